@@ -1,0 +1,99 @@
+#include "base/error.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct kymo_error kymo_error_no_memory = { KYMO_ERROR_NO_MEMORY, (char *)"out of memory" };
+
+static struct kymo_error *create_take(enum kymo_error_code code, char *message)
+{
+	struct kymo_error *error = message ? malloc(sizeof(*error)) : NULL;
+
+	if (!error) {
+		free(message);
+		return &kymo_error_no_memory;
+	}
+	error->code = code;
+	error->message = message;
+	return error;
+}
+
+struct kymo_error *kymo_error_create(enum kymo_error_code code, const char *format, ...)
+{
+	va_list args;
+	char *message;
+
+	va_start(args, format);
+	if (vasprintf(&message, format, args) < 0)
+		message = NULL;
+	va_end(args);
+	return create_take(code, message);
+}
+
+static enum kymo_error_code code_of_errno(int err)
+{
+	switch (err) {
+	case EPERM:
+	case EACCES:
+		return KYMO_ERROR_PERMISSION;
+	case ENOENT:
+		return KYMO_ERROR_NOT_FOUND;
+	case ESRCH:
+		return KYMO_ERROR_GONE;
+	case ENOMEM:
+		return KYMO_ERROR_NO_MEMORY;
+	case EBUSY:
+		return KYMO_ERROR_BUSY;
+	default:
+		return KYMO_ERROR_FAILED;
+	}
+}
+
+struct kymo_error *kymo_error_errno(int err, const char *format, ...)
+{
+	char *what, *message;
+	va_list args;
+	int n;
+
+	err = err < 0 ? -err : err;
+	va_start(args, format);
+	n = vasprintf(&what, format, args);
+	va_end(args);
+	if (n < 0)
+		return &kymo_error_no_memory;
+	n = asprintf(&message, "%s: %s", what, strerror(err));
+	free(what);
+	return create_take(code_of_errno(err), n < 0 ? NULL : message);
+}
+
+struct kymo_error *kymo_error_prefix(struct kymo_error *error, const char *format, ...)
+{
+	char *what, *message;
+	va_list args;
+	int n;
+
+	if (!error || error == &kymo_error_no_memory)
+		return error;
+	va_start(args, format);
+	n = vasprintf(&what, format, args);
+	va_end(args);
+	if (n < 0)
+		return error;
+	n = asprintf(&message, "%s: %s", what, error->message);
+	free(what);
+	if (n >= 0) {
+		free(error->message);
+		error->message = message;
+	}
+	return error;
+}
+
+void kymo_error_destroy(struct kymo_error *error)
+{
+	if (!error || error == &kymo_error_no_memory)
+		return;
+	free(error->message);
+	free(error);
+}

@@ -1,0 +1,119 @@
+#include "base/io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+int kymo_write_all(int fd, const void *data, size_t size)
+{
+	struct iovec part = { (void *)(uintptr_t)data, size };
+
+	return kymo_writev_all(fd, &part, 1);
+}
+
+int kymo_writev_all(int fd, struct iovec *parts, int n)
+{
+	while (n > 0) {
+		ssize_t done;
+
+		if (!parts->iov_len) {
+			parts++, n--;
+			continue;
+		}
+		done = writev(fd, parts, n);
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done <= 0)
+			return done < 0 ? -errno : -EIO;
+		for (size_t left = (size_t)done; left;) {
+			size_t step = left < parts->iov_len ? left : parts->iov_len;
+
+			parts->iov_base = (char *)parts->iov_base + step;
+			parts->iov_len -= step;
+			left -= step;
+			if (!parts->iov_len)
+				parts++, n--;
+		}
+	}
+	return 0;
+}
+
+int kymo_pread_all(int fd, void *data, size_t size, off_t offset)
+{
+	for (char *at = data; size;) {
+		ssize_t done = pread(fd, at, size, offset);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done <= 0)
+			return done < 0 ? -errno : -EIO;
+		at += done;
+		offset += done;
+		size -= (size_t)done;
+	}
+	return 0;
+}
+
+int kymo_pwrite_all(int fd, const void *data, size_t size, off_t offset)
+{
+	for (const char *at = data; size;) {
+		ssize_t done = pwrite(fd, at, size, offset);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done <= 0)
+			return done < 0 ? -errno : -EIO;
+		at += done;
+		offset += done;
+		size -= (size_t)done;
+	}
+	return 0;
+}
+
+int kymo_read_file(int dirfd, const char *path, size_t limit, char **ret, size_t *size_ret)
+{
+	kymo_cleanup_close int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC);
+	kymo_cleanup_free char *data = NULL;
+	size_t size = 0, cap = 0;
+
+	if (fd < 0)
+		return -errno;
+	for (;;) {
+		ssize_t done;
+
+		if (size + 1 >= cap) {
+			char *grown = realloc(data, cap = cap ? cap * 2 : 4096);
+
+			if (!grown)
+				return -ENOMEM;
+			data = grown;
+		}
+		done = read(fd, data + size, cap - size - 1);
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done < 0)
+			return -errno;
+		if (!done)
+			break;
+		size += (size_t)done;
+		if (size > limit)
+			return -EFBIG;
+	}
+	data[size] = '\0';
+	*ret = kymo_take(data);
+	if (size_ret)
+		*size_ret = size;
+	return 0;
+}
+
+uint64_t kymo_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}

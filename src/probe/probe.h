@@ -1,0 +1,60 @@
+/*
+ * Probes in a process: putting them in, taking them out, asking what is there.
+ */
+#ifndef KYMO_PROBE_PROBE_H
+#define KYMO_PROBE_PROBE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "probe/spec.h"
+
+/* ---- kymo detach ----------------------------------------------------------------------------------------------- */
+
+struct kymo_detach_result {
+	size_t sites_restored;		/* text changes taken back */
+	size_t sites_clean;		/* in the journal, but the text was the original already */
+	size_t mappings_removed;
+	size_t pages_verified;		/* text pages compared with the file afterwards */
+	bool pads_left;			/* a thread still stands in a pad, or may return to one: pads stay mapped */
+	char *note;			/* a sentence for the user, or NULL; caller frees */
+};
+
+/*
+ * Take everything of kymo's out of process `pid`, from the journal in the process alone, whoever put it there and however that
+ * one ended. A live recorder is asked to stop first (SIGTERM) and waited for, 5 s at the most. GONE, PERMISSION, BUSY (a foreign tracer, named),
+ * NOT_FOUND: nothing of kymo's is in there; UNSAFE: a site holds bytes that neither kymo nor the file put there (those are left).
+ */
+struct kymo_error *kymo_detach(pid_t pid, struct kymo_detach_result *ret);
+
+/* ---- kymo status ----------------------------------------------------------------------------------------------- */
+
+struct kymo_status_site {
+	uint64_t address;
+	uint32_t event_id;
+	char name[64];
+	char tactic[8];
+};
+
+struct kymo_status {
+	pid_t pid;
+	char comm[32];
+	pid_t recorder;			/* 0 when it is dead */
+	uint64_t started_wall_ns;
+	char directory[256];		/* of the recording */
+	uint64_t recorded_bytes, lost_events;
+	struct kymo_status_site *sites;
+	size_t n_sites;
+};
+
+/* What is in process `pid`. NOT_FOUND: nothing of kymo's. */
+struct kymo_error *kymo_status(pid_t pid, struct kymo_status *ret);
+void kymo_status_deinit(struct kymo_status *status);
+
+/* All processes that have something of kymo's, as far as this user may look; a fresh array. */
+struct kymo_error *kymo_status_all(pid_t **ret, size_t *n);
+
+#endif

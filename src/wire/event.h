@@ -1,0 +1,27 @@
+/*
+ * One record as it lies in a ring and in a CTF packet, byte for byte (little endian, no padding):
+ *
+ *	u64 header	low 20 bits: event id; high 44 bits: low 44 bits of the TSC
+ *	s32 tid		thread id as the target's own process sees it
+ *	u8 faults	only where the event has arguments that are read from memory: bit i is set when argument i
+ *			could not be read; its value is 0 then
+ *	...		the arguments, each of its type's size, in order
+ *
+ * The header is one store for the producer and one bit field for CTF. 44 bits of a 3 GHz TSC are 97 minutes: a reader
+ * extends each to 64 bits from the packet's first stamp, so two neighbours in one packet must not lie further apart
+ * (the recorder closes idle packets long before).
+ */
+#ifndef KYMO_WIRE_EVENT_H
+#define KYMO_WIRE_EVENT_H
+
+#include <stdint.h>
+
+#define KYMO_EVENT_ID_BITS 20
+#define KYMO_EVENT_ID_MAX ((1u << KYMO_EVENT_ID_BITS) - 1)
+#define KYMO_EVENT_TIME_BITS 44
+#define KYMO_EVENT_TID_OFFSET 8
+#define KYMO_EVENT_ARGS_OFFSET 12	/* without the faults byte */
+#define KYMO_EVENT_MAX_ARGS 8
+#define KYMO_EVENT_MAX_SIZE (KYMO_EVENT_ARGS_OFFSET + 1 + 8 * KYMO_EVENT_MAX_ARGS)
+
+#endif

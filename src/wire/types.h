@@ -1,0 +1,48 @@
+/*
+ * The types of recorded values, shared by whoever produces them (generated code), describes them (CTF) and prints them.
+ */
+#ifndef KYMO_WIRE_TYPES_H
+#define KYMO_WIRE_TYPES_H
+
+#include <stdint.h>
+
+/* Integer types of a recorded argument, named as in the kernel's uprobe grammar. `x` prints in hex, `s` is signed. */
+enum kymo_type {
+	KYMO_TYPE_U8,
+	KYMO_TYPE_U16,
+	KYMO_TYPE_U32,
+	KYMO_TYPE_U64,
+	KYMO_TYPE_S8,
+	KYMO_TYPE_S16,
+	KYMO_TYPE_S32,
+	KYMO_TYPE_S64,
+	KYMO_TYPE_X8,
+	KYMO_TYPE_X16,
+	KYMO_TYPE_X32,
+	KYMO_TYPE_X64,
+	KYMO_N_TYPES,
+};
+
+/* Bytes of a value of `type`: 1, 2, 4 or 8. */
+static inline unsigned int kymo_type_size(enum kymo_type type)
+{
+	return 1u << ((unsigned int)type & 3);
+}
+
+static inline int kymo_type_is_signed(enum kymo_type type)
+{
+	return type >= KYMO_TYPE_S8 && type <= KYMO_TYPE_S64;
+}
+
+static inline int kymo_type_is_hex(enum kymo_type type)
+{
+	return type >= KYMO_TYPE_X8 && type <= KYMO_TYPE_X64;
+}
+
+/* "u8" … "x64". Static. `type` must be valid. */
+const char *kymo_type_name(enum kymo_type type);
+
+/* The type named by the `length` bytes at `name`, or -1. */
+int kymo_type_parse(const char *name, uint32_t length);
+
+#endif
