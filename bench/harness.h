@@ -1,0 +1,28 @@
+/*
+ * What the benchmark's target programs share: waiting until the tracers are in place, running loops on threads, timing
+ * them.
+ *
+ * A program hands its loops to bench_main(), which understands
+ *
+ *	PROGRAM event ROUNDS PAUSE_US THREADS[,THREADS...] SHAPE=CALLS...
+ *	PROGRAM sustain SECONDS THREADS SHAPE ARGS
+ *
+ * prints "ready PID", waits for a byte on stdin, works, prints its figures and "done", and waits for the end of stdin
+ * or another byte before it exits, so that a tracer can be taken out of a live process. All threads exist before
+ * "ready" is printed.
+ */
+#ifndef BENCH_HARNESS_H
+#define BENCH_HARNESS_H
+
+#include <stddef.h>
+
+struct bench_loop {
+	const char *shape;		/* what is called: "nop", "push", "step", "c", "tp", "empty" */
+	int n_args;
+	void (*run)(long calls);	/* makes `calls` calls */
+};
+
+/* main() of a target program. Returns its exit status. */
+int bench_main(int argc, char **argv, const struct bench_loop *loops, size_t n_loops);
+
+#endif

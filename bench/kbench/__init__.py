@@ -1,0 +1,1 @@
+"""The benchmark's own library: see bench/README.md."""

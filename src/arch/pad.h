@@ -1,0 +1,58 @@
+/*
+ * Generating pads: the machine code that runs at a probe. Pure, like the rest of arch: addresses in, bytes out.
+ *
+ * Public header of the room, beside arch.h.
+ */
+#ifndef KYMO_ARCH_PAD_H
+#define KYMO_ARCH_PAD_H
+
+#include "arch/arch.h"
+
+/*
+ * The live page. Its first byte is the state; anything but these two, zero in a forked child above all, makes pads record
+ * nothing.
+ */
+#define KYMO_PAD_LIVE 0x4b	/* each thread's tid is at its thread pointer + the offset below */
+#define KYMO_PAD_EARLY 0x45	/* threads have no thread pointer yet, or their tid's place is not known: the pid is recorded */
+#define KYMO_PAD_LIVE_TID_OFFSET 8	/* where in the page that offset is, s64 */
+
+/* What the pads of one region share. Runtime addresses in the target. */
+struct kymo_pad_env {
+	uint64_t guest;		/* where kymo_pad_guest()'s bytes are */
+	uint64_t live;		/* the live page */
+	uint64_t rings;		/* ring 0 */
+	uint32_t n_rings;	/* all of them; the first n_cpus are the CPUs' own */
+	uint32_t n_cpus;
+	uint32_t pid;		/* what is recorded as tid where it can't be read */
+	uint64_t stack_low, stack_high;	/* the initial thread's stack: readable from its stack pointer to stack_high; may be 0 */
+};
+
+/* One record that a pad makes. */
+struct kymo_pad_event {
+	uint32_t id;			/* <= KYMO_EVENT_ID_MAX */
+	const struct kymo_fetch *args;
+	size_t n_args;			/* <= KYMO_EVENT_MAX_ARGS */
+};
+
+/* Whether records of these arguments carry the faults byte (wire/event.h). */
+bool kymo_pad_has_faults(const struct kymo_fetch *args, size_t n_args);
+
+/* Bytes of one record. */
+uint32_t kymo_pad_record_size(const struct kymo_fetch *args, size_t n_args);
+
+/* Upper bound of a pad's size for `n_events` events. */
+size_t kymo_pad_size_max(size_t n_events);
+
+/* The code that all pads of a region share; it must lie at env.guest. Bytes are static. */
+const uint8_t *kymo_pad_guest(size_t *size_ret);
+
+/*
+ * Write the pad for `plan`, the site of which is at runtime address `site`, to run at runtime address `pad`. `insn_at[i]` is the offset in
+ * the pad of displaced instruction i, with one more for the jump back: where a thread that stood at that instruction
+ * goes. Returns the size; -ERANGE, -ENOTSUP (see kymo_relocate()), -ENOSPC, -EINVAL for arguments out of range.
+ */
+int kymo_pad_emit(const struct kymo_pad_env *env, const struct kymo_plan *plan, uint64_t site, uint64_t pad,
+		  const struct kymo_pad_event *events, size_t n_events, uint8_t *out, size_t size,
+		  uint16_t insn_at[KYMO_WINDOW_MAX_INSNS + 1]);
+
+#endif

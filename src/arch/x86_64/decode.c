@@ -1,0 +1,116 @@
+#include <errno.h>
+#include <string.h>
+
+#include "arch/x86_64/x86.h"
+
+void x86_decoder_init(ZydisDecoder *decoder)
+{
+	ZydisDecoderInit(decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+}
+
+static enum x86_flow flow_of(const ZydisDecodedInstruction *z)
+{
+	bool relative = z->raw.imm[0].is_relative;
+
+	if (z->meta.branch_type == ZYDIS_BRANCH_TYPE_FAR)
+		return z->mnemonic == ZYDIS_MNEMONIC_CALL ? X86_FLOW_NEXT : X86_FLOW_STOP;
+	switch (z->mnemonic) {
+	case ZYDIS_MNEMONIC_JMP:
+		return relative ? X86_FLOW_JUMP : X86_FLOW_JUMP_INDIRECT;
+	case ZYDIS_MNEMONIC_CALL:
+		return relative ? X86_FLOW_CALL : X86_FLOW_CALL_INDIRECT;
+	case ZYDIS_MNEMONIC_RET:
+		return X86_FLOW_RETURN;
+	case ZYDIS_MNEMONIC_UD0:
+	case ZYDIS_MNEMONIC_UD1:
+	case ZYDIS_MNEMONIC_UD2:
+	case ZYDIS_MNEMONIC_HLT:
+	case ZYDIS_MNEMONIC_INT3:
+	case ZYDIS_MNEMONIC_IRET:
+	case ZYDIS_MNEMONIC_IRETD:
+	case ZYDIS_MNEMONIC_IRETQ:
+	case ZYDIS_MNEMONIC_SYSRET:
+	case ZYDIS_MNEMONIC_SYSEXIT:
+	case ZYDIS_MNEMONIC_UIRET:
+		return X86_FLOW_STOP;
+	default:
+		return relative ? X86_FLOW_BRANCH : X86_FLOW_NEXT;
+	}
+}
+
+static void fill(struct x86_insn *insn, uint64_t address)
+{
+	const ZydisDecodedInstruction *z = &insn->z;
+	uint64_t next = address + z->length;
+
+	insn->address = address;
+	insn->length = z->length;
+	insn->flow = flow_of(z);
+	insn->has_target = z->raw.imm[0].is_relative;
+	insn->target = insn->has_target ? next + z->raw.imm[0].value.u : 0;
+	insn->has_rip = (z->attributes & ZYDIS_ATTRIB_HAS_MODRM) && z->raw.modrm.mod == 0 && z->raw.modrm.rm == 5 &&
+			z->raw.disp.size == 32;
+	insn->rip = insn->has_rip ? next + (uint64_t)z->raw.disp.value : 0;
+	if (insn->has_rip && z->address_width == 32)
+		insn->rip &= UINT32_MAX;
+}
+
+int x86_decode(const ZydisDecoder *decoder, const uint8_t *bytes, size_t size, uint64_t address, struct x86_insn *ret)
+{
+	if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(decoder, NULL, bytes, size, &ret->z)))
+		return -EINVAL;
+	fill(ret, address);
+	return 0;
+}
+
+int x86_decode_full(const ZydisDecoder *decoder, const uint8_t *bytes, size_t size, uint64_t address,
+		    struct x86_insn *ret)
+{
+	if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(decoder, bytes, size, &ret->z, ret->op)))
+		return -EINVAL;
+	fill(ret, address);
+	return 0;
+}
+
+bool x86_is_rip_lea(const struct x86_insn *insn)
+{
+	return insn->has_rip && insn->z.mnemonic == ZYDIS_MNEMONIC_LEA;
+}
+
+bool x86_is_branch16(const struct x86_insn *insn)
+{
+	bool near = insn->has_target || insn->flow == X86_FLOW_JUMP_INDIRECT ||
+		    insn->flow == X86_FLOW_CALL_INDIRECT || insn->flow == X86_FLOW_RETURN;
+
+	/* REX.W overrules the prefix: that is how compilers pad calls of __tls_get_addr. */
+	return near && (insn->z.attributes & ZYDIS_ATTRIB_HAS_OPERANDSIZE) && !insn->z.raw.rex.W;
+}
+
+int x86_gpr(ZydisRegister reg)
+{
+	ZydisRegister wide = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
+
+	return wide >= ZYDIS_REGISTER_RAX && wide <= ZYDIS_REGISTER_R15 ? (int)(wide - ZYDIS_REGISTER_RAX) : -1;
+}
+
+int kymo_disassemble(const uint8_t *bytes, size_t size, uint64_t address, char *text, size_t text_size)
+{
+	ZydisFormatter formatter;
+	struct x86_insn insn;
+	ZydisDecoder decoder;
+
+	if (!text_size)
+		return -EINVAL;
+	x86_decoder_init(&decoder);
+	if (x86_decode_full(&decoder, bytes, size, address, &insn) == 0 &&
+	    ZYAN_SUCCESS(ZydisFormatterInit(&formatter, ZYDIS_FORMATTER_STYLE_INTEL)) &&
+	    ZYAN_SUCCESS(ZydisFormatterFormatInstruction(&formatter, &insn.z, insn.op,
+							 insn.z.operand_count_visible, text, text_size, address,
+							 NULL)))
+		return insn.length;
+	if (text_size < sizeof("(bad)"))
+		text[0] = '\0';
+	else
+		memcpy(text, "(bad)", sizeof("(bad)"));
+	return -EINVAL;
+}

@@ -1,0 +1,458 @@
+/*
+ * Where control may enter a module's code other than by falling through.
+ *
+ * The claim
+ *
+ *   If the map does not have an address A, and A is the start of an instruction of a function that decodes, whose
+ *   `bad` and `computed` are 0, then the only way to A is from the instruction before it.
+ *
+ * kymo_plan() overwrites the bytes of instructions after the first of a window on the strength of this. A false mark
+ * costs a refusal; a missing one, a process. So each source below is a superset of what it stands for.
+ *
+ * Why it holds
+ *
+ *   The address in the PC after an instruction was either encoded in it, or read from a register, or from memory.
+ *
+ *   1. Encoded: direct branches. The sweep decodes each function from its start, and what lies between functions. It
+ *	reads wrongly what follows data in text, therefore every byte is also taken for the start of a rel32 branch
+ *	(scan.c), and of a rel8 one wherever the sweep has no claim to be right: between functions, in functions that
+ *	do not decode or are entered inside of an instruction, and after an instruction that ends the flow if nothing
+ *	is known to enter behind it.
+ *   2. Read from memory or a register, unchanged since the address was made. It can be made by the linker (a
+ *	relocation: handed in; in modules that cannot move, a constant in data or code: scan.c), by code
+ *	(RIP-relative lea: marked; a constant: marked; the return address of a call: no window goes on past a call), by
+ *	the dynamic linker (symbols: handed in), by an unwinder (landing pads: handed in), or by the kernel (the PC of an
+ *	interrupted thread: whoever applies a plan moves threads and saved frames out of windows; a restarted system
+ *	call: never displaced; an rseq abort: its address is a relocated pointer). Addresses made in another module name
+ *	symbols of this one.
+ *   3. Computed from such an address. Compilers do this for jump tables alone, which tables.c marks from the address of
+ *	the table, whether or not the jump that uses it is found. People do it in assembler. So each indirect jump
+ *	must be seen to use a pointer or a table (jumps.c), or nothing is displaced past a first instruction in
+ *	its function and in those whose addresses that function takes (`computed`). A function that takes an address
+ *	inside of itself and jumps indirectly has its jumps distrusted even if they look like 2.
+ *
+ *   What would break it: a jump through a register by `push; ret` or a retpoline thunk, of an address computed other
+ *   than by a jump table. No compiler makes that, and no library was found that does.
+ *
+ * The bitmaps, one bit a byte of text
+ *
+ *   KNOWN	entered, as code that decodes says, or the caller. One that is not at the start of an instruction shows that
+ *		the sweep misread the function (`bad`), except behind a lock prefix, which glibc's atomics jump over.
+ *   LIKELY	entered if a guess is right: constants, what follows the sure part of a jump table, gaps between functions
+ *   SCANNED	entered if an instruction begins at some byte
+ *   STARTS	the sweep of a function saw an instruction begin
+ *   STOPS	it saw one begin behind one that does not fall through: without a mark of the first two kinds,
+ *		nothing shows that this is code
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "arch/x86_64/entries.h"
+
+/* ---- the sweep ------------------------------------------------------------------------------------------------- */
+
+static int take(struct x86_builder *builder, size_t function, const struct x86_insn *insn, uint64_t target, bool by_lea)
+{
+	const struct kymo_extent *extent;
+
+	if (function != X86_NO_FUNCTION) {
+		extent = &builder->code->functions[function];
+		if (target > extent->start && target < extent->end)
+			builder->map->functions[function].own_address = insn->address;
+	}
+	return kymo_vec_push(&builder->taken, (struct x86_taken){ target, function, by_lea }) ? 0 : -ENOMEM;
+}
+
+/* Constants of a position-dependent module that are addresses. */
+static int take_constants(struct x86_builder *builder, size_t function, const struct x86_insn *insn)
+{
+	const ZydisDecodedInstructionRaw *raw = &insn->z.raw;
+	uint64_t values[3];
+	int n = 0, err;
+
+	for (int i = 0; i < 2; i++) {
+		if (raw->imm[i].size >= 32 && !raw->imm[i].is_relative)
+			values[n++] = raw->imm[i].value.u;
+	}
+	if (raw->disp.size >= 32 && !insn->has_rip)
+		values[n++] = (uint64_t)raw->disp.value;
+	for (int i = 0; i < n; i++) {
+		x86_mark(builder->map, X86_LIKELY, values[i]);
+		x86_mark(builder->map, X86_LIKELY, (uint32_t)values[i]);
+		err = take(builder, function, insn, values[i], false);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int note(struct x86_builder *builder, size_t function, const struct x86_insn *insn)
+{
+	enum x86_bitmap which = function == X86_NO_FUNCTION ? X86_LIKELY : X86_KNOWN;
+	int err = 0;
+
+	if (insn->has_target)
+		x86_mark(builder->map, which, insn->target);
+	if (x86_is_rip_lea(insn)) {
+		x86_mark(builder->map, which, insn->rip);
+		err = take(builder, function, insn, insn->rip, true);
+	}
+	if (!err && !builder->code->position_independent)
+		err = take_constants(builder, function, insn);
+	if (!err && function != X86_NO_FUNCTION &&
+	    (insn->flow == X86_FLOW_JUMP_INDIRECT || insn->flow == X86_FLOW_CALL_INDIRECT) &&
+	    !kymo_vec_push(&builder->indirect, (struct x86_indirect){ insn->address, function }))
+		err = -ENOMEM;
+	return err;
+}
+
+/* Decode [low, high) of one area; `function` may be X86_NO_FUNCTION. */
+static int sweep(struct x86_builder *builder, size_t function, uint64_t low, uint64_t high)
+{
+	struct kymo_entry_map *map = builder->map;
+	struct x86_function *self = function == X86_NO_FUNCTION ? NULL : &map->functions[function];
+	bool stopped = false;
+	size_t size;
+	const uint8_t *bytes = low < high ? x86_text_at(map, low, &size) : NULL;
+
+	for (uint64_t at = low; bytes && at < high;) {
+		struct x86_insn insn;
+		int err;
+
+		if (x86_decode(&builder->decoder, bytes + (at - low), (size_t)(high - at), at, &insn) < 0) {
+			if (self && self->decodes) {
+				self->decodes = false;
+				self->bad = at;
+			}
+			at++;
+			continue;
+		}
+		if (self) {
+			x86_mark(map, X86_STARTS, at);
+			if (stopped)
+				x86_mark(map, X86_STOPS, at);
+			stopped = x86_flow_ends(insn.flow);
+		}
+		err = note(builder, function, &insn);
+		if (err)
+			return err;
+		at += insn.length;
+	}
+	return 0;
+}
+
+static int sweep_gap(struct x86_builder *builder, uint64_t low, uint64_t high)
+{
+	x86_scan_short(builder, low, high);
+	x86_scan_absolute(builder, low, high);
+	return sweep(builder, X86_NO_FUNCTION, low, high);
+}
+
+/* Functions that leave their section have no record of it in the bitmaps; `bad` keeps them from being used. */
+static bool function_fits(const struct kymo_module_code *code, const struct x86_area *area, size_t function)
+{
+	const struct kymo_extent *extent = &code->functions[function];
+
+	return extent->start >= area->span.vaddr && extent->end - area->span.vaddr <= area->span.size;
+}
+
+static int sweep_area(struct x86_builder *builder, const struct x86_area *area, size_t *function)
+{
+	const struct kymo_module_code *code = builder->code;
+	uint64_t at = area->span.vaddr, end = at + area->span.size;
+	int err;
+
+	while (*function < code->n_functions && code->functions[*function].end <= at)
+		(*function)++;
+	for (; *function < code->n_functions && code->functions[*function].start < end; (*function)++) {
+		const struct kymo_extent *extent = &code->functions[*function];
+
+		if (!function_fits(code, area, *function))
+			continue;
+		err = sweep_gap(builder, at, extent->start);
+		if (!err)
+			err = sweep(builder, *function, extent->start, extent->end);
+		if (err)
+			return err;
+		at = extent->end;
+	}
+	return sweep_gap(builder, at, end);
+}
+
+static int sweep_all(struct x86_builder *builder)
+{
+	struct kymo_entry_map *map = builder->map;
+	const struct kymo_module_code *code = builder->code;
+
+	for (size_t i = 0; i < code->n_functions; i++) {
+		const struct x86_area *area = x86_area_at(map, code->functions[i].start);
+
+		x86_mark(map, X86_KNOWN, code->functions[i].start);
+		map->functions[i].decodes = area && function_fits(code, area, i);
+		if (!map->functions[i].decodes)
+			map->functions[i].bad = code->functions[i].start;
+	}
+	for (size_t i = 0; i < code->n_entries; i++)
+		x86_mark(map, X86_KNOWN, code->entries[i]);
+	/* .init and .fini are called by the dynamic linker, which finds them by their sections' addresses. */
+	for (size_t i = 0; i < map->n_areas; i++)
+		x86_mark(map, X86_KNOWN, map->areas[i].span.vaddr);
+	for (size_t i = 0, function = 0; i < map->n_areas; i++) {
+		int err = sweep_area(builder, &map->areas[i], &function);
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* ---- what the sweep has to be distrusted for --------------------------------------------------------------------- */
+
+/* The first known entry of [low, high) that is not at the start of an instruction, or 0. */
+static uint64_t entered_inside(const struct kymo_entry_map *map, uint64_t low, uint64_t high)
+{
+	const struct x86_area *area = x86_area_at(map, low);
+	uint64_t bit = area->base + (low - area->span.vaddr), end = bit + (high - low);
+
+	for (uint64_t word = bit / 64; word * 64 < end; word++) {
+		uint64_t wrong = map->bits[X86_KNOWN][word] & ~map->bits[X86_STARTS][word];
+
+		for (; wrong; wrong &= wrong - 1) {
+			uint64_t at = word * 64 + (uint64_t)__builtin_ctzll(wrong);
+			uint64_t vaddr = area->span.vaddr + (at - area->base);
+
+			if (at < bit || at >= end)
+				continue;
+			if (vaddr > low && area->span.bytes[vaddr - 1 - area->span.vaddr] == 0xf0 &&
+			    x86_test(map, X86_STARTS, vaddr - 1))
+				continue;
+			return vaddr;
+		}
+	}
+	return 0;
+}
+
+/* Bytes after an instruction that ends the flow, up to where something is known to enter, may be data. */
+static void scan_unreached(struct x86_builder *builder, const struct kymo_extent *extent)
+{
+	const unsigned int stops = 1u << X86_STOPS, entered = 1u << X86_KNOWN | 1u << X86_LIKELY;
+	struct kymo_entry_map *map = builder->map;
+	uint64_t end = extent->end;
+
+	while (end > extent->start) {
+		uint64_t at = x86_last(map, stops | entered, extent->start, end - 1);
+
+		if (at == UINT64_MAX)
+			return;
+		if (!x86_test(map, X86_KNOWN, at) && !x86_test(map, X86_LIKELY, at))
+			x86_scan_short(builder, at, end);
+		end = at;
+	}
+}
+
+static void judge_functions(struct x86_builder *builder)
+{
+	struct kymo_entry_map *map = builder->map;
+
+	for (size_t i = 0; i < map->n_functions; i++) {
+		const struct kymo_extent *extent = &builder->code->functions[i];
+		struct x86_function *self = &map->functions[i];
+
+		if (self->decodes)
+			self->bad = entered_inside(map, extent->start, extent->end);
+		if (self->bad) {
+			x86_scan_short(builder, extent->start, extent->end);
+			x86_scan_absolute(builder, extent->start, extent->end);
+		} else {
+			scan_unreached(builder, extent);
+		}
+	}
+}
+
+/* ---- computed jumps ---------------------------------------------------------------------------------------------- */
+
+static int compare_by_function(const void *a, const void *b)
+{
+	const struct x86_taken *left = a, *right = b;
+
+	return left->function < right->function ? -1 : left->function > right->function;
+}
+
+/* Distrust the functions whose addresses `function` takes: the jump of it at `vaddr` may lead into them. */
+static void distrust_taken(struct x86_builder *builder, size_t function, uint64_t vaddr)
+{
+	const struct x86_taken *taken = builder->taken.items;
+	size_t low = 0, high = builder->taken.n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (taken[middle].function < function)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < builder->taken.n && taken[low].function == function; low++) {
+		ptrdiff_t into = x86_function_at(builder->code, taken[low].target);
+
+		if (into >= 0 && !builder->map->functions[into].computed)
+			builder->map->functions[into].computed = vaddr;
+	}
+}
+
+static void judge_jumps(struct x86_builder *builder)
+{
+	struct x86_jumps jumps;
+
+	x86_jumps_init(builder, &jumps);
+	if (builder->taken.n)
+		qsort(builder->taken.items, builder->taken.n, sizeof(struct x86_taken), compare_by_function);
+	for (size_t i = 0; i < builder->indirect.n; i++) {
+		const struct x86_indirect *indirect = &builder->indirect.items[i];
+		struct x86_function *self = &builder->map->functions[indirect->function];
+
+		if (!self->bad && x86_jump_is_understood(&jumps, indirect->function, indirect->vaddr))
+			continue;
+		if (!self->computed)
+			self->computed = indirect->vaddr;
+		distrust_taken(builder, indirect->function, indirect->vaddr);
+	}
+}
+
+/* ---- lifecycle --------------------------------------------------------------------------------------------------- */
+
+static int compare_spans(const void *a, const void *b)
+{
+	const struct kymo_span *left = a, *right = b;
+
+	return left->vaddr < right->vaddr ? -1 : left->vaddr > right->vaddr;
+}
+
+/* Sort a copy of `n` spans. -EINVAL where they overlap or wrap around. */
+static int sort_spans(const struct kymo_span *spans, size_t n, struct kymo_span **ret)
+{
+	struct kymo_span *sorted = calloc(n + 1, sizeof(*sorted));
+
+	if (!sorted)
+		return -ENOMEM;
+	if (n) {
+		memcpy(sorted, spans, n * sizeof(*sorted));
+		qsort(sorted, n, sizeof(*sorted), compare_spans);
+	}
+	for (size_t i = 0; i < n; i++) {
+		uint64_t end = sorted[i].vaddr + sorted[i].size;
+
+		if (end < sorted[i].vaddr || (i + 1 < n && end > sorted[i + 1].vaddr)) {
+			free(sorted);
+			return -EINVAL;
+		}
+	}
+	*ret = sorted;
+	return 0;
+}
+
+static int check_functions(const struct kymo_module_code *code)
+{
+	for (size_t i = 0; i < code->n_functions; i++) {
+		if (code->functions[i].start >= code->functions[i].end ||
+		    (i && code->functions[i].start < code->functions[i - 1].end))
+			return -EINVAL;
+	}
+	return 0;
+}
+
+static int map_init(struct kymo_entry_map *map, const struct kymo_module_code *code)
+{
+	struct kymo_span *text = NULL;
+	int err = sort_spans(code->text, code->n_text, &text);
+
+	if (err)
+		return err;
+	map->areas = calloc(code->n_text + 1, sizeof(*map->areas));
+	map->functions = calloc(code->n_functions + 1, sizeof(*map->functions));
+	if (!map->areas || !map->functions) {
+		free(text);
+		return -ENOMEM;
+	}
+	map->n_functions = code->n_functions;
+	for (size_t i = 0; i < code->n_text; i++) {
+		if (!text[i].size)
+			continue;
+		if (!map->n_areas)
+			map->low = text[i].vaddr;
+		map->high = text[i].vaddr + text[i].size;
+		map->areas[map->n_areas++] = (struct x86_area){ text[i], map->n_bits };
+		map->n_bits += (text[i].size + 63) / 64 * 64;
+	}
+	free(text);
+	for (int i = 0; i < X86_N_BITMAPS; i++) {
+		map->bits[i] = calloc(map->n_bits / 64 + 1, sizeof(uint64_t));
+		if (!map->bits[i])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int build(struct x86_builder *builder)
+{
+	int err = sort_spans(builder->code->data, builder->code->n_data, &builder->data);
+
+	if (!err)
+		err = sweep_all(builder);
+	if (err)
+		return err;
+	x86_scan_text(builder);
+	x86_scan_data(builder);
+	/* Real modules need some entries for each address taken; the rest of the bound is for the small ones. */
+	builder->budget = 1000000 + builder->map->n_bits * 4;
+	err = x86_find_tables(builder);
+	if (err)
+		return err;
+	judge_functions(builder);
+	judge_jumps(builder);
+	return 0;
+}
+
+int kymo_entry_map_create(const struct kymo_module_code *code, struct kymo_entry_map **ret)
+{
+	struct kymo_entry_map *map = calloc(1, sizeof(*map));
+	struct x86_builder builder = { .code = code, .map = map };
+	int err;
+
+	if (!map)
+		return -ENOMEM;
+	x86_decoder_init(&builder.decoder);
+	err = check_functions(code);
+	if (!err)
+		err = map_init(map, code);
+	if (!err)
+		err = build(&builder);
+	free(builder.data);
+	kymo_vec_deinit(&builder.taken);
+	kymo_vec_deinit(&builder.indirect);
+	kymo_vec_deinit(&builder.sure);
+	kymo_vec_deinit(&builder.tables);
+	if (err) {
+		kymo_entry_map_destroy(map);
+		return err;
+	}
+	*ret = map;
+	return 0;
+}
+
+void kymo_entry_map_destroy(struct kymo_entry_map *map)
+{
+	if (!map)
+		return;
+	for (int i = 0; i < X86_N_BITMAPS; i++)
+		free(map->bits[i]);
+	free(map->areas);
+	free(map->functions);
+	free(map);
+}
+
+bool kymo_entry_map_has(const struct kymo_entry_map *map, uint64_t vaddr)
+{
+	return !x86_area_at(map, vaddr) || x86_test(map, X86_KNOWN, vaddr) || x86_test(map, X86_LIKELY, vaddr) ||
+	       x86_test(map, X86_SCANNED, vaddr);
+}

@@ -1,0 +1,124 @@
+/*
+ * The slow half of a pad: what a probe does when its ring is taken or its sub-buffer is full.
+ *
+ * This code runs inside of targets. It is compiled apart (general registers only, no stack protector, no calls out, no
+ * data), lies in a section of its own, and is copied from the controller's image to the start of every pad region; so it
+ * may refer to nothing outside of that section. Pads reach it through the two entries at its start, whose
+ * convention is not the ABI's: arguments and results in r10 and rax, every other register preserved but rdx and r11,
+ * the stack free below rsp.
+ *
+ * Time: a sub-buffer is changed once in some ten thousand records; nothing here is worth a trick.
+ */
+#include <stdint.h>
+
+#include "arch/x86_64/guest.h"
+#include "wire/shared.h"
+
+#define GUEST __attribute__((section("kymo_guest"), used, noinline, visibility("hidden")))
+
+struct kymo_wire_ring *kymo_guest_take(char *rings, uint32_t n);
+struct kymo_wire_ring *kymo_guest_switch(struct kymo_wire_ring *ring);
+
+static inline __attribute__((always_inline)) uint64_t stamp(void)
+{
+	uint32_t low, high;
+
+	__asm__ volatile("lfence; rdtsc" : "=a"(low), "=d"(high)::"memory");
+	return (uint64_t)high << 32 | low;
+}
+
+static inline __attribute__((always_inline)) struct kymo_wire_ring *ring_at(char *rings, uint32_t index)
+{
+	return (struct kymo_wire_ring *)(rings + (uint64_t)index * KYMO_WIRE_RING_STRIDE);
+}
+
+/*
+ * Any ring whose lock is free, locked; NULL when all are taken, which is counted as a loss on the first. `rings` is the
+ * address of ring 0. Two rounds, because a holder on another CPU is done within nanoseconds.
+ */
+GUEST struct kymo_wire_ring *kymo_guest_take(char *rings, uint32_t n)
+{
+	for (uint32_t i = 0; i < 2 * n; i++) {
+		struct kymo_wire_ring *ring = ring_at(rings, i < n ? i : i - n);
+
+		if (!__atomic_load_n(&ring->lock, __ATOMIC_RELAXED) && !__atomic_exchange_n(&ring->lock, 1, __ATOMIC_ACQUIRE))
+			return ring;
+	}
+	__atomic_fetch_add(&ring_at(rings, 0)->lost, 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+/*
+ * Called with the lock of `ring` held and no room for a record. Closes the packet that is open and opens the next: returns `ring`. When
+ * the recorder has not yet copied the sub-buffer that comes next, the record is counted as lost, the lock released, NULL returned.
+ */
+GUEST struct kymo_wire_ring *kymo_guest_switch(struct kymo_wire_ring *ring)
+{
+	uint64_t now = stamp();
+	struct kymo_wire_subbuffer *sub;
+
+	if (now < ring->last_tsc)
+		now = ring->last_tsc;
+	if (ring->is_open) {
+		uint32_t k = (uint32_t)((ring->opened - 1) % ring->n_subbuffers);
+
+		sub = &ring->subbuffers[k];
+		sub->size = ring->cur - (ring->data_offset + k * ring->subbuffer_size);
+		sub->tsc_end = now;
+		sub->lost = __atomic_load_n(&ring->lost, __ATOMIC_RELAXED);
+		ring->is_open = 0;
+		ring->end = 0;
+		__atomic_store_n(&ring->closed, ring->opened, __ATOMIC_RELEASE);
+	}
+	if (!ring->overwrite &&
+	    ring->opened - __atomic_load_n(&ring->consumed, __ATOMIC_ACQUIRE) >= ring->n_subbuffers) {
+		__atomic_fetch_add(&ring->lost, 1, __ATOMIC_RELAXED);
+		__atomic_store_n(&ring->lock, 0, __ATOMIC_RELEASE);
+		return 0;
+	}
+	sub = &ring->subbuffers[ring->opened % ring->n_subbuffers];
+	sub->sequence = ring->opened;
+	sub->tsc_begin = now;
+	ring->last_tsc = now;
+	ring->cur = ring->data_offset + (ring->opened % ring->n_subbuffers) * ring->subbuffer_size;
+	ring->end = ring->cur + ring->subbuffer_size;
+	ring->is_open = 1;
+	__atomic_store_n(&ring->opened, ring->opened + 1, __ATOMIC_RELEASE);
+	return ring;
+}
+
+/*
+ * The entries. The stack is aligned by hand, and the registers that C may change are kept, but for rax, rdx and r11,
+ * which a pad has saved already. r10 comes back as the ring (or 0), and rax too.
+ *
+ *	kymo_guest_take_entry	r10: ring 0, r11d: number of rings
+ *	kymo_guest_switch_entry	r10: ring
+ */
+__asm__(".pushsection kymo_guest,\"ax\",@progbits\n"
+	".globl kymo_guest_take_entry, kymo_guest_switch_entry\n"
+	".hidden kymo_guest_take_entry, kymo_guest_switch_entry\n"
+	".macro kymo_enter function\n"
+	"	push %rbp\n	mov %rsp, %rbp\n	and $-16, %rsp\n"
+	"	push %rcx\n	push %rsi\n	push %rdi\n	push %r8\n	push %r9\n	push %r9\n"
+	"	mov %r10, %rdi\n	mov %r11d, %esi\n"
+	"	call \\function\n"
+	"	mov %rax, %r10\n"
+	"	pop %r9\n	pop %r9\n	pop %r8\n	pop %rdi\n	pop %rsi\n	pop %rcx\n"
+	"	mov %rbp, %rsp\n	pop %rbp\n	ret\n"
+	".endm\n"
+	".balign 16\n"
+	"kymo_guest_take_entry: kymo_enter kymo_guest_take\n"
+	".balign 16\n"
+	"kymo_guest_switch_entry: kymo_enter kymo_guest_switch\n"
+	".popsection\n");
+
+extern const uint8_t __start_kymo_guest[], __stop_kymo_guest[];
+extern const uint8_t kymo_guest_take_entry[], kymo_guest_switch_entry[];
+
+void kymo_guest_image(struct kymo_guest_image *ret)
+{
+	ret->bytes = __start_kymo_guest;
+	ret->size = (uint32_t)(__stop_kymo_guest - __start_kymo_guest);
+	ret->take = (uint32_t)(kymo_guest_take_entry - __start_kymo_guest);
+	ret->switch_ = (uint32_t)(kymo_guest_switch_entry - __start_kymo_guest);
+}

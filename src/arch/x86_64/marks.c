@@ -1,0 +1,98 @@
+/* Addresses to bits and back. */
+#include "arch/x86_64/x86.h"
+
+const struct x86_area *x86_area_at(const struct kymo_entry_map *map, uint64_t vaddr)
+{
+	size_t low = 0, high = map->n_areas;
+
+	if (vaddr < map->low || vaddr >= map->high)
+		return NULL;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct x86_area *area = &map->areas[middle];
+
+		if (vaddr < area->span.vaddr)
+			high = middle;
+		else if (vaddr - area->span.vaddr >= area->span.size)
+			low = middle + 1;
+		else
+			return area;
+	}
+	return NULL;
+}
+
+const uint8_t *x86_text_at(const struct kymo_entry_map *map, uint64_t vaddr, size_t *size_ret)
+{
+	const struct x86_area *area = x86_area_at(map, vaddr);
+
+	if (!area)
+		return NULL;
+	*size_ret = area->span.size - (size_t)(vaddr - area->span.vaddr);
+	return area->span.bytes + (vaddr - area->span.vaddr);
+}
+
+bool x86_test(const struct kymo_entry_map *map, enum x86_bitmap which, uint64_t vaddr)
+{
+	const struct x86_area *area = x86_area_at(map, vaddr);
+	uint64_t bit;
+
+	if (!area)
+		return false;
+	bit = area->base + (vaddr - area->span.vaddr);
+	return map->bits[which][bit / 64] >> (bit % 64) & 1;
+}
+
+void x86_mark(struct kymo_entry_map *map, enum x86_bitmap which, uint64_t vaddr)
+{
+	const struct x86_area *area = x86_area_at(map, vaddr);
+	uint64_t bit;
+
+	if (!area)
+		return;
+	bit = area->base + (vaddr - area->span.vaddr);
+	map->bits[which][bit / 64] |= UINT64_C(1) << (bit % 64);
+}
+
+uint64_t x86_last(const struct kymo_entry_map *map, unsigned int mask, uint64_t low, uint64_t high)
+{
+	const struct x86_area *area = x86_area_at(map, high);
+	uint64_t first, bit;
+
+	if (!area || low > high || low < area->span.vaddr)
+		return UINT64_MAX;
+	first = area->base + (low - area->span.vaddr);
+	bit = area->base + (high - area->span.vaddr);
+	for (;;) {
+		uint64_t word = 0, found;
+
+		for (int i = 0; i < X86_N_BITMAPS; i++) {
+			if (mask >> i & 1)
+				word |= map->bits[i][bit / 64];
+		}
+		word &= UINT64_MAX >> (63 - bit % 64);
+		if (word) {
+			found = bit / 64 * 64 + 63 - (uint64_t)__builtin_clzll(word);
+			return found >= first ? area->span.vaddr + (found - area->base) : UINT64_MAX;
+		}
+		if (bit / 64 * 64 <= first)
+			return UINT64_MAX;
+		bit = bit / 64 * 64 - 1;
+	}
+}
+
+ptrdiff_t x86_function_at(const struct kymo_module_code *code, uint64_t vaddr)
+{
+	size_t low = 0, high = code->n_functions;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (vaddr < code->functions[middle].start)
+			high = middle;
+		else if (vaddr >= code->functions[middle].end)
+			low = middle + 1;
+		else
+			return (ptrdiff_t)middle;
+	}
+	return -1;
+}

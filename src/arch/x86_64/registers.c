@@ -1,0 +1,95 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "arch/arch.h"
+
+/* Stems of the first eight; the kernel's grammar has them without a letter for the width, and means all 64 bits. */
+static const char *const stems[] = { "ax", "cx", "dx", "bx", "sp", "bp", "si", "di" };
+static const char *const bytes[] = { "al", "cl", "dl", "bl", "spl", "bpl", "sil", "dil" };
+
+static const struct {
+	const char *name;
+	int number;
+	enum kymo_type type;
+} others[] = {
+	{ "ip", 16, KYMO_TYPE_X64 },	{ "rip", 16, KYMO_TYPE_X64 },	 { "flags", 17, KYMO_TYPE_X64 },
+	{ "rflags", 17, KYMO_TYPE_X64 }, { "eflags", 17, KYMO_TYPE_X32 },
+};
+
+static int parse_stem(const char *name, enum kymo_type *type_ret)
+{
+	enum kymo_type type = KYMO_TYPE_X64;
+	const char *stem = name;
+
+	if (name[0] == 'r' || name[0] == 'e') {
+		type = name[0] == 'r' ? KYMO_TYPE_X64 : KYMO_TYPE_X32;
+		stem++;
+	}
+	for (int i = 0; i < 8; i++) {
+		if (!strcmp(stem, stems[i])) {
+			*type_ret = type;
+			return i;
+		}
+		if (!strcmp(name, bytes[i])) {
+			*type_ret = KYMO_TYPE_X8;
+			return i;
+		}
+	}
+	return -1;
+}
+
+/* r8 … r15, with d, w or b for less. */
+static int parse_numbered(const char *name, enum kymo_type *type_ret)
+{
+	enum kymo_type type;
+	int number = 0, used = 0;
+
+	if (name[0] == 'r' && name[1] >= '8' && name[1] <= '9') {
+		number = name[1] - '0';
+		used = 2;
+	} else if (name[0] == 'r' && name[1] == '1' && name[2] >= '0' && name[2] <= '5') {
+		number = 10 + name[2] - '0';
+		used = 3;
+	} else {
+		return -1;
+	}
+	switch (name[used]) {
+	case '\0':
+		*type_ret = KYMO_TYPE_X64;
+		return number;
+	case 'd':
+		type = KYMO_TYPE_X32;
+		break;
+	case 'w':
+		type = KYMO_TYPE_X16;
+		break;
+	case 'b':
+		type = KYMO_TYPE_X8;
+		break;
+	default:
+		return -1;
+	}
+	if (name[used + 1])
+		return -1;
+	*type_ret = type;
+	return number;
+}
+
+int kymo_register_parse(const char *name, size_t length, enum kymo_type *type_ret)
+{
+	char text[8];
+	int number;
+
+	if (!length || length >= sizeof(text) || memchr(name, '\0', length))
+		return -1;
+	memcpy(text, name, length);
+	text[length] = '\0';
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		if (!strcmp(text, others[i].name)) {
+			*type_ret = others[i].type;
+			return others[i].number;
+		}
+	}
+	number = parse_numbered(text, type_ret);
+	return number >= 0 ? number : parse_stem(text, type_ret);
+}

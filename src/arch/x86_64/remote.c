@@ -1,0 +1,207 @@
+#include "arch/remote.h"
+
+#include <asm/sigcontext.h>
+#include <cpuid.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#define RED_ZONE 128
+#define ERESTARTSYS 512
+#define ERESTARTNOINTR 513
+#define ERESTARTNOHAND 514
+#define ERESTART_RESTARTBLOCK 516
+
+/* struct rt_sigframe as rt_sigreturn reads it; libc's ucontext_t has a larger mask and is not the kernel's. */
+struct frame {
+	uint64_t restorer;	/* where pretcode lies; rt_sigreturn does not read it */
+	uint64_t flags;
+	uint64_t link;
+	uint64_t stack_sp;
+	uint32_t stack_flags, stack_pad;
+	uint64_t stack_size;
+	struct sigcontext context;
+	uint64_t mask;
+};
+
+#define UC_FP_XSTATE 1
+#define UC_SIGCONTEXT_SS 2
+#define UC_STRICT_RESTORE_SS 4
+#define INVALID_STACK_FLAGS 0xff	/* rt_sigreturn ignores an alternate stack that sigaltstack would refuse: keeps the thread's */
+
+void kymo_gadgets_scan(const uint8_t *bytes, size_t size, uint64_t address, struct kymo_gadgets *gadgets)
+{
+	static const uint8_t eax[] = { 0xb8, 15, 0, 0, 0, 0x0f, 0x05 };
+	static const uint8_t rax[] = { 0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05 };
+
+	for (size_t i = 0; i + 2 <= size; i++) {
+		const uint8_t *at = bytes + i;
+		size_t left = size - i;
+
+		if (!gadgets->syscall && left >= 3 && at[0] == 0x0f && at[1] == 0x05 && at[2] == 0xc3)
+			gadgets->syscall = address + i;
+		if (!gadgets->pop_rax && at[0] == 0x58 && at[1] == 0xc3)
+			gadgets->pop_rax = address + i;
+		if (!gadgets->sigreturn && ((left >= sizeof(eax) && !memcmp(at, eax, sizeof(eax))) ||
+					    (left >= sizeof(rax) && !memcmp(at, rax, sizeof(rax)))))
+			gadgets->sigreturn = address + i;
+	}
+}
+
+int kymo_gadgets_complete(const struct kymo_gadgets *gadgets)
+{
+	return gadgets->syscall && (gadgets->sigreturn || gadgets->pop_rax);
+}
+
+static bool is_restart(uint64_t rax)
+{
+	int64_t error = -(int64_t)rax;
+
+	return error == ERESTARTSYS || error == ERESTARTNOINTR || error == ERESTARTNOHAND ||
+	       error == ERESTART_RESTARTBLOCK;
+}
+
+/*
+ * arch_do_signal_or_restart() without a signal to deliver. A call that sleeps with a restart block (nanosleep, poll, futex with a timeout) is
+ * restarted by restart_syscall while the block lives; rt_sigreturn clears it, so on the way home it starts anew.
+ */
+static void wind_back(struct user_regs_struct *registers, bool block_lives)
+{
+	if ((int64_t)registers->orig_rax < 0 || !is_restart(registers->rax))
+		return;
+	if (-(int64_t)registers->rax == ERESTART_RESTARTBLOCK && block_lives)
+		registers->rax = SYS_restart_syscall;
+	else
+		registers->rax = registers->orig_rax;
+	registers->rip -= 2;
+	registers->orig_rax = (uint64_t)-1;
+}
+
+static void fill_context(const struct user_regs_struct *r, uint64_t fpstate, struct sigcontext *ret)
+{
+	ret->r8 = r->r8;
+	ret->r9 = r->r9;
+	ret->r10 = r->r10;
+	ret->r11 = r->r11;
+	ret->r12 = r->r12;
+	ret->r13 = r->r13;
+	ret->r14 = r->r14;
+	ret->r15 = r->r15;
+	ret->rdi = r->rdi;
+	ret->rsi = r->rsi;
+	ret->rbp = r->rbp;
+	ret->rbx = r->rbx;
+	ret->rdx = r->rdx;
+	ret->rax = r->rax;
+	ret->rcx = r->rcx;
+	ret->rsp = r->rsp;
+	ret->rip = r->rip;
+	ret->eflags = r->eflags;
+	ret->cs = (uint16_t)r->cs;
+	ret->ss = (uint16_t)r->ss;
+	ret->fpstate = (void *)fpstate;
+}
+
+/* The reserved words that tell rt_sigreturn that more than the legacy 512 bytes follow. */
+static void mark_xstate(uint8_t *xstate, size_t size)
+{
+	struct _fpx_sw_bytes mark = {
+		.magic1 = FP_XSTATE_MAGIC1,
+		.extended_size = (uint32_t)size + FP_XSTATE_MAGIC2_SIZE,
+		.xstate_size = (uint32_t)size,
+	};
+	uint32_t magic2 = FP_XSTATE_MAGIC2;
+
+	memcpy(&mark.xfeatures, xstate + 464, sizeof(mark.xfeatures));	/* XCR0, as the kernel hands it out */
+	memcpy(xstate + 464, &mark, sizeof(mark));
+	memcpy(xstate + size, &magic2, sizeof(magic2));
+}
+
+#define XSTATE_HEADER 512	/* XSTATE_BV: which components are not in their initial state */
+#define XTILEDATA 18
+
+/*
+ * ptrace hands out room for AMX tiles on every machine that has them; rt_sigreturn takes an image with them only from a thread
+ * that asked for the permission, and would else restore no more than SSE. Without tile data the image ends where they begin.
+ */
+static size_t used_xstate(const uint8_t *xstate, size_t size)
+{
+	unsigned int a, offset, c, d;
+	uint64_t components;
+
+	memcpy(&components, xstate + XSTATE_HEADER, sizeof(components));
+	if (components & 1ull << XTILEDATA || !__get_cpuid_count(0xd, XTILEDATA, &a, &offset, &c, &d) || !a)
+		return size;
+	return offset < size && offset >= XSTATE_HEADER + 64 ? offset : size;
+}
+
+int kymo_remote_frame(const struct user_regs_struct *registers, const uint8_t *xstate, size_t xstate_size, uint64_t mask,
+		      const struct kymo_gadgets *gadgets, uint8_t *out, size_t size, uint64_t *sp_ret)
+{
+	uint64_t fpstate, frame_at, sp;
+	struct user_regs_struct home = *registers;
+	struct frame frame = {
+		.flags = UC_FP_XSTATE | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS,
+		.stack_flags = INVALID_STACK_FLAGS,
+		.mask = mask,
+	};
+	uint64_t chain[2];
+	size_t total, n_chain;
+
+	if (!kymo_gadgets_complete(gadgets) || xstate_size < 512 + 64)
+		return -EINVAL;
+	xstate_size = used_xstate(xstate, xstate_size);
+	fpstate = (registers->rsp - RED_ZONE - (xstate_size + FP_XSTATE_MAGIC2_SIZE)) & ~(uint64_t)63;
+	frame_at = (fpstate - sizeof(struct frame)) & ~(uint64_t)15;
+	/*
+	 * `ret` of the syscall gadget pops the first word. With the sigreturn gadget that word lies where a handler's return
+	 * address would, and the stack pointer is then right behind it, as rt_sigreturn expects. With pop_rax two words
+	 * come before: the gadget, 15; the third, at that place, is the address of `syscall`.
+	 */
+	if (gadgets->sigreturn) {
+		frame.restorer = gadgets->sigreturn;
+		n_chain = 0;
+	} else {
+		chain[0] = gadgets->pop_rax;
+		chain[1] = SYS_rt_sigreturn;
+		frame.restorer = gadgets->syscall;
+		n_chain = 2;
+	}
+	sp = frame_at - 8 * n_chain;
+	total = fpstate + xstate_size + FP_XSTATE_MAGIC2_SIZE - sp;
+	if (total > size)
+		return -ENOSPC;
+	wind_back(&home, false);
+	fill_context(&home, fpstate, &frame.context);
+	memset(out, 0, total);
+	memcpy(out, chain, 8 * n_chain);
+	memcpy(out + (frame_at - sp), &frame, sizeof(frame));
+	memcpy(out + (fpstate - sp), xstate, xstate_size);
+	mark_xstate(out + (fpstate - sp), xstate_size);
+	*sp_ret = sp;
+	return (int)total;
+}
+
+void kymo_remote_call(const struct user_regs_struct *registers, const struct kymo_gadgets *gadgets, uint64_t sp,
+		      long number, const uint64_t args[6], struct user_regs_struct *ret)
+{
+	*ret = *registers;
+	ret->orig_rax = (uint64_t)-1;
+	ret->rax = (uint64_t)number;
+	ret->rdi = args[0];
+	ret->rsi = args[1];
+	ret->rdx = args[2];
+	ret->r10 = args[3];
+	ret->r8 = args[4];
+	ret->r9 = args[5];
+	ret->rsp = sp;
+	ret->rip = gadgets->syscall;
+	ret->eflags &= ~(unsigned long long)(1 << 8 | 1 << 10);	/* no single step, no direction */
+}
+
+void kymo_remote_resume(const struct user_regs_struct *registers, struct user_regs_struct *ret)
+{
+	*ret = *registers;
+	wind_back(ret, true);
+}

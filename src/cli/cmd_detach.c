@@ -1,0 +1,74 @@
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "cli/cli.h"
+#include "probe/probe.h"
+
+enum { QUIET = 1 };
+
+static const struct cli_option table[] = {
+	{ QUIET, 'q', "quiet", NULL },
+};
+
+static const char *plural(size_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
+static void print_result(pid_t pid, const struct kymo_detach_result *result)
+{
+	printf("process %d: %zu site%s restored", pid, result->sites_restored, plural(result->sites_restored));
+	if (result->sites_clean)
+		printf(", %zu had the original bytes already", result->sites_clean);
+	printf(", %zu text page%s equal to the file, %zu mapping%s removed\n", result->pages_verified,
+	       plural(result->pages_verified), result->mappings_removed, plural(result->mappings_removed));
+	if (result->pads_left)
+		puts("a thread may still return to a code pad, so the pads stay mapped; they do no harm, and detaching "
+		     "again removes them");
+}
+
+static int detach(const char *text, bool quiet)
+{
+	struct kymo_detach_result result = { 0 };
+	struct kymo_error *error;
+	pid_t pid;
+
+	if (!cli_parse_pid(text, &pid))
+		return cli_usage("detach", "'%s' is no process id", text);
+	error = kymo_detach(pid, &result);
+	if (error)
+		return cli_fail("detach", error);
+	if (!quiet)
+		print_result(pid, &result);
+	if (result.note)
+		cli_warn("%s", result.note);
+	free(result.note);
+	return 0;
+}
+
+int cmd_detach(int argc, char **argv)
+{
+	struct cli_options options = { "detach", table, kymo_countof(table), argc, argv, .at = 1 };
+	const char *pid = NULL;
+	bool quiet = false;
+
+	for (;;) {
+		switch (cli_options_next(&options)) {
+		case QUIET:
+			quiet = true;
+			break;
+		case CLI_OPERAND:
+			if (pid)
+				return cli_usage("detach", "one process at a time: '%s' is too much", options.value);
+			pid = options.value;
+			break;
+		case CLI_END:
+			return pid ? detach(pid, quiet)
+				   : cli_usage("detach", "detach from whom? give a PID; 'kymo status' lists them");
+		case CLI_HELP:
+			return 0;
+		default:
+			return 2;
+		}
+	}
+}

@@ -1,0 +1,233 @@
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/vec.h"
+#include "cli/cli.h"
+#include "cli/target.h"
+
+enum { JSON = 1 };
+
+static const struct cli_option table[] = {
+	{ JSON, 0, "json", NULL },
+};
+
+/* A function that can be named in a probe. Strings belong to the module. */
+struct row {
+	const char *name, *version; /* NULL: .eh_frame knows the function, no symbol does */
+	uint64_t vaddr, offset, size;
+	bool is_ifunc;
+};
+
+struct list {
+	char *file_wanted; /* of "FILE:GLOB", or NULL */
+	const char *glob; /* or NULL: everything */
+	bool json;
+	size_t n_printed;
+};
+
+static int by_name(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+	int order;
+
+	if (!x->name != !y->name)
+		return !x->name ? 1 : -1;
+	order = x->name ? strcmp(x->name, y->name) : 0;
+	if (order)
+		return order;
+	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
+}
+
+/* `version` is NULL for the symbol that a plain name means. */
+static bool wanted(const struct list *list, const char *name, const char *version)
+{
+	char full[1024];
+
+	if (!list->glob || !fnmatch(list->glob, name, 0))
+		return true;
+	if (!version || snprintf(full, sizeof(full), "%s@%s", name, version) >= (int)sizeof(full))
+		return false;
+	return !fnmatch(list->glob, full, 0);
+}
+
+struct rows {
+	struct row *items;
+	size_t n, cap;
+};
+
+static struct kymo_error *add(struct rows *rows, const struct kymo_module *module, struct row row)
+{
+	/* What lies in no file (a symbol of .bss, a damaged one) cannot be probed. */
+	if (kymo_module_vaddr_to_offset(module, row.vaddr, &row.offset))
+		return NULL;
+	return kymo_vec_push(rows, row) ? NULL : &kymo_error_no_memory;
+}
+
+static struct kymo_error *gather(const struct list *list, struct kymo_module *module, struct rows *rows)
+{
+	const struct kymo_function *functions;
+	struct kymo_error *error = NULL;
+	size_t n;
+	const struct kymo_symbol *symbols = kymo_module_symbols(module, &n);
+
+	for (size_t i = 0; !error && i < n; i++) {
+		const char *version = symbols[i].is_default ? NULL : symbols[i].version;
+
+		if (wanted(list, symbols[i].name, version))
+			error = add(rows, module,
+				    (struct row){ symbols[i].name, version, symbols[i].vaddr, 0, symbols[i].size,
+						  symbols[i].is_ifunc });
+	}
+	if (error || list->glob)
+		return error;
+	error = kymo_module_functions(module, &functions, &n);
+	for (size_t i = 0; !error && i < n; i++)
+		if (!functions[i].name)
+			error = add(rows, module,
+				    (struct row){ .vaddr = functions[i].start,
+						  .size = functions[i].end - functions[i].start });
+	return error;
+}
+
+static void print_text_row(const char *path, const struct row *row)
+{
+	printf("0x%08" PRIx64 "  0x%08" PRIx64 "  %7" PRIu64 "  ", row->vaddr, row->offset, row->size);
+	cli_print_text(stdout, path);
+	putchar(':');
+	if (row->name)
+		cli_print_text(stdout, row->name);
+	else
+		printf("0x%" PRIx64, row->offset);
+	if (row->version) {
+		putchar('@');
+		cli_print_text(stdout, row->version);
+	}
+	puts(row->is_ifunc ? "  (ifunc)" : "");
+}
+
+static void print_json_row(const char *path, const struct row *row, bool first)
+{
+	fputs(first ? "[\n {\"file\": " : ",\n {\"file\": ", stdout);
+	cli_print_json(stdout, path);
+	fputs(", \"name\": ", stdout);
+	cli_print_json(stdout, row->name);
+	fputs(", \"version\": ", stdout);
+	cli_print_json(stdout, row->version);
+	printf(", \"vaddr\": %" PRIu64 ", \"offset\": %" PRIu64 ", \"size\": %" PRIu64 ", \"ifunc\": %s}", row->vaddr,
+	       row->offset, row->size, row->is_ifunc ? "true" : "false");
+}
+
+static struct kymo_error *list_module(struct list *list, struct kymo_module *module)
+{
+	const char *path = kymo_module_path(module);
+	struct rows rows = { 0 };
+	struct kymo_error *error;
+
+	if (list->file_wanted && !kymo_name_matches_file(list->file_wanted, path, kymo_module_soname(module)))
+		return NULL;
+	error = gather(list, module, &rows);
+	if (!error && rows.n) {
+		qsort(rows.items, rows.n, sizeof(*rows.items), by_name);
+		if (!list->json && !list->n_printed && isatty(STDOUT_FILENO))
+			puts("address     in file        bytes  function");
+	}
+	for (size_t i = 0; !error && i < rows.n; i++) {
+		if (list->json)
+			print_json_row(path, &rows.items[i], !list->n_printed);
+		else
+			print_text_row(path, &rows.items[i]);
+		list->n_printed++;
+	}
+	kymo_vec_deinit(&rows);
+	return error;
+}
+
+/* For a process, a file that cannot be read is told and the others are listed. */
+static struct kymo_error *list_file(struct list *list, const struct cli_target *target, size_t i)
+{
+	struct kymo_module *module = NULL;
+	struct kymo_error *error = cli_target_open(target, i, &module);
+
+	if (!error && module)
+		error = list_module(list, module);
+	kymo_module_close(module);
+	if (error && target->pid && error->code != KYMO_ERROR_NO_MEMORY) {
+		cli_warn("%s", error->message);
+		kymo_error_destroy(error);
+		error = NULL;
+	}
+	return error;
+}
+
+static struct kymo_error *nothing_found(const struct list *list, const struct cli_target *target, const char *where)
+{
+	char near[512] = "";
+
+	if (!list->glob)
+		return kymo_error_create(KYMO_ERROR_NOT_FOUND, "%s has no functions that could be told apart", where);
+	if (!kymo_is_glob(list->glob))
+		cli_target_nearest(target, list->file_wanted, list->glob, near, sizeof(near));
+	return kymo_error_create(KYMO_ERROR_NOT_FOUND, "no function in %s is called '%s'%s%s", where, list->glob,
+				 *near ? "; near are " : "", near);
+}
+
+static int list_target(const char *where, const char *glob, bool json)
+{
+	kymo_cleanup(cli_target_deinit) struct cli_target target = { 0 };
+	kymo_cleanup_free char *file_wanted = NULL;
+	const char *colon = glob ? strrchr(glob, ':') : NULL;
+	struct list list = { .glob = glob, .json = json };
+	struct kymo_error *error;
+
+	error = cli_target_init(where, &target);
+	if (error)
+		return cli_fail("list", error);
+	if (colon) {
+		list.file_wanted = file_wanted = strndup(glob, (size_t)(colon - glob));
+		list.glob = colon + 1;
+		if (!file_wanted)
+			return cli_fail("list", &kymo_error_no_memory);
+	}
+	for (size_t i = 0; !error && i < cli_target_count(&target); i++)
+		error = list_file(&list, &target, i);
+	if (!error && !list.n_printed)
+		error = nothing_found(&list, &target, where);
+	else if (json && !error)
+		puts("\n]");
+	return error ? cli_fail("list", error) : 0;
+}
+
+int cmd_list(int argc, char **argv)
+{
+	struct cli_options options = { "list", table, kymo_countof(table), argc, argv, .at = 1 };
+	const char *operands[2] = { NULL, NULL };
+	size_t n = 0;
+	bool json = false;
+
+	for (;;) {
+		switch (cli_options_next(&options)) {
+		case JSON:
+			json = true;
+			break;
+		case CLI_OPERAND:
+			if (n == kymo_countof(operands))
+				return cli_usage("list", "one FILE or PID and one GLOB: '%s' is too much",
+						 options.value);
+			operands[n++] = options.value;
+			break;
+		case CLI_END:
+			if (!n)
+				return cli_usage("list",
+						 "list what? give a file, such as libc, or the PID of a process");
+			return list_target(operands[0], operands[1], json);
+		case CLI_HELP:
+			return 0;
+		default:
+			return 2;
+		}
+	}
+}

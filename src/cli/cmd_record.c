@@ -1,0 +1,364 @@
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/vec.h"
+#include "cli/cli.h"
+#include "cli/live.h"
+#include "record/record.h"
+
+#define BUFFER_DEFAULT (UINT64_C(16) << 20)
+#define BUFFER_MIN (UINT64_C(64) << 10)
+#define BUFFER_MAX (UINT64_C(4) << 30)
+
+struct recording {
+	struct kymo_record_options options;
+	KYMO_VEC(struct kymo_spec) specs;
+	bool quiet;
+	bool announced; /* that recording has begun */
+	struct cli_live live;
+	double last_seconds; /* of the progress before, for the rate */
+	uint64_t last_bytes;
+};
+
+enum {
+	OUTPUT = 1,
+	PROBE,
+	RETURN,
+	MARKER,
+	SYSCALL,
+	BRANCH,
+	PID,
+	FOR,
+	BUFFER,
+	OVERWRITE,
+	BACKEND,
+	QUIET,
+	NO_RSEQ,
+};
+
+static const struct cli_option table[] = {
+	{ OUTPUT, 'o', "output", "DIR" },
+	{ PROBE, 'p', "probe", "SPEC" },
+	{ RETURN, 'r', "return", "SPEC" },
+	{ MARKER, 'm', "marker", "GLOB" },
+	{ SYSCALL, 's', "syscall", "SET" },
+	{ BRANCH, 'b', "branch", "SPEC" },
+	{ PID, 0, "pid", "PID" },
+	{ FOR, 0, "for", "SECONDS" },
+	{ BUFFER, 0, "buffer", "SIZE" },
+	{ OVERWRITE, 0, "overwrite", NULL },
+	{ BACKEND, 0, "backend", "NAME" },
+	{ QUIET, 'q', "quiet", NULL },
+	{ NO_RSEQ, 0, "no-rseq", NULL },
+};
+
+/* What the command line has room for and this version does not do, and what does something like it. */
+static const struct {
+	int id;
+	const char *sentence;
+} later[] = {
+	{ RETURN, "return probes (--return) are not in this version; --probe records the function's entry" },
+	{ MARKER, "markers (--marker) are not in this version; --probe records functions by name" },
+	{ SYSCALL, "system calls (--syscall) are not in this version; --probe libc:read records libc's functions" },
+	{ BRANCH, "branches (--branch) are not in this version; --probe FILE:FUNCTION+OFFSET records one place" },
+};
+
+/* ---- options ----------------------------------------------------------------------------------------------------- */
+
+static int take_probe(struct recording *recording, const char *text)
+{
+	struct kymo_spec spec;
+	struct kymo_error *error = kymo_spec_parse(text, &spec);
+
+	if (error)
+		return cli_fail("record", error);
+	if (!kymo_vec_push(&recording->specs, spec)) {
+		kymo_spec_deinit(&spec);
+		return cli_fail("record", &kymo_error_no_memory);
+	}
+	return 0;
+}
+
+static int take_buffer(struct recording *recording, const char *text)
+{
+	uint64_t size;
+
+	if (!cli_parse_size(text, &size))
+		return cli_usage("record", "--buffer '%s' is no size; write 4096K, 16M or 1G", text);
+	if (size < BUFFER_MIN || size > BUFFER_MAX)
+		return cli_usage("record", "--buffer '%s' is out of range; a CPU can have 64K to 4G", text);
+	recording->options.buffer_size = size;
+	return 0;
+}
+
+static int take_backend(const char *text)
+{
+	if (!strcmp(text, "auto") || !strcmp(text, "inproc"))
+		return 0;
+	if (!strcmp(text, "kernel") || !strcmp(text, "ptrace"))
+		return cli_usage("record", "the backend '%s' is not in this version; write auto or inproc, "
+				 "or leave --backend out", text);
+	return cli_usage("record", "there is no backend '%s'; write auto or inproc", text);
+}
+
+static int refuse(int id)
+{
+	size_t i = 0;
+
+	while (later[i].id != id)
+		i++;
+	return cli_usage("record", "%s", later[i].sentence);
+}
+
+static int take_option(struct recording *recording, int id, const char *value)
+{
+	struct kymo_record_options *options = &recording->options;
+
+	switch (id) {
+	case OUTPUT:
+		options->directory = value;
+		return *value ? 0 : cli_usage("record", "--output needs the name of a directory, not ''");
+	case PROBE:
+		return take_probe(recording, value);
+	case PID:
+		if (cli_parse_pid(value, &options->pid))
+			return 0;
+		return cli_usage("record", "--pid '%s' is no process id", value);
+	case FOR:
+		if (cli_parse_seconds(value, &options->seconds))
+			return 0;
+		return cli_usage("record", "--for '%s' is no number of seconds; write 5 or 0.5", value);
+	case BUFFER:
+		return take_buffer(recording, value);
+	case OVERWRITE:
+		options->overwrite = true;
+		return 0;
+	case BACKEND:
+		return take_backend(value);
+	case QUIET:
+		recording->quiet = true;
+		return 0;
+	case NO_RSEQ:
+		options->no_rseq = true;
+		return 0;
+	default:
+		return refuse(id);
+	}
+}
+
+/* -1: go on; else the exit status. */
+static int check(struct recording *recording)
+{
+	struct kymo_record_options *options = &recording->options;
+
+	if (!recording->specs.n)
+		return cli_usage("record", "nothing to record: give a probe, such as -p 'libc:malloc size=%%di'");
+	if (!options->command && !options->pid)
+		return cli_usage("record", "nobody to record: give a command, or --pid PID");
+	if (options->command && options->pid)
+		return cli_usage("record", "record either --pid %d or the command '%s', not both", options->pid,
+				 options->command[0]);
+	if (options->command && !*options->command[0])
+		return cli_usage("record", "the command's name is empty");
+	options->specs = recording->specs.items;
+	options->n_specs = recording->specs.n;
+	return -1;
+}
+
+static int read_options(struct recording *recording, int argc, char **argv)
+{
+	struct cli_options options = { "record", table, kymo_countof(table), argc, argv, .at = 1 };
+
+	for (;;) {
+		int id = cli_options_next(&options), status;
+
+		switch (id) {
+		case CLI_HELP:
+			return 0;
+		case CLI_WRONG:
+			return 2;
+		case CLI_OPERAND:
+			recording->options.command = argv + options.at - 1;
+			return check(recording);
+		case CLI_END:
+			return check(recording);
+		}
+		status = take_option(recording, id, options.value);
+		if (status)
+			return status;
+	}
+}
+
+/* ---- signals ----------------------------------------------------------------------------------------------------- */
+
+static volatile sig_atomic_t launched, interrupts, last_signal;
+
+/*
+ * An interrupt from the terminal reaches the command, too, and it is the command's to end by it: recording goes on until
+ * it does, or until a second one. One that was sent to kymo alone stops the recording.
+ */
+static void on_signal(int number, siginfo_t *info, void *context)
+{
+	if (number == SIGINT && launched && info->si_code == SI_KERNEL && !interrupts++)
+		return;
+	last_signal = number;
+	kymo_record_stop = 1;
+}
+
+static void on_pipe(int number)
+{
+}
+
+static void catch_signals(bool launches)
+{
+	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction action = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO }, before;
+
+	launched = launches;
+	sigemptyset(&action.sa_mask);
+	for (size_t i = 0; i < kymo_countof(numbers); i++)
+		/* nohup, and a command in the background of a script: what is ignored stays so, for the command too. */
+		if (!sigaction(numbers[i], NULL, &before) &&
+		    (before.sa_handler != SIG_IGN || (!launches && numbers[i] == SIGINT)))
+			sigaction(numbers[i], &action, NULL);
+	/* A closed stderr must not end a recording in disorder. SIG_IGN would outlive exec in the command; handlers don't. */
+	action = (struct sigaction){ .sa_handler = on_pipe, .sa_flags = SA_RESTART };
+	sigaction(SIGPIPE, &action, NULL);
+}
+
+/* ---- what the user sees ------------------------------------------------------------------------------------------ */
+
+/* Where no line lives, one that tells whoever waits for it that all probes are in. A command's stderr is its own. */
+static void announce(struct recording *recording, size_t n_sites)
+{
+	if (recording->announced || recording->quiet || recording->live.enabled || recording->options.command)
+		return;
+	fprintf(stderr, "kymo: recording process %d, %zu %s\n", recording->options.pid, n_sites,
+		n_sites == 1 ? "site" : "sites");
+	fflush(stderr);
+	recording->announced = true;
+}
+
+static void draw(struct recording *recording, const struct kymo_record_progress *progress)
+{
+	double passed = progress->seconds - recording->last_seconds;
+	uint64_t more = progress->bytes >= recording->last_bytes ? progress->bytes - recording->last_bytes : 0;
+	char bytes[32], rate[32], lost[32], line[256];
+
+	if (!strcmp(progress->phase, "recording"))
+		snprintf(line, sizeof(line),
+			 "kymo: recording %.1f s   %s   %s/s   %s lost   %zu sites   (Ctrl-C stops)", progress->seconds,
+			 cli_format_bytes(progress->bytes, bytes),
+			 cli_format_bytes(passed > 0 ? (uint64_t)((double)more / passed) : 0, rate),
+			 cli_format_count(progress->lost, lost), progress->n_sites);
+	else
+		snprintf(line, sizeof(line), "kymo: %s   %zu sites", progress->phase, progress->n_sites);
+	cli_live_show(&recording->live, line);
+	recording->last_seconds = progress->seconds;
+	recording->last_bytes = progress->bytes;
+}
+
+static void on_progress(const struct kymo_record_progress *progress, void *data)
+{
+	struct recording *recording = data;
+	bool running = !strcmp(progress->phase, "recording");
+
+	if (running)
+		announce(recording, progress->n_sites);
+	/* The terminal is the command's while it runs: it may be half way through a line, or an editor. */
+	if (running && recording->options.command)
+		cli_live_clear(&recording->live);
+	else
+		draw(recording, progress);
+}
+
+static void on_warning(const char *sentence, void *data)
+{
+	struct recording *recording = data;
+
+	cli_live_clear(&recording->live);
+	cli_warn("%s", sentence);
+}
+
+static void summarise(const struct recording *recording, const struct kymo_record_result *result)
+{
+	const char *directory = recording->options.directory;
+	char bytes[32], lost[32];
+
+	fprintf(stderr, "kymo: %s in %s, %s %s lost, %zu %s, %.1f s; 'kymo report%s%s' shows them\n",
+		cli_format_bytes(result->bytes, bytes), directory, cli_format_count(result->lost, lost),
+		result->lost == 1 ? "event" : "events", result->n_sites, result->n_sites == 1 ? "site" : "sites",
+		result->seconds, strcmp(directory, "kymo.data") ? " " : "",
+		strcmp(directory, "kymo.data") ? directory : "");
+	if (result->lost && !recording->options.overwrite)
+		fprintf(stderr, "kymo: a larger --buffer than %s a CPU loses less\n",
+			cli_format_bytes(recording->options.buffer_size, bytes));
+}
+
+/* ---- the end ----------------------------------------------------------------------------------------------------- */
+
+static int status_of(int status)
+{
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* The recording was over before the command: wait for it, as its exit status is kymo's. A signal ends the waiting. */
+static int wait_for_command(const struct recording *recording)
+{
+	int status, last = 0;
+
+	if (!recording->quiet)
+		fprintf(stderr, "kymo: waiting for %s to end\n", recording->options.command[0]);
+	while (!kymo_record_stop) {
+		if (wait(&status) > 0)
+			last = status_of(status);
+		else if (errno != EINTR)
+			return last;
+	}
+	return 128 + last_signal;
+}
+
+static int run(struct recording *recording)
+{
+	struct kymo_record_result result = { 0 };
+	struct kymo_error *error;
+
+	catch_signals(recording->options.command);
+	cli_live_init(&recording->live, !recording->quiet);
+	recording->options.progress = on_progress;
+	recording->options.warn = on_warning;
+	recording->options.data = recording;
+	error = kymo_record(&recording->options, &result);
+	cli_live_clear(&recording->live);
+	if (error)
+		return cli_fail("record", error);
+	if (!recording->quiet)
+		summarise(recording, &result);
+	if (!recording->options.command)
+		return 0;
+	if (result.command_ended)
+		return status_of(result.command_status);
+	if (!kymo_record_stop)
+		return wait_for_command(recording);
+	if (!recording->quiet)
+		fprintf(stderr, "kymo: %s runs on\n", recording->options.command[0]);
+	return 128 + last_signal;
+}
+
+int cmd_record(int argc, char **argv)
+{
+	struct recording recording = { .options = { .directory = "kymo.data", .buffer_size = BUFFER_DEFAULT } };
+	int status = read_options(&recording, argc, argv);
+
+	if (status < 0)
+		status = run(&recording);
+	for (size_t i = 0; i < recording.specs.n; i++)
+		kymo_spec_deinit(&recording.specs.items[i]);
+	kymo_vec_deinit(&recording.specs);
+	return status;
+}

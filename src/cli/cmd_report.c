@@ -1,0 +1,138 @@
+#include <langinfo.h>
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "cli/cli.h"
+#include "report/report.h"
+
+#define DEFAULT_DIR "kymo.data"
+#define MIN_WIDTH 20
+#define MAX_WIDTH 1000
+
+enum { EVENTS = 1, JSON, ALL, WALL, NO_COLOUR, WIDTH };
+
+static const struct cli_option table[] = {
+	{ EVENTS, 0, "events", NULL },
+	{ JSON, 0, "json", NULL },
+	{ ALL, 0, "all", NULL },
+	{ WALL, 0, "wall", NULL },
+	{ NO_COLOUR, 0, "no-colour", NULL },
+	{ NO_COLOUR, 0, "no-color", NULL },
+	{ WIDTH, 'w', "width", "COLUMNS" },
+};
+
+static bool parse_width(const char *text, unsigned int *ret)
+{
+	uint64_t width;
+
+	if (!cli_parse_number(text, &width) || width < MIN_WIDTH || width > MAX_WIDTH)
+		return false;
+	*ret = (unsigned int)width;
+	return true;
+}
+
+/* COLUMNS as the user sets it, else the terminal's, else 80. */
+static unsigned int output_width(void)
+{
+	const char *columns = getenv("COLUMNS");
+	struct winsize size;
+	unsigned int width;
+
+	if (columns && parse_width(columns, &width))
+		return width;
+	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col >= MIN_WIDTH)
+		return size.ws_col;
+	return 80;
+}
+
+/* On a terminal that knows colours, unless the user has set NO_COLOR (https://no-color.org/). */
+static bool wants_colour(void)
+{
+	const char *no_colour = getenv("NO_COLOR"), *term = getenv("TERM");
+
+	return isatty(STDOUT_FILENO) && !(no_colour && *no_colour) && term && strcmp(term, "dumb") != 0;
+}
+
+/* 0, or the exit status. */
+static int take_option(int option, const struct cli_options *in, struct kymo_report_options *options)
+{
+	enum kymo_report_mode mode = option == EVENTS ? KYMO_REPORT_EVENTS : KYMO_REPORT_JSON;
+
+	switch (option) {
+	case EVENTS:
+	case JSON:
+		if (options->mode != KYMO_REPORT_SUMMARY && options->mode != mode)
+			return cli_usage(in->command, "--events and --json can't be had together");
+		options->mode = mode;
+		return 0;
+	case ALL:
+		options->all = true;
+		return 0;
+	case WALL:
+		options->wall = true;
+		return 0;
+	case NO_COLOUR:
+		options->colour = false;
+		return 0;
+	default:
+		if (parse_width(in->value, &options->width))
+			return 0;
+		return cli_usage(in->command, "'%s' is no width: a number from %d to %d is", in->value, MIN_WIDTH,
+				 MAX_WIDTH);
+	}
+}
+
+/* Fills in options, and the directory if there is one. 0, or the exit status; -1 when help was asked for and given. */
+static int parse_arguments(int argc, char **argv, struct kymo_report_options *options, const char **dir_ret)
+{
+	struct cli_options in = {
+		.command = argv[0], .table = table, .n = kymo_countof(table), .argc = argc, .argv = argv, .at = 1,
+	};
+	const char *dir = NULL;
+
+	for (;;) {
+		int option = cli_options_next(&in), status = 0;
+
+		if (option == CLI_END)
+			break;
+		if (option == CLI_HELP)
+			return -1;
+		if (option == CLI_WRONG)
+			return 2;
+		if (option != CLI_OPERAND)
+			status = take_option(option, &in, options);
+		else if (dir)
+			status = cli_usage(argv[0], "one directory at a time: '%s' is too much", in.value);
+		else
+			dir = in.value;
+		if (status)
+			return status;
+	}
+	if (options->wall && options->mode != KYMO_REPORT_EVENTS)
+		return cli_usage(argv[0], "--wall goes with --events only");
+	if (dir)
+		*dir_ret = dir;
+	return 0;
+}
+
+int cmd_report(int argc, char **argv)
+{
+	struct kymo_report_options options = { .mode = KYMO_REPORT_SUMMARY };
+	const char *dir = DEFAULT_DIR;
+	struct kymo_error *error;
+	int status;
+
+	setlocale(LC_CTYPE, "");
+	options.unicode = !strcmp(nl_langinfo(CODESET), "UTF-8");
+	options.colour = wants_colour();
+	options.width = output_width();
+	status = parse_arguments(argc, argv, &options, &dir);
+	if (status)
+		return status < 0 ? 0 : status;
+	error = kymo_report(dir, &options, stdout);
+	return error ? cli_fail(argv[0], error) : 0;
+}

@@ -1,0 +1,168 @@
+#include <inttypes.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "cli/cli.h"
+#include "probe/probe.h"
+
+enum { JSON = 1 };
+
+static const struct cli_option table[] = {
+	{ JSON, 0, "json", NULL },
+};
+
+/* How one process is written; `first` tells whether it is the first. */
+typedef void print_fn(const struct kymo_status *status, bool first);
+
+static void print_json(const struct kymo_status *status, bool first)
+{
+	printf("%s\n {\"pid\": %d, \"comm\": ", first ? "" : ",", status->pid);
+	cli_print_json(stdout, status->comm);
+	printf(", \"recorder\": %d, \"started_ns\": %" PRIu64 ", \"directory\": ", status->recorder,
+	       status->started_wall_ns);
+	cli_print_json(stdout, status->directory);
+	printf(", \"bytes\": %" PRIu64 ", \"lost\": %" PRIu64 ", \"sites\": [", status->recorded_bytes,
+	       status->lost_events);
+	for (size_t i = 0; i < status->n_sites; i++) {
+		const struct kymo_status_site *site = &status->sites[i];
+
+		printf("%s\n  {\"address\": %" PRIu64 ", \"event\": %" PRIu32 ", \"name\": ", i ? "," : "",
+		       site->address, site->event_id);
+		cli_print_json(stdout, site->name);
+		fputs(", \"tactic\": ", stdout);
+		cli_print_json(stdout, site->tactic);
+		putchar('}');
+	}
+	fputs("]}", stdout);
+}
+
+static void print_time(uint64_t wall_ns)
+{
+	time_t seconds = (time_t)(wall_ns / 1000000000u);
+	struct tm local;
+	char text[64];
+
+	if (wall_ns && localtime_r(&seconds, &local) && strftime(text, sizeof(text), "%F %T", &local))
+		printf(" since %s", text);
+}
+
+/* One line a process, for the list of all. */
+static void print_line(const struct kymo_status *status, bool first)
+{
+	char bytes[32], lost[32];
+
+	printf("%7d  ", status->pid);
+	cli_print_text(stdout, status->comm);
+	printf(": %zu site%s, %s, %s lost, in ", status->n_sites, status->n_sites == 1 ? "" : "s",
+	       cli_format_bytes(status->recorded_bytes, bytes), cli_format_count(status->lost_events, lost));
+	cli_print_text(stdout, status->directory);
+	fputs("; recorded", stdout);
+	print_time(status->started_wall_ns);
+	if (status->recorder)
+		printf(" by process %d\n", status->recorder);
+	else
+		printf(" by a process that is gone; 'kymo detach %d' cleans up\n", status->pid);
+}
+
+static void print_whole(const struct kymo_status *status, bool first)
+{
+	print_line(status, first);
+	for (size_t i = 0; i < status->n_sites; i++) {
+		const struct kymo_status_site *site = &status->sites[i];
+
+		printf("%20s0x%012" PRIx64 "  ", "", site->address);
+		cli_print_text(stdout, site->tactic);
+		fputs("  ", stdout);
+		cli_print_text(stdout, site->name);
+		putchar('\n');
+	}
+}
+
+static int show_one(const char *text, bool json)
+{
+	struct kymo_status status = { 0 };
+	struct kymo_error *error;
+	pid_t pid;
+
+	if (!cli_parse_pid(text, &pid))
+		return cli_usage("status", "'%s' is no process id", text);
+	error = kymo_status(pid, &status);
+	if (error)
+		return cli_fail("status", error);
+	if (json)
+		putchar('[');
+	(json ? print_json : print_whole)(&status, true);
+	if (json)
+		puts("\n]");
+	kymo_status_deinit(&status);
+	return 0;
+}
+
+static bool show_each(const pid_t *pids, size_t n, print_fn *print)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < n; i++) {
+		struct kymo_status status = { 0 };
+		struct kymo_error *error = kymo_status(pids[i], &status);
+
+		if (error) {
+			/* It may have ended, or been left, since it was listed. */
+			if (error->code != KYMO_ERROR_GONE && error->code != KYMO_ERROR_NOT_FOUND)
+				cli_warn("%s", error->message);
+			kymo_error_destroy(error);
+			continue;
+		}
+		print(&status, !any);
+		any = true;
+		kymo_status_deinit(&status);
+	}
+	return any;
+}
+
+static int show_all(bool json)
+{
+	kymo_cleanup_free pid_t *pids = NULL;
+	struct kymo_error *error;
+	size_t n = 0;
+	bool any;
+
+	error = kymo_status_all(&pids, &n);
+	if (error)
+		return cli_fail("status", error);
+	if (json)
+		putchar('[');
+	any = show_each(pids, n, json ? print_json : print_line);
+	if (json)
+		puts(any ? "\n]" : "]");
+	else if (!any)
+		puts("no process is being recorded, as far as this user may look");
+	return 0;
+}
+
+int cmd_status(int argc, char **argv)
+{
+	struct cli_options options = { "status", table, kymo_countof(table), argc, argv, .at = 1 };
+	const char *pid = NULL;
+	bool json = false;
+
+	for (;;) {
+		switch (cli_options_next(&options)) {
+		case JSON:
+			json = true;
+			break;
+		case CLI_OPERAND:
+			if (pid)
+				return cli_usage("status", "one process at a time: '%s' is too much", options.value);
+			pid = options.value;
+			break;
+		case CLI_END:
+			return pid ? show_one(pid, json) : show_all(json);
+		case CLI_HELP:
+			return 0;
+		default:
+			return 2;
+		}
+	}
+}

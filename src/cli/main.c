@@ -1,0 +1,110 @@
+#include <errno.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "cli/cli.h"
+
+static int cmd_help(int argc, char **argv);
+
+static const struct command {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *summary;
+} commands[] = {
+	{ "record", cmd_record, "put probes into a command or a running process, and record" },
+	{ "report", cmd_report, "show what was recorded" },
+	{ "list", cmd_list, "list the functions that can be probed" },
+	{ "explain", cmd_explain, "show how a probe would be put at a place, and why that is safe" },
+	{ "status", cmd_status, "show which processes are being recorded" },
+	{ "detach", cmd_detach, "take everything of kymo's out of a process" },
+	{ "help", cmd_help, "show help for a command" },
+};
+
+static const struct command *find(const char *name)
+{
+	for (size_t i = 0; i < kymo_countof(commands); i++)
+		if (!strcmp(commands[i].name, name))
+			return &commands[i];
+	return NULL;
+}
+
+static void print_overview(FILE *out)
+{
+	fputs("kymo puts probes into running programs and records what they do.\n\nusage: kymo COMMAND [OPTION...]\n\n",
+	      out);
+	for (size_t i = 0; i < kymo_countof(commands); i++)
+		fprintf(out, "  %-9s%s\n", commands[i].name, commands[i].summary);
+	fputs("\n"
+	      "  kymo record -p 'libc:malloc size=%di' -- ls     run ls and record its calls of malloc\n"
+	      "  kymo report                                     show them\n"
+	      "\n"
+	      "'kymo help COMMAND' tells more, 'kymo --version' the version.\n",
+	      out);
+}
+
+static int unknown(const char *name)
+{
+	const char *names[kymo_countof(commands)], *near;
+
+	for (size_t i = 0; i < kymo_countof(commands); i++)
+		names[i] = commands[i].name;
+	near = cli_nearest(name, names, kymo_countof(names));
+	if (near)
+		return cli_usage(NULL, "there is no command '%s'; did you mean '%s'?", name, near);
+	return cli_usage(NULL, "there is no command '%s'", name);
+}
+
+static int cmd_help(int argc, char **argv)
+{
+	const char *text;
+
+	if (argc > 2)
+		return cli_usage(NULL, "one command at a time: '%s' is too much", argv[2]);
+	if (argc < 2 || !strcmp(argv[1], "help") || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
+		print_overview(stdout);
+		return 0;
+	}
+	text = cli_help(argv[1]);
+	if (!text)
+		return unknown(argv[1]);
+	fputs(text, stdout);
+	return 0;
+}
+
+static int run(int argc, char **argv)
+{
+	const struct command *command;
+
+	if (argc < 2) {
+		print_overview(stderr);
+		return 2;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))
+		return cmd_help(argc - 1, argv + 1);
+	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
+		puts("kymo " KYMO_VERSION);
+		return 0;
+	}
+	if (argv[1][0] == '-')
+		return cli_usage(
+			NULL, "there is no option '%s' before the command; options of a command stand behind its name",
+			argv[1]);
+	command = find(argv[1]);
+	if (!command)
+		return unknown(argv[1]);
+	if (argc == 3 && (!strcmp(argv[2], "--help") || !strcmp(argv[2], "-h")))
+		return cmd_help(argc - 1, argv);
+	return command->run(argc - 1, argv + 1);
+}
+
+int main(int argc, char **argv)
+{
+	int status = run(argc, argv);
+
+	/* Output that did not arrive (a full disk) is a failure, also where it was only noticed now. */
+	if ((fflush(stdout) || ferror(stdout)) && errno != EPIPE && !status) {
+		fprintf(stderr, "kymo: cannot write the output: %s\n", strerror(errno));
+		return 1;
+	}
+	return status;
+}

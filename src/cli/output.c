@@ -1,0 +1,172 @@
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "cli/cli.h"
+
+/*
+ * Bytes of the UTF-8 character at `text`, or 0 where there is none: overlong forms, surrogates and what lies beyond
+ * U+10FFFF are none. (Unicode 15, table 3-7.)
+ */
+static int utf8_size(const unsigned char *text)
+{
+	int size = text[0] < 0x80   ? 1
+		   : text[0] < 0xc2 ? 0
+		   : text[0] < 0xe0 ? 2
+		   : text[0] < 0xf0 ? 3
+		   : text[0] < 0xf5 ? 4
+				    : 0;
+
+	for (int i = 1; i < size; i++)
+		if ((text[i] & 0xc0) != 0x80)
+			return 0;
+	if ((text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xed && text[1] > 0x9f) ||
+	    (text[0] == 0xf0 && text[1] < 0x90) || (text[0] == 0xf4 && text[1] > 0x8f))
+		return 0;
+	return size;
+}
+
+/* C0, DEL, and C1 as UTF-8 has it. */
+static bool is_control(const unsigned char *text, int size)
+{
+	return (size == 1 && (text[0] < ' ' || text[0] == 0x7f)) || (size == 2 && text[0] == 0xc2 && text[1] < 0xa0);
+}
+
+static void print(FILE *out, const char *text, bool keep_lines)
+{
+	const unsigned char *at = (const unsigned char *)text;
+
+	while (*at) {
+		int size = utf8_size(at);
+
+		if (!(*at == '\n' && keep_lines) && (!size || is_control(at, size)))
+			fputc('?', out);
+		else
+			fwrite(at, 1, (size_t)size, out);
+		at += size ? size : 1;
+	}
+}
+
+void cli_print_text(FILE *out, const char *text)
+{
+	print(out, text, false);
+}
+
+static void hint(const char *command)
+{
+	fprintf(stderr, "try 'kymo help%s%s'\n", command ? " " : "", command ? command : "");
+}
+
+/* "kymo: PREFIX SENTENCE". Sentences hold names from files and processes, and lines where a text is quoted. */
+static void say(const char *prefix, const char *format, va_list args)
+{
+	kymo_cleanup_free char *sentence = NULL;
+
+	fflush(stdout);
+	if (vasprintf(&sentence, format, args) < 0) {
+		sentence = NULL;
+		fputs("kymo: out of memory\n", stderr);
+		return;
+	}
+	fprintf(stderr, "kymo: %s", prefix);
+	print(stderr, sentence, true);
+	fputc('\n', stderr);
+}
+
+int cli_usage(const char *command, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	say("", format, args);
+	va_end(args);
+	hint(command);
+	return 2;
+}
+
+static void say_plainly(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void say_plainly(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	say("", format, args);
+	va_end(args);
+}
+
+int cli_fail(const char *command, struct kymo_error *error)
+{
+	bool usage = error->code == KYMO_ERROR_USAGE;
+
+	say_plainly("%s", error->message);
+	if (usage)
+		hint(command);
+	kymo_error_destroy(error);
+	return usage ? 2 : 1;
+}
+
+void cli_warn(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	say("warning: ", format, args);
+	va_end(args);
+}
+
+void cli_print_json(FILE *out, const char *text)
+{
+	const unsigned char *at = (const unsigned char *)text;
+
+	if (!text) {
+		fputs("null", out);
+		return;
+	}
+	fputc('"', out);
+	while (*at) {
+		int size = utf8_size(at);
+
+		if (!size)
+			fputs("\\ufffd", out);
+		else if (*at == '"' || *at == '\\')
+			fprintf(out, "\\%c", *at);
+		else if (is_control(at, size))
+			fprintf(out, "\\u%04x", size == 1 ? at[0] : at[1]);
+		else
+			fwrite(at, 1, (size_t)size, out);
+		at += size ? size : 1;
+	}
+	fputc('"', out);
+}
+
+const char *cli_format_count(uint64_t count, char out[32])
+{
+	char digits[24];
+	int n = snprintf(digits, sizeof(digits), "%" PRIu64, count);
+	char *to = out;
+
+	for (int i = 0; i < n; i++) {
+		if (i && (n - i) % 3 == 0)
+			*to++ = ',';
+		*to++ = digits[i];
+	}
+	*to = '\0';
+	return out;
+}
+
+const char *cli_format_bytes(uint64_t bytes, char out[32])
+{
+	static const char *const units[] = { "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+	double value = (double)bytes / 1024;
+	size_t unit = 0;
+
+	if (bytes < 1024) {
+		snprintf(out, 32, "%" PRIu64 " bytes", bytes);
+		return out;
+	}
+	for (; value >= 1024; unit++)
+		value /= 1024;
+	snprintf(out, 32, "%.1f %s", value, units[unit]);
+	return out;
+}

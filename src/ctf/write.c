@@ -1,0 +1,211 @@
+/*
+ * The metadata file.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "ctf/ctf.h"
+#include "ctf/site.h"
+#include "ctf/tsdl.h"
+
+#define TEMPORARY ".metadata.new"
+
+static const char *const keywords[] = {
+	"align", "callsite", "char", "clock", "const", "double", "enum", "env", "event", "floating_point", "float", "integer",
+	"int", "long", "short", "signed", "stream", "string", "struct", "trace", "typealias", "typedef", "unsigned",
+	"variant", "void", "_Bool", "_Complex", "_Imaginary",
+};
+
+/* Keys that the writer sets itself. */
+static const char *const reserved[] = { "kymo_format", "clock_invariant", "monotonic_offset_ns" };
+
+static bool is_among(const char *name, const char *const *names, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return false;
+}
+
+static bool is_identifier(const char *name)
+{
+	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
+
+	return *name && strspn(name, letters) == strlen(name);
+}
+
+static struct kymo_error *check_env(const struct kymo_ctf_trace *trace)
+{
+	for (size_t i = 0; i < trace->n_env; i++) {
+		const char *key = trace->env[i].key;
+
+		if (!is_identifier(key) || (*key >= '0' && *key <= '9') ||
+		    is_among(key, keywords, kymo_countof(keywords)) ||
+		    is_among(key, reserved, kymo_countof(reserved)))
+			return kymo_error_create(KYMO_ERROR_FAILED, "'%s' can't be a key of the trace's environment",
+						 key);
+	}
+	return NULL;
+}
+
+static struct kymo_error *check_event(const struct kymo_ctf_event *event)
+{
+	if (event->id > KYMO_EVENT_ID_MAX)
+		return kymo_error_create(KYMO_ERROR_FAILED, "%s: event id %u is over %u; record fewer probes at once",
+					 event->name, event->id, KYMO_EVENT_ID_MAX);
+	if (event->n_fields > KYMO_EVENT_MAX_ARGS)
+		return kymo_error_create(KYMO_ERROR_USAGE, "%s: %u arguments; at most %d can be recorded",
+					 event->name, event->n_fields, KYMO_EVENT_MAX_ARGS);
+	for (uint32_t i = 0; i < event->n_fields; i++) {
+		const char *name = event->fields[i].name;
+
+		if (!is_identifier(name))
+			return kymo_error_create(KYMO_ERROR_USAGE, "%s: '%s' is no name for an argument", event->name,
+						 name);
+		for (uint32_t j = 0; j < i; j++)
+			if (!strcmp(event->fields[j].name, name))
+				return kymo_error_create(KYMO_ERROR_USAGE, "%s: two arguments are named '%s'",
+							 event->name, name);
+	}
+	return NULL;
+}
+
+static struct kymo_error *check(const struct kymo_ctf_trace *trace)
+{
+	kymo_cleanup_free uint8_t *seen = calloc((KYMO_EVENT_ID_MAX + 1) / 8, 1);
+	struct kymo_error *error = check_env(trace);
+
+	if (!seen && !error)
+		error = &kymo_error_no_memory;
+	if (!trace->clock_frequency && !error)
+		error = kymo_error_create(KYMO_ERROR_FAILED, "the trace's clock has no frequency");
+	for (size_t i = 0; i < trace->n_events && !error; i++) {
+		uint32_t id = trace->events[i].id;
+
+		error = check_event(&trace->events[i]);
+		if (!error && (seen[id / 8] & 1u << id % 8))
+			error = kymo_error_create(KYMO_ERROR_FAILED, "%s: event id %u is used twice",
+						  trace->events[i].name, id);
+		if (!error)
+			seen[id / 8] |= (uint8_t)(1u << id % 8);
+	}
+	return error;
+}
+
+static void write_string(FILE *out, const char *text)
+{
+	putc('"', out);
+	for (; *text; text++) {
+		unsigned char c = (unsigned char)*text;
+
+		if (c == '"' || c == '\\')
+			fprintf(out, "\\%c", c);
+		else if (c < 0x20 || c == 0x7f)
+			fprintf(out, "\\%03o", c);
+		else
+			putc(c, out);
+	}
+	putc('"', out);
+}
+
+static void write_uuid(FILE *out, const uint8_t *uuid)
+{
+	putc('"', out);
+	for (int i = 0; i < 16; i++)
+		fprintf(out, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
+	putc('"', out);
+}
+
+static void write_env(FILE *out, const struct kymo_ctf_trace *trace)
+{
+	fprintf(out, "env {\n\tkymo_format = %d;\n\tclock_invariant = %d;\n\tmonotonic_offset_ns = %" PRId64 ";\n",
+		KYMO_TSDL_FORMAT, trace->clock_is_invariant, trace->monotonic_offset_ns);
+	for (size_t i = 0; i < trace->n_env; i++) {
+		fprintf(out, "\t%s = ", trace->env[i].key);
+		write_string(out, trace->env[i].value);
+		fputs(";\n", out);
+	}
+	fputs("};\n", out);
+}
+
+static void write_clock(FILE *out, const struct kymo_ctf_trace *trace)
+{
+	fputs("clock {\n\tname = kymo;\n\tuuid = ", out);
+	write_uuid(out, trace->uuid);
+	fprintf(out, ";\n\tdescription = \"time stamp counter%s\";\n", trace->clock_is_invariant ? "" : ", not invariant");
+	fprintf(out, "\tfreq = %" PRIu64 ";\n\toffset_s = %" PRIu64 ";\n\toffset = %" PRIu64 ";\n\tabsolute = TRUE;\n};\n",
+		trace->clock_frequency, trace->clock_offset_s, trace->clock_offset);
+}
+
+static void write_event(FILE *out, const struct kymo_ctf_event *event)
+{
+	fputs("event {\n\tname = ", out);
+	write_string(out, event->name);
+	fprintf(out, ";\n\tid = %" PRIu32 ";\n\tstream_id = 0;\n", event->id);
+	if (kymo_ctf_has_site(event)) {
+		fputs("\tmodel.emf.uri = \"", out);
+		kymo_ctf_write_site(out, event);
+		fputs("\";\n", out);
+	}
+	if (event->has_faults)
+		fputs(KYMO_TSDL_FAULTS, out);
+	fputs("\tfields := struct {\n", out);
+	for (uint32_t i = 0; i < event->n_fields; i++)
+		fprintf(out, "\t\t%s _%s;\n", kymo_type_name(event->fields[i].type), event->fields[i].name);
+	fputs("\t};\n};\n", out);
+}
+
+static void write_all(FILE *out, const struct kymo_ctf_trace *trace)
+{
+	fputs("/* CTF 1.8 */\n" KYMO_TSDL_TYPES KYMO_TSDL_TRACE_HEAD, out);
+	write_uuid(out, trace->uuid);
+	fputs(KYMO_TSDL_TRACE_TAIL, out);
+	write_env(out, trace);
+	write_clock(out, trace);
+	fputs(KYMO_TSDL_STREAM, out);
+	for (size_t i = 0; i < trace->n_events; i++)
+		write_event(out, &trace->events[i]);
+}
+
+/* Write and close; a negative errno where the disk did not take it all. */
+static int write_to(int dirfd, const struct kymo_ctf_trace *trace)
+{
+	kymo_cleanup_close int fd =
+		openat(dirfd, TEMPORARY, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+	FILE *out;
+	bool failed;
+
+	if (fd < 0)
+		return -errno;
+	out = fdopen(fd, "w");
+	if (!out)
+		return -errno;
+	fd = -1;
+	write_all(out, trace);
+	errno = 0;
+	failed = fflush(out) || ferror(out);
+	/* A short write shows in ferror() alone, its errno is long gone: the disk is the likely cause. */
+	if (fclose(out) || failed)
+		return errno ? -errno : -ENOSPC;
+	return 0;
+}
+
+struct kymo_error *kymo_ctf_write_metadata(int dirfd, const struct kymo_ctf_trace *trace)
+{
+	struct kymo_error *error = check(trace);
+	int err;
+
+	if (error)
+		return error;
+	err = write_to(dirfd, trace);
+	if (!err && renameat(dirfd, TEMPORARY, dirfd, "metadata"))
+		err = -errno;
+	if (!err)
+		return NULL;
+	unlinkat(dirfd, TEMPORARY, 0);
+	return kymo_error_errno(err, "can't write the trace's metadata");
+}

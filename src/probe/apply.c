@@ -1,0 +1,220 @@
+/*
+ * Writing text. All threads are stopped; pads and journal are complete.
+ *
+ * A thread may stand inside of a window: then its next instruction would be in the middle of the jump. Each such thread is
+ * moved to the same instruction of the displaced copy. A signal handler may have interrupted a thread inside of a window: then the program
+ * counter to which it returns is in a signal frame on some stack. Frames are not ours to change, so nothing is written in that case,
+ * and the caller tries again a little later. Return addresses never lie inside of a window: the planner displaces nothing behind a call.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "probe/probes.h"
+
+#define STACK_SCAN_MAX ((uint64_t)8 << 20)
+#define RED_ZONE 128
+#define USER_CS 0x33	/* arch/x86/include/asm/segment.h: __USER_CS */
+
+void probes_warn(const struct kymo_probes *probes, const char *format, ...)
+{
+	char sentence[2048];
+	va_list args;
+
+	if (!probes->options.warn)
+		return;
+	va_start(args, format);
+	vsnprintf(sentence, sizeof(sentence), format, args);
+	va_end(args);
+	probes->options.warn(sentence, probes->options.data);
+}
+
+/* ---- saved program counters --------------------------------------------------------------------------------------- */
+
+/* In struct sigcontext rip is followed by eflags and the 16-bit selectors, cs first. */
+static uint64_t scan_words(const uint64_t *words, size_t n, bool (*is_hot)(uint64_t pc, void *data), void *data)
+{
+	for (size_t i = 0; i + 2 < n; i++)
+		if ((words[i + 2] & 0xffff) == USER_CS && is_hot(words[i], data))
+			return words[i];
+	return 0;
+}
+
+uint64_t probes_find_saved_pc(struct kymo_process *process, const struct kymo_maps *maps,
+			      bool (*is_hot)(uint64_t pc, void *data), void *data, pid_t *tid_ret)
+{
+	kymo_cleanup_free uint64_t *words = NULL;
+	const struct kymo_thread *threads;
+	size_t n, cap = 0;
+
+	threads = kymo_process_threads(process, &n);
+	for (size_t i = 0; i < n; i++) {
+		uint64_t low = (threads[i].registers.rsp - RED_ZONE) & ~(uint64_t)7, size, found;
+		const struct kymo_map *map = kymo_maps_at(maps, low);
+
+		if (!map)
+			continue;
+		size = map->end - low < STACK_SCAN_MAX ? map->end - low : STACK_SCAN_MAX;
+		if (size > cap) {
+			uint64_t *grown = realloc(words, size);
+
+			if (!grown)
+				continue;
+			words = grown;
+			cap = size;
+		}
+		if (kymo_process_read(process, low, words, size))
+			continue;
+		found = scan_words(words, size / 8, is_hot, data);
+		if (found) {
+			*tid_ret = threads[i].tid;
+			return found;
+		}
+	}
+	return 0;
+}
+
+/* ---- windows ------------------------------------------------------------------------------------------------------ */
+
+/* The pending site in whose window `pc` lies behind the first byte, or NULL. */
+static const struct probe_site *site_around(const struct kymo_probes *probes, uint64_t pc)
+{
+	size_t low = 0, high = probes->sites.n;
+	const struct probe_site *site;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (probes->sites.items[middle].address + probes->sites.items[middle].plan.window <= pc)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	site = low < probes->sites.n ? &probes->sites.items[low] : NULL;
+	return site && !site->installed && site->address < pc ? site : NULL;
+}
+
+static bool is_in_a_window(uint64_t pc, void *data)
+{
+	return site_around(data, pc) != NULL;
+}
+
+/* Where a thread at `pc` inside of the window of `site` goes; 0 when `pc` is between instructions. */
+static uint64_t moved_pc(const struct probe_site *site, uint64_t pc)
+{
+	for (unsigned int i = 1; i < site->plan.n_insns; i++)
+		if (site->address + site->plan.insn_offset[i] == pc)
+			return site->pad + site->insn_at[i];
+	return 0;
+}
+
+/* ---- checks ------------------------------------------------------------------------------------------------------- */
+
+static struct kymo_error *check_text(struct kymo_probes *probes, const struct probe_site *site)
+{
+	uint8_t now[KYMO_WINDOW_MAX];
+	const char *name = probes->events.items[site->events.items[0]].name;
+
+	if (kymo_process_read(probes->process, site->address, now, site->plan.window))
+		return kymo_error_create(KYMO_ERROR_GONE, "the code at %s is not mapped any more", name);
+	if (!memcmp(now, site->plan.original, site->plan.window))
+		return NULL;
+	return kymo_error_create(KYMO_ERROR_UNSAFE,
+				 "the code at %s (0x%" PRIx64 ") is not what its file holds: something else has patched it", name,
+				 site->address);
+}
+
+/* Threads inside of windows: where each would go. False when one cannot be moved. */
+static bool can_move_all(const struct kymo_probes *probes)
+{
+	const struct kymo_thread *threads;
+	size_t n;
+
+	threads = kymo_process_threads(probes->process, &n);
+	for (size_t i = 0; i < n; i++) {
+		const struct probe_site *site = site_around(probes, threads[i].registers.rip);
+
+		if (site && !moved_pc(site, threads[i].registers.rip))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Death between moving a thread and writing the text is harmless: in the pad's copy it does what it would have done in place. So threads go
+ * first.
+ */
+static void move_threads(struct kymo_probes *probes)
+{
+	const struct kymo_thread *threads;
+	size_t n;
+
+	threads = kymo_process_threads(probes->process, &n);
+	for (size_t i = 0; i < n; i++) {
+		const struct probe_site *site = site_around(probes, threads[i].registers.rip);
+
+		if (site)
+			kymo_thread_set_pc(probes->process, i, moved_pc(site, threads[i].registers.rip));
+	}
+}
+
+static void take_back(struct kymo_probes *probes, size_t end)
+{
+	for (size_t i = 0; i < end; i++) {
+		struct probe_site *site = &probes->sites.items[i];
+
+		if (!site->installed)
+			kymo_process_write(probes->process, site->address, site->plan.original, KYMO_PATCH_SIZE);
+	}
+}
+
+static struct kymo_error *write_text(struct kymo_probes *probes)
+{
+	for (size_t i = 0; i < probes->sites.n; i++) {
+		struct probe_site *site = &probes->sites.items[i];
+		uint8_t jump[KYMO_PATCH_SIZE];
+		int err;
+
+		if (site->installed)
+			continue;
+		err = kymo_encode_jump(site->address, site->pad, jump);
+		if (!err)
+			err = kymo_process_write(probes->process, site->address, jump, sizeof(jump));
+		if (err) {
+			take_back(probes, i);
+			return kymo_error_errno(err, "cannot change the code at %s (does the kernel forbid writes through /proc/PID/mem?)",
+						probes->events.items[site->events.items[0]].name);
+		}
+	}
+	for (size_t i = 0; i < probes->sites.n; i++)
+		probes->sites.items[i].installed = true;
+	return NULL;
+}
+
+struct kymo_error *probes_apply(struct kymo_probes *probes, bool *again_ret)
+{
+	struct kymo_error *error = NULL;
+	struct kymo_maps maps;
+	uint64_t pc;
+	pid_t tid;
+
+	*again_ret = false;
+	for (size_t i = 0; i < probes->sites.n && !error; i++)
+		if (!probes->sites.items[i].installed)
+			error = check_text(probes, &probes->sites.items[i]);
+	if (!error)
+		error = kymo_maps_read(kymo_process_pid(probes->process), &maps);
+	if (error)
+		return error;
+	pc = probes_find_saved_pc(probes->process, &maps, is_in_a_window, probes, &tid);
+	kymo_maps_deinit(&maps);
+	if (pc || !can_move_all(probes)) {
+		*again_ret = true;
+		return NULL;
+	}
+	move_threads(probes);
+	return write_text(probes);
+}

@@ -1,0 +1,387 @@
+/*
+ * Order: text first, then wait, then memory. After the text is restored no thread enters a pad; those that are inside leave by
+ * themselves within nanoseconds, unless a signal handler runs on top of them. Pads stay mapped until every program
+ * counter and every saved one on a stack is elsewhere.
+ */
+#include "probe/remove.h"
+
+#include <errno.h>
+#include <dirent.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "probe/probes.h"
+
+#define MEMFD_PATH "/memfd:" KYMO_WIRE_MEMFD_NAME
+#define DRAIN_TRIES 200
+#define DRAIN_PAUSE_NS 5000000
+
+/* ---- reading what is there ----------------------------------------------------------------------------------------- */
+
+static bool is_ours(const struct kymo_map *map)
+{
+	return !strcmp(map->path, MEMFD_PATH);
+}
+
+static bool is_header_sane(const struct kymo_wire_header *header, const struct kymo_map *map)
+{
+	uint64_t size = map->end - map->start;
+
+	return header->address == map->start && header->size == size && header->journal_offset < size &&
+	       header->journal_capacity <= (size - header->journal_offset) / sizeof(struct kymo_wire_site) &&
+	       header->n_sites <= header->journal_capacity && header->n_regions <= KYMO_WIRE_MAX_REGIONS;
+}
+
+static struct kymo_error *read_journal(struct kymo_process *process, struct kymo_remains *remains)
+{
+	const struct kymo_wire_header *header = &remains->header;
+	int err;
+
+	remains->sites = calloc(header->n_sites ? header->n_sites : 1, sizeof(*remains->sites));
+	if (!remains->sites)
+		return &kymo_error_no_memory;
+	err = kymo_process_read(process, header->address + header->journal_offset, remains->sites,
+				header->n_sites * sizeof(*remains->sites));
+	if (err)
+		return kymo_error_errno(err, "cannot read kymo's journal in process %d", kymo_process_pid(process));
+	remains->n_sites = header->n_sites;
+	for (size_t i = 0; i < remains->n_sites; i++)
+		remains->sites[i].name[sizeof(remains->sites[i].name) - 1] = '\0';
+	remains->header.directory[sizeof(remains->header.directory) - 1] = '\0';
+	return NULL;
+}
+
+static struct kymo_error *read_header(struct kymo_process *process, const struct kymo_map *map, struct kymo_remains *remains)
+{
+	int err = kymo_process_read(process, map->start, &remains->header, sizeof(remains->header));
+
+	if (err)
+		return kymo_error_errno(err, "cannot read kymo's memory in process %d", kymo_process_pid(process));
+	if (remains->header.magic != KYMO_WIRE_MAGIC)
+		return NULL;	/* a recorder that died before it had written anything */
+	if (remains->header.version != KYMO_WIRE_VERSION)
+		return kymo_error_create(KYMO_ERROR_BAD_DATA,
+					 "process %d holds probes of another version of kymo (layout %u, this is %u); use that one to detach",
+					 kymo_process_pid(process), remains->header.version, KYMO_WIRE_VERSION);
+	if (!is_header_sane(&remains->header, map))
+		return kymo_error_create(KYMO_ERROR_BAD_DATA, "kymo's memory in process %d is damaged; nothing was touched",
+					 kymo_process_pid(process));
+	remains->has_header = true;
+	return read_journal(process, remains);
+}
+
+struct kymo_error *kymo_remains_read(struct kymo_process *process, struct kymo_remains *ret)
+{
+	struct kymo_remains remains = { .pid = kymo_process_pid(process) };
+	struct kymo_maps maps;
+	struct kymo_error *error = kymo_maps_read(kymo_process_pid(process), &maps);
+
+	if (error)
+		return error;
+	for (size_t i = 0; i < maps.n && !error && !remains.has_header; i++) {
+		if (!is_ours(&maps.items[i]))
+			continue;
+		remains.found = true;
+		if (maps.items[i].offset == 0 && maps.items[i].writable)
+			error = read_header(process, &maps.items[i], &remains);
+	}
+	kymo_maps_deinit(&maps);
+	if (error) {
+		kymo_remains_deinit(&remains);
+		return error;
+	}
+	*ret = remains;
+	return NULL;
+}
+
+void kymo_remains_deinit(struct kymo_remains *remains)
+{
+	free(remains->sites);
+	*remains = (struct kymo_remains){ .found = false };
+}
+
+bool kymo_remains_have_recorder(const struct kymo_remains *remains)
+{
+	struct kymo_process_info info;
+	struct kymo_error *error;
+	bool alive;
+
+	/* A forked child has the header of its parent. */
+	if (!remains->has_header || !remains->header.recorder_pid || remains->header.target_pid != (uint32_t)remains->pid)
+		return false;
+	error = kymo_process_info((pid_t)remains->header.recorder_pid, &info);
+	alive = !error && info.start_time == remains->header.recorder_start && info.state != 'Z';
+	kymo_error_destroy(error);
+	return alive;
+}
+
+/* ---- text ---------------------------------------------------------------------------------------------------------- */
+
+static struct kymo_error *restore_site(struct kymo_process *process, const struct kymo_wire_site *site,
+				       struct kymo_detach_result *result, size_t *foreign)
+{
+	uint8_t now[KYMO_WIRE_PATCH];
+	int err = kymo_process_read(process, site->address, now, sizeof(now));
+
+	if (err) {	/* the library was unloaded */
+		result->sites_clean++;
+		return NULL;
+	}
+	if (!memcmp(now, site->original, sizeof(now))) {
+		result->sites_clean++;
+		return NULL;
+	}
+	if (memcmp(now, site->patched, sizeof(now))) {
+		++*foreign;
+		return NULL;
+	}
+	err = kymo_process_write(process, site->address, site->original, sizeof(site->original));
+	if (err)
+		return kymo_error_errno(err, "cannot restore the code at 0x%" PRIx64 " (%s)", site->address, site->name);
+	result->sites_restored++;
+	return NULL;
+}
+
+static struct kymo_error *restore_text(struct kymo_process *process, const struct kymo_remains *remains,
+				       struct kymo_detach_result *result)
+{
+	struct kymo_error *error = NULL;
+	size_t foreign = 0;
+
+	for (size_t i = 0; i < remains->n_sites && !error; i++)
+		error = restore_site(process, &remains->sites[i], result, &foreign);
+	if (!error && foreign)
+		error = kymo_error_create(KYMO_ERROR_UNSAFE,
+					  "%zu places in the code of process %d hold bytes that neither kymo nor the file put there; they and the pads are left as they are",
+					  foreign, kymo_process_pid(process));
+	return error;
+}
+
+/* Compare the pages that were patched with the file. The bytes come from a copy-on-write page, so this is the proof. */
+static void verify_page(struct kymo_process *process, const struct kymo_maps *maps, uint64_t page,
+			struct kymo_detach_result *result, size_t *different)
+{
+	const struct kymo_map *map = kymo_maps_at(maps, page);
+	uint8_t memory[4096], file[4096];
+	struct kymo_error *error;
+	int fd;
+
+	if (!map || map->path[0] != '/')
+		return;
+	error = kymo_open_mapped(kymo_process_pid(process), map, &fd);
+	if (error) {
+		kymo_error_destroy(error);
+		return;
+	}
+	/* The last page of a file may be short; the kernel fills it with zeros. */
+	memset(file, 0, sizeof(file));
+	if (!kymo_process_read(process, page, memory, sizeof(memory)) &&
+	    pread(fd, file, sizeof(file), (off_t)(map->offset + (page - map->start))) > 0) {
+		result->pages_verified++;
+		*different += memcmp(memory, file, sizeof(file)) != 0;
+	}
+	close(fd);
+}
+
+static void verify_text(struct kymo_process *process, const struct kymo_maps *maps, const struct kymo_remains *remains,
+			struct kymo_detach_result *result)
+{
+	uint64_t last = 0;
+	size_t different = 0;
+
+	for (size_t i = 0; i < remains->n_sites; i++) {
+		uint64_t page = remains->sites[i].address & ~(uint64_t)4095;
+
+		if (page != last)
+			verify_page(process, maps, page, result, &different);
+		last = page;
+	}
+	if (different && asprintf(&result->note,
+				  "%zu text pages differ from their file although every probe is out: something else changed them",
+				  different) < 0)
+		result->note = NULL;
+}
+
+/* ---- memory -------------------------------------------------------------------------------------------------------- */
+
+static bool is_in_pads(uint64_t pc, void *data)
+{
+	const struct kymo_maps *maps = data;
+	const struct kymo_map *map = kymo_maps_at(maps, pc);
+
+	return map && map->executable && is_ours(map);
+}
+
+/* Whether some thread stands in a pad or would return to one. */
+static bool is_anyone_in_pads(struct kymo_process *process, struct kymo_maps *maps)
+{
+	const struct kymo_thread *threads;
+	pid_t tid;
+	size_t n;
+
+	threads = kymo_process_threads(process, &n);
+	for (size_t i = 0; i < n; i++)
+		if (is_in_pads(threads[i].registers.rip, maps))
+			return true;
+	return probes_find_saved_pc(process, maps, is_in_pads, maps, &tid) != 0;
+}
+
+static struct kymo_error *unmap(struct kymo_process *process, uint64_t address, uint64_t size, struct kymo_detach_result *result)
+{
+	uint64_t args[6] = { address, size };
+	int64_t unmapped;
+	struct kymo_error *error = kymo_remote_syscall(process, SYS_munmap, args, &unmapped);
+
+	if (!error && unmapped)
+		error = kymo_error_errno((int)unmapped, "process %d could not unmap kymo's memory", kymo_process_pid(process));
+	if (!error)
+		result->mappings_removed++;
+	return error;
+}
+
+/* The live page is anonymous: kymo's if it lies between two mappings of kymo's that touch it and is one page long. */
+static bool is_live_page(const struct kymo_maps *maps, size_t i)
+{
+	const struct kymo_map *map = &maps->items[i];
+
+	return i > 0 && i + 1 < maps->n && !*map->path && map->end - map->start == 4096 && map->writable && !map->shared &&
+	       is_ours(&maps->items[i - 1]) && maps->items[i - 1].end == map->start && is_ours(&maps->items[i + 1]) &&
+	       maps->items[i + 1].start == map->end;
+}
+
+/* Live pages are known by their neighbours, all else by the journal: so in this order, for a death in between. */
+enum remove_order { LIVE_PAGES, PADS, JOURNAL, N_ORDER, NOT_OURS };
+
+static enum remove_order order_of(const struct kymo_maps *maps, size_t i)
+{
+	if (is_live_page(maps, i))
+		return LIVE_PAGES;
+	if (!is_ours(&maps->items[i]))
+		return NOT_OURS;
+	return maps->items[i].writable ? JOURNAL : PADS;
+}
+
+static struct kymo_error *unmap_all(struct kymo_process *process, const struct kymo_maps *maps,
+				    struct kymo_detach_result *result)
+{
+	struct kymo_error *error = NULL;
+
+	for (enum remove_order order = LIVE_PAGES; order < N_ORDER; order++)
+		for (size_t i = 0; i < maps->n && !error; i++)
+			if (order_of(maps, i) == order)
+				error = unmap(process, maps->items[i].start, maps->items[i].end - maps->items[i].start,
+					      result);
+	return error;
+}
+
+/* A recorder that died between memfd_create and close left a descriptor. */
+static struct kymo_error *close_descriptors(struct kymo_process *process)
+{
+	struct kymo_error *error = NULL;
+	struct dirent *entry;
+	char name[64];
+	DIR *fds;
+
+	snprintf(name, sizeof(name), "/proc/%d/fd", kymo_process_pid(process));
+	fds = opendir(name);
+	while (fds && !error && (entry = readdir(fds))) {
+		char path[400], to[64];
+		ssize_t n;
+		int64_t result;
+
+		snprintf(path, sizeof(path), "%s/%s", name, entry->d_name);
+		n = readlink(path, to, sizeof(to) - 1);
+		if (n <= 0)
+			continue;
+		to[n] = '\0';
+		if (!strcmp(to, MEMFD_PATH " (deleted)"))
+			error = kymo_remote_syscall(process, SYS_close,
+						    (uint64_t[6]){ strtoul(entry->d_name, NULL, 10) }, &result);
+	}
+	if (fds)
+		closedir(fds);
+	return error;
+}
+
+static struct kymo_error *unmap_and_close(struct kymo_process *process, const struct kymo_maps *maps,
+					  struct kymo_detach_result *result)
+{
+	struct kymo_error *error = kymo_remote_begin(process), *ending;
+
+	if (error)
+		return error;
+	error = close_descriptors(process);
+	if (!error)
+		error = unmap_all(process, maps, result);
+	ending = kymo_remote_end(process);
+	if (error) {
+		kymo_error_destroy(ending);
+		return error;
+	}
+	return ending;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------------------------------ */
+
+/* One try, the process stopped. */
+static struct kymo_error *remove_stopped(struct kymo_process *process, const struct kymo_remains *remains, bool is_first,
+					 struct kymo_detach_result *result, bool *done_ret)
+{
+	struct kymo_error *error = NULL;
+	struct kymo_maps maps;
+
+	*done_ret = false;
+	if (is_first)
+		error = restore_text(process, remains, result);
+	if (!error)
+		error = kymo_maps_read(kymo_process_pid(process), &maps);
+	if (error)
+		return error;
+	if (is_first)
+		verify_text(process, &maps, remains, result);
+	if (!is_anyone_in_pads(process, &maps)) {
+		error = unmap_and_close(process, &maps, result);
+		*done_ret = true;
+	}
+	kymo_maps_deinit(&maps);
+	return error;
+}
+
+struct kymo_error *kymo_remove(struct kymo_process *process, struct kymo_detach_result *ret)
+{
+	struct kymo_detach_result result = { .sites_restored = 0 };
+	struct kymo_remains remains;
+	struct kymo_error *error = kymo_remains_read(process, &remains);
+	bool done = false;
+
+	if (error)
+		return error;
+	if (!remains.found) {
+		*ret = result;
+		return NULL;
+	}
+	for (int i = 0; i < DRAIN_TRIES && !done && !error; i++) {
+		if (i)
+			nanosleep(&(struct timespec){ 0, DRAIN_PAUSE_NS }, NULL);
+		error = kymo_process_stop(process);
+		if (!error)
+			error = remove_stopped(process, &remains, i == 0, &result, &done);
+		kymo_process_resume(process);
+	}
+	kymo_remains_deinit(&remains);
+	if (error) {
+		free(result.note);
+		return error;
+	}
+	result.pads_left = !done;
+	*ret = result;
+	return NULL;
+}

@@ -1,0 +1,392 @@
+#include "probe/session.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "probe/probes.h"
+
+#define TRIES 40
+#define TRY_PAUSE_NS 5000000
+#define STACK_DEPTH ((uint64_t)1 << 20)	/* of the initial stack that is taken for readable below its present start */
+
+struct kymo_error *kymo_probes_create(struct kymo_process *process, const struct kymo_spec *specs, size_t n_specs,
+				      const struct kymo_probes_options *options, struct kymo_probes **ret)
+{
+	struct kymo_probes *probes = calloc(1, sizeof(*probes));
+
+	if (!probes)
+		return &kymo_error_no_memory;
+	probes->met = calloc(n_specs ? n_specs : 1, sizeof(*probes->met));
+	if (!probes->met) {
+		free(probes);
+		return &kymo_error_no_memory;
+	}
+	probes->process = process;
+	probes->specs = specs;
+	probes->n_specs = n_specs;
+	probes->options = *options;
+	probes->shared.fd = -1;
+	*ret = probes;
+	return NULL;
+}
+
+void kymo_probes_destroy(struct kymo_probes *probes)
+{
+	if (!probes)
+		return;
+	probes_resolve_deinit(probes);
+	kymo_shared_deinit(&probes->shared);
+	free(probes->met);
+	free(probes);
+}
+
+size_t kymo_probes_pending(const struct kymo_probes *probes)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < probes->sites.n; i++)
+		n += !probes->sites.items[i].installed;
+	return n;
+}
+
+/* ---- the live pages ------------------------------------------------------------------------------------------------ */
+
+/* Where threads keep their tid, from what glibc tells debuggers: three numbers, bits, count, offset (nptl_db's DB_STRUCT_FIELD). */
+static bool tid_offset_of_glibc(struct kymo_probes *probes, const struct kymo_maps *maps, int64_t *ret)
+{
+	for (size_t i = 0; i < maps->n; i++) {
+		kymo_cleanup_close int fd = -1;
+		struct kymo_module *module;
+		struct kymo_error *error;
+		uint64_t vaddr, size;
+		uint32_t description[3];
+		bool found;
+
+		if (!maps->items[i].path[0] || maps->items[i].offset ||
+		    !kymo_name_matches_file("libc", maps->items[i].path, NULL))
+			continue;
+		error = kymo_open_mapped(kymo_process_pid(probes->process), &maps->items[i], &fd);
+		if (!error)
+			error = kymo_module_open_fd(fd, maps->items[i].path, &module);
+		if (error) {
+			kymo_error_destroy(error);
+			continue;
+		}
+		found = !kymo_module_find_object(module, "_thread_db_pthread_tid", &vaddr, &size) &&
+			!kymo_process_read(probes->process, maps->items[i].start + vaddr, description, sizeof(description)) &&
+			description[0] == 32 && description[2] < 65536;
+		kymo_module_close(module);
+		if (found) {
+			*ret = description[2];
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Whether each stopped thread has its tid there. */
+static bool is_tid_offset(struct kymo_probes *probes, int64_t offset)
+{
+	const struct kymo_thread *threads;
+	size_t n;
+
+	threads = kymo_process_threads(probes->process, &n);
+	for (size_t i = 0; i < n; i++) {
+		int32_t tid;
+
+		if (!threads[i].registers.fs_base ||
+		    kymo_process_read(probes->process, threads[i].registers.fs_base + (uint64_t)offset, &tid, sizeof(tid)) ||
+		    tid != threads[i].tid)
+			return false;
+	}
+	return n > 0;
+}
+
+/* Other libraries describe nothing; but where the first thread's block holds its tid, and all the others do so too, there it is. */
+static bool find_tid_offset(struct kymo_probes *probes, int64_t *ret)
+{
+	enum { BEFORE = 512, AFTER = 2048 };
+	const struct kymo_thread *threads;
+	int32_t words[AFTER / 4];
+	size_t n;
+
+	threads = kymo_process_threads(probes->process, &n);
+	if (!n || !threads[0].registers.fs_base ||
+	    kymo_process_read(probes->process, threads[0].registers.fs_base, words, sizeof(words)))
+		return false;
+	for (int64_t i = 0; i < AFTER / 4; i++) {
+		if (words[i] == threads[0].tid && is_tid_offset(probes, 4 * i)) {
+			*ret = 4 * i;
+			return true;
+		}
+	}
+	return false;
+}
+
+static struct kymo_error *write_state(struct kymo_probes *probes, uint8_t state, int64_t offset)
+{
+	const struct kymo_wire_header *header = probes->shared.header;
+
+	for (uint32_t i = 0; i < header->n_regions; i++) {
+		int err = kymo_process_write(probes->process, header->regions[i].live + KYMO_PAD_LIVE_TID_OFFSET, &offset,
+					     sizeof(offset));
+
+		if (!err)
+			err = kymo_process_write(probes->process, header->regions[i].live, &state, 1);
+		if (err)
+			return kymo_error_errno(err, "cannot write to the live page");
+	}
+	return NULL;
+}
+
+struct kymo_error *kymo_probes_set_live(struct kymo_probes *probes)
+{
+	bool is_startup = true;
+	struct kymo_maps maps;
+	struct kymo_error *error;
+	const struct kymo_thread *threads;
+	int64_t offset;
+	bool known;
+	size_t n;
+
+	probes->is_live = true;
+	if (!probes->has_shared)
+		return NULL;
+	error = kymo_maps_read(kymo_process_pid(probes->process), &maps);
+	if (error)
+		return error;
+	/* During startup the tid is stored right after the call at which the thread stands. */
+	threads = kymo_process_threads(probes->process, &n);
+	is_startup = n == 1 && (int64_t)threads[0].registers.orig_rax == 218;
+	known = tid_offset_of_glibc(probes, &maps, &offset) && (is_startup || is_tid_offset(probes, offset));
+	kymo_maps_deinit(&maps);
+	if (!known && !is_startup)
+		known = find_tid_offset(probes, &offset);
+	if (known)
+		return write_state(probes, KYMO_PAD_LIVE, offset);
+	probes_warn(probes, "the threads of process %d can't be told apart (no thread id is found in its thread control blocks): all records carry the process id",
+		    kymo_process_pid(probes->process));
+	return write_state(probes, KYMO_PAD_EARLY, 0);
+}
+
+/* ---- installing ---------------------------------------------------------------------------------------------------- */
+
+static struct kymo_error *find_stack(struct kymo_probes *probes)
+{
+	struct kymo_maps maps;
+	struct kymo_error *error = kymo_maps_read(kymo_process_pid(probes->process), &maps);
+
+	if (error)
+		return error;
+	for (size_t i = 0; i < maps.n; i++) {
+		if (strcmp(maps.items[i].path, "[stack]"))
+			continue;
+		probes->stack_high = maps.items[i].end;
+		probes->stack_low = maps.items[i].start;
+		/* It grows down; nothing else is mapped that close below. */
+		if (probes->stack_high - probes->stack_low < STACK_DEPTH)
+			probes->stack_low = probes->stack_high - STACK_DEPTH;
+	}
+	kymo_maps_deinit(&maps);
+	return NULL;
+}
+
+/* First install: the memory. */
+static struct kymo_error *make_shared(struct kymo_probes *probes, bool was_stopped, uint64_t *stopped_ns)
+{
+	uint64_t begin = kymo_now_ns();
+	struct kymo_error *error = kymo_process_stop(probes->process);
+
+	if (!error)
+		error = kymo_shared_create(probes->process, &probes->options, &probes->shared);
+	if (!was_stopped)
+		kymo_process_resume(probes->process);
+	*stopped_ns += kymo_now_ns() - begin;
+	if (error)
+		return error;
+	probes->has_shared = true;
+	error = kymo_shared_format(&probes->shared, &probes->options);
+	if (!error)
+		error = find_stack(probes);
+	return error;
+}
+
+static void journal_entry(const struct kymo_probes *probes, const struct probe_site *site, struct kymo_wire_site *ret)
+{
+	const struct kymo_probe_event *event = &probes->events.items[site->events.items[0]];
+
+	memset(ret, 0, sizeof(*ret));
+	ret->address = site->address;
+	ret->pad = site->pad;
+	ret->pad_size = site->pad_size;
+	ret->event_id = event->id;
+	memcpy(ret->original, site->plan.original, sizeof(ret->original));
+	kymo_encode_jump(site->address, site->pad, ret->patched);
+	ret->window = site->plan.window;
+	ret->tactic = (uint8_t)site->plan.tactic;
+	snprintf(ret->name, sizeof(ret->name), "%s", event->name);
+}
+
+static struct kymo_error *write_journal(struct kymo_probes *probes)
+{
+	size_t n = kymo_probes_pending(probes), at = 0;
+	kymo_cleanup_free struct kymo_wire_site *entries = calloc(n ? n : 1, sizeof(*entries));
+
+	if (!entries)
+		return &kymo_error_no_memory;
+	for (size_t i = 0; i < probes->sites.n; i++)
+		if (!probes->sites.items[i].installed)
+			journal_entry(probes, &probes->sites.items[i], &entries[at++]);
+	return kymo_shared_journal(&probes->shared, entries, n);
+}
+
+static struct kymo_error *write_pads(struct kymo_probes *probes, const struct probe_regions *regions)
+{
+	for (size_t i = 0; i < regions->n; i++) {
+		const struct probe_region *region = &regions->items[i];
+		int err = kymo_pwrite_all(probes->shared.fd, region->bytes, region->n_bytes,
+					  (off_t)(probes->shared.size + region->at));
+
+		if (err)
+			return kymo_error_errno(err, "cannot write the pads");
+	}
+	return NULL;
+}
+
+/* The process is stopped: the holes chosen while it ran must still be holes. */
+static struct kymo_error *map_regions(struct kymo_probes *probes, const struct probe_regions *regions, bool *again_ret)
+{
+	struct kymo_maps maps;
+	struct kymo_error *error = kymo_maps_read(kymo_process_pid(probes->process), &maps), *ending;
+
+	*again_ret = false;
+	if (error)
+		return error;
+	for (size_t i = 0; i < regions->n; i++)
+		for (size_t k = 0; k < maps.n; k++)
+			*again_ret |= maps.items[k].start < regions->items[i].address + regions->items[i].size &&
+				      maps.items[k].end > regions->items[i].address;
+	kymo_maps_deinit(&maps);
+	if (*again_ret)
+		return NULL;
+	error = kymo_remote_begin(probes->process);
+	if (error)
+		return error;
+	for (size_t i = 0; i < regions->n && !error; i++)
+		error = kymo_shared_map_region(&probes->shared, probes->process, regions->items[i].address,
+					       regions->items[i].size, regions->items[i].at);
+	ending = kymo_remote_end(probes->process);
+	if (error) {
+		kymo_error_destroy(ending);
+		return error;
+	}
+	return ending;
+}
+
+/* With the process stopped: memory for pads, their state, text. */
+static struct kymo_error *patch(struct kymo_probes *probes, const struct probe_regions *regions, bool *mapped, bool *again_ret)
+{
+	struct kymo_error *error = NULL;
+
+	*again_ret = false;
+	if (!*mapped) {
+		error = map_regions(probes, regions, again_ret);
+		if (error || *again_ret)
+			return error;
+		*mapped = true;
+		error = probes->is_live ? kymo_probes_set_live(probes) : write_state(probes, KYMO_PAD_EARLY, 0);
+	}
+	if (!error)
+		error = probes_apply(probes, again_ret);
+	return error;
+}
+
+static struct kymo_error *try_often(struct kymo_probes *probes, bool was_stopped, uint64_t *stopped_ns)
+{
+	struct probe_regions regions = { 0 };
+	bool mapped = false, again = true;
+	struct kymo_error *error = probes_place(probes, &regions);
+
+	if (!error)
+		error = write_pads(probes, &regions);
+	if (!error)
+		error = write_journal(probes);
+	for (int i = 0; i < TRIES && again && !error; i++) {
+		uint64_t begin;
+
+		if (i)
+			nanosleep(&(struct timespec){ 0, TRY_PAUSE_NS }, NULL);
+		begin = kymo_now_ns();
+		error = kymo_process_stop(probes->process);
+		if (!error)
+			error = patch(probes, &regions, &mapped, &again);
+		if (!was_stopped)
+			kymo_process_resume(probes->process);
+		*stopped_ns += kymo_now_ns() - begin;
+	}
+	probes_regions_deinit(&regions);
+	if (!error && again)
+		error = kymo_error_create(KYMO_ERROR_UNSAFE,
+					  "a signal handler of process %d keeps a thread inside of the code to be changed; nothing was changed, try again later",
+					  kymo_process_pid(probes->process));
+	return error;
+}
+
+struct kymo_error *kymo_probes_install(struct kymo_probes *probes, uint64_t *stopped_ns_ret)
+{
+	size_t n;
+	bool was_stopped = (kymo_process_threads(probes->process, &n), n > 0);
+	struct kymo_error *error = NULL;
+
+	if (!kymo_probes_pending(probes))
+		return NULL;
+	if (!probes->has_shared)
+		error = make_shared(probes, was_stopped, stopped_ns_ret);
+	if (!error)
+		error = try_often(probes, was_stopped, stopped_ns_ret);
+	return error;
+}
+
+/* ---- looking ------------------------------------------------------------------------------------------------------- */
+
+const struct kymo_probe_event *kymo_probes_events(const struct kymo_probes *probes, size_t *n)
+{
+	*n = probes->events.n;
+	return probes->events.items;
+}
+
+size_t kymo_probes_n_sites(const struct kymo_probes *probes)
+{
+	return probes->sites.n;
+}
+
+size_t kymo_probes_n_rings(const struct kymo_probes *probes)
+{
+	return probes->has_shared ? probes->shared.n_rings : 0;
+}
+
+struct kymo_shared_ring kymo_probes_ring(const struct kymo_probes *probes, size_t i)
+{
+	return kymo_shared_ring(&probes->shared, &probes->options, i);
+}
+
+void kymo_probes_publish(struct kymo_probes *probes, uint64_t recorded_bytes, uint64_t lost)
+{
+	if (!probes->has_shared)
+		return;
+	probes->shared.header->recorded_bytes = recorded_bytes;
+	probes->shared.header->lost_events = lost;
+}
+
+bool kymo_probes_are_mapped(struct kymo_probes *probes)
+{
+	uint64_t magic;
+
+	return probes->has_shared &&
+	       !kymo_process_read(probes->process, probes->shared.address, &magic, sizeof(magic)) && magic == KYMO_WIRE_MAGIC;
+}

@@ -1,0 +1,370 @@
+#include "probe/spec.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "probe/spec_private.h"
+
+#define TEXT_MAX 4096
+
+static bool is_space(char c)
+{
+	return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* The text on one line, fit for a terminal: white space becomes blanks, other control bytes question marks. */
+static char *printable(const char *text)
+{
+	char *copy = strdup(text);
+
+	for (char *c = copy; c && *c; c++)
+		if (is_space(*c))
+			*c = ' ';
+		else if ((unsigned char)*c < ' ' || *c == 0x7f)
+			*c = '?';
+	return copy;
+}
+
+/* Characters of UTF-8 between `from` and `to`: bytes that do not continue one. */
+static int count_characters(const char *from, const char *to)
+{
+	int n = 0;
+
+	for (; from < to; from++)
+		n += ((unsigned char)*from & 0xc0) != 0x80;
+	return n;
+}
+
+struct kymo_error *kymo_spec_wrong(const char *text, const char *at, const char *format, ...)
+{
+	kymo_cleanup_free char *shown = printable(text), *sentence = NULL;
+	int before = count_characters(text, at), n;
+	va_list args;
+
+	va_start(args, format);
+	n = vasprintf(&sentence, format, args);
+	va_end(args);
+	if (n < 0)
+		sentence = NULL;
+	if (!shown || !sentence)
+		return &kymo_error_no_memory;
+	return kymo_error_create(KYMO_ERROR_USAGE, "column %d: %s\n  %s\n  %*s^", before + 1, sentence, shown, before,
+				 "");
+}
+
+static int digit_of(char c)
+{
+	if (is_digit(c))
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return 16;
+}
+
+bool kymo_spec_number(const char *start, const char *end, const char **end_ret, uint64_t *ret)
+{
+	const char *at = start;
+	uint64_t value = 0;
+	int base = 10;
+
+	*end_ret = start;
+	if (at < end && *at == '0') {
+		base = 8;
+		if (end - at > 2 && (at[1] == 'x' || at[1] == 'X') && digit_of(at[2]) < 16) {
+			base = 16;
+			at += 2;
+		}
+	}
+	for (; at < end && digit_of(*at) < base; at++)
+		if (__builtin_mul_overflow(value, (uint64_t)base, &value) ||
+		    __builtin_add_overflow(value, (uint64_t)digit_of(*at), &value))
+			return false;
+	*end_ret = at;
+	*ret = value;
+	return at > start;
+}
+
+bool kymo_spec_is_name(struct kymo_spec_piece piece, const char **bad_ret)
+{
+	for (const char *c = piece.start; c < piece.end; c++) {
+		bool letter = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || *c == '_';
+
+		if (!letter && !(is_digit(*c) && c > piece.start)) {
+			*bad_ret = c;
+			return false;
+		}
+	}
+	*bad_ret = piece.start;
+	return piece.end > piece.start;
+}
+
+bool kymo_spec_is_arg(struct kymo_spec_piece piece)
+{
+	const char *equals = memchr(piece.start, '=', (size_t)(piece.end - piece.start)), *bad;
+	const char *fetch = piece.start;
+
+	if (equals && kymo_spec_is_name((struct kymo_spec_piece){ piece.start, equals }, &bad))
+		fetch = equals + 1;
+	return fetch < piece.end && strchr("%$\\@+-", *fetch);
+}
+
+/* The next run of bytes without unquoted white space; empty at the end of the text. Moves `at` behind it. */
+static struct kymo_spec_piece next_piece(const char **at)
+{
+	struct kymo_spec_piece piece;
+
+	while (is_space(**at))
+		++*at;
+	piece.start = *at;
+	while (**at && !is_space(**at))
+		*at += **at == '\\' && (*at)[1] ? 2 : 1;
+	piece.end = *at;
+	return piece;
+}
+
+/* A fresh copy without the backslashes that quote what would end a file or a symbol. Others are left to the glob. */
+static char *unquote(struct kymo_spec_piece piece)
+{
+	char *copy = malloc((size_t)(piece.end - piece.start) + 1), *to = copy;
+
+	if (!copy)
+		return NULL;
+	for (const char *c = piece.start; c < piece.end; c++) {
+		if (*c == '\\' && c + 1 < piece.end && (is_space(c[1]) || strchr(":+-%\\", c[1])))
+			c++;
+		*to++ = *c;
+	}
+	*to = '\0';
+	return copy;
+}
+
+/* The last `wanted` byte of the piece that has no backslash before it, or NULL. */
+static const char *find_last(struct kymo_spec_piece piece, char wanted)
+{
+	const char *found = NULL;
+
+	for (const char *c = piece.start; c < piece.end; c++) {
+		if (*c == '\\')
+			c++;
+		else if (*c == wanted)
+			found = c;
+	}
+	return found;
+}
+
+static struct kymo_error *copy_name(const char *text, struct kymo_spec_piece piece, const char *what, char **ret)
+{
+	const char *bad;
+
+	if (piece.start == piece.end)
+		return kymo_spec_wrong(text, piece.start, "expected the name of %s", what);
+	if (!kymo_spec_is_name(piece, &bad))
+		return kymo_spec_wrong(text, bad, "the name of %s has letters, digits and '_' only, no digit first",
+				       what);
+	if (piece.end - piece.start > KYMO_SPEC_NAME_MAX)
+		return kymo_spec_wrong(text, piece.start + KYMO_SPEC_NAME_MAX,
+				       "the name of %s has at most %d characters", what, KYMO_SPEC_NAME_MAX);
+	*ret = strndup(piece.start, (size_t)(piece.end - piece.start));
+	return *ret ? NULL : &kymo_error_no_memory;
+}
+
+/* "p", "r", "p:…", "r:…" */
+static bool is_prefix(struct kymo_spec_piece piece)
+{
+	return piece.start < piece.end && (*piece.start == 'p' || *piece.start == 'r') &&
+	       (piece.end == piece.start + 1 || piece.start[1] == ':');
+}
+
+static struct kymo_error *parse_prefix(const char *text, struct kymo_spec_piece piece, struct kymo_spec *spec)
+{
+	struct kymo_spec_piece event = { piece.start + 2, piece.end };
+	struct kymo_error *error;
+	const char *slash;
+
+	if (*piece.start == 'r')
+		return kymo_spec_wrong(text, piece.start,
+				       "return probes are not supported yet; write 'p' and record the "
+				       "function's entry");
+	if (piece.end == piece.start + 1)
+		return NULL;
+	slash = memchr(event.start, '/', (size_t)(event.end - event.start));
+	if (slash) {
+		error = copy_name(text, (struct kymo_spec_piece){ event.start, slash }, "the group", &spec->group);
+		if (error)
+			return error;
+		event.start = slash + 1;
+	}
+	return copy_name(text, event, "the event", &spec->event);
+}
+
+/* The "+" or "-" that starts the offset, or the end. A "-" in a set of a glob, or before a letter, belongs to the name. */
+static const char *find_offset(struct kymo_spec_piece place)
+{
+	bool in_set = false;
+
+	for (const char *c = place.start; c < place.end; c++) {
+		if (*c == '\\')
+			c++;
+		else if (*c == '[')
+			in_set = true;
+		else if (*c == ']')
+			in_set = false;
+		else if (!in_set && (*c == '+' || (*c == '-' && c + 1 < place.end && is_digit(c[1]))))
+			return c;
+	}
+	return place.end;
+}
+
+static bool is_glob(const char *text)
+{
+	return strpbrk(text, "*?[");
+}
+
+static struct kymo_error *parse_offset(const char *text, struct kymo_spec_piece piece, int64_t *ret)
+{
+	bool negative = *piece.start == '-', sign = negative || *piece.start == '+';
+	const char *digits = piece.start + sign, *end;
+	uint64_t value = 0;
+
+	if (!kymo_spec_number(digits, piece.end, &end, &value)) {
+		if (digits < piece.end && is_digit(*digits))
+			return kymo_spec_wrong(text, digits, "the offset does not fit in 64 bits");
+		return kymo_spec_wrong(text, digits, "expected a number after '%c', such as +0x12", *piece.start);
+	}
+	if (end < piece.end && *end == '(')
+		return kymo_spec_wrong(text, end, "reference counters are not supported yet; leave '(...)' out");
+	if (end < piece.end)
+		return kymo_spec_wrong(text, end, "'%.*s' is not a number; write 18 or 0x12", (int)(piece.end - digits),
+				       digits);
+	if (value > INT64_MAX)
+		return kymo_spec_wrong(text, digits, "the offset does not fit in 64 bits");
+	*ret = negative ? -(int64_t)value : (int64_t)value;
+	return NULL;
+}
+
+static struct kymo_error *parse_place(const char *text, struct kymo_spec_piece place, struct kymo_spec *spec)
+{
+	const char *percent = find_last(place, '%'), *offset;
+
+	if (percent && place.end - percent == 7 && !memcmp(percent, "%return", 7))
+		return kymo_spec_wrong(text, percent,
+				       "return probes are not supported yet; leave '%%return' out to record the "
+				       "function's entry");
+	if (place.start == place.end)
+		return kymo_spec_wrong(text, place.start,
+				       "expected a function, a glob or a file offset, such as malloc, "
+				       "'mem*' or 0x1234");
+	if (is_digit(*place.start))
+		return parse_offset(text, place, &spec->offset);
+	offset = find_offset(place);
+	if (offset == place.start)
+		return kymo_spec_wrong(text, offset,
+				       "expected a function before '%c'; a file offset is written without a sign",
+				       *offset);
+	spec->symbol = unquote((struct kymo_spec_piece){ place.start, offset });
+	if (!spec->symbol)
+		return &kymo_error_no_memory;
+	if (offset == place.end)
+		return NULL;
+	if (is_glob(spec->symbol))
+		return kymo_spec_wrong(text, offset, "an offset goes with the name of one function, not with a glob");
+	return parse_offset(text, (struct kymo_spec_piece){ offset, place.end }, &spec->offset);
+}
+
+static struct kymo_error *parse_location(const char *text, struct kymo_spec_piece piece, struct kymo_spec *spec)
+{
+	const char *colon = find_last(piece, ':');
+
+	if (piece.start == piece.end)
+		return kymo_spec_wrong(text, piece.start, "expected FILE:FUNCTION, such as libc:malloc");
+	if (spec->event && kymo_spec_is_arg(piece))
+		return kymo_spec_wrong(text, piece.start,
+				       "expected FILE:FUNCTION after 'p:%s'; a program called p is written "
+				       "./p:%s",
+				       spec->event, spec->event);
+	if (!colon)
+		return kymo_spec_wrong(text, piece.end,
+				       "expected ':' and a function after the file, such as libc:malloc");
+	if (colon == piece.start)
+		return kymo_spec_wrong(text, colon, "expected a program or library before ':', such as libc:malloc");
+	if (colon[-1] == ':' && colon - 1 > piece.start)
+		return kymo_spec_wrong(text, colon - 1,
+				       "C++ functions are named as the file has them (_ZN3foo3barEv); "
+				       "'kymo list FILE' shows the names, and globs such as '*foo*bar*' work");
+	spec->file = unquote((struct kymo_spec_piece){ piece.start, colon });
+	if (!spec->file)
+		return &kymo_error_no_memory;
+	return parse_place(text, (struct kymo_spec_piece){ colon + 1, piece.end }, spec);
+}
+
+static struct kymo_error *parse(const char *text, struct kymo_spec *spec)
+{
+	struct kymo_spec_piece piece;
+	struct kymo_error *error = NULL;
+	const char *at = text;
+
+	spec->text = strdup(text);
+	if (!spec->text)
+		return &kymo_error_no_memory;
+	piece = next_piece(&at);
+	if (is_prefix(piece)) {
+		struct kymo_spec_piece prefix = piece;
+
+		error = parse_prefix(text, prefix, spec);
+		if (error)
+			return error;
+		piece = next_piece(&at);
+		if (piece.start == piece.end)
+			return kymo_spec_wrong(text, prefix.end,
+					       "expected FILE:FUNCTION after '%.*s'; a program called p is "
+					       "written ./p:FUNCTION",
+					       (int)(prefix.end - prefix.start), prefix.start);
+	}
+	error = parse_location(text, piece, spec);
+	while (!error) {
+		piece = next_piece(&at);
+		if (piece.start == piece.end)
+			break;
+		error = kymo_spec_arg_parse(text, piece, spec);
+	}
+	return error;
+}
+
+struct kymo_error *kymo_spec_parse(const char *text, struct kymo_spec *ret)
+{
+	struct kymo_spec spec = { 0 };
+	struct kymo_error *error;
+
+	if (strlen(text) > TEXT_MAX)
+		return kymo_error_create(KYMO_ERROR_USAGE,
+					 "a probe is written in at most %d characters, this one has %zu", TEXT_MAX,
+					 strlen(text));
+	error = parse(text, &spec);
+	if (error) {
+		kymo_spec_deinit(&spec);
+		return error;
+	}
+	*ret = spec;
+	return NULL;
+}
+
+void kymo_spec_deinit(struct kymo_spec *spec)
+{
+	free(spec->text);
+	free(spec->group);
+	free(spec->event);
+	free(spec->file);
+	free(spec->symbol);
+	for (size_t i = 0; i < spec->n_args; i++)
+		free(spec->args[i].name);
+	memset(spec, 0, sizeof(*spec));
+}

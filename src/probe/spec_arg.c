@@ -1,0 +1,318 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "probe/spec_private.h"
+
+/* One argument while it is read. `type` is what the fetch implies until the user names one. */
+struct reader {
+	const char *text;
+	struct kymo_spec_piece fetch, type;
+	bool at_entry; /* of a function, or at a place that may be one */
+	struct kymo_fetch out;
+};
+
+static size_t piece_size(struct kymo_spec_piece piece)
+{
+	return (size_t)(piece.end - piece.start);
+}
+
+static bool piece_is(struct kymo_spec_piece piece, const char *word)
+{
+	return piece_size(piece) == strlen(word) && !memcmp(piece.start, word, piece_size(piece));
+}
+
+static bool piece_starts(struct kymo_spec_piece piece, const char *word)
+{
+	return piece_size(piece) >= strlen(word) && !memcmp(piece.start, word, strlen(word));
+}
+
+/* ---- what the kernel's grammar has and this version has not ------------------------------------------------------ */
+
+/* `±OFFS(FETCH)`: the innermost FETCH is what can be recorded instead. */
+static struct kymo_error *refuse_memory(struct reader *reader)
+{
+	const char *open = memrchr(reader->fetch.start, '(', piece_size(reader->fetch)), *close = NULL;
+
+	if (open)
+		close = memchr(open, ')', (size_t)(reader->fetch.end - open));
+	if (!close || close == open + 1)
+		return kymo_spec_wrong(
+			reader->text, reader->fetch.start,
+			"memory behind a pointer is not supported yet; write a register or an argument, such as "
+			"%%di or $arg1");
+	return kymo_spec_wrong(reader->text, reader->fetch.start,
+			       "memory behind a pointer is not supported yet; write %.*s to record the pointer",
+			       (int)(close - open - 1), open + 1);
+}
+
+static struct kymo_error *refuse_address(struct reader *reader)
+{
+	return kymo_spec_wrong(
+		reader->text, reader->fetch.start,
+		"memory at %s is not supported yet; write a register or an argument, such as %%di or $arg1",
+		piece_starts(reader->fetch, "@+") ? "a file offset" : "a fixed address");
+}
+
+/* Types that the kernel has: how they begin, what they are, what to write instead. */
+static const struct {
+	const char *name, *what, *instead;
+} foreign_types[] = {
+	{ "string", "strings are", "x64 to record the pointer" },
+	{ "ustring", "strings are", "x64 to record the pointer" },
+	{ "symbol", "symbol names are", "x64 to record the address" },
+	{ "symstr", "symbol names are", "x64 to record the address" },
+	{ "char", "characters are", "u8 to record the code" },
+};
+
+static struct kymo_error *refuse_type(struct reader *reader)
+{
+	const char *bracket = memchr(reader->type.start, '[', piece_size(reader->type));
+
+	if (reader->type.start == reader->type.end)
+		return kymo_spec_wrong(reader->text, reader->type.start,
+				       "expected a type after ':', such as u32, s64 or x8");
+	if (bracket)
+		return kymo_spec_wrong(reader->text, bracket,
+				       "arrays are not supported yet; leave '%.*s' out to record one value",
+				       (int)(reader->type.end - bracket), bracket);
+	for (size_t i = 0; i < kymo_countof(foreign_types); i++)
+		if (piece_is(reader->type, foreign_types[i].name))
+			return kymo_spec_wrong(reader->text, reader->type.start, "%s not supported yet; write %s",
+					       foreign_types[i].what, foreign_types[i].instead);
+	if (*reader->type.start == 'b' && memchr(reader->type.start, '@', piece_size(reader->type)))
+		return kymo_spec_wrong(reader->text, reader->type.start,
+				       "bit fields are not supported yet; write x32 to record the whole word");
+	return kymo_spec_wrong(reader->text, reader->type.start,
+			       "no type '%.*s'; write u8 u16 u32 u64, s8 s16 s32 s64 or x8 x16 x32 x64",
+			       (int)piece_size(reader->type), reader->type.start);
+}
+
+/* ---- what can be recorded ---------------------------------------------------------------------------------------- */
+
+/* The whole of `digits` as a number of `from` to `to`, for `$argN` and `$stackN`. */
+static struct kymo_error *read_index(struct reader *reader, const char *digits, uint64_t from, uint64_t to,
+				     const char *what)
+{
+	uint64_t value = 0;
+	const char *end;
+
+	if (!kymo_spec_number(digits, reader->fetch.end, &end, &value) || end != reader->fetch.end || value < from ||
+	    value > to)
+		return kymo_spec_wrong(reader->text, digits, "%s are numbered $%.*s%llu to $%.*s%llu", what,
+				       (int)(digits - reader->fetch.start - 1), reader->fetch.start + 1,
+				       (unsigned long long)from, (int)(digits - reader->fetch.start - 1),
+				       reader->fetch.start + 1, (unsigned long long)to);
+	reader->out.value = (int64_t)value;
+	return NULL;
+}
+
+static struct kymo_error *read_argument(struct reader *reader)
+{
+	const char *digits = reader->fetch.start + 4;
+
+	if (!reader->at_entry)
+		return kymo_spec_wrong(
+			reader->text, reader->fetch.start,
+			"'%.*s' is known at the first instruction of a function only; write a register, such as %%di",
+			(int)piece_size(reader->fetch), reader->fetch.start);
+	reader->out.kind = KYMO_FETCH_ARGUMENT;
+	return read_index(reader, digits, 1, 6 + KYMO_FETCH_STACK_MAX, "arguments");
+}
+
+static struct kymo_error *read_variable(struct reader *reader)
+{
+	if (piece_is(reader->fetch, "$retval"))
+		return kymo_spec_wrong(
+			reader->text, reader->fetch.start,
+			"return values are not supported yet; write an argument of the call, such as $arg1");
+	if (piece_is(reader->fetch, "$comm") || piece_is(reader->fetch, "$COMM"))
+		return kymo_spec_wrong(reader->text, reader->fetch.start,
+				       "'$comm' is not supported yet; leave it out, each record has its thread's id");
+	if (piece_is(reader->fetch, "$stack")) {
+		reader->out.kind = KYMO_FETCH_STACK_POINTER;
+		return NULL;
+	}
+	if (piece_is(reader->fetch, "$arg*"))
+		return kymo_spec_wrong(reader->text, reader->fetch.start,
+				       "'$arg*' is not supported yet; write the arguments one by one: $arg1 $arg2");
+	if (piece_starts(reader->fetch, "$arg"))
+		return read_argument(reader);
+	if (piece_starts(reader->fetch, "$stack")) {
+		reader->out.kind = KYMO_FETCH_STACK;
+		return read_index(reader, reader->fetch.start + 6, 0, KYMO_FETCH_STACK_MAX, "words of the stack");
+	}
+	return kymo_spec_wrong(reader->text, reader->fetch.start,
+			       "no '%.*s'; write $arg1, $stack (the pointer) or $stack0 (the word)",
+			       (int)piece_size(reader->fetch), reader->fetch.start);
+}
+
+static struct kymo_error *read_register(struct reader *reader)
+{
+	struct kymo_spec_piece name = { reader->fetch.start + 1, reader->fetch.end };
+	int number = kymo_register_parse(name.start, piece_size(name), &reader->out.type);
+
+	if (number < 0)
+		return kymo_spec_wrong(reader->text, reader->fetch.start,
+				       "no register '%.*s' on x86-64; write %%di, %%edi, %%al, %%r8 …",
+				       (int)piece_size(reader->fetch), reader->fetch.start);
+	reader->out.kind = KYMO_FETCH_REGISTER;
+	reader->out.value = number;
+	return NULL;
+}
+
+static struct kymo_error *read_immediate(struct reader *reader)
+{
+	const char *digits = reader->fetch.start + 1, *end;
+	bool negative = digits < reader->fetch.end && *digits == '-';
+	uint64_t value = 0;
+
+	if (digits < reader->fetch.end && *digits == '"')
+		return kymo_spec_wrong(reader->text, digits, "text is not supported yet; write a number, such as \\42");
+	digits += negative;
+	if (!kymo_spec_number(digits, reader->fetch.end, &end, &value) || end != reader->fetch.end)
+		return kymo_spec_wrong(reader->text, end,
+				       "expected a number of at most 64 bits after '\\', such as \\42 or \\0x2a");
+	if (negative && value > (uint64_t)INT64_MAX + 1)
+		return kymo_spec_wrong(reader->text, digits, "the number does not fit in 64 bits");
+	reader->out.kind = KYMO_FETCH_IMMEDIATE;
+	reader->out.type = KYMO_TYPE_S64;
+	reader->out.value = (int64_t)(negative ? -value : value);
+	return NULL;
+}
+
+static struct kymo_error *read_fetch(struct reader *reader)
+{
+	if (reader->fetch.start == reader->fetch.end)
+		return kymo_spec_wrong(reader->text, reader->fetch.start,
+				       "expected what to record: %%REGISTER, $argN, $stack, $stackN or \\NUMBER");
+	switch (*reader->fetch.start) {
+	case '%':
+		return read_register(reader);
+	case '$':
+		return read_variable(reader);
+	case '\\':
+		return read_immediate(reader);
+	case '@':
+		return refuse_address(reader);
+	case '+':
+	case '-':
+		return refuse_memory(reader);
+	case '0' ... '9':
+		return kymo_spec_wrong(reader->text, reader->fetch.start,
+				       "a number is written with a backslash before it: \\%.*s",
+				       (int)piece_size(reader->fetch), reader->fetch.start);
+	default:
+		return kymo_spec_wrong(reader->text, reader->fetch.start,
+				       "variables by name ('%.*s') are not supported yet; write %%REGISTER, $argN, "
+				       "$stackN or \\NUMBER",
+				       (int)piece_size(reader->fetch), reader->fetch.start);
+	}
+}
+
+/* Whether the immediate keeps its value in `type`, read as signed or unsigned. */
+static bool fits(int64_t value, enum kymo_type type)
+{
+	unsigned int bits = 8 * kymo_type_size(type);
+
+	return bits == 64 || (value >= -(INT64_C(1) << (bits - 1)) && value < INT64_C(1) << bits);
+}
+
+static struct kymo_error *read_type(struct reader *reader)
+{
+	int type = kymo_type_parse(reader->type.start, (uint32_t)piece_size(reader->type));
+
+	if (type < 0)
+		return refuse_type(reader);
+	if (reader->out.kind == KYMO_FETCH_REGISTER &&
+	    kymo_type_size((enum kymo_type)type) > kymo_type_size(reader->out.type))
+		return kymo_spec_wrong(reader->text, reader->type.start, "%s is wider than %.*s, which has %u bits",
+				       kymo_type_name((enum kymo_type)type), (int)piece_size(reader->fetch),
+				       reader->fetch.start, 8 * kymo_type_size(reader->out.type));
+	if (reader->out.kind == KYMO_FETCH_IMMEDIATE && !fits(reader->out.value, (enum kymo_type)type))
+		return kymo_spec_wrong(reader->text, reader->fetch.start + 1, "the number does not fit in %s",
+				       kymo_type_name((enum kymo_type)type));
+	reader->out.type = (enum kymo_type)type;
+	return NULL;
+}
+
+/* ---- names ------------------------------------------------------------------------------------------------------- */
+
+static bool name_is_taken(const struct kymo_spec *spec, const char *name)
+{
+	for (size_t i = 0; i < spec->n_args; i++)
+		if (!strcmp(spec->args[i].name, name))
+			return true;
+	return false;
+}
+
+static struct kymo_error *read_name(const char *text, struct kymo_spec_piece name, const struct kymo_spec *spec,
+				    char **ret)
+{
+	kymo_cleanup_free char *copy = NULL;
+	const char *bad;
+
+	if (!kymo_spec_is_name(name, &bad))
+		return kymo_spec_wrong(text, bad,
+				       "the name of an argument has letters, digits and '_' only, no digit first");
+	if (piece_size(name) > KYMO_SPEC_NAME_MAX)
+		return kymo_spec_wrong(text, name.start + KYMO_SPEC_NAME_MAX,
+				       "the name of an argument has at most %d characters", KYMO_SPEC_NAME_MAX);
+	copy = strndup(name.start, piece_size(name));
+	if (!copy)
+		return &kymo_error_no_memory;
+	if (name_is_taken(spec, copy))
+		return kymo_spec_wrong(text, name.start, "another argument is called '%s' already", copy);
+	*ret = kymo_take(copy);
+	return NULL;
+}
+
+static struct kymo_error *make_name(const char *text, const char *at, const struct kymo_spec *spec, char **ret)
+{
+	kymo_cleanup_free char *name = NULL;
+
+	if (asprintf(&name, "arg%zu", spec->n_args + 1) < 0) {
+		name = NULL;
+		return &kymo_error_no_memory;
+	}
+	if (name_is_taken(spec, name))
+		return kymo_spec_wrong(text, at,
+				       "this argument would be called '%s' as another one is; name it: NAME=...", name);
+	*ret = kymo_take(name);
+	return NULL;
+}
+
+struct kymo_error *kymo_spec_arg_parse(const char *text, struct kymo_spec_piece piece, struct kymo_spec *spec)
+{
+	const char *equals = memchr(piece.start, '=', piece_size(piece)), *colon;
+	bool named = equals && !strchr("%$\\@+-", *piece.start);
+	struct reader reader = { .text = text, .fetch = piece, .at_entry = !spec->symbol || !spec->offset };
+	struct kymo_error *error;
+	char *name = NULL;
+
+	if (spec->n_args == KYMO_EVENT_MAX_ARGS)
+		return kymo_spec_wrong(text, piece.start, "a probe records at most %d arguments", KYMO_EVENT_MAX_ARGS);
+	if (named)
+		reader.fetch.start = equals + 1;
+	colon = memchr(reader.fetch.start, ':', piece_size(reader.fetch));
+	if (colon) {
+		reader.type = (struct kymo_spec_piece){ colon + 1, reader.fetch.end };
+		reader.fetch.end = colon;
+	}
+	reader.out.type = KYMO_TYPE_X64;
+	if (named)
+		error = read_name(text, (struct kymo_spec_piece){ piece.start, equals }, spec, &name);
+	else
+		error = make_name(text, piece.start, spec, &name);
+	if (!error)
+		error = read_fetch(&reader);
+	if (!error && colon)
+		error = read_type(&reader);
+	if (error) {
+		free(name);
+		return error;
+	}
+	spec->args[spec->n_args++] = (struct kymo_spec_arg){ .name = name, .fetch = reader.out };
+	return NULL;
+}

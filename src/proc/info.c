@@ -1,0 +1,65 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "proc/proc.h"
+
+#define STATUS_LIMIT (1u << 20)
+
+static long field(const char *status, const char *name)
+{
+	const char *at = strstr(status, name);
+
+	return at ? strtol(at + strlen(name), NULL, 10) : 0;
+}
+
+/* "pid (comm) state ppid …": comm may hold anything, so count from its last ')'. */
+static bool parse_stat(const char *stat, struct kymo_process_info *ret)
+{
+	const char *at = strrchr(stat, ')');
+
+	if (!at || sscanf(at + 1, " %c", &ret->state) != 1)
+		return false;
+	for (int i = 2; i < 22; i++) {
+		at = strchr(at + 1, ' ');
+		if (!at)
+			return false;
+	}
+	return sscanf(at, " %" SCNu64, &ret->start_time) == 1;
+}
+
+struct kymo_error *kymo_process_info(pid_t pid, struct kymo_process_info *ret)
+{
+	kymo_cleanup_free char *status = NULL, *stat = NULL;
+	struct kymo_process_info info = { .tgid = 0 };
+	char name[64], *end;
+	const char *comm;
+	int err;
+
+	snprintf(name, sizeof(name), "/proc/%d/status", pid);
+	err = kymo_read_file(AT_FDCWD, name, STATUS_LIMIT, &status, NULL);
+	if (!err) {
+		snprintf(name, sizeof(name), "/proc/%d/stat", pid);
+		err = kymo_read_file(AT_FDCWD, name, STATUS_LIMIT, &stat, NULL);
+	}
+	if (err == -ENOENT || err == -ESRCH)
+		return kymo_error_create(KYMO_ERROR_GONE, "there is no process %d", pid);
+	if (err)
+		return kymo_error_errno(err, "cannot read %s", name);
+	if (!parse_stat(stat, &info))
+		return kymo_error_create(KYMO_ERROR_BAD_DATA, "%s is not as expected", name);
+	comm = strchr(stat, '(');
+	snprintf(info.comm, sizeof(info.comm), "%s", comm ? comm + 1 : "");
+	end = strrchr(info.comm, ')');
+	if (end)
+		*end = '\0';
+	info.tgid = (pid_t)field(status, "\nTgid:");
+	info.tracer = (pid_t)field(status, "\nTracerPid:");
+	info.seccomp = (unsigned int)field(status, "\nSeccomp:");
+	*ret = info;
+	return NULL;
+}

@@ -1,0 +1,273 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "proc/process.h"
+
+#ifndef TRAP_HWBKPT
+#define TRAP_HWBKPT 4
+#endif
+
+/* In the child: wait until the parent traces, then become the command; its errno goes through `report`. */
+static void become(char *const *argv, int go, int report, const sigset_t *mask)
+{
+	char byte;
+	int err;
+
+	while (read(go, &byte, 1) < 0 && errno == EINTR)
+		;
+	sigprocmask(SIG_SETMASK, mask, NULL);
+	execvp(argv[0], argv);
+	err = errno;
+	if (write(report, &err, sizeof(err)) < 0)
+		_exit(126);
+	_exit(127);
+}
+
+static struct kymo_error *exec_failed(const char *command, int report)
+{
+	int err;
+
+	if (read(report, &err, sizeof(err)) != sizeof(err))
+		return kymo_error_create(KYMO_ERROR_FAILED, "%s ended before it began", command);
+	if (err == ENOENT)
+		return kymo_error_create(KYMO_ERROR_NOT_FOUND, "there is no program %s%s", command,
+					 strchr(command, '/') ? "" : " in PATH");
+	return kymo_error_errno(err, "cannot run %s", command);
+}
+
+static struct kymo_error *wait_for_exec(struct kymo_process *process, const char *command, int report)
+{
+	for (;;) {
+		int status;
+		pid_t got = waitpid(process->pid, &status, __WALL);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return kymo_error_errno(errno, "cannot wait for %s", command);
+		if (!WIFSTOPPED(status)) {
+			process->reaped = true;
+			process->status = status;
+			return exec_failed(command, report);
+		}
+		if (status >> 16 == PTRACE_EVENT_EXEC)
+			return NULL;
+		ptrace(PTRACE_CONT, process->pid, 0, status >> 16 ? 0 : WSTOPSIG(status));
+	}
+}
+
+static struct kymo_error *start_child(char *const *argv, int report, int go[2], int report_write, struct kymo_process **ret)
+{
+	struct kymo_process *process = NULL;
+	struct kymo_error *error;
+	sigset_t all, mask;
+	pid_t pid;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &mask);
+	pid = fork();
+	if (!pid) {
+		close(go[1]);
+		become(argv, go[0], report_write, &mask);
+	}
+	sigprocmask(SIG_SETMASK, &mask, NULL);
+	if (pid < 0)
+		return kymo_error_errno(errno, "cannot start %s", argv[0]);
+	error = kymo_process_create(pid, &process);
+	if (error) {
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+		return error;
+	}
+	process->launched = true;
+	if (ptrace(PTRACE_SEIZE, pid, 0, PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD)) {
+		error = kymo_error_errno(errno, "cannot trace %s", argv[0]);
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+		kymo_process_destroy(process);
+		return error;
+	}
+	*ret = process;
+	return NULL;
+}
+
+static struct kymo_error *stopped_at_exec(struct kymo_process *process)
+{
+	struct kymo_thread thread = { .tid = process->pid };
+	struct kymo_error *error;
+	int memory, err;
+	char name[64];
+
+	/* The exec event comes within execve, which has yet to store its result in rax; behind it registers are ours. */
+	error = kymo_run_to_syscall_stop(process, process->pid);
+	if (error)
+		return error;
+
+	/* The descriptor of before belongs to the memory of before. */
+	snprintf(name, sizeof(name), "/proc/%d/mem", process->pid);
+	memory = open(name, O_RDWR | O_CLOEXEC);
+	if (memory < 0)
+		return kymo_error_errno(errno, "cannot open the memory of process %d (is the program set-uid, or not readable?)",
+					process->pid);
+	close(process->memory);
+	process->memory = memory;
+	err = kymo_get_registers(process->pid, &thread.registers);
+	if (err)
+		return kymo_error_errno(err, "cannot read the registers of process %d", process->pid);
+	process->stopped = true;
+	return kymo_vec_push(&process->threads, thread) ? NULL : &kymo_error_no_memory;
+}
+
+struct kymo_error *kymo_process_launch(char *const *argv, struct kymo_process **ret)
+{
+	struct kymo_process *process = NULL;
+	struct kymo_error *error = NULL;
+	int go[2] = { -1, -1 }, report[2] = { -1, -1 };
+
+	if (pipe2(go, O_CLOEXEC) || pipe2(report, O_CLOEXEC))
+		error = kymo_error_errno(errno, "cannot start %s", argv[0]);
+	if (!error)
+		error = start_child(argv, report[0], go, report[1], &process);
+	if (!error && kymo_write_all(go[1], "", 1))
+		error = kymo_error_errno(errno, "cannot start %s", argv[0]);
+	close(report[1]);
+	if (!error)
+		error = wait_for_exec(process, argv[0], report[0]);
+	if (!error)
+		error = stopped_at_exec(process);
+	close(go[0]);
+	close(go[1]);
+	close(report[0]);
+	if (error) {
+		if (process && !process->reaped) {
+			kill(process->pid, SIGKILL);
+			waitpid(process->pid, NULL, __WALL);
+		}
+		kymo_process_destroy(process);
+		return error;
+	}
+	*ret = process;
+	return NULL;
+}
+
+/* ---- the first moments ------------------------------------------------------------------------------------------ */
+
+static int poke_debug_register(pid_t pid, int number, uint64_t value)
+{
+	long offset = (long)offsetof(struct user, u_debugreg) + 8L * number;
+
+	return ptrace(PTRACE_POKEUSER, pid, (void *)offset, (void *)value) ? -errno : 0;
+}
+
+/* DR0 breaks at `address` on execution (SDM volume 3, 17.2.4). */
+static void arm(struct kymo_process *process, uint64_t address)
+{
+	if (process->startup.armed)
+		return;
+	process->startup.armed = true;
+	if (!poke_debug_register(process->pid, 0, address))
+		poke_debug_register(process->pid, 7, 1);
+}
+
+static void disarm(struct kymo_process *process)
+{
+	poke_debug_register(process->pid, 7, 0);
+	poke_debug_register(process->pid, 0, 0);
+}
+
+static bool is_breakpoint(pid_t pid, uint64_t address)
+{
+	struct user_regs_struct registers;
+	siginfo_t info;
+
+	return !ptrace(PTRACE_GETSIGINFO, pid, 0, &info) && info.si_code == TRAP_HWBKPT &&
+	       !kymo_get_registers(pid, &registers) && registers.rip == address;
+}
+
+/* What the call that just ended means for probes; false: nothing. */
+static bool call_ended(const struct kymo_process *process, int64_t result, enum kymo_startup_event *ret)
+{
+	if (process->startup.number == SYS_set_tid_address) {
+		*ret = KYMO_STARTUP_TLS;
+		return true;
+	}
+	if (result < 0 && result > -4096)
+		return false;
+	if ((process->startup.number == SYS_mmap && process->startup.args[2] & PROT_EXEC &&
+	     !(process->startup.args[3] & MAP_ANONYMOUS)) ||
+	    (process->startup.number == SYS_mprotect && process->startup.args[2] & PROT_EXEC)) {
+		*ret = KYMO_STARTUP_MAPPED;
+		return true;
+	}
+	return false;
+}
+
+/* At a system-call stop. True: stay here. */
+static bool syscall_stop(struct kymo_process *process, enum kymo_startup_event *ret)
+{
+	struct __ptrace_syscall_info info;
+
+	if (ptrace(PTRACE_GET_SYSCALL_INFO, process->pid, (void *)sizeof(info), &info) < 0)
+		return false;
+	if (info.op == PTRACE_SYSCALL_INFO_ENTRY) {
+		process->startup.number = (long)info.entry.nr;
+		for (int i = 0; i < 6; i++)
+			process->startup.args[i] = info.entry.args[i];
+		return false;
+	}
+	return info.op == PTRACE_SYSCALL_INFO_EXIT && call_ended(process, info.exit.rval, ret);
+}
+
+struct kymo_error *kymo_process_startup(struct kymo_process *process, uint64_t entry, enum kymo_startup_event *ret)
+{
+	pid_t pid = process->pid;
+	int signal = 0;
+
+	arm(process, entry);
+	for (;;) {
+		int status;
+		pid_t got;
+
+		if (ptrace(PTRACE_SYSCALL, pid, 0, signal) && errno != ESRCH)
+			return kymo_error_errno(errno, "cannot run process %d", pid);
+		do {
+			got = waitpid(pid, &status, __WALL);
+		} while (got < 0 && errno == EINTR);
+		if (got < 0)
+			return kymo_error_errno(errno, "cannot wait for process %d", pid);
+		if (!WIFSTOPPED(status)) {
+			process->reaped = true;
+			process->status = status;
+			process->threads.n = 0;
+			*ret = KYMO_STARTUP_ENDED;
+			return NULL;
+		}
+		signal = 0;
+		if (WSTOPSIG(status) == (SIGTRAP | 0x80)) {
+			if (syscall_stop(process, ret))
+				break;
+		} else if (status >> 16 == PTRACE_EVENT_EXEC) {
+			*ret = KYMO_STARTUP_ENTRY;	/* a constructor became another program: nothing to follow */
+			break;
+		} else if (WSTOPSIG(status) == SIGTRAP && !(status >> 16) && is_breakpoint(pid, entry)) {
+			disarm(process);
+			*ret = KYMO_STARTUP_ENTRY;
+			break;
+		} else if (!(status >> 16)) {
+			signal = WSTOPSIG(status);
+		}
+	}
+	kymo_get_registers(pid, &process->threads.items[0].registers);
+	return NULL;
+}

@@ -1,0 +1,171 @@
+#include "proc/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+
+struct kymo_error *kymo_process_create(pid_t pid, struct kymo_process **ret)
+{
+	struct kymo_process *process = calloc(1, sizeof(*process));
+	char name[64];
+
+	if (!process)
+		return &kymo_error_no_memory;
+	process->pid = pid;
+	process->memory = -1;
+	process->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (process->pidfd < 0) {
+		int err = errno;
+
+		free(process);
+		return err == ESRCH ? kymo_error_create(KYMO_ERROR_GONE, "there is no process %d", pid) :
+				      kymo_error_errno(err, "cannot watch process %d", pid);
+	}
+	snprintf(name, sizeof(name), "/proc/%d/mem", pid);
+	process->memory = open(name, O_RDWR | O_CLOEXEC);
+	if (process->memory < 0) {
+		int err = errno;
+
+		kymo_process_destroy(process);
+		if (err == EACCES || err == EPERM)
+			return kymo_error_create(KYMO_ERROR_PERMISSION,
+						 "process %d does not let you trace it: it runs as another user, with more rights than you, or protects itself (PR_SET_DUMPABLE); try as root",
+						 pid);
+		return kymo_error_errno(err, "cannot open the memory of process %d", pid);
+	}
+	*ret = process;
+	return NULL;
+}
+
+/* EI_CLASS of the program: kymo traces 64-bit programs. */
+static struct kymo_error *check_class(struct kymo_process *process)
+{
+	unsigned char ident[20];
+	char name[64];
+	kymo_cleanup_close int fd = -1;
+
+	snprintf(name, sizeof(name), "/proc/%d/exe", process->pid);
+	fd = open(name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT)
+		return kymo_error_create(KYMO_ERROR_BAD_DATA, "process %d has no program: it is a kernel thread, or it is ending",
+					 process->pid);
+	if (fd < 0)
+		return kymo_error_errno(errno, "cannot read the program of process %d", process->pid);
+	if (kymo_pread_all(fd, ident, sizeof(ident), 0) || memcmp(ident, "\177ELF", 4))
+		return NULL;	/* binfmt_misc; the planner looks at the real files */
+	if (ident[4] != 2 || ident[18] != 62)
+		return kymo_error_create(KYMO_ERROR_BAD_DATA,
+					 "process %d is not a 64-bit x86 program; kymo traces x86-64 programs only", process->pid);
+	return NULL;
+}
+
+static struct kymo_error *is_traced(pid_t pid, pid_t by)
+{
+	struct kymo_process_info tracer;
+	struct kymo_error *error = kymo_process_info(by, &tracer);
+
+	if (error)
+		tracer.comm[0] = '\0';
+	kymo_error_destroy(error);
+	return kymo_error_create(KYMO_ERROR_BUSY, "process %d is being traced by process %d (%s); let that one detach first", pid, by,
+				 tracer.comm);
+}
+
+static struct kymo_error *open_checked(pid_t pid, bool may_be_traced, struct kymo_process **ret)
+{
+	struct kymo_process *process = NULL;
+	struct kymo_process_info info;
+	struct kymo_error *error = kymo_process_info(pid, &info);
+
+	if (error)
+		return error;
+	pid = info.tgid;
+	if (pid == getpid())
+		return kymo_error_create(KYMO_ERROR_USAGE, "kymo cannot record itself");
+	if (info.state == 'Z' || info.state == 'X')
+		return kymo_error_create(KYMO_ERROR_GONE, "process %d has ended; its parent has not collected it yet", pid);
+	if (info.tracer && !may_be_traced)
+		return is_traced(pid, info.tracer);
+	error = kymo_process_create(pid, &process);
+	if (!error)
+		error = check_class(process);
+	if (error) {
+		kymo_process_destroy(process);
+		return error;
+	}
+	*ret = process;
+	return NULL;
+}
+
+struct kymo_error *kymo_process_open(pid_t pid, struct kymo_process **ret)
+{
+	return open_checked(pid, false, ret);
+}
+
+struct kymo_error *kymo_process_look(pid_t pid, struct kymo_process **ret)
+{
+	return open_checked(pid, true, ret);
+}
+
+void kymo_process_destroy(struct kymo_process *process)
+{
+	if (!process)
+		return;
+	if (process->remote.active)
+		kymo_error_destroy(kymo_remote_end(process));
+	kymo_process_resume(process);
+	if (process->memory >= 0)
+		close(process->memory);
+	close(process->pidfd);
+	kymo_vec_deinit(&process->threads);
+	free(process);
+}
+
+pid_t kymo_process_pid(const struct kymo_process *process)
+{
+	return process->pid;
+}
+
+int kymo_process_pidfd(const struct kymo_process *process)
+{
+	return process->pidfd;
+}
+
+bool kymo_process_ended(struct kymo_process *process, int *status_ret)
+{
+	struct pollfd ended = { .fd = process->pidfd, .events = POLLIN };
+	int status;
+
+	if (process->launched && !process->reaped && waitpid(process->pid, &status, WNOHANG) == process->pid &&
+	    (WIFEXITED(status) || WIFSIGNALED(status))) {
+		process->reaped = true;
+		process->status = status;
+	}
+	if (process->launched) {
+		if (process->reaped)
+			*status_ret = process->status;
+		return process->reaped;
+	}
+	*status_ret = 0;
+	return poll(&ended, 1, 0) > 0;
+}
+
+int kymo_process_read(struct kymo_process *process, uint64_t address, void *data, size_t size)
+{
+	return kymo_pread_all(process->memory, data, size, (off_t)address);
+}
+
+int kymo_process_write(struct kymo_process *process, uint64_t address, const void *data, size_t size)
+{
+	return kymo_pwrite_all(process->memory, data, size, (off_t)address);
+}

@@ -1,0 +1,272 @@
+/*
+ * Stopping all threads of a process, and letting them go.
+ *
+ * PTRACE_SEIZE does not disturb a thread; PTRACE_INTERRUPT makes it stop. A thread that has stopped creates no other, so
+ * when all known ones are stopped and /proc/PID/task shows no new one, none runs. A thread that meets a signal on its way is
+ * given that signal at once (the interrupt stays pending and takes it in its handler's first instruction, or not at
+ * all when the signal was fatal), so that no signal has to be remembered.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "proc/process.h"
+
+#include <elf.h>
+
+#define STOP_TIMEOUT_MS 2000
+
+int kymo_get_registers(pid_t tid, struct user_regs_struct *ret)
+{
+	struct iovec part = { ret, sizeof(*ret) };
+
+	return ptrace(PTRACE_GETREGSET, tid, (void *)NT_PRSTATUS, &part) ? -errno : 0;
+}
+
+int kymo_set_registers(pid_t tid, const struct user_regs_struct *registers)
+{
+	struct iovec part = { (void *)(uintptr_t)registers, sizeof(*registers) };
+
+	return ptrace(PTRACE_SETREGSET, tid, (void *)NT_PRSTATUS, &part) ? -errno : 0;
+}
+
+int kymo_wait_thread(struct kymo_process *process, pid_t tid, int timeout_ms, int *status_ret)
+{
+	uint64_t deadline = kymo_now_ns() + (uint64_t)timeout_ms * 1000000;
+	struct timespec nap = { 0, 20000 };
+
+	for (;;) {
+		int status;
+		pid_t got = waitpid(tid, &status, __WALL | WNOHANG);
+
+		if (got < 0 && errno != EINTR)
+			return -errno;
+		if (got == tid) {
+			if (tid == process->pid && process->launched && (WIFEXITED(status) || WIFSIGNALED(status))) {
+				process->reaped = true;
+				process->status = status;
+			}
+			*status_ret = status;
+			return 0;
+		}
+		if (kymo_now_ns() > deadline)
+			return -ETIMEDOUT;
+		nanosleep(&nap, NULL);
+		if (nap.tv_nsec < 1000000)
+			nap.tv_nsec *= 2;
+	}
+}
+
+static char thread_state(pid_t pid, pid_t tid)
+{
+	kymo_cleanup_free char *stat = NULL;
+	char name[64];
+	const char *at;
+
+	snprintf(name, sizeof(name), "/proc/%d/task/%d/stat", pid, tid);
+	if (kymo_read_file(AT_FDCWD, name, 4096, &stat, NULL))
+		return 'X';
+	at = strrchr(stat, ')');
+	return at && at[1] ? at[2] : 'X';
+}
+
+static bool is_known(const struct kymo_process *process, pid_t tid)
+{
+	/* The list is in the order of /proc, which the next look repeats; so the last ones are the likeliest. */
+	for (size_t i = 0; i < process->threads.n; i++)
+		if (process->threads.items[i].tid == tid)
+			return true;
+	return false;
+}
+
+static struct kymo_error *seize_failed(struct kymo_process *process, pid_t tid, int err)
+{
+	struct kymo_process_info info;
+	struct kymo_error *error;
+
+	error = kymo_process_info(tid, &info);
+	if (!error && info.tracer && info.tracer != getpid())
+		return kymo_error_create(KYMO_ERROR_BUSY,
+					 "thread %d of process %d is being traced by process %d; let that one detach first", tid,
+					 process->pid, info.tracer);
+	kymo_error_destroy(error);
+	if (err == EPERM)
+		return kymo_error_create(KYMO_ERROR_PERMISSION,
+					 "process %d does not let you trace it; try as its user or as root%s", process->pid,
+					 access("/proc/sys/kernel/yama/ptrace_scope", R_OK) ?
+						 "" :
+						 " (kernel.yama.ptrace_scope restricts tracing here)");
+	return kymo_error_errno(err, "cannot trace thread %d of process %d", tid, process->pid);
+}
+
+/* Seize and interrupt one new thread. A thread that is ending is passed over. */
+static struct kymo_error *take_thread(struct kymo_process *process, pid_t tid)
+{
+	struct kymo_thread thread = { .tid = tid };
+
+	if (ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD)) {
+		int err = errno;
+		char state = thread_state(process->pid, tid);
+
+		return err == ESRCH || state == 'Z' || state == 'X' ? NULL : seize_failed(process, tid, err);
+	}
+	if (!kymo_vec_push(&process->threads, thread))
+		return &kymo_error_no_memory;
+	ptrace(PTRACE_INTERRUPT, tid, 0, 0);	/* fails only for a thread that died, which the wait tells */
+	return NULL;
+}
+
+static struct kymo_error *take_new_threads(struct kymo_process *process, size_t *n_new)
+{
+	struct kymo_error *error = NULL;
+	size_t before = process->threads.n;
+	struct dirent *entry;
+	char name[64];
+	DIR *tasks;
+
+	snprintf(name, sizeof(name), "/proc/%d/task", process->pid);
+	tasks = opendir(name);
+	if (!tasks)
+		return errno == ENOENT ? kymo_error_create(KYMO_ERROR_GONE, "process %d has ended", process->pid) :
+					 kymo_error_errno(errno, "cannot list the threads of process %d", process->pid);
+	while (!error && (entry = readdir(tasks))) {
+		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+
+		if (tid > 0 && (before == 0 || !is_known(process, tid)))
+			error = take_thread(process, tid);
+	}
+	closedir(tasks);
+	*n_new = process->threads.n - before;
+	return error;
+}
+
+/* Wait until thread `index` is in a stop in which it will stay. 1: stopped, 0: it died. */
+static int settle(struct kymo_process *process, size_t index, int timeout_ms)
+{
+	pid_t tid = process->threads.items[index].tid;
+
+	for (;;) {
+		int status, err = kymo_wait_thread(process, tid, timeout_ms, &status);
+
+		if (err == -ECHILD || (!err && !WIFSTOPPED(status)))
+			return 0;
+		if (err)
+			return err;
+		if (status >> 16 == PTRACE_EVENT_STOP)
+			return 1;
+		/* A signal on its way: deliver it; the interrupt is still pending. Other events (exec) go on without. */
+		ptrace(PTRACE_CONT, tid, 0, status >> 16 ? 0 : WSTOPSIG(status));
+	}
+}
+
+static struct kymo_error *did_not_stop(struct kymo_process *process, pid_t tid)
+{
+	kymo_cleanup_free char *where = NULL;
+	char name[64], state = thread_state(process->pid, tid);
+
+	snprintf(name, sizeof(name), "/proc/%d/task/%d/wchan", process->pid, tid);
+	if (kymo_read_file(AT_FDCWD, name, 4096, &where, NULL))
+		where = NULL;
+	return kymo_error_create(KYMO_ERROR_BUSY,
+				 "thread %d of process %d did not stop within %d s (state %c%s%s: uninterruptible sleep, or waiting for a vfork child); nothing was changed, try again later",
+				 tid, process->pid, STOP_TIMEOUT_MS / 1000, state, where && *where ? ", in " : "",
+				 where ? where : "");
+}
+
+static void forget(struct kymo_process *process, size_t index)
+{
+	process->threads.items[index] = process->threads.items[--process->threads.n];
+}
+
+static struct kymo_error *settle_from(struct kymo_process *process, size_t first)
+{
+	for (size_t i = first; i < process->threads.n;) {
+		int stopped = settle(process, i, STOP_TIMEOUT_MS);
+
+		if (stopped == -ETIMEDOUT)
+			return did_not_stop(process, process->threads.items[i].tid);
+		if (stopped == 1 &&
+		    !kymo_get_registers(process->threads.items[i].tid, &process->threads.items[i].registers))
+			i++;
+		else
+			forget(process, i);
+	}
+	return NULL;
+}
+
+struct kymo_error *kymo_process_stop(struct kymo_process *process)
+{
+	struct kymo_error *error = NULL;
+	size_t n_new;
+
+	if (process->stopped)
+		return NULL;
+	process->stopped = true;
+	do {
+		size_t before = process->threads.n;
+
+		error = take_new_threads(process, &n_new);
+		if (!error)
+			error = settle_from(process, before);
+	} while (!error && n_new);
+	if (!error && !process->threads.n)
+		error = kymo_error_create(KYMO_ERROR_GONE, "process %d has ended", process->pid);
+	if (error)
+		kymo_process_resume(process);
+	return error;
+}
+
+/* Detaching needs a stopped thread. After a failed stop some are not: they are waited for a little more, and left to the kernel (which
+ * detaches when this process ends) when even that does not help. */
+static void let_go(struct kymo_process *process, size_t index)
+{
+	pid_t tid = process->threads.items[index].tid;
+
+	if (!ptrace(PTRACE_DETACH, tid, 0, 0) || errno != ESRCH)
+		return;
+	if (settle(process, index, 100) == 1)
+		ptrace(PTRACE_DETACH, tid, 0, 0);
+}
+
+void kymo_process_resume(struct kymo_process *process)
+{
+	for (size_t i = 0; i < process->threads.n; i++)
+		let_go(process, i);
+	process->threads.n = 0;
+	process->stopped = false;
+	if (process->remote.stop_again) {
+		process->remote.stop_again = false;
+		syscall(SYS_tgkill, process->pid, process->pid, SIGSTOP);
+	}
+}
+
+const struct kymo_thread *kymo_process_threads(const struct kymo_process *process, size_t *n)
+{
+	*n = process->threads.n;
+	return process->threads.items;
+}
+
+int kymo_thread_set_pc(struct kymo_process *process, size_t index, uint64_t pc)
+{
+	struct kymo_thread *thread = &process->threads.items[index];
+	struct user_regs_struct registers = thread->registers;
+	int err;
+
+	registers.rip = pc;
+	err = kymo_set_registers(thread->tid, &registers);
+	if (!err)
+		thread->registers = registers;
+	return err;
+}

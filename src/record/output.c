@@ -1,0 +1,206 @@
+#include "record/output.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+/* ---- the directory ------------------------------------------------------------------------------------------------- */
+
+static bool is_empty(int fd)
+{
+	int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = copy >= 0 ? fdopendir(copy) : NULL;
+	struct dirent *entry;
+	bool empty = true;
+
+	if (!dir)
+		return false;
+	while ((entry = readdir(dir)))
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+			empty = false;
+	closedir(dir);
+	return empty;
+}
+
+/* A recording has a metadata file that begins as CTF's does; an empty directory is as good. */
+static bool is_recording(const char *path)
+{
+	static const char mark[] = "/* CTF 1.8";
+	kymo_cleanup_close int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	kymo_cleanup_close int metadata = -1;
+	char begin[sizeof(mark)];
+
+	if (fd < 0)
+		return false;
+	if (is_empty(fd))
+		return true;
+	metadata = openat(fd, "metadata", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	return metadata >= 0 && read(metadata, begin, sizeof(mark) - 1) == sizeof(mark) - 1 &&
+	       !memcmp(begin, mark, sizeof(mark) - 1);
+}
+
+/* Remove a recording: its files, then itself. Directories inside are not kymo's and make it fail. */
+static struct kymo_error *remove_recording(const char *path)
+{
+	DIR *dir = opendir(path);
+	struct dirent *entry;
+
+	if (!dir)
+		return kymo_error_errno(errno, "cannot open %s", path);
+	while ((entry = readdir(dir)))
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+			unlinkat(dirfd(dir), entry->d_name, 0);
+	closedir(dir);
+	return rmdir(path) ? kymo_error_errno(errno, "cannot remove the earlier recording %s", path) : NULL;
+}
+
+static struct kymo_error *in_the_way(const char *path)
+{
+	return kymo_error_create(KYMO_ERROR_FAILED, "%s exists and is not a recording of kymo's; choose another directory with -o", path);
+}
+
+static struct kymo_error *move_earlier(const char *path)
+{
+	kymo_cleanup_free char *old = NULL;
+	struct kymo_error *error = NULL;
+	struct stat st;
+
+	if (lstat(path, &st))
+		return errno == ENOENT ? NULL : kymo_error_errno(errno, "cannot look at %s", path);
+	if (!is_recording(path))
+		return in_the_way(path);
+	if (asprintf(&old, "%s.old", path) < 0)
+		return &kymo_error_no_memory;
+	if (!lstat(old, &st))
+		error = is_recording(old) ? remove_recording(old) : in_the_way(old);
+	if (!error && rename(path, old))
+		error = kymo_error_errno(errno, "cannot move the earlier recording %s to %s", path, old);
+	return error;
+}
+
+struct kymo_error *output_init(const char *path, struct output *ret)
+{
+	struct output output = { .dirfd = -1 };
+	struct kymo_error *error;
+
+	output.path = strdup(path);
+	if (!output.path)
+		return &kymo_error_no_memory;
+	while (strlen(output.path) > 1 && output.path[strlen(output.path) - 1] == '/')
+		output.path[strlen(output.path) - 1] = '\0';
+	error = move_earlier(output.path);
+	if (!error && mkdir(output.path, 0777))
+		error = kymo_error_errno(errno, "cannot make the directory %s", path);
+	if (!error) {
+		output.dirfd = open(output.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (output.dirfd < 0)
+			error = kymo_error_errno(errno, "cannot open %s", path);
+	}
+	if (!error && getrandom(output.trace.uuid, sizeof(output.trace.uuid), 0) != sizeof(output.trace.uuid))
+		error = kymo_error_errno(errno, "no random numbers for the trace's uuid");
+	if (error) {
+		output_deinit(&output);
+		return error;
+	}
+	*ret = output;
+	return NULL;
+}
+
+void output_deinit(struct output *output)
+{
+	for (size_t i = 0; i < output->n_streams; i++)
+		kymo_ctf_stream_destroy(output->streams[i]);
+	free(output->streams);
+	free(output->sequences);
+	free(output->written_lost);
+	free(output->last_tsc);
+	kymo_ctf_trace_deinit(&output->trace);
+	if (output->dirfd >= 0)
+		close(output->dirfd);
+	free(output->path);
+	*output = (struct output){ .dirfd = -1 };
+}
+
+/* ---- streams ------------------------------------------------------------------------------------------------------- */
+
+struct kymo_error *output_rings(struct output *output, size_t n)
+{
+	output->streams = calloc(n, sizeof(*output->streams));
+	output->sequences = calloc(n, sizeof(*output->sequences));
+	output->written_lost = calloc(n, sizeof(*output->written_lost));
+	output->last_tsc = calloc(n, sizeof(*output->last_tsc));
+	if (!output->streams || !output->sequences || !output->written_lost || !output->last_tsc)
+		return &kymo_error_no_memory;
+	output->n_streams = n;
+	return NULL;
+}
+
+static struct kymo_error *append(struct output *output, size_t i, uint32_t cpu, const struct kymo_ring_packet *packet)
+{
+	struct kymo_error *error = NULL;
+	uint64_t begin = packet->tsc_begin, end = packet->tsc_end;
+	char name[32];
+
+	if (!output->streams[i]) {
+		snprintf(name, sizeof(name), "stream_%zu", i);
+		error = kymo_ctf_stream_create(output->dirfd, name, output->trace.uuid, cpu, &output->streams[i]);
+	}
+	/* What a healthy target writes is in order; a reader must not stumble over what a lying one does. */
+	if (begin < output->last_tsc[i])
+		begin = output->last_tsc[i];
+	if (end < begin)
+		end = begin;
+	if (!error)
+		error = kymo_ctf_stream_append(output->streams[i], packet->records, packet->size, begin, end, packet->lost,
+					       packet->sequence);
+	if (error)
+		return error;
+	output->last_tsc[i] = end;
+	output->sequences[i] = packet->sequence + 1;
+	output->written_lost[i] = packet->lost;
+	output->bytes += packet->size;
+	return NULL;
+}
+
+struct kymo_error *output_drain(struct output *output, size_t i, struct kymo_ring *ring, uint32_t cpu, size_t *n_ret)
+{
+	struct kymo_ring_packet packet;
+	size_t n = 0;
+
+	while (kymo_ring_peek(ring, &packet)) {
+		struct kymo_error *error = append(output, i, cpu, &packet);
+
+		if (error)
+			return error;
+		kymo_ring_release(ring);
+		n++;
+	}
+	*n_ret = n;
+	return NULL;
+}
+
+struct kymo_error *output_finish(struct output *output, size_t i, const struct kymo_ring *ring, uint32_t cpu, uint64_t tsc)
+{
+	struct kymo_ring_packet packet = {
+		.records = ring->data,
+		.tsc_begin = output->last_tsc[i] ? output->last_tsc[i] : tsc,
+		.tsc_end = tsc,
+		.lost = kymo_ring_lost(ring),
+		.sequence = output->sequences[i],
+	};
+
+	return packet.lost > output->written_lost[i] ? append(output, i, cpu, &packet) : NULL;
+}
+
+struct kymo_error *output_metadata(struct output *output)
+{
+	return kymo_ctf_write_metadata(output->dirfd, &output->trace);
+}

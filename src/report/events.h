@@ -1,0 +1,14 @@
+/* A line for each record. */
+#ifndef KYMO_REPORT_EVENTS_H
+#define KYMO_REPORT_EVENTS_H
+
+#include "ctf/ctf.h"
+#include "report/names.h"
+#include "report/page.h"
+
+/* Write the records of `reader`, from where it is, to its end. Losses are lines in their place in time, damage is told
+ * at the end. */
+struct kymo_error *kymo_events_write(struct kymo_ctf_reader *reader, const struct names *names, bool wall,
+				     const struct page *page);
+
+#endif

@@ -1,0 +1,197 @@
+/*
+ * The first lines of the summary.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "report/losses.h"
+#include "report/summary.h"
+#include "report/text.h"
+
+#define LABEL_COLUMNS 10
+#define MAX_SPANS 5
+
+static const char *plural(uint64_t n, const char *one, const char *many)
+{
+	return n == 1 ? one : many;
+}
+
+/* "kymo.data: python3 app.py, pid 4242" */
+static struct kymo_error *write_subject(const struct summary *summary, const struct page *page)
+{
+	const char *raw_command = kymo_ctf_trace_env(summary->trace, "command");
+	const char *raw_pid = kymo_ctf_trace_env(summary->trace, "pid");
+	kymo_cleanup_free char *dir = kymo_text_escape(summary->dir, page->unicode);
+	kymo_cleanup_free char *command = kymo_text_escape(raw_command ? raw_command : "", page->unicode);
+	kymo_cleanup_free char *pid = kymo_text_escape(raw_pid ? raw_pid : "", page->unicode);
+
+	if (!dir || !command || !pid)
+		return &kymo_error_no_memory;
+	kymo_page_text(page, INK_HEAD, dir);
+	if (*command)
+		kymo_page_printf(page, INK_PLAIN, ": %s", command);
+	if (*pid)
+		kymo_page_printf(page, INK_DIM, ", pid %s", pid);
+	putc('\n', page->out);
+	return NULL;
+}
+
+/* "2024-11-20 12:58:01, 5.012 s, 12,345 events, 2.46k/s; 3 of 5 probes, 2 threads, 2 CPUs" */
+static void write_totals(const struct summary *summary, const struct page *page)
+{
+	const struct model *model = summary->model;
+	time_t first = (time_t)(kymo_ctf_wall_ns(summary->trace, model->first) / 1000000000);
+	char date[64] = "", seconds[TEXT_NUMBER], count[TEXT_NUMBER], rate[TEXT_NUMBER];
+	uint64_t duration = kymo_model_duration_ns(model);
+	struct tm parts;
+
+	if (!model->count) {
+		kymo_page_printf(page, INK_PLAIN, "no events; %zu %s\n", summary->trace->n_events,
+				 plural(summary->trace->n_events, "probe", "probes"));
+		return;
+	}
+	if (localtime_r(&first, &parts))
+		strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S, ", &parts);
+	kymo_text_seconds(seconds, (int64_t)duration, duration >= 1000000000 ? 3 : duration >= 1000000 ? 6 : 9);
+	kymo_page_printf(page, INK_PLAIN, "%s%s s: ", date, seconds);
+	kymo_page_printf(page, INK_HEAD, "%s %s", kymo_text_count(count, model->count),
+			 plural(model->count, "event", "events"));
+	if (duration)
+		kymo_page_printf(page, INK_PLAIN, ", %s/s", kymo_text_short(rate, kymo_model_rate(model, model->count)));
+	kymo_page_printf(page, INK_PLAIN, "; ");
+	if (model->n_hit < summary->trace->n_events)
+		kymo_page_printf(page, INK_PLAIN, "%zu of ", model->n_hit);
+	kymo_page_printf(page, INK_PLAIN, "%zu %s, %zu%s %s, %u %s\n", summary->trace->n_events,
+			 plural(summary->trace->n_events, "probe", "probes"), model->threads.n,
+			 model->other_threads ? "+" : "", plural(model->threads.n, "thread", "threads"), model->n_cpus,
+			 plural(model->n_cpus, "CPU", "CPUs"));
+}
+
+/* The column of a time on a line of `columns` over the trace's duration. */
+static unsigned int column_of(const struct model *model, uint64_t tsc, unsigned int columns)
+{
+	uint64_t span = ((model->last - model->origin) >> model->timeline_shift) + 1;
+	uint64_t bin = tsc > model->origin ? (tsc - model->origin) >> model->timeline_shift : 0;
+
+	return bin >= span ? columns - 1 : (unsigned int)(bin * columns / span);
+}
+
+/* Mean records a bin for each column: columns need not hold the same number of bins. */
+static void fill_columns(const struct model *model, double *heights, unsigned int columns)
+{
+	size_t n_bins = (size_t)((model->last - model->origin) >> model->timeline_shift) + 1;
+
+	for (unsigned int column = 0; column < columns; column++) {
+		/* All bins of which column_of() gives this column. */
+		size_t from = (column * n_bins + columns - 1) / columns, to = ((column + 1) * n_bins + columns - 1) / columns;
+
+		heights[column] = 0;
+		for (size_t bin = from; bin < to; bin++)
+			heights[column] += (double)model->timeline[bin] / (double)(to - from);
+	}
+}
+
+static void write_activity(const struct summary *summary, const struct page *page, unsigned int columns)
+{
+	static const char *const blocks[] = { " ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
+	static const char *const ascii[] = { " ", ".", ":", "-", "=", "+", "*", "%", "#" };
+	double heights[TIMELINE_BINS], highest = 0;
+
+	fill_columns(summary->model, heights, columns);
+	for (unsigned int i = 0; i < columns; i++)
+		highest = heights[i] > highest ? heights[i] : highest;
+	kymo_page_left(page, INK_PLAIN, "activity", LABEL_COLUMNS);
+	for (unsigned int i = 0; i < columns; i++) {
+		unsigned int level = highest > 0 ? (unsigned int)(heights[i] / highest * 8 + 0.999) : 0;
+
+		level = level > 8 ? 8 : level;
+		kymo_page_text(page, INK_BAR, page->unicode ? blocks[level] : ascii[level]);
+	}
+	putc('\n', page->out);
+}
+
+static void mark_losses(const struct summary *summary, const struct page *page, unsigned int columns,
+			const struct kymo_ctf_loss *losses, size_t n)
+{
+	char marks[TIMELINE_BINS + 1];
+	unsigned int end = 0;
+
+	memset(marks, ' ', sizeof(marks));
+	for (size_t i = 0; i < n; i++) {
+		unsigned int last = column_of(summary->model, losses[i].end, columns);
+
+		for (unsigned int c = column_of(summary->model, losses[i].begin, columns); c <= last; c++)
+			marks[c] = 'x';
+		end = last >= end ? last + 1 : end;
+	}
+	kymo_page_left(page, INK_PLAIN, "lost", LABEL_COLUMNS);
+	kymo_page_printf(page, INK_ALARM, "%.*s\n", (int)end, marks);
+}
+
+/* "lost 5 events, 2 packets overwritten: 5 at 0.001-0.020 s, 12 packets at 1.5-1.6 s" */
+static void write_losses(const struct summary *summary, const struct page *page, const struct kymo_ctf_loss *losses,
+			 size_t n)
+{
+	const struct model *model = summary->model;
+	struct loss_total total = kymo_losses_total(losses, n);
+	struct kymo_ctf_loss spans[MAX_SPANS];
+	size_t n_spans = kymo_losses_join(losses, n, (model->last - model->first) / 50, spans, MAX_SPANS);
+	char number[TEXT_NUMBER], begin[TEXT_NUMBER], end[TEXT_NUMBER];
+	unsigned int decimals = kymo_model_duration_ns(model) >= 1000000000 ? 3 : 6;
+
+	if (total.events)
+		kymo_page_printf(page, INK_ALARM, "lost %s %s (%.2g %% of all)", kymo_text_count(number, total.events),
+				 plural(total.events, "event", "events"),
+				 (double)total.events * 100 / ((double)model->count + (double)total.events));
+	if (total.packets)
+		kymo_page_printf(page, INK_ALARM, "%s%s %s overwritten", total.events ? ", " : "",
+				 kymo_text_count(number, total.packets), plural(total.packets, "packet", "packets"));
+	for (size_t i = 0; i < n_spans; i++)
+		kymo_page_printf(page, INK_PLAIN, "%s %s to %s s", i ? "," : ":",
+				 kymo_text_seconds(begin, kymo_model_relative_ns(model, spans[i].begin), decimals),
+				 kymo_text_seconds(end, kymo_model_relative_ns(model, spans[i].end), decimals));
+	putc('\n', page->out);
+}
+
+static struct kymo_error *write_warnings(const struct summary *summary, const struct page *page)
+{
+	size_t n;
+	const char *const *warnings = kymo_ctf_reader_warnings(summary->reader, &n);
+
+	for (size_t i = 0; i < n; i++) {
+		kymo_cleanup_free char *safe = kymo_text_escape(warnings[i], page->unicode);
+
+		if (!safe)
+			return &kymo_error_no_memory;
+		kymo_page_printf(page, INK_ALARM, "damaged: %s\n", safe);
+	}
+	return NULL;
+}
+
+struct kymo_error *kymo_summary_overview(const struct summary *summary, const struct page *page)
+{
+	const struct model *model = summary->model;
+	size_t n;
+	const struct kymo_ctf_loss *losses = kymo_ctf_reader_losses(summary->reader, &n);
+	uint64_t bins = ((model->last - model->origin) >> model->timeline_shift) + 1;
+	unsigned int columns = page->width > LABEL_COLUMNS + 10 ? page->width - LABEL_COLUMNS : 10;
+	struct kymo_error *error = write_subject(summary, page);
+
+	if (error)
+		return error;
+	write_totals(summary, page);
+	columns = columns > 128 ? 128 : columns;
+	columns = columns > bins ? (unsigned int)bins : columns;
+	if (model->count > 1 && columns > 1) {
+		write_activity(summary, page, columns);
+		if (n)
+			mark_losses(summary, page, columns, losses, n);
+	}
+	if (n)
+		write_losses(summary, page, losses, n);
+	if (!summary->trace->clock_is_invariant)
+		kymo_page_printf(page, INK_ALARM, "times are uncertain: this machine's time stamp counter changes its rate\n");
+	return write_warnings(summary, page);
+}

@@ -1,0 +1,41 @@
+/*
+ * A small histogram with a title; several stand side by side where the page is wide enough.
+ */
+#ifndef KYMO_REPORT_PANEL_H
+#define KYMO_REPORT_PANEL_H
+
+#include "report/page.h"
+#include "report/stats.h"
+#include "report/text.h"
+
+/* A row for each bucket, and one for faults. */
+#define MAX_ROWS (N_BUCKETS + 1)
+
+struct panel_row {
+	char label[TEXT_NUMBER];
+	uint64_t count;
+	bool skipped;			/* stands for a run of empty buckets */
+};
+
+struct panel {
+	const char *title;		/* the caller's, safe */
+	char note[160];			/* range and mean */
+	unsigned int n_rows, label_columns, count_columns;
+	uint64_t largest;
+	struct panel_row rows[MAX_ROWS];
+};
+
+enum panel_kind {
+	PANEL_DECIMAL,
+	PANEL_HEX,
+	PANEL_TIME,			/* nanoseconds; always buckets, never single values */
+};
+
+/* Fill in a panel. Sorts the distinct values in `stats`. */
+void kymo_panel_init(struct panel *panel, const struct page *page, const char *title, enum panel_kind kind,
+		     struct stats *stats, uint64_t faults);
+
+/* Write `n` panels, as many in a row as fit. */
+void kymo_panels_write(const struct panel *panels, unsigned int n, const struct page *page);
+
+#endif

@@ -1,0 +1,46 @@
+/*
+ * Numbers, times and foreign text as people read them.
+ */
+#ifndef KYMO_REPORT_TEXT_H
+#define KYMO_REPORT_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Room for any number that these functions format. */
+#define TEXT_NUMBER 48
+
+/*
+ * The bytes at *text as one character that is safe on a terminal; *text goes behind it (never over the NUL). Returns
+ * its code point, or -1 where a byte must be shown as \xNN: control characters, what is no UTF-8,
+ * what turns the direction of writing, and without `unicode` everything that is not ASCII.
+ */
+int32_t kymo_text_next(const char **text, bool unicode);
+
+/* `text` with what kymo_text_next() refuses written as \xNN, in fresh memory; NULL when memory is out. */
+char *kymo_text_escape(const char *text, bool unicode);
+
+/* Columns of text that kymo_text_escape() made. */
+unsigned int kymo_text_columns(const char *text);
+
+/* Bytes of the longest beginning of `text` that fits in `columns`, and the columns that it takes. */
+size_t kymo_text_fit(const char *text, unsigned int columns, unsigned int *columns_ret);
+
+/* 1,234,567; and for `negative` the same with a minus. */
+char *kymo_text_count(char buffer[TEXT_NUMBER], uint64_t value);
+char *kymo_text_signed(char buffer[TEXT_NUMBER], uint64_t magnitude, bool negative);
+
+/* Three digits and a decimal suffix: 812, 16.4k, 1.23M. */
+char *kymo_text_short(char buffer[TEXT_NUMBER], double value);
+
+/* A power of two with a binary suffix: 512, 1K, 64M. */
+char *kymo_text_power(char buffer[TEXT_NUMBER], unsigned int exponent);
+
+/* 512ns, 1.0µs (1.0us without unicode), 33ms, 4.3s. */
+char *kymo_text_span(char buffer[TEXT_NUMBER], uint64_t ns, bool unicode);
+
+/* Seconds with `decimals` (0 to 9) of them, cut, not rounded: 1.002. */
+char *kymo_text_seconds(char buffer[TEXT_NUMBER], int64_t ns, unsigned int decimals);
+
+#endif

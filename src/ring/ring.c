@@ -1,0 +1,102 @@
+#include "ring/ring.h"
+
+void kymo_ring_init(struct kymo_ring *ring, struct kymo_wire_ring *shared, const uint8_t *data, uint64_t subbuffer_size,
+		    uint32_t n_subbuffers, bool overwrite)
+{
+	*ring = (struct kymo_ring){
+		.shared = shared,
+		.data = data,
+		.subbuffer_size = subbuffer_size,
+		.n_subbuffers = n_subbuffers,
+		.overwrite = overwrite,
+	};
+}
+
+bool kymo_ring_peek(struct kymo_ring *ring, struct kymo_ring_packet *ret)
+{
+	/* Acquire pairs with the release of `closed` by producers: the sub-buffer's entry and records come before. */
+	uint64_t closed = __atomic_load_n(&ring->shared->closed, __ATOMIC_ACQUIRE);
+	const struct kymo_wire_subbuffer *sub;
+	uint64_t size;
+	uint32_t k;
+
+	if (closed == ring->consumed)
+		return false;
+	if (ring->overwrite && closed - ring->consumed > ring->n_subbuffers)
+		ring->consumed = closed - ring->n_subbuffers;
+	if (closed - ring->consumed > ring->n_subbuffers)
+		return false;	/* no producer of ours does this */
+	k = (uint32_t)(ring->consumed % ring->n_subbuffers);
+	sub = &ring->shared->subbuffers[k];
+	size = __atomic_load_n(&sub->size, __ATOMIC_RELAXED);
+	if (size > ring->subbuffer_size)
+		size = 0;
+	*ret = (struct kymo_ring_packet){
+		.records = ring->data + k * ring->subbuffer_size,
+		.size = size,
+		.tsc_begin = __atomic_load_n(&sub->tsc_begin, __ATOMIC_RELAXED),
+		.tsc_end = __atomic_load_n(&sub->tsc_end, __ATOMIC_RELAXED),
+		.lost = __atomic_load_n(&sub->lost, __ATOMIC_RELAXED),
+		.sequence = ring->consumed,
+	};
+	return true;
+}
+
+void kymo_ring_release(struct kymo_ring *ring)
+{
+	/* Release pairs with the acquire in kymo_guest_switch(): the copy is made before the room is given back. */
+	__atomic_store_n(&ring->shared->consumed, ++ring->consumed, __ATOMIC_RELEASE);
+}
+
+/* What kymo_guest_switch() does to close a packet. The lock is held, or nobody is left to take it. */
+static void close_packet(struct kymo_ring *ring, uint64_t tsc)
+{
+	struct kymo_wire_ring *shared = ring->shared;
+	uint64_t opened = __atomic_load_n(&shared->opened, __ATOMIC_RELAXED), start;
+	struct kymo_wire_subbuffer *sub;
+	uint32_t k;
+
+	if (!shared->is_open || !opened || shared->closed != opened - 1)
+		return;
+	k = (uint32_t)((opened - 1) % ring->n_subbuffers);
+	start = (uint64_t)(ring->data - (const uint8_t *)shared) + k * ring->subbuffer_size;
+	if (shared->cur < start || shared->cur - start > ring->subbuffer_size)
+		return;
+	sub = &shared->subbuffers[k];
+	sub->size = shared->cur - start;
+	sub->tsc_end = tsc > shared->last_tsc ? tsc : shared->last_tsc;
+	shared->last_tsc = sub->tsc_end;
+	sub->lost = __atomic_load_n(&shared->lost, __ATOMIC_RELAXED);
+	shared->is_open = 0;
+	shared->end = 0;
+	__atomic_store_n(&shared->closed, opened, __ATOMIC_RELEASE);
+}
+
+static bool has_records(const struct kymo_ring *ring)
+{
+	const struct kymo_wire_ring *shared = ring->shared;
+	uint64_t opened = __atomic_load_n(&shared->opened, __ATOMIC_RELAXED);
+	uint64_t start = (uint64_t)(ring->data - (const uint8_t *)shared) +
+			 (opened ? (opened - 1) % ring->n_subbuffers : 0) * ring->subbuffer_size;
+
+	return shared->is_open && __atomic_load_n(&shared->cur, __ATOMIC_RELAXED) != start;
+}
+
+void kymo_ring_flush(struct kymo_ring *ring, uint64_t tsc)
+{
+	if (!has_records(ring) || __atomic_load_n(&ring->shared->lock, __ATOMIC_RELAXED) ||
+	    __atomic_exchange_n(&ring->shared->lock, 1, __ATOMIC_ACQUIRE))
+		return;
+	close_packet(ring, tsc);
+	__atomic_store_n(&ring->shared->lock, 0, __ATOMIC_RELEASE);
+}
+
+void kymo_ring_finish(struct kymo_ring *ring, uint64_t tsc)
+{
+	close_packet(ring, tsc);
+}
+
+uint64_t kymo_ring_lost(const struct kymo_ring *ring)
+{
+	return __atomic_load_n(&ring->shared->lost, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,55 @@
+/*
+ * The recorder's side of a ring (wire/shared.h). The producers' side is generated code.
+ *
+ * The memory is shared with a target that may write anything at any time: geometry is kept in the reader, every value
+ * read is checked before it is used, and record bytes are passed on without being looked at. Nothing allocates; not thread safe.
+ */
+#ifndef KYMO_RING_RING_H
+#define KYMO_RING_RING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/shared.h"
+
+struct kymo_ring {
+	struct kymo_wire_ring *shared;
+	const uint8_t *data;		/* sub-buffer 0 */
+	uint64_t subbuffer_size;
+	uint32_t n_subbuffers;
+	bool overwrite;
+	uint64_t consumed;
+};
+
+/* A complete packet's records. `records` points into the ring: good until kymo_ring_release(). */
+struct kymo_ring_packet {
+	const uint8_t *records;
+	uint64_t size;
+	uint64_t tsc_begin, tsc_end;
+	uint64_t lost;			/* running total of the ring when the packet was closed */
+	uint64_t sequence;
+};
+
+/* Begin to read a ring of this geometry. */
+void kymo_ring_init(struct kymo_ring *ring, struct kymo_wire_ring *shared, const uint8_t *data, uint64_t subbuffer_size,
+		    uint32_t n_subbuffers, bool overwrite);
+
+/* The oldest complete packet that was not released. false when there is none, or the ring makes no sense. In overwrite mode only after
+ * kymo_ring_finish(). */
+bool kymo_ring_peek(struct kymo_ring *ring, struct kymo_ring_packet *ret);
+
+/* Give the packet of the last peek back to the producers. */
+void kymo_ring_release(struct kymo_ring *ring);
+
+/* Close the packet that is being filled, if it has records and no producer is at work; producers go on in the next one. Called now and then,
+ * so that records of a quiet program reach the disk, and that no two stamps in a packet lie hours apart. */
+void kymo_ring_flush(struct kymo_ring *ring, uint64_t tsc);
+
+/* The same when no producer can be running any more; a lock left behind by a thread that died is no obstacle. */
+void kymo_ring_finish(struct kymo_ring *ring, uint64_t tsc);
+
+/* Events lost so far, and bytes written so far (both for display: read without a lock). */
+uint64_t kymo_ring_lost(const struct kymo_ring *ring);
+
+#endif

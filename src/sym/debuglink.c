@@ -1,0 +1,203 @@
+/*
+ * Separate debug information: by build-id under /usr/lib/debug/.build-id, by .gnu_debuglink beside the file and under
+ * /usr/lib/debug. Only its symbols are read, and only where the file itself has no full table.
+ * Reference: the GDB manual, "Debugging Information in Separate Files".
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "sym/module.h"
+
+#define DEBUG_ROOT "/usr/lib/debug"
+
+/* A checksum is only computed of files that can be read in reasonable time. */
+#define CHECKSUM_MAX (4ll << 30)
+
+/* CRC-32 of IEEE 802.3, as .gnu_debuglink has it. */
+static uint32_t crc32_update(uint32_t crc, const uint8_t *data, size_t size)
+{
+	static uint32_t table[256];
+
+	if (!table[1])
+		for (uint32_t i = 0; i < 256; i++) {
+			uint32_t value = i;
+
+			for (int bit = 0; bit < 8; bit++)
+				value = value >> 1 ^ (value & 1 ? 0xedb88320u : 0);
+			table[i] = value;
+		}
+	crc = ~crc;
+	for (size_t i = 0; i < size; i++)
+		crc = table[(crc ^ data[i]) & 0xff] ^ crc >> 8;
+	return ~crc;
+}
+
+static bool has_checksum(int fd, uint32_t want)
+{
+	const size_t step = 1 << 16;
+	kymo_cleanup_free uint8_t *buffer = malloc(step);
+	uint32_t crc = 0;
+	struct stat st;
+
+	if (!buffer || fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_size > CHECKSUM_MAX)
+		return false;
+	for (off_t at = 0; at < st.st_size;) {
+		size_t size = st.st_size - at < (off_t)step ? (size_t)(st.st_size - at) : step;
+
+		if (kymo_pread_all(fd, buffer, size, at))
+			return false;
+		crc = crc32_update(crc, buffer, size);
+		at += (off_t)size;
+	}
+	return crc == want;
+}
+
+/* The build-id that an image of debug information has in its note sections. */
+static size_t debug_build_id(const struct sym_image *image, uint8_t id[KYMO_BUILD_ID_MAX])
+{
+	Elf64_Shdr header;
+
+	for (uint64_t i = 1; i < image->n_sections && sym_image_section(image, i, &header); i++) {
+		int n;
+
+		if (header.sh_type != SHT_NOTE || !(header.sh_flags & SHF_ALLOC) || !header.sh_size)
+			continue;
+		n = sym_build_id(image->bytes + header.sh_offset, header.sh_size, header.sh_addralign == 8 ? 8 : 4, id,
+				 KYMO_BUILD_ID_MAX);
+		if (n > 0)
+			return (size_t)n;
+	}
+	return 0;
+}
+
+/*
+ * Take the file at `path` as the module's debug information if it belongs to it: equal build-ids, or where one of the two
+ * has none, the checksum of .gnu_debuglink (`crc`, NULL: build-id only).
+ */
+static struct kymo_error *try_file(struct kymo_module *module, const char *path, const uint32_t *crc, bool *found_ret)
+{
+	kymo_cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	uint8_t id[KYMO_BUILD_ID_MAX];
+	struct kymo_error *error;
+	struct sym_image image;
+	size_t size;
+	bool fits;
+
+	if (fd < 0)
+		return NULL;
+	error = sym_image_init(&image, fd, path, SYM_DEBUG);
+	if (error) {
+		if (error->code == KYMO_ERROR_NO_MEMORY)
+			return error;
+		kymo_error_destroy(error);
+		return NULL;
+	}
+	size = debug_build_id(&image, id);
+	if (size && module->build_id_size)
+		fits = size == module->build_id_size && !memcmp(id, module->build_id, size);
+	else
+		fits = crc && has_checksum(fd, *crc);
+	if (!fits) {
+		sym_image_deinit(&image);
+		return NULL;
+	}
+	module->debug = image;
+	*found_ret = true;
+	return NULL;
+}
+
+static struct kymo_error *try_build_id(struct kymo_module *module, bool *found_ret)
+{
+	char path[sizeof(DEBUG_ROOT) + 32 + 2 * KYMO_BUILD_ID_MAX];
+	int at;
+
+	if (module->build_id_size < 2)
+		return NULL;
+	at = snprintf(path, sizeof(path), DEBUG_ROOT "/.build-id/%02x/", module->build_id[0]);
+	for (size_t i = 1; i < module->build_id_size; i++)
+		at += snprintf(path + at, sizeof(path) - (size_t)at, "%02x", module->build_id[i]);
+	snprintf(path + at, sizeof(path) - (size_t)at, ".debug");
+	return try_file(module, path, NULL, found_ret);
+}
+
+/* The name and checksum in .gnu_debuglink. A name with a slash would lead elsewhere and is not followed. */
+static bool read_link(const struct sym_image *image, const char **name_ret, uint32_t *crc_ret)
+{
+	Elf64_Shdr header;
+
+	for (uint64_t i = 1; i < image->n_sections && sym_image_section(image, i, &header); i++) {
+		const uint8_t *bytes, *end;
+		uint64_t at;
+
+		if (strcmp(sym_image_section_name(image, &header), ".gnu_debuglink") || header.sh_type == SHT_NOBITS ||
+		    header.sh_type == SHT_NULL || header.sh_flags & SHF_ALLOC || !header.sh_size)
+			continue;
+		bytes = image->bytes + header.sh_offset;
+		end = memchr(bytes, '\0', header.sh_size);
+		if (!end || end == bytes || end - bytes > NAME_MAX || memchr(bytes, '/', (size_t)(end - bytes)))
+			return false;
+		at = ((uint64_t)(end - bytes) + 4) & ~3ull;
+		if (at + sizeof(*crc_ret) > header.sh_size)
+			return false;
+		memcpy(crc_ret, bytes + at, sizeof(*crc_ret));
+		*name_ret = (const char *)bytes;
+		return true;
+	}
+	return false;
+}
+
+static struct kymo_error *try_link(struct kymo_module *module, bool *found_ret)
+{
+	static const char *const formats[] = { "%s/%s", "%s/.debug/%s", DEBUG_ROOT "%s/%s" };
+	kymo_cleanup_free char *real = NULL;
+	const char *name, *directory;
+	uint32_t crc;
+
+	if (!read_link(&module->image, &name, &crc))
+		return NULL;
+	real = realpath(module->image.path, NULL);
+	if (!real)
+		return NULL;
+	directory = dirname(real);
+	for (size_t i = 0; i < kymo_countof(formats) && !*found_ret; i++) {
+		kymo_cleanup_free char *path = NULL;
+		struct kymo_error *error;
+
+		if (asprintf(&path, formats[i], directory, name) < 0) {
+			path = NULL;
+			return &kymo_error_no_memory;
+		}
+		error = try_file(module, path, &crc, found_ret);
+		if (error)
+			return error;
+	}
+	return NULL;
+}
+
+static bool has_full_table(const struct sym_image *image)
+{
+	Elf64_Shdr header;
+
+	for (uint64_t i = 1; i < image->n_sections && sym_image_section(image, i, &header); i++)
+		if (header.sh_type == SHT_SYMTAB && header.sh_size)
+			return true;
+	return false;
+}
+
+struct kymo_error *sym_debug_attach(struct kymo_module *module)
+{
+	struct kymo_error *error;
+	bool found = false;
+
+	if (has_full_table(&module->image))
+		return NULL;
+	error = try_build_id(module, &found);
+	return error || found ? error : try_link(module, &found);
+}

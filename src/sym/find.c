@@ -1,0 +1,259 @@
+/*
+ * From names to symbols.
+ */
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "sym/module.h"
+
+/* Longer words are nobody's typing mistake. */
+#define NEAREST_MAX 256
+#define N_NEAREST 3
+
+bool kymo_is_glob(const char *text)
+{
+	return strpbrk(text, "*?[");
+}
+
+/* ---- the index -------------------------------------------------------------------------------------------------- */
+
+static int compare_names(const void *a, const void *b, void *data)
+{
+	const struct kymo_symbol *symbols = data, *x = &symbols[*(const uint32_t *)a], *y = &symbols[*(const uint32_t *)b];
+	int r = strcmp(x->name, y->name);
+
+	if (r)
+		return r;
+	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
+}
+
+bool sym_index(struct kymo_module *module)
+{
+	const size_t n = module->symbols.n;
+	uint32_t *index;
+
+	if (module->by_name)
+		return true;
+	/* A file of at most 64 GiB has fewer symbols than that. */
+	index = n < UINT32_MAX ? malloc((n + 1) * sizeof(*index)) : NULL;
+	if (!index)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		index[i] = (uint32_t)i;
+	qsort_r(index, n, sizeof(*index), compare_names, module->symbols.items);
+	module->by_name = index;
+	return true;
+}
+
+static const struct kymo_symbol *nth(const struct kymo_module *module, size_t i)
+{
+	return &module->symbols.items[module->by_name[i]];
+}
+
+/* The end of the run of symbols that have the same name as number `i`. */
+static size_t run_end(const struct kymo_module *module, size_t i)
+{
+	const char *name = nth(module, i)->name;
+
+	do
+		i++;
+	while (i < module->symbols.n && !strcmp(nth(module, i)->name, name));
+	return i;
+}
+
+static size_t first_of_name(const struct kymo_module *module, const char *name)
+{
+	size_t low = 0, high = module->symbols.n;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (strcmp(nth(module, mid)->name, name) < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/* ---- finding ---------------------------------------------------------------------------------------------------- */
+
+struct found {
+	KYMO_VEC(const struct kymo_symbol *) list;
+};
+
+/*
+ * Add those of one name's symbols that the version selects. Without one these are the defaults, or all of a name that
+ * only old programs know.
+ */
+static bool add_run(const struct kymo_module *module, size_t start, size_t end, const char *version, struct found *found)
+{
+	bool has_default = false;
+
+	for (size_t i = start; i < end; i++)
+		has_default |= nth(module, i)->is_default;
+	for (size_t i = start; i < end; i++) {
+		const struct kymo_symbol *symbol = nth(module, i);
+
+		if (version ? !symbol->version || fnmatch(version, symbol->version, 0) : has_default && !symbol->is_default)
+			continue;
+		if (!kymo_vec_push(&found->list, symbol))
+			return false;
+	}
+	return true;
+}
+
+static bool find_all(const struct kymo_module *module, const char *name, const char *version, struct found *found)
+{
+	size_t i, end;
+
+	if (!kymo_is_glob(name)) {
+		i = first_of_name(module, name);
+		if (i == module->symbols.n || strcmp(nth(module, i)->name, name))
+			return true;
+		return add_run(module, i, run_end(module, i), version, found);
+	}
+	for (i = 0; i < module->symbols.n; i = end) {
+		end = run_end(module, i);
+		if (!fnmatch(name, nth(module, i)->name, 0) && !add_run(module, i, end, version, found))
+			return false;
+	}
+	return true;
+}
+
+static int compare_found(const void *a, const void *b)
+{
+	const struct kymo_symbol *x = *(const struct kymo_symbol *const *)a, *y = *(const struct kymo_symbol *const *)b;
+
+	if (x->vaddr != y->vaddr)
+		return x->vaddr < y->vaddr ? -1 : 1;
+	return strcmp(x->name, y->name);
+}
+
+/* Leave one symbol for each address. */
+static void unify(struct found *found)
+{
+	const struct kymo_symbol **items = found->list.items;
+	size_t n = 0;
+
+	for (size_t i = 0; i < found->list.n; i++)
+		if (!n || items[n - 1]->vaddr != items[i]->vaddr)
+			items[n++] = items[i];
+	found->list.n = n;
+}
+
+struct kymo_error *kymo_module_find(struct kymo_module *module, const char *pattern, const struct kymo_symbol ***ret, size_t *n)
+{
+	const size_t length = strcspn(pattern, "@");
+	kymo_cleanup_free char *name = strndup(pattern, length);
+	const char *version = pattern[length] ? pattern + length + 1 : NULL;
+	struct found found = { 0 };
+
+	if (!name || !sym_index(module))
+		return &kymo_error_no_memory;
+	if (version && *version == '@')
+		version++;
+	if (!find_all(module, name, version, &found)) {
+		kymo_vec_deinit(&found.list);
+		return &kymo_error_no_memory;
+	}
+	if (found.list.n)
+		qsort(found.list.items, found.list.n, sizeof(*found.list.items), compare_found);
+	unify(&found);
+	*ret = found.list.items;
+	*n = found.list.n;
+	return NULL;
+}
+
+/* ---- near names ------------------------------------------------------------------------------------------------- */
+
+/*
+ * Edit distance of two words of at most NEAREST_MAX letters, with neighbours that changed places as one edit; `limit` + 1
+ * for all that is more. Rows of the usual table, the last three of them.
+ */
+static unsigned int distance(const char *a, size_t a_size, const char *b, size_t b_size, unsigned int limit)
+{
+	unsigned int rows[3][NEAREST_MAX + 1], *row = rows[0], *before = rows[1], *two_before = rows[2];
+
+	for (size_t j = 0; j <= b_size; j++)
+		row[j] = (unsigned int)j;
+	for (size_t i = 1; i <= a_size; i++) {
+		unsigned int *oldest = two_before, least;
+
+		two_before = before;
+		before = row;
+		row = oldest;
+		row[0] = least = (unsigned int)i;
+		for (size_t j = 1; j <= b_size; j++) {
+			unsigned int best = before[j - 1] + (a[i - 1] != b[j - 1]);
+
+			best = before[j] + 1 < best ? before[j] + 1 : best;
+			best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && two_before[j - 2] + 1 < best)
+				best = two_before[j - 2] + 1;
+			row[j] = best;
+			least = best < least ? best : least;
+		}
+		/* An exchange reaches back over one row: its distance is never below the least of the last row. */
+		if (least > limit)
+			return limit + 1;
+	}
+	return row[b_size] > limit ? limit + 1 : row[b_size];
+}
+
+struct near {
+	const char *names[N_NEAREST];
+	unsigned int distances[N_NEAREST];
+	size_t n;
+};
+
+/* Names come in order, so that of equal distances the first stays ahead. */
+static void consider(struct near *near, const char *name, unsigned int d)
+{
+	size_t at = near->n;
+
+	while (at && near->distances[at - 1] > d)
+		at--;
+	if (at == N_NEAREST)
+		return;
+	if (near->n < N_NEAREST)
+		near->n++;
+	for (size_t i = near->n - 1; i > at; i--) {
+		near->names[i] = near->names[i - 1];
+		near->distances[i] = near->distances[i - 1];
+	}
+	near->names[at] = name;
+	near->distances[at] = d;
+}
+
+void kymo_module_nearest(struct kymo_module *module, const char *name, char *out, size_t size)
+{
+	const size_t length = strcspn(name, "@");
+	const unsigned int limit = (unsigned int)length / 3;
+	struct near near = { .n = 0 };
+	size_t at = 0;
+
+	if (!size)
+		return;
+	*out = '\0';
+	if (!length || length > NEAREST_MAX || !sym_index(module))
+		return;
+	for (size_t i = 0; i < module->symbols.n; i = run_end(module, i)) {
+		const char *other = nth(module, i)->name;
+		size_t other_length = strnlen(other, NEAREST_MAX + 1);
+		unsigned int d;
+
+		if (other_length > NEAREST_MAX || other_length > length + limit || other_length + limit < length)
+			continue;
+		d = distance(name, length, other, other_length, limit);
+		if (d <= limit)
+			consider(&near, other, d);
+	}
+	for (size_t i = 0; i < near.n && at < size; i++) {
+		int r = snprintf(out + at, size - at, "%s%s", i ? ", " : "", near.names[i]);
+
+		at += r < 0 ? 0 : (size_t)r;
+	}
+}

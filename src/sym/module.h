@@ -1,0 +1,150 @@
+/*
+ * What a module is made of. Private to the room.
+ *
+ * Segments decide what is where: the kernel and the dynamic linker see nothing else. Sections are believed where they
+ * agree with the segments and ignored where they do not.
+ */
+#ifndef KYMO_SYM_MODULE_H
+#define KYMO_SYM_MODULE_H
+
+#include <elf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/vec.h"
+#include "sym/image.h"
+#include "sym/sym.h"
+
+struct sym_range {
+	uint64_t start, end;
+};
+
+/* A table of the program headers' other types; size 0 where there is none. */
+struct sym_part {
+	uint64_t vaddr, size;
+};
+
+/* The dynamic section, as the dynamic linker would read it: the last of several entries with the same tag wins. */
+struct sym_dynamic {
+	uint64_t strtab, strtab_size, symtab, hash, gnu_hash, versym, verdef, n_verdef, soname;
+	uint64_t rela, rela_size, rel, rel_size, relr, relr_size, jmprel, jmprel_size, pltrel;
+	uint64_t init, fini, init_array, init_array_size, fini_array, fini_array_size, preinit_array, preinit_array_size;
+	uint64_t android;	/* relocations in a form that only Android's linker reads */
+	bool has_soname;
+};
+
+/* A symbol table in an image. */
+struct sym_table {
+	const uint8_t *entries;		/* Elf64_Sym, not aligned */
+	uint64_t n;
+	struct sym_strings strings;
+	const uint8_t *versym;		/* `n` halfwords, or NULL */
+	const char **versions;		/* by index; NULL elements where there is none */
+	size_t n_versions;
+	bool names_have_versions;	/* "memcpy@@GLIBC_2.14", as .symtab has them */
+};
+
+struct sym_object {
+	const char *name;
+	uint64_t vaddr, size;
+	bool is_default;
+};
+
+struct sym_fde {
+	uint64_t start, end;
+	uint64_t lsda;		/* 0 where the function has no landing pads */
+};
+
+/* A word at `where` that is `value` when the module is loaded at 0. */
+struct sym_reloc {
+	uint64_t where, value;
+};
+
+/* A part that is computed at first use. What is damaged stays so: its error is kept and told again. */
+struct sym_lazy {
+	bool done;
+	struct kymo_error *why;
+};
+
+struct kymo_module {
+	struct sym_image image, debug;
+
+	KYMO_VEC(struct kymo_segment) segments;		/* sorted, not overlapping */
+	KYMO_VEC(struct kymo_section) sections;		/* sorted by vaddr */
+	KYMO_VEC(struct sym_range) code;		/* executable bytes in the file; sorted, not overlapping */
+	struct sym_part dynamic_part, eh_frame_header;
+	struct sym_dynamic dynamic;
+	const char *interpreter, *soname;
+	uint8_t build_id[KYMO_BUILD_ID_MAX];
+	size_t build_id_size;
+
+	struct sym_table dynsym;
+	KYMO_VEC(struct kymo_symbol) symbols;	/* the first n_symbols are sorted by vaddr; then further versions of those */
+	size_t n_symbols;
+	KYMO_VEC(struct sym_object) objects;	/* sorted by name */
+	KYMO_VEC(uint64_t) marks;		/* code addresses that symbols of other kinds name */
+	KYMO_VEC(char *) names;			/* names cut off before their version */
+	uint32_t *by_name;			/* indexes of all symbols, sorted by name; made by sym_index() */
+
+	struct sym_lazy relocs_lazy, frames_lazy, functions_lazy, entries_lazy, rseq_lazy;
+	KYMO_VEC(struct sym_reloc) relocs;
+	bool relocs_sorted;
+	KYMO_VEC(struct sym_fde) fdes;		/* sorted by start */
+	KYMO_VEC(uint64_t) personalities;	/* that CIEs name directly */
+	KYMO_VEC(struct kymo_function) functions;
+	uint64_t *entries;
+	size_t n_entries;
+	KYMO_VEC(struct kymo_function) rseq;
+};
+
+/* The number in a printf argument list. */
+#define LLX(x) ((unsigned long long)(x))
+
+/* The file's bytes at [vaddr, vaddr + size), or NULL where they do not lie in one segment's part of the file. */
+const uint8_t *sym_bytes(const struct kymo_module *module, uint64_t vaddr, uint64_t size);
+
+/* The bytes from `vaddr` to the end of its segment's part of the file, or NULL. */
+const uint8_t *sym_bytes_from(const struct kymo_module *module, uint64_t vaddr, uint64_t *size);
+
+/* The bytes of a section that is loaded from the file, or NULL where it is not, or where the segments say otherwise. */
+const uint8_t *sym_section_bytes(const struct kymo_module *module, const Elf64_Shdr *section);
+
+/* The stretch of code that `vaddr` lies in, or NULL. */
+const struct sym_range *sym_code_at(const struct kymo_module *module, uint64_t vaddr);
+
+/* Whether a lazy part has still to be computed; where it has failed before, its error. */
+bool sym_lazy_begin(const struct sym_lazy *lazy, struct kymo_error **error);
+
+/* Note how computing went. Takes a copy of `error` for the next time and returns it. */
+struct kymo_error *sym_lazy_end(struct sym_lazy *lazy, struct kymo_error *error);
+
+/* dynamic.c: fill in `dynamic`, `dynsym` and `soname`. */
+struct kymo_error *sym_dynamic_read(struct kymo_module *module);
+
+/* debuglink.c: find separate debug information and open it as `debug`. What is not found or does not fit is no error. */
+struct kymo_error *sym_debug_attach(struct kymo_module *module);
+
+/* symbols.c: fill in `symbols`, `objects` and `marks` from all tables. `sym_section_table` finds an image's .symtab. */
+struct kymo_error *sym_symbols_read(struct kymo_module *module);
+struct kymo_error *sym_section_table(const struct sym_image *image, struct sym_table *ret);
+
+/* relocs.c: fill in `relocs`. Words of DT_RELR are left out: they stand in the file as they are. */
+struct kymo_error *sym_relocs_read(struct kymo_module *module);
+
+/* Call `see` for the address of each word that DT_RELR relocates. */
+struct kymo_error *sym_relr_walk(struct kymo_module *module, void (*see)(void *data, uint64_t where), void *data);
+
+/* The word at `vaddr` as it is when the module is loaded at 0. False where the file does not hold it. */
+bool sym_word(struct kymo_module *module, uint64_t vaddr, uint64_t *ret);
+
+/* frames.c: fill in `fdes` and `personalities`. */
+struct kymo_error *sym_frames_read(struct kymo_module *module);
+
+/* lsda.c: call `see` for each landing pad. Needs the frames. */
+struct kymo_error *sym_landing_pads(struct kymo_module *module, void (*see)(void *data, uint64_t vaddr), void *data);
+
+/* find.c: make `by_name`. False when memory is out. */
+bool sym_index(struct kymo_module *module);
+
+#endif

@@ -1,0 +1,254 @@
+/*
+ * Symbols of .dynsym, .symtab and separate debug information, joined into one list.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "sym/module.h"
+
+/* Longer names are not listed: comparing them would take more time than anybody who uses them has. */
+#define NAME_MAX_SIZE 65536u
+
+/* ---- reading ---------------------------------------------------------------------------------------------------- */
+
+struct kymo_error *sym_section_table(const struct sym_image *image, struct sym_table *ret)
+{
+	Elf64_Shdr header, strings;
+
+	for (uint64_t i = 1; i < image->n_sections && sym_image_section(image, i, &header); i++) {
+		struct sym_table table = { .names_have_versions = true };
+
+		if (header.sh_type != SHT_SYMTAB || !header.sh_size)
+			continue;
+		table.entries = image->bytes + header.sh_offset;
+		table.n = header.sh_size / sizeof(Elf64_Sym);
+		if (!sym_image_section(image, header.sh_link, &strings) || strings.sh_type != SHT_STRTAB || !strings.sh_size ||
+		    !sym_strings_init(&table.strings, image->bytes + strings.sh_offset, strings.sh_size))
+			return sym_image_bad(image, "the string table of section %llu is damaged (section %u)", LLX(i),
+					     header.sh_link);
+		*ret = table;
+		return NULL;
+	}
+	return NULL;
+}
+
+/* Cut "memcpy@@GLIBC_2.14" into a name of its own and the version, which stays where it is. */
+static struct kymo_error *cut_version(struct kymo_module *module, struct kymo_symbol *symbol)
+{
+	const char *at = strchr(symbol->name, '@');
+	char *name;
+
+	if (!at || at == symbol->name)
+		return NULL;
+	name = strndup(symbol->name, (size_t)(at - symbol->name));
+	if (!name || !kymo_vec_push(&module->names, name)) {
+		free(name);
+		return &kymo_error_no_memory;
+	}
+	symbol->name = name;
+	symbol->is_default = at[1] == '@';
+	symbol->version = at + 1 + symbol->is_default;
+	return NULL;
+}
+
+static struct kymo_error *add_function(struct kymo_module *module, struct sym_image *image, const struct sym_table *table,
+				       uint64_t i, const Elf64_Sym *entry, const char *name)
+{
+	struct kymo_symbol symbol = {
+		.name = name,
+		.vaddr = entry->st_value,
+		.size = entry->st_size,
+		.is_ifunc = ELF64_ST_TYPE(entry->st_info) == STT_GNU_IFUNC,
+		.is_default = true,
+		.is_global = ELF64_ST_BIND(entry->st_info) != STB_LOCAL,
+	};
+	struct kymo_error *error = NULL;
+
+	if (table->versym) {
+		unsigned int index = table->versym[2 * i] | table->versym[2 * i + 1] << 8;
+
+		symbol.version = (index & 0x7fff) < table->n_versions ? table->versions[index & 0x7fff] : NULL;
+		symbol.is_default = !symbol.version || !(index & 0x8000);
+	} else if (table->names_have_versions) {
+		/* Names may share their bytes, copies do not. */
+		if (!sym_image_spend(image, strlen(name)))
+			return sym_image_bad(image, "the symbol names overlap too much (symbol %llu)", LLX(i));
+		error = cut_version(module, &symbol);
+	}
+	if (!error && !kymo_vec_push(&module->symbols, symbol))
+		return &kymo_error_no_memory;
+	return error;
+}
+
+static struct kymo_error *add_entry(struct kymo_module *module, struct sym_image *image, const struct sym_table *table,
+				    uint64_t i)
+{
+	const char *name;
+	Elf64_Sym entry;
+	unsigned int type;
+	bool is_code;
+
+	memcpy(&entry, table->entries + i * sizeof(entry), sizeof(entry));
+	name = sym_string(&table->strings, entry.st_name);
+	if (!name)
+		return sym_image_bad(image, "the name of symbol %llu lies beyond the string table (offset 0x%x)", LLX(i),
+				     entry.st_name);
+	type = ELF64_ST_TYPE(entry.st_info);
+	if (type == STT_SECTION || type == STT_FILE || type == STT_TLS)
+		return NULL;
+	is_code = sym_code_at(module, entry.st_value);
+	if (entry.st_shndx != SHN_UNDEF && *name && strnlen(name, NAME_MAX_SIZE) < NAME_MAX_SIZE) {
+		if (is_code && (type == STT_FUNC || type == STT_GNU_IFUNC))
+			return add_function(module, image, table, i, &entry, name);
+		if (type == STT_OBJECT && !kymo_vec_push(&module->objects, (struct sym_object){
+				.name = name,
+				.vaddr = entry.st_value,
+				.size = entry.st_size,
+				.is_default = !table->versym || !(table->versym[2 * i + 1] & 0x80) }))
+			return &kymo_error_no_memory;
+	}
+	/* Among these are the PLT entries that programs at fixed addresses use as the address of an undefined function. */
+	if (is_code && !kymo_vec_push(&module->marks, entry.st_value))
+		return &kymo_error_no_memory;
+	return NULL;
+}
+
+static struct kymo_error *add_table(struct kymo_module *module, struct sym_image *image, const struct sym_table *table)
+{
+	struct kymo_error *error = NULL;
+
+	for (uint64_t i = 1; i < table->n && !error; i++)
+		error = add_entry(module, image, table, i);
+	return error;
+}
+
+/* ---- one list --------------------------------------------------------------------------------------------------- */
+
+static int compare_strings(const char *a, const char *b)
+{
+	if (a == b)
+		return 0;
+	if (!a || !b)
+		return a ? -1 : 1;
+	return strcmp(a, b);
+}
+
+/* By vaddr, then name; of one function's versions the default first and those without one last. */
+static int compare_symbols(const void *a, const void *b)
+{
+	const struct kymo_symbol *x = a, *y = b;
+	int r;
+
+	if (x->vaddr != y->vaddr)
+		return x->vaddr < y->vaddr ? -1 : 1;
+	r = compare_strings(x->name, y->name);
+	if (r)
+		return r;
+	if (!x->version != !y->version)
+		return x->version ? -1 : 1;
+	if (x->is_default != y->is_default)
+		return x->is_default ? -1 : 1;
+	return compare_strings(x->version, y->version);
+}
+
+/* What several entries for one function say together. */
+static void absorb(struct kymo_symbol *symbol, const struct kymo_symbol *same)
+{
+	if (same->size > symbol->size)
+		symbol->size = same->size;
+	symbol->is_ifunc |= same->is_ifunc;
+	symbol->is_global |= same->is_global;
+}
+
+/* Leave each (vaddr, name) once, and append what other versions it has behind n_symbols. */
+static struct kymo_error *unify(struct kymo_module *module)
+{
+	KYMO_VEC(struct kymo_symbol) others = { 0 };
+	struct kymo_symbol *items = module->symbols.items;
+	size_t n = 0;
+	bool ok = true;
+
+	for (size_t i = 0; i < module->symbols.n && ok; i++) {
+		const struct kymo_symbol *last = others.n ? &others.items[others.n - 1] : NULL;
+
+		if (!n || items[n - 1].vaddr != items[i].vaddr || strcmp(items[n - 1].name, items[i].name)) {
+			items[n++] = items[i];
+			continue;
+		}
+		absorb(&items[n - 1], &items[i]);
+		if (!items[i].version || !compare_strings(items[i].version, items[n - 1].version))
+			continue;
+		if (last && last->vaddr == items[i].vaddr && !strcmp(last->name, items[i].name) &&
+		    !compare_strings(last->version, items[i].version))
+			continue;
+		ok = kymo_vec_push(&others, items[i]);
+	}
+	module->n_symbols = n;
+	if (ok && others.n)
+		memcpy(items + n, others.items, others.n * sizeof(*items));
+	module->symbols.n = n + others.n;
+	kymo_vec_deinit(&others);
+	return ok ? NULL : &kymo_error_no_memory;
+}
+
+static int compare_objects(const void *a, const void *b)
+{
+	const struct sym_object *x = a, *y = b;
+	int r = strcmp(x->name, y->name);
+
+	return r ? r : y->is_default - x->is_default;
+}
+
+struct kymo_error *sym_symbols_read(struct kymo_module *module)
+{
+	struct sym_table table = { 0 };
+	struct kymo_error *error = add_table(module, &module->image, &module->dynsym);
+
+	if (!error)
+		error = sym_section_table(&module->image, &table);
+	if (!error)
+		error = add_table(module, &module->image, &table);
+	if (!error && module->debug.bytes) {
+		table = (struct sym_table){ 0 };
+		error = sym_section_table(&module->debug, &table);
+		if (!error)
+			error = add_table(module, &module->debug, &table);
+	}
+	if (error)
+		return error;
+	if (module->objects.n)
+		qsort(module->objects.items, module->objects.n, sizeof(*module->objects.items), compare_objects);
+	if (!module->symbols.n)
+		return NULL;
+	qsort(module->symbols.items, module->symbols.n, sizeof(*module->symbols.items), compare_symbols);
+	return unify(module);
+}
+
+/* ---- asking ----------------------------------------------------------------------------------------------------- */
+
+const struct kymo_symbol *kymo_module_symbols(const struct kymo_module *module, size_t *n)
+{
+	*n = module->n_symbols;
+	return module->symbols.items;
+}
+
+int kymo_module_find_object(const struct kymo_module *module, const char *name, uint64_t *vaddr_ret, uint64_t *size_ret)
+{
+	size_t low = 0, high = module->objects.n;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (strcmp(module->objects.items[mid].name, name) < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	if (low == module->objects.n || strcmp(module->objects.items[low].name, name))
+		return -ENOENT;
+	*vaddr_ret = module->objects.items[low].vaddr;
+	*size_ret = module->objects.items[low].size;
+	return 0;
+}

@@ -1,0 +1,120 @@
+"""How `kymo record` behaves beside the command or process that it records: what it writes where, signals, exit statuses."""
+import os
+import pty
+import re
+import signal
+
+from kymotest import KYMO, Result, at_end, check, check_equal, check_matches, eventually, record, run_on_terminal, start, start_record
+
+PROBE = ('-p', 'libc:read')
+
+
+def sleeper():
+    process = start('sleep', '60')
+    eventually(lambda: 'sleep' in open(f'/proc/{process.pid}/comm').read(), 'sleep runs')
+    return process
+
+
+def check_plain(text):
+    check('\x1b' not in text and '\r' not in text, 'control codes', text)
+
+
+def test_the_exit_status_is_the_commands():
+    for status in (0, 1, 2, 77, 255):
+        record(*PROBE, 'sh', '-c', f'exit {status}').ended(status)
+    record(*PROBE, '--', 'sh', '-c', 'kill -USR1 $$').ended(128 + signal.SIGUSR1)
+
+
+def test_the_summary_is_one_line_that_names_the_directory():
+    result = record(*PROBE, '-o', 'my.data', 'true').ok()
+    check_matches(result.err, r"\Akymo: .* in my\.data, \d[\d,]* events? lost, \d+ sites?, [\d.]+ s; 'kymo report my\.data' shows them\n\Z")
+    check_equal(result.out, '', 'stdout')
+
+
+def test_quiet_says_nothing():
+    result = record('-q', *PROBE, 'true').ok()
+    check_equal(result.out + result.err, '', 'output')
+
+
+def test_where_no_terminal_is_a_plain_line_tells_that_recording_has_begun():
+    process = sleeper()
+    recorder = start_record(process.pid, *PROBE)
+    check_matches(recorder.err, rf'^kymo: recording process {process.pid}, \d+ sites?$')
+    result = recorder.end(signal.SIGTERM)
+    check_equal(result.status, 0, 'exit status')
+    check_plain(result.err)
+    check(process.is_alive(), 'the process runs on')
+
+
+def test_an_interrupt_ends_the_recording_of_a_process():
+    for number in (signal.SIGINT, signal.SIGHUP):
+        process = sleeper()
+        result = start_record(process.pid, *PROBE).end(number)
+        check_equal(result.status, 0, 'exit status')
+        check_matches(result.err, r'shows them$')
+        check(process.is_alive(), 'the process runs on')
+
+
+def test_for_ends_the_recording():
+    process = sleeper()
+    result = record(*PROBE, '--pid', process.pid, '--for', '0.5').ok()
+    check_matches(result.err, r'shows them$')
+    check(process.is_alive(), 'the process runs on')
+
+
+def test_for_ends_the_recording_of_a_command_and_its_exit_status_is_kept():
+    result = record(*PROBE, '--for', '0.3', '--', 'sh', '-c', 'sleep 1; exit 5').ended(5)
+    check_matches(result.err, r'^kymo: waiting for sh to end$')
+
+
+def test_a_line_lives_on_a_terminal_and_leaves_nothing():
+    process = sleeper()
+    result = run_on_terminal(KYMO, 'record', *PROBE, '--pid', process.pid, '--for', '1', columns=60)
+    lines = re.findall(r'\r(kymo: recording[^\r\x1b]*)\x1b\[K', result.out)
+    check(len(lines) > 1, 'the line is drawn again and again', result)
+    check(all(len(line) < 60 for line in lines), 'the line fits', result)
+    check_matches(result.out, r"\r\x1b\[Kkymo: .*shows them\s*\Z", 'the end')
+
+
+def test_a_dumb_terminal_gets_no_control_codes():
+    process = sleeper()
+    result = run_on_terminal(KYMO, 'record', *PROBE, '--pid', process.pid, '--for', '0.5', env={'TERM': 'dumb'})
+    check_plain(result.out)
+
+
+def test_a_command_has_the_terminal_for_itself_while_it_runs():
+    result = run_on_terminal(KYMO, 'record', *PROBE, 'sh', '-c', 'printf "half a line"; sleep 1; echo " and the rest"')
+    check_matches(result.out, 'half a line and the rest')
+
+
+def run_and_type(command, *keys):
+    """Run on a terminal of its own; for each (pattern, text) of `keys`, type text once the output has the pattern."""
+    pid, master = pty.fork()
+    if not pid:
+        os.execvpe(command[0], command, {**os.environ, 'TERM': 'xterm'})
+    at_end(os.close, master)
+    text, keys, status = '', list(keys), None
+    while True:
+        if keys and re.search(keys[0][0], text):
+            os.write(master, keys.pop(0)[1].encode())
+        try:
+            part = os.read(master, 65536)
+        except OSError:  # EIO: the last one has closed its side
+            break
+        text += part.decode(errors='replace')
+    _, status = os.waitpid(pid, 0)
+    return Result(' '.join(command), os.waitstatus_to_exitcode(status), text, '')
+
+
+def test_an_interrupt_from_the_terminal_is_the_commands():
+    script = 'trap "echo caught; sleep 0.5; echo done; exit 9" INT; echo ready; while :; do sleep 0.1; done'
+    result = run_and_type([KYMO, 'record', *PROBE, 'sh', '-c', script], ('ready', '\x03'))
+    check_equal(result.status, 9, str(result))
+    check_matches(result.out, r'(?s)caught.*done.*shows them')
+
+
+def test_a_second_interrupt_from_the_terminal_ends_the_recording():
+    script = 'trap "echo caught" INT; echo ready; i=0; while [ $i -lt 30 ]; do sleep 0.1; i=$((i + 1)); done; echo done'
+    result = run_and_type([KYMO, 'record', *PROBE, 'sh', '-c', script], ('ready', '\x03'), ('caught', '\x03'))
+    check_equal(result.status, 128 + signal.SIGINT, str(result))
+    check_matches(result.out, r'(?s)caught.*shows them.*sh runs on')

@@ -1,0 +1,148 @@
+"""The tree around the program: what is installed, the manual, and that the tests' own tools see what they are there to see."""
+import re
+import shutil
+
+import processes
+from kymotest import (KYMO_PLAIN, SOURCE, alone, check, check_equal, check_matches, check_same, program, run, target, target_path)
+
+COMMANDS = ['record', 'report', 'list', 'explain', 'status', 'detach']
+
+
+@alone
+def test_install_puts_the_program_and_its_manual_under_the_prefix(tmp):
+    run('make', '-s', '-C', SOURCE, 'install', f'DESTDIR={tmp}/dest', 'PREFIX=/opt/kymo', seconds=300).ok()
+    root = tmp / 'dest/opt/kymo'
+    check_matches(run(root / 'bin/kymo', '--version').ok().out, r'\d+\.\d+\.\d+')
+    pages = sorted(path.name for path in (root / 'share/man/man1').iterdir())
+    check_same(pages, sorted(['kymo.1', *(f'kymo-{command}.1' for command in COMMANDS)]), 'man pages')
+    outside = [path for path in (tmp / 'dest').rglob('*') if path.is_file() and root not in path.parents]
+    check_same(outside, [], 'files outside of the prefix')
+
+
+def test_every_man_page_formats_without_a_warning():
+    for page in sorted((SOURCE / 'man').glob('*.1')):
+        result = run(program('man'), '--warnings', '-E', 'UTF-8', '-Tutf8', '-l', page, env={'MANROFFSEQ': ''})
+        check_equal(result.err, '', page.name)
+
+
+def test_every_command_has_a_man_page_that_knows_its_options():
+    for command in COMMANDS:
+        text = run(KYMO_PLAIN, command, '--help').ok().out
+        page = (SOURCE / f'man/kymo-{command}.1').read_text().replace('\\-', '-')
+        for option in set(re.findall(r'(?<![\w-])--[a-z][a-z-]+', text)):
+            check(option in page, f'kymo-{command}(1) says nothing about {option}')
+
+
+def test_make_help_names_the_front_door():
+    out = run('make', '-s', '-C', SOURCE, 'help').ok().out
+    for goal in ('demo', 'check', 'install', 'fuzz', 'torture', 'bench', 'check-fresh', 'clean'):
+        check_matches(out, rf'^make {goal}\b')
+
+
+def copy_tree(tmp):
+    """As much of the tree as check-layers and tests/run look at."""
+    for part in ('src', 'tools', 'tests/lib'):
+        shutil.copytree(SOURCE / part, tmp / part)
+    for part in ('ARCHITECTURE.md', 'tests/run'):
+        shutil.copy(SOURCE / part, tmp / part)
+    return tmp
+
+
+def test_layers_are_kept():
+    run(SOURCE / 'tools/check-layers').ok()
+
+
+def test_a_broken_layer_is_seen(tmp):
+    tree = copy_tree(tmp)
+    for room, line, reason in (
+            ('wire', '#include "sym/sym.h"', 'wire may not use sym'),
+            ('report', '#include "proc/proc.h"', 'report may not use proc'),
+            ('record', '#include "ctf/token.h"', 'private to ctf'),
+            ('record', '#include "cli/cli.h"', 'nobody uses cli'),
+            ('base', 'void f(void) { ptrace(0, 0, 0, 0); }', 'ptrace is used in src/proc only'),
+            ('sym', '#include <Zydis/Zydis.h>', 'Zydis is used in src/arch only'),
+            ('proc', '#include <libelf.h>', 'libdw or libelf is used in src/sym only'),
+            ('attic', '', 'has no row')):
+        path = tree / 'src' / room / 'wrong.c'
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f'/* ptrace(), in a comment */\n{line}\n')
+        result = run(tree / 'tools/check-layers').ended(1)
+        check_matches(result.out, rf'^src/{room}/wrong\.c.*{re.escape(reason)}')
+        check_equal(result.out.count('wrong.c'), 1, 'problems')
+        path.unlink()
+
+
+def run_runner(tmp, text, *args):
+    """tests/run on a tree with this one file of tests, and nothing else."""
+    tree = copy_tree(tmp)
+    (tree / 'tests/e2e/some').mkdir(parents=True)
+    (tree / 'tests/e2e/some/test_thing.py').write_text(text)
+    return run(tree / 'tests/run', *args, 'e2e/some')
+
+
+def test_the_runner_counts_and_shows_failures_whole(tmp):
+    result = run_runner(tmp, '''
+from kymotest import check_same, skip
+def test_good(): pass
+def test_bad(tmp): check_same("a\\nb\\nc\\n", "a\\nB\\nc\\n", "letters")
+def test_unexpected(): {}["key"]
+def test_skipped(): skip("no such thing here")
+''').ended(1)
+    for line in (r'^ok    e2e/some/thing/good$', r'^FAIL  e2e/some/thing/bad \(exit status 1\)$', r'^ .*letters differs',
+                 r'^ .*\| -B$', r'^ .*\| \+b$', r'^FAIL  e2e/some/thing/unexpected', r"^ .*KeyError: 'key'",
+                 r'^skip  e2e/some/thing/skipped \(no such thing here\)$'):
+        check_matches(result.out, line)
+    check_equal(result.out.splitlines()[-1], '2 passed, 2 failed, 1 skipped')  # leftovers is the second
+
+
+def test_the_runner_ends_what_hangs_and_what_is_left(tmp):
+    result = run_runner(tmp, '''
+import subprocess, time
+from kymotest import at_end, timeout
+@timeout(1)
+def test_hangs():
+    at_end(print, "was cleaned up")
+    time.sleep(100)
+def test_leaves(tmp): subprocess.Popen(["sleep", "98.76"], start_new_session=True)
+def test_files(): open("left here", "w")
+''').ended(1)
+    check_matches(result.out, r'^FAIL  e2e/some/thing/hangs \(no end after 1 s\)$')
+    check_matches(result.out, r'was cleaned up')
+    check_matches(result.out, r'^FAIL  e2e/some/thing/leaves')
+    check_matches(result.out, r'\d+ sleep$')
+    check_equal(result.out.splitlines()[-1], '2 passed, 2 failed')
+    check('98.76' not in run('ps', '-eo', 'args').out.replace('left', ''), 'the sleeping process is still there')
+
+
+def test_a_sanitizer_report_of_any_process_fails_the_test(tmp):
+    (tmp / 'leak.c').write_text('#include <stdlib.h>\nint main(void) { volatile char *p = malloc(7); p = 0; return !!p; }\n')
+    run(program('gcc'), '-fsanitize=address', '-g', '-o', tmp / 'leak', tmp / 'leak.c').ok()
+    result = run_runner(tmp, f'from kymotest import run\ndef test_leaks(): run("{tmp}/leak")\n').ended(1)
+    check_matches(result.out, r'LeakSanitizer: detected memory leaks')
+
+
+def test_a_changed_byte_of_text_is_seen():
+    process = target('selfcheck', '-t', '2')
+    check_same(processes.changed_text(process.pid), [], 'text of a fresh process')
+    text = next(mapping for mapping in processes.maps(process.pid)
+                if mapping.path == target_path('selfcheck') and 'x' in mapping.permissions)
+    address = text.end - 3  # of the padding behind the last function
+    with open(f'/proc/{process.pid}/mem', 'r+b', buffering=0) as memory:
+        memory.seek(address)
+        memory.write(b'\xcc\xcc')
+    changes = processes.changed_text(process.pid)
+    check_equal(len(changes), 1, f'changes {changes}')
+    check_matches(changes[0], rf'selfcheck\+0x{text.offset + address - text.start:x} .*file 00 00, memory cc cc')
+
+
+def test_targets_refuse_wrong_results_and_tell_right_ones():
+    for n, how, status in ((3, 'segv', -11), (3, 'abort', -6), (3, 'kill', -9), (3, 'trap', -5), (3, 'stack', -11),
+                           (0, '_exit', 7), (1, 'exit', 7), (2, 'return', 7), (2, 'thread', 7), (2, 'exec', 0)):
+        run(target_path('crasher'), n, how).ended(status)
+    check_equal(run(target_path('ctor')).ok().json(), {'ctor_work': 130})
+    check_equal(run(target_path('dlopener'), target_path('libctor.so'), 4).ok().json(), {'ctor_work': 444})
+    for variant in ('callmany', 'callmany-static', 'callmany-nopie'):
+        for function in ('work_a', 'work_b', 'work_six', 'work_eight', 'work_redzone'):
+            check_equal(run(target_path(variant), 50, function).ok().out, f'{function} 50\n')
+    counts = run(target_path('forker'), '-e', 9).ok().json()
+    check_equal(counts, {'parent': 18, **dict.fromkeys(('fork', 'fork_exit', 'thread_fork', 'vfork', 'spawn', 'exec'), 9)})

@@ -1,0 +1,402 @@
+"""Helpers of end-to-end tests. tests/run runs each `def test_PROMISE(tmp)` in a process and a directory of its own; a test says
+what it expects with these, and is cleaned up after whatever happens.
+
+    result = record('-p', 'libc:malloc', '--', 'true')      kymo's outputs and exit status
+    process = target('selfcheck', '-t', '4')                a program of tests/targets that is ready
+    check(counts['x'] == 5, 'x is called five times')
+    check_same(actual_text, expected_text)
+    skip('no LTTng here')
+"""
+import collections
+import difflib
+import json
+import os
+import pty
+import re
+import select
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import processes
+
+SOURCE = Path(os.environ.get('KYMO_SOURCE') or Path(__file__).resolve().parents[2])
+KYMO = os.environ.get('KYMO') or str(SOURCE / 'build/kymo')  # with sanitizers, where tests/run finds that build
+KYMO_PLAIN = os.environ.get('KYMO_PLAIN') or str(SOURCE / 'build/kymo')  # for what is measured in memory or time
+TARGETS = Path(os.environ.get('KYMO_TARGETS') or SOURCE / 'build/tests/targets')
+TORTURE_SECONDS = int(os.environ.get('KYMO_TORTURE_SECONDS') or 60)
+
+NOBODY = 65534  # a user and group without rights, for run(..., user=NOBODY)
+
+_clean_ups = []
+
+
+class Skip(Exception):
+    """Not an outcome of kymo: the machine can't show it."""
+
+
+class Failure(AssertionError):
+    pass
+
+
+def skip(reason):
+    raise Skip(reason)
+
+
+def fail(message):
+    raise Failure(message)
+
+
+def timeout(seconds):
+    """@timeout(300): this test may take that long. Read by tests/run, so `seconds` must be a literal."""
+    return lambda function: function
+
+
+def alone(function):
+    """@alone: nothing else runs beside this test."""
+    return function
+
+
+def at_end(function, *args):
+    """Call it when the test is over, last in first out."""
+    _clean_ups.append((function, args))
+
+
+def clean_up():
+    """Texts of what went wrong meanwhile. Called by one.py."""
+    failures = []
+    while _clean_ups:
+        function, args = _clean_ups.pop()
+        try:
+            function(*args)
+        except Exception as error:
+            failures.append(f'while cleaning up: {type(error).__name__}: {error}')
+    return failures
+
+
+# ---- saying what is expected ------------------------------------------------------------------------------------------
+
+
+def check(condition, message='', *context):
+    """Fail with `message`, and with each of `context` whole (Results and texts), unless `condition`."""
+    if not condition:
+        fail('\n'.join([message or 'not so', *map(str, context)]))
+
+
+def check_equal(actual, expected, what='value'):
+    if actual != expected:
+        fail(f'{what}: expected {expected!r}, got {actual!r}')
+
+
+def check_same(actual, expected, what='text'):
+    """Texts or lists of lines; a failure shows the whole difference."""
+    actual, expected = ([*map(str, text)] if not isinstance(text, str) else text.splitlines() for text in (actual, expected))
+    if actual != expected:
+        fail(f'{what} differs:\n' + '\n'.join(difflib.unified_diff(expected, actual, 'expected', 'actual', lineterm='', n=10)))
+
+
+def check_matches(text, pattern, what='text'):
+    """`pattern` is searched for, with ^ and $ at lines."""
+    if not re.search(pattern, text, re.MULTILINE):
+        fail(f'{what} has nothing like /{pattern}/:\n{text}')
+
+
+def eventually(condition, what, seconds=30):
+    """Wait until condition() is true and return its value; fail after `seconds`, a bound for a loaded machine."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        if time.monotonic() > deadline:
+            fail(f'still not so after {seconds} s: {what}')
+        time.sleep(0.01)
+    return value
+
+
+# ---- running things ---------------------------------------------------------------------------------------------------
+
+
+class Result:
+    """Of a command that has ended. `status` is negative for a signal."""
+
+    def __init__(self, command, status, out, err):
+        self.command, self.status, self.out, self.err = command, status, out, err
+
+    def __str__(self):
+        return f'$ {self.command}\n{self.out}{self.err}[exit status {self.status}]'
+
+    def ok(self):
+        """Itself, when it ended with 0."""
+        return self.ended(0)
+
+    def ended(self, status):
+        check(self.status == status, f'exit status {self.status} instead of {status}', self)
+        return self
+
+    def refused(self, pattern, status=1):
+        """kymo said no: `pattern` is in its one sentence on stderr, stdout is empty."""
+        self.ended(status)
+        check(re.search(pattern, self.err), f'stderr has nothing like /{pattern}/', self)
+        return self
+
+    def json(self):
+        """The last line of stdout, as targets print it."""
+        lines = self.out.strip().splitlines()
+        check(lines, 'no output', self)
+        return json.loads(lines[-1])
+
+
+def command_text(command):
+    return shlex.join(map(str, command))
+
+
+def demote(options):
+    """user=UID becomes what Popen understands."""
+    user = options.pop('user', None)
+    return {**options, 'user': user, 'group': user, 'extra_groups': []} if user is not None else options
+
+
+def run(*command, input='', env=None, seconds=90, **options):
+    """Run to the end; outputs as text. `env` is added to the environment; others go to subprocess.Popen."""
+    process = start(*command, env=env, **options)
+    return process.end(input=input, seconds=seconds)
+
+
+def start(*command, env=None, **options):
+    return Process(command, env, options)
+
+
+class Process:
+    """A program that runs. Outputs go to files, so that nobody waits for anybody; ended at the end of the test if still there."""
+
+    def __init__(self, command, env, options):
+        self.command = command_text(command)
+        self.files = [tempfile.TemporaryFile() for _ in range(2)]
+        streams = {'stdin': subprocess.PIPE, 'stdout': self.files[0], 'stderr': self.files[1]}
+        self.popen = subprocess.Popen([str(word) for word in command], env={**os.environ, **(env or {})},
+                                      **{**streams, **demote(options)})
+        self.pid = self.popen.pid
+        at_end(self.kill)
+
+    def output(self, which=0):
+        """What it has written so far to stdout (0) or stderr (1)."""
+        file = self.files[which]
+        size = os.fstat(file.fileno()).st_size
+        return os.pread(file.fileno(), size, 0).decode(errors='replace')
+
+    @property
+    def out(self):
+        return self.output(0)
+
+    @property
+    def err(self):
+        return self.output(1)
+
+    def is_alive(self):
+        return self.popen.poll() is None
+
+    def wait_for(self, pattern, which=0, seconds=60):
+        """Until the output has `pattern`; its match."""
+        def found():
+            match = re.search(pattern, self.output(which), re.MULTILINE)
+            if not match and not self.is_alive():
+                match = re.search(pattern, self.output(which), re.MULTILINE)
+                check(match, f'ended without writing /{pattern}/', self.result())
+            return match
+        return eventually(found, f'{self.command} writes /{pattern}/; so far:\n{self.out}{self.err}', seconds)
+
+    def send(self, text):
+        self.popen.stdin.write(text.encode())
+        self.popen.stdin.flush()
+
+    def signal(self, number):
+        self.popen.send_signal(number)
+
+    def result(self):
+        return Result(self.command, self.popen.returncode, self.out, self.err)
+
+    def end(self, number=None, input='', seconds=60):
+        """Send it signal `number` if given, and `input` and the end of stdin, and wait until it has ended."""
+        if number is not None:
+            self.signal(number)
+        try:
+            if input:
+                self.send(input)
+            if self.popen.stdin:
+                self.popen.stdin.close()
+        except BrokenPipeError:
+            pass
+        try:
+            self.popen.wait(seconds)
+        except subprocess.TimeoutExpired:
+            fail(f'still running after {seconds} s: {self.command}\n{self.out}{self.err}')
+        return self.result()
+
+    def kill(self):
+        if self.popen.poll() is None:
+            self.popen.kill()
+            self.popen.wait()
+        if self.popen.stdin and not self.popen.stdin.closed:
+            try:
+                self.popen.stdin.close()
+            except BrokenPipeError:
+                pass
+        for file in self.files:
+            file.close()
+
+
+def run_on_terminal(*command, columns=100, rows=30, env=None, seconds=60, after=None):
+    """Run with a terminal as stdin, stdout and stderr; all that was written is in `out`. `after(process, text)` is called with
+    what has come so far, each time that something comes."""
+    master, slave = pty.openpty()
+    import fcntl
+    import struct
+    import termios
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack('HHHH', rows, columns, 0, 0))
+    environment = {**os.environ, 'TERM': 'xterm-256color', **(env or {})}
+    popen = subprocess.Popen([str(word) for word in command], stdin=slave, stdout=slave, stderr=slave, env=environment,
+                             start_new_session=True)
+    os.close(slave)
+    at_end(lambda: popen.poll() is None and popen.kill())
+    text, deadline = b'', time.monotonic() + seconds
+    while True:
+        check(time.monotonic() < deadline, f'still running after {seconds} s: {command_text(command)}', text.decode())
+        if not select.select([master], [], [], 0.2)[0]:
+            if popen.poll() is not None:
+                break
+            continue
+        try:
+            part = os.read(master, 65536)
+        except OSError:  # EIO: the last one has closed its side
+            break
+        if not part:
+            break
+        text += part
+        if after:
+            after(popen, text.decode(errors='replace'))
+    os.close(master)
+    return Result(command_text(command), popen.wait(seconds), text.decode(errors='replace').replace('\r\n', '\n'), '')
+
+
+def program(name):
+    """The path of an installed program; the test is skipped where there is none."""
+    return shutil.which(name) or skip(f'{name} is not installed')
+
+
+def target_path(name):
+    path = TARGETS / name
+    check(path.exists(), f'{path} is not built')
+    return str(path)
+
+
+def target(name, *args, ready=True, **options):
+    """Start tests/targets/NAME and wait until it says that it is ready."""
+    process = start(target_path(name), *args, **options)
+    if ready:
+        process.wait_for(r'^ready$')
+    return process
+
+
+# ---- kymo -------------------------------------------------------------------------------------------------------------
+
+
+def kymo(*args, **options):
+    return run(KYMO, *args, **options)
+
+
+def record(*args, **options):
+    """kymo record into kymo.data of the test's directory, to its end."""
+    return kymo('record', *args, **options)
+
+
+def start_record(pid, *args, **options):
+    """kymo record --pid PID …, once all probes are in and nobody traces the process any more."""
+    process = start(KYMO, 'record', *args, '--pid', pid, **options)
+
+    def is_recording():
+        if not process.is_alive():
+            fail(f'the recorder ended before its probes were in\n{process.result()}')
+        return processes.changed_text(pid) and processes.tracer(pid) == 0
+    eventually(is_recording, f'{process.command} has put its probes in', 60)
+    return process
+
+
+def babeltrace(directory='kymo.data', *args):
+    """The lines that babeltrace2 prints of a trace. Any word on its stderr is a failure: traces open without a warning."""
+    with tempfile.TemporaryFile('w+') as err:
+        popen = subprocess.Popen([program('babeltrace2'), *args, str(directory)], stdout=subprocess.PIPE, stderr=err, text=True)
+        at_end(lambda: popen.poll() is None and popen.kill())
+        for line in popen.stdout:
+            yield line.rstrip('\n')
+        popen.stdout.close()
+        popen.wait()
+        err.seek(0)
+        warnings = err.read()
+        check(popen.returncode == 0 and not warnings, f'babeltrace2 {directory}: exit status {popen.returncode}', warnings)
+
+
+_EVENT = re.compile(r'^\[(?P<time>[^\]]*)\] \(\+[^)]*\) (?:(?P<host>\S+) )?(?P<name>\S+): (?P<fields>\{.*)$')
+
+
+class Event:
+    """One line of babeltrace2, taken apart."""
+
+    def __init__(self, line):
+        match = _EVENT.match(line)
+        check(match, f'babeltrace2 prints an event in an unexpected way: {line}')
+        self.line, self.name = line, match['name']
+        self.fields = {name.removeprefix('_'): value.rstrip(',') for name, value in
+                       re.findall(r'(\w+) = ("(?:[^"\\]|\\.)*"|[^\s}]+)', match['fields'])}
+
+    def __getitem__(self, field):
+        """An integer field. Hexadecimal ones are unsigned."""
+        check(field in self.fields, f'the event has no field {field}: {self.line}')
+        return int(self.fields[field], 0)
+
+
+def events(directory='kymo.data'):
+    """All events in the order of time; for traces that fit into memory."""
+    return [Event(line) for line in babeltrace(directory)]
+
+
+def event_counts(directory='kymo.data'):
+    """How many of each name, by babeltrace2."""
+    counts = collections.Counter()
+    for line in babeltrace(directory):
+        match = _EVENT.match(line)
+        check(match, f'babeltrace2 prints an event in an unexpected way: {line}')
+        counts[match['name']] += 1
+    return counts
+
+
+def report_json(directory='kymo.data'):
+    return json.loads(kymo('report', '--json', directory).ok().out)
+
+
+# ---- what must hold afterwards ----------------------------------------------------------------------------------------
+
+
+def check_text_intact(pid):
+    """Every executable page that the process maps from a file is as the file has it."""
+    check_same(processes.changed_text(pid), [], f'text of {pid}')
+
+
+def check_untraced(pid):
+    tracer = processes.tracer(pid)
+    check(tracer == 0, f'{pid} is still traced by {tracer}')
+
+
+def check_undisturbed(command, args, **options):
+    """Run `command` bare and under `kymo record ARGS --`: outputs and exit status must be the same. Returns kymo's Result.
+    What kymo itself says goes to stderr, in lines that begin with "kymo"."""
+    bare = run(*command, **options)
+    recorded = record(*args, '--', *command, **options)
+    expected = bare.status if bare.status >= 0 else 128 - bare.status  # as shells say it
+    check_equal(recorded.status, expected, f'exit status of {bare.command}')
+    check_same(recorded.out, bare.out, 'stdout')
+    words = [line for line in recorded.err.splitlines() if not line.startswith('kymo')]
+    check_same(words, bare.err, 'stderr')
+    return recorded

@@ -1,0 +1,251 @@
+/*
+ * tests/golden/plan/NAME.txt: assembler source, then for each `==== site SYMBOL[+OFFSET]` what the planner says of it and what
+ * objdump, which shares no code with the planner, reads in the original and in the displaced bytes. An index stands
+ * before each displaced instruction.
+ *
+ * The source is linked at 0x1000, or at 0x401000 with a line `# position-dependent`. Sections: .text, .text.cold, .rodata, .data.
+ * Symbols with type and size are functions; global labels are entries handed in, as landing pads are.
+ *
+ * KYMO_GOLDEN_UPDATE=1 writes what is, in place of what should be.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <glob.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "load.h"
+
+#define BIAS UINT64_C(0x555500000000)	/* of a module that can move */
+#define PAD UINT64_C(0x7000000)		/* where code is displaced to, from the bias on */
+
+static const char linker_script[] =
+	"SECTIONS {\n"
+	"  . = BASE;\n"
+	"  .text : { *(.text) }\n"
+	"  .text.cold : { *(.text.cold) }\n"
+	"  . = BASE + 0x8000;\n"
+	"  .rodata : { *(.rodata) }\n"
+	"  .data : { *(.data) }\n"
+	"}\n";
+
+struct place {
+	char directory[256];
+	struct loaded module;
+	struct kymo_entry_map *map;
+	uint64_t bias;
+};
+
+static char *golden_path(const char *name)
+{
+	const char *root = getenv("KYMO_SOURCE");
+	char *path;
+
+	assert_true(asprintf(&path, "%s/tests/golden/plan/%s", root ? root : ".", name) > 0);
+	return path;
+}
+
+static void write_file(const struct place *place, const char *name, const void *data, size_t size)
+{
+	kymo_cleanup_free char *path = NULL;
+	kymo_cleanup_fclose FILE *file = NULL;
+
+	assert_true(asprintf(&path, "%s/%s", place->directory, name) > 0);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	assert_int_equal(fwrite(data, 1, size, file), size);
+}
+
+static void run(const struct place *place, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void run(const struct place *place, const char *format, ...)
+{
+	kymo_cleanup_free char *command = NULL, *full = NULL;
+	va_list args;
+
+	va_start(args, format);
+	assert_true(vasprintf(&command, format, args) > 0);
+	va_end(args);
+	assert_true(asprintf(&full, "cd '%s' && %s", place->directory, command) > 0);
+	assert_int_equal(system(full), 0);
+}
+
+static void build(struct place *place, const char *source, size_t size)
+{
+	kymo_cleanup_free char *path = NULL, *copy = strndup(source, size);
+	const char *temporary = getenv("TMPDIR");
+	bool fixed;
+
+	assert_non_null(copy);
+	fixed = strstr(copy, "# position-dependent\n");
+	snprintf(place->directory, sizeof(place->directory), "%s/kymo-golden-XXXXXX", temporary ? temporary : "/tmp");
+	assert_non_null(mkdtemp(place->directory));
+	write_file(place, "case.s", source, size);
+	write_file(place, "case.ld", linker_script, sizeof(linker_script) - 1);
+	run(place, "sed -i 's/BASE/%s/' case.ld", fixed ? "0x401000" : "0x1000");
+	run(place, "as -o case.o case.s && ld %s -e 0 -z noexecstack -T case.ld -o case case.o",
+	    fixed ? "-static" : "-pie --no-dynamic-linker");
+	assert_true(asprintf(&path, "%s/case", place->directory) > 0);
+	assert_true(load(path, &place->module));
+	place->bias = fixed ? 0 : BIAS;
+	assert_int_equal(kymo_entry_map_create(&place->module.code, &place->map), 0);
+}
+
+static void unbuild(struct place *place)
+{
+	kymo_entry_map_destroy(place->map);
+	unload(&place->module);
+	run(place, "rm -r '%s'", place->directory);
+}
+
+/* objdump's reading of `size` bytes at `address`; `starts` numbers the lines of displaced instructions. */
+static void disassemble(const struct place *place, FILE *out, const uint8_t *bytes, size_t size, uint64_t address,
+			const uint16_t *starts, unsigned int n_starts)
+{
+	kymo_cleanup_free char *text = NULL, *path = NULL;
+	char *line, *rest;
+
+	write_file(place, "bytes", bytes, size);
+	run(place, "objdump -D -b binary -m i386:x86-64 -w --no-show-raw-insn --adjust-vma=0x%" PRIx64 " bytes > listing",
+	    address);
+	assert_true(asprintf(&path, "%s/listing", place->directory) > 0);
+	assert_int_equal(kymo_read_file(-1, path, 1 << 20, &text, NULL), 0);
+	rest = strstr(text, "<.data>:\n");
+	assert_non_null(rest);
+	rest += strlen("<.data>:\n");
+	while ((line = strsep(&rest, "\n"))) {
+		uint64_t at = strtoull(line, NULL, 16);
+		char index[8] = " ", *word;
+
+		for (unsigned int i = 0; i < n_starts; i++) {
+			if (at == address + starts[i])
+				snprintf(index, sizeof(index), "%u", i);
+		}
+		if (!*line)
+			continue;
+		fprintf(out, "  %s", index);
+		while ((word = strsep(&line, " \t"))) {
+			if (*word)
+				fprintf(out, " %s", word);
+		}
+		fputc('\n', out);
+	}
+}
+
+static void show_plan(const struct place *place, FILE *out, const struct kymo_plan *plan)
+{
+	uint64_t from = place->bias + plan->vaddr, to = place->bias + PAD;
+	uint16_t at[KYMO_WINDOW_MAX_INSNS + 1];
+	uint8_t bytes[KYMO_RELOCATED_MAX];
+	int size;
+
+	fprintf(out, "%s at 0x%" PRIx64 ", %u bytes%s\noriginal\n", kymo_tactic_name(plan->tactic), plan->vaddr,
+		plan->window, plan->ends_flow ? ", never goes on" : "");
+	for (int i = 0; i <= plan->n_insns; i++)
+		at[i] = plan->insn_offset[i];
+	disassemble(place, out, plan->original, plan->window, from, at, plan->n_insns);
+	size = kymo_relocate(plan, from, to, bytes, sizeof(bytes), at);
+	assert_true(size > 0);
+	fprintf(out, "displaced\n");
+	disassemble(place, out, bytes, (size_t)size, to, at, plan->n_insns);
+}
+
+static uint64_t resolve(const struct place *place, const char *expression)
+{
+	size_t length = strcspn(expression, "+\n ");
+	const struct loaded_symbol *symbol = loaded_symbol(&place->module, expression, length);
+	uint64_t offset = expression[length] == '+' ? strtoull(expression + length + 1, NULL, 0) : 0;
+
+	if (expression[0] == '0')
+		return strtoull(expression, NULL, 0);
+	if (!symbol)
+		fail_msg("no symbol %.*s", (int)length, expression);
+	return symbol->vaddr + offset;
+}
+
+static void show_site(const struct place *place, FILE *out, const char *expression)
+{
+	struct kymo_refusal refusals[KYMO_N_TACTICS];
+	struct kymo_plan plan;
+	size_t n;
+	int err = kymo_plan(&place->module.code, place->map, resolve(place, expression), &plan, refusals, &n);
+
+	fprintf(out, "==== site %.*s\n", (int)strcspn(expression, "\n"), expression);
+	for (size_t i = 0; i < n; i++)
+		fprintf(out, "not %s: %s\n",
+			refusals[i].tactic ? kymo_tactic_name(refusals[i].tactic) : "possible", refusals[i].reason);
+	if (!err)
+		show_plan(place, out, &plan);
+	fputc('\n', out);
+}
+
+/* What the file should be, by what the planner does. The caller frees. */
+static char *render(const char *golden)
+{
+	const char *sites = strstr(golden, "==== site ");
+	struct place place;
+	char *text = NULL;
+	size_t size;
+	FILE *out;
+
+	assert_non_null(sites);
+	build(&place, golden, (size_t)(sites - golden));
+	out = open_memstream(&text, &size);
+	assert_non_null(out);
+	fwrite(golden, 1, (size_t)(sites - golden), out);
+	for (; sites; sites = strstr(sites + 1, "==== site "))
+		show_site(&place, out, sites + strlen("==== site "));
+	fclose(out);
+	unbuild(&place);
+	/* One empty line between sites, none at the end. */
+	assert_true(size > 1);
+	text[size - 1] = '\0';
+	return text;
+}
+
+static void the_plan_is_as_written_down(void **state)
+{
+	kymo_cleanup_free char *golden = NULL, *text = NULL, *path = golden_path(*state);
+
+	assert_int_equal(kymo_read_file(-1, path, 1 << 20, &golden, NULL), 0);
+	text = render(golden);
+	if (strcmp(text, golden) && getenv("KYMO_GOLDEN_UPDATE")) {
+		FILE *file = fopen(path, "w");
+
+		assert_non_null(file);
+		fputs(text, file);
+		fclose(file);
+	} else {
+		assert_string_equal(text, golden);
+	}
+}
+
+int main(void)
+{
+	kymo_cleanup_free char *pattern = golden_path("*.txt");
+	struct CMUnitTest tests[200] = { 0 };
+	size_t n = 0;
+	glob_t found;
+
+	if (glob(pattern, 0, NULL, &found)) {
+		print_error("nothing matches %s\n", pattern);
+		return 1;
+	}
+	for (; n < found.gl_pathc && n < kymo_countof(tests); n++) {
+		char *name = strrchr(found.gl_pathv[n], '/') + 1;
+
+		tests[n] = (struct CMUnitTest){ name, the_plan_is_as_written_down, NULL, NULL, name };
+	}
+	/* The array is filled to `n`; cmocka's macro would take its size. */
+	n = (size_t)_cmocka_run_group_tests("plan", tests, n, NULL, NULL);
+	globfree(&found);
+	return (int)n;
+}

@@ -1,0 +1,251 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "synthetic.h"
+
+/* The metadata of `trace` as text, the caller's. */
+static char *written(const struct kymo_ctf_trace *trace)
+{
+	struct scratch scratch;
+	char *text;
+
+	scratch_init(&scratch);
+	must(kymo_ctf_write_metadata(scratch.fd, trace));
+	assert_int_equal(kymo_read_file(scratch.fd, "metadata", 1 << 20, &text, NULL), 0);
+	scratch_deinit(&scratch);
+	return text;
+}
+
+static void assert_error(struct kymo_error *error, enum kymo_error_code code, const char *message)
+{
+	assert_non_null(error);
+	assert_int_equal(error->code, code);
+	assert_string_equal(error->message, message);
+	kymo_error_destroy(error);
+}
+
+static void assert_same_text(const char *a, const char *b)
+{
+	if (a && b)
+		assert_string_equal(a, b);
+	else
+		assert_ptr_equal(a, b);
+}
+
+static void what_is_written_is_read_back(void **state)
+{
+	struct kymo_ctf_trace trace = synthetic_trace(), back;
+	kymo_cleanup_free char *text = written(&trace);
+
+	must(kymo_ctf_parse_metadata(text, strlen(text), &back));
+	assert_memory_equal(back.uuid, trace.uuid, 16);
+	assert_int_equal(back.clock_frequency, trace.clock_frequency);
+	assert_int_equal(back.clock_offset_s, trace.clock_offset_s);
+	assert_int_equal(back.clock_offset, trace.clock_offset);
+	assert_true(back.clock_is_invariant);
+	assert_true(back.monotonic_offset_ns == trace.monotonic_offset_ns);
+	assert_int_equal(back.n_env, trace.n_env);
+	for (size_t i = 0; i < trace.n_env; i++) {
+		assert_string_equal(back.env[i].key, trace.env[i].key);
+		assert_string_equal(back.env[i].value, trace.env[i].value);
+	}
+	assert_int_equal(back.n_events, trace.n_events);
+	for (size_t i = 0; i < trace.n_events; i++) {
+		const struct kymo_ctf_event *a = &trace.events[i], *b = &back.events[i];
+
+		assert_int_equal(b->id, a->id);
+		assert_int_equal(b->offset, a->offset);
+		assert_int_equal(b->size, a->size);
+		assert_int_equal(b->has_faults, a->has_faults);
+		assert_same_text(b->name, a->name);
+		assert_same_text(b->path, a->path);
+		assert_same_text(b->symbol, a->symbol);
+		assert_same_text(b->build_id, a->build_id);
+		assert_int_equal(b->n_fields, a->n_fields);
+		for (uint32_t j = 0; j < a->n_fields; j++) {
+			assert_string_equal(b->fields[j].name, a->fields[j].name);
+			assert_int_equal(b->fields[j].type, a->fields[j].type);
+		}
+	}
+	kymo_ctf_trace_deinit(&back);
+}
+
+static void an_event_is_written_so(void **state)
+{
+	static const char expected[] =
+		"event {\n"
+		"\tname = \"libc:read\";\n"
+		"\tid = 7;\n"
+		"\tstream_id = 0;\n"
+		"\tmodel.emf.uri = \"file:/tmp/a%20b%3f%26%22%25%c3%a9?offset=0x0&symbol=f%3ca,%20b%3e%2b0x12\";\n"
+		"\tcontext := struct { x8 faults; };\n"
+		"\tfields := struct {\n"
+		"\t\ts32 _fd;\n"
+		"\t\tx64 _buf;\n"
+		"\t\tu8 _int;\n"
+		"\t};\n"
+		"};\n";
+	struct kymo_ctf_trace trace = synthetic_trace();
+	kymo_cleanup_free char *text = written(&trace);
+
+	assert_non_null(strstr(text, expected));
+}
+
+static void text_that_ends_early_is_an_error_or_has_fewer_events(void **state)
+{
+	struct kymo_ctf_trace trace = synthetic_trace(), back;
+	kymo_cleanup_free char *text = written(&trace);
+
+	for (size_t size = 0; size < strlen(text) - 1; size++) {
+		/* In memory of its own, so that reading over the end shows. */
+		kymo_cleanup_free char *cut = malloc(size + 1);
+		struct kymo_error *error;
+
+		memcpy(cut, text, size);
+		error = kymo_ctf_parse_metadata(cut, size, &back);
+		if (error) {
+			assert_int_equal(error->code, KYMO_ERROR_BAD_DATA);
+			kymo_error_destroy(error);
+			continue;
+		}
+		assert_true(back.n_events < trace.n_events);
+		kymo_ctf_trace_deinit(&back);
+	}
+}
+
+/* `text` with the first `from` replaced. */
+static char *replaced(const char *text, const char *from, const char *to)
+{
+	const char *at = strstr(text, from);
+	char *result;
+
+	assert_non_null(at);
+	assert_true(asprintf(&result, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from)) >= 0);
+	return result;
+}
+
+static void an_error_tells_line_and_cause(void **state)
+{
+	static const struct {
+		const char *from, *to, *message;
+	} cases[] = {
+		{ "minor = 8", "minor = 9", "metadata:16: '8' was expected, not '9'" },
+		{ "kymo_format = 1", "kymo_format = 2",
+		  "metadata:26: the trace has a format of another kymo; this one reads 1" },
+		{ "pid = ", "command = ", "metadata:33: 'command' is twice in the environment" },
+		{ "freq = 1000000000", "freq = 0", "metadata:38: the clock's frequency is 0" },
+		{ "freq = 1000000000", "freq = 18446744073709551616", "metadata:38: a number is out of range" },
+		{ "size = 44;", "size = 45;", "metadata:56: '44' was expected, not '45'" },
+		{ "id = 7;", "id = 0;", "metadata:73: event id 0 is used twice" },
+		{ "id = 7;", "id = 1048576;", "metadata:73: a number is out of range" },
+		{ "s32 _fd", "s33 _fd", "metadata:78: 'type' was expected, not 's33'" },
+		{ "s32 _fd", "s32 fd", "metadata:78: '_name' was expected, not 'fd'" },
+		{ "%20b", "%2", "metadata:75: the event's uri is malformed" },
+		{ "\"python3 -c", "\"python3\n -c", "metadata:29: a string has no end" },
+		{ "typealias", "x", "metadata:2: 'typealias' was expected, not 'x'" },
+		{ "evil", "evil\\q", "metadata:32: a string has an escape that is not known" },
+		{ "u64 _size;", "u64 _a;u64 _b;u64 _c;u64 _d;u64 _e;u64 _f;u64 _g;u64 _h;u64 _i;",
+		  "metadata:68: an event has more than 8 fields" },
+	};
+	struct kymo_ctf_trace trace = synthetic_trace(), back;
+	kymo_cleanup_free char *text = written(&trace);
+
+	for (size_t i = 0; i < kymo_countof(cases); i++) {
+		kymo_cleanup_free char *changed = replaced(text, cases[i].from, cases[i].to);
+
+		assert_error(kymo_ctf_parse_metadata(changed, strlen(changed), &back), KYMO_ERROR_BAD_DATA,
+			     cases[i].message);
+	}
+}
+
+static void comments_and_white_space_are_free(void **state)
+{
+	struct kymo_ctf_trace trace = synthetic_trace(), back;
+	kymo_cleanup_free char *text = written(&trace);
+	kymo_cleanup_free char *changed = replaced(text, "env {", "// a line\n\r\tenv/* and \n ** */{");
+
+	must(kymo_ctf_parse_metadata(changed, strlen(changed), &back));
+	kymo_ctf_trace_deinit(&back);
+}
+
+static void what_babeltrace_could_not_read_is_not_written(void **state)
+{
+	struct kymo_ctf_trace trace = synthetic_trace();
+	struct kymo_ctf_env key = { (char *)"event", (char *)"" };
+	struct kymo_ctf_field twice[] = { { (char *)"a", KYMO_TYPE_U8 }, { (char *)"a", KYMO_TYPE_U8 } };
+	struct kymo_ctf_field dash = { (char *)"a-b", KYMO_TYPE_U8 };
+	struct kymo_ctf_event events[2] = {
+		{ .id = 3, .name = (char *)"one", .fields = twice, .n_fields = 2 },
+		{ .id = 3, .name = (char *)"two", .fields = &dash, .n_fields = 1 },
+	};
+	struct scratch scratch;
+
+	scratch_init(&scratch);
+	trace.env = &key;
+	trace.n_env = 1;
+	assert_error(kymo_ctf_write_metadata(scratch.fd, &trace), KYMO_ERROR_FAILED,
+		     "'event' can't be a key of the trace's environment");
+	trace.n_env = 0;
+	trace.events = events;
+	trace.n_events = 1;
+	assert_error(kymo_ctf_write_metadata(scratch.fd, &trace), KYMO_ERROR_USAGE,
+		     "one: two arguments are named 'a'");
+	trace.events = events + 1;
+	assert_error(kymo_ctf_write_metadata(scratch.fd, &trace), KYMO_ERROR_USAGE,
+		     "two: 'a-b' is no name for an argument");
+	events[0].n_fields = events[1].n_fields = 0;
+	trace.events = events;
+	trace.n_events = 2;
+	assert_error(kymo_ctf_write_metadata(scratch.fd, &trace), KYMO_ERROR_FAILED, "two: event id 3 is used twice");
+	assert_int_equal(faccessat(scratch.fd, "metadata", F_OK, 0), -1);
+	scratch_deinit(&scratch);
+}
+
+static void keys_of_the_environment_are_replaced_and_found(void **state)
+{
+	struct kymo_ctf_trace trace = { .n_env = 0 };
+	char key[16], value[16];
+
+	for (int round = 0; round < 2; round++) {
+		for (int i = 0; i < 100; i++) {
+			snprintf(key, sizeof(key), "k%d", i);
+			snprintf(value, sizeof(value), "%d", i * (round + 1));
+			must(kymo_ctf_trace_set_env(&trace, key, value));
+		}
+	}
+	assert_int_equal(trace.n_env, 100);
+	assert_string_equal(kymo_ctf_trace_env(&trace, "k99"), "198");
+	assert_null(kymo_ctf_trace_env(&trace, "k100"));
+	kymo_ctf_trace_deinit(&trace);
+}
+
+static void ticks_become_nanoseconds_without_overflow(void **state)
+{
+	struct kymo_ctf_trace trace = { .clock_frequency = 3000000000, .clock_offset_s = 1700000000, .clock_offset = 1500000000 };
+
+	assert_true(kymo_ctf_duration_ns(&trace, 3) == 1);
+	assert_true(kymo_ctf_duration_ns(&trace, 3000000000ull * 1000000000) == 1000000000000000000);
+	assert_true(kymo_ctf_wall_ns(&trace, 0) == 1700000000500000000);
+	/* A year of uptime. */
+	assert_true(kymo_ctf_wall_ns(&trace, 3000000000ull * 31536000) == 1731536000500000000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_written_is_read_back),
+		cmocka_unit_test(an_event_is_written_so),
+		cmocka_unit_test(text_that_ends_early_is_an_error_or_has_fewer_events),
+		cmocka_unit_test(an_error_tells_line_and_cause),
+		cmocka_unit_test(comments_and_white_space_are_free),
+		cmocka_unit_test(what_babeltrace_could_not_read_is_not_written),
+		cmocka_unit_test(keys_of_the_environment_are_replaced_and_found),
+		cmocka_unit_test(ticks_become_nanoseconds_without_overflow),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

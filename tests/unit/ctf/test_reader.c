@@ -1,0 +1,303 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "synthetic.h"
+
+#define MAX_RECORDS 64
+
+/* What a trace gave. */
+struct reading {
+	struct kymo_ctf_reader *reader;
+	struct kymo_ctf_record records[MAX_RECORDS];
+	size_t n, n_losses, n_warnings;
+	const struct kymo_ctf_loss *losses;
+	const char *const *warnings;
+};
+
+typedef bool next_fn(struct kymo_ctf_reader *reader, struct kymo_ctf_record *ret, struct kymo_error **error);
+
+static void read_all(struct reading *r, const char *dir, next_fn *next)
+{
+	struct kymo_error *error;
+
+	r->n = 0;
+	must(kymo_ctf_open(dir, &r->reader));
+	while (next(r->reader, &r->records[r->n], &error))
+		assert_true(++r->n < MAX_RECORDS);
+	must(error);
+	r->losses = kymo_ctf_reader_losses(r->reader, &r->n_losses);
+	r->warnings = kymo_ctf_reader_warnings(r->reader, &r->n_warnings);
+}
+
+static void assert_open_error(const char *dir, enum kymo_error_code code, const char *part)
+{
+	struct kymo_ctf_reader *reader;
+	struct kymo_error *error = kymo_ctf_open(dir, &reader);
+
+	assert_non_null(error);
+	assert_int_equal(error->code, code);
+	assert_non_null(strstr(error->message, part));
+	kymo_error_destroy(error);
+}
+
+static void records_of_all_streams_come_in_the_order_of_time(void **state)
+{
+	static const uint64_t times[] = { 1000, 1500, 2000, 2500, 3000, 4000, 5000, 6000, 7000, 8000, 8500, 1000002500 };
+	struct scratch scratch;
+	struct reading r;
+
+	scratch_init(&scratch);
+	write_synthetic(scratch.fd, 0);
+	write_file(scratch.fd, ".hidden", "no stream", 9);
+	write_file(scratch.fd, "empty", "", 0);
+	assert_int_equal(mkfifoat(scratch.fd, "fifo", 0600), 0);
+	read_all(&r, scratch.path, kymo_ctf_next);
+	assert_int_equal(r.n, kymo_countof(times));
+	for (size_t i = 0; i < r.n; i++)
+		assert_int_equal(r.records[i].tsc, times[i]);
+	assert_int_equal(r.n_losses, 0);
+	assert_int_equal(r.n_warnings, 0);
+
+	assert_string_equal(r.records[1].event->name, "libc:read");
+	assert_int_equal(r.records[1].tid, 4243);
+	assert_int_equal(r.records[1].cpu, 1);
+	assert_int_equal(r.records[1].faults, 0);
+	assert_true(r.records[1].values[0] == (uint64_t)-1);
+	assert_int_equal(r.records[1].values[1], 0x7fff0000);
+	assert_int_equal(r.records[1].values[2], 200);
+	assert_int_equal(r.records[11].faults, 2);
+	kymo_ctf_close(r.reader);
+	scratch_deinit(&scratch);
+}
+
+static void the_unordered_way_gives_the_same_records(void **state)
+{
+	struct scratch scratch;
+	struct reading r;
+	uint64_t sum = 0;
+
+	scratch_init(&scratch);
+	write_synthetic(scratch.fd, 5);
+	read_all(&r, scratch.path, kymo_ctf_next_unordered);
+	for (size_t i = 0; i < r.n; i++)
+		sum += r.records[i].tsc;
+	assert_int_equal(r.n, 12);
+	assert_int_equal(sum, 1000051000);
+	assert_int_equal(r.n_losses, 1);
+	kymo_ctf_close(r.reader);
+	scratch_deinit(&scratch);
+}
+
+static void discarded_events_and_missing_packets_are_losses(void **state)
+{
+	struct kymo_ctf_trace trace = synthetic_trace();
+	struct kymo_ctf_stream *stream;
+	static struct payload payload;
+	struct scratch scratch;
+	struct reading r;
+
+	scratch_init(&scratch);
+	must(kymo_ctf_write_metadata(scratch.fd, &trace));
+	must(kymo_ctf_stream_create(scratch.fd, "s", trace.uuid, 3, &stream));
+	flush_payload(stream, &payload, 1000, 2000, 7, 4);
+	flush_payload(stream, &payload, 5000, 6000, 7, 7);
+	flush_payload(stream, &payload, 7000, 8000, 9, 8);
+	kymo_ctf_stream_destroy(stream);
+	read_all(&r, scratch.path, kymo_ctf_next);
+	assert_int_equal(r.n_losses, 4);
+	assert_memory_equal(&r.losses[0], (&(struct kymo_ctf_loss){ 1000, 1000, 0, 4, 3 }), sizeof(r.losses[0]) - 4);
+	assert_memory_equal(&r.losses[1], (&(struct kymo_ctf_loss){ 1000, 2000, 7, 0, 3 }), sizeof(r.losses[0]) - 4);
+	assert_memory_equal(&r.losses[2], (&(struct kymo_ctf_loss){ 2000, 5000, 0, 2, 3 }), sizeof(r.losses[0]) - 4);
+	assert_memory_equal(&r.losses[3], (&(struct kymo_ctf_loss){ 6000, 8000, 2, 0, 3 }), sizeof(r.losses[0]) - 4);
+	kymo_ctf_close(r.reader);
+	scratch_deinit(&scratch);
+}
+
+static void stamps_of_44_bits_are_extended_forward_and_back(void **state)
+{
+	const uint64_t span = 1ull << KYMO_EVENT_TIME_BITS;
+	const uint64_t times[] = { 7 * span - 10, 7 * span + 5, 7 * span + 3, 7 * span - 2, 8 * span - 1, 8 * span + 1 };
+	struct kymo_ctf_trace trace = synthetic_trace();
+	struct kymo_ctf_stream *stream;
+	static struct payload payload;
+	struct scratch scratch;
+	struct reading r;
+
+	scratch_init(&scratch);
+	must(kymo_ctf_write_metadata(scratch.fd, &trace));
+	must(kymo_ctf_stream_create(scratch.fd, "s", trace.uuid, 0, &stream));
+	for (size_t i = 0; i < kymo_countof(times); i++) {
+		payload_add(&payload, &trace.events[2], times[i], 1, 0, NULL);
+		/* The steps back are within one packet, the long way forward is another's. */
+		if (i == 3)
+			flush_payload(stream, &payload, 7 * span - 20, 7 * span + 10, 0, 0);
+	}
+	flush_payload(stream, &payload, 8 * span - 1, 8 * span + 1, 0, 1);
+	kymo_ctf_stream_destroy(stream);
+	read_all(&r, scratch.path, kymo_ctf_next_unordered);
+	assert_int_equal(r.n, kymo_countof(times));
+	for (size_t i = 0; i < r.n; i++)
+		assert_true(r.records[i].tsc == times[i]);
+	kymo_ctf_close(r.reader);
+	scratch_deinit(&scratch);
+}
+
+static void a_stream_cut_anywhere_gives_its_whole_records(void **state)
+{
+	/* Three records of 26 bytes: two in the first packet, one in the second. */
+	const size_t header = sizeof(struct kymo_ctf_packet), first = header + 52, end = first + header + 26;
+	struct scratch scratch;
+	struct reading r;
+
+	scratch_init(&scratch);
+	write_synthetic(scratch.fd, 0);
+	unlinkat(scratch.fd, "stream_0", 0);
+	for (size_t size = end + 1; size-- > 0;) {
+		kymo_cleanup_close int fd = openat(scratch.fd, "stream_1", O_WRONLY | O_CLOEXEC);
+		size_t records = size >= end ? 3 : size >= first ? 2 : size < header ? 0 : (size - header) / 26;
+
+		assert_int_equal(ftruncate(fd, (off_t)size), 0);
+		read_all(&r, scratch.path, kymo_ctf_next);
+		assert_int_equal(r.n, records);
+		assert_int_equal(r.n_warnings, size != end && size != first && size != 0);
+		if (size == end - 7)
+			assert_string_equal(r.warnings[0], "stream_1: the last packet is cut off; 19 bytes were left out");
+		if (size == first + 3)
+			assert_string_equal(r.warnings[0], "stream_1: the last packet is cut off in its header; "
+							   "3 bytes were left out");
+		kymo_ctf_close(r.reader);
+	}
+	scratch_deinit(&scratch);
+}
+
+/* Overwrite bytes of stream_1. */
+static void damage(const struct scratch *scratch, off_t offset, const void *bytes, size_t size)
+{
+	kymo_cleanup_close int fd = openat(scratch->fd, "stream_1", O_WRONLY | O_CLOEXEC);
+
+	assert_int_equal(kymo_pwrite_all(fd, bytes, size, offset), 0);
+}
+
+static void a_record_of_an_unknown_event_costs_the_rest_of_its_packet(void **state)
+{
+	struct scratch scratch;
+	struct reading r;
+
+	scratch_init(&scratch);
+	write_synthetic(scratch.fd, 0);
+	/* The second record of the first packet. */
+	damage(&scratch, sizeof(struct kymo_ctf_packet) + 26, "\x08", 1);
+	read_all(&r, scratch.path, kymo_ctf_next);
+	assert_int_equal(r.n, 11);
+	assert_int_equal(r.n_warnings, 1);
+	assert_string_equal(r.warnings[0], "stream_1: the record at byte 102 has the unknown id 8; "
+					   "26 bytes of its packet were left out");
+	kymo_ctf_close(r.reader);
+	scratch_deinit(&scratch);
+}
+
+static void a_damaged_packet_header_costs_the_rest_of_its_stream(void **state)
+{
+	static const struct {
+		size_t field;
+		uint64_t value;
+		size_t size;
+		const char *what;
+	} cases[] = {
+		{ offsetof(struct kymo_ctf_packet, magic), 1, 4, "is not a CTF packet" },
+		{ offsetof(struct kymo_ctf_packet, uuid), 77, 1, "belongs to another trace" },
+		{ offsetof(struct kymo_ctf_packet, stream_id), 1, 4, "is of an unknown kind of stream" },
+		{ offsetof(struct kymo_ctf_packet, content_size), 8, 8, "has an impossible size" },
+		{ offsetof(struct kymo_ctf_packet, packet_size), UINT64_MAX - 7, 8, NULL },
+		{ offsetof(struct kymo_ctf_packet, content_size), UINT64_MAX - 7, 8, "has an impossible size" },
+		{ offsetof(struct kymo_ctf_packet, timestamp_end), 1, 8, "ends before it begins" },
+	};
+	const size_t second = sizeof(struct kymo_ctf_packet) + 52;
+	struct reading r;
+
+	for (size_t i = 0; i < kymo_countof(cases); i++) {
+		struct scratch scratch;
+
+		scratch_init(&scratch);
+		write_synthetic(scratch.fd, 0);
+		damage(&scratch, (off_t)(second + cases[i].field), &cases[i].value, cases[i].size);
+		read_all(&r, scratch.path, kymo_ctf_next);
+		/* A packet that claims to be longer than the file is a cut one with all of its content. */
+		assert_int_equal(r.n, cases[i].what ? 11 : 12);
+		if (cases[i].what) {
+			assert_int_equal(r.n_warnings, 1);
+			assert_non_null(strstr(r.warnings[0], cases[i].what));
+		}
+		kymo_ctf_close(r.reader);
+		scratch_deinit(&scratch);
+	}
+}
+
+static void a_packet_larger_than_the_window_is_read_whole(void **state)
+{
+	struct kymo_ctf_trace trace = synthetic_trace();
+	struct kymo_ctf_stream *stream;
+	static struct payload payload;
+	struct kymo_ctf_reader *reader;
+	struct kymo_ctf_record record;
+	struct kymo_error *error;
+	struct scratch scratch;
+	uint64_t n = 0;
+
+	scratch_init(&scratch);
+	must(kymo_ctf_write_metadata(scratch.fd, &trace));
+	must(kymo_ctf_stream_create(scratch.fd, "s", trace.uuid, 0, &stream));
+	for (uint64_t i = 0; payload.size + 20 <= sizeof(payload.bytes); i++)
+		payload_add(&payload, &trace.events[0], i, 1, 0, &i);
+	flush_payload(stream, &payload, 0, UINT32_MAX, 0, 0);
+	kymo_ctf_stream_destroy(stream);
+	must(kymo_ctf_open(scratch.path, &reader));
+	for (; kymo_ctf_next(reader, &record, &error); n++) {
+		assert_int_equal(record.tsc, n);
+		assert_int_equal(record.values[0], n);
+	}
+	must(error);
+	assert_int_equal(n, sizeof(payload.bytes) / 20);
+	kymo_ctf_close(reader);
+	scratch_deinit(&scratch);
+}
+
+static void what_is_no_trace_is_said_to_be_none(void **state)
+{
+	struct scratch scratch;
+	char path[8192];
+
+	scratch_init(&scratch);
+	snprintf(path, sizeof(path), "%s/none", scratch.path);
+	assert_open_error(path, KYMO_ERROR_NOT_FOUND, "No such file or directory");
+	assert_open_error(scratch.path, KYMO_ERROR_NOT_FOUND, "is not a trace: there is no file 'metadata' in it");
+	write_file(scratch.fd, "metadata", "text", 4);
+	assert_open_error(scratch.path, KYMO_ERROR_BAD_DATA, "metadata:1: 'typealias' was expected, not 'text'");
+	snprintf(path, sizeof(path), "%s/metadata", scratch.path);
+	assert_open_error(path, KYMO_ERROR_BAD_DATA, "is not a directory");
+	write_synthetic(scratch.fd, 0);
+	damage(&scratch, offsetof(struct kymo_ctf_packet, uuid), "x", 1);
+	assert_open_error(scratch.path, KYMO_ERROR_BAD_DATA, "stream_1: the first packet belongs to another trace");
+	scratch_deinit(&scratch);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(records_of_all_streams_come_in_the_order_of_time),
+		cmocka_unit_test(the_unordered_way_gives_the_same_records),
+		cmocka_unit_test(discarded_events_and_missing_packets_are_losses),
+		cmocka_unit_test(stamps_of_44_bits_are_extended_forward_and_back),
+		cmocka_unit_test(a_stream_cut_anywhere_gives_its_whole_records),
+		cmocka_unit_test(a_record_of_an_unknown_event_costs_the_rest_of_its_packet),
+		cmocka_unit_test(a_damaged_packet_header_costs_the_rest_of_its_stream),
+		cmocka_unit_test(a_packet_larger_than_the_window_is_read_whole),
+		cmocka_unit_test(what_is_no_trace_is_said_to_be_none),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
