@@ -175,7 +175,8 @@ struct kymo_error *output_drain(struct output *output, size_t i, struct kymo_rin
 	struct kymo_ring_packet packet;
 	size_t n = 0;
 
-	while (kymo_ring_peek(ring, &packet)) {
+	/* One round: a producer that is as fast as this must not keep the other rings waiting, or the end of the recording. */
+	while (n < ring->n_subbuffers && kymo_ring_peek(ring, &packet)) {
 		struct kymo_error *error = append(output, i, cpu, &packet);
 
 		if (error)

@@ -277,7 +277,9 @@ static struct kymo_error *finish_rings(struct recording *recording)
 
 	for (size_t i = 0; i < recording->n_rings; i++)
 		kymo_ring_finish(&recording->rings[i], clock_tsc());
-	error = drain(recording, &n);
+	do {
+		error = drain(recording, &n);
+	} while (!error && n);
 	for (size_t i = 0; i < recording->n_rings && !error; i++)
 		error = output_finish(&recording->output, i, &recording->rings[i], recording->shared[i].cpu, clock_tsc());
 	return error;

@@ -87,7 +87,7 @@ static void write_time(struct writer *w, uint64_t tsc)
 		return;
 	}
 	ns = tsc >= w->first ? (int64_t)kymo_ctf_duration_ns(w->trace, tsc - w->first) :
-			       -(int64_t)kymo_ctf_duration_ns(w->trace, w->first - tsc);
+			       (int64_t)(0 - kymo_ctf_duration_ns(w->trace, w->first - tsc));
 	kymo_text_seconds(number, ns, 9);
 	kymo_page_right(w->page, INK_DIM, number, 14);
 }

@@ -207,7 +207,7 @@ int64_t kymo_model_relative_ns(const struct model *model, uint64_t tsc)
 {
 	if (tsc >= model->first)
 		return (int64_t)kymo_ctf_duration_ns(model->trace, tsc - model->first);
-	return -(int64_t)kymo_ctf_duration_ns(model->trace, model->first - tsc);
+	return (int64_t)(0 - kymo_ctf_duration_ns(model->trace, model->first - tsc));
 }
 
 double kymo_model_rate(const struct model *model, uint64_t count)

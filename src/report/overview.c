@@ -130,7 +130,19 @@ static void mark_losses(const struct summary *summary, const struct page *page, 
 	kymo_page_printf(page, INK_ALARM, "%.*s\n", (int)end, marks);
 }
 
-/* "lost 5 events, 2 packets overwritten: 5 at 0.001-0.020 s, 12 packets at 1.5-1.6 s" */
+static void write_lost_events(const struct model *model, const struct page *page, uint64_t lost)
+{
+	double percent = (double)lost * 100 / ((double)model->count + (double)lost);
+	char number[TEXT_NUMBER];
+
+	kymo_page_printf(page, INK_ALARM, "lost %s %s (", kymo_text_count(number, lost), plural(lost, "event", "events"));
+	if (percent < 0.01)
+		kymo_page_printf(page, INK_ALARM, "less than 0.01 %% of all)");
+	else
+		kymo_page_printf(page, INK_ALARM, "%.*f %% of all)", percent < 1 ? 2 : 0, percent);
+}
+
+/* "lost 5 events (29 % of all), 2 packets overwritten: 0.001 to 0.020 s, 1.500 to 1.600 s" */
 static void write_losses(const struct summary *summary, const struct page *page, const struct kymo_ctf_loss *losses,
 			 size_t n)
 {
@@ -142,9 +154,7 @@ static void write_losses(const struct summary *summary, const struct page *page,
 	unsigned int decimals = kymo_model_duration_ns(model) >= 1000000000 ? 3 : 6;
 
 	if (total.events)
-		kymo_page_printf(page, INK_ALARM, "lost %s %s (%.2g %% of all)", kymo_text_count(number, total.events),
-				 plural(total.events, "event", "events"),
-				 (double)total.events * 100 / ((double)model->count + (double)total.events));
+		write_lost_events(model, page, total.events);
 	if (total.packets)
 		kymo_page_printf(page, INK_ALARM, "%s%s %s overwritten", total.events ? ", " : "",
 				 kymo_text_count(number, total.packets), plural(total.packets, "packet", "packets"));

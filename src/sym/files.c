@@ -3,6 +3,7 @@
  */
 #include <ctype.h>
 #include <dirent.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -260,24 +261,43 @@ static bool is_program(const char *path)
 	return !stat(path, &st) && S_ISREG(st.st_mode) && !faccessat(AT_FDCWD, path, X_OK, AT_EACCESS);
 }
 
+static bool is_elf(const char *path)
+{
+	kymo_cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	char magic[SELFMAG];
+
+	return fd >= 0 && !kymo_pread_all(fd, magic, sizeof(magic), 0) && !memcmp(magic, ELFMAG, SELFMAG);
+}
+
+/* The first ELF program in PATH. Wrapper scripts before it are passed over, and given where there is nothing else. */
 static struct kymo_error *search_path(const char *name, char **ret)
 {
 	const char *at = getenv("PATH");
+	char *script = NULL;
 
 	for (at = at ? at : "/usr/local/bin:/usr/bin:/bin";; at++) {
 		size_t length = strcspn(at, ":");
 		char path[PATH_MAX];
 		int n = length ? snprintf(path, sizeof(path), "%.*s/%s", (int)length, at, name) :
 				 snprintf(path, sizeof(path), "./%s", name);
+		bool usable = n > 0 && n < (int)sizeof(path) && is_program(path), found = usable && is_elf(path);
 
-		if (n > 0 && n < (int)sizeof(path) && is_program(path)) {
-			*ret = strdup(path);
-			return *ret ? NULL : &kymo_error_no_memory;
+		if (found || (usable && !script)) {
+			char *copy = strdup(path);
+
+			if (found || !copy) {
+				free(script);
+				*ret = copy;
+				return copy ? NULL : &kymo_error_no_memory;
+			}
+			script = copy;
 		}
 		at += length;
 		if (!*at)
-			return NULL;
+			break;
 	}
+	*ret = script;
+	return NULL;
 }
 
 struct kymo_error *kymo_find_file(const char *name, char **ret)

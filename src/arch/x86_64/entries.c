@@ -41,7 +41,7 @@
  *   LIKELY	entered if a guess is right: constants, what follows the sure part of a jump table, gaps between functions
  *   SCANNED	entered if an instruction begins at some byte
  *   STARTS	the sweep of a function saw an instruction begin
- *   STOPS	it saw one begin behind one that does not fall through: without a mark of the first two kinds,
+ *   STOPS	it saw one begin behind one that may not come back: without a mark of the first two kinds,
  *		nothing shows that this is code
  */
 #include <errno.h>
@@ -106,6 +106,14 @@ static int note(struct x86_builder *builder, size_t function, const struct x86_i
 	return err;
 }
 
+/* A call of a label inside of the function itself: the old way to push the address of a string that follows. */
+static bool is_local_call(const struct x86_builder *builder, size_t function, const struct x86_insn *insn)
+{
+	const struct kymo_extent *extent = &builder->code->functions[function];
+
+	return insn->flow == X86_FLOW_CALL && insn->target > extent->start && insn->target < extent->end;
+}
+
 /* Decode [low, high) of one area; `function` may be X86_NO_FUNCTION. */
 static int sweep(struct x86_builder *builder, size_t function, uint64_t low, uint64_t high)
 {
@@ -131,7 +139,7 @@ static int sweep(struct x86_builder *builder, size_t function, uint64_t low, uin
 			x86_mark(map, X86_STARTS, at);
 			if (stopped)
 				x86_mark(map, X86_STOPS, at);
-			stopped = x86_flow_ends(insn.flow);
+			stopped = x86_flow_ends(insn.flow) || is_local_call(builder, function, &insn);
 		}
 		err = note(builder, function, &insn);
 		if (err)

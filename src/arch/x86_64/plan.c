@@ -95,8 +95,8 @@ static int check_rseq(const struct site *site, uint64_t low, uint64_t high, stru
 		const struct kymo_extent *rseq = &site->code->rseq[i];
 
 		if (low < rseq->end && rseq->start < high)
-			return refuse(refusal, low, "0x%lx lies in the restartable sequence from 0x%lx to 0x%lx", low,
-				      rseq->start, rseq->end);
+			return refuse(refusal, low, "the %lu bytes from 0x%lx touch the restartable sequence from 0x%lx to 0x%lx",
+				      high - low, low, rseq->start, rseq->end);
 	}
 	return 0;
 }
@@ -245,7 +245,7 @@ static int try_group(const struct site *site, struct kymo_plan *plan, struct kym
 
 	if (site->about->computed)
 		return refuse(refusal, site->about->computed,
-			      "the indirect jump at 0x%lx may lead anywhere in the function at 0x%lx", site->about->computed,
+			      "the indirect branch at 0x%lx may lead anywhere in the function at 0x%lx", site->about->computed,
 			      site->function->start);
 	err = gather(site, plan, refusal);
 	return err ? err : check_entries(site, plan, refusal);

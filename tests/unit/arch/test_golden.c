@@ -123,7 +123,7 @@ static void disassemble(const struct place *place, FILE *out, const uint8_t *byt
 	rest += strlen("<.data>:\n");
 	while ((line = strsep(&rest, "\n"))) {
 		uint64_t at = strtoull(line, NULL, 16);
-		char index[8] = " ", *word;
+		char index[16] = " ", *word;
 
 		for (unsigned int i = 0; i < n_starts; i++) {
 			if (at == address + starts[i])

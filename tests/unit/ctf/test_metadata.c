@@ -225,7 +225,9 @@ static void keys_of_the_environment_are_replaced_and_found(void **state)
 
 static void ticks_become_nanoseconds_without_overflow(void **state)
 {
-	struct kymo_ctf_trace trace = { .clock_frequency = 3000000000, .clock_offset_s = 1700000000, .clock_offset = 1500000000 };
+	struct kymo_ctf_trace trace = {
+		.clock_frequency = 3000000000, .clock_offset_s = 1700000000, .clock_offset = 1500000000,
+	};
 
 	assert_true(kymo_ctf_duration_ns(&trace, 3) == 1);
 	assert_true(kymo_ctf_duration_ns(&trace, 3000000000ull * 1000000000) == 1000000000000000000);

@@ -1,0 +1,169 @@
+/*
+ * Traces. The input is metadata, a NUL, and a stream's bytes. Where the metadata is not readable, the bytes are read
+ * with good metadata, so that both parsers are reached; packets along the chain of their sizes get the magic number and
+ * the uuid that no fuzzer guesses.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "ctf/ctf.h"
+#include "report/report.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static char directory[4096];
+static int dir_fd = -1;
+
+static void remove_directory(void)
+{
+	unlinkat(dir_fd, "metadata", 0);
+	unlinkat(dir_fd, "stream", 0);
+	close(dir_fd);
+	rmdir(directory);
+}
+
+static void make_directory(void)
+{
+	const char *tmp = getenv("TMPDIR");
+
+	if (!tmp || !*tmp)
+		tmp = access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm";
+	snprintf(directory, sizeof(directory), "%s/kymo-fuzz-XXXXXX", tmp);
+	if (!mkdtemp(directory))
+		abort();
+	dir_fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir_fd < 0)
+		abort();
+	atexit(remove_directory);
+}
+
+static void write_file(const char *name, const void *data, size_t size)
+{
+	kymo_cleanup_close int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	if (fd < 0 || kymo_write_all(fd, data, size))
+		abort();
+}
+
+static void write_good_metadata(uint8_t *uuid)
+{
+	struct kymo_ctf_field fields[] = {
+		{ (char *)"a", KYMO_TYPE_U8 }, { (char *)"b", KYMO_TYPE_S16 },
+		{ (char *)"c", KYMO_TYPE_S64 }, { (char *)"d", KYMO_TYPE_X32 },
+	};
+	struct kymo_ctf_event events[] = {
+		{ .id = 0, .name = (char *)"zero" },
+		{ .id = 1, .name = (char *)"one", .fields = fields, .n_fields = 2 },
+		{ .id = 5, .name = (char *)"five", .fields = fields, .n_fields = 4, .has_faults = true },
+	};
+	struct kymo_ctf_trace trace = {
+		.clock_frequency = 3000000000, .clock_offset_s = 1700000000,
+		.events = events, .n_events = kymo_countof(events),
+	};
+	struct kymo_error *error = kymo_ctf_write_metadata(dir_fd, &trace);
+
+	if (error)
+		abort();
+	memset(uuid, 0, 16);
+}
+
+/* What is parsed must be written, unless it holds what the writer refuses, and parsed again to the same number of
+ * events. */
+static void check_round_trip(const struct kymo_ctf_trace *trace)
+{
+	struct kymo_error *error = kymo_ctf_write_metadata(dir_fd, trace);
+	struct kymo_ctf_trace again;
+	kymo_cleanup_free char *text = NULL;
+	size_t size;
+
+	if (error) {
+		kymo_error_destroy(error);
+		return;
+	}
+	if (kymo_read_file(dir_fd, "metadata", 64u << 20, &text, &size))
+		abort();
+	error = kymo_ctf_parse_metadata(text, size, &again);
+	if (error || again.n_events != trace->n_events || again.n_env != trace->n_env)
+		abort();
+	kymo_ctf_trace_deinit(&again);
+}
+
+/* Returns whether the trace's directory has readable metadata of the input's. */
+static bool take_metadata(const char *text, size_t size, uint8_t *uuid)
+{
+	struct kymo_ctf_trace trace;
+	struct kymo_error *error = kymo_ctf_parse_metadata(text, size, &trace);
+
+	if (error) {
+		kymo_error_destroy(error);
+		return false;
+	}
+	memcpy(uuid, trace.uuid, 16);
+	check_round_trip(&trace);
+	kymo_ctf_trace_deinit(&trace);
+	write_file("metadata", text, size);
+	return true;
+}
+
+static void sign_packets(uint8_t *data, size_t size, const uint8_t *uuid)
+{
+	const uint32_t magic = KYMO_CTF_MAGIC;
+	size_t at = 0;
+
+	while (size - at >= sizeof(struct kymo_ctf_packet)) {
+		struct kymo_ctf_packet packet;
+
+		memcpy(data + at, &magic, sizeof(magic));
+		memcpy(data + at + sizeof(magic), uuid, 16);
+		memcpy(&packet, data + at, sizeof(packet));
+		if (packet.packet_size < sizeof(packet) * 8 || packet.packet_size / 8 > size - at)
+			break;
+		at += packet.packet_size / 8;
+	}
+}
+
+static void check_report(enum kymo_report_mode mode, unsigned int width)
+{
+	struct kymo_report_options options = { .mode = mode, .width = width, .unicode = width & 1, .all = true };
+	kymo_cleanup_free char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return;
+	kymo_error_destroy(kymo_report(directory, &options, out));
+	fclose(out);
+	/* Nothing that commands a terminal gets through. */
+	for (size_t i = 0; i < size; i++)
+		if ((unsigned char)text[i] < 0x20 && text[i] != '\n')
+			abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const uint8_t *nul = size ? memchr(data, 0, size) : NULL;
+	size_t text = nul ? (size_t)(nul - data) : size, rest = nul ? size - text - 1 : 0;
+	kymo_cleanup_free uint8_t *stream = malloc(rest + 1);
+	uint8_t uuid[16];
+
+	if (!stream)
+		return 0;
+	if (dir_fd < 0)
+		make_directory();
+	if (!take_metadata((const char *)data, text, uuid))
+		write_good_metadata(uuid);
+	if (rest)
+		memcpy(stream, nul + 1, rest);
+	sign_packets(stream, rest, uuid);
+	write_file("stream", stream, rest);
+	for (int mode = KYMO_REPORT_SUMMARY; mode <= KYMO_REPORT_JSON; mode++)
+		check_report((enum kymo_report_mode)mode, 20 + (unsigned int)(size % 150));
+	return 0;
+}
