@@ -273,7 +273,7 @@ static bool is_elf(const char *path)
 static struct kymo_error *search_path(const char *name, char **ret)
 {
 	const char *at = getenv("PATH");
-	char *script = NULL;
+	char *best = NULL;
 
 	for (at = at ? at : "/usr/local/bin:/usr/bin:/bin";; at++) {
 		size_t length = strcspn(at, ":");
@@ -282,21 +282,22 @@ static struct kymo_error *search_path(const char *name, char **ret)
 				 snprintf(path, sizeof(path), "./%s", name);
 		bool usable = n > 0 && n < (int)sizeof(path) && is_program(path), found = usable && is_elf(path);
 
-		if (found || (usable && !script)) {
+		if (found || (usable && !best)) {
 			char *copy = strdup(path);
 
-			if (found || !copy) {
-				free(script);
-				*ret = copy;
-				return copy ? NULL : &kymo_error_no_memory;
-			}
-			script = copy;
+			if (!copy || found)
+				free(best);
+			if (!copy)
+				return &kymo_error_no_memory;
+			best = copy;
+			if (found)
+				break;
 		}
 		at += length;
 		if (!*at)
 			break;
 	}
-	*ret = script;
+	*ret = best;
 	return NULL;
 }
 
