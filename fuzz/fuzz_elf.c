@@ -1,6 +1,6 @@
 /*
- * Any bytes as an ELF file. Opening succeeds or is an error of BAD_DATA; what is accepted answers each question within what
- * sym/sym.h promises: sorted, unique, not overlapping, inside of the file.
+ * Any bytes as an ELF file. Opening succeeds or is an error of BAD_DATA; what is accepted answers each question
+ * within what sym/sym.h promises: sorted, unique, not overlapping, inside of the file.
  */
 #include <stdint.h>
 #include <stdlib.h>

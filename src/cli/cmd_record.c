@@ -22,7 +22,7 @@ struct recording {
 	bool announced; /* that recording has begun */
 	struct cli_live live;
 	double last_seconds; /* of the progress before, for the rate */
-	uint64_t last_bytes;
+	uint64_t last_events;
 };
 
 enum {
@@ -226,9 +226,11 @@ static void catch_signals(bool launches)
 		if (!sigaction(numbers[i], NULL, &before) &&
 		    (before.sa_handler != SIG_IGN || (!launches && numbers[i] == SIGINT)))
 			sigaction(numbers[i], &action, NULL);
-	/* A closed stderr must not end a recording in disorder. SIG_IGN would outlive exec in the command; handlers don't. */
+	/* A closed stderr or a limit on file sizes must not end a recording in disorder: both come back as errors of write().
+	 * SIG_IGN would outlive exec in the command; handlers don't. */
 	action = (struct sigaction){ .sa_handler = on_pipe, .sa_flags = SA_RESTART };
 	sigaction(SIGPIPE, &action, NULL);
+	sigaction(SIGXFSZ, &action, NULL);
 }
 
 /* ---- what the user sees ------------------------------------------------------------------------------------------ */
@@ -247,20 +249,21 @@ static void announce(struct recording *recording, size_t n_sites)
 static void draw(struct recording *recording, const struct kymo_record_progress *progress)
 {
 	double passed = progress->seconds - recording->last_seconds;
-	uint64_t more = progress->bytes >= recording->last_bytes ? progress->bytes - recording->last_bytes : 0;
-	char bytes[32], rate[32], lost[32], line[256];
+	uint64_t more = progress->events >= recording->last_events ? progress->events - recording->last_events : 0;
+	char bytes[32], events[32], rate[32], lost[32], line[256];
 
 	if (!strcmp(progress->phase, "recording"))
 		snprintf(line, sizeof(line),
-			 "kymo: recording %.1f s   %s   %s/s   %s lost   %zu sites   (Ctrl-C stops)", progress->seconds,
+			 "kymo: recording %.1f s   %s events   %s/s   %s   %s lost   %zu sites   (Ctrl-C stops)",
+			 progress->seconds, cli_format_count(progress->events, events),
+			 cli_format_count(passed > 0 ? (uint64_t)((double)more / passed) : 0, rate),
 			 cli_format_bytes(progress->bytes, bytes),
-			 cli_format_bytes(passed > 0 ? (uint64_t)((double)more / passed) : 0, rate),
 			 cli_format_count(progress->lost, lost), progress->n_sites);
 	else
 		snprintf(line, sizeof(line), "kymo: %s   %zu sites", progress->phase, progress->n_sites);
 	cli_live_show(&recording->live, line);
 	recording->last_seconds = progress->seconds;
-	recording->last_bytes = progress->bytes;
+	recording->last_events = progress->events;
 }
 
 static void on_progress(const struct kymo_record_progress *progress, void *data)

@@ -39,6 +39,7 @@ struct kymo_probes {
 	size_t n_specs;
 	bool *met;			/* per spec: some file and function was found */
 	struct kymo_probes_options options;
+	char *directory;		/* what options.directory points to */
 	KYMO_VEC(struct probe_module) modules;
 	KYMO_VEC(struct probe_site) sites;	/* sorted by address after resolve; installed and pending ones */
 	KYMO_VEC(struct kymo_probe_event) events;

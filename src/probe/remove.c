@@ -31,15 +31,6 @@ static bool is_ours(const struct kymo_map *map)
 	return !strcmp(map->path, MEMFD_PATH);
 }
 
-static bool is_header_sane(const struct kymo_wire_header *header, const struct kymo_map *map)
-{
-	uint64_t size = map->end - map->start;
-
-	return header->address == map->start && header->size == size && header->journal_offset < size &&
-	       header->journal_capacity <= (size - header->journal_offset) / sizeof(struct kymo_wire_site) &&
-	       header->n_sites <= header->journal_capacity && header->n_regions <= KYMO_WIRE_MAX_REGIONS;
-}
-
 static struct kymo_error *read_journal(struct kymo_process *process, struct kymo_remains *remains)
 {
 	const struct kymo_wire_header *header = &remains->header;
@@ -71,7 +62,7 @@ static struct kymo_error *read_header(struct kymo_process *process, const struct
 		return kymo_error_create(KYMO_ERROR_BAD_DATA,
 					 "process %d holds probes of another version of kymo (layout %u, this is %u); use that one to detach",
 					 kymo_process_pid(process), remains->header.version, KYMO_WIRE_VERSION);
-	if (!is_header_sane(&remains->header, map))
+	if (!kymo_wire_header_is_sane(&remains->header, map->start, map->end - map->start))
 		return kymo_error_create(KYMO_ERROR_BAD_DATA, "kymo's memory in process %d is damaged; nothing was touched",
 					 kymo_process_pid(process));
 	remains->has_header = true;
@@ -368,6 +359,7 @@ struct kymo_error *kymo_remove(struct kymo_process *process, struct kymo_detach_
 		*ret = result;
 		return NULL;
 	}
+	error = kymo_process_check_alone(process);
 	for (int i = 0; i < DRAIN_TRIES && !done && !error; i++) {
 		if (i)
 			nanosleep(&(struct timespec){ 0, DRAIN_PAUSE_NS }, NULL);

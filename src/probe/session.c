@@ -22,7 +22,10 @@ struct kymo_error *kymo_probes_create(struct kymo_process *process, const struct
 	if (!probes)
 		return &kymo_error_no_memory;
 	probes->met = calloc(n_specs ? n_specs : 1, sizeof(*probes->met));
-	if (!probes->met) {
+	probes->directory = strdup(options->directory);
+	if (!probes->met || !probes->directory) {
+		free(probes->met);
+		free(probes->directory);
 		free(probes);
 		return &kymo_error_no_memory;
 	}
@@ -30,6 +33,7 @@ struct kymo_error *kymo_probes_create(struct kymo_process *process, const struct
 	probes->specs = specs;
 	probes->n_specs = n_specs;
 	probes->options = *options;
+	probes->options.directory = probes->directory;
 	probes->shared.fd = -1;
 	*ret = probes;
 	return NULL;
@@ -42,6 +46,7 @@ void kymo_probes_destroy(struct kymo_probes *probes)
 	probes_resolve_deinit(probes);
 	kymo_shared_deinit(&probes->shared);
 	free(probes->met);
+	free(probes->directory);
 	free(probes);
 }
 
@@ -345,7 +350,9 @@ struct kymo_error *kymo_probes_install(struct kymo_probes *probes, uint64_t *sto
 
 	if (!kymo_probes_pending(probes))
 		return NULL;
-	if (!probes->has_shared)
+	if (!was_stopped)
+		error = kymo_process_check_alone(probes->process);
+	if (!error && !probes->has_shared)
 		error = make_shared(probes, was_stopped, stopped_ns_ret);
 	if (!error)
 		error = try_often(probes, was_stopped, stopped_ns_ret);

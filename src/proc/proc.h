@@ -116,6 +116,10 @@ struct kymo_thread {
  */
 struct kymo_error *kymo_process_stop(struct kymo_process *process);
 
+/* BUSY when a child process shares the memory of this one and does not get memory of its own (exec) within two seconds: it would run
+ * on while the threads are stopped. To be asked before the process is stopped. */
+struct kymo_error *kymo_process_check_alone(struct kymo_process *process);
+
 /* All threads, while stopped. */
 const struct kymo_thread *kymo_process_threads(const struct kymo_process *process, size_t *n);
 

@@ -15,6 +15,9 @@ struct output {
 	uint64_t *sequences, *written_lost, *last_tsc;
 	size_t n_streams;
 	uint64_t bytes;			/* of records */
+	uint64_t events;		/* about: packets are not walked through (see output.c) */
+	uint32_t *sizes;		/* of a record, by event id */
+	size_t n_sizes;
 };
 
 /*
@@ -26,6 +29,9 @@ void output_deinit(struct output *output);
 
 /* Make room for the streams of `n` rings. */
 struct kymo_error *output_rings(struct output *output, size_t n);
+
+/* Tell the sizes of records of events that are new in the trace; for the count of events. */
+struct kymo_error *output_sizes(struct output *output);
 
 /* Write all complete packets of ring `i`; `n_ret` is how many. */
 struct kymo_error *output_drain(struct output *output, size_t i, struct kymo_ring *ring, uint32_t cpu, size_t *n_ret);

@@ -113,7 +113,7 @@ static struct kymo_error *describe_events(struct recording *recording)
 		error = describe_event(&events[trace->n_events], &trace->events[trace->n_events]);
 		trace->n_events++;
 	}
-	return error;
+	return error ? error : output_sizes(&recording->output);
 }
 
 static struct kymo_error *set_env(struct recording *recording, const char *key, const char *format, ...)
@@ -292,6 +292,7 @@ static void progress(struct recording *recording, const char *phase)
 	struct kymo_record_progress now = {
 		.seconds = recording->begin_ns ? (double)(kymo_now_ns() - recording->begin_ns) / SECOND_NS : 0,
 		.bytes = recording->output.bytes,
+		.events = recording->output.events,
 		.lost = lost_so_far(recording),
 		.n_sites = recording->probes ? kymo_probes_n_sites(recording->probes) : 0,
 		.phase = phase,
@@ -621,6 +622,7 @@ struct kymo_error *kymo_record(const struct kymo_record_options *options, struct
 	if (recording.has_output)
 		keep_first(&error, write_metadata(&recording));
 	recording.result.bytes = recording.output.bytes;
+	recording.result.events = recording.output.events;
 	recording.result.lost = lost_so_far(&recording);
 	recording.result.n_sites = recording.probes ? kymo_probes_n_sites(recording.probes) : 0;
 	if (!error)

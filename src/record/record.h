@@ -15,6 +15,7 @@
 struct kymo_record_progress {
 	double seconds;			/* since recording began */
 	uint64_t bytes;			/* recorded */
+	uint64_t events;		/* the same, about: estimated from the first records of each packet */
 	uint64_t lost;			/* events */
 	size_t n_sites;
 	const char *phase;		/* "planning", "recording", "stopping" */
@@ -41,6 +42,7 @@ struct kymo_record_result {
 	int command_status;		/* as waitpid() gives it; of a launched command */
 	bool command_ended;
 	uint64_t bytes, lost;
+	uint64_t events;		/* about, as in the progress */
 	size_t n_sites;
 	double seconds;
 	uint64_t stopped_ns;		/* how long the threads were held while probes went in */

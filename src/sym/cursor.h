@@ -25,8 +25,10 @@ bool sym_read_u8(struct sym_cursor *cursor, uint8_t *ret);
 bool sym_read_uleb(struct sym_cursor *cursor, uint64_t *ret);
 bool sym_skip(struct sym_cursor *cursor, uint64_t size);
 
-/* A pointer in encoding `encoding`, `function` being what it may be relative to. Also false for unknown encodings. A value of
- * zero is zero whatever it is relative to, as unwinders see it. */
+/*
+ * A pointer in encoding `encoding`, `function` being what it may be relative to. Also false for unknown encodings. A
+ * value of zero is zero whatever it is relative to, as unwinders see it.
+ */
 bool sym_read_pointer(struct sym_cursor *cursor, uint8_t encoding, uint64_t function, uint64_t *ret);
 
 #endif

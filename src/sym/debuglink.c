@@ -78,8 +78,8 @@ static size_t debug_build_id(const struct sym_image *image, uint8_t id[KYMO_BUIL
 }
 
 /*
- * Take the file at `path` as the module's debug information if it belongs to it: equal build-ids, or where one of the two
- * has none, the checksum of .gnu_debuglink (`crc`, NULL: build-id only).
+ * Take the file at `path` as the module's debug information if it belongs to it: equal build-ids, or where one of the
+ * two has none, the checksum of .gnu_debuglink (`crc`, NULL: build-id only).
  */
 static struct kymo_error *try_file(struct kymo_module *module, const char *path, const uint32_t *crc, bool *found_ret)
 {

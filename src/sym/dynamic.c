@@ -1,5 +1,6 @@
 /*
- * The dynamic section and what it leads to: the dynamic symbol table, whose length no entry tells, and symbol versions.
+ * The dynamic section and what it leads to: the dynamic symbol table, whose length no entry tells, and symbol
+ * versions.
  * Reference: System V ABI, chapter 5 "Dynamic Linking"; Linux Standard Base, "Symbol Versioning".
  */
 #include <stdlib.h>
@@ -133,7 +134,8 @@ static struct kymo_error *find_dynsym(struct kymo_module *module)
 	if (!strings || !sym_strings_init(&table->strings, strings, dynamic->strtab_size))
 		return sym_image_bad(&module->image, "the dynamic string table is damaged (vaddr 0x%llx, size 0x%llx)",
 				     LLX(dynamic->strtab), LLX(dynamic->strtab_size));
-	if (dynamic->gnu_hash ? !count_by_gnu_hash(module, &by_hash) : dynamic->hash && !count_by_hash(module, &by_hash))
+	if (dynamic->gnu_hash ? !count_by_gnu_hash(module, &by_hash)
+			      : dynamic->hash && !count_by_hash(module, &by_hash))
 		return sym_image_bad(&module->image, "the symbol hash table is damaged (vaddr 0x%llx)",
 				     LLX(dynamic->gnu_hash ? dynamic->gnu_hash : dynamic->hash));
 	if (by_hash > n)
@@ -143,14 +145,15 @@ static struct kymo_error *find_dynsym(struct kymo_module *module)
 	/* Both counts are below 2^61. */
 	table->entries = sym_bytes(module, dynamic->symtab, n * sizeof(Elf64_Sym));
 	if (!table->entries)
-		return sym_image_bad(&module->image,
-				     "the dynamic symbol table lies outside of the segments (vaddr 0x%llx, %llu entries)",
-				     LLX(dynamic->symtab), LLX(n));
+		return sym_image_bad(
+			&module->image,
+			"the dynamic symbol table lies outside of the segments (vaddr 0x%llx, %llu entries)",
+			LLX(dynamic->symtab), LLX(n));
 	table->n = n;
 	return NULL;
 }
 
-/* ---- versions --------------------------------------------------------------------------------------------------- */
+/* ---- versions -------------------------------------------------------------------------------------------------- */
 
 static struct kymo_error *add_version(struct kymo_module *module, unsigned int index, const char *name)
 {

@@ -1,9 +1,9 @@
 /*
- * Where control may arrive in a module other than by its own code: a window of displaced instructions that contains such an
- * address would kill the target. So the set errs on the side of too many.
+ * Where control may arrive in a module other than by its own code: a window of displaced instructions that contains
+ * such an address would kill the target. So the set errs on the side of too many.
  *
- * In a position-independent file each address in data has a relocation. In one at a fixed address it has none, and every
- * word of it that looks like an address of code counts as one, at whatever alignment.
+ * In a position-independent file each address in data has a relocation. In one at a fixed address it has none, and
+ * every word of it that looks like an address of code counts as one, at whatever alignment.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,13 +11,15 @@
 #include "base/cleanup.h"
 #include "sym/module.h"
 
-/* One bit for each byte of code, so that addresses come out sorted and unique, and what is named often costs nothing. */
+/*
+ * One bit for each byte of code, so that addresses come out sorted and unique, and what is named often costs nothing.
+ */
 struct marker {
 	struct kymo_module *module;
 	uint64_t *bits;
-	uint64_t *first;	/* bit of each code range's first byte */
-	uint64_t low, high;	/* bounds of all code */
-	size_t n;		/* bits set */
+	uint64_t *first; /* bit of each code range's first byte */
+	uint64_t low, high; /* bounds of all code */
+	size_t n; /* bits set */
 };
 
 static void mark(struct marker *marker, uint64_t vaddr)
@@ -53,7 +55,7 @@ static void see_place(void *data, uint64_t where)
 	mark(marker, value);
 }
 
-/* ---- sources ---------------------------------------------------------------------------------------------------- */
+/* ---- sources --------------------------------------------------------------------------------------------------- */
 
 /* Undefined symbols too: their value, if any, is a PLT entry that stands for the function's address. */
 static void mark_dynsym_values(struct marker *marker)
@@ -101,8 +103,10 @@ static struct kymo_error *mark_array(struct marker *marker, uint64_t vaddr, uint
 	if (!size)
 		return NULL;
 	if (!sym_bytes(module, vaddr, size) || !sym_image_spend(&marker->module->image, size))
-		return sym_image_bad(&module->image, "an array of initialisers lies outside of the segments (vaddr 0x%llx, size 0x%llx)",
-				     LLX(vaddr), LLX(size));
+		return sym_image_bad(
+			&module->image,
+			"an array of initialisers lies outside of the segments (vaddr 0x%llx, size 0x%llx)", LLX(vaddr),
+			LLX(size));
 	for (uint64_t at = 0; size - at >= 8; at += 8)
 		see_place(marker, vaddr + at);
 	return NULL;
@@ -124,8 +128,10 @@ static struct kymo_error *mark_start(struct marker *marker)
 		error = mark_array(marker, dynamic->fini_array, dynamic->fini_array_size);
 	if (!error)
 		error = mark_array(marker, dynamic->preinit_array, dynamic->preinit_array_size);
-	for (uint64_t i = 1; i < module->image.n_sections && sym_image_section(&module->image, i, &header) && !error; i++)
-		if ((header.sh_type == SHT_INIT_ARRAY || header.sh_type == SHT_FINI_ARRAY || header.sh_type == SHT_PREINIT_ARRAY) &&
+	for (uint64_t i = 1; i < module->image.n_sections && sym_image_section(&module->image, i, &header) && !error;
+	     i++)
+		if ((header.sh_type == SHT_INIT_ARRAY || header.sh_type == SHT_FINI_ARRAY ||
+		     header.sh_type == SHT_PREINIT_ARRAY) &&
 		    sym_section_bytes(module, &header))
 			error = mark_array(marker, header.sh_addr, header.sh_size);
 	return error;
@@ -140,14 +146,14 @@ static struct kymo_error *mark_frames(struct marker *marker)
 		return error;
 	for (size_t i = 0; i < module->fdes.n; i++)
 		mark(marker, module->fdes.items[i].start);
-	for (size_t i = 0; i < module->personalities.n; i++)
-		mark(marker, module->personalities.items[i]);
+	for (size_t i = 0; i < module->frame_marks.n; i++)
+		mark(marker, module->frame_marks.items[i]);
 	return sym_landing_pads(module, see_code, marker);
 }
 
 /*
- * Words of a file at a fixed address: 8 bytes at any place, and 4 bytes where they are aligned, outside of code. Code has its
- * addresses in instructions, and what is left there are tables of whole words.
+ * Words of a file at a fixed address: 8 bytes at any place, and 4 bytes where they are aligned, outside of code. Code
+ * has its addresses in instructions, and what is left there are tables of whole words.
  */
 static void mark_words(struct marker *marker, const struct kymo_segment *segment)
 {
@@ -160,7 +166,8 @@ static void mark_words(struct marker *marker, const struct kymo_segment *segment
 			memcpy(&word, bytes + at, 8);
 			mark(marker, word);
 		}
-		if ((segment->vaddr + at) % 4 || (segment->executable && sym_code_at(marker->module, segment->vaddr + at)))
+		if ((segment->vaddr + at) % 4 ||
+		    (segment->executable && sym_code_at(marker->module, segment->vaddr + at)))
 			continue;
 		word = 0;
 		memcpy(&word, bytes + at, 4);
@@ -184,7 +191,7 @@ static struct kymo_error *mark_all(struct marker *marker)
 	return error;
 }
 
-/* ---- the set ---------------------------------------------------------------------------------------------------- */
+/* ---- the set --------------------------------------------------------------------------------------------------- */
 
 static struct kymo_error *collect(struct kymo_module *module, const struct marker *marker)
 {

@@ -22,7 +22,7 @@ static const char *const library_directories[] = {
 	"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib",
 };
 
-/* ---- whether a name means a file -------------------------------------------------------------------------------- */
+/* ---- whether a name means a file ------------------------------------------------------------------------------- */
 
 /* Past "2.36.0" at `text`, or `text` itself. */
 static const char *skip_version(const char *text)
@@ -106,14 +106,14 @@ bool kymo_name_matches_file(const char *name, const char *path, const char *sona
 	return is_called(name, base_name(path)) || (soname && is_called(name, soname));
 }
 
-/* ---- candidates ------------------------------------------------------------------------------------------------- */
+/* ---- candidates ------------------------------------------------------------------------------------------------ */
 
 /* The best file so far. */
 struct choice {
 	const char *name;
 	char *path;
-	char *file;	/* what was compared with the name */
-	int rank;	/* 3: exact, 2: NAME.so…, 1: another that is called so */
+	char *file; /* what was compared with the name */
+	int rank; /* 3: exact, 2: NAME.so…, 1: another that is called so */
 };
 
 static int rank_of(const char *name, const char *file)
@@ -159,7 +159,7 @@ static void choice_deinit(struct choice *choice)
 	free(choice->file);
 }
 
-/* ---- the dynamic linker's cache --------------------------------------------------------------------------------- */
+/* ---- the dynamic linker's cache -------------------------------------------------------------------------------- */
 
 static const char cache_magic[] = "glibc-ld.so.cache1.1";
 static const char old_cache_magic[] = "ld.so-1.7.0";
@@ -206,7 +206,10 @@ static bool search_cache(struct choice *choice)
 	const char *data;
 	size_t size, at;
 
-	/* The buffer ends in a NUL beyond `size`, so that looking for the end of a string costs no more than the string. */
+	/*
+	 * The buffer ends in a NUL beyond `size`, so that looking for the end of a string costs no more than the
+	 * string.
+	 */
 	if (kymo_read_file(AT_FDCWD, CACHE, CACHE_MAX, &buffer, &size))
 		return true;
 	at = skip_old_cache(buffer, size);
@@ -233,7 +236,7 @@ static bool search_cache(struct choice *choice)
 	return true;
 }
 
-/* ---- directories ------------------------------------------------------------------------------------------------ */
+/* ---- directories ----------------------------------------------------------------------------------------------- */
 
 static bool search_directory(struct choice *choice, const char *directory)
 {
@@ -278,8 +281,8 @@ static struct kymo_error *search_path(const char *name, char **ret)
 	for (at = at ? at : "/usr/local/bin:/usr/bin:/bin";; at++) {
 		size_t length = strcspn(at, ":");
 		char path[PATH_MAX];
-		int n = length ? snprintf(path, sizeof(path), "%.*s/%s", (int)length, at, name) :
-				 snprintf(path, sizeof(path), "./%s", name);
+		int n = length ? snprintf(path, sizeof(path), "%.*s/%s", (int)length, at, name)
+			       : snprintf(path, sizeof(path), "./%s", name);
 		bool usable = n > 0 && n < (int)sizeof(path) && is_program(path), found = usable && is_elf(path);
 
 		if (found || (usable && !best)) {
@@ -331,9 +334,10 @@ struct kymo_error *kymo_find_file(const char *name, char **ret)
 		return &kymo_error_no_memory;
 	}
 	if (!path)
-		return kymo_error_create(KYMO_ERROR_NOT_FOUND,
-					 "%s: no such program in PATH, and no such library in %s or the library directories",
-					 name, CACHE);
+		return kymo_error_create(
+			KYMO_ERROR_NOT_FOUND,
+			"%s: no such program in PATH, and no such library in %s or the library directories", name,
+			CACHE);
 	*ret = path;
 	return NULL;
 }

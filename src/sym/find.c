@@ -17,11 +17,12 @@ bool kymo_is_glob(const char *text)
 	return strpbrk(text, "*?[");
 }
 
-/* ---- the index -------------------------------------------------------------------------------------------------- */
+/* ---- the index ------------------------------------------------------------------------------------------------- */
 
 static int compare_names(const void *a, const void *b, void *data)
 {
-	const struct kymo_symbol *symbols = data, *x = &symbols[*(const uint32_t *)a], *y = &symbols[*(const uint32_t *)b];
+	const struct kymo_symbol *symbols = data, *x = &symbols[*(const uint32_t *)a],
+				 *y = &symbols[*(const uint32_t *)b];
 	int r = strcmp(x->name, y->name);
 
 	if (r)
@@ -78,7 +79,7 @@ static size_t first_of_name(const struct kymo_module *module, const char *name)
 	return low;
 }
 
-/* ---- finding ---------------------------------------------------------------------------------------------------- */
+/* ---- finding --------------------------------------------------------------------------------------------------- */
 
 struct found {
 	KYMO_VEC(const struct kymo_symbol *) list;
@@ -88,7 +89,8 @@ struct found {
  * Add those of one name's symbols that the version selects. Without one these are the defaults, or all of a name that
  * only old programs know.
  */
-static bool add_run(const struct kymo_module *module, size_t start, size_t end, const char *version, struct found *found)
+static bool add_run(const struct kymo_module *module, size_t start, size_t end, const char *version,
+		    struct found *found)
 {
 	bool has_default = false;
 
@@ -97,7 +99,8 @@ static bool add_run(const struct kymo_module *module, size_t start, size_t end, 
 	for (size_t i = start; i < end; i++) {
 		const struct kymo_symbol *symbol = nth(module, i);
 
-		if (version ? !symbol->version || fnmatch(version, symbol->version, 0) : has_default && !symbol->is_default)
+		if (version ? !symbol->version || fnmatch(version, symbol->version, 0)
+			    : has_default && !symbol->is_default)
 			continue;
 		if (!kymo_vec_push(&found->list, symbol))
 			return false;
@@ -144,7 +147,8 @@ static void unify(struct found *found)
 	found->list.n = n;
 }
 
-struct kymo_error *kymo_module_find(struct kymo_module *module, const char *pattern, const struct kymo_symbol ***ret, size_t *n)
+struct kymo_error *kymo_module_find(struct kymo_module *module, const char *pattern, const struct kymo_symbol ***ret,
+				    size_t *n)
 {
 	const size_t length = strcspn(pattern, "@");
 	kymo_cleanup_free char *name = strndup(pattern, length);
@@ -167,11 +171,11 @@ struct kymo_error *kymo_module_find(struct kymo_module *module, const char *patt
 	return NULL;
 }
 
-/* ---- near names ------------------------------------------------------------------------------------------------- */
+/* ---- near names ------------------------------------------------------------------------------------------------ */
 
 /*
- * Edit distance of two words of at most NEAREST_MAX letters, with neighbours that changed places as one edit; `limit` + 1
- * for all that is more. Rows of the usual table, the last three of them.
+ * Edit distance of two words of at most NEAREST_MAX letters, with neighbours that changed places as one edit; `limit`
+ * + 1 for all that is more. Rows of the usual table, the last three of them.
  */
 static unsigned int distance(const char *a, size_t a_size, const char *b, size_t b_size, unsigned int limit)
 {
@@ -191,7 +195,8 @@ static unsigned int distance(const char *a, size_t a_size, const char *b, size_t
 
 			best = before[j] + 1 < best ? before[j] + 1 : best;
 			best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && two_before[j - 2] + 1 < best)
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+			    two_before[j - 2] + 1 < best)
 				best = two_before[j - 2] + 1;
 			row[j] = best;
 			least = best < least ? best : least;

@@ -1,6 +1,6 @@
 /*
- * Frame description entries of .eh_frame: where functions begin and end, and which of them have landing pads. libdw takes
- * the section apart into entries; what stands in them is read here.
+ * Frame description entries of .eh_frame: where functions begin and end, and which of them have landing pads. libdw
+ * takes the section apart into entries; what stands in them is read here.
  * Reference: Linux Standard Base, "Exception Frames".
  */
 #include <elfutils/libdw.h>
@@ -23,9 +23,9 @@ struct frames {
 	struct kymo_module *module;
 	const uint8_t *bytes;
 	uint64_t vaddr, size;
-	bool is_open;		/* `size` is too much: an entry of length 0, or the last FDE, is the end */
+	bool is_open; /* `size` is too much: an entry of length 0, or the last FDE, is the end */
 	uint64_t fdes_left;
-	KYMO_VEC(struct cie) cies;	/* sorted by offset */
+	KYMO_VEC(struct cie) cies; /* sorted by offset */
 };
 
 static struct kymo_error *bad_entry(const struct frames *frames, uint64_t offset, const char *what)
@@ -39,7 +39,7 @@ static struct sym_cursor cursor_at(const struct frames *frames, const uint8_t *a
 	return (struct sym_cursor){ frames->module, at, end, frames->vaddr + (uint64_t)(at - frames->bytes) };
 }
 
-/* ---- CIE -------------------------------------------------------------------------------------------------------- */
+/* ---- CIE ------------------------------------------------------------------------------------------------------- */
 
 /* The personality routine is code that only this names, where it is not named through a word of its own. */
 static bool read_personality(struct frames *frames, struct sym_cursor *cursor, struct cie *cie)
@@ -54,7 +54,7 @@ static bool read_personality(struct frames *frames, struct sym_cursor *cursor, s
 		return true;
 	if (!sym_read_pointer(cursor, encoding & ~SYM_PE_INDIRECT, 0, &value))
 		return false;
-	return encoding & SYM_PE_INDIRECT || kymo_vec_push(&frames->module->personalities, value);
+	return encoding & SYM_PE_INDIRECT || kymo_vec_push(&frames->module->frame_marks, value);
 }
 
 static bool read_augmentation(struct frames *frames, const Dwarf_CIE *entry, struct cie *cie)
@@ -78,7 +78,7 @@ static bool read_augmentation(struct frames *frames, const Dwarf_CIE *entry, str
 		case 'P':
 			ok = read_personality(frames, &cursor, cie);
 			break;
-		case 'S':	/* a signal frame */
+		case 'S': /* a signal frame */
 			ok = true;
 			break;
 		default:
@@ -117,7 +117,7 @@ static const struct cie *find_cie(const struct frames *frames, uint64_t offset)
 	return low < frames->cies.n && frames->cies.items[low].offset == offset ? &frames->cies.items[low] : NULL;
 }
 
-/* ---- FDE -------------------------------------------------------------------------------------------------------- */
+/* ---- FDE ------------------------------------------------------------------------------------------------------- */
 
 static bool read_lsda(struct sym_cursor *cursor, const struct cie *cie, struct sym_fde *fde)
 {
@@ -166,8 +166,11 @@ static struct kymo_error *add_fde(struct frames *frames, uint64_t offset, const 
 static struct kymo_error *read_entries(struct frames *frames)
 {
 	const unsigned char *ident = frames->module->image.header.e_ident;
-	Elf_Data data = { .d_buf = (void *)(uintptr_t)frames->bytes, .d_type = ELF_T_BYTE, .d_size = frames->size,
-			  .d_version = EV_CURRENT, .d_align = 1 };
+	Elf_Data data = { .d_buf = (void *)(uintptr_t)frames->bytes,
+			  .d_type = ELF_T_BYTE,
+			  .d_size = frames->size,
+			  .d_version = EV_CURRENT,
+			  .d_align = 1 };
 	struct kymo_error *error = NULL;
 	uint64_t offset = 0;
 
@@ -208,11 +211,11 @@ static struct kymo_error *read_frames(struct frames *frames)
 	return error;
 }
 
-/* ---- finding it ------------------------------------------------------------------------------------------------- */
+/* ---- finding it ------------------------------------------------------------------------------------------------ */
 
 /*
- * Without section headers the header that unwinders start from leads there: version, three encodings, pointer, the number of FDEs
- * and a table of these.
+ * Without section headers the header that unwinders start from leads there: version, three encodings, pointer, the
+ * number of FDEs and a table of these.
  */
 static struct kymo_error *read_by_header(struct kymo_module *module)
 {
@@ -223,15 +226,16 @@ static struct kymo_error *read_by_header(struct kymo_module *module)
 	uint8_t encoding, count_encoding;
 
 	if (!bytes || part->size < 4 || bytes[0] != 1)
-		return sym_image_bad(&module->image, ".eh_frame_hdr is damaged (vaddr 0x%llx, size 0x%llx)", LLX(part->vaddr),
-				     LLX(part->size));
+		return sym_image_bad(&module->image, ".eh_frame_hdr is damaged (vaddr 0x%llx, size 0x%llx)",
+				     LLX(part->vaddr), LLX(part->size));
 	encoding = bytes[1];
 	count_encoding = bytes[2];
 	if (encoding == SYM_PE_OMIT)
 		return NULL;
 	if (!sym_skip(&cursor, 4) || !sym_read_pointer(&cursor, encoding, 0, &frames.vaddr) ||
 	    (count_encoding != SYM_PE_OMIT && !sym_read_pointer(&cursor, count_encoding, 0, &frames.fdes_left)))
-		return sym_image_bad(&module->image, ".eh_frame_hdr does not lead to .eh_frame (vaddr 0x%llx)", LLX(part->vaddr));
+		return sym_image_bad(&module->image, ".eh_frame_hdr does not lead to .eh_frame (vaddr 0x%llx)",
+				     LLX(part->vaddr));
 	frames.bytes = sym_bytes_from(module, frames.vaddr, &frames.size);
 	if (!frames.bytes)
 		return sym_image_bad(&module->image, ".eh_frame lies outside of the segments (vaddr 0x%llx)",
@@ -256,8 +260,9 @@ static struct kymo_error *read_all(struct kymo_module *module)
 
 	for (size_t i = 0; i < module->sections.n && !error; i++) {
 		const struct kymo_section *section = &module->sections.items[i];
-		struct frames frames = { .module = module, .bytes = section->bytes, .vaddr = section->vaddr,
-					 .size = section->size };
+		struct frames frames = {
+			.module = module, .bytes = section->bytes, .vaddr = section->vaddr, .size = section->size
+		};
 
 		if (strcmp(section->name, ".eh_frame"))
 			continue;
@@ -266,6 +271,8 @@ static struct kymo_error *read_all(struct kymo_module *module)
 	}
 	if (!error && !found && module->eh_frame_header.size)
 		error = read_by_header(module);
+	if (!error)
+		error = sym_go_read(module);
 	if (!error && module->fdes.n)
 		qsort(module->fdes.items, module->fdes.n, sizeof(*module->fdes.items), compare_fdes);
 	return error;
@@ -277,6 +284,6 @@ struct kymo_error *sym_frames_read(struct kymo_module *module)
 
 	if (!sym_lazy_begin(&module->frames_lazy, &error))
 		return error;
-	module->fdes.n = module->personalities.n = 0;
+	module->fdes.n = module->frame_marks.n = 0;
 	return sym_lazy_end(&module->frames_lazy, read_all(module));
 }

@@ -1,13 +1,13 @@
 /*
- * Function extents. Symbols with a size come first; FDEs fill what these leave, so that together they cover all the code that
- * anything describes:
+ * Function extents. Symbols with a size come first; FDEs fill what these leave, so that together they cover all the
+ * code that anything describes:
  *
- *	symbols		[-- f --)      [-- g ----)
- *	FDEs		[-- --------)  [---------)[----)
- *	functions	[-- f --)[--)  [-- g ----)[----)
+ * 	symbols		[-- f --)      [-- g ----)
+ * 	FDEs		[-- --------)  [---------)[----)
+ * 	functions	[-- f --)[--)  [-- g ----)[----)
  *
- * A symbol inside of another one's extent (a second entry of a function in assembler) has none of its own, and one that runs into
- * the next ends there.
+ * A symbol inside of another one's extent (a second entry of a function in assembler) has none of its own, and one
+ * that runs into the next ends there.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ struct extents {
 	KYMO_VEC(struct kymo_function) list;
 };
 
-/* ---- symbols ---------------------------------------------------------------------------------------------------- */
+/* ---- symbols --------------------------------------------------------------------------------------------------- */
 
 /* The index of the first symbol at or after `vaddr`. */
 static size_t first_symbol(const struct kymo_module *module, uint64_t vaddr)
@@ -77,8 +77,8 @@ static bool collect_sized(const struct kymo_module *module, struct extents *exte
 		}
 		if (size > left)
 			size = left;
-		if (size && !kymo_vec_push(&extents->list, (struct kymo_function){
-				best->name, best->vaddr, best->vaddr + size }))
+		if (size && !kymo_vec_push(&extents->list,
+					   (struct kymo_function){ best->name, best->vaddr, best->vaddr + size }))
 			return false;
 	}
 	return true;
@@ -100,7 +100,7 @@ static void separate(struct extents *extents)
 	extents->list.n = n;
 }
 
-/* ---- FDEs ------------------------------------------------------------------------------------------------------- */
+/* ---- FDEs ------------------------------------------------------------------------------------------------------ */
 
 static bool add_piece(struct kymo_module *module, const struct sym_fde *fde, uint64_t start, uint64_t end)
 {
@@ -120,6 +120,11 @@ static bool fill_gaps(struct kymo_module *module, const struct extents *sized)
 		const struct sym_fde *fde = &module->fdes.items[i];
 		uint64_t at = fde->start > covered ? fde->start : covered;
 
+		while (next < sized->list.n && others[next].end <= at)
+			next++;
+		/* What the symbol leaves is padding. */
+		if (fde->is_loose && next < sized->list.n && others[next].start == fde->start)
+			continue;
 		while (at < fde->end) {
 			uint64_t end = fde->end;
 
@@ -181,7 +186,7 @@ struct kymo_error *kymo_module_functions(struct kymo_module *module, const struc
 	return NULL;
 }
 
-/* ---- asking ----------------------------------------------------------------------------------------------------- */
+/* ---- asking ---------------------------------------------------------------------------------------------------- */
 
 const struct kymo_function *kymo_module_function_at(struct kymo_module *module, uint64_t vaddr)
 {

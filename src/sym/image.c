@@ -156,7 +156,7 @@ static struct kymo_error *check_header(const struct sym_image *image)
 struct reader {
 	struct sym_image *image;
 	int fd;
-	uint64_t left;	/* of READ_MAX */
+	uint64_t left; /* of READ_MAX */
 };
 
 static struct kymo_error *read_part(struct reader *reader, uint64_t offset, uint64_t size)
@@ -174,14 +174,16 @@ static struct kymo_error *read_part(struct reader *reader, uint64_t offset, uint
 	return r ? kymo_error_errno(r, "%s: reading", image->path) : NULL;
 }
 
-static struct kymo_error *read_table(struct reader *reader, const char *name, uint64_t offset, uint64_t n, uint64_t size)
+static struct kymo_error *read_table(struct reader *reader, const char *name, uint64_t offset, uint64_t n,
+				     uint64_t size)
 {
 	struct sym_image *image = reader->image;
 
 	/* n is below 2^32 or bounded by the caller, so the product holds. */
 	if (!sym_image_holds(image, offset, n * size))
-		return sym_image_bad(image, "%s header table lies beyond the end of the file (offset 0x%llx, size 0x%llx)", name,
-				     (unsigned long long)offset, (unsigned long long)(n * size));
+		return sym_image_bad(image,
+				     "%s header table lies beyond the end of the file (offset 0x%llx, size 0x%llx)",
+				     name, (unsigned long long)offset, (unsigned long long)(n * size));
 	return read_part(reader, offset, n * size);
 }
 
@@ -212,8 +214,9 @@ static struct kymo_error *read_tables(struct reader *reader)
 	if (!header->e_shnum)
 		image->n_sections = first.sh_size;
 	if (image->n_sections > image->size / sizeof(first))
-		return sym_image_bad(image, "section header table lies beyond the end of the file (offset 0x%llx, 0x%llx entries)",
-				     (unsigned long long)header->e_shoff, (unsigned long long)image->n_sections);
+		return sym_image_bad(
+			image, "section header table lies beyond the end of the file (offset 0x%llx, 0x%llx entries)",
+			(unsigned long long)header->e_shoff, (unsigned long long)image->n_sections);
 	return read_table(reader, "section", header->e_shoff, image->n_sections, sizeof(first));
 }
 
@@ -229,9 +232,10 @@ static struct kymo_error *read_segments(struct reader *reader)
 		if (segment.p_type != PT_LOAD || !segment.p_filesz)
 			continue;
 		if (!sym_image_holds(image, segment.p_offset, segment.p_filesz))
-			return sym_image_bad(image, "segment %llu lies beyond the end of the file (offset 0x%llx, size 0x%llx)",
-					     (unsigned long long)i, (unsigned long long)segment.p_offset,
-					     (unsigned long long)segment.p_filesz);
+			return sym_image_bad(
+				image, "segment %llu lies beyond the end of the file (offset 0x%llx, size 0x%llx)",
+				(unsigned long long)i, (unsigned long long)segment.p_offset,
+				(unsigned long long)segment.p_filesz);
 		error = read_part(reader, segment.p_offset, segment.p_filesz);
 		if (error)
 			return error;
@@ -248,14 +252,16 @@ static struct kymo_error *read_section_names(struct reader *reader)
 
 	if (!image->n_sections || elf_getshdrstrndx(image->elf, &index) || index == SHN_UNDEF)
 		return NULL;
-	if (!sym_image_section(image, index, &names) || names.sh_type != SHT_STRTAB ||
-	    !names.sh_size || !sym_image_holds(image, names.sh_offset, names.sh_size))
-		return sym_image_bad(image, "section %zu is not the table of section names that the ELF header calls it", index);
+	if (!sym_image_section(image, index, &names) || names.sh_type != SHT_STRTAB || !names.sh_size ||
+	    !sym_image_holds(image, names.sh_offset, names.sh_size))
+		return sym_image_bad(
+			image, "section %zu is not the table of section names that the ELF header calls it", index);
 	error = read_part(reader, names.sh_offset, names.sh_size);
 	if (error)
 		return error;
 	if (!sym_strings_init(&image->section_names, image->bytes + names.sh_offset, names.sh_size))
-		return sym_image_bad(image, "the table of section names does not end in a NUL (offset 0x%llx, size 0x%llx)",
+		return sym_image_bad(image,
+				     "the table of section names does not end in a NUL (offset 0x%llx, size 0x%llx)",
 				     (unsigned long long)names.sh_offset, (unsigned long long)names.sh_size);
 	return NULL;
 }
@@ -281,10 +287,10 @@ static struct kymo_error *read_sections(struct reader *reader, enum sym_image_ki
 		if (section.sh_type == SHT_NOBITS || section.sh_type == SHT_NULL || !section.sh_size)
 			continue;
 		if (!sym_image_holds(image, section.sh_offset, section.sh_size))
-			return sym_image_bad(image,
-					     "section %llu %s lies beyond the end of the file (offset 0x%llx, size 0x%llx)",
-					     (unsigned long long)i, sym_image_section_name(image, &section),
-					     (unsigned long long)section.sh_offset, (unsigned long long)section.sh_size);
+			return sym_image_bad(
+				image, "section %llu %s lies beyond the end of the file (offset 0x%llx, size 0x%llx)",
+				(unsigned long long)i, sym_image_section_name(image, &section),
+				(unsigned long long)section.sh_offset, (unsigned long long)section.sh_size);
 		if (!is_wanted(image, &section, kind))
 			continue;
 		error = read_part(reader, section.sh_offset, section.sh_size);
@@ -381,7 +387,8 @@ int sym_build_id(const uint8_t *notes, uint64_t size, uint64_t align, uint8_t *i
 		end = desc + note.n_descsz;
 		if (note.n_namesz > size - name || (note.n_descsz && end > size))
 			return -1;
-		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && note.n_descsz && !memcmp(notes + name, "GNU", 4)) {
+		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && note.n_descsz &&
+		    !memcmp(notes + name, "GNU", 4)) {
 			max = note.n_descsz < max ? note.n_descsz : max;
 			memcpy(id, notes + desc, max);
 			return (int)max;

@@ -1,8 +1,8 @@
 /*
  * The bytes of one ELF file, read once, and its headers. Private to the room.
  *
- * `bytes` spans the whole file, but only the parts that kymo looks at are filled: loadable segments, symbol and string
- * tables, and what names separate debug information. Everything else reads as zeros and costs no memory.
+ * `bytes` spans the whole file, but only the parts that kymo looks at are filled: loadable segments, symbol and
+ * string tables, and what names separate debug information. Everything else reads as zeros and costs no memory.
  */
 #ifndef KYMO_SYM_IMAGE_H
 #define KYMO_SYM_IMAGE_H
@@ -15,8 +15,8 @@
 #include "base/error.h"
 
 enum sym_image_kind {
-	SYM_PROGRAM,	/* an executable or a shared object: its segments are in the file */
-	SYM_DEBUG,	/* separate debug information: its segments are those of another file */
+	SYM_PROGRAM, /* an executable or a shared object: its segments are in the file */
+	SYM_DEBUG, /* separate debug information: its segments are those of another file */
 };
 
 /* A string table that ends in a NUL, so that each offset within it is a string. */
@@ -31,9 +31,9 @@ struct sym_image {
 	uint64_t size;
 	Elf *elf;
 	Elf64_Ehdr header;
-	uint64_t n_segments, n_sections;	/* entries of the header tables */
+	uint64_t n_segments, n_sections; /* entries of the header tables */
 	struct sym_strings section_names;
-	uint64_t budget;	/* bytes that may still be parsed, see sym_image_spend() */
+	uint64_t budget; /* bytes that may still be parsed, see sym_image_spend() */
 };
 
 /* Read the file open at `fd` and check its headers. The image is empty after a failure. */
@@ -61,13 +61,16 @@ bool sym_strings_init(struct sym_strings *strings, const void *bytes, uint64_t s
 const char *sym_string(const struct sym_strings *strings, uint64_t offset);
 
 /*
- * Account for `size` bytes of tables that are about to be parsed. Tables may overlap, and one may be named many times,
- * so that a small file could keep a parser busy for years: false once far more was asked for than the file holds.
+ * Account for `size` bytes of tables that are about to be parsed. Tables may overlap, and one may be named many
+ * times, so that a small file could keep a parser busy for years: false once far more was asked for than the file
+ * holds.
  */
 bool sym_image_spend(struct sym_image *image, uint64_t size);
 
-/* The GNU build-id among the notes of `size` bytes at `notes`, aligned to `align` (4 or 8): its size, 0 where there is none,
- * -1 where the notes are damaged. Of a longer one the first `max` bytes are given. */
+/*
+ * The GNU build-id among the notes of `size` bytes at `notes`, aligned to `align` (4 or 8): its size, 0 where there
+ * is none, -1 where the notes are damaged. Of a longer one the first `max` bytes are given.
+ */
 int sym_build_id(const uint8_t *notes, uint64_t size, uint64_t align, uint8_t *id, size_t max);
 
 #endif

@@ -1,7 +1,8 @@
 /*
- * Landing pads: where the unwinder enters a function in its middle. Each function that has some leads to a table of call
- * sites in .gcc_except_table, whose form all languages of GCC and LLVM share.
- * Reference: "Exception Handling Tables" in the Itanium C++ ABI's companion; gcc/except.cc writes it, libstdc++ reads it.
+ * Landing pads: where the unwinder enters a function in its middle. Each function that has some leads to a table of
+ * call sites in .gcc_except_table, whose form all languages of GCC and LLVM share.
+ * Reference: "Exception Handling Tables" in the Itanium C++ ABI's companion; gcc/except.cc writes it, libstdc++ reads
+ * it.
  */
 #include "sym/cursor.h"
 #include "sym/module.h"
@@ -16,7 +17,8 @@ static bool read_call_sites(struct sym_cursor *cursor, uint8_t encoding, uint64_
 	while (cursor->at < cursor->end) {
 		uint64_t start, size, pad, action;
 
-		if (!sym_read_pointer(cursor, encoding, base, &start) || !sym_read_pointer(cursor, encoding, base, &size) ||
+		if (!sym_read_pointer(cursor, encoding, base, &start) ||
+		    !sym_read_pointer(cursor, encoding, base, &size) ||
 		    !sym_read_pointer(cursor, encoding, base, &pad) || !sym_read_uleb(cursor, &action))
 			return false;
 		if (pad)
@@ -41,7 +43,8 @@ static bool read_lsda(struct kymo_module *module, const struct sym_fde *fde, con
 		return false;
 	if (!sym_read_u8(&cursor, &encoding) || (encoding != SYM_PE_OMIT && !sym_read_uleb(&cursor, &size)))
 		return false;
-	if (!sym_read_u8(&cursor, &encoding) || !sym_read_uleb(&cursor, &size) || size > (uint64_t)(cursor.end - cursor.at))
+	if (!sym_read_u8(&cursor, &encoding) || !sym_read_uleb(&cursor, &size) ||
+	    size > (uint64_t)(cursor.end - cursor.at))
 		return false;
 	if (!sym_image_spend(&module->image, size))
 		return false;

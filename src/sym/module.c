@@ -10,7 +10,7 @@
 #define PAGE_SIZE 4096u
 #define VADDR_MAX (1ull << 47)
 
-/* ---- addresses -------------------------------------------------------------------------------------------------- */
+/* ---- addresses ------------------------------------------------------------------------------------------------- */
 
 static const struct kymo_segment *segment_at(const struct kymo_module *module, uint64_t vaddr)
 {
@@ -85,7 +85,9 @@ int kymo_module_offset_to_vaddr(const struct kymo_module *module, uint64_t offse
 {
 	const struct kymo_segment *found = NULL;
 
-	/* Two segments may show the same bytes of the file; the executable one is meant by whoever asks about code. */
+	/*
+	 * Two segments may show the same bytes of the file; the executable one is meant by whoever asks about code.
+	 */
 	for (size_t i = 0; i < module->segments.n; i++) {
 		const struct kymo_segment *segment = &module->segments.items[i];
 
@@ -110,7 +112,7 @@ int kymo_module_vaddr_to_offset(const struct kymo_module *module, uint64_t vaddr
 	return 0;
 }
 
-/* ---- segments --------------------------------------------------------------------------------------------------- */
+/* ---- segments -------------------------------------------------------------------------------------------------- */
 
 static struct kymo_error *add_segment(struct kymo_module *module, uint64_t i, const Elf64_Phdr *header)
 {
@@ -119,22 +121,23 @@ static struct kymo_error *add_segment(struct kymo_module *module, uint64_t i, co
 	if (header->p_filesz > header->p_memsz)
 		return sym_image_bad(&module->image, "segment %llu is larger in the file than in memory", LLX(i));
 	if (header->p_vaddr >= VADDR_MAX || header->p_memsz > VADDR_MAX - header->p_vaddr)
-		return sym_image_bad(&module->image, "segment %llu lies outside of the address space (vaddr 0x%llx, size 0x%llx)",
+		return sym_image_bad(&module->image,
+				     "segment %llu lies outside of the address space (vaddr 0x%llx, size 0x%llx)",
 				     LLX(i), LLX(header->p_vaddr), LLX(header->p_memsz));
 	if (header->p_filesz && (header->p_vaddr - header->p_offset) % PAGE_SIZE)
-		return sym_image_bad(&module->image, "segment %llu cannot be mapped (vaddr 0x%llx, offset 0x%llx)", LLX(i),
-				     LLX(header->p_vaddr), LLX(header->p_offset));
+		return sym_image_bad(&module->image, "segment %llu cannot be mapped (vaddr 0x%llx, offset 0x%llx)",
+				     LLX(i), LLX(header->p_vaddr), LLX(header->p_offset));
 	if (last && header->p_vaddr < last->vaddr + last->memory_size)
-		return sym_image_bad(&module->image, "segment %llu begins before the end of the one before it (vaddr 0x%llx)",
-				     LLX(i), LLX(header->p_vaddr));
-	if (!kymo_vec_push(&module->segments, (struct kymo_segment){
-			.vaddr = header->p_vaddr,
-			.offset = header->p_offset,
-			.file_size = header->p_filesz,
-			.memory_size = header->p_memsz,
-			.readable = header->p_flags & PF_R,
-			.writable = header->p_flags & PF_W,
-			.executable = header->p_flags & PF_X }))
+		return sym_image_bad(&module->image,
+				     "segment %llu begins before the end of the one before it (vaddr 0x%llx)", LLX(i),
+				     LLX(header->p_vaddr));
+	if (!kymo_vec_push(&module->segments, (struct kymo_segment){ .vaddr = header->p_vaddr,
+								     .offset = header->p_offset,
+								     .file_size = header->p_filesz,
+								     .memory_size = header->p_memsz,
+								     .readable = header->p_flags & PF_R,
+								     .writable = header->p_flags & PF_W,
+								     .executable = header->p_flags & PF_X }))
 		return &kymo_error_no_memory;
 	return NULL;
 }
@@ -156,7 +159,9 @@ static struct kymo_error *read_segments(struct kymo_module *module)
 		if (error)
 			return error;
 	}
-	return module->segments.n ? NULL : sym_image_bad(image, "no segment to load (offset 0x%llx)", LLX(image->header.e_phoff));
+	return module->segments.n
+		       ? NULL
+		       : sym_image_bad(image, "no segment to load (offset 0x%llx)", LLX(image->header.e_phoff));
 }
 
 /* What other program headers point to, once all segments are known. */
@@ -174,26 +179,28 @@ static struct kymo_error *read_parts(struct kymo_module *module)
 		bytes = sym_bytes(module, header.p_vaddr, header.p_filesz);
 		if (!bytes || !sym_image_spend(&module->image, header.p_filesz))
 			return sym_image_bad(image, "%s lies outside of the segments (vaddr 0x%llx, size 0x%llx)",
-					     header.p_type == PT_NOTE ? "a note" : "the interpreter's name", LLX(header.p_vaddr),
-					     LLX(header.p_filesz));
+					     header.p_type == PT_NOTE ? "a note" : "the interpreter's name",
+					     LLX(header.p_vaddr), LLX(header.p_filesz));
 		if (header.p_type == PT_INTERP) {
 			if (!memchr(bytes, '\0', header.p_filesz))
-				return sym_image_bad(image, "the interpreter's name does not end (vaddr 0x%llx)", LLX(header.p_vaddr));
+				return sym_image_bad(image, "the interpreter's name does not end (vaddr 0x%llx)",
+						     LLX(header.p_vaddr));
 			module->interpreter = (const char *)bytes;
 			continue;
 		}
 		if (module->build_id_size)
 			continue;
-		n = sym_build_id(bytes, header.p_filesz, header.p_align == 8 ? 8 : 4, module->build_id, KYMO_BUILD_ID_MAX);
+		n = sym_build_id(bytes, header.p_filesz, header.p_align == 8 ? 8 : 4, module->build_id,
+				 KYMO_BUILD_ID_MAX);
 		if (n < 0)
-			return sym_image_bad(image, "the notes are damaged (vaddr 0x%llx, size 0x%llx)", LLX(header.p_vaddr),
-					     LLX(header.p_filesz));
+			return sym_image_bad(image, "the notes are damaged (vaddr 0x%llx, size 0x%llx)",
+					     LLX(header.p_vaddr), LLX(header.p_filesz));
 		module->build_id_size = (size_t)n;
 	}
 	return NULL;
 }
 
-/* ---- sections --------------------------------------------------------------------------------------------------- */
+/* ---- sections -------------------------------------------------------------------------------------------------- */
 
 static int compare_sections(const void *a, const void *b)
 {
@@ -209,13 +216,14 @@ static bool add_segments_as_sections(struct kymo_module *module)
 	for (size_t i = 0; i < module->segments.n; i++) {
 		const struct kymo_segment *segment = &module->segments.items[i];
 
-		if (segment->file_size && !kymo_vec_push(&module->sections, (struct kymo_section){
-				.name = "LOAD",
-				.vaddr = segment->vaddr,
-				.size = segment->file_size,
-				.bytes = module->image.bytes + segment->offset,
-				.executable = segment->executable,
-				.writable = segment->writable }))
+		if (segment->file_size &&
+		    !kymo_vec_push(&module->sections,
+				   (struct kymo_section){ .name = "LOAD",
+							  .vaddr = segment->vaddr,
+							  .size = segment->file_size,
+							  .bytes = module->image.bytes + segment->offset,
+							  .executable = segment->executable,
+							  .writable = segment->writable }))
 			return false;
 	}
 	return true;
@@ -229,13 +237,13 @@ static struct kymo_error *read_sections(struct kymo_module *module)
 	for (uint64_t i = 1; i < image->n_sections && sym_image_section(image, i, &header); i++) {
 		const uint8_t *bytes = sym_section_bytes(module, &header);
 
-		if (bytes && !kymo_vec_push(&module->sections, (struct kymo_section){
-				.name = sym_image_section_name(image, &header),
-				.vaddr = header.sh_addr,
-				.size = header.sh_size,
-				.bytes = bytes,
-				.executable = header.sh_flags & SHF_EXECINSTR,
-				.writable = header.sh_flags & SHF_WRITE }))
+		if (bytes && !kymo_vec_push(&module->sections,
+					    (struct kymo_section){ .name = sym_image_section_name(image, &header),
+								   .vaddr = header.sh_addr,
+								   .size = header.sh_size,
+								   .bytes = bytes,
+								   .executable = header.sh_flags & SHF_EXECINSTR,
+								   .writable = header.sh_flags & SHF_WRITE }))
 			return &kymo_error_no_memory;
 	}
 	if (!module->sections.n && !add_segments_as_sections(module))
@@ -251,8 +259,8 @@ static bool add_code(struct kymo_module *module, uint64_t start, uint64_t end)
 }
 
 /*
- * Code is what executable segments hold, without the sections in them that say they are something else (linkers may put
- * .rodata and .eh_frame into the segment of .text). Bytes that no section speaks of count as code.
+ * Code is what executable segments hold, without the sections in them that say they are something else (linkers may
+ * put .rodata and .eh_frame into the segment of .text). Bytes that no section speaks of count as code.
  */
 static struct kymo_error *find_code(struct kymo_module *module)
 {
@@ -281,7 +289,7 @@ static struct kymo_error *find_code(struct kymo_module *module)
 	return NULL;
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------------------------ */
 
 static struct kymo_error *read_module(struct kymo_module *module, int fd, const char *path)
 {
@@ -353,7 +361,7 @@ void kymo_module_close(struct kymo_module *module)
 	kymo_vec_deinit(&module->marks);
 	kymo_vec_deinit(&module->relocs);
 	kymo_vec_deinit(&module->fdes);
-	kymo_vec_deinit(&module->personalities);
+	kymo_vec_deinit(&module->frame_marks);
 	kymo_vec_deinit(&module->functions);
 	kymo_vec_deinit(&module->rseq);
 	free(module->dynsym.versions);
@@ -382,7 +390,7 @@ struct kymo_error *sym_lazy_end(struct sym_lazy *lazy, struct kymo_error *error)
 	return kymo_error_create(error->code, "%s", error->message);
 }
 
-/* ---- what was read ---------------------------------------------------------------------------------------------- */
+/* ---- what was read --------------------------------------------------------------------------------------------- */
 
 const char *kymo_module_path(const struct kymo_module *module)
 {

@@ -29,20 +29,21 @@ struct sym_part {
 struct sym_dynamic {
 	uint64_t strtab, strtab_size, symtab, hash, gnu_hash, versym, verdef, n_verdef, soname;
 	uint64_t rela, rela_size, rel, rel_size, relr, relr_size, jmprel, jmprel_size, pltrel;
-	uint64_t init, fini, init_array, init_array_size, fini_array, fini_array_size, preinit_array, preinit_array_size;
-	uint64_t android;	/* relocations in a form that only Android's linker reads */
+	uint64_t init, fini, init_array, init_array_size, fini_array, fini_array_size, preinit_array,
+		preinit_array_size;
+	uint64_t android; /* relocations in a form that only Android's linker reads */
 	bool has_soname;
 };
 
 /* A symbol table in an image. */
 struct sym_table {
-	const uint8_t *entries;		/* Elf64_Sym, not aligned */
+	const uint8_t *entries; /* Elf64_Sym, not aligned */
 	uint64_t n;
 	struct sym_strings strings;
-	const uint8_t *versym;		/* `n` halfwords, or NULL */
-	const char **versions;		/* by index; NULL elements where there is none */
+	const uint8_t *versym; /* `n` halfwords, or NULL */
+	const char **versions; /* by index; NULL elements where there is none */
 	size_t n_versions;
-	bool names_have_versions;	/* "memcpy@@GLIBC_2.14", as .symtab has them */
+	bool names_have_versions; /* "memcpy@@GLIBC_2.14", as .symtab has them */
 };
 
 struct sym_object {
@@ -53,7 +54,8 @@ struct sym_object {
 
 struct sym_fde {
 	uint64_t start, end;
-	uint64_t lsda;		/* 0 where the function has no landing pads */
+	uint64_t lsda; /* 0 where the function has no landing pads */
+	bool is_loose; /* the end is where the next function begins: padding is counted in */
 };
 
 /* A word at `where` that is `value` when the module is loaded at 0. */
@@ -70,9 +72,9 @@ struct sym_lazy {
 struct kymo_module {
 	struct sym_image image, debug;
 
-	KYMO_VEC(struct kymo_segment) segments;		/* sorted, not overlapping */
-	KYMO_VEC(struct kymo_section) sections;		/* sorted by vaddr */
-	KYMO_VEC(struct sym_range) code;		/* executable bytes in the file; sorted, not overlapping */
+	KYMO_VEC(struct kymo_segment) segments; /* sorted, not overlapping */
+	KYMO_VEC(struct kymo_section) sections; /* sorted by vaddr */
+	KYMO_VEC(struct sym_range) code; /* executable bytes in the file; sorted, not overlapping */
 	struct sym_part dynamic_part, eh_frame_header;
 	struct sym_dynamic dynamic;
 	const char *interpreter, *soname;
@@ -80,18 +82,19 @@ struct kymo_module {
 	size_t build_id_size;
 
 	struct sym_table dynsym;
-	KYMO_VEC(struct kymo_symbol) symbols;	/* the first n_symbols are sorted by vaddr; then further versions of those */
+	KYMO_VEC(struct kymo_symbol)
+	symbols; /* the first n_symbols are sorted by vaddr; then further versions of those */
 	size_t n_symbols;
-	KYMO_VEC(struct sym_object) objects;	/* sorted by name */
-	KYMO_VEC(uint64_t) marks;		/* code addresses that symbols of other kinds name */
-	KYMO_VEC(char *) names;			/* names cut off before their version */
-	uint32_t *by_name;			/* indexes of all symbols, sorted by name; made by sym_index() */
+	KYMO_VEC(struct sym_object) objects; /* sorted by name */
+	KYMO_VEC(uint64_t) marks; /* code addresses that symbols of other kinds name */
+	KYMO_VEC(char *) names; /* names cut off before their version */
+	uint32_t *by_name; /* indexes of all symbols, sorted by name; made by sym_index() */
 
 	struct sym_lazy relocs_lazy, frames_lazy, functions_lazy, entries_lazy, rseq_lazy;
 	KYMO_VEC(struct sym_reloc) relocs;
 	bool relocs_sorted;
-	KYMO_VEC(struct sym_fde) fdes;		/* sorted by start */
-	KYMO_VEC(uint64_t) personalities;	/* that CIEs name directly */
+	KYMO_VEC(struct sym_fde) fdes; /* sorted by start */
+	KYMO_VEC(uint64_t) frame_marks; /* other code addresses that what describes frames names */
 	KYMO_VEC(struct kymo_function) functions;
 	uint64_t *entries;
 	size_t n_entries;
@@ -107,7 +110,9 @@ const uint8_t *sym_bytes(const struct kymo_module *module, uint64_t vaddr, uint6
 /* The bytes from `vaddr` to the end of its segment's part of the file, or NULL. */
 const uint8_t *sym_bytes_from(const struct kymo_module *module, uint64_t vaddr, uint64_t *size);
 
-/* The bytes of a section that is loaded from the file, or NULL where it is not, or where the segments say otherwise. */
+/*
+ * The bytes of a section that is loaded from the file, or NULL where it is not, or where the segments say otherwise.
+ */
 const uint8_t *sym_section_bytes(const struct kymo_module *module, const Elf64_Shdr *section);
 
 /* The stretch of code that `vaddr` lies in, or NULL. */
@@ -122,10 +127,14 @@ struct kymo_error *sym_lazy_end(struct sym_lazy *lazy, struct kymo_error *error)
 /* dynamic.c: fill in `dynamic`, `dynsym` and `soname`. */
 struct kymo_error *sym_dynamic_read(struct kymo_module *module);
 
-/* debuglink.c: find separate debug information and open it as `debug`. What is not found or does not fit is no error. */
+/*
+ * debuglink.c: find separate debug information and open it as `debug`. What is not found or does not fit is no error.
+ */
 struct kymo_error *sym_debug_attach(struct kymo_module *module);
 
-/* symbols.c: fill in `symbols`, `objects` and `marks` from all tables. `sym_section_table` finds an image's .symtab. */
+/*
+ * symbols.c: fill in `symbols`, `objects` and `marks` from all tables. `sym_section_table` finds an image's .symtab.
+ */
 struct kymo_error *sym_symbols_read(struct kymo_module *module);
 struct kymo_error *sym_section_table(const struct sym_image *image, struct sym_table *ret);
 
@@ -138,8 +147,11 @@ struct kymo_error *sym_relr_walk(struct kymo_module *module, void (*see)(void *d
 /* The word at `vaddr` as it is when the module is loaded at 0. False where the file does not hold it. */
 bool sym_word(struct kymo_module *module, uint64_t vaddr, uint64_t *ret);
 
-/* frames.c: fill in `fdes` and `personalities`. */
+/* frames.c: fill in `fdes` and `frame_marks`. */
 struct kymo_error *sym_frames_read(struct kymo_module *module);
+
+/* golang.c: add to them from the table of Go's runtime. Needs the relocations. */
+struct kymo_error *sym_go_read(struct kymo_module *module);
 
 /* lsda.c: call `see` for each landing pad. Needs the frames. */
 struct kymo_error *sym_landing_pads(struct kymo_module *module, void (*see)(void *data, uint64_t vaddr), void *data);

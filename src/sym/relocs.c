@@ -7,10 +7,10 @@
 
 #include "sym/module.h"
 
-#define R_X86_64_RELATIVE64_ 38	/* missing in older <elf.h> */
+#define R_X86_64_RELATIVE64_ 38 /* missing in older <elf.h> */
 #define SHT_RELR_ 19
 
-/* ---- reading ---------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------------------------- */
 
 /* The value of dynamic symbol `index`; false beyond the table. */
 static bool symbol_value(const struct kymo_module *module, uint64_t index, uint64_t *ret)
@@ -32,7 +32,8 @@ static bool symbol_value(const struct kymo_module *module, uint64_t index, uint6
 
 static bool is_thread_local(uint64_t type)
 {
-	return type == R_X86_64_DTPMOD64 || type == R_X86_64_DTPOFF64 || type == R_X86_64_TPOFF64 || type == R_X86_64_TLSDESC;
+	return type == R_X86_64_DTPMOD64 || type == R_X86_64_DTPOFF64 || type == R_X86_64_TPOFF64 ||
+	       type == R_X86_64_TLSDESC;
 }
 
 static struct kymo_error *add_reloc(struct kymo_module *module, const Elf64_Rela *rela)
@@ -43,9 +44,10 @@ static struct kymo_error *add_reloc(struct kymo_module *module, const Elf64_Rela
 		return NULL;
 	if (type != R_X86_64_RELATIVE && type != R_X86_64_RELATIVE64_ && type != R_X86_64_IRELATIVE && index &&
 	    !symbol_value(module, index, &value))
-		return sym_image_bad(&module->image,
-				     "the relocation of 0x%llx refers to symbol %llu, which lies outside of the segments",
-				     LLX(rela->r_offset), LLX(index));
+		return sym_image_bad(
+			&module->image,
+			"the relocation of 0x%llx refers to symbol %llu, which lies outside of the segments",
+			LLX(rela->r_offset), LLX(index));
 	value += (uint64_t)rela->r_addend;
 	if (!kymo_vec_push(&module->relocs, (struct sym_reloc){ rela->r_offset, value }))
 		return &kymo_error_no_memory;
@@ -54,8 +56,8 @@ static struct kymo_error *add_reloc(struct kymo_module *module, const Elf64_Rela
 
 static struct kymo_error *bad_table(const struct kymo_module *module, const char *what, uint64_t vaddr, uint64_t size)
 {
-	return sym_image_bad(&module->image, "%s: damaged relocation table (vaddr 0x%llx, size 0x%llx)", what, LLX(vaddr),
-			     LLX(size));
+	return sym_image_bad(&module->image, "%s: damaged relocation table (vaddr 0x%llx, size 0x%llx)", what,
+			     LLX(vaddr), LLX(size));
 }
 
 static struct kymo_error *add_rela_table(struct kymo_module *module, const char *what, uint64_t vaddr, uint64_t size)
@@ -77,7 +79,10 @@ static struct kymo_error *add_rela_table(struct kymo_module *module, const char 
 	return error;
 }
 
-/* The x86-64 ABI has no REL form, but the dynamic linker's habits do not stop a linker from making it: addends stand in place. */
+/*
+ * The x86-64 ABI has no REL form, but the dynamic linker's habits do not stop a linker from making it: addends stand
+ * in place.
+ */
 static struct kymo_error *add_rel_table(struct kymo_module *module, const char *what, uint64_t vaddr, uint64_t size)
 {
 	const uint8_t *bytes;
@@ -111,13 +116,16 @@ static bool is_known(const struct sym_dynamic *dynamic, const Elf64_Shdr *header
 	       (start >= dynamic->rel && end <= dynamic->rel + dynamic->rel_size);
 }
 
-/* Programs without a dynamic section have IRELATIVE relocations that only section headers and linker symbols lead to. */
+/*
+ * Programs without a dynamic section have IRELATIVE relocations that only section headers and linker symbols lead to.
+ */
 static struct kymo_error *add_section_tables(struct kymo_module *module)
 {
 	struct kymo_error *error = NULL;
 	Elf64_Shdr header;
 
-	for (uint64_t i = 1; i < module->image.n_sections && sym_image_section(&module->image, i, &header) && !error; i++) {
+	for (uint64_t i = 1; i < module->image.n_sections && sym_image_section(&module->image, i, &header) && !error;
+	     i++) {
 		if (!sym_section_bytes(module, &header) || is_known(&module->dynamic, &header))
 			continue;
 		if (header.sh_type == SHT_RELA)
@@ -157,7 +165,7 @@ struct kymo_error *sym_relocs_read(struct kymo_module *module)
 	return sym_lazy_end(&module->relocs_lazy, read_tables(module));
 }
 
-/* ---- DT_RELR ---------------------------------------------------------------------------------------------------- */
+/* ---- DT_RELR --------------------------------------------------------------------------------------------------- */
 
 struct relr {
 	struct kymo_module *module;
@@ -166,7 +174,8 @@ struct relr {
 };
 
 /*
- * An even entry is the address of a word; an odd one a bitmap of which of the 63 words after the last one are relocated too.
+ * An even entry is the address of a word; an odd one a bitmap of which of the 63 words after the last one are
+ * relocated too.
  */
 static struct kymo_error *walk_relr(const struct relr *relr, uint64_t vaddr, uint64_t size)
 {
@@ -203,13 +212,15 @@ struct kymo_error *sym_relr_walk(struct kymo_module *module, void (*see)(void *d
 	struct kymo_error *error = walk_relr(&relr, dynamic->relr, dynamic->relr_size);
 	Elf64_Shdr header;
 
-	for (uint64_t i = 1; i < module->image.n_sections && sym_image_section(&module->image, i, &header) && !error; i++)
-		if (header.sh_type == SHT_RELR_ && header.sh_addr != dynamic->relr && sym_section_bytes(module, &header))
+	for (uint64_t i = 1; i < module->image.n_sections && sym_image_section(&module->image, i, &header) && !error;
+	     i++)
+		if (header.sh_type == SHT_RELR_ && header.sh_addr != dynamic->relr &&
+		    sym_section_bytes(module, &header))
 			error = walk_relr(&relr, header.sh_addr, header.sh_size);
 	return error;
 }
 
-/* ---- words ------------------------------------------------------------------------------------------------------ */
+/* ---- words ----------------------------------------------------------------------------------------------------- */
 
 static int compare_relocs(const void *a, const void *b)
 {

@@ -1,6 +1,6 @@
 /*
- * Restartable sequences that a module declares: descriptors in a section of their own, which is where librseq and everybody
- * who copied from it put them. Reference: linux/rseq.h, struct rseq_cs.
+ * Restartable sequences that a module declares: descriptors in a section of their own, which is where librseq and
+ * everybody who copied from it put them. Reference: linux/rseq.h, struct rseq_cs.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,14 +22,15 @@ static struct kymo_error *add_section(struct kymo_module *module, const struct k
 					     LLX(section->vaddr + at));
 		memcpy(&descriptor, section->bytes + at, sizeof(descriptor));
 		if (!sym_word(module, section->vaddr + at + offsetof(struct descriptor, start), &descriptor.start))
-			return sym_image_bad(&module->image, "__rseq_cs cannot be read (vaddr 0x%llx)", LLX(section->vaddr + at));
+			return sym_image_bad(&module->image, "__rseq_cs cannot be read (vaddr 0x%llx)",
+					     LLX(section->vaddr + at));
 		if (descriptor.size > UINT64_MAX - descriptor.start)
 			return sym_image_bad(&module->image, "a descriptor in __rseq_cs is damaged (vaddr 0x%llx)",
 					     LLX(section->vaddr + at));
 		if (!descriptor.size)
 			continue;
-		if (!kymo_vec_push(&module->rseq, (struct kymo_function){
-				NULL, descriptor.start, descriptor.start + descriptor.size }))
+		if (!kymo_vec_push(&module->rseq, (struct kymo_function){ NULL, descriptor.start,
+									  descriptor.start + descriptor.size }))
 			return &kymo_error_no_memory;
 	}
 	return NULL;
@@ -55,7 +56,8 @@ static struct kymo_error *read_all(struct kymo_module *module)
 		if (strcmp(section->name, "__rseq_cs"))
 			continue;
 		if (!sym_image_spend(&module->image, section->size))
-			return sym_image_bad(&module->image, "sections __rseq_cs overlap (vaddr 0x%llx)", LLX(section->vaddr));
+			return sym_image_bad(&module->image, "sections __rseq_cs overlap (vaddr 0x%llx)",
+					     LLX(section->vaddr));
 		error = add_section(module, section);
 	}
 	if (!error && module->rseq.n)

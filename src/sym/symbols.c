@@ -11,7 +11,7 @@
 /* Longer names are not listed: comparing them would take more time than anybody who uses them has. */
 #define NAME_MAX_SIZE 65536u
 
-/* ---- reading ---------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------------------------- */
 
 struct kymo_error *sym_section_table(const struct sym_image *image, struct sym_table *ret)
 {
@@ -24,7 +24,8 @@ struct kymo_error *sym_section_table(const struct sym_image *image, struct sym_t
 			continue;
 		table.entries = image->bytes + header.sh_offset;
 		table.n = header.sh_size / sizeof(Elf64_Sym);
-		if (!sym_image_section(image, header.sh_link, &strings) || strings.sh_type != SHT_STRTAB || !strings.sh_size ||
+		if (!sym_image_section(image, header.sh_link, &strings) || strings.sh_type != SHT_STRTAB ||
+		    !strings.sh_size ||
 		    !sym_strings_init(&table.strings, image->bytes + strings.sh_offset, strings.sh_size))
 			return sym_image_bad(image, "the string table of section %llu is damaged (section %u)", LLX(i),
 					     header.sh_link);
@@ -53,8 +54,9 @@ static struct kymo_error *cut_version(struct kymo_module *module, struct kymo_sy
 	return NULL;
 }
 
-static struct kymo_error *add_function(struct kymo_module *module, struct sym_image *image, const struct sym_table *table,
-				       uint64_t i, const Elf64_Sym *entry, const char *name)
+static struct kymo_error *add_function(struct kymo_module *module, struct sym_image *image,
+				       const struct sym_table *table, uint64_t i, const Elf64_Sym *entry,
+				       const char *name)
 {
 	struct kymo_symbol symbol = {
 		.name = name,
@@ -93,8 +95,8 @@ static struct kymo_error *add_entry(struct kymo_module *module, struct sym_image
 	memcpy(&entry, table->entries + i * sizeof(entry), sizeof(entry));
 	name = sym_string(&table->strings, entry.st_name);
 	if (!name)
-		return sym_image_bad(image, "the name of symbol %llu lies beyond the string table (offset 0x%x)", LLX(i),
-				     entry.st_name);
+		return sym_image_bad(image, "the name of symbol %llu lies beyond the string table (offset 0x%x)",
+				     LLX(i), entry.st_name);
 	type = ELF64_ST_TYPE(entry.st_info);
 	if (type == STT_SECTION || type == STT_FILE || type == STT_TLS)
 		return NULL;
@@ -102,14 +104,19 @@ static struct kymo_error *add_entry(struct kymo_module *module, struct sym_image
 	if (entry.st_shndx != SHN_UNDEF && *name && strnlen(name, NAME_MAX_SIZE) < NAME_MAX_SIZE) {
 		if (is_code && (type == STT_FUNC || type == STT_GNU_IFUNC))
 			return add_function(module, image, table, i, &entry, name);
-		if (type == STT_OBJECT && !kymo_vec_push(&module->objects, (struct sym_object){
-				.name = name,
-				.vaddr = entry.st_value,
-				.size = entry.st_size,
-				.is_default = !table->versym || !(table->versym[2 * i + 1] & 0x80) }))
+		if (type == STT_OBJECT &&
+		    !kymo_vec_push(
+			    &module->objects,
+			    (struct sym_object){ .name = name,
+						 .vaddr = entry.st_value,
+						 .size = entry.st_size,
+						 .is_default = !table->versym || !(table->versym[2 * i + 1] & 0x80) }))
 			return &kymo_error_no_memory;
 	}
-	/* Among these are the PLT entries that programs at fixed addresses use as the address of an undefined function. */
+	/*
+	 * Among these are the PLT entries that programs at fixed addresses use as the address of an undefined
+	 * function.
+	 */
 	if (is_code && !kymo_vec_push(&module->marks, entry.st_value))
 		return &kymo_error_no_memory;
 	return NULL;
@@ -124,7 +131,7 @@ static struct kymo_error *add_table(struct kymo_module *module, struct sym_image
 	return error;
 }
 
-/* ---- one list --------------------------------------------------------------------------------------------------- */
+/* ---- one list -------------------------------------------------------------------------------------------------- */
 
 static int compare_strings(const char *a, const char *b)
 {
@@ -226,7 +233,7 @@ struct kymo_error *sym_symbols_read(struct kymo_module *module)
 	return unify(module);
 }
 
-/* ---- asking ----------------------------------------------------------------------------------------------------- */
+/* ---- asking ---------------------------------------------------------------------------------------------------- */
 
 const struct kymo_symbol *kymo_module_symbols(const struct kymo_module *module, size_t *n)
 {

@@ -67,6 +67,10 @@ struct kymo_wire_header {
 	struct kymo_wire_region regions[KYMO_WIRE_MAX_REGIONS];
 };
 
+/* Whether a header found in a mapping of `size` bytes at `address` can be one of this version: every offset and count in it is within
+ * the mapping. Pure. */
+int kymo_wire_header_is_sane(const struct kymo_wire_header *header, uint64_t address, uint64_t size);
+
 /* ---- journal --------------------------------------------------------------------------------------------------- */
 
 #define KYMO_WIRE_PATCH 5

@@ -87,7 +87,8 @@ static void programs_come_before_the_scripts_that_wrap_them(void **state)
 	char search[1024];
 
 	snprintf(search, sizeof(search), "%s/nowhere:%s/wrap:%s/bin", directory, directory, directory);
-	run("mkdir wrap bin && echo '#!/bin/sh' >wrap/tool && chmod +x wrap/tool && cp wrap/tool wrap/script && cp /bin/true bin/tool && "
+	run("mkdir wrap bin && echo '#!/bin/sh' >wrap/tool && chmod +x wrap/tool && cp wrap/tool wrap/script && cp "
+	    "/bin/true bin/tool && "
 	    ": >bin/data");
 	kymo_cleanup_free char *before = strdup(getenv("PATH"));
 
@@ -104,7 +105,8 @@ static void what_is_nowhere_is_not_found(void **state)
 {
 	char *path = NULL;
 
-	fails(kymo_find_file("libnowhere", &path), KYMO_ERROR_NOT_FOUND, "libnowhere: no such program in PATH, and no such library in ");
+	fails(kymo_find_file("libnowhere", &path), KYMO_ERROR_NOT_FOUND,
+	      "libnowhere: no such program in PATH, and no such library in ");
 	fails(kymo_find_file("/nowhere/at/all", &path), KYMO_ERROR_NOT_FOUND, "/nowhere/at/all: No such file");
 	fails(kymo_find_file("", &path), KYMO_ERROR_NOT_FOUND, "");
 	assert_null(path);

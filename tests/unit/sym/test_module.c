@@ -20,7 +20,8 @@ static int build(void **state)
 	if (make_directory(state))
 		return -1;
 	write_file("everything.cc", everything);
-	run("g++ -O1 -shared -fPIC -Wl,-z,noseparate-code -Wl,-soname,libeverything.so.1 -Wl,--build-id everything.cc -o everything.so");
+	run("g++ -O1 -shared -fPIC -Wl,-z,noseparate-code -Wl,-soname,libeverything.so.1 -Wl,--build-id everything.cc "
+	    "-o everything.so");
 	return 0;
 }
 
@@ -77,7 +78,8 @@ static void segments_and_sections_are_those_of_readelf(void **state)
 
 	segments = kymo_module_segments(module, &n_segments);
 	while (fgets(line, sizeof(line), lines))
-		if (sscanf(line, " %31s %llx %llx %*x %llx %llx", type, &offset, &vaddr, &size, &memory) == 5 && !strcmp(type, "LOAD")) {
+		if (sscanf(line, " %31s %llx %llx %*x %llx %llx", type, &offset, &vaddr, &size, &memory) == 5 &&
+		    !strcmp(type, "LOAD")) {
 			uint64_t back;
 
 			assert_true(n < n_segments);
@@ -92,14 +94,16 @@ static void segments_and_sections_are_those_of_readelf(void **state)
 		}
 	pclose(lines);
 	assert_int_equal(n, n_segments);
-	assert_int_equal(kymo_module_vaddr_to_offset(module, segments[n - 1].vaddr + segments[n - 1].memory_size, &beyond), -ENOENT);
+	assert_int_equal(
+		kymo_module_vaddr_to_offset(module, segments[n - 1].vaddr + segments[n - 1].memory_size, &beyond),
+		-ENOENT);
 
 	sections = kymo_module_sections(module, &n_sections);
 	lines = lines_of("readelf -SW '%s' | sed 's/^ *\\[ *[0-9]*\\]//'", kymo_module_path(module));
 	n = 0;
 	while (fgets(line, sizeof(line), lines))
-		if (sscanf(line, " %63s %31s %llx %llx %llx %*x %7s", name, type, &vaddr, &offset, &size, flags) == 6 && vaddr &&
-		    size && strcmp(type, "NOBITS")) {
+		if (sscanf(line, " %63s %31s %llx %llx %llx %*x %7s", name, type, &vaddr, &offset, &size, flags) == 6 &&
+		    vaddr && size && strcmp(type, "NOBITS")) {
 			assert_true(n < n_sections);
 			assert_string_equal(sections[n].name, name);
 			assert_int_equal(sections[n].vaddr, vaddr);
@@ -154,7 +158,8 @@ static void other_architectures_are_named(void **state)
 	struct kymo_module *module = NULL;
 
 	bytes[EI_CLASS] = ELFCLASS32;
-	fails(open_bytes(bytes, size, &module), KYMO_ERROR_BAD_DATA, "file is a 32-bit program; kymo traces x86-64 programs only");
+	fails(open_bytes(bytes, size, &module), KYMO_ERROR_BAD_DATA,
+	      "file is a 32-bit program; kymo traces x86-64 programs only");
 	fails(open_bytes(bytes, 52, &module), KYMO_ERROR_BAD_DATA, "32-bit");
 	bytes[EI_CLASS] = ELFCLASS64;
 	bytes[18] = EM_AARCH64;
@@ -347,7 +352,8 @@ static void symbols_come_from_separate_debug_information(void **state)
 	struct kymo_module *module;
 	size_t n;
 
-	run("gcc -g -Wl,--build-id=none -O1 -shared -fPIC -x c++ everything.cc -o linked.so && objcopy --only-keep-debug linked.so linked.debug && "
+	run("gcc -g -Wl,--build-id=none -O1 -shared -fPIC -x c++ everything.cc -o linked.so && objcopy "
+	    "--only-keep-debug linked.so linked.debug && "
 	    "strip linked.so && objcopy --add-gnu-debuglink=linked.debug linked.so");
 	module = open_module(in_directory("linked.so"));
 	succeeds(kymo_module_find(module, "_ZL5inneri", &found, &n));

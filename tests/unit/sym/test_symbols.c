@@ -17,10 +17,13 @@ static int build(void **state)
 	if (make_directory(state))
 		return -1;
 	write_file("versioned.c", versioned);
-	write_file("versioned.map", "V1 { global: twice; only_old; first; second; zeta; alpha; chosen; public_object; local: *; };\nV2 { } V1;\n");
+	write_file("versioned.map", "V1 { global: twice; only_old; first; second; zeta; alpha; chosen; public_object; "
+				    "local: *; };\nV2 { } V1;\n");
 	run("gcc -O1 -shared -fPIC versioned.c -Wl,--version-script=versioned.map -o versioned.so");
-	write_file("one.c", "static __attribute__((noinline)) int same(int x) { return x + 1; } int one(int x) { return same(x); }\n");
-	write_file("two.c", "static __attribute__((noinline)) int same(int x) { return x * x; } int two(int x) { return same(x) + 1; }\n"
+	write_file("one.c", "static __attribute__((noinline)) int same(int x) { return x + 1; } int one(int x) { "
+			    "return same(x); }\n");
+	write_file("two.c", "static __attribute__((noinline)) int same(int x) { return x * x; } int two(int x) { "
+			    "return same(x) + 1; }\n"
 			    "int one(int); int main(int c, char **v) { return one(c) + two(c); }\n");
 	run("gcc -O1 -fno-inline -fno-ipa-icf one.c two.c -o twins");
 	return 0;
@@ -99,13 +102,14 @@ static void each_symbol_is_in_the_file(void **state)
 	while (fgets(line, sizeof(line), lines)) {
 		bool there = false;
 
-		if (sscanf(line, " %*d: %llx %llu %31s %31s %*s %31s %499s", &vaddr, &size, type, bind, index, name) != 6 ||
+		if (sscanf(line, " %*d: %llx %llu %31s %31s %*s %31s %499s", &vaddr, &size, type, bind, index, name) !=
+			    6 ||
 		    strcmp(type, "FUNC") || !strcmp(index, "UND"))
 			continue;
 		n_theirs++;
 		for (size_t i = 0; i < n; i++)
-			there |= symbols[i].vaddr == vaddr && symbols[i].size == size && !strcmp(symbols[i].name, name) &&
-				 symbols[i].is_global == !!strcmp(bind, "LOCAL");
+			there |= symbols[i].vaddr == vaddr && symbols[i].size == size &&
+				 !strcmp(symbols[i].name, name) && symbols[i].is_global == !!strcmp(bind, "LOCAL");
 		assert_true(there);
 	}
 	pclose(lines);

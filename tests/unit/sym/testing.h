@@ -1,6 +1,6 @@
 /*
- * What the tests of this room share: a directory of their own, programs built in it, and the words of other tools about the
- * same files. gcc, g++ and binutils are taken for granted.
+ * What the tests of this room share: a directory of their own, programs built in it, and the words of other tools
+ * about the same files. gcc, g++ and binutils are taken for granted.
  */
 #ifndef KYMO_TEST_SYM_TESTING_H
 #define KYMO_TEST_SYM_TESTING_H

@@ -1,0 +1,149 @@
+"""A program recorded by kymo beside the same program counted by the kernel: outputs and exit status are the same, and so is how
+often each function ran."""
+import collections
+import ctypes
+import fnmatch
+import os
+import re
+import shutil
+from pathlib import Path
+
+import kernelcount
+import kymotest
+from kymotest import check, check_equal, check_same, event_counts, fail, program, record, report_json
+
+ADDR_NO_RANDOMIZE = 0x0040000  # personality(2)
+
+# What else would differ from one run to the next. The same for both, as a stack that begins elsewhere is a difference too.
+FIXED = {'LC_ALL': 'C', 'TZ': 'UTC', 'HOME': '/nonexistent', 'PYTHONHASHSEED': '0', 'PYTHONDONTWRITEBYTECODE': '1',
+         'PERL_HASH_SEED': '0', 'PERL_PERTURB_KEYS': '0', 'GIT_CONFIG_NOSYSTEM': '1', 'SQLITE_HISTORY': '/dev/null'}
+
+
+def fix_addresses():
+    """What is started from now on is loaded where it was before, as by setarch -R."""
+    if ctypes.CDLL(None, use_errno=True).personality(ADDR_NO_RANDOMIZE) < 0:
+        raise OSError(ctypes.get_errno(), 'personality')
+
+
+def installed(name):
+    """The file behind a program of the system, not of this user's PATH."""
+    path = shutil.which(name, path='/usr/bin:/bin:/usr/sbin:/sbin') or program(name)
+    return os.path.realpath(path)
+
+
+# ---- names and file offsets, by readelf ---------------------------------------------------------------------------------
+
+
+def functions(path):
+    """{name: {file offset}} of all functions that the file itself names; IFUNCs have no offset."""
+    loads = [[int(text, 16) for text in match.groups()] for match in
+             re.finditer(r'LOAD\s+0x(\w+) 0x(\w+) 0x\w+ 0x(\w+)', kernelcount.readelf('--segments', path))]
+    found = collections.defaultdict(set)
+    for line in kernelcount.readelf('--syms', '--dyn-syms', path).splitlines():
+        fields = line.split()
+        if len(fields) >= 8 and fields[3] in ('FUNC', 'IFUNC') and fields[6] not in ('UND', 'ABS'):
+            name, vaddr = fields[7].partition('@')[0], int(fields[1], 16)
+            found[name].update(vaddr - start + offset for offset, start, size in loads
+                               if start <= vaddr < start + size and fields[3] == 'FUNC')
+    return found
+
+
+def frame_starts(path):
+    """File offsets at which functions of a stripped file begin, from the frames that unwinders use, in their order."""
+    text = kernelcount.readelf('--debug-dump=frames', path)
+    return [int(start, 16) for start in re.findall(r'^\w+ \w+ \w+ FDE .*pc=(\w+)\.\.', text, re.MULTILINE)]
+
+
+# ---- the two runs --------------------------------------------------------------------------------------------------------
+
+
+class Comparison:
+    """What came of compare(): `result` is kymo's, `counts` are {event name: count} and `total` their sum."""
+
+    def __init__(self, result, report):
+        self.result, self.report = result, report
+        self.counts = collections.Counter()  # several functions may have one name
+        for probe in report['probes']:
+            self.counts[probe['name']] += probe['count']
+        self.total = report['events']
+
+    def count(self, pattern):
+        """How often the functions ran whose event names match; there must be some."""
+        matching = [count for name, count in self.counts.items() if fnmatch.fnmatchcase(name, pattern)]
+        check(matching, f'no event is named {pattern}', sorted(self.counts))
+        return sum(matching)
+
+
+def files_of(names):
+    return {name: Path(name).read_bytes() if Path(name).exists() else None for name in names}
+
+
+def compare(command, specs, outputs=(), status=0, **options):
+    """Run `command` under kymo with `specs`, and under the kernel's uprobes at the places that kymo has chosen. `outputs` are
+    the files that it writes."""
+    fix_addresses()
+    options = {**options, 'env': {**FIXED, **options.get('env', {})}}
+    recorded = record(*(word for spec in specs for word in ('-p', spec)), '--', *command, **options).ended(status)
+    recorded_files = files_of(outputs)
+    report = report_json()
+    check_trace(report)
+    sites = {f's{i}': (probe['path'], probe['offset']) for i, probe in enumerate(report['probes'])}
+    bare, expected = kernelcount.count_command(command, sites, **options)
+    check_equal(bare.status, status, f'exit status of {bare.command}')
+    check_same(recorded.out, bare.out, 'stdout')
+    check_same('\n'.join(own_lines(recorded)), bare.err.removesuffix('\n'), 'stderr')
+    check(recorded_files == files_of(outputs), f'{outputs} differ')
+    check_counts(report, expected)
+    return Comparison(recorded, report)
+
+
+def own_lines(result):
+    """What the program itself wrote to stderr."""
+    return [line for line in result.err.splitlines() if not line.startswith('kymo: ')]
+
+
+def check_counts(report, expected):
+    wrong = [f'{probe["name"]} ({probe["path"]}+0x{probe["offset"]:x}): kymo {probe["count"]}, kernel {expected[f"s{i}"]}'
+             for i, probe in enumerate(report['probes']) if probe['count'] != expected[f's{i}']]
+    check(not wrong, f'{len(wrong)} of {len(expected)} counts differ', *wrong)
+
+
+def check_trace(report, directory='kymo.data'):
+    """babeltrace2 has no warning, and sees what the report sees; nothing was lost."""
+    check_equal(report['lost_events'], 0, 'lost events')
+    expected = collections.Counter()
+    for probe in report['probes']:
+        expected[probe['name']] += probe['count']
+    check_equal(report['events'], sum(expected.values()), 'events of the report')
+    check_equal(event_counts(directory), +expected, 'events by babeltrace2')
+
+
+def check_names(report, files):
+    """Each event lies where readelf sees the function after which it is named. `files` are those looked at."""
+    known = {path: functions(path) for path in map(os.path.realpath, files)}
+    looked = 0
+    for probe in report['probes']:
+        path = os.path.realpath(probe['path'])
+        if path in known:
+            looked += 1
+            check(probe['offset'] in known[path].get(probe['symbol'], ()),
+                  f'{probe["name"]} is recorded at {path}+0x{probe["offset"]:x}; readelf has '
+                  f'{[hex(offset) for offset in known[path].get(probe["symbol"], ())]}')
+    check(looked, f'no event lies in {files}')
+
+
+def check_glob(comparison, spec, path):
+    """Each function of `path` that the glob of `spec` matches is recorded, or said to be left out."""
+    pattern = spec.split()[0].rpartition(':')[2]
+    named = functions(path)
+    matching = [name for name in named if fnmatch.fnmatchcase(name, pattern)]
+    places = {offset for name in matching for offset in named[name]}
+    recorded = {probe['offset'] for probe in comparison.report['probes'] if os.path.realpath(probe['path']) == path}
+    missing = places - recorded
+    said = re.search(rf'^kymo: warning: (\d+) of (\d+) functions that match {re.escape(spec)} are left out',
+                     comparison.result.err, re.MULTILINE)
+    n_said = int(said[1]) if said else 0
+    if len(missing) > n_said:
+        fail(f'{len(missing)} functions that match {spec} are missing, {n_said} are said to be left out:\n'
+             + '\n'.join(name for name in matching if named[name] & missing))
+    return len(places & recorded)
