@@ -1,6 +1,6 @@
 /*
- * Random bytes as a module: a header of our own splits them into text, data, functions, entries and a restartable sequence.
- * Plans at each address, displaces what is planned, and checks what a plan promises.
+ * Random bytes as a module: a header of our own splits them into text, data, functions, entries and a restartable
+ * sequence. Plans at each address, displaces what is planned, and checks what a plan promises.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -39,7 +39,8 @@ static void check_moved(const struct kymo_plan *plan)
 	for (int i = 0; i < plan->n_insns; i++)
 		require(at[i] < at[i + 1]);
 	for (int done = 0; done < moved;) {
-		int length = kymo_disassemble(bytes + done, (size_t)(moved - done), to + (uint64_t)done, text, sizeof(text));
+		int length =
+			kymo_disassemble(bytes + done, (size_t)(moved - done), to + (uint64_t)done, text, sizeof(text));
 
 		require(length > 0);
 		done += length;
@@ -47,8 +48,8 @@ static void check_moved(const struct kymo_plan *plan)
 	require(kymo_relocate(plan, from, to, bytes, (size_t)moved - 1, at) == -ENOSPC);
 }
 
-static void check_plan(const struct kymo_module_code *code, const struct kymo_entry_map *map, const struct kymo_plan *plan,
-		       uint64_t vaddr)
+static void check_plan(const struct kymo_module_code *code, const struct kymo_entry_map *map,
+		       const struct kymo_plan *plan, uint64_t vaddr)
 {
 	const struct kymo_span *text = &code->text[0];
 	uint64_t start = plan->vaddr, end = start + plan->window;
@@ -76,8 +77,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint64_t entries[2];
 	struct kymo_span text, constants;
 	struct kymo_module_code code = {
-		.text = &text, .n_text = 1, .data = &constants, .n_data = 1, .functions = functions, .entries = entries,
-		.n_entries = 2, .rseq = &rseq, .n_rseq = 1,
+		.text = &text,
+		.n_text = 1,
+		.data = &constants,
+		.n_data = 1,
+		.functions = functions,
+		.entries = entries,
+		.n_entries = 2,
+		.rseq = &rseq,
+		.n_rseq = 1,
 	};
 	struct kymo_entry_map *map;
 	uint64_t at = TEXT;

@@ -57,7 +57,8 @@ struct kymo_module_code {
  */
 struct kymo_entry_map;
 
-/* Build the map: decodes all of the text once. -ENOMEM. */
+/* Build the map: decodes all of the text once. -ENOMEM; -EINVAL where sections overlap or functions are empty or out of
+ * order; -EFBIG for a module made so that its jump tables would take for ever. */
 int kymo_entry_map_create(const struct kymo_module_code *code, struct kymo_entry_map **ret);
 void kymo_entry_map_destroy(struct kymo_entry_map *map);
 
@@ -88,7 +89,8 @@ struct kymo_plan {
 	uint8_t n_insns;
 	uint8_t insn_offset[KYMO_WINDOW_MAX_INSNS + 1];	/* of each displaced instruction, then `window` */
 	uint8_t original[KYMO_WINDOW_MAX];	/* the displaced bytes */
-	bool ends_flow;				/* the last displaced instruction never falls through */
+	bool ends_flow;				/* the last displaced instruction never goes on behind the window
+						 * from where it is displaced to: a jump, a return, or a call */
 };
 
 /* Why a tactic was not taken: one sentence, about `vaddr` where that is not 0. */
@@ -99,7 +101,8 @@ struct kymo_refusal {
 };
 
 /*
- * Plan a probe on the instruction at `vaddr`. 0 and `ret`, or -EPERM when no tactic is proven safe. `refusals` (room
+ * Plan a probe on the instruction at `vaddr`. An endbr64 has to stay where it is: a probe on one is planned on what
+ * follows, `ret->vaddr` is then `vaddr` + 4. 0 and `ret`, or -EPERM when no tactic is proven safe. `refusals` (room
  * for KYMO_N_TACTICS, may be NULL) gets what was tried and why not, best tactic first, also on success; `n_refusals`
  * their number. The sentences use addresses as the file has them.
  */

@@ -69,9 +69,36 @@ static struct kymo_error *read_header(struct kymo_process *process, const struct
 	return read_journal(process, remains);
 }
 
+/* The next descriptor of kymo's memory in the process behind `fd`, or -1. Only a recorder that died between memfd_create and close leaves one. */
+static int next_descriptor(pid_t pid, int fd)
+{
+	struct dirent *entry;
+	char name[64];
+	int next = -1;
+	DIR *fds;
+
+	snprintf(name, sizeof(name), "/proc/%d/fd", pid);
+	fds = opendir(name);
+	while (fds && (entry = readdir(fds))) {
+		int number = (int)strtol(entry->d_name, NULL, 10);
+		char to[sizeof(MEMFD_PATH " (deleted)")];
+		ssize_t n = readlinkat(dirfd(fds), entry->d_name, to, sizeof(to));
+
+		if (n == sizeof(to) - 1 && !memcmp(to, MEMFD_PATH " (deleted)", (size_t)n) && number > fd &&
+		    (next < 0 || number < next))
+			next = number;
+	}
+	if (fds)
+		closedir(fds);
+	return next;
+}
+
 struct kymo_error *kymo_remains_read(struct kymo_process *process, struct kymo_remains *ret)
 {
-	struct kymo_remains remains = { .pid = kymo_process_pid(process) };
+	struct kymo_remains remains = {
+		.pid = kymo_process_pid(process),
+		.found = next_descriptor(kymo_process_pid(process), -1) >= 0,
+	};
 	struct kymo_maps maps;
 	struct kymo_error *error = kymo_maps_read(kymo_process_pid(process), &maps);
 
@@ -273,32 +300,16 @@ static struct kymo_error *unmap_all(struct kymo_process *process, const struct k
 	return error;
 }
 
-/* A recorder that died between memfd_create and close left a descriptor. */
 static struct kymo_error *close_descriptors(struct kymo_process *process)
 {
 	struct kymo_error *error = NULL;
-	struct dirent *entry;
-	char name[64];
-	DIR *fds;
+	pid_t pid = kymo_process_pid(process);
 
-	snprintf(name, sizeof(name), "/proc/%d/fd", kymo_process_pid(process));
-	fds = opendir(name);
-	while (fds && !error && (entry = readdir(fds))) {
-		char path[400], to[64];
-		ssize_t n;
+	for (int fd = next_descriptor(pid, -1); fd >= 0 && !error; fd = next_descriptor(pid, fd)) {
 		int64_t result;
 
-		snprintf(path, sizeof(path), "%s/%s", name, entry->d_name);
-		n = readlink(path, to, sizeof(to) - 1);
-		if (n <= 0)
-			continue;
-		to[n] = '\0';
-		if (!strcmp(to, MEMFD_PATH " (deleted)"))
-			error = kymo_remote_syscall(process, SYS_close,
-						    (uint64_t[6]){ strtoul(entry->d_name, NULL, 10) }, &result);
+		error = kymo_remote_syscall(process, SYS_close, (uint64_t[6]){ (uint64_t)fd }, &result);
 	}
-	if (fds)
-		closedir(fds);
 	return error;
 }
 

@@ -13,7 +13,7 @@
 /* What is in a process: copies, checked. */
 struct kymo_remains {
 	pid_t pid;
-	bool found;			/* some mapping of kymo's */
+	bool found;			/* some mapping or descriptor of kymo's */
 	bool has_header;		/* and its header makes sense */
 	struct kymo_wire_header header;
 	struct kymo_wire_site *sites;

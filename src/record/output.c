@@ -16,6 +16,9 @@
 
 /* ---- the directory ------------------------------------------------------------------------------------------------- */
 
+#define UNFINISHED ".metadata.new"	/* kymo_ctf_write_metadata() renames it when it is whole */
+
+/* Without files, but for the one that a recorder was writing first of all when it was killed. */
 static bool is_empty(int fd)
 {
 	int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -26,7 +29,7 @@ static bool is_empty(int fd)
 	if (!dir)
 		return false;
 	while ((entry = readdir(dir)))
-		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") && strcmp(entry->d_name, UNFINISHED))
 			empty = false;
 	closedir(dir);
 	return empty;

@@ -1,6 +1,4 @@
-/*
- * From the bare names that people use to files: programs in PATH, libraries in the dynamic linker's cache.
- */
+/* From the bare names that people use to files: programs in PATH, libraries in the dynamic linker's cache. */
 #include <ctype.h>
 #include <dirent.h>
 #include <elf.h>

@@ -1,6 +1,4 @@
-/*
- * From names to symbols.
- */
+/* From names to symbols. */
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>

@@ -82,8 +82,7 @@ struct kymo_module {
 	size_t build_id_size;
 
 	struct sym_table dynsym;
-	KYMO_VEC(struct kymo_symbol)
-	symbols; /* the first n_symbols are sorted by vaddr; then further versions of those */
+	KYMO_VEC(struct kymo_symbol) symbols; /* n_symbols sorted by vaddr; then further versions of those */
 	size_t n_symbols;
 	KYMO_VEC(struct sym_object) objects; /* sorted by name */
 	KYMO_VEC(uint64_t) marks; /* code addresses that symbols of other kinds name */
@@ -110,9 +109,7 @@ const uint8_t *sym_bytes(const struct kymo_module *module, uint64_t vaddr, uint6
 /* The bytes from `vaddr` to the end of its segment's part of the file, or NULL. */
 const uint8_t *sym_bytes_from(const struct kymo_module *module, uint64_t vaddr, uint64_t *size);
 
-/*
- * The bytes of a section that is loaded from the file, or NULL where it is not, or where the segments say otherwise.
- */
+/* The bytes of a section that is loaded from the file, or NULL where it is not, or where the segments say otherwise. */
 const uint8_t *sym_section_bytes(const struct kymo_module *module, const Elf64_Shdr *section);
 
 /* The stretch of code that `vaddr` lies in, or NULL. */
@@ -132,9 +129,7 @@ struct kymo_error *sym_dynamic_read(struct kymo_module *module);
  */
 struct kymo_error *sym_debug_attach(struct kymo_module *module);
 
-/*
- * symbols.c: fill in `symbols`, `objects` and `marks` from all tables. `sym_section_table` finds an image's .symtab.
- */
+/* symbols.c: fill in `symbols`, `objects` and `marks` from all tables. `sym_section_table` finds an image's .symtab. */
 struct kymo_error *sym_symbols_read(struct kymo_module *module);
 struct kymo_error *sym_section_table(const struct sym_image *image, struct sym_table *ret);
 

@@ -1,6 +1,4 @@
-/*
- * Symbols of .dynsym, .symtab and separate debug information, joined into one list.
- */
+/* Symbols of .dynsym, .symtab and separate debug information, joined into one list. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,13 +1,16 @@
 """How often functions run, counted by the kernel's own uprobes: what kymo's counts are compared with.
 
-Two ways, of which one proves the other. Both define uprobe events in tracefs, named kymo_test_PID and removed at the end of
+Three ways, of which each proves the others. All define uprobe events in tracefs, named kymo_test_PID and removed at the end of
 the test. PerfCounter lets perf count them, which puts breakpoints into the counted processes alone: tests may run beside each
-other. TracefsCounter records each hit in a trace instance, which puts breakpoints into every process that maps the file: tests
-that use it are @alone. docs/testing.md tells why not in another way.
+other. SampleCounter does so too and takes a sample of each hit: for many sites, as the kernel needs about 80 ms to take back one
+event, but no longer for one that stands for hundreds of sites. TracefsCounter records each hit in a trace instance, which puts
+breakpoints into every process that maps the file: tests that use it are @alone. docs/testing.md tells why not in another way.
 """
+import collections
 import ctypes
 import errno
 import itertools
+import mmap
 import os
 import re
 import struct
@@ -118,10 +121,22 @@ def define(sites):
     return group
 
 
+def define_together(sites):
+    """Make one uprobe event that all sites share, in a new group; its name. A hit tells by `site` which one it is, by number."""
+    group = f'kymo_test_{os.getpid()}_{next(_groups)}'
+    kymotest.at_end(append, tracefs() / 'dynamic_events', f'-:{group}/together\n')
+    for number, (path, offset) in enumerate(resolve(sites).values()):
+        append(tracefs() / 'dynamic_events', f'p:{group}/together {path}:0x{offset:x} site=\\{number}:u32\n')
+    return group
+
+
 # ---- counting with perf ------------------------------------------------------------------------------------------------
 
 PERF_EVENT_OPEN = 298  # number of the system call on x86-64
 PERF_TYPE_TRACEPOINT = 2
+PERF_SAMPLE_RAW = 1 << 10
+PERF_RECORD_LOST, PERF_RECORD_SAMPLE = 2, 9
+PERF_EVENT_IOC_SET_OUTPUT = 0x2405
 ATTR_SIZE = 112
 DISABLED, INHERIT, ENABLE_ON_EXEC, INHERIT_THREAD = 1 << 0, 1 << 1, 1 << 12, 1 << 35
 CLOEXEC = 8  # PERF_FLAG_FD_CLOEXEC
@@ -129,10 +144,10 @@ CLOEXEC = 8  # PERF_FLAG_FD_CLOEXEC
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def perf_open(event, tid, flags):
-    """A descriptor that counts the hits of one thread and, with INHERIT, of what it starts."""
-    attr = struct.pack('=IIQQQQQ', PERF_TYPE_TRACEPOINT, ATTR_SIZE, event, 0, 0, 0, flags).ljust(ATTR_SIZE, b'\0')
-    fd = _libc.syscall(PERF_EVENT_OPEN, attr, tid, -1, -1, ctypes.c_ulong(CLOEXEC))
+def perf_open(event, tid, flags, cpu=-1, sample=0):
+    """A descriptor that counts the hits of one thread and, with INHERIT, of what it starts; with `sample`, each gives one."""
+    attr = struct.pack('=IIQQQQQ', PERF_TYPE_TRACEPOINT, ATTR_SIZE, event, 1 if sample else 0, sample, 0, flags)
+    fd = _libc.syscall(PERF_EVENT_OPEN, attr.ljust(ATTR_SIZE, b'\0'), tid, cpu, -1, ctypes.c_ulong(CLOEXEC))
     if fd < 0:
         error = ctypes.get_errno()
         if error in (errno.EPERM, errno.EACCES):
@@ -161,6 +176,42 @@ class PerfCounter:
 
     def counts(self):
         return {name: sum(struct.unpack('Q', os.read(fd, 8))[0] for fd in fds) for name, fds in self.fds.items()}
+
+
+class SampleCounter:
+    """Counts as PerfCounter does, from a sample of each hit; a million of them fit."""
+
+    DATA_SIZE = 32 << 20  # of each CPU; the kernel wants a power of two
+
+    def __init__(self, pid, sites, children=False, at_exec=False):
+        self.names = list(sites)
+        group = define_together(sites)
+        event = int((tracefs() / 'events' / group / 'together/id').read_text())
+        layout = (tracefs() / 'events' / group / 'together/format').read_text()
+        self.site_at = 12 + int(re.search(r'site;\s+offset:(\d+);\s+size:4;', layout)[1])  # behind header and size of the data
+        flags = INHERIT | (0 if children else INHERIT_THREAD) | (DISABLED | ENABLE_ON_EXEC if at_exec else 0)
+        self.buffers = []
+        with processes.stopped(pid):
+            for cpu in range(os.cpu_count()):
+                fds = [perf_open(event, tid, flags, cpu, PERF_SAMPLE_RAW) for tid in processes.threads(pid)]
+                self.buffers.append(mmap.mmap(fds[0], mmap.PAGESIZE + self.DATA_SIZE))
+                kymotest.at_end(self.buffers[-1].close)
+                for fd in fds[1:]:
+                    kymotest.check(_libc.ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, fds[0]) == 0, 'PERF_EVENT_IOC_SET_OUTPUT')
+
+    def counts(self):
+        counts = collections.Counter(site for buffer in self.buffers for site in self.sites_in(buffer))
+        return {name: counts[number] for number, name in enumerate(self.names)}
+
+    def sites_in(self, buffer):
+        head = struct.unpack_from('Q', buffer, 1024)[0]  # data_head of struct perf_event_mmap_page
+        data, at = memoryview(buffer[mmap.PAGESIZE:mmap.PAGESIZE + head]), 0
+        while at < head:
+            kind, _, size = struct.unpack_from('IHH', data, at)
+            kymotest.check(kind != PERF_RECORD_LOST, 'the buffer for samples was too small')
+            if kind == PERF_RECORD_SAMPLE:
+                yield struct.unpack_from('I', data, at + self.site_at)[0]
+            at += size
 
 
 # ---- counting records of a trace instance ------------------------------------------------------------------------------
@@ -216,13 +267,14 @@ class TracefsCounter:
 _LAUNCHER = 'import os, sys; os.read(int(sys.argv[1]), 1); os.execvp(sys.argv[2], sys.argv[2:])'
 
 
-def count_command(command, sites, children=False, tracefs_records=False, **options):
+def count_command(command, sites, children=False, tracefs_records=False, many=False, **options):
     """Run `command` and return (its Result, {name: hits}), from its exec to its end. Without `children` only the process
-    itself counts, with all of its threads. `sites` is {name: (path, symbol or offset)}."""
+    itself counts, with all of its threads. `sites` is {name: (path, symbol or offset)}; `many`: by a SampleCounter."""
     here, there = os.pipe()
     process = kymotest.start(sys.executable, '-c', _LAUNCHER, here, *command, pass_fds=[here], **options)
     os.close(here)
-    counter = (TracefsCounter if tracefs_records else PerfCounter)(process.pid, sites, children, at_exec=True)
+    kind = TracefsCounter if tracefs_records else SampleCounter if many else PerfCounter
+    counter = kind(process.pid, sites, children, at_exec=True)
     os.write(there, b'x')
     os.close(there)
     result = process.end()

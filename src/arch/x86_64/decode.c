@@ -79,8 +79,8 @@ bool x86_is_rip_lea(const struct x86_insn *insn)
 
 bool x86_is_branch16(const struct x86_insn *insn)
 {
-	bool near = insn->has_target || insn->flow == X86_FLOW_JUMP_INDIRECT ||
-		    insn->flow == X86_FLOW_CALL_INDIRECT || insn->flow == X86_FLOW_RETURN;
+	bool near = insn->has_target || insn->flow == X86_FLOW_JUMP_INDIRECT || insn->flow == X86_FLOW_CALL_INDIRECT ||
+		    insn->flow == X86_FLOW_RETURN;
 
 	/* REX.W overrules the prefix: that is how compilers pad calls of __tls_get_addr. */
 	return near && (insn->z.attributes & ZYDIS_ATTRIB_HAS_OPERANDSIZE) && !insn->z.raw.rex.W;
@@ -104,9 +104,8 @@ int kymo_disassemble(const uint8_t *bytes, size_t size, uint64_t address, char *
 	x86_decoder_init(&decoder);
 	if (x86_decode_full(&decoder, bytes, size, address, &insn) == 0 &&
 	    ZYAN_SUCCESS(ZydisFormatterInit(&formatter, ZYDIS_FORMATTER_STYLE_INTEL)) &&
-	    ZYAN_SUCCESS(ZydisFormatterFormatInstruction(&formatter, &insn.z, insn.op,
-							 insn.z.operand_count_visible, text, text_size, address,
-							 NULL)))
+	    ZYAN_SUCCESS(ZydisFormatterFormatInstruction(&formatter, &insn.z, insn.op, insn.z.operand_count_visible,
+							 text, text_size, address, NULL)))
 		return insn.length;
 	if (text_size < sizeof("(bad)"))
 		text[0] = '\0';

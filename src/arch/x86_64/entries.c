@@ -20,11 +20,11 @@
  *	is known to enter behind it.
  *   2. Read from memory or a register, unchanged since the address was made. It can be made by the linker (a
  *	relocation: handed in; in modules that cannot move, a constant in data or code: scan.c), by code
- *	(RIP-relative lea: marked; a constant: marked; the return address of a call: no window goes on past a call), by
- *	the dynamic linker (symbols: handed in), by an unwinder (landing pads: handed in), or by the kernel (the PC of an
- *	interrupted thread: whoever applies a plan moves threads and saved frames out of windows; a restarted system
- *	call: never displaced; an rseq abort: its address is a relocated pointer). Addresses made in another module name
- *	symbols of this one.
+ *	(RIP-relative lea: marked; a constant: marked; the return address of a call: no window goes on past a call),
+ *	by the dynamic linker (symbols: handed in), by an unwinder (landing pads: handed in), or by the kernel (the PC
+ *	of an interrupted thread: whoever applies a plan moves threads and saved frames out of windows; a restarted
+ *	system call: never displaced; an rseq abort: its address is a relocated pointer). Addresses made in another
+ *	module name symbols of this one.
  *   3. Computed from such an address. Compilers do this for jump tables alone, which tables.c marks from the address of
  *	the table, whether or not the jump that uses it is found. People do it in assembler. So each indirect jump
  *	must be seen to use a pointer or a table (jumps.c), or nothing is displaced past a first instruction in
@@ -36,9 +36,11 @@
  *
  * The bitmaps, one bit a byte of text
  *
- *   KNOWN	entered, as code that decodes says, or the caller. One that is not at the start of an instruction shows that
- *		the sweep misread the function (`bad`), except behind a lock prefix, which glibc's atomics jump over.
- *   LIKELY	entered if a guess is right: constants, what follows the sure part of a jump table, gaps between functions
+ *   KNOWN	entered, as code that decodes says, or the caller. One that is not at the start of an instruction
+ *		shows that the sweep misread the function (`bad`), except behind a lock prefix, which glibc's atomics
+ *		jump over.
+ *   LIKELY	entered if a guess is right: constants, what follows the sure part of a jump table, branches in gaps
+ *		between functions
  *   SCANNED	entered if an instruction begins at some byte
  *   STARTS	the sweep of a function saw an instruction begin
  *   STOPS	it saw one begin behind one that may not come back: without a mark of the first two kinds,
@@ -200,8 +202,9 @@ static int sweep_all(struct x86_builder *builder)
 		if (!map->functions[i].decodes)
 			map->functions[i].bad = code->functions[i].start;
 	}
+	/* Without relocations, whoever hands them in had to guess which words of data are addresses. */
 	for (size_t i = 0; i < code->n_entries; i++)
-		x86_mark(map, X86_KNOWN, code->entries[i]);
+		x86_mark(map, code->position_independent ? X86_KNOWN : X86_LIKELY, code->entries[i]);
 	/* .init and .fini are called by the dynamic linker, which finds them by their sections' addresses. */
 	for (size_t i = 0; i < map->n_areas; i++)
 		x86_mark(map, X86_KNOWN, map->areas[i].span.vaddr);

@@ -11,16 +11,16 @@
 
 #include "arch/x86_64/x86.h"
 
-#define STEPS_MAX 256	/* instructions looked at for one register */
-#define DEPTH_MAX 8	/* copies followed */
+#define STEPS_MAX 256 /* instructions looked at for one register */
+#define DEPTH_MAX 8 /* copies followed */
 
-#define CALL_CLOBBERED 0x0fc7u	/* rax rcx rdx rsi rdi r8-r11 */
+#define CALL_CLOBBERED 0x0fc7u /* rax rcx rdx rsi rdi r8-r11 */
 
 enum origin {
-	ORIGIN_UNKNOWN,		/* the search was given up */
-	ORIGIN_BLOCK,		/* what the register held at `at`, where control may come from elsewhere */
-	ORIGIN_CALL,		/* what the call at `at` left in it */
-	ORIGIN_INSN,		/* what the instruction at `at` put there: `insn` */
+	ORIGIN_UNKNOWN, /* the search was given up */
+	ORIGIN_BLOCK, /* what the register held at `at`, where control may come from elsewhere */
+	ORIGIN_CALL, /* what the call at `at` left in it */
+	ORIGIN_INSN, /* what the instruction at `at` put there: `insn` */
 };
 
 struct value {
@@ -276,8 +276,8 @@ static bool is_constant(const struct x86_insn *insn, uint64_t *ret)
 }
 
 /*
- * A table's address in sight must be one at which a table was found. Out of sight, it was made by some lea of the module,
- * which tables.c has followed; that this function takes the address of a table at all makes sure that it is a switch.
+ * A table's address in sight must be one at which a table was found. Out of sight, it was made by some lea of the
+ * module, which tables.c has followed; that this function takes the address of a table at all makes sure that it is a switch.
  */
 static bool is_table_base(const struct x86_jumps *jumps, size_t function, const struct value *base)
 {
@@ -353,6 +353,18 @@ static bool is_table_jump(const struct x86_jumps *jumps, size_t function, int re
 
 /* ---- verdict ----------------------------------------------------------------------------------------------------- */
 
+/* A link-time address, loaded, and added to a load base that was loaded too: how dynamic linkers call constructors. */
+static bool is_rebased(const struct x86_jumps *jumps, size_t function, const struct value *sum)
+{
+	struct value base;
+
+	if (sum->insn.z.mnemonic != ZYDIS_MNEMONIC_ADD || !is_register(&sum->insn.op[0], 64) ||
+	    sum->insn.op[1].type != ZYDIS_OPERAND_TYPE_MEMORY)
+		return false;
+	find_origin(jumps, function, sum->reg, sum->at, &base);
+	return base.origin == ORIGIN_INSN && is_load(&base.insn);
+}
+
 /* A call goes to the start of a function, unless the register was computed in sight. */
 static bool is_plain_call(const struct x86_jumps *jumps, size_t function, int reg, uint64_t vaddr)
 {
@@ -361,7 +373,7 @@ static bool is_plain_call(const struct x86_jumps *jumps, size_t function, int re
 
 	find_origin(jumps, function, reg, vaddr, &value);
 	return value.origin != ORIGIN_INSN || !computes(jumps, &value.insn, value.reg, &copies) ||
-	       value.insn.z.mnemonic == ZYDIS_MNEMONIC_MOV;
+	       value.insn.z.mnemonic == ZYDIS_MNEMONIC_MOV || is_rebased(jumps, function, &value);
 }
 
 bool x86_jump_table(const struct x86_jumps *jumps, size_t index, uint64_t vaddr, uint64_t *ret)
@@ -369,7 +381,8 @@ bool x86_jump_table(const struct x86_jumps *jumps, size_t index, uint64_t vaddr,
 	struct x86_insn insn;
 	struct value base;
 
-	if (decode_at(jumps, vaddr, &insn) < 0 || insn.flow != X86_FLOW_JUMP_INDIRECT || !is_register(&insn.op[0], 64) ||
+	if (decode_at(jumps, vaddr, &insn) < 0 || insn.flow != X86_FLOW_JUMP_INDIRECT ||
+	    !is_register(&insn.op[0], 64) ||
 	    !is_table_jump(jumps, index, x86_gpr(insn.op[0].reg.value), vaddr, &base) || base.origin != ORIGIN_INSN ||
 	    !x86_is_rip_lea(&base.insn))
 		return false;

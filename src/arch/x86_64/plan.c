@@ -36,9 +36,9 @@ struct site {
 	const struct kymo_entry_map *map;
 	ZydisDecoder decoder;
 	const struct kymo_extent *function;
-	const struct x86_function *about;	/* the function */
+	const struct x86_function *about; /* the function */
 	uint64_t vaddr;
-	struct x86_insn insn;			/* the one at `vaddr` */
+	struct x86_insn insn; /* the one at `vaddr` */
 };
 
 static int refuse(struct kymo_refusal *refusal, uint64_t vaddr, const char *format, ...)
@@ -63,12 +63,14 @@ static int check_function(const struct site *site, struct kymo_refusal *refusal)
 	const unsigned int entered = 1u << X86_KNOWN | 1u << X86_LIKELY;
 
 	if (!site->about->decodes)
-		return refuse(refusal, site->about->bad, "the function at 0x%lx has bytes at 0x%lx that are no instruction",
-			      start, site->about->bad);
-	if (site->about->bad)
 		return refuse(refusal, site->about->bad,
-			      "control enters at 0x%lx, inside of an instruction: the function at 0x%lx may contain data",
-			      site->about->bad, start);
+			      "the function at 0x%lx has bytes at 0x%lx that are no instruction", start,
+			      site->about->bad);
+	if (site->about->bad)
+		return refuse(
+			refusal, site->about->bad,
+			"control enters at 0x%lx, inside of an instruction: the function at 0x%lx may contain data",
+			site->about->bad, start);
 	if (!x86_test(site->map, X86_STARTS, vaddr))
 		return refuse(refusal, vaddr, "no instruction begins at 0x%lx", vaddr);
 	last = x86_last(site->map, entered | 1u << X86_STOPS, start, vaddr);
@@ -95,7 +97,8 @@ static int check_rseq(const struct site *site, uint64_t low, uint64_t high, stru
 		const struct kymo_extent *rseq = &site->code->rseq[i];
 
 		if (low < rseq->end && rseq->start < high)
-			return refuse(refusal, low, "the %lu bytes from 0x%lx touch the restartable sequence from 0x%lx to 0x%lx",
+			return refuse(refusal, low,
+				      "the %lu bytes from 0x%lx touch the restartable sequence from 0x%lx to 0x%lx",
 				      high - low, low, rseq->start, rseq->end);
 	}
 	return 0;
@@ -138,7 +141,8 @@ static int skip_endbr(struct site *site, struct kymo_refusal *refusal)
 		return refuse(refusal, site->vaddr, "the function ends after the endbr64 at 0x%lx, which has to stay",
 			      site->vaddr);
 	if (kymo_entry_map_has(site->map, next))
-		return refuse(refusal, next, "0x%lx, behind an endbr64 that has to stay, is entered from elsewhere too", next);
+		return refuse(refusal, next, "0x%lx, behind an endbr64 that has to stay, is entered from elsewhere too",
+			      next);
 	site->vaddr = next;
 	return 0;
 }
@@ -166,7 +170,8 @@ static int check_site(struct site *site, struct kymo_refusal *refusal)
 	if (!err)
 		err = check_insn(site, &site->insn, site->vaddr + site->insn.length, refusal);
 	if (!err && (site->vaddr & 4095) > 4096 - KYMO_PATCH_SIZE)
-		err = refuse(refusal, site->vaddr, "the %d bytes at 0x%lx cross a page boundary", KYMO_PATCH_SIZE, site->vaddr);
+		err = refuse(refusal, site->vaddr, "the %d bytes at 0x%lx cross a page boundary", KYMO_PATCH_SIZE,
+			     site->vaddr);
 	return err;
 }
 
@@ -193,8 +198,8 @@ static int try_jump(const struct site *site, struct kymo_plan *plan, struct kymo
 {
 	add_insn(plan, &site->insn);
 	if (plan->window < KYMO_PATCH_SIZE)
-		return refuse(refusal, site->vaddr, "the instruction at 0x%lx has %u byte%s, a jump takes %d", site->vaddr,
-			      plan->window, plan->window == 1 ? "" : "s", KYMO_PATCH_SIZE);
+		return refuse(refusal, site->vaddr, "the instruction at 0x%lx has %u byte%s, a jump takes %d",
+			      site->vaddr, plan->window, plan->window == 1 ? "" : "s", KYMO_PATCH_SIZE);
 	return check_entries(site, plan, refusal);
 }
 
@@ -203,11 +208,12 @@ static int check_order(const struct x86_insn *before, const struct x86_insn *ins
 {
 	if (x86_flow_is_call(before->flow))
 		return refuse(refusal, before->address,
-			      "the call at 0x%lx returns to 0x%lx, which would have to be replaced too", before->address,
-			      insn->address);
+			      "the call at 0x%lx returns to 0x%lx, which would have to be replaced too",
+			      before->address, insn->address);
 	if (x86_flow_ends(before->flow) && insn->z.meta.category != ZYDIS_CATEGORY_NOP &&
 	    insn->z.meta.category != ZYDIS_CATEGORY_WIDENOP)
-		return refuse(refusal, insn->address, "nothing is known to lead to 0x%lx: it may be data", insn->address);
+		return refuse(refusal, insn->address, "nothing is known to lead to 0x%lx: it may be data",
+			      insn->address);
 	return 0;
 }
 
@@ -245,8 +251,8 @@ static int try_group(const struct site *site, struct kymo_plan *plan, struct kym
 
 	if (site->about->computed)
 		return refuse(refusal, site->about->computed,
-			      "the indirect branch at 0x%lx may lead anywhere in the function at 0x%lx", site->about->computed,
-			      site->function->start);
+			      "the indirect branch at 0x%lx may lead anywhere in the function at 0x%lx",
+			      site->about->computed, site->function->start);
 	err = gather(site, plan, refusal);
 	return err ? err : check_entries(site, plan, refusal);
 }

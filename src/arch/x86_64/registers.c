@@ -12,7 +12,7 @@ static const struct {
 	int number;
 	enum kymo_type type;
 } others[] = {
-	{ "ip", 16, KYMO_TYPE_X64 },	{ "rip", 16, KYMO_TYPE_X64 },	 { "flags", 17, KYMO_TYPE_X64 },
+	{ "ip", 16, KYMO_TYPE_X64 },     { "rip", 16, KYMO_TYPE_X64 },    { "flags", 17, KYMO_TYPE_X64 },
 	{ "rflags", 17, KYMO_TYPE_X64 }, { "eflags", 17, KYMO_TYPE_X32 },
 };
 

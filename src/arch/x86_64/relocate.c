@@ -18,6 +18,7 @@
 
 /* ---- what may move ----------------------------------------------------------------------------------------------- */
 
+/* clang-format off */
 static const uint8_t movable_categories[] = {
 	ZYDIS_CATEGORY_ADOX_ADCX,   ZYDIS_CATEGORY_AES,		   ZYDIS_CATEGORY_AMD3DNOW,
 	ZYDIS_CATEGORY_AMX_TILE,    ZYDIS_CATEGORY_AVX,		   ZYDIS_CATEGORY_AVX2,
@@ -47,10 +48,11 @@ static const uint8_t movable_categories[] = {
 	ZYDIS_CATEGORY_WAITPKG,	    ZYDIS_CATEGORY_WIDENOP,	   ZYDIS_CATEGORY_X87_ALU,
 	ZYDIS_CATEGORY_XOP,	    ZYDIS_CATEGORY_XSAVE,	   ZYDIS_CATEGORY_XSAVEOPT,
 };
+/* clang-format on */
 
 static const struct {
 	ZydisMnemonic mnemonic;
-	const char *reason;	/* NULL: it may move, whatever its category */
+	const char *reason; /* NULL: it may move, whatever its category */
 } particular[] = {
 	{ ZYDIS_MNEMONIC_RDTSC, NULL },
 	{ ZYDIS_MNEMONIC_RDTSCP, NULL },
@@ -148,8 +150,8 @@ bool x86_reads_code(const struct x86_insn *insn, uint64_t low, uint64_t size)
 struct writer {
 	uint8_t *out;
 	size_t size, used;
-	uint64_t to;	/* runtime address of out[0] */
-	int err;	/* the first one; nothing is written after it */
+	uint64_t to; /* runtime address of out[0] */
+	int err; /* the first one; nothing is written after it */
 };
 
 static void put(struct writer *writer, const void *bytes, size_t n)
@@ -206,11 +208,11 @@ static void put_push_address(struct writer *writer, uint64_t address)
 {
 	uint32_t low = (uint32_t)address, high = (uint32_t)(address >> 32);
 
-	put(writer, "\x68", 1);	/* push $low, its sign extended */
+	put(writer, "\x68", 1); /* push $low, its sign extended */
 	put32(writer, low);
 	if (high == ((low >> 31) ? UINT32_MAX : 0))
 		return;
-	put(writer, "\xc7\x44\x24\x04", 4);	/* movl $high,4(%rsp) */
+	put(writer, "\xc7\x44\x24\x04", 4); /* movl $high,4(%rsp) */
 	put32(writer, high);
 }
 

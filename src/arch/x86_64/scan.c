@@ -26,14 +26,14 @@ static uint64_t read64(const uint8_t *bytes)
 static size_t rel32_at(const uint8_t *bytes)
 {
 	switch (bytes[0]) {
-	case 0xe8:	/* call */
-	case 0xe9:	/* jmp */
+	case 0xe8: /* call */
+	case 0xe9: /* jmp */
 		return 1;
-	case 0x0f:	/* jcc */
+	case 0x0f: /* jcc */
 		return (bytes[1] & 0xf0) == 0x80 ? 2 : 0;
-	case 0x8d:	/* lea disp(%rip) */
+	case 0x8d: /* lea disp(%rip) */
 		return (bytes[1] & 0xc7) == 0x05 ? 2 : 0;
-	case 0xc7:	/* xbegin */
+	case 0xc7: /* xbegin */
 		return bytes[1] == 0xf8 ? 2 : 0;
 	default:
 		return 0;

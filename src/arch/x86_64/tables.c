@@ -7,8 +7,8 @@
  * Nothing tells where a table ends. A relative one is read from each address that any code of the module takes, while
  * T + entry lies in the text; since all entries of a true table do, none is missed, and reading on beyond its end
  * only adds marks. It is not read on into a table that a jump was seen to use: tables do not overlap. Marks are
- * X86_LIKELY from the next address taken on (which may be the end of this table, or an array's imagined element -1 inside of
- * it), and wherever an entry leaves the function that takes the address (into its .cold part, or because the
+ * X86_LIKELY from the next address taken on (which may be the end of this table, or an array's imagined element -1
+ * inside of it), and wherever an entry leaves the function that takes the address (into its .cold part, or because the
  * table is over). Absolute entries are found by their
  * relocations, which the caller hands in, and in position-dependent modules by scan.c; here only those that
  * lie between code.

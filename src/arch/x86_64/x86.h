@@ -14,14 +14,14 @@
 
 /* Where control goes after an instruction. */
 enum x86_flow {
-	X86_FLOW_NEXT,		/* to the next one only; system calls and int n are here */
-	X86_FLOW_BRANCH,	/* to `target` or the next one: jcc, loop, jrcxz, xbegin */
-	X86_FLOW_JUMP,		/* to `target` only */
-	X86_FLOW_CALL,		/* to `target`, and it comes back to the next one */
+	X86_FLOW_NEXT, /* to the next one only; system calls and int n are here */
+	X86_FLOW_BRANCH, /* to `target` or the next one: jcc, loop, jrcxz, xbegin */
+	X86_FLOW_JUMP, /* to `target` only */
+	X86_FLOW_CALL, /* to `target`, and it comes back to the next one */
 	X86_FLOW_JUMP_INDIRECT,
 	X86_FLOW_CALL_INDIRECT,
 	X86_FLOW_RETURN,
-	X86_FLOW_STOP,		/* nowhere that can be known: ud2, hlt, int3, far branches */
+	X86_FLOW_STOP, /* nowhere that can be known: ud2, hlt, int3, far branches */
 };
 
 /* One decoded instruction at `address`. `op` is filled by x86_decode_full() alone. */
@@ -29,10 +29,10 @@ struct x86_insn {
 	uint64_t address;
 	uint8_t length;
 	enum x86_flow flow;
-	bool has_target;	/* a direct branch */
-	bool has_rip;		/* a RIP-relative memory operand or lea */
-	uint64_t target;	/* of the direct branch */
-	uint64_t rip;		/* what the RIP-relative operand means */
+	bool has_target; /* a direct branch */
+	bool has_rip; /* a RIP-relative memory operand or lea */
+	uint64_t target; /* of the direct branch */
+	uint64_t rip; /* what the RIP-relative operand means */
 	ZydisDecodedInstruction z;
 	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
 };
@@ -75,11 +75,11 @@ struct x86_area {
 
 /* What is known about a function besides its extent; kept in the order of kymo_module_code.functions. */
 struct x86_function {
-	uint64_t bad;		/* where it does not decode, or where it is entered inside of an instruction; 0: nowhere */
-	uint64_t computed;	/* an indirect jump that may lead anywhere into it; 0: none */
-	uint64_t own_address;	/* an instruction that takes an address inside of the function itself; 0: none */
-	uint32_t n_tables;	/* jump tables whose address it takes */
-	bool decodes;		/* false: `bad` is where it does not */
+	uint64_t bad; /* where it does not decode, or where it is entered inside of an instruction; 0: nowhere */
+	uint64_t computed; /* an indirect jump that may lead anywhere into it; 0: none */
+	uint64_t own_address; /* an instruction that takes an address inside of the function itself; 0: none */
+	uint32_t n_tables; /* jump tables whose address it takes */
+	bool decodes; /* false: `bad` is where it does not */
 };
 
 /* One bit for each byte of text. entries.c tells what each means and why five are needed. */
@@ -93,9 +93,9 @@ enum x86_bitmap {
 };
 
 struct kymo_entry_map {
-	struct x86_area *areas;		/* sorted by address, not overlapping */
+	struct x86_area *areas; /* sorted by address, not overlapping */
 	size_t n_areas;
-	uint64_t low, high;		/* of all areas */
+	uint64_t low, high; /* of all areas */
 	struct x86_function *functions;
 	size_t n_functions;
 	uint64_t n_bits;
@@ -109,7 +109,7 @@ const struct x86_area *x86_area_at(const struct kymo_entry_map *map, uint64_t va
 const uint8_t *x86_text_at(const struct kymo_entry_map *map, uint64_t vaddr, size_t *size_ret);
 
 bool x86_test(const struct kymo_entry_map *map, enum x86_bitmap which, uint64_t vaddr);
-void x86_mark(struct kymo_entry_map *map, enum x86_bitmap which, uint64_t vaddr);	/* outside of the text: nothing */
+void x86_mark(struct kymo_entry_map *map, enum x86_bitmap which, uint64_t vaddr); /* outside of the text: nothing */
 
 /* The last address in [low, high] (of one area) with a bit in any of the bitmaps of `mask`, or UINT64_MAX. */
 uint64_t x86_last(const struct kymo_entry_map *map, unsigned int mask, uint64_t low, uint64_t high);
@@ -126,9 +126,9 @@ struct x86_jumps {
 	ZydisDecoder decoder;
 	bool (*has_table)(void *closure, uint64_t vaddr);
 	void *closure;
-	ptrdiff_t summary_of;		/* the function that the two below describe, or -1 */
-	uint32_t summary_bad;		/* registers that somewhere get something that was computed */
-	uint32_t summary_copies[16];	/* registers that each is somewhere copied from */
+	ptrdiff_t summary_of; /* the function that the two below describe, or -1 */
+	uint32_t summary_bad; /* registers that somewhere get something that was computed */
+	uint32_t summary_copies[16]; /* registers that each is somewhere copied from */
 };
 
 /* Whether the targets of the indirect jump or call at `vaddr` of function `index` are all in the map already, as far as

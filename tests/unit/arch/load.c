@@ -17,10 +17,10 @@ struct work {
 	KYMO_VEC(struct loaded_symbol) symbols;
 };
 
-#define push(vec, ...)                               \
-	do {                                         \
+#define push(vec, ...) \
+	do { \
 		if (!kymo_vec_push((vec), __VA_ARGS__)) \
-			abort();                     \
+			abort(); \
 	} while (0)
 
 static void take_section(struct work *work, Elf_Scn *scn, const GElf_Shdr *shdr)

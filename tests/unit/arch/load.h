@@ -21,8 +21,8 @@ struct loaded {
 	int fd;
 };
 
-/* True, or false where the file cannot be read. Functions are symbols with a size, and what .eh_frame adds to them; symbols
- * `rseq_start` and `rseq_end` bound a restartable sequence. */
+/* True, or false where the file cannot be read. Functions are symbols with a size, and what .eh_frame adds to them;
+ * symbols `rseq_start` and `rseq_end` bound a restartable sequence. */
 bool load(const char *path, struct loaded *ret);
 void unload(struct loaded *loaded);
 

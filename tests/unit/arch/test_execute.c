@@ -2,10 +2,10 @@
  * The displaced copy of a window does what the window does: both are run, each in a child, on the same registers and
  * memory, and all that they leave behind is compared.
  *
- * The window stands alone between breakpoints, far from all else, so that a child stops where control leaves it: at a breakpoint, or
- * at an address that cannot be executed. Data pages appear when they are touched, with contents that depend on their
- * address alone; so random registers are pointers good enough. What is compared at the stop: where it was, all registers,
- * the pages touched in their order, the stack.
+ * The window stands alone between breakpoints, far from all else, so that a child stops where control leaves it: at a
+ * breakpoint, or at an address that cannot be executed. Data pages appear when they are touched, with contents that
+ * depend on their address alone; so random registers are pointers good enough. What is compared at the stop: where it
+ * was, all registers, the pages touched in their order, the stack.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,23 +27,23 @@
 #include "load.h"
 
 #define PAGE 4096u
-#define FROM UINT64_C(0x200000000000)	/* the window's pages; its offset in the page is kept */
+#define FROM UINT64_C(0x200000000000) /* the window's pages; its offset in the page is kept */
 #define TO (FROM + 0x10000000)
-#define DATA UINT64_C(0x210000000000)	/* what registers point to */
+#define DATA UINT64_C(0x210000000000) /* what registers point to */
 #define STACK UINT64_C(0x220000000000)
 #define STACK_SIZE (16 * PAGE)
 #define PAGES_MAX 40
-#define N_REGS 17			/* REG_R8 … REG_RIP of sys/ucontext.h */
+#define N_REGS 17 /* REG_R8 … REG_RIP of sys/ucontext.h */
 
 enum ending { UNFINISHED, STOPPED, SLOW };
 
 struct outcome {
 	int signal;
 	enum ending ending;
-	bool in_call;		/* stopped between the parts of a call */
+	bool in_call; /* stopped between the parts of a call */
 	uint64_t regs[N_REGS], flags;
-	uint8_t vectors[384];	/* st and xmm */
-	uint64_t memory, stack;	/* hashes */
+	uint8_t vectors[384]; /* st and xmm */
+	uint64_t memory, stack; /* hashes */
 	uint64_t touched[PAGES_MAX];
 	unsigned int n_touched;
 };
@@ -55,11 +55,11 @@ struct job {
 	int size;
 	uint64_t from;
 	uint64_t seed;
-	bool moved;		/* run the displaced copy */
+	bool moved; /* run the displaced copy */
 };
 
 static struct job job;
-static struct outcome *shared;	/* of the child that runs */
+static struct outcome *shared; /* of the child that runs */
 
 static uint64_t mix(uint64_t x)
 {
@@ -145,8 +145,8 @@ static void on_fault(int signal, siginfo_t *info, void *data)
 	if (signal != SIGSEGV || info->si_code != SEGV_MAPERR || fetch || address < 0x10000 ||
 	    shared->n_touched == PAGES_MAX)
 		stop(signal, context);
-	mapped = mmap((void *)page, PAGE, PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	mapped = mmap((void *)page, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
+		      0);
 	if (mapped != (void *)page)
 		stop(signal, context);
 	fill(mapped, page, PAGE);
@@ -268,9 +268,10 @@ static bool both_do_the_same(const struct kymo_plan *plan, uint64_t seed)
 		return false;
 	if (memcmp(&original, &displaced, sizeof(original))) {
 		describe(plan);
-		print_message("  seed %" PRIu64 ": signals %d %d, pc 0x%" PRIx64 " 0x%" PRIx64 ", rsp 0x%" PRIx64 " 0x%" PRIx64 "\n",
-			      seed, original.signal, displaced.signal, original.regs[REG_RIP],
-			      displaced.regs[REG_RIP], original.regs[REG_RSP], displaced.regs[REG_RSP]);
+		print_message("  seed %" PRIu64 ": signals %d %d, pc 0x%" PRIx64 " 0x%" PRIx64 ", rsp 0x%" PRIx64
+			      " 0x%" PRIx64 "\n",
+			      seed, original.signal, displaced.signal, original.regs[REG_RIP], displaced.regs[REG_RIP],
+			      original.regs[REG_RSP], displaced.regs[REG_RSP]);
 		fail_msg("the displaced copy does something else");
 	}
 	return true;
@@ -279,6 +280,7 @@ static bool both_do_the_same(const struct kymo_plan *plan, uint64_t seed)
 /* ---- by hand --------------------------------------------------------------------------------------------------- */
 
 /* Each line is a function of its own, planned at its start. */
+/* clang-format off */
 #define SNIPPETS                                                  \
 	X("call *(%rsp)\n nop\n nop\n", 0)                        \
 	X("nop\n nop\n call *(%rsp)\n", 1)                        \
@@ -328,11 +330,7 @@ static bool both_do_the_same(const struct kymo_plan *plan, uint64_t seed)
 	X("push %rbp\n mov %rsp, %rbp\n leave\n ret\n", 1)        \
 	X("mov %edi, -4(%rsp)\n mov -4(%rsp), %eax\n", 1)
 
-struct snippet {
-	const uint8_t *start, *end;
-	const char *text;
-	bool planned;
-};
+/* clang-format on */
 
 #define X(text, planned) ".balign 16\n .quad 1f - ., 2f - 1f\n 1: " text " 2:\n"
 __asm__(".pushsection .rodata\n .balign 16\n snippets:\n" SNIPPETS ".balign 16\n snippets_end:\n .popsection\n");
@@ -353,7 +351,11 @@ static bool plan_alone(const uint8_t *code, size_t size, struct kymo_plan *ret)
 	struct kymo_span text = { 0x1100, code, size };
 	struct kymo_extent function = { 0x1100, 0x1100 + size };
 	struct kymo_module_code module = {
-		.text = &text, .n_text = 1, .functions = &function, .n_functions = 1, .position_independent = true,
+		.text = &text,
+		.n_text = 1,
+		.functions = &function,
+		.n_functions = 1,
+		.position_independent = true,
 	};
 	struct kymo_refusal refusals[KYMO_N_TACTICS];
 	struct kymo_entry_map *map;
@@ -393,8 +395,9 @@ static void snippets_do_the_same_elsewhere(void **state)
 /* What differs from run to run, or touches what the child itself lives on. */
 static bool is_repeatable(const struct kymo_plan *plan)
 {
-	static const char *const words[] = { "rdtsc", "rdrand", "rdseed", "cpuid", "rdpid", "xgetbv", "xsave", "xrstor", "popf",
-					     "fs:", "gs:", "fsbase", "gsbase", "pkru", "env", "fxsave", "fnsave", "ssp" };
+	static const char *const words[] = { "rdtsc",  "rdrand", "rdseed", "cpuid",  "rdpid",  "xgetbv",
+					     "xsave",  "xrstor", "popf",   "fs:",    "gs:",    "fsbase",
+					     "gsbase", "pkru",   "env",    "fxsave", "fnsave", "ssp" };
 	char text[128];
 
 	for (int i = 0; i < plan->n_insns; i++) {

@@ -1,10 +1,10 @@
 /*
- * tests/golden/plan/NAME.txt: assembler source, then for each `==== site SYMBOL[+OFFSET]` what the planner says of it and what
- * objdump, which shares no code with the planner, reads in the original and in the displaced bytes. An index stands
- * before each displaced instruction.
+ * tests/golden/plan/NAME.txt: assembler source, then for each `==== site SYMBOL[+OFFSET]` what the planner says of it
+ * and what objdump, which shares no code with the planner, reads in the original and in the displaced bytes. An index
+ * stands before each displaced instruction.
  *
- * The source is linked at 0x1000, or at 0x401000 with a line `# position-dependent`. Sections: .text, .text.cold, .rodata, .data.
- * Symbols with type and size are functions; global labels are entries handed in, as landing pads are.
+ * The source is linked at 0x1000, or at 0x401000 with a line `# position-dependent`. Sections: .text, .text.cold,
+ * .rodata, .data. Symbols with type and size are functions; global labels are entries handed in, as landing pads are.
  *
  * KYMO_GOLDEN_UPDATE=1 writes what is, in place of what should be.
  */
@@ -24,18 +24,17 @@
 #include "base/io.h"
 #include "load.h"
 
-#define BIAS UINT64_C(0x555500000000)	/* of a module that can move */
-#define PAD UINT64_C(0x7000000)		/* where code is displaced to, from the bias on */
+#define BIAS UINT64_C(0x555500000000) /* of a module that can move */
+#define PAD UINT64_C(0x7000000) /* where code is displaced to, from the bias on */
 
-static const char linker_script[] =
-	"SECTIONS {\n"
-	"  . = BASE;\n"
-	"  .text : { *(.text) }\n"
-	"  .text.cold : { *(.text.cold) }\n"
-	"  . = BASE + 0x8000;\n"
-	"  .rodata : { *(.rodata) }\n"
-	"  .data : { *(.data) }\n"
-	"}\n";
+static const char linker_script[] = "SECTIONS {\n"
+				    "  . = BASE;\n"
+				    "  .text : { *(.text) }\n"
+				    "  .text.cold : { *(.text.cold) }\n"
+				    "  . = BASE + 0x8000;\n"
+				    "  .rodata : { *(.rodata) }\n"
+				    "  .data : { *(.data) }\n"
+				    "}\n";
 
 struct place {
 	char directory[256];
@@ -114,7 +113,8 @@ static void disassemble(const struct place *place, FILE *out, const uint8_t *byt
 	char *line, *rest;
 
 	write_file(place, "bytes", bytes, size);
-	run(place, "objdump -D -b binary -m i386:x86-64 -w --no-show-raw-insn --adjust-vma=0x%" PRIx64 " bytes > listing",
+	run(place,
+	    "objdump -D -b binary -m i386:x86-64 -w --no-show-raw-insn --adjust-vma=0x%" PRIx64 " bytes > listing",
 	    address);
 	assert_true(asprintf(&path, "%s/listing", place->directory) > 0);
 	assert_int_equal(kymo_read_file(-1, path, 1 << 20, &text, NULL), 0);
@@ -180,8 +180,8 @@ static void show_site(const struct place *place, FILE *out, const char *expressi
 
 	fprintf(out, "==== site %.*s\n", (int)strcspn(expression, "\n"), expression);
 	for (size_t i = 0; i < n; i++)
-		fprintf(out, "not %s: %s\n",
-			refusals[i].tactic ? kymo_tactic_name(refusals[i].tactic) : "possible", refusals[i].reason);
+		fprintf(out, "not %s: %s\n", refusals[i].tactic ? kymo_tactic_name(refusals[i].tactic) : "possible",
+			refusals[i].reason);
 	if (!err)
 		show_plan(place, out, &plan);
 	fputc('\n', out);

@@ -1,4 +1,4 @@
-/* What the golden cases cannot show: names, limits, damaged input, and how many functions of real libraries are planned. */
+/* What the golden cases cannot show: names, limits, damaged input, and how much of real libraries is planned. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -21,13 +21,13 @@ static void registers_have_the_kernels_names_and_the_processors(void **state)
 		int number;
 		enum kymo_type type;
 	} cases[] = {
-		{ "ax", 0, KYMO_TYPE_X64 },    { "rax", 0, KYMO_TYPE_X64 },   { "eax", 0, KYMO_TYPE_X32 },
-		{ "al", 0, KYMO_TYPE_X8 },     { "cx", 1, KYMO_TYPE_X64 },    { "dx", 2, KYMO_TYPE_X64 },
-		{ "ebx", 3, KYMO_TYPE_X32 },   { "sp", 4, KYMO_TYPE_X64 },    { "spl", 4, KYMO_TYPE_X8 },
-		{ "rbp", 5, KYMO_TYPE_X64 },   { "si", 6, KYMO_TYPE_X64 },    { "sil", 6, KYMO_TYPE_X8 },
-		{ "di", 7, KYMO_TYPE_X64 },    { "rdi", 7, KYMO_TYPE_X64 },   { "edi", 7, KYMO_TYPE_X32 },
-		{ "dil", 7, KYMO_TYPE_X8 },    { "r8", 8, KYMO_TYPE_X64 },    { "r9d", 9, KYMO_TYPE_X32 },
-		{ "r10w", 10, KYMO_TYPE_X16 }, { "r15b", 15, KYMO_TYPE_X8 },  { "ip", 16, KYMO_TYPE_X64 },
+		{ "ax", 0, KYMO_TYPE_X64 },    { "rax", 0, KYMO_TYPE_X64 },    { "eax", 0, KYMO_TYPE_X32 },
+		{ "al", 0, KYMO_TYPE_X8 },     { "cx", 1, KYMO_TYPE_X64 },     { "dx", 2, KYMO_TYPE_X64 },
+		{ "ebx", 3, KYMO_TYPE_X32 },   { "sp", 4, KYMO_TYPE_X64 },     { "spl", 4, KYMO_TYPE_X8 },
+		{ "rbp", 5, KYMO_TYPE_X64 },   { "si", 6, KYMO_TYPE_X64 },     { "sil", 6, KYMO_TYPE_X8 },
+		{ "di", 7, KYMO_TYPE_X64 },    { "rdi", 7, KYMO_TYPE_X64 },    { "edi", 7, KYMO_TYPE_X32 },
+		{ "dil", 7, KYMO_TYPE_X8 },    { "r8", 8, KYMO_TYPE_X64 },     { "r9d", 9, KYMO_TYPE_X32 },
+		{ "r10w", 10, KYMO_TYPE_X16 }, { "r15b", 15, KYMO_TYPE_X8 },   { "ip", 16, KYMO_TYPE_X64 },
 		{ "rip", 16, KYMO_TYPE_X64 },  { "flags", 17, KYMO_TYPE_X64 }, { "eflags", 17, KYMO_TYPE_X32 },
 	};
 
@@ -41,8 +41,8 @@ static void registers_have_the_kernels_names_and_the_processors(void **state)
 
 static void other_words_are_no_registers(void **state)
 {
-	static const char *const words[] = { "", "r", "r7", "r16", "r1", "r10x", "r10dd", "rax1", "ah", "rr8", "%di", "xmm0",
-					     "RAX", "ral", "edil", "di ", "flagsflags", "cs" };
+	static const char *const words[] = { "",    "r",   "r7",   "r16", "r1",  "r10x", "r10dd", "rax1",       "ah",
+					     "rr8", "%di", "xmm0", "RAX", "ral", "edil", "di ",   "flagsflags", "cs" };
 	enum kymo_type type = KYMO_N_TYPES;
 
 	for (size_t i = 0; i < kymo_countof(words); i++)
@@ -114,7 +114,7 @@ static int relocate(const struct kymo_plan *plan, uint64_t to, size_t size)
 
 static void code_is_displaced_only_as_far_as_its_operands_reach(void **state)
 {
-	struct kymo_plan lea = plan_of("\x48\x8d\x05\xf0\xff\xff\x7f", 7, 0);	/* lea 0x7ffffff0(%rip) */
+	struct kymo_plan lea = plan_of("\x48\x8d\x05\xf0\xff\xff\x7f", 7, 0); /* lea 0x7ffffff0(%rip) */
 	struct kymo_plan nop = plan_of("\x0f\x1f\x44\0\0", 5, 0);
 
 	assert_int_equal(relocate(&lea, 0x100000100, KYMO_RELOCATED_MAX), 12);
@@ -128,7 +128,7 @@ static void code_is_displaced_only_as_far_as_its_operands_reach(void **state)
 static void a_plan_that_nobody_made_is_refused(void **state)
 {
 	struct kymo_plan syscall = plan_of("\x0f\x05\x90\x90\x90", 5, 2);
-	struct kymo_plan inward = plan_of("\x31\xc0\x75\xfd\x90", 5, 2);	/* xor; jne to its second byte */
+	struct kymo_plan inward = plan_of("\x31\xc0\x75\xfd\x90", 5, 2); /* xor; jne to its second byte */
 	struct kymo_plan uneven = plan_of("\x31\xc0\x31\xc0\x31\xc0", 6, 3);
 	struct kymo_plan empty = { 0 }, wide = plan_of("\x31\xc0\x31\xc0\x90", 5, 2);
 
@@ -199,8 +199,13 @@ static void tables_that_overlap_without_end_are_refused(void **state)
 	struct kymo_span text_span = { 0x1000, text, TEXT }, data_span = { 0x20000, data, DATA };
 	struct kymo_extent function = { 0x1000, 0x1000 + TEXT };
 	struct kymo_module_code code = {
-		.text = &text_span, .n_text = 1, .data = &data_span, .n_data = 1, .functions = &function,
-		.n_functions = 1, .position_independent = true,
+		.text = &text_span,
+		.n_text = 1,
+		.data = &data_span,
+		.n_data = 1,
+		.functions = &function,
+		.n_functions = 1,
+		.position_independent = true,
 	};
 	struct kymo_entry_map *map = NULL;
 

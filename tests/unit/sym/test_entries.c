@@ -196,9 +196,7 @@ static void pads_of_relocated_frame_entries_are_found(void **state)
 	const struct kymo_function *functions;
 	FILE *lines;
 
-	/*
-	 * Absolute pointers everywhere, as linkers for other systems make them: the file has zeros, and relocations.
-	 */
+	/* Absolute pointers everywhere, as linkers for other systems make them: the file has zeros, and relocations. */
 	write_file("absolute.s",
 		   ".text\nfirst: .skip 16, 0x90\nfunction:\n.Lstart: .skip 8, 0x90\n.globl pad\npad: .skip 8, "
 		   "0x90\n.Lend:\n"
@@ -252,6 +250,37 @@ static void damaged_exception_tables_are_an_error(void **state)
 	      "file: the exception table of the function at 0x");
 	succeeds(kymo_module_functions(module, &functions, &n_functions));
 	assert_true(n_functions > 5);
+	kymo_module_close(module);
+}
+
+/* As Go 1.20 writes it: two functions, of which the first goes on at its eighth byte when it recovered from a panic. */
+static void functions_of_go_are_those_of_its_runtime(void **state)
+{
+	struct kymo_module *module;
+	const struct kymo_function *functions;
+	unsigned long long text = 0;
+	size_t n;
+	FILE *lines;
+
+	write_file("golang.s", ".text\n.globl text\ntext: .skip 16, 0x90\n .skip 32, 0x90\n"
+			       ".section .gopclntab,\"a\"\n.balign 8\n.Lhead: .long 0xfffffff1\n .byte 0, 0, 1, 8\n"
+			       " .quad 2, 0, text, 0, 0, 0, 0, .Ltable - .Lhead\n"
+			       ".Ltable: .long 0, .Lfirst - .Ltable, 16, .Lsecond - .Ltable, 48\n"
+			       ".Lfirst: .long 0, 0, 0, 7, 0, 0, 0, 0\n.Lsecond: .long 16, 0, 0, 0, 0, 0, 0, 0\n"
+			       ".section .note.GNU-stack,\"\",@progbits\n");
+	run("gcc -static -nostdlib -Wl,-e,text golang.s -o golang && strip -o golang.stripped golang");
+	lines = lines_of("nm golang | grep ' text$'");
+	assert_int_equal(fscanf(lines, "%llx", &text), 1);
+	pclose(lines);
+	module = open_module(in_directory("golang.stripped"));
+	succeeds(kymo_module_functions(module, &functions, &n));
+	assert_int_equal(n, 2);
+	assert_int_equal(functions[0].start, text);
+	assert_int_equal(functions[0].end, text + 16);
+	assert_int_equal(functions[1].end, text + 48);
+	assert_true(has_entry(module, text + 7));
+	assert_true(has_entry(module, text + 16));
+	assert_false(has_entry(module, text + 8));
 	kymo_module_close(module);
 }
 
@@ -330,6 +359,7 @@ int main(void)
 		cmocka_unit_test(landing_pads_are_those_of_the_compiler),
 		cmocka_unit_test(pads_of_relocated_frame_entries_are_found),
 		cmocka_unit_test(damaged_exception_tables_are_an_error),
+		cmocka_unit_test(functions_of_go_are_those_of_its_runtime),
 		cmocka_unit_test(restartable_sequences_are_found),
 		cmocka_unit_test(relocations_that_cannot_be_read_are_an_error),
 	};

@@ -1,0 +1,115 @@
+"""Recorders that are killed: at the end of the kill nothing may be wrong with the program, and everything must come out again.
+
+Two ways. At an instant of its own choosing, spread over a whole short recording; and at each of its system calls in turn, where
+strace delivers the signal: the call is not made then. The second meets each step, however short.
+"""
+import random
+import re
+import shutil
+import signal
+import time
+
+import processes
+import remains
+from kymotest import KYMO, check, check_equal, kymo, program, run, start, target
+
+PROBES = ['-p', 'selfcheck:work_*', '-p', 'libc:nanosleep a=%di', '-p', 'libc:write n=%dx']
+CALLS = 'ptrace,pwrite64,pwritev,pidfd_open,pidfd_getfd,ftruncate,fallocate,mmap,mremap,munmap,mkdir,renameat,rename'
+
+
+class Victim:
+    """A program that checks itself, and recorders of it that die."""
+
+    def __init__(self, directory, threads=16, args=()):
+        self.directory = directory
+        self.program = target('selfcheck', '-t', threads, *args)
+        self.pid = self.program.pid
+        time.sleep(0.3)  # its threads have all been through everything once: what they map lazily is there
+        self.before = remains.lasting_mappings(self.pid)
+        self.kills = self.left = 0
+
+    def recorder(self, seconds):
+        return [KYMO, 'record', '-q', '-o', str(self.directory / 'killed'), '--buffer', '1M', *PROBES, '--for', str(seconds),
+                '--pid', str(self.pid)]
+
+    def calls(self, seconds=0.05):
+        """How many of CALLS a recording makes that nobody kills."""
+        trace = self.directory / 'calls'
+        run(program('strace'), '-qq', '-o', trace, '-e', f'trace={CALLS}', '-e', 'signal=none', *self.recorder(seconds)).ok()
+        self.check_clean()
+        return [re.match(r'\w+', line)[0] for line in trace.read_text().splitlines() if re.match(r'\w+\(', line)]
+
+    def kill_after(self, delay, seconds=0.05):
+        process = start(*self.recorder(seconds))
+        time.sleep(delay)
+        process.signal(signal.SIGKILL)
+        process.end()
+        self.after_kill(f'{delay:.4f} s after its start')
+
+    def kill_at(self, call, number, seconds=0.05):
+        """Before the `number`th, from 1, of its calls of `call`. A recording that makes fewer this time ends well."""
+        result = run(program('strace'), '-qq', '-o', '/dev/null', '-e', f'trace={call}', '-e', 'signal=none',
+                     '-e', f'inject={call}:signal=KILL:when={number}', *self.recorder(seconds))
+        check(result.status in (0, -signal.SIGKILL, 128 + signal.SIGKILL), 'ended well, or was killed', result)
+        self.after_kill(f'at {call} number {number}', killed=result.status != 0)
+
+    def after_kill(self, where, killed=True):
+        self.kills += killed
+        try:
+            self.program.is_alive() or check(False, 'the program runs on', self.program.result())
+            remains.check_running(self.pid)
+            self.left += remains.are_there(self.pid)
+            if random.random() < 0.5:
+                self.detach()
+            else:  # the next recording takes out what the one before has left
+                shutil.rmtree(self.directory / 'killed', ignore_errors=True)
+                run(*self.recorder(0.001)).ok()
+            self.check_clean()
+        except Exception as error:
+            error.args = (f'killed {where} (kill {self.kills}): {error.args[0] if error.args else ""}', *error.args[1:])
+            raise
+
+    def detach(self):
+        there = remains.are_there(self.pid)
+        result = kymo('detach', self.pid)
+        if there:
+            result.ok()
+        else:
+            result.refused('nothing of kymo')
+
+    def check_clean(self):
+        remains.check_nothing_left(self.pid, self.before, remains.lasting_mappings)
+
+    def end(self):
+        """It says itself that all was right; all of its threads must still be able to end."""
+        said = self.program.end(signal.SIGTERM).ok().json()
+        check(min(said.values()) > 0, 'it did all kinds of work', said)
+        check(self.left > 0, 'some kills came when something of kymo was in the process')
+
+
+def duration(victim, seconds=0.05):
+    """How long a recording takes from its start to its end."""
+    begin = time.monotonic()
+    run(*victim.recorder(seconds)).ok()
+    return time.monotonic() - begin
+
+
+def spread(calls, n):
+    """`n` pairs (call, number), or all if there are fewer, evenly over everything that a recording does."""
+    numbered, seen = [], {}
+    for call in calls:
+        seen[call] = seen.get(call, 0) + 1
+        numbered.append((call, seen[call]))
+    return numbered if n >= len(numbered) else [numbered[i * len(numbered) // n] for i in range(n)]
+
+
+def kill_often(victim, n, at_calls):
+    """`n` kills in all, a share of them at calls and the others at random instants."""
+    points = spread(victim.calls(), int(n * at_calls))
+    for call, number in points:
+        victim.kill_at(call, number)
+    whole = duration(victim)
+    while victim.kills < n:
+        victim.kill_after(random.random() * whole)
+    check_equal(processes.tracer(victim.pid), 0, 'tracer')
+    victim.end()

@@ -1,0 +1,58 @@
+"""What kymo may leave in a process that it was in: nothing."""
+import os
+from pathlib import Path
+
+import processes
+from kymotest import check, check_same, check_text_intact, eventually
+
+MEMFD = '/memfd:kymo'
+
+
+def mappings(pid):
+    """All lines of /proc/PID/maps, for programs that map nothing meanwhile themselves."""
+    return [mapping.line for mapping in processes.maps(pid)]
+
+
+def lasting_mappings(pid):
+    """Those that a program with threads that come and go does not change itself: of files, executable ones, and single
+    anonymous pages, which is what a page of kymo's that is left behind looks like."""
+    return [mapping.line for mapping in processes.maps(pid)
+            if mapping.path not in ('', '[heap]', '[stack]') or 'x' in mapping.permissions
+            or (mapping.path == '' and mapping.end - mapping.start == processes.PAGE and 'w' in mapping.permissions)]
+
+
+def descriptors(pid):
+    """What of kymo's the process has open."""
+    found = []
+    for entry in Path(f'/proc/{pid}/fd').iterdir():
+        try:
+            to = os.readlink(entry)
+        except OSError:
+            continue
+        if to.startswith(MEMFD):
+            found.append(f'{entry.name} -> {to}')
+    return found
+
+
+def are_there(pid):
+    """Whether anything of kymo's is in the process."""
+    return bool(descriptors(pid)) or any(mapping.path.startswith(MEMFD) for mapping in processes.maps(pid))
+
+
+def check_running(pid):
+    """No thread is stopped or traced."""
+    check(processes.is_alive(pid), f'process {pid} lives', processes.status(pid))
+
+    def held():
+        states = [(tid, processes.status(tid)) for tid in processes.threads(pid)]
+        return [f'{tid}: {status["State"]}, tracer {status["TracerPid"]}' for tid, status in states
+                if status and (status['State'][0] in 'Tt' or status['TracerPid'] != '0')]
+    eventually(lambda: not held(), f'no thread of {pid} is held', 5)
+
+
+def check_nothing_left(pid, before, now=mappings):
+    """`before` is what `now(pid)` said when kymo had not come yet."""
+    check_text_intact(pid)
+    check_same(descriptors(pid), [], f'descriptors of {pid}')
+    check_same(now(pid), before, f'/proc/{pid}/maps')
+    check_running(pid)
