@@ -9,19 +9,25 @@
 #include "arch/arch.h"
 
 /*
- * The live page. Its first byte is the state; anything but these two, zero in a forked child above all, makes pads record
+ * The live page. Its first byte is the state; anything but these, zero in a forked child above all, makes pads record
  * nothing.
  */
-#define KYMO_PAD_LIVE 0x4b	/* each thread's tid is at its thread pointer + the offset below */
 #define KYMO_PAD_EARLY 0x45	/* threads have no thread pointer yet, or their tid's place is not known: the pid is recorded */
+#define KYMO_PAD_LIVE 0x4c	/* each thread's tid is at its thread pointer + the offset below */
+#define KYMO_PAD_RSEQ 0x52	/* and threads are registered for restartable sequences, at their thread pointer + the other */
 #define KYMO_PAD_LIVE_TID_OFFSET 8	/* where in the page that offset is, s64 */
+#define KYMO_PAD_LIVE_RSEQ_OFFSET 16	/* s64 */
+
+#define KYMO_PAD_MAX_EVENTS 16	/* at one site */
 
 /* What the pads of one region share. Runtime addresses in the target. */
 struct kymo_pad_env {
 	uint64_t guest;		/* where kymo_pad_guest()'s bytes are */
 	uint64_t live;		/* the live page */
-	uint64_t rings;		/* ring 0 */
-	uint32_t n_rings;	/* all of them; the first n_cpus are the CPUs' own */
+	uint64_t rseq_rings;	/* one for each CPU, for restartable sequences; 0: the pads have none */
+	uint64_t rings;		/* the first ring with a lock */
+	uint32_t n_rings;	/* those with a lock; the first n_cpus are the CPUs' own */
+	uint64_t vforks;	/* struct kymo_wire_vforks */
 	uint32_t n_cpus;
 	uint32_t pid;		/* what is recorded as tid where it can't be read */
 	uint64_t stack_low, stack_high;	/* the initial thread's stack: readable from its stack pointer to stack_high; may be 0 */
@@ -46,13 +52,42 @@ size_t kymo_pad_size_max(size_t n_events);
 /* The code that all pads of a region share; it must lie at env.guest. Bytes are static. */
 const uint8_t *kymo_pad_guest(size_t *size_ret);
 
+/* Where in a pad its code begins: threads enter there. */
+size_t kymo_pad_entry(const struct kymo_pad_env *env, size_t n_events);
+
 /*
- * Write the pad for `plan`, the site of which is at runtime address `site`, to run at runtime address `pad`. `insn_at[i]` is the offset in
+ * Write the pad for `plan`, the site of which is at runtime address `site`, to run at runtime address `pad` (a multiple of 32). `insn_at[i]` is the offset in
  * the pad of displaced instruction i, with one more for the jump back: where a thread that stood at that instruction
  * goes. Returns the size; -ERANGE, -ENOTSUP (see kymo_relocate()), -ENOSPC, -EINVAL for arguments out of range.
  */
 int kymo_pad_emit(const struct kymo_pad_env *env, const struct kymo_plan *plan, uint64_t site, uint64_t pad,
 		  const struct kymo_pad_event *events, size_t n_events, uint8_t *out, size_t size,
 		  uint16_t insn_at[KYMO_WINDOW_MAX_INSNS + 1]);
+
+/* ---- guards -------------------------------------------------------------------------------------------------------- */
+
+/*
+ * Restartable sequences are safe in threads that are registered with the kernel. Between its birth and its registration a new thread of glibc's is not, but may
+ * show the cpu_id of whoever had its memory before; and a vfork child shows its parent's for good. Guards sit on the system calls by which glibc makes threads and
+ * processes (clone, clone3, vfork): they mark a new thread's cpu_id as unregistered, as a later glibc does itself, and list threads that wait for a
+ * child which has their control block.
+ */
+
+/*
+ * Find those calls in a module: their plans (each `mov $number,%eax; syscall`, displaced together) go to `ret`. Returns how many there are, or -EPERM when there is one
+ * that can't be guarded, -ENOSPC.
+ */
+int kymo_guard_find(const struct kymo_module_code *code, const struct kymo_entry_map *map, struct kymo_plan *ret, size_t max);
+
+/* Write the pad of a guard; as kymo_pad_emit(). */
+int kymo_guard_emit(const struct kymo_pad_env *env, const struct kymo_plan *plan, uint64_t site, uint64_t pad, uint8_t *out,
+		    size_t size, uint16_t insn_at[KYMO_WINDOW_MAX_INSNS + 1]);
+
+/*
+ * From the recorder, which must run on `cpu` (sched_setaffinity): make producers of the sequence-driven ring of that CPU leave it alone, so that its packet can be
+ * closed. The ring's lock is held. false when the recorder itself has no restartable sequences, or was moved to another CPU.
+ */
+struct kymo_wire_ring;
+bool kymo_pad_close_ring(struct kymo_wire_ring *ring, uint32_t cpu);
 
 #endif

@@ -12,6 +12,7 @@
 #ifndef KYMO_ARCH_REMOTE_H
 #define KYMO_ARCH_REMOTE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/user.h>
@@ -49,5 +50,14 @@ void kymo_remote_call(const struct user_regs_struct *registers, const struct kym
  * kernel restarts it only on the way out of that very stop, so it is wound back here.
  */
 void kymo_remote_resume(const struct user_regs_struct *registers, struct user_regs_struct *ret);
+
+/*
+ * Most system calls that a stop interrupts are continued by the kernel as if nothing had been. A few fail with EINTR, as for a signal
+ * (epoll_wait, semop, sigtimedwait, a recv with a time limit: signal(7)). True for a thread that was stopped in one of them: `ret` are the registers with which
+ * it makes the call again, unless a signal handler runs first. `limit_ms_ret` is the call's own time limit, which begins anew then, or -1;
+ * or it is the struct timespec at `limit_at_ret` in the target, where that is not 0.
+ */
+bool kymo_remote_uninterrupt(const struct user_regs_struct *registers, struct user_regs_struct *ret, int64_t *limit_ms_ret,
+			     uint64_t *limit_at_ret);
 
 #endif

@@ -27,6 +27,7 @@
 #include <elf.h>
 
 #define STOP_TIMEOUT_MS 2000
+#define LONG_WAIT_MS 10000
 
 int kymo_get_registers(pid_t tid, struct user_regs_struct *ret)
 {
@@ -152,6 +153,24 @@ static struct kymo_error *take_new_threads(struct kymo_process *process, size_t 
 	return error;
 }
 
+/*
+ * The stop made a waiting call fail: have it made again. Its time limit begins anew then, because nobody knows how much of it has passed; that is better
+ * than an error for who waits shortly. Who waits for long has timers that must not be late, and expects EINTR.
+ */
+static void undo_interruption(struct kymo_process *process, struct kymo_thread *thread)
+{
+	struct user_regs_struct again;
+	int64_t limit_ms, limit[2];
+	uint64_t limit_at;
+
+	if (!kymo_remote_uninterrupt(&thread->registers, &again, &limit_ms, &limit_at))
+		return;
+	if (limit_at && !kymo_process_read(process, limit_at, limit, sizeof(limit)))
+		limit_ms = limit[0] < LONG_WAIT_MS / 1000 ? 0 : LONG_WAIT_MS + 1;
+	if (limit_ms <= LONG_WAIT_MS && !kymo_set_registers(thread->tid, &again))
+		thread->registers = again;
+}
+
 /* Wait until thread `index` is in a stop in which it will stay. 1: stopped, 0: it died. */
 static int settle(struct kymo_process *process, size_t index, int timeout_ms)
 {
@@ -199,7 +218,7 @@ static struct kymo_error *settle_from(struct kymo_process *process, size_t first
 			return did_not_stop(process, process->threads.items[i].tid);
 		if (stopped == 1 &&
 		    !kymo_get_registers(process->threads.items[i].tid, &process->threads.items[i].registers))
-			i++;
+			undo_interruption(process, &process->threads.items[i++]);
 		else
 			forget(process, i);
 	}

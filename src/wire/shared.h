@@ -92,6 +92,19 @@ struct kymo_wire_site {
 
 _Static_assert(sizeof(struct kymo_wire_site) == 128, "journal entries are 128 bytes");
 
+/* ---- vfork ------------------------------------------------------------------------------------------------------------- */
+
+#define KYMO_WIRE_MAX_VFORKS 15
+
+/* Threads that wait for a child which runs with their thread control block; in the page before the rings. */
+struct kymo_wire_vforks {
+	uint32_t n;		/* of them; or more, when some thread can't be told from others for good: then no sequence is used */
+	uint32_t reserved;
+	uint64_t threads[KYMO_WIRE_MAX_VFORKS];	/* their thread pointers, or 0 */
+};
+
+#define KYMO_WIRE_VFORKS_BEFORE_RINGS 4096
+
 /* ---- rings ----------------------------------------------------------------------------------------------------- */
 
 /* What is known of one sub-buffer; written by the producer that opens and closes it. */
@@ -103,8 +116,9 @@ struct kymo_wire_subbuffer {
 };
 
 /*
- * A ring of sub-buffers. One producer at a time: whoever turned `lock` from 0 to 1 with an exchange. Nobody waits for a lock: a
- * producer that finds one taken (its holder was preempted, or is this very thread below a signal handler) goes to another ring.
+ * A ring of sub-buffers, with one producer at a time. Of some rings it is whoever turned `lock` from 0 to 1 with an exchange. Nobody waits for a lock: a
+ * producer that finds one taken (its holder was preempted, or is this very thread below a signal handler) goes to another ring. The producers
+ * of the others are the restartable sequences of one CPU; only who changes the sub-buffer takes the lock, and sets `end` to 0 in a sequence first.
  *
  * Records are written at `cur` and count as soon as `cur` is moved behind them, so a thread that dies in the middle leaves no hole.
  * Offsets are relative to the ring's own address.
@@ -126,6 +140,8 @@ struct kymo_wire_ring {
 	uint32_t n_subbuffers;
 	uint32_t overwrite;
 	uint64_t subbuffer_size;
+	uint32_t cpu;		/* whose sequences are the producers */
+	uint32_t is_sequenced;	/* they are */
 
 	struct kymo_wire_subbuffer subbuffers[KYMO_WIRE_MAX_SUBBUFFERS] __attribute__((aligned(64)));
 };

@@ -2,28 +2,34 @@
  * Pads. What runs at a probe, in order:
  *
  *	step over the red zone; keep rax, rdx, r10, r11 and the flags
- *	the live byte: in a forked child nothing is recorded
  *	for each event:
- *		r10 = the ring of this CPU; take its lock with an exchange, or any other ring's
- *		room for the record? else change the sub-buffer (guest.c)
- *		time stamp, header, tid, arguments: stored behind the ring's `cur`
- *		move `cur`: from here on the record counts; release the lock
+ *		the live byte: what kind of process this is, and how threads are told apart; in a forked child nothing is recorded
+ *		by a restartable sequence: the ring of this CPU, room for the record, stamp, header, tid, arguments, and at last the
+ *			store of the ring's new position, with which the record counts
+ *		or by a lock, where the thread has no such sequence: the same between an exchange and a store
  *	restore; the displaced instructions; jump back
  *
  * Why this is right:
  *
- * 1. Nothing here faults. Stores go to rings whose memory was allocated before (fallocate), loads to the ring, the live
- *    page, the thread control block (in state LIVE only) and, checked, the stack.
+ * 1. Nothing here faults. Stores go to rings whose memory was allocated before (fallocate), loads to rings, the live
+ *    page, the thread control block (in the states that say it is there) and, checked, the stack.
  * 2. Nothing waits. A taken lock sends the producer to another ring; no ring at all counts a loss.
- * 3. A signal handler that runs probes in the middle of a pad finds that ring locked and uses another. A thread that never comes
- *    back (longjmp out of the handler, death) leaves a locked ring with whole records in it.
- * 4. Stamps of one ring never decrease: rdtsc may run ahead of the exchange on an out-of-order CPU, so
- *    the value is raised to the ring's last one, under the lock.
- * 5. x86-TSO keeps the order of stores: record before `cur`, `cur` before `lock`.
- * 6. The flags come back by sahf and an addition that sets OF; DF, AC and the rest are never changed. Vector and x87
+ * 3. A record counts with one store at its end. A thread that never gets there (a signal handler that longjmps, death) leaves nothing behind but,
+ *    if it used a lock, a locked ring with whole records in it.
+ * 4. The kernel restarts a sequence that was preempted, migrated or interrupted by a signal before its last store (rseq(2)), so a ring of this kind
+ *    has one producer at a time: the threads of its CPU. This holds for threads that are registered with the kernel. A thread
+ *    that is not has a cpu_id that says so: guard.c sees to it for new threads, and keeps a list of those that wait for
+ *    a vfork child, which has its parent's thread control block but is not registered.
+ * 5. A sequence loads `end` before `cur`, and whoever changes the sub-buffer stores `cur` before `end` (x86-TSO keeps both orders), with `end` zero before:
+ *    so `cur` is never taken for one sub-buffer and `end` for another.
+ * 6. Stamps of one ring never decrease. Sequences of one CPU are in order, and guest.c waits out the reordering of rdtsc when it opens a
+ *    sub-buffer. Under a lock the value is raised to the ring's last one, because rdtsc may run ahead of the exchange.
+ * 7. The sequence's descriptor pointer is zero whenever a thread is outside of a pad: each way out clears it, and the kernel does when it
+ *    aborts a sequence or delivers a signal. So the descriptor may be unmapped with the pad.
+ * 8. The flags come back by sahf and an addition that sets OF; DF, AC and the rest are never changed. Vector and x87
  *    state is not touched.
  *
- * The choice of an exchange per record, where a restartable sequence would be cheaper, is argued in docs/rings.md.
+ * docs/rings.md has the measurements behind this.
  */
 #include <cpuid.h>
 #include <errno.h>
@@ -31,13 +37,12 @@
 #include <string.h>
 
 #include "arch/pad.h"
+#include "arch/x86_64/code.h"
 #include "arch/x86_64/guest.h"
 #include "wire/event.h"
 #include "wire/shared.h"
 
 _Static_assert(KYMO_WIRE_PATCH == KYMO_PATCH_SIZE, "the journal holds a patch");
-
-enum { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R9, R10, R11, R12, R13, R14, R15, RIP, RFLAGS };
 
 /* The pad's frame below the red zone. */
 enum {
@@ -51,136 +56,13 @@ enum {
 	FRAME = 128 + 48,
 };
 
-#define EVENT_SIZE_MAX 640u	/* code bytes of one event, 8 stack arguments; asserted at emission */
-#define FIXED_SIZE_MAX 160u
+#define EVENT_SIZE_MAX 2048u	/* code bytes of one event in both forms, with 8 arguments from the stack */
+#define FIXED_SIZE_MAX 128u
+#define RSEQ_SIGNATURE 0x53053053	/* glibc's, in front of abort handlers */
 
-/* ---- a small assembler ------------------------------------------------------------------------------------------ */
-
-struct code {
-	uint8_t *out;
-	size_t size, n;
-	uint64_t address;	/* runtime address of out[0] */
-	bool full, far;
-};
-
-static void bytes(struct code *c, const void *data, size_t n)
-{
-	if (n > c->size - c->n) {
-		c->full = true;
-		return;
-	}
-	memcpy(c->out + c->n, data, n);
-	c->n += n;
-}
-
-#define EMIT(c, ...)                                            \
-	do {                                                    \
-		static const uint8_t literal_[] = { __VA_ARGS__ }; \
-		bytes(c, literal_, sizeof(literal_));           \
-	} while (0)
-
-static void byte(struct code *c, unsigned int value)
-{
-	uint8_t one = (uint8_t)value;
-
-	bytes(c, &one, 1);
-}
-
-static void imm32(struct code *c, int64_t value)
-{
-	int32_t four = (int32_t)value;
-
-	bytes(c, &four, 4);
-}
-
-static void imm64(struct code *c, uint64_t value)
-{
-	bytes(c, &value, 8);
-}
-
-static void rel32_to(struct code *c, uint64_t target)
-{
-	int64_t distance = (int64_t)(target - (c->address + c->n + 4));
-
-	if (distance != (int32_t)distance)
-		c->far = true;
-	imm32(c, distance);
-}
-
-/* A forward branch: emitted with a hole, closed at its label. */
-struct label {
-	size_t at[24];
-	unsigned int n;
-};
-
-static void branch(struct code *c, struct label *label, const char *opcode, size_t size)
-{
-	bytes(c, opcode, size);
-	if (label->n == sizeof(label->at) / sizeof(label->at[0])) {
-		c->full = true;
-		return;
-	}
-	label->at[label->n++] = c->n;
-	imm32(c, 0);
-}
-
-#define JMP(c, l) branch(c, l, "\xe9", 1)
-#define JA(c, l) branch(c, l, "\x0f\x87", 2)
-#define JAE(c, l) branch(c, l, "\x0f\x83", 2)
-#define JB(c, l) branch(c, l, "\x0f\x82", 2)
-#define JE(c, l) branch(c, l, "\x0f\x84", 2)
-#define JNE(c, l) branch(c, l, "\x0f\x85", 2)
-
-static void place(struct code *c, struct label *label)
-{
-	for (unsigned int i = 0; i < label->n; i++) {
-		int32_t distance = (int32_t)(c->n - (label->at[i] + 4));
-
-		if (label->at[i] + 4 <= c->size)
-			memcpy(c->out + label->at[i], &distance, 4);
-	}
-	label->n = 0;
-}
-
-static void jump_back(struct code *c, size_t to)
-{
-	byte(c, 0xe9);
-	imm32(c, (int64_t)to - (int64_t)(c->n + 4));
-}
-
-/* `opcode` with `reg` and disp(%rsp), 64 bits: 0x89 stores, 0x8b loads, 0x8d is lea */
-static void rsp_slot(struct code *c, unsigned int opcode, unsigned int reg, int32_t disp)
-{
-	bool is_short = disp == (int8_t)disp;
-
-	byte(c, 0x48 | (reg >> 3) << 2);
-	byte(c, opcode);
-	byte(c, (is_short ? 0x44u : 0x84u) | (reg & 7) << 3);
-	byte(c, 0x24);
-	if (is_short)
-		byte(c, (uint8_t)disp);
-	else
-		imm32(c, disp);
-}
-
-/* mov %reg (of `size` bytes), disp8(%r10,%r11) */
-static void store(struct code *c, unsigned int reg, unsigned int size, unsigned int disp)
-{
-	if (size == 2)
-		byte(c, 0x66);
-	byte(c, 0x43 | (size == 8) << 3 | (reg >> 3) << 2);
-	byte(c, size == 1 ? 0x88 : 0x89);
-	byte(c, 0x44 | (reg & 7) << 3);
-	byte(c, 0x1a);
-	byte(c, disp);
-}
-
-static void movabs(struct code *c, unsigned int reg, uint64_t value)
-{
-	byte(c, 0x48 | reg >> 3);
-	byte(c, 0xb8 | (reg & 7));
-	imm64(c, value);
-}
+/* struct rseq of linux/rseq.h */
+#define RSEQ_CPU_ID 4
+#define RSEQ_CS 8
 
 /* ---- arguments -------------------------------------------------------------------------------------------------- */
 
@@ -369,79 +251,290 @@ static void ring_of_cpu(struct code *c, const struct kymo_pad_env *env)
 	EMIT(c, 0x49, 0x01, 0xc2);						/* add %rax,%r10 */
 }
 
+/* mov `at` in the live page, %reg */
+static void load_live(struct code *c, const struct kymo_pad_env *env, unsigned int reg, unsigned int at)
+{
+	uint8_t opcode[] = { (uint8_t)(0x48 | (reg >> 3) << 2), 0x8b, (uint8_t)(0x05 | (reg & 7) << 3) };
+
+	rip_to(c, (const char *)opcode, sizeof(opcode), env->live + at, 0);
+}
+
+/* eax = this thread's id, from its control block */
+static void load_tid(struct code *c, const struct kymo_pad_env *env)
+{
+	load_live(c, env, RAX, KYMO_PAD_LIVE_TID_OFFSET);
+	EMIT(c, 0x64, 0x8b, 0x00);				/* mov %fs:(%rax),%eax */
+}
+
+/* r11 = where struct rseq is, from the thread pointer */
+static void load_rseq(struct code *c, const struct kymo_pad_env *env)
+{
+	load_live(c, env, R11, KYMO_PAD_LIVE_RSEQ_OFFSET);
+}
+
+static void clear_rseq(struct code *c, const struct kymo_pad_env *env)
+{
+	load_rseq(c, env);
+	EMIT(c, 0x64, 0x49, 0xc7, 0x43, RSEQ_CS, 0, 0, 0, 0);	/* movq $0,%fs:RSEQ_CS(%r11) */
+}
+
+_Static_assert(offsetof(struct kymo_wire_ring, lock) == 0 && offsetof(struct kymo_wire_ring, cur) == 8 &&
+	       offsetof(struct kymo_wire_ring, end) == 16 && offsetof(struct kymo_wire_ring, last_tsc) == 24,
+	       "offsets in the code below");
+_Static_assert(KYMO_EVENT_ID_BITS == 20, "the shifts below");
+_Static_assert(KYMO_WIRE_RING_STRIDE == 1 << 10, "the shifts below");
+
+/* rax = stamp */
+static void read_tsc(struct code *c)
+{
+	EMIT(c, 0x0f, 0x31);					/* rdtsc */
+	EMIT(c, 0x48, 0xc1, 0xe2, 0x20, 0x48, 0x09, 0xd0);	/* shl $32,%rdx; or %rdx,%rax */
+}
+
+/* the record's first word from the stamp in rax */
+static void store_header(struct code *c, uint32_t id)
+{
+	EMIT(c, 0x48, 0xc1, 0xe0, 0x14);			/* shl $20,%rax */
+	EMIT(c, 0x48, 0x0d);					/* or $id,%rax */
+	imm32(c, id);
+	store(c, RAX, 8, 0);
+}
+
+/* mov end(%r10),%rdx; mov cur(%r10),%r11; a jump to `full` unless `size` bytes fit in between */
+static void find_room(struct code *c, uint32_t size, struct label *full)
+{
+	EMIT(c, 0x49, 0x8b, 0x52, 0x10);			/* mov end(%r10),%rdx */
+	EMIT(c, 0x4d, 0x8b, 0x5a, 0x08);			/* mov cur(%r10),%r11 */
+	EMIT(c, 0x49, 0x8d, 0x83);				/* lea size(%r11),%rax */
+	imm32(c, size);
+	EMIT(c, 0x48, 0x39, 0xd0);				/* cmp %rdx,%rax */
+	JA(c, full);
+}
+
+/* The ring moves behind the record: it counts. */
+static void commit(struct code *c, uint32_t size)
+{
+	EMIT(c, 0x49, 0x81, 0xc3);				/* add $size,%r11 */
+	imm32(c, size);
+	EMIT(c, 0x4d, 0x89, 0x5a, 0x08);			/* mov %r11,cur(%r10) */
+}
+
 static void call_guest(struct code *c, const struct kymo_pad_env *env, uint32_t entry)
 {
 	byte(c, 0xe8);
 	rel32_to(c, env->guest + entry);
-	EMIT(c, 0x4d, 0x85, 0xd2);		/* test %r10,%r10 */
 }
 
-/* What a hot path leaves to be emitted behind the pad. */
-struct cold {
-	struct label take, change;
-	size_t got;		/* where both come back */
-	struct label lost;	/* or not */
+/* Where an event's parts are: the hot ones are emitted in line, the cold ones behind the pad. */
+struct event_code {
+	struct label state, full, unregistered, foreign, vfork;	/* hot code's ways out */
+	struct label locked;		/* to the form with a lock, the tid in its slot */
+	size_t restart, end;		/* of the hot code */
 };
 
-static void emit_event(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event, uint64_t site,
-		       struct cold *cold)
+/* ---- by a lock ---- */
+
+/*
+ * The tid is in its slot. Emitted in line where no thread has restartable sequences, else behind. Ends with a fall through or a jump to `end`.
+ */
+static void emit_locked(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event, uint64_t site)
 {
 	uint32_t size = kymo_pad_record_size(event->args, event->n_args);
+	struct label take = { .n = 0 }, full = { .n = 0 }, clear = { .n = 0 }, lost = { .n = 0 }, done = { .n = 0 };
+	struct kymo_guest_image guest;
+	size_t got;
 
+	kymo_guest_image(&guest);
 	ring_of_cpu(c, env);
 	EMIT(c, 0x41, 0xbb, 1, 0, 0, 0);			/* mov $1,%r11d */
 	EMIT(c, 0x45, 0x87, 0x1a);				/* xchg %r11d,lock(%r10) */
 	EMIT(c, 0x45, 0x85, 0xdb);				/* test %r11d,%r11d */
-	JNE(c, &cold->take);
-	cold->got = c->n;
-	_Static_assert(offsetof(struct kymo_wire_ring, lock) == 0 && offsetof(struct kymo_wire_ring, cur) == 8 &&
-		       offsetof(struct kymo_wire_ring, end) == 16 && offsetof(struct kymo_wire_ring, last_tsc) == 24,
-		       "offsets below");
-	EMIT(c, 0x4d, 0x8b, 0x5a, 0x08);			/* mov cur(%r10),%r11 */
-	EMIT(c, 0x49, 0x8d, 0x83);				/* lea size(%r11),%rax */
-	imm32(c, size);
-	EMIT(c, 0x49, 0x3b, 0x42, 0x10);			/* cmp end(%r10),%rax */
-	JA(c, &cold->change);
-	EMIT(c, 0x0f, 0x31);					/* rdtsc */
-	EMIT(c, 0x48, 0xc1, 0xe2, 0x20, 0x48, 0x09, 0xd0);	/* shl $32,%rdx; or %rdx,%rax */
+	JNE(c, &take);
+	got = c->n;
+	find_room(c, size, &full);
+	read_tsc(c);
 	EMIT(c, 0x49, 0x8b, 0x52, 0x18);			/* mov last_tsc(%r10),%rdx */
 	EMIT(c, 0x48, 0x39, 0xd0, 0x48, 0x0f, 0x42, 0xc2);	/* cmp %rdx,%rax; cmovb %rdx,%rax */
 	EMIT(c, 0x49, 0x89, 0x42, 0x18);			/* mov %rax,last_tsc(%r10) */
-	_Static_assert(KYMO_EVENT_ID_BITS == 20, "the shift below");
-	EMIT(c, 0x48, 0xc1, 0xe0, 0x14);			/* shl $20,%rax */
-	EMIT(c, 0x48, 0x0d);					/* or $id,%rax */
-	imm32(c, event->id);
-	store(c, RAX, 8, 0);
+	store_header(c, event->id);
 	EMIT(c, 0x8b, 0x44, 0x24, SLOT_TID);			/* mov tid(%rsp),%eax */
 	store(c, RAX, 4, KYMO_EVENT_TID_OFFSET);
 	store_arguments(c, env, event, site);
-	EMIT(c, 0x49, 0x81, 0xc3);				/* add $size,%r11 */
-	imm32(c, size);
-	EMIT(c, 0x4d, 0x89, 0x5a, 0x08);			/* mov %r11,cur(%r10) */
+	commit(c, size);
+	place(c, &clear);
 	EMIT(c, 0x41, 0xc7, 0x02, 0, 0, 0, 0);			/* movl $0,lock(%r10) */
-	place(c, &cold->lost);
-}
-
-/* Behind the hot code. A record that was lost goes on where its event ends. */
-static void emit_cold(struct code *c, const struct kymo_pad_env *env, struct cold *cold, size_t event_end)
-{
-	struct kymo_guest_image guest;
-
-	kymo_guest_image(&guest);
-	place(c, &cold->take);
+	JMP(c, &done);
+	place(c, &take);
 	movabs(c, R10, env->rings);
 	EMIT(c, 0x41, 0xbb);					/* mov $n,%r11d */
 	imm32(c, env->n_rings);
 	call_guest(c, env, guest.take);
-	EMIT(c, 0x74, 0x05);					/* je +5 */
-	jump_back(c, cold->got);
-	jump_back(c, event_end);
-	place(c, &cold->change);
+	EMIT(c, 0x4d, 0x85, 0xd2);				/* test %r10,%r10 */
+	JE(c, &lost);
+	jump_back(c, got);
+	place(c, &full);
 	call_guest(c, env, guest.switch_);
-	EMIT(c, 0x74, 0x05);
-	jump_back(c, cold->got);
-	jump_back(c, event_end);
+	EMIT(c, 0x4d, 0x85, 0xd2);
+	JE(c, &lost);
+	jump_back(c, got);
+	place(c, &lost);
+	place(c, &done);
 }
+
+/* ---- by a restartable sequence ---- */
+
+static void emit_sequence(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event, uint64_t site,
+			  struct event_code *parts, uint64_t descriptor[3])
+{
+	uint32_t size = kymo_pad_record_size(event->args, event->n_args);
+
+	compare_byte(c, env->live, KYMO_PAD_RSEQ);
+	JNE(c, &parts->state);
+	EMIT(c, 0x64, 0x48, 0x8b, 0x04, 0x25, 0x10, 0, 0, 0);	/* mov %fs:16,%rax: a control block of glibc's points to itself */
+	EMIT(c, 0x64, 0x48, 0x3b, 0x04, 0x25, 0, 0, 0, 0);	/* cmp %fs:0,%rax */
+	JNE(c, &parts->foreign);
+	movabs(c, R10, env->vforks);
+	EMIT(c, 0x41, 0x83, 0x3a, 0x00);			/* cmpl $0,n(%r10) */
+	JNE(c, &parts->vfork);
+	parts->restart = c->n;
+	load_rseq(c, env);
+	rip_to(c, "\x48\x8d\x05", 3, c->address + descriptor[2], 0);	/* lea descriptor(%rip),%rax */
+	EMIT(c, 0x64, 0x49, 0x89, 0x43, RSEQ_CS);		/* mov %rax,%fs:RSEQ_CS(%r11) */
+	descriptor[0] = c->n;
+	EMIT(c, 0x64, 0x41, 0x8b, 0x43, RSEQ_CPU_ID);		/* mov %fs:RSEQ_CPU_ID(%r11),%eax */
+	EMIT(c, 0x3d);						/* cmp $n_cpus,%eax */
+	imm32(c, env->n_cpus);
+	JAE(c, &parts->unregistered);
+	movabs(c, R10, env->rseq_rings);
+	EMIT(c, 0xc1, 0xe0, 0x0a);				/* shl $10,%eax */
+	EMIT(c, 0x49, 0x01, 0xc2);				/* add %rax,%r10 */
+	find_room(c, size, &parts->full);
+	read_tsc(c);
+	store_header(c, event->id);
+	load_tid(c, env);
+	store(c, RAX, 4, KYMO_EVENT_TID_OFFSET);
+	store_arguments(c, env, event, site);
+	commit(c, size);
+	descriptor[1] = c->n;
+	clear_rseq(c, env);
+	parts->end = c->n;
+}
+
+/* The tid goes to its slot on the way to the form with a lock. */
+static void tid_to_slot(struct code *c, const struct kymo_pad_env *env, bool from_thread)
+{
+	if (from_thread) {
+		load_tid(c, env);
+		EMIT(c, 0x89, 0x44, 0x24, SLOT_TID);		/* mov %eax,tid(%rsp) */
+	} else {
+		EMIT(c, 0xc7, 0x44, 0x24, SLOT_TID);		/* movl $pid,tid(%rsp) */
+		imm32(c, env->pid);
+	}
+}
+
+/* The states other than the one that the hot code is for. */
+static void emit_states(struct code *c, const struct kymo_pad_env *env, struct event_code *parts)
+{
+	struct label early = { .n = 0 };
+
+	place(c, &parts->state);
+	compare_byte(c, env->live, KYMO_PAD_LIVE);
+	JNE(c, &early);
+	tid_to_slot(c, env, true);
+	JMP(c, &parts->locked);
+	place(c, &early);
+	compare_byte(c, env->live, KYMO_PAD_EARLY);
+	branch(c, &parts->foreign, "\x0f\x84", 2);		/* je */
+	jump_back(c, parts->end);
+	place(c, &parts->foreign);
+	tid_to_slot(c, env, false);
+	JMP(c, &parts->locked);
+}
+
+static void emit_cold(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event, uint64_t site,
+		      struct event_code *parts)
+{
+	struct label handled = { .n = 0 }, again = { .n = 0 };
+	struct kymo_guest_image guest;
+
+	kymo_guest_image(&guest);
+	emit_states(c, env, parts);
+
+	place(c, &parts->vfork);				/* r10: the list */
+	call_guest(c, env, guest.vfork);
+	EMIT(c, 0x4d, 0x85, 0xd2);				/* test %r10,%r10 */
+	JNE(c, &handled);
+	tid_to_slot(c, env, true);
+	JMP(c, &parts->locked);
+
+	place(c, &parts->unregistered);
+	clear_rseq(c, env);
+	tid_to_slot(c, env, true);
+	JMP(c, &parts->locked);
+
+	place(c, &parts->full);					/* r10: the ring */
+	clear_rseq(c, env);
+	EMIT(c, 0x64, 0x4c, 0x03, 0x1c, 0x25, 0, 0, 0, 0);	/* add %fs:0,%r11 */
+	call_guest(c, env, guest.change);
+	EMIT(c, 0x49, 0x83, 0xfa, KYMO_GUEST_AGAIN);		/* cmp $AGAIN,%r10 */
+	branch(c, &again, "\x0f\x84", 2);
+	EMIT(c, 0x4d, 0x85, 0xd2);
+	JE(c, &handled);
+	tid_to_slot(c, env, true);
+
+	place(c, &parts->locked);
+	emit_locked(c, env, event, site);
+	place(c, &handled);
+	jump_back(c, parts->end);
+	place(c, &again);
+	jump_back(c, parts->restart);
+}
+
+/* struct rseq_cs, and the abort handler with the signature in front. */
+static void emit_descriptor(struct code *c, const uint64_t descriptor[3], size_t restart)
+{
+	uint64_t abort_at = c->n + 4;
+
+	imm32(c, RSEQ_SIGNATURE);
+	jump_back(c, restart);
+	if (descriptor[2] + 32 > c->size) {
+		c->full = true;
+		return;
+	}
+	memset(c->out + descriptor[2], 0, 8);
+	memcpy(c->out + descriptor[2] + 8, &(uint64_t){ c->address + descriptor[0] }, 8);
+	memcpy(c->out + descriptor[2] + 16, &(uint64_t){ descriptor[1] - descriptor[0] }, 8);
+	memcpy(c->out + descriptor[2] + 24, &(uint64_t){ c->address + abort_at }, 8);
+}
+
+/* ---- without sequences: one form, in line ---- */
+
+static void emit_plain(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event, uint64_t site,
+		       struct event_code *parts)
+{
+	compare_byte(c, env->live, KYMO_PAD_LIVE);
+	JNE(c, &parts->state);
+	tid_to_slot(c, env, true);
+	place(c, &parts->locked);
+	parts->restart = c->n;
+	emit_locked(c, env, event, site);
+	parts->end = c->n;
+}
+
+static void emit_plain_states(struct code *c, const struct kymo_pad_env *env, struct event_code *parts)
+{
+	struct label skip = { .n = 0 };
+
+	place(c, &parts->state);
+	compare_byte(c, env->live, KYMO_PAD_EARLY);
+	JNE(c, &skip);
+	tid_to_slot(c, env, false);
+	jump_back(c, parts->restart);
+	place(c, &skip);
+	jump_back(c, parts->end);
+}
+
+/* ---- around ---- */
 
 static void emit_save(struct code *c, bool flags)
 {
@@ -469,37 +562,9 @@ static void emit_restore(struct code *c)
 	rsp_slot(c, 0x8d, RSP, FRAME);
 }
 
-/* cmpb $value,live(%rip) */
-static void compare_live(struct code *c, const struct kymo_pad_env *env, uint8_t value)
-{
-	EMIT(c, 0x80, 0x3d);
-	rel32_to(c, env->live - 1);	/* the immediate follows the displacement */
-	byte(c, value);
-}
-
-/* The tid goes to its slot; in a forked child to `skip`. `early` is emitted behind. */
-static void emit_live(struct code *c, const struct kymo_pad_env *env, struct label *early)
-{
-	compare_live(c, env, KYMO_PAD_LIVE);
-	JNE(c, early);
-	EMIT(c, 0x48, 0x8b, 0x05);			/* mov live+8(%rip),%rax */
-	rel32_to(c, env->live + KYMO_PAD_LIVE_TID_OFFSET);
-	EMIT(c, 0x64, 0x8b, 0x00);			/* mov %fs:(%rax),%eax */
-	EMIT(c, 0x89, 0x44, 0x24, SLOT_TID);
-}
-
-static void emit_early(struct code *c, const struct kymo_pad_env *env, size_t back, struct label *skip)
-{
-	compare_live(c, env, KYMO_PAD_EARLY);
-	JNE(c, skip);
-	EMIT(c, 0xc7, 0x44, 0x24, SLOT_TID);	/* movl $pid,TID(%rsp) */
-	imm32(c, env->pid);
-	jump_back(c, back);
-}
-
 size_t kymo_pad_size_max(size_t n_events)
 {
-	return FIXED_SIZE_MAX + KYMO_RELOCATED_MAX + n_events * EVENT_SIZE_MAX;
+	return FIXED_SIZE_MAX + KYMO_RELOCATED_MAX + n_events * (EVENT_SIZE_MAX + 32);
 }
 
 const uint8_t *kymo_pad_guest(size_t *size_ret)
@@ -527,23 +592,25 @@ int kymo_pad_emit(const struct kymo_pad_env *env, const struct kymo_plan *plan, 
 		  const struct kymo_pad_event *events, size_t n_events, uint8_t *out, size_t size,
 		  uint16_t insn_at[KYMO_WINDOW_MAX_INSNS + 1])
 {
-	struct code c = { .out = out, .size = size, .address = pad };
-	struct label early = { .n = 0 }, skip = { .n = 0 };
-	struct cold colds[16];
-	size_t ends[16], back, restore;
+	size_t table = env->rseq_rings ? 32 * n_events : 0;	/* descriptors come first: they want 32-byte alignment */
+	struct code c = { .out = out, .size = size, .address = pad, .n = table };
+	struct event_code parts[KYMO_PAD_MAX_EVENTS];
+	uint64_t descriptors[KYMO_PAD_MAX_EVENTS][3];
 	int moved;
 
-	if (!are_valid(events, n_events) || n_events > 16)
+	if (!are_valid(events, n_events) || n_events > KYMO_PAD_MAX_EVENTS || (table && pad % 32))
 		return -EINVAL;
-	memset(colds, 0, sizeof(colds));
+	if (size < table + FIXED_SIZE_MAX)
+		return -ENOSPC;
+	memset(parts, 0, sizeof(parts));
 	emit_save(&c, wants_flags(events, n_events));
-	emit_live(&c, env, &early);
-	back = c.n;
 	for (size_t i = 0; i < n_events; i++) {
-		emit_event(&c, env, &events[i], site, &colds[i]);
-		ends[i] = c.n;
+		descriptors[i][2] = 32 * i;
+		if (table)
+			emit_sequence(&c, env, &events[i], site, &parts[i], descriptors[i]);
+		else
+			emit_plain(&c, env, &events[i], site, &parts[i]);
 	}
-	restore = c.n;
 	emit_restore(&c);
 	if (c.full)
 		return -ENOSPC;
@@ -553,13 +620,20 @@ int kymo_pad_emit(const struct kymo_pad_env *env, const struct kymo_plan *plan, 
 	for (unsigned int i = 0; i <= plan->n_insns; i++)
 		insn_at[i] = (uint16_t)(insn_at[i] + c.n);
 	c.n += (size_t)moved;
-	for (size_t i = 0; i < n_events; i++)
-		emit_cold(&c, env, &colds[i], ends[i]);
-	place(&c, &early);
-	emit_early(&c, env, back, &skip);
-	place(&c, &skip);
-	jump_back(&c, restore);
+	for (size_t i = 0; i < n_events; i++) {
+		if (table) {
+			emit_cold(&c, env, &events[i], site, &parts[i]);
+			emit_descriptor(&c, descriptors[i], parts[i].restart);
+		} else {
+			emit_plain_states(&c, env, &parts[i]);
+		}
+	}
 	if (c.full)
 		return -ENOSPC;
 	return c.far ? -ERANGE : (int)c.n;
+}
+
+size_t kymo_pad_entry(const struct kymo_pad_env *env, size_t n_events)
+{
+	return env->rseq_rings ? 32 * n_events : 0;
 }

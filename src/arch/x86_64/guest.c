@@ -9,15 +9,21 @@
  *
  * Time: a sub-buffer is changed once in some ten thousand records; nothing here is worth a trick.
  */
+#include <stddef.h>
 #include <stdint.h>
 
+#include "arch/pad.h"
 #include "arch/x86_64/guest.h"
 #include "wire/shared.h"
+
+#define REORDER_TICKS 1000
 
 #define GUEST __attribute__((section("kymo_guest"), used, noinline, visibility("hidden")))
 
 struct kymo_wire_ring *kymo_guest_take(char *rings, uint32_t n);
 struct kymo_wire_ring *kymo_guest_switch(struct kymo_wire_ring *ring);
+uint64_t kymo_guest_change(struct kymo_wire_ring *ring, char *area);
+uint64_t kymo_guest_is_vfork_child(const struct kymo_wire_vforks *vforks);
 
 static inline __attribute__((always_inline)) uint64_t stamp(void)
 {
@@ -25,6 +31,16 @@ static inline __attribute__((always_inline)) uint64_t stamp(void)
 
 	__asm__ volatile("lfence; rdtsc" : "=a"(low), "=d"(high)::"memory");
 	return (uint64_t)high << 32 | low;
+}
+
+/*
+ * An out-of-order CPU may run a sequence's rdtsc before the load of `end` that lets it in, by as much as fits in its reorder buffer. The stamp must not come
+ * before `now`: so `end` is stored that much later.
+ */
+static inline __attribute__((always_inline)) void wait_out_reordering(uint64_t now)
+{
+	while (stamp() - now < REORDER_TICKS)
+		;
 }
 
 static inline __attribute__((always_inline)) struct kymo_wire_ring *ring_at(char *rings, uint32_t index)
@@ -81,10 +97,69 @@ GUEST struct kymo_wire_ring *kymo_guest_switch(struct kymo_wire_ring *ring)
 	sub->tsc_begin = now;
 	ring->last_tsc = now;
 	ring->cur = ring->data_offset + (ring->opened % ring->n_subbuffers) * ring->subbuffer_size;
-	ring->end = ring->cur + ring->subbuffer_size;
 	ring->is_open = 1;
 	__atomic_store_n(&ring->opened, ring->opened + 1, __ATOMIC_RELEASE);
+	wait_out_reordering(now);
+	__atomic_store_n(&ring->end, ring->cur + ring->subbuffer_size, __ATOMIC_RELEASE);
 	return ring;
+}
+
+/*
+ * As a sequence on CPU `cpu`: `end` of its ring becomes 0. From then on no other sequence there gets past its look for room, and none that was under way
+ * commits: it was preempted, so it begins anew. The descriptor may lie on the stack (rseq(2)): it is read when the thread is preempted.
+ */
+static inline __attribute__((always_inline)) int close_on(struct kymo_wire_ring *ring, char *area, uint32_t cpu)
+{
+	struct {
+		uint32_t version, flags;
+		uint64_t start, size, abort;
+	} descriptor __attribute__((aligned(32)));
+	int closed;
+
+	__asm__ volatile("movq $0, (%[descriptor])\n"
+			 "lea 1f(%%rip), %%rax\n"
+			 "mov %%rax, 8(%[descriptor])\n"
+			 "movq $2f - 1f, 16(%[descriptor])\n"
+			 "lea 3f(%%rip), %%rax\n"
+			 "mov %%rax, 24(%[descriptor])\n"
+			 "mov %[descriptor], 8(%[area])\n"
+			 "1: cmp %[cpu], 4(%[area])\n"
+			 "jne 4f\n"
+			 "movq $0, %c[end](%[ring])\n"
+			 "2: mov $1, %%eax\n"
+			 "jmp 5f\n"
+			 ".long 0x53053053\n"
+			 "3:\n"
+			 "4: xor %%eax, %%eax\n"
+			 "5: movq $0, 8(%[area])\n"
+			 : "=&a"(closed)
+			 : [descriptor] "r"(&descriptor), [area] "r"(area), [cpu] "r"(cpu), [ring] "r"(ring),
+			   [end] "i"(__builtin_offsetof(struct kymo_wire_ring, end))
+			 : "memory", "cc");
+	return closed;
+}
+
+/* A sequence found no room in `ring`. Whoever gets the lock changes the sub-buffer. */
+GUEST uint64_t kymo_guest_change(struct kymo_wire_ring *ring, char *area)
+{
+	if (__atomic_exchange_n(&ring->lock, 1, __ATOMIC_ACQUIRE))
+		return KYMO_GUEST_LOCKED;
+	if (close_on(ring, area, ring->cpu) && !kymo_guest_switch(ring))
+		return 0;
+	__atomic_store_n(&ring->lock, 0, __ATOMIC_RELEASE);
+	return KYMO_GUEST_AGAIN;
+}
+
+/* Some thread waits for a child that has its control block. Who has the same one and runs is that child. */
+GUEST uint64_t kymo_guest_is_vfork_child(const struct kymo_wire_vforks *vforks)
+{
+	uint64_t self;
+
+	__asm__("mov %%fs:16, %0" : "=r"(self));
+	for (uint32_t i = 0; i < KYMO_WIRE_MAX_VFORKS; i++)
+		if (__atomic_load_n(&vforks->threads[i], __ATOMIC_ACQUIRE) == self)
+			return 1;
+	return 0;
 }
 
 /*
@@ -93,14 +168,16 @@ GUEST struct kymo_wire_ring *kymo_guest_switch(struct kymo_wire_ring *ring)
  *
  *	kymo_guest_take_entry	r10: ring 0, r11d: number of rings
  *	kymo_guest_switch_entry	r10: ring
+ *	kymo_guest_change_entry	r10: ring, r11: struct rseq of the thread; KYMO_GUEST_… comes back
+ *	kymo_guest_vfork_entry	r10: struct kymo_wire_vforks; not 0 comes back in a vfork child
  */
 __asm__(".pushsection kymo_guest,\"ax\",@progbits\n"
-	".globl kymo_guest_take_entry, kymo_guest_switch_entry\n"
-	".hidden kymo_guest_take_entry, kymo_guest_switch_entry\n"
+	".globl kymo_guest_take_entry, kymo_guest_switch_entry, kymo_guest_change_entry, kymo_guest_vfork_entry\n"
+	".hidden kymo_guest_take_entry, kymo_guest_switch_entry, kymo_guest_change_entry, kymo_guest_vfork_entry\n"
 	".macro kymo_enter function\n"
 	"	push %rbp\n	mov %rsp, %rbp\n	and $-16, %rsp\n"
 	"	push %rcx\n	push %rsi\n	push %rdi\n	push %r8\n	push %r9\n	push %r9\n"
-	"	mov %r10, %rdi\n	mov %r11d, %esi\n"
+	"	mov %r10, %rdi\n	mov %r11, %rsi\n"
 	"	call \\function\n"
 	"	mov %rax, %r10\n"
 	"	pop %r9\n	pop %r9\n	pop %r8\n	pop %rdi\n	pop %rsi\n	pop %rcx\n"
@@ -110,10 +187,14 @@ __asm__(".pushsection kymo_guest,\"ax\",@progbits\n"
 	"kymo_guest_take_entry: kymo_enter kymo_guest_take\n"
 	".balign 16\n"
 	"kymo_guest_switch_entry: kymo_enter kymo_guest_switch\n"
+	".balign 16\n"
+	"kymo_guest_change_entry: kymo_enter kymo_guest_change\n"
+	".balign 16\n"
+	"kymo_guest_vfork_entry: kymo_enter kymo_guest_is_vfork_child\n"
 	".popsection\n");
 
 extern const uint8_t __start_kymo_guest[], __stop_kymo_guest[];
-extern const uint8_t kymo_guest_take_entry[], kymo_guest_switch_entry[];
+extern const uint8_t kymo_guest_take_entry[], kymo_guest_switch_entry[], kymo_guest_change_entry[], kymo_guest_vfork_entry[];
 
 void kymo_guest_image(struct kymo_guest_image *ret)
 {
@@ -121,4 +202,17 @@ void kymo_guest_image(struct kymo_guest_image *ret)
 	ret->size = (uint32_t)(__stop_kymo_guest - __start_kymo_guest);
 	ret->take = (uint32_t)(kymo_guest_take_entry - __start_kymo_guest);
 	ret->switch_ = (uint32_t)(kymo_guest_switch_entry - __start_kymo_guest);
+	ret->change = (uint32_t)(kymo_guest_change_entry - __start_kymo_guest);
+	ret->vfork = (uint32_t)(kymo_guest_vfork_entry - __start_kymo_guest);
+}
+
+/* The recorder's own use of the same sequence; an image of this file is in it, too. */
+extern const ptrdiff_t __rseq_offset __attribute__((weak));
+extern const unsigned int __rseq_size __attribute__((weak));
+
+bool kymo_pad_close_ring(struct kymo_wire_ring *ring, uint32_t cpu)
+{
+	if (!&__rseq_offset || !__rseq_size)
+		return false;
+	return close_on(ring, (char *)__builtin_thread_pointer() + __rseq_offset, cpu);
 }

@@ -4,10 +4,15 @@
 
 #include <stdint.h>
 
+/* What `change` gives besides 0 (the record was lost, and counted). */
+#define KYMO_GUEST_AGAIN 1	/* there is room: run the sequence again */
+#define KYMO_GUEST_LOCKED 2	/* another thread is changing the sub-buffer: use a ring with a lock */
+
 struct kymo_guest_image {
 	const uint8_t *bytes;
 	uint32_t size;
-	uint32_t take, switch_;		/* offsets of the entries */
+	/* offsets of the entries */
+	uint32_t take, switch_, change, vfork;
 };
 
 void kymo_guest_image(struct kymo_guest_image *ret);

@@ -205,3 +205,53 @@ void kymo_remote_resume(const struct user_regs_struct *registers, struct user_re
 	*ret = *registers;
 	wind_back(ret, true);
 }
+
+/* Calls that fail with EINTR when no data has moved, and that do the same when they are made again. */
+static bool ends_by_stop(uint64_t number)
+{
+	switch (number) {
+	case SYS_epoll_wait:
+	case SYS_epoll_pwait:
+	case SYS_epoll_pwait2:
+	case SYS_semop:
+	case SYS_semtimedop:
+	case SYS_rt_sigtimedwait:
+	case SYS_io_getevents:
+	case SYS_io_pgetevents:
+	case SYS_io_uring_enter:
+	/* of sockets with SO_RCVTIMEO or SO_SNDTIMEO */
+	case SYS_read:
+	case SYS_readv:
+	case SYS_recvfrom:
+	case SYS_recvmsg:
+	case SYS_recvmmsg:
+	case SYS_accept:
+	case SYS_accept4:
+	case SYS_connect:
+	case SYS_write:
+	case SYS_writev:
+	case SYS_sendto:
+	case SYS_sendmsg:
+	case SYS_sendmmsg:
+		return true;
+	default:
+		return false;
+	}
+}
+
+bool kymo_remote_uninterrupt(const struct user_regs_struct *registers, struct user_regs_struct *ret, int64_t *limit_ms_ret,
+			     uint64_t *limit_at_ret)
+{
+	uint64_t number = registers->orig_rax;
+
+	if ((int64_t)registers->rax != -EINTR || (int64_t)number < 0 || !ends_by_stop(number))
+		return false;
+	*limit_ms_ret = number == SYS_epoll_wait || number == SYS_epoll_pwait ? (int32_t)registers->r10 : -1;
+	*limit_at_ret = number == SYS_semtimedop || number == SYS_epoll_pwait2 ? registers->r10 :
+			number == SYS_rt_sigtimedwait ? registers->rdx :
+			number == SYS_io_getevents || number == SYS_io_pgetevents ? registers->r8 :
+										  0;
+	*ret = *registers;
+	ret->rax = (uint64_t)-ERESTARTNOHAND;	/* EINTR after a handler, as it would have been */
+	return true;
+}

@@ -67,12 +67,29 @@ _LONG = re.compile(rb'\x48(\x8b|\x8d)[\x05\x0d\x15\x35\x3d]|\x8b[\x05\x0d\x15\x3
 
 def long_starts(path):
     """File offsets of functions of a stripped file that begin with such an instruction, from the frames that unwinders use."""
-    text, bytes_of_file = kernelcount.readelf('--debug-dump=frames', path), Path(path).read_bytes()
+    return starts_with(path, _LONG)
+
+
+def starts_with(path, pattern):
+    """File offsets of functions whose first bytes match."""
+    text, bytes_of_file, loads = kernelcount.readelf('--debug-dump=frames', path), Path(path).read_bytes(), segments(path)
     vaddrs = [int(start, 16) for start in re.findall(r'^\w+ \w+ \w+ FDE .*pc=(\w+)\.\.', text, re.MULTILINE)]
-    loads = segments(path)
-    offsets = [vaddr - start + offset for vaddr in vaddrs for offset, start, size in loads
-               if start <= vaddr < start + size]
-    return [offset for offset in offsets if _LONG.match(bytes_of_file, offset)]
+    offsets = [vaddr - start + offset for vaddr in vaddrs for offset, start, size in loads if start <= vaddr < start + size]
+    return [offset for offset in offsets if pattern.match(bytes_of_file, offset)]
+
+
+# push %r15, %r14, %r13: a large function.
+_PUSHES = re.compile(rb'AWAVAU')
+
+
+def busiest_places(path, command, at_least, **options):
+    """File offsets of large functions in `path` that can be probed and that run at least so often in `command`."""
+    fix_addresses()
+    offsets = [offset for offset in starts_with(path, _PUSHES)
+               if 'why safe' in kymotest.run(kymotest.KYMO_PLAIN, 'explain', path, hex(offset)).out]
+    options = {**options, 'env': {**FIXED, **options.get('env', {})}}
+    counts = kernelcount.count_command(command, {f'o{offset}': (path, offset) for offset in offsets}, many=True, **options)[1]
+    return [offset for offset in offsets if counts[f'o{offset}'] >= at_least]
 
 
 # ---- the two runs --------------------------------------------------------------------------------------------------------
