@@ -102,9 +102,11 @@ static bool is_in_a_window(uint64_t pc, void *data)
 	return site_around(data, pc) != NULL;
 }
 
-/* Where a thread at `pc` inside of the window of `site` goes; 0 when `pc` is between instructions. */
+/* Where a thread at `pc` inside of the window of `site` goes; 0 when `pc` is between instructions, or the thread must not be moved past what a guard does. */
 static uint64_t moved_pc(const struct probe_site *site, uint64_t pc)
 {
+	if (site->is_guard)
+		return 0;
 	for (unsigned int i = 1; i < site->plan.n_insns; i++)
 		if (site->address + site->plan.insn_offset[i] == pc)
 			return site->pad + site->insn_at[i];
@@ -116,7 +118,7 @@ static uint64_t moved_pc(const struct probe_site *site, uint64_t pc)
 static struct kymo_error *check_text(struct kymo_probes *probes, const struct probe_site *site)
 {
 	uint8_t now[KYMO_WINDOW_MAX];
-	const char *name = probes->events.items[site->events.items[0]].name;
+	const char *name = probes_site_name(probes, site);
 
 	if (kymo_process_read(probes->process, site->address, now, site->plan.window))
 		return kymo_error_create(KYMO_ERROR_GONE, "the code at %s is not mapped any more", name);
@@ -125,6 +127,14 @@ static struct kymo_error *check_text(struct kymo_probes *probes, const struct pr
 	return kymo_error_create(KYMO_ERROR_UNSAFE,
 				 "the code at %s (0x%" PRIx64 ") is not what its file holds: something else has patched it", name,
 				 site->address);
+}
+
+/* Whether `pc` is where the system call of a guard that is being put in returns to. */
+static bool is_behind_a_guard(const struct kymo_probes *probes, uint64_t pc)
+{
+	const struct probe_site *site = site_around(probes, pc - 1);
+
+	return site && site->is_guard;
 }
 
 /* Threads inside of windows: where each would go. False when one cannot be moved. */
@@ -139,6 +149,8 @@ static bool can_move_all(const struct kymo_probes *probes)
 
 		if (site && !moved_pc(site, threads[i].registers.rip))
 			return false;
+		if (is_behind_a_guard(probes, threads[i].registers.rip) && (int64_t)threads[i].registers.orig_rax >= 0)
+			return false;	/* the system call may begin anew, two bytes back */
 	}
 	return true;
 }
@@ -180,13 +192,13 @@ static struct kymo_error *write_text(struct kymo_probes *probes)
 
 		if (site->installed)
 			continue;
-		err = kymo_encode_jump(site->address, site->pad, jump);
+		err = kymo_encode_jump(site->address, site->pad + site->entry, jump);
 		if (!err)
 			err = kymo_process_write(probes->process, site->address, jump, sizeof(jump));
 		if (err) {
 			take_back(probes, i);
 			return kymo_error_errno(err, "cannot change the code at %s (does the kernel forbid writes through /proc/PID/mem?)",
-						probes->events.items[site->events.items[0]].name);
+						probes_site_name(probes, site));
 		}
 	}
 	for (size_t i = 0; i < probes->sites.n; i++)

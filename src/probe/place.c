@@ -7,7 +7,7 @@
 #include "probe/probes.h"
 
 #define PAGE (uint64_t)4096
-#define PAD_ALIGN 16
+#define PAD_ALIGN 32
 #define SPREAD ((uint64_t)512 << 20)	/* sites of one region lie within this; the rest of ±2 GiB is for finding a hole */
 
 static uint64_t align_up(uint64_t value, uint64_t to)
@@ -27,8 +27,11 @@ static void fill_env(const struct kymo_probes *probes, const struct probe_region
 	*ret = (struct kymo_pad_env){
 		.guest = region->address,
 		.live = region->address + region->size - 2 * PAGE,
-		.rings = probes->shared.address + probes->shared.rings_offset,
-		.n_rings = probes->shared.n_rings,
+		.rseq_rings = probes->shared.is_sequenced ? probes->shared.address + probes->shared.rings_offset : 0,
+		.rings = probes->shared.address + probes->shared.rings_offset +
+			 (uint64_t)probes->shared.n_sequenced * KYMO_WIRE_RING_STRIDE,
+		.n_rings = probes->shared.n_rings - probes->shared.n_sequenced,
+		.vforks = probes->shared.address + probes->shared.rings_offset - KYMO_WIRE_VFORKS_BEFORE_RINGS,
 		.n_cpus = probes->shared.n_cpus,
 		.pid = (uint32_t)kymo_process_pid(probes->process),
 		.stack_low = probes->stack_low,
@@ -39,14 +42,14 @@ static void fill_env(const struct kymo_probes *probes, const struct probe_region
 static struct kymo_error *emit_failed(const struct kymo_probes *probes, const struct probe_site *site, int err)
 {
 	return kymo_error_create(KYMO_ERROR_UNSAFE, "no pad for the probe at %s: %s",
-				 probes->events.items[site->events.items[0]].name,
+				 probes_site_name(probes, site),
 				 err == -ERANGE ? "something that its instructions refer to is out of reach from there" : strerror(-err));
 }
 
 static struct kymo_error *emit_site(struct kymo_probes *probes, struct probe_site *site, const struct kymo_pad_env *env,
 				    struct probe_region *region, size_t room)
 {
-	struct kymo_pad_event events[16];
+	struct kymo_pad_event events[KYMO_PAD_MAX_EVENTS];
 	uint64_t pad = region->address + region->n_bytes;
 	int size;
 
@@ -55,12 +58,17 @@ static struct kymo_error *emit_site(struct kymo_probes *probes, struct probe_sit
 
 		events[i] = (struct kymo_pad_event){ event->id, event->args, event->spec->n_args };
 	}
-	size = kymo_pad_emit(env, &site->plan, site->address, pad, events, site->events.n, region->bytes + region->n_bytes,
-			     room - region->n_bytes, site->insn_at);
+	if (site->is_guard)
+		size = kymo_guard_emit(env, &site->plan, site->address, pad, region->bytes + region->n_bytes,
+				       room - region->n_bytes, site->insn_at);
+	else
+		size = kymo_pad_emit(env, &site->plan, site->address, pad, events, site->events.n,
+				     region->bytes + region->n_bytes, room - region->n_bytes, site->insn_at);
 	if (size < 0)
 		return emit_failed(probes, site, size);
 	site->pad = pad;
 	site->pad_size = (uint32_t)size;
+	site->entry = site->is_guard ? 0 : (uint32_t)kymo_pad_entry(env, site->events.n);
 	region->n_bytes = align_up(region->n_bytes + (size_t)size, PAD_ALIGN);
 	return NULL;
 }
@@ -98,7 +106,7 @@ static size_t room_for(const struct kymo_probes *probes, size_t first, size_t en
 	room = align_up(guest_size, PAD_ALIGN);
 	for (size_t i = first; i < end; i++)
 		if (!probes->sites.items[i].installed)
-			room += align_up(kymo_pad_size_max(probes->sites.items[i].events.n), PAD_ALIGN);
+			room += align_up(kymo_pad_size_max(probes->sites.items[i].is_guard ? 1 : probes->sites.items[i].events.n), PAD_ALIGN);
 	return align_up(room, PAGE);
 }
 

@@ -81,8 +81,8 @@ static struct kymo_error *fill_status(pid_t pid, const struct kymo_remains *rema
 	if (!status.sites)
 		return &kymo_error_no_memory;
 	for (size_t i = 0; i < remains->n_sites; i++)
-		copy_site(&remains->sites[i], &status.sites[i]);
-	status.n_sites = remains->n_sites;
+		if (remains->sites[i].event_id)	/* guards have none */
+			copy_site(&remains->sites[i], &status.sites[status.n_sites++]);
 	*ret = status;
 	return NULL;
 }

@@ -28,8 +28,9 @@ struct probe_site {
 	KYMO_VEC(size_t) events;
 	bool exact;			/* some spec names it without a glob: leaving it out is an error */
 	bool installed;
+	bool is_guard;			/* one of kymo's own, without events (arch/pad.h) */
 	uint64_t pad;
-	uint32_t pad_size;
+	uint32_t pad_size, entry;	/* threads enter at pad + entry */
 	uint16_t insn_at[KYMO_WINDOW_MAX_INSNS + 1];
 };
 
@@ -45,7 +46,10 @@ struct kymo_probes {
 	KYMO_VEC(struct kymo_probe_event) events;
 	bool has_shared;
 	struct kymo_shared shared;
-	bool is_live;
+	bool is_live;			/* threads have their thread pointers */
+	bool is_starting;		/* a launched program that has not reached its entry */
+	bool has_guards;
+	int64_t tid_offset, rseq_offset;	/* 0: not known */
 	uint64_t stack_low, stack_high;
 };
 
@@ -56,6 +60,29 @@ struct kymo_error *probes_code(struct kymo_probes *probes, size_t i, struct kymo
 
 /* Free modules, sites and events. */
 void probes_resolve_deinit(struct kymo_probes *probes);
+
+/* "libc:malloc", for messages. */
+const char *probes_site_name(const struct kymo_probes *probes, const struct probe_site *site);
+
+/* ---- threads.c ---------------------------------------------------------------------------------------------------- */
+
+/* Whether the process looks as if its threads could use restartable sequences: glibc says where, and the user did not forbid it. */
+bool probes_may_use_sequences(struct kymo_probes *probes);
+
+/* With the process stopped and guards in: let pads use sequences, if every thread turns out to be registered as glibc does it, or not yet registered. */
+struct kymo_error *probes_use_sequences(struct kymo_probes *probes);
+
+/* Write state and offsets to all live pages. */
+struct kymo_error *probes_write_state(struct kymo_probes *probes, uint8_t state);
+
+/* Add guards as pending sites, when glibc is mapped and has none yet. Leaves them out where one would touch a probe. */
+struct kymo_error *probes_add_guards(struct kymo_probes *probes);
+
+/* Add a site in the order of addresses; its events are taken over. */
+struct kymo_error *probes_insert_site(struct kymo_probes *probes, const struct probe_site *site, struct probe_site **ret);
+
+/* The site whose window touches [address, address + window), or NULL. */
+const struct probe_site *probes_overlapped(const struct kymo_probes *probes, uint64_t address, unsigned int window);
 
 /* ---- place.c ----------------------------------------------------------------------------------------------------- */
 

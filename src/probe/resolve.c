@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "probe/probes.h"
@@ -17,7 +18,7 @@ static bool is_wanted(const struct kymo_probes *probes, const char *path)
 	for (size_t i = 0; i < probes->n_specs; i++)
 		if (kymo_name_matches_file(probes->specs[i].file, path, NULL))
 			return true;
-	return false;
+	return !probes->options.no_rseq && kymo_name_matches_file("libc", path, NULL);	/* for guards */
 }
 
 static bool is_same_file(const struct probe_module *module, const struct kymo_map *map)
@@ -187,7 +188,7 @@ static struct probe_site *find_site(struct kymo_probes *probes, uint64_t address
 }
 
 /* Insert in the order of addresses. */
-static struct kymo_error *insert_site(struct kymo_probes *probes, const struct probe_site *site, struct probe_site **ret)
+struct kymo_error *probes_insert_site(struct kymo_probes *probes, const struct probe_site *site, struct probe_site **ret)
 {
 	size_t at;
 
@@ -203,7 +204,7 @@ static struct kymo_error *insert_site(struct kymo_probes *probes, const struct p
 }
 
 /* Whether the window of a new plan touches one that is there. */
-static const struct probe_site *overlapped(const struct kymo_probes *probes, uint64_t address, unsigned int window)
+const struct probe_site *probes_overlapped(const struct kymo_probes *probes, uint64_t address, unsigned int window)
 {
 	size_t low = 0, high = probes->sites.n;
 
@@ -289,10 +290,10 @@ static struct kymo_error *add_place(struct kymo_probes *probes, const struct kym
 		return refuse(refused, exact, module->path, place, *reasons ? reasons : "the planner has no tactic for it");
 	fresh.address = module->bias + fresh.plan.vaddr;
 	site = find_site(probes, fresh.address);
-	neighbour = site ? NULL : overlapped(probes, fresh.address, fresh.plan.window);
+	neighbour = site ? NULL : probes_overlapped(probes, fresh.address, fresh.plan.window);
 	if (neighbour) {
 		snprintf(reasons, sizeof(reasons), "it lies within %u bytes of the probe at %s", fresh.plan.window,
-			 probes->events.items[neighbour->events.items[0]].name);
+			 probes_site_name(probes, neighbour));
 		return refuse(refused, exact, module->path, place, reasons);
 	}
 	if (site && site->installed) {
@@ -301,7 +302,7 @@ static struct kymo_error *add_place(struct kymo_probes *probes, const struct kym
 	}
 	error = add_event(probes, spec, module_at, vaddr, place, &event);
 	if (!error && !site)
-		error = insert_site(probes, &fresh, &site);
+		error = probes_insert_site(probes, &fresh, &site);
 	if (!error && site->events.n >= 16)
 		error = kymo_error_create(KYMO_ERROR_USAGE, "more than 16 probes at %s of %s", place, module->path);
 	if (!error && !kymo_vec_push(&site->events, event))
@@ -427,17 +428,50 @@ struct kymo_error *kymo_probes_resolve(struct kymo_probes *probes)
 			error = resolve_spec(probes, k, probes->modules.n - 1);
 	}
 	kymo_maps_deinit(&maps);
-	return error;
+	return error ? error : probes_add_guards(probes);
+}
+
+/* "bash, libc.so.6, …": what the process has mapped executable, each file once. */
+static void list_files(const struct kymo_maps *maps, char *out, size_t size)
+{
+	size_t used = 0;
+
+	out[0] = '\0';
+	for (size_t i = 0; i < maps->n && used < size; i++) {
+		const char *path = maps->items[i].path;
+		bool is_new = maps->items[i].executable && path[0] == '/' && strncmp(path, "/memfd:", 7) != 0;
+
+		for (size_t k = 0; k < i && is_new; k++)
+			is_new = !maps->items[k].executable || strcmp(maps->items[k].path, path) != 0;
+		if (is_new)
+			used += (size_t)snprintf(out + used, size - used, "%s%s", used ? ", " : "", strrchr(path, '/') + 1);
+	}
+	if (used >= size)
+		strcpy(out + size - 4, "…");
+}
+
+static struct kymo_error *not_mapped(struct kymo_probes *probes, const char *file)
+{
+	pid_t pid = kymo_process_pid(probes->process);
+	struct kymo_error *error;
+	struct kymo_maps maps;
+	char files[400];
+
+	if (strchr(file, '/') && access(file, F_OK))
+		return kymo_error_create(KYMO_ERROR_NOT_FOUND, "there is no file %s", file);
+	error = kymo_maps_read(pid, &maps);
+	if (error)
+		return error;
+	list_files(&maps, files, sizeof(files));
+	kymo_maps_deinit(&maps);
+	return kymo_error_create(KYMO_ERROR_NOT_FOUND, "process %d has mapped no file called %s; it has %s", pid, file, files);
 }
 
 struct kymo_error *kymo_probes_check_all_found(struct kymo_probes *probes)
 {
 	for (size_t i = 0; i < probes->n_specs; i++)
 		if (!probes->met[i])
-			return kymo_error_create(KYMO_ERROR_NOT_FOUND,
-						 "process %d has mapped no file called %s ('kymo list %d' shows what it has)",
-						 kymo_process_pid(probes->process), probes->specs[i].file,
-						 kymo_process_pid(probes->process));
+			return not_mapped(probes, probes->specs[i].file);
 	return NULL;
 }
 

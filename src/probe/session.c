@@ -59,126 +59,6 @@ size_t kymo_probes_pending(const struct kymo_probes *probes)
 	return n;
 }
 
-/* ---- the live pages ------------------------------------------------------------------------------------------------ */
-
-/* Where threads keep their tid, from what glibc tells debuggers: three numbers, bits, count, offset (nptl_db's DB_STRUCT_FIELD). */
-static bool tid_offset_of_glibc(struct kymo_probes *probes, const struct kymo_maps *maps, int64_t *ret)
-{
-	for (size_t i = 0; i < maps->n; i++) {
-		kymo_cleanup_close int fd = -1;
-		struct kymo_module *module;
-		struct kymo_error *error;
-		uint64_t vaddr, size;
-		uint32_t description[3];
-		bool found;
-
-		if (!maps->items[i].path[0] || maps->items[i].offset ||
-		    !kymo_name_matches_file("libc", maps->items[i].path, NULL))
-			continue;
-		error = kymo_open_mapped(kymo_process_pid(probes->process), &maps->items[i], &fd);
-		if (!error)
-			error = kymo_module_open_fd(fd, maps->items[i].path, &module);
-		if (error) {
-			kymo_error_destroy(error);
-			continue;
-		}
-		found = !kymo_module_find_object(module, "_thread_db_pthread_tid", &vaddr, &size) &&
-			!kymo_process_read(probes->process, maps->items[i].start + vaddr, description, sizeof(description)) &&
-			description[0] == 32 && description[2] < 65536;
-		kymo_module_close(module);
-		if (found) {
-			*ret = description[2];
-			return true;
-		}
-	}
-	return false;
-}
-
-/* Whether each stopped thread has its tid there. */
-static bool is_tid_offset(struct kymo_probes *probes, int64_t offset)
-{
-	const struct kymo_thread *threads;
-	size_t n;
-
-	threads = kymo_process_threads(probes->process, &n);
-	for (size_t i = 0; i < n; i++) {
-		int32_t tid;
-
-		if (!threads[i].registers.fs_base ||
-		    kymo_process_read(probes->process, threads[i].registers.fs_base + (uint64_t)offset, &tid, sizeof(tid)) ||
-		    tid != threads[i].tid)
-			return false;
-	}
-	return n > 0;
-}
-
-/* Other libraries describe nothing; but where the first thread's block holds its tid, and all the others do so too, there it is. */
-static bool find_tid_offset(struct kymo_probes *probes, int64_t *ret)
-{
-	enum { BEFORE = 512, AFTER = 2048 };
-	const struct kymo_thread *threads;
-	int32_t words[AFTER / 4];
-	size_t n;
-
-	threads = kymo_process_threads(probes->process, &n);
-	if (!n || !threads[0].registers.fs_base ||
-	    kymo_process_read(probes->process, threads[0].registers.fs_base, words, sizeof(words)))
-		return false;
-	for (int64_t i = 0; i < AFTER / 4; i++) {
-		if (words[i] == threads[0].tid && is_tid_offset(probes, 4 * i)) {
-			*ret = 4 * i;
-			return true;
-		}
-	}
-	return false;
-}
-
-static struct kymo_error *write_state(struct kymo_probes *probes, uint8_t state, int64_t offset)
-{
-	const struct kymo_wire_header *header = probes->shared.header;
-
-	for (uint32_t i = 0; i < header->n_regions; i++) {
-		int err = kymo_process_write(probes->process, header->regions[i].live + KYMO_PAD_LIVE_TID_OFFSET, &offset,
-					     sizeof(offset));
-
-		if (!err)
-			err = kymo_process_write(probes->process, header->regions[i].live, &state, 1);
-		if (err)
-			return kymo_error_errno(err, "cannot write to the live page");
-	}
-	return NULL;
-}
-
-struct kymo_error *kymo_probes_set_live(struct kymo_probes *probes)
-{
-	bool is_startup = true;
-	struct kymo_maps maps;
-	struct kymo_error *error;
-	const struct kymo_thread *threads;
-	int64_t offset;
-	bool known;
-	size_t n;
-
-	probes->is_live = true;
-	if (!probes->has_shared)
-		return NULL;
-	error = kymo_maps_read(kymo_process_pid(probes->process), &maps);
-	if (error)
-		return error;
-	/* During startup the tid is stored right after the call at which the thread stands. */
-	threads = kymo_process_threads(probes->process, &n);
-	is_startup = n == 1 && (int64_t)threads[0].registers.orig_rax == 218;
-	known = tid_offset_of_glibc(probes, &maps, &offset) && (is_startup || is_tid_offset(probes, offset));
-	kymo_maps_deinit(&maps);
-	if (!known && !is_startup)
-		known = find_tid_offset(probes, &offset);
-	if (known)
-		return write_state(probes, KYMO_PAD_LIVE, offset);
-	probes_warn(probes, "the threads of process %d can't be told apart (no thread id is found in its thread control blocks): all records carry the process id",
-		    kymo_process_pid(probes->process));
-	return write_state(probes, KYMO_PAD_EARLY, 0);
-}
-
 /* ---- installing ---------------------------------------------------------------------------------------------------- */
 
 static struct kymo_error *find_stack(struct kymo_probes *probes)
@@ -205,8 +85,10 @@ static struct kymo_error *find_stack(struct kymo_probes *probes)
 static struct kymo_error *make_shared(struct kymo_probes *probes, bool was_stopped, uint64_t *stopped_ns)
 {
 	uint64_t begin = kymo_now_ns();
-	struct kymo_error *error = kymo_process_stop(probes->process);
+	struct kymo_error *error = NULL;
 
+	probes->shared.is_sequenced = probes_may_use_sequences(probes);
+	error = kymo_process_stop(probes->process);
 	if (!error)
 		error = kymo_shared_create(probes->process, &probes->options, &probes->shared);
 	if (!was_stopped)
@@ -223,18 +105,16 @@ static struct kymo_error *make_shared(struct kymo_probes *probes, bool was_stopp
 
 static void journal_entry(const struct kymo_probes *probes, const struct probe_site *site, struct kymo_wire_site *ret)
 {
-	const struct kymo_probe_event *event = &probes->events.items[site->events.items[0]];
-
 	memset(ret, 0, sizeof(*ret));
 	ret->address = site->address;
 	ret->pad = site->pad;
 	ret->pad_size = site->pad_size;
-	ret->event_id = event->id;
+	ret->event_id = site->is_guard ? 0 : probes->events.items[site->events.items[0]].id;
 	memcpy(ret->original, site->plan.original, sizeof(ret->original));
-	kymo_encode_jump(site->address, site->pad, ret->patched);
+	kymo_encode_jump(site->address, site->pad + site->entry, ret->patched);
 	ret->window = site->plan.window;
 	ret->tactic = (uint8_t)site->plan.tactic;
-	snprintf(ret->name, sizeof(ret->name), "%s", event->name);
+	snprintf(ret->name, sizeof(ret->name), "%s", probes_site_name(probes, site));
 }
 
 static struct kymo_error *write_journal(struct kymo_probes *probes)
@@ -304,10 +184,12 @@ static struct kymo_error *patch(struct kymo_probes *probes, const struct probe_r
 		if (error || *again_ret)
 			return error;
 		*mapped = true;
-		error = probes->is_live ? kymo_probes_set_live(probes) : write_state(probes, KYMO_PAD_EARLY, 0);
+		error = probes->is_live ? kymo_probes_set_live(probes) : probes_write_state(probes, KYMO_PAD_EARLY);
 	}
 	if (!error)
 		error = probes_apply(probes, again_ret);
+	if (!error && !*again_ret && !probes->is_starting)
+		error = probes_use_sequences(probes);
 	return error;
 }
 
@@ -369,7 +251,16 @@ const struct kymo_probe_event *kymo_probes_events(const struct kymo_probes *prob
 
 size_t kymo_probes_n_sites(const struct kymo_probes *probes)
 {
-	return probes->sites.n;
+	size_t n = 0;
+
+	for (size_t i = 0; i < probes->sites.n; i++)
+		n += !probes->sites.items[i].is_guard;
+	return n;
+}
+
+const char *probes_site_name(const struct kymo_probes *probes, const struct probe_site *site)
+{
+	return site->is_guard ? "(guard)" : probes->events.items[site->events.items[0]].name;
 }
 
 size_t kymo_probes_n_rings(const struct kymo_probes *probes)

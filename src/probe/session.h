@@ -23,6 +23,7 @@ struct kymo_probes_options {
 	const char *directory;		/* for kymo status */
 	uint64_t buffer_size;		/* bytes a CPU */
 	bool overwrite;
+	bool no_rseq;			/* never use restartable sequences */
 	/* A sentence that the user should see although all goes on. */
 	void (*warn)(const char *sentence, void *data);
 	void *data;
@@ -46,6 +47,7 @@ struct kymo_shared_ring {
 	uint64_t subbuffer_size;
 	uint32_t n_subbuffers;
 	uint32_t cpu;
+	bool is_sequenced;		/* kymo_pad_close_ring() must be called before a packet can be closed from outside */
 };
 
 /* `process` and `specs` must outlive the result. */
@@ -75,6 +77,12 @@ struct kymo_error *kymo_probes_install(struct kymo_probes *probes, uint64_t *sto
 
 /* Threads have their thread pointers: tids can be read. The process is stopped, or has been running for long. */
 struct kymo_error *kymo_probes_set_live(struct kymo_probes *probes);
+
+/* A launched program is about to run on its own: the process is stopped, and all its threads can be looked at. */
+struct kymo_error *kymo_probes_started(struct kymo_probes *probes);
+
+/* The program is being launched: kymo_probes_started() will come. */
+void kymo_probes_starting(struct kymo_probes *probes);
 
 const struct kymo_probe_event *kymo_probes_events(const struct kymo_probes *probes, size_t *n);
 size_t kymo_probes_n_sites(const struct kymo_probes *probes);

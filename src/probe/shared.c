@@ -37,7 +37,8 @@ static uint64_t journal_offset(void)
 
 static uint64_t rings_offset(void)
 {
-	return journal_offset() + page_up((uint64_t)KYMO_JOURNAL_CAPACITY * sizeof(struct kymo_wire_site));
+	return journal_offset() + page_up((uint64_t)KYMO_JOURNAL_CAPACITY * sizeof(struct kymo_wire_site)) +
+	       KYMO_WIRE_VFORKS_BEFORE_RINGS;
 }
 
 static uint64_t subbuffer_size(const struct kymo_probes_options *options)
@@ -47,26 +48,48 @@ static uint64_t subbuffer_size(const struct kymo_probes_options *options)
 	return size ? size : PAGE;
 }
 
+/* What ring `i` is like: the CPUs' rings for sequences, if any; the CPUs' rings with locks; spare ones. */
+struct shape {
+	uint32_t n_subbuffers;
+	uint64_t subbuffer_size;
+};
+
+static struct shape shape_of(const struct kymo_shared *shared, const struct kymo_probes_options *options, size_t i)
+{
+	uint64_t own = subbuffer_size(options), less = own / 4 & ~(PAGE - 1);
+
+	if (i < shared->n_cpus)
+		return (struct shape){ SUBBUFFERS, own };
+	/* Beside sequences locks serve the few threads that have none, and whoever comes while a sub-buffer is being changed. */
+	if (i < shared->n_sequenced + shared->n_cpus)
+		return (struct shape){ SUBBUFFERS, less > SPARE_SUBBUFFER_SIZE ? less : SPARE_SUBBUFFER_SIZE };
+	return (struct shape){ SPARE_SUBBUFFERS, SPARE_SUBBUFFER_SIZE };
+}
+
 static uint64_t data_offset(const struct kymo_shared *shared, const struct kymo_probes_options *options, size_t i)
 {
-	uint64_t at = rings_offset() + page_up((uint64_t)shared->n_rings * KYMO_WIRE_RING_STRIDE);
-	size_t own = i < shared->n_cpus ? i : shared->n_cpus;
+	uint64_t at = shared->rings_offset + page_up((uint64_t)shared->n_rings * KYMO_WIRE_RING_STRIDE);
 
-	return at + own * SUBBUFFERS * subbuffer_size(options) +
-	       (i - own) * SPARE_SUBBUFFERS * SPARE_SUBBUFFER_SIZE;
+	for (size_t k = 0; k < i; k++) {
+		struct shape shape = shape_of(shared, options, k);
+
+		at += shape.n_subbuffers * shape.subbuffer_size;
+	}
+	return at;
 }
 
 struct kymo_shared_ring kymo_shared_ring(const struct kymo_shared *shared, const struct kymo_probes_options *options, size_t i)
 {
+	struct shape shape = shape_of(shared, options, i);
 	uint8_t *base = (uint8_t *)shared->header;
-	bool is_spare = i >= shared->n_cpus;
 
 	return (struct kymo_shared_ring){
 		.shared = (struct kymo_wire_ring *)(void *)(base + shared->rings_offset + i * KYMO_WIRE_RING_STRIDE),
 		.data = base + data_offset(shared, options, i),
-		.subbuffer_size = is_spare ? SPARE_SUBBUFFER_SIZE : subbuffer_size(options),
-		.n_subbuffers = is_spare ? SPARE_SUBBUFFERS : SUBBUFFERS,
+		.subbuffer_size = shape.subbuffer_size,
+		.n_subbuffers = shape.n_subbuffers,
 		.cpu = (uint32_t)(i % shared->n_cpus),
+		.is_sequenced = i < shared->n_sequenced,
 	};
 }
 
@@ -225,12 +248,13 @@ static struct kymo_error *set_up(struct kymo_shared *shared, struct kymo_process
 struct kymo_error *kymo_shared_create(struct kymo_process *process, const struct kymo_probes_options *options,
 				      struct kymo_shared *ret)
 {
-	struct kymo_shared shared = { .fd = -1 };
+	struct kymo_shared shared = { .fd = -1, .is_sequenced = ret->is_sequenced };
 	long n_cpus = sysconf(_SC_NPROCESSORS_CONF);
 	struct kymo_error *error, *ending;
 
 	shared.n_cpus = n_cpus < 1 ? 1 : (uint32_t)n_cpus;
-	shared.n_rings = shared.n_cpus + (shared.n_cpus < SPARE_MIN ? SPARE_MIN : shared.n_cpus);
+	shared.n_sequenced = shared.is_sequenced ? shared.n_cpus : 0;
+	shared.n_rings = shared.n_sequenced + shared.n_cpus + (shared.n_cpus < SPARE_MIN ? SPARE_MIN : shared.n_cpus);
 	shared.rings_offset = rings_offset();
 	shared.size = data_offset(&shared, options, shared.n_rings);
 	error = choose_addresses(&shared, kymo_process_pid(process));
@@ -264,7 +288,8 @@ void kymo_shared_deinit(struct kymo_shared *shared)
 
 struct kymo_error *kymo_shared_format(struct kymo_shared *shared, const struct kymo_probes_options *options)
 {
-	int err = posix_fallocate(shared->fd, (off_t)shared->rings_offset, (off_t)(shared->size - shared->rings_offset));
+	uint64_t begin = shared->rings_offset - KYMO_WIRE_VFORKS_BEFORE_RINGS;
+	int err = posix_fallocate(shared->fd, (off_t)begin, (off_t)(shared->size - begin));
 
 	if (err)
 		return kymo_error_errno(err, "cannot allocate %" PRIu64 " MiB for the rings; a smaller --buffer needs less",
@@ -276,6 +301,8 @@ struct kymo_error *kymo_shared_format(struct kymo_shared *shared, const struct k
 		ring.shared->subbuffer_size = ring.subbuffer_size;
 		ring.shared->n_subbuffers = ring.n_subbuffers;
 		ring.shared->overwrite = options->overwrite;
+		ring.shared->cpu = ring.cpu;
+		ring.shared->is_sequenced = ring.is_sequenced;
 	}
 	return NULL;
 }

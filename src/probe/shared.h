@@ -18,7 +18,8 @@ struct kymo_shared {
 	uint64_t size;				/* of that mapping */
 	uint64_t address;			/* of the header in the target */
 	uint64_t window;			/* all pads, in the target */
-	uint32_t n_cpus, n_rings;
+	bool is_sequenced;			/* the first n_cpus rings are driven by restartable sequences; set before kymo_shared_create() */
+	uint32_t n_cpus, n_sequenced, n_rings;
 	uint64_t rings_offset;
 	uint64_t pads_used;			/* bytes of the window */
 };

@@ -1,22 +1,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stddef.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/ptrace.h>
-#include <sys/syscall.h>
-#include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "proc/process.h"
-
-#ifndef TRAP_HWBKPT
-#define TRAP_HWBKPT 4
-#endif
 
 /* In the child: wait until the parent traces, then become the command; its errno goes through `report`. */
 static void become(char *const *argv, int go, int report, const sigset_t *mask)
@@ -34,12 +26,17 @@ static void become(char *const *argv, int go, int report, const sigset_t *mask)
 	_exit(127);
 }
 
-static struct kymo_error *exec_failed(const char *command, int report)
+/* `status` is that of the child, which has ended. */
+static struct kymo_error *exec_failed(const char *command, int report, int status)
 {
 	int err;
 
-	if (read(report, &err, sizeof(err)) != sizeof(err))
+	if (read(report, &err, sizeof(err)) != sizeof(err)) {
+		if (WIFSIGNALED(status))	/* the old program was gone already when the new one turned out to be wrong */
+			return kymo_error_create(KYMO_ERROR_FAILED, "the kernel ended %s while it loaded it (%s); is the file damaged?",
+						 command, strsignal(WTERMSIG(status)));
 		return kymo_error_create(KYMO_ERROR_FAILED, "%s ended before it began", command);
+	}
 	if (err == ENOENT)
 		return kymo_error_create(KYMO_ERROR_NOT_FOUND, "there is no program %s%s", command,
 					 strchr(command, '/') ? "" : " in PATH");
@@ -59,7 +56,7 @@ static struct kymo_error *wait_for_exec(struct kymo_process *process, const char
 		if (!WIFSTOPPED(status)) {
 			process->reaped = true;
 			process->status = status;
-			return exec_failed(command, report);
+			return exec_failed(command, report, status);
 		}
 		if (status >> 16 == PTRACE_EVENT_EXEC)
 			return NULL;
@@ -146,6 +143,8 @@ struct kymo_error *kymo_process_launch(char *const *argv, struct kymo_process **
 		error = wait_for_exec(process, argv[0], report[0]);
 	if (!error)
 		error = stopped_at_exec(process);
+	if (!error)
+		error = kymo_process_check_class(process);
 	close(go[0]);
 	close(go[1]);
 	close(report[0]);
@@ -158,116 +157,5 @@ struct kymo_error *kymo_process_launch(char *const *argv, struct kymo_process **
 		return error;
 	}
 	*ret = process;
-	return NULL;
-}
-
-/* ---- the first moments ------------------------------------------------------------------------------------------ */
-
-static int poke_debug_register(pid_t pid, int number, uint64_t value)
-{
-	long offset = (long)offsetof(struct user, u_debugreg) + 8L * number;
-
-	return ptrace(PTRACE_POKEUSER, pid, (void *)offset, (void *)value) ? -errno : 0;
-}
-
-/* DR0 breaks at `address` on execution (SDM volume 3, 17.2.4). */
-static void arm(struct kymo_process *process, uint64_t address)
-{
-	if (process->startup.armed)
-		return;
-	process->startup.armed = true;
-	if (!poke_debug_register(process->pid, 0, address))
-		poke_debug_register(process->pid, 7, 1);
-}
-
-static void disarm(struct kymo_process *process)
-{
-	poke_debug_register(process->pid, 7, 0);
-	poke_debug_register(process->pid, 0, 0);
-}
-
-static bool is_breakpoint(pid_t pid, uint64_t address)
-{
-	struct user_regs_struct registers;
-	siginfo_t info;
-
-	return !ptrace(PTRACE_GETSIGINFO, pid, 0, &info) && info.si_code == TRAP_HWBKPT &&
-	       !kymo_get_registers(pid, &registers) && registers.rip == address;
-}
-
-/* What the call that just ended means for probes; false: nothing. */
-static bool call_ended(const struct kymo_process *process, int64_t result, enum kymo_startup_event *ret)
-{
-	if (process->startup.number == SYS_set_tid_address) {
-		*ret = KYMO_STARTUP_TLS;
-		return true;
-	}
-	if (result < 0 && result > -4096)
-		return false;
-	if ((process->startup.number == SYS_mmap && process->startup.args[2] & PROT_EXEC &&
-	     !(process->startup.args[3] & MAP_ANONYMOUS)) ||
-	    (process->startup.number == SYS_mprotect && process->startup.args[2] & PROT_EXEC)) {
-		*ret = KYMO_STARTUP_MAPPED;
-		return true;
-	}
-	return false;
-}
-
-/* At a system-call stop. True: stay here. */
-static bool syscall_stop(struct kymo_process *process, enum kymo_startup_event *ret)
-{
-	struct __ptrace_syscall_info info;
-
-	if (ptrace(PTRACE_GET_SYSCALL_INFO, process->pid, (void *)sizeof(info), &info) < 0)
-		return false;
-	if (info.op == PTRACE_SYSCALL_INFO_ENTRY) {
-		process->startup.number = (long)info.entry.nr;
-		for (int i = 0; i < 6; i++)
-			process->startup.args[i] = info.entry.args[i];
-		return false;
-	}
-	return info.op == PTRACE_SYSCALL_INFO_EXIT && call_ended(process, info.exit.rval, ret);
-}
-
-struct kymo_error *kymo_process_startup(struct kymo_process *process, uint64_t entry, enum kymo_startup_event *ret)
-{
-	pid_t pid = process->pid;
-	int signal = 0;
-
-	arm(process, entry);
-	for (;;) {
-		int status;
-		pid_t got;
-
-		if (ptrace(PTRACE_SYSCALL, pid, 0, signal) && errno != ESRCH)
-			return kymo_error_errno(errno, "cannot run process %d", pid);
-		do {
-			got = waitpid(pid, &status, __WALL);
-		} while (got < 0 && errno == EINTR);
-		if (got < 0)
-			return kymo_error_errno(errno, "cannot wait for process %d", pid);
-		if (!WIFSTOPPED(status)) {
-			process->reaped = true;
-			process->status = status;
-			process->threads.n = 0;
-			*ret = KYMO_STARTUP_ENDED;
-			return NULL;
-		}
-		signal = 0;
-		if (WSTOPSIG(status) == (SIGTRAP | 0x80)) {
-			if (syscall_stop(process, ret))
-				break;
-		} else if (status >> 16 == PTRACE_EVENT_EXEC) {
-			*ret = KYMO_STARTUP_ENTRY;	/* a constructor became another program: nothing to follow */
-			break;
-		} else if (WSTOPSIG(status) == SIGTRAP && !(status >> 16) && is_breakpoint(pid, entry)) {
-			disarm(process);
-			*ret = KYMO_STARTUP_ENTRY;
-			break;
-		} else if (!(status >> 16)) {
-			signal = WSTOPSIG(status);
-		}
-	}
-	kymo_get_registers(pid, &process->threads.items[0].registers);
 	return NULL;
 }

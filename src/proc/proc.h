@@ -116,12 +116,19 @@ struct kymo_thread {
  */
 struct kymo_error *kymo_process_stop(struct kymo_process *process);
 
+/* With one thread stopped by kymo_process_startup(): stop those that constructors have made. */
+struct kymo_error *kymo_process_stop_others(struct kymo_process *process);
+
 /* BUSY when a child process shares the memory of this one and does not get memory of its own (exec) within two seconds: it would run
  * on while the threads are stopped. To be asked before the process is stopped. */
 struct kymo_error *kymo_process_check_alone(struct kymo_process *process);
 
 /* All threads, while stopped. */
 const struct kymo_thread *kymo_process_threads(const struct kymo_process *process, size_t *n);
+
+/* What the kernel knows of a stopped thread's restartable sequences: where its struct rseq is (0: not registered), and the signature. Negative errno; -EIO where
+ * the kernel can't tell. */
+int kymo_thread_rseq(struct kymo_process *process, size_t index, uint64_t *pointer_ret, uint32_t *signature_ret);
 
 /* Move the program counter of a stopped thread. Negative errno; -ESRCH when it died. */
 int kymo_thread_set_pc(struct kymo_process *process, size_t index, uint64_t pc);
@@ -151,14 +158,14 @@ struct kymo_error *kymo_remote_end(struct kymo_process *process);
 enum kymo_startup_event {
 	KYMO_STARTUP_MAPPED,		/* a file was mapped executable; the thread is stopped behind its mmap */
 	KYMO_STARTUP_TLS,		/* the thread pointer is set, and the tid behind it */
-	KYMO_STARTUP_ENTRY,		/* the program's first instruction: all initial files are mapped, their constructors have run */
+	KYMO_STARTUP_LOADED,		/* all initial files are mapped and linked; their constructors run next, or have begun to */
 	KYMO_STARTUP_ENDED,		/* it ended before */
 };
 
 /*
- * Run the launched process until the next of these; it is stopped then (as by kymo_process_stop(), one thread). `entry` is the runtime
- * address of the program's entry, found by a debug register, so that no text is changed for it.
+ * Run the launched process until the next of these; it is stopped then (as by kymo_process_stop(), one thread). Nothing is set up in the process for it: if
+ * this one dies meanwhile the command runs on as if nothing had been.
  */
-struct kymo_error *kymo_process_startup(struct kymo_process *process, uint64_t entry, enum kymo_startup_event *ret);
+struct kymo_error *kymo_process_startup(struct kymo_process *process, enum kymo_startup_event *ret);
 
 #endif

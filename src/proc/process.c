@@ -37,6 +37,9 @@ struct kymo_error *kymo_process_create(pid_t pid, struct kymo_process **ret)
 		int err = errno;
 
 		kymo_process_destroy(process);
+		if (err == ESRCH)
+			return kymo_error_create(KYMO_ERROR_BAD_DATA,
+						 "process %d has no memory: it is a kernel thread, or it is ending", pid);
 		if (err == EACCES || err == EPERM)
 			return kymo_error_create(KYMO_ERROR_PERMISSION,
 						 "process %d does not let you trace it: it runs as another user, with more rights than you, or protects itself (PR_SET_DUMPABLE); try as root",
@@ -47,8 +50,8 @@ struct kymo_error *kymo_process_create(pid_t pid, struct kymo_process **ret)
 	return NULL;
 }
 
-/* EI_CLASS of the program: kymo traces 64-bit programs. */
-static struct kymo_error *check_class(struct kymo_process *process)
+/* EI_CLASS and e_machine of the program. */
+struct kymo_error *kymo_process_check_class(struct kymo_process *process)
 {
 	unsigned char ident[20];
 	char name[64];
@@ -98,7 +101,7 @@ static struct kymo_error *open_checked(pid_t pid, bool may_be_traced, struct kym
 		return is_traced(pid, info.tracer);
 	error = kymo_process_create(pid, &process);
 	if (!error)
-		error = check_class(process);
+		error = kymo_process_check_class(process);
 	if (error) {
 		kymo_process_destroy(process);
 		return error;

@@ -24,7 +24,9 @@ struct kymo_process {
 		bool stop_again;	/* a SIGSTOP came in between */
 	} remote;
 	struct {
-		bool armed;		/* the debug register is set */
+		bool began;
+		bool is_static;		/* no dynamic linker */
+		uint64_t debug;		/* where the linker puts the address of its struct r_debug, or 0 */
 		long number;		/* of the call that was entered */
 		uint64_t args[6];
 	} startup;
@@ -42,5 +44,8 @@ struct kymo_error *kymo_run_to_syscall_stop(struct kymo_process *process, pid_t 
 
 /* Allocate the struct for `pid` and open what belongs to it. */
 struct kymo_error *kymo_process_create(pid_t pid, struct kymo_process **ret);
+
+/* BAD_DATA when its program is no 64-bit x86 one. */
+struct kymo_error *kymo_process_check_class(struct kymo_process *process);
 
 #endif

@@ -247,6 +247,12 @@ struct kymo_error *kymo_process_stop(struct kymo_process *process)
 	return error;
 }
 
+struct kymo_error *kymo_process_stop_others(struct kymo_process *process)
+{
+	process->stopped = false;
+	return kymo_process_stop(process);
+}
+
 /* Detaching needs a stopped thread. After a failed stop some are not: they are waited for a little more, and left to the kernel (which
  * detaches when this process ends) when even that does not help. */
 static void let_go(struct kymo_process *process, size_t index)
@@ -275,6 +281,18 @@ const struct kymo_thread *kymo_process_threads(const struct kymo_process *proces
 {
 	*n = process->threads.n;
 	return process->threads.items;
+}
+
+int kymo_thread_rseq(struct kymo_process *process, size_t index, uint64_t *pointer_ret, uint32_t *signature_ret)
+{
+	struct __ptrace_rseq_configuration configuration = { 0 };
+
+	if (ptrace(PTRACE_GET_RSEQ_CONFIGURATION, process->threads.items[index].tid, (void *)sizeof(configuration),
+		   &configuration) < 0)
+		return -errno;
+	*pointer_ret = configuration.rseq_abi_pointer;
+	*signature_ret = configuration.signature;
+	return 0;
 }
 
 int kymo_thread_set_pc(struct kymo_process *process, size_t index, uint64_t pc)

@@ -11,6 +11,7 @@
 
 uint64_t clock_tsc(void)
 {
+	_mm_lfence();	/* not before what was read until now */
 	return __rdtsc();
 }
 

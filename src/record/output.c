@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,36 +73,76 @@ static struct kymo_error *in_the_way(const char *path)
 	return kymo_error_create(KYMO_ERROR_FAILED, "%s exists and is not a recording of kymo's; choose another directory with -o", path);
 }
 
-static struct kymo_error *move_earlier(const char *path)
+/* `has_old_ret`: there is an earlier recording at `path`, and at `old` one before it. */
+static struct kymo_error *look(const char *path, const char *old, bool *has_ret, bool *has_old_ret)
 {
-	kymo_cleanup_free char *old = NULL;
-	struct kymo_error *error = NULL;
 	struct stat st;
 
+	*has_ret = *has_old_ret = false;
 	if (lstat(path, &st))
 		return errno == ENOENT ? NULL : kymo_error_errno(errno, "cannot look at %s", path);
 	if (!is_recording(path))
 		return in_the_way(path);
-	if (asprintf(&old, "%s.old", path) < 0)
-		return &kymo_error_no_memory;
-	if (!lstat(old, &st))
-		error = is_recording(old) ? remove_recording(old) : in_the_way(old);
-	if (!error && rename(path, old))
+	*has_ret = true;
+	if (lstat(old, &st))
+		return NULL;
+	if (!is_recording(old))
+		return in_the_way(old);
+	*has_old_ret = true;
+	return NULL;
+}
+
+static struct kymo_error *move_earlier(const char *path, const char *old)
+{
+	bool has, has_old;
+	struct kymo_error *error = look(path, old, &has, &has_old);
+
+	if (!error && has_old)
+		error = remove_recording(old);
+	if (!error && has && rename(path, old))
 		error = kymo_error_errno(errno, "cannot move the earlier recording %s to %s", path, old);
 	return error;
+}
+
+/* Without slashes at the end, and with ".old". */
+static struct kymo_error *names(const char *path, char **ret, char **old_ret)
+{
+	size_t size = strlen(path);
+
+	while (size > 1 && path[size - 1] == '/')
+		size--;
+	*ret = strndup(path, size);
+	if (!*ret)
+		return &kymo_error_no_memory;
+	if (asprintf(old_ret, "%s.old", *ret) < 0)
+		*old_ret = NULL;
+	return *old_ret ? NULL : &kymo_error_no_memory;
+}
+
+struct kymo_error *output_check(const char *path)
+{
+	kymo_cleanup_free char *name = NULL, *old = NULL, *copy = NULL;
+	struct kymo_error *error = names(path, &name, &old);
+	bool has, has_old;
+
+	if (!error)
+		error = look(name, old, &has, &has_old);
+	if (error)
+		return error;
+	copy = strdup(name);
+	if (!copy)
+		return &kymo_error_no_memory;
+	return access(dirname(copy), W_OK | X_OK) ? kymo_error_errno(errno, "cannot make the directory %s", path) : NULL;
 }
 
 struct kymo_error *output_init(const char *path, struct output *ret)
 {
 	struct output output = { .dirfd = -1 };
-	struct kymo_error *error;
+	kymo_cleanup_free char *old = NULL;
+	struct kymo_error *error = names(path, &output.path, &old);
 
-	output.path = strdup(path);
-	if (!output.path)
-		return &kymo_error_no_memory;
-	while (strlen(output.path) > 1 && output.path[strlen(output.path) - 1] == '/')
-		output.path[strlen(output.path) - 1] = '\0';
-	error = move_earlier(output.path);
+	if (!error)
+		error = move_earlier(output.path, old);
 	if (!error && mkdir(output.path, 0777))
 		error = kymo_error_errno(errno, "cannot make the directory %s", path);
 	if (!error) {

@@ -27,6 +27,9 @@ struct output {
 struct kymo_error *output_init(const char *path, struct output *ret);
 void output_deinit(struct output *output);
 
+/* Whether output_init() would find something in the way, or no right to make the directory. Changes nothing. */
+struct kymo_error *output_check(const char *path);
+
 /* Make room for the streams of `n` rings. */
 struct kymo_error *output_rings(struct output *output, size_t n);
 

@@ -4,11 +4,11 @@
 #include "record/record.h"
 
 #include <dirent.h>
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -224,6 +224,24 @@ static struct kymo_error *write_metadata(struct recording *recording)
 
 /* ---- packets ------------------------------------------------------------------------------------------------------- */
 
+/* A ring of sequences is closed from its own CPU. Where this process may not run there, the packet waits until it is full. */
+static uint64_t close_on_cpu(struct kymo_wire_ring *shared, uint32_t cpu)
+{
+	cpu_set_t before, here;
+	uint64_t stamp = 0;
+
+	if (cpu >= CPU_SETSIZE || sched_getaffinity(0, sizeof(before), &before))
+		return 0;
+	CPU_ZERO(&here);
+	CPU_SET(cpu, &here);
+	if (sched_setaffinity(0, sizeof(here), &here))
+		return 0;
+	if (kymo_pad_close_ring(shared, cpu))
+		stamp = clock_tsc();
+	sched_setaffinity(0, sizeof(before), &before);
+	return stamp;
+}
+
 static struct kymo_error *open_rings(struct recording *recording)
 {
 	size_t n = kymo_probes_n_rings(recording->probes);
@@ -240,6 +258,9 @@ static struct kymo_error *open_rings(struct recording *recording)
 		*ring = kymo_probes_ring(recording->probes, i);
 		kymo_ring_init(&recording->rings[i], ring->shared, ring->data, ring->subbuffer_size, ring->n_subbuffers,
 			       recording->options->overwrite);
+		if (ring->is_sequenced)
+			recording->rings[i].close = close_on_cpu;
+		recording->rings[i].cpu = ring->cpu;
 	}
 	recording->n_rings = n;
 	return output_rings(&recording->output, n);
@@ -343,11 +364,13 @@ static struct kymo_error *record_until_end(struct recording *recording, bool *al
 
 	*alive_ret = true;
 	while (!is_time_up(recording)) {
-		struct kymo_error *error;
+		struct kymo_error *error = NULL;
 		size_t n;
 
 		poll(&ended, 1, timeout);
-		error = drain(recording, &n);
+		/* Producers that overwrite wait for nobody: what they may be writing is not read before they are gone. */
+		if (!recording->options->overwrite)
+			error = drain(recording, &n);
 		if (error)
 			return error;
 		if (kymo_process_ended(recording->process, &status)) {
@@ -382,15 +405,14 @@ static struct kymo_error *make_output(struct recording *recording)
 	return error ? error : write_metadata(recording);
 }
 
+/* A command that is refused in the end, as its last file lacks a function, leaves no directory and the earlier recording in place. */
 static struct kymo_error *install(struct recording *recording)
 {
 	struct kymo_error *error = kymo_probes_resolve(recording->probes);
 
 	if (!error && kymo_probes_pending(recording->probes))
-		error = make_output(recording);
-	if (!error)
-		error = kymo_probes_install(recording->probes, &recording->result.stopped_ns);
-	return error ? error : open_rings(recording);
+		error = recording->options->command ? output_check(recording->options->directory) : make_output(recording);
+	return error ? error : kymo_probes_install(recording->probes, &recording->result.stopped_ns);
 }
 
 static struct kymo_error *create_probes(struct recording *recording)
@@ -400,6 +422,7 @@ static struct kymo_error *create_probes(struct recording *recording)
 	struct kymo_probes_options probe_options = {
 		.buffer_size = options->buffer_size,
 		.overwrite = options->overwrite,
+		.no_rseq = options->no_rseq,
 		.warn = options->warn,
 		.data = options->data,
 	};
@@ -455,56 +478,34 @@ static struct kymo_error *attach(struct recording *recording)
 		error = kymo_probes_check_all_found(recording->probes);
 	if (!error)
 		error = kymo_probes_set_live(recording->probes);
-	return error ? error : install(recording);
-}
-
-/* AT_ENTRY of the auxiliary vector. */
-static struct kymo_error *find_entry(pid_t pid, uint64_t *ret)
-{
-	kymo_cleanup_free char *data = NULL;
-	size_t size;
-	char name[64];
-	int err;
-
-	snprintf(name, sizeof(name), "/proc/%d/auxv", pid);
-	err = kymo_read_file(AT_FDCWD, name, 65536, &data, &size);
-	if (err)
-		return kymo_error_errno(err, "cannot read %s", name);
-	for (size_t i = 0; i + sizeof(Elf64_auxv_t) <= size; i += sizeof(Elf64_auxv_t)) {
-		Elf64_auxv_t entry;
-
-		memcpy(&entry, data + i, sizeof(entry));
-		if (entry.a_type == AT_ENTRY) {
-			*ret = entry.a_un.a_val;
-			return NULL;
-		}
-	}
-	return kymo_error_create(KYMO_ERROR_BAD_DATA, "process %d has no AT_ENTRY", pid);
+	if (!error)
+		error = install(recording);
+	return error ? error : open_rings(recording);
 }
 
 /* Follow the dynamic linker from file to file. */
 static struct kymo_error *start_up(struct recording *recording)
 {
 	enum kymo_startup_event event = KYMO_STARTUP_MAPPED;
-	struct kymo_error *error;
+	struct kymo_error *error = NULL;
 	bool has_threads = false;
-	uint64_t entry;
 
-	error = find_entry(kymo_process_pid(recording->process), &entry);
+	kymo_probes_starting(recording->probes);
 	while (!error) {
 		if (event == KYMO_STARTUP_MAPPED)
 			error = install(recording);
 		else if (event == KYMO_STARTUP_TLS)
 			error = kymo_probes_set_live(recording->probes), has_threads = true;
-		if (event == KYMO_STARTUP_ENTRY || event == KYMO_STARTUP_ENDED || error)
+		if (event == KYMO_STARTUP_LOADED || event == KYMO_STARTUP_ENDED || error)
 			break;
-		error = kymo_process_startup(recording->process, entry, &event);
+		error = kymo_process_startup(recording->process, &event);
 	}
 	if (error || event == KYMO_STARTUP_ENDED)
 		return error;
 	if (!has_threads)
 		warn(recording, "this program sets up its threads without the dynamic linker: all records carry the process id");
-	return kymo_probes_check_all_found(recording->probes);
+	error = kymo_probes_check_all_found(recording->probes);
+	return error ? error : kymo_probes_started(recording->probes);
 }
 
 static struct kymo_error *launch(struct recording *recording)
@@ -515,10 +516,12 @@ static struct kymo_error *launch(struct recording *recording)
 		error = create_probes(recording);
 	if (!error)
 		error = start_up(recording);
-	if (error)
-		return error;
-	recording->has_begun = true;
-	return make_output(recording);
+	if (!error)
+		error = make_output(recording);
+	if (!error)
+		error = open_rings(recording);
+	recording->has_begun = !error;
+	return error;
 }
 
 /* ---- the end ------------------------------------------------------------------------------------------------------- */

@@ -87,7 +87,10 @@ void kymo_ring_flush(struct kymo_ring *ring, uint64_t tsc)
 	if (!has_records(ring) || __atomic_load_n(&ring->shared->lock, __ATOMIC_RELAXED) ||
 	    __atomic_exchange_n(&ring->shared->lock, 1, __ATOMIC_ACQUIRE))
 		return;
-	close_packet(ring, tsc);
+	if (ring->close)
+		tsc = ring->close(ring->shared, ring->cpu);
+	if (tsc)
+		close_packet(ring, tsc);
 	__atomic_store_n(&ring->shared->lock, 0, __ATOMIC_RELEASE);
 }
 

@@ -20,6 +20,10 @@ struct kymo_ring {
 	uint32_t n_subbuffers;
 	bool overwrite;
 	uint64_t consumed;
+	/* Set by the owner where producers don't use the lock: makes them leave the ring alone, so that its packet can be closed, and gives a
+	 * stamp taken after that; 0 when it can't. */
+	uint64_t (*close)(struct kymo_wire_ring *shared, uint32_t cpu);
+	uint32_t cpu;
 };
 
 /* A complete packet's records. `records` points into the ring: good until kymo_ring_release(). */

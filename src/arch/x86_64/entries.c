@@ -45,6 +45,8 @@
  *   STARTS	the sweep of a function saw an instruction begin
  *   STOPS	it saw one begin behind one that may not come back: without a mark of the first two kinds,
  *		nothing shows that this is code
+ *   READ	an instruction loads it: a constant between the code, or an immediate used a second time (V8 does that).
+ *		Nothing is written there
  */
 #include <errno.h>
 #include <string.h>
@@ -63,6 +65,30 @@ static int take(struct x86_builder *builder, size_t function, const struct x86_i
 			builder->map->functions[function].own_address = insn->address;
 	}
 	return kymo_vec_push(&builder->taken, (struct x86_taken){ target, function, by_lea }) ? 0 : -ENOMEM;
+}
+
+/* Text that the instruction reads or writes at a fixed address. */
+static void note_access(struct x86_builder *builder, const struct x86_insn *insn)
+{
+	bool absolute = !builder->code->position_independent && !insn->has_rip && insn->z.raw.disp.size == 32;
+	uint64_t vaddr = insn->has_rip ? insn->rip : (uint64_t)insn->z.raw.disp.value, size = 0;
+	struct x86_insn full;
+	const uint8_t *bytes;
+	size_t n;
+
+	if ((!insn->has_rip && !absolute) || insn->z.mnemonic == ZYDIS_MNEMONIC_LEA ||
+	    !x86_area_at(builder->map, vaddr))
+		return;
+	bytes = x86_text_at(builder->map, insn->address, &n);
+	if (!bytes || x86_decode_full(&builder->decoder, bytes, n, insn->address, &full) < 0)
+		return;
+	for (int i = 0; i < full.z.operand_count; i++) {
+		if (full.op[i].type == ZYDIS_OPERAND_TYPE_MEMORY && full.op[i].size / 8u > size)
+			size = full.op[i].size / 8u;
+	}
+	/* Operands without a size are those of fxsave and the like. */
+	for (uint64_t i = 0; i < (size ? size : 1024); i++)
+		x86_mark(builder->map, X86_READ, vaddr + i);
 }
 
 /* Constants of a position-dependent module that are addresses. */
@@ -99,6 +125,7 @@ static int note(struct x86_builder *builder, size_t function, const struct x86_i
 		x86_mark(builder->map, which, insn->rip);
 		err = take(builder, function, insn, insn->rip, true);
 	}
+	note_access(builder, insn);
 	if (!err && !builder->code->position_independent)
 		err = take_constants(builder, function, insn);
 	if (!err && function != X86_NO_FUNCTION &&

@@ -10,7 +10,7 @@
  *	the argument), and not by a return: calls are displaced as the last instruction or not at all;
  *   3. no thread can be asleep in the window with an address that it will use later, other than one whoever applies the
  *	plan can see and move: no system call is displaced (a restarted one goes back two bytes);
- *   4. each instruction does the same elsewhere (relocate.c), and none reads or names the bytes that are replaced;
+ *   4. each instruction does the same elsewhere (relocate.c), and none of the module reads the bytes that are replaced;
  *   5. the kernel does not abort into or out of it: no restartable sequence;
  *   6. nobody reads the bytes to learn what the code is: the signal return trampoline is known by them to unwinders;
  *   7. the jump is written in one piece: it lies in one page, because a longer copy may be cut short between two.
@@ -189,6 +189,11 @@ static int check_entries(const struct site *site, const struct kymo_plan *plan, 
 	for (uint64_t at = site->vaddr + 1; at < site->vaddr + plan->window; at++) {
 		if (kymo_entry_map_has(site->map, at))
 			return refuse(refusal, at, "control may enter at 0x%lx, inside of the %u bytes from 0x%lx", at,
+				      plan->window, site->vaddr);
+	}
+	for (uint64_t at = site->vaddr; at < site->vaddr + plan->window; at++) {
+		if (x86_test(site->map, X86_READ, at))
+			return refuse(refusal, at, "0x%lx, one of the %u bytes from 0x%lx, is read as data", at,
 				      plan->window, site->vaddr);
 	}
 	return check_rseq(site, site->vaddr, site->vaddr + plan->window, refusal);

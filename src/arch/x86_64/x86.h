@@ -82,13 +82,14 @@ struct x86_function {
 	bool decodes; /* false: `bad` is where it does not */
 };
 
-/* One bit for each byte of text. entries.c tells what each means and why five are needed. */
+/* One bit for each byte of text. entries.c tells what each means and why six are needed. */
 enum x86_bitmap {
 	X86_KNOWN,
 	X86_LIKELY,
 	X86_SCANNED,
 	X86_STARTS,
 	X86_STOPS,
+	X86_READ,
 	X86_N_BITMAPS,
 };
 

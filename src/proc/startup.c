@@ -1,0 +1,206 @@
+/*
+ * The first moments of a launched program, from its exec until the dynamic linker has mapped what the program is linked with.
+ *
+ * The linker tells debuggers in a struct r_debug when it is done (r_state is RT_CONSISTENT), and DT_DEBUG of the program tells
+ * where that is. It is looked at when the thread has made a system call, of which there is usually one right then, and else after a
+ * moment. A debug register at the entry point would be more exact, but it survives its tracer, and the trap that nobody takes
+ * kills the program.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "proc/process.h"
+
+#define MAX_HEADERS 256
+#define MAX_DYNAMIC 4096
+#define MOMENT_MS 20	/* without a stop */
+
+struct start {
+	uint64_t headers, n_headers, interpreter;	/* AT_PHDR, AT_PHNUM, AT_BASE */
+};
+
+static struct kymo_error *read_auxv(pid_t pid, struct start *ret)
+{
+	kymo_cleanup_free char *data = NULL;
+	struct start start = { 0 };
+	char name[64];
+	size_t size;
+	int err;
+
+	snprintf(name, sizeof(name), "/proc/%d/auxv", pid);
+	err = kymo_read_file(AT_FDCWD, name, 65536, &data, &size);
+	if (err)
+		return kymo_error_errno(err, "cannot read %s", name);
+	for (size_t i = 0; i + sizeof(Elf64_auxv_t) <= size; i += sizeof(Elf64_auxv_t)) {
+		Elf64_auxv_t entry;
+
+		memcpy(&entry, data + i, sizeof(entry));
+		if (entry.a_type == AT_PHDR)
+			start.headers = entry.a_un.a_val;
+		else if (entry.a_type == AT_PHNUM)
+			start.n_headers = entry.a_un.a_val;
+		else if (entry.a_type == AT_BASE)
+			start.interpreter = entry.a_un.a_val;
+	}
+	*ret = start;
+	return NULL;
+}
+
+/* The program's dynamic section in memory; 0 when it has none, or does not say where it was loaded. */
+static uint64_t find_dynamic(struct kymo_process *process, const struct start *start)
+{
+	uint64_t dynamic = 0, bias = 0;
+	bool has_bias = false;
+
+	for (uint64_t i = 0; i < start->n_headers && i < MAX_HEADERS; i++) {
+		Elf64_Phdr header;
+
+		if (kymo_process_read(process, start->headers + i * sizeof(header), &header, sizeof(header)))
+			return 0;
+		if (header.p_type == PT_PHDR) {
+			bias = start->headers - header.p_vaddr;
+			has_bias = true;
+		} else if (header.p_type == PT_DYNAMIC) {
+			dynamic = header.p_vaddr;
+		}
+	}
+	return has_bias && dynamic ? dynamic + bias : 0;
+}
+
+/* Where in the process the value of DT_DEBUG is, or 0. */
+static uint64_t find_debug(struct kymo_process *process, uint64_t dynamic)
+{
+	for (uint64_t i = 0; dynamic && i < MAX_DYNAMIC; i++) {
+		uint64_t at = dynamic + i * sizeof(Elf64_Dyn);
+		Elf64_Dyn entry;
+
+		if (kymo_process_read(process, at, &entry, sizeof(entry)) || entry.d_tag == DT_NULL)
+			return 0;
+		if (entry.d_tag == DT_DEBUG)
+			return at + offsetof(Elf64_Dyn, d_un);
+	}
+	return 0;
+}
+
+static struct kymo_error *begin(struct kymo_process *process)
+{
+	struct start start;
+	struct kymo_error *error = read_auxv(process->pid, &start);
+
+	if (error)
+		return error;
+	process->startup.began = true;
+	process->startup.is_static = !start.interpreter;
+	process->startup.debug = find_debug(process, find_dynamic(process, &start));
+	return NULL;
+}
+
+/* Linkers fill r_version in before r_state means anything. */
+static bool is_loaded(struct kymo_process *process)
+{
+	struct r_debug debug;
+	uint64_t at;
+
+	return process->startup.debug && !kymo_process_read(process, process->startup.debug, &at, sizeof(at)) && at &&
+	       !kymo_process_read(process, at, &debug, sizeof(debug)) && debug.r_version > 0 && debug.r_map &&
+	       debug.r_state == RT_CONSISTENT;
+}
+
+/* What the call that just ended means for probes; false: nothing. */
+static bool call_ended(const struct kymo_process *process, int64_t result, enum kymo_startup_event *ret)
+{
+	if (process->startup.number == SYS_set_tid_address) {
+		*ret = KYMO_STARTUP_TLS;
+		return true;
+	}
+	if (result < 0 && result > -4096)
+		return false;
+	if ((process->startup.number == SYS_mmap && process->startup.args[2] & PROT_EXEC &&
+	     !(process->startup.args[3] & MAP_ANONYMOUS)) ||
+	    (process->startup.number == SYS_mprotect && process->startup.args[2] & PROT_EXEC)) {
+		*ret = KYMO_STARTUP_MAPPED;
+		return true;
+	}
+	return false;
+}
+
+/* At a system-call stop. True: stay here. Never on the way in: the call is still to be made there. */
+static bool syscall_stop(struct kymo_process *process, enum kymo_startup_event *ret)
+{
+	struct __ptrace_syscall_info info;
+
+	if (ptrace(PTRACE_GET_SYSCALL_INFO, process->pid, (void *)sizeof(info), &info) < 0)
+		return false;
+	if (info.op == PTRACE_SYSCALL_INFO_EXIT) {
+		*ret = KYMO_STARTUP_LOADED;
+		return is_loaded(process) || call_ended(process, info.exit.rval, ret);
+	}
+	if (info.op == PTRACE_SYSCALL_INFO_ENTRY) {
+		process->startup.number = (long)info.entry.nr;
+		for (int i = 0; i < 6; i++)
+			process->startup.args[i] = info.entry.args[i];
+	}
+	return false;
+}
+
+/* At any stop: 1: stay here, 0: go on, with `signal_ret` for the thread. */
+static int stopped(struct kymo_process *process, int status, enum kymo_startup_event *ret, int *signal_ret)
+{
+	*signal_ret = 0;
+	if (WSTOPSIG(status) == (SIGTRAP | 0x80))
+		return syscall_stop(process, ret);
+	*ret = KYMO_STARTUP_LOADED;
+	switch (status >> 16) {
+	case 0:
+		*signal_ret = WSTOPSIG(status);
+		return 0;
+	case PTRACE_EVENT_EXEC:		/* a constructor became another program: nothing to follow */
+		return 1;
+	case PTRACE_EVENT_STOP:		/* a moment has passed; a linker that tells nothing has had its time */
+		return process->startup.debug ? is_loaded(process) : 1;
+	default:
+		return 0;
+	}
+}
+
+struct kymo_error *kymo_process_startup(struct kymo_process *process, enum kymo_startup_event *ret)
+{
+	struct kymo_error *error = process->startup.began ? NULL : begin(process);
+	enum kymo_startup_event event = KYMO_STARTUP_LOADED;
+	pid_t pid = process->pid;
+	int signal = 0, status;
+
+	if (error)
+		return error;
+	while (!process->startup.is_static) {
+		int err;
+
+		if (ptrace(PTRACE_SYSCALL, pid, 0, signal) && errno != ESRCH)
+			return kymo_error_errno(errno, "cannot run process %d", pid);
+		while ((err = kymo_wait_thread(process, pid, MOMENT_MS, &status)) == -ETIMEDOUT)
+			ptrace(PTRACE_INTERRUPT, pid, 0, 0);
+		if (err)
+			return kymo_error_errno(err, "cannot wait for process %d", pid);
+		if (!WIFSTOPPED(status)) {
+			process->threads.n = 0;
+			*ret = KYMO_STARTUP_ENDED;
+			return NULL;
+		}
+		if (stopped(process, status, &event, &signal))
+			break;
+	}
+	kymo_get_registers(pid, &process->threads.items[0].registers);
+	*ret = event;
+	return NULL;
+}

@@ -1,0 +1,340 @@
+"""What cannot be recorded is refused with a whole sentence, leaves the process as it was, and runs no command."""
+import os
+import random
+import re
+import shutil
+import signal
+from pathlib import Path
+
+import processes
+from kymotest import (KYMO, NOBODY, babeltrace, check, check_equal, check_matches, check_text_intact, eventually, kymo,
+                      program, record, report_json, run, skip, start, target, target_path)
+
+
+def check_refused(args, sentence, status=1, **options):
+    """All that `kymo record ARGS` says is `sentence`, a pattern; and nothing was recorded."""
+    result = kymo('record', *args, **options).ended(status)
+    check_equal(result.out, '', 'stdout')
+    hint = "try 'kymo help record'\n" if status == 2 else ''
+    check(re.fullmatch(f'kymo: {sentence}\n{re.escape(hint)}', result.err), f'stderr is not /{sentence}/', result)
+    left = [path.name for path in Path(options.get('cwd', '.')).glob('*.data*')]
+    check_equal(left, [], 'recordings')
+    return result
+
+
+def needs_root():
+    if os.getuid():
+        skip('needs root')
+
+
+def sleeper(**options):
+    process = start('sleep', '60', **options)
+    eventually(lambda: processes.status(process.pid).get('Name') == 'sleep', 'sleep runs')
+    return process
+
+
+# ---- names -----------------------------------------------------------------------------------------------------------------
+
+
+def test_no_such_program(tmp):
+    check_refused(['-p', 'libc:malloc', '--', 'no-such-program'], 'there is no program no-such-program in PATH')
+    check_refused(['-p', 'libc:malloc', '--', './no-such-program'], r'there is no program \./no-such-program')
+    (tmp / 'plain').write_text('#!/bin/sh\n')
+    check_refused(['-p', 'libc:malloc', '--', './plain'], r'cannot run \./plain: Permission denied')
+    check_refused(['-p', 'libc:malloc', '--', tmp], rf'cannot run {tmp}: Permission denied')
+
+
+def test_no_such_file(tmp):
+    check_refused(['-p', './no-such-file:main', '--', 'touch', 'ran'], r'there is no file \./no-such-file')
+    check_refused(['-p', 'nosuchlib:malloc', '--', 'touch', 'ran'],
+                  r'process \d+ has mapped no file called nosuchlib; it has touch, libc\.so\.6, ld-linux-x86-64\.so\.2')
+    check(not (tmp / 'ran').exists(), 'the command ran')
+    process = sleeper()
+    check_refused(['-p', 'libz:inflate', '--pid', process.pid],
+                  rf'process {process.pid} has mapped no file called libz; it has sleep, libc\.so\.6, ld-linux-x86-64\.so\.2')
+    check_text_intact(process.pid)
+
+
+def test_no_such_function_names_the_nearest_three(tmp):
+    check_refused(['-p', 'libc:mallok', '--', 'touch', 'ran'],
+                  r'\S+/libc\.so\.6 has no function mallok; the nearest names are malloc(, \w+){2}')
+    check_refused(['-p', 'libc:malloc', '-p', 'libc:realocc+0x3', '--', 'touch', 'ran'],
+                  r'\S+/libc\.so\.6 has no function realocc; the nearest names are realloc(, \w+)*')
+    check_refused(['-p', 'libc:nothing_like_*', '--', 'touch', 'ran'],
+                  r"\S+/libc\.so\.6 has no function nothing_like_\* \('kymo list libc' shows what there is\)")
+    check_refused(['-p', 'libc:0x7fffffff', '--', 'touch', 'ran'], r'\S+/libc\.so\.6 has no code at file offset 0x7fffffff')
+    check_refused(['-p', 'libc:malloc+0x1', '--', 'touch', 'ran'],
+                  r'no safe place for a probe at malloc\+0x1 of \S+/libc\.so\.6: .+')
+    check(not (tmp / 'ran').exists(), 'the command ran')
+
+
+def test_an_ifunc_is_refused_with_the_reason():
+    check_refused(['-p', 'libc:memcpy', '--', 'true'],
+                  r'no safe place for a probe at memcpy of \S+/libc\.so\.6: it is an IFUNC: .* name the chosen one .*')
+
+
+def test_no_such_process():
+    process = sleeper()
+    process.end(signal.SIGKILL)
+    check_refused(['-p', 'libc:malloc', '--pid', process.pid], f'there is no process {process.pid}')
+    for word in ('0', '-1', 'abc', '1x', ''):
+        result = kymo('record', '-p', 'libc:malloc', '--pid', word).ended(2)
+        check_matches(result.err, r"^kymo: --pid '.*' is no process id$")
+
+
+def test_a_process_that_has_ended_and_a_kernel_thread():
+    child = os.fork()
+    if not child:
+        os._exit(0)
+    eventually(lambda: processes.status(child).get('State', '')[:1] == 'Z', 'it is a zombie')
+    check_refused(['-p', 'libc:malloc', '--pid', child], rf'process {child} has ended; its parent has not collected it yet')
+    os.waitpid(child, 0)
+    if processes.status(2).get('Name') == 'kthreadd' and not os.getuid():
+        check_refused(['-p', 'libc:malloc', '--pid', 2], 'process 2 has no memory: it is a kernel thread, or it is ending')
+
+
+# ---- permission ----------------------------------------------------------------------------------------------------------------
+
+NOT_ALLOWED = (r'process {pid} does not let you trace it: it runs as another user, with more rights than you, or protects itself '
+               r'\(PR_SET_DUMPABLE\); try as root')
+
+
+def test_a_process_of_another_user(tmp):
+    needs_root()
+    tmp.chmod(0o777)
+    process = sleeper()
+    check_refused(['-p', 'libc:malloc', '--pid', process.pid], NOT_ALLOWED.format(pid=process.pid), user=NOBODY, cwd=tmp)
+    check_text_intact(process.pid)
+
+
+def test_a_process_that_is_not_dumpable(tmp):
+    needs_root()
+    tmp.chmod(0o777)
+    text = 'import ctypes, time\nctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\nprint("ready", flush=True)\ntime.sleep(60)'
+    process = start('/usr/bin/python3', '-S', '-c', text, user=NOBODY)
+    process.wait_for('^ready$')
+    check_refused(['-p', 'libc:malloc', '--pid', process.pid], NOT_ALLOWED.format(pid=process.pid), user=NOBODY, cwd=tmp)
+
+
+def test_an_ordinary_user_records_a_process_and_a_command_of_their_own(tmp):
+    needs_root()
+    tmp.chmod(0o777)
+    path = Path('/proc/sys/kernel/yama/ptrace_scope')
+    if path.exists() and path.read_text().strip() != '0':
+        skip('kernel.yama.ptrace_scope forbids tracing here')
+    process = target('callmany', '-w', '1000', user=NOBODY)
+    recorder = start(KYMO, 'record', '-o', 'attached', '-p', 'callmany:work_a $arg1:s32', '--pid', process.pid, user=NOBODY, cwd=tmp)
+    recorder.wait_for(r'^kymo: recording process', 1)
+    process.send('\n')
+    process.wait_for('^work_a 1000$')
+    check_equal(recorder.end(signal.SIGINT).status, 0, f'exit status of {recorder.command}')
+    check_equal(report_json('attached')['events'], 1000, 'events')
+    check_equal(sum(1 for _ in babeltrace('attached')), 1000, 'events by babeltrace2')
+    check_equal((tmp / 'attached/metadata').stat().st_uid, NOBODY, 'owner of the recording')
+    check_text_intact(process.pid)
+    check_equal(process.end(input='\n').status, 0, 'exit status of the process')
+    result = record('-o', 'launched', '-p', 'callmany:work_b', '--', target_path('callmany'), 77, 'work_b', user=NOBODY, cwd=tmp)
+    check_equal(result.ok().out, 'work_b 77\n', 'output')
+    check_equal(report_json('launched')['events'], 77, 'events')
+
+
+# ---- tracers -----------------------------------------------------------------------------------------------------------------------
+
+
+def check_names_tracer(process, tracer):
+    eventually(lambda: processes.tracer(process.pid), f'{tracer.command} traces it')
+    name = processes.status(processes.tracer(process.pid))['Name']
+    check_refused(['-p', 'libc:read', '--pid', process.pid],
+                  rf'process {process.pid} is being traced by process {processes.tracer(process.pid)} \({name}\); '
+                  'let that one detach first')
+    check_text_intact(process.pid)
+    check(process.is_alive() and tracer.is_alive(), 'both go on')
+
+
+def test_a_process_under_strace():
+    process = sleeper()
+    tracer = start(program('strace'), '-o', '/dev/null', '-p', process.pid)
+    check_names_tracer(process, tracer)
+    tracer.end(signal.SIGINT)
+    record('-p', 'libc:read', '--pid', process.pid, '--for', '0.1').ok()
+
+
+def test_a_process_under_gdb():
+    process = sleeper()
+    tracer = start(program('gdb'), '-nx', '-q', '-p', process.pid)
+    tracer.wait_for(r'^\(gdb\)|\(gdb\) ')
+    check_names_tracer(process, tracer)
+    tracer.end(input='detach\nquit\n')
+    record('-p', 'libc:read', '--pid', process.pid, '--for', '0.1').ok()
+
+
+def test_a_process_that_is_recorded_already():
+    process = sleeper()
+    first = start(KYMO, 'record', '-q', '-o', 'first', '-p', 'libc:read', '--pid', process.pid)
+    eventually(lambda: processes.changed_text(process.pid), 'the first records')
+    check_refused(['-p', 'libc:read', '--pid', process.pid],
+                  rf'process {process.pid} is being recorded by kymo process {first.pid} already \(into \S*/first\)')
+    check_equal(first.end(signal.SIGINT).status, 0, 'exit status of the first')
+
+
+# ---- programs that are not for kymo ---------------------------------------------------------------------------------------------------
+
+
+def test_a_32_bit_program():
+    sentence = r'process \d+ is not a 64-bit x86 program; kymo traces x86-64 programs only'
+    process = target('tiny32', ready=False)
+    eventually(lambda: 'tiny32' in os.readlink(f'/proc/{process.pid}/exe'), 'it runs')
+    check_refused(['-p', 'tiny32:_start', '--pid', process.pid], sentence)
+    check(process.is_alive(), 'it runs on')
+    check_refused(['-p', 'tiny32:_start', '--', target_path('tiny32')], sentence)
+
+
+def test_truncated_programs(tmp):
+    """At every length there is a sentence; a prefix that the kernel runs may be recorded or not."""
+    whole = Path(target_path('callmany')).read_bytes()
+    cut = tmp / 'cut'
+    for size in (0, 1, 4, 16, 20, 40, 64, 65, 120, 500, 3000, 5000, 8192, 12288, len(whole) // 2, len(whole) - 2000, len(whole) - 1):
+        cut.write_bytes(whole[:size])
+        cut.chmod(0o755)
+        for command in (['list', cut], ['explain', cut, 'work_a'], ['record', '-p', './cut:work_a', '--', './cut', 3]):
+            result = kymo(*command)
+            if command[0] != 'record' or result.status != 0:
+                check_equal(result.status, 1, f'exit status of {result.command} at {size} bytes')
+                check(re.search(r'^kymo: .*\S$', result.err, re.MULTILINE), f'no sentence at {size} bytes', result)
+
+
+def test_a_library_that_was_cut_is_refused(tmp):
+    """The program runs with a whole library; what lies at its path later is damaged."""
+    copy = tmp / 'callmany'
+    shutil.copy(target_path('callmany'), copy)
+    process = start(copy, '-w', 10)
+    process.wait_for('^ready$')
+    copy.unlink()
+    copy.write_bytes(b'\x7fELF')
+    result = record('-p', f'{copy}:work_a', '--pid', process.pid, '--for', '0.1')
+    check(result.status in (0, 1), 'exit status', result)  # the mapped file can be opened still, but for some users
+    check_text_intact(process.pid)
+    check_equal(process.end(input='\n\n').status, 0, 'exit status of the process')
+
+
+# ---- words ------------------------------------------------------------------------------------------------------------------------
+
+
+def test_garbage_in_a_spec_is_marked(tmp):
+    for spec, column, sentence in (
+            ('libc:malloc size=%dj', 18, r"no register '%dj' on x86-64; .*"),
+            ('malloc', 7, r"expected ':' and a function after the file, .*"),
+            ('libc:', 6, r'expected a function, a glob or a file offset, .*'),
+            (':malloc', 1, r"expected a program or library before ':', .*"),
+            ('libc:malloc+zz', 13, r"expected a number after '\+', .*"),
+            ('libc:malloc $arg0', 17, r'arguments are numbered \$arg1 to \$arg\d+'),
+            ('libc:malloc x=%di:u9', 19, r"no type 'u9'; .*"),
+            ('libc:malloc \\99999999999999999999', 14, r"expected a number of at most 64 bits .*"),
+            ('libc:malloc +0(%di)', 13, r'memory behind a pointer is not supported yet; .*'),
+            ('\x1b[31m', 6, r"expected ':' .*"),
+            ('', 1, r'expected FILE:FUNCTION, .*')):
+        result = kymo('record', '-p', spec, '--', 'touch', 'ran').ended(2)
+        lines = result.err.splitlines()
+        check(re.fullmatch(rf'kymo: column {column}: {sentence}', lines[0]), f'not /{sentence}/', result)
+        check_equal(lines[1], '  ' + ''.join(c if c.isprintable() else '?' for c in spec), 'the text')
+        check_equal(lines[2], ' ' * (column + 1) + '^', 'the mark')
+        check('\x1b' not in result.err, 'control codes')
+    check_equal(os.listdir(tmp), [], 'files')
+
+
+def test_random_words_are_specs_or_are_marked(tmp):
+    choose = random.Random(3)
+    pieces = ['libc', ':', 'malloc', '%di', '$arg', '7', '=', '+', '-', '0x', '\\', ' ', 'p:', '/', '*', '[', ']', 'u8', '@', '(',
+              ')', '\xe9', '\x07', '%', 'ret']
+    for _ in range(60):
+        spec = ''.join(choose.choices(pieces, k=choose.randrange(1, 12)))
+        result = kymo('record', '-p', spec, '--', 'true')
+        check(result.status in (0, 1, 2), f'exit status with {spec!r}', result)
+        if result.status == 2:
+            check_matches(result.err, r'^ +\^$', repr(spec))
+        shutil.rmtree('kymo.data', ignore_errors=True)
+        shutil.rmtree('kymo.data.old', ignore_errors=True)
+
+
+# ---- where it writes -----------------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_in_the_way_is_left_alone(tmp):
+    sentence = r'{} exists and is not a recording of kymo\'s; choose another directory with -o'
+    (tmp / 'file').write_text('mine')
+    (tmp / 'mine').mkdir()
+    (tmp / 'mine/thing').write_text('mine too')
+    os.symlink('mine', 'link')
+    for name in ('file', 'mine', 'mine/', 'link'):
+        check_refused(['-o', name, '-p', 'libc:malloc', '--', 'touch', 'ran'], sentence.format(name.rstrip('/')))
+    record('-o', 'new', '-p', 'libc:malloc', '--', 'true').ok()
+    (tmp / 'new.old').mkdir()
+    (tmp / 'new.old/thing').write_text('mine again')
+    check_refused(['-o', 'new', '-p', 'libc:malloc', '--', 'touch', 'ran'], sentence.format(r'new\.old'))
+    check_equal([(tmp / name).read_text() for name in ('file', 'mine/thing', 'new.old/thing')], ['mine', 'mine too', 'mine again'])
+    report_json('new')
+    check(not (tmp / 'ran').exists(), 'the command ran')
+    check_refused(['-o', 'no/such/place', '-p', 'libc:malloc', '--', 'true'],
+                  r'cannot make the directory no/such/place: No such file or directory')
+
+
+def test_an_earlier_recording_is_kept_once(tmp):
+    for i in range(3):
+        record('-p', 'callmany:work_a', '--', target_path('callmany'), i + 1).ok()
+    check_equal(sorted(os.listdir(tmp)), ['kymo.data', 'kymo.data.old'], 'files')
+    check_equal([report_json(name)['events'] for name in ('kymo.data', 'kymo.data.old')], [3, 2], 'events')
+
+
+def test_a_read_only_directory(tmp):
+    needs_root()
+    (tmp / 'locked').mkdir(mode=0o555)
+    check_refused(['-p', 'libc:malloc', '--', 'touch', '/tmp/never'], r'cannot make the directory kymo\.data: Permission denied',
+                  user=NOBODY, cwd=tmp / 'locked')
+    process = sleeper(user=NOBODY)
+    check_refused(['-p', 'libc:malloc', '--pid', process.pid], r'cannot make the directory kymo\.data: Permission denied',
+                  user=NOBODY, cwd=tmp / 'locked')
+    check_text_intact(process.pid)
+
+
+FULL_DISK = '''
+mount -t tmpfs -o size=5m tmpfs small || exit 77
+"$@"
+echo "status $?"
+cp -r small/kymo.data copy
+'''
+
+
+def test_a_full_disk(tmp):
+    """The command runs on; what fits is complete."""
+    needs_root()
+    (tmp / 'small').mkdir()
+    arguments = ' '.join(f'$arg{n}' for n in range(1, 9))
+    result = run(program('unshare'), '-m', 'sh', '-c', FULL_DISK, 'sh', KYMO, 'record', '-o', 'small/kymo.data',
+                 '-p', f'callmany:work_eight {arguments}', '--', target_path('callmany'), 300000, 'work_eight')
+    if result.status == 77:
+        skip('no permission to mount')
+    check_matches(result.err, r"^kymo: (can't|cannot) write the stream stream_\d+: No space left on device$")
+    check_matches(result.out, r'^status 1$')
+    eventually(lambda: 'work_eight 300000\n' in result.out, 'the command ends well')
+    report = report_json('copy')
+    check(0 < report['events'] < 300000, 'some events are recorded', report['events'])
+    check_equal(sum(1 for _ in babeltrace('copy')), report['events'], 'events by babeltrace2')
+
+
+def test_a_full_disk_beside_a_running_process(tmp):
+    """Probes are taken out of it."""
+    needs_root()
+    (tmp / 'small').mkdir()
+    process = target('callmany', '-w', '2000000', 'work_six')
+    arguments = ' '.join(f'$arg{n}' for n in range(1, 7))
+    recorder = start(program('unshare'), '-m', 'sh', '-c', FULL_DISK, 'sh', KYMO, 'record', '-o', 'small/kymo.data',
+                     '-p', f'callmany:work_six {arguments}', '--pid', process.pid)
+    recorder.wait_for(r'^kymo: recording process', 1)
+    process.send('\n')
+    result = recorder.end()
+    check_matches(result.err, r"^kymo: (can't|cannot) write the stream stream_\d+: No space left on device$")
+    process.wait_for('^work_six 2000000$')
+    check_text_intact(process.pid)
+    check_equal([mapping.line for mapping in processes.maps(process.pid) if 'kymo' in mapping.path], [], 'mappings')
+    check_equal(process.end(input='\n').status, 0, 'exit status')
+    check_equal(sum(1 for _ in babeltrace('copy')), report_json('copy')['events'], 'events by babeltrace2')
