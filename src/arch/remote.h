@@ -2,7 +2,7 @@
  * Making a stopped thread execute system calls in such a way that it finds its own way home.
  *
  * A thread whose registers were replaced and whose tracer then dies would run on wild. So before its registers are touched,
- * a complete signal frame with the thread's own state is written below the red zone of its stack, behind a return address that
+ * a complete signal frame with the thread's own state is written to memory that nobody uses, behind a return address that
  * leads to rt_sigreturn; the program counter is then put on a `syscall; ret` that the target has mapped anyway. Whatever
  * happens to the tracer, the thread executes the call, returns into rt_sigreturn and continues where it was.
  * (Frame layout: arch/x86/kernel/signal_64.c, arch/x86/include/uapi/asm/sigcontext.h.)
@@ -34,22 +34,17 @@ int kymo_gadgets_complete(const struct kymo_gadgets *gadgets);
 #define KYMO_REMOTE_FRAME_MAX 1280
 
 /*
- * Write to `out` what must lie at `sp_ret` in the target, and return its size; -ENOSPC, -EINVAL. `registers` are the thread's as PTRACE_GETREGSET gave
+ * Write to `out` what must lie at `sp_ret` in the target, below `top`, and return its size; -ENOSPC, -EINVAL. `registers` are the thread's as PTRACE_GETREGSET gave
  * them, `xstate` its NT_X86_XSTATE image, `mask` its blocked signals. A thread that was stopped inside of a system call
  * restarts it on its way home, as the kernel would have.
  */
-int kymo_remote_frame(const struct user_regs_struct *registers, const uint8_t *xstate, size_t xstate_size, uint64_t mask,
+int kymo_remote_frame(const struct user_regs_struct *registers, uint64_t top, const uint8_t *xstate, size_t xstate_size, uint64_t mask,
 		      const struct kymo_gadgets *gadgets, uint8_t *out, size_t size, uint64_t *sp_ret);
 
 /* The registers for system call `number` with up to 6 arguments, on the frame at `sp`. */
 void kymo_remote_call(const struct user_regs_struct *registers, const struct kymo_gadgets *gadgets, uint64_t sp,
 		      long number, const uint64_t args[6], struct user_regs_struct *ret);
 
-/*
- * The registers with which a borrowed thread goes on when all is well: its own, but for a system call that the stop had interrupted: the
- * kernel restarts it only on the way out of that very stop, so it is wound back here.
- */
-void kymo_remote_resume(const struct user_regs_struct *registers, struct user_regs_struct *ret);
 
 /*
  * Most system calls that a stop interrupts are continued by the kernel as if nothing had been. A few fail with EINTR, as for a signal

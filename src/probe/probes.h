@@ -20,6 +20,12 @@ struct probe_module {
 	struct kymo_code *code;		/* made when the first site is planned */
 };
 
+/* The file that a spec's name leads to from here, through PATH and links; inode 0: none. */
+struct probe_file {
+	uint32_t major, minor;
+	uint64_t inode;
+};
+
 /* A place in the text of the process. Sites and events refer to others by index: the arrays grow. */
 struct probe_site {
 	uint64_t address;		/* of the plan's first byte, runtime */
@@ -39,6 +45,7 @@ struct kymo_probes {
 	const struct kymo_spec *specs;
 	size_t n_specs;
 	bool *met;			/* per spec: some file and function was found */
+	struct probe_file *files;	/* per spec */
 	struct kymo_probes_options options;
 	char *directory;		/* what options.directory points to */
 	KYMO_VEC(struct probe_module) modules;
@@ -63,6 +70,14 @@ void probes_resolve_deinit(struct kymo_probes *probes);
 
 /* "libc:malloc", for messages. */
 const char *probes_site_name(const struct kymo_probes *probes, const struct probe_site *site);
+
+/* ---- files.c ---------------------------------------------------------------------------------------------------- */
+
+/* Look up the files of all specs. */
+struct kymo_error *probes_files_init(struct kymo_probes *probes);
+
+/* Whether `map` is of the file that spec `spec_at` leads to. Names that fit (kymo_name_matches_file()) mean it too. */
+bool probes_is_file(const struct kymo_probes *probes, size_t spec_at, const struct kymo_map *map);
 
 /* ---- threads.c ---------------------------------------------------------------------------------------------------- */
 

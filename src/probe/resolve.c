@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "probe/probes.h"
@@ -13,12 +12,12 @@
 
 /* ---- modules ----------------------------------------------------------------------------------------------------- */
 
-static bool is_wanted(const struct kymo_probes *probes, const char *path)
+static bool is_wanted(const struct kymo_probes *probes, const struct kymo_map *map)
 {
 	for (size_t i = 0; i < probes->n_specs; i++)
-		if (kymo_name_matches_file(probes->specs[i].file, path, NULL))
+		if (kymo_name_matches_file(probes->specs[i].file, map->path, NULL) || probes_is_file(probes, i, map))
 			return true;
-	return !probes->options.no_rseq && kymo_name_matches_file("libc", path, NULL);	/* for guards */
+	return !probes->options.no_rseq && kymo_name_matches_file("libc", map->path, NULL);	/* for guards */
 }
 
 static bool is_same_file(const struct probe_module *module, const struct kymo_map *map)
@@ -380,14 +379,16 @@ static struct kymo_error *resolve_offset(struct kymo_probes *probes, const struc
 	return add_place(probes, spec, module_at, vaddr, place, true, refused);
 }
 
-static struct kymo_error *resolve_spec(struct kymo_probes *probes, size_t spec_at, size_t module_at)
+/* `map` is one of the module's mappings. */
+static struct kymo_error *resolve_spec(struct kymo_probes *probes, size_t spec_at, size_t module_at, const struct kymo_map *map)
 {
 	const struct kymo_spec *spec = &probes->specs[spec_at];
 	struct refused refused = { .n = 0 };
 	struct kymo_error *error;
 
 	if (!kymo_name_matches_file(spec->file, probes->modules.items[module_at].path,
-				    kymo_module_soname(probes->modules.items[module_at].module)))
+				    kymo_module_soname(probes->modules.items[module_at].module)) &&
+	    !probes_is_file(probes, spec_at, map))
 		return NULL;
 	error = spec->symbol ? resolve_symbol(probes, spec, module_at, &refused, &probes->met[spec_at]) :
 			       resolve_offset(probes, spec, module_at, &refused, &probes->met[spec_at]);
@@ -421,58 +422,14 @@ struct kymo_error *kymo_probes_resolve(struct kymo_probes *probes)
 	for (size_t i = 0; i < maps.n && !error; i++) {
 		const struct kymo_map *map = &maps.items[i];
 
-		if (!map->executable || map->path[0] != '/' || !is_wanted(probes, map->path) || is_known(probes, map))
+		if (!map->executable || map->path[0] != '/' || !is_wanted(probes, map) || is_known(probes, map))
 			continue;
 		error = open_module(probes, &maps, map);
 		for (size_t k = 0; k < probes->n_specs && !error; k++)
-			error = resolve_spec(probes, k, probes->modules.n - 1);
+			error = resolve_spec(probes, k, probes->modules.n - 1, map);
 	}
 	kymo_maps_deinit(&maps);
 	return error ? error : probes_add_guards(probes);
-}
-
-/* "bash, libc.so.6, …": what the process has mapped executable, each file once. */
-static void list_files(const struct kymo_maps *maps, char *out, size_t size)
-{
-	size_t used = 0;
-
-	out[0] = '\0';
-	for (size_t i = 0; i < maps->n && used < size; i++) {
-		const char *path = maps->items[i].path;
-		bool is_new = maps->items[i].executable && path[0] == '/' && strncmp(path, "/memfd:", 7) != 0;
-
-		for (size_t k = 0; k < i && is_new; k++)
-			is_new = !maps->items[k].executable || strcmp(maps->items[k].path, path) != 0;
-		if (is_new)
-			used += (size_t)snprintf(out + used, size - used, "%s%s", used ? ", " : "", strrchr(path, '/') + 1);
-	}
-	if (used >= size)
-		strcpy(out + size - 4, "…");
-}
-
-static struct kymo_error *not_mapped(struct kymo_probes *probes, const char *file)
-{
-	pid_t pid = kymo_process_pid(probes->process);
-	struct kymo_error *error;
-	struct kymo_maps maps;
-	char files[400];
-
-	if (strchr(file, '/') && access(file, F_OK))
-		return kymo_error_create(KYMO_ERROR_NOT_FOUND, "there is no file %s", file);
-	error = kymo_maps_read(pid, &maps);
-	if (error)
-		return error;
-	list_files(&maps, files, sizeof(files));
-	kymo_maps_deinit(&maps);
-	return kymo_error_create(KYMO_ERROR_NOT_FOUND, "process %d has mapped no file called %s; it has %s", pid, file, files);
-}
-
-struct kymo_error *kymo_probes_check_all_found(struct kymo_probes *probes)
-{
-	for (size_t i = 0; i < probes->n_specs; i++)
-		if (!probes->met[i])
-			return not_mapped(probes, probes->specs[i].file);
-	return NULL;
 }
 
 void probes_resolve_deinit(struct kymo_probes *probes)

@@ -18,23 +18,23 @@ struct kymo_error *kymo_probes_create(struct kymo_process *process, const struct
 				      const struct kymo_probes_options *options, struct kymo_probes **ret)
 {
 	struct kymo_probes *probes = calloc(1, sizeof(*probes));
+	struct kymo_error *error;
 
 	if (!probes)
 		return &kymo_error_no_memory;
-	probes->met = calloc(n_specs ? n_specs : 1, sizeof(*probes->met));
-	probes->directory = strdup(options->directory);
-	if (!probes->met || !probes->directory) {
-		free(probes->met);
-		free(probes->directory);
-		free(probes);
-		return &kymo_error_no_memory;
-	}
+	probes->shared.fd = -1;
 	probes->process = process;
 	probes->specs = specs;
 	probes->n_specs = n_specs;
+	probes->met = calloc(n_specs ? n_specs : 1, sizeof(*probes->met));
+	probes->directory = strdup(options->directory);
 	probes->options = *options;
 	probes->options.directory = probes->directory;
-	probes->shared.fd = -1;
+	error = probes->met && probes->directory ? probes_files_init(probes) : &kymo_error_no_memory;
+	if (error) {
+		kymo_probes_destroy(probes);
+		return error;
+	}
 	*ret = probes;
 	return NULL;
 }
@@ -45,6 +45,7 @@ void kymo_probes_destroy(struct kymo_probes *probes)
 		return;
 	probes_resolve_deinit(probes);
 	kymo_shared_deinit(&probes->shared);
+	free(probes->files);
 	free(probes->met);
 	free(probes->directory);
 	free(probes);

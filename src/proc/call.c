@@ -1,12 +1,18 @@
 /*
  * System calls in the name of a stopped thread. The order of steps keeps the target safe at each of them:
  *
- *	1. the frame is written below the thread's stack pointer		(harmless: unused stack)
+ *	1. the frame is written where nobody keeps anything (below)	(harmless)
  *	2. the registers point to `syscall; ret`, the stack pointer to the frame	(a death now: one call, then home)
  *	3. all signals are blocked		(a death now: the frame's mask comes back by rt_sigreturn)
  *	4. calls: registers, run to the call's exit
  *	5. the mask is set back			(a death now: as 2)
- *	6. the registers are set back
+ *	6. the registers are set back, as they were: the kernel restarts an interrupted system call, or makes it fail, when the thread
+ *	   is let go
+ *	7. what lay where the frame was is written back
+ *
+ * Where nobody keeps anything: at the low end of the initial thread's stack, which has been in use only as deep as that, if that
+ * thread is not so deep now. Else below the borrowed thread's own stack pointer, if its whole mapping is the frame's as well. A small
+ * stack may be carved out of a larger mapping (coroutines), so the second is the worse; in both cases the bytes are kept and put back.
  */
 #include <elf.h>
 #include <errno.h>
@@ -27,6 +33,8 @@
 #define CALL_TIMEOUT_MS 5000
 #define TEXT_MAX (64u << 20)
 #define ERESTART_RESTARTBLOCK 516
+#define RED_ZONE 128
+#define USER_CS 0x33	/* arch/x86/include/asm/segment.h: __USER_CS */
 
 static struct kymo_error *scan_map(struct kymo_process *process, const struct kymo_map *map)
 {
@@ -41,23 +49,18 @@ static struct kymo_error *scan_map(struct kymo_process *process, const struct ky
 }
 
 /* Gadgets may go away with the library they are in, so they are looked for anew each time. */
-static struct kymo_error *find_gadgets(struct kymo_process *process)
+static struct kymo_error *find_gadgets(struct kymo_process *process, const struct kymo_maps *maps)
 {
-	struct kymo_error *error;
-	struct kymo_maps maps;
+	struct kymo_error *error = NULL;
 
 	memset(&process->gadgets, 0, sizeof(process->gadgets));
-	error = kymo_maps_read(process->pid, &maps);
-	if (error)
-		return error;
-	for (size_t i = maps.n; i-- > 0 && !error;) {
-		const struct kymo_map *map = &maps.items[i];
+	for (size_t i = maps->n; i-- > 0 && !error;) {
+		const struct kymo_map *map = &maps->items[i];
 
 		if (map->executable && map->readable && strcmp(map->path, "[vsyscall]") &&
 		    !(process->gadgets.syscall && process->gadgets.sigreturn))
 			error = scan_map(process, map);
 	}
-	kymo_maps_deinit(&maps);
 	if (!error && !kymo_gadgets_complete(&process->gadgets))
 		error = kymo_error_create(KYMO_ERROR_UNSAFE,
 					  "process %d has no instructions through which a system call could be made safely (syscall; ret, and a way to rt_sigreturn)",
@@ -65,15 +68,72 @@ static struct kymo_error *find_gadgets(struct kymo_process *process)
 	return error;
 }
 
-/* Write the frame for thread `index` and point its registers at a first, harmless call. */
-static int borrow(struct kymo_process *process, size_t index)
+/* ---- a place for the frame ------------------------------------------------------------------------------------------ */
+
+static bool is_stack(const struct kymo_map *map)
+{
+	return map && map->readable && map->writable && !map->shared;
+}
+
+/* Room of `size` bytes at the low end of the initial stack: the address behind it, or 0. */
+static uint64_t room_in_initial_stack(const struct kymo_process *process, const struct kymo_maps *maps, uint64_t size)
+{
+	for (size_t i = 0; i < maps->n; i++) {
+		const struct kymo_map *map = &maps->items[i];
+
+		if (strcmp(map->path, "[stack]") || !is_stack(map))
+			continue;
+		for (size_t k = 0; k < process->threads.n; k++) {
+			uint64_t rsp = process->threads.items[k].registers.rsp;
+
+			if (rsp >= map->start && rsp < map->end && rsp - map->start < size + RED_ZONE)
+				return 0;
+		}
+		return map->end - map->start >= size ? map->start + size : 0;
+	}
+	return 0;
+}
+
+/* The same below the stack pointer of a thread. */
+static uint64_t room_in_own_stack(const struct kymo_thread *thread, const struct kymo_maps *maps, uint64_t size)
+{
+	uint64_t top = thread->registers.rsp - RED_ZONE;
+	const struct kymo_map *map = kymo_maps_at(maps, top - size);
+
+	return is_stack(map) && map == kymo_maps_at(maps, top) ? top : 0;
+}
+
+/* ---- borrowing ------------------------------------------------------------------------------------------------------ */
+
+/* Write frame and scratch, with what was there kept for later; sp as kymo_remote_frame() gave it. */
+static int write_frame(struct kymo_process *process, uint64_t sp, const uint8_t *frame, size_t size)
+{
+	uint8_t *kept = malloc(SCRATCH + size);
+	int err;
+
+	if (!kept)
+		return -ENOMEM;
+	err = kymo_process_read(process, sp - SCRATCH, kept, SCRATCH + size);
+	if (!err)
+		err = kymo_process_write(process, sp, frame, size);
+	if (err) {
+		free(kept);
+		return err;
+	}
+	process->remote.kept = kept;
+	process->remote.n_kept = SCRATCH + size;
+	return 0;
+}
+
+/* Write the frame for thread `index` below `top` and point its registers at a first, harmless call. */
+static int borrow(struct kymo_process *process, size_t index, const struct kymo_maps *maps)
 {
 	static const uint64_t no_args[6];
 	const struct kymo_thread *thread = &process->threads.items[index];
 	kymo_cleanup_free uint8_t *xstate = malloc(XSTATE_MAX), *frame = malloc(XSTATE_MAX + KYMO_REMOTE_FRAME_MAX);
 	struct iovec part = { xstate, XSTATE_MAX - 64 };
+	uint64_t mask, all = ~0ull, sp, room, top;
 	struct user_regs_struct call;
-	uint64_t mask, all = ~0ull, sp;
 	int size, err;
 
 	if (!xstate || !frame)
@@ -81,20 +141,26 @@ static int borrow(struct kymo_process *process, size_t index)
 	if (ptrace(PTRACE_GETREGSET, thread->tid, (void *)NT_X86_XSTATE, &part) ||
 	    ptrace(PTRACE_GETSIGMASK, thread->tid, (void *)sizeof(mask), &mask))
 		return -errno;
-	size = kymo_remote_frame(&thread->registers, xstate, part.iov_len, mask, &process->gadgets, frame,
+	room = SCRATCH + part.iov_len + KYMO_REMOTE_FRAME_MAX;
+	top = room_in_initial_stack(process, maps, room);
+	if (!top)
+		top = room_in_own_stack(thread, maps, room);
+	if (!top)
+		return -ENOSPC;
+	size = kymo_remote_frame(&thread->registers, top, xstate, part.iov_len, mask, &process->gadgets, frame,
 				 XSTATE_MAX + KYMO_REMOTE_FRAME_MAX, &sp);
 	if (size < 0)
 		return size;
-	memset(xstate, 0, SCRATCH);
-	err = kymo_process_write(process, sp - SCRATCH, xstate, SCRATCH);	/* is there stack? */
-	if (!err)
-		err = kymo_process_write(process, sp, frame, (size_t)size);
+	err = write_frame(process, sp, frame, (size_t)size);
 	if (err)
 		return err;
 	kymo_remote_call(&thread->registers, &process->gadgets, sp, SYS_getpid, no_args, &call);
 	err = kymo_set_registers(thread->tid, &call);
-	if (err)
+	if (err) {
+		free(process->remote.kept);
+		process->remote.kept = NULL;
 		return err;
+	}
 	process->remote.active = true;
 	process->remote.thread = index;
 	process->remote.registers = thread->registers;
@@ -103,42 +169,91 @@ static int borrow(struct kymo_process *process, size_t index)
 	return ptrace(PTRACE_SETSIGMASK, thread->tid, (void *)sizeof(all), &all) ? -errno : 0;
 }
 
-/* A thread that sleeps with a timeout would start that sleep anew on its way home; others are better. */
+/* A thread that sleeps with a timeout would start that sleep anew if kymo died; others are better. */
 static bool is_in_timed_sleep(const struct kymo_thread *thread)
 {
 	return (int64_t)thread->registers.orig_rax >= 0 && (int64_t)thread->registers.rax == -ERESTART_RESTARTBLOCK;
 }
 
-struct kymo_error *kymo_remote_begin(struct kymo_process *process)
+/* Inside of a restartable sequence: the kernel would take the gadget for a way out of it, and not abort it. */
+static bool is_in_sequence(struct kymo_process *process, size_t index)
 {
-	struct kymo_process_info info;
-	struct kymo_error *error = kymo_process_info(process->pid, &info);
-	int err = -EIO;
+	const struct kymo_thread *thread = &process->threads.items[index];
+	struct {
+		uint32_t version, flags;
+		uint64_t start, size, abort;
+	} sequence;
+	uint64_t area, at;
+	uint32_t signature;
 
-	if (error)
-		return error;
+	if (kymo_thread_rseq(process, index, &area, &signature) || !area ||
+	    kymo_process_read(process, area + 8, &at, sizeof(at)) || !at)
+		return false;
+	return kymo_process_read(process, at, &sequence, sizeof(sequence)) ||
+	       thread->registers.rip - sequence.start < sequence.size;
+}
+
+/*
+ * Whether a thread may make system calls that are not its own: no filter that might kill it for them, no 32-bit mode, no shadow stack (the gadget's
+ * `ret` would not match). `reason` is for the user.
+ */
+static bool may_borrow(struct kymo_process *process, size_t index, const char **reason)
+{
+	const struct kymo_thread *thread = &process->threads.items[index];
+	struct kymo_process_info info;
+	struct kymo_error *error = kymo_process_info(thread->tid, &info);
+
+	if (error) {
+		kymo_error_destroy(error);
+		return false;
+	}
 	if (info.seccomp)
-		return kymo_error_create(KYMO_ERROR_UNSAFE,
-					 "process %d runs under a seccomp filter, which might kill it for the system calls that setting up memory takes",
-					 process->pid);
-	error = find_gadgets(process);
-	if (error)
-		return error;
+		*reason = "a seccomp filter might kill it for the system calls that setting up memory takes";
+	else if (info.shadow_stack)
+		*reason = "it has a shadow stack";
+	else if (thread->registers.cs != USER_CS)
+		*reason = "it is in 32-bit mode";
+	else if (is_in_sequence(process, index))
+		*reason = "it is inside of a restartable sequence";
+	else
+		return true;
+	return false;
+}
+
+static struct kymo_error *borrow_any(struct kymo_process *process, const struct kymo_maps *maps)
+{
+	const char *reason = "there is no room for a signal frame on any stack";
+
 	for (int pass = 0; pass < 2; pass++) {
 		for (size_t i = 0; i < process->threads.n; i++) {
-			if (is_in_timed_sleep(&process->threads.items[i]) != (pass == 1))
+			int err;
+
+			if (is_in_timed_sleep(&process->threads.items[i]) != (pass == 1) || !may_borrow(process, i, &reason))
 				continue;
-			err = borrow(process, i);
+			err = borrow(process, i, maps);
 			if (!err)
 				return NULL;
 			if (process->remote.active)
-				return kymo_error_prefix(kymo_error_errno(err, "cannot block its signals"),
-							 "thread %d", process->threads.items[i].tid);
+				return kymo_error_errno(err, "cannot block the signals of thread %d",
+							process->threads.items[i].tid);
 		}
 	}
-	return kymo_error_create(KYMO_ERROR_UNSAFE,
-				 "no thread of process %d has room on its stack for a signal frame (%s)", process->pid,
-				 strerror(-err));
+	return kymo_error_create(KYMO_ERROR_UNSAFE, "no thread of process %d can be borrowed to set up memory: %s", process->pid,
+				 reason);
+}
+
+struct kymo_error *kymo_remote_begin(struct kymo_process *process)
+{
+	struct kymo_maps maps;
+	struct kymo_error *error = kymo_maps_read(process->pid, &maps);
+
+	if (error)
+		return error;
+	error = find_gadgets(process, &maps);
+	if (!error)
+		error = borrow_any(process, &maps);
+	kymo_maps_deinit(&maps);
+	return error;
 }
 
 static struct kymo_error *lost_thread(struct kymo_process *process, pid_t tid)
@@ -149,10 +264,12 @@ static struct kymo_error *lost_thread(struct kymo_process *process, pid_t tid)
 
 struct kymo_error *kymo_run_to_syscall_stop(struct kymo_process *process, pid_t tid)
 {
+	int signal = 0;
+
 	for (;;) {
 		int status, err;
 
-		if (ptrace(PTRACE_SYSCALL, tid, 0, 0))
+		if (ptrace(PTRACE_SYSCALL, tid, 0, signal))
 			return lost_thread(process, tid);
 		err = kymo_wait_thread(process, tid, CALL_TIMEOUT_MS, &status);
 		if (err == -ETIMEDOUT)
@@ -162,9 +279,9 @@ struct kymo_error *kymo_run_to_syscall_stop(struct kymo_process *process, pid_t 
 			return lost_thread(process, tid);
 		if (WSTOPSIG(status) == (SIGTRAP | 0x80))
 			return NULL;
-		/* All that can be blocked is; a stop is repeated when the thread is itself again. */
-		if (!(status >> 16) && WSTOPSIG(status) == SIGSTOP)
-			process->remote.stop_again = true;
+		/* Signals that can't be blocked go where they belong. A stopped process makes its call nevertheless, and is stopped again
+		 * by the kernel when it is let go. */
+		signal = status >> 16 ? 0 : WSTOPSIG(status);
 	}
 }
 
@@ -195,16 +312,16 @@ uint64_t kymo_remote_scratch(const struct kymo_process *process)
 
 struct kymo_error *kymo_remote_end(struct kymo_process *process)
 {
-	pid_t tid = process->threads.items[process->remote.thread].tid;
-	struct user_regs_struct registers;
+	kymo_cleanup_free uint8_t *kept = kymo_take(process->remote.kept);
+	const struct kymo_thread *thread;
 
 	if (!process->remote.active)
 		return NULL;
 	process->remote.active = false;
-	kymo_remote_resume(&process->remote.registers, &registers);
-	if (ptrace(PTRACE_SETSIGMASK, tid, (void *)sizeof(process->remote.mask), &process->remote.mask) ||
-	    kymo_set_registers(tid, &registers))
-		return lost_thread(process, tid);
-	process->threads.items[process->remote.thread].registers = registers;
+	thread = &process->threads.items[process->remote.thread];
+	if (ptrace(PTRACE_SETSIGMASK, thread->tid, (void *)sizeof(process->remote.mask), &process->remote.mask) ||
+	    kymo_set_registers(thread->tid, &process->remote.registers))
+		return lost_thread(process, thread->tid);
+	kymo_process_write(process, process->remote.sp - SCRATCH, kept, process->remote.n_kept);
 	return NULL;
 }

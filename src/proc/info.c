@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -32,6 +33,26 @@ static bool parse_stat(const char *stat, struct kymo_process_info *ret)
 	return sscanf(at, " %" SCNu64, &ret->start_time) == 1;
 }
 
+static bool has_shadow_stack(const char *status)
+{
+	const char *features = strstr(status, "\nx86_Thread_features:"), *found = features ? strstr(features, "shstk") : NULL;
+
+	return found && found < strchrnul(features + 1, '\n');
+}
+
+/* The last number of "NSpid:	4242	17". */
+static pid_t inner_pid(const char *status, pid_t pid)
+{
+	const char *at = strstr(status, "\nNSpid:"), *end, *last;
+
+	if (!at)
+		return pid;
+	end = strchrnul(at + 1, '\n');
+	for (last = end; last > at && last[-1] != '\t' && last[-1] != ' '; last--)
+		;
+	return (pid_t)strtol(last, NULL, 10);
+}
+
 struct kymo_error *kymo_process_info(pid_t pid, struct kymo_process_info *ret)
 {
 	kymo_cleanup_free char *status = NULL, *stat = NULL;
@@ -60,6 +81,8 @@ struct kymo_error *kymo_process_info(pid_t pid, struct kymo_process_info *ret)
 	info.tgid = (pid_t)field(status, "\nTgid:");
 	info.tracer = (pid_t)field(status, "\nTracerPid:");
 	info.seccomp = (unsigned int)field(status, "\nSeccomp:");
+	info.shadow_stack = has_shadow_stack(status);
+	info.inner_pid = inner_pid(status, pid);
 	*ret = info;
 	return NULL;
 }

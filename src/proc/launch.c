@@ -101,7 +101,7 @@ static struct kymo_error *start_child(char *const *argv, int report, int go[2], 
 
 static struct kymo_error *stopped_at_exec(struct kymo_process *process)
 {
-	struct kymo_thread thread = { .tid = process->pid };
+	struct kymo_thread thread = { .tid = process->pid, .is_stopped = true };
 	struct kymo_error *error;
 	int memory, err;
 	char name[64];

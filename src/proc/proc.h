@@ -53,7 +53,9 @@ struct kymo_process_info {
 	char comm[32];
 	pid_t tgid;
 	pid_t tracer;			/* 0: nobody */
-	unsigned int seccomp;		/* 0 none, 1 strict, 2 filter */
+	unsigned int seccomp;		/* 0 none, 1 strict, 2 filter; of this thread, if `pid` was one */
+	bool shadow_stack;		/* likewise */
+	pid_t inner_pid;		/* as it knows itself in its own pid namespace */
 	uint64_t start_time;		/* field 22 of stat: pid and this name a process for good */
 	char state;
 };
@@ -107,6 +109,7 @@ int kymo_process_write(struct kymo_process *process, uint64_t address, const voi
 /* A stopped thread. */
 struct kymo_thread {
 	pid_t tid;
+	bool is_stopped;
 	struct user_regs_struct registers;	/* valid while stopped; change through kymo_thread_set_pc() */
 };
 

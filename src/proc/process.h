@@ -21,7 +21,8 @@ struct kymo_process {
 		size_t thread;
 		struct user_regs_struct registers;	/* the thread's own */
 		uint64_t mask, sp;
-		bool stop_again;	/* a SIGSTOP came in between */
+		uint8_t *kept;		/* what lay where scratch and frame are */
+		size_t n_kept;
 	} remote;
 	struct {
 		bool began;

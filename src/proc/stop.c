@@ -3,7 +3,7 @@
  *
  * PTRACE_SEIZE does not disturb a thread; PTRACE_INTERRUPT makes it stop. A thread that has stopped creates no other, so
  * when all known ones are stopped and /proc/PID/task shows no new one, none runs. A thread that meets a signal on its way is
- * given that signal at once (the interrupt stays pending and takes it in its handler's first instruction, or not at
+ * given that signal at once and interrupted again (in its handler's first instruction, or not at
  * all when the signal was fatal), so that no signal has to be remembered.
  */
 #include <dirent.h>
@@ -33,7 +33,9 @@ int kymo_get_registers(pid_t tid, struct user_regs_struct *ret)
 {
 	struct iovec part = { ret, sizeof(*ret) };
 
-	return ptrace(PTRACE_GETREGSET, tid, (void *)NT_PRSTATUS, &part) ? -errno : 0;
+	if (ptrace(PTRACE_GETREGSET, tid, (void *)NT_PRSTATUS, &part))
+		return -errno;
+	return part.iov_len == sizeof(*ret) ? 0 : -ENOTSUP;	/* shorter in 32-bit mode */
 }
 
 int kymo_set_registers(pid_t tid, const struct user_regs_struct *registers)
@@ -185,7 +187,8 @@ static int settle(struct kymo_process *process, size_t index, int timeout_ms)
 			return err;
 		if (status >> 16 == PTRACE_EVENT_STOP)
 			return 1;
-		/* A signal on its way: deliver it; the interrupt is still pending. Other events (exec) go on without. */
+		/* A signal on its way: deliver it. Other events (exec) go on without. Any stop may have used up the interrupt. */
+		ptrace(PTRACE_INTERRUPT, tid, 0, 0);
 		ptrace(PTRACE_CONT, tid, 0, status >> 16 ? 0 : WSTOPSIG(status));
 	}
 }
@@ -209,6 +212,12 @@ static void forget(struct kymo_process *process, size_t index)
 	process->threads.items[index] = process->threads.items[--process->threads.n];
 }
 
+static void stopped_now(struct kymo_process *process, struct kymo_thread *thread)
+{
+	thread->is_stopped = true;
+	undo_interruption(process, thread);
+}
+
 static struct kymo_error *settle_from(struct kymo_process *process, size_t first)
 {
 	for (size_t i = first; i < process->threads.n;) {
@@ -218,7 +227,7 @@ static struct kymo_error *settle_from(struct kymo_process *process, size_t first
 			return did_not_stop(process, process->threads.items[i].tid);
 		if (stopped == 1 &&
 		    !kymo_get_registers(process->threads.items[i].tid, &process->threads.items[i].registers))
-			undo_interruption(process, &process->threads.items[i++]);
+			stopped_now(process, &process->threads.items[i++]);
 		else
 			forget(process, i);
 	}
@@ -233,13 +242,17 @@ struct kymo_error *kymo_process_stop(struct kymo_process *process)
 	if (process->stopped)
 		return NULL;
 	process->stopped = true;
-	do {
+	for (size_t i = 0; i < process->threads.n; i++)		/* those that did not stop the last time */
+		ptrace(PTRACE_INTERRUPT, process->threads.items[i].tid, 0, 0);
+	error = settle_from(process, 0);
+	n_new = 1;
+	while (!error && n_new) {
 		size_t before = process->threads.n;
 
 		error = take_new_threads(process, &n_new);
 		if (!error)
 			error = settle_from(process, before);
-	} while (!error && n_new);
+	}
 	if (!error && !process->threads.n)
 		error = kymo_error_create(KYMO_ERROR_GONE, "process %d has ended", process->pid);
 	if (error)
@@ -249,32 +262,45 @@ struct kymo_error *kymo_process_stop(struct kymo_process *process)
 
 struct kymo_error *kymo_process_stop_others(struct kymo_process *process)
 {
-	process->stopped = false;
-	return kymo_process_stop(process);
+	struct kymo_error *error = NULL;
+	size_t n_new = 1;
+
+	while (!error && n_new) {
+		size_t before = process->threads.n;
+
+		error = take_new_threads(process, &n_new);
+		if (!error)
+			error = settle_from(process, before);
+	}
+	return error;
 }
 
-/* Detaching needs a stopped thread. After a failed stop some are not: they are waited for a little more, and left to the kernel (which
- * detaches when this process ends) when even that does not help. */
-static void let_go(struct kymo_process *process, size_t index)
+/*
+ * Detaching needs a stopped thread, in a stop that holds no signal. After a failed stop some are not: they are waited for a little more. Whoever does not
+ * even then stays on the list, as ours, for the next stop; the kernel lets it go when this process ends.
+ */
+static bool let_go(struct kymo_process *process, size_t index)
 {
-	pid_t tid = process->threads.items[index].tid;
+	struct kymo_thread *thread = &process->threads.items[index];
 
-	if (!ptrace(PTRACE_DETACH, tid, 0, 0) || errno != ESRCH)
-		return;
-	if (settle(process, index, 100) == 1)
-		ptrace(PTRACE_DETACH, tid, 0, 0);
+	if (!thread->is_stopped && settle(process, index, 100) < 0)
+		return false;
+	ptrace(PTRACE_DETACH, thread->tid, 0, 0);
+	return true;
 }
 
 void kymo_process_resume(struct kymo_process *process)
 {
-	for (size_t i = 0; i < process->threads.n; i++)
-		let_go(process, i);
-	process->threads.n = 0;
-	process->stopped = false;
-	if (process->remote.stop_again) {
-		process->remote.stop_again = false;
-		syscall(SYS_tgkill, process->pid, process->pid, SIGSTOP);
+	size_t left = 0;
+
+	for (size_t i = 0; i < process->threads.n; i++) {
+		if (let_go(process, i))
+			continue;
+		process->threads.items[left] = process->threads.items[i];
+		process->threads.items[left++].is_stopped = false;
 	}
+	process->threads.n = left;
+	process->stopped = false;
 }
 
 const struct kymo_thread *kymo_process_threads(const struct kymo_process *process, size_t *n)

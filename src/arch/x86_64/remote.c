@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#define RED_ZONE 128
 #define ERESTARTSYS 512
 #define ERESTARTNOINTR 513
 #define ERESTARTNOHAND 514
@@ -66,14 +65,11 @@ static bool is_restart(uint64_t rax)
  * arch_do_signal_or_restart() without a signal to deliver. A call that sleeps with a restart block (nanosleep, poll, futex with a timeout) is
  * restarted by restart_syscall while the block lives; rt_sigreturn clears it, so on the way home it starts anew.
  */
-static void wind_back(struct user_regs_struct *registers, bool block_lives)
+static void wind_back(struct user_regs_struct *registers)
 {
 	if ((int64_t)registers->orig_rax < 0 || !is_restart(registers->rax))
 		return;
-	if (-(int64_t)registers->rax == ERESTART_RESTARTBLOCK && block_lives)
-		registers->rax = SYS_restart_syscall;
-	else
-		registers->rax = registers->orig_rax;
+	registers->rax = registers->orig_rax;
 	registers->rip -= 2;
 	registers->orig_rax = (uint64_t)-1;
 }
@@ -136,7 +132,7 @@ static size_t used_xstate(const uint8_t *xstate, size_t size)
 	return offset < size && offset >= XSTATE_HEADER + 64 ? offset : size;
 }
 
-int kymo_remote_frame(const struct user_regs_struct *registers, const uint8_t *xstate, size_t xstate_size, uint64_t mask,
+int kymo_remote_frame(const struct user_regs_struct *registers, uint64_t top, const uint8_t *xstate, size_t xstate_size, uint64_t mask,
 		      const struct kymo_gadgets *gadgets, uint8_t *out, size_t size, uint64_t *sp_ret)
 {
 	uint64_t fpstate, frame_at, sp;
@@ -152,7 +148,7 @@ int kymo_remote_frame(const struct user_regs_struct *registers, const uint8_t *x
 	if (!kymo_gadgets_complete(gadgets) || xstate_size < 512 + 64)
 		return -EINVAL;
 	xstate_size = used_xstate(xstate, xstate_size);
-	fpstate = (registers->rsp - RED_ZONE - (xstate_size + FP_XSTATE_MAGIC2_SIZE)) & ~(uint64_t)63;
+	fpstate = (top - (xstate_size + FP_XSTATE_MAGIC2_SIZE)) & ~(uint64_t)63;
 	frame_at = (fpstate - sizeof(struct frame)) & ~(uint64_t)15;
 	/*
 	 * `ret` of the syscall gadget pops the first word. With the sigreturn gadget that word lies where a handler's return
@@ -172,7 +168,7 @@ int kymo_remote_frame(const struct user_regs_struct *registers, const uint8_t *x
 	total = fpstate + xstate_size + FP_XSTATE_MAGIC2_SIZE - sp;
 	if (total > size)
 		return -ENOSPC;
-	wind_back(&home, false);
+	wind_back(&home);
 	fill_context(&home, fpstate, &frame.context);
 	memset(out, 0, total);
 	memcpy(out, chain, 8 * n_chain);
@@ -200,11 +196,6 @@ void kymo_remote_call(const struct user_regs_struct *registers, const struct kym
 	ret->eflags &= ~(unsigned long long)(1 << 8 | 1 << 10);	/* no single step, no direction */
 }
 
-void kymo_remote_resume(const struct user_regs_struct *registers, struct user_regs_struct *ret)
-{
-	*ret = *registers;
-	wind_back(ret, true);
-}
 
 /* Calls that fail with EINTR when no data has moved, and that do the same when they are made again. */
 static bool ends_by_stop(uint64_t number)

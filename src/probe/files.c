@@ -1,0 +1,82 @@
+/* Which mapped files the user means. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "probe/probes.h"
+
+/* A name may be a link to the file that is mapped, as /usr/bin/redis-server is one to redis-check-rdb. */
+static void identify(const char *name, struct probe_file *ret)
+{
+	kymo_cleanup_free char *path = NULL;
+	struct kymo_error *error = kymo_find_file(name, &path);
+	struct stat st;
+
+	if (!error && !stat(path, &st) && S_ISREG(st.st_mode))
+		*ret = (struct probe_file){ major(st.st_dev), minor(st.st_dev), st.st_ino };
+	kymo_error_destroy(error);
+}
+
+struct kymo_error *probes_files_init(struct kymo_probes *probes)
+{
+	probes->files = calloc(probes->n_specs ? probes->n_specs : 1, sizeof(*probes->files));
+	if (!probes->files)
+		return &kymo_error_no_memory;
+	for (size_t i = 0; i < probes->n_specs; i++)
+		identify(probes->specs[i].file, &probes->files[i]);
+	return NULL;
+}
+
+bool probes_is_file(const struct kymo_probes *probes, size_t spec_at, const struct kymo_map *map)
+{
+	const struct probe_file *file = &probes->files[spec_at];
+
+	return file->inode && file->inode == map->inode && file->major == map->major && file->minor == map->minor;
+}
+
+/* "bash, libc.so.6, …": what the process has mapped executable, each file once. */
+static void list_files(const struct kymo_maps *maps, char *out, size_t size)
+{
+	size_t used = 0;
+
+	out[0] = '\0';
+	for (size_t i = 0; i < maps->n && used < size; i++) {
+		const char *path = maps->items[i].path;
+		bool is_new = maps->items[i].executable && path[0] == '/' && strncmp(path, "/memfd:", 7) != 0;
+
+		for (size_t k = 0; k < i && is_new; k++)
+			is_new = !maps->items[k].executable || strcmp(maps->items[k].path, path) != 0;
+		if (is_new)
+			used += (size_t)snprintf(out + used, size - used, "%s%s", used ? ", " : "", strrchr(path, '/') + 1);
+	}
+	if (used >= size)
+		strcpy(out + size - 4, "…");
+}
+
+static struct kymo_error *not_mapped(struct kymo_probes *probes, const char *file)
+{
+	pid_t pid = kymo_process_pid(probes->process);
+	struct kymo_error *error;
+	struct kymo_maps maps;
+	char files[400];
+
+	if (strchr(file, '/') && access(file, F_OK))
+		return kymo_error_create(KYMO_ERROR_NOT_FOUND, "there is no file %s", file);
+	error = kymo_maps_read(pid, &maps);
+	if (error)
+		return error;
+	list_files(&maps, files, sizeof(files));
+	kymo_maps_deinit(&maps);
+	return kymo_error_create(KYMO_ERROR_NOT_FOUND, "process %d has mapped no file called %s; it has %s", pid, file, files);
+}
+
+struct kymo_error *kymo_probes_check_all_found(struct kymo_probes *probes)
+{
+	for (size_t i = 0; i < probes->n_specs; i++)
+		if (!probes->met[i])
+			return not_mapped(probes, probes->specs[i].file);
+	return NULL;
+}

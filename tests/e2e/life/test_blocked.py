@@ -1,0 +1,93 @@
+"""System calls in which threads sleep while kymo comes and goes: they return what they would have, when they would have."""
+import errno
+import os
+import signal
+import time
+
+import processes
+import remains
+from kymotest import check, check_equal, check_matches, record, start_record, target
+
+PROBES = ['-q', '-p', 'libc:malloc', '-p', 'libc:read']
+WOKEN = {'read': 1, 'poll': 1, 'select': 1, 'epoll': 1, 'futex': 0, 'accept': 0, 'sem': 0, 'msg': 1, 'wait': 0}
+# The kernel keeps their end.
+LIMITED = {'poll_timeout': (0, 0), 'select_timeout': (0, 0), 'nanosleep_timeout': (0, 0), 'until_timeout': (0, 0),
+           'futex_timeout': (-1, errno.ETIMEDOUT)}
+# Their limits begin anew.
+RESTARTED = {'epoll_timeout': (0, 0), 'recv_timeout': (-1, errno.EAGAIN), 'sem_timeout': (-1, errno.EAGAIN),
+             'signal_timeout': (-1, errno.EAGAIN)}
+EXPECTED = {**{way: (result, 0) for way, result in WOKEN.items()}, **LIMITED, **RESTARTED}
+SLACK_MS = 1500  # on a loaded machine
+
+
+def check_ways(said, limit_ms, attached_ms):
+    for way, (result, error, took_ms) in said.items():
+        check_equal((result, error), EXPECTED[way], f'result and errno of {way}')
+        latest = limit_ms + SLACK_MS + (attached_ms if way in RESTARTED else 0)
+        check(limit_ms - 50 <= took_ms <= latest, f'{way} took {took_ms} ms instead of {limit_ms}')
+
+
+def visit(process, times):
+    """Attach and detach; the ms from the process's start to the last detach."""
+    begin = time.monotonic()
+    before = remains.mappings(process.pid)
+    for _ in range(times):
+        record(*PROBES, '--pid', process.pid, '--for', '0.01').ok()
+    remains.check_nothing_left(process.pid, before)
+    return int((time.monotonic() - begin) * 1000) + 500
+
+
+def test_sleeping_threads_are_not_disturbed():
+    process = target('blocked', '-m', '4000', *EXPECTED)
+    attached_ms = visit(process, 3)
+    check_ways(process.end().ok().json(), 4000, attached_ms)
+
+
+def test_a_process_whose_only_thread_sleeps_is_not_disturbed():
+    """System calls are made in that thread's name meanwhile."""
+    limit_ms = 12000
+    sleeping = {way: target('blocked', '-m', limit_ms, way) for way in EXPECTED}
+    begin = time.monotonic()
+    for way, process in sleeping.items():
+        visit(process, 1)
+    attached_ms = int((time.monotonic() - begin) * 1000) + 500
+    check(attached_ms < limit_ms, f'visits took {attached_ms} ms, too long for this test')
+    for way, process in sleeping.items():
+        check_ways(process.end().ok().json(), limit_ms, attached_ms)
+
+
+def test_a_wait_with_a_long_limit_ends_as_by_a_signal_rather_than_late():
+    process = target('blocked', '-m', '30000', 'epoll_timeout')
+    visit(process, 1)
+    said = process.end().ok().json()['epoll_timeout']
+    check_equal((said[0], said[1]), (-1, errno.EINTR))
+
+
+def test_a_command_that_sleeps_is_not_disturbed_by_the_end_of_its_recording(tmp):
+    result = record('-p', 'libc:nanosleep', '--for', '0.3', '--', 'sleep', '1').ok()
+    check_matches(result.err, 'waiting for sleep to end')
+
+
+def test_a_stopped_process_stays_stopped():
+    process = target('selfcheck', '-t', '4')
+    time.sleep(0.1)
+    before = remains.lasting_mappings(process.pid)
+
+    def states():
+        return {processes.status(tid)['State'][0] for tid in processes.threads(process.pid)}
+    with processes.stopped(process.pid):
+        recorder = start_record(process.pid, '-p', 'selfcheck:work_*')
+        check_equal(states(), {'T'}, 'states while it is recorded')
+        recorder.end(signal.SIGTERM).ok()
+        check_equal(states(), {'T'}, 'states afterwards')
+    remains.check_nothing_left(process.pid, before, remains.lasting_mappings)
+    with processes.stopped(process.pid):
+        recorder = start_record(process.pid, '-p', 'selfcheck:work_*')
+        recorder.signal(signal.SIGKILL)
+        recorder.end()
+        time.sleep(0.1)
+        check_equal(states(), {'T'}, 'states after the death of the recorder')
+    record('-q', '-p', 'selfcheck:work_a', '--pid', process.pid, '--for', '0.1').ok()
+    os.kill(process.pid, signal.SIGCONT)
+    remains.check_nothing_left(process.pid, before, remains.lasting_mappings)
+    process.end(signal.SIGTERM).ok()

@@ -1,0 +1,81 @@
+"""Small buffers: what is lost is counted, and what is to be kept is kept."""
+import os
+import signal
+
+from kymotest import check, check_equal, event_counts, events, record, report_json, start_record, target, target_path
+
+N = 1_000_000
+PROBE = ['-p', 'callmany:work_a n=%edi:s32 x=%si']
+
+
+def check_accounts(n):
+    """Recorded and lost events are all that there were; the report and babeltrace2 agree."""
+    report = report_json()
+    recorded = event_counts()['callmany:work_a']
+    check_equal(report['events'], recorded, 'events by the report and by babeltrace2')
+    check_equal(report['events'] + report['lost_events'], n, f'{report["events"]} recorded and {report["lost_events"]} lost')
+    return report
+
+
+def test_recorded_and_lost_events_are_all_of_a_command():
+    record('--buffer', '64K', *PROBE, '--', target_path('callmany'), N).ok()
+    check(check_accounts(N)['lost_events'] > 0, 'so small a buffer loses')
+
+
+def test_recorded_and_lost_events_are_all_of_a_process():
+    process = target('callmany', '-w', N)
+    recorder = start_record(process.pid, '--buffer', '64K', *PROBE)
+    process.send('\n')
+    process.wait_for(rf'^work_a {N}$')
+    recorder.end(signal.SIGTERM).ok()
+    process.end(input='\n').ok()
+    check(check_accounts(N)['lost_events'] > 0, 'so small a buffer loses')
+
+
+def test_without_sequences_the_accounts_are_exact_too():
+    record('--no-rseq', '--buffer', '64K', *PROBE, '--', target_path('callmany'), N).ok()
+    check_accounts(N)
+
+
+def test_threads_on_all_processors_lose_and_record_all_that_there_was():
+    said = record('--buffer', '64K', '-p', 'selfcheck:work_*', '--', target_path('selfcheck'), '-p', '0', '-n', '3000').ok().json()
+    report = report_json()
+    check_equal(report['events'], sum(event_counts().values()), 'events')
+    check_equal(report['events'] + report['lost_events'], sum(calls for name, calls in said.items() if name.startswith('work_')), 'all events')
+
+
+def test_a_large_buffer_loses_nothing():
+    record('--buffer', '64M', *PROBE, '--', target_path('callmany'), N).ok()
+    check_equal(check_accounts(N)['lost_events'], 0, 'lost')
+    values = [event['n'] for event in events()]
+    check(values == list(range(N)), 'each call is there, once, in order, with its argument')
+
+
+def check_newest(n):
+    values = [event['n'] for event in events()]
+    check(1000 < len(values) < n, f'{len(values)} events are kept')
+    check_equal(values[-1], n - 1, 'the last call')
+    check(values == list(range(n - len(values), n)), 'the kept events are the last ones, all of them')
+
+
+def on_one_processor():
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+
+
+def test_overwriting_keeps_the_newest_of_a_process():
+    process = target('callmany', '-w', N, preexec_fn=on_one_processor)
+    recorder = start_record(process.pid, '--overwrite', '--buffer', '256K', *PROBE)
+    process.send('\n')
+    process.wait_for(rf'^work_a {N}$')
+    recorder.end(signal.SIGTERM).ok()
+    process.end(input='\n').ok()
+    check_newest(N)
+    check(report_json()['overwritten_packets'] > 0, 'the report tells that there was more')
+
+
+def test_overwriting_keeps_the_newest_of_a_process_that_is_killed():
+    process = target('crasher', '-w', N, 'kill', preexec_fn=on_one_processor)
+    recorder = start_record(process.pid, '--overwrite', '--buffer', '256K', '-p', 'crasher:work_a n=%edi:s32')
+    process.end(input='\n')
+    recorder.end().ok()
+    check_newest(N)

@@ -1,0 +1,97 @@
+"""Commands from their first instruction on."""
+import os
+import re
+import shutil
+
+import processes
+from kernelcount import count_command, library
+from kymotest import KYMO, check, check_equal, event_counts, program, record, run, target_path
+
+# What ld.so calls in libc before main(), and what constructors call.
+LIBC = ('malloc', 'calloc', 'free', '__libc_early_init', '__cxa_atexit', '__libc_start_main', 'write', '_exit')
+
+
+def compare(command, names):
+    """Counts of a command's functions: kymo's and the kernel's. `names` is {file: functions}, file as kymo names it: path."""
+    sites = {name: (path, name) for (_, path), functions in names.items() for name in functions}
+    probes = {f'{short}:{name}': name for (short, _), functions in names.items() for name in functions}
+    expected = count_command(command, sites)[1]
+    result = record(*[word for probe in probes for word in ('-p', probe)], '--', *command).ok()
+    counts = event_counts()
+    check_equal({name: counts[probe] for probe, name in probes.items()}, expected, f'counts\n{result}')
+    return counts
+
+
+def test_constructors_destructors_and_calls_of_the_dynamic_linker_are_seen():
+    path = target_path('ctor')
+    libc = ('libc', library('libc.so.6', path))
+    libctor = ('libctor', target_path('libctor.so'))
+    counts = compare([path, '20'], {libc: LIBC, libctor: ('ctor_work', 'ctor_sum')})
+    check_equal(counts['libctor:ctor_work'], 130, 'calls of ctor_work')
+    check(counts['libc:__libc_early_init'] == 1 and counts['libc:calloc'] + counts['libc:malloc'] > 0, 'ld.so was seen', counts)
+
+
+def test_functions_of_the_dynamic_linker_itself_are_seen():
+    path = target_path('ctor')
+    loader = re.search(r'interpreter: (\S+)\]', run('readelf', '-lW', path).ok().out)[1]
+    names = ('_dl_allocate_tls', '_dl_rtld_di_serinfo', '_dl_find_dso_for_object', '__tls_get_addr')
+    present = run('readelf', '-sW', os.path.realpath(loader)).ok().out
+    names = [name for name in names if re.search(rf'FUNC .* {name}@@', present)]
+    check(names, 'ld.so exports functions')
+    compare([path], {('ld-linux-x86-64', os.path.realpath(loader)): names})
+
+
+def test_libraries_that_a_command_opens_later_do_no_harm():
+    libctor = target_path('libctor.so')
+    result = record('-p', 'libc:malloc', '-p', 'libc:free', '-p', 'libc:dlopen', '--', target_path('dlopener'), libctor, '20').ok()
+    check_equal(result.json(), {'ctor_work': 20 * 111})
+    check_equal(event_counts()['libc:dlopen'], 20)
+
+
+def test_static_programs():
+    result = record('-p', 'callmany-static:work_a n=%edi:s32', '--', target_path('callmany-static'), '1000').ok()
+    check_equal(event_counts()['callmany-static:work_a'], 1000, str(result))
+
+
+def test_programs_at_fixed_addresses():
+    record('-p', 'callmany-nopie:work_a n=%edi:s32', '-p', 'libc:write', '--', target_path('callmany-nopie'), '1000').ok()
+    check_equal(event_counts()['callmany-nopie:work_a'], 1000)
+
+
+def test_a_command_that_becomes_another_program_runs_on():
+    """A constructor cannot be relied on to return."""
+    script = f'exec {target_path("callmany")} 100'
+    result = record('-p', 'libc:malloc', '--', '/bin/sh', '-c', script).ok()
+    check_equal(result.out, 'work_a 100\n')
+
+
+def killed_commands(points, command, expected, tmp):
+    """Kill recorders at calls of theirs while they start `command`."""
+    begun = 0
+    for call, number in points:
+        shutil.rmtree(tmp / 'killed', ignore_errors=True)
+        out = tmp / 'out'
+        with open(out, 'w') as file:
+            run(program('strace'), '-qq', '-o', '/dev/null', '-e', f'trace={call}', '-e', 'signal=none',
+                '-e', f'inject={call}:signal=KILL:when={number}', KYMO, 'record', '-q', '-o', tmp / 'killed',
+                '-p', 'callmany:work_*', '-p', 'libc:write', '-p', 'libc:malloc', '--', *command, stdout=file)
+        # The command's parent is gone: this process adopts it, and wait() tells how it ended.
+        ended = [os.waitpid(pid, 0)[1] for pid in processes.children(os.getpid())]
+        for status in ended:
+            begun += 1
+            check_equal(os.waitstatus_to_exitcode(status), 0, f'status of the command, its recorder killed at {call} {number}')
+            check_equal(out.read_text(), expected, f'output of the command, its recorder killed at {call} {number}')
+    return begun
+
+
+def test_a_command_whose_recorder_is_killed_runs_on(tmp):
+    points = [('ptrace', number) for number in range(2, 180, 12)] + [('pwrite64', number) for number in range(1, 30, 4)] + \
+             [('wait4', number) for number in range(1, 100, 12)]
+    begun = killed_commands(points, [target_path('callmany'), '1000'], 'work_a 1000\n', tmp)
+    check(begun > len(points) // 2, f'{begun} of {len(points)} recorders were killed when the command had begun')
+
+
+def test_a_function_that_is_not_there_keeps_the_command_from_running(tmp):
+    record('-p', 'callmany:no_such', '--', target_path('callmany'), '10').refused('no function no_such')
+    result = record('-p', 'libnone:malloc', '--', target_path('callmany'), '10').ended(1)
+    check_equal(result.out, '', 'output of the command')
