@@ -16,7 +16,6 @@
 #include "probe/probes.h"
 
 #define STACK_SCAN_MAX ((uint64_t)8 << 20)
-#define RED_ZONE 128
 #define USER_CS 0x33	/* arch/x86/include/asm/segment.h: __USER_CS */
 
 void probes_warn(const struct kymo_probes *probes, const char *format, ...)
@@ -43,38 +42,49 @@ static uint64_t scan_words(const uint64_t *words, size_t n, bool (*is_hot)(uint6
 	return 0;
 }
 
+/* Scan [low, end of its mapping). A stack that can't be read may hold anything: that counts as found. */
+static uint64_t scan_stack(struct kymo_process *process, const struct kymo_maps *maps, uint64_t low,
+			   bool (*is_hot)(uint64_t pc, void *data), void *data)
+{
+	const struct kymo_map *map = kymo_maps_at(maps, low);
+	kymo_cleanup_free uint64_t *words = NULL;
+	uint64_t size;
+
+	if (!map)
+		return 0;
+	size = map->end - low < STACK_SCAN_MAX ? map->end - low : STACK_SCAN_MAX;
+	words = malloc(size);
+	if (!words || kymo_process_read(process, low, words, size))
+		return low;
+	return scan_words(words, size / 8, is_hot, data);
+}
+
+/* Where the initial thread's stack begins if that thread is on another one: it is scanned as well, for what it may have left there. */
+static uint64_t left_stack(const struct kymo_thread *thread, pid_t pid, const struct kymo_maps *maps)
+{
+	for (size_t i = 0; i < maps->n && thread->tid == pid; i++)
+		if (!strcmp(maps->items[i].path, "[stack]"))
+			return kymo_maps_at(maps, thread->registers.rsp) == &maps->items[i] ? 0 : maps->items[i].start;
+	return 0;
+}
+
 uint64_t probes_find_saved_pc(struct kymo_process *process, const struct kymo_maps *maps,
 			      bool (*is_hot)(uint64_t pc, void *data), void *data, pid_t *tid_ret)
 {
-	kymo_cleanup_free uint64_t *words = NULL;
 	const struct kymo_thread *threads;
-	size_t n, cap = 0;
+	uint64_t found = 0;
+	size_t n;
 
 	threads = kymo_process_threads(process, &n);
-	for (size_t i = 0; i < n; i++) {
-		uint64_t low = (threads[i].registers.rsp - RED_ZONE) & ~(uint64_t)7, size, found;
-		const struct kymo_map *map = kymo_maps_at(maps, low);
+	for (size_t i = 0; i < n && !found; i++) {
+		uint64_t other = left_stack(&threads[i], kymo_process_pid(process), maps);
 
-		if (!map)
-			continue;
-		size = map->end - low < STACK_SCAN_MAX ? map->end - low : STACK_SCAN_MAX;
-		if (size > cap) {
-			uint64_t *grown = realloc(words, size);
-
-			if (!grown)
-				continue;
-			words = grown;
-			cap = size;
-		}
-		if (kymo_process_read(process, low, words, size))
-			continue;
-		found = scan_words(words, size / 8, is_hot, data);
-		if (found) {
-			*tid_ret = threads[i].tid;
-			return found;
-		}
+		found = scan_stack(process, maps, threads[i].registers.rsp & ~(uint64_t)7, is_hot, data);
+		if (!found && other)
+			found = scan_stack(process, maps, other, is_hot, data);
+		*tid_ret = threads[i].tid;
 	}
-	return 0;
+	return found;
 }
 
 /* ---- windows ------------------------------------------------------------------------------------------------------ */

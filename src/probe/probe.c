@@ -6,9 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "arch/arch.h"
+#include "base/cleanup.h"
 #include "base/vec.h"
 #include "probe/remove.h"
 #include "proc/proc.h"
@@ -21,8 +24,12 @@
 static struct kymo_error *end_recorder(struct kymo_process *process, const struct kymo_remains *remains)
 {
 	pid_t recorder = (pid_t)remains->header.recorder_pid;
+	kymo_cleanup_close int pidfd = (int)syscall(SYS_pidfd_open, recorder, 0);
 
-	if (kill(recorder, SIGTERM) && errno != ESRCH)
+	/* Looked at again, now that the number cannot come to mean somebody else. */
+	if (!kymo_remains_have_recorder(remains))
+		return NULL;
+	if (syscall(SYS_pidfd_send_signal, pidfd, SIGTERM, NULL, 0) && errno != ESRCH)
 		return kymo_error_errno(errno, "process %d is being recorded by kymo process %d, which cannot be told to stop",
 					kymo_process_pid(process), recorder);
 	for (int i = 0; i < RECORDER_PATIENCE && kymo_remains_have_recorder(remains); i++)

@@ -21,7 +21,8 @@
 #include "probe/probes.h"
 
 #define MEMFD_PATH "/memfd:" KYMO_WIRE_MEMFD_NAME
-#define DRAIN_TRIES 200
+#define DRAIN_TRIES 12		/* about two seconds, with pauses that grow by half */
+#define MAX_LEFT 8
 #define DRAIN_PAUSE_NS 5000000
 
 /* ---- reading what is there ----------------------------------------------------------------------------------------- */
@@ -62,10 +63,15 @@ static struct kymo_error *read_header(struct kymo_process *process, const struct
 		return kymo_error_create(KYMO_ERROR_BAD_DATA,
 					 "process %d holds probes of another version of kymo (layout %u, this is %u); use that one to detach",
 					 kymo_process_pid(process), remains->header.version, KYMO_WIRE_VERSION);
+	if (remains->header.recorder_pid == (uint32_t)remains->pid && remains->header.target_pid != (uint32_t)remains->pid) {
+		remains->is_recorder = true;
+		return NULL;
+	}
 	if (!kymo_wire_header_is_sane(&remains->header, map->start, map->end - map->start))
 		return kymo_error_create(KYMO_ERROR_BAD_DATA, "kymo's memory in process %d is damaged; nothing was touched",
 					 kymo_process_pid(process));
 	remains->has_header = true;
+	remains->inode = map->inode;
 	return read_journal(process, remains);
 }
 
@@ -111,6 +117,8 @@ struct kymo_error *kymo_remains_read(struct kymo_process *process, struct kymo_r
 		if (maps.items[i].offset == 0 && maps.items[i].writable)
 			error = read_header(process, &maps.items[i], &remains);
 	}
+	if (remains.is_recorder)
+		remains.found = false;
 	kymo_maps_deinit(&maps);
 	if (error) {
 		kymo_remains_deinit(&remains);
@@ -126,6 +134,23 @@ void kymo_remains_deinit(struct kymo_remains *remains)
 	*remains = (struct kymo_remains){ .found = false };
 }
 
+/* The recorder has the memfd mapped; a header that names somebody else is not believed. */
+static bool has_mapped(pid_t pid, uint64_t inode)
+{
+	struct kymo_maps maps;
+	struct kymo_error *error = kymo_maps_read(pid, &maps);
+	bool found = false;
+
+	if (error) {
+		kymo_error_destroy(error);
+		return false;
+	}
+	for (size_t i = 0; i < maps.n; i++)
+		found |= is_ours(&maps.items[i]) && maps.items[i].inode == inode;
+	kymo_maps_deinit(&maps);
+	return found;
+}
+
 bool kymo_remains_have_recorder(const struct kymo_remains *remains)
 {
 	struct kymo_process_info info;
@@ -136,20 +161,22 @@ bool kymo_remains_have_recorder(const struct kymo_remains *remains)
 	if (!remains->has_header || !remains->header.recorder_pid || remains->header.target_pid != (uint32_t)remains->pid)
 		return false;
 	error = kymo_process_info((pid_t)remains->header.recorder_pid, &info);
-	alive = !error && info.start_time == remains->header.recorder_start && info.state != 'Z';
+	alive = !error && info.start_time == remains->header.recorder_start && info.state != 'Z' &&
+		has_mapped((pid_t)remains->header.recorder_pid, remains->inode);
 	kymo_error_destroy(error);
 	return alive;
 }
 
 /* ---- text ---------------------------------------------------------------------------------------------------------- */
 
-static struct kymo_error *restore_site(struct kymo_process *process, const struct kymo_wire_site *site,
-				       struct kymo_detach_result *result, size_t *foreign)
+static struct kymo_error *restore_site(struct kymo_process *process, const struct kymo_maps *maps,
+				       const struct kymo_wire_site *site, struct kymo_detach_result *result, size_t *foreign)
 {
+	const struct kymo_map *map = kymo_maps_at(maps, site->address);
 	uint8_t now[KYMO_WIRE_PATCH];
 	int err = kymo_process_read(process, site->address, now, sizeof(now));
 
-	if (err) {	/* the library was unloaded */
+	if (err || !map || map->inode != site->inode) {	/* the library was unloaded; something else may be there */
 		result->sites_clean++;
 		return NULL;
 	}
@@ -168,14 +195,14 @@ static struct kymo_error *restore_site(struct kymo_process *process, const struc
 	return NULL;
 }
 
-static struct kymo_error *restore_text(struct kymo_process *process, const struct kymo_remains *remains,
-				       struct kymo_detach_result *result)
+static struct kymo_error *restore_text(struct kymo_process *process, const struct kymo_maps *maps,
+				       const struct kymo_remains *remains, struct kymo_detach_result *result)
 {
 	struct kymo_error *error = NULL;
 	size_t foreign = 0;
 
 	for (size_t i = 0; i < remains->n_sites && !error; i++)
-		error = restore_site(process, &remains->sites[i], result, &foreign);
+		error = restore_site(process, maps, &remains->sites[i], result, &foreign);
 	if (!error && foreign)
 		error = kymo_error_create(KYMO_ERROR_UNSAFE,
 					  "%zu places in the code of process %d hold bytes that neither kymo nor the file put there; they and the pads are left as they are",
@@ -238,6 +265,12 @@ static bool is_in_pads(uint64_t pc, void *data)
 	return map && map->executable && is_ours(map);
 }
 
+/* Mappings of kymo's, without those of another memfd than the journal's. */
+static bool is_of(const struct kymo_remains *remains, const struct kymo_map *map)
+{
+	return is_ours(map) && (!remains->has_header || map->inode == remains->inode);
+}
+
 /* Whether some thread stands in a pad or would return to one. */
 static bool is_anyone_in_pads(struct kymo_process *process, struct kymo_maps *maps)
 {
@@ -278,23 +311,23 @@ static bool is_live_page(const struct kymo_maps *maps, size_t i)
 /* Live pages are known by their neighbours, all else by the journal: so in this order, for a death in between. */
 enum remove_order { LIVE_PAGES, PADS, JOURNAL, N_ORDER, NOT_OURS };
 
-static enum remove_order order_of(const struct kymo_maps *maps, size_t i)
+static enum remove_order order_of(const struct kymo_remains *remains, const struct kymo_maps *maps, size_t i)
 {
-	if (is_live_page(maps, i))
+	if (is_live_page(maps, i) && is_of(remains, &maps->items[i - 1]))
 		return LIVE_PAGES;
-	if (!is_ours(&maps->items[i]))
+	if (!is_of(remains, &maps->items[i]))
 		return NOT_OURS;
 	return maps->items[i].writable ? JOURNAL : PADS;
 }
 
-static struct kymo_error *unmap_all(struct kymo_process *process, const struct kymo_maps *maps,
+static struct kymo_error *unmap_all(struct kymo_process *process, const struct kymo_remains *remains, const struct kymo_maps *maps,
 				    struct kymo_detach_result *result)
 {
 	struct kymo_error *error = NULL;
 
 	for (enum remove_order order = LIVE_PAGES; order < N_ORDER; order++)
 		for (size_t i = 0; i < maps->n && !error; i++)
-			if (order_of(maps, i) == order)
+			if (order_of(remains, maps, i) == order)
 				error = unmap(process, maps->items[i].start, maps->items[i].end - maps->items[i].start,
 					      result);
 	return error;
@@ -313,7 +346,8 @@ static struct kymo_error *close_descriptors(struct kymo_process *process)
 	return error;
 }
 
-static struct kymo_error *unmap_and_close(struct kymo_process *process, const struct kymo_maps *maps,
+static struct kymo_error *unmap_and_close(struct kymo_process *process, const struct kymo_remains *remains,
+					  const struct kymo_maps *maps,
 					  struct kymo_detach_result *result)
 {
 	struct kymo_error *error = kymo_remote_begin(process), *ending;
@@ -322,7 +356,7 @@ static struct kymo_error *unmap_and_close(struct kymo_process *process, const st
 		return error;
 	error = close_descriptors(process);
 	if (!error)
-		error = unmap_all(process, maps, result);
+		error = unmap_all(process, remains, maps, result);
 	ending = kymo_remote_end(process);
 	if (error) {
 		kymo_error_destroy(ending);
@@ -341,19 +375,63 @@ static struct kymo_error *remove_stopped(struct kymo_process *process, const str
 	struct kymo_maps maps;
 
 	*done_ret = false;
-	if (is_first)
-		error = restore_text(process, remains, result);
-	if (!error)
-		error = kymo_maps_read(kymo_process_pid(process), &maps);
+	error = kymo_maps_read(kymo_process_pid(process), &maps);
 	if (error)
 		return error;
 	if (is_first)
+		error = restore_text(process, &maps, remains, result);
+	if (!error && is_first)
 		verify_text(process, &maps, remains, result);
-	if (!is_anyone_in_pads(process, &maps)) {
-		error = unmap_and_close(process, &maps, result);
+	if (!error && !is_anyone_in_pads(process, &maps)) {
+		error = unmap_and_close(process, remains, &maps, result);
 		*done_ret = true;
 	}
 	kymo_maps_deinit(&maps);
+	return error;
+}
+
+/* Read with the process stopped, so that nobody can begin to record it meanwhile. */
+static struct kymo_error *read_for_removal(struct kymo_process *process, struct kymo_remains *ret)
+{
+	struct kymo_remains remains;
+	struct kymo_error *error = kymo_remains_read(process, &remains);
+
+	if (error)
+		return error;
+	if (kymo_remains_have_recorder(&remains) && (pid_t)remains.header.recorder_pid != getpid()) {
+		error = kymo_error_create(KYMO_ERROR_BUSY, "process %d is being recorded by kymo process %u", remains.pid,
+					  remains.header.recorder_pid);
+		kymo_remains_deinit(&remains);
+		return error;
+	}
+	*ret = remains;
+	return NULL;
+}
+
+static struct kymo_error *remove_one(struct kymo_process *process, bool *found_ret, struct kymo_detach_result *result)
+{
+	struct kymo_remains remains = { .found = false };
+	struct kymo_error *error = NULL;
+	uint64_t pause_ns = DRAIN_PAUSE_NS;
+	bool done = false;
+
+	for (int i = 0; i < DRAIN_TRIES && !done && !error; i++) {
+		if (i) {
+			nanosleep(&(struct timespec){ 0, (long)pause_ns }, NULL);
+			pause_ns = pause_ns * 3 / 2;
+		}
+		error = kymo_process_stop(process);
+		if (!error && !i)
+			error = read_for_removal(process, &remains);
+		if (!error && remains.found)
+			error = remove_stopped(process, &remains, i == 0, result, &done);
+		else
+			done = true;
+		kymo_process_resume(process);
+	}
+	*found_ret = remains.found;
+	result->pads_left = !done;
+	kymo_remains_deinit(&remains);
 	return error;
 }
 
@@ -362,29 +440,21 @@ struct kymo_error *kymo_remove(struct kymo_process *process, struct kymo_detach_
 	struct kymo_detach_result result = { .sites_restored = 0 };
 	struct kymo_remains remains;
 	struct kymo_error *error = kymo_remains_read(process, &remains);
-	bool done = false;
+	bool found;
 
 	if (error)
 		return error;
-	if (!remains.found) {
-		*ret = result;
-		return NULL;
-	}
-	error = kymo_process_check_alone(process);
-	for (int i = 0; i < DRAIN_TRIES && !done && !error; i++) {
-		if (i)
-			nanosleep(&(struct timespec){ 0, DRAIN_PAUSE_NS }, NULL);
-		error = kymo_process_stop(process);
-		if (!error)
-			error = remove_stopped(process, &remains, i == 0, &result, &done);
-		kymo_process_resume(process);
-	}
+	found = remains.found;
 	kymo_remains_deinit(&remains);
+	if (found)
+		error = kymo_process_check_alone(process);
+	/* One is what there is. More than one is left by recorders that died while they cleared up after each other. */
+	for (int i = 0; i < MAX_LEFT && found && !error && !result.pads_left; i++)
+		error = remove_one(process, &found, &result);
 	if (error) {
 		free(result.note);
 		return error;
 	}
-	result.pads_left = !done;
 	*ret = result;
 	return NULL;
 }

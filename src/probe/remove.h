@@ -15,6 +15,8 @@ struct kymo_remains {
 	pid_t pid;
 	bool found;			/* some mapping or descriptor of kymo's */
 	bool has_header;		/* and its header makes sense */
+	bool is_recorder;		/* the process records another one: what it has is its own, and not found */
+	uint64_t inode;			/* of the memfd that the header is in */
 	struct kymo_wire_header header;
 	struct kymo_wire_site *sites;
 	size_t n_sites;

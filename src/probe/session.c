@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "probe/probes.h"
+#include "probe/remove.h"
 
 #define TRIES 40
 #define TRY_PAUSE_NS 5000000
@@ -82,6 +83,22 @@ static struct kymo_error *find_stack(struct kymo_probes *probes)
 	return NULL;
 }
 
+/* Who holds the threads stopped is the only one to look and to set up memory: so two recorders that come at the same time do not meet later. */
+static struct kymo_error *check_nobody_else(struct kymo_process *process)
+{
+	struct kymo_remains remains;
+	struct kymo_error *error = kymo_remains_read(process, &remains);
+	bool found;
+
+	if (error)
+		return error;
+	found = remains.found;
+	kymo_remains_deinit(&remains);
+	return found ? kymo_error_create(KYMO_ERROR_BUSY, "another kymo has just begun to record process %d",
+					 kymo_process_pid(process)) :
+		       NULL;
+}
+
 /* First install: the memory. */
 static struct kymo_error *make_shared(struct kymo_probes *probes, bool was_stopped, uint64_t *stopped_ns)
 {
@@ -90,6 +107,8 @@ static struct kymo_error *make_shared(struct kymo_probes *probes, bool was_stopp
 
 	probes->shared.is_sequenced = probes_may_use_sequences(probes);
 	error = kymo_process_stop(probes->process);
+	if (!error)
+		error = check_nobody_else(probes->process);
 	if (!error)
 		error = kymo_shared_create(probes->process, &probes->options, &probes->shared);
 	if (!was_stopped)
@@ -115,6 +134,7 @@ static void journal_entry(const struct kymo_probes *probes, const struct probe_s
 	kymo_encode_jump(site->address, site->pad + site->entry, ret->patched);
 	ret->window = site->plan.window;
 	ret->tactic = (uint8_t)site->plan.tactic;
+	ret->inode = probes->modules.items[site->module].inode;
 	snprintf(ret->name, sizeof(ret->name), "%s", probes_site_name(probes, site));
 }
 

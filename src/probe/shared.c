@@ -104,7 +104,7 @@ static struct kymo_error *remote_failed(const char *what, int64_t result)
 static struct kymo_error *create_memfd(struct kymo_process *process, int64_t *fd_ret)
 {
 	uint64_t scratch = kymo_remote_scratch(process);
-	uint64_t args[6] = { scratch, MFD_CLOEXEC | MFD_EXEC };
+	uint64_t args[6] = { scratch, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC };
 	struct kymo_error *error;
 	int err = kymo_process_write(process, scratch, KYMO_WIRE_MEMFD_NAME, sizeof(KYMO_WIRE_MEMFD_NAME));
 
@@ -112,7 +112,7 @@ static struct kymo_error *create_memfd(struct kymo_process *process, int64_t *fd
 		return kymo_error_errno(err, "cannot write to the stack of the process");
 	error = kymo_remote_syscall(process, SYS_memfd_create, args, fd_ret);
 	if (!error && *fd_ret == -EINVAL) {	/* before Linux 6.3 */
-		args[1] = MFD_CLOEXEC;
+		args[1] = MFD_CLOEXEC | MFD_ALLOW_SEALING;
 		error = kymo_remote_syscall(process, SYS_memfd_create, args, fd_ret);
 	}
 	if (!error && *fd_ret == -EACCES)
@@ -180,14 +180,12 @@ static struct kymo_error *fill_header(struct kymo_shared *shared, struct kymo_pr
 	return NULL;
 }
 
-/* The controller's end: size, first pages, mapping. */
+/* The controller's end: first pages, mapping. */
 static struct kymo_error *open_own_view(struct kymo_shared *shared)
 {
 	void *base;
 	int err;
 
-	if (ftruncate(shared->fd, (off_t)(shared->size + KYMO_WINDOW_SIZE)))
-		return kymo_error_errno(errno, "cannot size the shared memory");
 	err = posix_fallocate(shared->fd, 0, (off_t)journal_offset());
 	if (err)
 		return kymo_error_errno(err, "cannot allocate the shared memory");
@@ -195,6 +193,18 @@ static struct kymo_error *open_own_view(struct kymo_shared *shared)
 	if (base == MAP_FAILED)
 		return kymo_error_errno(errno, "cannot map the shared memory");
 	shared->header = base;
+	return NULL;
+}
+
+/*
+ * The file gets its size when it is mapped in the target: a target that locks its memory (mlockall) would else get all of it at once. Then nobody can
+ * change the size any more: a page cut off would be a SIGBUS for whoever touches it, here and there.
+ */
+static struct kymo_error *give_size(struct kymo_shared *shared)
+{
+	if (ftruncate(shared->fd, (off_t)(shared->size + KYMO_WINDOW_SIZE)) ||
+	    fcntl(shared->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+		return kymo_error_errno(errno, "cannot size the shared memory");
 	return NULL;
 }
 
@@ -237,6 +247,8 @@ static struct kymo_error *set_up(struct kymo_shared *shared, struct kymo_process
 		error = remote_map(process, shared->address, shared->size, PROT_READ | PROT_WRITE, fd, 0);
 	if (!error)
 		error = remote_map(process, shared->window, KYMO_WINDOW_SIZE, PROT_READ | PROT_EXEC, fd, shared->size);
+	if (!error)
+		error = give_size(shared);
 	closing = kymo_remote_syscall(process, SYS_close, (uint64_t[6]){ (uint64_t)fd }, &result);
 	if (error) {
 		kymo_error_destroy(closing);
@@ -311,7 +323,7 @@ struct kymo_error *kymo_shared_format(struct kymo_shared *shared, const struct k
 
 struct kymo_error *kymo_shared_journal(struct kymo_shared *shared, const struct kymo_wire_site *sites, size_t n)
 {
-	uint64_t have = shared->header->n_sites;
+	uint64_t have = shared->n_sites;
 	int err;
 
 	if (n > KYMO_JOURNAL_CAPACITY - have)
@@ -320,7 +332,8 @@ struct kymo_error *kymo_shared_journal(struct kymo_shared *shared, const struct 
 	err = kymo_pwrite_all(shared->fd, sites, n * sizeof(*sites), (off_t)(journal_offset() + have * sizeof(*sites)));
 	if (err)
 		return kymo_error_errno(err, "cannot write the journal");
-	__atomic_store_n(&shared->header->n_sites, have + n, __ATOMIC_RELEASE);
+	shared->n_sites = have + n;
+	__atomic_store_n(&shared->header->n_sites, shared->n_sites, __ATOMIC_RELEASE);
 	return NULL;
 }
 
@@ -359,19 +372,20 @@ static struct kymo_error *make_live_page(struct kymo_process *process, uint64_t 
 struct kymo_error *kymo_shared_map_region(struct kymo_shared *shared, struct kymo_process *process, uint64_t address,
 					  uint64_t size, uint64_t at)
 {
-	struct kymo_wire_header *header = shared->header;
-	struct kymo_error *error;
-
-	if (header->n_regions >= KYMO_WIRE_MAX_REGIONS)
-		return kymo_error_create(KYMO_ERROR_FAILED, "probes in more than %d places of the address space",
-					 KYMO_WIRE_MAX_REGIONS);
-	header->regions[header->n_regions] = (struct kymo_wire_region){
+	struct kymo_wire_region region = {
 		.address = address,
 		.size = size,
 		.live = address + size - 2 * PAGE,
 		.offset = shared->size + at,
 	};
-	__atomic_store_n(&header->n_regions, header->n_regions + 1, __ATOMIC_RELEASE);
+	struct kymo_error *error;
+
+	if (shared->n_regions >= KYMO_WIRE_MAX_REGIONS)
+		return kymo_error_create(KYMO_ERROR_FAILED, "probes in more than %d places of the address space",
+					 KYMO_WIRE_MAX_REGIONS);
+	shared->live[shared->n_regions] = region.live;
+	shared->header->regions[shared->n_regions++] = region;
+	__atomic_store_n(&shared->header->n_regions, shared->n_regions, __ATOMIC_RELEASE);
 	error = duplicate(shared, process, address, size, at);
 	if (!error)
 		error = make_live_page(process, address + size - 2 * PAGE);

@@ -14,7 +14,10 @@
 
 struct kymo_shared {
 	int fd;
-	struct kymo_wire_header *header;	/* the controller's mapping of everything but pads */
+	struct kymo_wire_header *header;	/* the controller's mapping of everything but pads; written only: the target may write it too */
+	uint64_t n_sites;			/* of the journal */
+	uint32_t n_regions;
+	uint64_t live[KYMO_WIRE_MAX_REGIONS];	/* the live page of each */
 	uint64_t size;				/* of that mapping */
 	uint64_t address;			/* of the header in the target */
 	uint64_t window;			/* all pads, in the target */

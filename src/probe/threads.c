@@ -61,6 +61,18 @@ static bool tid_offset_of_glibc(struct kymo_probes *probes, const struct kymo_ma
 	return true;
 }
 
+/* A thread in a container knows itself by another number. */
+static pid_t inner_tid(pid_t tid)
+{
+	struct kymo_process_info info;
+	struct kymo_error *error = kymo_process_info(tid, &info);
+
+	if (!error)
+		return info.inner_pid;
+	kymo_error_destroy(error);
+	return tid;
+}
+
 /* Whether each stopped thread has its tid there. */
 static bool is_tid_offset(struct kymo_probes *probes, int64_t offset)
 {
@@ -73,7 +85,7 @@ static bool is_tid_offset(struct kymo_probes *probes, int64_t offset)
 
 		if (!threads[i].registers.fs_base ||
 		    kymo_process_read(probes->process, threads[i].registers.fs_base + (uint64_t)offset, &tid, sizeof(tid)) ||
-		    tid != threads[i].tid)
+		    (tid != threads[i].tid && tid != inner_tid(threads[i].tid)))
 			return false;
 	}
 	return n > 0;
@@ -92,7 +104,7 @@ static bool find_tid_offset(struct kymo_probes *probes)
 	    kymo_process_read(probes->process, threads[0].registers.fs_base, words, sizeof(words)))
 		return false;
 	for (int64_t i = 0; i < SEARCHED / 4; i++) {
-		if (words[i] == threads[0].tid && is_tid_offset(probes, 4 * i)) {
+		if ((words[i] == threads[0].tid || words[i] == inner_tid(threads[0].tid)) && is_tid_offset(probes, 4 * i)) {
 			probes->tid_offset = 4 * i;
 			return true;
 		}
@@ -104,17 +116,16 @@ static bool find_tid_offset(struct kymo_probes *probes)
 
 struct kymo_error *probes_write_state(struct kymo_probes *probes, uint8_t state)
 {
-	const struct kymo_wire_header *header = probes->shared.header;
 	int64_t page[3] = { 0 };
 
 	page[KYMO_PAD_LIVE_TID_OFFSET / 8] = probes->tid_offset;
 	page[KYMO_PAD_LIVE_RSEQ_OFFSET / 8] = probes->rseq_offset;
-	for (uint32_t i = 0; i < header->n_regions; i++) {
+	for (uint32_t i = 0; i < probes->shared.n_regions; i++) {
 		/* The offsets are there before a state that uses them. */
-		int err = kymo_process_write(probes->process, header->regions[i].live + 8, page + 1, sizeof(page) - 8);
+		int err = kymo_process_write(probes->process, probes->shared.live[i] + 8, page + 1, sizeof(page) - 8);
 
 		if (!err)
-			err = kymo_process_write(probes->process, header->regions[i].live, &state, 1);
+			err = kymo_process_write(probes->process, probes->shared.live[i], &state, 1);
 		if (err)
 			return kymo_error_errno(err, "cannot write to the live page");
 	}

@@ -48,6 +48,13 @@ static struct kymo_error *scan_map(struct kymo_process *process, const struct ky
 	return NULL;
 }
 
+/* Text that stays while calls are made: files' and the vDSO, not what a JIT compiler changes, and no pads, which a call may be about to unmap. */
+static bool has_lasting_text(const struct kymo_map *map)
+{
+	return map->executable && map->readable &&
+	       (!strcmp(map->path, "[vdso]") || (map->path[0] == '/' && strncmp(map->path, "/memfd:", 7)));
+}
+
 /* Gadgets may go away with the library they are in, so they are looked for anew each time. */
 static struct kymo_error *find_gadgets(struct kymo_process *process, const struct kymo_maps *maps)
 {
@@ -57,8 +64,7 @@ static struct kymo_error *find_gadgets(struct kymo_process *process, const struc
 	for (size_t i = maps->n; i-- > 0 && !error;) {
 		const struct kymo_map *map = &maps->items[i];
 
-		if (map->executable && map->readable && strcmp(map->path, "[vsyscall]") &&
-		    !(process->gadgets.syscall && process->gadgets.sigreturn))
+		if (has_lasting_text(map) && !(process->gadgets.syscall && process->gadgets.sigreturn))
 			error = scan_map(process, map);
 	}
 	if (!error && !kymo_gadgets_complete(&process->gadgets))

@@ -1,3 +1,4 @@
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -85,4 +86,31 @@ struct kymo_error *kymo_process_info(pid_t pid, struct kymo_process_info *ret)
 	info.inner_pid = inner_pid(status, pid);
 	*ret = info;
 	return NULL;
+}
+
+pid_t kymo_live_thread(pid_t pid)
+{
+	struct kymo_process_info info;
+	struct kymo_error *error = kymo_process_info(pid, &info);
+	struct dirent *entry;
+	char name[64];
+	pid_t found = 0;
+	DIR *tasks;
+
+	if (!error && info.state != 'Z' && info.state != 'X')
+		return pid;
+	kymo_error_destroy(error);
+	snprintf(name, sizeof(name), "/proc/%d/task", pid);
+	tasks = opendir(name);
+	while (tasks && !found && (entry = readdir(tasks))) {
+		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+
+		error = tid > 0 && tid != pid ? kymo_process_info(tid, &info) : NULL;
+		if (tid > 0 && tid != pid && !error && info.state != 'Z' && info.state != 'X')
+			found = tid;
+		kymo_error_destroy(error);
+	}
+	if (tasks)
+		closedir(tasks);
+	return found ? found : pid;
 }

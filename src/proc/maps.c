@@ -69,6 +69,11 @@ struct kymo_error *kymo_maps_read(pid_t pid, struct kymo_maps *ret)
 
 	snprintf(name, sizeof(name), "/proc/%d/maps", pid);
 	err = kymo_read_file(AT_FDCWD, name, MAPS_LIMIT, &text, NULL);
+	if (!err && !*text && kymo_live_thread(pid) != pid) {
+		free(kymo_take(text));
+		snprintf(name, sizeof(name), "/proc/%d/maps", kymo_live_thread(pid));
+		err = kymo_read_file(AT_FDCWD, name, MAPS_LIMIT, &text, NULL);
+	}
 	if (err == -ENOENT || err == -ESRCH)
 		return kymo_error_create(KYMO_ERROR_GONE, "there is no process %d", pid);
 	if (err)
@@ -184,6 +189,7 @@ struct kymo_error *kymo_open_mapped(pid_t pid, const struct kymo_map *map, int *
 	if (map->path[0] != '/')
 		return kymo_error_create(KYMO_ERROR_NOT_FOUND, "the memory at 0x%" PRIx64 " of process %d is not of a file",
 					 map->start, pid);
+	pid = kymo_live_thread(pid);
 	snprintf(name, sizeof(name), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, map->start, map->end);
 	fd = open(name, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 && snprintf(name, sizeof(name), "/proc/%d/root%s", pid, map->path) < (int)sizeof(name)) {

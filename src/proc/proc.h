@@ -63,6 +63,9 @@ struct kymo_process_info {
 /* GONE, PERMISSION. */
 struct kymo_error *kymo_process_info(pid_t pid, struct kymo_process_info *ret);
 
+/* A thread of the process that has its memory still: the first one, or, where that has ended before the others (pthread_exit in main), another. */
+pid_t kymo_live_thread(pid_t pid);
+
 /* A descriptor of the file that `map` of process `pid` was mapped from: by /proc/PID/map_files where that is allowed, else through
  * /proc/PID/root, and then only if the inode is the same. NOT_FOUND with the reason ("was replaced since it was mapped"). */
 struct kymo_error *kymo_open_mapped(pid_t pid, const struct kymo_map *map, int *fd_ret);

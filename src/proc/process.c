@@ -31,7 +31,7 @@ struct kymo_error *kymo_process_create(pid_t pid, struct kymo_process **ret)
 		return err == ESRCH ? kymo_error_create(KYMO_ERROR_GONE, "there is no process %d", pid) :
 				      kymo_error_errno(err, "cannot watch process %d", pid);
 	}
-	snprintf(name, sizeof(name), "/proc/%d/mem", pid);
+	snprintf(name, sizeof(name), "/proc/%d/mem", kymo_live_thread(pid));
 	process->memory = open(name, O_RDWR | O_CLOEXEC);
 	if (process->memory < 0) {
 		int err = errno;
@@ -57,7 +57,7 @@ struct kymo_error *kymo_process_check_class(struct kymo_process *process)
 	char name[64];
 	kymo_cleanup_close int fd = -1;
 
-	snprintf(name, sizeof(name), "/proc/%d/exe", process->pid);
+	snprintf(name, sizeof(name), "/proc/%d/exe", kymo_live_thread(process->pid));
 	fd = open(name, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 && errno == ENOENT)
 		return kymo_error_create(KYMO_ERROR_BAD_DATA, "process %d has no program: it is a kernel thread, or it is ending",
@@ -95,10 +95,13 @@ static struct kymo_error *open_checked(pid_t pid, bool may_be_traced, struct kym
 	pid = info.tgid;
 	if (pid == getpid())
 		return kymo_error_create(KYMO_ERROR_USAGE, "kymo cannot record itself");
-	if (info.state == 'Z' || info.state == 'X')
+	if ((info.state == 'Z' || info.state == 'X') && kymo_live_thread(pid) == pid)
 		return kymo_error_create(KYMO_ERROR_GONE, "process %d has ended; its parent has not collected it yet", pid);
 	if (info.tracer && !may_be_traced)
 		return is_traced(pid, info.tracer);
+	if (info.shadow_stack)
+		return kymo_error_create(KYMO_ERROR_UNSAFE,
+					 "process %d has shadow stacks (CET), which kymo's pads do not serve yet", pid);
 	error = kymo_process_create(pid, &process);
 	if (!error)
 		error = kymo_process_check_class(process);

@@ -544,7 +544,8 @@ static struct kymo_error *take_out(struct recording *recording)
 	if (!error && result.note)
 		warn(recording, "%s", result.note);
 	free(result.note);
-	return error;
+	return kymo_error_prefix(error, "some probes are still in process %d, and 'kymo detach %d' takes them out",
+				 kymo_process_pid(recording->process), kymo_process_pid(recording->process));
 }
 
 /* Before its first instruction a command whose recording failed is ended; afterwards it runs on. */

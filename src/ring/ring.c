@@ -67,9 +67,9 @@ static void close_packet(struct kymo_ring *ring, uint64_t tsc)
 	sub->tsc_end = tsc > shared->last_tsc ? tsc : shared->last_tsc;
 	shared->last_tsc = sub->tsc_end;
 	sub->lost = __atomic_load_n(&shared->lost, __ATOMIC_RELAXED);
+	__atomic_store_n(&shared->closed, opened, __ATOMIC_RELEASE);
 	shared->is_open = 0;
 	shared->end = 0;
-	__atomic_store_n(&shared->closed, opened, __ATOMIC_RELEASE);
 }
 
 static bool has_records(const struct kymo_ring *ring)

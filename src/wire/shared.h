@@ -87,7 +87,7 @@ struct kymo_wire_site {
 	uint8_t tactic;			/* enum kymo_tactic */
 	uint32_t reserved;
 	char name[80];
-	uint64_t reserved2;
+	uint64_t inode;			/* of the file whose text it is */
 };
 
 _Static_assert(sizeof(struct kymo_wire_site) == 128, "journal entries are 128 bytes");

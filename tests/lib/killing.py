@@ -3,6 +3,7 @@
 Two ways. At an instant of its own choosing, spread over a whole short recording; and at each of its system calls in turn, where
 strace delivers the signal: the call is not made then. The second meets each step, however short.
 """
+import os
 import random
 import re
 import shutil
@@ -15,6 +16,10 @@ from kymotest import KYMO, check, check_equal, kymo, program, run, start, target
 
 PROBES = ['-p', 'selfcheck:work_*', '-p', 'libc:nanosleep a=%di', '-p', 'libc:write n=%dx']
 CALLS = 'ptrace,pwrite64,pwritev,pidfd_open,pidfd_getfd,ftruncate,fallocate,mmap,mremap,munmap,mkdir,renameat,rename'
+
+
+# Leaks cannot be looked for under strace.
+NO_LEAKS = {'ASAN_OPTIONS': os.environ.get('ASAN_OPTIONS', '') + ':detect_leaks=0'}
 
 
 class Victim:
@@ -35,7 +40,8 @@ class Victim:
     def calls(self, seconds=0.05):
         """How many of CALLS a recording makes that nobody kills."""
         trace = self.directory / 'calls'
-        run(program('strace'), '-qq', '-o', trace, '-e', f'trace={CALLS}', '-e', 'signal=none', *self.recorder(seconds)).ok()
+        run(program('strace'), '-qq', '-o', trace, '-e', f'trace={CALLS}', '-e', 'signal=none', *self.recorder(seconds),
+            env=NO_LEAKS).ok()
         self.check_clean()
         return [re.match(r'\w+', line)[0] for line in trace.read_text().splitlines() if re.match(r'\w+\(', line)]
 
@@ -49,7 +55,7 @@ class Victim:
     def kill_at(self, call, number, seconds=0.05):
         """Before the `number`th, from 1, of its calls of `call`. A recording that makes fewer this time ends well."""
         result = run(program('strace'), '-qq', '-o', '/dev/null', '-e', f'trace={call}', '-e', 'signal=none',
-                     '-e', f'inject={call}:signal=KILL:when={number}', *self.recorder(seconds))
+                     '-e', f'inject={call}:signal=KILL:when={number}', *self.recorder(seconds), env=NO_LEAKS)
         check(result.status in (0, -signal.SIGKILL, 128 + signal.SIGKILL), 'ended well, or was killed', result)
         self.after_kill(f'at {call} number {number}', killed=result.status != 0)
 

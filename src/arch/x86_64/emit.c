@@ -56,7 +56,7 @@ enum {
 	FRAME = 128 + 48,
 };
 
-#define EVENT_SIZE_MAX 2048u	/* code bytes of one event in both forms, with 8 arguments from the stack */
+#define EVENT_SIZE_MAX 2560u	/* code bytes of one event in both forms, with 8 arguments from the stack */
 #define FIXED_SIZE_MAX 128u
 #define RSEQ_SIGNATURE 0x53053053	/* glibc's, in front of abort handlers */
 

@@ -82,9 +82,10 @@ GUEST struct kymo_wire_ring *kymo_guest_switch(struct kymo_wire_ring *ring)
 		sub->size = ring->cur - (ring->data_offset + k * ring->subbuffer_size);
 		sub->tsc_end = now;
 		sub->lost = __atomic_load_n(&ring->lost, __ATOMIC_RELAXED);
+		/* First of all, for a death in between: a packet that is closed twice is nothing, one that never is would be lost. */
+		__atomic_store_n(&ring->closed, ring->opened, __ATOMIC_RELEASE);
 		ring->is_open = 0;
 		ring->end = 0;
-		__atomic_store_n(&ring->closed, ring->opened, __ATOMIC_RELEASE);
 	}
 	if (!ring->overwrite &&
 	    ring->opened - __atomic_load_n(&ring->consumed, __ATOMIC_ACQUIRE) >= ring->n_subbuffers) {

@@ -70,3 +70,21 @@ def test_perf_and_tracefs_agree():
         result, counts = count_command([path, 100], {'work_a': (path, 'work_a')}, children=children, tracefs_records=True)
         said = result.ok().json()
         check_equal(counts['work_a'], sum(said.values()) if children else said['parent'])
+
+
+def test_samples_of_many_sites_agree_with_counts():
+    libc = library('libc.so.6')
+    names = ('malloc', 'free', 'read', 'calloc', 'realloc', 'open64', 'close')
+    sites = {name: (libc, name) for name in names}
+    counted = count_command(JSON_IMPORT, sites, env=FIXED)[1]
+    check_equal(count_command(JSON_IMPORT, sites, env=FIXED, many=True)[1], counted)
+    path = target_path('forker')
+    for children in (False, True):
+        result, counts = count_command([path, 100], {'work_a': (path, 'work_a')}, children=children, many=True)
+        said = result.ok().json()
+        check_equal(counts['work_a'], sum(said.values()) if children else said['parent'])
+    path = target_path('selfcheck')
+    result, counts = count_command([path, '-n', '300', '-t', '8'],
+                                   {name: (path, name) for name in ('work_a', 'work_b', 'work_deep')}, many=True)
+    said = result.ok().json()
+    check_equal(counts, {name: said[name] for name in counts})

@@ -45,7 +45,7 @@ def test_sleeping_threads_are_not_disturbed():
 
 def test_a_process_whose_only_thread_sleeps_is_not_disturbed():
     """System calls are made in that thread's name meanwhile."""
-    limit_ms = 12000
+    limit_ms = 9500
     sleeping = {way: target('blocked', '-m', limit_ms, way) for way in EXPECTED}
     begin = time.monotonic()
     for way, process in sleeping.items():
@@ -58,7 +58,7 @@ def test_a_process_whose_only_thread_sleeps_is_not_disturbed():
 
 def test_a_wait_with_a_long_limit_ends_as_by_a_signal_rather_than_late():
     process = target('blocked', '-m', '30000', 'epoll_timeout')
-    visit(process, 1)
+    record(*PROBES, '--pid', process.pid, '--for', '0.01')
     said = process.end().ok().json()['epoll_timeout']
     check_equal((said[0], said[1]), (-1, errno.EINTR))
 

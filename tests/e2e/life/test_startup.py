@@ -4,6 +4,7 @@ import re
 import shutil
 
 import processes
+from killing import NO_LEAKS
 from kernelcount import count_command, library
 from kymotest import KYMO, check, check_equal, event_counts, program, record, run, target_path
 
@@ -74,7 +75,7 @@ def killed_commands(points, command, expected, tmp):
         with open(out, 'w') as file:
             run(program('strace'), '-qq', '-o', '/dev/null', '-e', f'trace={call}', '-e', 'signal=none',
                 '-e', f'inject={call}:signal=KILL:when={number}', KYMO, 'record', '-q', '-o', tmp / 'killed',
-                '-p', 'callmany:work_*', '-p', 'libc:write', '-p', 'libc:malloc', '--', *command, stdout=file)
+                '-p', 'callmany:work_*', '-p', 'libc:write', '-p', 'libc:malloc', '--', *command, env=NO_LEAKS, stdout=file)
         # The command's parent is gone: this process adopts it, and wait() tells how it ended.
         ended = [os.waitpid(pid, 0)[1] for pid in processes.children(os.getpid())]
         for status in ended:
