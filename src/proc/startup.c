@@ -1,6 +1,8 @@
 /*
  * The first moments of a launched program, from its exec until the dynamic linker has mapped what the program is linked with.
  *
+ * glibc registers the thread for restartable sequences when all files are mapped, before it links them; that call is the end. For other linkers, and older ones:
+ *
  * The linker tells debuggers in a struct r_debug when it is done (r_state is RT_CONSISTENT), and DT_DEBUG of the program tells
  * where that is. It is looked at when the thread has made a system call, of which there is usually one right then, and else after a
  * moment. A debug register at the entry point would be more exact, but it survives its tracer, and the trap that nobody takes
@@ -122,6 +124,10 @@ static bool call_ended(const struct kymo_process *process, int64_t result, enum 
 {
 	if (process->startup.number == SYS_set_tid_address) {
 		*ret = KYMO_STARTUP_TLS;
+		return true;
+	}
+	if (process->startup.number == SYS_rseq) {	/* glibc's last call before it links what it has mapped */
+		*ret = KYMO_STARTUP_LOADED;
 		return true;
 	}
 	if (result < 0 && result > -4096)
