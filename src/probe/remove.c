@@ -24,6 +24,8 @@
 #define DRAIN_TRIES 12		/* about two seconds, with pauses that grow by half */
 #define MAX_LEFT 8
 #define DRAIN_PAUSE_NS 5000000
+#define STOP_PATIENCE_NS 1000000000u
+#define STOP_PAUSE_NS 10000000
 
 /* ---- reading what is there ----------------------------------------------------------------------------------------- */
 
@@ -408,6 +410,21 @@ static struct kymo_error *read_for_removal(struct kymo_process *process, struct 
 	return NULL;
 }
 
+/* Stop it, also when another tracer is there for a moment: another kymo that finds it recorded is one. */
+static struct kymo_error *stop_patiently(struct kymo_process *process)
+{
+	uint64_t deadline = kymo_now_ns() + STOP_PATIENCE_NS;
+
+	for (;;) {
+		struct kymo_error *error = kymo_process_stop(process);
+
+		if (!error || error->code != KYMO_ERROR_BUSY || kymo_now_ns() > deadline)
+			return error;
+		kymo_error_destroy(error);
+		nanosleep(&(struct timespec){ 0, STOP_PAUSE_NS }, NULL);
+	}
+}
+
 static struct kymo_error *remove_one(struct kymo_process *process, bool *found_ret, struct kymo_detach_result *result)
 {
 	struct kymo_remains remains = { .found = false };
@@ -420,7 +437,7 @@ static struct kymo_error *remove_one(struct kymo_process *process, bool *found_r
 			nanosleep(&(struct timespec){ 0, (long)pause_ns }, NULL);
 			pause_ns = pause_ns * 3 / 2;
 		}
-		error = kymo_process_stop(process);
+		error = stop_patiently(process);
 		if (!error && !i)
 			error = read_for_removal(process, &remains);
 		if (!error && remains.found)

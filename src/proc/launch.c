@@ -106,6 +106,9 @@ static struct kymo_error *stopped_at_exec(struct kymo_process *process)
 	int memory, err;
 	char name[64];
 
+	error = kymo_process_check_class(process);
+	if (error)
+		return error;
 	/* The exec event comes within execve, which has yet to store its result in rax; behind it registers are ours. */
 	error = kymo_run_to_syscall_stop(process, process->pid);
 	if (error)

@@ -43,6 +43,9 @@ int kymo_set_registers(pid_t tid, const struct user_regs_struct *registers);
 /* Run stopped thread `tid` to its next system-call stop. GONE, BUSY after five seconds. */
 struct kymo_error *kymo_run_to_syscall_stop(struct kymo_process *process, pid_t tid);
 
+/* BAD_DATA for anything but a 64-bit program of this architecture. */
+struct kymo_error *kymo_process_check_class(struct kymo_process *process);
+
 /* Allocate the struct for `pid` and open what belongs to it. */
 struct kymo_error *kymo_process_create(pid_t pid, struct kymo_process **ret);
 

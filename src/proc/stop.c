@@ -27,6 +27,7 @@
 #include <elf.h>
 
 #define STOP_TIMEOUT_MS 2000
+#define SEIZE_TRIES 3
 #define LONG_WAIT_MS 10000
 
 int kymo_get_registers(pid_t tid, struct user_regs_struct *ret)
@@ -114,13 +115,27 @@ static struct kymo_error *seize_failed(struct kymo_process *process, pid_t tid, 
 	return kymo_error_errno(err, "cannot trace thread %d of process %d", tid, process->pid);
 }
 
+/* Errno. EPERM may be a tracer that is gone when it is looked for, so it is believed only if it stays. */
+static int seize(pid_t tid)
+{
+	int err = 0;
+
+	for (int i = 0; i < SEIZE_TRIES; i++) {
+		err = ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD) ? errno : 0;
+		if (err != EPERM)
+			break;
+		nanosleep(&(struct timespec){ 0, 1000000 }, NULL);
+	}
+	return err;
+}
+
 /* Seize and interrupt one new thread. A thread that is ending is passed over. */
 static struct kymo_error *take_thread(struct kymo_process *process, pid_t tid)
 {
 	struct kymo_thread thread = { .tid = tid };
+	int err = seize(tid);
 
-	if (ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD)) {
-		int err = errno;
+	if (err) {
 		char state = thread_state(process->pid, tid);
 
 		return err == ESRCH || state == 'Z' || state == 'X' ? NULL : seize_failed(process, tid, err);

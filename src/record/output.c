@@ -237,9 +237,15 @@ static struct kymo_error *append(struct output *output, size_t i, uint32_t cpu, 
 	uint64_t begin = packet->tsc_begin, end = packet->tsc_end;
 	char name[32];
 
+	/*
+	 * Each stream begins with an empty packet: readers tell losses by comparing a packet with the one before it, so without that they would not see
+	 * what was lost or overwritten before the first.
+	 */
 	if (!output->streams[i]) {
 		snprintf(name, sizeof(name), "stream_%zu", i);
 		error = kymo_ctf_stream_create(output->dirfd, name, output->trace.uuid, cpu, &output->streams[i]);
+		if (!error)
+			error = kymo_ctf_stream_append(output->streams[i], packet->records, 0, begin, begin, 0, 0);
 	}
 	/* What a healthy target writes is in order; a reader must not stumble over what a lying one does. */
 	if (begin < output->last_tsc[i])
@@ -248,7 +254,7 @@ static struct kymo_error *append(struct output *output, size_t i, uint32_t cpu, 
 		end = begin;
 	if (!error)
 		error = kymo_ctf_stream_append(output->streams[i], packet->records, packet->size, begin, end, packet->lost,
-					       packet->sequence);
+					       packet->sequence + 1);
 	if (error)
 		return error;
 	output->last_tsc[i] = end;

@@ -595,6 +595,7 @@ static struct kymo_error *run(struct recording *recording)
 	int status;
 
 	recording->begin_ns = kymo_now_ns();
+	progress(recording, "recording");
 	note_thread_names(recording);
 	kymo_process_resume(recording->process);
 	error = record_until_end(recording, &alive);

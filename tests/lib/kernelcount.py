@@ -263,8 +263,15 @@ class TracefsCounter:
 
 # ---- whole commands ----------------------------------------------------------------------------------------------------
 
-# Waits for the word to go on, so that its pid is known and counted before the command begins.
-_LAUNCHER = 'import os, sys; os.read(int(sys.argv[1]), 1); os.execvp(sys.argv[2], sys.argv[2:])'
+# Waits for the word to go on, so that its pid is known and counted before the command begins. Signals that Python ignores would
+# stay ignored.
+_LAUNCHER = '''
+import os, signal, sys
+os.read(int(sys.argv[1]), 1)
+for number in (signal.SIGPIPE, signal.SIGXFSZ):
+    signal.signal(number, signal.SIG_DFL)
+os.execvp(sys.argv[2], sys.argv[2:])
+'''
 
 
 def count_command(command, sites, children=False, tracefs_records=False, many=False, **options):

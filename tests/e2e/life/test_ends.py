@@ -63,7 +63,7 @@ def test_a_process_whose_main_thread_ended_is_left_clean():
 def test_a_sigkill_of_the_process_keeps_what_was_recorded():
     process = target('selfcheck')
     recorder = start_record(process.pid, '-p', 'selfcheck:work_*')
-    time.sleep(0.3)
+    time.sleep(0.05)
     process.end(signal.SIGKILL)
     result = recorder.end().ok()
     check_matches(result.err, 'shows them')

@@ -24,7 +24,7 @@ def check_exact(program, said, directory='kymo.data'):
 
 
 def test_threads_that_come_and_go_are_recorded_from_their_first_call():
-    result = record('--buffer', '64M', '-p', 'selfcheck:work_*', '--', target_path('selfcheck'), '-t', '16', '-n', '600').ok()
+    result = record('--buffer', '64M', '-p', 'selfcheck:work_*', '--', target_path('selfcheck'), '-t', '16', '-n', '300').ok()
     said = result.json()
     check_exact('selfcheck', said)
     tids = {event['tid'] for event in events() if event.name == 'selfcheck:work_a'}
@@ -46,7 +46,7 @@ def test_a_thousand_threads():
 
 def test_handlers_that_interrupt_pads_lose_nothing():
     for option in ((), ('-a',)):
-        result = record('--buffer', '64M', '-p', 'sigrate:work_*', '--', target_path('sigrate'), *option, '-n', '400000').ok()
+        result = record('--buffer', '64M', '-p', 'sigrate:work_*', '--', target_path('sigrate'), *option, '-n', '100000').ok()
         said = result.json()
         check(said['work_signal'] > 10, 'signals came', result)
         check_exact('sigrate', said)
@@ -65,7 +65,7 @@ def test_attaching_and_detaching_while_signals_come_at_a_high_rate():
 def test_handlers_are_recorded_in_the_thread_in_which_they_run():
     process = target('selfcheck', '-t', '8')
     recorder = start_record(process.pid, '-p', 'selfcheck:work_signal', '-p', 'selfcheck:work_b')
-    time.sleep(0.5)
+    time.sleep(0.2)
     recorder.end(signal.SIGTERM).ok()
     process.end(signal.SIGTERM).ok()
     tids = {name: {event['tid'] for event in events() if event.name == f'selfcheck:{name}'} for name in ('work_signal', 'work_b')}
