@@ -216,7 +216,7 @@ static void on_pipe(int number)
 
 static void catch_signals(bool launches)
 {
-	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP }, errors_too[] = { SIGPIPE, SIGXFSZ };
 	struct sigaction action = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO }, before;
 
 	launched = launches;
@@ -229,8 +229,9 @@ static void catch_signals(bool launches)
 	/* A closed stderr or a limit on file sizes must not end a recording in disorder: both come back as errors of write().
 	 * SIG_IGN would outlive exec in the command; handlers don't. */
 	action = (struct sigaction){ .sa_handler = on_pipe, .sa_flags = SA_RESTART };
-	sigaction(SIGPIPE, &action, NULL);
-	sigaction(SIGXFSZ, &action, NULL);
+	for (size_t i = 0; i < kymo_countof(errors_too); i++)
+		if (!sigaction(errors_too[i], NULL, &before) && before.sa_handler != SIG_IGN)
+			sigaction(errors_too[i], &action, NULL);
 }
 
 /* ---- what the user sees ------------------------------------------------------------------------------------------ */

@@ -124,12 +124,20 @@ static bool find_all(const struct kymo_module *module, const char *name, const c
 	return true;
 }
 
+/* By address; of aliases the one first that a user would write: exported, without leading underscores, short. */
 static int compare_found(const void *a, const void *b)
 {
 	const struct kymo_symbol *x = *(const struct kymo_symbol *const *)a, *y = *(const struct kymo_symbol *const *)b;
+	size_t x_length = strlen(x->name), y_length = strlen(y->name);
 
 	if (x->vaddr != y->vaddr)
 		return x->vaddr < y->vaddr ? -1 : 1;
+	if (x->is_global != y->is_global)
+		return x->is_global ? -1 : 1;
+	if ((x->name[0] == '_') != (y->name[0] == '_'))
+		return x->name[0] == '_' ? 1 : -1;
+	if (x_length != y_length)
+		return x_length < y_length ? -1 : 1;
 	return strcmp(x->name, y->name);
 }
 

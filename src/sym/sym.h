@@ -117,7 +117,8 @@ bool kymo_is_glob(const char *text);
 
 /*
  * Symbols whose name matches `pattern` (fnmatch, or exact), into a fresh array that the caller frees (the pointers belong to
- * the module). One entry per vaddr: of aliases the one that matches first in name order. "name@VERSION" selects a version; a
+ * the module). One entry per vaddr: of aliases that match the exported one, without leading
+ * underscores, the shortest, the first by name. "name@VERSION" selects a version; a
  * plain name with several versions takes the default. 0 matches is success with n = 0.
  */
 struct kymo_error *kymo_module_find(struct kymo_module *module, const char *pattern, const struct kymo_symbol ***ret, size_t *n);

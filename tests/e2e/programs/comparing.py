@@ -117,22 +117,33 @@ def files_of(names):
 
 
 def compare(command, specs, outputs=(), status=0, **options):
-    """Run `command` under kymo with `specs`, and under the kernel's uprobes at the places that kymo has chosen. `outputs` are
-    the files that it writes."""
+    """Run `command` bare, under kymo with `specs`, and under the kernel's uprobes at the places that kymo has chosen. `outputs`
+    are the files that it writes."""
     fix_addresses()
     options = {**options, 'env': {**FIXED, **options.get('env', {})}}
+    bare = kymotest.run(*command, **options)
+    check_equal(bare.status, status, f'exit status of {bare.command}\n{bare.err}')
+    bare_files = files_of(outputs)
     recorded = record(*(word for spec in specs for word in ('-p', spec)), '--', *command, **options).ended(status)
-    recorded_files = files_of(outputs)
-    report = report_json()
-    check_trace(report)
-    sites = {f's{i}': (probe['path'], probe['offset']) for i, probe in enumerate(report['probes'])}
-    bare, expected = kernelcount.count_command(command, sites, many=True, **options)
-    check_equal(bare.status, status, f'exit status of {bare.command}')
     check_same(recorded.out, bare.out, 'stdout')
     check_same('\n'.join(own_lines(recorded)), bare.err.removesuffix('\n'), 'stderr')
-    check(recorded_files == files_of(outputs), f'{outputs} differ')
+    check(files_of(outputs) == bare_files, f'{outputs} differ')
+    report = report_json()
+    check_trace(report)
+    sites = {f's{i}': (probe['path'], probe['offset']) for i, probe in enumerate(report['probes'])
+             if kernel_can_count(probe['path'], probe['offset'])}
+    counted, expected = kernelcount.count_command(command, sites, many=True, **options)
+    check(counted.out == bare.out and counted.status == status, 'the kernel changes what the command does', counted)
     check_counts(report, expected)
     return Comparison(recorded, report)
+
+
+def kernel_can_count(path, offset):
+    """Linux 6.18 refuses uprobes on instructions with a lock prefix, silently, and programs go wrong with those on instructions with
+    an EVEX prefix."""
+    with open(path, 'rb') as file:
+        file.seek(offset)
+        return file.read(1) not in (b'\xf0', b'\x62')
 
 
 def own_lines(result):
@@ -142,7 +153,7 @@ def own_lines(result):
 
 def check_counts(report, expected):
     wrong = [f'{probe["name"]} ({probe["path"]}+0x{probe["offset"]:x}): kymo {probe["count"]}, kernel {expected[f"s{i}"]}'
-             for i, probe in enumerate(report['probes']) if probe['count'] != expected[f's{i}']]
+             for i, probe in enumerate(report['probes']) if probe['count'] != expected.get(f's{i}', probe['count'])]
     check(not wrong, f'{len(wrong)} of {len(expected)} counts differ', *wrong)
 
 
