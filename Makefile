@@ -26,7 +26,7 @@ help:
 	@echo 'make check                    install what is needed, build in every way, run every test'
 	@echo 'make install [PREFIX=/usr/local] [DESTDIR=]'
 	@echo 'make fuzz [FUZZ_SECONDS=15]   every fuzzer for so long; what they learn stays in build-fuzz/corpus'
-	@echo 'make torture [SECONDS=60]     kill recorders at random instants for so long'
+	@echo 'make torture [SECONDS=60] [KILLS=500]     kill recorders so often, and for so long'
 	@echo 'make bench [BENCH_ARGS=]      measure kymo and its peers in one run'
 	@echo 'make check-fresh              make demo and make check in a fresh Debian 12 (root, minutes)'
 	@echo 'make clean                    remove everything that was built'

@@ -46,6 +46,9 @@ void kymo_remote_call(const struct user_regs_struct *registers, const struct kym
 		      long number, const uint64_t args[6], struct user_regs_struct *ret);
 
 
+/* Whether a stopped thread makes its system call again when it goes on: it continues before the instruction that its program counter is behind. */
+bool kymo_remote_restarts(const struct user_regs_struct *registers);
+
 /*
  * Most system calls that a stop interrupts are continued by the kernel as if nothing had been. A few fail with EINTR, as for a signal
  * (epoll_wait, semop, sigtimedwait, a recv with a time limit: signal(7)). True for a thread that was stopped in one of them: `ret` are the registers with which

@@ -159,8 +159,8 @@ static bool can_move_all(const struct kymo_probes *probes)
 
 		if (site && !moved_pc(site, threads[i].registers.rip))
 			return false;
-		if (is_behind_a_guard(probes, threads[i].registers.rip) && (int64_t)threads[i].registers.orig_rax >= 0)
-			return false;	/* the system call may begin anew, two bytes back */
+		if (is_behind_a_guard(probes, threads[i].registers.rip) && kymo_remote_restarts(&threads[i].registers))
+			return false;	/* the system call begins anew, two bytes back */
 	}
 	return true;
 }

@@ -27,7 +27,7 @@
 #include <elf.h>
 
 #define STOP_TIMEOUT_MS 2000
-#define SEIZE_TRIES 3
+#define SEIZE_TRIES 20
 #define LONG_WAIT_MS 10000
 
 int kymo_get_registers(pid_t tid, struct user_regs_struct *ret)

@@ -378,9 +378,8 @@ static struct kymo_error *record_until_end(struct recording *recording, bool *al
 			return NULL;
 		}
 		if (kymo_now_ns() >= recording->next_flush_ns && !kymo_probes_are_mapped(recording->probes)) {
-			if (!recording->options->command)
-				warn(recording, "process %d has become another program (exec); what it did before is recorded",
-				     kymo_process_pid(recording->process));
+			warn(recording, "process %d has become another program (exec), which is not recorded; what it did before is",
+			     kymo_process_pid(recording->process));
 			*alive_ret = false;
 			return NULL;
 		}

@@ -53,12 +53,12 @@ int kymo_gadgets_complete(const struct kymo_gadgets *gadgets)
 	return gadgets->syscall && (gadgets->sigreturn || gadgets->pop_rax);
 }
 
-static bool is_restart(uint64_t rax)
+bool kymo_remote_restarts(const struct user_regs_struct *registers)
 {
-	int64_t error = -(int64_t)rax;
+	int64_t error = -(int64_t)registers->rax;
 
-	return error == ERESTARTSYS || error == ERESTARTNOINTR || error == ERESTARTNOHAND ||
-	       error == ERESTART_RESTARTBLOCK;
+	return (int64_t)registers->orig_rax >= 0 && (error == ERESTARTSYS || error == ERESTARTNOINTR || error == ERESTARTNOHAND ||
+						     error == ERESTART_RESTARTBLOCK);
 }
 
 /*
@@ -67,7 +67,7 @@ static bool is_restart(uint64_t rax)
  */
 static void wind_back(struct user_regs_struct *registers)
 {
-	if ((int64_t)registers->orig_rax < 0 || !is_restart(registers->rax))
+	if (!kymo_remote_restarts(registers))
 		return;
 	registers->rax = registers->orig_rax;
 	registers->rip -= 2;

@@ -22,8 +22,7 @@ def check_accounts(n):
     report = report_json()
     lines, losses = lines_with_losses()
     check_equal(report['events'], len(lines), 'events by the report and by babeltrace2')
-    # babeltrace2 tells of losses between packets, and so not of those before the first one of a stream.
-    check(report['lost_events'] >= sum(number for number, what in losses if what == 'events'), 'losses by both')
+    check_equal(report['lost_events'], sum(number for number, what in losses if what == 'events'), 'losses by both')
     check_equal(report['events'] + report['lost_events'], n, f'{report["events"]} recorded and {report["lost_events"]} lost')
     return report
 

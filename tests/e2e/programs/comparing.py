@@ -167,6 +167,14 @@ def check_trace(report, directory='kymo.data'):
     check_equal(event_counts(directory), +expected, 'events by babeltrace2')
 
 
+def babeltrace_with_losses(directory='kymo.data'):
+    """(events, lost events) by babeltrace2, which may warn of losses and of nothing else."""
+    result = kymotest.run(program('babeltrace2'), directory).ok()
+    discarded = [re.match(r'WARNING: Tracer discarded (\d+) (event|packet)s? ', line) for line in result.err.splitlines()]
+    check(all(discarded), 'babeltrace2 has other warnings', result.err)
+    return len(result.out.splitlines()), sum(int(match[1]) for match in discarded if match[2] == 'event')
+
+
 def check_names(report, files):
     """Each event lies where readelf sees the function after which it is named. `files` are those looked at."""
     known = {path: functions(path) for path in map(os.path.realpath, files)}

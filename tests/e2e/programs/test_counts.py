@@ -3,7 +3,7 @@ import random
 
 from comparing import busiest_places, check_glob, check_names, compare, installed, long_starts
 from kernelcount import library
-from kymotest import check, check_equal, check_matches, check_same, run
+from kymotest import KYMO, check, check_equal, check_matches, check_same, run
 
 LIBC = ['libc:malloc', 'libc:free', 'libc:read', 'libc:write']
 
@@ -233,3 +233,54 @@ def test_the_compiler_itself_compiles(tmp):
     comparison = compare([cc1, '-quiet', '-O2', '-o', tmp / 'c.s', tmp / 'c.c'], specs, outputs=[tmp / 'c.s'])
     check_names(comparison.report, [cc1])
     check(sum(count > 0 for count in comparison.counts.values()) > 20, 'functions that ran', comparison.counts)
+
+
+# ---- everything ----------------------------------------------------------------------------------------------------------
+
+
+def check_everything(command, specs, n_probes, **options):
+    """Probes on all functions at once, those that the dynamic linker calls among them."""
+    comparison = compare(command, specs, **options)
+    check(len(comparison.report['probes']) > n_probes, 'probes', len(comparison.report['probes']))
+    check(sum(count > 0 for count in comparison.counts.values()) > n_probes / 20, 'functions that ran', comparison.counts)
+
+
+def test_every_function_of_bash_and_its_libraries():
+    check_everything([installed('bash'), '-c', BASH_SCRIPT], ['bash:*', 'libc:*', 'libtinfo:*'], 2000, status=7)
+
+
+def test_every_function_of_the_dynamic_linker_and_of_sqlites_libraries():
+    check_everything([installed('sqlite3'), '-batch', ':memory:', 'select sum(value) from generate_series(1, 9);'],
+                     ['ld-linux-x86-64:*', 'libsqlite3:*', 'libreadline:*', 'libz:*', 'libm:*'], 500)
+
+
+def test_every_function_of_libc_while_text_is_sorted(tmp):
+    (tmp / 'text').write_bytes(text_of(60_000).replace(b' ', b'\n'))
+    check_everything([installed('sort'), '-o', tmp / 'sorted', tmp / 'text'], ['libc:*'], 1000, outputs=[tmp / 'sorted'])
+
+
+# ---- surroundings --------------------------------------------------------------------------------------------------------
+
+LOOK_AROUND = r'''
+env | sort | grep -v '^_='
+pwd; umask; nice; ulimit -a
+grep -E '^(Sig[PBIC]|Shd|Umask|Uid|Gid|Groups|Cap|NoNewPrivs|Seccomp|Cpus_allowed_list|Tracer)' /proc/$$/status
+for fd in /proc/$$/fd/*; do echo "${fd##*/}"; done
+cat /proc/$$/oom_score_adj /proc/$$/coredump_filter /proc/$$/personality
+cat
+exit 4
+'''
+
+
+def test_the_command_finds_the_same_surroundings(tmp):
+    """Signals that are ignored or blocked, descriptors, limits, environment, stdin."""
+    (tmp / 'look').write_text(LOOK_AROUND)
+    bash = installed('bash')
+    for ignored in ('INT', 'PIPE XFSZ HUP', 'TERM QUIT USR1'):
+        setting = f"trap '' {ignored}; ulimit -n 200; umask 027; exec"
+        bare = run(bash, '-c', f'{setting} "$@"', 'sh', bash, tmp / 'look', input='typed\n').ended(4)
+        recorded = run(bash, '-c', f'{setting} "$@"', 'sh', KYMO, 'record', '-q', '-p', 'bash:execute_command', '--', bash, tmp / 'look',
+                       input='typed\n').ended(4)
+        check_same(recorded.out, bare.out, f'what the command sees with {ignored} ignored')
+        check_same(recorded.err, bare.err, 'stderr')
+        check_matches(recorded.out, '^typed$')

@@ -7,6 +7,7 @@ import signal
 from pathlib import Path
 
 import processes
+from comparing import babeltrace_with_losses
 from kymotest import (KYMO, NOBODY, babeltrace, check, check_equal, check_matches, check_text_intact, eventually, kymo,
                       program, record, report_json, run, skip, start, target, target_path)
 
@@ -193,7 +194,7 @@ def test_truncated_programs(tmp):
     """At every length there is a sentence; a prefix that the kernel runs may be recorded or not."""
     whole = Path(target_path('callmany')).read_bytes()
     cut = tmp / 'cut'
-    for size in (0, 1, 4, 16, 20, 40, 64, 65, 120, 500, 3000, 5000, 8192, 12288, len(whole) // 2, len(whole) - 2000, len(whole) - 1):
+    for size in (0, 4, 20, 40, 64, 120, 500, 3000, 8192, len(whole) // 2, len(whole) - 2000, len(whole) - 1):
         cut.write_bytes(whole[:size])
         cut.chmod(0o755)
         for command in (['list', cut], ['explain', cut, 'work_a'], ['record', '-p', './cut:work_a', '--', './cut', 3]):
@@ -246,7 +247,7 @@ def test_random_words_are_specs_or_are_marked(tmp):
     choose = random.Random(3)
     pieces = ['libc', ':', 'malloc', '%di', '$arg', '7', '=', '+', '-', '0x', '\\', ' ', 'p:', '/', '*', '[', ']', 'u8', '@', '(',
               ')', '\xe9', '\x07', '%', 'ret']
-    for _ in range(60):
+    for _ in range(40):
         spec = ''.join(choose.choices(pieces, k=choose.randrange(1, 12)))
         result = kymo('record', '-p', spec, '--', 'true')
         check(result.status in (0, 1, 2), f'exit status with {spec!r}', result)
@@ -318,7 +319,7 @@ def test_a_full_disk(tmp):
     eventually(lambda: 'work_eight 300000\n' in result.out, 'the command ends well')
     report = report_json('copy')
     check(0 < report['events'] < 300000, 'some events are recorded', report['events'])
-    check_equal(sum(1 for _ in babeltrace('copy')), report['events'], 'events by babeltrace2')
+    check_equal(babeltrace_with_losses('copy'), (report['events'], report['lost_events']), 'events and lost ones')
 
 
 def test_a_full_disk_beside_a_running_process(tmp):
@@ -337,4 +338,5 @@ def test_a_full_disk_beside_a_running_process(tmp):
     check_text_intact(process.pid)
     check_equal([mapping.line for mapping in processes.maps(process.pid) if 'kymo' in mapping.path], [], 'mappings')
     check_equal(process.end(input='\n').status, 0, 'exit status')
-    check_equal(sum(1 for _ in babeltrace('copy')), report_json('copy')['events'], 'events by babeltrace2')
+    report = report_json('copy')
+    check_equal(babeltrace_with_losses('copy'), (report['events'], report['lost_events']), 'events and lost ones')
