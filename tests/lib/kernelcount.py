@@ -7,6 +7,7 @@ event, but no longer for one that stands for hundreds of sites. TracefsCounter r
 breakpoints into every process that maps the file: tests that use it are @alone. docs/testing.md tells why not in another way.
 """
 import collections
+import contextlib
 import ctypes
 import errno
 import itertools
@@ -103,10 +104,12 @@ def sweep():
         if not processes.is_alive(int(instance.name.split('_')[2])):
             (instance / 'events/enable').write_text('0')
             instance.rmdir()
-    for line in (_tracefs / 'dynamic_events').read_text().splitlines():
-        match = re.match(r'p:(kymo_test_(\d+)_\d+/\S+)', line)
-        if match and not processes.is_alive(int(match[2])):
-            append(_tracefs / 'dynamic_events', f'-:{match[1]}\n')
+    lines = (_tracefs / 'dynamic_events').read_text().splitlines()
+    stale = {match[1] for match in (re.match(r'p:(kymo_test_(\d+)_\d+/\S+)', line) for line in lines)
+             if match and not processes.is_alive(int(match[2]))}
+    for event in stale:
+        with contextlib.suppress(FileNotFoundError):  # another test sweeps too
+            append(_tracefs / 'dynamic_events', f'-:{event}\n')
 
 
 _groups = itertools.count(1)

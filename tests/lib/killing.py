@@ -52,12 +52,23 @@ class Victim:
         process.end()
         self.after_kill(f'{delay:.4f} s after its start')
 
+    def strace(self, call, number, command):
+        """Run `command` to its `number`th call, from 1, of `call`: it is killed there."""
+        result = run(program('strace'), '-qq', '-o', '/dev/null', '-e', f'trace={call}', '-e', 'signal=none',
+                     '-e', f'inject={call}:signal=KILL:when={number}', *command, env=NO_LEAKS)
+        check(result.status in (0, -signal.SIGKILL, 128 + signal.SIGKILL), 'ended well, or was killed', result)
+        return result.status != 0
+
+    def kill_detach_at(self, call, number):
+        """Two in a row: a recorder in the middle of its work, and then who cleans up after it."""
+        self.strace('poll', 3, self.recorder(1))
+        check(remains.are_there(self.pid), 'the killed recorder left something')
+        killed = self.strace(call, number, [KYMO, 'detach', '-q', str(self.pid)])
+        self.after_kill(f'while it detached, at {call} number {number}', killed)
+
     def kill_at(self, call, number, seconds=0.05):
         """Before the `number`th, from 1, of its calls of `call`. A recording that makes fewer this time ends well."""
-        result = run(program('strace'), '-qq', '-o', '/dev/null', '-e', f'trace={call}', '-e', 'signal=none',
-                     '-e', f'inject={call}:signal=KILL:when={number}', *self.recorder(seconds), env=NO_LEAKS)
-        check(result.status in (0, -signal.SIGKILL, 128 + signal.SIGKILL), 'ended well, or was killed', result)
-        self.after_kill(f'at {call} number {number}', killed=result.status != 0)
+        self.after_kill(f'at {call} number {number}', self.strace(call, number, self.recorder(seconds)))
 
     def after_kill(self, where, killed=True):
         self.kills += killed

@@ -25,6 +25,17 @@ def test_a_killed_recorder_leaves_a_program_that_runs_on_and_can_be_restored(tmp
 
 
 @timeout(3600)
+def test_a_killed_detach_can_be_repeated(tmp):
+    seed()
+    victim = Victim(tmp)
+    for number in range(1, 300, 3):
+        victim.kill_detach_at('ptrace', number)
+    for number in range(1, 30):
+        victim.kill_detach_at('pwrite64', number)
+    victim.end()
+
+
+@timeout(3600)
 def test_a_recorder_that_is_killed_again_and_again_while_it_works_under_load(tmp):
     """For as long as asked, with threads that never sleep: probed code is where they always are."""
     seed()

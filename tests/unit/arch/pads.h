@@ -1,0 +1,114 @@
+/*
+ * Pads that run: rings, the list of vforks, a live page and code in the memory of the test itself, laid out as in a target, and
+ * the recorder's side of it.
+ */
+#ifndef KYMO_TESTS_ARCH_PADS_H
+#define KYMO_TESTS_ARCH_PADS_H
+
+#include "arch/pad.h"
+#include "base/vec.h"
+#include "ring/ring.h"
+#include "wire/event.h"
+#include "wire/shared.h"
+
+enum kind { LOCKS, SEQUENCES, N_KINDS };
+
+#define CODE_SIZE ((size_t)2 << 20)
+#define N_SPARE 16 /* more than four threads and their handlers can hold at a time */
+
+struct record {
+	uint32_t ring, id;
+	int32_t tid;
+	uint64_t stamp; /* from the first of its packet */
+	size_t size; /* of what follows the tid */
+	uint8_t args[KYMO_EVENT_MAX_SIZE];
+};
+
+struct shape {
+	uint64_t subbuffer_size;
+	uint32_t n_subbuffers;
+	bool overwrite;
+};
+
+struct world {
+	enum kind kind;
+	struct kymo_pad_env env;
+	uint8_t *code, *write; /* the same memory: to run, to write */
+	size_t code_used;
+	uint8_t *live;
+	uint8_t *shared;
+	size_t shared_size;
+	struct kymo_wire_vforks *vforks;
+	struct shape shape;
+	uint32_t n_sequenced, n_rings;
+	struct kymo_ring *readers;
+	uint64_t last_stamp[64]; /* of each ring */
+	uint32_t sizes[512]; /* of the records of each event id */
+	KYMO_VEC(struct record) records; /* those that were read */
+};
+
+struct site {
+	uint64_t address, pad;
+	size_t pad_size;
+	struct kymo_plan plan;
+	uint16_t insn_at[KYMO_WINDOW_MAX_INSNS + 1];
+};
+
+/* Where this C library keeps a thread's id and its struct rseq, from the thread pointer; rseq 0 when it has none. */
+int64_t tid_offset(void);
+int64_t rseq_offset(void);
+
+/* What this thread's struct rseq holds. */
+uint32_t own_rseq_cpu(void);
+uint64_t own_rseq_cs(void);
+void unregister_own_rseq(void);
+
+/* Whether pads of `kind` can run here. */
+bool is_possible(enum kind kind);
+
+/* The live page says LIVE or RSEQ, by kind. */
+void world_init(struct world *world, enum kind kind, struct shape shape);
+void world_deinit(struct world *world);
+void world_state(struct world *world, uint8_t state);
+
+struct kymo_wire_ring *world_ring(const struct world *world, uint32_t i);
+
+/* Put code into the world. Its runtime address. */
+uint64_t world_code(struct world *world, const void *bytes, size_t size);
+void world_write(struct world *world, uint64_t address, const void *bytes, size_t size);
+
+/* A function and a pad at its start: `uint32_t f(uint64_t x)` gives 2 * x + 7; or one that is entered by enter(). */
+void world_function(struct world *world, const struct kymo_pad_event *events, size_t n, struct site *ret);
+void world_landing(struct world *world, const struct kymo_pad_event *events, size_t n, struct site *ret);
+
+/* A guard at `plan`, whose address is a runtime address. */
+void world_guard(struct world *world, const struct kymo_plan *plan, struct site *ret);
+
+uint32_t call(const struct site *site, uint64_t x);
+
+/* Copy out what packets are complete; all of it, when no pad runs. Each record is looked at: whole, of an event that there is, in order. */
+void world_read(struct world *world);
+void world_read_all(struct world *world);
+void world_forget(struct world *world);
+uint64_t world_lost(const struct world *world);
+
+/* ---- known registers ----------------------------------------------------------------------------------------------- */
+
+struct registers {
+	uint64_t r[16]; /* as they are numbered in opcodes */
+	uint64_t flags;
+	uint8_t vectors[32 * 64]; /* zmm, or the first 16 xmm */
+	uint64_t masks[8];
+};
+
+/* Enter a landing site with these, and get them as it leaves them. One thread at a time. */
+void enter(const struct site *site, const struct registers *in, struct registers *out);
+
+#define STACK_SIZE 65536
+/* A stack of its own, behind which nothing can be read. */
+uint8_t *stack_create(void);
+void stack_destroy(uint8_t *stack);
+
+uint64_t mix(uint64_t x);
+
+#endif
