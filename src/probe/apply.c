@@ -123,14 +123,42 @@ static uint64_t moved_pc(const struct probe_site *site, uint64_t pc)
 	return 0;
 }
 
+/* ---- text, page by page --------------------------------------------------------------------------------------------- */
+
+/* Sites are sorted, and thousands lie on a few hundred pages; a system call for each page is what keeps the stop short. */
+struct text_page {
+	uint64_t address;	/* 0: none */
+	uint8_t bytes[4096];
+};
+
+static uint64_t page_of(uint64_t address)
+{
+	return address & ~(uint64_t)4095;
+}
+
+static bool read_text(struct kymo_process *process, struct text_page *page, uint64_t address, uint8_t *out, size_t size)
+{
+	if (page_of(address) != page_of(address + size - 1))
+		return !kymo_process_read(process, address, out, size);
+	if (page->address != page_of(address)) {
+		page->address = 0;
+		if (kymo_process_read(process, page_of(address), page->bytes, sizeof(page->bytes)))
+			return false;
+		page->address = page_of(address);
+	}
+	memcpy(out, page->bytes + (address - page->address), size);
+	return true;
+}
+
 /* ---- checks ------------------------------------------------------------------------------------------------------- */
 
-static struct kymo_error *check_text(struct kymo_probes *probes, const struct probe_site *site)
+/* Compare the window of a site with the file's bytes; `page` is of the memory around it, which is read again only for another page. */
+static struct kymo_error *check_text(struct kymo_probes *probes, const struct probe_site *site, struct text_page *page)
 {
-	uint8_t now[KYMO_WINDOW_MAX];
 	const char *name = probes_site_name(probes, site);
+	uint8_t now[KYMO_WINDOW_MAX];
 
-	if (kymo_process_read(probes->process, site->address, now, site->plan.window))
+	if (!read_text(probes->process, page, site->address, now, site->plan.window))
 		return kymo_error_create(KYMO_ERROR_GONE, "the code at %s is not mapped any more", name);
 	if (!memcmp(now, site->plan.original, site->plan.window))
 		return NULL;
@@ -183,33 +211,53 @@ static void move_threads(struct kymo_probes *probes)
 	}
 }
 
-static void take_back(struct kymo_probes *probes, size_t end)
+/* What is written at a site: its jump, or what was there. */
+static int patch_of(const struct probe_site *site, bool in, uint8_t out[KYMO_PATCH_SIZE])
 {
-	for (size_t i = 0; i < end; i++) {
-		struct probe_site *site = &probes->sites.items[i];
+	if (in)
+		return kymo_encode_jump(site->address, site->pad + site->entry, out);
+	memcpy(out, site->plan.original, KYMO_PATCH_SIZE);
+	return 0;
+}
 
-		if (!site->installed)
-			kymo_process_write(probes->process, site->address, site->plan.original, KYMO_PATCH_SIZE);
+/*
+ * Write the pending ones of the sites from `first` that lie on one page, with one write: bytes in between stay what they are. No jump crosses a page, and a write
+ * within one is a single copy. `end_ret` is the first site of another page.
+ */
+static int write_page(struct kymo_probes *probes, size_t first, bool in, struct text_page *page, size_t *end_ret)
+{
+	const struct probe_site *sites = probes->sites.items;
+	uint64_t start = page_of(sites[first].address), low = UINT64_MAX, high = 0;
+	size_t i;
+	int err = kymo_process_read(probes->process, start, page->bytes, sizeof(page->bytes));
+
+	for (i = first; !err && i < probes->sites.n && page_of(sites[i].address) == start; i++) {
+		if (sites[i].installed)
+			continue;
+		err = patch_of(&sites[i], in, page->bytes + (sites[i].address - start));
+		low = sites[i].address < low ? sites[i].address : low;
+		high = sites[i].address + KYMO_PATCH_SIZE;
 	}
+	if (!err && high)
+		err = kymo_process_write(probes->process, low, page->bytes + (low - start), high - low);
+	*end_ret = i;
+	return err;
 }
 
 static struct kymo_error *write_text(struct kymo_probes *probes)
 {
-	for (size_t i = 0; i < probes->sites.n; i++) {
-		struct probe_site *site = &probes->sites.items[i];
-		uint8_t jump[KYMO_PATCH_SIZE];
-		int err;
+	struct text_page page = { .address = 0 };
 
-		if (site->installed)
-			continue;
-		err = kymo_encode_jump(site->address, site->pad + site->entry, jump);
+	for (size_t i = 0, end; i < probes->sites.n; i = end) {
+		int err = write_page(probes, i, true, &page, &end);
+
 		if (!err)
-			err = kymo_process_write(probes->process, site->address, jump, sizeof(jump));
-		if (err) {
-			take_back(probes, i);
-			return kymo_error_errno(err, "cannot change the code at %s (does the kernel forbid writes through /proc/PID/mem?)",
-						probes_site_name(probes, site));
-		}
+			continue;
+		for (size_t k = 0, back; k < i; k = back)
+			if (write_page(probes, k, false, &page, &back))
+				break;
+		return kymo_error_errno(err, "cannot change the code near %s (does the kernel forbid writes through /proc/PID/mem?)",
+					probes_site_name(probes, &probes->sites.items[i]));
 	}
 	for (size_t i = 0; i < probes->sites.n; i++)
 		probes->sites.items[i].installed = true;
@@ -218,6 +266,7 @@ static struct kymo_error *write_text(struct kymo_probes *probes)
 
 struct kymo_error *probes_apply(struct kymo_probes *probes, bool *again_ret)
 {
+	struct text_page page = { .address = 0 };
 	struct kymo_error *error = NULL;
 	struct kymo_maps maps;
 	uint64_t pc;
@@ -226,7 +275,7 @@ struct kymo_error *probes_apply(struct kymo_probes *probes, bool *again_ret)
 	*again_ret = false;
 	for (size_t i = 0; i < probes->sites.n && !error; i++)
 		if (!probes->sites.items[i].installed)
-			error = check_text(probes, &probes->sites.items[i]);
+			error = check_text(probes, &probes->sites.items[i], &page);
 	if (!error)
 		error = kymo_maps_read(kymo_process_pid(probes->process), &maps);
 	if (error)

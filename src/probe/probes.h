@@ -87,6 +87,9 @@ bool probes_may_use_sequences(struct kymo_probes *probes);
 /* With the process stopped and guards in: let pads use sequences, if every thread turns out to be registered as glibc does it, or not yet registered. */
 struct kymo_error *probes_use_sequences(struct kymo_probes *probes);
 
+/* Read what the stopped moments will ask for, while the process runs. */
+void probes_read_ahead(struct kymo_probes *probes);
+
 /* Write state and offsets to all live pages. */
 struct kymo_error *probes_write_state(struct kymo_probes *probes, uint8_t state);
 

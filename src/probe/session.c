@@ -99,14 +99,12 @@ static struct kymo_error *check_nobody_else(struct kymo_process *process)
 		       NULL;
 }
 
-/* First install: the memory. */
-static struct kymo_error *make_shared(struct kymo_probes *probes, bool was_stopped, uint64_t *stopped_ns)
+static struct kymo_error *create_stopped(struct kymo_probes *probes, struct kymo_error *(*stop)(struct kymo_process *),
+					 bool was_stopped, uint64_t *stopped_ns)
 {
 	uint64_t begin = kymo_now_ns();
-	struct kymo_error *error = NULL;
+	struct kymo_error *error = stop(probes->process);
 
-	probes->shared.is_sequenced = probes_may_use_sequences(probes);
-	error = kymo_process_stop(probes->process);
 	if (!error)
 		error = check_nobody_else(probes->process);
 	if (!error)
@@ -114,6 +112,20 @@ static struct kymo_error *make_shared(struct kymo_probes *probes, bool was_stopp
 	if (!was_stopped)
 		kymo_process_resume(probes->process);
 	*stopped_ns += kymo_now_ns() - begin;
+	return error;
+}
+
+/* First install: the memory. One thread is enough for that, if it can be borrowed. */
+static struct kymo_error *make_shared(struct kymo_probes *probes, bool was_stopped, uint64_t *stopped_ns)
+{
+	struct kymo_error *error;
+
+	probes->shared.is_sequenced = probes_may_use_sequences(probes);
+	error = create_stopped(probes, kymo_process_stop_first, was_stopped, stopped_ns);
+	if (error && !was_stopped && (error->code == KYMO_ERROR_UNSAFE || error->code == KYMO_ERROR_GONE)) {
+		kymo_error_destroy(error);
+		error = create_stopped(probes, kymo_process_stop, was_stopped, stopped_ns);
+	}
 	if (error)
 		return error;
 	probes->has_shared = true;
@@ -255,6 +267,7 @@ struct kymo_error *kymo_probes_install(struct kymo_probes *probes, uint64_t *sto
 		return NULL;
 	if (!was_stopped)
 		error = kymo_process_check_alone(probes->process);
+	probes_read_ahead(probes);
 	if (!error && !probes->has_shared)
 		error = make_shared(probes, was_stopped, stopped_ns_ret);
 	if (!error)

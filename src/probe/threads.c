@@ -48,12 +48,17 @@ static const struct kymo_map *find_library(const struct kymo_maps *maps, const c
 	return NULL;
 }
 
-/* Where threads keep their tid, from what glibc tells debuggers: three numbers, bits, count, offset (nptl_db's DB_STRUCT_FIELD). */
+/*
+ * Where threads keep their tid, from what glibc tells debuggers: three numbers, bits, count, offset (nptl_db's DB_STRUCT_FIELD). Reading the library takes
+ * time, so it is done once, and if possible before the process is stopped.
+ */
 static bool tid_offset_of_glibc(struct kymo_probes *probes, const struct kymo_maps *maps)
 {
 	const struct kymo_map *map = find_library(maps, "libc");
 	uint32_t description[3];
 
+	if (probes->tid_offset)
+		return true;
 	if (!map || !read_object(probes, map, "_thread_db_pthread_tid", description, sizeof(description)) ||
 	    description[0] != 32 || description[2] >= 65536)
 		return false;
@@ -185,10 +190,13 @@ static bool read_rseq_offset(struct kymo_probes *probes)
 {
 	const struct kymo_map *linker;
 	struct kymo_maps maps;
-	struct kymo_error *error = kymo_maps_read(kymo_process_pid(probes->process), &maps);
+	struct kymo_error *error;
 	uint32_t size = 0;
 	bool found;
 
+	if (probes->rseq_offset)
+		return true;
+	error = kymo_maps_read(kymo_process_pid(probes->process), &maps);
 	if (error) {
 		kymo_error_destroy(error);
 		return false;
@@ -198,7 +206,27 @@ static bool read_rseq_offset(struct kymo_probes *probes)
 		read_object(probes, linker, "__rseq_offset", &probes->rseq_offset, sizeof(probes->rseq_offset)) &&
 		probes->rseq_offset > -(1 << 20) && probes->rseq_offset < 1 << 20 && probes->rseq_offset;
 	kymo_maps_deinit(&maps);
+	if (!found)
+		probes->rseq_offset = 0;
 	return found;
+}
+
+/* What can be read before the process is stopped. Failures come again, and are told, when it is. */
+void probes_read_ahead(struct kymo_probes *probes)
+{
+	struct kymo_maps maps;
+	struct kymo_error *error;
+
+	kymo_error_destroy(kymo_remote_prepare(probes->process));
+	if (probes->is_starting)
+		return;
+	error = kymo_maps_read(kymo_process_pid(probes->process), &maps);
+	if (!error) {
+		tid_offset_of_glibc(probes, &maps);
+		kymo_maps_deinit(&maps);
+		read_rseq_offset(probes);
+	}
+	kymo_error_destroy(error);
 }
 
 /*

@@ -31,6 +31,7 @@
 #define XSTATE_MAX (64u << 10)
 #define SCRATCH 1024	/* below the frame, for path names and such */
 #define CALL_TIMEOUT_MS 5000
+#define GADGET_MAX 16
 #define TEXT_MAX (64u << 20)
 #define ERESTART_RESTARTBLOCK 516
 #define RED_ZONE 128
@@ -55,7 +56,6 @@ static bool has_lasting_text(const struct kymo_map *map)
 	       (!strcmp(map->path, "[vdso]") || (map->path[0] == '/' && strncmp(map->path, "/memfd:", 7)));
 }
 
-/* Gadgets may go away with the library they are in, so they are looked for anew each time. */
 static struct kymo_error *find_gadgets(struct kymo_process *process, const struct kymo_maps *maps)
 {
 	struct kymo_error *error = NULL;
@@ -71,6 +71,51 @@ static struct kymo_error *find_gadgets(struct kymo_process *process, const struc
 		error = kymo_error_create(KYMO_ERROR_UNSAFE,
 					  "process %d has no instructions through which a system call could be made safely (syscall; ret, and a way to rt_sigreturn)",
 					  process->pid);
+	return error;
+}
+
+/* Whether a gadget is (still) at `address`, in executable memory. */
+static bool is_there(struct kymo_process *process, const struct kymo_maps *maps, uint64_t address,
+		     uint64_t (*which)(const struct kymo_gadgets *gadgets))
+{
+	const struct kymo_map *map = kymo_maps_at(maps, address);
+	struct kymo_gadgets gadgets = { 0 };
+	uint8_t bytes[GADGET_MAX];
+
+	if (!map || !has_lasting_text(map) || kymo_process_read(process, address, bytes, sizeof(bytes)))
+		return false;
+	kymo_gadgets_scan(bytes, sizeof(bytes), address, &gadgets);
+	return which(&gadgets) == address;
+}
+
+static uint64_t syscall_of(const struct kymo_gadgets *gadgets)
+{
+	return gadgets->syscall;
+}
+
+static uint64_t sigreturn_of(const struct kymo_gadgets *gadgets)
+{
+	return gadgets->sigreturn;
+}
+
+/* Gadgets may go away with the library that they are in. */
+static struct kymo_error *check_gadgets(struct kymo_process *process, const struct kymo_maps *maps)
+{
+	if (process->gadgets.sigreturn && is_there(process, maps, process->gadgets.syscall, syscall_of) &&
+	    is_there(process, maps, process->gadgets.sigreturn, sigreturn_of))
+		return NULL;
+	return find_gadgets(process, maps);
+}
+
+struct kymo_error *kymo_remote_prepare(struct kymo_process *process)
+{
+	struct kymo_maps maps;
+	struct kymo_error *error = kymo_maps_read(process->pid, &maps);
+
+	if (error)
+		return error;
+	error = check_gadgets(process, &maps);
+	kymo_maps_deinit(&maps);
 	return error;
 }
 
@@ -255,7 +300,7 @@ struct kymo_error *kymo_remote_begin(struct kymo_process *process)
 
 	if (error)
 		return error;
-	error = find_gadgets(process, &maps);
+	error = check_gadgets(process, &maps);
 	if (!error)
 		error = borrow_any(process, &maps);
 	kymo_maps_deinit(&maps);

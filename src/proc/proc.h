@@ -129,7 +129,13 @@ struct kymo_error *kymo_process_stop_others(struct kymo_process *process);
  * on while the threads are stopped. To be asked before the process is stopped. */
 struct kymo_error *kymo_process_check_alone(struct kymo_process *process);
 
-/* All threads, while stopped. */
+/*
+ * Stop the first thread only. Whoever holds it keeps other tracers from the process as a whole, as all begin with it. GONE where it has ended before
+ * the others.
+ */
+struct kymo_error *kymo_process_stop_first(struct kymo_process *process);
+
+/* All threads that are stopped. */
 const struct kymo_thread *kymo_process_threads(const struct kymo_process *process, size_t *n);
 
 /* What the kernel knows of a stopped thread's restartable sequences: where its struct rseq is (0: not registered), and the signature. Negative errno; -EIO where
@@ -155,6 +161,10 @@ struct kymo_error *kymo_remote_syscall(struct kymo_process *process, long number
 
 /* Address of at least 256 bytes of scratch memory of the borrowed thread (its stack, below the frame). */
 uint64_t kymo_remote_scratch(const struct kymo_process *process);
+
+/* Look for the instructions that calls are made with, while the process runs: kymo_remote_begin() has to look at them once more then, not for
+ * them. */
+struct kymo_error *kymo_remote_prepare(struct kymo_process *process);
 
 /* Give the thread its own registers and signal mask back. */
 struct kymo_error *kymo_remote_end(struct kymo_process *process);

@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +29,7 @@
 
 #define STOP_TIMEOUT_MS 2000
 #define SEIZE_TRIES 20
+#define SPINS 30
 #define LONG_WAIT_MS 10000
 
 int kymo_get_registers(pid_t tid, struct user_regs_struct *ret)
@@ -51,7 +53,7 @@ int kymo_wait_thread(struct kymo_process *process, pid_t tid, int timeout_ms, in
 	uint64_t deadline = kymo_now_ns() + (uint64_t)timeout_ms * 1000000;
 	struct timespec nap = { 0, 20000 };
 
-	for (;;) {
+	for (unsigned int spins = 0;; spins++) {
 		int status;
 		pid_t got = waitpid(tid, &status, __WALL | WNOHANG);
 
@@ -64,6 +66,10 @@ int kymo_wait_thread(struct kymo_process *process, pid_t tid, int timeout_ms, in
 			}
 			*status_ret = status;
 			return 0;
+		}
+		if (spins < SPINS) {	/* a nap is at least as long as the timer slack, some 50 us */
+			sched_yield();
+			continue;
 		}
 		if (kymo_now_ns() > deadline)
 			return -ETIMEDOUT;
@@ -129,7 +135,7 @@ static int seize(pid_t tid)
 	return err;
 }
 
-/* Seize and interrupt one new thread. A thread that is ending is passed over. */
+/* Seize one new thread, which runs on. A thread that is ending is passed over. */
 static struct kymo_error *take_thread(struct kymo_process *process, pid_t tid)
 {
 	struct kymo_thread thread = { .tid = tid };
@@ -140,10 +146,7 @@ static struct kymo_error *take_thread(struct kymo_process *process, pid_t tid)
 
 		return err == ESRCH || state == 'Z' || state == 'X' ? NULL : seize_failed(process, tid, err);
 	}
-	if (!kymo_vec_push(&process->threads, thread))
-		return &kymo_error_no_memory;
-	ptrace(PTRACE_INTERRUPT, tid, 0, 0);	/* fails only for a thread that died, which the wait tells */
-	return NULL;
+	return kymo_vec_push(&process->threads, thread) ? NULL : &kymo_error_no_memory;
 }
 
 static struct kymo_error *take_new_threads(struct kymo_process *process, size_t *n_new)
@@ -249,33 +252,16 @@ static struct kymo_error *settle_from(struct kymo_process *process, size_t first
 	return NULL;
 }
 
-struct kymo_error *kymo_process_stop(struct kymo_process *process)
+/* Stop the seized threads from index `first` on. */
+static struct kymo_error *stop_from(struct kymo_process *process, size_t first)
 {
-	struct kymo_error *error = NULL;
-	size_t n_new;
-
-	if (process->stopped)
-		return NULL;
-	process->stopped = true;
-	for (size_t i = 0; i < process->threads.n; i++)		/* those that did not stop the last time */
+	for (size_t i = first; i < process->threads.n; i++)	/* fails only for a thread that died, which the wait tells */
 		ptrace(PTRACE_INTERRUPT, process->threads.items[i].tid, 0, 0);
-	error = settle_from(process, 0);
-	n_new = 1;
-	while (!error && n_new) {
-		size_t before = process->threads.n;
-
-		error = take_new_threads(process, &n_new);
-		if (!error)
-			error = settle_from(process, before);
-	}
-	if (!error && !process->threads.n)
-		error = kymo_error_create(KYMO_ERROR_GONE, "process %d has ended", process->pid);
-	if (error)
-		kymo_process_resume(process);
-	return error;
+	return settle_from(process, first);
 }
 
-struct kymo_error *kymo_process_stop_others(struct kymo_process *process)
+/* And threads that are new, until there are none. */
+static struct kymo_error *stop_new_threads(struct kymo_process *process)
 {
 	struct kymo_error *error = NULL;
 	size_t n_new = 1;
@@ -285,9 +271,53 @@ struct kymo_error *kymo_process_stop_others(struct kymo_process *process)
 
 		error = take_new_threads(process, &n_new);
 		if (!error)
-			error = settle_from(process, before);
+			error = stop_from(process, before);
 	}
 	return error;
+}
+
+static struct kymo_error *stopped_or_not(struct kymo_process *process, struct kymo_error *error)
+{
+	if (!error && !process->threads.n)
+		error = kymo_error_create(KYMO_ERROR_GONE, "process %d has ended", process->pid);
+	if (error)
+		kymo_process_resume(process);
+	return error;
+}
+
+/* Seizing takes most of the time and stops nobody, so it comes first. */
+struct kymo_error *kymo_process_stop(struct kymo_process *process)
+{
+	struct kymo_error *error;
+	size_t n_new;
+
+	if (process->stopped)
+		return NULL;
+	process->stopped = true;
+	error = take_new_threads(process, &n_new);
+	if (!error)
+		error = stop_from(process, 0);
+	if (!error)
+		error = stop_new_threads(process);
+	return stopped_or_not(process, error);
+}
+
+struct kymo_error *kymo_process_stop_first(struct kymo_process *process)
+{
+	struct kymo_error *error;
+
+	if (process->stopped)
+		return NULL;
+	process->stopped = true;
+	error = take_thread(process, process->pid);
+	if (!error)
+		error = stop_from(process, 0);
+	return stopped_or_not(process, error);
+}
+
+struct kymo_error *kymo_process_stop_others(struct kymo_process *process)
+{
+	return stop_new_threads(process);
 }
 
 /*

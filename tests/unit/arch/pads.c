@@ -125,7 +125,9 @@ static void map_rings(struct world *world)
 	world->shared = map(world->shared_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1);
 	world->vforks = (void *)world->shared;
 	world->readers = calloc(world->n_rings, sizeof(*world->readers));
+	world->last_stamp = calloc(world->n_rings, sizeof(*world->last_stamp));
 	assert_non_null(world->readers);
+	assert_non_null(world->last_stamp);
 	for (uint32_t i = 0; i < world->n_rings; i++) {
 		struct kymo_wire_ring *ring = world_ring(world, i);
 		const uint8_t *data = world->shared + controls + i * each;
@@ -155,7 +157,6 @@ void world_init(struct world *world, enum kind kind, struct shape shape)
 	world->env.n_cpus = (uint32_t)sysconf(_SC_NPROCESSORS_CONF);
 	world->n_sequenced = kind == SEQUENCES ? world->env.n_cpus : 0;
 	world->n_rings = world->n_sequenced + world->env.n_cpus + N_SPARE;
-	assert_true(world->n_rings <= kymo_countof(world->last_stamp));
 	map_code(world);
 	map_rings(world);
 	memcpy(world->live + KYMO_PAD_LIVE_TID_OFFSET, &offsets[0], 8);
@@ -178,6 +179,7 @@ void world_deinit(struct world *world)
 	assert_memory_equal(world->code, kymo_pad_guest(&size), size);
 	kymo_vec_deinit(&world->records);
 	free(world->readers);
+	free(world->last_stamp);
 	munmap(world->shared, world->shared_size);
 	munmap(world->code, CODE_SIZE);
 	munmap(world->write, CODE_SIZE);

@@ -42,7 +42,7 @@ struct world {
 	struct shape shape;
 	uint32_t n_sequenced, n_rings;
 	struct kymo_ring *readers;
-	uint64_t last_stamp[64]; /* of each ring */
+	uint64_t *last_stamp; /* of each ring */
 	uint32_t sizes[512]; /* of the records of each event id */
 	KYMO_VEC(struct record) records; /* those that were read */
 };
