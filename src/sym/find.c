@@ -239,10 +239,18 @@ static void consider(struct near *near, const char *name, unsigned int d)
 	near->distances[at] = d;
 }
 
+/* A name that goes on where the user stopped is as near as one with two letters wrong. */
+static unsigned int nearness(const char *name, size_t length, const char *other, size_t other_length, unsigned int limit)
+{
+	unsigned int d = distance(name, length, other, other_length, limit);
+
+	return length >= 3 && other_length > length && !strncmp(name, other, length) && d > 2 ? 2 : d;
+}
+
 void kymo_module_nearest(struct kymo_module *module, const char *name, char *out, size_t size)
 {
 	const size_t length = strcspn(name, "@");
-	const unsigned int limit = (unsigned int)length / 3;
+	const unsigned int limit = length < 6 ? 2 : (unsigned int)length / 2;
 	struct near near = { .n = 0 };
 	size_t at = 0;
 
@@ -256,9 +264,9 @@ void kymo_module_nearest(struct kymo_module *module, const char *name, char *out
 		size_t other_length = strnlen(other, NEAREST_MAX + 1);
 		unsigned int d;
 
-		if (other_length > NEAREST_MAX || other_length > length + limit || other_length + limit < length)
+		if (other_length > NEAREST_MAX || other_length + limit < length)
 			continue;
-		d = distance(name, length, other, other_length, limit);
+		d = nearness(name, length, other, other_length, limit);
 		if (d <= limit)
 			consider(&near, other, d);
 	}

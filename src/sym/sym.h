@@ -123,7 +123,7 @@ bool kymo_is_glob(const char *text);
  */
 struct kymo_error *kymo_module_find(struct kymo_module *module, const char *pattern, const struct kymo_symbol ***ret, size_t *n);
 
-/* The up to three function names nearest to `name` (edit distance, at most a third of the length, ties by name), joined ", " into
+/* The up to three function names nearest to `name` (edit distance, at most half of the length; a name that only goes on counts as two; ties by name), joined ", " into
  * `out`; "" where nothing is near. */
 void kymo_module_nearest(struct kymo_module *module, const char *name, char *out, size_t size);
 

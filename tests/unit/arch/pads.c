@@ -94,6 +94,7 @@ static uint8_t *map(size_t size, int protection, int flags, int fd)
 static void map_code(struct world *world)
 {
 	int fd = memfd_create("pads", MFD_CLOEXEC);
+	const uint8_t *guest;
 	size_t size;
 	void *live;
 
@@ -107,7 +108,8 @@ static void map_code(struct world *world)
 	live = mmap(world->live, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	assert_ptr_equal(live, world->live);
 	assert_int_equal(madvise(world->live, PAGE, MADV_WIPEONFORK), 0);
-	memcpy(world->write, kymo_pad_guest(&size), size);
+	guest = kymo_pad_guest(&size);
+	memcpy(world->write, guest, size);
 	world->code_used = size;
 }
 
@@ -174,9 +176,10 @@ void world_init(struct world *world, enum kind kind, struct shape shape)
 void world_deinit(struct world *world)
 {
 	size_t size;
+	const uint8_t *guest = kymo_pad_guest(&size);
 
 	/* The image ran here, and nowhere else; it has no data that could change. */
-	assert_memory_equal(world->code, kymo_pad_guest(&size), size);
+	assert_memory_equal(world->code, guest, size);
 	kymo_vec_deinit(&world->records);
 	free(world->readers);
 	free(world->last_stamp);
