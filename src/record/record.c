@@ -3,12 +3,8 @@
  */
 #include "record/record.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,38 +12,19 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "arch/pad.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "probe/remove.h"
-#include "probe/session.h"
-#include "proc/proc.h"
-#include "record/clock.h"
-#include "record/output.h"
-#include "ring/ring.h"
+#include "record/recording.h"
 
 #define SECOND_NS 1000000000u
 #define PROGRESS_NS (SECOND_NS / 5)
 #define FLUSH_NS SECOND_NS
+#define SEAL_NS (1200ull * SECOND_NS)	/* stamps in a packet are told apart for an hour and more: wire/event.h */
 #define FASTEST_PRODUCER 800		/* bytes a microsecond that one CPU can write */
 #define POLL_MAX_MS 20
 
 volatile int kymo_record_stop;
-
-struct recording {
-	const struct kymo_record_options *options;
-	struct kymo_process *process;
-	struct kymo_probes *probes;
-	struct output output;
-	bool has_output;
-	struct kymo_ring *rings;
-	struct kymo_shared_ring *shared;
-	size_t n_rings;
-	struct clock_sample begin;
-	uint64_t begin_ns, next_progress_ns, next_flush_ns;
-	bool has_begun;			/* a launched command has run its first instruction of its own */
-	struct kymo_record_result result;
-};
 
 static void warn(struct recording *recording, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -64,248 +41,6 @@ static void warn(struct recording *recording, const char *format, ...)
 	recording->options->warn(sentence, recording->options->data);
 }
 
-/* ---- what the metadata says ---------------------------------------------------------------------------------------- */
-
-static struct kymo_error *describe_event(const struct kymo_probe_event *event, struct kymo_ctf_event *ret)
-{
-	size_t n = event->spec->n_args;
-
-	*ret = (struct kymo_ctf_event){
-		.id = event->id,
-		.name = strdup(event->name),
-		.fields = calloc(n ? n : 1, sizeof(*ret->fields)),
-		.has_faults = kymo_pad_has_faults(event->args, n),
-		.path = strdup(event->path),
-		.offset = event->offset,
-		.symbol = strdup(event->symbol),
-		.build_id = strdup(event->build_id),
-	};
-	if (!ret->name || !ret->fields || !ret->path || !ret->symbol || !ret->build_id)
-		return &kymo_error_no_memory;
-	for (size_t i = 0; i < n; i++) {
-		ret->fields[i].name = strdup(event->spec->args[i].name);
-		ret->fields[i].type = event->args[i].type;
-		ret->n_fields++;
-		if (!ret->fields[i].name)
-			return &kymo_error_no_memory;
-	}
-	ret->size = kymo_ctf_event_size(ret);
-	return NULL;
-}
-
-/* Bring the schema up to the events that the probes have by now. */
-static struct kymo_error *describe_events(struct recording *recording)
-{
-	struct kymo_ctf_trace *trace = &recording->output.trace;
-	const struct kymo_probe_event *events;
-	struct kymo_ctf_event *grown;
-	struct kymo_error *error = NULL;
-	size_t n;
-
-	events = kymo_probes_events(recording->probes, &n);
-	if (n <= trace->n_events)
-		return NULL;
-	grown = realloc(trace->events, n * sizeof(*grown));
-	if (!grown)
-		return &kymo_error_no_memory;
-	trace->events = grown;
-	while (trace->n_events < n && !error) {
-		error = describe_event(&events[trace->n_events], &trace->events[trace->n_events]);
-		trace->n_events++;
-	}
-	return error ? error : output_sizes(&recording->output);
-}
-
-static struct kymo_error *set_env(struct recording *recording, const char *key, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static struct kymo_error *set_env(struct recording *recording, const char *key, const char *format, ...)
-{
-	kymo_cleanup_free char *value = NULL;
-	va_list args;
-	int n;
-
-	va_start(args, format);
-	n = vasprintf(&value, format, args);
-	va_end(args);
-	if (n < 0) {
-		value = NULL;
-		return &kymo_error_no_memory;
-	}
-	return kymo_ctf_trace_set_env(&recording->output.trace, key, value);
-}
-
-static char *joined(char *const *argv)
-{
-	size_t size = 1;
-	char *text;
-
-	for (int i = 0; argv[i]; i++)
-		size += strlen(argv[i]) + 1;
-	text = calloc(1, size);
-	for (int i = 0; text && argv[i]; i++) {
-		strcat(text, i ? " " : "");
-		strcat(text, argv[i]);
-	}
-	return text;
-}
-
-/* The command line of a running process, arguments separated by spaces. */
-static char *command_of(pid_t pid)
-{
-	char name[64], *text;
-	size_t size;
-
-	snprintf(name, sizeof(name), "/proc/%d/cmdline", pid);
-	if (kymo_read_file(AT_FDCWD, name, 1 << 20, &text, &size))
-		return strdup("");
-	for (size_t i = 0; i + 1 < size; i++)
-		if (!text[i])
-			text[i] = ' ';
-	return text;
-}
-
-static struct kymo_error *describe_target(struct recording *recording)
-{
-	kymo_cleanup_free char *command = recording->options->command ? joined(recording->options->command) :
-								       command_of(kymo_process_pid(recording->process));
-	struct kymo_error *error;
-
-	if (!command)
-		return &kymo_error_no_memory;
-	error = set_env(recording, "kymo_version", "%s", KYMO_VERSION);
-	if (!error)
-		error = set_env(recording, "pid", "%d", kymo_process_pid(recording->process));
-	if (!error)
-		error = set_env(recording, "command", "%s", command);
-	if (!error)
-		error = set_env(recording, "mode", "%s", recording->options->overwrite ? "overwrite" : "discard");
-	return error;
-}
-
-/* Names of the threads that live now. Those that come and go between two looks stay without a name. */
-static void note_thread_names(struct recording *recording)
-{
-	char name[64], key[32];
-	struct dirent *entry;
-	DIR *tasks;
-
-	snprintf(name, sizeof(name), "/proc/%d/task", kymo_process_pid(recording->process));
-	tasks = opendir(name);
-	while (tasks && (entry = readdir(tasks))) {
-		kymo_cleanup_free char *comm = NULL;
-		char path[400];
-
-		if (entry->d_name[0] == '.')
-			continue;
-		snprintf(path, sizeof(path), "%s/%s/comm", name, entry->d_name);
-		if (kymo_read_file(AT_FDCWD, path, 256, &comm, NULL))
-			continue;
-		comm[strcspn(comm, "\n")] = '\0';
-		snprintf(key, sizeof(key), "thread_%.20s", entry->d_name);
-		kymo_error_destroy(kymo_ctf_trace_set_env(&recording->output.trace, key, comm));
-	}
-	if (tasks)
-		closedir(tasks);
-}
-
-static struct kymo_error *write_metadata(struct recording *recording)
-{
-	struct clock_sample now;
-	struct kymo_error *error = describe_events(recording);
-
-	if (error)
-		return error;
-	clock_settle(&recording->begin);
-	now = clock_sample();
-	clock_describe(&recording->begin, &now, &recording->output.trace);
-	return output_metadata(&recording->output);
-}
-
-/* ---- packets ------------------------------------------------------------------------------------------------------- */
-
-/* A ring of sequences is closed from its own CPU. Where this process may not run there, the packet waits until it is full. */
-static uint64_t close_on_cpu(struct kymo_wire_ring *shared, uint32_t cpu)
-{
-	cpu_set_t before, here;
-	uint64_t stamp = 0;
-
-	if (cpu >= CPU_SETSIZE || sched_getaffinity(0, sizeof(before), &before))
-		return 0;
-	CPU_ZERO(&here);
-	CPU_SET(cpu, &here);
-	if (sched_setaffinity(0, sizeof(here), &here))
-		return 0;
-	if (kymo_pad_close_ring(shared, cpu))
-		stamp = clock_tsc();
-	sched_setaffinity(0, sizeof(before), &before);
-	return stamp;
-}
-
-static struct kymo_error *open_rings(struct recording *recording)
-{
-	size_t n = kymo_probes_n_rings(recording->probes);
-
-	if (recording->rings || !n)
-		return NULL;
-	recording->rings = calloc(n, sizeof(*recording->rings));
-	recording->shared = calloc(n, sizeof(*recording->shared));
-	if (!recording->rings || !recording->shared)
-		return &kymo_error_no_memory;
-	for (size_t i = 0; i < n; i++) {
-		struct kymo_shared_ring *ring = &recording->shared[i];
-
-		*ring = kymo_probes_ring(recording->probes, i);
-		kymo_ring_init(&recording->rings[i], ring->shared, ring->data, ring->subbuffer_size, ring->n_subbuffers,
-			       recording->options->overwrite);
-		if (ring->is_sequenced)
-			recording->rings[i].close = close_on_cpu;
-		recording->rings[i].cpu = ring->cpu;
-	}
-	recording->n_rings = n;
-	return output_rings(&recording->output, n);
-}
-
-static struct kymo_error *drain(struct recording *recording, size_t *n_ret)
-{
-	*n_ret = 0;
-	for (size_t i = 0; i < recording->n_rings; i++) {
-		size_t n;
-		struct kymo_error *error =
-			output_drain(&recording->output, i, &recording->rings[i], recording->shared[i].cpu, &n);
-
-		if (error)
-			return error;
-		*n_ret += n;
-	}
-	return NULL;
-}
-
-static uint64_t lost_so_far(const struct recording *recording)
-{
-	uint64_t lost = 0;
-
-	for (size_t i = 0; i < recording->n_rings; i++)
-		lost += kymo_ring_lost(&recording->rings[i]);
-	return lost;
-}
-
-/* No producer is left: what lies in open packets, and losses behind the last one. */
-static struct kymo_error *finish_rings(struct recording *recording)
-{
-	struct kymo_error *error;
-	size_t n;
-
-	for (size_t i = 0; i < recording->n_rings; i++)
-		kymo_ring_finish(&recording->rings[i], clock_tsc());
-	do {
-		error = drain(recording, &n);
-	} while (!error && n);
-	for (size_t i = 0; i < recording->n_rings && !error; i++)
-		error = output_finish(&recording->output, i, &recording->rings[i], recording->shared[i].cpu, clock_tsc());
-	return error;
-}
-
 /* ---- while it goes on ---------------------------------------------------------------------------------------------- */
 
 static void progress(struct recording *recording, const char *phase)
@@ -314,7 +49,7 @@ static void progress(struct recording *recording, const char *phase)
 		.seconds = recording->begin_ns ? (double)(kymo_now_ns() - recording->begin_ns) / SECOND_NS : 0,
 		.bytes = recording->output.bytes,
 		.events = recording->output.events,
-		.lost = lost_so_far(recording),
+		.lost = recording_lost(recording),
 		.n_sites = recording->probes ? kymo_probes_n_sites(recording->probes) : 0,
 		.phase = phase,
 	};
@@ -331,13 +66,15 @@ static void now_and_then(struct recording *recording)
 	if (now >= recording->next_progress_ns) {
 		recording->next_progress_ns = now + PROGRESS_NS;
 		progress(recording, "recording");
-		kymo_probes_publish(recording->probes, recording->output.bytes, lost_so_far(recording));
+		kymo_probes_publish(recording->probes, recording->output.bytes, recording_lost(recording));
 	}
 	if (now >= recording->next_flush_ns) {
 		recording->next_flush_ns = now + FLUSH_NS;
-		note_thread_names(recording);
-		for (size_t i = 0; i < recording->n_rings && !recording->options->overwrite; i++)
-			kymo_ring_flush(&recording->rings[i], clock_tsc());
+		recording_note_threads(recording);
+		if (!recording->options->overwrite || now >= recording->next_seal_ns)
+			recording_flush(recording);
+		if (now >= recording->next_seal_ns)
+			recording->next_seal_ns = now + SEAL_NS;
 	}
 }
 
@@ -370,7 +107,7 @@ static struct kymo_error *record_until_end(struct recording *recording, bool *al
 		poll(&ended, 1, timeout);
 		/* Producers that overwrite wait for nobody: what they may be writing is not read before they are gone. */
 		if (!recording->options->overwrite)
-			error = drain(recording, &n);
+			error = recording_drain(recording, &n);
 		if (error)
 			return error;
 		if (kymo_process_ended(recording->process, &status)) {
@@ -400,8 +137,8 @@ static struct kymo_error *make_output(struct recording *recording)
 	if (error)
 		return error;
 	recording->has_output = true;
-	error = describe_target(recording);
-	return error ? error : write_metadata(recording);
+	error = recording_describe_target(recording);
+	return error ? error : recording_write_metadata(recording);
 }
 
 /* A command that is refused in the end, as its last file lacks a function, leaves no directory and the earlier recording in place. */
@@ -479,7 +216,7 @@ static struct kymo_error *attach(struct recording *recording)
 		error = kymo_probes_set_live(recording->probes);
 	if (!error)
 		error = install(recording);
-	return error ? error : open_rings(recording);
+	return error ? error : recording_open_rings(recording);
 }
 
 /* Follow the dynamic linker from file to file. */
@@ -518,7 +255,7 @@ static struct kymo_error *launch(struct recording *recording)
 	if (!error)
 		error = make_output(recording);
 	if (!error)
-		error = open_rings(recording);
+		error = recording_open_rings(recording);
 	recording->has_begun = !error;
 	return error;
 }
@@ -594,16 +331,17 @@ static struct kymo_error *run(struct recording *recording)
 	int status;
 
 	recording->begin_ns = kymo_now_ns();
+	recording->next_seal_ns = recording->begin_ns + SEAL_NS;
 	progress(recording, "recording");
-	note_thread_names(recording);
+	recording_note_threads(recording);
 	kymo_process_resume(recording->process);
 	error = record_until_end(recording, &alive);
 	recording->result.seconds = (double)(kymo_now_ns() - recording->begin_ns) / SECOND_NS;
 	if (alive && !kymo_process_ended(recording->process, &status)) {
-		note_thread_names(recording);
+		recording_note_threads(recording);
 		keep_first(&error, take_out(recording));
 	}
-	keep_first(&error, finish_rings(recording));
+	keep_first(&error, recording_finish_rings(recording));
 	return error;
 }
 
@@ -624,10 +362,10 @@ struct kymo_error *kymo_record(const struct kymo_record_options *options, struct
 	}
 	end_command(&recording);
 	if (recording.has_output)
-		keep_first(&error, write_metadata(&recording));
+		keep_first(&error, recording_write_metadata(&recording));
 	recording.result.bytes = recording.output.bytes;
 	recording.result.events = recording.output.events;
-	recording.result.lost = lost_so_far(&recording);
+	recording.result.lost = recording_lost(&recording);
 	recording.result.n_sites = recording.probes ? kymo_probes_n_sites(recording.probes) : 0;
 	if (!error)
 		progress(&recording, "done");
