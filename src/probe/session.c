@@ -11,8 +11,9 @@
 #include "probe/probes.h"
 #include "probe/remove.h"
 
-#define TRIES 40
+#define TRIES 16		/* about four seconds, with pauses that grow by half: on a loaded machine a handler may wait that long for its turn */
 #define TRY_PAUSE_NS 5000000
+#define SECOND_NS 1000000000u
 #define STACK_DEPTH ((uint64_t)1 << 20)	/* of the initial stack that is taken for readable below its present start */
 
 struct kymo_error *kymo_probes_create(struct kymo_process *process, const struct kymo_spec *specs, size_t n_specs,
@@ -230,6 +231,7 @@ static struct kymo_error *try_often(struct kymo_probes *probes, bool was_stopped
 {
 	struct probe_regions regions = { 0 };
 	bool mapped = false, again = true;
+	uint64_t pause_ns = TRY_PAUSE_NS;
 	struct kymo_error *error = probes_place(probes, &regions);
 
 	if (!error)
@@ -239,8 +241,10 @@ static struct kymo_error *try_often(struct kymo_probes *probes, bool was_stopped
 	for (int i = 0; i < TRIES && again && !error; i++) {
 		uint64_t begin;
 
-		if (i)
-			nanosleep(&(struct timespec){ 0, TRY_PAUSE_NS }, NULL);
+		if (i) {
+			nanosleep(&(struct timespec){ (time_t)(pause_ns / SECOND_NS), (long)(pause_ns % SECOND_NS) }, NULL);
+			pause_ns = pause_ns * 3 / 2;
+		}
 		begin = kymo_now_ns();
 		error = kymo_process_stop(probes->process);
 		if (!error)

@@ -78,7 +78,7 @@ static struct kymo_fetch resolve(struct kymo_fetch fetch)
 		fetch.value = argument_register[fetch.value - 1];
 	} else {
 		fetch.kind = KYMO_FETCH_STACK;
-		fetch.value -= 6;
+		fetch.value = fetch.value > 6 ? fetch.value - 6 : -1;
 	}
 	return fetch;
 }

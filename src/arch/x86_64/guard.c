@@ -176,8 +176,8 @@ static void load_arguments(struct code *c, uint32_t number)
 		EMIT(c, 0x48, 0x89, 0xf8);			/* mov %rdi,%rax */
 		EMIT(c, 0x4c, 0x89, 0xc1);			/* mov %r8,%rcx */
 	} else {
-		EMIT(c, 0xb8);					/* mov $CLONE_VM,%eax */
-		imm32(c, CLONE_VM);
+		EMIT(c, 0xb8);					/* mov $flags,%eax */
+		imm32(c, CLONE_VM | CLONE_VFORK);
 	}
 }
 
@@ -198,8 +198,9 @@ int kymo_guard_emit(const struct kymo_pad_env *env, const struct kymo_plan *plan
 		    size_t size, uint16_t insn_at[KYMO_WINDOW_MAX_INSNS + 1])
 {
 	struct code c = { .out = out, .size = size, .address = pad };
-	struct label plain = { .n = 0 }, shares = { .n = 0 }, child = { .n = 0 };
+	struct label plain = { .n = 0 }, shares = { .n = 0 }, child = { .n = 0 }, unsafe = { .n = 0 };
 	uint32_t number = number_at(plan->original, plan->window);
+	size_t go;
 
 	if (!number)
 		return -EINVAL;
@@ -215,12 +216,16 @@ int kymo_guard_emit(const struct kymo_pad_env *env, const struct kymo_plan *plan
 	JE(&c, &shares);
 	mark_thread(&c, env);
 	place(&c, &plain);
+	go = c.n;
 	emit_call(&c, number);
 	insn_at[1] = (uint16_t)(c.n - 2);
 	insn_at[2] = (uint16_t)c.n;
 	jump_to(&c, site + plan->window);
 
 	place(&c, &shares);
+	EMIT(&c, 0xa9);						/* test $CLONE_VFORK,%eax */
+	imm32(&c, CLONE_VFORK);
+	JE(&c, &unsafe);
 	enlist(&c, env);
 	emit_call(&c, number);
 	EMIT(&c, 0x85, 0xc0);					/* test %eax,%eax */
@@ -228,6 +233,10 @@ int kymo_guard_emit(const struct kymo_pad_env *env, const struct kymo_plan *plan
 	delist(&c, env);
 	place(&c, &child);
 	jump_to(&c, site + plan->window);
+
+	place(&c, &unsafe);					/* nobody waits: both run, with one control block */
+	count(&c, env, true);
+	jump_back(&c, go);
 	if (c.full)
 		return -ENOSPC;
 	return c.far ? -ERANGE : (int)c.n;

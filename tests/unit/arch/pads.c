@@ -29,7 +29,7 @@ uint64_t mix(uint64_t x)
 	return x ^ x >> 33;
 }
 
-static uint64_t tsc(void)
+uint64_t tsc(void)
 {
 	uint32_t low, high;
 
@@ -37,7 +37,7 @@ static uint64_t tsc(void)
 	return (uint64_t)high << 32 | low;
 }
 
-/* ---- what glibc does ----------------------------------------------------------------------------------------------- */
+/* ---- what glibc does --------------------------------------------------------------------------------------------- */
 
 int64_t tid_offset(void)
 {
@@ -81,7 +81,7 @@ bool is_possible(enum kind kind)
 	return kind == LOCKS || rseq_offset();
 }
 
-/* ---- the world ----------------------------------------------------------------------------------------------------- */
+/* ---- the world --------------------------------------------------------------------------------------------------- */
 
 static uint8_t *map(size_t size, int protection, int flags, int fd)
 {
@@ -213,8 +213,8 @@ static void patch(struct world *world, const struct site *site, uint64_t entry)
 }
 
 /* The plan's one instruction is the first of `bytes`. */
-static void put_site(struct world *world, const uint8_t *bytes, size_t size, uint8_t window, const struct kymo_pad_event *events,
-		     size_t n, struct site *ret)
+static void put_site(struct world *world, const uint8_t *bytes, size_t size, uint8_t window,
+		     const struct kymo_pad_event *events, size_t n, struct site *ret)
 {
 	struct site site = { .address = world_code(world, bytes, size) };
 	size_t max = kymo_pad_size_max(n);
@@ -276,7 +276,7 @@ uint32_t call(const struct site *site, uint64_t x)
 	return result;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 static void read_packet(struct world *world, uint32_t ring, const struct kymo_ring_packet *packet)
 {
@@ -338,7 +338,7 @@ uint64_t world_lost(const struct world *world)
 	return lost;
 }
 
-/* ---- known registers ----------------------------------------------------------------------------------------------- */
+/* ---- known registers --------------------------------------------------------------------------------------------- */
 
 _Static_assert(offsetof(struct registers, flags) == 128 && offsetof(struct registers, vectors) == 136 &&
 	       offsetof(struct registers, masks) == 2184, "offsets below");

@@ -1,6 +1,6 @@
 /*
- * Pads that run: rings, the list of vforks, a live page and code in the memory of the test itself, laid out as in a target, and
- * the recorder's side of it.
+ * Pads that run: rings, the list of vforks, a live page and code in the memory of the test itself, laid out as in a
+ * target, and the recorder's side of it.
  */
 #ifndef KYMO_TESTS_ARCH_PADS_H
 #define KYMO_TESTS_ARCH_PADS_H
@@ -86,13 +86,14 @@ void world_guard(struct world *world, const struct kymo_plan *plan, struct site 
 
 uint32_t call(const struct site *site, uint64_t x);
 
-/* Copy out what packets are complete; all of it, when no pad runs. Each record is looked at: whole, of an event that there is, in order. */
+/* Copy out what packets are complete; all of it, when no pad runs. Each record is looked at: whole, of an event
+ * that there is, in order. */
 void world_read(struct world *world);
 void world_read_all(struct world *world);
 void world_forget(struct world *world);
 uint64_t world_lost(const struct world *world);
 
-/* ---- known registers ----------------------------------------------------------------------------------------------- */
+/* ---- known registers --------------------------------------------------------------------------------------------- */
 
 struct registers {
 	uint64_t r[16]; /* as they are numbered in opcodes */
@@ -110,5 +111,6 @@ uint8_t *stack_create(void);
 void stack_destroy(uint8_t *stack);
 
 uint64_t mix(uint64_t x);
+uint64_t tsc(void);
 
 #endif
