@@ -155,6 +155,7 @@ def command_text(command):
 
 def demote(options):
     """user=UID becomes what Popen understands."""
+    options = dict(options)
     user = options.pop('user', None)
     return {**options, 'user': user, 'group': user, 'extra_groups': []} if user is not None else options
 
@@ -176,8 +177,13 @@ class Process:
         self.command = command_text(command)
         self.files = [tempfile.TemporaryFile() for _ in range(2)]
         streams = {'stdin': subprocess.PIPE, 'stdout': self.files[0], 'stderr': self.files[1]}
-        self.popen = subprocess.Popen([str(word) for word in command], env={**os.environ, **(env or {})},
-                                      **{**streams, **demote(options)})
+        try:
+            self.popen = subprocess.Popen([str(word) for word in command], env={**os.environ, **(env or {})},
+                                          **{**streams, **demote(options)})
+        except PermissionError:
+            if options.get('user') is None:
+                raise
+            skip(f'user {options["user"]} may not run {command[0]}: this checkout is not readable for others')
         self.pid = self.popen.pid
         at_end(self.kill)
 
