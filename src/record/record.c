@@ -98,13 +98,13 @@ static struct kymo_error *record_until_end(struct recording *recording, bool *al
 {
 	struct pollfd ended = { .fd = kymo_process_pidfd(recording->process), .events = POLLIN };
 	int timeout = poll_ms(recording), status;
+	size_t n = 0;
 
 	*alive_ret = true;
 	while (!is_time_up(recording)) {
 		struct kymo_error *error = NULL;
-		size_t n;
 
-		poll(&ended, 1, timeout);
+		poll(&ended, 1, n ? 0 : timeout);	/* where there was something to write, more has come meanwhile */
 		/* Producers that overwrite wait for nobody: what they may be writing is not read before they are gone. */
 		if (!recording->options->overwrite)
 			error = recording_drain(recording, &n);

@@ -2,7 +2,6 @@
 import json
 import re
 import signal
-import sys
 import time
 
 import processes

@@ -5,7 +5,7 @@ import time
 
 import processes
 import remains
-from kymotest import (KYMO, check, check_equal, check_matches, event_counts, eventually, kymo, record, report_json, run, start,
+from kymotest import (KYMO, check, check_equal, check_matches, event_counts, eventually, record, report_json, run, start,
                       start_record, target, target_path)
 
 N = 1000

@@ -2,7 +2,6 @@
 import random
 
 from killing import Victim, kill_often
-from kymotest import timeout
 
 
 def test_a_killed_recorder_leaves_a_program_that_runs_on_and_can_be_restored(tmp):

@@ -4,7 +4,8 @@ import time
 
 import processes
 import remains
-from kymotest import check, check_equal, check_matches, check_untraced, eventually, kymo, program, report_json, run, start, start_record, target
+from kymotest import (check, check_equal, check_matches, check_untraced, eventually, kymo, program, report_json, run, start,
+                      start_record, target)
 
 PROBES = ['-p', 'selfcheck:work_*', '-p', 'libc:nanosleep']
 
