@@ -31,6 +31,7 @@ struct job {
 	int n_threads;			/* threads that take part: 0 … n_threads - 1 */
 	useconds_t pause_us;		/* between rounds, for whoever reads the buffers */
 	double seconds;			/* > 0: call until that long has passed, `rounds` does not count */
+	double calls_per_ns;		/* > 0: of a thread, on average: it sleeps when it is ahead */
 };
 
 struct worker {
@@ -90,6 +91,13 @@ static void run_rounds(struct worker *self)
 	}
 }
 
+/* Sleep for a moment when this thread has made more calls than its pace allows. */
+static void keep_pace(uint64_t calls, uint64_t begin)
+{
+	if (job.calls_per_ns > 0 && (double)calls > (double)(now_ns(CLOCK_MONOTONIC) - begin) * job.calls_per_ns)
+		nanosleep(&(struct timespec){0, 100000}, NULL);
+}
+
 static void run_for(struct worker *self)
 {
 	uint64_t begin, end;
@@ -101,6 +109,7 @@ static void run_for(struct worker *self)
 	do {
 		job.loop->run(SUSTAIN_BATCH);
 		self->calls += SUSTAIN_BATCH;
+		keep_pace(self->calls, begin);
 	} while (now_ns(CLOCK_MONOTONIC) < end);
 	self->wall_ns = now_ns(CLOCK_MONOTONIC) - begin;
 }
@@ -338,10 +347,11 @@ static int sustain_main(int argc, char **argv, const struct bench_loop *loops, s
 	struct job only = {0};
 	uint64_t calls = 0, longest = 0;
 
-	if (argc != 6)
+	if (argc != 6 && argc != 7)
 		return 2;
 	only.seconds = atof(argv[2]);
 	only.n_threads = atoi(argv[3]);
+	only.calls_per_ns = argc > 6 ? atof(argv[6]) / 1e9 / only.n_threads : 0;
 	for (size_t i = 0; i < n_loops; i++) {
 		if (!strcmp(loops[i].shape, argv[4]) && loops[i].n_args == atoi(argv[5]))
 			only.loop = &loops[i];
@@ -372,6 +382,6 @@ int bench_main(int argc, char **argv, const struct bench_loop *loops, size_t n_l
 		status = sustain_main(argc, argv, loops, n_loops);
 	if (status == 2)
 		fprintf(stderr, "usage: %s event ROUNDS PAUSE_US THREADS,... SHAPE=CALLS...\n"
-			"       %s sustain SECONDS THREADS SHAPE ARGS\n", argv[0], argv[0]);
+			"       %s sustain SECONDS THREADS SHAPE ARGS [CALLS_PER_SECOND]\n", argv[0], argv[0]);
 	return status;
 }

@@ -5,7 +5,7 @@
  * A program hands its loops to bench_main(), which understands
  *
  *	PROGRAM event ROUNDS PAUSE_US THREADS[,THREADS...] SHAPE=CALLS...
- *	PROGRAM sustain SECONDS THREADS SHAPE ARGS
+ *	PROGRAM sustain SECONDS THREADS SHAPE ARGS [CALLS_PER_SECOND]
  *
  * prints "ready PID", waits for a byte on stdin, works, prints its figures and "done", and waits for the end of stdin
  * or another byte before it exits, so that a tracer can be taken out of a live process. All threads exist before

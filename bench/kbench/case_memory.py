@@ -26,7 +26,7 @@ def run(bench):
     def one(tracer):
         for seconds in lengths:
             with procs.temporary_directory(bench.output_dir, "memory") as temporary:
-                trials.setdefault((seconds, tracer.name), []).append(tracer.measure(seconds, temporary))
+                trials.setdefault((seconds, tracer.name), []).append(tracer.measure(seconds, temporary, 0))
             os.sync()
 
     bench.round_robin("memory", tracers, one)

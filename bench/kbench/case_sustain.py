@@ -1,4 +1,7 @@
-"""Case `sustain`: two producers that never pause and the recorder, on two cores: kept, lost, bytes."""
+"""Case `sustain`: two producers and the recorder, on two cores: kept, lost, bytes.
+
+Once the producers never pause, and once they make PACED_PER_S calls a second in all, which is to be kept without loss.
+"""
 import contextlib
 import os
 
@@ -14,6 +17,7 @@ RECORD_BYTES = 24
 SUBBUF = "4M"
 RING_MIB = 32
 GOAL_PER_S = 20e6
+PACED_PER_S = 20.5e6
 GOAL_BYTES = 24
 # Room that a recording may need, for each second of it.
 ROOM_PER_S = 1 << 30
@@ -23,11 +27,11 @@ class Kymo:
     def __init__(self, name, bench, options):
         self.name, self._bench, self._options = name, bench, options
 
-    def measure(self, seconds, directory):
+    def measure(self, seconds, directory, pace):
         bench, program = self._bench, self._bench.builder.output + "/target"
         spec = f"{kymo.quote(program)}:{FUNCTION} a=%di:s32 b=%si:s64"
         output = f"{directory}/kymo"
-        with Target([program, "sustain", seconds, PRODUCERS, "push", 2]) as target, \
+        with Target([program, "sustain", seconds, PRODUCERS, "push", 2, pace]) as target, \
                 Text(target.pid, Elf(program), [FUNCTION]) as text, \
                 kymo.Recorder(bench.kymo, output, [spec], f"{RING_MIB}M", target.pid, *self._options) as recorder:
             recorder.wait_in_place(text)
@@ -49,9 +53,9 @@ class Lttng:
         """`daemon`: a function that gives the context of a running Daemon."""
         self._program, self._daemon = program, daemon
 
-    def measure(self, seconds, directory):
+    def measure(self, seconds, directory, pace):
         with self._daemon() as daemon, daemon.session(f"{directory}/lttng", SUBBUF) as session, \
-                Target([*daemon.prefix, self._program, "sustain", seconds, PRODUCERS, "tp", 2], daemon.env) as target:
+                Target([*daemon.prefix, self._program, "sustain", seconds, PRODUCERS, "tp", 2, pace], daemon.env) as target:
             calls, elapsed = _sustained(target, seconds)
             consumer = daemon.consumer_pid()
             totals = session.stop()
@@ -108,40 +112,42 @@ def run(bench):
         except BenchError as error:
             bench.unavailable("sustain", f"all, to {directory}", str(error))
     tracers = recorders(bench, "sustain", variants)
+    ways = [(directory, pace) for directory in places for pace in (0, PACED_PER_S)]
     trials = {}
 
     def one(tracer):
-        for directory in places:
+        for directory, pace in ways:
             with procs.temporary_directory(directory, "sustain") as temporary:
-                trials.setdefault((directory, tracer.name), []).append(tracer.measure(seconds, temporary))
+                trials.setdefault((directory, pace, tracer.name), []).append(tracer.measure(seconds, temporary, pace))
             # What was removed needs no writing back; what is left shall not disturb the next.
             os.sync()
 
     bench.round_robin("sustain", tracers, one)
-    bench.raw["sustain"] = {f"{tracer} to {directory}": values for (directory, tracer), values in trials.items()}
+    bench.raw["sustain"] = {f"{tracer} to {directory}, pace {pace:.0f}": values
+                            for (directory, pace, tracer), values in trials.items()}
     names = [tracer.name for tracer in tracers]
-    return [row for place in places for row in _rows(place, names, trials, seconds)]
+    return [row for place, pace in ways for row in _rows(place, pace, names, trials, seconds)]
 
 
-def _rows(directory, names, trials, seconds):
-    where = "tmpfs" if directory == "/dev/shm" else "disk"
+def _rows(directory, pace, names, trials, seconds):
+    where = ("tmpfs" if directory == "/dev/shm" else "disk") + (f", of {pace / 1e6:g} M/s" if pace else ", no pause")
     kept, lost, size, rates = [], [], [], {}
     for name in names:
-        values = trials.get((directory, name))
+        values = trials.get((directory, pace, name))
         if values:
             rates[name] = Figure([v["events"] / v["seconds"] / 1e6 for v in values], "M events/s")
     own, peer = rates.get("kymo"), rates.get("LTTng-UST")
     for name, figure in rates.items():
-        values = trials[directory, name]
+        values = trials[directory, pace, name]
         ratio = figure.median / own.median if own and own.median else None
-        goals = [Goal(">= 20 M/s", figure.median, GOAL_PER_S / 1e6, at_least=True)] if name == "kymo" else []
+        goals = [Goal(">= 20 M/s", figure.median, GOAL_PER_S / 1e6, at_least=True)] if name == "kymo" and pace else []
         if name == "kymo" and peer:
             goals.append(Goal("> LTTng", figure.median, peer.median, at_least=True))
         missing = max(abs(v["missing"]) for v in values)
         note = f"kept + lost differ from the calls by up to {missing:,}" if missing else ""
         kept.append(Row(f"kept, {seconds} s to {where}", name, figure, ratio, goals, note))
         share = Figure([100 * v["lost"] / v["calls"] for v in values], "% lost")
-        goals = [Goal("0 lost", max(v["lost"] for v in values), 0)] if name == "kymo" else []
+        goals = [Goal("0 lost", max(v["lost"] for v in values), 0)] if name == "kymo" and pace else []
         lost.append(Row(f"lost, {seconds} s to {where}", name, share, None, goals))
         per_event = Figure([v["bytes"] / max(1, v["events"]) for v in values], "bytes/event")
         # Packet headers are some 80 bytes for megabytes of records.

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -20,6 +21,7 @@
 #define SECOND_NS 1000000000u
 #define PROGRESS_NS (SECOND_NS / 5)
 #define FLUSH_NS SECOND_NS
+#define RECORDER_NICE (-10)
 #define SEAL_NS (1200ull * SECOND_NS)	/* stamps in a packet are told apart for an hour and more: wire/event.h */
 #define FASTEST_PRODUCER 800		/* bytes a microsecond that one CPU can write */
 #define POLL_MAX_MS 20
@@ -330,6 +332,8 @@ static struct kymo_error *run(struct recording *recording)
 	bool alive;
 	int status;
 
+	/* On a busy machine a recorder that gets its turn late loses records; it sleeps when there is nothing to write. May be refused. */
+	setpriority(PRIO_PROCESS, 0, RECORDER_NICE);
 	recording->begin_ns = kymo_now_ns();
 	recording->next_seal_ns = recording->begin_ns + SEAL_NS;
 	progress(recording, "recording");

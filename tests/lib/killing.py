@@ -18,7 +18,7 @@ PROBES = ['-p', 'selfcheck:work_*', '-p', 'libc:nanosleep a=%di', '-p', 'libc:wr
 CALLS = 'ptrace,pwrite64,pwritev,pidfd_open,pidfd_getfd,ftruncate,fallocate,mmap,mremap,munmap,mkdir,renameat,rename'
 
 
-# Leaks cannot be looked for under strace.
+# Leaks cannot be looked for under strace, and not in a process that is killed while it looks.
 NO_LEAKS = {'ASAN_OPTIONS': os.environ.get('ASAN_OPTIONS', '') + ':detect_leaks=0'}
 
 
@@ -46,7 +46,7 @@ class Victim:
         return [re.match(r'\w+', line)[0] for line in trace.read_text().splitlines() if re.match(r'\w+\(', line)]
 
     def kill_after(self, delay, seconds=0.05):
-        process = start(*self.recorder(seconds))
+        process = start(*self.recorder(seconds), env=NO_LEAKS)
         time.sleep(delay)
         process.signal(signal.SIGKILL)
         process.end()
