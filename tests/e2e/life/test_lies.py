@@ -1,0 +1,30 @@
+"""A process whose memory looks like kymo's, and says what is not true."""
+from kymotest import check, kymo, start
+
+# struct kymo_wire_header of src/wire/shared.h, with somebody else as recorder, and no journal.
+PROGRAM = '''
+import ctypes, mmap, os, struct, sys
+recorder, size = int(sys.argv[1]), 65536
+start = int(open(f'/proc/{recorder}/stat').read().rsplit(')', 1)[1].split()[19])
+fd = os.memfd_create('kymo')
+os.ftruncate(fd, size)
+memory = mmap.mmap(fd, size)
+address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+header = struct.pack('<QIIQQQQQQQQQQQIIIIQQ', 0x316f6d796b, 1, recorder, start, 0, address, size, 32768, 16, 0, 49152, 0, 0, 0,
+                     0, 0, os.getpid(), 0, 0, 0)
+ctypes.memmove(address, header, len(header))
+os.close(fd)
+print('ready', flush=True)
+sys.stdin.readline()
+print('done')
+'''
+
+
+def test_a_recorder_that_is_none_is_not_ended():
+    bystander = start('sleep', '60')
+    process = start('/usr/bin/python3', '-c', PROGRAM, bystander.pid)
+    process.wait_for('ready')
+    result = kymo('detach', process.pid)
+    check(bystander.is_alive(), 'the process that the header names runs on', result)
+    check(result.status == 0, 'what looks like kymo is taken out', result)
+    check(process.end(input='\n').ok().out.endswith('done\n'), 'the other runs on')
