@@ -248,13 +248,28 @@ static bool is_thread_fit(struct kymo_probes *probes, size_t i, const struct kym
 	       !kymo_process_write(probes->process, area + RSEQ_CPU_ID, &unregistered, sizeof(unregistered));
 }
 
+/* A program that is starting has made the call, and not yet stored where: the kernel knows. */
+static bool ask_rseq_offset(struct kymo_probes *probes)
+{
+	const struct kymo_thread *threads;
+	uint64_t pointer;
+	uint32_t signature;
+	size_t n;
+
+	threads = kymo_process_threads(probes->process, &n);
+	if (!n || kymo_thread_rseq(probes->process, 0, &pointer, &signature) || !pointer || signature != RSEQ_SIGNATURE)
+		return false;
+	probes->rseq_offset = (int64_t)(pointer - threads[0].registers.fs_base);
+	return probes->rseq_offset > -(1 << 20) && probes->rseq_offset < 1 << 20;
+}
+
 struct kymo_error *probes_use_sequences(struct kymo_probes *probes)
 {
 	const struct kymo_thread *threads;
 	size_t n;
 
 	if (!probes->has_shared || !probes->shared.is_sequenced || !probes->has_guards || !probes->tid_offset ||
-	    !read_rseq_offset(probes))
+	    (!read_rseq_offset(probes) && !ask_rseq_offset(probes)))
 		return NULL;
 	threads = kymo_process_threads(probes->process, &n);
 	for (size_t i = 0; i < n; i++)
