@@ -59,7 +59,7 @@ static void check_plan(const struct kymo_module_code *code, const struct kymo_en
 	require(plan->n_insns >= 1 && plan->n_insns <= KYMO_WINDOW_MAX_INSNS);
 	require(plan->insn_offset[0] == 0 && plan->insn_offset[plan->n_insns] == plan->window);
 	require(plan->tactic == KYMO_TACTIC_JUMP ? plan->n_insns == 1 : plan->n_insns > 1);
-	require(start == vaddr || start == vaddr + 4);
+	require(start >= vaddr && start < vaddr + 15); /* behind an endbr64, which may have prefixes */
 	require((start & 4095) + KYMO_PATCH_SIZE <= 4096);
 	require(!memcmp(plan->original, text->bytes + (start - text->vaddr), plan->window));
 	for (uint64_t at = start + 1; at < end; at++)

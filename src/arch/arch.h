@@ -102,7 +102,7 @@ struct kymo_refusal {
 
 /*
  * Plan a probe on the instruction at `vaddr`. An endbr64 has to stay where it is: a probe on one is planned on what
- * follows, `ret->vaddr` is then `vaddr` + 4. 0 and `ret`, or -EPERM when no tactic is proven safe. `refusals` (room
+ * follows, `ret->vaddr` is then behind it. 0 and `ret`, or -EPERM when no tactic is proven safe. `refusals` (room
  * for KYMO_N_TACTICS, may be NULL) gets what was tried and why not, best tactic first, also on success; `n_refusals`
  * their number. The sentences use addresses as the file has them.
  */
