@@ -48,6 +48,16 @@ static void check_moved(const struct kymo_plan *plan)
 	require(kymo_relocate(plan, from, to, bytes, (size_t)moved - 1, at) == -ENOSPC);
 }
 
+/* Where the instruction behind the endbr64 at `vaddr` begins (it may have prefixes), or 0 if there is none. */
+static uint64_t behind_endbr(const struct kymo_span *text, uint64_t vaddr)
+{
+	uint64_t at = vaddr - text->vaddr;
+	char name[100];
+	int length = kymo_disassemble(text->bytes + at, text->size - at, vaddr, name, sizeof(name));
+
+	return length > 0 && strstr(name, "endbr64") ? vaddr + (uint64_t)length : 0;
+}
+
 static void check_plan(const struct kymo_module_code *code, const struct kymo_entry_map *map,
 		       const struct kymo_plan *plan, uint64_t vaddr)
 {
@@ -59,7 +69,7 @@ static void check_plan(const struct kymo_module_code *code, const struct kymo_en
 	require(plan->n_insns >= 1 && plan->n_insns <= KYMO_WINDOW_MAX_INSNS);
 	require(plan->insn_offset[0] == 0 && plan->insn_offset[plan->n_insns] == plan->window);
 	require(plan->tactic == KYMO_TACTIC_JUMP ? plan->n_insns == 1 : plan->n_insns > 1);
-	require(start >= vaddr && start < vaddr + 15); /* behind an endbr64, which may have prefixes */
+	require(start == vaddr || start == behind_endbr(text, vaddr));
 	require((start & 4095) + KYMO_PATCH_SIZE <= 4096);
 	require(!memcmp(plan->original, text->bytes + (start - text->vaddr), plan->window));
 	for (uint64_t at = start + 1; at < end; at++)
