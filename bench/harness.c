@@ -13,6 +13,8 @@
 
 #define MAX_THREADS 64
 #define MAX_ROUNDS 1000
+#define MAX_IDLE 10000
+#define IDLE_STACK_SIZE (64 * 1024)
 #define WARM_UP_ROUNDS 2
 /* Enough bursts for each thread to have touched every page of an 8 MiB ring before anything is timed. */
 #define PRIME_ROUNDS 10
@@ -190,6 +192,31 @@ static void stop_workers(void)
 		pthread_join(workers[i].thread, NULL);
 }
 
+static void *idle_main(void *data)
+{
+	for (;;)
+		pause();
+	return NULL;
+}
+
+/* They end with the process. */
+static bool start_idle(long n)
+{
+	pthread_attr_t attributes;
+	pthread_t thread;
+	bool ok = n <= MAX_IDLE;
+
+	pthread_attr_init(&attributes);
+	pthread_attr_setstacksize(&attributes, IDLE_STACK_SIZE);
+	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	for (long i = 0; ok && i < n; i++)
+		ok = !pthread_create(&thread, &attributes, idle_main, NULL);
+	pthread_attr_destroy(&attributes);
+	if (!ok)
+		fprintf(stderr, "cannot create %ld idle threads\n", n);
+	return ok;
+}
+
 /* false when nobody is there to say "go". */
 static bool wait_for_go(void)
 {
@@ -241,16 +268,26 @@ static void print_samples(const struct job *done)
 	fflush(stdout);
 }
 
-/* The CALLS of "SHAPE=CALLS" for `shape` in `words`, or 0. */
-static long calls_of(const char *shape, char **words, int n_words)
+/* The CALLS of "WORD=CALLS" for `word` in `words`, or 0. */
+static long calls_of(const char *word, char **words, int n_words)
 {
-	size_t length = strlen(shape);
+	size_t length = strlen(word);
 
 	for (int i = 0; i < n_words; i++) {
-		if (!strncmp(words[i], shape, length) && words[i][length] == '=')
+		if (!strncmp(words[i], word, length) && words[i][length] == '=')
 			return atol(words[i] + length + 1);
 	}
 	return 0;
+}
+
+/* Of a loop: what is said of its shape, or of its shape with its number of arguments ("push2"). */
+static long calls_of_loop(const struct bench_loop *loop, char **words, int n_words)
+{
+	char word[64];
+	long calls = calls_of(loop->shape, words, n_words);
+
+	snprintf(word, sizeof(word), "%s%d", loop->shape, loop->n_args);
+	return calls ? calls : calls_of(word, words, n_words);
 }
 
 /* Rounds are smaller for many arguments, so that all write about the same number of bytes. */
@@ -312,10 +349,11 @@ static int event_main(int argc, char **argv, const struct bench_loop *loops, siz
 
 	if (!parse_event_options(argc, argv, &options))
 		return 2;
-	if (!start_workers(options.max_threads, true) || !wait_for_go())
+	if (!start_workers(options.max_threads, true) ||
+	    !start_idle(calls_of("idle", options.words, options.n_words)) || !wait_for_go())
 		return 1;
 	for (size_t i = 0; i < n_loops; i++) {
-		long calls = calls_of(loops[i].shape, options.words, options.n_words);
+		long calls = calls_of_loop(&loops[i], options.words, options.n_words);
 
 		if (!calls)
 			continue;
@@ -381,7 +419,7 @@ int bench_main(int argc, char **argv, const struct bench_loop *loops, size_t n_l
 	else if (argc > 1 && !strcmp(argv[1], "sustain"))
 		status = sustain_main(argc, argv, loops, n_loops);
 	if (status == 2)
-		fprintf(stderr, "usage: %s event ROUNDS PAUSE_US THREADS,... SHAPE=CALLS...\n"
+		fprintf(stderr, "usage: %s event ROUNDS PAUSE_US THREADS,... SHAPE=CALLS... [idle=N]\n"
 			"       %s sustain SECONDS THREADS SHAPE ARGS [CALLS_PER_SECOND]\n", argv[0], argv[0]);
 	return status;
 }

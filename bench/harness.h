@@ -4,12 +4,13 @@
  *
  * A program hands its loops to bench_main(), which understands
  *
- *	PROGRAM event ROUNDS PAUSE_US THREADS[,THREADS...] SHAPE=CALLS...
+ *	PROGRAM event ROUNDS PAUSE_US THREADS[,THREADS...] SHAPE=CALLS... [idle=N]
  *	PROGRAM sustain SECONDS THREADS SHAPE ARGS [CALLS_PER_SECOND]
  *
  * prints "ready PID", waits for a byte on stdin, works, prints its figures and "done", and waits for the end of stdin
  * or another byte before it exits, so that a tracer can be taken out of a live process. All threads exist before
- * "ready" is printed.
+ * "ready" is printed; `idle` ones more sleep all the time. SHAPE may have the number of arguments behind it: "push" is
+ * all loops of this shape, "push2" one.
  */
 #ifndef BENCH_HARNESS_H
 #define BENCH_HARNESS_H
@@ -17,7 +18,7 @@
 #include <stddef.h>
 
 struct bench_loop {
-	const char *shape;		/* what is called: "nop", "push", "step", "c", "tp", "empty" */
+	const char *shape;		/* what is called: "nop", "push", "c", "tp", "pun"; not "idle" */
 	int n_args;
 	void (*run)(long calls);	/* makes `calls` calls */
 };

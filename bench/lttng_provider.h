@@ -1,5 +1,5 @@
 /*
- * LTTng-UST events with 0, 2 and 6 arguments, of the same types as those of target.c.
+ * LTTng-UST events with 0, 2 and 6 arguments, of the same types as those of target.c, and one with a string.
  */
 #undef LTTNG_UST_TRACEPOINT_PROVIDER
 #define LTTNG_UST_TRACEPOINT_PROVIDER kymo_bench
@@ -30,6 +30,12 @@ LTTNG_UST_TRACEPOINT_EVENT(kymo_bench, tp6,
 		lttng_ust_field_integer(long, d, d)
 		lttng_ust_field_integer(long, e, e)
 		lttng_ust_field_integer(long, f, f)
+	)
+)
+
+LTTNG_UST_TRACEPOINT_EVENT(kymo_bench, text, LTTNG_UST_TP_ARGS(const char *, text),
+	LTTNG_UST_TP_FIELDS(
+		lttng_ust_field_string(text, text)
 	)
 )
 

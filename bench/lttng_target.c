@@ -27,6 +27,17 @@ static void loop_tp6(long calls)
 		lttng_ust_tracepoint(kymo_bench, tp6, (int)i, i, i, i, i, i);
 }
 
+/* 16 bytes and a NUL. The compiler is not to know them. */
+static const char *volatile text_16 = "sixteen bytes...";
+
+static void loop_text(long calls)
+{
+	const char *text = text_16;
+
+	for (long i = 0; i < calls; i++)
+		lttng_ust_tracepoint(kymo_bench, text, text);
+}
+
 static void loop_empty(long calls)
 {
 	for (long i = 0; i < calls; i++)
@@ -34,7 +45,7 @@ static void loop_empty(long calls)
 }
 
 static const struct bench_loop loops[] = {
-	{"tp", 2, loop_tp2}, {"tp", 0, loop_tp0}, {"tp", 6, loop_tp6}, {"empty", 2, loop_empty},
+	{"tp", 2, loop_tp2}, {"tp", 0, loop_tp0}, {"tp", 6, loop_tp6}, {"text", 1, loop_text}, {"empty", 2, loop_empty},
 };
 
 int main(int argc, char **argv)

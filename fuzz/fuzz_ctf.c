@@ -58,14 +58,39 @@ static void write_good_metadata(uint8_t *uuid)
 		{ (char *)"a", KYMO_TYPE_U8 }, { (char *)"b", KYMO_TYPE_S16 },
 		{ (char *)"c", KYMO_TYPE_S64 }, { (char *)"d", KYMO_TYPE_X32 },
 	};
+	struct kymo_ctf_field marked[] = {
+		{ (char *)"a", KYMO_TYPE_STRING }, { (char *)"b", KYMO_TYPE_U8 }, { (char *)"c", KYMO_TYPE_F64 },
+		{ (char *)"d", KYMO_TYPE_STRING },
+	};
 	struct kymo_ctf_event events[] = {
-		{ .id = 0, .name = (char *)"zero" },
+		{ .id = 0, .name = (char *)"zero", .kind = KYMO_CTF_ENTRY },
 		{ .id = 1, .name = (char *)"one", .fields = fields, .n_fields = 2 },
+		{ .id = 2, .name = (char *)"two", .kind = KYMO_CTF_RETURN },
+		{ .id = 3, .name = (char *)"three", .kind = KYMO_CTF_ENTRY, .function_offset = 1 },
+		{ .id = 4, .name = (char *)"four", .fields = fields, .n_fields = 1, .has_faults = true,
+		  .kind = KYMO_CTF_RETURN, .function_offset = 1 },
 		{ .id = 5, .name = (char *)"five", .fields = fields, .n_fields = 4, .has_faults = true },
+		{ .id = 6, .name = (char *)"mark", .fields = marked, .n_fields = 4, .kind = KYMO_CTF_MARKER },
+		{ .id = 7, .name = (char *)"mark", .fields = marked, .n_fields = 4, .kind = KYMO_CTF_MARKER,
+		  .offset = 1 },
+		{ .id = 8, .name = (char *)"eight", .fields = marked, .n_fields = 2, .has_faults = true,
+		  .kind = KYMO_CTF_ENTRY, .function_offset = 2 },
+		{ .id = 9, .name = (char *)"nine", .fields = marked, .n_fields = 1, .kind = KYMO_CTF_RETURN,
+		  .function_offset = 2 },
+	};
+	struct kymo_ctf_thread threads[] = {
+		{ .tid = 0, .comm = (char *)"a" }, { .tid = 0, .pid = 1, .begin = 1000, .comm = (char *)"b" },
+		{ .tid = 1, .pid = 1, .comm = (char *)"c" },
+	};
+	struct kymo_ctf_process processes[] = {
+		{ .pid = 0, .command = (char *)"d" }, { .pid = 1, .command = (char *)"e" },
+		{ .pid = 1, .begin = 2000, .command = (char *)"f" },
 	};
 	struct kymo_ctf_trace trace = {
 		.clock_frequency = 3000000000, .clock_offset_s = 1700000000,
 		.events = events, .n_events = kymo_countof(events),
+		.threads = threads, .n_threads = kymo_countof(threads),
+		.processes = processes, .n_processes = kymo_countof(processes),
 	};
 	struct kymo_error *error = kymo_ctf_write_metadata(dir_fd, &trace);
 
@@ -75,7 +100,7 @@ static void write_good_metadata(uint8_t *uuid)
 }
 
 /* What is parsed must be written, unless it holds what the writer refuses, and parsed again to the same number of
- * events. */
+ * events and entries of the tables. */
 static void check_round_trip(const struct kymo_ctf_trace *trace)
 {
 	struct kymo_error *error = kymo_ctf_write_metadata(dir_fd, trace);
@@ -90,8 +115,12 @@ static void check_round_trip(const struct kymo_ctf_trace *trace)
 	if (kymo_read_file(dir_fd, "metadata", 64u << 20, &text, &size))
 		abort();
 	error = kymo_ctf_parse_metadata(text, size, &again);
-	if (error || again.n_events != trace->n_events || again.n_env != trace->n_env)
+	if (error || again.n_events != trace->n_events || again.n_env != trace->n_env ||
+	    again.n_threads != trace->n_threads || again.n_processes != trace->n_processes)
 		abort();
+	for (size_t i = 0; i < trace->n_events; i++)
+		if (again.events[i].size != trace->events[i].size || again.events[i].kind != trace->events[i].kind)
+			abort();
 	kymo_ctf_trace_deinit(&again);
 }
 
@@ -163,7 +192,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		memcpy(stream, nul + 1, rest);
 	sign_packets(stream, rest, uuid);
 	write_file("stream", stream, rest);
-	for (int mode = KYMO_REPORT_SUMMARY; mode <= KYMO_REPORT_JSON; mode++)
+	for (int mode = KYMO_REPORT_SUMMARY; mode <= KYMO_REPORT_TREE; mode++)
 		check_report((enum kymo_report_mode)mode, 20 + (unsigned int)(size % 150));
 	return 0;
 }

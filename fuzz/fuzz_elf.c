@@ -2,22 +2,9 @@
  * Any bytes as an ELF file. Opening succeeds or is an error of BAD_DATA; what is accepted answers each question
  * within what sym/sym.h promises: sorted, unique, not overlapping, inside of the file.
  */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-
 #include "base/cleanup.h"
-#include "base/io.h"
+#include "fuzz.h"
 #include "sym/sym.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define check(condition) \
-	do { \
-		if (!(condition)) \
-			abort(); \
-	} while (0)
 
 /* Whether a call failed, in a way that it may. */
 static bool failed(struct kymo_error *error)
@@ -56,7 +43,7 @@ static void check_sections(const struct kymo_module *module)
 
 static void check_symbols(struct kymo_module *module)
 {
-	static const char *const patterns[] = { "*", "f*", "foo", "foo@V1", "*@*", "[a-m]*" };
+	static const char *const patterns[] = { "*", "f*", "foo", "foo@V1", "*@*", "[a-m]*", "main.(*T).*", "*[...]" };
 	size_t n, n_found;
 	const struct kymo_symbol *symbols = kymo_module_symbols(module, &n);
 	char text[64];
@@ -84,8 +71,12 @@ static void check_code(struct kymo_module *module)
 {
 	const struct kymo_function *functions;
 	const uint64_t *entries;
+	uint64_t low, high;
+	uint32_t left;
 	size_t n;
 
+	if (!failed(kymo_module_small_stacks(module, &low, &high, &left)))
+		check(low <= high && (low == high || (kymo_module_is_code(module, low, 1) && kymo_module_is_code(module, high - 1, 1))));
 	if (!failed(kymo_module_functions(module, &functions, &n)))
 		for (size_t i = 0; i < n; i++) {
 			check(functions[i].start < functions[i].end);
@@ -104,12 +95,12 @@ static void check_code(struct kymo_module *module)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	kymo_cleanup_close int fd = memfd_create("fuzz", MFD_CLOEXEC);
+	kymo_cleanup_close int fd = fuzz_file(data, size);
 	struct kymo_module *module;
 	uint64_t vaddr, object_size;
 	size_t n;
 
-	if (fd < 0 || kymo_write_all(fd, data, size) || failed(kymo_module_open_fd(fd, "fuzz", &module)))
+	if (fd < 0 || failed(kymo_module_open_fd(fd, "fuzz", &module)))
 		return 0;
 	check(!strcmp(kymo_module_path(module), "fuzz"));
 	kymo_name_matches_file("libc", kymo_module_path(module), kymo_module_soname(module));

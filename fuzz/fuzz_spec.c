@@ -2,19 +2,8 @@
  * Any bytes as a SPEC. What is accepted keeps the promises of probe/spec.h; what is refused is a USAGE error whose caret
  * line stands below the text.
  */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "fuzz.h"
 #include "probe/spec.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define check(condition) \
-	do { \
-		if (!(condition)) \
-			abort(); \
-	} while (0)
 
 static void check_arg(const struct kymo_spec *spec, size_t i)
 {
@@ -24,36 +13,58 @@ static void check_arg(const struct kymo_spec *spec, size_t i)
 	check(arg->fetch.type < KYMO_N_TYPES);
 	if (arg->fetch.kind == KYMO_FETCH_STACK)
 		check(arg->fetch.value >= 0 && arg->fetch.value <= KYMO_FETCH_STACK_MAX);
-	if (arg->fetch.kind == KYMO_FETCH_ARGUMENT)
+	if (arg->fetch.kind == KYMO_FETCH_ARGUMENT) {
 		check(arg->fetch.value >= 1 && arg->fetch.value <= 6 + KYMO_FETCH_STACK_MAX);
+		check(!spec->is_return && !spec->every_instruction);
+	}
+	if (arg->fetch.kind == KYMO_FETCH_RETVAL)
+		check(spec->is_return && !arg->fetch.value);
 	for (size_t other = 0; other < i; other++)
 		check(strcmp(spec->args[other].name, arg->name));
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void check_spec(const struct kymo_spec *spec, const char *text)
 {
-	char *text = malloc(size + 1);
-	struct kymo_spec spec;
-	struct kymo_error *error;
+	check(!strcmp(spec->text, text) && !spec->address == (spec->file && *spec->file));
+	check(spec->symbol ? !!*spec->symbol : spec->offset >= 0);
+	if (spec->address)
+		check(!spec->file && !spec->symbol && !spec->offset && !spec->is_return && spec->address < (uint64_t)1 << 47);
+	if (spec->every_instruction)
+		check(spec->symbol && !spec->offset && !spec->is_return);
+	if (spec->is_return && spec->symbol)
+		check(!spec->offset);
+	check(spec->n_args <= KYMO_EVENT_MAX_ARGS);
+	for (size_t i = 0; i < spec->n_args; i++)
+		check_arg(spec, i);
+}
 
-	if (!text)
-		return 0;
-	memcpy(text, data, size);
-	text[size] = '\0';
-	error = kymo_spec_parse(text, &spec);
+static void parse(const char *text, struct kymo_error *(*as)(const char *text, struct kymo_spec *ret))
+{
+	struct kymo_spec spec;
+	struct kymo_error *error = as(text, &spec);
+
 	if (error) {
 		check(error->code == KYMO_ERROR_USAGE);
 		check(!strncmp(error->message, "column ", 7) ? error->message[strlen(error->message) - 1] == '^'
 							     : !strncmp(error->message, "a probe is written", 18));
 		kymo_error_destroy(error);
-	} else {
-		check(!strcmp(spec.text, text) && spec.file && *spec.file);
-		check(spec.symbol ? !!*spec.symbol : spec.offset >= 0);
-		check(spec.n_args <= KYMO_EVENT_MAX_ARGS);
-		for (size_t i = 0; i < spec.n_args; i++)
-			check_arg(&spec, i);
-		kymo_spec_deinit(&spec);
+		return;
 	}
+	check_spec(&spec, text);
+	check(as == kymo_spec_parse || spec.is_return);
+	kymo_spec_deinit(&spec);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char *text = malloc(size + 1);
+
+	if (!text)
+		return 0;
+	memcpy(text, data, size);
+	text[size] = '\0';
+	parse(text, kymo_spec_parse);
+	parse(text, kymo_spec_parse_return);
 	free(text);
 	return 0;
 }

@@ -1,14 +1,16 @@
 """Case `attach`: time to put probes into a running program, and for how long its threads are held meanwhile."""
+import collections
 import time
 
 from . import kymo, procs, tracefs
 from .elf import Elf, Text
+from .loops import tactics_of
 from .procs import BenchError, Target
 from .results import Figure, Goal, Row
 
-# What is attached to: words, functions, threads.
+# What is attached to: words, functions (those of "pun_" have a library of their own), threads.
 SCENES = [("1 probe", "one_", 4), ("100 probes", "hundred_", 4), ("10,000 probes", "tenk_", 4),
-          ("1,000 threads, 1 probe", "one_", 1000)]
+          ("10,000 puns", "pun_", 4), ("1,000 threads, 1 probe", "one_", 1000)]
 BASELINE_S = 1.0
 # A peer that would take longer to put its probes in and take them out again is left out.
 PATIENCE_S = 60
@@ -27,15 +29,19 @@ class Kymo:
 
     def measure(self, target, text, elf, names, temporary):
         spec = f"{kymo.quote(elf.path)}:{names[0].rsplit('_', 1)[0]}_* a=%di b=%si"
+        n_mappings = _n_mappings(target.pid)
         with kymo.Recorder(self._binary, f"{temporary}/kymo", [spec], "1M", target.pid) as recorder:
-            with _held(target) as attach_gaps:
+            with held(target) as attach_gaps:
                 attach_s, n = recorder.wait_in_place(text)
-            with _held(target) as detach_gaps:
+            n_mappings = _n_mappings(target.pid) - n_mappings
+            tactics = collections.Counter(tactics_of(self._binary, target.pid).values())
+            with held(target) as detach_gaps:
                 detach_s = recorder.stop()
         left = text.changed()
         if left:
             raise BenchError(f"{left} sites are not as they were after kymo has ended")
-        return {"attach_s": attach_s, "detach_s": detach_s, "sites": n, "attach": attach_gaps, "detach": detach_gaps}
+        return {"attach_s": attach_s, "detach_s": detach_s, "sites": n, "attach": attach_gaps, "detach": detach_gaps,
+                "mappings": n_mappings, "tactics": tactics}
 
 
 class Uprobes:
@@ -54,13 +60,13 @@ class Uprobes:
     def measure(self, target, text, elf, names, _temporary):
         definitions = [("many", f"{elf.path}:{elf.functions[name][0]:#x} a=%di:s32 b=%si:s64") for name in names]
         with tracefs.Uprobes(definitions, 1024) as uprobes:
-            with _held(target) as attach_gaps:
+            with held(target) as attach_gaps:
                 begin = time.monotonic()
                 uprobes.define()
                 uprobes.enable()
                 attach_s = time.monotonic() - begin
             sites = text.changed()
-            with _held(target) as detach_gaps:
+            with held(target) as detach_gaps:
                 detach_s = uprobes.disable()
         if len(names) > 1:
             self._seconds_each = (attach_s + detach_s) / len(names)
@@ -68,7 +74,12 @@ class Uprobes:
                 "detach": detach_gaps}
 
 
-class _held:
+def _n_mappings(pid):
+    with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as maps:
+        return sum(1 for _ in maps)
+
+
+class held:
     """The gaps that the target's watching threads see inside of this, ns: {"largest", "blocked", "sum"}."""
 
     def __init__(self, target):
@@ -98,7 +109,7 @@ def _trial(bench, tracer, program, elf, prefix, n_threads):
         return reason
     with procs.temporary_directory(bench.output_dir, "attach") as temporary, \
             Target([program, elf.path, n_threads]) as target, Text(target.pid, elf, names) as text:
-        with _held(target) as baseline:
+        with held(target) as baseline:
             time.sleep(BASELINE_S)
         values = tracer.measure(target, text, elf, names, temporary)
         values["baseline"] = baseline
@@ -109,7 +120,7 @@ def _trial(bench, tracer, program, elf, prefix, n_threads):
 
 
 def run(bench):
-    program, elf = bench.builder.attach_target(), Elf(bench.builder.many())
+    program, many, puns = bench.builder.attach_target(), Elf(bench.builder.many()), Elf(bench.builder.puns())
     tracers = []
     if bench.kymo_missing:
         bench.unavailable("attach", "kymo", bench.kymo_missing)
@@ -125,7 +136,7 @@ def run(bench):
 
     def one(tracer):
         for words, prefix, n_threads in SCENES:
-            values = _trial(bench, tracer, program, elf, prefix, n_threads)
+            values = _trial(bench, tracer, program, puns if prefix == "pun_" else many, prefix, n_threads)
             if isinstance(values, str):
                 bench.unavailable("attach", f"{tracer.name}, {words}", values)
             else:
@@ -142,12 +153,20 @@ def _milliseconds(values, kind):
     return Figure([max(0, value[kind]["blocked"] - value["baseline"]["blocked"]) / 1e6 for value in values], "ms")
 
 
+def _sites(values):
+    """How many, and of kymo's the tactics that ten and more have (the rest are guards and exceptions)."""
+    tactics = values[0].get("tactics", {})
+    parts = [f"{n:,} {tactic}" for tactic, n in sorted(tactics.items(), key=lambda item: -item[1]) if n >= 10]
+    sites = f"{min(value['sites'] for value in values):,} sites"
+    return f"{sites}: {', '.join(parts)}" if parts else sites
+
+
 def _rows(words, names, trials):
     kinds = {"attach_s": "put in within", "attach": "held meanwhile", "detach_s": "taken out within",
              "detach": "held meanwhile"}
     rows = []
+    own = trials.get((words, "kymo"))
     for kind, label in kinds.items():
-        own = trials.get((words, "kymo"))
         for name in names:
             values = trials.get((words, name))
             if not values:
@@ -159,6 +178,8 @@ def _rows(words, names, trials):
                 goals = [Goal(f"<= {GOAL_HELD_MS} ms", figure.median, GOAL_HELD_MS)]
             own_median = _milliseconds(own, kind).median if own else 0
             ratio = figure.median / own_median if own_median else None
-            note = f"{min(value['sites'] for value in values):,} sites" if kind == "attach_s" else ""
+            note = _sites(values) if kind == "attach_s" else ""
             rows.append(Row(f"{words}: {label}", name, figure, ratio, goals, note))
+    if own and any(value["mappings"] for value in own):
+        rows.append(Row(f"{words}: mappings added", "kymo", Figure([value["mappings"] for value in own], "")))
     return rows

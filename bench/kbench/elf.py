@@ -1,13 +1,20 @@
 """Where functions lie in an ELF file and in a process. Reads what the benchmark itself has compiled."""
+import collections
 import struct
 
 SHT_SYMTAB = 2
 STT_FUNC = 2
 PT_LOAD = 1
+# Types of the notes of owner "kymo": where a marker is, and where it hands over its arguments.
+NOTE_SITE, NOTE_PLACE = 1, 2
+NOTE_SDT = 3
 
 
 class Elf:
-    """`functions`: name to (offset in the file, size)."""
+    """`functions`: name to (offset in the file, size). `sites`, `places` of kymo's markers: name to offsets in the file.
+
+    `probes` of <sys/sdt.h>, of any provider: name to (offset in the file, words of its arguments).
+    """
 
     def __init__(self, path):
         self.path = str(path)
@@ -16,9 +23,12 @@ class Elf:
         if self._data[:6] != b"\x7fELF\x02\x01":
             raise ValueError(f"{path}: not a 64-bit little-endian ELF file")
         (self._phoff, self._shoff) = struct.unpack_from("<QQ", self._data, 32)
-        (self._phentsize, self._phnum, self._shentsize, self._shnum) = struct.unpack_from("<HHHH", self._data, 54)
+        (self._phentsize, self._phnum, self._shentsize, self._shnum, self._names) = struct.unpack_from(
+            "<HHHHH", self._data, 54)
         self._loads = self._read_loads()
         self.functions = dict(self._read_functions())
+        self.sites, self.places, self.probes = collections.defaultdict(list), collections.defaultdict(list), {}
+        self._read_markers()
 
     def _read_loads(self):
         loads = []
@@ -53,16 +63,50 @@ class Elf:
                 begin = strings + name
                 yield self._data[begin:self._data.index(b"\0", begin)].decode(), (offset, size)
 
+    def _string(self, at):
+        return self._data[at:self._data.index(b"\0", at)].decode()
+
+    def _notes(self, section_name):
+        """(type, offset of the description in the file, its vaddr) of each note of a section."""
+        sections = list(self._sections())
+        for section in sections:
+            if self._string(sections[self._names][4] + section[0]) != section_name:
+                continue
+            at, end = section[4], section[4] + section[5]
+            while at < end:
+                owner_size, size, kind = struct.unpack_from("<III", self._data, at)
+                at += 12 + (owner_size + 3 & ~3)
+                yield kind, at, section[3] + at - section[4]
+                at += size + 3 & ~3
+
+    def _read_markers(self):
+        for kind, at, address in self._notes(".note.kymo"):
+            # Offsets relative to their own fields: of the code, and, 16 bytes on, of the name.
+            code, name = (struct.unpack_from("<i", self._data, at + field)[0] for field in (0, 16))
+            table = {NOTE_SITE: self.sites, NOTE_PLACE: self.places}.get(kind)
+            if table is not None and code:
+                table[self._string(self._file_offset(address + 16 + name))].append(self._file_offset(address + code))
+        for kind, at, _address in self._notes(".note.stapsdt"):
+            provider = at + 24
+            name = self._data.index(b"\0", provider) + 1
+            words = self._data.index(b"\0", name) + 1
+            offset = self._file_offset(struct.unpack_from("<Q", self._data, at)[0])
+            if kind == NOTE_SDT and offset is not None:
+                self.probes.setdefault(self._string(name), (offset, self._string(words).split()))
+
     def bytes_at(self, offset, size):
         return self._data[offset:offset + size]
 
 
 class Text:
-    """The places of some functions in a process, to be compared with the file: how many have been changed?"""
+    """Places in a process, each `offset` behind the start of a function, beside the file: how many have changed?
 
-    def __init__(self, pid, elf, names):
+    `sites`: offsets in the file, in place of functions.
+    """
+
+    def __init__(self, pid, elf, names, offset=0, sites=()):
         self._mem = open(f"/proc/{pid}/mem", "rb", buffering=0)
-        self._sites = sorted(elf.functions[name][0] for name in names)
+        self._sites = sorted(sites or (elf.functions[name][0] + offset for name in names))
         self._begin = self._sites[0]
         self._size = self._sites[-1] + 8 - self._begin
         self._address = self._map(pid, elf.path)

@@ -26,10 +26,13 @@ def quote(path):
 
 
 class Recorder:
-    """A running `kymo record --pid`. A context: leaving ends it."""
+    """A running `kymo record --pid`. A context: leaving ends it.
+
+    `specs`: of probes; a pair of ("-r", SPEC) is a return probe.
+    """
 
     def __init__(self, kymo, directory, specs, buffer, pid, *options):
-        probes = [word for spec in specs for word in ("-p", spec)]
+        probes = [word for spec in specs for word in (("-p", spec) if isinstance(spec, str) else spec)]
         self.argv = [kymo, "record", "-o", directory, "--buffer", buffer, *options, *probes,
                      "--pid", str(pid), "--for", str(LONGEST_S)]
         self._messages = f"{directory}.messages"

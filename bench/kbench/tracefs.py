@@ -71,6 +71,8 @@ def remove_leftovers():
 class Uprobes:
     """Probes (event's name, "PATH:0xOFFSET ARGS"), in an overwriting buffer. define() and enable() put them in.
 
+    A name that begins with "return_" is a return probe's.
+
     Several may have one event, if their arguments are the same. The kernel waits for a grace period for each event that
     it disables, some 50 ms, so one event of many probes is gone long before many events. A context: leaving takes them
     out.
@@ -97,7 +99,8 @@ class Uprobes:
         return self
 
     def define(self):
-        lines = [f"p:{self.group}/{name} {definition}\n" for name, definition in self._definitions]
+        lines = [f"{'r' if name.startswith('return_') else 'p'}:{self.group}/{name} {definition}\n"
+                 for name, definition in self._definitions]
         for at in range(0, len(lines), 20):
             _write(f"{self._tracefs}/uprobe_events", "".join(lines[at:at + 20]))
 

@@ -17,8 +17,15 @@
 #define KYMO_PAD_RSEQ 0x52	/* and threads are registered for restartable sequences, at their thread pointer + the other */
 #define KYMO_PAD_LIVE_TID_OFFSET 8	/* where in the page that offset is, s64 */
 #define KYMO_PAD_LIVE_RSEQ_OFFSET 16	/* s64 */
+#define KYMO_PAD_LIVE_VFORKS 24		/* u64: the address of the struct kymo_wire_vforks that counts for this process now */
+#define KYMO_PAD_LIVE_PID 32		/* s32: what is recorded as tid where it can't be read */
+#define KYMO_PAD_LIVE_VFORK_LIST 64	/* such a struct; that of the first region is used */
 
 #define KYMO_PAD_MAX_EVENTS 16	/* at one site */
+
+/* Bytes below the stack pointer, a multiple of 8, that a pad reaches at the most: the red zone that it steps over, its frame, and what the shared code
+ * takes when a ring has to be changed. */
+#define KYMO_PAD_STACK_MAX 384
 
 /* What the pads of one region share. Runtime addresses in the target. */
 struct kymo_pad_env {
@@ -27,9 +34,9 @@ struct kymo_pad_env {
 	uint64_t rseq_rings;	/* one for each CPU, for restartable sequences; 0: the pads have none */
 	uint64_t rings;		/* the first ring with a lock */
 	uint32_t n_rings;	/* those with a lock; the first n_cpus are the CPUs' own */
-	uint64_t vforks;	/* struct kymo_wire_vforks */
+	uint64_t vforks;	/* struct kymo_wire_vforks, which guards keep */
+	uint64_t header;	/* struct kymo_wire_header */
 	uint32_t n_cpus;
-	uint32_t pid;		/* what is recorded as tid where it can't be read */
 	uint64_t stack_low, stack_high;	/* the initial thread's stack: readable from its stack pointer to stack_high; may be 0 */
 };
 
@@ -37,14 +44,17 @@ struct kymo_pad_env {
 struct kymo_pad_event {
 	uint32_t id;			/* <= KYMO_EVENT_ID_MAX */
 	const struct kymo_fetch *args;
-	size_t n_args;			/* <= KYMO_EVENT_MAX_ARGS */
+	size_t n_args;			/* <= KYMO_EVENT_MAX_ARGS; 1 with a payload */
 };
 
 /* Whether records of these arguments carry the faults byte (wire/event.h). */
 bool kymo_pad_has_faults(const struct kymo_fetch *args, size_t n_args);
 
-/* Bytes of one record. */
+/* Bytes of one record; of one with a payload, without that. */
 uint32_t kymo_pad_record_size(const struct kymo_fetch *args, size_t n_args);
+
+/* Whether one of the arguments is the whole flags register: they are in the frame then. */
+bool kymo_pad_wants_flags(const struct kymo_pad_event *events, size_t n_events);
 
 /* Upper bound of a pad's size for `n_events` events. */
 size_t kymo_pad_size_max(size_t n_events);
@@ -52,17 +62,34 @@ size_t kymo_pad_size_max(size_t n_events);
 /* The code that all pads of a region share; it must lie at env.guest. Bytes are static. */
 const uint8_t *kymo_pad_guest(size_t *size_ret);
 
-/* Where in a pad its code begins: threads enter there. */
-size_t kymo_pad_entry(const struct kymo_pad_env *env, size_t n_events);
+/* Who comes after a pad at a place that several recordings have (wire/shared.h, struct kymo_wire_site). */
+struct kymo_pad_chain {
+	uint64_t next;		/* in the target: the word with the address where this pad goes on; 0: nobody comes after it */
+	bool save_flags;	/* one of those behind reads the flags out of the frame */
+	uint64_t watch;		/* in the target: struct kymo_wire_watch, where threads ask for attention and wait for it; or 0 */
+};
+
+/* Bound of what a thread waits for an answer: rounds of a loop with `pause`, 50 to 500 ms. */
+#define KYMO_PAD_WATCH_ROUNDS 10000000
+
+/* Offsets in a pad. */
+struct kymo_pad_layout {
+	uint32_t size;
+	uint32_t entry;		/* threads come here from the text */
+	uint32_t inner;		/* and here from another recording's pad, with the frame in place */
+	uint32_t displaced;	/* the way out: the frame is taken down, then come the displaced instructions */
+	uint32_t hop;		/* with a chain: the jump to what `next` says, which is in rax then; else 0 */
+	uint16_t insn_at[KYMO_WINDOW_MAX_INSNS + 1];	/* of each displaced or copied instruction, with one more for the jump back: where a thread that
+							 * stood at that instruction goes */
+};
 
 /*
- * Write the pad for `plan`, the site of which is at runtime address `site`, to run at runtime address `pad` (a multiple of 32). `insn_at[i]` is the offset in
- * the pad of displaced instruction i, with one more for the jump back: where a thread that stood at that instruction
- * goes. Returns the size; -ERANGE, -ENOTSUP (see kymo_relocate()), -ENOSPC, -EINVAL for arguments out of range.
+ * Write the pad for `plan`, the site of which is at runtime address `site`, to run at runtime address `pad` (a multiple of 32). Without events the pad does
+ * the displaced instructions and nothing else. 0 and `ret`; -ERANGE, -ENOTSUP (see kymo_relocate()), -ENOSPC, -EINVAL for arguments out of range.
  */
 int kymo_pad_emit(const struct kymo_pad_env *env, const struct kymo_plan *plan, uint64_t site, uint64_t pad,
-		  const struct kymo_pad_event *events, size_t n_events, uint8_t *out, size_t size,
-		  uint16_t insn_at[KYMO_WINDOW_MAX_INSNS + 1]);
+		  const struct kymo_pad_event *events, size_t n_events, const struct kymo_pad_chain *chain, uint8_t *out, size_t size,
+		  struct kymo_pad_layout *ret);
 
 /* ---- guards -------------------------------------------------------------------------------------------------------- */
 
@@ -74,14 +101,16 @@ int kymo_pad_emit(const struct kymo_pad_env *env, const struct kymo_plan *plan, 
  */
 
 /*
+ * One more guard sits on prctl: strict seccomp and PR_TSC_SIGSEGV make rdtsc a fault, so before that all live pages are cleared and the header says so.
+ *
  * Find those calls in a module: their plans (each `mov $number,%eax; syscall`, displaced together) go to `ret`. Returns how many there are, or -EPERM when there is one
  * that can't be guarded, -ENOSPC.
  */
 int kymo_guard_find(const struct kymo_module_code *code, const struct kymo_entry_map *map, struct kymo_plan *ret, size_t max);
 
-/* Write the pad of a guard; as kymo_pad_emit(). */
+/* Write the pad of a guard; as kymo_pad_emit(). A guard has no other entry than the one. */
 int kymo_guard_emit(const struct kymo_pad_env *env, const struct kymo_plan *plan, uint64_t site, uint64_t pad, uint8_t *out,
-		    size_t size, uint16_t insn_at[KYMO_WINDOW_MAX_INSNS + 1]);
+		    size_t size, struct kymo_pad_layout *ret);
 
 /*
  * From the recorder, which must run on `cpu` (sched_setaffinity): make producers of the sequence-driven ring of that CPU leave it alone, so that its packet can be

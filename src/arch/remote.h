@@ -45,9 +45,29 @@ int kymo_remote_frame(const struct user_regs_struct *registers, uint64_t top, co
 void kymo_remote_call(const struct user_regs_struct *registers, const struct kymo_gadgets *gadgets, uint64_t sp,
 		      long number, const uint64_t args[6], struct user_regs_struct *ret);
 
+/*
+ * Whether a stopped thread makes a call for somebody who is gone, or is on its way home from that: it is on a frame of kymo_remote_frame(). `stack` is from
+ * KYMO_REMOTE_BELOW under its stack pointer on, `code` at its program counter. Who can't be is told by the registers alone.
+ */
+#define KYMO_REMOTE_BELOW 8
+#define KYMO_REMOTE_STACK 344
+#define KYMO_REMOTE_CODE 9
+bool kymo_remote_has_frame(const uint8_t *bytes, size_t size);	/* one begins somewhere in there, at a multiple of 8 */
+bool kymo_remote_may_be_away(const struct user_regs_struct *registers);
+bool kymo_remote_is_away(const uint8_t stack[KYMO_REMOTE_STACK], const uint8_t code[KYMO_REMOTE_CODE]);
 
 /* Whether a stopped thread makes its system call again when it goes on: it continues before the instruction that its program counter is behind. */
 bool kymo_remote_restarts(const struct user_regs_struct *registers);
+
+/* Whether the instruction that begins with `code` makes a system call. */
+#define KYMO_REMOTE_CALL 2
+bool kymo_remote_is_call(const uint8_t code[KYMO_REMOTE_CALL]);
+
+/* For a thread that stands at the entry of a system call: that it makes this one. */
+void kymo_remote_set_call(struct user_regs_struct *registers, uint64_t number, const uint64_t args[6]);
+
+/* For one that stands at the exit: that this comes back. */
+void kymo_remote_set_result(struct user_regs_struct *registers, int64_t result);
 
 /*
  * Most system calls that a stop interrupts are continued by the kernel as if nothing had been. A few fail with EINTR, as for a signal

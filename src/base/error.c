@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct kymo_error kymo_error_no_memory = { KYMO_ERROR_NO_MEMORY, (char *)"out of memory" };
+struct kymo_error kymo_error_no_memory = { KYMO_ERROR_NO_MEMORY, ENOMEM, (char *)"out of memory" };
 
-static struct kymo_error *create_take(enum kymo_error_code code, char *message)
+static struct kymo_error *create_take(enum kymo_error_code code, int err, char *message)
 {
 	struct kymo_error *error = message ? malloc(sizeof(*error)) : NULL;
 
@@ -16,8 +16,16 @@ static struct kymo_error *create_take(enum kymo_error_code code, char *message)
 		return &kymo_error_no_memory;
 	}
 	error->code = code;
+	error->err = err;
 	error->message = message;
 	return error;
+}
+
+char *kymo_format(const char *format, va_list args)
+{
+	char *text;
+
+	return vasprintf(&text, format, args) < 0 ? NULL : text;
 }
 
 struct kymo_error *kymo_error_create(enum kymo_error_code code, const char *format, ...)
@@ -26,10 +34,9 @@ struct kymo_error *kymo_error_create(enum kymo_error_code code, const char *form
 	char *message;
 
 	va_start(args, format);
-	if (vasprintf(&message, format, args) < 0)
-		message = NULL;
+	message = kymo_format(format, args);
 	va_end(args);
-	return create_take(code, message);
+	return create_take(code, 0, message);
 }
 
 static enum kymo_error_code code_of_errno(int err)
@@ -59,13 +66,13 @@ struct kymo_error *kymo_error_errno(int err, const char *format, ...)
 
 	err = err < 0 ? -err : err;
 	va_start(args, format);
-	n = vasprintf(&what, format, args);
+	what = kymo_format(format, args);
 	va_end(args);
-	if (n < 0)
+	if (!what)
 		return &kymo_error_no_memory;
 	n = asprintf(&message, "%s: %s", what, strerror(err));
 	free(what);
-	return create_take(code_of_errno(err), n < 0 ? NULL : message);
+	return create_take(code_of_errno(err), err, n < 0 ? NULL : message);
 }
 
 struct kymo_error *kymo_error_prefix(struct kymo_error *error, const char *format, ...)
@@ -77,9 +84,9 @@ struct kymo_error *kymo_error_prefix(struct kymo_error *error, const char *forma
 	if (!error || error == &kymo_error_no_memory)
 		return error;
 	va_start(args, format);
-	n = vasprintf(&what, format, args);
+	what = kymo_format(format, args);
 	va_end(args);
-	if (n < 0)
+	if (!what)
 		return error;
 	n = asprintf(&message, "%s: %s", what, error->message);
 	free(what);

@@ -24,11 +24,15 @@ enum kymo_error_code {
 
 struct kymo_error {
 	enum kymo_error_code code;
+	int err;		/* the errno value that it was made of, positive; or 0 */
 	char *message;		/* one sentence, no newline, no trailing full stop */
 };
 
 /* Returned where allocation of the error itself failed; destroying it is a no-op. */
 extern struct kymo_error kymo_error_no_memory;
+
+/* A fresh string, or NULL: vasprintf() leaves the pointer undefined where memory is out. */
+char *kymo_format(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
 
 /* Make an error. Never returns NULL. Thread safe. */
 struct kymo_error *kymo_error_create(enum kymo_error_code code, const char *format, ...)

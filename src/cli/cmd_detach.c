@@ -17,6 +17,12 @@ static const char *plural(size_t n)
 
 static void print_result(pid_t pid, const struct kymo_detach_result *result)
 {
+	bool was_anything_left = result->sites_restored || result->sites_clean || result->pages_verified || result->mappings_removed;
+
+	for (size_t i = 0; i < result->n_recorders; i++)
+		printf("recorder %d has ended its recording of process %d and taken its probes out\n", result->recorders[i], pid);
+	if (result->n_recorders && !was_anything_left)
+		return;
 	printf("process %d: %zu site%s restored", pid, result->sites_restored, plural(result->sites_restored));
 	if (result->sites_clean)
 		printf(", %zu had the original bytes already", result->sites_clean);
@@ -43,6 +49,7 @@ static int detach(const char *text, bool quiet)
 	if (result.note)
 		cli_warn("%s", result.note);
 	free(result.note);
+	free(result.recorders);
 	return 0;
 }
 

@@ -2,201 +2,118 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/cleanup.h"
 #include "cli/cli.h"
+#include "cli/explain_site.h"
 #include "cli/target.h"
-#include "probe/code.h"
 #include "probe/spec.h"
-
-#define INSN_MAX 15
-#define SHOWN_WHEN_REFUSED 6 /* instructions */
-
-/* A module under explanation, and how its sites came out. */
-struct explainer {
-	struct kymo_module *module;
-	struct kymo_code *code;
-	size_t n_sites;
-	size_t n_by_tactic[KYMO_N_TACTICS]; /* NONE: refused */
-};
-
-/* ---- one site ---------------------------------------------------------------------------------------------------- */
-
-static const struct kymo_span *span_at(const struct kymo_module_code *code, uint64_t vaddr)
-{
-	for (size_t i = 0; i < code->n_text; i++)
-		if (vaddr >= code->text[i].vaddr && vaddr - code->text[i].vaddr < code->text[i].size)
-			return &code->text[i];
-	return NULL;
-}
-
-/* One instruction as a line; returns its length, 1 for what does not decode. */
-static size_t print_instruction(const struct kymo_span *span, uint64_t vaddr, char mark)
-{
-	size_t at = (size_t)(vaddr - span->vaddr), left = span->size - at, length;
-	char text[128];
-	int r;
-
-	r = kymo_disassemble(span->bytes + at, left < INSN_MAX ? left : INSN_MAX, vaddr, text, sizeof(text));
-	length = r > 0 ? (size_t)r : 1;
-	printf("  %c 0x%" PRIx64 "  ", mark, vaddr);
-	for (size_t i = 0; i < length; i++)
-		printf("%02x ", span->bytes[at + i]);
-	printf("%*s %s\n", length < 9 ? (int)(3 * (9 - length)) : 0, "", text);
-	return length;
-}
-
-/* From the place asked for to one instruction behind the window; ">" marks what is displaced. */
-static void print_code(const struct kymo_module_code *code, uint64_t vaddr, const struct kymo_plan *plan)
-{
-	const struct kymo_span *span = span_at(code, vaddr);
-	uint64_t at = plan && plan->vaddr < vaddr ? plan->vaddr : vaddr;
-	uint64_t window_end = plan ? plan->vaddr + plan->window : at;
-
-	for (int n = 0; span && at >= span->vaddr && at - span->vaddr < span->size; n++) {
-		bool displaced = plan && at >= plan->vaddr && at < window_end;
-
-		if (plan ? at > window_end : n == SHOWN_WHEN_REFUSED)
-			break;
-		at += print_instruction(span, at, displaced ? '>' : ' ');
-	}
-}
-
-static void print_proof_of_jump(const struct kymo_plan *plan)
-{
-	printf("  why safe   the instruction has %u bytes: a thread stands before or behind it, never inside;\n"
-	       "             nothing in the file leads into it;\n", plan->window);
-}
-
-static void print_proof_of_group(const struct explainer *explainer, const struct kymo_plan *plan)
-{
-	const struct kymo_function *function = kymo_module_function_at(explainer->module, plan->vaddr);
-
-	fputs("  why safe   ", stdout);
-	if (function) {
-		cli_print_text(stdout, function->name ? function->name : "the function");
-		printf(" is 0x%" PRIx64 " to 0x%" PRIx64 ", and all of it decodes;\n", function->start, function->end);
-	} else {
-		puts("the code around it decodes;");
-	}
-	fputs("             no branch, symbol, jump table, landing pad or relocation in the file leads to", stdout);
-	for (int i = 1; i < plan->n_insns; i++) {
-		const char *between = i == 1 ? "" : i + 1 == plan->n_insns ? " or" : ",";
-
-		printf("%s 0x%" PRIx64, between, plan->vaddr + plan->insn_offset[i]);
-	}
-	puts(";\n             no system call is displaced, and a call only as the last: nobody returns into the window;");
-}
-
-static void print_plan(const struct explainer *explainer, uint64_t vaddr, const struct kymo_plan *plan)
-{
-	bool one = plan->n_insns == 1;
-
-	printf("  tactic     %s: %u instruction%s, %u bytes, moved to a pad; a jump to it is written at 0x%" PRIx64 "\n",
-	       kymo_tactic_name(plan->tactic), plan->n_insns, one ? "" : "s", plan->window, plan->vaddr);
-	if (plan->vaddr != vaddr)
-		printf("             the endbr64 at 0x%" PRIx64 " stays: indirect calls must find it\n", vaddr);
-	if (plan->tactic == KYMO_TACTIC_JUMP)
-		print_proof_of_jump(plan);
-	else
-		print_proof_of_group(explainer, plan);
-	printf("             %s elsewhere the same: relative addresses are rewritten, calls push what they did;\n",
-	       one ? "it runs" : "all of them run");
-	puts("             no restartable sequence covers it; the jump lies in one page, so that one write makes it");
-}
-
-static void print_refusals(const struct kymo_refusal *refusals, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		fputs(i ? "             " : "  not taken  ", stdout);
-		if (refusals[i].tactic != KYMO_TACTIC_NONE)
-			printf("%s: ", kymo_tactic_name(refusals[i].tactic));
-		cli_print_text(stdout, refusals[i].reason);
-		putchar('\n');
-	}
-}
-
-static void print_heading(const struct explainer *explainer, uint64_t vaddr)
-{
-	const struct kymo_function *function = kymo_module_function_at(explainer->module, vaddr);
-	char place[512];
-	uint64_t offset;
-
-	kymo_module_describe(explainer->module, vaddr, place, sizeof(place));
-	if (explainer->n_sites)
-		putchar('\n');
-	cli_print_text(stdout, kymo_module_path(explainer->module));
-	putchar(':');
-	cli_print_text(stdout, place);
-	printf("\n  site       0x%" PRIx64, vaddr);
-	if (!kymo_module_vaddr_to_offset(explainer->module, vaddr, &offset))
-		printf(", 0x%" PRIx64 " in the file", offset);
-	if (function)
-		printf(", in a function of %" PRIu64 " bytes, 0x%" PRIx64 " to 0x%" PRIx64,
-		       function->end - function->start, function->start, function->end);
-	putchar('\n');
-}
-
-static void explain_site(struct explainer *explainer, uint64_t vaddr)
-{
-	const struct kymo_module_code *code = &explainer->code->code;
-	struct kymo_refusal refusals[KYMO_N_TACTICS];
-	struct kymo_plan plan;
-	size_t n_refusals = 0;
-	int r;
-
-	memset(refusals, 0, sizeof(refusals));
-	r = kymo_plan(code, explainer->code->map, vaddr, &plan, refusals, &n_refusals);
-	print_heading(explainer, vaddr);
-	print_code(code, vaddr, r ? NULL : &plan);
-	if (!r)
-		print_plan(explainer, vaddr, &plan);
-	else if (r == -EPERM)
-		puts("  tactic     none: a probe here is refused");
-	else
-		printf("  tactic     none: %s\n", strerror(-r));
-	print_refusals(refusals, n_refusals);
-	explainer->n_sites++;
-	explainer->n_by_tactic[r ? KYMO_TACTIC_NONE : plan.tactic]++;
-}
-
-/* What an IFUNC's symbol points to runs once, in the dynamic linker; what callers reach is another function. */
-static void explain_ifunc(struct explainer *explainer, const struct kymo_symbol *symbol)
-{
-	if (explainer->n_sites++)
-		putchar('\n');
-	explainer->n_by_tactic[KYMO_TACTIC_NONE]++;
-	cli_print_text(stdout, kymo_module_path(explainer->module));
-	putchar(':');
-	cli_print_text(stdout, symbol->name);
-	printf("\n  site       none: it is an indirect function (IFUNC). 0x%" PRIx64 " is its resolver, which chooses an\n"
-	       "             implementation when the program starts; 'kymo list' with the glob '*", symbol->vaddr);
-	cli_print_text(stdout, symbol->name);
-	puts("*' shows candidates");
-}
 
 /* ---- all sites of a location ------------------------------------------------------------------------------------- */
 
-static struct kymo_error *explain_symbols(struct explainer *explainer, const struct kymo_spec *spec)
+/* Each instruction of the function at `vaddr`; where they can't be told, its first place tells why. */
+static struct kymo_error *explain_instructions(struct cli_explainer *explainer, uint64_t vaddr)
 {
-	kymo_cleanup_free const struct kymo_symbol **symbols = NULL;
-	struct kymo_error *error;
+	const struct kymo_function *function = kymo_module_function_at(explainer->module, vaddr);
+	const struct kymo_entry_map *map = explainer->code->map;
+	kymo_cleanup_free uint64_t *starts = NULL;
 	size_t n;
+	int r;
 
-	error = kymo_module_find(explainer->module, spec->symbol, &symbols, &n);
-	if (error || !n)
+	r = function ? kymo_instructions_create(map, function->start, function->end, &starts, &n) : -EPERM;
+	if (r == -ENOMEM)
+		return &kymo_error_no_memory;
+	if (r) {
+		cli_explain_site(explainer, vaddr);
+		return NULL;
+	}
+	for (size_t i = 0; i < n; i++)
+		if (kymo_site_of(map, starts[i]) == starts[i])	/* an endbr64 stays */
+			cli_explain_site(explainer, starts[i]);
+	return NULL;
+}
+
+/* What a location means: `n` symbols. */
+struct found {
+	const struct kymo_symbol **symbols;
+	size_t n;
+};
+
+/* Whether it has a part of its own, as another IFUNC's function or by a symbol. */
+static bool is_explained(const struct cli_explainer *explainer, const struct found *found, uint64_t vaddr)
+{
+	for (size_t i = 0; i < explainer->chosen.n; i++)
+		if (explainer->chosen.items[i] == vaddr)
+			return true;
+	for (size_t i = 0; i < found->n; i++)
+		if (found->symbols[i]->vaddr == vaddr)
+			return !found->symbols[i]->is_ifunc;
+	return false;
+}
+
+static struct kymo_error *explain_function(struct cli_explainer *explainer, const struct kymo_spec *spec, uint64_t vaddr)
+{
+	if (spec->every_instruction)
+		return explain_instructions(explainer, vaddr);
+	cli_explain_site(explainer, vaddr + (uint64_t)spec->offset);
+	return NULL;
+}
+
+/* What the symbol points to runs once, in the dynamic linker; what callers reach are other functions. Several IFUNCs may share these. */
+static struct kymo_error *explain_indirect(struct cli_explainer *explainer, const struct kymo_spec *spec, const struct found *found,
+					   const struct kymo_symbol *symbol)
+{
+	struct cli_indirects *indirects = &explainer->indirects;
+	const struct kymo_indirect *indirect;
+	struct kymo_error *error;
+
+	indirects->module = explainer->module;
+	error = kymo_indirects(explainer->code, explainer->module, &indirects->items, &indirects->n);
+	if (error)
 		return error;
-	error = kymo_code_create(explainer->module, &explainer->code);
-	for (size_t i = 0; !error && i < n; i++) {
-		if (symbols[i]->is_ifunc)
-			explain_ifunc(explainer, symbols[i]);
-		else
-			explain_site(explainer, symbols[i]->vaddr + (uint64_t)spec->offset);
+	indirect = kymo_indirect_at(indirects->items, indirects->n, symbol->vaddr);
+	if (!indirect)	/* two symbols disagree about what it is */
+		return explain_function(explainer, spec, symbol->vaddr);
+	cli_explain_begin(explainer);
+	cli_print_indirect(indirects, indirect, symbol->name);
+	if (!indirect->n || (indirect->n > 1 && spec->offset)) {
+		explainer->n_sites++;
+		explainer->n_by_tactic[KYMO_TACTIC_NONE]++;
+	}
+	if (indirect->n > 1 && spec->offset) {
+		puts("  site       none: the offset may be meant in any of them; name one");
+		return NULL;
+	}
+	for (size_t i = 0; !error && i < indirect->n; i++) {
+		if (is_explained(explainer, found, indirect->functions[i]))
+			continue;
+		if (!kymo_vec_push(&explainer->chosen, indirect->functions[i]))
+			return &kymo_error_no_memory;
+		error = explain_function(explainer, spec, indirect->functions[i]);
 	}
 	return error;
 }
 
-static struct kymo_error *explain_offset(struct explainer *explainer, const struct kymo_spec *spec)
+static struct kymo_error *explain_symbols(struct cli_explainer *explainer, const struct kymo_spec *spec)
+{
+	kymo_cleanup_free const struct kymo_symbol **symbols = NULL;
+	struct kymo_error *error;
+	struct found found;
+
+	error = kymo_module_find(explainer->module, spec->symbol, &symbols, &found.n);
+	if (error || !found.n)
+		return error;
+	found.symbols = symbols;
+	error = kymo_code_create(explainer->module, NULL, &explainer->code);
+	for (size_t i = 0; !error && i < found.n; i++)
+		error = symbols[i]->is_ifunc ? explain_indirect(explainer, spec, &found, symbols[i]) :
+					       explain_function(explainer, spec, symbols[i]->vaddr);
+	kymo_vec_deinit(&explainer->chosen);
+	return error;
+}
+
+static struct kymo_error *explain_offset(struct cli_explainer *explainer, const struct kymo_spec *spec)
 {
 	struct kymo_error *error;
 	uint64_t vaddr;
@@ -205,18 +122,36 @@ static struct kymo_error *explain_offset(struct explainer *explainer, const stru
 		return kymo_error_create(KYMO_ERROR_NOT_FOUND,
 					 "offset 0x%" PRIx64 " of %s is in no segment that is loaded",
 					 (uint64_t)spec->offset, kymo_module_path(explainer->module));
-	error = kymo_code_create(explainer->module, &explainer->code);
+	error = kymo_code_create(explainer->module, NULL, &explainer->code);
 	if (!error)
-		explain_site(explainer, vaddr);
+		cli_explain_site(explainer, vaddr);
+	return error;
+}
+
+static struct kymo_error *explain_address(struct cli_explainer *explainer, pid_t pid, uint64_t address)
+{
+	struct kymo_process *process = NULL;
+	struct kymo_error *error = kymo_process_look(pid, &process);
+
+	if (!error)
+		error = kymo_jit_open(process, address, &explainer->jit);
+	if (!error) {
+		explainer->code = explainer->jit->code;
+		cli_explain_site(explainer, address);
+	}
+	kymo_jit_close(explainer->jit);
+	kymo_process_destroy(process);
 	return error;
 }
 
 /* `file` is NULL where every file is meant. */
-static struct kymo_error *explain_file(struct explainer *explainer, const struct cli_target *target, size_t i,
+static struct kymo_error *explain_file(struct cli_explainer *explainer, const struct cli_target *target, size_t i,
 				       const char *file, const struct kymo_spec *spec)
 {
 	struct kymo_error *error = cli_target_open(target, i, &explainer->module);
 
+	explainer->indirects.pid = target->pid;
+	explainer->indirects.map = target->pid ? target->files.items[i] : NULL;
 	if (!error && explainer->module &&
 	    (!file ||
 	     kymo_name_matches_file(file, kymo_module_path(explainer->module), kymo_module_soname(explainer->module))))
@@ -247,13 +182,16 @@ static struct kymo_error *nothing_found(const struct cli_target *target, const c
 				 *near ? "; near are " : "", near);
 }
 
-static void print_totals(const struct explainer *explainer)
+static void print_totals(const struct cli_explainer *explainer)
 {
 	if (explainer->n_sites < 2)
 		return;
 	printf("\n%zu sites:", explainer->n_sites);
-	for (int tactic = KYMO_TACTIC_NONE + 1; tactic < KYMO_N_TACTICS; tactic++)
+	for (int tactic = KYMO_TACTIC_NONE + 1; tactic < KYMO_N_TACTICS; tactic++) {
+		if (tactic > KYMO_TACTIC_GROUP && !explainer->n_by_tactic[tactic])
+			continue;
 		printf(" %zu %s,", explainer->n_by_tactic[tactic], kymo_tactic_name((enum kymo_tactic)tactic));
+	}
 	printf(" %zu refused\n", explainer->n_by_tactic[KYMO_TACTIC_NONE]);
 }
 
@@ -302,20 +240,26 @@ static struct kymo_error *explain(const char *where, const char *location)
 {
 	kymo_cleanup(cli_target_deinit) struct cli_target target = { 0 };
 	kymo_cleanup(kymo_spec_deinit) struct kymo_spec spec = { 0 };
-	struct explainer explainer = { 0 };
+	struct cli_explainer explainer = { 0 };
 	struct kymo_error *error;
 	bool names_file;
 
 	error = cli_target_init(where, &target);
 	if (error)
 		return error;
-	names_file = target.pid && strchr(location, ':');
+	names_file = target.pid && (strchr(location, ':') || !strncasecmp(location, "0x", 2));
 	error = parse_location(where, location, names_file, &spec);
 	if (error)
 		return error;
 	if (target.pid && !names_file && !spec.symbol)
 		return kymo_error_create(KYMO_ERROR_USAGE, "of which file of process %d? write libc:%s", target.pid,
 					 location);
+	if (spec.address) {
+		error = explain_address(&explainer, target.pid, spec.address);
+		if (!error && explainer.n_by_tactic[KYMO_TACTIC_NONE])
+			error = kymo_error_create(KYMO_ERROR_UNSAFE, "no probe can be put at '%s'", location);
+		return error;
+	}
 	for (size_t i = 0; !error && i < cli_target_count(&target); i++)
 		error = explain_file(&explainer, &target, i, names_file ? spec.file : NULL, &spec);
 	if (error)

@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/vec.h"
 #include "cli/cli.h"
+#include "cli/list_markers.h"
 #include "cli/target.h"
 
 enum { JSON = 1 };
@@ -25,6 +26,8 @@ struct row {
 struct list {
 	char *file_wanted; /* of "FILE:GLOB", or NULL */
 	const char *glob; /* or NULL: everything */
+	char *pattern; /* the glob as fnmatch() takes it, or NULL */
+	struct cli_marker_lister markers;
 	bool json;
 	size_t n_printed;
 };
@@ -47,11 +50,11 @@ static bool wanted(const struct list *list, const char *name, const char *versio
 {
 	char full[1024];
 
-	if (!list->glob || !fnmatch(list->glob, name, 0))
+	if (!list->pattern || !fnmatch(list->pattern, name, 0))
 		return true;
 	if (!version || snprintf(full, sizeof(full), "%s@%s", name, version) >= (int)sizeof(full))
 		return false;
-	return !fnmatch(list->glob, full, 0);
+	return !fnmatch(list->pattern, full, 0);
 }
 
 struct rows {
@@ -121,7 +124,7 @@ static void print_json_row(const char *path, const struct row *row, bool first)
 	       row->offset, row->size, row->is_ifunc ? "true" : "false");
 }
 
-static struct kymo_error *list_module(struct list *list, struct kymo_module *module)
+static struct kymo_error *list_functions(struct list *list, struct kymo_module *module)
 {
 	const char *path = kymo_module_path(module);
 	struct rows rows = { 0 };
@@ -144,6 +147,13 @@ static struct kymo_error *list_module(struct list *list, struct kymo_module *mod
 	}
 	kymo_vec_deinit(&rows);
 	return error;
+}
+
+static struct kymo_error *list_module(struct list *list, struct kymo_module *module)
+{
+	struct kymo_error *error = list_functions(list, module);
+
+	return error ? error : cli_list_markers(&list->markers, module);
 }
 
 /* For a process, a file that cannot be read is told and the others are listed. */
@@ -178,9 +188,9 @@ static struct kymo_error *nothing_found(const struct list *list, const struct cl
 static int list_target(const char *where, const char *glob, bool json)
 {
 	kymo_cleanup(cli_target_deinit) struct cli_target target = { 0 };
-	kymo_cleanup_free char *file_wanted = NULL;
+	kymo_cleanup_free char *file_wanted = NULL, *pattern = NULL;
 	const char *colon = glob ? strrchr(glob, ':') : NULL;
-	struct list list = { .glob = glob, .json = json };
+	struct list list = { .glob = glob, .json = json, .markers = { .glob = glob, .json = json } };
 	struct kymo_error *error;
 
 	error = cli_target_init(where, &target);
@@ -192,12 +202,19 @@ static int list_target(const char *where, const char *glob, bool json)
 		if (!file_wanted)
 			return cli_fail("list", &kymo_error_no_memory);
 	}
+	if (list.glob) {
+		list.pattern = pattern = kymo_glob_create(list.glob);
+		if (!pattern)
+			return cli_fail("list", &kymo_error_no_memory);
+	}
+	list.markers.n_printed = &list.n_printed;
+	list.markers.names_file = target.pid;
 	for (size_t i = 0; !error && i < cli_target_count(&target); i++)
 		error = list_file(&list, &target, i);
-	if (!error && !list.n_printed)
-		error = nothing_found(&list, &target, where);
-	else if (json && !error)
+	if (json && list.n_printed)
 		puts("\n]");
+	else if (!error && !list.n_printed)
+		error = nothing_found(&list, &target, where);
 	return error ? cli_fail("list", error) : 0;
 }
 

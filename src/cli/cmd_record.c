@@ -19,6 +19,7 @@ struct recording {
 	struct kymo_record_options options;
 	KYMO_VEC(struct kymo_spec) specs;
 	bool quiet;
+	bool says_follow; /* or not to */
 	bool announced; /* that recording has begun */
 	struct cli_live live;
 	double last_seconds; /* of the progress before, for the rate */
@@ -39,6 +40,9 @@ enum {
 	BACKEND,
 	QUIET,
 	NO_RSEQ,
+	FOLLOW,
+	NO_FOLLOW,
+	ALL,
 };
 
 static const struct cli_option table[] = {
@@ -55,6 +59,9 @@ static const struct cli_option table[] = {
 	{ BACKEND, 0, "backend", "NAME" },
 	{ QUIET, 'q', "quiet", NULL },
 	{ NO_RSEQ, 0, "no-rseq", NULL },
+	{ FOLLOW, 0, "follow", NULL },
+	{ NO_FOLLOW, 0, "no-follow", NULL },
+	{ ALL, 0, "all", NULL },
 };
 
 /* What the command line has room for and this version does not do, and what does something like it. */
@@ -62,18 +69,18 @@ static const struct {
 	int id;
 	const char *sentence;
 } later[] = {
-	{ RETURN, "return probes (--return) are not in this version; --probe records the function's entry" },
-	{ MARKER, "markers (--marker) are not in this version; --probe records functions by name" },
 	{ SYSCALL, "system calls (--syscall) are not in this version; --probe libc:read records libc's functions" },
 	{ BRANCH, "branches (--branch) are not in this version; --probe FILE:FUNCTION+OFFSET records one place" },
 };
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
-static int take_probe(struct recording *recording, const char *text)
+static int take_probe(struct recording *recording, const char *text, int id)
 {
 	struct kymo_spec spec;
-	struct kymo_error *error = kymo_spec_parse(text, &spec);
+	struct kymo_error *error = id == RETURN ? kymo_spec_parse_return(text, &spec) :
+				   id == MARKER ? kymo_spec_parse_marker(text, &spec) :
+						  kymo_spec_parse(text, &spec);
 
 	if (error)
 		return cli_fail("record", error);
@@ -96,14 +103,23 @@ static int take_buffer(struct recording *recording, const char *text)
 	return 0;
 }
 
-static int take_backend(const char *text)
+static int take_backend(struct recording *recording, const char *text)
 {
-	if (!strcmp(text, "auto") || !strcmp(text, "inproc"))
-		return 0;
-	if (!strcmp(text, "kernel") || !strcmp(text, "ptrace"))
-		return cli_usage("record", "the backend '%s' is not in this version; write auto or inproc, "
-				 "or leave --backend out", text);
-	return cli_usage("record", "there is no backend '%s'; write auto or inproc", text);
+	static const char *const names[] = {
+		[KYMO_RECORD_AUTO] = "auto",
+		[KYMO_RECORD_INPROC] = "inproc",
+		[KYMO_RECORD_KERNEL] = "kernel",
+	};
+
+	for (size_t i = 0; i < kymo_countof(names); i++)
+		if (!strcmp(text, names[i])) {
+			recording->options.backend = (enum kymo_record_backend)i;
+			return 0;
+		}
+	if (!strcmp(text, "ptrace"))
+		return cli_usage("record", "the backend 'ptrace' is not in this version; write auto, inproc or kernel, "
+				 "or leave --backend out");
+	return cli_usage("record", "there is no backend '%s'; write auto, inproc or kernel", text);
 }
 
 static int refuse(int id)
@@ -124,7 +140,9 @@ static int take_option(struct recording *recording, int id, const char *value)
 		options->directory = value;
 		return *value ? 0 : cli_usage("record", "--output needs the name of a directory, not ''");
 	case PROBE:
-		return take_probe(recording, value);
+	case RETURN:
+	case MARKER:
+		return take_probe(recording, value, id);
 	case PID:
 		if (cli_parse_pid(value, &options->pid))
 			return 0;
@@ -139,12 +157,20 @@ static int take_option(struct recording *recording, int id, const char *value)
 		options->overwrite = true;
 		return 0;
 	case BACKEND:
-		return take_backend(value);
+		return take_backend(recording, value);
 	case QUIET:
 		recording->quiet = true;
 		return 0;
 	case NO_RSEQ:
 		options->no_rseq = true;
+		return 0;
+	case ALL:
+		options->all = true;
+		return 0;
+	case FOLLOW:
+	case NO_FOLLOW:
+		recording->says_follow = true;
+		options->follow = id == FOLLOW;
 		return 0;
 	default:
 		return refuse(id);
@@ -157,14 +183,21 @@ static int check(struct recording *recording)
 	struct kymo_record_options *options = &recording->options;
 
 	if (!recording->specs.n)
-		return cli_usage("record", "nothing to record: give a probe, such as -p 'libc:malloc size=%%di'");
-	if (!options->command && !options->pid)
-		return cli_usage("record", "nobody to record: give a command, or --pid PID");
+		return cli_usage("record", "nothing to record: give a probe, such as -p 'libc:malloc size=%%di', or a marker with -m");
+	if (!options->command && !options->pid && !options->all)
+		return cli_usage("record", "nobody to record: give a command, --pid PID, or --all");
+	if (options->all && (options->command || options->pid))
+		return cli_usage("record", "--all records every process; leave %s out, or --all",
+				 options->pid ? "--pid" : "the command");
+	if (options->all && options->backend == KYMO_RECORD_INPROC)
+		return cli_usage("record", "--all is done through the kernel; leave --backend inproc out");
 	if (options->command && options->pid)
 		return cli_usage("record", "record either --pid %d or the command '%s', not both", options->pid,
 				 options->command[0]);
 	if (options->command && !*options->command[0])
 		return cli_usage("record", "the command's name is empty");
+	if (!recording->says_follow)
+		options->follow = options->command;
 	options->specs = recording->specs.items;
 	options->n_specs = recording->specs.n;
 	return -1;
@@ -241,8 +274,11 @@ static void announce(struct recording *recording, size_t n_sites)
 {
 	if (recording->announced || recording->quiet || recording->live.enabled || recording->options.command)
 		return;
-	fprintf(stderr, "kymo: recording process %d, %zu %s\n", recording->options.pid, n_sites,
-		n_sites == 1 ? "site" : "sites");
+	if (recording->options.all)
+		fprintf(stderr, "kymo: recording every process, ");
+	else
+		fprintf(stderr, "kymo: recording process %d, ", recording->options.pid);
+	fprintf(stderr, "%zu %s\n", n_sites, n_sites == 1 ? "site" : "sites");
 	fflush(stderr);
 	recording->announced = true;
 }
@@ -272,6 +308,8 @@ static void on_progress(const struct kymo_record_progress *progress, void *data)
 	struct recording *recording = data;
 	bool running = !strcmp(progress->phase, "recording");
 
+	if (progress->command_ended)
+		launched = 0;	/* an interrupt is nobody else's now */
 	if (running)
 		announce(recording, progress->n_sites);
 	/* The terminal is the command's while it runs: it may be half way through a line, or an editor. */
@@ -289,6 +327,26 @@ static void on_warning(const char *sentence, void *data)
 	cli_warn("%s", sentence);
 }
 
+/* A larger buffer helps only where buffers were full. */
+static void tell_losses(const struct recording *recording, const struct kymo_record_result *result)
+{
+	char bytes[32], lost[32];
+
+	if (result->lost_in_vforks)
+		fprintf(stderr, "kymo: lost in vfork children before their exec, whose hits are counted and not recorded: %s\n",
+			cli_format_count(result->lost_in_vforks, lost));
+	if (result->lost == result->lost_in_vforks || recording->options.overwrite)
+		return;
+	if (result->were_full)
+		fprintf(stderr, "kymo: a larger --buffer than %s a CPU loses less\n",
+			cli_format_bytes(recording->options.buffer_size, bytes));
+	else if (result->full_size)
+		fprintf(stderr, "kymo: the buffers of children were full, which have %s a CPU whatever --buffer says\n",
+			cli_format_bytes(result->full_size, bytes));
+	else
+		fputs("kymo: no CPU's buffer was full: what was lost found them in use by others, or no packet that it fits into\n", stderr);
+}
+
 static void summarise(const struct recording *recording, const struct kymo_record_result *result)
 {
 	const char *directory = recording->options.directory;
@@ -299,9 +357,8 @@ static void summarise(const struct recording *recording, const struct kymo_recor
 		result->lost == 1 ? "event" : "events", result->n_sites, result->n_sites == 1 ? "site" : "sites",
 		result->seconds, strcmp(directory, "kymo.data") ? " " : "",
 		strcmp(directory, "kymo.data") ? directory : "");
-	if (result->lost && !recording->options.overwrite)
-		fprintf(stderr, "kymo: a larger --buffer than %s a CPU loses less\n",
-			cli_format_bytes(recording->options.buffer_size, bytes));
+	if (result->lost)
+		tell_losses(recording, result);
 }
 
 /* ---- the end ----------------------------------------------------------------------------------------------------- */

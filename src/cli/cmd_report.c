@@ -13,13 +13,17 @@
 #define MIN_WIDTH 20
 #define MAX_WIDTH 1000
 
-enum { EVENTS = 1, JSON, ALL, WALL, NO_COLOUR, WIDTH };
+enum { EVENTS = 1, JSON, GRAPH, TREE, ALL, WALL, THREAD, FUNCTION, NO_COLOUR, WIDTH };
 
 static const struct cli_option table[] = {
 	{ EVENTS, 0, "events", NULL },
 	{ JSON, 0, "json", NULL },
+	{ GRAPH, 0, "graph", NULL },
+	{ TREE, 0, "tree", NULL },
 	{ ALL, 0, "all", NULL },
 	{ WALL, 0, "wall", NULL },
+	{ THREAD, 0, "thread", "TID" },
+	{ FUNCTION, 0, "function", "GLOB" },
 	{ NO_COLOUR, 0, "no-colour", NULL },
 	{ NO_COLOUR, 0, "no-color", NULL },
 	{ WIDTH, 'w', "width", "COLUMNS" },
@@ -57,32 +61,68 @@ static bool wants_colour(void)
 	return isatty(STDOUT_FILENO) && !(no_colour && *no_colour) && term && strcmp(term, "dumb") != 0;
 }
 
+static const struct {
+	int option;
+	enum kymo_report_mode mode;
+	const char *name;
+} modes[] = {
+	{ EVENTS, KYMO_REPORT_EVENTS, "--events" },
+	{ JSON, KYMO_REPORT_JSON, "--json" },
+	{ GRAPH, KYMO_REPORT_GRAPH, "--graph" },
+	{ TREE, KYMO_REPORT_TREE, "--tree" },
+};
+
+static const char *mode_name(enum kymo_report_mode mode)
+{
+	for (size_t i = 0; i < kymo_countof(modes); i++)
+		if (modes[i].mode == mode)
+			return modes[i].name;
+	return "";
+}
+
 /* 0, or the exit status. */
+static int take_mode(int option, const struct cli_options *in, struct kymo_report_options *options)
+{
+	for (size_t i = 0; i < kymo_countof(modes); i++) {
+		if (modes[i].option != option)
+			continue;
+		if (options->mode != KYMO_REPORT_SUMMARY && options->mode != modes[i].mode)
+			return cli_usage(in->command, "%s and %s can't be had together", mode_name(options->mode),
+					 modes[i].name);
+		options->mode = modes[i].mode;
+	}
+	return 0;
+}
+
 static int take_option(int option, const struct cli_options *in, struct kymo_report_options *options)
 {
-	enum kymo_report_mode mode = option == EVENTS ? KYMO_REPORT_EVENTS : KYMO_REPORT_JSON;
+	pid_t tid;
 
 	switch (option) {
-	case EVENTS:
-	case JSON:
-		if (options->mode != KYMO_REPORT_SUMMARY && options->mode != mode)
-			return cli_usage(in->command, "--events and --json can't be had together");
-		options->mode = mode;
-		return 0;
 	case ALL:
 		options->all = true;
 		return 0;
 	case WALL:
 		options->wall = true;
 		return 0;
+	case THREAD:
+		if (!cli_parse_pid(in->value, &tid))
+			return cli_usage(in->command, "'%s' is no thread id", in->value);
+		options->tid = tid;
+		return 0;
+	case FUNCTION:
+		options->function = in->value;
+		return 0;
 	case NO_COLOUR:
 		options->colour = false;
 		return 0;
-	default:
+	case WIDTH:
 		if (parse_width(in->value, &options->width))
 			return 0;
 		return cli_usage(in->command, "'%s' is no width: a number from %d to %d is", in->value, MIN_WIDTH,
 				 MAX_WIDTH);
+	default:
+		return take_mode(option, in, options);
 	}
 }
 
@@ -114,6 +154,10 @@ static int parse_arguments(int argc, char **argv, struct kymo_report_options *op
 	}
 	if (options->wall && options->mode != KYMO_REPORT_EVENTS)
 		return cli_usage(argv[0], "--wall goes with --events only");
+	if (options->tid && options->mode != KYMO_REPORT_GRAPH && options->mode != KYMO_REPORT_TREE)
+		return cli_usage(argv[0], "--thread goes with --graph and --tree only");
+	if (options->function && options->mode != KYMO_REPORT_GRAPH)
+		return cli_usage(argv[0], "--function goes with --graph only");
 	if (dir)
 		*dir_ret = dir;
 	return 0;

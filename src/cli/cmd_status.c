@@ -79,24 +79,37 @@ static void print_whole(const struct kymo_status *status, bool first)
 	}
 }
 
+/* All recordings of a process; NOT_FOUND where there is none. */
+static struct kymo_error *show_process(pid_t pid, print_fn *print, bool *any)
+{
+	struct kymo_status *all = NULL;
+	struct kymo_error *error;
+	size_t n = 0;
+
+	error = kymo_status(pid, &all, &n);
+	for (size_t i = 0; i < n; i++) {
+		print(&all[i], !*any);
+		*any = true;
+		kymo_status_deinit(&all[i]);
+	}
+	free(all);
+	return error;
+}
+
 static int show_one(const char *text, bool json)
 {
-	struct kymo_status status = { 0 };
 	struct kymo_error *error;
+	bool any = false;
 	pid_t pid;
 
 	if (!cli_parse_pid(text, &pid))
 		return cli_usage("status", "'%s' is no process id", text);
-	error = kymo_status(pid, &status);
-	if (error)
-		return cli_fail("status", error);
 	if (json)
 		putchar('[');
-	(json ? print_json : print_whole)(&status, true);
+	error = show_process(pid, json ? print_json : print_whole, &any);
 	if (json)
-		puts("\n]");
-	kymo_status_deinit(&status);
-	return 0;
+		puts(any ? "\n]" : "]");
+	return error ? cli_fail("status", error) : 0;
 }
 
 static bool show_each(const pid_t *pids, size_t n, print_fn *print)
@@ -104,19 +117,12 @@ static bool show_each(const pid_t *pids, size_t n, print_fn *print)
 	bool any = false;
 
 	for (size_t i = 0; i < n; i++) {
-		struct kymo_status status = { 0 };
-		struct kymo_error *error = kymo_status(pids[i], &status);
+		struct kymo_error *error = show_process(pids[i], print, &any);
 
-		if (error) {
-			/* It may have ended, or been left, since it was listed. */
-			if (error->code != KYMO_ERROR_GONE && error->code != KYMO_ERROR_NOT_FOUND)
-				cli_warn("%s", error->message);
-			kymo_error_destroy(error);
-			continue;
-		}
-		print(&status, !any);
-		any = true;
-		kymo_status_deinit(&status);
+		/* It may have ended, or been left, since it was listed. */
+		if (error && error->code != KYMO_ERROR_GONE && error->code != KYMO_ERROR_NOT_FOUND)
+			cli_warn("%s", error->message);
+		kymo_error_destroy(error);
 	}
 	return any;
 }

@@ -6,35 +6,53 @@
 static const char record[] =
 	"usage: kymo record [OPTION...] -p SPEC [--] COMMAND [ARGUMENT...]\n"
 	"       kymo record [OPTION...] -p SPEC --pid PID [--for SECONDS]\n"
+	"       kymo record [OPTION...] -p SPEC --all [--for SECONDS]\n"
 	"\n"
 	"Put probes into a command or a running process and record each time that they are passed.\n"
 	"The exit status is the command's (128 + N when signal N ended it).\n"
 	"\n"
 	"  -p, --probe SPEC     record at SPEC; may be given again and again\n"
+	"  -r, --return SPEC    record at the return of SPEC's function; the same as SPEC with %return\n"
+	"  -m, --marker GLOB    record markers and SDT probes: by name, or PROVIDER:NAME, or FILE:NAME\n"
 	"  -o, --output DIR     write to DIR instead of kymo.data; an earlier one becomes DIR.old\n"
 	"      --pid PID        record this process; ends with it, by --for, or by Ctrl-C\n"
 	"      --for SECONDS    stop recording after that long\n"
+	"      --follow         record what it starts, too: a command's children (which is the default), or those\n"
+	"                       that PID makes from now on; no debugger can attach to them meanwhile\n"
+	"      --no-follow      record the one process alone\n"
 	"      --buffer SIZE    memory for a CPU, 64K to 4G (default 16M)\n"
 	"      --overwrite      when the buffers are full keep the newest records, not the oldest\n"
-	"      --backend NAME   how to probe: auto (default) or inproc\n"
+	"      --all            every process that maps the files, now or later; through the kernel\n"
+	"      --backend NAME   how to probe: inproc (code in the process), kernel (its uprobes: slower, for root, and nobody\n"
+	"                       is stopped or changed) or auto (default: inproc, and kernel for what is refused there)\n"
 	"      --no-rseq        never use restartable sequences; for measuring\n"
 	"  -q, --quiet          no progress, no summary\n"
 	"\n"
 	"SPEC is FILE:FUNCTION[+OFFSET], FILE:GLOB or FILE:0xOFFSET (in the file), then any [NAME=]FETCH[:TYPE];\n"
-	"'p:[GROUP/]EVENT FILE:FUNCTION ...' gives it a name.\n"
-	"  FETCH  %di, %edi ... (a register), $arg1 ... (an argument, at a function's entry), $stack, $stack0, \\42\n"
+	"'p:[GROUP/]EVENT FILE:FUNCTION ...' gives it a name. FILE:FUNCTION:* is each instruction of the function.\n"
+	"Go's names are written as they are: 'app:main.(*conn).Read', 'app:main.Map[...]'; arguments are in %ax %bx %cx %di\n"
+	"%si %r8 %r9 %r10 %r11 there.\n"
+	"A FUNCTION of which the program chooses one of several (an IFUNC: memcpy) is all of them; records say which.\n"
+	"0xADDRESS in place of a file and its function is code that process --pid has made itself (a JIT's).\n"
+	"  FETCH  %di, %edi ... (a register), $arg1 ... (an argument, at a function's entry), $retval (at its return),\n"
+	"         $stack, $stack0, \\42\n"
 	"  TYPE   u8 u16 u32 u64, s8 s16 s32 s64, x8 x16 x32 x64; x64 where none is given\n"
 	"\n"
 	"  kymo record -p 'libc:malloc size=%di:u64' -p libc:free -- python3 -c 'import json'\n"
+	"  kymo record -p 'libc:malloc size=%di:u64' -r 'libc:malloc ptr=$retval' -- ls\n"
 	"  kymo record -p 'libc:read fd=%di:s32 n=%dx:u64' --pid 4242 --for 5\n";
 
 static const char report[] =
 	"usage: kymo report [OPTION...] [DIR]\n"
 	"\n"
-	"Show what was recorded in DIR (default kymo.data): counts, rates, distributions, losses.\n"
+	"Show what was recorded in DIR (default kymo.data): counts, rates, times of calls, distributions, losses.\n"
 	"\n"
 	"      --events         one line a record instead\n"
 	"      --wall           with --events: local time, not seconds since the first event\n"
+	"      --graph          calls as they are nested, with their durations\n"
+	"      --tree           calls by the path on which they were made, with their times added up\n"
+	"      --thread TID     with --graph or --tree: of this thread alone\n"
+	"      --function GLOB  with --graph: of functions that match, and what happens within\n"
 	"      --json           the summary's numbers as JSON\n"
 	"      --all            every probe, thread and distribution, not the first few\n"
 	"  -w, --width N        columns of the summary\n"
@@ -43,6 +61,34 @@ static const char report[] =
 	"  kymo report\n"
 	"  kymo report --events my.data | grep malloc\n";
 
+static const char syscalls[] =
+	"usage: kymo syscalls [OPTION...] [--] COMMAND [ARGUMENT...]\n"
+	"       kymo syscalls [OPTION...] --pid PID\n"
+	"\n"
+	"Show the system calls of a command or of a running process, a line a call, as strace shows them, on stderr.\n"
+	"The exit status is the command's (128 + N when signal N ended it).\n"
+	"\n"
+	"  -f, --follow         show threads and children that are made, too\n"
+	"  -e, --set SET        show only these calls\n"
+	"  -P, --path PATH      show only calls that name PATH, or a descriptor of it\n"
+	"  -z, --successful     show only calls that succeed\n"
+	"  -Z, --failed         show only calls that fail\n"
+	"  -c, --count          no lines: at the end a table of calls, errors and times\n"
+	"  -T, --durations      how long each call took\n"
+	"  -t, --times          the time of day before each line\n"
+	"  -y, --fd-paths       what descriptors lead to\n"
+	"  -s, --string-size N  show at most N bytes of a string (default 32)\n"
+	"  -o, --output FILE    write to FILE\n"
+	"      --json           an object a line; with -c one list\n"
+	"      --pid PID        all threads that PID has; ends with it, or by Ctrl-C\n"
+	"\n"
+	"SET is items with commas between them: names, numbers, all, none, or a class: %file %desc %process %network %signal\n"
+	"%ipc %memory %creds %clock. '!SET' is all others, ',!ITEM' takes an item out again. A last '/REGEX' stands for names.\n"
+	"\n"
+	"  kymo syscalls ls\n"
+	"  kymo syscalls -f -y -e %file,!openat -- make\n"
+	"  kymo syscalls -c --pid 4242\n";
+
 static const char list[] =
 	"usage: kymo list [--json] FILE|PID [GLOB]\n"
 	"\n"
@@ -50,17 +96,23 @@ static const char list[] =
 	"offset in the file, size, FILE:NAME. Functions without a symbol are listed by offset where no GLOB is given.\n"
 	"FILE is a path, or a bare name: a program in PATH or a library ('libc'). GLOB may name a file: 'libc:mem*'.\n"
 	"\n"
+	"Then its markers, PROVIDER:NAME with format and line of source, and its SDT probes, with their arguments and\n"
+	"types; the places of one marker are one line. GLOB may name the provider: 'redis:command*'.\n"
+	"\n"
 	"      --json           as JSON\n"
 	"\n"
 	"  kymo list libc 'mem*'\n"
-	"  kymo list 4242 'python3:PyObject_*'\n";
+	"  kymo list 4242 'python3:PyObject_*'\n"
+	"  kymo list python3 'python:*'\n";
 
 static const char explain[] =
 	"usage: kymo explain FILE|PID LOCATION\n"
 	"\n"
 	"Show how a probe would be put at LOCATION: the code there, the tactic, why it is safe, and which tactics were\n"
 	"not taken and why. Nothing is changed anywhere. LOCATION is FUNCTION[+OFFSET], a GLOB, or 0xOFFSET in the\n"
-	"file; with a PID it may begin with FILE: as in a SPEC. The exit status is 1 where no probe can be put.\n"
+	"file; with a PID it may begin with FILE: as in a SPEC, and a lone 0xADDRESS is code that the process has made\n"
+	"itself (a JIT's). Of an IFUNC all functions are shown, and the one that PID has chosen. The exit status is 1\n"
+	"where no probe can be put.\n"
 	"\n"
 	"  kymo explain libc malloc\n"
 	"  kymo explain 4242 libc:read+0x12\n";
@@ -92,6 +144,7 @@ static const struct {
 } texts[] = {
 	{ "record", record },
 	{ "report", report },
+	{ "syscalls", syscalls },
 	{ "list", list },
 	{ "explain", explain },
 	{ "status", status },

@@ -13,6 +13,7 @@ static const struct command {
 } commands[] = {
 	{ "record", cmd_record, "put probes into a command or a running process, and record" },
 	{ "report", cmd_report, "show what was recorded" },
+	{ "syscalls", cmd_syscalls, "show the system calls of a command or a running process, one a line" },
 	{ "list", cmd_list, "list the functions that can be probed" },
 	{ "explain", cmd_explain, "show how a probe would be put at a place, and why that is safe" },
 	{ "status", cmd_status, "show which processes are being recorded" },

@@ -61,11 +61,10 @@ static void hint(const char *command)
 /* "kymo: PREFIX SENTENCE". Sentences hold names from files and processes, and lines where a text is quoted. */
 static void say(const char *prefix, const char *format, va_list args)
 {
-	kymo_cleanup_free char *sentence = NULL;
+	kymo_cleanup_free char *sentence = kymo_format(format, args);
 
 	fflush(stdout);
-	if (vasprintf(&sentence, format, args) < 0) {
-		sentence = NULL;
+	if (!sentence) {
 		fputs("kymo: out of memory\n", stderr);
 		return;
 	}

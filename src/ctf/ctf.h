@@ -13,12 +13,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "wire/event.h"
 #include "wire/types.h"
 
 #define KYMO_CTF_MAGIC 0xC1FC1FC1u
+
+/* The `cpu_id` of a stream without records, which tells of hits in vfork children: they run in their parent's memory until they execute something, and are counted only. */
+#define KYMO_CTF_NO_CPU UINT32_MAX
 
 /* Packet header and packet context, as the TSDL declares them; packed, little endian. Sizes in bits, as CTF wants them. */
 struct kymo_ctf_packet {
@@ -41,24 +45,59 @@ struct kymo_ctf_field {
 	enum kymo_type type;
 };
 
+/* What an event tells about its function. */
+enum kymo_ctf_kind {
+	KYMO_CTF_PLACE,			/* nothing: any instruction; also what traces say that know no kinds */
+	KYMO_CTF_ENTRY,			/* it is entered */
+	KYMO_CTF_RETURN,		/* it is left, by one of its exits */
+	KYMO_CTF_MARKER,		/* nothing; its author marked it. Copies of a marker are events of one name */
+};
+
+/* A record that strings make larger than this is none: what writes records cuts strings far below. */
+#define KYMO_CTF_MAX_RECORD (16u << 10)
+
 struct kymo_ctf_event {
 	uint32_t id;
 	char *name;			/* "libc:malloc" */
 	struct kymo_ctf_field *fields;
 	uint32_t n_fields;
 	bool has_faults;		/* the record carries the faults byte */
-	uint32_t size;			/* bytes of a record, header included; computed by kymo_ctf_event_size() */
-	/* What the report says about the site; stored in the TSDL event block as `model.emf.uri`-style string attributes
-	 * that other readers skip. May be NULL / 0. */
+	uint32_t size;			/* least bytes of a record, header included; computed by kymo_ctf_event_size() */
+	/* What the report says about the site; in the TSDL event block all of it is one `model.emf.uri` (see site.h) that other
+	 * readers skip. May be NULL / 0. */
 	char *path;			/* the file */
 	uint64_t offset;		/* in the file */
 	char *symbol;			/* "malloc+0x12" */
 	char *build_id;			/* hex */
+	char *source;			/* "server.c:120" */
+	char *format;			/* a marker's: "fd=%d path=%s" */
+	enum kymo_ctf_kind kind;
+	/* Of ENTRY and RETURN: of the function's entry in the file; `path`, `build_id` and this name the function. */
+	uint64_t function_offset;
 };
 
 struct kymo_ctf_env {
 	char *key;			/* [A-Za-z_][A-Za-z0-9_]* */
 	char *value;			/* any text; written escaped */
+};
+
+/*
+ * Who had a thread id, and who had a process id. Ids come again in a long recording, and a process has another command
+ * after an exec: several entries of one id follow each other in time, each with the stamp at which it began. All stamps
+ * are TSC, 0 for not known: such a beginning is before all others.
+ */
+struct kymo_ctf_thread {
+	int32_t tid;			/* as records have it */
+	int32_t pid;			/* 0: not known */
+	uint64_t begin;
+	char *comm;
+};
+
+struct kymo_ctf_process {
+	int32_t pid;
+	int32_t parent;			/* 0: not known */
+	uint64_t begin, end;
+	char *command;			/* arguments separated by spaces */
 };
 
 struct kymo_ctf_trace {
@@ -72,18 +111,69 @@ struct kymo_ctf_trace {
 	size_t n_env;
 	struct kymo_ctf_event *events;	/* indexed by position; ids unique, not necessarily dense */
 	size_t n_events;
+	struct kymo_ctf_thread *threads;	/* sorted by tid, then begin; no two are equal in both */
+	size_t n_threads;
+	struct kymo_ctf_process *processes;	/* sorted by pid, then begin; likewise */
+	size_t n_processes;
 };
 
-/* Bytes of a record of `event`. */
+/* Bytes of a record of `event`; where it has strings, of one whose strings are empty. */
 uint32_t kymo_ctf_event_size(const struct kymo_ctf_event *event);
 
-/* Free what the members point to (all from malloc) and zero the struct. */
+bool kymo_ctf_event_has_strings(const struct kymo_ctf_event *event);
+
+/* Is the event one of those whose function is known by its entry? */
+static inline bool kymo_ctf_is_of_function(const struct kymo_ctf_event *event)
+{
+	return event->kind == KYMO_CTF_ENTRY || event->kind == KYMO_CTF_RETURN;
+}
+
+/* Bytes of the record of `event` that begins at `bytes`, of which `left` are there; 0 where they are not all of it, or it is larger
+ * than KYMO_CTF_MAX_RECORD. The bytes may change while this looks at them. */
+uint32_t kymo_ctf_record_size(const struct kymo_ctf_event *event, const uint8_t *bytes, size_t left);
+
+/* Free what the members point to (all from malloc). */
+void kymo_ctf_event_deinit(struct kymo_ctf_event *event);
+
+/* The same of a trace, and zero the struct. */
 void kymo_ctf_trace_deinit(struct kymo_ctf_trace *trace);
 
-/* Add a key to the env; strings are copied. An existing key is replaced. */
+/* Add a key to the env; strings are copied. An existing key is replaced. Keys as `thread_7` and `process_7_1_0_0` are the
+ * tables' own. */
 struct kymo_error *kymo_ctf_trace_set_env(struct kymo_ctf_trace *trace, const char *key, const char *value);
 /* The value, or NULL. */
 const char *kymo_ctf_trace_env(const struct kymo_ctf_trace *trace, const char *key);
+
+/*
+ * Add to the tables; strings are copied. An entry with the same id and the same `begin` is replaced, so that a name can be
+ * looked at again and again. The table of threads need not be complete. Pointers into the tables are good until the next
+ * addition.
+ */
+struct kymo_error *kymo_ctf_trace_add_thread(struct kymo_ctf_trace *trace, int32_t tid, int32_t pid, uint64_t begin,
+					     const char *comm);
+struct kymo_error *kymo_ctf_trace_add_process(struct kymo_ctf_trace *trace, int32_t pid, int32_t parent, uint64_t begin,
+					      const char *command);
+
+/* The latest process of that pid has ended, or has become another by exec. Nothing happens where there is none. */
+void kymo_ctf_trace_end_process(struct kymo_ctf_trace *trace, int32_t pid, uint64_t end);
+
+/*
+ * Who had the id at `tsc`: the last that had begun by then, or the first of all, as a beginning may be noticed late. NULL
+ * where the table has nobody of that id.
+ */
+const struct kymo_ctf_thread *kymo_ctf_trace_thread(const struct kymo_ctf_trace *trace, int32_t tid, uint64_t tsc);
+const struct kymo_ctf_process *kymo_ctf_trace_process(const struct kymo_ctf_trace *trace, int32_t pid, uint64_t tsc);
+
+/* The process that a record's thread belonged to: by the table of threads, else the one whose pid the tid is, else the only
+ * one there is. Or NULL. */
+const struct kymo_ctf_process *kymo_ctf_trace_process_of(const struct kymo_ctf_trace *trace, int32_t tid, uint64_t tsc);
+
+/* How many entries the tables have for an id. */
+size_t kymo_ctf_trace_n_threads_of(const struct kymo_ctf_trace *trace, int32_t tid);
+size_t kymo_ctf_trace_n_processes_of(const struct kymo_ctf_trace *trace, int32_t pid);
+
+/* How many different pids the tables have. */
+size_t kymo_ctf_trace_n_pids(const struct kymo_ctf_trace *trace);
 
 /* Write `metadata` in the directory `dirfd`, through a hidden temporary name and rename, so that a reader sees the old one or the
  * new one. */
@@ -103,15 +193,29 @@ struct kymo_ctf_record {
 	int32_t tid;
 	uint32_t cpu;
 	uint8_t faults;
-	uint64_t values[KYMO_EVENT_MAX_ARGS];	/* sign-extended for signed types */
+	uint64_t values[KYMO_EVENT_MAX_ARGS];	/* sign-extended for signed types; of others as the next two give it */
 };
+
+/* Value `i`, which is a string (the target's bytes, whatever they are), or a double. */
+static inline const char *kymo_ctf_string(const struct kymo_ctf_record *record, uint32_t i)
+{
+	return (const char *)(uintptr_t)record->values[i];
+}
+
+static inline double kymo_ctf_double(const struct kymo_ctf_record *record, uint32_t i)
+{
+	double value;
+
+	memcpy(&value, &record->values[i], sizeof(value));
+	return value;
+}
 
 /* A span of time in which records were lost. */
 struct kymo_ctf_loss {
 	uint64_t begin, end;		/* TSC */
 	uint64_t events;		/* 0 when it is packets that were overwritten */
 	uint64_t packets;
-	uint32_t cpu;
+	uint32_t cpu;			/* KYMO_CTF_NO_CPU: hits of vfork children, whoever else is recorded in that span has all records */
 };
 
 /* Open a trace directory. NOT_FOUND when DIR or its metadata is not there, BAD_DATA. */
@@ -130,6 +234,9 @@ bool kymo_ctf_next_unordered(struct kymo_ctf_reader *reader, struct kymo_ctf_rec
 
 /* Losses met so far, in the order of time. */
 const struct kymo_ctf_loss *kymo_ctf_reader_losses(const struct kymo_ctf_reader *reader, size_t *n);
+
+/* The stamp from which on records may be missing because of damage met so far; UINT64_MAX where there is none. */
+uint64_t kymo_ctf_reader_damaged_since(const struct kymo_ctf_reader *reader);
 
 /* Sentences about damage met so far ("stream_0: the last packet is cut off; 312 bytes were left out"). */
 const char *const *kymo_ctf_reader_warnings(const struct kymo_ctf_reader *reader, size_t *n);

@@ -27,7 +27,8 @@ void kymo_input_deinit(struct input *input)
 	free(input->window);
 }
 
-/* Add a warning; without memory there is none, which ends nothing. */
+/* Add a warning; without memory there is none, which ends nothing. All of them are about what is missing or in disorder
+ * from where the stream is. */
 __attribute__((format(printf, 3, 4)))
 static void warn(struct findings *findings, const struct input *input, const char *format, ...)
 {
@@ -35,12 +36,14 @@ static void warn(struct findings *findings, const struct input *input, const cha
 	va_list args;
 	int n;
 
+	if (input->tsc < findings->damaged_since)
+		findings->damaged_since = input->tsc;
 	if (findings->warnings.n == MAX_WARNINGS)
 		return;
 	va_start(args, format);
-	n = vasprintf(&what, format, args);
+	what = kymo_format(format, args);
 	va_end(args);
-	if (n < 0)
+	if (!what)
 		return;
 	if (findings->warnings.n == MAX_WARNINGS - 1)
 		n = asprintf(&sentence, "there is more damage than is listed here");
@@ -56,7 +59,6 @@ static bool lose(struct findings *findings, const struct kymo_ctf_loss *loss)
 	struct kymo_ctf_loss *last;
 
 	if (findings->losses.n < MAX_LOSSES) {
-		findings->losses_sorted = false;
 		if (kymo_vec_push(&findings->losses, *loss))
 			return true;
 		findings->error = &kymo_error_no_memory;
@@ -232,7 +234,7 @@ static bool begin_packet(struct input *input, const uint8_t *uuid, struct findin
 	return true;
 }
 
-/* The whole content of the packet is in the window, and what is left of it, if anything, is no record. */
+/* What is left of the packet, if anything, is no record, whether all of it is in the window or not. */
 static void warn_of_rest(struct input *input, const struct layout *layouts, uint32_t n_layouts,
 			 struct findings *findings)
 {
@@ -249,20 +251,25 @@ static void warn_of_rest(struct input *input, const struct layout *layouts, uint
 			return;
 		}
 	}
-	warn(findings, input, "the record at byte %" PRIu64 " runs over the end of its packet; %" PRIu64
-	     " bytes were left out", position(input), left);
+	if (left >= KYMO_CTF_MAX_RECORD)
+		warn(findings, input, "the record at byte %" PRIu64 " is larger than %u bytes; %" PRIu64
+		     " bytes of its packet were left out", position(input), KYMO_CTF_MAX_RECORD, left);
+	else
+		warn(findings, input, "the record at byte %" PRIu64 " runs over the end of its packet; %" PRIu64
+		     " bytes were left out", position(input), left);
 }
 
-/* Is an unknown id what stopped the decoder? More bytes don't help then. */
-static bool is_unknown(const struct input *input, const struct layout *layouts, uint32_t n_layouts)
+/* Is an unknown id what stopped the decoder, or a record that is too large? More bytes don't help then. */
+static bool is_hopeless(const struct input *input, const struct layout *layouts, uint32_t n_layouts)
 {
+	size_t left = input->limit - input->at;
 	uint64_t header;
 
-	if (input->limit - input->at < KYMO_EVENT_ARGS_OFFSET)
+	if (left < KYMO_EVENT_ARGS_OFFSET)
 		return false;
 	memcpy(&header, input->window + input->at, sizeof(header));
 	header &= KYMO_EVENT_ID_MAX;
-	return header >= n_layouts || !layouts[header].event;
+	return header >= n_layouts || !layouts[header].event || left >= KYMO_CTF_MAX_RECORD;
 }
 
 bool kymo_input_advance(struct input *input, const uint8_t *uuid, const struct layout *layouts, uint32_t n_layouts,
@@ -271,7 +278,7 @@ bool kymo_input_advance(struct input *input, const uint8_t *uuid, const struct l
 	if (input->ended)
 		return false;
 	if (input->in_packet && input->window_offset + input->filled < input->content_end &&
-	    !is_unknown(input, layouts, n_layouts)) {
+	    !is_hopeless(input, layouts, n_layouts)) {
 		if (fill(input, findings))
 			return true;
 		input->ended = true;

@@ -18,17 +18,18 @@
 /* How a record of one event id is laid out. */
 struct layout {
 	const struct kymo_ctf_event *event;	/* NULL: no such id */
-	uint32_t size;
+	uint32_t size;				/* the least */
 	uint8_t n_fields;
-	bool has_faults;
+	bool has_faults, has_strings;
 	uint8_t types[KYMO_EVENT_MAX_ARGS];
 };
 
 /* What all inputs of a reader add to. */
 struct findings {
 	KYMO_VEC(struct kymo_ctf_loss) losses;
-	bool losses_sorted;
+	size_t n_sorted;		/* losses that are in order already */
 	KYMO_VEC(char *) warnings;
+	uint64_t damaged_since;		/* TSC; UINT64_MAX: nothing is damaged */
 	struct kymo_error *error;	/* the first one that ends reading */
 };
 
@@ -115,7 +116,16 @@ static inline uint64_t kymo_input_value(const uint8_t *at, uint8_t type)
 	}
 }
 
-static inline void kymo_input_decode(struct input *input, const struct layout *layout, uint64_t header,
+/* Bytes of the record at `at`, 0 where `left` bytes don't hold all of it. */
+static inline size_t kymo_input_size(const struct layout *layout, const uint8_t *at, size_t left)
+{
+	if (__builtin_expect(layout->has_strings, 0))
+		return kymo_ctf_record_size(layout->event, at, left);
+	return layout->size <= left ? layout->size : 0;
+}
+
+/* `size` is the record's: strings end within it. */
+static inline void kymo_input_decode(struct input *input, const struct layout *layout, size_t size, uint64_t header,
 				     struct kymo_ctf_record *ret)
 {
 	const uint8_t *at = input->window + input->at;
@@ -128,10 +138,15 @@ static inline void kymo_input_decode(struct input *input, const struct layout *l
 	ret->faults = layout->has_faults ? at[KYMO_EVENT_ARGS_OFFSET] : 0;
 	at += KYMO_EVENT_ARGS_OFFSET + layout->has_faults;
 	for (unsigned int i = 0; i < layout->n_fields; i++) {
+		if (layout->types[i] == KYMO_TYPE_STRING) {
+			ret->values[i] = (uintptr_t)at;
+			at += strlen((const char *)at) + 1;
+			continue;
+		}
 		ret->values[i] = kymo_input_value(at, layout->types[i]);
 		at += 1u << (layout->types[i] & 3);
 	}
-	input->at += layout->size;
+	input->at += size;
 }
 
 /* The next record of the stream. False at its end and on an error (findings->error). */
@@ -139,7 +154,7 @@ static inline bool kymo_input_next(struct input *input, const uint8_t *uuid, con
 				   uint32_t n_layouts, struct findings *findings, struct kymo_ctf_record *ret)
 {
 	do {
-		size_t left = input->limit - input->at;
+		size_t left = input->limit - input->at, size;
 		uint64_t header;
 		uint32_t id;
 
@@ -147,8 +162,11 @@ static inline bool kymo_input_next(struct input *input, const uint8_t *uuid, con
 			continue;
 		memcpy(&header, input->window + input->at, sizeof(header));
 		id = header & KYMO_EVENT_ID_MAX;
-		if (id < n_layouts && layouts[id].event && layouts[id].size <= left) {
-			kymo_input_decode(input, &layouts[id], header, ret);
+		if (id >= n_layouts || !layouts[id].event)
+			continue;
+		size = kymo_input_size(&layouts[id], input->window + input->at, left);
+		if (size) {
+			kymo_input_decode(input, &layouts[id], size, header, ret);
 			return true;
 		}
 	} while (kymo_input_advance(input, uuid, layouts, n_layouts, findings));

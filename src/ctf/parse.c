@@ -10,6 +10,7 @@
 #include "base/vec.h"
 #include "ctf/ctf.h"
 #include "ctf/site.h"
+#include "ctf/tables.h"
 #include "ctf/token.h"
 #include "ctf/tsdl.h"
 
@@ -22,6 +23,7 @@ struct parser {
 	KYMO_VEC(struct kymo_ctf_env) env;
 	KYMO_VEC(struct kymo_ctf_event) events;
 	uint8_t *ids;			/* a bit for each id that has been declared */
+	bool has_f64;			/* that type is declared */
 	struct kymo_ctf_trace trace;	/* but for env and events */
 };
 
@@ -32,8 +34,7 @@ static bool fail_at(struct parser *p, unsigned int line, const char *format, ...
 	char *what;
 
 	va_start(args, format);
-	if (vasprintf(&what, format, args) < 0)
-		what = NULL;
+	what = kymo_format(format, args);
 	va_end(args);
 	p->error = what ? kymo_error_create(KYMO_ERROR_BAD_DATA, "metadata:%u: %s", line, what) : &kymo_error_no_memory;
 	free(what);
@@ -236,6 +237,11 @@ static bool check_keys(struct parser *p)
 	return true;
 }
 
+static bool take_tables(struct parser *p)
+{
+	return kymo_ctf_tables_take(&p->trace, p->env.items, &p->env.n) || no_memory(p);
+}
+
 static bool parse_env(struct parser *p)
 {
 	if (!expect(p, "env {"))
@@ -243,7 +249,7 @@ static bool parse_env(struct parser *p)
 	while (!at_mark(p, "}"))
 		if (!parse_env_line(p))
 			return false;
-	return check_keys(p) && expect(p, "};");
+	return check_keys(p) && take_tables(p) && expect(p, "};");
 }
 
 static bool parse_clock(struct parser *p)
@@ -285,8 +291,8 @@ static bool parse_field(struct parser *p, struct kymo_ctf_event *event)
 	int type = -1;
 
 	if (p->now.kind == TOKEN_NAME && p->now.size < 8)
-		type = kymo_type_parse(p->now.text, (uint32_t)p->now.size);
-	if (type < 0)
+		type = kymo_type_parse_any(p->now.text, (uint32_t)p->now.size);
+	if (type < 0 || (type == KYMO_TYPE_F64 && !p->has_f64))
 		return fail_expected(p, "type", 4);
 	if (event->n_fields == KYMO_EVENT_MAX_ARGS)
 		return fail_at(p, p->now.line, "an event has more than %d fields", KYMO_EVENT_MAX_ARGS);
@@ -354,7 +360,10 @@ static bool parse(struct parser *p)
 	p->ids = calloc((KYMO_EVENT_ID_MAX + 1) / 8, 1);
 	if (!p->ids)
 		return no_memory(p);
-	if (!advance(p) || !expect(p, KYMO_TSDL_TYPES) || !expect(p, KYMO_TSDL_TRACE_HEAD) ||
+	if (!advance(p) || !expect(p, KYMO_TSDL_TYPES))
+		return false;
+	p->has_f64 = at_mark(p, "typealias");
+	if ((p->has_f64 && !expect(p, KYMO_TSDL_F64)) || !expect(p, KYMO_TSDL_TRACE_HEAD) ||
 	    !take_uuid(p, p->trace.uuid) || !expect(p, KYMO_TSDL_TRACE_TAIL) || !parse_env(p) || !parse_clock(p) ||
 	    !expect(p, KYMO_TSDL_STREAM))
 		return false;

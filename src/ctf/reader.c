@@ -81,6 +81,7 @@ static struct kymo_error *make_layouts(struct kymo_ctf_reader *reader)
 		layout->size = event->size;
 		layout->n_fields = (uint8_t)event->n_fields;
 		layout->has_faults = event->has_faults;
+		layout->has_strings = kymo_ctf_event_has_strings(event);
 		for (uint32_t field = 0; field < event->n_fields; field++)
 			layout->types[field] = (uint8_t)event->fields[field].type;
 	}
@@ -180,6 +181,7 @@ struct kymo_error *kymo_ctf_open(const char *dir, struct kymo_ctf_reader **ret)
 	reader->findings = calloc(1, sizeof(*reader->findings));
 	if (!reader->findings)
 		return &kymo_error_no_memory;
+	reader->findings->damaged_since = UINT64_MAX;
 	error = read_metadata(dirfd, dir, reader);
 	if (!error)
 		error = make_layouts(reader);
@@ -300,15 +302,38 @@ static int compare_losses(const void *a, const void *b)
 	return x->cpu < y->cpu ? -1 : x->cpu > y->cpu;
 }
 
+/* Whoever reads in the order of time asks after each record, and each new loss belongs near the end. */
+static void sort_losses(struct findings *findings)
+{
+	struct kymo_ctf_loss *items = findings->losses.items;
+	size_t n = findings->losses.n;
+
+	if (n - findings->n_sorted > 64) {
+		qsort(items, n, sizeof(*items), compare_losses);
+		findings->n_sorted = n;
+	}
+	for (; findings->n_sorted < n; findings->n_sorted++) {
+		struct kymo_ctf_loss loss = items[findings->n_sorted];
+		size_t at = findings->n_sorted;
+
+		for (; at && compare_losses(&items[at - 1], &loss) > 0; at--)
+			items[at] = items[at - 1];
+		items[at] = loss;
+	}
+}
+
 const struct kymo_ctf_loss *kymo_ctf_reader_losses(const struct kymo_ctf_reader *reader, size_t *n)
 {
 	struct findings *findings = reader->findings;
 
-	if (!findings->losses_sorted && findings->losses.n)
-		qsort(findings->losses.items, findings->losses.n, sizeof(*findings->losses.items), compare_losses);
-	findings->losses_sorted = true;
+	sort_losses(findings);
 	*n = findings->losses.n;
 	return findings->losses.items;
+}
+
+uint64_t kymo_ctf_reader_damaged_since(const struct kymo_ctf_reader *reader)
+{
+	return reader->findings->damaged_since;
 }
 
 const char *const *kymo_ctf_reader_warnings(const struct kymo_ctf_reader *reader, size_t *n)

@@ -5,11 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
+#include "base/hex.h"
+
 #define SCHEME "file:"
+
+static const char *const kinds[] = {
+	[KYMO_CTF_PLACE] = "place", [KYMO_CTF_ENTRY] = "entry", [KYMO_CTF_RETURN] = "return",
+	[KYMO_CTF_MARKER] = "marker",
+};
 
 bool kymo_ctf_has_site(const struct kymo_ctf_event *event)
 {
-	return event->path || event->offset || event->symbol || event->build_id;
+	return event->path || event->offset || event->symbol || event->build_id || event->source || event->format ||
+	       event->kind != KYMO_CTF_PLACE;
 }
 
 static void write_encoded(FILE *out, const char *text)
@@ -34,7 +43,7 @@ static void write_part(FILE *out, char *separator, const char *key, const char *
 
 void kymo_ctf_write_site(FILE *out, const struct kymo_ctf_event *event)
 {
-	char separator = '?', offset[32];
+	char separator = '?', offset[32], function[32];
 
 	snprintf(offset, sizeof(offset), "0x%" PRIx64, event->offset);
 	fputs(SCHEME, out);
@@ -42,14 +51,14 @@ void kymo_ctf_write_site(FILE *out, const struct kymo_ctf_event *event)
 	write_part(out, &separator, "offset", offset);
 	write_part(out, &separator, "symbol", event->symbol);
 	write_part(out, &separator, "build-id", event->build_id);
-}
-
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+	if (event->kind != KYMO_CTF_PLACE)
+		write_part(out, &separator, "kind", kinds[event->kind]);
+	if (kymo_ctf_is_of_function(event)) {
+		snprintf(function, sizeof(function), "0x%" PRIx64, event->function_offset);
+		write_part(out, &separator, "function", function);
+	}
+	write_part(out, &separator, "source", event->source);
+	write_part(out, &separator, "format", event->format);
 }
 
 static int decode(const char *text, size_t size, char **ret)
@@ -62,8 +71,8 @@ static int decode(const char *text, size_t size, char **ret)
 		char c = text[i];
 
 		if (c == '%') {
-			int high = size - i > 2 ? hex_digit(text[i + 1]) : -1;
-			int low = size - i > 2 ? hex_digit(text[i + 2]) : -1;
+			int high = size - i > 2 ? kymo_hex_digit(text[i + 1]) : -1;
+			int low = size - i > 2 ? kymo_hex_digit(text[i + 2]) : -1;
 
 			c = high < 0 || low < 0 ? '\0' : (char)(high << 4 | low);
 			i += 2;
@@ -84,7 +93,7 @@ static int parse_offset(const char *text, uint64_t *ret)
 	unsigned long long value;
 	char *end;
 
-	if (strncmp(text, "0x", 2) || hex_digit(text[2]) < 0)
+	if (strncmp(text, "0x", 2) || kymo_hex_digit(text[2]) < 0)
 		return -EINVAL;
 	errno = 0;
 	value = strtoull(text, &end, 16);
@@ -92,6 +101,20 @@ static int parse_offset(const char *text, uint64_t *ret)
 		return -EINVAL;
 	*ret = value;
 	return 0;
+}
+
+/* Kinds that are not known say nothing that this kymo could use. */
+static enum kymo_ctf_kind parse_kind(const char *text)
+{
+	for (size_t i = 0; i < kymo_countof(kinds); i++)
+		if (!strcmp(text, kinds[i]))
+			return (enum kymo_ctf_kind)i;
+	return KYMO_CTF_PLACE;
+}
+
+static bool is_key(const char *part, size_t length, const char *key)
+{
+	return length == strlen(key) && !memcmp(part, key, length);
 }
 
 /* `key=value` of `size` bytes. Keys that are not known are of a later kymo and no harm. */
@@ -107,12 +130,20 @@ static int parse_part(const char *part, size_t size, struct kymo_ctf_event *even
 	err = decode(equals + 1, size - length - 1, &value);
 	if (err)
 		return err;
-	if (length == 6 && !memcmp(part, "offset", length))
+	if (is_key(part, length, "offset"))
 		err = parse_offset(value, &event->offset);
-	else if (length == 6 && !memcmp(part, "symbol", length))
+	else if (is_key(part, length, "function"))
+		err = parse_offset(value, &event->function_offset);
+	else if (is_key(part, length, "kind"))
+		event->kind = parse_kind(value);
+	else if (is_key(part, length, "symbol"))
 		slot = &event->symbol;
-	else if (length == 8 && !memcmp(part, "build-id", length))
+	else if (is_key(part, length, "build-id"))
 		slot = &event->build_id;
+	else if (is_key(part, length, "source"))
+		slot = &event->source;
+	else if (is_key(part, length, "format"))
+		slot = &event->format;
 	if (!slot || *slot) {
 		free(value);
 		return slot ? -EINVAL : err;

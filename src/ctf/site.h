@@ -3,6 +3,8 @@
  * a word; `model.emf.uri` is the one free text that it gives an event:
  *
  *	file:/usr/lib/libc.so.6?offset=0x9a0e0&symbol=malloc%2b0x12&build-id=93ac…
+ *	file:/usr/lib/libc.so.6?offset=0x9a0f4&symbol=malloc&build-id=93ac…&kind=return&function=0x9a0e0
+ *	file:/usr/bin/server?offset=0x1234&symbol=serve%2b0x40&build-id=01fe…&kind=marker&source=server.c:120&format=fd%3d%25d
  */
 #ifndef KYMO_CTF_SITE_H
 #define KYMO_CTF_SITE_H
@@ -18,8 +20,8 @@ bool kymo_ctf_has_site(const struct kymo_ctf_event *event);
 /* Write the URI, without quotes; it holds no character that a TSDL string would have to escape. */
 void kymo_ctf_write_site(FILE *out, const struct kymo_ctf_event *event);
 
-/* Set path, offset, symbol and build_id (all unset before) from a URI. 0, -EINVAL, -ENOMEM; the event owns what has
- * been set in each case. */
+/* Set path, offset, symbol, build_id, source, format, kind and function_offset (all unset before) from a URI. 0, -EINVAL, -ENOMEM; the event
+ * owns what has been set in each case. */
 int kymo_ctf_parse_site(const char *uri, struct kymo_ctf_event *event);
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "ctf/tables.h"
 
 uint32_t kymo_ctf_event_size(const struct kymo_ctf_event *event)
 {
@@ -14,7 +15,35 @@ uint32_t kymo_ctf_event_size(const struct kymo_ctf_event *event)
 	return size;
 }
 
-static void event_deinit(struct kymo_ctf_event *event)
+bool kymo_ctf_event_has_strings(const struct kymo_ctf_event *event)
+{
+	for (uint32_t i = 0; i < event->n_fields; i++)
+		if (event->fields[i].type == KYMO_TYPE_STRING)
+			return true;
+	return false;
+}
+
+uint32_t kymo_ctf_record_size(const struct kymo_ctf_event *event, const uint8_t *bytes, size_t left)
+{
+	size_t at = KYMO_EVENT_ARGS_OFFSET + event->has_faults;
+
+	left = left < KYMO_CTF_MAX_RECORD ? left : KYMO_CTF_MAX_RECORD;
+	for (uint32_t i = 0; i < event->n_fields; i++) {
+		const uint8_t *end;
+
+		if (event->fields[i].type != KYMO_TYPE_STRING) {
+			at += kymo_type_size(event->fields[i].type);
+			continue;
+		}
+		end = at < left ? memchr(bytes + at, 0, left - at) : NULL;
+		if (!end)
+			return 0;
+		at = (size_t)(end - bytes) + 1;
+	}
+	return at <= left ? (uint32_t)at : 0;
+}
+
+void kymo_ctf_event_deinit(struct kymo_ctf_event *event)
 {
 	for (uint32_t i = 0; i < event->n_fields; i++)
 		free(event->fields[i].name);
@@ -23,18 +52,21 @@ static void event_deinit(struct kymo_ctf_event *event)
 	free(event->path);
 	free(event->symbol);
 	free(event->build_id);
+	free(event->source);
+	free(event->format);
 }
 
 void kymo_ctf_trace_deinit(struct kymo_ctf_trace *trace)
 {
 	for (size_t i = 0; i < trace->n_events; i++)
-		event_deinit(&trace->events[i]);
+		kymo_ctf_event_deinit(&trace->events[i]);
 	free(trace->events);
 	for (size_t i = 0; i < trace->n_env; i++) {
 		free(trace->env[i].key);
 		free(trace->env[i].value);
 	}
 	free(trace->env);
+	kymo_ctf_tables_deinit(trace);
 	memset(trace, 0, sizeof(*trace));
 }
 

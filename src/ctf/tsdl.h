@@ -21,6 +21,10 @@
 	TSDL_TYPE_(x8, 8, false, 16) TSDL_TYPE_(x16, 16, false, 16) \
 	TSDL_TYPE_(x32, 32, false, 16) TSDL_TYPE_(x64, 64, false, 16)
 
+/* Only where some field is one. Strings need no such line: `string` is a type of TSDL, UTF-8 unless it says something else. */
+#define KYMO_TSDL_F64 \
+	"typealias floating_point { exp_dig = 11; mant_dig = 53; align = 8; byte_order = le; } := f64;\n"
+
 #define KYMO_TSDL_TRACE_HEAD \
 	"trace {\n" \
 	"\tmajor = 1;\n" \

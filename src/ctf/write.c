@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "ctf/ctf.h"
 #include "ctf/site.h"
+#include "ctf/tables.h"
 #include "ctf/tsdl.h"
 
 #define TEMPORARY ".metadata.new"
@@ -45,7 +46,7 @@ static struct kymo_error *check_env(const struct kymo_ctf_trace *trace)
 
 		if (!is_identifier(key) || (*key >= '0' && *key <= '9') ||
 		    is_among(key, keywords, kymo_countof(keywords)) ||
-		    is_among(key, reserved, kymo_countof(reserved)))
+		    is_among(key, reserved, kymo_countof(reserved)) || kymo_ctf_is_table_key(key))
 			return kymo_error_create(KYMO_ERROR_FAILED, "'%s' can't be a key of the trace's environment",
 						 key);
 	}
@@ -120,14 +121,28 @@ static void write_uuid(FILE *out, const uint8_t *uuid)
 	putc('"', out);
 }
 
+static void write_key(FILE *out, const char *key, const char *value)
+{
+	fprintf(out, "\t%s = ", key);
+	write_string(out, value);
+	fputs(";\n", out);
+}
+
 static void write_env(FILE *out, const struct kymo_ctf_trace *trace)
 {
+	char key[TABLE_KEY];
+
 	fprintf(out, "env {\n\tkymo_format = %d;\n\tclock_invariant = %d;\n\tmonotonic_offset_ns = %" PRId64 ";\n",
 		KYMO_TSDL_FORMAT, trace->clock_is_invariant, trace->monotonic_offset_ns);
-	for (size_t i = 0; i < trace->n_env; i++) {
-		fprintf(out, "\t%s = ", trace->env[i].key);
-		write_string(out, trace->env[i].value);
-		fputs(";\n", out);
+	for (size_t i = 0; i < trace->n_env; i++)
+		write_key(out, trace->env[i].key, trace->env[i].value);
+	for (size_t i = 0; i < trace->n_processes; i++) {
+		kymo_ctf_process_key(&trace->processes[i], key);
+		write_key(out, key, trace->processes[i].command);
+	}
+	for (size_t i = 0; i < trace->n_threads; i++) {
+		kymo_ctf_thread_key(trace, &trace->threads[i], key);
+		write_key(out, key, trace->threads[i].comm);
 	}
 	fputs("};\n", out);
 }
@@ -159,9 +174,21 @@ static void write_event(FILE *out, const struct kymo_ctf_event *event)
 	fputs("\t};\n};\n", out);
 }
 
+static bool has_doubles(const struct kymo_ctf_trace *trace)
+{
+	for (size_t i = 0; i < trace->n_events; i++)
+		for (uint32_t j = 0; j < trace->events[i].n_fields; j++)
+			if (trace->events[i].fields[j].type == KYMO_TYPE_F64)
+				return true;
+	return false;
+}
+
 static void write_all(FILE *out, const struct kymo_ctf_trace *trace)
 {
-	fputs("/* CTF 1.8 */\n" KYMO_TSDL_TYPES KYMO_TSDL_TRACE_HEAD, out);
+	fputs("/* CTF 1.8 */\n" KYMO_TSDL_TYPES, out);
+	if (has_doubles(trace))
+		fputs(KYMO_TSDL_F64, out);
+	fputs(KYMO_TSDL_TRACE_HEAD, out);
 	write_uuid(out, trace->uuid);
 	fputs(KYMO_TSDL_TRACE_TAIL, out);
 	write_env(out, trace);

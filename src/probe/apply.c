@@ -13,7 +13,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/search.h"
 #include "probe/probes.h"
+#include "probe/switches.h"
 
 #define STACK_SCAN_MAX ((uint64_t)8 << 20)
 #define USER_CS 0x33	/* arch/x86/include/asm/segment.h: __USER_CS */
@@ -89,22 +91,26 @@ uint64_t probes_find_saved_pc(struct kymo_process *process, const struct kymo_ma
 
 /* ---- windows ------------------------------------------------------------------------------------------------------ */
 
-/* The pending site in whose window `pc` lies behind the first byte, or NULL. */
+static bool is_to_write(const struct probe_site *site)
+{
+	return site->is_planned && !site->installed && !site->is_retired;
+}
+
+/*
+ * The site to be written in whose window `pc` lies behind the first byte, or NULL. Windows of these do not overlap, but sites that are refused or retired lie
+ * among them, also in their windows.
+ */
 static const struct probe_site *site_around(const struct kymo_probes *probes, uint64_t pc)
 {
-	size_t low = 0, high = probes->sites.n;
-	const struct probe_site *site;
+	size_t at = kymo_partition_point(i, probes->sites.n, probes->sites.items[i].address < pc);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
+	while (at-- > 0 && pc - probes->sites.items[at].address < KYMO_WINDOW_MAX) {
+		const struct probe_site *site = &probes->sites.items[at];
 
-		if (probes->sites.items[middle].address + probes->sites.items[middle].plan.window <= pc)
-			low = middle + 1;
-		else
-			high = middle;
+		if (is_to_write(site) && !site->behind && !site->is_standby && pc - site->address < site->plan.window)
+			return site;
 	}
-	site = low < probes->sites.n ? &probes->sites.items[low] : NULL;
-	return site && !site->installed && site->address < pc ? site : NULL;
+	return NULL;
 }
 
 static bool is_in_a_window(uint64_t pc, void *data)
@@ -119,7 +125,7 @@ static uint64_t moved_pc(const struct probe_site *site, uint64_t pc)
 		return 0;
 	for (unsigned int i = 1; i < site->plan.n_insns; i++)
 		if (site->address + site->plan.insn_offset[i] == pc)
-			return site->pad + site->insn_at[i];
+			return site->pad + site->layout.insn_at[i];
 	return 0;
 }
 
@@ -152,19 +158,41 @@ static bool read_text(struct kymo_process *process, struct text_page *page, uint
 
 /* ---- checks ------------------------------------------------------------------------------------------------------- */
 
-/* Compare the window of a site with the file's bytes; `page` is of the memory around it, which is read again only for another page. */
-static struct kymo_error *check_text(struct kymo_probes *probes, const struct probe_site *site, struct text_page *page)
+/*
+ * Compare what is at a site with what its plan is made for: the file's bytes in what it displaces, and those of the file or of other jumps where it relies on them. Bytes that other
+ * pending sites will change are not looked at. `page` is of the memory around it, which is read again only for another page. False in `same_ret`: something else is
+ * there, which is noted where it is nobody's of kymo.
+ */
+static struct kymo_error *check_text(struct kymo_probes *probes, const struct probe_site *site, struct text_page *page, bool *same_ret)
 {
-	const char *name = probes_site_name(probes, site);
-	uint8_t now[KYMO_WINDOW_MAX];
+	const struct probe_module *module = &probes->modules.items[site->module];
+	size_t size = site->plan.window > site->plan.lock_size ? site->plan.window : site->plan.lock_size;
+	uint8_t now[64], want[64], file[64], jump[KYMO_JUMP_SIZE];
 
-	if (!read_text(probes->process, page, site->address, now, site->plan.window))
-		return kymo_error_create(KYMO_ERROR_GONE, "the code at %s is not mapped any more", name);
-	if (!memcmp(now, site->plan.original, site->plan.window))
+	*same_ret = false;
+	if (size > sizeof(now) || !read_text(probes->process, page, site->address, now, size))
+		return kymo_error_create(KYMO_ERROR_GONE, "the code at %s is not mapped any more", probes_site_name(site));
+	if (site->is_standby) {
+		*same_ret = true;
 		return NULL;
-	return kymo_error_create(KYMO_ERROR_UNSAFE,
-				 "the code at %s (0x%" PRIx64 ") is not what its file holds: something else has patched it", name,
-				 site->address);
+	}
+	if (site->behind) {	/* another recording's jump, which leads to the pad that comes behind this one's */
+		*same_ret = !kymo_process_read(probes->process, site->link, jump, sizeof(jump)) &&
+			    kymo_jump_target(site->link, jump) == site->leads_to &&
+			    (site->link == site->address || !memcmp(now, site->plan.patch, site->plan.patch_size));
+		return NULL;
+	}
+	if (!kymo_code_bytes(module->code, site->address - module->bias, want, size))
+		memcpy(want, site->plan.original, site->plan.window);	/* jumps may end behind the section, in padding */
+	memcpy(want, site->plan.original, site->plan.patch_size);
+	memcpy(file, want, size);
+	probe_text_look(&probes->text, site->address, want, size);
+	for (size_t i = 0; i < size; i++)
+		if (probe_text_is(&probes->text, TEXT_PENDING, site->address + i, 1))
+			want[i] = now[i];
+	memcpy(want, site->plan.original, site->plan.patch_size);
+	*same_ret = !memcmp(now, want, size);
+	return *same_ret || probes_note_foreign(probes, site->address, now, want, file, size) ? NULL : &kymo_error_no_memory;
 }
 
 /* Whether `pc` is where the system call of a guard that is being put in returns to. */
@@ -211,32 +239,85 @@ static void move_threads(struct kymo_probes *probes)
 	}
 }
 
-/* What is written at a site: its jump, or what was there. */
-static int patch_of(const struct probe_site *site, bool in, uint8_t out[KYMO_PATCH_SIZE])
+/* ---- writing ------------------------------------------------------------------------------------------------------ */
+
+/* One change: of the text, or of another recording's trampoline. */
+struct change {
+	uint64_t address;
+	size_t size;
+	uint8_t bytes[KYMO_PATCH_MAX];
+};
+
+/* What is written for a site, or what was there before. */
+static int change_of(const struct probe_site *site, bool in, struct change *ret)
 {
-	if (in)
-		return kymo_encode_jump(site->address, site->pad + site->entry, out);
-	memcpy(out, site->plan.original, KYMO_PATCH_SIZE);
+	bool is_jump = site->behind || !site->plan.trampoline;
+
+	ret->address = is_jump ? site->link : site->address;
+	ret->size = is_jump ? KYMO_JUMP_SIZE : site->plan.patch_size;
+	if (site->is_standby)
+		ret->size = 0;
+	else if (is_jump)
+		return kymo_encode_jump(site->link, in ? site->pad + site->layout.entry : site->leads_to, ret->bytes);
+	else
+		memcpy(ret->bytes, in ? site->plan.patch : site->plan.original, site->plan.patch_size);
+	if (!in && is_jump && !site->behind)
+		memcpy(ret->bytes, site->plan.original, KYMO_JUMP_SIZE);
 	return 0;
 }
 
-/*
- * Write the pending ones of the sites from `first` that lie on one page, with one write: bytes in between stay what they are. No jump crosses a page, and a write
- * within one is a single copy. `end_ret` is the first site of another page.
- */
-static int write_page(struct kymo_probes *probes, size_t first, bool in, struct text_page *page, size_t *end_ret)
-{
-	const struct probe_site *sites = probes->sites.items;
-	uint64_t start = page_of(sites[first].address), low = UINT64_MAX, high = 0;
-	size_t i;
-	int err = kymo_process_read(probes->process, start, page->bytes, sizeof(page->bytes));
+/* The pending sites in the order of planning. */
+struct pending {
+	const struct probe_site **sites;
+	size_t n;
+};
 
-	for (i = first; !err && i < probes->sites.n && page_of(sites[i].address) == start; i++) {
-		if (sites[i].installed)
+static int by_order(const void *a, const void *b)
+{
+	const struct probe_site *x = *(const struct probe_site *const *)a, *y = *(const struct probe_site *const *)b;
+
+	return (x->order > y->order) - (x->order < y->order);
+}
+
+static struct kymo_error *gather_pending(const struct kymo_probes *probes, struct pending *ret)
+{
+	const struct probe_site **sites = calloc(probes->sites.n ? probes->sites.n : 1, sizeof(*sites));
+	size_t n = 0;
+
+	if (!sites)
+		return &kymo_error_no_memory;
+	for (size_t i = 0; i < probes->sites.n; i++)
+		if (is_to_write(&probes->sites.items[i]))
+			sites[n++] = &probes->sites.items[i];
+	qsort(sites, n, sizeof(*sites), by_order);
+	*ret = (struct pending){ sites, n };
+	return NULL;
+}
+
+/*
+ * Write the changes from `first` that lie on one page and follow each other in the order of planning, with one write: bytes in between stay what they are. No change
+ * crosses a page, and a write within one is a single copy, so that all of them are made at once or none. `end_ret` is the first of another page.
+ */
+static int write_page(struct kymo_probes *probes, const struct pending *pending, size_t first, struct text_page *page, size_t *end_ret)
+{
+	uint64_t start = 0, low = UINT64_MAX, high = 0;
+	struct change change;
+	size_t i;
+	int err = 0;
+
+	for (i = first; !err && i < pending->n; i++) {
+		err = change_of(pending->sites[i], true, &change);
+		if (err || !change.size)
 			continue;
-		err = patch_of(&sites[i], in, page->bytes + (sites[i].address - start));
-		low = sites[i].address < low ? sites[i].address : low;
-		high = sites[i].address + KYMO_PATCH_SIZE;
+		if (high && page_of(change.address) != start)
+			break;
+		if (!high) {
+			start = page_of(change.address);
+			err = kymo_process_read(probes->process, start, page->bytes, sizeof(page->bytes));
+		}
+		memcpy(page->bytes + (change.address - start), change.bytes, change.size);
+		low = change.address < low ? change.address : low;
+		high = change.address + change.size > high ? change.address + change.size : high;
 	}
 	if (!err && high)
 		err = kymo_process_write(probes->process, low, page->bytes + (low - start), high - low);
@@ -244,48 +325,138 @@ static int write_page(struct kymo_probes *probes, size_t first, bool in, struct 
 	return err;
 }
 
-static struct kymo_error *write_text(struct kymo_probes *probes)
+/* Take back the first `n` changes. */
+static void take_back(struct kymo_probes *probes, const struct pending *pending, size_t n)
+{
+	struct change change;
+
+	while (n-- > 0)
+		if (!change_of(pending->sites[n], false, &change) && change.size &&
+		    kymo_process_write(probes->process, change.address, change.bytes, change.size))
+			break;
+}
+
+static struct kymo_error *write_text(struct kymo_probes *probes, const struct pending *pending)
 {
 	struct text_page page = { .address = 0 };
 
-	for (size_t i = 0, end; i < probes->sites.n; i = end) {
-		int err = write_page(probes, i, true, &page, &end);
+	for (size_t i = 0, end; i < pending->n; i = end) {
+		int err = write_page(probes, pending, i, &page, &end);
 
 		if (!err)
 			continue;
-		for (size_t k = 0, back; k < i; k = back)
-			if (write_page(probes, k, false, &page, &back))
-				break;
+		take_back(probes, pending, i);
 		return kymo_error_errno(err, "cannot change the code near %s (does the kernel forbid writes through /proc/PID/mem?)",
-					probes_site_name(probes, &probes->sites.items[i]));
+					probes_site_name(pending->sites[i]));
 	}
-	for (size_t i = 0; i < probes->sites.n; i++)
-		probes->sites.items[i].installed = true;
+	for (size_t i = 0; i < probes->sites.n; i++) {
+		struct probe_site *site = &probes->sites.items[i];
+
+		if (!is_to_write(site))
+			continue;
+		site->installed = true;
+		probe_text_mark(&probes->text, TEXT_PENDING, site->address, site->plan.patch_size, false);
+	}
 	return NULL;
 }
 
-struct kymo_error *probes_apply(struct kymo_probes *probes, bool *again_ret)
+static struct kymo_error *check_all(struct kymo_probes *probes, const struct probe_site **stale_ret)
 {
 	struct text_page page = { .address = 0 };
 	struct kymo_error *error = NULL;
+	bool same;
+
+	*stale_ret = NULL;
+	for (size_t i = 0; i < probes->sites.n && !error; i++) {	/* all of them: planning keeps away from what is found */
+		const struct probe_site *site = &probes->sites.items[i];
+
+		if (!is_to_write(site))
+			continue;
+		error = check_text(probes, site, &page, &same);
+		if (!same && !*stale_ret)
+			*stale_ret = site;
+	}
+	return error;
+}
+
+/* Memory of no file, as it is now. The program may be about to write there: then later is better. */
+static struct kymo_error *check_jits(struct kymo_probes *probes, const struct kymo_maps *maps)
+{
+	struct kymo_error *error = NULL;
+
+	probes->was_written = false;
+	for (size_t i = 0; i < probes->sites.n && !error; i++) {
+		const struct probe_site *site = &probes->sites.items[i];
+
+		if (is_to_write(site) && probes->modules.items[site->module].jit)
+			error = kymo_jit_check(kymo_process_pid(probes->process), maps, site->address, &probes->was_written);
+	}
+	return error;
+}
+
+static struct kymo_error *apply_checked(struct kymo_probes *probes, enum probes_again *again_ret)
+{
+	struct pending pending;
+	struct kymo_error *error;
 	struct kymo_maps maps;
 	uint64_t pc;
 	pid_t tid;
 
-	*again_ret = false;
-	for (size_t i = 0; i < probes->sites.n && !error; i++)
-		if (!probes->sites.items[i].installed)
-			error = check_text(probes, &probes->sites.items[i], &page);
-	if (!error)
-		error = kymo_maps_read(kymo_process_pid(probes->process), &maps);
+	error = kymo_maps_read(kymo_process_pid(probes->process), &maps);
 	if (error)
 		return error;
-	pc = probes_find_saved_pc(probes->process, &maps, is_in_a_window, probes, &tid);
-	kymo_maps_deinit(&maps);
-	if (pc || !can_move_all(probes)) {
-		*again_ret = true;
+	error = check_jits(probes, &maps);
+	if (error) {
+		kymo_maps_deinit(&maps);
+		if (!probes->was_written)
+			return error;
+		kymo_error_destroy(error);
+		*again_ret = PROBES_AGAIN_LATER;
 		return NULL;
 	}
+	pc = probes_find_saved_pc(probes->process, &maps, is_in_a_window, probes, &tid);
+	kymo_maps_deinit(&maps);
+	if (pc || !can_move_all(probes) || probes_are_switches_busy(probes)) {
+		*again_ret = PROBES_AGAIN_LATER;
+		return NULL;
+	}
+	error = gather_pending(probes, &pending);
+	if (error)
+		return error;
 	move_threads(probes);
-	return write_text(probes);
+	probes->is_dirty = true;
+	error = write_text(probes, &pending);
+	if (!error)
+		error = probes_turn_on(probes);
+	if (!error) {
+		kymo_shared_installed(&probes->shared);
+		probes->is_dirty = false;
+	}
+	free(pending.sites);
+	return error;
+}
+
+struct kymo_error *probes_apply(struct kymo_probes *probes, enum probes_again *again_ret)
+{
+	const struct probe_site *stale = NULL;
+	const struct probe_switch *spoiled = NULL;
+	struct kymo_error *error = check_all(probes, &stale);
+
+	*again_ret = PROBES_DONE;
+	if (!error)
+		error = probes_check_switches(probes, &spoiled);
+	if (error)
+		return error;
+	if (!stale && !spoiled)
+		return apply_checked(probes, again_ret);
+	if (stale && probes->modules.items[stale->module].jit && !stale->behind)
+		return kymo_error_create(KYMO_ERROR_UNSAFE,
+					 "the program has changed the code at 0x%" PRIx64 " (%s) since it was looked at; nothing was written, look where it is now",
+					 stale->address, probes_site_name(stale));
+	*again_ret = PROBES_AGAIN_ANEW;
+	return stale ? kymo_error_create(KYMO_ERROR_UNSAFE,
+					 "the code at %s (0x%" PRIx64 ") is not what its file holds: something else has patched it",
+					 probes_site_name(stale), stale->address) :
+		       kymo_error_create(KYMO_ERROR_UNSAFE, "the marker %s:%s at 0x%" PRIx64 " can't be turned on: %s", spoiled->provider,
+					 spoiled->name, spoiled->address, spoiled->spoiled);
 }

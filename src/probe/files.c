@@ -22,11 +22,19 @@ static void identify(const char *name, struct probe_file *ret)
 
 struct kymo_error *probes_files_init(struct kymo_probes *probes)
 {
-	probes->files = calloc(probes->n_specs ? probes->n_specs : 1, sizeof(*probes->files));
-	if (!probes->files)
-		return &kymo_error_no_memory;
-	for (size_t i = 0; i < probes->n_specs; i++)
-		identify(probes->specs[i].file, &probes->files[i]);
+	struct probe_cache *cache = probe_events_cache(probes->options.events);
+	struct probe_file *files;
+
+	if (!probe_cache_names(cache)) {
+		files = calloc(probes->n_specs ? probes->n_specs : 1, sizeof(*files));
+		if (!files)
+			return &kymo_error_no_memory;
+		for (size_t i = 0; i < probes->n_specs; i++)
+			if (probes->specs[i].file)
+				identify(probes->specs[i].file, &files[i]);
+		probe_cache_keep_names(cache, files);
+	}
+	probes->files = probe_cache_names(cache);
 	return NULL;
 }
 
@@ -35,6 +43,22 @@ bool probes_is_file(const struct kymo_probes *probes, size_t spec_at, const stru
 	const struct probe_file *file = &probes->files[spec_at];
 
 	return file->inode && file->inode == map->inode && file->major == map->major && file->minor == map->minor;
+}
+
+static bool is_named(const struct kymo_probes *probes, const struct kymo_map *map)
+{
+	for (size_t i = 0; i < probes->n_specs; i++)
+		if (probes->specs[i].file &&
+		    (kymo_name_matches_file(probes->specs[i].file, map->path, NULL) || probes_is_file(probes, i, map)))
+			return true;
+	return false;
+}
+
+bool probes_is_wanted_file(const struct kymo_probes *probes, const struct kymo_map *map)
+{
+	if (is_named(probes, map) || probes_is_linker(map->path))	/* for the watch */
+		return true;
+	return !probes->options.no_rseq && kymo_name_matches_file("libc", map->path, NULL);	/* for guards */
 }
 
 /* "bash, libc.so.6, …": what the process has mapped executable, each file once. */
@@ -70,13 +94,17 @@ static struct kymo_error *not_mapped(struct kymo_probes *probes, const char *fil
 		return error;
 	list_files(&maps, files, sizeof(files));
 	kymo_maps_deinit(&maps);
-	return kymo_error_create(KYMO_ERROR_NOT_FOUND, "process %d has mapped no file called %s; it has %s", pid, file, files);
+	/* Where nobody is followed a file has to be there; else it is waited for. */
+	return kymo_error_create(KYMO_ERROR_NOT_FOUND, "process %d has mapped no file called %s; it has %s (%s it is waited for)", pid, file, files,
+				 probes->is_starting ? "without --no-follow" : "with --follow");
 }
 
 struct kymo_error *kymo_probes_check_all_found(struct kymo_probes *probes)
 {
 	for (size_t i = 0; i < probes->n_specs; i++)
-		if (!probes->met[i])
+		if (!probes->met[i] && probes->specs[i].marker)
+			return probes_no_such_marker(probes, probes->specs[i].marker);
+		else if (!probes->met[i] && probes->specs[i].file)
 			return not_mapped(probes, probes->specs[i].file);
 	return NULL;
 }

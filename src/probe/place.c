@@ -1,186 +1,470 @@
-/* Addresses for pads, and the pads themselves. */
+/*
+ * Plans for sites, addresses for their pads, and the pads themselves: from addresses to everything that is written later.
+ *
+ * Sites are planned from high addresses to low ones, because a pun relies on bytes behind it: when it is planned those are known, changed or not, and stay. Each
+ * pad is emitted at once, so that the next plan knows the bytes of this one's jump.
+ */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "probe/probes.h"
+#include "base/io.h"
+#include "probe/placing.h"
+#include "probe/switches.h"
 
 #define PAGE (uint64_t)4096
-#define PAD_ALIGN 32
 #define SPREAD ((uint64_t)512 << 20)	/* sites of one region lie within this; the rest of ±2 GiB is for finding a hole */
+#define REACH ((uint64_t)0x7fff0000)
+#define REGION_MAX ((uint64_t)64 << 20)
+#define MIDDLE ((uint64_t)12 << 20)
+#define KEEP_CLEAR ((uint64_t)256 << 20)	/* above the heap, below the stack */
+#define LOWEST ((uint64_t)1 << 20)
+#define HIGHEST ((uint64_t)0x7ffffffff000)	/* arch/x86/include/asm/page_64_types.h: TASK_SIZE_MAX, with 4 levels of page tables */
+#define GAP 16				/* pages between trampolines that are mapped with them, in a process that locks its memory too */
+#define GAP_MAX 65536
+#define RUNS_MAX 4096			/* more are mapped with larger gaps */
 
-static uint64_t align_up(uint64_t value, uint64_t to)
+void probes_layout_deinit(struct probe_layout *layout)
 {
-	return (value + to - 1) & ~(to - 1);
+	for (size_t i = 0; i < layout->regions.n; i++)
+		free(layout->regions.items[i].bytes);
+	kymo_vec_deinit(&layout->regions);
+	kymo_vec_deinit(&layout->runs);
+	kymo_vec_deinit(&layout->joined);
+	kymo_vec_deinit(&layout->trampolines);
 }
 
-void probes_regions_deinit(struct probe_regions *regions)
-{
-	for (size_t i = 0; i < regions->n; i++)
-		free(regions->items[i].bytes);
-	kymo_vec_deinit(regions);
-}
+/* ---- a region ---------------------------------------------------------------------------------------------------- */
 
 static void fill_env(const struct kymo_probes *probes, const struct probe_region *region, struct kymo_pad_env *ret)
 {
+	uint64_t first_live = probes->shared.n_regions ? probes->shared.live[0] : region->live;
+
 	*ret = (struct kymo_pad_env){
 		.guest = region->address,
-		.live = region->address + region->size - 2 * PAGE,
+		.live = region->live,
 		.rseq_rings = probes->shared.is_sequenced ? probes->shared.address + probes->shared.rings_offset : 0,
 		.rings = probes->shared.address + probes->shared.rings_offset +
 			 (uint64_t)probes->shared.n_sequenced * KYMO_WIRE_RING_STRIDE,
 		.n_rings = probes->shared.n_rings - probes->shared.n_sequenced,
-		.vforks = probes->shared.address + probes->shared.rings_offset - KYMO_WIRE_VFORKS_BEFORE_RINGS,
+		.vforks = first_live + KYMO_PAD_LIVE_VFORK_LIST,
+		.header = probes->shared.address,
 		.n_cpus = probes->shared.n_cpus,
-		.pid = (uint32_t)kymo_process_pid(probes->process),
 		.stack_low = probes->stack_low,
 		.stack_high = probes->stack_high,
 	};
 }
 
-static struct kymo_error *emit_failed(const struct kymo_probes *probes, const struct probe_site *site, int err)
+/* The most that the pads of the pending ones among sites [first, end) can need. */
+static uint64_t room_for(const struct kymo_probes *probes, size_t first, size_t end)
 {
-	return kymo_error_create(KYMO_ERROR_UNSAFE, "no pad for the probe at %s: %s",
-				 probes_site_name(probes, site),
-				 err == -ERANGE ? "something that its instructions refer to is out of reach from there" : strerror(-err));
-}
-
-static struct kymo_error *emit_site(struct kymo_probes *probes, struct probe_site *site, const struct kymo_pad_env *env,
-				    struct probe_region *region, size_t room)
-{
-	struct kymo_pad_event events[KYMO_PAD_MAX_EVENTS];
-	uint64_t pad = region->address + region->n_bytes;
-	int size;
-
-	for (size_t i = 0; i < site->events.n; i++) {
-		const struct kymo_probe_event *event = &probes->events.items[site->events.items[i]];
-
-		events[i] = (struct kymo_pad_event){ event->id, event->args, event->spec->n_args };
-	}
-	if (site->is_guard)
-		size = kymo_guard_emit(env, &site->plan, site->address, pad, region->bytes + region->n_bytes,
-				       room - region->n_bytes, site->insn_at);
-	else
-		size = kymo_pad_emit(env, &site->plan, site->address, pad, events, site->events.n,
-				     region->bytes + region->n_bytes, room - region->n_bytes, site->insn_at);
-	if (size < 0)
-		return emit_failed(probes, site, size);
-	site->pad = pad;
-	site->pad_size = (uint32_t)size;
-	site->entry = site->is_guard ? 0 : (uint32_t)kymo_pad_entry(env, site->events.n);
-	region->n_bytes = align_up(region->n_bytes + (size_t)size, PAD_ALIGN);
-	return NULL;
-}
-
-/* Emit the pads of the pending ones among sites [first, end) into a fresh region. */
-static struct kymo_error *emit_region(struct kymo_probes *probes, size_t first, size_t end, struct probe_region *region,
-				      size_t room)
-{
-	struct kymo_pad_env env;
-	const uint8_t *guest;
 	size_t guest_size;
-
-	fill_env(probes, region, &env);
-	guest = kymo_pad_guest(&guest_size);
-	memset(region->bytes, 0xcc, room);
-	memcpy(region->bytes, guest, guest_size);
-	region->n_bytes = align_up(guest_size, PAD_ALIGN);
-	for (size_t i = first; i < end; i++) {
-		struct kymo_error *error;
-
-		if (probes->sites.items[i].installed)
-			continue;
-		error = emit_site(probes, &probes->sites.items[i], &env, region, room);
-		if (error)
-			return error;
-	}
-	return NULL;
-}
-
-static size_t room_for(const struct kymo_probes *probes, size_t first, size_t end)
-{
-	size_t guest_size, room;
+	uint64_t room;
 
 	kymo_pad_guest(&guest_size);
-	room = align_up(guest_size, PAD_ALIGN);
+	room = align_up(guest_size, PAGE) + PAGE;
 	for (size_t i = first; i < end; i++)
 		if (!probes->sites.items[i].installed)
-			room += align_up(kymo_pad_size_max(probes->sites.items[i].is_guard ? 1 : probes->sites.items[i].events.n), PAD_ALIGN);
-	return align_up(room, PAGE);
+			room += align_up(kymo_pad_size_max(probes->sites.items[i].wishes.n + probes->sites.items[i].is_guard), PAD_ALIGN) +
+				2 * align_up(kymo_pad_size_max(0), PAD_ALIGN);
+	room = align_up(room, PAGE);
+	return room < REGION_MAX ? room : REGION_MAX;
 }
 
-/* A hole for `size` bytes that is not promised to another region of this round. */
-static uint64_t hole_for(struct kymo_maps *maps, uint64_t low, uint64_t high, uint64_t size)
+/* Where trampolines may be: wherever nothing is mapped that they and the region can reach. */
+static bool find_room(struct placing *placing, const struct probe_region *region)
 {
-	uint64_t hole = kymo_maps_hole(maps, low, high, size);
-	struct kymo_map taken = { .start = hole, .end = hole + size };
+	uint64_t low = region->address + region->size > REACH ? region->address + region->size - REACH : LOWEST;
+	uint64_t high = region->address + REACH < HIGHEST ? region->address + REACH : HIGHEST, at = low > LOWEST ? low : LOWEST;
+	const struct kymo_maps *maps = &placing->maps;
+
+	probe_room_deinit(&placing->room);
+	for (size_t i = 0; i <= maps->n && at < high; i++) {
+		const struct kymo_map *map = i < maps->n ? &maps->items[i] : NULL;
+		uint64_t end = map && map->start < high ? map->start : high;
+
+		if (map && !strcmp(map->path, "[stack]"))
+			end = end > KEEP_CLEAR ? end - KEEP_CLEAR : 0;
+		if (end > at && !probe_room_add_hole(&placing->room, at, end))
+			return false;
+		if (!map)
+			break;
+		if (map->end > at)
+			at = map->end + (!strcmp(map->path, "[heap]") ? KEEP_CLEAR : 0);
+	}
+	return true;
+}
+
+/* Keep a stretch of addresses from being used by others of this round. */
+static bool occupy(struct kymo_maps *maps, uint64_t address, uint64_t size)
+{
+	struct kymo_map taken = { .start = address, .end = address + size };
 	size_t at;
 
-	if (!hole || !kymo_vec_reserve(maps, maps->n + 1))
-		return 0;
+	if (!kymo_vec_reserve(maps, maps->n + 1))
+		return false;
 	taken.path = strdup("");
 	if (!taken.path)
-		return 0;
-	for (at = maps->n; at > 0 && maps->items[at - 1].start > hole; at--)
+		return false;
+	for (at = maps->n; at > 0 && maps->items[at - 1].start > address; at--)
 		;
 	memmove(&maps->items[at + 1], &maps->items[at], (maps->n - at) * sizeof(taken));
 	maps->items[at] = taken;
 	maps->n++;
-	return hole;
+	return true;
 }
 
-static struct kymo_error *place_cluster(struct kymo_probes *probes, struct kymo_maps *maps, size_t first, size_t end,
-					struct probe_regions *regions)
+/*
+ * Not right beside the module: a pun in front of a plain jump is made of bytes of that jump's distance, and leads back into the module when those are near
+ * 0 or -1. From MIDDLE below, their third byte is near 0x40.
+ */
+static uint64_t find_hole(const struct kymo_maps *maps, uint64_t low, uint64_t high, uint64_t size)
 {
-	size_t room = room_for(probes, first, end);
-	struct probe_region region = { .size = room + 2 * PAGE, .at = probes->shared.pads_used };
+	uint64_t wanted = (low - MIDDLE - size) & ~(PAGE - 1), above = LOWEST;
+
+	for (size_t i = 0; low > MIDDLE + size + LOWEST && i <= maps->n; i++) {
+		uint64_t end = i < maps->n ? maps->items[i].start : UINT64_MAX;
+
+		if (wanted >= above && wanted + size <= end)
+			return wanted;
+		if (i < maps->n)
+			above = maps->items[i].end + (!strcmp(maps->items[i].path, "[heap]") ? KEEP_CLEAR : 0);
+	}
+	return kymo_maps_hole(maps, low, high, size);
+}
+
+static struct kymo_error *open_region(struct placing *placing, size_t first, size_t end)
+{
+	struct kymo_probes *probes = placing->probes;
 	const struct probe_module *from = &probes->modules.items[probes->sites.items[first].module];
 	const struct probe_module *to = &probes->modules.items[probes->sites.items[end - 1].module];
-	struct kymo_error *error;
+	struct probe_region region = { .size = room_for(probes, first, end), .at = probes->shared.pads_used };
+	const uint8_t *guest;
+	size_t guest_size;
 
+	guest = kymo_pad_guest(&guest_size);
 	if (region.size > KYMO_WINDOW_SIZE - probes->shared.pads_used)
+		region.size = (KYMO_WINDOW_SIZE - probes->shared.pads_used) & ~(PAGE - 1);
+	region.cap = align_up(guest_size, PAGE) + 2 * PAGE;
+	if (region.size < region.cap)
 		return kymo_error_create(KYMO_ERROR_FAILED, "the pads of all probes would need more than %u MiB",
 					 (unsigned int)(KYMO_WINDOW_SIZE >> 20));
-	region.address = hole_for(maps, from->low, to->high, region.size);
+	region.address = find_hole(&placing->maps, from->low, to->high, region.size);
 	if (!region.address)
 		return kymo_error_create(KYMO_ERROR_UNSAFE, "there is no hole of %" PRIu64 " KiB within 2 GiB of %s for its pads",
 					 region.size >> 10, from->path);
-	region.bytes = malloc(room);
-	if (!region.bytes || !kymo_vec_push(regions, region)) {
+	region.live = region.address + align_up(guest_size, PAGE);
+	region.n_bytes = align_up(guest_size, PAGE) + PAGE;
+	region.bytes = malloc(region.cap);
+	if (!region.bytes || !kymo_vec_push(&placing->layout->regions, region)) {
 		free(region.bytes);
 		return &kymo_error_no_memory;
 	}
-	probes->shared.pads_used += region.size;
-	error = emit_region(probes, first, end, &regions->items[regions->n - 1], room);
+	memset(region.bytes, 0xcc, region.cap);
+	memcpy(region.bytes, guest, guest_size);
+	placing->region = &placing->layout->regions.items[placing->layout->regions.n - 1];
+	if (!occupy(&placing->maps, region.address, region.size) || !find_room(placing, &region))
+		return &kymo_error_no_memory;
+	fill_env(probes, placing->region, &placing->env);
+	return NULL;
+}
+
+/* The region is as large as its pads, with at least a page of them behind the live page. */
+static void close_region(struct placing *placing)
+{
+	struct probe_region *region = placing->region;
+
+	region->size = align_up(region->n_bytes, PAGE);
+	if (region->size < region->live + 2 * PAGE - region->address)
+		region->size = region->live + 2 * PAGE - region->address;
+	placing->probes->shared.pads_used += region->size;
+}
+
+/* Half of the mappings that the process may still have, at the most. */
+static size_t runs_allowed(const struct placing *placing)
+{
+	kymo_cleanup_free char *text = NULL;
+	size_t most = 65530;
+
+	if (!kymo_read_file(AT_FDCWD, "/proc/sys/vm/max_map_count", 64, &text, NULL))
+		most = (size_t)strtoul(text, NULL, 10);
+	most = most > placing->maps.n ? (most - placing->maps.n) / 2 : 0;
+	return most < RUNS_MAX ? most : RUNS_MAX;
+}
+
+static struct kymo_error *close_runs(struct placing *placing)
+{
+	kymo_cleanup_free struct room_hole *runs = NULL;
+	uint64_t at = 0, gap = GAP;
+	size_t n, most;
+
+	most = runs_allowed(placing);
+	while ((n = probe_room_runs(&placing->room, gap, NULL)) > most && gap < GAP_MAX)
+		gap *= 4;
+	runs = calloc(n ? n : 1, sizeof(*runs));
+	if (!runs)
+		return &kymo_error_no_memory;
+	probe_room_runs(&placing->room, gap, runs);
+	if (placing->layout->runs.n) {
+		const struct probe_run *last = &placing->layout->runs.items[placing->layout->runs.n - 1];
+
+		at = last->at + last->size;
+	}
+	for (size_t i = 0; i < n; i++) {
+		struct probe_run run = { runs[i].low, runs[i].high - runs[i].low, at };
+
+		at += run.size;
+		if (!kymo_vec_push(&placing->layout->runs, run) || !occupy(&placing->maps, run.address, run.size))
+			return &kymo_error_no_memory;
+	}
+	return NULL;
+}
+
+/* ---- all of them ------------------------------------------------------------------------------------------------- */
+
+/* Sites whose addresses lie in [low, high), from above. */
+static struct kymo_error *place_between(struct placing *placing, uint64_t low, uint64_t high)
+{
+	struct kymo_probes *probes = placing->probes;
+	struct kymo_error *error = NULL;
+	KYMO_VEC(uint64_t) addresses = { 0 };
+
+	for (size_t i = probes->sites.n; i-- > 0 && !error;) {
+		struct probe_site *site = &probes->sites.items[i];
+
+		if (site->address < low || site->address >= high || site->installed || site->is_retired ||
+		    (!site->is_guard && !probes_is_wanted(site)))
+			continue;
+		if (!kymo_vec_push(&addresses, site->address))
+			error = &kymo_error_no_memory;
+	}
+	for (size_t i = 0; i < addresses.n && !error; i++) {
+		struct probe_site *site = probes_site_at(probes, addresses.items[i]);
+
+		if (site->is_planned)
+			continue;
+		placing->bias = probes->modules.items[site->module].bias;
+		error = site->is_guard ? probes_settle(placing, site) : probes_place_site(placing, addresses.items[i]);
+	}
+	kymo_vec_deinit(&addresses);
 	return error;
 }
 
-struct kymo_error *probes_place(struct kymo_probes *probes, struct probe_regions *ret)
+static struct kymo_error *place_cluster(struct placing *placing, size_t first, size_t end)
 {
-	struct kymo_maps maps;
-	struct kymo_error *error = kymo_maps_read(kymo_process_pid(probes->process), &maps);
-	size_t first = 0;
+	struct kymo_probes *probes = placing->probes;
+	uint64_t low = probes->sites.items[first].address, high = probes->sites.items[end - 1].address + 1;
+	struct kymo_error *error = open_region(placing, first, end);
 
+	if (!error)
+		error = place_between(placing, low, high);
 	if (error)
 		return error;
-	while (first < probes->sites.n && !error) {
-		size_t end = first + 1;
+	close_region(placing);
+	return close_runs(placing);
+}
 
-		if (probes->sites.items[first].installed) {
+static bool is_pending(const struct probe_site *site)
+{
+	return !site->installed && !site->is_retired && !site->is_revived && (site->is_guard || probes_is_wanted(site));
+}
+
+static struct kymo_error *place_all(struct placing *placing)
+{
+	struct kymo_probes *probes = placing->probes;
+	struct kymo_error *error = NULL;
+	uint64_t from = 0;
+
+	/* From cluster to cluster; the array grows meanwhile, by evicted instructions within a cluster's modules. */
+	while (!error) {
+		size_t first = 0, end;
+		uint64_t limit;
+
+		while (first < probes->sites.n &&
+		       (probes->sites.items[first].address < from || !is_pending(&probes->sites.items[first])))
 			first++;
+		if (first == probes->sites.n)
+			break;
+		limit = probes->modules.items[probes->sites.items[first].module].low + SPREAD;
+		for (end = first + 1;
+		     end < probes->sites.n && probes->modules.items[probes->sites.items[end].module].high < limit; end++)
+			;
+		while (!is_pending(&probes->sites.items[end - 1]))
+			end--;
+		from = probes->sites.items[end - 1].address + 1;
+		error = place_cluster(placing, first, end);
+	}
+	return error;
+}
+
+/*
+ * Guards of our own, unless another recording's are in the text: then ours are prepared only. Where another recording has something else in the place of one there can be none, and
+ * no sequences.
+ */
+static struct kymo_error *settle_duty(struct placing *placing)
+{
+	struct kymo_probes *probes = placing->probes;
+	uint64_t duty = probes_others_duty(probes, &placing->others);
+	bool blocked = false;
+
+	for (size_t i = 0; i < probes->sites.n; i++) {
+		struct probe_site *site = &probes->sites.items[i];
+
+		if (!site->is_guard || site->installed)
+			continue;
+		site->is_standby = duty != 0;
+		blocked |= !duty && probe_text_is(&probes->text, TEXT_LOCKED, site->address, site->plan.lock_size);
+	}
+	probes->vforks = duty;
+	if (blocked) {
+		probes_drop_guards(probes);
+		return NULL;
+	}
+	for (size_t i = 0; i < probes->sites.n; i++)
+		if (probes->sites.items[i].is_guard && !probes->sites.items[i].installed &&
+		    !probe_text_mark(&probes->text, TEXT_LOCKED, probes->sites.items[i].address,
+				     probes->sites.items[i].plan.lock_size, true))
+			return &kymo_error_no_memory;
+	return NULL;
+}
+
+/* Before the time is spent that planning so many takes. */
+static struct kymo_error *check_number(const struct kymo_probes *probes)
+{
+	size_t room = KYMO_JOURNAL_CAPACITY - (size_t)probes->shared.n_sites, asked = 0;
+
+	for (size_t i = 0; i < probes->sites.n; i++)
+		asked += is_pending(&probes->sites.items[i]);
+	if (asked <= room)
+		return NULL;
+	return kymo_error_create(KYMO_ERROR_FAILED, "a recording of one process can have %zu%s probes, and %zu are asked for; ask for fewer, by a glob that matches less",
+				 room, probes->shared.n_sites ? " more" : "", asked);
+}
+
+static struct kymo_error *mark_wanted(struct kymo_probes *probes)
+{
+	for (size_t i = 0; i < probes->sites.n; i++)
+		if (is_pending(&probes->sites.items[i]) && probes_is_wanted(&probes->sites.items[i]) &&
+		    !probe_text_mark(&probes->text, TEXT_WANTED, probes->sites.items[i].address, 1, true))
+			return &kymo_error_no_memory;
+	return NULL;
+}
+
+struct kymo_error *probes_unplace(struct kymo_probes *probes)
+{
+	size_t kept = 0;
+
+	probe_text_deinit(&probes->text);
+	for (size_t i = 0; i < probes->sites.n; i++) {
+		struct probe_site *site = &probes->sites.items[i];
+		uint8_t patch[KYMO_PATCH_MAX];
+
+		if (!site->installed && !site->is_retired && !site->is_revived && !site->is_guard && !site->is_watch && !site->wishes.n) {
+			probes_site_deinit(site);
 			continue;
 		}
-		while (end < probes->sites.n &&
-		       probes->modules.items[probes->sites.items[end].module].high -
-				       probes->modules.items[probes->sites.items[first].module].low <
-			       SPREAD)
-			end++;
-		while (probes->sites.items[end - 1].installed)
-			end--;
-		error = place_cluster(probes, &maps, first, end, ret);
-		first = end;
+		if (site->is_retired)
+			;
+		else if (!site->installed && !site->is_revived)
+			site->is_planned = false, site->link = site->behind = 0, site->wants_flags = false;
+		else if (probes_patch_of(site, patch) ||
+			 (!site->is_standby && !probe_text_write(&probes->text, site->address, patch, site->plan.patch_size)) ||
+			 !probe_text_mark(&probes->text, TEXT_LOCKED, site->address, site->plan.lock_size, true) ||
+			 (!site->installed && !probe_text_mark(&probes->text, TEXT_PENDING, site->address, site->plan.patch_size, true)))
+			return &kymo_error_no_memory;
+		probes->sites.items[kept++] = *site;
 	}
-	kymo_maps_deinit(&maps);
+	probes->sites.n = kept;
+	return NULL;
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct probe_trampoline *x = a, *y = b;
+
+	return (x->address > y->address) - (x->address < y->address);
+}
+
+/* Another recording has come while the library was away from this one: what was planned before does not hold in it. */
+static void plan_revived_anew(struct kymo_probes *probes, const struct probe_others *others)
+{
+	for (size_t i = 0; i < probes->sites.n; i++) {
+		const struct probe_site *site = &probes->sites.items[i];
+		size_t module = site->module;
+
+		if (!site->is_revived || !probes_others_have(probes, others, site->address, site->plan.lock_size))
+			continue;
+		for (size_t k = 0; k < probes->sites.n; k++)
+			if (probes->sites.items[k].module == module)
+				probes->sites.items[k].is_revived = false;
+	}
+}
+
+static struct kymo_error *place_once(struct kymo_probes *probes, struct probe_layout *layout)
+{
+	struct placing placing = { .probes = probes, .layout = layout, .order = (uint32_t)probes->shared.n_sites };
+	uint64_t pads_used = probes->shared.pads_used;
+	struct kymo_error *error = probes_others_read(probes, &placing.others);
+
+	if (!error) {
+		plan_revived_anew(probes, &placing.others);
+		error = probes_unplace(probes);
+	}
+	if (!error)
+		error = check_number(probes);
+	if (!error)
+		error = mark_wanted(probes);
+	if (!error)
+		error = kymo_maps_read(kymo_process_pid(probes->process), &placing.maps);
+	if (!error && (!probes_others_remember(&placing.others, probes) || !probes_others_mark(probes, &placing.others, &probes->text)))
+		error = &kymo_error_no_memory;
+	if (!error && (!probes_mark_foreign(probes, &placing.maps, &probes->text) || !probes_mark_kernel(probes, &probes->text) ||
+		       !probes_mark_markers(probes, &probes->text)))
+		error = &kymo_error_no_memory;
+	if (!error && !probes_prepare_switches(probes, &placing.others, &placing.maps))
+		error = kymo_error_create(KYMO_ERROR_BUSY, "16 recordings of process %d have markers on; there can be no more",
+					  kymo_process_pid(probes->process));
+	if (!error)
+		error = probes_refuse_switches(probes, &placing.maps);
+	if (!error)
+		error = settle_duty(&placing);
+	for (size_t i = 0; i < probes->sites.n && !error; i++)
+		if (is_pending(&probes->sites.items[i]))	/* in the order of addresses, and so shown */
+			error = probes_make_events(probes, &probes->sites.items[i]);
+	if (!error)
+		error = place_all(&placing);
+	if (!error)
+		error = probes_rest_switches(probes);
+	if (error)
+		probes->shared.pads_used = pads_used;
+	else if (layout->trampolines.n)
+		qsort(layout->trampolines.items, layout->trampolines.n, sizeof(*layout->trampolines.items), by_address);
+	probes_others_deinit(&placing.others);
+	probe_room_deinit(&placing.room);
+	kymo_maps_deinit(&placing.maps);
 	return error;
+}
+
+struct kymo_error *probes_place(struct kymo_probes *probes, struct probe_layout *ret)
+{
+	for (;;) {
+		struct probe_layout layout = { .runs = { 0 } };
+		uint64_t pads_used = probes->shared.pads_used;
+		struct kymo_error *error = place_once(probes, &layout);
+
+		if (!error && probes_refuse_together(probes)) {
+			probes_layout_deinit(&layout);
+			probes->shared.pads_used = pads_used;
+			continue;
+		}
+		if (error) {
+			probes_layout_deinit(&layout);
+			kymo_error_destroy(probes_unplace(probes));
+			return error;
+		}
+		*ret = layout;
+		return NULL;
+	}
 }

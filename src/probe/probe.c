@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 
 #include "arch/arch.h"
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "base/vec.h"
 #include "probe/remove.h"
 #include "proc/proc.h"
@@ -21,40 +23,84 @@
 /* ---- detach -------------------------------------------------------------------------------------------------------- */
 
 /* Ask a live recorder to end its recording; it takes its probes out itself. */
-static struct kymo_error *end_recorder(struct kymo_process *process, const struct kymo_remains *remains)
+static struct kymo_error *end_recorder(const struct kymo_remains *remains, pid_t pid, pid_t *ended_ret)
 {
 	pid_t recorder = (pid_t)remains->header.recorder_pid;
 	kymo_cleanup_close int pidfd = (int)syscall(SYS_pidfd_open, recorder, 0);
 
 	/* Looked at again, now that the number cannot come to mean somebody else. */
-	if (!kymo_remains_have_recorder(remains))
+	if (!kymo_remains_have_recorder(remains, pid))
 		return NULL;
+	if (!kymo_remains_know_recorder(remains))
+		return kymo_error_create(KYMO_ERROR_PERMISSION,
+					 "process %d is being recorded by kymo process %d, which cannot be told to stop: you may not look at that one, and all that says that it is a recorder is process %d",
+					 pid, recorder, pid);
 	if (syscall(SYS_pidfd_send_signal, pidfd, SIGTERM, NULL, 0) && errno != ESRCH)
-		return kymo_error_errno(errno, "process %d is being recorded by kymo process %d, which cannot be told to stop",
-					kymo_process_pid(process), recorder);
-	for (int i = 0; i < RECORDER_PATIENCE && kymo_remains_have_recorder(remains); i++)
+		return kymo_error_errno(errno, "process %d is being recorded by kymo process %d, which cannot be told to stop", pid,
+					recorder);
+	for (int i = 0; i < RECORDER_PATIENCE && kymo_remains_have_recorder(remains, pid); i++)
 		nanosleep(&(struct timespec){ 0, 10000000 }, NULL);
-	if (kymo_remains_have_recorder(remains))
+	if (kymo_remains_have_recorder(remains, pid))
 		return kymo_error_create(KYMO_ERROR_BUSY, "kymo process %d, which records process %d, does not end; end it and try again",
-					 recorder, kymo_process_pid(process));
+					 recorder, pid);
+	*ended_ret = recorder;
 	return NULL;
+}
+
+/* All that live. */
+static struct kymo_error *end_recorders(const struct kymo_remains_list *list, pid_t pid, struct kymo_detach_result *result)
+{
+	struct kymo_error *error = NULL;
+
+	result->recorders = calloc(list->n + 1, sizeof(*result->recorders));
+	if (!result->recorders)
+		return &kymo_error_no_memory;
+	for (size_t i = 0; i < list->n && !error; i++) {
+		if (kymo_remains_have_recorder(&list->items[i], pid))
+			error = end_recorder(&list->items[i], pid, &result->recorders[result->n_recorders]);
+		result->n_recorders += result->recorders[result->n_recorders] != 0;
+	}
+	return error;
+}
+
+/*
+ * What is there; where nothing is, also when threads have come home that were on their way for a dead recorder (a stop that fails brings nobody home). Who makes a
+ * system call for a recorder that is gone does not sleep in it.
+ */
+static struct kymo_error *read_remains(struct kymo_process *process, struct kymo_remains_list *ret)
+{
+	struct kymo_error *error = kymo_remains_read(process, ret);
+
+	if (error || ret->n || ret->has_strays || !kymo_is_anyone_awake(kymo_process_pid(process)))
+		return error;
+	kymo_remains_deinit(ret);
+	kymo_error_destroy(kymo_process_stop(process));
+	kymo_process_resume(process);
+	return kymo_remains_read(process, ret);
 }
 
 struct kymo_error *kymo_detach(pid_t pid, struct kymo_detach_result *ret)
 {
 	struct kymo_process *process = NULL;
-	struct kymo_remains remains = { .found = false };
+	struct kymo_remains_list list = { .n = 0 };
+	struct kymo_detach_result ended = { .n_recorders = 0 };
 	struct kymo_error *error = kymo_process_open(pid, &process);
 
 	if (!error)
-		error = kymo_remains_read(process, &remains);
-	if (!error && !remains.found)
+		error = read_remains(process, &list);
+	if (!error && !list.n && !list.has_strays)
 		error = kymo_error_create(KYMO_ERROR_NOT_FOUND, "there is nothing of kymo's in process %d", pid);
-	if (!error && kymo_remains_have_recorder(&remains))
-		error = end_recorder(process, &remains);
 	if (!error)
-		error = kymo_remove(process, ret);
-	kymo_remains_deinit(&remains);
+		error = end_recorders(&list, pid, &ended);
+	if (!error)
+		error = kymo_remove(process, 0, ret);
+	if (error) {
+		free(ended.recorders);
+	} else {
+		ret->recorders = ended.recorders;
+		ret->n_recorders = ended.n_recorders;
+	}
+	kymo_remains_deinit(&list);
 	kymo_process_destroy(process);
 	return error;
 }
@@ -80,33 +126,46 @@ static struct kymo_error *fill_status(pid_t pid, const struct kymo_remains *rema
 		return error;
 	snprintf(status.comm, sizeof(status.comm), "%s", info.comm);
 	snprintf(status.directory, sizeof(status.directory), "%s", remains->header.directory);
-	status.recorder = kymo_remains_have_recorder(remains) ? (pid_t)remains->header.recorder_pid : 0;
+	status.recorder = kymo_remains_have_recorder(remains, pid) ? (pid_t)remains->header.recorder_pid : 0;
 	status.started_wall_ns = remains->header.started_wall_ns;
 	status.recorded_bytes = remains->header.recorded_bytes;
 	status.lost_events = remains->header.lost_events;
 	status.sites = calloc(remains->n_sites ? remains->n_sites : 1, sizeof(*status.sites));
 	if (!status.sites)
 		return &kymo_error_no_memory;
-	for (size_t i = 0; i < remains->n_sites; i++)
-		if (remains->sites[i].event_id)	/* guards have none */
+	/* Those behind are in the journal already, and not in the text yet. */
+	for (size_t i = 0; i < remains->n_sites && i < remains->header.n_installed; i++)
+		if (remains->sites[i].event_id)	/* guards and evicted instructions have none */
 			copy_site(&remains->sites[i], &status.sites[status.n_sites++]);
 	*ret = status;
 	return NULL;
 }
 
-struct kymo_error *kymo_status(pid_t pid, struct kymo_status *ret)
+struct kymo_error *kymo_status(pid_t pid, struct kymo_status **ret, size_t *n_ret)
 {
 	struct kymo_process *process = NULL;
-	struct kymo_remains remains = { .found = false };
+	struct kymo_remains_list list = { .n = 0 };
 	struct kymo_error *error = kymo_process_look(pid, &process);
+	kymo_cleanup_free struct kymo_status *all = NULL;
 
 	if (!error)
-		error = kymo_remains_read(process, &remains);
-	if (!error && !remains.found)
-		error = kymo_error_create(KYMO_ERROR_NOT_FOUND, "there is nothing of kymo's in process %d", pid);
-	if (!error)
-		error = fill_status(pid, &remains, ret);
-	kymo_remains_deinit(&remains);
+		error = kymo_remains_read(process, &list);
+	if (!error && !list.n)
+		error = kymo_error_create(KYMO_ERROR_NOT_FOUND, "there is nothing of kymo's in process %d%s", pid,
+					  list.has_strays ? " but what a recorder left that died as it began; 'kymo detach' removes it" : "");
+	all = calloc(list.n ? list.n : 1, sizeof(*all));
+	if (!error && !all)
+		error = &kymo_error_no_memory;
+	for (size_t i = 0; i < list.n && !error; i++)
+		error = fill_status(pid, &list.items[i], &all[i]);
+	if (error) {
+		for (size_t i = 0; all && i < list.n; i++)
+			kymo_status_deinit(&all[i]);
+	} else {
+		*n_ret = list.n;
+		*ret = kymo_take(all);
+	}
+	kymo_remains_deinit(&list);
 	kymo_process_destroy(process);
 	return error;
 }

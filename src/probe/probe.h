@@ -21,11 +21,13 @@ struct kymo_detach_result {
 	size_t pages_verified;		/* text pages compared with the file afterwards */
 	bool pads_left;			/* a thread still stands in a pad, or may return to one: pads stay mapped */
 	char *note;			/* a sentence for the user, or NULL; caller frees */
+	pid_t *recorders;		/* that have ended their recordings, and taken out what was theirs themselves; caller frees */
+	size_t n_recorders;
 };
 
 /*
  * Take everything of kymo's out of process `pid`, from the journal in the process alone, whoever put it there and however that
- * one ended. A live recorder is asked to stop first (SIGTERM) and waited for, 5 s at the most. GONE, PERMISSION, BUSY (a foreign tracer, named),
+ * one ended. Live recorders are asked to stop first (SIGTERM) and waited for, 5 s at the most. GONE, PERMISSION, BUSY (a foreign tracer, named),
  * NOT_FOUND: nothing of kymo's is in there; UNSAFE: a site holds bytes that neither kymo nor the file put there (those are left).
  */
 struct kymo_error *kymo_detach(pid_t pid, struct kymo_detach_result *ret);
@@ -36,7 +38,7 @@ struct kymo_status_site {
 	uint64_t address;
 	uint32_t event_id;
 	char name[64];
-	char tactic[8];
+	char tactic[20];
 };
 
 struct kymo_status {
@@ -50,8 +52,8 @@ struct kymo_status {
 	size_t n_sites;
 };
 
-/* What is in process `pid`. NOT_FOUND: nothing of kymo's. */
-struct kymo_error *kymo_status(pid_t pid, struct kymo_status *ret);
+/* The recordings that process `pid` has, a fresh array. NOT_FOUND: nothing of kymo's. */
+struct kymo_error *kymo_status(pid_t pid, struct kymo_status **ret, size_t *n_ret);
 void kymo_status_deinit(struct kymo_status *status);
 
 /* All processes that have something of kymo's, as far as this user may look; a fresh array. */

@@ -1,14 +1,12 @@
 /*
  * Order: text first, then wait, then memory. After the text is restored no thread enters a pad; those that are inside leave by
  * themselves within nanoseconds, unless a signal handler runs on top of them. Pads stay mapped until every program
- * counter and every saved one on a stack is elsewhere.
+ * counter and every saved one on a stack is elsewhere, and until no thread is about to enter them from another recording's pad.
  */
 #include "probe/remove.h"
 
 #include <errno.h>
-#include <dirent.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,199 +16,27 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "probe/leave.h"
 #include "probe/probes.h"
+#include "probe/remains.h"
+#include "probe/switches.h"
 
-#define MEMFD_PATH "/memfd:" KYMO_WIRE_MEMFD_NAME
 #define DRAIN_TRIES 12		/* about two seconds, with pauses that grow by half */
-#define MAX_LEFT 8
+#define MAX_LEFT 64
 #define DRAIN_PAUSE_NS 5000000
-#define STOP_PATIENCE_NS 1000000000u
+#define STOP_PATIENCE_NS 4000000000u
 #define STOP_PAUSE_NS 10000000
 
-/* ---- reading what is there ----------------------------------------------------------------------------------------- */
-
-static bool is_ours(const struct kymo_map *map)
-{
-	return !strcmp(map->path, MEMFD_PATH);
-}
-
-static struct kymo_error *read_journal(struct kymo_process *process, struct kymo_remains *remains)
-{
-	const struct kymo_wire_header *header = &remains->header;
-	int err;
-
-	remains->sites = calloc(header->n_sites ? header->n_sites : 1, sizeof(*remains->sites));
-	if (!remains->sites)
-		return &kymo_error_no_memory;
-	err = kymo_process_read(process, header->address + header->journal_offset, remains->sites,
-				header->n_sites * sizeof(*remains->sites));
-	if (err)
-		return kymo_error_errno(err, "cannot read kymo's journal in process %d", kymo_process_pid(process));
-	remains->n_sites = header->n_sites;
-	for (size_t i = 0; i < remains->n_sites; i++)
-		remains->sites[i].name[sizeof(remains->sites[i].name) - 1] = '\0';
-	remains->header.directory[sizeof(remains->header.directory) - 1] = '\0';
-	return NULL;
-}
-
-static struct kymo_error *read_header(struct kymo_process *process, const struct kymo_map *map, struct kymo_remains *remains)
-{
-	int err = kymo_process_read(process, map->start, &remains->header, sizeof(remains->header));
-
-	if (err)
-		return kymo_error_errno(err, "cannot read kymo's memory in process %d", kymo_process_pid(process));
-	if (remains->header.magic != KYMO_WIRE_MAGIC)
-		return NULL;	/* a recorder that died before it had written anything */
-	if (remains->header.version != KYMO_WIRE_VERSION)
-		return kymo_error_create(KYMO_ERROR_BAD_DATA,
-					 "process %d holds probes of another version of kymo (layout %u, this is %u); use that one to detach",
-					 kymo_process_pid(process), remains->header.version, KYMO_WIRE_VERSION);
-	if (remains->header.recorder_pid == (uint32_t)remains->pid && remains->header.target_pid != (uint32_t)remains->pid) {
-		remains->is_recorder = true;
-		return NULL;
-	}
-	if (!kymo_wire_header_is_sane(&remains->header, map->start, map->end - map->start))
-		return kymo_error_create(KYMO_ERROR_BAD_DATA, "kymo's memory in process %d is damaged; nothing was touched",
-					 kymo_process_pid(process));
-	remains->has_header = true;
-	remains->inode = map->inode;
-	return read_journal(process, remains);
-}
-
-/* The next descriptor of kymo's memory in the process behind `fd`, or -1. Only a recorder that died between memfd_create and close leaves one. */
-static int next_descriptor(pid_t pid, int fd)
-{
-	struct dirent *entry;
-	char name[64];
-	int next = -1;
-	DIR *fds;
-
-	snprintf(name, sizeof(name), "/proc/%d/fd", pid);
-	fds = opendir(name);
-	while (fds && (entry = readdir(fds))) {
-		int number = (int)strtol(entry->d_name, NULL, 10);
-		char to[sizeof(MEMFD_PATH " (deleted)")];
-		ssize_t n = readlinkat(dirfd(fds), entry->d_name, to, sizeof(to));
-
-		if (n == sizeof(to) - 1 && !memcmp(to, MEMFD_PATH " (deleted)", (size_t)n) && number > fd &&
-		    (next < 0 || number < next))
-			next = number;
-	}
-	if (fds)
-		closedir(fds);
-	return next;
-}
-
-struct kymo_error *kymo_remains_read(struct kymo_process *process, struct kymo_remains *ret)
-{
-	struct kymo_remains remains = {
-		.pid = kymo_process_pid(process),
-		.found = next_descriptor(kymo_process_pid(process), -1) >= 0,
-	};
+/* One recording on its way out; the process is stopped. */
+struct removal {
+	struct kymo_process *process;
+	struct kymo_remains_list list;
+	const struct kymo_remains *own;		/* of the list; NULL: what has no header */
 	struct kymo_maps maps;
-	struct kymo_error *error = kymo_maps_read(kymo_process_pid(process), &maps);
+	struct kymo_detach_result *result;
+};
 
-	if (error)
-		return error;
-	for (size_t i = 0; i < maps.n && !error && !remains.has_header; i++) {
-		if (!is_ours(&maps.items[i]))
-			continue;
-		remains.found = true;
-		if (maps.items[i].offset == 0 && maps.items[i].writable)
-			error = read_header(process, &maps.items[i], &remains);
-	}
-	if (remains.is_recorder)
-		remains.found = false;
-	kymo_maps_deinit(&maps);
-	if (error) {
-		kymo_remains_deinit(&remains);
-		return error;
-	}
-	*ret = remains;
-	return NULL;
-}
-
-void kymo_remains_deinit(struct kymo_remains *remains)
-{
-	free(remains->sites);
-	*remains = (struct kymo_remains){ .found = false };
-}
-
-/* The recorder has the memfd mapped; a header that names somebody else is not believed. */
-static bool has_mapped(pid_t pid, uint64_t inode)
-{
-	struct kymo_maps maps;
-	struct kymo_error *error = kymo_maps_read(pid, &maps);
-	bool found = false;
-
-	if (error) {
-		kymo_error_destroy(error);
-		return false;
-	}
-	for (size_t i = 0; i < maps.n; i++)
-		found |= is_ours(&maps.items[i]) && maps.items[i].inode == inode;
-	kymo_maps_deinit(&maps);
-	return found;
-}
-
-bool kymo_remains_have_recorder(const struct kymo_remains *remains)
-{
-	struct kymo_process_info info;
-	struct kymo_error *error;
-	bool alive;
-
-	/* A forked child has the header of its parent. */
-	if (!remains->has_header || !remains->header.recorder_pid || remains->header.target_pid != (uint32_t)remains->pid)
-		return false;
-	error = kymo_process_info((pid_t)remains->header.recorder_pid, &info);
-	alive = !error && info.start_time == remains->header.recorder_start && info.state != 'Z' &&
-		has_mapped((pid_t)remains->header.recorder_pid, remains->inode);
-	kymo_error_destroy(error);
-	return alive;
-}
-
-/* ---- text ---------------------------------------------------------------------------------------------------------- */
-
-static struct kymo_error *restore_site(struct kymo_process *process, const struct kymo_maps *maps,
-				       const struct kymo_wire_site *site, struct kymo_detach_result *result, size_t *foreign)
-{
-	const struct kymo_map *map = kymo_maps_at(maps, site->address);
-	uint8_t now[KYMO_WIRE_PATCH];
-	int err = kymo_process_read(process, site->address, now, sizeof(now));
-
-	if (err || !map || map->inode != site->inode) {	/* the library was unloaded; something else may be there */
-		result->sites_clean++;
-		return NULL;
-	}
-	if (!memcmp(now, site->original, sizeof(now))) {
-		result->sites_clean++;
-		return NULL;
-	}
-	if (memcmp(now, site->patched, sizeof(now))) {
-		++*foreign;
-		return NULL;
-	}
-	err = kymo_process_write(process, site->address, site->original, sizeof(site->original));
-	if (err)
-		return kymo_error_errno(err, "cannot restore the code at 0x%" PRIx64 " (%s)", site->address, site->name);
-	result->sites_restored++;
-	return NULL;
-}
-
-static struct kymo_error *restore_text(struct kymo_process *process, const struct kymo_maps *maps,
-				       const struct kymo_remains *remains, struct kymo_detach_result *result)
-{
-	struct kymo_error *error = NULL;
-	size_t foreign = 0;
-
-	for (size_t i = 0; i < remains->n_sites && !error; i++)
-		error = restore_site(process, maps, &remains->sites[i], result, &foreign);
-	if (!error && foreign)
-		error = kymo_error_create(KYMO_ERROR_UNSAFE,
-					  "%zu places in the code of process %d hold bytes that neither kymo nor the file put there; they and the pads are left as they are",
-					  foreign, kymo_process_pid(process));
-	return error;
-}
+/* ---- checking the text ----------------------------------------------------------------------------------------------- */
 
 /* Compare the pages that were patched with the file. The bytes come from a copy-on-write page, so this is the proof. */
 static void verify_page(struct kymo_process *process, const struct kymo_maps *maps, uint64_t page,
@@ -233,105 +59,173 @@ static void verify_page(struct kymo_process *process, const struct kymo_maps *ma
 	if (!kymo_process_read(process, page, memory, sizeof(memory)) &&
 	    pread(fd, file, sizeof(file), (off_t)(map->offset + (page - map->start))) > 0) {
 		result->pages_verified++;
+		if (memcmp(memory, file, sizeof(file)))
+			probe_excuse_markers(fd, map->offset + (page - map->start), memory, file);
 		*different += memcmp(memory, file, sizeof(file)) != 0;
 	}
 	close(fd);
 }
 
-static void verify_text(struct kymo_process *process, const struct kymo_maps *maps, const struct kymo_remains *remains,
-			struct kymo_detach_result *result)
+static bool is_others(const struct removal *removal, uint64_t page)
+{
+	for (size_t i = 0; i < removal->list.n; i++)
+		for (size_t k = 0; &removal->list.items[i] != removal->own && k < removal->list.items[i].n_sites; k++)
+			if ((removal->list.items[i].sites[k].address & ~(uint64_t)4095) == page)
+				return true;
+	return false;
+}
+
+static void verify_text(struct removal *removal)
 {
 	uint64_t last = 0;
 	size_t different = 0;
 
-	for (size_t i = 0; i < remains->n_sites; i++) {
-		uint64_t page = remains->sites[i].address & ~(uint64_t)4095;
+	for (size_t i = 0; i < removal->own->n_sites; i++) {
+		uint64_t page = removal->own->sites[i].address & ~(uint64_t)4095;
 
-		if (page != last)
-			verify_page(process, maps, page, result, &different);
+		if (removal->own->sites[i].patch_size && page != last && !is_others(removal, page))
+			verify_page(removal->process, &removal->maps, page, removal->result, &different);
 		last = page;
 	}
-	if (different && asprintf(&result->note,
-				  "%zu text pages differ from their file although every probe is out: something else changed them",
-				  different) < 0)
-		result->note = NULL;
+	if (different && !removal->result->note &&
+	    asprintf(&removal->result->note,
+		     "%zu text pages differ from their file although every probe is out: something else changed them", different) < 0)
+		removal->result->note = NULL;
 }
 
-/* ---- memory -------------------------------------------------------------------------------------------------------- */
+/* ---- whose memory ---------------------------------------------------------------------------------------------------- */
+
+static bool is_listed(const struct removal *removal, uint64_t inode)
+{
+	for (size_t i = 0; i < removal->list.n; i++)
+		if (removal->list.items[i].inode == inode)
+			return true;
+	return false;
+}
+
+/* Header, rings, pads of the recording; without one, of nobody's. */
+static bool is_own_shared(const struct removal *removal, const struct kymo_map *map)
+{
+	if (!kymo_is_shared_map(map))
+		return false;
+	return removal->own ? map->inode == removal->own->inode : !is_listed(removal, map->inode);
+}
+
+/* A mapping may be of several runs that touch each other. */
+static bool has_run(const struct kymo_remains *remains, const struct kymo_map *map)
+{
+	for (size_t i = 0; i < remains->n_runs; i++)
+		if (remains->runs[i].address < map->end && remains->runs[i].address + remains->runs[i].size > map->start)
+			return true;
+	return false;
+}
+
+/* Trampolines that no other recording has. */
+static bool is_own_jumps(const struct removal *removal, const struct kymo_map *map)
+{
+	if (!kymo_is_jumps_map(map))
+		return false;
+	for (size_t i = 0; i < removal->list.n; i++)
+		if (&removal->list.items[i] != removal->own && has_run(&removal->list.items[i], map))
+			return false;
+	return !removal->own || has_run(removal->own, map);
+}
+
+/* ---- who is still there ------------------------------------------------------------------------------------------------ */
 
 static bool is_in_pads(uint64_t pc, void *data)
 {
-	const struct kymo_maps *maps = data;
-	const struct kymo_map *map = kymo_maps_at(maps, pc);
+	const struct removal *removal = data;
+	const struct kymo_map *map = kymo_maps_at(&removal->maps, pc);
 
-	return map && map->executable && is_ours(map);
+	return map && map->executable && (is_own_shared(removal, map) || is_own_jumps(removal, map));
 }
 
-/* Mappings of kymo's, without those of another memfd than the journal's. */
-static bool is_of(const struct kymo_remains *remains, const struct kymo_map *map)
+/* Another recording's pad jumps to an address that it has loaded already: perhaps to one of ours. */
+static bool is_hopping(const struct removal *removal, uint64_t pc)
 {
-	return is_ours(map) && (!remains->has_header || map->inode == remains->inode);
+	for (size_t i = 0; i < removal->list.n; i++)
+		for (size_t k = 0; &removal->list.items[i] != removal->own && k < removal->list.items[i].n_sites; k++)
+			if (removal->list.items[i].sites[k].hop && removal->list.items[i].sites[k].hop == pc)
+				return true;
+	return false;
 }
 
-/* Whether some thread stands in a pad or would return to one. */
-static bool is_anyone_in_pads(struct kymo_process *process, struct kymo_maps *maps)
+/* Whether the program counter lies in executable memory of any recording: few do, so the search for hops is rare. */
+static bool is_hot(uint64_t pc, void *data)
+{
+	const struct removal *removal = data;
+	const struct kymo_map *map = kymo_maps_at(&removal->maps, pc);
+
+	if (is_in_pads(pc, data))
+		return true;
+	return removal->own && map && map->executable && kymo_is_shared_map(map) && is_hopping(removal, pc);
+}
+
+static bool is_anyone_in_pads(struct removal *removal)
 {
 	const struct kymo_thread *threads;
 	pid_t tid;
 	size_t n;
 
-	threads = kymo_process_threads(process, &n);
+	threads = kymo_process_threads(removal->process, &n);
 	for (size_t i = 0; i < n; i++)
-		if (is_in_pads(threads[i].registers.rip, maps))
+		if (is_hot(threads[i].registers.rip, removal))
 			return true;
-	return probes_find_saved_pc(process, maps, is_in_pads, maps, &tid) != 0;
+	return probes_find_saved_pc(removal->process, &removal->maps, is_hot, removal, &tid) != 0;
 }
 
-static struct kymo_error *unmap(struct kymo_process *process, uint64_t address, uint64_t size, struct kymo_detach_result *result)
+/* ---- memory -------------------------------------------------------------------------------------------------------- */
+
+static struct kymo_error *unmap(struct removal *removal, const struct kymo_map *map)
 {
-	uint64_t args[6] = { address, size };
+	uint64_t args[6] = { map->start, map->end - map->start };
 	int64_t unmapped;
-	struct kymo_error *error = kymo_remote_syscall(process, SYS_munmap, args, &unmapped);
+	struct kymo_error *error = kymo_remote_syscall(removal->process, SYS_munmap, args, &unmapped);
 
 	if (!error && unmapped)
-		error = kymo_error_errno((int)unmapped, "process %d could not unmap kymo's memory", kymo_process_pid(process));
+		error = kymo_error_errno((int)unmapped, "process %d could not unmap kymo's memory",
+					 kymo_process_pid(removal->process));
 	if (!error)
-		result->mappings_removed++;
+		removal->result->mappings_removed++;
 	return error;
 }
 
 /* The live page is anonymous: kymo's if it lies between two mappings of kymo's that touch it and is one page long. */
-static bool is_live_page(const struct kymo_maps *maps, size_t i)
+static bool is_live_page(const struct removal *removal, size_t i)
 {
+	const struct kymo_maps *maps = &removal->maps;
 	const struct kymo_map *map = &maps->items[i];
 
 	return i > 0 && i + 1 < maps->n && !*map->path && map->end - map->start == 4096 && map->writable && !map->shared &&
-	       is_ours(&maps->items[i - 1]) && maps->items[i - 1].end == map->start && is_ours(&maps->items[i + 1]) &&
-	       maps->items[i + 1].start == map->end;
+	       is_own_shared(removal, &maps->items[i - 1]) && maps->items[i - 1].end == map->start &&
+	       is_own_shared(removal, &maps->items[i + 1]) && maps->items[i + 1].start == map->end;
 }
 
 /* Live pages are known by their neighbours, all else by the journal: so in this order, for a death in between. */
-enum remove_order { LIVE_PAGES, PADS, JOURNAL, N_ORDER, NOT_OURS };
+enum remove_order { LIVE_PAGES, JUMPS, PADS, JOURNAL, N_ORDER, NOT_OURS };
 
-static enum remove_order order_of(const struct kymo_remains *remains, const struct kymo_maps *maps, size_t i)
+static enum remove_order order_of(const struct removal *removal, size_t i)
 {
-	if (is_live_page(maps, i) && is_of(remains, &maps->items[i - 1]))
+	const struct kymo_map *map = &removal->maps.items[i];
+
+	if (is_live_page(removal, i))
 		return LIVE_PAGES;
-	if (!is_of(remains, &maps->items[i]))
+	if (is_own_jumps(removal, map))
+		return JUMPS;
+	if (!is_own_shared(removal, map))
 		return NOT_OURS;
-	return maps->items[i].writable ? JOURNAL : PADS;
+	return map->writable ? JOURNAL : PADS;
 }
 
-static struct kymo_error *unmap_all(struct kymo_process *process, const struct kymo_remains *remains, const struct kymo_maps *maps,
-				    struct kymo_detach_result *result)
+static struct kymo_error *unmap_all(struct removal *removal)
 {
 	struct kymo_error *error = NULL;
 
 	for (enum remove_order order = LIVE_PAGES; order < N_ORDER; order++)
-		for (size_t i = 0; i < maps->n && !error; i++)
-			if (order_of(remains, maps, i) == order)
-				error = unmap(process, maps->items[i].start, maps->items[i].end - maps->items[i].start,
-					      result);
+		for (size_t i = 0; i < removal->maps.n && !error; i++)
+			if (order_of(removal, i) == order)
+				error = unmap(removal, &removal->maps.items[i]);
 	return error;
 }
 
@@ -340,7 +234,7 @@ static struct kymo_error *close_descriptors(struct kymo_process *process)
 	struct kymo_error *error = NULL;
 	pid_t pid = kymo_process_pid(process);
 
-	for (int fd = next_descriptor(pid, -1); fd >= 0 && !error; fd = next_descriptor(pid, fd)) {
+	for (int fd = kymo_next_descriptor(pid, -1); fd >= 0 && !error; fd = kymo_next_descriptor(pid, fd)) {
 		int64_t result;
 
 		error = kymo_remote_syscall(process, SYS_close, (uint64_t[6]){ (uint64_t)fd }, &result);
@@ -348,18 +242,16 @@ static struct kymo_error *close_descriptors(struct kymo_process *process)
 	return error;
 }
 
-static struct kymo_error *unmap_and_close(struct kymo_process *process, const struct kymo_remains *remains,
-					  const struct kymo_maps *maps,
-					  struct kymo_detach_result *result)
+static struct kymo_error *unmap_and_close(struct removal *removal)
 {
-	struct kymo_error *error = kymo_remote_begin(process), *ending;
+	struct kymo_error *error = kymo_remote_begin(removal->process), *ending;
 
 	if (error)
 		return error;
-	error = close_descriptors(process);
+	error = close_descriptors(removal->process);
 	if (!error)
-		error = unmap_all(process, remains, maps, result);
-	ending = kymo_remote_end(process);
+		error = unmap_all(removal);
+	ending = kymo_remote_end(removal->process);
 	if (error) {
 		kymo_error_destroy(ending);
 		return error;
@@ -369,105 +261,107 @@ static struct kymo_error *unmap_and_close(struct kymo_process *process, const st
 
 /* ---- all of it ------------------------------------------------------------------------------------------------------ */
 
-/* One try, the process stopped. */
-static struct kymo_error *remove_stopped(struct kymo_process *process, const struct kymo_remains *remains, bool is_first,
-					 struct kymo_detach_result *result, bool *done_ret)
+/* The first that is to go, of the recordings that the stopped process has: `inode`'s, or one whose recorder is gone. */
+static bool choose(struct removal *removal, uint64_t inode)
 {
-	struct kymo_error *error = NULL;
-	struct kymo_maps maps;
+	removal->own = NULL;
+	for (size_t i = 0; i < removal->list.n && !removal->own; i++)
+		if (inode ? removal->list.items[i].inode == inode :
+			    !kymo_remains_have_recorder(&removal->list.items[i], removal->list.pid))
+			removal->own = &removal->list.items[i];
+	return removal->own || (!inode && removal->list.has_strays);
+}
+
+/* One try, the process stopped. `inode` becomes that of the recording that is on its way out. */
+static struct kymo_error *remove_stopped(struct kymo_process *process, uint64_t *inode, int try, bool *found_ret, bool *done_ret,
+					 struct kymo_detach_result *result)
+{
+	bool stays = false;
+	size_t clean;
+
+	struct removal removal = { .process = process, .result = result };
+	struct kymo_error *error = kymo_remains_read(process, &removal.list);
 
 	*done_ret = false;
-	error = kymo_maps_read(kymo_process_pid(process), &maps);
 	if (error)
 		return error;
-	if (is_first)
-		error = restore_text(process, &maps, remains, result);
-	if (!error && is_first)
-		verify_text(process, &maps, remains, result);
-	if (!error && !is_anyone_in_pads(process, &maps)) {
-		error = unmap_and_close(process, remains, &maps, result);
+	*found_ret = choose(&removal, *inode);
+	error = *found_ret ? kymo_maps_read(kymo_process_pid(process), &removal.maps) : NULL;
+	if (error || !*found_ret) {
+		*done_ret = true;
+		kymo_remains_deinit(&removal.list);
+		return error;
+	}
+	*inode = removal.own ? removal.own->inode : 0;
+	/* Again each time: another recording that leaves meanwhile may have handed something over. */
+	clean = result->sites_clean;
+	if (removal.own)
+		error = probe_leave_text(process, &removal.maps, removal.own, &removal.list, try == DRAIN_TRIES - 1, &stays, result);
+	if (try > 0)
+		result->sites_clean = clean;	/* counted before */
+	if (!error && !stays && !is_anyone_in_pads(&removal)) {
+		if (removal.own)
+			verify_text(&removal);
+		error = unmap_and_close(&removal);
 		*done_ret = true;
 	}
-	kymo_maps_deinit(&maps);
+	kymo_maps_deinit(&removal.maps);
+	kymo_remains_deinit(&removal.list);
 	return error;
 }
 
-/* Read with the process stopped, so that nobody can begin to record it meanwhile. */
-static struct kymo_error *read_for_removal(struct kymo_process *process, struct kymo_remains *ret)
-{
-	struct kymo_remains remains;
-	struct kymo_error *error = kymo_remains_read(process, &remains);
-
-	if (error)
-		return error;
-	if (kymo_remains_have_recorder(&remains) && (pid_t)remains.header.recorder_pid != getpid()) {
-		error = kymo_error_create(KYMO_ERROR_BUSY, "process %d is being recorded by kymo process %u", remains.pid,
-					  remains.header.recorder_pid);
-		kymo_remains_deinit(&remains);
-		return error;
-	}
-	*ret = remains;
-	return NULL;
-}
-
-/* Stop it, also when another tracer is there for a moment: another kymo that finds it recorded is one. */
-static struct kymo_error *stop_patiently(struct kymo_process *process)
+struct kymo_error *probes_stop_patiently(struct kymo_process *process)
 {
 	uint64_t deadline = kymo_now_ns() + STOP_PATIENCE_NS;
 
 	for (;;) {
 		struct kymo_error *error = kymo_process_stop(process);
 
-		if (!error || error->code != KYMO_ERROR_BUSY || kymo_now_ns() > deadline)
+		/* The tracer may be gone when the kernel's refusal is explained: then it looks like a missing permission. */
+		if (!error || (error->code != KYMO_ERROR_BUSY && error->code != KYMO_ERROR_PERMISSION) || kymo_now_ns() > deadline)
 			return error;
 		kymo_error_destroy(error);
 		nanosleep(&(struct timespec){ 0, STOP_PAUSE_NS }, NULL);
 	}
 }
 
-static struct kymo_error *remove_one(struct kymo_process *process, bool *found_ret, struct kymo_detach_result *result)
+static struct kymo_error *remove_one(struct kymo_process *process, uint64_t inode, bool *found_ret, struct kymo_detach_result *result)
 {
-	struct kymo_remains remains = { .found = false };
 	struct kymo_error *error = NULL;
 	uint64_t pause_ns = DRAIN_PAUSE_NS;
-	bool done = false;
+	bool done = false, found = false;
 
+	*found_ret = false;
 	for (int i = 0; i < DRAIN_TRIES && !done && !error; i++) {
 		if (i) {
 			nanosleep(&(struct timespec){ 0, (long)pause_ns }, NULL);
 			pause_ns = pause_ns * 3 / 2;
 		}
-		error = stop_patiently(process);
-		if (!error && !i)
-			error = read_for_removal(process, &remains);
-		if (!error && remains.found)
-			error = remove_stopped(process, &remains, i == 0, result, &done);
-		else
-			done = true;
+		error = probes_stop_patiently(process);
+		if (!error)
+			error = remove_stopped(process, &inode, i, &found, &done, result);
+		*found_ret |= found;
 		kymo_process_resume(process);
 	}
-	*found_ret = remains.found;
 	result->pads_left = !done;
-	kymo_remains_deinit(&remains);
 	return error;
 }
 
-struct kymo_error *kymo_remove(struct kymo_process *process, struct kymo_detach_result *ret)
+struct kymo_error *kymo_remove(struct kymo_process *process, uint64_t inode, struct kymo_detach_result *ret)
 {
 	struct kymo_detach_result result = { .sites_restored = 0 };
-	struct kymo_remains remains;
-	struct kymo_error *error = kymo_remains_read(process, &remains);
+	struct removal removal = { .process = process };
+	struct kymo_error *error = kymo_remains_read(process, &removal.list);
 	bool found;
 
 	if (error)
 		return error;
-	found = remains.found;
-	kymo_remains_deinit(&remains);
+	found = choose(&removal, inode);
+	kymo_remains_deinit(&removal.list);
 	if (found)
 		error = kymo_process_check_alone(process);
-	/* One is what there is. More than one is left by recorders that died while they cleared up after each other. */
 	for (int i = 0; i < MAX_LEFT && found && !error && !result.pads_left; i++)
-		error = remove_one(process, &found, &result);
+		error = remove_one(process, inode, &found, &result);
 	if (error) {
 		free(result.note);
 		return error;

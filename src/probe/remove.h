@@ -10,29 +10,45 @@
 #include "proc/proc.h"
 #include "wire/shared.h"
 
-/* What is in a process: copies, checked. */
+/* What one recording has in a process: copies, checked. */
 struct kymo_remains {
-	pid_t pid;
-	bool found;			/* some mapping or descriptor of kymo's */
-	bool has_header;		/* and its header makes sense */
-	bool is_recorder;		/* the process records another one: what it has is its own, and not found */
-	uint64_t inode;			/* of the memfd that the header is in */
+	uint64_t inode;			/* of the memfd that the header is in: what a recording is known by */
 	struct kymo_wire_header header;
-	struct kymo_wire_site *sites;
+	struct kymo_wire_site *sites;	/* the journal */
 	size_t n_sites;
+	struct kymo_wire_run *runs;
+	size_t n_runs;
+	bool is_adopted;		/* in a forked child: its recorder records it too */
 };
 
-/* Look for what kymo left in `process`, which may run. BAD_DATA: a header of another version, or damaged. */
-struct kymo_error *kymo_remains_read(struct kymo_process *process, struct kymo_remains *ret);
-void kymo_remains_deinit(struct kymo_remains *remains);
+struct kymo_remains_list {
+	pid_t pid;
+	struct kymo_remains *items;
+	size_t n;
+	bool has_strays;		/* mappings or a descriptor of a recorder that died before it had written a header */
+};
 
-/* Whether a recorder of this very process is alive. */
-bool kymo_remains_have_recorder(const struct kymo_remains *remains);
+/* Look for what kymo has in `process`, which may run. BAD_DATA: a header of another version, or damaged. */
+struct kymo_error *kymo_remains_read(struct kymo_process *process, struct kymo_remains_list *ret);
+
+/* The same without journals and what follows from them: for a look with the process stopped. */
+struct kymo_error *kymo_remains_read_headers(struct kymo_process *process, struct kymo_remains_list *ret);
+void kymo_remains_deinit(struct kymo_remains_list *list);
+
+/* Whether the recorder of one of them is alive and records process `pid`. */
+bool kymo_remains_have_recorder(const struct kymo_remains *remains, pid_t pid);
+
+/* Whether that is known from what the recorder has mapped, and not from the header alone. */
+bool kymo_remains_know_recorder(const struct kymo_remains *remains);
+
+/* Whether the guards that are in the text are this recording's. */
+bool kymo_remains_have_guards(struct kymo_process *process, const struct kymo_remains *remains);
 
 /*
- * Restore text, wait until no thread is in a pad or returns to one, unmap. The process runs afterwards as it did before. Sites that hold foreign bytes are
- * left, and so are then the pads; `ret` tells all.
+ * Take one recording out, by its inode; or, with 0, all whose recorder is gone. Text is restored, or left to the other recordings that have probes at the same places;
+ * then, when no thread is in a pad or returns to one, memory is unmapped. The process runs afterwards as it did before. Sites that hold foreign bytes are
+ * left, and so are then the pads; `ret` tells all. Nothing to take out is no error.
  */
-struct kymo_error *kymo_remove(struct kymo_process *process, struct kymo_detach_result *ret);
+struct kymo_error *kymo_remove(struct kymo_process *process, uint64_t inode, struct kymo_detach_result *ret);
 
 #endif

@@ -5,196 +5,60 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/search.h"
+#include "probe/parts.h"
 #include "probe/probes.h"
+#include "probe/switches.h"
+#include "probe/targets.h"
+#include "probe/words.h"
 
-#define PAGE_START(address) ((address) & ~(uint64_t)4095)
-#define REASONS_SHOWN 3
+/* ---- sites and wishes -------------------------------------------------------------------------------------------- */
 
-/* ---- modules ----------------------------------------------------------------------------------------------------- */
-
-static bool is_wanted(const struct kymo_probes *probes, const struct kymo_map *map)
+static void wish_deinit(struct probe_wish *wish)
 {
-	for (size_t i = 0; i < probes->n_specs; i++)
-		if (kymo_name_matches_file(probes->specs[i].file, map->path, NULL) || probes_is_file(probes, i, map))
-			return true;
-	return !probes->options.no_rseq && kymo_name_matches_file("libc", map->path, NULL);	/* for guards */
+	free(wish->place);
+	free(wish->name);
 }
 
-static bool is_same_file(const struct probe_module *module, const struct kymo_map *map)
+void probes_site_deinit(struct probe_site *site)
 {
-	return module->inode == map->inode && module->major == map->major && module->minor == map->minor;
+	for (size_t i = 0; i < site->wishes.n; i++)
+		wish_deinit(&site->wishes.items[i]);
+	kymo_vec_deinit(&site->wishes);
 }
 
-/* Where the file's addresses begin, given one of its executable mappings. */
-static bool find_bias(const struct kymo_module *module, const struct kymo_map *map, uint64_t *ret)
+const char *probes_site_name(const struct probe_site *site)
 {
-	size_t n;
-	const struct kymo_segment *segments = kymo_module_segments(module, &n);
-
-	for (size_t i = 0; i < n; i++) {
-		if (!segments[i].executable || PAGE_START(segments[i].offset) != map->offset)
-			continue;
-		*ret = map->start - PAGE_START(segments[i].vaddr);
-		return true;
-	}
-	return false;
+	return site->is_guard	? "(guard)" :
+	       site->wishes.n	? site->wishes.items[0].name :
+	       site->is_watch	? "(watch)" :
+				  "(evicted)";
 }
 
-static void module_deinit(struct probe_module *module)
+/* The first site that is not below `address`. */
+static size_t site_place(const struct kymo_probes *probes, uint64_t address)
 {
-	kymo_code_destroy(module->code);
-	kymo_module_close(module->module);
-	free(module->path);
+	size_t n = probes->sites.n;
+
+	/* A glob hands its sites over in the order of addresses. */
+	if (n && probes->sites.items[n - 1].address < address)
+		return n;
+	return kymo_partition_point(i, n, probes->sites.items[i].address < address);
 }
 
-static struct kymo_error *open_module(struct kymo_probes *probes, const struct kymo_maps *maps, const struct kymo_map *map)
+struct probe_site *probes_site_at(struct kymo_probes *probes, uint64_t address)
 {
-	struct probe_module module = { .major = map->major, .minor = map->minor, .inode = map->inode };
-	kymo_cleanup_close int fd = -1;
-	struct kymo_error *error;
+	size_t at = site_place(probes, address);
 
-	if (map->shared && map->writable)
-		return kymo_error_create(KYMO_ERROR_UNSAFE,
-					 "%s is mapped shared and writable: other processes would see the change", map->path);
-	error = kymo_open_mapped(kymo_process_pid(probes->process), map, &fd);
-	if (!error)
-		error = kymo_module_open_fd(fd, map->path, &module.module);
-	if (error)
-		return error;
-	module.path = strdup(map->path);
-	if (!module.path) {
-		module_deinit(&module);
-		return &kymo_error_no_memory;
-	}
-	if (!find_bias(module.module, map, &module.bias)) {
-		error = kymo_error_create(KYMO_ERROR_BAD_DATA,
-					  "no segment of %s fits its mapping at 0x%" PRIx64 " in process %d", map->path,
-					  map->start, kymo_process_pid(probes->process));
-		module_deinit(&module);
-		return error;
-	}
-	module.low = map->start;
-	for (size_t i = 0; i < maps->n; i++) {
-		if (!is_same_file(&module, &maps->items[i]))
-			continue;
-		if (maps->items[i].start < module.low)
-			module.low = maps->items[i].start;
-		if (maps->items[i].end > module.high)
-			module.high = maps->items[i].end;
-	}
-	if (!kymo_vec_push(&probes->modules, module)) {
-		module_deinit(&module);
-		return &kymo_error_no_memory;
-	}
-	return NULL;
+	return at < probes->sites.n && probes->sites.items[at].address == address ? &probes->sites.items[at] : NULL;
 }
 
-struct kymo_error *probes_code(struct kymo_probes *probes, size_t i, struct kymo_code **ret)
-{
-	struct probe_module *module = &probes->modules.items[i];
-	struct kymo_error *error = NULL;
-
-	if (!module->code)
-		error = kymo_code_create(module->module, &module->code);
-	if (!error)
-		*ret = module->code;
-	return error;
-}
-
-/* ---- events and sites -------------------------------------------------------------------------------------------- */
-
-static char *hex_of(const uint8_t *bytes, size_t size)
-{
-	char *text = malloc(2 * size + 1);
-
-	if (!text)
-		return NULL;
-	text[0] = '\0';
-	for (size_t i = 0; i < size; i++)
-		snprintf(text + 2 * i, 3, "%02x", bytes[i]);
-	return text;
-}
-
-/* "libc:malloc": the file as the user calls it (its last part), then the place. A name that the user gave is kept, with a number where it stands
- * for several places. */
-static char *event_name(const struct kymo_spec *spec, const char *place, bool is_one_of_many)
-{
-	const char *file = strrchr(spec->file, '/');
-	const char *slash = spec->group ? "/" : "";
-	char *name = NULL;
-	int n;
-
-	file = file ? file + 1 : spec->file;
-	if (spec->event && is_one_of_many)
-		n = asprintf(&name, "%s%s%s:%s", spec->group ? spec->group : "", slash, spec->event, place);
-	else if (spec->event)
-		n = asprintf(&name, "%s%s%s", spec->group ? spec->group : "", slash, spec->event);
-	else
-		n = asprintf(&name, "%s:%s", file, place);
-	return n < 0 ? NULL : name;
-}
-
-static void event_deinit(struct kymo_probe_event *event)
-{
-	free(event->name);
-	free(event->path);
-	free(event->symbol);
-	free(event->build_id);
-}
-
-static struct kymo_error *add_event(struct kymo_probes *probes, const struct kymo_spec *spec, size_t module_at, uint64_t vaddr,
-				    const char *place, size_t *ret)
-{
-	const struct probe_module *module = &probes->modules.items[module_at];
-	struct kymo_probe_event event = { .id = (uint32_t)probes->events.n + 1, .spec = spec };
-	const uint8_t *build_id;
-	size_t size;
-
-	if (event.id > KYMO_EVENT_ID_MAX)
-		return kymo_error_create(KYMO_ERROR_USAGE, "more than %u probes in one recording", KYMO_EVENT_ID_MAX);
-	for (size_t i = 0; i < spec->n_args; i++)
-		event.args[i] = spec->args[i].fetch;
-	build_id = kymo_module_build_id(module->module, &size);
-	event.name = event_name(spec, place, spec->symbol && kymo_is_glob(spec->symbol));
-	event.path = strdup(module->path);
-	event.symbol = strdup(place);
-	event.build_id = hex_of(build_id, size);
-	event.address = module->bias + vaddr;
-	if (kymo_module_vaddr_to_offset(module->module, vaddr, &event.offset))
-		event.offset = 0;
-	if (!event.name || !event.path || !event.symbol || !event.build_id || !kymo_vec_push(&probes->events, event)) {
-		event_deinit(&event);
-		return &kymo_error_no_memory;
-	}
-	*ret = probes->events.n - 1;
-	return NULL;
-}
-
-static struct probe_site *find_site(struct kymo_probes *probes, uint64_t address)
-{
-	size_t low = 0, high = probes->sites.n;
-
-	/* Those added in this round are behind, unsorted; a glob hands them over in the order of addresses, so the search mostly ends here. */
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (probes->sites.items[middle].address < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < probes->sites.n && probes->sites.items[low].address == address ? &probes->sites.items[low] : NULL;
-}
-
-/* Insert in the order of addresses. */
 struct kymo_error *probes_insert_site(struct kymo_probes *probes, const struct probe_site *site, struct probe_site **ret)
 {
-	size_t at;
+	size_t at = site_place(probes, site->address);
 
 	if (!kymo_vec_reserve(&probes->sites, probes->sites.n + 1))
 		return &kymo_error_no_memory;
-	for (at = probes->sites.n; at > 0 && probes->sites.items[at - 1].address > site->address; at--)
-		;
 	memmove(&probes->sites.items[at + 1], &probes->sites.items[at], (probes->sites.n - at) * sizeof(*site));
 	probes->sites.items[at] = *site;
 	probes->sites.n++;
@@ -202,139 +66,228 @@ struct kymo_error *probes_insert_site(struct kymo_probes *probes, const struct p
 	return NULL;
 }
 
-/* Whether the window of a new plan touches one that is there. */
-const struct probe_site *probes_overlapped(const struct kymo_probes *probes, uint64_t address, unsigned int window)
+struct kymo_error *probes_make_events(struct kymo_probes *probes, struct probe_site *site)
 {
-	size_t low = 0, high = probes->sites.n;
+	const struct probe_module *module = &probes->modules.items[site->module];
+	char build_id[PROBE_BUILD_ID_SIZE] = "", source[600];
+	struct kymo_error *error = NULL;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
+	if (!module->jit)
+		probe_build_id(module->module, build_id);
+	for (size_t i = 0; i < site->wishes.n && !error; i++) {
+		struct probe_wish *wish = &site->wishes.items[i];
+		struct kymo_probe_event event = {
+			.spec = &probes->specs[wish->spec],
+			.kind = wish->kind,
+			.name = wish->name,
+			.path = module->path,
+			.symbol = wish->place,
+			.build_id = build_id,
+		};
 
-		if (probes->sites.items[middle].address + probes->sites.items[middle].plan.window <= address)
-			low = middle + 1;
+		if (wish->is_refused)
+			continue;
+		if (module->jit)
+			event.offset = wish->vaddr;
+		else if (kymo_module_vaddr_to_offset(module->module, wish->vaddr, &event.offset))
+			event.offset = 0;
+		if (event.kind == KYMO_EVENT_ENTRY || event.kind == KYMO_EVENT_RETURN)
+			event.function_offset = event.offset;
+		if (wish->marker)
+			probe_marker_arguments(wish->marker, &event, source, sizeof(source));
 		else
-			high = middle;
+			probe_event_arguments(event.spec, &event);
+		error = kymo_events_add(probes->options.events, &event, &wish->event);
 	}
-	return low < probes->sites.n && probes->sites.items[low].address < address + window ? &probes->sites.items[low] : NULL;
+	return error;
 }
 
 /* ---- a place ----------------------------------------------------------------------------------------------------- */
 
-/* What was refused of a glob, for one warning. */
-struct refused {
-	size_t n, tried;
-	char reasons[1024];
-};
-
-static void join_refusals(const struct kymo_refusal *refusals, size_t n, char *out, size_t size)
+static void forget_site(struct kymo_probes *probes, struct probe_site *site)
 {
-	size_t used = 0;
+	size_t at = (size_t)(site - probes->sites.items);
 
-	out[0] = '\0';
-	for (size_t i = 0; i < n && used < size; i++) {
-		const char *tactic = refusals[i].tactic == KYMO_TACTIC_NONE ? "" : kymo_tactic_name(refusals[i].tactic);
-		int wrote = snprintf(out + used, size - used, "%s%s%s%s", used ? "; " : "", tactic, *tactic ? ": " : "",
-				     refusals[i].reason);
-
-		if (wrote > 0)
-			used += (size_t)wrote;
-	}
+	probes_site_deinit(site);
+	memmove(site, site + 1, (probes->sites.n - at - 1) * sizeof(*site));
+	probes->sites.n--;
 }
 
-/* Put a reason on the list, or make it the error when the user named this very place. */
-static struct kymo_error *refuse(struct refused *refused, bool exact, const char *path, const char *place, const char *reason)
+/* Whether the site can have one more wish. */
+static struct kymo_error *check_site(struct kymo_probes *probes, const struct probe_meaning *meaning, const struct probe_site *site,
+				     const char *place, bool *refused_ret)
 {
-	size_t used = strlen(refused->reasons);
-
-	if (exact)
-		return kymo_error_create(KYMO_ERROR_UNSAFE, "no safe place for a probe at %s of %s: %s", place, path, reason);
-	if (refused->n++ < REASONS_SHOWN)
-		snprintf(refused->reasons + used, sizeof(refused->reasons) - used, "%s%s: %s", used ? "; " : "", place, reason);
+	*refused_ret = site->installed;
+	if (site->installed)
+		return probes_refuse_place(probes, meaning->spec, meaning->module, meaning->exact, place,
+				    "there is a jump already that was put in earlier");
+	*refused_ret = site->is_guard;
+	if (site->is_guard)
+		return probes_refuse_place(probes, meaning->spec, meaning->module, meaning->exact, place, "one of kymo's own guards is there");
+	if (site->wishes.n >= KYMO_PAD_MAX_EVENTS)
+		return kymo_error_create(KYMO_ERROR_USAGE, "more than %d probes at %s of %s", KYMO_PAD_MAX_EVENTS, place,
+					 probes->modules.items[meaning->module].path);
 	return NULL;
 }
 
-static struct kymo_error *plan_at(struct kymo_probes *probes, size_t module_at, uint64_t vaddr, struct kymo_plan *plan,
-				  char *reasons, size_t size)
+struct kymo_error *probes_add_wish(struct kymo_probes *probes, const struct probe_meaning *meaning, uint64_t at,
+				   const struct probe_wish *wanted)
 {
-	struct kymo_refusal refusals[KYMO_N_TACTICS];
+	struct probe_wish wish = *wanted;
+	struct probe_site fresh = { .module = meaning->module }, *site;
+	struct kymo_error *error = NULL;
 	struct kymo_code *code;
-	struct kymo_error *error = probes_code(probes, module_at, &code);
-	size_t n = 0;
+	bool refused = false;
 
+	error = probes_code(probes, meaning->module, &code);
 	if (error)
 		return error;
-	reasons[0] = '\0';
-	if (kymo_plan(&code->code, code->map, vaddr, plan, refusals, &n))
-		join_refusals(refusals, n, reasons, size);
-	return NULL;
-}
-
-/* Add the event of `spec` at `vaddr`, and the site if it is new. */
-static struct kymo_error *add_place(struct kymo_probes *probes, const struct kymo_spec *spec, size_t module_at, uint64_t vaddr,
-				    const char *place, bool exact, struct refused *refused)
-{
-	const struct probe_module *module = &probes->modules.items[module_at];
-	struct probe_site fresh = { .module = module_at, .exact = exact }, *site;
-	const struct probe_site *neighbour;
-	struct kymo_error *error;
-	char reasons[400];
-	size_t event;
-
-	refused->tried++;
-	memset(&fresh.plan, 0, sizeof(fresh.plan));
-	error = plan_at(probes, module_at, vaddr, &fresh.plan, reasons, sizeof(reasons));
-	if (error)
+	fresh.address = probes->modules.items[meaning->module].bias + kymo_site_of(code->map, at);
+	site = probes_site_at(probes, fresh.address);
+	if (site && site->is_retired && site->module != meaning->module) {
+		forget_site(probes, site);	/* of a file that was mapped here before this one */
+		site = NULL;
+	}
+	if (site)
+		error = check_site(probes, meaning, site, wish.place, &refused);
+	if (error || refused)
 		return error;
-	if (!fresh.plan.window)
-		return refuse(refused, exact, module->path, place, *reasons ? reasons : "the planner has no tactic for it");
-	fresh.address = module->bias + fresh.plan.vaddr;
-	site = find_site(probes, fresh.address);
-	neighbour = site ? NULL : probes_overlapped(probes, fresh.address, fresh.plan.window);
-	if (neighbour) {
-		snprintf(reasons, sizeof(reasons), "it lies within %u bytes of the probe at %s", fresh.plan.window,
-			 probes_site_name(probes, neighbour));
-		return refuse(refused, exact, module->path, place, reasons);
-	}
-	if (site && site->installed) {
-		snprintf(reasons, sizeof(reasons), "there is a probe already that was put in earlier");
-		return refuse(refused, exact, module->path, place, reasons);
-	}
-	error = add_event(probes, spec, module_at, vaddr, place, &event);
+	wish.spec = meaning->spec;
+	wish.kind = meaning->kind;
+	wish.place = strdup(wanted->place);
+	wish.name = strdup(wanted->name);
+	error = wish.place && wish.name ? NULL : &kymo_error_no_memory;
 	if (!error && !site)
 		error = probes_insert_site(probes, &fresh, &site);
-	if (!error && site->events.n >= 16)
-		error = kymo_error_create(KYMO_ERROR_USAGE, "more than 16 probes at %s of %s", place, module->path);
-	if (!error && !kymo_vec_push(&site->events, event))
+	if (!error && !kymo_vec_push(&site->wishes, wish))
 		error = &kymo_error_no_memory;
+	if (error)
+		wish_deinit(&wish);
+	else
+		site->exact |= meaning->exact;
+	return error;
+}
+
+/* Wish for the event of `meaning` at `at`; `vaddr` is what the user named. */
+static struct kymo_error *add_wish(struct kymo_probes *probes, const struct probe_meaning *meaning, uint64_t at, uint64_t vaddr,
+				   char *place, bool is_unknown)
+{
+	kymo_cleanup_free char *name = probe_event_name(&probes->specs[meaning->spec], place, !meaning->exact);
+	const struct probe_wish wish = { .vaddr = vaddr, .is_unknown = is_unknown, .place = place, .name = name };
+
+	return name ? probes_add_wish(probes, meaning, at, &wish) : &kymo_error_no_memory;
+}
+
+/* ---- returns and single instructions ----------------------------------------------------------------------------- */
+
+/* `name` is the function's own. */
+static struct kymo_error *add_returns(struct kymo_probes *probes, const struct probe_meaning *meaning, uint64_t vaddr, const char *name,
+				      char *place)
+{
+	struct kymo_module *module = probes->modules.items[meaning->module].module;
+	kymo_cleanup_free struct kymo_extent *parts = NULL;
+	kymo_cleanup_free struct kymo_exit *exits = NULL;
+	struct kymo_refusal refusal = { .vaddr = 0 };
+	struct kymo_code *code;
+	struct kymo_error *error = probes_code(probes, meaning->module, &code);
+	size_t n_parts, n = 0;
+	int err;
+
+	if (error)
+		return error;
+	error = probe_parts_create(module, vaddr, name, &parts, &n_parts);
+	if (error && error->code == KYMO_ERROR_UNSAFE && meaning->exact)
+		return probes_keep_error(probes, meaning->spec, error);
+	if (error)
+		return error;
+	probes->refused[meaning->spec].tried++;
+	err = kymo_exits_create(&code->code, code->map, parts, n_parts, &exits, &n, &refusal);
+	if (err == -ENOMEM)
+		return &kymo_error_no_memory;
+	if (err || !n)
+		return probes_refuse_place(probes, meaning->spec, meaning->module, meaning->exact, place,
+				    err ? refusal.reason : "it never returns");
+	for (size_t i = 0; i < n && !error; i++)
+		error = add_wish(probes, meaning, exits[i].vaddr, vaddr, place, exits[i].is_tail);
+	return error;
+}
+
+static struct kymo_error *add_instructions(struct kymo_probes *probes, const struct probe_meaning *meaning, uint64_t vaddr)
+{
+	struct kymo_module *module = probes->modules.items[meaning->module].module;
+	const struct kymo_function *function = kymo_module_function_at(module, vaddr);
+	kymo_cleanup_free uint64_t *starts = NULL;
+	struct kymo_code *code;
+	struct kymo_error *error = probes_code(probes, meaning->module, &code);
+	char place[300];
+	size_t n;
+	int err;
+
+	if (error)
+		return error;
+	kymo_module_describe(module, vaddr, place, sizeof(place));
+	err = function ? kymo_instructions_create(code->map, function->start, function->end, &starts, &n) : -EPERM;
+	if (err == -ENOMEM)
+		return &kymo_error_no_memory;
+	if (err) {
+		probes->refused[meaning->spec].tried++;
+		return probes_refuse_place(probes, meaning->spec, meaning->module, meaning->exact, place,
+				    "it is not known where its instructions begin");
+	}
+	for (size_t i = 0; i < n && !error; i++) {
+		if (kymo_site_of(code->map, starts[i]) != starts[i])
+			continue;
+		probes->refused[meaning->spec].tried++;
+		kymo_module_describe(module, starts[i], place, sizeof(place));
+		error = add_wish(probes, meaning, starts[i], starts[i], place, false);
+	}
 	return error;
 }
 
 /* ---- a spec ------------------------------------------------------------------------------------------------------ */
 
-static struct kymo_error *no_such_function(const struct kymo_spec *spec, struct kymo_module *module)
+static struct kymo_error *resolve_target(struct kymo_probes *probes, const struct probe_meaning *spec_meaning,
+					 const struct probe_target *target)
 {
-	char nearest[512] = "";
+	const struct kymo_spec *spec = &probes->specs[spec_meaning->spec];
+	uint64_t vaddr = target->vaddr + (uint64_t)spec->offset;
+	struct probe_meaning meaning = *spec_meaning;
+	char place[700];
 
-	if (!kymo_is_glob(spec->symbol))
-		kymo_module_nearest(module, spec->symbol, nearest, sizeof(nearest));
-	return kymo_error_create(KYMO_ERROR_NOT_FOUND, "%s has no function %s%s%s%s", kymo_module_path(module), spec->symbol,
-				 *nearest ? "; the nearest names are " : " ('kymo list ", *nearest ? nearest : spec->file,
-				 *nearest ? "" : "' shows what there is)");
+	meaning.exact &= !target->is_one_of_many;
+	probe_target_place(spec, target, place, sizeof(place));
+	if (target->refusal) {
+		probes->refused[meaning.spec].tried++;
+		return probes_refuse_place(probes, meaning.spec, meaning.module, meaning.exact, place, target->refusal);
+	}
+	if (spec->every_instruction)
+		return add_instructions(probes, &meaning, vaddr);
+	if (spec->is_return)
+		return add_returns(probes, &meaning, vaddr, target->function, place);
+	probes->refused[meaning.spec].tried++;
+	return add_wish(probes, &meaning, vaddr, vaddr, place, false);
 }
 
-static int by_address(const void *a, const void *b)
+/* By address, so that sites are appended, not inserted. */
+static struct kymo_error *resolve_targets(struct kymo_probes *probes, const struct probe_meaning *meaning,
+					  const struct probe_targets *targets)
 {
-	uint64_t x = (*(const struct kymo_symbol *const *)a)->vaddr, y = (*(const struct kymo_symbol *const *)b)->vaddr;
+	struct kymo_error *error = NULL;
 
-	return (x > y) - (x < y);
+	for (size_t i = 0; i < targets->list.n && !error; i++)
+		error = resolve_target(probes, meaning, &targets->list.items[i]);
+	if (!error && *targets->shared)
+		probes_warn(probes, PROBE_IS_SHARED, probes->specs[meaning->spec].text, targets->shared);
+	return error;
 }
 
-static struct kymo_error *resolve_symbol(struct kymo_probes *probes, const struct kymo_spec *spec, size_t module_at,
-					 struct refused *refused, bool *met_ret)
+static struct kymo_error *resolve_symbol(struct kymo_probes *probes, const struct probe_meaning *meaning)
 {
-	struct kymo_module *module = probes->modules.items[module_at].module;
+	const struct kymo_spec *spec = &probes->specs[meaning->spec];
+	struct kymo_module *module = probes->modules.items[meaning->module].module;
 	kymo_cleanup_free const struct kymo_symbol **found = NULL;
-	bool exact = !kymo_is_glob(spec->symbol);
+	struct probe_targets targets;
+	struct kymo_code *code = NULL;
 	struct kymo_error *error;
 	size_t n = 0;
 
@@ -342,72 +295,83 @@ static struct kymo_error *resolve_symbol(struct kymo_probes *probes, const struc
 	if (error)
 		return error;
 	if (!n)
-		return no_such_function(spec, module);
-	qsort(found, n, sizeof(*found), by_address);	/* so that sites are appended, not inserted */
-	for (size_t i = 0; i < n && !error; i++) {
-		char place[300];
-
-		if (spec->offset)
-			snprintf(place, sizeof(place), "%s%c0x%" PRIx64, found[i]->name, spec->offset < 0 ? '-' : '+',
-				 spec->offset < 0 ? -(uint64_t)spec->offset : (uint64_t)spec->offset);
-		else
-			snprintf(place, sizeof(place), "%s", found[i]->name);
-		if (found[i]->is_ifunc && !spec->offset) {
-			refused->tried++;
-			error = refuse(refused, exact, kymo_module_path(module), place,
-				       "it is an IFUNC: at this name lies the resolver that chooses one of several functions when the program is linked; name the chosen one (such as __memmove_avx_unaligned_erms, with debug symbols installed) or its file offset");
-		} else {
-			error = add_place(probes, spec, module_at, found[i]->vaddr + (uint64_t)spec->offset, place, exact, refused);
-		}
-	}
-	*met_ret = true;
+		return probe_no_such_function(spec, module);
+	error = probes_code(probes, meaning->module, &code);
+	if (!error)
+		error = probe_targets_init(spec, module, code, found, n, &targets);
+	if (error)
+		return error;
+	error = resolve_targets(probes, meaning, &targets);
+	probe_targets_deinit(&targets);
+	probes->met[meaning->spec] = true;
 	return error;
 }
 
-static struct kymo_error *resolve_offset(struct kymo_probes *probes, const struct kymo_spec *spec, size_t module_at,
-					 struct refused *refused, bool *met_ret)
+static struct kymo_error *resolve_offset(struct kymo_probes *probes, const struct probe_meaning *meaning)
 {
-	struct kymo_module *module = probes->modules.items[module_at].module;
+	const struct kymo_spec *spec = &probes->specs[meaning->spec];
+	struct kymo_module *module = probes->modules.items[meaning->module].module;
 	char place[300];
 	uint64_t vaddr;
+	struct kymo_error *error = probe_spec_offset(spec, module, &vaddr);
 
-	if (spec->offset < 0 || kymo_module_offset_to_vaddr(module, (uint64_t)spec->offset, &vaddr))
-		return kymo_error_create(KYMO_ERROR_NOT_FOUND, "%s has no code at file offset 0x%" PRIx64,
-					 kymo_module_path(module), (uint64_t)spec->offset);
-	*met_ret = true;
+	if (error)
+		return error;
+	probes->met[meaning->spec] = true;
 	kymo_module_describe(module, vaddr, place, sizeof(place));
-	return add_place(probes, spec, module_at, vaddr, place, true, refused);
+	if (spec->is_return) {
+		const struct kymo_function *function = kymo_module_function_at(module, vaddr);
+
+		if (!function || function->start != vaddr)
+			return kymo_error_create(KYMO_ERROR_NOT_FOUND, "no function of %s begins at file offset 0x%" PRIx64,
+						 kymo_module_path(module), (uint64_t)spec->offset);
+		return add_returns(probes, meaning, vaddr, place, place);
+	}
+	probes->refused[meaning->spec].tried++;
+	return add_wish(probes, meaning, vaddr, vaddr, place, false);
 }
 
 /* `map` is one of the module's mappings. */
 static struct kymo_error *resolve_spec(struct kymo_probes *probes, size_t spec_at, size_t module_at, const struct kymo_map *map)
 {
 	const struct kymo_spec *spec = &probes->specs[spec_at];
-	struct refused refused = { .n = 0 };
-	struct kymo_error *error;
+	struct probe_meaning meaning = {
+		.spec = spec_at,
+		.module = module_at,
+		.kind = probe_spec_kind(spec),
+		.exact = probe_spec_is_exact(spec),
+	};
 
+	if (spec->marker)
+		return probes_resolve_marker(probes, &meaning);
+	if (spec->address)
+		return NULL;
 	if (!kymo_name_matches_file(spec->file, probes->modules.items[module_at].path,
 				    kymo_module_soname(probes->modules.items[module_at].module)) &&
 	    !probes_is_file(probes, spec_at, map))
 		return NULL;
-	error = spec->symbol ? resolve_symbol(probes, spec, module_at, &refused, &probes->met[spec_at]) :
-			       resolve_offset(probes, spec, module_at, &refused, &probes->met[spec_at]);
-	if (error)
-		return error;
-	if (refused.n && refused.n == refused.tried)
-		return kymo_error_create(KYMO_ERROR_UNSAFE, "none of the %zu functions that match %s can be probed safely: %s",
-					 refused.tried, spec->text, refused.reasons);
-	if (refused.n)
-		probes_warn(probes, "%zu of %zu functions that match %s are left out: %s%s", refused.n, refused.tried, spec->text,
-			    refused.reasons, refused.n > REASONS_SHOWN ? "; … ('kymo explain' tells the rest)" : "");
-	return NULL;
+	return spec->symbol ? resolve_symbol(probes, &meaning) : resolve_offset(probes, &meaning);
 }
 
-static bool is_known(const struct kymo_probes *probes, const struct kymo_map *map)
+/* An address is looked at once: what the program puts there later is other code. */
+static struct kymo_error *resolve_address(struct kymo_probes *probes, size_t spec_at)
 {
-	for (size_t i = 0; i < probes->modules.n; i++)
-		if (is_same_file(&probes->modules.items[i], map) && map->start >= probes->modules.items[i].low &&
-		    map->end <= probes->modules.items[i].high)
+	struct probe_meaning meaning = { .spec = spec_at, .module = probes->modules.n, .kind = KYMO_EVENT_PLACE, .exact = true };
+	struct kymo_error *error = probes_open_address(probes, probes->specs[spec_at].address);
+	const struct kymo_jit *jit;
+
+	if (error)
+		return error;
+	jit = probes->modules.items[meaning.module].jit;
+	probes->met[spec_at] = true;
+	probes->refused[spec_at].tried++;
+	return add_wish(probes, &meaning, jit->address, jit->address, jit->place, false);
+}
+
+static bool has_marker_specs(const struct kymo_probes *probes)
+{
+	for (size_t i = 0; i < probes->n_specs; i++)
+		if (probes->specs[i].marker)
 			return true;
 	return false;
 }
@@ -416,31 +380,45 @@ struct kymo_error *kymo_probes_resolve(struct kymo_probes *probes)
 {
 	struct kymo_maps maps;
 	struct kymo_error *error = kymo_maps_read(kymo_process_pid(probes->process), &maps);
+	bool has_markers = has_marker_specs(probes), wanted;
+	size_t known;
 
 	if (error)
 		return error;
+	error = probes_note_mappings(probes, &maps);
 	for (size_t i = 0; i < maps.n && !error; i++) {
 		const struct kymo_map *map = &maps.items[i];
 
-		if (!map->executable || map->path[0] != '/' || !is_wanted(probes, map) || is_known(probes, map))
+		wanted = probes_is_wanted_file(probes, map);
+		if (!map->executable || map->path[0] != '/' || (!wanted && !has_markers) || probes_is_known(probes, map))
 			continue;
-		error = open_module(probes, &maps, map);
-		for (size_t k = 0; k < probes->n_specs && !error; k++)
-			error = resolve_spec(probes, k, probes->modules.n - 1, map);
+		known = probes->modules.n;
+		error = probes_open_module(probes, map);
+		if (error && !wanted) {	/* whatever it is, nobody has named it */
+			kymo_error_destroy(error);
+			error = NULL;
+		}
+		for (size_t k = 0; k < probes->n_specs && !error && probes->modules.n > known; k++)
+			error = resolve_spec(probes, k, known, map);
 	}
 	kymo_maps_deinit(&maps);
+	for (size_t i = 0; i < probes->n_specs && !error; i++)
+		if (probes->specs[i].address && !probes->met[i] && probes->options.has_addresses)
+			error = resolve_address(probes, i);
+	if (!error)
+		error = probes_check_exact(probes);
+	if (!error)
+		error = probes_add_watch(probes);
 	return error ? error : probes_add_guards(probes);
 }
 
 void probes_resolve_deinit(struct kymo_probes *probes)
 {
 	for (size_t i = 0; i < probes->modules.n; i++)
-		module_deinit(&probes->modules.items[i]);
+		probes_module_deinit(probes, &probes->modules.items[i]);
 	for (size_t i = 0; i < probes->sites.n; i++)
-		kymo_vec_deinit(&probes->sites.items[i].events);
-	for (size_t i = 0; i < probes->events.n; i++)
-		event_deinit(&probes->events.items[i]);
+		probes_site_deinit(&probes->sites.items[i]);
 	kymo_vec_deinit(&probes->modules);
 	kymo_vec_deinit(&probes->sites);
-	kymo_vec_deinit(&probes->events);
+	kymo_vec_deinit(&probes->switches);
 }

@@ -5,14 +5,17 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "probe/probes.h"
 #include "probe/remove.h"
+#include "probe/switches.h"
 
 #define TRIES 16		/* about four seconds, with pauses that grow by half: on a loaded machine a handler may wait that long for its turn */
 #define TRY_PAUSE_NS 5000000
+#define PLAN_TRIES 12
 #define SECOND_NS 1000000000u
 #define STACK_DEPTH ((uint64_t)1 << 20)	/* of the initial stack that is taken for readable below its present start */
 
@@ -29,10 +32,11 @@ struct kymo_error *kymo_probes_create(struct kymo_process *process, const struct
 	probes->specs = specs;
 	probes->n_specs = n_specs;
 	probes->met = calloc(n_specs ? n_specs : 1, sizeof(*probes->met));
+	probes->refused = calloc(n_specs ? n_specs : 1, sizeof(*probes->refused));
 	probes->directory = strdup(options->directory);
 	probes->options = *options;
 	probes->options.directory = probes->directory;
-	error = probes->met && probes->directory ? probes_files_init(probes) : &kymo_error_no_memory;
+	error = probes->met && probes->refused && probes->directory ? probes_files_init(probes) : &kymo_error_no_memory;
 	if (error) {
 		kymo_probes_destroy(probes);
 		return error;
@@ -47,10 +51,25 @@ void kymo_probes_destroy(struct kymo_probes *probes)
 		return;
 	probes_resolve_deinit(probes);
 	kymo_shared_deinit(&probes->shared);
-	free(probes->files);
+	probe_text_deinit(&probes->text);
+	kymo_vec_deinit(&probes->seen);
+	kymo_vec_deinit(&probes->foreign);
+	if (probes->refused)
+		probes_forget_errors(probes);
+	free(probes->refused);
 	free(probes->met);
 	free(probes->directory);
 	free(probes);
+}
+
+/* Wanted, and not in. What was refused once stays out. */
+static bool is_pending(const struct probe_site *site)
+{
+	bool wanted = site->is_guard || site->is_watch;
+
+	for (size_t i = 0; i < site->wishes.n; i++)
+		wanted |= !site->wishes.items[i].is_refused;
+	return wanted && !site->installed && !site->is_retired;
 }
 
 size_t kymo_probes_pending(const struct kymo_probes *probes)
@@ -58,8 +77,8 @@ size_t kymo_probes_pending(const struct kymo_probes *probes)
 	size_t n = 0;
 
 	for (size_t i = 0; i < probes->sites.n; i++)
-		n += !probes->sites.items[i].installed;
-	return n;
+		n += is_pending(&probes->sites.items[i]);
+	return n + probes_pending_switches(probes);
 }
 
 /* ---- installing ---------------------------------------------------------------------------------------------------- */
@@ -84,20 +103,11 @@ static struct kymo_error *find_stack(struct kymo_probes *probes)
 	return NULL;
 }
 
-/* Who holds the threads stopped is the only one to look and to set up memory: so two recorders that come at the same time do not meet later. */
-static struct kymo_error *check_nobody_else(struct kymo_process *process)
+/* The first thread can't be borrowed, has ended, or another kymo has it for a moment. */
+static bool is_worth_stopping_all(const struct kymo_error *error)
 {
-	struct kymo_remains remains;
-	struct kymo_error *error = kymo_remains_read(process, &remains);
-	bool found;
-
-	if (error)
-		return error;
-	found = remains.found;
-	kymo_remains_deinit(&remains);
-	return found ? kymo_error_create(KYMO_ERROR_BUSY, "another kymo has just begun to record process %d",
-					 kymo_process_pid(process)) :
-		       NULL;
+	return error->code == KYMO_ERROR_UNSAFE || error->code == KYMO_ERROR_GONE || error->code == KYMO_ERROR_BUSY ||
+	       error->code == KYMO_ERROR_PERMISSION;
 }
 
 static struct kymo_error *create_stopped(struct kymo_probes *probes, struct kymo_error *(*stop)(struct kymo_process *),
@@ -106,8 +116,6 @@ static struct kymo_error *create_stopped(struct kymo_probes *probes, struct kymo
 	uint64_t begin = kymo_now_ns();
 	struct kymo_error *error = stop(probes->process);
 
-	if (!error)
-		error = check_nobody_else(probes->process);
 	if (!error)
 		error = kymo_shared_create(probes->process, &probes->options, &probes->shared);
 	if (!was_stopped)
@@ -123,9 +131,9 @@ static struct kymo_error *make_shared(struct kymo_probes *probes, bool was_stopp
 
 	probes->shared.is_sequenced = probes_may_use_sequences(probes);
 	error = create_stopped(probes, kymo_process_stop_first, was_stopped, stopped_ns);
-	if (error && !was_stopped && (error->code == KYMO_ERROR_UNSAFE || error->code == KYMO_ERROR_GONE)) {
+	if (error && !was_stopped && is_worth_stopping_all(error)) {
 		kymo_error_destroy(error);
-		error = create_stopped(probes, kymo_process_stop, was_stopped, stopped_ns);
+		error = create_stopped(probes, probes_stop_patiently, was_stopped, stopped_ns);
 	}
 	if (error)
 		return error;
@@ -136,38 +144,70 @@ static struct kymo_error *make_shared(struct kymo_probes *probes, bool was_stopp
 	return error;
 }
 
+static uint32_t first_event(const struct kymo_probes *probes, const struct probe_site *site)
+{
+	const struct kymo_probe_event *events;
+	size_t n;
+
+	events = kymo_events_items(probes->options.events, &n);
+	for (size_t i = 0; i < site->wishes.n; i++)
+		if (!site->wishes.items[i].is_refused)
+			return events[site->wishes.items[i].event].id;
+	return 0;
+}
+
 static void journal_entry(const struct kymo_probes *probes, const struct probe_site *site, struct kymo_wire_site *ret)
 {
 	memset(ret, 0, sizeof(*ret));
 	ret->address = site->address;
+	ret->link = site->link;
 	ret->pad = site->pad;
-	ret->pad_size = site->pad_size;
-	ret->event_id = site->is_guard ? 0 : probes->events.items[site->events.items[0]].id;
+	ret->pad_size = site->layout.size;
+	ret->event_id = first_event(probes, site);
+	ret->entry = site->pad + site->layout.entry;
+	ret->inner = site->pad + site->layout.inner;
+	ret->displaced = site->pad + site->layout.displaced;
+	ret->hop = site->layout.hop ? site->pad + site->layout.hop : 0;
+	ret->next = site->behind;
 	memcpy(ret->original, site->plan.original, sizeof(ret->original));
-	kymo_encode_jump(site->address, site->pad + site->entry, ret->patched);
+	memcpy(ret->patched, site->plan.patch, sizeof(ret->patched));
+	if (!site->plan.trampoline)
+		kymo_encode_jump(site->address, ret->entry, ret->patched);
+	ret->patch_size = site->plan.patch_size;
 	ret->window = site->plan.window;
+	ret->lock_size = site->plan.lock_size;
 	ret->tactic = (uint8_t)site->plan.tactic;
+	ret->flags = (uint8_t)((site->is_guard ? KYMO_WIRE_GUARD : 0) | (site->is_standby ? KYMO_WIRE_STANDBY : 0) |
+			       (probes->modules.items[site->module].jit ? KYMO_WIRE_MADE : 0) | (site->plan.is_evicted ? KYMO_WIRE_EVICTED : 0) | (site->wants_flags ? KYMO_WIRE_WANTS_FLAGS : 0));
 	ret->inode = probes->modules.items[site->module].inode;
-	snprintf(ret->name, sizeof(ret->name), "%s", probes_site_name(probes, site));
+	snprintf(ret->name, sizeof(ret->name), "%s", probes_site_name(site));
 }
 
+/* Entries are in the order of planning, as the text is changed. What turns markers on comes last, so that it goes first. */
 static struct kymo_error *write_journal(struct kymo_probes *probes)
 {
-	size_t n = kymo_probes_pending(probes), at = 0;
-	kymo_cleanup_free struct kymo_wire_site *entries = calloc(n ? n : 1, sizeof(*entries));
+	uint64_t begin = probes->shared.n_sites;
+	kymo_cleanup_free struct kymo_wire_site *entries = calloc(probes->sites.n + probes->switches.n + 1, sizeof(*entries));
+	size_t n = 0;
 
 	if (!entries)
 		return &kymo_error_no_memory;
-	for (size_t i = 0; i < probes->sites.n; i++)
-		if (!probes->sites.items[i].installed)
-			journal_entry(probes, &probes->sites.items[i], &entries[at++]);
+	for (size_t i = 0; i < probes->sites.n; i++) {
+		const struct probe_site *site = &probes->sites.items[i];
+
+		if (!site->is_planned || site->installed || site->is_retired || site->order < begin)
+			continue;
+		journal_entry(probes, site, &entries[site->order - begin]);
+		n++;
+	}
+	n += probes_journal_switches(probes, begin + n, &entries[n]);
 	return kymo_shared_journal(&probes->shared, entries, n);
 }
 
-static struct kymo_error *write_pads(struct kymo_probes *probes, const struct probe_regions *regions)
+static struct kymo_error *write_pads(struct kymo_probes *probes, const struct probe_layout *layout)
 {
-	for (size_t i = 0; i < regions->n; i++) {
-		const struct probe_region *region = &regions->items[i];
+	for (size_t i = 0; i < layout->regions.n; i++) {
+		const struct probe_region *region = &layout->regions.items[i];
 		int err = kymo_pwrite_all(probes->shared.fd, region->bytes, region->n_bytes,
 					  (off_t)(probes->shared.size + region->at));
 
@@ -177,28 +217,15 @@ static struct kymo_error *write_pads(struct kymo_probes *probes, const struct pr
 	return NULL;
 }
 
-/* The process is stopped: the holes chosen while it ran must still be holes. */
-static struct kymo_error *map_regions(struct kymo_probes *probes, const struct probe_regions *regions, bool *again_ret)
+/* With the thread borrowed. */
+static struct kymo_error *map_regions(struct kymo_probes *probes, const struct probe_layout *layout)
 {
-	struct kymo_maps maps;
-	struct kymo_error *error = kymo_maps_read(kymo_process_pid(probes->process), &maps), *ending;
+	struct kymo_error *error = kymo_remote_begin(probes->process), *ending;
 
-	*again_ret = false;
 	if (error)
 		return error;
-	for (size_t i = 0; i < regions->n; i++)
-		for (size_t k = 0; k < maps.n; k++)
-			*again_ret |= maps.items[k].start < regions->items[i].address + regions->items[i].size &&
-				      maps.items[k].end > regions->items[i].address;
-	kymo_maps_deinit(&maps);
-	if (*again_ret)
-		return NULL;
-	error = kymo_remote_begin(probes->process);
-	if (error)
-		return error;
-	for (size_t i = 0; i < regions->n && !error; i++)
-		error = kymo_shared_map_region(&probes->shared, probes->process, regions->items[i].address,
-					       regions->items[i].size, regions->items[i].at);
+	for (size_t i = 0; i < layout->regions.n && !error; i++)
+		error = kymo_shared_map_region(&probes->shared, probes->process, &layout->regions.items[i]);
 	ending = kymo_remote_end(probes->process);
 	if (error) {
 		kymo_error_destroy(ending);
@@ -207,38 +234,123 @@ static struct kymo_error *map_regions(struct kymo_probes *probes, const struct p
 	return ending;
 }
 
-/* With the process stopped: memory for pads, their state, text. */
-static struct kymo_error *patch(struct kymo_probes *probes, const struct probe_regions *regions, bool *mapped, bool *again_ret)
+/* The process is stopped: the holes chosen while it ran must still be holes. */
+static struct kymo_error *check_holes(struct kymo_probes *probes, const struct probe_layout *layout, bool *taken_ret)
 {
-	struct kymo_error *error = NULL;
+	struct kymo_maps maps;
+	struct kymo_error *error = kymo_maps_read(kymo_process_pid(probes->process), &maps);
 
-	*again_ret = false;
+	if (error)
+		return error;
+	for (size_t i = 0; i < layout->regions.n; i++)
+		for (size_t k = 0; k < maps.n; k++)
+			*taken_ret |= maps.items[k].start < layout->regions.items[i].address + layout->regions.items[i].size &&
+				      maps.items[k].end > layout->regions.items[i].address;
+	kymo_maps_deinit(&maps);
+	return NULL;
+}
+
+static struct kymo_error *map_runs_stopped(struct kymo_probes *probes, const struct probe_layout *layout,
+					   struct kymo_error *(*stop)(struct kymo_process *), bool was_stopped, bool *taken_ret)
+{
+	struct kymo_error *error = stop(probes->process), *ending;
+
+	if (!error)
+		error = kymo_remote_begin(probes->process);
+	if (!error) {
+		error = kymo_shared_map_runs(&probes->shared, probes->process, layout, taken_ret);
+		ending = kymo_remote_end(probes->process);
+		if (error)
+			kymo_error_destroy(ending);
+		else
+			error = ending;
+	}
+	if (!was_stopped)
+		kymo_process_resume(probes->process);
+	return error;
+}
+
+/* Whether a recorder that is gone has left something: a thread may be about to map memory for it yet, until all have been stopped. */
+static struct kymo_error *is_anyone_away(struct kymo_probes *probes, bool *ret)
+{
+	struct kymo_remains_list list;
+	struct kymo_error *error = kymo_remains_read_headers(probes->process, &list);
+
+	if (error)
+		return error;
+	*ret = list.has_strays;
+	for (size_t i = 0; i < list.n; i++)
+		*ret |= !kymo_remains_have_recorder(&list.items[i], list.pid);
+	kymo_remains_deinit(&list);
+	return NULL;
+}
+
+/* There may be thousands of them: the other threads run meanwhile. */
+static struct kymo_error *map_runs(struct kymo_probes *probes, const struct probe_layout *layout, bool was_stopped, bool *taken_ret)
+{
+	struct kymo_error *error;
+	bool all = was_stopped;
+
+	if (!layout->runs.n && !layout->joined.n)
+		return NULL;
+	error = all ? NULL : is_anyone_away(probes, &all);
+	if (error)
+		return error;
+	error = map_runs_stopped(probes, layout, all ? kymo_process_stop : kymo_process_stop_first, was_stopped, taken_ret);
+	if (error && !was_stopped && is_worth_stopping_all(error)) {
+		kymo_error_destroy(error);
+		*taken_ret = false;
+		error = map_runs_stopped(probes, layout, probes_stop_patiently, was_stopped, taken_ret);
+	}
+	return error;
+}
+
+/* With the process stopped: memory for pads, their state, text. */
+static struct kymo_error *patch(struct kymo_probes *probes, const struct probe_layout *layout, bool *mapped, enum probes_again *again_ret)
+{
+	struct kymo_error *error;
+	bool taken = false, same;
+
+	*again_ret = PROBES_DONE;
+	error = probes_others_check(probes, &same);
+	if (error)
+		return error;
+	if (!same) {
+		*again_ret = PROBES_AGAIN_ANEW;
+		return kymo_error_create(KYMO_ERROR_BUSY, "others put probes into process %d all the time; try again later",
+					 kymo_process_pid(probes->process));
+	}
 	if (!*mapped) {
-		error = map_regions(probes, regions, again_ret);
-		if (error || *again_ret)
+		error = check_holes(probes, layout, &taken);
+		if (!error && taken) {
+			*again_ret = PROBES_AGAIN_ANEW;
+			return kymo_error_create(KYMO_ERROR_UNSAFE, "process %d maps memory faster than a place for pads can be found in it",
+						 kymo_process_pid(probes->process));
+		}
+		if (!error)
+			error = map_regions(probes, layout);
+		if (error)
 			return error;
 		*mapped = true;
 		error = probes->is_live ? kymo_probes_set_live(probes) : probes_write_state(probes, KYMO_PAD_EARLY);
 	}
 	if (!error)
 		error = probes_apply(probes, again_ret);
-	if (!error && !*again_ret && !probes->is_starting)
+	if (!error && *again_ret == PROBES_DONE && !probes->is_starting)
 		error = probes_use_sequences(probes);
 	return error;
 }
 
-static struct kymo_error *try_often(struct kymo_probes *probes, bool was_stopped, uint64_t *stopped_ns)
+/* One layout: until it is in, or turns out to be for a process that is not that way any more. */
+static struct kymo_error *try_layout(struct kymo_probes *probes, const struct probe_layout *layout, bool was_stopped,
+				     enum probes_again *again_ret, uint64_t *stopped_ns)
 {
-	struct probe_regions regions = { 0 };
-	bool mapped = false, again = true;
 	uint64_t pause_ns = TRY_PAUSE_NS;
-	struct kymo_error *error = probes_place(probes, &regions);
+	struct kymo_error *error = NULL;
+	bool mapped = false;
 
-	if (!error)
-		error = write_pads(probes, &regions);
-	if (!error)
-		error = write_journal(probes);
-	for (int i = 0; i < TRIES && again && !error; i++) {
+	*again_ret = PROBES_AGAIN_LATER;
+	for (int i = 0; i < TRIES && *again_ret == PROBES_AGAIN_LATER && !error; i++) {
 		uint64_t begin;
 
 		if (i) {
@@ -246,18 +358,85 @@ static struct kymo_error *try_often(struct kymo_probes *probes, bool was_stopped
 			pause_ns = pause_ns * 3 / 2;
 		}
 		begin = kymo_now_ns();
-		error = kymo_process_stop(probes->process);
+		error = probes_stop_patiently(probes->process);
 		if (!error)
-			error = patch(probes, &regions, &mapped, &again);
+			error = patch(probes, layout, &mapped, again_ret);
 		if (!was_stopped)
 			kymo_process_resume(probes->process);
 		*stopped_ns += kymo_now_ns() - begin;
 	}
-	probes_regions_deinit(&regions);
-	if (!error && again)
+	if (!error && *again_ret == PROBES_AGAIN_LATER && probes->was_busy)
+		error = kymo_error_create(KYMO_ERROR_BUSY,
+					  "process %d is changing its markers itself, whenever it is looked at; nothing was changed, try again later",
+					  kymo_process_pid(probes->process));
+	else if (!error && *again_ret == PROBES_AGAIN_LATER && probes->was_written)
+		error = kymo_error_create(KYMO_ERROR_UNSAFE,
+					  "process %d keeps the memory of a probe writable, or takes it from being executed, whenever it is looked at; nothing was changed",
+					  kymo_process_pid(probes->process));
+	else if (!error && *again_ret == PROBES_AGAIN_LATER)
 		error = kymo_error_create(KYMO_ERROR_UNSAFE,
 					  "a signal handler of process %d keeps a thread inside of the code to be changed; nothing was changed, try again later",
 					  kymo_process_pid(probes->process));
+	return error;
+}
+
+static struct kymo_error *plan_and_try(struct kymo_probes *probes, bool was_stopped, enum probes_again *again_ret, uint64_t *stopped_ns)
+{
+	struct probe_layout layout = { .runs = { 0 } };
+	struct kymo_error *error;
+	bool taken = false;
+
+	probes->is_early = false;
+	error = probes_place(probes, &layout);
+	if (!error)
+		error = probes_check_refused(probes);
+	*again_ret = PROBES_DONE;
+	if (probes->is_early && probes->patience-- > 0) {
+		*again_ret = PROBES_AGAIN_ANEW;
+		if (!error)
+			error = kymo_error_create(KYMO_ERROR_BUSY, "another recording of process %d is being changed", kymo_process_pid(probes->process));
+	}
+	if (!error)
+		error = write_pads(probes, &layout);
+	if (!error)
+		error = write_journal(probes);
+	if (!error)
+		error = map_runs(probes, &layout, was_stopped, &taken);
+	if (!error && taken) {
+		*again_ret = PROBES_AGAIN_ANEW;
+		error = kymo_error_create(KYMO_ERROR_UNSAFE, "process %d maps memory faster than a place for jumps can be found in it",
+					  kymo_process_pid(probes->process));
+	}
+	if (!error)
+		error = try_layout(probes, &layout, was_stopped, again_ret, stopped_ns);
+	probes_layout_deinit(&layout);
+	return error;
+}
+
+static struct kymo_error *try_often(struct kymo_probes *probes, bool was_stopped, uint64_t *stopped_ns)
+{
+	enum probes_again again = PROBES_AGAIN_ANEW;
+	uint64_t n_sites = probes->shared.n_sites;
+	struct kymo_error *error = NULL;
+
+	probes->is_dirty = false;
+	probes->patience = PLAN_TRIES / 2;
+	probes_keep_refusals(probes);
+	for (int i = 0; i < PLAN_TRIES && again == PROBES_AGAIN_ANEW; i++) {
+		kymo_error_destroy(error);
+		if (i)	/* two that are in each other's way do not try again at the same moment */
+			nanosleep(&(struct timespec){ 0, (getpid() % 7 + 1) * (long)i * 500000 }, NULL);
+		error = plan_and_try(probes, was_stopped, &again, stopped_ns);
+		if (!error) {
+			probes_tell_refused(probes);
+			return NULL;
+		}
+		if (!probes->is_dirty)	/* nothing is in the text */
+			kymo_shared_rewind(&probes->shared, n_sites);
+		if (again == PROBES_AGAIN_ANEW)
+			probes_forget_refusals(probes);
+		kymo_error_destroy(probes_unplace(probes));
+	}
 	return error;
 }
 
@@ -268,7 +447,7 @@ struct kymo_error *kymo_probes_install(struct kymo_probes *probes, uint64_t *sto
 	struct kymo_error *error = NULL;
 
 	if (!kymo_probes_pending(probes))
-		return NULL;
+		return probes_check_refused(probes);
 	if (!was_stopped)
 		error = kymo_process_check_alone(probes->process);
 	probes_read_ahead(probes);
@@ -279,26 +458,27 @@ struct kymo_error *kymo_probes_install(struct kymo_probes *probes, uint64_t *sto
 	return error;
 }
 
-/* ---- looking ------------------------------------------------------------------------------------------------------- */
-
-const struct kymo_probe_event *kymo_probes_events(const struct kymo_probes *probes, size_t *n)
+struct kymo_error *kymo_probes_hold(struct kymo_probes *probes)
 {
-	*n = probes->events.n;
-	return probes->events.items;
+	struct kymo_error *error = kymo_process_check_alone(probes->process);
+
+	return error ? error : probes_stop_patiently(probes->process);
 }
+
+/* ---- looking ------------------------------------------------------------------------------------------------------- */
 
 size_t kymo_probes_n_sites(const struct kymo_probes *probes)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < probes->sites.n; i++)
-		n += !probes->sites.items[i].is_guard;
+		n += probes->sites.items[i].installed && probes->sites.items[i].wishes.n;
 	return n;
 }
 
-const char *probes_site_name(const struct kymo_probes *probes, const struct probe_site *site)
+uint64_t kymo_probes_inode(const struct kymo_probes *probes)
 {
-	return site->is_guard ? "(guard)" : probes->events.items[site->events.items[0]].name;
+	return probes->has_shared ? probes->shared.inode : 0;
 }
 
 size_t kymo_probes_n_rings(const struct kymo_probes *probes)
@@ -317,6 +497,16 @@ void kymo_probes_publish(struct kymo_probes *probes, uint64_t recorded_bytes, ui
 		return;
 	probes->shared.header->recorded_bytes = recorded_bytes;
 	probes->shared.header->lost_events = lost;
+}
+
+bool kymo_probes_are_muted(const struct kymo_probes *probes)
+{
+	return probes->has_shared && __atomic_load_n(&probes->shared.header->is_muted, __ATOMIC_RELAXED);
+}
+
+uint64_t kymo_probes_lost_in_vforks(const struct kymo_probes *probes)
+{
+	return probes->has_shared ? __atomic_load_n(&probes->shared.header->lost_in_vforks, __ATOMIC_RELAXED) : 0;
 }
 
 bool kymo_probes_are_mapped(struct kymo_probes *probes)

@@ -18,27 +18,68 @@
 #include "wire/shared.h"
 
 struct kymo_probes;
+struct kymo_events;
+struct kymo_offline;
 
 struct kymo_probes_options {
+	struct kymo_events *events;	/* of the whole recording; must outlive the probes */
 	const char *directory;		/* for kymo status */
 	uint64_t buffer_size;		/* bytes a CPU */
 	bool overwrite;
 	bool no_rseq;			/* never use restartable sequences */
+	const struct kymo_offline *kernel;	/* places that the kernel has breakpoints on for the same recording, or NULL; must outlive the probes */
+	bool is_followed;		/* the recorder hears of new threads: kymo_probes_tell_apart() will come */
+	bool has_addresses;		/* what specs say of addresses is said of this process */
 	/* A sentence that the user should see although all goes on. */
 	void (*warn)(const char *sentence, void *data);
 	void *data;
 };
 
-/* One event: a spec at a site. Strings belong to the probes. */
+/* What an event's sites are. */
+enum kymo_event_kind {
+	KYMO_EVENT_PLACE,		/* some instruction */
+	KYMO_EVENT_ENTRY,		/* where a function is entered */
+	KYMO_EVENT_RETURN,		/* where it is left: several sites */
+	KYMO_EVENT_MARKER,
+};
+
+/* What a record of it holds. */
+struct kymo_event_field {
+	char *name;
+	enum kymo_type type;
+};
+
+/* One event: a spec at a place of a file. Strings belong to the table. */
 struct kymo_probe_event {
 	uint32_t id;
+	enum kymo_event_kind kind;
+	uint64_t function_offset;	/* of ENTRY and RETURN: of the function's entry in the file */
 	char *name;			/* "libc:malloc" */
 	const struct kymo_spec *spec;
-	struct kymo_fetch args[KYMO_EVENT_MAX_ARGS];
+	struct kymo_fetch args[KYMO_EVENT_MAX_ARGS];	/* how the values are got: one a field, or one for all (KYMO_FETCH_PAYLOAD) */
+	size_t n_args;
+	struct kymo_event_field fields[KYMO_EVENT_MAX_ARGS];
+	size_t n_fields;
+	char *source, *format;		/* of a marker: "server.c:120", its format; or NULL */
 	char *path, *symbol, *build_id;	/* the file, "malloc+0x4", hex */
 	uint64_t offset;		/* in the file */
-	uint64_t address;		/* runtime */
+	bool is_used;			/* some process has it; others are for places that were refused */
 };
+
+/*
+ * All events of a recording, which may have many processes: the same spec at the same place of the same file (by path, build-id and offset) is one event, whichever process has
+ * it. Grows only; items move when it does.
+ */
+struct kymo_error *kymo_events_create(struct kymo_events **ret);
+void kymo_events_destroy(struct kymo_events *events);
+const struct kymo_probe_event *kymo_events_items(const struct kymo_events *events, size_t *n);
+
+/* Some process has it. */
+void kymo_events_use(struct kymo_events *events, size_t index);
+
+/* Add one, or find the one that is the same; the strings of `event` are copied, its id is ignored. `ret` is its index; its id is that plus 1. USAGE when there are too
+ * many, NO_MEMORY. */
+struct kymo_error *kymo_events_add(struct kymo_events *events, const struct kymo_probe_event *event, size_t *ret);
 
 /* What the recorder needs of the shared memory. */
 struct kymo_shared_ring {
@@ -63,6 +104,9 @@ void kymo_probes_destroy(struct kymo_probes *probes);
  */
 struct kymo_error *kymo_probes_resolve(struct kymo_probes *probes);
 
+/* Behind an error that is UNSAFE: what it says of spec `spec`, if that is a reason, too; else NULL. All specs that are refused have one. The string is the probes'. */
+const char *kymo_probes_refusal(const struct kymo_probes *probes, size_t spec);
+
 /* NOT_FOUND for the first spec that has met no file yet, with what the process has mapped. */
 struct kymo_error *kymo_probes_check_all_found(struct kymo_probes *probes);
 
@@ -75,24 +119,67 @@ size_t kymo_probes_pending(const struct kymo_probes *probes);
  */
 struct kymo_error *kymo_probes_install(struct kymo_probes *probes, uint64_t *stopped_ns_ret);
 
+/* Stop the process, which runs: while it is held nobody else changes its text. kymo_process_resume() ends that. */
+struct kymo_error *kymo_probes_hold(struct kymo_probes *probes);
+
 /* Threads have their thread pointers: tids can be read. The process is stopped, or has been running for long. */
 struct kymo_error *kymo_probes_set_live(struct kymo_probes *probes);
 
 /* A launched program is about to run on its own: the process is stopped, and all its threads can be looked at. */
 struct kymo_error *kymo_probes_started(struct kymo_probes *probes);
 
+/*
+ * `process`, which the probes are in (or an adopted child), has made a thread and is held for it (kymo_process_hold_birth(), which is
+ * asked for here as long as only the process id is recorded). From now on its threads are told apart, if they all have their ids at one
+ * place; else a warning is given. All of it is stopped then; the caller resumes it. GONE, BUSY as kymo_process_stop() has them.
+ */
+struct kymo_error *kymo_probes_tell_apart(struct kymo_probes *probes, struct kymo_process *process);
+
+/* Whether records of several threads carry, or may carry, the process id, as nothing tells where its threads keep theirs. Not before it
+ * has started. */
+bool kymo_probes_lack_thread_ids(const struct kymo_probes *probes);
+
 /* The program is being launched: kymo_probes_started() will come. */
 void kymo_probes_starting(struct kymo_probes *probes);
 
-const struct kymo_probe_event *kymo_probes_events(const struct kymo_probes *probes, size_t *n);
+/*
+ * A process that was born by fork from the one that `probes` are in, and stands stopped at its first instruction: it has the memory, the pads and the text already, and records nothing. Let it record, into
+ * the same rings. It is taken out of by kymo_remove() like any other. The probes must stay until it has ended or been taken out of. A child of one that has made reading the
+ * time stamp counter a fault can't read it either, and stays as it is; `maker` is who forked it, and may have ended.
+ */
+struct kymo_error *kymo_probes_adopt(struct kymo_probes *probes, struct kymo_process *child, struct kymo_process *maker);
+
 size_t kymo_probes_n_sites(const struct kymo_probes *probes);
 
 /* Rings exist after the first install. */
 size_t kymo_probes_n_rings(const struct kymo_probes *probes);
 struct kymo_shared_ring kymo_probes_ring(const struct kymo_probes *probes, size_t i);
 
+/*
+ * Libraries that are loaded later. A thread that has loaded one waits in a pad for up to half a second, until the recorder has answered: who watches looks every
+ * millisecond.
+ */
+bool kymo_probes_are_watching(const struct kymo_probes *probes);
+
+/* From now on requests are answered. Before, nobody waits. */
+void kymo_probes_watch(struct kymo_probes *probes);
+
+bool kymo_probes_are_asked(const struct kymo_probes *probes);
+
+/* Look at what is mapped now, put probes in, and let threads that wait go on, also on an error. `late_ret`: one has gone on before. */
+struct kymo_error *kymo_probes_answer(struct kymo_probes *probes, bool *late_ret, uint64_t *stopped_ns_ret);
+
+/* The program has made reading the time stamp counter a fault: nothing more is recorded of it. */
+bool kymo_probes_are_muted(const struct kymo_probes *probes);
+
+/* Hits of vfork children before their exec, so far: they are not recorded. */
+uint64_t kymo_probes_lost_in_vforks(const struct kymo_probes *probes);
+
 /* For kymo status. */
 void kymo_probes_publish(struct kymo_probes *probes, uint64_t recorded_bytes, uint64_t lost);
+
+/* The memfd's inode: what the mappings of these probes are known by. */
+uint64_t kymo_probes_inode(const struct kymo_probes *probes);
 
 /* Whether the process still has the memory that the probes live in: false after an exec. */
 bool kymo_probes_are_mapped(struct kymo_probes *probes);

@@ -6,12 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "probe/probes.h"
 
 #ifndef MFD_EXEC
 #define MFD_EXEC 0x0010U
@@ -30,15 +32,19 @@ static uint64_t page_up(uint64_t value)
 
 /* ---- geometry --------------------------------------------------------------------------------------------------- */
 
-static uint64_t journal_offset(void)
+uint64_t kymo_shared_runs_offset(void)
 {
 	return page_up(sizeof(struct kymo_wire_header));
 }
 
+uint64_t kymo_shared_journal_offset(void)
+{
+	return kymo_shared_runs_offset() + page_up((uint64_t)KYMO_WIRE_MAX_RUNS * sizeof(struct kymo_wire_run));
+}
+
 static uint64_t rings_offset(void)
 {
-	return journal_offset() + page_up((uint64_t)KYMO_JOURNAL_CAPACITY * sizeof(struct kymo_wire_site)) +
-	       KYMO_WIRE_VFORKS_BEFORE_RINGS;
+	return kymo_shared_journal_offset() + page_up((uint64_t)KYMO_JOURNAL_CAPACITY * sizeof(struct kymo_wire_site));
 }
 
 static uint64_t subbuffer_size(const struct kymo_probes_options *options)
@@ -101,12 +107,12 @@ static struct kymo_error *remote_failed(const char *what, int64_t result)
 }
 
 /* memfd_create() in the process; its descriptor there. */
-static struct kymo_error *create_memfd(struct kymo_process *process, int64_t *fd_ret)
+struct kymo_error *kymo_remote_memfd(struct kymo_process *process, const char *name, int64_t *fd_ret)
 {
 	uint64_t scratch = kymo_remote_scratch(process);
 	uint64_t args[6] = { scratch, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC };
 	struct kymo_error *error;
-	int err = kymo_process_write(process, scratch, KYMO_WIRE_MEMFD_NAME, sizeof(KYMO_WIRE_MEMFD_NAME));
+	int err = kymo_process_write(process, scratch, name, strlen(name) + 1);
 
 	if (err)
 		return kymo_error_errno(err, "cannot write to the stack of the process");
@@ -166,7 +172,8 @@ static struct kymo_error *fill_header(struct kymo_shared *shared, struct kymo_pr
 	header->started_wall_ns = wall_ns();
 	header->address = shared->address;
 	header->size = shared->size;
-	header->journal_offset = journal_offset();
+	header->runs_offset = kymo_shared_runs_offset();
+	header->journal_offset = kymo_shared_journal_offset();
 	header->journal_capacity = KYMO_JOURNAL_CAPACITY;
 	header->rings_offset = shared->rings_offset;
 	header->window = shared->window;
@@ -175,6 +182,7 @@ static struct kymo_error *fill_header(struct kymo_shared *shared, struct kymo_pr
 	header->n_rings = shared->n_rings;
 	header->target_pid = (uint32_t)kymo_process_pid(process);
 	header->overwrite = options->overwrite;
+	header->watch.given_up = 1;	/* nobody answers yet */
 	snprintf(header->directory, sizeof(header->directory), "%s", options->directory);
 	__atomic_store_n(&header->magic, KYMO_WIRE_MAGIC, __ATOMIC_RELEASE);
 	return NULL;
@@ -183,10 +191,14 @@ static struct kymo_error *fill_header(struct kymo_shared *shared, struct kymo_pr
 /* The controller's end: first pages, mapping. */
 static struct kymo_error *open_own_view(struct kymo_shared *shared)
 {
+	struct stat st;
 	void *base;
 	int err;
 
-	err = posix_fallocate(shared->fd, 0, (off_t)journal_offset());
+	if (fstat(shared->fd, &st))
+		return kymo_error_errno(errno, "cannot look at the shared memory");
+	shared->inode = st.st_ino;
+	err = posix_fallocate(shared->fd, 0, (off_t)kymo_shared_runs_offset());
 	if (err)
 		return kymo_error_errno(err, "cannot allocate the shared memory");
 	base = mmap(NULL, shared->size, PROT_READ | PROT_WRITE, MAP_SHARED, shared->fd, 0);
@@ -232,7 +244,7 @@ static struct kymo_error *set_up(struct kymo_shared *shared, struct kymo_process
 	struct kymo_error *error, *closing;
 	int64_t fd = -1, result;
 
-	error = create_memfd(process, &fd);
+	error = kymo_remote_memfd(process, KYMO_WIRE_MEMFD_NAME, &fd);
 	if (error)
 		return error;
 	shared->fd = (int)syscall(SYS_pidfd_getfd, kymo_process_pidfd(process), (int)fd, 0);
@@ -300,7 +312,7 @@ void kymo_shared_deinit(struct kymo_shared *shared)
 
 struct kymo_error *kymo_shared_format(struct kymo_shared *shared, const struct kymo_probes_options *options)
 {
-	uint64_t begin = shared->rings_offset - KYMO_WIRE_VFORKS_BEFORE_RINGS;
+	uint64_t begin = shared->rings_offset;
 	int err = posix_fallocate(shared->fd, (off_t)begin, (off_t)(shared->size - begin));
 
 	if (err)
@@ -329,12 +341,25 @@ struct kymo_error *kymo_shared_journal(struct kymo_shared *shared, const struct 
 	if (n > KYMO_JOURNAL_CAPACITY - have)
 		return kymo_error_create(KYMO_ERROR_FAILED, "more than %u probes in one process", KYMO_JOURNAL_CAPACITY);
 	/* pwrite, not a store: memory that can't be had is an error then and not a SIGBUS. */
-	err = kymo_pwrite_all(shared->fd, sites, n * sizeof(*sites), (off_t)(journal_offset() + have * sizeof(*sites)));
+	err = kymo_pwrite_all(shared->fd, sites, n * sizeof(*sites), (off_t)(kymo_shared_journal_offset() + have * sizeof(*sites)));
 	if (err)
 		return kymo_error_errno(err, "cannot write the journal");
 	shared->n_sites = have + n;
+	shared->header->generation = ++shared->generation;
 	__atomic_store_n(&shared->header->n_sites, shared->n_sites, __ATOMIC_RELEASE);
 	return NULL;
+}
+
+void kymo_shared_installed(struct kymo_shared *shared)
+{
+	__atomic_store_n(&shared->header->n_installed, shared->n_sites, __ATOMIC_RELEASE);
+}
+
+void kymo_shared_rewind(struct kymo_shared *shared, uint64_t n)
+{
+	shared->n_sites = n;
+	shared->header->generation = ++shared->generation;
+	__atomic_store_n(&shared->header->n_sites, n, __ATOMIC_RELEASE);
 }
 
 /* A second view of the window's pages: mremap() of a shared mapping with an old size of 0 duplicates it, so no descriptor has to stay
@@ -369,25 +394,21 @@ static struct kymo_error *make_live_page(struct kymo_process *process, uint64_t 
 	return error;
 }
 
-struct kymo_error *kymo_shared_map_region(struct kymo_shared *shared, struct kymo_process *process, uint64_t address,
-					  uint64_t size, uint64_t at)
+struct kymo_error *kymo_shared_map_region(struct kymo_shared *shared, struct kymo_process *process, const struct probe_region *region)
 {
-	struct kymo_wire_region region = {
-		.address = address,
-		.size = size,
-		.live = address + size - 2 * PAGE,
-		.offset = shared->size + at,
-	};
+	struct kymo_wire_region entry = { region->address, region->size, region->live, shared->size + region->at };
 	struct kymo_error *error;
 
 	if (shared->n_regions >= KYMO_WIRE_MAX_REGIONS)
 		return kymo_error_create(KYMO_ERROR_FAILED, "probes in more than %d places of the address space",
 					 KYMO_WIRE_MAX_REGIONS);
-	shared->live[shared->n_regions] = region.live;
-	shared->header->regions[shared->n_regions++] = region;
+	if (!shared->n_regions)
+		shared->header->vforks = entry.live + KYMO_PAD_LIVE_VFORK_LIST;
+	shared->live[shared->n_regions] = entry.live;
+	shared->header->regions[shared->n_regions++] = entry;
 	__atomic_store_n(&shared->header->n_regions, shared->n_regions, __ATOMIC_RELEASE);
-	error = duplicate(shared, process, address, size, at);
+	error = duplicate(shared, process, region->address, region->size, region->at);
 	if (!error)
-		error = make_live_page(process, address + size - 2 * PAGE);
+		error = make_live_page(process, region->live);
 	return error;
 }

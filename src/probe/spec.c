@@ -5,9 +5,12 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/hex.h"
 #include "probe/spec_private.h"
+#include "sym/sym.h"
 
 #define TEXT_MAX 4096
+#define ADDRESS_END ((uint64_t)1 << 47)
 
 static bool is_space(char c)
 {
@@ -45,29 +48,23 @@ static int count_characters(const char *from, const char *to)
 struct kymo_error *kymo_spec_wrong(const char *text, const char *at, const char *format, ...)
 {
 	kymo_cleanup_free char *shown = printable(text), *sentence = NULL;
-	int before = count_characters(text, at), n;
+	int before = count_characters(text, at);
 	va_list args;
 
 	va_start(args, format);
-	n = vasprintf(&sentence, format, args);
+	sentence = kymo_format(format, args);
 	va_end(args);
-	if (n < 0)
-		sentence = NULL;
 	if (!shown || !sentence)
 		return &kymo_error_no_memory;
 	return kymo_error_create(KYMO_ERROR_USAGE, "column %d: %s\n  %s\n  %*s^", before + 1, sentence, shown, before,
 				 "");
 }
 
-static int digit_of(char c)
+static bool is_digit_of(char c, int base)
 {
-	if (is_digit(c))
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return 16;
+	int digit = kymo_hex_digit(c);
+
+	return digit >= 0 && digit < base;
 }
 
 bool kymo_spec_number(const char *start, const char *end, const char **end_ret, uint64_t *ret)
@@ -79,14 +76,14 @@ bool kymo_spec_number(const char *start, const char *end, const char **end_ret, 
 	*end_ret = start;
 	if (at < end && *at == '0') {
 		base = 8;
-		if (end - at > 2 && (at[1] == 'x' || at[1] == 'X') && digit_of(at[2]) < 16) {
+		if (end - at > 2 && (at[1] == 'x' || at[1] == 'X') && is_digit_of(at[2], 16)) {
 			base = 16;
 			at += 2;
 		}
 	}
-	for (; at < end && digit_of(*at) < base; at++)
+	for (; at < end && is_digit_of(*at, base); at++)
 		if (__builtin_mul_overflow(value, (uint64_t)base, &value) ||
-		    __builtin_add_overflow(value, (uint64_t)digit_of(*at), &value))
+		    __builtin_add_overflow(value, (uint64_t)kymo_hex_digit(*at), &value))
 			return false;
 	*end_ret = at;
 	*ret = value;
@@ -190,10 +187,7 @@ static struct kymo_error *parse_prefix(const char *text, struct kymo_spec_piece 
 	struct kymo_error *error;
 	const char *slash;
 
-	if (*piece.start == 'r')
-		return kymo_spec_wrong(text, piece.start,
-				       "return probes are not supported yet; write 'p' and record the "
-				       "function's entry");
+	spec->is_return |= *piece.start == 'r';
 	if (piece.end == piece.start + 1)
 		return NULL;
 	slash = memchr(event.start, '/', (size_t)(event.end - event.start));
@@ -224,11 +218,6 @@ static const char *find_offset(struct kymo_spec_piece place)
 	return place.end;
 }
 
-static bool is_glob(const char *text)
-{
-	return strpbrk(text, "*?[");
-}
-
 static struct kymo_error *parse_offset(const char *text, struct kymo_spec_piece piece, int64_t *ret)
 {
 	bool negative = *piece.start == '-', sign = negative || *piece.start == '+';
@@ -251,18 +240,32 @@ static struct kymo_error *parse_offset(const char *text, struct kymo_spec_piece 
 	return NULL;
 }
 
+/* What does not go together with the "+" or "-" at `offset`. */
+static struct kymo_error *check_offset(const char *text, const char *offset, const struct kymo_spec *spec)
+{
+	if (kymo_is_glob(spec->symbol))
+		return kymo_spec_wrong(text, offset, "an offset goes with the name of one function, not with a glob");
+	if (spec->every_instruction)
+		return kymo_spec_wrong(text, offset,
+				       "':*' is each instruction of a function; leave the offset or ':*' out");
+	if (spec->is_return && spec->offset)
+		return kymo_spec_wrong(text, offset,
+				       "a return probe is for a whole function; leave the offset out, or record this "
+				       "place with -p");
+	return NULL;
+}
+
 static struct kymo_error *parse_place(const char *text, struct kymo_spec_piece place, struct kymo_spec *spec)
 {
-	const char *percent = find_last(place, '%'), *offset;
+	struct kymo_error *error;
+	const char *offset;
 
-	if (percent && place.end - percent == 7 && !memcmp(percent, "%return", 7))
-		return kymo_spec_wrong(text, percent,
-				       "return probes are not supported yet; leave '%%return' out to record the "
-				       "function's entry");
 	if (place.start == place.end)
 		return kymo_spec_wrong(text, place.start,
 				       "expected a function, a glob or a file offset, such as malloc, "
 				       "'mem*' or 0x1234");
+	if (is_digit(*place.start) && spec->every_instruction)
+		return kymo_spec_wrong(text, place.start, "':*' goes with the name of a function, or with a glob");
 	if (is_digit(*place.start))
 		return parse_offset(text, place, &spec->offset);
 	offset = find_offset(place);
@@ -275,22 +278,96 @@ static struct kymo_error *parse_place(const char *text, struct kymo_spec_piece p
 		return &kymo_error_no_memory;
 	if (offset == place.end)
 		return NULL;
-	if (is_glob(spec->symbol))
-		return kymo_spec_wrong(text, offset, "an offset goes with the name of one function, not with a glob");
-	return parse_offset(text, (struct kymo_spec_piece){ offset, place.end }, &spec->offset);
+	error = check_offset(text, offset, spec);
+	if (!error)
+		error = parse_offset(text, (struct kymo_spec_piece){ offset, place.end }, &spec->offset);
+	return error ? error : check_offset(text, offset, spec);
 }
 
-static struct kymo_error *parse_location(const char *text, struct kymo_spec_piece piece, struct kymo_spec *spec)
+/* Take "%return" off the end of the place. */
+static void take_return(struct kymo_spec_piece *place, struct kymo_spec *spec)
 {
-	const char *colon = find_last(piece, ':');
+	const char *percent = find_last(*place, '%');
+
+	if (percent && place->end - percent == 7 && !memcmp(percent, "%return", 7)) {
+		spec->is_return = true;
+		place->end = percent;
+	}
+}
+
+/* Whether this goes on the name of a file, and is no function. Those of Go have the path of a package, and a dot behind it: "encoding/json.Marshal". */
+static bool is_path(struct kymo_spec_piece piece)
+{
+	const char *slash = memrchr(piece.start, '/', (size_t)(piece.end - piece.start)), *so;
+	size_t size = slash ? (size_t)(piece.end - slash) : 0;
+
+	if (!slash || !memchr(slash, '.', size))
+		return slash;
+	so = memmem(slash, size, ".so", 3);
+	return so && (so + 3 == piece.end || so[3] == '.');
+}
+
+/* Take ":*" off the end of FILE ":" SYMBOL ":*". A path before it is of a file whose name has a colon: all of its functions are meant. */
+static void take_every(struct kymo_spec_piece *piece, struct kymo_spec *spec)
+{
+	const char *colon = find_last(*piece, ':');
+	struct kymo_spec_piece rest = { piece->start, colon };
+
+	if (!colon || piece->end - colon != 2 || colon[1] != '*')
+		return;
+	colon = find_last(rest, ':');
+	if (!colon || colon == rest.start || colon + 1 == rest.end || is_path((struct kymo_spec_piece){ colon + 1, rest.end }))
+		return;
+	spec->every_instruction = true;
+	*piece = rest;
+}
+
+/* Whether the piece, which has no ":", is meant as an address. */
+static bool is_address(struct kymo_spec_piece piece)
+{
+	return piece.end - piece.start > 1 && piece.start[0] == '0' && (piece.start[1] == 'x' || piece.start[1] == 'X');
+}
+
+static struct kymo_error *parse_address(const char *text, struct kymo_spec_piece piece, struct kymo_spec *spec)
+{
+	const char *end;
+	uint64_t address = 0;
+
+	if (spec->is_return)
+		return kymo_spec_wrong(text, piece.start,
+				       "a return probe is for a whole function, and nothing says where one at an address ends; "
+				       "record the instructions by which it is left with -p");
+	if (kymo_spec_number(piece.start, piece.end, &end, &address) && end < piece.end)
+		return kymo_spec_wrong(text, end, "'%.*s' is not an address; write 0x7f3c12345678", (int)(piece.end - piece.start),
+				       piece.start);
+	if (!address || address >= ADDRESS_END)
+		return kymo_spec_wrong(text, piece.start, "no program has code at this address");
+	spec->address = address;
+	return NULL;
+}
+
+static struct kymo_error *parse_location(const char *text, struct kymo_spec_piece piece, char prefix,
+					 struct kymo_spec *spec)
+{
+	const char *colon;
 
 	if (piece.start == piece.end)
 		return kymo_spec_wrong(text, piece.start, "expected FILE:FUNCTION, such as libc:malloc");
 	if (spec->event && kymo_spec_is_arg(piece))
 		return kymo_spec_wrong(text, piece.start,
-				       "expected FILE:FUNCTION after 'p:%s'; a program called p is written "
-				       "./p:%s",
-				       spec->event, spec->event);
+				       "expected FILE:FUNCTION after '%c:%s'; a program called %c is written "
+				       "./%c:%s",
+				       prefix, spec->event, prefix, prefix, spec->event);
+	take_return(&piece, spec);
+	take_every(&piece, spec);
+	take_return(&piece, spec);
+	if (spec->every_instruction && spec->is_return)
+		return kymo_spec_wrong(text, piece.end,
+				       "a return probe is for a whole function; leave ':*' out, or record each "
+				       "instruction with -p");
+	colon = find_last(piece, ':');
+	if (!colon && is_address(piece))
+		return parse_address(text, piece, spec);
 	if (!colon)
 		return kymo_spec_wrong(text, piece.end,
 				       "expected ':' and a function after the file, such as libc:malloc");
@@ -311,6 +388,7 @@ static struct kymo_error *parse(const char *text, struct kymo_spec *spec)
 	struct kymo_spec_piece piece;
 	struct kymo_error *error = NULL;
 	const char *at = text;
+	char kind = 'p';
 
 	spec->text = strdup(text);
 	if (!spec->text)
@@ -319,17 +397,18 @@ static struct kymo_error *parse(const char *text, struct kymo_spec *spec)
 	if (is_prefix(piece)) {
 		struct kymo_spec_piece prefix = piece;
 
+		kind = *prefix.start;
 		error = parse_prefix(text, prefix, spec);
 		if (error)
 			return error;
 		piece = next_piece(&at);
 		if (piece.start == piece.end)
 			return kymo_spec_wrong(text, prefix.end,
-					       "expected FILE:FUNCTION after '%.*s'; a program called p is "
-					       "written ./p:FUNCTION",
-					       (int)(prefix.end - prefix.start), prefix.start);
+					       "expected FILE:FUNCTION after '%.*s'; a program called %c is "
+					       "written ./%c:FUNCTION",
+					       (int)(prefix.end - prefix.start), prefix.start, kind, kind);
 	}
-	error = parse_location(text, piece, spec);
+	error = parse_location(text, piece, kind, spec);
 	while (!error) {
 		piece = next_piece(&at);
 		if (piece.start == piece.end)
@@ -339,9 +418,9 @@ static struct kymo_error *parse(const char *text, struct kymo_spec *spec)
 	return error;
 }
 
-struct kymo_error *kymo_spec_parse(const char *text, struct kymo_spec *ret)
+static struct kymo_error *parse_as(const char *text, bool is_return, struct kymo_spec *ret)
 {
-	struct kymo_spec spec = { 0 };
+	struct kymo_spec spec = { .is_return = is_return };
 	struct kymo_error *error;
 
 	if (strlen(text) > TEXT_MAX)
@@ -357,11 +436,38 @@ struct kymo_error *kymo_spec_parse(const char *text, struct kymo_spec *ret)
 	return NULL;
 }
 
+struct kymo_error *kymo_spec_parse(const char *text, struct kymo_spec *ret)
+{
+	return parse_as(text, false, ret);
+}
+
+struct kymo_error *kymo_spec_parse_return(const char *text, struct kymo_spec *ret)
+{
+	return parse_as(text, true, ret);
+}
+
+struct kymo_error *kymo_spec_parse_marker(const char *text, struct kymo_spec *ret)
+{
+	struct kymo_spec spec = { .text = NULL };
+
+	if (!*text || text[strlen(text) - 1] == ':')
+		return kymo_error_create(KYMO_ERROR_USAGE, "'%s' names no marker; write a name or a glob, such as 'request_*' or 'libc:*'", text);
+	spec.text = strdup(text);
+	spec.marker = strdup(text);
+	if (!spec.text || !spec.marker) {
+		kymo_spec_deinit(&spec);
+		return &kymo_error_no_memory;
+	}
+	*ret = spec;
+	return NULL;
+}
+
 void kymo_spec_deinit(struct kymo_spec *spec)
 {
 	free(spec->text);
 	free(spec->group);
 	free(spec->event);
+	free(spec->marker);
 	free(spec->file);
 	free(spec->symbol);
 	for (size_t i = 0; i < spec->n_args; i++)

@@ -1,14 +1,20 @@
 /*
  * The user's words for a probe, in the kernel's uprobe grammar (Documentation/trace/uprobetracer.rst) with symbols:
  *
- *	SPEC	:= [ ("p"|"r") [":" [GROUP "/"] EVENT] SPACE ] FILE ":" PLACE ["%return"] { SPACE ARG }
+ *	SPEC	:= [ ("p"|"r") [":" [GROUP "/"] EVENT] SPACE ] (FILE ":" PLACE ["%return"] | ADDRESS) { SPACE ARG }
  *	PLACE	:= SYMBOL [("+"|"-") NUMBER] | GLOB | NUMBER		a lone NUMBER is a file offset, as in the kernel
+ *		 | (SYMBOL | GLOB) ":*"					each instruction of the function or functions
  *	ARG	:= [NAME "="] FETCH [":" TYPE]
  *	FETCH	:= "%" REGISTER | "$arg" N | "$stack" | "$stack" N | "\" NUMBER | "$retval"
  *	TYPE	:= u8 u16 u32 u64 s8 s16 s32 s64 x8 x16 x32 x64
+ *	ADDRESS	:= "0x" HEX-DIGITS		in memory of no file, of one process (probe/jit.h)
  *
  * FILE runs to the last ":" before PLACE, so that paths may hold colons; `\ ` and "\:" quote. Parsing is pure, knows no process and
  * no file, and names registers through arch.
+ *
+ * "r" and "%return" both make a return probe, of a whole function: of a SYMBOL or GLOB, or of the function that begins at a lone
+ * NUMBER. There, $retval is known and $argN is not; $argN is not taken with ":*" either, since it would be right at the first
+ * instruction alone.
  */
 #ifndef KYMO_PROBE_SPEC_H
 #define KYMO_PROBE_SPEC_H
@@ -29,9 +35,12 @@ struct kymo_spec_arg {
 struct kymo_spec {
 	char *text;		/* as the user wrote it */
 	bool is_return;
+	bool every_instruction;	/* of the function or functions: `symbol` is given, `offset` is 0, and it is no return probe */
 	char *group;		/* or NULL */
 	char *event;		/* or NULL */
-	char *file;		/* "libc", "./app", "/usr/bin/git" */
+	char *marker;		/* a glob: what is wanted are markers and SDT probes, and nothing else is given; or NULL */
+	char *file;		/* "libc", "./app", "/usr/bin/git"; NULL for markers and addresses */
+	uint64_t address;	/* in memory of no file: `file` and `symbol` are NULL, and it is no return probe; else 0 */
 	char *symbol;		/* name or glob; NULL: `offset` is a file offset */
 	int64_t offset;		/* after the symbol, or in the file */
 	struct kymo_spec_arg args[KYMO_EVENT_MAX_ARGS];
@@ -46,6 +55,11 @@ struct kymo_spec {
  *	                   ^
  */
 struct kymo_error *kymo_spec_parse(const char *text, struct kymo_spec *ret);
+
+/* The same for a text that is a return probe even where it does not say so. */
+struct kymo_error *kymo_spec_parse_return(const char *text, struct kymo_spec *ret);
+/* Markers by name: GLOB, or PROVIDER:GLOB, or MODULE:GLOB. USAGE for an empty one. */
+struct kymo_error *kymo_spec_parse_marker(const char *text, struct kymo_spec *ret);
 void kymo_spec_deinit(struct kymo_spec *spec);
 
 #endif

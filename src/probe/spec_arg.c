@@ -9,7 +9,7 @@
 struct reader {
 	const char *text;
 	struct kymo_spec_piece fetch, type;
-	bool at_entry; /* of a function, or at a place that may be one */
+	const struct kymo_spec *spec; /* its place is known already */
 	struct kymo_fetch out;
 };
 
@@ -111,8 +111,16 @@ static struct kymo_error *read_index(struct reader *reader, const char *digits, 
 static struct kymo_error *read_argument(struct reader *reader)
 {
 	const char *digits = reader->fetch.start + 4;
+	const struct kymo_spec *spec = reader->spec;
 
-	if (!reader->at_entry)
+	if (spec->is_return)
+		return kymo_spec_wrong(reader->text, reader->fetch.start,
+				       "arguments are gone at the return; record them at the entry with -p");
+	if (spec->every_instruction)
+		return kymo_spec_wrong(reader->text, reader->fetch.start,
+				       "'%.*s' would be right at the first instruction only; write a register, such as %%di",
+				       (int)piece_size(reader->fetch), reader->fetch.start);
+	if (spec->symbol && spec->offset)
 		return kymo_spec_wrong(
 			reader->text, reader->fetch.start,
 			"'%.*s' is known at the first instruction of a function only; write a register, such as %%di",
@@ -123,10 +131,13 @@ static struct kymo_error *read_argument(struct reader *reader)
 
 static struct kymo_error *read_variable(struct reader *reader)
 {
-	if (piece_is(reader->fetch, "$retval"))
-		return kymo_spec_wrong(
-			reader->text, reader->fetch.start,
-			"return values are not supported yet; write an argument of the call, such as $arg1");
+	if (piece_is(reader->fetch, "$retval")) {
+		reader->out.kind = KYMO_FETCH_RETVAL;
+		if (reader->spec->is_return)
+			return NULL;
+		return kymo_spec_wrong(reader->text, reader->fetch.start,
+				       "$retval is known at a function's return only; write -r or %%return");
+	}
 	if (piece_is(reader->fetch, "$comm") || piece_is(reader->fetch, "$COMM"))
 		return kymo_spec_wrong(reader->text, reader->fetch.start,
 				       "'$comm' is not supported yet; leave it out, each record has its thread's id");
@@ -287,7 +298,7 @@ struct kymo_error *kymo_spec_arg_parse(const char *text, struct kymo_spec_piece 
 {
 	const char *equals = memchr(piece.start, '=', piece_size(piece)), *colon;
 	bool named = equals && !strchr("%$\\@+-", *piece.start);
-	struct reader reader = { .text = text, .fetch = piece, .at_entry = !spec->symbol || !spec->offset };
+	struct reader reader = { .text = text, .fetch = piece, .spec = spec };
 	struct kymo_error *error;
 	char *name = NULL;
 

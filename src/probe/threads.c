@@ -1,5 +1,6 @@
 /*
- * How the threads of a process are told apart, and whether they can use restartable sequences: what the live pages say.
+ * How the threads of a process are told apart (tids.c has where their ids are), and whether they can use restartable sequences: what the
+ * live pages say.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -12,129 +13,86 @@
 #define RSEQ_SIGNATURE 0x53053053	/* glibc's on x86, sysdeps/unix/sysv/linux/x86/bits/rseq.h */
 #define RSEQ_CPU_ID 4			/* in struct rseq */
 #define CONTROL_BLOCK_SELF 16		/* glibc's tcbhead_t */
-#define MAX_GUARDS 16
-
-/* ---- thread ids ---------------------------------------------------------------------------------------------------- */
-
-/* The value of a data object of a mapped library, by name. */
-static bool read_object(struct kymo_probes *probes, const struct kymo_map *map, const char *name, void *data, size_t size)
-{
-	kymo_cleanup_close int fd = -1;
-	struct kymo_module *module;
-	struct kymo_error *error;
-	uint64_t vaddr, vsize;
-	bool found;
-
-	error = kymo_open_mapped(kymo_process_pid(probes->process), map, &fd);
-	if (!error)
-		error = kymo_module_open_fd(fd, map->path, &module);
-	if (error) {
-		kymo_error_destroy(error);
-		return false;
-	}
-	found = !kymo_module_find_object(module, name, &vaddr, &vsize) &&
-		!kymo_process_read(probes->process, map->start + vaddr, data, size);
-	kymo_module_close(module);
-	return found;
-}
-
-/* The first mapping of a library that is called so, or NULL. */
-static const struct kymo_map *find_library(const struct kymo_maps *maps, const char *name)
-{
-	for (size_t i = 0; i < maps->n; i++)
-		if (maps->items[i].path[0] == '/' && !maps->items[i].offset &&
-		    kymo_name_matches_file(name, maps->items[i].path, NULL))
-			return &maps->items[i];
-	return NULL;
-}
-
-/*
- * Where threads keep their tid, from what glibc tells debuggers: three numbers, bits, count, offset (nptl_db's DB_STRUCT_FIELD). Reading the library takes
- * time, so it is done once, and if possible before the process is stopped.
- */
-static bool tid_offset_of_glibc(struct kymo_probes *probes, const struct kymo_maps *maps)
-{
-	const struct kymo_map *map = find_library(maps, "libc");
-	uint32_t description[3];
-
-	if (probes->tid_offset)
-		return true;
-	if (!map || !read_object(probes, map, "_thread_db_pthread_tid", description, sizeof(description)) ||
-	    description[0] != 32 || description[2] >= 65536)
-		return false;
-	probes->tid_offset = description[2];
-	return true;
-}
-
-/* A thread in a container knows itself by another number. */
-static pid_t inner_tid(pid_t tid)
-{
-	struct kymo_process_info info;
-	struct kymo_error *error = kymo_process_info(tid, &info);
-
-	if (!error)
-		return info.inner_pid;
-	kymo_error_destroy(error);
-	return tid;
-}
-
-/* Whether each stopped thread has its tid there. */
-static bool is_tid_offset(struct kymo_probes *probes, int64_t offset)
-{
-	const struct kymo_thread *threads;
-	size_t n;
-
-	threads = kymo_process_threads(probes->process, &n);
-	for (size_t i = 0; i < n; i++) {
-		int32_t tid;
-
-		if (!threads[i].registers.fs_base ||
-		    kymo_process_read(probes->process, threads[i].registers.fs_base + (uint64_t)offset, &tid, sizeof(tid)) ||
-		    (tid != threads[i].tid && tid != inner_tid(threads[i].tid)))
-			return false;
-	}
-	return n > 0;
-}
-
-/* Other libraries describe nothing; but where the first thread's block holds its tid, and all the others do so too, there it is. */
-static bool find_tid_offset(struct kymo_probes *probes)
-{
-	enum { SEARCHED = 2048 };
-	const struct kymo_thread *threads;
-	int32_t words[SEARCHED / 4];
-	size_t n;
-
-	threads = kymo_process_threads(probes->process, &n);
-	if (!n || !threads[0].registers.fs_base ||
-	    kymo_process_read(probes->process, threads[0].registers.fs_base, words, sizeof(words)))
-		return false;
-	for (int64_t i = 0; i < SEARCHED / 4; i++) {
-		if ((words[i] == threads[0].tid || words[i] == inner_tid(threads[0].tid)) && is_tid_offset(probes, 4 * i)) {
-			probes->tid_offset = 4 * i;
-			return true;
-		}
-	}
-	return false;
-}
 
 /* ---- the live pages ------------------------------------------------------------------------------------------------ */
 
-struct kymo_error *probes_write_state(struct kymo_probes *probes, uint8_t state)
+/*
+ * While a process has one thread its own id is that thread's, so a process in which nothing is known yet is looked at when it makes its
+ * second: both are held then. Not while a program starts: that is looked at when it has started.
+ */
+static void watch_birth(const struct kymo_probes *probes, struct kymo_process *process, uint8_t state)
 {
-	int64_t page[3] = { 0 };
+	bool is_starting = probes->is_starting && process == probes->process;
+
+	kymo_process_hold_birth(process, state == KYMO_PAD_EARLY && probes->options.is_followed && !is_starting);
+}
+
+/* What is recorded as tid where it can't be read: for that moment only it is worth a look. */
+static pid_t recorded_pid(struct kymo_process *process, uint8_t state)
+{
+	return state == KYMO_PAD_EARLY ? probes_inner_tid(kymo_process_pid(process)) : kymo_process_pid(process);
+}
+
+static struct kymo_error *write_pages(const struct kymo_probes *probes, struct kymo_process *process, uint8_t state)
+{
+	int64_t page[5] = { 0 };
 
 	page[KYMO_PAD_LIVE_TID_OFFSET / 8] = probes->tid_offset;
 	page[KYMO_PAD_LIVE_RSEQ_OFFSET / 8] = probes->rseq_offset;
+	bool is_own = process == probes->process;
+
+	page[KYMO_PAD_LIVE_VFORKS / 8] = (int64_t)(probes->vforks && is_own ? probes->vforks :
+									      probes->shared.live[0] + KYMO_PAD_LIVE_VFORK_LIST);
+	page[KYMO_PAD_LIVE_PID / 8] = recorded_pid(process, state);
+	watch_birth(probes, process, state);
 	for (uint32_t i = 0; i < probes->shared.n_regions; i++) {
 		/* The offsets are there before a state that uses them. */
-		int err = kymo_process_write(probes->process, probes->shared.live[i] + 8, page + 1, sizeof(page) - 8);
+		int err = kymo_process_write(process, probes->shared.live[i] + 8, page + 1, sizeof(page) - 8);
 
 		if (!err)
-			err = kymo_process_write(probes->process, probes->shared.live[i], &state, 1);
+			err = kymo_process_write(process, probes->shared.live[i], &state, 1);
 		if (err)
 			return kymo_error_errno(err, "cannot write to the live page");
 	}
 	return NULL;
+}
+
+struct kymo_error *probes_write_state(struct kymo_probes *probes, uint8_t state)
+{
+	probes->state = state;
+	return write_pages(probes, probes->process, state);
+}
+
+/* The header is shared with the children, each of which may have done it for itself; live pages are each one's own. */
+static bool is_muted(const struct kymo_probes *probes, struct kymo_process *process)
+{
+	uint8_t state;
+
+	return kymo_probes_are_muted(probes) && (kymo_process_read(process, probes->shared.live[0], &state, sizeof(state)) || !state);
+}
+
+/*
+ * Its thread has the registration that its control block says: the kernel has seen to it. The guards of another recording do nothing in
+ * it. With glibc the kernel has stored its tid, too; musl asks for it later, and till then, as where a program forks without its library,
+ * its maker's is there.
+ */
+struct kymo_error *kymo_probes_adopt(struct kymo_probes *probes, struct kymo_process *child, struct kymo_process *maker)
+{
+	uint8_t state = probes->state == KYMO_PAD_RSEQ && probes->vforks ? KYMO_PAD_LIVE : probes->state;
+
+	if (!probes->has_shared || is_muted(probes, maker))
+		return NULL;
+	if (state != KYMO_PAD_EARLY && !probes_is_tid_offset(child, probes->tid_offset))
+		state = KYMO_PAD_EARLY;
+	return write_pages(probes, child, state);
+}
+
+static void tell_confusion(struct kymo_probes *probes, struct kymo_process *process)
+{
+	probes->is_confused = true;
+	probes_warn(probes,
+		    "the threads of process %d can't be told apart (no thread id is found in its thread control blocks): all records carry the process id",
+		    kymo_process_pid(process));
 }
 
 struct kymo_error *kymo_probes_set_live(struct kymo_probes *probes)
@@ -142,6 +100,7 @@ struct kymo_error *kymo_probes_set_live(struct kymo_probes *probes)
 	struct kymo_maps maps;
 	struct kymo_error *error;
 	bool known;
+	size_t n;
 
 	probes->is_live = true;
 	if (!probes->has_shared)
@@ -150,16 +109,78 @@ struct kymo_error *kymo_probes_set_live(struct kymo_probes *probes)
 	if (error)
 		return error;
 	/* A program that is starting stores its tid right behind the call at which it stands now. */
-	known = tid_offset_of_glibc(probes, &maps) && (probes->is_starting || is_tid_offset(probes, probes->tid_offset));
+	known = probes_tid_offset_of_glibc(probes, &maps) &&
+		(probes->is_starting || probes_is_tid_offset(probes->process, probes->tid_offset));
 	kymo_maps_deinit(&maps);
 	if (!known && !probes->is_starting)
-		known = find_tid_offset(probes);
+		known = probes_find_tid_offset(probes, probes->process);
 	if (known)
 		return probes_write_state(probes, KYMO_PAD_LIVE);
 	probes->tid_offset = 0;
-	probes_warn(probes, "the threads of process %d can't be told apart (no thread id is found in its thread control blocks): all records carry the process id",
-		    kymo_process_pid(probes->process));
+	kymo_process_threads(probes->process, &n);
+	if (!probes->options.is_followed || (n > 1 && !probes->is_starting))
+		tell_confusion(probes, probes->process);
 	return probes_write_state(probes, KYMO_PAD_EARLY);
+}
+
+/*
+ * Threads of `process` are known by their tids from now on. It may have been forked before there were all regions, and may have been
+ * muted: what does not look like a live page of its own that is early is left alone.
+ */
+static struct kymo_error *end_early(const struct kymo_probes *probes, struct kymo_process *process)
+{
+	const uint8_t live = KYMO_PAD_LIVE;
+	int64_t page[5], pid = recorded_pid(process, KYMO_PAD_EARLY);
+
+	for (uint32_t i = 0; i < probes->shared.n_regions; i++) {
+		uint64_t at = probes->shared.live[i];
+		int err = kymo_process_read(process, at, page, sizeof(page));
+
+		if (err || (uint8_t)page[0] != KYMO_PAD_EARLY || page[KYMO_PAD_LIVE_PID / 8] != pid)
+			continue;
+		err = kymo_process_write(process, at + KYMO_PAD_LIVE_TID_OFFSET, &probes->tid_offset, sizeof(probes->tid_offset));
+		if (!err)
+			err = kymo_process_write(process, at, &live, sizeof(live));
+		if (err)
+			return kymo_error_errno(err, "cannot write to the live page");
+	}
+	return NULL;
+}
+
+/* With `process` stopped. */
+static struct kymo_error *look_at_threads(struct kymo_probes *probes, struct kymo_process *process)
+{
+	bool known = probes->tid_offset ? probes_is_tid_offset(process, probes->tid_offset) : probes_find_tid_offset(probes, process);
+
+	if (!known) {
+		tell_confusion(probes, process);
+		return NULL;
+	}
+	if (process == probes->process) {
+		probes->is_live = true;
+		probes->state = KYMO_PAD_LIVE;
+	}
+	return end_early(probes, process);
+}
+
+struct kymo_error *kymo_probes_tell_apart(struct kymo_probes *probes, struct kymo_process *process)
+{
+	struct kymo_error *error;
+
+	if (!probes->has_shared)
+		return NULL;
+	error = kymo_process_stop(process);
+	if (!error)
+		error = look_at_threads(probes, process);
+	probes->is_confused |= error != NULL;
+	return error;
+}
+
+bool kymo_probes_lack_thread_ids(const struct kymo_probes *probes)
+{
+	if (!probes->has_shared || probes->is_starting || !kymo_probes_n_sites(probes))
+		return false;
+	return probes->options.is_followed ? probes->is_confused : probes->state == KYMO_PAD_EARLY;
 }
 
 /* ---- restartable sequences ------------------------------------------------------------------------------------------ */
@@ -179,8 +200,8 @@ bool probes_may_use_sequences(struct kymo_probes *probes)
 		kymo_error_destroy(error);
 		return false;
 	}
-	linker = find_library(&maps, "ld-linux-x86-64");
-	may = linker && read_object(probes, linker, "__rseq_offset", &offset, sizeof(offset));
+	linker = probes_find_library(&maps, "ld-linux-x86-64");
+	may = linker && probes_read_object(probes, linker, "__rseq_offset", &offset, sizeof(offset));
 	kymo_maps_deinit(&maps);
 	return may;
 }
@@ -201,9 +222,9 @@ static bool read_rseq_offset(struct kymo_probes *probes)
 		kymo_error_destroy(error);
 		return false;
 	}
-	linker = find_library(&maps, "ld-linux-x86-64");
-	found = linker && read_object(probes, linker, "__rseq_size", &size, sizeof(size)) && size &&
-		read_object(probes, linker, "__rseq_offset", &probes->rseq_offset, sizeof(probes->rseq_offset)) &&
+	linker = probes_find_library(&maps, "ld-linux-x86-64");
+	found = linker && probes_read_object(probes, linker, "__rseq_size", &size, sizeof(size)) && size &&
+		probes_read_object(probes, linker, "__rseq_offset", &probes->rseq_offset, sizeof(probes->rseq_offset)) &&
 		probes->rseq_offset > -(1 << 20) && probes->rseq_offset < 1 << 20 && probes->rseq_offset;
 	kymo_maps_deinit(&maps);
 	if (!found)
@@ -222,7 +243,7 @@ void probes_read_ahead(struct kymo_probes *probes)
 		return;
 	error = kymo_maps_read(kymo_process_pid(probes->process), &maps);
 	if (!error) {
-		tid_offset_of_glibc(probes, &maps);
+		probes_tid_offset_of_glibc(probes, &maps);
 		kymo_maps_deinit(&maps);
 		read_rseq_offset(probes);
 	}
@@ -286,31 +307,50 @@ void kymo_probes_starting(struct kymo_probes *probes)
 /* Constructors may have made threads, which run: they are stopped for this. */
 struct kymo_error *kymo_probes_started(struct kymo_probes *probes)
 {
+	bool is_to_look = probes->state == KYMO_PAD_EARLY && probes->options.is_followed;
 	struct kymo_error *error;
+	size_t n;
 
 	probes->is_starting = false;
-	if (!probes->has_shared || !probes->shared.is_sequenced)
+	if (!probes->has_shared || (!probes->shared.is_sequenced && !is_to_look))
 		return NULL;
 	error = kymo_process_stop_others(probes->process);
+	kymo_process_threads(probes->process, &n);
+	if (!error && is_to_look && n > 1)
+		error = look_at_threads(probes, probes->process);
+	else if (!error && is_to_look)
+		watch_birth(probes, probes->process, probes->state);
 	return error ? error : probes_use_sequences(probes);
 }
 
 /* ---- guards --------------------------------------------------------------------------------------------------------- */
 
+/* Whether a probe of the user's is, or will be, where a guard has to be, or so close before it that its jump ends there. */
+static bool is_in_the_way(const struct kymo_probes *probes, uint64_t address, unsigned int size)
+{
+	uint64_t low = address - (KYMO_JUMP_SIZE - 1);
+
+	for (size_t i = 0; i < probes->sites.n; i++)
+		if (probes->sites.items[i].address - low < address + size - low)
+			return true;
+	return probe_text_is(&probes->text, TEXT_LOCKED, address, size);
+}
+
 /* All of a library's guards, or none. */
 static struct kymo_error *add_guards_of(struct kymo_probes *probes, size_t module_at)
 {
 	const struct probe_module *module = &probes->modules.items[module_at];
-	struct kymo_plan plans[MAX_GUARDS];
+	const struct kymo_plan *plans;
 	struct kymo_code *code;
 	struct kymo_error *error = probes_code(probes, module_at, &code);
-	int n;
+	int n = 0;
 
+	if (!error)
+		error = probe_cached_guards(module->file, &plans, &n);
 	if (error)
 		return error;
-	n = kymo_guard_find(&code->code, code->map, plans, MAX_GUARDS);
 	for (int i = 0; i < n; i++)
-		if (probes_overlapped(probes, module->bias + plans[i].vaddr, plans[i].window))
+		if (is_in_the_way(probes, module->bias + plans[i].vaddr, plans[i].window))
 			return NULL;
 	for (int i = 0; i < n && !error; i++) {
 		struct probe_site site = { .module = module_at, .plan = plans[i], .is_guard = true }, *inserted;
@@ -321,6 +361,18 @@ static struct kymo_error *add_guards_of(struct kymo_probes *probes, size_t modul
 	if (!error && n > 0)
 		probes->has_guards = true;
 	return error;
+}
+
+void probes_drop_guards(struct kymo_probes *probes)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < probes->sites.n; i++)
+		if (!probes->sites.items[i].is_guard || probes->sites.items[i].installed)
+			probes->sites.items[kept++] = probes->sites.items[i];
+	probes->sites.n = kept;
+	probes->has_guards = false;
+	probes->options.no_rseq = true;
 }
 
 struct kymo_error *probes_add_guards(struct kymo_probes *probes)

@@ -126,8 +126,16 @@ static bool is_stack(const struct kymo_map *map)
 	return map && map->readable && map->writable && !map->shared;
 }
 
+/* Whether a recorder that is gone has left a frame there: its thread may be on the way home yet, and not among those that are stopped. */
+static bool has_frame(struct kymo_process *process, uint64_t address, uint64_t size)
+{
+	kymo_cleanup_free uint8_t *bytes = malloc(size);
+
+	return !bytes || kymo_process_read(process, address, bytes, size) || kymo_remote_has_frame(bytes, size);
+}
+
 /* Room of `size` bytes at the low end of the initial stack: the address behind it, or 0. */
-static uint64_t room_in_initial_stack(const struct kymo_process *process, const struct kymo_maps *maps, uint64_t size)
+static uint64_t room_in_initial_stack(struct kymo_process *process, const struct kymo_maps *maps, uint64_t size)
 {
 	for (size_t i = 0; i < maps->n; i++) {
 		const struct kymo_map *map = &maps->items[i];
@@ -140,7 +148,7 @@ static uint64_t room_in_initial_stack(const struct kymo_process *process, const 
 			if (rsp >= map->start && rsp < map->end && rsp - map->start < size + RED_ZONE)
 				return 0;
 		}
-		return map->end - map->start >= size ? map->start + size : 0;
+		return map->end - map->start >= size && !has_frame(process, map->start, size) ? map->start + size : 0;
 	}
 	return 0;
 }
@@ -226,10 +234,14 @@ static bool is_in_timed_sleep(const struct kymo_thread *thread)
 	return (int64_t)thread->registers.orig_rax >= 0 && (int64_t)thread->registers.rax == -ERESTART_RESTARTBLOCK;
 }
 
-/* Inside of a restartable sequence: the kernel would take the gadget for a way out of it, and not abort it. */
-static bool is_in_sequence(struct kymo_process *process, size_t index)
+/*
+ * A thread inside of a restartable sequence is on its way to the abort handler: the kernel sends it there when it goes on, because it was stopped. That would not happen
+ * behind calls that are made from elsewhere, so it is done here. False when that can't be done.
+ */
+static bool leave_sequence(struct kymo_process *process, size_t index)
 {
-	const struct kymo_thread *thread = &process->threads.items[index];
+	struct kymo_thread *thread = &process->threads.items[index];
+	struct user_regs_struct left = thread->registers;
 	struct {
 		uint32_t version, flags;
 		uint64_t start, size, abort;
@@ -239,9 +251,16 @@ static bool is_in_sequence(struct kymo_process *process, size_t index)
 
 	if (kymo_thread_rseq(process, index, &area, &signature) || !area ||
 	    kymo_process_read(process, area + 8, &at, sizeof(at)) || !at)
+		return true;
+	if (kymo_process_read(process, at, &sequence, sizeof(sequence)))
 		return false;
-	return kymo_process_read(process, at, &sequence, sizeof(sequence)) ||
-	       thread->registers.rip - sequence.start < sequence.size;
+	if (thread->registers.rip - sequence.start >= sequence.size)
+		return true;
+	left.rip = sequence.abort;
+	if (kymo_set_registers(thread->tid, &left))
+		return false;
+	thread->registers = left;
+	return true;
 }
 
 /*
@@ -264,8 +283,8 @@ static bool may_borrow(struct kymo_process *process, size_t index, const char **
 		*reason = "it has a shadow stack";
 	else if (thread->registers.cs != USER_CS)
 		*reason = "it is in 32-bit mode";
-	else if (is_in_sequence(process, index))
-		*reason = "it is inside of a restartable sequence";
+	else if (!leave_sequence(process, index))
+		*reason = "it is inside of a restartable sequence that can't be read";
 	else
 		return true;
 	return false;
@@ -315,7 +334,11 @@ static struct kymo_error *lost_thread(struct kymo_process *process, pid_t tid)
 
 struct kymo_error *kymo_run_to_syscall_stop(struct kymo_process *process, pid_t tid)
 {
+	struct kymo_thread *thread = kymo_find_thread(process, tid);
 	int signal = 0;
+
+	if (thread)
+		thread->is_in_call = true;
 
 	for (;;) {
 		int status, err;

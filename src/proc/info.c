@@ -114,3 +114,25 @@ pid_t kymo_live_thread(pid_t pid)
 		closedir(tasks);
 	return found ? found : pid;
 }
+
+bool kymo_is_anyone_awake(pid_t pid)
+{
+	bool is_awake = false;
+	struct dirent *entry;
+	char name[64];
+	DIR *tasks;
+
+	snprintf(name, sizeof(name), "/proc/%d/task", pid);
+	tasks = opendir(name);
+	while (tasks && !is_awake && (entry = readdir(tasks))) {
+		kymo_cleanup_free char *call = NULL;
+
+		if (*entry->d_name == '.')
+			continue;
+		snprintf(name, sizeof(name), "/proc/%d/task/%.20s/syscall", pid, entry->d_name);
+		is_awake = !kymo_read_file(AT_FDCWD, name, 4096, &call, NULL) && (*call < '0' || *call > '9');	/* "running", or "-1": in none */
+	}
+	if (tasks)
+		closedir(tasks);
+	return is_awake;
+}

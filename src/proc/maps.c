@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/search.h"
 #include "base/vec.h"
 #include "proc/proc.h"
 
@@ -104,17 +105,9 @@ void kymo_maps_deinit(struct kymo_maps *maps)
 
 const struct kymo_map *kymo_maps_at(const struct kymo_maps *maps, uint64_t address)
 {
-	size_t low = 0, high = maps->n;
+	size_t at = kymo_partition_point(i, maps->n, maps->items[i].end <= address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (maps->items[middle].end <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < maps->n && maps->items[low].start <= address ? &maps->items[low] : NULL;
+	return at < maps->n && maps->items[at].start <= address ? &maps->items[at] : NULL;
 }
 
 /* The usable part of the hole before mapping `i` (i == n: after the last). */

@@ -66,6 +66,9 @@ struct kymo_error *kymo_process_info(pid_t pid, struct kymo_process_info *ret);
 /* A thread of the process that has its memory still: the first one, or, where that has ended before the others (pthread_exit in main), another. */
 pid_t kymo_live_thread(pid_t pid);
 
+/* Whether some thread of `pid` is not asleep in a system call, as far as /proc tells; false too where there is no such process. */
+bool kymo_is_anyone_awake(pid_t pid);
+
 /* A descriptor of the file that `map` of process `pid` was mapped from: by /proc/PID/map_files where that is allowed, else through
  * /proc/PID/root, and then only if the inode is the same. NOT_FOUND with the reason ("was replaced since it was mapped"). */
 struct kymo_error *kymo_open_mapped(pid_t pid, const struct kymo_map *map, int *fd_ret);
@@ -113,6 +116,8 @@ int kymo_process_write(struct kymo_process *process, uint64_t address, const voi
 struct kymo_thread {
 	pid_t tid;
 	bool is_stopped;
+	bool is_in_call;			/* behind a system call that kymo had it make, or watched */
+	int stop_signal;			/* of a group stop that it is in; else 0 */
 	struct user_regs_struct registers;	/* valid while stopped; change through kymo_thread_set_pc() */
 };
 
@@ -125,7 +130,7 @@ struct kymo_error *kymo_process_stop(struct kymo_process *process);
 /* With one thread stopped by kymo_process_startup(): stop those that constructors have made. */
 struct kymo_error *kymo_process_stop_others(struct kymo_process *process);
 
-/* BUSY when a child process shares the memory of this one and does not get memory of its own (exec) within two seconds: it would run
+/* BUSY when another process (a child, the parent) shares the memory of this one and does not get memory of its own (exec) within two seconds: it would run
  * on while the threads are stopped. To be asked before the process is stopped. */
 struct kymo_error *kymo_process_check_alone(struct kymo_process *process);
 
@@ -135,7 +140,7 @@ struct kymo_error *kymo_process_check_alone(struct kymo_process *process);
  */
 struct kymo_error *kymo_process_stop_first(struct kymo_process *process);
 
-/* All threads that are stopped. */
+/* All threads that are stopped: none while the process runs. */
 const struct kymo_thread *kymo_process_threads(const struct kymo_process *process, size_t *n);
 
 /* What the kernel knows of a stopped thread's restartable sequences: where its struct rseq is (0: not registered), and the signature. Negative errno; -EIO where
@@ -145,7 +150,7 @@ int kymo_thread_rseq(struct kymo_process *process, size_t index, uint64_t *point
 /* Move the program counter of a stopped thread. Negative errno; -ESRCH when it died. */
 int kymo_thread_set_pc(struct kymo_process *process, size_t index, uint64_t pc);
 
-/* Let all threads run, as the process had them, and be nobody's tracer. */
+/* Let all threads run, as the process had them, and be nobody's tracer; one that is followed stays so. */
 void kymo_process_resume(struct kymo_process *process);
 
 /* ---- system calls in its name ------------------------------------------------------------------------------------ */
@@ -176,6 +181,7 @@ enum kymo_startup_event {
 	KYMO_STARTUP_TLS,		/* the thread pointer is set, and the tid behind it */
 	KYMO_STARTUP_LOADED,		/* all initial files are mapped and linked; their constructors run next, or have begun to */
 	KYMO_STARTUP_ENDED,		/* it ended before */
+	KYMO_STARTUP_EXECED,		/* it became another program before; only of one that is followed, and the tree tells the rest */
 };
 
 /*
@@ -183,5 +189,65 @@ enum kymo_startup_event {
  * this one dies meanwhile the command runs on as if nothing had been.
  */
 struct kymo_error *kymo_process_startup(struct kymo_process *process, enum kymo_startup_event *ret);
+
+/* ---- a tree of processes ------------------------------------------------------------------------------------------- */
+
+/*
+ * A process with all that descends from it, whose threads stay seized while they run (docs/design/following.md). All functions above work for its
+ * processes as for others. What must not wait (signals, new threads) is dealt with by whoever waits for anything here; the rest is told by kymo_tree_next().
+ */
+struct kymo_tree;
+
+enum kymo_tree_kind {
+	KYMO_TREE_FORKED,		/* `process` is new, stopped before its first instruction; made by `other` */
+	KYMO_TREE_SHARING,		/* `process` is new, and runs in the memory of `other`, which made it (vfork) */
+	KYMO_TREE_EXECED,		/* `process` is new, and has the pid of `other`, which is no more; stopped as after kymo_process_launch() */
+	KYMO_TREE_STARTUP,		/* `startup` has happened in `process`, which is stopped; see kymo_process_startup_on() */
+	KYMO_TREE_THREAD,		/* `process` has a new thread `tid`, which runs; or see `is_held` */
+	KYMO_TREE_THREAD_ENDED,		/* another than the last one */
+	KYMO_TREE_ENDED,		/* `process` is no more; `status` as waitpid() gives it */
+};
+
+struct kymo_tree_event {
+	enum kymo_tree_kind kind;
+	struct kymo_process *process;	/* the tree's until the receiver destroys it; which must be after it has ended or has been replaced, or it is let go */
+	struct kymo_process *other;	/* NULL: not known */
+	pid_t tid;
+	int status;
+	enum kymo_startup_event startup;
+	char comm[16];			/* of the thread; "" where it was not to be had */
+	bool is_held;			/* of THREAD: see kymo_process_hold_birth() */
+	struct kymo_error *refusal;	/* of FORKED and EXECED: why its memory can't be looked at; the receiver's */
+};
+
+/*
+ * Only one at a time: it takes SIGCHLD for itself (blocked, and not ignored) until it is destroyed, and the ends of all children of this process. To be called after kymo_process_launch(), as
+ * children inherit both.
+ */
+struct kymo_error *kymo_tree_create(struct kymo_tree **ret);
+
+/* Let go of all processes that are left, as kymo_process_destroy() does. NULL is allowed. */
+void kymo_tree_destroy(struct kymo_tree *tree);
+
+/* Readable when there is something for kymo_tree_next(). */
+int kymo_tree_fd(const struct kymo_tree *tree);
+
+/* Follow `process` from now on. It may be launched and stopped, or opened and running; it is left as it was. BUSY, GONE as kymo_process_stop() has them. */
+struct kymo_error *kymo_tree_take(struct kymo_tree *tree, struct kymo_process *process);
+
+/* The next event, without waiting; false: none yet. To be called every 20 ms while programs start. */
+bool kymo_tree_next(struct kymo_tree *tree, struct kymo_tree_event *ret);
+
+/* Run a followed process, stopped by EXECED or STARTUP, to its next start-up event, which kymo_tree_next() will tell; nothing is waited for. */
+struct kymo_error *kymo_process_startup_on(struct kymo_process *process);
+
+/*
+ * Whether the next thread that a followed process makes is held, once: it and its maker run no instruction of their own until the receiver
+ * of THREAD, which says so, resumes the process. kymo_process_stop() stops what else there is of it. Not for programs that start.
+ */
+void kymo_process_hold_birth(struct kymo_process *process, bool is_to_hold);
+
+/* Whether it has become another program, or has ended: requests fail then, and the tree has told it or is about to. */
+bool kymo_process_is_past(const struct kymo_process *process);
 
 #endif

@@ -1,5 +1,7 @@
 #include "proc/process.h"
 
+#define OTHERS_PATIENCE_NS 4000000000u
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -9,15 +11,16 @@
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
 
-struct kymo_error *kymo_process_create(pid_t pid, struct kymo_process **ret)
+/* All but the memory. */
+static struct kymo_error *allocate(pid_t pid, struct kymo_process **ret)
 {
 	struct kymo_process *process = calloc(1, sizeof(*process));
-	char name[64];
 
 	if (!process)
 		return &kymo_error_no_memory;
@@ -31,21 +34,55 @@ struct kymo_error *kymo_process_create(pid_t pid, struct kymo_process **ret)
 		return err == ESRCH ? kymo_error_create(KYMO_ERROR_GONE, "there is no process %d", pid) :
 				      kymo_error_errno(err, "cannot watch process %d", pid);
 	}
-	snprintf(name, sizeof(name), "/proc/%d/mem", kymo_live_thread(pid));
-	process->memory = open(name, O_RDWR | O_CLOEXEC);
-	if (process->memory < 0) {
-		int err = errno;
+	*ret = process;
+	return NULL;
+}
 
+static struct kymo_error *open_memory(struct kymo_process *process, pid_t thread)
+{
+	pid_t pid = process->pid;
+	char name[64];
+	int err;
+
+	snprintf(name, sizeof(name), "/proc/%d/mem", thread);
+	process->memory = open(name, O_RDWR | O_CLOEXEC);
+	if (process->memory >= 0)
+		return NULL;
+	err = errno;
+	if (err == ESRCH)
+		return kymo_error_create(KYMO_ERROR_BAD_DATA, "process %d has no memory: it is a kernel thread, or it is ending",
+					 pid);
+	if (err == EACCES || err == EPERM)
+		return kymo_error_create(KYMO_ERROR_PERMISSION,
+					 "process %d does not let you trace it: it runs as another user, with more rights than you, or protects itself (PR_SET_DUMPABLE); try as root",
+					 pid);
+	return kymo_error_errno(err, "cannot open the memory of process %d", pid);
+}
+
+struct kymo_error *kymo_process_create(pid_t pid, struct kymo_process **ret)
+{
+	struct kymo_process *process;
+	struct kymo_error *error = allocate(pid, &process);
+
+	if (error)
+		return error;
+	error = open_memory(process, kymo_live_thread(pid));
+	if (error) {
 		kymo_process_destroy(process);
-		if (err == ESRCH)
-			return kymo_error_create(KYMO_ERROR_BAD_DATA,
-						 "process %d has no memory: it is a kernel thread, or it is ending", pid);
-		if (err == EACCES || err == EPERM)
-			return kymo_error_create(KYMO_ERROR_PERMISSION,
-						 "process %d does not let you trace it: it runs as another user, with more rights than you, or protects itself (PR_SET_DUMPABLE); try as root",
-						 pid);
-		return kymo_error_errno(err, "cannot open the memory of process %d", pid);
+		return error;
 	}
+	*ret = process;
+	return NULL;
+}
+
+struct kymo_error *kymo_process_create_held(pid_t pid, struct kymo_process **ret, struct kymo_error **refusal_ret)
+{
+	struct kymo_process *process;
+	struct kymo_error *error = allocate(pid, &process);
+
+	if (error)
+		return error;
+	*refusal_ret = open_memory(process, pid);
 	*ret = process;
 	return NULL;
 }
@@ -84,6 +121,25 @@ static struct kymo_error *is_traced(pid_t pid, pid_t by)
 				 tracer.comm);
 }
 
+/* Another kymo that comes or goes traces it for a moment. */
+static struct kymo_error *outwait_kymo(pid_t pid, struct kymo_process_info *info)
+{
+	uint64_t deadline = kymo_now_ns() + OTHERS_PATIENCE_NS;
+	struct kymo_error *error = NULL;
+
+	while (!error && info->tracer && kymo_now_ns() < deadline) {
+		struct kymo_process_info tracer;
+
+		error = kymo_process_info(info->tracer, &tracer);
+		if (!error && strcmp(tracer.comm, "kymo"))
+			return NULL;
+		kymo_error_destroy(error);
+		nanosleep(&(struct timespec){ 0, 2000000 }, NULL);
+		error = kymo_process_info(pid, info);
+	}
+	return error;
+}
+
 static struct kymo_error *open_checked(pid_t pid, bool may_be_traced, struct kymo_process **ret)
 {
 	struct kymo_process *process = NULL;
@@ -97,6 +153,10 @@ static struct kymo_error *open_checked(pid_t pid, bool may_be_traced, struct kym
 		return kymo_error_create(KYMO_ERROR_USAGE, "kymo cannot record itself");
 	if ((info.state == 'Z' || info.state == 'X') && kymo_live_thread(pid) == pid)
 		return kymo_error_create(KYMO_ERROR_GONE, "process %d has ended; its parent has not collected it yet", pid);
+	if (info.tracer && !may_be_traced)
+		error = outwait_kymo(pid, &info);
+	if (error)
+		return error;
 	if (info.tracer && !may_be_traced)
 		return is_traced(pid, info.tracer);
 	if (info.shadow_stack)
@@ -129,7 +189,10 @@ void kymo_process_destroy(struct kymo_process *process)
 		return;
 	if (process->remote.active)
 		kymo_error_destroy(kymo_remote_end(process));
-	kymo_process_resume(process);
+	if (process->tree)
+		kymo_keep_release(process);
+	else
+		kymo_process_resume(process);
 	if (process->memory >= 0)
 		close(process->memory);
 	close(process->pidfd);
@@ -152,6 +215,10 @@ bool kymo_process_ended(struct kymo_process *process, int *status_ret)
 	struct pollfd ended = { .fd = process->pidfd, .events = POLLIN };
 	int status;
 
+	if (process->tree || process->is_past) {	/* stops are told by the same waitpid() as the end, and are not to be lost */
+		*status_ret = process->status;
+		return process->is_past;
+	}
 	if (process->launched && !process->reaped && waitpid(process->pid, &status, WNOHANG) == process->pid &&
 	    (WIFEXITED(status) || WIFSIGNALED(status))) {
 		process->reaped = true;
@@ -174,4 +241,9 @@ int kymo_process_read(struct kymo_process *process, uint64_t address, void *data
 int kymo_process_write(struct kymo_process *process, uint64_t address, const void *data, size_t size)
 {
 	return kymo_pwrite_all(process->memory, data, size, (off_t)address);
+}
+
+bool kymo_process_is_past(const struct kymo_process *process)
+{
+	return process->is_past;
 }

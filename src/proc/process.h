@@ -15,6 +15,14 @@ struct kymo_process {
 	bool stopped;
 	KYMO_VEC(struct kymo_thread) threads;	/* seized and stopped ones */
 
+	struct kymo_tree *tree;		/* keeps the threads seized while they run; NULL: nobody does */
+	bool is_whole;			/* all threads are known; new ones come by themselves */
+	bool is_past;			/* it has ended or become another program, and no thread of it is left */
+	bool was_born_here;		/* followed from its first instruction on */
+	bool holds_birth;		/* of its next thread */
+	bool is_held;			/* one is held, which is yet to be told: until then nobody lets the process run */
+	struct kymo_process *memory_of;	/* whose memory it runs in (vfork); NULL: its own */
+
 	struct kymo_gadgets gadgets;
 	struct {
 		bool active;
@@ -27,6 +35,8 @@ struct kymo_process {
 	struct {
 		bool began;
 		bool is_static;		/* no dynamic linker */
+		bool is_on;		/* it runs, to its next event; of a followed one */
+		uint64_t moment_ns;	/* when it is looked at although nothing has happened */
 		uint64_t debug;		/* where the linker puts the address of its struct r_debug, or 0 */
 		long number;		/* of the call that was entered */
 		uint64_t args[6];
@@ -43,13 +53,83 @@ int kymo_set_registers(pid_t tid, const struct user_regs_struct *registers);
 /* Run stopped thread `tid` to its next system-call stop. GONE, BUSY after five seconds. */
 struct kymo_error *kymo_run_to_syscall_stop(struct kymo_process *process, pid_t tid);
 
+/* Let a stopped thread, its registers read, that makes a call for a recorder which is gone finish that and come back to where it was. Others are left alone. GONE, BUSY. */
+struct kymo_error *kymo_bring_home(struct kymo_process *process, pid_t tid);
+
 /* BAD_DATA for anything but a 64-bit program of this architecture. */
 struct kymo_error *kymo_process_check_class(struct kymo_process *process);
 
 /* Allocate the struct for `pid` and open what belongs to it. */
 struct kymo_error *kymo_process_create(pid_t pid, struct kymo_process **ret);
 
-/* BAD_DATA when its program is no 64-bit x86 one. */
-struct kymo_error *kymo_process_check_class(struct kymo_process *process);
+/* The same for one that is held, by its first thread. Why its memory can't be opened is no error, and goes to `refusal_ret`. */
+struct kymo_error *kymo_process_create_held(pid_t pid, struct kymo_process **ret, struct kymo_error **refusal_ret);
+
+/* What a call that was interrupted by a stop alone would fail with is undone: it is made again when the thread, which is stopped with its registers read, goes on. */
+void kymo_undo_interruption(struct kymo_process *process, struct kymo_thread *thread);
+
+/* A character as in /proc/PID/stat; 'X': it is gone. */
+char kymo_thread_state(pid_t pid, pid_t tid);
+
+/* The one with that id, or NULL. */
+struct kymo_thread *kymo_find_thread(const struct kymo_process *process, pid_t tid);
+
+/* Wait a moment for a thread to do something: the longer the higher `spins`, which the caller counts. */
+void kymo_wait_a_little(unsigned int spins);
+
+/* What thread `tid` does with a signal; where it can't be asked, what is the default. */
+enum kymo_disposition {
+	KYMO_DISPOSITION_CAUGHT,
+	KYMO_DISPOSITION_IGNORED,	/* by default, too */
+	KYMO_DISPOSITION_STOP,
+	KYMO_DISPOSITION_TERM,
+	KYMO_DISPOSITION_CORE,
+};
+enum kymo_disposition kymo_signal_disposition(pid_t tid, int signal);
+
+/* BUSY, with where it is. */
+struct kymo_error *kymo_thread_did_not_stop(struct kymo_process *process, pid_t tid);
+
+/* Seize all threads that are new in /proc/PID/task; `n_new` of them are behind the others of the list, and run. */
+struct kymo_error *kymo_take_new_threads(struct kymo_process *process, size_t *n_new);
+
+/* One of its tree that runs in the memory of `process`, or 0. */
+pid_t kymo_tree_sharing_child(const struct kymo_process *process);
+
+/* Deal with one change of state of any process of the tree, if there is one. */
+bool kymo_tree_pump(struct kymo_tree *tree);
+
+/* ---- startup.c ---------------------------------------------------------------------------------------------------- */
+
+/* A thread that starts a program has stopped so: true: stay, `ret` has happened; false: go on with `signal_ret`. */
+bool kymo_startup_stopped(struct kymo_process *process, int status, enum kymo_startup_event *ret, int *signal_ret);
+
+/* ---- keep.c: stopping and resuming those that are followed ---------------------------------------------------------- */
+
+#define KYMO_FOLLOW_OPTIONS \
+	(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC)
+
+struct kymo_error *kymo_keep_stop(struct kymo_process *process);
+void kymo_keep_resume(struct kymo_process *process);
+
+/* Be its tracer no more; it runs as it had been. */
+void kymo_keep_release(struct kymo_process *process);
+
+/* A stopped thread goes on. */
+void kymo_keep_run_thread(struct kymo_thread *thread);
+
+/* ---- follow.c: what stops mean -------------------------------------------------------------------------------------- */
+
+/* Thread `tid` of a followed process has changed state so. */
+void kymo_follow_dispatch(struct kymo_process *process, pid_t tid, int status);
+
+/* Thread `maker` stands in the stop that tells of a new thread or process. */
+void kymo_follow_born(struct kymo_process *process, pid_t maker, int event);
+
+/* It stands in the stop that an exec makes. */
+void kymo_follow_execed(struct kymo_process *process);
+
+/* Its last thread has ended. */
+void kymo_follow_ended(struct kymo_process *process, int status);
 
 #endif

@@ -3,62 +3,65 @@
  * process that runs the same text and is not in /proc/PID/task, so stopping the threads does not stop it.
  */
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <linux/kcmp.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
-#include "base/io.h"
 #include "proc/process.h"
 
 #define PATIENCE 100	/* times 20 ms: a vfork child is on its way to exec */
 
-static pid_t parent_of(const char *pid)
+/* Threads that have ended, and the kernel's, all have the same memory: none. */
+static bool has_memory(pid_t tid)
 {
-	kymo_cleanup_free char *stat = NULL;
-	char name[300], state;
-	const char *at;
-	int parent;
+	struct kymo_process_info info;
+	struct kymo_error *error = kymo_process_info(tid, &info);
 
-	snprintf(name, sizeof(name), "/proc/%s/stat", pid);
-	if (kymo_read_file(AT_FDCWD, name, 4096, &stat, NULL))
-		return 0;
-	at = strrchr(stat, ')');
-	return at && sscanf(at + 1, " %c %d", &state, &parent) == 2 ? parent : 0;
+	if (!error)
+		return info.state != 'Z' && info.state != 'X';
+	kymo_error_destroy(error);
+	return false;
 }
 
-/* A child that shares the memory, or 0. Where the kernel has no kcmp(), there is no telling. */
-static pid_t sharing_child(const struct kymo_process *process)
+/* A process that shares the memory, or 0: a child, the parent, another child of the parent's. Where the kernel has no kcmp(), there is no telling. */
+static pid_t sharing_process(const struct kymo_process *process)
 {
+	pid_t own = kymo_live_thread(process->pid), found = 0;
 	struct dirent *entry;
-	DIR *proc = opendir("/proc");
-	pid_t found = 0;
+	DIR *proc = has_memory(own) ? opendir("/proc") : NULL;
 
 	while (proc && !found && (entry = readdir(proc))) {
-		pid_t child = (pid_t)strtol(entry->d_name, NULL, 10);
+		pid_t other = (pid_t)strtol(entry->d_name, NULL, 10);
 
-		if (child > 0 && parent_of(entry->d_name) == process->pid &&
-		    syscall(SYS_kcmp, process->pid, child, KCMP_VM, 0, 0) == 0)
-			found = child;
+		if (other > 0 && other != process->pid && syscall(SYS_kcmp, own, other, KCMP_VM, 0, 0) == 0)
+			found = other;
 	}
 	if (proc)
 		closedir(proc);
 	return found;
 }
 
+/* What is followed from its birth shares its memory with nobody that its tree does not know. */
+static pid_t find_sharing(const struct kymo_process *process)
+{
+	pid_t child = process->tree ? kymo_tree_sharing_child(process) : 0;
+
+	return child || process->was_born_here ? child : sharing_process(process);
+}
+
 struct kymo_error *kymo_process_check_alone(struct kymo_process *process)
 {
-	pid_t child = sharing_child(process);
+	pid_t child = find_sharing(process);
 
 	for (int i = 0; i < PATIENCE && child; i++) {
-		nanosleep(&(struct timespec){ 0, 20000000 }, NULL);
-		child = sharing_child(process);
+		for (int k = 0; k < 20; k++) {	/* a child that is followed needs to be served on its way */
+			while (process->tree && kymo_tree_pump(process->tree))
+				;
+			nanosleep(&(struct timespec){ 0, 1000000 }, NULL);
+		}
+		child = find_sharing(process);
 	}
 	return child ? kymo_error_create(KYMO_ERROR_BUSY,
 					 "process %d shares the memory of process %d, and would run on while its code is changed; nothing was changed",

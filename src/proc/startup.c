@@ -22,7 +22,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "proc/process.h"
+#include "proc/tree.h"
 
 #define MAX_HEADERS 256
 #define MAX_DYNAMIC 4096
@@ -160,8 +160,7 @@ static bool syscall_stop(struct kymo_process *process, enum kymo_startup_event *
 	return false;
 }
 
-/* At any stop: 1: stay here, 0: go on, with `signal_ret` for the thread. */
-static int stopped(struct kymo_process *process, int status, enum kymo_startup_event *ret, int *signal_ret)
+bool kymo_startup_stopped(struct kymo_process *process, int status, enum kymo_startup_event *ret, int *signal_ret)
 {
 	*signal_ret = 0;
 	if (WSTOPSIG(status) == (SIGTRAP | 0x80))
@@ -170,13 +169,19 @@ static int stopped(struct kymo_process *process, int status, enum kymo_startup_e
 	switch (status >> 16) {
 	case 0:
 		*signal_ret = WSTOPSIG(status);
-		return 0;
-	case PTRACE_EVENT_EXEC:		/* a constructor became another program: nothing to follow */
-		return 1;
+		return false;
+	case PTRACE_EVENT_EXEC:		/* a constructor became another program */
+		if (process->tree) {
+			kymo_follow_execed(process);
+			*ret = KYMO_STARTUP_EXECED;
+		}
+		return true;
 	case PTRACE_EVENT_STOP:		/* a moment has passed; a linker that tells nothing has had its time */
-		return process->startup.debug ? is_loaded(process) : 1;
-	default:
-		return 0;
+		return process->startup.debug ? is_loaded(process) : true;
+	default:			/* a constructor makes a thread, or a process */
+		if (process->tree)
+			kymo_follow_born(process, process->pid, status >> 16);
+		return false;
 	}
 }
 
@@ -203,10 +208,33 @@ struct kymo_error *kymo_process_startup(struct kymo_process *process, enum kymo_
 			*ret = KYMO_STARTUP_ENDED;
 			return NULL;
 		}
-		if (stopped(process, status, &event, &signal))
+		if (kymo_startup_stopped(process, status, &event, &signal))
 			break;
 	}
-	kymo_get_registers(pid, &process->threads.items[0].registers);
+	if (event != KYMO_STARTUP_EXECED)
+		kymo_get_registers(pid, &process->threads.items[0].registers);
 	*ret = event;
+	return NULL;
+}
+
+struct kymo_error *kymo_process_startup_on(struct kymo_process *process)
+{
+	struct kymo_tree_event event = { .kind = KYMO_TREE_STARTUP, .process = process, .tid = process->pid };
+	struct kymo_error *error = process->startup.began ? NULL : begin(process);
+
+	if (error)
+		return error;
+	if (process->startup.is_static) {
+		event.startup = KYMO_STARTUP_LOADED;
+		kymo_tree_tell(process->tree, &event);
+		return NULL;
+	}
+	process->stopped = false;
+	process->startup.is_on = true;
+	process->startup.moment_ns = kymo_now_ns() + (uint64_t)MOMENT_MS * 1000000;
+	if (process->threads.n) {
+		process->threads.items[0].is_stopped = process->threads.items[0].is_in_call = false;
+		ptrace(PTRACE_SYSCALL, process->pid, 0, 0);	/* fails only for one that was killed, which is told */
+	}
 	return NULL;
 }

@@ -29,6 +29,7 @@
 
 #define STOP_TIMEOUT_MS 2000
 #define SEIZE_TRIES 20
+#define SEIZE_MAX_TRIES 100
 #define SPINS 30
 #define LONG_WAIT_MS 10000
 
@@ -48,10 +49,20 @@ int kymo_set_registers(pid_t tid, const struct user_regs_struct *registers)
 	return ptrace(PTRACE_SETREGSET, tid, (void *)NT_PRSTATUS, &part) ? -errno : 0;
 }
 
+/* A nap is at least as long as the timer slack, some 50 us. */
+void kymo_wait_a_little(unsigned int spins)
+{
+	unsigned int naps = spins < SPINS ? 0 : spins - SPINS;
+
+	if (spins < SPINS)
+		sched_yield();
+	else
+		nanosleep(&(struct timespec){ 0, naps < 6 ? 20000l << naps : 1000000 }, NULL);
+}
+
 int kymo_wait_thread(struct kymo_process *process, pid_t tid, int timeout_ms, int *status_ret)
 {
 	uint64_t deadline = kymo_now_ns() + (uint64_t)timeout_ms * 1000000;
-	struct timespec nap = { 0, 20000 };
 
 	for (unsigned int spins = 0;; spins++) {
 		int status;
@@ -64,22 +75,18 @@ int kymo_wait_thread(struct kymo_process *process, pid_t tid, int timeout_ms, in
 				process->reaped = true;
 				process->status = status;
 			}
+			if (tid == process->pid && process->tree && !WIFSTOPPED(status))
+				kymo_follow_ended(process, status);
 			*status_ret = status;
 			return 0;
 		}
-		if (spins < SPINS) {	/* a nap is at least as long as the timer slack, some 50 us */
-			sched_yield();
-			continue;
-		}
-		if (kymo_now_ns() > deadline)
+		if (spins >= SPINS && kymo_now_ns() > deadline)
 			return -ETIMEDOUT;
-		nanosleep(&nap, NULL);
-		if (nap.tv_nsec < 1000000)
-			nap.tv_nsec *= 2;
+		kymo_wait_a_little(spins);
 	}
 }
 
-static char thread_state(pid_t pid, pid_t tid)
+char kymo_thread_state(pid_t pid, pid_t tid)
 {
 	kymo_cleanup_free char *stat = NULL;
 	char name[64];
@@ -92,13 +99,12 @@ static char thread_state(pid_t pid, pid_t tid)
 	return at && at[1] ? at[2] : 'X';
 }
 
-static bool is_known(const struct kymo_process *process, pid_t tid)
+struct kymo_thread *kymo_find_thread(const struct kymo_process *process, pid_t tid)
 {
-	/* The list is in the order of /proc, which the next look repeats; so the last ones are the likeliest. */
 	for (size_t i = 0; i < process->threads.n; i++)
 		if (process->threads.items[i].tid == tid)
-			return true;
-	return false;
+			return &process->threads.items[i];
+	return NULL;
 }
 
 static struct kymo_error *seize_failed(struct kymo_process *process, pid_t tid, int err)
@@ -121,15 +127,42 @@ static struct kymo_error *seize_failed(struct kymo_process *process, pid_t tid, 
 	return kymo_error_errno(err, "cannot trace thread %d of process %d", tid, process->pid);
 }
 
-/* Errno. EPERM may be a tracer that is gone when it is looked for, so it is believed only if it stays. */
-static int seize(pid_t tid)
+/* What becomes of an EPERM: 0 where this process is the tracer already, as who made the thread is followed; ESRCH where nothing of it is left but the id. */
+static int look_again(pid_t tid)
 {
+	struct kymo_process_info info;
+	struct kymo_error *error = kymo_process_info(tid, &info);
+	int err = error || info.tracer != getpid() ? EPERM : info.state == 'Z' || info.state == 'X' ? ESRCH : 0;
+
+	kymo_error_destroy(error);
+	return err;
+}
+
+static bool is_traced(pid_t tid)
+{
+	struct kymo_process_info info;
+	struct kymo_error *error = kymo_process_info(tid, &info);
+	bool traced = !error && info.tracer;
+
+	kymo_error_destroy(error);
+	return traced;
+}
+
+/* Errno. EPERM may be a tracer that is gone when it is looked for, so it is believed only if it stays without one. */
+static int seize(const struct kymo_process *process, pid_t tid)
+{
+	long options = process->tree ? KYMO_FOLLOW_OPTIONS : PTRACE_O_TRACESYSGOOD;
 	int err = 0;
 
-	for (int i = 0; i < SEIZE_TRIES; i++) {
-		err = ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD) ? errno : 0;
+	for (int i = 0, without = 0; i < SEIZE_MAX_TRIES && without < SEIZE_TRIES; i++) {
+		err = ptrace(PTRACE_SEIZE, tid, 0, options) ? errno : 0;
+		if (err == EPERM && process->tree)
+			err = look_again(tid);
 		if (err != EPERM)
 			break;
+		if (is_traced(tid) && i >= SEIZE_TRIES)
+			break;		/* somebody stays, and has a name */
+		without += i >= SEIZE_TRIES;
 		nanosleep(&(struct timespec){ 0, 1000000 }, NULL);
 	}
 	return err;
@@ -139,17 +172,17 @@ static int seize(pid_t tid)
 static struct kymo_error *take_thread(struct kymo_process *process, pid_t tid)
 {
 	struct kymo_thread thread = { .tid = tid };
-	int err = seize(tid);
+	int err = seize(process, tid);
 
 	if (err) {
-		char state = thread_state(process->pid, tid);
+		char state = kymo_thread_state(process->pid, tid);
 
 		return err == ESRCH || state == 'Z' || state == 'X' ? NULL : seize_failed(process, tid, err);
 	}
 	return kymo_vec_push(&process->threads, thread) ? NULL : &kymo_error_no_memory;
 }
 
-static struct kymo_error *take_new_threads(struct kymo_process *process, size_t *n_new)
+struct kymo_error *kymo_take_new_threads(struct kymo_process *process, size_t *n_new)
 {
 	struct kymo_error *error = NULL;
 	size_t before = process->threads.n;
@@ -165,7 +198,7 @@ static struct kymo_error *take_new_threads(struct kymo_process *process, size_t 
 	while (!error && (entry = readdir(tasks))) {
 		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
 
-		if (tid > 0 && (before == 0 || !is_known(process, tid)))
+		if (tid > 0 && (before == 0 || !kymo_find_thread(process, tid)))
 			error = take_thread(process, tid);
 	}
 	closedir(tasks);
@@ -177,7 +210,7 @@ static struct kymo_error *take_new_threads(struct kymo_process *process, size_t 
  * The stop made a waiting call fail: have it made again. Its time limit begins anew then, because nobody knows how much of it has passed; that is better
  * than an error for who waits shortly. Who waits for long has timers that must not be late, and expects EINTR.
  */
-static void undo_interruption(struct kymo_process *process, struct kymo_thread *thread)
+void kymo_undo_interruption(struct kymo_process *process, struct kymo_thread *thread)
 {
 	struct user_regs_struct again;
 	int64_t limit_ms, limit[2];
@@ -205,16 +238,16 @@ static int settle(struct kymo_process *process, size_t index, int timeout_ms)
 			return err;
 		if (status >> 16 == PTRACE_EVENT_STOP)
 			return 1;
-		/* A signal on its way: deliver it. Other events (exec) go on without. Any stop may have used up the interrupt. */
+		/* A signal on its way: deliver it. Other events (exec, a system call that took too long) go on without. Any stop may have used up the interrupt. */
 		ptrace(PTRACE_INTERRUPT, tid, 0, 0);
-		ptrace(PTRACE_CONT, tid, 0, status >> 16 ? 0 : WSTOPSIG(status));
+		ptrace(PTRACE_CONT, tid, 0, status >> 16 || WSTOPSIG(status) == (SIGTRAP | 0x80) ? 0 : WSTOPSIG(status));
 	}
 }
 
-static struct kymo_error *did_not_stop(struct kymo_process *process, pid_t tid)
+struct kymo_error *kymo_thread_did_not_stop(struct kymo_process *process, pid_t tid)
 {
 	kymo_cleanup_free char *where = NULL;
-	char name[64], state = thread_state(process->pid, tid);
+	char name[64], state = kymo_thread_state(process->pid, tid);
 
 	snprintf(name, sizeof(name), "/proc/%d/task/%d/wchan", process->pid, tid);
 	if (kymo_read_file(AT_FDCWD, name, 4096, &where, NULL))
@@ -233,21 +266,31 @@ static void forget(struct kymo_process *process, size_t index)
 static void stopped_now(struct kymo_process *process, struct kymo_thread *thread)
 {
 	thread->is_stopped = true;
-	undo_interruption(process, thread);
+	kymo_undo_interruption(process, thread);
 }
 
 static struct kymo_error *settle_from(struct kymo_process *process, size_t first)
 {
 	for (size_t i = first; i < process->threads.n;) {
+		struct kymo_thread *thread = &process->threads.items[i];
 		int stopped = settle(process, i, STOP_TIMEOUT_MS);
+		struct kymo_error *error;
 
 		if (stopped == -ETIMEDOUT)
-			return did_not_stop(process, process->threads.items[i].tid);
-		if (stopped == 1 &&
-		    !kymo_get_registers(process->threads.items[i].tid, &process->threads.items[i].registers))
-			stopped_now(process, &process->threads.items[i++]);
-		else
+			return kymo_thread_did_not_stop(process, thread->tid);
+		if (stopped != 1 || kymo_get_registers(thread->tid, &thread->registers)) {
 			forget(process, i);
+			continue;
+		}
+		thread->is_stopped = true;
+		error = kymo_bring_home(process, thread->tid);
+		if (error && error->code != KYMO_ERROR_GONE)
+			return error;
+		if (error)
+			forget(process, i);
+		else
+			stopped_now(process, &process->threads.items[i++]);
+		kymo_error_destroy(error);
 	}
 	return NULL;
 }
@@ -269,7 +312,7 @@ static struct kymo_error *stop_new_threads(struct kymo_process *process)
 	while (!error && n_new) {
 		size_t before = process->threads.n;
 
-		error = take_new_threads(process, &n_new);
+		error = kymo_take_new_threads(process, &n_new);
 		if (!error)
 			error = stop_from(process, before);
 	}
@@ -291,10 +334,12 @@ struct kymo_error *kymo_process_stop(struct kymo_process *process)
 	struct kymo_error *error;
 	size_t n_new;
 
+	if (process->tree)
+		return kymo_keep_stop(process);
 	if (process->stopped)
 		return NULL;
 	process->stopped = true;
-	error = take_new_threads(process, &n_new);
+	error = kymo_take_new_threads(process, &n_new);
 	if (!error)
 		error = stop_from(process, 0);
 	if (!error)
@@ -306,6 +351,8 @@ struct kymo_error *kymo_process_stop_first(struct kymo_process *process)
 {
 	struct kymo_error *error;
 
+	if (process->tree)
+		return kymo_keep_stop(process);
 	if (process->stopped)
 		return NULL;
 	process->stopped = true;
@@ -317,7 +364,7 @@ struct kymo_error *kymo_process_stop_first(struct kymo_process *process)
 
 struct kymo_error *kymo_process_stop_others(struct kymo_process *process)
 {
-	return stop_new_threads(process);
+	return process->tree ? kymo_keep_stop(process) : stop_new_threads(process);
 }
 
 /*
@@ -338,6 +385,10 @@ void kymo_process_resume(struct kymo_process *process)
 {
 	size_t left = 0;
 
+	if (process->tree) {
+		kymo_keep_resume(process);
+		return;
+	}
 	for (size_t i = 0; i < process->threads.n; i++) {
 		if (let_go(process, i))
 			continue;
@@ -350,7 +401,7 @@ void kymo_process_resume(struct kymo_process *process)
 
 const struct kymo_thread *kymo_process_threads(const struct kymo_process *process, size_t *n)
 {
-	*n = process->threads.n;
+	*n = process->stopped ? process->threads.n : 0;
 	return process->threads.items;
 }
 

@@ -8,27 +8,47 @@
 #include "arch/pad.h"
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "record/command.h"
 #include "record/recording.h"
+
+static enum kymo_ctf_kind kind_of(const struct kymo_probe_event *event)
+{
+	switch (event->kind) {
+	case KYMO_EVENT_ENTRY:
+		return KYMO_CTF_ENTRY;
+	case KYMO_EVENT_RETURN:
+		return KYMO_CTF_RETURN;
+	case KYMO_EVENT_MARKER:
+		return KYMO_CTF_MARKER;
+	default:
+		return KYMO_CTF_PLACE;
+	}
+}
 
 static struct kymo_error *describe_event(const struct kymo_probe_event *event, struct kymo_ctf_event *ret)
 {
-	size_t n = event->spec->n_args;
+	size_t n = event->n_fields;
 
 	*ret = (struct kymo_ctf_event){
 		.id = event->id,
 		.name = strdup(event->name),
 		.fields = calloc(n ? n : 1, sizeof(*ret->fields)),
-		.has_faults = kymo_pad_has_faults(event->args, n),
+		.has_faults = kymo_pad_has_faults(event->args, event->n_args),
 		.path = strdup(event->path),
 		.offset = event->offset,
 		.symbol = strdup(event->symbol),
 		.build_id = strdup(event->build_id),
+		.kind = kind_of(event),
+		.source = event->source ? strdup(event->source) : NULL,
+		.format = event->format ? strdup(event->format) : NULL,
+		.function_offset = event->function_offset,
 	};
-	if (!ret->name || !ret->fields || !ret->path || !ret->symbol || !ret->build_id)
+	if (!ret->name || !ret->fields || !ret->path || !ret->symbol || !ret->build_id || !event->source != !ret->source ||
+	    !event->format != !ret->format)
 		return &kymo_error_no_memory;
 	for (size_t i = 0; i < n; i++) {
-		ret->fields[i].name = strdup(event->spec->args[i].name);
-		ret->fields[i].type = event->args[i].type;
+		ret->fields[i].name = strdup(event->fields[i].name);
+		ret->fields[i].type = event->fields[i].type;
 		ret->n_fields++;
 		if (!ret->fields[i].name)
 			return &kymo_error_no_memory;
@@ -37,7 +57,7 @@ static struct kymo_error *describe_event(const struct kymo_probe_event *event, s
 	return NULL;
 }
 
-/* Bring the schema up to the events that the probes have by now. */
+/* Bring the schema up to the events that there are by now. */
 static struct kymo_error *describe_events(struct recording *recording)
 {
 	struct kymo_ctf_trace *trace = &recording->output.trace;
@@ -46,18 +66,24 @@ static struct kymo_error *describe_events(struct recording *recording)
 	struct kymo_error *error = NULL;
 	size_t n;
 
-	events = kymo_probes_events(recording->probes, &n);
-	if (n <= trace->n_events)
-		return NULL;
-	grown = realloc(trace->events, n * sizeof(*grown));
+	events = kymo_events_items(recording->events, &n);
+	grown = realloc(trace->events, (n ? n : 1) * sizeof(*grown));
 	if (!grown)
 		return &kymo_error_no_memory;
 	trace->events = grown;
-	while (trace->n_events < n && !error) {
-		error = describe_event(&events[trace->n_events], &trace->events[trace->n_events]);
+	for (size_t i = 0; i < n && !error; i++) {
+		bool described = i < recording->described.n && recording->described.items[i];
+
+		if (described || !events[i].is_used)
+			continue;
+		while (recording->described.n <= i)
+			if (!kymo_vec_push(&recording->described, false))
+				return &kymo_error_no_memory;
+		error = describe_event(&events[i], &trace->events[trace->n_events]);
 		trace->n_events++;
+		recording->described.items[i] = true;
 	}
-	return error ? error : output_sizes(&recording->output);
+	return error ? error : output_index_events(&recording->output);
 }
 
 static struct kymo_error *set_env(struct recording *recording, const char *key, const char *format, ...)
@@ -67,59 +93,27 @@ static struct kymo_error *set_env(struct recording *recording, const char *key, 
 {
 	kymo_cleanup_free char *value = NULL;
 	va_list args;
-	int n;
 
 	va_start(args, format);
-	n = vasprintf(&value, format, args);
+	value = kymo_format(format, args);
 	va_end(args);
-	if (n < 0) {
-		value = NULL;
+	if (!value)
 		return &kymo_error_no_memory;
-	}
 	return kymo_ctf_trace_set_env(&recording->output.trace, key, value);
-}
-
-static char *joined(char *const *argv)
-{
-	size_t size = 1;
-	char *text;
-
-	for (int i = 0; argv[i]; i++)
-		size += strlen(argv[i]) + 1;
-	text = calloc(1, size);
-	for (int i = 0; text && argv[i]; i++) {
-		strcat(text, i ? " " : "");
-		strcat(text, argv[i]);
-	}
-	return text;
-}
-
-/* The command line of a running process, arguments separated by spaces. */
-static char *command_of(pid_t pid)
-{
-	char name[64], *text;
-	size_t size;
-
-	snprintf(name, sizeof(name), "/proc/%d/cmdline", pid);
-	if (kymo_read_file(AT_FDCWD, name, 1 << 20, &text, &size))
-		return strdup("");
-	for (size_t i = 0; i + 1 < size; i++)
-		if (!text[i])
-			text[i] = ' ';
-	return text;
 }
 
 struct kymo_error *recording_describe_target(struct recording *recording)
 {
-	kymo_cleanup_free char *command = recording->options->command ? joined(recording->options->command) :
-								       command_of(kymo_process_pid(recording->process));
+	pid_t pid = recording->process ? kymo_process_pid(recording->process) : recording->pid;
+	kymo_cleanup_free char *command = recording->options->command ? command_join(recording->options->command) :
+					  pid ? command_of(pid) : strdup("every process");
 	struct kymo_error *error;
 
 	if (!command)
 		return &kymo_error_no_memory;
 	error = set_env(recording, "kymo_version", "%s", KYMO_VERSION);
-	if (!error)
-		error = set_env(recording, "pid", "%d", kymo_process_pid(recording->process));
+	if (!error && pid)
+		error = set_env(recording, "pid", "%d", pid);
 	if (!error)
 		error = set_env(recording, "command", "%s", command);
 	if (!error)
@@ -127,40 +121,139 @@ struct kymo_error *recording_describe_target(struct recording *recording)
 	return error;
 }
 
-void recording_note_threads(struct recording *recording)
+/* ---- who was there ------------------------------------------------------------------------------------------------- */
+
+/* What was there before recording began is before everything, and so is who is met by looking now and then. */
+static uint64_t stamp(const struct recording *recording)
 {
-	char name[64], key[32];
+	return recording->begin_ns && recording->tree ? clock_tsc() : 0;
+}
+
+void recording_note_begin(struct recording *recording, const struct target *target, const struct target *maker)
+{
+	struct kymo_ctf_trace *trace = &recording->output.trace;
+	const struct kymo_ctf_process *known = maker ? kymo_ctf_trace_process(trace, maker->inner_pid, UINT64_MAX) : NULL;
+	kymo_cleanup_free char *command = NULL;
+
+	if (!recording->has_output)
+		return;
+	command = known ? strdup(known->command) : command_of(target->pid);
+	kymo_error_destroy(kymo_ctf_trace_add_process(trace, target->inner_pid, target->parent, stamp(recording),
+						      command ? command : ""));
+}
+
+void recording_note_end(struct recording *recording, const struct target *target)
+{
+	kymo_ctf_trace_end_process(&recording->output.trace, target->inner_pid, clock_tsc());
+}
+
+/* What the thread's own process calls it. Looked up only where that can differ. */
+static int32_t inner_tid(const struct target *target, pid_t tid)
+{
+	struct kymo_process_info info;
+	struct kymo_error *error;
+
+	if (target->inner_pid == target->pid)
+		return tid;
+	if (tid == target->pid)
+		return target->inner_pid;
+	error = kymo_process_info(tid, &info);
+	if (!error)
+		return info.inner_pid;
+	kymo_error_destroy(error);
+	return tid;
+}
+
+void recording_note_thread(struct recording *recording, const struct target *target, pid_t tid, bool is_new, const char *comm)
+{
+	struct kymo_ctf_trace *trace = &recording->output.trace;
+	const struct kymo_ctf_thread *known;
+	int32_t inner;
+	uint64_t begin;
+
+	if (!recording->has_output || !*comm)
+		return;
+	inner = inner_tid(target, tid);
+	known = is_new ? NULL : kymo_ctf_trace_thread(trace, inner, UINT64_MAX);
+	if (known && known->pid == target->inner_pid && !strcmp(known->comm, comm))
+		return;
+	begin = known && known->pid == target->inner_pid ? known->begin : stamp(recording);
+	kymo_error_destroy(kymo_ctf_trace_add_thread(trace, inner, target->inner_pid, begin, comm));
+}
+
+static bool is_noted(const struct recording *recording, const struct target *target, pid_t tid)
+{
+	const struct kymo_ctf_thread *known = kymo_ctf_trace_thread(&recording->output.trace, inner_tid(target, tid), UINT64_MAX);
+
+	return known && known->pid == target->inner_pid;
+}
+
+static void note_threads_of(struct recording *recording, const struct target *target, bool all)
+{
 	struct dirent *entry;
+	char name[64];
 	DIR *tasks;
 
-	snprintf(name, sizeof(name), "/proc/%d/task", kymo_process_pid(recording->process));
+	snprintf(name, sizeof(name), "/proc/%d/task", target->pid);
 	tasks = opendir(name);
 	while (tasks && (entry = readdir(tasks))) {
 		kymo_cleanup_free char *comm = NULL;
+		pid_t tid = (pid_t)atoi(entry->d_name);
 		char path[400];
 
-		if (entry->d_name[0] == '.')
+		if (entry->d_name[0] == '.' || (!all && !is_noted(recording, target, tid)))
 			continue;
 		snprintf(path, sizeof(path), "%s/%s/comm", name, entry->d_name);
 		if (kymo_read_file(AT_FDCWD, path, 256, &comm, NULL))
 			continue;
 		comm[strcspn(comm, "\n")] = '\0';
-		snprintf(key, sizeof(key), "thread_%.20s", entry->d_name);
-		kymo_error_destroy(kymo_ctf_trace_set_env(&recording->output.trace, key, comm));
+		recording_note_thread(recording, target, tid, false, comm);
 	}
 	if (tasks)
 		closedir(tasks);
 }
+
+void recording_note_threads(struct recording *recording, bool all)
+{
+	for (size_t i = 0; i < recording->targets.n; i++)
+		if (!recording->targets.items[i]->is_sharing)
+			note_threads_of(recording, recording->targets.items[i], all);
+}
+
+void recording_note_thread_ids(struct recording *recording, const struct source *source)
+{
+	recording->lacks_thread_ids |= kymo_probes_lack_thread_ids(source->probes);
+}
+
+/* ---- the metadata -------------------------------------------------------------------------------------------------- */
 
 struct kymo_error *recording_write_metadata(struct recording *recording)
 {
 	struct clock_sample now;
 	struct kymo_error *error = describe_events(recording);
 
+	for (size_t i = 0; i < recording->sources.n; i++)
+		recording_note_thread_ids(recording, recording->sources.items[i]);
+	if (!error && recording->lacks_thread_ids)
+		error = set_env(recording, "thread_ids", "process");
 	if (error)
 		return error;
 	clock_settle(&recording->begin);
 	now = clock_sample();
 	clock_describe(&recording->begin, &now, &recording->output.trace);
-	return output_metadata(&recording->output);
+	error = output_metadata(&recording->output);
+	if (!error)
+		recording->n_described = recording->output.trace.n_events;
+	return error;
+}
+
+struct kymo_error *recording_update_metadata(struct recording *recording)
+{
+	const struct kymo_probe_event *events;
+	size_t n, used = 0;
+
+	events = kymo_events_items(recording->events, &n);
+	for (size_t i = 0; i < n; i++)
+		used += events[i].is_used;
+	return recording->has_output && used > recording->n_described ? recording_write_metadata(recording) : NULL;
 }

@@ -162,13 +162,10 @@ struct kymo_error *output_init(const char *path, struct output *ret)
 
 void output_deinit(struct output *output)
 {
-	for (size_t i = 0; i < output->n_streams; i++)
-		kymo_ctf_stream_destroy(output->streams[i]);
-	free(output->streams);
-	free(output->sequences);
-	free(output->written_lost);
-	free(output->last_tsc);
-	free(output->sizes);
+	for (size_t i = 0; i < output->streams.n; i++)
+		kymo_ctf_stream_destroy(output->streams.items[i].ctf);
+	kymo_vec_deinit(&output->streams);
+	free(output->by_id);
 	kymo_ctf_trace_deinit(&output->trace);
 	if (output->dirfd >= 0)
 		close(output->dirfd);
@@ -176,103 +173,159 @@ void output_deinit(struct output *output)
 	*output = (struct output){ .dirfd = -1 };
 }
 
-/* ---- streams ------------------------------------------------------------------------------------------------------- */
-
-struct kymo_error *output_rings(struct output *output, size_t n)
+void output_restart(struct output *output)
 {
-	output->streams = calloc(n, sizeof(*output->streams));
-	output->sequences = calloc(n, sizeof(*output->sequences));
-	output->written_lost = calloc(n, sizeof(*output->written_lost));
-	output->last_tsc = calloc(n, sizeof(*output->last_tsc));
-	if (!output->streams || !output->sequences || !output->written_lost || !output->last_tsc)
-		return &kymo_error_no_memory;
-	output->n_streams = n;
-	return NULL;
+	uint8_t uuid[sizeof(output->trace.uuid)];
+
+	memcpy(uuid, output->trace.uuid, sizeof(uuid));
+	kymo_ctf_trace_deinit(&output->trace);
+	output->trace = (struct kymo_ctf_trace){ .n_events = 0 };
+	memcpy(output->trace.uuid, uuid, sizeof(uuid));
+	free(output->by_id);
+	output->by_id = NULL;
+	output->n_ids = 0;
 }
 
-struct kymo_error *output_sizes(struct output *output)
+/* ---- streams ------------------------------------------------------------------------------------------------------- */
+
+struct kymo_error *output_index_events(struct output *output)
 {
 	const struct kymo_ctf_trace *trace = &output->trace;
-	uint32_t most = 0, *sizes;
+	uint32_t most = 0, *by_id;
 
 	for (size_t i = 0; i < trace->n_events; i++)
 		if (trace->events[i].id > most)
 			most = trace->events[i].id;
-	sizes = realloc(output->sizes, (most + 1) * sizeof(*sizes));
-	if (!sizes)
+	by_id = realloc(output->by_id, (most + 1) * sizeof(*by_id));
+	if (!by_id)
 		return &kymo_error_no_memory;
-	memset(sizes, 0, (most + 1) * sizeof(*sizes));
+	memset(by_id, 0, (most + 1) * sizeof(*by_id));
 	for (size_t i = 0; i < trace->n_events; i++)
-		sizes[trace->events[i].id] = trace->events[i].size;
-	output->sizes = sizes;
-	output->n_sizes = most + 1;
+		by_id[trace->events[i].id] = (uint32_t)i + 1;
+	output->by_id = by_id;
+	output->n_ids = most + 1;
 	return NULL;
 }
 
 /*
- * How many records a packet has, for the line that lives: the first ones are walked over, the rest is taken to be of the same sizes. Exact for
- * packets of few records; the report counts for good.
+ * How many records a packet has, for the line that lives: the first ones are walked over, strings and all, the rest is taken to be of the same
+ * sizes. Exact for packets of few records; the report counts for good.
  */
 static uint64_t about_events(const struct output *output, const struct kymo_ring_packet *packet)
 {
 	uint64_t at = 0, n = 0;
 
 	while (n < WALKED && at + sizeof(uint64_t) <= packet->size) {
+		const struct kymo_ctf_event *event;
 		uint64_t header;
-		uint32_t id;
+		uint32_t id, size;
 
 		memcpy(&header, packet->records + at, sizeof(header));
 		id = (uint32_t)(header & KYMO_EVENT_ID_MAX);
-		if (id >= output->n_sizes || !output->sizes[id])
+		if (id >= output->n_ids || !output->by_id[id])
 			return n;
-		at += output->sizes[id];
+		event = &output->trace.events[output->by_id[id] - 1];
+		size = kymo_ctf_record_size(event, packet->records + at, packet->size - at);
+		if (!size)
+			return n;
+		at += size;
 		n++;
 	}
 	return at ? n * packet->size / at : 0;
 }
 
-static struct kymo_error *append(struct output *output, size_t i, uint32_t cpu, const struct kymo_ring_packet *packet)
+/*
+ * A new stream begins with an empty packet: readers tell losses by comparing a packet with the one before it, so without that they would not see
+ * what was lost or overwritten before the first.
+ */
+static struct kymo_error *make_stream(struct output *output, size_t ring, uint32_t cpu, const struct kymo_ring_packet *packet)
 {
-	struct kymo_error *error = NULL;
-	uint64_t begin = packet->tsc_begin, end = packet->tsc_end;
-	char name[32];
+	struct output_stream stream = { .ring = ring, .cpu = cpu };
+	struct kymo_error *error;
+	char name[64];
+	size_t n = 0;
 
-	/*
-	 * Each stream begins with an empty packet: readers tell losses by comparing a packet with the one before it, so without that they would not see
-	 * what was lost or overwritten before the first.
-	 */
-	if (!output->streams[i]) {
-		snprintf(name, sizeof(name), "stream_%zu", i);
-		error = kymo_ctf_stream_create(output->dirfd, name, output->trace.uuid, cpu, &output->streams[i]);
-		if (!error)
-			error = kymo_ctf_stream_append(output->streams[i], packet->records, 0, begin, begin, 0, 0);
-	}
-	/* What a healthy target writes is in order; a reader must not stumble over what a lying one does. */
-	if (begin < output->last_tsc[i])
-		begin = output->last_tsc[i];
-	if (end < begin)
-		end = begin;
-	if (!error)
-		error = kymo_ctf_stream_append(output->streams[i], packet->records, packet->size, begin, end, packet->lost,
-					       packet->sequence + 1);
+	if (!kymo_vec_reserve(&output->streams, output->streams.n + 1))
+		return &kymo_error_no_memory;
+	for (size_t i = 0; i < output->streams.n; i++)
+		n += output->streams.items[i].ring == ring;
+	if (ring == OUTPUT_VFORKS)
+		snprintf(name, sizeof(name), "stream_vforks");
+	else if (n)
+		snprintf(name, sizeof(name), "stream_%zu_%zu", ring, n);
+	else
+		snprintf(name, sizeof(name), "stream_%zu", ring);
+	error = kymo_ctf_stream_create(output->dirfd, name, output->trace.uuid, cpu, &stream.ctf);
 	if (error)
 		return error;
-	output->last_tsc[i] = end;
-	output->sequences[i] = packet->sequence + 1;
-	output->written_lost[i] = packet->lost;
+	output->streams.items[output->streams.n++] = stream;
+	return kymo_ctf_stream_append(stream.ctf, packet->records, 0, packet->tsc_begin, packet->tsc_begin, 0, 0);
+}
+
+/* Packets of a stream are in the order of time, so one that others have used is fit for what begins after them. */
+static bool is_fit(const struct output_stream *stream, size_t ring, uint32_t cpu, uint64_t tsc)
+{
+	return !stream->is_taken && stream->ring == ring && stream->cpu == cpu && stream->last_tsc <= tsc;
+}
+
+static struct kymo_error *take_stream(struct output *output, struct output_place *place, uint32_t cpu,
+				      const struct kymo_ring_packet *packet)
+{
+	struct output_stream *stream;
+	struct kymo_error *error = NULL;
+	size_t i = 0;
+
+	while (i < output->streams.n && !is_fit(&output->streams.items[i], place->ring, cpu, packet->tsc_begin))
+		i++;
+	if (i == output->streams.n)
+		error = make_stream(output, place->ring, cpu, packet);
+	if (i == output->streams.n)
+		return error;
+	stream = &output->streams.items[i];
+	stream->is_taken = true;
+	stream->first_sequence = stream->sequence;
+	stream->first_lost = stream->lost;
+	place->stream = i + 1;
+	return error;
+}
+
+static struct kymo_error *append(struct output *output, struct output_place *place, uint32_t cpu,
+				 const struct kymo_ring_packet *packet)
+{
+	struct kymo_error *error = place->stream ? NULL : take_stream(output, place, cpu, packet);
+	uint64_t begin = packet->tsc_begin, end = packet->tsc_end, sequence, lost;
+	struct output_stream *stream;
+
+	if (error)
+		return error;
+	stream = &output->streams.items[place->stream - 1];
+	/* What a healthy target writes is in order; a reader must not stumble over what a lying one does. */
+	if (begin < stream->last_tsc)
+		begin = stream->last_tsc;
+	if (end < begin)
+		end = begin;
+	sequence = stream->first_sequence + packet->sequence + 1;
+	lost = stream->first_lost + packet->lost;
+	error = kymo_ctf_stream_append(stream->ctf, packet->records, packet->size, begin, end, lost, sequence);
+	if (error)
+		return error;
+	stream->last_tsc = end;
+	stream->sequence = sequence;
+	stream->lost = lost;
 	output->bytes += packet->size;
 	output->events += about_events(output, packet);
 	return NULL;
 }
 
-struct kymo_error *output_drain(struct output *output, size_t i, struct kymo_ring *ring, uint32_t cpu, size_t *n_ret)
+struct kymo_error *output_drain(struct output *output, struct output_place *place, struct kymo_ring *ring, uint32_t cpu,
+				size_t *n_ret)
 {
 	struct kymo_ring_packet packet;
 	size_t n = 0;
 
 	/* One round: a producer that is as fast as this must not keep the other rings waiting, or the end of the recording. */
 	while (n < ring->n_subbuffers && kymo_ring_peek(ring, &packet)) {
-		struct kymo_error *error = append(output, i, cpu, &packet);
+		struct kymo_error *error = append(output, place, cpu, &packet);
 
 		if (error)
 			return error;
@@ -283,17 +336,41 @@ struct kymo_error *output_drain(struct output *output, size_t i, struct kymo_rin
 	return NULL;
 }
 
-struct kymo_error *output_finish(struct output *output, size_t i, const struct kymo_ring *ring, uint32_t cpu, uint64_t tsc)
+struct kymo_error *output_finish(struct output *output, struct output_place *place, const struct kymo_ring *ring, uint32_t cpu,
+				 uint64_t tsc)
 {
+	const struct output_stream *stream = place->stream ? &output->streams.items[place->stream - 1] : NULL;
+	uint64_t written = stream ? stream->lost - stream->first_lost : 0;
 	struct kymo_ring_packet packet = {
 		.records = ring->data,
-		.tsc_begin = output->last_tsc[i] ? output->last_tsc[i] : tsc,
+		.tsc_begin = stream ? stream->last_tsc : tsc,
 		.tsc_end = tsc,
 		.lost = kymo_ring_lost(ring),
-		.sequence = output->sequences[i],
+		.sequence = stream ? stream->sequence - stream->first_sequence : 0,
+	};
+	struct kymo_error *error = packet.lost > written ? append(output, place, cpu, &packet) : NULL;
+
+	if (place->stream)
+		output->streams.items[place->stream - 1].is_taken = false;
+	place->stream = 0;
+	return error;
+}
+
+struct kymo_error *output_vforks(struct output *output, uint64_t lost, uint64_t since, uint64_t tsc)
+{
+	const struct output_stream *stream = output->vforks.stream ? &output->streams.items[output->vforks.stream - 1] : NULL;
+	struct kymo_ring_packet packet = {
+		.records = (const uint8_t *)"",
+		.tsc_begin = stream ? stream->last_tsc : since,
+		.tsc_end = tsc,
+		.lost = lost,
+		.sequence = stream ? stream->sequence : 0,
 	};
 
-	return packet.lost > output->written_lost[i] ? append(output, i, cpu, &packet) : NULL;
+	if (lost <= (stream ? stream->lost : 0))
+		return NULL;
+	output->vforks.ring = OUTPUT_VFORKS;
+	return append(output, &output->vforks, KYMO_CTF_NO_CPU, &packet);
 }
 
 struct kymo_error *output_metadata(struct output *output)

@@ -3,21 +3,42 @@
 #define KYMO_RECORD_OUTPUT_H
 
 #include "base/error.h"
+#include "base/vec.h"
 #include "ctf/ctf.h"
 #include "ctf/stream.h"
 #include "ring/ring.h"
+
+/*
+ * A stream file. Rings have it one after another: when a process has ended, another's ring of the same place and CPU whose packets begin later may go on with it. Running numbers
+ * go on, too: what a ring counts from 0 is added to the bases.
+ */
+struct output_stream {
+	struct kymo_ctf_stream *ctf;
+	size_t ring;
+	uint32_t cpu;
+	bool is_taken;
+	uint64_t first_sequence, first_lost;	/* bases */
+	uint64_t sequence, lost, last_tsc;	/* of the last packet */
+};
+
+/* Where the packets of a ring go. */
+struct output_place {
+	size_t ring;			/* which one of its process it is: names the file */
+	size_t stream;			/* number, from 1; 0, as at first: none */
+};
+
+#define OUTPUT_VFORKS SIZE_MAX		/* in place of a ring: losses in vfork children, which belong to no CPU */
 
 struct output {
 	int dirfd;
 	char *path;			/* absolute */
 	struct kymo_ctf_trace trace;
-	struct kymo_ctf_stream **streams;	/* per ring, made with its first packet */
-	uint64_t *sequences, *written_lost, *last_tsc;
-	size_t n_streams;
+	KYMO_VEC(struct output_stream) streams;
 	uint64_t bytes;			/* of records */
 	uint64_t events;		/* about: packets are not walked through (see output.c) */
-	uint32_t *sizes;		/* of a record, by event id */
-	size_t n_sizes;
+	uint32_t *by_id;		/* place in the trace's events + 1, by event id; 0: no such event */
+	size_t n_ids;
+	struct output_place vforks;
 };
 
 /*
@@ -27,20 +48,28 @@ struct output {
 struct kymo_error *output_init(const char *path, struct output *ret);
 void output_deinit(struct output *output);
 
+/* Begin a trace anew in the same directory, which has metadata in it but no streams. */
+void output_restart(struct output *output);
+
 /* Whether output_init() would find something in the way, or no right to make the directory. Changes nothing. */
 struct kymo_error *output_check(const char *path);
 
-/* Make room for the streams of `n` rings. */
-struct kymo_error *output_rings(struct output *output, size_t n);
+/* There are new events in the trace; for the count of events. */
+struct kymo_error *output_index_events(struct output *output);
 
-/* Tell the sizes of records of events that are new in the trace; for the count of events. */
-struct kymo_error *output_sizes(struct output *output);
+/* Write all complete packets of a ring; `n_ret` is how many. The stream is made, or taken up, with the first. */
+struct kymo_error *output_drain(struct output *output, struct output_place *place, struct kymo_ring *ring, uint32_t cpu,
+				size_t *n_ret);
 
-/* Write all complete packets of ring `i`; `n_ret` is how many. */
-struct kymo_error *output_drain(struct output *output, size_t i, struct kymo_ring *ring, uint32_t cpu, size_t *n_ret);
+/* After the last packet: losses that came behind it get a packet of their own, without records. The stream is free then, also on an error. */
+struct kymo_error *output_finish(struct output *output, struct output_place *place, const struct kymo_ring *ring, uint32_t cpu,
+				 uint64_t tsc);
 
-/* After the last packet: losses that came behind it get a packet of their own, without records. */
-struct kymo_error *output_finish(struct output *output, size_t i, const struct kymo_ring *ring, uint32_t cpu, uint64_t tsc);
+/*
+ * Hits of vfork children, of which `lost` is the running total: a packet without records tells readers how many more there are than the last time. They were lost behind the last time (the first
+ * time: behind the stamp `since`) and up to `tsc`. Nothing happens where there are no more.
+ */
+struct kymo_error *output_vforks(struct output *output, uint64_t lost, uint64_t since, uint64_t tsc);
 
 /* (Re)write the metadata. */
 struct kymo_error *output_metadata(struct output *output);

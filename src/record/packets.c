@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "arch/pad.h"
+#include "record/kernel.h"
 #include "record/recording.h"
 
 /* A ring of sequences is closed from its own CPU. Where this process may not run there, the packet waits until it is full. */
@@ -22,71 +23,144 @@ static uint64_t close_on_cpu(struct kymo_wire_ring *shared, uint32_t cpu)
 	return stamp;
 }
 
-struct kymo_error *recording_open_rings(struct recording *recording)
+struct kymo_error *source_open_rings(struct recording *recording, struct source *source)
 {
-	size_t n = kymo_probes_n_rings(recording->probes);
+	size_t n = kymo_probes_n_rings(source->probes);
 
-	if (recording->rings || !n)
+	if (source->n_rings || !n)
 		return NULL;
-	recording->rings = calloc(n, sizeof(*recording->rings));
-	recording->shared = calloc(n, sizeof(*recording->shared));
-	if (!recording->rings || !recording->shared)
+	source->rings = calloc(n, sizeof(*source->rings));
+	source->shared = calloc(n, sizeof(*source->shared));
+	source->places = calloc(n, sizeof(*source->places));
+	if (!source->rings || !source->shared || !source->places)
 		return &kymo_error_no_memory;
 	for (size_t i = 0; i < n; i++) {
-		struct kymo_shared_ring *ring = &recording->shared[i];
+		struct kymo_shared_ring *ring = &source->shared[i];
 
-		*ring = kymo_probes_ring(recording->probes, i);
-		kymo_ring_init(&recording->rings[i], ring->shared, ring->data, ring->subbuffer_size, ring->n_subbuffers,
+		*ring = kymo_probes_ring(source->probes, i);
+		kymo_ring_init(&source->rings[i], ring->shared, ring->data, ring->subbuffer_size, ring->n_subbuffers,
 			       recording->options->overwrite);
 		if (ring->is_sequenced)
-			recording->rings[i].close = close_on_cpu;
-		recording->rings[i].cpu = ring->cpu;
+			source->rings[i].close = close_on_cpu;
+		source->rings[i].cpu = ring->cpu;
+		source->places[i].ring = i;
 	}
-	recording->n_rings = n;
-	return output_rings(&recording->output, n);
+	source->n_rings = n;
+	kymo_probes_watch(source->probes);	/* from now on somebody looks */
+	return NULL;
 }
 
-struct kymo_error *recording_drain(struct recording *recording, size_t *n_ret)
+static void note_full(struct recording *recording, const struct source *source)
+{
+	if (source->buffer_size < recording->options->buffer_size)
+		recording->result.full_size = source->buffer_size;
+	else
+		recording->result.were_full = true;
+}
+
+static struct kymo_error *drain(struct recording *recording, struct source *source, size_t *n_ret)
 {
 	*n_ret = 0;
-	for (size_t i = 0; i < recording->n_rings; i++) {
+	for (size_t i = 0; i < source->n_rings; i++) {
 		size_t n;
-		struct kymo_error *error =
-			output_drain(&recording->output, i, &recording->rings[i], recording->shared[i].cpu, &n);
+		struct kymo_error *error = output_drain(&recording->output, &source->places[i], &source->rings[i],
+							source->shared[i].cpu, &n);
 
 		if (error)
 			return error;
+		/* A ring that was full has as many packets as it can have. Spare ones, with fewer, are small whatever --buffer says. */
+		if (n >= source->rings[0].n_subbuffers && kymo_ring_lost(&source->rings[i]))
+			note_full(recording, source);
 		*n_ret += n;
 	}
 	return NULL;
 }
 
-uint64_t recording_lost(const struct recording *recording)
+struct kymo_error *recording_drain(struct recording *recording, size_t *n_ret)
 {
-	uint64_t lost = 0;
+	struct kymo_error *error = NULL;
+	size_t n;
 
-	for (size_t i = 0; i < recording->n_rings; i++)
-		lost += kymo_ring_lost(&recording->rings[i]);
+	*n_ret = 0;
+	for (size_t i = 0; i < recording->sources.n && !error; i++) {
+		error = drain(recording, recording->sources.items[i], &n);
+		*n_ret += error ? 0 : n;
+	}
+	return error;
+}
+
+static uint64_t lost_in_vforks_of(const struct source *source)
+{
+	return source->n_rings ? kymo_probes_lost_in_vforks(source->probes) : 0;
+}
+
+static uint64_t lost_in_vforks(const struct recording *recording)
+{
+	uint64_t lost = recording->lost_in_vforks;
+
+	for (size_t i = 0; i < recording->sources.n; i++)
+		lost += lost_in_vforks_of(recording->sources.items[i]);
 	return lost;
 }
 
-struct kymo_error *recording_finish_rings(struct recording *recording)
+struct kymo_error *recording_note_vforks(struct recording *recording)
 {
-	struct kymo_error *error;
-	size_t n;
+	return output_vforks(&recording->output, lost_in_vforks(recording), recording->begin.tsc, clock_tsc());
+}
 
-	for (size_t i = 0; i < recording->n_rings; i++)
-		kymo_ring_finish(&recording->rings[i], clock_tsc());
-	do {
-		error = recording_drain(recording, &n);
-	} while (!error && n);
-	for (size_t i = 0; i < recording->n_rings && !error; i++)
-		error = output_finish(&recording->output, i, &recording->rings[i], recording->shared[i].cpu, clock_tsc());
+static uint64_t lost_of(const struct source *source)
+{
+	uint64_t lost = 0;
+
+	for (size_t i = 0; i < source->n_rings; i++)
+		lost += kymo_ring_lost(&source->rings[i]);
+	return lost;
+}
+
+uint64_t recording_lost(const struct recording *recording)
+{
+	uint64_t lost = recording->lost + lost_in_vforks(recording) + (recording->kernel ? recording_kernel_lost(recording->kernel) : 0);
+
+	for (size_t i = 0; i < recording->sources.n; i++)
+		lost += lost_of(recording->sources.items[i]);
+	return lost;
+}
+
+size_t recording_n_sites(const struct recording *recording)
+{
+	return recording->n_sites + (recording->kernel ? recording_kernel_n_sites(recording->kernel) : 0);
+}
+
+struct kymo_error *source_finish_rings(struct recording *recording, struct source *source)
+{
+	struct kymo_error *error = NULL;
+	size_t n = 1;
+
+	if (kymo_probes_are_muted(source->probes))
+		recording_warn(recording, "process %d has made reading the time stamp counter a fault (strict seccomp, PR_TSC_SIGSEGV): nothing was recorded of it, and of what it forked, from then on",
+			       kymo_process_pid(source->process));
+	for (size_t i = 0; i < source->n_rings; i++)
+		kymo_ring_finish(&source->rings[i], clock_tsc());
+	while (!error && n)
+		error = drain(recording, source, &n);
+	for (size_t i = 0; i < source->n_rings; i++) {
+		struct kymo_error *last = output_finish(&recording->output, &source->places[i], &source->rings[i],
+							source->shared[i].cpu, clock_tsc());
+
+		if (error)
+			kymo_error_destroy(last);
+		else
+			error = last;
+	}
+	recording->lost += lost_of(source);
+	recording->lost_in_vforks += lost_in_vforks_of(source);
+	source->n_rings = 0;
 	return error;
 }
 
 void recording_flush(struct recording *recording)
 {
-	for (size_t i = 0; i < recording->n_rings; i++)
-		kymo_ring_flush(&recording->rings[i], clock_tsc());
+	for (size_t k = 0; k < recording->sources.n; k++)
+		for (size_t i = 0; i < recording->sources.items[k]->n_rings; i++)
+			kymo_ring_flush(&recording->sources.items[k]->rings[i], clock_tsc());
 }

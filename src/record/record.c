@@ -1,5 +1,5 @@
 /*
- * A recording: launch or attach, probes in, packets out, probes out.
+ * A recording: from its beginning (begin.c) to the last packet, and probes out.
  */
 #include "record/record.h"
 
@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "probe/remove.h"
+#include "record/kernel.h"
 #include "record/recording.h"
 
 #define SECOND_NS 1000000000u
@@ -28,283 +29,70 @@
 
 volatile int kymo_record_stop;
 
-static void warn(struct recording *recording, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void warn(struct recording *recording, const char *format, ...)
-{
-	char sentence[1024];
-	va_list args;
-
-	if (!recording->options->warn)
-		return;
-	va_start(args, format);
-	vsnprintf(sentence, sizeof(sentence), format, args);
-	va_end(args);
-	recording->options->warn(sentence, recording->options->data);
-}
-
 /* ---- while it goes on ---------------------------------------------------------------------------------------------- */
 
-static void progress(struct recording *recording, const char *phase)
+void recording_progress(struct recording *recording, const char *phase)
 {
 	struct kymo_record_progress now = {
 		.seconds = recording->begin_ns ? (double)(kymo_now_ns() - recording->begin_ns) / SECOND_NS : 0,
 		.bytes = recording->output.bytes,
 		.events = recording->output.events,
 		.lost = recording_lost(recording),
-		.n_sites = recording->probes ? kymo_probes_n_sites(recording->probes) : 0,
+		.n_sites = recording_n_sites(recording),
 		.phase = phase,
+		.command_ended = recording->result.command_ended,
 	};
 
 	if (recording->options->progress)
 		recording->options->progress(&now, recording->options->data);
 }
 
-/* What is not done with every packet. */
-static void now_and_then(struct recording *recording)
+static void publish(const struct recording *recording)
 {
+	uint64_t lost = recording_lost(recording);
+
+	for (size_t i = 0; i < recording->sources.n; i++)
+		kymo_probes_publish(recording->sources.items[i]->probes, recording->output.bytes, lost);
+}
+
+/* What is not done with every packet. */
+static struct kymo_error *now_and_then(struct recording *recording)
+{
+	struct kymo_error *error = NULL;
 	uint64_t now = kymo_now_ns();
 
 	if (now >= recording->next_progress_ns) {
 		recording->next_progress_ns = now + PROGRESS_NS;
-		progress(recording, "recording");
-		kymo_probes_publish(recording->probes, recording->output.bytes, recording_lost(recording));
+		recording_progress(recording, "recording");
+		publish(recording);
 	}
 	if (now >= recording->next_flush_ns) {
 		recording->next_flush_ns = now + FLUSH_NS;
-		recording_note_threads(recording);
+		recording_note_threads(recording, !recording->tree);
 		if (!recording->options->overwrite || now >= recording->next_seal_ns)
 			recording_flush(recording);
 		if (now >= recording->next_seal_ns)
 			recording->next_seal_ns = now + SEAL_NS;
+		error = recording_note_vforks(recording);
+		if (!error && recording->kernel)
+			error = recording_kernel_flush(recording->kernel, &recording->output);
 	}
+	return error;
 }
 
 /* A producer that never pauses fills half of its buffer in this time. */
 static int poll_ms(const struct recording *recording)
 {
-	uint64_t ms = recording->options->buffer_size / 2 / FASTEST_PRODUCER / 1000;
+	uint64_t size = recording->options->buffer_size, ms;
 
+	for (size_t i = 0; i < recording->sources.n; i++) {
+		if (kymo_probes_are_watching(recording->sources.items[i]->probes))
+			return 1;
+		if (recording->sources.items[i]->buffer_size < size)
+			size = recording->sources.items[i]->buffer_size;
+	}
+	ms = size / 2 / FASTEST_PRODUCER / 1000;
 	return ms < 1 ? 1 : ms > POLL_MAX_MS ? POLL_MAX_MS : (int)ms;
-}
-
-static bool is_time_up(const struct recording *recording)
-{
-	return kymo_record_stop ||
-	       (recording->options->seconds > 0 &&
-		(double)(kymo_now_ns() - recording->begin_ns) >= recording->options->seconds * SECOND_NS);
-}
-
-/* Until the end of time, process, disk. `alive_ret`: there is a process to take probes out of. */
-static struct kymo_error *record_until_end(struct recording *recording, bool *alive_ret)
-{
-	struct pollfd ended = { .fd = kymo_process_pidfd(recording->process), .events = POLLIN };
-	int timeout = poll_ms(recording), status;
-	size_t n = 0;
-
-	*alive_ret = true;
-	while (!is_time_up(recording)) {
-		struct kymo_error *error = NULL;
-
-		poll(&ended, 1, n ? 0 : timeout);	/* where there was something to write, more has come meanwhile */
-		/* Producers that overwrite wait for nobody: what they may be writing is not read before they are gone. */
-		if (!recording->options->overwrite)
-			error = recording_drain(recording, &n);
-		if (error)
-			return error;
-		if (kymo_process_ended(recording->process, &status)) {
-			*alive_ret = false;
-			return NULL;
-		}
-		if (kymo_now_ns() >= recording->next_flush_ns && !kymo_probes_are_mapped(recording->probes)) {
-			warn(recording, "process %d has become another program (exec), which is not recorded; what it did before is",
-			     kymo_process_pid(recording->process));
-			*alive_ret = false;
-			return NULL;
-		}
-		now_and_then(recording);
-	}
-	return NULL;
-}
-
-/* ---- probes in ----------------------------------------------------------------------------------------------------- */
-
-static struct kymo_error *make_output(struct recording *recording)
-{
-	struct kymo_error *error;
-
-	if (recording->has_output)
-		return NULL;
-	error = output_init(recording->options->directory, &recording->output);
-	if (error)
-		return error;
-	recording->has_output = true;
-	error = recording_describe_target(recording);
-	return error ? error : recording_write_metadata(recording);
-}
-
-/* A command that is refused in the end, as its last file lacks a function, leaves no directory and the earlier recording in place. */
-static struct kymo_error *install(struct recording *recording)
-{
-	struct kymo_error *error = kymo_probes_resolve(recording->probes);
-
-	if (!error && kymo_probes_pending(recording->probes))
-		error = recording->options->command ? output_check(recording->options->directory) : make_output(recording);
-	return error ? error : kymo_probes_install(recording->probes, &recording->result.stopped_ns);
-}
-
-static struct kymo_error *create_probes(struct recording *recording)
-{
-	const struct kymo_record_options *options = recording->options;
-	kymo_cleanup_free char *directory = NULL;
-	struct kymo_probes_options probe_options = {
-		.buffer_size = options->buffer_size,
-		.overwrite = options->overwrite,
-		.no_rseq = options->no_rseq,
-		.warn = options->warn,
-		.data = options->data,
-	};
-
-	if (options->directory[0] == '/') {
-		probe_options.directory = options->directory;
-	} else {
-		kymo_cleanup_free char *cwd = realpath(".", NULL);
-
-		if (asprintf(&directory, "%s/%s", cwd ? cwd : "", options->directory) < 0)
-			return &kymo_error_no_memory;
-		probe_options.directory = directory;
-	}
-	return kymo_probes_create(recording->process, options->specs, options->n_specs, &probe_options, &recording->probes);
-}
-
-/* What an earlier recorder left is taken out first; a living one has the process for itself. */
-static struct kymo_error *clear_remains(struct recording *recording)
-{
-	struct kymo_detach_result result = { .note = NULL };
-	struct kymo_remains remains;
-	struct kymo_error *error = kymo_remains_read(recording->process, &remains);
-	pid_t pid = kymo_process_pid(recording->process);
-
-	if (error)
-		return error;
-	if (kymo_remains_have_recorder(&remains))
-		error = kymo_error_create(KYMO_ERROR_BUSY, "process %d is being recorded by kymo process %u already (into %s)", pid,
-					  remains.header.recorder_pid, remains.header.directory);
-	else if (remains.found)
-		error = kymo_remove(recording->process, &result);
-	if (!error && result.pads_left)
-		error = kymo_error_create(KYMO_ERROR_BUSY, "a thread of process %d still stands in a pad of an earlier recording", pid);
-	free(result.note);
-	kymo_remains_deinit(&remains);
-	return error;
-}
-
-static struct kymo_error *attach(struct recording *recording)
-{
-	struct kymo_error *error = kymo_process_open(recording->options->pid, &recording->process);
-
-	if (!error)
-		error = clear_remains(recording);
-	if (!error)
-		error = create_probes(recording);
-	if (error)
-		return error;
-	recording->has_begun = true;
-	progress(recording, "planning");
-	error = kymo_probes_resolve(recording->probes);
-	if (!error)
-		error = kymo_probes_check_all_found(recording->probes);
-	if (!error)
-		error = kymo_probes_set_live(recording->probes);
-	if (!error)
-		error = install(recording);
-	return error ? error : recording_open_rings(recording);
-}
-
-/* Follow the dynamic linker from file to file. */
-static struct kymo_error *start_up(struct recording *recording)
-{
-	enum kymo_startup_event event = KYMO_STARTUP_MAPPED;
-	struct kymo_error *error = NULL;
-	bool has_threads = false;
-
-	kymo_probes_starting(recording->probes);
-	while (!error) {
-		if (event == KYMO_STARTUP_MAPPED)
-			error = install(recording);
-		else if (event == KYMO_STARTUP_TLS)
-			error = kymo_probes_set_live(recording->probes), has_threads = true;
-		if (event == KYMO_STARTUP_LOADED || event == KYMO_STARTUP_ENDED || error)
-			break;
-		error = kymo_process_startup(recording->process, &event);
-	}
-	if (error || event == KYMO_STARTUP_ENDED)
-		return error;
-	if (!has_threads)
-		warn(recording, "this program sets up its threads without the dynamic linker: all records carry the process id");
-	error = kymo_probes_check_all_found(recording->probes);
-	return error ? error : kymo_probes_started(recording->probes);
-}
-
-static struct kymo_error *launch(struct recording *recording)
-{
-	struct kymo_error *error = kymo_process_launch(recording->options->command, &recording->process);
-
-	if (!error)
-		error = create_probes(recording);
-	if (!error)
-		error = start_up(recording);
-	if (!error)
-		error = make_output(recording);
-	if (!error)
-		error = recording_open_rings(recording);
-	recording->has_begun = !error;
-	return error;
-}
-
-/* ---- the end ------------------------------------------------------------------------------------------------------- */
-
-static struct kymo_error *take_out(struct recording *recording)
-{
-	struct kymo_detach_result result = { .note = NULL };
-	struct kymo_error *error;
-	int status;
-
-	progress(recording, "stopping");
-	error = kymo_remove(recording->process, &result);
-	if (error && kymo_process_ended(recording->process, &status)) {
-		kymo_error_destroy(error);
-		return NULL;
-	}
-	if (!error && result.pads_left)
-		warn(recording, "a signal handler of process %d still runs on top of a pad: kymo's memory stays mapped; 'kymo detach %d' removes it later",
-		     kymo_process_pid(recording->process), kymo_process_pid(recording->process));
-	if (!error && result.note)
-		warn(recording, "%s", result.note);
-	free(result.note);
-	return kymo_error_prefix(error, "some probes are still in process %d, and 'kymo detach %d' takes them out",
-				 kymo_process_pid(recording->process), kymo_process_pid(recording->process));
-}
-
-/* Before its first instruction a command whose recording failed is ended; afterwards it runs on. */
-static void end_command(struct recording *recording)
-{
-	int status;
-
-	if (!recording->process || !recording->options->command || recording->has_begun ||
-	    kymo_process_ended(recording->process, &status))
-		return;
-	kill(kymo_process_pid(recording->process), SIGKILL);
-	waitpid(kymo_process_pid(recording->process), &status, __WALL);
-}
-
-static void note_command_end(struct recording *recording)
-{
-	int status;
-
-	recording->result.command_ended = kymo_process_ended(recording->process, &status);
-	if (recording->result.command_ended)
-		recording->result.command_status = status;
 }
 
 /* The first error counts; others only if there was none. */
@@ -316,14 +104,236 @@ static void keep_first(struct kymo_error **first, struct kymo_error *error)
 		*first = error;
 }
 
+/* Threads that have loaded a library wait for an answer. An error is told: what was recorded before goes on. */
+static void answer(struct recording *recording, struct source *source)
+{
+	bool late = false;
+	struct kymo_error *error = recording_mix(recording, source), *answered;
+	size_t n_sites;
+
+	answered = kymo_probes_answer(source->probes, &late, &recording->result.stopped_ns);
+	keep_first(&error, answered);
+	n_sites = kymo_probes_n_sites(source->probes);
+	if (!error)
+		error = recording_update_metadata(recording);
+	if (error)
+		recording_warn(recording, "a library that process %d has loaded is not probed: %s", kymo_process_pid(source->process),
+			       error->message);
+	else if (late)
+		recording_warn(recording, "process %d had to wait too long for probes in a library that it has loaded, and went on: its first calls may be missing",
+			       kymo_process_pid(source->process));
+	kymo_error_destroy(error);
+	if (n_sites > recording->n_sites)
+		recording->n_sites = n_sites;
+}
+
+static void answer_all(struct recording *recording)
+{
+	for (size_t i = 0; i < recording->sources.n; i++)
+		if (kymo_probes_are_asked(recording->sources.items[i]->probes))
+			answer(recording, recording->sources.items[i]);
+}
+
+bool recording_is_time_up(const struct recording *recording)
+{
+	return kymo_record_stop ||
+	       (recording->options->seconds > 0 &&
+		(double)(kymo_now_ns() - recording->begin_ns) >= recording->options->seconds * SECOND_NS);
+}
+
+/* A process that exits has none from some moment on, and has ended a little later only. */
+static bool has_memory(pid_t pid)
+{
+	struct kymo_maps maps;
+	struct kymo_error *error = kymo_maps_read(pid, &maps);
+	bool has = !error && maps.n;
+
+	if (!error)
+		kymo_maps_deinit(&maps);
+	kymo_error_destroy(error);
+	return has;
+}
+
+/* The one process that is recorded has ended, or is another. */
+static bool is_over(struct recording *recording)
+{
+	struct target *target = recording->targets.items[0];
+	int status;
+
+	if (kymo_process_ended(target->process, &status))
+		return true;
+	/* The kernel's probes are in the next program, too, until that is noticed. */
+	if ((!recording->kernel && kymo_now_ns() < recording->next_flush_ns) || kymo_probes_are_mapped(target->source->probes) || !has_memory(target->pid))
+		return false;
+	recording_warn(recording, "process %d has become another program (exec), which is not recorded%s; what it did before is", target->pid,
+		       recording->kernel ? ", but for a moment what goes through the kernel" : "");
+	return true;
+}
+
+/* Until the end of time, processes, disk. `alive_ret`: there are processes to take probes out of. */
+static struct kymo_error *record_until_end(struct recording *recording, bool *alive_ret)
+{
+	struct pollfd changed = { .events = POLLIN };
+	size_t n = 0, n_kernel;
+
+	changed.fd = recording->tree ? kymo_tree_fd(recording->tree) : kymo_process_pidfd(recording->targets.items[0]->process);
+	*alive_ret = true;
+	while (!recording_is_time_up(recording)) {
+		struct kymo_error *error = NULL;
+
+		poll(&changed, 1, n ? 0 : poll_ms(recording));	/* where there was something to write, more has come meanwhile */
+		/* Producers that overwrite wait for nobody: what they may be writing is not read before they are gone. */
+		if (!recording->options->overwrite)
+			error = recording_drain(recording, &n);
+		if (!error && recording->kernel)
+			error = recording_kernel_drain(recording->kernel, &recording->output, &n_kernel);
+		if (!error && recording->tree)
+			error = recording_follow(recording);
+		if (error)
+			return error;
+		answer_all(recording);
+		if (recording->tree ? !recording->targets.n : is_over(recording)) {
+			*alive_ret = false;
+			return NULL;
+		}
+		error = now_and_then(recording);
+		if (error)
+			return error;
+	}
+	return NULL;
+}
+
+/* ---- the end ------------------------------------------------------------------------------------------------------- */
+
+static struct kymo_error *take_out_of(struct recording *recording, struct target *target)
+{
+	struct kymo_detach_result result = { .note = NULL };
+	struct kymo_error *error;
+	uint64_t inode = 0;	/* whose child it is nobody knows: whatever is not recorded */
+	int status;
+
+	target->is_clean = true;
+	if (target->source)
+		inode = kymo_probes_inode(target->source->probes);
+	if (target->source && !inode) {
+		kymo_process_resume(target->process);
+		return NULL;
+	}
+	error = kymo_remove(target->process, inode, &result);
+	if (error && kymo_process_ended(target->process, &status)) {
+		kymo_error_destroy(error);
+		return NULL;
+	}
+	if (!error && result.pads_left)
+		recording_warn(recording, "a signal handler of process %d still runs on top of a pad: kymo's memory stays mapped; 'kymo detach %d' removes it later",
+			       target->pid, target->pid);
+	if (!error && result.note)
+		recording_warn(recording, "%s", result.note);
+	free(result.note);
+	/* What stays as somebody has changed it: no later detach would take it out either. */
+	if (error && error->code == KYMO_ERROR_UNSAFE)
+		return error;
+	return kymo_error_prefix(error, "some probes are still in process %d, and 'kymo detach %d' takes them out", target->pid,
+				 target->pid);
+}
+
+/* Who runs in another's memory has its probes taken out with the other's. */
+static struct target *find_dirty(const struct recording *recording)
+{
+	for (size_t i = 0; i < recording->targets.n; i++)
+		if (!recording->targets.items[i]->is_clean && !recording->targets.items[i]->is_sharing)
+			return recording->targets.items[i];
+	return NULL;
+}
+
+/* Of all processes, also of those that are born meanwhile. */
+static struct kymo_error *take_out(struct recording *recording)
+{
+	struct kymo_error *error = NULL;
+	struct target *target;
+
+	recording_progress(recording, "stopping");
+	recording->is_ending = true;
+	do {
+		if (recording->tree)
+			keep_first(&error, recording_follow(recording));
+		target = find_dirty(recording);
+		if (target)
+			keep_first(&error, take_out_of(recording, target));
+	} while (target);
+	return error;
+}
+
+/* Before its first instruction a command whose recording failed is ended; afterwards it runs on. */
+static void end_command(struct recording *recording)
+{
+	int status;
+
+	if (!recording->process || !recording->options->command || recording->has_begun ||
+	    kymo_process_ended(recording->process, &status))
+		return;
+	kill(kymo_process_pid(recording->process), SIGKILL);
+	while (waitpid(kymo_process_pid(recording->process), &status, __WALL) > 0 && WIFSTOPPED(status))
+		;	/* it was about to stop once more, and ends all the same */
+}
+
+static void note_command_end(struct recording *recording)
+{
+	int status;
+
+	if (recording->result.command_ended || !recording->process || !kymo_process_ended(recording->process, &status))
+		return;
+	recording->result.command_ended = true;
+	recording->result.command_status = status;
+}
+
+/* All that is still held is let go. */
 static void deinit(struct recording *recording)
 {
-	kymo_probes_destroy(recording->probes);
-	kymo_process_destroy(recording->process);
+	struct kymo_process *process = recording->process;
+
+	if (recording->targets.n)
+		process = NULL;		/* it is among them */
+	while (recording->targets.n)
+		kymo_error_destroy(recording_drop_target(recording, recording->targets.items[0]));
+	recording_kernel_destroy(recording->kernel);
+	kymo_process_destroy(process);
+	kymo_tree_destroy(recording->tree);
 	if (recording->has_output)
 		output_deinit(&recording->output);
-	free(recording->rings);
-	free(recording->shared);
+	kymo_events_destroy(recording->events);
+	kymo_vec_deinit(&recording->targets);
+	kymo_vec_deinit(&recording->sources);
+	kymo_vec_deinit(&recording->described);
+	kymo_vec_deinit(&recording->told);
+	for (size_t i = 0; recording->reasons && i < recording->options->n_specs; i++)
+		free(recording->reasons[i]);
+	free(recording->reasons);
+	free(recording->specs);
+	kymo_error_destroy(recording->refusal);
+	recording_release_warnings(recording, false);
+}
+
+/* Each process takes a few descriptors, and they are the recorder's own: who was launched has its limit already. */
+static void raise_limit(void)
+{
+	struct rlimit limit;
+
+	if (!getrlimit(RLIMIT_NOFILE, &limit)) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+static struct kymo_error *finish_rings(struct recording *recording)
+{
+	struct kymo_error *error = NULL;
+
+	for (size_t i = 0; i < recording->sources.n; i++)
+		keep_first(&error, source_finish_rings(recording, recording->sources.items[i]));
+	if (recording->has_output)
+		keep_first(&error, recording_note_vforks(recording));
+	return error;
 }
 
 static struct kymo_error *run(struct recording *recording)
@@ -334,45 +344,139 @@ static struct kymo_error *run(struct recording *recording)
 
 	/* On a busy machine a recorder that gets its turn late loses records; it sleeps when there is nothing to write. May be refused. */
 	setpriority(PRIO_PROCESS, 0, RECORDER_NICE);
+	if (recording->tree)
+		raise_limit();
+	if (recording->kernel && recording->lacks_thread_ids)
+		recording_kernel_carry_pids(recording->kernel);
 	recording->begin_ns = kymo_now_ns();
 	recording->next_seal_ns = recording->begin_ns + SEAL_NS;
-	progress(recording, "recording");
-	recording_note_threads(recording);
+	recording_progress(recording, "recording");
+	recording_note_threads(recording, true);
 	kymo_process_resume(recording->process);
 	error = record_until_end(recording, &alive);
 	recording->result.seconds = (double)(kymo_now_ns() - recording->begin_ns) / SECOND_NS;
-	if (alive && !kymo_process_ended(recording->process, &status)) {
-		recording_note_threads(recording);
+	if (recording->kernel) {	/* first: who takes out the others looks whether all text is the file's then */
+		keep_first(&error, recording_kernel_finish(recording->kernel, &recording->output));
+		recording->result.were_full |= recording_kernel_lost(recording->kernel) > 0;
+	}
+	if (alive && (recording->tree || !kymo_process_ended(recording->process, &status))) {
+		recording_note_threads(recording, !recording->tree);
 		keep_first(&error, take_out(recording));
 	}
-	keep_first(&error, recording_finish_rings(recording));
+	keep_first(&error, finish_rings(recording));
+	if (!error && recording->tree)
+		recording_tell_unmet(recording);
 	return error;
+}
+
+/* The recording could not begin. */
+static void undo(struct recording *recording)
+{
+	struct kymo_detach_result result = { .note = NULL };
+	uint64_t inode = recording->sources.n ? kymo_probes_inode(recording->sources.items[0]->probes) : 0;
+
+	if (!recording->process || !inode || !(recording->has_begun || !recording->options->command))
+		return;
+	kymo_process_resume(recording->process);
+	kymo_error_destroy(kymo_remove(recording->process, inode, &result));
+	free(result.note);
+}
+
+/* After a refusal; a directory that was made stays. */
+static struct kymo_error *begin_anew(struct recording *recording)
+{
+	struct recording before = *recording;
+	struct kymo_error *error;
+
+	recording_release_warnings(&before, false);
+	end_command(&before);
+	before.has_output = false;
+	before.reasons = NULL;
+	before.specs = NULL;
+	deinit(&before);
+	*recording = (struct recording){
+		.options = before.options,
+		.begin = before.begin,
+		.output = recording->output,
+		.has_output = recording->has_output,
+		.specs = recording->specs,
+		.reasons = recording->reasons,
+	};
+	if (recording->has_output)
+		output_restart(&recording->output);
+	error = kymo_events_create(&recording->events);
+	return error ? error : recording_divide(recording);
+}
+
+static struct kymo_error *run_in_processes(struct recording *recording)
+{
+	enum recording_way_out way_out = RECORDING_NO_WAY;
+	struct kymo_error *error, *failed;
+
+	do {
+		recording->is_holding = true;
+		error = recording->options->command ? recording_launch(recording) : recording_attach(recording);
+		if (!error)
+			break;
+		undo(recording);
+		way_out = recording_way_out(recording, &error);
+		if (way_out == RECORDING_NO_WAY)
+			break;
+		failed = begin_anew(recording);
+		if (way_out == RECORDING_BY_KERNEL && !failed) {
+			recording->refusal = error;
+			return recording_run_kernel(recording);
+		}
+		kymo_error_destroy(error);
+		error = failed;
+	} while (!error);
+	recording_release_warnings(recording, true);
+	if (!error)
+		recording_tell_reasons(recording, NULL);
+	return error ? error : run(recording);
+}
+
+/* What can't be asked for together. */
+static struct kymo_error *check_options(const struct kymo_record_options *options)
+{
+	bool is_kernels = options->all || options->backend == KYMO_RECORD_KERNEL;
+	const char *way = options->all ? "--all" : "--backend kernel";
+
+	if (is_kernels && recording_has_markers(options))
+		return kymo_error_create(KYMO_ERROR_USAGE, "markers are turned on in the process itself: leave %s out, or --marker", way);
+	if (!recording_has_addresses(options))
+		return NULL;
+	if (is_kernels)
+		return kymo_error_create(KYMO_ERROR_USAGE, "an address is of one process, and the kernel's probes are of files: leave %s out, or name FILE:0xOFFSET", way);
+	if (options->command)
+		return kymo_error_create(KYMO_ERROR_USAGE,
+					 "an address is of a process that runs, and '%s' has no code there yet: start it, and record it with --pid", options->command[0]);
+	return NULL;
 }
 
 struct kymo_error *kymo_record(const struct kymo_record_options *options, struct kymo_record_result *ret)
 {
 	struct recording recording = { .options = options, .begin = clock_sample() };
-	struct kymo_error *error;
+	struct kymo_error *error = kymo_events_create(&recording.events);
 
-	error = options->command ? launch(&recording) : attach(&recording);
-	if (!error) {
-		error = run(&recording);
-	} else if (recording.process && recording.probes && (recording.has_begun || !options->command)) {
-		struct kymo_detach_result result = { .note = NULL };
-
-		kymo_process_resume(recording.process);
-		kymo_error_destroy(kymo_remove(recording.process, &result));
-		free(result.note);
-	}
+	if (!error)
+		error = check_options(options);
+	if (!error)
+		error = recording_divide(&recording);
+	if (!error && (options->all || options->backend == KYMO_RECORD_KERNEL))
+		error = recording_run_kernel(&recording);
+	else if (!error)
+		error = run_in_processes(&recording);
 	end_command(&recording);
 	if (recording.has_output)
 		keep_first(&error, recording_write_metadata(&recording));
 	recording.result.bytes = recording.output.bytes;
 	recording.result.events = recording.output.events;
 	recording.result.lost = recording_lost(&recording);
-	recording.result.n_sites = recording.probes ? kymo_probes_n_sites(recording.probes) : 0;
+	recording.result.lost_in_vforks = recording.lost_in_vforks;
+	recording.result.n_sites = recording_n_sites(&recording);
 	if (!error)
-		progress(&recording, "done");
+		recording_progress(&recording, "done");
 	if (!error && options->command)
 		note_command_end(&recording);
 	deinit(&recording);

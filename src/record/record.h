@@ -19,6 +19,14 @@ struct kymo_record_progress {
 	uint64_t lost;			/* events */
 	size_t n_sites;
 	const char *phase;		/* "planning", "recording", "stopping" */
+	bool command_ended;		/* recording goes on for what it has left running */
+};
+
+/* Who makes the records. */
+enum kymo_record_backend {
+	KYMO_RECORD_AUTO,		/* code in the processes; the kernel for `all`, and for what a process refuses */
+	KYMO_RECORD_INPROC,
+	KYMO_RECORD_KERNEL,		/* the kernel's uprobes alone: nobody's memory is touched */
 };
 
 struct kymo_record_options {
@@ -27,9 +35,12 @@ struct kymo_record_options {
 	size_t n_specs;
 	char *const *command;		/* argv to launch, or NULL */
 	pid_t pid;			/* process to attach to, where command is NULL */
+	enum kymo_record_backend backend;
+	bool all;			/* every process, in place of `pid` and `command`; by the kernel */
 	double seconds;			/* stop after that long; 0: no limit */
 	uint64_t buffer_size;		/* bytes a CPU */
 	bool overwrite;
+	bool follow;			/* all that descends from it, too; of `pid`: what is made from now on */
 	bool no_rseq;			/* for measuring: never use restartable sequences */
 	/* Called about five times a second and once at the end, from the thread that called kymo_record(). May be NULL. */
 	void (*progress)(const struct kymo_record_progress *progress, void *data);
@@ -42,8 +53,11 @@ struct kymo_record_result {
 	int command_status;		/* as waitpid() gives it; of a launched command */
 	bool command_ended;
 	uint64_t bytes, lost;
+	uint64_t lost_in_vforks;	/* of those, hits of vfork children before their exec */
 	uint64_t events;		/* about, as in the progress */
 	size_t n_sites;
+	bool were_full;			/* events were lost as buffers of `buffer_size` were full */
+	uint64_t full_size;		/* the same of smaller ones, which some processes have: their size; or 0 */
 	double seconds;
 	uint64_t stopped_ns;		/* how long the threads were held while probes went in */
 };
@@ -52,7 +66,7 @@ struct kymo_record_result {
 extern volatile int kymo_record_stop;
 
 /*
- * Record until the time is up, the process ends, or kymo_record_stop is set. On an error nothing of kymo's is left in the process; a
+ * Record until the time is up, the process (with `follow`: the last of the tree) ends, or kymo_record_stop is set. On an error nothing of kymo's is left in the process; a
  * launched command that had not begun is ended, one that had begun runs on. What was recorded before the error is complete in the directory.
  */
 struct kymo_error *kymo_record(const struct kymo_record_options *options, struct kymo_record_result *ret);

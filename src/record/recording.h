@@ -2,6 +2,7 @@
 #ifndef KYMO_RECORD_RECORDING_H
 #define KYMO_RECORD_RECORDING_H
 
+#include "base/vec.h"
 #include "probe/session.h"
 #include "proc/proc.h"
 #include "record/clock.h"
@@ -9,46 +10,199 @@
 #include "record/record.h"
 #include "ring/ring.h"
 
+/* Probes and rings: of one program from its exec to its end, and of all processes that are forked from it. */
+struct source {
+	struct kymo_process *process;	/* that the probes were put into; kept as long as they are, also when it has ended */
+	struct kymo_probes *probes;
+	struct kymo_ring *rings;	/* once the probes have some */
+	struct kymo_shared_ring *shared;
+	struct output_place *places;	/* where each ring's packets go */
+	size_t n_rings;
+	size_t users;			/* targets */
+	uint64_t buffer_size;		/* bytes a CPU */
+};
+
+/* A process that is recorded, or at least followed. */
+struct target {
+	struct kymo_process *process;
+	pid_t pid, parent;		/* parent 0: not known */
+	int32_t inner_pid;		/* as it knows itself: what its records say */
+	struct source *source;		/* NULL: nothing of it is recorded */
+	bool is_sharing;		/* runs in its parent's memory until its exec */
+	bool is_starting, has_threads;
+	bool is_clean;			/* has no probes in it, or none any more */
+};
+
 struct recording {
 	const struct kymo_record_options *options;
-	struct kymo_process *process;
-	struct kymo_probes *probes;
+	struct kymo_process *process;	/* the command or process that was asked for, as it was at first; NULL when it is past */
+	pid_t pid;			/* its */
+	struct kymo_events *events;
+	struct kymo_tree *tree;		/* NULL: nobody is followed */
+	KYMO_VEC(struct target *) targets;
+	KYMO_VEC(struct source *) sources;
+	struct kymo_spec *specs;	/* those for the process first, then those for the kernel; strings are the options' */
+	size_t n_inproc, n_kernel;
+	char **reasons;			/* per spec of the options: why it is the kernel's; or NULL */
+	struct recording_kernel *kernel;	/* NULL: the kernel is no source of events */
 	struct output output;
-	bool has_output;
-	struct kymo_ring *rings;
-	struct kymo_shared_ring *shared;
-	size_t n_rings;
+	bool has_output, is_described;	/* there is a directory; with what its metadata say of the target */
 	struct clock_sample begin;
 	uint64_t begin_ns, next_progress_ns, next_flush_ns, next_seal_ns;
 	bool has_begun;			/* a launched command has run its first instruction of its own */
+	bool is_ending;			/* probes go out; nobody new gets any */
+	uint64_t lost, lost_in_vforks;	/* by sources that are no more */
+	size_t n_sites;			/* the most that a process has had */
+	KYMO_VEC(bool) described;	/* events that the metadata have, by index */
+	size_t n_described;		/* how many the metadata on the disk have */
+	KYMO_VEC(uint64_t) told;	/* what the user was warned of: many processes have the same to say */
+	KYMO_VEC(char *) held;		/* warnings that wait until it is known whether it is done this way */
+	bool is_holding;
+	bool lacks_thread_ids;		/* of some process: its records carry the process id */
+	bool has_run;			/* the launched command may have run code of its own; it can't be started again */
+	struct kymo_error *refusal;	/* why the process is recorded through the kernel */
 	struct kymo_record_result result;
 };
+
+/* Tell the user; a sentence that differs from an earlier one in numbers only, not again. */
+void recording_warn(struct recording *recording, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Tell what was held back (`is_holding`), or forget it; nothing is held back from then on. */
+void recording_release_warnings(struct recording *recording, bool tell);
+
+/* ---- record.c ------------------------------------------------------------------------------------------------------ */
+
+/* Tell who asked for it how far the recording is: "planning", "recording", "stopping" or "done". */
+void recording_progress(struct recording *recording, const char *phase);
+
+/* Somebody wants it to end, or the time that it was given is over. */
+bool recording_is_time_up(const struct recording *recording);
+
+/* ---- begin.c ------------------------------------------------------------------------------------------------------- */
+
+/* The process of the options, with probes in it; it goes on when it is resumed. An error leaves what was done to it so far. */
+struct kymo_error *recording_attach(struct recording *recording);
+
+/* The same for the command of the options, up to the first instruction of its own. */
+struct kymo_error *recording_launch(struct recording *recording);
+
+/* Put in what is mapped and not in yet. */
+struct kymo_error *recording_install(struct recording *recording, struct source *source);
+
+/* ---- family.c: who is recorded ------------------------------------------------------------------------------------- */
+
+/* Add a process, which is the target's from here on; NULL when memory is out. */
+struct target *recording_add_target(struct recording *recording, struct kymo_process *process, const struct target *parent);
+
+/* It has ended, or is let go: with the last one of a source that is drained and freed. Frees the target. */
+struct kymo_error *recording_drop_target(struct recording *recording, struct target *target);
+
+/* Probes for a target that has none, not yet in. */
+struct kymo_error *recording_create_source(struct recording *recording, struct target *target);
+
+/* A start-up event of a target, which is stopped. `done_ret`: it may run on its own. */
+struct kymo_error *recording_start_up(struct recording *recording, struct target *target, enum kymo_startup_event event,
+				      bool *done_ret);
+
+/* Deal with what the tree has to tell, for some milliseconds at most. An error is about the recording, not about one process. */
+struct kymo_error *recording_follow(struct recording *recording);
+
+/* A warning for each spec that no process has met. */
+void recording_tell_unmet(struct recording *recording);
+
+/* ---- kernel_run.c --------------------------------------------------------------------------------------------------- */
+
+/* The whole of a recording through the kernel alone, from launch or attach to its last packet. */
+struct kymo_error *recording_run_kernel(struct recording *recording);
+
+/* ---- fallback.c: from the process to the kernel ---------------------------------------------------------------------- */
+
+enum recording_way_out {
+	RECORDING_NO_WAY,
+	RECORDING_MIXED,		/* begin anew, with more of the specs for the kernel */
+	RECORDING_BY_KERNEL,		/* all of it is the kernel's */
+};
+
+/*
+ * The recording in the process could not begin: what the kernel could make of it. NO_WAY: the error may have got a remark. MIXED: `reasons` has more. The
+ * process is still as the attempt has left it.
+ */
+enum recording_way_out recording_way_out(struct recording *recording, struct kymo_error **refusal);
+
+/* Whether markers are asked for, which only the way through the process can turn on. */
+bool recording_has_markers(const struct kymo_record_options *options);
+
+/* Whether addresses are asked for, in memory of no file: of one process that runs, and nothing for the kernel. */
+bool recording_has_addresses(const struct kymo_record_options *options);
+
+/* The kernel's attempt after a refusal (or without one) has come to `error`: tells the user why, or returns the error that says more. */
+struct kymo_error *recording_fell_back(struct recording *recording, struct kymo_error *error);
+
+/* ---- mixed.c: what the process refuses goes through the kernel, and the rest does not -------------------------------- */
+
+/* Order `specs` by way. To be called before anything else, and whenever `reasons` has changed. */
+struct kymo_error *recording_divide(struct recording *recording);
+
+/* The kernel's half for `recording->pid`, where it has any specs. */
+struct kymo_error *recording_open_mix(struct recording *recording);
+
+/* Put the kernel's half into what the process of `source` has mapped since the last time; before the other half, which keeps away from it. The process is left running or stopped as it was. */
+struct kymo_error *recording_mix(struct recording *recording, struct source *source);
+
+/* The same for files that it has not mapped yet. */
+struct kymo_error *recording_finish_mix(struct recording *recording);
+
+/* Tell the user what goes through the kernel: each of `reasons`, and why all of it does, if that is yet another one (or NULL). */
+void recording_tell_reasons(struct recording *recording, const struct kymo_error *refusal);
 
 /* ---- describe.c: what the metadata says --------------------------------------------------------------------------- */
 
 /* Command, pid, mode. */
 struct kymo_error *recording_describe_target(struct recording *recording);
 
-/* Names of the threads that live now. Those that come and go between two looks stay without a name. */
-void recording_note_threads(struct recording *recording);
+/* The table of processes: `target` has begun to be what it is, the same program as its `maker`'s (NULL: another), or is no more. */
+void recording_note_begin(struct recording *recording, const struct target *target, const struct target *maker);
+void recording_note_end(struct recording *recording, const struct target *target);
+
+/* The table of threads: `tid` is new, or is about to be gone, and called so; "" is nothing. */
+void recording_note_thread(struct recording *recording, const struct target *target, pid_t tid, bool is_new, const char *comm);
+
+/*
+ * Names of all threads that live now, or of those that are in the table: new ones of who is followed are told, and would be two threads
+ * if they were looked at before. Those that change it between two looks, or come and go and nobody is followed, stay without.
+ */
+void recording_note_threads(struct recording *recording, bool all);
+
+/* A source has started, or is about to be freed: the metadata will tell whether its threads can be told apart. */
+void recording_note_thread_ids(struct recording *recording, const struct source *source);
 
 /* (Re)write the metadata, with the events that the probes have by now and the clock as it is known by now. */
 struct kymo_error *recording_write_metadata(struct recording *recording);
 
+/* The same, if there are events that the metadata on the disk lack: before their first record is written. */
+struct kymo_error *recording_update_metadata(struct recording *recording);
+
 /* ---- packets.c: from rings to streams ------------------------------------------------------------------------------ */
 
 /* Once the probes have rings. */
-struct kymo_error *recording_open_rings(struct recording *recording);
+struct kymo_error *source_open_rings(struct recording *recording, struct source *source);
+
+/* No producer is left: what lies in open packets, and losses behind the last one. Its streams are free for others then. */
+struct kymo_error *source_finish_rings(struct recording *recording, struct source *source);
 
 /* Write what is complete: one round over all rings. `n_ret` packets. */
 struct kymo_error *recording_drain(struct recording *recording, size_t *n_ret);
 
+/* Write how many hits vfork children have had so far. */
+struct kymo_error *recording_note_vforks(struct recording *recording);
+
 /* Close what is half full, with producers at work. */
 void recording_flush(struct recording *recording);
 
-/* No producer is left: what lies in open packets, and losses behind the last one. */
-struct kymo_error *recording_finish_rings(struct recording *recording);
-
+/* All that were lost so far, those of vfork children too. */
 uint64_t recording_lost(const struct recording *recording);
+
+/* Places with probes: the most that a process has had, and the kernel's. */
+size_t recording_n_sites(const struct recording *recording);
 
 #endif

@@ -6,14 +6,9 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "report/lines.h"
 #include "report/losses.h"
 #include "report/text.h"
-
-/* Text of one event that is the same on each of its lines. */
-struct event_text {
-	char *name;
-	char *fields[KYMO_EVENT_MAX_ARGS];	/* " size=" */
-};
 
 struct writer {
 	const struct page *page;
@@ -21,6 +16,7 @@ struct writer {
 	const struct kymo_ctf_trace *trace;
 	const struct names *names;
 	struct event_text *texts;	/* as trace->events */
+	struct threads threads;
 	bool wall;
 	bool started;
 	uint64_t first;			/* TSC of the first record, if started */
@@ -28,40 +24,10 @@ struct writer {
 	char date[64];
 	size_t n_losses;		/* that were written */
 	struct loss_total written;
-	int32_t tid;			/* of the last record; its text: */
-	char thread[128];
+	size_t labelled;		/* the thread that `label` is of, if it has text; */
+	const struct kymo_ctf_process *labelled_process;	/* and its process then */
+	char label[THREAD_LABEL];
 };
-
-static void deinit_texts(struct writer *w)
-{
-	for (size_t i = 0; w->texts && i < w->trace->n_events; i++) {
-		free(w->texts[i].name);
-		for (size_t j = 0; j < KYMO_EVENT_MAX_ARGS; j++)
-			free(w->texts[i].fields[j]);
-	}
-	free(w->texts);
-}
-
-static bool init_texts(struct writer *w)
-{
-	w->texts = calloc(w->trace->n_events + 1, sizeof(*w->texts));
-	if (!w->texts)
-		return false;
-	for (size_t i = 0; i < w->trace->n_events; i++) {
-		const struct kymo_ctf_event *event = &w->trace->events[i];
-
-		w->texts[i].name = kymo_text_escape(event->name, w->page->unicode);
-		if (!w->texts[i].name)
-			return false;
-		for (uint32_t j = 0; j < event->n_fields; j++) {
-			kymo_cleanup_free char *safe = kymo_text_escape(event->fields[j].name, w->page->unicode);
-
-			if (!safe || asprintf(&w->texts[i].fields[j], " %s=", safe) < 0)
-				return false;
-		}
-	}
-	return true;
-}
 
 static void write_wall_time(struct writer *w, uint64_t tsc)
 {
@@ -94,21 +60,12 @@ static void write_time(struct writer *w, uint64_t tsc)
 
 static void write_loss(struct writer *w, const struct kymo_ctf_loss *loss)
 {
-	uint64_t ticks = loss->end > loss->begin ? loss->end - loss->begin : 0;
-	char number[TEXT_NUMBER], span[TEXT_NUMBER];
-
 	write_time(w, loss->begin);
-	kymo_page_printf(w->page, INK_PLAIN, " [%03" PRIu32 "] ", loss->cpu);
-	kymo_text_span(span, kymo_ctf_duration_ns(w->trace, ticks), w->page->unicode);
-	kymo_text_count(number, loss->events ? loss->events : loss->packets);
-	kymo_page_printf(w->page, INK_ALARM, loss->events ? "--- lost %s %s" : "--- overwritten: %s %s", number,
-			 loss->events ? (loss->events == 1 ? "event" : "events") :
-					(loss->packets == 1 ? "packet" : "packets"));
-	/* What was overwritten before the first packet has no beginning. */
-	if (ticks)
-		kymo_page_printf(w->page, INK_ALARM, " within %s", span);
-	kymo_page_text(w->page, INK_ALARM, " ---");
-	putc('\n', w->page->out);
+	if (kymo_loss_is_in_vforks(loss))
+		kymo_page_text(w->page, INK_PLAIN, " [---] ");
+	else
+		kymo_page_printf(w->page, INK_PLAIN, " [%03" PRIu32 "] ", loss->cpu);
+	kymo_loss_write(w->page, w->trace, loss);
 	w->written.events += loss->events;
 	w->written.packets += loss->packets;
 }
@@ -123,91 +80,51 @@ static void write_losses(struct writer *w, uint64_t until)
 		write_loss(w, &losses[w->n_losses]);
 }
 
-static const char *thread_text(struct writer *w, int32_t tid)
+static struct kymo_error *thread_text(struct writer *w, const struct kymo_ctf_record *record, const char **ret)
 {
-	const struct thread_name *name;
-	unsigned int columns;
-	size_t fits = 0;
+	const struct thread *thread;
+	struct kymo_error *error;
+	size_t at;
 
-	if (w->tid == tid && *w->thread)
-		return w->thread;
-	name = kymo_names_find(w->names, tid);
-	if (name)
-		fits = kymo_text_fit(name->safe, 24, &columns);
-	fits = fits < 100 ? fits : 0;
-	snprintf(w->thread, sizeof(w->thread), "%6" PRId32 "%s%.*s", tid, name ? " " : "", (int)fits,
-		 name ? name->safe : "");
-	w->tid = tid;
-	return w->thread;
-}
-
-static void write_value(FILE *out, uint64_t value, enum kymo_type type)
-{
-	char digits[24], *at = digits + sizeof(digits);
-	bool is_hex = kymo_type_is_hex(type), negative = kymo_type_is_signed(type) && (int64_t)value < 0;
-	unsigned int base = is_hex ? 16 : 10;
-
-	if (negative)
-		value = 0 - value;
-	*--at = '\0';
-	do {
-		*--at = "0123456789abcdef"[value % base];
-		value /= base;
-	} while (value);
-	if (negative)
-		*--at = '-';
-	if (is_hex) {
-		*--at = 'x';
-		*--at = '0';
+	error = kymo_threads_find(&w->threads, record, &at);
+	if (error)
+		return error;
+	*ret = w->label;
+	if (at == NO_THREAD) {
+		kymo_names_label(w->names, &(struct thread){ .tid = record->tid }, w->label);
+		w->labelled = NO_THREAD;
+		return NULL;
 	}
-	fputs_unlocked(at, out);
+	thread = &w->threads.items.items[at];
+	if (*w->label && w->labelled == at && w->labelled_process == thread->process)
+		return NULL;
+	kymo_names_label(w->names, thread, w->label);
+	w->labelled = at;
+	w->labelled_process = thread->process;
+	return NULL;
 }
 
-static void write_record(struct writer *w, const struct kymo_ctf_record *record)
+static struct kymo_error *write_record(struct writer *w, const struct kymo_ctf_record *record)
 {
 	const struct event_text *text = &w->texts[record->event - w->trace->events];
 	FILE *out = w->page->out;
+	const char *thread;
+	struct kymo_error *error = thread_text(w, record, &thread);
 
+	if (error)
+		return error;
 	write_time(w, record->tsc);
 	fprintf(out, " [%03" PRIu32 "] ", record->cpu);
-	fputs_unlocked(thread_text(w, record->tid), out);
+	fputs_unlocked(thread, out);
 	putc_unlocked(' ', out);
 	kymo_page_text(w->page, INK_HEAD, text->name);
 	for (uint32_t i = 0; i < record->event->n_fields; i++) {
+		putc_unlocked(' ', out);
 		fputs_unlocked(text->fields[i], out);
-		if (record->faults & 1u << i)
-			kymo_page_text(w->page, INK_ALARM, "(fault)");
-		else
-			write_value(out, record->values[i], record->event->fields[i].type);
+		putc_unlocked('=', out);
+		kymo_value_write(w->page, record, i);
 	}
 	putc_unlocked('\n', out);
-}
-
-/* Losses whose place in time came to light only when later records had been written. */
-static void write_missed_losses(struct writer *w)
-{
-	size_t n;
-	const struct kymo_ctf_loss *losses = kymo_ctf_reader_losses(w->reader, &n);
-	struct loss_total total = kymo_losses_total(losses, n);
-
-	if (total.events != w->written.events)
-		kymo_page_printf(w->page, INK_ALARM, "--- lost %" PRIu64 " events in all ---\n", total.events);
-	if (total.packets != w->written.packets)
-		kymo_page_printf(w->page, INK_ALARM, "--- %" PRIu64 " packets overwritten in all ---\n", total.packets);
-}
-
-static struct kymo_error *write_warnings(const struct writer *w)
-{
-	size_t n;
-	const char *const *warnings = kymo_ctf_reader_warnings(w->reader, &n);
-
-	for (size_t i = 0; i < n; i++) {
-		kymo_cleanup_free char *safe = kymo_text_escape(warnings[i], w->page->unicode);
-
-		if (!safe)
-			return &kymo_error_no_memory;
-		kymo_page_printf(w->page, INK_ALARM, "--- damaged: %s ---\n", safe);
-	}
 	return NULL;
 }
 
@@ -222,7 +139,9 @@ static struct kymo_error *write_all(struct writer *w, struct kymo_ctf_reader *re
 			w->first = record.tsc;
 		}
 		write_losses(w, record.tsc);
-		write_record(w, &record);
+		error = write_record(w, &record);
+		if (error)
+			return error;
 		/* A reader that has gone away (a pipe to head) is found out by the caller. */
 		if (ferror_unlocked(w->page->out))
 			return NULL;
@@ -230,8 +149,7 @@ static struct kymo_error *write_all(struct writer *w, struct kymo_ctf_reader *re
 	if (error)
 		return error;
 	write_losses(w, UINT64_MAX);
-	write_missed_losses(w);
-	return write_warnings(w);
+	return kymo_lines_finish(w->page, w->reader, &w->written);
 }
 
 struct kymo_error *kymo_events_write(struct kymo_ctf_reader *reader, const struct names *names, bool wall,
@@ -244,10 +162,13 @@ struct kymo_error *kymo_events_write(struct kymo_ctf_reader *reader, const struc
 		.names = names,
 		.wall = wall,
 	};
-	struct kymo_error *error = &kymo_error_no_memory;
+	struct kymo_error *error = kymo_threads_init(&w.threads, w.trace);
 
-	if (init_texts(&w))
+	if (!error)
+		error = kymo_event_texts_create(w.trace, page->unicode, &w.texts);
+	if (!error)
 		error = write_all(&w, reader);
-	deinit_texts(&w);
+	kymo_event_texts_destroy(w.texts, w.trace);
+	kymo_threads_deinit(&w.threads);
 	return error;
 }

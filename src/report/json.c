@@ -103,16 +103,34 @@ static void write_values(FILE *out, const struct stats *stats)
 	putc(']', out);
 }
 
-static void write_argument(FILE *out, const struct kymo_ctf_field *field, const struct field_stats *stats)
+static void write_reals(FILE *out, const struct reals *reals)
 {
-	static const struct stats none;
+	char number[TEXT_NUMBER];
+
+	fprintf(out, ", \"not_finite\": %" PRIu64, reals->n_others);
+	if (!reals->count)
+		return;
+	fprintf(out, ", \"min\": %s", kymo_text_double(number, reals->min));
+	fprintf(out, ", \"max\": %s", kymo_text_double(number, reals->max));
+	fprintf(out, ", \"mean\": %s", kymo_text_double(number, kymo_reals_mean(reals)));
+}
+
+static void write_argument(FILE *out, const struct kymo_ctf_field *field, const struct probe *probe, uint32_t i)
+{
+	static const struct field_stats none;
+	const struct field_stats *stats = probe ? &probe->fields[i] : &none;
 
 	fputs("{", out);
 	write_member(out, "name", field->name);
-	fprintf(out, ", \"type\": \"%s\", \"faults\": %" PRIu64 ", ", kymo_type_name(field->type),
-		stats ? stats->faults : 0);
-	write_stats(out, stats ? &stats->stats : &none);
-	write_values(out, stats ? &stats->stats : &none);
+	fprintf(out, ", \"type\": \"%s\", \"faults\": %" PRIu64 ", ", kymo_type_name(field->type), stats->faults);
+	if (kymo_type_is_integer(field->type)) {
+		write_stats(out, &stats->stats);
+		write_values(out, &stats->stats);
+	} else {
+		fprintf(out, "\"count\": %" PRIu64, probe ? probe->count - stats->faults : 0);
+		if (field->type == KYMO_TYPE_F64)
+			write_reals(out, &stats->reals);
+	}
 	putc('}', out);
 }
 
@@ -120,6 +138,41 @@ static void write_times(FILE *out, const struct kymo_ctf_trace *trace, uint64_t 
 {
 	fprintf(out, ", \"first_ns\": %" PRIu64 ", \"last_ns\": %" PRIu64, kymo_ctf_wall_ns(trace, first),
 		kymo_ctf_wall_ns(trace, last));
+}
+
+static void write_kind(FILE *out, const struct kymo_ctf_event *event)
+{
+	static const char *const names[] = {
+		[KYMO_CTF_PLACE] = "place", [KYMO_CTF_ENTRY] = "entry", [KYMO_CTF_RETURN] = "return",
+		[KYMO_CTF_MARKER] = "marker",
+	};
+
+	fprintf(out, ", \"kind\": \"%s\"", names[event->kind]);
+	if (kymo_ctf_is_of_function(event))
+		fprintf(out, ", \"function_offset\": %" PRIu64, event->function_offset);
+	if (event->source || event->kind == KYMO_CTF_MARKER) {
+		fputs(", ", out);
+		write_member(out, "source", event->source);
+	}
+}
+
+/* Of a marker: its format, and each of its copies. */
+static void write_marker(FILE *out, const struct model *model, size_t at)
+{
+	fputs(", ", out);
+	write_member(out, "format", model->trace->events[at].format);
+	fputs(", \"places\": [", out);
+	for (size_t i = at; i != NO_PLACE; i = model->places[i].next) {
+		const struct kymo_ctf_event *event = &model->trace->events[i];
+
+		fprintf(out, "%s{\"id\": %" PRIu32 ", \"offset\": %" PRIu64 ", ", i == at ? "" : ", ", event->id,
+			event->offset);
+		write_member(out, "symbol", event->symbol);
+		fputs(", ", out);
+		write_member(out, "source", event->source);
+		fprintf(out, ", \"count\": %" PRIu64 "}", model->counts[i]);
+	}
+	putc(']', out);
 }
 
 static void write_probe(FILE *out, const struct model *model, size_t at)
@@ -135,6 +188,9 @@ static void write_probe(FILE *out, const struct model *model, size_t at)
 	write_member(out, "symbol", event->symbol);
 	fputs(", ", out);
 	write_member(out, "build_id", event->build_id);
+	write_kind(out, event);
+	if (event->kind == KYMO_CTF_MARKER)
+		write_marker(out, model, at);
 	fprintf(out, ", \"count\": %" PRIu64, probe ? probe->count : 0);
 	fprintf(out, ", \"threads\": %" PRIu32 ", \"more_threads\": %s", probe ? probe->n_threads : 0,
 		probe && probe->more_threads ? "true" : "false");
@@ -143,7 +199,7 @@ static void write_probe(FILE *out, const struct model *model, size_t at)
 	fputs(", \"arguments\": [", out);
 	for (uint32_t i = 0; i < event->n_fields; i++) {
 		fputs(i ? ", " : "", out);
-		write_argument(out, &event->fields[i], probe ? &probe->fields[i] : NULL);
+		write_argument(out, &event->fields[i], probe, i);
 	}
 	fputs("]", out);
 	if (probe) {
@@ -156,26 +212,116 @@ static void write_probe(FILE *out, const struct model *model, size_t at)
 
 static void write_probes(FILE *out, const struct model *model)
 {
+	bool comma = false;
+
 	fputs("\"probes\": [", out);
 	for (size_t i = 0; i < model->trace->n_events; i++) {
-		fputs(i ? ",\n  " : "\n  ", out);
+		if (model->places[i].first != i)
+			continue;
+		fputs(comma ? ",\n  " : "\n  ", out);
 		write_probe(out, model, i);
+		comma = true;
 	}
 	fputs("],\n", out);
 }
 
-static struct kymo_error *write_threads(FILE *out, const struct model *model, const struct names *names)
+static void write_durations(FILE *out, const struct durations *durations)
+{
+	const struct stats *stats = &durations->stats;
+
+	fputs(", \"duration_ns\": {", out);
+	write_stats(out, stats);
+	fputs(", \"mean\": ", out);
+	write_sum(out, stats->sum / (__int128)stats->count);
+	for (unsigned int i = 0; i < 3; i++) {
+		static const unsigned int percents[] = { 50, 90, 99 };
+
+		fprintf(out, ", \"p%u\": %" PRIu64, percents[i], kymo_durations_quantile(durations, percents[i]));
+	}
+	fprintf(out, "}, \"self_ns\": %" PRIu64, durations->self_ns);
+}
+
+static void write_function(FILE *out, const struct function *function)
+{
+	const struct kymo_ctf_event *entry = function->entry;
+
+	fputs("{", out);
+	write_member(out, "name", entry->name);
+	fputs(", ", out);
+	write_member(out, "path", entry->path);
+	fprintf(out, ", \"function_offset\": %" PRIu64 ", ", entry->function_offset);
+	write_member(out, "symbol", entry->symbol);
+	fprintf(out, ", \"entry\": %" PRIu32 ", \"return\": %" PRIu32 ", \"count\": %" PRIu64, entry->id,
+		function->leave->id, function->durations ? function->durations->stats.count : 0);
+	fprintf(out, ", \"over_losses\": %" PRIu64 ", \"without_return\": %" PRIu64 ", \"without_entry\": %" PRIu64
+		", \"open\": %" PRIu64 ", \"too_deep\": %" PRIu64, function->over_losses, function->left,
+		function->without_entry, function->open, function->too_deep);
+	if (function->durations)
+		write_durations(out, function->durations);
+	putc('}', out);
+}
+
+static struct kymo_error *write_calls(FILE *out, const struct calls *calls)
+{
+	kymo_cleanup_free struct function **functions = NULL;
+	size_t n;
+
+	functions = kymo_functions_sorted(&calls->functions, &n);
+	if (!functions)
+		return &kymo_error_no_memory;
+	fputs("\"calls\": [", out);
+	for (size_t i = 0; i < n; i++) {
+		fputs(i ? ",\n  " : "\n  ", out);
+		write_function(out, functions[i]);
+	}
+	fprintf(out, "],\n\"calls_of_other_threads\": %" PRIu64 ",\n", calls->other_threads);
+	return NULL;
+}
+
+static void write_stamp(FILE *out, const char *key, const struct kymo_ctf_trace *trace, uint64_t tsc)
+{
+	fprintf(out, ", \"%s\": ", key);
+	if (tsc)
+		fprintf(out, "%" PRIu64, kymo_ctf_wall_ns(trace, tsc));
+	else
+		fputs("null", out);
+}
+
+static void write_processes(FILE *out, const struct model *model)
+{
+	fputs("\"processes\": [", out);
+	for (size_t i = 0; i < model->trace->n_processes; i++) {
+		const struct process_count *count = &model->processes[i];
+		const struct kymo_ctf_process *process = count->process;
+
+		fprintf(out, "%s{\"pid\": %" PRId32 ", \"parent\": ", i ? ",\n  " : "\n  ", process->pid);
+		fprintf(out, process->parent ? "%" PRId32 : "null", process->parent);
+		fputs(", ", out);
+		write_member(out, "command", process->command);
+		write_stamp(out, "begin_ns", model->trace, process->begin);
+		write_stamp(out, "end_ns", model->trace, process->end);
+		fprintf(out, ", \"count\": %" PRIu64, count->count);
+		if (count->count)
+			write_times(out, model->trace, count->first, count->last);
+		putc('}', out);
+	}
+	fputs("],\n", out);
+}
+
+static struct kymo_error *write_threads(FILE *out, const struct model *model)
 {
 	kymo_cleanup_free struct thread **threads = kymo_model_sorted_threads(model);
 
 	if (!threads)
 		return &kymo_error_no_memory;
 	fputs("\"threads\": [", out);
-	for (size_t i = 0; i < model->threads.n; i++) {
-		const struct thread_name *name = kymo_names_find(names, threads[i]->tid);
+	for (size_t i = 0; i < model->threads.items.n; i++) {
+		const struct kymo_ctf_process *process = threads[i]->process;
 
-		fprintf(out, "%s{\"tid\": %" PRId32 ", ", i ? ",\n  " : "\n  ", threads[i]->tid);
-		write_member(out, "name", name ? name->raw : NULL);
+		fprintf(out, "%s{\"tid\": %" PRId32 ", \"pid\": ", i ? ",\n  " : "\n  ", threads[i]->tid);
+		fprintf(out, process ? "%" PRId32 : "null", process ? process->pid : 0);
+		fputs(", ", out);
+		write_member(out, "name", threads[i]->entry ? threads[i]->entry->comm : NULL);
 		fprintf(out, ", \"count\": %" PRIu64, threads[i]->count);
 		write_times(out, model->trace, threads[i]->first, threads[i]->last);
 		putc('}', out);
@@ -190,13 +336,15 @@ static void write_losses(FILE *out, const struct kymo_ctf_reader *reader, const 
 	const struct kymo_ctf_loss *losses = kymo_ctf_reader_losses(reader, &n);
 	struct loss_total total = kymo_losses_total(losses, n);
 
-	fprintf(out, "\"lost_events\": %" PRIu64 ",\n\"overwritten_packets\": %" PRIu64 ",\n\"losses\": [",
-		total.events, total.packets);
-	for (size_t i = 0; i < n; i++)
-		fprintf(out, "%s{\"cpu\": %" PRIu32 ", \"events\": %" PRIu64 ", \"packets\": %" PRIu64
-			", \"begin_ns\": %" PRIu64 ", \"end_ns\": %" PRIu64 "}", i ? ",\n  " : "\n  ", losses[i].cpu,
+	fprintf(out, "\"lost_events\": %" PRIu64 ",\n\"lost_in_vforks\": %" PRIu64 ",\n\"overwritten_packets\": %" PRIu64
+		",\n\"losses\": [", total.events, total.in_vforks, total.packets);
+	for (size_t i = 0; i < n; i++) {
+		fprintf(out, "%s{\"cpu\": ", i ? ",\n  " : "\n  ");
+		fprintf(out, kymo_loss_is_in_vforks(&losses[i]) ? "null" : "%" PRIu32, losses[i].cpu);
+		fprintf(out, ", \"events\": %" PRIu64 ", \"packets\": %" PRIu64 ", \"begin_ns\": %" PRIu64 ", \"end_ns\": %" PRIu64 "}",
 			losses[i].events, losses[i].packets, kymo_ctf_wall_ns(trace, losses[i].begin),
 			kymo_ctf_wall_ns(trace, losses[i].end));
+	}
 	fputs("],\n", out);
 }
 
@@ -227,13 +375,13 @@ static void write_trace(FILE *out, const struct kymo_ctf_trace *trace)
 	fputs("},\n", out);
 }
 
-struct kymo_error *kymo_json_write(const char *dir, const struct kymo_ctf_reader *reader, const struct model *model,
-				   const struct names *names, FILE *out)
+struct kymo_error *kymo_json_write(const struct summary *summary, FILE *out)
 {
+	const struct model *model = summary->model;
 	struct kymo_error *error;
 
 	fprintf(out, "{\"format\": %d,\n", FORMAT);
-	write_member(out, "directory", dir);
+	write_member(out, "directory", summary->dir);
 	fputs(",\n", out);
 	write_trace(out, model->trace);
 	fprintf(out, "\"events\": %" PRIu64 ",\n\"duration_ns\": %" PRIu64 ",\n\"cpus\": %" PRIu32, model->count,
@@ -242,11 +390,15 @@ struct kymo_error *kymo_json_write(const char *dir, const struct kymo_ctf_reader
 		write_times(out, model->trace, model->first, model->last);
 	fputs(",\n", out);
 	write_probes(out, model);
-	error = write_threads(out, model, names);
+	error = write_calls(out, summary->calls);
 	if (error)
 		return error;
-	write_losses(out, reader, model->trace);
-	write_warnings(out, reader);
+	write_processes(out, model);
+	error = write_threads(out, model);
+	if (error)
+		return error;
+	write_losses(out, summary->reader, model->trace);
+	write_warnings(out, summary->reader);
 	fputs("}\n", out);
 	return NULL;
 }

@@ -4,12 +4,8 @@
 
 #include <stdio.h>
 
-#include "ctf/ctf.h"
-#include "report/model.h"
-#include "report/names.h"
+#include "report/summary.h"
 
-/* `reader` has been read to its end. */
-struct kymo_error *kymo_json_write(const char *dir, const struct kymo_ctf_reader *reader, const struct model *model,
-				   const struct names *names, FILE *out);
+struct kymo_error *kymo_json_write(const struct summary *summary, FILE *out);
 
 #endif

@@ -1,7 +1,5 @@
 #include "report/losses.h"
 
-#include <stdbool.h>
-
 struct loss_total kymo_losses_total(const struct kymo_ctf_loss *losses, size_t n)
 {
 	struct loss_total total = { 0 };
@@ -9,6 +7,8 @@ struct loss_total kymo_losses_total(const struct kymo_ctf_loss *losses, size_t n
 	for (size_t i = 0; i < n; i++) {
 		total.events += losses[i].events;
 		total.packets += losses[i].packets;
+		if (kymo_loss_is_in_vforks(&losses[i]))
+			total.in_vforks += losses[i].events;
 	}
 	return total;
 }

@@ -4,6 +4,7 @@
 #ifndef KYMO_REPORT_LOSSES_H
 #define KYMO_REPORT_LOSSES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -11,9 +12,16 @@
 
 struct loss_total {
 	uint64_t events, packets;
+	uint64_t in_vforks;		/* of the events, hits of vfork children before their exec */
 };
 
 struct loss_total kymo_losses_total(const struct kymo_ctf_loss *losses, size_t n);
+
+/* Hits of vfork children: nobody else's records are missing. */
+static inline bool kymo_loss_is_in_vforks(const struct kymo_ctf_loss *loss)
+{
+	return loss->cpu == KYMO_CTF_NO_CPU;
+}
 
 /*
  * Join losses (sorted by time) that are less than `distance` ticks apart into spans, at most `size` of them; what does

@@ -5,13 +5,19 @@
 
 struct kymo_error *kymo_model_init(struct model *model, const struct kymo_ctf_trace *trace)
 {
-	*model = (struct model){ .trace = trace, .index_size = 64 };
+	*model = (struct model){ .trace = trace };
+	model->places = kymo_places_create(trace, &model->n_probes);
+	model->counts = calloc(trace->n_events + 1, sizeof(*model->counts));
 	model->probes = calloc(trace->n_events + 1, sizeof(*model->probes));
-	model->index = calloc(model->index_size, sizeof(*model->index));
-	if (model->probes && model->index)
-		return NULL;
-	kymo_model_deinit(model);
-	return &kymo_error_no_memory;
+	model->processes = calloc(trace->n_processes + 1, sizeof(*model->processes));
+	if (!model->places || !model->counts || !model->probes || !model->processes ||
+	    kymo_threads_init(&model->threads, trace)) {
+		kymo_model_deinit(model);
+		return &kymo_error_no_memory;
+	}
+	for (size_t i = 0; i < trace->n_processes; i++)
+		model->processes[i].process = &trace->processes[i];
+	return NULL;
 }
 
 void kymo_model_deinit(struct model *model)
@@ -22,8 +28,10 @@ void kymo_model_deinit(struct model *model)
 		free(model->probes[i]);
 	}
 	free(model->probes);
-	free(model->index);
-	kymo_vec_deinit(&model->threads);
+	free(model->counts);
+	free(model->places);
+	free(model->processes);
+	kymo_threads_deinit(&model->threads);
 	*model = (struct model){ 0 };
 }
 
@@ -40,63 +48,6 @@ static struct probe *make_probe(struct model *model, size_t at)
 	model->probes[at] = probe;
 	model->n_hit++;
 	return probe;
-}
-
-/* Fibonacci hashing: tids are neighbours. */
-static size_t slot_of(const struct model *model, int32_t tid)
-{
-	return ((uint32_t)tid * 2654435769u) >> (32 - __builtin_ctzl(model->index_size));
-}
-
-static uint32_t *find_slot(const struct model *model, int32_t tid)
-{
-	size_t slot = slot_of(model, tid);
-
-	while (model->index[slot] && model->threads.items[model->index[slot] - 1].tid != tid)
-		slot = (slot + 1) & (model->index_size - 1);
-	return &model->index[slot];
-}
-
-static bool grow_index(struct model *model)
-{
-	uint32_t *grown = calloc(model->index_size * 2, sizeof(*grown));
-
-	if (!grown)
-		return false;
-	free(model->index);
-	model->index = grown;
-	model->index_size *= 2;
-	for (size_t i = 0; i < model->threads.n; i++)
-		*find_slot(model, model->threads.items[i].tid) = (uint32_t)i + 1;
-	return true;
-}
-
-/* The thread's entry, made where it is new. NULL beyond MAX_THREADS, or with an error. */
-static struct thread *find_thread(struct model *model, const struct kymo_ctf_record *record, struct kymo_error **error)
-{
-	uint32_t *slot;
-
-	if (model->last_thread && model->last_thread->tid == record->tid)
-		return model->last_thread;
-	slot = find_slot(model, record->tid);
-	if (!*slot) {
-		if (model->threads.n == MAX_THREADS)
-			return NULL;
-		if (model->threads.n * 2 >= model->index_size) {
-			if (!grow_index(model))
-				goto no_memory;
-			slot = find_slot(model, record->tid);
-		}
-		if (!kymo_vec_push(&model->threads, (struct thread){ .tid = record->tid, .first = record->tsc }))
-			goto no_memory;
-		*slot = (uint32_t)model->threads.n;
-	}
-	model->last_thread = &model->threads.items[*slot - 1];
-	return model->last_thread;
-
-no_memory:
-	*error = &kymo_error_no_memory;
-	return NULL;
 }
 
 static bool mark_thread(struct probe *probe, size_t thread)
@@ -136,6 +87,18 @@ static void add_to_timeline(struct model *model, uint64_t tsc)
 	model->timeline[ticks >> model->timeline_shift]++;
 }
 
+static void add_to_field(struct field_stats *stats, const struct kymo_ctf_record *record, uint32_t i)
+{
+	enum kymo_type type = record->event->fields[i].type;
+
+	if (record->faults & 1u << i)
+		stats->faults++;
+	else if (kymo_type_is_integer(type))
+		kymo_stats_add(&stats->stats, record->values[i]);
+	else if (type == KYMO_TYPE_F64)
+		kymo_reals_add(&stats->reals, kymo_ctf_double(record, i));
+}
+
 static void add_to_probe(const struct model *model, struct probe *probe, const struct kymo_ctf_record *record)
 {
 	if (probe->count) {
@@ -148,12 +111,8 @@ static void add_to_probe(const struct model *model, struct probe *probe, const s
 	probe->count++;
 	if (record->tsc > probe->last)
 		probe->last = record->tsc;
-	for (uint32_t i = 0; i < probe->event->n_fields; i++) {
-		if (record->faults & 1u << i)
-			probe->fields[i].faults++;
-		else
-			kymo_stats_add(&probe->fields[i].stats, record->values[i]);
-	}
+	for (uint32_t i = 0; i < probe->event->n_fields; i++)
+		add_to_field(&probe->fields[i], record, i);
 }
 
 static void add_to_totals(struct model *model, const struct kymo_ctf_record *record)
@@ -172,29 +131,51 @@ static void add_to_totals(struct model *model, const struct kymo_ctf_record *rec
 	add_to_timeline(model, record->tsc);
 }
 
-struct kymo_error *kymo_model_add(struct model *model, const struct kymo_ctf_record *record)
+static void add_to_process(struct model *model, const struct kymo_ctf_process *process, uint64_t tsc)
 {
-	size_t at = (size_t)(record->event - model->trace->events);
-	struct probe *probe = model->probes[at];
-	struct kymo_error *error = NULL;
-	struct thread *thread = find_thread(model, record, &error);
+	struct process_count *count = &model->processes[process - model->trace->processes];
 
+	if (!count->count)
+		count->first = count->last = tsc;
+	count->count++;
+	if (tsc > count->last)
+		count->last = tsc;
+}
+
+static bool add_to_thread(struct model *model, struct probe *probe, size_t at, uint64_t tsc)
+{
+	struct thread *thread = &model->threads.items.items[at];
+
+	thread->count++;
+	if (tsc > thread->last)
+		thread->last = tsc;
+	if (thread->process)
+		add_to_process(model, thread->process, tsc);
+	return mark_thread(probe, at);
+}
+
+struct kymo_error *kymo_model_add(struct model *model, const struct kymo_ctf_record *record, size_t *thread_ret)
+{
+	size_t event = (size_t)(record->event - model->trace->events), at = model->places[event].first, thread;
+	struct probe *probe = model->probes[at];
+	struct kymo_error *error = kymo_threads_find(&model->threads, record, &thread);
+
+	if (error)
+		return error;
 	if (!probe)
 		probe = make_probe(model, at);
-	if (!probe || error)
+	if (!probe)
 		return &kymo_error_no_memory;
-	if (thread) {
-		thread->count++;
-		if (record->tsc > thread->last)
-			thread->last = record->tsc;
-		if (!mark_thread(probe, (size_t)(thread - model->threads.items)))
-			return &kymo_error_no_memory;
-	} else {
+	if (thread == NO_THREAD) {
 		model->other_threads++;
 		probe->more_threads = true;
+	} else if (!add_to_thread(model, probe, thread, record->tsc)) {
+		return &kymo_error_no_memory;
 	}
+	model->counts[event]++;
 	add_to_probe(model, probe, record);
 	add_to_totals(model, record);
+	*thread_ret = thread;
 	return NULL;
 }
 
@@ -246,17 +227,45 @@ static int compare_threads(const void *a, const void *b)
 
 	if (x->count != y->count)
 		return x->count > y->count ? -1 : 1;
-	return x->tid < y->tid ? -1 : x->tid > y->tid;
+	if (x->tid != y->tid)
+		return x->tid < y->tid ? -1 : 1;
+	return x->entry < y->entry ? -1 : x->entry > y->entry;
 }
 
 struct thread **kymo_model_sorted_threads(const struct model *model)
 {
-	struct thread **sorted = calloc(model->threads.n + 1, sizeof(*sorted));
+	size_t n = model->threads.items.n;
+	struct thread **sorted = calloc(n + 1, sizeof(*sorted));
 
 	if (!sorted)
 		return NULL;
-	for (size_t i = 0; i < model->threads.n; i++)
-		sorted[i] = &model->threads.items[i];
-	qsort(sorted, model->threads.n, sizeof(*sorted), compare_threads);
+	for (size_t i = 0; i < n; i++)
+		sorted[i] = &model->threads.items.items[i];
+	qsort(sorted, n, sizeof(*sorted), compare_threads);
+	return sorted;
+}
+
+static int compare_processes(const void *a, const void *b)
+{
+	const struct process_count *x = *(const struct process_count *const *)a;
+	const struct process_count *y = *(const struct process_count *const *)b;
+
+	if (x->count != y->count)
+		return x->count > y->count ? -1 : 1;
+	return x->process < y->process ? -1 : x->process > y->process;
+}
+
+const struct process_count **kymo_model_sorted_processes(const struct model *model, size_t *n_ret)
+{
+	const struct process_count **sorted = calloc(model->trace->n_processes + 1, sizeof(struct process_count *));
+	size_t n = 0;
+
+	if (!sorted)
+		return NULL;
+	for (size_t i = 0; i < model->trace->n_processes; i++)
+		if (model->processes[i].count)
+			sorted[n++] = &model->processes[i];
+	qsort(sorted, n, sizeof(struct process_count *), compare_processes);
+	*n_ret = n;
 	return sorted;
 }

@@ -12,10 +12,9 @@
 #include "base/error.h"
 #include "base/vec.h"
 #include "ctf/ctf.h"
+#include "report/places.h"
 #include "report/stats.h"
-
-/* Threads beyond that are counted together: tids are the target's words. */
-#define MAX_THREADS (1u << 20)
+#include "report/threads.h"
 
 /* Distinct threads of one probe are told apart up to that many. */
 #define MAX_PROBE_THREADS (1u << 16)
@@ -23,13 +22,14 @@
 #define TIMELINE_BINS 512
 
 struct field_stats {
-	struct stats stats;		/* of what could be read */
+	struct stats stats;		/* of integers that could be read */
+	struct reals reals;		/* of doubles, likewise */
 	uint64_t faults;
 };
 
 /* Times are TSC values. */
 struct probe {
-	const struct kymo_ctf_event *event;
+	const struct kymo_ctf_event *event;	/* of several places the first */
 	uint64_t count, first, last;
 	struct stats gaps;		/* ns between one record and the next, of all threads */
 	uint64_t *threads;		/* a bit for each thread's place in the model */
@@ -39,19 +39,20 @@ struct probe {
 	struct field_stats fields[];	/* event->n_fields */
 };
 
-struct thread {
-	int32_t tid;
+/* Of one entry of the trace's table of processes. */
+struct process_count {
+	const struct kymo_ctf_process *process;
 	uint64_t count, first, last;
 };
 
 struct model {
 	const struct kymo_ctf_trace *trace;
-	struct probe **probes;		/* as trace->events; NULL: never hit */
-	size_t n_hit;			/* probes that were hit */
-	KYMO_VEC(struct thread) threads;	/* as they came */
-	uint32_t *index;		/* hash of tid: place in `threads` + 1, or 0 */
-	size_t index_size;		/* a power of two */
-	struct thread *last_thread;
+	struct place *places;		/* as trace->events */
+	uint64_t *counts;		/* likewise: records of the event alone */
+	struct probe **probes;		/* likewise, at its first place; NULL: never hit */
+	size_t n_probes, n_hit;		/* all, and those that were hit */
+	struct threads threads;
+	struct process_count *processes;	/* as trace->processes */
 	uint64_t other_threads;		/* records of threads beyond MAX_THREADS */
 	uint64_t count, first, last;
 	uint64_t timeline[TIMELINE_BINS];	/* records from `origin`, in steps of 2^timeline_shift ticks */
@@ -65,8 +66,9 @@ struct model {
 struct kymo_error *kymo_model_init(struct model *model, const struct kymo_ctf_trace *trace);
 void kymo_model_deinit(struct model *model);
 
-/* Take in one record; records come in the order of time, or nearly. */
-struct kymo_error *kymo_model_add(struct model *model, const struct kymo_ctf_record *record);
+/* Take in one record; records come in the order of time, or nearly. `thread_ret` is its thread's place in `threads`, or
+ * NO_THREAD. */
+struct kymo_error *kymo_model_add(struct model *model, const struct kymo_ctf_record *record, size_t *thread_ret);
 
 /* Nanoseconds from the first record to the last, and to `tsc` (negative before it). */
 uint64_t kymo_model_duration_ns(const struct model *model);
@@ -78,5 +80,8 @@ double kymo_model_rate(const struct model *model, uint64_t count);
 /* The probes that were hit, most often first, and the threads likewise. Fresh arrays; NULL when memory is out. */
 struct probe **kymo_model_sorted_probes(const struct model *model);
 struct thread **kymo_model_sorted_threads(const struct model *model);
+
+/* Those processes that have a record, likewise. */
+const struct process_count **kymo_model_sorted_processes(const struct model *model, size_t *n_ret);
 
 #endif

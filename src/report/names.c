@@ -1,70 +1,76 @@
 #include "report/names.h"
 
-#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/cleanup.h"
 #include "report/text.h"
 
-#define PREFIX "thread_"
+/* A comm has 15 bytes; a hostile trace's may have more. */
+#define NAME_COLUMNS 24
+#define NAME_BYTES 100
 
-static bool parse_tid(const char *key, int32_t *ret)
+static bool escape_all(struct names *names, bool unicode)
 {
-	char *end;
-	long tid;
+	const struct kymo_ctf_trace *trace = names->trace;
 
-	if (strncmp(key, PREFIX, strlen(PREFIX)))
-		return false;
-	key += strlen(PREFIX);
-	errno = 0;
-	tid = strtol(key, &end, 10);
-	if (errno || end == key || *end || tid < 0 || tid > INT32_MAX)
-		return false;
-	*ret = (int32_t)tid;
+	for (size_t i = 0; i < trace->n_threads; i++) {
+		names->threads[i] = kymo_text_escape(trace->threads[i].comm, unicode);
+		if (!names->threads[i])
+			return false;
+	}
+	for (size_t i = 0; i < trace->n_processes; i++) {
+		names->processes[i] = kymo_text_escape(trace->processes[i].command, unicode);
+		if (!names->processes[i])
+			return false;
+	}
 	return true;
-}
-
-static int compare_tids(const void *a, const void *b)
-{
-	const struct thread_name *x = a, *y = b;
-
-	return x->tid < y->tid ? -1 : x->tid > y->tid;
 }
 
 struct kymo_error *kymo_names_init(struct names *names, const struct kymo_ctf_trace *trace, bool unicode)
 {
-	*names = (struct names){ .items = calloc(trace->n_env + 1, sizeof(*names->items)) };
-	if (!names->items)
-		return &kymo_error_no_memory;
-	for (size_t i = 0; i < trace->n_env; i++) {
-		struct thread_name *name = &names->items[names->n];
-
-		if (!parse_tid(trace->env[i].key, &name->tid))
-			continue;
-		name->raw = trace->env[i].value;
-		name->safe = kymo_text_escape(name->raw, unicode);
-		if (!name->safe) {
-			kymo_names_deinit(names);
-			return &kymo_error_no_memory;
-		}
-		names->n++;
-	}
-	qsort(names->items, names->n, sizeof(*names->items), compare_tids);
-	return NULL;
+	*names = (struct names){
+		.trace = trace,
+		.threads = calloc(trace->n_threads + 1, sizeof(char *)),
+		.processes = calloc(trace->n_processes + 1, sizeof(char *)),
+		.has_processes = kymo_ctf_trace_n_pids(trace) > 1,
+	};
+	if (names->threads && names->processes && escape_all(names, unicode))
+		return NULL;
+	kymo_names_deinit(names);
+	return &kymo_error_no_memory;
 }
 
 void kymo_names_deinit(struct names *names)
 {
-	for (size_t i = 0; i < names->n; i++)
-		free(names->items[i].safe);
-	free(names->items);
+	for (size_t i = 0; names->threads && i < names->trace->n_threads; i++)
+		free(names->threads[i]);
+	for (size_t i = 0; names->processes && i < names->trace->n_processes; i++)
+		free(names->processes[i]);
+	free(names->threads);
+	free(names->processes);
 	*names = (struct names){ 0 };
 }
 
-const struct thread_name *kymo_names_find(const struct names *names, int32_t tid)
+const char *kymo_names_thread(const struct names *names, const struct thread *thread)
 {
-	struct thread_name key = { .tid = tid };
+	return thread->entry ? names->threads[thread->entry - names->trace->threads] : NULL;
+}
 
-	return bsearch(&key, names->items, names->n, sizeof(*names->items), compare_tids);
+void kymo_names_label(const struct names *names, const struct thread *thread, char label[THREAD_LABEL])
+{
+	const char *name = kymo_names_thread(names, thread);
+	unsigned int columns;
+	size_t fits = name ? kymo_text_fit(name, NAME_COLUMNS, &columns) : 0;
+	const char *space = name ? " " : "";
+
+	/* Not within a character. */
+	fits = fits < NAME_BYTES ? fits : 0;
+	if (!names->has_processes)
+		snprintf(label, THREAD_LABEL, "%6" PRId32 "%s%.*s", thread->tid, space, (int)fits, name ? name : "");
+	else if (thread->process)
+		snprintf(label, THREAD_LABEL, "%6" PRId32 "/%-6" PRId32 "%s%.*s", thread->process->pid, thread->tid, space,
+			 (int)fits, name ? name : "");
+	else
+		snprintf(label, THREAD_LABEL, "     -/%-6" PRId32 "%s%.*s", thread->tid, space, (int)fits, name ? name : "");
 }

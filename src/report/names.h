@@ -1,5 +1,5 @@
 /*
- * Names of threads, from the trace's environment (`thread_4242 = "python3"`).
+ * Names of threads and processes as a terminal may have them.
  */
 #ifndef KYMO_REPORT_NAMES_H
 #define KYMO_REPORT_NAMES_H
@@ -9,16 +9,12 @@
 #include <stdint.h>
 
 #include "ctf/ctf.h"
-
-struct thread_name {
-	int32_t tid;
-	const char *raw;		/* the trace's */
-	char *safe;			/* for a terminal */
-};
+#include "report/threads.h"
 
 struct names {
-	struct thread_name *items;	/* sorted by tid */
-	size_t n;
+	const struct kymo_ctf_trace *trace;
+	char **threads, **processes;	/* as the trace's tables */
+	bool has_processes;		/* the trace is of several */
 };
 
 /* The trace must outlive the names. */
@@ -26,6 +22,12 @@ struct kymo_error *kymo_names_init(struct names *names, const struct kymo_ctf_tr
 void kymo_names_deinit(struct names *names);
 
 /* The thread's name, or NULL. */
-const struct thread_name *kymo_names_find(const struct names *names, int32_t tid);
+const char *kymo_names_thread(const struct names *names, const struct thread *thread);
+
+/* Room for kymo_names_label(). */
+#define THREAD_LABEL 192
+
+/* "  4243 worker", and where there are several processes "  4240/4243   worker", the process of the last record. */
+void kymo_names_label(const struct names *names, const struct thread *thread, char label[THREAD_LABEL]);
 
 #endif

@@ -27,7 +27,10 @@ void kymo_page_spaces(const struct page *page, unsigned int n);
 /* Write `text` (safe, of one line) in `columns`, filled up with spaces on the right; cut where it is longer. */
 void kymo_page_left(const struct page *page, enum ink ink, const char *text, unsigned int columns);
 
-/* The same, filled up on the left. */
+/* The same of the name of a probe: where it is cut, the "+0x…" at its end stays, which tells the places of one function apart. */
+void kymo_page_name(const struct page *page, enum ink ink, const char *name, unsigned int columns);
+
+/* As kymo_page_left(), filled up on the left. */
 void kymo_page_right(const struct page *page, enum ink ink, const char *text, unsigned int columns);
 
 /* All of `text`. */

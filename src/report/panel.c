@@ -126,8 +126,16 @@ static void write_note(struct panel *panel, const struct page *page, const struc
 		snprintf(panel->note, sizeof(panel->note), "%s %s %s, mean %s", low, to, high, mean);
 }
 
+static void add_named_row(struct panel *panel, const char *name, uint64_t count)
+{
+	if (!count)
+		return;
+	snprintf(panel->rows[panel->n_rows].label, TEXT_NUMBER, "%s", name);
+	add_row(panel, count);
+}
+
 void kymo_panel_init(struct panel *panel, const struct page *page, const char *title, enum panel_kind kind,
-		     struct stats *stats, uint64_t faults)
+		     struct stats *stats, uint64_t faults, const char *fault)
 {
 	memset(panel, 0, sizeof(*panel));
 	panel->title = title;
@@ -141,10 +149,25 @@ void kymo_panel_init(struct panel *panel, const struct page *page, const char *t
 			add_row(panel, stats->distinct[i].count);
 		}
 	}
-	if (faults) {
-		snprintf(panel->rows[panel->n_rows].label, TEXT_NUMBER, "(fault)");
-		add_row(panel, faults);
-	}
+	add_named_row(panel, fault, faults);
+}
+
+void kymo_panel_init_reals(struct panel *panel, const struct page *page, const char *title, const struct reals *reals,
+			   uint64_t faults, const char *fault)
+{
+	char low[TEXT_NUMBER], high[TEXT_NUMBER];
+
+	memset(panel, 0, sizeof(*panel));
+	panel->title = title;
+	kymo_text_double(low, reals->min);
+	kymo_text_double(high, reals->max);
+	if (reals->count && reals->min == reals->max)
+		snprintf(panel->note, sizeof(panel->note), "always %s", low);
+	else if (reals->count)
+		snprintf(panel->note, sizeof(panel->note), "%s %s %s, mean %.3g", low, page->unicode ? "…" : "..",
+			 high, kymo_reals_mean(reals));
+	add_named_row(panel, "(nan, inf)", reals->n_others);
+	add_named_row(panel, fault, faults);
 }
 
 /* Writers of parts return the columns that they have used. */

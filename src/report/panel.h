@@ -31,9 +31,14 @@ enum panel_kind {
 	PANEL_TIME,			/* nanoseconds; always buckets, never single values */
 };
 
-/* Fill in a panel. Sorts the distinct values in `stats`. */
+/* Fill in a panel. Sorts the distinct values in `stats`. The row of `faults`, values that could not be had, is named
+ * `fault`. */
 void kymo_panel_init(struct panel *panel, const struct page *page, const char *title, enum panel_kind kind,
-		     struct stats *stats, uint64_t faults);
+		     struct stats *stats, uint64_t faults, const char *fault);
+
+/* The same of doubles: range and mean, and rows for what is not a number and for faults. */
+void kymo_panel_init_reals(struct panel *panel, const struct page *page, const char *title, const struct reals *reals,
+			   uint64_t faults, const char *fault);
 
 /* Write `n` panels, as many in a row as fit. */
 void kymo_panels_write(const struct panel *panels, unsigned int n, const struct page *page);

@@ -3,64 +3,89 @@
 #include <errno.h>
 
 #include "base/cleanup.h"
+#include "report/calls.h"
 #include "report/events.h"
+#include "report/graph.h"
 #include "report/json.h"
 #include "report/model.h"
 #include "report/names.h"
 #include "report/summary.h"
+#include "report/tree.h"
 
 static void close_cleanup(struct kymo_ctf_reader **reader)
 {
 	kymo_ctf_close(*reader);
 }
 
-static struct kymo_error *gather(struct kymo_ctf_reader *reader, struct model *model)
+static struct kymo_error *gather(struct kymo_ctf_reader *reader, struct model *model, struct calls *calls)
 {
 	struct kymo_ctf_record record;
 	struct kymo_error *error;
+	struct step step;
+	size_t thread;
 
 	while (kymo_ctf_next(reader, &record, &error)) {
-		error = kymo_model_add(model, &record);
+		error = kymo_model_add(model, &record, &thread);
+		if (!error)
+			error = kymo_calls_add(calls, thread, &record, &step);
 		if (error)
 			return error;
 	}
+	kymo_calls_finish(calls);
 	return error;
 }
 
-static struct kymo_error *write_model(const char *dir, const struct kymo_report_options *options,
-				      const struct kymo_ctf_reader *reader, struct model *model,
-				      const struct names *names, const struct page *page)
+/* The summary, or the same as JSON. */
+static struct kymo_error *report_model(const struct kymo_report_options *options, struct kymo_ctf_reader *reader,
+				       struct summary *summary, const struct page *page)
 {
-	struct summary summary = {
-		.dir = dir,
-		.reader = reader,
-		.trace = model->trace,
-		.model = model,
-		.names = names,
-		.all = options->all,
-	};
+	struct model model;
+	struct calls calls;
+	struct kymo_error *error = kymo_model_init(&model, summary->trace);
 
-	if (options->mode == KYMO_REPORT_JSON)
-		return kymo_json_write(dir, reader, model, names, page->out);
-	return kymo_summary_write(&summary, page);
+	if (error)
+		return error;
+	error = kymo_calls_init(&calls, reader, &model.threads);
+	if (error) {
+		kymo_model_deinit(&model);
+		return error;
+	}
+	summary->model = &model;
+	summary->calls = &calls;
+	error = gather(reader, &model, &calls);
+	if (!error && options->mode == KYMO_REPORT_JSON)
+		error = kymo_json_write(summary, page->out);
+	else if (!error)
+		error = kymo_summary_write(summary, page);
+	kymo_calls_deinit(&calls);
+	kymo_model_deinit(&model);
+	return error;
 }
 
 static struct kymo_error *report(const char *dir, const struct kymo_report_options *options,
 				 struct kymo_ctf_reader *reader, const struct names *names, const struct page *page)
 {
-	struct model model;
-	struct kymo_error *error;
+	struct graph_filter filter = {
+		.has_tid = options->tid != 0, .tid = options->tid, .function = options->function,
+	};
+	struct summary summary = {
+		.dir = dir,
+		.reader = reader,
+		.trace = kymo_ctf_reader_trace(reader),
+		.names = names,
+		.all = options->all,
+	};
 
-	if (options->mode == KYMO_REPORT_EVENTS)
+	switch (options->mode) {
+	case KYMO_REPORT_EVENTS:
 		return kymo_events_write(reader, names, options->wall, page);
-	error = kymo_model_init(&model, kymo_ctf_reader_trace(reader));
-	if (error)
-		return error;
-	error = gather(reader, &model);
-	if (!error)
-		error = write_model(dir, options, reader, &model, names, page);
-	kymo_model_deinit(&model);
-	return error;
+	case KYMO_REPORT_GRAPH:
+		return kymo_graph_write(reader, names, &filter, page);
+	case KYMO_REPORT_TREE:
+		return kymo_tree_write(reader, options->tid, options->all, page);
+	default:
+		return report_model(options, reader, &summary, page);
+	}
 }
 
 struct kymo_error *kymo_report(const char *dir, const struct kymo_report_options *options, FILE *out)

@@ -5,6 +5,7 @@
 #define KYMO_REPORT_REPORT_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "base/error.h"
@@ -13,6 +14,8 @@ enum kymo_report_mode {
 	KYMO_REPORT_SUMMARY,	/* counts, rates, distributions, losses */
 	KYMO_REPORT_EVENTS,	/* a line a record, losses in their place */
 	KYMO_REPORT_JSON,	/* the summary's numbers as one JSON object; kymo-report(1) documents it */
+	KYMO_REPORT_GRAPH,	/* calls as they are nested, with their durations */
+	KYMO_REPORT_TREE,	/* calls by path, with their times added up */
 };
 
 struct kymo_report_options {
@@ -20,14 +23,17 @@ struct kymo_report_options {
 	unsigned int width;	/* columns of the summary; 0: 80 */
 	bool colour;		/* ANSI colours */
 	bool unicode;		/* the output takes UTF-8 */
-	bool all;		/* summary: every probe, thread and distribution, not the first few */
+	bool all;		/* every probe, thread, distribution (summary) and path (tree), not the first few */
 	bool wall;		/* events: local time of day, not seconds since the first event */
+	int32_t tid;		/* graph, tree: of this thread alone; 0: of all */
+	const char *function;	/* graph: calls of functions that match this glob, and what happens within; NULL: all */
 };
 
 /*
  * Report the trace in `dir` on `out`, which is flushed. Text from the trace is escaped (\x1b), so that it can't
  * command a terminal.
- * Memory is bounded by the numbers of probes and threads, whatever the length of the trace.
+ * Memory is bounded by the numbers of probes and threads, and by how deep their calls are nested, whatever the length
+ * of the trace.
  *
  * Damage of the trace is no error: what can be read is reported, and a sentence says what was left out. Errors:
  * NOT_FOUND, BAD_DATA (nothing can be read), FAILED (`out` takes no more), NO_MEMORY.

@@ -1,5 +1,6 @@
 #include "report/stats.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 static unsigned int log2_bucket(uint64_t magnitude)
@@ -36,6 +37,25 @@ void kymo_stats_add(struct stats *stats, uint64_t value)
 	stats->count++;
 	if (!stats->many)
 		add_distinct(stats, value);
+}
+
+void kymo_reals_add(struct reals *reals, double value)
+{
+	if (!isfinite(value)) {
+		reals->n_others++;
+		return;
+	}
+	if (!reals->count || value < reals->min)
+		reals->min = value;
+	if (!reals->count || value > reals->max)
+		reals->max = value;
+	reals->sum += value;
+	reals->count++;
+}
+
+double kymo_reals_mean(const struct reals *reals)
+{
+	return (double)(reals->sum / (long double)reals->count);
 }
 
 uint64_t kymo_bucket_low(unsigned int bucket)

@@ -31,6 +31,18 @@ struct stats {
 
 void kymo_stats_add(struct stats *stats, uint64_t value);
 
+/* Of doubles. All but the count of the others is of those that are numbers: NaNs and infinities would spoil it. */
+struct reals {
+	uint64_t count, n_others;
+	double min, max;		/* valid if count */
+	long double sum;		/* no number of doubles makes it overflow */
+};
+
+void kymo_reals_add(struct reals *reals, double value);
+
+/* Valid if count. */
+double kymo_reals_mean(const struct reals *reals);
+
 /* Smallest and largest value of a bucket, as the type has it. */
 uint64_t kymo_bucket_low(unsigned int bucket);
 uint64_t kymo_bucket_high(unsigned int bucket);

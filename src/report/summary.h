@@ -3,6 +3,7 @@
 #define KYMO_REPORT_SUMMARY_H
 
 #include "ctf/ctf.h"
+#include "report/calls.h"
 #include "report/model.h"
 #include "report/names.h"
 #include "report/page.h"
@@ -13,6 +14,7 @@ struct summary {
 	const struct kymo_ctf_reader *reader;	/* read to its end */
 	const struct kymo_ctf_trace *trace;
 	struct model *model;
+	const struct calls *calls;			/* finished */
 	const struct names *names;
 	bool all;
 };

@@ -1,6 +1,7 @@
 #include "report/text.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,6 +70,37 @@ char *kymo_text_escape(const char *text, bool unicode)
 	return escaped;
 }
 
+void kymo_text_write(FILE *out, const char *text, bool unicode)
+{
+	while (*text) {
+		const char *from = text;
+
+		if (kymo_text_next(&text, unicode) < 0)
+			fprintf(out, "\\x%02x", (unsigned char)*from);
+		else
+			fwrite_unlocked(from, 1, (size_t)(text - from), out);
+	}
+}
+
+void kymo_text_quote(FILE *out, const char *text, bool unicode)
+{
+	static const char from[] = "\a\b\t\n\v\f\r\"\\", to[] = "abtnvfr\"\\";
+
+	putc_unlocked('"', out);
+	while (*text) {
+		const char *at = text, *known = strchr(from, *text);
+		int32_t point = kymo_text_next(&text, unicode);
+
+		if (known)
+			fprintf(out, "\\%c", to[known - from]);
+		else if (point < 0)
+			fprintf(out, "\\x%02x", (unsigned char)*at);
+		else
+			fwrite_unlocked(at, 1, (size_t)(text - at), out);
+	}
+	putc_unlocked('"', out);
+}
+
 static bool is_wide(int32_t point)
 {
 	return (point >= 0x1100 && point <= 0x115f) || (point >= 0x2e80 && point <= 0xa4cf) ||
@@ -107,6 +139,22 @@ size_t kymo_text_fit(const char *text, unsigned int columns, unsigned int *colum
 	}
 	*columns_ret = used;
 	return (size_t)(at - text);
+}
+
+char *kymo_text_double(char buffer[TEXT_NUMBER], double value)
+{
+	if (isnan(value)) {
+		/* Its sign says nothing. */
+		snprintf(buffer, TEXT_NUMBER, "nan");
+		return buffer;
+	}
+	/* 15 digits are always in a double, 17 always tell it from others. */
+	for (int digits = 15; digits <= 17; digits++) {
+		snprintf(buffer, TEXT_NUMBER, "%.*g", digits, value);
+		if (strtod(buffer, NULL) == value)
+			break;
+	}
+	return buffer;
 }
 
 char *kymo_text_signed(char buffer[TEXT_NUMBER], uint64_t magnitude, bool negative)

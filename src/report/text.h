@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* Room for any number that these functions format. */
 #define TEXT_NUMBER 48
@@ -21,11 +22,20 @@ int32_t kymo_text_next(const char **text, bool unicode);
 /* `text` with what kymo_text_next() refuses written as \xNN, in fresh memory; NULL when memory is out. */
 char *kymo_text_escape(const char *text, bool unicode);
 
+/* Write the same. */
+void kymo_text_write(FILE *out, const char *text, bool unicode);
+
+/* Write `text` in quotes as a C string: the same, and quotes, backslashes, newlines and their like escaped. \xNN has two digits always. */
+void kymo_text_quote(FILE *out, const char *text, bool unicode);
+
 /* Columns of text that kymo_text_escape() made. */
 unsigned int kymo_text_columns(const char *text);
 
 /* Bytes of the longest beginning of `text` that fits in `columns`, and the columns that it takes. */
 size_t kymo_text_fit(const char *text, unsigned int columns, unsigned int *columns_ret);
+
+/* A decimal that is read back as the same double, of 15 digits if that is enough, of 17 at most: 0.25, 1e+300; inf, -inf, nan. */
+char *kymo_text_double(char buffer[TEXT_NUMBER], double value);
 
 /* 1,234,567; and for `negative` the same with a minus. */
 char *kymo_text_count(char buffer[TEXT_NUMBER], uint64_t value);

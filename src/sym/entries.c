@@ -157,8 +157,11 @@ static struct kymo_error *mark_frames(struct marker *marker)
  */
 static void mark_words(struct marker *marker, const struct kymo_segment *segment)
 {
-	const uint8_t *bytes = marker->module->image.bytes + segment->offset;
+	const uint8_t *bytes;
 
+	if (!segment->file_size)	/* then the offset may be anything */
+		return;
+	bytes = marker->module->image.bytes + segment->offset;
 	for (uint64_t at = 0; segment->file_size - at >= 4; at++) {
 		uint64_t word = 0;
 

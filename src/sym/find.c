@@ -10,9 +10,59 @@
 #define NEAREST_MAX 256
 #define N_NEAREST 3
 
+/* ---- globs ----------------------------------------------------------------------------------------------------- */
+
+/* What stands for itself: in Go's names of generic functions, and of methods of pointers if a type follows. */
+static const struct literal {
+	const char *text, *quoted;
+} type_arguments = { "[...]", "\\[...]" }, pointer = { "(*", "(\\*" };
+
+static bool is_letter(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (unsigned char)c >= 0x80;
+}
+
+static const struct literal *literal_at(const char *text)
+{
+	if (!strncmp(text, type_arguments.text, strlen(type_arguments.text)))
+		return &type_arguments;
+	return !strncmp(text, pointer.text, strlen(pointer.text)) && is_letter(text[strlen(pointer.text)]) ? &pointer
+													   : NULL;
+}
+
 bool kymo_is_glob(const char *text)
 {
-	return strpbrk(text, "*?[");
+	for (; *text; text++) {
+		const struct literal *literal = literal_at(text);
+
+		if (literal)
+			text += strlen(literal->text) - 1;
+		else if (strchr("*?[", *text))
+			return true;
+	}
+	return false;
+}
+
+char *kymo_glob_create(const char *text)
+{
+	char *glob = malloc(2 * strlen(text) + 1), *to = glob;
+
+	if (!glob)
+		return NULL;
+	while (*text) {
+		const struct literal *literal = literal_at(text);
+
+		if (literal) {
+			to = stpcpy(to, literal->quoted);
+			text += strlen(literal->text);
+			continue;
+		}
+		if (*text == '\\' && text[1])
+			*to++ = *text++;
+		*to++ = *text++;
+	}
+	*to = '\0';
+	return glob;
 }
 
 /* ---- the index ------------------------------------------------------------------------------------------------- */
@@ -108,6 +158,7 @@ static bool add_run(const struct kymo_module *module, size_t start, size_t end, 
 
 static bool find_all(const struct kymo_module *module, const char *name, const char *version, struct found *found)
 {
+	kymo_cleanup_free char *glob = NULL;
 	size_t i, end;
 
 	if (!kymo_is_glob(name)) {
@@ -116,9 +167,12 @@ static bool find_all(const struct kymo_module *module, const char *name, const c
 			return true;
 		return add_run(module, i, run_end(module, i), version, found);
 	}
+	glob = kymo_glob_create(name);
+	if (!glob)
+		return false;
 	for (i = 0; i < module->symbols.n; i = end) {
 		end = run_end(module, i);
-		if (!fnmatch(name, nth(module, i)->name, 0) && !add_run(module, i, end, version, found))
+		if (!fnmatch(glob, nth(module, i)->name, 0) && !add_run(module, i, end, version, found))
 			return false;
 	}
 	return true;

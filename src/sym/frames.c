@@ -243,6 +243,21 @@ static struct kymo_error *read_by_header(struct kymo_module *module)
 	return read_frames(&frames);
 }
 
+/* Functions of Go have no FDEs, but all that is wanted of those. */
+static struct kymo_error *add_go(struct kymo_module *module)
+{
+	struct kymo_error *error = sym_go_read(module);
+
+	for (size_t i = 0; i < module->go_functions.n && !error; i++) {
+		const struct sym_go_function *function = &module->go_functions.items[i];
+
+		if (!kymo_vec_push(&module->fdes, (struct sym_fde){ function->start, function->end, 0, true }) ||
+		    (function->resume && !kymo_vec_push(&module->frame_marks, function->start + function->resume)))
+			return &kymo_error_no_memory;
+	}
+	return error;
+}
+
 static int compare_fdes(const void *a, const void *b)
 {
 	const struct sym_fde *x = a, *y = b;
@@ -272,7 +287,7 @@ static struct kymo_error *read_all(struct kymo_module *module)
 	if (!error && !found && module->eh_frame_header.size)
 		error = read_by_header(module);
 	if (!error)
-		error = sym_go_read(module);
+		error = add_go(module);
 	if (!error && module->fdes.n)
 		qsort(module->fdes.items, module->fdes.n, sizeof(*module->fdes.items), compare_fdes);
 	return error;

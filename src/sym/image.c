@@ -24,15 +24,12 @@ struct kymo_error *sym_image_bad(const struct sym_image *image, const char *form
 {
 	kymo_cleanup_free char *what = NULL;
 	va_list args;
-	int n;
 
 	va_start(args, format);
-	n = vasprintf(&what, format, args);
+	what = kymo_format(format, args);
 	va_end(args);
-	if (n < 0) {
-		what = NULL;
+	if (!what)
 		return &kymo_error_no_memory;
-	}
 	return kymo_error_create(KYMO_ERROR_BAD_DATA, "%s: %s", image->path, what);
 }
 
@@ -272,6 +269,7 @@ static bool is_wanted(const struct sym_image *image, const Elf64_Shdr *section, 
 	if (section->sh_flags & SHF_ALLOC)
 		return kind == SYM_DEBUG && section->sh_type == SHT_NOTE;
 	return section->sh_type == SHT_SYMTAB || section->sh_type == SHT_STRTAB ||
+	       (kind == SYM_PROGRAM && section->sh_type == SHT_NOTE) ||
 	       !strcmp(sym_image_section_name(image, section), ".gnu_debuglink");
 }
 

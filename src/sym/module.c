@@ -8,11 +8,12 @@
 #include "base/cleanup.h"
 
 #define PAGE_SIZE 4096u
+#define PAGE_START(address) ((address) & ~(uint64_t)(PAGE_SIZE - 1))
 #define VADDR_MAX (1ull << 47)
 
 /* ---- addresses ------------------------------------------------------------------------------------------------- */
 
-static const struct kymo_segment *segment_at(const struct kymo_module *module, uint64_t vaddr)
+const struct kymo_segment *kymo_module_segment_at(const struct kymo_module *module, uint64_t vaddr)
 {
 	size_t low = 0, high = module->segments.n;
 
@@ -32,7 +33,7 @@ static const struct kymo_segment *segment_at(const struct kymo_module *module, u
 
 const uint8_t *sym_bytes_from(const struct kymo_module *module, uint64_t vaddr, uint64_t *size)
 {
-	const struct kymo_segment *segment = segment_at(module, vaddr);
+	const struct kymo_segment *segment = kymo_module_segment_at(module, vaddr);
 	uint64_t at;
 
 	if (!segment)
@@ -79,6 +80,26 @@ const struct sym_range *sym_code_at(const struct kymo_module *module, uint64_t v
 			return range;
 	}
 	return NULL;
+}
+
+const uint8_t *kymo_module_bytes(const struct kymo_module *module, uint64_t vaddr, size_t size)
+{
+	return sym_bytes(module, vaddr, size);
+}
+
+bool kymo_module_is_code(const struct kymo_module *module, uint64_t vaddr, size_t size)
+{
+	const struct sym_range *range = sym_code_at(module, vaddr);
+
+	return range && size <= range->end - vaddr;
+}
+
+const char *kymo_module_string(const struct kymo_module *module, uint64_t vaddr, size_t max)
+{
+	uint64_t left;
+	const uint8_t *bytes = sym_bytes_from(module, vaddr, &left);
+
+	return bytes && memchr(bytes, '\0', left < max ? left : max) ? (const char *)bytes : NULL;
 }
 
 int kymo_module_offset_to_vaddr(const struct kymo_module *module, uint64_t offset, uint64_t *ret)
@@ -350,6 +371,8 @@ void kymo_module_close(struct kymo_module *module)
 	lazy_deinit(&module->functions_lazy);
 	lazy_deinit(&module->entries_lazy);
 	lazy_deinit(&module->rseq_lazy);
+	lazy_deinit(&module->notes_lazy);
+	lazy_deinit(&module->go_lazy);
 	kymo_vec_deinit(&module->names);
 	kymo_vec_deinit(&module->segments);
 	kymo_vec_deinit(&module->sections);
@@ -360,8 +383,10 @@ void kymo_module_close(struct kymo_module *module)
 	kymo_vec_deinit(&module->relocs);
 	kymo_vec_deinit(&module->fdes);
 	kymo_vec_deinit(&module->frame_marks);
+	kymo_vec_deinit(&module->go_functions);
 	kymo_vec_deinit(&module->functions);
 	kymo_vec_deinit(&module->rseq);
+	kymo_vec_deinit(&module->notes);
 	free(module->dynsym.versions);
 	free(module->by_name);
 	free(module->entries);
@@ -425,6 +450,19 @@ const struct kymo_segment *kymo_module_segments(const struct kymo_module *module
 {
 	*n = module->segments.n;
 	return module->segments.items;
+}
+
+int kymo_module_bias(const struct kymo_module *module, uint64_t start, uint64_t offset, uint64_t *ret)
+{
+	for (size_t i = 0; i < module->segments.n; i++) {
+		const struct kymo_segment *segment = &module->segments.items[i];
+
+		if (!segment->executable || PAGE_START(segment->offset) != offset)
+			continue;
+		*ret = start - PAGE_START(segment->vaddr);
+		return 0;
+	}
+	return -ENOENT;
 }
 
 const struct kymo_section *kymo_module_sections(const struct kymo_module *module, size_t *n)

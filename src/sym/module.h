@@ -55,12 +55,26 @@ struct sym_object {
 struct sym_fde {
 	uint64_t start, end;
 	uint64_t lsda; /* 0 where the function has no landing pads */
-	bool is_loose; /* the end is where the next function begins: padding is counted in */
+	bool is_loose; /* the end may lie in the padding behind the function */
 };
 
-/* A word at `where` that is `value` when the module is loaded at 0. */
+/* A function in the table of Go's runtime. */
+struct sym_go_function {
+	const char *name;
+	uint64_t start, end; /* the end may be one byte into the padding */
+	uint32_t resume; /* offset of a second place where control may arrive; 0 where there is none */
+};
+
+/* Code that runs on Go's stacks (kymo_module_small_stacks()); [0, 0) where there is none. */
+struct sym_small_stacks {
+	uint64_t low, high;
+	uint32_t left;
+};
+
+/* A word at `where` that is `value` when the module is loaded at 0; or, `is_indirect`, what the resolver at `value` returns. */
 struct sym_reloc {
 	uint64_t where, value;
+	bool is_indirect;
 };
 
 /* A part that is computed at first use. What is damaged stays so: its error is kept and told again. */
@@ -89,15 +103,18 @@ struct kymo_module {
 	KYMO_VEC(char *) names; /* names cut off before their version */
 	uint32_t *by_name; /* indexes of all symbols, sorted by name; made by sym_index() */
 
-	struct sym_lazy relocs_lazy, frames_lazy, functions_lazy, entries_lazy, rseq_lazy;
+	struct sym_lazy relocs_lazy, frames_lazy, functions_lazy, entries_lazy, rseq_lazy, notes_lazy, go_lazy;
 	KYMO_VEC(struct sym_reloc) relocs;
 	bool relocs_sorted;
 	KYMO_VEC(struct sym_fde) fdes; /* sorted by start */
 	KYMO_VEC(uint64_t) frame_marks; /* other code addresses that what describes frames names */
+	KYMO_VEC(struct sym_go_function) go_functions; /* as their table has them: sorted, where it is not damaged */
+	struct sym_small_stacks small_stacks;
 	KYMO_VEC(struct kymo_function) functions;
 	uint64_t *entries;
 	size_t n_entries;
 	KYMO_VEC(struct kymo_function) rseq;
+	KYMO_VEC(struct kymo_note) notes;
 };
 
 /* The number in a printf argument list. */
@@ -129,7 +146,7 @@ struct kymo_error *sym_dynamic_read(struct kymo_module *module);
  */
 struct kymo_error *sym_debug_attach(struct kymo_module *module);
 
-/* symbols.c: fill in `symbols`, `objects` and `marks` from all tables. `sym_section_table` finds an image's .symtab. */
+/* symbols.c: fill in `symbols`, `objects` and `marks` from all tables, and names of Go's functions that these lack. `sym_section_table` finds an image's .symtab. */
 struct kymo_error *sym_symbols_read(struct kymo_module *module);
 struct kymo_error *sym_section_table(const struct sym_image *image, struct sym_table *ret);
 
@@ -145,7 +162,7 @@ bool sym_word(struct kymo_module *module, uint64_t vaddr, uint64_t *ret);
 /* frames.c: fill in `fdes` and `frame_marks`. */
 struct kymo_error *sym_frames_read(struct kymo_module *module);
 
-/* golang.c: add to them from the table of Go's runtime. Needs the relocations. */
+/* golang.c: fill in `go_functions` and `small_stacks`. */
 struct kymo_error *sym_go_read(struct kymo_module *module);
 
 /* lsda.c: call `see` for each landing pad. Needs the frames. */

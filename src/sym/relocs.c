@@ -2,6 +2,7 @@
  * What relocations put where, as far as it can be known from the file: the addresses that a program's data names.
  * Reference: System V ABI AMD64, "Relocation"; for DT_RELR the generic ABI, "Relative Relocation Table".
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,8 +13,8 @@
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
-/* The value of dynamic symbol `index`; false beyond the table. */
-static bool symbol_value(const struct kymo_module *module, uint64_t index, uint64_t *ret)
+/* The value of dynamic symbol `index`, and whether it is an IFUNC of the module; false beyond the table. */
+static bool symbol_value(const struct kymo_module *module, uint64_t index, uint64_t *ret, bool *is_indirect_ret)
 {
 	const struct sym_dynamic *dynamic = &module->dynamic;
 	const uint8_t *bytes;
@@ -27,6 +28,7 @@ static bool symbol_value(const struct kymo_module *module, uint64_t index, uint6
 		return false;
 	memcpy(&symbol, bytes, sizeof(symbol));
 	*ret = ELF64_ST_TYPE(symbol.st_info) == STT_TLS ? 0 : symbol.st_value;
+	*is_indirect_ret = ELF64_ST_TYPE(symbol.st_info) == STT_GNU_IFUNC && symbol.st_shndx != SHN_UNDEF;
 	return true;
 }
 
@@ -39,17 +41,18 @@ static bool is_thread_local(uint64_t type)
 static struct kymo_error *add_reloc(struct kymo_module *module, const Elf64_Rela *rela)
 {
 	uint64_t type = ELF64_R_TYPE(rela->r_info), index = ELF64_R_SYM(rela->r_info), value = 0;
+	bool is_indirect = type == R_X86_64_IRELATIVE;
 
 	if (type == R_X86_64_NONE || type == R_X86_64_COPY || is_thread_local(type))
 		return NULL;
 	if (type != R_X86_64_RELATIVE && type != R_X86_64_RELATIVE64_ && type != R_X86_64_IRELATIVE && index &&
-	    !symbol_value(module, index, &value))
+	    !symbol_value(module, index, &value, &is_indirect))
 		return sym_image_bad(
 			&module->image,
 			"the relocation of 0x%llx refers to symbol %llu, which lies outside of the segments",
 			LLX(rela->r_offset), LLX(index));
 	value += (uint64_t)rela->r_addend;
-	if (!kymo_vec_push(&module->relocs, (struct sym_reloc){ rela->r_offset, value }))
+	if (!kymo_vec_push(&module->relocs, (struct sym_reloc){ rela->r_offset, value, is_indirect }))
 		return &kymo_error_no_memory;
 	return NULL;
 }
@@ -231,10 +234,10 @@ static int compare_relocs(const void *a, const void *b)
 	return x->value < y->value ? -1 : x->value > y->value;
 }
 
-bool sym_word(struct kymo_module *module, uint64_t vaddr, uint64_t *ret)
+/* The relocation of the word at `vaddr`, or NULL. */
+static const struct sym_reloc *reloc_at(struct kymo_module *module, uint64_t vaddr)
 {
 	size_t low = 0, high = module->relocs.n;
-	const uint8_t *bytes;
 
 	if (!module->relocs_sorted && high) {
 		qsort(module->relocs.items, high, sizeof(*module->relocs.items), compare_relocs);
@@ -248,8 +251,16 @@ bool sym_word(struct kymo_module *module, uint64_t vaddr, uint64_t *ret)
 		else
 			high = mid;
 	}
-	if (low < module->relocs.n && module->relocs.items[low].where == vaddr) {
-		*ret = module->relocs.items[low].value;
+	return low < module->relocs.n && module->relocs.items[low].where == vaddr ? &module->relocs.items[low] : NULL;
+}
+
+bool sym_word(struct kymo_module *module, uint64_t vaddr, uint64_t *ret)
+{
+	const struct sym_reloc *reloc = reloc_at(module, vaddr);
+	const uint8_t *bytes;
+
+	if (reloc) {
+		*ret = reloc->value;
 		return true;
 	}
 	bytes = sym_bytes(module, vaddr, sizeof(*ret));
@@ -257,4 +268,46 @@ bool sym_word(struct kymo_module *module, uint64_t vaddr, uint64_t *ret)
 		return false;
 	memcpy(ret, bytes, sizeof(*ret));
 	return true;
+}
+
+/* Whether only the dynamic linker writes to the section, before anything else runs. */
+static bool is_constant(const struct kymo_section *section)
+{
+	return !section->writable || (section->name && (!strncmp(section->name, ".got", 4) || !strncmp(section->name, ".data.rel.ro", 12)));
+}
+
+int kymo_module_constant(struct kymo_module *module, uint64_t vaddr, uint64_t *ret)
+{
+	const struct kymo_section *section = NULL;
+	const struct sym_reloc *reloc;
+	struct kymo_error *error;
+
+	for (size_t i = 0; i < module->sections.n && !section; i++)
+		if (vaddr >= module->sections.items[i].vaddr && vaddr - module->sections.items[i].vaddr < module->sections.items[i].size)
+			section = &module->sections.items[i];
+	if (!section || !is_constant(section))
+		return -ENOENT;
+	error = sym_relocs_read(module);
+	if (error) {
+		kymo_error_destroy(error);
+		return -ENOENT;
+	}
+	reloc = reloc_at(module, vaddr);
+	return (reloc && reloc->is_indirect) || !sym_word(module, vaddr, ret) ? -ENOENT : 0;
+}
+
+int kymo_module_bound_word(struct kymo_module *module, uint64_t resolver, size_t i, uint64_t *ret)
+{
+	struct kymo_error *error = sym_relocs_read(module);
+
+	if (error) {
+		kymo_error_destroy(error);
+		return -ENOENT;
+	}
+	for (size_t k = 0; k < module->relocs.n; k++)
+		if (module->relocs.items[k].is_indirect && module->relocs.items[k].value == resolver && !i--) {
+			*ret = module->relocs.items[k].where;
+			return 0;
+		}
+	return -ENOENT;
 }

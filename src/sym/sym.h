@@ -46,7 +46,7 @@ struct kymo_section {
 	bool executable, writable;
 };
 
-/* A function: by symbol, or by .eh_frame alone (name is NULL then). [start, end) as linked. */
+/* A function: by symbol or by Go's table, or by .eh_frame alone (name is NULL then). [start, end) as linked. */
 struct kymo_function {
 	const char *name;
 	uint64_t start, end;
@@ -76,23 +76,42 @@ const uint8_t *kymo_module_build_id(const struct kymo_module *module, size_t *si
 
 const struct kymo_segment *kymo_module_segments(const struct kymo_module *module, size_t *n);
 
+/* Where the module's addresses begin in a process that has the file mapped executable at `start`, from `offset` in the file on. -ENOENT where no
+ * executable segment begins there. */
+int kymo_module_bias(const struct kymo_module *module, uint64_t start, uint64_t offset, uint64_t *ret);
+
 /* File offset to vaddr and back through the loadable segments. -ENOENT outside of what the file holds. */
 int kymo_module_offset_to_vaddr(const struct kymo_module *module, uint64_t offset, uint64_t *ret);
 int kymo_module_vaddr_to_offset(const struct kymo_module *module, uint64_t vaddr, uint64_t *ret);
 
 /* Symbols of functions that have code (defined FUNC and IFUNC; not PLT stubs, not undefined ones), from .symtab, .dynsym and separate
- * debug information, sorted by vaddr then name, duplicates (same name, vaddr) once. */
+ * debug information, and those that the table of Go's runtime names where these have none; sorted by vaddr then name, duplicates (same name, vaddr) once. */
 const struct kymo_symbol *kymo_module_symbols(const struct kymo_module *module, size_t *n);
 
 /* A data object's vaddr and size by name, from .dynsym or .symtab (such as "__rseq_offset", "_thread_db_pthread_tid"). -ENOENT. */
 int kymo_module_find_object(const struct kymo_module *module, const char *name, uint64_t *vaddr_ret, uint64_t *size_ret);
 
+/* The vaddr of the one data object of that name, such as a static variable. -ENOENT; -ENOTUNIQ where several are called so. */
+int kymo_module_only_object(const struct kymo_module *module, const char *name, uint64_t *ret);
+
 /* Function extents, sorted, not overlapping: symbols with sizes, joined with .eh_frame (FDEs give extents to what has no symbol
- * or a symbol without size). Aliases appear once, with the shortest global name. Computed at first use. */
+ * or a symbol without size; so does Go's table). Aliases appear once, with the shortest global name. Computed at first use. */
 struct kymo_error *kymo_module_functions(struct kymo_module *module, const struct kymo_function **ret, size_t *n);
 
 /* The function whose extent contains `vaddr`, or NULL. */
 const struct kymo_function *kymo_module_function_at(struct kymo_module *module, uint64_t vaddr);
+
+/* The segment whose memory `vaddr` lies in, or NULL. */
+const struct kymo_segment *kymo_module_segment_at(const struct kymo_module *module, uint64_t vaddr);
+
+/* The file's bytes at [vaddr, vaddr + size), or NULL where they do not all lie in what one segment has in the file. */
+const uint8_t *kymo_module_bytes(const struct kymo_module *module, uint64_t vaddr, size_t size);
+
+/* Whether [vaddr, vaddr + size) is code: executable bytes in the file that no section calls something else. */
+bool kymo_module_is_code(const struct kymo_module *module, uint64_t vaddr, size_t size);
+
+/* The string at `vaddr`, or NULL where it, with its NUL, does not lie in the file or takes more than `max` bytes. */
+const char *kymo_module_string(const struct kymo_module *module, uint64_t vaddr, size_t max);
 
 /* Loaded sections with bytes in the file. A file without section headers gives its segments instead. */
 const struct kymo_section *kymo_module_sections(const struct kymo_module *module, size_t *n);
@@ -104,19 +123,69 @@ const struct kymo_section *kymo_module_sections(const struct kymo_module *module
  */
 struct kymo_error *kymo_module_entries(struct kymo_module *module, const uint64_t **ret, size_t *n);
 
+/*
+ * The code that runs on stacks of Go's, which its functions let grow: all that its compiler made, [low, high) as linked, empty where there is
+ * none. `left_ret` gets how many bytes of a stack are below the frame of a function that has looked whether it has to grow.
+ */
+struct kymo_error *kymo_module_small_stacks(struct kymo_module *module, uint64_t *low_ret, uint64_t *high_ret, uint32_t *left_ret);
+
+/* The word at `vaddr`, in read-only data or a global offset table, as it is when the module is loaded at 0: nothing but relocation writes
+ * to it. -ENOENT for other places, and where it is what a resolver returns. */
+int kymo_module_constant(struct kymo_module *module, uint64_t vaddr, uint64_t *ret);
+
+/* Where the module keeps what the IFUNC resolver at `resolver` has returned: the vaddr of word number `i` (0 …), which is not bound yet
+ * where linking is lazy. -ENOENT: there are no more. */
+int kymo_module_bound_word(struct kymo_module *module, uint64_t resolver, size_t i, uint64_t *ret);
+
 /* Restartable sequences that the module declares in __rseq_cs (start, end pairs as linked). */
 struct kymo_error *kymo_module_rseq(struct kymo_module *module, const struct kymo_function **ret, size_t *n);
+
+/* A note of the file. Pointers belong to the module. */
+struct kymo_note {
+	const char *owner;	/* "" where it does not end in a NUL */
+	uint32_t type;
+	const uint8_t *desc;	/* not aligned */
+	size_t size;		/* of the descriptor */
+	uint64_t vaddr;		/* of the descriptor; 0 where it is not loaded */
+	uint64_t offset;	/* of the note in the file */
+};
+
+/*
+ * The notes of all note sections, loaded or not, in the order of the file's sections; where there are no section headers those of the
+ * note segments. Computed at first use. BAD_DATA for notes that run out of their section.
+ */
+struct kymo_error *kymo_module_notes(struct kymo_module *module, const struct kymo_note **ret, size_t *n);
 
 /* "name+0x12", "name" at its start, or "0x…" (as a file offset is written nowhere: this is the vaddr) into `out`; used in messages and reports. */
 void kymo_module_describe(struct kymo_module *module, uint64_t vaddr, char *out, size_t size);
 
+/* ---- names of code that has no file ------------------------------------------------------------------------------ */
+
+#define KYMO_PERF_NAME_MAX 200
+
+/* A function as a perf map tells it: the lines "START SIZE NAME", in hex, that compilers within programs write to /tmp/perf-PID.map. */
+struct kymo_perf_function {
+	uint64_t start, size;
+	char name[KYMO_PERF_NAME_MAX];	/* printable; cut at the end of a character */
+};
+
+/* One line, without its end. False for what is none. Pure. */
+bool kymo_perf_map_parse(const char *line, size_t length, struct kymo_perf_function *ret);
+
+/* The last function in the map open at `fd` (not consumed; nothing in it is trusted) that has `address`. -ENOENT where there is none, -EFBIG
+ * beyond a GiB, or as pread() fails. */
+int kymo_perf_map_find(int fd, uint64_t address, struct kymo_perf_function *ret);
+
 /* ---- looking names up ------------------------------------------------------------------------------------------ */
 
-/* Whether `text` has one of * ? [ */
+/* Whether `text` has one of * ? [, but for what Go has in names: "(*" before a type, as in "main.(*T).String", and the "[...]" of "main.Map[...]". */
 bool kymo_is_glob(const char *text);
 
+/* The same for fnmatch(), with a backslash before what stands for itself: a fresh string, or NULL when memory is out. */
+char *kymo_glob_create(const char *text);
+
 /*
- * Symbols whose name matches `pattern` (fnmatch, or exact), into a fresh array that the caller frees (the pointers belong to
+ * Symbols whose name matches `pattern` (kymo_is_glob(), or exact), into a fresh array that the caller frees (the pointers belong to
  * the module). One entry per vaddr: of aliases that match the exported one, without leading
  * underscores, the shortest, the first by name. "name@VERSION" selects a version; a
  * plain name with several versions takes the default. 0 matches is success with n = 0.

@@ -1,9 +1,10 @@
-/* Symbols of .dynsym, .symtab and separate debug information, joined into one list. */
+/* Symbols of .dynsym, .symtab and separate debug information, joined into one list. Go's own names stand in where these have none. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/search.h"
 #include "sym/module.h"
 
 /* Longer names are not listed: comparing them would take more time than anybody who uses them has. */
@@ -198,12 +199,59 @@ static struct kymo_error *unify(struct kymo_module *module)
 	return ok ? NULL : &kymo_error_no_memory;
 }
 
+static void sort(struct kymo_module *module)
+{
+	if (module->symbols.n)
+		qsort(module->symbols.items, module->symbols.n, sizeof(*module->symbols.items), compare_symbols);
+}
+
+/* Whether one of the first `n` symbols, which are sorted, is at `vaddr`. */
+static bool is_named(const struct kymo_module *module, size_t n, uint64_t vaddr)
+{
+	size_t at = kymo_partition_point(i, n, module->symbols.items[i].vaddr < vaddr);
+
+	return at < n && module->symbols.items[at].vaddr == vaddr;
+}
+
+/* Name functions of Go that no symbol table names: stripped programs keep the table of Go's runtime. The symbols are sorted. */
+static struct kymo_error *add_go_names(struct kymo_module *module)
+{
+	struct kymo_error *error = sym_go_read(module);
+	const size_t n = module->symbols.n;
+
+	/* What is wrong with the table is told to whoever needs more of it than names. */
+	if (error && error->code != KYMO_ERROR_NO_MEMORY) {
+		kymo_error_destroy(error);
+		return NULL;
+	}
+	for (size_t i = 0; i < module->go_functions.n && !error; i++) {
+		const struct sym_go_function *function = &module->go_functions.items[i];
+
+		if (!*function->name || strnlen(function->name, NAME_MAX_SIZE) == NAME_MAX_SIZE ||
+		    is_named(module, n, function->start))
+			continue;
+		if (!kymo_vec_push(&module->symbols, (struct kymo_symbol){ .name = function->name,
+									   .vaddr = function->start,
+									   .size = function->end - function->start,
+									   .is_default = true,
+									   .is_global = true }))
+			error = &kymo_error_no_memory;
+	}
+	if (module->symbols.n > n)
+		sort(module);
+	return error;
+}
+
 static int compare_objects(const void *a, const void *b)
 {
 	const struct sym_object *x = a, *y = b;
 	int r = strcmp(x->name, y->name);
 
-	return r ? r : y->is_default - x->is_default;
+	if (!r)
+		r = y->is_default - x->is_default;
+	if (!r && x->vaddr != y->vaddr)
+		r = x->vaddr < y->vaddr ? -1 : 1;
+	return r;
 }
 
 struct kymo_error *sym_symbols_read(struct kymo_module *module)
@@ -225,10 +273,9 @@ struct kymo_error *sym_symbols_read(struct kymo_module *module)
 		return error;
 	if (module->objects.n)
 		qsort(module->objects.items, module->objects.n, sizeof(*module->objects.items), compare_objects);
-	if (!module->symbols.n)
-		return NULL;
-	qsort(module->symbols.items, module->symbols.n, sizeof(*module->symbols.items), compare_symbols);
-	return unify(module);
+	sort(module);
+	error = add_go_names(module);
+	return error || !module->symbols.n ? error : unify(module);
 }
 
 /* ---- asking ---------------------------------------------------------------------------------------------------- */
@@ -239,21 +286,44 @@ const struct kymo_symbol *kymo_module_symbols(const struct kymo_module *module, 
 	return module->symbols.items;
 }
 
-int kymo_module_find_object(const struct kymo_module *module, const char *name, uint64_t *vaddr_ret, uint64_t *size_ret)
+/* The first object that is called `name`, or comes behind all that are when `behind` is set. */
+static size_t object_place(const struct kymo_module *module, const char *name, bool behind)
 {
 	size_t low = 0, high = module->objects.n;
 
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
+		int order = strcmp(module->objects.items[mid].name, name);
 
-		if (strcmp(module->objects.items[mid].name, name) < 0)
+		if (order < 0 || (behind && !order))
 			low = mid + 1;
 		else
 			high = mid;
 	}
-	if (low == module->objects.n || strcmp(module->objects.items[low].name, name))
+	return low;
+}
+
+int kymo_module_find_object(const struct kymo_module *module, const char *name, uint64_t *vaddr_ret, uint64_t *size_ret)
+{
+	size_t at = object_place(module, name, false);
+
+	if (at == module->objects.n || strcmp(module->objects.items[at].name, name))
 		return -ENOENT;
-	*vaddr_ret = module->objects.items[low].vaddr;
-	*size_ret = module->objects.items[low].size;
+	*vaddr_ret = module->objects.items[at].vaddr;
+	*size_ret = module->objects.items[at].size;
+	return 0;
+}
+
+int kymo_module_only_object(const struct kymo_module *module, const char *name, uint64_t *ret)
+{
+	size_t first = object_place(module, name, false), end = object_place(module, name, true);
+	const struct sym_object *objects = module->objects.items;
+
+	if (first == end)
+		return -ENOENT;
+	/* They are sorted by address, but for old versions, which come last. */
+	if (objects[first].is_default != objects[end - 1].is_default || objects[first].vaddr != objects[end - 1].vaddr)
+		return -ENOTUNIQ;
+	*ret = objects[first].vaddr;
 	return 0;
 }

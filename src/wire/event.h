@@ -5,7 +5,7 @@
  *	s32 tid		thread id as the target's own process sees it
  *	u8 faults	only where the event has arguments that are read from memory: bit i is set when argument i
  *			could not be read; its value is 0 then
- *	...		the arguments, each of its type's size, in order
+ *	...		the arguments, each of its type's size, in order; a string is its bytes and a NUL
  *
  * The header is one store for the producer and one bit field for CTF. 44 bits of a 3 GHz TSC are 97 minutes: a reader
  * extends each to 64 bits from the packet's first stamp, so two neighbours in one packet must not lie further apart
@@ -22,6 +22,7 @@
 #define KYMO_EVENT_TID_OFFSET 8
 #define KYMO_EVENT_ARGS_OFFSET 12	/* without the faults byte */
 #define KYMO_EVENT_MAX_ARGS 8
+/* Of a record without strings. */
 #define KYMO_EVENT_MAX_SIZE (KYMO_EVENT_ARGS_OFFSET + 1 + 8 * KYMO_EVENT_MAX_ARGS)
 
 #endif

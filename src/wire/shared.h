@@ -2,6 +2,7 @@
  * The memory that a target and its recorder share: one memfd, mapped in both.
  *
  *	offset 0		struct kymo_wire_header
+ *	runs_offset		struct kymo_wire_run [KYMO_WIRE_MAX_RUNS]
  *	journal_offset		struct kymo_wire_site [journal_capacity]
  *	rings_offset		struct kymo_wire_ring [n_rings], KYMO_WIRE_RING_STRIDE apart
  *	(each ring's data_offset)	its sub-buffers
@@ -25,21 +26,40 @@
 #include <stdint.h>
 
 #define KYMO_WIRE_MEMFD_NAME "kymo"		/* shows as "/memfd:kymo (deleted)" in maps */
+#define KYMO_WIRE_JUMPS_NAME "kymo-jumps"	/* what trampolines are mapped from */
 #define KYMO_WIRE_MAGIC 0x316f6d796bull		/* "kymo1" */
-#define KYMO_WIRE_VERSION 1u
+#define KYMO_WIRE_VERSION 4u
 
-#define KYMO_WIRE_MAX_REGIONS 256
+#define KYMO_WIRE_MAX_REGIONS 1024
 #define KYMO_WIRE_MAX_SUBBUFFERS 16
+#define KYMO_WIRE_MAX_RUNS 16384
+#define KYMO_WIRE_MAX_SITES (1u << 18)
 
 /* ---- header ---------------------------------------------------------------------------------------------------- */
 
-/* A run of mappings in the target: memfd pages read-execute, then the live page, then one more memfd page, so that the anonymous page
+/* A run of mappings in the target: memfd pages read-execute, then the live page, then more memfd pages, so that the anonymous page
  * is known as kymo's by its two neighbours. Written here before it is mapped. */
 struct kymo_wire_region {
 	uint64_t address;
 	uint64_t size;		/* all of it */
 	uint64_t live;		/* address of the live page */
 	uint64_t offset;	/* in the memfd */
+};
+
+/*
+ * Private read-execute memory with trampolines: jumps at addresses that puns lead to. It belongs to every recording that has it in its header, and goes with
+ * the last of them. Written here before it is mapped.
+ */
+struct kymo_wire_run {
+	uint64_t address, size;
+};
+
+/*
+ * A thread that has loaded a library, before anything of it runs: it waits a moment for the recorder to put probes in. It adds 1 to `requests` and waits until `answers` has
+ * come that far; when that takes too long it sets `given_up`, and nobody waits any more until the recorder clears that. A recording that leaves sets both.
+ */
+struct kymo_wire_watch {
+	uint32_t requests, answers, given_up, reserved;
 };
 
 struct kymo_wire_header {
@@ -53,7 +73,13 @@ struct kymo_wire_header {
 	uint64_t journal_offset;
 	uint64_t journal_capacity;
 	uint64_t n_sites;		/* valid journal entries; stored after the entry is complete */
+	uint64_t generation;		/* goes up with each change of the journal, and when the recording leaves */
+	uint64_t is_leaving;		/* it is being taken out: nothing is handed over to it */
+	uint64_t n_installed;		/* of those, how many have been in the text, with all that they need */
+	uint64_t runs_offset;
+	uint64_t n_runs;
 	uint64_t rings_offset;
+	uint64_t vforks;		/* in the target: struct kymo_wire_vforks of this recording */
 	uint64_t window;		/* all pads once more, read-execute; regions are made of it by mremap */
 	uint64_t window_size;
 	uint64_t window_offset;		/* in the memfd */
@@ -61,8 +87,11 @@ struct kymo_wire_header {
 	uint32_t n_regions;
 	uint32_t target_pid;
 	uint32_t overwrite;
+	struct kymo_wire_watch watch;
+	uint64_t is_muted;		/* the program has forbidden itself to read the time stamp counter: it records nothing any more */
 	uint64_t recorded_bytes;	/* for kymo status; by the recorder, twice a second */
 	uint64_t lost_events;
+	uint64_t lost_in_vforks;	/* hits of vfork children, which record nothing; added to atomically by their pads */
 	char directory[256];
 	struct kymo_wire_region regions[KYMO_WIRE_MAX_REGIONS];
 };
@@ -73,37 +102,72 @@ int kymo_wire_header_is_sane(const struct kymo_wire_header *header, uint64_t add
 
 /* ---- journal --------------------------------------------------------------------------------------------------- */
 
-#define KYMO_WIRE_PATCH 5
+#define KYMO_WIRE_PATCH_MAX 15
+#define KYMO_WIRE_WINDOW_MAX 24
 
-/* One text change: complete before the text is written, and never changed afterwards. */
+enum kymo_wire_site_flags {
+	KYMO_WIRE_EVICTED = 1,		/* no probe: it makes room for the jump of the next entry */
+	KYMO_WIRE_GUARD = 2,		/* one of kymo's own (arch/pad.h) */
+	KYMO_WIRE_STANDBY = 4,		/* a guard that another recording's stands in for, until that one leaves */
+	KYMO_WIRE_WANTS_FLAGS = 8,	/* its pad, or one behind it, reads the flags out of the frame */
+	KYMO_WIRE_SWITCH = 16,		/* no pad: what turns a marker on (probe/switches.c) */
+	KYMO_WIRE_GATE = 32,		/* a switch whose counter is the `outside` of a struct kymo_marker_gate: a bit for each recording */
+	KYMO_WIRE_MADE = 64,		/* in memory of no file, which the program has put code into */
+};
+
+/* What has become of a switch's counter. Whoever dies between two of these is followed by somebody who compares the counter with its value before. */
+enum kymo_wire_count {
+	KYMO_WIRE_COUNT_NONE,
+	KYMO_WIRE_COUNT_UP,	/* is being counted up */
+	KYMO_WIRE_COUNT_IN,	/* was counted up */
+	KYMO_WIRE_COUNT_DOWN,	/* is being counted down */
+};
+
+/*
+ * One place in the text, as one recording has it. All but `next` and `state` is complete before the text is written and never changed afterwards.
+ *
+ * Several recordings may have the same place. `link` is the one jump that leads to pads: at the place itself, or the trampoline that the text's jump
+ * leads to. It leads to the `entry` of one recording's pad, which goes on to the `inner` entry of the next one's, and so on; the last goes on to its own `displaced`
+ * instructions. A pad that was put before another one goes where `next` says, which changes when that one leaves.
+ *
+ * A switch (KYMO_WIRE_SWITCH) has no pad, and no place in a chain: its bytes are the same for every recording, and stay as long as a counter says that somebody wants them.
+ */
 struct kymo_wire_site {
 	uint64_t address;
+	uint64_t link;			/* a jmp rel32 */
 	uint64_t pad;
 	uint32_t pad_size;
 	uint32_t event_id;		/* of its first event */
-	uint8_t original[KYMO_WIRE_PATCH];
-	uint8_t patched[KYMO_WIRE_PATCH];
+	uint64_t entry;			/* the link leads there */
+	uint64_t inner;			/* another recording's pad goes on there, its frame in place */
+	uint64_t displaced;		/* the pad's own way out, with a frame */
+	uint64_t hop;			/* of a pad that was put before another: the jump to `next`, with that in rax; else 0 */
+	uint64_t next;			/* of such a pad; of a switch: the address of a 16-bit counter; else 0 */
+	uint8_t original[KYMO_WIRE_WINDOW_MAX];
+	uint8_t patched[KYMO_WIRE_PATCH_MAX];
+	uint8_t patch_size;		/* bytes changed at `address` */
 	uint8_t window;			/* bytes displaced */
+	uint8_t lock_size;		/* bytes from `address` that are part of jumps, or of the window */
 	uint8_t tactic;			/* enum kymo_tactic */
-	uint32_t reserved;
-	char name[80];
+	uint8_t flags;
+	uint32_t state;			/* of a gate: the recording's bit; of another switch: enum kymo_wire_count, and the counter's value before in the high 16 bits */
 	uint64_t inode;			/* of the file whose text it is */
+	char name[56];
+	uint64_t reserved2;
 };
 
-_Static_assert(sizeof(struct kymo_wire_site) == 128, "journal entries are 128 bytes");
+_Static_assert(sizeof(struct kymo_wire_site) == 192, "journal entries are 192 bytes");
 
 /* ---- vfork ------------------------------------------------------------------------------------------------------------- */
 
 #define KYMO_WIRE_MAX_VFORKS 15
 
-/* Threads that wait for a child which runs with their thread control block; in the page before the rings. */
+/* Threads that wait for a child which runs with their thread control block; in the live page of the first region, so that each process has its own. */
 struct kymo_wire_vforks {
 	uint32_t n;		/* of them; or more, when some thread can't be told from others for good: then no sequence is used */
 	uint32_t reserved;
 	uint64_t threads[KYMO_WIRE_MAX_VFORKS];	/* their thread pointers, or 0 */
 };
-
-#define KYMO_WIRE_VFORKS_BEFORE_RINGS 4096
 
 /* ---- rings ----------------------------------------------------------------------------------------------------- */
 

@@ -2,8 +2,9 @@
 
 #include <string.h>
 
-static const char *const names[KYMO_N_TYPES] = {
+static const char *const names[] = {
 	"u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "x8", "x16", "x32", "x64",
+	[KYMO_TYPE_STRING] = "string", [KYMO_TYPE_F64] = "f64",
 };
 
 const char *kymo_type_name(enum kymo_type type)
@@ -11,10 +12,20 @@ const char *kymo_type_name(enum kymo_type type)
 	return names[type];
 }
 
-int kymo_type_parse(const char *name, uint32_t length)
+static int find(const char *name, uint32_t length, int n)
 {
-	for (int i = 0; i < KYMO_N_TYPES; i++)
-		if (strlen(names[i]) == length && !memcmp(names[i], name, length))
+	for (int i = 0; i < n; i++)
+		if (names[i] && strlen(names[i]) == length && !memcmp(names[i], name, length))
 			return i;
 	return -1;
+}
+
+int kymo_type_parse(const char *name, uint32_t length)
+{
+	return find(name, length, KYMO_N_TYPES);
+}
+
+int kymo_type_parse_any(const char *name, uint32_t length)
+{
+	return find(name, length, sizeof(names) / sizeof(names[0]));
 }

@@ -21,12 +21,21 @@ enum kymo_type {
 	KYMO_TYPE_X32,
 	KYMO_TYPE_X64,
 	KYMO_N_TYPES,
+
+	/* What markers record besides; not in the kernel's grammar. */
+	KYMO_TYPE_STRING = 12,	/* NUL-terminated; its size is the least that it takes */
+	KYMO_TYPE_F64 = 15,
 };
 
-/* Bytes of a value of `type`: 1, 2, 4 or 8. */
+/* Bytes of a value of `type`: 1, 2, 4 or 8; of a string, of an empty one. */
 static inline unsigned int kymo_type_size(enum kymo_type type)
 {
 	return 1u << ((unsigned int)type & 3);
+}
+
+static inline int kymo_type_is_integer(enum kymo_type type)
+{
+	return (unsigned int)type < KYMO_TYPE_STRING;
 }
 
 static inline int kymo_type_is_signed(enum kymo_type type)
@@ -39,10 +48,13 @@ static inline int kymo_type_is_hex(enum kymo_type type)
 	return type >= KYMO_TYPE_X8 && type <= KYMO_TYPE_X64;
 }
 
-/* "u8" … "x64". Static. `type` must be valid. */
+/* "u8" … "x64", "string", "f64". Static. `type` must be valid. */
 const char *kymo_type_name(enum kymo_type type);
 
-/* The type named by the `length` bytes at `name`, or -1. */
+/* The integer type named by the `length` bytes at `name`, or -1. */
 int kymo_type_parse(const char *name, uint32_t length);
+
+/* The same for all types. */
+int kymo_type_parse_any(const char *name, uint32_t length);
 
 #endif

@@ -10,11 +10,22 @@ import shutil
 import signal
 import time
 
+import markers
 import processes
 import remains
-from kymotest import KYMO, check, check_equal, kymo, program, run, start, target
+from kymotest import KYMO, check, check_equal, kymo, program, report_json, run, start, start_record, target, target_path
 
-PROBES = ['-p', 'selfcheck:work_*', '-p', 'libc:nanosleep a=%di', '-p', 'libc:write n=%dx']
+ENTRIES = ['-p', 'selfcheck:work_*', '-p', 'libc:nanosleep a=%di', '-p', 'libc:write n=%dx']
+# What a recorder may have in a process, by name.
+PROBES = {
+    'entries': ENTRIES,
+    # Every instruction: jumps made of other instructions' bytes, instructions that make room for others.
+    'puns': ['-p', 'selfcheck:work_a:*', '-p', 'selfcheck:work_b:*', '-p', 'selfcheck:work_redzone:*', '-p', 'libc:nanosleep:*'],
+    # Of `marked`; those among probes have jumps all around that rely on each other.
+    'markers': ['-m', 'marked:*', '-p', 'libc:nanosleep'],
+    'markers among probes': ['-m', 'marked:*t*', '-p', 'marked:mark_*:*', '-p', 'marked:do_round:*'],
+    'returns': ['-p', 'selfcheck:work_*', '-r', 'selfcheck:work_a $retval', '-r', 'selfcheck:work_deep', '-r', 'libc:write n=$retval'],
+}
 CALLS = 'ptrace,pwrite64,pwritev,pidfd_open,pidfd_getfd,ftruncate,fallocate,mmap,mremap,munmap,mkdir,renameat,rename'
 
 
@@ -23,18 +34,23 @@ NO_LEAKS = {'ASAN_OPTIONS': os.environ.get('ASAN_OPTIONS', '') + ':detect_leaks=
 
 
 class Victim:
-    """A program that checks itself, and recorders of it that die."""
+    """A program that checks itself, and recorders of it that die. With `companion`, another recorder is there all the time, on the same
+    places, and nothing may happen to it."""
 
-    def __init__(self, directory, threads=16, args=()):
-        self.directory = directory
-        self.program = target('selfcheck', '-t', threads, *args)
+    def __init__(self, directory, threads=16, args=(), probes='entries', companion=False, name='selfcheck'):
+        self.directory, self.probes, self.name = directory, PROBES[probes], name
+        self.program = target(name, '-t', threads, *args)
         self.pid = self.program.pid
         time.sleep(0.3)  # its threads have all been through everything once: what they map lazily is there
         self.before = remains.lasting_mappings(self.pid)
         self.kills = self.left = 0
+        self.companion = self.start_companion() if companion else None
+
+    def start_companion(self):
+        return start_record(self.pid, '-q', '-o', self.directory / 'companion', '--overwrite', *self.probes, env=NO_LEAKS)
 
     def recorder(self, seconds):
-        return [KYMO, 'record', '-q', '-o', str(self.directory / 'killed'), '--buffer', '1M', *PROBES, '--for', str(seconds),
+        return [KYMO, 'record', '-q', '-o', str(self.directory / 'killed'), '--buffer', '1M', *self.probes, '--for', str(seconds),
                 '--pid', str(self.pid)]
 
     def calls(self, seconds=0.05):
@@ -76,7 +92,7 @@ class Victim:
             self.program.is_alive() or check(False, 'the program runs on', self.program.result())
             remains.check_running(self.pid)
             self.left += remains.are_there(self.pid)
-            if random.random() < 0.5:
+            if not self.companion and random.random() < 0.5:
                 self.detach()
             else:  # the next recording takes out what the one before has left
                 shutil.rmtree(self.directory / 'killed', ignore_errors=True)
@@ -91,16 +107,34 @@ class Victim:
         result = kymo('detach', self.pid)
         if there:
             result.ok()
+        elif result.status == 0:  # a thread that was borrowed has made its last system call since the look above
+            check(': 0 sites restored' in result.out, 'nothing was in the text', result)
         else:
             result.refused('nothing of kymo')
 
+    def check_markers(self):
+        """They are on as long as somebody wants them."""
+        path, wanted = target_path(self.name), int(self.companion is not None)
+        check_equal(set(markers.gates(self.pid, path)), {(0, 0, wanted)}, 'gates')
+        check_equal({text == markers.NOP for text in markers.texts(self.pid, path)}, {not wanted}, 'sites that are NOPs')
+
     def check_clean(self):
+        if self.name == 'marked':
+            self.check_markers()
+        if self.companion:
+            check(self.companion.is_alive(), 'the other recorder goes on', self.companion.result())
+            return
         remains.check_nothing_left(self.pid, self.before, remains.lasting_mappings)
 
     def end(self):
         """It says itself that all was right; all of its threads must still be able to end."""
+        if self.companion:
+            self.companion.end(signal.SIGTERM).ok()
+            check(report_json(self.directory / 'companion')['events'] > 0, 'the other recorder has recorded')
+            self.companion = None
+            self.check_clean()
         said = self.program.end(signal.SIGTERM).ok().json()
-        check(min(said.values()) > 0, 'it did all kinds of work', said)
+        check(min(n for kind, n in said.items() if kind != 'children') > 0, 'it did all kinds of work', said)
         check(self.left > 0, 'some kills came when something of kymo was in the process')
 
 

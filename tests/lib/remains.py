@@ -9,15 +9,17 @@ MEMFD = '/memfd:kymo'
 
 
 def mappings(pid):
-    """All lines of /proc/PID/maps, for programs that map nothing meanwhile themselves."""
-    return [mapping.line for mapping in processes.maps(pid)]
+    """All lines of /proc/PID/maps, for programs that map nothing meanwhile themselves. But for the kernel's own page for uprobes, which stays when
+    somebody's have left."""
+    return [mapping.line for mapping in processes.maps(pid) if mapping.path != '[uprobes]']
 
 
 def lasting_mappings(pid):
     """Those that a program with threads that come and go does not change itself: of files, executable ones, and single
     anonymous pages, which is what a page of kymo's that is left behind looks like."""
     return [mapping.line for mapping in processes.maps(pid)
-            if mapping.path not in ('', '[heap]', '[stack]') or 'x' in mapping.permissions
+            if mapping.path not in ('', '[heap]', '[stack]', '[uprobes]')
+            or ('x' in mapping.permissions and mapping.path != '[uprobes]')
             or (mapping.path == '' and mapping.end - mapping.start == processes.PAGE and 'w' in mapping.permissions)]
 
 

@@ -3,7 +3,7 @@
  *
  * Calls work_a() N times and then ends: segv, abort, kill (by SIGKILL), trap, term, stack (overflow), _exit (7), exit (7),
  * return (7), thread (the main thread ends first, another calls work_a() N times more and exits with 7),
- * exec (of true). -w waits for a line on stdin first.
+ * exec (of true). -w waits for a line on stdin first, and the thread for another one, or the end of stdin, before it exits.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -12,6 +12,7 @@
 #include "work.h"
 
 static long n;
+static int waits;
 
 static void call(void)
 {
@@ -31,6 +32,8 @@ static void *outlive(void *arg)
 {
 	pthread_join(*(pthread_t *)arg, NULL);
 	call();
+	if (waits)
+		wait_for_line();
 	exit(7);
 }
 
@@ -74,15 +77,14 @@ static void crash(const char *how)
 
 int main(int argc, char **argv)
 {
-	int wait_first = argc == 4 && !strcmp(argv[1], "-w");
-
-	if (argc != 3 + wait_first)
+	waits = argc == 4 && !strcmp(argv[1], "-w");
+	if (argc != 3 + waits)
 		return 2;
-	n = number(argv[1 + wait_first]);
+	n = number(argv[1 + waits]);
 	say("ready\n");
-	if (wait_first)
+	if (waits)
 		wait_for_line();
 	call();
-	crash(argv[2 + wait_first]);
-	return !strcmp(argv[2 + wait_first], "return") ? 7 : 2;
+	crash(argv[2 + waits]);
+	return !strcmp(argv[2 + waits], "return") ? 7 : 2;
 }

@@ -3,6 +3,15 @@
 
 static int sum;
 
+#ifdef REBUILT	/* another version of it: all that follows is elsewhere in the file */
+int ctor_more(int n);
+
+PROBED int ctor_more(int n)
+{
+	return n * 5 + 7;
+}
+#endif
+
 PROBED int ctor_work(int n)
 {
 	return n * 3 + 1;

@@ -104,6 +104,12 @@ static inline void jump_back(struct code *c, size_t to)
 	imm32(c, (int64_t)to - (int64_t)(c->n + 4));
 }
 
+static inline void branch_back(struct code *c, const char *opcode, size_t size, size_t to)
+{
+	bytes(c, opcode, size);
+	imm32(c, (int64_t)to - (int64_t)(c->n + 4));
+}
+
 /* `opcode` with `reg` and disp(%rsp), 64 bits: 0x89 stores, 0x8b loads, 0x8d is lea */
 static inline void rsp_slot(struct code *c, unsigned int opcode, unsigned int reg, int32_t disp)
 {

@@ -86,6 +86,18 @@ bool x86_is_branch16(const struct x86_insn *insn)
 	return near && (insn->z.attributes & ZYDIS_ATTRIB_HAS_OPERANDSIZE) && !insn->z.raw.rex.W;
 }
 
+bool x86_writes(const struct x86_insn *insn, int reg)
+{
+	for (int i = 0; i < insn->z.operand_count; i++) {
+		const ZydisDecodedOperand *op = &insn->op[i];
+
+		if (op->type == ZYDIS_OPERAND_TYPE_REGISTER && (op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) &&
+		    x86_gpr(op->reg.value) == reg)
+			return true;
+	}
+	return false;
+}
+
 int x86_gpr(ZydisRegister reg)
 {
 	ZydisRegister wide = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);

@@ -36,15 +36,18 @@
  *
  * The bitmaps, one bit a byte of text
  *
- *   KNOWN	entered, as code that decodes says, or the caller. One that is not at the start of an instruction
- *		shows that the sweep misread the function (`bad`), except behind a lock prefix, which glibc's atomics
- *		jump over.
+ *   KNOWN	entered, as code that decodes says, or the caller
+ *   FIRM	the same, but the code that says so is itself known to be entered, and branches there. (What follows an
+ *		instruction that ends the flow may be data whose address is taken, and is read wrongly: OpenSSL has strings in
+ *		functions.) One that is not at the start of an instruction shows that the sweep misread the function (`bad`),
+ *		except behind a lock prefix, which glibc's atomics jump over. Without a firm or likely mark, nothing shows that
+ *		what follows the end of the flow is code. What a function with jumps that may lead anywhere branches to,
+ *		or takes the address of, is firm in any case
  *   LIKELY	entered if a guess is right: constants, what follows the sure part of a jump table, branches in gaps
  *		between functions
  *   SCANNED	entered if an instruction begins at some byte
  *   STARTS	the sweep of a function saw an instruction begin
- *   STOPS	it saw one begin behind one that may not come back: without a mark of the first two kinds,
- *		nothing shows that this is code
+ *   STOPS	it saw one begin behind one that may not come back
  *   READ	an instruction loads it: a constant between the code, or an immediate used a second time (V8 does that).
  *		Nothing is written there
  */
@@ -52,6 +55,7 @@
 #include <string.h>
 
 #include "arch/x86_64/entries.h"
+#include "base/search.h"
 
 /* ---- the sweep ------------------------------------------------------------------------------------------------- */
 
@@ -64,6 +68,7 @@ static int take(struct x86_builder *builder, size_t function, const struct x86_i
 		if (target > extent->start && target < extent->end)
 			builder->map->functions[function].own_address = insn->address;
 	}
+	x86_note_taken(builder, function, target);
 	return kymo_vec_push(&builder->taken, (struct x86_taken){ target, function, by_lea }) ? 0 : -ENOMEM;
 }
 
@@ -119,11 +124,16 @@ static int note(struct x86_builder *builder, size_t function, const struct x86_i
 	enum x86_bitmap which = function == X86_NO_FUNCTION ? X86_LIKELY : X86_KNOWN;
 	int err = 0;
 
-	if (insn->has_target)
+	if (insn->has_target) {
 		x86_mark(builder->map, which, insn->target);
-	if (x86_is_rip_lea(insn)) {
+		err = x86_note_branch(builder, function, insn->address, insn->target);
+		x86_note_source(builder, function, insn);
+	}
+	if (!err && x86_is_rip_lea(insn)) {
 		x86_mark(builder->map, which, insn->rip);
-		err = take(builder, function, insn, insn->rip, true);
+		err = x86_note_address(builder, function, insn->address, insn->rip);
+		if (!err)
+			err = take(builder, function, insn, insn->rip, true);
 	}
 	note_access(builder, insn);
 	if (!err && !builder->code->position_independent)
@@ -168,6 +178,8 @@ static int sweep(struct x86_builder *builder, size_t function, uint64_t low, uin
 			x86_mark(map, X86_STARTS, at);
 			if (stopped)
 				x86_mark(map, X86_STOPS, at);
+			builder->is_firm = x86_test(map, X86_FIRM, at) || x86_test(map, X86_LIKELY, at) ||
+					   (builder->is_firm && !stopped);
 			stopped = x86_flow_ends(insn.flow) || is_local_call(builder, function, &insn);
 		}
 		err = note(builder, function, &insn);
@@ -224,17 +236,21 @@ static int sweep_all(struct x86_builder *builder)
 	for (size_t i = 0; i < code->n_functions; i++) {
 		const struct x86_area *area = x86_area_at(map, code->functions[i].start);
 
-		x86_mark(map, X86_KNOWN, code->functions[i].start);
+		x86_mark_entered(map, code->functions[i].start);
 		map->functions[i].decodes = area && function_fits(code, area, i);
 		if (!map->functions[i].decodes)
 			map->functions[i].bad = code->functions[i].start;
 	}
 	/* Without relocations, whoever hands them in had to guess which words of data are addresses. */
-	for (size_t i = 0; i < code->n_entries; i++)
-		x86_mark(map, code->position_independent ? X86_KNOWN : X86_LIKELY, code->entries[i]);
+	for (size_t i = 0; i < code->n_entries; i++) {
+		if (code->position_independent)
+			x86_mark_entered(map, code->entries[i]);
+		else
+			x86_mark(map, X86_LIKELY, code->entries[i]);
+	}
 	/* .init and .fini are called by the dynamic linker, which finds them by their sections' addresses. */
 	for (size_t i = 0; i < map->n_areas; i++)
-		x86_mark(map, X86_KNOWN, map->areas[i].span.vaddr);
+		x86_mark_entered(map, map->areas[i].span.vaddr);
 	for (size_t i = 0, function = 0; i < map->n_areas; i++) {
 		int err = sweep_area(builder, &map->areas[i], &function);
 
@@ -246,14 +262,14 @@ static int sweep_all(struct x86_builder *builder)
 
 /* ---- what the sweep has to be distrusted for --------------------------------------------------------------------- */
 
-/* The first known entry of [low, high) that is not at the start of an instruction, or 0. */
+/* The first firm entry of [low, high) that is not at the start of an instruction, or 0. */
 static uint64_t entered_inside(const struct kymo_entry_map *map, uint64_t low, uint64_t high)
 {
 	const struct x86_area *area = x86_area_at(map, low);
 	uint64_t bit = area->base + (low - area->span.vaddr), end = bit + (high - low);
 
 	for (uint64_t word = bit / 64; word * 64 < end; word++) {
-		uint64_t wrong = map->bits[X86_KNOWN][word] & ~map->bits[X86_STARTS][word];
+		uint64_t wrong = map->bits[X86_FIRM][word] & ~map->bits[X86_STARTS][word];
 
 		for (; wrong; wrong &= wrong - 1) {
 			uint64_t at = word * 64 + (uint64_t)__builtin_ctzll(wrong);
@@ -273,7 +289,7 @@ static uint64_t entered_inside(const struct kymo_entry_map *map, uint64_t low, u
 /* Bytes after an instruction that ends the flow, up to where something is known to enter, may be data. */
 static void scan_unreached(struct x86_builder *builder, const struct kymo_extent *extent)
 {
-	const unsigned int stops = 1u << X86_STOPS, entered = 1u << X86_KNOWN | 1u << X86_LIKELY;
+	const unsigned int stops = 1u << X86_STOPS, entered = 1u << X86_FIRM | 1u << X86_LIKELY;
 	struct kymo_entry_map *map = builder->map;
 	uint64_t end = extent->end;
 
@@ -282,7 +298,7 @@ static void scan_unreached(struct x86_builder *builder, const struct kymo_extent
 
 		if (at == UINT64_MAX)
 			return;
-		if (!x86_test(map, X86_KNOWN, at) && !x86_test(map, X86_LIKELY, at))
+		if (!x86_test(map, X86_FIRM, at) && !x86_test(map, X86_LIKELY, at))
 			x86_scan_short(builder, at, end);
 		end = at;
 	}
@@ -320,18 +336,10 @@ static int compare_by_function(const void *a, const void *b)
 static void distrust_taken(struct x86_builder *builder, size_t function, uint64_t vaddr)
 {
 	const struct x86_taken *taken = builder->taken.items;
-	size_t low = 0, high = builder->taken.n;
+	size_t at = kymo_partition_point(i, builder->taken.n, taken[i].function < function);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (taken[middle].function < function)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (; low < builder->taken.n && taken[low].function == function; low++) {
-		ptrdiff_t into = x86_function_at(builder->code, taken[low].target);
+	for (; at < builder->taken.n && taken[at].function == function; at++) {
+		ptrdiff_t into = x86_function_at(builder->code, taken[at].target);
 
 		if (into >= 0 && !builder->map->functions[into].computed)
 			builder->map->functions[into].computed = vaddr;
@@ -413,6 +421,7 @@ static int map_init(struct kymo_entry_map *map, const struct kymo_module_code *c
 		return -ENOMEM;
 	}
 	map->n_functions = code->n_functions;
+	map->extents = code->functions;
 	for (size_t i = 0; i < code->n_text; i++) {
 		if (!text[i].size)
 			continue;
@@ -446,8 +455,18 @@ static int build(struct x86_builder *builder)
 	err = x86_find_tables(builder);
 	if (err)
 		return err;
-	judge_functions(builder);
-	judge_jumps(builder);
+	/* What a jump that may lead anywhere could reach is code after all, which may show that others were misread. */
+	x86_firm_reached(builder);
+	do {
+		judge_functions(builder);
+		judge_jumps(builder);
+	} while (x86_firm_computed(builder));
+	err = x86_find_stacks(builder);
+	if (err)
+		return err;
+	builder->map->tables = builder->sure.items;
+	builder->map->n_tables = builder->sure.n;
+	memset(&builder->sure, 0, sizeof(builder->sure));
 	return 0;
 }
 
@@ -468,6 +487,7 @@ int kymo_entry_map_create(const struct kymo_module_code *code, struct kymo_entry
 	free(builder.data);
 	kymo_vec_deinit(&builder.taken);
 	kymo_vec_deinit(&builder.indirect);
+	kymo_vec_deinit(&builder.doubted);
 	kymo_vec_deinit(&builder.sure);
 	kymo_vec_deinit(&builder.tables);
 	if (err) {
@@ -486,6 +506,8 @@ void kymo_entry_map_destroy(struct kymo_entry_map *map)
 		free(map->bits[i]);
 	free(map->areas);
 	free(map->functions);
+	free(map->stacks);
+	free(map->tables);
 	free(map);
 }
 
@@ -493,4 +515,13 @@ bool kymo_entry_map_has(const struct kymo_entry_map *map, uint64_t vaddr)
 {
 	return !x86_area_at(map, vaddr) || x86_test(map, X86_KNOWN, vaddr) || x86_test(map, X86_LIKELY, vaddr) ||
 	       x86_test(map, X86_SCANNED, vaddr);
+}
+
+uint64_t kymo_site_of(const struct kymo_entry_map *map, uint64_t vaddr)
+{
+	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
+	size_t size;
+	const uint8_t *bytes = x86_text_at(map, vaddr, &size);
+
+	return bytes && size >= sizeof(endbr64) && !memcmp(bytes, endbr64, sizeof(endbr64)) ? vaddr + sizeof(endbr64) : vaddr;
 }

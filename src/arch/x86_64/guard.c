@@ -10,7 +10,9 @@
  * parent's.
  */
 #include <errno.h>
+#include <linux/prctl.h>
 #include <linux/sched.h>
+#include <linux/seccomp.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -32,7 +34,7 @@ static uint32_t number_at(const uint8_t *bytes, size_t size)
 	if (size < GUARD_SIZE || bytes[0] != 0xb8 || bytes[5] != 0x0f || bytes[6] != 0x05)
 		return 0;
 	memcpy(&number, bytes + 1, sizeof(number));
-	return number == SYS_clone || number == SYS_clone3 || number == SYS_vfork ? number : 0;
+	return number == SYS_clone || number == SYS_clone3 || number == SYS_vfork || number == SYS_prctl ? number : 0;
 }
 
 /* push %rdi (vfork keeps its return address there), or nothing; then an instruction that writes all flags. */
@@ -47,7 +49,7 @@ static bool is_result_tested(const uint8_t *bytes, size_t size)
 
 static bool is_guardable(const struct kymo_entry_map *map, uint64_t vaddr, const uint8_t *bytes, size_t size)
 {
-	if (!x86_test(map, X86_STARTS, vaddr) || (vaddr & 4095) > 4096 - KYMO_PATCH_SIZE)
+	if (!x86_test(map, X86_STARTS, vaddr) || (vaddr & 4095) > 4096 - KYMO_JUMP_SIZE)
 		return false;
 	for (unsigned int i = 1; i < GUARD_SIZE; i++)
 		if (kymo_entry_map_has(map, vaddr + i))
@@ -63,16 +65,23 @@ int kymo_guard_find(const struct kymo_module_code *code, const struct kymo_entry
 		const struct kymo_span *span = &code->text[k];
 
 		for (size_t i = 0; i + GUARD_SIZE <= span->size; i++) {
-			if (!number_at(span->bytes + i, span->size - i))
+			uint32_t number = number_at(span->bytes + i, span->size - i);
+
+			if (!number)
 				continue;
-			if (!is_guardable(map, span->vaddr + i, span->bytes + i, span->size - i))
+			if (!is_guardable(map, span->vaddr + i, span->bytes + i, span->size - i)) {
+				if (number == SYS_prctl)	/* sequences are sound without */
+					continue;
 				return -EPERM;
+			}
 			if (n == max)
 				return -ENOSPC;
 			ret[n] = (struct kymo_plan){
 				.tactic = KYMO_TACTIC_GROUP,
 				.vaddr = span->vaddr + i,
 				.window = GUARD_SIZE,
+				.patch_size = KYMO_JUMP_SIZE,
+				.lock_size = GUARD_SIZE,
 				.n_insns = 2,
 				.insn_offset = { 0, MOV_SIZE, GUARD_SIZE },
 			};
@@ -194,9 +203,44 @@ static void jump_to(struct code *c, uint64_t target)
 	rel32_to(c, target);
 }
 
-int kymo_guard_emit(const struct kymo_pad_env *env, const struct kymo_plan *plan, uint64_t site, uint64_t pad, uint8_t *out,
-		    size_t size, uint16_t insn_at[KYMO_WINDOW_MAX_INSNS + 1])
+/* prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) or (PR_SET_TSC, PR_TSC_SIGSEGV): no pad may read the counter behind it. rax, rcx, r11 are free. */
+static void mute(struct code *c, const struct kymo_pad_env *env)
 {
+	struct label plain = { .n = 0 }, seccomp = { .n = 0 }, muted = { .n = 0 }, done = { .n = 0 };
+	size_t again;
+
+	EMIT(c, 0x83, 0xff, PR_SET_SECCOMP);			/* cmp $PR_SET_SECCOMP,%edi */
+	JE(c, &seccomp);
+	EMIT(c, 0x83, 0xff, PR_SET_TSC);			/* cmp $PR_SET_TSC,%edi */
+	JNE(c, &plain);
+	EMIT(c, 0x83, 0xfe, PR_TSC_SIGSEGV);			/* cmp $PR_TSC_SIGSEGV,%esi */
+	JNE(c, &plain);
+	JMP(c, &muted);
+	place(c, &seccomp);
+	EMIT(c, 0x83, 0xfe, SECCOMP_MODE_STRICT);		/* cmp $SECCOMP_MODE_STRICT,%esi */
+	JNE(c, &plain);
+	place(c, &muted);
+	movabs(c, RCX, env->header + offsetof(struct kymo_wire_header, is_muted));
+	EMIT(c, 0x48, 0xc7, 0x01, 1, 0, 0, 0);			/* movq $1,(%rcx) */
+	movabs(c, RCX, env->header + offsetof(struct kymo_wire_header, n_regions));
+	EMIT(c, 0x44, 0x8b, 0x19);				/* mov (%rcx),%r11d */
+	movabs(c, RCX, env->header + offsetof(struct kymo_wire_header, regions));
+	again = c->n;
+	EMIT(c, 0x45, 0x85, 0xdb);				/* test %r11d,%r11d */
+	JE(c, &done);
+	EMIT(c, 0x48, 0x8b, 0x41, offsetof(struct kymo_wire_region, live));	/* mov live(%rcx),%rax */
+	EMIT(c, 0xc6, 0x00, 0x00);				/* movb $0,(%rax) */
+	EMIT(c, 0x48, 0x83, 0xc1, sizeof(struct kymo_wire_region));	/* add $size,%rcx */
+	EMIT(c, 0x41, 0xff, 0xcb);				/* dec %r11d */
+	jump_back(c, again);
+	place(c, &done);
+	place(c, &plain);
+}
+
+int kymo_guard_emit(const struct kymo_pad_env *env, const struct kymo_plan *plan, uint64_t site, uint64_t pad, uint8_t *out,
+		    size_t size, struct kymo_pad_layout *ret)
+{
+	struct kymo_pad_layout layout = { .entry = 0 };
 	struct code c = { .out = out, .size = size, .address = pad };
 	struct label plain = { .n = 0 }, shares = { .n = 0 }, child = { .n = 0 }, unsafe = { .n = 0 };
 	uint32_t number = number_at(plan->original, plan->window);
@@ -204,9 +248,12 @@ int kymo_guard_emit(const struct kymo_pad_env *env, const struct kymo_plan *plan
 
 	if (!number)
 		return -EINVAL;
-	insn_at[0] = 0;
 	compare_byte(&c, env->live, 0);				/* a forked child's list would be its parent's */
 	JE(&c, &plain);
+	if (number == SYS_prctl) {
+		mute(&c, env);
+		JMP(&c, &plain);
+	}
 	load_arguments(&c, number);
 	EMIT(&c, 0xa9);						/* test $CLONE_VM,%eax */
 	imm32(&c, CLONE_VM);
@@ -218,8 +265,8 @@ int kymo_guard_emit(const struct kymo_pad_env *env, const struct kymo_plan *plan
 	place(&c, &plain);
 	go = c.n;
 	emit_call(&c, number);
-	insn_at[1] = (uint16_t)(c.n - 2);
-	insn_at[2] = (uint16_t)c.n;
+	layout.insn_at[1] = (uint16_t)(c.n - 2);
+	layout.insn_at[2] = (uint16_t)c.n;
 	jump_to(&c, site + plan->window);
 
 	place(&c, &shares);
@@ -239,5 +286,9 @@ int kymo_guard_emit(const struct kymo_pad_env *env, const struct kymo_plan *plan
 	jump_back(&c, go);
 	if (c.full)
 		return -ENOSPC;
-	return c.far ? -ERANGE : (int)c.n;
+	if (c.far)
+		return -ERANGE;
+	layout.size = (uint32_t)c.n;
+	*ret = layout;
+	return 0;
 }

@@ -20,9 +20,6 @@
 
 #define GUEST __attribute__((section("kymo_guest"), used, noinline, visibility("hidden")))
 
-struct kymo_wire_ring *kymo_guest_take(char *rings, uint32_t n);
-struct kymo_wire_ring *kymo_guest_switch(struct kymo_wire_ring *ring);
-uint64_t kymo_guest_change(struct kymo_wire_ring *ring, char *area);
 uint64_t kymo_guest_is_vfork_child(const struct kymo_wire_vforks *vforks);
 
 static inline __attribute__((always_inline)) uint64_t stamp(void)

@@ -38,18 +38,6 @@ static int decode_at(const struct x86_jumps *jumps, uint64_t vaddr, struct x86_i
 	return bytes ? x86_decode_full(&jumps->decoder, bytes, size, vaddr, insn) : -1;
 }
 
-static bool writes(const struct x86_insn *insn, int reg)
-{
-	for (int i = 0; i < insn->z.operand_count; i++) {
-		const ZydisDecodedOperand *op = &insn->op[i];
-
-		if (op->type == ZYDIS_OPERAND_TYPE_REGISTER && (op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) &&
-		    x86_gpr(op->reg.value) == reg)
-			return true;
-	}
-	return false;
-}
-
 /* Find what `reg` holds just before the instruction at `vaddr`. */
 static void find_value(const struct x86_jumps *jumps, size_t function, int reg, uint64_t vaddr, struct value *ret)
 {
@@ -69,7 +57,7 @@ static void find_value(const struct x86_jumps *jumps, size_t function, int reg, 
 		ret->origin = x86_flow_is_call(ret->insn.flow) ? ORIGIN_CALL : ORIGIN_INSN;
 		if (ret->origin == ORIGIN_CALL && (CALL_CLOBBERED >> reg & 1))
 			return;
-		if (ret->origin == ORIGIN_INSN && writes(&ret->insn, reg))
+		if (ret->origin == ORIGIN_INSN && x86_writes(&ret->insn, reg))
 			return;
 	}
 	ret->origin = ORIGIN_UNKNOWN;
@@ -192,7 +180,7 @@ static void summarise(struct x86_jumps *jumps, size_t function)
 			return;
 		}
 		for (int reg = 0; reg < 16; reg++) {
-			if (!x86_flow_is_call(insn.flow) && writes(&insn, reg) &&
+			if (!x86_flow_is_call(insn.flow) && x86_writes(&insn, reg) &&
 			    computes(jumps, &insn, reg, &jumps->summary_copies[reg]))
 				jumps->summary_bad |= 1u << reg;
 		}
@@ -388,6 +376,57 @@ bool x86_jump_table(const struct x86_jumps *jumps, size_t index, uint64_t vaddr,
 		return false;
 	*ret = base.insn.rip;
 	return true;
+}
+
+bool x86_jump_absolute(const struct x86_jumps *jumps, uint64_t vaddr, uint64_t *ret)
+{
+	const ZydisDecodedOperandMem *mem;
+	struct x86_insn insn;
+
+	if (jumps->code->position_independent || decode_at(jumps, vaddr, &insn) < 0 ||
+	    insn.flow != X86_FLOW_JUMP_INDIRECT || insn.op[0].type != ZYDIS_OPERAND_TYPE_MEMORY)
+		return false;
+	mem = &insn.op[0].mem;
+	if (mem->base != ZYDIS_REGISTER_NONE || mem->index == ZYDIS_REGISTER_NONE || mem->scale != 8)
+		return false;
+	*ret = (uint64_t)mem->disp.value;
+	return true;
+}
+
+bool x86_jump_adds(const struct x86_jumps *jumps, size_t index, uint64_t vaddr)
+{
+	struct x86_insn insn;
+	struct value base;
+
+	return decode_at(jumps, vaddr, &insn) == 0 && insn.flow == X86_FLOW_JUMP_INDIRECT &&
+	       is_register(&insn.op[0], 64) && is_table_jump(jumps, index, x86_gpr(insn.op[0].reg.value), vaddr, &base);
+}
+
+bool x86_jump_rebased(const struct x86_jumps *jumps, size_t index, uint64_t vaddr, uint64_t *table_ret, uint64_t *base_ret)
+{
+	struct value sum, entry, base, table;
+	struct x86_insn insn;
+	int registers[2];
+
+	if (decode_at(jumps, vaddr, &insn) < 0 || insn.flow != X86_FLOW_JUMP_INDIRECT || !is_register(&insn.op[0], 64))
+		return false;
+	find_origin(jumps, index, x86_gpr(insn.op[0].reg.value), vaddr, &sum);
+	if (sum.origin != ORIGIN_INSN || !is_sum(&sum.insn, sum.reg, &registers[0], &registers[1]))
+		return false;
+	for (int i = 0; i < 2; i++) {
+		find_value(jumps, index, registers[i], sum.at, &entry);
+		find_origin(jumps, index, registers[!i], sum.at, &base);
+		if (base.origin != ORIGIN_INSN || !x86_is_rip_lea(&base.insn) || entry.origin != ORIGIN_INSN ||
+		    entry.insn.op[1].type != ZYDIS_OPERAND_TYPE_MEMORY || x86_gpr(entry.insn.op[1].mem.base) < 0)
+			continue;
+		find_origin(jumps, index, x86_gpr(entry.insn.op[1].mem.base), entry.at, &table);
+		if (table.origin == ORIGIN_INSN && x86_is_rip_lea(&table.insn) && is_entry_of(jumps, index, &entry, &table)) {
+			*table_ret = table.insn.rip;
+			*base_ret = base.insn.rip;
+			return true;
+		}
+	}
+	return false;
 }
 
 bool x86_jump_is_understood(struct x86_jumps *jumps, size_t index, uint64_t vaddr)

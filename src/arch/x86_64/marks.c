@@ -1,24 +1,14 @@
 /* Addresses to bits and back. */
 #include "arch/x86_64/x86.h"
+#include "base/search.h"
 
 const struct x86_area *x86_area_at(const struct kymo_entry_map *map, uint64_t vaddr)
 {
-	size_t low = 0, high = map->n_areas;
-
 	if (vaddr < map->low || vaddr >= map->high)
 		return NULL;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		const struct x86_area *area = &map->areas[middle];
-
-		if (vaddr < area->span.vaddr)
-			high = middle;
-		else if (vaddr - area->span.vaddr >= area->span.size)
-			low = middle + 1;
-		else
-			return area;
-	}
-	return NULL;
+	size_t behind = kymo_partition_point(i, map->n_areas, map->areas[i].span.vaddr <= vaddr);
+	const struct x86_area *area = behind ? &map->areas[behind - 1] : NULL;
+	return area && vaddr - area->span.vaddr < area->span.size ? area : NULL;
 }
 
 const uint8_t *x86_text_at(const struct kymo_entry_map *map, uint64_t vaddr, size_t *size_ret)
@@ -53,6 +43,12 @@ void x86_mark(struct kymo_entry_map *map, enum x86_bitmap which, uint64_t vaddr)
 	map->bits[which][bit / 64] |= UINT64_C(1) << (bit % 64);
 }
 
+void x86_mark_entered(struct kymo_entry_map *map, uint64_t vaddr)
+{
+	x86_mark(map, X86_KNOWN, vaddr);
+	x86_mark(map, X86_FIRM, vaddr);
+}
+
 uint64_t x86_last(const struct kymo_entry_map *map, unsigned int mask, uint64_t low, uint64_t high)
 {
 	const struct x86_area *area = x86_area_at(map, high);
@@ -82,17 +78,7 @@ uint64_t x86_last(const struct kymo_entry_map *map, unsigned int mask, uint64_t 
 
 ptrdiff_t x86_function_at(const struct kymo_module_code *code, uint64_t vaddr)
 {
-	size_t low = 0, high = code->n_functions;
+	size_t behind = kymo_partition_point(i, code->n_functions, code->functions[i].start <= vaddr);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (vaddr < code->functions[middle].start)
-			high = middle;
-		else if (vaddr >= code->functions[middle].end)
-			low = middle + 1;
-		else
-			return (ptrdiff_t)middle;
-	}
-	return -1;
+	return behind && vaddr < code->functions[behind - 1].end ? (ptrdiff_t)behind - 1 : -1;
 }

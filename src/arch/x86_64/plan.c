@@ -1,25 +1,35 @@
 /*
  * Which bytes are displaced for a probe, and why that is safe.
  *
- * A plan overwrites the KYMO_PATCH_SIZE bytes at a site with a jump, and hands the `window` bytes of the instructions
- * that were there to kymo_relocate(). Afterwards every execution must do what it did before. That holds when
+ * A plan overwrites bytes at a site with a jump, and hands the `window` bytes of the instructions that were there
+ * to kymo_relocate(). Afterwards every execution must do what it did before. For one instruction (pun.c, evict.c)
+ * that holds when
  *
- *   1. the window consists of whole instructions of a function, as the processor meets them: the function decodes from
- *	its start, nothing enters it inside of an instruction, and something is known to lead to the site;
- *   2. nothing enters the window but at its first byte: not by a branch, table, pointer or landing pad (entries.c has
+ *   1. it is one, as the processor meets it: the function decodes from its start, nothing enters it inside of an
+ *	instruction, and something is known to lead to the site;
+ *   2. it does the same elsewhere (relocate.c), and none of the module reads the bytes that are replaced;
+ *   3. the kernel does not abort into or out of it: no restartable sequence;
+ *   4. nobody knows the code by its bytes or its address: unwinders know the signal return trampoline, C libraries the
+ *	system call at which a thread may be cancelled;
+ *   5. the bytes are written in one piece: they lie in one page, because a longer copy may be cut short between two;
+ *   6. the stack has room for the pad (stacks.c).
+ *
+ * For several at once (group) also when
+ *
+ *   7. nothing enters the window but at its first byte: not by a branch, table, pointer or landing pad (entries.c has
  *	the argument), and not by a return: calls are displaced as the last instruction or not at all;
- *   3. no thread can be asleep in the window with an address that it will use later, other than one whoever applies the
- *	plan can see and move: no system call is displaced (a restarted one goes back two bytes);
- *   4. each instruction does the same elsewhere (relocate.c), and none of the module reads the bytes that are replaced;
- *   5. the kernel does not abort into or out of it: no restartable sequence;
- *   6. nobody reads the bytes to learn what the code is: the signal return trampoline is known by them to unwinders;
- *   7. the jump is written in one piece: it lies in one page, because a longer copy may be cut short between two.
+ *   8. no thread can be asleep in the window with an address that it will use later, other than one whoever applies the
+ *	plan can see and move: no system call is displaced with others (a restarted one goes back two bytes).
  *
  * A branch back to the first byte of the window is an execution of the site like any other: it stays a branch to the
  * site, and finds the jump there.
  *
- * Behind an instruction that ends the flow, bytes of the window are never run, but may be data that is read; so only
- * NOPs, which nobody reads, are displaced there.
+ * Behind an instruction that ends the flow, bytes of the window are never run, but may be data that is read; so
+ * only NOPs, which nobody reads, are displaced there. Behind the end of a function a jump may also lie on padding:
+ * NOPs, int3 or zeros and nothing else up to the next function.
+ *
+ * Code that the program has made (made.c) is not known but for its bytes: one instruction is displaced, what follows is left alone, and 1 is
+ * the word of whoever names the place.
  *
  * What a plan does not protect from: a program whose fault handler compares the PC with the address of an instruction
  * that was displaced (HotSpot's SafeFetch does), and shadow stacks where a call is displaced.
@@ -29,22 +39,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "arch/x86_64/x86.h"
+#include "arch/x86_64/plan.h"
 
-struct site {
-	const struct kymo_module_code *code;
-	const struct kymo_entry_map *map;
-	ZydisDecoder decoder;
-	const struct kymo_extent *function;
-	const struct x86_function *about; /* the function */
-	uint64_t vaddr;
-	struct x86_insn insn; /* the one at `vaddr` */
-};
+#define RESERVATIONS_MAX 4000u /* addresses asked for by one tactic at the most */
 
-static int refuse(struct kymo_refusal *refusal, uint64_t vaddr, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static int refuse(struct kymo_refusal *refusal, uint64_t vaddr, const char *format, ...)
+int x86_refuse(struct kymo_refusal *refusal, uint64_t vaddr, const char *format, ...)
 {
 	va_list args;
 
@@ -57,29 +56,7 @@ static int refuse(struct kymo_refusal *refusal, uint64_t vaddr, const char *form
 
 /* ---- what holds for any tactic ----------------------------------------------------------------------------------- */
 
-static int check_function(const struct site *site, struct kymo_refusal *refusal)
-{
-	uint64_t vaddr = site->vaddr, start = site->function->start, last;
-	const unsigned int entered = 1u << X86_KNOWN | 1u << X86_LIKELY;
-
-	if (!site->about->decodes)
-		return refuse(refusal, site->about->bad,
-			      "the function at 0x%lx has bytes at 0x%lx that are no instruction", start,
-			      site->about->bad);
-	if (site->about->bad)
-		return refuse(
-			refusal, site->about->bad,
-			"control enters at 0x%lx, inside of an instruction: the function at 0x%lx may contain data",
-			site->about->bad, start);
-	if (!x86_test(site->map, X86_STARTS, vaddr))
-		return refuse(refusal, vaddr, "no instruction begins at 0x%lx", vaddr);
-	last = x86_last(site->map, entered | 1u << X86_STOPS, start, vaddr);
-	if (last == UINT64_MAX || (!x86_test(site->map, X86_KNOWN, last) && !x86_test(site->map, X86_LIKELY, last)))
-		return refuse(refusal, vaddr, "nothing is known to lead to 0x%lx: it may be data", vaddr);
-	return 0;
-}
-
-static int decode(const struct site *site, uint64_t vaddr, struct x86_insn *ret)
+int x86_decode_in(const struct x86_site *site, uint64_t vaddr, struct x86_insn *ret)
 {
 	size_t size;
 	const uint8_t *bytes = x86_text_at(site->map, vaddr, &size);
@@ -91,238 +68,300 @@ static int decode(const struct site *site, uint64_t vaddr, struct x86_insn *ret)
 	return x86_decode_full(&site->decoder, bytes, size, vaddr, ret);
 }
 
-static int check_rseq(const struct site *site, uint64_t low, uint64_t high, struct kymo_refusal *refusal)
+bool x86_is_nop(const struct x86_insn *insn)
+{
+	return insn->z.meta.category == ZYDIS_CATEGORY_NOP || insn->z.meta.category == ZYDIS_CATEGORY_WIDENOP;
+}
+
+/* Whether all from `stop`, behind an instruction that ends the flow, to the site are NOPs: padding, which nobody
+ * reads. */
+static bool is_behind_nops(const struct x86_site *site, uint64_t stop)
+{
+	struct x86_insn insn = { .length = 0 };
+
+	if (stop == UINT64_MAX)
+		return false;
+	for (uint64_t at = stop; at <= site->vaddr; at += insn.length) {
+		if (x86_decode_in(site, at, &insn) < 0 || !x86_is_nop(&insn))
+			return false;
+	}
+	return true;
+}
+
+static int check_function(const struct x86_site *site, struct kymo_refusal *refusal)
+{
+	uint64_t vaddr = site->vaddr, start = site->function->start, last;
+	const unsigned int entered = 1u << X86_FIRM | 1u << X86_LIKELY;
+
+	if (!site->about->decodes)
+		return x86_refuse(refusal, site->about->bad,
+			      "the function at 0x%lx has bytes at 0x%lx that are no instruction", start,
+			      site->about->bad);
+	if (site->about->bad)
+		return x86_refuse(
+			refusal, site->about->bad,
+			"control enters at 0x%lx, inside of an instruction: the function at 0x%lx may contain data",
+			site->about->bad, start);
+	if (!x86_test(site->map, X86_STARTS, vaddr))
+		return x86_refuse(refusal, vaddr, "no instruction begins at 0x%lx", vaddr);
+	last = x86_last(site->map, entered | 1u << X86_STOPS, start, vaddr);
+	if ((last == UINT64_MAX ||
+	     (!x86_test(site->map, X86_FIRM, last) && !x86_test(site->map, X86_LIKELY, last))) &&
+	    !is_behind_nops(site, last))
+		return x86_refuse(refusal, vaddr, "nothing is known to lead to 0x%lx: it may be data", vaddr);
+	return 0;
+}
+
+int x86_check_rseq(const struct x86_site *site, uint64_t low, uint64_t high, struct kymo_refusal *refusal)
 {
 	for (size_t i = 0; i < site->code->n_rseq; i++) {
 		const struct kymo_extent *rseq = &site->code->rseq[i];
 
 		if (low < rseq->end && rseq->start < high)
-			return refuse(refusal, low,
-				      "the %lu bytes from 0x%lx touch the restartable sequence from 0x%lx to 0x%lx",
-				      high - low, low, rseq->start, rseq->end);
+			return x86_refuse(refusal, low,
+					  "the %lu bytes from 0x%lx touch the restartable sequence from 0x%lx to 0x%lx",
+					  high - low, low, rseq->start, rseq->end);
 	}
 	return 0;
 }
 
-/* mov $15,%eax (or %rax); syscall */
-static bool is_signal_return(const struct site *site, const struct x86_insn *insn)
+/* Whether `size` bytes of the text at `vaddr` are these. */
+static bool has_bytes(const struct x86_site *site, uint64_t vaddr, const void *bytes, size_t size)
+{
+	size_t available;
+	const uint8_t *text = x86_text_at(site->map, vaddr, &available);
+
+	return text && available >= size && !memcmp(text, bytes, size);
+}
+
+/* Whether the instruction is one of mov $15,%eax (or %rax); syscall */
+static bool is_signal_return(const struct x86_site *site, const struct x86_insn *insn)
 {
 	static const uint8_t wide[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
 	static const uint8_t narrow[] = { 0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05 };
-	size_t size;
-	const uint8_t *bytes = x86_text_at(site->map, insn->address, &size);
 
-	return (size >= sizeof(wide) && !memcmp(bytes, wide, sizeof(wide))) ||
-	       (size >= sizeof(narrow) && !memcmp(bytes, narrow, sizeof(narrow)));
+	uint64_t at = insn->address;
+
+	if (has_bytes(site, at, wide, sizeof(wide)) || has_bytes(site, at, narrow, sizeof(narrow)))
+		return true;
+	return insn->z.mnemonic == ZYDIS_MNEMONIC_SYSCALL &&
+	       (has_bytes(site, at - 7, wide, sizeof(wide)) || has_bytes(site, at - 5, narrow, sizeof(narrow)));
+}
+
+/*
+ * Whether a cancellable system call is at `vaddr`, or follows in the function within some instructions. musl's
+ * __syscall_cp_asm and glibc's __syscall_cancel_arch (2.41) load the last two of their eight arguments right
+ * before the call; the signal handler that cancels a thread asks whether it stands between the start of this code
+ * and the end of the call.
+ */
+static bool is_cancellable(const struct x86_site *site, uint64_t vaddr)
+{
+	static const uint8_t loads[] = { 0x4c, 0x8b, 0x44, 0x24, 0x08, 0x4c, 0x8b, 0x4c, 0x24, 0x10 };
+	static const uint8_t call[] = { 0x0f, 0x05 }, store_call[] = { 0x4c, 0x89, 0x5c, 0x24, 0x08, 0x0f, 0x05 };
+	const uint64_t before = sizeof(loads) + sizeof(store_call), after = 48;
+
+	for (uint64_t at = vaddr - before; at != vaddr + after && at != site->function->end; at++) {
+		uint64_t next = at + sizeof(loads);
+		bool is_plain;
+
+		if (!has_bytes(site, at, loads, sizeof(loads)))
+			continue;
+		is_plain = has_bytes(site, next, call, sizeof(call));
+		if (!is_plain && !has_bytes(site, next, store_call, sizeof(store_call)))
+			continue;
+		if (vaddr < next + (is_plain ? sizeof(call) : sizeof(store_call)))
+			return true;
+	}
+	return false;
+}
+
+bool x86_is_locked(const struct x86_site *site, uint64_t vaddr, uint64_t size)
+{
+	return site->room && site->room->is_locked(site->room->data, vaddr, (size_t)size);
 }
 
 /* Whether the instruction, one of a window that starts at the site and ends at `end`, works when it is displaced. */
-static int check_insn(const struct site *site, const struct x86_insn *insn, uint64_t end, struct kymo_refusal *refusal)
+int x86_check_insn(const struct x86_site *site, const struct x86_insn *insn, uint64_t end, bool alone,
+		      struct kymo_refusal *refusal)
 {
-	const char *why = x86_cannot_move(insn);
+	const char *why = alone ? x86_cannot_move_alone(insn) : x86_cannot_move(insn);
 
 	if (!why && x86_reads_code(insn, site->vaddr, end - site->vaddr))
 		why = "reads the bytes that would be replaced";
 	if (!why && is_signal_return(site, insn))
-		why = "begins a signal return, which unwinders know by its bytes";
+		why = "belongs to a signal return, which unwinders know by its bytes";
+	if (!why && is_cancellable(site, insn->address))
+		why = "leads to a system call at which threads are cancelled, known by its address";
 	if (why)
-		return refuse(refusal, insn->address, "the instruction at 0x%lx %s", insn->address, why);
+		return x86_refuse(refusal, insn->address, "the instruction at 0x%lx %s", insn->address, why);
 	return 0;
 }
 
 /* An endbr64 has to stay. What follows it runs as often, if it is not entered from elsewhere. */
-static int skip_endbr(struct site *site, struct kymo_refusal *refusal)
+static int skip_endbr(struct x86_site *site, struct kymo_refusal *refusal)
 {
 	uint64_t next = site->vaddr + site->insn.length;
 
 	if (site->insn.z.mnemonic != ZYDIS_MNEMONIC_ENDBR64)
 		return 0;
-	if (next >= site->function->end || decode(site, next, &site->insn) < 0)
-		return refuse(refusal, site->vaddr, "the function ends after the endbr64 at 0x%lx, which has to stay",
-			      site->vaddr);
+	if (next >= site->function->end || x86_decode_in(site, next, &site->insn) < 0)
+		return x86_refuse(refusal, site->vaddr,
+				  "the function ends after the endbr64 at 0x%lx, which has to stay", site->vaddr);
 	if (kymo_entry_map_has(site->map, next))
-		return refuse(refusal, next, "0x%lx, behind an endbr64 that has to stay, is entered from elsewhere too",
-			      next);
+		return x86_refuse(refusal, next,
+				  "0x%lx, behind an endbr64 that has to stay, is entered from elsewhere too", next);
 	site->vaddr = next;
 	return 0;
 }
 
-static int check_site(struct site *site, struct kymo_refusal *refusal)
+/* Whether there is an instruction at `site->vaddr`: `function`, `about` and `insn` are known then. */
+static int find_insn(struct x86_site *site, struct kymo_refusal *refusal)
 {
 	uint64_t vaddr = site->vaddr;
 	ptrdiff_t function = x86_function_at(site->code, vaddr);
 	int err;
 
 	if (!x86_area_at(site->map, vaddr))
-		return refuse(refusal, vaddr, "0x%lx is not in an executable section", vaddr);
+		return x86_refuse(refusal, vaddr, "0x%lx is not in an executable section", vaddr);
 	if (function < 0 || (size_t)function >= site->map->n_functions)
-		return refuse(refusal, vaddr, "no function is known to contain 0x%lx", vaddr);
+		return x86_refuse(refusal, vaddr, "no function is known to contain 0x%lx", vaddr);
 	site->function = &site->code->functions[function];
 	site->about = &site->map->functions[function];
 	err = check_function(site, refusal);
-	if (err)
-		return err;
-	if (decode(site, vaddr, &site->insn) < 0)
-		return refuse(refusal, vaddr, "no instruction begins at 0x%lx", vaddr);
-	err = skip_endbr(site, refusal);
-	if (!err)
-		err = check_rseq(site, site->vaddr, site->vaddr + KYMO_PATCH_SIZE, refusal);
-	if (!err)
-		err = check_insn(site, &site->insn, site->vaddr + site->insn.length, refusal);
-	if (!err && (site->vaddr & 4095) > 4096 - KYMO_PATCH_SIZE)
-		err = refuse(refusal, site->vaddr, "the %d bytes at 0x%lx cross a page boundary", KYMO_PATCH_SIZE,
-			     site->vaddr);
+	if (!err && x86_decode_in(site, vaddr, &site->insn) < 0)
+		err = x86_refuse(refusal, vaddr, "no instruction begins at 0x%lx", vaddr);
 	return err;
 }
 
-/* ---- tactics ----------------------------------------------------------------------------------------------------- */
-
-static void add_insn(struct kymo_plan *plan, const struct x86_insn *insn)
+/* What holds for any tactic. */
+static int check_site(const struct x86_site *site, struct kymo_refusal *refusal)
 {
-	plan->window = (uint8_t)(plan->window + insn->length);
-	plan->insn_offset[++plan->n_insns] = plan->window;
-	plan->ends_flow = x86_flow_ends(insn->flow) || x86_flow_is_call(insn->flow);
+	uint64_t end = site->vaddr + site->insn.length;
+	int err = x86_check_rseq(site, site->vaddr, end, refusal);
+
+	if (!err)
+		err = x86_check_insn(site, &site->insn, end, true, refusal);
+	if (!err)
+		err = x86_check_stack(site, refusal);
+	if (!err)
+		err = x86_check_made(site, site->insn.length, refusal);
+	if (!err && x86_is_locked(site, site->vaddr, 1))
+		err = x86_refuse(refusal, site->vaddr, "another probe has taken 0x%lx, or relies on what is there",
+				 site->vaddr);
+	return err;
 }
 
-static int check_entries(const struct site *site, const struct kymo_plan *plan, struct kymo_refusal *refusal)
+int x86_find_evictable(const struct x86_site *site, uint64_t vaddr, struct x86_site *ret, struct kymo_refusal *refusal)
 {
-	for (uint64_t at = site->vaddr + 1; at < site->vaddr + plan->window; at++) {
-		if (kymo_entry_map_has(site->map, at))
-			return refuse(refusal, at, "control may enter at 0x%lx, inside of the %u bytes from 0x%lx", at,
-				      plan->window, site->vaddr);
-	}
-	for (uint64_t at = site->vaddr; at < site->vaddr + plan->window; at++) {
-		if (x86_test(site->map, X86_READ, at))
-			return refuse(refusal, at, "0x%lx, one of the %u bytes from 0x%lx, is read as data", at,
-				      plan->window, site->vaddr);
-	}
-	return check_rseq(site, site->vaddr, site->vaddr + plan->window, refusal);
-}
+	struct x86_site found = { .code = site->code, .map = site->map, .room = site->room, .decoder = site->decoder };
+	int err;
 
-static int try_jump(const struct site *site, struct kymo_plan *plan, struct kymo_refusal *refusal)
-{
-	add_insn(plan, &site->insn);
-	if (plan->window < KYMO_PATCH_SIZE)
-		return refuse(refusal, site->vaddr, "the instruction at 0x%lx has %u byte%s, a jump takes %d",
-			      site->vaddr, plan->window, plan->window == 1 ? "" : "s", KYMO_PATCH_SIZE);
-	return check_entries(site, plan, refusal);
-}
-
-/* Whether `insn` may follow `before` in a window. */
-static int check_order(const struct x86_insn *before, const struct x86_insn *insn, struct kymo_refusal *refusal)
-{
-	if (x86_flow_is_call(before->flow))
-		return refuse(refusal, before->address,
-			      "the call at 0x%lx returns to 0x%lx, which would have to be replaced too",
-			      before->address, insn->address);
-	if (x86_flow_ends(before->flow) && insn->z.meta.category != ZYDIS_CATEGORY_NOP &&
-	    insn->z.meta.category != ZYDIS_CATEGORY_WIDENOP)
-		return refuse(refusal, insn->address, "nothing is known to lead to 0x%lx: it may be data",
-			      insn->address);
+	found.vaddr = vaddr;
+	err = find_insn(&found, refusal);
+	if (!err)
+		err = check_site(&found, refusal);
+	if (err)
+		return err;
+	if (found.insn.z.mnemonic == ZYDIS_MNEMONIC_SYSCALL || found.insn.z.mnemonic == ZYDIS_MNEMONIC_INT)
+		return x86_refuse(refusal, vaddr,
+				  "the instruction at 0x%lx, which would have to make room, is a system call", vaddr);
+	if (x86_is_locked(&found, vaddr, found.insn.length))
+		return x86_refuse(refusal, vaddr, "another probe wants the instruction at 0x%lx, or relies on it",
+				  vaddr);
+	*ret = found;
 	return 0;
 }
 
-static int gather(const struct site *site, struct kymo_plan *plan, struct kymo_refusal *refusal)
+unsigned int x86_changeable(const struct x86_site *site)
 {
-	struct x86_insn before, insn = site->insn;
-	bool ended = false;
+	unsigned int n = 0;
 
-	for (;;) {
-		uint64_t next = insn.address + insn.length;
-		int err;
+	for (; n < site->insn.length; n++) {
+		uint64_t at = site->vaddr + n;
 
-		add_insn(plan, &insn);
-		if (plan->window >= KYMO_PATCH_SIZE)
-			return 0;
-		if (next >= site->function->end)
-			return refuse(refusal, site->vaddr, "the function ends at 0x%lx, %u byte%s behind 0x%lx", next,
-				      plan->window, plan->window == 1 ? "" : "s", site->vaddr);
-		if (!ended)
-			before = insn;
-		ended = x86_flow_ends(before.flow);
-		if (decode(site, next, &insn) < 0)
-			return refuse(refusal, next, "no instruction begins at 0x%lx", next);
-		err = check_order(&before, &insn, refusal);
-		if (!err)
-			err = check_insn(site, &insn, next + insn.length, refusal);
-		if (err)
-			return err;
+		if (n && (!(at & 4095) || kymo_entry_map_has(site->map, at)))
+			break;
+		if (x86_test(site->map, X86_READ, at) || x86_is_locked(site, at, 1))
+			break;
 	}
+	return n;
 }
 
-static int try_group(const struct site *site, struct kymo_plan *plan, struct kymo_refusal *refusal)
+int x86_refuse_fixed(const struct x86_site *site, struct kymo_refusal *refusal)
 {
-	int err;
-
-	if (site->about->computed)
-		return refuse(refusal, site->about->computed,
-			      "the indirect branch at 0x%lx may lead anywhere in the function at 0x%lx",
-			      site->about->computed, site->function->start);
-	err = gather(site, plan, refusal);
-	return err ? err : check_entries(site, plan, refusal);
+	if (x86_test(site->map, X86_READ, site->vaddr))
+		return x86_refuse(refusal, site->vaddr, "0x%lx is read as data", site->vaddr);
+	return x86_refuse(refusal, site->vaddr, "another probe has taken 0x%lx, or relies on what is there",
+			  site->vaddr);
 }
+
+/* ---- all tactics ------------------------------------------------------------------------------------------------- */
 
 /* Best first. */
 static const struct {
-	enum kymo_tactic tactic;
 	const char *name;
-	int (*try)(const struct site *site, struct kymo_plan *plan, struct kymo_refusal *refusal);
-} tactics[] = {
-	{ KYMO_TACTIC_JUMP, "jump", try_jump },
-	{ KYMO_TACTIC_GROUP, "group", try_group },
+	x86_tactic *try;
+	bool needs_room;
+	bool is_alone; /* displaces one instruction and touches no other: nothing has to be known of control flow */
+} tactics[KYMO_N_TACTICS] = {
+	[KYMO_TACTIC_NONE] = { "none", NULL, true, false },
+	[KYMO_TACTIC_JUMP] = { "jump", x86_try_jump, false, true },
+	[KYMO_TACTIC_GROUP] = { "group", x86_try_group, false, false },
+	[KYMO_TACTIC_PUN] = { "pun", x86_try_pun, true, true },
+	[KYMO_TACTIC_PREFIX] = { "prefixed pun", x86_try_prefix, true, true },
+	[KYMO_TACTIC_SUCCESSOR] = { "evicted successor", x86_try_successor, true, false },
+	[KYMO_TACTIC_NEIGHBOUR] = { "evicted neighbour", x86_try_neighbour, true, false },
 };
-
-#define N_TACTICS (sizeof(tactics) / sizeof(tactics[0]))
-
-_Static_assert(N_TACTICS <= KYMO_N_TACTICS, "a caller has room for a refusal of each tactic");
 
 const char *kymo_tactic_name(enum kymo_tactic tactic)
 {
-	for (size_t i = 0; i < N_TACTICS; i++) {
-		if (tactics[i].tactic == tactic)
-			return tactics[i].name;
-	}
-	return "none";
+	return tactics[tactic < KYMO_N_TACTICS ? tactic : KYMO_TACTIC_NONE].name;
 }
 
-static void finish(const struct site *site, struct kymo_plan *plan)
+static int try_tactics(struct x86_site *site, struct kymo_plan *ret, size_t *n_ret, struct kymo_refusal *refused,
+		       size_t *n_refused)
 {
-	size_t size;
-	const uint8_t *bytes = x86_text_at(site->map, site->vaddr, &size);
+	for (int tactic = KYMO_TACTIC_NONE + 1; tactic < KYMO_N_TACTICS; tactic++) {
+		struct kymo_plan plans[KYMO_PLANS_MAX];
+		size_t n = 0;
 
-	plan->vaddr = site->vaddr;
-	memcpy(plan->original, bytes, plan->window);
-}
-
-static int try_tactics(const struct site *site, struct kymo_plan *ret, struct kymo_refusal *refused, size_t *n)
-{
-	for (size_t i = 0; i < N_TACTICS; i++) {
-		struct kymo_plan plan = { .tactic = tactics[i].tactic };
-
-		if (tactics[i].try(site, &plan, &refused[*n]) == 0) {
-			finish(site, &plan);
-			*ret = plan;
+		if ((tactics[tactic].needs_room && !site->room) || (site->code->is_made && !tactics[tactic].is_alone))
+			continue;
+		site->budget = RESERVATIONS_MAX;
+		if (tactics[tactic].try(site, plans, &n, &refused[*n_refused]) == 0) {
+			memcpy(ret, plans, n * sizeof(*plans));
+			*n_ret = n;
 			return 0;
 		}
-		refused[(*n)++].tactic = tactics[i].tactic;
+		refused[(*n_refused)++].tactic = (enum kymo_tactic)tactic;
 	}
 	return -EPERM;
 }
 
-int kymo_plan(const struct kymo_module_code *code, const struct kymo_entry_map *map, uint64_t vaddr,
-	      struct kymo_plan *ret, struct kymo_refusal *refusals, size_t *n_refusals)
+int kymo_plan(const struct kymo_module_code *code, const struct kymo_entry_map *map, const struct kymo_plan_room *room,
+	      uint64_t vaddr, struct kymo_plan ret[KYMO_PLANS_MAX], size_t *n_ret, struct kymo_refusal *refusals,
+	      size_t *n_refusals)
 {
-	struct site site = { .code = code, .map = map, .vaddr = vaddr };
+	struct x86_site site = {
+		.code = code,
+		.map = map,
+		.room = room,
+		.vaddr = vaddr,
+	};
 	struct kymo_refusal refused[KYMO_N_TACTICS] = { 0 };
 	size_t n = 0;
 	int err;
 
 	x86_decoder_init(&site.decoder);
-	err = check_site(&site, &refused[0]);
+	err = find_insn(&site, &refused[0]);
+	if (!err)
+		err = skip_endbr(&site, &refused[0]);
+	if (!err)
+		err = check_site(&site, &refused[0]);
 	if (err)
 		n = 1;
 	else
-		err = try_tactics(&site, ret, refused, &n);
+		err = try_tactics(&site, ret, n_ret, refused, &n);
 	if (refusals)
 		memcpy(refusals, refused, n * sizeof(*refused));
 	if (n_refusals)

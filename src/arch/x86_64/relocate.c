@@ -3,10 +3,10 @@
  *
  * An instruction depends on where it stands in three ways: it names memory relative to RIP (the displacement is
  * changed), it jumps relative to RIP (it is widened to 32 bits and the distance changed), or it stores the address
- * after itself. Of the last kind, calls are taken apart into a push of the original return address, in two moves that
- * touch neither flags nor registers, and a jump; all others are refused. So are those during which the kernel or the
- * processor look at the PC (system calls, traps, transactions), and what is not known to be harmless: categories are
- * listed that may move, not those that may not.
+ * after itself. Of the last kind, calls are taken apart into a push of the original return address, in two moves
+ * that touch neither flags nor registers, and a jump; all others are refused. So are those during which the kernel
+ * or the processor look at the PC (traps, transactions; system calls unless they are displaced alone), and what is
+ * not known to be harmless: categories are listed that may move, not those that may not.
  *
  * With a shadow stack a call that was taken apart would fault at its return; whoever applies plans knows whether the
  * thread has one.
@@ -137,6 +137,21 @@ const char *x86_cannot_move(const struct x86_insn *insn)
 	if (insn->flow == X86_FLOW_CALL_INDIRECT)
 		return cannot_move_call(insn);
 	return NULL;
+}
+
+/* A system call that is started again goes back two bytes: to its own start, or to that of its copy. `syscall`
+ * leaves the copy's address in rcx, which callers hold for clobbered. */
+static bool is_restarted_in_place(const struct x86_insn *insn)
+{
+	if (insn->length != 2)
+		return false;
+	return insn->z.mnemonic == ZYDIS_MNEMONIC_SYSCALL ||
+	       (insn->z.mnemonic == ZYDIS_MNEMONIC_INT && insn->z.raw.imm[0].value.u == 0x80);
+}
+
+const char *x86_cannot_move_alone(const struct x86_insn *insn)
+{
+	return is_restarted_in_place(insn) ? NULL : x86_cannot_move(insn);
 }
 
 bool x86_reads_code(const struct x86_insn *insn, uint64_t low, uint64_t size)
@@ -281,24 +296,25 @@ static void put_insn(struct writer *writer, const struct x86_insn *insn, const u
 
 static bool plan_is_sane(const struct kymo_plan *plan)
 {
-	if (plan->window < KYMO_PATCH_SIZE || plan->window > KYMO_WINDOW_MAX || !plan->n_insns ||
-	    plan->n_insns > KYMO_WINDOW_MAX_INSNS || plan->insn_offset[0] ||
+	unsigned int n = plan->n_insns + plan->n_copied;
+
+	if (!plan->window || !plan->n_insns || n > KYMO_WINDOW_MAX_INSNS || plan->insn_offset[0] ||
 	    plan->insn_offset[plan->n_insns] != plan->window)
 		return false;
-	for (int i = 0; i < plan->n_insns; i++) {
+	for (unsigned int i = 0; i < n; i++) {
 		if (plan->insn_offset[i] >= plan->insn_offset[i + 1])
 			return false;
 	}
-	return true;
+	return plan->insn_offset[n] <= KYMO_WINDOW_MAX;
 }
 
 static int relocate_one(struct writer *writer, const struct kymo_plan *plan, const struct x86_insn *insn, uint64_t from)
 {
 	/* The bytes behind the first are gone once the jump is written: nothing may go there, or read them. */
-	bool last = insn->address + insn->length == from + plan->window;
+	bool last = insn->address + insn->length == from + plan->window, alone = plan->n_insns == 1 && !plan->n_copied;
 
-	if (x86_cannot_move(insn) || x86_reads_code(insn, from, plan->window) ||
-	    (x86_flow_is_call(insn->flow) && !last))
+	if ((alone ? x86_cannot_move_alone(insn) : x86_cannot_move(insn)) ||
+	    x86_reads_code(insn, from, plan->window) || (x86_flow_is_call(insn->flow) && !last))
 		return -ENOTSUP;
 	if (insn->has_target && insn->target > from && insn->target - from < plan->window)
 		return -ENOTSUP;
@@ -313,13 +329,14 @@ int kymo_relocate(const struct kymo_plan *plan, uint64_t from, uint64_t to, uint
 	struct writer writer = { .out = bytes, .size = size < sizeof(bytes) ? size : sizeof(bytes), .to = to };
 	uint16_t at[KYMO_WINDOW_MAX_INSNS + 1] = { 0 };
 	struct x86_insn insn = { .flow = X86_FLOW_NEXT };
+	unsigned int n = plan->n_insns + plan->n_copied;
 	ZydisDecoder decoder;
 	int err;
 
 	if (!plan_is_sane(plan))
 		return -EINVAL;
 	x86_decoder_init(&decoder);
-	for (int i = 0; i < plan->n_insns; i++) {
+	for (unsigned int i = 0; i < n; i++) {
 		unsigned int offset = plan->insn_offset[i], length = plan->insn_offset[i + 1] - offset;
 
 		err = x86_decode_full(&decoder, plan->original + offset, length, from + offset, &insn);
@@ -330,19 +347,19 @@ int kymo_relocate(const struct kymo_plan *plan, uint64_t from, uint64_t to, uint
 		if (err)
 			return err;
 	}
-	at[plan->n_insns] = (uint16_t)writer.used;
+	at[n] = (uint16_t)writer.used;
 	if (!x86_flow_ends(insn.flow) && !x86_flow_is_call(insn.flow))
-		put_jump(&writer, from + plan->window);
+		put_jump(&writer, from + plan->insn_offset[n]);
 	if (writer.err)
 		return writer.err;
 	memcpy(out, bytes, writer.used);
-	memcpy(insn_at, at, (plan->n_insns + 1u) * sizeof(*at));
+	memcpy(insn_at, at, (n + 1) * sizeof(*at));
 	return (int)writer.used;
 }
 
-int kymo_encode_jump(uint64_t from, uint64_t to, uint8_t out[KYMO_PATCH_SIZE])
+int kymo_encode_jump(uint64_t from, uint64_t to, uint8_t out[KYMO_JUMP_SIZE])
 {
-	uint8_t bytes[KYMO_PATCH_SIZE];
+	uint8_t bytes[KYMO_JUMP_SIZE];
 	struct writer writer = { .out = bytes, .size = sizeof(bytes), .to = from };
 
 	put_jump(&writer, to);

@@ -61,6 +61,28 @@ bool kymo_remote_restarts(const struct user_regs_struct *registers)
 						     error == ERESTART_RESTARTBLOCK);
 }
 
+bool kymo_remote_is_call(const uint8_t code[KYMO_REMOTE_CALL])
+{
+	/* syscall, sysenter, int $0x80 */
+	return (code[0] == 0x0f && (code[1] == 0x05 || code[1] == 0x34)) || (code[0] == 0xcd && code[1] == 0x80);
+}
+
+void kymo_remote_set_call(struct user_regs_struct *registers, uint64_t number, const uint64_t args[6])
+{
+	registers->orig_rax = number;
+	registers->rdi = args[0];
+	registers->rsi = args[1];
+	registers->rdx = args[2];
+	registers->r10 = args[3];
+	registers->r8 = args[4];
+	registers->r9 = args[5];
+}
+
+void kymo_remote_set_result(struct user_regs_struct *registers, int64_t result)
+{
+	registers->rax = (uint64_t)result;
+}
+
 /*
  * arch_do_signal_or_restart() without a signal to deliver. A call that sleeps with a restart block (nanosleep, poll, futex with a timeout) is
  * restarted by restart_syscall while the block lives; rt_sigreturn clears it, so on the way home it starts anew.
@@ -196,6 +218,54 @@ void kymo_remote_call(const struct user_regs_struct *registers, const struct kym
 	ret->eflags &= ~(unsigned long long)(1 << 8 | 1 << 10);	/* no single step, no direction */
 }
 
+/* ---- on the way ---------------------------------------------------------------------------------------------------------- */
+
+/* Calls are short: who is inside of one that waits is at home. */
+bool kymo_remote_may_be_away(const struct user_regs_struct *registers)
+{
+	return (int64_t)registers->orig_rax < 0 || !kymo_remote_restarts(registers);
+}
+
+/* The words that programs' own frames have otherwise: an alternate stack that can't be, and the state of vectors right behind. */
+static bool is_frame(const uint8_t *bytes)
+{
+	struct frame frame;
+
+	memcpy(&frame, bytes, sizeof(frame));
+	return frame.restorer && frame.flags == (UC_FP_XSTATE | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS) && !frame.link && !frame.stack_sp &&
+	       frame.stack_flags == INVALID_STACK_FLAGS && !frame.stack_pad && !frame.stack_size && frame.context.fpstate &&
+	       !((uintptr_t)frame.context.fpstate & 63);
+}
+
+bool kymo_remote_has_frame(const uint8_t *bytes, size_t size)
+{
+	for (size_t at = 0; at + sizeof(struct frame) <= size; at += 8)
+		if (is_frame(bytes + at))
+			return true;
+	return false;
+}
+
+/* One of the instructions that lead home, or the `syscall` that the call is made with. */
+static bool is_gadget(const uint8_t *code)
+{
+	static const uint8_t pop[] = { 0x58, 0xc3 }, call[] = { 0x0f, 0x05 };
+	struct kymo_gadgets found = { 0 };
+
+	kymo_gadgets_scan(code, KYMO_REMOTE_CODE, 1, &found);
+	return found.sigreturn == 1 || code[0] == 0xc3 || !memcmp(code, pop, sizeof(pop)) || !memcmp(code, call, sizeof(call));
+}
+
+/*
+ * Where the frame is, from the stack pointer: there, before the gadget's `ret`; 8 below, behind it; with pop_rax 16 and 8 above, before and behind that `ret`.
+ */
+bool kymo_remote_is_away(const uint8_t stack[KYMO_REMOTE_STACK], const uint8_t code[KYMO_REMOTE_CODE])
+{
+	_Static_assert(KYMO_REMOTE_STACK >= KYMO_REMOTE_BELOW + 16 + sizeof(struct frame), "the farthest frame is in `stack`");
+
+	return is_gadget(code) && kymo_remote_has_frame(stack, KYMO_REMOTE_BELOW + 16 + sizeof(struct frame));
+}
+
+/* ---- calls that a stop ends ----------------------------------------------------------------------------------------------- */
 
 /* Calls that fail with EINTR when no data has moved, and that do the same when they are made again. */
 static bool ends_by_stop(uint64_t number)

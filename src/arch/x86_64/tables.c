@@ -12,27 +12,21 @@
  * table is over). Absolute entries are found by their
  * relocations, which the caller hands in, and in position-dependent modules by scan.c; here only those that
  * lie between code.
+ *
+ * People make a third kind, of distances from another address than the table's own: libc's printf. Those are read where
+ * a jump is seen to use both, and are LIKELY; the jump counts as one that may lead anywhere all the same.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "arch/x86_64/entries.h"
+#include "base/search.h"
 
 static const struct kymo_span *span_at(const struct kymo_span *spans, size_t n, uint64_t vaddr)
 {
-	size_t low = 0, high = n;
+	size_t behind = kymo_partition_point(i, n, spans[i].vaddr <= vaddr);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (vaddr < spans[middle].vaddr)
-			high = middle;
-		else if (vaddr - spans[middle].vaddr >= spans[middle].size)
-			low = middle + 1;
-		else
-			return &spans[middle];
-	}
-	return NULL;
+	return behind && vaddr - spans[behind - 1].vaddr < spans[behind - 1].size ? &spans[behind - 1] : NULL;
 }
 
 static int compare_address(const void *a, const void *b)
@@ -75,7 +69,8 @@ static int find_sure(struct x86_builder *builder)
 	for (size_t i = 0; i < builder->indirect.n; i++) {
 		const struct x86_indirect *indirect = &builder->indirect.items[i];
 
-		if (x86_jump_table(&jumps, indirect->function, indirect->vaddr, &table) &&
+		if ((x86_jump_table(&jumps, indirect->function, indirect->vaddr, &table) ||
+		     x86_jump_absolute(&jumps, indirect->vaddr, &table)) &&
 		    !kymo_vec_push(&builder->sure, table))
 			return -ENOMEM;
 	}
@@ -111,7 +106,10 @@ static int64_t read_relative(struct x86_builder *builder, const struct x86_taken
 		if (!builder->budget--)
 			return -EFBIG;
 		certain = certain && x86_function_at(builder->code, target) == (ptrdiff_t)taken->function;
-		x86_mark(builder->map, certain ? X86_KNOWN : X86_LIKELY, target);
+		if (certain)
+			x86_mark_entered(builder->map, target);
+		else
+			x86_mark(builder->map, X86_LIKELY, target);
 		if (at + 4 - span->vaddr >= span->size)
 			return n + 1;
 	}
@@ -157,6 +155,53 @@ static int read_tables(struct x86_builder *builder, const struct x86_taken *take
 	return 0;
 }
 
+/* Read the table at `table`, the entries of which are distances from `base`, up to `end` at most. */
+static int read_rebased(struct x86_builder *builder, size_t function, uint64_t table, uint64_t base, uint64_t end)
+{
+	const struct kymo_span *span = span_at(builder->data, builder->code->n_data, table);
+	const struct kymo_extent *extent = &builder->code->functions[function];
+
+	if (!span)
+		return 0;
+	if (end > span->vaddr + span->size)
+		end = span->vaddr + span->size;
+	for (uint64_t at = table; at < end && end - at >= 4; at += 4) {
+		int32_t entry;
+
+		memcpy(&entry, span->bytes + (at - span->vaddr), sizeof(entry));
+		if (base + (uint64_t)entry < extent->start || base + (uint64_t)entry >= extent->end)
+			break;
+		if (!builder->budget--)
+			return -EFBIG;
+		x86_mark(builder->map, X86_LIKELY, base + (uint64_t)entry);
+	}
+	return 0;
+}
+
+/* The address taken next behind `vaddr`; `taken` is sorted. */
+static uint64_t next_taken(const struct x86_builder *builder, uint64_t vaddr)
+{
+	size_t at = kymo_partition_point(i, builder->taken.n, builder->taken.items[i].target <= vaddr);
+
+	return at < builder->taken.n ? builder->taken.items[at].target : UINT64_MAX;
+}
+
+static int find_rebased(struct x86_builder *builder)
+{
+	struct x86_jumps jumps;
+	uint64_t table, base;
+	int err = 0;
+
+	x86_jumps_init(builder, &jumps);
+	for (size_t i = 0; i < builder->indirect.n && !err; i++) {
+		const struct x86_indirect *indirect = &builder->indirect.items[i];
+
+		if (x86_jump_rebased(&jumps, indirect->function, indirect->vaddr, &table, &base))
+			err = read_rebased(builder, indirect->function, table, base, next_taken(builder, table));
+	}
+	return err;
+}
+
 static int compare_taken(const void *a, const void *b)
 {
 	const struct x86_taken *left = a, *right = b;
@@ -187,5 +232,5 @@ int x86_find_tables(struct x86_builder *builder)
 		if (err)
 			return err;
 	}
-	return 0;
+	return find_rebased(builder);
 }

@@ -65,6 +65,9 @@ bool x86_is_branch16(const struct x86_insn *insn);
 /* 0 for rax … 15 for r15 in any width, or -1. */
 int x86_gpr(ZydisRegister reg);
 
+/* Whether it writes `reg` (of x86_gpr()), as a named operand or not. Decoded in full. */
+bool x86_writes(const struct x86_insn *insn, int reg);
+
 /* ---- entries.c, marks.c ------------------------------------------------------------------------------------------ */
 
 /* A text section in the map. Bit `base` of each bitmap stands for its first byte. */
@@ -73,18 +76,32 @@ struct x86_area {
 	uint64_t base;
 };
 
+#define X86_SEVERAL UINT32_MAX
+
 /* What is known about a function besides its extent; kept in the order of kymo_module_code.functions. */
 struct x86_function {
 	uint64_t bad; /* where it does not decode, or where it is entered inside of an instruction; 0: nowhere */
 	uint64_t computed; /* an indirect jump that may lead anywhere into it; 0: none */
 	uint64_t own_address; /* an instruction that takes an address inside of the function itself; 0: none */
 	uint32_t n_tables; /* jump tables whose address it takes */
+	uint32_t jumped_from; /* 1 + the index of the only other function that jumps into it; 0: none; or X86_SEVERAL */
+	uint32_t entered_from; /* the same, of jumps and calls to behind its start */
+	bool called; /* or its address taken by another function */
 	bool decodes; /* false: `bad` is where it does not */
 };
 
-/* One bit for each byte of text. entries.c tells what each means and why six are needed. */
+/* What a function that runs on a small stack does with it. */
+struct x86_stack {
+	uint64_t passed, fails; /* behind its look at the limit, and where that leads when there is too little; 0: it does not look */
+	uint16_t depth; /* how far below a limit that was kept its return address may lie */
+	uint16_t taken; /* at the most, by all of it, or by what is from `fails` on */
+	bool begins_anew; /* something in it jumps to its start */
+};
+
+/* One bit for each byte of text. entries.c tells what each means and why that many are needed. */
 enum x86_bitmap {
 	X86_KNOWN,
+	X86_FIRM,
 	X86_LIKELY,
 	X86_SCANNED,
 	X86_STARTS,
@@ -98,7 +115,11 @@ struct kymo_entry_map {
 	size_t n_areas;
 	uint64_t low, high; /* of all areas */
 	struct x86_function *functions;
+	struct x86_stack *stacks; /* as `functions`; NULL where all stacks are large */
+	const struct kymo_extent *extents; /* of the functions; the caller's */
 	size_t n_functions;
+	uint64_t *tables; /* addresses of jump tables that a jump was seen to use, sorted */
+	size_t n_tables;
 	uint64_t n_bits;
 	uint64_t *bits[X86_N_BITMAPS];
 };
@@ -111,12 +132,18 @@ const uint8_t *x86_text_at(const struct kymo_entry_map *map, uint64_t vaddr, siz
 
 bool x86_test(const struct kymo_entry_map *map, enum x86_bitmap which, uint64_t vaddr);
 void x86_mark(struct kymo_entry_map *map, enum x86_bitmap which, uint64_t vaddr); /* outside of the text: nothing */
+void x86_mark_entered(struct kymo_entry_map *map, uint64_t vaddr); /* known, and firmly */
 
 /* The last address in [low, high] (of one area) with a bit in any of the bitmaps of `mask`, or UINT64_MAX. */
 uint64_t x86_last(const struct kymo_entry_map *map, unsigned int mask, uint64_t low, uint64_t high);
 
 /* Index of the function that contains `vaddr`, or -1. */
 ptrdiff_t x86_function_at(const struct kymo_module_code *code, uint64_t vaddr);
+
+/* ---- stacks.c ---------------------------------------------------------------------------------------------------- */
+
+/* Whether function `function` runs on a small stack. */
+bool x86_has_small_stack(const struct kymo_module_code *code, size_t function);
 
 /* ---- jumps.c ----------------------------------------------------------------------------------------------------- */
 
@@ -139,11 +166,24 @@ bool x86_jump_is_understood(struct x86_jumps *jumps, size_t index, uint64_t vadd
 /* Whether the indirect jump uses a relative table whose address is taken in sight: `ret`. */
 bool x86_jump_table(const struct x86_jumps *jumps, size_t index, uint64_t vaddr, uint64_t *ret);
 
+/* Whether it is jmp *T(,%reg,8) in a module that cannot move, which has addresses at T. */
+bool x86_jump_absolute(const struct x86_jumps *jumps, uint64_t vaddr, uint64_t *ret);
+
+/* Whether it goes to the sum of an entry of the table at `table_ret` and another address, `base_ret`, both taken in sight. */
+bool x86_jump_rebased(const struct x86_jumps *jumps, size_t index, uint64_t vaddr, uint64_t *table_ret, uint64_t *base_ret);
+
+/* Whether it goes to the sum of an address and a 32-bit entry of what lies there, wherever that address comes from: a
+ * relative table. */
+bool x86_jump_adds(const struct x86_jumps *jumps, size_t index, uint64_t vaddr);
+
 /* ---- relocate.c -------------------------------------------------------------------------------------------------- */
 
 /* Why the instruction (decoded in full) cannot run at another address: the rest of a sentence that begins with the
  * instruction; NULL when it can. */
 const char *x86_cannot_move(const struct x86_insn *insn);
+
+/* The same where nothing is displaced with it, so that its first byte stays the start of what is run there. */
+const char *x86_cannot_move_alone(const struct x86_insn *insn);
 
 /* Whether its RIP-relative operand lies in the `size` bytes at `low`, or close before them. */
 bool x86_reads_code(const struct x86_insn *insn, uint64_t low, uint64_t size);

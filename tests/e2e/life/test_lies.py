@@ -4,14 +4,14 @@ from kymotest import check, kymo, start
 # struct kymo_wire_header of src/wire/shared.h, with somebody else as recorder, and no journal.
 PROGRAM = '''
 import ctypes, mmap, os, struct, sys
-recorder, size = int(sys.argv[1]), 65536
+recorder, size = int(sys.argv[1]), 1 << 20
 start = int(open(f'/proc/{recorder}/stat').read().rsplit(')', 1)[1].split()[19])
 fd = os.memfd_create('kymo')
 os.ftruncate(fd, size)
 memory = mmap.mmap(fd, size)
 address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-header = struct.pack('<QIIQQQQQQQQQQQIIIIQQ', 0x316f6d796b, 1, recorder, start, 0, address, size, 32768, 16, 0, 49152, 0, 0, 0,
-                     0, 0, os.getpid(), 0, 0, 0)
+header = struct.pack('<QIIQQQQQQQQQQQQQQQQQIIIIIIIIQQ', 0x316f6d796b, 4, recorder, start, 0, address, size, 524288, 16, 0, 0, 0, 0, 65536, 0,
+                     786432, 0, 0, 0, 0, 0, 0, os.getpid(), 0, 0, 0, 0, 0, 0, 0)
 ctypes.memmove(address, header, len(header))
 os.close(fd)
 print('ready', flush=True)

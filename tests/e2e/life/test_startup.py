@@ -94,5 +94,5 @@ def test_a_command_whose_recorder_is_killed_runs_on(tmp):
 
 def test_a_function_that_is_not_there_keeps_the_command_from_running(tmp):
     record('-p', 'callmany:no_such', '--', target_path('callmany'), '10').refused('no function no_such')
-    result = record('-p', 'libnone:malloc', '--', target_path('callmany'), '10').ended(1)
+    result = record('--no-follow', '-p', 'libnone:malloc', '--', target_path('callmany'), '10').ended(1)
     check_equal(result.out, '', 'output of the command')

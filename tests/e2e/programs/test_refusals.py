@@ -8,8 +8,8 @@ from pathlib import Path
 
 import processes
 from comparing import babeltrace_with_losses
-from kymotest import (KYMO, NOBODY, babeltrace, check, check_equal, check_matches, check_text_intact, eventually, kymo,
-                      program, record, report_json, run, skip, start, target, target_path)
+from kymotest import (KYMO, NOBODY, babeltrace, check, check_equal, check_matches, check_same, check_text_intact, eventually, kymo,
+                      need_root, program, record, report_json, run, skip, start, start_record, target, target_path, timeout)
 
 
 def check_refused(args, sentence, status=1, **options):
@@ -21,11 +21,6 @@ def check_refused(args, sentence, status=1, **options):
     left = [path.name for path in Path(options.get('cwd', '.')).glob('*.data*')]
     check_equal(left, [], 'recordings')
     return result
-
-
-def needs_root():
-    if os.getuid():
-        skip('needs root')
 
 
 def sleeper(**options):
@@ -46,13 +41,15 @@ def test_no_such_program(tmp):
 
 
 def test_no_such_file(tmp):
-    check_refused(['-p', './no-such-file:main', '--', 'touch', 'ran'], r'there is no file \./no-such-file')
-    check_refused(['-p', 'nosuchlib:malloc', '--', 'touch', 'ran'],
-                  r'process \d+ has mapped no file called nosuchlib; it has touch, libc\.so\.6, ld-linux-x86-64\.so\.2')
+    check_refused(['--no-follow', '-p', './no-such-file:main', '--', 'touch', 'ran'], r'there is no file \./no-such-file')
+    check_refused(['--no-follow', '-p', 'nosuchlib:malloc', '--', 'touch', 'ran'],
+                  r'process \d+ has mapped no file called nosuchlib; it has touch, libc\.so\.6, ld-linux-x86-64\.so\.2 '
+                  r'\(without --no-follow it is waited for\)')
     check(not (tmp / 'ran').exists(), 'the command ran')
     process = sleeper()
     check_refused(['-p', 'libz:inflate', '--pid', process.pid],
-                  rf'process {process.pid} has mapped no file called libz; it has sleep, libc\.so\.6, ld-linux-x86-64\.so\.2')
+                  rf'process {process.pid} has mapped no file called libz; it has sleep, libc\.so\.6, ld-linux-x86-64\.so\.2 '
+                  r'\(with --follow it is waited for\)')
     check_text_intact(process.pid)
 
 
@@ -69,9 +66,14 @@ def test_no_such_function_names_the_nearest_three(tmp):
     check(not (tmp / 'ran').exists(), 'the command ran')
 
 
-def test_an_ifunc_is_refused_with_the_reason():
-    check_refused(['-p', 'libc:memcpy', '--', 'true'],
-                  r'no safe place for a probe at memcpy of \S+/libc\.so\.6: it is an IFUNC: .* name the chosen one .*')
+@timeout(300)
+def test_more_probes_than_there_is_room_for():
+    """By their number, and by the size of their pads."""
+    check_refused(['-p', 'libc:*:*', '--', 'true'],
+                  r'a recording of one process can have 26214\d( more)? probes, and \d{6} are asked for; ask for fewer, by a glob that matches less')
+    check_refused(['-p', 'libc:[a-m]*:*', '--', 'true'],
+                  r'the pads of \d+ probes fit into the 64 MiB that there are for them, and \d+ are asked for; '
+                  r'ask for fewer, by a glob that matches less')
 
 
 def test_no_such_process():
@@ -101,7 +103,7 @@ NOT_ALLOWED = (r'process {pid} does not let you trace it: it runs as another use
 
 
 def test_a_process_of_another_user(tmp):
-    needs_root()
+    need_root()
     tmp.chmod(0o777)
     process = sleeper()
     check_refused(['-p', 'libc:malloc', '--pid', process.pid], NOT_ALLOWED.format(pid=process.pid), user=NOBODY, cwd=tmp)
@@ -109,7 +111,7 @@ def test_a_process_of_another_user(tmp):
 
 
 def test_a_process_that_is_not_dumpable(tmp):
-    needs_root()
+    need_root()
     tmp.chmod(0o777)
     text = 'import ctypes, time\nctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\nprint("ready", flush=True)\ntime.sleep(60)'
     process = start('/usr/bin/python3', '-S', '-c', text, user=NOBODY)
@@ -118,7 +120,7 @@ def test_a_process_that_is_not_dumpable(tmp):
 
 
 def test_an_ordinary_user_records_a_process_and_a_command_of_their_own(tmp):
-    needs_root()
+    need_root()
     tmp.chmod(0o777)
     path = Path('/proc/sys/kernel/yama/ptrace_scope')
     if path.exists() and path.read_text().strip() != '0':
@@ -169,13 +171,71 @@ def test_a_process_under_gdb():
     record('-p', 'libc:read', '--pid', process.pid, '--for', '0.1').ok()
 
 
-def test_a_process_that_is_recorded_already():
-    process = sleeper()
-    first = start(KYMO, 'record', '-q', '-o', 'first', '-p', 'libc:read', '--pid', process.pid)
-    eventually(lambda: processes.changed_text(process.pid), 'the first records')
-    check_refused(['-p', 'libc:read', '--pid', process.pid],
-                  rf'process {process.pid} is being recorded by kymo process {first.pid} already \(into \S*/first\)')
-    check_equal(first.end(signal.SIGINT).status, 0, 'exit status of the first')
+# ---- memory that others have too --------------------------------------------------------------------------------------------------
+
+
+def check_fails(args, sentence):
+    """What is known only when probes are about to go in: a directory has been made by then."""
+    result = kymo('record', *args).ended(1)
+    check(re.fullmatch(f'kymo: {sentence}\n', result.err), f'stderr is not /{sentence}/', result)
+
+
+def test_processes_that_share_their_memory():
+    """Not as threads: stopping one does not stop the others, whichever of them is asked for."""
+    process = target('sharer', '-w', '2', '10')
+    for pid in [process.pid, *processes.children(process.pid)]:
+        check_fails(['-p', 'sharer:work_a', '--pid', pid],
+                    rf'process \d+ shares the memory of process {pid}, and would run on while its code is changed; nothing was changed')
+        check_text_intact(process.pid)
+    check_equal(process.end(input='\n').ok().json(), {'calls': 30}, 'all of them go on')
+
+
+def test_text_in_a_mapping_that_is_shared_and_writable(tmp):
+    copy = tmp / 'copy'
+    shutil.copy(target_path('changer'), copy)
+    whole = copy.read_bytes()
+    process = target('changer', 'shared', copy)
+    check_refused(['-p', './copy:work_a', '--pid', process.pid], rf'{copy} is mapped shared and writable: other processes would see the change')
+    if not os.getuid():
+        recorder = start(KYMO, 'record', '--backend', 'kernel', '-p', './copy:work_a', '--pid', process.pid)
+        recorder.wait_for('^kymo: recording process', 1)
+        process.send('\n')
+        process.wait_for('^done$')
+        result = recorder.end(signal.SIGINT).ok()
+        check_equal(result.err.splitlines()[0], f'kymo: warning: process {process.pid} has mapped {copy} shared and writable, '
+                    'where the kernel sets no probes: what runs there is not recorded')
+        check_equal(report_json()['events'], 0, 'events')
+    process.end(input='\n\n').ok()
+    check(copy.read_bytes() == whole, 'the file is as it was')
+
+
+def test_text_that_the_program_has_changed_before():
+    process = target('changer', 'text')
+    process.send('\n')
+    process.wait_for('^done$')
+    changed = processes.changed_text(process.pid)
+    check_fails(['-p', 'changer:work_a', '--pid', process.pid],
+                r'no safe place for a probe at work_a of \S+/changer: what is there is not what its file holds: something else has patched it')
+    check_same(processes.changed_text(process.pid), changed, 'what the program has written')
+    process.end(input='\n').ok()
+
+
+def test_text_that_the_program_changes_below_a_probe():
+    """Nobody knows what is right there now: it stays as the program has it, and so do the pads."""
+    process = target('changer', 'text')
+    recorder = start_record(process.pid, '-p', 'changer:work_a')
+    process.send('\n')
+    process.wait_for('^done$')
+    changed = [line for line in processes.changed_text(process.pid) if '/changer' in str(line)]
+    check_equal(len(changed), 1, 'places')
+    sentence = (rf'kymo: 1 place in the code of process {process.pid} \(0x[0-9a-f]+\) holds bytes that neither kymo nor the file put there; '
+                r'it and the pads are left as they are\n')
+    result = recorder.end(signal.SIGINT).ended(1)
+    check(re.search(rf'^{sentence}\Z', result.err, re.MULTILINE), 'the recorder says so', result)
+    result = kymo('detach', process.pid).ended(1)
+    check(re.fullmatch(sentence, result.err), 'so does kymo detach', result)
+    check_same(processes.changed_text(process.pid), changed, 'what the program has written')
+    process.end(input='\n').ok()
 
 
 # ---- programs that are not for kymo ---------------------------------------------------------------------------------------------------
@@ -197,7 +257,7 @@ def test_truncated_programs(tmp):
     for size in (0, 4, 20, 40, 64, 120, 500, 3000, 8192, len(whole) // 2, len(whole) - 2000, len(whole) - 1):
         cut.write_bytes(whole[:size])
         cut.chmod(0o755)
-        for command in (['list', cut], ['explain', cut, 'work_a'], ['record', '-p', './cut:work_a', '--', './cut', 3]):
+        for command in (['list', cut], ['explain', cut, 'work_a'], ['record', '--no-follow', '-p', './cut:work_a', '--', './cut', 3]):
             result = kymo(*command)
             if command[0] != 'record' or result.status != 0:
                 check_equal(result.status, 1, f'exit status of {result.command} at {size} bytes')
@@ -287,7 +347,7 @@ def test_an_earlier_recording_is_kept_once(tmp):
 
 
 def test_a_read_only_directory(tmp):
-    needs_root()
+    need_root()
     (tmp / 'locked').mkdir(mode=0o555)
     check_refused(['-p', 'libc:malloc', '--', 'touch', '/tmp/never'], r'cannot make the directory kymo\.data: Permission denied',
                   user=NOBODY, cwd=tmp / 'locked')
@@ -307,7 +367,7 @@ cp -r small/kymo.data copy
 
 def test_a_full_disk(tmp):
     """The command runs on; what fits is complete."""
-    needs_root()
+    need_root()
     (tmp / 'small').mkdir()
     arguments = ' '.join(f'$arg{n}' for n in range(1, 9))
     result = run(program('unshare'), '-m', 'sh', '-c', FULL_DISK, 'sh', KYMO, 'record', '-o', 'small/kymo.data', '--buffer', '64M',
@@ -324,7 +384,7 @@ def test_a_full_disk(tmp):
 
 def test_a_full_disk_beside_a_running_process(tmp):
     """Probes are taken out of it."""
-    needs_root()
+    need_root()
     (tmp / 'small').mkdir()
     process = target('callmany', '-w', '2000000', 'work_six')
     arguments = ' '.join(f'$arg{n}' for n in range(1, 7))

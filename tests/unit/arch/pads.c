@@ -115,17 +115,16 @@ static void map_code(struct world *world)
 
 struct kymo_wire_ring *world_ring(const struct world *world, uint32_t i)
 {
-	return (void *)(world->shared + KYMO_WIRE_VFORKS_BEFORE_RINGS + (size_t)i * KYMO_WIRE_RING_STRIDE);
+	return (void *)(world->shared + (size_t)i * KYMO_WIRE_RING_STRIDE);
 }
 
 static void map_rings(struct world *world)
 {
 	uint64_t each = world->shape.subbuffer_size * world->shape.n_subbuffers, controls;
 
-	controls = KYMO_WIRE_VFORKS_BEFORE_RINGS + (world->n_rings * KYMO_WIRE_RING_STRIDE + PAGE - 1) / PAGE * PAGE;
+	controls = (world->n_rings * KYMO_WIRE_RING_STRIDE + PAGE - 1) / PAGE * PAGE;
 	world->shared_size = controls + world->n_rings * each;
 	world->shared = map(world->shared_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1);
-	world->vforks = (void *)world->shared;
 	world->readers = calloc(world->n_rings, sizeof(*world->readers));
 	world->last_stamp = calloc(world->n_rings, sizeof(*world->last_stamp));
 	assert_non_null(world->readers);
@@ -152,6 +151,7 @@ void world_state(struct world *world, uint8_t state)
 void world_init(struct world *world, enum kind kind, struct shape shape)
 {
 	int64_t offsets[2] = { tid_offset(), rseq_offset() };
+	const int32_t pid = WORLD_PID;
 
 	memset(world, 0, sizeof(*world));
 	world->kind = kind;
@@ -163,14 +163,18 @@ void world_init(struct world *world, enum kind kind, struct shape shape)
 	map_rings(world);
 	memcpy(world->live + KYMO_PAD_LIVE_TID_OFFSET, &offsets[0], 8);
 	memcpy(world->live + KYMO_PAD_LIVE_RSEQ_OFFSET, &offsets[1], 8);
+	world->vforks = (void *)(world->live + KYMO_PAD_LIVE_VFORK_LIST);
+	world->env.vforks = (uint64_t)world->vforks;
+	memcpy(world->live + KYMO_PAD_LIVE_VFORKS, &world->env.vforks, 8);
+	memcpy(world->live + KYMO_PAD_LIVE_PID, &pid, sizeof(pid));
 	world_state(world, kind == SEQUENCES ? KYMO_PAD_RSEQ : KYMO_PAD_LIVE);
+	world->header = (void *)map(sizeof(*world->header), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1);
+	world->env.header = (uint64_t)world->header;
 	world->env.guest = (uint64_t)world->code;
 	world->env.live = (uint64_t)world->live;
 	world->env.rseq_rings = kind == SEQUENCES ? (uint64_t)world_ring(world, 0) : 0;
 	world->env.rings = (uint64_t)world_ring(world, world->n_sequenced);
 	world->env.n_rings = world->n_rings - world->n_sequenced;
-	world->env.vforks = (uint64_t)world->vforks;
-	world->env.pid = 123456789;
 }
 
 void world_deinit(struct world *world)
@@ -183,6 +187,7 @@ void world_deinit(struct world *world)
 	kymo_vec_deinit(&world->records);
 	free(world->readers);
 	free(world->last_stamp);
+	munmap(world->header, sizeof(*world->header));
 	munmap(world->shared, world->shared_size);
 	munmap(world->code, CODE_SIZE);
 	munmap(world->write, CODE_SIZE);
@@ -212,36 +217,53 @@ static void patch(struct world *world, const struct site *site, uint64_t entry)
 	world_write(world, site->address, jump, site->plan.window);
 }
 
+static void put_pad(struct world *world, struct site *site, const struct kymo_pad_event *events, size_t n,
+		    const struct kymo_pad_chain *chain)
+{
+	size_t max = kymo_pad_size_max(n);
+	uint8_t *pad = malloc(max);
+
+	assert_non_null(pad);
+	for (size_t i = 0; i < n; i++) {
+		assert_true(events[i].id < kymo_countof(world->sizes));
+		world->sizes[events[i].id] = kymo_pad_record_size(events[i].args, events[i].n_args);
+	}
+	site->pad = (uint64_t)world->code + (world->code_used + 31) / 32 * 32;
+	assert_int_equal(kymo_pad_emit(&world->env, &site->plan, site->address, site->pad, events, n, chain, pad, max,
+				       &site->layout),
+			 0);
+	assert_int_equal(world_code(world, pad, site->layout.size), site->pad);
+	free(pad);
+	patch(world, site, site->pad + site->layout.entry);
+}
+
 /* The plan's one instruction is the first of `bytes`. */
 static void put_site(struct world *world, const uint8_t *bytes, size_t size, uint8_t window,
 		     const struct kymo_pad_event *events, size_t n, struct site *ret)
 {
 	struct site site = { .address = world_code(world, bytes, size) };
-	size_t max = kymo_pad_size_max(n);
-	uint8_t *pad = malloc(max);
-	int emitted;
+	const struct kymo_pad_chain alone = { 0 };
 
-	assert_non_null(pad);
 	site.plan = (struct kymo_plan){
 		.tactic = KYMO_TACTIC_JUMP,
-		.vaddr = site.address,
+		.vaddr = site.address - world->bias,
 		.window = window,
 		.n_insns = 1,
 		.insn_offset = { 0, window },
 	};
 	memcpy(site.plan.original, bytes, window);
-	for (size_t i = 0; i < n; i++) {
-		assert_true(events[i].id < kymo_countof(world->sizes));
-		world->sizes[events[i].id] = kymo_pad_record_size(events[i].args, events[i].n_args);
-	}
-	site.pad = (uint64_t)world->code + (world->code_used + 31) / 32 * 32;
-	emitted = kymo_pad_emit(&world->env, &site.plan, site.address, site.pad, events, n, pad, max, site.insn_at);
-	assert_true(emitted > 0);
-	site.pad_size = (size_t)emitted;
-	assert_int_equal(world_code(world, pad, site.pad_size), site.pad);
-	free(pad);
-	patch(world, &site, site.pad + kymo_pad_entry(&world->env, n));
+	put_pad(world, &site, events, n, &alone);
 	*ret = site;
+}
+
+void world_put_before(struct world *world, const struct site *site, const struct kymo_pad_event *events, size_t n, struct site *ret)
+{
+	uint64_t inner = site->pad + site->layout.inner;
+	struct site before = { .address = site->address, .plan = site->plan };
+	const struct kymo_pad_chain chain = { .next = world_code(world, &inner, sizeof(inner)), .save_flags = true };
+
+	put_pad(world, &before, events, n, &chain);
+	*ret = before;
 }
 
 void world_function(struct world *world, const struct kymo_pad_event *events, size_t n, struct site *ret)
@@ -256,13 +278,10 @@ void world_guard(struct world *world, const struct kymo_plan *plan, struct site 
 {
 	struct site site = { .address = plan->vaddr, .plan = *plan };
 	uint8_t pad[1024];
-	int emitted;
 
 	site.pad = (uint64_t)world->code + (world->code_used + 31) / 32 * 32;
-	emitted = kymo_guard_emit(&world->env, plan, site.address, site.pad, pad, sizeof(pad), site.insn_at);
-	assert_true(emitted > 0);
-	site.pad_size = (size_t)emitted;
-	assert_int_equal(world_code(world, pad, site.pad_size), site.pad);
+	assert_int_equal(kymo_guard_emit(&world->env, plan, site.address, site.pad, pad, sizeof(pad), &site.layout), 0);
+	assert_int_equal(world_code(world, pad, site.layout.size), site.pad);
 	patch(world, &site, site.pad);
 	*ret = site;
 }
@@ -277,6 +296,22 @@ uint32_t call(const struct site *site, uint64_t x)
 }
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
+
+/* Of the record at `record`, without header and tid; all of it is there. */
+static size_t size_of_rest(const struct world *world, uint32_t id, const uint8_t *record, uint64_t left)
+{
+	size_t size = world->sizes[id] - KYMO_EVENT_ARGS_OFFSET;
+	uint16_t length;
+
+	if (world->sizes[id] == LENGTH_FIRST) {
+		assert_true(left >= KYMO_EVENT_ARGS_OFFSET + sizeof(length));
+		memcpy(&length, record + KYMO_EVENT_ARGS_OFFSET, sizeof(length));
+		assert_true(length >= sizeof(length));
+		size = length;
+	}
+	assert_true(left - KYMO_EVENT_ARGS_OFFSET >= size);
+	return size;
+}
 
 static void read_packet(struct world *world, uint32_t ring, const struct kymo_ring_packet *packet)
 {
@@ -293,14 +328,16 @@ static void read_packet(struct world *world, uint32_t ring, const struct kymo_ri
 		memcpy(&record.tid, packet->records + at + KYMO_EVENT_TID_OFFSET, sizeof(record.tid));
 		record.id = header & KYMO_EVENT_ID_MAX;
 		assert_true(record.id < kymo_countof(world->sizes) && world->sizes[record.id]);
-		assert_true(packet->size - at >= world->sizes[record.id]);
+		record.size = size_of_rest(world, record.id, packet->records + at, packet->size - at);
 		record.stamp = packet->tsc_begin + (((header >> KYMO_EVENT_ID_BITS) - packet->tsc_begin) & mask);
 		assert_true(record.stamp >= world->last_stamp[ring] && record.stamp <= packet->tsc_end);
 		world->last_stamp[ring] = record.stamp;
-		record.size = world->sizes[record.id] - KYMO_EVENT_ARGS_OFFSET;
-		memcpy(record.args, packet->records + at + KYMO_EVENT_ARGS_OFFSET, record.size);
+		at += KYMO_EVENT_ARGS_OFFSET;
+		memcpy(record.args, packet->records + at, record.size < sizeof(record.args) ? record.size : sizeof(record.args));
 		assert_true(kymo_vec_push(&world->records, record));
-		at += world->sizes[record.id];
+		if (world->on_record)
+			world->on_record(world->data, &record, packet->records + at);
+		at += record.size;
 	}
 	world->last_stamp[ring] = packet->tsc_end;
 }

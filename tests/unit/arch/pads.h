@@ -14,14 +14,16 @@
 enum kind { LOCKS, SEQUENCES, N_KINDS };
 
 #define CODE_SIZE ((size_t)2 << 20)
+#define WORLD_PID 123456789 /* what pads record where the thread's id is not to be had */
 #define N_SPARE 16 /* more than four threads and their handlers can hold at a time */
+#define LENGTH_FIRST UINT32_MAX /* in place of a size: what follows the tid begins with its own size, a u16 */
 
 struct record {
 	uint32_t ring, id;
 	int32_t tid;
 	uint64_t stamp; /* from the first of its packet */
 	size_t size; /* of what follows the tid */
-	uint8_t args[KYMO_EVENT_MAX_SIZE];
+	uint8_t args[KYMO_EVENT_MAX_SIZE]; /* that, or its beginning */
 };
 
 struct shape {
@@ -39,19 +41,22 @@ struct world {
 	uint8_t *shared;
 	size_t shared_size;
 	struct kymo_wire_vforks *vforks;
+	struct kymo_wire_header *header; /* zero, but for what pads count in it */
 	struct shape shape;
 	uint32_t n_sequenced, n_rings;
 	struct kymo_ring *readers;
 	uint64_t *last_stamp; /* of each ring */
+	uint64_t bias; /* of the module that sites are in */
 	uint32_t sizes[512]; /* of the records of each event id */
 	KYMO_VEC(struct record) records; /* those that were read */
+	void (*on_record)(void *data, const struct record *record, const uint8_t *bytes); /* NULL; all that follows the tid */
+	void *data;
 };
 
 struct site {
 	uint64_t address, pad;
-	size_t pad_size;
 	struct kymo_plan plan;
-	uint16_t insn_at[KYMO_WINDOW_MAX_INSNS + 1];
+	struct kymo_pad_layout layout;
 };
 
 /* Where this C library keeps a thread's id and its struct rseq, from the thread pointer; rseq 0 when it has none. */
@@ -80,6 +85,9 @@ void world_write(struct world *world, uint64_t address, const void *bytes, size_
 /* A function and a pad at its start: `uint32_t f(uint64_t x)` gives 2 * x + 7; or one that is entered by enter(). */
 void world_function(struct world *world, const struct kymo_pad_event *events, size_t n, struct site *ret);
 void world_landing(struct world *world, const struct kymo_pad_event *events, size_t n, struct site *ret);
+
+/* A pad in front of that of `site`, as another recording has it: it goes on to the inner entry of the other. */
+void world_put_before(struct world *world, const struct site *site, const struct kymo_pad_event *events, size_t n, struct site *ret);
 
 /* A guard at `plan`, whose address is a runtime address. */
 void world_guard(struct world *world, const struct kymo_plan *plan, struct site *ret);

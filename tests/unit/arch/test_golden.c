@@ -3,6 +3,10 @@
  * and what objdump, which shares no code with the planner, reads in the original and in the displaced bytes. An index
  * stands before each displaced instruction.
  *
+ * Lines of the source that begin with "# room" give free addresses (low, high): sites get puns then, each in a
+ * room of its own but for a line "# together". "# locked PLACE SIZE" and "# unsteady PLACE SIZE" are bytes of
+ * other probes and recorders.
+ *
  * The source is linked at 0x1000, or at 0x401000 with a line `# position-dependent`. Sections: .text, .text.cold,
  * .rodata, .data. Symbols with type and size are functions; global labels are entries handed in, as landing pads are.
  *
@@ -23,6 +27,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "load.h"
+#include "room.h"
 
 #define BIAS UINT64_C(0x555500000000) /* of a module that can move */
 #define PAD UINT64_C(0x7000000) /* where code is displaced to, from the bias on */
@@ -41,6 +46,9 @@ struct place {
 	struct loaded module;
 	struct kymo_entry_map *map;
 	uint64_t bias;
+	struct room room;
+	bool has_room, together;
+	const char *source;
 };
 
 static char *golden_path(const char *name)
@@ -106,7 +114,7 @@ static void unbuild(struct place *place)
 	run(place, "rm -r '%s'", place->directory);
 }
 
-/* objdump's reading of `size` bytes at `address`; `starts` numbers the lines of displaced instructions. */
+/* objdump's reading of `size` bytes at `address`; `starts` numbers the lines of displaced and copied instructions. */
 static void disassemble(const struct place *place, FILE *out, const uint8_t *bytes, size_t size, uint64_t address,
 			const uint16_t *starts, unsigned int n_starts)
 {
@@ -141,22 +149,40 @@ static void disassemble(const struct place *place, FILE *out, const uint8_t *byt
 	}
 }
 
+/* What the plan writes, and what of it relies on bytes that are there. */
+static void show_pun(const struct place *place, FILE *out, const struct kymo_plan *plan)
+{
+	const uint8_t *now = place->room.now + (plan->vaddr - place->room.low);
+	int64_t to = (int64_t)plan->trampoline;
+
+	fprintf(out, "%s0x%" PRIx64 " is where it leads; of %u bytes %u written\nwritten\n", to < 0 ? "-" : "",
+		(uint64_t)(to < 0 ? -to : to), plan->lock_size, plan->patch_size);
+	disassemble(place, out, now, plan->lock_size, place->bias + plan->vaddr, NULL, 0);
+}
+
 static void show_plan(const struct place *place, FILE *out, const struct kymo_plan *plan)
 {
 	uint64_t from = place->bias + plan->vaddr, to = place->bias + PAD;
+	unsigned int n = plan->n_insns + plan->n_copied;
 	uint16_t at[KYMO_WINDOW_MAX_INSNS + 1];
 	uint8_t bytes[KYMO_RELOCATED_MAX];
 	int size;
 
-	fprintf(out, "%s at 0x%" PRIx64 ", %u bytes%s\noriginal\n", kymo_tactic_name(plan->tactic), plan->vaddr,
-		plan->window, plan->ends_flow ? ", never goes on" : "");
-	for (int i = 0; i <= plan->n_insns; i++)
+	fprintf(out, "%s%s at 0x%" PRIx64 ", %u byte%s%s\n", plan->is_evicted ? "for another: " : "",
+		kymo_tactic_name(plan->tactic), plan->vaddr, plan->window, plan->window == 1 ? "" : "s",
+		plan->ends_flow ? ", never goes on" : "");
+	if (plan->trampoline)
+		show_pun(place, out, plan);
+	else
+		assert_int_equal(plan->patch_size, KYMO_JUMP_SIZE);
+	fprintf(out, "original\n");
+	for (unsigned int i = 0; i <= n; i++)
 		at[i] = plan->insn_offset[i];
-	disassemble(place, out, plan->original, plan->window, from, at, plan->n_insns);
+	disassemble(place, out, plan->original, plan->insn_offset[n], from, at, n);
 	size = kymo_relocate(plan, from, to, bytes, sizeof(bytes), at);
 	assert_true(size > 0);
-	fprintf(out, "displaced\n");
-	disassemble(place, out, bytes, (size_t)size, to, at, plan->n_insns);
+	fprintf(out, plan->n_copied ? "displaced, and %u copied\n" : "displaced\n", plan->n_copied);
+	disassemble(place, out, bytes, (size_t)size, to, at, n);
 }
 
 static uint64_t resolve(const struct place *place, const char *expression)
@@ -172,39 +198,75 @@ static uint64_t resolve(const struct place *place, const char *expression)
 	return symbol->vaddr + offset;
 }
 
-static void show_site(const struct place *place, FILE *out, const char *expression)
+/* The directives of the source that begin with `name`: numbers, or a place and a size. */
+static void make_room(struct place *place)
+{
+	struct room *room = &place->room;
+	char at[64];
+	int64_t low, high;
+	unsigned int size;
+
+	room_init(room, &place->module.code);
+	for (const char *line = place->source; line && strncmp(line, "====", 4); line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (sscanf(line, "# room %" SCNi64 " %" SCNi64, &low, &high) == 2)
+			room_free(room, low, high);
+		else if (sscanf(line, "# locked %63s %u", at, &size) == 2)
+			room_lock(room, resolve(place, at), size);
+		else if (sscanf(line, "# unsteady %63s %u", at, &size) == 2)
+			room_unsettle(room, resolve(place, at), size);
+	}
+}
+
+static void show_site(struct place *place, FILE *out, const char *expression)
 {
 	struct kymo_refusal refusals[KYMO_N_TACTICS];
-	struct kymo_plan plan;
-	size_t n;
-	int err = kymo_plan(&place->module.code, place->map, resolve(place, expression), &plan, refusals, &n);
+	struct kymo_plan plans[KYMO_PLANS_MAX];
+	size_t n, n_plans = 0;
+	int err;
 
+	if (!place->room.now)
+		make_room(place);
+	err = kymo_plan(&place->module.code, place->map, place->has_room ? &place->room.ops : NULL,
+			resolve(place, expression), plans, &n_plans, refusals, &n);
+	assert_true(place->has_room || n_plans <= 1);
 	fprintf(out, "==== site %.*s\n", (int)strcspn(expression, "\n"), expression);
 	for (size_t i = 0; i < n; i++)
 		fprintf(out, "not %s: %s\n", refusals[i].tactic ? kymo_tactic_name(refusals[i].tactic) : "possible",
 			refusals[i].reason);
-	if (!err)
-		show_plan(place, out, &plan);
+	for (size_t i = 0; i < n_plans; i++)
+		room_put(&place->room, &plans[i]);
+	for (size_t i = 0; !err && i < n_plans; i++)
+		show_plan(place, out, &plans[i]);
 	fputc('\n', out);
+	if (!place->together) {
+		room_deinit(&place->room);
+		place->room.now = NULL;
+	}
 }
 
 /* What the file should be, by what the planner does. The caller frees. */
 static char *render(const char *golden)
 {
 	const char *sites = strstr(golden, "==== site ");
-	struct place place;
+	struct place place = { .bias = 0 };
 	char *text = NULL;
 	size_t size;
 	FILE *out;
 
 	assert_non_null(sites);
 	build(&place, golden, (size_t)(sites - golden));
+	place.source = golden;
+	place.has_room = strstr(golden, "# room ");
+	place.together = strstr(golden, "# together\n");
 	out = open_memstream(&text, &size);
 	assert_non_null(out);
 	fwrite(golden, 1, (size_t)(sites - golden), out);
 	for (; sites; sites = strstr(sites + 1, "==== site "))
 		show_site(&place, out, sites + strlen("==== site "));
 	fclose(out);
+	if (place.room.now)
+		room_deinit(&place.room);
 	unbuild(&place);
 	/* One empty line between sites, none at the end. */
 	assert_true(size > 1);

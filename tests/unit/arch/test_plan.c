@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "load.h"
+#include "room.h"
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
@@ -55,7 +56,12 @@ static void tactics_have_names(void **state)
 {
 	assert_string_equal(kymo_tactic_name(KYMO_TACTIC_JUMP), "jump");
 	assert_string_equal(kymo_tactic_name(KYMO_TACTIC_GROUP), "group");
+	assert_string_equal(kymo_tactic_name(KYMO_TACTIC_PUN), "pun");
+	assert_string_equal(kymo_tactic_name(KYMO_TACTIC_PREFIX), "prefixed pun");
+	assert_string_equal(kymo_tactic_name(KYMO_TACTIC_SUCCESSOR), "evicted successor");
+	assert_string_equal(kymo_tactic_name(KYMO_TACTIC_NEIGHBOUR), "evicted neighbour");
 	assert_string_equal(kymo_tactic_name(KYMO_TACTIC_NONE), "none");
+	assert_string_equal(kymo_tactic_name(KYMO_N_TACTICS), "none");
 }
 
 static void one_instruction_is_one_line(void **state)
@@ -77,7 +83,7 @@ static void one_instruction_is_one_line(void **state)
 
 static void a_jump_reaches_two_gigabytes(void **state)
 {
-	uint8_t bytes[KYMO_PATCH_SIZE] = { 0 };
+	uint8_t bytes[KYMO_JUMP_SIZE] = { 0 };
 
 	assert_int_equal(kymo_encode_jump(0x1000, 0x1000, bytes), 0);
 	assert_memory_equal(bytes, "\xe9\xfb\xff\xff\xff", 5);
@@ -123,6 +129,17 @@ static void code_is_displaced_only_as_far_as_its_operands_reach(void **state)
 	assert_int_equal(relocate(&nop, 0x190000000, KYMO_RELOCATED_MAX), -ERANGE);
 	assert_int_equal(relocate(&nop, 0x170000000, 9), -ENOSPC);
 	assert_int_equal(relocate(&nop, 0x170000000, 0), -ENOSPC);
+}
+
+static void one_instruction_is_displaced_however_short_it_is(void **state)
+{
+	struct kymo_plan push = plan_of("\x53", 1, 0), ret = plan_of("\xc3", 1, 0);
+	struct kymo_plan syscall = plan_of("\x0f\x05", 2, 0), trap = plan_of("\xcc", 1, 0);
+
+	assert_int_equal(relocate(&push, 0x100001000, KYMO_RELOCATED_MAX), 6);
+	assert_int_equal(relocate(&ret, 0x100001000, KYMO_RELOCATED_MAX), 1);
+	assert_int_equal(relocate(&syscall, 0x100001000, KYMO_RELOCATED_MAX), 7);
+	assert_int_equal(relocate(&trap, 0x100001000, KYMO_RELOCATED_MAX), -ENOTSUP);
 }
 
 static void a_plan_that_nobody_made_is_refused(void **state)
@@ -180,15 +197,15 @@ static void a_module_without_anything_has_entries_everywhere(void **state)
 	struct kymo_module_code code = { 0 };
 	struct kymo_refusal refusals[KYMO_N_TACTICS];
 	struct kymo_entry_map *map;
-	struct kymo_plan plan;
-	size_t n;
+	struct kymo_plan plans[KYMO_PLANS_MAX];
+	size_t n, n_plans;
 
 	assert_int_equal(kymo_entry_map_create(&code, &map), 0);
 	assert_true(kymo_entry_map_has(map, 0));
 	assert_true(kymo_entry_map_has(map, UINT64_MAX));
-	assert_int_equal(kymo_plan(&code, map, 0x1000, &plan, refusals, &n), -EPERM);
+	assert_int_equal(kymo_plan(&code, map, NULL, 0x1000, plans, &n_plans, refusals, &n), -EPERM);
 	assert_int_equal(n, 1);
-	assert_int_equal(kymo_plan(&code, map, 0x1000, &plan, NULL, NULL), -EPERM);
+	assert_int_equal(kymo_plan(&code, map, NULL, 0x1000, plans, &n_plans, NULL, NULL), -EPERM);
 	kymo_entry_map_destroy(map);
 }
 
@@ -286,12 +303,13 @@ static void nine_of_ten_functions_can_be_probed(void **state)
 	n = module.code.n_functions;
 	for (size_t i = 0; i < n; i++) {
 		struct kymo_refusal refusals[KYMO_N_TACTICS];
-		struct kymo_plan plan = { .tactic = KYMO_TACTIC_NONE };
-		size_t n_refusals;
+		struct kymo_plan plans[KYMO_PLANS_MAX] = { { .tactic = KYMO_TACTIC_NONE } };
+		size_t n_refusals, n_plans;
 
-		if (kymo_plan(&module.code, map, module.code.functions[i].start, &plan, refusals, &n_refusals))
+		if (kymo_plan(&module.code, map, NULL, module.code.functions[i].start, plans, &n_plans, refusals,
+			      &n_refusals))
 			count(tallies, &refusals[n_refusals - 1]);
-		planned[plan.tactic]++;
+		planned[plans[0].tactic]++;
 	}
 	total = planned[KYMO_TACTIC_JUMP] + planned[KYMO_TACTIC_GROUP];
 	print_message("%s: %zu of %zu functions (%.1f %%), %zu by jump, %zu by group\n", (const char *)*state, total, n,
@@ -299,6 +317,181 @@ static void nine_of_ten_functions_can_be_probed(void **state)
 	for (size_t i = 0; i < 64 && tallies[i].n; i++)
 		print_message("  %5zu %s\n", tallies[i].n, tallies[i].reason);
 	assert_true(total >= n * 9 / 10);
+	kymo_entry_map_destroy(map);
+	unload(&module);
+}
+
+/* The instructions of a function, by their lengths. Returns their number. The PLT has a record as if it were one,
+ * and is none: its parts are entered through relocations that need not be there. */
+static size_t find_instructions(const struct kymo_module_code *code, const struct kymo_extent *function, uint64_t *ret,
+				size_t max)
+{
+	const struct kymo_span *span = code->text;
+	size_t n = 0;
+	char text[128];
+
+	while (function->start < span->vaddr || function->start >= span->vaddr + span->size)
+		span++;
+	if (!memcmp(span->bytes + (function->start - span->vaddr), "\xff\x35", 2))
+		return 0;
+	for (uint64_t at = function->start; at < function->end && n < max;) {
+		size_t offset = (size_t)(at - span->vaddr);
+		int length = kymo_disassemble(span->bytes + offset, span->size - offset, at, text, sizeof(text));
+
+		ret[n++] = at;
+		at += length > 0 ? (uint64_t)length : 1;
+	}
+	return n;
+}
+
+static uint64_t mix(uint64_t x)
+{
+	x ^= x >> 33;
+	x *= UINT64_C(0xff51afd7ed558ccd);
+	x ^= x >> 33;
+	x *= UINT64_C(0xc4ceb9fe1a85ec53);
+	return x ^ x >> 33;
+}
+
+static void of_a_thousand_instructions_one_cannot_be_probed(void **state)
+{
+	size_t planned[KYMO_N_TACTICS] = { 0 }, n = 0;
+	struct tally tallies[64] = { 0 };
+	struct kymo_entry_map *map;
+	struct loaded module;
+	uint64_t sites[4000];
+	struct room room;
+
+	if (!load(*state, &module)) {
+		print_message("skipped: cannot read %s\n", (const char *)*state);
+		skip();
+	}
+	assert_int_equal(kymo_entry_map_create(&module.code, &map), 0);
+	room_init(&room, &module.code);
+	room_free_around(&room);
+	for (uint64_t seed = 0; n < 50000; seed++) {
+		size_t n_sites = find_instructions(
+			&module.code, &module.code.functions[mix(seed) % module.code.n_functions], sites, 4000);
+
+		for (size_t i = 0; i < n_sites; i++, n++) {
+			struct kymo_plan plans[KYMO_PLANS_MAX] = { { .tactic = KYMO_TACTIC_NONE } };
+			struct kymo_refusal refusals[KYMO_N_TACTICS];
+			size_t n_refusals, n_plans;
+
+			room.n_taken = 0;
+			if (kymo_plan(&module.code, map, &room.ops, sites[i], plans, &n_plans, refusals, &n_refusals))
+				count(tallies, &refusals[n_refusals - 1]);
+			planned[plans[0].tactic]++;
+		}
+	}
+	for (int tactic = 0; tactic < KYMO_N_TACTICS; tactic++)
+		print_message("%s: %.3f %% %s\n", (const char *)*state, 100.0 * (double)planned[tactic] / (double)n,
+			      kymo_tactic_name((enum kymo_tactic)tactic));
+	for (size_t i = 0; i < 64 && tallies[i].n; i++)
+		print_message("  %5zu %s\n", tallies[i].n, tallies[i].reason);
+	assert_true(planned[KYMO_TACTIC_NONE] <= n / 1000);
+	room_deinit(&room);
+	kymo_entry_map_destroy(map);
+	unload(&module);
+}
+
+/* ---- many at once ------------------------------------------------------------------------------------------------ */
+
+#define MANY 6000
+
+struct many {
+	struct room room;
+	struct kymo_plan plans[2 * MANY];
+	size_t n_plans, planned[KYMO_N_TACTICS];
+};
+
+/* Where the jump of plan `i` should lead; plain ones lead where room_put() lets them. */
+static void check_leads(const struct many *many, size_t i)
+{
+	const struct kymo_plan *plan = &many->plans[i];
+
+	if (plan->trampoline) {
+		assert_int_equal(room_follow(&many->room, plan->vaddr), plan->trampoline);
+		assert_true(room_has_taken(&many->room, plan->trampoline, KYMO_JUMP_SIZE));
+	} else {
+		assert_int_equal(room_follow(&many->room, plan->vaddr), room_plain_target(plan->vaddr));
+	}
+}
+
+static void plan_one(struct many *many, const struct loaded *module, const struct kymo_entry_map *map, uint64_t vaddr)
+{
+	struct kymo_plan *plans = &many->plans[many->n_plans];
+	size_t n = 0;
+
+	many->room.site = kymo_site_of(map, vaddr);
+	if (kymo_plan(&module->code, map, &many->room.ops, vaddr, plans, &n, NULL, NULL)) {
+		many->planned[KYMO_TACTIC_NONE]++;
+		return;
+	}
+	many->planned[plans[0].tactic]++;
+	assert_int_equal(plans[n - 1].vaddr, many->room.site);
+	for (size_t i = 0; i < n; i++) {
+		assert_true((plans[i].vaddr & 4095) + plans[i].patch_size <= 4096);
+		assert_true(plans[i].is_evicted == (i + 1 < n));
+		room_put(&many->room, &plans[i]);
+		check_leads(many, many->n_plans++);
+	}
+}
+
+static int compare_down(const void *a, const void *b)
+{
+	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+
+	return left < right ? 1 : left > right ? -1 : 0;
+}
+
+static void thousands_of_probes_do_not_disturb_each_other(void **state)
+{
+	static struct many many;
+	static uint64_t sites[MANY], instructions[4000];
+	struct kymo_entry_map *map;
+	struct loaded module;
+	size_t n = 0;
+
+	if (!load(*state, &module)) {
+		print_message("skipped: cannot read %s\n", (const char *)*state);
+		skip();
+	}
+	memset(&many, 0, sizeof(many));
+	assert_int_equal(kymo_entry_map_create(&module.code, &map), 0);
+	room_init(&many.room, &module.code);
+	room_free_around(&many.room);
+	/* Runs of instructions, and single ones. */
+	for (uint64_t seed = 1; n < MANY; seed++) {
+		const struct kymo_extent *function = &module.code.functions[mix(seed) % module.code.n_functions];
+		size_t all = find_instructions(&module.code, function, instructions, 4000);
+		size_t i = all ? mix(seed + 1) % all : 0;
+
+		for (size_t end = i + 1 + (mix(seed + 2) & 15); i < all && i < end && n < MANY; i++) {
+			sites[n] = instructions[i];
+			room_want(&many.room, kymo_site_of(map, sites[n++]));
+		}
+	}
+	qsort(sites, n, sizeof(*sites), compare_down);
+	for (size_t i = 0; i < n; i++) {
+		if (!i || sites[i] != sites[i - 1])
+			plan_one(&many, &module, map, sites[i]);
+	}
+	for (int tactic = 0; tactic < KYMO_N_TACTICS; tactic++)
+		print_message("%s: %zu %s\n", (const char *)*state, many.planned[tactic],
+			      kymo_tactic_name((enum kymo_tactic)tactic));
+	/* What was right when it was written is right still; and while they are taken out, last first, what stays
+	 * stays right. */
+	for (size_t i = 0; i < many.n_plans; i++)
+		check_leads(&many, i);
+	for (size_t i = many.n_plans; i-- > 0;) {
+		check_leads(&many, i);
+		room_take_out(&many.room, &many.plans[i]);
+	}
+	for (size_t i = 0; i < module.code.n_text; i++)
+		assert_memory_equal(many.room.now + (module.code.text[i].vaddr - many.room.low),
+				    module.code.text[i].bytes, module.code.text[i].size);
+	room_deinit(&many.room);
 	kymo_entry_map_destroy(map);
 	unload(&module);
 }
@@ -312,6 +505,7 @@ int main(void)
 		cmocka_unit_test(one_instruction_is_one_line),
 		cmocka_unit_test(a_jump_reaches_two_gigabytes),
 		cmocka_unit_test(code_is_displaced_only_as_far_as_its_operands_reach),
+		cmocka_unit_test(one_instruction_is_displaced_however_short_it_is),
 		cmocka_unit_test(a_plan_that_nobody_made_is_refused),
 		cmocka_unit_test(sections_that_overlap_and_functions_out_of_order_are_refused),
 		cmocka_unit_test(a_module_without_anything_has_entries_everywhere),
@@ -320,6 +514,12 @@ int main(void)
 		  "/lib/x86_64-linux-gnu/libc.so.6" },
 		{ "nine_of_ten_functions_of_bash_can_be_probed", nine_of_ten_functions_can_be_probed, NULL, NULL,
 		  "/bin/bash" },
+		{ "of_a_thousand_instructions_of_libc_one_cannot_be_probed",
+		  of_a_thousand_instructions_one_cannot_be_probed, NULL, NULL, "/lib/x86_64-linux-gnu/libc.so.6" },
+		{ "of_a_thousand_instructions_of_bash_one_cannot_be_probed",
+		  of_a_thousand_instructions_one_cannot_be_probed, NULL, NULL, "/bin/bash" },
+		{ "thousands_of_probes_in_libc_do_not_disturb_each_other",
+		  thousands_of_probes_do_not_disturb_each_other, NULL, NULL, "/lib/x86_64-linux-gnu/libc.so.6" },
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,6 +33,7 @@ static void errno_values_become_codes_of_either_sign(void **state)
 		for (int sign = -1; sign <= 1; sign += 2) {
 			struct kymo_error *error = kymo_error_errno(sign * cases[i].err, "open %s", "x");
 
+			assert_int_equal(error->err, cases[i].err);
 			assert_int_equal(error->code, cases[i].code);
 			assert_memory_equal(error->message, "open x: ", 8);
 			assert_string_equal(error->message + 8, strerror(cases[i].err));

@@ -1,5 +1,5 @@
 /*
- * A small trace in a directory of its own, and what tests of traces share.
+ * A small trace in a directory of its own, and what tests of traces share. Include after cmocka.h.
  */
 #ifndef TESTS_UNIT_CTF_SYNTHETIC_H
 #define TESTS_UNIT_CTF_SYNTHETIC_H
@@ -53,12 +53,31 @@ struct payload {
 	size_t size;
 };
 
-static inline void payload_put(struct payload *payload, uint64_t value, size_t size)
+static inline void payload_put_bytes(struct payload *payload, const void *bytes, size_t size)
 {
 	if (payload->size + size > sizeof(payload->bytes))
 		abort();
-	memcpy(payload->bytes + payload->size, &value, size);
+	memcpy(payload->bytes + payload->size, bytes, size);
 	payload->size += size;
+}
+
+static inline void payload_put(struct payload *payload, uint64_t value, size_t size)
+{
+	payload_put_bytes(payload, &value, size);
+}
+
+/* Strings and doubles as values of a record. */
+static inline uint64_t text_value(const char *text)
+{
+	return (uintptr_t)text;
+}
+
+static inline uint64_t real_value(double value)
+{
+	uint64_t bits;
+
+	memcpy(&bits, &value, sizeof(bits));
+	return bits;
 }
 
 /* Append a record. `values` may be NULL where the event has no arguments. */
@@ -69,8 +88,14 @@ static inline void payload_add(struct payload *payload, const struct kymo_ctf_ev
 	payload_put(payload, (uint32_t)tid, 4);
 	if (event->has_faults)
 		payload_put(payload, faults, 1);
-	for (uint32_t i = 0; i < event->n_fields; i++)
-		payload_put(payload, values[i], kymo_type_size(event->fields[i].type));
+	for (uint32_t i = 0; i < event->n_fields; i++) {
+		const char *text = (const char *)(uintptr_t)values[i];
+
+		if (event->fields[i].type == KYMO_TYPE_STRING)
+			payload_put_bytes(payload, text, strlen(text) + 1);
+		else
+			payload_put(payload, values[i], kymo_type_size(event->fields[i].type));
+	}
 }
 
 static inline void must(struct kymo_error *error)
@@ -97,6 +122,17 @@ static inline void flush_payload(struct kymo_ctf_stream *stream, struct payload 
 	payload->size = 0;
 }
 
+/* The metadata of a trace and its only stream, or the first of them. The caller destroys it. */
+static inline struct kymo_ctf_stream *begin_trace(int dirfd, const struct kymo_ctf_trace *trace, const char *name,
+						  uint32_t cpu)
+{
+	struct kymo_ctf_stream *stream;
+
+	must(kymo_ctf_write_metadata(dirfd, trace));
+	must(kymo_ctf_stream_create(dirfd, name, trace->uuid, cpu, &stream));
+	return stream;
+}
+
 /* The schema of the tests: a clock of 1 GHz that begins at 1700000000 s, so that ticks are nanoseconds. The strings
  * are literals: never give it to kymo_ctf_trace_deinit(). */
 static inline struct kymo_ctf_trace synthetic_trace(void)
@@ -116,8 +152,10 @@ static inline struct kymo_ctf_trace synthetic_trace(void)
 	static struct kymo_ctf_env env[] = {
 		{ (char *)"command", (char *)"python3 -c 'import json'" },
 		{ (char *)"pid", (char *)"4242" },
-		{ (char *)"thread_4242", (char *)"python3" },
-		{ (char *)"thread_4243", (char *)"evil\x1b[31m\n\"\\" },
+	};
+	static struct kymo_ctf_thread threads[] = {
+		{ .tid = 4242, .comm = (char *)"python3" },
+		{ .tid = 4243, .comm = (char *)"evil\x1b[31m\n\"\\" },
 	};
 
 	return (struct kymo_ctf_trace){
@@ -131,6 +169,8 @@ static inline struct kymo_ctf_trace synthetic_trace(void)
 		.n_env = kymo_countof(env),
 		.events = events,
 		.n_events = kymo_countof(events),
+		.threads = threads,
+		.n_threads = kymo_countof(threads),
 	};
 }
 
@@ -143,11 +183,9 @@ static inline struct kymo_ctf_trace synthetic_trace(void)
 static inline void write_synthetic(int dirfd, uint64_t discarded)
 {
 	struct kymo_ctf_trace trace = synthetic_trace();
-	struct kymo_ctf_stream *stream;
+	struct kymo_ctf_stream *stream = begin_trace(dirfd, &trace, "stream_0", 0);
 	static struct payload payload;
 
-	must(kymo_ctf_write_metadata(dirfd, &trace));
-	must(kymo_ctf_stream_create(dirfd, "stream_0", trace.uuid, 0, &stream));
 	for (uint64_t i = 0; i < 8; i++) {
 		uint64_t size = 1u << i;
 
@@ -163,6 +201,65 @@ static inline void write_synthetic(int dirfd, uint64_t discarded)
 	flush_payload(stream, &payload, 1500, 2600, 0, 0);
 	payload_add(&payload, &trace.events[1], 1000002500, 4243, 2, (uint64_t[]){ 3, 0, 202 });
 	flush_payload(stream, &payload, 1000002500, 1000002500, discarded, 1);
+	kymo_ctf_stream_destroy(stream);
+}
+
+/*
+ * Markers: two copies of one, one of the same name with other fields, one of the same name and fields in another file, and one that was never hit.
+ * As above the strings are literals.
+ */
+enum { OPEN, OPEN_COPY, OPEN_OTHER, OPEN_ELSEWHERE, NEVER, N_MARKERS };
+
+static inline struct kymo_ctf_trace marked_trace(void)
+{
+	static struct kymo_ctf_field fields[] = {
+		{ (char *)"fd", KYMO_TYPE_S32 }, { (char *)"path", KYMO_TYPE_STRING }, { (char *)"ratio", KYMO_TYPE_F64 },
+		{ (char *)"why", KYMO_TYPE_STRING }, { (char *)"flags", KYMO_TYPE_X32 },
+	};
+#define MARKER(id_, name_, n, least, file, at, where) \
+	{ .id = (id_), .name = (char *)(name_), .fields = fields, .n_fields = (n), .size = (least), .path = (char *)(file), \
+	  .offset = (at), .symbol = (char *)"serve+0x4", .build_id = (char *)"01fe", .source = (char *)(where), \
+	  .format = (char *)((n) == 5 ? "fd=%d path=%s ratio=%f why=%s flags=%x" : (n) == 1 ? "fd=%d" : ""), \
+	  .kind = KYMO_CTF_MARKER }
+	static struct kymo_ctf_event events[N_MARKERS] = {
+		[OPEN] = MARKER(1, "app:open", 5, 30, "/bin/app", 0x1234, "server.c:120"),
+		[OPEN_COPY] = MARKER(2, "app:open", 5, 30, "/bin/app", 0x2000, "server.c:120"),
+		[OPEN_OTHER] = MARKER(3, "app:open", 1, 16, "/bin/app", 0x3000, "other.c:7"),
+		[OPEN_ELSEWHERE] = MARKER(4, "app:open", 5, 30, "/lib/plugin.so", 0x1234, "server.c:120"),
+		[NEVER] = MARKER(5, "app:never", 0, 12, "/bin/app", 0x4000, "server.c:130"),
+	};
+#undef MARKER
+	struct kymo_ctf_trace trace = synthetic_trace();
+
+	trace.events = events;
+	trace.n_events = N_MARKERS;
+	trace.n_threads = 1;
+	return trace;
+}
+
+/* What no terminal and no JSON may get as it is: an escape sequence, no UTF-8, a quote, a backslash, a newline. */
+#define HOSTILE_TEXT "\x1b[31m\xff\"\\\n"
+
+/* One stream, 5 records of thread 4242, at 1000, 2000 … */
+static inline void write_marked(int dirfd)
+{
+	static struct payload payload;
+	struct kymo_ctf_trace trace = marked_trace();
+	const struct {
+		int event;
+		uint64_t values[5];
+	} records[] = {
+		{ OPEN, { 3, text_value("/etc/passwd"), real_value(0.25), text_value(""), 0x10 } },
+		{ OPEN_COPY, { 4, text_value(HOSTILE_TEXT), real_value(-1e300), text_value("\xc3\xa9"), 0xffffffff } },
+		{ OPEN_OTHER, { (uint64_t)-1 } },
+		{ OPEN_ELSEWHERE, { 5, text_value(""), real_value(0.1), text_value("plain"), 0 } },
+		{ OPEN, { 3, text_value("/tmp"), real_value(__builtin_nan("")), text_value(""), 0x11 } },
+	};
+	struct kymo_ctf_stream *stream = begin_trace(dirfd, &trace, "stream_0", 0);
+
+	for (size_t i = 0; i < kymo_countof(records); i++)
+		payload_add(&payload, &trace.events[records[i].event], 1000 * (i + 1), 4242, 0, records[i].values);
+	flush_payload(stream, &payload, 1000, 5000, 0, 0);
 	kymo_ctf_stream_destroy(stream);
 }
 
@@ -193,6 +290,15 @@ static inline bool has_command(const char *name)
 	snprintf(command, sizeof(command), "command -v %s", name);
 	free(run(command, &status));
 	return !status;
+}
+
+/* Skips the test where there is no such command. */
+static inline void needs_command(const char *name)
+{
+	if (has_command(name))
+		return;
+	print_message("skipped: %s is not installed\n", name);
+	skip();
 }
 
 #endif

@@ -20,6 +20,17 @@ static char *written(const struct kymo_ctf_trace *trace)
 	return text;
 }
 
+/* `text` with the first `from` replaced. */
+static char *replaced(const char *text, const char *from, const char *to)
+{
+	const char *at = strstr(text, from);
+	char *result;
+
+	assert_non_null(at);
+	assert_true(asprintf(&result, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from)) >= 0);
+	return result;
+}
+
 static void assert_error(struct kymo_error *error, enum kymo_error_code code, const char *message)
 {
 	assert_non_null(error);
@@ -36,9 +47,28 @@ static void assert_same_text(const char *a, const char *b)
 		assert_ptr_equal(a, b);
 }
 
-static void what_is_written_is_read_back(void **state)
+static void assert_same_tables(const struct kymo_ctf_trace *a, const struct kymo_ctf_trace *b)
 {
-	struct kymo_ctf_trace trace = synthetic_trace(), back;
+	assert_int_equal(a->n_threads, b->n_threads);
+	for (size_t i = 0; i < a->n_threads; i++) {
+		assert_int_equal(a->threads[i].tid, b->threads[i].tid);
+		assert_int_equal(a->threads[i].pid, b->threads[i].pid);
+		assert_true(a->threads[i].begin == b->threads[i].begin);
+		assert_string_equal(a->threads[i].comm, b->threads[i].comm);
+	}
+	assert_int_equal(a->n_processes, b->n_processes);
+	for (size_t i = 0; i < a->n_processes; i++) {
+		assert_int_equal(a->processes[i].pid, b->processes[i].pid);
+		assert_int_equal(a->processes[i].parent, b->processes[i].parent);
+		assert_true(a->processes[i].begin == b->processes[i].begin);
+		assert_true(a->processes[i].end == b->processes[i].end);
+		assert_string_equal(a->processes[i].command, b->processes[i].command);
+	}
+}
+
+static void assert_reads_back(struct kymo_ctf_trace trace)
+{
+	struct kymo_ctf_trace back;
 	kymo_cleanup_free char *text = written(&trace);
 
 	must(kymo_ctf_parse_metadata(text, strlen(text), &back));
@@ -53,6 +83,7 @@ static void what_is_written_is_read_back(void **state)
 		assert_string_equal(back.env[i].key, trace.env[i].key);
 		assert_string_equal(back.env[i].value, trace.env[i].value);
 	}
+	assert_same_tables(&back, &trace);
 	assert_int_equal(back.n_events, trace.n_events);
 	for (size_t i = 0; i < trace.n_events; i++) {
 		const struct kymo_ctf_event *a = &trace.events[i], *b = &back.events[i];
@@ -61,16 +92,75 @@ static void what_is_written_is_read_back(void **state)
 		assert_int_equal(b->offset, a->offset);
 		assert_int_equal(b->size, a->size);
 		assert_int_equal(b->has_faults, a->has_faults);
+		assert_int_equal(b->kind, a->kind);
+		assert_true(b->function_offset == a->function_offset);
 		assert_same_text(b->name, a->name);
 		assert_same_text(b->path, a->path);
 		assert_same_text(b->symbol, a->symbol);
 		assert_same_text(b->build_id, a->build_id);
+		assert_same_text(b->source, a->source);
+		assert_same_text(b->format, a->format);
 		assert_int_equal(b->n_fields, a->n_fields);
 		for (uint32_t j = 0; j < a->n_fields; j++) {
 			assert_string_equal(b->fields[j].name, a->fields[j].name);
 			assert_int_equal(b->fields[j].type, a->fields[j].type);
 		}
 	}
+	kymo_ctf_trace_deinit(&back);
+}
+
+static void what_is_written_is_read_back(void **state)
+{
+	assert_reads_back(synthetic_trace());
+	assert_reads_back(marked_trace());
+}
+
+static void a_marker_is_written_so(void **state)
+{
+	static const char expected[] =
+		"event {\n"
+		"\tname = \"app:open\";\n"
+		"\tid = 1;\n"
+		"\tstream_id = 0;\n"
+		"\tmodel.emf.uri = \"file:/bin/app?offset=0x1234&symbol=serve%2b0x4&build-id=01fe&kind=marker&"
+		"source=server.c:120&format=fd%3d%25d%20path%3d%25s%20ratio%3d%25f%20why%3d%25s%20flags%3d%25x\";\n"
+		"\tfields := struct {\n"
+		"\t\ts32 _fd;\n"
+		"\t\tstring _path;\n"
+		"\t\tf64 _ratio;\n"
+		"\t\tstring _why;\n"
+		"\t\tx32 _flags;\n"
+		"\t};\n"
+		"};\n";
+	static const char type[] =
+		":= x64;\n"
+		"typealias floating_point { exp_dig = 11; mant_dig = 53; align = 8; byte_order = le; } := f64;\n"
+		"trace {\n";
+	struct kymo_ctf_trace trace = marked_trace();
+	kymo_cleanup_free char *text = written(&trace);
+
+	assert_non_null(strstr(text, expected));
+	assert_non_null(strstr(text, type));
+}
+
+static void doubles_are_declared_only_where_there_are_any(void **state)
+{
+	struct kymo_ctf_trace trace = synthetic_trace();
+	kymo_cleanup_free char *text = written(&trace);
+
+	assert_null(strstr(text, "f64"));
+}
+
+static void a_kind_of_a_later_kymo_is_a_place(void **state)
+{
+	struct kymo_ctf_trace trace = marked_trace(), back;
+	kymo_cleanup_free char *text = written(&trace);
+	kymo_cleanup_free char *changed = replaced(text, "kind=marker", "kind=banner");
+
+	must(kymo_ctf_parse_metadata(changed, strlen(changed), &back));
+	assert_int_equal(back.events[0].kind, KYMO_CTF_PLACE);
+	assert_string_equal(back.events[0].source, "server.c:120");
+	assert_int_equal(back.events[1].kind, KYMO_CTF_MARKER);
 	kymo_ctf_trace_deinit(&back);
 }
 
@@ -117,17 +207,6 @@ static void text_that_ends_early_is_an_error_or_has_fewer_events(void **state)
 	}
 }
 
-/* `text` with the first `from` replaced. */
-static char *replaced(const char *text, const char *from, const char *to)
-{
-	const char *at = strstr(text, from);
-	char *result;
-
-	assert_non_null(at);
-	assert_true(asprintf(&result, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from)) >= 0);
-	return result;
-}
-
 static void an_error_tells_line_and_cause(void **state)
 {
 	static const struct {
@@ -144,6 +223,9 @@ static void an_error_tells_line_and_cause(void **state)
 		{ "id = 7;", "id = 1048576;", "metadata:73: a number is out of range" },
 		{ "s32 _fd", "s33 _fd", "metadata:78: 'type' was expected, not 's33'" },
 		{ "s32 _fd", "s32 fd", "metadata:78: '_name' was expected, not 'fd'" },
+		{ "s32 _fd", "f64 _fd", "metadata:78: 'type' was expected, not 'f64'" },
+		{ "s32 _fd", "string { encoding = ASCII; } _fd", "metadata:78: '_name' was expected, not '{'" },
+		{ "&symbol=f", "&source=a&source=b&symbol=f", "metadata:75: the event's uri is malformed" },
 		{ "%20b", "%2", "metadata:75: the event's uri is malformed" },
 		{ "\"python3 -c", "\"python3\n -c", "metadata:29: a string has no end" },
 		{ "typealias", "x", "metadata:2: 'typealias' was expected, not 'x'" },
@@ -241,6 +323,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_written_is_read_back),
 		cmocka_unit_test(an_event_is_written_so),
+		cmocka_unit_test(a_marker_is_written_so),
+		cmocka_unit_test(doubles_are_declared_only_where_there_are_any),
+		cmocka_unit_test(a_kind_of_a_later_kymo_is_a_place),
 		cmocka_unit_test(text_that_ends_early_is_an_error_or_has_fewer_events),
 		cmocka_unit_test(an_error_tells_line_and_cause),
 		cmocka_unit_test(comments_and_white_space_are_free),

@@ -33,6 +33,49 @@ static void read_all(struct reading *r, const char *dir, next_fn *next)
 	r->warnings = kymo_ctf_reader_warnings(r->reader, &r->n_warnings);
 }
 
+/* What a test writes into the only stream of its trace. */
+static struct payload payload;
+
+static struct kymo_ctf_stream *begin(struct scratch *scratch, const struct kymo_ctf_trace *trace, uint32_t cpu)
+{
+	scratch_init(scratch);
+	payload.size = 0;
+	return begin_trace(scratch->fd, trace, "s", cpu);
+}
+
+static void end_and_read_all(struct kymo_ctf_stream *stream, struct reading *r, const struct scratch *scratch,
+			     next_fn *next)
+{
+	kymo_ctf_stream_destroy(stream);
+	read_all(r, scratch->path, next);
+}
+
+/* The payload is its only packet. `check` sees each record and its number; the number of all is returned. */
+static uint64_t end_and_check_each(struct kymo_ctf_stream *stream, struct scratch *scratch,
+				   void (*check)(const struct kymo_ctf_record *record, uint64_t n))
+{
+	struct kymo_ctf_reader *reader;
+	struct kymo_ctf_record record;
+	struct kymo_error *error;
+	uint64_t n = 0;
+
+	flush_payload(stream, &payload, 0, UINT32_MAX, 0, 0);
+	kymo_ctf_stream_destroy(stream);
+	must(kymo_ctf_open(scratch->path, &reader));
+	for (; kymo_ctf_next(reader, &record, &error); n++)
+		check(&record, n);
+	must(error);
+	kymo_ctf_close(reader);
+	scratch_deinit(scratch);
+	return n;
+}
+
+static void close_and_deinit(const struct reading *r, struct scratch *scratch)
+{
+	kymo_ctf_close(r->reader);
+	scratch_deinit(scratch);
+}
+
 static void assert_open_error(const char *dir, enum kymo_error_code code, const char *part)
 {
 	struct kymo_ctf_reader *reader;
@@ -70,8 +113,7 @@ static void records_of_all_streams_come_in_the_order_of_time(void **state)
 	assert_int_equal(r.records[1].values[1], 0x7fff0000);
 	assert_int_equal(r.records[1].values[2], 200);
 	assert_int_equal(r.records[11].faults, 2);
-	kymo_ctf_close(r.reader);
-	scratch_deinit(&scratch);
+	close_and_deinit(&r, &scratch);
 }
 
 static void the_unordered_way_gives_the_same_records(void **state)
@@ -88,33 +130,26 @@ static void the_unordered_way_gives_the_same_records(void **state)
 	assert_int_equal(r.n, 12);
 	assert_int_equal(sum, 1000051000);
 	assert_int_equal(r.n_losses, 1);
-	kymo_ctf_close(r.reader);
-	scratch_deinit(&scratch);
+	close_and_deinit(&r, &scratch);
 }
 
 static void discarded_events_and_missing_packets_are_losses(void **state)
 {
 	struct kymo_ctf_trace trace = synthetic_trace();
-	struct kymo_ctf_stream *stream;
-	static struct payload payload;
 	struct scratch scratch;
+	struct kymo_ctf_stream *stream = begin(&scratch, &trace, 3);
 	struct reading r;
 
-	scratch_init(&scratch);
-	must(kymo_ctf_write_metadata(scratch.fd, &trace));
-	must(kymo_ctf_stream_create(scratch.fd, "s", trace.uuid, 3, &stream));
 	flush_payload(stream, &payload, 1000, 2000, 7, 4);
 	flush_payload(stream, &payload, 5000, 6000, 7, 7);
 	flush_payload(stream, &payload, 7000, 8000, 9, 8);
-	kymo_ctf_stream_destroy(stream);
-	read_all(&r, scratch.path, kymo_ctf_next);
+	end_and_read_all(stream, &r, &scratch, kymo_ctf_next);
 	assert_int_equal(r.n_losses, 4);
 	assert_memory_equal(&r.losses[0], (&(struct kymo_ctf_loss){ 1000, 1000, 0, 4, 3 }), sizeof(r.losses[0]) - 4);
 	assert_memory_equal(&r.losses[1], (&(struct kymo_ctf_loss){ 1000, 2000, 7, 0, 3 }), sizeof(r.losses[0]) - 4);
 	assert_memory_equal(&r.losses[2], (&(struct kymo_ctf_loss){ 2000, 5000, 0, 2, 3 }), sizeof(r.losses[0]) - 4);
 	assert_memory_equal(&r.losses[3], (&(struct kymo_ctf_loss){ 6000, 8000, 2, 0, 3 }), sizeof(r.losses[0]) - 4);
-	kymo_ctf_close(r.reader);
-	scratch_deinit(&scratch);
+	close_and_deinit(&r, &scratch);
 }
 
 static void stamps_of_44_bits_are_extended_forward_and_back(void **state)
@@ -122,14 +157,10 @@ static void stamps_of_44_bits_are_extended_forward_and_back(void **state)
 	const uint64_t span = 1ull << KYMO_EVENT_TIME_BITS;
 	const uint64_t times[] = { 7 * span - 10, 7 * span + 5, 7 * span + 3, 7 * span - 2, 8 * span - 1, 8 * span + 1 };
 	struct kymo_ctf_trace trace = synthetic_trace();
-	struct kymo_ctf_stream *stream;
-	static struct payload payload;
 	struct scratch scratch;
+	struct kymo_ctf_stream *stream = begin(&scratch, &trace, 0);
 	struct reading r;
 
-	scratch_init(&scratch);
-	must(kymo_ctf_write_metadata(scratch.fd, &trace));
-	must(kymo_ctf_stream_create(scratch.fd, "s", trace.uuid, 0, &stream));
 	for (size_t i = 0; i < kymo_countof(times); i++) {
 		payload_add(&payload, &trace.events[2], times[i], 1, 0, NULL);
 		/* The steps back are within one packet, the long way forward is another's. */
@@ -137,13 +168,11 @@ static void stamps_of_44_bits_are_extended_forward_and_back(void **state)
 			flush_payload(stream, &payload, 7 * span - 20, 7 * span + 10, 0, 0);
 	}
 	flush_payload(stream, &payload, 8 * span - 1, 8 * span + 1, 0, 1);
-	kymo_ctf_stream_destroy(stream);
-	read_all(&r, scratch.path, kymo_ctf_next_unordered);
+	end_and_read_all(stream, &r, &scratch, kymo_ctf_next_unordered);
 	assert_int_equal(r.n, kymo_countof(times));
 	for (size_t i = 0; i < r.n; i++)
 		assert_true(r.records[i].tsc == times[i]);
-	kymo_ctf_close(r.reader);
-	scratch_deinit(&scratch);
+	close_and_deinit(&r, &scratch);
 }
 
 static void a_stream_cut_anywhere_gives_its_whole_records(void **state)
@@ -174,6 +203,178 @@ static void a_stream_cut_anywhere_gives_its_whole_records(void **state)
 	scratch_deinit(&scratch);
 }
 
+static void strings_and_doubles_are_read_as_they_were(void **state)
+{
+	struct kymo_ctf_reader *reader;
+	struct kymo_ctf_record r;
+	struct kymo_error *error;
+	struct scratch scratch;
+
+	scratch_init(&scratch);
+	write_marked(scratch.fd);
+	must(kymo_ctf_open(scratch.path, &reader));
+	assert_true(kymo_ctf_next(reader, &r, &error));
+	assert_int_equal(r.values[0], 3);
+	assert_string_equal(kymo_ctf_string(&r, 1), "/etc/passwd");
+	assert_true(kymo_ctf_double(&r, 2) == 0.25);
+	assert_string_equal(kymo_ctf_string(&r, 3), "");
+	assert_int_equal(r.values[4], 0x10);
+	assert_true(kymo_ctf_next(reader, &r, &error));
+	assert_string_equal(kymo_ctf_string(&r, 1), HOSTILE_TEXT);
+	assert_true(kymo_ctf_double(&r, 2) == -1e300);
+	assert_string_equal(kymo_ctf_string(&r, 3), "\xc3\xa9");
+	assert_int_equal(r.values[4], 0xffffffff);
+	assert_true(kymo_ctf_next(reader, &r, &error));
+	assert_true(r.values[0] == (uint64_t)-1);
+	assert_true(kymo_ctf_next(reader, &r, &error));
+	assert_string_equal(kymo_ctf_string(&r, 3), "plain");
+	assert_true(kymo_ctf_next(reader, &r, &error));
+	assert_true(kymo_ctf_double(&r, 2) != kymo_ctf_double(&r, 2));
+	assert_int_equal(r.values[4], 0x11);
+	assert_false(kymo_ctf_next(reader, &r, &error));
+	must(error);
+	kymo_ctf_close(reader);
+	scratch_deinit(&scratch);
+}
+
+static void a_record_ends_where_its_last_string_and_number_do(void **state)
+{
+	struct kymo_ctf_trace trace = marked_trace();
+	size_t whole;
+
+	payload.size = 0;
+	payload_add(&payload, &trace.events[OPEN], 1, 1, 0,
+		    (uint64_t[]){ 3, text_value("/tmp"), real_value(1), text_value("x"), 9 });
+	whole = payload.size;
+	assert_int_equal(whole, 12 + 4 + 5 + 8 + 2 + 4);
+	assert_int_equal(trace.events[OPEN].size, kymo_ctf_event_size(&trace.events[OPEN]));
+	payload_put(&payload, UINT64_MAX, 8);
+	for (size_t left = 0; left <= payload.size; left++) {
+		/* In memory of its own, so that reading over the end shows. */
+		kymo_cleanup_free uint8_t *copy = malloc(left + 1);
+
+		memmove(copy + 1, payload.bytes, left);
+		assert_int_equal(kymo_ctf_record_size(&trace.events[OPEN], copy + 1, left), left < whole ? 0 : whole);
+	}
+}
+
+static void a_cut_stream_with_strings_gives_its_whole_records(void **state)
+{
+	struct kymo_ctf_trace trace = marked_trace();
+	struct scratch scratch;
+	struct stat status;
+	struct reading r;
+	size_t before = SIZE_MAX;
+
+	scratch_init(&scratch);
+	write_marked(scratch.fd);
+	assert_int_equal(fstatat(scratch.fd, "stream_0", &status, 0), 0);
+	for (off_t size = status.st_size; size-- > (off_t)sizeof(struct kymo_ctf_packet);) {
+		kymo_cleanup_close int fd = openat(scratch.fd, "stream_0", O_WRONLY | O_CLOEXEC);
+
+		assert_int_equal(ftruncate(fd, size), 0);
+		read_all(&r, scratch.path, kymo_ctf_next);
+		assert_true(r.n < 5 && r.n <= before && (before == SIZE_MAX || before - r.n <= 1));
+		assert_int_equal(r.n_warnings, 1);
+		assert_non_null(strstr(r.warnings[0], "stream_0: the last packet is cut off; "));
+		before = r.n;
+		kymo_ctf_close(r.reader);
+	}
+	assert_int_equal(before, 0);
+	assert_int_equal(trace.n_events, N_MARKERS);
+	scratch_deinit(&scratch);
+}
+
+static void a_string_ends_in_its_packet_or_is_damage(void **state)
+{
+	struct kymo_ctf_trace trace = marked_trace();
+	const struct kymo_ctf_event *event = &trace.events[OPEN];
+	const uint64_t values[] = { 3, text_value("/tmp"), real_value(1), text_value("x"), 9 };
+	struct scratch scratch;
+	struct kymo_ctf_stream *stream = begin(&scratch, &trace, 0);
+	struct reading r;
+
+	payload_add(&payload, event, 1, 1, 0, values);
+	payload_add(&payload, event, 2, 1, 0, values);
+	/* The second one's last string has no end, and the next packet's header, which holds NULs, must not be it. */
+	memset(payload.bytes + payload.size - 6, 'x', 6);
+	flush_payload(stream, &payload, 1, 2, 0, 0);
+	payload_add(&payload, event, 3, 1, 0, values);
+	flush_payload(stream, &payload, 3, 3, 0, 1);
+	end_and_read_all(stream, &r, &scratch, kymo_ctf_next);
+	assert_int_equal(r.n, 2);
+	assert_int_equal(r.records[1].tsc, 3);
+	assert_int_equal(r.n_warnings, 1);
+	assert_string_equal(r.warnings[0], "s: the record at byte 111 runs over the end of its packet; 35 bytes were left out");
+	close_and_deinit(&r, &scratch);
+}
+
+static void a_record_of_more_than_16_kilobytes_costs_the_rest_of_its_packet(void **state)
+{
+	struct kymo_ctf_trace trace = marked_trace();
+	const struct kymo_ctf_event *event = &trace.events[OPEN];
+	static char text[KYMO_CTF_MAX_RECORD + 1];
+	struct scratch scratch;
+	struct kymo_ctf_stream *stream = begin(&scratch, &trace, 0);
+	struct reading r;
+
+	memset(text, 'x', sizeof(text) - 1);
+	/* As large as it may be, and one byte more. */
+	text[KYMO_CTF_MAX_RECORD - event->size] = '\0';
+	payload_add(&payload, event, 1, 1, 0, (uint64_t[]){ 3, text_value(text), 0, text_value(""), 9 });
+	assert_int_equal(payload.size, KYMO_CTF_MAX_RECORD);
+	text[KYMO_CTF_MAX_RECORD - event->size] = 'x';
+	text[KYMO_CTF_MAX_RECORD - event->size + 1] = '\0';
+	payload_add(&payload, event, 2, 1, 0, (uint64_t[]){ 3, text_value(text), 0, text_value(""), 9 });
+	for (int i = 0; i < 30; i++)
+		payload_add(&payload, event, 3, 1, 0, (uint64_t[]){ 3, text_value(text), 0, text_value(""), 9 });
+	flush_payload(stream, &payload, 1, 3, 0, 0);
+	payload_add(&payload, event, 4, 1, 0, (uint64_t[]){ 3, text_value(""), 0, text_value(""), 9 });
+	flush_payload(stream, &payload, 4, 4, 0, 1);
+	end_and_read_all(stream, &r, &scratch, kymo_ctf_next_unordered);
+	assert_int_equal(r.n, 2);
+	assert_int_equal(r.records[1].tsc, 4);
+	assert_int_equal(r.n_warnings, 1);
+	assert_string_equal(r.warnings[0], "s: the record at byte 16460 is larger than 16384 bytes; "
+					   "507935 bytes of its packet were left out");
+	close_and_deinit(&r, &scratch);
+}
+
+/* The string of record `n`. */
+static const char *numbered_text(uint64_t n)
+{
+	static char text[256];
+
+	memset(text, 'a' + (int)(n % 26), n % 256);
+	text[n % 256] = '\0';
+	return text;
+}
+
+static void check_numbered_text(const struct kymo_ctf_record *record, uint64_t n)
+{
+	const char *text = numbered_text(n);
+
+	assert_int_equal(record->values[0], n);
+	assert_string_equal(kymo_ctf_string(record, 1), text);
+	assert_string_equal(kymo_ctf_string(record, 3), text);
+	assert_int_equal(record->values[4], n);
+}
+
+static void strings_over_the_edge_of_the_window_are_read_whole(void **state)
+{
+	struct kymo_ctf_trace trace = marked_trace();
+	struct scratch scratch;
+	struct kymo_ctf_stream *stream = begin(&scratch, &trace, 0);
+	uint64_t written = 0;
+
+	for (; payload.size + 600 <= sizeof(payload.bytes); written++) {
+		uint64_t text = text_value(numbered_text(written));
+
+		payload_add(&payload, &trace.events[OPEN], written, 1, 0, (uint64_t[]){ written, text, 0, text, written });
+	}
+	assert_int_equal(end_and_check_each(stream, &scratch, check_numbered_text), written);
+}
+
 /* Overwrite bytes of stream_1. */
 static void damage(const struct scratch *scratch, off_t offset, const void *bytes, size_t size)
 {
@@ -196,8 +397,7 @@ static void a_record_of_an_unknown_event_costs_the_rest_of_its_packet(void **sta
 	assert_int_equal(r.n_warnings, 1);
 	assert_string_equal(r.warnings[0], "stream_1: the record at byte 102 has the unknown id 8; "
 					   "26 bytes of its packet were left out");
-	kymo_ctf_close(r.reader);
-	scratch_deinit(&scratch);
+	close_and_deinit(&r, &scratch);
 }
 
 static void a_damaged_packet_header_costs_the_rest_of_its_stream(void **state)
@@ -232,38 +432,25 @@ static void a_damaged_packet_header_costs_the_rest_of_its_stream(void **state)
 			assert_int_equal(r.n_warnings, 1);
 			assert_non_null(strstr(r.warnings[0], cases[i].what));
 		}
-		kymo_ctf_close(r.reader);
-		scratch_deinit(&scratch);
+		close_and_deinit(&r, &scratch);
 	}
+}
+
+static void check_number(const struct kymo_ctf_record *record, uint64_t n)
+{
+	assert_int_equal(record->tsc, n);
+	assert_int_equal(record->values[0], n);
 }
 
 static void a_packet_larger_than_the_window_is_read_whole(void **state)
 {
 	struct kymo_ctf_trace trace = synthetic_trace();
-	struct kymo_ctf_stream *stream;
-	static struct payload payload;
-	struct kymo_ctf_reader *reader;
-	struct kymo_ctf_record record;
-	struct kymo_error *error;
 	struct scratch scratch;
-	uint64_t n = 0;
+	struct kymo_ctf_stream *stream = begin(&scratch, &trace, 0);
 
-	scratch_init(&scratch);
-	must(kymo_ctf_write_metadata(scratch.fd, &trace));
-	must(kymo_ctf_stream_create(scratch.fd, "s", trace.uuid, 0, &stream));
 	for (uint64_t i = 0; payload.size + 20 <= sizeof(payload.bytes); i++)
 		payload_add(&payload, &trace.events[0], i, 1, 0, &i);
-	flush_payload(stream, &payload, 0, UINT32_MAX, 0, 0);
-	kymo_ctf_stream_destroy(stream);
-	must(kymo_ctf_open(scratch.path, &reader));
-	for (; kymo_ctf_next(reader, &record, &error); n++) {
-		assert_int_equal(record.tsc, n);
-		assert_int_equal(record.values[0], n);
-	}
-	must(error);
-	assert_int_equal(n, sizeof(payload.bytes) / 20);
-	kymo_ctf_close(reader);
-	scratch_deinit(&scratch);
+	assert_int_equal(end_and_check_each(stream, &scratch, check_number), sizeof(payload.bytes) / 20);
 }
 
 static void what_is_no_trace_is_said_to_be_none(void **state)
@@ -293,6 +480,12 @@ int main(void)
 		cmocka_unit_test(discarded_events_and_missing_packets_are_losses),
 		cmocka_unit_test(stamps_of_44_bits_are_extended_forward_and_back),
 		cmocka_unit_test(a_stream_cut_anywhere_gives_its_whole_records),
+		cmocka_unit_test(strings_and_doubles_are_read_as_they_were),
+		cmocka_unit_test(a_record_ends_where_its_last_string_and_number_do),
+		cmocka_unit_test(a_cut_stream_with_strings_gives_its_whole_records),
+		cmocka_unit_test(a_string_ends_in_its_packet_or_is_damage),
+		cmocka_unit_test(a_record_of_more_than_16_kilobytes_costs_the_rest_of_its_packet),
+		cmocka_unit_test(strings_over_the_edge_of_the_window_are_read_whole),
 		cmocka_unit_test(a_record_of_an_unknown_event_costs_the_rest_of_its_packet),
 		cmocka_unit_test(a_damaged_packet_header_costs_the_rest_of_its_stream),
 		cmocka_unit_test(a_packet_larger_than_the_window_is_read_whole),

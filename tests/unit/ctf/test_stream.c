@@ -38,15 +38,14 @@ static void set_file_limit(rlim_t size)
 static void a_packet_that_does_not_fit_leaves_the_trace_whole(void **state)
 {
 	struct kymo_ctf_trace trace = synthetic_trace();
-	struct kymo_ctf_stream *stream;
 	static struct payload payload;
+	struct kymo_ctf_stream *stream;
 	struct kymo_error *error;
 	struct scratch scratch;
 	struct stat status;
 
 	scratch_init(&scratch);
-	must(kymo_ctf_write_metadata(scratch.fd, &trace));
-	must(kymo_ctf_stream_create(scratch.fd, "s", trace.uuid, 0, &stream));
+	stream = begin_trace(scratch.fd, &trace, "s", 0);
 	for (int i = 0; i < 100; i++)
 		payload_add(&payload, &trace.events[2], 5, 1, 0, NULL);
 	must(kymo_ctf_stream_append(stream, payload.bytes, payload.size, 5, 5, 0, 0));
@@ -113,10 +112,7 @@ static void babeltrace2_reads_the_same_without_a_word(void **state)
 	struct scratch scratch;
 	int lines;
 
-	if (!has_command("babeltrace2")) {
-		print_message("skipped: babeltrace2 is not installed\n");
-		skip();
-	}
+	needs_command("babeltrace2");
 	scratch_init(&scratch);
 	write_synthetic(scratch.fd, 0);
 	/* Names with a newline would count twice. */
@@ -126,6 +122,35 @@ static void babeltrace2_reads_the_same_without_a_word(void **state)
 	assert_string_equal(errors, "");
 	assert_int_equal(lines, 12);
 	assert_int_equal(count_records(scratch.path), 12);
+	scratch_deinit(&scratch);
+}
+
+static void babeltrace2_shows_the_same_strings_and_doubles(void **state)
+{
+	static const char *const expected[] = {
+		"{ fd = 3, path = \"/etc/passwd\", ratio = 0.25, why = \"\", flags = 0x10 }",
+		"ratio = -1e+300, why = \"\xc3\xa9\", flags = 0xFFFFFFFF }",
+		"{ fd = -1 }",
+		"{ fd = 5, path = \"\", ratio = 0.1, why = \"plain\", flags = 0x0 }",
+		"{ fd = 3, path = \"/tmp\", ratio = nan, why = \"\", flags = 0x11 }",
+	};
+	kymo_cleanup_free char *errors = NULL;
+	kymo_cleanup_free char *text = NULL;
+	struct scratch scratch;
+	int lines;
+
+	needs_command("babeltrace2");
+	scratch_init(&scratch);
+	write_marked(scratch.fd);
+	errors = babeltrace(scratch.path, &lines);
+	assert_string_equal(errors, "");
+	assert_int_equal(kymo_read_file(scratch.fd, ".out", 1 << 20, &text, NULL), 0);
+	for (size_t i = 0; i < kymo_countof(expected); i++) {
+		if (!strstr(text, expected[i]))
+			print_message("babeltrace2:\n%s", text);
+		assert_non_null(strstr(text, expected[i]));
+	}
+	assert_int_equal(count_records(scratch.path), kymo_countof(expected));
 	scratch_deinit(&scratch);
 }
 
@@ -140,10 +165,7 @@ static void babeltrace2_sees_the_same_losses(void **state)
 	size_t n;
 	int lines;
 
-	if (!has_command("babeltrace2")) {
-		print_message("skipped: babeltrace2 is not installed\n");
-		skip();
-	}
+	needs_command("babeltrace2");
 	scratch_init(&scratch);
 	write_synthetic(scratch.fd, 5);
 	errors = babeltrace(scratch.path, &lines);
@@ -170,10 +192,7 @@ static void babeltrace2_reads_ten_thousand_events(void **state)
 	struct scratch scratch;
 	int lines;
 
-	if (!has_command("babeltrace2")) {
-		print_message("skipped: babeltrace2 is not installed\n");
-		skip();
-	}
+	needs_command("babeltrace2");
 	scratch_init(&scratch);
 	trace.events = events;
 	trace.n_events = N;
@@ -201,6 +220,7 @@ int main(void)
 		cmocka_unit_test(a_packet_that_does_not_fit_leaves_the_trace_whole),
 		cmocka_unit_test(a_name_that_readers_pass_over_is_refused),
 		cmocka_unit_test(babeltrace2_reads_the_same_without_a_word),
+		cmocka_unit_test(babeltrace2_shows_the_same_strings_and_doubles),
 		cmocka_unit_test(babeltrace2_sees_the_same_losses),
 		cmocka_unit_test(babeltrace2_reads_ten_thousand_events),
 	};

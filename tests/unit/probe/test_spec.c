@@ -5,55 +5,7 @@
 
 #include <cmocka.h>
 
-#include "base/cleanup.h"
-#include "probe/spec.h"
-
-static struct kymo_spec parse(const char *text)
-{
-	struct kymo_spec spec = { 0 };
-	struct kymo_error *error = kymo_spec_parse(text, &spec);
-
-	if (error)
-		fail_msg("%s: %s", text, error->message);
-	assert_string_equal(spec.text, text);
-	return spec;
-}
-
-#define spec_of(name, text) kymo_cleanup(kymo_spec_deinit) struct kymo_spec name = parse(text)
-
-static void refused(const char *text, const char *message)
-{
-	struct kymo_spec spec, before;
-	struct kymo_error *error;
-
-	memset(&spec, 0x5a, sizeof(spec));
-	before = spec;
-	error = kymo_spec_parse(text, &spec);
-	assert_non_null(error);
-	assert_int_equal(error->code, KYMO_ERROR_USAGE);
-	assert_string_equal(error->message, message);
-	assert_memory_equal(&spec, &before, sizeof(spec));
-	kymo_error_destroy(error);
-}
-
-static void assert_arg(const struct kymo_spec *spec, size_t i, const char *name, enum kymo_fetch_kind kind,
-		       int64_t value, enum kymo_type type)
-{
-	assert_true(i < spec->n_args);
-	assert_string_equal(spec->args[i].name, name);
-	assert_int_equal(spec->args[i].fetch.kind, kind);
-	assert_int_equal(spec->args[i].fetch.value, value);
-	assert_string_equal(kymo_type_name(spec->args[i].fetch.type), kymo_type_name(type));
-}
-
-static int register_number(const char *name)
-{
-	enum kymo_type type;
-	int number = kymo_register_parse(name, strlen(name), &type);
-
-	assert_true(number >= 0);
-	return number;
-}
+#include "specs.h"
 
 static void a_function_is_named_by_file_and_symbol(void **state)
 {
@@ -100,6 +52,23 @@ static void a_glob_is_a_symbol_and_its_sets_hold_dashes(void **state)
 	assert_string_equal(set.symbol, "mem[a-z+]?y");
 }
 
+static void names_of_go_are_no_globs(void **state)
+{
+	spec_of(method, "app:main.(*T).String+0x10");
+	spec_of(generic, "app:main.Map[...]-1");
+	spec_of(package, "app:example.org/go\\-2fa.Run+1");
+
+	assert_string_equal(method.symbol, "main.(*T).String");
+	assert_int_equal(method.offset, 0x10);
+	assert_string_equal(generic.symbol, "main.Map[...]");
+	assert_int_equal(generic.offset, -1);
+	assert_string_equal(package.symbol, "example.org/go-2fa.Run");
+	assert_int_equal(package.offset, 1);
+	refused("app:main.(*).x+5", "column 15: an offset goes with the name of one function, not with a glob\n"
+				    "  app:main.(*).x+5\n"
+				    "                ^");
+}
+
 static void symbols_keep_versions_dots_and_dashes(void **state)
 {
 	spec_of(version, "libc:memcpy@GLIBC_2.14");
@@ -143,39 +112,6 @@ static void the_kernels_prefix_names_group_and_event(void **state)
 	assert_string_equal(event.event, "alloc");
 	assert_null(bare.event);
 	assert_string_equal(bare.file, "libc");
-}
-
-static void every_fetch_is_read(void **state)
-{
-	spec_of(spec, "libc:f %di %edi $arg1 $arg261 $stack $stack255 \\42 \\-1");
-
-	assert_int_equal(spec.n_args, 8);
-	assert_arg(&spec, 0, "arg1", KYMO_FETCH_REGISTER, register_number("di"), KYMO_TYPE_X64);
-	assert_arg(&spec, 1, "arg2", KYMO_FETCH_REGISTER, register_number("edi"), KYMO_TYPE_X32);
-	assert_arg(&spec, 2, "arg3", KYMO_FETCH_ARGUMENT, 1, KYMO_TYPE_X64);
-	assert_arg(&spec, 3, "arg4", KYMO_FETCH_ARGUMENT, 261, KYMO_TYPE_X64);
-	assert_arg(&spec, 4, "arg5", KYMO_FETCH_STACK_POINTER, 0, KYMO_TYPE_X64);
-	assert_arg(&spec, 5, "arg6", KYMO_FETCH_STACK, 255, KYMO_TYPE_X64);
-	assert_arg(&spec, 6, "arg7", KYMO_FETCH_IMMEDIATE, 42, KYMO_TYPE_S64);
-	assert_arg(&spec, 7, "arg8", KYMO_FETCH_IMMEDIATE, -1, KYMO_TYPE_S64);
-}
-
-static void names_and_types_are_given(void **state)
-{
-	spec_of(spec, "libc:read  fd=%di:s32\tn=%dx:u64 _0=\\0xff:s8");
-
-	assert_int_equal(spec.n_args, 3);
-	assert_arg(&spec, 0, "fd", KYMO_FETCH_REGISTER, register_number("di"), KYMO_TYPE_S32);
-	assert_arg(&spec, 1, "n", KYMO_FETCH_REGISTER, register_number("dx"), KYMO_TYPE_U64);
-	assert_arg(&spec, 2, "_0", KYMO_FETCH_IMMEDIATE, 255, KYMO_TYPE_S8);
-}
-
-static void immediates_reach_both_ends_of_64_bits(void **state)
-{
-	spec_of(spec, "a:f \\-9223372036854775808 \\0xffffffffffffffff:x64");
-
-	assert_true(spec.args[0].fetch.value == INT64_MIN);
-	assert_true(spec.args[1].fetch.value == -1);
 }
 
 static void what_is_no_location_is_told_so(void **state)
@@ -255,179 +191,130 @@ static void a_bad_prefix_is_marked(void **state)
 		"    ^");
 }
 
-static void return_probes_are_refused_with_an_alternative(void **state)
+static void a_return_probe_is_written_in_three_ways(void **state)
 {
-	refused("r:back libc:malloc",
-		"column 1: return probes are not supported yet; write 'p' and record the function's entry\n"
-		"  r:back libc:malloc\n"
-		"  ^");
-	refused("libc:malloc%return",
-		"column 12: return probes are not supported yet; leave '%return' out to record the function's "
-		"entry\n"
-		"  libc:malloc%return\n"
+	struct kymo_spec option = { 0 }, both = { 0 };
+
+	spec_of(prefix, "r:mine/back libc:malloc ptr=$retval");
+	spec_of(suffix, "libc:mem*%return $retval:s32");
+	spec_of(bare, "r /bin/bash:0x4245c0 $retval $stack0 %sp \\1");
+	spec_of(entry, "p libc:malloc");
+
+	assert_true(prefix.is_return);
+	assert_string_equal(prefix.group, "mine");
+	assert_string_equal(prefix.event, "back");
+	assert_string_equal(prefix.symbol, "malloc");
+	assert_arg(&prefix, 0, "ptr", KYMO_FETCH_RETVAL, 0, KYMO_TYPE_X64);
+	assert_true(suffix.is_return);
+	assert_string_equal(suffix.symbol, "mem*");
+	assert_arg(&suffix, 0, "arg1", KYMO_FETCH_RETVAL, 0, KYMO_TYPE_S32);
+	assert_true(bare.is_return);
+	assert_null(bare.symbol);
+	assert_int_equal(bare.n_args, 4);
+	assert_false(entry.is_return);
+
+	assert_null(kymo_spec_parse_return("libc:malloc ptr=$retval", &option));
+	assert_true(option.is_return);
+	assert_string_equal(option.text, "libc:malloc ptr=$retval");
+	assert_null(kymo_spec_parse_return("p:back libc:malloc%return", &both));
+	assert_true(both.is_return);
+	assert_string_equal(both.event, "back");
+	assert_string_equal(both.symbol, "malloc");
+	kymo_spec_deinit(&option);
+	kymo_spec_deinit(&both);
+}
+
+static void a_return_probe_is_for_a_whole_function(void **state)
+{
+	struct kymo_spec spec;
+	struct kymo_error *error;
+
+	spec_of(none, "r libc:malloc+0");
+
+	assert_int_equal(none.offset, 0);
+	refused("r libc:malloc+0x12 $retval",
+		"column 14: a return probe is for a whole function; leave the offset out, or record this place with -p\n"
+		"  r libc:malloc+0x12 $retval\n"
+		"               ^");
+	refused("libc:malloc-1%return",
+		"column 12: a return probe is for a whole function; leave the offset out, or record this place with -p\n"
+		"  libc:malloc-1%return\n"
 		"             ^");
-	refused("libc:malloc ret=$retval",
-		"column 17: return values are not supported yet; write an argument of the call, such as "
-		"$arg1\n"
-		"  libc:malloc ret=$retval\n"
-		"                  ^");
+	error = kymo_spec_parse_return("libc:malloc+4", &spec);
+	assert_non_null(error);
+	assert_string_equal(error->message,
+			    "column 12: a return probe is for a whole function; leave the offset out, or record this "
+			    "place with -p\n"
+			    "  libc:malloc+4\n"
+			    "             ^");
+	kymo_error_destroy(error);
+	refused("r libc:malloc:*",
+		"column 14: a return probe is for a whole function; leave ':*' out, or record each instruction with -p\n"
+		"  r libc:malloc:*\n"
+		"               ^");
+	refused("libc:malloc:*%return",
+		"column 12: a return probe is for a whole function; leave ':*' out, or record each instruction with -p\n"
+		"  libc:malloc:*%return\n"
+		"             ^");
+	refused("libc:malloc%return:*",
+		"column 12: a return probe is for a whole function; leave ':*' out, or record each instruction with -p\n"
+		"  libc:malloc%return:*\n"
+		"             ^");
+	refused("r: libc:malloc", "column 3: expected the name of the event\n"
+				  "  r: libc:malloc\n"
+				  "    ^");
+	refused("r:malloc", "column 9: expected FILE:FUNCTION after 'r:malloc'; a program called r is written ./r:FUNCTION\n"
+			    "  r:malloc\n"
+			    "          ^");
 }
 
-static void memory_is_refused_with_an_alternative(void **state)
+static void each_instruction_of_a_function_is_meant_by_a_star_behind_it(void **state)
 {
-	refused("libc:open path=+0(%di):string",
-		"column 16: memory behind a pointer is not supported yet; write %di to record the "
-		"pointer\n"
-		"  libc:open path=+0(%di):string\n"
-		"                 ^");
-	refused("libc:open -u8(+8($arg2))",
-		"column 11: memory behind a pointer is not supported yet; write $arg2 to record the "
-		"pointer\n"
-		"  libc:open -u8(+8($arg2))\n"
-		"            ^");
-	refused("libc:open +8",
-		"column 11: memory behind a pointer is not supported yet; write a register or an argument, such as %di "
-		"or $arg1\n"
-		"  libc:open +8\n"
-		"            ^");
-	refused("libc:open v=@0x1234",
-		"column 13: memory at a fixed address is not supported yet; write a register or an argument, "
-		"such as %di or $arg1\n"
-		"  libc:open v=@0x1234\n"
-		"              ^");
-	refused("libc:open v=@+0x1234",
-		"column 13: memory at a file offset is not supported yet; write a register or an argument, "
-		"such as %di or $arg1\n"
-		"  libc:open v=@+0x1234\n"
-		"              ^");
+	spec_of(one, "libc:malloc:* %di");
+	spec_of(glob, "p:all ./app:parse_*:*");
+	spec_of(quoted, "app:a\\:b:*");
+	spec_of(all, "libc:*");
+	spec_of(colon, "/tmp/a:b/app:*");
+	spec_of(library, "/tmp/a:b/libx.so.1:*");
+	spec_of(go, "app:example.org/x.sort:*");
+
+	assert_true(one.every_instruction);
+	assert_string_equal(one.file, "libc");
+	assert_string_equal(one.symbol, "malloc");
+	assert_int_equal(one.n_args, 1);
+	assert_true(glob.every_instruction);
+	assert_string_equal(glob.symbol, "parse_*");
+	assert_true(quoted.every_instruction);
+	assert_string_equal(quoted.symbol, "a:b");
+	assert_false(all.every_instruction);
+	assert_string_equal(all.symbol, "*");
+	assert_false(colon.every_instruction);
+	assert_string_equal(colon.file, "/tmp/a:b/app");
+	assert_string_equal(colon.symbol, "*");
+	assert_false(library.every_instruction);
+	assert_string_equal(library.file, "/tmp/a:b/libx.so.1");
+	assert_true(go.every_instruction);
+	assert_string_equal(go.symbol, "example.org/x.sort");
 }
 
-static void variables_that_are_not_there_are_named(void **state)
+static void what_is_no_function_has_no_star_behind_it(void **state)
 {
-	refused("libc:f $comm",
-		"column 8: '$comm' is not supported yet; leave it out, each record has its thread's id\n"
-		"  libc:f $comm\n"
+	refused("libc:malloc+4:*",
+		"column 12: ':*' is each instruction of a function; leave the offset or ':*' out\n"
+		"  libc:malloc+4:*\n"
+		"             ^");
+	refused("libc:0x1234:*", "column 6: ':*' goes with the name of a function, or with a glob\n"
+				 "  libc:0x1234:*\n"
+				 "       ^");
+	refused("app:Foo::*",
+		"column 8: C++ functions are named as the file has them (_ZN3foo3barEv); 'kymo list FILE' shows the "
+		"names, and globs such as '*foo*bar*' work\n"
+		"  app:Foo::*\n"
 		"         ^");
-	refused("libc:f $arg*", "column 8: '$arg*' is not supported yet; write the arguments one by one: $arg1 $arg2\n"
-				"  libc:f $arg*\n"
-				"         ^");
-	refused("libc:f $foo", "column 8: no '$foo'; write $arg1, $stack (the pointer) or $stack0 (the word)\n"
-			       "  libc:f $foo\n"
-			       "         ^");
-	refused("libc:f $arg0", "column 12: arguments are numbered $arg1 to $arg261\n"
-				"  libc:f $arg0\n"
-				"             ^");
-	refused("libc:f $argx", "column 12: arguments are numbered $arg1 to $arg261\n"
-				"  libc:f $argx\n"
-				"             ^");
-	refused("libc:f $stack256", "column 14: words of the stack are numbered $stack0 to $stack255\n"
-				    "  libc:f $stack256\n"
-				    "               ^");
-	refused("libc:f+4 $arg1",
-		"column 10: '$arg1' is known at the first instruction of a function only; write a register, such as "
-		"%di\n"
-		"  libc:f+4 $arg1\n"
-		"           ^");
-	refused("libc:malloc size",
-		"column 13: variables by name ('size') are not supported yet; write %REGISTER, $argN, $stackN or "
-		"\\NUMBER\n"
-		"  libc:malloc size\n"
-		"              ^");
-	refused("libc:malloc n=5", "column 15: a number is written with a backslash before it: \\5\n"
-				   "  libc:malloc n=5\n"
-				   "                ^");
-	refused("libc:malloc n=", "column 15: expected what to record: %REGISTER, $argN, $stack, $stackN or \\NUMBER\n"
-				  "  libc:malloc n=\n"
-				  "                ^");
-}
-
-static void an_unknown_register_is_marked(void **state)
-{
-	refused("libc:malloc size=%dj", "column 18: no register '%dj' on x86-64; write %di, %edi, %al, %r8 …\n"
-					"  libc:malloc size=%dj\n"
-					"                   ^");
-	refused("libc:malloc %", "column 13: no register '%' on x86-64; write %di, %edi, %al, %r8 …\n"
-				 "  libc:malloc %\n"
-				 "              ^");
-}
-
-static void types_that_are_not_there_are_named(void **state)
-{
-	refused("libc:f %di:u7", "column 12: no type 'u7'; write u8 u16 u32 u64, s8 s16 s32 s64 or x8 x16 x32 x64\n"
-				 "  libc:f %di:u7\n"
-				 "             ^");
-	refused("libc:f %di:", "column 12: expected a type after ':', such as u32, s64 or x8\n"
-			       "  libc:f %di:\n"
-			       "             ^");
-	refused("libc:f %di:string", "column 12: strings are not supported yet; write x64 to record the pointer\n"
-				     "  libc:f %di:string\n"
-				     "             ^");
-	refused("libc:f %di:ustring", "column 12: strings are not supported yet; write x64 to record the pointer\n"
-				      "  libc:f %di:ustring\n"
-				      "             ^");
-	refused("libc:f %di:symbol", "column 12: symbol names are not supported yet; write x64 to record the address\n"
-				     "  libc:f %di:symbol\n"
-				     "             ^");
-	refused("libc:f %di:char", "column 12: characters are not supported yet; write u8 to record the code\n"
-				   "  libc:f %di:char\n"
-				   "             ^");
-	refused("libc:f %di:b4@8/32",
-		"column 12: bit fields are not supported yet; write x32 to record the whole word\n"
-		"  libc:f %di:b4@8/32\n"
-		"             ^");
-	refused("libc:f %di:u32[4]", "column 15: arrays are not supported yet; leave '[4]' out to record one value\n"
-				     "  libc:f %di:u32[4]\n"
-				     "                ^");
-	refused("libc:f %edi:u64", "column 13: u64 is wider than %edi, which has 32 bits\n"
-				   "  libc:f %edi:u64\n"
-				   "              ^");
-}
-
-static void a_bad_immediate_is_marked(void **state)
-{
-	refused("libc:f \\x", "column 9: expected a number of at most 64 bits after '\\', such as \\42 or \\0x2a\n"
-			      "  libc:f \\x\n"
-			      "          ^");
-	refused("libc:f \\12x", "column 11: expected a number of at most 64 bits after '\\', such as \\42 or \\0x2a\n"
-				"  libc:f \\12x\n"
-				"            ^");
-	refused("libc:f \\99999999999999999999",
-		"column 9: expected a number of at most 64 bits after '\\', such as \\42 or \\0x2a\n"
-		"  libc:f \\99999999999999999999\n"
-		"          ^");
-	refused("libc:f \\-9223372036854775809", "column 10: the number does not fit in 64 bits\n"
-						 "  libc:f \\-9223372036854775809\n"
-						 "           ^");
-	refused("libc:f \\300:u8", "column 9: the number does not fit in u8\n"
-				   "  libc:f \\300:u8\n"
-				   "          ^");
-	refused("libc:f \\\"hi\"", "column 9: text is not supported yet; write a number, such as \\42\n"
-				   "  libc:f \\\"hi\"\n"
-				   "          ^");
-}
-
-static void names_of_arguments_are_checked(void **state)
-{
-	refused("libc:f a=%di a=%si", "column 14: another argument is called 'a' already\n"
-				      "  libc:f a=%di a=%si\n"
-				      "               ^");
-	refused("libc:f arg2=%di %si",
-		"column 17: this argument would be called 'arg2' as another one is; name it: NAME=...\n"
-		"  libc:f arg2=%di %si\n"
-		"                  ^");
-	refused("libc:f a.b=%di", "column 9: the name of an argument has letters, digits and '_' only, no digit first\n"
-				  "  libc:f a.b=%di\n"
-				  "          ^");
-	refused("libc:f =%di", "column 8: the name of an argument has letters, digits and '_' only, no digit first\n"
-			       "  libc:f =%di\n"
-			       "         ^");
-}
-
-static void the_ninth_argument_is_refused(void **state)
-{
-	refused("a:f %di %di %di %di %di %di %di %di %si", "column 37: a probe records at most 8 arguments\n"
-							   "  a:f %di %di %di %di %di %di %di %di %si\n"
-							   "                                      ^");
+	refused("libc:malloc:* $arg1",
+		"column 15: '$arg1' would be right at the first instruction only; write a register, such as %di\n"
+		"  libc:malloc:* $arg1\n"
+		"                ^");
 }
 
 static void columns_count_characters_and_control_bytes_are_not_shown(void **state)
@@ -438,6 +325,49 @@ static void columns_count_characters_and_control_bytes_are_not_shown(void **stat
 	refused("a:\x1b[1m\t%dj", "column 8: no register '%dj' on x86-64; write %di, %edi, %al, %r8 …\n"
 				  "  a:?[1m %dj\n"
 				  "         ^");
+}
+
+static void an_address_is_a_number_without_a_file(void **state)
+{
+	spec_of(bare, "0x7f3c12345678 n=%di");
+	spec_of(named, "p:jit/hot 0X10");
+	spec_of(file, "0x7f3c:malloc");
+
+	assert_true(bare.address == 0x7f3c12345678);
+	assert_null(bare.file);
+	assert_null(bare.symbol);
+	assert_int_equal(bare.offset, 0);
+	assert_int_equal(bare.n_args, 1);
+	assert_true(named.address == 0x10);
+	assert_string_equal(named.event, "hot");
+	assert_true(file.address == 0);
+	assert_string_equal(file.file, "0x7f3c");
+}
+
+static void what_is_no_address_is_told_so(void **state)
+{
+	refused("0x7f3c+4", "column 7: '0x7f3c+4' is not an address; write 0x7f3c12345678\n"
+			    "  0x7f3c+4\n"
+			    "        ^");
+	refused("0x", "column 2: '0x' is not an address; write 0x7f3c12345678\n"
+		      "  0x\n"
+		      "   ^");
+	refused("0x0", "column 1: no program has code at this address\n"
+		       "  0x0\n"
+		       "  ^");
+	refused("0x800000000000", "column 1: no program has code at this address\n"
+				  "  0x800000000000\n"
+				  "  ^");
+	refused("0x11111111111111111", "column 1: no program has code at this address\n"
+				       "  0x11111111111111111\n"
+				       "  ^");
+	refused("r 0x7f3c", "column 3: a return probe is for a whole function, and nothing says where one at an address ends; "
+			    "record the instructions by which it is left with -p\n"
+			    "  r 0x7f3c\n"
+			    "    ^");
+	refused("1234", "column 5: expected ':' and a function after the file, such as libc:malloc\n"
+			"  1234\n"
+			"      ^");
 }
 
 static void a_text_without_end_is_refused(void **state)
@@ -456,25 +386,21 @@ int main(void)
 		cmocka_unit_test(an_offset_follows_a_symbol),
 		cmocka_unit_test(a_lone_number_is_an_offset_in_the_file),
 		cmocka_unit_test(a_glob_is_a_symbol_and_its_sets_hold_dashes),
+		cmocka_unit_test(names_of_go_are_no_globs),
 		cmocka_unit_test(symbols_keep_versions_dots_and_dashes),
 		cmocka_unit_test(backslashes_quote_blanks_colons_and_signs),
 		cmocka_unit_test(the_file_runs_to_the_last_colon),
 		cmocka_unit_test(the_kernels_prefix_names_group_and_event),
-		cmocka_unit_test(every_fetch_is_read),
-		cmocka_unit_test(names_and_types_are_given),
-		cmocka_unit_test(immediates_reach_both_ends_of_64_bits),
 		cmocka_unit_test(what_is_no_location_is_told_so),
 		cmocka_unit_test(a_bad_offset_is_marked),
 		cmocka_unit_test(a_bad_prefix_is_marked),
-		cmocka_unit_test(return_probes_are_refused_with_an_alternative),
-		cmocka_unit_test(memory_is_refused_with_an_alternative),
-		cmocka_unit_test(variables_that_are_not_there_are_named),
-		cmocka_unit_test(an_unknown_register_is_marked),
-		cmocka_unit_test(types_that_are_not_there_are_named),
-		cmocka_unit_test(a_bad_immediate_is_marked),
-		cmocka_unit_test(names_of_arguments_are_checked),
-		cmocka_unit_test(the_ninth_argument_is_refused),
+		cmocka_unit_test(a_return_probe_is_written_in_three_ways),
+		cmocka_unit_test(a_return_probe_is_for_a_whole_function),
+		cmocka_unit_test(each_instruction_of_a_function_is_meant_by_a_star_behind_it),
+		cmocka_unit_test(what_is_no_function_has_no_star_behind_it),
 		cmocka_unit_test(columns_count_characters_and_control_bytes_are_not_shown),
+		cmocka_unit_test(an_address_is_a_number_without_a_file),
+		cmocka_unit_test(what_is_no_address_is_told_so),
 		cmocka_unit_test(a_text_without_end_is_refused),
 	};
 

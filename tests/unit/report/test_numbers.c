@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "report/losses.h"
+#include "report/page.h"
 #include "report/stats.h"
 #include "report/text.h"
 
@@ -163,6 +165,29 @@ static void near_losses_become_one_span(void **state)
 	assert_int_equal(spans[1].events, 9);
 }
 
+static void assert_name(const char *name, unsigned int columns, const char *expected)
+{
+	kymo_cleanup_free char *text = NULL;
+	size_t size;
+	struct page page = { .out = open_memstream(&text, &size), .width = 80, .unicode = true };
+
+	assert_non_null(page.out);
+	kymo_page_name(&page, INK_PLAIN, name, columns);
+	assert_int_equal(fclose(page.out), 0);
+	assert_string_equal(text, expected);
+}
+
+static void names_of_places_keep_their_offsets_where_they_are_cut(void **state)
+{
+	assert_name("libz:inflate+0x1a2", 20, "libz:inflate+0x1a2  ");
+	assert_name("libz:inflate+0x1a2", 18, "libz:inflate+0x1a2");
+	assert_name("libz:inflate+0x1a2", 15, "libz:inf…+0x1a2");
+	assert_name("libz:inflate+0x1a2", 8, "l…+0x1a2");
+	assert_name("libz:inflate+0x1a2", 7, "libz:i…");
+	assert_name("libz:inflate", 8, "libz:in…");
+	assert_name("operator+(int, int)", 8, "operato…");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -174,6 +199,7 @@ int main(void)
 		cmocka_unit_test(extremes_and_sums_have_a_sign),
 		cmocka_unit_test(few_values_are_kept_and_many_are_not),
 		cmocka_unit_test(near_losses_become_one_span),
+		cmocka_unit_test(names_of_places_keep_their_offsets_where_they_are_cut),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -253,20 +253,24 @@ static void damaged_exception_tables_are_an_error(void **state)
 	kymo_module_close(module);
 }
 
-/* As Go 1.20 writes it: two functions, of which the first goes on at its eighth byte when it recovered from a panic. */
+/* As Go 1.20 writes it: three functions, of which the first goes on at its eighth byte when it recovered from a panic, and goroutines return to the third's second. */
 static void functions_of_go_are_those_of_its_runtime(void **state)
 {
 	struct kymo_module *module;
 	const struct kymo_function *functions;
 	unsigned long long text = 0;
+	uint64_t low, high;
+	uint32_t left;
 	size_t n;
 	FILE *lines;
 
-	write_file("golang.s", ".text\n.globl text\ntext: .skip 16, 0x90\n .skip 32, 0x90\n"
+	write_file("golang.s", ".text\n.globl text\ntext: .skip 16, 0x90\n .skip 32, 0x90\n .skip 8, 0x90\n"
 			       ".section .gopclntab,\"a\"\n.balign 8\n.Lhead: .long 0xfffffff1\n .byte 0, 0, 1, 8\n"
-			       " .quad 2, 0, text, 0, 0, 0, 0, .Ltable - .Lhead\n"
-			       ".Ltable: .long 0, .Lfirst - .Ltable, 16, .Lsecond - .Ltable, 48\n"
+			       " .quad 3, 0, text, .Lnames - .Lhead, 0, 0, 0, .Ltable - .Lhead\n"
+			       ".Lnames: .asciz \"runtime.goexits\", \"runtime.goexit\"\n.balign 8\n"
+			       ".Ltable: .long 0, .Lfirst - .Ltable, 16, .Lsecond - .Ltable, 48, .Lthird - .Ltable, 56\n"
 			       ".Lfirst: .long 0, 0, 0, 7, 0, 0, 0, 0\n.Lsecond: .long 16, 0, 0, 0, 0, 0, 0, 0\n"
+			       ".Lthird: .long 48, 16, 0, 0, 0, 0, 0, 0\n"
 			       ".section .note.GNU-stack,\"\",@progbits\n");
 	run("gcc -static -nostdlib -Wl,-e,text golang.s -o golang && strip -o golang.stripped golang");
 	lines = lines_of("nm golang | grep ' text$'");
@@ -274,13 +278,23 @@ static void functions_of_go_are_those_of_its_runtime(void **state)
 	pclose(lines);
 	module = open_module(in_directory("golang.stripped"));
 	succeeds(kymo_module_functions(module, &functions, &n));
-	assert_int_equal(n, 2);
+	assert_int_equal(n, 3);
 	assert_int_equal(functions[0].start, text);
 	assert_int_equal(functions[0].end, text + 16);
 	assert_int_equal(functions[1].end, text + 48);
 	assert_true(has_entry(module, text + 7));
 	assert_true(has_entry(module, text + 16));
 	assert_false(has_entry(module, text + 8));
+	assert_true(has_entry(module, text + 49));
+	assert_false(has_entry(module, text + 17));
+	succeeds(kymo_module_small_stacks(module, &low, &high, &left));
+	assert_int_equal(low, text);
+	assert_int_equal(high, text + 56);
+	assert_int_equal(left, 800);
+	kymo_module_close(module);
+	module = open_named("libc");
+	succeeds(kymo_module_small_stacks(module, &low, &high, &left));
+	assert_int_equal(low, high);
 	kymo_module_close(module);
 }
 

@@ -12,6 +12,18 @@ static const char versioned[] =
 	"int chosen(int x) __attribute__((ifunc(\"choose\")));\n"
 	"__asm__(\".symver first, twice@V1\\n.symver second, twice@@V2\\n.symver lonely, only_old@V1\\n\");\n";
 
+static const char indirect[] =
+	"int visible(int x) { return x; }\n"
+	"static int hidden(int x) { return -x; }\n"
+	"static volatile int which = 1;\n"
+	"static void *choose(void) { return which ? (void *)visible : (void *)hidden; }\n"
+	"int chosen(int x) __attribute__((ifunc(\"choose\")));\n"
+	"int (*const table[])(int) = { hidden };\n"
+	"int (*variable)(int) = hidden;\n"
+	"int call(int x) { return chosen(x) + chosen(2); }\n"
+	"static int inner(int) __attribute__((ifunc(\"choose\")));\n"
+	"int call_inner(int x) { return inner(x) + 1; }\n";
+
 static int build(void **state)
 {
 	if (make_directory(state))
@@ -20,6 +32,8 @@ static int build(void **state)
 	write_file("versioned.map", "V1 { global: twice; only_old; first; second; zeta; alpha; chosen; public_object; "
 				    "local: *; };\nV2 { } V1;\n");
 	run("gcc -O1 -shared -fPIC versioned.c -Wl,--version-script=versioned.map -o versioned.so");
+	write_file("indirect.c", indirect);
+	run("gcc -O1 -shared -fPIC indirect.c -o indirect.so");
 	write_file("one.c", "static __attribute__((noinline)) int same(int x) { return x + 1; } int one(int x) { "
 			    "return same(x); }\n");
 	write_file("two.c", "static __attribute__((noinline)) int same(int x) { return x * x; } int two(int x) { "
@@ -179,6 +193,51 @@ static void an_ifunc_says_so(void **state)
 	kymo_module_close(module);
 }
 
+/* Where the word lies that readelf lists with the relocation `type` and, behind it, `what`. */
+static uint64_t relocated(const char *type, const char *what)
+{
+	FILE *lines = lines_of("readelf -rW indirect.so | awk '$3 == \"%s\" && /%s/ { print $1 }'", type, what);
+	unsigned long long where;
+
+	assert_int_equal(fscanf(lines, "%llx", &where), 1);
+	pclose(lines);
+	return where;
+}
+
+static void words_that_only_relocation_writes_are_constant(void **state)
+{
+	struct kymo_module *module = open_module(in_directory("indirect.so"));
+	uint64_t vaddr, size, value;
+
+	assert_int_equal(kymo_module_constant(module, relocated("R_X86_64_GLOB_DAT", "visible"), &value), 0);
+	assert_int_equal(value, find_one(module, "visible")->vaddr);
+	assert_int_equal(kymo_module_find_object(module, "table", &vaddr, &size), 0);
+	assert_int_equal(kymo_module_constant(module, vaddr, &value), 0);
+	assert_int_equal(value, find_one(module, "hidden")->vaddr);
+	/* Anybody may write to it; nowhere. */
+	assert_int_equal(kymo_module_find_object(module, "variable", &vaddr, &size), 0);
+	assert_int_equal(kymo_module_constant(module, vaddr, &value), -ENOENT);
+	assert_int_equal(kymo_module_constant(module, 0x7000000, &value), -ENOENT);
+	assert_int_equal(kymo_module_constant(module, UINT64_MAX, &value), -ENOENT);
+	/* What is there is what the resolver returns. */
+	assert_int_equal(kymo_module_constant(module, relocated("R_X86_64_IRELATIVE", ""), &value), -ENOENT);
+	kymo_module_close(module);
+}
+
+static void the_words_of_an_ifunc_are_those_that_its_resolver_fills(void **state)
+{
+	struct kymo_module *module = open_module(in_directory("indirect.so"));
+	uint64_t resolver = find_one(module, "chosen")->vaddr, words[2], other;
+	uint64_t by_name = relocated("R_X86_64_JUMP_SLOT", "chosen"), by_address = relocated("R_X86_64_IRELATIVE", "");
+
+	for (size_t i = 0; i < 2; i++)
+		assert_int_equal(kymo_module_bound_word(module, resolver, i, &words[i]), 0);
+	assert_true((words[0] == by_name && words[1] == by_address) || (words[0] == by_address && words[1] == by_name));
+	assert_int_equal(kymo_module_bound_word(module, resolver, 2, &other), -ENOENT);
+	assert_int_equal(kymo_module_bound_word(module, find_one(module, "visible")->vaddr, 0, &other), -ENOENT);
+	kymo_module_close(module);
+}
+
 static void of_aliases_a_pattern_gives_the_shortest(void **state)
 {
 	struct kymo_module *module = open_module(in_directory("versioned.so"));
@@ -277,6 +336,8 @@ int main(void)
 		cmocka_unit_test(a_name_that_only_old_programs_know_is_found),
 		cmocka_unit_test(two_versions_of_one_address_are_both_found),
 		cmocka_unit_test(an_ifunc_says_so),
+		cmocka_unit_test(words_that_only_relocation_writes_are_constant),
+		cmocka_unit_test(the_words_of_an_ifunc_are_those_that_its_resolver_fills),
 		cmocka_unit_test(of_aliases_a_pattern_gives_the_shortest),
 		cmocka_unit_test(several_functions_of_one_name_are_all_found),
 		cmocka_unit_test(nothing_found_is_no_error),

@@ -1,0 +1,60 @@
+/*
+ * Any registers and memory as a system call. Two bytes are the number, then come the result, six arguments and the memory, which lies at an
+ * address that arguments can have. The text that comes out is bounded by what there is to read.
+ */
+#include "fuzz.h"
+#include "syscall/syscall.h"
+
+enum { BASE = 0x1000, HEAD = 2 + 7 * 8 };
+
+struct bytes {
+	const uint8_t *data;
+	size_t size;
+};
+
+static size_t read_bytes(void *context, uint64_t address, void *out, size_t size)
+{
+	const struct bytes *bytes = context;
+
+	if (address < BASE || address - BASE >= bytes->size)
+		return 0;
+	if (size > bytes->size - (address - BASE))
+		size = bytes->size - (address - BASE);
+	memcpy(out, bytes->data + (address - BASE), size);
+	return size;
+}
+
+static size_t fd_path(void *context, int fd, char *out, size_t size)
+{
+	memset(out, '<', size);
+	return fd % 3 ? size : 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct bytes bytes = { data + HEAD, size - HEAD };
+	struct kymo_syscall_target target = { &bytes, read_bytes, NULL, 16 };
+	struct kymo_syscall_call call = { 0 };
+	struct kymo_line line = { 0 };
+	uint64_t words[7];
+
+	if (size < HEAD)
+		return 0;
+	memcpy(words, data + 2, sizeof(words));
+	call.number = data[0] | (data[1] & 3u) << 8;
+	if (data[1] & 4)
+		target.fd_path = fd_path;
+	for (unsigned i = 0; i < 6; i++)
+		call.args[i] = words[1 + i] >> 63 ? words[1 + i] : words[1 + i] & 0xffff;
+	call.stack_pointer = call.args[0];
+	kymo_syscall_enter(&call, &target, &line);
+	call.result = (int64_t)words[0];
+	kymo_syscall_leave(&call, &target, &line);
+	kymo_syscall_result(&call, &target, &line);
+	check(call.n_args <= 7 && line.n < (1 << 22));
+	for (unsigned i = 0; i < call.n_args; i++)
+		check(call.arg_at[i] <= call.arg_at[i + 1] && call.base + call.arg_at[i + 1] <= line.n);
+	kymo_syscall_touches(&call, &target, "/dev/null");
+	kymo_line_deinit(&line);
+	return 0;
+}

@@ -1,0 +1,191 @@
+/*
+ * The lock, the readers, and what fork() does to both.
+ *
+ * fork() copies the memory as it is, and in the child only the caller goes on. So it waits until nobody changes anything: the child has registry, gates and text as one
+ * batch left them, and the loader's lock is free. Readers of the parent's other threads are forgotten; they would be waited for forever.
+ */
+#include "registry.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/stat.h>
+
+#include "readers.h"
+#include "toggle.h"
+
+_Thread_local struct lib_thread kymo_lib_thread __attribute__((tls_model("initial-exec")));
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static const struct lib_thread *holder;	/* of the lock; read by others, who find that it is not they */
+static int cancel_state;		/* the holder's, from before */
+static struct lib_retired *retired;	/* with the lock */
+static unsigned long grace;		/* with the lock: the epoch to wait for, which began behind all that was retired; 0: none */
+
+static bool have_lock(void)
+{
+	return __atomic_load_n(&holder, __ATOMIC_RELAXED) == &kymo_lib_thread;
+}
+
+int kymo_lib_lock(void)
+{
+	int state;
+
+	if (have_lock())
+		return -EDEADLK;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	pthread_mutex_lock(&lock);
+	__atomic_store_n(&holder, &kymo_lib_thread, __ATOMIC_RELAXED);
+	cancel_state = state;
+	return 0;
+}
+
+void kymo_lib_unlock(void)
+{
+	int state = cancel_state;
+
+	__atomic_store_n(&holder, NULL, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&lock);
+	pthread_setcancelstate(state, NULL);
+}
+
+void kymo_lib_retire(struct lib_retired *some)
+{
+	if (!some)
+		return;
+	some->next = retired;
+	retired = some;
+	grace = 0;
+}
+
+void kymo_lib_begin_grace(void)
+{
+	grace = kymo_lib_next_epoch();
+}
+
+/* A directory's link count is 2 and one for each directory in it. */
+bool kymo_lib_has_one_thread(void)
+{
+	struct stat threads;
+
+	return stat("/proc/self/task", &threads) == 0 && threads.st_nlink == 3;
+}
+
+static void free_all(struct lib_retired *list)
+{
+	while (list) {
+		struct lib_retired *next = list->next;
+		list->free(list);
+		list = next;
+	}
+}
+
+void kymo_lib_unlock_and_wait(bool wait)
+{
+	struct lib_retired *mine = NULL;
+	int state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	if (!kymo_lib_is_in_probe()) {
+		mine = retired;
+		retired = NULL;
+	}
+	unsigned long epoch = grace;
+	grace = 0;
+	kymo_lib_unlock();
+	if (!kymo_lib_is_in_probe() && (mine || wait)) {
+		kymo_lib_wait_for_readers(epoch ? epoch : kymo_lib_next_epoch());
+		free_all(mine);
+	}
+	pthread_setcancelstate(state, NULL);
+}
+
+int kymo_lib_enter(void)
+{
+	struct lib_look look = { 0 };
+
+	if (have_lock())
+		return -EDEADLK;
+	/* From a probe nothing is asked of the loader: a thread that has its lock may be waiting for this probe to end. */
+	if (!kymo_lib_is_in_probe())
+		kymo_lib_look_around(&look);
+	kymo_lib_lock();
+	kymo_lib_adopt(&look);
+	return 0;
+}
+
+void kymo_lib_leave(bool wait)
+{
+	struct lib_look look = kymo_lib_end_look();
+
+	kymo_lib_unlock_and_wait(wait);
+	kymo_lib_unpin(&look);
+}
+
+/* ---- fork ----------------------------------------------------------------------------------------------------------- */
+
+/* How many threads ask the loader; -1 while one forks. They are let in while it waits: one may have a lock of the loader's that another waits for. No lock of
+ * the system's would do: whoever has it is another thread in the child. */
+static int n_asking;
+
+static void begin_asking(void)
+{
+	int n = __atomic_load_n(&n_asking, __ATOMIC_RELAXED);
+
+	while (n < 0 || !__atomic_compare_exchange_n(&n_asking, &n, n + 1, true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+		if (n < 0) {
+			sched_yield();
+			n = __atomic_load_n(&n_asking, __ATOMIC_RELAXED);
+		}
+	}
+}
+
+int kymo_lib_iterate(int (*visit)(struct dl_phdr_info *info, size_t size, void *data), void *data)
+{
+	begin_asking();
+	kymo_lib_thread.in_loader++;
+	int result = dl_iterate_phdr(visit, data);
+	kymo_lib_thread.in_loader--;
+	__atomic_fetch_sub(&n_asking, 1, __ATOMIC_RELEASE);
+	return result;
+}
+
+static void let_nobody_ask(void)
+{
+	int none = 0;
+
+	while (!__atomic_compare_exchange_n(&n_asking, &none, -1, true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+		none = 0;
+		sched_yield();
+	}
+}
+
+/* A signal handler that has interrupted a change may fork: there is nothing to wait for then, and the change goes on in both. */
+static void before_fork(void)
+{
+	if (!kymo_lib_thread.in_loader)
+		let_nobody_ask();
+	kymo_lib_thread.forks_with_lock = kymo_lib_lock() < 0;
+}
+
+static void release_after_fork(void)
+{
+	if (!kymo_lib_thread.forks_with_lock)
+		kymo_lib_unlock();
+	if (!kymo_lib_thread.in_loader)
+		__atomic_store_n(&n_asking, 0, __ATOMIC_RELEASE);
+}
+
+static void after_fork_in_child(void)
+{
+	kymo_lib_forget_readers();
+	kymo_lib_forget_registration();
+	kymo_record_forked();
+	__atomic_store_n(&n_asking, kymo_lib_thread.in_loader ? 1 : -1, __ATOMIC_RELAXED);
+	release_after_fork();
+}
+
+__attribute__((constructor(101))) static void begin(void)
+{
+	pthread_atfork(before_fork, release_after_fork, after_fork_in_child);
+}

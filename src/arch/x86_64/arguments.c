@@ -1,0 +1,323 @@
+/*
+ * Records' arguments: from registers, the frame and memory into the record.
+ *
+ * What is read at an address that the program gives is read only where that can't fault. Two stretches are there for certain: the page of
+ * the frame, which the pad has written, up to the end of the page that the stack pointer points to; and for the initial
+ * thread, whose stack's end is known, on to that end. The first has the red zone in it.
+ */
+#include <stddef.h>
+
+#include "arch/x86_64/frame.h"
+#include "wire/event.h"
+#include "wire/shared.h"
+
+static const uint8_t argument_register[] = { RDI, RSI, RDX, RCX, R8, R9 };
+
+/* Registers and stack words alike: what an argument is once $argN is resolved. */
+static struct kymo_fetch resolve(struct kymo_fetch fetch)
+{
+	if (fetch.kind != KYMO_FETCH_ARGUMENT)
+		return fetch;
+	if (fetch.value >= 1 && fetch.value <= 6) {
+		fetch.kind = KYMO_FETCH_REGISTER;
+		fetch.value = argument_register[fetch.value - 1];
+	} else {
+		fetch.kind = KYMO_FETCH_STACK;
+		fetch.value = fetch.value > 6 ? fetch.value - 6 : -1;
+	}
+	return fetch;
+}
+
+static bool is_general(int64_t reg)
+{
+	return reg >= RAX && reg <= R15;
+}
+
+static bool is_operand(const struct kymo_fetch *f)
+{
+	if (f->value != (int32_t)f->value || (f->base != -1 && !is_general(f->base)))
+		return false;
+	if (f->index == -1)
+		return true;
+	return is_general(f->index) && f->index != RSP &&
+	       (f->scale == 1 || f->scale == 2 || f->scale == 4 || f->scale == 8);
+}
+
+bool x86_fetch_is_valid(const struct kymo_fetch *fetch)
+{
+	struct kymo_fetch f = resolve(*fetch);
+
+	if (f.kind == KYMO_FETCH_PAYLOAD)
+		return f.type == KYMO_TYPE_STRING && is_general(f.value) && is_general(f.index);
+	if ((unsigned int)f.type >= KYMO_N_TYPES && f.type != KYMO_TYPE_F64)
+		return false;
+	switch (f.kind) {
+	case KYMO_FETCH_REGISTER:
+		return f.value >= RAX && f.value <= RFLAGS;
+	case KYMO_FETCH_STACK:
+		return f.value >= 0 && f.value <= KYMO_FETCH_STACK_MAX;
+	case KYMO_FETCH_STACK_POINTER:
+	case KYMO_FETCH_IMMEDIATE:
+	case KYMO_FETCH_GLOBAL:
+		return true;
+	case KYMO_FETCH_RETVAL:
+		return f.value == 0 || f.value == 1;
+	case KYMO_FETCH_MEMORY:
+		return is_operand(&f);
+	default:
+		return false;
+	}
+}
+
+/* A return value may be unknown at one exit of a function and known at the next: one layout serves both. */
+bool kymo_pad_has_faults(const struct kymo_fetch *args, size_t n_args)
+{
+	for (size_t i = 0; i < n_args; i++)
+		if (resolve(args[i]).kind == KYMO_FETCH_STACK || args[i].kind == KYMO_FETCH_RETVAL ||
+		    args[i].kind == KYMO_FETCH_MEMORY)
+			return true;
+	return false;
+}
+
+const struct kymo_fetch *x86_payload(const struct kymo_pad_event *event)
+{
+	return event->n_args && event->args[0].kind == KYMO_FETCH_PAYLOAD ? &event->args[0] : NULL;
+}
+
+uint32_t kymo_pad_record_size(const struct kymo_fetch *args, size_t n_args)
+{
+	uint32_t size = KYMO_EVENT_ARGS_OFFSET + kymo_pad_has_faults(args, n_args);
+
+	for (size_t i = 0; i < n_args; i++)
+		if (args[i].kind != KYMO_FETCH_PAYLOAD)
+			size += kymo_type_size(args[i].type);
+	return size;
+}
+
+bool kymo_pad_wants_flags(const struct kymo_pad_event *events, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < events[i].n_args; k++)
+			if (events[i].args[k].kind == KYMO_FETCH_REGISTER && events[i].args[k].value == RFLAGS)
+				return true;
+	return false;
+}
+
+/* Where the frame has a general register, or -1: it is as the program left it. */
+static int32_t slot_of(unsigned int reg)
+{
+	switch (reg) {
+	case RAX:
+		return SLOT_RAX;
+	case RDX:
+		return SLOT_RDX;
+	case R10:
+		return SLOT_R10;
+	case R11:
+		return SLOT_R11;
+	default:
+		return -1;
+	}
+}
+
+void x86_load_saved(struct code *c, unsigned int to, unsigned int reg)
+{
+	if (slot_of(reg) >= 0) {
+		rsp_slot(c, 0x8b, to, slot_of(reg));
+	} else if (reg == RSP) {
+		rsp_slot(c, 0x8d, to, FRAME);
+	} else {
+		byte(c, 0x48 | (reg >> 3) << 2 | to >> 3);	/* mov %reg,%to */
+		byte(c, 0x89);
+		byte(c, 0xc0 | (reg & 7) << 3 | (to & 7));
+	}
+}
+
+/* The register that has the program's value of `reg`: itself, or rax. */
+static unsigned int load_register(struct code *c, unsigned int reg, const struct x86_site *site)
+{
+	if (reg == RFLAGS)
+		rsp_slot(c, 0x8b, RAX, SLOT_RFLAGS);
+	else if (reg == RIP)
+		movabs(c, RAX, site->address);
+	else if (reg == RSP || slot_of(reg) >= 0)
+		x86_load_saved(c, RAX, reg);
+	else
+		return reg;
+	return RAX;
+}
+
+/* rax = 0, and the fault bit */
+static void load_fault(struct code *c, unsigned int bit, unsigned int faults)
+{
+	EMIT(c, 0x31, 0xc0);				/* xor %eax,%eax */
+	EMIT(c, 0x43, 0x80, 0x4c, 0x1a);		/* orb $bit,faults(%r10,%r11) */
+	byte(c, faults);
+	byte(c, bit);
+}
+
+/* rax = the `size` bytes at rax, and no byte more is read */
+static void load_bytes(struct code *c, unsigned int size)
+{
+	switch (size) {
+	case 1:
+		EMIT(c, 0x0f, 0xb6, 0x00);		/* movzbl (%rax),%eax */
+		break;
+	case 2:
+		EMIT(c, 0x0f, 0xb7, 0x00);		/* movzwl (%rax),%eax */
+		break;
+	case 4:
+		EMIT(c, 0x8b, 0x00);			/* mov (%rax),%eax */
+		break;
+	default:
+		EMIT(c, 0x48, 0x8b, 0x00);		/* mov (%rax),%rax */
+		break;
+	}
+}
+
+/* rax = the `size` bytes at rax, where they can be read for certain. Else 0, and the fault bit. Any address may be given. */
+static void load_checked(struct code *c, const struct kymo_pad_env *env, unsigned int size, unsigned int bit, unsigned int faults)
+{
+	struct label readable = { .n = 0 }, fault = { .n = 0 }, done = { .n = 0 };
+
+	EMIT(c, 0x48, 0x89, 0xe2);			/* mov %rsp,%rdx */
+	EMIT(c, 0x48, 0x81, 0xe2, 0x00, 0xf0, 0xff, 0xff);	/* and $-4096,%rdx: the frame's page */
+	EMIT(c, 0x48, 0x39, 0xd0);			/* cmp %rdx,%rax */
+	JB(c, &fault);
+	rsp_slot(c, 0x8d, RDX, FRAME);
+	EMIT(c, 0x48, 0x81, 0xca, 0xff, 0x0f, 0, 0);	/* or $4095,%rdx: last byte of the stack pointer's page */
+	EMIT(c, 0x48, 0x83, 0xea);			/* sub $(size - 1),%rdx */
+	byte(c, size - 1);
+	EMIT(c, 0x48, 0x39, 0xd0);			/* cmp %rdx,%rax */
+	branch(c, &readable, "\x0f\x86", 2);		/* jbe */
+	if (env->stack_high > size) {
+		movabs(c, RDX, env->stack_high - size);
+		EMIT(c, 0x48, 0x39, 0xd0);		/* cmp %rdx,%rax */
+		JA(c, &fault);
+		movabs(c, RDX, env->stack_low);
+		EMIT(c, 0x48, 0x39, 0xd4);		/* cmp %rdx,%rsp */
+		JAE(c, &readable);
+	}
+	place(c, &fault);
+	load_fault(c, bit, faults);
+	JMP(c, &done);
+	place(c, &readable);
+	load_bytes(c, size);
+	place(c, &done);
+}
+
+/* rax = base + index * scale + displacement, of what the registers held; rdx is changed. */
+static void load_address(struct code *c, const struct kymo_fetch *f)
+{
+	unsigned int scale = f->scale == 8 ? 3 : f->scale >> 1, sib = scale << 6 | RDX << 3;
+
+	if (f->index >= 0)
+		x86_load_saved(c, RDX, (unsigned int)f->index);
+	if (f->base >= 0)
+		x86_load_saved(c, RAX, (unsigned int)f->base);
+	if (f->base >= 0 && f->index >= 0) {
+		EMIT(c, 0x48, 0x8d, 0x84);		/* lea disp(%rax,%rdx,scale),%rax */
+		byte(c, sib | RAX);
+	} else if (f->base >= 0) {
+		EMIT(c, 0x48, 0x8d, 0x80);		/* lea disp(%rax),%rax */
+	} else if (f->index >= 0) {
+		EMIT(c, 0x48, 0x8d, 0x04);		/* lea disp(,%rdx,scale),%rax */
+		byte(c, sib | 5);
+	} else {
+		EMIT(c, 0x48, 0xc7, 0xc0);		/* mov $disp,%rax */
+	}
+	imm32(c, f->value);
+}
+
+void x86_store_arguments(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event,
+			 const struct x86_site *site)
+{
+	unsigned int at = KYMO_EVENT_ARGS_OFFSET;
+
+	if (kymo_pad_has_faults(event->args, event->n_args)) {
+		EMIT(c, 0x43, 0xc6, 0x44, 0x1a);	/* movb $0,at(%r10,%r11) */
+		byte(c, at++);
+		byte(c, 0);
+	}
+	for (size_t i = 0; i < event->n_args; i++) {
+		struct kymo_fetch f = resolve(event->args[i]);
+		unsigned int size = kymo_type_size(f.type), reg = RAX;
+
+		switch (f.kind) {
+		case KYMO_FETCH_REGISTER:
+			reg = load_register(c, (unsigned int)f.value, site);
+			break;
+		case KYMO_FETCH_STACK_POINTER:
+			x86_load_saved(c, RAX, RSP);
+			break;
+		case KYMO_FETCH_IMMEDIATE:
+			movabs(c, RAX, (uint64_t)f.value);
+			break;
+		case KYMO_FETCH_RETVAL:
+			if (f.value)
+				load_fault(c, 1u << i, KYMO_EVENT_ARGS_OFFSET);
+			else
+				x86_load_saved(c, RAX, RAX);
+			break;
+		case KYMO_FETCH_STACK:
+			rsp_slot(c, 0x8d, RAX, (int32_t)(FRAME + 8 * f.value));
+			load_checked(c, env, 8, 1u << i, KYMO_EVENT_ARGS_OFFSET);
+			break;
+		case KYMO_FETCH_MEMORY:
+			load_address(c, &f);
+			load_checked(c, env, size, 1u << i, KYMO_EVENT_ARGS_OFFSET);
+			break;
+		case KYMO_FETCH_GLOBAL:
+			movabs(c, RAX, site->bias + (uint64_t)f.value);
+			load_bytes(c, size);
+			break;
+		case KYMO_FETCH_ARGUMENT:	/* resolved */
+		case KYMO_FETCH_PAYLOAD:
+			break;
+		}
+		store(c, reg, size, at);
+		at += size;
+	}
+}
+
+_Static_assert(offsetof(struct kymo_wire_ring, cur) == 8, "the offset below");
+
+/*
+ * A loop in the four registers that are free: no string instruction, because those go by DF, which is the program's. Eight bytes at a time, the last eight
+ * of them again if need be; less than eight one by one. r10 and r11 point behind source and record, rdx counts up to 0.
+ */
+void x86_store_payload(struct code *c, const struct kymo_fetch *payload)
+{
+	struct label small = { .n = 0 }, done = { .n = 0 };
+	size_t again;
+
+	rsp_slot(c, 0x89, R10, BELOW_RING);
+	EMIT(c, 0x4f, 0x8d, 0x5c, 0x1a, KYMO_EVENT_ARGS_OFFSET);	/* lea ARGS_OFFSET(%r10,%r11),%r11 */
+	x86_load_saved(c, R10, (unsigned int)payload->value);
+	x86_load_saved(c, RDX, (unsigned int)payload->index);
+	EMIT(c, 0x49, 0x01, 0xd2);			/* add %rdx,%r10 */
+	EMIT(c, 0x49, 0x01, 0xd3);			/* add %rdx,%r11 */
+	EMIT(c, 0x48, 0xf7, 0xda);			/* neg %rdx */
+	EMIT(c, 0x48, 0x83, 0xc2, 0x08);		/* add $8,%rdx */
+	branch(c, &small, "\x0f\x8f", 2);		/* jg */
+	again = c->n;
+	EMIT(c, 0x49, 0x8b, 0x44, 0x12, 0xf8);		/* mov -8(%r10,%rdx),%rax */
+	EMIT(c, 0x49, 0x89, 0x44, 0x13, 0xf8);		/* mov %rax,-8(%r11,%rdx) */
+	EMIT(c, 0x48, 0x83, 0xc2, 0x08);		/* add $8,%rdx */
+	branch_back(c, "\x0f\x8e", 2, again);		/* jle */
+	EMIT(c, 0x49, 0x8b, 0x42, 0xf8);		/* mov -8(%r10),%rax */
+	EMIT(c, 0x49, 0x89, 0x43, 0xf8);		/* mov %rax,-8(%r11) */
+	JMP(c, &done);
+	place(c, &small);
+	EMIT(c, 0x48, 0x83, 0xea, 0x08);		/* sub $8,%rdx */
+	JE(c, &done);
+	again = c->n;
+	EMIT(c, 0x41, 0x0f, 0xb6, 0x04, 0x12);		/* movzbl (%r10,%rdx),%eax */
+	EMIT(c, 0x41, 0x88, 0x04, 0x13);		/* mov %al,(%r11,%rdx) */
+	EMIT(c, 0x48, 0xff, 0xc2);			/* inc %rdx */
+	branch_back(c, "\x0f\x85", 2, again);		/* jne */
+	place(c, &done);
+	rsp_slot(c, 0x8b, R10, BELOW_RING);
+	EMIT(c, 0x4d, 0x29, 0xd3);			/* sub %r10,%r11 */
+	EMIT(c, 0x4d, 0x89, 0x5a, 0x08);		/* mov %r11,cur(%r10) */
+}

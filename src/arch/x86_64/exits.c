@@ -1,0 +1,321 @@
+/*
+ * All instructions by which a function is left for good, or the reason why they can't be told.
+ *
+ * The claim: whoever enters the function at its start and does not leave it by an exception, longjmp or the thread's
+ * end leaves it by one of the exits, once; and nobody passes an exit who has not entered at the start.
+ *
+ * Why it holds
+ *
+ *   1. The parts are the function. Those that the compiler split off are handed in, or found: whatever a branch with
+ *	the frame still there, or a conditional one, or a table leads to, if nobody but the parts leads to it. That it
+ *	joins is right even if it is a function of its own that only this one goes on to: it returns to this one's caller.
+ *   2. Nothing enters the parts but at the start (sources.c): else a return would be counted for a call that was not.
+ *   3. Each instruction that is reached is looked at (entries.c: what is not marked is not entered), and tells whether
+ *	it leaves (verdicts.c), or all is refused.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "arch/x86_64/exits.h"
+#include "base/search.h"
+
+/* ---- parts ------------------------------------------------------------------------------------------------------- */
+
+static int add_function(struct x86_body *body, size_t index)
+{
+	const struct kymo_extent *extent = &body->code->functions[index];
+
+	return x86_body_add(body, extent->start, extent->end);
+}
+
+/* Add the part that the instruction leads to. */
+static int join_target(struct x86_body *body, const struct x86_insn *insn)
+{
+	uint64_t next = insn->address + insn->length;
+	uint64_t target = insn->has_target && !x86_body_part(body, insn->target) ? insn->target : next;
+	ptrdiff_t index = x86_function_at(body->code, target);
+
+	return index < 0 ? -EPERM : add_function(body, (size_t)index);
+}
+
+/*
+ * Whether function `index`, which leads into the body and is not known to be entered by anybody, is a part: if it were
+ * entered by a call, the stack pointer would not be where the body has it at the place that it leads to.
+ */
+static int is_handler(struct x86_body *body, size_t index, bool *ret)
+{
+	const struct kymo_extent *extent = &body->code->functions[index];
+	struct kymo_refusal unused;
+	struct x86_body alone;
+	int err;
+
+	x86_body_init(&alone, body->code, body->map, &unused);
+	err = x86_body_add(&alone, extent->start, extent->end);
+	if (!err)
+		err = x86_body_run(&alone);
+	for (uint64_t at = extent->start; !err && at < extent->end; at++) {
+		const struct x86_state *from = x86_body_state(&alone, at), *to;
+		struct x86_insn insn;
+
+		if (!x86_height_is_known(from->sp) || x86_body_decode(&alone, at, &insn) < 0 || !insn.has_target)
+			continue;
+		to = x86_body_state(body, insn.target);
+		if (to && x86_height_is_known(to->sp) && to->sp != from->sp)
+			*ret = true;
+	}
+	x86_body_deinit(&alone);
+	return err == -EPERM ? 0 : err;
+}
+
+/* Parts that lead into the function, and nobody leads into them but an unwinder: handlers of exceptions. */
+static int join_sources(struct x86_body *body, bool *joined)
+{
+	for (size_t i = 0; i < body->n_parts; i++) {
+		ptrdiff_t index = x86_function_at(body->code, body->parts[i].start);
+		uint32_t from = index < 0 ? 0 : body->map->functions[index].entered_from;
+		bool is_part = false;
+		int err;
+
+		if (!from || from == X86_SEVERAL || x86_body_has(body, from - 1) || !x86_body_may_join(body, from - 1))
+			continue;
+		err = is_handler(body, from - 1, &is_part);
+		if (!err && is_part)
+			err = add_function(body, from - 1);
+		if (err)
+			return err;
+		*joined |= is_part;
+	}
+	return 0;
+}
+
+/* Join what the instructions of a part lead to. */
+static int join_targets(struct x86_body *body, size_t part, bool *joined)
+{
+	uint64_t start = body->parts[part].start, end = body->parts[part].end;
+
+	for (uint64_t at = start; at < end; at++) {
+		const struct x86_state *state = &body->parts[part].states[at - start];
+		struct x86_insn insn;
+		int err;
+
+		if (state->sp == X86_UNREACHED || x86_body_decode(body, at, &insn) < 0 ||
+		    insn.flow == X86_FLOW_JUMP_INDIRECT || x86_judge(body, &insn, state) != X86_JOINS)
+			continue;
+		err = join_target(body, &insn);
+		if (err)
+			return err;
+		*joined = true;
+	}
+	return 0;
+}
+
+static int find_parts(struct x86_body *body)
+{
+	bool joined;
+	int err;
+
+	do {
+		joined = false;
+		err = x86_body_run(body);
+		if (!err)
+			err = join_sources(body, &joined);
+		for (size_t i = 0; !err && i < body->n_parts; i++)
+			err = join_targets(body, i, &joined);
+	} while (!err && joined);
+	return err;
+}
+
+static int check_sources(struct x86_body *body)
+{
+	for (size_t i = 0; i < body->n_parts; i++) {
+		uint64_t start = body->parts[i].start;
+		ptrdiff_t index = x86_function_at(body->code, start);
+		uint32_t from;
+
+		if (index < 0 || body->code->functions[index].start != start)
+			return x86_refuse(body->refusal, start, "0x%lx lies inside of another function", start);
+		from = body->map->functions[index].entered_from;
+		if (from == X86_SEVERAL)
+			return x86_refuse(body->refusal, start,
+					  "other functions jump to places inside of the one at 0x%lx, not to its start", start);
+		if (from && !x86_body_has(body, from - 1))
+			return x86_refuse(body->refusal, start,
+					  "the function at 0x%lx jumps to a place inside of the one at 0x%lx, not to its start",
+					  body->code->functions[from - 1].start, start);
+	}
+	return 0;
+}
+
+struct exits {
+	KYMO_VEC(struct kymo_exit) list;
+	uint64_t unreached; /* behind the last instruction that is reached */
+};
+
+/* Whether some jump that is not understood may lead anywhere into the function. */
+static bool is_computed(struct x86_body *body)
+{
+	for (size_t i = 0; i < body->n_parts; i++) {
+		ptrdiff_t index = x86_function_at(body->code, body->parts[i].start);
+
+		if (index >= 0 && body->map->functions[index].computed)
+			return true;
+	}
+	return false;
+}
+
+/* No branch that is known leads here: then nothing does, if there is no sign of one that was not seen. */
+static int check_unreached(struct x86_body *body, const struct exits *exits, const struct x86_insn *insn)
+{
+	bool leaves = insn->flow == X86_FLOW_RETURN || insn->flow == X86_FLOW_JUMP_INDIRECT ||
+		      (insn->has_target && insn->flow != X86_FLOW_CALL && !x86_body_part(body, insn->target));
+
+	if (!leaves || (!is_computed(body) &&
+			x86_last(body->map, 1u << X86_SCANNED | 1u << X86_KNOWN, exits->unreached, insn->address) == UINT64_MAX))
+		return 0;
+	return x86_refuse(body->refusal, insn->address, "0x%lx would leave the function, but it may be data", insn->address);
+}
+
+static int take(struct x86_body *body, struct exits *exits, const struct x86_insn *insn, const struct x86_state *state)
+{
+	struct kymo_exit exit = { .vaddr = insn->address };
+
+	switch (x86_judge(body, insn, state)) {
+	case X86_STAYS:
+		return 0;
+	case X86_RETURNS:
+		break;
+	case X86_LEAVES:
+		exit.is_tail = true;
+		exit.target = insn->has_target ? insn->target : 0;
+		break;
+	default:
+		return -EPERM;
+	}
+	return kymo_vec_push(&exits->list, exit) ? 0 : -ENOMEM;
+}
+
+static int find_in_part(struct x86_body *body, const struct x86_part *part, struct exits *exits)
+{
+	exits->unreached = part->start;
+	for (uint64_t at = part->start; at < part->end; at++) {
+		const struct x86_state *state = &part->states[at - part->start];
+		struct x86_insn insn;
+		int err = 0;
+
+		if (!x86_test(body->map, X86_STARTS, at))
+			continue;
+		if (x86_body_decode(body, at, &insn) < 0)
+			return x86_refuse(body->refusal, at, "the instruction at 0x%lx goes on behind the end of the function", at);
+		if (state->sp != X86_UNREACHED) {
+			err = take(body, exits, &insn, state);
+			exits->unreached = at + insn.length;
+		} else if (at >= exits->unreached) {
+			err = check_unreached(body, exits, &insn);
+		}
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int compare_exits(const void *a, const void *b)
+{
+	const struct kymo_exit *left = a, *right = b;
+
+	return left->vaddr < right->vaddr ? -1 : left->vaddr > right->vaddr;
+}
+
+static int find_exits(struct x86_body *body, const struct kymo_extent *parts, size_t n_parts, struct exits *exits)
+{
+	int err = n_parts ? 0 : -EINVAL;
+
+	for (size_t i = 0; !err && i < n_parts; i++)
+		err = x86_body_add(body, parts[i].start, parts[i].end);
+	if (!err)
+		err = find_parts(body);
+	if (!err)
+		err = check_sources(body);
+	for (size_t i = 0; !err && i < body->n_parts; i++)
+		err = find_in_part(body, &body->parts[i], exits);
+	if (!err && exits->list.n)
+		qsort(exits->list.items, exits->list.n, sizeof(struct kymo_exit), compare_exits);
+	return err;
+}
+
+int kymo_exits_create(const struct kymo_module_code *code, const struct kymo_entry_map *map,
+		      const struct kymo_extent *parts, size_t n_parts, struct kymo_exit **ret, size_t *n_ret, struct kymo_refusal *refusal)
+{
+	struct kymo_refusal unused;
+	struct exits exits = { 0 };
+	struct x86_body body;
+	int err;
+
+	x86_body_init(&body, code, map, refusal ? refusal : &unused);
+	err = find_exits(&body, parts, n_parts, &exits);
+	x86_body_deinit(&body);
+	if (!err && !exits.list.n && !kymo_vec_reserve(&exits.list, 1))
+		err = -ENOMEM;
+	if (err) {
+		kymo_vec_deinit(&exits.list);
+		return err;
+	}
+	*ret = exits.list.items;
+	*n_ret = exits.list.n;
+	return 0;
+}
+
+/* ---- each instruction -------------------------------------------------------------------------------------------- */
+
+/* The first function that ends behind `vaddr`. */
+static size_t first_function(const struct kymo_entry_map *map, uint64_t vaddr)
+{
+	return kymo_partition_point(i, map->n_functions, map->extents[i].end <= vaddr);
+}
+
+int kymo_instructions_create(const struct kymo_entry_map *map, uint64_t low, uint64_t high, uint64_t **ret, size_t *n_ret)
+{
+	KYMO_VEC(uint64_t) list = { 0 };
+	bool decodes = false;
+
+	for (size_t i = first_function(map, low); i < map->n_functions && map->extents[i].start < high; i++) {
+		uint64_t start = map->extents[i].start > low ? map->extents[i].start : low;
+		uint64_t end = map->extents[i].end < high ? map->extents[i].end : high;
+
+		if (!map->functions[i].decodes || map->functions[i].bad)
+			continue;
+		decodes = true;
+		for (uint64_t at = start; at < end; at++) {
+			if (x86_test(map, X86_STARTS, at) && !kymo_vec_push(&list, at)) {
+				kymo_vec_deinit(&list);
+				return -ENOMEM;
+			}
+		}
+	}
+	if (!decodes)
+		return -EPERM;
+	*ret = list.items;
+	*n_ret = list.n;
+	return 0;
+}
+
+bool kymo_is_read(const struct kymo_entry_map *map, uint64_t vaddr, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		if (x86_test(map, X86_READ, vaddr + i))
+			return true;
+	return false;
+}
+
+bool kymo_is_reached(const struct kymo_entry_map *map, uint64_t vaddr)
+{
+	const unsigned int entered = 1u << X86_FIRM | 1u << X86_LIKELY;
+	size_t i = first_function(map, vaddr);
+	uint64_t last;
+
+	if (i >= map->n_functions || vaddr < map->extents[i].start || !map->functions[i].decodes || map->functions[i].bad ||
+	    !x86_test(map, X86_STARTS, vaddr))
+		return false;
+	last = x86_last(map, entered | 1u << X86_STOPS, map->extents[i].start, vaddr);
+	return last != UINT64_MAX && (x86_test(map, X86_FIRM, last) || x86_test(map, X86_LIKELY, last));
+}

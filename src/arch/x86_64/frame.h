@@ -1,0 +1,47 @@
+/* What the files that write pads share: the frame, and records' arguments. Private to arch/x86_64. */
+#ifndef KYMO_ARCH_X86_64_FRAME_H
+#define KYMO_ARCH_X86_64_FRAME_H
+
+#include "arch/pad.h"
+#include "arch/x86_64/code.h"
+
+/* The pad's frame below the red zone. */
+enum {
+	SLOT_RDX = 0,
+	SLOT_RAX = 8,
+	SLOT_R10 = 16,
+	SLOT_R11 = 24,
+	SLOT_FLAGS = 32,	/* ax as lahf and seto left it */
+	SLOT_TID = 36,
+	SLOT_RFLAGS = 40,	/* whole, only where an argument wants them */
+	SLOT_TSC = 48,		/* the stamp of the record before this one, of this pad or of the one that it comes behind; 0: none */
+	FRAME = 128 + 56,
+
+	/* In the frame's own red zone, which signal handlers step over: for as long as nothing is called. */
+	BELOW_RING = -8,
+};
+
+/* Where a pad's site is. */
+struct x86_site {
+	uint64_t address;	/* runtime */
+	uint64_t bias;		/* of its module: runtime address - vaddr */
+};
+
+/* Whether an argument is one that can be fetched. */
+bool x86_fetch_is_valid(const struct kymo_fetch *fetch);
+
+/* The payload, of an event that has one; else NULL. */
+const struct kymo_fetch *x86_payload(const struct kymo_pad_event *event);
+
+/* mov what the program has in `reg`, a general register, to `to`. */
+void x86_load_saved(struct code *c, unsigned int to, unsigned int reg);
+
+/* Store the arguments of a record at r10 + r11; rax and rdx are free, what they held is in the frame. */
+void x86_store_arguments(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event,
+			 const struct x86_site *site);
+
+/* Store the payload of a record at r10 + r11, where there is room for it, and commit the record with the last instruction. rax, rdx and
+ * r11 are changed. */
+void x86_store_payload(struct code *c, const struct kymo_fetch *payload);
+
+#endif

@@ -1,0 +1,63 @@
+/*
+ * Code that a program has made while it runs (a JIT's), and may change again.
+ *
+ * A jump that is written there is in danger where the program changes one of the bytes that it is made of, and takes the rest for what it has put there itself. Programs
+ * that replace code as a whole do no harm: the jump is gone then. Those that change it in place, with threads about, change what one store can change: the distance of a
+ * direct jump or call, a long NOP or a comparison that stands for one, a 64-bit constant. So such instructions are neither displaced nor relied on. Nor is what follows the
+ * end of the flow: it may be free, and filled later.
+ *
+ * Such programs also take faults for what they are told of by them (a null pointer, an index out of bounds), and find out which by the program counter. So what may fault stays.
+ */
+#include "arch/x86_64/plan.h"
+
+/* Whether the instruction is of a kind that is changed in place. */
+static bool is_changed_in_place(const struct x86_insn *insn)
+{
+	const ZydisDecodedInstructionRaw *raw = &insn->z.raw;
+
+	if (insn->has_target)
+		return raw->imm[0].size == 32;
+	if (x86_is_nop(insn))
+		return insn->length >= KYMO_JUMP_SIZE;
+	if (insn->z.mnemonic == ZYDIS_MNEMONIC_MOV)
+		return raw->imm[0].size == 64 || raw->disp.size == 64;
+	return insn->z.mnemonic == ZYDIS_MNEMONIC_CMP && insn->z.opcode == 0x3d && raw->imm[0].size == 32;
+}
+
+/* A call by a register reads no memory but the stack. */
+static bool may_fault(const struct x86_insn *insn)
+{
+	bool is_plain_call = insn->flow == X86_FLOW_CALL_INDIRECT && insn->op[0].type == ZYDIS_OPERAND_TYPE_REGISTER;
+
+	return !is_plain_call && x86_may_fault(insn);
+}
+
+int x86_check_made(const struct x86_site *site, unsigned int span, struct kymo_refusal *refusal)
+{
+	uint64_t at = site->vaddr, end = site->vaddr + span;
+	struct x86_insn insn = site->insn;
+
+	if (!site->code->is_made)
+		return 0;
+	for (;;) {
+		size_t size;
+		const uint8_t *bytes;
+
+		if (is_changed_in_place(&insn))
+			return x86_refuse(refusal, at,
+					  "the instruction at 0x%lx is of a kind that programs change in code that they have made", at);
+		if (at == site->vaddr && may_fault(&insn))
+			return x86_refuse(refusal, at,
+					  "the instruction at 0x%lx may fault, and the program would not know the address of its copy", at);
+		at += insn.length;
+		if (at >= end)
+			return 0;
+		if (x86_flow_ends(insn.flow))
+			return x86_refuse(refusal, at,
+					  "a jump would rely on 0x%lx, behind the end of the flow, where the program may put other code",
+					  at);
+		bytes = x86_text_at(site->map, at, &size);
+		if (!bytes || x86_decode_full(&site->decoder, bytes, size, at, &insn) < 0)
+			return x86_refuse(refusal, at, "a jump would rely on 0x%lx, where no instruction begins", at);
+	}
+}

@@ -1,0 +1,119 @@
+/* An object a line: each call when it has returned, each signal and each end. */
+#include <inttypes.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "cli/cli.h"
+#include "cli/syscalls.h"
+
+static void begin(const struct cli_syscall_thread *thread, const char *what)
+{
+	fprintf(thread->owner->out, "{\"event\": \"%s\", \"pid\": %d, \"tid\": %d", what, thread->pid, thread->tid);
+}
+
+static void end(struct cli_syscall_thread *thread)
+{
+	if (thread->text.is_cut)
+		thread->owner->has_failed = true;
+	fputs("}\n", thread->owner->out);
+	fflush(thread->owner->out);
+}
+
+void cli_syscall_json_enter(struct cli_syscall_thread *thread)
+{
+	kymo_line_clear(&thread->text);
+	kymo_syscall_enter(&thread->call, &thread->target, &thread->text);
+}
+
+/* One argument out of the text; a comma belongs to none. */
+static void print_argument(struct cli_syscall_thread *thread, unsigned i)
+{
+	const struct kymo_syscall_call *call = &thread->call;
+	char *at = thread->text.data + call->base + call->arg_at[i], *stop = thread->text.data + call->base + call->arg_at[i + 1], saved;
+
+	while (at < stop && (*at == ',' || *at == ' '))
+		at++;
+	while (stop > at && (stop[-1] == ' ' || stop[-1] == ','))
+		stop--;
+	saved = *stop;
+	*stop = '\0';
+	cli_print_json(thread->owner->out, at);
+	*stop = saved;
+}
+
+static void print_call(struct cli_syscall_thread *thread)
+{
+	FILE *out = thread->owner->out;
+	char name[32];
+
+	begin(thread, "syscall");
+	fprintf(out, ", \"number\": %" PRIu64 ", \"name\": \"%s\", \"args\": [", thread->call.number,
+		kymo_syscall_name_or_number(thread->call.number, name));
+	for (unsigned i = 0; i < thread->call.n_args && !thread->text.is_cut; i++) {
+		fputs(i ? ", " : "", out);
+		print_argument(thread, i);
+	}
+	fputs("]", out);
+}
+
+void cli_syscall_json_leave(struct cli_syscall_thread *thread, uint64_t duration_ns)
+{
+	const struct cli_syscalls *s = thread->owner;
+	const bool failed = kymo_syscall_failed(&thread->call);
+	const char *error = failed ? kymo_syscall_errno((int)-thread->call.result) : NULL;
+
+	if ((s->only_good && failed) || (s->only_failed && !failed))
+		return;
+	kymo_syscall_leave(&thread->call, &thread->target, &thread->text);
+	print_call(thread);
+	fprintf(s->out, ", \"result\": %" PRId64, thread->call.result);
+	if (error)
+		fprintf(s->out, ", \"error\": \"%s\"", error);
+	kymo_line_clear(&thread->text);
+	kymo_syscall_result(&thread->call, &thread->target, &thread->text);
+	fputs(", \"shown\": ", s->out);
+	cli_print_json(s->out, thread->text.data ? thread->text.data : "");
+	fprintf(s->out, ", \"duration_ns\": %" PRIu64, duration_ns);
+	end(thread);
+}
+
+void cli_syscall_json_signal(struct cli_syscall_thread *thread, const siginfo_t *info)
+{
+	struct kymo_line text = { 0 };
+	char name[32];
+
+	begin(thread, "signal");
+	fprintf(thread->owner->out, ", \"signal\": \"%s\", \"info\": ", kymo_signal_name(info->si_signo, name));
+	kymo_siginfo_text(info, &text);
+	cli_print_json(thread->owner->out, text.data ? text.data : "");
+	kymo_line_deinit(&text);
+	end(thread);
+}
+
+void cli_syscall_json_stop(struct cli_syscall_thread *thread, int signal)
+{
+	char name[32];
+
+	begin(thread, "stop");
+	fprintf(thread->owner->out, ", \"signal\": \"%s\"", kymo_signal_name(signal, name));
+	end(thread);
+}
+
+void cli_syscall_json_death(struct cli_syscall_thread *thread, int status)
+{
+	char name[32];
+
+	if (thread->is_in_call && thread->is_shown && !thread->owner->only_good && !thread->owner->only_failed) {
+		thread->call.arg_at[thread->call.n_args] = (unsigned)thread->text.n - thread->call.base;
+		print_call(thread);
+		fputs(", \"result\": null", thread->owner->out);
+		end(thread);
+	}
+	begin(thread, "end");
+	if (WIFSIGNALED(status))
+		fprintf(thread->owner->out, ", \"signal\": \"%s\", \"core\": %s", kymo_signal_name(WTERMSIG(status), name),
+			WCOREDUMP(status) ? "true" : "false");
+	else
+		fprintf(thread->owner->out, ", \"status\": %d", WEXITSTATUS(status));
+	end(thread);
+}

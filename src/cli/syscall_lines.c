@@ -1,0 +1,157 @@
+/*
+ * A line a call, as strace writes them. It is begun when the call is, so that one that waits can be seen; when another thread has
+ * something to say meanwhile, the line is left " <unfinished ...>" and taken up as "<... read resumed>".
+ */
+#include <sys/wait.h>
+#include <time.h>
+
+#include "cli/syscalls.h"
+
+enum { RESULT_COLUMN = 40 };
+
+/* More than one thread, or a file that may have more. */
+static void put_prefix(struct cli_syscall_thread *thread)
+{
+	const struct cli_syscalls *s = thread->owner;
+	struct tm local;
+	char text[32];
+	time_t now;
+
+	kymo_line_clear(&thread->text);
+	if (s->follows && s->is_file)
+		kymo_line_printf(&thread->text, "%-5d ", thread->tid);
+	else if (s->n_threads > 1)
+		kymo_line_printf(&thread->text, "[pid %5d] ", thread->tid);
+	if (s->times && time(&now) != -1 && localtime_r(&now, &local) && strftime(text, sizeof(text), "%T ", &local))
+		kymo_line_puts(&thread->text, text);
+}
+
+static void write_from(struct cli_syscall_thread *thread, size_t begin)
+{
+	struct cli_syscalls *s = thread->owner;
+
+	if (thread->text.is_cut)
+		s->has_failed = true;
+	if (thread->text.n > begin)
+		fwrite(thread->text.data + begin, 1, thread->text.n - begin, s->out);
+	fflush(s->out);
+}
+
+static void leave_open_line(struct cli_syscalls *s)
+{
+	if (s->open)
+		fputs(" <unfinished ...>\n", s->out);
+	s->open = NULL;
+}
+
+static bool waits_for_result(const struct cli_syscalls *s)
+{
+	return s->only_good || s->only_failed;
+}
+
+void cli_syscall_line_enter(struct cli_syscall_thread *thread)
+{
+	struct cli_syscalls *s = thread->owner;
+
+	put_prefix(thread);
+	kymo_syscall_enter(&thread->call, &thread->target, &thread->text);
+	if (waits_for_result(s))
+		return;
+	leave_open_line(s);
+	write_from(thread, 0);
+	s->open = thread;
+}
+
+/* Where the rest of the line begins in the text. */
+static size_t take_up(struct cli_syscall_thread *thread)
+{
+	struct cli_syscalls *s = thread->owner;
+	char buffer[32];
+
+	if (waits_for_result(s))
+		return 0;
+	if (s->open == thread) {
+		s->open = NULL;
+		return thread->text.n;
+	}
+	leave_open_line(s);
+	put_prefix(thread);
+	kymo_line_printf(&thread->text, "<... %s resumed>", kymo_syscall_name_or_number(thread->call.number, buffer));
+	return 0;
+}
+
+static void put_equals(struct kymo_line *text)
+{
+	kymo_line_puts(text, " ");
+	kymo_line_pad(text, RESULT_COLUMN);
+	kymo_line_puts(text, "= ");
+}
+
+void cli_syscall_line_leave(struct cli_syscall_thread *thread, uint64_t duration_ns)
+{
+	const struct cli_syscalls *s = thread->owner;
+	const bool failed = kymo_syscall_failed(&thread->call);
+	size_t begin;
+
+	if ((s->only_good && failed) || (s->only_failed && !failed))
+		return;
+	begin = take_up(thread);
+	kymo_syscall_leave(&thread->call, &thread->target, &thread->text);
+	put_equals(&thread->text);
+	kymo_syscall_result(&thread->call, &thread->target, &thread->text);
+	if (s->durations)
+		kymo_line_printf(&thread->text, " <%.6f>", (double)duration_ns / 1e9);
+	kymo_line_puts(&thread->text, "\n");
+	write_from(thread, begin);
+}
+
+void cli_syscall_line_signal(struct cli_syscall_thread *thread, const siginfo_t *info)
+{
+	char name[32];
+
+	leave_open_line(thread->owner);
+	put_prefix(thread);
+	kymo_line_printf(&thread->text, "--- %s ", kymo_signal_name(info->si_signo, name));
+	kymo_siginfo_text(info, &thread->text);
+	kymo_line_puts(&thread->text, " ---\n");
+	write_from(thread, 0);
+}
+
+void cli_syscall_line_stop(struct cli_syscall_thread *thread, int signal)
+{
+	char name[32];
+
+	leave_open_line(thread->owner);
+	put_prefix(thread);
+	kymo_line_printf(&thread->text, "--- stopped by %s ---\n", kymo_signal_name(signal, name));
+	write_from(thread, 0);
+}
+
+/* The call that it was in does not return. */
+static void end_call(struct cli_syscall_thread *thread)
+{
+	size_t begin;
+
+	if (!thread->is_in_call || !thread->is_shown || waits_for_result(thread->owner))
+		return;
+	begin = take_up(thread);
+	kymo_line_puts(&thread->text, kymo_syscall_is_complete(&thread->call) ? ")" : " <unfinished ...>)");
+	put_equals(&thread->text);
+	kymo_line_puts(&thread->text, "?\n");
+	write_from(thread, begin);
+}
+
+void cli_syscall_line_death(struct cli_syscall_thread *thread, int status)
+{
+	char name[32];
+
+	end_call(thread);
+	leave_open_line(thread->owner);
+	put_prefix(thread);
+	if (WIFSIGNALED(status))
+		kymo_line_printf(&thread->text, "+++ killed by %s %s+++\n", kymo_signal_name(WTERMSIG(status), name),
+				 WCOREDUMP(status) ? "(core dumped) " : "");
+	else
+		kymo_line_printf(&thread->text, "+++ exited with %d +++\n", WEXITSTATUS(status));
+	write_from(thread, 0);
+}

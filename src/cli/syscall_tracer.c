@@ -1,0 +1,374 @@
+/*
+ * Engines that see system calls, one for each thread. The thread's struct is the engine's data, and goes with it.
+ *
+ * Everything but cli_syscalls_run() happens on the hub's thread, one callback at a time, so nothing here is locked. The main thread waits
+ * until the pipe says that there is no engine left, or that the user has interrupted.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/vec.h"
+#include "cli/cli.h"
+#include "cli/syscalls.h"
+
+enum { RESTART_BLOCK = 516 }; /* the kernel's own: the call is made again as restart_syscall */
+
+#define SEEN (KYMO_EVENTS_SYSCALL | KYMO_EVENTS_SIGNAL | KYMO_EVENT_CLONE | KYMO_EVENT_EXEC | KYMO_EVENT_DEATH | KYMO_EVENT_JCTL)
+
+/* ---- the memory and descriptors of a thread ---------------------------------------------------------------------------- */
+
+static size_t read_memory(void *context, uint64_t address, void *out, size_t size)
+{
+	const struct cli_syscall_thread *thread = context;
+
+	return kymo_engine_read(thread->engine, address, out, size) ? 0 : size;
+}
+
+static size_t read_fd_path(void *context, int fd, char *out, size_t size)
+{
+	const struct cli_syscall_thread *thread = context;
+	char link[64];
+	ssize_t n;
+
+	if (fd == AT_FDCWD)
+		snprintf(link, sizeof(link), "/proc/%d/cwd", thread->tid);
+	else
+		snprintf(link, sizeof(link), "/proc/%d/fd/%d", thread->tid, fd);
+	n = readlink(link, out, size);
+	return n < 0 ? 0 : (size_t)n;
+}
+
+/* ---- callbacks --------------------------------------------------------------------------------------------------------- */
+
+static bool is_wanted(const struct cli_syscall_thread *thread)
+{
+	const struct cli_syscalls *s = thread->owner;
+	struct kymo_syscall_target target = thread->target;
+
+	if (!kymo_syscall_set_has(&s->set, thread->call.number))
+		return false;
+	if (!s->path)
+		return true;
+	target.fd_path = read_fd_path;
+	return kymo_syscall_touches(&thread->call, &target, s->path) ||
+	       (s->real_path && kymo_syscall_touches(&thread->call, &target, s->real_path));
+}
+
+static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_syscall_report *report)
+{
+	struct cli_syscall_thread *thread = data;
+	const struct cli_syscalls *s = thread->owner;
+	const char *interrupted = NULL;
+
+	thread->engine = engine;
+	if (thread->call.result == -RESTART_BLOCK)
+		interrupted = kymo_syscall_name(thread->call.number);
+	thread->call = (struct kymo_syscall_call){ .number = report->number, .stack_pointer = report->sp, .interrupted = interrupted };
+	memcpy(thread->call.args, report->args, sizeof(thread->call.args));
+	thread->is_in_call = true;
+	thread->is_shown = is_wanted(thread);
+	if (thread->is_shown && !s->counts)
+		(s->json ? cli_syscall_json_enter : cli_syscall_line_enter)(thread);
+	thread->entered_ns = kymo_now_ns();
+	return KYMO_ACTION_RESUME | KYMO_SYSCALL_RUN;
+}
+
+/* A call that was entered before there was an engine has no beginning. */
+static unsigned int on_exit_of_call(struct kymo_engine *engine, void *data, enum kymo_action action,
+				    const struct kymo_syscall_report *report)
+{
+	struct cli_syscall_thread *thread = data;
+	struct cli_syscalls *s = thread->owner;
+	const uint64_t duration_ns = kymo_now_ns() - thread->entered_ns;
+
+	if (!thread->is_in_call)
+		return KYMO_ACTION_RESUME;
+	thread->engine = engine;
+	thread->is_in_call = false;
+	thread->call.result = report->result;
+	if (!thread->is_shown)
+		return KYMO_ACTION_RESUME;
+	if (s->counts)
+		cli_syscall_counts_add(s->table, &thread->call, duration_ns);
+	else
+		(s->json ? cli_syscall_json_leave : cli_syscall_line_leave)(thread, duration_ns);
+	return KYMO_ACTION_RESUME;
+}
+
+static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_action action, struct kymo_signal_report *report)
+{
+	struct cli_syscall_thread *thread = data;
+	const struct cli_syscalls *s = thread->owner;
+
+	if (!s->counts)
+		(s->json ? cli_syscall_json_signal : cli_syscall_line_signal)(thread, &report->info);
+	return KYMO_ACTION_RESUME | report->verdict;
+}
+
+static unsigned int on_job_control(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_jctl_report *report)
+{
+	struct cli_syscall_thread *thread = data;
+	const struct cli_syscalls *s = thread->owner;
+
+	if (report->signal != SIGCONT && !s->counts)
+		(s->json ? cli_syscall_json_stop : cli_syscall_line_stop)(thread, report->signal);
+	return KYMO_ACTION_RESUME;
+}
+
+static int follow(struct cli_syscalls *s, pid_t tid, pid_t pid);
+
+static unsigned int on_clone(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_clone_report *report)
+{
+	struct cli_syscall_thread *thread = data;
+	struct cli_syscalls *s = thread->owner;
+	int err;
+
+	if (!s->follows)
+		return KYMO_ACTION_RESUME;
+	err = follow(s, report->child, report->kind == KYMO_CLONE_THREAD ? thread->pid : report->child);
+	if (err && err != -ESRCH) {
+		cli_warn("cannot follow process %d: %s", report->child, strerror(-err));
+		s->has_failed = true;
+	}
+	return KYMO_ACTION_RESUME;
+}
+
+/* A thread that calls exec becomes the first of its process. */
+static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_exec_report *report)
+{
+	struct cli_syscall_thread *thread = data;
+
+	thread->tid = kymo_engine_tid(engine);
+	return KYMO_ACTION_RESUME;
+}
+
+static unsigned int on_death(struct kymo_engine *engine, void *data, const struct kymo_death_report *report)
+{
+	struct cli_syscall_thread *thread = data;
+	const struct cli_syscalls *s = thread->owner;
+
+	thread->engine = engine;
+	if (!s->counts)
+		(s->json ? cli_syscall_json_death : cli_syscall_line_death)(thread, report->status);
+	return KYMO_ACTION_DETACH;
+}
+
+static void on_release(void *data)
+{
+	struct cli_syscall_thread *thread = data;
+	struct cli_syscalls *s = thread->owner;
+
+	if (s->open == thread) {
+		fputs(" <detached ...>\n", s->out);
+		s->open = NULL;
+	}
+	kymo_line_deinit(&thread->text);
+	free(thread);
+	if (!--s->n_threads && !s->is_attaching)
+		kymo_write_all(s->done[1], "", 1);
+}
+
+static const struct kymo_engine_ops ops = {
+	.signal = on_signal,
+	.clone = on_clone,
+	.jctl = on_job_control,
+	.exec = on_exec,
+	.syscall_entry = on_entry,
+	.syscall_exit = on_exit_of_call,
+	.death = on_death,
+	.release = on_release,
+};
+
+/* ---- threads ------------------------------------------------------------------------------------------------------------- */
+
+/* A negative errno of kymo_engine_attach(). */
+static int follow(struct cli_syscalls *s, pid_t tid, pid_t pid)
+{
+	struct cli_syscall_thread *thread = calloc(1, sizeof(*thread));
+	struct kymo_engine *engine;
+	int err;
+
+	if (!thread)
+		return -ENOMEM;
+	*thread = (struct cli_syscall_thread){ .owner = s, .tid = tid, .pid = pid };
+	thread->target = (struct kymo_syscall_target){ .context = thread, .read = read_memory, .string_size = s->string_size };
+	if (s->fd_paths)
+		thread->target.fd_path = read_fd_path;
+	err = kymo_engine_attach(s->hub, tid, KYMO_ATTACH_CREATE, &ops, thread, &engine);
+	if (err) {
+		free(thread);
+		return err;
+	}
+	s->n_threads++;
+	err = kymo_engine_set_events(engine, SEEN);
+	if (err)
+		kymo_engine_control(engine, KYMO_ACTION_DETACH);
+	kymo_engine_put(engine);
+	return err == -EALREADY ? -ESRCH : err;
+}
+
+static void close_directory(DIR **directory)
+{
+	if (*directory)
+		closedir(*directory);
+}
+
+/* One that a followed thread has made has been attached to already. */
+static bool has_engine(struct cli_syscalls *s, pid_t tid)
+{
+	struct kymo_engine *engine;
+
+	if (kymo_engine_attach(s->hub, tid, KYMO_ATTACH_MATCH_OPS, &ops, NULL, &engine))
+		return false;
+	kymo_engine_put(engine);
+	return true;
+}
+
+/* All threads that a process has; again, until no new one is found, as they make more meanwhile. */
+static int follow_process(struct cli_syscalls *s, pid_t pid)
+{
+	KYMO_VEC(pid_t) known = { 0 };
+	bool is_new = true;
+	int err = 0;
+
+	while (is_new && !err) {
+		kymo_cleanup(close_directory) DIR *directory = NULL;
+		struct dirent *entry;
+		char path[64];
+
+		snprintf(path, sizeof(path), "/proc/%d/task", pid);
+		directory = opendir(path);
+		if (!directory)
+			err = known.n ? 0 : -ESRCH;
+		is_new = false;
+		while (directory && !err && (entry = readdir(directory))) {
+			const pid_t tid = atoi(entry->d_name);
+			bool is_known = tid <= 0;
+
+			for (size_t i = 0; i < known.n && !is_known; i++)
+				is_known = known.items[i] == tid;
+			if (is_known)
+				continue;
+			is_new = true;
+			err = has_engine(s, tid) ? 0 : follow(s, tid, pid);
+			if (err == -ESRCH && (known.n || tid != pid))
+				err = 0; /* it ended meanwhile */
+			if (!kymo_vec_push(&known, tid))
+				err = -ENOMEM;
+		}
+	}
+	kymo_vec_deinit(&known);
+	return err;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------------------------------------- */
+
+static int wake_up = -1; /* where the signal handler writes */
+static volatile sig_atomic_t is_launched, interrupts, last_signal;
+
+/* An interrupt from the terminal reaches the command too, and it is the command's to end by it. A second one, and any other signal, ends
+ * the tracing. */
+static void on_interrupt(int number, siginfo_t *info, void *context)
+{
+	const int err = errno;
+
+	if (number == SIGINT && is_launched && info->si_code == SI_KERNEL && !interrupts++)
+		return;
+	last_signal = number;
+	if (write(wake_up, "", 1) < 0)
+		last_signal = number;
+	errno = err;
+}
+
+static void catch_signals(int fd, bool launches)
+{
+	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction action = { .sa_sigaction = on_interrupt, .sa_flags = SA_SIGINFO | SA_RESTART }, before;
+
+	wake_up = fd;
+	is_launched = launches;
+	sigemptyset(&action.sa_mask);
+	for (size_t i = 0; i < kymo_countof(numbers); i++)
+		if (!sigaction(numbers[i], NULL, &before) && before.sa_handler != SIG_IGN)
+			sigaction(numbers[i], &action, NULL);
+}
+
+static void wait_for_end(struct cli_syscalls *s)
+{
+	char byte;
+
+	s->is_attaching = false;
+	if (!s->n_threads)
+		return;
+	while (read(s->done[0], &byte, 1) < 0 && errno == EINTR)
+		;
+}
+
+static struct kymo_error *attach_error(pid_t pid, int err)
+{
+	char why[256];
+
+	if (err == -EPERM || err == -EBUSY) {
+		kymo_hub_explain(pid, err, why, sizeof(why));
+		return kymo_error_create(err == -EBUSY ? KYMO_ERROR_BUSY : KYMO_ERROR_PERMISSION, "cannot trace process %d: %s", pid, why);
+	}
+	return kymo_error_errno(err, "cannot trace process %d", pid);
+}
+
+static struct kymo_error *trace_command(struct cli_syscalls *s, char **command, int *status_ret)
+{
+	pid_t pid;
+	int err = kymo_hub_launch(s->hub, 0, command, &pid);
+
+	if (err)
+		return kymo_error_errno(err, "cannot run %s", command[0]);
+	err = follow(s, pid, pid);
+	if (!err)
+		err = kymo_hub_start(s->hub, pid);
+	if (err)
+		return attach_error(pid, err);
+	wait_for_end(s);
+	if (last_signal && s->n_threads) {
+		*status_ret = last_signal;
+		return NULL;
+	}
+	err = kymo_hub_wait(s->hub, pid, status_ret);
+	return err ? kymo_error_errno(err, "cannot wait for %s", command[0]) : NULL;
+}
+
+static struct kymo_error *trace_process(struct cli_syscalls *s, pid_t pid)
+{
+	int err = follow_process(s, pid);
+
+	if (err)
+		return attach_error(pid, err);
+	wait_for_end(s);
+	return NULL;
+}
+
+struct kymo_error *cli_syscalls_run(struct cli_syscalls *s, char **command, pid_t pid, int *status_ret)
+{
+	struct kymo_error *error;
+	int err;
+
+	*status_ret = 0;
+	if (pipe2(s->done, O_CLOEXEC))
+		return kymo_error_errno(errno, "cannot make a pipe");
+	s->is_attaching = true;
+	catch_signals(s->done[1], command);
+	err = kymo_hub_create(&s->hub);
+	if (err)
+		error = kymo_error_errno(err, "cannot begin to trace");
+	else
+		error = command ? trace_command(s, command, status_ret) : trace_process(s, pid);
+	kymo_hub_destroy(s->hub);
+	/* The pipe stays: a signal may come until the end. */
+	return error;
+}

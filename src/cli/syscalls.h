@@ -1,0 +1,83 @@
+/*
+ * What `kymo syscalls` is made of: a tracer, which has an engine for each thread, and three ways to show what it sees. All of it runs on
+ * the hub's thread, but what is said to be called before or after.
+ */
+#ifndef KYMO_CLI_SYSCALLS_H
+#define KYMO_CLI_SYSCALLS_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "kymo/engine.h"
+#include "syscall/syscall.h"
+
+struct cli_syscall_counts;
+
+struct cli_syscalls {
+	/* What the user wants. */
+	struct kymo_syscall_set set;
+	bool follows, counts, durations, times, fd_paths, only_good, only_failed, json;
+	const char *path, *real_path; /* -P, and where its links lead; or NULL */
+	size_t string_size;
+	FILE *out;
+	bool is_file; /* -o */
+
+	/* The tracer's. */
+	struct kymo_hub *hub;
+	_Atomic int n_threads; /* with an engine */
+	_Atomic bool is_attaching;
+	int done[2]; /* a pipe that says that there is none left, or that a signal came */
+	bool has_failed; /* something was not shown, and the user was told */
+
+	/* The views'. */
+	struct cli_syscall_thread *open; /* whose line is not at its end */
+	struct cli_syscall_counts *table;
+};
+
+struct cli_syscall_thread {
+	struct cli_syscalls *owner;
+	struct kymo_engine *engine; /* during a callback */
+	pid_t tid, pid;
+	struct kymo_syscall_target target;
+	struct kymo_syscall_call call;
+	struct kymo_line text; /* of the line that is being made */
+	uint64_t entered_ns;
+	bool is_in_call;
+	bool is_shown; /* the call is in the set, and touches the path */
+};
+
+/* ---- the tracer (syscall_tracer.c) ------------------------------------------------------------------------------------ */
+
+/* Trace `command` (NULL-terminated) or process `pid`, until all threads are gone or the user interrupts. `status_ret`: the command's, as
+ * waitpid() gives it. GONE, PERMISSION, BUSY, NOT_FOUND, FAILED. */
+struct kymo_error *cli_syscalls_run(struct cli_syscalls *s, char **command, pid_t pid, int *status_ret);
+
+/* ---- lines, as strace writes them (syscall_lines.c) -------------------------------------------------------------------- */
+
+void cli_syscall_line_enter(struct cli_syscall_thread *thread);
+void cli_syscall_line_leave(struct cli_syscall_thread *thread, uint64_t duration_ns);
+void cli_syscall_line_signal(struct cli_syscall_thread *thread, const siginfo_t *info);
+void cli_syscall_line_stop(struct cli_syscall_thread *thread, int signal);
+void cli_syscall_line_death(struct cli_syscall_thread *thread, int status);
+
+/* ---- JSON, an object a line (syscall_json.c) ---------------------------------------------------------------------------- */
+
+void cli_syscall_json_enter(struct cli_syscall_thread *thread);
+void cli_syscall_json_leave(struct cli_syscall_thread *thread, uint64_t duration_ns);
+void cli_syscall_json_signal(struct cli_syscall_thread *thread, const siginfo_t *info);
+void cli_syscall_json_stop(struct cli_syscall_thread *thread, int signal);
+void cli_syscall_json_death(struct cli_syscall_thread *thread, int status);
+
+/* ---- a table of counts (syscall_counts.c) ------------------------------------------------------------------------------- */
+
+/* NULL where memory is out. */
+struct cli_syscall_counts *cli_syscall_counts_create(void);
+void cli_syscall_counts_destroy(struct cli_syscall_counts *counts);
+void cli_syscall_counts_add(struct cli_syscall_counts *counts, const struct kymo_syscall_call *call, uint64_t duration_ns);
+void cli_syscall_counts_print(const struct cli_syscall_counts *counts, bool json, FILE *out);
+
+#endif

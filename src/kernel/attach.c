@@ -1,0 +1,269 @@
+/*
+ * Programs to places: by one link for many (BPF_TRACE_UPROBE_MULTI), or by one perf event for each where the kernel has
+ * no such links.
+ *
+ * An event's id is the cookie of its place, so that one program serves all places with the same arguments.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "kernel/private.h"
+
+/* From linux/bpf.h of Linux 6.6, which is newer than the headers that kymo is built with. */
+#define TRACE_UPROBE_MULTI 48
+#define UPROBE_MULTI_RETURN 1u
+
+struct multi_attr {
+	uint32_t prog_fd, target_fd, attach_type, flags;
+	uint64_t path;
+	uint64_t offsets;
+	uint64_t semaphores;
+	uint64_t cookies;
+	uint32_t n;
+	uint32_t multi_flags;
+	uint32_t pid;
+	uint32_t zero;
+};
+
+static int link_multi(const struct multi_attr *attr)
+{
+	int fd = (int)syscall(SYS_bpf, BPF_LINK_CREATE, attr, sizeof(*attr));
+
+	return fd < 0 ? -errno : fd;
+}
+
+/*
+ * Kernels have these links from 6.6, but until 6.10 those of a process served its first thread only. They can be told
+ * apart by what they say to a file that can't be probed and an impossible pid: fixed ones look at the pid first.
+ */
+bool kernel_has_multi(void)
+{
+	const struct bpf_insn insns[] = {
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0, .imm = 0 },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = (enum bpf_attach_type)TRACE_UPROBE_MULTI);
+	uint64_t offset = 0;
+	struct multi_attr attr = {
+		.attach_type = TRACE_UPROBE_MULTI,
+		.path = (uint64_t)(uintptr_t) "/",
+		.offsets = (uint64_t)(uintptr_t)&offset,
+		.n = 1,
+	};
+	int program =
+		bpf_prog_load(BPF_PROG_TYPE_KPROBE, "kymo_test", KERNEL_LICENSE, insns, kymo_countof(insns), &options);
+	bool has, is_fixed;
+
+	if (program < 0)
+		return false;
+	attr.prog_fd = (uint32_t)program;
+	has = link_multi(&attr) == -EBADF;
+	attr.pid = (uint32_t)-1;
+	is_fixed = link_multi(&attr) == -EINVAL;
+	close(program);
+	return has && is_fixed;
+}
+
+/* ---- one program ------------------------------------------------------------------------------------------------ */
+
+static struct kymo_error *load(struct kymo_kernel *kernel, const struct kymo_kernel_probe *probe, int *ret)
+{
+	LIBBPF_OPTS(bpf_prog_load_opts, options);
+	const struct kernel_program program = {
+		.rings = kernel->rings_fd,
+		.state = kernel->state_fd,
+		.tgids = kernel->tgids_fd,
+		.first_cpu = kernel->rings[0].cpu,
+		.not_tgid = kernel->not_tgid,
+		.ns_dev = kernel->ns_dev,
+		.ns_ino = kernel->ns_ino,
+		.names = kernel->options.names,
+		.args = probe->args,
+		.n_args = probe->n_args,
+	};
+	struct bpf_insn insns[KERNEL_PROGRAM_MAX];
+	int n = kernel_program_make(&program, insns), fd;
+
+	if (n < 0)
+		return kymo_error_errno(n, "cannot make a BPF program of these arguments");
+	if (kernel->has_multi)
+		options.expected_attach_type = (enum bpf_attach_type)TRACE_UPROBE_MULTI;
+	fd = bpf_prog_load(BPF_PROG_TYPE_KPROBE, "kymo_probe", KERNEL_LICENSE, insns, (size_t)n, &options);
+	if (fd < 0)
+		return kernel_refused(errno, "load BPF programs");
+	*ret = fd;
+	return NULL;
+}
+
+/* Remember how samples of the places become records, before the first can come. */
+static struct kymo_error *add_shape(struct kymo_kernel *kernel, const struct kymo_kernel_probe *probe,
+				    const struct kymo_kernel_place *places, size_t n)
+{
+	struct kernel_shape shape = { .n_args = (uint8_t)probe->n_args, .has_faults = probe->has_faults };
+
+	for (size_t i = 0; i < probe->n_args; i++)
+		shape.types[i] = probe->args[i].type;
+	if (!kymo_vec_push(&kernel->shapes, shape))
+		return &kymo_error_no_memory;
+	for (size_t i = 0; i < n; i++) {
+		while (kernel->shape_of.n <= places[i].id)
+			if (!kymo_vec_push(&kernel->shape_of, 0))
+				return &kymo_error_no_memory;
+		kernel->shape_of.items[places[i].id] = (uint32_t)kernel->shapes.n;
+	}
+	return NULL;
+}
+
+static struct kymo_error *keep(struct kymo_kernel *kernel, int fd)
+{
+	if (kymo_vec_push(&kernel->fds, fd))
+		return NULL;
+	close(fd);
+	return &kymo_error_no_memory;
+}
+
+/* ---- one link for many ------------------------------------------------------------------------------------------ */
+
+/* What does not say anything about a single place. */
+static bool is_general(int err)
+{
+	return err == -EPERM || err == -EACCES || err == -ENOMEM || err == -ESRCH || err == -EMFILE || err == -ENFILE ||
+	       err == -EINTR;
+}
+
+/* The kernel takes all places or none, and does not tell which one it does not like: halves are tried then. */
+static struct kymo_error *attach_multi(struct kymo_kernel *kernel, const struct kymo_kernel_probe *probe, int program,
+				       struct kymo_kernel_place *places, size_t n)
+{
+	kymo_cleanup_free uint64_t *offsets = calloc(2 * n, sizeof(*offsets));
+	struct kymo_error *error;
+	struct multi_attr attr;
+	char path[64];
+	int fd;
+
+	if (!offsets)
+		return &kymo_error_no_memory;
+	for (size_t i = 0; i < n; i++) {
+		offsets[i] = places[i].offset;
+		offsets[n + i] = places[i].id;
+	}
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", probe->file);
+	attr = (struct multi_attr){
+		.prog_fd = (uint32_t)program,
+		.attach_type = TRACE_UPROBE_MULTI,
+		.path = (uint64_t)(uintptr_t)path,
+		.offsets = (uint64_t)(uintptr_t)offsets,
+		.cookies = (uint64_t)(uintptr_t)(offsets + n),
+		.n = (uint32_t)n,
+		.multi_flags = probe->is_return ? UPROBE_MULTI_RETURN : 0,
+		.pid = (uint32_t)kernel->attach_pid,
+	};
+	do {
+		fd = link_multi(&attr);
+	} while (fd == -EINTR);
+	if (fd >= 0)
+		return keep(kernel, fd);
+	if (is_general(fd))
+		return kernel_refused(fd, "set uprobes");
+	if (n == 1) {
+		places[0].err = fd;
+		return NULL;
+	}
+	error = attach_multi(kernel, probe, program, places, n / 2);
+	return error ? error : attach_multi(kernel, probe, program, places + n / 2, n - n / 2);
+}
+
+/* ---- one perf event for each ------------------------------------------------------------------------------------ */
+
+static struct kymo_error *read_number(const char *path, const char *prefix, unsigned int *ret)
+{
+	kymo_cleanup_free char *text = NULL;
+	int err = kymo_read_file(AT_FDCWD, path, 4096, &text, NULL);
+
+	if (err)
+		return kernel_refused(err == -ENOENT ? ENOSYS : err, "set uprobes by perf events");
+	if (strncmp(text, prefix, strlen(prefix)) || sscanf(text + strlen(prefix), "%u", ret) != 1)
+		return kymo_error_create(KYMO_ERROR_FAILED, "%s makes no sense", path);
+	return NULL;
+}
+
+static int open_event(const struct kymo_kernel *kernel, const struct kymo_kernel_probe *probe, uint64_t offset,
+		      unsigned int type, unsigned int return_bit)
+{
+	struct perf_event_attr attr = { .size = sizeof(attr), .type = type };
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", probe->file);
+	attr.config = probe->is_return ? UINT64_C(1) << return_bit : 0;
+	attr.config1 = (uint64_t)(uintptr_t)path;
+	attr.config2 = offset;
+	/* Programs run wherever the breakpoint is hit; the CPU says nothing. */
+	fd = (int)syscall(SYS_perf_event_open, &attr, kernel->attach_pid ? kernel->attach_pid : -1,
+			  kernel->attach_pid ? -1 : (int)kernel->rings[0].cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+static struct kymo_error *attach_event(struct kymo_kernel *kernel, const struct kymo_kernel_probe *probe, int program,
+				       struct kymo_kernel_place *place, unsigned int type, unsigned int return_bit)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, options, .perf_event.bpf_cookie = place->id);
+	int event = open_event(kernel, probe, place->offset, type, return_bit), link;
+	struct kymo_error *error;
+
+	if (event < 0 && is_general(event))
+		return kernel_refused(event, "set uprobes");
+	if (event < 0) {
+		place->err = event;
+		return NULL;
+	}
+	error = keep(kernel, event);
+	if (error)
+		return error;
+	link = bpf_link_create(program, event, BPF_PERF_EVENT, &options);
+	if (link < 0)
+		return kernel_refused(errno, "run BPF programs at uprobes");
+	return keep(kernel, link);
+}
+
+static struct kymo_error *attach_events(struct kymo_kernel *kernel, const struct kymo_kernel_probe *probe, int program,
+					struct kymo_kernel_place *places, size_t n)
+{
+	unsigned int type, return_bit;
+	struct kymo_error *error = read_number("/sys/bus/event_source/devices/uprobe/type", "", &type);
+
+	if (!error)
+		error = read_number("/sys/bus/event_source/devices/uprobe/format/retprobe", "config:", &return_bit);
+	if (!error && return_bit > 63)
+		return_bit = 0;
+	for (size_t i = 0; i < n && !error; i++)
+		error = attach_event(kernel, probe, program, &places[i], type, return_bit);
+	return error;
+}
+
+struct kymo_error *kymo_kernel_attach(struct kymo_kernel *kernel, const struct kymo_kernel_probe *probe,
+				      struct kymo_kernel_place *places, size_t n)
+{
+	kymo_cleanup_close int program = -1;
+	struct kymo_error *error;
+
+	if (!n)
+		return NULL;
+	error = load(kernel, probe, &program);
+	if (!error)
+		error = add_shape(kernel, probe, places, n);
+	if (error)
+		return error;
+	for (size_t i = 0; i < n; i++)
+		places[i].err = 0;
+	/* Links keep the program. */
+	return kernel->has_multi ? attach_multi(kernel, probe, program, places, n)
+				 : attach_events(kernel, probe, program, places, n);
+}

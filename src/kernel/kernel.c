@@ -1,0 +1,370 @@
+#include "kernel/kernel.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "kernel/private.h"
+
+#define INIT_PID_NAMESPACE 4026531836u /* its inode, PROC_PID_INIT_INO of the kernel */
+#define MAX_CPUS 8192
+#define RING_MAX (UINT64_C(1) << 30)
+
+struct kymo_error *kernel_refused(int err, const char *what)
+{
+	err = err < 0 ? -err : err;
+	if (err == EPERM || err == EACCES)
+		return kymo_error_create(KYMO_ERROR_PERMISSION,
+					 "the kernel does not let this user %s: recording through it takes root, or "
+					 "the capabilities CAP_BPF and CAP_PERFMON",
+					 what);
+	if (err == ENOSYS || err == EINVAL || err == EOPNOTSUPP)
+		return kymo_error_create(
+			KYMO_ERROR_NOT_FOUND,
+			"this kernel can't %s (%s): recording through it takes Linux 5.15, with BPF and uprobes", what,
+			strerror(err));
+	return kymo_error_errno(err, "the kernel does not %s", what);
+}
+
+static int silence(enum libbpf_print_level level, const char *format, va_list args)
+{
+	return 0;
+}
+
+/* ---- CPUs ------------------------------------------------------------------------------------------------------- */
+
+/* The list "0-3,8" of online CPUs as a fresh array. */
+static struct kymo_error *online_cpus(uint32_t **ret, size_t *n_ret)
+{
+	kymo_cleanup_free char *text = NULL;
+	KYMO_VEC(uint32_t) cpus = { 0 };
+	char *at;
+	int err = kymo_read_file(AT_FDCWD, "/sys/devices/system/cpu/online", 1 << 16, &text, NULL);
+
+	if (err)
+		return kymo_error_errno(err, "cannot tell which CPUs there are");
+	for (at = text; *at && *at != '\n'; at += *at == ',') {
+		char *end;
+		unsigned long first = strtoul(at, &end, 10), last = first;
+
+		if (*end == '-')
+			last = strtoul(end + 1, &end, 10);
+		if (end == at || last >= MAX_CPUS || first > last)
+			break;
+		for (unsigned long cpu = first; cpu <= last; cpu++) {
+			if (!kymo_vec_push(&cpus, (uint32_t)cpu)) {
+				kymo_vec_deinit(&cpus);
+				return &kymo_error_no_memory;
+			}
+		}
+		at = end;
+	}
+	if (!cpus.n || (*at && *at != '\n')) {
+		kymo_vec_deinit(&cpus);
+		return kymo_error_create(KYMO_ERROR_FAILED, "the kernel's list of CPUs makes no sense");
+	}
+	*ret = cpus.items;
+	*n_ret = cpus.n;
+	return NULL;
+}
+
+/* ---- maps ------------------------------------------------------------------------------------------------------- */
+
+static uint32_t ring_size(uint64_t wanted)
+{
+	uint64_t size = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	while (size < wanted && size < RING_MAX)
+		size *= 2;
+	return (uint32_t)size;
+}
+
+static struct kymo_error *create_rings(struct kymo_kernel *kernel, uint32_t n_possible)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, outer);
+	struct kymo_error *error;
+	uint32_t *cpus;
+
+	error = online_cpus(&cpus, &kernel->n_rings);
+	if (error)
+		return error;
+	kernel->rings = calloc(kernel->n_rings, sizeof(*kernel->rings));
+	for (size_t i = 0; kernel->rings && i < kernel->n_rings; i++)
+		kernel->rings[i] = (struct kernel_ring){ .kernel = kernel, .index = i, .cpu = cpus[i], .fd = -1 };
+	free(cpus);
+	if (!kernel->rings)
+		return &kymo_error_no_memory;
+	for (size_t i = 0; i < kernel->n_rings; i++) {
+		struct kernel_ring *ring = &kernel->rings[i];
+
+		ring->fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "kymo_ring", 0, 0,
+					  ring_size(kernel->options.buffer_size), NULL);
+		if (ring->fd < 0)
+			return kernel_refused(errno, "make BPF ring buffers");
+		if (!i) {
+			outer.inner_map_fd = (uint32_t)ring->fd;
+			kernel->rings_fd =
+				bpf_map_create(BPF_MAP_TYPE_ARRAY_OF_MAPS, "kymo_rings", 4, 4, n_possible, &outer);
+			if (kernel->rings_fd < 0)
+				return kernel_refused(errno, "make BPF maps");
+		}
+		if (ring->cpu >= n_possible || bpf_map_update_elem(kernel->rings_fd, &ring->cpu, &ring->fd, BPF_ANY))
+			return kernel_refused(errno, "fill BPF maps");
+	}
+	return NULL;
+}
+
+static struct kymo_error *create_state(struct kymo_kernel *kernel, uint32_t n_possible)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	void *state;
+
+	kernel->n_state = n_possible + 1;
+	kernel->state_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "kymo_state", 4, sizeof(struct kernel_state),
+					  (uint32_t)kernel->n_state, &options);
+	if (kernel->state_fd < 0)
+		return kernel_refused(errno, "make BPF maps");
+	kernel->state_size = (kernel->n_state * sizeof(struct kernel_state) + page - 1) / page * page;
+	state = mmap(NULL, kernel->state_size, PROT_READ, MAP_SHARED, kernel->state_fd, 0);
+	if (state == MAP_FAILED)
+		return kernel_refused(errno, "map BPF maps");
+	kernel->state = state;
+	return NULL;
+}
+
+static struct kymo_error *create_tgids(struct kymo_kernel *kernel)
+{
+	uint32_t pid = (uint32_t)kernel->options.pid;
+	uint64_t one = 1;
+
+	kernel->tgids_fd = bpf_map_create(BPF_MAP_TYPE_HASH, "kymo_processes", 4, 8, KERNEL_MAX_PROCESSES, NULL);
+	if (kernel->tgids_fd < 0)
+		return kernel_refused(errno, "make BPF maps");
+	if (bpf_map_update_elem(kernel->tgids_fd, &pid, &one, BPF_ANY))
+		return kernel_refused(errno, "fill BPF maps");
+	return NULL;
+}
+
+/* ---- samples ---------------------------------------------------------------------------------------------------- */
+
+/* Pack the values as wire/event.h wants them. Returns the size. */
+static size_t pack(const struct kernel_shape *shape, const struct kernel_sample *sample, uint8_t *out)
+{
+	uint64_t header = sample->id;
+	size_t at = KYMO_EVENT_ARGS_OFFSET;
+
+	memcpy(out, &header, sizeof(header));
+	memcpy(out + KYMO_EVENT_TID_OFFSET, &sample->tid, sizeof(sample->tid));
+	if (shape->has_faults)
+		out[at++] = (uint8_t)sample->faults;
+	for (size_t i = 0; i < shape->n_args; i++) {
+		uint64_t value;
+
+		memcpy(&value, &sample->values[i], sizeof(value));
+		memcpy(out + at, &value, kymo_type_size(shape->types[i]));
+		at += kymo_type_size(shape->types[i]);
+	}
+	return at;
+}
+
+static int on_sample(void *data, void *bytes, size_t size)
+{
+	struct kernel_ring *ring = data;
+	struct kymo_kernel *kernel = ring->kernel;
+	const struct kernel_sample *sample = bytes;
+	const struct kernel_shape *shape;
+	uint8_t record[KYMO_EVENT_MAX_SIZE];
+	char name[KERNEL_NAME_SIZE] = "";
+	struct kymo_kernel_sample seen;
+
+	if (size < sizeof(*sample) || sample->id >= kernel->shape_of.n || !kernel->shape_of.items[sample->id])
+		return 0;
+	shape = &kernel->shapes.items[kernel->shape_of.items[sample->id] - 1];
+	if (size < kernel_sample_size(shape->n_args, kernel->options.names))
+		return 0;
+	if (kernel->options.names)
+		memcpy(name, &sample->values[shape->n_args], sizeof(name) - 1);
+	seen = (struct kymo_kernel_sample){
+		.ring = ring->index,
+		.ns = sample->ns,
+		.lost = sample->lost,
+		.tid = sample->tid,
+		.pid = sample->pid,
+		.name = kernel->options.names ? name : NULL,
+		.record = record,
+		.size = pack(shape, sample, record),
+	};
+	kernel->error = kernel->see(&seen, kernel->data);
+	return kernel->error ? -ECANCELED : 0;
+}
+
+struct kymo_error *kymo_kernel_drain(struct kymo_kernel *kernel,
+				     struct kymo_error *(*see)(const struct kymo_kernel_sample *sample, void *data),
+				     void *data)
+{
+	struct kymo_error *error;
+	int n;
+
+	kernel->see = see;
+	kernel->data = data;
+	n = ring_buffer__consume(kernel->reader);
+	error = kernel->error;
+	kernel->error = NULL;
+	if (!error && n < 0)
+		error = kymo_error_errno(n, "cannot read the kernel's ring buffers");
+	return error;
+}
+
+static struct kymo_error *open_reader(struct kymo_kernel *kernel)
+{
+	for (size_t i = 0; i < kernel->n_rings; i++) {
+		struct kernel_ring *ring = &kernel->rings[i];
+		int err = 0;
+
+		if (!kernel->reader) {
+			kernel->reader = ring_buffer__new(ring->fd, on_sample, ring, NULL);
+			err = kernel->reader ? 0 : -errno;
+		} else {
+			err = ring_buffer__add(kernel->reader, ring->fd, on_sample, ring);
+		}
+		if (err)
+			return kymo_error_errno(err, "cannot map the kernel's ring buffers");
+	}
+	return NULL;
+}
+
+size_t kymo_kernel_n_rings(const struct kymo_kernel *kernel)
+{
+	return kernel->n_rings;
+}
+
+uint32_t kymo_kernel_cpu(const struct kymo_kernel *kernel, size_t ring)
+{
+	return kernel->rings[ring].cpu;
+}
+
+uint64_t kymo_kernel_lost(const struct kymo_kernel *kernel, size_t ring)
+{
+	return __atomic_load_n(&kernel->state[kernel->rings[ring].cpu].count, __ATOMIC_RELAXED);
+}
+
+bool kymo_kernel_has_processes(const struct kymo_kernel *kernel)
+{
+	uint32_t first;
+
+	return !bpf_map_get_next_key(kernel->tgids_fd, NULL, &first);
+}
+
+uint64_t kymo_kernel_missed_processes(const struct kymo_kernel *kernel)
+{
+	return __atomic_load_n(&kernel->state[kernel->n_state - 1].count, __ATOMIC_RELAXED);
+}
+
+/* ---- begin and end ---------------------------------------------------------------------------------------------- */
+
+/* Which ids samples carry: one process knows itself by its own namespace's; of several, this process's view. */
+static struct kymo_error *choose_namespace(struct kymo_kernel *kernel)
+{
+	pid_t pid = kernel->options.pid && !kernel->options.follow ? kernel->options.pid : getpid();
+	char name[64];
+	struct stat st;
+
+	snprintf(name, sizeof(name), "/proc/%d/ns/pid", pid);
+	if (stat(name, &st))
+		return kymo_error_errno(errno, "cannot tell the pid namespace of process %d", pid);
+	if (st.st_ino == INIT_PID_NAMESPACE)
+		return NULL;
+	if (kernel->options.follow)
+		return kymo_error_create(
+			KYMO_ERROR_PERMISSION,
+			"descendants can't be followed through the kernel from within a container, where processes' "
+			"ids are not the machine's; run kymo outside of it, or with --all");
+	kernel->ns_dev = (uint64_t)major(st.st_dev) << 20 | minor(st.st_dev); /* as the kernel writes it */
+	kernel->ns_ino = st.st_ino;
+	return NULL;
+}
+
+static struct kymo_error *set_up(struct kymo_kernel *kernel)
+{
+	int n_possible = libbpf_num_possible_cpus();
+	struct kymo_error *error;
+
+	if (n_possible <= 0 || n_possible > MAX_CPUS)
+		return kymo_error_create(KYMO_ERROR_FAILED, "cannot tell how many CPUs there are");
+	error = choose_namespace(kernel);
+	if (!error)
+		error = create_state(kernel, (uint32_t)n_possible);
+	if (!error)
+		error = create_rings(kernel, (uint32_t)n_possible);
+	if (!error)
+		error = open_reader(kernel);
+	if (!error && kernel->options.follow)
+		error = create_tgids(kernel);
+	if (!error && kernel->options.follow)
+		error = kernel_follow(kernel);
+	return error;
+}
+
+struct kymo_error *kymo_kernel_create(const struct kymo_kernel_options *options, struct kymo_kernel **ret)
+{
+	struct kymo_kernel *kernel = calloc(1, sizeof(*kernel));
+	struct kymo_error *error;
+
+	if (!kernel)
+		return &kymo_error_no_memory;
+	libbpf_set_print(silence);
+	kernel->options = *options;
+	kernel->attach_pid = options->follow ? 0 : options->pid;
+	if (kernel->attach_pid && options->thread)
+		kernel->attach_pid = options->thread;
+	kernel->not_tgid = options->pid ? 0 : getpid();
+	kernel->rings_fd = kernel->state_fd = kernel->tgids_fd = -1;
+	error = set_up(kernel);
+	if (error) {
+		kymo_kernel_destroy(kernel);
+		return error;
+	}
+	/* Links know a process by its first thread, perf events by any. */
+	kernel->has_multi =
+		!options->no_multi && (options->follow || kernel->attach_pid == options->pid) && kernel_has_multi();
+	*ret = kernel;
+	return NULL;
+}
+
+void kymo_kernel_detach(struct kymo_kernel *kernel)
+{
+	while (kernel->fds.n)
+		close(kernel->fds.items[--kernel->fds.n]);
+}
+
+void kymo_kernel_destroy(struct kymo_kernel *kernel)
+{
+	if (!kernel)
+		return;
+	kymo_kernel_detach(kernel);
+	ring_buffer__free(kernel->reader);
+	for (size_t i = 0; kernel->rings && i < kernel->n_rings; i++)
+		if (kernel->rings[i].fd >= 0)
+			close(kernel->rings[i].fd);
+	free(kernel->rings);
+	if (kernel->state)
+		munmap(kernel->state, kernel->state_size);
+	if (kernel->rings_fd >= 0)
+		close(kernel->rings_fd);
+	if (kernel->state_fd >= 0)
+		close(kernel->state_fd);
+	if (kernel->tgids_fd >= 0)
+		close(kernel->tgids_fd);
+	kymo_vec_deinit(&kernel->fds);
+	kymo_vec_deinit(&kernel->shapes);
+	kymo_vec_deinit(&kernel->shape_of);
+	free(kernel);
+}

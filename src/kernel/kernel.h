@@ -1,0 +1,122 @@
+/*
+ * What the kernel offers to record with: its own uprobes, through perf events and BPF. The only user of libbpf.
+ *
+ * A program of a few dozen BPF instructions is generated for each list of arguments, attached at places of files, and
+ * writes samples into a ring buffer a CPU. Nothing has a name in the system: all that is set up are descriptors of this
+ * process, and it is gone when they are closed, however this process ends.
+ *
+ * Used from one thread. All pids are as this process sees them.
+ */
+#ifndef KYMO_KERNEL_KERNEL_H
+#define KYMO_KERNEL_KERNEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "wire/event.h"
+#include "wire/types.h"
+
+struct kymo_kernel;
+
+struct kymo_kernel_options {
+	/*
+	 * one process, with all its threads, also those to come; 0: every process that maps the files, now or later,
+	 * but this one
+	 */
+	pid_t pid;
+	pid_t thread;		/* of `pid`: one that has not ended; 0: the first has not */
+	bool follow;		/* with `pid`: its descendants to come, too */
+	bool names;		/* samples tell the name of their thread */
+	uint64_t buffer_size;	/* bytes a CPU; rounded up to a power of two */
+	bool no_multi;		/* one perf event a probe, as on kernels before 6.10; for tests */
+};
+
+/*
+ * Set up rings and filters; nothing is probed yet. PERMISSION says which rights are missing, NOT_FOUND what the kernel
+ * lacks; GONE: no such process.
+ */
+struct kymo_error *kymo_kernel_create(const struct kymo_kernel_options *options, struct kymo_kernel **ret);
+
+/* Take all probes out and free. NULL is allowed. */
+void kymo_kernel_destroy(struct kymo_kernel *kernel);
+
+/* ---- probes ----------------------------------------------------------------------------------------------------- */
+
+enum kymo_kernel_source {
+	KYMO_KERNEL_REGISTER,	/* value of the register at `at` in struct pt_regs, plus `value` */
+	KYMO_KERNEL_MEMORY,	/* the 8 bytes at that address */
+	KYMO_KERNEL_IMMEDIATE,	/* `value` */
+	KYMO_KERNEL_UNKNOWN,	/* always a fault */
+};
+
+struct kymo_kernel_arg {
+	enum kymo_kernel_source source;
+	enum kymo_type type;	/* the low bytes are recorded */
+	uint16_t at;		/* a multiple of 8 */
+	int64_t value;
+};
+
+/* What is recorded at some places of one file. */
+struct kymo_kernel_probe {
+	int file;		/* open; need not stay so */
+	bool is_return;		/* places are functions: record when they return to who called them */
+	const struct kymo_kernel_arg *args;
+	size_t n_args;		/* <= KYMO_EVENT_MAX_ARGS */
+	bool has_faults;	/* records carry the faults byte (wire/event.h) */
+};
+
+struct kymo_kernel_place {
+	uint32_t id;		/* of the event; several places of one have the same arguments' types */
+	uint64_t offset;	/* in the file */
+	/* set by kymo_kernel_attach(): 0, or a negative errno where the kernel refuses the place */
+	int err;
+};
+
+/*
+ * Put a probe at `n` places. Processes need not be stopped; those that map the file later get it before they can run
+ * it. An error is about all places. That single ones are refused is no error, and known only where some process of
+ * those that are recorded has the file mapped.
+ */
+struct kymo_error *kymo_kernel_attach(struct kymo_kernel *kernel, const struct kymo_kernel_probe *probe,
+				      struct kymo_kernel_place *places, size_t n);
+
+/* Take all probes out. What was recorded stays to be drained; counts of losses are final then. */
+void kymo_kernel_detach(struct kymo_kernel *kernel);
+
+/* ---- samples ---------------------------------------------------------------------------------------------------- */
+
+struct kymo_kernel_sample {
+	size_t ring;
+	uint64_t ns;		/* CLOCK_MONOTONIC; may be a little before the sample in front of it */
+	uint64_t lost;		/* of the ring, running total before this sample */
+	/*
+	 * as the recorded process sees them; with several processes as this one does, or as the machine does where this
+	 * one can't
+	 */
+	int32_t tid, pid;
+	const char *name;	/* of the thread; NULL without options.names */
+	const uint8_t *record;	/* as in wire/event.h, with the time 0 */
+	size_t size;
+};
+
+/* Hand over what is in the rings, ring by ring. An error of `see` ends it and is returned; its sample is gone. */
+struct kymo_error *kymo_kernel_drain(struct kymo_kernel *kernel,
+				     struct kymo_error *(*see)(const struct kymo_kernel_sample *sample, void *data),
+				     void *data);
+
+size_t kymo_kernel_n_rings(const struct kymo_kernel *kernel);
+uint32_t kymo_kernel_cpu(const struct kymo_kernel *kernel, size_t ring);
+
+/* Events of the ring lost so far. */
+uint64_t kymo_kernel_lost(const struct kymo_kernel *kernel, size_t ring);
+
+/* With options.follow: whether any of the processes is left. */
+bool kymo_kernel_has_processes(const struct kymo_kernel *kernel);
+
+/* With options.follow: processes that were not recorded because there were too many at once. */
+uint64_t kymo_kernel_missed_processes(const struct kymo_kernel *kernel);
+
+#endif

@@ -1,0 +1,62 @@
+/* What the files of this room share. */
+#ifndef KYMO_KERNEL_PRIVATE_H
+#define KYMO_KERNEL_PRIVATE_H
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "base/vec.h"
+#include "kernel/program.h"
+
+#define KERNEL_LICENSE "Dual MIT/GPL"	/* helpers that read memory or time want one that goes with the GPL */
+#define KERNEL_MAX_PROCESSES 32768	/* that are recorded at once */
+
+/* How samples of an event become records. */
+struct kernel_shape {
+	enum kymo_type types[KYMO_EVENT_MAX_ARGS];
+	uint8_t n_args;
+	bool has_faults;
+};
+
+struct kernel_ring {
+	struct kymo_kernel *kernel;
+	size_t index;
+	uint32_t cpu;
+	int fd;
+};
+
+struct kymo_kernel {
+	struct kymo_kernel_options options;
+	pid_t attach_pid;		/* what links and perf events are bound to: 0 for all processes */
+	uint64_t ns_dev, ns_ino;
+	pid_t not_tgid;
+	int rings_fd, state_fd, tgids_fd;
+	struct kernel_state *state;	/* mapped; n_state elements */
+	size_t n_state, state_size;
+	struct kernel_ring *rings;
+	size_t n_rings;
+	struct ring_buffer *reader;
+	bool has_multi;
+	KYMO_VEC(int) fds;		/* that keep probes in: closed in the reverse order */
+	KYMO_VEC(struct kernel_shape) shapes;
+	KYMO_VEC(uint32_t) shape_of;	/* by event id: index + 1 */
+	/* of the drain that goes on */
+	struct kymo_error *(*see)(const struct kymo_kernel_sample *sample, void *data);
+	void *data;
+	struct kymo_error *error;
+};
+
+/* attach.c */
+
+/* Whether one link can stand for many places, and tell a process with all its threads from others. */
+bool kernel_has_multi(void);
+
+/* follow.c */
+
+/* Keep the table of processes right from now on. */
+struct kymo_error *kernel_follow(struct kymo_kernel *kernel);
+
+/* "…: the kernel lets …", or what else a refusal of bpf() or perf_event_open() means to the user. */
+struct kymo_error *kernel_refused(int err, const char *what);
+
+#endif

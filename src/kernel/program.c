@@ -1,0 +1,337 @@
+/*
+ * The program of a probe does this:
+ *
+ *	is the process one of those that are recorded?		the table of tgids, where there is one
+ *	the CPU's ring and its state				ring and count are found by the same key
+ *	ids, arguments, cookie, losses, name			into a sample on the stack
+ *	the time						last, so that samples are nearly in order
+ *	bpf_ringbuf_output()					or one more loss
+ *
+ * It may be preempted at any point (uprobe programs run with migration off and nothing else), and another thread's may
+ * run on the same CPU meanwhile. So the sample is made on the stack, the ring takes it as a whole under its own lock,
+ * and losses are added atomically. The sample has slots of 8 bytes, as the verifier wants stores to the stack aligned;
+ * the reader packs them.
+ */
+#include "kernel/program.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define STACK_TOP (-8) /* scratch: keys */
+
+enum { R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, FP };
+
+#define MAX_LABEL_USES 8
+
+struct code {
+	struct bpf_insn *insns;
+	int n;
+	int err;
+};
+
+/* Jumps that wait for their target. */
+struct label {
+	int at[MAX_LABEL_USES];
+	int n;
+};
+
+static void emit(struct code *c, uint8_t op, uint8_t dst, uint8_t src, int offset, int32_t imm)
+{
+	if (c->n >= KERNEL_PROGRAM_MAX || offset < INT16_MIN || offset > INT16_MAX) {
+		c->err = -ENOSPC;
+		return;
+	}
+	c->insns[c->n++] =
+		(struct bpf_insn){ .code = op, .dst_reg = dst, .src_reg = src, .off = (int16_t)offset, .imm = imm };
+}
+
+static void move(struct code *c, uint8_t dst, uint8_t src)
+{
+	emit(c, BPF_ALU64 | BPF_MOV | BPF_X, dst, src, 0, 0);
+}
+
+static void set(struct code *c, uint8_t dst, int32_t value)
+{
+	emit(c, BPF_ALU64 | BPF_MOV | BPF_K, dst, 0, 0, value);
+}
+
+static void set64(struct code *c, uint8_t dst, uint64_t value)
+{
+	emit(c, BPF_LD | BPF_DW | BPF_IMM, dst, 0, 0, (int32_t)(uint32_t)value);
+	emit(c, 0, 0, 0, 0, (int32_t)(uint32_t)(value >> 32));
+}
+
+static void set_map(struct code *c, uint8_t dst, int fd)
+{
+	emit(c, BPF_LD | BPF_DW | BPF_IMM, dst, BPF_PSEUDO_MAP_FD, 0, fd);
+	emit(c, 0, 0, 0, 0, 0);
+}
+
+static void load(struct code *c, uint8_t size, uint8_t dst, uint8_t src, int offset)
+{
+	emit(c, BPF_LDX | BPF_MEM | size, dst, src, offset, 0);
+}
+
+static void store(struct code *c, uint8_t size, uint8_t dst, int offset, uint8_t src)
+{
+	emit(c, BPF_STX | BPF_MEM | size, dst, src, offset, 0);
+}
+
+static void store_imm(struct code *c, uint8_t size, uint8_t dst, int offset, int32_t value)
+{
+	emit(c, BPF_ST | BPF_MEM | size, dst, 0, offset, value);
+}
+
+static void stack_address(struct code *c, uint8_t dst, int offset)
+{
+	move(c, dst, FP);
+	emit(c, BPF_ALU64 | BPF_ADD | BPF_K, dst, 0, 0, offset);
+}
+
+static void call(struct code *c, int32_t helper)
+{
+	emit(c, BPF_JMP | BPF_CALL, 0, 0, 0, helper);
+}
+
+static void jump_if(struct code *c, uint8_t op, uint8_t reg, int32_t imm, struct label *label)
+{
+	if (label->n == MAX_LABEL_USES) {
+		c->err = -ENOSPC;
+		return;
+	}
+	label->at[label->n++] = c->n;
+	emit(c, BPF_JMP | op | BPF_K, reg, 0, 0, imm);
+}
+
+static void here(struct code *c, const struct label *label)
+{
+	for (int i = 0; i < label->n && !c->err; i++)
+		c->insns[label->at[i]].off = (int16_t)(c->n - label->at[i] - 1);
+}
+
+static void leave(struct code *c)
+{
+	set(c, R0, 0);
+	emit(c, BPF_JMP | BPF_EXIT, 0, 0, 0, 0);
+}
+
+/* r0 = the element of `map` for the u32 key at STACK_TOP, or NULL. */
+static void look_up(struct code *c, int map)
+{
+	set_map(c, R1, map);
+	stack_address(c, R2, STACK_TOP);
+	call(c, BPF_FUNC_map_lookup_elem);
+}
+
+static void count_one(struct code *c, uint8_t state)
+{
+	set(c, R1, 1);
+	emit(c, BPF_STX | BPF_ATOMIC | BPF_DW, state, R1, 0, BPF_ADD);
+}
+
+static int finish(const struct code *c)
+{
+	return c->err ? c->err : c->n;
+}
+
+/* ---- a probe ---------------------------------------------------------------------------------------------------- */
+
+size_t kernel_sample_size(size_t n_args, bool names)
+{
+	return sizeof(struct kernel_sample) + 8 * n_args + (names ? KERNEL_NAME_SIZE : 0);
+}
+
+/* Leave unless the process is wanted. */
+static void filter(struct code *c, const struct kernel_program *program, struct label *out)
+{
+	if (program->tgids < 0)
+		return;
+	call(c, BPF_FUNC_get_current_pid_tgid);
+	emit(c, BPF_ALU64 | BPF_RSH | BPF_K, R0, 0, 0, 32);
+	store(c, BPF_W, FP, STACK_TOP, R0);
+	look_up(c, program->tgids);
+	jump_if(c, BPF_JEQ, R0, 0, out);
+}
+
+/* tid and pid at `at`. A process that is not in the namespace is named by the machine's ids. */
+static void store_ids(struct code *c, const struct kernel_program *program, int at, struct label *out)
+{
+	struct label done = { .n = 0 };
+
+	if (program->ns_ino) {
+		set64(c, R1, program->ns_dev);
+		set64(c, R2, program->ns_ino);
+		stack_address(c, R3, at);
+		set(c, R4, sizeof(struct bpf_pidns_info));
+		call(c, BPF_FUNC_get_ns_current_pid_tgid);
+		jump_if(c, BPF_JEQ, R0, 0, &done);
+	}
+	call(c, BPF_FUNC_get_current_pid_tgid);
+	store(c, BPF_DW, FP, at, R0);
+	here(c, &done);
+	if (program->not_tgid) {
+		load(c, BPF_W, R1, FP, at + 4);
+		jump_if(c, BPF_JEQ, R1, program->not_tgid, out);
+	}
+}
+
+/* r8 = the ring, r7 = its state. */
+static void find_ring(struct code *c, const struct kernel_program *program, struct label *out)
+{
+	struct label has_ring = { .n = 0 };
+
+	call(c, BPF_FUNC_get_smp_processor_id);
+	store(c, BPF_W, FP, STACK_TOP, R0);
+	look_up(c, program->rings);
+	jump_if(c, BPF_JNE, R0, 0, &has_ring);
+	store_imm(c, BPF_W, FP, STACK_TOP, (int32_t)program->first_cpu);
+	look_up(c, program->rings);
+	jump_if(c, BPF_JEQ, R0, 0, out);
+	here(c, &has_ring);
+	move(c, R8, R0);
+	look_up(c, program->state);
+	jump_if(c, BPF_JEQ, R0, 0, out);
+	move(c, R7, R0);
+}
+
+/* Argument `i` into its slot; r9 collects faults. */
+static void fetch(struct code *c, const struct kymo_kernel_arg *arg, size_t i, int at)
+{
+	struct label done = { .n = 0 };
+
+	if (arg->source == KYMO_KERNEL_IMMEDIATE || arg->source == KYMO_KERNEL_UNKNOWN) {
+		set64(c, R1, arg->source == KYMO_KERNEL_IMMEDIATE ? (uint64_t)arg->value : 0);
+		store(c, BPF_DW, FP, at, R1);
+		if (arg->source == KYMO_KERNEL_UNKNOWN)
+			emit(c, BPF_ALU64 | BPF_OR | BPF_K, R9, 0, 0, 1 << i);
+		return;
+	}
+	load(c, BPF_DW, R3, R6, arg->at);
+	if (arg->value)
+		emit(c, BPF_ALU64 | BPF_ADD | BPF_K, R3, 0, 0, (int32_t)arg->value);
+	if (arg->source == KYMO_KERNEL_REGISTER) {
+		store(c, BPF_DW, FP, at, R3);
+		return;
+	}
+	stack_address(c, R1, at);
+	set(c, R2, 8);
+	call(c, BPF_FUNC_probe_read_user); /* where it fails it stores zeroes */
+	jump_if(c, BPF_JEQ, R0, 0, &done);
+	emit(c, BPF_ALU64 | BPF_OR | BPF_K, R9, 0, 0, 1 << i);
+	here(c, &done);
+}
+
+static int check(const struct kernel_program *program)
+{
+	if (program->n_args > KYMO_EVENT_MAX_ARGS)
+		return -EINVAL;
+	for (size_t i = 0; i < program->n_args; i++) {
+		const struct kymo_kernel_arg *arg = &program->args[i];
+
+		if ((unsigned int)arg->type >= KYMO_N_TYPES || (unsigned int)arg->source > KYMO_KERNEL_UNKNOWN ||
+		    arg->at % 8)
+			return -EINVAL;
+		if (arg->source != KYMO_KERNEL_IMMEDIATE && (arg->value < INT32_MIN || arg->value > INT32_MAX))
+			return -EINVAL;
+	}
+	return 0;
+}
+
+int kernel_program_make(const struct kernel_program *program, struct bpf_insn out[KERNEL_PROGRAM_MAX])
+{
+	int size = (int)kernel_sample_size(program->n_args, program->names), sample = STACK_TOP - size;
+	struct label leaving = { .n = 0 }, written = { .n = 0 };
+	struct code c = { .insns = out, .err = check(program) };
+
+	if (c.err)
+		return c.err;
+	move(&c, R6, R1);
+	filter(&c, program, &leaving);
+	store_ids(&c, program, sample + (int)offsetof(struct kernel_sample, tid), &leaving);
+	find_ring(&c, program, &leaving);
+	set(&c, R9, 0);
+	for (size_t i = 0; i < program->n_args; i++)
+		fetch(&c, &program->args[i], i, sample + (int)(sizeof(struct kernel_sample) + 8 * i));
+	move(&c, R1, R6);
+	call(&c, BPF_FUNC_get_attach_cookie);
+	emit(&c, BPF_ALU64 | BPF_LSH | BPF_K, R9, 0, 0, 32);
+	emit(&c, BPF_ALU64 | BPF_OR | BPF_X, R0, R9, 0, 0);
+	store(&c, BPF_DW, FP, sample + (int)offsetof(struct kernel_sample, id), R0);
+	if (program->names) {
+		stack_address(&c, R1, sample + (int)(sizeof(struct kernel_sample) + 8 * program->n_args));
+		set(&c, R2, KERNEL_NAME_SIZE);
+		call(&c, BPF_FUNC_get_current_comm);
+	}
+	load(&c, BPF_DW, R1, R7, 0);
+	store(&c, BPF_DW, FP, sample + (int)offsetof(struct kernel_sample, lost), R1);
+	call(&c, BPF_FUNC_ktime_get_ns);
+	store(&c, BPF_DW, FP, sample + (int)offsetof(struct kernel_sample, ns), R0);
+	move(&c, R1, R8);
+	stack_address(&c, R2, sample);
+	set(&c, R3, size);
+	set(&c, R4, BPF_RB_NO_WAKEUP); /* the recorder looks often enough by itself */
+	call(&c, BPF_FUNC_ringbuf_output);
+	jump_if(&c, BPF_JEQ, R0, 0, &written);
+	count_one(&c, R7);
+	here(&c, &written);
+	here(&c, &leaving);
+	leave(&c);
+	return finish(&c);
+}
+
+/* ---- processes come and go -------------------------------------------------------------------------------------- */
+
+/* The tgid of the task in `task` at STACK_TOP; leave unless it is in the table. */
+static void look_up_task(struct code *c, uint8_t task, int tgids, const struct kernel_task_layout *layout,
+			 struct label *out)
+{
+	load(c, BPF_W, R2, task, (int)layout->tgid);
+	store(c, BPF_W, FP, STACK_TOP, R2);
+	look_up(c, tgids);
+	jump_if(c, BPF_JEQ, R0, 0, out);
+}
+
+int kernel_fork_make(int tgids, int state, uint32_t missed, const struct kernel_task_layout *layout,
+		     struct bpf_insn out[KERNEL_PROGRAM_MAX])
+{
+	struct label leaving = { .n = 0 };
+	struct code c = { .insns = out };
+
+	load(&c, BPF_DW, R6, R1, 0); /* the parent */
+	load(&c, BPF_DW, R7, R1, 8); /* the child: a thread of the same process, or a process */
+	look_up_task(&c, R6, tgids, layout, &leaving);
+	load(&c, BPF_W, R2, R7, (int)layout->tgid);
+	store(&c, BPF_W, FP, STACK_TOP, R2);
+	store_imm(&c, BPF_DW, FP, STACK_TOP - 8, 1);
+	set_map(&c, R1, tgids);
+	stack_address(&c, R2, STACK_TOP);
+	stack_address(&c, R3, STACK_TOP - 8);
+	set(&c, R4, BPF_ANY);
+	call(&c, BPF_FUNC_map_update_elem);
+	jump_if(&c, BPF_JEQ, R0, 0, &leaving);
+	store_imm(&c, BPF_W, FP, STACK_TOP, (int32_t)missed);
+	look_up(&c, state);
+	jump_if(&c, BPF_JEQ, R0, 0, &leaving);
+	count_one(&c, R0);
+	here(&c, &leaving);
+	leave(&c);
+	return finish(&c);
+}
+
+int kernel_exit_make(int tgids, const struct kernel_task_layout *layout, struct bpf_insn out[KERNEL_PROGRAM_MAX])
+{
+	struct label leaving = { .n = 0 };
+	struct code c = { .insns = out };
+
+	load(&c, BPF_DW, R6, R1, 0);
+	look_up_task(&c, R6, tgids, layout, &leaving);
+	load(&c, BPF_DW, R7, R6, (int)layout->signal);
+	load(&c, BPF_W, R1, R7, (int)layout->live);
+	jump_if(&c, BPF_JNE, R1, 0, &leaving);
+	set_map(&c, R1, tgids);
+	stack_address(&c, R2, STACK_TOP);
+	call(&c, BPF_FUNC_map_delete_elem);
+	here(&c, &leaving);
+	leave(&c);
+	return finish(&c);
+}

@@ -1,0 +1,65 @@
+/*
+ * BPF programs, generated. Pure: descriptors and offsets in, instructions out. Private to the room.
+ */
+#ifndef KYMO_KERNEL_PROGRAM_H
+#define KYMO_KERNEL_PROGRAM_H
+
+#include <linux/bpf.h>
+
+#include "kernel/kernel.h"
+
+#define KERNEL_PROGRAM_MAX 256	/* instructions */
+#define KERNEL_NAME_SIZE 16	/* TASK_COMM_LEN */
+
+/* A sample as it lies in a ring: this, `n_args` values, then the thread's name where names are wanted. */
+struct kernel_sample {
+	uint64_t ns;
+	uint64_t lost;
+	uint32_t id;
+	uint32_t faults;
+	int32_t tid, pid;
+	uint64_t values[];
+};
+
+/* An element of the state map, a cache line of its own. */
+struct kernel_state {
+	uint64_t count;		/* losses of a ring; in the last element: processes that found no room in the table */
+	uint64_t unused[7];
+};
+
+struct kernel_program {
+	int rings;		/* array of ring buffers, by CPU; those that were offline have none */
+	int state;		/* array of struct kernel_state, by CPU */
+	int tgids;		/* hash of the processes that are recorded, or -1: all that run into the probe */
+	uint32_t first_cpu;	/* whose ring serves CPUs without one */
+	pid_t not_tgid;		/* one that is never recorded, or 0 */
+	uint64_t ns_dev, ns_ino;	/* pid namespace that ids are of; 0: the machine's */
+	bool names;
+	const struct kymo_kernel_arg *args;
+	size_t n_args;
+};
+
+/* Bytes of a sample in the ring. */
+size_t kernel_sample_size(size_t n_args, bool names);
+
+/*
+ * The program that runs at a probe; the event's id is its link's cookie. Returns the number of instructions; -EINVAL,
+ * -ENOSPC.
+ */
+int kernel_program_make(const struct kernel_program *program, struct bpf_insn out[KERNEL_PROGRAM_MAX]);
+
+/* Offsets in the kernel's own structures. */
+struct kernel_task_layout {
+	uint32_t tgid, signal;	/* in task_struct */
+	uint32_t live;		/* in signal_struct: threads that have not ended */
+};
+
+/*
+ * Programs for the tracepoints sched_process_fork and sched_process_exit, which keep `tgids` right. A fork that
+ * finds it full is counted at `missed` of the state map.
+ */
+int kernel_fork_make(int tgids, int state, uint32_t missed, const struct kernel_task_layout *layout,
+		     struct bpf_insn out[KERNEL_PROGRAM_MAX]);
+int kernel_exit_make(int tgids, const struct kernel_task_layout *layout, struct bpf_insn out[KERNEL_PROGRAM_MAX]);
+
+#endif

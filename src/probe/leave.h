@@ -1,0 +1,14 @@
+/* Private to the room. */
+#ifndef KYMO_PROBE_LEAVE_H
+#define KYMO_PROBE_LEAVE_H
+
+#include "probe/remove.h"
+
+/*
+ * Take recording `own`, one of `all`, out of the text of the stopped process; may be repeated. UNSAFE when a place holds foreign bytes: that one is left, all others are restored.
+ * `stays_ret`: its memory must stay for now: a thread is in the middle of a vfork (not if `must_go`), or another process relies on it.
+ */
+struct kymo_error *probe_leave_text(struct kymo_process *process, const struct kymo_maps *maps, const struct kymo_remains *own,
+				    const struct kymo_remains_list *all, bool must_go, bool *stays_ret, struct kymo_detach_result *result);
+
+#endif

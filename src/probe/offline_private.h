@@ -1,0 +1,58 @@
+/*
+ * What the files about probes without a process share: offline.c has files and texts, offline_places.c what specs mean
+ * in one file. Private to the room.
+ */
+#ifndef KYMO_PROBE_OFFLINE_PRIVATE_H
+#define KYMO_PROBE_OFFLINE_PRIVATE_H
+
+#include "base/vec.h"
+#include "probe/code.h"
+#include "probe/offline.h"
+
+struct offline_id {
+	uint32_t major, minor;
+	uint64_t inode;			/* 0: none */
+};
+
+struct offline_file {
+	/* of the file itself; as processes' maps name it, which some file systems do differently */
+	struct offline_id id, mapped;
+	int fd;
+	char *path;
+	struct kymo_module *module;
+	struct kymo_code *code;		/* made for specs of every instruction */
+	bool *resolved;			/* per spec: its places in this file are known */
+};
+
+/* Of one spec. */
+struct offline_spec {
+	struct offline_id id;		/* of the file that its name leads to from here */
+	bool is_met;
+	size_t n_refused, n_tried;
+	char reasons[1024];
+};
+
+struct kymo_offline {
+	const struct kymo_spec *specs;
+	struct offline_spec *states;
+	size_t n_specs;
+	struct kymo_events *events;
+	void (*warn)(const char *sentence, void *data);
+	void *data;
+	KYMO_VEC(struct offline_file) files;
+	KYMO_VEC(struct kymo_offline_place) places;
+};
+
+void offline_warn(struct kymo_offline *offline, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Put a reason on the spec's list, or make it the error when the user named this very place. */
+struct kymo_error *offline_refuse(struct kymo_offline *offline, size_t spec, bool exact, const char *path,
+				  const char *place, const char *reason);
+
+/* Whether processes' maps, or the file itself, name it so. */
+bool offline_is_file(const struct offline_file *file, struct offline_id id);
+
+/* Add the places that a spec means in a file, once. */
+struct kymo_error *offline_resolve(struct kymo_offline *offline, size_t spec, size_t file);
+
+#endif

@@ -1,0 +1,120 @@
+/*
+ * Trampolines: jumps at addresses that puns lead to, each run of pages a private mapping of one more memfd. Private, because who shares a place with another
+ * recording changes its trampoline, through /proc/PID/mem like text; of a file, because mappings are known by its name.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "probe/probes.h"
+
+/* Before they are mapped: a death in between leaves entries for nothing. */
+static struct kymo_error *note_runs(struct kymo_shared *shared, const struct probe_layout *layout)
+{
+	uint64_t n = layout->runs.n + layout->joined.n;
+	kymo_cleanup_free struct kymo_wire_run *runs = calloc(n, sizeof(*runs));
+	int err;
+
+	if (!runs)
+		return &kymo_error_no_memory;
+	if (n > KYMO_WIRE_MAX_RUNS - shared->n_runs)
+		return kymo_error_create(KYMO_ERROR_FAILED, "the probes would need more than %d mappings of jumps", KYMO_WIRE_MAX_RUNS);
+	for (size_t i = 0; i < n; i++) {
+		const struct probe_run *run = i < layout->runs.n ? &layout->runs.items[i] : &layout->joined.items[i - layout->runs.n];
+
+		runs[i] = (struct kymo_wire_run){ run->address, run->size };
+	}
+	err = kymo_pwrite_all(shared->fd, runs, n * sizeof(*runs),
+			      (off_t)(kymo_shared_runs_offset() + shared->n_runs * sizeof(*runs)));
+	if (err)
+		return kymo_error_errno(err, "cannot write the journal");
+	shared->n_runs += n;
+	__atomic_store_n(&shared->header->n_runs, shared->n_runs, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* The file's contents. A jump may begin on one page and end on the next, of the same run. */
+static struct kymo_error *fill(int fd, const struct probe_layout *layout)
+{
+	const struct probe_run *last = &layout->runs.items[layout->runs.n - 1];
+	size_t run = 0;
+
+	if (ftruncate(fd, (off_t)(last->at + last->size)))
+		return kymo_error_errno(errno, "cannot size the memory for jumps");
+	for (size_t i = 0; i < layout->trampolines.n; i++) {
+		const struct probe_trampoline *trampoline = &layout->trampolines.items[i];
+		uint8_t jump[KYMO_JUMP_SIZE];
+		int err;
+
+		for (run = 0; run < layout->runs.n; run++)
+			if (trampoline->address - layout->runs.items[run].address < layout->runs.items[run].size)
+				break;
+		if (run == layout->runs.n || kymo_encode_jump(trampoline->address, trampoline->target, jump))
+			return kymo_error_create(KYMO_ERROR_FAILED, "a jump at 0x%" PRIx64 " can't lead to its pad", trampoline->address);
+		err = kymo_pwrite_all(fd, jump, sizeof(jump),
+				      (off_t)(layout->runs.items[run].at + trampoline->address - layout->runs.items[run].address));
+		if (err)
+			return kymo_error_errno(err, "cannot write the jumps to the pads");
+	}
+	return NULL;
+}
+
+static struct kymo_error *map_run(struct kymo_process *process, const struct probe_run *run, int64_t fd, bool *taken_ret)
+{
+	uint64_t args[6] = { run->address, run->size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED_NOREPLACE, (uint64_t)fd, run->at };
+	int64_t result;
+	struct kymo_error *error = kymo_remote_syscall(process, SYS_mmap, args, &result);
+
+	if (error || (uint64_t)result == run->address)
+		return error;
+	if (result == -EEXIST) {
+		*taken_ret = true;
+		return NULL;
+	}
+	return kymo_error_errno((int)result, "process %d could not map memory for jumps", kymo_process_pid(process));
+}
+
+static struct kymo_error *fill_and_map(struct kymo_process *process, const struct probe_layout *layout, int64_t remote, bool *taken_ret)
+{
+	kymo_cleanup_close int fd = (int)syscall(SYS_pidfd_getfd, kymo_process_pidfd(process), (int)remote, 0);
+	struct kymo_error *error;
+
+	if (fd < 0)
+		return kymo_error_errno(errno, "cannot take over the descriptor that process %d made", kymo_process_pid(process));
+	error = fill(fd, layout);
+	if (!error && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL))
+		error = kymo_error_errno(errno, "cannot seal the memory for jumps");
+	for (size_t i = 0; i < layout->runs.n && !error && !*taken_ret; i++)
+		error = map_run(process, &layout->runs.items[i], remote, taken_ret);
+	return error;
+}
+
+struct kymo_error *kymo_shared_map_runs(struct kymo_shared *shared, struct kymo_process *process, const struct probe_layout *layout,
+					bool *taken_ret)
+{
+	struct kymo_error *error, *closing;
+	int64_t fd, result;
+
+	*taken_ret = false;
+	if (!layout->runs.n && !layout->joined.n)
+		return NULL;
+	error = note_runs(shared, layout);
+	if (error || !layout->runs.n)
+		return error;
+	error = kymo_remote_memfd(process, KYMO_WIRE_JUMPS_NAME, &fd);
+	if (error)
+		return error;
+	error = fill_and_map(process, layout, fd, taken_ret);
+	closing = kymo_remote_syscall(process, SYS_close, (uint64_t[6]){ (uint64_t)fd }, &result);
+	if (error) {
+		kymo_error_destroy(closing);
+		return error;
+	}
+	return closing;
+}

@@ -1,0 +1,404 @@
+/*
+ * One site: its plan, its pad, its marks in the text. A plan is the planner's; or another recording's, where that has a probe at the same place already: then this one's
+ * pad comes before the other's (leave.c has the rules of such chains).
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "probe/placing.h"
+
+#define PAGE (uint64_t)4096
+
+/* ---- what the planner asks --------------------------------------------------------------------------------------- */
+
+static void look(void *data, uint64_t vaddr, uint8_t *bytes, size_t size)
+{
+	const struct placing *placing = data;
+
+	probe_text_look(&placing->probes->text, placing->bias + vaddr, bytes, size);
+}
+
+static bool is_locked(void *data, uint64_t vaddr, size_t size)
+{
+	const struct placing *placing = data;
+
+	return probe_text_is(&placing->probes->text, TEXT_LOCKED, placing->bias + vaddr, size) ||
+	       probe_text_is(&placing->probes->text, TEXT_WANTED, placing->bias + vaddr, size);
+}
+
+static bool is_unsteady(void *data, uint64_t vaddr, size_t size)
+{
+	const struct placing *placing = data;
+
+	return probe_text_is(&placing->probes->text, TEXT_UNSTEADY, placing->bias + vaddr, size);
+}
+
+static uint64_t reserve(void *data, uint64_t low, uint64_t high, size_t size)
+{
+	struct placing *placing = data;
+	uint64_t found = probe_room_reserve(&placing->room, placing->bias + low, placing->bias + high, size);
+
+	return found ? found - placing->bias : 0;
+}
+
+static void release(void *data, uint64_t vaddr, size_t size)
+{
+	struct placing *placing = data;
+
+	probe_room_release(&placing->room, placing->bias + vaddr, size);
+}
+
+static int plan(struct placing *placing, const struct probe_site *site, struct kymo_code *code, struct kymo_plan plans[KYMO_PLANS_MAX],
+		size_t *n_ret, char *reasons, size_t size)
+{
+	const struct kymo_plan_room room = { placing, look, is_locked, is_unsteady, reserve, release };
+	struct kymo_refusal refusals[KYMO_N_TACTICS];
+	size_t n = 0, used = 0;
+	int err = kymo_plan(&code->code, code->map, &room, site->address - placing->bias, plans, n_ret, refusals, &n);
+
+	reasons[0] = '\0';
+	for (size_t i = 0; err && i < n && used < size; i++) {
+		const char *tactic = refusals[i].tactic == KYMO_TACTIC_NONE ? "" : kymo_tactic_name(refusals[i].tactic);
+		int wrote = snprintf(reasons + used, size - used, "%s%s%s%s", used ? "; " : "", tactic, *tactic ? ": " : "",
+				     refusals[i].reason);
+
+		if (wrote > 0)
+			used += (size_t)wrote;
+	}
+	return err;
+}
+
+/* ---- pads -------------------------------------------------------------------------------------------------------- */
+
+static struct kymo_error *emit_failed(const struct probe_site *site, int err)
+{
+	return kymo_error_create(KYMO_ERROR_UNSAFE, "no pad for the probe at %s: %s", probes_site_name(site),
+				 err == -ERANGE ? "something that its instructions refer to is out of reach from there" : strerror(-err));
+}
+
+/* Those of this round; a region is shared by files that lie near each other. */
+static struct kymo_error *region_is_full(const struct placing *placing)
+{
+	const struct kymo_probes *probes = placing->probes;
+	size_t fit = placing->order - (size_t)probes->shared.n_sites, asked = 0;
+
+	for (size_t i = 0; i < probes->sites.n; i++)
+		asked += !probes->sites.items[i].installed && probes_is_wanted(&probes->sites.items[i]);
+	return kymo_error_create(KYMO_ERROR_FAILED,
+				 "the pads of %zu probes fit into the %" PRIu64 " MiB that there are for them, and %zu are asked for; ask for fewer, by a glob that matches less",
+				 fit, placing->region->size >> 20, asked);
+}
+
+/* `args` has room for the arguments of all events. */
+static size_t gather_events(const struct kymo_probes *probes, const struct probe_site *site, struct kymo_pad_event *events,
+			    struct kymo_fetch (*args)[KYMO_EVENT_MAX_ARGS])
+{
+	const struct kymo_probe_event *all;
+	size_t n_all, n = 0;
+
+	all = kymo_events_items(probes->options.events, &n_all);
+	for (size_t i = 0; i < site->wishes.n; i++) {
+		const struct probe_wish *wish = &site->wishes.items[i];
+		const struct kymo_probe_event *event = &all[wish->event];
+
+		if (wish->is_refused)
+			continue;
+		memcpy(args[n], event->args, sizeof(args[n]));
+		for (size_t k = 0; k < event->n_args; k++)
+			if (args[n][k].kind == KYMO_FETCH_RETVAL)
+				args[n][k].value = wish->is_unknown;
+		events[n] = (struct kymo_pad_event){ event->id, args[n], event->n_args };
+		n++;
+	}
+	return n;
+}
+
+/* Room for one more pad: -ENOSPC where the region is full, -ENOMEM. */
+static int grow_region(struct probe_region *region, size_t size)
+{
+	size_t cap = region->cap;
+	uint8_t *grown;
+
+	while (cap - region->n_bytes < size)
+		cap *= 2;
+	if (cap == region->cap)
+		return 0;
+	if (cap > region->size)
+		cap = region->size;
+	if (cap - region->n_bytes < size)
+		return -ENOSPC;
+	grown = realloc(region->bytes, cap);
+	if (!grown)
+		return -ENOMEM;
+	memset(grown + region->cap, 0xcc, cap - region->cap);
+	region->bytes = grown;
+	region->cap = cap;
+	return 0;
+}
+
+static uint64_t next_word(const struct kymo_probes *probes, uint32_t order)
+{
+	return probes->shared.address + kymo_shared_journal_offset() + (uint64_t)order * sizeof(struct kymo_wire_site) +
+	       offsetof(struct kymo_wire_site, next);
+}
+
+static int emit_pad(struct placing *placing, struct probe_site *site)
+{
+	struct kymo_fetch args[KYMO_PAD_MAX_EVENTS][KYMO_EVENT_MAX_ARGS];
+	struct kymo_pad_event events[KYMO_PAD_MAX_EVENTS];
+	struct kymo_pad_chain chain = { .next = site->behind ? next_word(placing->probes, site->order) : 0,
+					.save_flags = site->wants_flags,
+					.watch = site->is_watch ? placing->probes->shared.address +
+									  offsetof(struct kymo_wire_header, watch) :
+								  0 };
+	size_t n = site->is_guard ? 0 : gather_events(placing->probes, site, events, args);
+	size_t size = kymo_pad_size_max(site->is_guard ? 1 : n);
+	struct probe_region *region = placing->region;
+	uint8_t *out;
+	int err;
+
+	err = grow_region(region, size);
+	if (err)
+		return err;
+	out = region->bytes + region->n_bytes;
+	site->pad = region->address + region->n_bytes;
+	if (site->is_guard)
+		err = kymo_guard_emit(&placing->env, &site->plan, site->address, site->pad, out, size, &site->layout);
+	else
+		err = kymo_pad_emit(&placing->env, &site->plan, site->address, site->pad, events, n, &chain, out, size, &site->layout);
+	if (err)
+		return err;
+	site->wants_flags |= kymo_pad_wants_flags(events, n);
+	region->n_bytes = align_up(region->n_bytes + site->layout.size, PAD_ALIGN);
+	return 0;
+}
+
+/* ---- a site ------------------------------------------------------------------------------------------------------ */
+
+/* The bytes that the plan writes. */
+int probes_patch_of(const struct probe_site *site, uint8_t out[KYMO_PATCH_MAX])
+{
+	if (!site->plan.trampoline)
+		return kymo_encode_jump(site->address, site->pad + site->layout.entry, out);
+	memcpy(out, site->plan.patch, site->plan.patch_size);
+	return 0;
+}
+
+/* A site with a plan gets its pad, its trampoline, and its marks in the text. */
+struct kymo_error *probes_settle(struct placing *placing, struct probe_site *site)
+{
+	struct probe_text *text = &placing->probes->text;
+	struct probe_trampoline trampoline;
+	uint8_t patch[KYMO_PATCH_MAX];
+	int err;
+
+	site->order = placing->order;
+	if (!site->link)
+		site->link = site->plan.trampoline ? placing->bias + site->plan.trampoline : site->address;
+	err = emit_pad(placing, site);
+	if (!err)
+		err = probes_patch_of(site, patch);
+	if (err == -ENOMEM)
+		return &kymo_error_no_memory;
+	if (err == -ENOSPC)
+		return region_is_full(placing);
+	if (err)
+		return emit_failed(site, err);
+	trampoline = (struct probe_trampoline){ site->link, site->pad + site->layout.entry };
+	if (site->plan.trampoline && !site->behind && !kymo_vec_push(&placing->layout->trampolines, trampoline))
+		return &kymo_error_no_memory;
+	if (!site->is_standby && (!probe_text_write(text, site->address, patch, site->plan.patch_size) ||
+				  !probe_text_mark(text, TEXT_PENDING, site->address, site->plan.patch_size, true)))
+		return &kymo_error_no_memory;
+	if (!probe_text_mark(text, TEXT_LOCKED, site->address, site->plan.lock_size, true))
+		return &kymo_error_no_memory;
+	for (size_t i = 0; i < site->wishes.n; i++)
+		if (!site->wishes.items[i].is_refused)
+			kymo_events_use(placing->probes->options.events, site->wishes.items[i].event);
+	site->is_planned = true;
+	placing->order++;
+	return NULL;
+}
+
+/* An instruction that makes room for another site's jump. If somebody wants it, it is a site already, and none that can be evicted. */
+static struct kymo_error *settle_evicted(struct placing *placing, size_t module, const struct kymo_plan *evicted)
+{
+	struct probe_site fresh = { .module = module, .address = placing->bias + evicted->vaddr, .plan = *evicted }, *site;
+	struct kymo_error *error = probes_insert_site(placing->probes, &fresh, &site);
+
+	return error ? error : probes_settle(placing, site);
+}
+
+/* The window that another recording's entry displaces, as a plan of this one's. */
+static int adopt_plan(const struct placing *placing, struct kymo_code *code, const struct kymo_wire_site *entry, struct kymo_plan *ret)
+{
+	struct kymo_plan adopted = {
+		.tactic = (enum kymo_tactic)entry->tactic,
+		.vaddr = entry->address - placing->bias,
+		.window = entry->window,
+		.patch_size = entry->patch_size,
+		.lock_size = entry->lock_size,
+		.trampoline = entry->link == entry->address ? 0 : entry->link - placing->bias,
+		.is_evicted = entry->flags & KYMO_WIRE_EVICTED,
+	};
+
+	memcpy(adopted.original, entry->original, sizeof(adopted.original));
+	memcpy(adopted.patch, entry->patched, sizeof(adopted.patch));
+	*ret = adopted;
+	return kymo_plan_window(code->map, ret);
+}
+
+static uint64_t page_of(uint64_t address)
+{
+	return address & ~(PAGE - 1);
+}
+
+/* A trampoline that lies on two pages can't be changed by one write. */
+static bool can_share_link(const struct placing *placing, const struct kymo_wire_site *head, struct probe_run *ret)
+{
+	struct kymo_wire_run run;
+
+	if (page_of(head->link) != page_of(head->link + KYMO_JUMP_SIZE - 1) || !probes_others_run(&placing->others, head, &run))
+		return false;
+	*ret = (struct probe_run){ run.address, run.size, 0 };
+	return true;
+}
+
+/*
+ * A pun relies on bytes behind it, which another place of the other recording's may have changed. They stay as they are only as long as somebody has that
+ * place: so this recording must have it, too.
+ */
+static bool has_what_it_relies_on(struct placing *placing, const struct kymo_wire_site *head)
+{
+	uint64_t low = head->address + head->patch_size, high = head->address + head->lock_size;
+
+	for (size_t i = 0; i < placing->others.n; i++)
+		for (size_t k = 0; k < placing->others.items[i].n_sites; k++) {
+			const struct kymo_wire_site *site = &placing->others.items[i].sites[k];
+			const struct probe_site *own;
+
+			if (site->address == head->address || site->address >= high || site->address + site->patch_size <= low)
+				continue;
+			own = probes_site_at(placing->probes, site->address);
+			if (!own || !own->is_planned || !own->behind)
+				return false;
+		}
+	return true;
+}
+
+/* Why the place of `head` can't be shared, or NULL. */
+static const char *cannot_join(struct placing *placing, const struct kymo_wire_site *head)
+{
+	const struct probe_region *region = placing->region;
+	uint8_t jump[KYMO_JUMP_SIZE];
+
+	/* One goes with the other, and no journal but the owner's tells which. */
+	if (head->flags & KYMO_WIRE_EVICTED || head->tactic == KYMO_TACTIC_SUCCESSOR || head->tactic == KYMO_TACTIC_NEIGHBOUR)
+		return "another recording has a probe here, for which an instruction was evicted";
+	if (head->link == head->address && probes_others_rely_on(&placing->others, head->address, KYMO_JUMP_SIZE))
+		return "another recording has a probe here, and other probes that rely on the bytes of its jump";
+	if (head->link != head->address && !has_what_it_relies_on(placing, head))
+		return "another recording has a probe here, the jump of which relies on a jump that is its alone";
+	if (kymo_encode_jump(head->link, region->address, jump) || kymo_encode_jump(head->link, region->address + region->size, jump))
+		return "another recording has a probe here, the jump of which is too far away";
+	return NULL;
+}
+
+/* Its trampoline's run is this recording's, too. False when it can't be, or memory is out. */
+static bool share_link(struct placing *placing, const struct kymo_wire_site *head)
+{
+	struct probe_layout *layout = placing->layout;
+	struct probe_run run;
+
+	if (head->link == head->address)
+		return true;
+	if (!can_share_link(placing, head, &run))
+		return false;
+	for (size_t i = 0; i < layout->joined.n; i++)
+		if (layout->joined.items[i].address == run.address && layout->joined.items[i].size == run.size)
+			return true;
+	return kymo_vec_push(&layout->joined, run);
+}
+
+/* Join what another recording has at the same place: its plan, its link; our pad comes before its. */
+static struct kymo_error *join(struct placing *placing, uint64_t address, struct kymo_code *code, const struct kymo_wire_site *head)
+{
+	struct probe_site *site = probes_site_at(placing->probes, address);
+	const char *why = cannot_join(placing, head);
+
+	if (!why && adopt_plan(placing, code, head, &site->plan))
+		why = "what another recording has here is no plan of this version";
+	if (!why && !share_link(placing, head))
+		why = "another recording has a probe here, the jump of which can't be shared";
+	if (why)
+		return probes_refuse(placing->probes, site, why);
+	site->link = head->link;
+	site->behind = head->inner;
+	site->leads_to = head->entry;
+	site->wants_flags = head->flags & KYMO_WIRE_WANTS_FLAGS;
+	return probes_settle(placing, site);
+}
+
+bool probes_is_wanted(const struct probe_site *site)
+{
+	for (size_t i = 0; i < site->wishes.n; i++)
+		if (!site->wishes.items[i].is_refused)
+			return true;
+	return site->is_watch;
+}
+
+/* The name is looked up for who has named the place; a glob may stand for each marker of a large program. */
+static struct kymo_error *refuse_switch_site(struct kymo_probes *probes, struct probe_site *site)
+{
+	kymo_cleanup_free char *name = site->exact ? probes_marker_at(probes, site->module, site->address) : NULL;
+	kymo_cleanup_free char *reason = NULL;
+
+	if (!name)
+		return probes_refuse(probes, site, "there is the NOP of a marker, which changes when that is turned on (-m records markers)");
+	if (asprintf(&reason, "there is the NOP of the marker %s, which changes when that is turned on; -m %s records it", name, name) < 0) {
+		reason = NULL;
+		return &kymo_error_no_memory;
+	}
+	return probes_refuse(probes, site, reason);
+}
+
+/* Plan and settle the site at `address`, which somebody wants. */
+struct kymo_error *probes_place_site(struct placing *placing, uint64_t address)
+{
+	struct kymo_probes *probes = placing->probes;
+	struct probe_site *site = probes_site_at(probes, address);
+	const struct kymo_wire_site *head = probes_others_head(probes, &placing->others, address);
+	struct kymo_plan plans[KYMO_PLANS_MAX];
+	struct kymo_code *code;
+	struct kymo_error *error;
+	char reasons[600];
+	size_t n = 0;
+
+	placing->bias = probes->modules.items[site->module].bias;
+	error = probes_code(probes, site->module, &code);
+	if (error)
+		return error;
+	probe_text_mark(&probes->text, TEXT_WANTED, address, 1, false);
+	if (head)
+		return join(placing, address, code, head);
+	if (probe_text_is(&probes->text, TEXT_SWITCH, address, 1))
+		return refuse_switch_site(probes, site);
+	if (plan(placing, site, code, plans, &n, reasons, sizeof(reasons))) {
+		probes->is_early |= probes_others_are_busy_at(probes, &placing->others, address);
+		if (probe_text_is(&probes->text, TEXT_FOREIGN, address, 1))
+			return probes_refuse(probes, site, probes_foreign_reason(probes, address));
+		return probes_refuse(probes, site, *reasons ? reasons : "the planner has no tactic for it");
+	}
+	if (probe_text_is(&probes->text, TEXT_FOREIGN, address, plans[n - 1].window))	/* behind the bytes that change: a copy would run without it */
+		return probes_refuse(probes, site, PROBE_IS_PATCHED);
+	for (size_t i = 0; i + 1 < n && !error; i++)
+		error = settle_evicted(placing, site->module, &plans[i]);
+	if (error)
+		return error;
+	site = probes_site_at(probes, address);
+	site->plan = plans[n - 1];
+	return probes_settle(placing, site);
+}

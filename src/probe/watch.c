@@ -1,0 +1,199 @@
+/*
+ * Libraries that come and go while a process runs.
+ *
+ * The dynamic linker calls an empty function for debuggers (_dl_debug_state) when it has mapped a library, before it links it or runs anything of it, and after it has
+ * unmapped one. A pad there asks the recorder to look (wire/shared.h, struct kymo_wire_watch).
+ *
+ * A library that is loaded again at the same address finds its pads as they were: only its text is written.
+ */
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "probe/probes.h"
+#include "probe/switches.h"
+
+#define DEBUG_FUNCTION "_dl_debug_state"
+
+bool probes_is_linker(const char *path)
+{
+	return kymo_name_matches_file("ld-linux-x86-64", path, NULL) || kymo_name_matches_file("ld-musl-x86_64", path, NULL);
+}
+
+static struct kymo_error *add_watch_in(struct kymo_probes *probes, size_t module_at)
+{
+	struct probe_module *module = &probes->modules.items[module_at];
+	kymo_cleanup_free const struct kymo_symbol **found = NULL;
+	struct probe_site fresh = { .module = module_at, .is_watch = true }, *site;
+	struct kymo_code *code;
+	struct kymo_error *error;
+	size_t n = 0;
+
+	error = kymo_module_find(module->module, DEBUG_FUNCTION, &found, &n);
+	if (!error && n)
+		error = probes_code(probes, module_at, &code);
+	if (error || !n)
+		return error;
+	fresh.address = module->bias + kymo_site_of(code->map, found[0]->vaddr);
+	site = probes_site_at(probes, fresh.address);
+	probes->has_watch = true;
+	if (!site)
+		return probes_insert_site(probes, &fresh, &site);
+	site->is_watch = !site->installed;
+	return NULL;
+}
+
+struct kymo_error *probes_add_watch(struct kymo_probes *probes)
+{
+	struct kymo_error *error = NULL;
+
+	for (size_t i = 0; i < probes->modules.n && !error && !probes->has_watch; i++)
+		if (!probes->modules.items[i].is_gone && probes_is_linker(probes->modules.items[i].path))
+			error = add_watch_in(probes, i);
+	return error;
+}
+
+/* ---- what comes and goes ------------------------------------------------------------------------------------------- */
+
+/* The mapping that the module begins with, or NULL. */
+static const struct kymo_map *mapping_of(const struct probe_module *module, const struct kymo_maps *maps)
+{
+	const struct kymo_map *map = kymo_maps_at(maps, module->low);
+
+	return map && map->start == module->low && map->inode == module->inode && map->major == module->major &&
+			       map->minor == module->minor ?
+		       map :
+		       NULL;
+}
+
+/* A file that was removed leaves its inode to the next one. */
+static bool is_same_version(const struct kymo_probes *probes, const struct probe_module *module, const struct kymo_map *map)
+{
+	kymo_cleanup_close int fd = -1;
+	struct kymo_error *error = kymo_open_mapped(kymo_process_pid(probes->process), map, &fd);
+
+	if (error) {
+		kymo_error_destroy(error);
+		return false;
+	}
+	return probe_cached_is_of(module->file, fd);
+}
+
+/* Closed and opened again while nobody looked: its text is the file's. */
+static bool has_lost_its_jumps(const struct kymo_probes *probes, size_t module_at)
+{
+	for (size_t i = 0; i < probes->sites.n; i++) {
+		const struct probe_site *site = &probes->sites.items[i];
+		uint8_t now[KYMO_PATCH_MAX];
+
+		if (site->module != module_at || !site->installed || site->is_standby || site->is_guard)
+			continue;
+		return !kymo_process_read(probes->process, site->address, now, site->plan.patch_size) &&
+		       !memcmp(now, site->plan.original, site->plan.patch_size);
+	}
+	return false;
+}
+
+static struct kymo_error *retire(struct kymo_probes *probes, size_t module_at)
+{
+	for (size_t i = 0; i < probes->sites.n; i++) {
+		struct probe_site *site = &probes->sites.items[i];
+		size_t size = site->plan.lock_size > site->plan.patch_size ? site->plan.lock_size : site->plan.patch_size;
+
+		/* Those that were never in, too: they would be looked for where nothing is, or another file. */
+		if (site->module != module_at || site->is_retired)
+			continue;
+		for (enum probe_text_mark mark = 0; site->installed && mark < N_TEXT_MARKS; mark++)
+			if (!probe_text_mark(&probes->text, mark, site->address, size, false))
+				return &kymo_error_no_memory;
+		site->installed = site->is_revived = false;
+		site->is_retired = true;
+	}
+	probes_retire_switches(probes, module_at, true);
+	probes->modules.items[module_at].is_gone = true;
+	return NULL;
+}
+
+static void revive(struct kymo_probes *probes, size_t module_at)
+{
+	for (size_t i = 0; i < probes->sites.n; i++) {
+		struct probe_site *site = &probes->sites.items[i];
+
+		if (site->module != module_at || !site->is_retired)
+			continue;
+		site->is_retired = false;
+		site->is_revived = site->is_planned && !site->behind;	/* a pad of another recording's behind it may be gone */
+	}
+	probes_retire_switches(probes, module_at, false);
+	probes->modules.items[module_at].is_gone = false;
+}
+
+/* Code that is gone does not come back: what is there later is another's. */
+static bool is_jit_there(const struct probe_module *module, const struct kymo_maps *maps)
+{
+	const struct kymo_map *map = kymo_maps_at(maps, module->low);
+
+	return map && kymo_jit_is_map(map);
+}
+
+struct kymo_error *probes_note_mappings(struct kymo_probes *probes, const struct kymo_maps *maps)
+{
+	struct kymo_error *error = NULL;
+
+	for (size_t i = 0; i < probes->modules.n && !error; i++) {
+		const struct kymo_map *map = mapping_of(&probes->modules.items[i], maps);
+
+		if (probes->modules.items[i].jit) {
+			if (!probes->modules.items[i].is_gone && (!is_jit_there(&probes->modules.items[i], maps) || has_lost_its_jumps(probes, i)))
+				error = retire(probes, i);
+			continue;
+		}
+		if (!probes->modules.items[i].is_gone && (!map || has_lost_its_jumps(probes, i)))
+			error = retire(probes, i);
+		if (!error && map && probes->modules.items[i].is_gone && is_same_version(probes, &probes->modules.items[i], map))
+			revive(probes, i);
+	}
+	return error;
+}
+
+/* ---- for the recorder ------------------------------------------------------------------------------------------------ */
+
+bool kymo_probes_are_watching(const struct kymo_probes *probes)
+{
+	return probes->has_watch && probes->has_shared;
+}
+
+void kymo_probes_watch(struct kymo_probes *probes)
+{
+	if (kymo_probes_are_watching(probes))
+		__atomic_store_n(&probes->shared.header->watch.given_up, 0, __ATOMIC_RELEASE);
+}
+
+bool kymo_probes_are_asked(const struct kymo_probes *probes)
+{
+	const struct kymo_wire_watch *watch;
+
+	if (!kymo_probes_are_watching(probes))
+		return false;
+	watch = &probes->shared.header->watch;
+	return __atomic_load_n(&watch->requests, __ATOMIC_ACQUIRE) != probes->n_answers ||
+	       __atomic_load_n(&watch->given_up, __ATOMIC_RELAXED);
+}
+
+struct kymo_error *kymo_probes_answer(struct kymo_probes *probes, bool *late_ret, uint64_t *stopped_ns_ret)
+{
+	struct kymo_wire_watch *watch = &probes->shared.header->watch;
+	uint32_t requests = __atomic_load_n(&watch->requests, __ATOMIC_ACQUIRE);
+	struct kymo_error *error;
+	size_t pending;
+
+	probes_forget_errors(probes);	/* of another library */
+	error = kymo_probes_resolve(probes);
+	pending = kymo_probes_pending(probes);
+	if (!error && pending)
+		error = kymo_probes_install(probes, stopped_ns_ret);
+	*late_ret = pending && __atomic_load_n(&watch->given_up, __ATOMIC_RELAXED);
+	probes->n_answers = requests;
+	__atomic_store_n(&watch->answers, requests, __ATOMIC_RELEASE);
+	__atomic_store_n(&watch->given_up, 0, __ATOMIC_RELEASE);
+	return error;
+}

@@ -1,0 +1,85 @@
+#include "probe/words.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum kymo_event_kind probe_spec_kind(const struct kymo_spec *spec)
+{
+	if (spec->marker)
+		return KYMO_EVENT_MARKER;
+	if (spec->is_return)
+		return KYMO_EVENT_RETURN;
+	return spec->symbol && !spec->offset && !spec->every_instruction ? KYMO_EVENT_ENTRY : KYMO_EVENT_PLACE;
+}
+
+bool probe_spec_is_exact(const struct kymo_spec *spec)
+{
+	return !spec->marker && (!spec->symbol || (!kymo_is_glob(spec->symbol) && !spec->every_instruction));
+}
+
+struct kymo_error *probe_spec_offset(const struct kymo_spec *spec, struct kymo_module *module, uint64_t *vaddr_ret)
+{
+	if (spec->offset < 0 || kymo_module_offset_to_vaddr(module, (uint64_t)spec->offset, vaddr_ret))
+		return kymo_error_create(KYMO_ERROR_NOT_FOUND, "%s has no code at file offset 0x%" PRIx64,
+					 kymo_module_path(module), (uint64_t)spec->offset);
+	return NULL;
+}
+
+void probe_build_id(const struct kymo_module *module, char out[PROBE_BUILD_ID_SIZE])
+{
+	size_t size;
+	const uint8_t *bytes = kymo_module_build_id(module, &size);
+
+	out[0] = '\0';
+	for (size_t i = 0; i < size && i < KYMO_BUILD_ID_MAX; i++)
+		snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+}
+
+char *probe_event_name(const struct kymo_spec *spec, const char *place, bool is_one_of_many)
+{
+	const char *file = spec->file ? strrchr(spec->file, '/') : NULL;
+	const char *slash = spec->group ? "/" : "";
+	char *name = NULL;
+	int n;
+
+	file = file ? file + 1 : spec->file;
+	if (spec->event && is_one_of_many)
+		n = asprintf(&name, "%s%s%s:%s", spec->group ? spec->group : "", slash, spec->event, place);
+	else if (spec->event)
+		n = asprintf(&name, "%s%s%s", spec->group ? spec->group : "", slash, spec->event);
+	else if (spec->address)
+		n = asprintf(&name, "%s", place);
+	else
+		n = asprintf(&name, "%s:%s%s", file, place, spec->is_return ? "%return" : "");
+	return n < 0 ? NULL : name;
+}
+
+void probe_event_arguments(const struct kymo_spec *spec, struct kymo_probe_event *event)
+{
+	for (size_t i = 0; i < spec->n_args; i++) {
+		event->args[i] = spec->args[i].fetch;
+		event->fields[i] = (struct kymo_event_field){ spec->args[i].name, spec->args[i].fetch.type };
+	}
+	event->n_args = event->n_fields = spec->n_args;
+}
+
+void probe_place_name(const struct kymo_spec *spec, const char *symbol, char *out, size_t size)
+{
+	if (spec->offset)
+		snprintf(out, size, "%s%c0x%" PRIx64, symbol, spec->offset < 0 ? '-' : '+',
+			 spec->offset < 0 ? -(uint64_t)spec->offset : (uint64_t)spec->offset);
+	else
+		snprintf(out, size, "%s", symbol);
+}
+
+struct kymo_error *probe_no_such_function(const struct kymo_spec *spec, struct kymo_module *module)
+{
+	char nearest[512] = "";
+
+	if (!kymo_is_glob(spec->symbol))
+		kymo_module_nearest(module, spec->symbol, nearest, sizeof(nearest));
+	return kymo_error_create(KYMO_ERROR_NOT_FOUND, "%s has no function %s%s%s%s", kymo_module_path(module),
+				 spec->symbol, *nearest ? "; the nearest names are " : " ('kymo list ",
+				 *nearest ? nearest : spec->file, *nearest ? "" : "' shows what there is)");
+}

@@ -1,0 +1,49 @@
+/*
+ * Threads that somebody had borrowed who is gone.
+ *
+ * A recorder that is killed while a thread makes a system call for it leaves the thread to find its own way home (call.c): it makes the call, returns into
+ * rt_sigreturn, and is where it was. That takes microseconds of its own time, but it may not get any for long: because the machine is busy, or the program is
+ * stopped. Whoever stops the process meanwhile finds memory as it is before that call; and would write a frame of its own where the thread's lies. So a
+ * thread that is met on its way is brought home first.
+ */
+#include <sys/ptrace.h>
+
+#include "proc/process.h"
+
+#define TRIES 4	/* two are enough: its call, and rt_sigreturn */
+
+static bool is_away(struct kymo_process *process, const struct kymo_thread *thread)
+{
+	uint8_t stack[KYMO_REMOTE_STACK], code[KYMO_REMOTE_CODE];
+
+	/* Code at the end of a mapping is none of a frame's. */
+	return kymo_remote_may_be_away(&thread->registers) &&
+	       !kymo_process_read(process, thread->registers.rsp - KYMO_REMOTE_BELOW, stack, sizeof(stack)) &&
+	       !kymo_process_read(process, thread->registers.rip, code, sizeof(code)) && kymo_remote_is_away(stack, code);
+}
+
+struct kymo_error *kymo_bring_home(struct kymo_process *process, pid_t tid)
+{
+	for (int i = 0; i < TRIES; i++) {
+		struct kymo_thread *thread = kymo_find_thread(process, tid);
+		struct kymo_error *error;
+
+		if (!thread || !is_away(process, thread))
+			return NULL;
+		error = kymo_run_to_syscall_stop(process, tid);
+		if (!error)
+			error = kymo_run_to_syscall_stop(process, tid);
+		if (error) {
+			thread = kymo_find_thread(process, tid);
+			if (thread && error->code == KYMO_ERROR_BUSY) {	/* it runs, and is to stop whenever it can */
+				thread->is_stopped = false;
+				ptrace(PTRACE_INTERRUPT, tid, 0, 0);
+			}
+			return error;
+		}
+		if (kymo_get_registers(tid, &thread->registers))
+			return kymo_error_create(KYMO_ERROR_GONE, "thread %d of process %d ended meanwhile", tid, process->pid);
+	}
+	return kymo_error_create(KYMO_ERROR_BUSY, "thread %d of process %d, which a recorder that is gone had borrowed, does not come back to where it was",
+				 tid, process->pid);
+}

@@ -1,0 +1,359 @@
+/*
+ * The hub's thread: waits for threads that are traced, and does what other threads ask for. docs/design/engines.md tells what stops mean.
+ *
+ * Waiting. Only wait() tells of traced threads, and nothing ends a wait() for all of them but a change of state of one. So the hub's thread has a child of its own that does nothing
+ * but be traced, the waker: any signal to it makes it stop, and what is there to be done meanwhile is found by whoever waited. Signal handlers, and a SIGCHLD that the program around
+ * us may want for itself, are not needed. The kernel ends the waker when the hub's thread is no more.
+ *
+ * The lock. The hub's thread holds it but while it waits and while it calls callbacks. So whatever others do under the lock happens between two events, or within a callback.
+ */
+#include "proc/hub.h"
+
+#include <errno.h>
+#include <linux/close_range.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/io.h"
+
+#define CLOCK_NS 2000000
+#define RELEASE_MS 2000
+#define MANY_TASKS 64
+#define WAITS_A_SCAN 64
+#define SCAN_NS 50		/* of a thread, in a wait for any */
+
+/* ---- the waker ------------------------------------------------------------------------------------------------------- */
+
+static void __attribute__((noreturn)) be_waker(pid_t parent)
+{
+	sigset_t none;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(0);
+	prctl(PR_SET_NAME, "kymo-waker");
+	close_range(0, ~0u, 0);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	for (;;)
+		pause();
+}
+
+/* A negative errno. */
+static int make_waker(struct kymo_hub *hub)
+{
+	pid_t parent = getpid(), pid = _Fork();
+	int err;
+
+	if (!pid)
+		be_waker(parent);
+	if (pid < 0)
+		return -errno;
+	if (!ptrace(PTRACE_SEIZE, pid, 0, 0)) {
+		hub->waker = pid;
+		return 0;
+	}
+	err = -errno;
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, __WALL);
+	return err;
+}
+
+static void end_waker(struct kymo_hub *hub)
+{
+	int status;
+
+	if (!hub->waker)
+		return;
+	kill(hub->waker, SIGKILL);
+	while (waitpid(hub->waker, &status, __WALL) == hub->waker && WIFSTOPPED(status))
+		;
+	hub->waker = 0;
+}
+
+static void waker_stopped(struct kymo_hub *hub, int status)
+{
+	hub->is_woken = false;
+	if (WIFSTOPPED(status)) {
+		ptrace(PTRACE_CONT, hub->waker, 0, 0);	/* without the signal */
+		return;
+	}
+	hub->waker = 0;	/* somebody has killed it; where there can't be another, the clock does its work */
+	make_waker(hub);
+}
+
+static void wake(struct kymo_hub *hub)
+{
+	if (!hub->is_asleep || hub->is_woken || !hub->waker)
+		return;
+	hub->is_woken = true;
+	kill(hub->waker, SIGURG);
+}
+
+/* ---- what others want -------------------------------------------------------------------------------------------------- */
+
+bool hub_is_own_thread(const struct kymo_hub *hub)
+{
+	return pthread_equal(pthread_self(), hub->thread);
+}
+
+int hub_call(struct kymo_hub *hub, int (*run)(struct kymo_hub *hub, void *argument), void *argument)
+{
+	struct hub_request request = { .run = run, .argument = argument };
+
+	pthread_mutex_lock(&hub->lock);
+	if (hub_is_own_thread(hub)) {
+		request.result = run(hub, argument);
+	} else {
+		if (hub->last)
+			hub->last->next = &request;
+		else
+			hub->first = &request;
+		hub->last = &request;
+		wake(hub);
+		while (!request.is_done)
+			pthread_cond_wait(&hub->changed, &hub->lock);
+	}
+	pthread_mutex_unlock(&hub->lock);
+	return request.result;
+}
+
+void hub_kick(struct kymo_hub *hub, struct task *task)
+{
+	/* Where memory is out, it is looked at with its next event. */
+	if (!task->is_kicked && kymo_vec_push(&hub->kicked, task))
+		task->is_kicked = true;
+	if (!hub_is_own_thread(hub))
+		wake(hub);
+}
+
+void hub_drop(struct kymo_hub *hub, struct kymo_engine *engine)
+{
+	/* Where memory is out, it is never freed. */
+	kymo_vec_push(&hub->dropped, engine);
+}
+
+void hub_bury(struct kymo_hub *hub)
+{
+	while (hub->dropped.n) {
+		struct kymo_engine *engine = hub->dropped.items[--hub->dropped.n];
+
+		pthread_mutex_unlock(&hub->lock);
+		kymo_engine_put(engine);
+		pthread_mutex_lock(&hub->lock);
+	}
+}
+
+static void serve(struct kymo_hub *hub)
+{
+	while (hub->first) {
+		struct hub_request *request = hub->first;
+
+		hub->first = request->next;
+		if (!hub->first)
+			hub->last = NULL;
+		request->result = request->run(hub, request->argument);
+		request->is_done = true;
+		pthread_cond_broadcast(&hub->changed);
+	}
+	while (hub->kicked.n) {
+		struct task *task = hub->kicked.items[--hub->kicked.n];
+
+		task->is_kicked = false;
+		hub_attend(hub, task);
+	}
+	hub_bury(hub);
+}
+
+/* ---- the thread -------------------------------------------------------------------------------------------------------- */
+
+static void told(struct kymo_hub *hub, pid_t tid)
+{
+	size_t i = 0;
+
+	while (i < HUB_RECENT - 1 && hub->recent[i] != tid)
+		i++;
+	for (; i > 0; i--)
+		hub->recent[i] = hub->recent[i - 1];
+	hub->recent[0] = tid;
+}
+
+/*
+ * In a wait for any thread the kernel looks at each that is traced; in one for a single thread, at that. So where there are many, those that have told something lately are asked for as
+ * long as a look at all would take. That is done now and then all the same, as others wait too. 0: none of them. The lock is not held.
+ */
+static pid_t wait_for_recent(struct kymo_hub *hub, unsigned int n_tasks, int *status_ret)
+{
+	uint64_t deadline = kymo_now_ns() + n_tasks * SCAN_NS;
+
+	do {
+		for (size_t i = 0; i < HUB_RECENT && hub->recent[i]; i++)
+			if (waitpid(hub->recent[i], status_ret, __WALL | __WNOTHREAD | WNOHANG) == hub->recent[i])
+				return hub->recent[i];
+		sched_yield();
+	} while (!hub->is_woken && kymo_now_ns() < deadline);
+	return 0;
+}
+
+static pid_t wait_for_any(struct kymo_hub *hub, int *status_ret)
+{
+	bool has_clock = hub_needs_clock(hub) || !hub->waker;
+	bool asks_recent = hub->n_tasks >= MANY_TASKS && ++hub->n_unscanned % WAITS_A_SCAN;
+	unsigned int n_tasks = hub->n_tasks;
+	pid_t got;
+
+	if (hub->early.n) {
+		struct hub_status early = hub->early.items[0];
+
+		hub->early.items[0] = hub->early.items[--hub->early.n];
+		*status_ret = early.status;
+		return early.tid;
+	}
+	hub->is_asleep = true;
+	pthread_mutex_unlock(&hub->lock);
+	got = asks_recent ? wait_for_recent(hub, n_tasks, status_ret) : 0;
+	if (!got)
+		got = waitpid(-1, status_ret, __WALL | __WNOTHREAD | (has_clock ? WNOHANG : 0));
+	if (has_clock && got <= 0)
+		nanosleep(&(struct timespec){ 0, CLOCK_NS }, NULL);
+	pthread_mutex_lock(&hub->lock);
+	hub->is_asleep = false;
+	return got;
+}
+
+static void loop(struct kymo_hub *hub)
+{
+	for (;;) {
+		int status;
+		pid_t tid;
+
+		serve(hub);
+		if (hub->is_ending && !hub->first)
+			return;
+		hub_look_at_clock(hub);
+		if (hub->kicked.n || hub->first)
+			continue;
+		tid = wait_for_any(hub, &status);
+		if (tid > 0 && tid == hub->waker) {
+			waker_stopped(hub, status);
+		} else if (tid > 0) {
+			told(hub, tid);
+			hub_dispatch(hub, tid, status);
+		}
+		pthread_cond_broadcast(&hub->changed);
+	}
+}
+
+static void *be_hub(void *data)
+{
+	struct kymo_hub *hub = data;
+
+	pthread_mutex_lock(&hub->lock);
+	hub->thread = pthread_self();
+	hub->failure = make_waker(hub);
+	hub->has_started = true;
+	pthread_cond_broadcast(&hub->changed);
+	if (!hub->failure)
+		loop(hub);
+	hub_release_all(hub, RELEASE_MS);
+	end_waker(hub);
+	pthread_mutex_unlock(&hub->lock);
+	return NULL;
+}
+
+/* ---- beginning and end ------------------------------------------------------------------------------------------------- */
+
+/* Hubs share one SIGCHLD action. */
+static pthread_mutex_t action_lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned int n_hubs;
+static bool has_set_action;
+
+/* A stop of each traced thread would wake somebody up. */
+static void take_action(void)
+{
+	struct sigaction action;
+
+	pthread_mutex_lock(&action_lock);
+	if (!n_hubs++ && !sigaction(SIGCHLD, NULL, &action) && action.sa_handler == SIG_DFL && !(action.sa_flags & SA_NOCLDSTOP)) {
+		action.sa_flags |= SA_NOCLDSTOP;
+		has_set_action = !sigaction(SIGCHLD, &action, NULL);
+	}
+	pthread_mutex_unlock(&action_lock);
+}
+
+static void give_action_back(void)
+{
+	struct sigaction action;
+
+	pthread_mutex_lock(&action_lock);
+	if (!--n_hubs && has_set_action) {
+		has_set_action = false;
+		if (!sigaction(SIGCHLD, NULL, &action) && action.sa_handler == SIG_DFL && action.sa_flags & SA_NOCLDSTOP) {
+			action.sa_flags &= ~SA_NOCLDSTOP;
+			sigaction(SIGCHLD, &action, NULL);
+		}
+	}
+	pthread_mutex_unlock(&action_lock);
+}
+
+static void deinit(struct kymo_hub *hub)
+{
+	give_action_back();
+	kymo_vec_deinit(&hub->kicked);
+	kymo_vec_deinit(&hub->early);
+	kymo_vec_deinit(&hub->strangers);
+	kymo_vec_deinit(&hub->dropped);
+	pthread_cond_destroy(&hub->changed);
+	pthread_mutex_destroy(&hub->lock);
+	free(hub);
+}
+
+int kymo_hub_create(struct kymo_hub **ret)
+{
+	struct kymo_hub *hub = calloc(1, sizeof(*hub));
+	sigset_t all, mask;
+	int err;
+
+	if (!hub)
+		return -ENOMEM;
+	pthread_mutex_init(&hub->lock, NULL);
+	pthread_cond_init(&hub->changed, NULL);
+	take_action();
+	sigfillset(&all);
+	pthread_mutex_lock(&hub->lock);
+	pthread_sigmask(SIG_SETMASK, &all, &mask);	/* handlers of the program's run on its own threads */
+	err = -pthread_create(&hub->thread, NULL, be_hub, hub);
+	pthread_sigmask(SIG_SETMASK, &mask, NULL);
+	while (!err && !hub->has_started)
+		pthread_cond_wait(&hub->changed, &hub->lock);
+	pthread_mutex_unlock(&hub->lock);
+	if (!err && hub->failure) {
+		pthread_join(hub->thread, NULL);
+		err = hub->failure;
+	}
+	if (err) {
+		deinit(hub);
+		return err;
+	}
+	*ret = hub;
+	return 0;
+}
+
+void kymo_hub_destroy(struct kymo_hub *hub)
+{
+	if (!hub)
+		return;
+	pthread_mutex_lock(&hub->lock);
+	hub->is_ending = true;
+	wake(hub);
+	pthread_mutex_unlock(&hub->lock);
+	pthread_join(hub->thread, NULL);
+	deinit(hub);
+}

@@ -1,0 +1,285 @@
+/* What the files of the hub share. include/kymo/engine.h is its interface, docs/design/engines.md the rules it keeps. */
+#ifndef KYMO_PROC_HUB_H
+#define KYMO_PROC_HUB_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/vec.h"
+#include "kymo/engine.h"
+#include "proc/process.h"
+
+#define TASK_BUCKETS 1024u
+#define HUB_RECENT 8
+#define EVENTS_OF_STOPS (KYMO_EVENTS_SYSCALL)	/* that a thread stops for only if asked to when it is resumed */
+
+/* Memory of a process, for readers on any thread. */
+struct hub_memory {
+	atomic_uint refs;
+	struct kymo_process *process;
+};
+
+struct hub_process {
+	pid_t pid;
+	struct hub_memory *memory;
+	struct task *tasks;
+	struct hub_process *next;
+	bool is_launched;		/* our child; the struct stays until kymo_hub_wait() has had its status */
+	bool is_held;			/* launched and not started */
+	bool has_ended;
+	int status;			/* of a launched one that has ended */
+};
+
+enum task_state {
+	TASK_RUNNING,			/* or about to tell something: a wait status will come */
+	TASK_LISTENING,			/* in a group stop, PTRACE_LISTEN */
+	TASK_STOPPED,			/* in a ptrace-stop that the hub has been told of */
+	TASK_ENDING,			/* resumed from its exit event: nothing but its end will come */
+};
+
+enum task_stop {
+	STOP_TRAP,			/* PTRACE_EVENT_STOP */
+	STOP_SIGNAL,			/* signal-delivery-stop */
+	STOP_ENTRY,
+	STOP_EXIT,
+	STOP_EVENT,			/* clone, exec */
+	STOP_ENDING,			/* PTRACE_EVENT_EXIT */
+};
+
+/* A signal that the hub has sent, until it arrives. */
+struct sent_signal {
+	int serial;
+	struct kymo_engine *sender;	/* is not told of it; NULL: all are. Compared only */
+	siginfo_t info;
+};
+
+/* A thread. There is one while it has engines, is let go, or has been made by such a one and has not made its first stop. */
+struct task {
+	pid_t tid;
+	struct hub_process *process;
+	struct task *in_bucket, *in_process;
+	KYMO_VEC(struct kymo_engine *) engines;		/* in attach order; detached ones until the event in progress is over */
+	KYMO_VEC(struct kymo_engine *) leavers;		/* detached, while the thread has yet to be let go */
+	KYMO_VEC(struct sent_signal) sent;
+	enum task_state state;
+	enum task_stop stop;
+	uint64_t stop_serial;
+	int signal;			/* to go on with */
+	int group_stop;			/* the signal of the group stop that it is in, or 0 */
+	bool is_newborn;		/* its first stop has yet to come */
+	bool has_maker;			/* … or has come, and its maker's event has not */
+	bool was_interrupted;		/* an interrupt is on its way */
+	bool ends_interrupt;		/* the stop that it stands in came while one was */
+	bool traces_calls;		/* it was resumed so that it stops at system calls */
+	bool steps;			/* one instruction */
+	bool steps_call;		/* which is a system call */
+	bool is_in_event;		/* callbacks are being called */
+	bool is_kicked;
+	bool was_death_told, is_reaping;
+	int end_status;
+	uint64_t hold_deadline_ns;	/* of a hold in its exit event */
+	struct kymo_syscall_report call;
+};
+
+struct kymo_engine {
+	atomic_uint refs;
+	struct kymo_hub *hub;
+	struct task *task;		/* NULL: detached and let go, or reaped */
+	const struct kymo_engine_ops *ops;
+	void *data;
+	unsigned int events;
+	enum kymo_action wants;
+	bool owes_report, owes_step;	/* to be told by quiesce at the next stop, when the step is done */
+	bool is_detached;
+	bool is_in_callback;
+	bool has_later;			/* was said by control() during a callback */
+	enum kymo_action later;
+	uint64_t born;			/* hub->event when it was attached */
+};
+
+/* Something that only the hub's thread can do. */
+struct hub_request {
+	int (*run)(struct kymo_hub *hub, void *argument);
+	void *argument;
+	int result;
+	bool is_done;
+	struct hub_request *next;
+};
+
+/* A wait status that was fetched out of turn. */
+struct hub_status {
+	pid_t tid;
+	int status;
+	uint64_t since_ns;
+};
+
+struct kymo_hub {
+	pthread_t thread;
+	pthread_mutex_t lock;		/* guards all of this and all tasks and engines; not held in callbacks, nor while waiting for threads */
+	pthread_cond_t changed;		/* a request is done, an event is over, a thread was let go, a command has ended */
+	pid_t waker;			/* a child of the hub's thread, which any signal makes stop: that ends a blocking wait */
+	bool is_asleep, is_ending;
+	atomic_bool is_woken;
+	int failure;			/* of the thread's start */
+	bool has_started;
+	struct hub_request *first, *last;
+	struct task *buckets[TASK_BUCKETS];
+	struct hub_process *processes;
+	KYMO_VEC(struct task *) kicked;
+	KYMO_VEC(struct hub_status) early;
+	KYMO_VEC(struct hub_status) strangers;	/* first stops whose makers' events have yet to come */
+	KYMO_VEC(struct kymo_engine *) dropped;	/* references to be put when the lock is not held */
+	uint64_t event;			/* counts events */
+	uint64_t stops;
+	int sent_serial;
+	unsigned int n_tasks;
+	pid_t recent[HUB_RECENT];	/* that have told something, the last one first */
+	unsigned int n_unscanned;	/* waits since one for any thread */
+	unsigned int n_ending;		/* tasks held in their exit events */
+};
+
+/* ---- hub.c: the thread, and how others reach it ------------------------------------------------------------------------ */
+
+bool hub_is_own_thread(const struct kymo_hub *hub);
+
+/* Have `run(hub, argument)` executed by the hub's thread with the lock held, and wait for it; from that thread itself: now. What it returns. The lock is not held. */
+int hub_call(struct kymo_hub *hub, int (*run)(struct kymo_hub *hub, void *argument), void *argument);
+
+/* Have the thread look at a task soon. Lock held. */
+void hub_kick(struct kymo_hub *hub, struct task *task);
+
+/* Put an engine when the lock is not held any more. Lock held. */
+void hub_drop(struct kymo_hub *hub, struct kymo_engine *engine);
+
+/* The lock is released meanwhile; does what hub_drop() has put off. On the hub's thread, lock held. */
+void hub_bury(struct kymo_hub *hub);
+
+/* ---- hub_task.c: threads and processes. All with the lock held, and what calls ptrace on the hub's thread --------------- */
+
+struct task *hub_find(const struct kymo_hub *hub, pid_t tid);
+struct hub_process *hub_find_process(const struct kymo_hub *hub, pid_t pid);
+
+/* The struct of a process, which may be new. NULL: memory is out. */
+struct hub_process *hub_get_process(struct kymo_hub *hub, pid_t pid);
+
+/* Free it if nobody needs it. */
+void hub_put_process(struct kymo_hub *hub, struct hub_process *process);
+
+/* Its memory, opened when it is needed first, or NULL. The process keeps it; whoever uses it without the lock takes a reference. */
+struct hub_memory *hub_memory_of(struct hub_process *process);
+void hub_memory_put(struct hub_memory *memory);
+
+/* It is another one behind exec. */
+void hub_forget_memory(struct hub_process *process);
+
+/* A task for a thread that is traced already, running. NULL: memory is out. */
+struct task *hub_add_task(struct kymo_hub *hub, struct hub_process *process, pid_t tid);
+
+/* It is no more, or no more ours: engines lose it, without a callback. */
+void hub_forget_task(struct kymo_hub *hub, struct task *task);
+
+/* Whoever waits for the thread to be let go need not any more. */
+void hub_release_leavers(struct kymo_hub *hub, struct task *task);
+
+/* It has another id from now on. */
+void hub_rekey_task(struct kymo_hub *hub, struct task *task, pid_t tid);
+
+/* Seize a thread of process `pid` (0: look which), which runs on. A negative errno, as kymo_engine_attach() has them. `ret` may be one that there is. */
+int hub_seize(struct kymo_hub *hub, pid_t tid, pid_t pid, struct task **ret);
+
+bool hub_has_engines(const struct task *task);
+
+/* The masks of all its engines together. */
+unsigned int hub_events(const struct task *task);
+
+/* Whether somebody wants it to stand still. */
+bool hub_is_held(const struct task *task);
+
+/* Whether somebody wants the call that it sleeps in to end. */
+bool hub_is_interrupted(const struct task *task);
+
+/* Deal with what engines have wanted since it was looked at last: interrupt it, tell what is owed, let it run, let it go. */
+void hub_attend(struct kymo_hub *hub, struct task *task);
+
+/* Let a stopped one go on, or stay, as its engines want; or let it go where there are none. */
+void hub_settle(struct kymo_hub *hub, struct task *task);
+
+/* Nobody holds it any more, as the kernel has woken it. */
+void hub_break_stops(struct task *task);
+
+/* Forget the deadline of a hold in its exit event. */
+void hub_end_hold(struct kymo_hub *hub, struct task *task);
+
+/* Let go of all that are stopped or can be within `timeout_ms`. */
+void hub_release_all(struct kymo_hub *hub, int timeout_ms);
+
+#define HUB_OPTIONS                                                                                               \
+	(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | \
+	 PTRACE_O_TRACEEXIT)
+
+/* ---- hub_stops.c: what wait statuses mean -------------------------------------------------------------------------------- */
+
+/* Thread `tid` has changed state so. On the hub's thread, lock held; releases it for callbacks. */
+void hub_dispatch(struct kymo_hub *hub, pid_t tid, int status);
+
+/* First stops that nobody has claimed for long, and holds in exit events that have lasted too long. */
+void hub_look_at_clock(struct kymo_hub *hub);
+
+/* Whether that is to be called every few milliseconds. */
+bool hub_needs_clock(const struct kymo_hub *hub);
+
+/* ---- hub_report.c: calling engines. On the hub's thread, lock held, released for each callback --------------------------- */
+
+/* What one event tells; `call` calls the engine's callback for it. */
+struct hub_event {
+	unsigned int event;		/* a bit, or 0: quiesce alone */
+	bool is_reversed;
+	const struct kymo_engine *skip;	/* is not told */
+	unsigned int (*call)(struct kymo_engine *engine, enum kymo_action so_far, struct hub_event *event);	/* with the lock released */
+	void (*verdict)(struct hub_event *event, unsigned int verdict);	/* NULL: there is none */
+	void *report;
+};
+
+void hub_report(struct kymo_hub *hub, struct task *task, struct hub_event *event);
+
+/* Quiesce for those that were promised one. `with_steps`: a step is done. */
+void hub_report_owed(struct kymo_hub *hub, struct task *task, bool with_steps);
+
+void hub_report_syscall(struct kymo_hub *hub, struct task *task, unsigned int event);
+void hub_report_clone(struct kymo_hub *hub, struct task *task, const struct kymo_clone_report *report);
+void hub_report_exec(struct kymo_hub *hub, struct task *task, pid_t former_tid);
+void hub_report_exit(struct kymo_hub *hub, struct task *task, int status);
+void hub_report_jctl(struct kymo_hub *hub, struct task *task, int signal);
+void hub_report_signal(struct kymo_hub *hub, struct task *task, struct kymo_signal_report *report, const struct kymo_engine *skip);
+
+/* DEATH; may be called once. */
+void hub_report_death(struct kymo_hub *hub, struct task *task, int status);
+
+/* REAP, and the end of the task. DEATH has been told. */
+void hub_report_reap(struct kymo_hub *hub, struct task *task, int status);
+
+/* ---- hub_signal.c ---------------------------------------------------------------------------------------------------------- */
+
+/* A thread has stopped before a signal is delivered: ask engines, and set task->signal. Lock held. */
+void hub_signal_stopped(struct kymo_hub *hub, struct task *task, int signal);
+
+/* ---- hub_look.c ------------------------------------------------------------------------------------------------------------ */
+
+/* At the entry of a system call: make it another one. A negative errno. */
+int hub_set_call(struct task *task, uint64_t number, const uint64_t args[6]);
+
+/* Which stop at a system call it is; fills task->call. STOP_EVENT: neither, or it was killed. */
+enum task_stop hub_read_call(struct task *task);
+
+/* ---- hub_engine.c ----------------------------------------------------------------------------------------------------------- */
+
+/* A new engine at the end of the task's, with one reference, the task's own. NULL: memory is out. Lock held. */
+struct kymo_engine *hub_add_engine(struct kymo_hub *hub, struct task *task, const struct kymo_engine_ops *ops, void *data, unsigned int events);
+
+/* Not an engine of its task any more. Lock held. */
+void hub_detach_engine(struct kymo_hub *hub, struct kymo_engine *engine);
+
+/* The event in progress is over: take out what was detached meanwhile. Lock held. */
+void hub_purge_engines(struct kymo_hub *hub, struct task *task);
+
+#endif

@@ -1,0 +1,438 @@
+/* The calls of include/kymo/engine.h that are about engines. */
+#include "proc/hub.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define LEAVE_SECONDS 2
+
+/* ---- lifetime ------------------------------------------------------------------------------------------------------------ */
+
+void kymo_engine_get(struct kymo_engine *engine)
+{
+	atomic_fetch_add(&engine->refs, 1);
+}
+
+void kymo_engine_put(struct kymo_engine *engine)
+{
+	if (!engine || atomic_fetch_sub(&engine->refs, 1) > 1)
+		return;
+	if (engine->ops->release)
+		engine->ops->release(engine->data);
+	free(engine);
+}
+
+struct kymo_engine *hub_add_engine(struct kymo_hub *hub, struct task *task, const struct kymo_engine_ops *ops, void *data, unsigned int events)
+{
+	struct kymo_engine *engine = calloc(1, sizeof(*engine));
+
+	if (!engine || !kymo_vec_push(&task->engines, engine)) {
+		free(engine);
+		return NULL;
+	}
+	atomic_init(&engine->refs, 1);
+	engine->hub = hub;
+	engine->task = task;
+	engine->ops = ops;
+	engine->data = data;
+	engine->events = events;
+	engine->wants = KYMO_ACTION_RESUME;
+	engine->born = task->is_in_event ? hub->event : 0;
+	hub_release_leavers(hub, task);
+	hub_kick(hub, task);
+	return engine;
+}
+
+/* Where it was the last one of a thread that lives, it is not through until that was let go. */
+static void take_out(struct kymo_hub *hub, struct task *task, struct kymo_engine *engine, bool is_last)
+{
+	if (is_last && kymo_vec_push(&task->leavers, engine))
+		return;
+	engine->task = NULL;
+	hub_drop(hub, engine);
+}
+
+void hub_purge_engines(struct kymo_hub *hub, struct task *task)
+{
+	size_t left = 0, n = task->engines.n;
+	bool is_last = !task->was_death_told;
+
+	for (size_t i = 0; i < n; i++)
+		is_last &= task->engines.items[i]->is_detached;
+	for (size_t i = 0; i < n; i++) {
+		struct kymo_engine *engine = task->engines.items[i];
+
+		if (engine->is_detached)
+			take_out(hub, task, engine, is_last);
+		else
+			task->engines.items[left++] = engine;
+	}
+	task->engines.n = left;
+}
+
+void hub_detach_engine(struct kymo_hub *hub, struct kymo_engine *engine)
+{
+	struct task *task = engine->task;
+
+	if (engine->is_detached)
+		return;
+	engine->is_detached = true;
+	engine->has_later = false;
+	engine->wants = KYMO_ACTION_RESUME;
+	if (!task->is_in_event)
+		hub_purge_engines(hub, task);
+	hub_kick(hub, task);
+}
+
+/* ---- attaching ----------------------------------------------------------------------------------------------------------- */
+
+struct attach {
+	pid_t id;
+	unsigned int flags, events;
+	const struct kymo_engine_ops *ops;
+	void *data;
+	struct kymo_engine **ret;
+	size_t n;
+};
+
+#define ATTACH_FLAGS (KYMO_ATTACH_CREATE | KYMO_ATTACH_EXCLUSIVE | KYMO_ATTACH_MATCH_OPS | KYMO_ATTACH_MATCH_DATA)
+
+static bool matches(const struct kymo_engine *engine, const struct attach *attach)
+{
+	return !engine->is_detached && (!(attach->flags & KYMO_ATTACH_MATCH_OPS) || engine->ops == attach->ops) &&
+	       (!(attach->flags & KYMO_ATTACH_MATCH_DATA) || engine->data == attach->data);
+}
+
+static struct kymo_engine *find_match(const struct task *task, const struct attach *attach)
+{
+	for (size_t i = 0; i < task->engines.n; i++)
+		if (matches(task->engines.items[i], attach))
+			return task->engines.items[i];
+	return NULL;
+}
+
+static bool exists(pid_t tid)
+{
+	struct kymo_process_info info;
+	struct kymo_error *error = kymo_process_info(tid, &info);
+	bool does = !error;
+
+	kymo_error_destroy(error);
+	return does;
+}
+
+static int look_up(struct kymo_hub *hub, struct attach *attach)
+{
+	struct task *task = hub_find(hub, attach->id);
+	struct kymo_engine *engine = task ? find_match(task, attach) : NULL;
+
+	if (!engine)
+		return task || exists(attach->id) ? -ENOENT : -ESRCH;
+	kymo_engine_get(engine);
+	*attach->ret = engine;
+	return 0;
+}
+
+static int attach_to_thread(struct kymo_hub *hub, void *argument)
+{
+	struct attach *attach = argument;
+	struct kymo_engine *engine;
+	struct task *task;
+	int err;
+
+	if (!(attach->flags & KYMO_ATTACH_CREATE))
+		return look_up(hub, attach);
+	task = hub_find(hub, attach->id);
+	if (task && attach->flags & KYMO_ATTACH_EXCLUSIVE && find_match(task, attach))
+		return -EEXIST;
+	err = hub_seize(hub, attach->id, 0, &task);
+	if (err)
+		return err;
+	engine = hub_add_engine(hub, task, attach->ops, attach->data, 0);
+	if (!engine) {
+		hub_kick(hub, task);
+		return -ENOMEM;
+	}
+	kymo_engine_get(engine);
+	*attach->ret = engine;
+	return 0;
+}
+
+int kymo_engine_attach(struct kymo_hub *hub, pid_t tid, unsigned int flags, const struct kymo_engine_ops *ops, void *data, struct kymo_engine **ret)
+{
+	struct attach attach = { .id = tid, .flags = flags, .ops = ops, .data = data, .ret = ret };
+
+	if (flags & ~ATTACH_FLAGS || (flags & KYMO_ATTACH_CREATE && !ops))
+		return -EINVAL;
+	return hub_call(hub, attach_to_thread, &attach);
+}
+
+/* One look at the threads of a process; how many are new, or a negative errno. Those that are ending are passed over. */
+static int seize_new_threads(struct kymo_hub *hub, pid_t pid)
+{
+	struct dirent *entry;
+	int n = 0, err = 0;
+	char name[64];
+	DIR *tasks;
+
+	snprintf(name, sizeof(name), "/proc/%d/task", pid);
+	tasks = opendir(name);
+	if (!tasks)
+		return -ESRCH;
+	while (!err && (entry = readdir(tasks))) {
+		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+		struct task *task;
+
+		if (tid <= 0 || hub_find(hub, tid))
+			continue;
+		err = hub_seize(hub, tid, pid, &task);
+		n += !err;
+		if (err == -ESRCH)
+			err = 0;
+	}
+	closedir(tasks);
+	return err ? err : n;
+}
+
+/* Let go of what got no engine. */
+static void look_at_all(struct kymo_hub *hub, struct hub_process *process)
+{
+	for (struct task *task = process ? process->tasks : NULL; task; task = task->in_process)
+		hub_kick(hub, task);
+}
+
+static int add_engines(struct kymo_hub *hub, struct hub_process *process, struct attach *attach)
+{
+	for (struct task *task = process->tasks; task; task = task->in_process)
+		if (attach->flags & KYMO_ATTACH_EXCLUSIVE && find_match(task, attach))
+			return -EEXIST;
+	for (struct task *task = process->tasks; task; task = task->in_process) {
+		if (task->was_death_told)
+			continue;
+		if (!hub_add_engine(hub, task, attach->ops, attach->data, attach->events))
+			return -ENOMEM;
+		attach->n++;
+	}
+	return attach->n ? 0 : -ESRCH;
+}
+
+/* As many as were added, from the ends. */
+static void take_back(struct kymo_hub *hub, struct hub_process *process, const struct attach *attach)
+{
+	size_t left = attach->n;
+
+	for (struct task *task = process->tasks; task && left; task = task->in_process) {
+		if (task->was_death_told)
+			continue;
+		hub_detach_engine(hub, task->engines.items[task->engines.n - 1]);
+		left--;
+	}
+}
+
+static int attach_to_process(struct kymo_hub *hub, void *argument)
+{
+	struct attach *attach = argument;
+	struct hub_process *process;
+	int err;
+
+	do
+		err = seize_new_threads(hub, attach->id);
+	while (err > 0);
+	process = hub_find_process(hub, attach->id);
+	if (!err)
+		err = process ? add_engines(hub, process, attach) : -ESRCH;
+	if (err && process)
+		take_back(hub, process, attach);
+	look_at_all(hub, process);
+	return err;
+}
+
+int kymo_engine_attach_process(struct kymo_hub *hub, pid_t pid, unsigned int flags, const struct kymo_engine_ops *ops, void *data, unsigned int events,
+			       size_t *n_ret)
+{
+	struct attach attach = { .id = pid, .flags = flags, .events = events, .ops = ops, .data = data };
+	int err;
+
+	if (flags & ~ATTACH_FLAGS || !ops || events & ~(unsigned int)KYMO_EVENTS_ALL)
+		return -EINVAL;
+	err = hub_call(hub, attach_to_process, &attach);
+	if (!err && n_ret)
+		*n_ret = attach.n;
+	return err;
+}
+
+/* ---- detaching many -------------------------------------------------------------------------------------------------------- */
+
+struct leaving {
+	const struct kymo_engine_ops *ops;
+	void *data;
+	KYMO_VEC(struct kymo_engine *) engines;	/* references */
+	size_t n;
+};
+
+static int detach_matching(struct kymo_hub *hub, void *argument)
+{
+	struct leaving *leaving = argument;
+
+	for (size_t i = 0; i < TASK_BUCKETS; i++)
+		for (struct task *task = hub->buckets[i]; task; task = task->in_bucket)
+			for (size_t j = task->engines.n; j-- > 0;) {
+				struct kymo_engine *engine = task->engines.items[j];
+
+				if (engine->is_detached || task->is_reaping || engine->ops != leaving->ops || engine->data != leaving->data)
+					continue;
+				if (kymo_vec_push(&leaving->engines, engine))
+					kymo_engine_get(engine);
+				leaving->n++;
+				hub_detach_engine(hub, engine);
+			}
+	return 0;
+}
+
+static bool is_through(const struct kymo_engine *engine)
+{
+	return !engine->is_in_callback && !(engine->is_detached && engine->task);
+}
+
+size_t kymo_engine_detach_all(struct kymo_hub *hub, const struct kymo_engine_ops *ops, void *data)
+{
+	struct leaving leaving = { .ops = ops, .data = data };
+	struct timespec until;
+	int err = 0;
+
+	hub_call(hub, detach_matching, &leaving);
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += LEAVE_SECONDS;
+	pthread_mutex_lock(&hub->lock);
+	for (size_t i = 0; i < leaving.engines.n && !hub_is_own_thread(hub); i++)
+		while (!err && !is_through(leaving.engines.items[i]))
+			err = pthread_cond_timedwait(&hub->changed, &hub->lock, &until);
+	pthread_mutex_unlock(&hub->lock);
+	for (size_t i = 0; i < leaving.engines.n; i++)
+		kymo_engine_put(leaving.engines.items[i]);
+	kymo_vec_deinit(&leaving.engines);
+	return leaving.n;
+}
+
+/* ---- one engine -------------------------------------------------------------------------------------------------------------- */
+
+pid_t kymo_engine_tid(const struct kymo_engine *engine)
+{
+	pid_t tid;
+
+	pthread_mutex_lock(&engine->hub->lock);
+	tid = engine->task && !engine->is_detached ? engine->task->tid : 0;
+	pthread_mutex_unlock(&engine->hub->lock);
+	return tid;
+}
+
+pid_t kymo_engine_pid(const struct kymo_engine *engine)
+{
+	pid_t pid;
+
+	pthread_mutex_lock(&engine->hub->lock);
+	pid = engine->task && !engine->is_detached ? engine->task->process->pid : 0;
+	pthread_mutex_unlock(&engine->hub->lock);
+	return pid;
+}
+
+static int set_events(struct kymo_engine *engine, unsigned int events)
+{
+	unsigned int cleared = engine->events & ~events, added = events & ~engine->events;
+	const struct task *task = engine->task;
+
+	if (engine->is_detached || !task)
+		return -ESRCH;
+	if (task->was_death_told && (cleared | added) & KYMO_EVENT_DEATH)
+		return -EALREADY;
+	if (task->is_reaping && cleared & KYMO_EVENT_REAP)
+		return -EALREADY;
+	engine->events = events;
+	hub_kick(engine->hub, engine->task);
+	return cleared && engine->is_in_callback && !hub_is_own_thread(engine->hub) ? -EINPROGRESS : 0;
+}
+
+int kymo_engine_set_events(struct kymo_engine *engine, unsigned int events)
+{
+	int err;
+
+	if (events & ~(unsigned int)KYMO_EVENTS_ALL)
+		return -EINVAL;
+	pthread_mutex_lock(&engine->hub->lock);
+	err = set_events(engine, events);
+	pthread_mutex_unlock(&engine->hub->lock);
+	return err;
+}
+
+static int detach(struct kymo_engine *engine)
+{
+	if (engine->task->is_reaping)
+		return -EALREADY;
+	hub_detach_engine(engine->hub, engine);
+	return engine->is_in_callback ? -EINPROGRESS : 0;
+}
+
+static bool needs_quiesce(enum kymo_action action)
+{
+	return action == KYMO_ACTION_REPORT || action == KYMO_ACTION_SINGLESTEP || action == KYMO_ACTION_BLOCKSTEP;
+}
+
+static int control(struct kymo_engine *engine, enum kymo_action action)
+{
+	struct task *task = engine->task;
+	bool is_stopped;
+
+	if (engine->is_detached || !task)
+		return -ESRCH;
+	if (action == KYMO_ACTION_DETACH)
+		return detach(engine);
+	if (task->was_death_told)
+		return -ESRCH;
+	if (needs_quiesce(action) && !(engine->events & KYMO_EVENT_QUIESCE))
+		return -EINVAL;
+	is_stopped = task->state == TASK_STOPPED && !task->is_in_event;
+	if (engine->is_in_callback) {
+		engine->has_later = true;
+		engine->later = action;
+	} else {
+		engine->wants = action;
+	}
+	engine->owes_report |= action == KYMO_ACTION_INTERRUPT || action == KYMO_ACTION_REPORT || (action == KYMO_ACTION_STOP && !is_stopped);
+	hub_kick(engine->hub, task);
+	return action == KYMO_ACTION_STOP && !is_stopped ? -EINPROGRESS : 0;
+}
+
+int kymo_engine_control(struct kymo_engine *engine, enum kymo_action action)
+{
+	int err;
+
+	if ((unsigned int)action > KYMO_ACTION_DETACH)
+		return -EINVAL;
+	pthread_mutex_lock(&engine->hub->lock);
+	err = control(engine, action);
+	pthread_mutex_unlock(&engine->hub->lock);
+	return err;
+}
+
+int kymo_engine_barrier(struct kymo_engine *engine)
+{
+	struct kymo_hub *hub = engine->hub;
+	uint64_t event;
+	int err;
+
+	pthread_mutex_lock(&hub->lock);
+	event = hub->event;
+	while (!hub_is_own_thread(hub) &&
+	       (!is_through(engine) || (engine->task && engine->task->is_in_event && hub->event == event)))
+		pthread_cond_wait(&hub->changed, &hub->lock);
+	if (engine->is_in_callback)
+		err = -EDEADLK;
+	else
+		err = engine->is_detached || !engine->task ? -ESRCH : 0;
+	pthread_mutex_unlock(&hub->lock);
+	return err;
+}

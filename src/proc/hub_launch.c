@@ -1,0 +1,314 @@
+/*
+ * Launching a command for engines: it stands at the entry of its execve until it is started, so that engines see that call, too.
+ */
+#include "proc/hub.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+
+struct launch {
+	unsigned int flags;
+	char *const *argv;
+	char *const *environment;
+	const char *path;
+	char **script;			/* argv for /bin/sh, where the file is no program */
+	const sigset_t *mask;
+	pid_t pid;
+};
+
+/* ---- finding it ---------------------------------------------------------------------------------------------------------- */
+
+static int check_file(const char *path)
+{
+	struct stat file;
+
+	if (stat(path, &file))
+		return -errno;
+	if (!S_ISREG(file.st_mode))
+		return -EACCES;
+	return access(path, X_OK) ? -errno : 0;
+}
+
+/* As execvp(3) does: an empty part of PATH is the current directory, and the first file that may be executed is taken. */
+static int find_program(const char *name, char **ret)
+{
+	const char *path = getenv("PATH"), *at;
+	int err = -ENOENT;
+
+	if (strchr(name, '/')) {
+		err = check_file(name);
+		if (!err && !(*ret = strdup(name)))
+			err = -ENOMEM;
+		return err;
+	}
+	if (!*name)
+		return -ENOENT;
+	for (at = path ? path : "/bin:/usr/bin"; at; at = *at ? at + 1 : NULL) {
+		size_t n = strcspn(at, ":");
+		char *file;
+		int why;
+
+		if (asprintf(&file, "%.*s%s%s", (int)n, at, n ? "/" : "", name) < 0)
+			return -ENOMEM;
+		why = check_file(file);
+		if (!why) {
+			*ret = file;
+			return 0;
+		}
+		free(file);
+		err = why == -EACCES ? why : err;
+		at += n;
+	}
+	return err;
+}
+
+/* { "/bin/sh", path, argv[1], … } */
+static char **script_arguments(const char *path, char *const *argv)
+{
+	size_t n = 0;
+	char **script;
+
+	while (argv[n])
+		n++;
+	script = calloc(n + 2, sizeof(*script));
+	if (!script)
+		return NULL;
+	script[0] = (char *)(uintptr_t) "/bin/sh";
+	script[1] = (char *)(uintptr_t)path;
+	for (size_t i = 1; i < n; i++)
+		script[i + 1] = argv[i];
+	return script;
+}
+
+/* ---- the child ----------------------------------------------------------------------------------------------------------- */
+
+static void __attribute__((noreturn)) become(const struct launch *launch, int go)
+{
+	char byte;
+	int err;
+
+	while (read(go, &byte, 1) < 0 && errno == EINTR)
+		;
+	sigprocmask(SIG_SETMASK, launch->mask, NULL);
+	execve(launch->path, launch->argv, launch->environment);
+	if (errno == ENOEXEC)
+		execve(launch->script[0], launch->script, launch->environment);
+	err = errno;
+	dprintf(STDERR_FILENO, "cannot run %s: %s\n", launch->path, strerror(err));
+	_exit(err == ENOENT ? 127 : 126);
+}
+
+/* Run a seized child to the entry of its execve. A negative errno; it has ended, then. */
+static int run_to_exec(pid_t pid)
+{
+	for (;;) {
+		struct __ptrace_syscall_info info = { .op = PTRACE_SYSCALL_INFO_NONE };
+		int status, signal;
+
+		if (waitpid(pid, &status, __WALL) != pid) {
+			if (errno == EINTR)
+				continue;
+			return -errno;
+		}
+		if (!WIFSTOPPED(status))
+			return -ESRCH;
+		signal = status >> 16 ? 0 : WSTOPSIG(status);
+		if (signal == (SIGTRAP | 0x80)) {
+			signal = 0;
+			ptrace(PTRACE_GET_SYSCALL_INFO, pid, (void *)sizeof(info), &info);
+		}
+		if (info.op == PTRACE_SYSCALL_INFO_ENTRY && info.entry.nr == SYS_execve)
+			return 0;
+		ptrace(PTRACE_SYSCALL, pid, 0, signal);
+	}
+}
+
+static int hold_at_exec(pid_t pid, int go, unsigned int flags)
+{
+	long options = HUB_OPTIONS | (flags & KYMO_LAUNCH_EXITKILL ? PTRACE_O_EXITKILL : 0);
+
+	if (ptrace(PTRACE_SEIZE, pid, 0, options) || ptrace(PTRACE_INTERRUPT, pid, 0, 0))
+		return -errno;
+	if (kymo_write_all(go, "", 1))
+		return -EPIPE;
+	return run_to_exec(pid);
+}
+
+static void kill_and_reap(pid_t pid)
+{
+	int status;
+
+	kill(pid, SIGKILL);
+	while (waitpid(pid, &status, __WALL) == pid && WIFSTOPPED(status))
+		ptrace(PTRACE_CONT, pid, 0, 0);
+}
+
+static int add(struct kymo_hub *hub, pid_t pid)
+{
+	struct hub_process *process = hub_get_process(hub, pid);
+	struct task *task = process ? hub_add_task(hub, process, pid) : NULL;
+
+	if (!task) {
+		if (process)
+			hub_put_process(hub, process);
+		return -ENOMEM;
+	}
+	process->is_launched = process->is_held = true;
+	task->state = TASK_STOPPED;
+	task->stop_serial = ++hub->stops;
+	task->stop = STOP_ENTRY;
+	return 0;
+}
+
+static int launch_it(struct kymo_hub *hub, void *argument)
+{
+	struct launch *launch = argument;
+	int go[2], err;
+	pid_t pid;
+
+	if (pipe2(go, O_CLOEXEC))
+		return -errno;
+	pid = fork();
+	if (!pid) {
+		close(go[1]);
+		become(launch, go[0]);
+	}
+	err = pid < 0 ? -errno : hold_at_exec(pid, go[1], launch->flags);
+	close(go[0]);
+	close(go[1]);
+	if (!err)
+		err = add(hub, pid);
+	if (err && pid > 0)
+		kill_and_reap(pid);
+	if (!err)
+		launch->pid = pid;
+	return err;
+}
+
+int kymo_hub_launch(struct kymo_hub *hub, unsigned int flags, char *const *argv, pid_t *pid_ret)
+{
+	kymo_cleanup_free char *path = NULL;
+	kymo_cleanup_free char **script = NULL;
+	struct launch launch = { .flags = flags, .argv = argv, .environment = environ };
+	sigset_t mask;
+	int err;
+
+	if (flags & ~(unsigned int)KYMO_LAUNCH_EXITKILL || !argv || !argv[0])
+		return -EINVAL;
+	if (hub_is_own_thread(hub))
+		return -EDEADLK;
+	err = find_program(argv[0], &path);
+	if (err)
+		return err;
+	script = script_arguments(path, argv);
+	if (!script)
+		return -ENOMEM;
+	pthread_sigmask(SIG_SETMASK, NULL, &mask);	/* the caller's, which the hub's thread has not */
+	launch.path = path;
+	launch.script = script;
+	launch.mask = &mask;
+	err = hub_call(hub, launch_it, &launch);
+	if (!err)
+		*pid_ret = launch.pid;
+	return err;
+}
+
+/* ---- starting it, and its end ---------------------------------------------------------------------------------------------- */
+
+/* The stop that it stands in is told as if it had come only now. */
+static int start(struct kymo_hub *hub, void *argument)
+{
+	const pid_t *pid = argument;
+	struct hub_process *process = hub_find_process(hub, *pid);
+	struct task *task = hub_find(hub, *pid);
+	struct hub_status entry = { .tid = *pid, .status = (SIGTRAP | 0x80) << 8 | 0x7f };
+
+	if (!process || !process->is_held || !task)
+		return -ESRCH;
+	if (!kymo_vec_push(&hub->early, entry))
+		return -ENOMEM;
+	process->is_held = false;
+	task->state = TASK_RUNNING;
+	return 0;
+}
+
+int kymo_hub_start(struct kymo_hub *hub, pid_t pid)
+{
+	return hub_call(hub, start, &pid);
+}
+
+static struct hub_process *find_launched(const struct kymo_hub *hub, pid_t pid)
+{
+	struct hub_process *process = hub->processes;
+
+	while (process && (process->pid != pid || !process->is_launched))
+		process = process->next;
+	return process;
+}
+
+int kymo_hub_wait(struct kymo_hub *hub, pid_t pid, int *status_ret)
+{
+	struct hub_process *process;
+	int err = -ECHILD;
+
+	if (hub_is_own_thread(hub))
+		return -EDEADLK;
+	pthread_mutex_lock(&hub->lock);
+	while ((process = find_launched(hub, pid)) && !process->has_ended)
+		pthread_cond_wait(&hub->changed, &hub->lock);
+	if (process) {
+		*status_ret = process->status;
+		process->is_launched = false;
+		hub_put_process(hub, process);
+		err = 0;
+	}
+	pthread_mutex_unlock(&hub->lock);
+	return err;
+}
+
+/* ---- why not -------------------------------------------------------------------------------------------------------------- */
+
+/* /proc gives the thread that traces. */
+static void explain_busy(const struct kymo_process_info *info, pid_t tid, char *text, size_t size)
+{
+	struct kymo_process_info tracer;
+	struct kymo_error *error = kymo_process_info(info->tracer, &tracer);
+
+	if (error)
+		snprintf(text, size, "thread %d of process %d was being traced by somebody; try again", tid, info->tgid);
+	else
+		snprintf(text, size, "thread %d of process %d is being traced by process %d (%s); let that one detach first", tid, info->tgid,
+			 tracer.tgid, tracer.comm);
+	kymo_error_destroy(error);
+}
+
+void kymo_hub_explain(pid_t tid, int err, char *text, size_t size)
+{
+	struct kymo_process_info info;
+	struct kymo_error *error = kymo_process_info(tid, &info);
+
+	if (err == -EBUSY && !error)
+		explain_busy(&info, tid, text, size);
+	else if (err == -ESRCH)
+		snprintf(text, size, error ? "there is no process %d" : "process %d is ending", tid);
+	else if (err == -EPERM && !error && (info.tgid == getpid()))
+		snprintf(text, size, "%d is this process, which can't trace itself", tid);
+	else if (err == -EPERM)
+		snprintf(text, size, "process %d does not let you trace it; try as its user or as root%s", tid,
+			 access("/proc/sys/kernel/yama/ptrace_scope", R_OK) ? "" : " (kernel.yama.ptrace_scope restricts tracing here)");
+	else
+		snprintf(text, size, "cannot trace process %d: %s", tid, strerror(err < 0 ? -err : err));
+	kymo_error_destroy(error);
+}

@@ -1,0 +1,372 @@
+/* What wait statuses mean. docs/design/engines.md has the table. */
+#include "proc/hub.h"
+
+#include <errno.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/io.h"
+
+#define STRANGER_NS 2000000000ull
+#define CALL_STOP (SIGTRAP | 0x80)
+
+static unsigned long message_of(pid_t tid)
+{
+	unsigned long message;
+
+	return ptrace(PTRACE_GETEVENTMSG, tid, 0, &message) ? 0 : message;
+}
+
+/* ---- births ------------------------------------------------------------------------------------------------------------ */
+
+static bool take_stranger(struct kymo_hub *hub, pid_t tid, int *status_ret)
+{
+	for (size_t i = 0; i < hub->strangers.n; i++) {
+		if (hub->strangers.items[i].tid != tid)
+			continue;
+		*status_ret = hub->strangers.items[i].status;
+		hub->strangers.items[i] = hub->strangers.items[--hub->strangers.n];
+		return true;
+	}
+	return false;
+}
+
+static void add_stranger(struct kymo_hub *hub, pid_t tid, int status)
+{
+	struct hub_status stranger = { tid, status, kymo_now_ns() };
+	int before;
+
+	take_stranger(hub, tid, &before);
+	if (!kymo_vec_push(&hub->strangers, stranger))
+		ptrace(PTRACE_DETACH, tid, 0, 0);
+}
+
+static struct task *get_child(struct kymo_hub *hub, struct task *maker, pid_t tid, bool is_thread)
+{
+	struct task *child = hub_find(hub, tid);
+	struct hub_process *process;
+
+	if (child)
+		return child;
+	process = is_thread ? maker->process : hub_get_process(hub, tid);
+	child = process ? hub_add_task(hub, process, tid) : NULL;
+	if (child)
+		child->is_newborn = child->has_maker = true;
+	else if (process)
+		hub_put_process(hub, process);
+	return child;
+}
+
+static void cloned(struct kymo_hub *hub, struct task *task, int event)
+{
+	struct kymo_clone_report report = { .child = (pid_t)message_of(task->tid) };
+	bool is_thread = report.child && !syscall(SYS_tgkill, task->process->pid, report.child, 0);
+	struct task *child = report.child ? get_child(hub, task, report.child, is_thread) : NULL;
+	int status;
+
+	if (!child)
+		return;		/* the maker was killed: the child is a stranger until its time is over */
+	report.kind = is_thread ? KYMO_CLONE_THREAD : event == PTRACE_EVENT_VFORK ? KYMO_CLONE_VFORK : KYMO_CLONE_PROCESS;
+	hub_report_clone(hub, task, &report);
+	child->has_maker = false;
+	if (take_stranger(hub, report.child, &status))
+		hub_dispatch(hub, report.child, status);
+	else
+		hub_kick(hub, child);
+}
+
+/* ---- ends -------------------------------------------------------------------------------------------------------------- */
+
+static void reap(struct kymo_hub *hub, struct task *task, int status)
+{
+	task->state = TASK_ENDING;
+	if (!task->was_death_told)
+		hub_report_death(hub, task, status);
+	hub_report_reap(hub, task, status);
+}
+
+static void ended(struct kymo_hub *hub, pid_t tid, int status)
+{
+	struct task *task = hub_find(hub, tid);
+	struct hub_process *process = hub_find_process(hub, tid);
+	bool is_launched = process && process->is_launched;	/* else it may go with its last task */
+	int before;
+
+	take_stranger(hub, tid, &before);
+	if (task)
+		reap(hub, task, status);
+	if (is_launched) {
+		process->has_ended = true;
+		process->status = status;
+	}
+}
+
+static void ending(struct kymo_hub *hub, struct task *task)
+{
+	unsigned long status;
+
+	task->end_status = ptrace(PTRACE_GETEVENTMSG, task->tid, 0, &status) ? SIGKILL : (int)status;
+	task->group_stop = 0;
+	hub_report_exit(hub, task, task->end_status);
+}
+
+/* ---- exec -------------------------------------------------------------------------------------------------------------- */
+
+/* The kernel has taken away all threads but the one that executes; their ends were told before, but the first one's. */
+static void take_away_others(struct kymo_hub *hub, struct hub_process *process, const struct task *executing)
+{
+	for (;;) {
+		struct task *other = process->tasks;
+
+		while (other && other == executing)
+			other = other->in_process;
+		if (!other)
+			return;
+		reap(hub, other, SIGKILL);
+	}
+}
+
+static void begin_stop(struct kymo_hub *hub, struct task *task, enum task_stop stop)
+{
+	if (task->state == TASK_STOPPED)	/* the kernel has woken it, to end */
+		hub_break_stops(task);
+	task->state = TASK_STOPPED;
+	task->stop = stop;
+	task->stop_serial = ++hub->stops;
+	task->signal = 0;
+	task->ends_interrupt = task->was_interrupted;	/* whichever stop comes first: the kernel forgets the other one */
+	task->was_interrupted = task->is_newborn = false;
+}
+
+static void execed(struct kymo_hub *hub, pid_t pid)
+{
+	pid_t former_tid = (pid_t)message_of(pid);
+	struct task *task = former_tid ? hub_find(hub, former_tid) : NULL;
+
+	if (!task) {
+		if (former_tid)
+			ptrace(PTRACE_DETACH, pid, 0, 0);
+		return;		/* nobody's, or killed meanwhile */
+	}
+	begin_stop(hub, task, STOP_EVENT);
+	take_away_others(hub, task->process, task);
+	if (former_tid != pid)
+		hub_rekey_task(hub, task, pid);
+	hub_forget_memory(task->process);
+	task->group_stop = 0;
+	hub_report_exec(hub, task, former_tid);
+	hub_report_owed(hub, task, false);
+	hub_settle(hub, task);
+}
+
+/* ---- stops ------------------------------------------------------------------------------------------------------------- */
+
+/* The stop may have made a call fail that without it would not have. */
+static void undo_interruption(struct task *task)
+{
+	struct hub_memory *memory = hub_memory_of(task->process);
+	struct kymo_thread thread = { .tid = task->tid };
+
+	if (memory && !hub_is_interrupted(task) && !kymo_get_registers(task->tid, &thread.registers))
+		kymo_undo_interruption(memory->process, &thread);
+}
+
+static void trapped(struct kymo_hub *hub, struct task *task, int signal)
+{
+	int before = task->group_stop;
+
+	task->group_stop = signal == SIGTRAP ? 0 : signal;
+	if (!before && !task->group_stop)
+		undo_interruption(task);
+	if (task->group_stop && task->group_stop != before)
+		hub_report_jctl(hub, task, task->group_stop);
+	if (before && !task->group_stop)
+		hub_report_jctl(hub, task, SIGCONT);
+}
+
+/* Children that are made so have no tracer. Where the flags are in memory, they stay as they are: it is the program's. */
+static void keep_child(struct task *task)
+{
+	struct kymo_syscall_report *call = &task->call;
+
+	if (call->number != SYS_clone || !(call->args[0] & CLONE_UNTRACED) || !(hub_events(task) & KYMO_EVENT_CLONE))
+		return;
+	call->args[0] &= ~(uint64_t)CLONE_UNTRACED;
+	hub_set_call(task, call->number, call->args);
+}
+
+/* Whether a step is done with that. */
+static bool call_stopped(struct kymo_hub *hub, struct task *task)
+{
+	task->stop = hub_read_call(task);
+	if (task->stop == STOP_ENTRY) {
+		task->call.is_entry_known = true;
+		hub_report_syscall(hub, task, KYMO_EVENT_SYSCALL_ENTRY);
+		if (task->call.is_aborted)
+			hub_set_call(task, (uint64_t)-1, task->call.args);
+		else
+			keep_child(task);
+	} else if (task->stop == STOP_EXIT) {
+		hub_report_syscall(hub, task, KYMO_EVENT_SYSCALL_EXIT);
+		if (task->ends_interrupt)
+			undo_interruption(task);
+		task->call.is_entry_known = task->call.is_aborted = false;
+		return task->steps_call;
+	}
+	return false;
+}
+
+/* Behind an instruction, a system call; at the beginning of a signal handler. */
+static bool is_of_step(const siginfo_t *info)
+{
+	return info->si_signo == SIGTRAP && (info->si_code == TRAP_TRACE || info->si_code == TRAP_BRKPT || info->si_code == SIGTRAP);
+}
+
+static bool is_step(const struct task *task, int signal)
+{
+	siginfo_t info;
+
+	return task->steps && signal == SIGTRAP && !ptrace(PTRACE_GETSIGINFO, task->tid, 0, &info) && is_of_step(&info);
+}
+
+/* A step may be done and its signal be waiting behind an interrupt. Let go so, the thread would die of it. */
+static bool is_step_on_its_way(const struct task *task)
+{
+	struct __ptrace_peeksiginfo_args args = { .nr = 1 };
+	siginfo_t info;
+
+	while (task->steps && ptrace(PTRACE_PEEKSIGINFO, task->tid, &args, &info) == 1) {
+		if (is_of_step(&info))
+			return true;
+		args.off++;
+	}
+	return false;
+}
+
+/* The step's own stop comes next then, and nothing is lost by waiting for it; but a group stop is not to be ended. */
+static bool waits_for_step(struct task *task, int signal)
+{
+	if ((signal != SIGTRAP && hub_has_engines(task)) || !is_step_on_its_way(task))
+		return false;
+	task->state = TASK_RUNNING;
+	ptrace(PTRACE_CONT, task->tid, 0, 0);
+	return true;
+}
+
+static enum task_stop stop_of(int event)
+{
+	switch (event) {
+	case 0:
+		return STOP_SIGNAL;
+	case PTRACE_EVENT_STOP:
+		return STOP_TRAP;
+	case PTRACE_EVENT_EXIT:
+		return STOP_ENDING;
+	default:
+		return STOP_EVENT;
+	}
+}
+
+static void stopped(struct kymo_hub *hub, struct task *task, int status)
+{
+	int event = status >> 16, signal = WSTOPSIG(status);
+	bool is_step_done = false;
+
+	begin_stop(hub, task, stop_of(event));
+	if (event == PTRACE_EVENT_STOP && waits_for_step(task, signal))
+		return;
+	switch (event) {
+	case PTRACE_EVENT_STOP:
+		trapped(hub, task, signal);
+		break;
+	case PTRACE_EVENT_EXIT:
+		ending(hub, task);
+		break;
+	case PTRACE_EVENT_CLONE:
+	case PTRACE_EVENT_FORK:
+	case PTRACE_EVENT_VFORK:
+		cloned(hub, task, event);
+		break;
+	case 0:
+		if (signal == CALL_STOP)
+			is_step_done = call_stopped(hub, task);
+		else if (is_step(task, signal))
+			is_step_done = true;
+		else
+			hub_signal_stopped(hub, task, signal);
+		break;
+	}
+	hub_report_owed(hub, task, is_step_done);
+	hub_settle(hub, task);
+}
+
+void hub_dispatch(struct kymo_hub *hub, pid_t tid, int status)
+{
+	struct task *task = hub_find(hub, tid);
+
+	if (!WIFSTOPPED(status)) {
+		ended(hub, tid, status);
+	} else if (status >> 16 == PTRACE_EVENT_EXEC) {
+		execed(hub, tid);
+	} else if (!task) {
+		add_stranger(hub, tid, status);
+	} else if (task->has_maker) {
+		task->is_newborn = false;
+		add_stranger(hub, tid, status);
+	} else {
+		stopped(hub, task, status);
+	}
+}
+
+/* ---- the clock --------------------------------------------------------------------------------------------------------- */
+
+bool hub_needs_clock(const struct kymo_hub *hub)
+{
+	return hub->strangers.n || hub->n_ending;
+}
+
+/* Its maker was killed before it could tell. */
+static void no_maker_comes(struct kymo_hub *hub, const struct hub_status *stranger)
+{
+	struct task *task = hub_find(hub, stranger->tid);
+
+	if (!task) {
+		ptrace(PTRACE_DETACH, stranger->tid, 0, 0);
+		return;
+	}
+	task->has_maker = false;
+	hub_dispatch(hub, stranger->tid, stranger->status);
+}
+
+static void end_long_holds(struct kymo_hub *hub, uint64_t now)
+{
+	for (size_t i = 0; i < TASK_BUCKETS; i++)
+		for (struct task *task = hub->buckets[i]; task; task = task->in_bucket) {
+			if (!task->hold_deadline_ns || now < task->hold_deadline_ns)
+				continue;
+			hub_break_stops(task);
+			hub_kick(hub, task);
+		}
+}
+
+void hub_look_at_clock(struct kymo_hub *hub)
+{
+	uint64_t now = hub_needs_clock(hub) ? kymo_now_ns() : 0;
+
+	for (size_t i = 0; i < hub->strangers.n;) {
+		struct hub_status stranger = hub->strangers.items[i];
+
+		if (now - stranger.since_ns < STRANGER_NS) {
+			i++;
+			continue;
+		}
+		hub->strangers.items[i] = hub->strangers.items[--hub->strangers.n];
+		no_maker_comes(hub, &stranger);
+	}
+	if (hub->n_ending)
+		end_long_holds(hub, now);
+}

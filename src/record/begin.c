@@ -1,0 +1,153 @@
+/* The beginning of a recording in the process: attach or launch, probes in. */
+#include <stdlib.h>
+
+#include "probe/remove.h"
+#include "record/recording.h"
+
+static struct kymo_error *make_output(struct recording *recording)
+{
+	struct kymo_error *error = NULL;
+
+	if (recording->is_described)
+		return NULL;
+	if (!recording->has_output)
+		error = output_init(recording->options->directory, &recording->output);
+	if (error)
+		return error;
+	recording->has_output = recording->is_described = true;
+	error = recording_describe_target(recording);
+	for (size_t i = 0; i < recording->targets.n; i++)
+		recording_note_begin(recording, recording->targets.items[i], NULL);
+	return error ? error : recording_write_metadata(recording);
+}
+
+/* A command that is refused in the end, as its last file lacks a function, leaves no directory and the earlier recording in place. */
+struct kymo_error *recording_install(struct recording *recording, struct source *source)
+{
+	struct kymo_error *error = kymo_probes_resolve(source->probes);
+	size_t n_sites;
+
+	if (!error && kymo_probes_pending(source->probes) && !recording->is_described)
+		error = recording->options->command ? output_check(recording->options->directory) : make_output(recording);
+	if (!error)
+		error = kymo_probes_install(source->probes, &recording->result.stopped_ns);
+	n_sites = kymo_probes_n_sites(source->probes);
+	if (n_sites > recording->n_sites)
+		recording->n_sites = n_sites;
+	return error;
+}
+
+/* What recorders that are gone have left is taken out first. Living ones have their own. */
+static struct kymo_error *clear_remains(struct recording *recording)
+{
+	struct kymo_detach_result result = { .note = NULL };
+	struct kymo_error *error = kymo_remove(recording->process, 0, &result);
+
+	if (!error && result.pads_left)
+		error = kymo_error_create(KYMO_ERROR_BUSY, "a thread of process %d still stands in a pad of an earlier recording",
+					  kymo_process_pid(recording->process));
+	free(result.note);
+	return error;
+}
+
+/* The first target, and from now on what it makes. */
+static struct kymo_error *take_process(struct recording *recording, struct target **ret)
+{
+	struct kymo_error *error = recording->options->follow ? kymo_tree_create(&recording->tree) : NULL;
+	struct target *target;
+
+	recording->pid = kymo_process_pid(recording->process);
+	if (!error && recording->tree)
+		error = kymo_tree_take(recording->tree, recording->process);
+	if (!error)
+		error = recording_open_mix(recording);
+	if (error)
+		return error;
+	target = recording_add_target(recording, recording->process, NULL);
+	if (!target)
+		return &kymo_error_no_memory;
+	error = recording_create_source(recording, target);
+	*ret = target;
+	return error;
+}
+
+/* With others to come, a file that is not there yet may be theirs. */
+static struct kymo_error *check_all_found(const struct recording *recording, const struct target *target)
+{
+	return recording->tree ? NULL : kymo_probes_check_all_found(target->source->probes);
+}
+
+struct kymo_error *recording_attach(struct recording *recording)
+{
+	struct kymo_error *error = kymo_process_open(recording->options->pid, &recording->process);
+	struct target *target = NULL;
+
+	if (!error)
+		error = clear_remains(recording);
+	if (!error)
+		error = take_process(recording, &target);
+	if (error)
+		return error;
+	recording->has_begun = true;
+	recording_progress(recording, "planning");
+	error = kymo_probes_resolve(target->source->probes);
+	if (!error)
+		error = check_all_found(recording, target);
+	if (!error)
+		error = kymo_probes_set_live(target->source->probes);
+	if (!error)
+		error = recording_mix(recording, target->source);
+	if (!error)
+		error = recording_finish_mix(recording);
+	if (!error)
+		error = recording_install(recording, target->source);
+	if (!error)
+		error = make_output(recording);
+	if (!error)
+		error = recording_update_metadata(recording);
+	return error ? error : source_open_rings(recording, target->source);
+}
+
+/* Follow the dynamic linker from file to file. */
+static struct kymo_error *start_up(struct recording *recording, struct target *target)
+{
+	enum kymo_startup_event event = KYMO_STARTUP_MAPPED;
+	struct kymo_error *error;
+	bool done;
+
+	kymo_probes_starting(target->source->probes);
+	error = recording_start_up(recording, target, event, &done);
+	while (!error && !done) {
+		error = kymo_process_startup(target->process, &event);
+		recording->has_run = event == KYMO_STARTUP_LOADED;	/* constructors */
+		if (error || event == KYMO_STARTUP_LOADED)
+			break;
+		error = recording_start_up(recording, target, event, &done);
+	}
+	if (error || done)
+		return error;
+	if (!target->has_threads && !recording->tree)
+		recording_warn(recording, "this program sets up its threads without the dynamic linker, and nobody is there when it does "
+					  "(--no-follow): all records carry the process id");
+	error = check_all_found(recording, target);
+	if (!error)
+		error = recording_finish_mix(recording);
+	return error ? error : recording_start_up(recording, target, event, &done);
+}
+
+struct kymo_error *recording_launch(struct recording *recording)
+{
+	struct kymo_error *error = kymo_process_launch(recording->options->command, &recording->process);
+	struct target *target = NULL;
+
+	if (!error)
+		error = take_process(recording, &target);
+	if (!error)
+		error = start_up(recording, target);
+	if (!error)
+		error = make_output(recording);
+	if (!error)
+		error = source_open_rings(recording, target->source);
+	recording->has_begun = !error;
+	return error;
+}

@@ -1,0 +1,51 @@
+#include "record/command.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/io.h"
+
+#define COMMAND_MAX 4096	/* bytes of a command that are kept */
+#define COMMAND_MORE "…"
+
+/* Cut what is longer than anybody reads, and has to be in memory with each look at the trace; between characters of UTF-8. */
+static void cut(char *text)
+{
+	size_t size = strnlen(text, COMMAND_MAX + 1);
+
+	if (size <= COMMAND_MAX)
+		return;
+	size = COMMAND_MAX - strlen(COMMAND_MORE);
+	while (size && ((unsigned char)text[size] & 0xc0) == 0x80)
+		size--;
+	strcpy(text + size, COMMAND_MORE);
+}
+
+char *command_join(char *const *argv)
+{
+	size_t size = 0;
+	char *text = calloc(1, COMMAND_MAX + 2);
+
+	for (int i = 0; text && argv[i] && size <= COMMAND_MAX; i++)
+		size += (size_t)snprintf(text + size, COMMAND_MAX + 2 - size, "%s%s", i ? " " : "", argv[i]);
+	if (text)
+		cut(text);
+	return text;
+}
+
+char *command_of(pid_t pid)
+{
+	char name[64], *text;
+	size_t size;
+
+	snprintf(name, sizeof(name), "/proc/%d/cmdline", pid);
+	if (kymo_read_file(AT_FDCWD, name, 1 << 20, &text, &size))
+		return strdup("");
+	for (size_t i = 0; i + 1 < size; i++)
+		if (!text[i])
+			text[i] = ' ';
+	cut(text);
+	return text;
+}

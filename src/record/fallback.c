@@ -1,0 +1,192 @@
+/* From a recording that a process refuses to one through the kernel, or one in two halves. */
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "probe/offline.h"
+#include "record/kernel.h"
+#include "record/recording.h"
+
+/* The kernel sets no uprobes in files that are mapped for others to see the change, and does not say so. */
+static bool has_shared_text(pid_t pid)
+{
+	struct kymo_error *error;
+	struct kymo_maps maps;
+	bool found = false;
+
+	error = kymo_maps_read(pid, &maps);
+	if (error) {
+		kymo_error_destroy(error);
+		return true;
+	}
+	for (size_t i = 0; i < maps.n && !found; i++)
+		found = maps.items[i].executable && maps.items[i].shared && maps.items[i].writable && maps.items[i].path[0] == '/';
+	kymo_maps_deinit(&maps);
+	return found;
+}
+
+/*
+ * What only those get who ask for the kernel: breakpoints in what may be data, or is read; and returns that take a changed
+ * return address, by which an exception would end the program.
+ */
+static bool has_risks(const struct kymo_offline *offline)
+{
+	const struct kymo_offline_place *places;
+	size_t n;
+
+	places = kymo_offline_places(offline, &n);
+	for (size_t i = 0; i < n; i++)
+		if (places[i].kind == KYMO_OFFLINE_CALLER || places[i].may_be_data)
+			return true;
+	return false;
+}
+
+/* The places as the kernel would be asked for them: none of an IFUNC that is not understood, or inside of an instruction. */
+static bool are_for_kernel(const struct kymo_spec *specs, size_t n_specs, pid_t pid)
+{
+	struct kymo_offline *offline = NULL;
+	struct kymo_events *events = NULL;
+	struct kymo_error *error = kymo_events_create(&events);
+	bool are, is_read = false;
+
+	if (!error)
+		error = kymo_offline_create(specs, n_specs, events, NULL, NULL, &offline);
+	if (!error)
+		error = kymo_offline_look(offline, pid);
+	if (!error)
+		error = kymo_offline_check_text(offline, 0, pid);
+	if (!error)
+		error = kymo_offline_tell_refused(offline);
+	if (!error)
+		error = kymo_offline_are_read(offline, &is_read);
+	are = !error && !is_read && !has_risks(offline) && !has_shared_text(pid);
+	kymo_offline_destroy(offline);
+	kymo_events_destroy(events);
+	kymo_error_destroy(error);
+	return are;
+}
+
+/* `refusal` with a remark behind it, about why the kernel is no way out. */
+static struct kymo_error *with_remark(struct kymo_error *refusal, const struct kymo_error *error)
+{
+	struct kymo_error *both;
+
+	if (error->code == KYMO_ERROR_PERMISSION && geteuid())
+		both = kymo_error_create(refusal->code, "%s (as root kymo could record it through the kernel)", refusal->message);
+	else
+		both = kymo_error_create(refusal->code, "%s; and through the kernel: %s", refusal->message, error->message);
+	kymo_error_destroy(refusal);
+	return both;
+}
+
+bool recording_has_markers(const struct kymo_record_options *options)
+{
+	for (size_t i = 0; i < options->n_specs; i++)
+		if (options->specs[i].marker)
+			return true;
+	return false;
+}
+
+bool recording_has_addresses(const struct kymo_record_options *options)
+{
+	for (size_t i = 0; i < options->n_specs; i++)
+		if (options->specs[i].address)
+			return true;
+	return false;
+}
+
+/* The reason of each spec that was refused as such, by its place among those for the process; others are NULL. The number of reasons. */
+static size_t find_reasons(const struct recording *recording, const char **reasons)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < recording->n_inproc && recording->sources.n; i++) {
+		reasons[i] = kymo_probes_refusal(recording->sources.items[0]->probes, i);
+		n += reasons[i] != NULL;
+	}
+	return n;
+}
+
+static struct kymo_error *keep_reasons(struct recording *recording, const char *const *reasons)
+{
+	for (size_t i = 0, at = 0; i < recording->options->n_specs; i++) {
+		if (recording->reasons[i] || !reasons[at++])
+			continue;
+		recording->reasons[i] = strdup(reasons[at - 1]);
+		if (!recording->reasons[i])
+			return &kymo_error_no_memory;
+	}
+	return NULL;
+}
+
+/* Whether the refused ones are for the kernel; else the first that is not gives the error. */
+static bool are_refused_for_kernel(const struct recording *recording, const char *const *reasons, pid_t pid, struct kymo_error **refusal)
+{
+	kymo_cleanup_free struct kymo_spec *refused = calloc(recording->n_inproc, sizeof(*refused));
+	size_t n = 0;
+
+	for (size_t i = 0; refused && i < recording->n_inproc; i++)
+		if (reasons[i])
+			refused[n++] = recording->specs[i];
+	if (!refused || are_for_kernel(refused, n, pid))
+		return refused;
+	for (size_t i = 0; i < recording->n_inproc; i++) {
+		if (!reasons[i] || are_for_kernel(&recording->specs[i], 1, pid))
+			continue;
+		kymo_error_destroy(*refusal);
+		*refusal = kymo_error_create(KYMO_ERROR_UNSAFE, "%s", reasons[i]);
+		return false;
+	}
+	return false;
+}
+
+static bool may_use_kernel(const struct recording *recording, const struct kymo_error *refusal)
+{
+	return recording->options->backend == KYMO_RECORD_AUTO && !recording_has_markers(recording->options) &&
+	       !recording_has_addresses(recording->options) && refusal->code == KYMO_ERROR_UNSAFE && recording->process && !recording->has_run;
+}
+
+enum recording_way_out recording_way_out(struct recording *recording, struct kymo_error **refusal)
+{
+	const struct kymo_record_options *options = recording->options;
+	kymo_cleanup_free const char **reasons = calloc(recording->n_inproc + 1, sizeof(*reasons));
+	struct kymo_error *error;
+	size_t n_refused;
+	bool is_mixed;
+	pid_t pid;
+
+	if (!reasons || !may_use_kernel(recording, *refusal))
+		return RECORDING_NO_WAY;
+	pid = kymo_process_pid(recording->process);
+	n_refused = options->follow ? 0 : find_reasons(recording, reasons);
+	is_mixed = n_refused && n_refused < recording->n_inproc;
+	if (is_mixed ? !are_refused_for_kernel(recording, reasons, pid, refusal) : !are_for_kernel(options->specs, options->n_specs, pid))
+		return RECORDING_NO_WAY;
+	error = recording_kernel_check(pid, options->follow);
+	if (error)
+		*refusal = with_remark(*refusal, error);
+	else if (n_refused)
+		error = keep_reasons(recording, reasons);
+	if (!error)
+		return is_mixed ? RECORDING_MIXED : RECORDING_BY_KERNEL;
+	kymo_error_destroy(error);
+	return RECORDING_NO_WAY;
+}
+
+struct kymo_error *recording_fell_back(struct recording *recording, struct kymo_error *error)
+{
+	struct kymo_error *refusal = recording->refusal;
+
+	recording->refusal = NULL;
+	if (!refusal)
+		return error;
+	if (!error) {
+		recording_tell_reasons(recording, refusal);
+	} else if (error->code == KYMO_ERROR_UNSAFE) {
+		refusal = strcmp(error->message, refusal->message) ? with_remark(refusal, error) : refusal;
+		kymo_error_destroy(error);
+		return refusal;
+	}
+	kymo_error_destroy(refusal);
+	return error;
+}

@@ -1,0 +1,473 @@
+/*
+ * Who is recorded: the processes of a tree, and the probes and rings that they have or share (docs/design/following.md).
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "probe/remove.h"
+#include "record/kernel.h"
+#include "record/recording.h"
+
+#define CHILD_BUFFER (UINT64_C(1) << 20)	/* bytes a CPU, of whom a tree has many; less where --buffer is less */
+#define DYING_MS 50
+#define SHARE_NS 5000000u			/* of the recorder's time for events of the tree, before rings are looked at again */
+
+/* ---- warnings ------------------------------------------------------------------------------------------------------ */
+
+/* FNV-1a, without digits. */
+static uint64_t hash_of(const char *sentence)
+{
+	uint64_t hash = 0xcbf29ce484222325ull;
+
+	for (; *sentence; sentence++)
+		if (*sentence < '0' || *sentence > '9')
+			hash = (hash ^ (uint8_t)*sentence) * 0x100000001b3ull;
+	return hash;
+}
+
+static void warn(const char *sentence, void *data)
+{
+	struct recording *recording = data;
+	uint64_t hash = hash_of(sentence);
+	char *copy;
+
+	if (recording->is_holding) {
+		copy = strdup(sentence);
+		if (copy && kymo_vec_push(&recording->held, copy))
+			return;
+		free(copy);
+	}
+	for (size_t i = 0; i < recording->told.n; i++)
+		if (recording->told.items[i] == hash)
+			return;
+	if (recording->options->warn && (!recording->tree || kymo_vec_push(&recording->told, hash)))
+		recording->options->warn(sentence, recording->options->data);
+}
+
+void recording_release_warnings(struct recording *recording, bool tell)
+{
+	recording->is_holding = false;
+	for (size_t i = 0; i < recording->held.n; i++) {
+		if (tell)
+			warn(recording->held.items[i], recording);
+		free(recording->held.items[i]);
+	}
+	kymo_vec_deinit(&recording->held);
+}
+
+void recording_warn(struct recording *recording, const char *format, ...)
+{
+	char sentence[2048];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(sentence, sizeof(sentence), format, args);
+	va_end(args);
+	warn(sentence, recording);
+}
+
+/* ---- targets ------------------------------------------------------------------------------------------------------- */
+
+static int32_t inner_pid(pid_t pid)
+{
+	struct kymo_process_info info;
+	struct kymo_error *error = kymo_process_info(pid, &info);
+
+	if (!error)
+		return info.inner_pid;
+	kymo_error_destroy(error);
+	return pid;
+}
+
+struct target *recording_add_target(struct recording *recording, struct kymo_process *process, const struct target *parent)
+{
+	struct target *target = calloc(1, sizeof(*target));
+
+	if (!target || !kymo_vec_push(&recording->targets, target)) {
+		free(target);
+		return NULL;
+	}
+	target->process = process;
+	target->pid = kymo_process_pid(process);
+	target->inner_pid = inner_pid(target->pid);
+	target->parent = parent ? parent->inner_pid : 0;
+	return target;
+}
+
+static struct target *find_target(const struct recording *recording, const struct kymo_process *process)
+{
+	for (size_t i = recording->targets.n; i-- > 0 && process;)
+		if (recording->targets.items[i]->process == process)
+			return recording->targets.items[i];
+	return NULL;
+}
+
+/* ---- sources ------------------------------------------------------------------------------------------------------- */
+
+static void use_source(struct target *target, struct source *source)
+{
+	target->source = source;
+	if (source)
+		source->users++;
+}
+
+static uint64_t buffer_of(const struct recording *recording, const struct target *target)
+{
+	uint64_t size = recording->options->buffer_size;
+
+	return target->pid == recording->pid || size < CHILD_BUFFER ? size : CHILD_BUFFER;
+}
+
+struct kymo_error *recording_create_source(struct recording *recording, struct target *target)
+{
+	const struct kymo_record_options *options = recording->options;
+	kymo_cleanup_free char *directory = realpath(".", NULL), *path = NULL;
+	struct source *source = calloc(1, sizeof(*source));
+	struct kymo_probes_options probe_options = {
+		.events = recording->events,
+		.buffer_size = buffer_of(recording, target),
+		.overwrite = options->overwrite,
+		.no_rseq = options->no_rseq,
+		.kernel = recording->kernel ? recording_kernel_places(recording->kernel) : NULL,
+		.is_followed = recording->tree,
+		.has_addresses = !target->is_starting,
+		.warn = warn,
+		.data = recording,
+	};
+	struct kymo_error *error;
+
+	if (asprintf(&path, "%s/%s", directory ? directory : "", options->directory) < 0)
+		path = NULL;
+	if (!source || !path || !kymo_vec_reserve(&recording->sources, recording->sources.n + 1)) {
+		free(source);
+		return &kymo_error_no_memory;
+	}
+	probe_options.directory = options->directory[0] == '/' ? options->directory : path;
+	error = kymo_probes_create(target->process, recording->specs, recording->n_inproc, &probe_options, &source->probes);
+	if (error) {
+		free(source);
+		return error;
+	}
+	source->process = target->process;
+	source->buffer_size = probe_options.buffer_size;
+	recording->sources.items[recording->sources.n++] = source;
+	use_source(target, source);
+	return NULL;
+}
+
+static struct kymo_error *end_source(struct recording *recording, struct source *source)
+{
+	struct kymo_error *error = recording->has_output ? source_finish_rings(recording, source) : NULL;
+
+	recording_note_thread_ids(recording, source);
+	for (size_t i = 0; i < recording->sources.n; i++)
+		if (recording->sources.items[i] == source)
+			recording->sources.items[i] = recording->sources.items[--recording->sources.n];
+	kymo_probes_destroy(source->probes);
+	kymo_process_destroy(source->process);
+	free(source->rings);
+	free(source->shared);
+	free(source->places);
+	free(source);
+	return error;
+}
+
+struct kymo_error *recording_drop_target(struct recording *recording, struct target *target)
+{
+	struct source *source = target->source;
+	struct kymo_error *error = NULL;
+
+	for (size_t i = 0; i < recording->targets.n; i++)
+		if (recording->targets.items[i] == target)
+			recording->targets.items[i] = recording->targets.items[--recording->targets.n];
+	if (recording->process == target->process)
+		recording->process = NULL;
+	if (recording->has_output)
+		recording_note_end(recording, target);
+	if (!source || source->process != target->process)
+		kymo_process_destroy(target->process);
+	if (source && !--source->users)
+		error = end_source(recording, source);
+	free(target);
+	return error;
+}
+
+/* ---- programs that start --------------------------------------------------------------------------------------------- */
+
+struct kymo_error *recording_start_up(struct recording *recording, struct target *target, enum kymo_startup_event event,
+				      bool *done_ret)
+{
+	struct source *source = target->source;
+	struct kymo_error *error;
+
+	*done_ret = false;
+	switch (event) {
+	case KYMO_STARTUP_MAPPED:
+		error = recording_mix(recording, source);
+		return error ? error : recording_install(recording, source);
+	case KYMO_STARTUP_TLS:
+		target->has_threads = true;
+		return kymo_probes_set_live(source->probes);
+	case KYMO_STARTUP_LOADED:
+		*done_ret = true;
+		return kymo_probes_started(source->probes);
+	default:
+		*done_ret = true;
+		return NULL;
+	}
+}
+
+/* Killed, which the tree is about to tell. Memory is gone a little before. */
+static bool is_dead(const struct target *target, const struct kymo_error *error)
+{
+	struct pollfd ended = { .fd = kymo_process_pidfd(target->process), .events = POLLIN };
+	bool may_be = error->code == KYMO_ERROR_FAILED || error->code == KYMO_ERROR_GONE;
+
+	return kymo_process_is_past(target->process) || poll(&ended, 1, may_be ? DYING_MS : 0) > 0;
+}
+
+/* One process less in the recording; it runs on as it is. Those that have ended by now are missed by nobody. */
+static void give_up(struct recording *recording, struct target *target, struct kymo_error *error)
+{
+	target->is_starting = false;
+	if (error && !is_dead(target, error))
+		recording_warn(recording, "process %d runs without probes: %s", target->pid, error->message);
+	kymo_error_destroy(error);
+	kymo_process_resume(target->process);
+}
+
+/* Events with their own metadata, and rings, before anything is written of them. */
+static struct kymo_error *open_rings(struct recording *recording, struct source *source)
+{
+	struct kymo_error *error = recording_update_metadata(recording);
+
+	return error ? error : source_open_rings(recording, source);
+}
+
+/* From one start-up event to the next. An error is about the recording. */
+static struct kymo_error *step(struct recording *recording, struct target *target, enum kymo_startup_event event)
+{
+	bool done = false;
+	struct kymo_error *error = recording_start_up(recording, target, event, &done), *failed;
+
+	failed = open_rings(recording, target->source);
+	if (!error && !failed && !done)
+		error = kymo_process_startup_on(target->process);
+	if (error || failed) {
+		give_up(recording, target, error);
+		return failed;
+	}
+	if (done) {
+		target->is_starting = false;
+		kymo_process_resume(target->process);
+	}
+	return NULL;
+}
+
+static struct kymo_error *begin_program(struct recording *recording, struct target *target)
+{
+	struct kymo_error *error;
+
+	target->is_starting = true;
+	error = recording_create_source(recording, target);
+	if (error) {
+		give_up(recording, target, error);
+		return NULL;
+	}
+	kymo_probes_starting(target->source->probes);
+	return step(recording, target, KYMO_STARTUP_MAPPED);
+}
+
+/* ---- what the tree tells --------------------------------------------------------------------------------------------- */
+
+static struct kymo_error *no_target(const struct kymo_tree_event *event)
+{
+	kymo_process_destroy(event->process);
+	return &kymo_error_no_memory;
+}
+
+/* Born while its parent's probes were going in: it has none of them, or not all that belongs to them, and gets its own as a process that runs. */
+static struct kymo_error *attach_child(struct recording *recording, struct target *target)
+{
+	struct kymo_detach_result result = { .note = NULL };
+	struct kymo_error *error = kymo_remove(target->process, kymo_probes_inode(target->source->probes), &result);
+
+	free(result.note);
+	if (!error && result.pads_left)
+		error = kymo_error_create(KYMO_ERROR_BUSY, "a thread of process %d stands in a pad", target->pid);
+	if (error)
+		return error;
+	target->source->users--;	/* the parent is another */
+	target->source = NULL;
+	error = recording_create_source(recording, target);
+	if (!error)
+		error = kymo_probes_resolve(target->source->probes);
+	if (!error)
+		error = kymo_probes_set_live(target->source->probes);
+	if (!error)
+		error = recording_install(recording, target->source);
+	return error ? error : open_rings(recording, target->source);
+}
+
+/* A child has its parent's text and memory; what it shares of that are the rings. */
+static struct kymo_error *forked(struct recording *recording, const struct kymo_tree_event *event)
+{
+	struct target *parent = find_target(recording, event->other);
+	struct target *target = recording_add_target(recording, event->process, parent);
+	struct kymo_error *error = NULL;
+
+	if (!target)
+		return no_target(event);
+	if (parent)
+		use_source(target, parent->source);
+	target->is_sharing = event->kind == KYMO_TREE_SHARING;
+	recording_note_begin(recording, target, parent);
+	recording_note_thread(recording, target, target->pid, true, event->comm);
+	if (target->is_sharing || recording->is_ending)
+		return NULL;
+	if (target->source && target->source->n_rings && !event->refusal)
+		error = kymo_probes_adopt(target->source->probes, target->process, parent->process);
+	if (error && parent && !is_dead(target, error)) {
+		kymo_error_destroy(error);
+		error = attach_child(recording, target);
+	}
+	give_up(recording, target, error);
+	return NULL;
+}
+
+/* The kernel gives no rights to a program that is traced by somebody who has not all of them. */
+static void warn_of_lost_rights(struct recording *recording, const struct kymo_tree_event *event)
+{
+	struct stat program;
+	char name[64];
+
+	snprintf(name, sizeof(name), "/proc/%d/exe", kymo_process_pid(event->process));
+	if (geteuid() && !stat(name, &program) && program.st_mode & S_ISUID && program.st_uid != geteuid())
+		recording_warn(recording, "%s is set-uid, and runs without the rights of its owner while it is followed; --no-follow lets it have them",
+			       event->comm);
+}
+
+static struct kymo_error *execed(struct recording *recording, const struct kymo_tree_event *event)
+{
+	struct target *before = find_target(recording, event->other);
+	struct target *target = recording_add_target(recording, event->process, NULL);
+	struct kymo_error *error = NULL;
+
+	if (!target)
+		return no_target(event);
+	target->parent = before ? before->parent : 0;
+	if (recording->process == event->other)
+		recording->process = event->process;
+	if (before)
+		error = recording_drop_target(recording, before);
+	if (recording->is_ending || error) {
+		target->is_clean = true;
+		kymo_process_resume(target->process);
+		return error;
+	}
+	recording_note_begin(recording, target, NULL);
+	recording_note_thread(recording, target, target->pid, true, event->comm);
+	warn_of_lost_rights(recording, event);
+	if (!event->refusal)
+		return begin_program(recording, target);
+	target->is_clean = true;
+	recording_warn(recording, "%s is not recorded: %s", event->comm, event->refusal->message);
+	kymo_process_resume(target->process);
+	return NULL;
+}
+
+static struct kymo_error *ended(struct recording *recording, const struct kymo_tree_event *event)
+{
+	struct target *target = find_target(recording, event->process);
+
+	if (kymo_process_pid(event->process) == recording->pid && recording->options->command) {
+		recording->result.command_ended = true;
+		recording->result.command_status = event->status;
+	}
+	if (!target) {
+		kymo_process_destroy(event->process);
+		return NULL;
+	}
+	recording_note_thread(recording, target, target->pid, false, event->comm);
+	return recording_drop_target(recording, target);
+}
+
+/* The second thread of a process that is known by its process id until now. */
+static void tell_apart(struct recording *recording, const struct target *target, struct kymo_process *process)
+{
+	struct kymo_error *error = NULL;
+
+	if (target && target->source && !recording->is_ending)
+		error = kymo_probes_tell_apart(target->source->probes, process);
+	if (error && !is_dead(target, error))
+		recording_warn(recording, "the threads of process %d can't be told apart, and all records carry the process id: %s",
+			       target->pid, error->message);
+	kymo_error_destroy(error);
+	kymo_process_resume(process);
+}
+
+static struct kymo_error *dispatch(struct recording *recording, const struct kymo_tree_event *event)
+{
+	struct target *target = find_target(recording, event->process);
+
+	switch (event->kind) {
+	case KYMO_TREE_FORKED:
+	case KYMO_TREE_SHARING:
+		return forked(recording, event);
+	case KYMO_TREE_EXECED:
+		return execed(recording, event);
+	case KYMO_TREE_ENDED:
+		return ended(recording, event);
+	case KYMO_TREE_STARTUP:
+		if (target && target->is_starting && !recording->is_ending)
+			return step(recording, target, event->startup);
+		kymo_process_resume(event->process);
+		return NULL;
+	case KYMO_TREE_THREAD:
+	case KYMO_TREE_THREAD_ENDED:
+		if (target)
+			recording_note_thread(recording, target, event->tid, event->kind == KYMO_TREE_THREAD, event->comm);
+		if (event->is_held)
+			tell_apart(recording, target, event->process);
+		return NULL;
+	}
+	return NULL;
+}
+
+struct kymo_error *recording_follow(struct recording *recording)
+{
+	uint64_t deadline = kymo_now_ns() + SHARE_NS;
+	struct kymo_error *error = NULL;
+	struct kymo_tree_event event;
+
+	while (!error && kymo_tree_next(recording->tree, &event)) {
+		error = dispatch(recording, &event);
+		kymo_error_destroy(event.refusal);
+		if (!recording->is_ending && kymo_now_ns() > deadline)
+			break;
+	}
+	return error;
+}
+
+void recording_tell_unmet(struct recording *recording)
+{
+	const struct kymo_probe_event *events;
+	size_t n;
+
+	events = kymo_events_items(recording->events, &n);
+	for (size_t i = 0; i < recording->n_inproc; i++) {
+		const struct kymo_spec *spec = &recording->specs[i];
+		bool met = false;
+
+		for (size_t k = 0; k < n; k++)
+			met |= events[k].spec == spec;
+		if (!met)
+			recording_warn(recording, "'%s' was met in no process", spec->text);
+	}
+}

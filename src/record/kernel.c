@@ -1,0 +1,400 @@
+#include "record/kernel.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "arch/pad.h"
+#include "arch/uprobe.h"
+#include "base/cleanup.h"
+#include "kernel/kernel.h"
+#include "probe/offline.h"
+#include "proc/proc.h"
+#include "record/ktime.h"
+
+#define CHECK_BUFFER (UINT64_C(64) << 10)
+
+struct recording_kernel {
+	struct recording_kernel_options options;
+	struct kymo_offline *offline;
+	struct kymo_kernel *kernel;
+	struct kernel_threads *threads;
+	struct kernel_stream **streams; /* per ring of the kernel's */
+	size_t n_streams;
+	size_t n_attached; /* of the offline places */
+	size_t n_sites;
+	struct ktime ktime;
+	bool warned_missed;
+	bool carries_pids;
+	/* of the drain that goes on */
+	struct output *output;
+	size_t n_records;
+};
+
+/* ---- begin and end ---------------------------------------------------------------------------------------------- */
+
+static struct kymo_error *make_streams(struct recording_kernel *source)
+{
+	size_t n = kymo_kernel_n_rings(source->kernel);
+
+	source->streams = calloc(n, sizeof(*source->streams));
+	if (!source->streams)
+		return &kymo_error_no_memory;
+	source->n_streams = n;
+	for (size_t i = 0; i < n; i++) {
+		struct kymo_error *error = kernel_stream_create(
+			i, kymo_kernel_cpu(source->kernel, i),
+			source->options.overwrite ? source->options.buffer_size : 0, &source->streams[i]);
+		if (error)
+			return error;
+	}
+	return NULL;
+}
+
+static void add_sample(struct recording_kernel *source)
+{
+	struct clock_sample sample = clock_sample();
+
+	ktime_add(&source->ktime, &sample);
+}
+
+struct kymo_error *recording_kernel_open(const struct recording_kernel_options *options, struct recording_kernel **ret)
+{
+	struct recording_kernel *source = calloc(1, sizeof(*source));
+	const struct kymo_kernel_options kernel = {
+		.pid = options->pid,
+		.thread = options->pid ? kymo_live_thread(options->pid) : 0,
+		.follow = options->follow,
+		.names = true,
+		.buffer_size = options->buffer_size,
+	};
+	struct kymo_error *error;
+
+	if (!source)
+		return &kymo_error_no_memory;
+	source->options = *options;
+	add_sample(source);
+	error = kymo_offline_create(options->specs, options->n_specs, options->events, options->warn, options->data,
+				    &source->offline);
+	if (!error)
+		error = kymo_kernel_create(&kernel, &source->kernel);
+	if (!error)
+		error = make_streams(source);
+	if (!error)
+		error = kernel_threads_create(&source->threads);
+	if (error) {
+		recording_kernel_destroy(source);
+		return error;
+	}
+	*ret = source;
+	return NULL;
+}
+
+struct kymo_error *recording_kernel_check(pid_t pid, bool follow)
+{
+	const struct kymo_kernel_options options = {
+		.pid = pid,
+		.thread = kymo_live_thread(pid),
+		.follow = follow,
+		.names = true,
+		.buffer_size = CHECK_BUFFER,
+	};
+	struct kymo_kernel *kernel = NULL;
+	struct kymo_error *error = kymo_kernel_create(&options, &kernel);
+
+	kymo_kernel_destroy(kernel);
+	return error;
+}
+
+void recording_kernel_destroy(struct recording_kernel *source)
+{
+	if (!source)
+		return;
+	kymo_kernel_destroy(source->kernel);
+	kymo_offline_destroy(source->offline);
+	kernel_threads_destroy(source->threads);
+	for (size_t i = 0; i < source->n_streams; i++)
+		kernel_stream_destroy(source->streams[i]);
+	free(source->streams);
+	free(source);
+}
+
+/* ---- probes in -------------------------------------------------------------------------------------------------- */
+
+static enum kymo_kernel_source source_of(enum kymo_uprobe_source source)
+{
+	return source == KYMO_UPROBE_REGISTER ? KYMO_KERNEL_REGISTER
+	       : source == KYMO_UPROBE_MEMORY ? KYMO_KERNEL_MEMORY
+					      : KYMO_KERNEL_IMMEDIATE;
+}
+
+/* Where the values are at places of this kind. */
+static struct kymo_error *translate(const struct kymo_spec *spec, const struct kymo_probe_event *event,
+				    enum kymo_offline_kind kind, struct kymo_kernel_arg ret[KYMO_EVENT_MAX_ARGS])
+{
+	for (size_t i = 0; i < spec->n_args; i++) {
+		struct kymo_uprobe_value value;
+		int err = kymo_uprobe_resolve(&event->args[i], kind == KYMO_OFFLINE_CALLER, &value);
+
+		if (err)
+			return kymo_error_create(KYMO_ERROR_USAGE,
+						 "argument %s of %s can't be recorded through the kernel",
+						 spec->args[i].name, event->name);
+		ret[i] =
+			(struct kymo_kernel_arg){ source_of(value.source), event->args[i].type, value.at, value.value };
+		if (event->args[i].kind == KYMO_FETCH_RETVAL && kind == KYMO_OFFLINE_TAIL)
+			ret[i].source = KYMO_KERNEL_UNKNOWN;
+	}
+	return NULL;
+}
+
+static const char *refusal_of(int err)
+{
+	return err == -EOPNOTSUPP || err == -524 /* ENOTSUPP of the kernel */ || err == -EILSEQ || err == -ENOEXEC ||
+			       err == -EINVAL
+		       ? "the kernel can't set a uprobe on its instruction"
+		       : strerror(-err);
+}
+
+/* Those of the places [first, end) that are of this kind. They are of one spec in one file. */
+static struct kymo_error *attach_kind(struct recording_kernel *source, size_t first, size_t end,
+				      enum kymo_offline_kind kind)
+{
+	const struct kymo_offline_place *places;
+	const struct kymo_probe_event *events;
+	kymo_cleanup_free struct kymo_kernel_place *wanted = calloc(end - first, sizeof(*wanted));
+	kymo_cleanup_free size_t *which = calloc(end - first, sizeof(*which));
+	struct kymo_kernel_arg args[KYMO_EVENT_MAX_ARGS];
+	struct kymo_kernel_probe probe = { .is_return = kind == KYMO_OFFLINE_CALLER, .args = args };
+	const struct kymo_probe_event *event;
+	struct kymo_error *error;
+	size_t n_places, n_events, n = 0;
+	const char *path;
+
+	if (!wanted || !which)
+		return &kymo_error_no_memory;
+	places = kymo_offline_places(source->offline, &n_places);
+	events = kymo_events_items(source->options.events, &n_events);
+	for (size_t i = first; i < end; i++) {
+		if (places[i].is_refused || places[i].kind != kind)
+			continue;
+		which[n] = i;
+		wanted[n++] = (struct kymo_kernel_place){ events[places[i].event].id, places[i].offset, 0 };
+	}
+	event = &events[places[first].event];
+	probe.file = kymo_offline_file(source->offline, places[first].file, &path);
+	probe.n_args = event->n_args;
+	probe.has_faults = kymo_pad_has_faults(event->args, event->n_args);
+	error = translate(event->spec, event, kind, args);
+	if (!error)
+		error = kymo_kernel_attach(source->kernel, &probe, wanted, n);
+	for (size_t i = 0; i < n && !error; i++) {
+		if (wanted[i].err)
+			error = kymo_offline_refuse(source->offline, which[i], refusal_of(wanted[i].err));
+		else
+			source->n_sites++;
+	}
+	return error;
+}
+
+/*
+ * From 6.11 on a function comes back to a uretprobe by a system call, which until 6.14 a seccomp filter that does not
+ * know it may answer by killing the process.
+ */
+static bool may_kill_filtered(void)
+{
+	unsigned int major, minor;
+	struct utsname name;
+
+	return !uname(&name) && sscanf(name.release, "%u.%u", &major, &minor) == 2 && major == 6 && minor >= 11 &&
+	       minor < 14;
+}
+
+static struct kymo_error *refuse_callers(struct recording_kernel *source, size_t first, size_t end)
+{
+	const struct kymo_offline_place *places;
+	struct kymo_error *error = NULL;
+	size_t n;
+
+	places = kymo_offline_places(source->offline, &n);
+	for (size_t i = first; i < end && !error; i++)
+		if (places[i].kind == KYMO_OFFLINE_CALLER && may_kill_filtered())
+			error = kymo_offline_refuse(source->offline, i,
+						    "not all places where it returns can be told, and the return "
+						    "probes of this kernel may kill processes under seccomp");
+	return error;
+}
+
+static struct kymo_error *attach_run(struct recording_kernel *source, size_t first, size_t end)
+{
+	struct kymo_error *error = refuse_callers(source, first, end);
+
+	if (!error)
+		error = attach_kind(source, first, end, KYMO_OFFLINE_PLACE);
+	if (!error)
+		error = attach_kind(source, first, end, KYMO_OFFLINE_TAIL);
+	return error ? error : attach_kind(source, first, end, KYMO_OFFLINE_CALLER);
+}
+
+static struct kymo_error *attach_new(struct recording_kernel *source)
+{
+	const struct kymo_offline_place *places;
+	struct kymo_error *error;
+	size_t n, end;
+
+	/* A breakpoint in the midst of somebody's jump would break the process. */
+	if (source->options.pid && !source->options.follow)
+		error = kymo_offline_check_text(source->offline, source->n_attached, source->options.pid);
+	else
+		error = kymo_offline_check_all(source->offline, source->n_attached);
+	places = kymo_offline_places(source->offline, &n);
+	/*
+	 * At one place the kernel runs first what came last: backwards, records come in the order of the user's words.
+	 */
+	for (end = n; end > source->n_attached && !error;) {
+		size_t first = end - 1;
+
+		while (first > source->n_attached && places[first - 1].spec == places[first].spec &&
+		       places[first - 1].file == places[first].file)
+			first--;
+		error = attach_run(source, first, end);
+		end = first;
+	}
+	source->n_attached = n;
+	return error;
+}
+
+struct kymo_error *recording_kernel_read(struct recording_kernel *source, pid_t pid, bool *new_ret)
+{
+	struct kymo_error *error = kymo_offline_look(source->offline, pid);
+	size_t n;
+
+	kymo_offline_places(source->offline, &n);
+	if (!error)
+		*new_ret = n > source->n_attached;
+	return error;
+}
+
+struct kymo_error *recording_kernel_look(struct recording_kernel *source, pid_t pid)
+{
+	struct kymo_error *error = kymo_offline_look(source->offline, pid);
+
+	return error ? error : attach_new(source);
+}
+
+struct kymo_error *recording_kernel_find(struct recording_kernel *source)
+{
+	struct kymo_error *error = kymo_offline_find(source->offline, source->options.follow ? 0 : source->options.pid);
+
+	return error ? error : attach_new(source);
+}
+
+struct kymo_error *recording_kernel_tell_refused(struct recording_kernel *source)
+{
+	return kymo_offline_tell_refused(source->offline);
+}
+
+/* ---- records out ------------------------------------------------------------------------------------------------ */
+
+static struct kymo_error *on_sample(const struct kymo_kernel_sample *sample, void *data)
+{
+	struct recording_kernel *source = data;
+	uint8_t changed[KYMO_EVENT_MAX_SIZE];
+	const uint8_t *record = sample->record;
+	struct kymo_error *error;
+	int32_t tid;
+	uint64_t tsc;
+
+	while (source->ktime.n < 2 || !ktime_reaches(&source->ktime, sample->ns))
+		add_sample(source);
+	tsc = ktime_tsc(&source->ktime, sample->ns);
+	source->n_records++;
+	tid = source->carries_pids ? sample->pid : sample->tid;
+	error = kernel_threads_see(source->threads, &source->output->trace, tid, sample->pid, sample->name, tsc);
+	if (error)
+		return error;
+	if (tid != sample->tid) {
+		memcpy(changed, record, sample->size);
+		memcpy(changed + KYMO_EVENT_TID_OFFSET, &tid, sizeof(tid));
+		record = changed;
+	}
+	return kernel_stream_add(source->streams[sample->ring], source->output, record, sample->size, tsc, sample->lost);
+}
+
+static void warn_missed(struct recording_kernel *source)
+{
+	uint64_t missed = kymo_kernel_missed_processes(source->kernel);
+	char sentence[200];
+
+	if (!missed || source->warned_missed || !source->options.warn)
+		return;
+	source->warned_missed = true;
+	snprintf(sentence, sizeof(sentence), "more processes live at once than can be followed; some are not recorded");
+	source->options.warn(sentence, source->options.data);
+}
+
+struct kymo_error *recording_kernel_drain(struct recording_kernel *source, struct output *output, size_t *n_ret)
+{
+	struct kymo_error *error;
+
+	source->output = output;
+	source->n_records = 0;
+	add_sample(source);
+	error = kymo_kernel_drain(source->kernel, on_sample, source);
+	*n_ret = source->n_records;
+	warn_missed(source);
+	return error;
+}
+
+struct kymo_error *recording_kernel_flush(struct recording_kernel *source, struct output *output)
+{
+	struct kymo_error *error = NULL;
+
+	for (size_t i = 0; i < source->n_streams && !error && !source->options.overwrite; i++)
+		error = kernel_stream_flush(source->streams[i], output);
+	return error;
+}
+
+struct kymo_error *recording_kernel_finish(struct recording_kernel *source, struct output *output)
+{
+	struct kymo_error *error;
+	size_t n;
+
+	kymo_kernel_detach(source->kernel);
+	error = recording_kernel_drain(source, output, &n);
+	for (size_t i = 0; i < source->n_streams && !error; i++)
+		error = kernel_stream_finish(source->streams[i], output, clock_tsc(),
+					     kymo_kernel_lost(source->kernel, i));
+	return error;
+}
+
+void recording_kernel_carry_pids(struct recording_kernel *source)
+{
+	source->carries_pids = true;
+}
+
+const struct kymo_offline *recording_kernel_places(const struct recording_kernel *source)
+{
+	return source->offline;
+}
+
+uint64_t recording_kernel_lost(const struct recording_kernel *source)
+{
+	uint64_t lost = 0;
+
+	for (size_t i = 0; i < source->n_streams; i++)
+		lost += kymo_kernel_lost(source->kernel, i);
+	return lost;
+}
+
+size_t recording_kernel_n_sites(const struct recording_kernel *source)
+{
+	return source->n_sites;
+}
+
+bool recording_kernel_has_processes(const struct recording_kernel *source)
+{
+	return kymo_kernel_has_processes(source->kernel);
+}

@@ -1,0 +1,226 @@
+/* From samples to packets of a stream file. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "record/kernel.h"
+
+#define PACKET_SIZE (128u << 10)
+#define KEPT_PACKETS 16 /* at least, so that the oldest can go one by one */
+/* records of so many bytes are closed by a loss, so that it is told where it was; fewer go with it */
+#define LOSS_PACKET 4096u
+#define PACKET_TICKS (UINT64_C(1) << 42) /* stamps in a packet are told apart by 44 bits */
+#define TIME_MASK ((UINT64_C(1) << KYMO_EVENT_TIME_BITS) - 1)
+
+struct entry {
+	uint64_t tsc;
+	uint32_t size;
+};
+
+/* A packet that is kept for the end. */
+struct kept {
+	uint8_t *records;
+	size_t size;
+	uint64_t begin, end, lost, sequence;
+};
+
+struct kernel_stream {
+	struct kymo_ctf_stream *file; /* made with the first packet */
+	size_t index;
+	uint32_t cpu;
+	uint64_t keep, kept_size;
+	KYMO_VEC(struct kept) kept;
+	size_t n_dropped; /* of them, at the front */
+	KYMO_VEC(struct entry) entries; /* of the packet that is being filled, in the order of time */
+	uint8_t *records;
+	size_t size, packet_size;
+	uint64_t lost;
+	uint64_t sequence; /* of the last packet */
+	uint64_t last_tsc; /* where it ended */
+};
+
+struct kymo_error *kernel_stream_create(size_t index, uint32_t cpu, uint64_t keep, struct kernel_stream **ret)
+{
+	struct kernel_stream *stream = calloc(1, sizeof(*stream));
+
+	if (!stream)
+		return &kymo_error_no_memory;
+	stream->records = malloc(PACKET_SIZE);
+	if (!stream->records) {
+		free(stream);
+		return &kymo_error_no_memory;
+	}
+	stream->index = index;
+	stream->cpu = cpu;
+	stream->keep = keep;
+	stream->packet_size = keep && keep / KEPT_PACKETS < PACKET_SIZE ? keep / KEPT_PACKETS : PACKET_SIZE;
+	*ret = stream;
+	return NULL;
+}
+
+void kernel_stream_destroy(struct kernel_stream *stream)
+{
+	if (!stream)
+		return;
+	for (size_t i = stream->n_dropped; i < stream->kept.n; i++)
+		free(stream->kept.items[i].records);
+	kymo_vec_deinit(&stream->kept);
+	kymo_vec_deinit(&stream->entries);
+	kymo_ctf_stream_destroy(stream->file);
+	free(stream->records);
+	free(stream);
+}
+
+/* ---- packets ---------------------------------------------------------------------------------------------------- */
+
+static struct kymo_error *write_packet(struct kernel_stream *stream, struct output *output, const struct kept *packet)
+{
+	struct kymo_error *error = NULL;
+	char name[32];
+
+	/* As in output.c: readers see what was lost before a packet by the one in front of it. */
+	if (!stream->file) {
+		snprintf(name, sizeof(name), "kernel_%zu", stream->index);
+		error = kymo_ctf_stream_create(output->dirfd, name, output->trace.uuid, stream->cpu, &stream->file);
+		if (!error)
+			error = kymo_ctf_stream_append(stream->file, packet->records, 0, packet->begin, packet->begin,
+						       0, 0);
+	}
+	if (!error)
+		error = kymo_ctf_stream_append(stream->file, packet->records, packet->size, packet->begin, packet->end,
+					       packet->lost, packet->sequence);
+	return error;
+}
+
+/* Flight recorder: forget the oldest packets where there are more than `keep` bytes of them. */
+static struct kymo_error *keep_packet(struct kernel_stream *stream, const struct kept *packet)
+{
+	struct kept copy = *packet;
+
+	copy.records = malloc(packet->size ? packet->size : 1);
+	if (copy.records)
+		memcpy(copy.records, packet->records, packet->size);
+	if (!copy.records || !kymo_vec_push(&stream->kept, copy)) {
+		free(copy.records);
+		return &kymo_error_no_memory;
+	}
+	stream->kept_size += copy.size;
+	while (stream->kept_size > stream->keep && stream->n_dropped + 1 < stream->kept.n) {
+		struct kept *oldest = &stream->kept.items[stream->n_dropped++];
+
+		stream->kept_size -= oldest->size;
+		free(oldest->records);
+	}
+	if (stream->n_dropped > 64 && stream->n_dropped > stream->kept.n / 2) {
+		stream->kept.n -= stream->n_dropped;
+		memmove(stream->kept.items, stream->kept.items + stream->n_dropped,
+			stream->kept.n * sizeof(stream->kept.items[0]));
+		stream->n_dropped = 0;
+	}
+	return NULL;
+}
+
+static struct kymo_error *close_packet(struct kernel_stream *stream, struct output *output, uint64_t begin,
+				       uint64_t end)
+{
+	struct kept packet = {
+		.records = stream->records,
+		.size = stream->size,
+		.begin = begin,
+		.end = end,
+		.lost = stream->lost,
+		.sequence = ++stream->sequence,
+	};
+	struct kymo_error *error = stream->keep ? keep_packet(stream, &packet) : write_packet(stream, output, &packet);
+
+	output->bytes += stream->size;
+	output->events += stream->entries.n;
+	stream->last_tsc = end;
+	stream->entries.n = 0;
+	stream->size = 0;
+	return error;
+}
+
+struct kymo_error *kernel_stream_flush(struct kernel_stream *stream, struct output *output)
+{
+	if (!stream->entries.n)
+		return NULL;
+	return close_packet(stream, output, stream->entries.items[0].tsc,
+			    stream->entries.items[stream->entries.n - 1].tsc);
+}
+
+/* ---- records ---------------------------------------------------------------------------------------------------- */
+
+/* A packet for a loss, between the last record and the one that comes. */
+static struct kymo_error *note_loss(struct kernel_stream *stream, struct output *output, uint64_t tsc, uint64_t lost)
+{
+	struct kymo_error *error = NULL;
+
+	if (stream->size && stream->size < LOSS_PACKET) {
+		stream->lost = lost;
+		return NULL;
+	}
+	error = kernel_stream_flush(stream, output);
+	stream->lost = lost;
+	if (error)
+		return error;
+	if (tsc < stream->last_tsc)
+		tsc = stream->last_tsc;
+	return close_packet(stream, output, stream->last_tsc ? stream->last_tsc : tsc, tsc);
+}
+
+static bool spans_too_much(const struct kernel_stream *stream, uint64_t tsc)
+{
+	return stream->entries.n && tsc > stream->entries.items[0].tsc &&
+	       tsc - stream->entries.items[0].tsc > PACKET_TICKS;
+}
+
+struct kymo_error *kernel_stream_add(struct kernel_stream *stream, struct output *output, const uint8_t *record,
+				     size_t size, uint64_t tsc, uint64_t lost)
+{
+	struct kymo_error *error = NULL;
+	size_t at, behind = 0;
+	uint64_t header;
+
+	if (stream->size + size > stream->packet_size || spans_too_much(stream, tsc))
+		error = kernel_stream_flush(stream, output);
+	if (!error && lost > stream->lost)
+		error = note_loss(stream, output, tsc, lost);
+	if (error)
+		return error;
+	if (tsc < stream->last_tsc)
+		tsc = stream->last_tsc;
+	at = stream->entries.n;
+	if (!kymo_vec_push(&stream->entries, (struct entry){ tsc, (uint32_t)size }))
+		return &kymo_error_no_memory;
+	/* A thread may lose the CPU between its stamp and the ring, so neighbours can be the wrong way round. */
+	for (; at > 0 && stream->entries.items[at - 1].tsc > tsc; at--) {
+		behind += stream->entries.items[at - 1].size;
+		stream->entries.items[at] = stream->entries.items[at - 1];
+	}
+	stream->entries.items[at] = (struct entry){ tsc, (uint32_t)size };
+	memmove(stream->records + stream->size - behind + size, stream->records + stream->size - behind, behind);
+	memcpy(&header, record, sizeof(header));
+	header |= (tsc & TIME_MASK) << KYMO_EVENT_ID_BITS;
+	memcpy(stream->records + stream->size - behind, record, size);
+	memcpy(stream->records + stream->size - behind, &header, sizeof(header));
+	stream->size += size;
+	return NULL;
+}
+
+struct kymo_error *kernel_stream_finish(struct kernel_stream *stream, struct output *output, uint64_t tsc,
+					uint64_t lost)
+{
+	struct kymo_error *error = kernel_stream_flush(stream, output);
+
+	if (tsc < stream->last_tsc)
+		tsc = stream->last_tsc;
+	if (!error && lost > stream->lost) {
+		stream->lost = lost;
+		error = close_packet(stream, output, stream->last_tsc ? stream->last_tsc : tsc, tsc);
+	}
+	for (size_t i = stream->n_dropped; i < stream->kept.n && !error; i++)
+		error = write_packet(stream, output, &stream->kept.items[i]);
+	return error;
+}

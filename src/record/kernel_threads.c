@@ -1,0 +1,164 @@
+/* Who the threads are that records come from: the trace's tables of threads and processes, from samples and /proc. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/vec.h"
+#include "record/command.h"
+#include "record/kernel.h"
+
+#define NAME_SIZE 16
+#define FIRST_SIZE 256
+
+struct seen {
+	int32_t tid, pid;
+	char name[NAME_SIZE];
+};
+
+struct kernel_threads {
+	KYMO_VEC(struct seen) items;
+	uint32_t *index; /* hash of tid: place in `items` + 1, or 0 */
+	size_t size; /* a power of two */
+};
+
+struct kymo_error *kernel_threads_create(struct kernel_threads **ret)
+{
+	struct kernel_threads *threads = calloc(1, sizeof(*threads));
+
+	if (!threads)
+		return &kymo_error_no_memory;
+	threads->size = FIRST_SIZE;
+	threads->index = calloc(threads->size, sizeof(*threads->index));
+	if (!threads->index) {
+		free(threads);
+		return &kymo_error_no_memory;
+	}
+	*ret = threads;
+	return NULL;
+}
+
+void kernel_threads_destroy(struct kernel_threads *threads)
+{
+	if (!threads)
+		return;
+	kymo_vec_deinit(&threads->items);
+	free(threads->index);
+	free(threads);
+}
+
+/* The slot of `tid`, or a free one. */
+static uint32_t *find(struct kernel_threads *threads, int32_t tid)
+{
+	size_t at = ((uint32_t)tid * UINT32_C(2654435761)) & (threads->size - 1);
+
+	while (threads->index[at] && threads->items.items[threads->index[at] - 1].tid != tid)
+		at = (at + 1) & (threads->size - 1);
+	return &threads->index[at];
+}
+
+static bool grow(struct kernel_threads *threads)
+{
+	size_t size = threads->size * 2;
+	uint32_t *index = calloc(size, sizeof(*index));
+
+	if (!index)
+		return false;
+	free(threads->index);
+	threads->index = index;
+	threads->size = size;
+	for (size_t i = 0; i < threads->items.n; i++)
+		*find(threads, threads->items.items[i].tid) = (uint32_t)i + 1;
+	return true;
+}
+
+/* ---- processes -------------------------------------------------------------------------------------------------- */
+
+/* The command line; NULL where the process is gone, or a zombie. */
+static char *command_line(int32_t pid)
+{
+	char *text = command_of(pid);
+
+	if (text && *text)
+		return text;
+	free(text);
+	return NULL;
+}
+
+static int32_t parent_of(int32_t pid)
+{
+	kymo_cleanup_free char *stat = NULL;
+	char path[64], state;
+	int parent = 0;
+	const char *at;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	if (kymo_read_file(AT_FDCWD, path, 4096, &stat, NULL))
+		return 0;
+	at = strrchr(stat, ')');
+	return at && sscanf(at + 1, " %c %d", &state, &parent) == 2 ? parent : 0;
+}
+
+/* Whether the id is somebody else's by now, or was of another namespace. */
+static bool is_still(int32_t tid, const char *name)
+{
+	kymo_cleanup_free char *comm = NULL;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", tid);
+	if (kymo_read_file(AT_FDCWD, path, 256, &comm, NULL))
+		return false;
+	comm[strcspn(comm, "\n")] = '\0';
+	return !strcmp(comm, name);
+}
+
+/* A thread of `pid` was seen for the first time, or under another name: the process may be new, or another program. */
+static struct kymo_error *see_process(struct kymo_ctf_trace *trace, int32_t tid, int32_t pid, const char *name,
+				      uint64_t tsc)
+{
+	const struct kymo_ctf_process *known = kymo_ctf_trace_process(trace, pid, UINT64_MAX);
+	kymo_cleanup_free char *command = NULL;
+	const char *text = name;
+
+	if (known && tid != pid)
+		return NULL;
+	if (is_still(tid, name)) {
+		command = command_line(pid);
+		text = command ? command : name;
+	}
+	/* One that was seen under another name and has gone since has executed another program, most likely. */
+	if (known && (tsc == known->begin || !strcmp(known->command, text)))
+		return NULL;
+	if (known)
+		kymo_ctf_trace_end_process(trace, pid, tsc);
+	return kymo_ctf_trace_add_process(trace, pid, command ? parent_of(pid) : 0, known ? tsc : 0, text);
+}
+
+struct kymo_error *kernel_threads_see(struct kernel_threads *threads, struct kymo_ctf_trace *trace, int32_t tid,
+				      int32_t pid, const char *name, uint64_t tsc)
+{
+	uint32_t *slot = find(threads, tid);
+	struct kymo_error *error;
+	struct seen *seen;
+	bool is_new = !*slot;
+
+	if (is_new) {
+		if (2 * (threads->items.n + 1) > threads->size) {
+			if (!grow(threads))
+				return &kymo_error_no_memory;
+			slot = find(threads, tid);
+		}
+		if (!kymo_vec_push(&threads->items, (struct seen){ .tid = tid }))
+			return &kymo_error_no_memory;
+		*slot = (uint32_t)threads->items.n;
+	}
+	seen = &threads->items.items[*slot - 1];
+	if (!is_new && seen->pid == pid && !strncmp(seen->name, name, NAME_SIZE - 1))
+		return NULL;
+	seen->pid = pid;
+	snprintf(seen->name, sizeof(seen->name), "%s", name);
+	error = kymo_ctf_trace_add_thread(trace, tid, pid, is_new ? 0 : tsc, seen->name);
+	return error ? error : see_process(trace, tid, pid, seen->name, tsc);
+}

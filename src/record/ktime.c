@@ -1,0 +1,43 @@
+#include "record/ktime.h"
+
+#include <string.h>
+
+void ktime_add(struct ktime *ktime, const struct clock_sample *sample)
+{
+	if (ktime->n) {
+		const struct clock_sample *last = &ktime->samples[ktime->n - 1];
+
+		if (sample->monotonic_ns <= last->monotonic_ns || sample->tsc <= last->tsc)
+			return;
+	}
+	if (ktime->n == KTIME_SAMPLES) {
+		memmove(ktime->samples, ktime->samples + 1, (KTIME_SAMPLES - 1) * sizeof(ktime->samples[0]));
+		ktime->n--;
+	}
+	ktime->samples[ktime->n++] = *sample;
+}
+
+bool ktime_reaches(const struct ktime *ktime, uint64_t ns)
+{
+	return ktime->n && ktime->samples[ktime->n - 1].monotonic_ns >= ns;
+}
+
+uint64_t ktime_tsc(const struct ktime *ktime, uint64_t ns)
+{
+	const struct clock_sample *from, *to;
+	uint64_t width_ns, width;
+	size_t i = ktime->n - 1;
+
+	/* Most stamps are new. */
+	while (i > 1 && ktime->samples[i - 1].monotonic_ns > ns)
+		i--;
+	from = &ktime->samples[i - 1];
+	to = &ktime->samples[i];
+	width_ns = to->monotonic_ns - from->monotonic_ns;
+	width = to->tsc - from->tsc;
+	if (ns >= from->monotonic_ns)
+		return from->tsc + (uint64_t)((unsigned __int128)(ns - from->monotonic_ns) * width / width_ns);
+	/* Older than all samples. */
+	width = (uint64_t)((unsigned __int128)(from->monotonic_ns - ns) * width / width_ns);
+	return width < from->tsc ? from->tsc - width : 0;
+}

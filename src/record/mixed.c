@@ -1,0 +1,113 @@
+/*
+ * A recording in two halves: what the process refuses goes through the kernel, the rest does not (docs/design/kernel.md).
+ *
+ * Each spec goes one way as a whole. The kernel's half is put in first, with the process stopped: its places are the file's text, and what is planned afterwards
+ * keeps away from them.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/io.h"
+#include "record/kernel.h"
+#include "record/recording.h"
+
+struct kymo_error *recording_divide(struct recording *recording)
+{
+	const struct kymo_record_options *options = recording->options;
+	size_t n = options->n_specs, front = 0, back;
+
+	if (!recording->specs) {
+		recording->specs = calloc(n ? n : 1, sizeof(*recording->specs));
+		recording->reasons = calloc(n ? n : 1, sizeof(*recording->reasons));
+	}
+	if (!recording->specs || !recording->reasons)
+		return &kymo_error_no_memory;
+	recording->n_kernel = 0;
+	for (size_t i = 0; i < n; i++)
+		recording->n_kernel += recording->reasons[i] != NULL;
+	back = recording->n_inproc = n - recording->n_kernel;
+	for (size_t i = 0; i < n; i++)
+		recording->specs[recording->reasons[i] ? back++ : front++] = options->specs[i];
+	return NULL;
+}
+
+static void warn(const char *sentence, void *data)
+{
+	recording_warn(data, "%s", sentence);
+}
+
+struct kymo_error *recording_open_mix(struct recording *recording)
+{
+	const struct recording_kernel_options options = {
+		.specs = recording->specs + recording->n_inproc,
+		.n_specs = recording->n_kernel,
+		.events = recording->events,
+		.pid = recording->pid,
+		.buffer_size = recording->options->buffer_size,
+		.overwrite = recording->options->overwrite,
+		.warn = warn,
+		.data = recording,
+	};
+
+	return recording->n_kernel ? recording_kernel_open(&options, &recording->kernel) : NULL;
+}
+
+/* Held, so that no other recording puts a jump where a breakpoint is about to be: the kernel would not look. */
+static struct kymo_error *look_held(struct recording *recording, struct source *source)
+{
+	uint64_t begin = kymo_now_ns();
+	struct kymo_error *error = kymo_probes_hold(source->probes);
+
+	if (error)
+		return error;
+	error = recording_kernel_look(recording->kernel, kymo_process_pid(source->process));
+	kymo_process_resume(source->process);
+	recording->result.stopped_ns += kymo_now_ns() - begin;
+	return error;
+}
+
+struct kymo_error *recording_mix(struct recording *recording, struct source *source)
+{
+	pid_t pid = kymo_process_pid(source->process);
+	struct kymo_error *error;
+	bool has_new = false;
+	size_t n;
+
+	if (!recording->kernel)
+		return NULL;
+	error = recording_kernel_read(recording->kernel, pid, &has_new);	/* while it runs: files are decoded */
+	if (error || !has_new)
+		return error;
+	kymo_process_threads(source->process, &n);
+	error = n ? recording_kernel_look(recording->kernel, pid) : look_held(recording, source);
+	return error ? error : recording_kernel_tell_refused(recording->kernel);
+}
+
+struct kymo_error *recording_finish_mix(struct recording *recording)
+{
+	struct kymo_error *error;
+
+	if (!recording->kernel)
+		return NULL;
+	error = recording_kernel_find(recording->kernel);
+	return error ? error : recording_kernel_tell_refused(recording->kernel);
+}
+
+static void tell(struct recording *recording, const char *reason)
+{
+	recording_warn(recording, "%s; recorded through the kernel instead, a microsecond and more an event", reason);
+}
+
+void recording_tell_reasons(struct recording *recording, const struct kymo_error *refusal)
+{
+	bool is_told = !refusal;
+
+	for (size_t i = 0; i < recording->options->n_specs; i++) {
+		if (!recording->reasons[i])
+			continue;
+		tell(recording, recording->reasons[i]);
+		is_told |= refusal && !strcmp(refusal->message, recording->reasons[i]);
+	}
+	if (!is_told)
+		tell(recording, refusal->message);
+}

@@ -1,0 +1,116 @@
+/*
+ * Entries and returns paired, for each thread.
+ *
+ * A thread has a stack of calls that are open. A return ends the innermost one of its function; what is open above
+ * that has been left without a return: an exception, a longjmp, a jump that is no exit. A return that finds none is one
+ * of a call that began before the recording, or whose entry was lost.
+ *
+ * Losses: nobody knows whose records are missing from a span with a loss, so no call that was open at any moment of it
+ * is trusted: it is counted, not timed. When the span is over such calls leave the stack, or those whose return was
+ * lost would pile up there; they are remembered by function and number, so that returns that come after all are not
+ * taken for ones without an entry. The same is done with the outermost call of a stack that is MAX_DEPTH high. Behind
+ * damage all is a loss. Hits of vfork children are no such losses: they are nobody's records.
+ *
+ * Memory: a stack and a few numbers a thread, whatever the number of records.
+ */
+#ifndef KYMO_REPORT_CALLS_H
+#define KYMO_REPORT_CALLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/vec.h"
+#include "ctf/ctf.h"
+#include "report/functions.h"
+#include "report/threads.h"
+
+#define MAX_DEPTH 4096
+
+/* What a record is to its thread's calls. */
+enum step_kind {
+	STEP_NONE,			/* no entry and no return, or none that can be paired */
+	STEP_ENTER,
+	STEP_LEAVE,			/* and all about the call is known */
+	STEP_LEAVE_OVER_LOSS,
+	STEP_LEAVE_TOO_DEEP,
+	STEP_LEAVE_WITHOUT_ENTRY,
+};
+
+/* A call that is open. */
+struct frame {
+	uint64_t begin;			/* TSC */
+	uint64_t children_ns;		/* of calls within it */
+	uint32_t function;
+	/* Whatever the caller keeps with it: */
+	bool is_shown;
+	uint32_t level;
+	uint64_t line;
+};
+
+struct step {
+	enum step_kind kind;
+	uint32_t function;		/* unless NONE */
+	uint64_t ns;			/* of LEAVE, and of LEAVE_OVER_LOSS if it has a frame */
+	bool has_frame;			/* of LEAVE…: `frame` is the one that has ended */
+	struct frame frame;
+	struct frame *entered;		/* of ENTER; good until the next record */
+};
+
+/* Calls of one function that left the stack before their returns have come. */
+struct absent {
+	uint32_t function;
+	enum step_kind kind;		/* of their returns */
+	uint64_t count;
+};
+
+struct stack {
+	struct frame *frames;		/* a ring of `size`, a power of two or 0 */
+	uint32_t first, n, size;
+	const struct kymo_ctf_process *process;
+	KYMO_VEC(struct absent) absent;
+};
+
+struct calls {
+	const struct kymo_ctf_trace *trace;
+	const struct kymo_ctf_reader *reader;
+	const struct threads *threads;
+	struct functions functions;
+	KYMO_VEC(struct stack) stacks;	/* as threads->items */
+	size_t n_losses;		/* that have begun */
+	bool has_loss;
+	uint64_t loss_end;		/* the latest of them */
+	uint64_t stale_before;		/* calls that began before are not kept on stacks */
+	uint64_t other_threads;		/* records of threads that are not told apart */
+	/* Called for a call that was left without a return, innermost first. May be NULL. */
+	void (*left)(void *data, size_t thread, const struct frame *frame);
+	void *data;
+};
+
+/* `reader` is where the records come from, for its losses; `threads` knows the thread of each record before the record
+ * is added. Both must outlive the calls. */
+struct kymo_error *kymo_calls_init(struct calls *calls, const struct kymo_ctf_reader *reader,
+				   const struct threads *threads);
+void kymo_calls_deinit(struct calls *calls);
+
+/* Take in one record of the thread at that place (NO_THREAD too), in the order of time. */
+struct kymo_error *kymo_calls_add(struct calls *calls, size_t thread, const struct kymo_ctf_record *record,
+				  struct step *ret);
+
+/* The records have ended: count what is open. */
+void kymo_calls_finish(struct calls *calls);
+
+/* How many calls are open in a thread. */
+static inline uint32_t kymo_calls_depth(const struct calls *calls, size_t thread)
+{
+	return thread < calls->stacks.n ? calls->stacks.items[thread].n : 0;
+}
+
+/* The call at height `i`; 0 is the outermost. */
+static inline struct frame *kymo_stack_at(const struct stack *stack, uint32_t i)
+{
+	return &stack->frames[(stack->first + i) & (stack->size - 1)];
+}
+
+#endif

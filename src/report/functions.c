@@ -1,0 +1,158 @@
+#include "report/functions.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+static int compare_texts(const char *a, const char *b)
+{
+	if (!a || !b)
+		return !!a - !!b;
+	return strcmp(a, b);
+}
+
+static int compare_functions(const struct kymo_ctf_event *a, const struct kymo_ctf_event *b)
+{
+	int order;
+
+	if (a->function_offset != b->function_offset)
+		return a->function_offset < b->function_offset ? -1 : 1;
+	order = compare_texts(a->path, b->path);
+	return order ? order : compare_texts(a->build_id, b->build_id);
+}
+
+/* Events of one function side by side, entries first, as they stand in the trace. */
+static int compare_events(const void *a, const void *b)
+{
+	const struct kymo_ctf_event *x = *(const struct kymo_ctf_event *const *)a;
+	const struct kymo_ctf_event *y = *(const struct kymo_ctf_event *const *)b;
+	int order = compare_functions(x, y);
+
+	if (order)
+		return order;
+	if (x->kind != y->kind)
+		return x->kind == KYMO_CTF_ENTRY ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+/* Those that are of a function; a fresh array. */
+static const struct kymo_ctf_event **sorted_events(const struct kymo_ctf_trace *trace, size_t *n_ret)
+{
+	const struct kymo_ctf_event **events = calloc(trace->n_events + 1, sizeof(struct kymo_ctf_event *));
+	size_t n = 0;
+
+	if (!events)
+		return NULL;
+	for (size_t i = 0; i < trace->n_events; i++)
+		if (kymo_ctf_is_of_function(&trace->events[i]))
+			events[n++] = &trace->events[i];
+	qsort(events, n, sizeof(struct kymo_ctf_event *), compare_events);
+	*n_ret = n;
+	return events;
+}
+
+struct kymo_error *kymo_functions_init(struct functions *functions, const struct kymo_ctf_trace *trace)
+{
+	kymo_cleanup_free const struct kymo_ctf_event **events = NULL;
+	size_t n, from, to;
+
+	*functions = (struct functions){ 0 };
+	events = sorted_events(trace, &n);
+	functions->roles = calloc(trace->n_events + 1, sizeof(*functions->roles));
+	functions->items = events ? calloc(n / 2 + 1, sizeof(*functions->items)) : NULL;
+	if (!events || !functions->roles || !functions->items) {
+		kymo_functions_deinit(functions);
+		return &kymo_error_no_memory;
+	}
+	for (size_t i = 0; i < trace->n_events; i++)
+		functions->roles[i].function = NO_FUNCTION;
+	for (from = 0; from < n; from = to) {
+		const struct kymo_ctf_event *leave = NULL;
+
+		for (to = from; to < n && !compare_functions(events[from], events[to]); to++)
+			if (!leave && events[to]->kind == KYMO_CTF_RETURN)
+				leave = events[to];
+		if (!leave || events[from]->kind != KYMO_CTF_ENTRY)
+			continue;
+		for (size_t i = from; i < to; i++)
+			functions->roles[events[i] - trace->events].is_second = events[i] != events[from] && events[i] != leave;
+		functions->roles[leave - trace->events] = (struct role){ .function = (uint32_t)functions->n };
+		functions->roles[events[from] - trace->events] =
+			(struct role){ .function = (uint32_t)functions->n, .is_entry = true };
+		functions->items[functions->n++] = (struct function){ .entry = events[from], .leave = leave };
+	}
+	return NULL;
+}
+
+void kymo_functions_deinit(struct functions *functions)
+{
+	for (size_t i = 0; i < functions->n; i++) {
+		if (functions->items[i].durations)
+			kymo_quantiles_deinit(&functions->items[i].durations->quantiles);
+		free(functions->items[i].durations);
+	}
+	free(functions->items);
+	free(functions->roles);
+	*functions = (struct functions){ 0 };
+}
+
+struct function *kymo_functions_of_entry(const struct functions *functions, const struct kymo_ctf_trace *trace,
+					 const struct kymo_ctf_event *event)
+{
+	const struct role *role = &functions->roles[event - trace->events];
+
+	return role->function != NO_FUNCTION && role->is_entry ? &functions->items[role->function] : NULL;
+}
+
+static int compare_totals(const void *a, const void *b)
+{
+	const struct function *x = *(struct function *const *)a, *y = *(struct function *const *)b;
+	__int128 x_sum = x->durations ? x->durations->stats.sum : -1, y_sum = y->durations ? y->durations->stats.sum : -1;
+
+	if (x_sum != y_sum)
+		return x_sum > y_sum ? -1 : 1;
+	return x->entry < y->entry ? -1 : x->entry > y->entry;
+}
+
+struct function **kymo_functions_sorted(const struct functions *functions, size_t *n_ret)
+{
+	struct function **sorted = calloc(functions->n + 1, sizeof(struct function *));
+	size_t n = 0;
+
+	if (!sorted)
+		return NULL;
+	for (size_t i = 0; i < functions->n; i++) {
+		struct function *f = &functions->items[i];
+
+		if (f->durations || f->over_losses || f->left || f->without_entry || f->open || f->too_deep)
+			sorted[n++] = f;
+	}
+	qsort(sorted, n, sizeof(struct function *), compare_totals);
+	*n_ret = n;
+	return sorted;
+}
+
+bool kymo_function_add(struct function *function, uint64_t ns, uint64_t children_ns)
+{
+	struct durations *durations = function->durations;
+
+	if (!durations) {
+		durations = function->durations = calloc(1, sizeof(*durations));
+		if (!durations)
+			return false;
+	}
+	kymo_stats_add(&durations->stats, ns);
+	durations->has_children |= children_ns > 0;
+	durations->self_ns += ns > children_ns ? ns - children_ns : 0;
+	return kymo_quantiles_add(&durations->quantiles, ns);
+}
+
+uint64_t kymo_durations_quantile(const struct durations *durations, unsigned int percent)
+{
+	uint64_t value = kymo_quantiles_get(&durations->quantiles, percent);
+
+	if (value < durations->stats.min)
+		return durations->stats.min;
+	return value > durations->stats.max ? durations->stats.max : value;
+}

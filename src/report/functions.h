@@ -1,0 +1,71 @@
+/*
+ * Functions whose calls can be paired: those that have an event at the entry and one at the exits.
+ */
+#ifndef KYMO_REPORT_FUNCTIONS_H
+#define KYMO_REPORT_FUNCTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "ctf/ctf.h"
+#include "report/quantiles.h"
+#include "report/stats.h"
+
+#define NO_FUNCTION UINT32_MAX
+
+/* How long calls took. */
+struct durations {
+	struct stats stats;		/* ns */
+	struct quantiles quantiles;	/* of the same */
+	uint64_t self_ns;		/* of the same: without calls within them */
+	bool has_children;		/* there were such calls */
+};
+
+/* Each call is counted in one way. */
+struct function {
+	const struct kymo_ctf_event *entry, *leave;
+	struct durations *durations;	/* of those that have one; NULL: no call has */
+	uint64_t over_losses;		/* records were lost between begin and end */
+	uint64_t left;			/* without a return: the caller went on, or the thread ended */
+	uint64_t without_entry;		/* returns */
+	uint64_t open;			/* at the end of the recording */
+	uint64_t too_deep;		/* too many calls were nested in them */
+};
+
+/* What an event is to the calls. */
+struct role {
+	uint32_t function;		/* place in `items`, or NO_FUNCTION */
+	bool is_entry;
+	bool is_second;			/* of a function in `items` where another event has the role */
+};
+
+struct functions {
+	struct function *items;
+	size_t n;
+	struct role *roles;		/* as trace->events */
+};
+
+/*
+ * Functions are named by path, build id and offset. Where several events stand for the entry (two probes with different
+ * arguments) or the exits of one, the first in the trace has the role: each of them is recorded at each call. The trace
+ * must outlive the functions.
+ */
+struct kymo_error *kymo_functions_init(struct functions *functions, const struct kymo_ctf_trace *trace);
+void kymo_functions_deinit(struct functions *functions);
+
+/* The function that has `event` for its entry, or NULL. */
+struct function *kymo_functions_of_entry(const struct functions *functions, const struct kymo_ctf_trace *trace,
+					 const struct kymo_ctf_event *event);
+
+/* Those that have any call, paired or not, longest total first. A fresh array; NULL when memory is out. */
+struct function **kymo_functions_sorted(const struct functions *functions, size_t *n_ret);
+
+/* Count a call that took `ns`, `children_ns` of it in calls within. False when memory is out. */
+bool kymo_function_add(struct function *function, uint64_t ns, uint64_t children_ns);
+
+/* A quantile, never outside of what the durations are. */
+uint64_t kymo_durations_quantile(const struct durations *durations, unsigned int percent);
+
+#endif

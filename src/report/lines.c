@@ -1,0 +1,154 @@
+#include "report/lines.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "report/text.h"
+
+static bool fill(struct event_text *text, const struct kymo_ctf_event *event, bool unicode)
+{
+	text->name = kymo_text_escape(event->name, unicode);
+	text->function = kymo_text_escape(event->symbol && *event->symbol ? event->symbol : event->name, unicode);
+	if (!text->name || !text->function)
+		return false;
+	for (uint32_t i = 0; i < event->n_fields; i++) {
+		text->fields[i] = kymo_text_escape(event->fields[i].name, unicode);
+		if (!text->fields[i])
+			return false;
+	}
+	return true;
+}
+
+struct kymo_error *kymo_event_texts_create(const struct kymo_ctf_trace *trace, bool unicode, struct event_text **ret)
+{
+	struct event_text *texts = calloc(trace->n_events + 1, sizeof(*texts));
+
+	for (size_t i = 0; texts && i < trace->n_events; i++) {
+		if (!fill(&texts[i], &trace->events[i], unicode)) {
+			kymo_event_texts_destroy(texts, trace);
+			texts = NULL;
+		}
+	}
+	if (!texts)
+		return &kymo_error_no_memory;
+	*ret = texts;
+	return NULL;
+}
+
+void kymo_event_texts_destroy(struct event_text *texts, const struct kymo_ctf_trace *trace)
+{
+	for (size_t i = 0; texts && i < trace->n_events; i++) {
+		free(texts[i].name);
+		free(texts[i].function);
+		for (size_t j = 0; j < KYMO_EVENT_MAX_ARGS; j++)
+			free(texts[i].fields[j]);
+	}
+	free(texts);
+}
+
+static void write_number(FILE *out, uint64_t value, enum kymo_type type)
+{
+	char digits[24], *at = digits + sizeof(digits);
+	bool is_hex = kymo_type_is_hex(type), negative = kymo_type_is_signed(type) && (int64_t)value < 0;
+	unsigned int base = is_hex ? 16 : 10;
+
+	if (negative)
+		value = 0 - value;
+	*--at = '\0';
+	do {
+		*--at = "0123456789abcdef"[value % base];
+		value /= base;
+	} while (value);
+	if (negative)
+		*--at = '-';
+	if (is_hex) {
+		*--at = 'x';
+		*--at = '0';
+	}
+	fputs_unlocked(at, out);
+}
+
+bool kymo_record_copy(const struct kymo_ctf_record *record, struct kymo_ctf_record *ret, char **strings_ret)
+{
+	const struct kymo_ctf_event *event = record->event;
+	char *strings = NULL, *to;
+	size_t size = 0;
+
+	for (uint32_t i = 0; i < event->n_fields; i++)
+		if (event->fields[i].type == KYMO_TYPE_STRING)
+			size += strlen(kymo_ctf_string(record, i)) + 1;
+	if (size) {
+		strings = malloc(size);
+		if (!strings)
+			return false;
+	}
+	*ret = *record;
+	to = strings;
+	for (uint32_t i = 0; i < event->n_fields; i++) {
+		if (event->fields[i].type != KYMO_TYPE_STRING)
+			continue;
+		ret->values[i] = (uintptr_t)to;
+		to = stpcpy(to, kymo_ctf_string(record, i)) + 1;
+	}
+	*strings_ret = strings;
+	return true;
+}
+
+void kymo_value_write(const struct page *page, const struct kymo_ctf_record *record, uint32_t i)
+{
+	enum kymo_type type = record->event->fields[i].type;
+	char number[TEXT_NUMBER];
+
+	if (record->faults & 1u << i)
+		kymo_page_text(page, INK_ALARM, record->event->kind == KYMO_CTF_RETURN ? "(unknown)" : "(fault)");
+	else if (type == KYMO_TYPE_STRING)
+		kymo_text_quote(page->out, kymo_ctf_string(record, i), page->unicode);
+	else if (type == KYMO_TYPE_F64)
+		fputs_unlocked(kymo_text_double(number, kymo_ctf_double(record, i)), page->out);
+	else
+		write_number(page->out, record->values[i], type);
+}
+
+void kymo_loss_write(const struct page *page, const struct kymo_ctf_trace *trace, const struct kymo_ctf_loss *loss)
+{
+	uint64_t ticks = loss->end > loss->begin ? loss->end - loss->begin : 0;
+	char number[TEXT_NUMBER], span[TEXT_NUMBER];
+
+	kymo_text_span(span, kymo_ctf_duration_ns(trace, ticks), page->unicode);
+	kymo_text_count(number, loss->events ? loss->events : loss->packets);
+	kymo_page_printf(page, INK_ALARM, loss->events ? "--- lost %s %s" : "--- overwritten: %s %s", number,
+			 loss->events ? (loss->events == 1 ? "event" : "events") :
+					(loss->packets == 1 ? "packet" : "packets"));
+	if (kymo_loss_is_in_vforks(loss))
+		kymo_page_text(page, INK_ALARM, " in vfork children");
+	/* What was overwritten before the first packet has no beginning. */
+	if (ticks)
+		kymo_page_printf(page, INK_ALARM, " within %s", span);
+	kymo_page_text(page, INK_ALARM, " ---");
+	putc('\n', page->out);
+}
+
+struct kymo_error *kymo_lines_finish(const struct page *page, const struct kymo_ctf_reader *reader,
+				     const struct loss_total *written)
+{
+	size_t n;
+	const struct kymo_ctf_loss *losses = kymo_ctf_reader_losses(reader, &n);
+	struct loss_total total = kymo_losses_total(losses, n);
+	const char *const *warnings = kymo_ctf_reader_warnings(reader, &n);
+
+	if (total.events != written->events)
+		kymo_page_printf(page, INK_ALARM, "--- lost %" PRIu64 " events in all ---\n", total.events);
+	if (total.packets != written->packets)
+		kymo_page_printf(page, INK_ALARM, "--- %" PRIu64 " packets overwritten in all ---\n", total.packets);
+	for (size_t i = 0; i < n; i++) {
+		kymo_cleanup_free char *safe = kymo_text_escape(warnings[i], page->unicode);
+
+		if (!safe)
+			return &kymo_error_no_memory;
+		kymo_page_printf(page, INK_ALARM, "--- damaged: %s ---\n", safe);
+	}
+	return NULL;
+}

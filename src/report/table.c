@@ -1,0 +1,90 @@
+#include "report/table.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "report/text.h"
+
+#define RATE_COLUMNS 6
+#define SHARE_COLUMNS 6		/* "100.0%" */
+#define THREADS_COLUMNS 7
+#define MIN_BAR 6
+#define MAX_BAR 30
+
+struct columns kymo_table_plan(const struct summary *summary, const struct page *page, unsigned int longest_name)
+{
+	const struct model *model = summary->model;
+	uint64_t duration = kymo_model_duration_ns(model);
+	struct columns c = { .threads = THREADS_COLUMNS };
+	char number[TEXT_NUMBER];
+	unsigned int fixed, room;
+
+	c.decimals = duration >= 1000000000 ? 3 : duration >= 1000000 ? 6 : 9;
+	c.time = kymo_at_least((unsigned int)strlen(kymo_text_seconds(number, (int64_t)duration, c.decimals)), 5);
+	c.count = kymo_at_least((unsigned int)strlen(kymo_text_count(number, model->count)), 5);
+	/* Each column has two spaces before it, but the share has its bar behind it. */
+	fixed = 2 + c.count + 2 + RATE_COLUMNS + 2 + SHARE_COLUMNS + 1;
+	if (fixed + 2 + c.threads + 2 * (2 + c.time) + MIN_BAR + 16 > page->width)
+		c.time = 0;
+	if (fixed + 2 + c.threads + MIN_BAR + 12 > page->width)
+		c.threads = 0;
+	fixed += (c.threads ? 2 + c.threads : 0) + (c.time ? 2 * (2 + c.time) : 0);
+	room = page->width > fixed + MIN_BAR + 8 ? page->width - fixed : MIN_BAR + 8;
+	c.name = longest_name < room - MIN_BAR ? longest_name : room - MIN_BAR;
+	c.bar = room - c.name > MAX_BAR ? MAX_BAR : room - c.name;
+	return c;
+}
+
+void kymo_table_right(const struct page *page, enum ink ink, const char *text, unsigned int columns)
+{
+	kymo_page_spaces(page, 2);
+	kymo_page_right(page, ink, text, columns);
+}
+
+void kymo_table_heading(const struct page *page, const struct columns *c, const char *name)
+{
+	kymo_page_left(page, INK_DIM, name, c->name);
+	kymo_table_right(page, INK_DIM, "COUNT", c->count);
+	kymo_table_right(page, INK_DIM, "RATE/S", RATE_COLUMNS);
+	kymo_table_right(page, INK_DIM, "SHARE", SHARE_COLUMNS);
+	if (c->threads || c->time)
+		kymo_page_spaces(page, 1 + c->bar);
+	if (c->threads)
+		kymo_table_right(page, INK_DIM, "THREADS", c->threads);
+	if (c->time) {
+		kymo_table_right(page, INK_DIM, "FIRST", c->time);
+		kymo_table_right(page, INK_DIM, "LAST", c->time);
+	}
+	putc('\n', page->out);
+}
+
+unsigned int kymo_table_counts(const struct summary *summary, const struct page *page, const struct columns *c,
+				 const char *name, uint64_t count)
+{
+	const struct model *model = summary->model;
+	char number[TEXT_NUMBER];
+
+	kymo_page_name(page, INK_HEAD, name, c->name);
+	kymo_table_right(page, INK_PLAIN, kymo_text_count(number, count), c->count);
+	kymo_table_right(page, INK_PLAIN,
+		    kymo_model_duration_ns(model) ? kymo_text_short(number, kymo_model_rate(model, count)) : "-",
+		    RATE_COLUMNS);
+	snprintf(number, sizeof(number), "%.1f%%", (double)count * 100 / (double)model->count);
+	kymo_table_right(page, INK_PLAIN, number, SHARE_COLUMNS);
+	kymo_page_spaces(page, 1);
+	return c->bar - kymo_page_bar(page, count, model->count, c->bar);
+}
+
+void kymo_table_times(const struct summary *summary, const struct page *page, const struct columns *c, uint64_t first,
+			uint64_t last)
+{
+	char number[TEXT_NUMBER];
+
+	if (!c->time)
+		return;
+	kymo_table_right(page, INK_DIM,
+		    kymo_text_seconds(number, kymo_model_relative_ns(summary->model, first), c->decimals), c->time);
+	kymo_table_right(page, INK_DIM, kymo_text_seconds(number, kymo_model_relative_ns(summary->model, last), c->decimals),
+		    c->time);
+}

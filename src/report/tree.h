@@ -1,0 +1,15 @@
+/* Calls by the path on which they were made, with their times added up. */
+#ifndef KYMO_REPORT_TREE_H
+#define KYMO_REPORT_TREE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ctf/ctf.h"
+#include "report/page.h"
+
+/* Read `reader` to its end and write the tree. `tid`: of this thread alone, 0: of all together. Without `all`, paths
+ * that took less than half a percent of the time are left out, and said. */
+struct kymo_error *kymo_tree_write(struct kymo_ctf_reader *reader, int32_t tid, bool all, const struct page *page);
+
+#endif

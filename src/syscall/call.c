@@ -1,0 +1,166 @@
+/* A call from its entry to its result: walks along the row of the table. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "syscall/decode.h"
+
+/* Errors within the kernel: a tracer sees them, programs do not. */
+static const struct {
+	int number;
+	const char *name, *sentence;
+} restarts[] = {
+	{ 512, "ERESTARTSYS", "To be restarted if SA_RESTART is set" },
+	{ 513, "ERESTARTNOINTR", "To be restarted" },
+	{ 514, "ERESTARTNOHAND", "To be restarted if no handler" },
+	{ 516, "ERESTART_RESTARTBLOCK", "Interrupted by signal" },
+};
+
+const char *kymo_syscall_errno(int number)
+{
+	for (size_t i = 0; i < kymo_countof(restarts); i++)
+		if (restarts[i].number == number)
+			return restarts[i].name;
+	return strerrorname_np(number);
+}
+
+bool kymo_syscall_failed(const struct kymo_syscall_call *call)
+{
+	return call->result < 0 && call->result >= -4095;
+}
+
+bool kymo_syscall_is_last(uint64_t number)
+{
+	return number == SYS_exit || number == SYS_exit_group;
+}
+
+/* Calls that nobody knows have six arguments, in hex. */
+static const struct kind *kind_of(const struct row *row, unsigned arg)
+{
+	if (arg >= 6)
+		return NULL;
+	return row ? row->args[arg] : k_hex;
+}
+
+bool kymo_syscall_is_complete(const struct kymo_syscall_call *call)
+{
+	return call->is_stopped || !kind_of(syscall_row(call->number), call->next);
+}
+
+static void print_args(struct decode *d)
+{
+	struct kymo_syscall_call *call = d->call;
+	const struct row *row = syscall_row(call->number);
+	const struct kind *kind;
+
+	while (!call->is_stopped && (kind = kind_of(row, call->next))) {
+		const struct kind *next;
+
+		if ((kind->when & AT_EXIT) && !d->is_leaving)
+			return;
+		call->arg_at[call->n_args++] = (unsigned)d->text->n - call->base;
+		d->is_output = kind->when & AT_EXIT;
+		kind->print(d, call->next++, kind->data);
+		next = kind_of(row, call->next);
+		if (next && !call->is_stopped && !(next->when & OWN_COMMA))
+			kymo_line_puts(d->text, ", ");
+	}
+}
+
+void kymo_syscall_enter(struct kymo_syscall_call *call, const struct kymo_syscall_target *target, struct kymo_line *text)
+{
+	struct decode d = { .call = call, .target = target, .text = text };
+	const struct row *row = syscall_row(call->number);
+	char buffer[32];
+
+	call->next = call->n_args = 0;
+	call->is_stopped = false;
+	call->saved[0] = call->saved[1] = 0;
+	kymo_line_puts(text, kymo_syscall_name_or_number(call->number, buffer));
+	kymo_line_puts(text, "(");
+	call->base = (unsigned)text->n;
+	for (unsigned i = 0; row && i < 6 && row->args[i]; i++)
+		if (row->args[i]->when & LOOKS_AT_ENTRY)
+			row->args[i]->print(&d, i, row->args[i]->data);
+	print_args(&d);
+}
+
+void kymo_syscall_leave(struct kymo_syscall_call *call, const struct kymo_syscall_target *target, struct kymo_line *text)
+{
+	struct decode d = { .call = call, .target = target, .text = text, .is_leaving = true };
+
+	print_args(&d);
+	call->arg_at[call->n_args] = (unsigned)text->n - call->base;
+	kymo_line_puts(text, ")");
+}
+
+static void put_error(struct kymo_line *text, int number)
+{
+	const char *name = strerrorname_np(number);
+
+	for (size_t i = 0; i < kymo_countof(restarts); i++)
+		if (restarts[i].number == number) {
+			kymo_line_printf(text, "? %s (%s)", restarts[i].name, restarts[i].sentence);
+			return;
+		}
+	if (name)
+		kymo_line_printf(text, "-1 %s (%s)", name, strerrordesc_np(number));
+	else
+		kymo_line_printf(text, "-1 (errno %d)", number);
+}
+
+void kymo_syscall_result(const struct kymo_syscall_call *call, const struct kymo_syscall_target *target, struct kymo_line *text)
+{
+	struct kymo_syscall_call copy = *call;
+	struct decode d = { .call = &copy, .target = target, .text = text, .is_leaving = true };
+	const struct row *row = syscall_row(call->number);
+
+	if (kymo_syscall_failed(call))
+		put_error(text, (int)-call->result);
+	else if (row && row->result)
+		row->result(&d);
+	else
+		kymo_line_printf(text, "%" PRId64, call->result);
+}
+
+static bool is_path(const struct kymo_syscall_target *target, uint64_t address, const char *path)
+{
+	const size_t n = strlen(path) + 1;
+	kymo_cleanup_free char *read = address ? malloc(n) : NULL;
+	size_t got = 0;
+
+	while (read && got < n) {
+		const size_t page_rest = 4096 - (size_t)((address + got) % 4096);
+		const size_t wanted = n - got < page_rest ? n - got : page_rest;
+
+		if (target->read(target->context, address + got, read + got, wanted) < wanted)
+			return false;
+		got += wanted;
+	}
+	return read && !memcmp(read, path, n);
+}
+
+static bool is_fd(const struct kymo_syscall_target *target, int fd, const char *path)
+{
+	char link[4096];
+	size_t n;
+
+	if (fd < 0 || !target->fd_path)
+		return false;
+	n = target->fd_path(target->context, fd, link, sizeof(link));
+	return n == strlen(path) && !memcmp(link, path, n);
+}
+
+bool kymo_syscall_touches(const struct kymo_syscall_call *call, const struct kymo_syscall_target *target, const char *path)
+{
+	const struct row *row = syscall_row(call->number);
+
+	for (unsigned i = 0; row && i < 6 && row->args[i]; i++) {
+		if ((row->args[i]->when & IS_PATH) && is_path(target, call->args[i], path))
+			return true;
+		if ((row->args[i]->when & IS_FD) && is_fd(target, (int)call->args[i], path))
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,486 @@
+/* The pieces that all decoders are made of, and the kinds of argument that many calls have. */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/param.h>
+#include <sys/sysmacros.h>
+
+#include "syscall/decode.h"
+
+/* ---- memory ---------------------------------------------------------------------------------------------------------- */
+
+bool fetch(struct decode *d, uint64_t address, void *out, size_t size)
+{
+	return address && d->target->read(d->target->context, address, out, size) == size;
+}
+
+bool call_failed(const struct decode *d)
+{
+	return d->is_leaving && kymo_syscall_failed(d->call);
+}
+
+bool fetch_or_put(struct decode *d, uint64_t address, void *out, size_t size)
+{
+	if (!(d->is_output && call_failed(d)) && fetch(d, address, out, size))
+		return true;
+	put_address(d, address);
+	return false;
+}
+
+void put_array(struct decode *d, uint64_t address, uint64_t n, size_t element_size, void (*element)(struct decode *d, const void *bytes))
+{
+	_Alignas(16) char bytes[128];
+
+	if (!address || (d->is_output && call_failed(d)) || (n && !fetch(d, address, bytes, element_size))) {
+		put_address(d, address);
+		return;
+	}
+	puts_(d, "[");
+	for (uint64_t i = 0; i < n; i++) {
+		if (i)
+			puts_(d, ", ");
+		if (i >= d->target->string_size) {
+			puts_(d, "...");
+			break;
+		}
+		if (!fetch(d, address + i * element_size, bytes, element_size)) {
+			put(d, "... /* 0x%" PRIx64 " */", address + i * element_size);
+			break;
+		}
+		element(d, bytes);
+	}
+	puts_(d, "]");
+}
+
+/* ---- flags and values ------------------------------------------------------------------------------------------------ */
+
+const char *name_of(const struct names *names, uint64_t value)
+{
+	for (size_t i = 0; i < names->n; i++)
+		if (names->items[i].value == value)
+			return names->items[i].text;
+	return NULL;
+}
+
+void put_name(struct decode *d, const struct names *names, uint64_t value)
+{
+	const char *name = name_of(names, value);
+
+	if (name)
+		puts_(d, name);
+	else
+		put(d, "%#" PRIx64 " /* %s */", value, names->unknown);
+}
+
+void put_flags(struct decode *d, const struct names *names, uint64_t value)
+{
+	const char *zero = value ? NULL : name_of(names, 0);
+	uint64_t rest = value;
+	bool any = false;
+
+	if (!value) {
+		puts_(d, zero ? zero : "0");
+		return;
+	}
+	for (size_t i = 0; i < names->n && rest; i++) {
+		const uint64_t flag = names->items[i].value;
+
+		if (!flag || (rest & flag) != flag)
+			continue;
+		put(d, "%s%s", any ? "|" : "", names->items[i].text);
+		any = true;
+		rest &= ~flag;
+	}
+	if (!any)
+		put(d, "%#" PRIx64 " /* %s */", rest, names->unknown);
+	else if (rest)
+		put(d, "|%#" PRIx64, rest);
+}
+
+/* ---- single values ----------------------------------------------------------------------------------------------------- */
+
+void put_address(struct decode *d, uint64_t address)
+{
+	if (address)
+		put(d, "0x%" PRIx64, address);
+	else
+		puts_(d, "NULL");
+}
+
+static void put_fd_path(struct decode *d, int fd)
+{
+	static const char deleted[] = " (deleted)";
+	const size_t tail = sizeof(deleted) - 1;
+	char path[PATH_MAX];
+	size_t n;
+
+	if (!d->target->fd_path)
+		return;
+	n = d->target->fd_path(d->target->context, fd, path, sizeof(path));
+	if (!n)
+		return;
+	puts_(d, "<");
+	if (n > tail && !memcmp(path + n - tail, deleted, tail)) {
+		kymo_line_escape(d->text, path, n - tail, "<>");
+		puts_(d, ">(deleted)");
+		return;
+	}
+	kymo_line_escape(d->text, path, n, "<>");
+	puts_(d, ">");
+}
+
+void put_fd(struct decode *d, int fd)
+{
+	put(d, "%d", fd);
+	if (fd >= 0)
+		put_fd_path(d, fd);
+}
+
+void put_dirfd(struct decode *d, int fd)
+{
+	if (fd != AT_FDCWD) {
+		put_fd(d, fd);
+		return;
+	}
+	puts_(d, "AT_FDCWD");
+	put_fd_path(d, fd);
+}
+
+void put_permissions(struct decode *d, unsigned mode)
+{
+	put(d, "%#03o", mode);
+}
+
+void put_device(struct decode *d, uint64_t device)
+{
+	put(d, "makedev(%#x, %#x)", major(device), minor(device));
+}
+
+void put_id(struct decode *d, unsigned id)
+{
+	if (id == UINT_MAX)
+		puts_(d, "-1");
+	else
+		put(d, "%u", id);
+}
+
+/* ---- strings --------------------------------------------------------------------------------------------------------- */
+
+/*
+ * Up to `size` bytes from `address` on into `out`, a page at a time, because a string may end right before one that is not there;
+ * to its NUL, if `until_nul`. How many there are; `whole` tells that none is missing.
+ */
+static size_t read_string(struct decode *d, uint64_t address, char *out, size_t size, bool until_nul, bool *whole)
+{
+	size_t n = 0;
+
+	*whole = true;
+	while (n < size) {
+		const size_t page_rest = 4096 - (size_t)((address + n) % 4096);
+		const size_t wanted = MIN(MIN(size - n, page_rest), until_nul ? 256 : 4096);
+		const size_t got = d->target->read(d->target->context, address + n, out + n, wanted);
+		const char *nul = until_nul ? memchr(out + n, '\0', MIN(got, wanted)) : NULL;
+
+		if (nul)
+			return (size_t)(nul - out);
+		n += MIN(got, wanted);
+		if (got < wanted) {
+			*whole = false;
+			return n;
+		}
+	}
+	*whole = !until_nul;
+	return n;
+}
+
+void put_path(struct decode *d, uint64_t address)
+{
+	char path[PATH_MAX + 1];
+	bool whole;
+	const size_t n = address ? read_string(d, address, path, PATH_MAX, true, &whole) : 0;
+
+	if (!address || (!whole && n < PATH_MAX)) {
+		put_address(d, address);
+		return;
+	}
+	puts_(d, "\"");
+	kymo_line_escape(d->text, path, whole ? n : PATH_MAX - 1, NULL);
+	puts_(d, whole ? "\"" : "\"...");
+}
+
+/* A string of at most `size` bytes, of which `string_size` are shown. */
+static void put_cut(struct decode *d, uint64_t address, uint64_t size, bool until_nul, bool as_hex)
+{
+	const size_t shown = d->target->string_size;
+	const size_t n_wanted = until_nul ? shown + 1 : (size_t)MIN(size, shown);
+	kymo_cleanup_free char *bytes = address ? malloc(n_wanted + 1) : NULL;
+	bool whole = false;
+	size_t n;
+
+	if (!bytes) {
+		put_address(d, address);
+		return;
+	}
+	n = read_string(d, address, bytes, n_wanted, until_nul, &whole);
+	if (!whole && n < n_wanted) {
+		put_address(d, address);
+		return;
+	}
+	puts_(d, "\"");
+	if (as_hex)
+		for (size_t i = 0; i < n; i++)
+			put(d, "\\x%02x", (unsigned char)bytes[i]);
+	else
+		kymo_line_escape(d->text, bytes, MIN(n, shown), NULL);
+	puts_(d, (until_nul ? !whole : size > shown) ? "\"..." : "\"");
+}
+
+void put_string(struct decode *d, uint64_t address)
+{
+	put_cut(d, address, 0, true, false);
+}
+
+void put_bytes(struct decode *d, uint64_t address, uint64_t size)
+{
+	put_cut(d, address, size, false, false);
+}
+
+void put_hex_bytes(struct decode *d, uint64_t address, uint64_t size)
+{
+	put_cut(d, address, size, false, true);
+}
+
+void put_quoted(struct decode *d, const char *bytes, size_t size)
+{
+	puts_(d, "\"");
+	kymo_line_escape(d->text, bytes, strnlen(bytes, size), NULL);
+	puts_(d, "\"");
+}
+
+/* ---- kinds of many calls ------------------------------------------------------------------------------------------------ */
+
+#define ARG (d->call->args[arg])
+#define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)
+
+PRINT(print_int)
+{
+	put(d, "%d", (int)ARG);
+}
+PRINT(print_uint)
+{
+	put(d, "%u", (unsigned)ARG);
+}
+PRINT(print_long)
+{
+	put(d, "%" PRId64, (int64_t)ARG);
+}
+PRINT(print_ulong)
+{
+	put(d, "%" PRIu64, ARG);
+}
+PRINT(print_hex)
+{
+	put(d, "%#" PRIx64, ARG);
+}
+PRINT(print_address)
+{
+	put_address(d, ARG);
+}
+PRINT(print_fd)
+{
+	put_fd(d, (int)ARG);
+}
+PRINT(print_dirfd)
+{
+	put_dirfd(d, (int)ARG);
+}
+PRINT(print_path)
+{
+	put_path(d, ARG);
+}
+PRINT(print_string)
+{
+	put_string(d, ARG);
+}
+PRINT(print_id)
+{
+	put_id(d, (unsigned)ARG);
+}
+PRINT(print_octal)
+{
+	put(d, "%#o", (unsigned)ARG);
+}
+
+PRINT(print_interrupted)
+{
+	put(d, "<... resuming interrupted %s ...>", d->call->interrupted ? d->call->interrupted : "system call");
+}
+
+PRINT(print_write_buffer)
+{
+	put_bytes(d, ARG, d->call->args[arg + 1]);
+}
+
+PRINT(print_read_buffer)
+{
+	if (call_failed(d))
+		put_address(d, ARG);
+	else
+		put_bytes(d, ARG, (uint64_t)d->call->result);
+}
+
+PRINT(print_random_buffer)
+{
+	if (call_failed(d))
+		put_address(d, ARG);
+	else
+		put_hex_bytes(d, ARG, (uint64_t)d->call->result);
+}
+
+PRINT(print_path_out)
+{
+	if (call_failed(d))
+		put_address(d, ARG);
+	else if (data)
+		put_path(d, ARG);
+	else
+		put_bytes(d, ARG, (uint64_t)d->call->result);
+}
+
+PRINT(print_int_out)
+{
+	int value;
+
+	if (fetch_or_put(d, ARG, &value, sizeof(value)))
+		put(d, "[%d]", value);
+}
+
+PRINT(print_id_out)
+{
+	unsigned value;
+
+	if (!fetch_or_put(d, ARG, &value, sizeof(value)))
+		return;
+	puts_(d, "[");
+	put_id(d, value);
+	puts_(d, "]");
+}
+
+PRINT(print_fd_pair)
+{
+	int fds[2];
+
+	if (!fetch_or_put(d, ARG, fds, sizeof(fds)))
+		return;
+	puts_(d, "[");
+	put_fd(d, fds[0]);
+	puts_(d, ", ");
+	put_fd(d, fds[1]);
+	puts_(d, "]");
+}
+
+PRINT(print_offset)
+{
+	int64_t offset;
+
+	if (fetch_or_put(d, ARG, &offset, sizeof(offset)))
+		put(d, "[%" PRId64 "]", offset);
+}
+
+/* sendfile's: what it was, and what the call has made of it; both before the count. */
+PRINT(print_sent_from)
+{
+	int64_t offset;
+
+	if (fetch(d, ARG, &offset, sizeof(offset))) {
+		put(d, "[%" PRId64 "]", offset);
+		d->call->saved[0] = (uint64_t)offset;
+		return;
+	}
+	put_address(d, ARG);
+	put(d, ", %" PRIu64, d->call->args[arg + 1]);
+	d->call->is_stopped = true;
+}
+
+PRINT(print_sent)
+{
+	int64_t offset;
+
+	if (!call_failed(d) && fetch(d, d->call->args[arg - 1], &offset, sizeof(offset)) && (uint64_t)offset != d->call->saved[0])
+		put(d, " => [%" PRId64 "]", offset);
+	put(d, ", %" PRIu64, ARG);
+}
+
+static void put_one_id(struct decode *d, const void *bytes)
+{
+	unsigned id;
+
+	memcpy(&id, bytes, sizeof(id));
+	put_id(d, id);
+}
+
+PRINT(print_ids)
+{
+	const bool is_out = data != NULL;
+	const int64_t n = is_out ? d->call->result : (int)d->call->args[0];
+
+	if (n < 0 || (is_out && !d->call->args[0]))
+		put_address(d, ARG);
+	else
+		put_array(d, ARG, (uint64_t)n, sizeof(unsigned), put_one_id);
+}
+
+const struct kind k_int[1] = { { print_int, NULL, 0 } };
+const struct kind k_pid[1] = { { print_int, NULL, 0 } };
+const struct kind k_uint[1] = { { print_uint, NULL, 0 } };
+const struct kind k_long[1] = { { print_long, NULL, 0 } };
+const struct kind k_ulong[1] = { { print_ulong, NULL, 0 } };
+const struct kind k_hex[1] = { { print_hex, NULL, 0 } };
+const struct kind k_address[1] = { { print_address, NULL, 0 } };
+const struct kind k_fd[1] = { { print_fd, NULL, IS_FD } };
+const struct kind k_dirfd[1] = { { print_dirfd, NULL, IS_FD } };
+const struct kind k_path[1] = { { print_path, NULL, IS_PATH } };
+const struct kind k_string[1] = { { print_string, NULL, 0 } };
+const struct kind k_id[1] = { { print_id, NULL, 0 } };
+const struct kind k_octal[1] = { { print_octal, NULL, 0 } };
+const struct kind k_interrupted[1] = { { print_interrupted, NULL, 0 } };
+const struct kind k_write_buffer[1] = { { print_write_buffer, NULL, 0 } };
+const struct kind k_read_buffer[1] = { { print_read_buffer, NULL, AT_EXIT } };
+const struct kind k_random_buffer[1] = { { print_random_buffer, NULL, AT_EXIT } };
+const struct kind k_path_out[1] = { { print_path_out, NULL, AT_EXIT } };
+const struct kind k_cwd_out[1] = { { print_path_out, "", AT_EXIT } };
+const struct kind k_memfd_name[1] = { { print_string, NULL, 0 } };
+const struct kind k_int_at[1] = { { print_int_out, NULL, 0 } };
+const struct kind k_uint_out[1] = { { print_int_out, NULL, AT_EXIT } };
+const struct kind k_int_out[1] = { { print_int_out, NULL, AT_EXIT } };
+const struct kind k_id_out[1] = { { print_id_out, NULL, AT_EXIT } };
+const struct kind k_fd_pair[1] = { { print_fd_pair, NULL, AT_EXIT } };
+const struct kind k_offset_in[1] = { { print_offset, NULL, 0 } };
+const struct kind k_sent_from[1] = { { print_sent_from, NULL, 0 } };
+const struct kind k_sent[1] = { { print_sent, NULL, AT_EXIT | OWN_COMMA } };
+const struct kind k_ids[1] = { { print_ids, NULL, 0 } };
+const struct kind k_ids_out[1] = { { print_ids, "", AT_EXIT } };
+
+/* ---- results ----------------------------------------------------------------------------------------------------------- */
+
+void result_hex(struct decode *d)
+{
+	put(d, "%#" PRIx64, (uint64_t)d->call->result);
+}
+
+void result_octal(struct decode *d)
+{
+	put_permissions(d, (unsigned)d->call->result);
+}
+
+void result_fd(struct decode *d)
+{
+	put_fd(d, (int)d->call->result);
+}
+
+/* The call does not come back. */
+void result_none(struct decode *d)
+{
+	puts_(d, "?");
+}

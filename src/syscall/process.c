@@ -1,0 +1,495 @@
+/* Processes: making, running, waiting, and what the kernel lets them say about themselves. */
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/membarrier.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/param.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "syscall/decode.h"
+
+#define ARG (d->call->args[arg])
+#define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)
+
+NAMES(clone_flags, "CLONE_???", NAME(CLONE_VM), NAME(CLONE_FS), NAME(CLONE_FILES), NAME(CLONE_SIGHAND), NAME(CLONE_PIDFD),
+      NAME(CLONE_PTRACE), NAME(CLONE_VFORK), NAME(CLONE_PARENT), NAME(CLONE_THREAD), NAME(CLONE_NEWNS), NAME(CLONE_SYSVSEM),
+      NAME(CLONE_SETTLS), NAME(CLONE_PARENT_SETTID), NAME(CLONE_CHILD_CLEARTID), NAME(CLONE_UNTRACED), NAME(CLONE_CHILD_SETTID),
+      NAME(CLONE_NEWCGROUP), NAME(CLONE_NEWUTS), NAME(CLONE_NEWIPC), NAME(CLONE_NEWUSER), NAME(CLONE_NEWPID), NAME(CLONE_NEWNET),
+      NAME(CLONE_IO));
+NAMES(clone3_flags, "CLONE_???", NAME(CLONE_VM), NAME(CLONE_FS), NAME(CLONE_FILES), NAME(CLONE_SIGHAND), NAME(CLONE_PIDFD),
+      NAME(CLONE_PTRACE), NAME(CLONE_VFORK), NAME(CLONE_PARENT), NAME(CLONE_THREAD), NAME(CLONE_NEWNS), NAME(CLONE_SYSVSEM),
+      NAME(CLONE_SETTLS), NAME(CLONE_PARENT_SETTID), NAME(CLONE_CHILD_CLEARTID), NAME(CLONE_UNTRACED), NAME(CLONE_CHILD_SETTID),
+      NAME(CLONE_NEWCGROUP), NAME(CLONE_NEWUTS), NAME(CLONE_NEWIPC), NAME(CLONE_NEWUSER), NAME(CLONE_NEWPID), NAME(CLONE_NEWNET),
+      NAME(CLONE_IO), { "CLONE_NEWTIME", 0x80 }, { "CLONE_CLEAR_SIGHAND", 1ull << 32 }, { "CLONE_INTO_CGROUP", 1ull << 33 });
+NAMES(unshare_flags, "CLONE_???", { "CLONE_NEWTIME", 0x80 }, NAME(CLONE_VM), NAME(CLONE_FS), NAME(CLONE_FILES), NAME(CLONE_SIGHAND),
+      NAME(CLONE_THREAD), NAME(CLONE_NEWNS), NAME(CLONE_SYSVSEM), NAME(CLONE_NEWCGROUP), NAME(CLONE_NEWUTS), NAME(CLONE_NEWIPC),
+      NAME(CLONE_NEWUSER), NAME(CLONE_NEWPID), NAME(CLONE_NEWNET));
+NAMES(setns_types, "CLONE_NEW???", { "0", 0 }, { "CLONE_NEWTIME", 0x80 }, NAME(CLONE_NEWNS), NAME(CLONE_NEWCGROUP), NAME(CLONE_NEWUTS),
+      NAME(CLONE_NEWIPC), NAME(CLONE_NEWUSER), NAME(CLONE_NEWPID), NAME(CLONE_NEWNET));
+NAMES(wait4_flags, "W???", NAME(WNOHANG), NAME(WEXITED), NAME(WSTOPPED), NAME(WCONTINUED), NAME(WNOWAIT), { "__WCLONE", 0x80000000 },
+      { "__WALL", 0x40000000 }, { "__WNOTHREAD", 0x20000000 });
+NAMES(id_types, "P_???", NAME(P_ALL), NAME(P_PID), NAME(P_PGID), NAME(P_PIDFD));
+NAMES(schedulers, "SCHED_???", NAME(SCHED_OTHER), NAME(SCHED_FIFO), NAME(SCHED_RR), NAME(SCHED_BATCH), { "SCHED_ISO", 4 }, NAME(SCHED_IDLE),
+      NAME(SCHED_DEADLINE));
+NAMES(priority_whiches, "PRIO_???", NAME(PRIO_PROCESS), NAME(PRIO_PGRP), NAME(PRIO_USER));
+NAMES(seccomp_operations, "SECCOMP_SET_MODE_???", NAME(SECCOMP_SET_MODE_STRICT), NAME(SECCOMP_SET_MODE_FILTER),
+      NAME(SECCOMP_GET_ACTION_AVAIL), NAME(SECCOMP_GET_NOTIF_SIZES));
+NAMES(membarriers, "MEMBARRIER_CMD_???", NAME(MEMBARRIER_CMD_QUERY), NAME(MEMBARRIER_CMD_GLOBAL), NAME(MEMBARRIER_CMD_GLOBAL_EXPEDITED),
+      NAME(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED), NAME(MEMBARRIER_CMD_PRIVATE_EXPEDITED),
+      NAME(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED), NAME(MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE),
+      NAME(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE), NAME(MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ),
+      NAME(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ));
+
+PRINT(print_flags)
+{
+	put_flags(d, data, (unsigned)ARG);
+}
+PRINT(print_flags_long)
+{
+	put_flags(d, data, ARG);
+}
+PRINT(print_name)
+{
+	put_name(d, data, (unsigned)ARG);
+}
+
+/* ---- exec ------------------------------------------------------------------------------------------------------------- */
+
+PRINT(print_argv)
+{
+	uint64_t address;
+
+	if (!ARG || !fetch(d, ARG, &address, sizeof(address))) {
+		put_address(d, ARG);
+		return;
+	}
+	puts_(d, "[");
+	for (uint64_t i = 0;; i++) {
+		if (!fetch(d, ARG + i * sizeof(address), &address, sizeof(address))) {
+			put(d, "%s... /* 0x%" PRIx64 " */", i ? ", " : "", ARG + i * sizeof(address));
+			break;
+		}
+		if (!address)
+			break;
+		puts_(d, i ? ", " : "");
+		if (i >= d->target->string_size) {
+			puts_(d, "...");
+			break;
+		}
+		put_string(d, address);
+	}
+	puts_(d, "]");
+}
+
+enum { N_VARIABLES_MAX = 1 << 20 };
+
+PRINT(print_envp)
+{
+	uint64_t address, n = 0;
+	bool ends = false;
+
+	put_address(d, ARG);
+	if (!ARG)
+		return;
+	while (!ends && n < N_VARIABLES_MAX && fetch(d, ARG + n * sizeof(address), &address, sizeof(address))) {
+		ends = !address;
+		n += !ends;
+	}
+	if (ends || n)
+		put(d, " /* %" PRIu64 " var%s%s */", n, n == 1 ? "" : "s", ends ? "" : ", unterminated");
+}
+
+/* ---- clone -------------------------------------------------------------------------------------------------------------- */
+
+enum { EXIT_SIGNAL_MASK = 0xff };
+
+PRINT(print_clone_stack)
+{
+	puts_(d, "child_stack=");
+	put_address(d, d->call->args[1]);
+}
+
+PRINT(print_clone_flags)
+{
+	const uint64_t flags = d->call->args[0] & ~(uint64_t)EXIT_SIGNAL_MASK;
+	const int signal = (int)(d->call->args[0] & EXIT_SIGNAL_MASK);
+
+	puts_(d, "flags=");
+	if (flags || !signal)
+		put_flags(d, &clone_flags, flags);
+	if (signal) {
+		puts_(d, flags ? "|" : "");
+		put_signal(d, signal);
+	}
+}
+
+PRINT(print_clone_rest)
+{
+	const uint64_t flags = d->call->args[0];
+	int tid;
+
+	if (flags & (CLONE_PARENT_SETTID | CLONE_PIDFD)) {
+		puts_(d, ", parent_tid=");
+		if (fetch_or_put(d, d->call->args[2], &tid, sizeof(tid))) {
+			puts_(d, "[");
+			if (flags & CLONE_PARENT_SETTID)
+				put(d, "%d", tid);
+			else
+				put_fd(d, tid);
+			puts_(d, "]");
+		}
+	}
+	if (flags & CLONE_SETTLS) {
+		puts_(d, ", tls=");
+		put_address(d, d->call->args[4]);
+	}
+	if (flags & (CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID)) {
+		puts_(d, ", child_tidptr=");
+		put_address(d, d->call->args[3]);
+	}
+}
+
+/* As far as the size says, and the kernel knows it. */
+static bool read_clone_args(struct decode *d, struct clone_args *ret)
+{
+	const uint64_t size = d->call->args[1];
+
+	memset(ret, 0, sizeof(*ret));
+	return size >= CLONE_ARGS_SIZE_VER0 && fetch(d, d->call->args[0], ret, MIN(size, sizeof(*ret)));
+}
+
+PRINT(print_clone3)
+{
+	struct clone_args c;
+
+	if (!read_clone_args(d, &c)) {
+		put_address(d, ARG);
+		return;
+	}
+	puts_(d, "{flags=");
+	put_flags(d, &clone3_flags, c.flags);
+	if (c.flags & CLONE_PIDFD) {
+		puts_(d, ", pidfd=");
+		put_address(d, c.pidfd);
+	}
+	if (c.flags & (CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID)) {
+		puts_(d, ", child_tid=");
+		put_address(d, c.child_tid);
+	}
+	if (c.flags & CLONE_PARENT_SETTID) {
+		puts_(d, ", parent_tid=");
+		put_address(d, c.parent_tid);
+	}
+	puts_(d, ", exit_signal=");
+	put_signal(d, (int)c.exit_signal);
+	puts_(d, ", stack=");
+	put_address(d, c.stack);
+	put(d, ", stack_size=%#" PRIx64, (uint64_t)c.stack_size);
+	if (c.flags & CLONE_SETTLS) {
+		puts_(d, ", tls=");
+		put_address(d, c.tls);
+	}
+	if (c.set_tid || c.set_tid_size) {
+		puts_(d, ", set_tid=");
+		put_address(d, c.set_tid);
+		put(d, ", set_tid_size=%" PRIu64, (uint64_t)c.set_tid_size);
+	}
+	if (d->call->args[1] >= CLONE_ARGS_SIZE_VER2 && (c.cgroup || c.flags & (1ull << 33)))
+		put(d, ", cgroup=%" PRIu64, (uint64_t)c.cgroup);
+	puts_(d, "}");
+}
+
+PRINT(print_clone3_out)
+{
+	struct clone_args c;
+	bool any = false;
+	int number;
+
+	if (!call_failed(d) && read_clone_args(d, &c)) {
+		if (c.flags & CLONE_PIDFD && fetch(d, c.pidfd, &number, sizeof(number))) {
+			puts_(d, " => {pidfd=[");
+			put_fd(d, number);
+			puts_(d, "]");
+			any = true;
+		}
+		if (c.flags & CLONE_PARENT_SETTID && fetch(d, c.parent_tid, &number, sizeof(number))) {
+			put(d, "%sparent_tid=[%d]", any ? ", " : " => {", number);
+			any = true;
+		}
+		puts_(d, any ? "}" : "");
+	}
+	put(d, ", %" PRIu64, d->call->args[1]);
+}
+
+/* ---- wait ----------------------------------------------------------------------------------------------------------------- */
+
+void put_wait_status(struct decode *d, int status)
+{
+	char buffer[32];
+
+	if (WIFEXITED(status))
+		put(d, "[{WIFEXITED(s) && WEXITSTATUS(s) == %d}]", WEXITSTATUS(status));
+	else if (WIFSIGNALED(status))
+		put(d, "[{WIFSIGNALED(s) && WTERMSIG(s) == %s%s}]", kymo_signal_name(WTERMSIG(status), buffer),
+		    WCOREDUMP(status) ? " && WCOREDUMP(s)" : "");
+	else if (WIFCONTINUED(status))
+		puts_(d, "[{WIFCONTINUED(s)}]");
+	else if (WIFSTOPPED(status) && !(status >> 16))
+		put(d, "[{WIFSTOPPED(s) && WSTOPSIG(s) == %s}]", kymo_signal_name(WSTOPSIG(status), buffer));
+	else
+		put(d, "[%#x]", (unsigned)status);
+}
+
+PRINT(print_status)
+{
+	int status;
+
+	if (!d->call->result)
+		put_address(d, ARG);
+	else if (fetch_or_put(d, ARG, &status, sizeof(status)))
+		put_wait_status(d, status);
+}
+
+void put_rusage_at(struct decode *d, uint64_t address)
+{
+	struct rusage usage;
+
+	if (!fetch_or_put(d, address, &usage, sizeof(usage)))
+		return;
+	puts_(d, "{ru_utime=");
+	put_timeval(d, &usage.ru_utime);
+	puts_(d, ", ru_stime=");
+	put_timeval(d, &usage.ru_stime);
+	puts_(d, ", ...}");
+}
+
+PRINT(print_wait_rusage)
+{
+	if (d->call->result > 0)
+		put_rusage_at(d, ARG);
+	else
+		put_address(d, ARG);
+}
+
+PRINT(print_rusage)
+{
+	put_rusage_at(d, ARG);
+}
+
+/* ---- futex ---------------------------------------------------------------------------------------------------------------- */
+
+enum { PRIVATE = 128, REALTIME = 256 };
+
+enum futex {
+	WAIT,
+	WAKE,
+	FD,
+	REQUEUE,
+	CMP_REQUEUE,
+	WAKE_OP,
+	LOCK_PI,
+	UNLOCK_PI,
+	TRYLOCK_PI,
+	WAIT_BITSET,
+	WAKE_BITSET,
+	WAIT_REQUEUE_PI,
+	CMP_REQUEUE_PI,
+	LOCK_PI2,
+	N_FUTEX,
+};
+
+static const char *const futex_names[N_FUTEX] = { "WAIT",           "WAKE",        "FD",          "REQUEUE",
+						  "CMP_REQUEUE",    "WAKE_OP",     "LOCK_PI",     "UNLOCK_PI",
+						  "TRYLOCK_PI",     "WAIT_BITSET", "WAKE_BITSET", "WAIT_REQUEUE_PI",
+						  "CMP_REQUEUE_PI", "LOCK_PI2" };
+
+PRINT(print_futex_op)
+{
+	const unsigned op = (unsigned)ARG, command = op & ~(unsigned)(PRIVATE | REALTIME);
+	const bool takes_clock = command == WAIT_BITSET || command == WAIT_REQUEUE_PI || command == LOCK_PI2;
+
+	if (command >= N_FUTEX || (op & REALTIME && !takes_clock))
+		put(d, "%#x /* FUTEX_??? */", op);
+	else
+		put(d, "FUTEX_%s%s%s", futex_names[command], op & PRIVATE ? "_PRIVATE" : "", op & REALTIME ? "|FUTEX_CLOCK_REALTIME" : "");
+}
+
+/* Two operations in one number: what to do to the second word, and with what to compare it. */
+static void put_wake_op(struct decode *d, unsigned value)
+{
+	static const char *const ops[] = { "SET", "ADD", "OR", "ANDN", "XOR" }, *const compares[] = { "EQ", "NE", "LT", "LE", "GT", "GE" };
+	const unsigned op = value >> 28 & 7, compare = value >> 24 & 15;
+
+	if (value >> 31)
+		puts_(d, "FUTEX_OP_OPARG_SHIFT<<28|");
+	if (op < kymo_countof(ops))
+		put(d, "FUTEX_OP_%s", ops[op]);
+	else
+		put(d, "%#x /* FUTEX_OP_??? */", op);
+	put(d, "<<28|%#x<<12|", value >> 12 & 0xfff);
+	if (compare < kymo_countof(compares))
+		put(d, "FUTEX_OP_CMP_%s", compares[compare]);
+	else
+		put(d, "%#x /* FUTEX_OP_CMP_??? */", compare);
+	put(d, "<<24|%#x", value & 0xfff);
+}
+
+static void put_bitset(struct decode *d, unsigned bits)
+{
+	if (bits == ~0u)
+		puts_(d, "FUTEX_BITSET_MATCH_ANY");
+	else
+		put(d, "%#x", bits);
+}
+
+PRINT(print_futex_args)
+{
+	const uint64_t *a = d->call->args;
+	const unsigned command = (unsigned)a[1] & ~(unsigned)(PRIVATE | REALTIME);
+
+	if (command == UNLOCK_PI || command == TRYLOCK_PI)
+		return;
+	puts_(d, ", ");
+	if (command == LOCK_PI || command == LOCK_PI2) {
+		put_timespec_at(d, a[3]);
+		return;
+	}
+	put(d, "%u", (unsigned)a[2]);
+	switch (command) {
+	case WAIT:
+	case WAIT_BITSET:
+	case WAIT_REQUEUE_PI:
+		puts_(d, ", ");
+		put_timespec_at(d, a[3]);
+		if (command == WAIT)
+			return;
+		puts_(d, ", ");
+		if (command == WAIT_BITSET)
+			put_bitset(d, (unsigned)a[5]);
+		else
+			put_address(d, a[4]);
+		return;
+	case WAKE:
+	case FD:
+		return;
+	case WAKE_BITSET:
+		puts_(d, ", ");
+		put_bitset(d, (unsigned)a[5]);
+		return;
+	case REQUEUE:
+	case CMP_REQUEUE:
+	case CMP_REQUEUE_PI:
+	case WAKE_OP:
+		put(d, ", %u, ", (unsigned)a[3]);
+		put_address(d, a[4]);
+		if (command == REQUEUE)
+			return;
+		puts_(d, ", ");
+		if (command == WAKE_OP)
+			put_wake_op(d, (unsigned)a[5]);
+		else
+			put(d, "%u", (unsigned)a[5]);
+		return;
+	default:
+		put(d, ", %#" PRIx64 ", ", a[3]);
+		put_address(d, a[4]);
+		put(d, ", %#" PRIx64, a[5]);
+	}
+}
+
+/* ---- scheduling ------------------------------------------------------------------------------------------------------------ */
+
+static void put_cpus(struct decode *d, uint64_t address, uint64_t size)
+{
+	uint64_t set[128] = { 0 };
+	bool any = false;
+
+	if (!address || size > sizeof(set) || (size && !fetch(d, address, set, size))) {
+		put_address(d, address);
+		return;
+	}
+	puts_(d, "[");
+	for (unsigned cpu = 0; cpu < size * 8; cpu++)
+		if (set[cpu / 64] >> (cpu % 64) & 1) {
+			put(d, "%s%u", any ? " " : "", cpu);
+			any = true;
+		}
+	puts_(d, "]");
+}
+
+PRINT(print_cpus)
+{
+	put_cpus(d, ARG, d->call->args[1]);
+}
+
+PRINT(print_cpus_out)
+{
+	if (call_failed(d))
+		put_address(d, ARG);
+	else
+		put_cpus(d, ARG, (uint64_t)d->call->result);
+}
+
+void result_scheduler(struct decode *d)
+{
+	const char *name = name_of(&schedulers, (uint64_t)d->call->result);
+
+	put(d, "%" PRId64, d->call->result);
+	if (name)
+		put(d, " (%s)", name);
+}
+
+void result_membarrier(struct decode *d)
+{
+	if ((int)d->call->args[0] != MEMBARRIER_CMD_QUERY) {
+		put(d, "%" PRId64, d->call->result);
+		return;
+	}
+	put(d, "%#" PRIx64 " (", (uint64_t)d->call->result);
+	put_flags(d, &membarriers, (uint64_t)d->call->result);
+	puts_(d, ")");
+}
+
+PRINT(print_robust_list)
+{
+	uint64_t value;
+
+	if (!fetch_or_put(d, ARG, &value, sizeof(value)))
+		return;
+	puts_(d, "[");
+	if (data)
+		put(d, "%" PRIu64, value);
+	else
+		put_address(d, value);
+	puts_(d, "]");
+}
+
+const struct kind k_argv[1] = { { print_argv, NULL, 0 } };
+const struct kind k_envp[1] = { { print_envp, NULL, 0 } };
+const struct kind k_clone_stack[1] = { { print_clone_stack, NULL, 0 } };
+const struct kind k_clone_flags[1] = { { print_clone_flags, NULL, 0 } };
+const struct kind k_clone_rest[1] = { { print_clone_rest, NULL, AT_EXIT | OWN_COMMA } };
+const struct kind k_clone3[1] = { { print_clone3, NULL, 0 } };
+const struct kind k_clone3_out[1] = { { print_clone3_out, NULL, AT_EXIT | OWN_COMMA } };
+const struct kind k_unshare_flags[1] = { { print_flags_long, &unshare_flags, 0 } };
+const struct kind k_setns_type[1] = { { print_name, &setns_types, 0 } };
+const struct kind k_wait_status[1] = { { print_status, NULL, AT_EXIT } };
+const struct kind k_wait_options[1] = { { print_flags, &wait4_flags, 0 } };
+const struct kind k_id_type[1] = { { print_name, &id_types, 0 } };
+const struct kind k_wait_rusage[1] = { { print_wait_rusage, NULL, AT_EXIT } };
+const struct kind k_rusage_out[1] = { { print_rusage, NULL, AT_EXIT } };
+const struct kind k_futex_op[1] = { { print_futex_op, NULL, 0 } };
+const struct kind k_futex_args[1] = { { print_futex_args, NULL, OWN_COMMA } };
+const struct kind k_affinity_in[1] = { { print_cpus, NULL, 0 } };
+const struct kind k_affinity_out[1] = { { print_cpus_out, NULL, AT_EXIT } };
+const struct kind k_scheduler[1] = { { print_name, &schedulers, 0 } };
+const struct kind k_priority_which[1] = { { print_name, &priority_whiches, 0 } };
+const struct kind k_seccomp_op[1] = { { print_name, &seccomp_operations, 0 } };
+const struct kind k_membarrier[1] = { { print_name, &membarriers, 0 } };
+const struct kind k_robust_out[1] = { { print_robust_list, NULL, AT_EXIT } };
+const struct kind k_robust_size_out[1] = { { print_robust_list, "", AT_EXIT } };

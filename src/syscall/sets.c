@@ -1,0 +1,203 @@
+/* Sets of system calls, as users write them. */
+#include <ctype.h>
+#include <regex.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/param.h>
+
+#include "syscall/decode.h"
+
+static const struct {
+	const char *name;
+	unsigned bit;
+} classes[] = {
+	{ "file", CLASS_FILE },       { "desc", CLASS_DESC },     { "process", CLASS_PROCESS },
+	{ "network", CLASS_NETWORK }, { "signal", CLASS_SIGNAL }, { "ipc", CLASS_IPC },
+	{ "memory", CLASS_MEMORY },   { "creds", CLASS_CREDS },   { "clock", CLASS_CLOCK },
+};
+
+bool kymo_syscall_set_has(const struct kymo_syscall_set *set, uint64_t number)
+{
+	if (!kymo_syscall_name(number))
+		return set->has_unknown;
+	return set->bits[number / 64] >> (number % 64) & 1;
+}
+
+static void change(struct kymo_syscall_set *set, unsigned number, bool in)
+{
+	const uint64_t bit = 1ull << (number % 64);
+
+	if (in)
+		set->bits[number / 64] |= bit;
+	else
+		set->bits[number / 64] &= ~bit;
+}
+
+static void change_all(struct kymo_syscall_set *set, bool in)
+{
+	memset(set->bits, in ? 0xff : 0, sizeof(set->bits));
+	set->has_unknown = in;
+}
+
+/* ---- what is nearest ---------------------------------------------------------------------------------------------------- */
+
+enum { NAME_MAX_SIZE = 48 };
+
+/* Letters to put in, take out or change. Both shorter than NAME_MAX_SIZE. */
+static unsigned distance(const char *a, size_t n, const char *b)
+{
+	unsigned row[NAME_MAX_SIZE], m = (unsigned)strlen(b);
+
+	for (unsigned j = 0; j <= m; j++)
+		row[j] = j;
+	for (size_t i = 1; i <= n; i++) {
+		unsigned diagonal = row[0];
+
+		row[0] = (unsigned)i;
+		for (unsigned j = 1; j <= m; j++) {
+			const unsigned above = row[j];
+
+			row[j] = MIN(MIN(row[j], row[j - 1]) + 1, diagonal + (a[i - 1] != b[j - 1]));
+			diagonal = above;
+		}
+	}
+	return row[m];
+}
+
+/* Up to three names, or "". */
+static void find_nearest(const char *item, size_t n, char *out, size_t size)
+{
+	unsigned found = 0;
+
+	*out = '\0';
+	if (!n || n >= NAME_MAX_SIZE)
+		return;
+	for (unsigned wanted = 1; wanted <= MAX(n / 3, 1) && found < 3; wanted++)
+		for (unsigned i = 0; i < KYMO_SYSCALL_MAX && found < 3; i++) {
+			const char *name = kymo_syscall_name(i);
+			const size_t at = strlen(out);
+
+			if (name && strlen(name) < NAME_MAX_SIZE && distance(item, n, name) == wanted)
+				snprintf(out + at, size - at, "%s%s", found++ ? ", " : "", name);
+		}
+}
+
+static struct kymo_error *unknown_name(const char *item, size_t n)
+{
+	char near[3 * (NAME_MAX_SIZE + 2)];
+
+	find_nearest(item, n, near, sizeof(near));
+	if (*near)
+		return kymo_error_create(KYMO_ERROR_USAGE, "there is no system call '%.*s'; near are %s", (int)n, item, near);
+	return kymo_error_create(KYMO_ERROR_USAGE, "there is no system call '%.*s'; a set has names, %%file and other classes, or /REGEX",
+				 (int)n, item);
+}
+
+/* ---- items ----------------------------------------------------------------------------------------------------------------- */
+
+static struct kymo_error *change_class(struct kymo_syscall_set *set, const char *item, size_t n, bool in)
+{
+	for (size_t c = 0; c < kymo_countof(classes); c++) {
+		if (strlen(classes[c].name) != n || memcmp(classes[c].name, item, n))
+			continue;
+		for (unsigned i = 0; i < KYMO_SYSCALL_MAX; i++)
+			if (syscall_row(i) && syscall_row(i)->classes & classes[c].bit)
+				change(set, i, in);
+		return NULL;
+	}
+	return kymo_error_create(
+		KYMO_ERROR_USAGE,
+		"there is no class '%%%.*s'; there are %%file, %%desc, %%process, %%network, %%signal, %%ipc, %%memory, %%creds, %%clock",
+		(int)n, item);
+}
+
+static struct kymo_error *change_regex(struct kymo_syscall_set *set, const char *expression, bool in)
+{
+	char why[128];
+	bool any = false;
+	regex_t regex;
+	int failed;
+
+	failed = regcomp(&regex, expression, REG_EXTENDED | REG_NOSUB);
+	if (failed) {
+		regerror(failed, &regex, why, sizeof(why));
+		return kymo_error_create(KYMO_ERROR_USAGE, "'/%s' is no regular expression: %s", expression, why);
+	}
+	for (unsigned i = 0; i < KYMO_SYSCALL_MAX; i++)
+		if (kymo_syscall_name(i) && !regexec(&regex, kymo_syscall_name(i), 0, NULL, 0)) {
+			change(set, i, in);
+			any = true;
+		}
+	regfree(&regex);
+	return any ? NULL : kymo_error_create(KYMO_ERROR_USAGE, "'/%s' is found in no system call's name", expression);
+}
+
+static bool is_number(const char *item, size_t n, unsigned *ret)
+{
+	*ret = 0;
+	for (size_t i = 0; i < n && i < 4; i++) {
+		if (!isdigit((unsigned char)item[i]))
+			return false;
+		*ret = *ret * 10 + (unsigned)(item[i] - '0');
+	}
+	return n > 0 && n < 4;
+}
+
+static bool is_word(const char *item, size_t n, const char *word)
+{
+	return n == strlen(word) && !memcmp(item, word, n);
+}
+
+static struct kymo_error *change_item(struct kymo_syscall_set *set, const char *item, size_t n, bool in)
+{
+	unsigned number;
+
+	if (!n)
+		return kymo_error_create(KYMO_ERROR_USAGE, "the set has nothing between two commas, or at an end");
+	if (*item == '%')
+		return change_class(set, item + 1, n - 1, in);
+	if (is_word(item, n, "all") || is_word(item, n, "none")) {
+		change_all(set, is_word(item, n, "all") == in);
+		return NULL;
+	}
+	if (is_number(item, n, &number) && kymo_syscall_name(number)) {
+		change(set, number, in);
+		return NULL;
+	}
+	for (unsigned i = 0; i < KYMO_SYSCALL_MAX; i++)
+		if (kymo_syscall_name(i) && is_word(item, n, kymo_syscall_name(i))) {
+			change(set, i, in);
+			return NULL;
+		}
+	return unknown_name(item, n);
+}
+
+struct kymo_error *kymo_syscall_set_parse(const char *text, struct kymo_syscall_set *ret)
+{
+	const bool inverted = *text == '!';
+	struct kymo_syscall_set set;
+	struct kymo_error *error = NULL;
+	const char *at = text + inverted;
+
+	change_all(&set, inverted);
+	for (;;) {
+		const bool taken_out = at > text + inverted && *at == '!';
+		const char *item = at + taken_out, *end;
+
+		if (taken_out && inverted)
+			return kymo_error_create(KYMO_ERROR_USAGE,
+						 "'!' at the beginning of a set inverts all of it; there is no second one, as in '%s'", at);
+		if (*item == '/') {
+			error = change_regex(&set, item + 1, inverted == taken_out);
+			break;
+		}
+		end = strchrnul(item, ',');
+		error = change_item(&set, item, (size_t)(end - item), inverted == taken_out);
+		if (error || !*end)
+			break;
+		at = end + 1;
+	}
+	if (!error)
+		*ret = set;
+	return error;
+}

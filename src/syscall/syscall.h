@@ -1,0 +1,112 @@
+/*
+ * System calls by name and in sets, and as the text that strace prints of them.
+ *
+ * A call is decoded in two steps, as it is made and as it returns, because what the kernel writes can be read only then:
+ *
+ *	kymo_syscall_enter()	"read(3, "
+ *	kymo_syscall_leave()	"\"abc\", 4096)"
+ *	kymo_syscall_result()	"3", "-1 EBADF (Bad file descriptor)", "0 (Timeout)"
+ *
+ * Nothing here knows how a call was seen. Registers come in a struct, memory through a function that may fail, and what
+ * cannot be read is shown as its address. All that is read is bounded, whatever the caller of the system call says.
+ */
+#ifndef KYMO_SYSCALL_SYSCALL_H
+#define KYMO_SYSCALL_SYSCALL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "syscall/line.h"
+
+/* ---- names and sets ---------------------------------------------------------------------------------------------- */
+
+enum {
+	KYMO_SYSCALL_MAX = 512, /* numbers are below; those without a name are unknown */
+	KYMO_SYSCALL_STRING_SIZE = 32, /* strace's own for -s */
+};
+
+/* The kernel's name of a call, static; NULL where this table has none. */
+const char *kymo_syscall_name(uint64_t number);
+
+/* The same, or "syscall_0x1c3" in `buffer`. */
+const char *kymo_syscall_name_or_number(uint64_t number, char buffer[32]);
+
+struct kymo_syscall_set {
+	uint64_t bits[KYMO_SYSCALL_MAX / 64];
+	bool has_unknown; /* numbers without a name are in it, too */
+};
+
+/*
+ * Read a set: items with commas between them, each added to those before. A name, a number, a class (%file, %desc, %process,
+ * %network, %signal, %ipc, %memory, %creds, %clock), "/REGEX" for the names that the POSIX extended expression finds (it reaches
+ * to the end of the text, commas included), "all" or "none". "!" at the beginning inverts the whole set; before a later item it
+ * takes that item out again. USAGE, with the names that are nearest; NO_MEMORY.
+ */
+struct kymo_error *kymo_syscall_set_parse(const char *text, struct kymo_syscall_set *ret);
+
+bool kymo_syscall_set_has(const struct kymo_syscall_set *set, uint64_t number);
+
+/* ---- calls as text ----------------------------------------------------------------------------------------------- */
+
+/* The process that makes the call. All functions are called from within the three below only. */
+struct kymo_syscall_target {
+	void *context; /* handed to the functions */
+
+	/* Copy up to `size` bytes; how many came, from the first on. 0: none can be read there. */
+	size_t (*read)(void *context, uint64_t address, void *out, size_t size);
+
+	/* What a descriptor leads to, or the working directory for AT_FDCWD, as the link in procfs has it: its length, cut to
+	 * `size`; 0 where there is none. NULL: descriptors are shown as numbers alone. */
+	size_t (*fd_path)(void *context, int fd, char *out, size_t size);
+
+	size_t string_size; /* at most so many bytes of a string and elements of an array */
+};
+
+struct kymo_syscall_call {
+	uint64_t number, args[6];
+	uint64_t stack_pointer; /* at the entry; rt_sigreturn has its mask there */
+	const char *interrupted; /* of restart_syscall: the name of the call that is made again; NULL: unknown */
+	int64_t result; /* as the kernel has it: -4095 … -1 are errors. Set before kymo_syscall_leave() */
+
+	/* Where arguments begin in the text, relative to the end of "name(", and how many there are; kymo_syscall_leave() has
+	 * completed them. An argument ends where the next begins, less ", ". */
+	unsigned arg_at[8], n_args;
+
+	/* The decoder's own between entry and exit. */
+	unsigned next, base;
+	bool is_stopped;
+	uint64_t saved[2];
+};
+
+/* Begin with a call whose number, arguments and stack pointer are set. */
+void kymo_syscall_enter(struct kymo_syscall_call *call, const struct kymo_syscall_target *target, struct kymo_line *text);
+
+/* The arguments that were left out, and ")". `text` need not be the one that the beginning went to; then `arg_at` means nothing. */
+void kymo_syscall_leave(struct kymo_syscall_call *call, const struct kymo_syscall_target *target, struct kymo_line *text);
+
+/* What came back, without "= ". */
+void kymo_syscall_result(const struct kymo_syscall_call *call, const struct kymo_syscall_target *target, struct kymo_line *text);
+
+/* The beginning has shown all arguments. */
+bool kymo_syscall_is_complete(const struct kymo_syscall_call *call);
+
+bool kymo_syscall_failed(const struct kymo_syscall_call *call);
+
+/* "ENOENT" for 2, also the kernel's own ERESTARTSYS and its like; NULL for what has no name. */
+const char *kymo_syscall_errno(int number);
+
+/* The call does not return: exit, exit_group. */
+bool kymo_syscall_is_last(uint64_t number);
+
+/* The call's arguments name this path, or a descriptor of it: what -P asks for. */
+bool kymo_syscall_touches(const struct kymo_syscall_call *call, const struct kymo_syscall_target *target, const char *path);
+
+/* "SIGCHLD", "SIGRT_3"; "SIGNAL 99" in `buffer` for none. */
+const char *kymo_signal_name(int signal, char buffer[32]);
+
+/* "{si_signo=SIGCHLD, si_code=CLD_EXITED, …}" of the kernel's siginfo_t, 128 bytes. */
+void kymo_siginfo_text(const void *siginfo, struct kymo_line *text);
+
+#endif

@@ -1,0 +1,217 @@
+"""Probes on every instruction of code that is as awkward as code can be: it does what it did, and counts are the kernel's.
+
+The code is in tests/targets/corners*.S, which checks itself. Each function takes them all at once, and one after the other.
+"""
+import os
+
+import comparing
+import places
+from kymotest import check, check_equal, check_same, record, report_json, run, skip, target_path, timeout
+
+ROUNDS = '20'
+
+# What the cases of corners.c call.
+CASES = {
+    'short': ['corner_ret_a', 'corner_ret_b', 'corner_ret_c', 'corner_same', 'corner_zero', 'corner_seven', 'corner_lea_ret'],
+    'branches': ['corner_jump_next', 'corner_jcc_back', 'corner_jcc_inside', 'corner_loop', 'corner_jrcxz', 'corner_conditions',
+                 'corner_hot', 'corner_hot.cold'],
+    'switch': ['corner_switch', 'corner_lea_ret'],
+    'compiled': ['corner_compiled'],
+    'tables': ['corner_table', 'corner_data_in_text'],
+    'lines': ['corner_line', 'corner_page'],
+    'stack': ['corner_call_stack', 'corner_call_below', 'corner_return_address', 'corner_redzone', 'corner_frames'],
+    'flags': ['corner_flags', 'corner_carry'],
+    'strings': ['corner_strings'],
+    'locks': ['corner_lock', 'corner_lock16'],
+    'indirect': ['corner_endbr', 'corner_indirect'],
+    'syscall': ['corner_syscall'],
+    'rip': ['corner_add_one', 'corner_rip_integer', 'corner_rip_exchange', 'corner_rip_branch', 'corner_rip_sse', 'corner_rip_x87'],
+    'avx': ['corner_rip_avx', 'corner_gather'],
+    'ymm-live': ['corner_ymm_live'],
+    'evex': ['corner_rip_evex', 'corner_gather_evex'],
+    'zmm-live': ['corner_zmm_live'],
+}
+
+
+def lacks(case):
+    for line in run(target_path('corners'), '-l').ok().out.splitlines():
+        name, _, missing = line.partition(' ')
+        if name == case and missing:
+            skip(f'the processor has no {missing}')
+
+
+def places_of(case, functions=None):
+    path = target_path('corners')
+    return [(path, offset) for name in functions or CASES[case] if name in places.symbols(path)
+            for offset in places.instructions_of(path, name)]
+
+
+def told(case, refusals, n):
+    print(f'{case}:', places.tell(refusals, n))
+    return sum(map(len, refusals.values()))
+
+
+def check_at_once(case, most_refused=0):
+    """Every instruction of the case's functions has a probe; what has no place is few, and is told."""
+    lacks(case)
+    refusals, wanted = {}, places_of(case)
+    counts = places.compare_places([target_path('corners'), '-n', ROUNDS, case], wanted, refusals)
+    check(told(case, refusals, len(wanted)) <= most_refused, 'few have no place', places.tell(refusals, len(wanted)))
+    check(sum(counts.values()) > 0, 'they ran')
+
+
+def check_one_by_one(case, most_refused=0):
+    lacks(case)
+    comparing.fix_addresses()
+    command, refusals, counts = [target_path('corners'), '-n', ROUNDS, case], {}, {}
+    bare = run(*command).ok()
+    for place in dict.fromkeys(places_of(case)):
+        result, left = places.without_refused([place], lambda left: record('-q', *places.specs(left), '--', *command), refusals)
+        if left:
+            check_same(result.ok().out, bare.out, f'stdout with a probe at 0x{place[1]:x}')
+            check_equal(report_json()['lost_events'], 0, 'lost events')
+            counts[os.path.realpath(place[0]), place[1]] = report_json()['events']
+    places.check_sample(command, counts, len(counts), {})
+    check(told(case, refusals, len(counts)) <= most_refused, 'few have no place', places.tell(refusals, len(counts)))
+
+
+def test_short_functions_side_by_side():
+    """Of functions of one byte in a row, each jump would be made of the others' first bytes: not all can have one."""
+    check_at_once('short', 3)
+
+
+def test_short_functions_side_by_side_one_by_one():
+    check_one_by_one('short')
+
+
+def test_branches_into_windows():
+    """One instruction is led to by nothing."""
+    check_at_once('branches', 3)
+
+
+@timeout(300)
+def test_branches_into_windows_one_by_one():
+    check_one_by_one('branches', 3)
+
+
+def test_tables_and_data_in_text():
+    """The function with data in it may be refused as a whole."""
+    check_at_once('tables', 8)
+    check_at_once('switch')
+
+
+@timeout(300)
+def test_tables_and_data_in_text_one_by_one():
+    check_one_by_one('tables', 8)
+    check_one_by_one('switch')
+
+
+def test_compiled_code():
+    check_at_once('compiled')
+
+
+@timeout(300)
+def test_compiled_code_one_by_one():
+    check_one_by_one('compiled')
+
+
+def test_lines_and_pages_are_straddled():
+    """What lies across two pages can't be written in one go."""
+    check_at_once('lines', 6)
+
+
+@timeout(300)
+def test_lines_and_pages_are_straddled_one_by_one():
+    functions = places_of('lines')
+    check(len(functions) > 20, 'sites', functions)
+    check_one_by_one('lines', 3)
+
+
+def test_calls_through_the_stack_and_red_zones():
+    check_at_once('stack')
+
+
+@timeout(300)
+def test_calls_through_the_stack_and_red_zones_one_by_one():
+    check_one_by_one('stack')
+
+
+def test_flags_are_live():
+    check_at_once('flags')
+    check_one_by_one('flags')
+
+
+def test_string_instructions_with_rep():
+    check_at_once('strings')
+    check_one_by_one('strings')
+
+
+def test_locked_instructions():
+    check_at_once('locks')
+    check_one_by_one('locks')
+
+
+def test_endbr64_and_indirect_branches():
+    check_at_once('indirect')
+    check_one_by_one('indirect')
+
+
+def test_system_calls():
+    check_at_once('syscall')
+    check_one_by_one('syscall')
+
+
+def test_operands_relative_to_the_program_counter():
+    check_at_once('rip')
+
+
+@timeout(300)
+def test_operands_relative_to_the_program_counter_one_by_one():
+    check_one_by_one('rip')
+
+
+def test_vectors_and_gathers():
+    check_at_once('avx')
+    check_one_by_one('avx')
+
+
+def test_vectors_and_gathers_of_512_bits():
+    check_at_once('evex')
+    check_one_by_one('evex')
+
+
+def test_vector_registers_are_live():
+    check_at_once('ymm-live')
+    check_one_by_one('ymm-live')
+
+
+@timeout(300)
+def test_vector_and_mask_registers_of_512_bits_are_live():
+    check_at_once('zmm-live')
+    check_one_by_one('zmm-live')
+
+
+def test_a_jump_to_itself():
+    """How often it goes round is nobody's business; the signal that ends it must find it."""
+    path = target_path('corners')
+    result, left = places.without_refused(places_of('spin', ['corner_spin']),
+                                          lambda left: record('--buffer', '64K', *places.specs(left), '--', path, '-n', '10', 'spin'), {})
+    check(left, 'a jump to itself can be probed', result)
+    check_equal(result.ok().json(), {'spin': 10})
+    check(report_json()['events'] + report_json()['lost_events'] > 10, 'it went round')
+
+
+def test_every_case_at_once(tmp):
+    path = target_path('corners')
+    refusals, wanted = {}, list(dict.fromkeys(place for case in CASES for place in places_of(case)))
+    places.compare_places([path, '-n', ROUNDS, *CASES], wanted, refusals)
+    n_refused = told('all', refusals, len(wanted))
+    check(n_refused <= len(wanted) / 50, 'nearly all have a place', places.tell(refusals, len(wanted)))
+
+
+def test_a_glob_of_instructions_is_each_instruction():
+    path = target_path('corners')
+    for function in ('corner_same', 'corner_rip_integer', 'corner_compiled'):
+        record('-p', f'{path}:{function}:*', '--', path, '-n', '1', 'short').ok()
+        named = sorted(probe['offset'] for probe in report_json()['probes'])
+        check_equal(named, sorted(places.instructions_of(path, function)), f'instructions of {function}')

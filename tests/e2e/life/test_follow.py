@@ -1,0 +1,388 @@
+"""A command with all that it starts, and what a process makes from some moment on."""
+import collections
+import contextlib
+import os
+import re
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import processes
+import remains
+from kernelcount import TracefsCounter, function_offset, library
+from killing import NO_LEAKS, spread
+from kymotest import (KYMO, NOBODY, alone, check, check_equal, check_matches, check_undisturbed, check_untraced, event_counts, events,
+                      eventually, kymo, program, record, report_json, run, skip, start, start_record, target, target_path, timeout)
+from test_children import check_vforks
+
+N = 500
+
+
+def streams():
+    return [path.name for path in Path('kymo.data').glob('stream_*')]
+
+
+def commands():
+    """Of all processes of the recording, in the order in which they began to be what they are."""
+    return [process['command'] for process in report_json()['processes']]
+
+
+# ---- counts ------------------------------------------------------------------------------------------------------------
+
+MAKEFILE = r'''
+program: main.o a.o b.o c.o
+	gcc -o $@ $^
+%.o: %.c
+	gcc -O1 -c -o $@ $<
+'''
+
+
+def make_project():
+    for name in 'abc':
+        Path(f'{name}.c').write_text(f'#include <stdio.h>\nint {name}(int x) {{ return printf("%d", x); }}\n')
+    Path('main.c').write_text('int a(int); int b(int); int c(int);\nint main(void) { return a(1) + b(2) + c(3) < 0; }\n')
+    Path('Makefile').write_text(MAKEFILE)
+
+
+def record_beside_kernel(command, spec, path, offset):
+    """Record `spec` while the kernel counts `offset` of file `path` in the same processes: (kymo's count, the kernel's)."""
+    waiting = ['sh', '-c', 'read go; exec "$@"', 'sh', *command]
+    recorder = start(KYMO, 'record', '-q', '-p', spec, '--', *waiting)
+    shell = eventually(lambda: processes.children(recorder.pid), 'the command is there')[0]
+    eventually(lambda: Path(f'/proc/{shell}/syscall').read_text().startswith('0 '), 'it reads')
+    counter = TracefsCounter(shell, {'place': (path, offset)}, children=True, at_exec=True)
+    recorder.end(input='go\n', seconds=100).ok()
+    counts = [process['count'] for process in report_json()['processes'] if not process['command'].startswith('sh -c read go')]
+    check_equal(report_json()['lost_events'], report_json()['lost_in_vforks'], 'lost')
+    return sum(counts), counter.counts()['place']
+
+
+def once_in_malloc():
+    """An instruction of malloc() that each call runs once and that kymo does not displace."""
+    libc = library('libc.so.6')
+    begin = function_offset(libc, 'malloc')
+    done = run('objdump', '-d', f'--start-address={begin:#x}', f'--stop-address={begin + 40:#x}', libc)
+    places = [(int(match[1], 16), match[2]) for match in re.finditer(r'^\s+(\w+):\t[0-9a-f ]+\t(\w+)', done.out, re.MULTILINE)]
+    straight = [place for place, name in places[:1 + next(i for i, (_, name) in enumerate(places) if name.startswith('j'))]]
+    behind = [place for place in straight if place >= begin + 9]
+    return (libc, behind[0]) if behind else skip('malloc() of this libc begins in another way')
+
+
+@alone
+@timeout(240)
+def test_make_with_two_jobs_is_recorded_as_the_kernel_counts_it(tmp):
+    program('make')
+    program('gcc')
+    make_project()
+    here, kernel = record_beside_kernel(['make', '-j2'], 'libc:malloc', *once_in_malloc())
+    check_equal(here, kernel, 'calls of malloc()')
+    check(run('./program').out == '123', 'what was made works')
+    there = {command.split(' ')[0].split('/')[-1] for command in commands()}
+    check({'make', 'gcc', 'cc1', 'as', 'ld'} <= there, 'all programs are in the table', there)
+
+
+@alone
+def test_a_script_with_pipelines_and_subshells_is_recorded_as_the_kernel_counts_it(tmp):
+    script = 'x=$(echo a | tr a b | cat); (echo $x; (exit 3); echo $?) | sed s/b/c/; for i in 1 2 3; do (ls /) >/dev/null; done'
+    here, kernel = record_beside_kernel([program('bash'), '-c', script], 'libc:malloc', *once_in_malloc())
+    check_equal(here, kernel, 'calls of malloc()')
+
+
+def test_all_kinds_of_children_record_under_their_own_ids(tmp):
+    said = record('-p', 'forker:work_a n=%edi:s32', '--', target_path('forker'), N).ok().json()
+    tids = collections.Counter(event['tid'] for event in events())
+    expected = said['parent'] + said['fork'] + said['fork_exit'] + said['thread_fork'] + said['spawn'] + said['exec']
+    check_vforks(sum(tids.values()), expected, said)
+    check_equal(sorted(tids.values())[:5], [N] * 5, 'calls of each child')
+    for thread in report_json()['threads']:
+        check_equal(thread['pid'], thread['tid'], 'each is the first thread of its process')
+
+
+def test_a_command_goes_on_recording_when_it_executes_another(tmp):
+    said = record('-p', 'forker:work_a', '--', 'sh', '-c', 'exec "$@"', 'sh', target_path('forker'), '-e', N).ok().json()
+    expected = sum(said.values()) - said['vfork'] + N
+    check_vforks(event_counts()['forker:work_a'], expected, said)
+
+
+def check_family(status, *args):
+    result = record('-p', 'family:work_a', '--', target_path('family'), *args).ended(status)
+    check('warning' not in result.err, 'nothing was wrong', result)
+    return result
+
+
+def test_a_thread_that_executes_a_program_beside_others(tmp):
+    result = check_family(7, 'exec', 12)
+    check_equal(result.out, 'last\n', 'output')
+    check_equal(event_counts()['family:work_a'], 12 * 5, 'records')
+    check_equal(len(report_json()['processes']), 13, 'programs')
+
+
+def test_threads_and_children_made_at_the_same_time_and_children_killed_at_once(tmp):
+    said = check_family(3, 'storm').json()
+    check_equal(event_counts()['family:work_a'], said['calls'], 'records')
+    check_equal(report_json()['lost_events'], 0, 'lost')
+
+
+def test_job_control_works_and_is_seen_by_the_parent(tmp):
+    check_equal(event_counts()['family:work_a'] if check_family(0, 'stops') else 0, 20, 'records')
+
+
+def test_ignored_signals_do_not_wake_up_anybody(tmp):
+    check_family(0, 'wakes')
+
+
+def test_a_daemon_is_recorded_to_its_end_and_the_status_is_the_commands(tmp):
+    check_equal(check_family(5, 'daemon').out.splitlines()[0], 'left', 'output')
+    check_equal(event_counts()['family:work_a'], 11, 'records')
+
+
+# ---- commands run as they do alone ----------------------------------------------------------------------------------------
+
+MULTIPROCESSING = r'''
+import multiprocessing, subprocess, sys
+def square(x): return x * x
+if __name__ == '__main__':
+    for method in 'fork', 'spawn':
+        with multiprocessing.get_context(method).Pool(3) as pool:
+            print(sum(pool.map(square, range(200))))
+    print(subprocess.run(['sh', '-c', 'cat; exit 4'], input=b'', stdout=subprocess.PIPE).returncode)
+    print(subprocess.check_output('echo a | tr a b', shell=True))
+    sys.exit(6)
+'''
+
+
+@timeout(300)
+def test_python_with_processes_of_all_kinds(tmp):
+    Path('pool.py').write_text(MULTIPROCESSING)
+    check_undisturbed(['/usr/bin/python3', 'pool.py'], ['-p', 'libc:malloc'])
+
+
+@timeout(300)
+def test_two_hundred_short_children_leave_nothing_behind(tmp):
+    script = 'i=0; while [ $i -lt 200 ]; do /bin/true || exit 1; i=$((i + 1)); done; exit 3'
+    check_undisturbed(['/bin/sh', '-c', script], ['-q', '-p', 'libc:malloc', '-p', 'libc:__libc_start_main'])
+    check(len(streams()) <= 2 * 3 * os.cpu_count() + 8, 'stream files are used again', streams())
+    check_equal(event_counts()['libc:__libc_start_main'], 201, 'programs')
+    check_equal(processes.children(os.getpid()), [], 'children that nobody waits for')
+
+
+def test_exit_statuses_and_signals_are_those_of_the_command(tmp):
+    check_undisturbed(['timeout', '0.5', 'sleep', '50'], ['-q', '-p', 'libc:malloc'])
+    check_undisturbed(['sh', '-c', 'sh -c "kill -SEGV \\$\\$"; echo $?; kill -TERM $$'], ['-q', '-p', 'libc:malloc'])
+    check_undisturbed(['sh', '-c', 'trap "echo caught; exit 9" USR1; kill -USR1 $$; sleep 1'], ['-q', '-p', 'libc:malloc'])
+
+
+def test_signal_masks_and_ignored_signals_are_inherited_as_without(tmp):
+    check_undisturbed(['sh', '-c', 'trap "" USR2; sh -c "grep -E \'^Sig[^Q]|^Shd\' /proc/self/status"'], ['-q', '-p', 'libc:malloc'])
+    check_undisturbed(['/usr/bin/python3', '-c', r'''
+import os, signal
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD, signal.SIGUSR1])
+if not os.fork(): os._exit(3)
+try: os.wait()
+except ChildProcessError: print('collected by the kernel')
+print(signal.sigpending(), signal.getsignal(signal.SIGCHLD))
+'''], ['-q', '-p', 'libc:malloc'])
+
+
+# ---- what specs mean -------------------------------------------------------------------------------------------------------
+
+
+def test_a_file_that_only_children_have(tmp):
+    script = f'{target_path("callmany")} 100; {target_path("callmany")} 200; exit 3'
+    result = record('-p', 'callmany:work_a', '--', 'sh', '-c', script).ended(3)
+    check('warning' not in result.err, 'it was met', result)
+    check_equal(event_counts()['callmany:work_a'], 300, 'records')
+
+
+def test_a_file_that_nobody_has_is_told_at_the_end(tmp):
+    result = record('-p', 'libc:malloc', '-p', 'nosuch:function', '--', 'sh', '-c', 'exit 4').ended(4)
+    check_matches(result.err, r"^kymo: warning: 'nosuch:function' was met in no process$")
+
+
+def test_a_function_that_its_file_does_not_have_is_an_error_before_the_command_begins(tmp):
+    record('-p', 'libc:nosuch', '--', 'sh', '-c', 'echo run').refused('no function nosuch')
+    record('--no-follow', '-p', 'nosuch:function', '--', 'sh', '-c', 'echo run').refused('nosuch')
+
+
+def test_programs_that_are_not_recorded_run_on_and_are_told_once(tmp):
+    minute = f'timeout 0.1 {target_path("tiny32")}'  # a 32-bit program; it would run for that long
+    if run('sh', '-c', minute).status != 124:
+        skip('this kernel runs no 32-bit programs')
+    result = record('-p', 'libc:malloc', '--', 'sh', '-c', f'{minute}; echo $?; {minute}; echo $?; ls / >/dev/null; exit 6').ended(6)
+    check_equal(result.out, '124\n124\n', 'output')
+    check_equal(result.err.count('is not recorded'), 1, f'warnings\n{result}')
+    check(any(command.startswith('ls') for command in commands()), 'others are recorded', commands())
+
+
+def test_a_program_that_may_not_be_read_runs_on(tmp):
+    if os.getuid():
+        skip('needs a second user')
+    shutil.copy('/bin/echo', tmp / 'secret')
+    (tmp / 'secret').chmod(0o111)
+    tmp.chmod(0o777)
+    result = record('-p', 'libc:malloc', '--', 'sh', '-c', f'{tmp}/secret said; {tmp}/secret again; ls / >/dev/null', user=NOBODY).ok()
+    check_equal(result.out, 'said\nagain\n', 'output')
+    check_equal(result.err.count('is not recorded'), 1, f'warnings\n{result}')
+
+
+def test_a_set_uid_program_is_told_to_have_lost_its_rights(tmp):
+    if os.getuid():
+        skip('needs a second user')
+    shutil.copy('/usr/bin/id', tmp / 'id')
+    (tmp / 'id').chmod(0o4755)
+    tmp.chmod(0o777)
+    command = ['sh', '-c', f'{tmp}/id -u; exit 4']
+    if run(*command, user=NOBODY).out != '0\n':
+        skip('set-uid programs have no effect here')
+    result = record('-p', 'libc:malloc', '--', *command, user=NOBODY).ended(4)
+    check_equal(result.out, f'{NOBODY}\n', 'output')
+    check_matches(result.err, '^kymo: warning: id is set-uid, and runs without')
+    check_undisturbed(command, ['-q', '--no-follow', '-p', 'libc:malloc'], user=NOBODY)
+
+
+# ---- attaching, leaving -----------------------------------------------------------------------------------------------------
+
+LOOP = r'''
+import os, subprocess, sys, time
+print("ready", flush=True)
+sys.stdin.readline()
+child = os.fork()
+if not child:
+    print("child", os.getpid(), flush=True)
+    while True:
+        os.getppid()
+        time.sleep(0.001)
+sleeper = subprocess.Popen(['/usr/bin/python3', '-c', 'import os, time\nwhile True: os.getppid(); time.sleep(0.001)'])
+print("sleeper", sleeper.pid, flush=True)
+sys.stdin.readline()
+for pid in child, sleeper.pid:
+    os.kill(pid, 9)
+    os.waitpid(pid, 0)
+print("end", flush=True)
+'''
+
+
+def follow_a_family():
+    """A process, recorded with --follow, and the pids of a forked child and of an executed one."""
+    process = start('/usr/bin/python3', '-c', LOOP)
+    process.wait_for('^ready$')
+    before = remains.mappings(process.pid)
+    recorder = start(KYMO, 'record', '--follow', '-p', 'libc:getppid', '--pid', process.pid)
+    recorder.wait_for('recording process', 1)
+    process.send('\n')
+    pids = [int(process.wait_for(rf'^{name} (\d+)$')[1]) for name in ('child', 'sleeper')]
+    for pid in pids:
+        eventually(lambda: processes.changed_text(pid), f'probes are in {pid}')
+    time.sleep(0.2)
+    return process, before, recorder, pids
+
+
+def check_family_is_clean(process, before, pids):
+    for pid in pids:
+        check_equal(processes.changed_text(pid), [], f'text of {pid}')
+        check(not remains.are_there(pid), f'nothing is left in {pid}')
+    for pid in [process.pid, *pids]:
+        check_untraced(pid)
+        remains.check_running(pid)
+    check_equal([mapping for mapping in before if 'kymo' in mapping], [], 'mappings before')
+    check(not remains.are_there(process.pid), 'nothing is left in the parent')
+    check_matches(process.end(input='\n').ok().out, '^end$')
+
+
+def test_an_attached_process_and_its_children_to_come(tmp):
+    process, before, recorder, pids = follow_a_family()
+    recorder.end(signal.SIGINT).ok()
+    check_family_is_clean(process, before, pids)
+    tids = {event['tid'] for event in events()}
+    check_equal(tids, set(pids), 'threads that called it')
+
+
+BUSY_PARENT = r'''
+import os, sys
+print("ready", flush=True)
+for i in range(400):
+    child = os.fork()
+    if not child:
+        for k in range(20): os.getppid()
+        os._exit(k)
+    assert os.waitpid(child, 0)[1] == 19 << 8
+print("end", flush=True)
+'''
+
+
+def test_children_born_while_probes_go_in_are_recorded_from_their_birth_or_not_at_all(tmp):
+    process = start('/usr/bin/python3', '-c', BUSY_PARENT)
+    process.wait_for('^ready$')
+    recorder = start(KYMO, 'record', '-q', '--follow', '-p', 'libc:getppid', '--pid', process.pid)
+    check_equal(process.end().ok().out, 'ready\nend\n', 'output')
+    result = recorder.end()
+    if result.status == 0:
+        check_equal(result.err, '', 'warnings')
+        check_equal(set(collections.Counter(event['tid'] for event in events()).values()) - {20}, set(), 'calls of a child')
+
+
+def test_after_a_kill_all_run_on_and_each_can_be_cleaned(tmp):
+    process, before, recorder, pids = follow_a_family()
+    recorder.end(signal.SIGKILL)
+    for pid in [process.pid, *pids]:
+        remains.check_running(pid)
+        kymo('detach', pid).ok()
+    check_family_is_clean(process, before, pids)
+    kymo('report').ok()
+
+
+def test_the_time_is_up_while_children_are_born(tmp):
+    script = 'while :; do /bin/true; (:); done'
+    recorder = start(KYMO, 'record', '-p', 'libc:malloc', '--for', '1.5', '--', 'sh', '-c', script)
+    shell = eventually(lambda: processes.children(recorder.pid), 'the command is there')[0]
+    recorder.wait_for('waiting for sh', 1)
+    check_untraced(shell)
+    with processes.stopped(shell):
+        check_equal(processes.changed_text(shell), [], 'text')
+        check(not remains.are_there(shell), 'nothing is left')
+    time.sleep(0.2)
+    check(processes.is_alive(shell), 'it runs on')
+    os.kill(shell, signal.SIGTERM)
+    recorder.end().ended(128 + signal.SIGTERM)
+
+
+def test_without_following_nobody_is_the_tracer(tmp):
+    recorder = start(KYMO, 'record', '--no-follow', '-p', 'libc:getppid', '--', '/usr/bin/python3', '-c', LOOP)
+    recorder.wait_for('^ready$')
+    command = processes.children(recorder.pid)[0]
+    eventually(lambda: processes.tracer(command) == 0, 'it is let go')
+    recorder.send('\n')
+    child = int(recorder.wait_for(r'^child (\d+)$')[1])
+    check_untraced(child)
+    recorder.end(input='\n').ok()
+    check_equal(event_counts()['libc:getppid'], 0, 'records of children')
+
+
+# ---- kills at each step -----------------------------------------------------------------------------------------------------
+
+CALLS = 'ptrace,pwrite64,wait4,waitid,poll,pidfd_open,pidfd_getfd,mmap,munmap,rename'
+
+
+
+
+@timeout(400)
+def test_a_recorder_killed_at_each_step_leaves_a_whole_tree_that_runs_on(tmp):
+    forker = target_path('forker')
+    shell = ['sh', '-c', '"$@" > out; echo $? > status', 'sh', forker, '50']
+    command = [KYMO, 'record', '-q', '-o', 'killed', '-p', 'forker:work_a', '-p', 'libc:malloc', '--', *shell]
+    run(program('strace'), '-qq', '-o', 'calls', '-e', f'trace={CALLS}', '-e', 'signal=none', *command, env=NO_LEAKS).ok()
+    calls = [re.match(r'\w+', line)[0] for line in Path('calls').read_text().splitlines() if re.match(r'\w+\(', line)]
+    expected = Path('out').read_text()
+    before = collections.Counter(calls[:calls.index('ptrace')])  # there is no command yet
+    points = [(call, number) for call, number in spread(calls, 40) if number > before[call]]
+    for call, number in points:
+        for name in ('out', 'status'):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(name)
+        run(program('strace'), '-qq', '-o', '/dev/null', '-e', f'trace={call}', '-e', 'signal=none',
+            '-e', f'inject={call}:signal=KILL:when={number}', *command, env=NO_LEAKS)
+        eventually(lambda: Path('status').exists() and Path('status').read_text(), f'the command ends, killed at {call} {number}', 20)
+        check_equal((Path('status').read_text(), Path('out').read_text()), ('0\n', expected), f'killed at {call} {number}')
+    check(len(points) > 20, 'it was killed at many steps', points)

@@ -1,0 +1,94 @@
+"""The same command under strace and under kymo, and what they print made comparable.
+
+Each process' lines are compared in their order, from `-f -o FILE`. A line that was left unfinished and taken up is one line again: where it was broken depends on who was faster. So
+does when a signal arrives of somebody else's doing, such as SIGCHLD: those lines are compared too, but behind the others. And these differ from run to run, whoever traces:
+"""
+import re
+
+from kymotest import KYMO, check_equal, check_same, fail, program, run
+
+CHANGES = (
+    (re.compile(r'0x[0-9a-f]{5,}'), 'ADDRESS'),
+    (re.compile(r'\b(tv_sec|tv_usec|tv_nsec|si_utime|si_stime)=\d+( /\* [\d.]+ s \*/)?'), r'\1=TIME'),
+    (re.compile(r'"(\\x[0-9a-f]{2})+"'), 'RANDOM BYTES'),
+    (re.compile(r'htons\([1-9]\d{3,4}\)'), 'htons(PORT)'),
+    (re.compile(r'(accept4|getpeername)(\(.*sa_data=)".*"'), r'\1\2"PORT AND ADDRESS"'),  # they are asked for less than an address
+    (re.compile(r'^getppid\(\) = \d+'), 'getppid() = PARENT'),  # of the first process: strace, kymo
+    (re.compile(r'^sysinfo\(.*'), 'sysinfo(…)'),
+    (re.compile(r'/#\d+'), '/#INODE'),  # files without a name: outputs of this test
+    (re.compile(r'/tmp/cc\w{6}'), '/tmp/ccNAME'),
+    (re.compile(r'(socket|pipe):\[\d+\]'), r'\1:[INODE]'),
+    (re.compile(r'^((?:shm|sem|msg)(?!get)\w+)\(\d+'), r'\1(ID'),
+    (re.compile(r'^((?:shm|sem|msg)get\(.*\)) = \d+$'), r'\1 = ID'),
+)
+
+# Where process ids stand; elsewhere, such a number is a size by chance.
+WITH_PIDS = re.compile(r'---|(clone3?|v?fork|wait4|waitid|t?g?kill|get\w*pid|gettid|[gs]etpg\w+|setsid|set_tid_address|rt_sig\w+|process_vm_\w+|semctl|pidfd_\w+)\(|.*\bpid=')
+
+# libc asks once more where the random number for a temporary name is one of those that would make some names likelier.
+NOW_AND_THEN = 'getrandom(RANDOM BYTES, 8, GRND_NONBLOCK) = 8'
+
+
+def whole_lines(text):
+    """{pid: lines} in the order in which processes appear."""
+    unfinished, processes = {}, {}
+    for line in text.splitlines():
+        pid, _, rest = line.partition(' ')
+        rest = rest.lstrip()
+        lines = processes.setdefault(pid, [])
+        resumed = re.match(r'<\.\.\. \w+ resumed>(.*)', rest)
+        if resumed:
+            rest = unfinished.pop(pid) + resumed[1]
+        if rest.endswith(' <unfinished ...>'):
+            unfinished[pid] = rest[:-len(' <unfinished ...>')]
+        else:
+            lines.append(rest)
+    check_equal(unfinished, {}, 'lines that were never taken up')
+    return processes
+
+
+def comparable(text):
+    """Texts, one a process, sorted: which of two children comes first is nobody's promise."""
+    processes = whole_lines(text)
+    pids = re.compile(rf'\b({"|".join(processes)})\b')
+    results = []
+    for lines in processes.values():
+        changed = []
+        for line in lines:
+            if WITH_PIDS.match(line):
+                line = pids.sub('PID', line)
+            line = re.sub(r'\) += ', ') = ', line, count=1)  # the column depends on what was before
+            for pattern, replacement in CHANGES:
+                line = pattern.sub(replacement, line)
+            if line != NOW_AND_THEN:
+                changed.append(line)
+        signals = sorted(line for line in changed if line.startswith('--- SIGCHLD'))
+        results.append('\n'.join([line for line in changed if not line.startswith('--- SIGCHLD')] + signals))
+    return sorted(results)
+
+
+def trace(tmp, options, command, **how):
+    """What strace and kymo write. The layout of memory is the same for both, as it decides how often a program asks for more."""
+    texts = []
+    (tmp / 'traces').mkdir(exist_ok=True)  # programs that look at their directory find the same there
+    for name, tracer in (('strace', (program('strace'), '-q')), ('kymo', (KYMO, 'syscalls'))):
+        result = run(program('setarch'), '-R', *tracer, '-f', '-o', tmp / 'traces' / name, *options, *command, **how)
+        if result.status and name == 'strace':
+            fail(f'the command fails by itself:\n{result}')
+        result.ok()
+        texts.append((tmp / 'traces' / name).read_text(errors='backslashreplace'))
+    return texts
+
+
+def check_like_strace(tmp, *command, options=(), at_least=1, only_strace=None, **how):
+    """The same lines, of which there are `at_least` so many; but for those that `only_strace` prints."""
+    strace, kymo = trace(tmp, options, command, **how)
+    if only_strace:
+        strace, lines = re.subn(rf'^\d+ +{only_strace}.*\n', '', strace, flags=re.MULTILINE)
+        if not lines:
+            fail(f'strace has no line /{only_strace}/: the difference is gone')
+    strace, kymo = comparable(strace), comparable(kymo)
+    n = sum(len(text.splitlines()) for text in kymo)
+    if n < at_least:
+        fail(f'{n} lines, not at least {at_least}')
+    check_same('\n'.join(kymo), '\n'.join(strace), f'what kymo and strace say of {command}')

@@ -1,0 +1,22 @@
+"""Recorders of a process that a test goes on beside."""
+import json
+
+import processes
+from kymotest import KYMO, eventually, fail, kymo, start
+
+
+def recordings(pid):
+    """What kymo status tells of the process."""
+    return json.loads(kymo('status', '--json', pid).out or '[]')
+
+
+def recorder(pid, name, *args, **options):
+    """kymo record into `name`, once its probes are in and nobody traces the process any more."""
+    started = start(KYMO, 'record', '-q', '-o', name, *args, '--pid', pid, **options)
+
+    def is_recording():
+        if not started.is_alive():
+            fail(f'the recorder ended before its probes were in\n{started.result()}')
+        return processes.tracer(pid) == 0 and any(each['recorder'] == started.pid and each['sites'] for each in recordings(pid))
+    eventually(is_recording, f'{started.command} has put its probes in', 60)
+    return started

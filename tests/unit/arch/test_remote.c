@@ -1,0 +1,119 @@
+/* Frames on which a borrowed thread finds home, and how a thread on such a frame is known. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "arch/remote.h"
+
+#define XSTATE 2696
+#define TOP UINT64_C(0x7ffc12345678)
+
+static const uint8_t call_code[KYMO_REMOTE_CODE] = { 0x0f, 0x05, 0xc3 }, ret_code[KYMO_REMOTE_CODE] = { 0xc3, 0x90 };
+static const uint8_t eax_code[KYMO_REMOTE_CODE] = { 0xb8, 15, 0, 0, 0, 0x0f, 0x05 }, pop_code[KYMO_REMOTE_CODE] = { 0x58, 0xc3 };
+static const uint8_t rax_code[KYMO_REMOTE_CODE] = { 0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05 }, other_code[KYMO_REMOTE_CODE] = { 0x55, 0x48, 0x89, 0xe5 };
+
+/* Memory below TOP with a frame in it. */
+struct stack {
+	uint64_t sp;		/* where the frame begins */
+	uint8_t bytes[8192];
+};
+
+static void put_frame(struct stack *stack, const struct kymo_gadgets *gadgets)
+{
+	const struct user_regs_struct home = { .rip = 0x401000, .rsp = TOP + 64, .rax = 7, .orig_rax = (uint64_t)-1, .eflags = 0x202 };
+	uint8_t frame[XSTATE + KYMO_REMOTE_FRAME_MAX], *xstate = calloc(1, XSTATE);
+	int size;
+
+	assert_non_null(xstate);
+	size = kymo_remote_frame(&home, TOP, xstate, XSTATE, 0, gadgets, frame, sizeof(frame), &stack->sp);
+	free(xstate);
+	assert_true(size > 0 && stack->sp + (uint64_t)size <= TOP);
+	memset(stack->bytes, 0x5a, sizeof(stack->bytes));
+	memcpy(stack->bytes + sizeof(stack->bytes) - (TOP - stack->sp), frame, (size_t)size);
+}
+
+/* With the stack pointer `above` the frame's beginning. */
+static bool is_away(const struct stack *stack, unsigned int above, const uint8_t *code)
+{
+	return kymo_remote_is_away(stack->bytes + sizeof(stack->bytes) - (TOP - stack->sp) + above - KYMO_REMOTE_BELOW, code);
+}
+
+static void who_is_before_in_or_behind_the_call_is_away(void **state)
+{
+	struct stack stack;
+
+	put_frame(&stack, &(struct kymo_gadgets){ .syscall = 0x7000, .sigreturn = 0x8000 });
+	assert_true(is_away(&stack, 0, call_code));
+	assert_true(is_away(&stack, 0, ret_code));
+	assert_true(is_away(&stack, 8, eax_code));
+	assert_true(is_away(&stack, 8, rax_code));
+	assert_true(is_away(&stack, 8, call_code));
+}
+
+static void so_is_who_gets_home_through_pop_rax(void **state)
+{
+	struct stack stack;
+
+	put_frame(&stack, &(struct kymo_gadgets){ .syscall = 0x7000, .pop_rax = 0x9000 });
+	assert_true(is_away(&stack, 0, call_code));
+	assert_true(is_away(&stack, 0, ret_code));
+	assert_true(is_away(&stack, 8, pop_code));
+	assert_true(is_away(&stack, 16, ret_code));
+	assert_true(is_away(&stack, 24, call_code));
+}
+
+static void who_is_elsewhere_is_not(void **state)
+{
+	struct stack stack;
+
+	put_frame(&stack, &(struct kymo_gadgets){ .syscall = 0x7000, .sigreturn = 0x8000 });
+	assert_false(is_away(&stack, 0, other_code));
+	assert_false(is_away(&stack, 16, call_code));
+	assert_false(is_away(&stack, 512, ret_code));
+	for (unsigned int at = 0; at < 48; at++) {
+		struct stack other = stack;
+
+		/* Each word that is looked at but the address of the way home, which may be any. */
+		if (at < 8)
+			continue;
+		other.bytes[sizeof(other.bytes) - (TOP - stack.sp) + at] ^= 0x40;
+		assert_false(is_away(&other, 0, call_code));
+	}
+}
+
+static void a_frame_is_found_wherever_it_begins(void **state)
+{
+	struct stack stack;
+
+	put_frame(&stack, &(struct kymo_gadgets){ .syscall = 0x7000, .sigreturn = 0x8000 });
+	assert_true(kymo_remote_has_frame(stack.bytes, sizeof(stack.bytes)));
+	assert_false(kymo_remote_has_frame(stack.bytes, sizeof(stack.bytes) - (TOP - stack.sp) + 64));
+	memset(stack.bytes + sizeof(stack.bytes) - (TOP - stack.sp), 0, 64);
+	assert_false(kymo_remote_has_frame(stack.bytes, sizeof(stack.bytes)));
+}
+
+static void who_waits_in_a_call_of_its_own_is_not(void **state)
+{
+	assert_false(kymo_remote_may_be_away(&(struct user_regs_struct){ .orig_rax = 202, .rax = (uint64_t)-512 }));
+	assert_false(kymo_remote_may_be_away(&(struct user_regs_struct){ .orig_rax = 35, .rax = (uint64_t)-516 }));
+	assert_true(kymo_remote_may_be_away(&(struct user_regs_struct){ .orig_rax = 9, .rax = 0x7f0000000000 }));
+	assert_true(kymo_remote_may_be_away(&(struct user_regs_struct){ .orig_rax = (uint64_t)-1, .rax = 9 }));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_is_before_in_or_behind_the_call_is_away),
+		cmocka_unit_test(so_is_who_gets_home_through_pop_rax),
+		cmocka_unit_test(who_is_elsewhere_is_not),
+		cmocka_unit_test(a_frame_is_found_wherever_it_begins),
+		cmocka_unit_test(who_waits_in_a_call_of_its_own_is_not),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,236 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "specs.h"
+
+static void every_fetch_is_read(void **state)
+{
+	spec_of(spec, "libc:f %di %edi $arg1 $arg261 $stack $stack255 \\42 \\-1");
+
+	assert_int_equal(spec.n_args, 8);
+	assert_arg(&spec, 0, "arg1", KYMO_FETCH_REGISTER, register_number("di"), KYMO_TYPE_X64);
+	assert_arg(&spec, 1, "arg2", KYMO_FETCH_REGISTER, register_number("edi"), KYMO_TYPE_X32);
+	assert_arg(&spec, 2, "arg3", KYMO_FETCH_ARGUMENT, 1, KYMO_TYPE_X64);
+	assert_arg(&spec, 3, "arg4", KYMO_FETCH_ARGUMENT, 261, KYMO_TYPE_X64);
+	assert_arg(&spec, 4, "arg5", KYMO_FETCH_STACK_POINTER, 0, KYMO_TYPE_X64);
+	assert_arg(&spec, 5, "arg6", KYMO_FETCH_STACK, 255, KYMO_TYPE_X64);
+	assert_arg(&spec, 6, "arg7", KYMO_FETCH_IMMEDIATE, 42, KYMO_TYPE_S64);
+	assert_arg(&spec, 7, "arg8", KYMO_FETCH_IMMEDIATE, -1, KYMO_TYPE_S64);
+}
+
+static void names_and_types_are_given(void **state)
+{
+	spec_of(spec, "libc:read  fd=%di:s32\tn=%dx:u64 _0=\\0xff:s8");
+
+	assert_int_equal(spec.n_args, 3);
+	assert_arg(&spec, 0, "fd", KYMO_FETCH_REGISTER, register_number("di"), KYMO_TYPE_S32);
+	assert_arg(&spec, 1, "n", KYMO_FETCH_REGISTER, register_number("dx"), KYMO_TYPE_U64);
+	assert_arg(&spec, 2, "_0", KYMO_FETCH_IMMEDIATE, 255, KYMO_TYPE_S8);
+}
+
+static void immediates_reach_both_ends_of_64_bits(void **state)
+{
+	spec_of(spec, "a:f \\-9223372036854775808 \\0xffffffffffffffff:x64");
+
+	assert_true(spec.args[0].fetch.value == INT64_MIN);
+	assert_true(spec.args[1].fetch.value == -1);
+}
+
+static void return_values_are_for_returns_and_arguments_for_entries(void **state)
+{
+	refused("libc:malloc ret=$retval",
+		"column 17: $retval is known at a function's return only; write -r or %return\n"
+		"  libc:malloc ret=$retval\n"
+		"                  ^");
+	refused("libc:malloc:* $retval", "column 15: $retval is known at a function's return only; write -r or %return\n"
+					 "  libc:malloc:* $retval\n"
+					 "                ^");
+	refused("r libc:malloc n=$arg1",
+		"column 17: arguments are gone at the return; record them at the entry with -p\n"
+		"  r libc:malloc n=$arg1\n"
+		"                  ^");
+	refused("libc:malloc%return $retval:u7",
+		"column 28: no type 'u7'; write u8 u16 u32 u64, s8 s16 s32 s64 or x8 x16 x32 x64\n"
+		"  libc:malloc%return $retval:u7\n"
+		"                             ^");
+}
+
+static void memory_is_refused_with_an_alternative(void **state)
+{
+	refused("libc:open path=+0(%di):string",
+		"column 16: memory behind a pointer is not supported yet; write %di to record the "
+		"pointer\n"
+		"  libc:open path=+0(%di):string\n"
+		"                 ^");
+	refused("libc:open -u8(+8($arg2))",
+		"column 11: memory behind a pointer is not supported yet; write $arg2 to record the "
+		"pointer\n"
+		"  libc:open -u8(+8($arg2))\n"
+		"            ^");
+	refused("libc:open +8",
+		"column 11: memory behind a pointer is not supported yet; write a register or an argument, such as %di "
+		"or $arg1\n"
+		"  libc:open +8\n"
+		"            ^");
+	refused("libc:open v=@0x1234",
+		"column 13: memory at a fixed address is not supported yet; write a register or an argument, "
+		"such as %di or $arg1\n"
+		"  libc:open v=@0x1234\n"
+		"              ^");
+	refused("libc:open v=@+0x1234",
+		"column 13: memory at a file offset is not supported yet; write a register or an argument, "
+		"such as %di or $arg1\n"
+		"  libc:open v=@+0x1234\n"
+		"              ^");
+}
+
+static void variables_that_are_not_there_are_named(void **state)
+{
+	refused("libc:f $comm",
+		"column 8: '$comm' is not supported yet; leave it out, each record has its thread's id\n"
+		"  libc:f $comm\n"
+		"         ^");
+	refused("libc:f $arg*", "column 8: '$arg*' is not supported yet; write the arguments one by one: $arg1 $arg2\n"
+				"  libc:f $arg*\n"
+				"         ^");
+	refused("libc:f $foo", "column 8: no '$foo'; write $arg1, $stack (the pointer) or $stack0 (the word)\n"
+			       "  libc:f $foo\n"
+			       "         ^");
+	refused("libc:f $arg0", "column 12: arguments are numbered $arg1 to $arg261\n"
+				"  libc:f $arg0\n"
+				"             ^");
+	refused("libc:f $argx", "column 12: arguments are numbered $arg1 to $arg261\n"
+				"  libc:f $argx\n"
+				"             ^");
+	refused("libc:f $stack256", "column 14: words of the stack are numbered $stack0 to $stack255\n"
+				    "  libc:f $stack256\n"
+				    "               ^");
+	refused("libc:f+4 $arg1",
+		"column 10: '$arg1' is known at the first instruction of a function only; write a register, such as "
+		"%di\n"
+		"  libc:f+4 $arg1\n"
+		"           ^");
+	refused("libc:malloc size",
+		"column 13: variables by name ('size') are not supported yet; write %REGISTER, $argN, $stackN or "
+		"\\NUMBER\n"
+		"  libc:malloc size\n"
+		"              ^");
+	refused("libc:malloc n=5", "column 15: a number is written with a backslash before it: \\5\n"
+				   "  libc:malloc n=5\n"
+				   "                ^");
+	refused("libc:malloc n=", "column 15: expected what to record: %REGISTER, $argN, $stack, $stackN or \\NUMBER\n"
+				  "  libc:malloc n=\n"
+				  "                ^");
+}
+
+static void an_unknown_register_is_marked(void **state)
+{
+	refused("libc:malloc size=%dj", "column 18: no register '%dj' on x86-64; write %di, %edi, %al, %r8 …\n"
+					"  libc:malloc size=%dj\n"
+					"                   ^");
+	refused("libc:malloc %", "column 13: no register '%' on x86-64; write %di, %edi, %al, %r8 …\n"
+				 "  libc:malloc %\n"
+				 "              ^");
+}
+
+static void types_that_are_not_there_are_named(void **state)
+{
+	refused("libc:f %di:u7", "column 12: no type 'u7'; write u8 u16 u32 u64, s8 s16 s32 s64 or x8 x16 x32 x64\n"
+				 "  libc:f %di:u7\n"
+				 "             ^");
+	refused("libc:f %di:", "column 12: expected a type after ':', such as u32, s64 or x8\n"
+			       "  libc:f %di:\n"
+			       "             ^");
+	refused("libc:f %di:string", "column 12: strings are not supported yet; write x64 to record the pointer\n"
+				     "  libc:f %di:string\n"
+				     "             ^");
+	refused("libc:f %di:ustring", "column 12: strings are not supported yet; write x64 to record the pointer\n"
+				      "  libc:f %di:ustring\n"
+				      "             ^");
+	refused("libc:f %di:symbol", "column 12: symbol names are not supported yet; write x64 to record the address\n"
+				     "  libc:f %di:symbol\n"
+				     "             ^");
+	refused("libc:f %di:char", "column 12: characters are not supported yet; write u8 to record the code\n"
+				   "  libc:f %di:char\n"
+				   "             ^");
+	refused("libc:f %di:b4@8/32",
+		"column 12: bit fields are not supported yet; write x32 to record the whole word\n"
+		"  libc:f %di:b4@8/32\n"
+		"             ^");
+	refused("libc:f %di:u32[4]", "column 15: arrays are not supported yet; leave '[4]' out to record one value\n"
+				     "  libc:f %di:u32[4]\n"
+				     "                ^");
+	refused("libc:f %edi:u64", "column 13: u64 is wider than %edi, which has 32 bits\n"
+				   "  libc:f %edi:u64\n"
+				   "              ^");
+}
+
+static void a_bad_immediate_is_marked(void **state)
+{
+	refused("libc:f \\x", "column 9: expected a number of at most 64 bits after '\\', such as \\42 or \\0x2a\n"
+			      "  libc:f \\x\n"
+			      "          ^");
+	refused("libc:f \\12x", "column 11: expected a number of at most 64 bits after '\\', such as \\42 or \\0x2a\n"
+				"  libc:f \\12x\n"
+				"            ^");
+	refused("libc:f \\99999999999999999999",
+		"column 9: expected a number of at most 64 bits after '\\', such as \\42 or \\0x2a\n"
+		"  libc:f \\99999999999999999999\n"
+		"          ^");
+	refused("libc:f \\-9223372036854775809", "column 10: the number does not fit in 64 bits\n"
+						 "  libc:f \\-9223372036854775809\n"
+						 "           ^");
+	refused("libc:f \\300:u8", "column 9: the number does not fit in u8\n"
+				   "  libc:f \\300:u8\n"
+				   "          ^");
+	refused("libc:f \\\"hi\"", "column 9: text is not supported yet; write a number, such as \\42\n"
+				   "  libc:f \\\"hi\"\n"
+				   "          ^");
+}
+
+static void names_of_arguments_are_checked(void **state)
+{
+	refused("libc:f a=%di a=%si", "column 14: another argument is called 'a' already\n"
+				      "  libc:f a=%di a=%si\n"
+				      "               ^");
+	refused("libc:f arg2=%di %si",
+		"column 17: this argument would be called 'arg2' as another one is; name it: NAME=...\n"
+		"  libc:f arg2=%di %si\n"
+		"                  ^");
+	refused("libc:f a.b=%di", "column 9: the name of an argument has letters, digits and '_' only, no digit first\n"
+				  "  libc:f a.b=%di\n"
+				  "          ^");
+	refused("libc:f =%di", "column 8: the name of an argument has letters, digits and '_' only, no digit first\n"
+			       "  libc:f =%di\n"
+			       "         ^");
+}
+
+static void the_ninth_argument_is_refused(void **state)
+{
+	refused("a:f %di %di %di %di %di %di %di %di %si", "column 37: a probe records at most 8 arguments\n"
+							   "  a:f %di %di %di %di %di %di %di %di %si\n"
+							   "                                      ^");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_fetch_is_read),
+		cmocka_unit_test(names_and_types_are_given),
+		cmocka_unit_test(immediates_reach_both_ends_of_64_bits),
+		cmocka_unit_test(return_values_are_for_returns_and_arguments_for_entries),
+		cmocka_unit_test(memory_is_refused_with_an_alternative),
+		cmocka_unit_test(variables_that_are_not_there_are_named),
+		cmocka_unit_test(an_unknown_register_is_marked),
+		cmocka_unit_test(types_that_are_not_there_are_named),
+		cmocka_unit_test(a_bad_immediate_is_marked),
+		cmocka_unit_test(names_of_arguments_are_checked),
+		cmocka_unit_test(the_ninth_argument_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,302 @@
+/* A tree of processes, without probes: who is told of whom, and that all run as they would. */
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "proc/proc.h"
+
+#define MAX 64
+
+struct family {
+	struct kymo_tree *tree;
+	struct kymo_process *members[MAX];
+	size_t n;
+	unsigned int told[KYMO_TREE_ENDED + 1];
+	pid_t first;
+	int status;			/* of the first */
+};
+
+static void no_error(struct kymo_error *error)
+{
+	if (error)
+		print_error("%s\n", error->message);
+	assert_null(error);
+}
+
+static void begin_stopped(struct family *family, char *const *argv)
+{
+	struct kymo_process *process;
+
+	memset(family, 0, sizeof(*family));
+	no_error(kymo_process_launch(argv, &process));
+	no_error(kymo_tree_create(&family->tree));
+	no_error(kymo_tree_take(family->tree, process));
+	family->first = kymo_process_pid(process);
+	family->members[family->n++] = process;
+}
+
+static void begin(struct family *family, const char *script)
+{
+	char *argv[] = { (char *)"/bin/sh", (char *)"-c", (char *)(uintptr_t)script, NULL };
+
+	begin_stopped(family, argv);
+	kymo_process_resume(family->members[0]);
+}
+
+static void replace(struct family *family, struct kymo_process *old, struct kymo_process *new)
+{
+	for (size_t i = 0; i < family->n; i++) {
+		if (family->members[i] != old)
+			continue;
+		family->members[i] = new ? new : family->members[--family->n];
+		kymo_process_destroy(old);
+		return;
+	}
+	fail_msg("a process that was not told before");
+}
+
+static void take(struct family *family, const struct kymo_tree_event *event)
+{
+	family->told[event->kind]++;
+	assert_null(event->refusal);
+	switch (event->kind) {
+	case KYMO_TREE_FORKED:
+	case KYMO_TREE_SHARING:
+		assert_non_null(event->other);
+		assert_true(family->n < MAX);
+		family->members[family->n++] = event->process;
+		if (event->kind == KYMO_TREE_FORKED)
+			kymo_process_resume(event->process);
+		break;
+	case KYMO_TREE_EXECED:
+		assert_true(kymo_process_is_past(event->other));
+		assert_int_equal(kymo_process_pid(event->process), kymo_process_pid(event->other));
+		replace(family, event->other, event->process);
+		no_error(kymo_process_startup_on(event->process));
+		break;
+	case KYMO_TREE_STARTUP:
+		if (event->startup == KYMO_STARTUP_LOADED)
+			kymo_process_resume(event->process);
+		else
+			no_error(kymo_process_startup_on(event->process));
+		break;
+	case KYMO_TREE_ENDED:
+		if (kymo_process_pid(event->process) == family->first)
+			family->status = event->status;
+		replace(family, event->process, NULL);
+		break;
+	default:
+		break;
+	}
+}
+
+/* Until nobody is left, or `kind` has been told. */
+static void serve(struct family *family, int kind)
+{
+	struct pollfd changed = { .fd = kymo_tree_fd(family->tree), .events = POLLIN };
+	struct kymo_tree_event event;
+
+	while (family->n && (kind < 0 || !family->told[kind])) {
+		poll(&changed, 1, 20);
+		while (kymo_tree_next(family->tree, &event)) {
+			take(family, &event);
+			if (kind >= 0 && family->told[kind])
+				return;
+		}
+	}
+}
+
+static void end(struct family *family)
+{
+	while (family->n)
+		kymo_process_destroy(family->members[--family->n]);
+	kymo_tree_destroy(family->tree);
+}
+
+static void all_processes_of_a_script_are_told_and_their_ends(void **state)
+{
+	struct family family;
+
+	begin(&family, "(exit 3); (/bin/true); /bin/true; exit 5");
+	serve(&family, -1);
+	assert_true(WIFEXITED(family.status));
+	assert_int_equal(WEXITSTATUS(family.status), 5);
+	assert_int_equal(family.told[KYMO_TREE_EXECED], 2);
+	assert_int_equal(family.told[KYMO_TREE_ENDED], 1 + family.told[KYMO_TREE_FORKED] + family.told[KYMO_TREE_SHARING]);
+	assert_int_equal(family.told[KYMO_TREE_ENDED], 4);
+	end(&family);
+}
+
+static void a_process_that_executes_another_program_is_followed_on(void **state)
+{
+	struct family family;
+
+	begin(&family, "exec /bin/sh -c 'exit 6'");
+	serve(&family, -1);
+	assert_int_equal(WEXITSTATUS(family.status), 6);
+	assert_int_equal(family.told[KYMO_TREE_EXECED], 1);
+	end(&family);
+}
+
+static void a_child_that_outlives_the_first_process_is_followed_to_its_end(void **state)
+{
+	struct family family;
+
+	begin(&family, "(sleep 0.1; (exit 0)) & exit 7");
+	serve(&family, -1);
+	assert_int_equal(WEXITSTATUS(family.status), 7);
+	assert_int_equal(family.n, 0);
+	end(&family);
+}
+
+static void a_followed_process_can_be_stopped_called_and_resumed_again_and_again(void **state)
+{
+	static const uint64_t no_args[6];
+	struct family family;
+	size_t n;
+
+	begin(&family, "read x; exit 8");	/* from the terminal or file of whoever runs the test: stopped soon enough */
+	for (int i = 0; i < 50; i++) {
+		struct kymo_process *process = family.members[0];
+		int64_t result = 0;
+		struct kymo_error *error = kymo_process_stop(process);
+
+		if (error) {	/* it has ended by now */
+			kymo_error_destroy(error);
+			break;
+		}
+		no_error(kymo_remote_begin(process));
+		no_error(kymo_remote_syscall(process, SYS_getpid, no_args, &result));
+		assert_int_equal(result, family.first);
+		no_error(kymo_remote_end(process));
+		kymo_process_resume(process);
+		kymo_process_threads(process, &n);
+		assert_int_equal(n, 0);
+	}
+	kill(family.first, SIGKILL);
+	serve(&family, -1);
+	end(&family);
+}
+
+static void whoever_is_let_go_runs_on_with_children_that_nobody_follows(void **state)
+{
+	struct family family;
+	int status;
+
+	begin(&family, "(sleep 0.2; exit 3); [ $? = 3 ] && /bin/true && exit 9");
+	serve(&family, KYMO_TREE_FORKED);
+	end(&family);
+	assert_int_equal(waitpid(family.first, &status, 0), family.first);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 9);
+}
+
+static void a_killed_tree_is_told_to_its_end(void **state)
+{
+	struct family family;
+
+	begin(&family, "for i in 1 2 3; do sleep 100 & done; wait");
+	while (family.told[KYMO_TREE_EXECED] < 3) {
+		family.told[KYMO_TREE_STARTUP] = 0;
+		serve(&family, KYMO_TREE_STARTUP);
+	}
+	for (size_t i = 0; i < family.n; i++)
+		kill(kymo_process_pid(family.members[i]), SIGKILL);
+	serve(&family, -1);
+	assert_true(WIFSIGNALED(family.status));
+	assert_int_equal(family.told[KYMO_TREE_ENDED], 4);
+	end(&family);
+}
+
+/* ---- a program that makes a thread, which writes a byte to `fd` ------------------------------------------------------- */
+
+#define THREADED "--threaded"
+
+static void *speak(void *fd)
+{
+	_exit(write(*(int *)fd, "", 1) == 1 ? 0 : 1);
+}
+
+static int be_threaded(int fd)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, speak, &fd))
+		return 1;
+	pthread_join(thread, NULL);
+	return 1;
+}
+
+/* Stop and resume the process, whatever it does, until its thread has been told. */
+static void disturb_until_held(struct family *family)
+{
+	struct kymo_tree_event event = { .is_held = false };
+
+	while (!event.is_held) {
+		no_error(kymo_process_stop(family->members[0]));
+		kymo_process_resume(family->members[0]);
+		while (!event.is_held && kymo_tree_next(family->tree, &event))
+			take(family, &event);
+		assert_int_equal(family->n, 1);
+	}
+	assert_int_equal(event.kind, KYMO_TREE_THREAD);
+}
+
+static void a_thread_that_is_held_does_nothing_before_it_has_been_told(void **state)
+{
+	for (int i = 0; i < 20; i++) {
+		int fds[2];
+		char fd[16], *argv[] = { (char *)"/proc/self/exe", (char *)THREADED, fd, NULL };
+		struct pollfd said;
+		struct family family;
+		size_t n;
+
+		assert_int_equal(pipe(fds), 0);
+		snprintf(fd, sizeof(fd), "%d", fds[1]);
+		begin_stopped(&family, argv);
+		kymo_process_hold_birth(family.members[0], true);
+		kymo_process_resume(family.members[0]);
+		disturb_until_held(&family);
+		no_error(kymo_process_stop(family.members[0]));
+		kymo_process_threads(family.members[0], &n);
+		assert_int_equal(n, 2);
+		said = (struct pollfd){ .fd = fds[0], .events = POLLIN };
+		assert_int_equal(poll(&said, 1, 0), 0);
+		kymo_process_resume(family.members[0]);
+		serve(&family, -1);
+		assert_true(WIFEXITED(family.status));
+		assert_int_equal(WEXITSTATUS(family.status), 0);
+		assert_int_equal(poll(&said, 1, 0), 1);
+		end(&family);
+		close(fds[0]);
+		close(fds[1]);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_processes_of_a_script_are_told_and_their_ends),
+		cmocka_unit_test(a_process_that_executes_another_program_is_followed_on),
+		cmocka_unit_test(a_child_that_outlives_the_first_process_is_followed_to_its_end),
+		cmocka_unit_test(a_followed_process_can_be_stopped_called_and_resumed_again_and_again),
+		cmocka_unit_test(whoever_is_let_go_runs_on_with_children_that_nobody_follows),
+		cmocka_unit_test(a_killed_tree_is_told_to_its_end),
+		cmocka_unit_test(a_thread_that_is_held_does_nothing_before_it_has_been_told),
+	};
+
+	if (argc == 3 && !strcmp(argv[1], THREADED))
+		return be_threaded(atoi(argv[2]));
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

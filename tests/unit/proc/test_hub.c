@@ -1,0 +1,752 @@
+/* Engines of one hub: each row of the tables in include/kymo/engine.h, with each of its errors. */
+#include <errno.h>
+#include <sys/ptrace.h>
+
+#include "engines.h"
+
+/* ---- what is traced ------------------------------------------------------------------------------------------------------ */
+
+/* Makes a system call whenever it is told to go. */
+static int obedient(struct shared *shared)
+{
+	shared->ready = 1;
+	while (!shared->is_over) {
+		while (!shared->go)
+			nap();
+		shared->go = 0;
+		shared->seen = (int)syscall(SYS_getppid);
+		shared->count++;
+	}
+	return 0;
+}
+
+static int counting(struct shared *shared)
+{
+	shared->ready = 1;
+	while (!shared->is_over)
+		shared->count++;
+	return 0;
+}
+
+static int sleeping(struct shared *shared)
+{
+	shared->ready = 1;
+	while (!shared->is_over)
+		pause();
+	return 0;
+}
+
+static int ending(struct shared *shared)
+{
+	shared->ready = 1;
+	while (!shared->go)
+		nap();
+	return 7;
+}
+
+struct fixture {
+	struct kymo_hub *hub;
+	struct shared *shared;
+	struct book book, other;
+	pid_t pid;
+};
+
+static void begin(struct fixture *fixture, int (*run)(struct shared *shared))
+{
+	memset(fixture, 0, sizeof(*fixture));
+	fixture->shared = share();
+	fixture->hub = new_hub();
+	fixture->pid = child_of(run, fixture->shared);
+	eventually(fixture->shared->ready);
+}
+
+static void end(struct fixture *fixture)
+{
+	kymo_hub_destroy(fixture->hub);
+	end_with_kill(fixture->pid);
+	munmap(fixture->shared, sizeof(*fixture->shared));
+}
+
+static void runs(const struct fixture *fixture)
+{
+	int before = fixture->shared->count;
+
+	eventually(fixture->shared->count > before + 1);
+}
+
+/* Counting has stopped: it can't be seen to count for a while. */
+static void stands(const struct fixture *fixture)
+{
+	int before = fixture->shared->count;
+
+	for (int i = 0; i < 20; i++)
+		nap();
+	assert_int_equal(fixture->shared->count, before);
+}
+
+/* ---- attach -------------------------------------------------------------------------------------------------------------- */
+
+static void attaching_makes_engines_and_finds_them(void **state)
+{
+	struct kymo_engine *first = NULL, *second = NULL, *found = NULL;
+	struct kymo_engine_ops others = ops;
+	struct fixture f;
+
+	begin(&f, sleeping);
+	assert_int_equal(kymo_engine_attach(f.hub, f.pid, 0, NULL, NULL, &found), -ENOENT);
+	assert_int_equal(kymo_engine_attach(f.hub, f.pid, KYMO_ATTACH_CREATE, NULL, NULL, &found), -EINVAL);
+	assert_int_equal(kymo_engine_attach(f.hub, f.pid, 1 << 7, &ops, NULL, &found), -EINVAL);
+	assert_int_equal(kymo_engine_attach(f.hub, f.pid, KYMO_ATTACH_CREATE, &ops, &f.book, &first), 0);
+	assert_int_equal(kymo_engine_tid(first), f.pid);
+	assert_int_equal(kymo_engine_pid(first), f.pid);
+	assert_int_not_equal(tracer_of(f.pid), 0);
+
+	assert_int_equal(kymo_engine_attach(f.hub, f.pid, 0, NULL, NULL, &found), 0);
+	assert_ptr_equal(found, first);
+	kymo_engine_put(found);
+	assert_int_equal(kymo_engine_attach(f.hub, f.pid, KYMO_ATTACH_MATCH_OPS, &others, NULL, &found), -ENOENT);
+	assert_int_equal(kymo_engine_attach(f.hub, f.pid, KYMO_ATTACH_MATCH_DATA, NULL, &f.other, &found), -ENOENT);
+	assert_int_equal(kymo_engine_attach(f.hub, f.pid, KYMO_ATTACH_MATCH_OPS | KYMO_ATTACH_MATCH_DATA, &ops, &f.book, &found), 0);
+	assert_ptr_equal(found, first);
+	kymo_engine_put(found);
+
+	assert_int_equal(kymo_engine_attach(f.hub, f.pid, KYMO_ATTACH_CREATE | KYMO_ATTACH_EXCLUSIVE, &others, NULL, &found), -EEXIST);
+	assert_int_equal(kymo_engine_attach(f.hub, f.pid, KYMO_ATTACH_CREATE | KYMO_ATTACH_EXCLUSIVE | KYMO_ATTACH_MATCH_OPS, &ops, NULL, &found), -EEXIST);
+	assert_int_equal(kymo_engine_attach(f.hub, f.pid, KYMO_ATTACH_CREATE | KYMO_ATTACH_EXCLUSIVE | KYMO_ATTACH_MATCH_DATA, &others, &f.book, &found),
+			 -EEXIST);
+	assert_int_equal(kymo_engine_attach(f.hub, f.pid, KYMO_ATTACH_CREATE | KYMO_ATTACH_EXCLUSIVE | KYMO_ATTACH_MATCH_DATA, &ops, &f.other, &second), 0);
+	assert_ptr_not_equal(first, second);
+	kymo_engine_put(first);
+	kymo_engine_put(second);
+	end(&f);
+	assert_int_equal(f.book.told[RELEASE], 1);
+	assert_int_equal(f.other.told[RELEASE], 1);
+}
+
+static void who_can_not_be_traced_is_told_why(void **state)
+{
+	struct kymo_engine *engine = NULL;
+	struct kymo_hub *hub = new_hub();
+	char text[256];
+	pid_t gone = child_of(sleeping, share());
+
+	end_with_kill(gone);
+	assert_int_equal(kymo_engine_attach(hub, gone, KYMO_ATTACH_CREATE, &ops, NULL, &engine), -ESRCH);
+	assert_int_equal(kymo_engine_attach(hub, gone, 0, &ops, NULL, &engine), -ESRCH);
+	assert_int_equal(kymo_engine_attach_process(hub, gone, 0, &ops, NULL, 0, NULL), -ESRCH);
+	kymo_hub_explain(gone, -ESRCH, text, sizeof(text));
+	assert_non_null(strstr(text, "there is no process"));
+	assert_int_equal(kymo_engine_attach(hub, getpid(), KYMO_ATTACH_CREATE, &ops, NULL, &engine), -EPERM);
+	kymo_hub_explain(getpid(), -EPERM, text, sizeof(text));
+	assert_non_null(strstr(text, "itself"));
+	kymo_hub_destroy(hub);
+}
+
+static int a_tracer(struct shared *shared)
+{
+	if (ptrace(PTRACE_SEIZE, shared->tid, 0, 0))
+		return 1;
+	shared->ready = 2;
+	while (!shared->is_over)
+		pause();
+	return 0;
+}
+
+static void a_foreign_tracer_is_named(void **state)
+{
+	char text[256], expected[64];
+	struct kymo_engine *engine;
+	struct fixture f;
+	pid_t tracer;
+
+	begin(&f, counting);
+	f.shared->tid = f.pid;
+	tracer = child_of(a_tracer, f.shared);
+	eventually(f.shared->ready == 2);
+	assert_int_equal(kymo_engine_attach(f.hub, f.pid, KYMO_ATTACH_CREATE, &ops, &f.book, &engine), -EBUSY);
+	assert_int_equal(kymo_engine_attach_process(f.hub, f.pid, 0, &ops, &f.book, 0, NULL), -EBUSY);
+	kymo_hub_explain(f.pid, -EBUSY, text, sizeof(text));
+	snprintf(expected, sizeof(expected), "is being traced by process %d (", tracer);
+	assert_non_null(strstr(text, expected));
+	end_with_kill(tracer);
+	engine = engine_of(f.hub, f.pid, &f.book, 0);
+	runs(&f);
+	kymo_engine_put(engine);
+	end(&f);
+}
+
+static unsigned int attach_at_entry(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+{
+	struct fixture *f = book->more;
+
+	if (told == ENTRY && ((struct kymo_syscall_report *)report)->number == SYS_getppid) {
+		kymo_engine_put(engine_of(f->hub, f->pid, &f->other, KYMO_EVENTS_SYSCALL));
+		book->hook = NULL;
+	}
+	return KYMO_ACTION_RESUME;
+}
+
+static unsigned int expect_exit_first(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+{
+	assert_true(told != ENTRY || book->told[EXIT_OF_CALL]);
+	return KYMO_ACTION_RESUME;
+}
+
+static void a_new_engine_is_not_told_of_the_event_in_progress(void **state)
+{
+	struct kymo_engine *engine;
+	struct fixture f;
+
+	begin(&f, obedient);
+	f.book.more = &f;
+	f.book.hook = attach_at_entry;
+	f.other.hook = expect_exit_first;
+	engine = engine_of(f.hub, f.pid, &f.book, KYMO_EVENTS_SYSCALL);
+	eventually(f.book.told[ENTRY] > 1);
+	f.shared->go = 1;
+	eventually(f.other.told[ENTRY]);
+	kymo_engine_put(engine);
+	end(&f);
+}
+
+/* ---- set_events ---------------------------------------------------------------------------------------------------------- */
+
+struct errors {
+	int clear_death, clear_reap, set_death, clear_other, detach;
+};
+
+static unsigned int try_masks(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+{
+	struct errors *errors = book->more;
+
+	if (told == DEATH)
+		errors->clear_death = kymo_engine_set_events(engine, KYMO_EVENT_REAP);
+	if (told == REAP) {
+		errors->clear_reap = kymo_engine_set_events(engine, KYMO_EVENT_DEATH);
+		errors->detach = kymo_engine_control(engine, KYMO_ACTION_DETACH);
+	}
+	return KYMO_ACTION_RESUME;
+}
+
+static unsigned int try_to_set_death(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+{
+	struct errors *errors = book->more;
+
+	if (told == REAP)
+		errors->set_death = kymo_engine_set_events(engine, KYMO_EVENT_REAP | KYMO_EVENT_DEATH);
+	return KYMO_ACTION_RESUME;
+}
+
+static void masks_of_the_dying_can_not_be_changed(void **state)
+{
+	struct errors errors = { 0 };
+	struct kymo_engine *engine, *late;
+	struct fixture f;
+
+	begin(&f, ending);
+	f.book.more = f.other.more = &errors;
+	f.book.hook = try_masks;
+	f.other.hook = try_to_set_death;
+	engine = engine_of(f.hub, f.pid, &f.book, KYMO_EVENT_DEATH | KYMO_EVENT_REAP);
+	late = engine_of(f.hub, f.pid, &f.other, KYMO_EVENT_REAP);
+	assert_int_equal(kymo_engine_set_events(engine, 1 << 20), -EINVAL);
+	f.shared->go = 1;
+	assert_int_equal(end_of(f.pid), 7 << 8);
+	eventually(f.other.told[REAP]);
+	assert_int_equal(errors.clear_death, -EALREADY);
+	assert_int_equal(errors.clear_reap, -EALREADY);
+	assert_int_equal(errors.detach, -EALREADY);
+	assert_int_equal(errors.set_death, -EALREADY);
+	assert_int_equal(f.book.told[DEATH], 1);
+	assert_int_equal(f.book.told[REAP], 1);
+	assert_int_equal(f.book.status, 7 << 8);
+	eventually(kymo_engine_barrier(engine) == -ESRCH);
+	assert_int_equal(kymo_engine_set_events(engine, 0), -ESRCH);
+	assert_int_equal(kymo_engine_control(engine, KYMO_ACTION_RESUME), -ESRCH);
+	assert_int_equal(kymo_engine_tid(engine), 0);
+	kymo_engine_put(engine);
+	kymo_engine_put(late);
+	kymo_hub_destroy(f.hub);
+	assert_int_equal(f.book.told[RELEASE], 1);
+}
+
+static unsigned int linger(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+{
+	struct fixture *f = book->more;
+
+	if (told == ENTRY && ((struct kymo_syscall_report *)report)->number == SYS_getppid) {
+		f->shared->tid = 1;
+		while (f->shared->tid != 2)
+			nap();
+	}
+	return KYMO_ACTION_RESUME;
+}
+
+static void clearing_or_detaching_during_a_callback_is_in_progress(void **state)
+{
+	struct kymo_engine *engine;
+	struct fixture f;
+
+	begin(&f, obedient);
+	f.book.more = &f;
+	f.book.hook = linger;
+	engine = engine_of(f.hub, f.pid, &f.book, KYMO_EVENTS_SYSCALL);
+	assert_int_equal(kymo_engine_barrier(engine), 0);
+	eventually(f.book.told[ENTRY] > 1);
+	f.shared->go = 1;
+	eventually(f.shared->tid == 1);
+	assert_int_equal(kymo_engine_set_events(engine, KYMO_EVENT_SYSCALL_ENTRY), -EINPROGRESS);
+	assert_int_equal(kymo_engine_set_events(engine, KYMO_EVENTS_SYSCALL), 0);
+	assert_int_equal(kymo_engine_control(engine, KYMO_ACTION_DETACH), -EINPROGRESS);
+	assert_int_equal(kymo_engine_control(engine, KYMO_ACTION_DETACH), -ESRCH);
+	f.shared->tid = 2;
+	assert_int_equal(kymo_engine_barrier(engine), -ESRCH);
+	assert_int_equal(tracer_of(f.pid), 0);
+	eventually(f.shared->count == 1);
+	kymo_engine_put(engine);
+	eventually(f.book.told[RELEASE] == 1);
+	end(&f);
+}
+
+/* ---- control ------------------------------------------------------------------------------------------------------------- */
+
+static void a_stop_holds_until_its_engine_lets_go(void **state)
+{
+	struct kymo_engine *engine, *other;
+	struct fixture f;
+
+	begin(&f, counting);
+	engine = engine_of(f.hub, f.pid, &f.book, KYMO_EVENT_QUIESCE);
+	other = engine_of(f.hub, f.pid, &f.other, KYMO_EVENT_QUIESCE);
+	assert_int_equal(kymo_engine_control(engine, KYMO_ACTION_STOP), -EINPROGRESS);
+	eventually(f.book.told[QUIESCE] == 1);
+	stands(&f);
+	assert_int_equal(kymo_engine_control(engine, KYMO_ACTION_STOP), 0);
+	assert_int_equal(kymo_engine_control(other, KYMO_ACTION_STOP), 0);
+	assert_int_equal(kymo_engine_control(other, KYMO_ACTION_RESUME), 0);
+	assert_int_equal(kymo_engine_control(other, KYMO_ACTION_REPORT), 0);
+	eventually(f.other.told[QUIESCE] == 1);
+	stands(&f);
+	assert_int_equal(kymo_engine_control(other, KYMO_ACTION_DETACH), 0);
+	assert_int_equal(kymo_engine_barrier(other), -ESRCH);
+	stands(&f);
+	assert_int_equal(kymo_engine_control(engine, KYMO_ACTION_RESUME), 0);
+	runs(&f);
+	assert_int_equal(f.book.told[QUIESCE], 1);
+	kymo_engine_put(engine);
+	kymo_engine_put(other);
+	end(&f);
+}
+
+static void control_refuses_what_can_not_be(void **state)
+{
+	struct kymo_engine *engine;
+	struct fixture f;
+
+	begin(&f, counting);
+	engine = engine_of(f.hub, f.pid, &f.book, 0);
+	assert_int_equal(kymo_engine_control(engine, KYMO_ACTION_REPORT), -EINVAL);
+	assert_int_equal(kymo_engine_control(engine, KYMO_ACTION_SINGLESTEP), -EINVAL);
+	assert_int_equal(kymo_engine_control(engine, KYMO_ACTION_BLOCKSTEP), -EINVAL);
+	assert_int_equal(kymo_engine_control(engine, (enum kymo_action)77), -EINVAL);
+	assert_int_equal(kymo_engine_control(engine, KYMO_ACTION_INTERRUPT), 0);
+	runs(&f);
+	assert_int_equal(f.book.told[QUIESCE], 0);
+	kymo_engine_put(engine);
+	end(&f);
+}
+
+static unsigned int detach_in_death(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+{
+	return told == DEATH ? KYMO_ACTION_DETACH : KYMO_ACTION_RESUME;
+}
+
+static unsigned int control_in_death(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+{
+	if (told == DEATH)
+		book->signal = kymo_engine_control(engine, KYMO_ACTION_STOP);
+	return KYMO_ACTION_RESUME;
+}
+
+static void who_detaches_in_death_is_not_told_of_the_reaping(void **state)
+{
+	struct kymo_engine *engine, *other;
+	struct fixture f;
+
+	begin(&f, ending);
+	f.book.hook = detach_in_death;
+	f.other.hook = control_in_death;
+	engine = engine_of(f.hub, f.pid, &f.book, KYMO_EVENT_DEATH | KYMO_EVENT_REAP);
+	other = engine_of(f.hub, f.pid, &f.other, KYMO_EVENT_DEATH | KYMO_EVENT_REAP);
+	kymo_engine_put(engine);
+	f.shared->go = 1;
+	assert_int_equal(end_of(f.pid), 7 << 8);
+	eventually(f.other.told[REAP]);
+	assert_int_equal(f.other.signal, -ESRCH);
+	assert_int_equal(f.book.told[REAP], 0);
+	eventually(f.book.told[RELEASE] == 1);
+	kymo_engine_put(other);
+	kymo_hub_destroy(f.hub);
+}
+
+/* ---- steps --------------------------------------------------------------------------------------------------------------- */
+
+static unsigned int step_again(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+{
+	if (told != QUIESCE)
+		return KYMO_ACTION_RESUME;
+	return book->told[QUIESCE] < 200 ? (enum kymo_action)(uintptr_t)book->more : KYMO_ACTION_RESUME;
+}
+
+static void step_with(enum kymo_action how, int (*run)(struct shared *shared))
+{
+	struct kymo_engine *engine, *other;
+	struct fixture f;
+
+	begin(&f, run);
+	f.book.hook = step_again;
+	f.book.more = (void *)(uintptr_t)how;
+	engine = engine_of(f.hub, f.pid, &f.book, KYMO_EVENT_QUIESCE);
+	other = engine_of(f.hub, f.pid, &f.other, KYMO_EVENTS_SIGNAL);
+	f.shared->go = 1;
+	assert_int_equal(kymo_engine_control(engine, how), 0);
+	eventually(f.book.told[QUIESCE] > 200);
+	f.shared->go = 1;
+	runs(&f);
+	assert_int_equal(f.other.told[SIGNAL], 0);
+	kymo_engine_put(engine);
+	kymo_engine_put(other);
+	end(&f);
+}
+
+static void steps_are_told_and_nobody_sees_a_signal(void **state)
+{
+	step_with(KYMO_ACTION_SINGLESTEP, counting);
+	step_with(KYMO_ACTION_BLOCKSTEP, counting);
+}
+
+static int calling(struct shared *shared)
+{
+	shared->ready = 1;
+	while (!shared->is_over) {
+		shared->count++;
+		syscall(SYS_getppid);
+	}
+	return 0;
+}
+
+static unsigned int step_forever(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+{
+	return told == QUIESCE ? KYMO_ACTION_SINGLESTEP : KYMO_ACTION_RESUME;
+}
+
+/* Each call that was made is told, with one engine stepping over it. */
+static void a_step_over_a_system_call_does_not_hide_it(void **state)
+{
+	struct kymo_engine *engine, *other;
+	struct fixture f;
+	unsigned int entries;
+
+	begin(&f, calling);
+	f.book.hook = step_forever;
+	other = engine_of(f.hub, f.pid, &f.other, KYMO_EVENTS_SYSCALL);
+	engine = engine_of(f.hub, f.pid, &f.book, KYMO_EVENT_QUIESCE);
+	assert_int_equal(kymo_engine_control(engine, KYMO_ACTION_SINGLESTEP), 0);
+	eventually(f.book.told[QUIESCE] > 100);
+	entries = f.other.told[ENTRY];
+	f.shared->count = 0;
+	eventually(f.shared->count > 50);
+	assert_true(f.other.told[ENTRY] - entries >= 49);
+	f.book.hook = NULL;
+	kymo_engine_put(engine);
+	kymo_engine_put(other);
+	end(&f);
+}
+
+/* ---- examine ------------------------------------------------------------------------------------------------------------- */
+
+static void a_stopped_thread_can_be_examined(void **state)
+{
+	struct kymo_examiner examiner;
+	struct user_regs_struct registers;
+	struct kymo_engine *engine;
+	struct fixture f;
+	long word = 0;
+
+	begin(&f, counting);
+	engine = engine_of(f.hub, f.pid, &f.book, KYMO_EVENT_QUIESCE | KYMO_EVENT_REAP);
+	assert_int_equal(kymo_engine_prepare_examine(engine, &examiner), -EINVAL);
+	assert_int_equal(kymo_engine_get_registers(engine, &registers), -EAGAIN);
+	kymo_engine_control(engine, KYMO_ACTION_STOP);
+	eventually(f.book.told[QUIESCE]);
+	assert_int_equal(kymo_engine_barrier(engine), 0);
+	assert_int_equal(kymo_engine_prepare_examine(engine, &examiner), 0);
+	assert_int_equal(kymo_engine_get_registers(engine, &registers), 0);
+	assert_int_equal(kymo_engine_read(engine, registers.rsp, &word, sizeof(word)), 0);
+	assert_int_equal(kymo_engine_read(engine, 8, &word, sizeof(word)), -EIO);
+	assert_int_equal(kymo_engine_set_registers(engine, &registers), 0);
+	assert_int_equal(kymo_engine_set_syscall(engine, 1, (uint64_t[6]){ 0 }), -EINVAL);
+	assert_int_equal(kymo_engine_set_result(engine, 1), -EINVAL);
+	assert_int_equal(kymo_engine_finish_examine(engine, &examiner), 0);
+	kymo_engine_control(engine, KYMO_ACTION_RESUME);
+	runs(&f);
+	kymo_engine_control(engine, KYMO_ACTION_STOP);
+	eventually(kymo_engine_prepare_examine(engine, &examiner) == 0);
+	kill(f.pid, SIGKILL);
+	assert_int_equal(end_of(f.pid), SIGKILL);
+	assert_int_not_equal(kymo_engine_finish_examine(engine, &examiner), 0);
+	eventually(f.book.told[REAP]);
+	eventually(kymo_engine_finish_examine(engine, &examiner) == -ESRCH);
+	assert_int_equal(kymo_engine_prepare_examine(engine, &examiner), -ESRCH);
+	assert_int_equal(kymo_engine_get_registers(engine, &registers), -ESRCH);
+	assert_int_equal(kymo_engine_read(engine, registers.rsp, &word, sizeof(word)), -ESRCH);
+	kymo_engine_put(engine);
+	kymo_hub_destroy(f.hub);
+}
+
+/* ---- system calls -------------------------------------------------------------------------------------------------------- */
+
+static unsigned int abort_getppid(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+{
+	const struct kymo_syscall_report *call = report;
+
+	if (told == ENTRY && call->number == SYS_getppid)
+		return KYMO_ACTION_RESUME | KYMO_SYSCALL_ABORT;
+	if (told == EXIT_OF_CALL && call->is_entry_known && call->number == SYS_getppid) {
+		assert_true(call->is_aborted && call->is_error);
+		assert_int_equal(call->result, -ENOSYS);
+		assert_int_equal(kymo_engine_set_result(engine, 12345), 0);
+	}
+	return KYMO_ACTION_RESUME;
+}
+
+static void a_call_can_be_aborted_and_its_result_made_up(void **state)
+{
+	struct kymo_engine *engine;
+	struct fixture f;
+
+	begin(&f, obedient);
+	f.book.hook = abort_getppid;
+	engine = engine_of(f.hub, f.pid, &f.book, KYMO_EVENTS_SYSCALL);
+	eventually(f.book.told[EXIT_OF_CALL] > 1);
+	f.shared->go = 1;
+	eventually(f.shared->count == 1);
+	assert_int_equal(f.shared->seen, 12345);
+	kymo_engine_put(engine);
+	end(&f);
+}
+
+static unsigned int change_to_gettid(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+{
+	static const uint64_t none[6];
+
+	if (told == ENTRY && ((struct kymo_syscall_report *)report)->number == SYS_getppid)
+		assert_int_equal(kymo_engine_set_syscall(engine, SYS_gettid, none), 0);
+	return KYMO_ACTION_RESUME;
+}
+
+/* The one that was attached last sees an entry first, so the first one sees what the second has made of it. */
+static void engines_see_an_entry_in_reverse_order(void **state)
+{
+	struct kymo_engine *engine, *other;
+	struct fixture f;
+
+	begin(&f, obedient);
+	f.other.hook = change_to_gettid;
+	engine = engine_of(f.hub, f.pid, &f.book, KYMO_EVENTS_SYSCALL);
+	other = engine_of(f.hub, f.pid, &f.other, KYMO_EVENTS_SYSCALL);
+	eventually(f.other.told[EXIT_OF_CALL] > 1);
+	f.book.more = &f;
+	f.shared->go = 1;
+	eventually(f.shared->count == 1);
+	assert_int_equal(f.shared->seen, f.pid);
+	assert_true(f.book.last_call != SYS_getppid);
+	kymo_engine_put(engine);
+	kymo_engine_put(other);
+	end(&f);
+}
+
+static unsigned int stop_at_getppid(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+{
+	bool is_it = told == ENTRY && ((struct kymo_syscall_report *)report)->number == SYS_getppid;
+
+	return is_it ? KYMO_ACTION_STOP : KYMO_ACTION_RESUME;
+}
+
+static void a_stop_at_an_entry_holds_before_the_call(void **state)
+{
+	static const uint64_t none[6];
+	struct kymo_examiner examiner;
+	struct kymo_engine *engine;
+	struct fixture f;
+
+	begin(&f, obedient);
+	f.book.hook = stop_at_getppid;
+	engine = engine_of(f.hub, f.pid, &f.book, KYMO_EVENTS_SYSCALL);
+	eventually(f.book.told[ENTRY] > 1);
+	f.shared->go = 1;
+	eventually(kymo_engine_prepare_examine(engine, &examiner) == 0);
+	assert_int_equal(f.shared->count, 0);
+	assert_int_equal(kymo_engine_set_syscall(engine, SYS_gettid, none), 0);
+	assert_int_equal(kymo_engine_finish_examine(engine, &examiner), 0);
+	kymo_engine_control(engine, KYMO_ACTION_RESUME);
+	eventually(f.shared->count == 1);
+	assert_int_equal(f.shared->seen, f.pid);
+	kymo_engine_put(engine);
+	end(&f);
+}
+
+/* ---- references ------------------------------------------------------------------------------------------------------------ */
+
+static void release_comes_once_and_last(void **state)
+{
+	struct kymo_engine *engine;
+	struct fixture f;
+
+	begin(&f, counting);
+	engine = engine_of(f.hub, f.pid, &f.book, KYMO_EVENTS_ALL);
+	kymo_engine_get(engine);
+	assert_int_equal(kymo_engine_control(engine, KYMO_ACTION_DETACH), 0);
+	assert_int_equal(kymo_engine_barrier(engine), -ESRCH);
+	assert_int_equal(tracer_of(f.pid), 0);
+	kymo_engine_put(engine);
+	assert_int_equal(f.book.told[RELEASE], 0);
+	kymo_hub_destroy(f.hub);
+	kymo_engine_put(engine);
+	assert_int_equal(f.book.told[RELEASE], 1);
+	kymo_engine_put(NULL);
+	kymo_hub_destroy(NULL);
+	runs(&f);
+	end_with_kill(f.pid);
+}
+
+static unsigned int barrier_in_callback(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+{
+	int status;
+
+	if (told == QUIESCE) {
+		struct fixture *f = book->more;
+
+		assert_int_equal(kymo_engine_barrier(engine), -EDEADLK);
+		assert_int_equal(kymo_hub_wait(f->hub, f->pid, &status), -EDEADLK);
+	}
+	return KYMO_ACTION_RESUME;
+}
+
+static void a_barrier_in_a_callback_is_refused(void **state)
+{
+	struct kymo_engine *engine;
+	struct fixture f;
+
+	begin(&f, counting);
+	f.book.hook = barrier_in_callback;
+	f.book.more = &f;
+	engine = engine_of(f.hub, f.pid, &f.book, KYMO_EVENT_QUIESCE);
+	kymo_engine_control(engine, KYMO_ACTION_REPORT);
+	eventually(f.book.told[QUIESCE]);
+	assert_int_equal(kymo_engine_barrier(engine), 0);
+	kymo_engine_put(engine);
+	end(&f);
+}
+
+/* ---- launching --------------------------------------------------------------------------------------------------------------- */
+
+static void a_command_is_seen_from_its_exec_to_its_end(void **state)
+{
+	char *argv[] = { (char *)"sh", (char *)"-c", (char *)"exit 5", NULL };
+	struct kymo_hub *hub = new_hub();
+	struct kymo_engine *engine;
+	struct book book = { 0 };
+	int status;
+	pid_t pid;
+
+	assert_int_equal(kymo_hub_launch(hub, 0, argv, &pid), 0);
+	engine = engine_of(hub, pid, &book, KYMO_EVENTS_ALL);
+	assert_int_equal(book.told[ENTRY], 0);
+	assert_int_equal(kymo_hub_start(hub, pid), 0);
+	assert_int_equal(kymo_hub_wait(hub, pid, &status), 0);
+	assert_int_equal(status, 5 << 8);
+	assert_int_equal(kymo_hub_wait(hub, pid, &status), -ECHILD);
+	assert_int_equal(kymo_hub_start(hub, pid), -ESRCH);
+	assert_int_equal(book.told[EXEC], 1);
+	assert_int_equal(book.told[EXIT], 1);
+	assert_int_equal(book.told[DEATH], 1);
+	assert_int_equal(book.told[REAP], 1);
+	assert_int_equal(book.told[ENTRY], book.told[EXIT_OF_CALL] + 1);	/* but of exit_group */
+	assert_true(book.told[ENTRY] > 10);
+	kymo_engine_put(engine);
+	kymo_hub_destroy(hub);
+	assert_int_equal(book.told[RELEASE], 1);
+}
+
+static void a_command_that_can_not_be_launched_is_refused(void **state)
+{
+	char *missing[] = { (char *)"no-such-program-anywhere", NULL }, *directory[] = { (char *)"/tmp", NULL }, *none[] = { NULL };
+	struct kymo_hub *hub = new_hub();
+	pid_t pid;
+
+	assert_int_equal(kymo_hub_launch(hub, 0, missing, &pid), -ENOENT);
+	assert_int_equal(kymo_hub_launch(hub, 0, directory, &pid), -EACCES);
+	assert_int_equal(kymo_hub_launch(hub, 0, none, &pid), -EINVAL);
+	assert_int_equal(kymo_hub_launch(hub, 1 << 5, missing, &pid), -EINVAL);
+	kymo_hub_destroy(hub);
+}
+
+static void a_command_that_was_not_started_ends_with_the_hub(void **state)
+{
+	char *argv[] = { (char *)"sleep", (char *)"1000", NULL };
+	struct kymo_hub *hub = new_hub();
+	pid_t pid;
+
+	assert_int_equal(kymo_hub_launch(hub, 0, argv, &pid), 0);
+	kymo_hub_destroy(hub);
+	eventually(kill(pid, 0) == -1 || state_of(pid) == 'Z');
+	waitpid(pid, NULL, __WALL | WNOHANG);
+}
+
+static void a_started_command_runs_on_without_the_hub(void **state)
+{
+	char *argv[] = { (char *)"sh", (char *)"-c", (char *)"sleep 0.3; exit 6", NULL };
+	struct kymo_hub *hub = new_hub();
+	struct book book = { 0 };
+	int status;
+	pid_t pid;
+
+	assert_int_equal(kymo_hub_launch(hub, 0, argv, &pid), 0);
+	kymo_engine_put(engine_of(hub, pid, &book, KYMO_EVENTS_ALL));
+	assert_int_equal(kymo_hub_start(hub, pid), 0);
+	eventually(book.told[ENTRY] > 5);
+	kymo_hub_destroy(hub);
+	assert_int_equal(book.told[RELEASE], 1);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 6 << 8);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(attaching_makes_engines_and_finds_them),
+		cmocka_unit_test(who_can_not_be_traced_is_told_why),
+		cmocka_unit_test(a_foreign_tracer_is_named),
+		cmocka_unit_test(a_new_engine_is_not_told_of_the_event_in_progress),
+		cmocka_unit_test(masks_of_the_dying_can_not_be_changed),
+		cmocka_unit_test(clearing_or_detaching_during_a_callback_is_in_progress),
+		cmocka_unit_test(a_stop_holds_until_its_engine_lets_go),
+		cmocka_unit_test(control_refuses_what_can_not_be),
+		cmocka_unit_test(who_detaches_in_death_is_not_told_of_the_reaping),
+		cmocka_unit_test(steps_are_told_and_nobody_sees_a_signal),
+		cmocka_unit_test(a_step_over_a_system_call_does_not_hide_it),
+		cmocka_unit_test(a_stopped_thread_can_be_examined),
+		cmocka_unit_test(a_call_can_be_aborted_and_its_result_made_up),
+		cmocka_unit_test(engines_see_an_entry_in_reverse_order),
+		cmocka_unit_test(a_stop_at_an_entry_holds_before_the_call),
+		cmocka_unit_test(release_comes_once_and_last),
+		cmocka_unit_test(a_barrier_in_a_callback_is_refused),
+		cmocka_unit_test(a_command_is_seen_from_its_exec_to_its_end),
+		cmocka_unit_test(a_command_that_can_not_be_launched_is_refused),
+		cmocka_unit_test(a_command_that_was_not_started_ends_with_the_hub),
+		cmocka_unit_test(a_started_command_runs_on_without_the_hub),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
