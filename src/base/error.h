@@ -25,7 +25,7 @@ enum kymo_error_code {
 struct kymo_error {
 	enum kymo_error_code code;
 	int err;		/* the errno value that it was made of, positive; or 0 */
-	char *message;		/* one sentence, no newline, no trailing full stop */
+	char *message;		/* one sentence, no trailing full stop; of several refusals, each in a line */
 };
 
 /* Returned where allocation of the error itself failed; destroying it is a no-op. */

@@ -228,7 +228,7 @@ void probes_forget_refusals(struct kymo_probes *probes);
 /* After planning: whether a return is refused that has other sites, which are refused then, too: planning has to begin anew. */
 bool probes_refuse_together(struct kymo_probes *probes);
 
-/* The error of the first spec that has one (`why`). */
+/* The sentences (`why`) of all specs that have one, each in a line. */
 struct kymo_error *probes_check_exact(const struct kymo_probes *probes);
 
 /* The same, with those that are refused everywhere. */

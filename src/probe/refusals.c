@@ -211,10 +211,18 @@ static char *none_left(const struct kymo_spec *spec, const struct probe_refused 
 
 struct kymo_error *probes_check_exact(const struct kymo_probes *probes)
 {
+	kymo_cleanup_free char *sentences = NULL;
+	size_t size, n = 0;
+	FILE *out = open_memstream(&sentences, &size);
+
+	if (!out)
+		return &kymo_error_no_memory;
 	for (size_t i = 0; i < probes->n_specs; i++)
 		if (probes->refused[i].why)
-			return kymo_error_create(KYMO_ERROR_UNSAFE, "%s", probes->refused[i].why);
-	return NULL;
+			fprintf(out, "%s%s", n++ ? "\n  " : "", probes->refused[i].why);
+	if (fclose(out))
+		return &kymo_error_no_memory;
+	return n ? kymo_error_create(KYMO_ERROR_UNSAFE, "%s", sentences) : NULL;
 }
 
 struct kymo_error *probes_check_refused(struct kymo_probes *probes)

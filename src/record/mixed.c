@@ -106,7 +106,7 @@ void recording_tell_reasons(struct recording *recording, const struct kymo_error
 		if (!recording->reasons[i])
 			continue;
 		tell(recording, recording->reasons[i]);
-		is_told |= refusal && !strcmp(refusal->message, recording->reasons[i]);
+		is_told |= refusal && strstr(refusal->message, recording->reasons[i]);	/* the reasons of all specs, or another */
 	}
 	if (!is_told)
 		tell(recording, refusal->message);

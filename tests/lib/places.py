@@ -102,10 +102,16 @@ _REFUSED = re.compile(r'no safe place for a probe at (\S+) of (\S+): (.*)')
 
 
 def refused_place(result, places, must=True):
-    """Which of `places` [(path, offset)] kymo would not take, and why: by its sentence. Unless it `must` be one of them, it may be None."""
+    """Which of `places` [(path, offset)] kymo would not take, and why: by its first sentence. Unless it `must` be one of them, it may be None."""
     match = _REFUSED.search(result.err)
     check(match, 'all that is refused is a place', result)
-    name, path, reason = match.groups()
+    found = which_place(*match.groups(), places)
+    check(found or not must, 'the place that is refused is one that was asked for', result)
+    return found
+
+
+def which_place(name, path, reason, places):
+    """(place, reason) of a sentence of kymo's, or None."""
     path = real(path)
     convert, candidates = to_offset(path), {offset for where, offset in places if real(where) == path}
     symbol, _, plus = name.partition('+')
@@ -116,7 +122,7 @@ def refused_place(result, places, must=True):
         for offset in (convert(vaddr), vaddr):
             if offset in candidates:
                 return (path, offset), strip(reason)
-    check(not must, 'the place that is refused is one that was asked for', result)
+    return None
 
 
 def strip(reason):
@@ -137,9 +143,12 @@ def without_refused(places, attempt, refusals):
         result = attempt(places)
         if 'no safe place' not in result.err:  # an error, or a warning about a library that was loaded later
             return result, places
-        place, reason = refused_place(result, places)
-        refusals.setdefault(reason, []).append(place)
-        places = [kept for kept in places if (real(kept[0]), kept[1]) != place]
+        for sentence in _REFUSED.findall(result.err):
+            found = which_place(*sentence, places)
+            check(found, 'the place that is refused is one that was asked for', sentence, result)
+            place, reason = found
+            refusals.setdefault(reason, []).append(place)
+            places = [kept for kept in places if (real(kept[0]), kept[1]) != place]
         if not places:
             return result, places
 

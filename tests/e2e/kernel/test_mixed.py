@@ -353,5 +353,5 @@ def test_a_user_without_rights_gets_a_hint(tmp):
     build()
     tmp.chmod(0o777)
     result = record('--no-follow', *TAKEN, *REFUSED, '--', './mix', CALLS, user=NOBODY)
-    result.refused(r'no safe place for a probe at awkward .* \(as root kymo could record it through the kernel\)$')
+    result.refused(r'(?s)no safe place for a probe at awkward .* \(as root kymo could record it through the kernel\)$')
     check(not result.out and not Path('kymo.data').exists(), 'nothing has run, nothing is made', result)

@@ -89,7 +89,8 @@ def test_a_jvm_with_a_thousand_instructions_of_its_library(tmp):
     result, left = places.without_refused(
         wanted, lambda left: record('-q', *places.specs(left), '--pid', process.pid, '--for', '1', seconds=120), refusals)
     print(places.tell(refusals, len(wanted)))
-    check(result.status == 0 and len(left) > 0.9 * len(wanted), 'nearly all have a place', result)
+    # Neighbours in 40 functions are in each other's way; and where pages are free in reach of libjvm is another thing each time.
+    check(result.status == 0 and len(left) > 0.75 * len(wanted), 'most have a place', result)
     check_equal(turns(process, 3, 'after'), before, 'what it computes')
     remains.check_text_intact(process.pid)
     process.end().ok()
