@@ -32,7 +32,7 @@ static size_t fd_path(void *context, int fd, char *out, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct bytes bytes = { data + HEAD, size - HEAD };
+	struct bytes bytes;
 	struct kymo_syscall_target target = { &bytes, read_bytes, NULL, 16 };
 	struct kymo_syscall_call call = { 0 };
 	struct kymo_line line = { 0 };
@@ -40,6 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size < HEAD)
 		return 0;
+	bytes = (struct bytes){ data + HEAD, size - HEAD };
 	memcpy(words, data + 2, sizeof(words));
 	call.number = data[0] | (data[1] & 3u) << 8;
 	if (data[1] & 4)
@@ -51,7 +52,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	call.result = (int64_t)words[0];
 	kymo_syscall_leave(&call, &target, &line);
 	kymo_syscall_result(&call, &target, &line);
-	check(call.n_args <= 7 && line.n < (1 << 22));
+	check(call.n_args <= 7 && line.n < (1 << 25));
 	for (unsigned i = 0; i < call.n_args; i++)
 		check(call.arg_at[i] <= call.arg_at[i + 1] && call.base + call.arg_at[i + 1] <= line.n);
 	kymo_syscall_touches(&call, &target, "/dev/null");

@@ -21,7 +21,7 @@ NAMES(epoll_events, "EPOLL???", NAME(EPOLLIN), NAME(EPOLLPRI), NAME(EPOLLOUT), N
       NAME(EPOLLWAKEUP), NAME(EPOLLONESHOT), NAME(EPOLLET));
 NAMES(eventfd_flags, "EFD_???", NAME(EFD_SEMAPHORE), NAME(EFD_CLOEXEC), NAME(EFD_NONBLOCK));
 
-enum { N_FDS_MAX = 1 << 16 };
+enum { N_FDS_MAX = 1 << 16, N_FDS_SHOWN = 1024 };	/* each may have a path behind it */
 
 /* ---- poll ------------------------------------------------------------------------------------------------------------- */
 
@@ -111,8 +111,7 @@ static bool read_fdset(struct decode *d, uint64_t address, uint64_t set[N_FDS_MA
 static bool put_fdset(struct decode *d, uint64_t address, const char *before)
 {
 	uint64_t set[N_FDS_MAX / 64];
-	bool any = false;
-	unsigned n;
+	unsigned n, shown = 0;
 
 	if (!read_fdset(d, address, set, &n)) {
 		if (!before)
@@ -124,13 +123,16 @@ static bool put_fdset(struct decode *d, uint64_t address, const char *before)
 	for (unsigned fd = 0; fd < n; fd++) {
 		if (!(set[fd / 64] >> (fd % 64) & 1))
 			continue;
-		puts_(d, any ? " " : before ? before : "");
+		puts_(d, shown ? " " : before ? before : "");
+		if (shown++ == N_FDS_SHOWN) {
+			puts_(d, "...");
+			break;
+		}
 		put_fd(d, (int)fd);
-		any = true;
 	}
-	if (!before || any)
+	if (!before || shown)
 		puts_(d, "]");
-	return any;
+	return shown;
 }
 
 PRINT(print_fdset)
