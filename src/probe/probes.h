@@ -175,6 +175,12 @@ void probes_module_deinit(struct kymo_probes *probes, struct probe_module *modul
 /* The code of the module with index `i`, made if need be. */
 struct kymo_error *probes_code(struct kymo_probes *probes, size_t i, struct kymo_code **ret);
 
+/* The first mapping of a library that is called so ("libc"), or NULL. */
+const struct kymo_map *probes_find_library(const struct kymo_maps *maps, const char *name);
+
+/* The value of a data object of a mapped library, by name; false when there is none of that size to be read. */
+bool probes_read_object(struct kymo_probes *probes, const struct kymo_map *map, const char *name, void *data, size_t size);
+
 /* ---- resolve.c --------------------------------------------------------------------------------------------------- */
 
 /* Free modules and sites. */
@@ -272,12 +278,6 @@ bool probes_is_file(const struct kymo_probes *probes, size_t spec_at, const stru
 bool probes_is_wanted_file(const struct kymo_probes *probes, const struct kymo_map *map);
 
 /* ---- tids.c --------------------------------------------------------------------------------------------------------- */
-
-/* The first mapping of a library that is called so ("libc"), or NULL. */
-const struct kymo_map *probes_find_library(const struct kymo_maps *maps, const char *name);
-
-/* The value of a data object of a mapped library, by name; false when there is none of that size to be read. */
-bool probes_read_object(struct kymo_probes *probes, const struct kymo_map *map, const char *name, void *data, size_t size);
 
 /*
  * Set probes->tid_offset to what glibc tells, unless it is known: false where there is no glibc, or it tells nothing. Reading the

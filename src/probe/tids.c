@@ -14,7 +14,6 @@
  * themselves, with their first instructions: the word is 0 till then, and so is the tid of records of that moment, which is nobody's.
  * Before the pointers of others lie variables of the program's, which prove nothing.
  */
-#include "base/cleanup.h"
 #include "probe/probes.h"
 
 #define PAGE (uint64_t)4096
@@ -22,37 +21,6 @@
 /* Bytes behind a thread pointer in which tids are looked for, and before one of Go's. */
 #define SEARCHED 2048
 #define SEARCHED_IN_GO 128	/* it is 72 in Go 1.19 */
-
-bool probes_read_object(struct kymo_probes *probes, const struct kymo_map *map, const char *name, void *data, size_t size)
-{
-	kymo_cleanup_close int fd = -1;
-	struct probe_cache *cache = probe_events_cache(probes->options.events);
-	struct probe_cached *file;
-	struct kymo_error *error;
-	uint64_t vaddr, vsize;
-	bool found;
-
-	error = kymo_open_mapped(kymo_process_pid(probes->process), map, &fd);
-	if (!error)
-		error = probe_cache_get(cache, fd, map->path, &file);
-	if (error) {
-		kymo_error_destroy(error);
-		return false;
-	}
-	found = !kymo_module_find_object(file->module, name, &vaddr, &vsize) &&
-		!kymo_process_read(probes->process, map->start + vaddr, data, size);
-	probe_cache_put(cache, file);
-	return found;
-}
-
-const struct kymo_map *probes_find_library(const struct kymo_maps *maps, const char *name)
-{
-	for (size_t i = 0; i < maps->n; i++)
-		if (maps->items[i].path[0] == '/' && !maps->items[i].offset &&
-		    kymo_name_matches_file(name, maps->items[i].path, NULL))
-			return &maps->items[i];
-	return NULL;
-}
 
 /* Three numbers: bits, count, offset (nptl_db's DB_STRUCT_FIELD). */
 bool probes_tid_offset_of_glibc(struct kymo_probes *probes, const struct kymo_maps *maps)
