@@ -151,34 +151,54 @@ static bool is_inside(const struct lib_site *site)
 	return __atomic_load_n(&site->gate->inside, __ATOMIC_SEQ_CST) != 0;
 }
 
+static bool is_wanted_outside(const struct lib_site *site)
+{
+	return __atomic_load_n(&site->gate->outside, __ATOMIC_SEQ_CST) != 0;
+}
+
 static void set_inside(struct lib_site *site, bool on)
 {
 	__atomic_store_n(&site->gate->inside, on, __ATOMIC_SEQ_CST);
 }
 
-/* The sites of `batch`: their text changes, where kymo does not want it on anyway, then their gates say so. */
-static int toggle_batch(size_t n, bool on)
+/*
+ * The first `n` sites of `batch`: their text changes, where kymo does not want it on anyway, then their gates say so. A recorder that can't wait any longer lets go of a site
+ * that is busy and leaves its text alone: those are the first of `batch` then. How many.
+ */
+static size_t toggle_once(size_t n, bool on, int *status)
 {
-	size_t n_texts = 0;
-	int status = 0;
+	size_t n_texts = 0, n_left = 0;
 
 	for (size_t i = 0; i < n; i++)
 		__atomic_store_n(&batch[i]->gate->busy, 1, __ATOMIC_SEQ_CST);
 	for (size_t i = 0; i < n; i++) {
 		struct lib_site *site = batch[i];
 		site->error = 0;
-		if (__atomic_load_n(&site->gate->outside, __ATOMIC_SEQ_CST))
+		if (is_wanted_outside(site))
 			continue;
 		batch[i] = batch[n_texts];
 		batch[n_texts++] = site;
 	}
-	if (n_texts)
-		status = kymo_lib_toggle(batch, n_texts, on);
+	int one = n_texts ? kymo_lib_toggle(batch, n_texts, on) : 0;
+	*status = *status ? *status : one;
 	for (size_t i = 0; i < n; i++) {
 		if (!on || !batch[i]->error)
 			set_inside(batch[i], on);
 		__atomic_store_n(&batch[i]->gate->busy, 0, __ATOMIC_SEQ_CST);
 	}
+	for (size_t i = n_texts; i < n; i++) {
+		if (!is_wanted_outside(batch[i]))
+			batch[n_left++] = batch[i];
+	}
+	return n_left;
+}
+
+static int toggle_batch(size_t n, bool on)
+{
+	int status = 0;
+
+	while (n)
+		n = toggle_once(n, on, &status);
 	return status;
 }
 

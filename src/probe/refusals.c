@@ -209,6 +209,15 @@ static char *none_left(const struct kymo_spec *spec, const struct probe_refused 
 	return size < 0 ? NULL : ret;
 }
 
+/* Two specs may mean one place. */
+static bool is_told_before(const struct kymo_probes *probes, size_t spec)
+{
+	for (size_t i = 0; i < spec; i++)
+		if (probes->refused[i].why && !strcmp(probes->refused[i].why, probes->refused[spec].why))
+			return true;
+	return false;
+}
+
 struct kymo_error *probes_check_exact(const struct kymo_probes *probes)
 {
 	kymo_cleanup_free char *sentences = NULL;
@@ -218,7 +227,7 @@ struct kymo_error *probes_check_exact(const struct kymo_probes *probes)
 	if (!out)
 		return &kymo_error_no_memory;
 	for (size_t i = 0; i < probes->n_specs; i++)
-		if (probes->refused[i].why)
+		if (probes->refused[i].why && !is_told_before(probes, i))
 			fprintf(out, "%s%s", n++ ? "\n  " : "", probes->refused[i].why);
 	if (fclose(out))
 		return &kymo_error_no_memory;

@@ -14,6 +14,7 @@
  * The bit is chosen among those that no journal in the process has. Two recordings that choose the same at once notice it as they notice all that the other does: by its journal's generation.
  *
  * libkymo-marker changes the same text while threads run. It sets `busy` before it looks at `outside` and until it is done: a stopped process in which that is set is let go, and looked at again.
+ * Who leaves and finds it busy for seconds (the process does not get its turn) clears the bit alone: the library looks at `outside` once more when it is done, and does what is left to do with the text.
  * The text may be left as `test $imm32,%eax`, one of its steps, by nobody but a process that died; it is off as the NOP is.
  *
  * A kernel's uprobe may have come to the NOP's first byte meanwhile. The kernel puts back what the file has there, so the other four are made the NOP's. Where it has made a call of the whole NOP it puts back all five.
@@ -440,6 +441,7 @@ struct kymo_error *probe_turn_off(struct kymo_process *process, const struct kym
 	const struct kymo_map *map = kymo_maps_at(maps, site->address);
 	struct turning_off off = { .process = process, .site = site };
 	enum switch_left left = SWITCH_CLEAN;
+	bool busy;
 	int err;
 
 	if (own->header.target_pid == (uint32_t)kymo_process_pid(process))
@@ -448,12 +450,13 @@ struct kymo_error *probe_turn_off(struct kymo_process *process, const struct kym
 		*ret = SWITCH_CLEAN;
 		return NULL;
 	}
-	if (!must_go && is_busy(&off)) {
+	busy = is_busy(&off);
+	if (busy && !must_go) {
 		*ret = SWITCH_BUSY;
 		return NULL;
 	}
 	err = count_down(&off);
-	if (!err && site->patch_size == SIZE && site->flags & KYMO_WIRE_GATE)
+	if (!err && !busy && site->patch_size == SIZE && site->flags & KYMO_WIRE_GATE)
 		err = restore_text(&off, &left);
 	if (err)
 		return kymo_error_errno(err, "cannot turn off the marker at 0x%" PRIx64, site->address);

@@ -112,6 +112,13 @@ def gates(pid, path):
     return [(inside, busy, outside.bit_count()) for inside, busy, outside in found]
 
 
+def set_busy(pid, path, busy):
+    """As if the process stood still while it changes its markers itself; or not any more."""
+    at = base(pid, path)
+    for site in sites(path):
+        write(pid, at + site.gate + 1, bytes([busy]))
+
+
 def texts(pid, path):
     """What is at the sites."""
     at = base(pid, path)

@@ -143,12 +143,14 @@ def without_refused(places, attempt, refusals):
         result = attempt(places)
         if 'no safe place' not in result.err:  # an error, or a warning about a library that was loaded later
             return result, places
+        refused = {}
         for sentence in _REFUSED.findall(result.err):
             found = which_place(*sentence, places)
             check(found, 'the place that is refused is one that was asked for', sentence, result)
-            place, reason = found
+            refused.setdefault(*found)
+        for place, reason in refused.items():
             refusals.setdefault(reason, []).append(place)
-            places = [kept for kept in places if (real(kept[0]), kept[1]) != place]
+        places = [kept for kept in places if (real(kept[0]), kept[1]) not in refused]
         if not places:
             return result, places
 

@@ -39,19 +39,20 @@ class Load:
         time.sleep(0.3)
         self.before = remains.lasting_mappings(self.pid)
         self.choice = instructions()
-        self.refused = 0
+        self.tried = self.refused = 0
 
     def check_alive(self):
         check(self.program.is_alive(), 'the program runs on', self.program.result())
 
     def drop_refused(self, result):
-        """A place that can't be had is not asked for again. True when that was it."""
+        """A place that can't be had is not asked for again. True when that was it. What is in another recording's way may be had the next time."""
+        self.tried += 1
         if result.status == 0 or 'no safe place' not in result.err:
             return False
         refused = places.refused_place(result, self.choice, must=False)
         self.choice = [kept for kept in self.choice if not refused or (places.real(kept[0]), kept[1]) != refused[0]]
         self.refused += 1
-        check(self.refused < 40, 'few places are refused', result)
+        check(self.refused < 40 + self.tried / 3, 'few places are refused', result)
         return True
 
     def toggle(self, directory, n=8):

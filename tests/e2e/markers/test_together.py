@@ -51,6 +51,20 @@ def count(recording, name, stem='marked'):
     return event_counts(recording).get(f'{stem}:{name}', 0)
 
 
+def test_a_recorder_that_can_not_wait_leaves_the_text_to_a_process_that_is_changing_it():
+    marked = Marked()
+    first = recorder(marked.pid, 'r0', '-m', 'marked:*')
+    before = markers.texts(marked.pid, marked.path)
+    markers.set_busy(marked.pid, marked.path, True)
+    leave(first)
+    check_equal(markers.texts(marked.pid, marked.path), before, 'text')
+    check_equal({gate[2] for gate in markers.gates(marked.pid, marked.path)}, {0}, 'who wants them')
+    marked.go()
+    markers.set_busy(marked.pid, marked.path, False)
+    leave(recorder(marked.pid, 'r1', '-m', 'marked:*'))
+    marked.end()
+
+
 # ---- coming and going ---------------------------------------------------------------------------------------------------
 
 

@@ -67,7 +67,7 @@ def test_no_such_function_names_the_nearest_three(tmp):
 
 
 def test_each_place_that_is_refused_is_told():
-    result = record('--backend', 'inproc', '-p', 'libc:malloc+0x1', '-p', 'libc:malloc', '-p', 'libc:free+0x1', '--', 'true').ended(1)
+    result = record('--backend', 'inproc', '-p', 'libc:malloc+0x1', '-p', 'libc:malloc', '-p', 'libc:free+0x1', '-p', 'libc:malloc+1', '--', 'true').ended(1)
     check_matches(result.err, r'^kymo: no safe place for a probe at malloc\+0x1 of \S+: .+\n  no safe place for a probe at free\+0x1 of \S+: .+$')
 
 
