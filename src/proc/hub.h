@@ -222,6 +222,12 @@ void hub_release_all(struct kymo_hub *hub, int timeout_ms);
 /* Thread `tid` has changed state so. On the hub's thread, lock held; releases it for callbacks. */
 void hub_dispatch(struct kymo_hub *hub, pid_t tid, int status);
 
+/*
+ * Whether a step is done that its thread, which stands at a PTRACE_EVENT_STOP, has not told yet. Then its own stop has been made to come next, without an instruction in between. That ends a
+ * group stop, into which the thread has to be sent again.
+ */
+bool hub_waits_for_step(struct task *task);
+
 /* First stops that nobody has claimed for long, and holds in exit events that have lasted too long. */
 void hub_look_at_clock(struct kymo_hub *hub);
 

@@ -233,7 +233,7 @@ static bool is_step(const struct task *task, int signal)
 	return task->steps && signal == SIGTRAP && !ptrace(PTRACE_GETSIGINFO, task->tid, 0, &info) && is_of_step(&info);
 }
 
-/* A step may be done and its signal be waiting behind an interrupt. Let go so, the thread would die of it. */
+/* A step may be done and its signal be waiting behind an interrupt or a group stop. Let go so, the thread would die of it. */
 static bool is_step_on_its_way(const struct task *task)
 {
 	struct __ptrace_peeksiginfo_args args = { .nr = 1 };
@@ -247,12 +247,12 @@ static bool is_step_on_its_way(const struct task *task)
 	return false;
 }
 
-/* The step's own stop comes next then, and nothing is lost by waiting for it; but a group stop is not to be ended. */
-static bool waits_for_step(struct task *task, int signal)
+bool hub_waits_for_step(struct task *task)
 {
-	if ((signal != SIGTRAP && hub_has_engines(task)) || !is_step_on_its_way(task))
+	if (task->stop != STOP_TRAP || !is_step_on_its_way(task))
 		return false;
 	task->state = TASK_RUNNING;
+	task->was_interrupted = true;	/* a stop is coming; an interrupt would come before it, again and again */
 	ptrace(PTRACE_CONT, task->tid, 0, 0);
 	return true;
 }
@@ -277,7 +277,7 @@ static void stopped(struct kymo_hub *hub, struct task *task, int status)
 	bool is_step_done = false;
 
 	begin_stop(hub, task, stop_of(event));
-	if (event == PTRACE_EVENT_STOP && waits_for_step(task, signal))
+	if (signal == SIGTRAP && hub_waits_for_step(task))	/* in a group stop it waits */
 		return;
 	switch (event) {
 	case PTRACE_EVENT_STOP:

@@ -373,6 +373,12 @@ static long step_request(struct task *task, bool is_block)
 	return is_block ? PTRACE_SINGLEBLOCK : PTRACE_SINGLESTEP;
 }
 
+static void interrupt(struct task *task)
+{
+	task->was_interrupted = true;
+	ptrace(PTRACE_INTERRUPT, task->tid, 0, 0);
+}
+
 static void let_go(struct kymo_hub *hub, struct task *task)
 {
 	ptrace(PTRACE_DETACH, task->tid, 0, task->stop == STOP_SIGNAL ? task->signal : 0);
@@ -397,6 +403,12 @@ static bool has_stale_interrupt(const struct task *task)
 	return task->stop == STOP_ENTRY && task->ends_interrupt;
 }
 
+/* To tell a step. Whether the group stop lasts, nobody knows. */
+static bool has_left_group_stop(const struct task *task)
+{
+	return task->stop == STOP_SIGNAL && task->group_stop;
+}
+
 static void go_on(struct kymo_hub *hub, struct task *task)
 {
 	enum kymo_action wish = take_wishes(task);
@@ -405,6 +417,8 @@ static void go_on(struct kymo_hub *hub, struct task *task)
 	int signal = task->stop == STOP_SIGNAL ? task->signal : 0;
 
 	task->traces_calls = request == PTRACE_SYSCALL;
+	if (has_left_group_stop(task))
+		interrupt(task);	/* before it runs: the kernel takes it back to where its process is */
 	if (task->stop == STOP_TRAP && task->group_stop) {
 		task->state = TASK_LISTENING;
 		ptrace(PTRACE_LISTEN, task->tid, 0, 0);
@@ -416,10 +430,8 @@ static void go_on(struct kymo_hub *hub, struct task *task)
 		if (ptrace(request, task->tid, 0, signal) && errno == EIO && request == PTRACE_SINGLEBLOCK)
 			ptrace(PTRACE_SINGLESTEP, task->tid, 0, signal);
 	}
-	if (wish <= KYMO_ACTION_REPORT || has_stale_interrupt(task)) {
-		task->was_interrupted = true;
-		ptrace(PTRACE_INTERRUPT, task->tid, 0, 0);
-	}
+	if (wish <= KYMO_ACTION_REPORT || has_stale_interrupt(task))
+		interrupt(task);
 }
 
 void hub_settle(struct kymo_hub *hub, struct task *task)
@@ -439,7 +451,7 @@ void hub_settle(struct kymo_hub *hub, struct task *task)
 		return;
 	if (hub_has_engines(task) || has_stale_interrupt(task))
 		go_on(hub, task);
-	else
+	else if (!hub_waits_for_step(task))
 		let_go(hub, task);
 }
 
@@ -449,10 +461,8 @@ void hub_attend(struct kymo_hub *hub, struct task *task)
 	switch (task->state) {
 	case TASK_RUNNING:
 	case TASK_LISTENING:
-		if (!task->was_interrupted && !task->is_newborn && has_to_stop(task)) {
-			task->was_interrupted = true;
-			ptrace(PTRACE_INTERRUPT, task->tid, 0, 0);
-		}
+		if (!task->was_interrupted && !task->is_newborn && has_to_stop(task))
+			interrupt(task);
 		return;
 	case TASK_STOPPED:
 		hub_report_owed(hub, task, false);
