@@ -139,12 +139,12 @@ static int stops(void)
 	int status;
 
 	if (!pid) {
-		setpgid(0, 0);	/* SIGTSTP does nothing in a group that has no parent in its session */
 		for (int i = 0; i < 4; i++)
 			make_thread(doze, NULL);
 		for (;;)
 			pause();
 	}
+	CHECK(setpgid(pid, pid) == 0);	/* SIGTSTP does nothing in a group that has no parent in its session */
 	usleep(20000);
 	for (int i = 0; i < 20; i++) {
 		int signal = i % 2 ? SIGSTOP : SIGTSTP;

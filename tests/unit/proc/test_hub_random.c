@@ -318,13 +318,20 @@ static void run(struct world *world, char *const *argv, int expected)
 	assert_int_equal(world->n_made, world->n_released);
 }
 
+static void find_family(char *path, size_t size)
+{
+	const char *targets = getenv("KYMO_TARGETS");
+
+	snprintf(path, size, "%s/family", targets ? targets : "build/tests/targets");
+}
+
 static void engines_that_do_anything_get_one_last_callback_and_programs_run_right(void **state)
 {
 	static const struct {
 		const char *words[2];
 		int status;
 	} things[] = { { { "exec", "20" }, 7 }, { { "storm" }, 3 }, { { "stops" }, 0 } };
-	const char *targets = getenv("KYMO_TARGETS"), *events = getenv("KYMO_HUB_EVENTS"), *seed = getenv("KYMO_SEED");
+	const char *events = getenv("KYMO_HUB_EVENTS"), *seed = getenv("KYMO_SEED");
 	unsigned int n_wanted = events ? (unsigned int)atoi(events) : 10000;
 	struct world world = { .lock = PTHREAD_MUTEX_INITIALIZER };
 	char family[4096];
@@ -332,7 +339,7 @@ static void engines_that_do_anything_get_one_last_callback_and_programs_run_righ
 	world.random = seed ? (unsigned int)strtoul(seed, NULL, 0) : (unsigned int)time(NULL);
 	world.n_actions = getenv("KYMO_HUB_NO_STEPS") ? 3 : 5;
 	print_message("KYMO_SEED=%u\n", world.random);
-	snprintf(family, sizeof(family), "%s/family", targets ? targets : "build/tests/targets");
+	find_family(family, sizeof(family));
 	for (unsigned int i = 0; i < N_CLIENTS; i++) {
 		world.clients[i].world = &world;
 		world.clients[i].ops = random_ops;
@@ -346,9 +353,68 @@ static void engines_that_do_anything_get_one_last_callback_and_programs_run_righ
 	kymo_vec_deinit(&world.lives);
 }
 
+/* ---- a child that is late -------------------------------------------------------------------------------------------------- */
+
+struct late {
+	struct kymo_hub *hub;
+	struct kymo_engine_ops ops;
+	atomic_bool is_made, is_waited_for;
+};
+
+static unsigned int hold_the_child(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_clone_report *report)
+{
+	struct late *late = data;
+	struct kymo_engine *child = NULL;
+
+	assert_int_equal(kymo_engine_attach(late->hub, report->child, KYMO_ATTACH_CREATE, &late->ops, late, &child), 0);
+	kymo_engine_control(child, KYMO_ACTION_STOP);
+	kymo_engine_put(child);
+	late->is_made = true;
+	return KYMO_ACTION_RESUME;
+}
+
+static unsigned int note_the_wait(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_syscall_report *report)
+{
+	struct late *late = data;
+
+	late->is_waited_for |= late->is_made && report->number == SYS_wait4;
+	return KYMO_ACTION_RESUME;
+}
+
+/* As on a busy machine. tests/run gives each test a session of its own, so that SIGTSTP does nothing in the group that the child begins in. */
+static void a_child_may_begin_after_it_was_stopped(void **state)
+{
+	struct late late = { .ops = { .clone = hold_the_child, .syscall_entry = note_the_wait } };
+	char family[4096], *argv[] = { family, (char *)(uintptr_t) "stops", NULL };
+	struct waiting waiting = { .status = -1 };
+	struct kymo_engine *engine = NULL;
+	struct world world = { 0 };
+	pthread_t waiter;
+
+	find_family(family, sizeof(family));
+	world.hub = late.hub = new_hub();
+	waiting.world = &world;
+	assert_int_equal(kymo_hub_launch(late.hub, 0, argv, &waiting.pid), 0);
+	assert_int_equal(kymo_engine_attach(late.hub, waiting.pid, KYMO_ATTACH_CREATE, &late.ops, &late, &engine), 0);
+	assert_int_equal(kymo_engine_set_events(engine, KYMO_EVENT_CLONE | KYMO_EVENT_SYSCALL_ENTRY), 0);
+	assert_int_equal(kymo_hub_start(late.hub, waiting.pid), 0);
+	assert_int_equal(pthread_create(&waiter, NULL, wait_for_it, &waiting), 0);
+	eventually(late.is_waited_for);
+	assert_int_equal(kymo_engine_detach_all(late.hub, &late.ops, &late), 2);
+	for (int naps = 0; !waiting.is_over && naps < 20000; naps++)
+		nap();
+	if (!waiting.is_over)
+		kill(waiting.pid, SIGKILL);
+	pthread_join(waiter, NULL);
+	assert_int_equal(waiting.status, 0);
+	kymo_engine_put(engine);
+	kymo_hub_destroy(late.hub);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_child_may_begin_after_it_was_stopped),
 		cmocka_unit_test(engines_that_do_anything_get_one_last_callback_and_programs_run_right),
 	};
 
