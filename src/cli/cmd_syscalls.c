@@ -22,6 +22,7 @@ enum {
 	ONLY_PATH,
 	OUTPUT,
 	AS_JSON,
+	INJECT,
 	PID,
 };
 
@@ -38,6 +39,7 @@ static const struct cli_option table[] = {
 	{ ONLY_PATH, 'P', "path", "PATH" },
 	{ OUTPUT, 'o', "output", "FILE" },
 	{ AS_JSON, 0, "json", NULL },
+	{ INJECT, 0, "inject", "SET:WHAT" },
 	{ PID, 0, "pid", "PID" },
 };
 
@@ -97,6 +99,11 @@ static int take_option(struct words *words, int option, const char *value)
 		break;
 	case AS_JSON:
 		s->json = true;
+		break;
+	case INJECT:
+		error = cli_syscall_injections_add(&s->injections, value);
+		if (error)
+			return cli_fail("syscalls", error);
 		break;
 	case PID:
 		if (!cli_parse_pid(value, &words->pid))
@@ -180,25 +187,34 @@ static int run(struct words *words)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+static int run_with_table(struct words *words)
+{
+	struct cli_syscalls *s = &words->tracing;
+	char real_path[PATH_MAX];
+	int status;
+
+	if (s->path && realpath(s->path, real_path) && strcmp(real_path, s->path))
+		s->real_path = real_path;
+	s->table = s->counts ? cli_syscall_counts_create() : NULL;
+	if (s->counts && !s->table)
+		return cli_fail("syscalls", &kymo_error_no_memory);
+	status = run(words);
+	cli_syscall_counts_destroy(s->table);
+	if (s->out && s->is_file)
+		fclose(s->out);
+	return status;
+}
+
 int cmd_syscalls(int argc, char **argv)
 {
 	struct words words = { .tracing = { .string_size = KYMO_SYSCALL_STRING_SIZE } };
-	char real_path[PATH_MAX];
 	int status;
 
 	tzset();
 	kymo_error_destroy(kymo_syscall_set_parse("all", &words.tracing.set));
 	status = read_words(&words, argc, argv);
-	if (status >= 0)
-		return status;
-	if (words.tracing.path && realpath(words.tracing.path, real_path) && strcmp(real_path, words.tracing.path))
-		words.tracing.real_path = real_path;
-	words.tracing.table = words.tracing.counts ? cli_syscall_counts_create() : NULL;
-	if (words.tracing.counts && !words.tracing.table)
-		return cli_fail("syscalls", &kymo_error_no_memory);
-	status = run(&words);
-	cli_syscall_counts_destroy(words.tracing.table);
-	if (words.tracing.out && words.tracing.is_file)
-		fclose(words.tracing.out);
+	if (status < 0)
+		status = run_with_table(&words);
+	cli_syscall_injections_destroy(words.tracing.injections);
 	return status;
 }

@@ -80,6 +80,9 @@ static const char syscalls[] =
 	"  -s, --string-size N  show at most N bytes of a string (default 32)\n"
 	"  -o, --output FILE    write to FILE\n"
 	"      --json           an object a line; with -c one list\n"
+	"      --inject SET:WHAT[:WHAT...]\n"
+	"                       let calls fail or return without being made (error=ERRNO, retval=N), send signals\n"
+	"                       (signal=SIG), delay them (delay_enter=US, delay_exit=US); when=FIRST[..LAST][+STEP]\n"
 	"      --pid PID        all threads that PID has; ends with it, or by Ctrl-C\n"
 	"\n"
 	"SET is items with commas between them: names, numbers, all, none, or a class: %file %desc %process %network %signal\n"
@@ -87,7 +90,8 @@ static const char syscalls[] =
 	"\n"
 	"  kymo syscalls ls\n"
 	"  kymo syscalls -f -y -e %file,!openat -- make\n"
-	"  kymo syscalls -c --pid 4242\n";
+	"  kymo syscalls -c --pid 4242\n"
+	"  kymo syscalls --inject openat:error=EMFILE:when=3+ -- cat file\n";
 
 static const char list[] =
 	"usage: kymo list [--json] FILE|PID [GLOB]\n"

@@ -74,6 +74,9 @@ void cli_syscall_json_leave(struct cli_syscall_thread *thread, uint64_t duration
 	fputs(", \"shown\": ", s->out);
 	cli_print_json(s->out, thread->text.data ? thread->text.data : "");
 	fprintf(s->out, ", \"duration_ns\": %" PRIu64, duration_ns);
+	if (thread->injection)
+		fprintf(s->out, ", \"injected\": %s, \"delayed\": %s", thread->injection->has_result ? "true" : "false",
+			thread->injection->delay_enter_ns || thread->injection->delay_exit_ns ? "true" : "false");
 	end(thread);
 }
 

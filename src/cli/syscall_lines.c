@@ -99,6 +99,7 @@ void cli_syscall_line_leave(struct cli_syscall_thread *thread, uint64_t duration
 	kymo_syscall_leave(&thread->call, &thread->target, &thread->text);
 	put_equals(&thread->text);
 	kymo_syscall_result(&thread->call, &thread->target, &thread->text);
+	kymo_line_puts(&thread->text, cli_syscall_injected(thread));
 	if (s->durations)
 		kymo_line_printf(&thread->text, " <%.6f>", (double)duration_ns / 1e9);
 	kymo_line_puts(&thread->text, "\n");

@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -47,13 +48,11 @@ static size_t read_fd_path(void *context, int fd, char *out, size_t size)
 
 /* ---- callbacks --------------------------------------------------------------------------------------------------------- */
 
-static bool is_wanted(const struct cli_syscall_thread *thread)
+static bool touches_path(const struct cli_syscall_thread *thread)
 {
 	const struct cli_syscalls *s = thread->owner;
 	struct kymo_syscall_target target = thread->target;
 
-	if (!kymo_syscall_set_has(&s->set, thread->call.number))
-		return false;
 	if (!s->path)
 		return true;
 	target.fd_path = read_fd_path;
@@ -66,6 +65,7 @@ static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_a
 	struct cli_syscall_thread *thread = data;
 	const struct cli_syscalls *s = thread->owner;
 	const char *interrupted = NULL;
+	bool touches;
 
 	thread->engine = engine;
 	if (thread->call.result == -RESTART_BLOCK)
@@ -73,11 +73,14 @@ static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_a
 	thread->call = (struct kymo_syscall_call){ .number = report->number, .stack_pointer = report->sp, .interrupted = interrupted };
 	memcpy(thread->call.args, report->args, sizeof(thread->call.args));
 	thread->is_in_call = true;
-	thread->is_shown = is_wanted(thread);
+	thread->is_shown = kymo_syscall_set_has(&s->set, report->number);
+	touches = (thread->is_shown || s->injections) && touches_path(thread);
+	thread->is_shown &= touches;
 	if (thread->is_shown && !s->counts)
 		(s->json ? cli_syscall_json_enter : cli_syscall_line_enter)(thread);
 	thread->entered_ns = kymo_now_ns();
-	return KYMO_ACTION_RESUME | KYMO_SYSCALL_RUN;
+	thread->injection = NULL;
+	return s->injections && touches ? cli_syscall_inject_enter(thread) : KYMO_ACTION_RESUME | KYMO_SYSCALL_RUN;
 }
 
 /* A call that was entered before there was an engine has no beginning. */
@@ -87,19 +90,21 @@ static unsigned int on_exit_of_call(struct kymo_engine *engine, void *data, enum
 	struct cli_syscall_thread *thread = data;
 	struct cli_syscalls *s = thread->owner;
 	const uint64_t duration_ns = kymo_now_ns() - thread->entered_ns;
+	unsigned int answer;
 
 	if (!thread->is_in_call)
 		return KYMO_ACTION_RESUME;
 	thread->engine = engine;
 	thread->is_in_call = false;
+	answer = cli_syscall_inject_leave(thread, report);
 	thread->call.result = report->result;
 	if (!thread->is_shown)
-		return KYMO_ACTION_RESUME;
+		return answer;
 	if (s->counts)
 		cli_syscall_counts_add(s->table, &thread->call, duration_ns);
 	else
 		(s->json ? cli_syscall_json_leave : cli_syscall_line_leave)(thread, duration_ns);
-	return KYMO_ACTION_RESUME;
+	return answer;
 }
 
 static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_action action, struct kymo_signal_report *report)
@@ -121,6 +126,8 @@ static unsigned int on_job_control(struct kymo_engine *engine, void *data, enum 
 		(s->json ? cli_syscall_json_stop : cli_syscall_line_stop)(thread, report->signal);
 	return KYMO_ACTION_RESUME;
 }
+
+static volatile sig_atomic_t is_launched; /* a command, not a process that runs already */
 
 static int follow(struct cli_syscalls *s, pid_t tid, pid_t pid);
 
@@ -146,6 +153,7 @@ static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_ac
 	struct cli_syscall_thread *thread = data;
 
 	thread->tid = kymo_engine_tid(engine);
+	thread->is_starting = false;
 	return KYMO_ACTION_RESUME;
 }
 
@@ -155,24 +163,28 @@ static unsigned int on_death(struct kymo_engine *engine, void *data, const struc
 	const struct cli_syscalls *s = thread->owner;
 
 	thread->engine = engine;
+	thread->has_ended = true;
+	cli_syscall_inject_end(thread);
 	if (!s->counts)
 		(s->json ? cli_syscall_json_death : cli_syscall_line_death)(thread, report->status);
 	return KYMO_ACTION_DETACH;
 }
 
+/* On the main thread where that holds the last reference of one that has ended while it was delayed. */
 static void on_release(void *data)
 {
 	struct cli_syscall_thread *thread = data;
 	struct cli_syscalls *s = thread->owner;
 
-	if (s->open == thread) {
+	if (!thread->has_ended && s->open == thread) {
 		fputs(" <detached ...>\n", s->out);
 		s->open = NULL;
 	}
 	kymo_line_deinit(&thread->text);
+	free(thread->made);
 	free(thread);
 	if (!--s->n_threads && !s->is_attaching)
-		kymo_write_all(s->done[1], "", 1);
+		cli_syscalls_wake(s, CLI_SYSCALLS_END);
 }
 
 static const struct kymo_engine_ops ops = {
@@ -197,7 +209,7 @@ static int follow(struct cli_syscalls *s, pid_t tid, pid_t pid)
 
 	if (!thread)
 		return -ENOMEM;
-	*thread = (struct cli_syscall_thread){ .owner = s, .tid = tid, .pid = pid };
+	*thread = (struct cli_syscall_thread){ .owner = s, .tid = tid, .pid = pid, .is_starting = is_launched && !s->n_threads };
 	thread->target = (struct kymo_syscall_target){ .context = thread, .read = read_memory, .string_size = s->string_size };
 	if (s->fd_paths)
 		thread->target.fd_path = read_fd_path;
@@ -271,7 +283,7 @@ static int follow_process(struct cli_syscalls *s, pid_t pid)
 /* ---- the whole ------------------------------------------------------------------------------------------------------------- */
 
 static int wake_up = -1; /* where the signal handler writes */
-static volatile sig_atomic_t is_launched, interrupts, last_signal;
+static volatile sig_atomic_t interrupts, last_signal;
 
 /* An interrupt from the terminal reaches the command too, and it is the command's to end by it. A second one, and any other signal, ends
  * the tracing. */
@@ -300,15 +312,34 @@ static void catch_signals(int fd, bool launches)
 			sigaction(numbers[i], &action, NULL);
 }
 
+void cli_syscalls_wake(const struct cli_syscalls *s, enum cli_syscalls_wake why)
+{
+	const char byte = (char)why;
+
+	kymo_write_all(s->done[1], &byte, 1);
+}
+
+/* Whether there is something to read; false when it is time to end a delay. */
+static bool wait_until(const struct cli_syscalls *s, uint64_t time_ns)
+{
+	struct pollfd pipe = { .fd = s->done[0], .events = POLLIN };
+	const uint64_t now = kymo_now_ns(), rest = time_ns > now ? time_ns - now : 0;
+	const struct timespec limit = { .tv_sec = (time_t)(rest / 1000000000), .tv_nsec = (long)(rest % 1000000000) };
+
+	return ppoll(&pipe, 1, time_ns == UINT64_MAX ? NULL : &limit, NULL) > 0;
+}
+
 static void wait_for_end(struct cli_syscalls *s)
 {
-	char byte;
+	char why = CLI_SYSCALLS_DELAYED;
 
 	s->is_attaching = false;
-	if (!s->n_threads)
-		return;
-	while (read(s->done[0], &byte, 1) < 0 && errno == EINTR)
-		;
+	while (s->n_threads && why != CLI_SYSCALLS_END) {
+		const uint64_t next = s->injections ? cli_syscall_injections_end_delays(s->injections, kymo_now_ns()) : UINT64_MAX;
+
+		if (wait_until(s, next) && read(s->done[0], &why, 1) < 0)
+			why = CLI_SYSCALLS_DELAYED;
+	}
 }
 
 static struct kymo_error *attach_error(pid_t pid, int err)
@@ -369,6 +400,8 @@ struct kymo_error *cli_syscalls_run(struct cli_syscalls *s, char **command, pid_
 	else
 		error = command ? trace_command(s, command, status_ret) : trace_process(s, pid);
 	kymo_hub_destroy(s->hub);
+	if (s->injections)
+		cli_syscall_injections_end_delays(s->injections, UINT64_MAX);
 	/* The pipe stays: a signal may come until the end. */
 	return error;
 }

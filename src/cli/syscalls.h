@@ -16,6 +16,7 @@
 #include "syscall/syscall.h"
 
 struct cli_syscall_counts;
+struct cli_syscall_injections;
 
 struct cli_syscalls {
 	/* What the user wants. */
@@ -25,6 +26,7 @@ struct cli_syscalls {
 	size_t string_size;
 	FILE *out;
 	bool is_file; /* -o */
+	struct cli_syscall_injections *injections; /* or NULL */
 
 	/* The tracer's. */
 	struct kymo_hub *hub;
@@ -48,6 +50,10 @@ struct cli_syscall_thread {
 	uint64_t entered_ns;
 	bool is_in_call;
 	bool is_shown; /* the call is in the set, and touches the path */
+	bool is_starting; /* a command that has not begun */
+	bool has_ended;
+	const struct kymo_syscall_injection *injection; /* into the call that it is in; or NULL */
+	uint32_t *made; /* how many calls of each number, where there are injections */
 };
 
 /* ---- the tracer (syscall_tracer.c) ------------------------------------------------------------------------------------ */
@@ -55,6 +61,35 @@ struct cli_syscall_thread {
 /* Trace `command` (NULL-terminated) or process `pid`, until all threads are gone or the user interrupts. `status_ret`: the command's, as
  * waitpid() gives it. GONE, PERMISSION, BUSY, NOT_FOUND, FAILED. */
 struct kymo_error *cli_syscalls_run(struct cli_syscalls *s, char **command, pid_t pid, int *status_ret);
+
+enum cli_syscalls_wake {
+	CLI_SYSCALLS_END,
+	CLI_SYSCALLS_DELAYED, /* there is another delay to be ended */
+};
+
+/* Tell the main thread. From any thread, and from signal handlers. */
+void cli_syscalls_wake(const struct cli_syscalls *s, enum cli_syscalls_wake why);
+
+/* ---- injection (syscall_inject.c) --------------------------------------------------------------------------------------- */
+
+/* Add one to those of `injections`, which are created with the first. USAGE, NO_MEMORY. */
+struct kymo_error *cli_syscall_injections_add(struct cli_syscall_injections **injections, const char *text);
+
+/* After the hub's end. */
+void cli_syscall_injections_destroy(struct cli_syscall_injections *injections);
+
+/* What the thread's engine answers at the entry of a call and at its exit. The report has the injected result then. */
+unsigned int cli_syscall_inject_enter(struct cli_syscall_thread *thread);
+unsigned int cli_syscall_inject_leave(struct cli_syscall_thread *thread, const struct kymo_syscall_report *report);
+
+/* The thread has died, and is not delayed any more. */
+void cli_syscall_inject_end(const struct cli_syscall_thread *thread);
+
+/* " (INJECTED)", " (DELAYED)", both or "". */
+const char *cli_syscall_injected(const struct cli_syscall_thread *thread);
+
+/* Let threads go on whose delay is over; UINT64_MAX: all. On the main thread. When the next one's is, or UINT64_MAX. */
+uint64_t cli_syscall_injections_end_delays(struct cli_syscall_injections *injections, uint64_t now);
 
 /* ---- lines, as strace writes them (syscall_lines.c) -------------------------------------------------------------------- */
 

@@ -141,7 +141,7 @@ void put_array(struct decode *d, uint64_t address, uint64_t n, size_t element_si
 
 /* ---- results ------------------------------------------------------------------------------------------------------- */
 
-result_fn result_hex, result_octal, result_fd, result_none, result_fcntl, result_poll, result_select, result_scheduler, result_signal,
+result_fn result_hex, result_octal, result_fd, result_fcntl, result_poll, result_select, result_scheduler, result_signal,
 	result_time, result_prctl, result_recvmmsg, result_membarrier;
 
 /* ---- kinds, by family ---------------------------------------------------------------------------------------------- */

@@ -478,9 +478,3 @@ void result_fd(struct decode *d)
 {
 	put_fd(d, (int)d->call->result);
 }
-
-/* The call does not come back. */
-void result_none(struct decode *d)
-{
-	puts_(d, "?");
-}

@@ -159,7 +159,6 @@ static void restarts_are_told_with_a_question_mark(void **state)
 {
 	check_call(CALL(SYS_pause), -514, NULL, "pause() = ? ERESTARTNOHAND (To be restarted if no handler)");
 	check_call(CALL(SYS_accept, 3, 0, 0), -512, NULL, "accept(3, NULL, NULL) = ? ERESTARTSYS (To be restarted if SA_RESTART is set)");
-	check_call(CALL(SYS_exit_group, 7), 0, "exit_group(7", "exit_group(7) = ?");
 }
 
 static void descriptors_have_paths_where_they_are_wanted(void **state)
