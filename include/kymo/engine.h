@@ -139,6 +139,7 @@ struct kymo_death_report {
 
 struct kymo_reap_report {
 	int status;			/* of the first thread: the process'; else of the thread */
+	pid_t superseded_by;		/* the thread, as it was called before, that has executed something and has its place; or 0 */
 };
 
 struct kymo_jctl_report {

@@ -47,8 +47,8 @@ static void print_call(struct cli_syscall_thread *thread)
 	char name[32];
 
 	begin(thread, "syscall");
-	fprintf(out, ", \"number\": %" PRIu64 ", \"name\": \"%s\", \"args\": [", thread->call.number,
-		kymo_syscall_name_or_number(thread->call.number, name));
+	fprintf(out, ", \"number\": %" PRIu64 ", \"name\": \"%s\", %s\"args\": [", thread->number,
+		kymo_syscall_name_or_number(thread->call.number, name), thread->call.is_i386 ? "\"arch\": \"i386\", " : "");
 	for (unsigned i = 0; i < thread->call.n_args && !thread->text.is_cut; i++) {
 		fputs(i ? ", " : "", out);
 		print_argument(thread, i);
@@ -102,16 +102,27 @@ void cli_syscall_json_stop(struct cli_syscall_thread *thread, int signal)
 	end(thread);
 }
 
-void cli_syscall_json_death(struct cli_syscall_thread *thread, int status)
+void cli_syscall_json_end_call(struct cli_syscall_thread *thread)
+{
+	if (thread->owner->only_good || thread->owner->only_failed)
+		return;
+	thread->call.arg_at[thread->call.n_args] = (unsigned)thread->text.n - thread->call.base;
+	print_call(thread);
+	fputs(", \"result\": null", thread->owner->out);
+	end(thread);
+}
+
+void cli_syscall_json_superseded(struct cli_syscall_thread *thread, pid_t by)
+{
+	begin(thread, "superseded");
+	fprintf(thread->owner->out, ", \"by\": %d", by);
+	end(thread);
+}
+
+void cli_syscall_json_end(struct cli_syscall_thread *thread, int status)
 {
 	char name[32];
 
-	if (thread->is_in_call && thread->is_shown && !thread->owner->only_good && !thread->owner->only_failed) {
-		thread->call.arg_at[thread->call.n_args] = (unsigned)thread->text.n - thread->call.base;
-		print_call(thread);
-		fputs(", \"result\": null", thread->owner->out);
-		end(thread);
-	}
 	begin(thread, "end");
 	if (WIFSIGNALED(status))
 		fprintf(thread->owner->out, ", \"signal\": \"%s\", \"core\": %s", kymo_signal_name(WTERMSIG(status), name),

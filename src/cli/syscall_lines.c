@@ -44,6 +44,12 @@ static void leave_open_line(struct cli_syscalls *s)
 	s->open = NULL;
 }
 
+void cli_syscall_line_mode(struct cli_syscall_thread *thread)
+{
+	leave_open_line(thread->owner);
+	fprintf(thread->owner->out, "[ Process PID=%d runs in %d bit mode. ]\n", thread->pid, thread->call.is_i386 ? 32 : 64);
+}
+
 static bool waits_for_result(const struct cli_syscalls *s)
 {
 	return s->only_good || s->only_failed;
@@ -128,12 +134,11 @@ void cli_syscall_line_stop(struct cli_syscall_thread *thread, int signal)
 	write_from(thread, 0);
 }
 
-/* The call that it was in does not return. */
-static void end_call(struct cli_syscall_thread *thread)
+void cli_syscall_line_end_call(struct cli_syscall_thread *thread)
 {
 	size_t begin;
 
-	if (!thread->is_in_call || !thread->is_shown || waits_for_result(thread->owner))
+	if (waits_for_result(thread->owner))
 		return;
 	begin = take_up(thread);
 	kymo_line_puts(&thread->text, kymo_syscall_is_complete(&thread->call) ? ")" : " <unfinished ...>)");
@@ -142,11 +147,18 @@ static void end_call(struct cli_syscall_thread *thread)
 	write_from(thread, begin);
 }
 
-void cli_syscall_line_death(struct cli_syscall_thread *thread, int status)
+void cli_syscall_line_superseded(struct cli_syscall_thread *thread, pid_t by)
+{
+	leave_open_line(thread->owner);
+	put_prefix(thread);
+	kymo_line_printf(&thread->text, "+++ superseded by execve in pid %d +++\n", by);
+	write_from(thread, 0);
+}
+
+void cli_syscall_line_end(struct cli_syscall_thread *thread, int status)
 {
 	char name[32];
 
-	end_call(thread);
 	leave_open_line(thread->owner);
 	put_prefix(thread);
 	if (WIFSIGNALED(status))

@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/audit.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,7 @@
 
 enum { RESTART_BLOCK = 516 }; /* the kernel's own: the call is made again as restart_syscall */
 
-#define SEEN (KYMO_EVENTS_SYSCALL | KYMO_EVENTS_SIGNAL | KYMO_EVENT_CLONE | KYMO_EVENT_EXEC | KYMO_EVENT_DEATH | KYMO_EVENT_JCTL)
+#define SEEN (KYMO_EVENTS_SYSCALL | KYMO_EVENTS_SIGNAL | KYMO_EVENT_CLONE | KYMO_EVENT_EXEC | KYMO_EVENT_DEATH | KYMO_EVENT_REAP | KYMO_EVENT_JCTL)
 
 /* ---- the memory and descriptors of a thread ---------------------------------------------------------------------------- */
 
@@ -60,6 +61,21 @@ static bool touches_path(const struct cli_syscall_thread *thread)
 	       (s->real_path && kymo_syscall_touches(&thread->call, &target, s->real_path));
 }
 
+/* A program may change between the two with each call. */
+static void set_mode(struct cli_syscall_thread *thread, const struct kymo_syscall_report *report)
+{
+	const struct cli_syscalls *s = thread->owner;
+	const bool is_i386 = report->arch == AUDIT_ARCH_I386;
+
+	thread->number = report->number;
+	if (is_i386)
+		thread->call.number = kymo_syscall_from_i386(report->number);
+	thread->call.is_i386 = is_i386;
+	if (is_i386 != thread->is_i386 && !s->is_file && !s->json && !s->counts)
+		cli_syscall_line_mode(thread);
+	thread->is_i386 = is_i386;
+}
+
 static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_syscall_report *report)
 {
 	struct cli_syscall_thread *thread = data;
@@ -71,16 +87,17 @@ static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_a
 	if (thread->call.result == -RESTART_BLOCK)
 		interrupted = kymo_syscall_name(thread->call.number);
 	thread->call = (struct kymo_syscall_call){ .number = report->number, .stack_pointer = report->sp, .interrupted = interrupted };
+	set_mode(thread, report);
 	memcpy(thread->call.args, report->args, sizeof(thread->call.args));
 	thread->is_in_call = true;
-	thread->is_shown = kymo_syscall_set_has(&s->set, report->number);
+	thread->is_shown = kymo_syscall_set_has(&s->set, thread->call.number);
 	touches = (thread->is_shown || s->injections) && touches_path(thread);
 	thread->is_shown &= touches;
 	if (thread->is_shown && !s->counts)
 		(s->json ? cli_syscall_json_enter : cli_syscall_line_enter)(thread);
 	thread->entered_ns = kymo_now_ns();
 	thread->injection = NULL;
-	return s->injections && touches ? cli_syscall_inject_enter(thread) : KYMO_ACTION_RESUME | KYMO_SYSCALL_RUN;
+	return s->injections && touches && !thread->is_i386 ? cli_syscall_inject_enter(thread) : KYMO_ACTION_RESUME | KYMO_SYSCALL_RUN;
 }
 
 /* A call that was entered before there was an engine has no beginning. */
@@ -157,6 +174,7 @@ static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_ac
 	return KYMO_ACTION_RESUME;
 }
 
+/* It never returns from the call that it is in. */
 static unsigned int on_death(struct kymo_engine *engine, void *data, const struct kymo_death_report *report)
 {
 	struct cli_syscall_thread *thread = data;
@@ -165,9 +183,24 @@ static unsigned int on_death(struct kymo_engine *engine, void *data, const struc
 	thread->engine = engine;
 	thread->has_ended = true;
 	cli_syscall_inject_end(thread);
-	if (!s->counts)
-		(s->json ? cli_syscall_json_death : cli_syscall_line_death)(thread, report->status);
-	return KYMO_ACTION_DETACH;
+	if (!s->counts && thread->is_in_call && thread->is_shown)
+		(s->json ? cli_syscall_json_end_call : cli_syscall_line_end_call)(thread);
+	thread->is_in_call = false;
+	return KYMO_ACTION_RESUME;
+}
+
+/* A first thread is not told to be gone before its process is, or another one has its place. */
+static void on_reap(struct kymo_engine *engine, void *data, const struct kymo_reap_report *report)
+{
+	struct cli_syscall_thread *thread = data;
+	const struct cli_syscalls *s = thread->owner;
+
+	if (s->counts)
+		return;
+	if (report->superseded_by && thread->tid == thread->pid)
+		(s->json ? cli_syscall_json_superseded : cli_syscall_line_superseded)(thread, report->superseded_by);
+	else
+		(s->json ? cli_syscall_json_end : cli_syscall_line_end)(thread, report->status);
 }
 
 /* On the main thread where that holds the last reference of one that has ended while it was delayed. */
@@ -195,6 +228,7 @@ static const struct kymo_engine_ops ops = {
 	.syscall_entry = on_entry,
 	.syscall_exit = on_exit_of_call,
 	.death = on_death,
+	.reap = on_reap,
 	.release = on_release,
 };
 

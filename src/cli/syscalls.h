@@ -46,12 +46,14 @@ struct cli_syscall_thread {
 	pid_t tid, pid;
 	struct kymo_syscall_target target;
 	struct kymo_syscall_call call;
+	uint64_t number; /* of the call as the program has it */
 	struct kymo_line text; /* of the line that is being made */
 	uint64_t entered_ns;
 	bool is_in_call;
 	bool is_shown; /* the call is in the set, and touches the path */
 	bool is_starting; /* a command that has not begun */
 	bool has_ended;
+	bool is_i386; /* its last call was one of 32 bits */
 	const struct kymo_syscall_injection *injection; /* into the call that it is in; or NULL */
 	uint32_t *made; /* how many calls of each number, where there are injections */
 };
@@ -94,10 +96,13 @@ uint64_t cli_syscall_injections_end_delays(struct cli_syscall_injections *inject
 /* ---- lines, as strace writes them (syscall_lines.c) -------------------------------------------------------------------- */
 
 void cli_syscall_line_enter(struct cli_syscall_thread *thread);
+void cli_syscall_line_mode(struct cli_syscall_thread *thread); /* its calls have other numbers from here on */
 void cli_syscall_line_leave(struct cli_syscall_thread *thread, uint64_t duration_ns);
 void cli_syscall_line_signal(struct cli_syscall_thread *thread, const siginfo_t *info);
 void cli_syscall_line_stop(struct cli_syscall_thread *thread, int signal);
-void cli_syscall_line_death(struct cli_syscall_thread *thread, int status);
+void cli_syscall_line_end_call(struct cli_syscall_thread *thread); /* that does not return */
+void cli_syscall_line_superseded(struct cli_syscall_thread *thread, pid_t by);
+void cli_syscall_line_end(struct cli_syscall_thread *thread, int status);
 
 /* ---- JSON, an object a line (syscall_json.c) ---------------------------------------------------------------------------- */
 
@@ -105,7 +110,9 @@ void cli_syscall_json_enter(struct cli_syscall_thread *thread);
 void cli_syscall_json_leave(struct cli_syscall_thread *thread, uint64_t duration_ns);
 void cli_syscall_json_signal(struct cli_syscall_thread *thread, const siginfo_t *info);
 void cli_syscall_json_stop(struct cli_syscall_thread *thread, int signal);
-void cli_syscall_json_death(struct cli_syscall_thread *thread, int status);
+void cli_syscall_json_end_call(struct cli_syscall_thread *thread); /* that does not return */
+void cli_syscall_json_superseded(struct cli_syscall_thread *thread, pid_t by);
+void cli_syscall_json_end(struct cli_syscall_thread *thread, int status);
 
 /* ---- a table of counts (syscall_counts.c) ------------------------------------------------------------------------------- */
 

@@ -76,6 +76,7 @@ struct task {
 	bool is_in_event;		/* callbacks are being called */
 	bool is_kicked;
 	bool was_death_told, is_reaping;
+	pid_t superseded_by;		/* the thread that has executed something and has its place */
 	int end_status;
 	uint64_t hold_deadline_ns;	/* of a hold in its exit event */
 	struct kymo_syscall_report call;

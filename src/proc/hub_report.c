@@ -264,7 +264,7 @@ static unsigned int call_reap(struct kymo_engine *engine, enum kymo_action actio
 
 void hub_report_reap(struct kymo_hub *hub, struct task *task, int status)
 {
-	struct kymo_reap_report report = { status };
+	struct kymo_reap_report report = { status, task->superseded_by };
 
 	task->is_reaping = true;
 	hub_report(hub, task, &(struct hub_event){ .event = KYMO_EVENT_REAP, .call = call_reap, .report = &report });

@@ -126,6 +126,7 @@ static void take_away_others(struct kymo_hub *hub, struct hub_process *process, 
 			other = other->in_process;
 		if (!other)
 			return;
+		other->superseded_by = executing->tid;
 		reap(hub, other, SIGKILL);
 	}
 }

@@ -36,25 +36,28 @@ bool kymo_syscall_is_last(uint64_t number)
 }
 
 /* Calls that nobody knows have six arguments, in hex. */
-static const struct kind *kind_of(const struct row *row, unsigned arg)
+static const struct kind *kind_of(const struct kymo_syscall_call *call, unsigned arg)
 {
+	const struct row *row = syscall_row(call->number);
+	const struct kind *kind;
+
 	if (arg >= 6)
 		return NULL;
-	return row ? row->args[arg] : k_hex;
+	kind = row ? row->args[arg] : k_hex;
+	return kind && call->is_i386 ? syscall_i386_kind(kind, arg) : kind;
 }
 
 bool kymo_syscall_is_complete(const struct kymo_syscall_call *call)
 {
-	return call->is_stopped || !kind_of(syscall_row(call->number), call->next);
+	return call->is_stopped || !kind_of(call, call->next);
 }
 
 static void print_args(struct decode *d)
 {
 	struct kymo_syscall_call *call = d->call;
-	const struct row *row = syscall_row(call->number);
 	const struct kind *kind;
 
-	while (!call->is_stopped && (kind = kind_of(row, call->next))) {
+	while (!call->is_stopped && (kind = kind_of(call, call->next))) {
 		const struct kind *next;
 
 		if ((kind->when & AT_EXIT) && !d->is_leaving)
@@ -62,7 +65,7 @@ static void print_args(struct decode *d)
 		call->arg_at[call->n_args++] = (unsigned)d->text->n - call->base;
 		d->is_output = kind->when & AT_EXIT;
 		kind->print(d, call->next++, kind->data);
-		next = kind_of(row, call->next);
+		next = kind_of(call, call->next);
 		if (next && !call->is_stopped && !(next->when & OWN_COMMA))
 			kymo_line_puts(d->text, ", ");
 	}
@@ -71,7 +74,7 @@ static void print_args(struct decode *d)
 void kymo_syscall_enter(struct kymo_syscall_call *call, const struct kymo_syscall_target *target, struct kymo_line *text)
 {
 	struct decode d = { .call = call, .target = target, .text = text };
-	const struct row *row = syscall_row(call->number);
+	const struct kind *kind;
 	char buffer[32];
 
 	call->next = call->n_args = 0;
@@ -80,9 +83,9 @@ void kymo_syscall_enter(struct kymo_syscall_call *call, const struct kymo_syscal
 	kymo_line_puts(text, kymo_syscall_name_or_number(call->number, buffer));
 	kymo_line_puts(text, "(");
 	call->base = (unsigned)text->n;
-	for (unsigned i = 0; row && i < 6 && row->args[i]; i++)
-		if (row->args[i]->when & LOOKS_AT_ENTRY)
-			row->args[i]->print(&d, i, row->args[i]->data);
+	for (unsigned i = 0; (kind = kind_of(call, i)); i++)
+		if (kind->when & LOOKS_AT_ENTRY)
+			kind->print(&d, i, kind->data);
 	print_args(&d);
 }
 
@@ -118,7 +121,7 @@ void kymo_syscall_result(const struct kymo_syscall_call *call, const struct kymo
 
 	if (kymo_syscall_failed(call))
 		put_error(text, (int)-call->result);
-	else if (row && row->result)
+	else if (row && row->result && (!call->is_i386 || row->result == result_hex))
 		row->result(&d);
 	else
 		kymo_line_printf(text, "%" PRId64, call->result);

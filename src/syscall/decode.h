@@ -58,6 +58,12 @@ enum {
 /* NULL for unknown numbers. */
 const struct row *syscall_row(uint64_t number);
 
+/* Of a 32-bit program's call: its name, and number as it was; NULL for others. */
+const char *syscall_i386_name(uint64_t number, uint64_t *number_ret);
+
+/* How that shows an argument; NULL: it has no such. */
+const struct kind *syscall_i386_kind(const struct kind *kind, unsigned arg);
+
 /* ---- flags and values: data ---------------------------------------------------------------------------------------- */
 
 struct name {

@@ -33,6 +33,9 @@ const char *kymo_syscall_name(uint64_t number);
 /* The same, or "syscall_0x1c3" in `buffer`. */
 const char *kymo_syscall_name_or_number(uint64_t number, char buffer[32]);
 
+/* The number that a 32-bit program's call has here: that of the same name, or one without a place in sets, which has a name of its own. */
+uint64_t kymo_syscall_from_i386(uint64_t number);
+
 struct kymo_syscall_set {
 	uint64_t bits[KYMO_SYSCALL_MAX / 64];
 	bool has_unknown; /* numbers without a name are in it, too */
@@ -89,6 +92,7 @@ struct kymo_syscall_call {
 	uint64_t number, args[6];
 	uint64_t stack_pointer; /* at the entry; rt_sigreturn has its mask there */
 	const char *interrupted; /* of restart_syscall: the name of the call that is made again; NULL: unknown */
+	bool is_i386; /* `number` is of kymo_syscall_from_i386() */
 	int64_t result; /* as the kernel has it: -4095 … -1 are errors. Set before kymo_syscall_leave() */
 
 	/* Where arguments begin in the text, relative to the end of "name(", and how many there are; kymo_syscall_leave() has

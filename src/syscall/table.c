@@ -393,6 +393,8 @@ const char *kymo_syscall_name_or_number(uint64_t number, char buffer[32])
 {
 	const char *name = kymo_syscall_name(number);
 
+	if (!name)
+		name = syscall_i386_name(number, &number);
 	if (name)
 		return name;
 	snprintf(buffer, 32, "syscall_%#" PRIx64, number);

@@ -1,8 +1,10 @@
 """kymo syscalls prints what strace prints. Both trace the same programs; straced.py says what is made equal before texts are compared, and here is what remains different."""
-import shutil
+import json
+import re
+import subprocess
 from pathlib import Path
 
-from kymotest import SOURCE, check_same, program, run, timeout
+from kymotest import SOURCE, check, check_equal, check_matches, check_same, kymo, program, run, skip, timeout
 from straced import check_like_strace, trace, whole_lines
 
 HERE = Path(__file__).parent
@@ -84,6 +86,33 @@ def test_make_of_a_project_looks_as_in_strace(tmp):
 
 def test_threads_that_are_ended_in_their_calls_look_as_in_strace(tmp):
     check_like_strace(tmp, build(tmp, 'threads', '-pthread'), at_least=40)
+
+
+def build32(tmp, name, *options):
+    run(program('gcc'), '-w', '-O1', '-o', tmp / name, HERE / 'calls32.c', '-no-pie', *options).ok()
+    if subprocess.run([tmp / name]).returncode:
+        skip('this kernel makes no calls of 32 bits')
+    return tmp / name
+
+
+def test_calls_of_32_bits_look_as_in_strace(tmp):
+    check_like_strace(tmp, build32(tmp, 'as32', '-m32', '-nostdlib', '-static', '-fno-stack-protector'), at_least=9)
+    check_like_strace(tmp, build32(tmp, 'in64'), options=['-e', 'open,read,write,unlink,close,getuid,exit,getpid'], at_least=9)
+    err = kymo('syscalls', '-e', 'getuid', tmp / 'as32').ok().err
+    check_matches(err, r'^\[ Process PID=\d+ runs in 32 bit mode. \]\ngetuid\(\) += \d+\n\+\+\+ exited with 0 \+\+\+\n$')
+    calls = [json.loads(line) for line in kymo('syscalls', '--json', '-e', 'unlink', tmp / 'in64').ok().err.splitlines()]
+    check_equal([calls[0][key] for key in ('number', 'arch', 'name', 'error')], [10, 'i386', 'unlink', 'ENOENT'])
+
+
+def test_an_exec_by_another_thread_looks_as_in_strace(tmp):
+    def lines(text):
+        ids = {}
+        return [re.sub(r'\) += ', ') = ', re.sub(r'(?<!\w)\d{2,}(?= )', lambda match: ids.setdefault(match[0], f'thread {len(ids)}'), line).replace('0x', '').rstrip())
+                for line in re.sub(r'0x[0-9a-f]+ /\* \d+ vars \*/', 'ENVIRONMENT', text).splitlines()]
+
+    theirs, ours = map(lines, trace(tmp, ['-e', 'execve,exit_group'], [build(tmp, 'execs', '-pthread')]))
+    check_same(ours, theirs, 'lines')
+    check('thread 0 +++ superseded by execve in pid thread 1 +++' in ours, str(ours))
 
 
 def test_children_look_as_in_strace(tmp):
