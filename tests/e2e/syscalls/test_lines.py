@@ -131,4 +131,16 @@ def test_who_traces_already_is_named():
 
 
 def test_output_that_does_not_arrive_is_told():
-    kymo('syscalls', '-o', '/dev/full', program('true')).refused(r'cannot write /dev/full: the output is not whole')
+    for options in ([], ['-c'], ['--json'], ['-c', '--json']):
+        kymo('syscalls', *options, '-o', '/dev/full', program('true')).refused(r'cannot write /dev/full: the output is not whole')
+
+
+def test_counts_are_shown_when_a_signal_ends_the_tracing(tmp):
+    tracer = start(KYMO, 'syscalls', '-c', SH, '-c', ': > begun; read word; exit 5', cwd=tmp)
+    eventually((tmp / 'begun').exists, 'the command has begun', 30)
+    check_matches(tracer.end(signal.SIGTERM).ended(128 + signal.SIGTERM).err, r'^% time .*\n(.*\n)+ *\d+\.\d+ .* execve\n(.*\n)*100\.00 .* total\n$')
+    process = target('selfcheck', '-t', '2')
+    tracer = start(KYMO, 'syscalls', '-c', '--pid', process.pid)
+    eventually(lambda: 'TracerPid:\t0' not in open(f'/proc/{process.pid}/status').read(), 'it is traced', 30)
+    check_matches(tracer.end(signal.SIGTERM).ok().err, r'^% time .*\n(.*\n)*100\.00 .* total\n$')
+    check(process.is_alive(), 'the process runs on')

@@ -107,7 +107,7 @@ def test_calls_of_32_bits_look_as_in_strace(tmp):
 def test_an_exec_by_another_thread_looks_as_in_strace(tmp):
     def lines(text):
         ids = {}
-        return [re.sub(r'\) += ', ') = ', re.sub(r'(?<!\w)\d{2,}(?= )', lambda match: ids.setdefault(match[0], f'thread {len(ids)}'), line).replace('0x', '').rstrip())
+        return [re.sub(' +', ' ', re.sub(r'(?<!\w)\d{2,}(?= )', lambda match: ids.setdefault(match[0], f'thread {len(ids)}'), line))
                 for line in re.sub(r'0x[0-9a-f]+ /\* \d+ vars \*/', 'ENVIRONMENT', text).splitlines()]
 
     theirs, ours = map(lines, trace(tmp, ['-e', 'execve,exit_group'], [build(tmp, 'execs', '-pthread')]))

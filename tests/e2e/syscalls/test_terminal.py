@@ -76,3 +76,14 @@ def test_a_job_is_stopped_and_goes_on_as_it_does_untraced(tmp):
     ends = [line.split(' ', 1)[1].strip() for line in (tmp / 'out').read_text().splitlines() if '---' in line or '+++' in line]
     check_equal(ends[-1], '+++ exited with 7 +++')
     check(sum('SIGCONT' in line for line in ends) == 2, str(ends))  # SIGTSTP is forgotten where kymo has stopped first
+
+
+def test_an_interrupt_from_the_terminal_is_the_commands_and_counts_are_shown(tmp):
+    shell = Shell()
+    shell.type(f'{KYMO} syscalls -c -o {tmp}/counts sh -c \'trap "exit 9" INT; echo ready; while :; do sleep 0.05; done\'\n')
+    shell.until('\nready\n')
+    shell.type('\x03')
+    shell.until('PROMPT> ')
+    shell.type('echo status $?\n')
+    check_equal(shell.until(r'status \d+\n'), 'echo status $?\nstatus 9\n')
+    check('total' in (tmp / 'counts').read_text().splitlines()[-1], (tmp / 'counts').read_text())
