@@ -46,8 +46,8 @@ class Shell:
         os.write(self.master, text.encode())
 
 
-def session(fifo, *job):
-    """A job that is stopped and goes on twice; all that it shows. It waits for words in a pipe: who waits for the terminal may still take what is typed for the shell."""
+def session(tmp, *job):
+    """A job that is stopped and goes on twice; all that it shows. It waits for words in pipes: who waits for the terminal may still take what is typed for the shell."""
     shell = Shell()
     shell.type(' '.join(job) + '\n')
     shell.until('\nready\n')
@@ -58,7 +58,7 @@ def session(fifo, *job):
         shell.until('PROMPT> ')
         shell.type('fg\n')
         shell.until(r'fg\n.*echo ready.*\n')
-        with open(fifo, 'w') as pipe:  # waits for the job
+        with open(tmp / word, 'w') as pipe:  # waits for the job
             pipe.write(word + '\n')
         shown.append(shell.until('got .*\n'))
     shown.append(shell.until('PROMPT> '))
@@ -68,11 +68,12 @@ def session(fifo, *job):
 
 
 def test_a_job_is_stopped_and_goes_on_as_it_does_untraced(tmp):
-    os.mkfifo(tmp / 'pipe')
-    job = f"'echo ready; for i in 1 2; do read word < {tmp}/pipe; echo got $word; done; exit 7'"
-    bare = session(tmp / 'pipe', program('sh'), '-c', job)
+    os.mkfifo(tmp / 'one')
+    os.mkfifo(tmp / 'two')
+    job = f"'echo ready; for pipe in one two; do read word < {tmp}/$pipe; echo got $word; done; exit 7'"
+    bare = session(tmp, program('sh'), '-c', job)
     check_equal(bare, ['got one\n', 'got two\n', 'PROMPT> ', 'echo status $?\nstatus 7\n'])
-    check_equal(session(tmp / 'pipe', KYMO, 'syscalls', '-f', '-o', str(tmp / 'out'), program('sh'), '-c', job), bare)
+    check_equal(session(tmp, KYMO, 'syscalls', '-f', '-o', str(tmp / 'out'), program('sh'), '-c', job), bare)
     ends = [line.split(' ', 1)[1].strip() for line in (tmp / 'out').read_text().splitlines() if '---' in line or '+++' in line]
     check_equal(ends[-1], '+++ exited with 7 +++')
     check(sum('SIGCONT' in line for line in ends) == 2, str(ends))  # SIGTSTP is forgotten where kymo has stopped first
