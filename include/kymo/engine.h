@@ -315,6 +315,12 @@ int kymo_engine_set_syscall(struct kymo_engine *engine, uint64_t number, const u
 int kymo_engine_set_result(struct kymo_engine *engine, int64_t result);
 
 /*
+ * Of a thread that has reported a signal and is held by this engine's STOP since: this one instead of what the chain of engines has decided, or none (0). The others are told nothing.
+ * -EINVAL: it does not stand before a signal, or `info` is of another one.
+ */
+int kymo_engine_set_signal(struct kymo_engine *engine, int signal, const siginfo_t *info);
+
+/*
  * All of `size` bytes of its memory, read-only pages too. These work at any time while the process lives, stopped or not, from any thread, and never wait for the hub's.
  * -EIO: not all is mapped; -ESRCH, -EPERM.
  */

@@ -19,6 +19,7 @@
 #include "base/vec.h"
 #include "cli/cli.h"
 #include "cli/syscalls.h"
+#include "proc/proc.h"
 
 enum { RESTART_BLOCK = 516 }; /* the kernel's own: the call is made again as restart_syscall */
 
@@ -243,6 +244,8 @@ static int follow(struct cli_syscalls *s, pid_t tid, pid_t pid)
 
 	if (!thread)
 		return -ENOMEM;
+	if (s->inner)
+		kymo_inner_follow(s->inner, tid, pid); /* without it, it can't trace, as under every tracer */
 	*thread = (struct cli_syscall_thread){ .owner = s, .tid = tid, .pid = pid, .is_starting = is_launched && !s->n_threads };
 	thread->target = (struct kymo_syscall_target){ .context = thread, .read = read_memory, .string_size = s->string_size };
 	if (s->fd_paths)
@@ -429,10 +432,13 @@ struct kymo_error *cli_syscalls_run(struct cli_syscalls *s, char **command, pid_
 	s->is_attaching = true;
 	catch_signals(s->done[1], command);
 	err = kymo_hub_create(&s->hub);
+	if (!err && s->follows)
+		err = kymo_inner_create(s->hub, &s->inner);
 	if (err)
 		error = kymo_error_errno(err, "cannot begin to trace");
 	else
 		error = command ? trace_command(s, command, status_ret) : trace_process(s, pid);
+	kymo_inner_destroy(s->inner);
 	kymo_hub_destroy(s->hub);
 	if (s->injections)
 		cli_syscall_injections_end_delays(s->injections, UINT64_MAX);

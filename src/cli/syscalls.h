@@ -30,6 +30,7 @@ struct cli_syscalls {
 
 	/* The tracer's. */
 	struct kymo_hub *hub;
+	struct kymo_inner *inner; /* for tracers inside of a tree that is followed, or NULL */
 	_Atomic int n_threads; /* with an engine */
 	_Atomic bool is_attaching;
 	int done[2]; /* a pipe that says that there is none left, or that a signal came */

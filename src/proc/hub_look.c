@@ -80,6 +80,8 @@ struct access {
 	uint64_t number;
 	const uint64_t *args;
 	int64_t result;
+	int signal;
+	const siginfo_t *info;
 };
 
 static int check_stopped(const struct kymo_engine *engine)
@@ -117,6 +119,32 @@ int kymo_engine_set_registers(struct kymo_engine *engine, const struct user_regs
 	struct access access = { .engine = engine, .registers = (struct user_regs_struct *)(uintptr_t)registers };
 
 	return hub_call(engine->hub, set_registers, &access);
+}
+
+/* ---- signals ------------------------------------------------------------------------------------------------------------------ */
+
+static int set_signal(struct kymo_hub *hub, void *argument)
+{
+	struct access *access = argument;
+	struct task *task = access->engine->task;
+	int err = check_stopped(access->engine);
+
+	if (!err && task->stop != STOP_SIGNAL)
+		err = -EINVAL;
+	if (!err && access->signal && ptrace(PTRACE_SETSIGINFO, task->tid, 0, access->info))
+		err = -errno;
+	if (!err)
+		task->signal = access->signal;
+	return err;
+}
+
+int kymo_engine_set_signal(struct kymo_engine *engine, int signal, const siginfo_t *info)
+{
+	struct access access = { .engine = engine, .signal = signal, .info = info };
+
+	if (signal < 0 || signal > SIGRTMAX || (signal && (!info || info->si_signo != signal)))
+		return -EINVAL;
+	return hub_call(engine->hub, set_signal, &access);
 }
 
 /* ---- system calls -------------------------------------------------------------------------------------------------------------- */

@@ -250,4 +250,17 @@ void kymo_process_hold_birth(struct kymo_process *process, bool is_to_hold);
 /* Whether it has become another program, or has ended: requests fail then, and the tree has told it or is about to. */
 bool kymo_process_is_past(const struct kymo_process *process);
 
+/* ---- tracers inside of the tree ------------------------------------------------------------------------------------ */
+
+struct kymo_hub;
+struct kymo_inner;
+
+/*
+ * A layer that makes ptrace() and wait() work for the threads that a hub traces, towards each other (docs/design/inner.md). A thread that is followed has to be followed here before any
+ * other engine of its is attached; what it makes is followed by itself. Negative errno values as of kymo_engine_attach(). It is destroyed before the hub.
+ */
+int kymo_inner_create(struct kymo_hub *hub, struct kymo_inner **ret);
+int kymo_inner_follow(struct kymo_inner *inner, pid_t tid, pid_t pid);
+void kymo_inner_destroy(struct kymo_inner *inner);
+
 #endif
