@@ -259,6 +259,7 @@ static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_ac
 		take_from_table(thread);
 		thread->tid = thread->pid;
 		add_to_table(thread);
+		inner_find_parent(thread);
 	}
 	if (thread->tracer && thread->options & PTRACE_O_TRACEEXEC) {
 		stop_for_event(thread, PTRACE_EVENT_EXEC, (unsigned long)report->former_tid);

@@ -107,6 +107,9 @@ void inner_stop(struct inner_thread *thread, enum inner_stop stop, int code, con
 /* It is not traced before this, and is to stop if `stops`. */
 void inner_trace(struct inner_thread *thread, struct inner_thread *tracer, bool is_seized, unsigned int options, bool stops);
 
+/* Whether the kernel tells its tracer of its end. */
+void inner_find_parent(struct inner_thread *thread);
+
 /* Let it go on, as its tracer wants. A negative errno. */
 int inner_resume(struct inner_thread *thread, enum inner_mode mode, int signal);
 

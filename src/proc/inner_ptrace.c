@@ -185,6 +185,10 @@ static int64_t get_call(const struct request *request)
 
 	if (n < 0)
 		return n;
+	if (request->thread->stop != INNER_CALL) {	/* the hub may have it at a call all the same */
+		info.op = PTRACE_SYSCALL_INFO_NONE;
+		n = offsetof(struct __ptrace_syscall_info, entry);
+	}
 	err = give(request, &info, request->address < (uint64_t)n ? request->address : (uint64_t)n);
 	return err ? err : n;
 }

@@ -86,9 +86,15 @@ void inner_interrupt(struct inner_thread *thread)
 	make_stand(thread);
 }
 
-void inner_trace(struct inner_thread *thread, struct inner_thread *tracer, bool is_seized, unsigned int options, bool stops)
+void inner_find_parent(struct inner_thread *thread)
 {
 	struct inner_status status;
+
+	thread->is_child = thread->tracer && thread->tid == thread->pid && inner_read_status(thread->tid, &status) && status.parent == thread->tracer->pid;
+}
+
+void inner_trace(struct inner_thread *thread, struct inner_thread *tracer, bool is_seized, unsigned int options, bool stops)
+{
 	pid_t group = getpgid(thread->tid);
 
 	thread->tracer = tracer;
@@ -96,7 +102,7 @@ void inner_trace(struct inner_thread *thread, struct inner_thread *tracer, bool 
 	thread->options = options;
 	thread->mode = INNER_RUNS;
 	thread->group = group > 0 ? group : 0;
-	thread->is_child = thread->tid == thread->pid && inner_read_status(thread->tid, &status) && status.parent == tracer->pid;
+	inner_find_parent(thread);
 	inner_involve(thread);
 	inner_involve(tracer);
 	if (!stops && !(thread->group_stop))
