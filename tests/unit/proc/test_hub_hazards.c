@@ -431,6 +431,39 @@ static void engines_see_each_others_verdicts(void **state)
 	end(&f);
 }
 
+static unsigned int stop_for_signal(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+{
+	return told == SIGNAL ? KYMO_ACTION_STOP | ((struct kymo_signal_report *)report)->verdict : KYMO_ACTION_RESUME;
+}
+
+static void a_signal_that_was_told_can_be_taken_away_or_changed_later(void **state)
+{
+	siginfo_t info = { .si_signo = SIGUSR1, .si_code = SI_QUEUE };
+	struct kymo_engine *engine;
+	struct fixture f;
+
+	begin(&f, handling);
+	f.book.hook = stop_for_signal;
+	engine = engine_of(f.hub, f.pid, &f.book, KYMO_EVENTS_SIGNAL | KYMO_EVENT_QUIESCE);
+	assert_int_equal(kymo_engine_set_signal(engine, 0, NULL), -EAGAIN);
+	for (int i = 0; i < 2; i++) {
+		struct kymo_examiner examiner;
+
+		kill(f.pid, SIGTERM);
+		eventually(kymo_engine_prepare_examine(engine, &examiner) == 0);
+		assert_int_equal(kymo_engine_set_signal(engine, SIGUSR2, &info), -EINVAL);
+		info.si_value.sival_int = 42;
+		assert_int_equal(kymo_engine_set_signal(engine, i ? SIGUSR1 : 0, i ? &info : NULL), 0);
+		assert_int_equal(kymo_engine_control(engine, KYMO_ACTION_RESUME), 0);
+		runs(&f);
+	}
+	eventually(f.shared->go == 1);
+	assert_int_equal(f.shared->tid, 42);
+	assert_int_equal(f.book.told[SIGNAL], 2);
+	kymo_engine_put(engine);
+	end(&f);
+}
+
 static unsigned int verdict_of(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
 {
 	return KYMO_ACTION_RESUME | (unsigned int)book->status;
@@ -833,6 +866,7 @@ int main(void)
 		cmocka_unit_test(a_process_that_is_held_while_it_is_continued_goes_on_later),
 		cmocka_unit_test(a_signal_that_an_engine_sends_is_not_told_to_it),
 		cmocka_unit_test(engines_see_each_others_verdicts),
+		cmocka_unit_test(a_signal_that_was_told_can_be_taken_away_or_changed_later),
 		cmocka_unit_test(a_signal_can_be_made_to_end_or_stop_a_process),
 		cmocka_unit_test(a_signal_that_is_held_back_comes_again_with_what_it_carried),
 		cmocka_unit_test(entries_and_exits_are_never_taken_for_each_other),
