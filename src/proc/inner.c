@@ -107,7 +107,7 @@ static void stop_for_event(struct inner_thread *thread, int event, unsigned long
 static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_syscall_report *report)
 {
 	struct inner_thread *thread = enter(data);
-	bool is_ours = report->arch == AUDIT_ARCH_X86_64;
+	bool is_ours = report->arch == AUDIT_ARCH_X86_64 && !report->is_aborted;
 
 	thread->is_in_call = true;
 	thread->number = is_ours ? report->number : UINT64_MAX;
