@@ -189,6 +189,18 @@ bool kymo_is_reached(const struct kymo_entry_map *map, uint64_t vaddr);
 /* Whether an instruction is known to read some of the `size` bytes at `vaddr`, all in text. */
 bool kymo_is_read(const struct kymo_entry_map *map, uint64_t vaddr, size_t size);
 
+/* ---- system calls ------------------------------------------------------------------------------------------------ */
+
+/* A `syscall` instruction, or bytes that may be one. */
+struct kymo_syscall_place {
+	uint64_t vaddr;
+	const char *reason;	/* why nothing may be put there; NULL: kymo_plan() says whether it can */
+};
+
+/* All of a module, by address; a fresh array. -ENOMEM. */
+int kymo_syscall_places_create(const struct kymo_module_code *code, const struct kymo_entry_map *map, struct kymo_syscall_place **ret,
+			       size_t *n_ret);
+
 /* ---- indirect functions ------------------------------------------------------------------------------------------ */
 
 /*

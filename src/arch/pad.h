@@ -91,6 +91,24 @@ int kymo_pad_emit(const struct kymo_pad_env *env, const struct kymo_plan *plan, 
 		  const struct kymo_pad_event *events, size_t n_events, const struct kymo_pad_chain *chain, uint8_t *out, size_t size,
 		  struct kymo_pad_layout *ret);
 
+/* ---- system calls ------------------------------------------------------------------------------------------------- */
+
+#define KYMO_PAD_SYSCALLS 512	/* numbers that can be wanted are below */
+
+/* What is recorded of system calls: at the entry an event with six x64, by its number; at the exit one with an s64. */
+struct kymo_pad_syscalls {
+	uint64_t wanted[KYMO_PAD_SYSCALLS / 64];
+	uint32_t first_id;		/* of the entry of call 0; of call n, first_id + n */
+	uint32_t exit_id;
+};
+
+/* Whether the plan displaces a `syscall` and nothing else. */
+bool kymo_pad_is_syscall(const struct kymo_plan *plan);
+
+/* Write the pad of a system call; as kymo_pad_emit(), with room for kymo_pad_size_max(1). Nobody comes after it in a chain. */
+int kymo_pad_emit_syscall(const struct kymo_pad_env *env, const struct kymo_plan *plan, uint64_t site, uint64_t pad,
+			  const struct kymo_pad_syscalls *syscalls, uint8_t *out, size_t size, struct kymo_pad_layout *ret);
+
 /* ---- guards -------------------------------------------------------------------------------------------------------- */
 
 /*

@@ -10,6 +10,7 @@
 #include "cli/cli.h"
 #include "cli/live.h"
 #include "record/record.h"
+#include "syscall/syscall.h"
 
 #define BUFFER_DEFAULT (UINT64_C(16) << 20)
 #define BUFFER_MIN (UINT64_C(64) << 10)
@@ -18,6 +19,8 @@
 struct recording {
 	struct kymo_record_options options;
 	KYMO_VEC(struct kymo_spec) specs;
+	struct kymo_syscall_set syscalls;	/* of all sets */
+	const char *syscalls_text;		/* the first; NULL: none */
 	bool quiet;
 	bool says_follow; /* or not to */
 	bool announced; /* that recording has begun */
@@ -69,7 +72,6 @@ static const struct {
 	int id;
 	const char *sentence;
 } later[] = {
-	{ SYSCALL, "system calls (--syscall) are not in this version; --probe libc:read records libc's functions" },
 	{ BRANCH, "branches (--branch) are not in this version; --probe FILE:FUNCTION+OFFSET records one place" },
 };
 
@@ -82,6 +84,40 @@ static int take_probe(struct recording *recording, const char *text, int id)
 				   id == MARKER ? kymo_spec_parse_marker(text, &spec) :
 						  kymo_spec_parse(text, &spec);
 
+	if (error)
+		return cli_fail("record", error);
+	if (!kymo_vec_push(&recording->specs, spec)) {
+		kymo_spec_deinit(&spec);
+		return cli_fail("record", &kymo_error_no_memory);
+	}
+	return 0;
+}
+
+static int take_syscalls(struct recording *recording, const char *text)
+{
+	struct kymo_syscall_set set;
+	struct kymo_error *error = kymo_syscall_set_parse(text, &set);
+
+	if (error)
+		return cli_fail("record", error);
+	for (unsigned int i = 0; i < KYMO_SYSCALL_MAX; i++)
+		if (kymo_syscall_set_has(&set, i))
+			recording->syscalls.bits[i / 64] |= 1ull << i % 64;
+	if (!recording->syscalls_text)
+		recording->syscalls_text = text;
+	return 0;
+}
+
+/* All sets are one spec: a call is recorded once. */
+static int add_syscalls(struct recording *recording)
+{
+	struct kymo_spec spec;
+	struct kymo_error *error;
+
+	_Static_assert(KYMO_SYSCALL_MAX == KYMO_PAD_SYSCALLS, "a set is what a pad knows");
+	if (!recording->syscalls_text)
+		return 0;
+	error = kymo_spec_make_syscalls(recording->syscalls_text, recording->syscalls.bits, &spec);
 	if (error)
 		return cli_fail("record", error);
 	if (!kymo_vec_push(&recording->specs, spec)) {
@@ -143,6 +179,8 @@ static int take_option(struct recording *recording, int id, const char *value)
 	case RETURN:
 	case MARKER:
 		return take_probe(recording, value, id);
+	case SYSCALL:
+		return take_syscalls(recording, value);
 	case PID:
 		if (cli_parse_pid(value, &options->pid))
 			return 0;
@@ -181,9 +219,12 @@ static int take_option(struct recording *recording, int id, const char *value)
 static int check(struct recording *recording)
 {
 	struct kymo_record_options *options = &recording->options;
+	int status = add_syscalls(recording);
 
+	if (status)
+		return status;
 	if (!recording->specs.n)
-		return cli_usage("record", "nothing to record: give a probe, such as -p 'libc:malloc size=%%di', or a marker with -m");
+		return cli_usage("record", "nothing to record: give a probe, such as -p 'libc:malloc size=%%di', a marker with -m, or system calls with -s");
 	if (!options->command && !options->pid && !options->all)
 		return cli_usage("record", "nobody to record: give a command, --pid PID, or --all");
 	if (options->all && (options->command || options->pid))

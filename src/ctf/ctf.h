@@ -51,6 +51,8 @@ enum kymo_ctf_kind {
 	KYMO_CTF_ENTRY,			/* it is entered */
 	KYMO_CTF_RETURN,		/* it is left, by one of its exits */
 	KYMO_CTF_MARKER,		/* nothing; its author marked it. Copies of a marker are events of one name */
+	KYMO_CTF_SYSCALL,		/* nothing; a system call is made, that of its name */
+	KYMO_CTF_SYSRET,		/* nothing; any system call has come back */
 };
 
 /* A record that strings make larger than this is none: what writes records cuts strings far below. */

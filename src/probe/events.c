@@ -10,6 +10,7 @@ struct kymo_events {
 	uint32_t *index;	/* hash: place in `items` + 1, or 0 */
 	size_t size;		/* a power of two */
 	struct probe_cache *cache;
+	size_t syscalls;	/* place of the event of system call 0, with those of the others behind it */
 };
 
 #define FIRST_SIZE 256
@@ -63,6 +64,16 @@ void kymo_events_destroy(struct kymo_events *events)
 struct probe_cache *probe_events_cache(struct kymo_events *events)
 {
 	return events->cache;
+}
+
+void probe_events_note_syscalls(struct kymo_events *events, size_t first)
+{
+	events->syscalls = first;
+}
+
+size_t probe_events_syscalls(const struct kymo_events *events)
+{
+	return events->syscalls;
 }
 
 const struct kymo_probe_event *kymo_events_items(const struct kymo_events *events, size_t *n)

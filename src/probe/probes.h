@@ -147,6 +147,7 @@ struct kymo_probes {
 	bool is_starting;		/* a launched program that has not reached its entry */
 	bool is_confused;		/* there were threads that could not be told apart */
 	bool has_guards, has_watch;
+	bool told_other_code;
 	uint32_t n_answers;		/* requests that were dealt with */
 	uint8_t state;			/* what the live pages say */
 	int64_t tid_offset, rseq_offset;	/* 0: not known */
@@ -158,6 +159,18 @@ struct kymo_probes {
 
 /* The files of the recording. */
 struct probe_cache *probe_events_cache(struct kymo_events *events);
+
+/* Where the event of system call 0 is. */
+void probe_events_note_syscalls(struct kymo_events *events, size_t first);
+size_t probe_events_syscalls(const struct kymo_events *events);
+
+/* ---- syscalls.c -------------------------------------------------------------------------------------------------- */
+
+/* What a pad records for `spec`. False when its events are not there. */
+bool probe_syscalls_fill(const struct kymo_events *events, const struct kymo_spec *spec, struct kymo_pad_syscalls *ret);
+
+/* Some process has them. */
+void probe_syscalls_use(struct kymo_events *events, const struct kymo_spec *spec);
 
 /* ---- modules.c --------------------------------------------------------------------------------------------------- */
 
@@ -208,6 +221,15 @@ struct kymo_error *probes_make_events(struct kymo_probes *probes, struct probe_s
 /* Reasons for what somebody else has patched. */
 #define PROBE_HAS_BREAKPOINT "a uprobe (perf, bpftrace) or a debugger's breakpoint is there"
 #define PROBE_IS_PATCHED "what is there is not what its file holds: something else has patched it"
+
+/* Whether some spec wants system calls: those of all files. */
+bool probes_has_syscalls(const struct kymo_probes *probes);
+
+/* The system calls of a module. */
+struct kymo_error *probes_resolve_syscalls(struct kymo_probes *probes, const struct probe_meaning *meaning);
+
+/* A warning, once, where the process has code that is of no file. */
+void probes_tell_other_code(struct kymo_probes *probes, const struct kymo_maps *maps);
 
 /* ---- refusals.c -------------------------------------------------------------------------------------------------- */
 

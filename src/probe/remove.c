@@ -162,6 +162,41 @@ static bool is_hot(uint64_t pc, void *data)
 	return removal->own && map && map->executable && kymo_is_shared_map(map) && is_hopping(removal, pc);
 }
 
+/* The entry whose pad a thread stands in, right behind a system call of its own; or NULL. Nothing of the pad's is on its stack there. */
+static const struct kymo_wire_site *called_from(const struct removal *removal, uint64_t pc)
+{
+	static const uint8_t call[] = { 0x0f, 0x05 };
+	uint8_t before[sizeof(call)];
+
+	for (size_t i = 0; i < removal->own->n_sites; i++) {
+		const struct kymo_wire_site *site = &removal->own->sites[i];
+
+		if (site->pad >= pc || pc - site->pad > site->pad_size || site->window != sizeof(call) || memcmp(site->original, call, sizeof(call)))
+			continue;
+		return kymo_process_read(removal->process, pc - sizeof(call), before, sizeof(before)) || memcmp(before, call, sizeof(call)) ? NULL :
+																	     site;
+	}
+	return NULL;
+}
+
+/*
+ * A thread may sleep in a pad's system call for ever. It is sent to behind the call in the text, which is what it was: there, as in the pad, the kernel makes the
+ * call again where it has to be, two bytes back. A death right after it changes nothing.
+ */
+static void send_home(struct removal *removal)
+{
+	const struct kymo_thread *threads;
+	size_t n;
+
+	threads = kymo_process_threads(removal->process, &n);
+	for (size_t i = 0; i < n && removal->own; i++) {
+		const struct kymo_wire_site *site = is_in_pads(threads[i].registers.rip, removal) ? called_from(removal, threads[i].registers.rip) : NULL;
+
+		if (site)
+			kymo_thread_set_pc(removal->process, i, site->address + site->window);
+	}
+}
+
 static bool is_anyone_in_pads(struct removal *removal)
 {
 	const struct kymo_thread *threads;
@@ -299,6 +334,8 @@ static struct kymo_error *remove_stopped(struct kymo_process *process, uint64_t 
 		error = probe_leave_text(process, &removal.maps, removal.own, &removal.list, try == DRAIN_TRIES - 1, &stays, result);
 	if (try > 0)
 		result->sites_clean = clean;	/* counted before */
+	if (!error && !stays)
+		send_home(&removal);
 	if (!error && !stays && !is_anyone_in_pads(&removal)) {
 		if (removal.own)
 			verify_text(&removal);

@@ -8,6 +8,7 @@
 #include "base/search.h"
 #include "probe/parts.h"
 #include "probe/probes.h"
+#include "probe/remains.h"
 #include "probe/switches.h"
 #include "probe/targets.h"
 #include "probe/words.h"
@@ -85,7 +86,7 @@ struct kymo_error *probes_make_events(struct kymo_probes *probes, struct probe_s
 			.build_id = build_id,
 		};
 
-		if (wish->is_refused)
+		if (wish->is_refused || wish->kind == KYMO_EVENT_SYSCALL)
 			continue;
 		if (module->jit)
 			event.offset = wish->vaddr;
@@ -124,6 +125,10 @@ static struct kymo_error *check_site(struct kymo_probes *probes, const struct pr
 	*refused_ret = site->is_guard;
 	if (site->is_guard)
 		return probes_refuse_place(probes, meaning->spec, meaning->module, meaning->exact, place, "one of kymo's own guards is there");
+	*refused_ret = site->wishes.n && (meaning->kind == KYMO_EVENT_SYSCALL || site->wishes.items[0].kind == KYMO_EVENT_SYSCALL);
+	if (*refused_ret)
+		return probes_refuse_place(probes, meaning->spec, meaning->module, meaning->exact, place,
+					   "a system call is recorded there, or another probe is, and both can't be");
 	if (site->wishes.n >= KYMO_PAD_MAX_EVENTS)
 		return kymo_error_create(KYMO_ERROR_USAGE, "more than %d probes at %s of %s", KYMO_PAD_MAX_EVENTS, place,
 					 probes->modules.items[meaning->module].path);
@@ -344,6 +349,8 @@ static struct kymo_error *resolve_spec(struct kymo_probes *probes, size_t spec_a
 
 	if (spec->marker)
 		return probes_resolve_marker(probes, &meaning);
+	if (spec->syscalls)
+		return probes_resolve_syscalls(probes, &meaning);
 	if (spec->address)
 		return NULL;
 	if (!kymo_name_matches_file(spec->file, probes->modules.items[module_at].path,
@@ -380,7 +387,7 @@ struct kymo_error *kymo_probes_resolve(struct kymo_probes *probes)
 {
 	struct kymo_maps maps;
 	struct kymo_error *error = kymo_maps_read(kymo_process_pid(probes->process), &maps);
-	bool has_markers = has_marker_specs(probes), wanted;
+	bool has_syscalls = probes_has_syscalls(probes), has_all = has_syscalls || has_marker_specs(probes), wanted;
 	size_t known;
 
 	if (error)
@@ -390,17 +397,21 @@ struct kymo_error *kymo_probes_resolve(struct kymo_probes *probes)
 		const struct kymo_map *map = &maps.items[i];
 
 		wanted = probes_is_wanted_file(probes, map);
-		if (!map->executable || map->path[0] != '/' || (!wanted && !has_markers) || probes_is_known(probes, map))
+		if (!map->executable || map->path[0] != '/' || (!wanted && (!has_all || kymo_is_shared_map(map) || kymo_is_jumps_map(map))) || probes_is_known(probes, map))
 			continue;
 		known = probes->modules.n;
 		error = probes_open_module(probes, map);
 		if (error && !wanted) {	/* whatever it is, nobody has named it */
+			if (has_syscalls)
+				probes_warn(probes, "system calls of %s are not recorded: %s", map->path, error->message);
 			kymo_error_destroy(error);
 			error = NULL;
 		}
 		for (size_t k = 0; k < probes->n_specs && !error && probes->modules.n > known; k++)
 			error = resolve_spec(probes, k, known, map);
 	}
+	if (has_syscalls)
+		probes_tell_other_code(probes, &maps);
 	kymo_maps_deinit(&maps);
 	for (size_t i = 0; i < probes->n_specs && !error; i++)
 		if (probes->specs[i].address && !probes->met[i] && probes->options.has_addresses)

@@ -41,6 +41,8 @@ enum kymo_event_kind {
 	KYMO_EVENT_ENTRY,		/* where a function is entered */
 	KYMO_EVENT_RETURN,		/* where it is left: several sites */
 	KYMO_EVENT_MARKER,
+	KYMO_EVENT_SYSCALL,		/* a system call of one number is made, at any place */
+	KYMO_EVENT_SYSRET,		/* any has come back */
 };
 
 /* What a record of it holds. */
@@ -80,6 +82,13 @@ void kymo_events_use(struct kymo_events *events, size_t index);
 /* Add one, or find the one that is the same; the strings of `event` are copied, its id is ignored. `ret` is its index; its id is that plus 1. USAGE when there are too
  * many, NO_MEMORY. */
 struct kymo_error *kymo_events_add(struct kymo_events *events, const struct kymo_probe_event *event, size_t *ret);
+
+/*
+ * The events of the system calls that `spec` wants: one for each number, and one for all returns. To be called before a process with that spec is looked at. `name_of`
+ * may give NULL.
+ */
+struct kymo_error *kymo_events_add_syscalls(struct kymo_events *events, const struct kymo_spec *spec,
+					    const char *(*name_of)(uint64_t number));
 
 /* What the recorder needs of the shared memory. */
 struct kymo_shared_ring {

@@ -110,7 +110,7 @@ static size_t gather_events(const struct kymo_probes *probes, const struct probe
 		for (size_t k = 0; k < event->n_args; k++)
 			if (args[n][k].kind == KYMO_FETCH_RETVAL)
 				args[n][k].value = wish->is_unknown;
-		events[n] = (struct kymo_pad_event){ event->id, args[n], event->n_args };
+		events[n] = (struct kymo_pad_event){ .id = event->id, .args = args[n], .n_args = event->n_args };
 		n++;
 	}
 	return n;
@@ -145,6 +145,22 @@ static uint64_t next_word(const struct kymo_probes *probes, uint32_t order)
 	       offsetof(struct kymo_wire_site, next);
 }
 
+/* The spec whose system calls the site is for, or NULL. */
+static const struct kymo_spec *syscalls_of(const struct kymo_probes *probes, const struct probe_site *site)
+{
+	return site->wishes.n && site->wishes.items[0].kind == KYMO_EVENT_SYSCALL ? &probes->specs[site->wishes.items[0].spec] : NULL;
+}
+
+static int emit_syscall_pad(const struct placing *placing, struct probe_site *site, uint8_t *out, size_t size)
+{
+	const struct kymo_spec *spec = syscalls_of(placing->probes, site);
+	struct kymo_pad_syscalls syscalls;
+
+	if (!probe_syscalls_fill(placing->probes->options.events, spec, &syscalls))
+		return -EINVAL;
+	return kymo_pad_emit_syscall(&placing->env, &site->plan, site->address, site->pad, &syscalls, out, size, &site->layout);
+}
+
 static int emit_pad(struct placing *placing, struct probe_site *site)
 {
 	struct kymo_fetch args[KYMO_PAD_MAX_EVENTS][KYMO_EVENT_MAX_ARGS];
@@ -154,8 +170,9 @@ static int emit_pad(struct placing *placing, struct probe_site *site)
 					.watch = site->is_watch ? placing->probes->shared.address +
 									  offsetof(struct kymo_wire_header, watch) :
 								  0 };
-	size_t n = site->is_guard ? 0 : gather_events(placing->probes, site, events, args);
-	size_t size = kymo_pad_size_max(site->is_guard ? 1 : n);
+	bool is_syscall = syscalls_of(placing->probes, site);
+	size_t n = site->is_guard || is_syscall ? 0 : gather_events(placing->probes, site, events, args);
+	size_t size = kymo_pad_size_max(site->is_guard || is_syscall ? 1 : n);
 	struct probe_region *region = placing->region;
 	uint8_t *out;
 	int err;
@@ -167,6 +184,8 @@ static int emit_pad(struct placing *placing, struct probe_site *site)
 	site->pad = region->address + region->n_bytes;
 	if (site->is_guard)
 		err = kymo_guard_emit(&placing->env, &site->plan, site->address, site->pad, out, size, &site->layout);
+	else if (is_syscall)
+		err = emit_syscall_pad(placing, site, out, size);
 	else
 		err = kymo_pad_emit(&placing->env, &site->plan, site->address, site->pad, events, n, &chain, out, size, &site->layout);
 	if (err)
@@ -215,7 +234,9 @@ struct kymo_error *probes_settle(struct placing *placing, struct probe_site *sit
 		return &kymo_error_no_memory;
 	if (!probe_text_mark(text, TEXT_LOCKED, site->address, site->plan.lock_size, true))
 		return &kymo_error_no_memory;
-	for (size_t i = 0; i < site->wishes.n; i++)
+	if (syscalls_of(placing->probes, site))
+		probe_syscalls_use(placing->probes->options.events, syscalls_of(placing->probes, site));
+	for (size_t i = 0; i < site->wishes.n && !syscalls_of(placing->probes, site); i++)
 		if (!site->wishes.items[i].is_refused)
 			kymo_events_use(placing->probes->options.events, site->wishes.items[i].event);
 	site->is_planned = true;
@@ -382,6 +403,8 @@ struct kymo_error *probes_place_site(struct placing *placing, uint64_t address)
 	if (error)
 		return error;
 	probe_text_mark(&probes->text, TEXT_WANTED, address, 1, false);
+	if (head && syscalls_of(probes, site))
+		return probes_refuse(probes, site, "another recording has a probe here");
 	if (head)
 		return join(placing, address, code, head);
 	if (probe_text_is(&probes->text, TEXT_SWITCH, address, 1))
@@ -400,5 +423,7 @@ struct kymo_error *probes_place_site(struct placing *placing, uint64_t address)
 		return error;
 	site = probes_site_at(probes, address);
 	site->plan = plans[n - 1];
+	if (syscalls_of(probes, site) && !kymo_pad_is_syscall(&site->plan))
+		return probes_refuse(probes, site, "more than the system call would be displaced");
 	return probes_settle(placing, site);
 }

@@ -468,6 +468,7 @@ void kymo_spec_deinit(struct kymo_spec *spec)
 	free(spec->group);
 	free(spec->event);
 	free(spec->marker);
+	free(spec->syscalls);
 	free(spec->file);
 	free(spec->symbol);
 	for (size_t i = 0; i < spec->n_args; i++)

@@ -24,6 +24,7 @@
 #include <stdint.h>
 
 #include "arch/arch.h"
+#include "arch/pad.h"
 #include "base/error.h"
 #include "wire/event.h"
 
@@ -40,6 +41,7 @@ struct kymo_spec {
 	char *event;		/* or NULL */
 	char *marker;		/* a glob: what is wanted are markers and SDT probes, and nothing else is given; or NULL */
 	char *file;		/* "libc", "./app", "/usr/bin/git"; NULL for markers and addresses */
+	uint64_t *syscalls;	/* a bit for each of KYMO_PAD_SYSCALLS numbers: their calls are wanted, and nothing else is given; or NULL */
 	uint64_t address;	/* in memory of no file: `file` and `symbol` are NULL, and it is no return probe; else 0 */
 	char *symbol;		/* name or glob; NULL: `offset` is a file offset */
 	int64_t offset;		/* after the symbol, or in the file */
@@ -60,6 +62,8 @@ struct kymo_error *kymo_spec_parse(const char *text, struct kymo_spec *ret);
 struct kymo_error *kymo_spec_parse_return(const char *text, struct kymo_spec *ret);
 /* Markers by name: GLOB, or PROVIDER:GLOB, or MODULE:GLOB. USAGE for an empty one. */
 struct kymo_error *kymo_spec_parse_marker(const char *text, struct kymo_spec *ret);
+/* System calls by number, which `text` stands for in sentences. */
+struct kymo_error *kymo_spec_make_syscalls(const char *text, const uint64_t numbers[KYMO_PAD_SYSCALLS / 64], struct kymo_spec *ret);
 void kymo_spec_deinit(struct kymo_spec *spec);
 
 #endif

@@ -8,6 +8,8 @@ enum kymo_event_kind probe_spec_kind(const struct kymo_spec *spec)
 {
 	if (spec->marker)
 		return KYMO_EVENT_MARKER;
+	if (spec->syscalls)
+		return KYMO_EVENT_SYSCALL;
 	if (spec->is_return)
 		return KYMO_EVENT_RETURN;
 	return spec->symbol && !spec->offset && !spec->every_instruction ? KYMO_EVENT_ENTRY : KYMO_EVENT_PLACE;
@@ -15,7 +17,7 @@ enum kymo_event_kind probe_spec_kind(const struct kymo_spec *spec)
 
 bool probe_spec_is_exact(const struct kymo_spec *spec)
 {
-	return !spec->marker && (!spec->symbol || (!kymo_is_glob(spec->symbol) && !spec->every_instruction));
+	return !spec->marker && !spec->syscalls && (!spec->symbol || (!kymo_is_glob(spec->symbol) && !spec->every_instruction));
 }
 
 struct kymo_error *probe_spec_offset(const struct kymo_spec *spec, struct kymo_module *module, uint64_t *vaddr_ret)

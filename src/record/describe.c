@@ -20,6 +20,10 @@ static enum kymo_ctf_kind kind_of(const struct kymo_probe_event *event)
 		return KYMO_CTF_RETURN;
 	case KYMO_EVENT_MARKER:
 		return KYMO_CTF_MARKER;
+	case KYMO_EVENT_SYSCALL:
+		return KYMO_CTF_SYSCALL;
+	case KYMO_EVENT_SYSRET:
+		return KYMO_CTF_SYSRET;
 	default:
 		return KYMO_CTF_PLACE;
 	}

@@ -87,6 +87,14 @@ bool recording_has_markers(const struct kymo_record_options *options)
 	return false;
 }
 
+bool recording_has_syscalls(const struct kymo_record_options *options)
+{
+	for (size_t i = 0; i < options->n_specs; i++)
+		if (options->specs[i].syscalls)
+			return true;
+	return false;
+}
+
 bool recording_has_addresses(const struct kymo_record_options *options)
 {
 	for (size_t i = 0; i < options->n_specs; i++)
@@ -143,7 +151,7 @@ static bool are_refused_for_kernel(const struct recording *recording, const char
 static bool may_use_kernel(const struct recording *recording, const struct kymo_error *refusal)
 {
 	return recording->options->backend == KYMO_RECORD_AUTO && !recording_has_markers(recording->options) &&
-	       !recording_has_addresses(recording->options) && refusal->code == KYMO_ERROR_UNSAFE && recording->process && !recording->has_run;
+	       !recording_has_addresses(recording->options) && !recording_has_syscalls(recording->options) && refusal->code == KYMO_ERROR_UNSAFE && recording->process && !recording->has_run;
 }
 
 enum recording_way_out recording_way_out(struct recording *recording, struct kymo_error **refusal)

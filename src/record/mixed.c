@@ -10,6 +10,7 @@
 #include "base/io.h"
 #include "record/kernel.h"
 #include "record/recording.h"
+#include "syscall/syscall.h"
 
 struct kymo_error *recording_divide(struct recording *recording)
 {
@@ -28,6 +29,9 @@ struct kymo_error *recording_divide(struct recording *recording)
 	back = recording->n_inproc = n - recording->n_kernel;
 	for (size_t i = 0; i < n; i++)
 		recording->specs[recording->reasons[i] ? back++ : front++] = options->specs[i];
+	for (size_t i = 0; i < n; i++)
+		if (recording->specs[i].syscalls)
+			return kymo_events_add_syscalls(recording->events, &recording->specs[i], kymo_syscall_name);
 	return NULL;
 }
 

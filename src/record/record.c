@@ -444,6 +444,8 @@ static struct kymo_error *check_options(const struct kymo_record_options *option
 
 	if (is_kernels && recording_has_markers(options))
 		return kymo_error_create(KYMO_ERROR_USAGE, "markers are turned on in the process itself: leave %s out, or --marker", way);
+	if (is_kernels && recording_has_syscalls(options))
+		return kymo_error_create(KYMO_ERROR_USAGE, "system calls are recorded in the process itself: leave %s out, or --syscall", way);
 	if (!recording_has_addresses(options))
 		return NULL;
 	if (is_kernels)

@@ -132,6 +132,9 @@ enum recording_way_out recording_way_out(struct recording *recording, struct kym
 /* Whether markers are asked for, which only the way through the process can turn on. */
 bool recording_has_markers(const struct kymo_record_options *options);
 
+/* Whether system calls are, likewise. */
+bool recording_has_syscalls(const struct kymo_record_options *options);
+
 /* Whether addresses are asked for, in memory of no file: of one process that runs, and nothing for the kernel. */
 bool recording_has_addresses(const struct kymo_record_options *options);
 

@@ -180,6 +180,25 @@ static void leave_absent(struct stack *stack, struct function *function, struct 
 	function->without_entry++;
 }
 
+/* The innermost system call that is open; false where none is. */
+static bool find_syscall(const struct calls *calls, const struct stack *stack, uint32_t *function_ret)
+{
+	for (uint32_t i = stack->n; i-- > 0;) {
+		uint32_t function = kymo_stack_at(stack, i)->function;
+
+		if (calls->functions.items[function].is_syscall) {
+			*function_ret = function;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool has_failed(const struct kymo_ctf_record *record)
+{
+	return record->event->n_fields && !(record->faults & 1) && record->values[0] > (uint64_t)-4096;
+}
+
 static struct kymo_error *leave(struct calls *calls, size_t thread, struct stack *stack,
 				const struct kymo_ctf_record *record, struct step *step)
 {
@@ -231,6 +250,11 @@ struct kymo_error *kymo_calls_add(struct calls *calls, size_t thread, const stru
 	ret->function = role->function;
 	if (role->function == NO_FUNCTION)
 		return NULL;
+	if (role->is_sysret) {	/* without an entry, that was lost: nobody knows of what call */
+		if (!find_syscall(calls, stack, &ret->function))
+			return NULL;
+		calls->functions.items[ret->function].errors += has_failed(record);
+	}
 	return role->is_entry ? enter(calls, stack, record, ret) : leave(calls, thread, stack, record, ret);
 }
 

@@ -52,6 +52,25 @@ static const struct kymo_ctf_event **sorted_events(const struct kymo_ctf_trace *
 	return events;
 }
 
+/* Those that have room at the end of `items`. */
+static void add_syscalls(struct functions *functions, const struct kymo_ctf_trace *trace)
+{
+	const struct kymo_ctf_event *leave = NULL;
+
+	for (size_t i = 0; i < trace->n_events && !leave; i++)
+		if (trace->events[i].kind == KYMO_CTF_SYSRET)
+			leave = &trace->events[i];
+	for (size_t i = 0; i < trace->n_events && leave; i++) {
+		if (trace->events[i].kind == KYMO_CTF_SYSRET)
+			functions->roles[i] = (struct role){ .function = (uint32_t)functions->n, .is_sysret = true };
+		if (trace->events[i].kind != KYMO_CTF_SYSCALL)
+			continue;
+		functions->roles[i] = (struct role){ .function = (uint32_t)functions->n, .is_entry = true };
+		functions->items[functions->n++] =
+			(struct function){ .entry = &trace->events[i], .leave = leave, .is_syscall = true };
+	}
+}
+
 struct kymo_error *kymo_functions_init(struct functions *functions, const struct kymo_ctf_trace *trace)
 {
 	kymo_cleanup_free const struct kymo_ctf_event **events = NULL;
@@ -60,7 +79,7 @@ struct kymo_error *kymo_functions_init(struct functions *functions, const struct
 	*functions = (struct functions){ 0 };
 	events = sorted_events(trace, &n);
 	functions->roles = calloc(trace->n_events + 1, sizeof(*functions->roles));
-	functions->items = events ? calloc(n / 2 + 1, sizeof(*functions->items)) : NULL;
+	functions->items = events ? calloc(n / 2 + 1 + trace->n_events, sizeof(*functions->items)) : NULL;
 	if (!events || !functions->roles || !functions->items) {
 		kymo_functions_deinit(functions);
 		return &kymo_error_no_memory;
@@ -82,6 +101,7 @@ struct kymo_error *kymo_functions_init(struct functions *functions, const struct
 			(struct role){ .function = (uint32_t)functions->n, .is_entry = true };
 		functions->items[functions->n++] = (struct function){ .entry = events[from], .leave = leave };
 	}
+	add_syscalls(functions, trace);
 	return NULL;
 }
 

@@ -1,5 +1,6 @@
 /*
- * Functions whose calls can be paired: those that have an event at the entry and one at the exits.
+ * Functions whose calls can be paired: those that have an event at the entry and one at the exits. A system call is one, too: its entry has an event of its own, and the
+ * event of its return is everybody's.
  */
 #ifndef KYMO_REPORT_FUNCTIONS_H
 #define KYMO_REPORT_FUNCTIONS_H
@@ -32,12 +33,15 @@ struct function {
 	uint64_t without_entry;		/* returns */
 	uint64_t open;			/* at the end of the recording */
 	uint64_t too_deep;		/* too many calls were nested in them */
+	uint64_t errors;		/* of system calls: they failed. Of those that have returned, over a loss or not */
+	bool is_syscall;
 };
 
 /* What an event is to the calls. */
 struct role {
 	uint32_t function;		/* place in `items`, or NO_FUNCTION */
 	bool is_entry;
+	bool is_sysret;			/* ends the innermost system call, whichever */
 	bool is_second;			/* of a function in `items` where another event has the role */
 };
 

@@ -144,7 +144,7 @@ static void write_kind(FILE *out, const struct kymo_ctf_event *event)
 {
 	static const char *const names[] = {
 		[KYMO_CTF_PLACE] = "place", [KYMO_CTF_ENTRY] = "entry", [KYMO_CTF_RETURN] = "return",
-		[KYMO_CTF_MARKER] = "marker",
+		[KYMO_CTF_MARKER] = "marker", [KYMO_CTF_SYSCALL] = "syscall", [KYMO_CTF_SYSRET] = "sysret",
 	};
 
 	fprintf(out, ", \"kind\": \"%s\"", names[event->kind]);
@@ -256,6 +256,8 @@ static void write_function(FILE *out, const struct function *function)
 	fprintf(out, ", \"over_losses\": %" PRIu64 ", \"without_return\": %" PRIu64 ", \"without_entry\": %" PRIu64
 		", \"open\": %" PRIu64 ", \"too_deep\": %" PRIu64, function->over_losses, function->left,
 		function->without_entry, function->open, function->too_deep);
+	if (function->is_syscall)
+		fprintf(out, ", \"errors\": %" PRIu64, function->errors);
 	if (function->durations)
 		write_durations(out, function->durations);
 	putc('}', out);

@@ -11,10 +11,10 @@
 #define TOP_FUNCTIONS 20
 #define MIN_NAME 12
 
-enum { COUNT, MIN, P50, P90, P99, MAX, MEAN, TOTAL, SELF, N_COLUMNS };
+enum { COUNT, ERRORS, MIN, P50, P90, P99, MAX, MEAN, TOTAL, SELF, N_COLUMNS };
 
 static const char *const headings[N_COLUMNS] = {
-	"COUNT", "MIN", "P50", "P90", "P99", "MAX", "MEAN", "TOTAL", "SELF",
+	"COUNT", "ERRORS", "MIN", "P50", "P90", "P99", "MAX", "MEAN", "TOTAL", "SELF",
 };
 
 /* What goes first where the page is narrow. */
@@ -90,6 +90,8 @@ static void fill_row(struct row *row, const struct function *function, bool unic
 	const struct stats *stats = &durations->stats;
 
 	kymo_text_count(row->cells[COUNT], stats->count);
+	if (function->errors)
+		kymo_text_count(row->cells[ERRORS], function->errors);
 	for (unsigned int i = MIN; i < N_COLUMNS && !stats->count; i++)
 		strcpy(row->cells[i], "-");
 	if (!stats->count)
@@ -104,8 +106,8 @@ static void fill_row(struct row *row, const struct function *function, bool unic
 	kymo_text_span(row->cells[SELF], durations->self_ns, unicode);
 }
 
-/* Widths of what fits; the time without calls within says something only where there are any. */
-static void plan(struct latency_table *table, const struct page *page, bool has_self)
+/* Widths of what fits; the time without calls within, and errors, say something only where there are any. */
+static void plan(struct latency_table *table, const struct page *page, bool has_self, bool has_errors)
 {
 	unsigned int used = 0, longest = MIN_NAME, wanted;
 
@@ -114,7 +116,9 @@ static void plan(struct latency_table *table, const struct page *page, bool has_
 		for (size_t i = 0; i < table->n; i++)
 			table->widths[column] = kymo_at_least(kymo_text_columns(table->rows[i].cells[column]),
 							      table->widths[column]);
-		if (column == SELF && !has_self)
+		if (column == ERRORS)
+			table->widths[column] = kymo_at_least(table->widths[column], (unsigned int)strlen(headings[ERRORS]));
+		if ((column == SELF && !has_self) || (column == ERRORS && !has_errors))
 			table->widths[column] = 0;
 		used += table->widths[column] ? 2 + table->widths[column] : 0;
 	}
@@ -156,7 +160,7 @@ static void deinit_table(struct latency_table *table)
 static struct kymo_error *write_functions(const struct page *page, struct function *const *functions, size_t n)
 {
 	kymo_cleanup(deinit_table) struct latency_table table = { .rows = calloc(n + 1, sizeof(*table.rows)) };
-	bool has_self = false;
+	bool has_self = false, has_errors = false;
 
 	if (!table.rows)
 		return &kymo_error_no_memory;
@@ -167,9 +171,10 @@ static struct kymo_error *write_functions(const struct page *page, struct functi
 		if (!row->name)
 			return &kymo_error_no_memory;
 		fill_row(row, functions[table.n], page->unicode);
+		has_errors |= functions[table.n]->errors > 0;
 		has_self |= functions[table.n]->durations && functions[table.n]->durations->has_children;
 	}
-	plan(&table, page, has_self);
+	plan(&table, page, has_self, has_errors);
 	write_table(&table, page);
 	return NULL;
 }

@@ -39,6 +39,7 @@
 
 #include "arch/pad.h"
 #include "arch/x86_64/code.h"
+#include "arch/x86_64/emit.h"
 #include "arch/x86_64/event.h"
 #include "arch/x86_64/frame.h"
 #include "arch/x86_64/guest.h"
@@ -53,7 +54,7 @@ _Static_assert(KYMO_PAD_LIVE_VFORK_LIST + sizeof(struct kymo_wire_vforks) <= 409
 
 /* ---- the frame ---- */
 
-static void emit_save(struct code *c, bool flags)
+void x86_emit_save(struct code *c, bool flags)
 {
 	rsp_slot(c, 0x8d, RSP, -FRAME);		/* lea -FRAME(%rsp),%rsp: no flags */
 	if (flags) {
@@ -68,7 +69,7 @@ static void emit_save(struct code *c, bool flags)
 	rsp_slot(c, 0x89, R11, SLOT_R11);
 }
 
-static void emit_restore(struct code *c)
+void x86_emit_restore(struct code *c)
 {
 	EMIT(c, 0x8b, 0x44, 0x24, SLOT_FLAGS);	/* mov FLAGS(%rsp),%eax */
 	EMIT(c, 0x04, 0x7f, 0x9e);		/* add $0x7f,%al; sahf */
@@ -106,13 +107,12 @@ static bool are_valid(const struct kymo_pad_event *events, size_t n)
 	return true;
 }
 
-/* Restore, then what was displaced. The layout's offsets are filled in. */
-static int emit_way_out(struct code *c, const struct kymo_plan *plan, uint64_t site, struct kymo_pad_layout *layout)
+int x86_emit_way_out(struct code *c, const struct kymo_plan *plan, uint64_t site, struct kymo_pad_layout *layout)
 {
 	int moved;
 
 	layout->displaced = (uint32_t)c->n;
-	emit_restore(c);
+	x86_emit_restore(c);
 	if (c->full)
 		return -ENOSPC;
 	moved = kymo_relocate(plan, site, c->address + c->n, c->out + c->n, c->size - c->n, layout->insn_at);
@@ -174,12 +174,12 @@ static int emit_silent(struct code *c, const struct kymo_plan *plan, uint64_t si
 	int err;
 
 	if (chain->next) {
-		emit_save(c, chain->save_flags);
+		x86_emit_save(c, chain->save_flags);
 		clear_stamp(c);
 		layout->inner = (uint32_t)c->n;
 		emit_hop(c, chain->next, layout);
 	}
-	err = emit_way_out(c, plan, site, layout);
+	err = x86_emit_way_out(c, plan, site, layout);
 	if (!chain->next) {
 		layout->inner = layout->displaced;
 		layout->entry = layout->insn_at[0];
@@ -221,7 +221,7 @@ static int emit_sequenced(struct code *c, const struct kymo_pad_env *env, const 
 	int err;
 
 	memset(parts, 0, sizeof(parts));
-	emit_save(c, chain->save_flags || kymo_pad_wants_flags(events, n));
+	x86_emit_save(c, chain->save_flags || kymo_pad_wants_flags(events, n));
 	if (chain->next)
 		clear_stamp(c);
 	emit_hot(c, env, events, n, site, 0, false, chain->next != 0, parts[0], descriptors[0]);
@@ -230,7 +230,7 @@ static int emit_sequenced(struct code *c, const struct kymo_pad_env *env, const 
 		emit_watch(c, env, chain->watch);
 	if (chain->next)
 		emit_hop(c, chain->next, layout);
-	err = emit_way_out(c, plan, site->address, layout);
+	err = x86_emit_way_out(c, plan, site->address, layout);
 	if (err)
 		return err;
 	layout->inner = (uint32_t)c->n;
@@ -248,7 +248,7 @@ static int emit_unsequenced(struct code *c, const struct kymo_pad_env *env, cons
 	int err;
 
 	memset(parts, 0, sizeof(parts));
-	emit_save(c, chain->save_flags || kymo_pad_wants_flags(events, n));
+	x86_emit_save(c, chain->save_flags || kymo_pad_wants_flags(events, n));
 	if (chain->next)
 		clear_stamp(c);
 	layout->inner = (uint32_t)c->n;
@@ -258,7 +258,7 @@ static int emit_unsequenced(struct code *c, const struct kymo_pad_env *env, cons
 		emit_watch(c, env, chain->watch);
 	if (chain->next)
 		emit_hop(c, chain->next, layout);
-	err = emit_way_out(c, plan, site->address, layout);
+	err = x86_emit_way_out(c, plan, site->address, layout);
 	for (size_t i = 0; i < n && !err; i++)
 		x86_event_plain_states(c, env, &parts[i]);
 	return err;

@@ -82,11 +82,15 @@ static void read_tsc(struct code *c)
 }
 
 /* the record's first word from the stamp in rax */
-static void store_header(struct code *c, uint32_t id)
+static void store_header(struct code *c, const struct kymo_pad_event *event, const struct x86_site *site)
 {
 	EMIT(c, 0x48, 0xc1, 0xe0, 0x14);			/* shl $20,%rax */
 	EMIT(c, 0x48, 0x0d);					/* or $id,%rax */
-	imm32(c, id);
+	imm32(c, event->id);
+	if (site->adds_number) {
+		x86_load_saved(c, RDX, RAX);
+		EMIT(c, 0x48, 0x01, 0xd0);			/* add %rdx,%rax */
+	}
 	store(c, RAX, 8, 0);
 }
 
@@ -177,7 +181,7 @@ static void emit_locked(struct code *c, const struct kymo_pad_env *env, const st
 	EMIT(c, 0x49, 0x8b, 0x52, 0x18);			/* mov last_tsc(%r10),%rdx */
 	EMIT(c, 0x48, 0x39, 0xd0, 0x48, 0x0f, 0x42, 0xc2);	/* cmp %rdx,%rax; cmovb %rdx,%rax */
 	EMIT(c, 0x49, 0x89, 0x42, 0x18);			/* mov %rax,last_tsc(%r10) */
-	store_header(c, event->id);
+	store_header(c, event, site);
 	EMIT(c, 0x8b, 0x44, 0x24, SLOT_TID);			/* mov tid(%rsp),%eax */
 	store(c, RAX, 4, KYMO_EVENT_TID_OFFSET);
 	store_rest(c, env, event, site);
@@ -255,7 +259,7 @@ void x86_event_sequence(struct code *c, const struct kymo_pad_env *env, const st
 	find_room(c, event, &parts->full, &parts->large);
 	stamp(c, use);
 	EMIT(c, 0x49, 0x89, 0x42, 0x18);			/* mov %rax,last_tsc(%r10) */
-	store_header(c, event->id);
+	store_header(c, event, site);
 	load_tid(c, env);
 	store(c, RAX, 4, KYMO_EVENT_TID_OFFSET);
 	store_rest(c, env, event, site);

@@ -25,6 +25,7 @@ enum {
 struct x86_site {
 	uint64_t address;	/* runtime */
 	uint64_t bias;		/* of its module: runtime address - vaddr */
+	bool adds_number;	/* of a system call, which is in rax, to the event's id */
 };
 
 /* Whether an argument is one that can be fetched. */

@@ -74,8 +74,8 @@ def test_what_is_not_a_terminal_gets_no_control_codes(tmp):
 
 
 def test_record_without_a_probe_names_an_example():
-    check_says(['record', '--', 'true'], "nothing to record: give a probe, such as -p 'libc:malloc size=%di', or a marker with -m", 'record')
-    check_says(['record'], "nothing to record: give a probe, such as -p 'libc:malloc size=%di', or a marker with -m", 'record')
+    check_says(['record', '--', 'true'], "nothing to record: give a probe, such as -p 'libc:malloc size=%di', a marker with -m, or system calls with -s", 'record')
+    check_says(['record'], "nothing to record: give a probe, such as -p 'libc:malloc size=%di', a marker with -m, or system calls with -s", 'record')
 
 
 def test_record_wants_a_command_or_a_process_and_not_both():
@@ -118,8 +118,6 @@ def test_options_may_be_joined_with_their_values():
 
 
 def test_what_this_version_does_not_record_is_refused_with_an_alternative():
-    check_says(['record', '-s', 'all'],
-               "system calls (--syscall) are not in this version; --probe libc:read records libc's functions", 'record')
     check_says(['record', '-b', 'all'],
                'branches (--branch) are not in this version; --probe FILE:FUNCTION+OFFSET records one place', 'record')
     check_says(['record', '--backend', 'ptrace'],
@@ -145,7 +143,7 @@ def test_a_spec_cannot_command_the_terminal():
 
 def test_options_behind_the_command_are_the_commands():
     check_says(['record', 'true', '--nonsense', '-p', 'x'],
-               "nothing to record: give a probe, such as -p 'libc:malloc size=%di', or a marker with -m", 'record')
+               "nothing to record: give a probe, such as -p 'libc:malloc size=%di', a marker with -m, or system calls with -s", 'record')
 
 
 def test_a_command_that_does_not_exist_is_named():

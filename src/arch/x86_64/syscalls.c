@@ -1,0 +1,89 @@
+/*
+ * Where a module's system calls are: its `syscall` instructions.
+ *
+ * One is left out where nobody may use the stack any more, though a pad would: a thread that unmaps its own stack (musl's __unmapself) or tells that it is
+ * done with it (Go's exitThread) ends itself by a literal exit(2), in a function that calls no other.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "arch/arch.h"
+#include "arch/x86_64/x86.h"
+#include "base/vec.h"
+
+static const uint8_t opcode[] = { 0x0f, 0x05 };
+
+/* mov $exit,%eax (or %al), push $exit */
+static bool loads_exit(const struct x86_insn *insn)
+{
+	for (unsigned int i = 0; i < insn->z.operand_count; i++)
+		if (insn->op[i].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && insn->op[i].imm.value.u == SYS_exit)
+			return insn->z.mnemonic == ZYDIS_MNEMONIC_PUSH ||
+			       (insn->z.mnemonic == ZYDIS_MNEMONIC_MOV && x86_gpr(insn->op[0].reg.value) == 0);
+	return false;
+}
+
+/* Whether a function, which decodes, may have given its stack away at its end. */
+static bool may_leave_stack(const struct kymo_entry_map *map, const struct kymo_extent *function)
+{
+	struct x86_insn insn = { .length = 1 };
+	ZydisDecoder decoder;
+	bool ends = false;
+
+	x86_decoder_init(&decoder);
+	for (uint64_t at = function->start; at < function->end; at += insn.length) {
+		size_t size;
+		const uint8_t *bytes = x86_text_at(map, at, &size);
+
+		if (!bytes || x86_decode_full(&decoder, bytes, size, at, &insn))
+			return true;
+		if (x86_flow_is_call(insn.flow))
+			return false;
+		ends |= loads_exit(&insn);
+	}
+	return ends;
+}
+
+/* Whether the bytes at `vaddr` are part of some instruction of a function that is well understood, and so no system call. */
+static bool is_inside(const struct kymo_entry_map *map, ptrdiff_t function, uint64_t vaddr)
+{
+	return function >= 0 && (size_t)function < map->n_functions && map->functions[function].decodes && !map->functions[function].bad &&
+	       !x86_test(map, X86_STARTS, vaddr);
+}
+
+static struct kymo_syscall_place look(const struct kymo_module_code *code, const struct kymo_entry_map *map, ptrdiff_t function, uint64_t vaddr)
+{
+	struct kymo_syscall_place place = { .vaddr = vaddr };
+
+	if (function >= 0 && map->functions[function].decodes && may_leave_stack(map, &code->functions[function]))
+		place.reason = "the thread ends there, and its stack may be gone";
+	return place;
+}
+
+int kymo_syscall_places_create(const struct kymo_module_code *code, const struct kymo_entry_map *map, struct kymo_syscall_place **ret,
+			       size_t *n_ret)
+{
+	KYMO_VEC(struct kymo_syscall_place) places = { 0 };
+
+	for (size_t i = 0; i < map->n_areas; i++) {
+		const struct kymo_span *span = &map->areas[i].span;
+		const uint8_t *end = span->bytes + span->size, *at = span->bytes;
+
+		for (; (at = memmem(at, (size_t)(end - at), opcode, sizeof(opcode))); at++) {
+			uint64_t vaddr = span->vaddr + (uint64_t)(at - span->bytes);
+			ptrdiff_t function = x86_function_at(code, vaddr);
+
+			if (is_inside(map, function, vaddr))
+				continue;
+			if (!kymo_vec_push(&places, look(code, map, function, vaddr))) {
+				kymo_vec_deinit(&places);
+				return -ENOMEM;
+			}
+		}
+	}
+	*ret = places.items;
+	*n_ret = places.n;
+	return 0;
+}

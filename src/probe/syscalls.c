@@ -1,0 +1,169 @@
+/* Probes on system calls: the `syscall` instructions of all files that a process has mapped, and the events that their pads make. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "probe/probes.h"
+
+/* ---- events -------------------------------------------------------------------------------------------------------- */
+
+struct kymo_error *kymo_spec_make_syscalls(const char *text, const uint64_t numbers[KYMO_PAD_SYSCALLS / 64], struct kymo_spec *ret)
+{
+	struct kymo_spec spec = { .text = strdup(text), .syscalls = calloc(KYMO_PAD_SYSCALLS / 64, sizeof(*numbers)) };
+
+	if (!spec.text || !spec.syscalls) {
+		kymo_spec_deinit(&spec);
+		return &kymo_error_no_memory;
+	}
+	memcpy(spec.syscalls, numbers, KYMO_PAD_SYSCALLS / 8);
+	*ret = spec;
+	return NULL;
+}
+
+static bool has_number(const struct kymo_spec *spec, uint32_t number)
+{
+	return spec->syscalls[number / 64] >> number % 64 & 1;
+}
+
+struct kymo_error *kymo_events_add_syscalls(struct kymo_events *events, const struct kymo_spec *spec,
+					    const char *(*name_of)(uint64_t number))
+{
+	struct kymo_error *error = NULL;
+	size_t first = 0;
+
+	for (uint32_t i = 0; i <= KYMO_PAD_SYSCALLS && !error; i++) {
+		const char *known = i < KYMO_PAD_SYSCALLS ? name_of(i) : "return";
+		char number[16], name[64];
+		struct kymo_probe_event event = {
+			.kind = i < KYMO_PAD_SYSCALLS ? KYMO_EVENT_SYSCALL : KYMO_EVENT_SYSRET,
+			.spec = spec,
+			.name = name,
+			.path = (char *)"",
+			.symbol = (char *)"",
+			.build_id = (char *)"",
+			.offset = i,
+			.n_fields = i < KYMO_PAD_SYSCALLS ? 6 : 1,
+		};
+		size_t at;
+
+		snprintf(number, sizeof(number), "%" PRIu32, i);
+		snprintf(name, sizeof(name), "syscall:%s", known ? known : number);
+		for (size_t k = 0; k < event.n_fields; k++) {
+			static const char *const names[] = { "arg1", "arg2", "arg3", "arg4", "arg5", "arg6" };
+
+			event.fields[k].name = (char *)(event.n_fields == 1 ? "result" : names[k]);
+			event.fields[k].type = event.n_fields == 1 ? KYMO_TYPE_S64 : KYMO_TYPE_X64;
+		}
+		error = kymo_events_add(events, &event, &at);
+		if (!i)
+			first = at;
+	}
+	if (!error)
+		probe_events_note_syscalls(events, first);
+	return error;
+}
+
+bool probe_syscalls_fill(const struct kymo_events *events, const struct kymo_spec *spec, struct kymo_pad_syscalls *ret)
+{
+	size_t first = probe_events_syscalls(events), n;
+	const struct kymo_probe_event *all = kymo_events_items(events, &n);
+
+	if (first + KYMO_PAD_SYSCALLS >= n)
+		return false;
+	*ret = (struct kymo_pad_syscalls){ .first_id = all[first].id, .exit_id = all[first + KYMO_PAD_SYSCALLS].id };
+	memcpy(ret->wanted, spec->syscalls, sizeof(ret->wanted));
+	return true;
+}
+
+void probe_syscalls_use(struct kymo_events *events, const struct kymo_spec *spec)
+{
+	size_t first = probe_events_syscalls(events);
+
+	for (uint32_t i = 0; i < KYMO_PAD_SYSCALLS; i++)
+		if (has_number(spec, i))
+			kymo_events_use(events, first + i);
+	kymo_events_use(events, first + KYMO_PAD_SYSCALLS);
+}
+
+/* ---- places -------------------------------------------------------------------------------------------------------- */
+
+bool probes_has_syscalls(const struct kymo_probes *probes)
+{
+	for (size_t i = 0; i < probes->n_specs; i++)
+		if (probes->specs[i].syscalls)
+			return true;
+	return false;
+}
+
+/* Whether the instruction is in a guard's window, or so close before it that its jump would end there. */
+static bool is_guarded(const struct kymo_plan *guards, int n, uint64_t vaddr)
+{
+	for (int i = 0; i < n; i++)
+		if (vaddr - (guards[i].vaddr - (KYMO_JUMP_SIZE - 1)) < guards[i].window + (KYMO_JUMP_SIZE - 1u))
+			return true;
+	return false;
+}
+
+static struct kymo_error *add_place(struct kymo_probes *probes, const struct probe_meaning *meaning, const struct kymo_syscall_place *at)
+{
+	struct kymo_module *module = probes->modules.items[meaning->module].module;
+	kymo_cleanup_free char *name = NULL;
+	struct probe_wish wish = { .vaddr = at->vaddr };
+	char place[300];
+
+	probes->refused[meaning->spec].tried++;
+	kymo_module_describe(module, at->vaddr, place, sizeof(place));
+	if (at->reason)
+		return probes_refuse_place(probes, meaning->spec, meaning->module, false, place, at->reason);
+	if (asprintf(&name, "syscall in %s", place) < 0) {
+		name = NULL;
+		return &kymo_error_no_memory;
+	}
+	wish.place = place;
+	wish.name = name;
+	wish.event = probe_events_syscalls(probes->options.events);
+	return probes_add_wish(probes, meaning, at->vaddr, &wish);
+}
+
+struct kymo_error *probes_resolve_syscalls(struct kymo_probes *probes, const struct probe_meaning *meaning)
+{
+	const struct probe_module *module = &probes->modules.items[meaning->module];
+	kymo_cleanup_free struct kymo_syscall_place *places = NULL;
+	const struct kymo_plan *guards = NULL;
+	struct kymo_code *code;
+	struct kymo_error *error = probes_code(probes, meaning->module, &code);
+	int n_guards = 0;
+	size_t n, n_guarded = 0;
+
+	probes->met[meaning->spec] = true;
+	if (!error && !probes->options.no_rseq && kymo_name_matches_file("libc", module->path, NULL))
+		error = probe_cached_guards(module->file, &guards, &n_guards);
+	if (error)
+		return error;
+	if (kymo_syscall_places_create(&code->code, code->map, &places, &n))
+		return &kymo_error_no_memory;
+	for (size_t i = 0; i < n && !error; i++)
+		if (is_guarded(guards, n_guards, places[i].vaddr))
+			n_guarded++;
+		else
+			error = add_place(probes, meaning, &places[i]);
+	if (n_guarded && !error)
+		probes_warn(probes,
+			    "%zu places of %s make threads and processes, or call prctl, and have kymo's own guards: their calls (clone, clone3, vfork, prctl) are not recorded",
+			    n_guarded, module->path);
+	return error;
+}
+
+void probes_tell_other_code(struct kymo_probes *probes, const struct kymo_maps *maps)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < maps->n; i++)
+		n += maps->items[i].executable && (!*maps->items[i].path || maps->items[i].path[0] == '[') &&
+		     strcmp(maps->items[i].path, "[vdso]") != 0 && strcmp(maps->items[i].path, "[vsyscall]") != 0;
+	if (n && !probes->told_other_code)
+		probes_warn(probes, "process %d has code in memory of no file: system calls that it makes there are not recorded",
+			    kymo_process_pid(probes->process));
+	probes->told_other_code |= n > 0;
+}

@@ -1,0 +1,147 @@
+/* Where a module's system calls are, and what of them is left alone. test_record_syscalls.py runs their pads. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "arch/arch.h"
+#include "arch/pad.h"
+#include "base/cleanup.h"
+#include "wire/event.h"
+
+#define AT 0x7f0000000000u
+
+/* The places in these bytes, which are one function. */
+static size_t places_of(const char *bytes, size_t size, struct kymo_syscall_place **ret)
+{
+	const struct kymo_span span = { AT, (const uint8_t *)bytes, size };
+	const struct kymo_extent function = { AT, AT + size };
+	const uint64_t entry = AT;
+	const struct kymo_module_code code = {
+		.text = &span,
+		.n_text = 1,
+		.functions = &function,
+		.n_functions = 1,
+		.entries = &entry,
+		.n_entries = 1,
+		.position_independent = true,
+	};
+	struct kymo_entry_map *map;
+	size_t n;
+
+	assert_int_equal(kymo_entry_map_create(&code, &map), 0);
+	assert_int_equal(kymo_syscall_places_create(&code, map, ret, &n), 0);
+	kymo_entry_map_destroy(map);
+	return n;
+}
+
+#define PLACES(bytes) places_of(bytes, sizeof(bytes) - 1, &places)
+
+static void each_instruction_is_found(void **state)
+{
+	kymo_cleanup_free struct kymo_syscall_place *places = NULL;
+
+	/* mov $1,%eax; syscall; mov $39,%eax; syscall; ret */
+	assert_int_equal(PLACES("\xb8\x01\0\0\0\x0f\x05\xb8\x27\0\0\0\x0f\x05\xc3"), 2);
+	assert_int_equal(places[0].vaddr, AT + 5);
+	assert_int_equal(places[1].vaddr, AT + 12);
+	assert_null(places[0].reason);
+}
+
+static void the_bytes_inside_of_another_instruction_are_none(void **state)
+{
+	kymo_cleanup_free struct kymo_syscall_place *places = NULL;
+
+	/* mov $0x50f,%eax; ret */
+	assert_int_equal(PLACES("\xb8\x0f\x05\0\0\xc3"), 0);
+}
+
+static void a_function_that_ends_its_thread_and_calls_nobody_is_left_alone(void **state)
+{
+	kymo_cleanup_free struct kymo_syscall_place *places = NULL;
+
+	/* musl's __unmapself: mov $11,%eax; syscall; xor %edi,%edi; mov $60,%eax; syscall */
+	assert_int_equal(PLACES("\xb8\x0b\0\0\0\x0f\x05\x31\xff\xb8\x3c\0\0\0\x0f\x05"), 2);
+	assert_non_null(places[0].reason);
+	assert_non_null(places[1].reason);
+}
+
+static void a_function_that_calls_others_has_its_stack(void **state)
+{
+	kymo_cleanup_free struct kymo_syscall_place *places = NULL;
+
+	/* 1: call 1b; mov $60,%eax; syscall */
+	assert_int_equal(PLACES("\xe8\xfb\xff\xff\xff\xb8\x3c\0\0\0\x0f\x05"), 1);
+	assert_null(places[0].reason);
+}
+
+static const struct kymo_pad_env env = {
+	.guest = 0x7f0000100000,
+	.live = 0x7f0000200000,
+	.rings = 0x7e0000000000,
+	.rseq_rings = 0x7e0000400000,
+	.vforks = 0x7e0000800000,
+	.header = 0x7e0000900000,
+	.n_rings = 8,
+	.n_cpus = 4096,
+};
+
+static const struct kymo_plan call = {
+	.tactic = KYMO_TACTIC_PUN,
+	.vaddr = AT,
+	.window = 2,
+	.n_insns = 1,
+	.insn_offset = { 0, 2 },
+	.original = { 0x0f, 0x05 },
+	.patch_size = 2,
+	.lock_size = 5,
+};
+
+static int emit(const struct kymo_plan *plan, const struct kymo_pad_syscalls *syscalls, size_t size, struct kymo_pad_layout *ret)
+{
+	kymo_cleanup_free uint8_t *out = malloc(size);
+
+	return kymo_pad_emit_syscall(&env, plan, AT, AT + 0x300000, syscalls, out, size, ret);
+}
+
+static void a_pad_fits_into_what_is_kept_for_one_event(void **state)
+{
+	const struct kymo_pad_syscalls syscalls = { .first_id = 1, .exit_id = 513 };
+	struct kymo_pad_layout layout;
+
+	assert_int_equal(emit(&call, &syscalls, kymo_pad_size_max(1), &layout), 0);
+	assert_true(layout.entry < layout.inner && layout.inner < layout.displaced && layout.displaced < layout.size);
+	assert_int_equal(emit(&call, &syscalls, kymo_pad_size_max(1) - 1, &layout), -ENOSPC);
+}
+
+static void what_is_no_system_call_and_ids_out_of_range_are_refused(void **state)
+{
+	const struct kymo_pad_syscalls good = { .first_id = 1, .exit_id = 513 };
+	const struct kymo_pad_syscalls bad = { .first_id = KYMO_EVENT_ID_MAX - 511, .exit_id = 1 };
+	struct kymo_plan nop = call, two = call;
+	struct kymo_pad_layout layout;
+
+	nop.original[1] = 0x1f;
+	two.n_insns = 2;
+	assert_int_equal(emit(&nop, &good, kymo_pad_size_max(1), &layout), -EINVAL);
+	assert_int_equal(emit(&two, &good, kymo_pad_size_max(1), &layout), -EINVAL);
+	assert_int_equal(emit(&call, &bad, kymo_pad_size_max(1), &layout), -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_instruction_is_found),
+		cmocka_unit_test(the_bytes_inside_of_another_instruction_are_none),
+		cmocka_unit_test(a_function_that_ends_its_thread_and_calls_nobody_is_left_alone),
+		cmocka_unit_test(a_function_that_calls_others_has_its_stack),
+		cmocka_unit_test(a_pad_fits_into_what_is_kept_for_one_event),
+		cmocka_unit_test(what_is_no_system_call_and_ids_out_of_range_are_refused),
+	};
+
+	return cmocka_run_group_tests_name("arch-syscalls", tests, NULL, NULL);
+}
