@@ -194,6 +194,7 @@ bool kymo_is_read(const struct kymo_entry_map *map, uint64_t vaddr, size_t size)
 /* A `syscall` instruction, or bytes that may be one. */
 struct kymo_syscall_place {
 	uint64_t vaddr;
+	int32_t number;		/* of the only call that is made there; -1: not known */
 	const char *reason;	/* why nothing may be put there; NULL: kymo_plan() says whether it can */
 };
 

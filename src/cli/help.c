@@ -14,6 +14,7 @@ static const char record[] =
 	"  -p, --probe SPEC     record at SPEC; may be given again and again\n"
 	"  -r, --return SPEC    record at the return of SPEC's function; the same as SPEC with %return\n"
 	"  -m, --marker GLOB    record markers and SDT probes: by name, or PROVIDER:NAME, or FILE:NAME\n"
+	"  -s, --syscall SET    record these system calls and their results; SET as in 'kymo help syscalls'\n"
 	"  -o, --output DIR     write to DIR instead of kymo.data; an earlier one becomes DIR.old\n"
 	"      --pid PID        record this process; ends with it, by --for, or by Ctrl-C\n"
 	"      --for SECONDS    stop recording after that long\n"
@@ -40,7 +41,8 @@ static const char record[] =
 	"\n"
 	"  kymo record -p 'libc:malloc size=%di:u64' -p libc:free -- python3 -c 'import json'\n"
 	"  kymo record -p 'libc:malloc size=%di:u64' -r 'libc:malloc ptr=$retval' -- ls\n"
-	"  kymo record -p 'libc:read fd=%di:s32 n=%dx:u64' --pid 4242 --for 5\n";
+	"  kymo record -p 'libc:read fd=%di:s32 n=%dx:u64' --pid 4242 --for 5\n"
+	"  kymo record -s %file,read,write -- make\n";
 
 static const char report[] =
 	"usage: kymo report [OPTION...] [DIR]\n"

@@ -105,6 +105,20 @@ static bool is_guarded(const struct kymo_plan *guards, int n, uint64_t vaddr)
 	return false;
 }
 
+/* What is told of calls that guards are in the place of. */
+static void tell_guarded(const struct kymo_probes *probes, const struct probe_module *module, const bool *is_guarded_call)
+{
+	size_t first = probe_events_syscalls(probes->options.events), n, used = 0;
+	const struct kymo_probe_event *all = kymo_events_items(probes->options.events, &n);
+	char names[200] = "";
+
+	for (size_t i = 0; i < KYMO_PAD_SYSCALLS && used < sizeof(names); i++)
+		if (is_guarded_call[i])
+			used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", used ? ", " : "", strchr(all[first + i].name, ':') + 1);
+	if (used)
+		probes_warn(probes, "calls of %s by %s are not recorded: kymo's own guards are in their places", names, module->path);
+}
+
 static struct kymo_error *add_place(struct kymo_probes *probes, const struct probe_meaning *meaning, const struct kymo_syscall_place *at)
 {
 	struct kymo_module *module = probes->modules.items[meaning->module].module;
@@ -129,12 +143,14 @@ static struct kymo_error *add_place(struct kymo_probes *probes, const struct pro
 struct kymo_error *probes_resolve_syscalls(struct kymo_probes *probes, const struct probe_meaning *meaning)
 {
 	const struct probe_module *module = &probes->modules.items[meaning->module];
+	const struct kymo_spec *spec = &probes->specs[meaning->spec];
 	kymo_cleanup_free struct kymo_syscall_place *places = NULL;
 	const struct kymo_plan *guards = NULL;
 	struct kymo_code *code;
 	struct kymo_error *error = probes_code(probes, meaning->module, &code);
 	int n_guards = 0;
-	size_t n, n_guarded = 0;
+	bool is_guarded_call[KYMO_PAD_SYSCALLS] = { false };
+	size_t n;
 
 	probes->met[meaning->spec] = true;
 	if (!error && !probes->options.no_rseq && kymo_name_matches_file("libc", module->path, NULL))
@@ -144,14 +160,14 @@ struct kymo_error *probes_resolve_syscalls(struct kymo_probes *probes, const str
 	if (kymo_syscall_places_create(&code->code, code->map, &places, &n))
 		return &kymo_error_no_memory;
 	for (size_t i = 0; i < n && !error; i++)
-		if (is_guarded(guards, n_guards, places[i].vaddr))
-			n_guarded++;
-		else
+		if (places[i].number >= 0 && !(places[i].number < KYMO_PAD_SYSCALLS && has_number(spec, (uint32_t)places[i].number)))
+			continue;
+		else if (!is_guarded(guards, n_guards, places[i].vaddr))
 			error = add_place(probes, meaning, &places[i]);
-	if (n_guarded && !error)
-		probes_warn(probes,
-			    "%zu places of %s make threads and processes, or call prctl, and have kymo's own guards: their calls (clone, clone3, vfork, prctl) are not recorded",
-			    n_guarded, module->path);
+		else if (places[i].number >= 0)
+			is_guarded_call[places[i].number] = true;
+	if (!error)
+		tell_guarded(probes, module, is_guarded_call);
 	return error;
 }
 
