@@ -8,6 +8,7 @@
 #define KYMO_ARCH_UPROBE_H
 
 #include "arch/arch.h"
+#include "wire/copy.h"
 
 /*
  * Whether a uprobe may be set on the instruction at `vaddr`. `function` is the run of code that contains it and begins
@@ -42,5 +43,8 @@ struct kymo_uprobe_value {
  * -EINVAL for what is out of range, and for operands in memory, globals and payloads: those are no word at a register.
  */
 int kymo_uprobe_resolve(const struct kymo_fetch *fetch, bool is_return, struct kymo_uprobe_value *ret);
+
+/* Where the kernel's tracepoints of system calls find what a call is made with. */
+extern const struct kymo_call_layout kymo_call_layout;
 
 #endif

@@ -24,6 +24,9 @@ enum {
 	AS_JSON,
 	INJECT,
 	PID,
+	ALL,
+	BACKEND,
+	BUFFER,
 };
 
 static const struct cli_option table[] = {
@@ -41,16 +44,29 @@ static const struct cli_option table[] = {
 	{ AS_JSON, 0, "json", NULL },
 	{ INJECT, 0, "inject", "SET:WHAT" },
 	{ PID, 0, "pid", "PID" },
+	{ ALL, 0, "all", NULL },
+	{ BACKEND, 0, "backend", "NAME" },
+	{ BUFFER, 0, "buffer", "SIZE" },
 };
 
-enum { STRING_SIZE_MAX = 1 << 20 };
+enum { STRING_SIZE_MAX = 1 << 20, BUFFER_SIZE = 16 << 20, BUFFER_MIN = 1 << 16, BUFFER_MAX = 1 << 30 };
 
 struct words {
 	struct cli_syscalls tracing;
 	const char *output;
 	char **command;
 	pid_t pid;
+	bool all, in_kernel, has_backend;
 };
+
+static int take_backend(struct words *words, const char *name)
+{
+	words->has_backend = true;
+	words->in_kernel = !strcmp(name, "kernel");
+	if (words->in_kernel || !strcmp(name, "hub"))
+		return -1;
+	return cli_usage("syscalls", "there is no backend '%s'; write hub or kernel", name);
+}
 
 /* -1: go on; else the exit status. */
 static int take_option(struct words *words, int option, const char *value)
@@ -109,15 +125,49 @@ static int take_option(struct words *words, int option, const char *value)
 		if (!cli_parse_pid(value, &words->pid))
 			return cli_usage("syscalls", "'%s' is no process id", value);
 		break;
+	case ALL:
+		words->all = true;
+		break;
+	case BACKEND:
+		return take_backend(words, value);
+	case BUFFER:
+		if (!cli_parse_size(value, &size) || size < BUFFER_MIN || size > BUFFER_MAX)
+			return cli_usage("syscalls", "--buffer takes a size from 64K to 1G, not '%s'", value);
+		s->buffer_size = size;
+		break;
 	}
 	return -1;
 }
 
-static int check(const struct words *words)
+/* What the kernel's way can't do. */
+static int check_kernel(struct words *words)
+{
+	struct cli_syscalls *s = &words->tracing;
+
+	if (words->all && words->has_backend && !words->in_kernel)
+		return cli_usage("syscalls", "--all is done through the kernel; leave --backend hub out");
+	words->in_kernel |= words->all;
+	s->follows |= words->all;
+	if (!words->in_kernel && s->buffer_size)
+		return cli_usage("syscalls", "--buffer is for --backend kernel and --all; without them nothing is lost");
+	if (!words->in_kernel)
+		return -1;
+	if (s->fd_paths || s->path)
+		return cli_usage("syscalls", "-y and -P look at descriptors while the process stands, and through the kernel it does not: leave them out");
+	if (s->string_size > KYMO_SYSCALL_COPIED_MAX)
+		return cli_usage("syscalls", "through the kernel -s takes at most %d bytes", KYMO_SYSCALL_COPIED_MAX);
+	if (!s->buffer_size)
+		s->buffer_size = BUFFER_SIZE;
+	return -1;
+}
+
+static int check(struct words *words)
 {
 	const struct cli_syscalls *s = &words->tracing;
 
-	if (!words->command && !words->pid)
+	if (words->all && (words->command || words->pid))
+		return cli_usage("syscalls", "--all has the calls of every process: leave the command or --pid out");
+	if (!words->command && !words->pid && !words->all)
 		return cli_usage("syscalls", "whose system calls? give a command, or --pid PID");
 	if (words->command && words->pid)
 		return cli_usage("syscalls", "a command or --pid, not both: '%s' is too much", words->command[0]);
@@ -127,7 +177,7 @@ static int check(const struct words *words)
 		return cli_usage("syscalls", "-c shows a table and no lines, so -T, -t, -y, -z and -Z have no meaning beside it");
 	if (s->json && (s->durations || s->times))
 		return cli_usage("syscalls", "--json has durations always, and no time of day: leave -T and -t out");
-	return -1;
+	return check_kernel(words);
 }
 
 static int read_words(struct words *words, int argc, char **argv)
@@ -169,7 +219,7 @@ static int run(struct words *words)
 		if (!s->out)
 			return cli_fail("syscalls", kymo_error_errno(errno, "cannot write %s", words->output));
 	}
-	error = cli_syscalls_run(s, words->command, words->pid, &status);
+	error = (words->in_kernel ? cli_syscalls_run_in_kernel : cli_syscalls_run)(s, words->command, words->pid, &status);
 	if (error)
 		return cli_fail("syscalls", error);
 	if (s->counts)

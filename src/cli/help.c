@@ -65,6 +65,7 @@ static const char report[] =
 static const char syscalls[] =
 	"usage: kymo syscalls [OPTION...] [--] COMMAND [ARGUMENT...]\n"
 	"       kymo syscalls [OPTION...] --pid PID\n"
+	"       kymo syscalls [OPTION...] --all\n"
 	"\n"
 	"Show the system calls of a command or of a running process, a line a call, as strace shows them, on stderr.\n"
 	"The exit status is the command's (128 + N when signal N ended it).\n"
@@ -85,6 +86,10 @@ static const char syscalls[] =
 	"                       let calls fail or return without being made (error=ERRNO, retval=N), send signals\n"
 	"                       (signal=SIG), delay them (delay_enter=US, delay_exit=US); when=FIRST[..LAST][+STEP]\n"
 	"      --pid PID        all threads that PID has; ends with it, or by Ctrl-C\n"
+	"      --all            every process but kymo, through the kernel\n"
+	"      --backend NAME   how to see calls: hub (a tracer, the default), or kernel (BPF at its tracepoints: nobody is\n"
+	"                       stopped, so it is quicker; for root, without -y and -P)\n"
+	"      --buffer SIZE    memory for calls that are not shown yet, with --backend kernel or --all (default 16M)\n"
 	"\n"
 	"SET is items with commas between them: names, numbers, all, none, or a class: %file %desc %process %network %signal\n"
 	"%ipc %memory %creds %clock. '!SET' is all others, ',!ITEM' takes an item out again. A last '/REGEX' stands for names.\n"
@@ -92,6 +97,7 @@ static const char syscalls[] =
 	"  kymo syscalls ls\n"
 	"  kymo syscalls -f -y -e %file,!openat -- make\n"
 	"  kymo syscalls -c --pid 4242\n"
+	"  sudo kymo syscalls --all -e connect\n"
 	"  kymo syscalls --inject openat:error=EMFILE:when=3+ -- cat file\n";
 
 static const char list[] =

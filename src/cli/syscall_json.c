@@ -16,7 +16,8 @@ static void end(struct cli_syscall_thread *thread)
 	if (thread->text.is_cut)
 		thread->owner->has_failed = true;
 	fputs("}\n", thread->owner->out);
-	fflush(thread->owner->out);
+	if (!thread->owner->flushes_later)
+		fflush(thread->owner->out);
 }
 
 void cli_syscall_json_enter(struct cli_syscall_thread *thread)
@@ -91,6 +92,11 @@ void cli_syscall_json_signal(struct cli_syscall_thread *thread, const siginfo_t 
 	cli_print_json(thread->owner->out, text.data ? text.data : "");
 	kymo_line_deinit(&text);
 	end(thread);
+}
+
+void cli_syscall_json_lost(struct cli_syscalls *s, uint64_t n)
+{
+	fprintf(s->out, "{\"event\": \"lost\", \"count\": %" PRIu64 "}\n", n);
 }
 
 void cli_syscall_json_stop(struct cli_syscall_thread *thread, int signal)

@@ -2,6 +2,7 @@
  * A line a call, as strace writes them. It is begun when the call is, so that one that waits can be seen; when another thread has
  * something to say meanwhile, the line is left " <unfinished ...>" and taken up as "<... read resumed>".
  */
+#include <inttypes.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -15,14 +16,16 @@ static void put_prefix(struct cli_syscall_thread *thread)
 	const struct cli_syscalls *s = thread->owner;
 	struct tm local;
 	char text[32];
-	time_t now;
+	time_t now = s->seconds;
 
 	kymo_line_clear(&thread->text);
 	if (s->follows && s->is_file)
 		kymo_line_printf(&thread->text, "%-5d ", thread->tid);
 	else if (s->n_threads > 1)
 		kymo_line_printf(&thread->text, "[pid %5d] ", thread->tid);
-	if (s->times && time(&now) != -1 && localtime_r(&now, &local) && strftime(text, sizeof(text), "%T ", &local))
+	if (!now)
+		now = time(NULL);
+	if (s->times && localtime_r(&now, &local) && strftime(text, sizeof(text), "%T ", &local))
 		kymo_line_puts(&thread->text, text);
 }
 
@@ -34,7 +37,8 @@ static void write_from(struct cli_syscall_thread *thread, size_t begin)
 		s->has_failed = true;
 	if (thread->text.n > begin)
 		fwrite(thread->text.data + begin, 1, thread->text.n - begin, s->out);
-	fflush(s->out);
+	if (!s->flushes_later)
+		fflush(s->out);
 }
 
 static void leave_open_line(struct cli_syscalls *s)
@@ -122,6 +126,19 @@ void cli_syscall_line_signal(struct cli_syscall_thread *thread, const siginfo_t 
 	kymo_siginfo_text(info, &thread->text);
 	kymo_line_puts(&thread->text, " ---\n");
 	write_from(thread, 0);
+}
+
+void cli_syscall_line_lost(struct cli_syscalls *s, uint64_t n)
+{
+	leave_open_line(s);
+	fprintf(s->out, "--- %" PRIu64 " lost: the buffer was full ---\n", n);
+}
+
+void cli_syscall_line_let_go(struct cli_syscalls *s)
+{
+	if (s->open)
+		fputs(" <detached ...>\n", s->out);
+	s->open = NULL;
 }
 
 void cli_syscall_line_stop(struct cli_syscall_thread *thread, int signal)

@@ -11,7 +11,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -20,8 +19,6 @@
 #include "cli/cli.h"
 #include "cli/syscalls.h"
 #include "proc/proc.h"
-
-enum { RESTART_BLOCK = 516 }; /* the kernel's own: the call is made again as restart_syscall */
 
 #define SEEN (KYMO_EVENTS_SYSCALL | KYMO_EVENTS_SIGNAL | KYMO_EVENT_CLONE | KYMO_EVENT_EXEC | KYMO_EVENT_DEATH | KYMO_EVENT_REAP | KYMO_EVENT_JCTL)
 
@@ -81,57 +78,37 @@ static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_a
 {
 	struct cli_syscall_thread *thread = data;
 	const struct cli_syscalls *s = thread->owner;
-	const char *interrupted = NULL;
 	bool touches;
 
 	thread->engine = engine;
-	if (thread->call.result == -RESTART_BLOCK)
-		interrupted = kymo_syscall_name(thread->call.number);
-	thread->call = (struct kymo_syscall_call){ .number = report->number, .stack_pointer = report->sp, .interrupted = interrupted };
+	cli_syscall_enter(thread, report->number, report->args, report->sp);
 	set_mode(thread, report);
-	memcpy(thread->call.args, report->args, sizeof(thread->call.args));
-	thread->is_in_call = true;
 	thread->is_shown = kymo_syscall_set_has(&s->set, thread->call.number);
 	touches = (thread->is_shown || s->injections) && touches_path(thread);
 	thread->is_shown &= touches;
-	if (thread->is_shown && !s->counts)
-		(s->json ? cli_syscall_json_enter : cli_syscall_line_enter)(thread);
+	cli_syscall_show_entry(thread);
 	thread->entered_ns = kymo_now_ns();
 	thread->injection = NULL;
 	return s->injections && touches && !thread->is_i386 ? cli_syscall_inject_enter(thread) : KYMO_ACTION_RESUME | KYMO_SYSCALL_RUN;
 }
 
-/* A call that was entered before there was an engine has no beginning. */
 static unsigned int on_exit_of_call(struct kymo_engine *engine, void *data, enum kymo_action action,
 				    const struct kymo_syscall_report *report)
 {
 	struct cli_syscall_thread *thread = data;
-	struct cli_syscalls *s = thread->owner;
-	const uint64_t duration_ns = kymo_now_ns() - thread->entered_ns;
 	unsigned int answer;
 
 	if (!thread->is_in_call)
 		return KYMO_ACTION_RESUME;
 	thread->engine = engine;
-	thread->is_in_call = false;
 	answer = cli_syscall_inject_leave(thread, report);
-	thread->call.result = report->result;
-	if (!thread->is_shown)
-		return answer;
-	if (s->counts)
-		cli_syscall_counts_add(s->table, &thread->call, duration_ns);
-	else
-		(s->json ? cli_syscall_json_leave : cli_syscall_line_leave)(thread, duration_ns);
+	cli_syscall_leave(thread, report->result, kymo_now_ns());
 	return answer;
 }
 
 static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_action action, struct kymo_signal_report *report)
 {
-	struct cli_syscall_thread *thread = data;
-	const struct cli_syscalls *s = thread->owner;
-
-	if (!s->counts)
-		(s->json ? cli_syscall_json_signal : cli_syscall_line_signal)(thread, &report->info);
+	cli_syscall_signal(data, &report->info);
 	return KYMO_ACTION_RESUME | report->verdict;
 }
 
@@ -144,8 +121,6 @@ static unsigned int on_job_control(struct kymo_engine *engine, void *data, enum 
 		(s->json ? cli_syscall_json_stop : cli_syscall_line_stop)(thread, report->signal);
 	return KYMO_ACTION_RESUME;
 }
-
-static volatile sig_atomic_t is_launched; /* a command, not a process that runs already */
 
 static int follow(struct cli_syscalls *s, pid_t tid, pid_t pid);
 
@@ -179,14 +154,11 @@ static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_ac
 static unsigned int on_death(struct kymo_engine *engine, void *data, const struct kymo_death_report *report)
 {
 	struct cli_syscall_thread *thread = data;
-	const struct cli_syscalls *s = thread->owner;
 
 	thread->engine = engine;
 	thread->has_ended = true;
 	cli_syscall_inject_end(thread);
-	if (!s->counts && thread->is_in_call && thread->is_shown)
-		(s->json ? cli_syscall_json_end_call : cli_syscall_line_end_call)(thread);
-	thread->is_in_call = false;
+	cli_syscall_end_call(thread);
 	return KYMO_ACTION_RESUME;
 }
 
@@ -196,12 +168,10 @@ static void on_reap(struct kymo_engine *engine, void *data, const struct kymo_re
 	struct cli_syscall_thread *thread = data;
 	const struct cli_syscalls *s = thread->owner;
 
-	if (s->counts)
-		return;
-	if (report->superseded_by && thread->tid == thread->pid)
+	if (!report->superseded_by || thread->tid != thread->pid)
+		cli_syscall_end(thread, report->status);
+	else if (!s->counts)
 		(s->json ? cli_syscall_json_superseded : cli_syscall_line_superseded)(thread, report->superseded_by);
-	else
-		(s->json ? cli_syscall_json_end : cli_syscall_line_end)(thread, report->status);
 }
 
 /* On the main thread where that holds the last reference of one that has ended while it was delayed. */
@@ -210,10 +180,8 @@ static void on_release(void *data)
 	struct cli_syscall_thread *thread = data;
 	struct cli_syscalls *s = thread->owner;
 
-	if (!thread->has_ended && s->open == thread) {
-		fputs(" <detached ...>\n", s->out);
-		s->open = NULL;
-	}
+	if (!thread->has_ended && s->open == thread)
+		cli_syscall_line_let_go(s);
 	kymo_line_deinit(&thread->text);
 	free(thread->made);
 	free(thread);
@@ -246,7 +214,7 @@ static int follow(struct cli_syscalls *s, pid_t tid, pid_t pid)
 		return -ENOMEM;
 	if (s->inner)
 		kymo_inner_follow(s->inner, tid, pid); /* without it, it can't trace, as under every tracer */
-	*thread = (struct cli_syscall_thread){ .owner = s, .tid = tid, .pid = pid, .is_starting = is_launched && !s->n_threads };
+	*thread = (struct cli_syscall_thread){ .owner = s, .tid = tid, .pid = pid, .is_starting = s->is_command && !s->n_threads };
 	thread->target = (struct kymo_syscall_target){ .context = thread, .read = read_memory, .string_size = s->string_size };
 	if (s->fd_paths)
 		thread->target.fd_path = read_fd_path;
@@ -319,36 +287,6 @@ static int follow_process(struct cli_syscalls *s, pid_t pid)
 
 /* ---- the whole ------------------------------------------------------------------------------------------------------------- */
 
-static int wake_up = -1; /* where the signal handler writes */
-static volatile sig_atomic_t interrupts, last_signal;
-
-/* An interrupt from the terminal reaches the command too, and it is the command's to end by it. A second one, and any other signal, ends
- * the tracing. */
-static void on_interrupt(int number, siginfo_t *info, void *context)
-{
-	const int err = errno;
-
-	if (number == SIGINT && is_launched && info->si_code == SI_KERNEL && !interrupts++)
-		return;
-	last_signal = number;
-	if (write(wake_up, "", 1) < 0)
-		last_signal = number;
-	errno = err;
-}
-
-static void catch_signals(int fd, bool launches)
-{
-	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
-	struct sigaction action = { .sa_sigaction = on_interrupt, .sa_flags = SA_SIGINFO | SA_RESTART }, before;
-
-	wake_up = fd;
-	is_launched = launches;
-	sigemptyset(&action.sa_mask);
-	for (size_t i = 0; i < kymo_countof(numbers); i++)
-		if (!sigaction(numbers[i], NULL, &before) && before.sa_handler != SIG_IGN)
-			sigaction(numbers[i], &action, NULL);
-}
-
 void cli_syscalls_wake(const struct cli_syscalls *s, enum cli_syscalls_wake why)
 {
 	const char byte = (char)why;
@@ -403,8 +341,8 @@ static struct kymo_error *trace_command(struct cli_syscalls *s, char **command, 
 	if (err)
 		return attach_error(pid, err);
 	wait_for_end(s);
-	if (last_signal && s->n_threads) {
-		*status_ret = last_signal;
+	if (cli_syscalls_last_signal() && s->n_threads) {
+		*status_ret = cli_syscalls_last_signal();
 		return NULL;
 	}
 	err = kymo_hub_wait(s->hub, pid, status_ret);
@@ -430,7 +368,8 @@ struct kymo_error *cli_syscalls_run(struct cli_syscalls *s, char **command, pid_
 	if (pipe2(s->done, O_CLOEXEC))
 		return kymo_error_errno(errno, "cannot make a pipe");
 	s->is_attaching = true;
-	catch_signals(s->done[1], command);
+	s->is_command = command;
+	cli_syscalls_catch_signals(s->done[1], command);
 	err = kymo_hub_create(&s->hub);
 	if (!err && s->follows)
 		err = kymo_inner_create(s->hub, &s->inner);

@@ -1,6 +1,6 @@
 /*
- * What `kymo syscalls` is made of: a tracer, which has an engine for each thread, and three ways to show what it sees. All of it runs on
- * the hub's thread, but what is said to be called before or after.
+ * What `kymo syscalls` is made of: two ways to see calls - a tracer, which has an engine for each thread, and the kernel's tracepoints -
+ * and three to show them. All of it runs on one thread, the hub's with the tracer, but what is said to be called before or after.
  */
 #ifndef KYMO_CLI_SYSCALLS_H
 #define KYMO_CLI_SYSCALLS_H
@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include "base/error.h"
 #include "kymo/engine.h"
@@ -27,11 +28,17 @@ struct cli_syscalls {
 	FILE *out;
 	bool is_file; /* -o */
 	struct cli_syscall_injections *injections; /* or NULL */
+	uint64_t buffer_size; /* of the kernel's way, bytes */
+
+	/* Of both ways. */
+	_Atomic int n_threads; /* that are known */
+	bool flushes_later; /* who sees calls writes out what was shown, from time to time */
+	time_t seconds; /* of what is shown, since 1970; 0: now */
 
 	/* The tracer's. */
 	struct kymo_hub *hub;
 	struct kymo_inner *inner; /* for tracers inside of a tree that is followed, or NULL */
-	_Atomic int n_threads; /* with an engine */
+	bool is_command; /* launched */
 	_Atomic bool is_attaching;
 	int done[2]; /* a pipe that says that there is none left, or that a signal came */
 	bool has_failed; /* something was not shown, and the user was told */
@@ -94,6 +101,28 @@ const char *cli_syscall_injected(const struct cli_syscall_thread *thread);
 /* Let threads go on whose delay is over; UINT64_MAX: all. On the main thread. When the next one's is, or UINT64_MAX. */
 uint64_t cli_syscall_injections_end_delays(struct cli_syscall_injections *injections, uint64_t now);
 
+/* ---- the kernel's tracepoints (syscall_kernel.c) ------------------------------------------------------------------------ */
+
+/* The same; with neither a command nor a process, the calls of all but this one. */
+struct kymo_error *cli_syscalls_run_in_kernel(struct cli_syscalls *s, char **command, pid_t pid, int *status_ret);
+
+/* ---- what is seen (syscall_events.c) ------------------------------------------------------------------------------------ */
+
+/* A call is made. Then is_shown is to be set, what is shown is to be shown, and entered_ns to be set. */
+void cli_syscall_enter(struct cli_syscall_thread *thread, uint64_t number, const uint64_t args[6], uint64_t stack_pointer);
+void cli_syscall_show_entry(struct cli_syscall_thread *thread);
+void cli_syscall_leave(struct cli_syscall_thread *thread, int64_t result, uint64_t now_ns);
+void cli_syscall_signal(struct cli_syscall_thread *thread, const siginfo_t *info);
+void cli_syscall_end_call(struct cli_syscall_thread *thread); /* that does not return, as its thread has died */
+void cli_syscall_end(struct cli_syscall_thread *thread, int status);
+
+/* Write a byte to `fd` when the user ends it. An interrupt from the terminal reaches a command that was launched, too, and is the command's;
+ * a second one, and any other signal, ends the tracing. */
+void cli_syscalls_catch_signals(int fd, bool launches);
+
+/* The signal that has ended it, or 0. */
+int cli_syscalls_last_signal(void);
+
 /* ---- lines, as strace writes them (syscall_lines.c) -------------------------------------------------------------------- */
 
 void cli_syscall_line_enter(struct cli_syscall_thread *thread);
@@ -104,6 +133,8 @@ void cli_syscall_line_stop(struct cli_syscall_thread *thread, int signal);
 void cli_syscall_line_end_call(struct cli_syscall_thread *thread); /* that does not return */
 void cli_syscall_line_superseded(struct cli_syscall_thread *thread, pid_t by);
 void cli_syscall_line_end(struct cli_syscall_thread *thread, int status);
+void cli_syscall_line_lost(struct cli_syscalls *s, uint64_t n);
+void cli_syscall_line_let_go(struct cli_syscalls *s); /* the open line stays without an end */
 
 /* ---- JSON, an object a line (syscall_json.c) ---------------------------------------------------------------------------- */
 
@@ -114,6 +145,7 @@ void cli_syscall_json_stop(struct cli_syscall_thread *thread, int signal);
 void cli_syscall_json_end_call(struct cli_syscall_thread *thread); /* that does not return */
 void cli_syscall_json_superseded(struct cli_syscall_thread *thread, pid_t by);
 void cli_syscall_json_end(struct cli_syscall_thread *thread, int status);
+void cli_syscall_json_lost(struct cli_syscalls *s, uint64_t n);
 
 /* ---- a table of counts (syscall_counts.c) ------------------------------------------------------------------------------- */
 

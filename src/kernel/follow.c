@@ -11,8 +11,7 @@
 #include "base/cleanup.h"
 #include "kernel/private.h"
 
-/* Offset in bytes of a plain member of a structure of the kernel's; -ENOENT. */
-static int offset_of(const struct btf *btf, const char *structure, const char *member, uint32_t *ret)
+int kernel_offset_of(const struct btf *btf, const char *structure, const char *member, uint32_t *ret)
 {
 	int id = btf__find_by_name_kind(btf, structure, BTF_KIND_STRUCT);
 	const struct btf_type *type = id > 0 ? btf__type_by_id(btf, (uint32_t)id) : NULL;
@@ -64,9 +63,9 @@ struct kymo_error *kernel_follow(struct kymo_kernel *kernel)
 	struct btf *btf = btf__load_vmlinux_btf();
 	int n;
 
-	if (!btf || offset_of(btf, "task_struct", "tgid", &layout.tgid) ||
-	    offset_of(btf, "task_struct", "signal", &layout.signal) ||
-	    offset_of(btf, "signal_struct", "live", &layout.live)) {
+	if (!btf || kernel_offset_of(btf, "task_struct", "tgid", &layout.tgid) ||
+	    kernel_offset_of(btf, "task_struct", "signal", &layout.signal) ||
+	    kernel_offset_of(btf, "signal_struct", "live", &layout.live)) {
 		btf__free(btf);
 		return kymo_error_create(KYMO_ERROR_NOT_FOUND,
 					 "this kernel does not describe its structures (/sys/kernel/btf/vmlinux), so "

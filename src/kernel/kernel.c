@@ -33,7 +33,7 @@ struct kymo_error *kernel_refused(int err, const char *what)
 	return kymo_error_errno(err, "the kernel does not %s", what);
 }
 
-static int silence(enum libbpf_print_level level, const char *format, va_list args)
+int kernel_silence(enum libbpf_print_level level, const char *format, va_list args)
 {
 	return 0;
 }
@@ -77,7 +77,7 @@ static struct kymo_error *online_cpus(uint32_t **ret, size_t *n_ret)
 
 /* ---- maps ------------------------------------------------------------------------------------------------------- */
 
-static uint32_t ring_size(uint64_t wanted)
+uint32_t kernel_ring_size(uint64_t wanted)
 {
 	uint64_t size = (uint64_t)sysconf(_SC_PAGESIZE);
 
@@ -105,7 +105,7 @@ static struct kymo_error *create_rings(struct kymo_kernel *kernel, uint32_t n_po
 		struct kernel_ring *ring = &kernel->rings[i];
 
 		ring->fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "kymo_ring", 0, 0,
-					  ring_size(kernel->options.buffer_size), NULL);
+					  kernel_ring_size(kernel->options.buffer_size), NULL);
 		if (ring->fd < 0)
 			return kernel_refused(errno, "make BPF ring buffers");
 		if (!i) {
@@ -121,7 +121,7 @@ static struct kymo_error *create_rings(struct kymo_kernel *kernel, uint32_t n_po
 	return NULL;
 }
 
-static struct kymo_error *create_state(struct kymo_kernel *kernel, uint32_t n_possible)
+struct kymo_error *kernel_create_state(struct kymo_kernel *kernel, uint32_t n_possible)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -140,7 +140,7 @@ static struct kymo_error *create_state(struct kymo_kernel *kernel, uint32_t n_po
 	return NULL;
 }
 
-static struct kymo_error *create_tgids(struct kymo_kernel *kernel)
+struct kymo_error *kernel_create_tgids(struct kymo_kernel *kernel)
 {
 	uint32_t pid = (uint32_t)kernel->options.pid;
 	uint64_t one = 1;
@@ -271,7 +271,7 @@ uint64_t kymo_kernel_missed_processes(const struct kymo_kernel *kernel)
 /* ---- begin and end ---------------------------------------------------------------------------------------------- */
 
 /* Which ids samples carry: one process knows itself by its own namespace's; of several, this process's view. */
-static struct kymo_error *choose_namespace(struct kymo_kernel *kernel)
+struct kymo_error *kernel_choose_namespace(struct kymo_kernel *kernel)
 {
 	pid_t pid = kernel->options.pid && !kernel->options.follow ? kernel->options.pid : getpid();
 	char name[64];
@@ -287,8 +287,8 @@ static struct kymo_error *choose_namespace(struct kymo_kernel *kernel)
 			KYMO_ERROR_PERMISSION,
 			"descendants can't be followed through the kernel from within a container, where processes' "
 			"ids are not the machine's; run kymo outside of it, or with --all");
-	kernel->ns_dev = (uint64_t)major(st.st_dev) << 20 | minor(st.st_dev); /* as the kernel writes it */
-	kernel->ns_ino = st.st_ino;
+	kernel->ids.ns_dev = (uint64_t)major(st.st_dev) << 20 | minor(st.st_dev); /* as the kernel writes it */
+	kernel->ids.ns_ino = st.st_ino;
 	return NULL;
 }
 
@@ -299,15 +299,15 @@ static struct kymo_error *set_up(struct kymo_kernel *kernel)
 
 	if (n_possible <= 0 || n_possible > MAX_CPUS)
 		return kymo_error_create(KYMO_ERROR_FAILED, "cannot tell how many CPUs there are");
-	error = choose_namespace(kernel);
+	error = kernel_choose_namespace(kernel);
 	if (!error)
-		error = create_state(kernel, (uint32_t)n_possible);
+		error = kernel_create_state(kernel, (uint32_t)n_possible);
 	if (!error)
 		error = create_rings(kernel, (uint32_t)n_possible);
 	if (!error)
 		error = open_reader(kernel);
 	if (!error && kernel->options.follow)
-		error = create_tgids(kernel);
+		error = kernel_create_tgids(kernel);
 	if (!error && kernel->options.follow)
 		error = kernel_follow(kernel);
 	return error;
@@ -320,12 +320,12 @@ struct kymo_error *kymo_kernel_create(const struct kymo_kernel_options *options,
 
 	if (!kernel)
 		return &kymo_error_no_memory;
-	libbpf_set_print(silence);
+	libbpf_set_print(kernel_silence);
 	kernel->options = *options;
 	kernel->attach_pid = options->follow ? 0 : options->pid;
 	if (kernel->attach_pid && options->thread)
 		kernel->attach_pid = options->thread;
-	kernel->not_tgid = options->pid ? 0 : getpid();
+	kernel->ids.not_tgid = options->pid ? 0 : getpid();
 	kernel->rings_fd = kernel->state_fd = kernel->tgids_fd = -1;
 	error = set_up(kernel);
 	if (error) {
@@ -345,10 +345,8 @@ void kymo_kernel_detach(struct kymo_kernel *kernel)
 		close(kernel->fds.items[--kernel->fds.n]);
 }
 
-void kymo_kernel_destroy(struct kymo_kernel *kernel)
+void kernel_deinit(struct kymo_kernel *kernel)
 {
-	if (!kernel)
-		return;
 	kymo_kernel_detach(kernel);
 	ring_buffer__free(kernel->reader);
 	for (size_t i = 0; kernel->rings && i < kernel->n_rings; i++)
@@ -366,5 +364,11 @@ void kymo_kernel_destroy(struct kymo_kernel *kernel)
 	kymo_vec_deinit(&kernel->fds);
 	kymo_vec_deinit(&kernel->shapes);
 	kymo_vec_deinit(&kernel->shape_of);
+}
+
+void kymo_kernel_destroy(struct kymo_kernel *kernel)
+{
+	if (kernel)
+		kernel_deinit(kernel);
 	free(kernel);
 }

@@ -28,8 +28,7 @@ struct kernel_ring {
 struct kymo_kernel {
 	struct kymo_kernel_options options;
 	pid_t attach_pid;		/* what links and perf events are bound to: 0 for all processes */
-	uint64_t ns_dev, ns_ino;
-	pid_t not_tgid;
+	struct kernel_ids ids;
 	int rings_fd, state_fd, tgids_fd;
 	struct kernel_state *state;	/* mapped; n_state elements */
 	size_t n_state, state_size;
@@ -46,6 +45,17 @@ struct kymo_kernel {
 	struct kymo_error *error;
 };
 
+/* kernel.c */
+
+uint32_t kernel_ring_size(uint64_t wanted);
+struct kymo_error *kernel_choose_namespace(struct kymo_kernel *kernel);
+struct kymo_error *kernel_create_state(struct kymo_kernel *kernel, uint32_t n_possible);
+struct kymo_error *kernel_create_tgids(struct kymo_kernel *kernel);
+int kernel_silence(enum libbpf_print_level level, const char *format, va_list args);
+
+/* All that it has; not the struct itself. */
+void kernel_deinit(struct kymo_kernel *kernel);
+
 /* attach.c */
 
 /* Whether one link can stand for many places, and tell a process with all its threads from others. */
@@ -55,6 +65,11 @@ bool kernel_has_multi(void);
 
 /* Keep the table of processes right from now on. */
 struct kymo_error *kernel_follow(struct kymo_kernel *kernel);
+
+struct btf;
+
+/* Offset in bytes of a plain member of a structure of the kernel's; -ENOENT. */
+int kernel_offset_of(const struct btf *btf, const char *structure, const char *member, uint32_t *ret);
 
 /* "…: the kernel lets …", or what else a refusal of bpf() or perf_event_open() means to the user. */
 struct kymo_error *kernel_refused(int err, const char *what);

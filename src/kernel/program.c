@@ -17,122 +17,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define STACK_TOP (-8) /* scratch: keys */
-
-enum { R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, FP };
-
-#define MAX_LABEL_USES 8
-
-struct code {
-	struct bpf_insn *insns;
-	int n;
-	int err;
-};
-
-/* Jumps that wait for their target. */
-struct label {
-	int at[MAX_LABEL_USES];
-	int n;
-};
-
-static void emit(struct code *c, uint8_t op, uint8_t dst, uint8_t src, int offset, int32_t imm)
-{
-	if (c->n >= KERNEL_PROGRAM_MAX || offset < INT16_MIN || offset > INT16_MAX) {
-		c->err = -ENOSPC;
-		return;
-	}
-	c->insns[c->n++] =
-		(struct bpf_insn){ .code = op, .dst_reg = dst, .src_reg = src, .off = (int16_t)offset, .imm = imm };
-}
-
-static void move(struct code *c, uint8_t dst, uint8_t src)
-{
-	emit(c, BPF_ALU64 | BPF_MOV | BPF_X, dst, src, 0, 0);
-}
-
-static void set(struct code *c, uint8_t dst, int32_t value)
-{
-	emit(c, BPF_ALU64 | BPF_MOV | BPF_K, dst, 0, 0, value);
-}
-
-static void set64(struct code *c, uint8_t dst, uint64_t value)
-{
-	emit(c, BPF_LD | BPF_DW | BPF_IMM, dst, 0, 0, (int32_t)(uint32_t)value);
-	emit(c, 0, 0, 0, 0, (int32_t)(uint32_t)(value >> 32));
-}
-
-static void set_map(struct code *c, uint8_t dst, int fd)
-{
-	emit(c, BPF_LD | BPF_DW | BPF_IMM, dst, BPF_PSEUDO_MAP_FD, 0, fd);
-	emit(c, 0, 0, 0, 0, 0);
-}
-
-static void load(struct code *c, uint8_t size, uint8_t dst, uint8_t src, int offset)
-{
-	emit(c, BPF_LDX | BPF_MEM | size, dst, src, offset, 0);
-}
-
-static void store(struct code *c, uint8_t size, uint8_t dst, int offset, uint8_t src)
-{
-	emit(c, BPF_STX | BPF_MEM | size, dst, src, offset, 0);
-}
-
-static void store_imm(struct code *c, uint8_t size, uint8_t dst, int offset, int32_t value)
-{
-	emit(c, BPF_ST | BPF_MEM | size, dst, 0, offset, value);
-}
-
-static void stack_address(struct code *c, uint8_t dst, int offset)
-{
-	move(c, dst, FP);
-	emit(c, BPF_ALU64 | BPF_ADD | BPF_K, dst, 0, 0, offset);
-}
-
-static void call(struct code *c, int32_t helper)
-{
-	emit(c, BPF_JMP | BPF_CALL, 0, 0, 0, helper);
-}
-
-static void jump_if(struct code *c, uint8_t op, uint8_t reg, int32_t imm, struct label *label)
-{
-	if (label->n == MAX_LABEL_USES) {
-		c->err = -ENOSPC;
-		return;
-	}
-	label->at[label->n++] = c->n;
-	emit(c, BPF_JMP | op | BPF_K, reg, 0, 0, imm);
-}
-
-static void here(struct code *c, const struct label *label)
-{
-	for (int i = 0; i < label->n && !c->err; i++)
-		c->insns[label->at[i]].off = (int16_t)(c->n - label->at[i] - 1);
-}
-
-static void leave(struct code *c)
-{
-	set(c, R0, 0);
-	emit(c, BPF_JMP | BPF_EXIT, 0, 0, 0, 0);
-}
-
-/* r0 = the element of `map` for the u32 key at STACK_TOP, or NULL. */
-static void look_up(struct code *c, int map)
-{
-	set_map(c, R1, map);
-	stack_address(c, R2, STACK_TOP);
-	call(c, BPF_FUNC_map_lookup_elem);
-}
-
-static void count_one(struct code *c, uint8_t state)
-{
-	set(c, R1, 1);
-	emit(c, BPF_STX | BPF_ATOMIC | BPF_DW, state, R1, 0, BPF_ADD);
-}
-
-static int finish(const struct code *c)
-{
-	return c->err ? c->err : c->n;
-}
+#include "kernel/code.h"
 
 /* ---- a probe ---------------------------------------------------------------------------------------------------- */
 
@@ -151,28 +36,6 @@ static void filter(struct code *c, const struct kernel_program *program, struct 
 	store(c, BPF_W, FP, STACK_TOP, R0);
 	look_up(c, program->tgids);
 	jump_if(c, BPF_JEQ, R0, 0, out);
-}
-
-/* tid and pid at `at`. A process that is not in the namespace is named by the machine's ids. */
-static void store_ids(struct code *c, const struct kernel_program *program, int at, struct label *out)
-{
-	struct label done = { .n = 0 };
-
-	if (program->ns_ino) {
-		set64(c, R1, program->ns_dev);
-		set64(c, R2, program->ns_ino);
-		stack_address(c, R3, at);
-		set(c, R4, sizeof(struct bpf_pidns_info));
-		call(c, BPF_FUNC_get_ns_current_pid_tgid);
-		jump_if(c, BPF_JEQ, R0, 0, &done);
-	}
-	call(c, BPF_FUNC_get_current_pid_tgid);
-	store(c, BPF_DW, FP, at, R0);
-	here(c, &done);
-	if (program->not_tgid) {
-		load(c, BPF_W, R1, FP, at + 4);
-		jump_if(c, BPF_JEQ, R1, program->not_tgid, out);
-	}
 }
 
 /* r8 = the ring, r7 = its state. */
@@ -241,13 +104,13 @@ int kernel_program_make(const struct kernel_program *program, struct bpf_insn ou
 {
 	int size = (int)kernel_sample_size(program->n_args, program->names), sample = STACK_TOP - size;
 	struct label leaving = { .n = 0 }, written = { .n = 0 };
-	struct code c = { .insns = out, .err = check(program) };
+	struct code c = { .insns = out, .max = KERNEL_PROGRAM_MAX, .err = check(program) };
 
 	if (c.err)
 		return c.err;
 	move(&c, R6, R1);
 	filter(&c, program, &leaving);
-	store_ids(&c, program, sample + (int)offsetof(struct kernel_sample, tid), &leaving);
+	store_ids(&c, &program->ids, sample + (int)offsetof(struct kernel_sample, tid), &leaving);
 	find_ring(&c, program, &leaving);
 	set(&c, R9, 0);
 	for (size_t i = 0; i < program->n_args; i++)
@@ -295,7 +158,7 @@ int kernel_fork_make(int tgids, int state, uint32_t missed, const struct kernel_
 		     struct bpf_insn out[KERNEL_PROGRAM_MAX])
 {
 	struct label leaving = { .n = 0 };
-	struct code c = { .insns = out };
+	struct code c = { .insns = out, .max = KERNEL_PROGRAM_MAX };
 
 	load(&c, BPF_DW, R6, R1, 0); /* the parent */
 	load(&c, BPF_DW, R7, R1, 8); /* the child: a thread of the same process, or a process */
@@ -321,7 +184,7 @@ int kernel_fork_make(int tgids, int state, uint32_t missed, const struct kernel_
 int kernel_exit_make(int tgids, const struct kernel_task_layout *layout, struct bpf_insn out[KERNEL_PROGRAM_MAX])
 {
 	struct label leaving = { .n = 0 };
-	struct code c = { .insns = out };
+	struct code c = { .insns = out, .max = KERNEL_PROGRAM_MAX };
 
 	load(&c, BPF_DW, R6, R1, 0);
 	look_up_task(&c, R6, tgids, layout, &leaving);

@@ -27,13 +27,18 @@ struct kernel_state {
 	uint64_t unused[7];
 };
 
+/* Whose ids samples carry. */
+struct kernel_ids {
+	pid_t not_tgid;		/* one that is never recorded, or 0 */
+	uint64_t ns_dev, ns_ino;	/* pid namespace that ids are of; 0: the machine's */
+};
+
 struct kernel_program {
 	int rings;		/* array of ring buffers, by CPU; those that were offline have none */
 	int state;		/* array of struct kernel_state, by CPU */
 	int tgids;		/* hash of the processes that are recorded, or -1: all that run into the probe */
 	uint32_t first_cpu;	/* whose ring serves CPUs without one */
-	pid_t not_tgid;		/* one that is never recorded, or 0 */
-	uint64_t ns_dev, ns_ino;	/* pid namespace that ids are of; 0: the machine's */
+	struct kernel_ids ids;
 	bool names;
 	const struct kymo_kernel_arg *args;
 	size_t n_args;

@@ -24,7 +24,7 @@ struct launch {
 	char *const *environment;
 	const char *path;
 	char **script;			/* argv for /bin/sh, where the file is no program */
-	const sigset_t *mask;
+	const sigset_t *mask;		/* NULL: that of the thread that forks */
 	pid_t pid;
 };
 
@@ -96,12 +96,17 @@ static char **script_arguments(const char *path, char *const *argv)
 
 static void __attribute__((noreturn)) become(const struct launch *launch, int go)
 {
+	ssize_t n;
 	char byte;
 	int err;
 
-	while (read(go, &byte, 1) < 0 && errno == EINTR)
-		;
-	sigprocmask(SIG_SETMASK, launch->mask, NULL);
+	do {
+		n = read(go, &byte, 1);
+	} while (n < 0 && errno == EINTR);
+	if (n != 1)	/* the parent is gone */
+		_exit(127);
+	if (launch->mask)
+		sigprocmask(SIG_SETMASK, launch->mask, NULL);
 	execve(launch->path, launch->argv, launch->environment);
 	if (errno == ENOEXEC)
 		execve(launch->script[0], launch->script, launch->environment);
@@ -195,6 +200,39 @@ static int launch_it(struct kymo_hub *hub, void *argument)
 	if (!err)
 		launch->pid = pid;
 	return err;
+}
+
+int kymo_command_fork(char *const *argv, pid_t *pid_ret, int *go_ret)
+{
+	kymo_cleanup_free char *path = NULL;
+	kymo_cleanup_free char **script = NULL;
+	struct launch launch = { .argv = argv, .environment = environ };
+	pid_t pid;
+	int go[2], err = find_program(argv[0], &path);
+
+	if (err)
+		return err;
+	script = script_arguments(path, argv);
+	if (!script)
+		return -ENOMEM;
+	if (pipe2(go, O_CLOEXEC))
+		return -errno;
+	launch.path = path;
+	launch.script = script;
+	pid = fork();
+	if (!pid) {
+		close(go[1]);
+		become(&launch, go[0]);
+	}
+	err = -errno;
+	close(go[0]);
+	if (pid < 0) {
+		close(go[1]);
+		return err;
+	}
+	*pid_ret = pid;
+	*go_ret = go[1];
+	return 0;
 }
 
 int kymo_hub_launch(struct kymo_hub *hub, unsigned int flags, char *const *argv, pid_t *pid_ret)

@@ -92,6 +92,12 @@ struct kymo_error *kymo_process_look(pid_t pid, struct kymo_process **ret);
  */
 struct kymo_error *kymo_process_launch(char *const *argv, struct kymo_process **ret);
 
+/*
+ * Make a child that executes `argv`, found as execvp(3) does, when a byte is written to `go_ret`, and ends when that is closed instead. Nobody traces it; the caller
+ * waits for it. A negative errno.
+ */
+int kymo_command_fork(char *const *argv, pid_t *pid_ret, int *go_ret);
+
 /* Let go of all threads (detached, running as the process had them) and free. NULL is allowed. */
 void kymo_process_destroy(struct kymo_process *process);
 

@@ -35,6 +35,11 @@ bool kymo_syscall_is_last(uint64_t number)
 	return number == SYS_exit || number == SYS_exit_group;
 }
 
+bool kymo_syscall_replaces_memory(uint64_t number)
+{
+	return number == SYS_execve || number == SYS_execveat || number == SYS_rt_sigreturn;
+}
+
 /* Calls that nobody knows have six arguments, in hex. */
 static const struct kind *kind_of(const struct kymo_syscall_call *call, unsigned arg)
 {

@@ -55,6 +55,9 @@ enum {
 	CLASS_CLOCK = 256,
 };
 
+/* Where the mask is from the stack pointer on as rt_sigreturn is made: uc_sigmask of the kernel's struct ucontext. */
+enum { MASK_IN_FRAME = 296 };
+
 /* NULL for unknown numbers. */
 const struct row *syscall_row(uint64_t number);
 

@@ -15,7 +15,6 @@ enum {
 	N_SIGNALS = 64,
 	FIRST_RT = 32, /* the kernel's; libc's SIGRTMIN is above those that it keeps for itself */
 	KERNEL_SA_RESTORER = 0x04000000,
-	MASK_IN_FRAME = 296, /* uc_sigmask in the kernel's struct ucontext */
 };
 
 static const char *const names_of_signals[FIRST_RT] = {

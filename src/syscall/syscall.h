@@ -19,12 +19,14 @@
 
 #include "base/error.h"
 #include "syscall/line.h"
+#include "wire/copy.h"
 
 /* ---- names and sets ---------------------------------------------------------------------------------------------- */
 
 enum {
 	KYMO_SYSCALL_MAX = 512, /* numbers are below; those without a name are unknown */
 	KYMO_SYSCALL_STRING_SIZE = 32, /* strace's own for -s */
+	KYMO_SYSCALL_COPIED_MAX = 4096,
 };
 
 /* The kernel's name of a call, static; NULL where this table has none. */
@@ -124,6 +126,13 @@ const char *kymo_syscall_errno(int number);
 
 /* The call does not return: exit, exit_group. */
 bool kymo_syscall_is_last(uint64_t number);
+
+/* The memory may be another one's when it returns: execve; or the registers: rt_sigreturn. */
+bool kymo_syscall_replaces_memory(uint64_t number);
+
+/* What kymo_syscall_enter(), or kymo_syscall_leave() and _result() read, for those who copy it meanwhile; how many. Strings are
+ * shown up to `string_size`, which is at most KYMO_SYSCALL_COPIED_MAX. */
+size_t kymo_syscall_copies(uint64_t number, bool is_leaving, size_t string_size, struct kymo_copy ret[KYMO_COPIES_MAX]);
 
 /* The call's arguments name this path, or a descriptor of it: what -P asks for. */
 bool kymo_syscall_touches(const struct kymo_syscall_call *call, const struct kymo_syscall_target *target, const char *path);

@@ -99,6 +99,14 @@ static const uint16_t places[] = {
 
 enum { RAX = 0, RCX = 1, RDX = 2, RSP = 4, RSI = 6, RDI = 7, RIP = 16 };
 
+const struct kymo_call_layout kymo_call_layout = {
+	.args = { offsetof(struct pt_regs, rdi), offsetof(struct pt_regs, rsi), offsetof(struct pt_regs, rdx), offsetof(struct pt_regs, r10),
+		  offsetof(struct pt_regs, r8), offsetof(struct pt_regs, r9) },
+	.stack_pointer = offsetof(struct pt_regs, rsp),
+	.number = offsetof(struct pt_regs, orig_rax),
+	.size = sizeof(struct pt_regs),
+};
+
 #define WORD 8
 
 static struct kymo_uprobe_value in_register(int64_t number, bool is_return)

@@ -67,11 +67,11 @@ def comparable(text):
     return sorted(results)
 
 
-def trace(tmp, options, command, **how):
+def trace(tmp, options, command, backend=(), **how):
     """What strace and kymo write. The layout of memory is the same for both, as it decides how often a program asks for more."""
     texts = []
     (tmp / 'traces').mkdir(exist_ok=True)  # programs that look at their directory find the same there
-    for name, tracer in (('strace', (program('strace'), '-q')), ('kymo', (KYMO, 'syscalls'))):
+    for name, tracer in (('strace', (program('strace'), '-q')), ('kymo', (KYMO, 'syscalls', *backend))):
         result = run(program('setarch'), '-R', *tracer, '-f', '-o', tmp / 'traces' / name, *options, *command, **how)
         if result.status and name == 'strace':
             fail(f'the command fails by itself:\n{result}')
@@ -80,15 +80,17 @@ def trace(tmp, options, command, **how):
     return texts
 
 
-def check_like_strace(tmp, *command, options=(), at_least=1, only_strace=None, **how):
-    """The same lines, of which there are `at_least` so many; but for those that `only_strace` prints."""
+def check_like_strace(tmp, *command, options=(), at_least=1, only_strace=None, changes=(), **how):
+    """The same lines, of which there are `at_least` so many; but for those that `only_strace` prints, and for `changes`, as above."""
     strace, kymo = trace(tmp, options, command, **how)
     if only_strace:
         strace, lines = re.subn(rf'^\d+ +{only_strace}.*\n', '', strace, flags=re.MULTILINE)
         if not lines:
             fail(f'strace has no line /{only_strace}/: the difference is gone')
     strace, kymo = comparable(strace), comparable(kymo)
+    for pattern, replacement in changes:
+        strace, kymo = ([re.sub(pattern, replacement, text, flags=re.MULTILINE) for text in texts] for texts in (strace, kymo))
     n = sum(len(text.splitlines()) for text in kymo)
     if n < at_least:
         fail(f'{n} lines, not at least {at_least}')
-    check_same('\n'.join(kymo), '\n'.join(strace), f'what kymo and strace say of {command}')
+    check_same('\n'.join(sorted(kymo)), '\n'.join(sorted(strace)), f'what kymo and strace say of {command}')

@@ -49,9 +49,9 @@ static void the_largest_program_fits_and_flows_forward(void **state)
 	for (size_t i = 0; i < KYMO_EVENT_MAX_ARGS; i++)
 		args[i] = (struct kymo_kernel_arg){ KYMO_KERNEL_MEMORY, KYMO_TYPE_X64, 152, (int64_t)(8 * i) };
 	program.tgids = 5;
-	program.ns_dev = 4;
-	program.ns_ino = 4026532000;
-	program.not_tgid = 1234;
+	program.ids.ns_dev = 4;
+	program.ids.ns_ino = 4026532000;
+	program.ids.not_tgid = 1234;
 	program.names = true;
 	check_flow(insns, kernel_program_make(&program, insns));
 }

@@ -1,0 +1,109 @@
+/* What both ways tell of threads, shown as lines, as JSON, or counted. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "cli/syscalls.h"
+
+enum { RESTART_BLOCK = 516 }; /* the kernel's own: the call is made again as restart_syscall */
+
+void cli_syscall_enter(struct cli_syscall_thread *thread, uint64_t number, const uint64_t args[6], uint64_t stack_pointer)
+{
+	const char *interrupted = NULL;
+
+	if (thread->call.result == -RESTART_BLOCK)
+		interrupted = kymo_syscall_name(thread->call.number);
+	thread->call = (struct kymo_syscall_call){ .number = number, .stack_pointer = stack_pointer, .interrupted = interrupted };
+	thread->number = number;
+	memcpy(thread->call.args, args, sizeof(thread->call.args));
+	thread->is_in_call = true;
+}
+
+void cli_syscall_show_entry(struct cli_syscall_thread *thread)
+{
+	const struct cli_syscalls *s = thread->owner;
+
+	if (thread->is_shown && !s->counts)
+		(s->json ? cli_syscall_json_enter : cli_syscall_line_enter)(thread);
+}
+
+/* A call that was entered before anybody looked has no beginning. */
+void cli_syscall_leave(struct cli_syscall_thread *thread, int64_t result, uint64_t now_ns)
+{
+	struct cli_syscalls *s = thread->owner;
+	const uint64_t duration_ns = now_ns > thread->entered_ns ? now_ns - thread->entered_ns : 0;
+
+	if (!thread->is_in_call)
+		return;
+	thread->is_in_call = false;
+	thread->call.result = result;
+	if (!thread->is_shown)
+		return;
+	if (s->counts)
+		cli_syscall_counts_add(s->table, &thread->call, duration_ns);
+	else
+		(s->json ? cli_syscall_json_leave : cli_syscall_line_leave)(thread, duration_ns);
+}
+
+void cli_syscall_signal(struct cli_syscall_thread *thread, const siginfo_t *info)
+{
+	const struct cli_syscalls *s = thread->owner;
+
+	if (!s->counts)
+		(s->json ? cli_syscall_json_signal : cli_syscall_line_signal)(thread, info);
+}
+
+void cli_syscall_end_call(struct cli_syscall_thread *thread)
+{
+	const struct cli_syscalls *s = thread->owner;
+
+	if (!s->counts && thread->is_in_call && thread->is_shown)
+		(s->json ? cli_syscall_json_end_call : cli_syscall_line_end_call)(thread);
+	thread->is_in_call = false;
+}
+
+void cli_syscall_end(struct cli_syscall_thread *thread, int status)
+{
+	const struct cli_syscalls *s = thread->owner;
+
+	if (!s->counts)
+		(s->json ? cli_syscall_json_end : cli_syscall_line_end)(thread, status);
+}
+
+/* ---- interrupts --------------------------------------------------------------------------------------------------------- */
+
+static int wake_up = -1; /* where the signal handler writes */
+static volatile sig_atomic_t is_launched, interrupts, last_signal;
+
+/* An interrupt from the terminal reaches the command too, and it is the command's to end by it. A second one, and any other signal, ends
+ * the tracing. */
+static void on_interrupt(int number, siginfo_t *info, void *context)
+{
+	const int err = errno;
+
+	if (number == SIGINT && is_launched && info->si_code == SI_KERNEL && !interrupts++)
+		return;
+	last_signal = number;
+	if (write(wake_up, "", 1) < 0)
+		last_signal = number;
+	errno = err;
+}
+
+void cli_syscalls_catch_signals(int fd, bool launches)
+{
+	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction action = { .sa_sigaction = on_interrupt, .sa_flags = SA_SIGINFO | SA_RESTART }, before;
+
+	wake_up = fd;
+	is_launched = launches;
+	sigemptyset(&action.sa_mask);
+	for (size_t i = 0; i < kymo_countof(numbers); i++)
+		if (!sigaction(numbers[i], NULL, &before) && before.sa_handler != SIG_IGN)
+			sigaction(numbers[i], &action, NULL);
+}
+
+int cli_syscalls_last_signal(void)
+{
+	return last_signal;
+}

@@ -1,0 +1,379 @@
+/*
+ * System calls by the kernel's tracepoints: nobody is stopped. What is seen has happened already; memory is what the kernel has copied.
+ *
+ * A call of which something could not be copied as it was made is shown when it returns, with what is there then.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "arch/uprobe.h"
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/search.h"
+#include "base/vec.h"
+#include "cli/cli.h"
+#include "cli/syscalls.h"
+#include "kernel/calls.h"
+#include "proc/proc.h"
+
+enum { ROUND_MS = 10 };
+
+/* A thread, and what is known of its memory. */
+struct seen {
+	struct cli_syscall_thread thread; /* the first member */
+	struct kymo_kernel_copies now, later;
+	void *saved; /* of a call that waits for its return */
+	size_t saved_size;
+	bool is_late;
+};
+
+struct watch {
+	struct cli_syscalls *s;
+	struct kymo_kernel_calls *calls;
+	KYMO_VEC(struct seen *) threads; /* by id */
+	int64_t since_1970_ns; /* to be added to the monotonic clock */
+	uint64_t lost; /* told so far */
+	int wake[2];
+	int pidfd, go;
+	pid_t pid;
+};
+
+/* ---- threads -------------------------------------------------------------------------------------------------------------- */
+
+static size_t read_copies(void *context, uint64_t address, void *out, size_t size)
+{
+	const struct seen *seen = context;
+	size_t n = 0, before;
+
+	do {
+		before = n;
+		n += kymo_kernel_copies_read(&seen->now, address + n, (char *)out + n, size - n);
+		n += kymo_kernel_copies_read(&seen->later, address + n, (char *)out + n, size - n);
+	} while (n > before && n < size);
+	return n;
+}
+
+static size_t place_of(const struct watch *w, pid_t tid)
+{
+	return kymo_partition_point(i, w->threads.n, w->threads.items[i]->thread.tid < tid);
+}
+
+/* NULL where memory is out. */
+static struct seen *get(struct watch *w, pid_t tid, pid_t pid)
+{
+	const size_t at = place_of(w, tid);
+	struct seen *seen;
+
+	if (at < w->threads.n && w->threads.items[at]->thread.tid == tid)
+		return w->threads.items[at];
+	seen = calloc(1, sizeof(*seen));
+	if (!seen || !kymo_vec_push(&w->threads, seen)) {
+		free(seen);
+		return NULL;
+	}
+	memmove(&w->threads.items[at + 1], &w->threads.items[at], (w->threads.n - 1 - at) * sizeof(seen));
+	w->threads.items[at] = seen;
+	seen->thread = (struct cli_syscall_thread){ .owner = w->s, .tid = tid, .pid = pid };
+	seen->thread.target = (struct kymo_syscall_target){ .context = seen, .read = read_copies, .string_size = w->s->string_size };
+	w->s->n_threads++;
+	return seen;
+}
+
+static void destroy(struct seen *seen)
+{
+	kymo_line_deinit(&seen->thread.text);
+	free(seen->saved);
+	free(seen);
+}
+
+static void drop(struct watch *w, struct seen *seen)
+{
+	const size_t at = place_of(w, seen->thread.tid);
+
+	memmove(&w->threads.items[at], &w->threads.items[at + 1], (w->threads.n - 1 - at) * sizeof(seen));
+	w->threads.n--;
+	w->s->n_threads--;
+	if (w->s->open == &seen->thread)
+		w->s->open = NULL;
+	destroy(seen);
+}
+
+/* ---- what happens ---------------------------------------------------------------------------------------------------------- */
+
+/* A beginning that can't be shown yet is kept. */
+static bool keep(struct seen *seen, const struct kymo_kernel_copies *copies)
+{
+	void *bytes = realloc(seen->saved, copies->size + 1);
+
+	if (!bytes)
+		return false;
+	memcpy(bytes, copies->bytes, copies->size);
+	seen->saved = bytes;
+	seen->saved_size = copies->size;
+	return true;
+}
+
+static void show_late(struct seen *seen, const struct kymo_kernel_copies *later)
+{
+	if (!seen->is_late)
+		return;
+	seen->is_late = false;
+	seen->now = (struct kymo_kernel_copies){ seen->saved, seen->saved_size };
+	if (later)
+		seen->later = *later;
+	cli_syscall_show_entry(&seen->thread);
+	seen->later = (struct kymo_kernel_copies){ 0 };
+}
+
+static bool enter(struct seen *seen, const struct kymo_kernel_call *call)
+{
+	struct cli_syscall_thread *thread = &seen->thread;
+
+	cli_syscall_enter(thread, call->number, call->args, call->stack_pointer);
+	thread->is_shown = true; /* all that come from the kernel are wanted */
+	thread->entered_ns = call->ns;
+	seen->is_late = call->is_incomplete;
+	if (seen->is_late)
+		return keep(seen, &call->copies);
+	seen->now = call->copies;
+	cli_syscall_show_entry(thread);
+	return true;
+}
+
+/* A thread that executes a program becomes the first of its process; the one that was it has ended by then. */
+static struct seen *find_who_executed(struct watch *w, struct seen *first, const struct kymo_kernel_call *call)
+{
+	if (first->thread.is_in_call || call->result || !kymo_syscall_replaces_memory(call->number))
+		return first;
+	for (size_t i = 0; i < w->threads.n; i++) {
+		struct seen *seen = w->threads.items[i];
+
+		if (seen->thread.pid != call->pid || !seen->thread.is_in_call || seen->thread.call.number != call->number)
+			continue;
+		w->threads.items[place_of(w, first->thread.tid)] = seen;
+		w->threads.items[i] = first;
+		first->thread.tid = seen->thread.tid;
+		seen->thread.tid = call->tid;
+		drop(w, first);
+		return seen;
+	}
+	return first;
+}
+
+/* One that has returned from another call than the one that is known of: the beginning, or an end, was lost. */
+static void leave(struct seen *seen, const struct kymo_kernel_call *call)
+{
+	struct cli_syscall_thread *thread = &seen->thread;
+
+	if (!thread->is_in_call || (call->number != thread->call.number && call->number != UINT64_MAX))
+		return;
+	show_late(seen, &call->copies);
+	seen->now = call->copies;
+	cli_syscall_leave(thread, call->result, call->ns);
+}
+
+static void tell_lost(struct watch *w, uint64_t lost)
+{
+	const uint64_t n = lost - w->lost;
+
+	if (lost <= w->lost)
+		return;
+	w->lost = lost;
+	if (!w->s->counts)
+		(w->s->json ? cli_syscall_json_lost : cli_syscall_line_lost)(w->s, n);
+}
+
+static struct kymo_error *see(const struct kymo_kernel_call *call, void *data)
+{
+	struct watch *w = data;
+	struct seen *seen;
+
+	tell_lost(w, call->lost);
+	if (call->event == KYMO_KERNEL_CALL_SIGNAL && call->result == SIGKILL)
+		return NULL; /* it has no signal stop, for tracers */
+	seen = get(w, call->tid, call->pid);
+	if (!seen)
+		return &kymo_error_no_memory;
+	w->s->seconds = (time_t)(((int64_t)call->ns + w->since_1970_ns) / 1000000000);
+	switch (call->event) {
+	case KYMO_KERNEL_CALL_ENTERED:
+		if (!enter(seen, call))
+			return &kymo_error_no_memory;
+		break;
+	case KYMO_KERNEL_CALL_LEFT:
+		seen = find_who_executed(w, seen, call);
+		leave(seen, call);
+		break;
+	case KYMO_KERNEL_CALL_SIGNAL:
+		cli_syscall_signal(&seen->thread, call->siginfo);
+		break;
+	case KYMO_KERNEL_CALL_ENDED:
+		show_late(seen, NULL);
+		seen->now = (struct kymo_kernel_copies){ 0 };
+		cli_syscall_end_call(&seen->thread);
+		cli_syscall_end(&seen->thread, (int)call->result);
+		drop(w, seen);
+		return NULL;
+	}
+	seen->now = (struct kymo_kernel_copies){ 0 };
+	return NULL;
+}
+
+/* ---- what is wanted -------------------------------------------------------------------------------------------------------- */
+
+static bool wants(void *context, unsigned int number)
+{
+	const struct watch *w = context;
+
+	return kymo_syscall_set_has(&w->s->set, number);
+}
+
+static size_t copies(void *context, unsigned int number, bool is_leaving, struct kymo_copy *ret)
+{
+	const struct watch *w = context;
+
+	return w->s->counts ? 0 : kymo_syscall_copies(number, is_leaving, w->s->string_size, ret);
+}
+
+static bool replaces_memory(void *context, unsigned int number)
+{
+	return kymo_syscall_replaces_memory(number);
+}
+
+static struct kymo_error *begin(struct watch *w, pid_t pid, bool is_command)
+{
+	const struct cli_syscalls *s = w->s;
+	const struct kymo_kernel_calls_options options = {
+		.pid = pid,
+		.thread = is_command && !s->follows ? pid : 0,
+		.follow = pid && s->follows,
+		.buffer_size = s->buffer_size,
+		.layout = &kymo_call_layout,
+		.context = w,
+		.wants = wants,
+		.copies = copies,
+		.replaces_memory = replaces_memory,
+	};
+
+	return kymo_kernel_calls_create(&options, &w->calls);
+}
+
+/* ---- the whole ------------------------------------------------------------------------------------------------------------- */
+
+/* Until the process has ended, all that are followed have, or the user ends it. Then what is in the ring is all there is. */
+static struct kymo_error *watch_on(struct watch *w)
+{
+	struct pollfd fds[] = { { .fd = w->wake[0], .events = POLLIN }, { .fd = w->pidfd, .events = POLLIN } };
+	const bool counts_processes = w->pid && w->s->follows;
+	struct kymo_error *error = NULL;
+	bool is_over = false;
+
+	while (!is_over && !error) {
+		/* With descendants an end of the first says nothing. */
+		const int n = poll(fds, counts_processes ? 1 : 2, ROUND_MS);
+
+		if (n < 0 && errno != EINTR)
+			return kymo_error_errno(errno, "cannot wait for system calls");
+		is_over = n > 0 || (counts_processes && !kymo_kernel_calls_has_processes(w->calls));
+		error = kymo_kernel_calls_drain(w->calls, see, w);
+		if (!error && (fflush(w->s->out) || ferror(w->s->out)))
+			is_over = true; /* the caller tells */
+	}
+	return error;
+}
+
+static void tell_missing(struct watch *w)
+{
+	const uint64_t lost = kymo_kernel_calls_lost(w->calls), missed = kymo_kernel_calls_missed_processes(w->calls);
+	char count[32], size[32];
+
+	tell_lost(w, lost);
+	if (lost)
+		cli_warn("%s beginnings and ends of calls were lost, as the buffer of %s was full: a larger --buffer, or a smaller set with -e, loses less",
+			 cli_format_count(lost, count), cli_format_bytes(w->s->buffer_size, size));
+	if (missed)
+		cli_warn("%s processes were not followed: there were too many at once", cli_format_count(missed, count));
+}
+
+static int64_t ns_since_1970(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return now.tv_sec * 1000000000 + now.tv_nsec - (int64_t)kymo_now_ns();
+}
+
+static struct kymo_error *end_of_command(struct watch *w, const char *name, int *status_ret)
+{
+	const int options = cli_syscalls_last_signal() ? WNOHANG : 0;
+	pid_t pid;
+
+	do {
+		pid = waitpid(w->pid, status_ret, options);
+	} while (pid < 0 && errno == EINTR);
+	if (!pid)
+		*status_ret = cli_syscalls_last_signal();
+	return pid < 0 ? kymo_error_errno(errno, "cannot wait for %s", name) : NULL;
+}
+
+static struct kymo_error *trace(struct watch *w, char **command, int *status_ret)
+{
+	struct kymo_error *error;
+
+	if (w->pid) {
+		w->pidfd = (int)syscall(SYS_pidfd_open, w->pid, 0);
+		if (w->pidfd < 0)
+			return kymo_error_errno(errno, "cannot trace process %d", w->pid);
+	}
+	error = begin(w, w->pid, command);
+	if (error)
+		return error;
+	cli_syscalls_catch_signals(w->wake[1], command);
+	if (command && kymo_write_all(w->go, "", 1))
+		return kymo_error_create(KYMO_ERROR_GONE, "%s has ended before it was begun", command[0]);
+	error = watch_on(w);
+	if (w->s->open)
+		cli_syscall_line_let_go(w->s);
+	tell_missing(w);
+	if (!error && command)
+		error = end_of_command(w, command[0], status_ret);
+	return error;
+}
+
+struct kymo_error *cli_syscalls_run_in_kernel(struct cli_syscalls *s, char **command, pid_t pid, int *status_ret)
+{
+	struct watch w = { .s = s, .pid = pid, .pidfd = -1, .go = -1, .since_1970_ns = ns_since_1970() };
+	struct kymo_error *error;
+	int err;
+
+	*status_ret = 0;
+	s->flushes_later = true;
+	if (pipe2(w.wake, O_CLOEXEC))
+		return kymo_error_errno(errno, "cannot make a pipe");
+	if (command) {
+		err = kymo_command_fork(command, &w.pid, &w.go);
+		if (err)
+			return kymo_error_errno(err, "cannot run %s", command[0]);
+	}
+	error = trace(&w, command, status_ret);
+	if (w.go >= 0)
+		close(w.go);
+	if (error && command)
+		waitpid(w.pid, &err, WNOHANG);
+	kymo_kernel_calls_destroy(w.calls);
+	for (size_t i = 0; i < w.threads.n; i++)
+		destroy(w.threads.items[i]);
+	kymo_vec_deinit(&w.threads);
+	if (w.pidfd >= 0)
+		close(w.pidfd);
+	s->seconds = 0;
+	/* The pipe stays: a signal may come until the end. */
+	return error;
+}

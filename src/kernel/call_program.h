@@ -1,0 +1,63 @@
+/*
+ * BPF programs for system calls, generated. Pure, as program.h. Private to the room.
+ */
+#ifndef KYMO_KERNEL_CALL_PROGRAM_H
+#define KYMO_KERNEL_CALL_PROGRAM_H
+
+#include "kernel/program.h"
+#include "wire/copy.h"
+
+#define KERNEL_CALL_PROGRAM_MAX 8192	/* instructions */
+#define KERNEL_CALL_SCRATCH 65536	/* bytes in which a CPU makes a sample */
+#define KERNEL_CALL_NUMBERS 513		/* the last stands for all numbers that are not below */
+
+enum kernel_call_what {
+	KERNEL_CALL_ENTER,
+	KERNEL_CALL_LEAVE,
+	KERNEL_CALL_SIGNAL,	/* `value` is its number; the kernel's siginfo in place of registers */
+	KERNEL_CALL_END,	/* `value` is the status, as of waitpid() */
+};
+
+/* A sample as it lies in the ring: this, the registers, then copies. */
+struct kernel_call {
+	uint32_t what;
+	uint32_t is_incomplete;	/* a copy failed */
+	uint64_t ns, lost;
+	int32_t tid, pid;
+	uint64_t value;		/* of a call: its number, or its result */
+	uint64_t position;	/* the program's own */
+	uint8_t registers[];
+};
+
+/* Begins with this, then `size` bytes, and up to seven that mean nothing. */
+struct kernel_copy {
+	uint64_t address;
+	uint32_t size, unused;
+};
+
+#define KERNEL_SIGINFO_SIZE 48	/* struct kernel_siginfo: the beginning of a siginfo_t */
+
+struct kernel_call_program {
+	int ring, scratch, state;	/* a ring buffer; arrays by CPU: KERNEL_CALL_SCRATCH bytes; struct kernel_state of which the first counts losses */
+	int again;			/* hash of threads in whose call copies failed as it began */
+	int tgids;			/* hash of the processes that are seen, or -1: all */
+	pid_t thread;			/* the only one that is seen, or 0 */
+	struct kernel_ids ids;
+	const struct kymo_call_layout *layout;
+};
+
+/*
+ * What runs at sys_enter and sys_exit: picks a program of the array `calls` by number. At the exit those for which copies
+ * have failed at the entry are taken from the second KERNEL_CALL_NUMBERS of the array first. Numbers of instructions; -ENOSPC.
+ */
+int kernel_call_pick(const struct kernel_call_program *program, int calls, bool is_leaving, struct bpf_insn *out);
+
+/* What runs for a call: KERNEL_CALL_ENTER or _LEAVE. */
+int kernel_call_make(const struct kernel_call_program *program, enum kernel_call_what what, const struct kymo_copy *copies, size_t n,
+		     struct bpf_insn *out);
+
+/* What runs at signal_deliver; and at sched_process_exit, with the offset of the status in task_struct. */
+int kernel_call_signal_make(const struct kernel_call_program *program, struct bpf_insn *out);
+int kernel_call_end_make(const struct kernel_call_program *program, uint32_t status_at, struct bpf_insn *out);
+
+#endif

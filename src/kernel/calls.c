@@ -1,0 +1,395 @@
+#include "kernel/calls.h"
+
+#include <bpf/btf.h>
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "kernel/call_program.h"
+#include "kernel/private.h"
+
+enum { THREADS_MAX = 32768 }; /* in calls of which copies have failed */
+
+/* A program that was loaded, and what it copies: calls with the same copies share it. */
+struct loaded {
+	enum kernel_call_what what;
+	struct kymo_copy copies[2 * KYMO_COPIES_MAX];
+	size_t n;
+	int fd;
+};
+
+struct kymo_kernel_calls {
+	struct kymo_kernel base;	/* processes, state, and what is attached */
+	struct kymo_kernel_calls_options options;
+	int ring_fd, scratch_fd, again_fd, entries_fd, exits_fd;
+	uint32_t n_cpus;
+	KYMO_VEC(struct loaded) loaded;
+	struct bpf_insn *insns;
+	struct kernel_call_program program;
+	struct ring_buffer *reader;
+	/* of the drain that goes on */
+	struct kymo_error *(*see)(const struct kymo_kernel_call *call, void *data);
+	void *data;
+	struct kymo_error *error;
+};
+
+/* ---- programs --------------------------------------------------------------------------------------------------------- */
+
+static struct kymo_error *load_program(struct kymo_kernel_calls *calls, int n, int *ret)
+{
+	if (n < 0)
+		return kymo_error_errno(n, "cannot make a BPF program for system calls");
+	*ret = bpf_prog_load(BPF_PROG_TYPE_RAW_TRACEPOINT, "kymo_syscalls", KERNEL_LICENSE, calls->insns, (size_t)n, NULL);
+	return *ret < 0 ? kernel_refused(errno, "load BPF programs") : NULL;
+}
+
+static const struct loaded *find_loaded(const struct kymo_kernel_calls *calls, const struct loaded *wanted)
+{
+	for (size_t i = 0; i < calls->loaded.n; i++) {
+		const struct loaded *item = &calls->loaded.items[i];
+
+		if (item->what == wanted->what && item->n == wanted->n && !memcmp(item->copies, wanted->copies, sizeof(item->copies)))
+			return item;
+	}
+	return NULL;
+}
+
+/* The program that makes these copies into the array `map`. */
+static struct kymo_error *put_program(struct kymo_kernel_calls *calls, struct loaded *wanted, int map, uint32_t at)
+{
+	const struct loaded *found = find_loaded(calls, wanted);
+	struct kymo_error *error;
+
+	if (!found) {
+		error = load_program(calls, kernel_call_make(&calls->program, wanted->what, wanted->copies, wanted->n, calls->insns),
+				     &wanted->fd);
+		if (error)
+			return error;
+		if (!kymo_vec_push(&calls->loaded, *wanted)) {
+			close(wanted->fd);
+			return &kymo_error_no_memory;
+		}
+		found = &calls->loaded.items[calls->loaded.n - 1];
+	}
+	return bpf_map_update_elem(map, &at, &found->fd, BPF_ANY) ? kernel_refused(errno, "fill BPF maps") : NULL;
+}
+
+static struct kymo_error *put_programs(struct kymo_kernel_calls *calls, unsigned int number)
+{
+	const struct kymo_kernel_calls_options *o = &calls->options;
+	struct loaded enter = { .what = KERNEL_CALL_ENTER }, leave = { .what = KERNEL_CALL_LEAVE };
+	struct kymo_error *error;
+
+	enter.n = o->copies(o->context, number, false, enter.copies);
+	leave.n = o->copies(o->context, number, true, leave.copies);
+	error = put_program(calls, &enter, calls->entries_fd, number);
+	if (!error)
+		error = put_program(calls, &leave, calls->exits_fd, number);
+	if (error || !enter.n || o->replaces_memory(o->context, number))
+		return error;
+	memcpy(leave.copies + leave.n, enter.copies, enter.n * sizeof(*enter.copies));
+	leave.n += enter.n;
+	return put_program(calls, &leave, calls->exits_fd, KERNEL_CALL_NUMBERS + number);
+}
+
+/* rt_sigreturn has no number any more when it returns: exits without one are always seen. */
+static struct kymo_error *put_all_programs(struct kymo_kernel_calls *calls)
+{
+	const struct kymo_kernel_calls_options *o = &calls->options;
+	struct loaded plain = { .what = KERNEL_CALL_LEAVE };
+	struct kymo_error *error = put_program(calls, &plain, calls->exits_fd, KERNEL_CALL_NUMBERS - 1);
+
+	for (unsigned int i = 0; i < KERNEL_CALL_NUMBERS && !error; i++)
+		if (o->wants(o->context, i))
+			error = put_programs(calls, i);
+	return error;
+}
+
+static struct kymo_error *attach(struct kymo_kernel_calls *calls, const char *tracepoint, int n)
+{
+	kymo_cleanup_close int program = -1;
+	struct kymo_error *error = load_program(calls, n, &program);
+	int fd;
+
+	if (error)
+		return error;
+	fd = bpf_raw_tracepoint_open(tracepoint, program);
+	if (fd < 0)
+		return kernel_refused(errno, "run BPF programs at tracepoints");
+	if (kymo_vec_push(&calls->base.fds, fd))
+		return NULL;
+	close(fd);
+	return &kymo_error_no_memory;
+}
+
+/* In front of the program that takes a process out of the table with its last thread: this one asks the table. */
+static struct kymo_error *attach_ends(struct kymo_kernel_calls *calls)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	uint32_t status_at;
+	const bool is_known = btf && !kernel_offset_of(btf, "task_struct", "exit_code", &status_at);
+
+	btf__free(btf);
+	if (!is_known)
+		return kymo_error_create(KYMO_ERROR_NOT_FOUND, "this kernel does not describe its structures (/sys/kernel/btf/vmlinux), so system calls "
+							       "can't be seen through it; leave --backend kernel and --all out");
+	return attach(calls, "sched_process_exit", kernel_call_end_make(&calls->program, status_at, calls->insns));
+}
+
+static struct kymo_error *attach_all(struct kymo_kernel_calls *calls)
+{
+	struct kymo_error *error = attach_ends(calls);
+
+	if (!error && calls->options.follow)
+		error = kernel_follow(&calls->base);
+	if (!error)
+		error = attach(calls, "signal_deliver", kernel_call_signal_make(&calls->program, calls->insns));
+	if (!error)
+		error = attach(calls, "sys_exit", kernel_call_pick(&calls->program, calls->exits_fd, true, calls->insns));
+	if (!error)
+		error = attach(calls, "sys_enter", kernel_call_pick(&calls->program, calls->entries_fd, false, calls->insns));
+	return error;
+}
+
+/* ---- samples ------------------------------------------------------------------------------------------------------------ */
+
+static uint64_t word_at(const uint8_t *registers, uint16_t at)
+{
+	uint64_t word;
+
+	memcpy(&word, registers + at, sizeof(word));
+	return word;
+}
+
+static bool read_call(const struct kymo_kernel_calls *calls, const struct kernel_call *sample, size_t size, struct kymo_kernel_call *ret)
+{
+	const struct kymo_call_layout *layout = calls->options.layout;
+	const size_t header = sizeof(*sample) + layout->size;
+
+	if (size < header)
+		return false;
+	for (int i = 0; i < 6; i++)
+		ret->args[i] = word_at(sample->registers, layout->args[i]);
+	ret->number = sample->what == KERNEL_CALL_ENTER ? sample->value : word_at(sample->registers, layout->number);
+	ret->stack_pointer = word_at(sample->registers, layout->stack_pointer);
+	ret->copies = (struct kymo_kernel_copies){ (const uint8_t *)sample + header, size - header };
+	return true;
+}
+
+static int on_sample(void *data, void *bytes, size_t size)
+{
+	struct kymo_kernel_calls *calls = data;
+	const struct kernel_call *sample = bytes;
+	struct kymo_kernel_call call;
+	siginfo_t info = { 0 };
+
+	if (size < sizeof(*sample))
+		return 0;
+	call = (struct kymo_kernel_call){
+		.ns = sample->ns,
+		.lost = sample->lost,
+		.tid = sample->tid,
+		.pid = sample->pid,
+		.result = (int64_t)sample->value,
+		.siginfo = &info,
+		.is_incomplete = sample->is_incomplete,
+	};
+	switch (sample->what) {
+	case KERNEL_CALL_ENTER:
+	case KERNEL_CALL_LEAVE:
+		call.event = sample->what == KERNEL_CALL_ENTER ? KYMO_KERNEL_CALL_ENTERED : KYMO_KERNEL_CALL_LEFT;
+		if (!read_call(calls, sample, size, &call))
+			return 0;
+		break;
+	case KERNEL_CALL_SIGNAL:
+		call.event = KYMO_KERNEL_CALL_SIGNAL;
+		if (size >= sizeof(*sample) + KERNEL_SIGINFO_SIZE)
+			memcpy(&info, sample->registers, KERNEL_SIGINFO_SIZE);
+		info.si_signo = (int)sample->value;
+		break;
+	case KERNEL_CALL_END:
+		call.event = KYMO_KERNEL_CALL_ENDED;
+		break;
+	default:
+		return 0;
+	}
+	calls->error = calls->see(&call, calls->data);
+	return calls->error ? -ECANCELED : 0;
+}
+
+struct kymo_error *kymo_kernel_calls_drain(struct kymo_kernel_calls *calls,
+					   struct kymo_error *(*see)(const struct kymo_kernel_call *call, void *data), void *data)
+{
+	struct kymo_error *error;
+	int n;
+
+	calls->see = see;
+	calls->data = data;
+	n = ring_buffer__consume(calls->reader);
+	error = calls->error;
+	calls->error = NULL;
+	if (error || n >= 0)
+		return error;
+	return kymo_error_errno(n, "cannot read the kernel's ring buffer");
+}
+
+/* The copy that has the byte at `address`: its bytes from there on. */
+static const uint8_t *find_copy(const struct kymo_kernel_copies *copies, uint64_t address, size_t *n_ret)
+{
+	const uint8_t *at = copies->bytes;
+	size_t rest = copies->size;
+
+	while (rest > sizeof(struct kernel_copy)) {
+		struct kernel_copy copy;
+		size_t size;
+
+		memcpy(&copy, at, sizeof(copy));
+		at += sizeof(copy);
+		rest -= sizeof(copy);
+		if (copy.size > rest)
+			return NULL;
+		if (address >= copy.address && address - copy.address < copy.size) {
+			*n_ret = copy.size - (size_t)(address - copy.address);
+			return at + (address - copy.address);
+		}
+		size = ((size_t)copy.size + 7) & ~(size_t)7;
+		if (size >= rest)
+			return NULL;
+		at += size;
+		rest -= size;
+	}
+	return NULL;
+}
+
+size_t kymo_kernel_copies_read(const struct kymo_kernel_copies *copies, uint64_t address, void *out, size_t size)
+{
+	size_t n = 0;
+
+	while (n < size) {
+		size_t found;
+		const uint8_t *bytes = find_copy(copies, address + n, &found);
+
+		if (!bytes)
+			return n;
+		if (found > size - n)
+			found = size - n;
+		memcpy((uint8_t *)out + n, bytes, found);
+		n += found;
+	}
+	return n;
+}
+
+uint64_t kymo_kernel_calls_lost(const struct kymo_kernel_calls *calls)
+{
+	return __atomic_load_n(&calls->base.state[0].count, __ATOMIC_RELAXED);
+}
+
+bool kymo_kernel_calls_has_processes(const struct kymo_kernel_calls *calls)
+{
+	return kymo_kernel_has_processes(&calls->base);
+}
+
+uint64_t kymo_kernel_calls_missed_processes(const struct kymo_kernel_calls *calls)
+{
+	return kymo_kernel_missed_processes(&calls->base);
+}
+
+/* ---- begin and end ------------------------------------------------------------------------------------------------------ */
+
+static struct kymo_error *create_maps(struct kymo_kernel_calls *calls)
+{
+	calls->ring_fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "kymo_ring", 0, 0, kernel_ring_size(calls->options.buffer_size), NULL);
+	if (calls->ring_fd < 0)
+		return kernel_refused(errno, "make BPF ring buffers");
+	calls->scratch_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "kymo_scratch", 4, KERNEL_CALL_SCRATCH, calls->n_cpus, NULL);
+	calls->again_fd = bpf_map_create(BPF_MAP_TYPE_HASH, "kymo_again", 4, 4, THREADS_MAX, NULL);
+	calls->entries_fd = bpf_map_create(BPF_MAP_TYPE_PROG_ARRAY, "kymo_entries", 4, 4, KERNEL_CALL_NUMBERS, NULL);
+	calls->exits_fd = bpf_map_create(BPF_MAP_TYPE_PROG_ARRAY, "kymo_exits", 4, 4, 2 * KERNEL_CALL_NUMBERS, NULL);
+	if (calls->scratch_fd < 0 || calls->again_fd < 0 || calls->entries_fd < 0 || calls->exits_fd < 0)
+		return kernel_refused(errno, "make BPF maps");
+	calls->reader = ring_buffer__new(calls->ring_fd, on_sample, calls, NULL);
+	return calls->reader ? NULL : kymo_error_errno(-errno, "cannot map the kernel's ring buffer");
+}
+
+static struct kymo_error *set_up(struct kymo_kernel_calls *calls)
+{
+	int n_cpus = libbpf_num_possible_cpus();
+	struct kymo_error *error;
+
+	if (n_cpus <= 0)
+		return kymo_error_create(KYMO_ERROR_FAILED, "cannot tell how many CPUs there are");
+	calls->n_cpus = (uint32_t)n_cpus;
+	calls->insns = calloc(KERNEL_CALL_PROGRAM_MAX, sizeof(*calls->insns));
+	if (!calls->insns)
+		return &kymo_error_no_memory;
+	error = kernel_choose_namespace(&calls->base);
+	if (!error)
+		error = kernel_create_state(&calls->base, (uint32_t)n_cpus);
+	if (!error && calls->options.pid)
+		error = kernel_create_tgids(&calls->base);
+	if (!error)
+		error = create_maps(calls);
+	if (error)
+		return error;
+	calls->program = (struct kernel_call_program){
+		.ring = calls->ring_fd,
+		.scratch = calls->scratch_fd,
+		.state = calls->base.state_fd,
+		.again = calls->again_fd,
+		.tgids = calls->base.tgids_fd,
+		.thread = calls->options.thread,
+		.ids = calls->base.ids,
+		.layout = calls->options.layout,
+	};
+	error = put_all_programs(calls);
+	return error ? error : attach_all(calls);
+}
+
+struct kymo_error *kymo_kernel_calls_create(const struct kymo_kernel_calls_options *options, struct kymo_kernel_calls **ret)
+{
+	struct kymo_kernel_calls *calls = calloc(1, sizeof(*calls));
+	struct kymo_error *error;
+
+	if (!calls)
+		return &kymo_error_no_memory;
+	libbpf_set_print(kernel_silence);
+	calls->options = *options;
+	/* The table has the machine's ids, as where descendants are followed. */
+	calls->base.options = (struct kymo_kernel_options){ .pid = options->pid, .follow = options->pid };
+	calls->base.ids.not_tgid = options->pid ? 0 : getpid();
+	calls->base.rings_fd = calls->base.state_fd = calls->base.tgids_fd = -1;
+	calls->ring_fd = calls->scratch_fd = calls->again_fd = calls->entries_fd = calls->exits_fd = -1;
+	error = set_up(calls);
+	if (error)
+		kymo_kernel_calls_destroy(calls);
+	else
+		*ret = calls;
+	return error;
+}
+
+static void close_if_open(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+void kymo_kernel_calls_destroy(struct kymo_kernel_calls *calls)
+{
+	if (!calls)
+		return;
+	kernel_deinit(&calls->base);
+	ring_buffer__free(calls->reader);
+	for (size_t i = 0; i < calls->loaded.n; i++)
+		close(calls->loaded.items[i].fd);
+	kymo_vec_deinit(&calls->loaded);
+	close_if_open(calls->ring_fd);
+	close_if_open(calls->scratch_fd);
+	close_if_open(calls->again_fd);
+	close_if_open(calls->entries_fd);
+	close_if_open(calls->exits_fd);
+	free(calls->insns);
+	free(calls);
+}

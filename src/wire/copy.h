@@ -1,0 +1,42 @@
+/*
+ * What memory the text of a system call is made of, for those who must copy it while the call is made: the decoder says it
+ * (src/syscall), BPF programs copy it (src/kernel).
+ */
+#ifndef KYMO_WIRE_COPY_H
+#define KYMO_WIRE_COPY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum kymo_copy_what {
+	KYMO_COPY_BYTES,	/* `size` bytes; with `times`, so many elements of that size, but not more than `max` bytes */
+	KYMO_COPY_STRING,	/* up to its NUL, at most `max` bytes */
+	KYMO_COPY_VECTOR,	/* as many `struct iovec` as `times` says, and up to `max` bytes of what each leads to */
+	KYMO_COPY_MESSAGE,	/* a `struct msghdr`, and what it leads to: up to `max` bytes of each buffer */
+	KYMO_COPY_STRINGS,	/* a list of strings, ended by NULL: up to `max` bytes of each */
+};
+
+enum {
+	KYMO_COPY_STACK = 6,	/* `arg`: the stack pointer */
+	KYMO_COPY_ONCE = 0,	/* `times`; 1 … 6: the value of that argument, counted from one */
+	KYMO_COPY_RESULT = 7,	/* the result, if it is above 0 */
+	KYMO_COPY_ELEMENTS = 32,	/* of a vector or a list of strings at most; one more of a list's addresses */
+	KYMO_COPIES_MAX = 8,	/* at one end of a call */
+	KYMO_COPY_SIZE_MAX = 16384,	/* of one copy, but for vectors, messages and lists */
+};
+
+struct kymo_copy {
+	uint8_t what;
+	uint8_t arg;		/* whose value is the address: 0 … 5, or KYMO_COPY_STACK */
+	uint8_t times;
+	bool is_pointer;	/* the address stands at the address, plus `offset` */
+	uint16_t offset;	/* added to the address */
+	uint16_t size, max;
+};
+
+/* Where a `struct pt_regs` has what a system call is made with. */
+struct kymo_call_layout {
+	uint16_t args[6], stack_pointer, number, size;
+};
+
+#endif

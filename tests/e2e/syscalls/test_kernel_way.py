@@ -1,0 +1,153 @@
+"""kymo syscalls --backend kernel and --all: the lines of the tracer, and of strace, from the kernel's tracepoints."""
+import json
+import os
+import re
+import signal
+from pathlib import Path
+
+from kymotest import (KYMO, NOBODY, SOURCE, check, check_equal, check_matches, check_same, check_untraced, eventually, kymo, need_root, program, run, start, target)
+from straced import check_like_strace
+
+HERE = Path(__file__).parent
+SH = program('sh')
+KERNEL = ('--backend', 'kernel')
+
+# What the tracepoints see otherwise: signals that nobody handles are no events, and a call that ends its own thread does return.
+CHANGES = (
+    (r'^--- SIG.*\n?', ''),
+    (r'= \? ERESTART\w+ \(.*\)$', '= ?'),
+    (r'^kill\(PID, SIGKILL\) = 0$', 'kill(PID, SIGKILL) = ?'),
+    (r'\n+$', ''),
+)
+
+# Memory that nobody has touched can't be copied while a call is refused that does not look at it either.
+TOUCHED = '#include <sys/mman.h>\n__attribute__((constructor)) static void touch_all(void) { mlockall(1); }\n'
+
+GETPPID = '#include <stdlib.h>\n#include <unistd.h>\nint main(int argc, char **argv) { for (long n = atol(argv[1]); n > 0; n--) getppid(); }\n'
+
+
+def build(tmp, name, *options):
+    run(program('gcc'), '-w', '-o', tmp / name, HERE / f'{name}.c', *options).ok()
+    return tmp / name
+
+
+def in_kernel(*words, **options):
+    need_root()
+    return kymo('syscalls', *KERNEL, *words, **options)
+
+
+def check_by_kernel(tmp, *command, changes=(), **how):
+    need_root()
+    check_like_strace(tmp, *command, backend=KERNEL, changes=(*CHANGES[:-1], *changes, CHANGES[-1]), **how)
+
+
+def lines(text):
+    return [re.sub(r'\) += ', ') = ', line) for line in text.splitlines()]
+
+
+def test_calls_with_odd_arguments_look_as_in_strace(tmp):
+    (tmp / 'touched.c').write_text(TOUCHED)
+    check_by_kernel(tmp, build(tmp, 'calls', tmp / 'touched.c'), at_least=450)
+
+
+def test_ls_looks_as_in_strace(tmp):
+    check_by_kernel(tmp, program('ls'), '-lR', SOURCE / 'docs', at_least=100)
+    check_by_kernel(tmp, program('ls'), '-l', SOURCE / 'docs', options=['-s', '7', '-e', '%file,read'], at_least=20)
+
+
+def test_git_log_looks_as_in_strace(tmp):
+    git = [program('git'), '-C', tmp / 'repository', '-c', 'user.name=x', '-c', 'user.email=x@localhost']
+    (tmp / 'repository').mkdir()
+    run(*git, 'init', '-q').ok()
+    run(*git, 'commit', '-q', '--allow-empty', '-m', 'one').ok()
+    check_by_kernel(tmp, *git, 'log', '--stat', at_least=100)
+
+
+def test_python_looks_as_in_strace(tmp):
+    check_by_kernel(tmp, program('python3'), '-s', '-S', '-c', 'import json, subprocess, threading; print(json.dumps([1]))', at_least=300,
+                    env={'PYTHONDONTWRITEBYTECODE': '1', 'PYTHONHASHSEED': '0'})
+
+
+def test_threads_and_children_look_as_in_strace(tmp):
+    check_by_kernel(tmp, build(tmp, 'threads', '-pthread'), at_least=40)
+    check_by_kernel(tmp, build(tmp, 'loopback'), at_least=40)
+    # Whether a child's end is told before its parent waits for it depends on who is faster.
+    check_by_kernel(tmp, SH, '-c', 'true; /bin/true; (exit 3); /bin/sh -c \'kill -TERM $$\'; exit 0', at_least=100, changes=[(r'^rt_sigreturn\(.*\n?', '')])
+
+
+def test_without_follow_only_the_first_thread_is_shown():
+    shown = in_kernel('-e', 'exit_group', SH, '-c', '/bin/true; exit 3').ended(3).err
+    check_same([line for line in lines(shown) if not line.startswith('--- SIGCHLD')], ['exit_group(3) = ?', '+++ exited with 3 +++'])
+
+
+def test_a_signal_that_is_handled_and_a_death_are_shown(tmp):
+    script = 'import os, signal; signal.signal(signal.SIGUSR1, lambda *_: None); os.kill(os.getpid(), signal.SIGUSR1); os.abort()'
+    result = in_kernel('-e', 'kill,rt_sigreturn', '-T', '-t', program('python3'), '-c', script).ended(128 + signal.SIGABRT)
+    shown = [line for line in lines(result.err) if 'SIG' in line or 'rt_sigreturn' in line]
+    check_matches(shown[0], r'^\d\d:\d\d:\d\d kill\(\d+, SIGUSR1\) = 0 <\d+\.\d{6}>$')
+    check_matches(shown[1], r'^\d\d:\d\d:\d\d --- SIGUSR1 \{si_signo=SIGUSR1, si_code=SI_USER, si_pid=\d+, si_uid=\d+\} ---$')
+    check_matches(shown[2], r'^\d\d:\d\d:\d\d rt_sigreturn\(\{mask=\[.*\]\}\) = 0 <\d+\.\d{6}>$')
+    check_matches(shown[-1], r'^\d\d:\d\d:\d\d \+\+\+ killed by SIGABRT .*\+\+\+$')
+
+
+def test_counts_are_those_of_the_tracer():
+    need_root()
+    command = [program('ls'), '/']
+    counts = [sorted((row['name'], row['calls'], row['errors']) for row in json.loads(kymo('syscalls', *way, '-c', '--json', *command).ok().err))
+              for way in (KERNEL, ())]
+    check_equal(*counts)
+
+
+def test_all_sees_calls_of_unrelated_processes(tmp):
+    need_root()
+    name = tmp / 'a-name-that-nobody-else-has'
+    watcher = start(KYMO, 'syscalls', '--all', '-e', 'chdir', '-o', tmp / 'all')
+
+    def is_seen():
+        run(SH, '-c', f'cd {name} 2>/dev/null; exit 0').ok()
+        return f'chdir("{name}")' in (tmp / 'all').read_text()
+
+    eventually(lambda: (tmp / 'all').exists() and is_seen(), 'the call of another process', 60)
+    os.kill(watcher.pid, signal.SIGINT)
+    watcher.end().ok()
+
+
+def test_a_running_process_is_seen_and_outlives_a_killed_kymo():
+    need_root()
+    process = target('selfcheck', '-t', '4')
+    watcher = start(KYMO, 'syscalls', *KERNEL, '-f', '--pid', process.pid)
+    eventually(lambda: watcher.output(1).count('\n') > 3, 'lines of the process', 60)
+    check_untraced(process.pid)
+    watcher.kill()
+    check(process.is_alive(), 'the process runs on')
+
+
+def test_losses_are_counted_and_shown(tmp):
+    need_root()
+    (tmp / 'many.c').write_text(GETPPID)
+    run(program('gcc'), '-O1', '-o', tmp / 'many', tmp / 'many.c').ok()
+    calls = 300000
+    result = in_kernel('-e', 'getppid', '--buffer', '64K', '-o', tmp / 'lines', tmp / 'many', calls).ok()
+    text = (tmp / 'lines').read_text()
+    lost = sum(int(n) for n in re.findall(r'^--- (\d+) lost: the buffer was full ---$', text, re.MULTILINE))
+    begun = text.count('getppid(')
+    check(lost > 0 and begun < calls <= begun + lost, f'{begun} lines and {lost} losses of {calls} calls')
+    check_equal(re.search(r'warning: ([\d,]+) beginnings and ends of calls were lost', result.err)[1].replace(',', ''), str(lost), 'losses told')
+    in_kernel('-e', 'getppid', '--json', '--buffer', '64K', '-o', tmp / 'json', tmp / 'many', calls).ok()
+    events = [json.loads(line) for line in (tmp / 'json').read_text().splitlines()]
+    check(sum(event['count'] for event in events if event['event'] == 'lost') > 0, 'JSON has losses')
+
+
+def test_a_user_without_rights_is_told_which_are_missing():
+    for words in ((*KERNEL, 'true'), ('--all',)):
+        kymo('syscalls', *words, user=NOBODY).refused('takes root, or the capabilities CAP_BPF and CAP_PERFMON')
+
+
+def test_wrong_words_are_answered_with_a_sentence():
+    kymo('syscalls', *KERNEL, '-y', 'true').refused(r'-y and -P look at descriptors while the process stands', 2)
+    kymo('syscalls', '--all', 'true').refused(r'--all has the calls of every process: leave the command or --pid out', 2)
+    kymo('syscalls', '--all', '--backend', 'hub').refused(r'--all is done through the kernel', 2)
+    kymo('syscalls', '--backend', 'uprobe', 'true').refused(r"there is no backend 'uprobe'; write hub or kernel", 2)
+    kymo('syscalls', '--buffer', '1M', 'true').refused(r'--buffer is for --backend kernel and --all', 2)
+    kymo('syscalls', *KERNEL, '-s', '5000', 'true').refused(r'-s takes at most 4096 bytes', 2)
+    kymo('syscalls', *KERNEL, '--pid', 4194303).refused(r'cannot trace process 4194303: No such process')
