@@ -273,18 +273,20 @@ static struct kymo_error *watch_on(struct watch *w)
 	struct pollfd fds[] = { { .fd = w->wake[0], .events = POLLIN }, { .fd = w->pidfd, .events = POLLIN } };
 	const bool counts_processes = w->pid && w->s->follows;
 	struct kymo_error *error = NULL;
-	bool is_over = false;
+	bool is_over = false, is_empty = true;
 
-	while (!is_over && !error) {
+	while (!(is_over && is_empty) && !error) {
 		/* With descendants an end of the first says nothing. */
-		const int n = poll(fds, counts_processes ? 1 : 2, ROUND_MS);
+		const int n = is_over ? 0 : poll(fds, counts_processes ? 1 : 2, is_empty ? ROUND_MS : 0);
 
 		if (n < 0 && errno != EINTR)
 			return kymo_error_errno(errno, "cannot wait for system calls");
-		is_over = n > 0 || (counts_processes && !kymo_kernel_calls_has_processes(w->calls));
-		error = kymo_kernel_calls_drain(w->calls, see, w);
+		is_over |= n > 0 || (counts_processes && !kymo_kernel_calls_has_processes(w->calls));
+		if (is_over)
+			kymo_kernel_calls_detach(w->calls);
+		error = kymo_kernel_calls_drain(w->calls, see, w, &is_empty);
 		if (!error && (fflush(w->s->out) || ferror(w->s->out)))
-			is_over = true; /* the caller tells */
+			return NULL; /* the caller tells */
 	}
 	return error;
 }

@@ -11,7 +11,10 @@
 #include "kernel/call_program.h"
 #include "kernel/private.h"
 
-enum { THREADS_MAX = 32768 }; /* in calls of which copies have failed */
+enum {
+	THREADS_MAX = 32768, /* in calls of which copies have failed */
+	DRAIN_MAX = 65536,
+};
 
 /* A program that was loaded, and what it copies: calls with the same copies share it. */
 struct loaded {
@@ -34,6 +37,7 @@ struct kymo_kernel_calls {
 	struct kymo_error *(*see)(const struct kymo_kernel_call *call, void *data);
 	void *data;
 	struct kymo_error *error;
+	unsigned int n_left;		/* samples that are handed over in this round */
 };
 
 /* ---- programs --------------------------------------------------------------------------------------------------------- */
@@ -217,23 +221,31 @@ static int on_sample(void *data, void *bytes, size_t size)
 		return 0;
 	}
 	calls->error = calls->see(&call, calls->data);
-	return calls->error ? -ECANCELED : 0;
+	return calls->error || !--calls->n_left ? -ECANCELED : 0;
 }
 
 struct kymo_error *kymo_kernel_calls_drain(struct kymo_kernel_calls *calls,
-					   struct kymo_error *(*see)(const struct kymo_kernel_call *call, void *data), void *data)
+					   struct kymo_error *(*see)(const struct kymo_kernel_call *call, void *data), void *data,
+					   bool *is_empty_ret)
 {
 	struct kymo_error *error;
 	int n;
 
 	calls->see = see;
 	calls->data = data;
+	calls->n_left = DRAIN_MAX;
 	n = ring_buffer__consume(calls->reader);
 	error = calls->error;
 	calls->error = NULL;
-	if (error || n >= 0)
+	*is_empty_ret = calls->n_left > 0;
+	if (error || n >= 0 || !calls->n_left)
 		return error;
 	return kymo_error_errno(n, "cannot read the kernel's ring buffer");
+}
+
+void kymo_kernel_calls_detach(struct kymo_kernel_calls *calls)
+{
+	kymo_kernel_detach(&calls->base);
 }
 
 /* The copy that has the byte at `address`: its bytes from there on. */

@@ -61,9 +61,16 @@ struct kymo_kernel_call {
 	struct kymo_kernel_copies copies;	/* during the callback only */
 };
 
-/* Hand over what is in the ring, in the order in which it happened. An error of `see` ends it and is returned. */
+/* Nothing more is seen from here on. What was stays to be drained; the count of losses is final. */
+void kymo_kernel_calls_detach(struct kymo_kernel_calls *calls);
+
+/*
+ * Hand over what is in the ring, in the order in which it happened: some 65,000 at most, as more may come than can be taken out;
+ * `is_empty_ret` tells. An error of `see` ends it and is returned.
+ */
 struct kymo_error *kymo_kernel_calls_drain(struct kymo_kernel_calls *calls,
-					   struct kymo_error *(*see)(const struct kymo_kernel_call *call, void *data), void *data);
+					   struct kymo_error *(*see)(const struct kymo_kernel_call *call, void *data), void *data,
+					   bool *is_empty_ret);
 
 /* What is known of `size` bytes at `address`: how many, from the first on. */
 size_t kymo_kernel_copies_read(const struct kymo_kernel_copies *copies, uint64_t address, void *out, size_t size);
