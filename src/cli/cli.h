@@ -22,6 +22,7 @@ int cmd_explain(int argc, char **argv);
 int cmd_status(int argc, char **argv);
 int cmd_detach(int argc, char **argv);
 int cmd_syscalls(int argc, char **argv);
+int cmd_threads(int argc, char **argv);
 
 /* The help text of a command, static; NULL where there is no such command. */
 const char *cli_help(const char *command);

@@ -100,6 +100,18 @@ static const char syscalls[] =
 	"  sudo kymo syscalls --all -e connect\n"
 	"  kymo syscalls --inject openat:error=EMFILE:when=3+ -- cat file\n";
 
+static const char threads[] =
+	"usage: kymo threads [--json] PID\n"
+	"\n"
+	"Show the threads of a process: id, name, state, CPU time in seconds, the system call that a thread is in (or the\n"
+	"function of the kernel that it sleeps in), and who traces it; and the recordings that the process has. On a terminal\n"
+	"the table is drawn anew each second, with each thread's share of a CPU, until q or Ctrl-C. Nothing is stopped.\n"
+	"\n"
+	"      --json           as JSON, once\n"
+	"\n"
+	"  kymo threads 4242\n"
+	"  kymo threads 4242 | grep futex\n";
+
 static const char list[] =
 	"usage: kymo list [--json] FILE|PID [GLOB]\n"
 	"\n"
@@ -156,6 +168,7 @@ static const struct {
 	{ "record", record },
 	{ "report", report },
 	{ "syscalls", syscalls },
+	{ "threads", threads },
 	{ "list", list },
 	{ "explain", explain },
 	{ "status", status },

@@ -14,6 +14,7 @@ static const struct command {
 	{ "record", cmd_record, "put probes into a command or a running process, and record" },
 	{ "report", cmd_report, "show what was recorded" },
 	{ "syscalls", cmd_syscalls, "show the system calls of a command or a running process, one a line" },
+	{ "threads", cmd_threads, "show the threads of a process: what they do, where they sleep, who traces them" },
 	{ "list", cmd_list, "list the functions that can be probed" },
 	{ "explain", cmd_explain, "show how a probe would be put at a place, and why that is safe" },
 	{ "status", cmd_status, "show which processes are being recorded" },

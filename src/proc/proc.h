@@ -69,6 +69,28 @@ pid_t kymo_live_thread(pid_t pid);
 /* Whether some thread of `pid` is not asleep in a system call, as far as /proc tells; false too where there is no such process. */
 bool kymo_is_anyone_awake(pid_t pid);
 
+/* A thread, as the kernel tells it to anybody; and where it sleeps, to whoever may trace it. */
+struct kymo_thread_info {
+	pid_t tid;
+	char comm[64];
+	char state;			/* as proc(5) has it: R, S, D, T, t, Z, X, I, P */
+	pid_t tracer;			/* the thread that traces it; 0: nobody */
+	uint64_t start_time;		/* tid and this name a thread for good */
+	uint64_t cpu_ns;		/* in steps of some milliseconds */
+	bool may_look;			/* the rest is known */
+	int64_t call;			/* number of the system call that it is stopped or asleep in; -1: none */
+	char wchan[64];			/* function of the kernel that it sleeps in; "": none, or not told */
+};
+
+struct kymo_thread_infos {
+	struct kymo_thread_info *items;	/* sorted by tid */
+	size_t n, cap;
+};
+
+/* All threads that process `pid` has, one after the other, so that some may have begun or ended meanwhile. GONE. */
+struct kymo_error *kymo_thread_infos_read(pid_t pid, struct kymo_thread_infos *ret);
+void kymo_thread_infos_deinit(struct kymo_thread_infos *threads);
+
 /* A descriptor of the file that `map` of process `pid` was mapped from: by /proc/PID/map_files where that is allowed, else through
  * /proc/PID/root, and then only if the inode is the same. NOT_FOUND with the reason ("was replaced since it was mapped"). */
 struct kymo_error *kymo_open_mapped(pid_t pid, const struct kymo_map *map, int *fd_ret);
