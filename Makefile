@@ -15,7 +15,7 @@ MESON_CLANG = CC=$(CLANG) CFLAGS= LDFLAGS= meson setup
 .PHONY: all demo check bench torture fuzz check-fresh install clean help plain asan clang fuzzers
 
 all: build/build.ninja
-	@ninja -C build kymo lib/libkymo-marker.so.1.0.0
+	@ninja -C build kymo lib/libkymo-marker.so.1.0.0 lib/libkymo-engine.so.1.0.0
 
 build/build.ninja:
 	@$(MESON) build
@@ -79,7 +79,7 @@ check-fresh:
 
 install: all
 	@$(MESON) --reconfigure build -Dprefix=$(PREFIX) >/dev/null
-	@ninja -C build kymo lib/libkymo-marker.so.1.0.0 lib/libkymo-marker.a
+	@ninja -C build kymo lib/libkymo-marker.so.1.0.0 lib/libkymo-marker.a lib/libkymo-engine.so.1.0.0 lib/libkymo-engine.a
 	@DESTDIR=$(DESTDIR) meson install -C build --no-rebuild
 
 clean:

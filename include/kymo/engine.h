@@ -30,6 +30,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 struct kymo_hub;
 struct kymo_engine;
@@ -333,6 +334,7 @@ int kymo_engine_write(struct kymo_engine *engine, uint64_t address, const void *
  */
 int kymo_engine_inject(struct kymo_engine *engine, const siginfo_t *info);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

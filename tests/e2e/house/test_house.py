@@ -15,12 +15,13 @@ def test_install_puts_the_program_and_its_manual_under_the_prefix(tmp):
     check_matches(run(root / 'bin/kymo', '--version').ok().out, r'\d+\.\d+\.\d+')
     pages = sorted(path.name for path in (root / 'share/man/man1').iterdir())
     check_same(pages, sorted(['kymo.1', *(f'kymo-{command}.1' for command in COMMANDS)]), 'man pages')
+    check((root / 'share/man/man3/kymo-engine.3').exists(), 'kymo-engine(3) is there')
     outside = [path for path in (tmp / 'dest').rglob('*') if path.is_file() and root not in path.parents]
     check_same(outside, [], 'files outside of the prefix')
 
 
 def test_every_man_page_formats_without_a_warning():
-    for page in sorted((SOURCE / 'man').glob('*.1')):
+    for page in sorted((SOURCE / 'man').glob('*.[1-8]')):
         result = run(program('man'), '--warnings', '-E', 'UTF-8', '-Tutf8', '-l', page, env={'MANROFFSEQ': ''})
         check_equal(result.err, '', page.name)
 

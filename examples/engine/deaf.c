@@ -1,0 +1,41 @@
+/* deaf COMMAND [ARGUMENT...]: signals that would end the command, but SIGKILL, do not reach it; those that it catches do. */
+#include <kymo/engine.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_action action, struct kymo_signal_report *report)
+{
+	if (report->kind != KYMO_EVENT_SIGNAL_TERM)
+		return KYMO_ACTION_RESUME | report->verdict;
+	printf("ignored: %s from process %d\n", strsignal(report->info.si_signo), report->info.si_pid);
+	return KYMO_ACTION_RESUME | KYMO_SIGNAL_IGN;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct kymo_engine_ops ops = { .signal = on_signal };
+	struct kymo_engine *engine = NULL;
+	struct kymo_hub *hub = NULL;
+	int err, status = 0;
+	pid_t pid;
+
+	if (argc < 2)
+		return 2;
+	err = kymo_hub_create(&hub);
+	if (!err)
+		err = kymo_hub_launch(hub, 0, argv + 1, &pid);
+	if (!err)
+		err = kymo_engine_attach(hub, pid, KYMO_ATTACH_CREATE, &ops, NULL, &engine);
+	if (!err)
+		err = kymo_engine_set_events(engine, KYMO_EVENTS_SIGNAL);
+	if (!err)
+		err = kymo_hub_start(hub, pid);
+	if (!err)
+		err = kymo_hub_wait(hub, pid, &status);
+	kymo_engine_put(engine);
+	kymo_hub_destroy(hub);
+	if (err)
+		fprintf(stderr, "deaf: %s: %s\n", argv[1], strerror(-err));
+	return err ? 1 : WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}

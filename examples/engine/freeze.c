@@ -1,0 +1,62 @@
+/* freeze PID: hold all threads of a process, show where they stand, and let them run on at the end of the input. Nobody is told of it, as by SIGSTOP. */
+#include <dirent.h>
+#include <errno.h>
+#include <kymo/engine.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static const struct kymo_engine_ops ops;	/* asks for no events */
+
+/* STOP takes effect some time; then registers and memory are steady, if `finish` says so. */
+static void hold(struct kymo_engine *engine)
+{
+	struct user_regs_struct registers;
+	struct kymo_examiner examiner;
+	int err = kymo_engine_control(engine, KYMO_ACTION_STOP);
+
+	while (!err || err == -EINPROGRESS || err == -EAGAIN) {
+		err = kymo_engine_prepare_examine(engine, &examiner);
+		if (!err)
+			err = kymo_engine_get_registers(engine, &registers);
+		if (!err)
+			err = kymo_engine_finish_examine(engine, &examiner);
+		if (!err)
+			break;
+		usleep(1000);
+	}
+	if (err)
+		printf("%d has ended\n", kymo_engine_tid(engine));
+	else
+		printf("%d stands at 0x%llx\n", kymo_engine_tid(engine), registers.rip);
+}
+
+int main(int argc, char **argv)
+{
+	struct kymo_engine *engine;
+	struct dirent *entry;
+	struct kymo_hub *hub;
+	char path[64];
+	int pid, err;
+	DIR *tasks;
+
+	if (argc != 2 || sscanf(argv[1], "%d", &pid) != 1 || kymo_hub_create(&hub))
+		return 2;
+	err = kymo_engine_attach_process(hub, pid, 0, &ops, NULL, 0, NULL);
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	tasks = err ? NULL : opendir(path);
+	while (tasks && (entry = readdir(tasks)))
+		if (!kymo_engine_attach(hub, atoi(entry->d_name), KYMO_ATTACH_MATCH_OPS, &ops, NULL, &engine)) {
+			hold(engine);
+			kymo_engine_put(engine);
+		}
+	if (tasks)
+		closedir(tasks);
+	printf("all are held\n");
+	fflush(stdout);
+	while (tasks && getchar() != EOF)
+		;
+	kymo_engine_detach_all(hub, &ops, NULL);	/* nobody holds them any more */
+	kymo_hub_destroy(hub);
+	return err ? 1 : 0;
+}

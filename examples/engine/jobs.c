@@ -1,0 +1,42 @@
+/* jobs PID: tell when a process is stopped and continued by job control, until it ends. */
+#include <kymo/engine.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static int done[2];
+
+static unsigned int on_jctl(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_jctl_report *report)
+{
+	printf("%d: %s\n", kymo_engine_pid(engine), strsignal(report->signal));
+	fflush(stdout);
+	return KYMO_ACTION_RESUME;
+}
+
+static void on_release(void *data)
+{
+	if (write(done[1], "", 1) < 0)
+		perror("jobs");
+}
+
+int main(int argc, char **argv)
+{
+	static const struct kymo_engine_ops ops = { .jctl = on_jctl, .release = on_release };
+	struct kymo_engine *engine;
+	struct kymo_hub *hub;
+	char byte;
+	int pid;
+
+	if (argc != 2 || sscanf(argv[1], "%d", &pid) != 1 || pipe(done) || kymo_hub_create(&hub))
+		return 2;
+	if (kymo_engine_attach(hub, pid, KYMO_ATTACH_CREATE, &ops, NULL, &engine))
+		return 1;
+	kymo_engine_set_events(engine, KYMO_EVENT_JCTL);
+	kymo_engine_put(engine);
+	printf("watching\n");
+	fflush(stdout);
+	if (read(done[0], &byte, 1) < 0)
+		perror("jobs");
+	kymo_hub_destroy(hub);
+	return 0;
+}
