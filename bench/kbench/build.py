@@ -45,6 +45,9 @@ class Builder:
     def target(self):
         return self._program("target", ["target.c", "harness.c"])
 
+    def calls(self):
+        return self._program("calls", ["calls.c"])
+
     def sites(self):
         return self._program("sites", ["sites.c", "harness.c"])
 
