@@ -184,7 +184,7 @@ extern const struct kind k_fcntl[1], k_fcntl_in[1], k_fcntl_out[1];
 extern const struct kind k_ioctl[1], k_ioctl_in[1], k_ioctl_out[1];
 
 /* memory.c */
-extern const struct kind k_prot[1], k_map_flags[1], k_map_offset[1], k_advice[1], k_remap_flags[1], k_msync[1], k_mlockall[1];
+extern const struct kind k_prot[1], k_map_flags[1], k_map_offset[1], k_advice[1], k_residence[1], k_remap_flags[1], k_msync[1], k_mlockall[1];
 extern const struct kind k_mlock2[1];
 
 /* process.c */

@@ -171,7 +171,10 @@ void result_fcntl(struct decode *d)
 		puts_(d, ")");
 		break;
 	case F_GETSIG:
-		put(d, "%" PRIu64 " (", result);
+		put(d, "%" PRIu64, result);
+		if (!result)
+			break;
+		puts_(d, " (");
 		put_signal(d, (int)result);
 		puts_(d, ")");
 		break;

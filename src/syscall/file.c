@@ -5,6 +5,7 @@
 #include <linux/close_range.h>
 #include <linux/fs.h>
 #include <linux/memfd.h>
+#include <linux/limits.h>
 #include <linux/openat2.h>
 #include <linux/xattr.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 
 #include "syscall/decode.h"
 
+#define REST_MAX 4096 /* the kernel takes no more */
 #define ARG (d->call->args[arg])
 #define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)
 
@@ -96,6 +98,29 @@ PRINT(print_mode)
 	put_permissions(d, (uint16_t)ARG);
 }
 
+/* What is behind the members that are known here, up to `size`: nothing where it is all zero. */
+static void put_rest(struct decode *d, uint64_t address, size_t known, uint64_t size)
+{
+	char bytes[REST_MAX];
+	const size_t n = size - known;
+	bool is_zero = true;
+
+	if (size <= known || n > sizeof(bytes)) {
+		puts_(d, size > known ? ", ..." : "");
+		return;
+	}
+	if (!fetch(d, address + known, bytes, n)) {
+		puts_(d, ", ???");
+		return;
+	}
+	for (size_t i = 0; i < n; i++)
+		is_zero &= !bytes[i];
+	if (is_zero)
+		return;
+	put(d, ", /* bytes %zu..%" PRIu64 " */ ", known, size - 1);
+	put_hex_bytes(d, address + known, n);
+}
+
 PRINT(print_open_how)
 {
 	struct open_how how;
@@ -109,11 +134,12 @@ PRINT(print_open_how)
 	put_open_flags(d, how.flags);
 	if (makes_file(how.flags) || how.mode) {
 		puts_(d, ", mode=");
-		put_permissions(d, (unsigned)how.mode);
+		put(d, "%#03" PRIo64, (uint64_t)how.mode);
 	}
 	puts_(d, ", resolve=");
 	put_flags(d, &resolve_flags, how.resolve);
-	puts_(d, size > sizeof(how) ? ", ...}" : "}");
+	put_rest(d, ARG, sizeof(how), size);
+	puts_(d, "}");
 }
 
 PRINT(print_node)
@@ -126,7 +152,7 @@ PRINT(print_node)
 
 PRINT(print_device)
 {
-	put_device(d, ARG);
+	put_device(d, (unsigned)ARG);
 }
 
 /* "63<<NAME_SHIFT" for the size of huge pages, which stands in the upper six bits. */
@@ -180,9 +206,13 @@ static void put_xattr_value(struct decode *d, uint64_t address, uint64_t size)
 		put_bytes(d, address, size);
 }
 
+/* More than the kernel takes is not looked at. */
 PRINT(print_xattr_value)
 {
-	put_xattr_value(d, ARG, d->call->args[arg + 1]);
+	if (d->call->args[arg + 1] > XATTR_SIZE_MAX)
+		put_address(d, ARG);
+	else
+		put_xattr_value(d, ARG, d->call->args[arg + 1]);
 }
 
 PRINT(print_xattr_out)

@@ -32,12 +32,12 @@ void put_iovec(struct decode *d, uint64_t address, uint64_t n, uint64_t limit, b
 	puts_(d, "[");
 	for (uint64_t i = 0; i < n; i++) {
 		puts_(d, i ? ", " : "");
-		if (i >= d->target->string_size) {
-			puts_(d, "...");
-			break;
-		}
 		if (!fetch(d, address + i * sizeof(iov), &iov, sizeof(iov))) {
 			put(d, "... /* 0x%" PRIx64 " */", address + i * sizeof(iov));
+			break;
+		}
+		if (i >= d->target->string_size) {
+			puts_(d, "...");
 			break;
 		}
 		puts_(d, "{iov_base=");

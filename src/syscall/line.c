@@ -93,11 +93,9 @@ void kymo_line_escape(struct kymo_line *text, const char *bytes, size_t n, const
 		const bool digit_follows = i + 1 < n && bytes[i + 1] >= '0' && bytes[i + 1] <= '7';
 		const char *escape = short_escape((char)c);
 
-		if (also && c && strchr(also, c))
-			kymo_line_printf(text, "\\x%02x", c);
-		else if (escape)
+		if (escape)
 			kymo_line_puts(text, escape);
-		else if (c >= ' ' && c < 0x7f)
+		else if (c >= ' ' && c < 0x7f && !(also && strchr(also, c)))
 			kymo_line_add(text, &bytes[i], 1);
 		else
 			kymo_line_printf(text, digit_follows ? "\\%03o" : "\\%o", c);

@@ -6,6 +6,7 @@
 #include "syscall/decode.h"
 
 #define ARG (d->call->args[arg])
+#define PAGE 4096
 #define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)
 
 NAMES(prots, "PROT_???", NAME(PROT_NONE), NAME(PROT_READ), NAME(PROT_WRITE), NAME(PROT_EXEC), { "PROT_SEM", 8 }, NAME(PROT_GROWSDOWN),
@@ -67,6 +68,19 @@ PRINT(print_remap_flags)
 	d->call->is_stopped = !(ARG & MREMAP_FIXED);
 }
 
+static void put_residence(struct decode *d, const void *bytes)
+{
+	put(d, "%d", *(const unsigned char *)bytes & 1);
+}
+
+PRINT(print_residence)
+{
+	const uint64_t size = d->call->args[1];
+
+	put_array(d, ARG, size / PAGE + !!(size % PAGE), 1, put_residence);
+}
+
+const struct kind k_residence[1] = { { print_residence, NULL, AT_EXIT } };
 const struct kind k_prot[1] = { { print_flags_long, &prots, 0 } };
 const struct kind k_map_flags[1] = { { print_map_flags, NULL, 0 } };
 const struct kind k_map_offset[1] = { { print_offset, NULL, 0 } };

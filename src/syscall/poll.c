@@ -155,8 +155,7 @@ void result_select(struct decode *d)
 	for (unsigned i = 0; i < 3; i++)
 		any |= put_fdset(d, d->call->args[1 + i], words[i][any]);
 	put_left(d, d->call->args[4], d->call->number == SYS_pselect6, any ? ", " : " (");
-	if (d->text->n > before)
-		puts_(d, ")");
+	puts_(d, d->text->n > before ? ")" : " ()");
 }
 
 PRINT(print_pselect_mask)

@@ -40,12 +40,12 @@ void put_array(struct decode *d, uint64_t address, uint64_t n, size_t element_si
 	for (uint64_t i = 0; i < n; i++) {
 		if (i)
 			puts_(d, ", ");
-		if (i >= d->target->string_size) {
-			puts_(d, "...");
-			break;
-		}
 		if (!fetch(d, address + i * element_size, bytes, element_size)) {
 			put(d, "... /* 0x%" PRIx64 " */", address + i * element_size);
+			break;
+		}
+		if (i >= d->target->string_size) {
+			puts_(d, "...");
 			break;
 		}
 		element(d, bytes);
@@ -326,8 +326,8 @@ PRINT(print_read_buffer)
 {
 	if (call_failed(d))
 		put_address(d, ARG);
-	else
-		put_bytes(d, ARG, (uint64_t)d->call->result);
+	else	/* recvfrom with MSG_TRUNC tells more than there is room for */
+		put_bytes(d, ARG, MIN((uint64_t)d->call->result, d->call->args[arg + 1]));
 }
 
 PRINT(print_random_buffer)
@@ -394,7 +394,7 @@ PRINT(print_sent_from)
 	int64_t offset;
 
 	if (fetch(d, ARG, &offset, sizeof(offset))) {
-		put(d, "[%" PRId64 "]", offset);
+		put(d, "[%" PRIu64 "]", (uint64_t)offset);
 		d->call->saved[0] = (uint64_t)offset;
 		return;
 	}
@@ -408,7 +408,7 @@ PRINT(print_sent)
 	int64_t offset;
 
 	if (!call_failed(d) && fetch(d, d->call->args[arg - 1], &offset, sizeof(offset)) && (uint64_t)offset != d->call->saved[0])
-		put(d, " => [%" PRId64 "]", offset);
+		put(d, " => [%" PRIu64 "]", (uint64_t)offset);
 	put(d, ", %" PRIu64, ARG);
 }
 
@@ -425,7 +425,7 @@ PRINT(print_ids)
 	const bool is_out = data != NULL;
 	const int64_t n = is_out ? d->call->result : (int)d->call->args[0];
 
-	if (n < 0 || (is_out && !d->call->args[0]))
+	if (n < 0 || n > NGROUPS_MAX || (is_out && n && !d->call->args[0]))
 		put_address(d, ARG);
 	else
 		put_array(d, ARG, (uint64_t)n, sizeof(unsigned), put_one_id);

@@ -29,7 +29,7 @@ NAMES(clone3_flags, "CLONE_???", NAME(CLONE_VM), NAME(CLONE_FS), NAME(CLONE_FILE
 NAMES(unshare_flags, "CLONE_???", { "CLONE_NEWTIME", 0x80 }, NAME(CLONE_VM), NAME(CLONE_FS), NAME(CLONE_FILES), NAME(CLONE_SIGHAND),
       NAME(CLONE_THREAD), NAME(CLONE_NEWNS), NAME(CLONE_SYSVSEM), NAME(CLONE_NEWCGROUP), NAME(CLONE_NEWUTS), NAME(CLONE_NEWIPC),
       NAME(CLONE_NEWUSER), NAME(CLONE_NEWPID), NAME(CLONE_NEWNET));
-NAMES(setns_types, "CLONE_NEW???", { "0", 0 }, { "CLONE_NEWTIME", 0x80 }, NAME(CLONE_NEWNS), NAME(CLONE_NEWCGROUP), NAME(CLONE_NEWUTS),
+NAMES(setns_types, "CLONE_NEW???", { "CLONE_NEWTIME", 0x80 }, NAME(CLONE_NEWNS), NAME(CLONE_NEWCGROUP), NAME(CLONE_NEWUTS),
       NAME(CLONE_NEWIPC), NAME(CLONE_NEWUSER), NAME(CLONE_NEWPID), NAME(CLONE_NEWNET));
 NAMES(wait4_flags, "W???", NAME(WNOHANG), NAME(WEXITED), NAME(WSTOPPED), NAME(WCONTINUED), NAME(WNOWAIT), { "__WCLONE", 0x80000000 },
       { "__WALL", 0x40000000 }, { "__WNOTHREAD", 0x20000000 });
@@ -477,7 +477,7 @@ const struct kind k_clone_rest[1] = { { print_clone_rest, NULL, AT_EXIT | OWN_CO
 const struct kind k_clone3[1] = { { print_clone3, NULL, 0 } };
 const struct kind k_clone3_out[1] = { { print_clone3_out, NULL, AT_EXIT | OWN_COMMA } };
 const struct kind k_unshare_flags[1] = { { print_flags_long, &unshare_flags, 0 } };
-const struct kind k_setns_type[1] = { { print_name, &setns_types, 0 } };
+const struct kind k_setns_type[1] = { { print_flags, &setns_types, 0 } };
 const struct kind k_wait_status[1] = { { print_status, NULL, AT_EXIT } };
 const struct kind k_wait_options[1] = { { print_flags, &wait4_flags, 0 } };
 const struct kind k_id_type[1] = { { print_name, &id_types, 0 } };

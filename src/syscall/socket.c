@@ -270,6 +270,16 @@ static bool is_option(const struct decode *d, int name)
 	return (int)d->call->args[1] == SOL_SOCKET && (int)d->call->args[2] == name;
 }
 
+static void put_error_number(struct decode *d, int number)
+{
+	const char *name = number ? kymo_syscall_errno(number) : NULL;
+
+	if (name)
+		put(d, "[%s]", name);
+	else
+		put(d, "[%d]", number);
+}
+
 /* The first `size` bytes of a value. */
 static void put_option(struct decode *d, uint64_t address, int size)
 {
@@ -277,7 +287,7 @@ static void put_option(struct decode *d, uint64_t address, int size)
 	struct ucred who;
 	int value;
 
-	if (size < 0 || !address) {
+	if (size < 0 || !address || (!size && d->is_leaving && (is_option(d, SO_ERROR) || is_option(d, SO_LINGER) || is_option(d, SO_PEERCRED)))) {
 		put_address(d, address);
 	} else if (is_option(d, SO_LINGER) && size >= (int)sizeof(linger) && fetch(d, address, &linger, sizeof(linger))) {
 		put(d, "{l_onoff=%d, l_linger=%d}", linger.l_onoff, linger.l_linger);
@@ -287,6 +297,8 @@ static void put_option(struct decode *d, uint64_t address, int size)
 		puts_(d, ", gid=");
 		put_id(d, who.gid);
 		puts_(d, "}");
+	} else if (is_option(d, SO_ERROR) && d->is_leaving && size == sizeof(value) && fetch(d, address, &value, sizeof(value))) {
+		put_error_number(d, value);
 	} else if (size == sizeof(value) && fetch(d, address, &value, sizeof(value))) {
 		put(d, "[%d]", value);
 	} else if (size < (int)sizeof(value) && d->is_leaving) {

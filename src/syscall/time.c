@@ -69,9 +69,10 @@ static void put_date(struct decode *d, int64_t seconds, int64_t fraction, int di
 {
 	const time_t time = (time_t)seconds;
 	struct tm local;
+	const int64_t second = digits == 9 ? 1000000000 : 1000000;
 	char date[64], zone[16];
 
-	if (!seconds || fraction < 0 || !localtime_r(&time, &local) || !strftime(date, sizeof(date), "%FT%T", &local) ||
+	if (!seconds || fraction < 0 || fraction >= second || !localtime_r(&time, &local) || !strftime(date, sizeof(date), "%FT%T", &local) ||
 	    !strftime(zone, sizeof(zone), "%z", &local))
 		return;
 	put(d, "%s%s", before, date);
@@ -182,13 +183,17 @@ PRINT(print_sigevent)
 	if (!fetch_or_put(d, ARG, &event, sizeof(event)))
 		return;
 	memcpy(function, (char *)&event + 16, sizeof(function));
-	put(d, "{sigev_value={sival_int=%d, sival_ptr=", event.sigev_value.sival_int);
-	put_address(d, (uint64_t)event.sigev_value.sival_ptr);
-	puts_(d, "}, sigev_signo=");
-	if (event.sigev_notify == SIGEV_NONE)
-		put(d, "%u", (unsigned)event.sigev_signo);
-	else
+	puts_(d, "{");
+	if (event.sigev_value.sival_ptr) {
+		put(d, "sigev_value={sival_int=%d, sival_ptr=", event.sigev_value.sival_int);
+		put_address(d, (uint64_t)event.sigev_value.sival_ptr);
+		puts_(d, "}, ");
+	}
+	puts_(d, "sigev_signo=");
+	if (event.sigev_notify == SIGEV_SIGNAL || event.sigev_notify == SIGEV_THREAD || event.sigev_notify == SIGEV_THREAD_ID)
 		put_signal(d, event.sigev_signo);
+	else
+		put(d, "%u", (unsigned)event.sigev_signo);
 	puts_(d, ", sigev_notify=");
 	put_name(d, &notifications, (unsigned)event.sigev_notify);
 	if (event.sigev_notify == SIGEV_THREAD_ID)

@@ -60,9 +60,12 @@ static void files(void)
 	CALL(openat2, -1, path, (long[]){0x40, 0644, 0x3f}, 4);
 	CALL(openat2, -1, path, 0, 24);
 	CALL(openat2, -1, path, (long[]){0, 0, 0}, 24);
+	CALL(openat2, -1, path, (long[]){0, 0, 0, 0}, 32);
+	CALL(openat2, -1, path, (long[]){0, 0, 0, 0x42}, 32);
 	CALL(mknod, path, 0010644, 0);
 	CALL(mknod, path, 0020644, 0x103);
 	CALL(mknodat, -1, path, 0060600, 0x103);
+	CALL(mknod, path, 0020644, 0xdeadb00100000103);
 	CALL(mknod, path, 0, 0);
 	CALL(mknod, path, 0644, 0);
 	CALL(close_range, 9999, 9998, ALL);
@@ -128,6 +131,7 @@ static void files(void)
 	CALL(futimesat, -1, path, (long[]){1, 2, 3, 4});
 	CALL(utimensat, -1, path, (long[]){1, 2, 3, (1l<<30)-1}, 0x100);
 	CALL(utimensat, -1, path, (long[]){1, (1l<<30)-2, 3, 999999999}, ALL);
+	CALL(utimensat, -1, path, (long[]){1, 2000000000, 3, ALL}, 0);
 	CALL(utimensat, -1, path, 0, 0);
 	CALL(utime, path, (long[]){1, 2});
 }
@@ -527,6 +531,16 @@ static void sockets(void)
 	CALL(msgctl, q, 0, 0);
 	CALL(pidfd_open, MYSELF, 0);
 	CALL(pidfd_open, -1, ALL);
+	CALL(setns, -1, 0x7e020080);
+	CALL(setns, -1, 0);
+	CALL(timer_create, 0, (long[]){0, 0x0000000300000001, 0, 0, 0, 0, 0, 0}, 0);
+	CALL(timer_create, 0, (long[]){7, 0x00000063fffffff0, 0, 0, 0, 0, 0, 0}, 0);
+	CALL(epoll_pwait2, -1, b, 3, (long[]){1, 2}, (long[]){4}, 8);
+	CALL(fcntl, 0, F_GETSIG);
+	CALL(getgroups, 0, b);
+	CALL(mincore, (long)b & -4096L, 1, b);
+	CALL(fsetxattr, -1, "x", b, 65537, 0);
+	CALL(sendfile, -1, -1, (long[]){ALL}, 1);
 	CALL(pidfd_send_signal, -1, 9, 0, 0);
 	CALL(pidfd_getfd, -1, 5, 0);
 	syscall(499, 1, 2, 3, 4, 5, 6);
