@@ -152,13 +152,19 @@ def test_examples_hold_wake_and_leave_running_processes(tmp):
     process.end(signal.SIGTERM)
     watcher.end().ok()
 
-    process = start(program('perl'), '-e', '$SIG{USR1} = sub { print "caught\\n" }; $| = 1; print "ready\\n"; my $fd = syscall(291, 0); for (1..2) { syscall(232, $fd, my $events = " " x 12, 1, -1); print "woken\\n" }')
-    for number, lines in ((0, 'ready\nwoken\n'), (signal.SIGUSR1, 'ready\nwoken\ncaught\nwoken\n')):
-        process.wait_for('ready')
-        eventually(lambda: Path(f'/proc/{process.pid}/syscall').read_text().split()[0] == '232', 'it sleeps in epoll_wait')
-        installed.run('wake', process.pid, int(number)).ok()
-        eventually(lambda: process.out == lines, f'perl writes {lines!r}')
-    process.end().ok()
+    process = start(program('perl'), '-e', '$SIG{USR1} = sub { print "caught\\n" }; $| = 1; print "ready\\n"; my $fd = syscall(291, 0); while (1) { syscall(232, $fd, my $events = " " x 12, 1, -1); print "woken\\n" }')
+    process.wait_for('ready')
+
+    def wakes(number, word):
+        # What is asked for again and again: a hub that goes at once may undo the end of the call (docs/limits.md).
+        if Path(f'/proc/{process.pid}/syscall').read_text().split()[0] == '232':  # epoll_wait
+            run(tmp / 'wake', process.pid, int(number), env=installed.env).ok()
+        return word in process.out
+    installed.build('wake')
+    eventually(lambda: wakes(0, 'woken'), 'an interrupt wakes perl')
+    eventually(lambda: wakes(signal.SIGUSR1, 'caught'), 'perl has the signal')
+    process.signal(signal.SIGTERM)
+    process.end()
 
 
 def test_examples_count_and_find_engines(tmp):
