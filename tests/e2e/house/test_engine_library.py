@@ -105,6 +105,8 @@ def test_examples_take_part_in_signals_and_instructions(tmp):
     result = installed.run('deaf', 'sh', '-c', 'kill $$; kill -USR1 $$; trap "echo caught" USR2; kill -USR2 $$; echo still here; kill -9 $$').ended(128 + 9)
     check_same(sorted(re.sub(r'\d+', 'N', line) for line in result.out.splitlines()),
                ['caught', 'ignored: Terminated from process N', 'ignored: User defined signal N from process N', 'still here'], 'lines')
+    result = installed.run('ask', 'sh', '-c', 'trap "echo caught" USR2; kill $$; kill $$; kill $$; echo not here', input='no\n12\ny\n').ended(128 + 15)
+    check_same(result.out.replace('Terminated? ', ''), 'caught\n', 'what the command says')
     (tmp / 'trap.c').write_text('#include <stdio.h>\nint main(void) { puts("before"); __asm__ volatile("ud2"); puts("behind"); return 0; }\n')
     run(program('gcc'), '-o', tmp / 'trap', tmp / 'trap.c').ok()
     check_same(sorted(installed.run('past-ud2', tmp / 'trap').ok().out.splitlines()), ['before', 'behind', 'went past a ud2'], 'lines')
