@@ -377,8 +377,9 @@ struct kymo_error *cli_syscalls_run(struct cli_syscalls *s, char **command, pid_
 		error = kymo_error_errno(err, "cannot begin to trace");
 	else
 		error = command ? trace_command(s, command, status_ret) : trace_process(s, pid);
-	kymo_inner_destroy(s->inner);
+	kymo_inner_stop(s->inner);
 	kymo_hub_destroy(s->hub);
+	kymo_inner_destroy(s->inner);
 	if (s->injections)
 		cli_syscall_injections_end_delays(s->injections, UINT64_MAX);
 	/* The pipe stays: a signal may come until the end. */

@@ -458,11 +458,16 @@ int kymo_inner_create(struct kymo_hub *hub, struct kymo_inner **ret)
 	return err;
 }
 
+void kymo_inner_stop(struct kymo_inner *inner)
+{
+	if (inner)
+		inner_stop_clock(inner);
+}
+
 void kymo_inner_destroy(struct kymo_inner *inner)
 {
 	if (!inner)
 		return;
-	inner_stop_clock(inner);
 	for (size_t i = 0; i < inner->newcomers.n; i++)
 		kymo_engine_put(inner->newcomers.items[i]->engine);
 	inner->newcomers.n = 0;
