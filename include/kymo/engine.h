@@ -187,6 +187,41 @@ int kymo_hub_create(struct kymo_hub **ret);
  */
 void kymo_hub_destroy(struct kymo_hub *hub);
 
+/* ---- hubs of other processes ---------------------------------------------------------------------------------------- */
+
+/*
+ * Let others connect, by a socket that is there until the hub is destroyed: processes of the same user, and root's. Whoever does can have engines on whatever this process may trace.
+ * -EALREADY: it is so; -EPERM where this process has more rights than who started it (set-uid, capabilities of its file); errors of the file system where no directory for the socket
+ * can be had.
+ */
+int kymo_hub_serve(struct kymo_hub *hub);
+
+/*
+ * Connect to the hub that traces thread `tid`. What comes back is used like a hub of one's own, but:
+ *
+ *   callbacks run on a thread of this process, one at a time, while the hub waits. After KYMO_ANSWER_MS for one of them, with the calls it makes, it waits no longer: the connection is over
+ *   calls wait for the hub's answer; the calls of several threads, for each other. So no callback may wait for another thread that makes calls
+ *   a lookup finds engines of this connection only. EXCLUSIVE without MATCH_… looks at everybody's
+ *   launching is not possible: -EOPNOTSUPP of kymo_hub_launch(), _start() and _wait()
+ *   the connection may end: by the hub's end, or as above. All engines are detached then and released, without a last callback; calls on them say -ESRCH, those on the hub -EPIPE
+ *
+ *   -ESRCH       there is no such thread
+ *   -ENOENT      nobody traces it, or who does serves nobody
+ *   -EPERM       the hub is another user's
+ *   -EPROTO      it is of another version
+ *   -EPIPE       it ended meanwhile, or has too many clients
+ *   -ETIMEDOUT   it does not answer
+ *   -EAGAIN, -ENOMEM
+ */
+int kymo_hub_connect(pid_t tid, struct kymo_hub **ret);
+
+#define KYMO_ANSWER_MS 2000
+
+/* Why a connection is over: -EPIPE, the hub has ended or has let us go; -ETIMEDOUT, a callback took too long; -EPROTO. 0: it is not, or the hub is this process' own. */
+int kymo_hub_failure(const struct kymo_hub *hub);
+
+/* ---- launching ------------------------------------------------------------------------------------------------------- */
+
 enum kymo_launch_flag {
 	KYMO_LAUNCH_EXITKILL = 1 << 0,	/* the command and its followed children are ended with SIGKILL if the hub dies */
 };

@@ -228,6 +228,11 @@ static int run(struct words *words)
 		fprintf(stderr, "kymo: cannot write %s: the output is not whole\n", words->output ? words->output : "stderr");
 		return 1;
 	}
+	if (s->cut) {
+		fprintf(stderr, "kymo: what process %d did from here on is not shown: %s\n", words->pid,
+			s->cut == -ETIMEDOUT ? "this kymo was too slow for the one that traces it" : "the kymo that traced it, and let this one in, has ended");
+		return 1;
+	}
 	if (s->has_failed) {
 		cli_warn("some of what happened is not shown: memory was out, or a process could not be followed");
 		return 1;

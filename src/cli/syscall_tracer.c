@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -19,6 +20,8 @@
 #include "cli/cli.h"
 #include "cli/syscalls.h"
 #include "proc/proc.h"
+
+enum { JOIN_TRIES = 10, JOIN_NAP_NS = 20000000 };
 
 #define SEEN (KYMO_EVENTS_SYSCALL | KYMO_EVENTS_SIGNAL | KYMO_EVENT_CLONE | KYMO_EVENT_EXEC | KYMO_EVENT_DEATH | KYMO_EVENT_REAP | KYMO_EVENT_JCTL)
 
@@ -184,6 +187,7 @@ static void on_release(void *data)
 		cli_syscall_line_let_go(s);
 	kymo_line_deinit(&thread->text);
 	free(thread->made);
+	s->n_cut += !thread->has_ended;
 	free(thread);
 	if (!--s->n_threads && !s->is_attaching)
 		cli_syscalls_wake(s, CLI_SYSCALLS_END);
@@ -248,13 +252,14 @@ static bool has_engine(struct cli_syscalls *s, pid_t tid)
 	return true;
 }
 
-/* All threads that a process has; again, until no new one is found, as they make more meanwhile. */
-static int follow_process(struct cli_syscalls *s, pid_t pid)
+/* All threads that a process has; again, until no new one is found, as they make more meanwhile. `last_ret` is the one that an error is of. */
+static int follow_process(struct cli_syscalls *s, pid_t pid, pid_t *last_ret)
 {
 	KYMO_VEC(pid_t) known = { 0 };
 	bool is_new = true;
 	int err = 0;
 
+	*last_ret = pid;
 	while (is_new && !err) {
 		kymo_cleanup(close_directory) DIR *directory = NULL;
 		struct dirent *entry;
@@ -274,6 +279,7 @@ static int follow_process(struct cli_syscalls *s, pid_t pid)
 			if (is_known)
 				continue;
 			is_new = true;
+			*last_ret = tid;
 			err = has_engine(s, tid) ? 0 : follow(s, tid, pid);
 			if (err == -ESRCH && (known.n || tid != pid))
 				err = 0; /* it ended meanwhile */
@@ -328,11 +334,34 @@ static struct kymo_error *attach_error(pid_t pid, int err)
 	return kymo_error_errno(err, "cannot trace process %d", pid);
 }
 
+static int open_own(struct cli_syscalls *s)
+{
+	int err = kymo_hub_create(&s->hub);
+
+	if (!err)
+		kymo_hub_serve(s->hub); /* where that is not possible, whoever comes later is told that the process is being traced */
+	if (!err && s->follows)
+		err = kymo_inner_create(s->hub, &s->inner);
+	return err;
+}
+
+static void close_hub(struct cli_syscalls *s)
+{
+	kymo_inner_stop(s->inner);
+	kymo_hub_destroy(s->hub);
+	kymo_inner_destroy(s->inner);
+	s->inner = NULL;
+	s->hub = NULL;
+}
+
 static struct kymo_error *trace_command(struct cli_syscalls *s, char **command, int *status_ret)
 {
 	pid_t pid;
-	int err = kymo_hub_launch(s->hub, 0, command, &pid);
+	int err = open_own(s);
 
+	if (err)
+		return kymo_error_errno(err, "cannot begin to trace");
+	err = kymo_hub_launch(s->hub, 0, command, &pid);
 	if (err)
 		return kymo_error_errno(err, "cannot run %s", command[0]);
 	err = follow(s, pid, pid);
@@ -349,20 +378,50 @@ static struct kymo_error *trace_command(struct cli_syscalls *s, char **command, 
 	return err ? kymo_error_errno(err, "cannot wait for %s", command[0]) : NULL;
 }
 
+/*
+ * Trace it ourselves, or through the hub that does. That one may be on its way out, so both are tried a few times. BUSY where it lets nobody in: whose it is can be told.
+ */
+static int follow_somehow(struct cli_syscalls *s, pid_t pid)
+{
+	pid_t busy;
+	int err, why;
+
+	for (int i = 0;; i++) {
+		s->n_cut = 0;
+		err = open_own(s);
+		if (!err)
+			err = follow_process(s, pid, &busy);
+		if (err != -EBUSY)
+			return err;
+		close_hub(s);
+		s->n_cut = 0;
+		why = kymo_hub_connect(busy, &s->hub);
+		if (!why)
+			why = follow_process(s, pid, &busy);
+		if (!why)
+			return 0;
+		close_hub(s);
+		if (i == JOIN_TRIES)
+			return err;
+		nanosleep(&(struct timespec){ 0, JOIN_NAP_NS }, NULL);
+	}
+}
+
 static struct kymo_error *trace_process(struct cli_syscalls *s, pid_t pid)
 {
-	int err = follow_process(s, pid);
+	int err = follow_somehow(s, pid);
 
 	if (err)
 		return attach_error(pid, err);
 	wait_for_end(s);
+	if (!last_signal && s->n_cut)
+		s->cut = kymo_hub_failure(s->hub);
 	return NULL;
 }
 
 struct kymo_error *cli_syscalls_run(struct cli_syscalls *s, char **command, pid_t pid, int *status_ret)
 {
 	struct kymo_error *error;
-	int err;
 
 	*status_ret = 0;
 	if (pipe2(s->done, O_CLOEXEC))
@@ -370,16 +429,8 @@ struct kymo_error *cli_syscalls_run(struct cli_syscalls *s, char **command, pid_
 	s->is_attaching = true;
 	s->is_command = command;
 	cli_syscalls_catch_signals(s->done[1], command);
-	err = kymo_hub_create(&s->hub);
-	if (!err && s->follows)
-		err = kymo_inner_create(s->hub, &s->inner);
-	if (err)
-		error = kymo_error_errno(err, "cannot begin to trace");
-	else
-		error = command ? trace_command(s, command, status_ret) : trace_process(s, pid);
-	kymo_inner_stop(s->inner);
-	kymo_hub_destroy(s->hub);
-	kymo_inner_destroy(s->inner);
+	error = command ? trace_command(s, command, status_ret) : trace_process(s, pid);
+	close_hub(s);
 	if (s->injections)
 		cli_syscall_injections_end_delays(s->injections, UINT64_MAX);
 	/* The pipe stays: a signal may come until the end. */

@@ -41,6 +41,8 @@ struct cli_syscalls {
 	bool is_command; /* launched */
 	_Atomic bool is_attaching;
 	int done[2]; /* a pipe that says that there is none left, or that a signal came */
+	_Atomic int n_cut; /* threads that were let go of while they lived */
+	int cut; /* why, where that was not the user's wish: kymo_hub_failure() */
 	bool has_failed; /* something was not shown, and the user was told */
 
 	/* The views'. */

@@ -257,6 +257,7 @@ static void *be_hub(void *data)
 
 	pthread_mutex_lock(&hub->lock);
 	hub->thread = pthread_self();
+	hub->tid = gettid();
 	hub->failure = make_waker(hub);
 	hub->has_started = true;
 	pthread_cond_broadcast(&hub->changed);
@@ -350,6 +351,11 @@ void kymo_hub_destroy(struct kymo_hub *hub)
 {
 	if (!hub)
 		return;
+	if (hub->client) {
+		hub_client_destroy(hub->client);
+		return;
+	}
+	hub_close_door(hub->door);
 	pthread_mutex_lock(&hub->lock);
 	hub->is_ending = true;
 	wake(hub);

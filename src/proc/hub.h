@@ -96,6 +96,10 @@ struct kymo_engine {
 	bool has_later;			/* was said by control() during a callback */
 	enum kymo_action later;
 	uint64_t born;			/* hub->event when it was attached */
+	struct hub_guest *guest;	/* whose it is, with a reference; NULL: this process' own */
+	uint64_t ops_key, data_key;	/* what MATCH_OPS and MATCH_DATA compare */
+	uint64_t name;			/* between a hub and a client of it */
+	struct kymo_engine *in_names;
 };
 
 /* Something that only the hub's thread can do. */
@@ -115,7 +119,10 @@ struct hub_status {
 };
 
 struct kymo_hub {
+	struct hub_client *client;	/* it is another process' hub, and nothing below is used */
+	struct hub_door *door;		/* for clients of ours, or NULL */
 	pthread_t thread;
+	pid_t tid;
 	pthread_mutex_t lock;		/* guards all of this and all tasks and engines; not held in callbacks, nor while waiting for threads */
 	pthread_cond_t changed;		/* a request is done, an event is over, a thread was let go, a command has ended */
 	pid_t waker;			/* a child of the hub's thread, which any signal makes stop: that ends a blocking wait */
@@ -280,13 +287,80 @@ enum task_stop hub_read_call(struct task *task);
 
 /* ---- hub_engine.c ----------------------------------------------------------------------------------------------------------- */
 
+/* What is attached, or looked for. Keys of own engines are their addresses. */
+struct hub_attach {
+	pid_t id;
+	unsigned int flags, events;
+	const struct kymo_engine_ops *ops;
+	void *data;
+	uint64_t ops_key, data_key;
+	struct hub_guest *guest;
+	uint64_t name;			/* the first engine's; others count on */
+	struct kymo_engine **ret;
+	size_t n;
+};
+
+/* kymo_engine_attach(), kymo_engine_attach_process(); flags and events have been checked. */
+int hub_attach(struct kymo_hub *hub, struct hub_attach *attach);
+int hub_attach_process(struct kymo_hub *hub, struct hub_attach *attach);
+
+/* Whose engines to detach: all of the guest's, or those that match. */
+struct hub_match {
+	const struct hub_guest *guest;
+	bool is_any;
+	uint64_t ops_key, data_key;
+};
+
+/* kymo_engine_detach_all() */
+size_t hub_detach_all(struct kymo_hub *hub, const struct hub_match *match);
+
+/* Put an engine from a thread, or at a time, that must not run what comes after its last reference. */
+void hub_put_later(struct kymo_engine *engine);
+
+/* kymo_engine_barrier() that does not wait, but says -EAGAIN. `event` is 0 the first time, and what it was made afterwards. */
+int hub_try_barrier(struct kymo_engine *engine, uint64_t *event);
+
 /* A new engine at the end of the task's, with one reference, the task's own. NULL: memory is out. Lock held. */
-struct kymo_engine *hub_add_engine(struct kymo_hub *hub, struct task *task, const struct kymo_engine_ops *ops, void *data, unsigned int events);
+struct kymo_engine *hub_add_engine(struct kymo_hub *hub, struct task *task, const struct hub_attach *attach);
 
 /* Not an engine of its task any more. Lock held. */
 void hub_detach_engine(struct kymo_hub *hub, struct kymo_engine *engine);
 
 /* The event in progress is over: take out what was detached meanwhile. Lock held. */
 void hub_purge_engines(struct kymo_hub *hub, struct task *task);
+
+/* ---- hub_guest.c, hub_door.c: those that are connected ------------------------------------------------------------------------ */
+
+/* A new engine is a guest's; the last reference to it was put. */
+void hub_guest_take(struct hub_guest *guest, struct kymo_engine *engine);
+void hub_guest_release(struct kymo_engine *engine);
+
+/* Nobody is served any more, and nobody's engines are left. NULL is allowed. */
+void hub_close_door(struct hub_door *door);
+
+/* ---- hub_client.c: calls on another process' hub -------------------------------------------------------------------------------- */
+
+/* Connect to the hub whose thread is `tid`. As kymo_hub_connect(). */
+int hub_connect_to(pid_t tid, struct kymo_hub **ret);
+
+void hub_client_destroy(struct hub_client *client);
+int client_attach(struct kymo_hub *hub, pid_t tid, unsigned int flags, const struct kymo_engine_ops *ops, void *data, struct kymo_engine **ret);
+int client_attach_process(struct kymo_hub *hub, pid_t pid, unsigned int flags, const struct kymo_engine_ops *ops, void *data, unsigned int events,
+			  size_t *n_ret);
+size_t client_detach_all(struct kymo_hub *hub, const struct kymo_engine_ops *ops, const void *data);
+pid_t client_tid(const struct kymo_engine *engine);
+pid_t client_pid(const struct kymo_engine *engine);
+int client_set_events(struct kymo_engine *engine, unsigned int events);
+int client_control(struct kymo_engine *engine, enum kymo_action action);
+int client_barrier(struct kymo_engine *engine);
+int client_prepare_examine(struct kymo_engine *engine, struct kymo_examiner *ret);
+int client_finish_examine(struct kymo_engine *engine, const struct kymo_examiner *examiner);
+int client_get_registers(struct kymo_engine *engine, struct user_regs_struct *ret);
+int client_set_registers(struct kymo_engine *engine, const struct user_regs_struct *registers);
+int client_set_syscall(struct kymo_engine *engine, uint64_t number, const uint64_t args[6]);
+int client_set_result(struct kymo_engine *engine, int64_t result);
+int client_read(struct kymo_engine *engine, uint64_t address, void *data, size_t size);
+int client_write(struct kymo_engine *engine, uint64_t address, const void *data, size_t size);
+int client_inject(struct kymo_engine *engine, const siginfo_t *info);
 
 #endif

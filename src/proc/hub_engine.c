@@ -21,12 +21,30 @@ void kymo_engine_put(struct kymo_engine *engine)
 {
 	if (!engine || atomic_fetch_sub(&engine->refs, 1) > 1)
 		return;
-	if (engine->ops->release)
+	if (engine->guest)
+		hub_guest_release(engine);
+	else if (engine->ops->release)
 		engine->ops->release(engine->data);
 	free(engine);
 }
 
-struct kymo_engine *hub_add_engine(struct kymo_hub *hub, struct task *task, const struct kymo_engine_ops *ops, void *data, unsigned int events)
+static int drop(struct kymo_hub *hub, void *argument)
+{
+	hub_drop(hub, argument);
+	return 0;
+}
+
+void hub_put_later(struct kymo_engine *engine)
+{
+	unsigned int refs = atomic_load(&engine->refs);
+
+	while (refs > 1)
+		if (atomic_compare_exchange_weak(&engine->refs, &refs, refs - 1))
+			return;
+	hub_call(engine->hub, drop, engine);
+}
+
+struct kymo_engine *hub_add_engine(struct kymo_hub *hub, struct task *task, const struct hub_attach *attach)
 {
 	struct kymo_engine *engine = calloc(1, sizeof(*engine));
 
@@ -37,11 +55,16 @@ struct kymo_engine *hub_add_engine(struct kymo_hub *hub, struct task *task, cons
 	atomic_init(&engine->refs, 1);
 	engine->hub = hub;
 	engine->task = task;
-	engine->ops = ops;
-	engine->data = data;
-	engine->events = events;
+	engine->ops = attach->ops;
+	engine->data = attach->data;
+	engine->ops_key = attach->ops_key;
+	engine->data_key = attach->data_key;
+	engine->name = attach->name + attach->n;
+	engine->events = attach->events;
 	engine->wants = KYMO_ACTION_RESUME;
 	engine->born = task->is_in_event ? hub->event : 0;
+	if (attach->guest)
+		hub_guest_take(attach->guest, engine);
 	hub_release_leavers(hub, task);
 	hub_kick(hub, task);
 	return engine;
@@ -90,24 +113,23 @@ void hub_detach_engine(struct kymo_hub *hub, struct kymo_engine *engine)
 
 /* ---- attaching ----------------------------------------------------------------------------------------------------------- */
 
-struct attach {
-	pid_t id;
-	unsigned int flags, events;
-	const struct kymo_engine_ops *ops;
-	void *data;
-	struct kymo_engine **ret;
-	size_t n;
-};
-
 #define ATTACH_FLAGS (KYMO_ATTACH_CREATE | KYMO_ATTACH_EXCLUSIVE | KYMO_ATTACH_MATCH_OPS | KYMO_ATTACH_MATCH_DATA)
 
-static bool matches(const struct kymo_engine *engine, const struct attach *attach)
+static bool is_match(const struct kymo_engine *engine, unsigned int flags, const struct hub_guest *guest, uint64_t ops_key, uint64_t data_key)
 {
-	return !engine->is_detached && (!(attach->flags & KYMO_ATTACH_MATCH_OPS) || engine->ops == attach->ops) &&
-	       (!(attach->flags & KYMO_ATTACH_MATCH_DATA) || engine->data == attach->data);
+	return !engine->is_detached && engine->guest == guest && (!(flags & KYMO_ATTACH_MATCH_OPS) || engine->ops_key == ops_key) &&
+	       (!(flags & KYMO_ATTACH_MATCH_DATA) || engine->data_key == data_key);
 }
 
-static struct kymo_engine *find_match(const struct task *task, const struct attach *attach)
+/* "Any engine" that must not be there may be anybody's; who looks for one finds its own. */
+static bool matches(const struct kymo_engine *engine, const struct hub_attach *attach)
+{
+	if (attach->flags & KYMO_ATTACH_CREATE && !(attach->flags & (KYMO_ATTACH_MATCH_OPS | KYMO_ATTACH_MATCH_DATA)))
+		return !engine->is_detached;
+	return is_match(engine, attach->flags, attach->guest, attach->ops_key, attach->data_key);
+}
+
+static struct kymo_engine *find_match(const struct task *task, const struct hub_attach *attach)
 {
 	for (size_t i = 0; i < task->engines.n; i++)
 		if (matches(task->engines.items[i], attach))
@@ -125,7 +147,7 @@ static bool exists(pid_t tid)
 	return does;
 }
 
-static int look_up(struct kymo_hub *hub, struct attach *attach)
+static int look_up(struct kymo_hub *hub, struct hub_attach *attach)
 {
 	struct task *task = hub_find(hub, attach->id);
 	struct kymo_engine *engine = task ? find_match(task, attach) : NULL;
@@ -139,7 +161,7 @@ static int look_up(struct kymo_hub *hub, struct attach *attach)
 
 static int attach_to_thread(struct kymo_hub *hub, void *argument)
 {
-	struct attach *attach = argument;
+	struct hub_attach *attach = argument;
 	struct kymo_engine *engine;
 	struct task *task;
 	int err;
@@ -152,7 +174,7 @@ static int attach_to_thread(struct kymo_hub *hub, void *argument)
 	err = hub_seize(hub, attach->id, 0, &task);
 	if (err)
 		return err;
-	engine = hub_add_engine(hub, task, attach->ops, attach->data, 0);
+	engine = hub_add_engine(hub, task, attach);
 	if (!engine) {
 		hub_kick(hub, task);
 		return -ENOMEM;
@@ -162,13 +184,22 @@ static int attach_to_thread(struct kymo_hub *hub, void *argument)
 	return 0;
 }
 
+int hub_attach(struct kymo_hub *hub, struct hub_attach *attach)
+{
+	return hub_call(hub, attach_to_thread, attach);
+}
+
 int kymo_engine_attach(struct kymo_hub *hub, pid_t tid, unsigned int flags, const struct kymo_engine_ops *ops, void *data, struct kymo_engine **ret)
 {
-	struct attach attach = { .id = tid, .flags = flags, .ops = ops, .data = data, .ret = ret };
+	struct hub_attach attach = { .id = tid, .flags = flags, .ops = ops, .data = data, .ret = ret };
 
 	if (flags & ~ATTACH_FLAGS || (flags & KYMO_ATTACH_CREATE && !ops))
 		return -EINVAL;
-	return hub_call(hub, attach_to_thread, &attach);
+	if (hub->client)
+		return client_attach(hub, tid, flags, ops, data, ret);
+	attach.ops_key = (uintptr_t)ops;
+	attach.data_key = (uintptr_t)data;
+	return hub_attach(hub, &attach);
 }
 
 /* One look at the threads of a process; how many are new, or a negative errno. Those that are ending are passed over. */
@@ -205,7 +236,7 @@ static void look_at_all(struct kymo_hub *hub, struct hub_process *process)
 		hub_kick(hub, task);
 }
 
-static int add_engines(struct kymo_hub *hub, struct hub_process *process, struct attach *attach)
+static int add_engines(struct kymo_hub *hub, struct hub_process *process, struct hub_attach *attach)
 {
 	for (struct task *task = process->tasks; task; task = task->in_process)
 		if (attach->flags & KYMO_ATTACH_EXCLUSIVE && find_match(task, attach))
@@ -213,7 +244,7 @@ static int add_engines(struct kymo_hub *hub, struct hub_process *process, struct
 	for (struct task *task = process->tasks; task; task = task->in_process) {
 		if (task->was_death_told)
 			continue;
-		if (!hub_add_engine(hub, task, attach->ops, attach->data, attach->events))
+		if (!hub_add_engine(hub, task, attach))
 			return -ENOMEM;
 		attach->n++;
 	}
@@ -221,7 +252,7 @@ static int add_engines(struct kymo_hub *hub, struct hub_process *process, struct
 }
 
 /* As many as were added, from the ends. */
-static void take_back(struct kymo_hub *hub, struct hub_process *process, const struct attach *attach)
+static void take_back(struct kymo_hub *hub, struct hub_process *process, const struct hub_attach *attach)
 {
 	size_t left = attach->n;
 
@@ -235,7 +266,7 @@ static void take_back(struct kymo_hub *hub, struct hub_process *process, const s
 
 static int attach_to_process(struct kymo_hub *hub, void *argument)
 {
-	struct attach *attach = argument;
+	struct hub_attach *attach = argument;
 	struct hub_process *process;
 	int err;
 
@@ -251,15 +282,25 @@ static int attach_to_process(struct kymo_hub *hub, void *argument)
 	return err;
 }
 
+int hub_attach_process(struct kymo_hub *hub, struct hub_attach *attach)
+{
+	attach->flags |= KYMO_ATTACH_CREATE;
+	return hub_call(hub, attach_to_process, attach);
+}
+
 int kymo_engine_attach_process(struct kymo_hub *hub, pid_t pid, unsigned int flags, const struct kymo_engine_ops *ops, void *data, unsigned int events,
 			       size_t *n_ret)
 {
-	struct attach attach = { .id = pid, .flags = flags, .events = events, .ops = ops, .data = data };
+	struct hub_attach attach = { .id = pid, .flags = flags, .events = events, .ops = ops, .data = data };
 	int err;
 
 	if (flags & ~ATTACH_FLAGS || !ops || events & ~(unsigned int)KYMO_EVENTS_ALL)
 		return -EINVAL;
-	err = hub_call(hub, attach_to_process, &attach);
+	if (hub->client)
+		return client_attach_process(hub, pid, flags, ops, data, events, n_ret);
+	attach.ops_key = (uintptr_t)ops;
+	attach.data_key = (uintptr_t)data;
+	err = hub_attach_process(hub, &attach);
 	if (!err && n_ret)
 		*n_ret = attach.n;
 	return err;
@@ -268,8 +309,7 @@ int kymo_engine_attach_process(struct kymo_hub *hub, pid_t pid, unsigned int fla
 /* ---- detaching many -------------------------------------------------------------------------------------------------------- */
 
 struct leaving {
-	const struct kymo_engine_ops *ops;
-	void *data;
+	const struct hub_match *match;
 	KYMO_VEC(struct kymo_engine *) engines;	/* references */
 	size_t n;
 };
@@ -277,13 +317,15 @@ struct leaving {
 static int detach_matching(struct kymo_hub *hub, void *argument)
 {
 	struct leaving *leaving = argument;
+	const struct hub_match *match = leaving->match;
+	unsigned int flags = match->is_any ? 0 : KYMO_ATTACH_MATCH_OPS | KYMO_ATTACH_MATCH_DATA;
 
 	for (size_t i = 0; i < TASK_BUCKETS; i++)
 		for (struct task *task = hub->buckets[i]; task; task = task->in_bucket)
 			for (size_t j = task->engines.n; j-- > 0;) {
 				struct kymo_engine *engine = task->engines.items[j];
 
-				if (engine->is_detached || task->is_reaping || engine->ops != leaving->ops || engine->data != leaving->data)
+				if (task->is_reaping || !is_match(engine, flags, match->guest, match->ops_key, match->data_key))
 					continue;
 				if (kymo_vec_push(&leaving->engines, engine))
 					kymo_engine_get(engine);
@@ -298,9 +340,9 @@ static bool is_through(const struct kymo_engine *engine)
 	return !engine->is_in_callback && !(engine->is_detached && engine->task);
 }
 
-size_t kymo_engine_detach_all(struct kymo_hub *hub, const struct kymo_engine_ops *ops, void *data)
+size_t hub_detach_all(struct kymo_hub *hub, const struct hub_match *match)
 {
-	struct leaving leaving = { .ops = ops, .data = data };
+	struct leaving leaving = { .match = match };
 	struct timespec until;
 	int err = 0;
 
@@ -313,9 +355,16 @@ size_t kymo_engine_detach_all(struct kymo_hub *hub, const struct kymo_engine_ops
 			err = pthread_cond_timedwait(&hub->changed, &hub->lock, &until);
 	pthread_mutex_unlock(&hub->lock);
 	for (size_t i = 0; i < leaving.engines.n; i++)
-		kymo_engine_put(leaving.engines.items[i]);
+		(match->guest ? hub_put_later : kymo_engine_put)(leaving.engines.items[i]);
 	kymo_vec_deinit(&leaving.engines);
 	return leaving.n;
+}
+
+size_t kymo_engine_detach_all(struct kymo_hub *hub, const struct kymo_engine_ops *ops, void *data)
+{
+	if (hub->client)
+		return client_detach_all(hub, ops, data);
+	return hub_detach_all(hub, &(struct hub_match){ .ops_key = (uintptr_t)ops, .data_key = (uintptr_t)data });
 }
 
 /* ---- one engine -------------------------------------------------------------------------------------------------------------- */
@@ -324,6 +373,8 @@ pid_t kymo_engine_tid(const struct kymo_engine *engine)
 {
 	pid_t tid;
 
+	if (engine->hub->client)
+		return client_tid(engine);
 	pthread_mutex_lock(&engine->hub->lock);
 	tid = engine->task && !engine->is_detached ? engine->task->tid : 0;
 	pthread_mutex_unlock(&engine->hub->lock);
@@ -334,6 +385,8 @@ pid_t kymo_engine_pid(const struct kymo_engine *engine)
 {
 	pid_t pid;
 
+	if (engine->hub->client)
+		return client_pid(engine);
 	pthread_mutex_lock(&engine->hub->lock);
 	pid = engine->task && !engine->is_detached ? engine->task->process->pid : 0;
 	pthread_mutex_unlock(&engine->hub->lock);
@@ -362,6 +415,8 @@ int kymo_engine_set_events(struct kymo_engine *engine, unsigned int events)
 
 	if (events & ~(unsigned int)KYMO_EVENTS_ALL)
 		return -EINVAL;
+	if (engine->hub->client)
+		return client_set_events(engine, events);
 	pthread_mutex_lock(&engine->hub->lock);
 	err = set_events(engine, events);
 	pthread_mutex_unlock(&engine->hub->lock);
@@ -412,9 +467,38 @@ int kymo_engine_control(struct kymo_engine *engine, enum kymo_action action)
 
 	if ((unsigned int)action > KYMO_ACTION_DETACH)
 		return -EINVAL;
+	if (engine->hub->client)
+		return client_control(engine, action);
 	pthread_mutex_lock(&engine->hub->lock);
 	err = control(engine, action);
 	pthread_mutex_unlock(&engine->hub->lock);
+	return err;
+}
+
+static bool is_past(const struct kymo_engine *engine, uint64_t event)
+{
+	const struct kymo_hub *hub = engine->hub;
+
+	return hub_is_own_thread(hub) || (is_through(engine) && !(engine->task && engine->task->is_in_event && hub->event == event));
+}
+
+static int result_of_barrier(const struct kymo_engine *engine)
+{
+	if (engine->is_in_callback)
+		return -EDEADLK;
+	return engine->is_detached || !engine->task ? -ESRCH : 0;
+}
+
+int hub_try_barrier(struct kymo_engine *engine, uint64_t *event)
+{
+	struct kymo_hub *hub = engine->hub;
+	int err;
+
+	pthread_mutex_lock(&hub->lock);
+	if (!*event)
+		*event = hub->event;
+	err = is_past(engine, *event) ? result_of_barrier(engine) : -EAGAIN;
+	pthread_mutex_unlock(&hub->lock);
 	return err;
 }
 
@@ -424,15 +508,13 @@ int kymo_engine_barrier(struct kymo_engine *engine)
 	uint64_t event;
 	int err;
 
+	if (hub->client)
+		return client_barrier(engine);
 	pthread_mutex_lock(&hub->lock);
 	event = hub->event;
-	while (!hub_is_own_thread(hub) &&
-	       (!is_through(engine) || (engine->task && engine->task->is_in_event && hub->event == event)))
+	while (!is_past(engine, event))
 		pthread_cond_wait(&hub->changed, &hub->lock);
-	if (engine->is_in_callback)
-		err = -EDEADLK;
-	else
-		err = engine->is_detached || !engine->task ? -ESRCH : 0;
+	err = result_of_barrier(engine);
 	pthread_mutex_unlock(&hub->lock);
 	return err;
 }

@@ -245,6 +245,8 @@ int kymo_hub_launch(struct kymo_hub *hub, unsigned int flags, char *const *argv,
 
 	if (flags & ~(unsigned int)KYMO_LAUNCH_EXITKILL || !argv || !argv[0])
 		return -EINVAL;
+	if (hub->client)
+		return -EOPNOTSUPP;
 	if (hub_is_own_thread(hub))
 		return -EDEADLK;
 	err = find_program(argv[0], &path);
@@ -284,7 +286,7 @@ static int start(struct kymo_hub *hub, void *argument)
 
 int kymo_hub_start(struct kymo_hub *hub, pid_t pid)
 {
-	return hub_call(hub, start, &pid);
+	return hub->client ? -EOPNOTSUPP : hub_call(hub, start, &pid);
 }
 
 static struct hub_process *find_launched(const struct kymo_hub *hub, pid_t pid)
@@ -301,6 +303,8 @@ int kymo_hub_wait(struct kymo_hub *hub, pid_t pid, int *status_ret)
 	struct hub_process *process;
 	int err = -ECHILD;
 
+	if (hub->client)
+		return -EOPNOTSUPP;
 	if (hub_is_own_thread(hub))
 		return -EDEADLK;
 	pthread_mutex_lock(&hub->lock);

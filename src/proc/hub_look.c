@@ -29,6 +29,8 @@ int kymo_engine_prepare_examine(struct kymo_engine *engine, struct kymo_examiner
 {
 	int err;
 
+	if (engine->hub->client)
+		return client_prepare_examine(engine, ret);
 	pthread_mutex_lock(&engine->hub->lock);
 	err = prepare(engine, ret);
 	pthread_mutex_unlock(&engine->hub->lock);
@@ -69,6 +71,8 @@ int kymo_engine_finish_examine(struct kymo_engine *engine, const struct kymo_exa
 {
 	struct finish argument = { engine, examiner->stop };
 
+	if (engine->hub->client)
+		return client_finish_examine(engine, examiner);
 	return hub_call(engine->hub, finish, &argument);
 }
 
@@ -103,6 +107,8 @@ int kymo_engine_get_registers(struct kymo_engine *engine, struct user_regs_struc
 {
 	struct access access = { .engine = engine, .registers = ret };
 
+	if (engine->hub->client)
+		return client_get_registers(engine, ret);
 	return hub_call(engine->hub, get_registers, &access);
 }
 
@@ -118,6 +124,8 @@ int kymo_engine_set_registers(struct kymo_engine *engine, const struct user_regs
 {
 	struct access access = { .engine = engine, .registers = (struct user_regs_struct *)(uintptr_t)registers };
 
+	if (engine->hub->client)
+		return client_set_registers(engine, registers);
 	return hub_call(engine->hub, set_registers, &access);
 }
 
@@ -206,6 +214,8 @@ int kymo_engine_set_syscall(struct kymo_engine *engine, uint64_t number, const u
 {
 	struct access access = { .engine = engine, .number = number, .args = args };
 
+	if (engine->hub->client)
+		return client_set_syscall(engine, number, args);
 	return hub_call(engine->hub, set_syscall, &access);
 }
 
@@ -255,6 +265,8 @@ int kymo_engine_set_result(struct kymo_engine *engine, int64_t result)
 {
 	struct access access = { .engine = engine, .result = result };
 
+	if (engine->hub->client)
+		return client_set_result(engine, result);
 	return hub_call(engine->hub, set_result, &access);
 }
 
@@ -310,9 +322,12 @@ static int result_of(int err)
 
 int kymo_engine_read(struct kymo_engine *engine, uint64_t address, void *data, size_t size)
 {
+	struct hub_memory *memory;
 	int err;
-	struct hub_memory *memory = get_memory(engine, &err);
 
+	if (engine->hub->client)
+		return client_read(engine, address, data, size);
+	memory = get_memory(engine, &err);
 	if (memory)
 		err = result_of(kymo_process_read(memory->process, address, data, size));
 	hub_memory_put(memory);
@@ -321,9 +336,12 @@ int kymo_engine_read(struct kymo_engine *engine, uint64_t address, void *data, s
 
 int kymo_engine_write(struct kymo_engine *engine, uint64_t address, const void *data, size_t size)
 {
+	struct hub_memory *memory;
 	int err;
-	struct hub_memory *memory = get_memory(engine, &err);
 
+	if (engine->hub->client)
+		return client_write(engine, address, data, size);
+	memory = get_memory(engine, &err);
 	if (memory)
 		err = result_of(kymo_process_write(memory->process, address, data, size));
 	hub_memory_put(memory);

@@ -71,6 +71,8 @@ int kymo_engine_inject(struct kymo_engine *engine, const siginfo_t *info)
 
 	if (info->si_signo <= 0 || info->si_signo > SIGRTMAX)
 		return -EINVAL;
+	if (engine->hub->client)
+		return client_inject(engine, info);
 	pthread_mutex_lock(&engine->hub->lock);
 	err = inject(engine, info);
 	pthread_mutex_unlock(&engine->hub->lock);

@@ -22,6 +22,7 @@
 #include <cmocka.h>
 
 #include "kymo/engine.h"
+#include "proc/hub.h"
 
 enum told { QUIESCE, SIGNAL, CLONE, JCTL, EXEC, ENTRY, EXIT_OF_CALL, EXIT, DEATH, REAP, RELEASE, N_TOLD };
 
@@ -247,6 +248,38 @@ static inline struct kymo_engine *engine_of(struct kymo_hub *hub, pid_t tid, str
 	return engine;
 }
 
+/* Tests of the interface run twice: on a hub of this process, and through the socket of one in another. */
+#ifdef KYMO_TESTS_REMOTE
+static inline int be_server(struct shared *shared)
+{
+	struct kymo_hub *hub;
+
+	if (kymo_hub_create(&hub) || kymo_hub_serve(hub))
+		return 1;
+	shared->tid = hub->tid;
+	for (;;)
+		pause();
+}
+
+static inline struct kymo_hub *new_hub(void)
+{
+	struct shared *shared = share();
+	struct kymo_hub *hub = NULL;
+
+	child_of(be_server, shared);
+	eventually(shared->tid);
+	assert_int_equal(hub_connect_to(shared->tid, &hub), 0);
+	return hub;
+}
+
+static inline void need_own_hub(void **state)
+{
+	skip();
+}
+
+#define REFUSAL_OF_WAIT -EOPNOTSUPP
+#define own_hub_test(test) { #test, __builtin_choose_expr(1, need_own_hub, test), NULL, NULL, NULL }	/* commands are launched by own hubs only */
+#else
 static inline struct kymo_hub *new_hub(void)
 {
 	struct kymo_hub *hub = NULL;
@@ -254,5 +287,9 @@ static inline struct kymo_hub *new_hub(void)
 	assert_int_equal(kymo_hub_create(&hub), 0);
 	return hub;
 }
+
+#define REFUSAL_OF_WAIT -EDEADLK
+#define own_hub_test(test) cmocka_unit_test(test)
+#endif
 
 #endif

@@ -1,0 +1,237 @@
+/* The calls of include/kymo/engine.h on engines of another process' hub. */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/uio.h>
+#include <time.h>
+
+#include "proc/hub_remote.h"
+
+#define NAP_NS 500000
+
+static int ask(const struct kymo_engine *engine, struct hub_message *message, void *memory)
+{
+	int64_t result;
+
+	message->engine = engine->name;
+	result = hub_client_ask(engine->hub->client, message, memory);
+	return result == -EPIPE ? -ESRCH : (int)result;
+}
+
+/* ---- attaching --------------------------------------------------------------------------------------------------------------- */
+
+static const struct kymo_engine_ops nothing;
+
+/* It was not attached: nobody gets its data. Where the connection is over, that may not be known, but then no callback runs any more. */
+static void take_back(struct hub_client *client, struct kymo_engine *engine, int64_t result)
+{
+	if (result == -EPIPE)
+		hub_client_wait_for_end(client);
+	engine->ops = &nothing;
+	if (hub_table_take(&client->table, engine->name))
+		kymo_engine_put(engine);
+	kymo_engine_put(engine);
+}
+
+static int create(struct kymo_hub *hub, struct hub_message *message, const struct kymo_engine_ops *ops, void *data, struct kymo_engine **ret)
+{
+	struct kymo_engine *engine = calloc(1, sizeof(*engine));
+	int64_t result;
+
+	if (!engine)
+		return -ENOMEM;
+	atomic_init(&engine->refs, 2);	/* the caller's, the table's */
+	engine->hub = hub;
+	engine->ops = ops;
+	engine->data = data;
+	engine->name = message->engine = hub_client_new_name(hub->client);
+	hub_table_add(&hub->client->table, engine);
+	result = hub_client_ask(hub->client, message, NULL);
+	if (result)
+		take_back(hub->client, engine, result);
+	else
+		*ret = engine;
+	return result > 0 ? -EPROTO : (int)result;
+}
+
+int client_attach(struct kymo_hub *hub, pid_t tid, unsigned int flags, const struct kymo_engine_ops *ops, void *data, struct kymo_engine **ret)
+{
+	struct hub_message message = { .type = HUB_ATTACH, .tid = tid, .flags = flags, .ops = (uintptr_t)ops, .data = (uintptr_t)data };
+	struct kymo_engine *engine;
+	int64_t result;
+
+	if (flags & KYMO_ATTACH_CREATE)
+		return create(hub, &message, ops, data, ret);
+	result = hub_client_ask(hub->client, &message, NULL);
+	if (result)
+		return result > 0 ? -EPROTO : (int)result;
+	engine = hub_client_find(hub->client, message.engine);
+	if (!engine)
+		return -ENOENT;
+	*ret = engine;
+	return 0;
+}
+
+int client_attach_process(struct kymo_hub *hub, pid_t pid, unsigned int flags, const struct kymo_engine_ops *ops, void *data, unsigned int events,
+			  size_t *n_ret)
+{
+	struct hub_message message = { .type = HUB_ATTACH_PROCESS, .tid = pid, .flags = flags, .events = events };
+	struct hub_client *client = hub->client;
+	bool is_kept;
+	int64_t result;
+
+	message.engine = hub_client_new_name(client);
+	message.ops = (uintptr_t)ops;
+	message.data = (uintptr_t)data;
+	pthread_mutex_lock(&client->state_lock);
+	is_kept = kymo_vec_push(&client->groups, (struct hub_group){ HUB_GROUP_OF(message.engine), ops, data });
+	pthread_mutex_unlock(&client->state_lock);
+	result = is_kept ? hub_client_ask(client, &message, NULL) : -ENOMEM;
+	if (result < 0)
+		return (int)result;
+	if (n_ret)
+		*n_ret = (size_t)result;
+	return 0;
+}
+
+size_t client_detach_all(struct kymo_hub *hub, const struct kymo_engine_ops *ops, const void *data)
+{
+	struct hub_message message = { .type = HUB_DETACH_ALL, .ops = (uintptr_t)ops, .data = (uintptr_t)data };
+	int64_t result = hub_client_ask(hub->client, &message, NULL);
+
+	if (result == -EPIPE)
+		hub_client_wait_for_end(hub->client);
+	return result < 0 ? 0 : (size_t)result;
+}
+
+/* ---- an engine ------------------------------------------------------------------------------------------------------------------ */
+
+pid_t client_tid(const struct kymo_engine *engine)
+{
+	struct hub_message message = { .type = HUB_WHERE };
+
+	if (hub_client_is_told(engine->hub->client, engine))
+		return engine->hub->client->told_tid;
+	return ask(engine, &message, NULL) ? 0 : message.tid;
+}
+
+pid_t client_pid(const struct kymo_engine *engine)
+{
+	struct hub_message message = { .type = HUB_WHERE };
+
+	if (hub_client_is_told(engine->hub->client, engine))
+		return engine->hub->client->told_pid;
+	return ask(engine, &message, NULL) ? 0 : message.pid;
+}
+
+int client_set_events(struct kymo_engine *engine, unsigned int events)
+{
+	return ask(engine, &(struct hub_message){ .type = HUB_SET_EVENTS, .events = events }, NULL);
+}
+
+int client_control(struct kymo_engine *engine, enum kymo_action action)
+{
+	return ask(engine, &(struct hub_message){ .type = HUB_CONTROL, .action = action }, NULL);
+}
+
+/* The hub says "not yet" instead of waiting, so that other threads' calls get through meanwhile. */
+int client_barrier(struct kymo_engine *engine)
+{
+	struct hub_message message = { .type = HUB_BARRIER };
+	int err;
+
+	while ((err = ask(engine, &message, NULL)) == -EAGAIN) {
+		uint64_t event = message.word;
+
+		nanosleep(&(struct timespec){ 0, NAP_NS }, NULL);
+		message = (struct hub_message){ .type = HUB_BARRIER, .word = event };
+	}
+	if (engine->hub->client->failure)
+		hub_client_wait_for_end(engine->hub->client);
+	return err;
+}
+
+/* ---- looking at a thread ------------------------------------------------------------------------------------------------------------ */
+
+int client_prepare_examine(struct kymo_engine *engine, struct kymo_examiner *ret)
+{
+	struct hub_message message = { .type = HUB_PREPARE };
+	int err = ask(engine, &message, NULL);
+
+	if (!err)
+		ret->stop = message.word;
+	return err;
+}
+
+int client_finish_examine(struct kymo_engine *engine, const struct kymo_examiner *examiner)
+{
+	return ask(engine, &(struct hub_message){ .type = HUB_FINISH, .word = examiner->stop }, NULL);
+}
+
+int client_get_registers(struct kymo_engine *engine, struct user_regs_struct *ret)
+{
+	struct hub_message message = { .type = HUB_GET_REGISTERS };
+	int err = ask(engine, &message, NULL);
+
+	if (!err)
+		*ret = message.registers;
+	return err;
+}
+
+int client_set_registers(struct kymo_engine *engine, const struct user_regs_struct *registers)
+{
+	return ask(engine, &(struct hub_message){ .type = HUB_SET_REGISTERS, .registers = *registers }, NULL);
+}
+
+int client_set_syscall(struct kymo_engine *engine, uint64_t number, const uint64_t args[6])
+{
+	struct hub_message message = { .type = HUB_SET_SYSCALL, .call = { .number = number } };
+
+	for (int i = 0; i < 6; i++)
+		message.call.args[i] = args[i];
+	return ask(engine, &message, NULL);
+}
+
+int client_set_result(struct kymo_engine *engine, int64_t result)
+{
+	return ask(engine, &(struct hub_message){ .type = HUB_SET_RESULT, .word = (uint64_t)result }, NULL);
+}
+
+/* In a callback the thread stands still, so its id is nobody else's. What can't be read so may be to be had from the hub. */
+static bool read_directly(const struct kymo_engine *engine, uint64_t address, void *data, size_t size)
+{
+	struct iovec here = { data, size }, there = { (void *)(uintptr_t)address, size };
+
+	return hub_client_is_told(engine->hub->client, engine) && engine->hub->client->told_tid > 0 &&
+	       process_vm_readv(engine->hub->client->told_tid, &here, 1, &there, 1, 0) == (ssize_t)size;
+}
+
+int client_read(struct kymo_engine *engine, uint64_t address, void *data, size_t size)
+{
+	uint8_t *to = data;
+	int err = 0;
+
+	if (read_directly(engine, address, data, size))
+		return 0;
+	for (size_t done = 0, n; !err && done < size; done += n) {
+		n = size - done < HUB_DATA_MAX ? size - done : HUB_DATA_MAX;
+		err = ask(engine, &(struct hub_message){ .type = HUB_READ, .word = address + done, .size = n }, to + done);
+	}
+	return err;
+}
+
+int client_write(struct kymo_engine *engine, uint64_t address, const void *data, size_t size)
+{
+	const uint8_t *from = data;
+	int err = 0;
+
+	for (size_t done = 0, n; !err && done < size; done += n) {
+		n = size - done < HUB_DATA_MAX ? size - done : HUB_DATA_MAX;
+		err = ask(engine, &(struct hub_message){ .type = HUB_WRITE, .word = address + done, .size = n }, (void *)(uintptr_t)(from + done));
+	}
+	return err;
+}
+
+int client_inject(struct kymo_engine *engine, const siginfo_t *info)
+{
+	return ask(engine, &(struct hub_message){ .type = HUB_INJECT, .info = *info }, NULL);
+}

@@ -1,0 +1,100 @@
+/*
+ * What a hub and those that are connected to it say to each other (docs/design/engines.md).
+ *
+ * Each connection is two sockets, which keep messages whole. On the first, the client asks and the hub replies. On the second the hub asks, which is an event or the release of an engine,
+ * and the client answers; what the client asks for in a callback goes there too, in between, as the hub's thread waits for nothing else then.
+ *
+ * Both sides run on one machine and may be of different builds, so the version is that of this header and of the structures of engine.h. Nothing that comes is believed: whatever
+ * passes hub_message_check() has values that its types allow, and no pointer is among them.
+ */
+#ifndef KYMO_PROC_HUB_MESSAGE_H
+#define KYMO_PROC_HUB_MESSAGE_H
+
+#include "kymo/engine.h"
+
+#define HUB_VERSION 1
+#define HUB_DATA_MAX 32768u	/* bytes of memory in a message */
+#define HUB_ANSWER_MS KYMO_ANSWER_MS
+
+enum hub_message_type {
+	/* A client asks. */
+	HUB_HELLO = 1,		/* the reply brings the second socket */
+	HUB_BYE,		/* let go of everything */
+	HUB_ATTACH,		/* CREATE: `engine` is its name from then on; a lookup is told one in the reply */
+	HUB_ATTACH_PROCESS,	/* `engine` and the numbers behind it are their names; the result is how many */
+	HUB_DETACH_ALL,		/* the result is how many */
+	HUB_SET_EVENTS,
+	HUB_CONTROL,
+	HUB_BARRIER,		/* -EAGAIN: not yet */
+	HUB_WHERE,
+	HUB_PREPARE,
+	HUB_FINISH,
+	HUB_GET_REGISTERS,
+	HUB_SET_REGISTERS,
+	HUB_SET_SYSCALL,
+	HUB_SET_RESULT,
+	HUB_READ,
+	HUB_WRITE,
+	HUB_INJECT,
+	/* The hub asks. The result is what the callback answers. */
+	HUB_QUIESCE,
+	HUB_SIGNAL,
+	HUB_CLONE,
+	HUB_JCTL,
+	HUB_EXEC,
+	HUB_SYSCALL_ENTRY,
+	HUB_SYSCALL_EXIT,
+	HUB_EXIT,
+	HUB_DEATH,
+	HUB_REAP,
+	HUB_GONE,		/* nothing comes of this engine any more */
+	HUB_N_TYPES,
+};
+
+enum hub_side { HUB_CLIENT, HUB_ITSELF };
+
+struct hub_message {
+	uint16_t version;
+	uint8_t type;		/* enum hub_message_type */
+	uint8_t is_reply;
+	uint32_t serial;	/* of who asks; the reply has the same */
+	uint64_t engine;	/* name of one */
+	int64_t result;		/* of a reply: a negative errno, or what the call gives */
+	int32_t tid, pid;	/* of a thread: what is told is about, WHERE's reply; what ATTACH is asked for */
+	uint32_t action;	/* enum kymo_action: so far, of a callback; CONTROL */
+	uint32_t event;		/* of QUIESCE */
+	uint32_t flags, events;	/* ATTACH, ATTACH_PROCESS, SET_EVENTS */
+	uint64_t ops, data;	/* what these match: numbers that mean something to the client alone */
+	uint64_t word;		/* PREPARE, FINISH: the stop; SET_RESULT: that; READ, WRITE: the address */
+	uint64_t size;		/* of the memory that is asked for, or follows */
+	union {
+		struct user_regs_struct registers;
+		struct {
+			uint64_t number, args[6];
+		} call;
+		siginfo_t info;				/* INJECT */
+		struct kymo_signal_report signal;	/* both ways */
+		struct kymo_syscall_report syscall;
+		struct kymo_clone_report clone;
+		struct kymo_exec_report exec;
+		struct kymo_jctl_report jctl;
+		int32_t status;				/* EXIT, DEATH, REAP */
+	};
+};
+
+/* Whether this is a message that `from` may send, with the memory behind it that it tells of, `size` bytes all in all. 0 or -EPROTO. */
+int hub_message_check(const struct hub_message *message, size_t size, enum hub_side from);
+
+/* Send one, with `message->size` bytes of memory where its type has such. Does not wait: -EAGAIN says that the other one does not read. -EPIPE: nobody is there. */
+int hub_send(int socket, const struct hub_message *message, const void *memory);
+
+/*
+ * Wait for one until `deadline_ns` of kymo_now_ns() (0: for ever). `memory` has room for HUB_DATA_MAX, or is NULL: none is expected. -ETIMEDOUT, -EPIPE, -EPROTO.
+ * `fd_ret` (may be NULL) is a descriptor that came with it, also where it is refused, or -1.
+ */
+int hub_receive(int socket, enum hub_side from, uint64_t deadline_ns, struct hub_message *message, void *memory, int *fd_ret);
+
+/* Send one with a descriptor. */
+int hub_send_fd(int socket, const struct hub_message *message, int fd);
+
+#endif
