@@ -414,7 +414,7 @@ static struct kymo_error *trace_process(struct cli_syscalls *s, pid_t pid)
 	if (err)
 		return attach_error(pid, err);
 	wait_for_end(s);
-	if (!last_signal && s->n_cut)
+	if (!cli_syscalls_last_signal() && s->n_cut)
 		s->cut = kymo_hub_failure(s->hub);
 	return NULL;
 }

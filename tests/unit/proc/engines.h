@@ -272,13 +272,8 @@ static inline struct kymo_hub *new_hub(void)
 	return hub;
 }
 
-static inline void need_own_hub(void **state)
-{
-	skip();
-}
-
 #define REFUSAL_OF_WAIT -EOPNOTSUPP
-#define own_hub_test(test) { #test, __builtin_choose_expr(1, need_own_hub, test), NULL, NULL, NULL }	/* commands are launched by own hubs only */
+#define IS_REMOTE true
 #else
 static inline struct kymo_hub *new_hub(void)
 {
@@ -289,7 +284,7 @@ static inline struct kymo_hub *new_hub(void)
 }
 
 #define REFUSAL_OF_WAIT -EDEADLK
-#define own_hub_test(test) cmocka_unit_test(test)
+#define IS_REMOTE false
 #endif
 
 #endif
