@@ -386,7 +386,7 @@ static int follow_somehow(struct cli_syscalls *s, pid_t pid)
 	pid_t busy;
 	int err, why;
 
-	for (int i = 0;; i++) {
+	for (int i = 1;; i++) {
 		s->n_cut = 0;
 		err = open_own(s);
 		if (!err)
@@ -401,7 +401,7 @@ static int follow_somehow(struct cli_syscalls *s, pid_t pid)
 		if (!why)
 			return 0;
 		close_hub(s);
-		if (i == JOIN_TRIES)
+		if (i == JOIN_TRIES || last_signal || why == -EPERM || why == -EPROTO || why == -ETIMEDOUT)
 			return err;
 		nanosleep(&(struct timespec){ 0, JOIN_NAP_NS }, NULL);
 	}

@@ -195,7 +195,7 @@ static unsigned int call(struct kymo_engine *engine, struct hub_message *m)
 		return ops->death ? ops->death(engine, data, &(struct kymo_death_report){ m->status }) : KYMO_ACTION_RESUME;
 	default:
 		if (ops->reap)
-			ops->reap(engine, data, &(struct kymo_reap_report){ m->status });
+			ops->reap(engine, data, &m->reap);
 		return KYMO_ACTION_RESUME;
 	}
 }

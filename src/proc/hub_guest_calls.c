@@ -105,7 +105,7 @@ static unsigned int on_death(struct kymo_engine *engine, void *data, const struc
 
 static void on_reap(struct kymo_engine *engine, void *data, const struct kymo_reap_report *report)
 {
-	struct hub_message message = { .type = HUB_REAP, .status = report->status };
+	struct hub_message message = { .type = HUB_REAP, .reap = *report };
 
 	ask(engine, &message, KYMO_ACTION_RESUME, 0);
 }

@@ -78,7 +78,8 @@ struct hub_message {
 		struct kymo_clone_report clone;
 		struct kymo_exec_report exec;
 		struct kymo_jctl_report jctl;
-		int32_t status;				/* EXIT, DEATH, REAP */
+		int32_t status;				/* EXIT, DEATH */
+		struct kymo_reap_report reap;
 	};
 };
 
