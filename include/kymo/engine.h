@@ -215,7 +215,7 @@ int kymo_hub_serve(struct kymo_hub *hub);
  */
 int kymo_hub_connect(pid_t tid, struct kymo_hub **ret);
 
-#define KYMO_ANSWER_MS 2000
+#define KYMO_ANSWER_MS 5000	/* a client that is alive may wait for the processor for long */
 
 /* Why a connection is over: -EPIPE, the hub has ended or has let us go; -ETIMEDOUT, a callback took too long; -EPROTO. 0: it is not, or the hub is this process' own. */
 int kymo_hub_failure(const struct kymo_hub *hub);
