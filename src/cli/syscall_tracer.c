@@ -401,7 +401,7 @@ static int follow_somehow(struct cli_syscalls *s, pid_t pid)
 		if (!why)
 			return 0;
 		close_hub(s);
-		if (i == JOIN_TRIES || last_signal || why == -EPERM || why == -EPROTO || why == -ETIMEDOUT)
+		if (i == JOIN_TRIES || cli_syscalls_last_signal() || why == -EPERM || why == -EPROTO || why == -ETIMEDOUT)
 			return err;
 		nanosleep(&(struct timespec){ 0, JOIN_NAP_NS }, NULL);
 	}

@@ -191,3 +191,18 @@ other is released
 other is released
 ''')
     check_equal(processes.tracer(process.pid), 0, 'tracer')
+
+
+def test_examples_count_beside_each_other(tmp):
+    installed = Installed(tmp)
+    process = start('sh', '-c', 'while read line; do echo $line; done')
+    counters = []
+    for _ in range(3):
+        counters.append(installed.start('beside', process.pid))
+        counters[-1].wait_for('^begins$')
+    process.send('a\nb\n')
+    process.wait_for('^b$')
+    for counter in reversed(counters):
+        result = counter.end().ok()
+        check(int(result.out.split()[1]) >= 2, 'it has seen calls', result)
+    process.end().ok()

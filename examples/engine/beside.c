@@ -1,0 +1,40 @@
+/* beside PID: count the system calls of a process, until the end of the input, beside others who do the same: the first one serves its hub, the others connect to that. */
+#include <errno.h>
+#include <kymo/engine.h>
+#include <stdio.h>
+#include <string.h>
+
+static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_syscall_report *report)
+{
+	++*(unsigned long *)data;
+	return KYMO_ACTION_RESUME;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct kymo_engine_ops ops = { .syscall_entry = on_entry };
+	unsigned long calls = 0;
+	struct kymo_hub *hub;
+	int pid, err;
+
+	if (argc != 2 || sscanf(argv[1], "%d", &pid) != 1 || kymo_hub_create(&hub))
+		return 2;
+	kymo_hub_serve(hub);
+	err = kymo_engine_attach_process(hub, pid, 0, &ops, &calls, KYMO_EVENTS_SYSCALL, NULL);
+	if (err == -EBUSY) {	/* somebody has it: another hub, perhaps */
+		kymo_hub_destroy(hub);
+		hub = NULL;
+		err = kymo_hub_connect(pid, &hub);
+		if (!err)
+			err = kymo_engine_attach_process(hub, pid, 0, &ops, &calls, KYMO_EVENTS_SYSCALL, NULL);
+	}
+	printf("%s\n", err ? strerror(-err) : "begins");
+	fflush(stdout);
+	while (!err && getchar() != EOF)
+		;
+	if (!err)
+		err = kymo_hub_failure(hub);
+	kymo_hub_destroy(hub);
+	printf("%lu calls%s\n", calls, err ? ", and then the hub was gone" : "");
+	return err ? 1 : 0;
+}
