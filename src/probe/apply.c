@@ -19,6 +19,8 @@
 
 #define STACK_SCAN_MAX ((uint64_t)8 << 20)
 #define USER_CS 0x33	/* arch/x86/include/asm/segment.h: __USER_CS */
+#define USER_SELECTORS UINT64_C(0x002b000000000033)	/* cs, gs, fs, ss, as the kernel saves them */
+#define STACKS_MAX 4	/* that a thread has left for others, in handlers upon handlers */
 
 void probes_warn(const struct kymo_probes *probes, const char *format, ...)
 {
@@ -35,30 +37,33 @@ void probes_warn(const struct kymo_probes *probes, const char *format, ...)
 
 /* ---- saved program counters --------------------------------------------------------------------------------------- */
 
-/* In struct sigcontext rip is followed by eflags and the 16-bit selectors, cs first. */
-static uint64_t scan_words(const uint64_t *words, size_t n, bool (*is_hot)(uint64_t pc, void *data), void *data)
-{
-	for (size_t i = 0; i + 2 < n; i++)
-		if ((words[i + 2] & 0xffff) == USER_CS && is_hot(words[i], data))
-			return words[i];
-	return 0;
-}
-
-/* Scan [low, end of its mapping). A stack that can't be read may hold anything: that counts as found. */
-static uint64_t scan_stack(struct kymo_process *process, const struct kymo_maps *maps, uint64_t low,
+/*
+ * Scan [low, end of its mapping). A stack that can't be read may hold anything: that counts as found. In struct sigcontext rip is followed by eflags and the 16-bit
+ * selectors, cs first, and comes behind rsp: a handler on an alternate stack may have interrupted one on the stack that `left_ret` gets a place of.
+ */
+static uint64_t scan_stack(struct kymo_process *process, const struct kymo_maps *maps, uint64_t low, uint64_t *left_ret,
 			   bool (*is_hot)(uint64_t pc, void *data), void *data)
 {
 	const struct kymo_map *map = kymo_maps_at(maps, low);
 	kymo_cleanup_free uint64_t *words = NULL;
 	uint64_t size;
 
+	*left_ret = 0;
 	if (!map)
 		return 0;
 	size = map->end - low < STACK_SCAN_MAX ? map->end - low : STACK_SCAN_MAX;
 	words = malloc(size);
 	if (!words || kymo_process_read(process, low, words, size))
 		return low;
-	return scan_words(words, size / 8, is_hot, data);
+	for (size_t i = 0; i + 2 < size / 8; i++) {
+		const struct kymo_map *left = i && words[i + 2] == USER_SELECTORS ? kymo_maps_at(maps, words[i - 1]) : NULL;
+
+		if ((words[i + 2] & 0xffff) == USER_CS && is_hot(words[i], data))
+			return words[i];
+		if (left && left != map && left->writable && !*left_ret)
+			*left_ret = words[i - 1] & ~(uint64_t)7;
+	}
+	return 0;
 }
 
 /* Where the initial thread's stack begins if that thread is on another one: it is scanned as well, for what it may have left there. */
@@ -79,11 +84,12 @@ uint64_t probes_find_saved_pc(struct kymo_process *process, const struct kymo_ma
 
 	threads = kymo_process_threads(process, &n);
 	for (size_t i = 0; i < n && !found; i++) {
-		uint64_t other = left_stack(&threads[i], kymo_process_pid(process), maps);
+		uint64_t other = left_stack(&threads[i], kymo_process_pid(process), maps), left = threads[i].registers.rsp & ~(uint64_t)7;
 
-		found = scan_stack(process, maps, threads[i].registers.rsp & ~(uint64_t)7, is_hot, data);
+		for (int k = 0; k < STACKS_MAX && left && !found; k++)
+			found = scan_stack(process, maps, left, &left, is_hot, data);
 		if (!found && other)
-			found = scan_stack(process, maps, other, is_hot, data);
+			found = scan_stack(process, maps, other, &left, is_hot, data);
 		*tid_ret = threads[i].tid;
 	}
 	return found;
@@ -394,9 +400,27 @@ static struct kymo_error *check_jits(struct kymo_probes *probes, const struct ky
 	return error;
 }
 
+/* Where system calls are told apart by their address, one that is made in a pad would be a signal, also within the handler of that signal. */
+static struct kymo_error *check_dispatch(const struct kymo_probes *probes, const struct pending *pending)
+{
+	const struct kymo_thread *threads;
+	bool has_calls = false;
+	size_t n;
+
+	threads = kymo_process_threads(probes->process, &n);
+	for (size_t i = 0; i < pending->n; i++)
+		has_calls |= kymo_pad_is_syscall(&pending->sites[i]->plan);
+	for (size_t i = 0; has_calls && i < n; i++)
+		if (kymo_thread_dispatches_calls(probes->process, i))
+			return kymo_error_create(KYMO_ERROR_UNSAFE,
+						 "thread %d of process %d gets signals for system calls that are made outside of one range of addresses (PR_SET_SYSCALL_USER_DISPATCH), as pads are",
+						 threads[i].tid, kymo_process_pid(probes->process));
+	return NULL;
+}
+
 static struct kymo_error *apply_checked(struct kymo_probes *probes, enum probes_again *again_ret)
 {
-	struct pending pending;
+	struct pending pending = { NULL, 0 };
 	struct kymo_error *error;
 	struct kymo_maps maps;
 	uint64_t pc;
@@ -421,8 +445,12 @@ static struct kymo_error *apply_checked(struct kymo_probes *probes, enum probes_
 		return NULL;
 	}
 	error = gather_pending(probes, &pending);
-	if (error)
+	if (!error)
+		error = check_dispatch(probes, &pending);
+	if (error) {
+		free(pending.sites);
 		return error;
+	}
 	move_threads(probes);
 	probes->is_dirty = true;
 	error = write_text(probes, &pending);

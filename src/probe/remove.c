@@ -162,13 +162,17 @@ static bool is_hot(uint64_t pc, void *data)
 	return removal->own && map && map->executable && kymo_is_shared_map(map) && is_hopping(removal, pc);
 }
 
-/* The entry whose pad a thread stands in, right behind a system call of its own; or NULL. Nothing of the pad's is on its stack there. */
-static const struct kymo_wire_site *called_from(const struct removal *removal, uint64_t pc)
+/*
+ * The entry whose pad a thread is in, in the system call that was displaced; or NULL. Nothing of the pad's is on its stack there. The bytes alone are no proof: another
+ * instruction may end with them.
+ */
+static const struct kymo_wire_site *called_from(const struct removal *removal, const struct user_regs_struct *registers)
 {
 	static const uint8_t call[] = { 0x0f, 0x05 };
 	uint8_t before[sizeof(call)];
+	uint64_t pc = registers->rip;
 
-	for (size_t i = 0; i < removal->own->n_sites; i++) {
+	for (size_t i = 0; i < removal->own->n_sites && (int64_t)registers->orig_rax >= 0; i++) {
 		const struct kymo_wire_site *site = &removal->own->sites[i];
 
 		if (site->pad >= pc || pc - site->pad > site->pad_size || site->window != sizeof(call) || memcmp(site->original, call, sizeof(call)))
@@ -190,7 +194,7 @@ static void send_home(struct removal *removal)
 
 	threads = kymo_process_threads(removal->process, &n);
 	for (size_t i = 0; i < n && removal->own; i++) {
-		const struct kymo_wire_site *site = is_in_pads(threads[i].registers.rip, removal) ? called_from(removal, threads[i].registers.rip) : NULL;
+		const struct kymo_wire_site *site = is_in_pads(threads[i].registers.rip, removal) ? called_from(removal, &threads[i].registers) : NULL;
 
 		if (site)
 			kymo_thread_set_pc(removal->process, i, site->address + site->window);

@@ -168,6 +168,9 @@ struct kymo_error *probes_resolve_syscalls(struct kymo_probes *probes, const str
 			is_guarded_call[places[i].number] = true;
 	if (!error)
 		tell_guarded(probes, module, is_guarded_call);
+	if (!error && kymo_module_cancels(module->module))
+		probes_warn(probes, "%s calls pthread_cancel: threads that it ends in a recorded call do not clean up (C++ destructors, locks of streams)",
+			    module->path);
 	return error;
 }
 

@@ -279,6 +279,8 @@ static bool may_borrow(struct kymo_process *process, size_t index, const char **
 	}
 	if (info.seccomp)
 		*reason = "a seccomp filter might kill it for the system calls that setting up memory takes";
+	else if (kymo_thread_dispatches_calls(process, index))
+		*reason = "it gets signals for system calls that are made outside of one range of addresses (PR_SET_SYSCALL_USER_DISPATCH)";
 	else if (info.shadow_stack)
 		*reason = "it has a shadow stack";
 	else if (thread->registers.cs != USER_CS)

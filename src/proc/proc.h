@@ -175,6 +175,9 @@ const struct kymo_thread *kymo_process_threads(const struct kymo_process *proces
  * the kernel can't tell. */
 int kymo_thread_rseq(struct kymo_process *process, size_t index, uint64_t *pointer_ret, uint32_t *signature_ret);
 
+/* Whether a stopped thread's system calls are signals where they are made outside of one range of code (PR_SET_SYSCALL_USER_DISPATCH), as far as the kernel tells. */
+bool kymo_thread_dispatches_calls(struct kymo_process *process, size_t index);
+
 /* Move the program counter of a stopped thread. Negative errno; -ESRCH when it died. */
 int kymo_thread_set_pc(struct kymo_process *process, size_t index, uint64_t pc);
 

@@ -32,6 +32,8 @@
 #define SEIZE_MAX_TRIES 100
 #define SPINS 30
 #define LONG_WAIT_MS 10000
+#define GET_DISPATCH 0x4211	/* PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG, of <linux/ptrace.h> from 6.4 on */
+#define DISPATCH_OFF 0
 
 int kymo_get_registers(pid_t tid, struct user_regs_struct *ret)
 {
@@ -415,6 +417,16 @@ int kymo_thread_rseq(struct kymo_process *process, size_t index, uint64_t *point
 	*pointer_ret = configuration.rseq_abi_pointer;
 	*signature_ret = configuration.signature;
 	return 0;
+}
+
+bool kymo_thread_dispatches_calls(struct kymo_process *process, size_t index)
+{
+	struct {
+		uint64_t mode, selector, offset, size;
+	} dispatch = { .mode = DISPATCH_OFF };
+
+	return !ptrace((enum __ptrace_request)GET_DISPATCH, process->threads.items[index].tid, (void *)sizeof(dispatch), &dispatch) &&
+	       dispatch.mode != DISPATCH_OFF;
 }
 
 int kymo_thread_set_pc(struct kymo_process *process, size_t index, uint64_t pc)

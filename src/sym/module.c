@@ -440,6 +440,11 @@ const char *kymo_module_soname(const struct kymo_module *module)
 	return module->soname;
 }
 
+bool kymo_module_cancels(const struct kymo_module *module)
+{
+	return module->cancels;
+}
+
 const uint8_t *kymo_module_build_id(const struct kymo_module *module, size_t *size)
 {
 	*size = module->build_id_size;

@@ -92,6 +92,7 @@ struct kymo_module {
 	struct sym_part dynamic_part, eh_frame_header;
 	struct sym_dynamic dynamic;
 	const char *interpreter, *soname;
+	bool cancels;
 	uint8_t build_id[KYMO_BUILD_ID_MAX];
 	size_t build_id_size;
 

@@ -71,6 +71,9 @@ uint64_t kymo_module_entry(const struct kymo_module *module);	/* e_entry, as lin
 const char *kymo_module_interpreter(const struct kymo_module *module);	/* PT_INTERP or NULL */
 const char *kymo_module_soname(const struct kymo_module *module);	/* DT_SONAME or NULL */
 
+/* Whether it calls another file's pthread_cancel(). */
+bool kymo_module_cancels(const struct kymo_module *module);
+
 /* The GNU build-id; `size` is 0 where there is none. */
 const uint8_t *kymo_module_build_id(const struct kymo_module *module, size_t *size);
 

@@ -100,6 +100,7 @@ static struct kymo_error *add_entry(struct kymo_module *module, struct sym_image
 	if (type == STT_SECTION || type == STT_FILE || type == STT_TLS)
 		return NULL;
 	is_code = sym_code_at(module, entry.st_value);
+	module->cancels |= entry.st_shndx == SHN_UNDEF && !strcmp(name, "pthread_cancel");
 	if (entry.st_shndx != SHN_UNDEF && *name && strnlen(name, NAME_MAX_SIZE) < NAME_MAX_SIZE) {
 		if (is_code && (type == STT_FUNC || type == STT_GNU_IFUNC))
 			return add_function(module, image, table, i, &entry, name);
