@@ -338,8 +338,8 @@ static void make_thread(void)
 
 static void case_threads(void)
 {
-	pid_t pid = make_tracee(make_thread), thread = 0;
-	int status, events = 0, stops = 0, ended = 0;
+	pid_t pid = make_tracee(make_thread), made = 0, ended = 0;
+	int status, events = 0, stops = 0, ends = 0;
 
 	ptrace(PTRACE_SETOPTIONS, pid, 0, OPTIONS | PTRACE_O_TRACECLONE);
 	ptrace(PTRACE_CONT, pid, 0, 0);
@@ -351,24 +351,26 @@ static void case_threads(void)
 			break;
 		if (got == pid && !WIFSTOPPED(status))
 			printf("ended with %#x\n", status);
-		if (!WIFSTOPPED(status)) {
-			ended += got == thread;
-			continue;
+		if (!WIFSTOPPED(status) && got != pid) {
+			ended = got;	/* it may have, before its maker tells of it */
+			ends++;
 		}
+		if (!WIFSTOPPED(status))
+			continue;
 		events += status >> 8 == (SIGTRAP | PTRACE_EVENT_CLONE << 8);
 		if (got == pid && !ptrace(PTRACE_GETEVENTMSG, got, 0, &message) && status >> 16)
-			thread = (pid_t)message;
+			made = (pid_t)message;
 		stops += got != pid && status >> 8 == SIGSTOP;
 		ptrace(PTRACE_CONT, got, 0, 0);
 	}
-	printf("%d made, %d stopped, %d ended\n", events, stops, ended);
+	printf("%d made, %d stopped, %d ended, the same: %d\n", events, stops, ends, made == ended);
 }
 
 /* ---- waiting --------------------------------------------------------------------------------------------------------------------- */
 
 static void trace_brother(pid_t pid)
 {
-	struct itimerval soon = { .it_value = { 0, 100000 } };
+	struct itimerval often = { { 0, 100000 }, { 0, 100000 } }, soon = { .it_value = { 0, 100000 } }, never = { .it_value = { 0, 0 } };
 	struct sigaction action = { .sa_handler = on_signal };
 	siginfo_t info;
 	int status;
@@ -381,8 +383,9 @@ static void trace_brother(pid_t pid)
 	show("CONT", ptrace(PTRACE_CONT, pid, 0, 0));
 	show("nothing yet", waitpid(-1, &status, WNOHANG | __WALL));
 	sigaction(SIGALRM, &action, NULL);
-	setitimer(ITIMER_REAL, &soon, NULL);
+	setitimer(ITIMER_REAL, &often, NULL);	/* one may come before it waits */
 	show("a wait that ends by a signal", waitpid(pid, &status, __WALL));
+	setitimer(ITIMER_REAL, &never, NULL);
 	handled = 0;
 	action.sa_flags = SA_RESTART;
 	sigaction(SIGALRM, &action, NULL);
