@@ -32,6 +32,7 @@ KYMO_PLAIN = os.environ.get('KYMO_PLAIN') or str(SOURCE / 'build/kymo')  # for w
 TARGETS = Path(os.environ.get('KYMO_TARGETS') or SOURCE / 'build/tests/targets')
 TORTURE_SECONDS = int(os.environ.get('KYMO_TORTURE_SECONDS') or 60)
 
+SYS_CLOCK_NANOSLEEP = 230
 NOBODY = 65534  # a user and group without rights, for run(..., user=NOBODY)
 
 _clean_ups = []
@@ -332,6 +333,13 @@ def target(name, *args, ready=True, **options):
     process = start(target_path(name), *args, **options)
     if ready:
         process.wait_for(r'^ready$')
+    return process
+
+
+def sleeper(**options):
+    """A program that sleeps, in its system call already."""
+    process = start('sleep', 1000, **options)
+    eventually(lambda: processes.call(process.pid) == SYS_CLOCK_NANOSLEEP, 'it sleeps')
     return process
 
 

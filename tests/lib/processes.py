@@ -43,6 +43,15 @@ def is_alive(pid):
     return status(pid).get('State', 'X')[0] not in 'XZ'
 
 
+def call(tid):
+    """The number of the system call that the thread sleeps in, or None."""
+    try:
+        word = Path(f'/proc/{tid}/syscall').read_text().split()[0]
+    except OSError:
+        return None
+    return int(word) if word.isdigit() else None
+
+
 @contextlib.contextmanager
 def stopped(pid):
     """All threads of the process stand still meanwhile (by SIGSTOP)."""

@@ -2,9 +2,8 @@
 import json
 import os
 import re
-from pathlib import Path
 
-from kymotest import KYMO, NOBODY, check, check_equal, check_matches, check_same, eventually, kymo, run, start, target_path
+from kymotest import KYMO, NOBODY, check, check_equal, check_matches, check_same, kymo, run, sleeper, start, target_path
 
 COMMANDS = ['record', 'report', 'list', 'explain', 'status', 'detach']
 
@@ -268,13 +267,6 @@ def test_explain_inside_of_an_instruction_names_the_ones_beside():
     check_same(lines[-3:], ['  tactic     none: a probe here is refused', f'  not taken  no instruction begins at {after - 1:#x}',
                             f'             instructions begin at {before:#x} and {after:#x}'], 'the end')
     check_equal(result.err, f"kymo: no probe can be put at 'main+{after - 1 - starts[0]:#x}'\n")
-
-
-def sleeper():
-    """sleep, once the dynamic linker has mapped libc."""
-    process = start('sleep', '60')
-    eventually(lambda: 'libc.so' in Path(f'/proc/{process.pid}/maps').read_text(), 'libc is mapped')
-    return process
 
 
 def test_explain_of_an_offset_and_of_a_process_is_the_same_site():

@@ -4,15 +4,9 @@ import pty
 import re
 import signal
 
-from kymotest import KYMO, Result, at_end, check, check_equal, check_matches, eventually, record, run_on_terminal, start, start_record
+from kymotest import KYMO, Result, at_end, check, check_equal, check_matches, record, run_on_terminal, sleeper, start_record
 
 PROBE = ('-p', 'libc:read')
-
-
-def sleeper():
-    process = start('sleep', '60')
-    eventually(lambda: 'sleep' in open(f'/proc/{process.pid}/comm').read(), 'sleep runs')
-    return process
 
 
 def check_plain(text):

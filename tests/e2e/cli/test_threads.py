@@ -10,10 +10,9 @@ import signal
 import struct
 import subprocess
 import termios
-from pathlib import Path
 
 import processes
-from kymotest import (KYMO, NOBODY, at_end, check, check_equal, check_matches, check_same, eventually, kymo, need_root, program, run_on_terminal, start,
+from kymotest import (KYMO, NOBODY, at_end, check, check_equal, check_matches, check_same, eventually, kymo, need_root, program, run_on_terminal, sleeper, start,
                       start_record, target, target_path)
 
 HEAD = r'^    TID  NAME +STATE +CPU  IN +TRACER$'
@@ -30,23 +29,19 @@ def table(pid, **options):
     return lines[:at], {int(line.split()[0]): line.split() for line in lines[at + 1:]}
 
 
-def sleeper():
-    process = start('sleep', 1000)
-    eventually(lambda: Path(f'/proc/{process.pid}/comm').read_text() == 'sleep\n', 'it sleeps')
-    return process
-
-
 # ---- what is told ----------------------------------------------------------------------------------------------------------
 
 
 def test_three_thousand_threads_are_told_each_with_where_it_sleeps():
     process = target('threads1000', '-t', 3000)
 
-    def places():
-        return collections.Counter(thread['syscall'] for thread in look(process.pid)['threads'])
     # 4 work; of the others a quarter each sleeps so, and a quarter in nanosleep, which wakes up now and then.
     asleep = {'futex': 749, 'read': 749, 'poll': 749}
-    eventually(lambda: {name: places()[name] for name in asleep} == asleep, f'threads sleep in {asleep}')
+
+    def are_asleep():
+        places = collections.Counter(thread['syscall'] for thread in look(process.pid)['threads'])
+        return {name: places[name] for name in asleep} == asleep
+    eventually(are_asleep, f'threads sleep in {asleep}')
     head, rows = table(process.pid)
     check_matches(head[0], rf'^{process.pid} threads1000: 3,001 threads: .*sleeping')
     check_same(sorted(rows), processes.threads(process.pid), 'thread ids')

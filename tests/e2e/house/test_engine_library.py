@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import processes
-from kymotest import KYMO_PLAIN, SOURCE, check, check_equal, check_matches, check_same, eventually, need_root, program, run, start, target
+from kymotest import KYMO_PLAIN, SOURCE, check, check_equal, check_matches, check_same, eventually, need_root, program, run, sleeper, start, target
 
 EXAMPLES = SOURCE / 'examples/engine'
 FLAGS = ['-std=gnu17', '-O1', '-Wall', '-Wextra', '-Werror', '-Wno-unused-parameter']
@@ -36,12 +36,6 @@ class Installed:
 
     def start(self, name, *args):
         return start(self.build(name), *args, env=self.env)
-
-
-def sleeper():
-    process = start('sleep', 1000)
-    eventually(lambda: Path(f'/proc/{process.pid}/comm').read_text() == 'sleep\n', 'it sleeps')
-    return process
 
 
 # ---- the library -------------------------------------------------------------------------------------------------------------
@@ -159,7 +153,7 @@ def test_examples_hold_wake_and_leave_running_processes(tmp):
 
     def wakes(number, word):
         # What is asked for again and again: a hub that goes at once may undo the end of the call (docs/limits.md).
-        if Path(f'/proc/{process.pid}/syscall').read_text().split()[0] == '232':  # epoll_wait
+        if processes.call(process.pid) == 232:  # epoll_wait
             run(tmp / 'wake', process.pid, int(number), env=installed.env).ok()
         return word in process.out
     installed.build('wake')

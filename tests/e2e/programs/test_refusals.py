@@ -9,7 +9,7 @@ from pathlib import Path
 import processes
 from comparing import babeltrace_with_losses
 from kymotest import (KYMO, NOBODY, babeltrace, check, check_equal, check_matches, check_same, check_text_intact, eventually, kymo,
-                      need_root, program, record, report_json, run, skip, start, start_record, target, target_path, timeout)
+                      need_root, program, record, report_json, run, skip, sleeper, start, start_record, target, target_path, timeout)
 
 
 def check_refused(args, sentence, status=1, **options):
@@ -21,12 +21,6 @@ def check_refused(args, sentence, status=1, **options):
     left = [path.name for path in Path(options.get('cwd', '.')).glob('*.data*')]
     check_equal(left, [], 'recordings')
     return result
-
-
-def sleeper(**options):
-    process = start('sleep', '60', **options)
-    eventually(lambda: processes.status(process.pid).get('Name') == 'sleep', 'sleep runs')
-    return process
 
 
 # ---- names -----------------------------------------------------------------------------------------------------------------
