@@ -4,6 +4,7 @@ Each process' lines are compared in their order, from `-f -o FILE`. A line that 
 does when a signal arrives of somebody else's doing, such as SIGCHLD: those lines are compared too, but behind the others. And these differ from run to run, whoever traces:
 """
 import re
+from pathlib import Path
 
 from kymotest import KYMO, check_equal, check_same, fail, program, run
 
@@ -28,6 +29,25 @@ WITH_PIDS = re.compile(r'---|(clone3?|v?fork|wait4|waitid|t?g?kill|get\w*pid|get
 
 # libc asks once more where the random number for a temporary name is one of those that would make some names likelier.
 NOW_AND_THEN = 'getrandom(RANDOM BYTES, 8, GRND_NONBLOCK) = 8'
+
+
+PYTHON = ('-s', '-S', '-c', 'import json, subprocess, threading; print(json.dumps([1]))')
+PYTHON_ENV = {'PYTHONDONTWRITEBYTECODE': '1', 'PYTHONHASHSEED': '0'}
+CHILDREN = 'true; /bin/true; (exit 3); /bin/sh -c \'kill -TERM $$\'; exit 0'
+
+
+def build(tmp, name, *options):
+    """A program of this directory."""
+    run(program('gcc'), '-w', '-o', tmp / name, Path(__file__).parent / f'{name}.c', *options).ok()
+    return tmp / name
+
+
+def git_log(tmp):
+    git = [program('git'), '-C', tmp / 'repository', '-c', 'user.name=x', '-c', 'user.email=x@localhost']
+    (tmp / 'repository').mkdir()
+    run(*git, 'init', '-q').ok()
+    run(*git, 'commit', '-q', '--allow-empty', '-m', 'one').ok()
+    return [*git, 'log', '--stat']
 
 
 def whole_lines(text):

@@ -3,12 +3,10 @@ import json
 import os
 import re
 import signal
-from pathlib import Path
 
 from kymotest import (KYMO, NOBODY, SOURCE, check, check_equal, check_matches, check_same, check_untraced, eventually, kymo, need_root, program, run, start, target)
-from straced import check_like_strace
+from straced import CHILDREN, PYTHON, PYTHON_ENV, build, check_like_strace, git_log
 
-HERE = Path(__file__).parent
 SH = program('sh')
 KERNEL = ('--backend', 'kernel')
 
@@ -24,11 +22,6 @@ CHANGES = (
 TOUCHED = '#include <sys/mman.h>\n__attribute__((constructor)) static void touch_all(void) { mlockall(1); }\n'
 
 GETPPID = '#include <stdlib.h>\n#include <unistd.h>\nint main(int argc, char **argv) { for (long n = atol(argv[1]); n > 0; n--) getppid(); }\n'
-
-
-def build(tmp, name, *options):
-    run(program('gcc'), '-w', '-o', tmp / name, HERE / f'{name}.c', *options).ok()
-    return tmp / name
 
 
 def in_kernel(*words, **options):
@@ -56,23 +49,18 @@ def test_ls_looks_as_in_strace(tmp):
 
 
 def test_git_log_looks_as_in_strace(tmp):
-    git = [program('git'), '-C', tmp / 'repository', '-c', 'user.name=x', '-c', 'user.email=x@localhost']
-    (tmp / 'repository').mkdir()
-    run(*git, 'init', '-q').ok()
-    run(*git, 'commit', '-q', '--allow-empty', '-m', 'one').ok()
-    check_by_kernel(tmp, *git, 'log', '--stat', at_least=100)
+    check_by_kernel(tmp, *git_log(tmp), at_least=100)
 
 
 def test_python_looks_as_in_strace(tmp):
-    check_by_kernel(tmp, program('python3'), '-s', '-S', '-c', 'import json, subprocess, threading; print(json.dumps([1]))', at_least=300,
-                    env={'PYTHONDONTWRITEBYTECODE': '1', 'PYTHONHASHSEED': '0'})
+    check_by_kernel(tmp, program('python3'), *PYTHON, at_least=300, env=PYTHON_ENV)
 
 
 def test_threads_and_children_look_as_in_strace(tmp):
     check_by_kernel(tmp, build(tmp, 'threads', '-pthread'), at_least=40)
     check_by_kernel(tmp, build(tmp, 'loopback'), at_least=40)
     # Whether a child's end is told before its parent waits for it depends on who is faster.
-    check_by_kernel(tmp, SH, '-c', 'true; /bin/true; (exit 3); /bin/sh -c \'kill -TERM $$\'; exit 0', at_least=100, changes=[(r'^rt_sigreturn\(.*\n?', '')])
+    check_by_kernel(tmp, SH, '-c', CHILDREN, at_least=100, changes=[(r'^rt_sigreturn\(.*\n?', '')])
 
 
 def test_without_follow_only_the_first_thread_is_shown():

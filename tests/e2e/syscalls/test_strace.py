@@ -5,14 +5,9 @@ import subprocess
 from pathlib import Path
 
 from kymotest import SOURCE, check, check_equal, check_matches, check_same, kymo, program, run, skip, timeout
-from straced import check_like_strace, trace, whole_lines
+from straced import CHILDREN, PYTHON, PYTHON_ENV, build, check_like_strace, git_log, trace, whole_lines
 
 HERE = Path(__file__).parent
-
-
-def build(tmp, name, *options):
-    run(program('gcc'), '-w', '-o', tmp / name, HERE / f'{name}.c', *options).ok()
-    return tmp / name
 
 
 @timeout(300)
@@ -57,16 +52,11 @@ def test_sets_have_what_those_of_strace_have(tmp):
 
 
 def test_git_log_looks_as_in_strace(tmp):
-    git = [program('git'), '-C', tmp / 'repository', '-c', 'user.name=x', '-c', 'user.email=x@localhost']
-    (tmp / 'repository').mkdir()
-    run(*git, 'init', '-q').ok()
-    run(*git, 'commit', '-q', '--allow-empty', '-m', 'one').ok()
-    check_like_strace(tmp, *git, 'log', '--stat', at_least=100)
+    check_like_strace(tmp, *git_log(tmp), at_least=100)
 
 
 def test_python_looks_as_in_strace(tmp):
-    check_like_strace(tmp, program('python3'), '-s', '-S', '-c', 'import json, subprocess, threading; print(json.dumps([1]))', at_least=300,
-                      env={'PYTHONDONTWRITEBYTECODE': '1', 'PYTHONHASHSEED': '0'})
+    check_like_strace(tmp, program('python3'), *PYTHON, at_least=300, env=PYTHON_ENV)
 
 
 def test_a_server_and_its_client_look_as_in_strace(tmp):
@@ -116,4 +106,4 @@ def test_an_exec_by_another_thread_looks_as_in_strace(tmp):
 
 
 def test_children_look_as_in_strace(tmp):
-    check_like_strace(tmp, program('sh'), '-c', 'true; /bin/true; (exit 3); /bin/sh -c \'kill -TERM $$\'; exit 0', at_least=100)
+    check_like_strace(tmp, program('sh'), '-c', CHILDREN, at_least=100)
