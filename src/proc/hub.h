@@ -195,8 +195,6 @@ void hub_rekey_task(struct kymo_hub *hub, struct task *task, pid_t tid);
 /* Seize a thread of process `pid` (0: look which), which runs on. A negative errno, as kymo_engine_attach() has them. `ret` may be one that there is. */
 int hub_seize(struct kymo_hub *hub, pid_t tid, pid_t pid, struct task **ret);
 
-bool hub_has_engines(const struct task *task);
-
 /* The masks of all its engines together. */
 unsigned int hub_events(const struct task *task);
 

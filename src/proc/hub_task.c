@@ -294,7 +294,7 @@ static bool is_anything_owed(const struct task *task)
 	return false;
 }
 
-bool hub_has_engines(const struct task *task)
+static bool has_engines(const struct task *task)
 {
 	for (size_t i = 0; i < task->engines.n; i++)
 		if (!task->engines.items[i]->is_detached)
@@ -317,7 +317,7 @@ static bool has_to_stop(const struct task *task)
 {
 	bool is_listening = task->state == TASK_LISTENING;
 
-	return (!hub_has_engines(task) && !task->process->is_held) || is_anything_owed(task) ||
+	return (!has_engines(task) && !task->process->is_held) || is_anything_owed(task) ||
 	       does_anybody_want(task, KYMO_ACTION_STOP, is_listening ? KYMO_ACTION_REPORT : KYMO_ACTION_BLOCKSTEP) ||
 	       (!is_listening && !task->traces_calls && hub_events(task) & EVENTS_OF_STOPS);
 }
@@ -449,7 +449,7 @@ void hub_settle(struct kymo_hub *hub, struct task *task)
 	}
 	if (hub_is_held(task))
 		return;
-	if (hub_has_engines(task) || has_stale_interrupt(task))
+	if (has_engines(task) || has_stale_interrupt(task))
 		go_on(hub, task);
 	else if (!hub_waits_for_step(task))
 		let_go(hub, task);

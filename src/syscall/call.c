@@ -30,11 +30,6 @@ bool kymo_syscall_failed(const struct kymo_syscall_call *call)
 	return call->result < 0 && call->result >= -4095;
 }
 
-bool kymo_syscall_is_last(uint64_t number)
-{
-	return number == SYS_exit || number == SYS_exit_group;
-}
-
 bool kymo_syscall_replaces_memory(uint64_t number)
 {
 	return number == SYS_execve || number == SYS_execveat || number == SYS_rt_sigreturn;

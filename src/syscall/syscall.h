@@ -124,9 +124,6 @@ bool kymo_syscall_failed(const struct kymo_syscall_call *call);
 /* "ENOENT" for 2, also the kernel's own ERESTARTSYS and its like; NULL for what has no name. */
 const char *kymo_syscall_errno(int number);
 
-/* The call does not return: exit, exit_group. */
-bool kymo_syscall_is_last(uint64_t number);
-
 /* The memory may be another one's when it returns: execve; or the registers: rt_sigreturn. */
 bool kymo_syscall_replaces_memory(uint64_t number);
 
