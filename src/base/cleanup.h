@@ -5,6 +5,7 @@
 #ifndef KYMO_BASE_CLEANUP_H
 #define KYMO_BASE_CLEANUP_H
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -26,10 +27,17 @@ static inline void kymo_cleanup_fclose_(FILE **file)
 		fclose(*file);
 }
 
+static inline void kymo_cleanup_closedir_(DIR **directory)
+{
+	if (*directory)
+		closedir(*directory);
+}
+
 #define kymo_cleanup(destroy) __attribute__((cleanup(destroy)))
 #define kymo_cleanup_free kymo_cleanup(kymo_cleanup_free_)
 #define kymo_cleanup_close kymo_cleanup(kymo_cleanup_close_)
 #define kymo_cleanup_fclose kymo_cleanup(kymo_cleanup_fclose_)
+#define kymo_cleanup_closedir kymo_cleanup(kymo_cleanup_closedir_)
 
 /* The pointer's value; the variable becomes NULL, so that its cleanup does nothing. */
 #define kymo_take(pointer)                          \

@@ -235,12 +235,6 @@ static int follow(struct cli_syscalls *s, pid_t tid, pid_t pid)
 	return err == -EALREADY ? -ESRCH : err;
 }
 
-static void close_directory(DIR **directory)
-{
-	if (*directory)
-		closedir(*directory);
-}
-
 /* One that a followed thread has made has been attached to already. */
 static bool has_engine(struct cli_syscalls *s, pid_t tid)
 {
@@ -261,7 +255,7 @@ static int follow_process(struct cli_syscalls *s, pid_t pid, pid_t *last_ret)
 
 	*last_ret = pid;
 	while (is_new && !err) {
-		kymo_cleanup(close_directory) DIR *directory = NULL;
+		kymo_cleanup_closedir DIR *directory = NULL;
 		struct dirent *entry;
 		char path[64];
 

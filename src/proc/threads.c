@@ -97,15 +97,9 @@ static int by_tid(const void *a, const void *b)
 	return (one->tid > other->tid) - (one->tid < other->tid);
 }
 
-static void close_directory(DIR **directory)
-{
-	if (*directory)
-		closedir(*directory);
-}
-
 struct kymo_error *kymo_thread_infos_read(pid_t pid, struct kymo_thread_infos *ret)
 {
-	kymo_cleanup(close_directory) DIR *directory = NULL;
+	kymo_cleanup_closedir DIR *directory = NULL;
 	const bool knows_calls = has_our_calls(pid);
 	struct kymo_thread_infos threads = { 0 };
 	struct dirent *entry;
