@@ -1,4 +1,4 @@
-/* Where a module's system calls are, and what of them is left alone. test_record_syscalls.py runs their pads. */
+/* Where a module's system calls are, and what of them is left alone. test_recorded.py runs their pads. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
