@@ -17,6 +17,7 @@ FAST = 200_000  # calls a trial, of what takes well below a microsecond
 SLOW = 5_000
 INSERTS = 2_000
 MOST_OF_STRACE = 1.0
+MOST_MORE = {"kymo record -s": 60, "kymo syscalls, BPF": 250}  # ns above a bare call
 MOST_OF_ONE_THREAD = 1.2
 
 
@@ -54,6 +55,13 @@ def _bpftrace_counts(out):
     return {numbers[number]: int(count) for number, count in re.findall(r"@n\[(0|1|110)\]: (\d+)", out)}
 
 
+class Recorded(Tracer):
+    """Calls go into a trace, from pads; nobody is stopped."""
+
+    def command(self, temporary, argv):
+        return [*self.words, "-o", f"{temporary}/trace", "--", *argv]
+
+
 class Bpftrace(Tracer):
     """Counts by number of the call, of the process that it starts itself; takes one word for a command."""
 
@@ -69,6 +77,8 @@ def shown(bench):
     return [
         Tracer("none", [], FAST),
         Tracer("kymo syscalls", [bench.kymo, "syscalls", "-f"], file=["-o"], missing=bench.kymo_missing),
+        Recorded("kymo record -s", [bench.kymo, "record", "-q", "-s", ",".join(CALLS)], FAST, missing=bench.kymo_missing),
+        Tracer("kymo syscalls, BPF", [bench.kymo, "syscalls", "-f", "--backend", "kernel", "-e", ",".join(CALLS)], file=["-o"], missing=bench.kymo_missing),
         Tracer("strace", ["strace", "-f"], file=["-o"]),
         Tracer("strace --seccomp-bpf", ["strace", "-f", "--seccomp-bpf", "-e", f"trace={','.join(CALLS)}"], file=["-o"]),
         Tracer("perf trace", ["perf", "trace"], file=["-o"], missing=no_tracepoints),
@@ -80,6 +90,7 @@ def not_wanted(bench):
     return [
         Tracer("none", [], FAST),
         Tracer("kymo syscalls", [bench.kymo, "syscalls", "-f", "-e", OTHER], file=["-o"], missing=bench.kymo_missing),
+        Recorded("kymo record -s", [bench.kymo, "record", "-q", "-s", OTHER], FAST, missing=bench.kymo_missing),
         Tracer("strace", ["strace", "-f", "-e", f"trace={OTHER}"], file=["-o"]),
         Tracer("strace --seccomp-bpf", ["strace", "-f", "--seccomp-bpf", "-e", f"trace={OTHER}"], FAST, file=["-o"]),
     ]
@@ -146,7 +157,9 @@ class Measured:
         return rows
 
     def _goals(self, tracer, threads, call):
-        own, strace = (self.figure(name, threads, call) for name in ("kymo syscalls", "strace"))
+        own, strace, bare, this = (self.figure(name, threads, call) for name in ("kymo syscalls", "strace", "none", tracer))
+        if tracer in MOST_MORE and bare:
+            return [Goal(f"<= bare + {MOST_MORE[tracer]} ns", this.median, bare.median + MOST_MORE[tracer])]
         one = self.figure(tracer, THREADS[0], call)
         if tracer != "kymo syscalls" or not own:
             return []
