@@ -26,15 +26,15 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/page.h"
 
-#define PAGE UINT64_C(4096)
 #define SUBBUFFERS 8
 #define SPARE_SUBBUFFERS 4
 #define SPARE_SUBBUFFER_SIZE (UINT64_C(64) << 10)
 #define SPARE_MIN 4
 #define LOCK_NS 200000000	/* who holds a lock has a few instructions to go; unless it does not go on */
 
-_Static_assert(sizeof(struct record_rings) <= PAGE, "one page");
+_Static_assert(sizeof(struct record_rings) <= KYMO_PAGE_SIZE, "one page");
 
 /* ---- threads -------------------------------------------------------------------------------------------------------- */
 
@@ -84,11 +84,6 @@ static bool has_rdpid(void)
 
 /* ---- making them ------------------------------------------------------------------------------------------------------ */
 
-static uint64_t page_up(uint64_t value)
-{
-	return (value + PAGE - 1) & ~(PAGE - 1);
-}
-
 struct shape {
 	uint32_t n_cpus, n_sequenced, n_rings;
 	uint64_t own;		/* bytes of a sub-buffer of the CPUs' own rings */
@@ -101,15 +96,15 @@ static struct shape make_shape(uint64_t buffer_size)
 
 	shape.n_sequenced = has_sequences() ? shape.n_cpus : 0;
 	shape.n_rings = shape.n_sequenced + shape.n_cpus + (shape.n_cpus < SPARE_MIN ? SPARE_MIN : shape.n_cpus);
-	shape.own = buffer_size / SUBBUFFERS & ~(PAGE - 1);
-	if (shape.own < PAGE)
-		shape.own = PAGE;
+	shape.own = kymo_page_down(buffer_size / SUBBUFFERS);
+	if (shape.own < KYMO_PAGE_SIZE)
+		shape.own = KYMO_PAGE_SIZE;
 	return shape;
 }
 
 static uint64_t subbuffer_size(const struct shape *shape, size_t i, uint32_t *n_ret)
 {
-	uint64_t less = shape->own / 4 & ~(PAGE - 1);
+	uint64_t less = kymo_page_down(shape->own / 4);
 
 	*n_ret = i < shape->n_sequenced + shape->n_cpus ? SUBBUFFERS : SPARE_SUBBUFFERS;
 	if (i < shape->n_cpus)
@@ -121,7 +116,7 @@ static uint64_t subbuffer_size(const struct shape *shape, size_t i, uint32_t *n_
 
 static uint64_t size_of(const struct shape *shape)
 {
-	uint64_t size = PAGE + page_up((uint64_t)shape->n_rings * KYMO_WIRE_RING_STRIDE);
+	uint64_t size = KYMO_PAGE_SIZE + kymo_page_up((uint64_t)shape->n_rings * KYMO_WIRE_RING_STRIDE);
 
 	for (size_t i = 0; i < shape->n_rings; i++) {
 		uint32_t n;
@@ -143,8 +138,8 @@ static uint64_t close_ring(struct kymo_wire_ring *shared, uint32_t cpu)
 
 static void lay_out(const struct shape *shape, struct record_memory *memory)
 {
-	char *control = (char *)memory->shared + PAGE;
-	uint8_t *data = (uint8_t *)control + page_up((uint64_t)shape->n_rings * KYMO_WIRE_RING_STRIDE);
+	char *control = (char *)memory->shared + KYMO_PAGE_SIZE;
+	uint8_t *data = (uint8_t *)control + kymo_page_up((uint64_t)shape->n_rings * KYMO_WIRE_RING_STRIDE);
 
 	for (size_t i = 0; i < shape->n_rings; i++) {
 		struct kymo_wire_ring *ring = (void *)(control + i * KYMO_WIRE_RING_STRIDE);
@@ -191,7 +186,7 @@ int kymo_record_memory_create(uint64_t buffer_size, struct record_memory *ret)
 		free(memory.places);
 		return -ENOMEM;
 	}
-	madvise((char *)map + PAGE, memory.size - PAGE, MADV_WIPEONFORK);
+	madvise((char *)map + KYMO_PAGE_SIZE, memory.size - KYMO_PAGE_SIZE, MADV_WIPEONFORK);
 	memory.shared = map;
 	lay_out(&shape, &memory);
 	*ret = memory;
@@ -229,11 +224,11 @@ bool kymo_record_memory_seal(struct record_memory *memory)
 
 void kymo_record_memory_release(struct record_memory *memory, bool is_sealed)
 {
-	size_t keep = PAGE + page_up(memory->n_rings * KYMO_WIRE_RING_STRIDE);
+	size_t keep = KYMO_PAGE_SIZE + kymo_page_up(memory->n_rings * KYMO_WIRE_RING_STRIDE);
 
 	if (memory->shared && is_sealed) {
 		munmap((char *)memory->shared + keep, memory->size - keep);
-		madvise((char *)memory->shared + PAGE, keep - PAGE, MADV_DONTNEED);
+		madvise((char *)memory->shared + KYMO_PAGE_SIZE, keep - KYMO_PAGE_SIZE, MADV_DONTNEED);
 	}
 	free(memory->rings);
 	free(memory->places);
@@ -246,7 +241,7 @@ void kymo_record_memory_release(struct record_memory *memory, bool is_sealed)
  */
 void kymo_record_memory_forked(struct record_rings *rings)
 {
-	char *control = (char *)rings + PAGE;
+	char *control = (char *)rings + KYMO_PAGE_SIZE;
 
 	for (size_t i = 0; i < rings->rings.n_cpus + rings->n_locked; i++)
 		((struct kymo_wire_ring *)(void *)(control + i * KYMO_WIRE_RING_STRIDE))->n_subbuffers = 1;

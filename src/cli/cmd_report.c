@@ -2,14 +2,15 @@
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "cli/cli.h"
+#include "cli/terminal.h"
 #include "report/report.h"
 
 #define DEFAULT_DIR "kymo.data"
+#define DEFAULT_WIDTH 80
 #define MIN_WIDTH 20
 #define MAX_WIDTH 1000
 
@@ -43,22 +44,21 @@ static bool parse_width(const char *text, unsigned int *ret)
 static unsigned int output_width(void)
 {
 	const char *columns = getenv("COLUMNS");
-	struct winsize size;
 	unsigned int width;
+	int own;
 
 	if (columns && parse_width(columns, &width))
 		return width;
-	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col >= MIN_WIDTH)
-		return size.ws_col;
-	return 80;
+	cli_terminal_size(STDOUT_FILENO, &own, NULL);
+	return own < MIN_WIDTH ? DEFAULT_WIDTH : (unsigned int)own;
 }
 
 /* On a terminal that knows colours, unless the user has set NO_COLOR (https://no-color.org/). */
 static bool wants_colour(void)
 {
-	const char *no_colour = getenv("NO_COLOR"), *term = getenv("TERM");
+	const char *no_colour = getenv("NO_COLOR");
 
-	return isatty(STDOUT_FILENO) && !(no_colour && *no_colour) && term && strcmp(term, "dumb") != 0;
+	return cli_terminal_takes_codes(STDOUT_FILENO) && !(no_colour && *no_colour);
 }
 
 static const struct {

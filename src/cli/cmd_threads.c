@@ -1,6 +1,8 @@
+#include <unistd.h>
+
 #include "base/cleanup.h"
 #include "cli/cli.h"
-#include "cli/screen.h"
+#include "cli/terminal.h"
 #include "cli/threads.h"
 
 enum { JSON = 1 };
@@ -22,7 +24,7 @@ static int show(const char *text, bool json)
 		return cli_fail("threads", error);
 	if (json)
 		cli_threads_print_json(&view, stdout);
-	else if (cli_screen_is_possible())
+	else if (cli_terminal_takes_codes(STDOUT_FILENO))
 		return cli_threads_live(&view);
 	else
 		cli_threads_print(&view, stdout, 0);

@@ -1,6 +1,8 @@
 #include "cli/free_room.h"
 
-#define PAGE 4096
+#include "base/page.h"
+
+#define PAGE (int64_t)KYMO_PAGE_SIZE
 #define FIRST_ADDRESS 0x10000 /* Linux maps nothing lower unless it is told to (vm.mmap_min_addr) */
 
 static void look(void *data, uint64_t vaddr, uint8_t *bytes, size_t size)

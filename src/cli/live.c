@@ -1,36 +1,25 @@
 #include "cli/live.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
-#define DEFAULT_WIDTH 80
+#include "cli/terminal.h"
 
 void cli_live_init(struct cli_live *live, bool wanted)
 {
-	const char *terminal = getenv("TERM");
-
-	live->enabled = wanted && isatty(STDERR_FILENO) && terminal && strcmp(terminal, "dumb");
+	live->enabled = wanted && cli_terminal_takes_codes(STDERR_FILENO);
 	live->shown = false;
-}
-
-static int width(void)
-{
-	struct winsize size;
-
-	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) || !size.ws_col)
-		return DEFAULT_WIDTH;
-	return size.ws_col;
 }
 
 void cli_live_show(struct cli_live *live, const char *text)
 {
+	int columns;
+
 	if (!live->enabled)
 		return;
+	cli_terminal_size(STDERR_FILENO, &columns, NULL);
 	/* The last column stays free: some terminals wrap when it is written. */
-	fprintf(stderr, "\r%.*s\033[K", width() - 1, text);
+	fprintf(stderr, "\r%.*s\033[K", columns - 1, text);
 	fflush(stderr);
 	live->shown = true;
 }

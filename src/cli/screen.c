@@ -6,23 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/io.h"
-
-#define DEFAULT_COLUMNS 80
-#define DEFAULT_ROWS 24
+#include "cli/terminal.h"
 
 static const char enter[] = "\033[?1049h\033[?25l", leave[] = "\033[?25h\033[?1049l";
-
-bool cli_screen_is_possible(void)
-{
-	const char *terminal = getenv("TERM");
-
-	return isatty(STDOUT_FILENO) && terminal && strcmp(terminal, "dumb");
-}
 
 static void give_back(const struct cli_screen *screen)
 {
@@ -97,15 +87,6 @@ void cli_screen_leave(struct cli_screen *screen)
 	screen->is_entered = false;
 }
 
-void cli_screen_size(int *columns_ret, int *rows_ret)
-{
-	struct winsize size = { 0 };
-
-	ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
-	*columns_ret = size.ws_col ? size.ws_col : DEFAULT_COLUMNS;
-	*rows_ret = size.ws_row ? size.ws_row : DEFAULT_ROWS;
-}
-
 /* How many bytes of a line fit: all columns but the last, as some terminals wrap when that is written. Each character counts as one column. */
 static size_t fitting(const char *line, size_t size, int columns)
 {
@@ -127,7 +108,7 @@ void cli_screen_draw(const char *text, size_t size)
 
 	if (!out)
 		return;
-	cli_screen_size(&columns, &rows);
+	cli_terminal_size(STDOUT_FILENO, &columns, &rows);
 	fputs("\033[H", out);
 	for (int row = 0; row < rows && text < end; row++) {
 		const char *newline = memchr(text, '\n', (size_t)(end - text)), *to = newline ? newline : end;

@@ -19,16 +19,11 @@ struct cli_screen {
 	int to_guard;
 };
 
-/* Whether stdout is a terminal that can do it. */
-bool cli_screen_is_possible(void);
-
-/* False where there can be no guard: nothing was changed then. */
+/* On stdout, if that is a terminal that takes codes. False where there can be no guard: nothing was changed then. */
 bool cli_screen_enter(struct cli_screen *screen);
 
 /* Again and again is fine. */
 void cli_screen_leave(struct cli_screen *screen);
-
-void cli_screen_size(int *columns_ret, int *rows_ret);
 
 /* Show `text` (whole lines), cut to the screen's size. */
 void cli_screen_draw(const char *text, size_t size);

@@ -9,6 +9,7 @@
 #include "base/io.h"
 #include "cli/cli.h"
 #include "cli/screen.h"
+#include "cli/terminal.h"
 #include "cli/threads.h"
 
 #define PERIOD_NS 1000000000ull
@@ -40,7 +41,7 @@ static void draw(struct cli_threads *view)
 
 	if (!out)
 		return;
-	cli_screen_size(&columns, &rows);
+	cli_terminal_size(STDOUT_FILENO, &columns, &rows);
 	cli_threads_print(view, out, rows);
 	if (!fclose(out))
 		cli_screen_draw(text, size);

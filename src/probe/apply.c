@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/page.h"
 #include "base/search.h"
 #include "probe/probes.h"
 #include "probe/switches.h"
@@ -140,23 +141,18 @@ static uint64_t moved_pc(const struct probe_site *site, uint64_t pc)
 /* Sites are sorted, and thousands lie on a few hundred pages; a system call for each page is what keeps the stop short. */
 struct text_page {
 	uint64_t address;	/* 0: none */
-	uint8_t bytes[4096];
+	uint8_t bytes[KYMO_PAGE_SIZE];
 };
-
-static uint64_t page_of(uint64_t address)
-{
-	return address & ~(uint64_t)4095;
-}
 
 static bool read_text(struct kymo_process *process, struct text_page *page, uint64_t address, uint8_t *out, size_t size)
 {
-	if (page_of(address) != page_of(address + size - 1))
+	if (kymo_page_down(address) != kymo_page_down(address + size - 1))
 		return !kymo_process_read(process, address, out, size);
-	if (page->address != page_of(address)) {
+	if (page->address != kymo_page_down(address)) {
 		page->address = 0;
-		if (kymo_process_read(process, page_of(address), page->bytes, sizeof(page->bytes)))
+		if (kymo_process_read(process, kymo_page_down(address), page->bytes, sizeof(page->bytes)))
 			return false;
-		page->address = page_of(address);
+		page->address = kymo_page_down(address);
 	}
 	memcpy(out, page->bytes + (address - page->address), size);
 	return true;
@@ -315,10 +311,10 @@ static int write_page(struct kymo_probes *probes, const struct pending *pending,
 		err = change_of(pending->sites[i], true, &change);
 		if (err || !change.size)
 			continue;
-		if (high && page_of(change.address) != start)
+		if (high && kymo_page_down(change.address) != start)
 			break;
 		if (!high) {
-			start = page_of(change.address);
+			start = kymo_page_down(change.address);
 			err = kymo_process_read(probes->process, start, page->bytes, sizeof(page->bytes));
 		}
 		memcpy(page->bytes + (change.address - start), change.bytes, change.size);

@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/page.h"
 #include "probe/remains.h"
 
-#define PAGE (uint64_t)4096
 #define INSN_MAX 15
 #define BEHIND 64			/* bytes behind the address that a plan may look at */
 #define FUNCTION_MAX ((uint64_t)1 << 20)	/* a longer one is not looked at from its start */
@@ -215,8 +215,8 @@ static struct kymo_error *look(struct kymo_jit *jit, struct kymo_process *proces
 
 	if (error)
 		return error;
-	jit->low = jit->address & ~(PAGE - 1);
-	jit->high = jit->low + 2 * PAGE < map->end ? jit->low + 2 * PAGE : map->end;
+	jit->low = kymo_page_down(jit->address);
+	jit->high = jit->low + 2 * KYMO_PAGE_SIZE < map->end ? jit->low + 2 * KYMO_PAGE_SIZE : map->end;
 	if (!name_place(jit, pid))
 		return &kymo_error_no_memory;
 	if (jit->address - jit->start > FUNCTION_MAX)

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/page.h"
 #include "probe/probes.h"
 
-#define PAGE_START(address) ((address) & ~(uint64_t)4095)
 
 static bool is_same_file(const struct probe_module *module, const struct kymo_map *map)
 {
@@ -29,8 +29,8 @@ static void find_ends(struct probe_module *module)
 
 	module->low = UINT64_MAX;
 	for (size_t i = 0; i < n; i++) {
-		uint64_t low = module->bias + PAGE_START(segments[i].vaddr);
-		uint64_t high = module->bias + PAGE_START(segments[i].vaddr + segments[i].memory_size + 4095);
+		uint64_t low = module->bias + kymo_page_down(segments[i].vaddr);
+		uint64_t high = module->bias + kymo_page_up(segments[i].vaddr + segments[i].memory_size);
 
 		module->low = low < module->low ? low : module->low;
 		module->high = high > module->high ? high : module->high;

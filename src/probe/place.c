@@ -11,10 +11,10 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/page.h"
 #include "probe/placing.h"
 #include "probe/switches.h"
 
-#define PAGE (uint64_t)4096
 #define SPREAD ((uint64_t)512 << 20)	/* sites of one region lie within this; the rest of ±2 GiB is for finding a hole */
 #define REACH ((uint64_t)0x7fff0000)
 #define REGION_MAX ((uint64_t)64 << 20)
@@ -64,12 +64,12 @@ static uint64_t room_for(const struct kymo_probes *probes, size_t first, size_t 
 	uint64_t room;
 
 	kymo_pad_guest(&guest_size);
-	room = align_up(guest_size, PAGE) + PAGE;
+	room = kymo_page_up(guest_size) + KYMO_PAGE_SIZE;
 	for (size_t i = first; i < end; i++)
 		if (!probes->sites.items[i].installed)
 			room += align_up(kymo_pad_size_max(probes->sites.items[i].wishes.n + probes->sites.items[i].is_guard), PAD_ALIGN) +
 				2 * align_up(kymo_pad_size_max(0), PAD_ALIGN);
-	room = align_up(room, PAGE);
+	room = kymo_page_up(room);
 	return room < REGION_MAX ? room : REGION_MAX;
 }
 
@@ -122,7 +122,7 @@ static bool occupy(struct kymo_maps *maps, uint64_t address, uint64_t size)
  */
 static uint64_t find_hole(const struct kymo_maps *maps, uint64_t low, uint64_t high, uint64_t size)
 {
-	uint64_t wanted = (low - MIDDLE - size) & ~(PAGE - 1), above = LOWEST;
+	uint64_t wanted = kymo_page_down(low - MIDDLE - size), above = LOWEST;
 
 	for (size_t i = 0; low > MIDDLE + size + LOWEST && i <= maps->n; i++) {
 		uint64_t end = i < maps->n ? maps->items[i].start : UINT64_MAX;
@@ -146,8 +146,8 @@ static struct kymo_error *open_region(struct placing *placing, size_t first, siz
 
 	guest = kymo_pad_guest(&guest_size);
 	if (region.size > KYMO_WINDOW_SIZE - probes->shared.pads_used)
-		region.size = (KYMO_WINDOW_SIZE - probes->shared.pads_used) & ~(PAGE - 1);
-	region.cap = align_up(guest_size, PAGE) + 2 * PAGE;
+		region.size = kymo_page_down(KYMO_WINDOW_SIZE - probes->shared.pads_used);
+	region.cap = kymo_page_up(guest_size) + 2 * KYMO_PAGE_SIZE;
 	if (region.size < region.cap)
 		return kymo_error_create(KYMO_ERROR_FAILED, "the pads of all probes would need more than %u MiB",
 					 (unsigned int)(KYMO_WINDOW_SIZE >> 20));
@@ -155,8 +155,8 @@ static struct kymo_error *open_region(struct placing *placing, size_t first, siz
 	if (!region.address)
 		return kymo_error_create(KYMO_ERROR_UNSAFE, "there is no hole of %" PRIu64 " KiB within 2 GiB of %s for its pads",
 					 region.size >> 10, from->path);
-	region.live = region.address + align_up(guest_size, PAGE);
-	region.n_bytes = align_up(guest_size, PAGE) + PAGE;
+	region.live = region.address + kymo_page_up(guest_size);
+	region.n_bytes = kymo_page_up(guest_size) + KYMO_PAGE_SIZE;
 	region.bytes = malloc(region.cap);
 	if (!region.bytes || !kymo_vec_push(&placing->layout->regions, region)) {
 		free(region.bytes);
@@ -176,9 +176,9 @@ static void close_region(struct placing *placing)
 {
 	struct probe_region *region = placing->region;
 
-	region->size = align_up(region->n_bytes, PAGE);
-	if (region->size < region->live + 2 * PAGE - region->address)
-		region->size = region->live + 2 * PAGE - region->address;
+	region->size = kymo_page_up(region->n_bytes);
+	if (region->size < region->live + 2 * KYMO_PAGE_SIZE - region->address)
+		region->size = region->live + 2 * KYMO_PAGE_SIZE - region->address;
 	placing->probes->shared.pads_used += region->size;
 }
 

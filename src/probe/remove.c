@@ -16,6 +16,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/page.h"
 #include "probe/leave.h"
 #include "probe/probes.h"
 #include "probe/remains.h"
@@ -43,7 +44,7 @@ static void verify_page(struct kymo_process *process, const struct kymo_maps *ma
 			struct kymo_detach_result *result, size_t *different)
 {
 	const struct kymo_map *map = kymo_maps_at(maps, page);
-	uint8_t memory[4096], file[4096];
+	uint8_t memory[KYMO_PAGE_SIZE], file[KYMO_PAGE_SIZE];
 	struct kymo_error *error;
 	int fd;
 
@@ -70,7 +71,7 @@ static bool is_others(const struct removal *removal, uint64_t page)
 {
 	for (size_t i = 0; i < removal->list.n; i++)
 		for (size_t k = 0; &removal->list.items[i] != removal->own && k < removal->list.items[i].n_sites; k++)
-			if ((removal->list.items[i].sites[k].address & ~(uint64_t)4095) == page)
+			if (kymo_page_down(removal->list.items[i].sites[k].address) == page)
 				return true;
 	return false;
 }
@@ -81,7 +82,7 @@ static void verify_text(struct removal *removal)
 	size_t different = 0;
 
 	for (size_t i = 0; i < removal->own->n_sites; i++) {
-		uint64_t page = removal->own->sites[i].address & ~(uint64_t)4095;
+		uint64_t page = kymo_page_down(removal->own->sites[i].address);
 
 		if (removal->own->sites[i].patch_size && page != last && !is_others(removal, page))
 			verify_page(removal->process, &removal->maps, page, removal->result, &different);
@@ -236,7 +237,7 @@ static bool is_live_page(const struct removal *removal, size_t i)
 	const struct kymo_maps *maps = &removal->maps;
 	const struct kymo_map *map = &maps->items[i];
 
-	return i > 0 && i + 1 < maps->n && !*map->path && map->end - map->start == 4096 && map->writable && !map->shared &&
+	return i > 0 && i + 1 < maps->n && !*map->path && map->end - map->start == KYMO_PAGE_SIZE && map->writable && !map->shared &&
 	       is_own_shared(removal, &maps->items[i - 1]) && maps->items[i - 1].end == map->start &&
 	       is_own_shared(removal, &maps->items[i + 1]) && maps->items[i + 1].start == map->end;
 }

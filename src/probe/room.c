@@ -3,15 +3,15 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/page.h"
 #include "base/search.h"
 
-#define PAGE (uint64_t)4096
 #define PAGES_TRIED 64	/* in use, for one trampoline */
 
 struct room_page {
 	uint64_t address;
 	uint32_t used;			/* bytes */
-	uint64_t taken[4096 / 64];	/* a bit each */
+	uint64_t taken[KYMO_PAGE_SIZE / 64];	/* a bit each */
 };
 
 void probe_room_deinit(struct probe_room *room)
@@ -24,7 +24,7 @@ void probe_room_deinit(struct probe_room *room)
 
 bool probe_room_add_hole(struct probe_room *room, uint64_t low, uint64_t high)
 {
-	struct room_hole hole = { (low + PAGE - 1) & ~(PAGE - 1), high & ~(PAGE - 1) };
+	struct room_hole hole = { kymo_page_up(low), kymo_page_down(high) };
 
 	return hole.low >= hole.high || kymo_vec_push(&room->holes, hole);
 }
@@ -38,7 +38,7 @@ static size_t hole_at(const struct probe_room *room, uint64_t address)
 /* The first page that ends behind `address`. */
 static size_t page_at(const struct probe_room *room, uint64_t address)
 {
-	return kymo_partition_point(i, room->pages.n, room->pages.items[i]->address + PAGE <= address);
+	return kymo_partition_point(i, room->pages.n, room->pages.items[i]->address + KYMO_PAGE_SIZE <= address);
 }
 
 static struct room_page *page_of(const struct probe_room *room, uint64_t address)
@@ -51,7 +51,7 @@ static struct room_page *page_of(const struct probe_room *room, uint64_t address
 static bool is_taken(const struct probe_room *room, uint64_t address)
 {
 	const struct room_page *page = page_of(room, address);
-	uint64_t at = address & (PAGE - 1);
+	uint64_t at = address & (KYMO_PAGE_SIZE - 1);
 
 	return page && page->taken[at / 64] >> at % 64 & 1;
 }
@@ -68,7 +68,7 @@ static bool add_page(struct probe_room *room, uint64_t address)
 	page = calloc(1, sizeof(*page));
 	if (!page)
 		return false;
-	page->address = address & ~(PAGE - 1);
+	page->address = kymo_page_down(address);
 	memmove(&room->pages.items[at + 1], &room->pages.items[at], (room->pages.n - at) * sizeof(page));
 	room->pages.items[at] = page;
 	room->pages.n++;
@@ -81,7 +81,7 @@ static bool take(struct probe_room *room, uint64_t address, size_t size)
 		return false;
 	for (size_t i = 0; i < size; i++) {
 		struct room_page *page = page_of(room, address + i);
-		uint64_t at = (address + i) & (PAGE - 1);
+		uint64_t at = (address + i) & (KYMO_PAGE_SIZE - 1);
 
 		page->taken[at / 64] |= (uint64_t)1 << at % 64;
 		page->used++;
@@ -93,7 +93,7 @@ void probe_room_release(struct probe_room *room, uint64_t address, size_t size)
 {
 	for (size_t i = 0; i < size; i++) {
 		struct room_page *page = page_of(room, address + i);
-		uint64_t at = (address + i) & (PAGE - 1);
+		uint64_t at = (address + i) & (KYMO_PAGE_SIZE - 1);
 
 		if (!page || !(page->taken[at / 64] >> at % 64 & 1))
 			continue;
@@ -135,13 +135,13 @@ static uint64_t on_used_page(const struct probe_room *room, uint64_t low, uint64
 
 	for (size_t i = page_at(room, low); i < room->pages.n && tried < PAGES_TRIED; i++, tried++) {
 		const struct room_page *page = room->pages.items[i];
-		uint64_t from = page->address > low ? page->address : low, to = page->address + PAGE - size, found;
+		uint64_t from = page->address > low ? page->address : low, to = page->address + KYMO_PAGE_SIZE - size, found;
 
 		if (page->address > high)
 			break;
 		if (to > high)
 			to = high;
-		if (page->used + size > PAGE || from > to)
+		if (page->used + size > KYMO_PAGE_SIZE || from > to)
 			continue;
 		found = first_on_page(page, from, to, size);
 		if (found)
@@ -164,11 +164,11 @@ static uint64_t in_hole(const struct probe_room *room, const struct room_hole *h
 	if (found)
 		return found;
 	/* A page of its own, if the range has a whole one that nobody uses; so that later ones find it empty. */
-	if (high - low < 2 * PAGE)
+	if (high - low < 2 * KYMO_PAGE_SIZE)
 		return first_free(room, low, high, size);
-	low = (low + PAGE - 1) & ~(PAGE - 1);
+	low = kymo_page_up(low);
 	for (size_t i = page_at(room, low); i < room->pages.n && room->pages.items[i]->address == low; i++)
-		low += PAGE;
+		low += KYMO_PAGE_SIZE;
 	return low <= high ? low : 0;
 }
 
@@ -218,10 +218,10 @@ size_t probe_room_runs(struct probe_room *room, uint64_t gap, struct room_hole *
 		uint64_t address = room->pages.items[i]->address;
 		const struct room_hole *hole = &room->holes.items[hole_at(room, address)];
 
-		if (n && address - run.high <= gap * PAGE && run.low >= hole->low) {
-			run.high = address + PAGE;
+		if (n && address - run.high <= gap * KYMO_PAGE_SIZE && run.low >= hole->low) {
+			run.high = address + KYMO_PAGE_SIZE;
 		} else {
-			run = (struct room_hole){ address, address + PAGE };
+			run = (struct room_hole){ address, address + KYMO_PAGE_SIZE };
 			n++;
 		}
 		if (ret)

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/page.h"
 #include "probe/placing.h"
 
-#define PAGE (uint64_t)4096
 
 /* ---- what the planner asks --------------------------------------------------------------------------------------- */
 
@@ -272,17 +272,12 @@ static int adopt_plan(const struct placing *placing, struct kymo_code *code, con
 	return kymo_plan_window(code->map, ret);
 }
 
-static uint64_t page_of(uint64_t address)
-{
-	return address & ~(PAGE - 1);
-}
-
 /* A trampoline that lies on two pages can't be changed by one write. */
 static bool can_share_link(const struct placing *placing, const struct kymo_wire_site *head, struct probe_run *ret)
 {
 	struct kymo_wire_run run;
 
-	if (page_of(head->link) != page_of(head->link + KYMO_JUMP_SIZE - 1) || !probes_others_run(&placing->others, head, &run))
+	if (kymo_page_down(head->link) != kymo_page_down(head->link + KYMO_JUMP_SIZE - 1) || !probes_others_run(&placing->others, head, &run))
 		return false;
 	*ret = (struct probe_run){ run.address, run.size, 0 };
 	return true;

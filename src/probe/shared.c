@@ -13,45 +13,40 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/page.h"
 #include "probe/probes.h"
 
 #ifndef MFD_EXEC
 #define MFD_EXEC 0x0010U
 #endif
 
-#define PAGE (uint64_t)4096
 #define SUBBUFFERS 8
 #define SPARE_SUBBUFFERS 4
 #define SPARE_SUBBUFFER_SIZE (64ull << 10)
 #define SPARE_MIN 4
 
-static uint64_t page_up(uint64_t value)
-{
-	return (value + PAGE - 1) & ~(PAGE - 1);
-}
-
 /* ---- geometry --------------------------------------------------------------------------------------------------- */
 
 uint64_t kymo_shared_runs_offset(void)
 {
-	return page_up(sizeof(struct kymo_wire_header));
+	return kymo_page_up(sizeof(struct kymo_wire_header));
 }
 
 uint64_t kymo_shared_journal_offset(void)
 {
-	return kymo_shared_runs_offset() + page_up((uint64_t)KYMO_WIRE_MAX_RUNS * sizeof(struct kymo_wire_run));
+	return kymo_shared_runs_offset() + kymo_page_up((uint64_t)KYMO_WIRE_MAX_RUNS * sizeof(struct kymo_wire_run));
 }
 
 static uint64_t rings_offset(void)
 {
-	return kymo_shared_journal_offset() + page_up((uint64_t)KYMO_JOURNAL_CAPACITY * sizeof(struct kymo_wire_site));
+	return kymo_shared_journal_offset() + kymo_page_up((uint64_t)KYMO_JOURNAL_CAPACITY * sizeof(struct kymo_wire_site));
 }
 
 static uint64_t subbuffer_size(const struct kymo_probes_options *options)
 {
-	uint64_t size = options->buffer_size / SUBBUFFERS & ~(PAGE - 1);
+	uint64_t size = kymo_page_down(options->buffer_size / SUBBUFFERS);
 
-	return size ? size : PAGE;
+	return size ? size : KYMO_PAGE_SIZE;
 }
 
 /* What ring `i` is like: the CPUs' rings for sequences, if any; the CPUs' rings with locks; spare ones. */
@@ -62,7 +57,7 @@ struct shape {
 
 static struct shape shape_of(const struct kymo_shared *shared, const struct kymo_probes_options *options, size_t i)
 {
-	uint64_t own = subbuffer_size(options), less = own / 4 & ~(PAGE - 1);
+	uint64_t own = subbuffer_size(options), less = kymo_page_down(own / 4);
 
 	if (i < shared->n_cpus)
 		return (struct shape){ SUBBUFFERS, own };
@@ -74,7 +69,7 @@ static struct shape shape_of(const struct kymo_shared *shared, const struct kymo
 
 static uint64_t data_offset(const struct kymo_shared *shared, const struct kymo_probes_options *options, size_t i)
 {
-	uint64_t at = shared->rings_offset + page_up((uint64_t)shared->n_rings * KYMO_WIRE_RING_STRIDE);
+	uint64_t at = shared->rings_offset + kymo_page_up((uint64_t)shared->n_rings * KYMO_WIRE_RING_STRIDE);
 
 	for (size_t k = 0; k < i; k++) {
 		struct shape shape = shape_of(shared, options, k);
@@ -228,13 +223,13 @@ static struct kymo_error *choose_addresses(struct kymo_shared *shared, pid_t pid
 
 	if (error)
 		return error;
-	hole = kymo_maps_hole_anywhere(&maps, shared->size + KYMO_WINDOW_SIZE + PAGE);
+	hole = kymo_maps_hole_anywhere(&maps, shared->size + KYMO_WINDOW_SIZE + KYMO_PAGE_SIZE);
 	kymo_maps_deinit(&maps);
 	if (!hole)
 		return kymo_error_create(KYMO_ERROR_UNSAFE, "process %d has no room for %" PRIu64 " MiB of address space", pid,
 					 (shared->size + KYMO_WINDOW_SIZE) >> 20);
 	shared->address = hole;
-	shared->window = hole + shared->size + PAGE;
+	shared->window = hole + shared->size + KYMO_PAGE_SIZE;
 	return NULL;
 }
 
@@ -379,8 +374,8 @@ static struct kymo_error *duplicate(struct kymo_shared *shared, struct kymo_proc
 
 static struct kymo_error *make_live_page(struct kymo_process *process, uint64_t live)
 {
-	uint64_t map[6] = { live, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, (uint64_t)-1, 0 };
-	uint64_t advise[6] = { live, PAGE, MADV_WIPEONFORK };
+	uint64_t map[6] = { live, KYMO_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, (uint64_t)-1, 0 };
+	uint64_t advise[6] = { live, KYMO_PAGE_SIZE, MADV_WIPEONFORK };
 	struct kymo_error *error;
 	int64_t result;
 

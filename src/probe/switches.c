@@ -31,6 +31,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/page.h"
+
 #define SIZE KYMO_JUMP_SIZE
 #define JUMP 0xe9
 #define TEST 0xa9	/* test $imm32,%eax */
@@ -219,7 +221,7 @@ static int write_text(struct kymo_process *process, uint64_t address, const uint
 
 	if (!memcmp(now, then, SIZE))
 		return 0;
-	if ((address & ~(uint64_t)4095) == ((address + SIZE - 1) & ~(uint64_t)4095))
+	if (kymo_page_down(address) == kymo_page_down(address + SIZE - 1))
 		return kymo_process_write(process, address, then, SIZE);
 	if (now[0] != TEST)
 		err = kymo_process_write(process, address, &test, 1);
@@ -465,31 +467,31 @@ struct kymo_error *probe_turn_off(struct kymo_process *process, const struct kym
 }
 
 /* A breakpoint at a marker was there before a recording, which left that place out. */
-static void excuse_breakpoint(uint64_t at, uint64_t low, const uint8_t memory[4096], uint8_t file[4096])
+static void excuse_breakpoint(uint64_t at, uint64_t low, const uint8_t memory[KYMO_PAGE_SIZE], uint8_t file[KYMO_PAGE_SIZE])
 {
-	size_t from = at - low, size = memory[from] == BREAKPOINT || from + SIZE > 4096 ? 1 : SIZE;
+	size_t from = at - low, size = memory[from] == BREAKPOINT || from + SIZE > KYMO_PAGE_SIZE ? 1 : SIZE;
 
 	if (probe_is_breakpoint(memory[from], file[from]))
 		memcpy(file + from, memory + from, size);
 }
 
-static void excuse(const struct kymo_marker_switch *one, uint64_t low, const uint8_t memory[4096], uint8_t file[4096])
+static void excuse(const struct kymo_marker_switch *one, uint64_t low, const uint8_t memory[KYMO_PAGE_SIZE], uint8_t file[KYMO_PAGE_SIZE])
 {
 	uint8_t jump[SIZE];
 
-	if (!one->site || one->site + SIZE <= low || one->site >= low + 4096 || kymo_encode_jump(one->site, one->cold, jump))
+	if (!one->site || one->site + SIZE <= low || one->site >= low + KYMO_PAGE_SIZE || kymo_encode_jump(one->site, one->cold, jump))
 		return;
 	if (one->site >= low)
 		excuse_breakpoint(one->site, low, memory, file);
 	for (size_t i = 0; i < SIZE; i++) {
 		uint64_t at = one->site + i - low;
 
-		if (at < 4096 && (memory[at] == jump[i] || memory[at] == BREAKPOINT || (!i && memory[at] == TEST)))
+		if (at < KYMO_PAGE_SIZE && (memory[at] == jump[i] || memory[at] == BREAKPOINT || (!i && memory[at] == TEST)))
 			file[at] = memory[at];
 	}
 }
 
-void probe_excuse_markers(int fd, uint64_t offset, const uint8_t memory[4096], uint8_t file[4096])
+void probe_excuse_markers(int fd, uint64_t offset, const uint8_t memory[KYMO_PAGE_SIZE], uint8_t file[KYMO_PAGE_SIZE])
 {
 	struct kymo_marker_list *list = NULL;
 	struct kymo_module *module = NULL;
@@ -502,7 +504,7 @@ void probe_excuse_markers(int fd, uint64_t offset, const uint8_t memory[4096], u
 		for (size_t i = 0; i < list->n_switches; i++)
 			excuse(&list->switches[i], low, memory, file);
 		for (size_t i = 0; i < list->n; i++)
-			if (list->items[i].place >= low && list->items[i].place - low < 4096)
+			if (list->items[i].place >= low && list->items[i].place - low < KYMO_PAGE_SIZE)
 				excuse_breakpoint(list->items[i].place, low, memory, file);
 	}
 	kymo_error_destroy(error);

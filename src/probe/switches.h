@@ -2,6 +2,7 @@
 #ifndef KYMO_PROBE_SWITCHES_H
 #define KYMO_PROBE_SWITCHES_H
 
+#include "base/page.h"
 #include "probe/probes.h"
 #include "probe/remove.h"
 
@@ -53,7 +54,7 @@ struct kymo_error *probes_look_at_switch(struct kymo_probes *probes, const struc
 struct kymo_error *probes_turn_on(struct kymo_probes *probes);
 
 /* Change those bytes of `file`, a page of the file open at `fd` (not consumed) from `offset` on, that `memory` has otherwise because the program has turned markers on, or because there is a breakpoint on a marker. */
-void probe_excuse_markers(int fd, uint64_t offset, const uint8_t memory[4096], uint8_t file[4096]);
+void probe_excuse_markers(int fd, uint64_t offset, const uint8_t memory[KYMO_PAGE_SIZE], uint8_t file[KYMO_PAGE_SIZE]);
 
 enum switch_left {
 	SWITCH_RESTORED,	/* nobody wants it any more: it is off */

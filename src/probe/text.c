@@ -3,14 +3,14 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/page.h"
 #include "base/search.h"
 
-#define PAGE (uint64_t)4096
 
 struct text_page {
 	uint64_t address;
-	uint8_t bytes[4096];
-	uint64_t marks[N_TEXT_MARKS][4096 / 64];
+	uint8_t bytes[KYMO_PAGE_SIZE];
+	uint64_t marks[N_TEXT_MARKS][KYMO_PAGE_SIZE / 64];
 };
 
 void probe_text_deinit(struct probe_text *text)
@@ -23,7 +23,7 @@ void probe_text_deinit(struct probe_text *text)
 /* Where the page of `address` is, or would be. */
 static size_t place_of(const struct probe_text *text, uint64_t address)
 {
-	return kymo_partition_point(i, text->pages.n, text->pages.items[i]->address + PAGE <= address);
+	return kymo_partition_point(i, text->pages.n, text->pages.items[i]->address + KYMO_PAGE_SIZE <= address);
 }
 
 static struct text_page *page_of(const struct probe_text *text, uint64_t address)
@@ -45,7 +45,7 @@ static bool add_page(struct probe_text *text, uint64_t address)
 	page = calloc(1, sizeof(*page));
 	if (!page)
 		return false;
-	page->address = address & ~(PAGE - 1);
+	page->address = kymo_page_down(address);
 	memmove(&text->pages.items[at + 1], &text->pages.items[at], (text->pages.n - at) * sizeof(page));
 	text->pages.items[at] = page;
 	text->pages.n++;
@@ -54,7 +54,7 @@ static bool add_page(struct probe_text *text, uint64_t address)
 
 static bool add_pages(struct probe_text *text, uint64_t address, size_t size)
 {
-	for (uint64_t page = address & ~(PAGE - 1); page < address + size; page += PAGE)
+	for (uint64_t page = kymo_page_down(address); page < address + size; page += KYMO_PAGE_SIZE)
 		if (!add_page(text, page))
 			return false;
 	return true;

@@ -14,9 +14,9 @@
  * themselves, with their first instructions: the word is 0 till then, and so is the tid of records of that moment, which is nobody's.
  * Before the pointers of others lie variables of the program's, which prove nothing.
  */
+#include "base/page.h"
 #include "probe/probes.h"
 
-#define PAGE (uint64_t)4096
 
 /* Bytes behind a thread pointer in which tids are looked for, and before one of Go's. */
 #define SEARCHED 2048
@@ -108,7 +108,7 @@ static bool find_between(struct kymo_process *process, int64_t from, int64_t to,
 	threads = kymo_process_threads(process, &n);
 	low = threads[0].registers.fs_base + (uint64_t)from;
 	if (kymo_process_read(process, low, words, size)) {	/* a block may lie at the end of its memory */
-		uint64_t left = PAGE - (low & (PAGE - 1));
+		uint64_t left = KYMO_PAGE_SIZE - (low & (KYMO_PAGE_SIZE - 1));
 
 		size = left < size ? left : size;
 		if (kymo_process_read(process, low, words, size))

@@ -9,12 +9,12 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/page.h"
 #include "base/search.h"
 #include "base/vec.h"
 #include "proc/proc.h"
 
 #define MAPS_LIMIT (64u << 20)
-#define PAGE (uint64_t)4096
 #define REACH ((1ull << 31) - (16ull << 20))	/* of a rel32, less room for what is around */
 #define KEEP_CLEAR (64ull << 20)		/* for the heap above, the stack below */
 #define USER_LOW (1ull << 20)
@@ -135,7 +135,7 @@ uint64_t kymo_maps_hole(const struct kymo_maps *maps, uint64_t low, uint64_t hig
 	uint64_t most = low + REACH;					/* of its end */
 	uint64_t best = 0;
 
-	size = (size + PAGE - 1) & ~(PAGE - 1);
+	size = kymo_page_up(size);
 	for (size_t i = 0; i <= maps->n; i++) {
 		uint64_t from, to;
 
@@ -144,14 +144,14 @@ uint64_t kymo_maps_hole(const struct kymo_maps *maps, uint64_t low, uint64_t hig
 			from = least;
 		if (to > most)
 			to = most;
-		from = (from + PAGE - 1) & ~(PAGE - 1);
-		to &= ~(PAGE - 1);
+		from = kymo_page_up(from);
+		to = kymo_page_down(to);
 		if (from >= to || to - from < size)
 			continue;
 		if (to <= low)
 			best = to - size;		/* the last such is the nearest below */
 		else if (!best)
-			return from + (to - from - size > KEEP_CLEAR ? KEEP_CLEAR : (to - from - size) & ~(PAGE - 1));
+			return from + (to - from - size > KEEP_CLEAR ? KEEP_CLEAR : kymo_page_down(to - from - size));
 	}
 	return best;
 }
@@ -160,14 +160,14 @@ uint64_t kymo_maps_hole_anywhere(const struct kymo_maps *maps, uint64_t size)
 {
 	uint64_t best = 0, best_size = 0;
 
-	size = (size + PAGE - 1) & ~(PAGE - 1);
+	size = kymo_page_up(size);
 	for (size_t i = 0; i <= maps->n; i++) {
 		uint64_t from, to;
 
 		hole_before(maps, i, &from, &to);
 		if (to > from && to - from >= size + 2 * KEEP_CLEAR && to - from > best_size) {
 			best_size = to - from;
-			best = (from + (to - from) / 2) & ~(PAGE - 1);
+			best = kymo_page_down(from + (to - from) / 2);
 		}
 	}
 	return best;

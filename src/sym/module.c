@@ -6,9 +6,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/page.h"
 
-#define PAGE_SIZE 4096u
-#define PAGE_START(address) ((address) & ~(uint64_t)(PAGE_SIZE - 1))
 #define VADDR_MAX (1ull << 47)
 
 /* ---- addresses ------------------------------------------------------------------------------------------------- */
@@ -143,7 +142,7 @@ static struct kymo_error *add_segment(struct kymo_module *module, uint64_t i, co
 		return sym_image_bad(&module->image,
 				     "segment %llu lies outside of the address space (vaddr 0x%llx, size 0x%llx)",
 				     LLX(i), LLX(header->p_vaddr), LLX(header->p_memsz));
-	if (header->p_filesz && (header->p_vaddr - header->p_offset) % PAGE_SIZE)
+	if (header->p_filesz && (header->p_vaddr - header->p_offset) % KYMO_PAGE_SIZE)
 		return sym_image_bad(&module->image, "segment %llu cannot be mapped (vaddr 0x%llx, offset 0x%llx)",
 				     LLX(i), LLX(header->p_vaddr), LLX(header->p_offset));
 	if (last && header->p_vaddr < last->vaddr + last->memory_size)
@@ -462,9 +461,9 @@ int kymo_module_bias(const struct kymo_module *module, uint64_t start, uint64_t 
 	for (size_t i = 0; i < module->segments.n; i++) {
 		const struct kymo_segment *segment = &module->segments.items[i];
 
-		if (!segment->executable || PAGE_START(segment->offset) != offset)
+		if (!segment->executable || kymo_page_down(segment->offset) != offset)
 			continue;
-		*ret = start - PAGE_START(segment->vaddr);
+		*ret = start - kymo_page_down(segment->vaddr);
 		return 0;
 	}
 	return -ENOENT;

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "base/page.h"
 #include "syscall/decode.h"
 
 /* Errors within the kernel: a tracer sees them, programs do not. */
@@ -134,7 +135,7 @@ static bool is_path(const struct kymo_syscall_target *target, uint64_t address, 
 	size_t got = 0;
 
 	while (read && got < n) {
-		const size_t page_rest = 4096 - (size_t)((address + got) % 4096);
+		const size_t page_rest = KYMO_PAGE_SIZE - (address + got) % KYMO_PAGE_SIZE;
 		const size_t wanted = n - got < page_rest ? n - got : page_rest;
 
 		if (target->read(target->context, address + got, read + got, wanted) < wanted)

@@ -3,10 +3,10 @@
 #include <linux/mman.h>
 #include <sys/mman.h>
 
+#include "base/page.h"
 #include "syscall/decode.h"
 
 #define ARG (d->call->args[arg])
-#define PAGE 4096
 #define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)
 
 NAMES(prots, "PROT_???", NAME(PROT_NONE), NAME(PROT_READ), NAME(PROT_WRITE), NAME(PROT_EXEC), { "PROT_SEM", 8 }, NAME(PROT_GROWSDOWN),
@@ -77,7 +77,7 @@ PRINT(print_residence)
 {
 	const uint64_t size = d->call->args[1];
 
-	put_array(d, ARG, size / PAGE + !!(size % PAGE), 1, put_residence);
+	put_array(d, ARG, size / KYMO_PAGE_SIZE + !!(size % KYMO_PAGE_SIZE), 1, put_residence);
 }
 
 const struct kind k_residence[1] = { { print_residence, NULL, AT_EXIT } };

@@ -6,6 +6,7 @@
 #include <sys/param.h>
 #include <sys/sysmacros.h>
 
+#include "base/page.h"
 #include "syscall/decode.h"
 
 /* ---- memory ---------------------------------------------------------------------------------------------------------- */
@@ -177,7 +178,7 @@ static size_t read_string(struct decode *d, uint64_t address, char *out, size_t 
 
 	*whole = true;
 	while (n < size) {
-		const size_t page_rest = 4096 - (size_t)((address + n) % 4096);
+		const size_t page_rest = KYMO_PAGE_SIZE - (address + n) % KYMO_PAGE_SIZE;
 		const size_t wanted = MIN(MIN(size - n, page_rest), until_nul ? 256 : 4096);
 		const size_t got = d->target->read(d->target->context, address + n, out + n, wanted);
 		const char *nul = until_nul ? memchr(out + n, '\0', MIN(got, wanted)) : NULL;

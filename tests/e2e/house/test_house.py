@@ -100,14 +100,14 @@ def test_the_runner_ends_what_hangs_and_what_is_left(tmp):
     result = run_runner(tmp, '''
 import subprocess, time
 from kymotest import at_end, timeout
-@timeout(1)
+@timeout(5)
 def test_hangs():
     at_end(print, "was cleaned up")
     time.sleep(100)
 def test_leaves(tmp): subprocess.Popen(["sleep", "98.76"], start_new_session=True)
 def test_files(): open("left here", "w")
 ''').ended(1)
-    check_matches(result.out, r'^FAIL  e2e/some/thing/hangs \(no end after 1 s\)$')
+    check_matches(result.out, r'^FAIL  e2e/some/thing/hangs \(no end after 5 s\)$')
     check_matches(result.out, r'was cleaned up')
     check_matches(result.out, r'^FAIL  e2e/some/thing/leaves')
     check_matches(result.out, r'\d+ sleep$')
