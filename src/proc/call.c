@@ -14,7 +14,6 @@
  * thread is not so deep now. Else below the borrowed thread's own stack pointer, if its whole mapping is the frame's as well. A small
  * stack may be carved out of a larger mapping (coroutines), so the second is the worse; in both cases the bytes are kept and put back.
  */
-#include <elf.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -22,10 +21,10 @@
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <sys/wait.h>
 
 #include "base/cleanup.h"
+#include "proc/joined.h"
 #include "proc/process.h"
 
 #define XSTATE_MAX (64u << 10)
@@ -190,23 +189,26 @@ static int borrow(struct kymo_process *process, size_t index, const struct kymo_
 	static const uint64_t no_args[6];
 	const struct kymo_thread *thread = &process->threads.items[index];
 	kymo_cleanup_free uint8_t *xstate = malloc(XSTATE_MAX), *frame = malloc(XSTATE_MAX + KYMO_REMOTE_FRAME_MAX);
-	struct iovec part = { xstate, XSTATE_MAX - 64 };
-	uint64_t mask, all = ~0ull, sp, room, top;
+	struct kymo_tracee_facts facts;
 	struct user_regs_struct call;
+	uint64_t sp, room, top;
+	size_t xstate_size;
 	int size, err;
 
 	if (!xstate || !frame)
 		return -ENOMEM;
-	if (ptrace(PTRACE_GETREGSET, thread->tid, (void *)NT_X86_XSTATE, &part) ||
-	    ptrace(PTRACE_GETSIGMASK, thread->tid, (void *)sizeof(mask), &mask))
-		return -errno;
-	room = SCRATCH + part.iov_len + KYMO_REMOTE_FRAME_MAX;
+	err = kymo_tracee_xstate(process, thread->tid, xstate, XSTATE_MAX - 64, &xstate_size);
+	if (!err)
+		err = kymo_tracee_facts(process, thread->tid, &facts);
+	if (err)
+		return err;
+	room = SCRATCH + xstate_size + KYMO_REMOTE_FRAME_MAX;
 	top = room_in_initial_stack(process, maps, room);
 	if (!top)
 		top = room_in_own_stack(thread, maps, room);
 	if (!top)
 		return -ENOSPC;
-	size = kymo_remote_frame(&thread->registers, top, xstate, part.iov_len, mask, &process->gadgets, frame,
+	size = kymo_remote_frame(&thread->registers, top, xstate, xstate_size, facts.mask, &process->gadgets, frame,
 				 XSTATE_MAX + KYMO_REMOTE_FRAME_MAX, &sp);
 	if (size < 0)
 		return size;
@@ -214,18 +216,17 @@ static int borrow(struct kymo_process *process, size_t index, const struct kymo_
 	if (err)
 		return err;
 	kymo_remote_call(&thread->registers, &process->gadgets, sp, SYS_getpid, no_args, &call);
-	err = kymo_set_registers(thread->tid, &call);
-	if (err) {
+	err = kymo_tracee_borrow(process, thread->tid, &call, &process->remote.active);
+	if (!process->remote.active) {
 		free(process->remote.kept);
 		process->remote.kept = NULL;
 		return err;
 	}
-	process->remote.active = true;
 	process->remote.thread = index;
 	process->remote.registers = thread->registers;
-	process->remote.mask = mask;
+	process->remote.mask = facts.mask;
 	process->remote.sp = sp;
-	return ptrace(PTRACE_SETSIGMASK, thread->tid, (void *)sizeof(all), &all) ? -errno : 0;
+	return err;
 }
 
 /* A thread that sleeps with a timeout would start that sleep anew if kymo died; others are better. */
@@ -257,7 +258,7 @@ static bool leave_sequence(struct kymo_process *process, size_t index)
 	if (thread->registers.rip - sequence.start >= sequence.size)
 		return true;
 	left.rip = sequence.abort;
-	if (kymo_set_registers(thread->tid, &left))
+	if (kymo_tracee_set_registers(process, thread->tid, &left))
 		return false;
 	thread->registers = left;
 	return true;
@@ -334,6 +335,11 @@ static struct kymo_error *lost_thread(struct kymo_process *process, pid_t tid)
 	return kymo_error_create(KYMO_ERROR_GONE, "thread %d of process %d ended meanwhile", tid, process->pid);
 }
 
+struct kymo_error *kymo_thread_does_not_return(struct kymo_process *process, pid_t tid)
+{
+	return kymo_error_create(KYMO_ERROR_BUSY, "thread %d of process %d does not return from a system call", tid, process->pid);
+}
+
 struct kymo_error *kymo_run_to_syscall_stop(struct kymo_process *process, pid_t tid)
 {
 	struct kymo_thread *thread = kymo_find_thread(process, tid);
@@ -349,8 +355,7 @@ struct kymo_error *kymo_run_to_syscall_stop(struct kymo_process *process, pid_t 
 			return lost_thread(process, tid);
 		err = kymo_wait_thread(process, tid, CALL_TIMEOUT_MS, &status);
 		if (err == -ETIMEDOUT)
-			return kymo_error_create(KYMO_ERROR_BUSY, "thread %d of process %d does not return from a system call", tid,
-						 process->pid);
+			return kymo_thread_does_not_return(process, tid);
 		if (err || !WIFSTOPPED(status))
 			return lost_thread(process, tid);
 		if (WSTOPSIG(status) == (SIGTRAP | 0x80))
@@ -368,17 +373,12 @@ struct kymo_error *kymo_remote_syscall(struct kymo_process *process, long number
 	struct kymo_error *error;
 
 	kymo_remote_call(&process->remote.registers, &process->gadgets, process->remote.sp, number, args, &registers);
-	if (kymo_set_registers(tid, &registers))
-		return lost_thread(process, tid);
-	error = kymo_run_to_syscall_stop(process, tid);
+	error = kymo_tracee_call(process, tid, &registers, &registers);
+	if (error && error->code == KYMO_ERROR_GONE)
+		process->remote.active = false;
 	if (!error)
-		error = kymo_run_to_syscall_stop(process, tid);
-	if (error)
-		return error;
-	if (kymo_get_registers(tid, &registers))
-		return lost_thread(process, tid);
-	*result_ret = (int64_t)registers.rax;
-	return NULL;
+		*result_ret = (int64_t)registers.rax;
+	return error;
 }
 
 uint64_t kymo_remote_scratch(const struct kymo_process *process)
@@ -395,9 +395,8 @@ struct kymo_error *kymo_remote_end(struct kymo_process *process)
 		return NULL;
 	process->remote.active = false;
 	thread = &process->threads.items[process->remote.thread];
-	if (ptrace(PTRACE_SETSIGMASK, thread->tid, (void *)sizeof(process->remote.mask), &process->remote.mask) ||
-	    kymo_set_registers(thread->tid, &process->remote.registers))
-		return lost_thread(process, thread->tid);
+	if (kymo_tracee_give_back(process, thread->tid, &process->remote.registers, process->remote.mask))
+		return process->joined ? kymo_joined_lost(process) : lost_thread(process, thread->tid);
 	kymo_process_write(process, process->remote.sp - SCRATCH, kept, process->remote.n_kept);
 	return NULL;
 }

@@ -26,23 +26,21 @@ struct kymo_error *kymo_bring_home(struct kymo_process *process, pid_t tid)
 {
 	for (int i = 0; i < TRIES; i++) {
 		struct kymo_thread *thread = kymo_find_thread(process, tid);
+		struct user_regs_struct behind;
 		struct kymo_error *error;
 
 		if (!thread || !is_away(process, thread))
 			return NULL;
-		error = kymo_run_to_syscall_stop(process, tid);
-		if (!error)
-			error = kymo_run_to_syscall_stop(process, tid);
-		if (error) {
-			thread = kymo_find_thread(process, tid);
-			if (thread && error->code == KYMO_ERROR_BUSY) {	/* it runs, and is to stop whenever it can */
-				thread->is_stopped = false;
-				ptrace(PTRACE_INTERRUPT, tid, 0, 0);
-			}
-			return error;
+		error = kymo_tracee_call(process, tid, NULL, &behind);
+		thread = kymo_find_thread(process, tid);
+		if (error && thread && error->code == KYMO_ERROR_BUSY && !process->joined) {	/* it runs, and is to stop whenever it can */
+			thread->is_stopped = false;
+			ptrace(PTRACE_INTERRUPT, tid, 0, 0);
 		}
-		if (kymo_get_registers(tid, &thread->registers))
-			return kymo_error_create(KYMO_ERROR_GONE, "thread %d of process %d ended meanwhile", tid, process->pid);
+		if (error)
+			return error;
+		if (thread)
+			thread->registers = behind;
 	}
 	return kymo_error_create(KYMO_ERROR_BUSY, "thread %d of process %d, which a recorder that is gone had borrowed, does not come back to where it was",
 				 tid, process->pid);

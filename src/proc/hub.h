@@ -26,6 +26,8 @@ struct hub_process {
 	struct hub_process *next;
 	bool is_launched;		/* our child; the struct stays until kymo_hub_wait() has had its status */
 	bool is_held;			/* launched and not started */
+	const struct hub_guest *holder;	/* for whom it stands still, or NULL */
+	bool is_first_held;		/* its first thread alone */
 	bool has_ended;
 	int status;			/* of a launched one that has ended */
 };
@@ -44,6 +46,15 @@ enum task_stop {
 	STOP_EXIT,
 	STOP_EVENT,			/* clone, exec */
 	STOP_ENDING,			/* PTRACE_EVENT_EXIT */
+	STOP_AWAY,			/* behind a call that was not its own, or before the first of these; see hub_hold.c */
+};
+
+/* What was taken from a thread that makes calls for somebody who holds its process. */
+struct hub_borrow {
+	bool has_own;			/* what follows is to be given back; else it is only run through a call */
+	struct user_regs_struct own;
+	uint64_t mask;
+	unsigned int n_stops;		/* at system calls, which are to come before its call is made; 0: it stands still */
 };
 
 /* A signal that the hub has sent, until it arrives. */
@@ -79,6 +90,8 @@ struct task {
 	pid_t superseded_by;		/* the thread that has executed something and has its place */
 	int end_status;
 	uint64_t hold_deadline_ns;	/* of a hold in its exit event */
+	bool is_claimed;		/* it has to stand still for its process' holder */
+	struct hub_borrow *borrow;	/* or NULL */
 	struct kymo_syscall_report call;
 };
 
@@ -274,6 +287,20 @@ void hub_report_reap(struct kymo_hub *hub, struct task *task, int status);
 
 /* A thread has stopped before a signal is delivered: ask engines, and set task->signal. Lock held. */
 void hub_signal_stopped(struct kymo_hub *hub, struct task *task, int signal);
+
+/* ---- hub_hold.c: processes that stand still for somebody who is connected. On the hub's thread, lock held -------------------- */
+
+/* A claimed thread stands where it is to. */
+bool hub_is_still(const struct task *task);
+
+/* Whether a stop of thread `task` was of a call that is not its own, and was dealt with. */
+bool hub_borrowed_stopped(struct kymo_hub *hub, struct task *task, int status);
+
+/* It is ending, or is another program now: nothing is given back. */
+void hub_forget_borrow(struct task *task);
+
+/* Seize all threads of process `pid` that are not ours yet; how many are new. Those that are ending are passed over. */
+int hub_seize_new_threads(struct kymo_hub *hub, pid_t pid);
 
 /* ---- hub_look.c ------------------------------------------------------------------------------------------------------------ */
 

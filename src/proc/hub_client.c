@@ -57,10 +57,11 @@ static int exchange(int socket, struct hub_message *message, void *memory, uint8
 static int64_t ask_until(struct hub_client *client, struct hub_message *message, void *memory, uint64_t deadline_ns)
 {
 	bool is_told = hub_client_is_told(client, NULL);
-	kymo_cleanup_free uint8_t *room = message->type == HUB_READ ? malloc(HUB_DATA_MAX) : NULL;
+	bool has_room = hub_message_brings_memory(message->type);
+	kymo_cleanup_free uint8_t *room = has_room ? malloc(HUB_DATA_MAX) : NULL;
 	int err = -EPIPE;
 
-	if (message->type == HUB_READ && !room)
+	if (has_room && !room)
 		return -ENOMEM;
 	if (!is_told)
 		pthread_mutex_lock(&client->lock);

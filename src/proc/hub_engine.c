@@ -202,8 +202,7 @@ int kymo_engine_attach(struct kymo_hub *hub, pid_t tid, unsigned int flags, cons
 	return hub_attach(hub, &attach);
 }
 
-/* One look at the threads of a process; how many are new, or a negative errno. Those that are ending are passed over. */
-static int seize_new_threads(struct kymo_hub *hub, pid_t pid)
+int hub_seize_new_threads(struct kymo_hub *hub, pid_t pid)
 {
 	struct dirent *entry;
 	int n = 0, err = 0;
@@ -271,7 +270,7 @@ static int attach_to_process(struct kymo_hub *hub, void *argument)
 	int err;
 
 	do
-		err = seize_new_threads(hub, attach->id);
+		err = hub_seize_new_threads(hub, attach->id);
 	while (err > 0);
 	process = hub_find_process(hub, attach->id);
 	if (!err)

@@ -76,8 +76,9 @@ static bool greet(struct hub_guest *guest)
 static bool serve_one(struct hub_guest *guest)
 {
 	struct hub_message message;
+	uint64_t deadline_ns = guest->held ? kymo_now_ns() + HUB_ANSWER_MS * MS : 0;	/* a program that stands still waits for it */
 
-	if (hub_receive(guest->requests, HUB_CLIENT, 0, &message, guest->memory[0], NULL))
+	if (hub_receive(guest->requests, HUB_CLIENT, deadline_ns, &message, guest->memory[0], NULL))
 		return false;
 	hub_guest_run(guest, &message, guest->memory[0]);
 	return !hub_send(guest->requests, &message, guest->memory[0]) && message.type != HUB_BYE;
@@ -91,6 +92,7 @@ static void *be_guest(void *data)
 		while (!guest->is_lost && serve_one(guest))
 			;
 	hub_guest_lose(guest);
+	hub_hold_drop(guest);
 	hub_detach_all(guest->hub, &(struct hub_match){ .guest = guest, .is_any = true });
 	guest->has_ended = true;
 	return NULL;

@@ -173,6 +173,7 @@ static int64_t detach_all(struct hub_guest *guest, struct hub_message *message, 
 
 static int64_t bye(struct hub_guest *guest, struct hub_message *message, uint8_t *memory)
 {
+	hub_hold_drop(guest);
 	hub_detach_all(guest->hub, &(struct hub_match){ .guest = guest, .is_any = true });
 	return 0;
 }
@@ -269,6 +270,14 @@ static const struct {
 	[HUB_READ] = { NULL, read_memory },
 	[HUB_WRITE] = { NULL, write_memory },
 	[HUB_INJECT] = { NULL, inject },
+	[HUB_HOLD] = { hub_hold_take, NULL },
+	[HUB_HELD] = { hub_hold_tell, NULL },
+	[HUB_HOLD_SET] = { hub_hold_set, NULL },
+	[HUB_HOLD_XSTATE] = { hub_hold_xstate, NULL },
+	[HUB_HOLD_BORROW] = { hub_hold_borrow, NULL },
+	[HUB_HOLD_CALL] = { hub_hold_call, NULL },
+	[HUB_HOLD_RETURN] = { hub_hold_return, NULL },
+	[HUB_HOLD_WRITE] = { hub_hold_write, NULL },
 };
 
 static int64_t call_engine(struct hub_guest *guest, engine_call *run, struct hub_message *message, uint8_t *memory)

@@ -21,11 +21,21 @@ static bool may_come(const struct hub_message *message, enum hub_side from)
 	return (is_asked_by_hub(message->type) == (from == HUB_ITSELF)) != message->is_reply;
 }
 
+bool hub_message_takes_memory(unsigned int type)
+{
+	return type == HUB_WRITE || type == HUB_HOLD_WRITE;
+}
+
+bool hub_message_brings_memory(unsigned int type)
+{
+	return type == HUB_READ || type == HUB_HELD || type == HUB_HOLD_XSTATE;
+}
+
 static size_t memory_of(const struct hub_message *message)
 {
-	if ((message->type == HUB_READ && message->is_reply && !message->result) || (message->type == HUB_WRITE && !message->is_reply))
-		return message->size;
-	return 0;
+	bool has = message->is_reply ? hub_message_brings_memory(message->type) && !message->result : hub_message_takes_memory(message->type);
+
+	return has ? message->size : 0;
 }
 
 /* What is neither 0 nor 1 must not be looked at as a bool. */

@@ -11,8 +11,9 @@
 #define KYMO_PROC_HUB_MESSAGE_H
 
 #include "kymo/engine.h"
+#include "proc/tracee.h"
 
-#define HUB_VERSION 1
+#define HUB_VERSION 2
 #define HUB_DATA_MAX 32768u	/* bytes of memory in a message */
 #define HUB_ANSWER_MS KYMO_ANSWER_MS
 
@@ -36,6 +37,15 @@ enum hub_message_type {
 	HUB_READ,
 	HUB_WRITE,
 	HUB_INJECT,
+	/* … of a process that is to stand still, as joined.h says: */
+	HUB_HOLD,		/* `tid` is the process; -EBUSY: somebody else holds it; -ETIMEDOUT: `tid` did not stop; -ENOENT: it is not traced here. Ends with the connection */
+	HUB_HELD,		/* the reply brings those from number `word` on, and zeroes behind the last one */
+	HUB_HOLD_SET,		/* registers of thread `tid`, as in the following */
+	HUB_HOLD_XSTATE,	/* `word` of the reply is its size */
+	HUB_HOLD_BORROW,	/* `registers` for calls; signals are blocked */
+	HUB_HOLD_CALL,		/* and the reply has those behind the call */
+	HUB_HOLD_RETURN,	/* its own registers and mask again */
+	HUB_HOLD_WRITE,		/* to `word` */
 	/* The hub asks. The result is what the callback answers. */
 	HUB_QUIESCE,
 	HUB_SIGNAL,
@@ -51,6 +61,18 @@ enum hub_message_type {
 	HUB_N_TYPES,
 };
 
+#define HUB_HOLD_FIRST 1u	/* HOLD: the first thread alone */
+#define HUB_CALL_AS_IS 1u	/* HOLD_CALL: from where it is, with the registers that it has */
+
+/* One that stands still. */
+struct hub_held {
+	int32_t tid;
+	int32_t stop_signal;	/* of a group stop that it is in; else 0 */
+	struct kymo_tracee_facts facts;
+	struct user_regs_struct registers;
+};
+#define HUB_HELD_MAX (HUB_DATA_MAX / sizeof(struct hub_held))
+
 enum hub_side { HUB_CLIENT, HUB_ITSELF };
 
 struct hub_message {
@@ -63,9 +85,9 @@ struct hub_message {
 	int32_t tid, pid;	/* of a thread: what is told is about, WHERE's reply; what ATTACH is asked for */
 	uint32_t action;	/* enum kymo_action: so far, of a callback; CONTROL */
 	uint32_t event;		/* of QUIESCE */
-	uint32_t flags, events;	/* ATTACH, ATTACH_PROCESS, SET_EVENTS */
+	uint32_t flags, events;	/* ATTACH, ATTACH_PROCESS, SET_EVENTS, HOLD, HOLD_CALL */
 	uint64_t ops, data;	/* what these match: numbers that mean something to the client alone */
-	uint64_t word;		/* PREPARE, FINISH: the stop; SET_RESULT: that; READ, WRITE: the address */
+	uint64_t word;		/* PREPARE, FINISH: the stop; SET_RESULT: that; READ, WRITE, HOLD_WRITE: the address */
 	uint64_t size;		/* of the memory that is asked for, or follows */
 	union {
 		struct user_regs_struct registers;
@@ -85,6 +107,10 @@ struct hub_message {
 
 /* Whether this is a message that `from` may send, with the memory behind it that it tells of, `size` bytes all in all. 0 or -EPROTO. */
 int hub_message_check(const struct hub_message *message, size_t size, enum hub_side from);
+
+/* Whether a request of that type, or a reply whose result is 0, has `size` bytes of memory behind it. */
+bool hub_message_takes_memory(unsigned int type);
+bool hub_message_brings_memory(unsigned int type);
 
 /* Send one, with `message->size` bytes of memory where its type has such. Does not wait: -EAGAIN says that the other one does not read. -EPIPE: nobody is there. */
 int hub_send(int socket, const struct hub_message *message, const void *memory);

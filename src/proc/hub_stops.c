@@ -153,6 +153,7 @@ static void execed(struct kymo_hub *hub, pid_t pid)
 			ptrace(PTRACE_DETACH, pid, 0, 0);
 		return;		/* nobody's, or killed meanwhile */
 	}
+	hub_forget_borrow(task);
 	begin_stop(hub, task, STOP_EVENT);
 	take_away_others(hub, task->process, task);
 	if (former_tid != pid)
@@ -318,7 +319,7 @@ void hub_dispatch(struct kymo_hub *hub, pid_t tid, int status)
 	} else if (task->has_maker) {
 		task->is_newborn = false;
 		add_stranger(hub, tid, status);
-	} else {
+	} else if (!hub_borrowed_stopped(hub, task, status)) {
 		stopped(hub, task, status);
 	}
 }

@@ -129,6 +129,7 @@ struct task *hub_add_task(struct kymo_hub *hub, struct hub_process *process, pid
 	task->tid = tid;
 	task->process = process;
 	task->in_process = process->tasks;
+	task->is_claimed = process->holder && !process->is_first_held;
 	process->tasks = task;
 	into_bucket(hub, task);
 	hub->n_tasks++;
@@ -174,6 +175,7 @@ void hub_forget_task(struct kymo_hub *hub, struct task *task)
 	kymo_vec_deinit(&task->engines);
 	kymo_vec_deinit(&task->leavers);
 	kymo_vec_deinit(&task->sent);
+	hub_forget_borrow(task);
 	free(task);
 	pthread_cond_broadcast(&hub->changed);
 }
@@ -304,7 +306,7 @@ static bool has_engines(const struct task *task)
 
 bool hub_is_held(const struct task *task)
 {
-	return task->process->is_held || task->has_maker || does_anybody_want(task, KYMO_ACTION_STOP, KYMO_ACTION_STOP);
+	return task->process->is_held || task->has_maker || hub_is_still(task) || does_anybody_want(task, KYMO_ACTION_STOP, KYMO_ACTION_STOP);
 }
 
 bool hub_is_interrupted(const struct task *task)
@@ -317,7 +319,7 @@ static bool has_to_stop(const struct task *task)
 {
 	bool is_listening = task->state == TASK_LISTENING;
 
-	return (!has_engines(task) && !task->process->is_held) || is_anything_owed(task) ||
+	return (!has_engines(task) && !task->process->is_held) || is_anything_owed(task) || task->is_claimed ||
 	       does_anybody_want(task, KYMO_ACTION_STOP, is_listening ? KYMO_ACTION_REPORT : KYMO_ACTION_BLOCKSTEP) ||
 	       (!is_listening && !task->traces_calls && hub_events(task) & EVENTS_OF_STOPS);
 }
@@ -409,6 +411,15 @@ static bool has_left_group_stop(const struct task *task)
 	return task->stop == STOP_SIGNAL && task->group_stop;
 }
 
+/* Only on its way out of another stop does the kernel look whether a call of before is to be made again, and whether the process is stopped. */
+static void come_back(struct task *task)
+{
+	task->state = TASK_RUNNING;
+	task->traces_calls = false;
+	interrupt(task);
+	ptrace(PTRACE_CONT, task->tid, 0, 0);
+}
+
 static void go_on(struct kymo_hub *hub, struct task *task)
 {
 	enum kymo_action wish = take_wishes(task);
@@ -430,7 +441,7 @@ static void go_on(struct kymo_hub *hub, struct task *task)
 		if (ptrace(request, task->tid, 0, signal) && errno == EIO && request == PTRACE_SINGLEBLOCK)
 			ptrace(PTRACE_SINGLESTEP, task->tid, 0, signal);
 	}
-	if (wish <= KYMO_ACTION_REPORT || has_stale_interrupt(task))
+	if (wish <= KYMO_ACTION_REPORT || has_stale_interrupt(task) || task->is_claimed)
 		interrupt(task);
 }
 
@@ -449,7 +460,9 @@ void hub_settle(struct kymo_hub *hub, struct task *task)
 	}
 	if (hub_is_held(task))
 		return;
-	if (has_engines(task) || has_stale_interrupt(task))
+	if (task->stop == STOP_AWAY && has_engines(task))
+		come_back(task);
+	else if (has_engines(task) || has_stale_interrupt(task) || task->is_claimed)
 		go_on(hub, task);
 	else if (!hub_waits_for_step(task))
 		let_go(hub, task);
@@ -458,6 +471,8 @@ void hub_settle(struct kymo_hub *hub, struct task *task)
 void hub_attend(struct kymo_hub *hub, struct task *task)
 {
 	hub_purge_engines(hub, task);
+	if (task->borrow)
+		return;		/* it is looked at when it has come back */
 	switch (task->state) {
 	case TASK_RUNNING:
 	case TASK_LISTENING:

@@ -16,6 +16,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "proc/joined.h"
 
 /* All but the memory. */
 static struct kymo_error *allocate(pid_t pid, struct kymo_process **ret)
@@ -121,13 +122,13 @@ static struct kymo_error *is_traced(pid_t pid, pid_t by)
 				 tracer.comm);
 }
 
-/* Another kymo that comes or goes traces it for a moment. */
+/* Another kymo that comes or goes traces it for a moment. One that lets others in need not go. */
 static struct kymo_error *outwait_kymo(pid_t pid, struct kymo_process_info *info)
 {
 	uint64_t deadline = kymo_now_ns() + OTHERS_PATIENCE_NS;
 	struct kymo_error *error = NULL;
 
-	while (!error && info->tracer && kymo_now_ns() < deadline) {
+	while (!error && info->tracer && !kymo_can_join(info->tracer) && kymo_now_ns() < deadline) {
 		struct kymo_process_info tracer;
 
 		error = kymo_process_info(info->tracer, &tracer);
@@ -157,7 +158,7 @@ static struct kymo_error *open_checked(pid_t pid, bool may_be_traced, struct kym
 		error = outwait_kymo(pid, &info);
 	if (error)
 		return error;
-	if (info.tracer && !may_be_traced)
+	if (info.tracer && !may_be_traced && !kymo_can_join(info.tracer))
 		return is_traced(pid, info.tracer);
 	if (info.shadow_stack)
 		return kymo_error_create(KYMO_ERROR_UNSAFE,
@@ -240,7 +241,8 @@ int kymo_process_read(struct kymo_process *process, uint64_t address, void *data
 
 int kymo_process_write(struct kymo_process *process, uint64_t address, const void *data, size_t size)
 {
-	return kymo_pwrite_all(process->memory, data, size, (off_t)address);
+	return process->joined ? kymo_joined_write(process->joined, address, data, size) :
+				 kymo_pwrite_all(process->memory, data, size, (off_t)address);
 }
 
 bool kymo_process_is_past(const struct kymo_process *process)

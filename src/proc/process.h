@@ -4,6 +4,7 @@
 
 #include "base/vec.h"
 #include "proc/proc.h"
+#include "proc/tracee.h"
 
 struct kymo_process {
 	pid_t pid;
@@ -14,6 +15,8 @@ struct kymo_process {
 	int status;			/* of a reaped one */
 	bool stopped;
 	KYMO_VEC(struct kymo_thread) threads;	/* seized and stopped ones */
+
+	struct kymo_joined *joined;	/* the hub through which it stands still; NULL: we trace it */
 
 	struct kymo_tree *tree;		/* keeps the threads seized while they run; NULL: nobody does */
 	bool is_whole;			/* all threads are known; new ones come by themselves */
@@ -45,10 +48,6 @@ struct kymo_process {
 
 /* Wait for thread `tid` to change state, for at most `timeout_ms`. 0 and `status_ret`, -ETIMEDOUT, -ECHILD. Keeps the exit status of a launched process. */
 int kymo_wait_thread(struct kymo_process *process, pid_t tid, int timeout_ms, int *status_ret);
-
-/* The registers of a stopped thread. Negative errno. */
-int kymo_get_registers(pid_t tid, struct user_regs_struct *ret);
-int kymo_set_registers(pid_t tid, const struct user_regs_struct *registers);
 
 /* Run stopped thread `tid` to its next system-call stop. GONE, BUSY after five seconds. */
 struct kymo_error *kymo_run_to_syscall_stop(struct kymo_process *process, pid_t tid);
@@ -89,6 +88,9 @@ enum kymo_disposition kymo_signal_disposition(pid_t tid, int signal);
 
 /* BUSY, with where it is. */
 struct kymo_error *kymo_thread_did_not_stop(struct kymo_process *process, pid_t tid);
+
+/* BUSY: the call that it makes takes too long. */
+struct kymo_error *kymo_thread_does_not_return(struct kymo_process *process, pid_t tid);
 
 /* Seize all threads that are new in /proc/PID/task; `n_new` of them are behind the others of the list, and run. */
 struct kymo_error *kymo_take_new_threads(struct kymo_process *process, size_t *n_new);

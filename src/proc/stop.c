@@ -16,40 +16,20 @@
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "proc/joined.h"
 #include "proc/process.h"
-
-#include <elf.h>
 
 #define STOP_TIMEOUT_MS 2000
 #define SEIZE_TRIES 20
 #define SEIZE_MAX_TRIES 100
 #define SPINS 30
 #define LONG_WAIT_MS 10000
-#define GET_DISPATCH 0x4211	/* PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG, of <linux/ptrace.h> from 6.4 on */
-#define DISPATCH_OFF 0
-
-int kymo_get_registers(pid_t tid, struct user_regs_struct *ret)
-{
-	struct iovec part = { ret, sizeof(*ret) };
-
-	if (ptrace(PTRACE_GETREGSET, tid, (void *)NT_PRSTATUS, &part))
-		return -errno;
-	return part.iov_len == sizeof(*ret) ? 0 : -ENOTSUP;	/* shorter in 32-bit mode */
-}
-
-int kymo_set_registers(pid_t tid, const struct user_regs_struct *registers)
-{
-	struct iovec part = { (void *)(uintptr_t)registers, sizeof(*registers) };
-
-	return ptrace(PTRACE_SETREGSET, tid, (void *)NT_PRSTATUS, &part) ? -errno : 0;
-}
 
 /* A nap is at least as long as the timer slack, some 50 us. */
 void kymo_wait_a_little(unsigned int spins)
@@ -334,12 +314,16 @@ static struct kymo_error *stopped_or_not(struct kymo_process *process, struct ky
 struct kymo_error *kymo_process_stop(struct kymo_process *process)
 {
 	struct kymo_error *error;
+	bool is_joined;
 	size_t n_new;
 
 	if (process->tree)
 		return kymo_keep_stop(process);
 	if (process->stopped)
 		return NULL;
+	error = kymo_joined_stop(process, false, &is_joined);
+	if (error || is_joined)
+		return error;
 	process->stopped = true;
 	error = kymo_take_new_threads(process, &n_new);
 	if (!error)
@@ -352,11 +336,15 @@ struct kymo_error *kymo_process_stop(struct kymo_process *process)
 struct kymo_error *kymo_process_stop_first(struct kymo_process *process)
 {
 	struct kymo_error *error;
+	bool is_joined;
 
 	if (process->tree)
 		return kymo_keep_stop(process);
 	if (process->stopped)
 		return NULL;
+	error = kymo_joined_stop(process, true, &is_joined);
+	if (error || is_joined)
+		return error;
 	process->stopped = true;
 	error = take_thread(process, process->pid);
 	if (!error)
@@ -391,6 +379,10 @@ void kymo_process_resume(struct kymo_process *process)
 		kymo_keep_resume(process);
 		return;
 	}
+	if (process->joined) {
+		kymo_joined_resume(process);
+		return;
+	}
 	for (size_t i = 0; i < process->threads.n; i++) {
 		if (let_go(process, i))
 			continue;
@@ -409,24 +401,23 @@ const struct kymo_thread *kymo_process_threads(const struct kymo_process *proces
 
 int kymo_thread_rseq(struct kymo_process *process, size_t index, uint64_t *pointer_ret, uint32_t *signature_ret)
 {
-	struct __ptrace_rseq_configuration configuration = { 0 };
+	struct kymo_tracee_facts facts;
+	int err = kymo_tracee_facts(process, process->threads.items[index].tid, &facts);
 
-	if (ptrace(PTRACE_GET_RSEQ_CONFIGURATION, process->threads.items[index].tid, (void *)sizeof(configuration),
-		   &configuration) < 0)
-		return -errno;
-	*pointer_ret = configuration.rseq_abi_pointer;
-	*signature_ret = configuration.signature;
+	if (!err)
+		err = facts.rseq_error;
+	if (err)
+		return err;
+	*pointer_ret = facts.rseq_pointer;
+	*signature_ret = facts.rseq_signature;
 	return 0;
 }
 
 bool kymo_thread_dispatches_calls(struct kymo_process *process, size_t index)
 {
-	struct {
-		uint64_t mode, selector, offset, size;
-	} dispatch = { .mode = DISPATCH_OFF };
+	struct kymo_tracee_facts facts;
 
-	return !ptrace((enum __ptrace_request)GET_DISPATCH, process->threads.items[index].tid, (void *)sizeof(dispatch), &dispatch) &&
-	       dispatch.mode != DISPATCH_OFF;
+	return !kymo_tracee_facts(process, process->threads.items[index].tid, &facts) && facts.dispatches_calls;
 }
 
 int kymo_thread_set_pc(struct kymo_process *process, size_t index, uint64_t pc)
@@ -436,7 +427,7 @@ int kymo_thread_set_pc(struct kymo_process *process, size_t index, uint64_t pc)
 	int err;
 
 	registers.rip = pc;
-	err = kymo_set_registers(thread->tid, &registers);
+	err = kymo_tracee_set_registers(process, thread->tid, &registers);
 	if (!err)
 		thread->registers = registers;
 	return err;

@@ -1,0 +1,460 @@
+/*
+ * Processes that stand still for somebody who is connected and changes them. docs/design/engines.md has the rules, joined.c the other side.
+ *
+ * A claim is a flag of each thread: it stands still in a PTRACE_EVENT_STOP and nowhere else, so whatever else it stops for is told to engines as always, and left with an interrupt behind
+ * it. The claim of a process ends with the connection, so its holder can't leave anything behind, whatever becomes of it.
+ *
+ * A borrowed thread makes calls with registers that are not its own. What it stops for meanwhile is this file's alone, until it has its registers again.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/io.h"
+#include "proc/hub_remote.h"
+
+#define STOP_NS 2000000000ull
+#define CALL_NS 5000000000ull
+#define LOOK_NS 50000000	/* how often it is looked whether the holder is there */
+#define CALL_STOP (SIGTRAP | 0x80)
+#define STOPS_A_CALL 2
+
+/* What the hub's thread is asked for. */
+struct holding {
+	struct hub_guest *guest;
+	struct hub_message *message;
+	uint8_t *memory;
+};
+
+static int run(int (*function)(struct kymo_hub *hub, void *argument), struct hub_guest *guest, struct hub_message *message, uint8_t *memory)
+{
+	struct holding holding = { guest, message, memory };
+
+	return hub_call(guest->hub, function, &holding);
+}
+
+static struct hub_process *held_process(struct kymo_hub *hub, const struct hub_guest *guest)
+{
+	struct hub_process *process = guest->held ? hub_find_process(hub, guest->held) : NULL;
+
+	return process && process->holder == guest ? process : NULL;
+}
+
+bool hub_is_still(const struct task *task)
+{
+	return task->is_claimed && task->state == TASK_STOPPED && (task->stop == STOP_TRAP || task->stop == STOP_AWAY);
+}
+
+/* It won't run any more in its program. */
+static bool is_past(const struct task *task)
+{
+	return task->state == TASK_ENDING || task->was_death_told || (task->state == TASK_STOPPED && task->stop == STOP_ENDING);
+}
+
+/* A thread of the holder's process that stands still. */
+static struct task *held_task(struct kymo_hub *hub, const struct holding *holding)
+{
+	struct hub_process *process = held_process(hub, holding->guest);
+	struct task *task = process ? hub_find(hub, holding->message->tid) : NULL;
+
+	return task && task->process == process && hub_is_still(task) ? task : NULL;
+}
+
+/* ---- waiting, on the guest's thread ------------------------------------------------------------------------------------------ */
+
+/* It has asked, and waits for the reply: whatever comes from it is its end. */
+static bool is_there(const struct hub_guest *guest)
+{
+	struct pollfd look = { .fd = guest->requests, .events = POLLIN };
+
+	return !guest->is_lost && poll(&look, 1, 0) == 0;
+}
+
+/* Until `is_done`, which is asked with the lock held. -ETIMEDOUT; -EPIPE: nobody waits for it any more. */
+static int wait_until(struct hub_guest *guest, bool (*is_done)(const struct hub_guest *guest, struct hub_message *message), struct hub_message *message,
+		      uint64_t timeout_ns)
+{
+	uint64_t deadline_ns = kymo_now_ns() + timeout_ns;
+	struct kymo_hub *hub = guest->hub;
+	int err = 0;
+
+	pthread_mutex_lock(&hub->lock);
+	while (!err && !is_done(guest, message)) {
+		struct timespec until;
+
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += LOOK_NS;
+		until.tv_sec += until.tv_nsec / 1000000000;
+		until.tv_nsec %= 1000000000;
+		pthread_cond_timedwait(&hub->changed, &hub->lock, &until);
+		if (!is_there(guest))
+			err = -EPIPE;
+		else if (kymo_now_ns() > deadline_ns && !is_done(guest, message))
+			err = -ETIMEDOUT;
+	}
+	pthread_mutex_unlock(&hub->lock);
+	return err;
+}
+
+/* ---- holding ------------------------------------------------------------------------------------------------------------------ */
+
+static void claim_task(struct kymo_hub *hub, struct task *task)
+{
+	if (task->is_claimed)
+		return;
+	task->is_claimed = true;
+	hub_kick(hub, task);
+}
+
+/* All that there are; how many are new to the hub. */
+static int claim_all(struct kymo_hub *hub, struct hub_process *process)
+{
+	int n;
+
+	for (struct task *task = process->tasks; task; task = task->in_process)
+		claim_task(hub, task);
+	n = hub_seize_new_threads(hub, process->pid);
+	for (struct task *task = process->tasks; task; task = task->in_process)
+		hub_kick(hub, task);	/* new ones are claimed already */
+	return n;
+}
+
+static int claim_first(struct kymo_hub *hub, struct hub_process *process)
+{
+	struct task *task;
+	int err = hub_seize(hub, process->pid, process->pid, &task);
+
+	if (err || is_past(task))
+		return err ? err : -ESRCH;
+	claim_task(hub, task);
+	return 0;
+}
+
+static int claim(struct kymo_hub *hub, void *argument)
+{
+	const struct holding *holding = argument;
+	struct hub_guest *guest = holding->guest;
+	bool is_first = holding->message->flags & HUB_HOLD_FIRST;
+	struct hub_process *process = hub_find_process(hub, holding->message->tid);
+
+	if (!process || !process->tasks)
+		return -ENOENT;
+	if ((process->holder && process->holder != guest) || (guest->held && guest->held != process->pid))
+		return -EBUSY;
+	process->holder = guest;
+	process->is_first_held = is_first;
+	guest->held = process->pid;
+	return is_first ? claim_first(hub, process) : claim_all(hub, process);
+}
+
+/* The first one that is not. */
+static bool are_all_still(const struct hub_guest *guest, struct hub_message *message)
+{
+	const struct hub_process *process = held_process(guest->hub, guest);
+
+	for (const struct task *task = process ? process->tasks : NULL; task; task = task->in_process) {
+		if (!task->is_claimed || hub_is_still(task) || is_past(task))
+			continue;
+		message->tid = task->tid;
+		return false;
+	}
+	return true;
+}
+
+/* Who stops makes no thread any more, so when all have stopped and no other is found, none runs. */
+int64_t hub_hold_take(struct hub_guest *guest, struct hub_message *message, uint8_t *memory)
+{
+	pid_t pid = message->tid;
+	int n, err = 0;
+
+	if (hub_is_own_thread(guest->hub))
+		return -EDEADLK;	/* within a callback, for which all wait */
+	do {
+		message->tid = pid;
+		n = run(claim, guest, message, memory);
+		if (n >= 0)
+			err = wait_until(guest, are_all_still, message, STOP_NS);
+	} while (n > 0 && !err);
+	err = n < 0 ? n : err;
+	if (err)
+		hub_hold_drop(guest);
+	return err;
+}
+
+/* ---- telling ------------------------------------------------------------------------------------------------------------------ */
+
+static int look(struct kymo_hub *hub, void *argument)
+{
+	const struct holding *holding = argument;
+	const struct hub_process *process = held_process(hub, holding->guest);
+	struct hub_held *held = (struct hub_held *)(void *)holding->memory;
+	uint64_t skip = holding->message->word;
+	size_t n = 0;
+
+	if (!process)
+		return -ESRCH;
+	memset(holding->memory, 0, HUB_DATA_MAX);
+	for (const struct task *task = process->tasks; task && n < HUB_HELD_MAX; task = task->in_process) {
+		if (!hub_is_still(task))
+			continue;
+		if (skip) {
+			skip--;
+			continue;
+		}
+		if (kymo_get_registers(task->tid, &held[n].registers) || kymo_get_facts(task->tid, &held[n].facts))
+			continue;	/* it was killed */
+		held[n].stop_signal = task->group_stop;
+		held[n++].tid = task->tid;
+	}
+	return 0;
+}
+
+int64_t hub_hold_tell(struct hub_guest *guest, struct hub_message *message, uint8_t *memory)
+{
+	return message->size == HUB_HELD_MAX * sizeof(struct hub_held) ? run(look, guest, message, memory) : -EINVAL;
+}
+
+static int set(struct kymo_hub *hub, void *argument)
+{
+	const struct holding *holding = argument;
+	const struct task *task = held_task(hub, holding);
+
+	return task && !task->borrow ? kymo_set_registers(task->tid, &holding->message->registers) : -ESRCH;
+}
+
+int64_t hub_hold_set(struct hub_guest *guest, struct hub_message *message, uint8_t *memory)
+{
+	return run(set, guest, message, memory);
+}
+
+static int read_xstate(struct kymo_hub *hub, void *argument)
+{
+	const struct holding *holding = argument;
+	const struct task *task = held_task(hub, holding);
+	size_t size;
+	int err;
+
+	memset(holding->memory, 0, HUB_DATA_MAX);
+	err = task ? kymo_get_xstate(task->tid, holding->memory, HUB_DATA_MAX, &size) : -ESRCH;
+	if (!err)
+		holding->message->word = size;
+	return err;
+}
+
+int64_t hub_hold_xstate(struct hub_guest *guest, struct hub_message *message, uint8_t *memory)
+{
+	return message->size == HUB_DATA_MAX ? run(read_xstate, guest, message, memory) : -EINVAL;
+}
+
+static int write_memory(struct kymo_hub *hub, void *argument)
+{
+	const struct holding *holding = argument;
+	struct hub_process *process = held_process(hub, holding->guest);
+	const struct hub_memory *memory = process ? hub_memory_of(process) : NULL;
+
+	return memory ? kymo_process_write(memory->process, holding->message->word, holding->memory, holding->message->size) : -ESRCH;
+}
+
+int64_t hub_hold_write(struct hub_guest *guest, struct hub_message *message, uint8_t *memory)
+{
+	return run(write_memory, guest, message, memory);
+}
+
+/* ---- borrowing ---------------------------------------------------------------------------------------------------------------- */
+
+void hub_forget_borrow(struct task *task)
+{
+	free(task->borrow);
+	task->borrow = NULL;
+}
+
+static int give_back(struct task *task)
+{
+	const struct hub_borrow *borrow = task->borrow;
+	int err = borrow->has_own ? kymo_set_mask(task->tid, borrow->mask) : 0;
+
+	if (!err && borrow->has_own)
+		err = kymo_set_registers(task->tid, &borrow->own);
+	hub_forget_borrow(task);
+	return err;
+}
+
+static struct hub_borrow *begin_borrow(struct kymo_hub *hub, struct task *task)
+{
+	task->borrow = calloc(1, sizeof(*task->borrow));
+	if (task->borrow) {
+		task->stop = STOP_AWAY;
+		task->stop_serial = ++hub->stops;	/* who looks at it finds that it was away */
+	}
+	return task->borrow;
+}
+
+static int take_registers(pid_t tid, struct hub_borrow *borrow)
+{
+	struct kymo_tracee_facts facts;
+	int err = kymo_get_registers(tid, &borrow->own);
+
+	if (!err)
+		err = kymo_get_facts(tid, &facts);
+	if (!err)
+		borrow->mask = facts.mask;
+	return err;
+}
+
+static int borrow(struct kymo_hub *hub, void *argument)
+{
+	const struct holding *holding = argument;
+	struct task *task = held_task(hub, holding);
+	struct hub_borrow *borrow;
+	int err;
+
+	if (!task || task->borrow)
+		return -ESRCH;
+	borrow = begin_borrow(hub, task);
+	if (!borrow)
+		return -ENOMEM;
+	err = take_registers(task->tid, borrow);
+	if (!err)
+		err = kymo_set_registers(task->tid, &holding->message->registers);
+	if (!err) {
+		borrow->has_own = true;
+		err = kymo_set_mask(task->tid, ~0ull);
+	}
+	if (err)
+		give_back(task);
+	return err;
+}
+
+int64_t hub_hold_borrow(struct hub_guest *guest, struct hub_message *message, uint8_t *memory)
+{
+	return run(borrow, guest, message, memory);
+}
+
+static int return_thread(struct kymo_hub *hub, void *argument)
+{
+	struct task *task = held_task(hub, argument);
+
+	return task && task->borrow ? give_back(task) : -ESRCH;
+}
+
+int64_t hub_hold_return(struct hub_guest *guest, struct hub_message *message, uint8_t *memory)
+{
+	return run(return_thread, guest, message, memory);
+}
+
+/* ---- calls -------------------------------------------------------------------------------------------------------------------- */
+
+static int start_call(struct kymo_hub *hub, void *argument)
+{
+	const struct holding *holding = argument;
+	struct task *task = held_task(hub, holding);
+	bool is_as_is = holding->message->flags & HUB_CALL_AS_IS;
+
+	if (!task || (!is_as_is && !task->borrow))
+		return -ESRCH;
+	if (!task->borrow && !begin_borrow(hub, task))
+		return -ENOMEM;
+	if ((!is_as_is && kymo_set_registers(task->tid, &holding->message->registers)) || ptrace(PTRACE_SYSCALL, task->tid, 0, 0))
+		return -ESRCH;
+	task->borrow->n_stops = STOPS_A_CALL;
+	task->state = TASK_RUNNING;
+	return 0;
+}
+
+static bool is_call_over(const struct hub_guest *guest, struct hub_message *message)
+{
+	const struct task *task = hub_find(guest->hub, message->tid);
+
+	return !task || !task->borrow || !task->borrow->n_stops;
+}
+
+static int end_call(struct kymo_hub *hub, void *argument)
+{
+	const struct holding *holding = argument;
+	struct task *task = held_task(hub, holding);
+
+	if (!task || !task->borrow || task->borrow->n_stops)
+		return -ESRCH;
+	if (!task->borrow->has_own)
+		hub_forget_borrow(task);
+	return kymo_get_registers(task->tid, &holding->message->registers);
+}
+
+int64_t hub_hold_call(struct hub_guest *guest, struct hub_message *message, uint8_t *memory)
+{
+	int err;
+
+	if (hub_is_own_thread(guest->hub))
+		return -EDEADLK;
+	err = run(start_call, guest, message, memory);
+	if (!err)
+		err = wait_until(guest, is_call_over, message, CALL_NS);
+	return err ? err : run(end_call, guest, message, memory);
+}
+
+/* Signals that can't be blocked go where they belong. A stopped process makes its call nevertheless. */
+static int signal_for(struct kymo_hub *hub, struct task *task, int status)
+{
+	if (status >> 16 || WSTOPSIG(status) == CALL_STOP)
+		return 0;
+	task->stop = STOP_SIGNAL;
+	hub_signal_stopped(hub, task, WSTOPSIG(status));
+	task->stop = STOP_AWAY;
+	return task->signal;
+}
+
+bool hub_borrowed_stopped(struct kymo_hub *hub, struct task *task, int status)
+{
+	bool is_at_call = !(status >> 16) && WSTOPSIG(status) == CALL_STOP;
+	int signal;
+
+	if (!task->borrow)
+		return false;
+	if (status >> 16 == PTRACE_EVENT_EXIT || !task->borrow->n_stops) {
+		hub_forget_borrow(task);
+		return false;
+	}
+	task->state = TASK_STOPPED;
+	task->was_interrupted = false;
+	if (is_at_call && !--task->borrow->n_stops) {
+		if (task->is_claimed)
+			return true;
+		give_back(task);	/* who has borrowed it is gone */
+		hub_attend(hub, task);
+		return true;
+	}
+	signal = signal_for(hub, task, status);
+	task->state = TASK_RUNNING;
+	ptrace(PTRACE_SYSCALL, task->tid, 0, signal);
+	return true;
+}
+
+/* ---- the end of a hold ----------------------------------------------------------------------------------------------------------- */
+
+static int drop(struct kymo_hub *hub, void *argument)
+{
+	struct hub_guest *guest = argument;
+	struct hub_process *process = held_process(hub, guest);
+
+	guest->held = 0;
+	if (!process)
+		return 0;
+	process->holder = NULL;
+	for (struct task *task = process->tasks; task; task = task->in_process) {
+		task->is_claimed = false;
+		if (task->borrow && !task->borrow->n_stops)
+			give_back(task);
+		hub_kick(hub, task);
+	}
+	return 0;
+}
+
+void hub_hold_drop(struct hub_guest *guest)
+{
+	hub_call(guest->hub, drop, guest);
+}

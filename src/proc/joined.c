@@ -1,0 +1,271 @@
+/*
+ * The recorder's side of a hold. The connection lives as long as the process stands still: what the hub does when it ends is what has to be done when the recorder resumes, is killed, or
+ * sleeps for too long.
+ */
+#include "proc/joined.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "proc/hub_place.h"
+#include "proc/hub_remote.h"
+
+#define PAGE 4096u
+
+struct kymo_joined {
+	struct kymo_hub *hub;
+	KYMO_VEC(struct hub_held) held;
+};
+
+static int ask(struct kymo_joined *joined, struct hub_message *message, void *memory)
+{
+	return (int)hub_client_ask(joined->hub->client, message, memory);
+}
+
+/* 0: nobody, or ourselves. */
+static pid_t tracer_of(const struct kymo_process *process)
+{
+	struct kymo_process_info info;
+	struct kymo_error *error = kymo_process_info(kymo_live_thread(process->pid), &info);
+	pid_t tracer = error || info.tracer == gettid() ? 0 : info.tracer;
+
+	kymo_error_destroy(error);
+	return tracer;
+}
+
+bool kymo_can_join(pid_t tracer)
+{
+	int socket;
+
+	if (hub_place_dial(tracer, &socket))
+		return false;
+	close(socket);
+	return true;
+}
+
+static void destroy(struct kymo_joined *joined)
+{
+	kymo_hub_destroy(joined->hub);
+	kymo_vec_deinit(&joined->held);
+	free(joined);
+}
+
+/* ---- stopping ------------------------------------------------------------------------------------------------------------- */
+
+static struct kymo_error *not_joined(const struct kymo_process *process, pid_t tracer, int err)
+{
+	return kymo_error_create(KYMO_ERROR_BUSY, "process %d is being traced by process %d, which lets nobody else in (%s); let that one detach first",
+				 process->pid, tracer,
+				 err == -EPROTO	   ? "it is a kymo of another version" :
+				 err == -EPERM	   ? "it is another user's" :
+				 err == -ETIMEDOUT ? "it does not answer" :
+						     "it has just ended, or has too many clients");
+}
+
+struct kymo_error *kymo_joined_lost(const struct kymo_process *process)
+{
+	return kymo_error_create(KYMO_ERROR_BUSY, "the kymo that traces process %d, through which its threads were stopped, has ended or has let this one go",
+				 process->pid);
+}
+
+static struct kymo_error *hold_failed(struct kymo_process *process, pid_t tracer, const struct hub_message *reply, int err)
+{
+	switch (err) {
+	case -EBUSY:
+		return kymo_error_create(KYMO_ERROR_BUSY, "process %d is being changed by another recorder, or a thread of it is traced by somebody else than process %d; try again later",
+					 process->pid, tracer);
+	case -ETIMEDOUT:
+		return kymo_thread_did_not_stop(process, reply->tid);
+	case -EPIPE:
+		return kymo_joined_lost(process);
+	default:
+		return kymo_error_errno(err, "process %d could not be stopped by process %d, which traces it", process->pid, tracer);
+	}
+}
+
+/* All that the hub holds, in messages of as many as have room. */
+static int read_held(struct kymo_joined *joined)
+{
+	kymo_cleanup_free struct hub_held *part = malloc(HUB_HELD_MAX * sizeof(*part));
+	size_t n;
+
+	if (!part)
+		return -ENOMEM;
+	do {
+		struct hub_message message = { .type = HUB_HELD, .word = joined->held.n, .size = HUB_HELD_MAX * sizeof(*part) };
+		int err = ask(joined, &message, part);
+
+		if (err)
+			return err;
+		for (n = 0; n < HUB_HELD_MAX && part[n].tid > 0; n++)
+			if (!kymo_vec_push(&joined->held, part[n]))
+				return -ENOMEM;
+	} while (n == HUB_HELD_MAX);
+	return joined->held.n ? 0 : -ESRCH;
+}
+
+static struct kymo_error *take_over(struct kymo_process *process)
+{
+	for (size_t i = 0; i < process->joined->held.n; i++) {
+		const struct hub_held *held = &process->joined->held.items[i];
+		struct kymo_thread thread = { .tid = held->tid, .is_stopped = true, .stop_signal = held->stop_signal, .registers = held->registers };
+
+		if (!kymo_vec_push(&process->threads, thread))
+			return &kymo_error_no_memory;
+	}
+	return NULL;
+}
+
+static void forget(struct kymo_process *process, pid_t tid)
+{
+	struct kymo_thread *thread = kymo_find_thread(process, tid);
+
+	if (thread)
+		*thread = process->threads.items[--process->threads.n];
+}
+
+/* Threads that somebody had borrowed who is gone. */
+static struct kymo_error *bring_all_home(struct kymo_process *process)
+{
+	for (size_t i = process->threads.n; i-- > 0;) {
+		pid_t tid = process->threads.items[i].tid;
+		struct kymo_error *error = kymo_bring_home(process, tid);
+
+		if (error && error->code != KYMO_ERROR_GONE)
+			return error;
+		if (error)
+			forget(process, tid);
+		kymo_error_destroy(error);
+	}
+	return NULL;
+}
+
+static struct kymo_error *hold(struct kymo_process *process, pid_t tracer, bool is_first, bool *joined_ret)
+{
+	struct hub_message message = { .type = HUB_HOLD, .tid = process->pid, .flags = is_first ? HUB_HOLD_FIRST : 0 };
+	struct kymo_error *error;
+	int err = ask(process->joined, &message, NULL);
+
+	*joined_ret = err != -ENOENT;	/* it has let go of the process meanwhile */
+	if (err == -ENOENT)
+		return NULL;
+	if (err >= 0)
+		err = read_held(process->joined);
+	if (err == -ESRCH)
+		return kymo_error_create(KYMO_ERROR_GONE, is_first ? "the first thread of process %d has ended" : "process %d has ended", process->pid);
+	if (err)
+		return hold_failed(process, tracer, &message, err);
+	error = take_over(process);
+	return error ? error : bring_all_home(process);
+}
+
+struct kymo_error *kymo_joined_stop(struct kymo_process *process, bool is_first, bool *joined_ret)
+{
+	pid_t tracer = tracer_of(process);
+	struct kymo_error *error;
+	struct kymo_hub *hub;
+	int err = tracer ? hub_connect_to(tracer, &hub) : -ENOENT;
+
+	*joined_ret = err != -ENOENT;
+	if (err == -ENOENT)
+		return NULL;
+	if (err)
+		return not_joined(process, tracer, err);
+	process->joined = calloc(1, sizeof(*process->joined));
+	if (!process->joined) {
+		kymo_hub_destroy(hub);
+		return &kymo_error_no_memory;
+	}
+	process->joined->hub = hub;
+	error = hold(process, tracer, is_first, joined_ret);
+	if (error || !*joined_ret)
+		kymo_joined_resume(process);
+	else
+		process->stopped = true;
+	return error;
+}
+
+void kymo_joined_resume(struct kymo_process *process)
+{
+	struct kymo_joined *joined = process->joined;
+
+	process->joined = NULL;
+	process->threads.n = 0;
+	process->stopped = false;
+	destroy(joined);
+}
+
+/* ---- stopped threads --------------------------------------------------------------------------------------------------------- */
+
+int kymo_joined_set_registers(struct kymo_joined *joined, pid_t tid, const struct user_regs_struct *registers)
+{
+	return ask(joined, &(struct hub_message){ .type = HUB_HOLD_SET, .tid = tid, .registers = *registers }, NULL);
+}
+
+int kymo_joined_facts(const struct kymo_joined *joined, pid_t tid, struct kymo_tracee_facts *ret)
+{
+	for (size_t i = 0; i < joined->held.n; i++) {
+		if (joined->held.items[i].tid != tid)
+			continue;
+		*ret = joined->held.items[i].facts;
+		return 0;
+	}
+	return -ESRCH;
+}
+
+int kymo_joined_xstate(struct kymo_joined *joined, pid_t tid, void *ret, size_t size, size_t *size_ret)
+{
+	struct hub_message message = { .type = HUB_HOLD_XSTATE, .tid = tid, .size = HUB_DATA_MAX };
+	kymo_cleanup_free uint8_t *room = malloc(HUB_DATA_MAX);
+	int err = room ? ask(joined, &message, room) : -ENOMEM;
+
+	if (!err && (message.word > HUB_DATA_MAX || message.word > size))
+		err = -EPROTO;
+	if (err)
+		return err;
+	memcpy(ret, room, message.word);
+	*size_ret = message.word;
+	return 0;
+}
+
+int kymo_joined_borrow(struct kymo_joined *joined, pid_t tid, const struct user_regs_struct *call)
+{
+	return ask(joined, &(struct hub_message){ .type = HUB_HOLD_BORROW, .tid = tid, .registers = *call }, NULL);
+}
+
+int kymo_joined_give_back(struct kymo_joined *joined, pid_t tid)
+{
+	return ask(joined, &(struct hub_message){ .type = HUB_HOLD_RETURN, .tid = tid }, NULL);
+}
+
+int kymo_joined_call(struct kymo_joined *joined, pid_t tid, const struct user_regs_struct *call, struct user_regs_struct *ret)
+{
+	struct hub_message message = { .type = HUB_HOLD_CALL, .tid = tid };
+	int err;
+
+	if (call)
+		message.registers = *call;
+	else
+		message.flags = HUB_CALL_AS_IS;
+	err = ask(joined, &message, NULL);
+	if (!err)
+		*ret = message.registers;
+	return err;
+}
+
+/* What lies within one page goes with one message. */
+int kymo_joined_write(struct kymo_joined *joined, uint64_t address, const void *data, size_t size)
+{
+	const uint8_t *from = data;
+	int err = 0;
+
+	for (size_t done = 0, n; !err && done < size; done += n) {
+		n = HUB_DATA_MAX - (address + done) % PAGE;
+		n = size - done < n ? size - done : n;
+		err = ask(joined, &(struct hub_message){ .type = HUB_HOLD_WRITE, .word = address + done, .size = n }, (void *)(uintptr_t)(from + done));
+	}
+	return err;
+}
