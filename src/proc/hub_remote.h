@@ -43,7 +43,7 @@ struct hub_guest {
 	struct hub_table table;
 	struct hub_guest *next;
 	pid_t held;			/* the process that stands still for it, or 0; under the hub's lock */
-	uint8_t memory[2][HUB_DATA_MAX];	/* of messages on the two sockets */
+	_Alignas(struct hub_held) uint8_t memory[2][HUB_DATA_MAX];	/* of messages on the two sockets */
 };
 
 /* Serve one that has connected. Takes the socket. NULL: no memory or thread for it. */

@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "proc/joined.h"
 
 #define STRANGER_NS 2000000000u	/* after that long its maker is taken for dead */
 #define MOMENT_NS 20000000u	/* see startup.c */
@@ -133,14 +134,35 @@ static struct kymo_error *take_stopped(struct kymo_process *process)
 	return NULL;
 }
 
+/* One that is followed keeps its tracer, and there can't be two. */
+static struct kymo_error *check_untraced(const struct kymo_process *process)
+{
+	struct kymo_process_info info;
+	struct kymo_error *error = kymo_process_info(kymo_live_thread(process->pid), &info);
+	char comm[16];
+
+	if (error || !info.tracer || !kymo_can_join(info.tracer))	/* others may be gone in a moment, or are told of by who finds that they are not */
+		return error;
+	kymo_tree_read_comm(info.tracer, comm);
+	return kymo_error_create(KYMO_ERROR_BUSY,
+				 "process %d is traced by process %d (%s) already, so the children that it makes cannot be followed; record it without --follow",
+				 process->pid, info.tracer, comm);
+}
+
 struct kymo_error *kymo_tree_take(struct kymo_tree *tree, struct kymo_process *process)
 {
 	struct kymo_error *error;
 
+	if (process->stopped) {
+		if (!kymo_tree_add(tree, process))
+			return &kymo_error_no_memory;
+		return take_stopped(process);
+	}
+	error = check_untraced(process);
+	if (error)
+		return error;
 	if (!kymo_tree_add(tree, process))
 		return &kymo_error_no_memory;
-	if (process->stopped)
-		return take_stopped(process);
 	error = kymo_process_stop(process);
 	if (!error)
 		kymo_process_resume(process);

@@ -1,0 +1,187 @@
+"""Recording a process that a kymo syscalls traces: it is stopped and changed through that one, and neither takes anything from the other."""
+import collections
+import signal
+import time
+from pathlib import Path
+
+import processes
+import remains
+from kymotest import (KYMO, SYS_CLOCK_NANOSLEEP, Event, babeltrace, check, check_equal, check_matches, check_same, check_text_intact, check_untraced, eventually, kymo,
+                      probe_counts, program, record, run, sleeper, start, target)
+
+COUNTED = Path(__file__).parents[1] / 'syscalls/counted.c'
+GETUID, GETGID = 102, 104
+SLEEPING = (SYS_CLOCK_NANOSLEEP, 219)  # restart_syscall
+THREADS = 3
+SELFCHECK = ['-p', 'selfcheck:work_*', '-p', 'libc:nanosleep']
+KYMOS_OWN = 'memfd_create|ftruncate|pidfd_getfd'
+
+
+def trace(pid, *options, **how):
+    """A tracer, once it traces, or has joined."""
+    tracer = start(KYMO, 'syscalls', *options, '--pid', pid, **how)
+    eventually(lambda: tracer.output(1) or not tracer.is_alive(), 'it sees something', 60)
+    check(tracer.is_alive(), 'the tracer goes on', tracer.result())
+    return tracer
+
+
+def quiet_trace(process, *options):
+    """One that may not see anything for long."""
+    tracer = start(KYMO, 'syscalls', *options, '--pid', process.pid)
+    eventually(lambda: processes.tracer(process.pid), 'it is traced')
+    return tracer
+
+
+def start_recorder(pid, *args, where='kymo.data'):
+    """Once its probes are in."""
+    process = start(KYMO, 'record', '-o', where, *args, '--pid', pid)
+    process.wait_for(r'^kymo: recording process', which=1)
+    return process
+
+
+def counted(tmp):
+    run(program('gcc'), '-w', '-pthread', '-o', tmp / 'counted', COUNTED).ok()
+    process = start(tmp / 'counted')
+    process.wait_for(r'^ready$')
+    return process
+
+
+def recorded_calls(directory='kymo.data'):
+    """How many calls of each number libc's syscall() was recorded for."""
+    return collections.Counter(Event(line)['number'] for line in babeltrace(directory) if ' libc:syscall: ' in line)
+
+
+RECORD_CALLS = ['-p', 'libc:syscall number=%di:u64']
+
+
+def check_all_complete(process, first, second, recorder):
+    process.end(input='x').ok()
+    check_equal(first.end().ok().err.count(' getuid('), 500 * THREADS, 'getuid of the first')
+    check_equal(second.end().ok().err.count(' getgid('), 300 * THREADS, 'getgid of the second')
+    recorder.end().ok()
+    calls = recorded_calls()
+    check_equal((calls[GETUID], calls[GETGID]), (500 * THREADS, 300 * THREADS), 'recorded calls')
+
+
+def test_a_recorder_that_comes_to_two_tracers_and_they_are_each_complete(tmp):
+    process = counted(tmp)
+    first = trace(process.pid, '-e', 'getpgid,getuid')
+    second = trace(process.pid, '-e', 'getsid,getgid')
+    recorder = start_recorder(process.pid, *RECORD_CALLS)
+    check_all_complete(process, first, second, recorder)
+
+
+def test_two_tracers_that_come_to_a_recorder_and_it_are_each_complete(tmp):
+    process = counted(tmp)
+    recorder = start_recorder(process.pid, *RECORD_CALLS)
+    first = trace(process.pid, '-e', 'getpgid,getuid')
+    second = trace(process.pid, '-e', 'getsid,getgid')
+    check_all_complete(process, first, second, recorder)
+
+
+def test_probes_go_in_and_out_and_the_tracer_sees_none_of_it(tmp):
+    process = target('selfcheck', '-t', '4')
+    time.sleep(0.1)
+    before = remains.lasting_mappings(process.pid)
+    tracer = start(KYMO, 'syscalls', '-o', tmp / 'calls', '--pid', process.pid)
+    eventually(lambda: (tmp / 'calls').exists() and 'tgkill' in (tmp / 'calls').read_text(), 'it sees calls')
+    record(*SELFCHECK, '-r', 'libc:write', '--pid', process.pid, '--for', '0.2').ok()
+    check(sum(probe_counts().values()) > 100, 'hits are recorded')
+    check_equal(processes.tracer(process.pid) != 0, True, 'traced still')
+    check_text_intact(process.pid)
+    check_same(remains.lasting_mappings(process.pid), before, 'mappings')
+    check_same(remains.descriptors(process.pid), [], 'descriptors')
+    tracer.end(signal.SIGTERM)
+    text = (tmp / 'calls').read_text()
+    for name in KYMOS_OWN.split('|'):
+        check(f' {name}(' not in text, f'no {name} is shown')
+    check_untraced(process.pid)
+    process.end(signal.SIGTERM).ok()
+
+
+def test_what_a_killed_recorder_left_is_shown_and_detached_under_a_tracer(tmp):
+    process = target('selfcheck', '-t', '4')
+    time.sleep(0.1)
+    before = remains.lasting_mappings(process.pid)
+    tracer = quiet_trace(process, '-e', 'tgkill')
+    recorder = start_recorder(process.pid, *SELFCHECK)
+    recorder.kill()
+    check_matches(kymo('status', process.pid).ok().out, 'selfcheck:work_a')
+    kymo('detach', process.pid).ok()
+    check(processes.tracer(process.pid), 'traced still')
+    tracer.end(signal.SIGTERM)
+    remains.check_nothing_left(process.pid, before, remains.lasting_mappings)
+    process.end(signal.SIGTERM).ok()
+
+
+def test_two_recorders_at_once_change_a_traced_process_in_turn(tmp):
+    process = target('selfcheck', '-t', '4')
+    time.sleep(0.1)
+    before = remains.lasting_mappings(process.pid)
+    tracer = quiet_trace(process, '-e', 'tgkill')
+    recorders = [start(KYMO, 'record', '-o', f'data{i}', *SELFCHECK, '--for', '0.3', '--pid', process.pid) for i in range(3)]
+    for i, recorder in enumerate(recorders):
+        recorder.end().ok()
+        check(sum(probe_counts(f'data{i}').values()) > 100, 'hits are recorded')
+    tracer.end(signal.SIGTERM)
+    remains.check_nothing_left(process.pid, before, remains.lasting_mappings)
+    process.end(signal.SIGTERM).ok()
+
+
+def test_a_sleep_is_slept_on_and_no_call_of_kymos_is_shown(tmp):
+    process = sleeper()
+    tracer = quiet_trace(process, '-e', 'mmap,munmap,close,rt_sigreturn,' + KYMOS_OWN.replace('|', ','))
+    record('-p', 'libc:nanosleep', '-p', 'libc:malloc', '--pid', process.pid, '--for', '0.1').ok()
+    eventually(lambda: processes.call(process.pid) in SLEEPING, 'it sleeps again')
+    tracer.end(signal.SIGTERM)
+    check_equal([line for line in tracer.err.splitlines() if '(' in line], [], 'calls shown')
+    check_text_intact(process.pid)
+
+
+def test_a_stopped_process_stays_stopped(tmp):
+    process = sleeper()
+    process.signal(signal.SIGSTOP)
+    eventually(lambda: processes.status(process.pid)['State'][0] == 'T', 'it is stopped')
+    tracer = quiet_trace(process, '-e', 'none')
+    recorder = start_recorder(process.pid, '-p', 'libc:nanosleep')
+    recorder.end(signal.SIGTERM).ok()
+    check(processes.tracer(process.pid), 'traced')
+    tracer.end(signal.SIGTERM)
+    check_untraced(process.pid)
+    check_equal(processes.status(process.pid)['State'][0], 'T', 'state')
+    check_text_intact(process.pid)
+    process.signal(signal.SIGCONT)
+    eventually(lambda: processes.status(process.pid)['State'][0] == 'S', 'it goes on')
+
+
+def test_a_recorder_goes_on_when_the_tracer_is_killed(tmp):
+    process = target('selfcheck', '-t', '4')
+    time.sleep(0.1)
+    before = remains.lasting_mappings(process.pid)
+    tracer = quiet_trace(process, '-e', 'tgkill')
+    recorder = start_recorder(process.pid, *SELFCHECK)
+    tracer.kill()
+    recorder.end(signal.SIGTERM).ok()
+    check(sum(probe_counts().values()) > 100, 'hits are recorded')
+    remains.check_nothing_left(process.pid, before, remains.lasting_mappings)
+    process.end(signal.SIGTERM).ok()
+
+
+def test_a_thousand_threads_are_held(tmp):
+    process = target('threads1000')
+    tracer = quiet_trace(process, '-e', 'none')
+    recorder = start_recorder(process.pid, '-p', 'libc:clock_nanosleep')
+    recorder.end(signal.SIGTERM).ok()
+    check(tracer.is_alive(), 'the tracer goes on', tracer.result())
+    check_text_intact(process.pid)
+    tracer.end(signal.SIGTERM)
+    check_untraced(process.pid)
+
+
+def test_following_a_traced_process_is_refused_with_what_to_do(tmp):
+    process = sleeper()
+    tracer = quiet_trace(process, '-e', 'none')
+    record('-p', 'libc:nanosleep', '--follow', '--pid', process.pid).refused(
+        rf'process {process.pid} is traced by process \d+ \(kymo\) already, so the children that it makes cannot be followed; record it without --follow')
+    tracer.end(signal.SIGTERM)
+    check_text_intact(process.pid)
