@@ -196,6 +196,21 @@ void kymo_hub_destroy(struct kymo_hub *hub);
  */
 int kymo_hub_serve(struct kymo_hub *hub);
 
+/* How many are connected. */
+unsigned int kymo_hub_clients(const struct kymo_hub *hub);
+
+/*
+ * Leave it to the others: detach every engine of this process, as kymo_engine_detach_all() does, and wait until nobody is connected. From then on nobody is let in, and the hub may be
+ * destroyed without taking it from anybody; who comes finds no hub, or kymo_hub_connect() says -EPIPE. Releases run on the hub's thread, and may come later where a thread can't be stopped.
+ *
+ *   0             nobody is connected
+ *   -EAGAIN       somebody still was after `timeout_ms` (0: don't wait, negative: for ever)
+ *   -EINTR        descriptor `wake` (-1: none) can be read
+ *   -EDEADLK      from a callback
+ *   -EOPNOTSUPP   of another process' hub
+ */
+int kymo_hub_linger(struct kymo_hub *hub, int wake, int timeout_ms);
+
 /*
  * Connect to the hub that traces thread `tid`. What comes back is used like a hub of one's own, but:
  *

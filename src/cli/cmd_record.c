@@ -9,6 +9,7 @@
 #include "base/vec.h"
 #include "cli/cli.h"
 #include "cli/live.h"
+#include "cli/signals.h"
 #include "record/record.h"
 #include "syscall/syscall.h"
 
@@ -270,17 +271,9 @@ static int read_options(struct recording *recording, int argc, char **argv)
 
 /* ---- signals ----------------------------------------------------------------------------------------------------- */
 
-static volatile sig_atomic_t launched, interrupts, last_signal;
-
-/*
- * An interrupt from the terminal reaches the command, too, and it is the command's to end by it: recording goes on until
- * it does, or until a second one. One that was sent to kymo alone stops the recording.
- */
-static void on_signal(int number, siginfo_t *info, void *context)
+/* An interrupt that is not the command's stops the recording. */
+static void on_signal(int number)
 {
-	if (number == SIGINT && launched && info->si_code == SI_KERNEL && !interrupts++)
-		return;
-	last_signal = number;
 	kymo_record_stop = 1;
 }
 
@@ -290,19 +283,13 @@ static void on_pipe(int number)
 
 static void catch_signals(bool launches)
 {
-	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP }, errors_too[] = { SIGPIPE, SIGXFSZ };
-	struct sigaction action = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO }, before;
+	static const int errors_too[] = { SIGPIPE, SIGXFSZ };
+	struct sigaction action = { .sa_handler = on_pipe, .sa_flags = SA_RESTART }, before;
 
-	launched = launches;
+	cli_catch_signals(launches, 0, on_signal);
 	sigemptyset(&action.sa_mask);
-	for (size_t i = 0; i < kymo_countof(numbers); i++)
-		/* nohup, and a command in the background of a script: what is ignored stays so, for the command too. */
-		if (!sigaction(numbers[i], NULL, &before) &&
-		    (before.sa_handler != SIG_IGN || (!launches && numbers[i] == SIGINT)))
-			sigaction(numbers[i], &action, NULL);
 	/* A closed stderr or a limit on file sizes must not end a recording in disorder: both come back as errors of write().
 	 * SIG_IGN would outlive exec in the command; handlers don't. */
-	action = (struct sigaction){ .sa_handler = on_pipe, .sa_flags = SA_RESTART };
 	for (size_t i = 0; i < kymo_countof(errors_too); i++)
 		if (!sigaction(errors_too[i], NULL, &before) && before.sa_handler != SIG_IGN)
 			sigaction(errors_too[i], &action, NULL);
@@ -350,7 +337,7 @@ static void on_progress(const struct kymo_record_progress *progress, void *data)
 	bool running = !strcmp(progress->phase, "recording");
 
 	if (progress->command_ended)
-		launched = 0;	/* an interrupt is nobody else's now */
+		cli_signals_are_ours();
 	if (running)
 		announce(recording, progress->n_sites);
 	/* The terminal is the command's while it runs: it may be half way through a line, or an editor. */
@@ -422,7 +409,7 @@ static int wait_for_command(const struct recording *recording)
 		else if (errno != EINTR)
 			return last;
 	}
-	return 128 + last_signal;
+	return 128 + cli_last_signal();
 }
 
 static int run(struct recording *recording)
@@ -449,7 +436,7 @@ static int run(struct recording *recording)
 		return wait_for_command(recording);
 	if (!recording->quiet)
 		fprintf(stderr, "kymo: %s runs on\n", recording->options.command[0]);
-	return 128 + last_signal;
+	return 128 + cli_last_signal();
 }
 
 int cmd_record(int argc, char **argv)

@@ -206,22 +206,13 @@ static int read_words(struct words *words, int argc, char **argv)
 	}
 }
 
-static int run(struct words *words)
+/* What is left to be said, when all was seen. The exit status. */
+static int conclude(const struct words *words, int status)
 {
-	struct cli_syscalls *s = &words->tracing;
-	struct kymo_error *error;
-	int status;
+	const struct cli_syscalls *s = &words->tracing;
 
-	s->out = stderr;
-	if (words->output) {
-		s->out = fopen(words->output, "we");
-		s->is_file = true;
-		if (!s->out)
-			return cli_fail("syscalls", kymo_error_errno(errno, "cannot write %s", words->output));
-	}
-	error = (words->in_kernel ? cli_syscalls_run_in_kernel : cli_syscalls_run)(s, words->command, words->pid, &status);
-	if (error)
-		return cli_fail("syscalls", error);
+	if (s->is_stuck)
+		return 1;	/* it can't be said here */
 	if (s->counts)
 		cli_syscall_counts_print(s->table, s->json, s->out);
 	if (fflush(s->out) || ferror(s->out)) {
@@ -242,6 +233,35 @@ static int run(struct words *words)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+/* -1: it is done. */
+static int open_output(struct words *words)
+{
+	int err = cli_syscalls_open_output(&words->tracing, words->output);
+
+	return err ? cli_fail("syscalls", kymo_error_errno(err, "cannot write %s", words->output ? words->output : "stderr")) : -1;
+}
+
+static void close_output(struct cli_syscalls *s)
+{
+	if (s->out)
+		fclose(s->out);
+	s->out = NULL;
+}
+
+static int run(struct words *words)
+{
+	struct cli_syscalls *s = &words->tracing;
+	struct kymo_error *error;
+	int status;
+
+	error = (words->in_kernel ? cli_syscalls_run_in_kernel : cli_syscalls_run)(s, words->command, words->pid, &status);
+	status = error ? cli_fail("syscalls", error) : conclude(words, status);
+	close_output(s);
+	if (!words->in_kernel)
+		cli_syscalls_outlive(s, status);
+	return status;
+}
+
 static int run_with_table(struct words *words)
 {
 	struct cli_syscalls *s = &words->tracing;
@@ -255,21 +275,24 @@ static int run_with_table(struct words *words)
 		return cli_fail("syscalls", &kymo_error_no_memory);
 	status = run(words);
 	cli_syscall_counts_destroy(s->table);
-	if (s->out && s->is_file)
-		fclose(s->out);
 	return status;
 }
 
 int cmd_syscalls(int argc, char **argv)
 {
-	struct words words = { .tracing = { .string_size = KYMO_SYSCALL_STRING_SIZE } };
+	struct words words = { .tracing = { .string_size = KYMO_SYSCALL_STRING_SIZE, .apart = { .front = -1 } } };
 	int status;
 
 	tzset();
 	kymo_error_destroy(kymo_syscall_set_parse("all", &words.tracing.set));
 	status = read_words(&words, argc, argv);
 	if (status < 0)
+		status = open_output(&words);
+	if (status < 0 && !words.in_kernel)
+		status = cli_apart_begin(words.command, &words.tracing.apart);
+	if (status < 0)
 		status = run_with_table(&words);
+	close_output(&words.tracing);
 	cli_syscall_injections_destroy(words.tracing.injections);
 	return status;
 }

@@ -1,9 +1,6 @@
 /* What both ways tell of threads, shown as lines, as JSON, or counted. */
-#include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/cleanup.h"
 #include "cli/syscalls.h"
 
 enum { RESTART_BLOCK = 516 }; /* the kernel's own: the call is made again as restart_syscall */
@@ -69,41 +66,4 @@ void cli_syscall_end(struct cli_syscall_thread *thread, int status)
 
 	if (!s->counts)
 		(s->json ? cli_syscall_json_end : cli_syscall_line_end)(thread, status);
-}
-
-/* ---- interrupts --------------------------------------------------------------------------------------------------------- */
-
-static int wake_up = -1; /* where the signal handler writes */
-static volatile sig_atomic_t is_launched, interrupts, last_signal;
-
-/* An interrupt from the terminal reaches the command too, and it is the command's to end by it. A second one, and any other signal, ends
- * the tracing. */
-static void on_interrupt(int number, siginfo_t *info, void *context)
-{
-	const int err = errno;
-
-	if (number == SIGINT && is_launched && info->si_code == SI_KERNEL && !interrupts++)
-		return;
-	last_signal = number;
-	if (write(wake_up, "", 1) < 0)
-		last_signal = number;
-	errno = err;
-}
-
-void cli_syscalls_catch_signals(int fd, bool launches)
-{
-	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
-	struct sigaction action = { .sa_sigaction = on_interrupt, .sa_flags = SA_SIGINFO | SA_RESTART }, before;
-
-	wake_up = fd;
-	is_launched = launches;
-	sigemptyset(&action.sa_mask);
-	for (size_t i = 0; i < kymo_countof(numbers); i++)
-		if (!sigaction(numbers[i], NULL, &before) && before.sa_handler != SIG_IGN)
-			sigaction(numbers[i], &action, NULL);
-}
-
-int cli_syscalls_last_signal(void)
-{
-	return last_signal;
 }

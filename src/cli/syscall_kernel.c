@@ -19,6 +19,7 @@
 #include "base/search.h"
 #include "base/vec.h"
 #include "cli/cli.h"
+#include "cli/signals.h"
 #include "cli/syscalls.h"
 #include "kernel/calls.h"
 #include "proc/proc.h"
@@ -297,6 +298,7 @@ static void tell_missing(struct watch *w)
 	char count[32], size[32];
 
 	tell_lost(w, lost);
+	fflush(w->s->out);
 	if (lost)
 		cli_warn("%s beginnings and ends of calls were lost, as the buffer of %s was full: a larger --buffer, or a smaller set with -e, loses less",
 			 cli_format_count(lost, count), cli_format_bytes(w->s->buffer_size, size));
@@ -314,15 +316,22 @@ static int64_t ns_since_1970(void)
 
 static struct kymo_error *end_of_command(struct watch *w, const char *name, int *status_ret)
 {
-	const int options = cli_syscalls_last_signal() ? WNOHANG : 0;
+	const int options = cli_last_signal() ? WNOHANG : 0;
 	pid_t pid;
 
 	do {
 		pid = waitpid(w->pid, status_ret, options);
 	} while (pid < 0 && errno == EINTR);
 	if (!pid)
-		*status_ret = cli_syscalls_last_signal();
+		*status_ret = cli_last_signal();
 	return pid < 0 ? kymo_error_errno(errno, "cannot wait for %s", name) : NULL;
+}
+
+static int wake_up; /* for the signal handler */
+
+static void on_signal(int number)
+{
+	kymo_write_all(wake_up, "", 1);
 }
 
 static struct kymo_error *trace(struct watch *w, char **command, int *status_ret)
@@ -337,7 +346,8 @@ static struct kymo_error *trace(struct watch *w, char **command, int *status_ret
 	error = begin(w, w->pid, command);
 	if (error)
 		return error;
-	cli_syscalls_catch_signals(w->wake[1], command);
+	wake_up = w->wake[1];
+	cli_catch_signals(command, SA_RESTART, on_signal);
 	if (command && kymo_write_all(w->go, "", 1))
 		return kymo_error_create(KYMO_ERROR_GONE, "%s has ended before it was begun", command[0]);
 	error = watch_on(w);

@@ -18,10 +18,11 @@
 #include "base/io.h"
 #include "base/vec.h"
 #include "cli/cli.h"
+#include "cli/signals.h"
 #include "cli/syscalls.h"
 #include "proc/proc.h"
 
-enum { JOIN_TRIES = 10, JOIN_NAP_NS = 20000000 };
+enum { JOIN_TRIES = 10, HUB_TRIES = 200 /* while it ends */, JOIN_NAP_NS = 20000000 };
 
 #define SEEN (KYMO_EVENTS_SYSCALL | KYMO_EVENTS_SIGNAL | KYMO_EVENT_CLONE | KYMO_EVENT_EXEC | KYMO_EVENT_DEATH | KYMO_EVENT_REAP | KYMO_EVENT_JCTL)
 
@@ -183,7 +184,7 @@ static void on_release(void *data)
 	struct cli_syscall_thread *thread = data;
 	struct cli_syscalls *s = thread->owner;
 
-	if (!thread->has_ended && s->open == thread)
+	if (!thread->has_ended && s->open == thread && !s->is_over)
 		cli_syscall_line_let_go(s);
 	kymo_line_deinit(&thread->text);
 	free(thread->made);
@@ -294,14 +295,20 @@ void cli_syscalls_wake(const struct cli_syscalls *s, enum cli_syscalls_wake why)
 	kymo_write_all(s->done[1], &byte, 1);
 }
 
-/* Whether there is something to read; false when it is time to end a delay. */
+/* The user wants no more of it, or is gone. */
+static bool is_given_up(const struct cli_syscalls *s)
+{
+	return cli_last_signal() || s->is_stuck || cli_apart_is_alone(&s->apart);
+}
+
+/* Whether the pipe has something to read; false when it is time to end a delay, or the user is gone. */
 static bool wait_until(const struct cli_syscalls *s, uint64_t time_ns)
 {
-	struct pollfd pipe = { .fd = s->done[0], .events = POLLIN };
+	struct pollfd fds[] = { { .fd = s->done[0], .events = POLLIN }, { .fd = s->apart.front, .events = POLLIN } };
 	const uint64_t now = kymo_now_ns(), rest = time_ns > now ? time_ns - now : 0;
 	const struct timespec limit = { .tv_sec = (time_t)(rest / 1000000000), .tv_nsec = (long)(rest % 1000000000) };
 
-	return ppoll(&pipe, 1, time_ns == UINT64_MAX ? NULL : &limit, NULL) > 0;
+	return ppoll(fds, kymo_countof(fds), time_ns == UINT64_MAX ? NULL : &limit, NULL) > 0 && fds[0].revents;
 }
 
 static void wait_for_end(struct cli_syscalls *s)
@@ -309,7 +316,7 @@ static void wait_for_end(struct cli_syscalls *s)
 	char why = CLI_SYSCALLS_DELAYED;
 
 	s->is_attaching = false;
-	while (s->n_threads && why != CLI_SYSCALLS_END) {
+	while (s->n_threads && why != CLI_SYSCALLS_END && !cli_apart_is_alone(&s->apart)) {
 		const uint64_t next = s->injections ? cli_syscall_injections_end_delays(s->injections, kymo_now_ns()) : UINT64_MAX;
 
 		if (wait_until(s, next) && read(s->done[0], &why, 1) < 0)
@@ -355,7 +362,10 @@ static struct kymo_error *trace_command(struct cli_syscalls *s, char **command, 
 
 	if (err)
 		return kymo_error_errno(err, "cannot begin to trace");
+	if (cli_apart_is_alone(&s->apart))
+		return kymo_error_create(KYMO_ERROR_GONE, "nobody waits for %s any more", command[0]);
 	err = kymo_hub_launch(s->hub, 0, command, &pid);
+	cli_apart_leave_job();
 	if (err)
 		return kymo_error_errno(err, "cannot run %s", command[0]);
 	err = follow(s, pid, pid);
@@ -364,8 +374,8 @@ static struct kymo_error *trace_command(struct cli_syscalls *s, char **command, 
 	if (err)
 		return attach_error(pid, err);
 	wait_for_end(s);
-	if (cli_syscalls_last_signal() && s->n_threads) {
-		*status_ret = cli_syscalls_last_signal();
+	if (is_given_up(s) && s->n_threads) {
+		*status_ret = cli_last_signal();
 		return NULL;
 	}
 	err = kymo_hub_wait(s->hub, pid, status_ret);
@@ -395,7 +405,7 @@ static int follow_somehow(struct cli_syscalls *s, pid_t pid)
 		if (!why)
 			return 0;
 		close_hub(s);
-		if (i == JOIN_TRIES || cli_syscalls_last_signal() || why == -EPERM || why == -EPROTO || why == -ETIMEDOUT)
+		if (i >= (why == -EPIPE ? HUB_TRIES : JOIN_TRIES) || is_given_up(s) || why == -EPERM || why == -EPROTO || why == -ETIMEDOUT)
 			return err;
 		nanosleep(&(struct timespec){ 0, JOIN_NAP_NS }, NULL);
 	}
@@ -403,14 +413,33 @@ static int follow_somehow(struct cli_syscalls *s, pid_t pid)
 
 static struct kymo_error *trace_process(struct cli_syscalls *s, pid_t pid)
 {
-	int err = follow_somehow(s, pid);
+	int err;
 
+	cli_apart_leave_job();
+	err = follow_somehow(s, pid);
 	if (err)
 		return attach_error(pid, err);
 	wait_for_end(s);
-	if (!cli_syscalls_last_signal() && s->n_cut)
+	if (!is_given_up(s) && s->n_cut)
 		s->cut = kymo_hub_failure(s->hub);
 	return NULL;
+}
+
+static int wake_up; /* for the signal handler */
+
+static void on_wish(int number)
+{
+	kymo_write_all(wake_up, (const char[]){ CLI_SYSCALLS_END }, 1);
+}
+
+/* Our own engines go, and the hub, too, if nobody else has any use for it. */
+static void leave(struct cli_syscalls *s)
+{
+	kymo_inner_stop(s->inner);
+	s->is_over = true;
+	if (!s->hub || kymo_hub_linger(s->hub, -1, 0) != -EAGAIN)
+		close_hub(s);
+	cli_syscall_line_let_go(s);
 }
 
 struct kymo_error *cli_syscalls_run(struct cli_syscalls *s, char **command, pid_t pid, int *status_ret)
@@ -422,11 +451,37 @@ struct kymo_error *cli_syscalls_run(struct cli_syscalls *s, char **command, pid_
 		return kymo_error_errno(errno, "cannot make a pipe");
 	s->is_attaching = true;
 	s->is_command = command;
-	cli_syscalls_catch_signals(s->done[1], command);
+	wake_up = s->done[1];
+	cli_catch_signals(command, SA_RESTART, on_wish);
+	cli_apart_take_signals(&s->apart);
 	error = command ? trace_command(s, command, status_ret) : trace_process(s, pid);
-	close_hub(s);
+	leave(s);
 	if (s->injections)
 		cli_syscall_injections_end_delays(s->injections, UINT64_MAX);
 	/* The pipe stays: a signal may come until the end. */
 	return error;
+}
+
+static void empty_pipe(int fd)
+{
+	char bytes[64];
+
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	while (read(fd, bytes, sizeof(bytes)) > 0)
+		;
+}
+
+void cli_syscalls_outlive(struct cli_syscalls *s, int status)
+{
+	char sentence[200];
+
+	if (!s->hub)
+		return;
+	snprintf(sentence, sizeof(sentence), "what happened from some point on is not shown: nobody has taken the lines for %d seconds, and others trace the same", KYMO_ANSWER_MS / 1000);
+	cli_forget_signals();
+	cli_apart_dismiss(&s->apart, status, s->is_stuck ? sentence : NULL);
+	do {
+		empty_pipe(s->done[0]);
+	} while (kymo_hub_linger(s->hub, s->done[0], -1) == -EINTR && !cli_last_signal());
+	close_hub(s);
 }

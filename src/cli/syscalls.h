@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "base/error.h"
+#include "cli/apart.h"
 #include "kymo/engine.h"
 #include "syscall/syscall.h"
 
@@ -27,6 +28,8 @@ struct cli_syscalls {
 	size_t string_size;
 	FILE *out;
 	bool is_file; /* -o */
+	int fd; /* of `out` */
+	bool waits; /* writing to it may wait */
 	struct cli_syscall_injections *injections; /* or NULL */
 	uint64_t buffer_size; /* of the kernel's way, bytes */
 
@@ -36,7 +39,10 @@ struct cli_syscalls {
 	time_t seconds; /* of what is shown, since 1970; 0: now */
 
 	/* The tracer's. */
-	struct kymo_hub *hub;
+	struct cli_apart apart;
+	_Atomic bool is_stuck; /* who is to take the lines does not, and is waited for no longer */
+	_Atomic bool is_over; /* threads that are let go of have nothing to say any more */
+	struct kymo_hub *hub; /* others may be connected to it still when this work is over */
 	struct kymo_inner *inner; /* for tracers inside of a tree that is followed, or NULL */
 	bool is_command; /* launched */
 	_Atomic bool is_attaching;
@@ -74,6 +80,9 @@ struct cli_syscall_thread {
  * waitpid() gives it. GONE, PERMISSION, BUSY, NOT_FOUND, FAILED. */
 struct kymo_error *cli_syscalls_run(struct cli_syscalls *s, char **command, pid_t pid, int *status_ret);
 
+/* When all is said: let the user's kymo end with `status`, and serve others until they have gone. Returns at once where there are none. */
+void cli_syscalls_outlive(struct cli_syscalls *s, int status);
+
 enum cli_syscalls_wake {
 	CLI_SYSCALLS_END,
 	CLI_SYSCALLS_DELAYED, /* there is another delay to be ended */
@@ -81,6 +90,11 @@ enum cli_syscalls_wake {
 
 /* Tell the main thread. From any thread, and from signal handlers. */
 void cli_syscalls_wake(const struct cli_syscalls *s, enum cli_syscalls_wake why);
+
+/* ---- where lines go (syscall_output.c) --------------------------------------------------------------------------------- */
+
+/* `path`: NULL: stderr. A negative errno. */
+int cli_syscalls_open_output(struct cli_syscalls *s, const char *path);
 
 /* ---- injection (syscall_inject.c) --------------------------------------------------------------------------------------- */
 
@@ -117,13 +131,6 @@ void cli_syscall_leave(struct cli_syscall_thread *thread, int64_t result, uint64
 void cli_syscall_signal(struct cli_syscall_thread *thread, const siginfo_t *info);
 void cli_syscall_end_call(struct cli_syscall_thread *thread); /* that does not return, as its thread has died */
 void cli_syscall_end(struct cli_syscall_thread *thread, int status);
-
-/* Write a byte to `fd` when the user ends it. An interrupt from the terminal reaches a command that was launched, too, and is the command's;
- * a second one, and any other signal, ends the tracing. */
-void cli_syscalls_catch_signals(int fd, bool launches);
-
-/* The signal that has ended it, or 0. */
-int cli_syscalls_last_signal(void);
 
 /* ---- lines, as strace writes them (syscall_lines.c) -------------------------------------------------------------------- */
 

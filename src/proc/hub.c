@@ -40,6 +40,8 @@ static void __attribute__((noreturn)) be_waker(pid_t parent)
 		_exit(0);
 	prctl(PR_SET_NAME, "kymo-waker");
 	close_range(0, ~0u, 0);
+	if (chdir("/") < 0)
+		errno = 0;	/* then its file system stays busy */
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	for (;;)
@@ -361,5 +363,6 @@ void kymo_hub_destroy(struct kymo_hub *hub)
 	wake(hub);
 	pthread_mutex_unlock(&hub->lock);
 	pthread_join(hub->thread, NULL);
+	hub_destroy_door(hub->door);
 	deinit(hub);
 }

@@ -363,6 +363,9 @@ void hub_guest_release(struct kymo_engine *engine);
 /* Nobody is served any more, and nobody's engines are left. NULL is allowed. */
 void hub_close_door(struct hub_door *door);
 
+/* When the hub's threads were let go. NULL is allowed. */
+void hub_destroy_door(struct hub_door *door);
+
 /* ---- hub_client.c: calls on another process' hub -------------------------------------------------------------------------------- */
 
 /* Connect to the hub whose thread is `tid`. As kymo_hub_connect(). */

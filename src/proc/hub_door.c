@@ -1,11 +1,20 @@
-/* The socket of a hub, and who is connected to it. */
+/*
+ * The socket of a hub, and who is connected to it.
+ *
+ * Closing. Nobody is let in once `is_closed` is set, under the lock that guards the count of those inside; so the hub is left by all, or not closed. The socket stays until the hub's
+ * threads are let go: who connects meanwhile is hung up on, and knows by that that it was a hub, which ends.
+ */
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
+#include "base/io.h"
 #include "proc/hub_place.h"
 #include "proc/hub_remote.h"
 
@@ -15,15 +24,20 @@ struct hub_door {
 	struct kymo_hub *hub;
 	struct hub_place place;
 	pthread_t thread;
-	atomic_bool is_closing;
-	struct hub_guest *guests;	/* the thread's, and behind it who closes */
-	unsigned int n_guests;
+	atomic_bool is_ending;
+	pthread_mutex_t lock;		/* of what follows */
+	bool is_closed;
+	unsigned int n_inside;		/* guests whose engines are not all detached */
+	unsigned int n_guests;		/* the same, and those that are yet to be seen off */
+	struct hub_guest *guests;
+	int left;			/* an eventfd: one is not inside any more */
 };
 
-/* Those that have ended; all, if they are to. */
-static void see_off(struct hub_door *door, bool all)
+/* Those that have ended; all, if they are to. How many. */
+static unsigned int see_off(struct hub_guest **at, bool all)
 {
-	struct hub_guest **at = &door->guests, *guest;
+	struct hub_guest *guest;
+	unsigned int n = 0;
 
 	while ((guest = *at)) {
 		if (!all && !guest->has_ended) {
@@ -34,46 +48,94 @@ static void see_off(struct hub_door *door, bool all)
 		hub_guest_lose(guest);
 		pthread_join(guest->thread, NULL);
 		hub_guest_put(guest);
-		door->n_guests--;
+		n++;
 	}
+	return n;
+}
+
+void hub_guest_has_left(struct hub_door *door)
+{
+	const uint64_t one = 1;
+
+	pthread_mutex_lock(&door->lock);
+	door->n_inside--;
+	pthread_mutex_unlock(&door->lock);
+	kymo_write_all(door->left, &one, sizeof(one));
+}
+
+/* With the lock, which guests take when they leave. */
+static struct hub_guest *receive(struct hub_door *door, int socket)
+{
+	struct hub_guest *guest = NULL;
+
+	if (!door->is_closed)
+		door->n_guests -= see_off(&door->guests, false);
+	if (door->is_closed || door->n_guests >= GUESTS_MAX)
+		close(socket);
+	else
+		guest = hub_guest_create(door->hub, door, socket);
+	return guest;
 }
 
 static void let_in(struct hub_door *door, int socket)
 {
 	struct hub_guest *guest;
 
-	see_off(door, false);
-	if (door->n_guests >= GUESTS_MAX) {
-		close(socket);
-		return;
+	pthread_mutex_lock(&door->lock);
+	guest = receive(door, socket);
+	if (guest) {
+		guest->next = door->guests;
+		door->guests = guest;
+		door->n_guests++;
+		door->n_inside++;
 	}
-	guest = hub_guest_create(door->hub, socket);
-	if (!guest)
-		return;
-	guest->next = door->guests;
-	door->guests = guest;
-	door->n_guests++;
+	pthread_mutex_unlock(&door->lock);
 }
 
 static void *be_door(void *data)
 {
 	struct hub_door *door = data;
 
-	while (!door->is_closing) {
+	while (!door->is_ending) {
 		int socket = accept4(door->place.socket, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (socket >= 0)
 			let_in(door, socket);
-		else if (errno != EINTR && errno != ECONNABORTED && !door->is_closing)
+		else if (errno != EINTR && errno != ECONNABORTED && !door->is_ending)
 			nanosleep(&(struct timespec){ 0, 10000000 }, NULL);	/* descriptors or memory are out */
 	}
 	return NULL;
 }
 
+static void free_door(struct hub_door *door)
+{
+	if (door->left >= 0)
+		close(door->left);
+	pthread_mutex_destroy(&door->lock);
+	free(door);
+}
+
+static int start(struct hub_door *door)
+{
+	sigset_t all, mask;
+	int err;
+
+	door->left = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	err = door->left < 0 ? -errno : hub_place_open(door->hub->tid, &door->place);
+	if (err)
+		return err;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &mask);
+	err = -pthread_create(&door->thread, NULL, be_door, door);
+	pthread_sigmask(SIG_SETMASK, &mask, NULL);
+	if (err)
+		hub_place_close(&door->place);
+	return err;
+}
+
 int kymo_hub_serve(struct kymo_hub *hub)
 {
 	struct hub_door *door;
-	sigset_t all, mask;
 	int err;
 
 	if (hub->client || hub->door)
@@ -82,32 +144,83 @@ int kymo_hub_serve(struct kymo_hub *hub)
 	if (!door)
 		return -ENOMEM;
 	door->hub = hub;
-	err = hub_place_open(hub->tid, &door->place);
-	if (err) {
-		free(door);
-		return err;
+	pthread_mutex_init(&door->lock, NULL);
+	err = start(door);
+	if (err)
+		free_door(door);
+	else
+		hub->door = door;
+	return err;
+}
+
+/* ---- leaving -------------------------------------------------------------------------------------------------------------- */
+
+unsigned int kymo_hub_clients(const struct kymo_hub *hub)
+{
+	unsigned int n = 0;
+
+	if (hub->door) {
+		pthread_mutex_lock(&hub->door->lock);
+		n = hub->door->n_inside;
+		pthread_mutex_unlock(&hub->door->lock);
 	}
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &mask);
-	err = -pthread_create(&door->thread, NULL, be_door, door);
-	pthread_sigmask(SIG_SETMASK, &mask, NULL);
-	if (err) {
-		hub_place_close(&door->place);
-		free(door);
-		return err;
+	return n;
+}
+
+static bool close_if_empty(struct hub_door *door)
+{
+	pthread_mutex_lock(&door->lock);
+	door->is_closed |= !door->n_inside;
+	pthread_mutex_unlock(&door->lock);
+	return door->is_closed;
+}
+
+int kymo_hub_linger(struct kymo_hub *hub, int wake, int timeout_ms)
+{
+	struct pollfd fds[] = { { .fd = wake, .events = POLLIN }, { .fd = hub->door ? hub->door->left : -1, .events = POLLIN } };
+	uint64_t n;
+	int got;
+
+	if (hub->client)
+		return -EOPNOTSUPP;
+	if (hub_is_own_thread(hub))
+		return -EDEADLK;
+	hub_detach_all(hub, &(struct hub_match){ .is_any = true });
+	while (hub->door && !close_if_empty(hub->door)) {
+		got = poll(fds, kymo_countof(fds), timeout_ms);
+		if (!got)
+			return -EAGAIN;
+		if (got < 0 && errno != EINTR)
+			return -errno;
+		if (got > 0 && fds[0].revents)
+			return -EINTR;
+		if (got > 0 && read(hub->door->left, &n, sizeof(n)) < 0 && errno != EAGAIN)
+			return -errno;
 	}
-	hub->door = door;
 	return 0;
 }
 
 void hub_close_door(struct hub_door *door)
 {
+	struct hub_guest *guests;
+
 	if (!door)
 		return;
-	door->is_closing = true;
+	pthread_mutex_lock(&door->lock);
+	door->is_closed = true;
+	guests = door->guests;
+	door->guests = NULL;
+	pthread_mutex_unlock(&door->lock);
+	see_off(&guests, true);
+}
+
+void hub_destroy_door(struct hub_door *door)
+{
+	if (!door)
+		return;
+	door->is_ending = true;
 	shutdown(door->place.socket, SHUT_RDWR);
 	pthread_join(door->thread, NULL);
 	hub_place_close(&door->place);
-	see_off(door, true);
-	free(door);
+	free_door(door);
 }

@@ -354,7 +354,7 @@ size_t hub_detach_all(struct kymo_hub *hub, const struct hub_match *match)
 			err = pthread_cond_timedwait(&hub->changed, &hub->lock, &until);
 	pthread_mutex_unlock(&hub->lock);
 	for (size_t i = 0; i < leaving.engines.n; i++)
-		(match->guest ? hub_put_later : kymo_engine_put)(leaving.engines.items[i]);
+		(match->guest || match->is_any ? hub_put_later : kymo_engine_put)(leaving.engines.items[i]);
 	kymo_vec_deinit(&leaving.engines);
 	return leaving.n;
 }

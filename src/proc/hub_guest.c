@@ -94,11 +94,12 @@ static void *be_guest(void *data)
 	hub_guest_lose(guest);
 	hub_hold_drop(guest);
 	hub_detach_all(guest->hub, &(struct hub_match){ .guest = guest, .is_any = true });
+	hub_guest_has_left(guest->door);
 	guest->has_ended = true;
 	return NULL;
 }
 
-struct hub_guest *hub_guest_create(struct kymo_hub *hub, int socket)
+struct hub_guest *hub_guest_create(struct kymo_hub *hub, struct hub_door *door, int socket)
 {
 	struct hub_guest *guest = calloc(1, sizeof(*guest));
 	sigset_t all, mask;
@@ -109,6 +110,7 @@ struct hub_guest *hub_guest_create(struct kymo_hub *hub, int socket)
 		return NULL;
 	}
 	guest->hub = hub;
+	guest->door = door;
 	guest->requests = socket;
 	guest->events = -1;
 	atomic_init(&guest->refs, 1);

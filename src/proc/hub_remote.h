@@ -34,6 +34,7 @@ struct kymo_engine *hub_table_take_any(struct hub_table *table);
 
 struct hub_guest {
 	struct kymo_hub *hub;
+	struct hub_door *door;		/* is there as long as its thread */
 	atomic_uint refs;		/* its thread's, and one of each engine */
 	int requests;			/* sockets */
 	atomic_int events;		/* for the hub's thread alone */
@@ -47,10 +48,13 @@ struct hub_guest {
 };
 
 /* Serve one that has connected. Takes the socket. NULL: no memory or thread for it. */
-struct hub_guest *hub_guest_create(struct kymo_hub *hub, int socket);
+struct hub_guest *hub_guest_create(struct kymo_hub *hub, struct hub_door *door, int socket);
 
 /* Nothing more is asked of it or done for it; its thread lets go of its engines and ends. */
 void hub_guest_lose(struct hub_guest *guest);
+
+/* By its thread, when none of its engines is left (hub_door.c). */
+void hub_guest_has_left(struct hub_door *door);
 
 void hub_guest_get(struct hub_guest *guest);
 void hub_guest_put(struct hub_guest *guest);

@@ -1,0 +1,172 @@
+#include "cli/apart.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "cli/cli.h"
+#include "cli/signals.h"
+
+/* What the worker says to the front. */
+struct word {
+	int status;
+	char sentence[252];	/* or "" */
+};
+
+/* ---- the front ------------------------------------------------------------------------------------------------------------ */
+
+static volatile sig_atomic_t worker;
+
+/* The handler is for signals that were meant for kymo. */
+static void forward(int number)
+{
+	if (worker)
+		kill(worker, number);
+}
+
+static int end_of_worker(pid_t pid)
+{
+	int status;
+
+	worker = 0;	/* its id may be another's soon */
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return cli_fail(NULL, kymo_error_errno(errno, "cannot wait for process %d, which traces", pid));
+	if (WIFEXITED(status))
+		return WEXITSTATUS(status);
+	return cli_fail(NULL, kymo_error_create(KYMO_ERROR_FAILED, "process %d, which did the tracing, was ended by signal %d (%s): what happened from there on is not shown",
+						pid, WTERMSIG(status), strsignal(WTERMSIG(status))));
+}
+
+static int be_front(pid_t pid, int channel)
+{
+	struct word word;
+	ssize_t n;
+
+	do {
+		n = recv(channel, &word, sizeof(word), 0);
+	} while (n < 0 && errno == EINTR);
+	if (n != sizeof(word))
+		return end_of_worker(pid);
+	if (*word.sentence)
+		fprintf(stderr, "kymo: %.*s\n", (int)sizeof(word.sentence), word.sentence);
+	return word.status;
+}
+
+/* ---- the beginning -------------------------------------------------------------------------------------------------------- */
+
+static void block_signals(sigset_t *mask_ret)
+{
+	sigset_t ours;
+
+	sigemptyset(&ours);
+	sigaddset(&ours, SIGINT);
+	sigaddset(&ours, SIGTERM);
+	sigaddset(&ours, SIGHUP);
+	sigprocmask(SIG_BLOCK, &ours, mask_ret);
+}
+
+int cli_apart_begin(bool launches, struct cli_apart *ret)
+{
+	struct sigaction waits = { .sa_handler = SIG_DFL }, before;
+	struct cli_apart apart;
+	int pair[2], status;
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return cli_fail(NULL, kymo_error_errno(errno, "cannot begin to trace"));
+	block_signals(&apart.mask);
+	sigaction(SIGCHLD, &waits, &before);	/* where it is ignored, ends of children are not told; the command has it as it was */
+	pid = fork();
+	if (!pid) {
+		sigaction(SIGCHLD, &before, NULL);
+		close(pair[0]);
+		apart.front = pair[1];
+		*ret = apart;
+		return -1;
+	}
+	status = errno;
+	close(pair[1]);
+	if (pid > 0) {
+		worker = pid;
+		cli_catch_signals(launches, SA_RESTART, forward);
+	}
+	sigprocmask(SIG_SETMASK, &apart.mask, NULL);
+	status = pid > 0 ? be_front(pid, pair[0]) : cli_fail(NULL, kymo_error_errno(status, "cannot begin to trace"));
+	close(pair[0]);
+	return status;
+}
+
+/* ---- the worker ----------------------------------------------------------------------------------------------------------- */
+
+void cli_apart_take_signals(const struct cli_apart *apart)
+{
+	if (apart->front >= 0)
+		sigprocmask(SIG_SETMASK, &apart->mask, NULL);
+}
+
+void cli_apart_leave_job(void)
+{
+	setsid();
+}
+
+bool cli_apart_is_alone(const struct cli_apart *apart)
+{
+	struct pollfd front = { .fd = apart->front, .events = POLLIN };
+
+	return apart->front >= 0 && poll(&front, 1, 0) > 0;
+}
+
+/* Whatever kymo opens is closed by an exec; what it was given has survived one. */
+static void close_inherited(void)
+{
+	kymo_cleanup_closedir DIR *directory = opendir("/proc/self/fd");
+	struct dirent *entry;
+
+	while (directory && (entry = readdir(directory))) {
+		const int fd = atoi(entry->d_name), flags = fd > STDERR_FILENO ? fcntl(fd, F_GETFD) : -1;
+
+		if (flags >= 0 && !(flags & FD_CLOEXEC))
+			close(fd);
+	}
+}
+
+static void close_standard_streams(void)
+{
+	const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (null < 0)
+			close(fd);
+		else if (null != fd)
+			dup2(null, fd);
+	if (null > STDERR_FILENO)
+		close(null);
+}
+
+void cli_apart_dismiss(struct cli_apart *apart, int status, const char *sentence)
+{
+	struct word word = { .status = status };
+
+	if (sentence)
+		snprintf(word.sentence, sizeof(word.sentence), "%s", sentence);
+	fflush(stdout);
+	close_standard_streams();
+	close_inherited();
+	if (chdir("/") < 0)
+		errno = 0;	/* then its file system stays busy */
+	prctl(PR_SET_NAME, "kymo-hub");
+	send(apart->front, &word, sizeof(word), MSG_NOSIGNAL);
+	close(apart->front);
+	apart->front = -1;
+}

@@ -1,0 +1,106 @@
+/*
+ * Where lines go. They are written on the hub's thread, and nobody that is traced gets on meanwhile; so a reader who does not read, or a terminal that is halted, holds up others than the
+ * user's own process too. He is waited for, as by any program, until the user's kymo is no more, or while nobody else needs the hub.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "cli/syscalls.h"
+
+enum { LOOK_MS = 100 };
+
+/* A pipe or terminal is opened once more, so that not waiting for it is our own business. Where that can't be, little is written at a time, and only when there is room. */
+static int open_for_ourselves(int fd, bool *waits_ret)
+{
+	struct stat info;
+	char name[32];
+	int own = -1;
+
+	*waits_ret = false;
+	if (fstat(fd, &info))
+		return fd;
+	if (!S_ISFIFO(info.st_mode) && !S_ISCHR(info.st_mode) && !S_ISSOCK(info.st_mode))
+		return fd;
+	if (!S_ISSOCK(info.st_mode)) {
+		snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+		own = open(name, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	}
+	*waits_ret = own < 0;
+	return own < 0 ? fd : own;
+}
+
+/* False: nobody waits for it any more. */
+static bool wait_for_room(struct cli_syscalls *s)
+{
+	uint64_t deadline_ns = UINT64_MAX;
+
+	for (;;) {
+		struct pollfd fds[] = { { .fd = s->fd, .events = POLLOUT }, { .fd = s->apart.front, .events = POLLIN } };
+		const int n = poll(fds, s->apart.front < 0 ? 1 : 2, LOOK_MS);
+		const uint64_t now_ns = kymo_now_ns();
+
+		if (n > 0 && s->apart.front >= 0 && fds[1].revents)
+			return false;
+		if (n > 0 || (n < 0 && errno != EINTR))
+			return true;
+		if (!s->hub || !kymo_hub_clients(s->hub))
+			deadline_ns = UINT64_MAX;
+		else if (deadline_ns == UINT64_MAX)
+			deadline_ns = now_ns + KYMO_ANSWER_MS * 1000000ull;
+		if (now_ns >= deadline_ns)
+			return false;
+	}
+}
+
+static ssize_t put(void *cookie, const char *text, size_t size)
+{
+	struct cli_syscalls *s = cookie;
+	size_t done = 0;
+
+	while (done < size && !s->is_stuck) {
+		const size_t rest = size - done;
+		ssize_t n = -1;
+
+		if (s->waits && !wait_for_room(s)) {
+			s->is_stuck = true;
+			break;
+		}
+		n = write(s->fd, text + done, s->waits && rest > PIPE_BUF ? PIPE_BUF : rest);
+		if (n >= 0)
+			done += (size_t)n;
+		else if (errno == EAGAIN)
+			s->is_stuck = !wait_for_room(s);
+		else if (errno != EINTR)
+			return 0;
+	}
+	if (s->is_stuck)
+		cli_syscalls_wake(s, CLI_SYSCALLS_END);
+	return (ssize_t)done;
+}
+
+static int close_own(void *cookie)
+{
+	struct cli_syscalls *s = cookie;
+
+	return s->fd == STDERR_FILENO ? 0 : close(s->fd);
+}
+
+int cli_syscalls_open_output(struct cli_syscalls *s, const char *path)
+{
+	const int fd = path ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) : STDERR_FILENO;
+
+	if (fd < 0)
+		return -errno;
+	s->is_file = path;
+	s->fd = open_for_ourselves(fd, &s->waits);
+	if (s->fd != fd && path)
+		close(fd);
+	s->out = fopencookie(s, "w", (cookie_io_functions_t){ .write = put, .close = close_own });
+	return s->out ? 0 : -ENOMEM;
+}
