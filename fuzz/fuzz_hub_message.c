@@ -12,7 +12,7 @@ static unsigned int touch(const struct hub_message *message)
 {
 	switch (message->type) {
 	case HUB_SIGNAL:
-		return message->signal.kind + message->signal.verdict;
+		return message->signal.kind + message->signal.verdict + message->signal.trap;
 	case HUB_CLONE:
 		return message->clone.kind;
 	case HUB_SYSCALL_ENTRY:

@@ -15,7 +15,8 @@
  * The process that has the hub must not wait for any child (waitpid(-1), wait()) while it has one, unless with __WNOTHREAD, and not for a child that it has engines on: it would take
  * what is the hub's. kymo_hub_launch() and kymo_hub_wait() are for commands to be traced; other children may be waited for by their ids. SIGCHLD gets SA_NOCLDSTOP where it had its default action, until the last hub is destroyed.
  *
- * If the process of the hub dies, whenever that is, the kernel lets go of all threads and they run on; but a thread that is being single-stepped in that moment may get a SIGTRAP.
+ * If the process of the hub dies, whenever that is, the kernel lets go of all threads and they run on; but a thread that is being single-stepped in that moment may get a SIGTRAP, and so may
+ * processes with breakpoints or watched memory, which are for engines with KYMO_ATTACH_BREAKPOINTS alone.
  */
 #ifndef KYMO_ENGINE_H
 #define KYMO_ENGINE_H
@@ -98,11 +99,21 @@ enum kymo_verdict {
 
 /* ---- callbacks ---------------------------------------------------------------------------------------------------- */
 
+/* What a signal callback is told. */
+enum kymo_trap {
+	KYMO_TRAP_NONE,			/* a signal for the program */
+	KYMO_TRAP_BREAKPOINT,		/* the thread stands at a breakpoint that this engine has inserted, before the instruction */
+	KYMO_TRAP_WATCH,		/* a debug register that this engine has claimed has been hit: behind the access, before an instruction */
+};
+
 /* What callbacks are told beside `action`. Valid until the callback returns. */
 struct kymo_signal_report {
 	siginfo_t info;			/* may be changed, si_signo too; as the engines before have left it */
 	enum kymo_event kind;		/* KYMO_EVENT_SIGNAL…: what the program would do with the signal as it came */
 	unsigned int verdict;		/* KYMO_SIGNAL_…: of the engine before; at first what fits `kind` */
+	enum kymo_trap trap;		/* if it is not NONE, `kind` is KYMO_EVENT_SIGNAL, and there is no signal: whatever becomes of `info` and the verdict means nothing */
+	unsigned int slot;		/* of WATCH */
+	uint64_t address;		/* of the breakpoint; of what is watched */
 };
 
 struct kymo_syscall_report {
@@ -266,6 +277,7 @@ enum kymo_attach_flag {
 	KYMO_ATTACH_EXCLUSIVE = 1 << 1,		/* only if none matches */
 	KYMO_ATTACH_MATCH_OPS = 1 << 2,
 	KYMO_ATTACH_MATCH_DATA = 1 << 3,	/* with neither of both, any engine matches */
+	KYMO_ATTACH_BREAKPOINTS = 1 << 4,	/* with CREATE: it may insert breakpoints and claim debug registers */
 };
 
 /*
@@ -284,7 +296,7 @@ int kymo_engine_attach(struct kymo_hub *hub, pid_t tid, unsigned int flags, cons
 
 /*
  * A new engine for each thread of process `pid`, with mask `events` at once; threads that are made later are told to who has CLONE. Nobody gets references but the hub, so engines are
- * had in callbacks, or by a lookup. `n_ret` (may be NULL) is how many. All or none; `flags` may be EXCLUSIVE with MATCH_… Errors as of kymo_engine_attach().
+ * had in callbacks, or by a lookup. `n_ret` (may be NULL) is how many. All or none; `flags` may be BREAKPOINTS, and EXCLUSIVE with MATCH_… Errors as of kymo_engine_attach().
  */
 int kymo_engine_attach_process(struct kymo_hub *hub, pid_t pid, unsigned int flags, const struct kymo_engine_ops *ops, void *data, unsigned int events,
 			       size_t *n_ret);
@@ -372,7 +384,7 @@ int kymo_engine_set_result(struct kymo_engine *engine, int64_t result);
 int kymo_engine_set_signal(struct kymo_engine *engine, int signal, const siginfo_t *info);
 
 /*
- * All of `size` bytes of its memory, read-only pages too. These work at any time while the process lives, stopped or not, from any thread, and never wait for the hub's.
+ * All of `size` bytes of its memory, read-only pages too, as they are without breakpoints. These work at any time while the process lives, stopped or not, from any thread, and never wait for the hub's.
  * -EIO: not all is mapped; -ESRCH, -EPERM.
  */
 int kymo_engine_read(struct kymo_engine *engine, uint64_t address, void *data, size_t size);
@@ -383,6 +395,56 @@ int kymo_engine_write(struct kymo_engine *engine, uint64_t address, const void *
  * one. Does not wait. -EINVAL: no signal, or SIGKILL with anything in it; -ESRCH; -EAGAIN.
  */
 int kymo_engine_inject(struct kymo_engine *engine, const siginfo_t *info);
+
+/* ---- breakpoints and debug registers -------------------------------------------------------------------------------- */
+
+/*
+ * For engines that were attached with KYMO_ATTACH_BREAKPOINTS, as these are what the death of the hub's process can make deadly for the traced one: who runs into a breakpoint or a watched word
+ * between that and the moment, some tens of microseconds later, in which a process of the hub's (the keeper) has taken out what was left, is ended by SIGTRAP.
+ *
+ * A breakpoint is in memory, so every thread runs into it; an engine has it for its own thread: the signal callback of those engines of the thread that have inserted it is called, with
+ * KYMO_TRAP_BREAKPOINT, if their masks have KYMO_EVENT_SIGNAL; other threads step over it and nobody is told. So whoever wants it of all threads has an engine on each, and inserts by each, by those of new
+ * threads in the CLONE that tells of them. Nobody else sees it: engines read what was there before, what they write goes below, and forked children have it not, unless an engine of theirs inserts it.
+ * The instruction is executed when the thread goes on, with all others of the process held for that moment.
+ *
+ * It goes with its engine, and with an exec. `address` must be the beginning of an instruction.
+ *
+ *   -EPERM    without KYMO_ATTACH_BREAKPOINTS
+ *   -EEXIST   this engine has one there
+ *   -EIO      nothing is mapped there
+ *   -EINVAL   it is no code, or shared with other processes
+ *   -EBUSY    somebody else traces a thread of the process; a process that the hub does not trace shares the memory (between vfork and exec: try again); or it is within a jump of a recording's
+ *   -ENOSPC   there are KYMO_BREAKPOINTS_MAX in this hub
+ *   -ESRCH, -ENOMEM, -EAGAIN
+ */
+int kymo_engine_insert_breakpoint(struct kymo_engine *engine, uint64_t address);
+
+/* Nothing is told of it any more. -ENOENT: this engine has none there; -ESRCH. */
+int kymo_engine_remove_breakpoint(struct kymo_engine *engine, uint64_t address);
+
+#define KYMO_BREAKPOINTS_MAX 8000
+
+enum kymo_watch {
+	KYMO_WATCH_EXECUTION,		/* of the instruction at the address; size is 1 */
+	KYMO_WATCH_WRITE,
+	KYMO_WATCH_ACCESS,		/* reads and writes */
+};
+
+/*
+ * Watch 1, 2, 4 or 8 bytes, at a multiple of that, by one of the thread's four debug registers. Of this thread alone: new ones have empty registers. Works where registers do. A hit calls the
+ * signal callback of this engine alone, with KYMO_TRAP_WATCH, if its mask has KYMO_EVENT_SIGNAL. Goes with the engine, and with an exec.
+ *
+ *   -EPERM    without KYMO_ATTACH_BREAKPOINTS
+ *   -EINVAL   the processor can't watch that
+ *   -ENOSPC   all four are claimed
+ *   -EBUSY    none is free, and some are not the hub's: a tracer before has left them
+ *   -EAGAIN   the thread does not stand still; or no keeper can be made
+ *   -ESRCH
+ */
+int kymo_engine_watch(struct kymo_engine *engine, enum kymo_watch watch, uint64_t address, size_t size, unsigned int *slot_ret);
+
+/* -ENOENT: this engine has no such slot; -EAGAIN, -ESRCH as above. */
+int kymo_engine_unwatch(struct kymo_engine *engine, unsigned int slot);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -7,7 +7,7 @@
  *
  * The lock. The hub's thread holds it but while it waits and while it calls callbacks. So whatever others do under the lock happens between two events, or within a callback.
  */
-#include "proc/hub.h"
+#include "proc/hub_trap.h"
 
 #include <errno.h>
 #include <linux/close_range.h>
@@ -245,6 +245,8 @@ static void loop(struct kymo_hub *hub)
 		tid = wait_for_any(hub, &status);
 		if (tid > 0 && tid == hub->waker) {
 			waker_stopped(hub, status);
+		} else if (tid > 0 && tid == hub->keeper) {
+			hub_keeper_ended(hub);
 		} else if (tid > 0) {
 			told(hub, tid);
 			hub_dispatch(hub, tid, status);
@@ -309,6 +311,7 @@ static void give_action_back(void)
 static void deinit(struct kymo_hub *hub)
 {
 	give_action_back();
+	hub_space_look_at_clock(hub, UINT64_MAX);
 	kymo_vec_deinit(&hub->kicked);
 	kymo_vec_deinit(&hub->early);
 	kymo_vec_deinit(&hub->strangers);

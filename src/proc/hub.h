@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "base/vec.h"
+#include "arch/trap.h"
 #include "kymo/engine.h"
 #include "proc/process.h"
 
@@ -22,6 +23,7 @@ struct hub_memory {
 struct hub_process {
 	pid_t pid;
 	struct hub_memory *memory;
+	struct hub_space *space;	/* with breakpoints, perhaps, and perhaps of other processes too; NULL: none */
 	struct task *tasks;
 	struct hub_process *next;
 	bool is_launched;		/* our child; the struct stays until kymo_hub_wait() has had its status */
@@ -93,6 +95,18 @@ struct task {
 	bool is_claimed;		/* it has to stand still for its process' holder */
 	struct hub_borrow *borrow;	/* or NULL */
 	struct kymo_syscall_report call;
+	bool is_fetched;		/* its next wait status is among the early ones */
+	bool is_at_breakpoint;		/* of which has been told, and which has yet to be stepped over */
+	bool has_told;			/* of the breakpoint that it came to with the registers `told` */
+	bool passes_own_trap;		/* the next SIGTRAP is of an int3 of the program's */
+	bool had_watches, has_stale_watch;	/* stale: of an engine that has detached */
+	struct user_regs_struct told;
+	int watch_entry;		/* in the journal, or -1 */
+	struct hub_watch {
+		struct kymo_engine *engine;	/* compared only; NULL: free, or stale */
+		bool is_on;
+		uint64_t address;
+	} watches[KYMO_WATCH_SLOTS];
 };
 
 struct kymo_engine {
@@ -111,6 +125,8 @@ struct kymo_engine {
 	uint64_t born;			/* hub->event when it was attached */
 	struct hub_guest *guest;	/* whose it is, with a reference; NULL: this process' own */
 	uint64_t ops_key, data_key;	/* what MATCH_OPS and MATCH_DATA compare */
+	bool may_break;			/* KYMO_ATTACH_BREAKPOINTS */
+	KYMO_VEC(uint64_t) breakpoints;	/* addresses of those that it has inserted */
 	uint64_t name;			/* between a hub and a client of it */
 	struct kymo_engine *in_names;
 };
@@ -157,6 +173,9 @@ struct kymo_hub {
 	pid_t recent[HUB_RECENT];	/* that have told something, the last one first */
 	unsigned int n_unscanned;	/* waits since one for any thread */
 	unsigned int n_ending;		/* tasks held in their exit events */
+	struct hub_space *spaces;
+	struct hub_journal *journal;	/* shared with the keeper; NULL before it is needed first */
+	pid_t keeper;			/* 0: none */
 };
 
 /* ---- hub.c: the thread, and how others reach it ------------------------------------------------------------------------ */
@@ -211,6 +230,21 @@ int hub_seize(struct kymo_hub *hub, pid_t tid, pid_t pid, struct task **ret);
 /* The masks of all its engines together. */
 unsigned int hub_events(const struct task *task);
 
+/* Seize threads of a process that are not the hub's yet, once. How many were, or a negative errno; those that are ending are passed over. */
+int hub_seize_threads(struct kymo_hub *hub, pid_t pid);
+
+/* Make it stop. */
+void hub_interrupt(struct task *task);
+
+/*
+ * From before a signal to a stop that has none, at the same place: it executes nothing in between. False: another thing happened to it (it was killed), which is told next.
+ * `group_ret` is the signal of a group stop that this stop is, or 0.
+ */
+bool hub_swallow(struct kymo_hub *hub, struct task *task, int *group_ret);
+
+/* Wait for at most `timeout_ns` for a task's next status, which is kept to be dispatched. */
+bool hub_fetch(struct kymo_hub *hub, struct task *task, uint64_t timeout_ns, int *status_ret);
+
 /* Whether somebody wants it to stand still. */
 bool hub_is_held(const struct task *task);
 
@@ -247,6 +281,9 @@ void hub_dispatch(struct kymo_hub *hub, pid_t tid, int status);
  */
 bool hub_waits_for_step(struct task *task);
 
+/* Whether a SIGTRAP is of a step: behind an instruction, a system call; at the beginning of a signal handler. */
+bool hub_is_of_step(const siginfo_t *info);
+
 /* First stops that nobody has claimed for long, and holds in exit events that have lasted too long. */
 void hub_look_at_clock(struct kymo_hub *hub);
 
@@ -260,6 +297,7 @@ struct hub_event {
 	unsigned int event;		/* a bit, or 0: quiesce alone */
 	bool is_reversed;
 	const struct kymo_engine *skip;	/* is not told */
+	bool (*is_for)(const struct kymo_engine *engine, const void *report);	/* NULL: it is for all */
 	unsigned int (*call)(struct kymo_engine *engine, enum kymo_action so_far, struct hub_event *event);	/* with the lock released */
 	void (*verdict)(struct hub_event *event, unsigned int verdict);	/* NULL: there is none */
 	void *report;
@@ -276,6 +314,9 @@ void hub_report_exec(struct kymo_hub *hub, struct task *task, pid_t former_tid);
 void hub_report_exit(struct kymo_hub *hub, struct task *task, int status);
 void hub_report_jctl(struct kymo_hub *hub, struct task *task, int signal);
 void hub_report_signal(struct kymo_hub *hub, struct task *task, struct kymo_signal_report *report, const struct kymo_engine *skip);
+
+/* What is told to `is_for` alone, and is no signal. */
+void hub_report_trap(struct kymo_hub *hub, struct task *task, struct kymo_signal_report *report, bool (*is_for)(const struct kymo_engine *engine, const void *report));
 
 /* DEATH; may be called once. */
 void hub_report_death(struct kymo_hub *hub, struct task *task, int status);
@@ -299,9 +340,6 @@ bool hub_borrowed_stopped(struct kymo_hub *hub, struct task *task, int status);
 /* It is ending, or is another program now: nothing is given back. */
 void hub_forget_borrow(struct task *task);
 
-/* Seize all threads of process `pid` that are not ours yet; how many are new. Those that are ending are passed over. */
-int hub_seize_new_threads(struct kymo_hub *hub, pid_t pid);
-
 /* ---- hub_look.c ------------------------------------------------------------------------------------------------------------ */
 
 /* At the entry of a system call: make it another one. A negative errno. */
@@ -309,6 +347,9 @@ int hub_set_call(struct task *task, uint64_t number, const uint64_t args[6]);
 
 /* Which stop at a system call it is; fills task->call. STOP_EVENT: neither, or it was killed. */
 enum task_stop hub_read_call(struct task *task);
+
+/* Whether its memory has breakpoints, which reading must not show. */
+bool hub_has_breakpoints(struct kymo_engine *engine);
 
 /* ---- hub_engine.c ----------------------------------------------------------------------------------------------------------- */
 
@@ -390,5 +431,9 @@ int client_set_result(struct kymo_engine *engine, int64_t result);
 int client_read(struct kymo_engine *engine, uint64_t address, void *data, size_t size);
 int client_write(struct kymo_engine *engine, uint64_t address, const void *data, size_t size);
 int client_inject(struct kymo_engine *engine, const siginfo_t *info);
+int client_insert_breakpoint(struct kymo_engine *engine, uint64_t address);
+int client_remove_breakpoint(struct kymo_engine *engine, uint64_t address);
+int client_watch(struct kymo_engine *engine, enum kymo_watch watch, uint64_t address, size_t size, unsigned int *slot_ret);
+int client_unwatch(struct kymo_engine *engine, unsigned int slot);
 
 #endif

@@ -218,6 +218,7 @@ static bool tell(struct hub_client *client, struct kymo_engine *engine, struct h
 	client->told = engine;
 	client->told_tid = message->tid;
 	client->told_pid = message->pid;
+	client->told_breakpoints = message->flags;
 	if (!client->is_ending)
 		answer = call(engine, message);
 	client->told = NULL;

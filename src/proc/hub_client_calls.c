@@ -201,7 +201,7 @@ static bool read_directly(const struct kymo_engine *engine, uint64_t address, vo
 {
 	struct iovec here = { data, size }, there = { (void *)(uintptr_t)address, size };
 
-	return hub_client_is_told(engine->hub->client, engine) && engine->hub->client->told_tid > 0 &&
+	return hub_client_is_told(engine->hub->client, engine) && engine->hub->client->told_tid > 0 && !engine->hub->client->told_breakpoints &&
 	       process_vm_readv(engine->hub->client->told_tid, &here, 1, &there, 1, 0) == (ssize_t)size;
 }
 
@@ -234,4 +234,33 @@ int client_write(struct kymo_engine *engine, uint64_t address, const void *data,
 int client_inject(struct kymo_engine *engine, const siginfo_t *info)
 {
 	return ask(engine, &(struct hub_message){ .type = HUB_INJECT, .info = *info }, NULL);
+}
+
+int client_insert_breakpoint(struct kymo_engine *engine, uint64_t address)
+{
+	int err = ask(engine, &(struct hub_message){ .type = HUB_INSERT, .word = address }, NULL);
+
+	if (!err && hub_client_is_told(engine->hub->client, NULL))
+		engine->hub->client->told_breakpoints = true;
+	return err;
+}
+
+int client_remove_breakpoint(struct kymo_engine *engine, uint64_t address)
+{
+	return ask(engine, &(struct hub_message){ .type = HUB_REMOVE, .word = address }, NULL);
+}
+
+int client_watch(struct kymo_engine *engine, enum kymo_watch watch, uint64_t address, size_t size, unsigned int *slot_ret)
+{
+	struct hub_message message = { .type = HUB_WATCH, .action = watch, .word = address, .flags = (uint32_t)size };
+	int err = ask(engine, &message, NULL);
+
+	if (!err)
+		*slot_ret = (unsigned int)message.word;
+	return err;
+}
+
+int client_unwatch(struct kymo_engine *engine, unsigned int slot)
+{
+	return ask(engine, &(struct hub_message){ .type = HUB_UNWATCH, .word = slot }, NULL);
 }

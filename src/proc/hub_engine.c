@@ -1,9 +1,7 @@
 /* The calls of include/kymo/engine.h that are about engines. */
-#include "proc/hub.h"
+#include "proc/hub_trap.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -25,6 +23,7 @@ void kymo_engine_put(struct kymo_engine *engine)
 		hub_guest_release(engine);
 	else if (engine->ops->release)
 		engine->ops->release(engine->data);
+	kymo_vec_deinit(&engine->breakpoints);
 	free(engine);
 }
 
@@ -57,6 +56,7 @@ struct kymo_engine *hub_add_engine(struct kymo_hub *hub, struct task *task, cons
 	engine->task = task;
 	engine->ops = attach->ops;
 	engine->data = attach->data;
+	engine->may_break = attach->flags & KYMO_ATTACH_BREAKPOINTS;
 	engine->ops_key = attach->ops_key;
 	engine->data_key = attach->data_key;
 	engine->name = attach->name + attach->n;
@@ -82,7 +82,7 @@ static void take_out(struct kymo_hub *hub, struct task *task, struct kymo_engine
 void hub_purge_engines(struct kymo_hub *hub, struct task *task)
 {
 	size_t left = 0, n = task->engines.n;
-	bool is_last = !task->was_death_told;
+	bool is_last = !task->was_death_told && !hub_space_keeps(task);
 
 	for (size_t i = 0; i < n; i++)
 		is_last &= task->engines.items[i]->is_detached;
@@ -106,6 +106,8 @@ void hub_detach_engine(struct kymo_hub *hub, struct kymo_engine *engine)
 	engine->is_detached = true;
 	engine->has_later = false;
 	engine->wants = KYMO_ACTION_RESUME;
+	hub_breakpoints_drop(hub, engine);
+	hub_watches_drop(engine);
 	if (!task->is_in_event)
 		hub_purge_engines(hub, task);
 	hub_kick(hub, task);
@@ -113,7 +115,7 @@ void hub_detach_engine(struct kymo_hub *hub, struct kymo_engine *engine)
 
 /* ---- attaching ----------------------------------------------------------------------------------------------------------- */
 
-#define ATTACH_FLAGS (KYMO_ATTACH_CREATE | KYMO_ATTACH_EXCLUSIVE | KYMO_ATTACH_MATCH_OPS | KYMO_ATTACH_MATCH_DATA)
+#define ATTACH_FLAGS (KYMO_ATTACH_CREATE | KYMO_ATTACH_EXCLUSIVE | KYMO_ATTACH_MATCH_OPS | KYMO_ATTACH_MATCH_DATA | KYMO_ATTACH_BREAKPOINTS)
 
 static bool is_match(const struct kymo_engine *engine, unsigned int flags, const struct hub_guest *guest, uint64_t ops_key, uint64_t data_key)
 {
@@ -202,32 +204,6 @@ int kymo_engine_attach(struct kymo_hub *hub, pid_t tid, unsigned int flags, cons
 	return hub_attach(hub, &attach);
 }
 
-int hub_seize_new_threads(struct kymo_hub *hub, pid_t pid)
-{
-	struct dirent *entry;
-	int n = 0, err = 0;
-	char name[64];
-	DIR *tasks;
-
-	snprintf(name, sizeof(name), "/proc/%d/task", pid);
-	tasks = opendir(name);
-	if (!tasks)
-		return -ESRCH;
-	while (!err && (entry = readdir(tasks))) {
-		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
-		struct task *task;
-
-		if (tid <= 0 || hub_find(hub, tid))
-			continue;
-		err = hub_seize(hub, tid, pid, &task);
-		n += !err;
-		if (err == -ESRCH)
-			err = 0;
-	}
-	closedir(tasks);
-	return err ? err : n;
-}
-
 /* Let go of what got no engine. */
 static void look_at_all(struct kymo_hub *hub, struct hub_process *process)
 {
@@ -270,7 +246,7 @@ static int attach_to_process(struct kymo_hub *hub, void *argument)
 	int err;
 
 	do
-		err = hub_seize_new_threads(hub, attach->id);
+		err = hub_seize_threads(hub, attach->id);
 	while (err > 0);
 	process = hub_find_process(hub, attach->id);
 	if (!err)

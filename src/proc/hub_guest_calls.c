@@ -53,6 +53,7 @@ static unsigned int ask(struct kymo_engine *engine, struct hub_message *message,
 	message->tid = kymo_engine_tid(engine);
 	message->pid = kymo_engine_pid(engine);
 	message->action = action;
+	message->flags = hub_has_breakpoints(engine);
 	return hub_guest_ask(engine->guest, message) ? (unsigned int)message->result : KYMO_ACTION_DETACH | verdict;
 }
 
@@ -249,6 +250,33 @@ static int64_t inject(struct kymo_engine *engine, struct hub_message *message, u
 	return kymo_engine_inject(engine, &message->info);
 }
 
+static int64_t insert(struct kymo_engine *engine, struct hub_message *message, uint8_t *memory)
+{
+	return kymo_engine_insert_breakpoint(engine, message->word);
+}
+
+static int64_t remove_(struct kymo_engine *engine, struct hub_message *message, uint8_t *memory)
+{
+	return kymo_engine_remove_breakpoint(engine, message->word);
+}
+
+static int64_t watch(struct kymo_engine *engine, struct hub_message *message, uint8_t *memory)
+{
+	unsigned int slot = 0;
+	int err;
+
+	if (message->action > KYMO_WATCH_ACCESS)
+		return -EINVAL;
+	err = kymo_engine_watch(engine, (enum kymo_watch)message->action, message->word, message->flags, &slot);
+	message->word = slot;
+	return err;
+}
+
+static int64_t unwatch(struct kymo_engine *engine, struct hub_message *message, uint8_t *memory)
+{
+	return kymo_engine_unwatch(engine, (unsigned int)message->word);
+}
+
 static const struct {
 	guest_call *of_guest;
 	engine_call *of_engine;
@@ -278,6 +306,10 @@ static const struct {
 	[HUB_HOLD_CALL] = { hub_hold_call, NULL },
 	[HUB_HOLD_RETURN] = { hub_hold_return, NULL },
 	[HUB_HOLD_WRITE] = { hub_hold_write, NULL },
+	[HUB_INSERT] = { NULL, insert },
+	[HUB_REMOVE] = { NULL, remove_ },
+	[HUB_WATCH] = { NULL, watch },
+	[HUB_UNWATCH] = { NULL, unwatch },
 };
 
 static int64_t call_engine(struct hub_guest *guest, engine_call *run, struct hub_message *message, uint8_t *memory)

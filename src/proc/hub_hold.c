@@ -17,6 +17,7 @@
 
 #include "base/io.h"
 #include "proc/hub_remote.h"
+#include "proc/hub_trap.h"
 
 #define STOP_NS 2000000000ull
 #define CALL_NS 5000000000ull
@@ -118,7 +119,7 @@ static int claim_all(struct kymo_hub *hub, struct hub_process *process)
 
 	for (struct task *task = process->tasks; task; task = task->in_process)
 		claim_task(hub, task);
-	n = hub_seize_new_threads(hub, process->pid);
+	n = hub_seize_threads(hub, process->pid);
 	for (struct task *task = process->tasks; task; task = task->in_process)
 		hub_kick(hub, task);	/* new ones are claimed already */
 	return n;
@@ -255,8 +256,11 @@ static int write_memory(struct kymo_hub *hub, void *argument)
 {
 	const struct holding *holding = argument;
 	struct hub_process *process = held_process(hub, holding->guest);
-	const struct hub_memory *memory = process ? hub_memory_of(process) : NULL;
+	const struct hub_memory *memory;
 
+	if (process && process->space)
+		return hub_space_write(hub, process->space, holding->message->word, holding->memory, holding->message->size);
+	memory = process ? hub_memory_of(process) : NULL;
 	return memory ? kymo_process_write(memory->process, holding->message->word, holding->memory, holding->message->size) : -ESRCH;
 }
 

@@ -1,5 +1,5 @@
 /* Looking at threads and changing them: registers, memory, system calls. */
-#include "proc/hub.h"
+#include "proc/hub_trap.h"
 
 #include <errno.h>
 #include <sys/ptrace.h>
@@ -117,6 +117,8 @@ static int set_registers(struct kymo_hub *hub, void *argument)
 	struct access *access = argument;
 	int err = check_stopped(access->engine);
 
+	if (!err && access->registers->rip != access->engine->task->told.rip)
+		hub_breakpoint_passed(access->engine->task);
 	return err ? err : kymo_set_registers(access->engine->task->tid, access->registers);
 }
 
@@ -315,6 +317,29 @@ static struct hub_memory *get_memory(struct kymo_engine *engine, int *err_ret)
 	return memory;
 }
 
+bool hub_has_breakpoints(struct kymo_engine *engine)
+{
+	bool has;
+
+	pthread_mutex_lock(&engine->hub->lock);
+	has = engine->task && engine->task->process->space;
+	pthread_mutex_unlock(&engine->hub->lock);
+	return has;
+}
+
+/* Where there are breakpoints: nobody puts any in or takes any out meanwhile. False: there are none. */
+static bool access_space(struct kymo_engine *engine, uint64_t address, void *to, const void *from, size_t size, int *err_ret)
+{
+	struct hub_space *space;
+
+	pthread_mutex_lock(&engine->hub->lock);
+	space = engine->task && !engine->is_detached ? engine->task->process->space : NULL;
+	if (space)
+		*err_ret = to ? hub_space_read(space, address, to, size) : hub_space_write(engine->hub, space, address, from, size);
+	pthread_mutex_unlock(&engine->hub->lock);
+	return space != NULL;
+}
+
 static int result_of(int err)
 {
 	return err == -EBADF ? -EPERM : err;
@@ -327,6 +352,8 @@ int kymo_engine_read(struct kymo_engine *engine, uint64_t address, void *data, s
 
 	if (engine->hub->client)
 		return client_read(engine, address, data, size);
+	if (access_space(engine, address, data, NULL, size, &err))
+		return result_of(err);
 	memory = get_memory(engine, &err);
 	if (memory)
 		err = result_of(kymo_process_read(memory->process, address, data, size));
@@ -341,6 +368,8 @@ int kymo_engine_write(struct kymo_engine *engine, uint64_t address, const void *
 
 	if (engine->hub->client)
 		return client_write(engine, address, data, size);
+	if (access_space(engine, address, NULL, data, size, &err))
+		return result_of(err);
 	memory = get_memory(engine, &err);
 	if (memory)
 		err = result_of(kymo_process_write(memory->process, address, data, size));

@@ -66,7 +66,7 @@ static bool is_body_fit(const struct hub_message *message)
 {
 	switch (message->type) {
 	case HUB_SIGNAL:
-		return has_enum(&message->signal.kind, KYMO_EVENTS_ALL);
+		return has_enum(&message->signal.kind, KYMO_EVENTS_ALL) && has_enum(&message->signal.trap, KYMO_TRAP_WATCH);
 	case HUB_CLONE:
 		return has_enum(&message->clone.kind, KYMO_CLONE_VFORK);
 	case HUB_SYSCALL_ENTRY:

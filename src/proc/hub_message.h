@@ -46,6 +46,10 @@ enum hub_message_type {
 	HUB_HOLD_CALL,		/* and the reply has those behind the call */
 	HUB_HOLD_RETURN,	/* its own registers and mask again */
 	HUB_HOLD_WRITE,		/* to `word` */
+	HUB_INSERT,
+	HUB_REMOVE,
+	HUB_WATCH,
+	HUB_UNWATCH,
 	/* The hub asks. The result is what the callback answers. */
 	HUB_QUIESCE,
 	HUB_SIGNAL,
@@ -83,11 +87,11 @@ struct hub_message {
 	uint64_t engine;	/* name of one */
 	int64_t result;		/* of a reply: a negative errno, or what the call gives */
 	int32_t tid, pid;	/* of a thread: what is told is about, WHERE's reply; what ATTACH is asked for */
-	uint32_t action;	/* enum kymo_action: so far, of a callback; CONTROL */
+	uint32_t action;	/* enum kymo_action: so far, of a callback; CONTROL; WATCH: enum kymo_watch */
 	uint32_t event;		/* of QUIESCE */
-	uint32_t flags, events;	/* ATTACH, ATTACH_PROCESS, SET_EVENTS, HOLD, HOLD_CALL */
+	uint32_t flags, events;	/* ATTACH, ATTACH_PROCESS, SET_EVENTS, HOLD, HOLD_CALL; WATCH: flags is how many bytes; of what the hub asks: 1, there are breakpoints in the memory */
 	uint64_t ops, data;	/* what these match: numbers that mean something to the client alone */
-	uint64_t word;		/* PREPARE, FINISH: the stop; SET_RESULT: that; READ, WRITE, HOLD_WRITE: the address */
+	uint64_t word;		/* PREPARE, FINISH: the stop; SET_RESULT: that; READ, WRITE, HOLD_WRITE, INSERT, REMOVE, WATCH: the address; UNWATCH, WATCH's reply: the slot */
 	uint64_t size;		/* of the memory that is asked for, or follows */
 	union {
 		struct user_regs_struct registers;

@@ -108,8 +108,9 @@ struct hub_client {
 	struct hub_table table;		/* has a reference to each engine until the hub is through with it */
 	KYMO_VEC(struct hub_group) groups;	/* of attaching to processes; under state_lock */
 	KYMO_VEC(uint64_t) gone;		/* names of those that were in groups; the same */
-	struct kymo_engine *told;	/* whose callback runs; for the thread itself, as the next two */
+	struct kymo_engine *told;	/* whose callback runs; for the thread itself, as the next three */
 	pid_t told_tid, told_pid;
+	bool told_breakpoints;		/* are in its memory, which is to be read through the hub then */
 };
 
 #define HUB_GROUP_OF(name) ((name) >> 32)

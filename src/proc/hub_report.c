@@ -10,7 +10,7 @@
 
 static bool is_to_be_told(const struct kymo_hub *hub, const struct kymo_engine *engine, const struct hub_event *event)
 {
-	return !engine->is_detached && engine->born < hub->event && engine != event->skip;
+	return !engine->is_detached && engine->born < hub->event && engine != event->skip && (!event->is_for || event->is_for(engine, event->report));
 }
 
 /* The strongest that is wanted, as an engine is told it. */
@@ -238,6 +238,11 @@ void hub_report_signal(struct kymo_hub *hub, struct task *task, struct kymo_sign
 	struct hub_event event = { .event = report->kind, .skip = skip, .call = call_signal, .verdict = next_verdict, .report = report };
 
 	hub_report(hub, task, &event);
+}
+
+void hub_report_trap(struct kymo_hub *hub, struct task *task, struct kymo_signal_report *report, bool (*is_for)(const struct kymo_engine *engine, const void *report))
+{
+	hub_report(hub, task, &(struct hub_event){ .event = KYMO_EVENT_SIGNAL, .is_for = is_for, .call = call_signal, .report = report });
 }
 
 /* ---- the end ----------------------------------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /* What wait statuses mean. docs/design/engines.md has the table. */
-#include "proc/hub.h"
+#include "proc/hub_trap.h"
 
 #include <errno.h>
 #include <linux/sched.h>
@@ -71,6 +71,8 @@ static void cloned(struct kymo_hub *hub, struct task *task, int event)
 	if (!child)
 		return;		/* the maker was killed: the child is a stranger until its time is over */
 	report.kind = is_thread ? KYMO_CLONE_THREAD : event == PTRACE_EVENT_VFORK ? KYMO_CLONE_VFORK : KYMO_CLONE_PROCESS;
+	if (!is_thread)
+		hub_space_born(hub, task->process, child->process, event == PTRACE_EVENT_VFORK);
 	hub_report_clone(hub, task, &report);
 	child->has_maker = false;
 	if (take_stranger(hub, report.child, &status))
@@ -158,7 +160,10 @@ static void execed(struct kymo_hub *hub, pid_t pid)
 	take_away_others(hub, task->process, task);
 	if (former_tid != pid)
 		hub_rekey_task(hub, task, pid);
+	hub_space_leave(hub, task->process);
 	hub_forget_memory(task->process);
+	hub_watches_forget(hub, task);
+	hub_breakpoint_passed(task);
 	task->group_stop = 0;
 	hub_report_exec(hub, task, former_tid);
 	hub_report_owed(hub, task, false);
@@ -222,8 +227,7 @@ static bool call_stopped(struct kymo_hub *hub, struct task *task)
 	return false;
 }
 
-/* Behind an instruction, a system call; at the beginning of a signal handler. */
-static bool is_of_step(const siginfo_t *info)
+bool hub_is_of_step(const siginfo_t *info)
 {
 	return info->si_signo == SIGTRAP && (info->si_code == TRAP_TRACE || info->si_code == TRAP_BRKPT || info->si_code == SIGTRAP);
 }
@@ -232,17 +236,18 @@ static bool is_step(const struct task *task, int signal)
 {
 	siginfo_t info;
 
-	return task->steps && signal == SIGTRAP && !ptrace(PTRACE_GETSIGINFO, task->tid, 0, &info) && is_of_step(&info);
+	return task->steps && signal == SIGTRAP && !ptrace(PTRACE_GETSIGINFO, task->tid, 0, &info) && hub_is_of_step(&info);
 }
 
-/* A step may be done and its signal be waiting behind an interrupt or a group stop. Let go so, the thread would die of it. */
+/* A step may be done, or a breakpoint executed, and the signal be waiting behind an interrupt or a group stop. Let go so, the thread would die of it. */
 static bool is_step_on_its_way(const struct task *task)
 {
 	struct __ptrace_peeksiginfo_args args = { .nr = 1 };
+	bool is_possible = task->steps || task->process->space || task->had_watches;
 	siginfo_t info;
 
-	while (task->steps && ptrace(PTRACE_PEEKSIGINFO, task->tid, &args, &info) == 1) {
-		if (is_of_step(&info))
+	while (is_possible && ptrace(PTRACE_PEEKSIGINFO, task->tid, &args, &info) == 1) {
+		if ((task->steps && hub_is_of_step(&info)) || hub_is_trap_of_ours(task, &info))
 			return true;
 		args.off++;
 	}
@@ -273,6 +278,19 @@ static enum task_stop stop_of(int event)
 	}
 }
 
+/* A SIGTRAP that is the hub's own business: of a step, a breakpoint, a debug register. False: it is the program's. */
+static bool took_trap(struct kymo_hub *hub, struct task *task, bool *is_step_done)
+{
+	int group_stop = 0;
+
+	*is_step_done = is_step(task, SIGTRAP);
+	if (!hub_watch_stopped(hub, task, *is_step_done, &group_stop) && (*is_step_done || !hub_breakpoint_stopped(hub, task, &group_stop)))
+		return *is_step_done;
+	if (group_stop && task->state == TASK_STOPPED)
+		trapped(hub, task, group_stop);
+	return true;
+}
+
 static void stopped(struct kymo_hub *hub, struct task *task, int status)
 {
 	int event = status >> 16, signal = WSTOPSIG(status);
@@ -296,12 +314,14 @@ static void stopped(struct kymo_hub *hub, struct task *task, int status)
 	case 0:
 		if (signal == CALL_STOP)
 			is_step_done = call_stopped(hub, task);
-		else if (is_step(task, signal))
-			is_step_done = true;
-		else
+		else if (signal != SIGTRAP || !took_trap(hub, task, &is_step_done))
 			hub_signal_stopped(hub, task, signal);
 		break;
 	}
+	if (task->state != TASK_STOPPED)
+		return;		/* it was killed while its signal was taken from it, which is told next */
+	if (is_step_done)
+		hub_breakpoint_passed(task);
 	hub_report_owed(hub, task, is_step_done);
 	hub_settle(hub, task);
 }
@@ -310,6 +330,8 @@ void hub_dispatch(struct kymo_hub *hub, pid_t tid, int status)
 {
 	struct task *task = hub_find(hub, tid);
 
+	if (task)
+		task->is_fetched = false;
 	if (!WIFSTOPPED(status)) {
 		ended(hub, tid, status);
 	} else if (status >> 16 == PTRACE_EVENT_EXEC) {
@@ -328,7 +350,7 @@ void hub_dispatch(struct kymo_hub *hub, pid_t tid, int status)
 
 bool hub_needs_clock(const struct kymo_hub *hub)
 {
-	return hub->strangers.n || hub->n_ending;
+	return hub->strangers.n || hub->n_ending || hub_lacks_keeper(hub) || hub_space_needs_clock(hub);
 }
 
 /* Its maker was killed before it could tell. */
@@ -336,6 +358,7 @@ static void no_maker_comes(struct kymo_hub *hub, const struct hub_status *strang
 {
 	struct task *task = hub_find(hub, stranger->tid);
 
+	hub_space_clean_stranger(hub, stranger->tid);
 	if (!task) {
 		ptrace(PTRACE_DETACH, stranger->tid, 0, 0);
 		return;
@@ -371,4 +394,8 @@ void hub_look_at_clock(struct kymo_hub *hub)
 	}
 	if (hub->n_ending)
 		end_long_holds(hub, now);
+	if (hub_lacks_keeper(hub))
+		hub_get_keeper(hub);
+	if (now)
+		hub_space_look_at_clock(hub, now);
 }

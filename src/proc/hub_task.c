@@ -1,9 +1,11 @@
 /* Threads and processes of a hub: seizing them, letting them run, letting them go. */
-#include "proc/hub.h"
+#include "proc/hub_trap.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
@@ -127,6 +129,7 @@ struct task *hub_add_task(struct kymo_hub *hub, struct hub_process *process, pid
 	if (!task)
 		return NULL;
 	task->tid = tid;
+	task->watch_entry = -1;
 	task->process = process;
 	task->in_process = process->tasks;
 	task->is_claimed = process->holder && !process->is_first_held;
@@ -156,7 +159,9 @@ void hub_forget_task(struct kymo_hub *hub, struct task *task)
 {
 	struct task **at = &task->process->tasks;
 
+	hub_watches_forget(hub, task);
 	for (size_t i = 0; i < task->engines.n; i++) {
+		hub_breakpoints_drop(hub, task->engines.items[i]);
 		task->engines.items[i]->task = NULL;
 		task->engines.items[i]->is_detached = true;
 		hub_drop(hub, task->engines.items[i]);
@@ -171,6 +176,8 @@ void hub_forget_task(struct kymo_hub *hub, struct task *task)
 	while (*at != task)
 		at = &(*at)->in_process;
 	*at = task->in_process;
+	if (!task->process->tasks)
+		hub_space_leave(hub, task->process);
 	hub_put_process(hub, task->process);
 	kymo_vec_deinit(&task->engines);
 	kymo_vec_deinit(&task->leavers);
@@ -265,6 +272,32 @@ int hub_seize(struct kymo_hub *hub, pid_t tid, pid_t pid, struct task **ret)
 	return 0;
 }
 
+int hub_seize_threads(struct kymo_hub *hub, pid_t pid)
+{
+	struct dirent *entry;
+	int n = 0, err = 0;
+	char name[64];
+	DIR *tasks;
+
+	snprintf(name, sizeof(name), "/proc/%d/task", pid);
+	tasks = opendir(name);
+	if (!tasks)
+		return -ESRCH;
+	while (!err && (entry = readdir(tasks))) {
+		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+		struct task *task;
+
+		if (tid <= 0 || hub_find(hub, tid))
+			continue;
+		err = hub_seize(hub, tid, pid, &task);
+		n += !err;
+		if (err == -ESRCH)
+			err = 0;
+	}
+	closedir(tasks);
+	return err ? err : n;
+}
+
 /* ---- running --------------------------------------------------------------------------------------------------------------- */
 
 unsigned int hub_events(const struct task *task)
@@ -314,12 +347,18 @@ bool hub_is_interrupted(const struct task *task)
 	return does_anybody_want(task, KYMO_ACTION_INTERRUPT, KYMO_ACTION_INTERRUPT);
 }
 
+/* Whether it is to be the hub's any longer. */
+static bool is_wanted(const struct task *task)
+{
+	return has_engines(task) || hub_space_keeps(task);
+}
+
 /* Whether one that does not stand still has to be interrupted for what engines want. */
 static bool has_to_stop(const struct task *task)
 {
 	bool is_listening = task->state == TASK_LISTENING;
 
-	return (!has_engines(task) && !task->process->is_held) || is_anything_owed(task) || task->is_claimed ||
+	return (!is_wanted(task) && !task->process->is_held) || is_anything_owed(task) || task->is_claimed || (!is_listening && task->has_stale_watch) ||
 	       does_anybody_want(task, KYMO_ACTION_STOP, is_listening ? KYMO_ACTION_REPORT : KYMO_ACTION_BLOCKSTEP) ||
 	       (!is_listening && !task->traces_calls && hub_events(task) & EVENTS_OF_STOPS);
 }
@@ -375,14 +414,63 @@ static long step_request(struct task *task, bool is_block)
 	return is_block ? PTRACE_SINGLEBLOCK : PTRACE_SINGLESTEP;
 }
 
-static void interrupt(struct task *task)
+void hub_interrupt(struct task *task)
 {
 	task->was_interrupted = true;
 	ptrace(PTRACE_INTERRUPT, task->tid, 0, 0);
 }
 
+bool hub_fetch(struct kymo_hub *hub, struct task *task, uint64_t timeout_ns, int *status_ret)
+{
+	uint64_t deadline = timeout_ns ? kymo_now_ns() + timeout_ns : 0;
+	struct hub_status early = { .tid = task->tid };
+	pid_t got = 0;
+
+	if (!kymo_vec_reserve(&hub->early, hub->early.n + 1))
+		return false;	/* it is told in its turn */
+	for (unsigned int spins = 0; !got; spins++) {
+		got = waitpid(task->tid, &early.status, __WALL | WNOHANG);
+		if (got || !timeout_ns || kymo_now_ns() >= deadline)
+			break;
+		kymo_wait_a_little(spins);
+	}
+	if (got != task->tid)
+		return false;
+	kymo_vec_push(&hub->early, early);
+	task->is_fetched = true;
+	*status_ret = early.status;
+	return true;
+}
+
+static bool is_event_stop(int status)
+{
+	return WIFSTOPPED(status) && status >> 16 == PTRACE_EVENT_STOP;
+}
+
+bool hub_swallow(struct kymo_hub *hub, struct task *task, int *group_ret)
+{
+	struct hub_status early = { .tid = task->tid };
+	pid_t got;
+
+	ptrace(PTRACE_INTERRUPT, task->tid, 0, 0);
+	ptrace(PTRACE_CONT, task->tid, 0, 0);
+	while ((got = waitpid(task->tid, &early.status, __WALL)) < 0 && errno == EINTR)
+		;
+	if (got == task->tid && is_event_stop(early.status)) {
+		task->stop = STOP_TRAP;
+		*group_ret = WSTOPSIG(early.status) == SIGTRAP ? 0 : WSTOPSIG(early.status);
+		return true;
+	}
+	task->state = TASK_RUNNING;
+	if (got == task->tid && kymo_vec_push(&hub->early, early))
+		task->is_fetched = true;
+	return false;
+}
+
 static void let_go(struct kymo_hub *hub, struct task *task)
 {
+	hub_space_wake(task);
+	hub_watches_clear(hub, task, true);
 	ptrace(PTRACE_DETACH, task->tid, 0, task->stop == STOP_SIGNAL ? task->signal : 0);
 	hub_forget_task(hub, task);
 }
@@ -416,7 +504,7 @@ static void come_back(struct task *task)
 {
 	task->state = TASK_RUNNING;
 	task->traces_calls = false;
-	interrupt(task);
+	hub_interrupt(task);
 	ptrace(PTRACE_CONT, task->tid, 0, 0);
 }
 
@@ -427,22 +515,26 @@ static void go_on(struct kymo_hub *hub, struct task *task)
 	long request = hub_events(task) & EVENTS_OF_STOPS ? PTRACE_SYSCALL : PTRACE_CONT;
 	int signal = task->stop == STOP_SIGNAL ? task->signal : 0;
 
+	hub_space_wake(task);
+	hub_watches_clear(hub, task, false);
 	task->traces_calls = request == PTRACE_SYSCALL;
 	if (has_left_group_stop(task))
-		interrupt(task);	/* before it runs: the kernel takes it back to where its process is */
+		hub_interrupt(task);	/* before it runs: the kernel takes it back to where its process is */
 	if (task->stop == STOP_TRAP && task->group_stop) {
 		task->state = TASK_LISTENING;
 		ptrace(PTRACE_LISTEN, task->tid, 0, 0);
 	} else {
 		task->state = TASK_RUNNING;
 		task->steps = task->steps_call = false;
+		if (!signal && hub_step_over(hub, task, wants_step))
+			return;		/* another stop has come, which serves what is wanted */
 		if (wants_step)
 			request = step_request(task, wish == KYMO_ACTION_BLOCKSTEP);
 		if (ptrace(request, task->tid, 0, signal) && errno == EIO && request == PTRACE_SINGLEBLOCK)
 			ptrace(PTRACE_SINGLESTEP, task->tid, 0, signal);
 	}
 	if (wish <= KYMO_ACTION_REPORT || has_stale_interrupt(task) || task->is_claimed)
-		interrupt(task);
+		hub_interrupt(task);
 }
 
 void hub_settle(struct kymo_hub *hub, struct task *task)
@@ -458,11 +550,13 @@ void hub_settle(struct kymo_hub *hub, struct task *task)
 			go_to_end(hub, task);
 		return;
 	}
-	if (hub_is_held(task))
+	if (hub_is_held(task)) {
+		hub_space_rest(hub, task);
 		return;
-	if (task->stop == STOP_AWAY && has_engines(task))
+	}
+	if (task->stop == STOP_AWAY && is_wanted(task))
 		come_back(task);
-	else if (has_engines(task) || has_stale_interrupt(task) || task->is_claimed)
+	else if (is_wanted(task) || has_stale_interrupt(task) || task->is_claimed)
 		go_on(hub, task);
 	else if (!hub_waits_for_step(task))
 		let_go(hub, task);
@@ -477,7 +571,7 @@ void hub_attend(struct kymo_hub *hub, struct task *task)
 	case TASK_RUNNING:
 	case TASK_LISTENING:
 		if (!task->was_interrupted && !task->is_newborn && has_to_stop(task))
-			interrupt(task);
+			hub_interrupt(task);
 		return;
 	case TASK_STOPPED:
 		hub_report_owed(hub, task, false);
@@ -533,6 +627,7 @@ void hub_release_all(struct kymo_hub *hub, int timeout_ms)
 {
 	uint64_t deadline = kymo_now_ns() + (uint64_t)timeout_ms * 1000000;
 
+	hub_space_clear_all(hub);
 	release_processes(hub);
 	for (unsigned int spins = 0; detach_all(hub) && kymo_now_ns() < deadline; spins++) {
 		int status;
@@ -556,9 +651,12 @@ void hub_release_all(struct kymo_hub *hub, int timeout_ms)
 	for (size_t i = 0; i < TASK_BUCKETS; i++)
 		while (hub->buckets[i])
 			hub_forget_task(hub, hub->buckets[i]);
-	for (size_t i = 0; i < hub->strangers.n; i++)
+	for (size_t i = 0; i < hub->strangers.n; i++) {
+		hub_space_clean_stranger(hub, hub->strangers.items[i].tid);
 		ptrace(PTRACE_DETACH, hub->strangers.items[i].tid, 0, 0);
+	}
 	hub->strangers.n = 0;
+	hub_leave_keeper(hub);
 	release_processes(hub);
 	hub_bury(hub);
 }

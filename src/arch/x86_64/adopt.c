@@ -43,12 +43,3 @@ int kymo_plan_window(const struct kymo_entry_map *map, struct kymo_plan *plan)
 	return 0;
 }
 
-uint64_t kymo_jump_target(uint64_t from, const uint8_t bytes[KYMO_JUMP_SIZE])
-{
-	int32_t distance;
-
-	if (bytes[0] != 0xe9)
-		return 0;
-	memcpy(&distance, bytes + 1, sizeof(distance));
-	return from + KYMO_JUMP_SIZE + (uint64_t)(int64_t)distance;
-}

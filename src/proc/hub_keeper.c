@@ -1,0 +1,251 @@
+/*
+ * The keeper: a process that waits for the end of the hub's thread, and then puts back what that has left in others.
+ *
+ * It shares two things with the hub: the journal, and the table of descriptors, in which the memory of each process is open already (so no access is checked again, and no id can be another's).
+ * The kernel sends it a signal when the hub's thread ends, right after it has let go of what that traced. All that it does then it has done once before, with an empty journal: no page of it
+ * has to be found first.
+ */
+#include "proc/hub_trap.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/io.h"
+
+#define ENTRIES (KYMO_BREAKPOINTS_MAX + 192)
+#define LOOK_SECONDS 1
+#define SEIZE_MS 2000
+
+enum { ENTRY_FREE, ENTRY_BYTE, ENTRY_WATCHES };
+
+struct entry {
+	atomic_int kind;	/* last of all, when the rest is in; first of all, when it goes */
+	int32_t where;		/* a descriptor; a thread */
+	uint64_t address;
+	uint8_t original;
+};
+
+struct hub_journal {
+	atomic_uint n_used;	/* none is behind these */
+	unsigned int n;		/* how many are taken; the hub's */
+	struct entry entries[ENTRIES];
+};
+
+/* ---- what the keeper does ------------------------------------------------------------------------------------------------ */
+
+static void put_byte_back(const struct entry *entry)
+{
+	uint8_t now;
+
+	if (pread(entry->where, &now, 1, (off_t)entry->address) == 1 && now == KYMO_TRAP_BYTE)
+		while (pwrite(entry->where, &entry->original, 1, (off_t)entry->address) < 0 && errno == EINTR)
+			;
+}
+
+static void put_bytes_back(const struct hub_journal *journal)
+{
+	for (unsigned int i = 0; i < journal->n_used; i++)
+		if (journal->entries[i].kind == ENTRY_BYTE)
+			put_byte_back(&journal->entries[i]);
+}
+
+/* Whether it has stopped, and its registers are clear, or it never will. */
+static bool is_clear(pid_t tid)
+{
+	pid_t got;
+	int status;
+
+	got = waitpid(tid, &status, __WALL | WNOHANG);
+	if (!got)
+		return false;
+	if (got == tid && WIFSTOPPED(status)) {
+		int signal = status >> 16 == 0 ? WSTOPSIG(status) : 0;
+		siginfo_t info;
+
+		if (signal == SIGTRAP && !ptrace(PTRACE_GETSIGINFO, tid, 0, &info) && info.si_code == TRAP_HWBKPT)
+			signal = 0;	/* a hit, too late for the hub and in time for us */
+		ptrace(PTRACE_POKEUSER, tid, kymo_watch_register(KYMO_WATCH_CONTROL), 0);
+		ptrace(PTRACE_DETACH, tid, 0, signal);
+	}
+	return true;
+}
+
+static void clear_watches(struct hub_journal *journal)
+{
+	uint64_t deadline = kymo_now_ns() + SEIZE_MS * 1000000ull;
+	bool is_any = true;
+
+	for (unsigned int i = 0; i < journal->n_used; i++) {
+		struct entry *entry = &journal->entries[i];
+
+		if (entry->kind != ENTRY_WATCHES)
+			continue;
+		if (ptrace(PTRACE_SEIZE, entry->where, 0, 0) || ptrace(PTRACE_INTERRUPT, entry->where, 0, 0))
+			entry->kind = ENTRY_FREE;
+	}
+	for (unsigned int spins = 0; is_any && kymo_now_ns() < deadline; spins++) {
+		is_any = false;
+		for (unsigned int i = 0; i < journal->n_used; i++) {
+			if (journal->entries[i].kind != ENTRY_WATCHES)
+				continue;
+			if (is_clear(journal->entries[i].where))
+				journal->entries[i].kind = ENTRY_FREE;
+			is_any |= journal->entries[i].kind == ENTRY_WATCHES;
+		}
+		kymo_wait_a_little(spins);
+	}
+}
+
+/* Whether the thread that had made it has ended. Anybody may send it the same signal. */
+static bool is_left(const sigset_t *signals, pid_t pid, pid_t tid)
+{
+	struct timespec timeout = { LOOK_SECONDS, 0 };
+	siginfo_t info;
+
+	if (sigtimedwait(signals, &info, &timeout) > 0 && info.si_pid == pid)
+		return true;
+	return syscall(SYS_tgkill, pid, tid, 0) && errno == ESRCH;
+}
+
+static void __attribute__((noreturn)) be_keeper(struct hub_journal *journal, pid_t pid, pid_t tid)
+{
+	struct sched_param first = { .sched_priority = 1 };
+	static struct entry nothing = { .where = -1 };
+	volatile unsigned int touched = 0;
+	sigset_t signals;
+
+	setsid();	/* what ends the hub by its terminal or its group ends not this */
+	prctl(PR_SET_PDEATHSIG, SIGRTMAX);
+	prctl(PR_SET_NAME, "kymo-keeper");
+	sched_setscheduler(0, SCHED_FIFO, &first);	/* where it may: what it does takes no time, and is urgent */
+	sigfillset(&signals);
+	sigprocmask(SIG_SETMASK, &signals, NULL);
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGRTMAX);
+	for (unsigned int i = 0; i < ENTRIES; i++)
+		touched += (unsigned int)journal->entries[i].kind;
+	put_byte_back(&nothing);
+	while (!is_left(&signals, pid, tid))
+		;
+	put_bytes_back(journal);
+	clear_watches(journal);
+	_exit(0);
+}
+
+/* ---- at the hub ------------------------------------------------------------------------------------------------------------ */
+
+void hub_get_keeper(struct kymo_hub *hub)
+{
+	pid_t pid = getpid(), child;
+
+	if (hub->keeper || !hub->journal)
+		return;
+	/* Its end is told by no signal: SIGCHLD is the program's. */
+	child = (pid_t)syscall(SYS_clone, CLONE_FILES, 0, 0, 0, 0);
+	if (!child)
+		be_keeper(hub->journal, pid, hub->tid);
+	hub->keeper = child > 0 ? child : 0;
+}
+
+static void end_keeper(struct kymo_hub *hub)
+{
+	if (!hub->keeper)
+		return;
+	kill(hub->keeper, SIGKILL);
+	while (waitpid(hub->keeper, NULL, __WALL) < 0 && errno == EINTR)
+		;
+	hub->keeper = 0;
+}
+
+bool hub_lacks_keeper(const struct kymo_hub *hub)
+{
+	return hub->journal && hub->journal->n && !hub->keeper;
+}
+
+void hub_keeper_ended(struct kymo_hub *hub)
+{
+	hub->keeper = 0;
+	if (hub_lacks_keeper(hub))
+		hub_get_keeper(hub);
+}
+
+void hub_leave_keeper(struct kymo_hub *hub)
+{
+	if (!hub->journal)
+		return;
+	if (!hub->journal->n)
+		end_keeper(hub);
+	munmap(hub->journal, sizeof(*hub->journal));
+	hub->journal = NULL;
+}
+
+static struct hub_journal *get_journal(struct kymo_hub *hub)
+{
+	struct hub_journal *journal;
+
+	if (!hub->journal) {
+		journal = mmap(NULL, sizeof(*journal), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+		hub->journal = journal == MAP_FAILED ? NULL : journal;
+	}
+	if (hub->journal)
+		hub_get_keeper(hub);
+	return hub->keeper ? hub->journal : NULL;
+}
+
+static int note(struct kymo_hub *hub, int kind, int where, uint64_t address, uint8_t original)
+{
+	struct hub_journal *journal = get_journal(hub);
+	unsigned int i = 0;
+
+	if (!journal)
+		return -EAGAIN;
+	if (journal->n == ENTRIES || (kind == ENTRY_BYTE && journal->n >= KYMO_BREAKPOINTS_MAX))
+		return -ENOSPC;
+	if (journal->n < journal->n_used)
+		while (journal->entries[i].kind != ENTRY_FREE)
+			i++;
+	else
+		i = journal->n_used;
+	journal->entries[i].where = where;
+	journal->entries[i].address = address;
+	journal->entries[i].original = original;
+	journal->entries[i].kind = kind;
+	if (i == journal->n_used)
+		journal->n_used++;
+	journal->n++;
+	return (int)i;
+}
+
+int hub_note_byte(struct kymo_hub *hub, int fd, uint64_t address, uint8_t original)
+{
+	return note(hub, ENTRY_BYTE, fd, address, original);
+}
+
+int hub_note_watches(struct kymo_hub *hub, pid_t tid)
+{
+	return note(hub, ENTRY_WATCHES, tid, 0, 0);
+}
+
+void hub_note_change(struct kymo_hub *hub, int entry, uint8_t original)
+{
+	if (entry >= 0)
+		hub->journal->entries[entry].original = original;
+}
+
+void hub_strike(struct kymo_hub *hub, int entry)
+{
+	if (entry < 0)
+		return;
+	hub->journal->entries[entry].kind = ENTRY_FREE;
+	if (--hub->journal->n)
+		return;
+	hub->journal->n_used = 0;
+	end_keeper(hub);
+}
