@@ -18,6 +18,7 @@ enum {
 	FD_PATHS,
 	ONLY_GOOD,
 	ONLY_FAILED,
+	STACKS,
 	STRING_SIZE,
 	ONLY_PATH,
 	OUTPUT,
@@ -38,6 +39,7 @@ static const struct cli_option table[] = {
 	{ FD_PATHS, 'y', "fd-paths", NULL },
 	{ ONLY_GOOD, 'z', "successful", NULL },
 	{ ONLY_FAILED, 'Z', "failed", NULL },
+	{ STACKS, 'k', "stack-traces", NULL },
 	{ STRING_SIZE, 's', "string-size", "SIZE" },
 	{ ONLY_PATH, 'P', "path", "PATH" },
 	{ OUTPUT, 'o', "output", "FILE" },
@@ -102,6 +104,9 @@ static int take_option(struct words *words, int option, const char *value)
 	case ONLY_FAILED:
 		s->only_failed = true;
 		break;
+	case STACKS:
+		s->stack_traces = true;
+		break;
 	case STRING_SIZE:
 		if (!cli_parse_size(value, &size) || size > STRING_SIZE_MAX)
 			return cli_usage("syscalls", "-s takes a number of bytes up to 1M, not '%s'", value);
@@ -154,6 +159,8 @@ static int check_kernel(struct words *words)
 		return -1;
 	if (s->fd_paths || s->path)
 		return cli_usage("syscalls", "-y and -P look at descriptors while the process stands, and through the kernel it does not: leave them out");
+	if (s->stack_traces)
+		return cli_usage("syscalls", "-k looks at the stack while the thread stands, and through the kernel it does not: leave it out");
 	if (s->string_size > KYMO_SYSCALL_COPIED_MAX)
 		return cli_usage("syscalls", "through the kernel -s takes at most %d bytes", KYMO_SYSCALL_COPIED_MAX);
 	if (!s->buffer_size)
@@ -173,8 +180,8 @@ static int check(struct words *words)
 		return cli_usage("syscalls", "a command or --pid, not both: '%s' is too much", words->command[0]);
 	if (s->only_good && s->only_failed)
 		return cli_usage("syscalls", "-z shows calls that succeed, -Z those that fail: together they show none");
-	if (s->counts && (s->durations || s->times || s->only_good || s->only_failed || s->fd_paths))
-		return cli_usage("syscalls", "-c shows a table and no lines, so -T, -t, -y, -z and -Z have no meaning beside it");
+	if (s->counts && (s->durations || s->times || s->only_good || s->only_failed || s->fd_paths || s->stack_traces))
+		return cli_usage("syscalls", "-c shows a table and no lines, so -T, -t, -y, -k, -z and -Z have no meaning beside it");
 	if (s->json && (s->durations || s->times))
 		return cli_usage("syscalls", "--json has durations always, and no time of day: leave -T and -t out");
 	return check_kernel(words);

@@ -20,6 +20,12 @@ static void end(struct cli_syscall_thread *thread)
 		fflush(thread->owner->out);
 }
 
+static void print_stack(struct cli_syscall_thread *thread)
+{
+	if (thread->stack)
+		fprintf(thread->owner->out, ", %s", thread->stack);
+}
+
 void cli_syscall_json_enter(struct cli_syscall_thread *thread)
 {
 	kymo_line_clear(&thread->text);
@@ -78,6 +84,7 @@ void cli_syscall_json_leave(struct cli_syscall_thread *thread, uint64_t duration
 	if (thread->injection)
 		fprintf(s->out, ", \"injected\": %s, \"delayed\": %s", thread->injection->has_result ? "true" : "false",
 			thread->injection->delay_enter_ns || thread->injection->delay_exit_ns ? "true" : "false");
+	print_stack(thread);
 	end(thread);
 }
 
@@ -91,6 +98,7 @@ void cli_syscall_json_signal(struct cli_syscall_thread *thread, const siginfo_t 
 	kymo_siginfo_text(info, &text);
 	cli_print_json(thread->owner->out, text.data ? text.data : "");
 	kymo_line_deinit(&text);
+	print_stack(thread);
 	end(thread);
 }
 
@@ -115,6 +123,7 @@ void cli_syscall_json_end_call(struct cli_syscall_thread *thread)
 	thread->call.arg_at[thread->call.n_args] = (unsigned)thread->text.n - thread->call.base;
 	print_call(thread);
 	fputs(", \"result\": null", thread->owner->out);
+	print_stack(thread);
 	end(thread);
 }
 

@@ -41,6 +41,13 @@ static void write_from(struct cli_syscall_thread *thread, size_t begin)
 		fflush(s->out);
 }
 
+/* Behind the line of a call or signal. */
+static void put_stack(struct cli_syscall_thread *thread)
+{
+	if (thread->stack)
+		kymo_line_puts(&thread->text, thread->stack);
+}
+
 static void leave_open_line(struct cli_syscalls *s)
 {
 	if (s->open)
@@ -113,6 +120,7 @@ void cli_syscall_line_leave(struct cli_syscall_thread *thread, uint64_t duration
 	if (s->durations)
 		kymo_line_printf(&thread->text, " <%.6f>", (double)duration_ns / 1e9);
 	kymo_line_puts(&thread->text, "\n");
+	put_stack(thread);
 	write_from(thread, begin);
 }
 
@@ -125,6 +133,7 @@ void cli_syscall_line_signal(struct cli_syscall_thread *thread, const siginfo_t 
 	kymo_line_printf(&thread->text, "--- %s ", kymo_signal_name(info->si_signo, name));
 	kymo_siginfo_text(info, &thread->text);
 	kymo_line_puts(&thread->text, " ---\n");
+	put_stack(thread);
 	write_from(thread, 0);
 }
 
@@ -161,6 +170,7 @@ void cli_syscall_line_end_call(struct cli_syscall_thread *thread)
 	kymo_line_puts(&thread->text, kymo_syscall_is_complete(&thread->call) ? ")" : " <unfinished ...>)");
 	put_equals(&thread->text);
 	kymo_line_puts(&thread->text, "?\n");
+	put_stack(thread);
 	write_from(thread, begin);
 }
 

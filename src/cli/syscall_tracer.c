@@ -21,6 +21,7 @@
 #include "cli/signals.h"
 #include "cli/syscalls.h"
 #include "proc/proc.h"
+#include "stack/stack.h"
 
 enum { JOIN_TRIES = 10, HUB_TRIES = 200 /* while it ends */, JOIN_NAP_NS = 20000000 };
 
@@ -90,6 +91,8 @@ static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_a
 	thread->is_shown = kymo_syscall_set_has(&s->set, thread->call.number);
 	touches = (thread->is_shown || s->injections) && touches_path(thread);
 	thread->is_shown &= touches;
+	if (thread->is_shown)
+		cli_syscall_stack_take(thread, true);
 	cli_syscall_show_entry(thread);
 	thread->entered_ns = kymo_now_ns();
 	thread->injection = NULL;
@@ -106,13 +109,18 @@ static unsigned int on_exit_of_call(struct kymo_engine *engine, void *data, enum
 		return KYMO_ACTION_RESUME;
 	thread->engine = engine;
 	answer = cli_syscall_inject_leave(thread, report);
+	cli_syscall_stack_saw(thread);
 	cli_syscall_leave(thread, report->result, kymo_now_ns());
 	return answer;
 }
 
 static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_action action, struct kymo_signal_report *report)
 {
-	cli_syscall_signal(data, &report->info);
+	struct cli_syscall_thread *thread = data;
+
+	thread->engine = engine;
+	cli_syscall_stack_take(thread, false);
+	cli_syscall_signal(thread, &report->info);
 	return KYMO_ACTION_RESUME | report->verdict;
 }
 
@@ -149,6 +157,7 @@ static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_ac
 {
 	struct cli_syscall_thread *thread = data;
 
+	cli_syscall_stack_forget(thread);
 	thread->tid = kymo_engine_tid(engine);
 	thread->is_starting = false;
 	return KYMO_ACTION_RESUME;
@@ -172,6 +181,8 @@ static void on_reap(struct kymo_engine *engine, void *data, const struct kymo_re
 	struct cli_syscall_thread *thread = data;
 	const struct cli_syscalls *s = thread->owner;
 
+	if (thread->tid == thread->pid)
+		cli_syscall_stack_forget(thread);
 	if (!report->superseded_by || thread->tid != thread->pid)
 		cli_syscall_end(thread, report->status);
 	else if (!s->counts)
@@ -187,6 +198,7 @@ static void on_release(void *data)
 	if (!thread->has_ended && s->open == thread && !s->is_over)
 		cli_syscall_line_let_go(s);
 	kymo_line_deinit(&thread->text);
+	free(thread->stack);
 	free(thread->made);
 	s->n_cut += !thread->has_ended;
 	free(thread);
@@ -449,6 +461,9 @@ struct kymo_error *cli_syscalls_run(struct cli_syscalls *s, char **command, pid_
 	*status_ret = 0;
 	if (pipe2(s->done, O_CLOEXEC))
 		return kymo_error_errno(errno, "cannot make a pipe");
+	s->stacks = s->stack_traces ? kymo_stacks_create() : NULL;
+	if (s->stack_traces && !s->stacks)
+		return &kymo_error_no_memory;
 	s->is_attaching = true;
 	s->is_command = command;
 	wake_up = s->done[1];
@@ -458,6 +473,8 @@ struct kymo_error *cli_syscalls_run(struct cli_syscalls *s, char **command, pid_
 	leave(s);
 	if (s->injections)
 		cli_syscall_injections_end_delays(s->injections, UINT64_MAX);
+	kymo_stacks_destroy(s->stacks);
+	s->stacks = NULL;
 	/* The pipe stays: a signal may come until the end. */
 	return error;
 }

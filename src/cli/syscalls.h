@@ -19,11 +19,12 @@
 
 struct cli_syscall_counts;
 struct cli_syscall_injections;
+struct kymo_stacks;
 
 struct cli_syscalls {
 	/* What the user wants. */
 	struct kymo_syscall_set set;
-	bool follows, counts, durations, times, fd_paths, only_good, only_failed, json;
+	bool follows, counts, durations, times, fd_paths, only_good, only_failed, json, stack_traces;
 	const char *path, *real_path; /* -P, and where its links lead; or NULL */
 	size_t string_size;
 	FILE *out;
@@ -49,6 +50,7 @@ struct cli_syscalls {
 	int done[2]; /* a pipe that says that there is none left, or that a signal came */
 	_Atomic int n_cut; /* threads that were let go of while they lived */
 	int cut; /* why, where that was not the user's wish: kymo_hub_failure() */
+	struct kymo_stacks *stacks; /* -k, or NULL */
 	bool has_failed; /* something was not shown, and the user was told */
 
 	/* The views'. */
@@ -64,6 +66,7 @@ struct cli_syscall_thread {
 	struct kymo_syscall_call call;
 	uint64_t number; /* of the call as the program has it */
 	struct kymo_line text; /* of the line that is being made */
+	char *stack; /* of the call or signal, as it is shown behind it; NULL: not wanted */
 	uint64_t entered_ns;
 	bool is_in_call;
 	bool is_shown; /* the call is in the set, and touches the path */
@@ -116,6 +119,17 @@ const char *cli_syscall_injected(const struct cli_syscall_thread *thread);
 
 /* Let threads go on whose delay is over; UINT64_MAX: all. On the main thread. When the next one's is, or UINT64_MAX. */
 uint64_t cli_syscall_injections_end_delays(struct cli_syscall_injections *injections, uint64_t now);
+
+/* ---- stacks (syscall_stack.c): nothing without -k ------------------------------------------------------------------------ */
+
+/* Take the stack of a thread that stands, in a call that it has begun or at a signal. */
+void cli_syscall_stack_take(struct cli_syscall_thread *thread, bool is_in_call);
+
+/* Its call has returned, which may have changed what is mapped. */
+void cli_syscall_stack_saw(struct cli_syscall_thread *thread);
+
+/* Its process is another program now, or gone. */
+void cli_syscall_stack_forget(const struct cli_syscall_thread *thread);
 
 /* ---- the kernel's tracepoints (syscall_kernel.c) ------------------------------------------------------------------------ */
 

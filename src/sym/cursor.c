@@ -67,7 +67,7 @@ bool sym_read_uleb(struct sym_cursor *cursor, uint64_t *ret)
 	return read_leb(cursor, ret, &shift, &last);
 }
 
-static bool read_sleb(struct sym_cursor *cursor, uint64_t *ret)
+bool sym_read_sleb(struct sym_cursor *cursor, uint64_t *ret)
 {
 	unsigned int shift;
 	uint8_t last;
@@ -79,7 +79,7 @@ static bool read_sleb(struct sym_cursor *cursor, uint64_t *ret)
 	return true;
 }
 
-static bool read_fixed(struct sym_cursor *cursor, unsigned int size, bool is_signed, uint64_t *ret)
+bool sym_read_fixed(struct sym_cursor *cursor, unsigned int size, bool is_signed, uint64_t *ret)
 {
 	const uint8_t *at = cursor->at;
 	uint64_t value = 0;
@@ -99,19 +99,19 @@ static bool read_stored(struct sym_cursor *cursor, uint8_t encoding, uint64_t *r
 	case STORED_ULEB:
 		return sym_read_uleb(cursor, ret);
 	case STORED_SLEB:
-		return read_sleb(cursor, ret);
+		return sym_read_sleb(cursor, ret);
 	case STORED_UDATA2:
-		return read_fixed(cursor, 2, false, ret);
+		return sym_read_fixed(cursor, 2, false, ret);
 	case STORED_SDATA2:
-		return read_fixed(cursor, 2, true, ret);
+		return sym_read_fixed(cursor, 2, true, ret);
 	case STORED_UDATA4:
-		return read_fixed(cursor, 4, false, ret);
+		return sym_read_fixed(cursor, 4, false, ret);
 	case STORED_SDATA4:
-		return read_fixed(cursor, 4, true, ret);
+		return sym_read_fixed(cursor, 4, true, ret);
 	case STORED_ABSPTR:
 	case STORED_UDATA8:
 	case STORED_SDATA8:
-		return read_fixed(cursor, 8, false, ret);
+		return sym_read_fixed(cursor, 8, false, ret);
 	default:
 		return false;
 	}

@@ -23,6 +23,8 @@ struct sym_cursor {
 /* All are false at the end of the bytes and for what is too large; the place is undefined then. */
 bool sym_read_u8(struct sym_cursor *cursor, uint8_t *ret);
 bool sym_read_uleb(struct sym_cursor *cursor, uint64_t *ret);
+bool sym_read_sleb(struct sym_cursor *cursor, uint64_t *ret);
+bool sym_read_fixed(struct sym_cursor *cursor, unsigned int size, bool is_signed, uint64_t *ret); /* of up to 8 bytes */
 bool sym_skip(struct sym_cursor *cursor, uint64_t size);
 
 /*

@@ -10,12 +10,13 @@
 #include "sym/cursor.h"
 #include "sym/module.h"
 
-/* What FDEs need of their common information entry. */
+/* What reading FDEs needs of their common information entry. */
 struct cie {
 	uint64_t offset;
 	bool has_augmentation;
-	bool has_personality;
+	bool has_personality, is_signal;
 	uint8_t pointer_encoding, lsda_encoding;
+	uint32_t index; /* in the module's `cies` */
 };
 
 /* An .eh_frame that is being read. */
@@ -78,8 +79,8 @@ static bool read_augmentation(struct frames *frames, const Dwarf_CIE *entry, str
 		case 'P':
 			ok = read_personality(frames, &cursor, cie);
 			break;
-		case 'S': /* a signal frame */
-			ok = true;
+		case 'S':
+			ok = cie->is_signal = true;
 			break;
 		default:
 			ok = false;
@@ -99,6 +100,16 @@ static struct kymo_error *add_cie(struct frames *frames, uint64_t offset, const 
 		ok = read_augmentation(frames, entry, &cie);
 	if (!ok)
 		return bad_entry(frames, offset, "an augmentation that cannot be read");
+	cie.index = (uint32_t)frames->module->cies.n;
+	if (!kymo_vec_push(&frames->module->cies, ((struct sym_cie){
+							  .rules = { entry->initial_instructions, entry->initial_instructions_end },
+							  .code_factor = entry->code_alignment_factor,
+							  .data_factor = entry->data_alignment_factor,
+							  .return_register = entry->return_address_register,
+							  .pointer_encoding = cie.pointer_encoding,
+							  .is_signal = cie.is_signal,
+						  })))
+		return &kymo_error_no_memory;
 	return kymo_vec_push(&frames->cies, cie) ? NULL : &kymo_error_no_memory;
 }
 
@@ -119,15 +130,17 @@ static const struct cie *find_cie(const struct frames *frames, uint64_t offset)
 
 /* ---- FDE ------------------------------------------------------------------------------------------------------- */
 
-static bool read_lsda(struct sym_cursor *cursor, const struct cie *cie, struct sym_fde *fde)
+/* The rules stand behind the augmentation, to the end of the entry. */
+static bool read_augmentation_and_rules(struct sym_cursor *cursor, const struct cie *cie, struct sym_fde *fde)
 {
 	uint64_t size, lsda;
 
+	fde->rules = (struct sym_rules){ cursor->at, cursor->end };
 	if (!cie->has_augmentation)
 		return true;
 	if (!sym_read_uleb(cursor, &size) || size > (uint64_t)(cursor->end - cursor->at))
 		return false;
-	cursor->end = cursor->at + size;
+	cursor->end = fde->rules.start = cursor->at + size;
 	if (cie->lsda_encoding == SYM_PE_OMIT)
 		return true;
 	if (!sym_read_pointer(cursor, cie->lsda_encoding, fde->start, &lsda))
@@ -148,11 +161,12 @@ static struct kymo_error *add_fde(struct frames *frames, uint64_t offset, const 
 
 	if (!cie)
 		return bad_entry(frames, offset, "an FDE without its CIE");
+	fde.cie = cie->index;
 	if (!sym_read_pointer(&cursor, cie->pointer_encoding, 0, &fde.start) ||
 	    !sym_read_pointer(&cursor, cie->pointer_encoding & 0x0f, 0, &size) || size > UINT64_MAX - fde.start)
 		return bad_entry(frames, offset, "an FDE's range cannot be read");
 	fde.end = fde.start + size;
-	if (!read_lsda(&cursor, cie, &fde))
+	if (!read_augmentation_and_rules(&cursor, cie, &fde))
 		return bad_entry(frames, offset, "an FDE's augmentation cannot be read");
 	/* Linkers leave entries of functions that they have dropped. */
 	code = sym_code_at(frames->module, fde.start);
@@ -251,7 +265,7 @@ static struct kymo_error *add_go(struct kymo_module *module)
 	for (size_t i = 0; i < module->go_functions.n && !error; i++) {
 		const struct sym_go_function *function = &module->go_functions.items[i];
 
-		if (!kymo_vec_push(&module->fdes, (struct sym_fde){ function->start, function->end, 0, true }) ||
+		if (!kymo_vec_push(&module->fdes, ((struct sym_fde){ .start = function->start, .end = function->end, .is_loose = true })) ||
 		    (function->resume && !kymo_vec_push(&module->frame_marks, function->start + function->resume)))
 			return &kymo_error_no_memory;
 	}
@@ -299,6 +313,6 @@ struct kymo_error *sym_frames_read(struct kymo_module *module)
 
 	if (!sym_lazy_begin(&module->frames_lazy, &error))
 		return error;
-	module->fdes.n = module->frame_marks.n = 0;
+	module->fdes.n = module->cies.n = module->frame_marks.n = 0;
 	return sym_lazy_end(&module->frames_lazy, read_all(module));
 }

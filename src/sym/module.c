@@ -381,12 +381,14 @@ void kymo_module_close(struct kymo_module *module)
 	kymo_vec_deinit(&module->marks);
 	kymo_vec_deinit(&module->relocs);
 	kymo_vec_deinit(&module->fdes);
+	kymo_vec_deinit(&module->cies);
 	kymo_vec_deinit(&module->frame_marks);
 	kymo_vec_deinit(&module->go_functions);
 	kymo_vec_deinit(&module->functions);
 	kymo_vec_deinit(&module->rseq);
 	kymo_vec_deinit(&module->notes);
 	free(module->dynsym.versions);
+	free(module->rows);
 	free(module->by_name);
 	free(module->entries);
 	sym_image_deinit(&module->debug);

@@ -52,11 +52,29 @@ struct sym_object {
 	bool is_default;
 };
 
+/* A program of DWARF that says how frames are left (unwind.c), in the image. `start` is NULL where there is none. */
+struct sym_rules {
+	const uint8_t *start, *end;
+};
+
+/* What many FDEs have in common. */
+struct sym_cie {
+	struct sym_rules rules;
+	uint64_t code_factor, return_register;
+	int64_t data_factor;
+	uint8_t pointer_encoding;
+	bool is_signal; /* frames that a signal has made */
+};
+
 struct sym_fde {
 	uint64_t start, end;
 	uint64_t lsda; /* 0 where the function has no landing pads */
+	struct sym_rules rules;
+	uint32_t cie;
 	bool is_loose; /* the end may lie in the padding behind the function */
 };
+
+struct sym_row_cache;
 
 /* A function in the table of Go's runtime. */
 struct sym_go_function {
@@ -108,6 +126,8 @@ struct kymo_module {
 	KYMO_VEC(struct sym_reloc) relocs;
 	bool relocs_sorted;
 	KYMO_VEC(struct sym_fde) fdes; /* sorted by start */
+	KYMO_VEC(struct sym_cie) cies;
+	struct sym_row_cache *rows; /* of unwind.c, or NULL */
 	KYMO_VEC(uint64_t) frame_marks; /* other code addresses that what describes frames names */
 	KYMO_VEC(struct sym_go_function) go_functions; /* as their table has them: sorted, where it is not damaged */
 	struct sym_small_stacks small_stacks;
@@ -160,7 +180,7 @@ struct kymo_error *sym_relr_walk(struct kymo_module *module, void (*see)(void *d
 /* The word at `vaddr` as it is when the module is loaded at 0. False where the file does not hold it. */
 bool sym_word(struct kymo_module *module, uint64_t vaddr, uint64_t *ret);
 
-/* frames.c: fill in `fdes` and `frame_marks`. */
+/* frames.c: fill in `fdes`, `cies` and `frame_marks`. */
 struct kymo_error *sym_frames_read(struct kymo_module *module);
 
 /* golang.c: fill in `go_functions` and `small_stacks`. */

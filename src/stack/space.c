@@ -1,0 +1,199 @@
+/*
+ * The code that processes have mapped, read when it may have changed: when somebody says so, when a frame is in none of it, and every 0.1 s, as threads that nobody looks at may map
+ * some, too. Reading takes the longer the more a process has mapped; it is given a twentieth of the time at most, where nobody has said that something changed.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/io.h"
+#include "base/search.h"
+#include "stack/space.h"
+#include "wire/shared.h"
+
+#define BELIEVED_NS 100000000ull
+
+enum { SPACES_MAX = 256, SHARE = 20 };
+
+static void drop_regions(struct kymo_stacks *stacks, struct stack_space *space)
+{
+	for (size_t i = 0; i < space->regions.n; i++) {
+		stack_file_put(stacks, space->regions.items[i].file);
+		free(space->regions.items[i].map.path);
+		free(space->regions.items[i].name);
+	}
+	kymo_vec_deinit(&space->regions);
+}
+
+static void drop_space(struct kymo_stacks *stacks, size_t i)
+{
+	struct stack_space *space = stacks->spaces.items[i];
+
+	drop_regions(stacks, space);
+	free(space);
+	stacks->spaces.items[i] = stacks->spaces.items[--stacks->spaces.n];
+}
+
+/* ---- reading ------------------------------------------------------------------------------------------------------------- */
+
+/* What was found out of a region stays, where it is still the same. */
+static void inherit(struct stack_space *before, struct stack_region *region)
+{
+	const size_t at = kymo_partition_point(i, before->regions.n, before->regions.items[i].map.start < region->map.start);
+	struct stack_region *same = at < before->regions.n ? &before->regions.items[at] : NULL;
+
+	if (!same || same->map.start != region->map.start || same->map.end != region->map.end || same->map.offset != region->map.offset ||
+	    same->map.inode != region->map.inode || same->map.major != region->map.major || same->map.minor != region->map.minor ||
+	    strcmp(same->name, region->name) != 0)
+		return;
+	region->file = same->file;
+	region->is_looked_for = same->is_looked_for;
+	same->file = NULL;
+}
+
+static bool add_region(struct stack_space *space, struct stack_space *before, struct kymo_map *map)
+{
+	struct stack_region region = { .map = *map };
+
+	if (asprintf(&region.name, "%s%s", map->path, map->deleted ? " (deleted)" : "") < 0)
+		return false;
+	if (!kymo_vec_push(&space->regions, region)) {
+		free(region.name);
+		return false;
+	}
+	map->path = NULL;
+	inherit(before, &space->regions.items[space->regions.n - 1]);
+	return true;
+}
+
+static void note_journal(struct stack_space *space, const struct kymo_map *map)
+{
+	if (!map->offset && !map->executable && space->n_journals < sizeof(space->journals) / sizeof(*space->journals) &&
+	    !strcmp(map->path, "/memfd:" KYMO_WIRE_MEMFD_NAME))
+		space->journals[space->n_journals++] = map->start;
+}
+
+static void read_space(struct kymo_stacks *stacks, struct stack_space *space, pid_t tid)
+{
+	struct stack_space before = *space;
+	const uint64_t begin = kymo_now_ns();
+	struct kymo_maps maps = { 0 };
+	struct kymo_error *error = kymo_maps_read(tid, &maps);
+	bool ok = !error;
+
+	kymo_error_destroy(error);
+	*space = (struct stack_space){ .pid = before.pid, .used = before.used };
+	for (size_t i = 0; i < maps.n && ok; i++) {
+		note_journal(space, &maps.items[i]);
+		ok = !maps.items[i].executable || add_region(space, &before, &maps.items[i]);
+	}
+	if (!error)
+		kymo_maps_deinit(&maps);
+	drop_regions(stacks, &before);
+	space->read_at_ns = kymo_now_ns();
+	space->cost_ns = space->read_at_ns - begin;
+}
+
+static bool is_due(const struct stack_space *space, uint64_t after_ns)
+{
+	const uint64_t age = kymo_now_ns() - space->read_at_ns;
+
+	return age > after_ns && age > SHARE * space->cost_ns;
+}
+
+/* ---- finding ------------------------------------------------------------------------------------------------------------- */
+
+static size_t find(const struct kymo_stacks *stacks, pid_t pid)
+{
+	size_t i = 0;
+
+	while (i < stacks->spaces.n && stacks->spaces.items[i]->pid != pid)
+		i++;
+	return i;
+}
+
+static void drop_oldest(struct kymo_stacks *stacks)
+{
+	size_t oldest = 0;
+
+	for (size_t i = 1; i < stacks->spaces.n; i++)
+		if (stacks->spaces.items[i]->used < stacks->spaces.items[oldest]->used)
+			oldest = i;
+	drop_space(stacks, oldest);
+}
+
+static struct stack_space *add(struct kymo_stacks *stacks, pid_t pid)
+{
+	struct stack_space *space = calloc(1, sizeof(*space));
+
+	if (stacks->spaces.n == SPACES_MAX)
+		drop_oldest(stacks);
+	if (!space || !kymo_vec_push(&stacks->spaces, space)) {
+		free(space);
+		return NULL;
+	}
+	*space = (struct stack_space){ .pid = pid, .is_changed = true };
+	return space;
+}
+
+struct stack_space *stack_space_of(struct kymo_stacks *stacks, const struct kymo_stack_thread *thread)
+{
+	const size_t i = find(stacks, thread->pid);
+	struct stack_space *space = i < stacks->spaces.n ? stacks->spaces.items[i] : add(stacks, thread->pid);
+
+	if (!space)
+		return NULL;
+	space->used = ++stacks->clock;
+	if (space->is_changed || is_due(space, BELIEVED_NS))
+		read_space(stacks, space, thread->tid);
+	return space;
+}
+
+bool stack_space_renew(struct kymo_stacks *stacks, struct stack_space *space, const struct kymo_stack_thread *thread)
+{
+	if (!is_due(space, 0))
+		return false;
+	read_space(stacks, space, thread->tid);
+	return true;
+}
+
+struct stack_region *stack_region_at(struct stack_space *space, uint64_t address)
+{
+	const size_t at = kymo_partition_point(i, space->regions.n, space->regions.items[i].map.end <= address);
+
+	return at < space->regions.n && space->regions.items[at].map.start <= address ? &space->regions.items[at] : NULL;
+}
+
+/* ---- life ---------------------------------------------------------------------------------------------------------------- */
+
+struct kymo_stacks *kymo_stacks_create(void)
+{
+	return calloc(1, sizeof(struct kymo_stacks));
+}
+
+void kymo_stacks_destroy(struct kymo_stacks *stacks)
+{
+	if (!stacks)
+		return;
+	while (stacks->spaces.n)
+		drop_space(stacks, stacks->spaces.n - 1);
+	kymo_vec_deinit(&stacks->spaces);
+	stack_files_deinit(stacks);
+	free(stacks);
+}
+
+void kymo_stacks_changed(struct kymo_stacks *stacks, pid_t pid)
+{
+	const size_t i = find(stacks, pid);
+
+	if (i < stacks->spaces.n)
+		stacks->spaces.items[i]->is_changed = true;
+}
+
+void kymo_stacks_forget(struct kymo_stacks *stacks, pid_t pid)
+{
+	const size_t i = find(stacks, pid);
+
+	if (i < stacks->spaces.n)
+		drop_space(stacks, i);
+}

@@ -1,0 +1,158 @@
+/*
+ * Frame after frame: the code that it is in, its function, its caller. Memory is read a page at a time, and kept for one stack.
+ */
+#include "stack/stack.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "stack/space.h"
+#include "sym/unwind.h"
+
+enum { PAGE = 4096, PAGES = 16 };
+
+/* One stack that is being taken. */
+struct walk {
+	struct kymo_stacks *stacks;
+	struct stack_space *space;
+	const struct kymo_stack_thread *thread;
+	struct kymo_frame frame;
+	bool is_lost; /* a frame was in no code that is known */
+	uint64_t pages[PAGES]; /* their addresses, where they are not 0 */
+	uint8_t bytes[PAGES][PAGE];
+};
+
+static const uint8_t *page_at(struct walk *walk, uint64_t address)
+{
+	const size_t i = address / PAGE % PAGES;
+
+	if (walk->pages[i] == address)
+		return walk->bytes[i];
+	walk->pages[i] = 0;
+	if (!address || !walk->thread->read(walk->thread->context, address, walk->bytes[i], PAGE))
+		return NULL;
+	walk->pages[i] = address;
+	return walk->bytes[i];
+}
+
+static bool read_word(void *context, uint64_t address, uint64_t *ret)
+{
+	struct walk *walk = context;
+	const size_t offset = address % PAGE;
+	const uint8_t *page;
+
+	if (offset > PAGE - sizeof(*ret))
+		return walk->thread->read(walk->thread->context, address, ret, sizeof(*ret));
+	page = page_at(walk, address - offset);
+	if (!page)
+		return false;
+	memcpy(ret, page + offset, sizeof(*ret));
+	return true;
+}
+
+static struct stack_region *find_region(struct walk *walk)
+{
+	struct stack_region *region = stack_region_at(walk->space, kymo_frame_place(&walk->frame));
+
+	walk->is_lost |= !region;
+	return region;
+}
+
+static void begin(struct walk *walk)
+{
+	const struct user_regs_struct *r = &walk->thread->registers;
+	const uint64_t registers[KYMO_FRAME_REGISTERS] = { r->rax, r->rdx, r->rcx, r->rbx, r->rsi, r->rdi, r->rbp, r->rsp, r->r8,
+							   r->r9,  r->r10, r->r11, r->r12, r->r13, r->r14, r->r15, r->rip };
+	const struct stack_region *region;
+
+	memcpy(walk->frame.registers, registers, sizeof(registers));
+	walk->frame.is_exact = !walk->thread->is_behind_call;
+	region = find_region(walk);
+	if (region && stack_is_pad(region)) {
+		const uint64_t home = stack_home(walk->space, walk->thread);
+
+		if (home)
+			walk->frame.registers[KYMO_FRAME_PC] = home;
+	}
+}
+
+/* The place of the frame as linked, where its file can be read. */
+static struct kymo_module *find_module(struct walk *walk, struct stack_region *region, uint64_t *vaddr_ret)
+{
+	struct kymo_module *module = stack_module(walk->stacks, region, walk->thread);
+	const uint64_t offset = kymo_frame_place(&walk->frame) - region->map.start + region->map.offset;
+
+	return module && !kymo_module_offset_to_vaddr(module, offset, vaddr_ret) ? module : NULL;
+}
+
+static struct kymo_stack_frame describe(struct walk *walk, const struct stack_region *region, struct kymo_module *module, uint64_t vaddr)
+{
+	const uint64_t pc = walk->frame.registers[KYMO_FRAME_PC], behind = pc - kymo_frame_place(&walk->frame);
+	struct kymo_stack_frame frame = { .file = *region->name ? region->name : NULL, .address = pc };
+	const struct kymo_function *function;
+
+	if (frame.file)
+		frame.address = pc - region->map.start + region->map.offset;
+	if (!module)
+		return frame;
+	frame.address = vaddr + behind;
+	function = kymo_module_function_at(module, vaddr);
+	if (function && function->name) {
+		frame.function = function->name;
+		frame.offset = frame.address - function->start;
+	}
+	return frame;
+}
+
+/* To the caller's frame; false where this was the last one. By the frame pointer, where nothing describes the place, if that leads to code. */
+static bool go_on(struct walk *walk, const struct stack_region *region, struct kymo_module *module, uint64_t vaddr)
+{
+	int err = module ? kymo_module_unwind(module, vaddr, &walk->frame, read_word, walk) : -ENOENT;
+
+	if (err != -ENOENT)
+		return !err;
+	if (stack_is_pad(region) || kymo_frame_unwind_by_pointer(&walk->frame, read_word, walk))
+		return false;
+	return stack_region_at(walk->space, kymo_frame_place(&walk->frame));
+}
+
+/* All frames. A file or function that one names is there until the space is read again. */
+static size_t walk_all(struct walk *walk, struct kymo_stack_frame *frames)
+{
+	size_t n = 0;
+	bool is_more = true;
+
+	begin(walk);
+	while (is_more && n < KYMO_STACK_MAX) {
+		struct stack_region *region = find_region(walk);
+		struct kymo_module *module;
+		uint64_t vaddr = 0;
+
+		if (!region) {
+			frames[n++] = (struct kymo_stack_frame){ .address = walk->frame.registers[KYMO_FRAME_PC], .is_lost = true };
+			break;
+		}
+		module = find_module(walk, region, &vaddr);
+		frames[n++] = describe(walk, region, module, vaddr);
+		is_more = go_on(walk, region, module, vaddr);
+	}
+	return n;
+}
+
+size_t kymo_stacks_take(struct kymo_stacks *stacks, const struct kymo_stack_thread *thread, struct kymo_stack_frame *frames)
+{
+	struct walk walk;
+	size_t n;
+
+	walk.stacks = stacks;
+	walk.thread = thread;
+	walk.space = stack_space_of(stacks, thread);
+	if (!walk.space)
+		return 0;
+	memset(walk.pages, 0, sizeof(walk.pages));
+	walk.is_lost = false;
+	n = walk_all(&walk, frames);
+	if (walk.is_lost && stack_space_renew(stacks, walk.space, thread))
+		n = walk_all(&walk, frames);
+	return n;
+}
