@@ -6,10 +6,11 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "stack/space.h"
 #include "sym/unwind.h"
 
-enum { PAGE = 4096, PAGES = 16 };
+enum { PAGE = 4096, PAGES = 16, CS_OF_64_BITS = 0x33 };
 
 /* One stack that is being taken. */
 struct walk {
@@ -85,22 +86,37 @@ static struct kymo_module *find_module(struct walk *walk, struct stack_region *r
 	return module && !kymo_module_offset_to_vaddr(module, offset, vaddr_ret) ? module : NULL;
 }
 
+/* By symbols alone, where the file's frames are damaged, or its functions are not known for another reason. */
+static const struct kymo_symbol *symbol_at(const struct kymo_module *module, uint64_t vaddr)
+{
+	size_t n;
+	const struct kymo_symbol *symbols = kymo_module_symbols(module, &n);
+	const size_t at = kymo_partition_point(i, n, symbols[i].vaddr <= vaddr);
+
+	return at && vaddr - symbols[at - 1].vaddr < symbols[at - 1].size ? &symbols[at - 1] : NULL;
+}
+
+static void name(struct kymo_stack_frame *frame, struct kymo_module *module, uint64_t vaddr)
+{
+	const struct kymo_function *function = kymo_module_function_at(module, vaddr);
+	const struct kymo_symbol *symbol = function ? NULL : symbol_at(module, vaddr);
+
+	frame->function = function ? function->name : symbol ? symbol->name : NULL;
+	if (frame->function)
+		frame->offset = frame->address - (function ? function->start : symbol->vaddr);
+}
+
 static struct kymo_stack_frame describe(struct walk *walk, const struct stack_region *region, struct kymo_module *module, uint64_t vaddr)
 {
 	const uint64_t pc = walk->frame.registers[KYMO_FRAME_PC], behind = pc - kymo_frame_place(&walk->frame);
 	struct kymo_stack_frame frame = { .file = *region->name ? region->name : NULL, .address = pc };
-	const struct kymo_function *function;
 
 	if (frame.file)
 		frame.address = pc - region->map.start + region->map.offset;
 	if (!module)
 		return frame;
 	frame.address = vaddr + behind;
-	function = kymo_module_function_at(module, vaddr);
-	if (function && function->name) {
-		frame.function = function->name;
-		frame.offset = frame.address - function->start;
-	}
+	name(&frame, module, vaddr);
 	return frame;
 }
 
@@ -149,6 +165,11 @@ size_t kymo_stacks_take(struct kymo_stacks *stacks, const struct kymo_stack_thre
 	walk.space = stack_space_of(stacks, thread);
 	if (!walk.space)
 		return 0;
+	/* Of 32-bit code nothing else is known. */
+	if (thread->registers.cs != CS_OF_64_BITS) {
+		frames[0] = (struct kymo_stack_frame){ .address = thread->registers.rip, .is_lost = true };
+		return 1;
+	}
 	memset(walk.pages, 0, sizeof(walk.pages));
 	walk.is_lost = false;
 	n = walk_all(&walk, frames);
