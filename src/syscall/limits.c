@@ -201,7 +201,8 @@ static void put_name_of_thread(struct decode *d, uint64_t address)
 	struct kymo_syscall_target target = *d->target;
 	struct decode inner = *d;
 
-	target.string_size = NAME_SIZE - 1;
+	if (target.string_size > NAME_SIZE - 1)
+		target.string_size = NAME_SIZE - 1;
 	inner.target = &target;
 	put_string(&inner, address);
 }

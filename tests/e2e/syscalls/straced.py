@@ -3,6 +3,7 @@
 Each process' lines are compared in their order, from `-f -o FILE`. A line that was left unfinished and taken up is one line again: where it was broken depends on who was faster. So
 does when a signal arrives of somebody else's doing, such as SIGCHLD: those lines are compared too, but behind the others. And these differ from run to run, whoever traces:
 """
+import collections
 import re
 from pathlib import Path
 
@@ -26,6 +27,12 @@ CHANGES = (
 
 # Where process ids stand; elsewhere, such a number is a size by chance.
 WITH_PIDS = re.compile(r'---|(clone3?|v?fork|wait4|waitid|t?g?kill|get\w*pid|gettid|[gs]etpg\w+|setsid|set_tid_address|rt_sig\w+|process_vm_\w+|semctl|pidfd_\w+)\(|.*\bpid=')
+
+# Something that kymo says otherwise: a line of strace's (a pattern of it as a whole), what kymo has for it, and why. '' is no line. `unless` is in no line of that process.
+Difference = collections.namedtuple('Difference', 'strace kymo why unless', defaults=(None,))
+
+# What is otherwise in each run, whoever traces: a line, or a part of one, what is compared in its place, and why. '' is no line.
+Chance = collections.namedtuple('Chance', 'line instead why')
 
 # libc asks once more where the random number for a temporary name is one of those that would make some names likelier.
 NOW_AND_THEN = 'getrandom(RANDOM BYTES, 8, GRND_NONBLOCK) = 8'
@@ -115,3 +122,51 @@ def check_like_strace(tmp, *command, options=(), at_least=1, only_strace=None, c
     if n < at_least:
         fail(f'{n} lines, not at least {at_least}')
     check_same('\n'.join(sorted(kymo)), '\n'.join(sorted(strace)), f'what kymo and strace say of {command}')
+
+
+def replace_lines(lines, pattern, replacement):
+    """The lines with whole ones replaced, or left out, and how many."""
+    compiled = re.compile(pattern)
+    results = [(line, False) if not compiled.fullmatch(line) else (compiled.sub(replacement, line, count=1), True) for line in lines]
+    return [line for line, _ in results if line], sum(is_replaced for _, is_replaced in results)
+
+
+def as_kymo_says(texts, differences):
+    """What is expected of kymo where strace says this. A difference that is nowhere is gone, and has no place in the list."""
+    counts = [0] * len(differences)
+    expected = []
+    for text in texts:
+        lines = text.splitlines()
+        for i, difference in enumerate(differences):
+            if difference.unless and re.search(difference.unless, text, re.MULTILINE):
+                continue
+            lines, n = replace_lines(lines, difference.strace, difference.kymo)
+            counts[i] += n
+        expected.append('\n'.join(lines))
+    for difference, n in zip(differences, counts):
+        if not n:
+            fail(f'strace has no line /{difference.strace}/: the difference is gone ({difference.why})')
+    return expected
+
+
+def without_chance(texts, chances):
+    def change(line):
+        for chance in chances:
+            line = re.sub(chance.line, chance.instead, line)
+        return line
+    return ['\n'.join(line for line in map(change, text.splitlines()) if line) for text in texts]
+
+
+def check_compared(strace, kymo, differences=(), chances=(), at_least=1, each_once=False):
+    """
+    Both texts are the same but for `differences`, all of which occur, and for `chances`. `each_once`: a program does the same again and again, as often as there is time for; so what is
+    compared is which lines there are.
+    """
+    expected, actual = (without_chance(comparable(text), chances) for text in (strace, kymo))
+    expected = as_kymo_says(expected, differences)
+    if each_once:
+        expected, actual = (['\n'.join(sorted(set(text.splitlines()))) for text in texts] for texts in (expected, actual))
+    n = sum(len(text.splitlines()) for text in actual)
+    if n < at_least:
+        fail(f'{n} lines, not at least {at_least}')
+    check_same('\n'.join(sorted(actual)), '\n'.join(sorted(expected)), 'what kymo says, and what is expected from what strace says')

@@ -5,7 +5,7 @@ import re
 import signal
 
 from kymotest import (KYMO, NOBODY, SOURCE, check, check_equal, check_matches, check_same, check_untraced, eventually, kymo, need_root, program, run, start, target)
-from straced import CHILDREN, PYTHON, PYTHON_ENV, build, check_like_strace, git_log
+from straced import build, check_like_strace
 
 SH = program('sh')
 KERNEL = ('--backend', 'kernel')
@@ -43,24 +43,8 @@ def test_calls_with_odd_arguments_look_as_in_strace(tmp):
     check_by_kernel(tmp, build(tmp, 'calls', tmp / 'touched.c'), at_least=450)
 
 
-def test_ls_looks_as_in_strace(tmp):
-    check_by_kernel(tmp, program('ls'), '-lR', SOURCE / 'docs', at_least=100)
+def test_short_strings_look_as_in_strace(tmp):
     check_by_kernel(tmp, program('ls'), '-l', SOURCE / 'docs', options=['-s', '7', '-e', '%file,read'], at_least=20)
-
-
-def test_git_log_looks_as_in_strace(tmp):
-    check_by_kernel(tmp, *git_log(tmp), at_least=100)
-
-
-def test_python_looks_as_in_strace(tmp):
-    check_by_kernel(tmp, program('python3'), *PYTHON, at_least=300, env=PYTHON_ENV)
-
-
-def test_threads_and_children_look_as_in_strace(tmp):
-    check_by_kernel(tmp, build(tmp, 'threads', '-pthread'), at_least=40)
-    check_by_kernel(tmp, build(tmp, 'loopback'), at_least=40)
-    # Whether a child's end is told before its parent waits for it depends on who is faster.
-    check_by_kernel(tmp, SH, '-c', CHILDREN, at_least=100, changes=[(r'^rt_sigreturn\(.*\n?', '')])
 
 
 def test_without_follow_only_the_first_thread_is_shown():
