@@ -1,9 +1,9 @@
 /*
- * family exec N | storm | stops | wakes | daemon
+ * family exec N | storm [N] | stops | wakes | daemon
  *
  * What processes do to each other and to their threads, each checked by who did it; calls work_a() on the way and prints how often. exec: executes
- * itself N times, from a thread beside others, after half of which the first thread has ended already. storm: four threads make 1,600 threads one after
- * another, while another makes 150 children, a third of which are killed at once. stops: a child with threads is stopped and continued by job control, and its parent
+ * itself N times, from a thread beside others, after half of which the first thread has ended already. storm: four threads make N (400) threads each, one after
+ * another, while another makes three children for eight of one's threads, a third of which are killed at once. stops: a child with threads is stopped and continued by job control, and its parent
  * is told each time. wakes: waits in epoll_wait() while signals come that it ignores. daemon: a grandchild in a session of its own outlives the others.
  */
 #include <pthread.h>
@@ -90,7 +90,7 @@ static void *call_once(void *arg)
 
 static void *make_threads(void *arg)
 {
-	for (int i = 0; i < 400; i++) {
+	for (int i = 0; i < *(const int *)arg; i++) {
 		pthread_t thread;
 
 		CHECK(pthread_create(&thread, NULL, call_once, NULL) == 0);
@@ -118,13 +118,13 @@ static void make_child(int i)
 	CHECK(i % 3 ? WIFEXITED(status) && WEXITSTATUS(status) == i % 5 : WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
-static int storm(void)
+static int storm(int n)
 {
 	pthread_t threads[4];
 
 	for (int i = 0; i < 4; i++)
-		CHECK(pthread_create(&threads[i], NULL, make_threads, NULL) == 0);
-	for (int i = 0; i < 150; i++)
+		CHECK(pthread_create(&threads[i], NULL, make_threads, &n) == 0);
+	for (int i = 0; i < n * 3 / 8; i++)
 		make_child(i);
 	for (int i = 0; i < 4; i++)
 		CHECK(pthread_join(threads[i], NULL) == 0);
@@ -214,12 +214,14 @@ int main(int argc, char **argv)
 
 	calls = mmap(NULL, sizeof(*calls), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	CHECK(calls != MAP_FAILED);
+	if (argc < 2 || argc > 3)
+		return 2;
 	if (argc == 3 && !strcmp(argv[1], "exec"))
 		return exec_often(number(argv[2]));
-	if (argc != 2)
+	if (argc != 2 && strcmp(argv[1], "storm"))
 		return 2;
 	if (!strcmp(argv[1], "storm"))
-		status = storm();
+		status = storm(argc > 2 ? (int)number(argv[2]) : 400);
 	else if (!strcmp(argv[1], "stops"))
 		status = stops();
 	else if (!strcmp(argv[1], "wakes"))

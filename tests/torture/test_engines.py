@@ -1,4 +1,4 @@
-"""Engines of a hub that do anything at random, for long; and hubs that are killed meanwhile."""
+"""Engines of a hub that do anything at random, for long, in the hub's process and through its socket; and hubs and clients that are killed meanwhile."""
 import os
 import random
 import time
@@ -9,27 +9,37 @@ from kymotest import SOURCE, TARGETS, TORTURE_SECONDS, Process, check, check_equ
 from seeds import seed
 
 RANDOM = SOURCE / 'build/tests/unit/unit-proc-hub_random'
+THROUGH_SOCKET = SOURCE / 'build/tests/unit/unit-proc-hub_random_socket'
 
 # What each thing that tests/targets/family does ends with, if it has found nothing wrong.
 ENDS = {'exec': 7, 'storm': 3, 'stops': 0}
 
 
-def begin(events, **env):
-    if not RANDOM.exists():
+def begin(events, program=RANDOM, **env):
+    if not program.exists():
         skip('built without tests')
-    return start(RANDOM, env={'KYMO_TARGETS': str(TARGETS), 'KYMO_HUB_EVENTS': str(events), 'KYMO_SEED': str(random.getrandbits(31)), **env})
+    return start(program, env={'KYMO_TARGETS': str(TARGETS), 'KYMO_HUB_EVENTS': str(events), 'KYMO_SEED': str(random.getrandbits(31)), **env})
+
+
+def run_for_long(seconds, events, program):
+    """At least once. What it says has the seed in it."""
+    seed()
+    end = time.monotonic() + seconds
+    while True:
+        with clean_up_after():
+            begin(events, program).end(seconds=1200).ok()
+        if time.monotonic() > end:
+            return
 
 
 @timeout(7200)
 def test_engines_get_one_last_callback_each_and_programs_run_right(tmp):
-    seed()
-    end = time.monotonic() + TORTURE_SECONDS / 2
-    events = 100_000 if TORTURE_SECONDS > 10 else 10_000  # what a few seconds have room for, with sanitizers beside
-    while True:
-        with clean_up_after():
-            begin(events).end(seconds=600).ok()
-        if time.monotonic() > end:
-            return
+    run_for_long(TORTURE_SECONDS / 2, 100_000 if TORTURE_SECONDS > 10 else 10_000, RANDOM)  # what a few seconds have room for, with sanitizers beside
+
+
+@timeout(7200)
+def test_clients_and_hubs_are_killed_and_who_lives_is_told_the_end_once(tmp):
+    run_for_long(TORTURE_SECONDS / 2, 100_000 if TORTURE_SECONDS > 10 else 2_000, THROUGH_SOCKET)
 
 
 def commands_of(hub):
