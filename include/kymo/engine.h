@@ -392,7 +392,7 @@ int kymo_engine_write(struct kymo_engine *engine, uint64_t address, const void *
 
 /*
  * Send a signal to the thread, with this siginfo (si_signo, si_code and the rest are told to the program as they are). It goes through the chain of engines like any other, but past this
- * one. Does not wait. -EINVAL: no signal, or SIGKILL with anything in it; -ESRCH; -EAGAIN.
+ * one. One below SIGRTMIN that is sent while its like waits to be delivered to the thread is one with that, as always. Does not wait. -EINVAL: no signal, or SIGKILL with anything in it; -ESRCH; -EAGAIN.
  */
 int kymo_engine_inject(struct kymo_engine *engine, const siginfo_t *info);
 

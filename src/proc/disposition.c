@@ -46,13 +46,27 @@ static enum kymo_disposition default_of(int signal)
 	}
 }
 
-enum kymo_disposition kymo_signal_disposition(pid_t tid, int signal)
+/* The caller frees it. NULL: it is not to be had. */
+static char *read_status(pid_t tid)
 {
-	kymo_cleanup_free char *status = NULL;
-	char name[64];
+	char *status = NULL, name[64];
 
 	snprintf(name, sizeof(name), "/proc/%d/status", tid);
-	if (kymo_read_file(AT_FDCWD, name, STATUS_LIMIT, &status, NULL))
+	return kymo_read_file(AT_FDCWD, name, STATUS_LIMIT, &status, NULL) ? NULL : status;
+}
+
+bool kymo_signal_is_pending(pid_t tid, int signal)
+{
+	kymo_cleanup_free char *status = read_status(tid);
+
+	return status && has_bit(status, "\nSigPnd:", signal);
+}
+
+enum kymo_disposition kymo_signal_disposition(pid_t tid, int signal)
+{
+	kymo_cleanup_free char *status = read_status(tid);
+
+	if (!status)
 		return default_of(signal);
 	if (has_bit(status, "\nSigCgt:", signal))
 		return KYMO_DISPOSITION_CAUGHT;

@@ -64,6 +64,7 @@ struct sent_signal {
 	int serial;
 	struct kymo_engine *sender;	/* is not told of it; NULL: all are. Compared only */
 	siginfo_t info;
+	bool is_waiting;		/* for hub_forget_lost_signals() */
 };
 
 /* A thread. There is one while it has engines, is let go, or has been made by such a one and has not made its first stop. */
@@ -74,6 +75,7 @@ struct task {
 	KYMO_VEC(struct kymo_engine *) engines;		/* in attach order; detached ones until the event in progress is over */
 	KYMO_VEC(struct kymo_engine *) leavers;		/* detached, while the thread has yet to be let go */
 	KYMO_VEC(struct sent_signal) sent;
+	size_t n_waiting;		/* of them, when that was looked at last */
 	enum task_state state;
 	enum task_stop stop;
 	uint64_t stop_serial;
@@ -328,6 +330,9 @@ void hub_report_reap(struct kymo_hub *hub, struct task *task, int status);
 
 /* A thread has stopped before a signal is delivered: ask engines, and set task->signal. Lock held. */
 void hub_signal_stopped(struct kymo_hub *hub, struct task *task, int signal);
+
+/* Of a thread that has stopped, and a signal that it stands before has been dealt with: those that were sent and don't arrive any more. Lock held. */
+void hub_forget_lost_signals(struct kymo_hub *hub, struct task *task);
 
 /* ---- hub_hold.c: processes that stand still for somebody who is connected. On the hub's thread, lock held -------------------- */
 

@@ -86,6 +86,9 @@ enum kymo_disposition {
 };
 enum kymo_disposition kymo_signal_disposition(pid_t tid, int signal);
 
+/* Whether one that was sent to this very thread waits to be delivered. False where it can't be asked. */
+bool kymo_signal_is_pending(pid_t tid, int signal);
+
 /* BUSY, with where it is. */
 struct kymo_error *kymo_thread_did_not_stop(struct kymo_process *process, pid_t tid);
 

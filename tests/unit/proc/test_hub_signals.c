@@ -95,6 +95,73 @@ static int handling(struct shared *shared)
 	return counting(shared);
 }
 
+static size_t sent_to(struct fixture *f)
+{
+	size_t n;
+
+	pthread_mutex_lock(&f->hub->lock);
+	n = hub_find(f->hub, f->pid)->sent.n;
+	pthread_mutex_unlock(&f->hub->lock);
+	return n;
+}
+
+static void stop_once(struct fixture *f, struct kymo_engine *engine)
+{
+	unsigned int before = f->book.told[QUIESCE];
+
+	assert_int_equal(kymo_engine_control(engine, KYMO_ACTION_REPORT), 0);
+	eventually(f->book.told[QUIESCE] > before);
+}
+
+/* Blocks SIGUSR1 and SIGRTMIN, and takes what waits whenever it is told to. */
+static int blocking(struct shared *shared)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	sigaddset(&set, SIGRTMIN);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	shared->ready = 1;
+	while (!shared->is_over) {
+		shared->count++;
+		while (shared->go && sigtimedwait(&set, NULL, &(struct timespec){ 0 }) > 0)
+			shared->seen++;
+		nap();
+	}
+	return 0;
+}
+
+static void signals_that_never_arrive_are_forgotten(void **state)
+{
+	siginfo_t usr = { .si_signo = SIGUSR1, .si_code = SI_KERNEL }, queued = { .si_signo = SIGRTMIN, .si_code = SI_KERNEL };
+	struct kymo_engine *engine;
+	struct fixture f;
+
+	begin(&f, blocking);
+	engine = engine_of(f.hub, f.pid, &f.book, KYMO_EVENT_QUIESCE);
+	syscall(SYS_tgkill, f.pid, f.pid, SIGUSR1);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(kymo_engine_inject(engine, &usr), 0);
+	assert_int_equal(sent_to(&f), 0);	/* one waits already */
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(kymo_engine_inject(engine, &queued), 0);
+	assert_int_equal(sent_to(&f), 100);
+	stop_once(&f, engine);
+	assert_int_equal(sent_to(&f), 100);	/* all of them wait */
+	f.shared->go = 1;
+	eventually(f.shared->seen == 101);
+	f.shared->go = 0;
+	for (int i = 0; i < 101; i++)
+		assert_int_equal(kymo_engine_inject(engine, &queued), 0);
+	stop_once(&f, engine);
+	assert_int_equal(sent_to(&f), 101);
+	f.shared->go = 1;
+	eventually(f.shared->seen == 202);
+	kymo_engine_put(engine);
+	end(&f);
+}
+
 static void a_signal_that_an_engine_sends_is_not_told_to_it(void **state)
 {
 	siginfo_t info = { .si_signo = SIGUSR1, .si_code = SI_KERNEL }, none = { .si_signo = 0 };
@@ -253,6 +320,7 @@ int main(void)
 		cmocka_unit_test(all_threads_stop_and_continue_with_their_process),
 		cmocka_unit_test(a_stopped_process_stays_stopped_when_engines_come_and_go),
 		cmocka_unit_test(a_process_that_is_held_while_it_is_continued_goes_on_later),
+		cmocka_unit_test(signals_that_never_arrive_are_forgotten),
 		cmocka_unit_test(a_signal_that_an_engine_sends_is_not_told_to_it),
 		cmocka_unit_test(engines_see_each_others_verdicts),
 		cmocka_unit_test(a_signal_that_was_told_can_be_taken_away_or_changed_later),
