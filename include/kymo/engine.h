@@ -61,6 +61,9 @@ enum kymo_event {
 #define KYMO_EVENTS_SYSCALL (KYMO_EVENT_SYSCALL_ENTRY | KYMO_EVENT_SYSCALL_EXIT)
 #define KYMO_EVENTS_ALL ((1 << 14) - 1)
 
+/* No event: in a mask, beside SYSCALL_ENTRY and SYSCALL_EXIT, it says that of a command with picked calls (kymo_hub_launch_picking()) those calls are enough; more may be told. Of a hub of another process it means nothing. */
+#define KYMO_MASK_PICKED_CALLS (1 << 14)
+
 /* ---- actions ------------------------------------------------------------------------------------------------------ */
 
 /*
@@ -257,6 +260,20 @@ enum kymo_launch_flag {
  * -ENOENT, -EACCES as execvp() gives them. Not from a callback. kymo_hub_wait() must be called for it once.
  */
 int kymo_hub_launch(struct kymo_hub *hub, unsigned int flags, char *const *argv, pid_t *pid_ret);
+
+#define KYMO_CALL_NUMBERS 512
+
+/*
+ * The same, but the command, with all that it starts, gets a seccomp filter that picks calls: bit N % 64 of calls[N / 64] is call N of x86-64. Where every engine of a thread that is
+ * told system calls has KYMO_MASK_PICKED_CALLS, the others don't stop it, and cost next to nothing. 32-bit calls, numbers from KYMO_CALL_NUMBERS on, clone3(), and clone() with
+ * CLONE_UNTRACED are always picked; clone3() with that flag fails with ENOSYS. A call that a filter of the program's own refuses is not told.
+ *
+ * Nothing takes a filter away, and without a tracer picked calls fail with ENOSYS. So the hub lets go of none of these threads: they stay traced when their engines are detached, and
+ * are ended with SIGKILL with the hub, by kymo_hub_destroy() too (KYMO_LAUNCH_EXITKILL is implied). Without CAP_SYS_ADMIN the command gets no rights by set-uid programs (no_new_privs).
+ *
+ *   -EINVAL    a kernel without such filters, or no `calls`
+ */
+int kymo_hub_launch_picking(struct kymo_hub *hub, unsigned int flags, char *const *argv, const uint64_t *calls, pid_t *pid_ret);
 
 /* Let a launched command run; without engines it is nobody's. -ESRCH: no launched one, or it runs already. */
 int kymo_hub_start(struct kymo_hub *hub, pid_t pid);

@@ -28,6 +28,7 @@ enum {
 	ALL,
 	BACKEND,
 	BUFFER,
+	SECCOMP,
 };
 
 static const struct cli_option table[] = {
@@ -49,6 +50,7 @@ static const struct cli_option table[] = {
 	{ ALL, 0, "all", NULL },
 	{ BACKEND, 0, "backend", "NAME" },
 	{ BUFFER, 0, "buffer", "SIZE" },
+	{ SECCOMP, 0, "seccomp-bpf", NULL },
 };
 
 enum { STRING_SIZE_MAX = 1 << 20, BUFFER_SIZE = 16 << 20, BUFFER_MIN = 1 << 16, BUFFER_MAX = 1 << 30 };
@@ -133,6 +135,9 @@ static int take_option(struct words *words, int option, const char *value)
 	case ALL:
 		words->all = true;
 		break;
+	case SECCOMP:
+		s->picks = true;
+		break;
 	case BACKEND:
 		return take_backend(words, value);
 	case BUFFER:
@@ -184,6 +189,10 @@ static int check(struct words *words)
 		return cli_usage("syscalls", "-c shows a table and no lines, so -T, -t, -y, -k, -z and -Z have no meaning beside it");
 	if (s->json && (s->durations || s->times))
 		return cli_usage("syscalls", "--json has durations always, and no time of day: leave -T and -t out");
+	if (s->picks && (!words->command || words->in_kernel))
+		return cli_usage("syscalls", "--seccomp-bpf is for commands that kymo starts and traces: leave --pid, --all and --backend kernel out");
+	if (s->picks && !s->follows)
+		return cli_usage("syscalls", "with --seccomp-bpf children have the filter, too, and can't do without a tracer: add -f");
 	return check_kernel(words);
 }
 

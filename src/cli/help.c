@@ -91,6 +91,8 @@ static const char syscalls[] =
 	"      --backend NAME   how to see calls: hub (a tracer, the default), or kernel (BPF at its tracepoints: nobody is\n"
 	"                       stopped, so it is quicker; for root, without -y, -k and -P)\n"
 	"      --buffer SIZE    memory for calls that are not shown yet, with --backend kernel or --all (default 16M)\n"
+	"      --seccomp-bpf    let calls that are not in SET pass without a stop, by a filter in the command; for that it and\n"
+	"                       all that it starts are killed when kymo ends before them, however it ends\n"
 	"\n"
 	"SET is items with commas between them: names, numbers, all, none, or a class: %file %desc %process %network %signal\n"
 	"%ipc %memory %creds %clock. '!SET' is all others, ',!ITEM' takes an item out again. A last '/REGEX' stands for names.\n"

@@ -59,6 +59,11 @@ static const struct kymo_syscall_injection *find(const struct cli_syscall_inject
 	return NULL;
 }
 
+bool cli_syscall_injections_have(const struct cli_syscall_injections *injections, uint64_t number)
+{
+	return find(injections, number);
+}
+
 /* As the kernel itself sends them. Engines are not told of what they send, and ours is to show it: so somebody else's does. */
 static void send_signal(const struct cli_syscall_thread *thread, int number)
 {

@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -25,7 +26,7 @@
 
 enum { JOIN_TRIES = 10, HUB_TRIES = 200 /* while it ends */, JOIN_NAP_NS = 20000000 };
 
-#define SEEN (KYMO_EVENTS_SYSCALL | KYMO_EVENTS_SIGNAL | KYMO_EVENT_CLONE | KYMO_EVENT_EXEC | KYMO_EVENT_DEATH | KYMO_EVENT_REAP | KYMO_EVENT_JCTL)
+#define SEEN (KYMO_MASK_PICKED_CALLS | KYMO_EVENTS_SYSCALL | KYMO_EVENTS_SIGNAL | KYMO_EVENT_CLONE | KYMO_EVENT_EXEC | KYMO_EVENT_DEATH | KYMO_EVENT_REAP | KYMO_EVENT_JCTL)
 
 /* ---- the memory and descriptors of a thread ---------------------------------------------------------------------------- */
 
@@ -367,6 +368,33 @@ static void close_hub(struct cli_syscalls *s)
 	s->hub = NULL;
 }
 
+/* restart_syscall tells which call it continues. */
+static bool may_be_continued(unsigned int number)
+{
+	return number == SYS_nanosleep || number == SYS_clock_nanosleep || number == SYS_poll || number == SYS_futex;
+}
+
+static void pick(const struct cli_syscalls *s, uint64_t *calls)
+{
+	const bool shows_restarts = kymo_syscall_set_has(&s->set, SYS_restart_syscall);
+
+	for (unsigned int i = 0; i < KYMO_CALL_NUMBERS; i++)
+		if (kymo_syscall_set_has(&s->set, i) || (shows_restarts && may_be_continued(i)) || (s->injections && cli_syscall_injections_have(s->injections, i)))
+			calls[i / 64] |= 1ull << (i % 64);
+	if (s->inner)
+		kymo_inner_pick(calls);
+}
+
+static int launch(const struct cli_syscalls *s, char **command, pid_t *ret)
+{
+	uint64_t calls[KYMO_CALL_NUMBERS / 64] = { 0 };
+
+	if (!s->picks)
+		return kymo_hub_launch(s->hub, 0, command, ret);
+	pick(s, calls);
+	return kymo_hub_launch_picking(s->hub, KYMO_LAUNCH_EXITKILL, command, calls, ret);
+}
+
 static struct kymo_error *trace_command(struct cli_syscalls *s, char **command, int *status_ret)
 {
 	pid_t pid;
@@ -376,7 +404,7 @@ static struct kymo_error *trace_command(struct cli_syscalls *s, char **command, 
 		return kymo_error_errno(err, "cannot begin to trace");
 	if (cli_apart_is_alone(&s->apart))
 		return kymo_error_create(KYMO_ERROR_GONE, "nobody waits for %s any more", command[0]);
-	err = kymo_hub_launch(s->hub, 0, command, &pid);
+	err = launch(s, command, &pid);
 	cli_apart_leave_job();
 	if (err)
 		return kymo_error_errno(err, "cannot run %s", command[0]);

@@ -33,6 +33,7 @@ struct cli_syscalls {
 	bool waits; /* writing to it may wait */
 	struct cli_syscall_injections *injections; /* or NULL */
 	uint64_t buffer_size; /* of the kernel's way, bytes */
+	bool picks; /* a filter lets calls pass that are not shown; the command ends with kymo */
 
 	/* Of both ways. */
 	_Atomic int n_threads; /* that are known */
@@ -106,6 +107,9 @@ struct kymo_error *cli_syscall_injections_add(struct cli_syscall_injections **in
 
 /* After the hub's end. */
 void cli_syscall_injections_destroy(struct cli_syscall_injections *injections);
+
+/* Whether some are into calls of that number. */
+bool cli_syscall_injections_have(const struct cli_syscall_injections *injections, uint64_t number);
 
 /* What the thread's engine answers at the entry of a call and at its exit. The report has the injected result then. */
 unsigned int cli_syscall_inject_enter(struct cli_syscall_thread *thread);

@@ -13,6 +13,7 @@
 #define TASK_BUCKETS 1024u
 #define HUB_RECENT 8
 #define EVENTS_OF_STOPS (KYMO_EVENTS_SYSCALL)	/* that a thread stops for only if asked to when it is resumed */
+#define HUB_MASK ((unsigned int)KYMO_EVENTS_ALL | KYMO_MASK_PICKED_CALLS)
 
 /* Memory of a process, for readers on any thread. */
 struct hub_memory {
@@ -30,6 +31,8 @@ struct hub_process {
 	bool is_held;			/* launched and not started */
 	const struct hub_guest *holder;	/* for whom it stands still, or NULL */
 	bool is_first_held;		/* its first thread alone */
+	bool has_filter;		/* of picked calls: it can't be let go of */
+	bool was_killed;		/* … so it ends with the hub */
 	bool has_ended;
 	int status;			/* of a launched one that has ended */
 };
@@ -178,6 +181,7 @@ struct kymo_hub {
 	struct hub_space *spaces;
 	struct hub_journal *journal;	/* shared with the keeper; NULL before it is needed first */
 	pid_t keeper;			/* 0: none */
+	bool has_filters;		/* some process has, or had, a filter of picked calls */
 };
 
 /* ---- hub.c: the thread, and how others reach it ------------------------------------------------------------------------ */
@@ -247,6 +251,9 @@ bool hub_swallow(struct kymo_hub *hub, struct task *task, int *group_ret);
 /* Wait for at most `timeout_ns` for a task's next status, which is kept to be dispatched. */
 bool hub_fetch(struct kymo_hub *hub, struct task *task, uint64_t timeout_ns, int *status_ret);
 
+/* Nobody knows it: it runs on without us, or, where it has a filter of ours, ends. */
+void hub_abandon(const struct kymo_hub *hub, pid_t tid);
+
 /* Whether somebody wants it to stand still. */
 bool hub_is_held(const struct task *task);
 
@@ -271,6 +278,19 @@ void hub_release_all(struct kymo_hub *hub, int timeout_ms);
 #define HUB_OPTIONS                                                                                               \
 	(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | \
 	 PTRACE_O_TRACEEXIT)
+
+/* ---- hub_filter.c: the seccomp filter of picked calls --------------------------------------------------------------------- */
+
+#define HUB_FILTER_MAX 2048
+#define HUB_FILTER_MARK 0x6b79u	/* tells our filter's stops from those that a filter of the program's own wants */
+
+struct sock_filter;
+
+/* `out` has room for HUB_FILTER_MAX. How many instructions. Pure. */
+size_t hub_filter_make(const uint64_t *calls, struct sock_filter *out);
+
+/* For the calling thread and what it makes; safe behind fork(). A negative errno. */
+int hub_filter_install(const struct sock_filter *filter, size_t n);
 
 /* ---- hub_stops.c: what wait statuses mean -------------------------------------------------------------------------------- */
 

@@ -269,7 +269,7 @@ int kymo_engine_attach_process(struct kymo_hub *hub, pid_t pid, unsigned int fla
 	struct hub_attach attach = { .id = pid, .flags = flags, .events = events, .ops = ops, .data = data };
 	int err;
 
-	if (flags & ~ATTACH_FLAGS || !ops || events & ~(unsigned int)KYMO_EVENTS_ALL)
+	if (flags & ~ATTACH_FLAGS || !ops || events & ~HUB_MASK)
 		return -EINVAL;
 	if (hub->client)
 		return client_attach_process(hub, pid, flags, ops, data, events, n_ret);
@@ -388,7 +388,7 @@ int kymo_engine_set_events(struct kymo_engine *engine, unsigned int events)
 {
 	int err;
 
-	if (events & ~(unsigned int)KYMO_EVENTS_ALL)
+	if (events & ~HUB_MASK)
 		return -EINVAL;
 	if (engine->hub->client)
 		return client_set_events(engine, events);

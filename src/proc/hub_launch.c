@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +26,8 @@ struct launch {
 	const char *path;
 	char **script;			/* argv for /bin/sh, where the file is no program */
 	const sigset_t *mask;		/* NULL: that of the thread that forks */
+	const struct sock_filter *filter;	/* of picked calls, or NULL */
+	size_t n_filter;
 	pid_t pid;
 };
 
@@ -107,6 +110,9 @@ static void __attribute__((noreturn)) become(const struct launch *launch, int go
 		_exit(127);
 	if (launch->mask)
 		sigprocmask(SIG_SETMASK, launch->mask, NULL);
+	err = launch->filter ? hub_filter_install(launch->filter, launch->n_filter) : 0;
+	if (err)
+		_exit(-err);
 	execve(launch->path, launch->argv, launch->environment);
 	if (errno == ENOEXEC)
 		execve(launch->script[0], launch->script, launch->environment);
@@ -115,7 +121,7 @@ static void __attribute__((noreturn)) become(const struct launch *launch, int go
 	_exit(err == ENOENT ? 127 : 126);
 }
 
-/* Run a seized child to the entry of its execve. A negative errno; it has ended, then. */
+/* Run a seized child to the entry of its execve. A negative errno; it has ended, then: with the errno for its status where it got no filter. */
 static int run_to_exec(pid_t pid)
 {
 	for (;;) {
@@ -128,7 +134,7 @@ static int run_to_exec(pid_t pid)
 			return -errno;
 		}
 		if (!WIFSTOPPED(status))
-			return -ESRCH;
+			return WIFEXITED(status) && WEXITSTATUS(status) ? -WEXITSTATUS(status) : -ESRCH;
 		signal = status >> 16 ? 0 : WSTOPSIG(status);
 		if (signal == (SIGTRAP | 0x80)) {
 			signal = 0;
@@ -140,9 +146,10 @@ static int run_to_exec(pid_t pid)
 	}
 }
 
-static int hold_at_exec(pid_t pid, int go, unsigned int flags)
+static int hold_at_exec(pid_t pid, int go, const struct launch *launch)
 {
-	long options = HUB_OPTIONS | (flags & KYMO_LAUNCH_EXITKILL ? PTRACE_O_EXITKILL : 0);
+	long options = HUB_OPTIONS | (launch->flags & KYMO_LAUNCH_EXITKILL ? PTRACE_O_EXITKILL : 0) |
+		       (launch->filter ? PTRACE_O_TRACESECCOMP | PTRACE_O_EXITKILL : 0);
 
 	if (ptrace(PTRACE_SEIZE, pid, 0, options) || ptrace(PTRACE_INTERRUPT, pid, 0, 0))
 		return -errno;
@@ -160,7 +167,7 @@ static void kill_and_reap(pid_t pid)
 		ptrace(PTRACE_CONT, pid, 0, 0);
 }
 
-static int add(struct kymo_hub *hub, pid_t pid)
+static int add(struct kymo_hub *hub, pid_t pid, bool has_filter)
 {
 	struct hub_process *process = hub_get_process(hub, pid);
 	struct task *task = process ? hub_add_task(hub, process, pid) : NULL;
@@ -171,6 +178,8 @@ static int add(struct kymo_hub *hub, pid_t pid)
 		return -ENOMEM;
 	}
 	process->is_launched = process->is_held = true;
+	process->has_filter = has_filter;
+	hub->has_filters |= has_filter;
 	task->state = TASK_STOPPED;
 	task->stop_serial = ++hub->stops;
 	task->stop = STOP_ENTRY;
@@ -190,11 +199,11 @@ static int launch_it(struct kymo_hub *hub, void *argument)
 		close(go[1]);
 		become(launch, go[0]);
 	}
-	err = pid < 0 ? -errno : hold_at_exec(pid, go[1], launch->flags);
+	err = pid < 0 ? -errno : hold_at_exec(pid, go[1], launch);
 	close(go[0]);
 	close(go[1]);
 	if (!err)
-		err = add(hub, pid);
+		err = add(hub, pid, launch->filter);
 	if (err && pid > 0)
 		kill_and_reap(pid);
 	if (!err)
@@ -235,15 +244,15 @@ int kymo_command_fork(char *const *argv, pid_t *pid_ret, int *go_ret)
 	return 0;
 }
 
-int kymo_hub_launch(struct kymo_hub *hub, unsigned int flags, char *const *argv, pid_t *pid_ret)
+static int launch_command(struct kymo_hub *hub, struct launch *launch, pid_t *pid_ret)
 {
 	kymo_cleanup_free char *path = NULL;
 	kymo_cleanup_free char **script = NULL;
-	struct launch launch = { .flags = flags, .argv = argv, .environment = environ };
+	char *const *argv = launch->argv;
 	sigset_t mask;
 	int err;
 
-	if (flags & ~(unsigned int)KYMO_LAUNCH_EXITKILL || !argv || !argv[0])
+	if (launch->flags & ~(unsigned int)KYMO_LAUNCH_EXITKILL || !argv || !argv[0])
 		return -EINVAL;
 	if (hub->client)
 		return -EOPNOTSUPP;
@@ -256,13 +265,32 @@ int kymo_hub_launch(struct kymo_hub *hub, unsigned int flags, char *const *argv,
 	if (!script)
 		return -ENOMEM;
 	pthread_sigmask(SIG_SETMASK, NULL, &mask);	/* the caller's, which the hub's thread has not */
-	launch.path = path;
-	launch.script = script;
-	launch.mask = &mask;
-	err = hub_call(hub, launch_it, &launch);
+	launch->environment = environ;
+	launch->path = path;
+	launch->script = script;
+	launch->mask = &mask;
+	err = hub_call(hub, launch_it, launch);
 	if (!err)
-		*pid_ret = launch.pid;
+		*pid_ret = launch->pid;
 	return err;
+}
+
+int kymo_hub_launch(struct kymo_hub *hub, unsigned int flags, char *const *argv, pid_t *pid_ret)
+{
+	struct launch launch = { .flags = flags, .argv = argv };
+
+	return launch_command(hub, &launch, pid_ret);
+}
+
+int kymo_hub_launch_picking(struct kymo_hub *hub, unsigned int flags, char *const *argv, const uint64_t *calls, pid_t *pid_ret)
+{
+	struct sock_filter filter[HUB_FILTER_MAX];
+	struct launch launch = { .flags = flags, .argv = argv, .filter = filter };
+
+	if (!calls)
+		return -EINVAL;
+	launch.n_filter = hub_filter_make(calls, filter);
+	return launch_command(hub, &launch, pid_ret);
 }
 
 /* ---- starting it, and its end ---------------------------------------------------------------------------------------------- */

@@ -282,7 +282,7 @@ enum task_stop hub_read_call(struct task *task)
 	call->arch = info.arch;
 	call->ip = info.instruction_pointer;
 	call->sp = info.stack_pointer;
-	if (info.op == PTRACE_SYSCALL_INFO_ENTRY) {
+	if (info.op == PTRACE_SYSCALL_INFO_ENTRY || info.op == PTRACE_SYSCALL_INFO_SECCOMP) {	/* which has the same in the same places */
 		call->number = info.entry.nr;
 		for (int i = 0; i < 6; i++)
 			call->args[i] = info.entry.args[i];

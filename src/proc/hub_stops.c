@@ -2,6 +2,7 @@
 #include "proc/hub_trap.h"
 
 #include <errno.h>
+#include <linux/audit.h>
 #include <linux/sched.h>
 #include <signal.h>
 #include <sys/ptrace.h>
@@ -13,6 +14,7 @@
 
 #define STRANGER_NS 2000000000ull
 #define CALL_STOP (SIGTRAP | 0x80)
+#define I386_CLONE 120
 
 static unsigned long message_of(pid_t tid)
 {
@@ -42,7 +44,7 @@ static void add_stranger(struct kymo_hub *hub, pid_t tid, int status)
 
 	take_stranger(hub, tid, &before);
 	if (!kymo_vec_push(&hub->strangers, stranger))
-		ptrace(PTRACE_DETACH, tid, 0, 0);
+		hub_abandon(hub, tid);
 }
 
 static struct task *get_child(struct kymo_hub *hub, struct task *maker, pid_t tid, bool is_thread)
@@ -50,14 +52,16 @@ static struct task *get_child(struct kymo_hub *hub, struct task *maker, pid_t ti
 	struct task *child = hub_find(hub, tid);
 	struct hub_process *process;
 
+	if (!child) {
+		process = is_thread ? maker->process : hub_get_process(hub, tid);
+		child = process ? hub_add_task(hub, process, tid) : NULL;
+		if (child)
+			child->is_newborn = child->has_maker = true;
+		else if (process)
+			hub_put_process(hub, process);
+	}
 	if (child)
-		return child;
-	process = is_thread ? maker->process : hub_get_process(hub, tid);
-	child = process ? hub_add_task(hub, process, tid) : NULL;
-	if (child)
-		child->is_newborn = child->has_maker = true;
-	else if (process)
-		hub_put_process(hub, process);
+		child->process->has_filter |= maker->process->has_filter;
 	return child;
 }
 
@@ -152,7 +156,7 @@ static void execed(struct kymo_hub *hub, pid_t pid)
 
 	if (!task) {
 		if (former_tid)
-			ptrace(PTRACE_DETACH, pid, 0, 0);
+			hub_abandon(hub, pid);
 		return;		/* nobody's, or killed meanwhile */
 	}
 	hub_forget_borrow(task);
@@ -195,15 +199,56 @@ static void trapped(struct kymo_hub *hub, struct task *task, int signal)
 		hub_report_jctl(hub, task, SIGCONT);
 }
 
-/* Children that are made so have no tracer. Where the flags are in memory, they stay as they are: it is the program's. */
+/* In the program's memory. */
+static bool wants_no_tracer(struct task *task)
+{
+	struct hub_memory *memory = hub_memory_of(task->process);
+	uint64_t flags;
+
+	return memory && !kymo_process_read(memory->process, task->call.args[0], &flags, sizeof(flags)) && flags & CLONE_UNTRACED;
+}
+
+/* Children that are made so have no tracer. Where the flags are in memory, they stay as they are: it is the program's; but a child with our filter needs one. */
 static void keep_child(struct task *task)
 {
 	struct kymo_syscall_report *call = &task->call;
+	uint64_t clone = call->arch == AUDIT_ARCH_I386 ? I386_CLONE : SYS_clone;
 
-	if (call->number != SYS_clone || !(call->args[0] & CLONE_UNTRACED) || !(hub_events(task) & KYMO_EVENT_CLONE))
+	if (call->number == SYS_clone3 && task->process->has_filter && wants_no_tracer(task)) {
+		call->is_aborted = true;	/* ENOSYS, as by older kernels */
+		return;
+	}
+	if (call->number != clone || !(call->args[0] & CLONE_UNTRACED) || !(task->process->has_filter || hub_events(task) & KYMO_EVENT_CLONE))
 		return;
 	call->args[0] &= ~(uint64_t)CLONE_UNTRACED;
 	hub_set_call(task, call->number, call->args);
+}
+
+static void entered(struct kymo_hub *hub, struct task *task)
+{
+	task->call.is_entry_known = true;
+	hub_report_syscall(hub, task, KYMO_EVENT_SYSCALL_ENTRY);
+	if (!task->call.is_aborted)
+		keep_child(task);
+	if (task->call.is_aborted)
+		hub_set_call(task, (uint64_t)-1, task->call.args);
+}
+
+/*
+ * A filter has picked the call. Where the thread stops at all calls, it has stood at the entry of this one before. What a filter of the program's own wants to have traced fails with
+ * ENOSYS, as it would without us.
+ */
+static void picked(struct kymo_hub *hub, struct task *task)
+{
+	bool was_told = task->call.is_entry_known;
+
+	task->stop = was_told ? STOP_ENTRY : hub_read_call(task);
+	if (task->stop != STOP_ENTRY)
+		return;		/* it was killed */
+	if (!was_told)
+		entered(hub, task);
+	if (message_of(task->tid) != HUB_FILTER_MARK)
+		hub_set_call(task, (uint64_t)-1, task->call.args);
 }
 
 /* Whether a step is done with that. */
@@ -211,12 +256,7 @@ static bool call_stopped(struct kymo_hub *hub, struct task *task)
 {
 	task->stop = hub_read_call(task);
 	if (task->stop == STOP_ENTRY) {
-		task->call.is_entry_known = true;
-		hub_report_syscall(hub, task, KYMO_EVENT_SYSCALL_ENTRY);
-		if (task->call.is_aborted)
-			hub_set_call(task, (uint64_t)-1, task->call.args);
-		else
-			keep_child(task);
+		entered(hub, task);
 	} else if (task->stop == STOP_EXIT) {
 		hub_report_syscall(hub, task, KYMO_EVENT_SYSCALL_EXIT);
 		if (task->ends_interrupt)
@@ -311,6 +351,9 @@ static void stopped(struct kymo_hub *hub, struct task *task, int status)
 	case PTRACE_EVENT_VFORK:
 		cloned(hub, task, event);
 		break;
+	case PTRACE_EVENT_SECCOMP:
+		picked(hub, task);
+		break;
 	case 0:
 		if (signal == CALL_STOP)
 			is_step_done = call_stopped(hub, task);
@@ -361,7 +404,7 @@ static void no_maker_comes(struct kymo_hub *hub, const struct hub_status *strang
 
 	hub_space_clean_stranger(hub, stranger->tid);
 	if (!task) {
-		ptrace(PTRACE_DETACH, stranger->tid, 0, 0);
+		hub_abandon(hub, stranger->tid);
 		return;
 	}
 	task->has_maker = false;

@@ -298,6 +298,23 @@ int hub_seize_threads(struct kymo_hub *hub, pid_t pid)
 	return err ? err : n;
 }
 
+static bool is_filtered(pid_t tid)
+{
+	struct kymo_process_info info;
+	struct kymo_error *error = kymo_process_info(tid, &info);
+	bool is = !error && info.seccomp;
+
+	kymo_error_destroy(error);
+	return is;
+}
+
+void hub_abandon(const struct kymo_hub *hub, pid_t tid)
+{
+	if (hub->has_filters && is_filtered(tid))
+		kill(tid, SIGKILL);
+	ptrace(PTRACE_DETACH, tid, 0, 0);
+}
+
 /* ---- running --------------------------------------------------------------------------------------------------------------- */
 
 unsigned int hub_events(const struct task *task)
@@ -308,6 +325,25 @@ unsigned int hub_events(const struct task *task)
 		if (!task->engines.items[i]->is_detached)
 			events |= task->engines.items[i]->events;
 	return events;
+}
+
+/* Whether it has to stop at each system call; else at picked ones, or at none. */
+static bool wants_all_calls(const struct task *task)
+{
+	for (size_t i = 0; i < task->engines.n; i++) {
+		const struct kymo_engine *engine = task->engines.items[i];
+		bool is_content = task->process->has_filter && engine->events & KYMO_MASK_PICKED_CALLS && !engine->guest;
+
+		if (!engine->is_detached && engine->events & EVENTS_OF_STOPS && !is_content)
+			return true;
+	}
+	return false;
+}
+
+/* Under a filter: the exit is always fetched where the entry was, so that the stops of a call are known to be one call's. */
+static bool owes_exit(const struct task *task)
+{
+	return task->process->has_filter && task->call.is_entry_known;
 }
 
 static bool does_anybody_want(const struct task *task, enum kymo_action strongest, enum kymo_action weakest)
@@ -350,7 +386,7 @@ bool hub_is_interrupted(const struct task *task)
 /* Whether it is to be the hub's any longer. */
 static bool is_wanted(const struct task *task)
 {
-	return has_engines(task) || hub_space_keeps(task);
+	return has_engines(task) || task->process->has_filter || hub_space_keeps(task);
 }
 
 /* Whether one that does not stand still has to be interrupted for what engines want. */
@@ -360,7 +396,7 @@ static bool has_to_stop(const struct task *task)
 
 	return (!is_wanted(task) && !task->process->is_held) || is_anything_owed(task) || task->is_claimed || (!is_listening && task->has_stale_watch) ||
 	       does_anybody_want(task, KYMO_ACTION_STOP, is_listening ? KYMO_ACTION_REPORT : KYMO_ACTION_BLOCKSTEP) ||
-	       (!is_listening && !task->traces_calls && hub_events(task) & EVENTS_OF_STOPS);
+	       (!is_listening && !task->traces_calls && wants_all_calls(task));
 }
 
 /* What is wanted once becomes a promise to tell. The strongest. */
@@ -408,7 +444,7 @@ static long step_request(struct task *task, bool is_block)
 	unsigned int events = hub_events(task);
 
 	task->steps = true;
-	task->steps_call = task->stop == STOP_ENTRY || (events & EVENTS_OF_STOPS && task->stop != STOP_EVENT && is_at_call(task));
+	task->steps_call = task->stop == STOP_ENTRY || owes_exit(task) || (events & EVENTS_OF_STOPS && task->stop != STOP_EVENT && is_at_call(task));
 	if (task->steps_call)
 		return PTRACE_SYSCALL;
 	return is_block ? PTRACE_SINGLEBLOCK : PTRACE_SINGLESTEP;
@@ -512,12 +548,13 @@ static void go_on(struct kymo_hub *hub, struct task *task)
 {
 	enum kymo_action wish = take_wishes(task);
 	bool wants_step = wish == KYMO_ACTION_SINGLESTEP || wish == KYMO_ACTION_BLOCKSTEP || is_step_owed(task);
-	long request = hub_events(task) & EVENTS_OF_STOPS ? PTRACE_SYSCALL : PTRACE_CONT;
+	bool traces_calls = wants_all_calls(task);
+	long request = traces_calls || owes_exit(task) ? PTRACE_SYSCALL : PTRACE_CONT;
 	int signal = task->stop == STOP_SIGNAL ? task->signal : 0;
 
 	hub_space_wake(task);
 	hub_watches_clear(hub, task, false);
-	task->traces_calls = request == PTRACE_SYSCALL;
+	task->traces_calls = traces_calls;
 	if (has_left_group_stop(task))
 		hub_interrupt(task);	/* before it runs: the kernel takes it back to where its process is */
 	if (task->stop == STOP_TRAP && task->group_stop) {
@@ -535,6 +572,15 @@ static void go_on(struct kymo_hub *hub, struct task *task)
 	}
 	if (wish <= KYMO_ACTION_REPORT || has_stale_interrupt(task) || task->is_claimed)
 		hub_interrupt(task);
+}
+
+/* Those that have left a thread that stays traced are through when it runs. */
+static void release_left(struct kymo_hub *hub, struct task *task)
+{
+	if (!task->leavers.n)
+		return;
+	hub_release_leavers(hub, task);
+	pthread_cond_broadcast(&hub->changed);
 }
 
 void hub_settle(struct kymo_hub *hub, struct task *task)
@@ -559,7 +605,9 @@ void hub_settle(struct kymo_hub *hub, struct task *task)
 	else if (is_wanted(task) || has_stale_interrupt(task) || task->is_claimed)
 		go_on(hub, task);
 	else if (!hub_waits_for_step(task))
-		let_go(hub, task);
+		return let_go(hub, task);
+	if (task->process->has_filter && !has_engines(task))
+		release_left(hub, task);
 }
 
 void hub_attend(struct kymo_hub *hub, struct task *task)
@@ -572,6 +620,8 @@ void hub_attend(struct kymo_hub *hub, struct task *task)
 	case TASK_LISTENING:
 		if (!task->was_interrupted && !task->is_newborn && has_to_stop(task))
 			hub_interrupt(task);
+		if (task->process->has_filter)
+			release_left(hub, task);
 		return;
 	case TASK_STOPPED:
 		hub_report_owed(hub, task, false);
@@ -597,6 +647,15 @@ void hub_end_hold(struct kymo_hub *hub, struct task *task)
 
 /* ---- the end of a hub ------------------------------------------------------------------------------------------------------ */
 
+/* It could not make picked calls without us. */
+static void end_filtered(struct hub_process *process)
+{
+	if (!process->has_filter || process->was_killed)
+		return;
+	process->was_killed = true;
+	kill(process->pid, SIGKILL);
+}
+
 static size_t detach_all(struct kymo_hub *hub)
 {
 	size_t left = 0;
@@ -604,6 +663,7 @@ static size_t detach_all(struct kymo_hub *hub)
 	for (size_t i = 0; i < TASK_BUCKETS; i++)
 		for (struct task *task = hub->buckets[i]; task; task = task->in_bucket) {
 			task->has_maker = false;
+			end_filtered(task->process);
 			for (size_t j = task->engines.n; j-- > 0;)
 				hub_detach_engine(hub, task->engines.items[j]);
 			hub_kick(hub, task);
@@ -653,7 +713,7 @@ void hub_release_all(struct kymo_hub *hub, int timeout_ms)
 			hub_forget_task(hub, hub->buckets[i]);
 	for (size_t i = 0; i < hub->strangers.n; i++) {
 		hub_space_clean_stranger(hub, hub->strangers.items[i].tid);
-		ptrace(PTRACE_DETACH, hub->strangers.items[i].tid, 0, 0);
+		hub_abandon(hub, hub->strangers.items[i].tid);
 	}
 	hub->strangers.n = 0;
 	hub_leave_keeper(hub);

@@ -21,6 +21,7 @@
 
 #define ALWAYS \
 	(KYMO_EVENTS_SYSCALL | KYMO_EVENTS_SIGNAL | KYMO_EVENT_CLONE | KYMO_EVENT_EXEC | KYMO_EVENT_JCTL | KYMO_EVENT_DEATH | KYMO_EVENT_REAP)
+#define NOT_INVOLVED (ALWAYS | KYMO_MASK_PICKED_CALLS)	/* kymo_inner_pick() has what is needed */
 #define INVOLVED (ALWAYS | KYMO_EVENT_QUIESCE | KYMO_EVENT_EXIT)
 
 /* ---- the table ------------------------------------------------------------------------------------------------------------- */
@@ -211,11 +212,18 @@ static unsigned int on_quiesce(struct kymo_engine *engine, void *data, enum kymo
 
 static int follow(struct kymo_inner *inner, pid_t tid, pid_t pid, pid_t maker, struct inner_thread **ret);
 
+static int event_of_kind(enum kymo_clone_kind kind)
+{
+	return kind == KYMO_CLONE_VFORK ? PTRACE_EVENT_VFORK : kind == KYMO_CLONE_PROCESS ? PTRACE_EVENT_FORK : PTRACE_EVENT_CLONE;
+}
+
 /* What kind of event the kernel makes of it, or 0: none, as it asks for that. */
-static int event_of(const struct inner_thread *thread)
+static int event_of(const struct inner_thread *thread, enum kymo_clone_kind kind)
 {
 	uint64_t flags = thread->args[0], signal = flags & CSIGNAL;
 
+	if (!thread->is_in_call)	/* it was not traced yet when it made the call */
+		return event_of_kind(kind);
 	if (thread->number == SYS_fork)
 		return PTRACE_EVENT_FORK;
 	if (thread->number == SYS_vfork)
@@ -234,7 +242,7 @@ static unsigned int on_clone(struct kymo_engine *engine, void *data, enum kymo_a
 {
 	struct inner_thread *thread = enter(data), *child;
 	bool is_thread = report->kind == KYMO_CLONE_THREAD;
-	int event = thread->tracer ? event_of(thread) : 0;
+	int event = thread->tracer ? event_of(thread, report->kind) : 0;
 
 	if (!is_thread)
 		inner_wake(thread->owner, thread->pid);
@@ -397,7 +405,7 @@ static int attach(struct kymo_inner *inner, pid_t tid, pid_t pid, pid_t maker, s
 		return err;
 	}
 	atomic_fetch_add(&inner->refs, 1);
-	err = kymo_engine_set_events(thread->engine, ALWAYS);
+	err = kymo_engine_set_events(thread->engine, NOT_INVOLVED);
 	if (err)
 		kymo_engine_control(thread->engine, KYMO_ACTION_DETACH);
 	if (err)
@@ -405,6 +413,14 @@ static int attach(struct kymo_inner *inner, pid_t tid, pid_t pid, pid_t maker, s
 	else
 		*ret = thread;
 	return err;
+}
+
+void kymo_inner_pick(uint64_t *calls)
+{
+	static const unsigned int numbers[] = { SYS_ptrace, SYS_wait4, SYS_waitid };
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		calls[numbers[i] / 64] |= 1ull << (numbers[i] % 64);
 }
 
 static int follow(struct kymo_inner *inner, pid_t tid, pid_t pid, pid_t maker, struct inner_thread **ret)

@@ -293,6 +293,7 @@ struct kymo_inner;
  */
 int kymo_inner_create(struct kymo_hub *hub, struct kymo_inner **ret);
 int kymo_inner_follow(struct kymo_inner *inner, pid_t tid, pid_t pid);
+void kymo_inner_pick(uint64_t *calls);	/* add what it has to be told of, where a command is launched with picked calls */
 void kymo_inner_stop(struct kymo_inner *inner);
 void kymo_inner_destroy(struct kymo_inner *inner);
 
