@@ -348,6 +348,10 @@ static struct kymo_error *write_text(struct kymo_probes *probes, const struct pe
 		if (!err)
 			continue;
 		take_back(probes, pending, i);
+		if (err == -EPIPE)
+			return kymo_error_create(KYMO_ERROR_BUSY,
+						 "the kymo that traces process %d, through which its code is changed, has ended or has let this one go; some probes may be in",
+						 kymo_process_pid(probes->process));
 		return kymo_error_errno(err, "cannot change the code near %s (does the kernel forbid writes through /proc/PID/mem?)",
 					probes_site_name(pending->sites[i]));
 	}

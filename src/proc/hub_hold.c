@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "base/io.h"
 #include "proc/hub_remote.h"
@@ -76,30 +75,69 @@ static bool is_there(const struct hub_guest *guest)
 	return !guest->is_lost && poll(&look, 1, 0) == 0;
 }
 
-/* Until `is_done`, which is asked with the lock held. -ETIMEDOUT; -EPIPE: nobody waits for it any more. */
+/* The first one that is not. */
+static bool are_all_still(const struct hub_guest *guest, struct hub_message *message)
+{
+	const struct hub_process *process = held_process(guest->hub, guest);
+
+	for (const struct task *task = process ? process->tasks : NULL; task; task = task->in_process) {
+		if (!task->is_claimed || hub_is_still(task) || is_past(task))
+			continue;
+		message->tid = task->tid;
+		return false;
+	}
+	return true;
+}
+
+/* Look at those that are to stop, each by its id: in a wait for any thread the kernel looks at all, and each stops once or twice. */
+static int sweep(struct kymo_hub *hub, void *argument)
+{
+	const struct hub_process *process = held_process(hub, argument);
+	KYMO_VEC(pid_t) tids = { 0 };
+
+	for (const struct task *task = process ? process->tasks : NULL; task; task = task->in_process)
+		if (task->is_claimed && !hub_is_still(task) && !is_past(task))
+			kymo_vec_push(&tids, task->tid);
+	for (size_t i = 0; i < tids.n && !hub->early.n; i++) {
+		int status;
+
+		if (waitpid(tids.items[i], &status, __WALL | __WNOTHREAD | WNOHANG) == tids.items[i])
+			hub_dispatch(hub, tids.items[i], status);	/* gives the lock up for callbacks */
+	}
+	kymo_vec_deinit(&tids);
+	return 0;
+}
+
+static bool ask(const struct hub_guest *guest, bool (*is_done)(const struct hub_guest *guest, struct hub_message *message), struct hub_message *message)
+{
+	bool done;
+
+	pthread_mutex_lock(&guest->hub->lock);
+	done = is_done(guest, message);
+	pthread_mutex_unlock(&guest->hub->lock);
+	return done;
+}
+
+/* Until `is_done`, which is asked with the lock held; now and then, as the hub's thread has more to do than to wake us up. -ETIMEDOUT; -EPIPE: nobody waits for it any more. */
 static int wait_until(struct hub_guest *guest, bool (*is_done)(const struct hub_guest *guest, struct hub_message *message), struct hub_message *message,
 		      uint64_t timeout_ns)
 {
-	uint64_t deadline_ns = kymo_now_ns() + timeout_ns;
-	struct kymo_hub *hub = guest->hub;
-	int err = 0;
+	uint64_t now = kymo_now_ns(), deadline_ns = now + timeout_ns, look_ns = now + LOOK_NS;
 
-	pthread_mutex_lock(&hub->lock);
-	while (!err && !is_done(guest, message)) {
-		struct timespec until;
-
-		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_nsec += LOOK_NS;
-		until.tv_sec += until.tv_nsec / 1000000000;
-		until.tv_nsec %= 1000000000;
-		pthread_cond_timedwait(&hub->changed, &hub->lock, &until);
+	for (unsigned int spins = 0; !ask(guest, is_done, message); spins++) {
+		if (is_done == are_all_still)
+			hub_call(guest->hub, sweep, guest);
+		kymo_wait_a_little(spins);
+		now = kymo_now_ns();
+		if (now > deadline_ns && !ask(guest, is_done, message))
+			return -ETIMEDOUT;
+		if (now < look_ns)
+			continue;
 		if (!is_there(guest))
-			err = -EPIPE;
-		else if (kymo_now_ns() > deadline_ns && !is_done(guest, message))
-			err = -ETIMEDOUT;
+			return -EPIPE;
+		look_ns = now + LOOK_NS;
 	}
-	pthread_mutex_unlock(&hub->lock);
-	return err;
+	return 0;
 }
 
 /* ---- holding ------------------------------------------------------------------------------------------------------------------ */
@@ -151,20 +189,6 @@ static int claim(struct kymo_hub *hub, void *argument)
 	process->is_first_held = is_first;
 	guest->held = process->pid;
 	return is_first ? claim_first(hub, process) : claim_all(hub, process);
-}
-
-/* The first one that is not. */
-static bool are_all_still(const struct hub_guest *guest, struct hub_message *message)
-{
-	const struct hub_process *process = held_process(guest->hub, guest);
-
-	for (const struct task *task = process ? process->tasks : NULL; task; task = task->in_process) {
-		if (!task->is_claimed || hub_is_still(task) || is_past(task))
-			continue;
-		message->tid = task->tid;
-		return false;
-	}
-	return true;
 }
 
 /* Who stops makes no thread any more, so when all have stopped and no other is found, none runs. */

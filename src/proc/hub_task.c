@@ -555,8 +555,9 @@ static void go_on(struct kymo_hub *hub, struct task *task)
 	hub_space_wake(task);
 	hub_watches_clear(hub, task, false);
 	task->traces_calls = traces_calls;
-	if (has_left_group_stop(task))
-		hub_interrupt(task);	/* before it runs: the kernel takes it back to where its process is */
+	/* Before it runs. One that has left a group stop, the kernel takes back to where its process is; one that is claimed would make an interrupted call again, and be at its entry. */
+	if (has_left_group_stop(task) || task->is_claimed)
+		hub_interrupt(task);
 	if (task->stop == STOP_TRAP && task->group_stop) {
 		task->state = TASK_LISTENING;
 		ptrace(PTRACE_LISTEN, task->tid, 0, 0);
@@ -570,7 +571,7 @@ static void go_on(struct kymo_hub *hub, struct task *task)
 		if (ptrace(request, task->tid, 0, signal) && errno == EIO && request == PTRACE_SINGLEBLOCK)
 			ptrace(PTRACE_SINGLESTEP, task->tid, 0, signal);
 	}
-	if (wish <= KYMO_ACTION_REPORT || has_stale_interrupt(task) || task->is_claimed)
+	if (wish <= KYMO_ACTION_REPORT || has_stale_interrupt(task))
 		hub_interrupt(task);
 }
 

@@ -100,8 +100,8 @@ struct kymo_error *kymo_open_mapped(pid_t pid, const struct kymo_map *map, int *
 struct kymo_process;
 
 /*
- * Look at a running process; nothing is stopped or traced yet. GONE: no such process; PERMISSION with what to do; BUSY: it is traced already,
- * the tracer is named; BAD_DATA: a 32-bit program.
+ * Look at a running process; nothing is stopped or traced yet. GONE: no such process; PERMISSION with what to do; BUSY: it is traced already by somebody who
+ * lets nobody in, and is named; else it is stopped through that one's hub; BAD_DATA: a 32-bit program.
  */
 struct kymo_error *kymo_process_open(pid_t pid, struct kymo_process **ret);
 
@@ -163,7 +163,7 @@ struct kymo_error *kymo_process_stop_others(struct kymo_process *process);
 struct kymo_error *kymo_process_check_alone(struct kymo_process *process);
 
 /*
- * Stop the first thread only. Whoever holds it keeps other tracers from the process as a whole, as all begin with it. GONE where it has ended before
+ * Stop the first thread only. Whoever holds it keeps other tracers from the process as a whole, as all begin with it; and a hub lets one at a time hold a process, or its first thread. GONE where it has ended before
  * the others.
  */
 struct kymo_error *kymo_process_stop_first(struct kymo_process *process);

@@ -239,10 +239,18 @@ int kymo_process_read(struct kymo_process *process, uint64_t address, void *data
 	return kymo_pread_all(process->memory, data, size, (off_t)address);
 }
 
+/* A hub writes to what the process has now. If that has executed something since it was opened here, what is read here is gone. */
+static int write_through_hub(struct kymo_process *process, uint64_t address, const void *data, size_t size)
+{
+	uint8_t first;
+	int err = size ? kymo_process_read(process, address, &first, sizeof(first)) : 0;
+
+	return err ? err : kymo_joined_write(process->joined, address, data, size);
+}
+
 int kymo_process_write(struct kymo_process *process, uint64_t address, const void *data, size_t size)
 {
-	return process->joined ? kymo_joined_write(process->joined, address, data, size) :
-				 kymo_pwrite_all(process->memory, data, size, (off_t)address);
+	return process->joined ? write_through_hub(process, address, data, size) : kymo_pwrite_all(process->memory, data, size, (off_t)address);
 }
 
 bool kymo_process_is_past(const struct kymo_process *process)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import processes
 import remains
+from killing import NO_LEAKS
 from kymotest import (KYMO, SYS_CLOCK_NANOSLEEP, Event, babeltrace, check, check_equal, check_matches, check_same, check_text_intact, check_untraced, eventually, kymo,
                       probe_counts, program, record, run, sleeper, start, target)
 
@@ -163,6 +164,27 @@ def test_a_recorder_goes_on_when_the_tracer_is_killed(tmp):
     tracer.kill()
     recorder.end(signal.SIGTERM).ok()
     check(sum(probe_counts().values()) > 100, 'hits are recorded')
+    remains.check_nothing_left(process.pid, before, remains.lasting_mappings)
+    process.end(signal.SIGTERM).ok()
+
+
+def test_a_recorder_that_sleeps_too_long_has_lost_its_hold(tmp):
+    process = target('selfcheck', '-t', '4')
+    time.sleep(0.1)
+    before = remains.lasting_mappings(process.pid)
+    tracer = trace(process.pid, '-e', 'tgkill')
+    at_message = 'sendmsg:delay_enter=12s:when=12'  # the first thread is borrowed
+    recorder = start(program('strace'), '-qq', '-o', tmp / 'messages', '-e', f'inject={at_message}', '-e', 'trace=sendmsg', '-e', 'signal=none',
+                     KYMO, 'record', *SELFCHECK, '--for', '0.1', '--pid', process.pid, env=NO_LEAKS)
+    eventually(lambda: (tmp / 'messages').exists() and (tmp / 'messages').read_text().count('sendmsg') == 12, 'it sleeps', 60)
+    seen = len(tracer.output(1))
+    eventually(lambda: len(tracer.output(1)) > seen + 1000, 'the thread goes on')
+    check_equal((tmp / 'messages').read_text().count('sendmsg'), 12, 'messages: it sleeps still')
+    result = recorder.end()
+    check(result.status in (0, 1), 'it ends well, as it can try again, or with a sentence', result)
+    tracer.end(signal.SIGTERM)
+    if remains.are_there(process.pid):
+        kymo('detach', process.pid).ok()
     remains.check_nothing_left(process.pid, before, remains.lasting_mappings)
     process.end(signal.SIGTERM).ok()
 
