@@ -146,7 +146,7 @@ static unsigned int on_clone(struct kymo_engine *engine, void *data, enum kymo_a
 	if (!s->follows)
 		return KYMO_ACTION_RESUME;
 	err = follow(s, report->child, report->kind == KYMO_CLONE_THREAD ? thread->pid : report->child);
-	if (err && err != -ESRCH) {
+	if (err && err != -ESRCH && err != -EEXIST) {
 		cli_warn("cannot follow process %d: %s", report->child, strerror(-err));
 		s->has_failed = true;
 	}
@@ -221,7 +221,7 @@ static const struct kymo_engine_ops ops = {
 
 /* ---- threads ------------------------------------------------------------------------------------------------------------- */
 
-/* A negative errno of kymo_engine_attach(). */
+/* A negative errno of kymo_engine_attach(). -EEXIST: it is followed already. */
 static int follow(struct cli_syscalls *s, pid_t tid, pid_t pid)
 {
 	struct cli_syscall_thread *thread = calloc(1, sizeof(*thread));
@@ -236,7 +236,7 @@ static int follow(struct cli_syscalls *s, pid_t tid, pid_t pid)
 	thread->target = (struct kymo_syscall_target){ .context = thread, .read = read_memory, .string_size = s->string_size };
 	if (s->fd_paths)
 		thread->target.fd_path = read_fd_path;
-	err = kymo_engine_attach(s->hub, tid, KYMO_ATTACH_CREATE, &ops, thread, &engine);
+	err = kymo_engine_attach(s->hub, tid, KYMO_ATTACH_CREATE | KYMO_ATTACH_EXCLUSIVE | KYMO_ATTACH_MATCH_OPS, &ops, thread, &engine);
 	if (err) {
 		free(thread);
 		return err;
@@ -247,17 +247,6 @@ static int follow(struct cli_syscalls *s, pid_t tid, pid_t pid)
 		kymo_engine_control(engine, KYMO_ACTION_DETACH);
 	kymo_engine_put(engine);
 	return err == -EALREADY ? -ESRCH : err;
-}
-
-/* One that a followed thread has made has been attached to already. */
-static bool has_engine(struct cli_syscalls *s, pid_t tid)
-{
-	struct kymo_engine *engine;
-
-	if (kymo_engine_attach(s->hub, tid, KYMO_ATTACH_MATCH_OPS, &ops, NULL, &engine))
-		return false;
-	kymo_engine_put(engine);
-	return true;
 }
 
 /* All threads that a process has; again, until no new one is found, as they make more meanwhile. `last_ret` is the one that an error is of. */
@@ -288,9 +277,9 @@ static int follow_process(struct cli_syscalls *s, pid_t pid, pid_t *last_ret)
 				continue;
 			is_new = true;
 			*last_ret = tid;
-			err = has_engine(s, tid) ? 0 : follow(s, tid, pid);
-			if (err == -ESRCH && (known.n || tid != pid))
-				err = 0; /* it ended meanwhile */
+			err = follow(s, tid, pid);
+			if (err == -EEXIST || (err == -ESRCH && (known.n || tid != pid)))
+				err = 0; /* a followed thread has made it; or it ended meanwhile */
 			if (!kymo_vec_push(&known, tid))
 				err = -ENOMEM;
 		}

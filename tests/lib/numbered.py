@@ -20,19 +20,24 @@ def numbers_in(path):
 class Client:
     """A `kymo syscalls --pid` of its own, from when it sees the process on."""
 
-    def __init__(self, process, path, *options, waits=True, env=None):
-        self.path, self.process = path, process
-        self.front = start(KYMO, 'syscalls', '-f', '-e', 'getpgid', *options, '-o', path, '--pid', process.pid, env=env)
+    def __init__(self, pid, path, *options, threads=3, waits=True):
+        self.path, self.threads = path, threads
+        self.front = start(KYMO, 'syscalls', '-f', '-e', 'getpgid', *options, '-o', path, '--pid', pid)
         if waits:
             self.until_it_sees()
 
     def until_it_sees(self):
+        """Each thread that lasts has made more calls, and this one has seen them."""
         before = self.n_lines()
-        eventually(lambda: self.n_lines() > before + 20 or not self.front.is_alive(), f'{self.front.command} sees calls', 90)
+        eventually(lambda: self.n_threads(before) == self.threads or not self.front.is_alive(), f'{self.front.command} sees calls', 90)
         check(self.front.is_alive(), 'it goes on', self.front.result())
 
     def n_lines(self):
         return self.path.read_bytes().count(b'\n') if self.path.exists() else 0
+
+    def n_threads(self, before):
+        text = '\n'.join(self.path.read_text().splitlines()[before:]) if self.path.exists() else ''
+        return len({tid for tid, number in re.findall(r'^(\d+) +getpgid\((\d+)', text, re.MULTILINE) if int(number) < BRIEF})
 
     def worker(self):
         """The process that does the work, or None."""
@@ -50,11 +55,14 @@ class Client:
                 pass
         self.front.end()
 
+    def lines_of(self, tid):
+        return [line for line in self.path.read_text().splitlines() if line.startswith(f'{tid} ') or f' {tid}' in line]
+
     def check_whole(self, last=None):
         """From the first call that it saw on, none is missing; with `last`, { thread: number }, to the very last ones. Brief threads and children are there to their ends."""
         found = numbers_in(self.path)
         for tid, numbers in found.items():
-            check_equal(numbers, list(range(numbers[0], numbers[0] + len(numbers))), f'calls of {tid} in {self.path.name}')
+            check_equal(numbers, list(range(numbers[0], numbers[0] + len(numbers))), f'calls of {tid} in {self.path.name}:\n' + '\n'.join(self.lines_of(tid)[:20]) + '\n')
             base = CHILD if numbers[0] > CHILD else BRIEF if numbers[0] > BRIEF else THREAD
             if last is not None and base != THREAD:
                 check_equal(numbers[-1] - base, CHILD_CALLS, f'the last call of {tid}')

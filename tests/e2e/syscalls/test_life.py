@@ -25,15 +25,15 @@ def check_gone(process):
 
 def check_first_of_three_ends(tmp, how):
     process = target('numbered', '-f')
-    first, second = Client(process, tmp / 'first'), Client(process, tmp / 'second')
-    third = Client(process, tmp / 'third', '-e', 'getpgid,getuid')
+    first, second = Client(process.pid, tmp / 'first'), Client(process.pid, tmp / 'second')
+    third = Client(process.pid, tmp / 'third', '-e', 'getpgid,getuid')
     hub = hub_of(process.pid)
     check_equal(hub, first.worker(), 'the first has the hub')
     time.sleep(random.random() * 0.1)
     HOWS[how](first)
     second.until_it_sees()
     check_equal(hub_of(process.pid), hub, 'the hub')
-    fourth = Client(process, tmp / 'fourth')
+    fourth = Client(process.pid, tmp / 'fourth')
     fourth.front.end(signal.SIGINT).ok()
     last = end(process)
     for client in (second, third):
@@ -58,7 +58,7 @@ def test_others_miss_nothing_when_the_first_is_killed(tmp):
 
 def test_nobody_is_left_when_the_last_has_gone(tmp):
     process = target('numbered')
-    clients = [Client(process, tmp / str(i)) for i in range(3)]
+    clients = [Client(process.pid, tmp / str(i)) for i in range(3)]
     clients[0].kill()
     clients[2].kill()
     clients[1].until_it_sees()
@@ -70,7 +70,7 @@ def test_nobody_is_left_when_the_last_has_gone(tmp):
 
 def test_others_are_told_that_the_hub_was_killed_and_the_first_says_so(tmp):
     process = target('numbered')
-    first, second = Client(process, tmp / 'first'), Client(process, tmp / 'second')
+    first, second = Client(process.pid, tmp / 'first'), Client(process.pid, tmp / 'second')
     os.kill(first.worker(), signal.SIGKILL)
     first.front.end().refused(r'which did the tracing, was ended by signal 9 \(Killed\): what happened from there on is not shown')
     second.front.end().refused(rf'what process {process.pid} did from here on is not shown: the kymo that traced it, and let this one in, has ended')
@@ -80,8 +80,8 @@ def test_others_are_told_that_the_hub_was_killed_and_the_first_says_so(tmp):
 
 def test_who_has_joined_and_is_killed_takes_nothing_from_the_others(tmp):
     process = target('numbered')
-    first, second = Client(process, tmp / 'first'), Client(process, tmp / 'second')
-    third = Client(process, tmp / 'third')
+    first, second = Client(process.pid, tmp / 'first'), Client(process.pid, tmp / 'second')
+    third = Client(process.pid, tmp / 'third')
     second.kill()
     third.kill(worker=True)
     first.until_it_sees()
@@ -92,7 +92,7 @@ def test_who_has_joined_and_is_killed_takes_nothing_from_the_others(tmp):
 
 def test_a_hub_that_stays_ends_by_sigterm_and_lets_go(tmp):
     process = target('numbered')
-    first, second = Client(process, tmp / 'first'), Client(process, tmp / 'second')
+    first, second = Client(process.pid, tmp / 'first'), Client(process.pid, tmp / 'second')
     hub = hub_of(process.pid)
     first.front.end(signal.SIGINT).ok()
     eventually(lambda: processes.status(hub)['Name'] == 'kymo-hub', 'it stays')
@@ -113,7 +113,7 @@ def test_a_hub_that_stays_holds_nothing_of_the_users(tmp):
     at_end(lambda: popen.poll() is None and popen.kill())
     os.close(inner)
     popen.stderr.readline()
-    second = Client(process, tmp / 'second')
+    second = Client(process.pid, tmp / 'second')
     hub = hub_of(process.pid)
     popen.send_signal(signal.SIGINT)
     popen.communicate(timeout=60)  # to the ends of both pipes
@@ -194,15 +194,10 @@ def launched(tmp):
     return tracer, eventually(found, 'the command runs')
 
 
-class Running:
-    def __init__(self, pid):
-        self.pid = pid
-
-
 def check_command_without_launcher(tmp, how):
     """The command runs on and is followed to its end by who has joined."""
     tracer, pid = launched(tmp)
-    second = Client(Running(pid), tmp / 'second')
+    second = Client(pid, tmp / 'second')
     how(tracer)
     second.until_it_sees()
     tracer.popen.stdin.close()  # the end of the command's input

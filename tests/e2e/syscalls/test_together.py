@@ -1,9 +1,14 @@
 """Several `kymo syscalls` on one process: the first traces it, the others join, and each is complete by its own set."""
+import fcntl
+import os
 import re
 import signal
+import subprocess
+import time
 from pathlib import Path
 
-from kymotest import KYMO, at_end, check, check_equal, check_untraced, eventually, program, run, start
+import processes
+from kymotest import KYMO, at_end, check, check_equal, check_matches, eventually, program, run, start
 
 HERE = Path(__file__).parent
 THREADS = 3
@@ -23,6 +28,13 @@ def trace(process, calls, *options, sees, **how):
                f'{sees} of each thread', 60)
     check(tracer.is_alive(), 'the tracer goes on', tracer.result())
     return tracer
+
+
+def is_stalled(process):
+    """No thread makes calls."""
+    before = [processes.status(tid)['voluntary_ctxt_switches'] for tid in processes.threads(process.pid)]
+    time.sleep(0.5)
+    return [processes.status(tid)['voluntary_ctxt_switches'] for tid in processes.threads(process.pid)] == before
 
 
 def check_calls(result, **expected):
@@ -52,34 +64,24 @@ def test_who_leaves_takes_nothing_from_the_others(tmp):
     check_calls(first.end().ok(), getuid=500 * THREADS)
 
 
-def check_first_ends(tmp, how):
-    """Who has joined says so, and that it is not its own wish is its status."""
-    process = counted(tmp)
-    first = trace(process, 'getpgid', sees='getpgid')
-    second = trace(process, 'getsid', sees='getsid')
-    how(first)
-    second.end().refused(rf'what process {process.pid} did from here on is not shown: the kymo that traced it, and let this one in, has ended')
-    check_untraced(process.pid)
-    process.end(input='x').ok()
-
-
-def test_who_has_joined_is_told_that_the_first_has_ended(tmp):
-    check_first_ends(tmp, lambda first: first.end(signal.SIGINT).ok())
-
-
-def test_who_has_joined_is_told_that_the_first_was_killed(tmp):
-    check_first_ends(tmp, lambda first: first.kill())
-
-
-def test_who_stops_to_take_lines_is_left_behind(tmp):
+def test_who_can_not_write_its_lines_is_left_behind(tmp):
+    """Nobody reads from the second one for five seconds."""
     process = counted(tmp)
     first = trace(process, 'getpgid,getuid', sees='getpgid')
-    second = trace(process, 'getsid', sees='getsid')
-    second.signal(signal.SIGSTOP)
-    at_end(second.signal, signal.SIGCONT)
+    outer, inner = os.pipe()
+    fcntl.fcntl(inner, fcntl.F_SETPIPE_SZ, 4096)
+    second = subprocess.Popen([KYMO, 'syscalls', '-e', 'getsid', '--pid', str(process.pid)], stderr=inner)
+    at_end(lambda: second.poll() is None and second.kill())
+    os.close(inner)
+    check(os.read(outer, 100), 'it sees calls')
+    eventually(lambda: is_stalled(process), 'the process waits for it', 60)
     before = first.output(1).count('\n')
     eventually(lambda: first.output(1).count('\n') > before + 20, 'the first and the process go on', 60)
-    second.signal(signal.SIGCONT)
-    second.end().refused(rf'what process {process.pid} did from here on is not shown: ')
+    said = b''
+    while part := os.read(outer, 65536):
+        said += part
+    os.close(outer)
+    check_equal(second.wait(60), 1)
+    check_matches(said.decode(), f'what process {process.pid} did from here on is not shown: ')
     process.end(input='x').ok()
     check_calls(first.end().ok(), getuid=500 * THREADS)
