@@ -48,7 +48,7 @@ static struct kymo_engine *breaker(struct kymo_hub *hub, pid_t tid, struct book 
 /* Counts breakpoints and signals apart. */
 struct hits {
 	struct book book;
-	atomic_int n, n_signals;
+	atomic_int n, n_signals, n_wrong;
 	atomic_ulong address;
 };
 
@@ -61,9 +61,9 @@ static unsigned int count_hits(struct book *book, struct kymo_engine *engine, en
 		return KYMO_ACTION_RESUME;
 	if (report->trap == KYMO_TRAP_BREAKPOINT) {
 		struct user_regs_struct registers;
+		int err = kymo_engine_get_registers(engine, &registers);	/* it may be detached meanwhile */
 
-		assert_int_equal(kymo_engine_get_registers(engine, &registers), 0);
-		assert_int_equal(registers.rip, report->address);
+		hits->n_wrong += err ? err != -ESRCH : registers.rip != report->address;
 		hits->address = report->address;
 		hits->n++;
 	} else {
@@ -136,12 +136,13 @@ static void each_hit_is_told_once_and_the_program_does_what_it_did(void **state)
 	engine = breaker(f.hub, f.pid, &hits.book);
 	assert_int_equal(kymo_engine_insert_breakpoint(engine, at(tick)), 0);
 	assert_int_equal(kymo_engine_insert_breakpoint(engine, at(tick)), -EEXIST);
-	assert_int_equal(byte_of(f.pid, at(tick)), TRAP);
+	eventually(byte_of(f.pid, at(tick)) == TRAP);	/* but for the moments in which it is stepped over */
 	f.shared->go = 1;
 	eventually(f.shared->is_over);
 	assert_int_equal(f.shared->count, N_TICKS);
 	assert_int_equal(hits.n, N_TICKS);
 	assert_int_equal(hits.n_signals, 0);
+	assert_int_equal(hits.n_wrong, 0);
 	assert_int_equal(kymo_engine_remove_breakpoint(engine, at(tick)), 0);
 	assert_int_equal(kymo_engine_remove_breakpoint(engine, at(tick)), -ENOENT);
 	assert_int_equal(byte_of(f.pid, at(tick)), *(const uint8_t *)at(tick));
@@ -202,7 +203,7 @@ static void two_owners_are_told_each_and_the_last_one_takes_it_out(void **state)
 	before = one.n;
 	eventually(other.n > before + 20);
 	assert_int_equal(one.n, before);
-	assert_int_equal(byte_of(f.pid, at(tick)), TRAP);
+	eventually(byte_of(f.pid, at(tick)) == TRAP);	/* but for the moments in which it is stepped over */
 	assert_int_equal(kymo_engine_control(engines[1], KYMO_ACTION_DETACH) & ~-EINPROGRESS, 0);
 	kymo_engine_barrier(engines[1]);
 	assert_int_equal(byte_of(f.pid, at(tick)), *(const uint8_t *)at(tick));
@@ -252,7 +253,7 @@ static void threads_without_an_owner_step_over_it_and_none_misses_one(void **sta
 	f.shared->go = 1;
 	eventually(f.shared->count == 4 * N_TICKS);
 	assert_int_equal(one.n + all.n, 0);
-	assert_int_equal(byte_of(f.pid, at(tick)), TRAP);
+	eventually(byte_of(f.pid, at(tick)) == TRAP);	/* but for the moments in which it is stepped over */
 	f.shared->go = 2;
 	assert_int_equal(end_of(f.pid), 0);
 	kymo_engine_put(engine);
