@@ -107,6 +107,9 @@ def test_examples_take_part_in_signals_and_instructions(tmp):
     result = installed.run('steps', 500, 'echo', 'whole').ok()
     check_matches(result.out, r'^500 instructions, at \d+ places$')
     check_matches(result.out, r'^whole$')
+    for command in (['sh', '-c', 'echo whole; exit 5'], ['python3', '-c', 'print("whole"); exit(5)']):
+        result = installed.run('entry', *command).ended(5)
+        check_same(result.out.splitlines(), ['at the entry point: yes', 'has written to its stack', 'whole'], 'lines')
 
 
 def test_examples_follow_trees_and_wait_for_ends(tmp):

@@ -130,7 +130,7 @@ struct ward {
 	pid_t parent;
 };
 
-#define MAX_WARDS 1024
+#define MAX_WARDS 4096
 static struct ward *wards;
 static size_t n_wards;
 
