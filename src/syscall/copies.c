@@ -108,6 +108,7 @@ static const struct copies table[] = {
 	{ .kind = k_sigset4_out, .shown = { FIXED(8) } },
 	{ .kind = k_sigset, .shown = { FIXED(8) } },
 	{ .kind = k_sigset_out, .shown = { FIXED(8) } },
+	{ .kind = k_sigset_part, .shown = { FIXED(8) } },
 	{ .kind = k_sigreturn, .shown = { { .what = KYMO_COPY_BYTES, .arg = OF(KYMO_COPY_STACK), .offset = MASK_IN_FRAME, .size = 8 } } },
 	{ .kind = k_sigaltstack, .shown = { FIXED(24) } },
 	{ .kind = k_sigaltstack_out, .shown = { FIXED(24) } },

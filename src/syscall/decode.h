@@ -105,6 +105,7 @@ static inline void puts_(struct decode *d, const char *string)
 }
 
 void put_flags(struct decode *d, const struct names *names, uint64_t value); /* "A|B|0x40", "0", "0x40 / * X_??? * /" */
+void put_more_flags(struct decode *d, const struct names *names, uint64_t value); /* "|A|B|0x40" behind something, or nothing */
 void put_name(struct decode *d, const struct names *names, uint64_t value); /* one of them, or "0x7 / * X_??? * /" */
 void put_address(struct decode *d, uint64_t address); /* "NULL", "0x…" */
 void put_fd(struct decode *d, int fd);
@@ -200,7 +201,7 @@ extern const struct kind k_prctl_out[1], k_arch_prctl[1], k_arch_in[1], k_arch_o
 
 /* signal.c */
 extern const struct kind k_signal[1], k_sigaction[1], k_sigaction_out[1], k_sigmask_how[1], k_sigset4[1], k_sigset4_out[1];
-extern const struct kind k_sigset[1], k_sigset_out[1], k_sigreturn[1], k_sigaltstack[1], k_sigaltstack_out[1], k_signalfd_flags[1];
+extern const struct kind k_sigset[1], k_sigset_out[1], k_sigset_part[1], k_sigreturn[1], k_sigaltstack[1], k_sigaltstack_out[1], k_signalfd_flags[1];
 extern const struct kind k_siginfo_in[1], k_siginfo_out[1];
 
 /* time.c */

@@ -74,16 +74,9 @@ void put_name(struct decode *d, const struct names *names, uint64_t value)
 		put(d, "%#" PRIx64 " /* %s */", value, names->unknown);
 }
 
-void put_flags(struct decode *d, const struct names *names, uint64_t value)
+/* Those that have names, and the rest as a number. */
+static void put_set_flags(struct decode *d, const struct names *names, uint64_t rest, bool any)
 {
-	const char *zero = value ? NULL : name_of(names, 0);
-	uint64_t rest = value;
-	bool any = false;
-
-	if (!value) {
-		puts_(d, zero ? zero : "0");
-		return;
-	}
 	for (size_t i = 0; i < names->n && rest; i++) {
 		const uint64_t flag = names->items[i].value;
 
@@ -97,6 +90,22 @@ void put_flags(struct decode *d, const struct names *names, uint64_t value)
 		put(d, "%#" PRIx64 " /* %s */", rest, names->unknown);
 	else if (rest)
 		put(d, "|%#" PRIx64, rest);
+}
+
+void put_flags(struct decode *d, const struct names *names, uint64_t value)
+{
+	const char *zero = value ? NULL : name_of(names, 0);
+
+	if (value)
+		put_set_flags(d, names, value, false);
+	else
+		puts_(d, zero ? zero : "0");
+}
+
+void put_more_flags(struct decode *d, const struct names *names, uint64_t value)
+{
+	if (value)
+		put_set_flags(d, names, value, true);
 }
 
 /* ---- single values ----------------------------------------------------------------------------------------------------- */

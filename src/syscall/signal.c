@@ -65,14 +65,14 @@ void put_signal(struct decode *d, int signal)
 /* ---- sets ------------------------------------------------------------------------------------------------------------- */
 
 /* Those that are missing, where that is shorter. */
-void put_sigset(struct decode *d, uint64_t mask)
+static void put_sigset_of(struct decode *d, uint64_t mask, int n_signals)
 {
-	const bool inverted = __builtin_popcountll(mask) >= N_SIGNALS * 2 / 3;
+	const bool inverted = __builtin_popcountll(mask) >= n_signals * 2 / 3;
 	const uint64_t shown = inverted ? ~mask : mask;
 	bool any = false;
 
 	puts_(d, inverted ? "~[" : "[");
-	for (int signal = 1; signal <= N_SIGNALS; signal++) {
+	for (int signal = 1; signal <= n_signals; signal++) {
 		char buffer[32];
 
 		if (!(shown >> (signal - 1) & 1))
@@ -81,6 +81,11 @@ void put_sigset(struct decode *d, uint64_t mask)
 		any = true;
 	}
 	puts_(d, "]");
+}
+
+void put_sigset(struct decode *d, uint64_t mask)
+{
+	put_sigset_of(d, mask, N_SIGNALS);
 }
 
 void put_sigset_at(struct decode *d, uint64_t address, uint64_t size)
@@ -102,6 +107,18 @@ PRINT(print_sigset)
 PRINT(print_sigset_next)
 {
 	put_sigset_at(d, ARG, d->call->args[arg + 1]);
+}
+
+/* rt_sigpending() takes less than a whole set. */
+PRINT(print_sigset_part)
+{
+	const uint64_t size = d->call->args[arg + 1];
+	uint64_t mask = 0;
+
+	if (!size || size > sizeof(mask))
+		put_address(d, ARG);
+	else if (fetch_or_put(d, ARG, &mask, size))
+		put_sigset_of(d, mask, size > 4 ? N_SIGNALS : N_SIGNALS / 2);
 }
 
 /* ---- handlers ---------------------------------------------------------------------------------------------------------- */
@@ -340,6 +357,7 @@ const struct kind k_sigmask_how[1] = { { print_how, NULL, 0 } };
 const struct kind k_sigset4[1] = { { print_sigset, (void *)4, 0 } };
 const struct kind k_sigset4_out[1] = { { print_sigset, (void *)4, AT_EXIT } };
 const struct kind k_sigset[1] = { { print_sigset_next, NULL, 0 } };
+const struct kind k_sigset_part[1] = { { print_sigset_part, NULL, AT_EXIT } };
 const struct kind k_sigset_out[1] = { { print_sigset_next, NULL, AT_EXIT } };
 const struct kind k_sigreturn[1] = { { print_frame, NULL, 0 } };
 const struct kind k_sigaltstack[1] = { { print_stack, NULL, 0 } };

@@ -139,7 +139,7 @@ static const struct row rows[KYMO_SYSCALL_MAX] = {
 	CALL(getsid, 0, NULL, k_pid),
 	CALL(capget, CLASS_CREDS, NULL, k_capability_header, k_capability_out),
 	CALL(capset, CLASS_CREDS, NULL, k_capability_header, k_capability_data),
-	CALL(rt_sigpending, CLASS_SIGNAL, NULL, k_sigset_out, k_ulong),
+	CALL(rt_sigpending, CLASS_SIGNAL, NULL, k_sigset_part, k_ulong),
 	CALL(rt_sigtimedwait, CLASS_SIGNAL, result_signal, k_sigset4, k_siginfo_out, k_timespec, k_ulong),
 	CALL(rt_sigqueueinfo, CLASS_SIGNAL | CLASS_PROCESS, NULL, k_pid, k_signal, k_siginfo_in),
 	CALL(rt_sigsuspend, CLASS_SIGNAL, NULL, k_sigset, k_ulong),

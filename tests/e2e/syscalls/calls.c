@@ -239,6 +239,12 @@ static void processes(void)
 	CALL(rt_sigprocmask, 0, (long[]){0xfffffffffffff000}, b, 8);
 	CALL(rt_sigprocmask, 2, (long[]){0}, b, 8);
 	CALL(rt_sigpending, b, 8);
+	CALL(rt_sigpending, b, 4);
+	CALL(rt_sigpending, b, 1);
+	CALL(rt_sigpending, b, 0);
+	CALL(rt_sigpending, b, 9);
+	CALL(openat2, -1, path, (long[]){0xdeadface80000000, 0, 0}, 24);
+	CALL(prctl, 15, "short");
 	CALL(rt_sigtimedwait, (long[]){0x200}, b, (long[]){0, 1}, 8);
 	CALL(rt_sigprocmask, 0, (long[]){0x80000200}, b, 8);
 	raise(SIGUSR1);
