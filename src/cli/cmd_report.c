@@ -14,7 +14,7 @@
 #define MIN_WIDTH 20
 #define MAX_WIDTH 1000
 
-enum { EVENTS = 1, JSON, GRAPH, TREE, ALL, WALL, THREAD, FUNCTION, NO_COLOUR, WIDTH };
+enum { EVENTS = 1, JSON, GRAPH, TREE, ALL, WALL, RAW, THREAD, FUNCTION, NO_COLOUR, WIDTH };
 
 static const struct cli_option table[] = {
 	{ EVENTS, 0, "events", NULL },
@@ -23,6 +23,7 @@ static const struct cli_option table[] = {
 	{ TREE, 0, "tree", NULL },
 	{ ALL, 0, "all", NULL },
 	{ WALL, 0, "wall", NULL },
+	{ RAW, 0, "raw", NULL },
 	{ THREAD, 0, "thread", "TID" },
 	{ FUNCTION, 0, "function", "GLOB" },
 	{ NO_COLOUR, 0, "no-colour", NULL },
@@ -105,6 +106,9 @@ static int take_option(int option, const struct cli_options *in, struct kymo_rep
 	case WALL:
 		options->wall = true;
 		return 0;
+	case RAW:
+		options->raw = true;
+		return 0;
 	case THREAD:
 		if (!cli_parse_pid(in->value, &tid))
 			return cli_usage(in->command, "'%s' is no thread id", in->value);
@@ -154,6 +158,8 @@ static int parse_arguments(int argc, char **argv, struct kymo_report_options *op
 	}
 	if (options->wall && options->mode != KYMO_REPORT_EVENTS)
 		return cli_usage(argv[0], "--wall goes with --events only");
+	if (options->raw && options->mode != KYMO_REPORT_EVENTS)
+		return cli_usage(argv[0], "--raw goes with --events only");
 	if (options->tid && options->mode != KYMO_REPORT_GRAPH && options->mode != KYMO_REPORT_TREE)
 		return cli_usage(argv[0], "--thread goes with --graph and --tree only");
 	if (options->function && options->mode != KYMO_REPORT_GRAPH)

@@ -8,8 +8,6 @@
 
 #include "cli/syscalls.h"
 
-enum { RESULT_COLUMN = 40 };
-
 /* More than one thread, or a file that may have more. */
 static void put_prefix(struct cli_syscall_thread *thread)
 {
@@ -83,7 +81,6 @@ void cli_syscall_line_enter(struct cli_syscall_thread *thread)
 static size_t take_up(struct cli_syscall_thread *thread)
 {
 	struct cli_syscalls *s = thread->owner;
-	char buffer[32];
 
 	if (waits_for_result(s))
 		return 0;
@@ -93,15 +90,8 @@ static size_t take_up(struct cli_syscall_thread *thread)
 	}
 	leave_open_line(s);
 	put_prefix(thread);
-	kymo_line_printf(&thread->text, "<... %s resumed>", kymo_syscall_name_or_number(thread->call.number, buffer));
+	kymo_syscall_put_resumed(&thread->call, &thread->text);
 	return 0;
-}
-
-static void put_equals(struct kymo_line *text)
-{
-	kymo_line_puts(text, " ");
-	kymo_line_pad(text, RESULT_COLUMN);
-	kymo_line_puts(text, "= ");
 }
 
 void cli_syscall_line_leave(struct cli_syscall_thread *thread, uint64_t duration_ns)
@@ -114,8 +104,7 @@ void cli_syscall_line_leave(struct cli_syscall_thread *thread, uint64_t duration
 		return;
 	begin = take_up(thread);
 	kymo_syscall_leave(&thread->call, &thread->target, &thread->text);
-	put_equals(&thread->text);
-	kymo_syscall_result(&thread->call, &thread->target, &thread->text);
+	kymo_syscall_put_result(&thread->call, &thread->target, &thread->text);
 	kymo_line_puts(&thread->text, cli_syscall_injected(thread));
 	if (s->durations)
 		kymo_line_printf(&thread->text, " <%.6f>", (double)duration_ns / 1e9);
@@ -167,9 +156,8 @@ void cli_syscall_line_end_call(struct cli_syscall_thread *thread)
 	if (waits_for_result(thread->owner))
 		return;
 	begin = take_up(thread);
-	kymo_line_puts(&thread->text, kymo_syscall_is_complete(&thread->call) ? ")" : " <unfinished ...>)");
-	put_equals(&thread->text);
-	kymo_line_puts(&thread->text, "?\n");
+	kymo_syscall_put_no_result(&thread->call, &thread->text);
+	kymo_line_puts(&thread->text, "\n");
 	put_stack(thread);
 	write_from(thread, begin);
 }

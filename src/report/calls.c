@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "report/losses.h"
+#include "syscall/syscall.h"
 
 /* Functions of a thread of which absent calls are remembered; beyond, their returns count as ones without an entry. */
 #define MAX_ABSENT 64
@@ -80,7 +81,7 @@ static void remember_absent(struct stack *stack, uint32_t function, enum step_ki
 }
 
 /* The outermost call leaves the stack. */
-static void shift(struct calls *calls, struct stack *stack)
+static void shift(struct calls *calls, size_t thread, struct stack *stack)
 {
 	const struct frame *frame = kymo_stack_at(stack, 0);
 	struct function *function = &calls->functions.items[frame->function];
@@ -91,6 +92,8 @@ static void shift(struct calls *calls, struct stack *stack)
 	else
 		function->too_deep++;
 	remember_absent(stack, frame->function, over_loss ? STEP_LEAVE_OVER_LOSS : STEP_LEAVE_TOO_DEEP);
+	if (calls->forgotten)
+		calls->forgotten(calls->data, thread, frame);
 	stack->first = (stack->first + 1) & (stack->size - 1);
 	stack->n--;
 }
@@ -143,17 +146,17 @@ static struct stack *stack_of(struct calls *calls, size_t thread)
 		drop(calls, thread, stack);
 	stack->process = process;
 	while (stack->n && kymo_stack_at(stack, 0)->begin < calls->stale_before)
-		shift(calls, stack);
+		shift(calls, thread, stack);
 	return stack;
 }
 
 /* ---- steps ------------------------------------------------------------------------------------------------------- */
 
-static struct kymo_error *enter(struct calls *calls, struct stack *stack, const struct kymo_ctf_record *record,
+static struct kymo_error *enter(struct calls *calls, size_t thread, struct stack *stack, const struct kymo_ctf_record *record,
 				struct step *step)
 {
 	if (stack->n == MAX_DEPTH)
-		shift(calls, stack);
+		shift(calls, thread, stack);
 	if (stack->n == stack->size && !grow(stack))
 		return &kymo_error_no_memory;
 	stack->n++;
@@ -180,23 +183,27 @@ static void leave_absent(struct stack *stack, struct function *function, struct 
 	function->without_entry++;
 }
 
-/* The innermost system call that is open; false where none is. */
-static bool find_syscall(const struct calls *calls, const struct stack *stack, uint32_t *function_ret)
+static bool has_failed(const struct kymo_ctf_record *record)
+{
+	return record->event->n_fields && !(record->faults & 1) && record->values[0] > (uint64_t)-4096;
+}
+
+/*
+ * The innermost system call that is open, and can have come back so; false where none is. A child of vfork that is not glibc's makes calls in the name of its parent's
+ * thread, and its last one never returns: what does is the parent's, below it.
+ */
+static bool find_syscall(const struct calls *calls, const struct stack *stack, const struct kymo_ctf_record *record, uint32_t *function_ret)
 {
 	for (uint32_t i = stack->n; i-- > 0;) {
-		uint32_t function = kymo_stack_at(stack, i)->function;
+		const uint32_t function = kymo_stack_at(stack, i)->function;
+		const struct function *found = &calls->functions.items[function];
 
-		if (calls->functions.items[function].is_syscall) {
+		if (found->is_syscall && kymo_syscall_can_return(found->entry->offset, has_failed(record))) {
 			*function_ret = function;
 			return true;
 		}
 	}
 	return false;
-}
-
-static bool has_failed(const struct kymo_ctf_record *record)
-{
-	return record->event->n_fields && !(record->faults & 1) && record->values[0] > (uint64_t)-4096;
 }
 
 static struct kymo_error *leave(struct calls *calls, size_t thread, struct stack *stack,
@@ -251,11 +258,11 @@ struct kymo_error *kymo_calls_add(struct calls *calls, size_t thread, const stru
 	if (role->function == NO_FUNCTION)
 		return NULL;
 	if (role->is_sysret) {	/* without an entry, that was lost: nobody knows of what call */
-		if (!find_syscall(calls, stack, &ret->function))
+		if (!find_syscall(calls, stack, record, &ret->function))
 			return NULL;
 		calls->functions.items[ret->function].errors += has_failed(record);
 	}
-	return role->is_entry ? enter(calls, stack, record, ret) : leave(calls, thread, stack, record, ret);
+	return role->is_entry ? enter(calls, thread, stack, record, ret) : leave(calls, thread, stack, record, ret);
 }
 
 /* Whether another thread has the tid behind this one. */

@@ -85,6 +85,8 @@ struct calls {
 	uint64_t other_threads;		/* records of threads that are not told apart */
 	/* Called for a call that was left without a return, innermost first. May be NULL. */
 	void (*left)(void *data, size_t thread, const struct frame *frame);
+	/* The same of one that leaves the stack because of a loss, or as too many are within it; its return may still come. */
+	void (*forgotten)(void *data, size_t thread, const struct frame *frame);
 	void *data;
 };
 

@@ -8,7 +8,10 @@
 #include "base/cleanup.h"
 #include "report/lines.h"
 #include "report/losses.h"
+#include "report/syscalls.h"
 #include "report/text.h"
+
+enum { SECONDS_COLUMNS = 14, WALL_COLUMNS = 29 };
 
 struct writer {
 	const struct page *page;
@@ -27,6 +30,12 @@ struct writer {
 	size_t labelled;		/* the thread that `label` is of, if it has text; */
 	const struct kymo_ctf_process *labelled_process;	/* and its process then */
 	char label[THREAD_LABEL];
+	/* Where system calls are lines: */
+	bool joins;
+	struct calls calls;
+	struct syscalls syscalls;
+	size_t n_known;			/* threads that have a record */
+	const struct kymo_ctf_record *record;	/* at hand; NULL behind the last */
 };
 
 static void write_wall_time(struct writer *w, uint64_t tsc)
@@ -55,11 +64,19 @@ static void write_time(struct writer *w, uint64_t tsc)
 	ns = tsc >= w->first ? (int64_t)kymo_ctf_duration_ns(w->trace, tsc - w->first) :
 			       (int64_t)(0 - kymo_ctf_duration_ns(w->trace, w->first - tsc));
 	kymo_text_seconds(number, ns, 9);
-	kymo_page_right(w->page, INK_DIM, number, 14);
+	kymo_page_right(w->page, INK_DIM, number, SECONDS_COLUMNS);
+}
+
+/* Before a line of its own. */
+static void end_line(struct writer *w)
+{
+	if (kymo_syscalls_interrupt(&w->syscalls))
+		fputs_unlocked(" <unfinished ...>\n", w->page->out);
 }
 
 static void write_loss(struct writer *w, const struct kymo_ctf_loss *loss)
 {
+	end_line(w);
 	write_time(w, loss->begin);
 	if (kymo_loss_is_in_vforks(loss))
 		kymo_page_text(w->page, INK_PLAIN, " [---] ");
@@ -80,43 +97,38 @@ static void write_losses(struct writer *w, uint64_t until)
 		write_loss(w, &losses[w->n_losses]);
 }
 
-static struct kymo_error *thread_text(struct writer *w, const struct kymo_ctf_record *record, const char **ret)
+static void write_thread(struct writer *w, size_t at, int32_t tid)
 {
-	const struct thread *thread;
-	struct kymo_error *error;
-	size_t at;
+	const struct thread *thread = at == NO_THREAD ? &(struct thread){ .tid = tid } : &w->threads.items.items[at];
 
-	error = kymo_threads_find(&w->threads, record, &at);
-	if (error)
-		return error;
-	*ret = w->label;
-	if (at == NO_THREAD) {
-		kymo_names_label(w->names, &(struct thread){ .tid = record->tid }, w->label);
-		w->labelled = NO_THREAD;
-		return NULL;
-	}
-	thread = &w->threads.items.items[at];
-	if (*w->label && w->labelled == at && w->labelled_process == thread->process)
-		return NULL;
-	kymo_names_label(w->names, thread, w->label);
+	if (at == NO_THREAD || !*w->label || w->labelled != at || w->labelled_process != thread->process)
+		kymo_names_label(w->names, thread, w->label);
 	w->labelled = at;
 	w->labelled_process = thread->process;
-	return NULL;
+	fputs_unlocked(w->label, w->page->out);
+	putc_unlocked(' ', w->page->out);
 }
 
-static struct kymo_error *write_record(struct writer *w, const struct kymo_ctf_record *record)
+/* A line of this thread, at the time of the record at hand. What is known only at the end has no time. */
+static void begin_line(struct writer *w, size_t thread, int32_t tid)
+{
+	end_line(w);
+	if (w->record) {
+		write_time(w, w->record->tsc);
+		fprintf(w->page->out, " [%03" PRIu32 "] ", w->record->cpu);
+	} else {
+		kymo_page_spaces(w->page, w->wall ? WALL_COLUMNS : SECONDS_COLUMNS);
+		fputs_unlocked(" [---] ", w->page->out);
+	}
+	write_thread(w, thread, tid);
+}
+
+static void write_record(struct writer *w, size_t thread, const struct kymo_ctf_record *record)
 {
 	const struct event_text *text = &w->texts[record->event - w->trace->events];
 	FILE *out = w->page->out;
-	const char *thread;
-	struct kymo_error *error = thread_text(w, record, &thread);
 
-	if (error)
-		return error;
-	write_time(w, record->tsc);
-	fprintf(out, " [%03" PRIu32 "] ", record->cpu);
-	fputs_unlocked(thread, out);
-	putc_unlocked(' ', out);
+	begin_line(w, thread, record->tid);
 	kymo_page_text(w->page, INK_HEAD, text->name);
 	for (uint32_t i = 0; i < record->event->n_fields; i++) {
 		putc_unlocked(' ', out);
@@ -125,7 +137,126 @@ static struct kymo_error *write_record(struct writer *w, const struct kymo_ctf_r
 		kymo_value_write(w->page, record, i);
 	}
 	putc_unlocked('\n', out);
+}
+
+/* ---- system calls ------------------------------------------------------------------------------------------------ */
+
+/* What is new of the text. The line is whole then, unless its call is `open`. */
+static void write_text(struct writer *w, bool is_open)
+{
+	const struct kymo_line *text = &w->syscalls.text;
+
+	fwrite_unlocked(text->data + w->syscalls.done, 1, text->n - w->syscalls.done, w->page->out);
+	if (!is_open)
+		putc_unlocked('\n', w->page->out);
+}
+
+static struct kymo_error *write_entry(struct writer *w, size_t thread, const struct kymo_ctf_record *record, struct frame *frame)
+{
+	struct kymo_error *error;
+
+	begin_line(w, thread, record->tid);
+	error = kymo_syscalls_enter(&w->syscalls, thread, record, &frame->line);
+	if (!error)
+		write_text(w, frame->line != 0);
+	return error;
+}
+
+static void write_exit(struct writer *w, size_t thread, const struct kymo_ctf_record *record, const struct step *step)
+{
+	if (kymo_syscalls_leave(&w->syscalls, step->frame.line, (int64_t)record->values[0], step->ns))
+		begin_line(w, thread, record->tid);
+	write_text(w, false);
+}
+
+static void give_up(struct writer *w, size_t thread, uint64_t number)
+{
+	if (kymo_syscalls_give_up(&w->syscalls, number))
+		begin_line(w, thread, w->threads.items.items[thread].tid);
+	write_text(w, false);
+}
+
+static void left(void *data, size_t thread, const struct frame *frame)
+{
+	struct writer *w = data;
+
+	if (kymo_syscalls_is_open(&w->syscalls, thread, frame))
+		give_up(w, thread, frame->line);
+}
+
+/* Calls of threads that had this id; or of all, at the end of the records. */
+static struct kymo_error *give_up_those_of(struct writer *w, const int32_t *tid)
+{
+	size_t n;
+	kymo_cleanup_free uint64_t *numbers = kymo_syscalls_left(&w->syscalls, &n);
+
+	if (!numbers)
+		return &kymo_error_no_memory;
+	for (size_t i = 0; i < n; i++) {
+		const size_t thread = kymo_syscalls_at(&w->syscalls, numbers[i])->thread;
+
+		if (!tid || *tid == w->threads.items.items[thread].tid)
+			give_up(w, thread, numbers[i]);
+	}
 	return NULL;
+}
+
+/* A thread that is new may have the id of one that has ended, or has become another by exec. */
+static struct kymo_error *meet(struct writer *w, size_t thread)
+{
+	if (thread == NO_THREAD || thread < w->n_known)
+		return NULL;
+	w->n_known = thread + 1;
+	return w->threads.items.items[thread].is_fixed ? NULL : give_up_those_of(w, &w->threads.items.items[thread].tid);
+}
+
+static bool has_result(const struct kymo_ctf_record *record)
+{
+	return record->event->n_fields && !record->faults && kymo_type_is_integer(record->event->fields[0].type);
+}
+
+/* `is_done_ret`: the record is shown, as a part of a call. */
+static struct kymo_error *join(struct writer *w, size_t thread, const struct kymo_ctf_record *record, bool *is_done_ret)
+{
+	struct kymo_syscall_call call;
+	struct step step;
+	bool ends;
+	struct kymo_error *error = meet(w, thread);
+
+	*is_done_ret = false;
+	if (!error)
+		error = kymo_calls_add(&w->calls, thread, record, &step);
+	if (error)
+		return error;
+	ends = step.has_frame && kymo_syscalls_is_open(&w->syscalls, thread, &step.frame);
+	if (step.kind == STEP_ENTER && kymo_syscalls_read(record, &call)) {
+		*is_done_ret = true;
+		error = write_entry(w, thread, record, step.entered);
+	} else if (ends && step.kind == STEP_LEAVE && has_result(record)) {
+		*is_done_ret = true;
+		write_exit(w, thread, record, &step);
+	} else if (ends) {	/* a loss may have taken its own return, and the entry of this one */
+		give_up(w, thread, step.frame.line);
+	}
+	return error ? error : w->syscalls.text.is_cut ? &kymo_error_no_memory : NULL;
+}
+
+/* ------------------------------------------------------------------------------------------------------------------ */
+
+static struct kymo_error *write_next(struct writer *w, const struct kymo_ctf_record *record)
+{
+	size_t thread;
+	bool is_done = false;
+	struct kymo_error *error = kymo_threads_find(&w->threads, record, &thread);
+
+	if (error)
+		return error;
+	w->record = record;
+	if (w->joins)
+		error = join(w, thread, record, &is_done);
+	if (!error && !is_done)
+		write_record(w, thread, record);
+	return error;
 }
 
 static struct kymo_error *write_all(struct writer *w, struct kymo_ctf_reader *reader)
@@ -139,20 +270,45 @@ static struct kymo_error *write_all(struct writer *w, struct kymo_ctf_reader *re
 			w->first = record.tsc;
 		}
 		write_losses(w, record.tsc);
-		error = write_record(w, &record);
+		error = write_next(w, &record);
 		if (error)
 			return error;
 		/* A reader that has gone away (a pipe to head) is found out by the caller. */
 		if (ferror_unlocked(w->page->out))
 			return NULL;
 	}
+	w->record = NULL;
+	if (!error)
+		error = give_up_those_of(w, NULL);
 	if (error)
 		return error;
 	write_losses(w, UINT64_MAX);
 	return kymo_lines_finish(w->page, w->reader, &w->written);
 }
 
-struct kymo_error *kymo_events_write(struct kymo_ctf_reader *reader, const struct names *names, bool wall,
+static struct kymo_error *init(struct writer *w, const struct page *page)
+{
+	struct kymo_error *error = kymo_threads_init(&w->threads, w->trace);
+
+	kymo_syscalls_init(&w->syscalls);
+	if (!error)
+		error = kymo_event_texts_create(w->trace, page->unicode, &w->texts);
+	if (!error && w->joins)
+		error = kymo_calls_init(&w->calls, w->reader, &w->threads);
+	w->calls.left = w->calls.forgotten = left;
+	w->calls.data = w;
+	return error;
+}
+
+static void deinit(struct writer *w)
+{
+	kymo_calls_deinit(&w->calls);
+	kymo_syscalls_deinit(&w->syscalls);
+	kymo_event_texts_destroy(w->texts, w->trace);
+	kymo_threads_deinit(&w->threads);
+}
+
+struct kymo_error *kymo_events_write(struct kymo_ctf_reader *reader, const struct names *names, bool wall, bool raw,
 				     const struct page *page)
 {
 	struct writer w = {
@@ -161,14 +317,12 @@ struct kymo_error *kymo_events_write(struct kymo_ctf_reader *reader, const struc
 		.trace = kymo_ctf_reader_trace(reader),
 		.names = names,
 		.wall = wall,
+		.joins = !raw && kymo_syscalls_has_any(kymo_ctf_reader_trace(reader)),
 	};
-	struct kymo_error *error = kymo_threads_init(&w.threads, w.trace);
+	struct kymo_error *error = init(&w, page);
 
 	if (!error)
-		error = kymo_event_texts_create(w.trace, page->unicode, &w.texts);
-	if (!error)
 		error = write_all(&w, reader);
-	kymo_event_texts_destroy(w.texts, w.trace);
-	kymo_threads_deinit(&w.threads);
+	deinit(&w);
 	return error;
 }

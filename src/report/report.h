@@ -12,7 +12,7 @@
 
 enum kymo_report_mode {
 	KYMO_REPORT_SUMMARY,	/* counts, rates, distributions, losses */
-	KYMO_REPORT_EVENTS,	/* a line a record, losses in their place */
+	KYMO_REPORT_EVENTS,	/* a line a record, or a system call; losses in their place */
 	KYMO_REPORT_JSON,	/* the summary's numbers as one JSON object; kymo-report(1) documents it */
 	KYMO_REPORT_GRAPH,	/* calls as they are nested, with their durations */
 	KYMO_REPORT_TREE,	/* calls by path, with their times added up */
@@ -25,6 +25,7 @@ struct kymo_report_options {
 	bool unicode;		/* the output takes UTF-8 */
 	bool all;		/* every probe, thread, distribution (summary) and path (tree), not the first few */
 	bool wall;		/* events: local time of day, not seconds since the first event */
+	bool raw;		/* events: a line a record, of system calls too */
 	int32_t tid;		/* graph, tree: of this thread alone; 0: of all */
 	const char *function;	/* graph: calls of functions that match this glob, and what happens within; NULL: all */
 };

@@ -7,6 +7,8 @@
 #include "base/page.h"
 #include "syscall/decode.h"
 
+enum { RESULT_COLUMN = 40 };
+
 /* Errors within the kernel: a tracer sees them, programs do not. */
 static const struct {
 	int number;
@@ -29,6 +31,16 @@ const char *kymo_syscall_errno(int number)
 bool kymo_syscall_failed(const struct kymo_syscall_call *call)
 {
 	return call->result < 0 && call->result >= -4095;
+}
+
+bool kymo_syscall_is_end(uint64_t number)
+{
+	return number == SYS_exit || number == SYS_exit_group || number == SYS_rt_sigreturn;
+}
+
+bool kymo_syscall_can_return(uint64_t number, bool has_failed)
+{
+	return !kymo_syscall_is_end(number) && (has_failed || !kymo_syscall_replaces_memory(number));
 }
 
 bool kymo_syscall_replaces_memory(uint64_t number)
@@ -126,6 +138,33 @@ void kymo_syscall_result(const struct kymo_syscall_call *call, const struct kymo
 		row->result(&d);
 	else
 		kymo_line_printf(text, "%" PRId64, call->result);
+}
+
+static void put_equals(struct kymo_line *text)
+{
+	kymo_line_puts(text, " ");
+	kymo_line_pad(text, RESULT_COLUMN);
+	kymo_line_puts(text, "= ");
+}
+
+void kymo_syscall_put_result(const struct kymo_syscall_call *call, const struct kymo_syscall_target *target, struct kymo_line *text)
+{
+	put_equals(text);
+	kymo_syscall_result(call, target, text);
+}
+
+void kymo_syscall_put_no_result(const struct kymo_syscall_call *call, struct kymo_line *text)
+{
+	kymo_line_puts(text, kymo_syscall_is_complete(call) ? ")" : " <unfinished ...>)");
+	put_equals(text);
+	kymo_line_puts(text, "?");
+}
+
+void kymo_syscall_put_resumed(const struct kymo_syscall_call *call, struct kymo_line *text)
+{
+	char buffer[32];
+
+	kymo_line_printf(text, "<... %s resumed>", kymo_syscall_name_or_number(call->number, buffer));
 }
 
 static bool is_path(const struct kymo_syscall_target *target, uint64_t address, const char *path)

@@ -81,6 +81,12 @@ static void put_revents(struct decode *d)
 	puts_(d, "]");
 }
 
+/* Where memory can't be read at all, as in a trace, the number is all there is. */
+static bool is_hidden(struct decode *d, uint64_t address)
+{
+	return address && !fetch(d, address, &(char){ 0 }, 1);
+}
+
 void result_poll(struct decode *d)
 {
 	put(d, "%" PRId64, d->call->result);
@@ -88,6 +94,8 @@ void result_poll(struct decode *d)
 		puts_(d, " (Timeout)");
 		return;
 	}
+	if (is_hidden(d, d->call->args[0]))
+		return;
 	puts_(d, " (");
 	put_revents(d);
 	if (d->call->number == SYS_ppoll)
@@ -151,6 +159,8 @@ void result_select(struct decode *d)
 		puts_(d, " (Timeout)");
 		return;
 	}
+	if (is_hidden(d, d->call->args[1]) || is_hidden(d, d->call->args[2]) || is_hidden(d, d->call->args[3]))
+		return;
 	before = d->text->n;
 	for (unsigned i = 0; i < 3; i++)
 		any |= put_fdset(d, d->call->args[1 + i], words[i][any]);

@@ -1,0 +1,72 @@
+/*
+ * Recorded system calls as the lines that strace has for them: two records, one line. The text comes from room `syscall`, which knows of calls seen in other ways, too;
+ * no memory of the target is in a trace, so pointers are shown as addresses.
+ *
+ * A line is begun with the call's entry. It is open until the call returns, or somebody else's record comes first: then it is left unfinished, and the rest of it is
+ * a line of its own. So lines stand in the order of time, and none waits for another.
+ */
+#ifndef KYMO_REPORT_SYSCALLS_H
+#define KYMO_REPORT_SYSCALLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/vec.h"
+#include "ctf/ctf.h"
+#include "report/calls.h"
+#include "syscall/syscall.h"
+
+/* A call that has not returned. */
+struct open_syscall {
+	struct kymo_syscall_call call;
+	size_t thread;			/* as calls have it */
+	uint64_t begin;			/* TSC */
+	uint64_t order;			/* its place among all calls; 0: nobody's */
+	size_t next_free;
+};
+
+struct syscalls {
+	KYMO_VEC(struct open_syscall) items;
+	size_t free;			/* place + 1 of the first that is nobody's, or 0 */
+	uint64_t order;
+	uint64_t open;			/* whose line has not ended, or 0 */
+	struct kymo_line text;		/* of the line at hand, from its call on */
+	size_t done;			/* bytes of it that were written */
+};
+
+void kymo_syscalls_init(struct syscalls *syscalls);
+void kymo_syscalls_deinit(struct syscalls *syscalls);
+
+/* Is there any system call in the trace? */
+bool kymo_syscalls_has_any(const struct kymo_ctf_trace *trace);
+
+/* What the record says of a call, if it is an entry that can be shown so: a damaged trace may call anything one. */
+bool kymo_syscalls_read(const struct kymo_ctf_record *record, struct kymo_syscall_call *ret);
+
+/*
+ * A call is made: the text is that of a new line. `ret` is a number for the call, to be kept in the frame that kymo_calls_add() made of it; 0: nobody comes back
+ * from it, and the line is whole.
+ */
+struct kymo_error *kymo_syscalls_enter(struct syscalls *syscalls, size_t thread, const struct kymo_ctf_record *record, uint64_t *ret);
+
+/* The call has come back; or no return of it was recorded. Its number is good no longer. What is to be written stands behind `done` of the text; true if it is a
+ * new line, false if it goes on with the one that is open. */
+bool kymo_syscalls_leave(struct syscalls *syscalls, uint64_t number, int64_t result, uint64_t ns);
+bool kymo_syscalls_give_up(struct syscalls *syscalls, uint64_t number);
+
+/* The line that is open is left so: true if there is one, and then " <unfinished ...>" and the line's end are to be written. */
+bool kymo_syscalls_interrupt(struct syscalls *syscalls);
+
+/* Numbers of calls that are open, in the order in which they were made: a fresh array. NULL when memory is out. */
+uint64_t *kymo_syscalls_left(const struct syscalls *syscalls, size_t *n_ret);
+
+/* Whether the call of that frame is open still. */
+bool kymo_syscalls_is_open(const struct syscalls *syscalls, size_t thread, const struct frame *frame);
+
+static inline const struct open_syscall *kymo_syscalls_at(const struct syscalls *syscalls, uint64_t number)
+{
+	return &syscalls->items.items[number - 1];
+}
+
+#endif
