@@ -1,4 +1,4 @@
-/* beside PID: count the system calls of a process, until the end of the input, beside others who do the same: the first one serves its hub, the others connect to that. */
+/* beside PID: count the system calls of a process, until the end of the input, beside others who do the same: the first one serves its hub, the others connect to that. It stays until they have gone. */
 #include <errno.h>
 #include <kymo/engine.h>
 #include <stdio.h>
@@ -34,6 +34,11 @@ int main(int argc, char **argv)
 		;
 	if (!err)
 		err = kymo_hub_failure(hub);
+	if (!err && kymo_hub_clients(hub)) {
+		printf("stays for %u\n", kymo_hub_clients(hub));
+		fflush(stdout);
+		kymo_hub_linger(hub, -1, -1);
+	}
 	kymo_hub_destroy(hub);
 	printf("%lu calls%s\n", calls, err ? ", and then the hub was gone" : "");
 	return err ? 1 : 0;

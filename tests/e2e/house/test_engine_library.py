@@ -199,7 +199,11 @@ def test_examples_count_beside_each_other(tmp):
         counters[-1].wait_for('^begins$')
     process.send('a\nb\n')
     process.wait_for('^b$')
+    counters[0].popen.stdin.close()
+    counters[0].wait_for('^stays for 2$')
+    process.send('c\n')
+    process.wait_for('^c$')
     for counter in reversed(counters):
         result = counter.end().ok()
-        check(int(result.out.split()[1]) >= 2, 'it has seen calls', result)
+        check(int(re.search(r'(\d+) calls$', result.out)[1]) >= 2, 'it has seen calls', result)
     process.end().ok()
