@@ -98,12 +98,14 @@ static void trace_program(struct world *world, struct arena *arena, pid_t pid, i
 	unsigned int before = world->n_callbacks;
 
 	for (unsigned int i = 0; arena->pid == pid && arena->round == round && !kymo_hub_failure(world->hub); i++) {
+		unsigned int now = world->n_callbacks;
+
 		meddle(world);
+		arena->n_callbacks += now - before;
+		before = now;
 		if (i % 16 == 0) {
 			let_all_go(world);
 			nap();
-			arena->n_callbacks += world->n_callbacks - before;
-			before = world->n_callbacks;
 		}
 	}
 	if (arena->pid != pid && !kymo_hub_failure(world->hub) && arena->hub_tid)
@@ -200,9 +202,12 @@ static void end_all(struct cast *cast)
 	munmap(cast->arena, sizeof(*cast->arena));
 }
 
-static void any_number_of_naps(struct cast *cast, unsigned int n)
+/* Until some more callbacks were made, as a time says little on a busy machine; or for a second, if nothing goes on. */
+static void any_number_of_callbacks(struct cast *cast, unsigned int n)
 {
-	for (unsigned int i = dice(&cast->chance, n); i > 0; i--)
+	unsigned int enough = cast->arena->n_callbacks + dice(&cast->chance, n);
+
+	for (int naps = 0; cast->arena->n_callbacks < enough && naps < 1000; naps++)
 		nap();
 }
 
@@ -252,7 +257,7 @@ static void clients_that_are_killed_take_nothing_from_programs_and_from_other_cl
 		bool is_all = dice(&cast.chance, 8) == 0;
 		size_t first = is_all ? 0 : dice(&cast.chance, N_CLIENTS), end = is_all ? N_CLIENTS : first + 1;
 
-		any_number_of_naps(&cast, 100);
+		any_number_of_callbacks(&cast, 300);
 		if (is_all)
 			kill_all_clients(&cast);
 		else
@@ -298,7 +303,7 @@ static void programs_run_right_when_their_hub_is_killed_and_clients_find_the_nex
 
 		for (int naps = 0; (cast.arena->round == round || !cast.arena->n_attached) && !cast.arena->n_wrong && naps < 20000; naps++)
 			nap();
-		any_number_of_naps(&cast, 200);
+		any_number_of_callbacks(&cast, 600);
 		kill_hub(&cast);
 	}
 	end_all(&cast);
