@@ -91,6 +91,38 @@ static void who_launches_on_a_connected_hub_is_told_that_it_can_not(void **state
 	end(&f);
 }
 
+static void who_lingers_keeps_the_hub_for_others_and_lets_nobody_in_afterwards(void **state)
+{
+	struct kymo_hub *hub, *late;
+	struct kymo_engine *engine;
+	struct book book = { 0 };
+	struct fixture f;
+	int pipes[2];
+
+	begin(&f);
+	assert_int_equal(pipe(pipes), 0);
+	assert_int_equal(kymo_hub_connect(f.pid, &hub), 0);
+	engine = engine_of(hub, f.pid, &book, KYMO_EVENTS_SYSCALL);
+	assert_int_equal(kymo_hub_linger(hub, -1, -1), -EOPNOTSUPP);
+	assert_int_equal(kymo_hub_clients(hub), 0);
+	assert_int_equal(kymo_hub_clients(f.hub), 1);
+	assert_int_equal(kymo_hub_linger(f.hub, -1, 0), -EAGAIN);
+	assert_int_equal(kymo_engine_tid(f.engine), 0);	/* this process' own are detached */
+	assert_int_equal(kymo_engine_tid(engine), f.pid);
+	assert_int_equal(write(pipes[1], "", 1), 1);
+	assert_int_equal(kymo_hub_linger(f.hub, pipes[0], -1), -EINTR);
+	runs(&f);
+	kymo_engine_put(engine);
+	kymo_hub_destroy(hub);
+	assert_int_equal(kymo_hub_linger(f.hub, -1, -1), 0);
+	assert_int_equal(kymo_hub_clients(f.hub), 0);
+	assert_int_equal(hub_connect_to(f.hub->tid, &late), -EPIPE);
+	runs(&f);
+	close(pipes[0]);
+	close(pipes[1]);
+	end(&f);
+}
+
 /* In a process of its own: what connecting gives as user 65534. */
 static int connect_as_nobody(pid_t pid)
 {
@@ -514,6 +546,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_serves_nobody_is_not_found),
+		cmocka_unit_test(who_lingers_keeps_the_hub_for_others_and_lets_nobody_in_afterwards),
 		cmocka_unit_test(who_launches_on_a_connected_hub_is_told_that_it_can_not),
 		cmocka_unit_test(a_foreign_user_is_refused),
 		cmocka_unit_test(a_peer_that_is_somebody_else_is_refused),
