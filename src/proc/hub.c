@@ -329,6 +329,7 @@ int kymo_hub_create(struct kymo_hub **ret)
 
 	if (!hub)
 		return -ENOMEM;
+	hub->keeper_pidfd = -1;
 	pthread_mutex_init(&hub->lock, NULL);
 	pthread_cond_init(&hub->changed, NULL);
 	take_action();

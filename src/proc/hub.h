@@ -182,6 +182,7 @@ struct kymo_hub {
 	struct hub_journal *journal;	/* shared with the keeper; NULL before it is needed first */
 	pid_t keeper;			/* 0: none */
 	bool has_filters;		/* some process has, or had, a filter of picked calls */
+	int keeper_pidfd;		/* by which it sees the end of this process; -1: none */
 };
 
 /* ---- hub.c: the thread, and how others reach it ------------------------------------------------------------------------ */

@@ -2,12 +2,13 @@
  * The keeper: a process that waits for the end of the hub's thread, and then puts back what that has left in others.
  *
  * It shares two things with the hub: the journal, and the table of descriptors, in which the memory of each process is open already (so no access is checked again, and no id can be another's).
- * The kernel sends it a signal when the hub's thread ends, right after it has let go of what that traced. All that it does then it has done once before, with an empty journal: no page of it
+ * The kernel sends it a signal when the hub's thread ends, right after it has let go of what that traced; the end of the hub's process is told by a descriptor, too, a little later. All that it does then it has done once before, with an empty journal: no page of it
  * has to be found first.
  */
 #include "proc/hub_trap.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -103,36 +104,46 @@ static void clear_watches(struct hub_journal *journal)
 	}
 }
 
-/* Whether the thread that had made it has ended. Anybody may send it the same signal. */
-static bool is_left(const sigset_t *signals, pid_t pid, pid_t tid)
-{
-	struct timespec timeout = { LOOK_SECONDS, 0 };
-	siginfo_t info;
+static volatile pid_t told_by;	/* that it is over. Anybody may send the same signal */
 
-	if (sigtimedwait(signals, &info, &timeout) > 0 && info.si_pid == pid)
+static void on_end(int signal, siginfo_t *info, void *context)
+{
+	told_by = info->si_pid;
+}
+
+/* Wait for a while; whether the thread that has made it has ended. */
+static bool is_left(pid_t pid, pid_t tid, int pidfd)
+{
+	struct pollfd end = { .fd = pidfd, .events = POLLIN };
+	struct timespec timeout = { LOOK_SECONDS, 0 };
+	sigset_t mask;
+
+	sigfillset(&mask);
+	sigdelset(&mask, SIGRTMAX);
+	if (ppoll(&end, 1, &timeout, &mask) > 0 || told_by == pid)
 		return true;
 	return syscall(SYS_tgkill, pid, tid, 0) && errno == ESRCH;
 }
 
-static void __attribute__((noreturn)) be_keeper(struct hub_journal *journal, pid_t pid, pid_t tid)
+static void __attribute__((noreturn)) be_keeper(struct hub_journal *journal, pid_t pid, pid_t tid, int pidfd)
 {
+	struct sigaction action = { .sa_sigaction = on_end, .sa_flags = SA_SIGINFO };
 	struct sched_param first = { .sched_priority = 1 };
 	static struct entry nothing = { .where = -1 };
 	volatile unsigned int touched = 0;
 	sigset_t signals;
 
+	sigaction(SIGRTMAX, &action, NULL);
 	setsid();	/* what ends the hub by its terminal or its group ends not this */
 	prctl(PR_SET_PDEATHSIG, SIGRTMAX);
 	prctl(PR_SET_NAME, "kymo-keeper");
 	sched_setscheduler(0, SCHED_FIFO, &first);	/* where it may: what it does takes no time, and is urgent */
 	sigfillset(&signals);
 	sigprocmask(SIG_SETMASK, &signals, NULL);
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGRTMAX);
 	for (unsigned int i = 0; i < ENTRIES; i++)
 		touched += (unsigned int)journal->entries[i].kind;
 	put_byte_back(&nothing);
-	while (!is_left(&signals, pid, tid))
+	while (!is_left(pid, tid, pidfd))
 		;
 	put_bytes_back(journal);
 	clear_watches(journal);
@@ -147,10 +158,12 @@ void hub_get_keeper(struct kymo_hub *hub)
 
 	if (hub->keeper || !hub->journal)
 		return;
+	if (hub->keeper_pidfd < 0)
+		hub->keeper_pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	/* Its end is told by no signal: SIGCHLD is the program's. */
 	child = (pid_t)syscall(SYS_clone, CLONE_FILES, 0, 0, 0, 0);
 	if (!child)
-		be_keeper(hub->journal, pid, hub->tid);
+		be_keeper(hub->journal, pid, hub->tid, hub->keeper_pidfd);
 	hub->keeper = child > 0 ? child : 0;
 }
 
@@ -182,6 +195,8 @@ void hub_leave_keeper(struct kymo_hub *hub)
 		return;
 	if (!hub->journal->n)
 		end_keeper(hub);
+	if (!hub->journal->n && hub->keeper_pidfd >= 0)
+		close(hub->keeper_pidfd);	/* else it is still waited for; it was to be closed by exec */
 	munmap(hub->journal, sizeof(*hub->journal));
 	hub->journal = NULL;
 }

@@ -205,11 +205,17 @@ static bool is_claimant(const struct kymo_engine *engine, const void *data)
 	return engine->task->watches[report->slot].engine == engine;
 }
 
+/* An instruction that is watched was told of before the breakpoint on it, and comes again when that is stepped over. */
+static bool is_behind_breakpoint(const struct task *task, unsigned int slot)
+{
+	return task->is_at_breakpoint && task->told.rip == task->watches[slot].address;
+}
+
 static void tell(struct kymo_hub *hub, struct task *task, unsigned int slot)
 {
 	struct kymo_signal_report report;
 
-	if (!task->watches[slot].engine)
+	if (!task->watches[slot].engine || is_behind_breakpoint(task, slot))
 		return;
 	memset(&report, 0, sizeof(report));
 	report.address = task->watches[slot].address;

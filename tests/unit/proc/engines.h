@@ -187,13 +187,13 @@ static inline pid_t child_of(int (*run)(struct shared *shared), struct shared *s
 	return ward->pid;
 }
 
-/* Its status, when it has ended. */
+/* Its status, when it has ended. The last one of that id. */
 static inline int end_of(pid_t pid)
 {
-	struct ward *ward = wards;
+	struct ward *ward = wards + n_wards - 1;
 
 	while (ward->pid != pid)
-		ward++;
+		ward--;
 	eventually(ward->has_ended);
 	if (ward->parent)
 		waitpid(ward->parent, NULL, 0);
