@@ -700,7 +700,14 @@ void hub_release_all(struct kymo_hub *hub, int timeout_ms)
 			task->is_kicked = false;
 			hub_attend(hub, task);
 		}
-		tid = waitpid(-1, &status, __WALL | __WNOTHREAD | WNOHANG);
+		if (hub->early.n) {	/* what it was stopped by before, which nobody else will tell */
+			struct hub_status early = hub->early.items[--hub->early.n];
+
+			tid = early.tid;
+			status = early.status;
+		} else {
+			tid = waitpid(-1, &status, __WALL | __WNOTHREAD | WNOHANG);
+		}
 		if (tid > 0 && tid != hub->waker) {
 			hub_dispatch(hub, tid, status);
 			spins = 0;
