@@ -175,6 +175,7 @@ print(os.waitpid(pid, 0)[1], os.sched_getscheduler(0), os.uname().sysname)
 
 PYTHON_CHANCES = [
     Chance(r'^poll\(.*', '', 'whether the child has closed its end already'),
+    Chance(r'^--- SIGCHLD .*', '', 'nobody handles it; the tracepoints tell one that has waited while signals were blocked, as around vfork, and no other'),
     Chance(r'^futex\(.*', '', 'who waits for whom, and whether at all, depends on who is faster'),
     Chance(r'^restart_syscall\(.*', '', 'as above'),
     Chance(r'^(mmap\(NULL, (8392704|134217728|67108864), PROT_NONE|mprotect\(ADDRESS, 8388608|munmap\(ADDRESS, \d+\)|madvise\(ADDRESS, \d+, MADV_DONTNEED\)).*', '',
@@ -184,7 +185,7 @@ PYTHON_CHANCES = [
 
 
 def check_python(way, tmp):
-    check_way(way, tmp, [PYTHON, '-c', SCRIPT], ['children'], chances=PYTHON_CHANCES, at_least=600, env=PYTHON_ENV)
+    check_way(way, tmp, [PYTHON, '-c', SCRIPT], chances=PYTHON_CHANCES, at_least=600, env=PYTHON_ENV)
 
 
 def test_python_by_the_tracer(tmp):
