@@ -10,7 +10,7 @@
 struct arena {
 	atomic_int hub_tid;		/* of the hub's thread, or 0 */
 	atomic_int pid, round;		/* the program that there is; how many there were */
-	atomic_int n_attached;		/* clients that have engines on it */
+	atomic_int n_coming, n_attached;	/* clients that want engines on it, that have them */
 	atomic_bool is_over;
 	atomic_uint n_callbacks, n_engines, n_wrong;
 	uint32_t seed;
@@ -43,7 +43,7 @@ static void fault(struct arena *arena, const char *what, int number)
 		print_error("%s (%d)\n", what, number);
 }
 
-/* The program begins when two clients have engines on it, at least. */
+/* The program begins when two clients have engines on it, or when one that was to have some has been killed. */
 static void run_program(struct kymo_hub *hub, struct arena *arena)
 {
 	const struct thing *thing = thing_of(arena->round + 1);
@@ -56,10 +56,10 @@ static void run_program(struct kymo_hub *hub, struct arena *arena)
 		fault(arena, "the program can't be launched", arena->round);
 		return;
 	}
-	arena->n_attached = 0;
+	arena->n_coming = arena->n_attached = 0;
 	arena->round++;
 	arena->pid = pid;
-	for (int naps = 0; arena->n_attached < 2 && !arena->is_over && naps < 20000; naps++)
+	for (int naps = 0; arena->n_attached < 2 && !arena->is_over && naps < 2000; naps++)
 		nap();
 	if (kymo_hub_start(hub, pid) || kymo_hub_wait(hub, pid, &status) || status != thing->status << 8)
 		fault(arena, "a program has found something wrong", status);
@@ -81,11 +81,18 @@ static int be_hub(struct arena *arena, uint32_t seed)
 
 /* ---- a client --------------------------------------------------------------------------------------------------------------- */
 
-/* Whoever comes late finds threads that may be ending. */
-static bool add_lives(struct world *world, struct arena *arena, pid_t pid)
+/*
+ * Whoever comes late finds threads that may be ending. And not while others execute something: PTRACE_SEIZE waits for that in the kernel, which waits for ends that the hub would have to take
+ * (docs/limits.md).
+ */
+static bool add_lives(struct world *world, struct arena *arena, pid_t pid, int round)
 {
-	bool is_late = arena->n_attached >= 2;
+	bool is_late = arena->n_coming++ >= 2;
 
+	if (is_late && !strcmp(thing_of(round)->words[0], "exec")) {
+		nap();
+		return false;
+	}
 	add_life(&world->clients[0], pid, is_late ? KYMO_EVENT_REAP : 0);
 	if (!world->lives.n)
 		return false;
@@ -122,10 +129,9 @@ static void connect_once(struct world *world, struct arena *arena, int *last_rou
 		nap();
 		return;
 	}
-	if (add_lives(world, arena, pid)) {
+	if (add_lives(world, arena, pid, round))
 		trace_program(world, arena, pid, round);
-		*last_round = round;
-	}
+	*last_round = round;
 	kymo_hub_destroy(world->hub);
 	forget_the_released(world);
 	if (world->n_made != world->n_released)
