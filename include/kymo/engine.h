@@ -322,6 +322,26 @@ int kymo_engine_attach_process(struct kymo_hub *hub, pid_t pid, unsigned int fla
  * waiting for that. */
 size_t kymo_engine_detach_all(struct kymo_hub *hub, const struct kymo_engine_ops *ops, void *data);
 
+/* ---- which engines there are ---------------------------------------------------------------------------------------- */
+
+/* An engine, whoever has it. */
+struct kymo_engine_info {
+	pid_t tid, pid;			/* its thread, and the process of that */
+	pid_t owner;			/* the process that has the engine: the hub's own, or one that is connected; 0: not known */
+	unsigned int events;		/* its mask */
+	int wants;			/* enum kymo_action: what it has asked for by kymo_engine_control() and has not got; STOP as long as that holds */
+};
+
+/*
+ * The engines of all threads of process `id`, or of thread `id` where that is no process' first. At most `max` are stored; `n_ret` is how many there are. Engines of everybody are told
+ * to everybody who may connect. No thread is stopped for it; engines that come and go between two of the messages that a long list takes may be missing, or be there twice.
+ *
+ *   -ESRCH        the hub has no such thread
+ *   -EPIPE, -ETIMEDOUT, -EPROTO   the connection is over, as kymo_hub_failure() has it
+ *   -ENOMEM
+ */
+int kymo_hub_list(struct kymo_hub *hub, pid_t id, struct kymo_engine_info *infos, size_t max, size_t *n_ret);
+
 /* ---- an engine ---------------------------------------------------------------------------------------------------- */
 
 /* References keep the engine's memory, nothing else. An attached engine has one of its own. */

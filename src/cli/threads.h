@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "kymo/engine.h"
 #include "probe/probe.h"
 #include "proc/proc.h"
 
@@ -19,10 +20,21 @@ struct cli_threads {
 	bool knows_recordings;
 	pid_t tracer_tid, tracer_pid;	/* the tracer that was asked for last */
 	char tracer_comm[32];
+	struct kymo_engine_info *engines; /* sorted by tid */
+	size_t n_engines;
+	pid_t hub;			/* the tracer that has told them; 0: none has */
+	pid_t silent;			/* a tracer that has not answered in time */
 };
 
 /* Look at the process of `pid`, which may be any of its threads. GONE: also where it is another process than the one of the look before. */
 struct kymo_error *cli_threads_look(struct cli_threads *view, pid_t pid);
+
+/* The engines of its threads, asked of their hub. `before` is the look before. */
+void cli_threads_look_at_engines(struct cli_threads *view, const struct cli_threads *before);
+
+/* A thread's: "-" without any, "?" where its tracer does not tell. JSON has a list, or null. */
+void cli_threads_print_engines(const struct cli_threads *view, const struct kymo_thread_info *thread, FILE *out);
+void cli_threads_print_engines_json(const struct cli_threads *view, const struct kymo_thread_info *thread, FILE *out);
 
 /* No look yet is all zero. */
 void cli_threads_deinit(struct cli_threads *view);

@@ -59,6 +59,7 @@ void cli_threads_deinit(struct cli_threads *view)
 		kymo_status_deinit(&view->recordings[i]);
 	free(view->recordings);
 	free(view->shares);
+	free(view->engines);
 	*view = (struct cli_threads){ 0 };
 }
 
@@ -83,6 +84,7 @@ struct kymo_error *cli_threads_look(struct cli_threads *view, pid_t pid)
 	if (view->threads.n)
 		next.shares = shares_since(view, &next.threads, next.at_ns - view->at_ns);
 	look_at_recordings(&next);
+	cli_threads_look_at_engines(&next, view);
 	cli_threads_deinit(view);
 	*view = next;
 	return NULL;

@@ -59,6 +59,19 @@ static const char *place_of(const struct kymo_thread_info *thread, char number[3
 	return *thread->wchan ? thread->wchan : "-";
 }
 
+static void print_tracer(struct cli_threads *view, pid_t tracer, FILE *out)
+{
+	char text[64] = "-";
+
+	if (tracer && find_tracer(view, tracer))
+		snprintf(text, sizeof(text), "%s (%d)", view->tracer_comm, view->tracer_pid);
+	else if (tracer)
+		snprintf(text, sizeof(text), "(%d)", tracer);
+	putc(' ', out);
+	print_padded(out, text, 16);
+	putc(' ', out);
+}
+
 static void print_thread(struct cli_threads *view, size_t index, FILE *out)
 {
 	const struct kymo_thread_info *thread = &view->threads.items[index];
@@ -71,15 +84,9 @@ static void print_thread(struct cli_threads *view, size_t index, FILE *out)
 		fprintf(out, " %6.1f%%", view->shares[index] * 100);
 	fputs("  ", out);
 	print_padded(out, place_of(thread, number), 18);
-	if (!thread->tracer) {
-		fputs(" -\n", out);
-	} else if (find_tracer(view, thread->tracer)) {
-		putc(' ', out);
-		cli_print_text(out, view->tracer_comm);
-		fprintf(out, " (%d)\n", view->tracer_pid);
-	} else {
-		fprintf(out, " (%d)\n", thread->tracer);
-	}
+	print_tracer(view, thread->tracer, out);
+	cli_threads_print_engines(view, thread, out);
+	putc('\n', out);
 }
 
 /* "3,000 threads: 4 running, 2,996 sleeping". */
@@ -126,7 +133,7 @@ static int print_head(const struct cli_threads *view, FILE *out)
 	}
 	if (!may_look(view))
 		fputs("where they sleep, and whether they are recorded, is told to those who may trace the process\n", out);
-	fprintf(out, "    TID  %-16s %-8s %9s%s  %-18s %s\n", "NAME", "STATE", "CPU", view->shares ? "   SHARE" : "", "IN", "TRACER");
+	fprintf(out, "    TID  %-16s %-8s %9s%s  %-18s %-16s %s\n", "NAME", "STATE", "CPU", view->shares ? "   SHARE" : "", "IN", "TRACER", "ENGINES");
 	return 2 + (int)view->n_recordings + !may_look(view);
 }
 
@@ -205,6 +212,8 @@ static void print_thread_json(struct cli_threads *view, const struct kymo_thread
 	cli_print_json(out, *thread->wchan ? thread->wchan : NULL);
 	fputs(", \"tracer\": ", out);
 	print_tracer_json(view, thread->tracer, out);
+	fputs(", \"engines\": ", out);
+	cli_threads_print_engines_json(view, thread, out);
 	putc('}', out);
 }
 

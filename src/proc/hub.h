@@ -406,6 +406,9 @@ struct hub_match {
 /* kymo_engine_detach_all() */
 size_t hub_detach_all(struct kymo_hub *hub, const struct hub_match *match);
 
+/* kymo_hub_list(), without the first `from` (hub_list.c) */
+int hub_list(struct kymo_hub *hub, pid_t id, size_t from, struct kymo_engine_info *infos, size_t max, size_t *n_ret);
+
 /* Put an engine from a thread, or at a time, that must not run what comes after its last reference. */
 void hub_put_later(struct kymo_engine *engine);
 

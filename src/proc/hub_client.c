@@ -82,6 +82,11 @@ int64_t hub_client_ask(struct hub_client *client, struct hub_message *message, v
 	return ask_until(client, message, memory, 0);
 }
 
+int64_t hub_client_ask_for(struct hub_client *client, struct hub_message *message, void *memory, unsigned int ms)
+{
+	return ask_until(client, message, memory, kymo_now_ns() + ms * 1000000ull);
+}
+
 void hub_client_wait_for_end(struct hub_client *client)
 {
 	if (pthread_equal(pthread_self(), client->thread))

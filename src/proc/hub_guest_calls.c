@@ -179,6 +179,17 @@ static int64_t bye(struct hub_guest *guest, struct hub_message *message, uint8_t
 	return 0;
 }
 
+static int64_t list(struct hub_guest *guest, struct hub_message *message, uint8_t *memory)
+{
+	size_t n = 0;
+	int err;
+
+	memset(memory, 0, message->size);
+	err = hub_list(guest->hub, message->tid, message->word, (struct kymo_engine_info *)(void *)memory, message->size / sizeof(struct kymo_engine_info), &n);
+	message->word = n;
+	return err;
+}
+
 static int64_t set_events(struct kymo_engine *engine, struct hub_message *message, uint8_t *memory)
 {
 	return kymo_engine_set_events(engine, message->events);
@@ -285,6 +296,7 @@ static const struct {
 	[HUB_ATTACH] = { attach, NULL },
 	[HUB_ATTACH_PROCESS] = { attach_process, NULL },
 	[HUB_DETACH_ALL] = { detach_all, NULL },
+	[HUB_LIST] = { list, NULL },
 	[HUB_SET_EVENTS] = { NULL, set_events },
 	[HUB_CONTROL] = { NULL, control },
 	[HUB_BARRIER] = { NULL, barrier },

@@ -28,7 +28,7 @@ bool hub_message_takes_memory(unsigned int type)
 
 bool hub_message_brings_memory(unsigned int type)
 {
-	return type == HUB_READ || type == HUB_HELD || type == HUB_HOLD_XSTATE;
+	return type == HUB_READ || type == HUB_LIST || type == HUB_HELD || type == HUB_HOLD_XSTATE;
 }
 
 static size_t memory_of(const struct hub_message *message)

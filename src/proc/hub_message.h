@@ -50,6 +50,7 @@ enum hub_message_type {
 	HUB_REMOVE,
 	HUB_WATCH,
 	HUB_UNWATCH,
+	HUB_LIST,		/* of `tid`, from number `word` on; the memory of the reply has engines, `word` is how many there are */
 	/* The hub asks. The result is what the callback answers. */
 	HUB_QUIESCE,
 	HUB_SIGNAL,

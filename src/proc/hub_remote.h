@@ -120,6 +120,9 @@ struct hub_client {
  */
 int64_t hub_client_ask(struct hub_client *client, struct hub_message *message, void *memory);
 
+/* The same, and the connection is over if the reply takes longer. */
+int64_t hub_client_ask_for(struct hub_client *client, struct hub_message *message, void *memory, unsigned int ms);
+
 /* Whether this is its thread, in a callback of `engine` (NULL: of any). */
 bool hub_client_is_told(const struct hub_client *client, const struct kymo_engine *engine);
 

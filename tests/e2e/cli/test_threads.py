@@ -15,7 +15,7 @@ import processes
 from kymotest import (KYMO, NOBODY, at_end, check, check_equal, check_matches, check_same, eventually, kymo, need_root, program, run_on_terminal, sleeper, start,
                       start_record, target, target_path)
 
-HEAD = r'^    TID  NAME +STATE +CPU  IN +TRACER$'
+HEAD = r'^    TID  NAME +STATE +CPU  IN +TRACER +ENGINES$'
 
 
 def look(pid):
@@ -59,7 +59,54 @@ def test_states_and_tracers_are_those_of_proc():
     eventually(lambda: processes.tracer(process.pid) == strace.pid, 'strace is there')
     tracer = look(process.pid)['threads'][0]['tracer']
     check_equal(tracer, {'tid': strace.pid, 'pid': strace.pid, 'comm': 'strace'}, 'tracer')
-    check_same(table(process.pid)[1][process.pid][-2:], ['strace', f'({strace.pid})'], 'words')
+    check_same(table(process.pid)[1][process.pid][-3:], ['strace', f'({strace.pid})', '?'], 'words')
+    check_equal(look(process.pid)['threads'][0]['engines'], None, 'engines that strace does not tell')
+
+
+def owners(thread):
+    """{process that has an engine: its events}"""
+    return {engine['owner']: set(engine['events']) for engine in thread['engines'] or []}
+
+
+def test_engines_are_those_of_everybody_who_traces():
+    process = target('threads1000', '-t', 4)
+    n = len(look(process.pid)['threads'])
+    check_equal([thread['engines'] for thread in look(process.pid)['threads']], [[]] * n, 'engines before')
+    tracers = []
+    for _ in range(2):
+        tracers.append(start(KYMO, 'syscalls', '-e', 'none', '--pid', process.pid))
+        eventually(lambda: all(tracers[-1].pid in owners(thread) for thread in look(process.pid)['threads']), 'each thread has an engine')
+    for thread in look(process.pid)['threads']:
+        check_equal(owners(thread).keys(), {tracer.pid for tracer in tracers}, 'owners')
+        for events in owners(thread).values():
+            check({'syscall_entry', 'syscall_exit', 'clone', 'reap'} <= events and 'quiesce' not in events, f'events: {events}')
+        check_equal([engine['wants'] for engine in thread['engines']], ['resume', 'resume'], 'wishes')
+    for words in table(process.pid)[1].values():
+        check_equal(sorted(word.partition(':')[0] for word in words[-2:]), sorted(str(tracer.pid) for tracer in tracers), 'words')
+        check('calls' in words[-1] and 'signals' in words[-1], 'the mask is shown', words)
+    tracers[1].end(signal.SIGINT).ok()
+    eventually(lambda: all(owners(thread).keys() == {tracers[0].pid} for thread in look(process.pid)['threads']), 'the second one has gone')
+    tracers[0].end(signal.SIGINT).ok()
+    eventually(lambda: all(thread['engines'] == [] for thread in look(process.pid)['threads']), 'there are none')
+
+
+def test_engines_of_three_thousand_threads_are_told():
+    process = target('threads1000', '-t', 3000)
+    tracer = start(KYMO, 'syscalls', '-e', 'none', '--pid', process.pid)
+    eventually(lambda: sum(tracer.pid in owners(thread) for thread in look(process.pid)['threads']) == 3001, 'each thread has an engine', 60)
+    tracer.end(signal.SIGINT).ok()
+
+
+def test_a_hub_that_does_not_answer_is_not_waited_for_long():
+    process = sleeper()
+    tracer = start(KYMO, 'syscalls', '-e', 'none', '--pid', process.pid)
+    eventually(lambda: tracer.pid in owners(look(process.pid)['threads'][0]), 'the thread has an engine')
+    tracer.signal(signal.SIGSTOP)
+    thread, = look(process.pid)['threads']
+    check_equal((thread['engines'], thread['tracer']['pid']), (None, tracer.pid), 'engines and tracer')
+    tracer.signal(signal.SIGCONT)
+    eventually(lambda: tracer.pid in owners(look(process.pid)['threads'][0]), 'it answers again')
+    tracer.end(signal.SIGINT).ok()
 
 
 def test_recordings_are_told(tmp):

@@ -197,6 +197,8 @@ def test_examples_count_beside_each_other(tmp):
     for _ in range(3):
         counters.append(installed.start('beside', process.pid))
         counters[-1].wait_for('^begins$')
+    lines = installed.run('whose', process.pid).ok().out.splitlines()
+    check_equal(sorted(line.split()[1] for line in lines), sorted(str(counter.pid) for counter in counters), 'who has engines')
     process.send('a\nb\n')
     process.wait_for('^b$')
     counters[0].popen.stdin.close()

@@ -123,6 +123,41 @@ static void attaching_makes_engines_and_finds_them(void **state)
 	assert_int_equal(f.other.told[RELEASE], 1);
 }
 
+static void all_engines_are_listed_whoever_has_them(void **state)
+{
+	struct kymo_engine_info infos[4] = { 0 };
+	struct kymo_engine *first = NULL, *second = NULL;
+	struct fixture f;
+	size_t n = 7;
+
+	begin(&f, sleeping);
+	assert_int_equal(kymo_hub_list(f.hub, f.pid, infos, 4, &n), -ESRCH);
+	assert_int_equal(n, 7);
+	assert_int_equal(kymo_engine_attach(f.hub, f.pid, KYMO_ATTACH_CREATE, &ops, &f.book, &first), 0);
+	assert_int_equal(kymo_engine_attach(f.hub, f.pid, KYMO_ATTACH_CREATE, &ops, &f.other, &second), 0);
+	assert_int_equal(kymo_engine_set_events(first, KYMO_EVENTS_SYSCALL | KYMO_EVENT_QUIESCE), 0);
+	kymo_engine_control(second, KYMO_ACTION_STOP);
+	assert_int_equal(kymo_hub_list(f.hub, f.pid, infos, 4, &n), 0);
+	assert_int_equal(n, 2);
+	assert_int_equal(infos[0].tid, f.pid);
+	assert_int_equal(infos[0].pid, f.pid);
+	assert_int_equal(infos[0].owner, getpid());
+	assert_int_equal(infos[0].events, KYMO_EVENTS_SYSCALL | KYMO_EVENT_QUIESCE);
+	assert_int_equal(infos[0].wants, KYMO_ACTION_RESUME);
+	assert_int_equal(infos[1].events, 0);
+	assert_int_equal(infos[1].wants, KYMO_ACTION_STOP);
+	/* There may be more than there is room for. */
+	infos[1].tid = 0;
+	assert_int_equal(kymo_hub_list(f.hub, f.pid, infos, 1, &n), 0);
+	assert_int_equal(n, 2);
+	assert_int_equal(infos[1].tid, 0);
+	assert_int_equal(kymo_hub_list(f.hub, f.pid, NULL, 0, &n), 0);
+	assert_int_equal(n, 2);
+	kymo_engine_put(first);
+	kymo_engine_put(second);
+	end(&f);
+}
+
 static void who_can_not_be_traced_is_told_why(void **state)
 {
 	struct kymo_engine *engine = NULL;
@@ -726,6 +761,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(attaching_makes_engines_and_finds_them),
+		cmocka_unit_test(all_engines_are_listed_whoever_has_them),
 		cmocka_unit_test(a_foreign_tracer_is_named),
 		cmocka_unit_test(a_new_engine_is_not_told_of_the_event_in_progress),
 		cmocka_unit_test(masks_of_the_dying_can_not_be_changed),
