@@ -50,7 +50,7 @@ static const char report[] =
 	"\n"
 	"      --events         one line a record instead\n"
 	"      --wall           with --events: local time, not seconds since the first event\n"
-	"      --raw            with --events: system calls as records, not as calls\n"
+	"      --raw            with --events: system calls as two records, not as one line\n"
 	"      --graph          calls as they are nested, with their durations\n"
 	"      --tree           calls by the path on which they were made, with their times added up\n"
 	"      --thread TID     with --graph or --tree: of this thread alone\n"

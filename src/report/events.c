@@ -184,12 +184,21 @@ static void left(void *data, size_t thread, const struct frame *frame)
 		give_up(w, thread, frame->line);
 }
 
+static void give_up_open_line(struct writer *w)
+{
+	if (w->syscalls.open)
+		give_up(w, kymo_syscalls_at(&w->syscalls, w->syscalls.open)->thread, w->syscalls.open);
+}
+
 /* Calls of threads that had this id; or of all, at the end of the records. */
 static struct kymo_error *give_up_those_of(struct writer *w, const int32_t *tid)
 {
+	kymo_cleanup_free uint64_t *numbers = NULL;
 	size_t n;
-	kymo_cleanup_free uint64_t *numbers = kymo_syscalls_left(&w->syscalls, &n);
 
+	if (!tid)
+		give_up_open_line(w);
+	numbers = kymo_syscalls_left(&w->syscalls, &n);
 	if (!numbers)
 		return &kymo_error_no_memory;
 	for (size_t i = 0; i < n; i++) {

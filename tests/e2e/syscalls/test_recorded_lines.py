@@ -50,8 +50,8 @@ INTERRUPTED = [
     READ, HANDLER, r'<\.\.\. read resumed>0x\w+, 1\) += -1 EINTR \(Interrupted system call\)',
     r'read\(3, 0x\w+, 1\) += 1',
     READ,  # left by a jump
-    READ,  # ended by a signal
-    *[r'<\.\.\. read resumed> <unfinished \.\.\.>\) += \?'] * 2,
+    r'read\(3,  <unfinished \.\.\.>\) += \?',  # ended by a signal
+    r'<\.\.\. read resumed> <unfinished \.\.\.>\) += \?',
 ]
 
 
