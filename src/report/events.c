@@ -141,7 +141,7 @@ static void write_record(struct writer *w, size_t thread, const struct kymo_ctf_
 
 /* ---- system calls ------------------------------------------------------------------------------------------------ */
 
-/* What is new of the text. The line is whole then, unless its call is `open`. */
+/* What is new of the text. The line is whole then, unless it is open. */
 static void write_text(struct writer *w, bool is_open)
 {
 	const struct kymo_line *text = &w->syscalls.text;
@@ -250,7 +250,7 @@ static struct kymo_error *join(struct writer *w, size_t thread, const struct kym
 	return error ? error : w->syscalls.text.is_cut ? &kymo_error_no_memory : NULL;
 }
 
-/* ------------------------------------------------------------------------------------------------------------------ */
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
 
 static struct kymo_error *write_next(struct writer *w, const struct kymo_ctf_record *record)
 {
