@@ -6,6 +6,9 @@
  *	r7	where its next copy goes; at most ROOM when a copy begins
  *	r8, r9	address and size of what is copied
  *
+ * The registers that a call is made with are loaded one by one, as the kernel lets programs of type TRACING do that know its types: copying
+ * all of them by a helper would cost more than all the rest.
+ *
  * Memory that is not there yet, as a page of the file that nobody has touched, can't be had here: programs don't wait for it.
  * What fails at the entry is noted, and copied once more at the exit, when the kernel itself has read it.
  */
@@ -71,6 +74,43 @@ static void copy_from_kernel(struct code *c, int at, int size, int slot, int off
 	call(c, BPF_FUNC_probe_read_kernel); /* where it fails it stores zeroes */
 }
 
+/* The arguments, the stack pointer and the number, into the sample. */
+static void load_words(struct code *c, const struct kernel_call_program *program)
+{
+	const struct kymo_call_layout *layout = program->layout;
+
+	load(c, BPF_DW, R2, FP, POINTER);
+	for (int i = 0; i < KERNEL_CALL_WORDS; i++) {
+		const int at = i < KERNEL_CALL_STACK_POINTER ? layout->args[i] : i == KERNEL_CALL_NUMBER ? layout->number : layout->stack_pointer;
+
+		load(c, BPF_DW, R1, R2, at);
+		store(c, BPF_DW, R6, AT(words) + 8 * i, R1);
+	}
+}
+
+/* What is added to the count of threads that are to be copied for again; r0 is the result of a change of the table: 0 if there was one. */
+static void count_noted(struct code *c, const struct kernel_call_program *program, int32_t change)
+{
+	struct label none = { .n = 0 };
+
+	jump_if(c, BPF_JNE, R0, 0, &none);
+	store_imm(c, BPF_W, FP, STACK_TOP, 0);
+	look_up(c, program->state);
+	jump_if(c, BPF_JEQ, R0, 0, &none);
+	set(c, R1, change);
+	emit(c, BPF_STX | BPF_ATOMIC | BPF_DW, R0, R1, offsetof(struct kernel_state, noted), BPF_ADD);
+	here(c, &none);
+}
+
+/* The thread's key at STACK_TOP. */
+static void forget_noted(struct code *c, const struct kernel_call_program *program)
+{
+	set_map(c, R1, program->again);
+	stack_address(c, R2, STACK_TOP);
+	call(c, BPF_FUNC_map_delete_elem);
+	count_noted(c, program, -1);
+}
+
 static void hand_over(struct code *c, const struct kernel_call_program *program, struct label *out)
 {
 	struct label written = { .n = 0 };
@@ -91,12 +131,10 @@ static void hand_over(struct code *c, const struct kernel_call_program *program,
 
 /* ---- copies --------------------------------------------------------------------------------------------------------- */
 
-/* The word of the registers that the sample has. */
-static void load_register(struct code *c, const struct kernel_call_program *program, uint8_t dst, unsigned arg)
+/* An argument, or KYMO_COPY_STACK. */
+static void load_register(struct code *c, uint8_t dst, unsigned arg)
 {
-	const struct kymo_call_layout *layout = program->layout;
-
-	load(c, BPF_DW, dst, R6, AT(registers) + (arg < 6 ? layout->args[arg] : layout->stack_pointer));
+	load(c, BPF_DW, dst, R6, AT(words) + 8 * (int)arg);
 }
 
 /*
@@ -270,12 +308,11 @@ static void copy_strings(struct code *c, unsigned max, struct label *failed)
 }
 
 /* r8 = where, r9 = how many. */
-static void load_range(struct code *c, const struct kernel_call_program *program, const struct kymo_copy *copy, struct label *done,
-		       struct label *failed)
+static void load_range(struct code *c, const struct kymo_copy *copy, struct label *done, struct label *failed)
 {
 	const int size = copy->size ? copy->size : 1;
 
-	load_register(c, program, R8, copy->arg);
+	load_register(c, R8, copy->arg);
 	jump_if(c, BPF_JLT, R8, LOWEST, done);
 	add(c, R8, copy->offset);
 	if (copy->is_pointer) {
@@ -294,7 +331,7 @@ static void load_range(struct code *c, const struct kernel_call_program *program
 		load(c, BPF_DW, R9, R6, AT(value));
 		jump_if(c, BPF_JSLE, R9, 0, done);
 	} else {
-		load_register(c, program, R9, copy->times - 1u);
+		load_register(c, R9, copy->times - 1u);
 	}
 	if (copy->what == KYMO_COPY_BYTES) {
 		struct label fits = { .n = 0 };
@@ -306,11 +343,11 @@ static void load_range(struct code *c, const struct kernel_call_program *program
 	}
 }
 
-static void make_copy(struct code *c, const struct kernel_call_program *program, const struct kymo_copy *copy)
+static void make_copy(struct code *c, const struct kymo_copy *copy)
 {
 	struct label done = { .n = 0 }, failed = { .n = 0 };
 
-	load_range(c, program, copy, &done, &failed);
+	load_range(c, copy, &done, &failed);
 	switch (copy->what) {
 	case KYMO_COPY_BYTES:
 		copy_bytes(c, copy->times ? copy->max : copy->size, &failed);
@@ -354,8 +391,9 @@ static void note_incomplete(struct code *c, const struct kernel_call_program *pr
 	set_map(c, R1, program->again);
 	stack_address(c, R2, STACK_TOP);
 	stack_address(c, R3, REST);
-	set(c, R4, BPF_ANY);
+	set(c, R4, BPF_NOEXIST);
 	call(c, BPF_FUNC_map_update_elem);
+	count_noted(c, program, 1);
 	here(c, &complete);
 }
 
@@ -366,10 +404,10 @@ int kernel_call_make(const struct kernel_call_program *program, enum kernel_call
 	struct label leaving = { .n = 0 };
 
 	begin(&c, program, what, &leaving);
-	copy_from_kernel(&c, AT(registers), program->layout->size, POINTER, 0);
-	set(&c, R7, AT(registers) + program->layout->size);
+	load_words(&c, program);
+	set(&c, R7, AT(words) + 8 * KERNEL_CALL_WORDS);
 	for (size_t i = 0; i < n; i++)
-		make_copy(&c, program, &copies[i]);
+		make_copy(&c, &copies[i]);
 	if (what == KERNEL_CALL_ENTER && n)
 		note_incomplete(&c, program);
 	hand_over(&c, program, &leaving);
@@ -416,12 +454,8 @@ int kernel_call_pick(const struct kernel_call_program *program, int calls, bool 
 	move(&c, R6, R1);
 	filter(&c, program, &leaving);
 	if (is_leaving) {
-		stack_address(&c, R1, VALUE);
-		set(&c, R2, 8);
-		load(&c, BPF_DW, R3, R6, 0);
-		add(&c, R3, program->layout->number);
-		call(&c, BPF_FUNC_probe_read_kernel);
-		load(&c, BPF_DW, R8, FP, VALUE);
+		load(&c, BPF_DW, R1, R6, 0);
+		load(&c, BPF_DW, R8, R1, program->layout->number);
 	} else {
 		load(&c, BPF_DW, R8, R6, 8);
 	}
@@ -429,12 +463,15 @@ int kernel_call_pick(const struct kernel_call_program *program, int calls, bool 
 	set(&c, R8, KERNEL_CALL_NUMBERS - 1);
 	here(&c, &known);
 	if (is_leaving) {
+		store_imm(&c, BPF_W, FP, STACK_TOP, 0);
+		look_up(&c, program->state);
+		jump_if(&c, BPF_JEQ, R0, 0, &first);
+		load(&c, BPF_DW, R1, R0, offsetof(struct kernel_state, noted));
+		jump_if(&c, BPF_JEQ, R1, 0, &first);
 		key_of_thread(&c);
 		look_up(&c, program->again);
 		jump_if(&c, BPF_JEQ, R0, 0, &first);
-		set_map(&c, R1, program->again);
-		stack_address(&c, R2, STACK_TOP);
-		call(&c, BPF_FUNC_map_delete_elem);
+		forget_noted(&c, program);
 		add(&c, R8, KERNEL_CALL_NUMBERS);
 		go_to(&c, calls);
 		add(&c, R8, -KERNEL_CALL_NUMBERS);
@@ -458,10 +495,10 @@ int kernel_call_signal_make(const struct kernel_call_program *program, struct bp
 	filter(&c, program, &leaving);
 	move(&c, R1, R6);
 	begin(&c, program, KERNEL_CALL_SIGNAL, &leaving);
-	copy_from_kernel(&c, AT(registers), KERNEL_SIGINFO_SIZE, VALUE, 0);
+	copy_from_kernel(&c, AT(words), KERNEL_SIGINFO_SIZE, VALUE, 0);
 	load(&c, BPF_DW, R1, FP, POINTER);
 	store(&c, BPF_DW, R6, AT(value), R1);
-	set(&c, R7, AT(registers) + KERNEL_SIGINFO_SIZE);
+	set(&c, R7, AT(words) + KERNEL_SIGINFO_SIZE);
 	hand_over(&c, program, &leaving);
 	here(&c, &leaving);
 	leave(&c);
@@ -480,10 +517,8 @@ int kernel_call_end_make(const struct kernel_call_program *program, uint32_t sta
 	store_imm(&c, BPF_DW, R6, AT(value), 0);
 	copy_from_kernel(&c, AT(value), 4, POINTER, (int)status_at);
 	key_of_thread(&c);
-	set_map(&c, R1, program->again);
-	stack_address(&c, R2, STACK_TOP);
-	call(&c, BPF_FUNC_map_delete_elem);
-	set(&c, R7, AT(registers));
+	forget_noted(&c, program);
+	set(&c, R7, AT(words));
 	hand_over(&c, program, &leaving);
 	here(&c, &leaving);
 	leave(&c);

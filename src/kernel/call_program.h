@@ -14,11 +14,14 @@
 enum kernel_call_what {
 	KERNEL_CALL_ENTER,
 	KERNEL_CALL_LEAVE,
-	KERNEL_CALL_SIGNAL,	/* `value` is its number; the kernel's siginfo in place of registers */
+	KERNEL_CALL_SIGNAL,	/* `value` is its number */
 	KERNEL_CALL_END,	/* `value` is the status, as of waitpid() */
 };
 
-/* A sample as it lies in the ring: this, the registers, then copies. */
+/* The words of a call's sample: its arguments, and */
+enum { KERNEL_CALL_STACK_POINTER = 6, KERNEL_CALL_NUMBER, KERNEL_CALL_WORDS };
+
+/* A sample as it lies in the ring: this, of calls the words, of signals the siginfo; then copies. */
 struct kernel_call {
 	uint32_t what;
 	uint32_t is_incomplete;	/* a copy failed */
@@ -26,7 +29,7 @@ struct kernel_call {
 	int32_t tid, pid;
 	uint64_t value;		/* of a call: its number, or its result */
 	uint64_t position;	/* the program's own */
-	uint8_t registers[];
+	uint64_t words[];
 };
 
 /* Begins with this, then `size` bytes, and up to seven that mean nothing. */
@@ -39,7 +42,7 @@ struct kernel_copy {
 
 struct kernel_call_program {
 	int ring, scratch, state;	/* a ring buffer; arrays by CPU: KERNEL_CALL_SCRATCH bytes; struct kernel_state of which the first counts losses */
-	int again;			/* hash of threads in whose call copies failed as it began */
+	int again;			/* hash of threads in whose call copies failed as it began; the first state counts them */
 	int tgids;			/* hash of the processes that are seen, or -1: all */
 	pid_t thread;			/* the only one that is seen, or 0 */
 	struct kernel_ids ids;

@@ -31,6 +31,8 @@ struct kymo_kernel_calls {
 	uint32_t n_cpus;
 	KYMO_VEC(struct loaded) loaded;
 	struct bpf_insn *insns;
+	uint32_t status_at;		/* in task_struct */
+	uint32_t sys_enter, sys_exit;	/* ids of the tracepoints, in the kernel's description of itself */
 	struct kernel_call_program program;
 	struct ring_buffer *reader;
 	/* of the drain that goes on */
@@ -42,11 +44,15 @@ struct kymo_kernel_calls {
 
 /* ---- programs --------------------------------------------------------------------------------------------------------- */
 
-static struct kymo_error *load_program(struct kymo_kernel_calls *calls, int n, int *ret)
+/* `n` instructions that were made, for a tracepoint of which the kernel knows the types of its arguments (its id; else 0). */
+static struct kymo_error *load_program(struct kymo_kernel_calls *calls, int n, uint32_t tracepoint, int *ret)
 {
+	LIBBPF_OPTS(bpf_prog_load_opts, options, .attach_btf_id = tracepoint, .expected_attach_type = tracepoint ? BPF_TRACE_RAW_TP : 0);
+
 	if (n < 0)
 		return kymo_error_errno(n, "cannot make a BPF program for system calls");
-	*ret = bpf_prog_load(BPF_PROG_TYPE_RAW_TRACEPOINT, "kymo_syscalls", KERNEL_LICENSE, calls->insns, (size_t)n, NULL);
+	*ret = bpf_prog_load(tracepoint ? BPF_PROG_TYPE_TRACING : BPF_PROG_TYPE_RAW_TRACEPOINT, "kymo_syscalls", KERNEL_LICENSE, calls->insns, (size_t)n,
+			     &options);
 	return *ret < 0 ? kernel_refused(errno, "load BPF programs") : NULL;
 }
 
@@ -69,7 +75,7 @@ static struct kymo_error *put_program(struct kymo_kernel_calls *calls, struct lo
 
 	if (!found) {
 		error = load_program(calls, kernel_call_make(&calls->program, wanted->what, wanted->copies, wanted->n, calls->insns),
-				     &wanted->fd);
+				     wanted->what == KERNEL_CALL_ENTER ? calls->sys_enter : calls->sys_exit, &wanted->fd);
 		if (error)
 			return error;
 		if (!kymo_vec_push(&calls->loaded, *wanted)) {
@@ -112,15 +118,15 @@ static struct kymo_error *put_all_programs(struct kymo_kernel_calls *calls)
 	return error;
 }
 
-static struct kymo_error *attach(struct kymo_kernel_calls *calls, const char *tracepoint, int n)
+static struct kymo_error *attach(struct kymo_kernel_calls *calls, const char *tracepoint, uint32_t id, int n)
 {
 	kymo_cleanup_close int program = -1;
-	struct kymo_error *error = load_program(calls, n, &program);
+	struct kymo_error *error = load_program(calls, n, id, &program);
 	int fd;
 
 	if (error)
 		return error;
-	fd = bpf_raw_tracepoint_open(tracepoint, program);
+	fd = bpf_raw_tracepoint_open(id ? NULL : tracepoint, program);
 	if (fd < 0)
 		return kernel_refused(errno, "run BPF programs at tracepoints");
 	if (kymo_vec_push(&calls->base.fds, fd))
@@ -129,56 +135,59 @@ static struct kymo_error *attach(struct kymo_kernel_calls *calls, const char *tr
 	return &kymo_error_no_memory;
 }
 
-/* In front of the program that takes a process out of the table with its last thread: this one asks the table. */
-static struct kymo_error *attach_ends(struct kymo_kernel_calls *calls)
+static uint32_t id_of_tracepoint(const struct btf *btf, const char *name)
+{
+	const int id = btf__find_by_name_kind(btf, name, BTF_KIND_TYPEDEF);
+
+	return id > 0 ? (uint32_t)id : 0;
+}
+
+/* What is to be known of this kernel. */
+static struct kymo_error *look_at_kernel(struct kymo_kernel_calls *calls)
 {
 	struct btf *btf = btf__load_vmlinux_btf();
-	uint32_t status_at;
-	const bool is_known = btf && !kernel_offset_of(btf, "task_struct", "exit_code", &status_at);
+	bool is_known = btf && !kernel_offset_of(btf, "task_struct", "exit_code", &calls->status_at);
 
+	if (is_known) {
+		calls->sys_enter = id_of_tracepoint(btf, "btf_trace_sys_enter");
+		calls->sys_exit = id_of_tracepoint(btf, "btf_trace_sys_exit");
+		is_known = calls->sys_enter && calls->sys_exit;
+	}
 	btf__free(btf);
 	if (!is_known)
 		return kymo_error_create(KYMO_ERROR_NOT_FOUND, "this kernel does not describe its structures (/sys/kernel/btf/vmlinux), so system calls "
 							       "can't be seen through it; leave --backend kernel and --all out");
-	return attach(calls, "sched_process_exit", kernel_call_end_make(&calls->program, status_at, calls->insns));
+	return NULL;
 }
 
 static struct kymo_error *attach_all(struct kymo_kernel_calls *calls)
 {
-	struct kymo_error *error = attach_ends(calls);
+	/* In front of the program that takes a process out of the table with its last thread: this one asks the table. */
+	struct kymo_error *error =
+		attach(calls, "sched_process_exit", 0, kernel_call_end_make(&calls->program, calls->status_at, calls->insns));
 
 	if (!error && calls->options.follow)
 		error = kernel_follow(&calls->base);
 	if (!error)
-		error = attach(calls, "signal_deliver", kernel_call_signal_make(&calls->program, calls->insns));
+		error = attach(calls, "signal_deliver", 0, kernel_call_signal_make(&calls->program, calls->insns));
 	if (!error)
-		error = attach(calls, "sys_exit", kernel_call_pick(&calls->program, calls->exits_fd, true, calls->insns));
+		error = attach(calls, "sys_exit", calls->sys_exit, kernel_call_pick(&calls->program, calls->exits_fd, true, calls->insns));
 	if (!error)
-		error = attach(calls, "sys_enter", kernel_call_pick(&calls->program, calls->entries_fd, false, calls->insns));
+		error = attach(calls, "sys_enter", calls->sys_enter, kernel_call_pick(&calls->program, calls->entries_fd, false, calls->insns));
 	return error;
 }
 
 /* ---- samples ------------------------------------------------------------------------------------------------------------ */
 
-static uint64_t word_at(const uint8_t *registers, uint16_t at)
+static bool read_call(const struct kernel_call *sample, size_t size, struct kymo_kernel_call *ret)
 {
-	uint64_t word;
-
-	memcpy(&word, registers + at, sizeof(word));
-	return word;
-}
-
-static bool read_call(const struct kymo_kernel_calls *calls, const struct kernel_call *sample, size_t size, struct kymo_kernel_call *ret)
-{
-	const struct kymo_call_layout *layout = calls->options.layout;
-	const size_t header = sizeof(*sample) + layout->size;
+	const size_t header = sizeof(*sample) + KERNEL_CALL_WORDS * sizeof(sample->words[0]);
 
 	if (size < header)
 		return false;
-	for (int i = 0; i < 6; i++)
-		ret->args[i] = word_at(sample->registers, layout->args[i]);
-	ret->number = sample->what == KERNEL_CALL_ENTER ? sample->value : word_at(sample->registers, layout->number);
-	ret->stack_pointer = word_at(sample->registers, layout->stack_pointer);
+	memcpy(ret->args, sample->words, sizeof(ret->args));
+	ret->number = sample->what == KERNEL_CALL_ENTER ? sample->value : sample->words[KERNEL_CALL_NUMBER];
+	ret->stack_pointer = sample->words[KERNEL_CALL_STACK_POINTER];
 	ret->copies = (struct kymo_kernel_copies){ (const uint8_t *)sample + header, size - header };
 	return true;
 }
@@ -205,13 +214,13 @@ static int on_sample(void *data, void *bytes, size_t size)
 	case KERNEL_CALL_ENTER:
 	case KERNEL_CALL_LEAVE:
 		call.event = sample->what == KERNEL_CALL_ENTER ? KYMO_KERNEL_CALL_ENTERED : KYMO_KERNEL_CALL_LEFT;
-		if (!read_call(calls, sample, size, &call))
+		if (!read_call(sample, size, &call))
 			return 0;
 		break;
 	case KERNEL_CALL_SIGNAL:
 		call.event = KYMO_KERNEL_CALL_SIGNAL;
 		if (size >= sizeof(*sample) + KERNEL_SIGINFO_SIZE)
-			memcpy(&info, sample->registers, KERNEL_SIGINFO_SIZE);
+			memcpy(&info, sample->words, KERNEL_SIGINFO_SIZE);
 		info.si_signo = (int)sample->value;
 		break;
 	case KERNEL_CALL_END:
@@ -356,7 +365,9 @@ static struct kymo_error *set_up(struct kymo_kernel_calls *calls)
 		.ids = calls->base.ids,
 		.layout = calls->options.layout,
 	};
-	error = put_all_programs(calls);
+	error = look_at_kernel(calls);
+	if (!error)
+		error = put_all_programs(calls);
 	return error ? error : attach_all(calls);
 }
 

@@ -24,7 +24,8 @@ struct kernel_sample {
 /* An element of the state map, a cache line of its own. */
 struct kernel_state {
 	uint64_t count;		/* losses of a ring; in the last element: processes that found no room in the table */
-	uint64_t unused[7];
+	uint64_t noted;		/* in the first element, of system calls: threads in the table `again` */
+	uint64_t unused[6];
 };
 
 /* Whose ids samples carry. */

@@ -36,7 +36,7 @@ struct kymo_copy {
 
 /* Where a `struct pt_regs` has what a system call is made with. */
 struct kymo_call_layout {
-	uint16_t args[6], stack_pointer, number, size;
+	uint16_t args[6], stack_pointer, number;
 };
 
 #endif

@@ -104,7 +104,6 @@ const struct kymo_call_layout kymo_call_layout = {
 		  offsetof(struct pt_regs, r8), offsetof(struct pt_regs, r9) },
 	.stack_pointer = offsetof(struct pt_regs, rsp),
 	.number = offsetof(struct pt_regs, orig_rax),
-	.size = sizeof(struct pt_regs),
 };
 
 #define WORD 8
