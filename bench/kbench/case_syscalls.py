@@ -77,6 +77,7 @@ def shown(bench):
     return [
         Tracer("none", [], FAST),
         Tracer("kymo syscalls", [bench.kymo, "syscalls", "-f"], file=["-o"], missing=bench.kymo_missing),
+        Tracer("kymo syscalls --seccomp-bpf", [bench.kymo, "syscalls", "-f", "--seccomp-bpf", "-e", ",".join(CALLS)], file=["-o"], missing=bench.kymo_missing),
         Recorded("kymo record -s", [bench.kymo, "record", "-q", "-s", ",".join(CALLS)], FAST, missing=bench.kymo_missing),
         Tracer("kymo syscalls, BPF", [bench.kymo, "syscalls", "-f", "--backend", "kernel", "-e", ",".join(CALLS)], file=["-o"], missing=bench.kymo_missing),
         Tracer("strace", ["strace", "-f"], file=["-o"]),
@@ -90,6 +91,7 @@ def not_wanted(bench):
     return [
         Tracer("none", [], FAST),
         Tracer("kymo syscalls", [bench.kymo, "syscalls", "-f", "-e", OTHER], file=["-o"], missing=bench.kymo_missing),
+        Tracer("kymo syscalls --seccomp-bpf", [bench.kymo, "syscalls", "-f", "--seccomp-bpf", "-e", OTHER], FAST, file=["-o"], missing=bench.kymo_missing),
         Recorded("kymo record -s", [bench.kymo, "record", "-q", "-s", OTHER], FAST, missing=bench.kymo_missing),
         Tracer("strace", ["strace", "-f", "-e", f"trace={OTHER}"], file=["-o"]),
         Tracer("strace --seccomp-bpf", ["strace", "-f", "--seccomp-bpf", "-e", f"trace={OTHER}"], FAST, file=["-o"]),
@@ -186,7 +188,7 @@ def _load(bench):
     if not shutil.which("sqlite3"):
         raise BenchError("sqlite3 is not installed")
     times, lines = {}, {}
-    tracers = [tracer for tracer in shown(bench) if not isinstance(tracer, Bpftrace) and "seccomp" not in tracer.name]
+    tracers = [tracer for tracer in shown(bench) if not isinstance(tracer, Bpftrace)]
     tracers = bench.select(tracers)
 
     def one(tracer):
