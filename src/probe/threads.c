@@ -95,24 +95,6 @@ static void tell_confusion(struct kymo_probes *probes, struct kymo_process *proc
 		    kymo_process_pid(process));
 }
 
-/* What a program that is starting stores right behind the call at which it stands: the record of that call's return is made before. */
-static void store_tid(const struct kymo_probes *probes)
-{
-	const struct kymo_thread *threads;
-	int32_t tid;
-	uint64_t at;
-	size_t n;
-
-	threads = kymo_process_threads(probes->process, &n);
-	if (n != 1 || !threads[0].registers.fs_base)
-		return;
-	at = threads[0].registers.fs_base + (uint64_t)probes->tid_offset;
-	if (kymo_process_read(probes->process, at, &tid, sizeof(tid)) || tid)
-		return;
-	tid = probes_inner_tid(threads[0].tid);
-	kymo_process_write(probes->process, at, &tid, sizeof(tid));
-}
-
 struct kymo_error *kymo_probes_set_live(struct kymo_probes *probes)
 {
 	struct kymo_maps maps;
@@ -126,14 +108,12 @@ struct kymo_error *kymo_probes_set_live(struct kymo_probes *probes)
 	error = kymo_maps_read(kymo_process_pid(probes->process), &maps);
 	if (error)
 		return error;
-	/* A program that is starting stores its tid right behind the call at which it stands now. */
+	/* A program that is starting has no other thread yet, and may be about to store the id of this one. */
 	known = probes_tid_offset_of_glibc(probes, &maps) &&
 		(probes->is_starting || probes_is_tid_offset(probes->process, probes->tid_offset));
 	kymo_maps_deinit(&maps);
 	if (!known && !probes->is_starting)
 		known = probes_find_tid_offset(probes, probes->process);
-	if (known && probes->is_starting && probes_has_syscalls(probes))
-		store_tid(probes);
 	if (known)
 		return probes_write_state(probes, KYMO_PAD_LIVE);
 	probes->tid_offset = 0;

@@ -204,16 +204,22 @@ struct kymo_error *recording_start_up(struct recording *recording, struct target
 				      bool *done_ret)
 {
 	struct source *source = target->source;
-	struct kymo_error *error;
+	struct kymo_error *error = NULL;
 
 	*done_ret = false;
+	if (target->is_id_due && (event == KYMO_STARTUP_MAPPED || event == KYMO_STARTUP_LOADED)) {
+		target->is_id_due = false;
+		error = kymo_probes_set_live(source->probes);
+	}
+	if (error)
+		return error;
 	switch (event) {
 	case KYMO_STARTUP_MAPPED:
 		error = recording_mix(recording, source);
 		return error ? error : recording_install(recording, source);
 	case KYMO_STARTUP_TLS:
-		target->has_threads = true;
-		return kymo_probes_set_live(source->probes);
+		target->has_threads = target->is_id_due = true;
+		return NULL;
 	case KYMO_STARTUP_LOADED:
 		*done_ret = true;
 		return kymo_probes_started(source->probes);

@@ -30,6 +30,7 @@ struct target {
 	struct source *source;		/* NULL: nothing of it is recorded */
 	bool is_sharing;		/* runs in its parent's memory until its exec */
 	bool is_starting, has_threads;
+	bool is_id_due;			/* its thread stores its id behind the call at which it was seen last */
 	bool is_clean;			/* has no probes in it, or none any more */
 };
 
