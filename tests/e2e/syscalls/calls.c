@@ -85,7 +85,7 @@ static void files(void)
 	CALL(tee, -1, -1, 9, 3);
 	CALL(vmsplice, -1, b, 1, 3);
 	CALL(sync_file_range, -1, 1, 2, ALL);
-	CALL(preadv2, -1, b, 1, 3, ALL);
+	CALL(preadv2, -1, b, 1, 3, 0, ALL);
 	CALL(setxattr, path, "user.a", "abc\0", 4, ALL);
 	CALL(getxattr, path, "user.a", b, 4);
 	CALL(listxattr, path, b, 4);
@@ -451,8 +451,8 @@ static void sockets(void)
 	CALL(writev, -1, v, 3);
 	CALL(preadv, p[0], v, 2, 5);
 	CALL(pwritev, -1, v, 2, 5);
-	CALL(pwritev2, -1, v, 2, -1, ALL);
-	CALL(preadv2, -1, v, 2, 5, 3);
+	CALL(pwritev2, -1, v, 2, -1, 0, ALL);
+	CALL(preadv2, -1, v, 2, 5, 0, 3);
 	CALL(process_vm_readv, MYSELF, v, 1, v+1, 1, 0);
 	CALL(writev, -1, v, 0);
 	int F = CALL(open, "/etc/hostname", 0);

@@ -2,7 +2,9 @@
 import os
 import re
 import signal
+from pathlib import Path
 
+import processes
 from kymotest import (KYMO, NOBODY, SOURCE, check, check_equal, check_matches, check_same, eventually, kymo, need_root, program, run, start)
 from straced import CHILDREN, PYTHON, PYTHON_ENV, build, check_like_strace, git_log
 
@@ -35,7 +37,7 @@ def test_odd_calls_look_as_in_strace(tmp):
 def test_an_interrupted_call_is_named_when_it_goes_on(tmp):
     tracer = start(KYMO, 'syscalls', '-f', *FILTER, '-e', 'restart_syscall,openat,write', '-o', tmp / 'lines', program('sleep'), '2')
     eventually(lambda: (tmp / 'lines').exists() and 'openat' in (tmp / 'lines').read_text(), 'it has begun', 30)
-    sleeper = children_of(tracer.pid)
+    sleeper = command_of(tracer.pid)
     eventually(lambda: in_call(sleeper) in ('230', '35'), 'it sleeps', 30)
     os.kill(sleeper, signal.SIGSTOP)
     eventually(lambda: 'stopped by SIGSTOP' in (tmp / 'lines').read_text(), 'the stop', 30)
@@ -44,12 +46,10 @@ def test_an_interrupted_call_is_named_when_it_goes_on(tmp):
     check_matches((tmp / 'lines').read_text(), r'restart_syscall\(<\.\.\. resuming interrupted clock_nanosleep \.\.\.>\) = 0')
 
 
-def children_of(pid):
-    """The command, not kymo's own helper."""
-    found = []
-    for task in os.listdir(f'/proc/{pid}/task'):
-        found += [int(child) for child in open(f'/proc/{pid}/task/{task}/children').read().split()]
-    names = {child: open(f'/proc/{child}/comm').read().strip() for child in found}
+def command_of(pid):
+    """The command, which a child of kymo's has begun, beside a helper of its own."""
+    (worker,) = processes.children(pid)
+    names = {child: Path(f'/proc/{child}/comm').read_text().strip() for child in processes.children(worker)}
     return next(child for child, name in names.items() if name != 'kymo-waker')
 
 
@@ -118,7 +118,7 @@ def test_who_joins_sees_the_calls_that_pass(tmp):
     code = 'import os, time\nopen("begun", "w")\nwhile not os.path.exists("enough"): os.getppid(); time.sleep(0.01)'
     first = start(KYMO, 'syscalls', '-f', *FILTER, '-e', 'exit_group', '-o', tmp / 'first', program('python3'), '-S', '-c', code, cwd=tmp)
     eventually((tmp / 'begun').exists, 'it runs', 30)
-    second = start(KYMO, 'syscalls', '-e', 'getppid', '-o', tmp / 'second', '--pid', children_of(first.pid))
+    second = start(KYMO, 'syscalls', '-e', 'getppid', '-o', tmp / 'second', '--pid', command_of(first.pid))
     eventually(lambda: (tmp / 'second').exists() and (tmp / 'second').read_text().count('getppid()') > 5, 'calls that pass', 30)
     second.end(signal.SIGTERM).ok()
     (tmp / 'enough').write_text('')
