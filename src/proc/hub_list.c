@@ -79,7 +79,7 @@ int hub_list(struct kymo_hub *hub, pid_t id, size_t from, struct kymo_engine_inf
 
 static bool is_sane(const struct kymo_engine_info *info)
 {
-	return info->events <= KYMO_EVENTS_ALL && info->wants >= 0 && info->wants <= KYMO_ACTION_DETACH;
+	return !(info->events & ~HUB_MASK) && info->wants >= 0 && info->wants <= KYMO_ACTION_DETACH;
 }
 
 /* One message's; how many were asked for is how many fit. */

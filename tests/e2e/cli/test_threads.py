@@ -68,24 +68,32 @@ def owners(thread):
     return {engine['owner']: set(engine['events']) for engine in thread['engines'] or []}
 
 
+def tracing(pid, kymo=KYMO):
+    """A kymo syscalls of process `pid`, and the id of its process that traces: a child of that which was started."""
+    started = start(kymo, 'syscalls', '-e', 'none', '--pid', pid)
+    return started, *eventually(lambda: processes.children(started.pid), 'it has begun')
+
+
 def test_engines_are_those_of_everybody_who_traces():
     process = target('threads1000', '-t', 4)
     n = len(look(process.pid)['threads'])
     check_equal([thread['engines'] for thread in look(process.pid)['threads']], [[]] * n, 'engines before')
-    tracers = []
+    tracers, pids = [], []
     for _ in range(2):
-        tracers.append(start(KYMO, 'syscalls', '-e', 'none', '--pid', process.pid))
-        eventually(lambda: all(tracers[-1].pid in owners(thread) for thread in look(process.pid)['threads']), 'each thread has an engine')
+        tracer, pid = tracing(process.pid)
+        tracers.append(tracer)
+        pids.append(pid)
+        eventually(lambda: all(pid in owners(thread) for thread in look(process.pid)['threads']), 'each thread has an engine')
     for thread in look(process.pid)['threads']:
-        check_equal(owners(thread).keys(), {tracer.pid for tracer in tracers}, 'owners')
+        check_equal(owners(thread).keys(), set(pids), 'owners')
         for events in owners(thread).values():
             check({'syscall_entry', 'syscall_exit', 'clone', 'reap'} <= events and 'quiesce' not in events, f'events: {events}')
         check_equal([engine['wants'] for engine in thread['engines']], ['resume', 'resume'], 'wishes')
     for words in table(process.pid)[1].values():
-        check_equal(sorted(word.partition(':')[0] for word in words[-2:]), sorted(str(tracer.pid) for tracer in tracers), 'words')
+        check_equal(sorted(word.partition(':')[0] for word in words[-2:]), sorted(map(str, pids)), 'words')
         check('calls' in words[-1] and 'signals' in words[-1], 'the mask is shown', words)
     tracers[1].end(signal.SIGINT).ok()
-    eventually(lambda: all(owners(thread).keys() == {tracers[0].pid} for thread in look(process.pid)['threads']), 'the second one has gone')
+    eventually(lambda: all(owners(thread).keys() == {pids[0]} for thread in look(process.pid)['threads']), 'the second one has gone')
     tracers[0].end(signal.SIGINT).ok()
     eventually(lambda: all(thread['engines'] == [] for thread in look(process.pid)['threads']), 'there are none')
 
@@ -94,20 +102,19 @@ def test_engines_are_those_of_everybody_who_traces():
 def test_engines_of_two_thousand_threads_are_told():
     """More than a message holds."""
     process = target('threads1000', '-t', 2000)
-    tracer = start(KYMO_PLAIN, 'syscalls', '-e', 'none', '--pid', process.pid)
-    eventually(lambda: sum(tracer.pid in owners(thread) for thread in look(process.pid)['threads']) == 2001, 'each thread has an engine', 200)
+    tracer, pid = tracing(process.pid, KYMO_PLAIN)
+    eventually(lambda: sum(pid in owners(thread) for thread in look(process.pid)['threads']) == 2001, 'each thread has an engine', 200)
     tracer.end(signal.SIGINT).ok()
 
 
 def test_a_hub_that_does_not_answer_is_not_waited_for_long():
     process = sleeper()
-    tracer = start(KYMO, 'syscalls', '-e', 'none', '--pid', process.pid)
-    eventually(lambda: tracer.pid in owners(look(process.pid)['threads'][0]), 'the thread has an engine')
-    tracer.signal(signal.SIGSTOP)
-    thread, = look(process.pid)['threads']
-    check_equal((thread['engines'], thread['tracer']['pid']), (None, tracer.pid), 'engines and tracer')
-    tracer.signal(signal.SIGCONT)
-    eventually(lambda: tracer.pid in owners(look(process.pid)['threads'][0]), 'it answers again')
+    tracer, pid = tracing(process.pid)
+    eventually(lambda: pid in owners(look(process.pid)['threads'][0]), 'the thread has an engine')
+    with processes.stopped(pid):
+        thread, = look(process.pid)['threads']
+        check_equal((thread['engines'], thread['tracer']['pid']), (None, pid), 'engines and tracer')
+    eventually(lambda: pid in owners(look(process.pid)['threads'][0]), 'it answers again')
     tracer.end(signal.SIGINT).ok()
 
 
