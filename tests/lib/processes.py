@@ -18,7 +18,11 @@ def adopt_orphans():
 
 def children(pid):
     found = []
-    for task in Path(f'/proc/{pid}/task').glob('*/children'):
+    try:
+        tasks = list(Path(f'/proc/{pid}/task').glob('*/children'))
+    except OSError:  # it has just ended
+        tasks = []
+    for task in tasks:
         try:
             found += [int(word) for word in task.read_text().split()]
         except OSError:
