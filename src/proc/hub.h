@@ -234,11 +234,20 @@ void hub_rekey_task(struct kymo_hub *hub, struct task *task, pid_t tid);
 /* Seize a thread of process `pid` (0: look which), which runs on. A negative errno, as kymo_engine_attach() has them. `ret` may be one that there is. */
 int hub_seize(struct kymo_hub *hub, pid_t tid, pid_t pid, struct task **ret);
 
-/* The masks of all its engines together. */
-unsigned int hub_events(const struct task *task);
-
 /* Seize threads of a process that are not the hub's yet, once. How many were, or a negative errno; those that are ending are passed over. */
 int hub_seize_threads(struct kymo_hub *hub, pid_t pid);
+
+/* Nobody knows it: it runs on without us, or, where it has a filter of ours, ends. */
+void hub_abandon(const struct kymo_hub *hub, pid_t tid);
+
+#define HUB_OPTIONS                                                                                               \
+	(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | \
+	 PTRACE_O_TRACEEXIT)
+
+/* ---- hub_run.c: threads that stop and go on. All with the lock held, on the hub's thread -------------------------- */
+
+/* The masks of all its engines together. */
+unsigned int hub_events(const struct task *task);
 
 /* Make it stop. */
 void hub_interrupt(struct task *task);
@@ -251,12 +260,6 @@ bool hub_swallow(struct kymo_hub *hub, struct task *task, int *group_ret);
 
 /* Wait for at most `timeout_ns` for a task's next status, which is kept to be dispatched. */
 bool hub_fetch(struct kymo_hub *hub, struct task *task, uint64_t timeout_ns, int *status_ret);
-
-/* Nobody knows it: it runs on without us, or, where it has a filter of ours, ends. */
-void hub_abandon(const struct kymo_hub *hub, pid_t tid);
-
-/* Whether somebody wants it to stand still. */
-bool hub_is_held(const struct task *task);
 
 /* Whether somebody wants the call that it sleeps in to end. */
 bool hub_is_interrupted(const struct task *task);
@@ -273,12 +276,10 @@ void hub_break_stops(struct task *task);
 /* Forget the deadline of a hold in its exit event. */
 void hub_end_hold(struct kymo_hub *hub, struct task *task);
 
+/* ---- hub_release.c: the end of a hub. The same -------------------------------------------------------------------- */
+
 /* Let go of all that are stopped or can be within `timeout_ms`. */
 void hub_release_all(struct kymo_hub *hub, int timeout_ms);
-
-#define HUB_OPTIONS                                                                                               \
-	(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | \
-	 PTRACE_O_TRACEEXIT)
 
 /* ---- hub_filter.c: the seccomp filter of picked calls --------------------------------------------------------------------- */
 

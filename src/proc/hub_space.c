@@ -2,7 +2,7 @@
  * Spaces: memories with breakpoints in them.
  *
  * Bytes are written one at a time, and each write is complete: a thread that runs there executes the breakpoint or the instruction. So nobody has to stand still for one to be put in or taken
- * out, but all threads have to be the hub's. What is compared before it is written may have been changed by the program.
+ * out, but all threads have to be the hub's. What is compared before it is written may have been changed by the program. hub_park.c has the threads.
  */
 #include "proc/hub_trap.h"
 
@@ -17,12 +17,11 @@
 #include "arch/arch.h"
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/search.h"
 #include "wire/shared.h"
 
 #define LINGER_NS 5000000000ull		/* longer than a child waits for its maker's event */
 #define LATE_NS 2000000000ull
-#define HOLD_NS 1000000000ull
-#define PATIENT_SPINS 64
 
 /* ---- bytes ---------------------------------------------------------------------------------------------------------------- */
 
@@ -51,17 +50,7 @@ bool hub_space_has_trap(const struct hub_space *space, uint64_t address)
 /* The first one that is not below the address. */
 static size_t place_of(const struct hub_space *space, uint64_t address)
 {
-	size_t low = 0, high = space->breaks.n;
-
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (space->breaks.items[middle].address < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return kymo_partition_point(i, space->breaks.n, space->breaks.items[i].address < address);
 }
 
 struct hub_break *hub_space_find(const struct hub_space *space, uint64_t address)
@@ -69,85 +58,6 @@ struct hub_break *hub_space_find(const struct hub_space *space, uint64_t address
 	size_t i = place_of(space, address);
 
 	return i < space->breaks.n && space->breaks.items[i].address == address ? &space->breaks.items[i] : NULL;
-}
-
-/* ---- who runs there -------------------------------------------------------------------------------------------------------- */
-
-static bool is_beside(const struct hub_process *one, const struct hub_process *other)
-{
-	return one == other || (one->space && one->space == other->space);
-}
-
-static bool may_run(const struct task *task)
-{
-	return task->state == TASK_RUNNING && !task->is_fetched && !task->is_newborn;
-}
-
-/* Interrupted, it can sleep on in the kernel, but not return from there: so a parent in vfork() need not be waited for. */
-static bool is_stuck(const struct task *task, unsigned int spins)
-{
-	return spins > PATIENT_SPINS && kymo_thread_state(task->process->pid, task->tid) == 'D';
-}
-
-static bool is_any_running(struct kymo_hub *hub, const struct hub_process *process, const struct task *except, unsigned int spins)
-{
-	bool is_any = false;
-	int status;
-
-	for (struct hub_process *p = hub->processes; p; p = p->next)
-		for (struct task *task = is_beside(p, process) ? p->tasks : NULL; task; task = task->in_process)
-			if (task != except && may_run(task) && !hub_fetch(hub, task, 0, &status) && !is_stuck(task, spins))
-				is_any = true;
-	return is_any;
-}
-
-void hub_space_hold(struct kymo_hub *hub, const struct hub_process *process, const struct task *except)
-{
-	uint64_t deadline = kymo_now_ns() + HOLD_NS;
-
-	for (struct hub_process *p = hub->processes; p; p = p->next)
-		for (struct task *task = is_beside(p, process) ? p->tasks : NULL; task; task = task->in_process)
-			if (task != except && may_run(task))
-				hub_interrupt(task);
-	for (unsigned int spins = 0; is_any_running(hub, process, except, spins) && kymo_now_ns() < deadline; spins++)
-		kymo_wait_a_little(spins);
-}
-
-bool hub_space_keeps(const struct task *task)
-{
-	return task->process->space && task->process->space->n_in;
-}
-
-void hub_space_rest(struct kymo_hub *hub, const struct task *task)
-{
-	struct hub_space *space = task->process->space;
-
-	if (!space || space->is_parked || !space->n_in)
-		return;
-	for (const struct hub_process *p = hub->processes; p; p = p->next)
-		for (const struct task *other = p->space == space ? p->tasks : NULL; other; other = other->in_process)
-			if (may_run(other))
-				return;
-	space->is_parked = true;
-	for (size_t i = 0; i < space->breaks.n; i++)
-		if (space->breaks.items[i].owners)
-			hub_space_lift(space, &space->breaks.items[i]);
-}
-
-static void unpark(struct hub_space *space)
-{
-	if (!space->is_parked)
-		return;
-	space->is_parked = false;
-	for (size_t i = 0; i < space->breaks.n; i++)
-		if (space->breaks.items[i].owners)
-			hub_space_lower(space, &space->breaks.items[i]);
-}
-
-void hub_space_wake(const struct task *task)
-{
-	if (task->process->space)
-		unpark(task->process->space);
 }
 
 /* ---- making one ------------------------------------------------------------------------------------------------------------- */
@@ -223,7 +133,8 @@ static int take_sharers(struct kymo_hub *hub, const struct hub_process *process,
 	return err;
 }
 
-int hub_space_get(struct kymo_hub *hub, struct hub_process *process, struct hub_space **ret)
+/* The space of a process into which a breakpoint is to be put: all its threads are the hub's then. A negative errno. */
+static int get_space(struct kymo_hub *hub, struct hub_process *process, struct hub_space **ret)
 {
 	struct hub_space *space = process->space;
 	int err;
@@ -327,7 +238,7 @@ static void look_at_all(struct kymo_hub *hub, const struct hub_space *space)
 int hub_space_insert(struct kymo_hub *hub, struct hub_process *process, uint64_t address)
 {
 	struct hub_space *space = NULL;
-	int err = hub_space_get(hub, process, &space);
+	int err = get_space(hub, process, &space);
 	struct hub_break *b = err ? NULL : hub_space_find(space, address);
 
 	if (b && b->owners) {
@@ -339,7 +250,7 @@ int hub_space_insert(struct kymo_hub *hub, struct hub_process *process, uint64_t
 	if (!err && !b)
 		b = add(space, address);
 	if (!err)
-		unpark(space);
+		hub_space_unpark(space);
 	if (!err)
 		err = b ? put_in(hub, space, b) : -ENOMEM;
 	if (process->space)

@@ -51,9 +51,6 @@ struct hub_space {
 
 struct hub_break *hub_space_find(const struct hub_space *space, uint64_t address);
 
-/* The space of a process into which a breakpoint is to be put: all its threads are the hub's then. A negative errno. */
-int hub_space_get(struct kymo_hub *hub, struct hub_process *process, struct hub_space **ret);
-
 /* One owner more; less. */
 int hub_space_insert(struct kymo_hub *hub, struct hub_process *process, uint64_t address);
 void hub_space_remove(struct kymo_hub *hub, struct hub_space *space, uint64_t address);
@@ -74,16 +71,6 @@ void hub_space_born(struct kymo_hub *hub, struct hub_process *maker, struct hub_
 /* One whose maker is not known is let go. */
 void hub_space_clean_stranger(struct kymo_hub *hub, pid_t tid);
 
-/* Whether a thread must stay the hub's without engines. */
-bool hub_space_keeps(const struct task *task);
-
-/* The task has stopped and is held: perhaps nobody of the space can run now. It is going on. */
-void hub_space_rest(struct kymo_hub *hub, const struct task *task);
-void hub_space_wake(const struct task *task);
-
-/* Stop all that could run in the memory of `process`, but `except`, without telling anybody; what they stop with is told later. */
-void hub_space_hold(struct kymo_hub *hub, const struct hub_process *process, const struct task *except);
-
 /* What engines read and write. */
 int hub_space_read(struct hub_space *space, uint64_t address, void *data, size_t size);
 int hub_space_write(struct kymo_hub *hub, struct hub_space *space, uint64_t address, const void *data, size_t size);
@@ -94,6 +81,21 @@ void hub_space_clear_all(struct kymo_hub *hub);
 /* Free those that have been left for long; whether there are such. */
 void hub_space_look_at_clock(struct kymo_hub *hub, uint64_t now);
 bool hub_space_needs_clock(const struct kymo_hub *hub);
+
+/* ---- hub_park.c: who runs in such a memory ------------------------------------------------------------------------------------ */
+
+/* Whether a thread must stay the hub's without engines. */
+bool hub_space_keeps(const struct task *task);
+
+/* The task has stopped and is held: perhaps nobody of the space can run now. It is going on. */
+void hub_space_rest(struct kymo_hub *hub, const struct task *task);
+void hub_space_wake(const struct task *task);
+
+/* Somebody may run there again: put in what was taken out. */
+void hub_space_unpark(struct hub_space *space);
+
+/* Stop all that could run in the memory of `process`, but `except`, without telling anybody; what they stop with is told later. */
+void hub_space_hold(struct kymo_hub *hub, const struct hub_process *process, const struct task *except);
 
 /* ---- hub_breakpoint.c ---------------------------------------------------------------------------------------------------------- */
 

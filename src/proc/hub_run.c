@@ -1,0 +1,340 @@
+/* Threads of a hub that stop and go on, as their engines want. */
+#include "proc/hub_trap.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+
+#include "base/io.h"
+
+#define EXIT_HOLD_NS (KYMO_EXIT_HOLD_MS * 1000000ull)
+
+unsigned int hub_events(const struct task *task)
+{
+	unsigned int events = 0;
+
+	for (size_t i = 0; i < task->engines.n; i++)
+		if (!task->engines.items[i]->is_detached)
+			events |= task->engines.items[i]->events;
+	return events;
+}
+
+/* Whether it has to stop at each system call; else at picked ones, or at none. */
+static bool wants_all_calls(const struct task *task)
+{
+	for (size_t i = 0; i < task->engines.n; i++) {
+		const struct kymo_engine *engine = task->engines.items[i];
+		bool is_content = task->process->has_filter && engine->events & KYMO_MASK_PICKED_CALLS && !engine->guest;
+
+		if (!engine->is_detached && engine->events & EVENTS_OF_STOPS && !is_content)
+			return true;
+	}
+	return false;
+}
+
+/* Under a filter: the exit is always fetched where the entry was, so that the stops of a call are known to be one call's. */
+static bool owes_exit(const struct task *task)
+{
+	return task->process->has_filter && task->call.is_entry_known;
+}
+
+static bool does_anybody_want(const struct task *task, enum kymo_action strongest, enum kymo_action weakest)
+{
+	for (size_t i = 0; i < task->engines.n; i++) {
+		const struct kymo_engine *engine = task->engines.items[i];
+
+		if (!engine->is_detached && engine->wants >= strongest && engine->wants <= weakest)
+			return true;
+	}
+	return false;
+}
+
+static bool is_anything_owed(const struct task *task)
+{
+	for (size_t i = 0; i < task->engines.n; i++)
+		if (!task->engines.items[i]->is_detached && task->engines.items[i]->owes_report)
+			return true;
+	return false;
+}
+
+static bool has_engines(const struct task *task)
+{
+	for (size_t i = 0; i < task->engines.n; i++)
+		if (!task->engines.items[i]->is_detached)
+			return true;
+	return false;
+}
+
+static bool is_held(const struct task *task)
+{
+	return task->process->is_held || task->has_maker || hub_is_still(task) || does_anybody_want(task, KYMO_ACTION_STOP, KYMO_ACTION_STOP);
+}
+
+bool hub_is_interrupted(const struct task *task)
+{
+	return does_anybody_want(task, KYMO_ACTION_INTERRUPT, KYMO_ACTION_INTERRUPT);
+}
+
+/* Whether it is to be the hub's any longer. */
+static bool is_wanted(const struct task *task)
+{
+	return has_engines(task) || task->process->has_filter || hub_space_keeps(task);
+}
+
+/* Whether one that does not stand still has to be interrupted for what engines want. */
+static bool has_to_stop(const struct task *task)
+{
+	bool is_listening = task->state == TASK_LISTENING;
+
+	return (!is_wanted(task) && !task->process->is_held) || is_anything_owed(task) || task->is_claimed || (!is_listening && task->has_stale_watch) ||
+	       does_anybody_want(task, KYMO_ACTION_STOP, is_listening ? KYMO_ACTION_REPORT : KYMO_ACTION_BLOCKSTEP) ||
+	       (!is_listening && !task->traces_calls && wants_all_calls(task));
+}
+
+/* What is wanted once becomes a promise to tell. The strongest. */
+static enum kymo_action take_wishes(struct task *task)
+{
+	enum kymo_action strongest = KYMO_ACTION_RESUME;
+
+	for (size_t i = 0; i < task->engines.n; i++) {
+		struct kymo_engine *engine = task->engines.items[i];
+
+		if (engine->is_detached || engine->wants >= KYMO_ACTION_RESUME)
+			continue;
+		if (engine->wants < strongest)
+			strongest = engine->wants;
+		engine->owes_report |= engine->wants <= KYMO_ACTION_REPORT;
+		engine->owes_step |= engine->wants == KYMO_ACTION_SINGLESTEP || engine->wants == KYMO_ACTION_BLOCKSTEP;
+		engine->wants = KYMO_ACTION_RESUME;
+	}
+	return strongest;
+}
+
+static bool is_step_owed(const struct task *task)
+{
+	for (size_t i = 0; i < task->engines.n; i++)
+		if (!task->engines.items[i]->is_detached && task->engines.items[i]->owes_step)
+			return true;
+	return false;
+}
+
+static bool is_at_call(const struct task *task)
+{
+	const struct hub_memory *memory = hub_memory_of(task->process);
+	struct user_regs_struct registers;
+	uint8_t code[KYMO_REMOTE_CALL];
+
+	if (!memory || kymo_get_registers(task->tid, &registers))
+		return false;
+	return kymo_remote_restarts(&registers) ||
+	       (!kymo_process_read(memory->process, registers.rip, code, sizeof(code)) && kymo_remote_is_call(code));
+}
+
+/* The stop a step begins at: within a system call already, or before an instruction. */
+static long step_request(struct task *task, bool is_block)
+{
+	unsigned int events = hub_events(task);
+
+	task->steps = true;
+	task->steps_call = task->stop == STOP_ENTRY || owes_exit(task) || (events & EVENTS_OF_STOPS && task->stop != STOP_EVENT && is_at_call(task));
+	if (task->steps_call)
+		return PTRACE_SYSCALL;
+	return is_block ? PTRACE_SINGLEBLOCK : PTRACE_SINGLESTEP;
+}
+
+void hub_interrupt(struct task *task)
+{
+	task->was_interrupted = true;
+	ptrace(PTRACE_INTERRUPT, task->tid, 0, 0);
+}
+
+bool hub_fetch(struct kymo_hub *hub, struct task *task, uint64_t timeout_ns, int *status_ret)
+{
+	uint64_t deadline = timeout_ns ? kymo_now_ns() + timeout_ns : 0;
+	struct hub_status early = { .tid = task->tid };
+	pid_t got = 0;
+
+	if (!kymo_vec_reserve(&hub->early, hub->early.n + 1))
+		return false;	/* it is told in its turn */
+	for (unsigned int spins = 0; !got; spins++) {
+		got = waitpid(task->tid, &early.status, __WALL | WNOHANG);
+		if (got || !timeout_ns || kymo_now_ns() >= deadline)
+			break;
+		kymo_wait_a_little(spins);
+	}
+	if (got != task->tid)
+		return false;
+	kymo_vec_push(&hub->early, early);
+	task->is_fetched = true;
+	*status_ret = early.status;
+	return true;
+}
+
+static bool is_event_stop(int status)
+{
+	return WIFSTOPPED(status) && status >> 16 == PTRACE_EVENT_STOP;
+}
+
+bool hub_swallow(struct kymo_hub *hub, struct task *task, int *group_ret)
+{
+	struct hub_status early = { .tid = task->tid };
+	pid_t got;
+
+	ptrace(PTRACE_INTERRUPT, task->tid, 0, 0);
+	ptrace(PTRACE_CONT, task->tid, 0, 0);
+	while ((got = waitpid(task->tid, &early.status, __WALL)) < 0 && errno == EINTR)
+		;
+	if (got == task->tid && is_event_stop(early.status)) {
+		task->stop = STOP_TRAP;
+		*group_ret = WSTOPSIG(early.status) == SIGTRAP ? 0 : WSTOPSIG(early.status);
+		return true;
+	}
+	task->state = TASK_RUNNING;
+	if (got == task->tid && kymo_vec_push(&hub->early, early))
+		task->is_fetched = true;
+	return false;
+}
+
+static void let_go(struct kymo_hub *hub, struct task *task)
+{
+	hub_space_wake(task);
+	hub_watches_clear(hub, task, true);
+	ptrace(PTRACE_DETACH, task->tid, 0, task->stop == STOP_SIGNAL ? task->signal : 0);
+	hub_forget_task(hub, task);
+}
+
+/* From its exit event. What comes now is its end. */
+static void go_to_end(struct kymo_hub *hub, struct task *task)
+{
+	hub_end_hold(hub, task);
+	task->state = TASK_ENDING;
+	ptrace(PTRACE_CONT, task->tid, 0, 0);
+	hub_report_death(hub, task, task->end_status);
+}
+
+/*
+ * An interrupt that the stop at an entry has taken the place of is told no more, but a call that waits ends because of it all the same. So there has to be another stop, in which that is
+ * repaired.
+ */
+static bool has_stale_interrupt(const struct task *task)
+{
+	return task->stop == STOP_ENTRY && task->ends_interrupt;
+}
+
+/* To tell a step. Whether the group stop lasts, nobody knows. */
+static bool has_left_group_stop(const struct task *task)
+{
+	return task->stop == STOP_SIGNAL && task->group_stop;
+}
+
+/* Only on its way out of another stop does the kernel look whether a call of before is to be made again, and whether the process is stopped. */
+static void come_back(struct task *task)
+{
+	task->state = TASK_RUNNING;
+	task->traces_calls = false;
+	hub_interrupt(task);
+	ptrace(PTRACE_CONT, task->tid, 0, 0);
+}
+
+static void go_on(struct kymo_hub *hub, struct task *task)
+{
+	enum kymo_action wish = take_wishes(task);
+	bool wants_step = wish == KYMO_ACTION_SINGLESTEP || wish == KYMO_ACTION_BLOCKSTEP || is_step_owed(task);
+	bool traces_calls = wants_all_calls(task);
+	long request = traces_calls || owes_exit(task) ? PTRACE_SYSCALL : PTRACE_CONT;
+	int signal = task->stop == STOP_SIGNAL ? task->signal : 0;
+
+	hub_space_wake(task);
+	hub_watches_clear(hub, task, false);
+	task->traces_calls = traces_calls;
+	/* Before it runs. One that has left a group stop, the kernel takes back to where its process is; one that is claimed would make an interrupted call again, and be at its entry. */
+	if (has_left_group_stop(task) || task->is_claimed)
+		hub_interrupt(task);
+	if (task->stop == STOP_TRAP && task->group_stop) {
+		task->state = TASK_LISTENING;
+		ptrace(PTRACE_LISTEN, task->tid, 0, 0);
+	} else {
+		task->state = TASK_RUNNING;
+		task->steps = task->steps_call = false;
+		if (!signal && hub_step_over(hub, task, wants_step))
+			return;		/* another stop has come, which serves what is wanted */
+		if (wants_step)
+			request = step_request(task, wish == KYMO_ACTION_BLOCKSTEP);
+		if (ptrace(request, task->tid, 0, signal) && errno == EIO && request == PTRACE_SINGLEBLOCK)
+			ptrace(PTRACE_SINGLESTEP, task->tid, 0, signal);
+	}
+	if (wish <= KYMO_ACTION_REPORT || has_stale_interrupt(task))
+		hub_interrupt(task);
+}
+
+/* Those that have left a thread that stays traced are through when it runs. */
+static void release_left(struct kymo_hub *hub, struct task *task)
+{
+	if (!task->leavers.n)
+		return;
+	hub_release_leavers(hub, task);
+	pthread_cond_broadcast(&hub->changed);
+}
+
+void hub_settle(struct kymo_hub *hub, struct task *task)
+{
+	if (task->state != TASK_STOPPED)
+		return;
+	if (task->stop == STOP_ENDING) {
+		if (is_held(task) && !task->hold_deadline_ns) {
+			task->hold_deadline_ns = kymo_now_ns() + EXIT_HOLD_NS;
+			hub->n_ending++;
+		}
+		if (!is_held(task))
+			go_to_end(hub, task);
+		return;
+	}
+	if (is_held(task)) {
+		hub_space_rest(hub, task);
+		return;
+	}
+	if (task->stop == STOP_AWAY && is_wanted(task))
+		come_back(task);
+	else if (is_wanted(task) || has_stale_interrupt(task) || task->is_claimed)
+		go_on(hub, task);
+	else if (!hub_waits_for_step(task))
+		return let_go(hub, task);
+	if (task->process->has_filter && !has_engines(task))
+		release_left(hub, task);
+}
+
+void hub_attend(struct kymo_hub *hub, struct task *task)
+{
+	hub_purge_engines(hub, task);
+	if (task->borrow)
+		return;		/* it is looked at when it has come back */
+	switch (task->state) {
+	case TASK_RUNNING:
+	case TASK_LISTENING:
+		if (!task->was_interrupted && !task->is_newborn && has_to_stop(task))
+			hub_interrupt(task);
+		if (task->process->has_filter)
+			release_left(hub, task);
+		return;
+	case TASK_STOPPED:
+		hub_report_owed(hub, task, false);
+		hub_settle(hub, task);
+		return;
+	case TASK_ENDING:
+		return;
+	}
+}
+
+void hub_break_stops(struct task *task)
+{
+	for (size_t i = 0; i < task->engines.n; i++)
+		if (task->engines.items[i]->wants == KYMO_ACTION_STOP)
+			task->engines.items[i]->wants = KYMO_ACTION_RESUME;
+}
+
+void hub_end_hold(struct kymo_hub *hub, struct task *task)
+{
+	hub->n_ending -= task->hold_deadline_ns != 0;
+	task->hold_deadline_ns = 0;
+}
