@@ -316,19 +316,6 @@ bool hub_needs_clock(const struct kymo_hub *hub);
 
 /* ---- hub_report.c: calling engines. On the hub's thread, lock held, released for each callback --------------------------- */
 
-/* What one event tells; `call` calls the engine's callback for it. */
-struct hub_event {
-	unsigned int event;		/* a bit, or 0: quiesce alone */
-	bool is_reversed;
-	const struct kymo_engine *skip;	/* is not told */
-	bool (*is_for)(const struct kymo_engine *engine, const void *report);	/* NULL: it is for all */
-	unsigned int (*call)(struct kymo_engine *engine, enum kymo_action so_far, struct hub_event *event);	/* with the lock released */
-	void (*verdict)(struct hub_event *event, unsigned int verdict);	/* NULL: there is none */
-	void *report;
-};
-
-void hub_report(struct kymo_hub *hub, struct task *task, struct hub_event *event);
-
 /* Quiesce for those that were promised one. `with_steps`: a step is done. */
 void hub_report_owed(struct kymo_hub *hub, struct task *task, bool with_steps);
 
@@ -415,9 +402,6 @@ void hub_put_later(struct kymo_engine *engine);
 
 /* kymo_engine_barrier() that does not wait, but says -EAGAIN. `event` is 0 the first time, and what it was made afterwards. */
 int hub_try_barrier(struct kymo_engine *engine, uint64_t *event);
-
-/* A new engine at the end of the task's, with one reference, the task's own. NULL: memory is out. Lock held. */
-struct kymo_engine *hub_add_engine(struct kymo_hub *hub, struct task *task, const struct hub_attach *attach);
 
 /* Not an engine of its task any more. Lock held. */
 void hub_detach_engine(struct kymo_hub *hub, struct kymo_engine *engine);

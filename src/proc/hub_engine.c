@@ -43,7 +43,8 @@ void hub_put_later(struct kymo_engine *engine)
 	hub_call(engine->hub, drop, engine);
 }
 
-struct kymo_engine *hub_add_engine(struct kymo_hub *hub, struct task *task, const struct hub_attach *attach)
+/* A new engine at the end of the task's, with one reference, the task's own. NULL: memory is out. Lock held. */
+static struct kymo_engine *add_engine(struct kymo_hub *hub, struct task *task, const struct hub_attach *attach)
 {
 	struct kymo_engine *engine = calloc(1, sizeof(*engine));
 
@@ -176,7 +177,7 @@ static int attach_to_thread(struct kymo_hub *hub, void *argument)
 	err = hub_seize(hub, attach->id, 0, &task);
 	if (err)
 		return err;
-	engine = hub_add_engine(hub, task, attach);
+	engine = add_engine(hub, task, attach);
 	if (!engine) {
 		hub_kick(hub, task);
 		return -ENOMEM;
@@ -219,7 +220,7 @@ static int add_engines(struct kymo_hub *hub, struct hub_process *process, struct
 	for (struct task *task = process->tasks; task; task = task->in_process) {
 		if (task->was_death_told)
 			continue;
-		if (!hub_add_engine(hub, task, attach))
+		if (!add_engine(hub, task, attach))
 			return -ENOMEM;
 		attach->n++;
 	}

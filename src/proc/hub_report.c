@@ -8,6 +8,17 @@
 
 #include <errno.h>
 
+/* What one event tells; `call` calls the engine's callback for it. */
+struct hub_event {
+	unsigned int event;		/* a bit, or 0: quiesce alone */
+	bool is_reversed;
+	const struct kymo_engine *skip;	/* is not told */
+	bool (*is_for)(const struct kymo_engine *engine, const void *report);	/* NULL: it is for all */
+	unsigned int (*call)(struct kymo_engine *engine, enum kymo_action so_far, struct hub_event *event);	/* with the lock released */
+	void (*verdict)(struct hub_event *event, unsigned int verdict);	/* NULL: there is none */
+	void *report;
+};
+
 static bool is_to_be_told(const struct kymo_hub *hub, const struct kymo_engine *engine, const struct hub_event *event)
 {
 	return !engine->is_detached && engine->born < hub->event && engine != event->skip && (!event->is_for || event->is_for(engine, event->report));
@@ -99,7 +110,7 @@ static void end_event(struct kymo_hub *hub, struct task *task)
 	pthread_cond_broadcast(&hub->changed);
 }
 
-void hub_report(struct kymo_hub *hub, struct task *task, struct hub_event *event)
+static void tell_all(struct kymo_hub *hub, struct task *task, struct hub_event *event)
 {
 	size_t n = task->engines.n;
 
@@ -167,7 +178,7 @@ void hub_report_syscall(struct kymo_hub *hub, struct task *task, unsigned int ev
 
 	it.call = is_entry ? call_entry : call_exit_of_call;
 	it.verdict = is_entry ? abort_or_not : NULL;
-	hub_report(hub, task, &it);
+	tell_all(hub, task, &it);
 }
 
 static unsigned int call_clone(struct kymo_engine *engine, enum kymo_action action, struct hub_event *event)
@@ -179,7 +190,7 @@ void hub_report_clone(struct kymo_hub *hub, struct task *task, const struct kymo
 {
 	struct kymo_clone_report copy = *report;
 
-	hub_report(hub, task, &(struct hub_event){ .event = KYMO_EVENT_CLONE, .call = call_clone, .report = &copy });
+	tell_all(hub, task, &(struct hub_event){ .event = KYMO_EVENT_CLONE, .call = call_clone, .report = &copy });
 }
 
 static unsigned int call_exec(struct kymo_engine *engine, enum kymo_action action, struct hub_event *event)
@@ -191,7 +202,7 @@ void hub_report_exec(struct kymo_hub *hub, struct task *task, pid_t former_tid)
 {
 	struct kymo_exec_report report = { former_tid };
 
-	hub_report(hub, task, &(struct hub_event){ .event = KYMO_EVENT_EXEC, .call = call_exec, .report = &report });
+	tell_all(hub, task, &(struct hub_event){ .event = KYMO_EVENT_EXEC, .call = call_exec, .report = &report });
 }
 
 static unsigned int call_exit(struct kymo_engine *engine, enum kymo_action action, struct hub_event *event)
@@ -203,7 +214,7 @@ void hub_report_exit(struct kymo_hub *hub, struct task *task, int status)
 {
 	struct kymo_exit_report report = { status };
 
-	hub_report(hub, task, &(struct hub_event){ .event = KYMO_EVENT_EXIT, .call = call_exit, .report = &report });
+	tell_all(hub, task, &(struct hub_event){ .event = KYMO_EVENT_EXIT, .call = call_exit, .report = &report });
 }
 
 static unsigned int call_jctl(struct kymo_engine *engine, enum kymo_action action, struct hub_event *event)
@@ -215,7 +226,7 @@ void hub_report_jctl(struct kymo_hub *hub, struct task *task, int signal)
 {
 	struct kymo_jctl_report report = { signal };
 
-	hub_report(hub, task, &(struct hub_event){ .event = KYMO_EVENT_JCTL, .call = call_jctl, .report = &report });
+	tell_all(hub, task, &(struct hub_event){ .event = KYMO_EVENT_JCTL, .call = call_jctl, .report = &report });
 }
 
 static unsigned int call_signal(struct kymo_engine *engine, enum kymo_action action, struct hub_event *event)
@@ -237,12 +248,12 @@ void hub_report_signal(struct kymo_hub *hub, struct task *task, struct kymo_sign
 {
 	struct hub_event event = { .event = report->kind, .skip = skip, .call = call_signal, .verdict = next_verdict, .report = report };
 
-	hub_report(hub, task, &event);
+	tell_all(hub, task, &event);
 }
 
 void hub_report_trap(struct kymo_hub *hub, struct task *task, struct kymo_signal_report *report, bool (*is_for)(const struct kymo_engine *engine, const void *report))
 {
-	hub_report(hub, task, &(struct hub_event){ .event = KYMO_EVENT_SIGNAL, .is_for = is_for, .call = call_signal, .report = report });
+	tell_all(hub, task, &(struct hub_event){ .event = KYMO_EVENT_SIGNAL, .is_for = is_for, .call = call_signal, .report = report });
 }
 
 /* ---- the end ----------------------------------------------------------------------------------------------------------- */
@@ -257,7 +268,7 @@ void hub_report_death(struct kymo_hub *hub, struct task *task, int status)
 	struct kymo_death_report report = { status };
 
 	task->was_death_told = true;
-	hub_report(hub, task, &(struct hub_event){ .event = KYMO_EVENT_DEATH, .call = call_death, .report = &report });
+	tell_all(hub, task, &(struct hub_event){ .event = KYMO_EVENT_DEATH, .call = call_death, .report = &report });
 }
 
 static unsigned int call_reap(struct kymo_engine *engine, enum kymo_action action, struct hub_event *event)
@@ -272,6 +283,6 @@ void hub_report_reap(struct kymo_hub *hub, struct task *task, int status)
 	struct kymo_reap_report report = { status, task->superseded_by };
 
 	task->is_reaping = true;
-	hub_report(hub, task, &(struct hub_event){ .event = KYMO_EVENT_REAP, .call = call_reap, .report = &report });
+	tell_all(hub, task, &(struct hub_event){ .event = KYMO_EVENT_REAP, .call = call_reap, .report = &report });
 	hub_forget_task(hub, task);
 }

@@ -10,10 +10,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/page.h"
 #include "proc/hub_place.h"
 #include "proc/hub_remote.h"
-
-#define PAGE 4096u
 
 struct kymo_joined {
 	struct kymo_hub *hub;
@@ -263,7 +262,7 @@ int kymo_joined_write(struct kymo_joined *joined, uint64_t address, const void *
 	int err = 0;
 
 	for (size_t done = 0, n; !err && done < size; done += n) {
-		n = HUB_DATA_MAX - (address + done) % PAGE;
+		n = HUB_DATA_MAX - (address + done) % KYMO_PAGE_SIZE;
 		n = size - done < n ? size - done : n;
 		err = ask(joined, &(struct hub_message){ .type = HUB_HOLD_WRITE, .word = address + done, .size = n }, (void *)(uintptr_t)(from + done));
 	}
