@@ -7,7 +7,8 @@ import collections
 import re
 from pathlib import Path
 
-from kymotest import KYMO, check_equal, check_same, fail, program, run
+import processes
+from kymotest import KYMO, check_equal, check_same, eventually, fail, program, run
 
 CHANGES = (
     (re.compile(r'0x[0-9a-f]{5,}'), 'ADDRESS'),
@@ -41,6 +42,14 @@ NOW_AND_THEN = 'getrandom(RANDOM BYTES, 8, GRND_NONBLOCK) = 8'
 PYTHON = ('-s', '-S', '-c', 'import json, subprocess, threading; print(json.dumps([1]))')
 PYTHON_ENV = {'PYTHONDONTWRITEBYTECODE': '1', 'PYTHONHASHSEED': '0'}
 CHILDREN = 'true; /bin/true; (exit 3); /bin/sh -c \'kill -TERM $$\'; exit 0'
+
+
+def command_of(tracer):
+    """The command that a kymo syscalls has begun, a child of the process that does its work, once it is executed."""
+    def found():
+        below = [pid for worker in processes.children(tracer.pid) for pid in processes.children(worker)]
+        return next((pid for pid in below if not processes.status(pid).get('Name', 'kymo').startswith('kymo')), None)
+    return eventually(found, 'the command runs')
 
 
 def build(tmp, name, *options):

@@ -2,11 +2,10 @@
 import os
 import re
 import signal
-from pathlib import Path
 
 import processes
-from kymotest import (KYMO, NOBODY, SOURCE, check, check_equal, check_matches, check_same, eventually, kymo, need_root, program, run, start)
-from straced import CHILDREN, PYTHON, PYTHON_ENV, build, check_like_strace, git_log
+from kymotest import (KYMO, NOBODY, SOURCE, SYS_CLOCK_NANOSLEEP, check, check_equal, check_matches, check_same, eventually, kymo, need_root, program, run, start)
+from straced import CHILDREN, PYTHON, PYTHON_ENV, build, check_like_strace, command_of, git_log
 
 SH = program('sh')
 FILTER = ('--seccomp-bpf',)
@@ -35,26 +34,14 @@ def test_odd_calls_look_as_in_strace(tmp):
 
 
 def test_an_interrupted_call_is_named_when_it_goes_on(tmp):
-    tracer = start(KYMO, 'syscalls', '-f', *FILTER, '-e', 'restart_syscall,openat,write', '-o', tmp / 'lines', program('sleep'), '2')
-    eventually(lambda: (tmp / 'lines').exists() and 'openat' in (tmp / 'lines').read_text(), 'it has begun', 30)
-    sleeper = command_of(tracer.pid)
-    eventually(lambda: in_call(sleeper) in ('230', '35'), 'it sleeps', 30)
+    tracer = start(KYMO, 'syscalls', '-f', *FILTER, '-e', 'restart_syscall,openat,write', '-o', tmp / 'lines', program('sleep'), '5')
+    sleeper = command_of(tracer)
+    eventually(lambda: processes.call(sleeper) == SYS_CLOCK_NANOSLEEP, 'it sleeps', 30)
     os.kill(sleeper, signal.SIGSTOP)
     eventually(lambda: 'stopped by SIGSTOP' in (tmp / 'lines').read_text(), 'the stop', 30)
     os.kill(sleeper, signal.SIGCONT)
     tracer.end().ok()
     check_matches((tmp / 'lines').read_text(), r'restart_syscall\(<\.\.\. resuming interrupted clock_nanosleep \.\.\.>\) = 0')
-
-
-def command_of(pid):
-    """The command, which a child of kymo's has begun, beside a helper of its own."""
-    (worker,) = processes.children(pid)
-    names = {child: Path(f'/proc/{child}/comm').read_text().strip() for child in processes.children(worker)}
-    return next(child for child, name in names.items() if name != 'kymo-waker')
-
-
-def in_call(pid):
-    return open(f'/proc/{pid}/syscall').read().split()[0]
 
 
 def switches(*options):
@@ -78,12 +65,7 @@ def begin(tmp, *options):
 
 
 def are_gone(pids):
-    def is_gone(pid):
-        try:
-            return open(f'/proc/{pid}/stat').read().rpartition(') ')[2][0] in 'ZX'
-        except (FileNotFoundError, ProcessLookupError):
-            return True
-    return all(is_gone(pid) for pid in pids)
+    return not any(processes.is_alive(pid) for pid in pids)
 
 
 def test_a_killed_tracer_takes_the_tree_with_it(tmp):
@@ -118,7 +100,7 @@ def test_who_joins_sees_the_calls_that_pass(tmp):
     code = 'import os, time\nopen("begun", "w")\nwhile not os.path.exists("enough"): os.getppid(); time.sleep(0.01)'
     first = start(KYMO, 'syscalls', '-f', *FILTER, '-e', 'exit_group', '-o', tmp / 'first', program('python3'), '-S', '-c', code, cwd=tmp)
     eventually((tmp / 'begun').exists, 'it runs', 30)
-    second = start(KYMO, 'syscalls', '-e', 'getppid', '-o', tmp / 'second', '--pid', command_of(first.pid))
+    second = start(KYMO, 'syscalls', '-e', 'getppid', '-o', tmp / 'second', '--pid', command_of(first))
     eventually(lambda: (tmp / 'second').exists() and (tmp / 'second').read_text().count('getppid()') > 5, 'calls that pass', 30)
     second.end(signal.SIGTERM).ok()
     (tmp / 'enough').write_text('')

@@ -11,6 +11,7 @@ from pathlib import Path
 import processes
 from kymotest import KYMO, at_end, check, check_equal, check_untraced, eventually, run, start, target, target_path
 from numbered import Client, end, hub_of, workers_left
+from straced import command_of
 
 HOWS = {
     'an interrupt': lambda first: first.front.end(signal.SIGINT).ok(),
@@ -186,14 +187,7 @@ def launched(tmp):
     """numbered as a command of kymo's, and that kymo."""
     tracer = start(KYMO, 'syscalls', '-f', '-e', 'getpgid', '-o', tmp / 'first', target_path('numbered'))
     tracer.wait_for('^ready$')
-
-    def found():
-        for worker in processes.children(tracer.pid):
-            for pid in processes.children(worker):
-                if processes.status(pid).get('Name') == 'numbered':
-                    return pid
-        return None
-    return tracer, eventually(found, 'the command runs')
+    return tracer, command_of(tracer)
 
 
 def check_command_without_launcher(tmp, how):
