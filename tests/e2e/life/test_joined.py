@@ -1,7 +1,6 @@
 """Recording a process that a kymo syscalls traces: it is stopped and changed through that one, and neither takes anything from the other."""
 import collections
 import signal
-import time
 from pathlib import Path
 
 import processes
@@ -47,6 +46,14 @@ def counted(tmp):
     return process
 
 
+def checked():
+    """A program that checks itself, and what it has mapped when each thread has been through everything once, so that what they map lazily is there."""
+    process = target('selfcheck', '-t', '4')
+    eventually(lambda: sum(int(processes.status(tid).get('voluntary_ctxt_switches', 0)) > 256 for tid in processes.threads(process.pid)) >= 4,
+               'each of its threads has gone around')
+    return process, remains.lasting_mappings(process.pid)
+
+
 def recorded_calls(directory='kymo.data'):
     """How many calls of each number libc's syscall() was recorded for."""
     return collections.Counter(Event(line)['number'] for line in babeltrace(directory) if ' libc:syscall: ' in line)
@@ -81,9 +88,7 @@ def test_two_tracers_that_come_to_a_recorder_and_it_are_each_complete(tmp):
 
 
 def test_probes_go_in_and_out_and_the_tracer_sees_none_of_it(tmp):
-    process = target('selfcheck', '-t', '4')
-    time.sleep(0.1)
-    before = remains.lasting_mappings(process.pid)
+    process, before = checked()
     tracer = start(KYMO, 'syscalls', '-o', tmp / 'calls', '--pid', process.pid)
     eventually(lambda: (tmp / 'calls').exists() and 'tgkill' in (tmp / 'calls').read_text(), 'it sees calls')
     record(*SELFCHECK, '-r', 'libc:write', '--pid', process.pid, '--for', '0.2').ok()
@@ -101,9 +106,7 @@ def test_probes_go_in_and_out_and_the_tracer_sees_none_of_it(tmp):
 
 
 def test_what_a_killed_recorder_left_is_shown_and_detached_under_a_tracer(tmp):
-    process = target('selfcheck', '-t', '4')
-    time.sleep(0.1)
-    before = remains.lasting_mappings(process.pid)
+    process, before = checked()
     tracer = quiet_trace(process, '-e', 'tgkill')
     recorder = start_recorder(process.pid, *SELFCHECK)
     recorder.kill()
@@ -116,9 +119,7 @@ def test_what_a_killed_recorder_left_is_shown_and_detached_under_a_tracer(tmp):
 
 
 def test_two_recorders_at_once_change_a_traced_process_in_turn(tmp):
-    process = target('selfcheck', '-t', '4')
-    time.sleep(0.1)
-    before = remains.lasting_mappings(process.pid)
+    process, before = checked()
     tracer = quiet_trace(process, '-e', 'tgkill')
     recorders = [start(KYMO, 'record', '-o', f'data{i}', *SELFCHECK, '--for', '0.3', '--pid', process.pid) for i in range(3)]
     for i, recorder in enumerate(recorders):
@@ -156,9 +157,7 @@ def test_a_stopped_process_stays_stopped(tmp):
 
 
 def test_a_recorder_goes_on_when_the_tracer_is_killed(tmp):
-    process = target('selfcheck', '-t', '4')
-    time.sleep(0.1)
-    before = remains.lasting_mappings(process.pid)
+    process, before = checked()
     tracer = quiet_trace(process, '-e', 'tgkill')
     recorder = start_recorder(process.pid, *SELFCHECK)
     tracer.kill()
@@ -169,9 +168,7 @@ def test_a_recorder_goes_on_when_the_tracer_is_killed(tmp):
 
 
 def test_a_recorder_that_sleeps_too_long_has_lost_its_hold(tmp):
-    process = target('selfcheck', '-t', '4')
-    time.sleep(0.1)
-    before = remains.lasting_mappings(process.pid)
+    process, before = checked()
     tracer = trace(process.pid, '-e', 'tgkill')
     at_message = 'sendmsg:delay_enter=12s:when=12'  # the first thread is borrowed
     recorder = start(program('strace'), '-qq', '-o', tmp / 'messages', '-e', f'inject={at_message}', '-e', 'trace=sendmsg', '-e', 'signal=none',
