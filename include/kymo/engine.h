@@ -16,7 +16,7 @@
  * what is the hub's. kymo_hub_launch() and kymo_hub_wait() are for commands to be traced; other children may be waited for by their ids. SIGCHLD gets SA_NOCLDSTOP where it had its default action, until the last hub is destroyed.
  *
  * If the process of the hub dies, whenever that is, the kernel lets go of all threads and they run on; but a thread that is being single-stepped in that moment may get a SIGTRAP, and so may
- * processes with breakpoints or watched memory, which are for engines with KYMO_ATTACH_BREAKPOINTS alone.
+ * processes with breakpoints or watched memory, which are for engines with KYMO_ATTACH_BREAKPOINTS alone. Commands that were launched with KYMO_LAUNCH_EXITKILL or with picked calls are killed.
  */
 #ifndef KYMO_ENGINE_H
 #define KYMO_ENGINE_H
@@ -421,7 +421,8 @@ int kymo_engine_set_result(struct kymo_engine *engine, int64_t result);
 int kymo_engine_set_signal(struct kymo_engine *engine, int signal, const siginfo_t *info);
 
 /*
- * All of `size` bytes of its memory, read-only pages too, as they are without breakpoints. These work at any time while the process lives, stopped or not, from any thread, and never wait for the hub's.
+ * All of `size` bytes of its memory, read-only pages too, as they are without breakpoints. These work at any time while the process lives, stopped or not, from any thread, and don't wait for the hub's, but
+ * where the process has breakpoints: there for a moment, in which threads may be held to step over one.
  * -EIO: not all is mapped; -ESRCH, -EPERM.
  */
 int kymo_engine_read(struct kymo_engine *engine, uint64_t address, void *data, size_t size);
