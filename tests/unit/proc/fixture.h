@@ -4,6 +4,13 @@
 
 #include "engines.h"
 
+#define WITH_BREAKPOINTS (KYMO_ATTACH_CREATE | KYMO_ATTACH_BREAKPOINTS)
+
+static inline uint64_t at(const void *function)
+{
+	return (uint64_t)(uintptr_t)function;
+}
+
 struct fixture {
 	struct kymo_hub *hub;
 	struct shared *shared;

@@ -3,24 +3,9 @@
 #include <sched.h>
 #include <ucontext.h>
 
-#include "fixture.h"
+#include "breakpoints.h"
 
-#define ALL_FLAGS (KYMO_ATTACH_CREATE | KYMO_ATTACH_BREAKPOINTS)
 #define N_TICKS 500
-#define TRAP 0xcc
-
-/* What breakpoints are put on. Whoever calls them counts. */
-__attribute__((noinline)) static void tick(struct shared *shared)
-{
-	__asm__ volatile("" ::: "memory");
-	atomic_fetch_add(&shared->count, 1);
-}
-
-__attribute__((noinline)) static void cold(struct shared *shared)
-{
-	__asm__ volatile("" ::: "memory");
-	shared->seen++;
-}
 
 /* A function that makes a system call, getpid; and one that begins with a breakpoint of its own. */
 long own_call(void);
@@ -30,20 +15,6 @@ __asm__(".pushsection .text\n"
 	".globl own_trap\n.type own_trap, @function\nown_trap: int3\n ret\n.size own_trap, .-own_trap\n"
 	".popsection\n");
 extern const char own_call_at[];
-
-static uint64_t at(const void *function)
-{
-	return (uint64_t)(uintptr_t)function;
-}
-
-static struct kymo_engine *breaker(struct kymo_hub *hub, pid_t tid, struct book *book)
-{
-	struct kymo_engine *engine = NULL;
-
-	assert_int_equal(kymo_engine_attach(hub, tid, ALL_FLAGS, &ops, book, &engine), 0);
-	assert_int_equal(kymo_engine_set_events(engine, KYMO_EVENT_SIGNAL | KYMO_EVENT_QUIESCE), 0);
-	return engine;
-}
 
 /* Counts breakpoints and signals apart. */
 struct hits {
@@ -70,6 +41,19 @@ static unsigned int count_hits(struct book *book, struct kymo_engine *engine, en
 		hits->n_signals++;
 	}
 	return KYMO_ACTION_RESUME | report->verdict;
+}
+
+/* A program that waits for `go` runs with a breakpoint, and well. */
+static struct kymo_engine *run_to_the_end(struct fixture *f, int (*run)(struct shared *shared), uint64_t place, struct hits *hits)
+{
+	struct kymo_engine *engine;
+
+	begin(f, run);
+	engine = breaker(f->hub, f->pid, &hits->book);
+	assert_int_equal(kymo_engine_insert_breakpoint(engine, place), 0);
+	f->shared->go = 1;
+	assert_int_equal(end_of(f->pid), 0);
+	return engine;
 }
 
 static uint8_t byte_of(pid_t pid, uint64_t address)
@@ -307,11 +291,7 @@ static void children_that_nobody_follows_run_without_and_those_in_the_same_memor
 	struct kymo_engine *engine;
 	struct fixture f;
 
-	begin(&f, forking);
-	engine = breaker(f.hub, f.pid, &hits.book);
-	assert_int_equal(kymo_engine_insert_breakpoint(engine, at(tick)), 0);
-	f.shared->go = 1;
-	assert_int_equal(end_of(f.pid), 0);
+	engine = run_to_the_end(&f, forking, at(tick), &hits);
 	assert_int_equal(f.shared->count, 40);
 	assert_int_equal(hits.n, 20);
 	kymo_engine_put(engine);
@@ -403,11 +383,7 @@ static void an_own_trap_of_the_program_below_it_is_the_programs(void **state)
 	struct kymo_engine *engine;
 	struct fixture f;
 
-	begin(&f, trapping);
-	engine = breaker(f.hub, f.pid, &hits.book);
-	assert_int_equal(kymo_engine_insert_breakpoint(engine, at(own_trap)), 0);
-	f.shared->go = 1;
-	assert_int_equal(end_of(f.pid), 0);
+	engine = run_to_the_end(&f, trapping, at(own_trap), &hits);
 	assert_int_equal(hits.n, 100);
 	assert_int_equal(hits.n_signals, 100);
 	kymo_engine_put(engine);
@@ -431,11 +407,7 @@ static void a_system_call_below_it_is_made_and_told(void **state)
 	struct kymo_engine *engine;
 	struct fixture f;
 
-	begin(&f, calling_own);
-	engine = breaker(f.hub, f.pid, &hits.book);
-	assert_int_equal(kymo_engine_insert_breakpoint(engine, at(own_call_at)), 0);
-	f.shared->go = 1;
-	assert_int_equal(end_of(f.pid), 0);
+	engine = run_to_the_end(&f, calling_own, at(own_call_at), &hits);
 	assert_int_equal(hits.n, 50);
 	kymo_engine_put(engine);
 	kymo_hub_destroy(f.hub);
@@ -465,11 +437,7 @@ static void signals_that_come_before_the_instruction_make_no_hit_two(void **stat
 	struct kymo_engine *engine;
 	struct fixture f;
 
-	begin(&f, alarmed);
-	engine = breaker(f.hub, f.pid, &hits.book);
-	assert_int_equal(kymo_engine_insert_breakpoint(engine, at(tick)), 0);
-	f.shared->go = 1;
-	assert_int_equal(end_of(f.pid), 0);
+	engine = run_to_the_end(&f, alarmed, at(tick), &hits);
 	assert_int_equal(f.shared->count, 4 * N_TICKS);
 	assert_int_equal(hits.n, 4 * N_TICKS);
 	assert_true(hits.n_signals > 0);

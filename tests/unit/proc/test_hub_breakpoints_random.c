@@ -8,7 +8,6 @@
 
 #define N_THREADS 8
 #define N_OTHERS 3
-#define ALL_FLAGS (KYMO_ATTACH_CREATE | KYMO_ATTACH_BREAKPOINTS)
 
 struct counts {
 	atomic_int ready, go, wrong, n_calls, is_over;

@@ -6,27 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include "fixture.h"
-
-#define ALL_FLAGS (KYMO_ATTACH_CREATE | KYMO_ATTACH_BREAKPOINTS)
-#define TRAP 0xcc
-
-__attribute__((noinline)) static void tick(struct shared *shared)
-{
-	__asm__ volatile("" ::: "memory");
-	atomic_fetch_add(&shared->count, 1);
-}
-
-__attribute__((noinline)) static void cold(struct shared *shared)
-{
-	__asm__ volatile("" ::: "memory");
-	shared->seen++;
-}
-
-static uint64_t at(const void *function)
-{
-	return (uint64_t)(uintptr_t)function;
-}
+#include "breakpoints.h"
 
 /* Comes by `cold` when it is told to. */
 static void *tick_on(void *data)
@@ -50,15 +30,6 @@ static int ticking(struct shared *shared)
 	tick_on(shared);
 	pthread_join(thread, NULL);
 	_exit(0);
-}
-
-static struct kymo_engine *breaker(struct kymo_hub *hub, pid_t tid, struct book *book)
-{
-	struct kymo_engine *engine = NULL;
-
-	assert_int_equal(kymo_engine_attach(hub, tid, ALL_FLAGS, &ops, book, &engine), 0);
-	assert_int_equal(kymo_engine_set_events(engine, KYMO_EVENT_SIGNAL | KYMO_EVENT_QUIESCE), 0);
-	return engine;
 }
 
 static uint8_t byte_of(pid_t pid, uint64_t address)

@@ -6,8 +6,6 @@
 
 #include "fixture.h"
 
-#define ALL_FLAGS (KYMO_ATTACH_CREATE | KYMO_ATTACH_BREAKPOINTS)
-
 __attribute__((noinline)) static void tick(struct shared *shared)
 {
 	__asm__ volatile("" ::: "memory");
@@ -24,11 +22,6 @@ static int writing(struct shared *shared)
 			tick(shared);
 	}
 	return 0;
-}
-
-static uint64_t at(const void *place)
-{
-	return (uint64_t)(uintptr_t)place;
 }
 
 struct hits {
@@ -54,7 +47,7 @@ static struct kymo_engine *watcher(struct kymo_hub *hub, pid_t tid, struct book 
 {
 	struct kymo_engine *engine = NULL;
 
-	assert_int_equal(kymo_engine_attach(hub, tid, ALL_FLAGS, &ops, book, &engine), 0);
+	assert_int_equal(kymo_engine_attach(hub, tid, WITH_BREAKPOINTS, &ops, book, &engine), 0);
 	assert_int_equal(kymo_engine_set_events(engine, KYMO_EVENTS_SIGNAL), 0);
 	return engine;
 }
