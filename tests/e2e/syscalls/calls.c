@@ -525,11 +525,11 @@ static void sockets(void)
 	CALL(semop, si, (short[]){0, 1, 0, 1, 1, 010000|04000}, 2);
 	CALL(semtimedop, si, (short[]){0, -1, 04000}, 1, (long[]){1, 2});
 	CALL(semctl, si, 0, 16, 5);
-	CALL(semctl, si, 0, 12);
-	CALL(semctl, si, 1, 11);
+	CALL(semctl, si, 0, 12, 0);
+	CALL(semctl, si, 1, 11, 0);
 	CALL(semctl, si, 0, 13, b);
 	CALL(semctl, si, 0, 17, b);
-	CALL(semctl, si, 0, 0);
+	CALL(semctl, si, 0, 0, 0);
 	int q = CALL(msgget, 0, 01600);
 	CALL(msgsnd, q, (long[]){3, 0x6162636465}, 5, 04000);
 	CALL(msgrcv, q, b, 64, 0, ALL);
