@@ -283,7 +283,7 @@ static int write_memory(struct kymo_hub *hub, void *argument)
 	const struct hub_memory *memory;
 
 	if (process && process->space)
-		return hub_space_write(hub, process->space, holding->message->word, holding->memory, holding->message->size);
+		return hub_space_write_text(hub, process, holding->message->word, holding->memory, holding->message->size);
 	memory = process ? hub_memory_of(process) : NULL;
 	return memory ? kymo_process_write(memory->process, holding->message->word, holding->memory, holding->message->size) : -ESRCH;
 }

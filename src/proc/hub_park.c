@@ -51,23 +51,28 @@ bool hub_space_keeps(const struct task *task)
 	return task->process->space && task->process->space->n_in;
 }
 
+bool hub_space_can_run(const struct kymo_hub *hub, const struct hub_space *space)
+{
+	for (const struct hub_process *p = hub->processes; p; p = p->next)
+		for (const struct task *task = p->space == space ? p->tasks : NULL; task; task = task->in_process)
+			if (may_run(task))
+				return true;
+	return false;
+}
+
 void hub_space_rest(struct kymo_hub *hub, const struct task *task)
 {
 	struct hub_space *space = task->process->space;
 
-	if (!space || space->is_parked || !space->n_in)
+	if (!space || space->is_parked || !space->n_in || hub_space_can_run(hub, space))
 		return;
-	for (const struct hub_process *p = hub->processes; p; p = p->next)
-		for (const struct task *other = p->space == space ? p->tasks : NULL; other; other = other->in_process)
-			if (may_run(other))
-				return;
 	space->is_parked = true;
 	for (size_t i = 0; i < space->breaks.n; i++)
 		if (space->breaks.items[i].owners)
 			hub_space_lift(space, &space->breaks.items[i]);
 }
 
-void hub_space_unpark(struct hub_space *space)
+static void unpark(struct hub_space *space)
 {
 	if (!space->is_parked)
 		return;
@@ -80,5 +85,5 @@ void hub_space_unpark(struct hub_space *space)
 void hub_space_wake(const struct task *task)
 {
 	if (task->process->space)
-		hub_space_unpark(task->process->space);
+		unpark(task->process->space);
 }

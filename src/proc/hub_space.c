@@ -39,7 +39,8 @@ void hub_space_lift(struct hub_space *space, const struct hub_break *b)
 
 void hub_space_lower(struct hub_space *space, const struct hub_break *b)
 {
-	swap(space->memory, b->address, b->original, KYMO_TRAP_BYTE);
+	if (!b->is_in_jump)
+		swap(space->memory, b->address, b->original, KYMO_TRAP_BYTE);
 }
 
 bool hub_space_has_trap(const struct hub_space *space, uint64_t address)
@@ -158,14 +159,14 @@ static int get_space(struct kymo_hub *hub, struct hub_process *process, struct h
 /* ---- putting in and taking out ---------------------------------------------------------------------------------------------- */
 
 /* Whether the address is within a jump that leads to kymo's code, behind its first byte. */
-static bool is_in_jump(const struct hub_space *space, const struct kymo_maps *maps, uint64_t address)
+static bool is_in_jump(struct hub_space *space, const struct kymo_maps *maps, uint64_t address)
 {
 	uint8_t bytes[2 * KYMO_JUMP_SIZE];
 
 	for (uint64_t back = 1; back < KYMO_JUMP_SIZE; back++) {
 		const struct kymo_map *map;
 
-		if (kymo_process_read(space->memory->process, address - back, bytes, KYMO_JUMP_SIZE))
+		if (hub_space_read(space, address - back, bytes, KYMO_JUMP_SIZE))	/* there may be a breakpoint on the jump itself */
 			continue;
 		map = kymo_maps_at(maps, kymo_jump_target(address - back, bytes));
 		if (map && !strncmp(map->path, "/memfd:" KYMO_WIRE_MEMFD_NAME, sizeof("/memfd:" KYMO_WIRE_MEMFD_NAME) - 1))
@@ -174,7 +175,7 @@ static bool is_in_jump(const struct hub_space *space, const struct kymo_maps *ma
 	return false;
 }
 
-static int check_place(const struct hub_space *space, pid_t pid, uint64_t address)
+static int check_place(struct hub_space *space, pid_t pid, uint64_t address)
 {
 	struct kymo_maps maps = { 0 };
 	struct kymo_error *error = kymo_maps_read(kymo_live_thread(pid), &maps);
@@ -206,7 +207,7 @@ static struct hub_break *add(struct hub_space *space, uint64_t address)
 	return &space->breaks.items[i];
 }
 
-/* Note it, then write it. */
+/* Note it, then write it. Where nobody can run, it is parked at once; that it can be written is tried with the byte that is there. */
 static int put_in(struct kymo_hub *hub, struct hub_space *space, struct hub_break *b)
 {
 	int err = kymo_process_read(space->memory->process, b->address, &b->original, 1);
@@ -217,12 +218,13 @@ static int put_in(struct kymo_hub *hub, struct hub_space *space, struct hub_brea
 	if (b->entry < 0)
 		return b->entry;
 	if (b->original != KYMO_TRAP_BYTE)
-		err = kymo_process_write(space->memory->process, b->address, &(uint8_t){ KYMO_TRAP_BYTE }, 1);
+		err = kymo_process_write(space->memory->process, b->address, &(uint8_t){ space->is_parked ? b->original : KYMO_TRAP_BYTE }, 1);
 	if (err) {
 		hub_strike(hub, b->entry);
 		return err;
 	}
 	b->owners = 1;
+	b->is_in_jump = false;
 	space->n_in++;
 	return 0;
 }
@@ -250,7 +252,7 @@ int hub_space_insert(struct kymo_hub *hub, struct hub_process *process, uint64_t
 	if (!err && !b)
 		b = add(space, address);
 	if (!err)
-		hub_space_unpark(space);
+		space->is_parked |= !hub_space_can_run(hub, space);	/* who holds it may be reading its text */
 	if (!err)
 		err = b ? put_in(hub, space, b) : -ENOMEM;
 	if (process->space)
@@ -409,7 +411,7 @@ static void exchange(struct kymo_hub *hub, struct hub_space *space, uint64_t add
 		kept[at] = b->original;
 		b->original = data[at];
 		hub_note_change(hub, b->entry, b->original);
-		data[at] = space->is_parked ? b->original : KYMO_TRAP_BYTE;
+		data[at] = space->is_parked || b->is_in_jump ? b->original : KYMO_TRAP_BYTE;
 	}
 }
 
@@ -425,5 +427,39 @@ int hub_space_write(struct kymo_hub *hub, struct hub_space *space, uint64_t addr
 	err = kymo_process_write(space->memory->process, address, bytes, size);
 	if (err)
 		exchange(hub, space, address, kept, size, bytes);
+	return err;
+}
+
+/* A breakpoint within a jump would be a part of where it leads. */
+static void look_for_jumps(struct hub_space *space, const struct kymo_maps *maps, uint64_t address, size_t size)
+{
+	for (struct hub_break *b = first_from(space, address); is_within(space, b, address, size); b++) {
+		bool is = b->owners && is_in_jump(space, maps, b->address);
+
+		if (is && !space->is_parked)
+			hub_space_lift(space, b);
+		if (is == b->is_in_jump)
+			continue;
+		b->is_in_jump = is;
+		if (b->owners && !space->is_parked)
+			hub_space_lower(space, b);
+	}
+}
+
+int hub_space_write_text(struct kymo_hub *hub, const struct hub_process *process, uint64_t address, const void *data, size_t size)
+{
+	struct hub_space *space = process->space;
+	struct kymo_maps maps = { 0 };
+	struct kymo_error *error;
+	int err;
+
+	if (!is_within(space, first_from(space, address), address, size))
+		return hub_space_write(hub, space, address, data, size);
+	error = kymo_maps_read(kymo_live_thread(process->pid), &maps);
+	err = error ? -ESRCH : hub_space_write(hub, space, address, data, size);
+	if (!err)
+		look_for_jumps(space, &maps, address, size);
+	kymo_error_destroy(error);
+	kymo_maps_deinit(&maps);
 	return err;
 }

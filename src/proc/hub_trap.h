@@ -35,6 +35,7 @@ struct hub_break {
 	unsigned int owners;	/* 0: it was taken out, and a hit may be on its way */
 	uint8_t original;	/* what is below it */
 	int entry;		/* in the journal; -1: none is needed */
+	bool is_in_jump;	/* of a recording, behind its first byte, where there is no instruction: it is not written */
 	uint64_t out_ns;
 };
 
@@ -75,6 +76,9 @@ void hub_space_clean_stranger(struct kymo_hub *hub, pid_t tid);
 int hub_space_read(struct hub_space *space, uint64_t address, void *data, size_t size);
 int hub_space_write(struct kymo_hub *hub, struct hub_space *space, uint64_t address, const void *data, size_t size);
 
+/* What a recorder writes, which may be jumps over breakpoints, or what was there before. The process has a space. */
+int hub_space_write_text(struct kymo_hub *hub, const struct hub_process *process, uint64_t address, const void *data, size_t size);
+
 /* Take out all there are. */
 void hub_space_clear_all(struct kymo_hub *hub);
 
@@ -91,8 +95,8 @@ bool hub_space_keeps(const struct task *task);
 void hub_space_rest(struct kymo_hub *hub, const struct task *task);
 void hub_space_wake(const struct task *task);
 
-/* Somebody may run there again: put in what was taken out. */
-void hub_space_unpark(struct hub_space *space);
+/* Whether anybody of its processes runs. */
+bool hub_space_can_run(const struct kymo_hub *hub, const struct hub_space *space);
 
 /* Stop all that could run in the memory of `process`, but `except`, without telling anybody; what they stop with is told later. */
 void hub_space_hold(struct kymo_hub *hub, const struct hub_process *process, const struct task *except);

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "fixture.h"
 #include "proc/proc.h"
+#include "wire/shared.h"
 
 /* With a hub that serves, and an engine of it on the first thread. */
 static struct kymo_engine *begin_traced(struct fixture *f, int (*run)(struct shared *shared), unsigned int events)
@@ -160,6 +161,129 @@ static void a_hub_that_ends_leaves_nothing_to_be_written(void **state)
 	end(&f);
 }
 
+#define CODE_PAGE 4096
+
+static uint8_t *code;	/* a function, and a page behind it that looks like kymo's code */
+
+static void make_code(void)
+{
+	int fd = memfd_create(KYMO_WIRE_MEMFD_NAME, MFD_CLOEXEC);
+
+	code = mmap(NULL, 2 * CODE_PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(code, MAP_FAILED);
+	memcpy(code, (uint8_t[]){ 0x90, 0x90, 0x90, 0x90, 0x90, 0xc3 }, 6);
+	assert_int_equal(ftruncate(fd, CODE_PAGE), 0);
+	assert_int_equal(pwrite(fd, (uint8_t[]){ 0xc3 }, 1, 0), 1);
+	assert_ptr_equal(mmap(code + CODE_PAGE, CODE_PAGE, PROT_READ | PROT_EXEC, MAP_SHARED | MAP_FIXED, fd, 0), code + CODE_PAGE);
+	close(fd);
+}
+
+static int calling(struct shared *shared)
+{
+	void (*function)(void);
+
+	memcpy(&function, &code, sizeof(function));
+	shared->ready = 1;
+	while (!shared->is_over) {
+		shared->count++;
+		function();
+	}
+	return 0;
+}
+
+/* Nobody is to stand within what is written. */
+static void write_held(struct kymo_process *process, const uint8_t bytes[5])
+{
+	const struct kymo_thread *threads;
+	size_t n;
+
+	assert_null(kymo_process_stop(process));
+	threads = kymo_process_threads(process, &n);
+	assert_int_equal(n, 1);
+	if (threads[0].registers.rip - (uintptr_t)code < 5)
+		kymo_thread_set_pc(process, 0, (uintptr_t)code + 5);
+	assert_int_equal(kymo_process_write(process, (uintptr_t)code, bytes, 5), 0);
+	kymo_process_resume(process);
+}
+
+static void is_told(struct fixture *f)
+{
+	unsigned int before = f->book.told[SIGNAL];
+
+	eventually(f->book.told[SIGNAL] > before + 2);
+}
+
+static void a_jump_over_a_breakpoint_leads_where_it_is_to_lead(void **state)
+{
+	static const uint8_t jump[5] = { 0xe9, (CODE_PAGE - 5) & 0xff, (CODE_PAGE - 5) >> 8 }, nops[5] = { 0x90, 0x90, 0x90, 0x90, 0x90 };
+	struct kymo_process *process;
+	struct kymo_engine *engine = NULL;
+	uint8_t now[5];
+	struct fixture f;
+
+	make_code();
+	begin(&f, calling);
+	assert_int_equal(kymo_hub_serve(f.hub), 0);
+	assert_int_equal(kymo_engine_attach(f.hub, f.pid, KYMO_ATTACH_CREATE | KYMO_ATTACH_BREAKPOINTS, &ops, &f.book, &engine), 0);
+	assert_int_equal(kymo_engine_set_events(engine, KYMO_EVENT_SIGNAL), 0);
+	assert_int_equal(kymo_engine_insert_breakpoint(engine, (uintptr_t)code + 2), 0);
+	is_told(&f);
+	process = opened(&f);
+	write_held(process, jump);
+	runs(&f);
+	runs(&f);
+	assert_int_equal(kymo_process_read(process, (uintptr_t)code, now, sizeof(now)), 0);
+	assert_memory_equal(now, jump, sizeof(now));
+	assert_int_equal(kymo_engine_insert_breakpoint(engine, (uintptr_t)code), 0);	/* at the jump itself */
+	is_told(&f);
+	assert_int_equal(kymo_engine_insert_breakpoint(engine, (uintptr_t)code + 1), -EBUSY);
+	write_held(process, nops);
+	assert_int_equal(kymo_engine_remove_breakpoint(engine, (uintptr_t)code), 0);
+	is_told(&f);	/* of the first one again */
+	assert_int_equal(kymo_engine_remove_breakpoint(engine, (uintptr_t)code + 2), 0);
+	runs(&f);
+	assert_int_equal(kymo_process_read(process, (uintptr_t)code, now, sizeof(now)), 0);
+	assert_memory_equal(now, nops, sizeof(now));
+	kymo_process_destroy(process);
+	kymo_engine_put(engine);
+	end(&f);
+	munmap(code, 2 * CODE_PAGE);
+}
+
+/* Of what it reads while it holds the process, it writes back what lies between its changes. */
+static void who_holds_a_process_reads_no_breakpoints(void **state)
+{
+	struct kymo_process *process;
+	struct kymo_engine *engine = NULL;
+	struct fixture f;
+	uint8_t now;
+
+	make_code();
+	begin(&f, calling);
+	assert_int_equal(kymo_hub_serve(f.hub), 0);
+	assert_int_equal(kymo_engine_attach(f.hub, f.pid, KYMO_ATTACH_CREATE | KYMO_ATTACH_BREAKPOINTS, &ops, &f.book, &engine), 0);
+	assert_int_equal(kymo_engine_set_events(engine, KYMO_EVENT_SIGNAL), 0);
+	process = opened(&f);
+	assert_null(kymo_process_stop(process));
+	assert_null(kymo_remote_begin(process));	/* … also while a thread makes calls */
+	for (uint64_t i = 1; i < 3; i++) {
+		assert_int_equal(kymo_engine_insert_breakpoint(engine, (uintptr_t)code + i), 0);
+		assert_int_equal(kymo_process_read(process, (uintptr_t)code + i, &now, 1), 0);
+		assert_int_equal(now, 0x90);
+		assert_int_equal(kymo_process_write(process, (uintptr_t)code + i, &now, 1), 0);
+	}
+	assert_null(kymo_remote_end(process));
+	kymo_process_resume(process);
+	is_told(&f);
+	for (uint64_t i = 1; i < 3; i++)
+		assert_int_equal(kymo_engine_remove_breakpoint(engine, (uintptr_t)code + i), 0);
+	runs(&f);
+	kymo_process_destroy(process);
+	kymo_engine_put(engine);
+	end(&f);
+	munmap(code, 2 * CODE_PAGE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -167,6 +291,8 @@ int main(void)
 		cmocka_unit_test(calls_in_its_name_are_told_to_nobody_and_kept_by_nobody),
 		cmocka_unit_test(who_dies_with_a_thread_borrowed_gives_it_back),
 		cmocka_unit_test(a_hub_that_ends_leaves_nothing_to_be_written),
+		cmocka_unit_test(a_jump_over_a_breakpoint_leads_where_it_is_to_lead),
+		cmocka_unit_test(who_holds_a_process_reads_no_breakpoints),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
