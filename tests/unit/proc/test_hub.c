@@ -135,14 +135,14 @@ static void all_engines_are_listed_whoever_has_them(void **state)
 	assert_int_equal(n, 7);
 	assert_int_equal(kymo_engine_attach(f.hub, f.pid, KYMO_ATTACH_CREATE, &ops, &f.book, &first), 0);
 	assert_int_equal(kymo_engine_attach(f.hub, f.pid, KYMO_ATTACH_CREATE, &ops, &f.other, &second), 0);
-	assert_int_equal(kymo_engine_set_events(first, KYMO_EVENTS_SYSCALL | KYMO_EVENT_QUIESCE), 0);
+	assert_int_equal(kymo_engine_set_events(first, KYMO_EVENTS_SYSCALL | KYMO_EVENT_QUIESCE | KYMO_MASK_PICKED_CALLS), 0);
 	kymo_engine_control(second, KYMO_ACTION_STOP);
 	assert_int_equal(kymo_hub_list(f.hub, f.pid, infos, 4, &n), 0);
 	assert_int_equal(n, 2);
 	assert_int_equal(infos[0].tid, f.pid);
 	assert_int_equal(infos[0].pid, f.pid);
 	assert_int_equal(infos[0].owner, getpid());
-	assert_int_equal(infos[0].events, KYMO_EVENTS_SYSCALL | KYMO_EVENT_QUIESCE);
+	assert_int_equal(infos[0].events, KYMO_EVENTS_SYSCALL | KYMO_EVENT_QUIESCE | KYMO_MASK_PICKED_CALLS);
 	assert_int_equal(infos[0].wants, KYMO_ACTION_RESUME);
 	assert_int_equal(infos[1].events, 0);
 	assert_int_equal(infos[1].wants, KYMO_ACTION_STOP);
