@@ -66,7 +66,9 @@ void hub_release_all(struct kymo_hub *hub, int timeout_ms)
 		} else {
 			tid = waitpid(-1, &status, __WALL | __WNOTHREAD | WNOHANG);
 		}
-		if (tid > 0 && tid != hub->waker) {
+		if (tid > 0 && tid == hub->keeper) {
+			hub_keeper_ended(hub);
+		} else if (tid > 0 && tid != hub->waker) {
 			hub_dispatch(hub, tid, status);
 			spins = 0;
 		}
