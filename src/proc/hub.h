@@ -60,6 +60,7 @@ struct hub_borrow {
 	struct user_regs_struct own;
 	uint64_t mask;
 	unsigned int n_stops;		/* at system calls, which are to come before its call is made; 0: it stands still */
+	bool is_left;			/* who has borrowed it is gone */
 };
 
 /* A signal that the hub has sent, until it arrives. */

@@ -450,9 +450,9 @@ bool hub_borrowed_stopped(struct kymo_hub *hub, struct task *task, int status)
 	task->state = TASK_STOPPED;
 	task->was_interrupted = false;
 	if (is_at_call && !--task->borrow->n_stops) {
-		if (task->is_claimed)
+		if (!task->borrow->is_left)
 			return true;
-		give_back(task);	/* who has borrowed it is gone */
+		give_back(task);	/* somebody else may hold it by now */
 		hub_attend(hub, task);
 		return true;
 	}
@@ -475,6 +475,8 @@ static int drop(struct kymo_hub *hub, void *argument)
 	process->holder = NULL;
 	for (struct task *task = process->tasks; task; task = task->in_process) {
 		task->is_claimed = false;
+		if (task->borrow)
+			task->borrow->is_left = true;
 		if (task->borrow && !task->borrow->n_stops)
 			give_back(task);
 		hub_kick(hub, task);

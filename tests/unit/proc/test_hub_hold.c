@@ -135,6 +135,53 @@ static void who_dies_with_a_thread_borrowed_gives_it_back(void **state)
 	end(&f);
 }
 
+/* … and have it make a call that takes a while. */
+static int borrow_and_sleep(struct shared *shared)
+{
+	static const uint64_t second[6] = { 0, 0, 1000 };
+	struct kymo_process *process;
+	int64_t result;
+
+	if (kymo_process_open(shared->go, &process) || kymo_process_stop(process) || kymo_remote_begin(process))
+		return 1;
+	shared->seen = 1;
+	return kymo_remote_syscall(process, SYS_poll, second, &result) != NULL;
+}
+
+/* As soon as the hub has seen that nobody holds it any more. */
+static bool has_stopped(struct kymo_process *process)
+{
+	struct kymo_error *error = kymo_process_stop(process);
+	bool has = !error;
+
+	if (error)
+		is_busy(error);
+	return has;
+}
+
+static void who_comes_next_finds_a_thread_as_it_was_before_its_borrower_died(void **state)
+{
+	struct kymo_process *process;
+	struct kymo_engine *engine;
+	struct fixture f;
+	pid_t first;
+
+	engine = begin_traced(&f, counting, 0);
+	f.shared->go = f.pid;
+	first = child_of(borrow_and_sleep, f.shared);
+	eventually(f.shared->seen && state_of(f.pid) == 'S');
+	end_with_kill(first);
+	process = opened(&f);
+	eventually(has_stopped(process));
+	assert_null(kymo_remote_begin(process));
+	make_a_call(process, &f);
+	assert_null(kymo_remote_end(process));
+	kymo_process_destroy(process);
+	runs(&f);
+	kymo_engine_put(engine);
+	end(&f);
+}
+
 static void a_hub_that_ends_leaves_nothing_to_be_written(void **state)
 {
 	struct kymo_process *process;
@@ -290,6 +337,7 @@ int main(void)
 		cmocka_unit_test(all_threads_stand_still_for_one_at_a_time),
 		cmocka_unit_test(calls_in_its_name_are_told_to_nobody_and_kept_by_nobody),
 		cmocka_unit_test(who_dies_with_a_thread_borrowed_gives_it_back),
+		cmocka_unit_test(who_comes_next_finds_a_thread_as_it_was_before_its_borrower_died),
 		cmocka_unit_test(a_hub_that_ends_leaves_nothing_to_be_written),
 		cmocka_unit_test(a_jump_over_a_breakpoint_leads_where_it_is_to_lead),
 		cmocka_unit_test(who_holds_a_process_reads_no_breakpoints),
