@@ -220,6 +220,7 @@ static int look(struct kymo_hub *hub, void *argument)
 	struct hub_held *held = (struct hub_held *)(void *)holding->memory;
 	uint64_t skip = holding->message->word;
 	size_t n = 0;
+	int err;
 
 	if (!process)
 		return -ESRCH;
@@ -231,8 +232,13 @@ static int look(struct kymo_hub *hub, void *argument)
 			skip--;
 			continue;
 		}
-		if (kymo_get_registers(task->tid, &held[n].registers) || kymo_get_facts(task->tid, &held[n].facts))
+		err = kymo_get_registers(task->tid, &held[n].registers);
+		if (!err)
+			err = kymo_get_facts(task->tid, &held[n].facts);
+		if (err == -ESRCH)
 			continue;	/* it was killed */
+		if (err)
+			return err;
 		held[n].stop_signal = task->group_stop;
 		held[n++].tid = task->tid;
 	}

@@ -76,10 +76,16 @@ bool hub_is_interrupted(const struct task *task)
 	return does_anybody_want(task, KYMO_ACTION_INTERRUPT, KYMO_ACTION_INTERRUPT);
 }
 
+/* Whether it is the hub's without engines, too. */
+static bool is_kept(const struct task *task)
+{
+	return task->process->has_filter || hub_space_keeps(task);
+}
+
 /* Whether it is to be the hub's any longer. */
 static bool is_wanted(const struct task *task)
 {
-	return has_engines(task) || task->process->has_filter || hub_space_keeps(task);
+	return has_engines(task) || is_kept(task);
 }
 
 /* Whether one that does not stand still has to be interrupted for what engines want. */
@@ -300,7 +306,7 @@ void hub_settle(struct kymo_hub *hub, struct task *task)
 		go_on(hub, task);
 	else if (!hub_waits_for_step(task))
 		return let_go(hub, task);
-	if (task->process->has_filter && !has_engines(task))
+	if (is_kept(task) && !has_engines(task))
 		release_left(hub, task);
 }
 
@@ -314,7 +320,7 @@ void hub_attend(struct kymo_hub *hub, struct task *task)
 	case TASK_LISTENING:
 		if (!task->was_interrupted && !task->is_newborn && has_to_stop(task))
 			hub_interrupt(task);
-		if (task->process->has_filter)
+		if (is_kept(task))
 			release_left(hub, task);
 		return;
 	case TASK_STOPPED:
