@@ -227,7 +227,8 @@
 /* Gathers with vectors of indices: a + 1 + 3 + 5 + 7. */
 	function corner_gather
 	lea	.Lvectors(%rip), %rsi
-	vpslld	$1, .Lvectors(%rip), %xmm1
+	vmovdqu	.Lvectors(%rip), %xmm1
+	vpslld	$1, %xmm1, %xmm1	# of memory it would be an instruction of AVX-512
 	vpcmpeqd %xmm2, %xmm2, %xmm2
 	vpxor	%xmm0, %xmm0, %xmm0
 	vpgatherdd %xmm2, 4(%rsi,%xmm1,4), %xmm0
