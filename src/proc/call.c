@@ -199,7 +199,7 @@ static int borrow(struct kymo_process *process, size_t index, const struct kymo_
 		return -ENOMEM;
 	err = kymo_tracee_xstate(process, thread->tid, xstate, XSTATE_MAX - 64, &xstate_size);
 	if (!err)
-		err = kymo_tracee_facts(process, thread->tid, &facts);
+		err = kymo_tracee_facts(process, thread->tid, KYMO_FACT_MASK, &facts);
 	if (err)
 		return err;
 	room = SCRATCH + xstate_size + KYMO_REMOTE_FRAME_MAX;

@@ -234,7 +234,7 @@ static int look(struct kymo_hub *hub, void *argument)
 		}
 		err = kymo_get_registers(task->tid, &held[n].registers);
 		if (!err)
-			err = kymo_get_facts(task->tid, &held[n].facts);
+			err = kymo_get_facts(task->tid, KYMO_FACTS_ALL, &held[n].facts);
 		if (err == -ESRCH)
 			continue;	/* it was killed */
 		if (err)
@@ -334,7 +334,7 @@ static int take_registers(pid_t tid, struct hub_borrow *borrow)
 	int err = kymo_get_registers(tid, &borrow->own);
 
 	if (!err)
-		err = kymo_get_facts(tid, &facts);
+		err = kymo_get_facts(tid, KYMO_FACT_MASK, &facts);
 	if (!err)
 		borrow->mask = facts.mask;
 	return err;

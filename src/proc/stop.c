@@ -402,7 +402,7 @@ const struct kymo_thread *kymo_process_threads(const struct kymo_process *proces
 int kymo_thread_rseq(struct kymo_process *process, size_t index, uint64_t *pointer_ret, uint32_t *signature_ret)
 {
 	struct kymo_tracee_facts facts;
-	int err = kymo_tracee_facts(process, process->threads.items[index].tid, &facts);
+	int err = kymo_tracee_facts(process, process->threads.items[index].tid, KYMO_FACT_RSEQ, &facts);
 
 	if (!err)
 		err = facts.rseq_error;
@@ -417,7 +417,7 @@ bool kymo_thread_dispatches_calls(struct kymo_process *process, size_t index)
 {
 	struct kymo_tracee_facts facts;
 
-	return !kymo_tracee_facts(process, process->threads.items[index].tid, &facts) && facts.dispatches_calls;
+	return !kymo_tracee_facts(process, process->threads.items[index].tid, KYMO_FACT_DISPATCH, &facts) && facts.dispatches_calls;
 }
 
 int kymo_thread_set_pc(struct kymo_process *process, size_t index, uint64_t pc)

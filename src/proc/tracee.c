@@ -37,18 +37,18 @@ static bool dispatches_calls(pid_t tid)
 	return !ptrace((enum __ptrace_request)GET_DISPATCH, tid, (void *)sizeof(dispatch), &dispatch) && dispatch.mode != DISPATCH_OFF;
 }
 
-int kymo_get_facts(pid_t tid, struct kymo_tracee_facts *ret)
+int kymo_get_facts(pid_t tid, unsigned int which, struct kymo_tracee_facts *ret)
 {
 	struct __ptrace_rseq_configuration configuration = { 0 };
 
 	memset(ret, 0, sizeof(*ret));
-	if (ptrace(PTRACE_GETSIGMASK, tid, (void *)sizeof(ret->mask), &ret->mask))
+	if (which & KYMO_FACT_MASK && ptrace(PTRACE_GETSIGMASK, tid, (void *)sizeof(ret->mask), &ret->mask))
 		return -errno;
-	if (ptrace(PTRACE_GET_RSEQ_CONFIGURATION, tid, (void *)sizeof(configuration), &configuration) < 0)
+	if (which & KYMO_FACT_RSEQ && ptrace(PTRACE_GET_RSEQ_CONFIGURATION, tid, (void *)sizeof(configuration), &configuration) < 0)
 		ret->rseq_error = -errno;
 	ret->rseq_pointer = configuration.rseq_abi_pointer;
 	ret->rseq_signature = configuration.signature;
-	ret->dispatches_calls = dispatches_calls(tid);
+	ret->dispatches_calls = which & KYMO_FACT_DISPATCH && dispatches_calls(tid);
 	return 0;
 }
 
@@ -74,9 +74,9 @@ int kymo_tracee_set_registers(struct kymo_process *process, pid_t tid, const str
 	return process->joined ? kymo_joined_set_registers(process->joined, tid, registers) : kymo_set_registers(tid, registers);
 }
 
-int kymo_tracee_facts(struct kymo_process *process, pid_t tid, struct kymo_tracee_facts *ret)
+int kymo_tracee_facts(struct kymo_process *process, pid_t tid, unsigned int which, struct kymo_tracee_facts *ret)
 {
-	return process->joined ? kymo_joined_facts(process->joined, tid, ret) : kymo_get_facts(tid, ret);
+	return process->joined ? kymo_joined_facts(process->joined, tid, ret) : kymo_get_facts(tid, which, ret);
 }
 
 int kymo_tracee_xstate(struct kymo_process *process, pid_t tid, void *ret, size_t size, size_t *size_ret)

@@ -25,16 +25,24 @@ struct kymo_tracee_facts {
 	uint32_t unused;
 };
 
+/* Which of them are wanted: a request each. */
+enum {
+	KYMO_FACT_MASK = 1 << 0,
+	KYMO_FACT_RSEQ = 1 << 1,
+	KYMO_FACT_DISPATCH = 1 << 2,
+	KYMO_FACTS_ALL = KYMO_FACT_MASK | KYMO_FACT_RSEQ | KYMO_FACT_DISPATCH,
+};
+
 int kymo_get_registers(pid_t tid, struct user_regs_struct *ret);
 int kymo_set_registers(pid_t tid, const struct user_regs_struct *registers);
-int kymo_get_facts(pid_t tid, struct kymo_tracee_facts *ret);
+int kymo_get_facts(pid_t tid, unsigned int which, struct kymo_tracee_facts *ret);	/* 0 for the others */
 int kymo_get_xstate(pid_t tid, void *ret, size_t size, size_t *size_ret);
 int kymo_set_mask(pid_t tid, uint64_t mask);
 
 /* ---- the same, whoever is the tracer -------------------------------------------------------------------------------------- */
 
 int kymo_tracee_set_registers(struct kymo_process *process, pid_t tid, const struct user_regs_struct *registers);
-int kymo_tracee_facts(struct kymo_process *process, pid_t tid, struct kymo_tracee_facts *ret);
+int kymo_tracee_facts(struct kymo_process *process, pid_t tid, unsigned int which, struct kymo_tracee_facts *ret);
 int kymo_tracee_xstate(struct kymo_process *process, pid_t tid, void *ret, size_t size, size_t *size_ret);
 
 /*

@@ -5,7 +5,7 @@ import signal
 import killing
 import processes
 import remains
-from kymotest import KYMO, check, kymo, program, run, target
+from kymotest import KYMO, check, kymo, program, run, target, timeout
 
 PROBES = ['-p', 'selfcheck:work_a', '-p', 'selfcheck:work_b:*', '-p', 'libc:nanosleep']
 
@@ -22,6 +22,7 @@ def kill_at(number, pid):
         KYMO, 'record', '-q', '-o', 'data', '--overwrite', *PROBES, '--for', '0.01', '--pid', pid, env=killing.NO_LEAKS)
 
 
+@timeout(300)
 def test_threads_of_a_stopped_program_come_home_when_somebody_detaches(tmp):
     """Stopped, nobody goes on with what the dead recorder had begun, until the next kymo comes, which would find memory as it is before that."""
     process = target('selfcheck', '-t', '2')
