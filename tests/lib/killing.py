@@ -29,6 +29,9 @@ PROBES = {
 CALLS = 'ptrace,pwrite64,pwritev,pidfd_open,pidfd_getfd,ftruncate,fallocate,mmap,mremap,munmap,mkdir,renameat,rename'
 
 
+# The call, and which of them, in which a recorder of a second is when all of its probes are in.
+WHILE_RECORDING = ('poll', 3)
+
 # Leaks cannot be looked for under strace, and not in a process that is killed while it looks.
 NO_LEAKS = {'ASAN_OPTIONS': os.environ.get('ASAN_OPTIONS', '') + ':detect_leaks=0'}
 
@@ -77,7 +80,7 @@ class Victim:
 
     def kill_detach_at(self, call, number):
         """Two in a row: a recorder in the middle of its work, and then who cleans up after it."""
-        self.strace('poll', 3, self.recorder(1))
+        self.strace(*WHILE_RECORDING, self.recorder(1))
         check(remains.are_there(self.pid), 'the killed recorder left something')
         killed = self.strace(call, number, [KYMO, 'detach', '-q', str(self.pid)])
         self.after_kill(f'while it detached, at {call} number {number}', killed)

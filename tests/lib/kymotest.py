@@ -121,11 +121,12 @@ def check_matches(text, pattern, what='text'):
 
 
 def eventually(condition, what, seconds=30):
-    """Wait until condition() is true and return its value; fail after `seconds`, a bound for a loaded machine."""
+    """Wait until condition() is true and return its value; fail after `seconds`, a bound for a loaded machine, with `what`: a text, or a
+    function that makes it then."""
     deadline = time.monotonic() + seconds
     while not (value := condition()):
         if time.monotonic() > deadline:
-            fail(f'still not so after {seconds} s: {what}')
+            fail(f'still not so after {seconds} s: {what() if callable(what) else what}')
         time.sleep(0.01)
     return value
 
@@ -230,7 +231,7 @@ class Process:
                 match = re.search(pattern, self.output(which), re.MULTILINE)
                 check(match, f'ended without writing /{pattern}/', self.result())
             return match
-        return eventually(found, f'{self.command} writes /{pattern}/; so far:\n{self.out}{self.err}', seconds)
+        return eventually(found, lambda: f'{self.command} writes /{pattern}/; so far:\n{self.out}{self.err}', seconds)
 
     def send(self, text):
         self.popen.stdin.write(text.encode())
