@@ -1,6 +1,7 @@
 /*
  * calls THREADS CALL=N...: ns of a system call, as a program sees it that makes N of them, one after the other, on its first thread; the others, THREADS - 1, sleep. CALL is getppid,
- * read or write, of one byte. Prints "CALL NS" a line, on the clock: what a tracer does on another CPU meanwhile is waited for.
+ * read or write, of one byte. Prints "CALL NS" a line, on the clock: what a tracer does on another CPU meanwhile is waited for. Without a CALL it says "ready" with its process id, and
+ * waits for the end of its input.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -95,14 +96,26 @@ static int measure(char *words)
 	return 2;
 }
 
+static void wait_for_the_end(void)
+{
+	char byte;
+
+	printf("ready %d\n", getpid());
+	fflush(stdout);
+	while (read(STDIN_FILENO, &byte, 1) > 0)
+		;
+}
+
 int main(int argc, char **argv)
 {
-	int status = argc < 3 ? 2 : 0;
+	int status = argc < 2 ? 2 : 0;
 
 	zero = open("/dev/zero", O_RDONLY);
 	null = open("/dev/null", O_WRONLY);
 	if (argc > 1 && atol(argv[1]) > 1)
 		make_threads(atol(argv[1]) - 1);
+	if (argc == 2)
+		wait_for_the_end();
 	for (int i = 2; i < argc && !status; i++)
 		status = measure(argv[i]);
 	fflush(stdout);

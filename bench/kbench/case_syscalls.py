@@ -15,6 +15,7 @@ OTHER = "openat"  # a set in which none of the calls is that are timed
 WARM_UP = 100  # in calls.c, beside those that are timed
 FAST = 200_000  # calls a trial, of what takes well below a microsecond
 SLOW = 5_000
+WITH_STACKS = 1_000
 INSERTS = 2_000
 MOST_OF_STRACE = 1.0
 MOST_MORE = {"kymo record -s": 60, "kymo syscalls, BPF": 250}  # ns above a bare call
@@ -98,6 +99,14 @@ def not_wanted(bench):
     ]
 
 
+def with_stacks(bench):
+    return [
+        Tracer("none", [], FAST),
+        Tracer("kymo syscalls", [bench.kymo, "syscalls", "-f", "-k"], WITH_STACKS, file=["-o"], missing=bench.kymo_missing),
+        Tracer("strace", ["strace", "-f", "-k"], WITH_STACKS, file=["-o"]),
+    ]
+
+
 def _divide(bench, n):
     return max(n // 10, 500) if bench.quick else n
 
@@ -117,12 +126,12 @@ def _short_of(tracer, seen, n):
 class Measured:
     """{(tracer, threads): {call: [ns]}}, and what was missed."""
 
-    def __init__(self, bench, title, tracers, program):
-        self.tracers, self.figures, self.missed = bench.select(tracers), {}, {}
+    def __init__(self, bench, title, tracers, program, threads=THREADS):
+        self.tracers, self.figures, self.missed, self.threads = bench.select(tracers), {}, {}, threads
 
         def one(tracer):
             tracer.check()
-            for threads in THREADS:
+            for threads in self.threads:
                 self._one(bench, tracer, threads, program, "not wanted" not in title)
 
         bench.round_robin(title, self.tracers, one)
@@ -146,7 +155,7 @@ class Measured:
     def rows(self, what):
         rows = []
         for call in CALLS:
-            for threads in THREADS:
+            for threads in self.threads:
                 own = self.figure("kymo syscalls", threads, call)
                 for tracer in self.tracers:
                     figure = self.figure(tracer.name, threads, call)
@@ -162,12 +171,12 @@ class Measured:
         own, strace, bare, this = (self.figure(name, threads, call) for name in ("kymo syscalls", "strace", "none", tracer))
         if tracer in MOST_MORE and bare:
             return [Goal(f"<= bare + {MOST_MORE[tracer]} ns", this.median, bare.median + MOST_MORE[tracer])]
-        one = self.figure(tracer, THREADS[0], call)
+        one = self.figure(tracer, self.threads[0], call)
         if tracer != "kymo syscalls" or not own:
             return []
         void = "lines are missing" if self.missed.get(tracer, 0) > 0 else ""
         goals = [Goal("<= strace", own.median, strace.median * MOST_OF_STRACE, void=void)] if strace else []
-        if threads != THREADS[0] and one:
+        if threads != self.threads[0] and one:
             goals.append(Goal(f"<= {MOST_OF_ONE_THREAD} of 1 thread", own.median, one.median * MOST_OF_ONE_THREAD, void=void))
         return goals
 
@@ -223,6 +232,7 @@ def run(bench):
     program = bench.builder.calls()
     rows = Measured(bench, "syscalls", shown(bench), program).rows("shown")
     rows += Measured(bench, "syscalls: not wanted", not_wanted(bench), program).rows("not wanted")
+    rows += Measured(bench, "syscalls: stacks", with_stacks(bench), program, THREADS[:1]).rows("with its stack (-k)")
     with contextlib.suppress(BenchError):
         rows += _load(bench)
     return rows

@@ -202,7 +202,8 @@ static struct kymo_error *see(const struct kymo_kernel_call *call, void *data)
 	seen = get(w, call->tid, call->pid);
 	if (!seen)
 		return &kymo_error_no_memory;
-	w->s->seconds = (time_t)(((int64_t)call->ns + w->since_1970_ns) / 1000000000);
+	if (w->s->times)
+		w->s->seconds = (time_t)(((int64_t)call->ns + w->since_1970_ns) / 1000000000);
 	switch (call->event) {
 	case KYMO_KERNEL_CALL_ENTERED:
 		if (!enter(seen, call))
@@ -255,6 +256,7 @@ static struct kymo_error *begin(struct watch *w, pid_t pid, bool is_command)
 		.pid = pid,
 		.thread = is_command && !s->follows ? pid : 0,
 		.follow = pid && s->follows,
+		.has_times = s->times || s->durations || s->counts || s->json,
 		.buffer_size = s->buffer_size,
 		.layout = &kymo_call_layout,
 		.context = w,

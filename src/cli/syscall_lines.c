@@ -8,23 +8,27 @@
 
 #include "cli/syscalls.h"
 
+static void put_time(struct kymo_line *line, time_t seconds)
+{
+	struct tm local;
+	char text[32];
+
+	if (localtime_r(&seconds, &local) && strftime(text, sizeof(text), "%T ", &local))
+		kymo_line_puts(line, text);
+}
+
 /* More than one thread, or a file that may have more. */
 static void put_prefix(struct cli_syscall_thread *thread)
 {
 	const struct cli_syscalls *s = thread->owner;
-	struct tm local;
-	char text[32];
-	time_t now = s->seconds;
 
 	kymo_line_clear(&thread->text);
 	if (s->follows && s->is_file)
 		kymo_line_printf(&thread->text, "%-5d ", thread->tid);
 	else if (s->n_threads > 1)
 		kymo_line_printf(&thread->text, "[pid %5d] ", thread->tid);
-	if (!now)
-		now = time(NULL);
-	if (s->times && localtime_r(&now, &local) && strftime(text, sizeof(text), "%T ", &local))
-		kymo_line_puts(&thread->text, text);
+	if (s->times)
+		put_time(&thread->text, s->seconds ? s->seconds : time(NULL));
 }
 
 static void write_from(struct cli_syscall_thread *thread, size_t begin)

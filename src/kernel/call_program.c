@@ -59,6 +59,9 @@ static void begin(struct code *c, const struct kernel_call_program *program, enu
 	store(c, BPF_DW, R6, AT(tid), R1);
 	load(c, BPF_DW, R1, FP, VALUE);
 	store(c, BPF_DW, R6, AT(value), R1);
+	store_imm(c, BPF_DW, R6, AT(ns), 0);
+	if (!program->has_times)
+		return;
 	call(c, BPF_FUNC_ktime_get_ns);
 	store(c, BPF_DW, R6, AT(ns), R0);
 }

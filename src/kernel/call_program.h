@@ -45,6 +45,7 @@ struct kernel_call_program {
 	int again;			/* hash of threads in whose call copies failed as it began; the first state counts them */
 	int tgids;			/* hash of the processes that are seen, or -1: all */
 	pid_t thread;			/* the only one that is seen, or 0 */
+	bool has_times;
 	struct kernel_ids ids;
 	const struct kymo_call_layout *layout;
 };

@@ -362,6 +362,7 @@ static struct kymo_error *set_up(struct kymo_kernel_calls *calls)
 		.again = calls->again_fd,
 		.tgids = calls->base.tgids_fd,
 		.thread = calls->options.thread,
+		.has_times = calls->options.has_times,
 		.ids = calls->base.ids,
 		.layout = calls->options.layout,
 	};

@@ -20,6 +20,7 @@ struct kymo_kernel_calls_options {
 	pid_t pid;		/* one process with all its threads; 0: every process but this one */
 	pid_t thread;		/* with `pid`: this thread alone; 0: all */
 	bool follow;		/* with `pid`: its descendants to come, too */
+	bool has_times;		/* samples say when: two looks at the clock are some 75 ns of a call */
 	uint64_t buffer_size;	/* bytes; rounded up to a power of two */
 	const struct kymo_call_layout *layout;
 	void *context;		/* handed to the functions */
@@ -51,7 +52,7 @@ struct kymo_kernel_copies {
 
 struct kymo_kernel_call {
 	enum kymo_kernel_call_event event;
-	uint64_t ns;		/* CLOCK_MONOTONIC */
+	uint64_t ns;		/* CLOCK_MONOTONIC; 0 without options.has_times */
 	uint64_t lost;		/* running total before this one */
 	int32_t tid, pid;	/* as struct kymo_kernel_sample has them */
 	uint64_t number, args[6], stack_pointer;	/* of a call; the number of one that has returned may be (uint64_t)-1 */

@@ -6,7 +6,7 @@ import os
 
 import comparing
 import places
-from kymotest import check, check_equal, check_same, record, report_json, run, skip, target_path, timeout
+from kymotest import KYMO_PLAIN, check, check_equal, check_same, record, report_json, run, skip, target_path, timeout
 
 ROUNDS = '20'
 
@@ -61,16 +61,18 @@ def check_at_once(case, most_refused=0):
 
 
 def check_one_by_one(case, most_refused=0):
+    """Hundreds of recordings: by kymo without sanitizers, as those at once are by kymo with them."""
     lacks(case)
     comparing.fix_addresses()
     command, refusals, counts = [target_path('corners'), '-n', ROUNDS, case], {}, {}
     bare = run(*command).ok()
     for place in dict.fromkeys(places_of(case)):
-        result, left = places.without_refused([place], lambda left: record('-q', *places.specs(left), '--', *command), refusals)
+        result, left = places.without_refused([place], lambda left: run(KYMO_PLAIN, 'record', '-q', *places.specs(left), '--', *command), refusals)
         if left:
             check_same(result.ok().out, bare.out, f'stdout with a probe at 0x{place[1]:x}')
-            check_equal(report_json()['lost_events'], 0, 'lost events')
-            counts[os.path.realpath(place[0]), place[1]] = report_json()['events']
+            report = report_json()
+            check_equal(report['lost_events'], 0, 'lost events')
+            counts[os.path.realpath(place[0]), place[1]] = report['events']
     places.check_sample(command, counts, len(counts), {})
     check(told(case, refusals, len(counts)) <= most_refused, 'few have no place', places.tell(refusals, len(counts)))
 
