@@ -2,7 +2,7 @@
 
 PREFIX ?= /usr/local
 DESTDIR ?=
-FUZZ_SECONDS ?= 15
+FUZZ_SECONDS ?= 5
 SECONDS ?= 60
 BENCH_ARGS ?=
 
@@ -25,7 +25,7 @@ help:
 	@echo 'make demo                     install what is needed, build, record a real program, show the report'
 	@echo 'make check                    install what is needed, build in every way, run every test'
 	@echo 'make install [PREFIX=/usr/local] [DESTDIR=]'
-	@echo 'make fuzz [FUZZ_SECONDS=15]   every fuzzer for so long; what they learn stays in build-fuzz/corpus'
+	@echo 'make fuzz [FUZZ_SECONDS=5]    every fuzzer for so long; what they learn stays in build-fuzz/corpus'
 	@echo 'make torture [SECONDS=60] [KILLS=500]     kill recorders so often, and for so long'
 	@echo 'make bench [BENCH_ARGS=]      measure kymo and its peers in one run'
 	@echo 'make check-fresh              make demo and make check in a fresh Debian 12 (root, minutes)'

@@ -13,7 +13,7 @@ from kymotest import KYMO, TORTURE_SECONDS, check, check_equal, program, run, ti
 from seeds import seed
 
 IS_SHORT = TORTURE_SECONDS <= 10
-KILLS = int(os.environ.get('KILLS') or (30 if IS_SHORT else 500))
+KILLS = int(os.environ.get('KILLS') or (15 if IS_SHORT else 500))
 
 
 @timeout(7200)

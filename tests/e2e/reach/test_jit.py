@@ -116,7 +116,7 @@ def test_threads_that_run_there_meanwhile_are_not_disturbed():
     process, code = jitted('-t', '4')
     tell(process, 'loop', 'looping')
     for tactic in (PUSH, MOV):
-        for _ in range(5):
+        for _ in range(2):
             record('-q', '-p', f'{code + tactic:#x} n=%edi:s32', '--pid', process.pid, '--for', '0.05').ok()
             check(report_json()['events'] > 0, 'events')
     tell(process, 'halt', 'halted')
