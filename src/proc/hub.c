@@ -11,23 +11,17 @@
 
 #include <errno.h>
 #include <linux/close_range.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/io.h"
 
-#define CLOCK_NS 2000000
 #define RELEASE_MS 2000
-#define MANY_TASKS 64
-#define WAITS_A_SCAN 64
-#define SCAN_NS 50		/* of a thread, in a wait for any */
 
 /* ---- the waker ------------------------------------------------------------------------------------------------------- */
 
@@ -129,9 +123,8 @@ int hub_call(struct kymo_hub *hub, int (*run)(struct kymo_hub *hub, void *argume
 
 void hub_kick(struct kymo_hub *hub, struct task *task)
 {
-	/* Where memory is out, it is looked at with its next event. */
-	if (!task->is_kicked && kymo_vec_push(&hub->kicked, task))
-		task->is_kicked = true;
+	if (!task->is_kicked)
+		task->is_kicked = kymo_vec_push(&hub->kicked, task);	/* hub_add_task() has made room */
 	if (!hub_is_own_thread(hub))
 		wake(hub);
 }
@@ -176,60 +169,6 @@ static void serve(struct kymo_hub *hub)
 
 /* ---- the thread -------------------------------------------------------------------------------------------------------- */
 
-static void told(struct kymo_hub *hub, pid_t tid)
-{
-	size_t i = 0;
-
-	while (i < HUB_RECENT - 1 && hub->recent[i] != tid)
-		i++;
-	for (; i > 0; i--)
-		hub->recent[i] = hub->recent[i - 1];
-	hub->recent[0] = tid;
-}
-
-/*
- * In a wait for any thread the kernel looks at each that is traced; in one for a single thread, at that. So where there are many, those that have told something lately are asked for as
- * long as a look at all would take. That is done now and then all the same, as others wait too. 0: none of them. The lock is not held.
- */
-static pid_t wait_for_recent(struct kymo_hub *hub, unsigned int n_tasks, int *status_ret)
-{
-	uint64_t deadline = kymo_now_ns() + n_tasks * SCAN_NS;
-
-	do {
-		for (size_t i = 0; i < HUB_RECENT && hub->recent[i]; i++)
-			if (waitpid(hub->recent[i], status_ret, __WALL | __WNOTHREAD | WNOHANG) == hub->recent[i])
-				return hub->recent[i];
-		sched_yield();
-	} while (!hub->is_woken && kymo_now_ns() < deadline);
-	return 0;
-}
-
-static pid_t wait_for_any(struct kymo_hub *hub, int *status_ret)
-{
-	bool has_clock = hub_needs_clock(hub) || !hub->waker;
-	bool asks_recent = hub->n_tasks >= MANY_TASKS && ++hub->n_unscanned % WAITS_A_SCAN;
-	unsigned int n_tasks = hub->n_tasks;
-	pid_t got;
-
-	if (hub->early.n) {
-		struct hub_status early = hub->early.items[0];
-
-		hub->early.items[0] = hub->early.items[--hub->early.n];
-		*status_ret = early.status;
-		return early.tid;
-	}
-	hub->is_asleep = true;
-	pthread_mutex_unlock(&hub->lock);
-	got = asks_recent ? wait_for_recent(hub, n_tasks, status_ret) : 0;
-	if (!got)
-		got = waitpid(-1, status_ret, __WALL | __WNOTHREAD | (has_clock ? WNOHANG : 0));
-	if (has_clock && got <= 0)
-		nanosleep(&(struct timespec){ 0, CLOCK_NS }, NULL);
-	pthread_mutex_lock(&hub->lock);
-	hub->is_asleep = false;
-	return got;
-}
-
 static void loop(struct kymo_hub *hub)
 {
 	for (;;) {
@@ -242,14 +181,13 @@ static void loop(struct kymo_hub *hub)
 		hub_look_at_clock(hub);
 		if (hub->kicked.n || hub->first)
 			continue;
-		tid = wait_for_any(hub, &status);
+		tid = hub_wait(hub, true, &status);
 		if (tid > 0 && tid == hub->waker) {
 			waker_stopped(hub, status);
 		} else if (tid > 0 && tid == hub->keeper) {
 			hub_keeper_ended(hub);
 		} else if (tid > 0) {
-			told(hub, tid);
-			hub_dispatch(hub, tid, status);
+			hub_deal(hub, tid, status);
 		}
 		pthread_cond_broadcast(&hub->changed);
 	}
@@ -314,6 +252,7 @@ static void deinit(struct kymo_hub *hub)
 	hub_space_look_at_clock(hub, UINT64_MAX);
 	kymo_vec_deinit(&hub->kicked);
 	kymo_vec_deinit(&hub->early);
+	kymo_vec_deinit(&hub->expected);
 	kymo_vec_deinit(&hub->strangers);
 	kymo_vec_deinit(&hub->dropped);
 	pthread_cond_destroy(&hub->changed);

@@ -76,6 +76,7 @@ struct task {
 	pid_t tid;
 	struct hub_process *process;
 	struct task *in_bucket, *in_process;
+	struct task **link;		/* what points to it in its process */
 	KYMO_VEC(struct kymo_engine *) engines;		/* in attach order; detached ones until the event in progress is over */
 	KYMO_VEC(struct kymo_engine *) leavers;		/* detached, while the thread has yet to be let go */
 	KYMO_VEC(struct sent_signal) sent;
@@ -94,6 +95,7 @@ struct task {
 	bool steps_call;		/* which is a system call */
 	bool is_in_event;		/* callbacks are being called */
 	bool is_kicked;
+	bool is_expected;		/* is among those whose stops are on their way */
 	bool was_death_told, is_reaping;
 	pid_t superseded_by;		/* the thread that has executed something and has its place */
 	int end_status;
@@ -169,7 +171,9 @@ struct kymo_hub {
 	struct task *buckets[TASK_BUCKETS];
 	struct hub_process *processes;
 	KYMO_VEC(struct task *) kicked;
-	KYMO_VEC(struct hub_status) early;
+	KYMO_VEC(struct hub_status) early;	/* statuses that were fetched before their turn */
+	KYMO_VEC(pid_t) expected;	/* interrupted ones, where there are many; perhaps some that have stopped since, or are gone */
+	size_t next_expected;		/* which to look at first */
 	KYMO_VEC(struct hub_status) strangers;	/* first stops whose makers' events have yet to come */
 	KYMO_VEC(struct kymo_engine *) dropped;	/* references to be put when the lock is not held */
 	uint64_t event;			/* counts events */
@@ -201,6 +205,20 @@ void hub_drop(struct kymo_hub *hub, struct kymo_engine *engine);
 
 /* The lock is released meanwhile; does what hub_drop() has put off. On the hub's thread, lock held. */
 void hub_bury(struct kymo_hub *hub);
+
+/* ---- hub_wait.c: waiting for threads. On the hub's thread, lock held ----------------------------------------------------- */
+
+/* What comes next, or 0: nothing has come, though others may want something. `sleeps`: wait for it. The lock is released meanwhile. */
+pid_t hub_wait(struct kymo_hub *hub, bool sleeps, int *status_ret);
+
+/* Dispatch what hub_wait() has told. */
+void hub_deal(struct kymo_hub *hub, pid_t tid, int status);
+
+/* Its stop is on its way. */
+void hub_expect(struct kymo_hub *hub, struct task *task);
+
+/* Wait for at most `timeout_ns` for a task's next status, which is kept to be dispatched. */
+bool hub_fetch(struct kymo_hub *hub, struct task *task, uint64_t timeout_ns, int *status_ret);
 
 /* ---- hub_task.c: threads and processes. All with the lock held, and what calls ptrace on the hub's thread --------------- */
 
@@ -251,16 +269,13 @@ void hub_abandon(const struct kymo_hub *hub, pid_t tid);
 unsigned int hub_events(const struct task *task);
 
 /* Make it stop. */
-void hub_interrupt(struct task *task);
+void hub_interrupt(struct kymo_hub *hub, struct task *task);
 
 /*
  * From before a signal to a stop that has none, at the same place: it executes nothing in between. False: another thing happened to it (it was killed), which is told next.
  * `group_ret` is the signal of a group stop that this stop is, or 0.
  */
 bool hub_swallow(struct kymo_hub *hub, struct task *task, int *group_ret);
-
-/* Wait for at most `timeout_ns` for a task's next status, which is kept to be dispatched. */
-bool hub_fetch(struct kymo_hub *hub, struct task *task, uint64_t timeout_ns, int *status_ret);
 
 /* Whether somebody wants the call that it sleeps in to end. */
 bool hub_is_interrupted(const struct task *task);

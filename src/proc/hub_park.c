@@ -41,7 +41,7 @@ void hub_space_hold(struct kymo_hub *hub, const struct hub_process *process, con
 	for (struct hub_process *p = hub->processes; p; p = p->next)
 		for (struct task *task = is_beside(p, process) ? p->tasks : NULL; task; task = task->in_process)
 			if (task != except && may_run(task))
-				hub_interrupt(task);
+				hub_interrupt(hub, task);
 	for (unsigned int spins = 0; is_any_running(hub, process, except, spins) && kymo_now_ns() < deadline; spins++)
 		kymo_wait_a_little(spins);
 }

@@ -2,7 +2,6 @@
 #include "proc/hub_trap.h"
 
 #include <signal.h>
-#include <sys/wait.h>
 
 #include "base/io.h"
 
@@ -15,20 +14,25 @@ static void end_filtered(struct hub_process *process)
 	kill(process->pid, SIGKILL);
 }
 
-static size_t detach_all(struct kymo_hub *hub)
+static void detach_all(struct kymo_hub *hub)
 {
-	size_t left = 0;
-
 	for (size_t i = 0; i < TASK_BUCKETS; i++)
 		for (struct task *task = hub->buckets[i]; task; task = task->in_bucket) {
 			task->has_maker = false;
-			end_filtered(task->process);
 			for (size_t j = task->engines.n; j-- > 0;)
 				hub_detach_engine(hub, task->engines.items[j]);
 			hub_kick(hub, task);
-			left += task->state != TASK_ENDING;
 		}
-	return left;
+}
+
+/* But those of whom nothing but their end will come. */
+static bool is_any_left(const struct kymo_hub *hub)
+{
+	for (size_t i = 0; i < TASK_BUCKETS; i++)
+		for (const struct task *task = hub->buckets[i]; task; task = task->in_bucket)
+			if (task->state != TASK_ENDING)
+				return true;
+	return false;
 }
 
 static void release_processes(struct kymo_hub *hub)
@@ -42,38 +46,46 @@ static void release_processes(struct kymo_hub *hub)
 	}
 }
 
+static void attend_all(struct kymo_hub *hub)
+{
+	for (struct hub_process *process = hub->has_filters ? hub->processes : NULL; process; process = process->next)
+		end_filtered(process);		/* some may be new */
+	while (hub->kicked.n) {
+		struct task *task = hub->kicked.items[--hub->kicked.n];
+
+		task->is_kicked = false;
+		hub_attend(hub, task);
+	}
+	hub_look_at_clock(hub);
+}
+
+static bool deal_with_next(struct kymo_hub *hub)
+{
+	int status;
+	pid_t tid = hub_wait(hub, false, &status);
+
+	if (tid > 0 && tid == hub->keeper)
+		hub_keeper_ended(hub);
+	else if (tid > 0 && tid != hub->waker)
+		hub_deal(hub, tid, status);
+	return tid > 0;
+}
+
 void hub_release_all(struct kymo_hub *hub, int timeout_ms)
 {
 	uint64_t deadline = kymo_now_ns() + (uint64_t)timeout_ms * 1000000;
 
 	hub_space_clear_all(hub);
 	release_processes(hub);
-	for (unsigned int spins = 0; detach_all(hub) && kymo_now_ns() < deadline; spins++) {
-		int status;
-		pid_t tid;
-
-		while (hub->kicked.n) {
-			struct task *task = hub->kicked.items[--hub->kicked.n];
-
-			task->is_kicked = false;
-			hub_attend(hub, task);
-		}
-		if (hub->early.n) {	/* what it was stopped by before, which nobody else will tell */
-			struct hub_status early = hub->early.items[--hub->early.n];
-
-			tid = early.tid;
-			status = early.status;
-		} else {
-			tid = waitpid(-1, &status, __WALL | __WNOTHREAD | WNOHANG);
-		}
-		if (tid > 0 && tid == hub->keeper) {
-			hub_keeper_ended(hub);
-		} else if (tid > 0 && tid != hub->waker) {
-			hub_dispatch(hub, tid, status);
+	detach_all(hub);
+	for (unsigned int spins = 0; kymo_now_ns() < deadline; spins++) {
+		attend_all(hub);
+		if (deal_with_next(hub))
 			spins = 0;
-		}
-		hub_look_at_clock(hub);
-		kymo_wait_a_little(spins);
+		else if (!is_any_left(hub))
+			break;
+		else
+			kymo_wait_a_little(spins);
 	}
 	/* Whoever sleeps so that it can't be stopped: the kernel lets it go when this thread ends. */
 	for (size_t i = 0; i < TASK_BUCKETS; i++)

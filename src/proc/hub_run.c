@@ -149,32 +149,11 @@ static long step_request(struct task *task, bool is_block)
 	return is_block ? PTRACE_SINGLEBLOCK : PTRACE_SINGLESTEP;
 }
 
-void hub_interrupt(struct task *task)
+void hub_interrupt(struct kymo_hub *hub, struct task *task)
 {
 	task->was_interrupted = true;
 	ptrace(PTRACE_INTERRUPT, task->tid, 0, 0);
-}
-
-bool hub_fetch(struct kymo_hub *hub, struct task *task, uint64_t timeout_ns, int *status_ret)
-{
-	uint64_t deadline = timeout_ns ? kymo_now_ns() + timeout_ns : 0;
-	struct hub_status early = { .tid = task->tid };
-	pid_t got = 0;
-
-	if (!kymo_vec_reserve(&hub->early, hub->early.n + 1))
-		return false;	/* it is told in its turn */
-	for (unsigned int spins = 0; !got; spins++) {
-		got = waitpid(task->tid, &early.status, __WALL | WNOHANG);
-		if (got || !timeout_ns || kymo_now_ns() >= deadline)
-			break;
-		kymo_wait_a_little(spins);
-	}
-	if (got != task->tid)
-		return false;
-	kymo_vec_push(&hub->early, early);
-	task->is_fetched = true;
-	*status_ret = early.status;
-	return true;
+	hub_expect(hub, task);
 }
 
 static bool is_event_stop(int status)
@@ -235,11 +214,11 @@ static bool has_left_group_stop(const struct task *task)
 }
 
 /* Only on its way out of another stop does the kernel look whether a call of before is to be made again, and whether the process is stopped. */
-static void come_back(struct task *task)
+static void come_back(struct kymo_hub *hub, struct task *task)
 {
 	task->state = TASK_RUNNING;
 	task->traces_calls = false;
-	hub_interrupt(task);
+	hub_interrupt(hub, task);
 	ptrace(PTRACE_CONT, task->tid, 0, 0);
 }
 
@@ -256,7 +235,7 @@ static void go_on(struct kymo_hub *hub, struct task *task)
 	task->traces_calls = traces_calls;
 	/* Before it runs. One that has left a group stop, the kernel takes back to where its process is; one that is claimed would make an interrupted call again, and be at its entry. */
 	if (has_left_group_stop(task) || task->is_claimed)
-		hub_interrupt(task);
+		hub_interrupt(hub, task);
 	if (task->stop == STOP_TRAP && task->group_stop) {
 		task->state = TASK_LISTENING;
 		ptrace(PTRACE_LISTEN, task->tid, 0, 0);
@@ -271,7 +250,7 @@ static void go_on(struct kymo_hub *hub, struct task *task)
 			ptrace(PTRACE_SINGLESTEP, task->tid, 0, signal);
 	}
 	if (wish <= KYMO_ACTION_REPORT || has_stale_interrupt(task))
-		hub_interrupt(task);
+		hub_interrupt(hub, task);
 }
 
 /* Those that have left a thread that stays traced are through when it runs. */
@@ -301,7 +280,7 @@ void hub_settle(struct kymo_hub *hub, struct task *task)
 		return;
 	}
 	if (task->stop == STOP_AWAY && is_wanted(task))
-		come_back(task);
+		come_back(hub, task);
 	else if (is_wanted(task) || has_stale_interrupt(task) || task->is_claimed)
 		go_on(hub, task);
 	else if (!hub_waits_for_step(task))
@@ -319,7 +298,7 @@ void hub_attend(struct kymo_hub *hub, struct task *task)
 	case TASK_RUNNING:
 	case TASK_LISTENING:
 		if (!task->was_interrupted && !task->is_newborn && has_to_stop(task))
-			hub_interrupt(task);
+			hub_interrupt(hub, task);
 		if (is_kept(task))
 			release_left(hub, task);
 		return;

@@ -117,6 +117,22 @@ static void out_of_bucket(struct kymo_hub *hub, struct task *task)
 	*at = task->in_bucket;
 }
 
+static void into_process(struct hub_process *process, struct task *task)
+{
+	task->in_process = process->tasks;
+	if (task->in_process)
+		task->in_process->link = &task->in_process;
+	task->link = &process->tasks;
+	process->tasks = task;
+}
+
+static void out_of_process(struct task *task)
+{
+	*task->link = task->in_process;
+	if (task->in_process)
+		task->in_process->link = task->link;
+}
+
 struct task *hub_add_task(struct kymo_hub *hub, struct hub_process *process, pid_t tid)
 {
 	struct task *task = calloc(1, sizeof(*task));
@@ -126,9 +142,8 @@ struct task *hub_add_task(struct kymo_hub *hub, struct hub_process *process, pid
 	task->tid = tid;
 	task->watch_entry = -1;
 	task->process = process;
-	task->in_process = process->tasks;
 	task->is_claimed = process->holder && !process->is_first_held;
-	process->tasks = task;
+	into_process(process, task);
 	into_bucket(hub, task);
 	hub->n_tasks++;
 	return task;
@@ -152,8 +167,6 @@ void hub_release_leavers(struct kymo_hub *hub, struct task *task)
 
 void hub_forget_task(struct kymo_hub *hub, struct task *task)
 {
-	struct task **at = &task->process->tasks;
-
 	hub_watches_forget(hub, task);
 	for (size_t i = 0; i < task->engines.n; i++) {
 		hub_breakpoints_drop(hub, task->engines.items[i]);
@@ -162,15 +175,13 @@ void hub_forget_task(struct kymo_hub *hub, struct task *task)
 		hub_drop(hub, task->engines.items[i]);
 	}
 	hub_release_leavers(hub, task);
-	for (size_t i = 0; i < hub->kicked.n; i++)
+	for (size_t i = 0; task->is_kicked && i < hub->kicked.n; i++)
 		if (hub->kicked.items[i] == task)
 			hub->kicked.items[i--] = hub->kicked.items[--hub->kicked.n];
 	hub_end_hold(hub, task);
 	hub->n_tasks--;
 	out_of_bucket(hub, task);
-	while (*at != task)
-		at = &(*at)->in_process;
-	*at = task->in_process;
+	out_of_process(task);
 	if (!task->process->tasks)
 		hub_space_leave(hub, task->process);
 	hub_put_process(hub, task->process);
