@@ -217,7 +217,11 @@ void hub_deal(struct kymo_hub *hub, pid_t tid, int status);
 /* Its stop is on its way. */
 void hub_expect(struct kymo_hub *hub, struct task *task);
 
-/* Wait for at most `timeout_ns` for a task's next status, which is kept to be dispatched. */
+/* Keep a status that was waited for, to be dispatched in its turn; a thread has one at a time. Forget it. */
+void hub_keep_status(struct kymo_hub *hub, struct task *task, int status);
+void hub_forget_status(struct kymo_hub *hub, struct task *task);
+
+/* Wait for at most `timeout_ns` for a task's next status, which is kept. */
 bool hub_fetch(struct kymo_hub *hub, struct task *task, uint64_t timeout_ns, int *status_ret);
 
 /* ---- hub_task.c: threads and processes. All with the lock held, and what calls ptrace on the hub's thread --------------- */

@@ -224,17 +224,6 @@ static bool make_step(struct kymo_hub *hub, struct task *task, const struct hub_
 	return !wants_step && !task->had_watches;
 }
 
-/* The status that was kept is of a step that nobody is to be told of. */
-static void forget_status(struct kymo_hub *hub, struct task *task)
-{
-	for (size_t i = 0; i < hub->early.n; i++)
-		if (hub->early.items[i].tid == task->tid) {
-			hub->early.items[i] = hub->early.items[--hub->early.n];
-			break;
-		}
-	task->is_fetched = task->steps = false;
-}
-
 bool hub_step_over(struct kymo_hub *hub, struct task *task, bool wants_step)
 {
 	struct hub_space *space = task->process->space;
@@ -247,7 +236,9 @@ bool hub_step_over(struct kymo_hub *hub, struct task *task, bool wants_step)
 	hub_space_lift(space, b);
 	is_done = make_step(hub, task, b, wants_step);
 	hub_space_lower(space, b);
-	if (is_done)
-		forget_status(hub, task);
-	return !is_done;
+	if (!is_done)
+		return true;
+	hub_forget_status(hub, task);	/* of a step that nobody is to be told of */
+	task->steps = false;
+	return false;
 }

@@ -301,12 +301,10 @@ static int start(struct kymo_hub *hub, void *argument)
 	const pid_t *pid = argument;
 	struct hub_process *process = hub_find_process(hub, *pid);
 	struct task *task = hub_find(hub, *pid);
-	struct hub_status entry = { .tid = *pid, .status = (SIGTRAP | 0x80) << 8 | 0x7f };
 
 	if (!process || !process->is_held || !task)
 		return -ESRCH;
-	if (!kymo_vec_push(&hub->early, entry))
-		return -ENOMEM;
+	hub_keep_status(hub, task, (SIGTRAP | 0x80) << 8 | 0x7f);
 	process->is_held = false;
 	task->state = TASK_RUNNING;
 	return 0;

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <sys/ptrace.h>
-#include <sys/wait.h>
 
 #ifndef PTRACE_SET_SYSCALL_INFO	/* Linux 6.16 */
 #define PTRACE_SET_SYSCALL_INFO 0x4212
@@ -43,22 +42,18 @@ struct finish {
 };
 
 /* The hub may not know yet that it was killed. */
-static bool has_woken(struct kymo_hub *hub, const struct task *task)
+static bool has_woken(struct kymo_hub *hub, struct task *task)
 {
-	struct hub_status early = { .tid = task->tid };
 	unsigned long message;
+	int status;
 
-	if (waitpid(task->tid, &early.status, __WALL | WNOHANG) == task->tid) {
-		kymo_vec_push(&hub->early, early);
-		return true;
-	}
-	return ptrace(PTRACE_GETEVENTMSG, task->tid, 0, &message) != 0;
+	return task->is_fetched || hub_fetch(hub, task, 0, &status) || ptrace(PTRACE_GETEVENTMSG, task->tid, 0, &message);
 }
 
 static int finish(struct kymo_hub *hub, void *argument)
 {
 	const struct finish *finish = argument;
-	const struct task *task = finish->engine->task;
+	struct task *task = finish->engine->task;
 
 	if (finish->engine->is_detached || !task || task->was_death_told)
 		return -ESRCH;

@@ -176,8 +176,8 @@ bool hub_swallow(struct kymo_hub *hub, struct task *task, int *group_ret)
 		return true;
 	}
 	task->state = TASK_RUNNING;
-	if (got == task->tid && kymo_vec_push(&hub->early, early))
-		task->is_fetched = true;
+	if (got == task->tid)
+		hub_keep_status(hub, task, early.status);
 	return false;
 }
 

@@ -7,6 +7,7 @@
 #include "proc/hub.h"
 
 #include <sched.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -19,26 +20,48 @@
 
 /* ---- statuses that were fetched before their turn ------------------------------------------------------------------------------ */
 
+void hub_keep_status(struct kymo_hub *hub, struct task *task, int status)
+{
+	struct hub_status early = { .tid = task->tid, .status = status };
+
+	kymo_vec_push(&hub->early, early);	/* hub_add_task() has made room */
+	task->is_fetched = true;
+}
+
 bool hub_fetch(struct kymo_hub *hub, struct task *task, uint64_t timeout_ns, int *status_ret)
 {
 	uint64_t deadline = timeout_ns ? kymo_now_ns() + timeout_ns : 0;
-	struct hub_status early = { .tid = task->tid };
 	pid_t got = 0;
 
-	if (!kymo_vec_reserve(&hub->early, hub->early.n + 1))
-		return false;	/* it is told in its turn */
 	for (unsigned int spins = 0; !got; spins++) {
-		got = waitpid(task->tid, &early.status, __WALL | WNOHANG);
+		got = waitpid(task->tid, status_ret, __WALL | WNOHANG);
 		if (got || !timeout_ns || kymo_now_ns() >= deadline)
 			break;
 		kymo_wait_a_little(spins);
 	}
 	if (got != task->tid)
 		return false;
-	kymo_vec_push(&hub->early, early);
-	task->is_fetched = true;
-	*status_ret = early.status;
+	hub_keep_status(hub, task, *status_ret);
 	return true;
+}
+
+static struct hub_status take_out(struct kymo_hub *hub, size_t i)
+{
+	struct hub_status early = hub->early.items[i];
+
+	hub->early.n--;
+	memmove(&hub->early.items[i], &hub->early.items[i + 1], (hub->early.n - i) * sizeof(early));
+	return early;
+}
+
+void hub_forget_status(struct kymo_hub *hub, struct task *task)
+{
+	for (size_t i = 0; i < hub->early.n; i++)
+		if (hub->early.items[i].tid == task->tid) {
+			take_out(hub, i);
+			break;
+		}
+	task->is_fetched = false;
 }
 
 static pid_t take_early(struct kymo_hub *hub, int *status_ret)
@@ -47,8 +70,7 @@ static pid_t take_early(struct kymo_hub *hub, int *status_ret)
 
 	if (!hub->early.n)
 		return 0;
-	early = hub->early.items[0];
-	hub->early.items[0] = hub->early.items[--hub->early.n];
+	early = take_out(hub, 0);
 	*status_ret = early.status;
 	return early.tid;
 }

@@ -73,9 +73,37 @@ static void many_threads_are_let_go_when_their_engines_detach_and_when_their_hub
 	end(&f);
 }
 
+/* Of three threads, one of which tells something anew whenever another has been told. */
+static void statuses_that_were_fetched_early_are_told_in_their_order(void **state)
+{
+	struct kymo_hub *hub = calloc(1, sizeof(*hub));
+	struct hub_process *process = hub_get_process(hub, 1);
+	struct task *tasks[4];
+	int status;
+
+	for (int i = 0; i < 4; i++) {
+		tasks[i] = hub_add_task(hub, process, i + 1);
+		hub_keep_status(hub, tasks[i], i + 1);
+	}
+	for (int i = 0; i < 12; i++) {
+		assert_int_equal(hub_wait(hub, false, &status), i % 4 + 1);
+		assert_int_equal(status, i + 1);
+		hub_keep_status(hub, tasks[i % 4], i + 5);
+	}
+	hub_forget_status(hub, tasks[1]);
+	assert_int_equal(hub_wait(hub, false, &status), 1);
+	assert_int_equal(hub_wait(hub, false, &status), 3);
+	for (int i = 0; i < 4; i++)
+		hub_forget_task(hub, tasks[i]);
+	kymo_vec_deinit(&hub->early);
+	kymo_vec_deinit(&hub->kicked);
+	free(hub);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(statuses_that_were_fetched_early_are_told_in_their_order),
 		cmocka_unit_test(many_threads_are_let_go_when_their_engines_detach_and_when_their_hub_ends),
 	};
 
