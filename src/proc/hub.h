@@ -172,6 +172,7 @@ struct kymo_hub {
 	struct hub_process *processes;
 	KYMO_VEC(struct task *) kicked;
 	KYMO_VEC(struct hub_status) early;	/* statuses that were fetched before their turn */
+	struct hub_status spared;	/* the stop that is being dispatched, if it was not waited for */
 	KYMO_VEC(pid_t) expected;	/* interrupted ones, where there are many; perhaps some that have stopped since, or are gone */
 	size_t next_expected;		/* which to look at first */
 	KYMO_VEC(struct hub_status) strangers;	/* first stops whose makers' events have yet to come */
@@ -214,11 +215,14 @@ pid_t hub_wait(struct kymo_hub *hub, bool sleeps, int *status_ret);
 /* Dispatch what hub_wait() has told. */
 void hub_deal(struct kymo_hub *hub, pid_t tid, int status);
 
+/* The stop that is being dispatched may not have been waited for: do it now, if the thread still stands there. */
+void hub_wait_for_spared(struct kymo_hub *hub);
+
 /* Its stop is on its way. */
 void hub_expect(struct kymo_hub *hub, struct task *task);
 
 /* Keep a status that was waited for, to be dispatched in its turn; a thread has one at a time. Forget it. */
-void hub_keep_status(struct kymo_hub *hub, struct task *task, int status);
+void hub_keep_status(struct kymo_hub *hub, pid_t tid, int status);
 void hub_forget_status(struct kymo_hub *hub, struct task *task);
 
 /* Wait for at most `timeout_ns` for a task's next status, which is kept. */

@@ -304,7 +304,7 @@ static int start(struct kymo_hub *hub, void *argument)
 
 	if (!process || !process->is_held || !task)
 		return -ESRCH;
-	hub_keep_status(hub, task, (SIGTRAP | 0x80) << 8 | 0x7f);
+	hub_keep_status(hub, *pid, (SIGTRAP | 0x80) << 8 | 0x7f);
 	process->is_held = false;
 	task->state = TASK_RUNNING;
 	return 0;

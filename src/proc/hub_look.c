@@ -47,6 +47,7 @@ static bool has_woken(struct kymo_hub *hub, struct task *task)
 	unsigned long message;
 	int status;
 
+	hub_wait_for_spared(hub);
 	return task->is_fetched || hub_fetch(hub, task, 0, &status) || ptrace(PTRACE_GETEVENTMSG, task->tid, 0, &message);
 }
 

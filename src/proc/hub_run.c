@@ -177,7 +177,7 @@ bool hub_swallow(struct kymo_hub *hub, struct task *task, int *group_ret)
 	}
 	task->state = TASK_RUNNING;
 	if (got == task->tid)
-		hub_keep_status(hub, task, early.status);
+		hub_keep_status(hub, task->tid, early.status);
 	return false;
 }
 

@@ -3,6 +3,9 @@
  *
  * In a wait for any thread the kernel looks at each that is traced; in one for a single thread, at that. So where there are many, two kinds are asked for by their ids first: those that were
  * interrupted, whose stops are on their way, and those that have told something lately, for as long as a look at all would take. All are looked at now and then, as others wait too.
+ *
+ * A stop that was waited for, the kernel forgets: if the tracer is killed then, the thread goes on without the signal that it stood before. So one before a signal is told, and goes on, without
+ * having been waited for. It is waited for behind its event if it stays there, as it would hide others. SIGTRAP is not spared so: those of steps and breakpoints would end the program.
  */
 #include "proc/hub.h"
 
@@ -20,12 +23,14 @@
 
 /* ---- statuses that were fetched before their turn ------------------------------------------------------------------------------ */
 
-void hub_keep_status(struct kymo_hub *hub, struct task *task, int status)
+void hub_keep_status(struct kymo_hub *hub, pid_t tid, int status)
 {
-	struct hub_status early = { .tid = task->tid, .status = status };
+	struct hub_status early = { .tid = tid, .status = status };
+	struct task *task = hub_find(hub, tid);
 
 	kymo_vec_push(&hub->early, early);	/* hub_add_task() has made room */
-	task->is_fetched = true;
+	if (task)
+		task->is_fetched = true;
 }
 
 bool hub_fetch(struct kymo_hub *hub, struct task *task, uint64_t timeout_ns, int *status_ret)
@@ -41,7 +46,7 @@ bool hub_fetch(struct kymo_hub *hub, struct task *task, uint64_t timeout_ns, int
 	}
 	if (got != task->tid)
 		return false;
-	hub_keep_status(hub, task, *status_ret);
+	hub_keep_status(hub, task->tid, *status_ret);
 	return true;
 }
 
@@ -75,6 +80,44 @@ static pid_t take_early(struct kymo_hub *hub, int *status_ret)
 	return early.tid;
 }
 
+/* ---- one look ------------------------------------------------------------------------------------------------------------------- */
+
+/* Before a signal; or at a system call, which saves a wait. */
+static bool is_spared(const struct kymo_hub *hub, const siginfo_t *info)
+{
+	return info->si_code == CLD_TRAPPED && !(info->si_status >> 8) && info->si_status != SIGTRAP && info->si_pid != hub->waker;
+}
+
+/* Whether `tid` (0: anybody) has told something: its id, or 0. */
+static pid_t look(struct kymo_hub *hub, pid_t tid, int options, int *status_ret)
+{
+	siginfo_t info = { .si_pid = 0 };
+	pid_t got;
+
+	if (waitid(tid ? P_PID : P_ALL, (id_t)tid, &info, WEXITED | WSTOPPED | WNOWAIT | __WALL | __WNOTHREAD | options) || !info.si_pid)
+		return 0;
+	if (is_spared(hub, &info)) {
+		*status_ret = info.si_status << 8 | 0x7f;
+		hub->spared = (struct hub_status){ .tid = info.si_pid, .status = *status_ret };
+		return info.si_pid;
+	}
+	got = waitpid(info.si_pid, status_ret, __WALL | __WNOTHREAD | WNOHANG);
+	return got > 0 ? got : 0;
+}
+
+void hub_wait_for_spared(struct kymo_hub *hub)
+{
+	struct hub_status spared = hub->spared;
+	const struct task *task = hub_find(hub, spared.tid);
+	int status;
+
+	hub->spared.tid = 0;
+	if (!spared.tid || (task && task->state != TASK_STOPPED && !task->has_maker))
+		return;		/* it goes on */
+	if (waitpid(spared.tid, &status, __WALL | __WNOTHREAD | WNOHANG) == spared.tid && status != spared.status)
+		hub_keep_status(hub, spared.tid, status);	/* it was killed meanwhile, or was let go, is a child of ours and has ended */
+}
+
 /* ---- those that are likely to tell something. The lock is not held; what is looked at, the hub's thread alone changes ---------- */
 
 void hub_expect(struct kymo_hub *hub, struct task *task)
@@ -97,7 +140,7 @@ static void told(struct kymo_hub *hub, pid_t tid)
 static pid_t look_at_recent(struct kymo_hub *hub, int *status_ret)
 {
 	for (size_t i = 0; i < HUB_RECENT && hub->recent[i]; i++)
-		if (waitpid(hub->recent[i], status_ret, __WALL | __WNOTHREAD | WNOHANG) == hub->recent[i])
+		if (look(hub, hub->recent[i], WNOHANG, status_ret))
 			return hub->recent[i];
 	return 0;
 }
@@ -120,7 +163,7 @@ static pid_t look_at_expected(struct kymo_hub *hub, int *status_ret)
 		const struct task *task = hub_find(hub, tid);
 
 		if (task && task->was_interrupted)
-			got = waitpid(tid, status_ret, __WALL | __WNOTHREAD | WNOHANG);
+			got = look(hub, tid, WNOHANG, status_ret);
 		hub->next_expected = i;
 		if (task && task->was_interrupted && !got)
 			hub->next_expected++;
@@ -160,8 +203,8 @@ static pid_t wait_for_any(struct kymo_hub *hub, bool sleeps, int *status_ret)
 	pthread_mutex_unlock(&hub->lock);
 	got = asks_likely ? wait_for_likely(hub, n_tasks, status_ret) : 0;
 	if (!got)
-		got = waitpid(-1, status_ret, __WALL | __WNOTHREAD | (sleeps && !has_clock ? 0 : WNOHANG));
-	if (sleeps && has_clock && got <= 0)
+		got = look(hub, 0, sleeps && !has_clock ? 0 : WNOHANG, status_ret);
+	if (sleeps && has_clock && !got)
 		nanosleep(&(struct timespec){ 0, CLOCK_NS }, NULL);
 	pthread_mutex_lock(&hub->lock);
 	hub->is_asleep = false;
@@ -179,4 +222,5 @@ void hub_deal(struct kymo_hub *hub, pid_t tid, int status)
 {
 	told(hub, tid);
 	hub_dispatch(hub, tid, status);
+	hub_wait_for_spared(hub);
 }

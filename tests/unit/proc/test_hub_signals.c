@@ -314,6 +314,65 @@ static void a_signal_that_is_held_back_comes_again_with_what_it_carried(void **s
 	end(&f);
 }
 
+/* ---- the hub is killed ------------------------------------------------------------------------------------------------------------ */
+
+static unsigned int be_killed(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+{
+	return (unsigned int)kill(getpid(), SIGKILL);
+}
+
+/* A process with a hub, which is killed while it tells of the first signal, or call, of process `tid`. */
+static int a_hub_that_is_killed(struct shared *shared)
+{
+	static struct book book = { .hook = be_killed };
+	unsigned int events = shared->seen ? KYMO_EVENTS_SYSCALL : KYMO_EVENTS_SIGNAL;
+	struct kymo_hub *hub;
+
+	if (kymo_hub_create(&hub) || kymo_engine_attach_process(hub, shared->tid, 0, &ops, &book, events, NULL))
+		return 1;
+	shared->ready = 1;
+	for (;;)
+		pause();
+}
+
+static void let_a_hub_be_killed(pid_t pid, int signal)
+{
+	struct shared *shared = share();
+	pid_t tracer;
+
+	shared->tid = pid;
+	shared->seen = !signal;
+	tracer = child_of(a_hub_that_is_killed, shared);
+	eventually(shared->ready || !signal);
+	if (signal)
+		kill(pid, signal);
+	assert_int_equal(end_of(tracer), SIGKILL);
+	eventually(tracer_of(pid) <= 0);
+	munmap(shared, sizeof(*shared));
+}
+
+static void a_signal_that_is_being_told_when_the_hub_is_killed_is_delivered(void **state)
+{
+	struct fixture f = { .shared = share() };
+
+	f.pid = child_of(handling, f.shared);
+	eventually(f.shared->ready);
+	for (int i = 0; i < 3; i++) {
+		let_a_hub_be_killed(f.pid, SIGUSR1);
+		eventually(f.shared->go == i + 1);
+		let_a_hub_be_killed(f.pid, SIGSTOP);
+		eventually(state_of(f.pid) == 'T');
+		stands(&f);
+		kill(f.pid, SIGCONT);
+		runs(&f);
+		let_a_hub_be_killed(f.pid, 0);	/* nor is there one behind a call */
+		runs(&f);
+	}
+	let_a_hub_be_killed(f.pid, SIGTERM);
+	assert_int_equal(end_of(f.pid), SIGTERM);
+	munmap(f.shared, sizeof(*f.shared));
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -326,6 +385,7 @@ int main(void)
 		cmocka_unit_test(a_signal_that_was_told_can_be_taken_away_or_changed_later),
 		cmocka_unit_test(a_signal_can_be_made_to_end_or_stop_a_process),
 		cmocka_unit_test(a_signal_that_is_held_back_comes_again_with_what_it_carried),
+		cmocka_unit_test(a_signal_that_is_being_told_when_the_hub_is_killed_is_delivered),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
