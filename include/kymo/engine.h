@@ -451,7 +451,8 @@ int kymo_engine_inject(struct kymo_engine *engine, const siginfo_t *info);
  *   -EEXIST   this engine has one there
  *   -EIO      nothing is mapped there
  *   -EINVAL   it is no code, or shared with other processes
- *   -EBUSY    somebody else traces a thread of the process; a process that the hub does not trace shares the memory (between vfork and exec: try again); or it is within a jump of a recording's
+ *   -EBUSY    somebody else traces a thread of the process; a process that the hub does not trace shares the memory (between vfork and exec: try again); or it is within a jump of a recording's;
+ *             or a recorder makes a call by this instruction (try again)
  *   -ENOSPC   there are KYMO_BREAKPOINTS_MAX in this hub
  *   -ESRCH, -ENOMEM, -EAGAIN
  */

@@ -206,7 +206,7 @@ int64_t hub_hold_take(struct hub_guest *guest, struct hub_message *message, uint
 			err = wait_until(guest, are_all_still, message, STOP_NS);
 	} while (n > 0 && !err);
 	err = n < 0 ? n : err;
-	if (err)
+	if (err && guest->held == pid)	/* else that is another one, which goes on to be held */
 		hub_hold_drop(guest);
 	return err;
 }
@@ -383,18 +383,40 @@ int64_t hub_hold_return(struct hub_guest *guest, struct hub_message *message, ui
 
 /* ---- calls -------------------------------------------------------------------------------------------------------------------- */
 
+bool hub_calls_at(const struct hub_process *process, uint64_t address)
+{
+	for (const struct task *task = process->tasks; task; task = task->in_process)
+		if (task->borrow && task->borrow->n_stops && task->borrow->call_at == address)
+			return true;
+	return false;
+}
+
+/* With all of its signals blocked it would die of a breakpoint there. */
+static bool is_at_breakpoint(const struct hub_process *process, uint64_t address)
+{
+	const struct hub_break *b = process->space && !process->space->is_parked ? hub_space_find(process->space, address) : NULL;
+
+	return b && b->owners;
+}
+
 static int start_call(struct kymo_hub *hub, void *argument)
 {
 	const struct holding *holding = argument;
 	struct task *task = held_task(hub, holding);
 	bool is_as_is = holding->message->flags & HUB_CALL_AS_IS;
+	struct user_regs_struct registers = holding->message->registers;
 
 	if (!task || (!is_as_is && !task->borrow))
 		return -ESRCH;
+	if (is_as_is && kymo_get_registers(task->tid, &registers))
+		return -ESRCH;
+	if (is_at_breakpoint(task->process, registers.rip))
+		return -EBUSY;
 	if (!task->borrow && !begin_borrow(hub, task))
 		return -ENOMEM;
-	if ((!is_as_is && kymo_set_registers(task->tid, &holding->message->registers)) || ptrace(PTRACE_SYSCALL, task->tid, 0, 0))
+	if ((!is_as_is && kymo_set_registers(task->tid, &registers)) || ptrace(PTRACE_SYSCALL, task->tid, 0, 0))
 		return -ESRCH;
+	task->borrow->call_at = registers.rip;
 	task->borrow->n_stops = STOPS_A_CALL;
 	task->state = TASK_RUNNING;
 	return 0;

@@ -175,10 +175,10 @@ static bool is_in_jump(struct hub_space *space, const struct kymo_maps *maps, ui
 	return false;
 }
 
-static int check_place(struct hub_space *space, pid_t pid, uint64_t address)
+static int check_place(struct hub_space *space, const struct hub_process *process, uint64_t address)
 {
 	struct kymo_maps maps = { 0 };
-	struct kymo_error *error = kymo_maps_read(kymo_live_thread(pid), &maps);
+	struct kymo_error *error = kymo_maps_read(kymo_live_thread(process->pid), &maps);
 	const struct kymo_map *map = error ? NULL : kymo_maps_at(&maps, address);
 	int err = 0;
 
@@ -188,7 +188,7 @@ static int check_place(struct hub_space *space, pid_t pid, uint64_t address)
 		err = -EIO;
 	else if (!map->executable || map->shared)
 		err = -EINVAL;
-	else if (is_in_jump(space, &maps, address))
+	else if (is_in_jump(space, &maps, address) || hub_calls_at(process, address))
 		err = -EBUSY;
 	kymo_error_destroy(error);
 	kymo_maps_deinit(&maps);
@@ -248,7 +248,7 @@ int hub_space_insert(struct kymo_hub *hub, struct hub_process *process, uint64_t
 		return 0;
 	}
 	if (!err)
-		err = check_place(space, process->pid, address);
+		err = check_place(space, process, address);
 	if (!err && !b)
 		b = add(space, address);
 	if (!err)

@@ -77,6 +77,9 @@ static struct kymo_error *hold_failed(struct kymo_process *process, pid_t tracer
 		return kymo_error_create(KYMO_ERROR_BUSY, "process %d is being changed by another recorder, or a thread of it is traced by somebody else than process %d; try again later",
 					 process->pid, tracer);
 	case -ETIMEDOUT:
+		if (kymo_thread_state(process->pid, reply->tid) == 't')
+			return kymo_error_create(KYMO_ERROR_BUSY, "thread %d of process %d is held by somebody who uses process %d as its tracer, at a system call or before a signal; try again later",
+						 reply->tid, process->pid, tracer);
 		return kymo_thread_did_not_stop(process, reply->tid);
 	case -EPIPE:
 		return kymo_joined_lost(process);

@@ -121,6 +121,8 @@ static struct kymo_error *call_through_hub(struct kymo_process *process, pid_t t
 		return kymo_thread_does_not_return(process, tid);
 	if (err == -EPIPE)
 		return kymo_joined_lost(process);
+	if (err == -EBUSY)
+		return kymo_error_create(KYMO_ERROR_BUSY, "somebody has put a breakpoint on the instruction by which calls are made in process %d; try again later", process->pid);
 	return err ? gone(process, tid) : NULL;
 }
 

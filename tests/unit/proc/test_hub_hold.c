@@ -4,7 +4,8 @@
 
 #include "base/error.h"
 #include "fixture.h"
-#include "proc/proc.h"
+#include "proc/hub_remote.h"
+#include "proc/process.h"
 #include "wire/shared.h"
 
 /* With a hub that serves, and an engine of it on the first thread. */
@@ -148,6 +149,14 @@ static int borrow_and_sleep(struct shared *shared)
 	return kymo_remote_syscall(process, SYS_poll, second, &result) != NULL;
 }
 
+static int sleeping(struct shared *shared)
+{
+	shared->ready = 1;
+	while (!shared->is_over)
+		pause();
+	return 0;
+}
+
 /* As soon as the hub has seen that nobody holds it any more. */
 static bool has_stopped(struct kymo_process *process)
 {
@@ -205,6 +214,119 @@ static void a_hub_that_ends_leaves_nothing_to_be_written(void **state)
 	kymo_process_destroy(process);
 	runs(&f);
 	f.hub = NULL;
+	end(&f);
+}
+
+static int64_t ask_to_hold(struct kymo_hub *client, pid_t pid)
+{
+	struct hub_message message = { .type = HUB_HOLD, .tid = pid };
+
+	return hub_client_ask(client->client, &message, NULL);
+}
+
+static void a_hold_that_is_refused_leaves_the_one_that_there_is(void **state)
+{
+	struct kymo_engine *engine, *another;
+	struct kymo_hub *client;
+	struct fixture f;
+	pid_t pid;
+
+	engine = begin_traced(&f, counting, 0);
+	f.shared->ready = 0;
+	pid = child_of(sleeping, f.shared);
+	eventually(f.shared->ready);
+	another = engine_of(f.hub, pid, &f.other, 0);
+	assert_int_equal(hub_connect_to(f.hub->tid, &client), 0);
+	assert_int_equal(ask_to_hold(client, f.pid), 0);
+	stands(&f);
+	assert_int_equal(ask_to_hold(client, pid), -EBUSY);
+	stands(&f);
+	kymo_hub_destroy(client);
+	runs(&f);
+	kymo_engine_put(engine);
+	kymo_engine_put(another);
+	end_with_kill(pid);
+	end(&f);
+}
+
+static unsigned int stop_at_entry(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+{
+	return told == ENTRY ? KYMO_ACTION_STOP : KYMO_ACTION_RESUME;
+}
+
+static void who_can_not_be_held_for_an_engine_is_named(void **state)
+{
+	struct kymo_process *process;
+	struct kymo_engine *engine;
+	struct kymo_error *error;
+	struct fixture f;
+
+	engine = begin_traced(&f, counting, KYMO_EVENTS_SYSCALL);
+	f.book.hook = stop_at_entry;
+	eventually(f.book.told[ENTRY]);
+	process = opened(&f);
+	error = kymo_process_stop(process);
+	assert_non_null(error);
+	assert_non_null(strstr(error->message, "is held by somebody"));
+	is_busy(error);
+	f.book.hook = NULL;
+	assert_int_equal(kymo_engine_control(engine, KYMO_ACTION_RESUME), 0);
+	assert_null(kymo_process_stop(process));
+	kymo_process_destroy(process);
+	runs(&f);
+	kymo_engine_put(engine);
+	end(&f);
+}
+
+/* … with the first thread held alone. */
+static int borrow_first_and_sleep(struct shared *shared)
+{
+	static const uint64_t second[6] = { 0, 0, 1000 };
+	struct kymo_process *process;
+	int64_t result;
+
+	if (kymo_process_open(shared->go, &process) || kymo_process_stop_first(process) || kymo_remote_begin(process))
+		return 1;
+	shared->seen = 1;
+	if (kymo_remote_syscall(process, SYS_poll, second, &result))
+		return 2;
+	kymo_process_destroy(process);
+	return 0;
+}
+
+static void no_call_is_made_by_an_instruction_with_a_breakpoint(void **state)
+{
+	static const uint64_t none[6];
+	struct kymo_process *process;
+	struct kymo_engine *engine = NULL;
+	struct fixture f;
+	uint64_t address;
+	int64_t result;
+	pid_t other;
+
+	begin(&f, counting_by_threads);
+	assert_int_equal(kymo_hub_serve(f.hub), 0);
+	assert_int_equal(kymo_engine_attach(f.hub, f.pid, WITH_BREAKPOINTS, &ops, &f.book, &engine), 0);
+	assert_int_equal(kymo_engine_set_events(engine, KYMO_EVENT_SIGNAL), 0);
+	process = opened(&f);
+	assert_null(kymo_process_stop_first(process));
+	assert_null(kymo_remote_begin(process));
+	address = process->gadgets.syscall;
+	assert_int_equal(kymo_engine_insert_breakpoint(engine, address), 0);
+	is_busy(kymo_remote_syscall(process, SYS_getpid, none, &result));
+	assert_int_equal(kymo_engine_remove_breakpoint(engine, address), 0);
+	make_a_call(process, &f);
+	assert_null(kymo_remote_end(process));
+	kymo_process_destroy(process);
+	runs(&f);
+	f.shared->go = f.pid;
+	other = child_of(borrow_first_and_sleep, f.shared);
+	eventually(f.shared->seen && state_of(f.pid) == 'S');
+	assert_int_equal(kymo_engine_insert_breakpoint(engine, address), -EBUSY);
+	assert_int_equal(end_of(other), 0);
+	assert_int_equal(f.book.told[SIGNAL], 0);
+	runs(&f);
+	kymo_engine_put(engine);
 	end(&f);
 }
 
@@ -339,6 +461,9 @@ int main(void)
 		cmocka_unit_test(who_dies_with_a_thread_borrowed_gives_it_back),
 		cmocka_unit_test(who_comes_next_finds_a_thread_as_it_was_before_its_borrower_died),
 		cmocka_unit_test(a_hub_that_ends_leaves_nothing_to_be_written),
+		cmocka_unit_test(a_hold_that_is_refused_leaves_the_one_that_there_is),
+		cmocka_unit_test(who_can_not_be_held_for_an_engine_is_named),
+		cmocka_unit_test(no_call_is_made_by_an_instruction_with_a_breakpoint),
 		cmocka_unit_test(a_jump_over_a_breakpoint_leads_where_it_is_to_lead),
 		cmocka_unit_test(who_holds_a_process_reads_no_breakpoints),
 	};
