@@ -281,7 +281,7 @@ unsigned int hub_events(const struct task *task);
 void hub_interrupt(struct kymo_hub *hub, struct task *task);
 
 /*
- * From before a signal to a stop that has none, at the same place: it executes nothing in between. False: another thing happened to it (it was killed), which is told next.
+ * From before a signal to a stop that has none, at the same place: it executes nothing in between. False: another thing happened to it (it was killed), or it stops later; that is told next.
  * `group_ret` is the signal of a group stop that this stop is, or 0.
  */
 bool hub_swallow(struct kymo_hub *hub, struct task *task, int *group_ret);

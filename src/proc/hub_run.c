@@ -9,6 +9,7 @@
 #include "base/io.h"
 
 #define EXIT_HOLD_NS (KYMO_EXIT_HOLD_MS * 1000000ull)
+#define SWALLOW_NS 2000000000ull
 
 unsigned int hub_events(const struct task *task)
 {
@@ -161,24 +162,22 @@ static bool is_event_stop(int status)
 	return WIFSTOPPED(status) && status >> 16 == PTRACE_EVENT_STOP;
 }
 
+/* One that another thread's core dump keeps from stopping, say, stops there later, and comes to the same place again. */
 bool hub_swallow(struct kymo_hub *hub, struct task *task, int *group_ret)
 {
-	struct hub_status early = { .tid = task->tid };
-	pid_t got;
+	int status;
 
-	ptrace(PTRACE_INTERRUPT, task->tid, 0, 0);
-	ptrace(PTRACE_CONT, task->tid, 0, 0);
-	while ((got = waitpid(task->tid, &early.status, __WALL)) < 0 && errno == EINTR)
-		;
-	if (got == task->tid && is_event_stop(early.status)) {
-		task->stop = STOP_TRAP;
-		*group_ret = WSTOPSIG(early.status) == SIGTRAP ? 0 : WSTOPSIG(early.status);
-		return true;
-	}
 	task->state = TASK_RUNNING;
-	if (got == task->tid)
-		hub_keep_status(hub, task->tid, early.status);
-	return false;
+	hub_interrupt(hub, task);
+	ptrace(PTRACE_CONT, task->tid, 0, 0);
+	if (!hub_fetch(hub, task, SWALLOW_NS, &status) || !is_event_stop(status))
+		return false;
+	hub_forget_status(hub, task);
+	task->was_interrupted = false;
+	task->state = TASK_STOPPED;
+	task->stop = STOP_TRAP;
+	*group_ret = WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status);
+	return true;
 }
 
 static void let_go(struct kymo_hub *hub, struct task *task)

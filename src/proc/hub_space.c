@@ -455,6 +455,8 @@ int hub_space_write_text(struct kymo_hub *hub, const struct hub_process *process
 
 	if (!is_within(space, first_from(space, address), address, size))
 		return hub_space_write(hub, space, address, data, size);
+	if (!space->is_parked)
+		return -EBUSY;		/* who runs would find a breakpoint in the middle of a jump */
 	error = kymo_maps_read(kymo_live_thread(process->pid), &maps);
 	err = error ? -ESRCH : hub_space_write(hub, space, address, data, size);
 	if (!err)

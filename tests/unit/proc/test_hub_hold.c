@@ -453,6 +453,36 @@ static void who_holds_a_process_reads_no_breakpoints(void **state)
 	munmap(code, 2 * CODE_PAGE);
 }
 
+static void nothing_is_written_over_breakpoints_while_others_run(void **state)
+{
+	static const uint8_t jump[5] = { 0xe9, (CODE_PAGE - 5) & 0xff, (CODE_PAGE - 5) >> 8 };
+	struct kymo_process *process;
+	struct kymo_engine *engine = NULL;
+	struct fixture f;
+	uint8_t now[5];
+
+	make_code();
+	begin(&f, counting_by_threads);
+	assert_int_equal(kymo_hub_serve(f.hub), 0);
+	assert_int_equal(kymo_engine_attach(f.hub, f.pid, WITH_BREAKPOINTS, &ops, &f.book, &engine), 0);
+	assert_int_equal(kymo_engine_insert_breakpoint(engine, (uintptr_t)code + 2), 0);
+	process = opened(&f);
+	assert_null(kymo_process_stop_first(process));
+	assert_int_equal(kymo_process_write(process, (uintptr_t)code, jump, 5), -EBUSY);
+	assert_int_equal(kymo_process_write(process, (uintptr_t)code + 3, jump, 2), 0);
+	kymo_process_resume(process);
+	assert_null(kymo_process_stop(process));
+	assert_int_equal(kymo_process_write(process, (uintptr_t)code, jump, 5), 0);
+	kymo_process_resume(process);
+	runs(&f);
+	assert_int_equal(kymo_process_read(process, (uintptr_t)code, now, sizeof(now)), 0);
+	assert_memory_equal(now, jump, sizeof(now));
+	kymo_process_destroy(process);
+	kymo_engine_put(engine);
+	end(&f);
+	munmap(code, 2 * CODE_PAGE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -465,6 +495,7 @@ int main(void)
 		cmocka_unit_test(who_can_not_be_held_for_an_engine_is_named),
 		cmocka_unit_test(no_call_is_made_by_an_instruction_with_a_breakpoint),
 		cmocka_unit_test(a_jump_over_a_breakpoint_leads_where_it_is_to_lead),
+		cmocka_unit_test(nothing_is_written_over_breakpoints_while_others_run),
 		cmocka_unit_test(who_holds_a_process_reads_no_breakpoints),
 	};
 
