@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/vec.h"
+#include "probe/remains.h"
 #include "probe/remove.h"
 #include "proc/proc.h"
 
@@ -187,7 +188,7 @@ static bool has_remains(pid_t pid)
 		return false;
 	}
 	for (size_t i = 0; i < maps.n && !found; i++)
-		found = !strcmp(maps.items[i].path, "/memfd:" KYMO_WIRE_MEMFD_NAME) && maps.items[i].offset == 0;
+		found = kymo_is_shared_map(&maps.items[i]) && maps.items[i].offset == 0;
 	kymo_maps_deinit(&maps);
 	return found;
 }

@@ -12,25 +12,23 @@
 #include "base/cleanup.h"
 #include "base/vec.h"
 
-#define MEMFD_PATH "/memfd:" KYMO_WIRE_MEMFD_NAME
-#define JUMPS_PATH "/memfd:" KYMO_WIRE_JUMPS_NAME
 #define MAX_RECORDINGS 64
 #define LOWEST 4096u
 #define HIGHEST (((uint64_t)1 << 47) - 65536)
 
 bool kymo_is_shared_map(const struct kymo_map *map)
 {
-	return !strcmp(map->path, MEMFD_PATH);
+	return kymo_wire_is_shared_path(map->path);
 }
 
 bool kymo_is_jumps_map(const struct kymo_map *map)
 {
-	return !strcmp(map->path, JUMPS_PATH);
+	return !strcmp(map->path, KYMO_WIRE_JUMPS_PATH);
 }
 
 static bool is_ours(const char *link, size_t size)
 {
-	static const char *const names[] = { MEMFD_PATH " (deleted)", JUMPS_PATH " (deleted)" };
+	static const char *const names[] = { KYMO_WIRE_MEMFD_PATH " (deleted)", KYMO_WIRE_JUMPS_PATH " (deleted)" };
 
 	for (size_t i = 0; i < 2; i++)
 		if (size == strlen(names[i]) && !memcmp(link, names[i], size))

@@ -169,7 +169,7 @@ static bool is_in_jump(struct hub_space *space, const struct kymo_maps *maps, ui
 		if (hub_space_read(space, address - back, bytes, KYMO_JUMP_SIZE))	/* there may be a breakpoint on the jump itself */
 			continue;
 		map = kymo_maps_at(maps, kymo_jump_target(address - back, bytes));
-		if (map && !strncmp(map->path, "/memfd:" KYMO_WIRE_MEMFD_NAME, sizeof("/memfd:" KYMO_WIRE_MEMFD_NAME) - 1))
+		if (map && kymo_wire_is_own_path(map->path))
 			return true;
 	}
 	return false;

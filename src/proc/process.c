@@ -123,12 +123,13 @@ static struct kymo_error *is_traced(pid_t pid, pid_t by)
 }
 
 /* Another kymo that comes or goes traces it for a moment. One that lets others in need not go. */
-static struct kymo_error *outwait_kymo(pid_t pid, struct kymo_process_info *info)
+static struct kymo_error *outwait_kymo(pid_t pid, struct kymo_process_info *info, bool *can_join_ret)
 {
 	uint64_t deadline = kymo_now_ns() + OTHERS_PATIENCE_NS;
 	struct kymo_error *error = NULL;
 
-	while (!error && info->tracer && !kymo_can_join(info->tracer) && kymo_now_ns() < deadline) {
+	*can_join_ret = false;
+	while (!error && info->tracer && !(*can_join_ret = kymo_can_join(info->tracer)) && kymo_now_ns() < deadline) {
 		struct kymo_process_info tracer;
 
 		error = kymo_process_info(info->tracer, &tracer);
@@ -146,6 +147,7 @@ static struct kymo_error *open_checked(pid_t pid, bool may_be_traced, struct kym
 	struct kymo_process *process = NULL;
 	struct kymo_process_info info;
 	struct kymo_error *error = kymo_process_info(pid, &info);
+	bool may_join = may_be_traced;
 
 	if (error)
 		return error;
@@ -155,10 +157,10 @@ static struct kymo_error *open_checked(pid_t pid, bool may_be_traced, struct kym
 	if ((info.state == 'Z' || info.state == 'X') && kymo_live_thread(pid) == pid)
 		return kymo_error_create(KYMO_ERROR_GONE, "process %d has ended; its parent has not collected it yet", pid);
 	if (info.tracer && !may_be_traced)
-		error = outwait_kymo(pid, &info);
+		error = outwait_kymo(pid, &info, &may_join);
 	if (error)
 		return error;
-	if (info.tracer && !may_be_traced && !kymo_can_join(info.tracer))
+	if (info.tracer && !may_join)
 		return is_traced(pid, info.tracer);
 	if (info.shadow_stack)
 		return kymo_error_create(KYMO_ERROR_UNSAFE,

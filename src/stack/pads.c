@@ -11,7 +11,7 @@ enum { CHUNK = 32 };
 
 bool stack_is_pad(const struct stack_region *region)
 {
-	return !strcmp(region->map.path, "/memfd:" KYMO_WIRE_MEMFD_NAME) || !strcmp(region->map.path, "/memfd:" KYMO_WIRE_JUMPS_NAME);
+	return kymo_wire_is_own_path(region->map.path);
 }
 
 /* Where the call that ends at `pc` is in the text; 0: the entry is of something else. */

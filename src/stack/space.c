@@ -68,8 +68,7 @@ static bool add_region(struct stack_space *space, struct stack_space *before, st
 
 static void note_journal(struct stack_space *space, const struct kymo_map *map)
 {
-	if (!map->offset && !map->executable && space->n_journals < sizeof(space->journals) / sizeof(*space->journals) &&
-	    !strcmp(map->path, "/memfd:" KYMO_WIRE_MEMFD_NAME))
+	if (!map->offset && !map->executable && space->n_journals < sizeof(space->journals) / sizeof(*space->journals) && kymo_wire_is_shared_path(map->path))
 		space->journals[space->n_journals++] = map->start;
 }
 

@@ -22,11 +22,15 @@
 #ifndef KYMO_WIRE_SHARED_H
 #define KYMO_WIRE_SHARED_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define KYMO_WIRE_MEMFD_NAME "kymo"		/* shows as "/memfd:kymo (deleted)" in maps */
 #define KYMO_WIRE_JUMPS_NAME "kymo-jumps"	/* what trampolines are mapped from */
+#define KYMO_WIRE_MEMFD_PATH "/memfd:" KYMO_WIRE_MEMFD_NAME
+#define KYMO_WIRE_JUMPS_PATH "/memfd:" KYMO_WIRE_JUMPS_NAME
 #define KYMO_WIRE_MAGIC 0x316f6d796bull		/* "kymo1" */
 #define KYMO_WIRE_VERSION 4u
 
@@ -213,5 +217,16 @@ struct kymo_wire_ring {
 #define KYMO_WIRE_RING_STRIDE 1024
 _Static_assert(sizeof(struct kymo_wire_ring) <= KYMO_WIRE_RING_STRIDE, "a ring's control block fits its stride");
 _Static_assert(offsetof(struct kymo_wire_ring, consumed) == 64, "producers and recorder do not share a line");
+
+/* Whether a mapping of that path, without " (deleted)", is of what target and controller share; is anything of kymo's. */
+static inline bool kymo_wire_is_shared_path(const char *path)
+{
+	return !strcmp(path, KYMO_WIRE_MEMFD_PATH);
+}
+
+static inline bool kymo_wire_is_own_path(const char *path)
+{
+	return kymo_wire_is_shared_path(path) || !strcmp(path, KYMO_WIRE_JUMPS_PATH);
+}
 
 #endif
