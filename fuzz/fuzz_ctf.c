@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -62,6 +63,14 @@ static void write_good_metadata(uint8_t *uuid)
 		{ (char *)"a", KYMO_TYPE_STRING }, { (char *)"b", KYMO_TYPE_U8 }, { (char *)"c", KYMO_TYPE_F64 },
 		{ (char *)"d", KYMO_TYPE_STRING },
 	};
+	struct kymo_ctf_field call[] = {
+		{ (char *)"arg1", KYMO_TYPE_X64 }, { (char *)"arg2", KYMO_TYPE_X64 }, { (char *)"arg3", KYMO_TYPE_X64 },
+		{ (char *)"arg4", KYMO_TYPE_X64 }, { (char *)"arg5", KYMO_TYPE_X64 }, { (char *)"arg6", KYMO_TYPE_X64 },
+		{ (char *)"sp", KYMO_TYPE_X64 }, { (char *)"memory", KYMO_TYPE_BYTES },
+	};
+	struct kymo_ctf_field back[] = {
+		{ (char *)"result", KYMO_TYPE_S64 }, { (char *)"number", KYMO_TYPE_S64 }, { (char *)"memory", KYMO_TYPE_BYTES },
+	};
 	struct kymo_ctf_event events[] = {
 		{ .id = 0, .name = (char *)"zero", .kind = KYMO_CTF_ENTRY },
 		{ .id = 1, .name = (char *)"one", .fields = fields, .n_fields = 2 },
@@ -77,6 +86,10 @@ static void write_good_metadata(uint8_t *uuid)
 		  .kind = KYMO_CTF_ENTRY, .function_offset = 2 },
 		{ .id = 9, .name = (char *)"nine", .fields = marked, .n_fields = 1, .kind = KYMO_CTF_RETURN,
 		  .function_offset = 2 },
+		{ .id = 10, .name = (char *)"syscall:openat", .fields = call, .n_fields = 8, .has_faults = true, .kind = KYMO_CTF_SYSCALL, .offset = SYS_openat },
+		{ .id = 11, .name = (char *)"syscall:recvmsg", .fields = call, .n_fields = 8, .has_faults = true, .kind = KYMO_CTF_SYSCALL, .offset = SYS_recvmsg },
+		{ .id = 12, .name = (char *)"syscall:exit", .fields = call, .n_fields = 8, .has_faults = true, .kind = KYMO_CTF_SYSCALL, .offset = SYS_exit },
+		{ .id = 13, .name = (char *)"syscall:return", .fields = back, .n_fields = 3, .has_faults = true, .kind = KYMO_CTF_SYSRET },
 	};
 	struct kymo_ctf_thread threads[] = {
 		{ .tid = 0, .comm = (char *)"a" }, { .tid = 0, .pid = 1, .begin = 1000, .comm = (char *)"b" },
@@ -158,9 +171,9 @@ static void sign_packets(uint8_t *data, size_t size, const uint8_t *uuid)
 	}
 }
 
-static void check_report(enum kymo_report_mode mode, unsigned int width)
+static void check_report(enum kymo_report_mode mode, unsigned int width, bool json)
 {
-	struct kymo_report_options options = { .mode = mode, .width = width, .unicode = width & 1, .all = true };
+	struct kymo_report_options options = { .mode = mode, .width = width, .unicode = width & 1, .all = true, .json = json, .raw = json && width & 1 };
 	kymo_cleanup_free char *text = NULL;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
@@ -193,6 +206,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	sign_packets(stream, rest, uuid);
 	write_file("stream", stream, rest);
 	for (int mode = KYMO_REPORT_SUMMARY; mode <= KYMO_REPORT_TREE; mode++)
-		check_report((enum kymo_report_mode)mode, 20 + (unsigned int)(size % 150));
+		check_report((enum kymo_report_mode)mode, 20 + (unsigned int)(size % 150), false);
+	check_report(KYMO_REPORT_EVENTS, 20 + (unsigned int)(size % 150), true);
 	return 0;
 }

@@ -84,6 +84,12 @@ static const char *mode_name(enum kymo_report_mode mode)
 /* 0, or the exit status. */
 static int take_mode(int option, const struct cli_options *in, struct kymo_report_options *options)
 {
+	/* Both together are a third thing. */
+	if ((option == JSON && options->mode == KYMO_REPORT_EVENTS) || (option == EVENTS && options->mode == KYMO_REPORT_JSON)) {
+		options->mode = KYMO_REPORT_EVENTS;
+		options->json = true;
+		return 0;
+	}
 	for (size_t i = 0; i < kymo_countof(modes); i++) {
 		if (modes[i].option != option)
 			continue;
@@ -158,6 +164,8 @@ static int parse_arguments(int argc, char **argv, struct kymo_report_options *op
 	}
 	if (options->wall && options->mode != KYMO_REPORT_EVENTS)
 		return cli_usage(argv[0], "--wall goes with --events only");
+	if (options->wall && options->json)
+		return cli_usage(argv[0], "--wall is for lines: with --json times are nanoseconds since 1970");
 	if (options->raw && options->mode != KYMO_REPORT_EVENTS)
 		return cli_usage(argv[0], "--raw goes with --events only");
 	if (options->tid && options->mode != KYMO_REPORT_GRAPH && options->mode != KYMO_REPORT_TREE)

@@ -14,7 +14,8 @@ static const char record[] =
 	"  -p, --probe SPEC     record at SPEC; may be given again and again\n"
 	"  -r, --return SPEC    record at the return of SPEC's function; the same as SPEC with %return\n"
 	"  -m, --marker GLOB    record markers and SDT probes: by name, or PROVIDER:NAME, or FILE:NAME\n"
-	"  -s, --syscall SET    record these system calls and their results; SET as in 'kymo help syscalls'\n"
+	"  -s, --syscall SET    record these system calls and their results; SET as in 'kymo help syscalls';\n"
+	"                       with --backend kernel and --all with their paths, strings and structures\n"
 	"  -o, --output DIR     write to DIR instead of kymo.data; an earlier one becomes DIR.old\n"
 	"      --pid PID        record this process; ends with it, by --for, or by Ctrl-C\n"
 	"      --for SECONDS    stop recording after that long\n"
@@ -41,7 +42,8 @@ static const char record[] =
 	"\n"
 	"  kymo record -p 'libc:malloc size=%di:u64' -p libc:free -- python3 -c 'import json'\n"
 	"  kymo record -p 'libc:malloc size=%di:u64' -r 'libc:malloc ptr=$retval' -- ls\n"
-	"  kymo record -s %file,read -p 'libc:read fd=%di:s32' --pid 4242 --for 5\n";
+	"  kymo record -s %file,read -p 'libc:read fd=%di:s32' --pid 4242 --for 5\n"
+	"  kymo record -s %file --backend kernel -- git log\n";
 
 static const char report[] =
 	"usage: kymo report [OPTION...] [DIR]\n"
@@ -55,7 +57,7 @@ static const char report[] =
 	"      --tree           calls by the path on which they were made, with their times added up\n"
 	"      --thread TID     with --graph or --tree: of this thread alone\n"
 	"      --function GLOB  with --graph: of functions that match, and what happens within\n"
-	"      --json           the summary's numbers as JSON\n"
+	"      --json           the summary's numbers as JSON; with --events an object a line\n"
 	"      --all            every probe, thread and distribution, not the first few\n"
 	"  -w, --width N        columns of the summary\n"
 	"      --no-colour      no colours on a terminal\n"

@@ -32,55 +32,23 @@ void cli_syscall_json_enter(struct cli_syscall_thread *thread)
 	kymo_syscall_enter(&thread->call, &thread->target, &thread->text);
 }
 
-/* One argument out of the text; a comma belongs to none. */
-static void print_argument(struct cli_syscall_thread *thread, unsigned i)
-{
-	const struct kymo_syscall_call *call = &thread->call;
-	char *at = thread->text.data + call->base + call->arg_at[i], *stop = thread->text.data + call->base + call->arg_at[i + 1], saved;
-
-	while (at < stop && (*at == ',' || *at == ' '))
-		at++;
-	while (stop > at && (stop[-1] == ' ' || stop[-1] == ','))
-		stop--;
-	saved = *stop;
-	*stop = '\0';
-	cli_print_json(thread->owner->out, at);
-	*stop = saved;
-}
-
 static void print_call(struct cli_syscall_thread *thread)
 {
-	FILE *out = thread->owner->out;
-	char name[32];
-
 	begin(thread, "syscall");
-	fprintf(out, ", \"number\": %" PRIu64 ", \"name\": \"%s\", %s\"args\": [", thread->number,
-		kymo_syscall_name_or_number(thread->call.number, name), thread->call.is_i386 ? "\"arch\": \"i386\", " : "");
-	for (unsigned i = 0; i < thread->call.n_args && !thread->text.is_cut; i++) {
-		fputs(i ? ", " : "", out);
-		print_argument(thread, i);
-	}
-	fputs("]", out);
+	fputs(", ", thread->owner->out);
+	kymo_syscall_write_json(thread->owner->out, &thread->call, thread->number, &thread->text);
 }
 
 void cli_syscall_json_leave(struct cli_syscall_thread *thread, uint64_t duration_ns)
 {
 	const struct cli_syscalls *s = thread->owner;
 	const bool failed = kymo_syscall_failed(&thread->call);
-	const char *error = failed ? kymo_syscall_errno((int)-thread->call.result) : NULL;
 
 	if ((s->only_good && failed) || (s->only_failed && !failed))
 		return;
 	kymo_syscall_leave(&thread->call, &thread->target, &thread->text);
 	print_call(thread);
-	fprintf(s->out, ", \"result\": %" PRId64, thread->call.result);
-	if (error)
-		fprintf(s->out, ", \"error\": \"%s\"", error);
-	kymo_line_clear(&thread->text);
-	kymo_syscall_result(&thread->call, &thread->target, &thread->text);
-	fputs(", \"shown\": ", s->out);
-	cli_print_json(s->out, thread->text.data ? thread->text.data : "");
-	fprintf(s->out, ", \"duration_ns\": %" PRIu64, duration_ns);
+	kymo_syscall_write_json_result(s->out, &thread->call, &thread->target, duration_ns);
 	if (thread->injection)
 		fprintf(s->out, ", \"injected\": %s, \"delayed\": %s", thread->injection->has_result ? "true" : "false",
 			thread->injection->delay_enter_ns || thread->injection->delay_exit_ns ? "true" : "false");
@@ -120,7 +88,7 @@ void cli_syscall_json_end_call(struct cli_syscall_thread *thread)
 {
 	if (thread->owner->only_good || thread->owner->only_failed)
 		return;
-	thread->call.arg_at[thread->call.n_args] = (unsigned)thread->text.n - thread->call.base;
+	kymo_syscall_stop(&thread->call, &thread->text);
 	print_call(thread);
 	fputs(", \"result\": null", thread->owner->out);
 	print_stack(thread);

@@ -29,7 +29,7 @@ enum { ROUND_MS = 10 };
 /* A thread, and what is known of its memory. */
 struct seen {
 	struct cli_syscall_thread thread; /* the first member */
-	struct kymo_kernel_copies now, later;
+	struct kymo_copies known[2]; /* of the call at hand; and what was copied when it returned, of one that is late */
 	void *saved; /* of a call that waits for its return */
 	size_t saved_size;
 	bool is_late;
@@ -51,14 +51,8 @@ struct watch {
 static size_t read_copies(void *context, uint64_t address, void *out, size_t size)
 {
 	const struct seen *seen = context;
-	size_t n = 0, before;
 
-	do {
-		before = n;
-		n += kymo_kernel_copies_read(&seen->now, address + n, (char *)out + n, size - n);
-		n += kymo_kernel_copies_read(&seen->later, address + n, (char *)out + n, size - n);
-	} while (n > before && n < size);
-	return n;
+	return kymo_copies_read(seen->known, kymo_countof(seen->known), address, out, size);
 }
 
 static size_t place_of(const struct watch *w, pid_t tid)
@@ -109,7 +103,7 @@ static void drop(struct watch *w, struct seen *seen)
 /* ---- what happens ---------------------------------------------------------------------------------------------------------- */
 
 /* A beginning that can't be shown yet is kept. */
-static bool keep(struct seen *seen, const struct kymo_kernel_copies *copies)
+static bool keep(struct seen *seen, const struct kymo_copies *copies)
 {
 	void *bytes = realloc(seen->saved, copies->size + 1);
 
@@ -121,16 +115,16 @@ static bool keep(struct seen *seen, const struct kymo_kernel_copies *copies)
 	return true;
 }
 
-static void show_late(struct seen *seen, const struct kymo_kernel_copies *later)
+static void show_late(struct seen *seen, const struct kymo_copies *later)
 {
 	if (!seen->is_late)
 		return;
 	seen->is_late = false;
-	seen->now = (struct kymo_kernel_copies){ seen->saved, seen->saved_size };
+	seen->known[0] = (struct kymo_copies){ seen->saved, seen->saved_size };
 	if (later)
-		seen->later = *later;
+		seen->known[1] = *later;
 	cli_syscall_show_entry(&seen->thread);
-	seen->later = (struct kymo_kernel_copies){ 0 };
+	seen->known[1] = (struct kymo_copies){ 0 };
 }
 
 static bool enter(struct seen *seen, const struct kymo_kernel_call *call)
@@ -143,7 +137,7 @@ static bool enter(struct seen *seen, const struct kymo_kernel_call *call)
 	seen->is_late = call->is_incomplete;
 	if (seen->is_late)
 		return keep(seen, &call->copies);
-	seen->now = call->copies;
+	seen->known[0] = call->copies;
 	cli_syscall_show_entry(thread);
 	return true;
 }
@@ -176,7 +170,7 @@ static void leave(struct seen *seen, const struct kymo_kernel_call *call)
 	if (!thread->is_in_call || (call->number != thread->call.number && call->number != UINT64_MAX))
 		return;
 	show_late(seen, &call->copies);
-	seen->now = call->copies;
+	seen->known[0] = call->copies;
 	cli_syscall_leave(thread, call->result, call->ns);
 }
 
@@ -218,13 +212,13 @@ static struct kymo_error *see(const struct kymo_kernel_call *call, void *data)
 		break;
 	case KYMO_KERNEL_CALL_ENDED:
 		show_late(seen, NULL);
-		seen->now = (struct kymo_kernel_copies){ 0 };
+		seen->known[0] = (struct kymo_copies){ 0 };
 		cli_syscall_end_call(&seen->thread);
 		cli_syscall_end(&seen->thread, (int)call->result);
 		drop(w, seen);
 		return NULL;
 	}
-	seen->now = (struct kymo_kernel_copies){ 0 };
+	seen->known[0] = (struct kymo_copies){ 0 };
 	return NULL;
 }
 

@@ -41,7 +41,7 @@ struct kymo_ctf_packet {
 /* ---- schema ---------------------------------------------------------------------------------------------------- */
 
 struct kymo_ctf_field {
-	char *name;			/* as the user sees it ("size"); the TSDL has it with a leading "_" */
+	char *name;			/* as the user sees it ("size"); the TSDL has it with a leading "_". Bytes are two fields there: "_NAME_length", and a sequence */
 	enum kymo_type type;
 };
 
@@ -57,6 +57,7 @@ enum kymo_ctf_kind {
 
 /* A record that strings make larger than this is none: what writes records cuts strings far below. */
 #define KYMO_CTF_MAX_RECORD (16u << 10)
+#define KYMO_CTF_MAX_RECORD_OF_BYTES (68u << 10)	/* the same of one that has bytes */
 
 struct kymo_ctf_event {
 	uint32_t id;
@@ -119,10 +120,14 @@ struct kymo_ctf_trace {
 	size_t n_processes;
 };
 
-/* Bytes of a record of `event`; where it has strings, of one whose strings are empty. */
+/* Bytes of a record of `event`; where it has strings or bytes, of one in which they are empty. */
 uint32_t kymo_ctf_event_size(const struct kymo_ctf_event *event);
 
-bool kymo_ctf_event_has_strings(const struct kymo_ctf_event *event);
+/* Its records are not all of one size. */
+bool kymo_ctf_event_varies(const struct kymo_ctf_event *event);
+
+/* The largest that a record of it can be. */
+uint32_t kymo_ctf_record_max(const struct kymo_ctf_event *event);
 
 /* Is the event one of those whose function is known by its entry? */
 static inline bool kymo_ctf_is_of_function(const struct kymo_ctf_event *event)
@@ -131,7 +136,7 @@ static inline bool kymo_ctf_is_of_function(const struct kymo_ctf_event *event)
 }
 
 /* Bytes of the record of `event` that begins at `bytes`, of which `left` are there; 0 where they are not all of it, or it is larger
- * than KYMO_CTF_MAX_RECORD. The bytes may change while this looks at them. */
+ * than kymo_ctf_record_max(). The bytes may change while this looks at them. */
 uint32_t kymo_ctf_record_size(const struct kymo_ctf_event *event, const uint8_t *bytes, size_t left);
 
 /* Free what the members point to (all from malloc). */
@@ -202,6 +207,17 @@ struct kymo_ctf_record {
 static inline const char *kymo_ctf_string(const struct kymo_ctf_record *record, uint32_t i)
 {
 	return (const char *)(uintptr_t)record->values[i];
+}
+
+/* Value `i`, which is bytes. */
+static inline const void *kymo_ctf_bytes(const struct kymo_ctf_record *record, uint32_t i, size_t *size_ret)
+{
+	const uint8_t *at = (const uint8_t *)(uintptr_t)record->values[i];
+	uint16_t size;
+
+	memcpy(&size, at, sizeof(size));
+	*size_ret = size;
+	return at + sizeof(size);
 }
 
 static inline double kymo_ctf_double(const struct kymo_ctf_record *record, uint32_t i)

@@ -239,6 +239,7 @@ static void warn_of_rest(struct input *input, const struct layout *layouts, uint
 			 struct findings *findings)
 {
 	uint64_t left = input->content_end - position(input), header;
+	uint32_t largest = KYMO_CTF_MAX_RECORD;
 
 	if (!left)
 		return;
@@ -250,10 +251,11 @@ static void warn_of_rest(struct input *input, const struct layout *layouts, uint
 			     " bytes of its packet were left out", position(input), header, left);
 			return;
 		}
+		largest = kymo_ctf_record_max(layouts[header].event);
 	}
-	if (left >= KYMO_CTF_MAX_RECORD)
+	if (left >= largest)
 		warn(findings, input, "the record at byte %" PRIu64 " is larger than %u bytes; %" PRIu64
-		     " bytes of its packet were left out", position(input), KYMO_CTF_MAX_RECORD, left);
+		     " bytes of its packet were left out", position(input), largest, left);
 	else
 		warn(findings, input, "the record at byte %" PRIu64 " runs over the end of its packet; %" PRIu64
 		     " bytes were left out", position(input), left);
@@ -269,7 +271,7 @@ static bool is_hopeless(const struct input *input, const struct layout *layouts,
 		return false;
 	memcpy(&header, input->window + input->at, sizeof(header));
 	header &= KYMO_EVENT_ID_MAX;
-	return header >= n_layouts || !layouts[header].event || left >= KYMO_CTF_MAX_RECORD;
+	return header >= n_layouts || !layouts[header].event || left >= kymo_ctf_record_max(layouts[header].event);
 }
 
 bool kymo_input_advance(struct input *input, const uint8_t *uuid, const struct layout *layouts, uint32_t n_layouts,

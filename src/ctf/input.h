@@ -20,7 +20,7 @@ struct layout {
 	const struct kymo_ctf_event *event;	/* NULL: no such id */
 	uint32_t size;				/* the least */
 	uint8_t n_fields;
-	bool has_faults, has_strings;
+	bool has_faults, varies;
 	uint8_t types[KYMO_EVENT_MAX_ARGS];
 };
 
@@ -119,12 +119,12 @@ static inline uint64_t kymo_input_value(const uint8_t *at, uint8_t type)
 /* Bytes of the record at `at`, 0 where `left` bytes don't hold all of it. */
 static inline size_t kymo_input_size(const struct layout *layout, const uint8_t *at, size_t left)
 {
-	if (__builtin_expect(layout->has_strings, 0))
+	if (__builtin_expect(layout->varies, 0))
 		return kymo_ctf_record_size(layout->event, at, left);
 	return layout->size <= left ? layout->size : 0;
 }
 
-/* `size` is the record's: strings end within it. */
+/* `size` is the record's: strings and bytes end within it. */
 static inline void kymo_input_decode(struct input *input, const struct layout *layout, size_t size, uint64_t header,
 				     struct kymo_ctf_record *ret)
 {
@@ -141,6 +141,14 @@ static inline void kymo_input_decode(struct input *input, const struct layout *l
 		if (layout->types[i] == KYMO_TYPE_STRING) {
 			ret->values[i] = (uintptr_t)at;
 			at += strlen((const char *)at) + 1;
+			continue;
+		}
+		if (layout->types[i] == KYMO_TYPE_BYTES) {
+			uint16_t length;
+
+			memcpy(&length, at, sizeof(length));
+			ret->values[i] = (uintptr_t)at;
+			at += sizeof(length) + length;
 			continue;
 		}
 		ret->values[i] = kymo_input_value(at, layout->types[i]);

@@ -15,6 +15,7 @@
 #include "ctf/tsdl.h"
 
 #define MAX_ENV (1u << 20)
+#define MAX_FIELDS (KYMO_EVENT_MAX_ARGS + 1)	/* while the last two may be one */
 
 struct parser {
 	struct tokenizer in;
@@ -285,6 +286,27 @@ static bool parse_site(struct parser *p, struct kymo_ctf_event *event)
 	return err ? fail_at(p, line, "the event's uri is malformed") : expect(p, ";");
 }
 
+/* `x8 _NAME` was the beginning of bytes, if their length stands right before: both are one field. */
+static bool join_bytes(struct parser *p, struct kymo_ctf_event *event)
+{
+	struct kymo_ctf_field *bytes = &event->fields[event->n_fields - 1], *length = bytes - 1;
+	size_t n = strlen(bytes->name);
+	kymo_cleanup_free char *name = NULL;
+
+	if (event->n_fields < 2 || bytes->type != KYMO_TYPE_X8 || length->type != KYMO_TYPE_U16 || strncmp(length->name, bytes->name, n) ||
+	    strcmp(length->name + n, "_length"))
+		return fail_expected(p, ";", 1);
+	if (!expect(p, "[") || !take_name(p, 1, &name))
+		return false;
+	if (strcmp(name, length->name))
+		return fail_at(p, p->now.line, "the length of '%.40s' is not the field before it", bytes->name);
+	free(length->name);
+	*length = (struct kymo_ctf_field){ bytes->name, KYMO_TYPE_BYTES };
+	event->n_fields--;
+	*bytes = (struct kymo_ctf_field){ 0 };
+	return expect(p, "];");
+}
+
 static bool parse_field(struct parser *p, struct kymo_ctf_event *event)
 {
 	struct kymo_ctf_field *field = &event->fields[event->n_fields];
@@ -292,9 +314,9 @@ static bool parse_field(struct parser *p, struct kymo_ctf_event *event)
 
 	if (p->now.kind == TOKEN_NAME && p->now.size < 8)
 		type = kymo_type_parse_any(p->now.text, (uint32_t)p->now.size);
-	if (type < 0 || (type == KYMO_TYPE_F64 && !p->has_f64))
+	if (type < 0 || type == KYMO_TYPE_BYTES || (type == KYMO_TYPE_F64 && !p->has_f64))
 		return fail_expected(p, "type", 4);
-	if (event->n_fields == KYMO_EVENT_MAX_ARGS)
+	if (event->n_fields >= KYMO_EVENT_MAX_ARGS && (event->n_fields == MAX_FIELDS || type != KYMO_TYPE_X8 || field[-1].type != KYMO_TYPE_U16))
 		return fail_at(p, p->now.line, "an event has more than %d fields", KYMO_EVENT_MAX_ARGS);
 	if (!advance(p))
 		return false;
@@ -304,12 +326,12 @@ static bool parse_field(struct parser *p, struct kymo_ctf_event *event)
 		return false;
 	field->type = (enum kymo_type)type;
 	event->n_fields++;
-	return expect(p, ";");
+	return at_mark(p, "[") ? join_bytes(p, event) : expect(p, ";");
 }
 
 static bool parse_fields(struct parser *p, struct kymo_ctf_event *event)
 {
-	event->fields = calloc(KYMO_EVENT_MAX_ARGS, sizeof(*event->fields));
+	event->fields = calloc(MAX_FIELDS, sizeof(*event->fields));
 	if (!event->fields)
 		return no_memory(p);
 	if (!expect(p, "fields := struct {"))
@@ -317,6 +339,8 @@ static bool parse_fields(struct parser *p, struct kymo_ctf_event *event)
 	while (!at_mark(p, "}"))
 		if (!parse_field(p, event))
 			return false;
+	if (event->n_fields > KYMO_EVENT_MAX_ARGS)
+		return fail_at(p, p->now.line, "an event has more than %d fields", KYMO_EVENT_MAX_ARGS);
 	return expect(p, "};");
 }
 

@@ -16,8 +16,8 @@
 #define MAX_METADATA (512u << 20)
 #define MAX_STREAMS 4096u
 
-/* Windows of all streams together stay within tens of megabytes, and one is far larger than a record. */
-#define MIN_WINDOW (64u << 10)
+/* Windows of all streams together stay within tens of megabytes, unless there are hundreds of streams, and one is larger than a record. */
+#define MIN_WINDOW (128u << 10)
 #define MAX_WINDOW (512u << 10)
 #define WINDOWS_TOTAL (32u << 20)
 
@@ -81,7 +81,7 @@ static struct kymo_error *make_layouts(struct kymo_ctf_reader *reader)
 		layout->size = event->size;
 		layout->n_fields = (uint8_t)event->n_fields;
 		layout->has_faults = event->has_faults;
-		layout->has_strings = kymo_ctf_event_has_strings(event);
+		layout->varies = kymo_ctf_event_varies(event);
 		for (uint32_t field = 0; field < event->n_fields; field++)
 			layout->types[field] = (uint8_t)event->fields[field].type;
 	}

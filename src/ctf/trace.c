@@ -15,31 +15,48 @@ uint32_t kymo_ctf_event_size(const struct kymo_ctf_event *event)
 	return size;
 }
 
-bool kymo_ctf_event_has_strings(const struct kymo_ctf_event *event)
+static bool has_type(const struct kymo_ctf_event *event, enum kymo_type type)
 {
 	for (uint32_t i = 0; i < event->n_fields; i++)
-		if (event->fields[i].type == KYMO_TYPE_STRING)
+		if (event->fields[i].type == type)
 			return true;
 	return false;
 }
 
+bool kymo_ctf_event_varies(const struct kymo_ctf_event *event)
+{
+	return has_type(event, KYMO_TYPE_STRING) || has_type(event, KYMO_TYPE_BYTES);
+}
+
+uint32_t kymo_ctf_record_max(const struct kymo_ctf_event *event)
+{
+	return has_type(event, KYMO_TYPE_BYTES) ? KYMO_CTF_MAX_RECORD_OF_BYTES : KYMO_CTF_MAX_RECORD;
+}
+
+/* Bytes of the value at `at`, of which `left` are there; more than that where they are not all of it. */
+static size_t value_size(enum kymo_type type, const uint8_t *at, size_t left)
+{
+	const uint8_t *end;
+	uint16_t size;
+
+	if (type == KYMO_TYPE_STRING) {
+		end = memchr(at, 0, left);
+		return end ? (size_t)(end - at) + 1 : left + 1;
+	}
+	if (type != KYMO_TYPE_BYTES || left < sizeof(size))
+		return kymo_type_size(type);
+	memcpy(&size, at, sizeof(size));
+	return sizeof(size) + size;
+}
+
 uint32_t kymo_ctf_record_size(const struct kymo_ctf_event *event, const uint8_t *bytes, size_t left)
 {
+	const size_t max = kymo_ctf_record_max(event);
 	size_t at = KYMO_EVENT_ARGS_OFFSET + event->has_faults;
 
-	left = left < KYMO_CTF_MAX_RECORD ? left : KYMO_CTF_MAX_RECORD;
-	for (uint32_t i = 0; i < event->n_fields; i++) {
-		const uint8_t *end;
-
-		if (event->fields[i].type != KYMO_TYPE_STRING) {
-			at += kymo_type_size(event->fields[i].type);
-			continue;
-		}
-		end = at < left ? memchr(bytes + at, 0, left - at) : NULL;
-		if (!end)
-			return 0;
-		at = (size_t)(end - bytes) + 1;
-	}
+	left = left < max ? left : max;
+	for (uint32_t i = 0; i < event->n_fields && at <= left; i++)
+		at += value_size(event->fields[i].type, bytes + at, left - at);
 	return at <= left ? (uint32_t)at : 0;
 }
 

@@ -53,6 +53,14 @@ static struct kymo_error *check_env(const struct kymo_ctf_trace *trace)
 	return NULL;
 }
 
+/* Bytes have a field with their length, which can't be another's name. */
+static bool is_length_of(const char *name, const struct kymo_ctf_field *bytes)
+{
+	const size_t n = strlen(bytes->name);
+
+	return bytes->type == KYMO_TYPE_BYTES && !strncmp(name, bytes->name, n) && !strcmp(name + n, "_length");
+}
+
 static struct kymo_error *check_event(const struct kymo_ctf_event *event)
 {
 	if (event->id > KYMO_EVENT_ID_MAX)
@@ -68,7 +76,7 @@ static struct kymo_error *check_event(const struct kymo_ctf_event *event)
 			return kymo_error_create(KYMO_ERROR_USAGE, "%s: '%s' is no name for an argument", event->name,
 						 name);
 		for (uint32_t j = 0; j < i; j++)
-			if (!strcmp(event->fields[j].name, name))
+			if (!strcmp(event->fields[j].name, name) || is_length_of(name, &event->fields[j]) || is_length_of(event->fields[j].name, &event->fields[i]))
 				return kymo_error_create(KYMO_ERROR_USAGE, "%s: two arguments are named '%s'",
 							 event->name, name);
 	}
@@ -156,6 +164,14 @@ static void write_clock(FILE *out, const struct kymo_ctf_trace *trace)
 		trace->clock_frequency, trace->clock_offset_s, trace->clock_offset);
 }
 
+static void write_field(FILE *out, const struct kymo_ctf_field *field)
+{
+	if (field->type == KYMO_TYPE_BYTES)
+		fprintf(out, "\t\tu16 _%s_length;\n\t\tx8 _%s[_%s_length];\n", field->name, field->name, field->name);
+	else
+		fprintf(out, "\t\t%s _%s;\n", kymo_type_name(field->type), field->name);
+}
+
 static void write_event(FILE *out, const struct kymo_ctf_event *event)
 {
 	fputs("event {\n\tname = ", out);
@@ -170,7 +186,7 @@ static void write_event(FILE *out, const struct kymo_ctf_event *event)
 		fputs(KYMO_TSDL_FAULTS, out);
 	fputs("\tfields := struct {\n", out);
 	for (uint32_t i = 0; i < event->n_fields; i++)
-		fprintf(out, "\t\t%s _%s;\n", kymo_type_name(event->fields[i].type), event->fields[i].name);
+		write_field(out, &event->fields[i]);
 	fputs("\t};\n};\n", out);
 }
 

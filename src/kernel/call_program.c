@@ -20,7 +20,7 @@
 
 enum { PAGE = 4096, LOWEST = 4096, PAGES_MAX = KYMO_COPY_SIZE_MAX / PAGE + 1 };
 
-#define HEADER ((int)sizeof(struct kernel_copy))
+#define HEADER ((int)sizeof(struct kymo_copied))
 #define ROOM (KERNEL_CALL_SCRATCH - PAGES_MAX * (PAGE + HEADER + 8) - 64)
 
 /* Below STACK_TOP. */
@@ -48,6 +48,8 @@ static void begin(struct code *c, const struct kernel_call_program *program, enu
 	look_up(c, program->scratch);
 	jump_if(c, BPF_JEQ, R0, 0, out);
 	move(c, R6, R0);
+	load(c, BPF_W, R1, FP, STACK_TOP);
+	store(c, BPF_W, R6, AT(cpu), R1);
 	store_imm(c, BPF_W, FP, STACK_TOP, 0);
 	look_up(c, program->state);
 	jump_if(c, BPF_JEQ, R0, 0, out);
@@ -59,11 +61,18 @@ static void begin(struct code *c, const struct kernel_call_program *program, enu
 	store(c, BPF_DW, R6, AT(tid), R1);
 	load(c, BPF_DW, R1, FP, VALUE);
 	store(c, BPF_DW, R6, AT(value), R1);
-	store_imm(c, BPF_DW, R6, AT(ns), 0);
-	if (!program->has_times)
-		return;
-	call(c, BPF_FUNC_ktime_get_ns);
-	store(c, BPF_DW, R6, AT(ns), R0);
+	if (program->names) {
+		move(c, R1, R6);
+		add(c, R1, AT(name));
+		set(c, R2, KERNEL_NAME_SIZE);
+		call(c, BPF_FUNC_get_current_comm);
+	}
+	if (program->has_times) {
+		call(c, BPF_FUNC_ktime_get_ns);
+		store(c, BPF_DW, R6, AT(ns), R0);
+	} else {
+		store_imm(c, BPF_DW, R6, AT(ns), 0);
+	}
 }
 
 /* `size` bytes of the kernel's memory from the pointer in `slot`, plus `offset`, into the sample. */

@@ -21,21 +21,17 @@ enum kernel_call_what {
 /* The words of a call's sample: its arguments, and */
 enum { KERNEL_CALL_STACK_POINTER = 6, KERNEL_CALL_NUMBER, KERNEL_CALL_WORDS };
 
-/* A sample as it lies in the ring: this, of calls the words, of signals the siginfo; then copies. */
+/* A sample as it lies in the ring: this, of calls the words, of signals the siginfo; then copies (wire/copy.h). */
 struct kernel_call {
 	uint32_t what;
 	uint32_t is_incomplete;	/* a copy failed */
+	uint32_t cpu, unused;
+	char name[KERNEL_NAME_SIZE];	/* of the thread, where names are wanted */
 	uint64_t ns, lost;
 	int32_t tid, pid;
 	uint64_t value;		/* of a call: its number, or its result */
 	uint64_t position;	/* the program's own */
 	uint64_t words[];
-};
-
-/* Begins with this, then `size` bytes, and up to seven that mean nothing. */
-struct kernel_copy {
-	uint64_t address;
-	uint32_t size, unused;
 };
 
 #define KERNEL_SIGINFO_SIZE 48	/* struct kernel_siginfo: the beginning of a siginfo_t */
@@ -47,6 +43,7 @@ struct kernel_call_program {
 	pid_t thread;			/* the only one that is seen, or 0 */
 	bool has_times;
 	struct kernel_ids ids;
+	bool names;
 	const struct kymo_call_layout *layout;
 };
 

@@ -188,7 +188,7 @@ static bool read_call(const struct kernel_call *sample, size_t size, struct kymo
 	memcpy(ret->args, sample->words, sizeof(ret->args));
 	ret->number = sample->what == KERNEL_CALL_ENTER ? sample->value : sample->words[KERNEL_CALL_NUMBER];
 	ret->stack_pointer = sample->words[KERNEL_CALL_STACK_POINTER];
-	ret->copies = (struct kymo_kernel_copies){ (const uint8_t *)sample + header, size - header };
+	ret->copies = (struct kymo_copies){ (const uint8_t *)sample + header, size - header };
 	return true;
 }
 
@@ -204,8 +204,10 @@ static int on_sample(void *data, void *bytes, size_t size)
 	call = (struct kymo_kernel_call){
 		.ns = sample->ns,
 		.lost = sample->lost,
+		.cpu = sample->cpu,
 		.tid = sample->tid,
 		.pid = sample->pid,
+		.name = calls->options.names ? sample->name : NULL,
 		.result = (int64_t)sample->value,
 		.siginfo = &info,
 		.is_incomplete = sample->is_incomplete,
@@ -255,52 +257,6 @@ struct kymo_error *kymo_kernel_calls_drain(struct kymo_kernel_calls *calls,
 void kymo_kernel_calls_detach(struct kymo_kernel_calls *calls)
 {
 	kymo_kernel_detach(&calls->base);
-}
-
-/* The copy that has the byte at `address`: its bytes from there on. */
-static const uint8_t *find_copy(const struct kymo_kernel_copies *copies, uint64_t address, size_t *n_ret)
-{
-	const uint8_t *at = copies->bytes;
-	size_t rest = copies->size;
-
-	while (rest > sizeof(struct kernel_copy)) {
-		struct kernel_copy copy;
-		size_t size;
-
-		memcpy(&copy, at, sizeof(copy));
-		at += sizeof(copy);
-		rest -= sizeof(copy);
-		if (copy.size > rest)
-			return NULL;
-		if (address >= copy.address && address - copy.address < copy.size) {
-			*n_ret = copy.size - (size_t)(address - copy.address);
-			return at + (address - copy.address);
-		}
-		size = ((size_t)copy.size + 7) & ~(size_t)7;
-		if (size >= rest)
-			return NULL;
-		at += size;
-		rest -= size;
-	}
-	return NULL;
-}
-
-size_t kymo_kernel_copies_read(const struct kymo_kernel_copies *copies, uint64_t address, void *out, size_t size)
-{
-	size_t n = 0;
-
-	while (n < size) {
-		size_t found;
-		const uint8_t *bytes = find_copy(copies, address + n, &found);
-
-		if (!bytes)
-			return n;
-		if (found > size - n)
-			found = size - n;
-		memcpy((uint8_t *)out + n, bytes, found);
-		n += found;
-	}
-	return n;
 }
 
 uint64_t kymo_kernel_calls_lost(const struct kymo_kernel_calls *calls)
@@ -364,6 +320,7 @@ static struct kymo_error *set_up(struct kymo_kernel_calls *calls)
 		.thread = calls->options.thread,
 		.has_times = calls->options.has_times,
 		.ids = calls->base.ids,
+		.names = calls->options.names,
 		.layout = calls->options.layout,
 	};
 	error = look_at_kernel(calls);

@@ -21,6 +21,7 @@ struct kymo_kernel_calls_options {
 	pid_t thread;		/* with `pid`: this thread alone; 0: all */
 	bool follow;		/* with `pid`: its descendants to come, too */
 	bool has_times;		/* samples say when: two looks at the clock are some 75 ns of a call */
+	bool names;		/* samples tell the name of their thread */
 	uint64_t buffer_size;	/* bytes; rounded up to a power of two */
 	const struct kymo_call_layout *layout;
 	void *context;		/* handed to the functions */
@@ -45,21 +46,18 @@ enum kymo_kernel_call_event {
 	KYMO_KERNEL_CALL_ENDED,		/* a thread */
 };
 
-struct kymo_kernel_copies {
-	const void *bytes;
-	size_t size;
-};
-
 struct kymo_kernel_call {
 	enum kymo_kernel_call_event event;
 	uint64_t ns;		/* CLOCK_MONOTONIC; 0 without options.has_times */
-	uint64_t lost;		/* running total before this one */
+	uint64_t lost;		/* running total before this one, of all CPUs */
+	uint32_t cpu;
 	int32_t tid, pid;	/* as struct kymo_kernel_sample has them */
+	const char *name;	/* of the thread; NULL without options.names */
 	uint64_t number, args[6], stack_pointer;	/* of a call; the number of one that has returned may be (uint64_t)-1 */
 	int64_t result;		/* of a call; the signal's number; the status of a thread, as waitpid() has it */
 	const void *siginfo;	/* of a signal: 128 bytes */
 	bool is_incomplete;	/* some of a call's memory could not be copied as it was made: what is there at its return comes with that */
-	struct kymo_kernel_copies copies;	/* during the callback only */
+	struct kymo_copies copies;	/* during the callback only */
 };
 
 /* Nothing more is seen from here on. What was stays to be drained; the count of losses is final. */
@@ -72,9 +70,6 @@ void kymo_kernel_calls_detach(struct kymo_kernel_calls *calls);
 struct kymo_error *kymo_kernel_calls_drain(struct kymo_kernel_calls *calls,
 					   struct kymo_error *(*see)(const struct kymo_kernel_call *call, void *data), void *data,
 					   bool *is_empty_ret);
-
-/* What is known of `size` bytes at `address`: how many, from the first on. */
-size_t kymo_kernel_copies_read(const struct kymo_kernel_copies *copies, uint64_t address, void *out, size_t size);
 
 uint64_t kymo_kernel_calls_lost(const struct kymo_kernel_calls *calls);
 

@@ -85,10 +85,10 @@ struct kymo_error *kymo_events_add(struct kymo_events *events, const struct kymo
 
 /*
  * The events of the system calls that `spec` wants: one for each number, and one for all returns. To be called before a process with that spec is looked at. `name_of`
- * may give NULL.
+ * may give NULL. `has_memory`: they are recorded by who can copy memory: with the stack pointer and copies, and returns with their number; no pad makes such records.
  */
 struct kymo_error *kymo_events_add_syscalls(struct kymo_events *events, const struct kymo_spec *spec,
-					    const char *(*name_of)(uint64_t number));
+					    const char *(*name_of)(uint64_t number), bool has_memory);
 
 /* What the recorder needs of the shared memory. */
 struct kymo_shared_ring {

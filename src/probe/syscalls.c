@@ -26,8 +26,26 @@ static bool has_number(const struct kymo_spec *spec, uint32_t number)
 	return spec->syscalls[number / 64] >> number % 64 & 1;
 }
 
+static void fill_fields(struct kymo_probe_event *event, bool has_memory)
+{
+	static const struct kymo_event_field entry[] = {
+		{ (char *)"arg1", KYMO_TYPE_X64 }, { (char *)"arg2", KYMO_TYPE_X64 }, { (char *)"arg3", KYMO_TYPE_X64 },
+		{ (char *)"arg4", KYMO_TYPE_X64 }, { (char *)"arg5", KYMO_TYPE_X64 }, { (char *)"arg6", KYMO_TYPE_X64 },
+		{ (char *)"sp", KYMO_TYPE_X64 }, { (char *)"memory", KYMO_TYPE_BYTES },
+	};
+	static const struct kymo_event_field leave[] = {
+		{ (char *)"result", KYMO_TYPE_S64 }, { (char *)"number", KYMO_TYPE_S64 }, { (char *)"memory", KYMO_TYPE_BYTES },
+	};
+	const bool is_entry = event->kind == KYMO_EVENT_SYSCALL;
+
+	event->n_fields = is_entry ? 6 : 1;
+	if (has_memory)
+		event->n_fields = is_entry ? kymo_countof(entry) : kymo_countof(leave);
+	memcpy(event->fields, is_entry ? entry : leave, event->n_fields * sizeof(event->fields[0]));
+}
+
 struct kymo_error *kymo_events_add_syscalls(struct kymo_events *events, const struct kymo_spec *spec,
-					    const char *(*name_of)(uint64_t number))
+					    const char *(*name_of)(uint64_t number), bool has_memory)
 {
 	struct kymo_error *error = NULL;
 	size_t first = 0;
@@ -43,18 +61,12 @@ struct kymo_error *kymo_events_add_syscalls(struct kymo_events *events, const st
 			.symbol = (char *)"",
 			.build_id = (char *)"",
 			.offset = i,
-			.n_fields = i < KYMO_PAD_SYSCALLS ? 6 : 1,
 		};
 		size_t at;
 
 		snprintf(number, sizeof(number), "%" PRIu32, i);
 		snprintf(name, sizeof(name), "syscall:%s", known ? known : number);
-		for (size_t k = 0; k < event.n_fields; k++) {
-			static const char *const names[] = { "arg1", "arg2", "arg3", "arg4", "arg5", "arg6" };
-
-			event.fields[k].name = (char *)(event.n_fields == 1 ? "result" : names[k]);
-			event.fields[k].type = event.n_fields == 1 ? KYMO_TYPE_S64 : KYMO_TYPE_X64;
-		}
+		fill_fields(&event, has_memory);
 		error = kymo_events_add(events, &event, &at);
 		if (!i)
 			first = at;

@@ -95,6 +95,11 @@ bool recording_has_syscalls(const struct kymo_record_options *options)
 	return false;
 }
 
+bool recording_is_kernels(const struct kymo_record_options *options)
+{
+	return options->all || options->backend == KYMO_RECORD_KERNEL;
+}
+
 bool recording_has_addresses(const struct kymo_record_options *options)
 {
 	for (size_t i = 0; i < options->n_specs; i++)

@@ -45,7 +45,7 @@ static struct kymo_error *make_streams(struct recording_kernel *source)
 	source->n_streams = n;
 	for (size_t i = 0; i < n; i++) {
 		struct kymo_error *error = kernel_stream_create(
-			i, kymo_kernel_cpu(source->kernel, i),
+			"kernel", i, kymo_kernel_cpu(source->kernel, i),
 			source->options.overwrite ? source->options.buffer_size : 0, &source->streams[i]);
 		if (error)
 			return error;
@@ -373,6 +373,11 @@ struct kymo_error *recording_kernel_finish(struct recording_kernel *source, stru
 void recording_kernel_carry_pids(struct recording_kernel *source)
 {
 	source->carries_pids = true;
+}
+
+struct kernel_threads *recording_kernel_threads(const struct recording_kernel *source)
+{
+	return source->threads;
 }
 
 const struct kymo_offline *recording_kernel_places(const struct recording_kernel *source)

@@ -61,6 +61,9 @@ struct kymo_error *recording_kernel_finish(struct recording_kernel *source, stru
 /* From now on records carry the process id in place of the thread's, as those of the process itself do. */
 void recording_kernel_carry_pids(struct recording_kernel *source);
 
+/* Whom it has seen. The source's. */
+struct kernel_threads *recording_kernel_threads(const struct recording_kernel *source);
+
 /* The places, for whoever must keep away from them. They are the source's. */
 const struct kymo_offline *recording_kernel_places(const struct recording_kernel *source);
 
@@ -74,7 +77,8 @@ bool recording_kernel_has_processes(const struct recording_kernel *source);
 
 struct kernel_stream;
 
-struct kymo_error *kernel_stream_create(size_t index, uint32_t cpu, uint64_t keep, struct kernel_stream **ret);
+/* The file will be called NAME_INDEX; `name` is static. */
+struct kymo_error *kernel_stream_create(const char *name, size_t index, uint32_t cpu, uint64_t keep, struct kernel_stream **ret);
 void kernel_stream_destroy(struct kernel_stream *stream);
 
 /*
@@ -104,5 +108,17 @@ void kernel_threads_destroy(struct kernel_threads *threads);
  */
 struct kymo_error *kernel_threads_see(struct kernel_threads *threads, struct kymo_ctf_trace *trace, int32_t tid,
 				      int32_t pid, const char *name, uint64_t tsc);
+
+/* It begins the system call of that number. It need not have been seen. */
+struct kymo_error *kernel_threads_enter(struct kernel_threads *threads, int32_t tid, int32_t pid, uint64_t number);
+
+/*
+ * It comes back from one: whether from the one that it has begun, or, where the kernel does not know the number any more (UINT64_MAX), any. One that has executed a program has
+ * the id of its process since then, and begun the call with its own: `tid` becomes that.
+ */
+bool kernel_threads_leave(struct kernel_threads *threads, int32_t *tid, int32_t pid, uint64_t number, bool has_executed);
+
+/* It has ended: whoever has the id next is another one. */
+void kernel_threads_end(struct kernel_threads *threads, int32_t tid);
 
 #endif

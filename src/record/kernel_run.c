@@ -1,6 +1,6 @@
 /*
  * A recording through the kernel alone: nobody's memory is touched, nobody is stopped or traced, but for a command
- * while it starts, so that the files it is linked with are known before they run.
+ * while it starts, so that the files it is linked with are known before they run; where nothing but system calls is recorded, not that either.
  */
 #include <errno.h>
 #include <poll.h>
@@ -8,10 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "base/io.h"
 #include "record/kernel.h"
+#include "record/kernel_calls.h"
 #include "record/recording.h"
 
 #define SECOND_NS 1000000000u
@@ -27,12 +29,40 @@ static bool is_followed(const struct recording *recording)
 
 /* ---- probes in -------------------------------------------------------------------------------------------------- */
 
+/* System calls stand behind them, if there are any. */
+static size_t n_probes(const struct recording *recording)
+{
+	size_t n = recording->options->n_specs;
+
+	return n && recording->specs[n - 1].syscalls ? n - 1 : n;
+}
+
+static struct kymo_error *open_calls(struct recording *recording)
+{
+	const struct kymo_record_options *options = recording->options;
+	const size_t n = n_probes(recording);
+	const struct recording_calls_options calls = {
+		.wanted = recording->specs[n < options->n_specs ? n : 0].syscalls,
+		.events = recording->events,
+		.threads = recording->kernel ? recording_kernel_threads(recording->kernel) : NULL,
+		.pid = options->all ? 0 : recording->pid,
+		.is_command = recording->child,
+		.follow = is_followed(recording),
+		.buffer_size = options->buffer_size,
+		.overwrite = options->overwrite,
+		.warn = options->warn,
+		.data = options->data,
+	};
+
+	return n < options->n_specs ? recording_calls_open(&calls, &recording->calls) : NULL;
+}
+
 static struct kymo_error *open_source(struct recording *recording)
 {
 	const struct kymo_record_options *options = recording->options;
 	const struct recording_kernel_options kernel = {
-		.specs = options->specs,
-		.n_specs = options->n_specs,
+		.specs = recording->specs,
+		.n_specs = n_probes(recording),
 		.events = recording->events,
 		.pid = options->all ? 0 : recording->pid,
 		.follow = is_followed(recording),
@@ -42,7 +72,7 @@ static struct kymo_error *open_source(struct recording *recording)
 		.data = options->data,
 	};
 
-	return recording_kernel_open(&kernel, &recording->kernel);
+	return kernel.n_specs ? recording_kernel_open(&kernel, &recording->kernel) : NULL;
 }
 
 /* The one process that was asked for is in the trace's table even when it never meets a probe. */
@@ -96,32 +126,73 @@ static struct kymo_error *start_up(struct recording *recording)
 	return error;
 }
 
-static struct kymo_error *begin(struct recording *recording)
+/* Who waits at its beginning. */
+static struct kymo_error *fork_command(struct recording *recording)
+{
+	int err = kymo_command_fork(recording->options->command, &recording->child, &recording->go);
+
+	recording->pid = recording->child;
+	return err ? kymo_error_errno(err, "cannot run %s", recording->options->command[0]) : NULL;
+}
+
+static struct kymo_error *find_process(struct recording *recording)
 {
 	const struct kymo_record_options *options = recording->options;
-	struct kymo_error *error = output_check(options->directory);
+	struct kymo_error *error = NULL;
 
-	if (!error && options->command)
+	if (options->command && !n_probes(recording))
+		return fork_command(recording);
+	if (options->command)
 		error = kymo_process_launch(options->command, &recording->process);
-	else if (!error && !options->all)
+	else if (!options->all)
 		error = kymo_process_look(options->pid, &recording->process);
 	if (!error && recording->process)
 		recording->pid = kymo_process_pid(recording->process);
-	if (!error)
-		error = open_source(recording);
-	recording_progress(recording, "planning");
-	if (!error && options->command)
+	return error;
+}
+
+static struct kymo_error *put_probes_in(struct recording *recording)
+{
+	const struct kymo_record_options *options = recording->options;
+	struct kymo_error *error = NULL;
+
+	if (!recording->kernel)
+		return NULL;
+	if (options->command)
 		error = start_up(recording);
-	else if (!error && !options->all)
+	else if (!options->all)
 		error = recording_kernel_look(recording->kernel, recording->pid);
 	if (!error)
 		error = recording_kernel_find(recording->kernel);
+	return error ? error : recording_kernel_tell_refused(recording->kernel);
+}
+
+static struct kymo_error *begin(struct recording *recording)
+{
+	struct kymo_error *error = output_check(recording->options->directory);
+
 	if (!error)
-		error = recording_kernel_tell_refused(recording->kernel);
+		error = find_process(recording);
+	if (!error)
+		error = open_source(recording);
+	if (!error)
+		error = open_calls(recording);
+	recording_progress(recording, "planning");
+	if (!error)
+		error = put_probes_in(recording);
 	if (!error)
 		error = make_output(recording);
 	recording->has_begun = !error;
 	return error;
+}
+
+static struct kymo_error *let_go(struct recording *recording)
+{
+	if (recording->process)
+		kymo_process_resume(recording->process);
+	if (recording->child && kymo_write_all(recording->go, "", 1))
+		return kymo_error_create(KYMO_ERROR_GONE, "%s has ended before it was begun", recording->options->command[0]);
+	return NULL;
 }
 
 /* ---- while it goes on ------------------------------------------------------------------------------------------- */
@@ -133,18 +204,73 @@ static int poll_ms(const struct recording *recording)
 	return ms < 1 ? 1 : ms > POLL_MAX_MS ? POLL_MAX_MS : (int)ms;
 }
 
+bool recording_child_ended(struct recording *recording)
+{
+	struct kymo_record_result *result = &recording->result;
+	int status;
+
+	if (recording->child && !result->command_ended && waitpid(recording->child, &status, WNOHANG) == recording->child) {
+		result->command_ended = true;
+		result->command_status = status;
+	}
+	return recording->child && result->command_ended;
+}
+
+static bool has_processes(const struct recording *recording)
+{
+	return (recording->kernel && recording_kernel_has_processes(recording->kernel)) ||
+	       (recording->calls && recording_calls_has_processes(recording->calls));
+}
+
 /* Everybody who is recorded. The command's end alone is none where its children are, too. */
 static bool has_ended(struct recording *recording)
 {
 	int status;
 
-	if (!recording->process || !kymo_process_ended(recording->process, &status))
+	if (recording->child) {
+		if (!recording_child_ended(recording))
+			return false;
+	} else if (!recording->process || !kymo_process_ended(recording->process, &status)) {
 		return false;
-	if (recording->options->command) {
+	} else if (recording->options->command) {
 		recording->result.command_ended = true;
 		recording->result.command_status = status;
 	}
-	return !is_followed(recording) || !recording_kernel_has_processes(recording->kernel);
+	return !is_followed(recording) || !has_processes(recording);
+}
+
+static struct kymo_error *drain(struct recording *recording)
+{
+	struct kymo_error *error = NULL;
+	size_t n;
+
+	if (recording->kernel)
+		error = recording_kernel_drain(recording->kernel, &recording->output, &n);
+	return error || !recording->calls ? error : recording_calls_drain(recording->calls, &recording->output);
+}
+
+static struct kymo_error *flush(struct recording *recording)
+{
+	struct kymo_error *error = NULL;
+
+	if (recording->kernel)
+		error = recording_kernel_flush(recording->kernel, &recording->output);
+	return error || !recording->calls ? error : recording_calls_flush(recording->calls, &recording->output);
+}
+
+/* Both, whatever comes of the one. */
+static struct kymo_error *finish(struct recording *recording)
+{
+	struct kymo_error *error = NULL, *other = NULL;
+
+	if (recording->kernel)
+		error = recording_kernel_finish(recording->kernel, &recording->output);
+	if (recording->calls)
+		other = recording_calls_finish(recording->calls, &recording->output);
+	if (!error)
+		return other;
+	kymo_error_destroy(other);
+	return error;
 }
 
 static struct kymo_error *now_and_then(struct recording *recording)
@@ -158,7 +284,7 @@ static struct kymo_error *now_and_then(struct recording *recording)
 	if (now < recording->next_flush_ns)
 		return NULL;
 	recording->next_flush_ns = now + SECOND_NS;
-	return recording_kernel_flush(recording->kernel, &recording->output);
+	return flush(recording);
 }
 
 static struct kymo_error *record_until_end(struct recording *recording)
@@ -167,7 +293,6 @@ static struct kymo_error *record_until_end(struct recording *recording)
 				.events = POLLIN };
 	int timeout = poll_ms(recording);
 	struct kymo_error *error = NULL;
-	size_t n;
 
 	while (!error && !recording_is_time_up(recording) && !has_ended(recording)) {
 		/*
@@ -176,7 +301,7 @@ static struct kymo_error *record_until_end(struct recording *recording)
 		 */
 		if (poll(&ended, 1, timeout) > 0 && is_followed(recording))
 			ended.fd = -1;
-		error = recording_kernel_drain(recording->kernel, &recording->output, &n);
+		error = drain(recording);
 		if (!error)
 			error = now_and_then(recording);
 	}
@@ -193,12 +318,12 @@ struct kymo_error *recording_run_kernel(struct recording *recording)
 	recording->begin_ns = kymo_now_ns();
 	recording->next_flush_ns = recording->begin_ns + SECOND_NS;
 	recording_progress(recording, "recording");
-	if (recording->process)
-		kymo_process_resume(recording->process);
-	error = record_until_end(recording);
+	error = let_go(recording);
+	if (!error)
+		error = record_until_end(recording);
 	recording->result.seconds = (double)(kymo_now_ns() - recording->begin_ns) / SECOND_NS;
 	recording_progress(recording, "stopping");
-	last = recording_kernel_finish(recording->kernel, &recording->output);
+	last = finish(recording);
 	recording->result.were_full = recording_lost(recording) > 0;
 	if (!error)
 		return last;

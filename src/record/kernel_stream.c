@@ -27,6 +27,7 @@ struct kept {
 
 struct kernel_stream {
 	struct kymo_ctf_stream *file; /* made with the first packet */
+	const char *name;
 	size_t index;
 	uint32_t cpu;
 	uint64_t keep, kept_size;
@@ -40,7 +41,7 @@ struct kernel_stream {
 	uint64_t last_tsc; /* where it ended */
 };
 
-struct kymo_error *kernel_stream_create(size_t index, uint32_t cpu, uint64_t keep, struct kernel_stream **ret)
+struct kymo_error *kernel_stream_create(const char *name, size_t index, uint32_t cpu, uint64_t keep, struct kernel_stream **ret)
 {
 	struct kernel_stream *stream = calloc(1, sizeof(*stream));
 
@@ -51,6 +52,7 @@ struct kymo_error *kernel_stream_create(size_t index, uint32_t cpu, uint64_t kee
 		free(stream);
 		return &kymo_error_no_memory;
 	}
+	stream->name = name;
 	stream->index = index;
 	stream->cpu = cpu;
 	stream->keep = keep;
@@ -81,7 +83,7 @@ static struct kymo_error *write_packet(struct kernel_stream *stream, struct outp
 
 	/* As in output.c: readers see what was lost before a packet by the one in front of it. */
 	if (!stream->file) {
-		snprintf(name, sizeof(name), "kernel_%zu", stream->index);
+		snprintf(name, sizeof(name), "%s_%zu", stream->name, stream->index);
 		error = kymo_ctf_stream_create(output->dirfd, name, output->trace.uuid, stream->cpu, &stream->file);
 		if (!error)
 			error = kymo_ctf_stream_append(stream->file, packet->records, 0, packet->begin, packet->begin,

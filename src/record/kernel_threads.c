@@ -14,7 +14,9 @@
 #define FIRST_SIZE 256
 
 struct seen {
-	int32_t tid, pid;
+	int32_t tid, pid;	/* pid 0: nobody's, at the moment */
+	bool is_known;		/* to the trace */
+	uint64_t call;		/* the number of the system call that it is in, plus 1; or 0 */
 	char name[NAME_SIZE];
 };
 
@@ -115,7 +117,7 @@ static bool is_still(int32_t tid, const char *name)
 }
 
 /* A thread of `pid` was seen for the first time, or under another name: the process may be new, or another program. */
-static struct kymo_error *see_process(struct kymo_ctf_trace *trace, int32_t tid, int32_t pid, const char *name,
+static struct kymo_error *see_process(struct kymo_ctf_trace *trace, int32_t tid, int32_t pid, bool is_new, const char *name,
 				      uint64_t tsc)
 {
 	const struct kymo_ctf_process *known = kymo_ctf_trace_process(trace, pid, UINT64_MAX);
@@ -128,6 +130,9 @@ static struct kymo_error *see_process(struct kymo_ctf_trace *trace, int32_t tid,
 		command = command_line(pid);
 		text = command ? command : name;
 	}
+	/* What the recorder has said of it is more than the name of its thread. */
+	if (known && is_new && !command)
+		return NULL;
 	/* One that was seen under another name and has gone since has executed another program, most likely. */
 	if (known && (tsc == known->begin || !strcmp(known->command, text)))
 		return NULL;
@@ -136,29 +141,91 @@ static struct kymo_error *see_process(struct kymo_ctf_trace *trace, int32_t tid,
 	return kymo_ctf_trace_add_process(trace, pid, command ? parent_of(pid) : 0, known ? tsc : 0, text);
 }
 
-struct kymo_error *kernel_threads_see(struct kernel_threads *threads, struct kymo_ctf_trace *trace, int32_t tid,
-				      int32_t pid, const char *name, uint64_t tsc)
+/* What is known of `tid`, which is made where nothing is; NULL when memory is out. */
+static struct seen *get(struct kernel_threads *threads, int32_t tid)
 {
 	uint32_t *slot = find(threads, tid);
-	struct kymo_error *error;
-	struct seen *seen;
-	bool is_new = !*slot;
 
-	if (is_new) {
+	if (!*slot) {
 		if (2 * (threads->items.n + 1) > threads->size) {
 			if (!grow(threads))
-				return &kymo_error_no_memory;
+				return NULL;
 			slot = find(threads, tid);
 		}
 		if (!kymo_vec_push(&threads->items, (struct seen){ .tid = tid }))
-			return &kymo_error_no_memory;
+			return NULL;
 		*slot = (uint32_t)threads->items.n;
 	}
-	seen = &threads->items.items[*slot - 1];
+	return &threads->items.items[*slot - 1];
+}
+
+struct kymo_error *kernel_threads_see(struct kernel_threads *threads, struct kymo_ctf_trace *trace, int32_t tid,
+				      int32_t pid, const char *name, uint64_t tsc)
+{
+	struct seen *seen = get(threads, tid);
+	struct kymo_error *error;
+	bool is_new;
+
+	if (!seen)
+		return &kymo_error_no_memory;
+	is_new = !seen->is_known;
 	if (!is_new && seen->pid == pid && !strncmp(seen->name, name, NAME_SIZE - 1))
 		return NULL;
 	seen->pid = pid;
+	seen->is_known = true;
 	snprintf(seen->name, sizeof(seen->name), "%s", name);
 	error = kymo_ctf_trace_add_thread(trace, tid, pid, is_new ? 0 : tsc, seen->name);
-	return error ? error : see_process(trace, tid, pid, seen->name, tsc);
+	return error ? error : see_process(trace, tid, pid, is_new, seen->name, tsc);
+}
+
+/* ---- system calls ------------------------------------------------------------------------------------------------ */
+
+struct kymo_error *kernel_threads_enter(struct kernel_threads *threads, int32_t tid, int32_t pid, uint64_t number)
+{
+	struct seen *seen = get(threads, tid);
+
+	if (!seen)
+		return &kymo_error_no_memory;
+	if (!seen->is_known)
+		seen->pid = pid;
+	seen->call = number + 1;
+	return NULL;
+}
+
+/* The thread of `pid` that has executed something, and was not the first of its process. */
+static struct seen *find_who_executed(struct kernel_threads *threads, int32_t pid, uint64_t number)
+{
+	for (size_t i = 0; i < threads->items.n; i++)
+		if (threads->items.items[i].pid == pid && threads->items.items[i].call == number + 1)
+			return &threads->items.items[i];
+	return NULL;
+}
+
+bool kernel_threads_leave(struct kernel_threads *threads, int32_t *tid, int32_t pid, uint64_t number, bool has_executed)
+{
+	const uint32_t slot = *find(threads, *tid);
+	struct seen *seen = slot ? &threads->items.items[slot - 1] : NULL;
+
+	if (has_executed && (!seen || seen->call != number + 1)) {
+		if (seen)
+			seen->call = 0;
+		seen = find_who_executed(threads, pid, number);
+	}
+	if (!seen || !seen->call || (number != UINT64_MAX && seen->call != number + 1))
+		return false;
+	seen->call = 0;
+	if (seen->tid != *tid)
+		seen->pid = 0;
+	*tid = seen->tid;
+	return true;
+}
+
+void kernel_threads_end(struct kernel_threads *threads, int32_t tid)
+{
+	const uint32_t slot = *find(threads, tid);
+
+	if (!slot)
+		return;
+	threads->items.items[slot - 1].call = 0;
+	threads->items.items[slot - 1].pid = 0;
 }

@@ -12,6 +12,12 @@
 #include "record/recording.h"
 #include "syscall/syscall.h"
 
+/* What goes another way than the rest: of a recording through the kernel alone the system calls, which are none of its uprobes. */
+static bool is_behind(const struct recording *recording, size_t i)
+{
+	return recording->reasons[i] || (recording_is_kernels(recording->options) && recording->options->specs[i].syscalls);
+}
+
 struct kymo_error *recording_divide(struct recording *recording)
 {
 	const struct kymo_record_options *options = recording->options;
@@ -25,13 +31,13 @@ struct kymo_error *recording_divide(struct recording *recording)
 		return &kymo_error_no_memory;
 	recording->n_kernel = 0;
 	for (size_t i = 0; i < n; i++)
-		recording->n_kernel += recording->reasons[i] != NULL;
+		recording->n_kernel += is_behind(recording, i);
 	back = recording->n_inproc = n - recording->n_kernel;
 	for (size_t i = 0; i < n; i++)
-		recording->specs[recording->reasons[i] ? back++ : front++] = options->specs[i];
+		recording->specs[is_behind(recording, i) ? back++ : front++] = options->specs[i];
 	for (size_t i = 0; i < n; i++)
 		if (recording->specs[i].syscalls)
-			return kymo_events_add_syscalls(recording->events, &recording->specs[i], kymo_syscall_name);
+			return kymo_events_add_syscalls(recording->events, &recording->specs[i], kymo_syscall_name, recording_is_kernels(options));
 	return NULL;
 }
 

@@ -3,6 +3,7 @@
 
 #include "arch/pad.h"
 #include "record/kernel.h"
+#include "record/kernel_calls.h"
 #include "record/recording.h"
 
 /* A ring of sequences is closed from its own CPU. Where this process may not run there, the packet waits until it is full. */
@@ -119,7 +120,8 @@ static uint64_t lost_of(const struct source *source)
 
 uint64_t recording_lost(const struct recording *recording)
 {
-	uint64_t lost = recording->lost + lost_in_vforks(recording) + (recording->kernel ? recording_kernel_lost(recording->kernel) : 0);
+	uint64_t lost = recording->lost + lost_in_vforks(recording) + (recording->kernel ? recording_kernel_lost(recording->kernel) : 0) +
+			(recording->calls ? recording_calls_lost(recording->calls) : 0);
 
 	for (size_t i = 0; i < recording->sources.n; i++)
 		lost += lost_of(recording->sources.items[i]);
@@ -128,7 +130,8 @@ uint64_t recording_lost(const struct recording *recording)
 
 size_t recording_n_sites(const struct recording *recording)
 {
-	return recording->n_sites + (recording->kernel ? recording_kernel_n_sites(recording->kernel) : 0);
+	return recording->n_sites + (recording->kernel ? recording_kernel_n_sites(recording->kernel) : 0) +
+	       (recording->calls ? RECORDING_CALLS_SITES : 0);
 }
 
 struct kymo_error *source_finish_rings(struct recording *recording, struct source *source)

@@ -17,6 +17,7 @@
 #include "base/io.h"
 #include "probe/remove.h"
 #include "record/kernel.h"
+#include "record/kernel_calls.h"
 #include "record/recording.h"
 
 #define SECOND_NS 1000000000u
@@ -269,6 +270,11 @@ static void end_command(struct recording *recording)
 {
 	int status;
 
+	if (recording->child && !recording->has_begun) {
+		close(recording->go);
+		recording->go = -1;
+		waitpid(recording->child, &status, 0);
+	}
 	if (!recording->process || !recording->options->command || recording->has_begun ||
 	    kymo_process_ended(recording->process, &status))
 		return;
@@ -281,6 +287,7 @@ static void note_command_end(struct recording *recording)
 {
 	int status;
 
+	recording_child_ended(recording);
 	if (recording->result.command_ended || !recording->process || !kymo_process_ended(recording->process, &status))
 		return;
 	recording->result.command_ended = true;
@@ -296,8 +303,11 @@ static void deinit(struct recording *recording)
 		process = NULL;		/* it is among them */
 	while (recording->targets.n)
 		kymo_error_destroy(recording_drop_target(recording, recording->targets.items[0]));
+	recording_calls_destroy(recording->calls);
 	recording_kernel_destroy(recording->kernel);
 	kymo_process_destroy(process);
+	if (recording->go >= 0)
+		close(recording->go);
 	kymo_tree_destroy(recording->tree);
 	if (recording->has_output)
 		output_deinit(&recording->output);
@@ -397,6 +407,7 @@ static struct kymo_error *begin_anew(struct recording *recording)
 	*recording = (struct recording){
 		.options = before.options,
 		.begin = before.begin,
+		.go = -1,
 		.output = recording->output,
 		.has_output = recording->has_output,
 		.specs = recording->specs,
@@ -439,13 +450,11 @@ static struct kymo_error *run_in_processes(struct recording *recording)
 /* What can't be asked for together. */
 static struct kymo_error *check_options(const struct kymo_record_options *options)
 {
-	bool is_kernels = options->all || options->backend == KYMO_RECORD_KERNEL;
+	bool is_kernels = recording_is_kernels(options);
 	const char *way = options->all ? "--all" : "--backend kernel";
 
 	if (is_kernels && recording_has_markers(options))
 		return kymo_error_create(KYMO_ERROR_USAGE, "markers are turned on in the process itself: leave %s out, or --marker", way);
-	if (is_kernels && recording_has_syscalls(options))
-		return kymo_error_create(KYMO_ERROR_USAGE, "system calls are recorded in the process itself: leave %s out, or --syscall", way);
 	if (!recording_has_addresses(options))
 		return NULL;
 	if (is_kernels)
@@ -458,14 +467,14 @@ static struct kymo_error *check_options(const struct kymo_record_options *option
 
 struct kymo_error *kymo_record(const struct kymo_record_options *options, struct kymo_record_result *ret)
 {
-	struct recording recording = { .options = options, .begin = clock_sample() };
+	struct recording recording = { .options = options, .begin = clock_sample(), .go = -1 };
 	struct kymo_error *error = kymo_events_create(&recording.events);
 
 	if (!error)
 		error = check_options(options);
 	if (!error)
 		error = recording_divide(&recording);
-	if (!error && (options->all || options->backend == KYMO_RECORD_KERNEL))
+	if (!error && recording_is_kernels(options))
 		error = recording_run_kernel(&recording);
 	else if (!error)
 		error = run_in_processes(&recording);

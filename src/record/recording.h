@@ -46,6 +46,9 @@ struct recording {
 	size_t n_inproc, n_kernel;
 	char **reasons;			/* per spec of the options: why it is the kernel's; or NULL */
 	struct recording_kernel *kernel;	/* NULL: the kernel is no source of events */
+	struct recording_calls *calls;	/* NULL: nor of system calls */
+	pid_t child;			/* the command where nobody traces it, or 0; it begins when `go` is written to, and ends when that is closed instead */
+	int go;				/* or -1 */
 	struct output output;
 	bool has_output, is_described;	/* there is a directory; with what its metadata say of the target */
 	struct clock_sample begin;
@@ -116,6 +119,9 @@ void recording_tell_unmet(struct recording *recording);
 /* The whole of a recording through the kernel alone, from launch or attach to its last packet. */
 struct kymo_error *recording_run_kernel(struct recording *recording);
 
+/* Whether the child, if there is one, has ended; with its status in the result. */
+bool recording_child_ended(struct recording *recording);
+
 /* ---- fallback.c: from the process to the kernel ---------------------------------------------------------------------- */
 
 enum recording_way_out {
@@ -133,8 +139,11 @@ enum recording_way_out recording_way_out(struct recording *recording, struct kym
 /* Whether markers are asked for, which only the way through the process can turn on. */
 bool recording_has_markers(const struct kymo_record_options *options);
 
-/* Whether system calls are, likewise. */
+/* Whether system calls are asked for. */
 bool recording_has_syscalls(const struct kymo_record_options *options);
+
+/* Whether all of it is asked to go through the kernel. */
+bool recording_is_kernels(const struct kymo_record_options *options);
 
 /* Whether addresses are asked for, in memory of no file: of one process that runs, and nothing for the kernel. */
 bool recording_has_addresses(const struct kymo_record_options *options);

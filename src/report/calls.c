@@ -206,6 +206,24 @@ static bool find_syscall(const struct calls *calls, const struct stack *stack, c
 	return false;
 }
 
+/*
+ * The same where the record has the call's number, as the kernel has it: of one that has none any more (a signal handler's return) that is -1. There, a thread is in one
+ * call at a time.
+ */
+static bool find_numbered(const struct calls *calls, const struct stack *stack, uint64_t number, uint32_t *function_ret)
+{
+	for (uint32_t i = stack->n; i-- > 0;) {
+		const uint32_t function = kymo_stack_at(stack, i)->function;
+		const struct function *found = &calls->functions.items[function];
+
+		if (!found->is_syscall)
+			continue;
+		*function_ret = function;
+		return number == UINT64_MAX || number == found->entry->offset;
+	}
+	return false;
+}
+
 static struct kymo_error *leave(struct calls *calls, size_t thread, struct stack *stack,
 				const struct kymo_ctf_record *record, struct step *step)
 {
@@ -258,7 +276,8 @@ struct kymo_error *kymo_calls_add(struct calls *calls, size_t thread, const stru
 	if (role->function == NO_FUNCTION)
 		return NULL;
 	if (role->is_sysret) {	/* without an entry, that was lost: nobody knows of what call */
-		if (!find_syscall(calls, stack, record, &ret->function))
+		if (!(role->knows_number ? find_numbered(calls, stack, record->values[1], &ret->function) :
+					   find_syscall(calls, stack, record, &ret->function)))
 			return NULL;
 		calls->functions.items[ret->function].errors += has_failed(record);
 	}

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "report/event_json.h"
 #include "report/lines.h"
 #include "report/losses.h"
 #include "report/syscalls.h"
@@ -20,7 +21,7 @@ struct writer {
 	const struct names *names;
 	struct event_text *texts;	/* as trace->events */
 	struct threads threads;
-	bool wall;
+	bool wall, json;
 	bool started;
 	uint64_t first;			/* TSC of the first record, if started */
 	time_t date_second;		/* what `date` says */
@@ -76,6 +77,12 @@ static void end_line(struct writer *w)
 
 static void write_loss(struct writer *w, const struct kymo_ctf_loss *loss)
 {
+	w->written.events += loss->events;
+	w->written.packets += loss->packets;
+	if (w->json) {
+		kymo_event_json_loss(w->page->out, w->trace, loss);
+		return;
+	}
 	end_line(w);
 	write_time(w, loss->begin);
 	if (kymo_loss_is_in_vforks(loss))
@@ -83,8 +90,6 @@ static void write_loss(struct writer *w, const struct kymo_ctf_loss *loss)
 	else
 		kymo_page_printf(w->page, INK_PLAIN, " [%03" PRIu32 "] ", loss->cpu);
 	kymo_loss_write(w->page, w->trace, loss);
-	w->written.events += loss->events;
-	w->written.packets += loss->packets;
 }
 
 /* Those that began up to `until`. */
@@ -97,9 +102,14 @@ static void write_losses(struct writer *w, uint64_t until)
 		write_loss(w, &losses[w->n_losses]);
 }
 
+static struct thread thread_at(const struct writer *w, size_t at, int32_t tid)
+{
+	return at == NO_THREAD ? (struct thread){ .tid = tid } : w->threads.items.items[at];
+}
+
 static void write_thread(struct writer *w, size_t at, int32_t tid)
 {
-	const struct thread *thread = at == NO_THREAD ? &(struct thread){ .tid = tid } : &w->threads.items.items[at];
+	const struct thread found = thread_at(w, at, tid), *thread = &found;
 
 	if (at == NO_THREAD || !*w->label || w->labelled != at || w->labelled_process != thread->process)
 		kymo_names_label(w->names, thread, w->label);
@@ -126,8 +136,13 @@ static void begin_line(struct writer *w, size_t thread, int32_t tid)
 static void write_record(struct writer *w, size_t thread, const struct kymo_ctf_record *record)
 {
 	const struct event_text *text = &w->texts[record->event - w->trace->events];
+	const struct thread found = thread_at(w, thread, record->tid);
 	FILE *out = w->page->out;
 
+	if (w->json) {
+		kymo_event_json_record(out, w->trace, &found, record);
+		return;
+	}
 	begin_line(w, thread, record->tid);
 	kymo_page_text(w->page, INK_HEAD, text->name);
 	for (uint32_t i = 0; i < record->event->n_fields; i++) {
@@ -151,27 +166,53 @@ static void write_text(struct writer *w, bool is_open)
 		putc_unlocked('\n', w->page->out);
 }
 
+/* That has come to its end just now. */
+static void write_object(struct writer *w, size_t thread, bool has_result, uint64_t ns)
+{
+	FILE *out = w->page->out;
+
+	kymo_event_json_begin(out, "syscall", &w->threads.items.items[thread], kymo_ctf_wall_ns(w->trace, w->syscalls.begin));
+	kymo_syscalls_write_json(&w->syscalls, out, has_result, ns);
+	fputs_unlocked("}\n", out);
+}
+
 static struct kymo_error *write_entry(struct writer *w, size_t thread, const struct kymo_ctf_record *record, struct frame *frame)
 {
+	const bool waits = kymo_syscalls_waits(&w->syscalls, record);
 	struct kymo_error *error;
 
-	begin_line(w, thread, record->tid);
+	if (!waits)
+		begin_line(w, thread, record->tid);
 	error = kymo_syscalls_enter(&w->syscalls, thread, record, &frame->line);
-	if (!error)
+	if (!error && !waits)
 		write_text(w, frame->line != 0);
+	else if (!error && w->json && !frame->line)
+		write_object(w, thread, false, 0);
 	return error;
 }
 
 static void write_exit(struct writer *w, size_t thread, const struct kymo_ctf_record *record, const struct step *step)
 {
-	if (kymo_syscalls_leave(&w->syscalls, step->frame.line, (int64_t)record->values[0], step->ns))
+	const bool is_new = kymo_syscalls_leave(&w->syscalls, step->frame.line, record, step->ns);
+
+	if (w->json) {
+		write_object(w, thread, true, step->ns);
+		return;
+	}
+	if (is_new)
 		begin_line(w, thread, record->tid);
 	write_text(w, false);
 }
 
 static void give_up(struct writer *w, size_t thread, uint64_t number)
 {
-	if (kymo_syscalls_give_up(&w->syscalls, number))
+	const bool is_new = kymo_syscalls_give_up(&w->syscalls, number);
+
+	if (w->json) {
+		write_object(w, thread, false, 0);
+		return;
+	}
+	if (is_new)
 		begin_line(w, thread, w->threads.items.items[thread].tid);
 	write_text(w, false);
 }
@@ -221,7 +262,7 @@ static struct kymo_error *meet(struct writer *w, size_t thread)
 
 static bool has_result(const struct kymo_ctf_record *record)
 {
-	return record->event->n_fields && !record->faults && kymo_type_is_integer(record->event->fields[0].type);
+	return record->event->n_fields && !(record->faults & 1) && kymo_type_is_integer(record->event->fields[0].type);
 }
 
 /* `is_done_ret`: the record is shown, as a part of a call. */
@@ -292,14 +333,17 @@ static struct kymo_error *write_all(struct writer *w, struct kymo_ctf_reader *re
 	if (error)
 		return error;
 	write_losses(w, UINT64_MAX);
-	return kymo_lines_finish(w->page, w->reader, &w->written);
+	if (!w->json)
+		return kymo_lines_finish(w->page, w->reader, &w->written);
+	kymo_event_json_finish(w->page->out, w->reader, &w->written);
+	return NULL;
 }
 
 static struct kymo_error *init(struct writer *w, const struct page *page)
 {
 	struct kymo_error *error = kymo_threads_init(&w->threads, w->trace);
 
-	kymo_syscalls_init(&w->syscalls);
+	kymo_syscalls_init(&w->syscalls, w->json);
 	if (!error)
 		error = kymo_event_texts_create(w->trace, page->unicode, &w->texts);
 	if (!error && w->joins)
@@ -317,16 +361,17 @@ static void deinit(struct writer *w)
 	kymo_threads_deinit(&w->threads);
 }
 
-struct kymo_error *kymo_events_write(struct kymo_ctf_reader *reader, const struct names *names, bool wall, bool raw,
-				     const struct page *page)
+struct kymo_error *kymo_events_write(struct kymo_ctf_reader *reader, const struct names *names,
+				     const struct kymo_report_options *options, const struct page *page)
 {
 	struct writer w = {
 		.page = page,
 		.reader = reader,
 		.trace = kymo_ctf_reader_trace(reader),
 		.names = names,
-		.wall = wall,
-		.joins = !raw && kymo_syscalls_has_any(kymo_ctf_reader_trace(reader)),
+		.wall = options->wall,
+		.json = options->json,
+		.joins = !options->raw && kymo_syscalls_has_any(kymo_ctf_reader_trace(reader)),
 	};
 	struct kymo_error *error = init(&w, page);
 

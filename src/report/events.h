@@ -5,10 +5,11 @@
 #include "ctf/ctf.h"
 #include "report/names.h"
 #include "report/page.h"
+#include "report/report.h"
 
 /* Write the records of `reader`, from where it is, to its end. Losses are lines in their place in time, damage is told
  * at the end. Unless `raw`, system calls are shown as calls, not as two records. */
-struct kymo_error *kymo_events_write(struct kymo_ctf_reader *reader, const struct names *names, bool wall, bool raw,
-				     const struct page *page);
+struct kymo_error *kymo_events_write(struct kymo_ctf_reader *reader, const struct names *names,
+				     const struct kymo_report_options *options, const struct page *page);
 
 #endif

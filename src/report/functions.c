@@ -52,6 +52,12 @@ static const struct kymo_ctf_event **sorted_events(const struct kymo_ctf_trace *
 	return events;
 }
 
+/* As one that the kernel has seen: result, number, memory. */
+static bool knows_number(const struct kymo_ctf_event *leave)
+{
+	return leave->n_fields == 3 && kymo_type_is_integer(leave->fields[1].type) && leave->fields[2].type == KYMO_TYPE_BYTES;
+}
+
 /* Those that have room at the end of `items`. */
 static void add_syscalls(struct functions *functions, const struct kymo_ctf_trace *trace)
 {
@@ -62,7 +68,7 @@ static void add_syscalls(struct functions *functions, const struct kymo_ctf_trac
 			leave = &trace->events[i];
 	for (size_t i = 0; i < trace->n_events && leave; i++) {
 		if (trace->events[i].kind == KYMO_CTF_SYSRET)
-			functions->roles[i] = (struct role){ .function = (uint32_t)functions->n, .is_sysret = true };
+			functions->roles[i] = (struct role){ .function = (uint32_t)functions->n, .is_sysret = true, .knows_number = knows_number(&trace->events[i]) };
 		if (trace->events[i].kind != KYMO_CTF_SYSCALL)
 			continue;
 		functions->roles[i] = (struct role){ .function = (uint32_t)functions->n, .is_entry = true };

@@ -41,7 +41,8 @@ struct function {
 struct role {
 	uint32_t function;		/* place in `items`, or NO_FUNCTION */
 	bool is_entry;
-	bool is_sysret;			/* ends the innermost system call, whichever */
+	bool is_sysret;			/* ends the innermost system call, whichever; */
+	bool knows_number;		/* or tells which: its second value */
 	bool is_second;			/* of a function in `items` where another event has the role */
 };
 

@@ -10,8 +10,7 @@
 /* Of what this file writes; goes up when a member changes its meaning. */
 #define FORMAT 1
 
-/* What is no UTF-8 becomes U+FFFD: JSON knows no bytes. */
-static void write_string(FILE *out, const char *text)
+void kymo_json_string(FILE *out, const char *text)
 {
 	putc('"', out);
 	while (*text) {
@@ -33,7 +32,7 @@ static void write_member(FILE *out, const char *key, const char *value)
 {
 	fprintf(out, "\"%s\": ", key);
 	if (value)
-		write_string(out, value);
+		kymo_json_string(out, value);
 	else
 		fputs("null", out);
 }
@@ -358,7 +357,7 @@ static void write_warnings(FILE *out, const struct kymo_ctf_reader *reader)
 	fputs("\"warnings\": [", out);
 	for (size_t i = 0; i < n; i++) {
 		fputs(i ? ",\n  " : "\n  ", out);
-		write_string(out, warnings[i]);
+		kymo_json_string(out, warnings[i]);
 	}
 	fputs("]\n", out);
 }
@@ -370,9 +369,9 @@ static void write_trace(FILE *out, const struct kymo_ctf_trace *trace)
 	fputs("\"environment\": {", out);
 	for (size_t i = 0; i < trace->n_env; i++) {
 		fputs(i ? ",\n  " : "\n  ", out);
-		write_string(out, trace->env[i].key);
+		kymo_json_string(out, trace->env[i].key);
 		fputs(": ", out);
-		write_string(out, trace->env[i].value);
+		kymo_json_string(out, trace->env[i].value);
 	}
 	fputs("},\n", out);
 }

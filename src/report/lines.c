@@ -71,6 +71,22 @@ static void write_number(FILE *out, uint64_t value, enum kymo_type type)
 	fputs_unlocked(at, out);
 }
 
+/* Bytes of a value that lies in the reader's memory; 0 of others. */
+static size_t kept_size(const struct kymo_ctf_record *record, uint32_t i)
+{
+	size_t size;
+
+	switch (record->event->fields[i].type) {
+	case KYMO_TYPE_STRING:
+		return strlen(kymo_ctf_string(record, i)) + 1;
+	case KYMO_TYPE_BYTES:
+		kymo_ctf_bytes(record, i, &size);
+		return sizeof(uint16_t) + size;
+	default:
+		return 0;
+	}
+}
+
 bool kymo_record_copy(const struct kymo_ctf_record *record, struct kymo_ctf_record *ret, char **strings_ret)
 {
 	const struct kymo_ctf_event *event = record->event;
@@ -78,8 +94,7 @@ bool kymo_record_copy(const struct kymo_ctf_record *record, struct kymo_ctf_reco
 	size_t size = 0;
 
 	for (uint32_t i = 0; i < event->n_fields; i++)
-		if (event->fields[i].type == KYMO_TYPE_STRING)
-			size += strlen(kymo_ctf_string(record, i)) + 1;
+		size += kept_size(record, i);
 	if (size) {
 		strings = malloc(size);
 		if (!strings)
@@ -88,13 +103,24 @@ bool kymo_record_copy(const struct kymo_ctf_record *record, struct kymo_ctf_reco
 	*ret = *record;
 	to = strings;
 	for (uint32_t i = 0; i < event->n_fields; i++) {
-		if (event->fields[i].type != KYMO_TYPE_STRING)
+		const size_t kept = kept_size(record, i);
+
+		if (!kept)
 			continue;
-		ret->values[i] = (uintptr_t)to;
-		to = stpcpy(to, kymo_ctf_string(record, i)) + 1;
+		ret->values[i] = (uintptr_t)memcpy(to, (const void *)(uintptr_t)record->values[i], kept);
+		to += kept;
 	}
 	*strings_ret = strings;
 	return true;
+}
+
+/* How many; a part of them, where the rest could not be read. */
+static void write_bytes(FILE *out, const struct kymo_ctf_record *record, uint32_t i)
+{
+	size_t size;
+
+	kymo_ctf_bytes(record, i, &size);
+	fprintf(out, "(%zu %s%s)", size, size == 1 ? "byte" : "bytes", record->faults & 1u << i ? " of more" : "");
 }
 
 void kymo_value_write(const struct page *page, const struct kymo_ctf_record *record, uint32_t i)
@@ -102,10 +128,12 @@ void kymo_value_write(const struct page *page, const struct kymo_ctf_record *rec
 	enum kymo_type type = record->event->fields[i].type;
 	char number[TEXT_NUMBER];
 
-	if (record->faults & 1u << i)
+	if (record->faults & 1u << i && type != KYMO_TYPE_BYTES)
 		kymo_page_text(page, INK_ALARM, record->event->kind == KYMO_CTF_RETURN ? "(unknown)" : "(fault)");
 	else if (type == KYMO_TYPE_STRING)
 		kymo_text_quote(page->out, kymo_ctf_string(record, i), page->unicode);
+	else if (type == KYMO_TYPE_BYTES)
+		write_bytes(page->out, record, i);
 	else if (type == KYMO_TYPE_F64)
 		fputs_unlocked(kymo_text_double(number, kymo_ctf_double(record, i)), page->out);
 	else

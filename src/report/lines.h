@@ -22,7 +22,7 @@ struct event_text {
 struct kymo_error *kymo_event_texts_create(const struct kymo_ctf_trace *trace, bool unicode, struct event_text **ret);
 void kymo_event_texts_destroy(struct event_text *texts, const struct kymo_ctf_trace *trace);
 
-/* A record that outlives its reader's next one. `strings_ret`: its strings, for the caller to free; NULL where it has none. False when memory is
+/* A record that outlives its reader's next one. `strings_ret`: its strings and bytes, for the caller to free; NULL where it has none. False when memory is
  * out. */
 bool kymo_record_copy(const struct kymo_ctf_record *record, struct kymo_ctf_record *ret, char **strings_ret);
 

@@ -78,7 +78,7 @@ static struct kymo_error *report(const char *dir, const struct kymo_report_optio
 
 	switch (options->mode) {
 	case KYMO_REPORT_EVENTS:
-		return kymo_events_write(reader, names, options->wall, options->raw, page);
+		return kymo_events_write(reader, names, options, page);
 	case KYMO_REPORT_GRAPH:
 		return kymo_graph_write(reader, names, &filter, page);
 	case KYMO_REPORT_TREE:

@@ -26,6 +26,7 @@ struct kymo_report_options {
 	bool all;		/* every probe, thread, distribution (summary) and path (tree), not the first few */
 	bool wall;		/* events: local time of day, not seconds since the first event */
 	bool raw;		/* events: a line a record, of system calls too */
+	bool json;		/* events: an object a line */
 	int32_t tid;		/* graph, tree: of this thread alone; 0: of all */
 	const char *function;	/* graph: calls of functions that match this glob, and what happens within; NULL: all */
 };

@@ -172,7 +172,7 @@ static bool init_field_panel(struct panel *panel, const struct page *page, const
 				&stats->stats, stats->faults, fault);
 	else if (field->type == KYMO_TYPE_F64)
 		kymo_panel_init_reals(panel, page, title, &stats->reals, stats->faults, fault);
-	return field->type != KYMO_TYPE_STRING;
+	return field->type != KYMO_TYPE_STRING && field->type != KYMO_TYPE_BYTES;
 }
 
 /* Arguments, durations of calls at the function's entry, times between. */

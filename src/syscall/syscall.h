@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/error.h"
 #include "syscall/line.h"
@@ -126,6 +127,15 @@ bool kymo_syscall_is_complete(const struct kymo_syscall_call *call);
 void kymo_syscall_put_result(const struct kymo_syscall_call *call, const struct kymo_syscall_target *target, struct kymo_line *text);
 void kymo_syscall_put_no_result(const struct kymo_syscall_call *call, struct kymo_line *text);
 void kymo_syscall_put_resumed(const struct kymo_syscall_call *call, struct kymo_line *text);
+
+/*
+ * Members of the JSON object that a call is, without what stands around them: "number": 0, "name": "read", "args": ["3", …], of the text that
+ * the two steps have made; and what came back: , "result": 3, "error": …, "shown": …, "duration_ns": …. `number` is as the program has it. Of a call whose result
+ * nobody knows, kymo_syscall_stop() takes the place of kymo_syscall_leave().
+ */
+void kymo_syscall_write_json(FILE *out, const struct kymo_syscall_call *call, uint64_t number, const struct kymo_line *text);
+void kymo_syscall_write_json_result(FILE *out, const struct kymo_syscall_call *call, const struct kymo_syscall_target *target, uint64_t duration_ns);
+void kymo_syscall_stop(struct kymo_syscall_call *call, const struct kymo_line *text);
 
 /* Nobody comes back from where it was made: exit, exit_group, rt_sigreturn. */
 bool kymo_syscall_is_end(uint64_t number);

@@ -6,6 +6,7 @@
 #define KYMO_WIRE_COPY_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum kymo_copy_what {
@@ -33,6 +34,20 @@ struct kymo_copy {
 	uint16_t offset;	/* added to the address */
 	uint16_t size, max;
 };
+
+/* What was copied: one after the other, each this, `size` bytes, and up to seven that mean nothing. Nothing is aligned for readers. */
+struct kymo_copied {
+	uint64_t address;
+	uint32_t size, unused;
+};
+
+struct kymo_copies {
+	const void *bytes;
+	size_t size;
+};
+
+/* What `n_copies` of them know of `size` bytes at `address`: how many, from the first on. Nothing of the copies is trusted. */
+size_t kymo_copies_read(const struct kymo_copies *copies, size_t n_copies, uint64_t address, void *out, size_t size);
 
 /* Where a `struct pt_regs` has what a system call is made with. */
 struct kymo_call_layout {

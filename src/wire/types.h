@@ -22,12 +22,13 @@ enum kymo_type {
 	KYMO_TYPE_X64,
 	KYMO_N_TYPES,
 
-	/* What markers record besides; not in the kernel's grammar. */
+	/* What markers record besides, and system calls; not in the kernel's grammar. */
 	KYMO_TYPE_STRING = 12,	/* NUL-terminated; its size is the least that it takes */
+	KYMO_TYPE_BYTES = 13,	/* a u16, and so many bytes; likewise */
 	KYMO_TYPE_F64 = 15,
 };
 
-/* Bytes of a value of `type`: 1, 2, 4 or 8; of a string, of an empty one. */
+/* Bytes of a value of `type`: 1, 2, 4 or 8; of a string or bytes, of empty ones. */
 static inline unsigned int kymo_type_size(enum kymo_type type)
 {
 	return 1u << ((unsigned int)type & 3);
@@ -48,7 +49,7 @@ static inline int kymo_type_is_hex(enum kymo_type type)
 	return type >= KYMO_TYPE_X8 && type <= KYMO_TYPE_X64;
 }
 
-/* "u8" … "x64", "string", "f64". Static. `type` must be valid. */
+/* "u8" … "x64", "string", "bytes", "f64". Static. `type` must be valid. */
 const char *kymo_type_name(enum kymo_type type);
 
 /* The integer type named by the `length` bytes at `name`, or -1. */

@@ -80,6 +80,15 @@ static inline uint64_t real_value(double value)
 	return bits;
 }
 
+/* Bytes are a value as they lie in a record: a u16, and so many. */
+static inline size_t bytes_size(const void *bytes)
+{
+	uint16_t size;
+
+	memcpy(&size, bytes, sizeof(size));
+	return sizeof(size) + size;
+}
+
 /* Append a record. `values` may be NULL where the event has no arguments. */
 static inline void payload_add(struct payload *payload, const struct kymo_ctf_event *event, uint64_t tsc, int32_t tid,
 			       uint8_t faults, const uint64_t *values)
@@ -93,6 +102,8 @@ static inline void payload_add(struct payload *payload, const struct kymo_ctf_ev
 
 		if (event->fields[i].type == KYMO_TYPE_STRING)
 			payload_put_bytes(payload, text, strlen(text) + 1);
+		else if (event->fields[i].type == KYMO_TYPE_BYTES)
+			payload_put_bytes(payload, text, bytes_size(text));
 		else
 			payload_put(payload, values[i], kymo_type_size(event->fields[i].type));
 	}

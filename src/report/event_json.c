@@ -1,0 +1,103 @@
+#include "report/event_json.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "report/json.h"
+#include "report/text.h"
+
+void kymo_event_json_begin(FILE *out, const char *what, const struct thread *thread, uint64_t wall_ns)
+{
+	fprintf(out, "{\"event\": \"%s\", \"pid\": ", what);
+	if (thread->process)
+		fprintf(out, "%" PRId32, thread->process->pid);
+	else
+		fputs("null", out);
+	fprintf(out, ", \"tid\": %" PRId32 ", \"time_ns\": %" PRIu64 ", ", thread->tid, wall_ns);
+}
+
+static void write_bytes(FILE *out, const uint8_t *bytes, size_t size)
+{
+	putc('"', out);
+	for (size_t i = 0; i < size; i++)
+		fprintf(out, "%02x", bytes[i]);
+	putc('"', out);
+}
+
+static void write_double(FILE *out, double value)
+{
+	char number[TEXT_NUMBER];
+
+	fputs(isfinite(value) ? kymo_text_double(number, value) : "null", out);
+}
+
+static void write_value(FILE *out, const struct kymo_ctf_record *record, uint32_t i)
+{
+	const enum kymo_type type = record->event->fields[i].type;
+	const void *bytes;
+	size_t size;
+
+	switch (type) {
+	case KYMO_TYPE_STRING:
+		kymo_json_string(out, kymo_ctf_string(record, i));
+		break;
+	case KYMO_TYPE_BYTES:
+		bytes = kymo_ctf_bytes(record, i, &size);
+		write_bytes(out, bytes, size);
+		break;
+	case KYMO_TYPE_F64:
+		write_double(out, kymo_ctf_double(record, i));
+		break;
+	default:
+		fprintf(out, kymo_type_is_signed(type) ? "%" PRId64 : "%" PRIu64, record->values[i]);
+	}
+}
+
+void kymo_event_json_record(FILE *out, const struct kymo_ctf_trace *trace, const struct thread *thread, const struct kymo_ctf_record *record)
+{
+	const struct kymo_ctf_event *event = record->event;
+
+	kymo_event_json_begin(out, "probe", thread, kymo_ctf_wall_ns(trace, record->tsc));
+	fprintf(out, "\"cpu\": %" PRIu32 ", \"name\": ", record->cpu);
+	kymo_json_string(out, event->name);
+	fputs(", \"args\": {", out);
+	for (uint32_t i = 0; i < event->n_fields; i++) {
+		fputs(i ? ", " : "", out);
+		kymo_json_string(out, event->fields[i].name);
+		fputs(": ", out);
+		if (record->faults & 1u << i && event->fields[i].type != KYMO_TYPE_BYTES)
+			fputs("null", out);
+		else
+			write_value(out, record, i);
+	}
+	fputs("}}\n", out);
+}
+
+void kymo_event_json_loss(FILE *out, const struct kymo_ctf_trace *trace, const struct kymo_ctf_loss *loss)
+{
+	fprintf(out, "{\"event\": \"%s\", \"count\": %" PRIu64 ", \"begin_ns\": %" PRIu64 ", \"end_ns\": %" PRIu64 "}\n",
+		loss->events ? "lost" : "overwritten", loss->events ? loss->events : loss->packets, kymo_ctf_wall_ns(trace, loss->begin),
+		kymo_ctf_wall_ns(trace, loss->end));
+}
+
+static void write_rest(FILE *out, const char *what, uint64_t total, uint64_t written)
+{
+	if (total > written)
+		fprintf(out, "{\"event\": \"%s\", \"count\": %" PRIu64 "}\n", what, total - written);
+}
+
+void kymo_event_json_finish(FILE *out, const struct kymo_ctf_reader *reader, const struct loss_total *written)
+{
+	size_t n;
+	const struct kymo_ctf_loss *losses = kymo_ctf_reader_losses(reader, &n);
+	const struct loss_total total = kymo_losses_total(losses, n);
+	const char *const *warnings = kymo_ctf_reader_warnings(reader, &n);
+
+	write_rest(out, "lost", total.events, written->events);
+	write_rest(out, "overwritten", total.packets, written->packets);
+	for (size_t i = 0; i < n; i++) {
+		fputs("{\"event\": \"damaged\", \"what\": ", out);
+		kymo_json_string(out, warnings[i]);
+		fputs("}\n", out);
+	}
+}

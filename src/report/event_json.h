@@ -1,0 +1,19 @@
+/* Records, losses and damage as JSON, an object a line; kymo-report(1) documents their members. */
+#ifndef KYMO_REPORT_EVENT_JSON_H
+#define KYMO_REPORT_EVENT_JSON_H
+
+#include "ctf/ctf.h"
+#include "report/losses.h"
+#include "report/page.h"
+#include "report/threads.h"
+
+/* The beginning of an object: what it is, of which thread, when. The rest of its members and the brace are the caller's. */
+void kymo_event_json_begin(FILE *out, const char *what, const struct thread *thread, uint64_t wall_ns);
+
+void kymo_event_json_record(FILE *out, const struct kymo_ctf_trace *trace, const struct thread *thread, const struct kymo_ctf_record *record);
+void kymo_event_json_loss(FILE *out, const struct kymo_ctf_trace *trace, const struct kymo_ctf_loss *loss);
+
+/* At the end, as kymo_lines_finish(). */
+void kymo_event_json_finish(FILE *out, const struct kymo_ctf_reader *reader, const struct loss_total *written);
+
+#endif

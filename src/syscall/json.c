@@ -1,0 +1,66 @@
+/* Calls as JSON. */
+#include <inttypes.h>
+
+#include "syscall/syscall.h"
+
+/* The decoder's text is ASCII: it escapes what is not. */
+static void write_text(FILE *out, const char *bytes, size_t n)
+{
+	fputc('"', out);
+	for (size_t i = 0; i < n; i++) {
+		const unsigned char c = (unsigned char)bytes[i];
+
+		if (c == '"' || c == '\\')
+			fprintf(out, "\\%c", c);
+		else if (c < ' ' || c >= 0x7f)
+			fprintf(out, "\\u%04x", c < 0x7f ? c : 0xfffdu);
+		else
+			fputc(c, out);
+	}
+	fputc('"', out);
+}
+
+/* One argument out of the text; a comma belongs to none. */
+static void write_argument(FILE *out, const struct kymo_syscall_call *call, unsigned i, const struct kymo_line *text)
+{
+	const char *at = text->data + call->base + call->arg_at[i], *stop = text->data + call->base + call->arg_at[i + 1];
+
+	while (at < stop && (*at == ',' || *at == ' '))
+		at++;
+	while (stop > at && (stop[-1] == ' ' || stop[-1] == ','))
+		stop--;
+	write_text(out, at, (size_t)(stop - at));
+}
+
+void kymo_syscall_write_json(FILE *out, const struct kymo_syscall_call *call, uint64_t number, const struct kymo_line *text)
+{
+	char name[32];
+
+	fprintf(out, "\"number\": %" PRIu64 ", \"name\": \"%s\", %s\"args\": [", number, kymo_syscall_name_or_number(call->number, name),
+		call->is_i386 ? "\"arch\": \"i386\", " : "");
+	for (unsigned i = 0; i < call->n_args && !text->is_cut; i++) {
+		fputs(i ? ", " : "", out);
+		write_argument(out, call, i, text);
+	}
+	fputs("]", out);
+}
+
+void kymo_syscall_write_json_result(FILE *out, const struct kymo_syscall_call *call, const struct kymo_syscall_target *target, uint64_t duration_ns)
+{
+	const char *error = kymo_syscall_failed(call) ? kymo_syscall_errno((int)-call->result) : NULL;
+	struct kymo_line text = { 0 };
+
+	fprintf(out, ", \"result\": %" PRId64, call->result);
+	if (error)
+		fprintf(out, ", \"error\": \"%s\"", error);
+	kymo_syscall_result(call, target, &text);
+	fputs(", \"shown\": ", out);
+	write_text(out, text.data, text.n);
+	fprintf(out, ", \"duration_ns\": %" PRIu64, duration_ns);
+	kymo_line_deinit(&text);
+}
+
+void kymo_syscall_stop(struct kymo_syscall_call *call, const struct kymo_line *text)
+{
+	call->arg_at[call->n_args] = (unsigned)text->n - call->base;
+}

@@ -1,0 +1,186 @@
+"""kymo record -s --backend kernel: calls with their memory in the trace, and lines of strace -f from it, but for what each test lists. Signals and ends of processes are no calls."""
+import json
+import os
+import re
+import signal
+
+from kymotest import (KYMO, NOBODY, SOURCE, babeltrace, check, check_equal, check_matches, check_untraced, eventually, kymo, need_root, program, record, report_json, run, start,
+                      timeout)
+from recorded_lines import shown
+from straced import CHILDREN, PYTHON, PYTHON_ENV, Chance, Difference, build, check_compared, git_log
+
+KERNEL = ('--backend', 'kernel')
+SH = program('sh')
+
+# Memory that nobody has touched can't be copied while a call is refused that does not look at it either.
+TOUCHED = '#include <sys/mman.h>\n__attribute__((constructor)) static void touch_all(void) { mlockall(1); }\n'
+GETPPID = '#include <stdlib.h>\n#include <unistd.h>\nint main(int argc, char **argv) { for (long n = atol(argv[1]); n > 0; n--) getppid(); }\n'
+
+KILLED = Difference(r'kill\(PID, SIGKILL\) = \?', 'kill(PID, SIGKILL) = 0', 'a call that ends its own thread returns like others')
+RESTARTED = Chance(r'= \? ERESTART\w+ \(.*\)$', '= ?', 'a call that ends with its thread may return into its end')
+
+
+def in_kernel(*words, **how):
+    need_root()
+    return record('-q', *KERNEL, *words, **how)
+
+
+def calls_of(text):
+    return '\n'.join(line for line in text.splitlines() if not re.match(r'\d+ +(--- |\+\+\+ )', line)) + '\n'
+
+
+def check_lines(tmp, *command, differences=(), chances=(), at_least=1, **how):
+    need_root()
+    (tmp / 'traces').mkdir(exist_ok=True)  # programs that look at their directory find the same there
+    run(program('setarch'), '-R', program('strace'), '-q', '-f', '-o', tmp / 'traces/strace', *command, **how).ok()
+    run(program('setarch'), '-R', KYMO, 'record', '-q', '-s', 'all', *KERNEL, '-o', tmp / 'traces/kymo', '--', *command, **how).ok()
+    strace = calls_of((tmp / 'traces/strace').read_text(errors='backslashreplace'))
+    check_compared(strace, shown(directory=tmp / 'traces/kymo'), differences, chances, at_least)
+
+
+@timeout(300)
+def test_calls_with_odd_arguments_look_as_in_strace(tmp):
+    (tmp / 'touched.c').write_text(TOUCHED)
+    check_lines(tmp, build(tmp, 'calls', tmp / 'touched.c'), differences=[KILLED], chances=[RESTARTED], at_least=450)
+
+
+@timeout(300)
+def test_programs_look_as_in_strace(tmp):
+    check_lines(tmp, program('ls'), '-lR', SOURCE / 'docs', at_least=100)
+    check_lines(tmp, *git_log(tmp), at_least=100)
+
+
+@timeout(300)
+def test_python_looks_as_in_strace(tmp):
+    check_lines(tmp, program('python3'), *PYTHON, at_least=300, env=PYTHON_ENV)
+
+
+@timeout(300)
+def test_threads_and_children_look_as_in_strace(tmp):
+    check_lines(tmp, build(tmp, 'threads', '-pthread'), chances=[RESTARTED], at_least=40)
+    check_lines(tmp, SH, '-c', CHILDREN, at_least=100)
+    check_lines(tmp, SH, '-c', 'exec /bin/true', at_least=20)
+
+
+def test_an_exec_by_another_thread_than_the_first_returns(tmp):
+    in_kernel('-s', 'execve', '--', build(tmp, 'execs', '-pthread')).ok()
+    lines = [re.sub(r' +=', ' =', line.partition(' ')[2]) for line in shown().splitlines()]
+    check(len(lines) > 1 and all(line.endswith(') = 0') for line in lines), '\n'.join(lines))
+
+
+def objects(text):
+    """Calls as objects, without what differs from run to run."""
+    found = [json.loads(line) for line in text.splitlines()]
+    return [{key: value for key, value in item.items() if key in ('number', 'name', 'args', 'result', 'error', 'shown')} for item in found if item['event'] == 'syscall']
+
+
+def test_json_has_the_calls_that_kymo_syscalls_has(tmp):
+    need_root()
+    command = [program('setarch'), '-R', KYMO, 'syscalls', *KERNEL, '-e', '%file', '--json', '-o', tmp / 'live', program('ls'), SOURCE / 'docs']
+    run(*command).ok()
+    run(program('setarch'), '-R', KYMO, 'record', '-q', '-s', '%file', *KERNEL, '-o', tmp / 'trace', '--', program('ls'), SOURCE / 'docs').ok()
+    out = kymo('report', '--events', '--json', tmp / 'trace').ok().out
+    live, recorded = objects((tmp / 'live').read_text()), objects(out)
+    for item in live + recorded:  # stacks begin elsewhere for another kymo
+        item['args'] = [re.sub(r'0x7f\w+', 'ADDRESS', text) for text in item['args']]
+    check_equal(recorded, live, 'objects')
+    check(len(live) > 10 and any(item.get('error') == 'ENOENT' for item in live), f'{len(live)} calls')
+    first = json.loads(out.splitlines()[0])
+    check(first['time_ns'] > 1.7e18 and first['duration_ns'] > 0 and first['pid'] == first['tid'], f'{first}')
+
+
+def test_the_summary_has_counts_errors_and_times(tmp):
+    command = [program('ls'), '-l', SOURCE / 'docs']
+    in_kernel('-s', 'all', '--', *command).ok()
+    counts = {row['name'].partition(':')[2]: (row['count'] + row['open'], row['errors']) for row in report_json()['calls']}
+    rows = json.loads(kymo('syscalls', '-c', '--json', *command).ok().err)
+    check_equal({name: counts.get(name) for name in ('execve', 'openat', 'statx', 'getdents64', 'mmap', 'close')},
+                {row['name']: (row['calls'], row['errors']) for row in rows if row['name'] in ('execve', 'openat', 'statx', 'getdents64', 'mmap', 'close')}, 'calls')
+    check_matches(kymo('report').ok().out, r'syscall:openat +\d+ ')
+
+
+def test_babeltrace_reads_memory_as_sequences():
+    in_kernel('-s', 'write', '--', SH, '-c', 'echo 12345').ok()
+    entry, leave = babeltrace()
+    check_matches(entry, r'syscall:write: .*arg1 = 0x1, .*arg3 = 0x6, .*memory_length = \d+, memory = \[.*0x31, \[\d+\] = 0x32, \[\d+\] = 0x33')
+    check_matches(leave, r'syscall:return: .*result = 6, number = 1, memory_length = 0')
+
+
+def test_calls_and_probes_are_in_one_trace_on_one_clock():
+    in_kernel('-s', 'write', '-p', 'libc:write n=%dx:u64', '--', SH, '-c', 'echo 12345').ok()
+    check_matches(kymo('report', '--events').ok().out, r' sh libc:write n=6\n.* sh write\(1, "12345\\n", 6\) += 6 <')
+    names = [(item['event'], item['name']) for item in map(json.loads, kymo('report', '--events', '--json').ok().out.splitlines())]
+    check_equal(names, [('probe', 'libc:write'), ('syscall', 'write')], 'objects')
+
+
+def test_a_running_process_is_recorded_and_outlives_a_killed_recorder(tmp):
+    need_root()
+    process = start(program('python3'), '-c', 'import os, time\nwhile not os.access("/an-end", 0): time.sleep(0.001)')
+    in_kernel('-s', 'access', '--pid', process.pid, '--for', '0.5', '-o', tmp / 'one').ok()
+    out = kymo('report', '--events', tmp / 'one').ok().out
+    check_matches(out, r'access\("/an-end", F_OK\) += -1 ENOENT')
+    recorder = start(KYMO, 'record', '-s', 'access', *KERNEL, '--pid', process.pid, '-o', tmp / 'two')
+    recorder.wait_for('recording process', 1)
+    check_untraced(process.pid)
+    eventually(lambda: any(path.stat().st_size > 10000 for path in (tmp / 'two').glob('calls_*')), 'packets of a second', 60)
+    recorder.kill()
+    check(process.is_alive(), 'the process runs on')
+    check_matches(kymo('report', '--events', tmp / 'two').ok().out, r'access\("/an-end", F_OK\) += -1 ENOENT')
+    check(len(list(babeltrace(tmp / 'two'))) > 10, 'records for others')
+    process.kill()
+
+
+def test_a_killed_recorder_leaves_a_command_that_runs_on(tmp):
+    need_root()
+    recorder = start(KYMO, 'record', '-s', 'all', *KERNEL, '-o', tmp / 'trace', '--', SH, '-c', f'echo begun; read line; echo $line > {tmp}/ended')
+    recorder.wait_for('begun')
+    recorder.signal(signal.SIGKILL)
+    recorder.send('done\n')
+    eventually(lambda: (tmp / 'ended').exists() and (tmp / 'ended').read_text() == 'done\n', 'the command ends by itself', 60)
+
+
+def test_losses_are_counted_and_shown(tmp):
+    (tmp / 'many.c').write_text(GETPPID)
+    run(program('gcc'), '-O1', '-o', tmp / 'many', tmp / 'many.c').ok()
+    calls = 300000
+    need_root()
+    told = record('-s', 'getppid', *KERNEL, '--buffer', '64K', '--', tmp / 'many', calls).ok().err
+    report = report_json()
+    lost = report['lost_events']
+    begun = sum(probe['count'] for probe in report['probes'] if probe['name'] == 'syscall:getppid')
+    check(lost > 0 and begun <= calls <= begun + lost, f'{begun} calls and {lost} losses of {calls} calls')
+    check_matches(told, rf' {lost:,} events lost')
+    check_matches(kymo('report', '--events').ok().out, r'--- lost [\d,]+ events')
+    check(any(item['event'] == 'lost' for item in map(json.loads, kymo('report', '--events', '--json').ok().out.splitlines())), 'JSON has losses')
+
+
+def test_all_processes_are_recorded(tmp):
+    need_root()
+    name = tmp / 'a-name-that-nobody-else-has'
+    recorder = start(KYMO, 'record', '--all', '-s', 'chdir', '-o', tmp / 'all')
+    recorder.wait_for('recording every process', 1)
+    run(SH, '-c', f'cd {name} 2>/dev/null; exit 0').ok()
+    os.kill(recorder.pid, signal.SIGINT)
+    recorder.end().ok()
+    check_matches(kymo('report', '--events', tmp / 'all').ok().out, rf'chdir\("{name}"\) += -1 ENOENT')
+
+
+def test_the_newest_calls_are_kept_by_overwrite():
+    in_kernel('-s', 'all', '--overwrite', '--buffer', '64K', '--', SH, '-c', 'exec ls -lR /usr/include').ok()
+    out = kymo('report', '--events').ok().out
+    check_matches(out, r'exit_group\(0\) +')
+    check('execve(' not in out, 'the oldest are gone')
+
+
+def test_a_user_without_rights_is_told_which_are_missing(tmp):
+    tmp.chmod(0o777)
+    for words in ((*KERNEL, '-s', '%file', '--', 'true'), ('--all', '-s', '%file')):
+        record(*words, user=NOBODY).refused('takes root, or the capabilities CAP_BPF and CAP_PERFMON')
+
+
+def test_wrong_words_are_answered_with_a_sentence():
+    record(*KERNEL, '-s', 'open', '-m', '*', '--', 'true').refused('leave --backend kernel out, or --marker', 2)
+    record(*KERNEL, '-s', 'open', '--', '/no/such/program').refused('cannot run /no/such/program: No such file')
+    record(*KERNEL, '-s', 'open', '--pid', 4194303).refused('no process 4194303')
+    kymo('report', '--events', '--json', '--wall').refused('--wall is for lines', 2)
+    kymo('report', '--events', '--json', '--graph').refused("can't be had together", 2)
