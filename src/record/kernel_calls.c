@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 #include "arch/uprobe.h"
 #include "base/cleanup.h"
@@ -29,6 +31,7 @@ struct recording_calls {
 	struct ktime ktime;
 	uint64_t lost;			/* told */
 	bool has_begun;			/* the command has executed its program */
+	char own_name[16];		/* of this thread */
 	bool warned_missed;
 	uint8_t *record;
 	struct output *output;		/* of the drain that goes on */
@@ -130,6 +133,7 @@ struct kymo_error *recording_calls_open(const struct recording_calls_options *op
 		return &kymo_error_no_memory;
 	source->options = *options;
 	source->has_begun = !options->is_command;
+	prctl(PR_GET_NAME, source->own_name);
 	add_sample(source);
 	error = set_up(source);
 	if (error)
@@ -232,9 +236,10 @@ static struct kymo_error *write_record(struct recording_calls *source, const str
 	return kernel_stream_add(stream, source->output, source->record, size, tsc, source->lost_of[call->cpu]);
 }
 
-/* Before it executes its program, a command is called as this one is. */
+/* Before it executes its program, a command is called as this one is; whether it does may not be in the set. */
 static struct kymo_error *see_thread(struct recording_calls *source, const struct kymo_kernel_call *call, uint64_t tsc)
 {
+	source->has_begun |= call->tid == source->options.pid && strcmp(call->name, source->own_name) != 0;
 	if (!source->has_begun && call->tid == source->options.pid)
 		return NULL;
 	return kernel_threads_see(source->options.threads, &source->output->trace, call->tid, call->pid, call->name, tsc);
