@@ -342,11 +342,7 @@ struct kymo_error *kymo_thread_does_not_return(struct kymo_process *process, pid
 
 struct kymo_error *kymo_run_to_syscall_stop(struct kymo_process *process, pid_t tid)
 {
-	struct kymo_thread *thread = kymo_find_thread(process, tid);
 	int signal = 0;
-
-	if (thread)
-		thread->is_in_call = true;
 
 	for (;;) {
 		int status, err;

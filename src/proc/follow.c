@@ -1,99 +1,69 @@
 /*
- * What the stops of followed threads mean, and what is done at once: docs/design/following.md has the table. Nothing here waits for a
- * process that runs, but for a newborn's first stop and for the end of an execve, which come by themselves.
+ * What happens to followed threads, as their hub tells it, and what is done at once: docs/design/following.md has the table. All of this runs in callbacks, so nothing here waits: what has to stand
+ * still until the recorder has dealt with it is claimed for that, and queued.
  */
 #include <errno.h>
 #include <linux/kcmp.h>
-#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/ptrace.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/io.h"
+#include "proc/hub_hold.h"
 #include "proc/tree.h"
 
-#define BIRTH_MS 2000
-#define MOMENT_NS 20000000u
+#define EVENTS (KYMO_EVENT_CLONE | KYMO_EVENT_EXEC | KYMO_EVENT_REAP)
+#define EVENTS_OF_START (EVENTS | KYMO_EVENT_SYSCALL_EXIT | KYMO_EVENT_JCTL | KYMO_EVENT_QUIESCE)
+
+static const struct kymo_engine_ops ops;
 
 static void tell(struct kymo_process *process, enum kymo_tree_kind kind, pid_t tid)
 {
-	struct kymo_tree_event event = { .kind = kind, .process = process, .tid = tid };
+	const struct kymo_hub *hub = process->tree->hub;
+	struct kymo_tree_event event = { .kind = kind, .process = process, .tid = tid, .status = process->status };
 
-	if (kind == KYMO_TREE_THREAD_ENDED || kind == KYMO_TREE_ENDED)
-		memcpy(event.comm, process->tree->comm, sizeof(event.comm));
-	else
-		kymo_tree_read_comm(tid, event.comm);
-	event.status = process->status;
+	if (kind != KYMO_TREE_THREAD_ENDED && kind != KYMO_TREE_ENDED)
+		kymo_read_comm(tid, event.comm);
+	else if (hub->ended == tid)
+		memcpy(event.comm, hub->ended_comm, sizeof(event.comm));
 	event.is_held = kind == KYMO_TREE_THREAD && process->is_held;
 	kymo_tree_tell(process->tree, &event);
 }
 
-/* It stands in a stop in which it will stay. */
-static void hold(struct kymo_process *process, struct kymo_thread *thread)
+static int attach(struct kymo_tree *tree, pid_t tid)
 {
-	/* 32-bit code has registers of its own, of which nothing is needed. */
-	if (kymo_get_registers(thread->tid, &thread->registers))
-		memset(&thread->registers, 0, sizeof(thread->registers));
-	thread->is_stopped = true;
+	struct kymo_engine *engine;
+	int err = kymo_engine_attach(tree->hub, tid, KYMO_ATTACH_CREATE | KYMO_ATTACH_EXCLUSIVE | KYMO_ATTACH_MATCH_OPS, &ops, tree, &engine);
+
+	if (err)
+		return err;
+	kymo_engine_set_events(engine, EVENTS);
+	kymo_engine_put(engine);
+	return 0;
 }
 
-/* From a stop that is over with: on, or into the next one if the process is being stopped. Any stop may have used up an interrupt. */
-static void go_on(struct kymo_process *process, pid_t tid, int signal)
+void kymo_follow_thread(struct kymo_tree *tree, pid_t tid)
 {
-	if (process->stopped)
-		ptrace(PTRACE_INTERRUPT, tid, 0, 0);
-	ptrace(process->startup.is_on && tid == process->pid ? PTRACE_SYSCALL : PTRACE_CONT, tid, 0, signal);
+	attach(tree, tid);
+}
+
+int kymo_follow_process(struct kymo_tree *tree, pid_t pid)
+{
+	return kymo_engine_attach_process(tree->hub, pid, 0, &ops, tree, EVENTS, NULL);
 }
 
 /* ---- births -------------------------------------------------------------------------------------------------------- */
 
-/* The first stop of a newborn, which may have been seen already. False: it is dead, or so late that it will be a stranger. */
-static bool claim(struct kymo_tree *tree, pid_t tid, int *status_ret)
+static void new_thread(struct kymo_process *process, pid_t tid)
 {
-	uint64_t deadline = kymo_now_ns() + (uint64_t)BIRTH_MS * 1000000;
-
-	if (kymo_tree_take_stranger(tree, tid, status_ret))
-		return true;
-	for (unsigned int spins = 0;; spins++) {
-		pid_t got = waitpid(tid, status_ret, __WALL | WNOHANG);
-
-		if (got == tid)
-			return WIFSTOPPED(*status_ret);
-		if ((got < 0 && errno != EINTR) || kymo_now_ns() > deadline)
-			return false;
-		kymo_wait_a_little(spins);
-	}
-}
-
-static int stop_signal_of(int status)
-{
-	return status >> 16 == PTRACE_EVENT_STOP && WSTOPSIG(status) != SIGTRAP ? WSTOPSIG(status) : 0;
-}
-
-static bool add_thread(struct kymo_process *process, pid_t tid, int status)
-{
-	struct kymo_thread thread = { .tid = tid, .stop_signal = stop_signal_of(status) };
-
-	if (!kymo_vec_push(&process->threads, thread)) {
-		ptrace(PTRACE_DETACH, tid, 0, 0);
-		return false;
-	}
-	hold(process, &process->threads.items[process->threads.n - 1]);
-	return true;
-}
-
-static void new_thread(struct kymo_process *process, pid_t tid, int status)
-{
-	if (!add_thread(process, tid, status))
-		return;
-	if (process->holds_birth) {	/* its maker stops on its way out of the call: go_on() sees to it */
+	if (attach(process->tree, tid))
+		return;		/* it is known; or nobody follows it */
+	if (process->holds_birth && !hub_hold_claim(process->holder)) {
 		process->holds_birth = false;
-		process->is_held = process->stopped = true;
+		process->is_held = true;
 	}
 	tell(process, KYMO_TREE_THREAD, tid);
-	if (!process->stopped)
-		kymo_keep_run_thread(&process->threads.items[process->threads.n - 1]);
 }
 
 void kymo_process_hold_birth(struct kymo_process *process, bool is_to_hold)
@@ -102,26 +72,22 @@ void kymo_process_hold_birth(struct kymo_process *process, bool is_to_hold)
 }
 
 /* Where the kernel has no kcmp(), it is vfork() that shares memory. */
-static bool shares_memory(pid_t a, pid_t b, int event)
+static bool shares_memory(pid_t a, const struct kymo_clone_report *report)
 {
-	long order = syscall(SYS_kcmp, a, b, KCMP_VM, 0, 0);
+	long order = syscall(SYS_kcmp, a, report->child, KCMP_VM, 0, 0);
 
-	return order < 0 ? event == PTRACE_EVENT_VFORK : order == 0;
+	return order < 0 ? report->kind == KYMO_CLONE_VFORK : order == 0;
 }
 
-/* A process object for one that stands stopped; NULL, and it is let go, when it can't be had. */
-static struct kymo_process *new_member(struct kymo_tree *tree, pid_t pid, int status, struct kymo_error **refusal_ret)
+/* A process object for one whose first thread is an engine's; NULL when memory is out. */
+static struct kymo_process *new_member(struct kymo_tree *tree, pid_t pid, struct kymo_error **refusal_ret)
 {
 	struct kymo_process *process;
 	struct kymo_error *error = kymo_process_create_held(pid, &process, refusal_ret);
 
 	if (!error && kymo_tree_add(tree, process)) {
-		process->is_whole = process->was_born_here = process->stopped = true;
-		if (add_thread(process, pid, status))
-			return process;
-		process->is_past = true;
-	} else {
-		ptrace(PTRACE_DETACH, pid, 0, 0);
+		process->was_born_here = true;
+		return process;
 	}
 	if (!error) {
 		kymo_error_destroy(*refusal_ret);
@@ -131,206 +97,189 @@ static struct kymo_process *new_member(struct kymo_tree *tree, pid_t pid, int st
 	return NULL;
 }
 
-static void new_process(struct kymo_tree *tree, struct kymo_process *maker, pid_t pid, int status, bool shares)
+static void new_process(struct kymo_tree *tree, struct kymo_process *maker, pid_t pid, bool shares)
 {
 	struct kymo_tree_event event = { .kind = shares ? KYMO_TREE_SHARING : KYMO_TREE_FORKED, .other = maker, .tid = pid };
 
-	event.process = new_member(tree, pid, status, &event.refusal);
+	if (kymo_tree_find(tree, pid) || attach(tree, pid))
+		return;
+	event.process = new_member(tree, pid, &event.refusal);
 	if (!event.process)
 		return;
-	kymo_tree_read_comm(pid, event.comm);
-	if (shares) {
+	kymo_read_comm(pid, event.comm);
+	if (shares)
 		event.process->memory_of = maker->memory_of ? maker->memory_of : maker;
-		kymo_keep_resume(event.process);
-	}
+	else
+		hub_hold_claim(event.process->holder);
 	kymo_tree_tell(tree, &event);
 }
 
-void kymo_follow_born(struct kymo_process *process, pid_t maker, int event)
+static unsigned int on_clone(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_clone_report *report)
 {
-	unsigned long message;
-	pid_t tid;
-	int status;
+	struct kymo_tree *tree = data;
+	struct kymo_process *process = kymo_tree_find(tree, kymo_engine_pid(engine));
 
-	if (ptrace(PTRACE_GETEVENTMSG, maker, 0, &message))
-		return;	/* killed: the newborn will be an orphan */
-	tid = (pid_t)message;
-	if (tid <= 0 || kymo_tree_find(process->tree, tid) || !claim(process->tree, tid, &status))
-		return;
-	if (!syscall(SYS_tgkill, process->pid, tid, 0))
-		new_thread(process, tid, status);
+	if (!process)
+		return KYMO_ACTION_RESUME;
+	if (report->kind == KYMO_CLONE_THREAD)
+		new_thread(process, report->child);
 	else
-		new_process(process->tree, process, tid, status, shares_memory(maker, tid, event));
+		new_process(tree, process, report->child, shares_memory(kymo_engine_tid(engine), report));
+	return KYMO_ACTION_RESUME;
 }
 
-void kymo_follow_orphan(struct kymo_tree *tree, const struct stranger *orphan)
+void kymo_follow_orphan(void *data, pid_t tid)
 {
-	struct kymo_process *process = NULL;
+	struct kymo_tree *tree = data;
 	struct kymo_process_info info;
-	struct kymo_error *error = kymo_process_info(orphan->tid, &info);
+	struct kymo_error *error = kymo_process_info(tid, &info);
 
-	if (!error && info.tgid != orphan->tid) {
-		process = kymo_tree_find(tree, info.tgid);
-		if (process)
-			new_thread(process, orphan->tid, orphan->status);
-		else
-			ptrace(PTRACE_DETACH, orphan->tid, 0, 0);
-	} else if (!error) {
-		new_process(tree, NULL, orphan->tid, orphan->status, false);
-	}
-	kymo_error_destroy(error);
+	if (error)
+		kymo_error_destroy(error);
+	else if (info.tgid == tid)
+		new_process(tree, NULL, tid, false);
+	else if (kymo_tree_find(tree, info.tgid))
+		new_thread(kymo_tree_find(tree, info.tgid), tid);
 }
 
-/* ---- ends ---------------------------------------------------------------------------------------------------------- */
+/* ---- exec, and the end --------------------------------------------------------------------------------------------- */
 
 static void is_over(struct kymo_process *process)
 {
 	process->is_past = true;
-	process->stopped = false;
+	process->stopped = process->is_held = false;
 	process->startup.is_on = false;
 	process->threads.n = 0;
 }
 
-void kymo_follow_ended(struct kymo_process *process, int status)
+/* What it was is no more, also for who is about to stop it. */
+static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_exec_report *report)
 {
-	if (process->is_past)
-		return;
-	process->status = status;
-	process->reaped = process->launched;
-	is_over(process);
-	tell(process, KYMO_TREE_ENDED, process->pid);
-}
+	struct kymo_tree *tree = data;
+	struct kymo_process *before = kymo_tree_find(tree, kymo_engine_pid(engine));
+	struct kymo_tree_event event = { .kind = KYMO_TREE_EXECED, .other = before, .tid = kymo_engine_pid(engine) };
 
-static void thread_ended(struct kymo_process *process, pid_t tid, int status)
-{
-	struct kymo_thread *thread = kymo_find_thread(process, tid);
-
-	if (tid == process->pid) {
-		kymo_follow_ended(process, status);
-		return;
-	}
-	if (thread)
-		*thread = process->threads.items[--process->threads.n];
-	tell(process, KYMO_TREE_THREAD_ENDED, tid);
-}
-
-/* ---- exec ---------------------------------------------------------------------------------------------------------- */
-
-/* Behind execve: the exec event comes within it, and its result has yet to be stored in rax. */
-static void finish_exec(struct kymo_process *process)
-{
-	struct kymo_error *error = kymo_run_to_syscall_stop(process, process->pid);
-
-	if (!error)
-		hold(process, &process->threads.items[0]);
-	kymo_error_destroy(error);	/* it was killed, which has been told */
-}
-
-void kymo_follow_execed(struct kymo_process *process)
-{
-	struct kymo_tree_event event = { .kind = KYMO_TREE_EXECED, .other = process, .tid = process->pid };
-
-	is_over(process);
-	event.process = new_member(process->tree, process->pid, 0, &event.refusal);
+	kymo_engine_set_events(engine, EVENTS);
+	if (!before)
+		return KYMO_ACTION_RESUME;
+	is_over(before);
+	hub_hold_drop(before->holder);
+	event.process = new_member(tree, before->pid, &event.refusal);
 	if (!event.process) {
-		tell(process, KYMO_TREE_ENDED, process->pid);
-		return;
+		tell(before, KYMO_TREE_ENDED, before->pid);
+		return KYMO_ACTION_DETACH;
 	}
-	event.process->launched = process->launched;
-	process->launched = false;
+	event.process->launched = before->launched;
+	before->launched = false;
 	if (!event.refusal)
 		event.refusal = kymo_process_check_class(event.process);
-	kymo_tree_read_comm(event.process->pid, event.comm);
-	kymo_tree_tell(process->tree, &event);
-	finish_exec(event.process);
+	kymo_read_comm(event.process->pid, event.comm);
+	hub_hold_claim(event.process->holder);
+	kymo_tree_tell(tree, &event);
+	return KYMO_ACTION_RESUME;
 }
 
-/* ---- signals ------------------------------------------------------------------------------------------------------- */
-
-/* Who has a tracer is woken up by signals that it ignores, too. */
-static void undo_waking(struct kymo_process *process, struct kymo_thread *thread, int signal)
+static void on_reap(struct kymo_engine *engine, void *data, const struct kymo_reap_report *report)
 {
-	struct user_regs_struct again;
-	uint64_t limit_at;
-	int64_t limit_ms;
+	const pid_t tid = kymo_engine_tid(engine), pid = kymo_engine_pid(engine);
+	struct kymo_process *process = kymo_tree_find(data, pid);
 
-	if (!thread || process->stopped || kymo_get_registers(thread->tid, &thread->registers) ||
-	    !kymo_remote_uninterrupt(&thread->registers, &again, &limit_ms, &limit_at) || kymo_signal_disposition(thread->tid, signal) != KYMO_DISPOSITION_IGNORED)
+	if (!process || report->superseded_by)
 		return;
-	kymo_undo_interruption(process, thread);
-}
-
-/* ---- all stops ----------------------------------------------------------------------------------------------------- */
-
-/* Of the thread that starts a program. */
-static void starting(struct kymo_process *process, int status)
-{
-	struct kymo_tree_event event = { .kind = KYMO_TREE_STARTUP, .process = process, .tid = process->pid };
-	struct kymo_thread *thread = &process->threads.items[0];
-	int signal;
-
-	process->startup.moment_ns = kymo_now_ns() + MOMENT_NS;
-	if (!kymo_startup_stopped(process, status, &event.startup, &signal)) {
-		go_on(process, process->pid, signal);
+	if (tid != pid) {
+		tell(process, KYMO_TREE_THREAD_ENDED, tid);
 		return;
 	}
-	if (process->is_past)
-		return;		/* another program */
+	process->status = report->status;
+	process->reaped = process->launched;
+	is_over(process);
+	tell(process, KYMO_TREE_ENDED, pid);
+}
+
+/* ---- programs that start ------------------------------------------------------------------------------------------- */
+
+/* Of the first thread. */
+static void set_events(struct kymo_process *process, unsigned int events, bool is_to_report)
+{
+	struct kymo_engine *engine;
+
+	if (kymo_engine_attach(process->tree->hub, process->pid, KYMO_ATTACH_MATCH_OPS, &ops, process->tree, &engine))
+		return;		/* it was killed, which is told */
+	kymo_engine_set_events(engine, events);
+	if (is_to_report)
+		kymo_engine_control(engine, KYMO_ACTION_REPORT);
+	kymo_engine_put(engine);
+}
+
+void kymo_follow_start(struct kymo_process *process)
+{
+	process->startup.is_on = true;
+	set_events(process, EVENTS_OF_START, false);
+}
+
+void kymo_follow_start_is_over(struct kymo_process *process)
+{
 	process->startup.is_on = false;
-	process->stopped = true;
-	thread->is_in_call = true;
-	hold(process, thread);
+	set_events(process, EVENTS, false);
+}
+
+void kymo_follow_look_at_start(struct kymo_process *process)
+{
+	set_events(process, EVENTS_OF_START, true);
+	hub_flush(process->tree->hub);
+}
+
+/* The one that starts, if this is its first thread. */
+static struct kymo_process *starting(struct kymo_tree *tree, const struct kymo_engine *engine)
+{
+	struct kymo_process *process = kymo_tree_find(tree, kymo_engine_tid(engine));
+
+	return process && process->startup.is_on ? process : NULL;
+}
+
+static void has_come(struct kymo_process *process, struct kymo_engine *engine, enum kymo_startup_event what)
+{
+	struct kymo_tree_event event = { .kind = KYMO_TREE_STARTUP, .process = process, .tid = process->pid, .startup = what };
+
+	process->startup.is_on = false;
+	kymo_engine_set_events(engine, EVENTS);
+	hub_hold_claim(process->holder);
 	kymo_tree_tell(process->tree, &event);
 }
 
-static void stopped_for_good(struct kymo_process *process, struct kymo_thread *thread, int status)
+static unsigned int on_syscall_exit(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_syscall_report *report)
 {
-	thread->stop_signal = stop_signal_of(status);
-	if (process->stopped) {
-		hold(process, thread);
-		kymo_undo_interruption(process, thread);
-		return;
-	}
-	kymo_keep_run_thread(thread);
+	struct kymo_process *process = starting(data, engine);
+	enum kymo_startup_event what;
+
+	if (process && report->is_entry_known && kymo_startup_returned(process, (long)report->number, report->args, report->result, &what))
+		has_come(process, engine, what);
+	return KYMO_ACTION_RESUME;
 }
 
-void kymo_follow_dispatch(struct kymo_process *process, pid_t tid, int status)
+static unsigned int on_jctl(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_jctl_report *report)
 {
-	struct kymo_thread *thread = kymo_find_thread(process, tid);
-	int event = status >> 16, signal = WSTOPSIG(status);
+	struct kymo_process *process = starting(data, engine);
 
-	if (!WIFSTOPPED(status)) {
-		thread_ended(process, tid, status);
-		return;
-	}
-	if (event == PTRACE_EVENT_EXEC) {
-		kymo_follow_execed(process);
-		return;
-	}
-	if (!thread) {	/* of a first thread that has ended nothing else is heard */
-		ptrace(PTRACE_CONT, tid, 0, event ? 0 : signal);
-		return;
-	}
-	if (process->startup.is_on && !process->stopped && tid == process->pid && !stop_signal_of(status)) {
-		thread->stop_signal = 0;
-		starting(process, status);
-		return;
-	}
-	switch (event) {
-	case PTRACE_EVENT_STOP:
-		stopped_for_good(process, thread, status);
-		return;
-	case PTRACE_EVENT_FORK:
-	case PTRACE_EVENT_VFORK:
-	case PTRACE_EVENT_CLONE:
-		kymo_follow_born(process, tid, event);
-		break;
-	case 0:
-		if (signal == (SIGTRAP | 0x80))
-			break;		/* behind a call that kymo had it make */
-		undo_waking(process, thread, signal);
-		go_on(process, tid, signal);
-		return;
-	}
-	go_on(process, tid, 0);
+	if (process)
+		process->startup.is_stopped = report->signal != SIGCONT;
+	return KYMO_ACTION_RESUME;
 }
+
+static unsigned int on_quiesce(struct kymo_engine *engine, void *data, enum kymo_action action, unsigned int event)
+{
+	struct kymo_process *process = event ? NULL : starting(data, engine);
+
+	if (process && kymo_startup_looks_done(process))
+		has_come(process, engine, KYMO_STARTUP_LOADED);
+	return KYMO_ACTION_RESUME;
+}
+
+static const struct kymo_engine_ops ops = {
+	.quiesce = on_quiesce,
+	.clone = on_clone,
+	.jctl = on_jctl,
+	.exec = on_exec,
+	.syscall_exit = on_syscall_exit,
+	.reap = on_reap,
+};

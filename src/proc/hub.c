@@ -87,6 +87,11 @@ static void waker_stopped(struct kymo_hub *hub, int status)
 
 static void wake(struct kymo_hub *hub)
 {
+	if (hub->is_here && !hub->is_woken) {
+		hub->is_woken = true;
+		tgkill(getpid(), hub->tid, SIGCHLD);
+		return;
+	}
 	if (!hub->is_asleep || hub->is_woken || !hub->waker)
 		return;
 	hub->is_woken = true;
@@ -148,6 +153,7 @@ void hub_bury(struct kymo_hub *hub)
 
 static void serve(struct kymo_hub *hub)
 {
+	hub->depth++;
 	while (hub->first) {
 		struct hub_request *request = hub->first;
 
@@ -165,6 +171,7 @@ static void serve(struct kymo_hub *hub)
 		hub_attend(hub, task);
 	}
 	hub_bury(hub);
+	hub->depth--;
 }
 
 /* ---- the thread -------------------------------------------------------------------------------------------------------- */
@@ -248,7 +255,8 @@ static void give_action_back(void)
 
 static void deinit(struct kymo_hub *hub)
 {
-	give_action_back();
+	if (!hub->is_here)
+		give_action_back();
 	hub_space_look_at_clock(hub, UINT64_MAX);
 	kymo_vec_deinit(&hub->kicked);
 	kymo_vec_deinit(&hub->early);
@@ -260,17 +268,26 @@ static void deinit(struct kymo_hub *hub)
 	free(hub);
 }
 
-int kymo_hub_create(struct kymo_hub **ret)
+static struct kymo_hub *allocate(void)
 {
 	struct kymo_hub *hub = calloc(1, sizeof(*hub));
+
+	if (!hub)
+		return NULL;
+	hub->keeper_pidfd = -1;
+	pthread_mutex_init(&hub->lock, NULL);
+	pthread_cond_init(&hub->changed, NULL);
+	return hub;
+}
+
+int kymo_hub_create(struct kymo_hub **ret)
+{
+	struct kymo_hub *hub = allocate();
 	sigset_t all, mask;
 	int err;
 
 	if (!hub)
 		return -ENOMEM;
-	hub->keeper_pidfd = -1;
-	pthread_mutex_init(&hub->lock, NULL);
-	pthread_cond_init(&hub->changed, NULL);
 	take_action();
 	sigfillset(&all);
 	pthread_mutex_lock(&hub->lock);
@@ -303,9 +320,66 @@ void kymo_hub_destroy(struct kymo_hub *hub)
 	hub_close_door(hub->door);
 	pthread_mutex_lock(&hub->lock);
 	hub->is_ending = true;
-	wake(hub);
+	if (hub->is_here)
+		hub_release_all(hub, RELEASE_MS);
+	else
+		wake(hub);
 	pthread_mutex_unlock(&hub->lock);
-	pthread_join(hub->thread, NULL);
+	if (!hub->is_here)
+		pthread_join(hub->thread, NULL);
 	hub_destroy_door(hub->door);
 	deinit(hub);
+}
+
+/* ---- on the caller's thread --------------------------------------------------------------------------------------------- */
+
+int hub_create_here(struct kymo_hub **ret)
+{
+	struct kymo_hub *hub = allocate();
+
+	if (!hub)
+		return -ENOMEM;
+	hub->is_here = true;
+	hub->thread = pthread_self();
+	hub->tid = gettid();
+	*ret = hub;
+	return 0;
+}
+
+static bool wait_here(struct kymo_hub *hub)
+{
+	int status;
+	pid_t tid = hub_wait(hub, false, &status);
+
+	if (tid > 0 && tid == hub->keeper)
+		hub_keeper_ended(hub);
+	else if (tid > 0)
+		hub_deal(hub, tid, status);
+	return tid > 0;
+}
+
+bool hub_pump(struct kymo_hub *hub)
+{
+	bool has_any;
+
+	pthread_mutex_lock(&hub->lock);
+	hub->is_woken = false;
+	has_any = hub->first || hub->kicked.n;
+	serve(hub);
+	hub_look_at_clock(hub);
+	has_any |= wait_here(hub);
+	serve(hub);
+	pthread_cond_broadcast(&hub->changed);
+	pthread_mutex_unlock(&hub->lock);
+	return has_any;
+}
+
+void hub_flush(struct kymo_hub *hub)
+{
+	if (!hub->is_here || !hub_is_own_thread(hub))
+		return;
+	pthread_mutex_lock(&hub->lock);
+	if (!hub->depth)
+		serve(hub);
+	pthread_mutex_unlock(&hub->lock);
 }

@@ -29,7 +29,8 @@ struct hub_process {
 	struct hub_process *next;
 	bool is_launched;		/* our child; the struct stays until kymo_hub_wait() has had its status */
 	bool is_held;			/* launched and not started */
-	const struct hub_guest *holder;	/* for whom it stands still, or NULL */
+	const struct hub_holder *holder;	/* for whom it stands still, or NULL */
+	const struct hub_holder *keeper;	/* for whom alone it may, or NULL: for anybody */
 	bool is_first_held;		/* its first thread alone */
 	bool has_filter;		/* of picked calls: it can't be let go of */
 	bool was_killed;		/* … so it ends with the hub */
@@ -168,6 +169,13 @@ struct kymo_hub {
 	atomic_bool is_woken;
 	int failure;			/* of the thread's start */
 	bool has_started;
+	bool is_here;			/* it has no thread of its own: see hub_create_here() */
+	unsigned int depth;		/* within what events and requests make the hub do */
+	void (*on_orphan)(void *data, pid_t tid);	/* of who has it here; NULL: they are let go */
+	void (*while_waiting)(void *data);	/* now and then, in a callback, while somebody who is connected has yet to answer; or NULL */
+	void *data;
+	pid_t ended;			/* the thread whose end was seen last */
+	char ended_comm[16];		/* its name, or "" */
 	struct hub_request *first, *last;
 	struct task *buckets[TASK_BUCKETS];
 	struct hub_process *processes;
@@ -198,6 +206,18 @@ bool hub_is_own_thread(const struct kymo_hub *hub);
 
 /* Have `run(hub, argument)` executed by the hub's thread with the lock held, and wait for it; from that thread itself: now. What it returns. The lock is not held. */
 int hub_call(struct kymo_hub *hub, int (*run)(struct kymo_hub *hub, void *argument), void *argument);
+
+/*
+ * A hub whose thread is the caller's: it has none of its own, and nothing happens but in hub_pump(), which the caller comes to whenever a SIGCHLD is pending for it, and every 20 ms. Requests of other
+ * threads send it one. As kymo_hub_create(); destroyed by the same thread.
+ */
+int hub_create_here(struct kymo_hub **ret);
+
+/* Do what has been asked for, and deal with one change of state of a thread or child. Whether there was anything. Not from a callback. */
+bool hub_pump(struct kymo_hub *hub);
+
+/* Do at once what this thread has asked for, if the hub's thread is this one and is not in a callback. */
+void hub_flush(struct kymo_hub *hub);
 
 /* Have the thread look at a task soon. Lock held. */
 void hub_kick(struct kymo_hub *hub, struct task *task);
@@ -305,6 +325,11 @@ void hub_end_hold(struct kymo_hub *hub, struct task *task);
 
 /* Let go of all that are stopped or can be within `timeout_ms`. */
 void hub_release_all(struct kymo_hub *hub, int timeout_ms);
+
+/* ---- hub_launch.c ------------------------------------------------------------------------------------------------------------ */
+
+/* Take over a process with one thread that the hub's thread has seized, and that stands at the end of a system call. A negative errno. */
+int hub_adopt(struct kymo_hub *hub, pid_t pid);
 
 /* ---- hub_filter.c: the seccomp filter of picked calls --------------------------------------------------------------------- */
 

@@ -200,6 +200,23 @@ int kymo_hub_linger(struct kymo_hub *hub, int wake, int timeout_ms)
 	return 0;
 }
 
+/* Their threads wait for the hub's, which is this one, and can't wait for them meanwhile. */
+static void serve_the_last(struct kymo_hub *hub, struct hub_guest *guests)
+{
+	unsigned int spins = 0;
+
+	for (struct hub_guest *guest = guests; guest; guest = guest->next)
+		hub_guest_lose(guest);
+	for (struct hub_guest *guest = guests; guest;) {
+		if (guest->has_ended) {
+			guest = guest->next;
+			continue;
+		}
+		spins = hub_pump(hub) ? 0 : spins + 1;
+		kymo_wait_a_little(spins);
+	}
+}
+
 void hub_close_door(struct hub_door *door)
 {
 	struct hub_guest *guests;
@@ -211,6 +228,8 @@ void hub_close_door(struct hub_door *door)
 	guests = door->guests;
 	door->guests = NULL;
 	pthread_mutex_unlock(&door->lock);
+	if (door->hub->is_here)
+		serve_the_last(door->hub, guests);
 	see_off(&guests, true);
 }
 

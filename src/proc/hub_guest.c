@@ -76,7 +76,7 @@ static bool greet(struct hub_guest *guest)
 static bool serve_one(struct hub_guest *guest)
 {
 	struct hub_message message;
-	uint64_t deadline_ns = guest->held ? kymo_now_ns() + HUB_ANSWER_MS * MS : 0;	/* a program that stands still waits for it */
+	uint64_t deadline_ns = guest->holder.held ? kymo_now_ns() + HUB_ANSWER_MS * MS : 0;	/* a program that stands still waits for it */
 
 	if (hub_receive(guest->requests, HUB_CLIENT, deadline_ns, &message, guest->memory[0], NULL))
 		return false;
@@ -92,7 +92,7 @@ static void *be_guest(void *data)
 		while (!guest->is_lost && serve_one(guest))
 			;
 	hub_guest_lose(guest);
-	hub_hold_drop(guest);
+	hub_hold_drop(&guest->holder);
 	hub_detach_all(guest->hub, &(struct hub_match){ .guest = guest, .is_any = true });
 	hub_guest_has_left(guest->door);
 	guest->has_ended = true;
@@ -112,6 +112,7 @@ struct hub_guest *hub_guest_create(struct kymo_hub *hub, struct hub_door *door, 
 	guest->hub = hub;
 	guest->door = door;
 	guest->requests = socket;
+	guest->holder = (struct hub_holder){ .hub = hub, .requests = socket };
 	guest->events = -1;
 	atomic_init(&guest->refs, 1);
 	hub_table_init(&guest->table);

@@ -11,14 +11,33 @@
 #include "proc/hub_remote.h"
 
 #define MS 1000000ull
+#define MEANWHILE_NS (2 * MS)
 
 /* ---- callbacks -------------------------------------------------------------------------------------------------------------- */
+
+/* The thread may have more to do than to be a hub's. */
+static bool receive(struct hub_guest *guest, uint64_t deadline_ns, struct hub_message *ret)
+{
+	const struct kymo_hub *hub = guest->hub;
+	uint64_t now;
+	int err;
+
+	while ((now = kymo_now_ns()) < deadline_ns) {
+		uint64_t until_ns = hub->while_waiting && deadline_ns > now + MEANWHILE_NS ? now + MEANWHILE_NS : deadline_ns;
+
+		err = hub_receive(guest->events, HUB_CLIENT, until_ns, ret, guest->memory[1], NULL);
+		if (err != -ETIMEDOUT || until_ns == deadline_ns)
+			return !err;
+		hub->while_waiting(hub->data);
+	}
+	return false;
+}
 
 static bool wait_for_answer(struct hub_guest *guest, struct hub_message *message, uint64_t deadline_ns)
 {
 	struct hub_message got;
 
-	while (kymo_now_ns() < deadline_ns && !hub_receive(guest->events, HUB_CLIENT, deadline_ns, &got, guest->memory[1], NULL)) {
+	while (receive(guest, deadline_ns, &got)) {
 		if (got.is_reply) {
 			if (got.type != message->type || got.serial != message->serial)
 				return false;
@@ -174,7 +193,7 @@ static int64_t detach_all(struct hub_guest *guest, struct hub_message *message, 
 
 static int64_t bye(struct hub_guest *guest, struct hub_message *message, uint8_t *memory)
 {
-	hub_hold_drop(guest);
+	hub_hold_drop(&guest->holder);
 	hub_detach_all(guest->hub, &(struct hub_match){ .guest = guest, .is_any = true });
 	return 0;
 }
@@ -310,14 +329,6 @@ static const struct {
 	[HUB_READ] = { NULL, read_memory },
 	[HUB_WRITE] = { NULL, write_memory },
 	[HUB_INJECT] = { NULL, inject },
-	[HUB_HOLD] = { hub_hold_take, NULL },
-	[HUB_HELD] = { hub_hold_tell, NULL },
-	[HUB_HOLD_SET] = { hub_hold_set, NULL },
-	[HUB_HOLD_XSTATE] = { hub_hold_xstate, NULL },
-	[HUB_HOLD_BORROW] = { hub_hold_borrow, NULL },
-	[HUB_HOLD_CALL] = { hub_hold_call, NULL },
-	[HUB_HOLD_RETURN] = { hub_hold_return, NULL },
-	[HUB_HOLD_WRITE] = { hub_hold_write, NULL },
 	[HUB_INSERT] = { NULL, insert },
 	[HUB_REMOVE] = { NULL, remove_ },
 	[HUB_WATCH] = { NULL, watch },
@@ -342,5 +353,5 @@ void hub_guest_run(struct hub_guest *guest, struct hub_message *message, uint8_t
 	else if (calls[message->type].of_engine)
 		message->result = call_engine(guest, calls[message->type].of_engine, message, memory);
 	else
-		message->result = -EINVAL;	/* a second HELLO */
+		message->result = hub_hold_run(&guest->holder, message, memory);	/* -EINVAL: a second HELLO */
 }

@@ -1,5 +1,5 @@
 /*
- * Processes that stand still for somebody who is connected and changes them. docs/design/engines.md has the rules, joined.c the other side.
+ * Processes that stand still for somebody who changes them: who is connected, or the hub's own process. docs/design/engines.md has the rules, joined.c the other side.
  *
  * A claim is a flag of each thread: it stands still in a PTRACE_EVENT_STOP and nowhere else, so whatever else it stops for is told to engines as always, and left with an interrupt behind
  * it. The claim of a process ends with the connection, so its holder can't leave anything behind, whatever becomes of it.
@@ -9,9 +9,11 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "base/io.h"
@@ -26,23 +28,29 @@
 
 /* What the hub's thread is asked for. */
 struct holding {
-	struct hub_guest *guest;
+	struct hub_holder *holder;
 	struct hub_message *message;
 	uint8_t *memory;
 };
 
-static int run(int (*function)(struct kymo_hub *hub, void *argument), struct hub_guest *guest, struct hub_message *message, uint8_t *memory)
+static int run(int (*function)(struct kymo_hub *hub, void *argument), struct hub_holder *holder, struct hub_message *message, uint8_t *memory)
 {
-	struct holding holding = { guest, message, memory };
+	struct holding holding = { holder, message, memory };
 
-	return hub_call(guest->hub, function, &holding);
+	return hub_call(holder->hub, function, &holding);
 }
 
-static struct hub_process *held_process(struct kymo_hub *hub, const struct hub_guest *guest)
+static struct hub_process *held_process(struct kymo_hub *hub, const struct hub_holder *holder)
 {
-	struct hub_process *process = guest->held ? hub_find_process(hub, guest->held) : NULL;
+	struct hub_process *process = holder->held ? hub_find_process(hub, holder->held) : NULL;
 
-	return process && process->holder == guest ? process : NULL;
+	return process && process->holder == holder ? process : NULL;
+}
+
+/* On the hub's thread. One of another process has none there, but in its callbacks. */
+static bool is_in_callback(const struct hub_holder *holder)
+{
+	return hub_is_own_thread(holder->hub) && holder->requests >= 0;
 }
 
 bool hub_is_still(const struct task *task)
@@ -59,26 +67,26 @@ static bool is_past(const struct task *task)
 /* A thread of the holder's process that stands still. */
 static struct task *held_task(struct kymo_hub *hub, const struct holding *holding)
 {
-	struct hub_process *process = held_process(hub, holding->guest);
+	struct hub_process *process = held_process(hub, holding->holder);
 	struct task *task = process ? hub_find(hub, holding->message->tid) : NULL;
 
 	return task && task->process == process && hub_is_still(task) ? task : NULL;
 }
 
-/* ---- waiting, on the guest's thread ------------------------------------------------------------------------------------------ */
+/* ---- waiting, on the holder's thread ----------------------------------------------------------------------------------------- */
 
 /* It has asked, and waits for the reply: whatever comes from it is its end. */
-static bool is_there(const struct hub_guest *guest)
+static bool is_there(const struct hub_holder *holder)
 {
-	struct pollfd look = { .fd = guest->requests, .events = POLLIN };
+	struct pollfd look = { .fd = holder->requests, .events = POLLIN };
 
-	return !guest->is_lost && poll(&look, 1, 0) == 0;
+	return poll(&look, 1, 0) == 0;
 }
 
 /* The first one that is not. */
-static bool are_all_still(const struct hub_guest *guest, struct hub_message *message)
+static bool are_all_still(const struct hub_holder *holder, struct hub_message *message)
 {
-	const struct hub_process *process = held_process(guest->hub, guest);
+	const struct hub_process *process = held_process(holder->hub, holder);
 
 	for (const struct task *task = process ? process->tasks : NULL; task; task = task->in_process) {
 		if (!task->is_claimed || hub_is_still(task) || is_past(task))
@@ -89,11 +97,12 @@ static bool are_all_still(const struct hub_guest *guest, struct hub_message *mes
 	return true;
 }
 
-/* Look at those that are to stop, each by its id: in a wait for any thread the kernel looks at all, and each stops once or twice. */
+/* Look at those that are to stop, each by its id: in a wait for any thread the kernel looks at all, and each stops once or twice. How many have told something. */
 static int sweep(struct kymo_hub *hub, void *argument)
 {
 	const struct hub_process *process = held_process(hub, argument);
 	KYMO_VEC(pid_t) tids = { 0 };
+	int n = 0;
 
 	for (const struct task *task = process ? process->tasks : NULL; task; task = task->in_process)
 		if (task->is_claimed && !hub_is_still(task) && !is_past(task))
@@ -101,39 +110,49 @@ static int sweep(struct kymo_hub *hub, void *argument)
 	for (size_t i = 0; i < tids.n && !hub->early.n; i++) {
 		int status;
 
-		if (waitpid(tids.items[i], &status, __WALL | __WNOTHREAD | WNOHANG) == tids.items[i])
-			hub_dispatch(hub, tids.items[i], status);	/* gives the lock up for callbacks */
+		if (waitpid(tids.items[i], &status, __WALL | __WNOTHREAD | WNOHANG) != tids.items[i])
+			continue;
+		hub_dispatch(hub, tids.items[i], status);	/* gives the lock up for callbacks */
+		n++;
 	}
 	kymo_vec_deinit(&tids);
-	return 0;
+	return n;
 }
 
-static bool ask(const struct hub_guest *guest, bool (*is_done)(const struct hub_guest *guest, struct hub_message *message), struct hub_message *message)
+/* What has to be done for it by who waits: to look at its threads, and, where the hub's thread is this one, at all others, as it may be one of them that is waited for. Whether anything has happened. */
+static bool help(struct hub_holder *holder, bool (*is_done)(const struct hub_holder *holder, struct hub_message *message))
+{
+	bool has_happened = is_done == are_all_still && hub_call(holder->hub, sweep, holder);
+
+	return (hub_is_own_thread(holder->hub) && hub_pump(holder->hub)) || has_happened;
+}
+
+static bool ask(const struct hub_holder *holder, bool (*is_done)(const struct hub_holder *holder, struct hub_message *message), struct hub_message *message)
 {
 	bool done;
 
-	pthread_mutex_lock(&guest->hub->lock);
-	done = is_done(guest, message);
-	pthread_mutex_unlock(&guest->hub->lock);
+	pthread_mutex_lock(&holder->hub->lock);
+	done = is_done(holder, message);
+	pthread_mutex_unlock(&holder->hub->lock);
 	return done;
 }
 
 /* Until `is_done`, which is asked with the lock held; now and then, as the hub's thread has more to do than to wake us up. -ETIMEDOUT; -EPIPE: nobody waits for it any more. */
-static int wait_until(struct hub_guest *guest, bool (*is_done)(const struct hub_guest *guest, struct hub_message *message), struct hub_message *message,
+static int wait_until(struct hub_holder *holder, bool (*is_done)(const struct hub_holder *holder, struct hub_message *message), struct hub_message *message,
 		      uint64_t timeout_ns)
 {
 	uint64_t now = kymo_now_ns(), deadline_ns = now + timeout_ns, look_ns = now + LOOK_NS;
 
-	for (unsigned int spins = 0; !ask(guest, is_done, message); spins++) {
-		if (is_done == are_all_still)
-			hub_call(guest->hub, sweep, guest);
+	for (unsigned int spins = 0; !ask(holder, is_done, message); spins++) {
+		if (help(holder, is_done))
+			spins = 0;
 		kymo_wait_a_little(spins);
 		now = kymo_now_ns();
-		if (now > deadline_ns && !ask(guest, is_done, message))
+		if (now > deadline_ns && !ask(holder, is_done, message))
 			return -ETIMEDOUT;
 		if (now < look_ns)
 			continue;
-		if (!is_there(guest))
+		if (!is_there(holder))
 			return -EPIPE;
 		look_ns = now + LOOK_NS;
 	}
@@ -177,37 +196,57 @@ static int claim_first(struct kymo_hub *hub, struct hub_process *process)
 static int claim(struct kymo_hub *hub, void *argument)
 {
 	const struct holding *holding = argument;
-	struct hub_guest *guest = holding->guest;
+	struct hub_holder *holder = holding->holder;
 	bool is_first = holding->message->flags & HUB_HOLD_FIRST;
 	struct hub_process *process = hub_find_process(hub, holding->message->tid);
 
 	if (!process || !process->tasks)
 		return -ENOENT;
-	if ((process->holder && process->holder != guest) || (guest->held && guest->held != process->pid))
+	if (process->keeper && process->keeper != holder)
+		return -EPERM;
+	if ((process->holder && process->holder != holder) || (holder->held && holder->held != process->pid))
 		return -EBUSY;
-	process->holder = guest;
+	process->holder = holder;
 	process->is_first_held = is_first;
-	guest->held = process->pid;
+	holder->held = process->pid;
 	return is_first ? claim_first(hub, process) : claim_all(hub, process);
 }
 
+/* Threads that were made so that nobody is told (CLONE_UNTRACED). */
+static bool has_untraced(struct hub_holder *holder)
+{
+	const struct hub_process *process;
+	struct stat tasks;
+	char name[64];
+	nlink_t n = 2;	/* of a directory, and one for each thread */
+
+	snprintf(name, sizeof(name), "/proc/%d/task", holder->held);
+	pthread_mutex_lock(&holder->hub->lock);
+	process = held_process(holder->hub, holder);
+	for (const struct task *task = process ? process->tasks : NULL; task; task = task->in_process)
+		n++;
+	pthread_mutex_unlock(&holder->hub->lock);
+	return !stat(name, &tasks) && tasks.st_nlink > n;
+}
+
 /* Who stops makes no thread any more, so when all have stopped and no other is found, none runs. */
-int64_t hub_hold_take(struct hub_guest *guest, struct hub_message *message, uint8_t *memory)
+static int64_t answer_hold(struct hub_holder *holder, struct hub_message *message, uint8_t *memory)
 {
 	pid_t pid = message->tid;
 	int n, err = 0;
 
-	if (hub_is_own_thread(guest->hub))
-		return -EDEADLK;	/* within a callback, for which all wait */
+	if (is_in_callback(holder))
+		return -EDEADLK;	/* for which all wait */
 	do {
 		message->tid = pid;
-		n = run(claim, guest, message, memory);
+		n = run(claim, holder, message, memory);
 		if (n >= 0)
-			err = wait_until(guest, are_all_still, message, STOP_NS);
-	} while (n > 0 && !err);
+			err = wait_until(holder, are_all_still, message, STOP_NS);
+	} while (!err && (n > 0 || (n == 0 && !(message->flags & HUB_HOLD_FIRST) && has_untraced(holder))));
 	err = n < 0 ? n : err;
-	if (err && guest->held == pid)	/* else that is another one, which goes on to be held */
-		hub_hold_drop(guest);
+	/* One that is held already goes on to be; and what is on this thread may have been claimed for a reason that lasts. */
+	if (err && holder->held == pid && holder->requests >= 0)
+		hub_hold_drop(holder);
 	return err;
 }
 
@@ -216,7 +255,7 @@ int64_t hub_hold_take(struct hub_guest *guest, struct hub_message *message, uint
 static int look(struct kymo_hub *hub, void *argument)
 {
 	const struct holding *holding = argument;
-	const struct hub_process *process = held_process(hub, holding->guest);
+	const struct hub_process *process = held_process(hub, holding->holder);
 	struct hub_held *held = (struct hub_held *)(void *)holding->memory;
 	uint64_t skip = holding->message->word;
 	size_t n = 0;
@@ -245,9 +284,9 @@ static int look(struct kymo_hub *hub, void *argument)
 	return 0;
 }
 
-int64_t hub_hold_tell(struct hub_guest *guest, struct hub_message *message, uint8_t *memory)
+static int64_t answer_held(struct hub_holder *holder, struct hub_message *message, uint8_t *memory)
 {
-	return message->size == HUB_HELD_MAX * sizeof(struct hub_held) ? run(look, guest, message, memory) : -EINVAL;
+	return message->size == HUB_HELD_MAX * sizeof(struct hub_held) ? run(look, holder, message, memory) : -EINVAL;
 }
 
 static int set(struct kymo_hub *hub, void *argument)
@@ -258,9 +297,9 @@ static int set(struct kymo_hub *hub, void *argument)
 	return task && !task->borrow ? kymo_set_registers(task->tid, &holding->message->registers) : -ESRCH;
 }
 
-int64_t hub_hold_set(struct hub_guest *guest, struct hub_message *message, uint8_t *memory)
+static int64_t answer_set(struct hub_holder *holder, struct hub_message *message, uint8_t *memory)
 {
-	return run(set, guest, message, memory);
+	return run(set, holder, message, memory);
 }
 
 static int read_xstate(struct kymo_hub *hub, void *argument)
@@ -277,15 +316,15 @@ static int read_xstate(struct kymo_hub *hub, void *argument)
 	return err;
 }
 
-int64_t hub_hold_xstate(struct hub_guest *guest, struct hub_message *message, uint8_t *memory)
+static int64_t answer_xstate(struct hub_holder *holder, struct hub_message *message, uint8_t *memory)
 {
-	return message->size == HUB_DATA_MAX ? run(read_xstate, guest, message, memory) : -EINVAL;
+	return message->size == HUB_DATA_MAX ? run(read_xstate, holder, message, memory) : -EINVAL;
 }
 
 static int write_memory(struct kymo_hub *hub, void *argument)
 {
 	const struct holding *holding = argument;
-	struct hub_process *process = held_process(hub, holding->guest);
+	struct hub_process *process = held_process(hub, holding->holder);
 	const struct hub_memory *memory;
 
 	if (process && process->space)
@@ -294,9 +333,21 @@ static int write_memory(struct kymo_hub *hub, void *argument)
 	return memory ? kymo_process_write(memory->process, holding->message->word, holding->memory, holding->message->size) : -ESRCH;
 }
 
-int64_t hub_hold_write(struct hub_guest *guest, struct hub_message *message, uint8_t *memory)
+bool hub_hold_is_plain(struct hub_holder *holder)
 {
-	return run(write_memory, guest, message, memory);
+	const struct hub_process *process;
+	bool is_plain;
+
+	pthread_mutex_lock(&holder->hub->lock);
+	process = held_process(holder->hub, holder);
+	is_plain = process && !process->space;
+	pthread_mutex_unlock(&holder->hub->lock);
+	return is_plain;
+}
+
+static int64_t answer_write(struct hub_holder *holder, struct hub_message *message, uint8_t *memory)
+{
+	return run(write_memory, holder, message, memory);
 }
 
 /* ---- borrowing ---------------------------------------------------------------------------------------------------------------- */
@@ -364,9 +415,9 @@ static int borrow(struct kymo_hub *hub, void *argument)
 	return err;
 }
 
-int64_t hub_hold_borrow(struct hub_guest *guest, struct hub_message *message, uint8_t *memory)
+static int64_t answer_borrow(struct hub_holder *holder, struct hub_message *message, uint8_t *memory)
 {
-	return run(borrow, guest, message, memory);
+	return run(borrow, holder, message, memory);
 }
 
 static int return_thread(struct kymo_hub *hub, void *argument)
@@ -376,9 +427,9 @@ static int return_thread(struct kymo_hub *hub, void *argument)
 	return task && task->borrow ? give_back(task) : -ESRCH;
 }
 
-int64_t hub_hold_return(struct hub_guest *guest, struct hub_message *message, uint8_t *memory)
+static int64_t answer_return(struct hub_holder *holder, struct hub_message *message, uint8_t *memory)
 {
-	return run(return_thread, guest, message, memory);
+	return run(return_thread, holder, message, memory);
 }
 
 /* ---- calls -------------------------------------------------------------------------------------------------------------------- */
@@ -422,9 +473,9 @@ static int start_call(struct kymo_hub *hub, void *argument)
 	return 0;
 }
 
-static bool is_call_over(const struct hub_guest *guest, struct hub_message *message)
+static bool is_call_over(const struct hub_holder *holder, struct hub_message *message)
 {
-	const struct task *task = hub_find(guest->hub, message->tid);
+	const struct task *task = hub_find(holder->hub, message->tid);
 
 	return !task || !task->borrow || !task->borrow->n_stops;
 }
@@ -441,16 +492,16 @@ static int end_call(struct kymo_hub *hub, void *argument)
 	return kymo_get_registers(task->tid, &holding->message->registers);
 }
 
-int64_t hub_hold_call(struct hub_guest *guest, struct hub_message *message, uint8_t *memory)
+static int64_t answer_call(struct hub_holder *holder, struct hub_message *message, uint8_t *memory)
 {
 	int err;
 
-	if (hub_is_own_thread(guest->hub))
+	if (is_in_callback(holder))
 		return -EDEADLK;
-	err = run(start_call, guest, message, memory);
+	err = run(start_call, holder, message, memory);
 	if (!err)
-		err = wait_until(guest, is_call_over, message, CALL_NS);
-	return err ? err : run(end_call, guest, message, memory);
+		err = wait_until(holder, is_call_over, message, CALL_NS);
+	return err ? err : run(end_call, holder, message, memory);
 }
 
 /* Signals that can't be blocked go where they belong. A stopped process makes its call nevertheless. */
@@ -494,10 +545,10 @@ bool hub_borrowed_stopped(struct kymo_hub *hub, struct task *task, int status)
 
 static int drop(struct kymo_hub *hub, void *argument)
 {
-	struct hub_guest *guest = argument;
-	struct hub_process *process = held_process(hub, guest);
+	struct hub_holder *holder = argument;
+	struct hub_process *process = held_process(hub, holder);
 
-	guest->held = 0;
+	holder->held = 0;
 	if (!process)
 		return 0;
 	process->holder = NULL;
@@ -512,7 +563,26 @@ static int drop(struct kymo_hub *hub, void *argument)
 	return 0;
 }
 
-void hub_hold_drop(struct hub_guest *guest)
+void hub_hold_drop(struct hub_holder *holder)
 {
-	hub_call(guest->hub, drop, guest);
+	hub_call(holder->hub, drop, holder);
+	hub_flush(holder->hub);
+}
+
+/* ---- what is asked for ------------------------------------------------------------------------------------------------------------- */
+
+static int64_t (*const answers[HUB_N_TYPES])(struct hub_holder *holder, struct hub_message *message, uint8_t *memory) = {
+	[HUB_HOLD] = answer_hold,
+	[HUB_HELD] = answer_held,
+	[HUB_HOLD_SET] = answer_set,
+	[HUB_HOLD_XSTATE] = answer_xstate,
+	[HUB_HOLD_BORROW] = answer_borrow,
+	[HUB_HOLD_CALL] = answer_call,
+	[HUB_HOLD_RETURN] = answer_return,
+	[HUB_HOLD_WRITE] = answer_write,
+};
+
+int64_t hub_hold_run(struct hub_holder *holder, struct hub_message *message, uint8_t *memory)
+{
+	return answers[message->type] ? answers[message->type](holder, message, memory) : -EINVAL;
 }

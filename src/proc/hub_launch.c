@@ -186,6 +186,25 @@ static int add(struct kymo_hub *hub, pid_t pid, bool has_filter)
 	return 0;
 }
 
+static int adopt(struct kymo_hub *hub, void *argument)
+{
+	const pid_t *pid = argument;
+	struct hub_process *process;
+	int err = ptrace(PTRACE_SETOPTIONS, *pid, 0, HUB_OPTIONS) ? -errno : add(hub, *pid, false);
+
+	if (err)
+		return err;
+	process = hub_find_process(hub, *pid);
+	process->is_launched = process->is_held = false;
+	process->tasks->stop = STOP_AWAY;
+	return 0;
+}
+
+int hub_adopt(struct kymo_hub *hub, pid_t pid)
+{
+	return hub_call(hub, adopt, &pid);
+}
+
 static int launch_it(struct kymo_hub *hub, void *argument)
 {
 	struct launch *launch = argument;

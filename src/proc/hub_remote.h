@@ -2,7 +2,7 @@
 #ifndef KYMO_PROC_HUB_REMOTE_H
 #define KYMO_PROC_HUB_REMOTE_H
 
-#include "proc/hub.h"
+#include "proc/hub_hold.h"
 #include "proc/hub_message.h"
 
 /* ---- engines by their names (hub_table.c) -------------------------------------------------------------------------------- */
@@ -43,7 +43,7 @@ struct hub_guest {
 	uint32_t serial;		/* of what the hub's thread asks */
 	struct hub_table table;
 	struct hub_guest *next;
-	pid_t held;			/* the process that stands still for it, or 0; under the hub's lock */
+	struct hub_holder holder;
 	_Alignas(struct hub_held) uint8_t memory[2][HUB_DATA_MAX];	/* of messages on the two sockets */
 };
 
@@ -69,21 +69,6 @@ void hub_guest_run(struct hub_guest *guest, struct hub_message *message, uint8_t
 
 /* On the hub's thread: have it told, and put the answer in place of the message. False: it is lost. */
 bool hub_guest_ask(struct hub_guest *guest, struct hub_message *message);
-
-/* ---- a process that stands still for it (hub_hold.c) ------------------------------------------------------------------------- */
-
-/* What the messages of these names ask for. */
-int64_t hub_hold_take(struct hub_guest *guest, struct hub_message *message, uint8_t *memory);
-int64_t hub_hold_tell(struct hub_guest *guest, struct hub_message *message, uint8_t *memory);
-int64_t hub_hold_set(struct hub_guest *guest, struct hub_message *message, uint8_t *memory);
-int64_t hub_hold_xstate(struct hub_guest *guest, struct hub_message *message, uint8_t *memory);
-int64_t hub_hold_borrow(struct hub_guest *guest, struct hub_message *message, uint8_t *memory);
-int64_t hub_hold_call(struct hub_guest *guest, struct hub_message *message, uint8_t *memory);
-int64_t hub_hold_return(struct hub_guest *guest, struct hub_message *message, uint8_t *memory);
-int64_t hub_hold_write(struct hub_guest *guest, struct hub_message *message, uint8_t *memory);
-
-/* Its end. From the guest's thread, or the hub's. */
-void hub_hold_drop(struct hub_guest *guest);
 
 /* ---- at the client (hub_client.c) ------------------------------------------------------------------------------------------ */
 

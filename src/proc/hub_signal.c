@@ -186,16 +186,17 @@ static int signal_for(struct kymo_hub *hub, struct task *task, const struct kymo
 /* Who has a tracer is woken up by signals that it ignores, too. */
 static void undo_waking(struct task *task, int signal)
 {
-	struct hub_memory *memory = hub_memory_of(task->process);
 	struct kymo_thread thread = { .tid = task->tid };
 	struct user_regs_struct again;
+	struct hub_memory *memory;
 	uint64_t limit_at;
 	int64_t limit_ms;
 
-	if (!memory || hub_is_interrupted(task) || kymo_get_registers(task->tid, &thread.registers) ||
+	if (hub_is_interrupted(task) || kymo_get_registers(task->tid, &thread.registers) ||
 	    !kymo_remote_uninterrupt(&thread.registers, &again, &limit_ms, &limit_at))
 		return;
-	if (kymo_signal_disposition(task->tid, signal) == KYMO_DISPOSITION_IGNORED)
+	memory = kymo_signal_disposition(task->tid, signal) == KYMO_DISPOSITION_IGNORED ? hub_memory_of(task->process) : NULL;
+	if (memory)
 		kymo_undo_interruption(memory->process, &thread);
 }
 

@@ -179,10 +179,17 @@ static void execed(struct kymo_hub *hub, pid_t pid)
 /* The stop may have made a call fail that without it would not have. */
 static void undo_interruption(struct task *task)
 {
-	struct hub_memory *memory = hub_memory_of(task->process);
 	struct kymo_thread thread = { .tid = task->tid };
+	struct user_regs_struct again;
+	struct hub_memory *memory;
+	uint64_t limit_at;
+	int64_t limit_ms;
 
-	if (memory && !hub_is_interrupted(task) && !kymo_get_registers(task->tid, &thread.registers))
+	if (hub_is_interrupted(task) || kymo_get_registers(task->tid, &thread.registers) ||
+	    !kymo_remote_uninterrupt(&thread.registers, &again, &limit_ms, &limit_at))
+		return;
+	memory = hub_memory_of(task->process);
+	if (memory)
 		kymo_undo_interruption(memory->process, &thread);
 }
 
@@ -370,7 +377,7 @@ static void stopped(struct kymo_hub *hub, struct task *task, int status)
 	hub_settle(hub, task);
 }
 
-void hub_dispatch(struct kymo_hub *hub, pid_t tid, int status)
+static void dispatch(struct kymo_hub *hub, pid_t tid, int status)
 {
 	struct task *task = hub_find(hub, tid);
 
@@ -390,6 +397,13 @@ void hub_dispatch(struct kymo_hub *hub, pid_t tid, int status)
 	}
 }
 
+void hub_dispatch(struct kymo_hub *hub, pid_t tid, int status)
+{
+	hub->depth++;
+	dispatch(hub, tid, status);
+	hub->depth--;
+}
+
 /* ---- the clock --------------------------------------------------------------------------------------------------------- */
 
 bool hub_needs_clock(const struct kymo_hub *hub)
@@ -400,9 +414,17 @@ bool hub_needs_clock(const struct kymo_hub *hub)
 /* Its maker was killed before it could tell. */
 static void no_maker_comes(struct kymo_hub *hub, const struct hub_status *stranger)
 {
-	struct task *task = hub_find(hub, stranger->tid);
+	struct task *task;
 
 	hub_space_clean_stranger(hub, stranger->tid);
+	if (hub->on_orphan && !hub_find(hub, stranger->tid)) {
+		hub->depth++;
+		pthread_mutex_unlock(&hub->lock);
+		hub->on_orphan(hub->data, stranger->tid);
+		pthread_mutex_lock(&hub->lock);
+		hub->depth--;
+	}
+	task = hub_find(hub, stranger->tid);
 	if (!task) {
 		hub_abandon(hub, stranger->tid);
 		return;

@@ -88,6 +88,15 @@ static bool is_spared(const struct kymo_hub *hub, const siginfo_t *info)
 	return info->si_code == CLD_TRAPPED && !(info->si_status >> 8) && info->si_status != SIGTRAP && info->si_pid != hub->waker;
 }
 
+/* The name of a thread that has ended can be read until it is waited for. */
+static void note_end(struct kymo_hub *hub, const siginfo_t *info)
+{
+	if (!hub->is_here || (info->si_code != CLD_EXITED && info->si_code != CLD_KILLED && info->si_code != CLD_DUMPED))
+		return;
+	hub->ended = info->si_pid;
+	kymo_read_comm(info->si_pid, hub->ended_comm);
+}
+
 /* Whether `tid` (0: anybody) has told something: its id, or 0. */
 static pid_t look(struct kymo_hub *hub, pid_t tid, int options, int *status_ret)
 {
@@ -101,6 +110,7 @@ static pid_t look(struct kymo_hub *hub, pid_t tid, int options, int *status_ret)
 		hub->spared = (struct hub_status){ .tid = info.si_pid, .status = *status_ret };
 		return info.si_pid;
 	}
+	note_end(hub, &info);
 	got = waitpid(info.si_pid, status_ret, __WALL | __WNOTHREAD | WNOHANG);
 	return got > 0 ? got : 0;
 }

@@ -5,10 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "proc/proc.h"
+#include "proc/process.h"
 
 #define STATUS_LIMIT (1u << 20)
 
@@ -135,4 +136,18 @@ bool kymo_is_anyone_awake(pid_t pid)
 	if (tasks)
 		closedir(tasks);
 	return is_awake;
+}
+
+void kymo_read_comm(pid_t tid, char ret[16])
+{
+	kymo_cleanup_close int fd = -1;
+	char name[32];
+	ssize_t n;
+
+	ret[0] = '\0';
+	snprintf(name, sizeof(name), "/proc/%d/comm", tid);
+	fd = open(name, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? 0 : read(fd, ret, 15);
+	ret[n < 0 ? 0 : n] = '\0';
+	ret[strcspn(ret, "\n")] = '\0';
 }

@@ -15,13 +15,14 @@
 #include "proc/hub_remote.h"
 
 struct kymo_joined {
-	struct kymo_hub *hub;
+	struct kymo_hub *hub;		/* another process', to which this is a connection */
+	struct hub_holder *holder;	/* … or of this process' own, which the process has */
 	KYMO_VEC(struct hub_held) held;
 };
 
 static int ask(struct kymo_joined *joined, struct hub_message *message, void *memory)
 {
-	return (int)hub_client_ask(joined->hub->client, message, memory);
+	return (int)(joined->holder ? hub_hold_run(joined->holder, message, memory) : hub_client_ask(joined->hub->client, message, memory));
 }
 
 /* 0: nobody, or ourselves. */
@@ -47,6 +48,8 @@ bool kymo_can_join(pid_t tracer)
 
 static void destroy(struct kymo_joined *joined)
 {
+	if (joined->holder)
+		hub_hold_drop(joined->holder);
 	kymo_hub_destroy(joined->hub);
 	kymo_vec_deinit(&joined->held);
 	free(joined);
@@ -75,6 +78,9 @@ static struct kymo_error *hold_failed(struct kymo_process *process, pid_t tracer
 	switch (err) {
 	case -EBUSY:
 		return kymo_error_create(KYMO_ERROR_BUSY, "process %d is being changed by another recorder, or a thread of it is traced by somebody else than process %d; try again later",
+					 process->pid, tracer);
+	case -EPERM:
+		return kymo_error_create(KYMO_ERROR_BUSY, "process %d is followed by process %d, which records it and lets nobody else change it; let that one end first",
 					 process->pid, tracer);
 	case -ETIMEDOUT:
 		if (kymo_thread_state(process->pid, reply->tid) == 't')
@@ -113,7 +119,7 @@ static struct kymo_error *take_over(struct kymo_process *process)
 {
 	for (size_t i = 0; i < process->joined->held.n; i++) {
 		const struct hub_held *held = &process->joined->held.items[i];
-		struct kymo_thread thread = { .tid = held->tid, .is_stopped = true, .stop_signal = held->stop_signal, .registers = held->registers };
+		struct kymo_thread thread = { .tid = held->tid, .is_stopped = true, .registers = held->registers };
 
 		if (!kymo_vec_push(&process->threads, thread))
 			return &kymo_error_no_memory;
@@ -190,6 +196,24 @@ struct kymo_error *kymo_joined_stop(struct kymo_process *process, bool is_first,
 	return error;
 }
 
+struct kymo_error *kymo_joined_hold(struct kymo_process *process)
+{
+	struct kymo_error *error;
+	bool is_there;
+
+	if (!process->joined)
+		process->joined = calloc(1, sizeof(*process->joined));
+	if (!process->joined)
+		return &kymo_error_no_memory;
+	process->joined->holder = process->holder;
+	process->joined->held.n = process->threads.n = 0;
+	error = hold(process, gettid(), false, &is_there);
+	process->stopped = !error && is_there;
+	if (!error && !is_there)
+		error = kymo_error_create(KYMO_ERROR_GONE, "process %d has ended", process->pid);
+	return error;
+}
+
 void kymo_joined_resume(struct kymo_process *process)
 {
 	struct kymo_joined *joined = process->joined;
@@ -256,6 +280,11 @@ int kymo_joined_call(struct kymo_joined *joined, pid_t tid, const struct user_re
 	if (!err)
 		*ret = message.registers;
 	return err;
+}
+
+bool kymo_joined_writes(const struct kymo_joined *joined)
+{
+	return !joined->holder || !hub_hold_is_plain(joined->holder);
 }
 
 /* What lies within one page goes with one message. */

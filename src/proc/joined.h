@@ -1,4 +1,4 @@
-/* A process that is traced by a hub of somebody else's, and stands still through that (docs/design/engines.md). hub_hold.c is the other side. */
+/* A process that is traced by a hub, somebody else's or that of a tree here, and stands still through that (docs/design/engines.md). hub_hold.c is the other side. */
 #ifndef KYMO_PROC_JOINED_H
 #define KYMO_PROC_JOINED_H
 
@@ -15,6 +15,9 @@ bool kymo_can_join(pid_t tracer);
  */
 struct kymo_error *kymo_joined_stop(struct kymo_process *process, bool is_first, bool *joined_ret);
 
+/* The same for one of a tree: all threads, through its holder. It may stand still already, and is looked at anew. Behind an error it may be claimed still, until kymo_keep_resume(). */
+struct kymo_error *kymo_joined_hold(struct kymo_process *process);
+
 /* They run as they had been. */
 void kymo_joined_resume(struct kymo_process *process);
 
@@ -25,6 +28,9 @@ int kymo_joined_xstate(struct kymo_joined *joined, pid_t tid, void *ret, size_t 
 int kymo_joined_borrow(struct kymo_joined *joined, pid_t tid, const struct user_regs_struct *call);
 int kymo_joined_give_back(struct kymo_joined *joined, pid_t tid);
 int kymo_joined_call(struct kymo_joined *joined, pid_t tid, const struct user_regs_struct *call, struct user_regs_struct *ret);
+
+/* Whether memory is to be written by the next one; else as that of any process. */
+bool kymo_joined_writes(const struct kymo_joined *joined);
 
 /* As kymo_process_write(), and only as long as the process stands still. */
 int kymo_joined_write(struct kymo_joined *joined, uint64_t address, const void *data, size_t size);

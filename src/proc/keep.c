@@ -1,201 +1,152 @@
 /*
- * Stopping a process whose threads are seized already, and letting them run without letting them go.
- *
- * Threads are waited for in turn, never one alone: a thread that executes a program waits until those beside it are gone, and they are gone when they
- * have been waited for. What happens to other processes meanwhile is dealt with as well: a thread in vfork() stops when its child has executed something, or ended.
+ * Stopping a process of a tree, letting it run, letting it go. It stands still as one does for a recorder that is connected to a hub (hub_hold.c, joined.c), but the hub is that of this process, so
+ * messages are calls. Nobody else is given it to stand still.
  */
 #include <errno.h>
-#include <signal.h>
-#include <stdio.h>
-#include <sys/ptrace.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
+#include <stdlib.h>
 
 #include "base/io.h"
+#include "proc/hub_hold.h"
+#include "proc/joined.h"
 #include "proc/tree.h"
 
-#define STOP_TIMEOUT_NS 2000000000ull
 #define RELEASE_TIMEOUT_NS 10000000000ull
-#define PATIENT_SPINS 64	/* before /proc is asked about a first thread that does not stop */
 
-/* A first thread that has ended stays as a zombie, of which nothing is told, until the others have ended too. */
-static bool is_dead(const struct kymo_process *process, pid_t tid)
+/* ---- at the hub ---------------------------------------------------------------------------------------------------- */
+
+static int keep(struct kymo_hub *hub, void *argument)
 {
-	char state = tid == process->pid ? kymo_thread_state(tid, tid) : 'R';
+	struct hub_holder *holder = argument;
+	struct hub_process *process = hub_find_process(hub, holder->kept);
 
-	return state == 'Z' || state == 'X';
+	if (!process)
+		return -ESRCH;
+	if (process->holder && process->holder != process->keeper)
+		return -EBUSY;
+	process->keeper = holder;
+	return 0;
 }
 
-static void forget_thread(struct kymo_process *process, size_t index)
+int hub_hold_keep(struct hub_holder *holder, pid_t pid)
 {
-	process->threads.items[index] = process->threads.items[--process->threads.n];
+	holder->kept = pid;
+	return hub_call(holder->hub, keep, holder);
 }
 
-/* One look at all threads that have not stopped. `moved_ret`: something has changed; `tid_ret` is one of those that are left. How many are. */
-static size_t look(struct kymo_process *process, bool *moved_ret, pid_t *tid_ret)
+static int claim(struct kymo_hub *hub, void *argument)
 {
-	size_t left = 0;
+	struct hub_holder *holder = argument;
+	struct hub_process *process = hub_find_process(hub, holder->kept);
 
-	*moved_ret = false;
-	for (size_t i = 0; i < process->threads.n;) {
-		pid_t tid = process->threads.items[i].tid, got;
-		int status;
-
-		if (process->threads.items[i].is_stopped) {
-			i++;
-			continue;
-		}
-		got = waitpid(tid, &status, __WALL | WNOHANG);
-		*moved_ret |= got != 0;
-		if (got == tid) {
-			kymo_follow_dispatch(process, tid, status);
-		} else if (got < 0 && errno == ECHILD) {	/* it executes a program, under the first thread's id */
-			forget_thread(process, i);
-		} else {
-			*tid_ret = tid;
-			left++;
-			i++;
-		}
+	if (!process || process->keeper != holder)
+		return -ESRCH;
+	process->holder = holder;
+	process->is_first_held = false;
+	holder->held = holder->kept;
+	for (struct task *task = process->tasks; task; task = task->in_process) {
+		task->is_claimed = true;
+		hub_kick(hub, task);
 	}
-	return left;
+	return 0;
 }
 
-static struct kymo_error *settle(struct kymo_process *process)
+int hub_hold_claim(struct hub_holder *holder)
 {
-	uint64_t deadline = kymo_now_ns() + STOP_TIMEOUT_NS;
-	unsigned int spins = 0;
-	bool moved;
-	pid_t tid;
-
-	while (look(process, &moved, &tid)) {
-		if (kymo_tree_pump(process->tree) || moved) {
-			spins = 0;
-			continue;
-		}
-		if (spins == PATIENT_SPINS && kymo_find_thread(process, process->pid) && is_dead(process, process->pid))
-			forget_thread(process, (size_t)(kymo_find_thread(process, process->pid) - process->threads.items));
-		if (kymo_now_ns() > deadline)
-			return kymo_thread_did_not_stop(process, tid);
-		kymo_wait_a_little(spins++);
-	}
-	return NULL;
+	return hub_call(holder->hub, claim, holder);
 }
 
-static struct kymo_error *interrupt_and_settle(struct kymo_process *process)
+/* What the tree has of a process; others may have engines there. */
+static int leave(struct kymo_hub *hub, void *argument)
 {
-	for (size_t i = 0; i < process->threads.n; i++)	/* fails only for a thread that died, which the wait tells */
-		if (!process->threads.items[i].is_stopped)
-			ptrace(PTRACE_INTERRUPT, process->threads.items[i].tid, 0, 0);
-	return settle(process);
+	const struct hub_holder *holder = argument;
+	struct hub_process *process = hub_find_process(hub, holder->kept);
+
+	if (!process || process->keeper != holder)
+		return 0;
+	process->keeper = NULL;
+	for (struct task *task = process->tasks; task; task = task->in_process)
+		for (size_t i = task->engines.n; i-- > 0;)
+			if (!task->engines.items[i]->guest)
+				hub_detach_engine(hub, task->engines.items[i]);
+	return 0;
 }
 
-/* Seize what is there, until nothing new is: from then on new threads are seized by their birth. */
-static struct kymo_error *seize_all(struct kymo_process *process)
+static int count_left(struct kymo_hub *hub, void *argument)
 {
-	struct kymo_error *error = NULL;
-	size_t n_new = 1;
+	const struct hub_holder *holder = argument;
+	const struct hub_process *process = hub_find_process(hub, holder->kept);
+	int n = 0;
 
-	while (!error && n_new) {
-		size_t before = process->threads.n;
-
-		error = kymo_take_new_threads(process, &n_new);
-		for (size_t i = before; i < process->threads.n; i++) {
-			struct kymo_thread *thread = &process->threads.items[i];
-			int status;
-
-			if (kymo_tree_take_stranger(process->tree, thread->tid, &status))
-				thread->is_stopped = true;
-		}
-		if (!error)
-			error = interrupt_and_settle(process);
-		for (size_t i = before; !error && i < process->threads.n; i++) {
-			error = kymo_bring_home(process, process->threads.items[i].tid);
-			if (error && error->code == KYMO_ERROR_GONE) {	/* its end comes as an event */
-				kymo_error_destroy(error);
-				error = NULL;
-			}
-		}
-	}
-	process->is_whole = !error;
-	return error;
+	for (const struct task *task = process ? process->tasks : NULL; task; task = task->in_process)
+		n += task->leavers.n > 0;
+	return n;
 }
 
-/* Who asks for it (CLONE_UNTRACED) has threads that are not seized by their birth. All have stopped that are. */
-static bool has_untraced(const struct kymo_process *process)
+/* ---- at the tree --------------------------------------------------------------------------------------------------- */
+
+/* Also of threads that were made so that nobody is told (CLONE_UNTRACED), and were found only now. */
+static void follow_threads(struct kymo_process *process)
 {
-	size_t known = process->threads.n + !kymo_find_thread(process, process->pid);
-	struct stat tasks;
-	char name[64];
-
-	snprintf(name, sizeof(name), "/proc/%d/task", process->pid);
-	return !stat(name, &tasks) && tasks.st_nlink > known + 2;	/* two, and one for each thread */
-}
-
-static struct kymo_error *stop(struct kymo_process *process)
-{
-	struct kymo_error *error = NULL;
-
-	process->stopped = !process->is_past;
-	if (process->stopped && process->is_whole)
-		error = interrupt_and_settle(process);
-	if (!error && process->stopped && (!process->is_whole || has_untraced(process)))
-		error = seize_all(process);
-	if (error || (process->stopped && process->threads.n))
-		return error;
-	process->stopped = false;
-	return kymo_error_create(KYMO_ERROR_GONE, "process %d has ended, or has become another program", process->pid);
+	for (size_t i = 0; i < process->threads.n; i++)
+		kymo_follow_thread(process->tree, process->threads.items[i].tid);
 }
 
 struct kymo_error *kymo_keep_stop(struct kymo_process *process)
 {
-	struct kymo_error *error = stop(process);
+	struct kymo_error *error = NULL;
 
+	if (process->remote.active)
+		return NULL;
+	if (!process->is_past)
+		error = kymo_joined_hold(process);
+	if (process->is_past) {
+		kymo_error_destroy(error);
+		error = kymo_error_create(KYMO_ERROR_GONE, "process %d has ended, or has become another program", process->pid);
+	}
 	if (error)
 		kymo_keep_resume(process);
+	else
+		follow_threads(process);
 	return error;
 }
 
-void kymo_keep_run_thread(struct kymo_thread *thread)
+void kymo_keep_run(struct kymo_process *process)
 {
-	thread->is_stopped = false;
-	if (thread->is_in_call) {
-		/* Only on its way out of this stop does the kernel look whether a call of its own, of before, is to be made again. */
-		thread->is_in_call = false;
-		ptrace(PTRACE_INTERRUPT, thread->tid, 0, 0);
-		ptrace(PTRACE_CONT, thread->tid, 0, 0);
-	} else if (!thread->stop_signal || ptrace(PTRACE_LISTEN, thread->tid, 0, 0)) {
-		ptrace(PTRACE_CONT, thread->tid, 0, 0);
-	}
+	if (process->joined)
+		kymo_joined_resume(process);
+	else
+		hub_hold_drop(process->holder);	/* it may be claimed */
 }
 
 void kymo_keep_resume(struct kymo_process *process)
 {
 	if (process->is_held)
 		return;
-	process->stopped = false;
-	process->startup.is_on = false;
-	for (size_t i = 0; i < process->threads.n; i++)
-		if (process->threads.items[i].is_stopped)
-			kymo_keep_run_thread(&process->threads.items[i]);
+	kymo_startup_off(process);
+	kymo_keep_run(process);
 }
 
-/* Stop and detach what does stop. Whoever does not even in this time stays seized, and is let go by the kernel when this process ends. */
-void kymo_keep_release(struct kymo_process *process)
+/* Whoever does not stop in this time stays the hub's, and is let go by the kernel when this process ends. */
+static void wait_until_left(const struct kymo_process *process)
 {
 	uint64_t deadline = kymo_now_ns() + RELEASE_TIMEOUT_NS;
-	struct kymo_error *error = NULL;
+	unsigned int spins = 0;
 
-	do {
-		kymo_error_destroy(error);
-		process->stopped = true;
-		error = process->is_whole ? stop(process) : interrupt_and_settle(process);
-	} while (error && error->code == KYMO_ERROR_BUSY && kymo_now_ns() < deadline);
-	kymo_error_destroy(error);
-	for (size_t i = 0; i < process->threads.n; i++)
-		if (process->threads.items[i].is_stopped)
-			ptrace(PTRACE_DETACH, process->threads.items[i].tid, 0, 0);
-	process->threads.n = 0;
-	process->stopped = false;
+	while (hub_call(process->tree->hub, count_left, process->holder) && kymo_now_ns() < deadline) {
+		spins = hub_pump(process->tree->hub) ? 0 : spins + 1;
+		kymo_wait_a_little(spins);
+	}
+}
+
+void kymo_keep_release(struct kymo_process *process)
+{
+	hub_call(process->tree->hub, leave, process->holder);
+	process->is_held = false;
+	kymo_keep_resume(process);
+	if (!process->is_past)
+		wait_until_left(process);
 	kymo_tree_forget(process->tree, process);
 	process->tree = NULL;
+	free(process->holder);
+	process->holder = NULL;
 }

@@ -131,6 +131,9 @@ int kymo_process_pidfd(const struct kymo_process *process);
 /* For a launched one: whether it has ended, and the status as waitpid() gives it. Does not block. */
 bool kymo_process_ended(struct kymo_process *process, int *status_ret);
 
+/* End a launched one, and wait until it has. */
+void kymo_process_kill(struct kymo_process *process);
+
 /*
  * Whole reads and writes of memory, of running or stopped processes, read-only text too. Negative errno; -EIO where unmapped. A write
  * within one page is one copy: it is made or not made, also if this process is killed.
@@ -144,8 +147,6 @@ int kymo_process_write(struct kymo_process *process, uint64_t address, const voi
 struct kymo_thread {
 	pid_t tid;
 	bool is_stopped;
-	bool is_in_call;			/* behind a system call that kymo had it make, or watched */
-	int stop_signal;			/* of a group stop that it is in; else 0 */
 	struct user_regs_struct registers;	/* valid while stopped; change through kymo_thread_set_pc() */
 };
 
@@ -252,7 +253,7 @@ struct kymo_tree_event {
 };
 
 /*
- * Only one at a time: it takes SIGCHLD for itself (blocked, and not ignored) until it is destroyed, and the ends of all children of this process. To be called after kymo_process_launch(), as
+ * Others may join its processes, as long as the tree is there (kymo_hub_connect()). Only one at a time: it takes SIGCHLD for itself (blocked, and not ignored) until it is destroyed, and the ends of all children of this process. To be called after kymo_process_launch(), as
  * children inherit both.
  */
 struct kymo_error *kymo_tree_create(struct kymo_tree **ret);
@@ -262,6 +263,9 @@ void kymo_tree_destroy(struct kymo_tree *tree);
 
 /* Readable when there is something for kymo_tree_next(). */
 int kymo_tree_fd(const struct kymo_tree *tree);
+
+/* Who has joined may take its time to answer (KYMO_ANSWER_MS at most), in kymo_tree_next() too: there `meanwhile` is called every few milliseconds. It may not use the tree, nor its processes. */
+void kymo_tree_set_meanwhile(struct kymo_tree *tree, void (*meanwhile)(void *data), void *data);
 
 /* Follow `process` from now on. It may be launched and stopped, or opened and running; it is left as it was. BUSY, GONE as kymo_process_stop() has them. */
 struct kymo_error *kymo_tree_take(struct kymo_tree *tree, struct kymo_process *process);

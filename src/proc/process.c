@@ -236,6 +236,22 @@ bool kymo_process_ended(struct kymo_process *process, int *status_ret)
 	return poll(&ended, 1, 0) > 0;
 }
 
+void kymo_process_kill(struct kymo_process *process)
+{
+	int status;
+
+	kill(process->pid, SIGKILL);
+	for (unsigned int spins = 0; process->tree && !process->is_past; spins++) {
+		if (kymo_tree_pump(process->tree))
+			spins = 0;
+		kymo_wait_a_little(spins);
+	}
+	if (process->is_past)
+		return;
+	while (waitpid(process->pid, &status, __WALL) > 0 && WIFSTOPPED(status))
+		;	/* it was about to stop once more, and ends all the same */
+}
+
 int kymo_process_read(struct kymo_process *process, uint64_t address, void *data, size_t size)
 {
 	return kymo_pread_all(process->memory, data, size, (off_t)address);
@@ -252,7 +268,7 @@ static int write_through_hub(struct kymo_process *process, uint64_t address, con
 
 int kymo_process_write(struct kymo_process *process, uint64_t address, const void *data, size_t size)
 {
-	return process->joined ? write_through_hub(process, address, data, size) : kymo_pwrite_all(process->memory, data, size, (off_t)address);
+	return process->joined && kymo_joined_writes(process->joined) ? write_through_hub(process, address, data, size) : kymo_pwrite_all(process->memory, data, size, (off_t)address);
 }
 
 bool kymo_process_is_past(const struct kymo_process *process)

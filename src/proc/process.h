@@ -18,8 +18,8 @@ struct kymo_process {
 
 	struct kymo_joined *joined;	/* the hub through which it stands still; NULL: we trace it */
 
-	struct kymo_tree *tree;		/* keeps the threads seized while they run; NULL: nobody does */
-	bool is_whole;			/* all threads are known; new ones come by themselves */
+	struct kymo_tree *tree;		/* whose hub has its threads while they run, too; NULL: nobody does */
+	struct hub_holder *holder;	/* for which it stands still there */
 	bool is_past;			/* it has ended or become another program, and no thread of it is left */
 	bool was_born_here;		/* followed from its first instruction on */
 	bool holds_birth;		/* of its next thread */
@@ -39,6 +39,7 @@ struct kymo_process {
 		bool began;
 		bool is_static;		/* no dynamic linker */
 		bool is_on;		/* it runs, to its next event; of a followed one */
+		bool is_stopped;	/* … but for a group stop */
 		uint64_t moment_ns;	/* when it is looked at although nothing has happened */
 		uint64_t debug;		/* where the linker puts the address of its struct r_debug, or 0 */
 		long number;		/* of the call that was entered */
@@ -104,37 +105,16 @@ pid_t kymo_tree_sharing_child(const struct kymo_process *process);
 /* Deal with one change of state of any process of the tree, if there is one. */
 bool kymo_tree_pump(struct kymo_tree *tree);
 
-/* ---- startup.c ---------------------------------------------------------------------------------------------------- */
-
-/* A thread that starts a program has stopped so: true: stay, `ret` has happened; false: go on with `signal_ret`. */
-bool kymo_startup_stopped(struct kymo_process *process, int status, enum kymo_startup_event *ret, int *signal_ret);
+/* The name of a thread, also of one that has ended and was not waited for; "" where it is not to be had. */
+void kymo_read_comm(pid_t tid, char ret[16]);
 
 /* ---- keep.c: stopping and resuming those that are followed ---------------------------------------------------------- */
 
-#define KYMO_FOLLOW_OPTIONS \
-	(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC)
-
 struct kymo_error *kymo_keep_stop(struct kymo_process *process);
 void kymo_keep_resume(struct kymo_process *process);
+void kymo_keep_run(struct kymo_process *process);	/* the same, of a program that is starting and goes on with that */
 
-/* Be its tracer no more; it runs as it had been. */
+/* Follow it no more; it runs as it had been. */
 void kymo_keep_release(struct kymo_process *process);
-
-/* A stopped thread goes on. */
-void kymo_keep_run_thread(struct kymo_thread *thread);
-
-/* ---- follow.c: what stops mean -------------------------------------------------------------------------------------- */
-
-/* Thread `tid` of a followed process has changed state so. */
-void kymo_follow_dispatch(struct kymo_process *process, pid_t tid, int status);
-
-/* Thread `maker` stands in the stop that tells of a new thread or process. */
-void kymo_follow_born(struct kymo_process *process, pid_t maker, int event);
-
-/* It stands in the stop that an exec makes. */
-void kymo_follow_execed(struct kymo_process *process);
-
-/* Its last thread has ended. */
-void kymo_follow_ended(struct kymo_process *process, int status);
 
 #endif

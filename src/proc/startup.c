@@ -120,26 +120,39 @@ static bool is_loaded(struct kymo_process *process)
 }
 
 /* What the call that just ended means for probes; false: nothing. */
-static bool call_ended(const struct kymo_process *process, int64_t result, enum kymo_startup_event *ret)
+static bool call_ended(long number, const uint64_t args[6], int64_t result, enum kymo_startup_event *ret)
 {
-	if (process->startup.number == SYS_set_tid_address) {
+	if (number == SYS_set_tid_address) {
 		*ret = KYMO_STARTUP_TLS;
 		return true;
 	}
-	if (process->startup.number == SYS_rseq) {	/* glibc's last call before it links what it has mapped */
+	if (number == SYS_rseq) {	/* glibc's last call before it links what it has mapped */
 		*ret = KYMO_STARTUP_LOADED;
 		return true;
 	}
 	if (result < 0 && result > -4096)
 		return false;
-	if ((process->startup.number == SYS_mmap && process->startup.args[2] & PROT_EXEC &&
-	     !(process->startup.args[3] & MAP_ANONYMOUS)) ||
-	    (process->startup.number == SYS_mprotect && process->startup.args[2] & PROT_EXEC)) {
+	if ((number == SYS_mmap && args[2] & PROT_EXEC && !(args[3] & MAP_ANONYMOUS)) || (number == SYS_mprotect && args[2] & PROT_EXEC)) {
 		*ret = KYMO_STARTUP_MAPPED;
 		return true;
 	}
 	return false;
 }
+
+bool kymo_startup_returned(struct kymo_process *process, long number, const uint64_t args[6], int64_t result, enum kymo_startup_event *ret)
+{
+	process->startup.moment_ns = kymo_now_ns() + (uint64_t)MOMENT_MS * 1000000;
+	*ret = KYMO_STARTUP_LOADED;
+	return is_loaded(process) || call_ended(number, args, result, ret);
+}
+
+/* A linker that tells nothing has had its time. */
+bool kymo_startup_looks_done(struct kymo_process *process)
+{
+	return process->startup.debug ? is_loaded(process) : true;
+}
+
+/* ---- who is not followed ------------------------------------------------------------------------------------------------- */
 
 /* At a system-call stop. True: stay here. Never on the way in: the call is still to be made there. */
 static bool syscall_stop(struct kymo_process *process, enum kymo_startup_event *ret)
@@ -148,10 +161,8 @@ static bool syscall_stop(struct kymo_process *process, enum kymo_startup_event *
 
 	if (ptrace(PTRACE_GET_SYSCALL_INFO, process->pid, (void *)sizeof(info), &info) < 0)
 		return false;
-	if (info.op == PTRACE_SYSCALL_INFO_EXIT) {
-		*ret = KYMO_STARTUP_LOADED;
-		return is_loaded(process) || call_ended(process, info.exit.rval, ret);
-	}
+	if (info.op == PTRACE_SYSCALL_INFO_EXIT)
+		return kymo_startup_returned(process, process->startup.number, process->startup.args, info.exit.rval, ret);
 	if (info.op == PTRACE_SYSCALL_INFO_ENTRY) {
 		process->startup.number = (long)info.entry.nr;
 		for (int i = 0; i < 6; i++)
@@ -160,7 +171,8 @@ static bool syscall_stop(struct kymo_process *process, enum kymo_startup_event *
 	return false;
 }
 
-bool kymo_startup_stopped(struct kymo_process *process, int status, enum kymo_startup_event *ret, int *signal_ret)
+/* Its thread has stopped so. True: stay, `ret` has happened; false: go on with `signal_ret`. */
+static bool has_stopped(struct kymo_process *process, int status, enum kymo_startup_event *ret, int *signal_ret)
 {
 	*signal_ret = 0;
 	if (WSTOPSIG(status) == (SIGTRAP | 0x80))
@@ -171,29 +183,20 @@ bool kymo_startup_stopped(struct kymo_process *process, int status, enum kymo_st
 		*signal_ret = WSTOPSIG(status);
 		return false;
 	case PTRACE_EVENT_EXEC:		/* a constructor became another program */
-		if (process->tree) {
-			kymo_follow_execed(process);
-			*ret = KYMO_STARTUP_EXECED;
-		}
 		return true;
-	case PTRACE_EVENT_STOP:		/* a moment has passed; a linker that tells nothing has had its time */
-		return process->startup.debug ? is_loaded(process) : true;
-	default:			/* a constructor makes a thread, or a process */
-		if (process->tree)
-			kymo_follow_born(process, process->pid, status >> 16);
+	case PTRACE_EVENT_STOP:		/* a moment has passed */
+		return kymo_startup_looks_done(process);
+	default:
 		return false;
 	}
 }
 
-struct kymo_error *kymo_process_startup(struct kymo_process *process, enum kymo_startup_event *ret)
+static struct kymo_error *startup_alone(struct kymo_process *process, enum kymo_startup_event *ret)
 {
-	struct kymo_error *error = process->startup.began ? NULL : begin(process);
 	enum kymo_startup_event event = KYMO_STARTUP_LOADED;
 	pid_t pid = process->pid;
 	int signal = 0, status;
 
-	if (error)
-		return error;
 	while (!process->startup.is_static) {
 		int err;
 
@@ -208,14 +211,15 @@ struct kymo_error *kymo_process_startup(struct kymo_process *process, enum kymo_
 			*ret = KYMO_STARTUP_ENDED;
 			return NULL;
 		}
-		if (kymo_startup_stopped(process, status, &event, &signal))
+		if (has_stopped(process, status, &event, &signal))
 			break;
 	}
-	if (event != KYMO_STARTUP_EXECED)
-		kymo_get_registers(pid, &process->threads.items[0].registers);
+	kymo_get_registers(pid, &process->threads.items[0].registers);
 	*ret = event;
 	return NULL;
 }
+
+/* ---- who is followed ----------------------------------------------------------------------------------------------------- */
 
 struct kymo_error *kymo_process_startup_on(struct kymo_process *process)
 {
@@ -229,12 +233,35 @@ struct kymo_error *kymo_process_startup_on(struct kymo_process *process)
 		kymo_tree_tell(process->tree, &event);
 		return NULL;
 	}
-	process->stopped = false;
-	process->startup.is_on = true;
 	process->startup.moment_ns = kymo_now_ns() + (uint64_t)MOMENT_MS * 1000000;
-	if (process->threads.n) {
-		process->threads.items[0].is_stopped = process->threads.items[0].is_in_call = false;
-		ptrace(PTRACE_SYSCALL, process->pid, 0, 0);	/* fails only for one that was killed, which is told */
-	}
+	kymo_follow_start(process);
+	kymo_keep_run(process);
 	return NULL;
+}
+
+void kymo_startup_off(struct kymo_process *process)
+{
+	if (process->startup.is_on)
+		kymo_follow_start_is_over(process);
+}
+
+static struct kymo_error *startup_in_tree(struct kymo_process *process, enum kymo_startup_event *ret)
+{
+	struct kymo_error *error = kymo_process_startup_on(process);
+	unsigned int spins = 0;
+
+	while (!error && !kymo_tree_take_startup(process, ret)) {
+		spins = kymo_tree_pump(process->tree) ? 0 : spins + 1;
+		kymo_wait_a_little(spins);
+	}
+	return error;
+}
+
+struct kymo_error *kymo_process_startup(struct kymo_process *process, enum kymo_startup_event *ret)
+{
+	struct kymo_error *error = process->startup.began ? NULL : begin(process);
+
+	if (error)
+		return error;
+	return process->tree ? startup_in_tree(process, ret) : startup_alone(process, ret);
 }

@@ -57,8 +57,6 @@ int kymo_wait_thread(struct kymo_process *process, pid_t tid, int timeout_ms, in
 				process->reaped = true;
 				process->status = status;
 			}
-			if (tid == process->pid && process->tree && !WIFSTOPPED(status))
-				kymo_follow_ended(process, status);
 			*status_ret = status;
 			return 0;
 		}
@@ -109,17 +107,6 @@ static struct kymo_error *seize_failed(struct kymo_process *process, pid_t tid, 
 	return kymo_error_errno(err, "cannot trace thread %d of process %d", tid, process->pid);
 }
 
-/* What becomes of an EPERM: 0 where this process is the tracer already, as who made the thread is followed; ESRCH where nothing of it is left but the id. */
-static int look_again(pid_t tid)
-{
-	struct kymo_process_info info;
-	struct kymo_error *error = kymo_process_info(tid, &info);
-	int err = error || info.tracer != getpid() ? EPERM : info.state == 'Z' || info.state == 'X' ? ESRCH : 0;
-
-	kymo_error_destroy(error);
-	return err;
-}
-
 static bool is_traced(pid_t tid)
 {
 	struct kymo_process_info info;
@@ -131,15 +118,12 @@ static bool is_traced(pid_t tid)
 }
 
 /* Errno. EPERM may be a tracer that is gone when it is looked for, so it is believed only if it stays without one. */
-static int seize(const struct kymo_process *process, pid_t tid)
+static int seize(pid_t tid)
 {
-	long options = process->tree ? KYMO_FOLLOW_OPTIONS : PTRACE_O_TRACESYSGOOD;
 	int err = 0;
 
 	for (int i = 0, without = 0; i < SEIZE_MAX_TRIES && without < SEIZE_TRIES; i++) {
-		err = ptrace(PTRACE_SEIZE, tid, 0, options) ? errno : 0;
-		if (err == EPERM && process->tree)
-			err = look_again(tid);
+		err = ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD) ? errno : 0;
 		if (err != EPERM)
 			break;
 		if (is_traced(tid) && i >= SEIZE_TRIES)
@@ -154,7 +138,7 @@ static int seize(const struct kymo_process *process, pid_t tid)
 static struct kymo_error *take_thread(struct kymo_process *process, pid_t tid)
 {
 	struct kymo_thread thread = { .tid = tid };
-	int err = seize(process, tid);
+	int err = seize(tid);
 
 	if (err) {
 		char state = kymo_thread_state(process->pid, tid);

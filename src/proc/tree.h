@@ -1,34 +1,30 @@
-/* A tree of processes, for tree.c and follow.c. */
+/* A tree of processes, for tree.c, follow.c, keep.c and startup.c. */
 #ifndef KYMO_PROC_TREE_H
 #define KYMO_PROC_TREE_H
 
 #include <signal.h>
 
 #include "base/vec.h"
+#include "proc/hub.h"
 #include "proc/process.h"
 
-/* A thread whose first stop came before its maker's, or instead of it. */
-struct stranger {
-	pid_t tid;
-	int status;
-	uint64_t since_ns;
-};
-
 struct kymo_tree {
+	struct kymo_hub *hub;		/* on this thread: whatever happens is told within hub_pump() */
 	int fd;				/* of SIGCHLD */
 	sigset_t mask;			/* as it was before */
 	struct sigaction action;
 	KYMO_VEC(struct kymo_process *) members;	/* past ones, too, until they are destroyed */
-	KYMO_VEC(struct stranger) strangers;
 	KYMO_VEC(struct kymo_tree_event) queue;
 	size_t first;			/* of the queue that was not told yet */
-	char comm[16];			/* of the thread whose end is being dealt with */
+	bool is_in_next;
+	void (*meanwhile)(void *data);
+	void *data;
 };
 
-/* The living member that `tid` is a thread of, or NULL. */
-struct kymo_process *kymo_tree_find(const struct kymo_tree *tree, pid_t tid);
+/* The living member with that id, or NULL. */
+struct kymo_process *kymo_tree_find(const struct kymo_tree *tree, pid_t pid);
 
-/* Add a member; false when memory is out. */
+/* Add a member that the hub has; false when memory is out. */
 bool kymo_tree_add(struct kymo_tree *tree, struct kymo_process *process);
 
 /* Remove one, and what was to be told of it. */
@@ -37,15 +33,32 @@ void kymo_tree_forget(struct kymo_tree *tree, const struct kymo_process *process
 /* When memory is out the event is lost, with its refusal. */
 void kymo_tree_tell(struct kymo_tree *tree, const struct kymo_tree_event *event);
 
-/* Take `tid` off the list of strangers, if it is there. */
-bool kymo_tree_take_stranger(struct kymo_tree *tree, pid_t tid, int *status_ret);
-
-/* The name of a thread, also of one that has ended and was not waited for. */
-void kymo_tree_read_comm(pid_t tid, char ret[16]);
+/* Whether a start-up event of this one waits to be told; it is not told then. Ends and execs are, afterwards. */
+bool kymo_tree_take_startup(struct kymo_process *process, enum kymo_startup_event *ret);
 
 /* ---- follow.c ------------------------------------------------------------------------------------------------------ */
 
+/* Have an engine on a thread, or on each of a process: negative errno values as of kymo_engine_attach(). */
+void kymo_follow_thread(struct kymo_tree *tree, pid_t tid);
+int kymo_follow_process(struct kymo_tree *tree, pid_t pid);
+
 /* Its maker was killed before it could tell: a thread of a member, or a process that nobody is known to have made. */
-void kymo_follow_orphan(struct kymo_tree *tree, const struct stranger *orphan);
+void kymo_follow_orphan(void *tree, pid_t tid);
+
+/* The process starts a program when it goes on; it does so no more; it may have done all without having told anything. */
+void kymo_follow_start(struct kymo_process *process);
+void kymo_follow_start_is_over(struct kymo_process *process);
+void kymo_follow_look_at_start(struct kymo_process *process);
+
+/* ---- startup.c ----------------------------------------------------------------------------------------------------- */
+
+/* What the end of a system call means; false: nothing. */
+bool kymo_startup_returned(struct kymo_process *process, long number, const uint64_t args[6], int64_t result, enum kymo_startup_event *ret);
+
+/* A moment has passed without any. */
+bool kymo_startup_looks_done(struct kymo_process *process);
+
+/* Nobody waits for what comes. */
+void kymo_startup_off(struct kymo_process *process);
 
 #endif

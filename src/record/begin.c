@@ -57,8 +57,10 @@ static struct kymo_error *take_process(struct recording *recording, struct targe
 	struct target *target;
 
 	recording->pid = kymo_process_pid(recording->process);
-	if (!error && recording->tree)
+	if (!error && recording->tree) {
+		kymo_tree_set_meanwhile(recording->tree, recording_drain_meanwhile, recording);
 		error = kymo_tree_take(recording->tree, recording->process);
+	}
 	if (!error)
 		error = recording_open_mix(recording);
 	if (error)

@@ -446,6 +446,15 @@ static struct kymo_error *dispatch(struct recording *recording, const struct kym
 	return NULL;
 }
 
+void recording_drain_meanwhile(void *data)
+{
+	struct recording *recording = data;
+	size_t n;
+
+	if (!recording->options->overwrite && !recording->drain_error && !recording->is_ending)
+		recording->drain_error = recording_drain(recording, &n);
+}
+
 struct kymo_error *recording_follow(struct recording *recording)
 {
 	uint64_t deadline = kymo_now_ns() + SHARE_NS;
@@ -458,7 +467,7 @@ struct kymo_error *recording_follow(struct recording *recording)
 		if (!recording->is_ending && kymo_now_ns() > deadline)
 			break;
 	}
-	return error;
+	return error ? error : kymo_take(recording->drain_error);
 }
 
 void recording_tell_unmet(struct recording *recording)

@@ -5,12 +5,10 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <time.h>
 
 #include "base/cleanup.h"
@@ -278,9 +276,7 @@ static void end_command(struct recording *recording)
 	if (!recording->process || !recording->options->command || recording->has_begun ||
 	    kymo_process_ended(recording->process, &status))
 		return;
-	kill(kymo_process_pid(recording->process), SIGKILL);
-	while (waitpid(kymo_process_pid(recording->process), &status, __WALL) > 0 && WIFSTOPPED(status))
-		;	/* it was about to stop once more, and ends all the same */
+	kymo_process_kill(recording->process);
 }
 
 static void note_command_end(struct recording *recording)
@@ -321,6 +317,7 @@ static void deinit(struct recording *recording)
 	free(recording->reasons);
 	free(recording->specs);
 	kymo_error_destroy(recording->refusal);
+	kymo_error_destroy(recording->drain_error);
 	recording_release_warnings(recording, false);
 }
 

@@ -64,6 +64,7 @@ struct recording {
 	bool is_holding;
 	bool lacks_thread_ids;		/* of some process: its records carry the process id */
 	bool has_run;			/* the launched command may have run code of its own; it can't be started again */
+	struct kymo_error *drain_error;	/* of recording_drain_meanwhile() */
 	struct kymo_error *refusal;	/* why the process is recorded through the kernel */
 	struct kymo_record_result result;
 };
@@ -110,6 +111,9 @@ struct kymo_error *recording_start_up(struct recording *recording, struct target
 
 /* Deal with what the tree has to tell, for some milliseconds at most. An error is about the recording, not about one process. */
 struct kymo_error *recording_follow(struct recording *recording);
+
+/* Drain rings while the tree waits for somebody who has joined. An error is recording_follow()'s. `data` is the recording. */
+void recording_drain_meanwhile(void *data);
 
 /* A warning for each spec that no process has met. */
 void recording_tell_unmet(struct recording *recording);
