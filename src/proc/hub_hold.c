@@ -272,7 +272,7 @@ static int look(struct kymo_hub *hub, void *argument)
 			continue;
 		}
 		err = kymo_get_registers(task->tid, &held[n].registers);
-		if (!err)
+		if (!err && holding->holder->requests >= 0)	/* an own one asks for them by itself */
 			err = kymo_get_facts(task->tid, KYMO_FACTS_ALL, &held[n].facts);
 		if (err == -ESRCH)
 			continue;	/* it was killed */

@@ -231,8 +231,10 @@ int kymo_joined_set_registers(struct kymo_joined *joined, pid_t tid, const struc
 	return ask(joined, &(struct hub_message){ .type = HUB_HOLD_SET, .tid = tid, .registers = *registers }, NULL);
 }
 
-int kymo_joined_facts(const struct kymo_joined *joined, pid_t tid, struct kymo_tracee_facts *ret)
+int kymo_joined_facts(const struct kymo_joined *joined, pid_t tid, unsigned int which, struct kymo_tracee_facts *ret)
 {
+	if (joined->holder)	/* this is the hub's thread */
+		return kymo_get_facts(tid, which, ret);
 	for (size_t i = 0; i < joined->held.n; i++) {
 		if (joined->held.items[i].tid != tid)
 			continue;

@@ -23,7 +23,7 @@ void kymo_joined_resume(struct kymo_process *process);
 
 /* Of stopped threads; see tracee.h. */
 int kymo_joined_set_registers(struct kymo_joined *joined, pid_t tid, const struct user_regs_struct *registers);
-int kymo_joined_facts(const struct kymo_joined *joined, pid_t tid, struct kymo_tracee_facts *ret);
+int kymo_joined_facts(const struct kymo_joined *joined, pid_t tid, unsigned int which, struct kymo_tracee_facts *ret);
 int kymo_joined_xstate(struct kymo_joined *joined, pid_t tid, void *ret, size_t size, size_t *size_ret);
 int kymo_joined_borrow(struct kymo_joined *joined, pid_t tid, const struct user_regs_struct *call);
 int kymo_joined_give_back(struct kymo_joined *joined, pid_t tid);

@@ -76,7 +76,7 @@ int kymo_tracee_set_registers(struct kymo_process *process, pid_t tid, const str
 
 int kymo_tracee_facts(struct kymo_process *process, pid_t tid, unsigned int which, struct kymo_tracee_facts *ret)
 {
-	return process->joined ? kymo_joined_facts(process->joined, tid, ret) : kymo_get_facts(tid, which, ret);
+	return process->joined ? kymo_joined_facts(process->joined, tid, which, ret) : kymo_get_facts(tid, which, ret);
 }
 
 int kymo_tracee_xstate(struct kymo_process *process, pid_t tid, void *ret, size_t size, size_t *size_ret)

@@ -1,15 +1,10 @@
 """Tracing what a recording follows: kymo syscalls joins the hub that the recorder has, and neither takes anything from the other."""
-import collections
 import signal
-from pathlib import Path
 
 import processes
-from kymotest import (KYMO, Event, babeltrace, check, check_equal, check_matches, check_text_intact, check_untraced, eventually, kymo, program, record, report_json, run,
-                      start, target)
-from test_joined import GETGID, GETUID, THREADS, check_all_complete, recorded_calls, trace
+from kymotest import KYMO, check, check_equal, check_matches, check_text_intact, check_untraced, eventually, kymo, program, record, report_json, run, start, target
+from test_joined import COUNTED, GETGID, GETUID, RECORD_CALLS, THREADS, recorded_calls, start_recorder, trace
 
-COUNTED = Path(__file__).parents[1] / 'syscalls/counted.c'
-RECORD_CALLS = ['-p', 'libc:syscall number=%di:u64']
 GETPPID = 110
 CHILDREN, CALLS = 40, 25
 
@@ -146,7 +141,6 @@ def test_tracers_come_and_go_and_nothing_is_missing_in_the_recording(tmp):
     for how in (signal.SIGTERM, signal.SIGKILL) * 2:
         tracer = join(pid, '-f', '-e', 'getppid')
         tracer.signal(how)
-        tracer.result if how == signal.SIGTERM else None
         tracer.popen.wait(60)
     recorder.send('x')
     for _ in range(3):
@@ -173,7 +167,7 @@ def test_a_program_runs_on_when_its_recorder_is_killed_and_a_tracer_has_joined(t
 
 def test_a_recording_of_a_process_ends_and_who_has_joined_is_told(tmp):
     process = target('selfcheck', '-t', '4')
-    recorder = start(KYMO, 'record', '-q', '-f', '-p', 'selfcheck:work_*', '--pid', process.pid)
+    recorder = start_recorder(process.pid, '--follow', '-p', 'selfcheck:work_*')
     tracer = trace(process.pid, '-e', 'tgkill')
     recorder.end(signal.SIGTERM).ok()
     check_matches(tracer.end().ended(1).err, 'what process .* did from here on is not shown: the kymo that traced it')
@@ -185,9 +179,20 @@ def test_a_recording_of_a_process_ends_and_who_has_joined_is_told(tmp):
 
 def test_other_recorders_and_tracers_are_refused_and_told_who_follows(tmp):
     recorder, pid = counted(tmp)
-    words = rf'process {pid} is followed by process {recorder.pid}, which records it and lets nobody else change it; let that one end first'
-    record('-p', 'libc:getpid', '-o', tmp / 'second', '--pid', pid).refused(words)
-    kymo('detach', pid).refused(words)
+    record('-p', 'libc:getpid', '-o', tmp / 'second', '--pid', pid).refused(
+        rf'process {pid} is followed by process {recorder.pid}, which records it and lets nobody else change it; let that one end first')
     result = run(program('strace'), '-p', pid)
     check(result.status != 0, 'strace finds its place taken', result)
     recorder.end(input='x').ok()
+
+
+def test_detaching_ends_the_recording_and_who_has_joined_is_told(tmp):
+    recorder, pid = counted(tmp)
+    tracer = trace(pid, '-e', 'getpgid')
+    check_matches(kymo('detach', pid).ok().out, f'^recorder {recorder.pid} has ended its recording of process {pid}')
+    check_matches(tracer.end().ended(1).err, 'the kymo that traced it')
+    recorder.popen.wait(60)
+    check_untraced(pid)
+    check_text_intact(pid)
+    recorder.popen.stdin.close()
+    eventually(lambda: not processes.is_alive(pid), 'it ends')
