@@ -212,7 +212,7 @@ static int claim(struct kymo_hub *hub, void *argument)
 	return is_first ? claim_first(hub, process) : claim_all(hub, process);
 }
 
-/* Threads that were made so that nobody is told (CLONE_UNTRACED). */
+/* Threads that were made so that nobody is told (CLONE_UNTRACED). A first thread that had ended before it could be seized is none. */
 static bool has_untraced(struct hub_holder *holder)
 {
 	const struct hub_process *process;
@@ -223,6 +223,7 @@ static bool has_untraced(struct hub_holder *holder)
 	snprintf(name, sizeof(name), "/proc/%d/task", holder->held);
 	pthread_mutex_lock(&holder->hub->lock);
 	process = held_process(holder->hub, holder);
+	n += process && !hub_find(holder->hub, process->pid);
 	for (const struct task *task = process ? process->tasks : NULL; task; task = task->in_process)
 		n++;
 	pthread_mutex_unlock(&holder->hub->lock);
@@ -232,6 +233,7 @@ static bool has_untraced(struct hub_holder *holder)
 /* Who stops makes no thread any more, so when all have stopped and no other is found, none runs. */
 static int64_t answer_hold(struct hub_holder *holder, struct hub_message *message, uint8_t *memory)
 {
+	bool is_sure = message->flags & HUB_HOLD_FIRST, is_more;
 	pid_t pid = message->tid;
 	int n, err = 0;
 
@@ -242,7 +244,9 @@ static int64_t answer_hold(struct hub_holder *holder, struct hub_message *messag
 		n = run(claim, holder, message, memory);
 		if (n >= 0)
 			err = wait_until(holder, are_all_still, message, STOP_NS);
-	} while (!err && (n > 0 || (n == 0 && !(message->flags & HUB_HOLD_FIRST) && has_untraced(holder))));
+		is_more = n > 0 || (n == 0 && !err && !is_sure && has_untraced(holder));
+		is_sure |= n == 0;
+	} while (!err && is_more);
 	err = n < 0 ? n : err;
 	/* One that is held already goes on to be; and what is on this thread may have been claimed for a reason that lasts. */
 	if (err && holder->held == pid && holder->requests >= 0)
@@ -272,6 +276,8 @@ static int look(struct kymo_hub *hub, void *argument)
 			continue;
 		}
 		err = kymo_get_registers(task->tid, &held[n].registers);
+		if (err == -ENOTSUP && holding->holder->requests < 0)
+			err = 0;	/* 32-bit code has registers of its own, of which nothing is needed */
 		if (!err && holding->holder->requests >= 0)	/* an own one asks for them by itself */
 			err = kymo_get_facts(task->tid, KYMO_FACTS_ALL, &held[n].facts);
 		if (err == -ESRCH)
