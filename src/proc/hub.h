@@ -306,6 +306,9 @@ void hub_interrupt(struct kymo_hub *hub, struct task *task);
  */
 bool hub_swallow(struct kymo_hub *hub, struct task *task, int *group_ret);
 
+/* Whether it stands still for an engine. */
+bool hub_is_held(const struct task *task);
+
 /* Whether somebody wants the call that it sleeps in to end. */
 bool hub_is_interrupted(const struct task *task);
 

@@ -230,6 +230,13 @@ static bool has_untraced(struct hub_holder *holder)
 	return !stat(name, &tasks) && tasks.st_nlink > n;
 }
 
+static bool is_held(const struct hub_holder *holder, struct hub_message *message)
+{
+	const struct task *task = hub_find(holder->hub, message->tid);
+
+	return task && hub_is_held(task);
+}
+
 /* Who stops makes no thread any more, so when all have stopped and no other is found, none runs. */
 static int64_t answer_hold(struct hub_holder *holder, struct hub_message *message, uint8_t *memory)
 {
@@ -248,6 +255,8 @@ static int64_t answer_hold(struct hub_holder *holder, struct hub_message *messag
 		is_sure |= n == 0;
 	} while (!err && is_more);
 	err = n < 0 ? n : err;
+	if (err == -ETIMEDOUT && ask(holder, is_held, message))
+		err = -EAGAIN;
 	/* One that is held already goes on to be; and what is on this thread may have been claimed for a reason that lasts. */
 	if (err && holder->held == pid && holder->requests >= 0)
 		hub_hold_drop(holder);
@@ -510,7 +519,7 @@ static int64_t answer_call(struct hub_holder *holder, struct hub_message *messag
 	return err ? err : run(end_call, holder, message, memory);
 }
 
-/* Signals that can't be blocked go where they belong. A stopped process makes its call nevertheless. */
+/* Signals that can't be blocked go where they belong. A stopped process makes its call nevertheless. So does one with a filter of its own that wants it traced, but recorders borrow no thread that has a filter. */
 static int signal_for(struct kymo_hub *hub, struct task *task, int status)
 {
 	if (status >> 16 || WSTOPSIG(status) == CALL_STOP)

@@ -38,7 +38,7 @@ enum hub_message_type {
 	HUB_WRITE,
 	HUB_INJECT,
 	/* … of a process that is to stand still, as joined.h says: */
-	HUB_HOLD,		/* `tid` is the process; -EBUSY: somebody else holds it; -ETIMEDOUT: `tid` did not stop; -ENOENT: it is not traced here. Ends with the connection */
+	HUB_HOLD,		/* `tid` is the process; -EBUSY: somebody else holds it; -ETIMEDOUT: `tid` did not stop; -EAGAIN: an engine holds it; -ENOENT: it is not traced here. Ends with the connection */
 	HUB_HELD,		/* the reply brings those from number `word` on, and zeroes behind the last one */
 	HUB_HOLD_SET,		/* registers of thread `tid`, as in the following */
 	HUB_HOLD_XSTATE,	/* `word` of the reply is its size */

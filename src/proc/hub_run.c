@@ -72,6 +72,11 @@ static bool is_held(const struct task *task)
 	return task->process->is_held || task->has_maker || hub_is_still(task) || does_anybody_want(task, KYMO_ACTION_STOP, KYMO_ACTION_STOP);
 }
 
+bool hub_is_held(const struct task *task)
+{
+	return task->state == TASK_STOPPED && does_anybody_want(task, KYMO_ACTION_STOP, KYMO_ACTION_STOP);
+}
+
 bool hub_is_interrupted(const struct task *task)
 {
 	return does_anybody_want(task, KYMO_ACTION_INTERRUPT, KYMO_ACTION_INTERRUPT);

@@ -167,7 +167,7 @@ static void forget_expected(struct kymo_hub *hub, size_t i)
 /* Each once, from where the last look has ended: those that were interrupted first have stopped first. */
 static pid_t look_at_expected(struct kymo_hub *hub, int *status_ret)
 {
-	for (size_t left = hub->expected.n; left; left--) {
+	for (size_t left = hub->expected.n; left && !hub->is_woken; left--) {
 		size_t i = hub->next_expected < hub->expected.n ? hub->next_expected : 0;
 		pid_t tid = hub->expected.items[i], got = 0;
 		const struct task *task = hub_find(hub, tid);

@@ -82,10 +82,10 @@ static struct kymo_error *hold_failed(struct kymo_process *process, pid_t tracer
 	case -EPERM:
 		return kymo_error_create(KYMO_ERROR_BUSY, "process %d is followed by process %d, which records it and lets nobody else change it; let that one end first",
 					 process->pid, tracer);
+	case -EAGAIN:
+		return kymo_error_create(KYMO_ERROR_BUSY, "thread %d of process %d is held by somebody who uses process %d as its tracer, at a system call or before a signal; try again later",
+					 reply->tid, process->pid, tracer);
 	case -ETIMEDOUT:
-		if (kymo_thread_state(process->pid, reply->tid) == 't')
-			return kymo_error_create(KYMO_ERROR_BUSY, "thread %d of process %d is held by somebody who uses process %d as its tracer, at a system call or before a signal; try again later",
-						 reply->tid, process->pid, tracer);
 		return kymo_thread_did_not_stop(process, reply->tid);
 	case -EPIPE:
 		return kymo_joined_lost(process);
