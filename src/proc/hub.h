@@ -401,7 +401,7 @@ void hub_forget_lost_signals(struct kymo_hub *hub, struct task *task);
 /* A claimed thread stands where it is to. */
 bool hub_is_still(const struct task *task);
 
-/* Whether a stop of thread `task` was of a call that is not its own, and was dealt with. */
+/* hub_borrow.c: whether a stop of thread `task` was of a call that is not its own, and was dealt with. */
 bool hub_borrowed_stopped(struct kymo_hub *hub, struct task *task, int status);
 
 /* Whether a borrowed thread makes a call by the instruction there. */

@@ -3,16 +3,11 @@
  *
  * A claim is a flag of each thread: it stands still in a PTRACE_EVENT_STOP and nowhere else, so whatever else it stops for is told to engines as always, and left with an interrupt behind
  * it. The claim of a process ends with the connection, so its holder can't leave anything behind, whatever becomes of it.
- *
- * A borrowed thread makes calls with registers that are not its own. What it stops for meanwhile is this file's alone, until it has its registers again.
  */
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -21,19 +16,9 @@
 #include "proc/hub_trap.h"
 
 #define STOP_NS 2000000000ull
-#define CALL_NS 5000000000ull
 #define LOOK_NS 50000000	/* how often it is looked whether the holder is there */
-#define CALL_STOP (SIGTRAP | 0x80)
-#define STOPS_A_CALL 2
 
-/* What the hub's thread is asked for. */
-struct holding {
-	struct hub_holder *holder;
-	struct hub_message *message;
-	uint8_t *memory;
-};
-
-static int run(int (*function)(struct kymo_hub *hub, void *argument), struct hub_holder *holder, struct hub_message *message, uint8_t *memory)
+int hub_hold_ask(int (*function)(struct kymo_hub *hub, void *argument), struct hub_holder *holder, struct hub_message *message, uint8_t *memory)
 {
 	struct holding holding = { holder, message, memory };
 
@@ -47,8 +32,7 @@ static struct hub_process *held_process(struct kymo_hub *hub, const struct hub_h
 	return process && process->holder == holder ? process : NULL;
 }
 
-/* On the hub's thread. One of another process has none there, but in its callbacks. */
-static bool is_in_callback(const struct hub_holder *holder)
+bool hub_hold_is_in_callback(const struct hub_holder *holder)
 {
 	return hub_is_own_thread(holder->hub) && holder->requests >= 0;
 }
@@ -64,8 +48,7 @@ static bool is_past(const struct task *task)
 	return task->state == TASK_ENDING || task->was_death_told || (task->state == TASK_STOPPED && task->stop == STOP_ENDING);
 }
 
-/* A thread of the holder's process that stands still. */
-static struct task *held_task(struct kymo_hub *hub, const struct holding *holding)
+struct task *hub_held_task(struct kymo_hub *hub, const struct holding *holding)
 {
 	struct hub_process *process = held_process(hub, holding->holder);
 	struct task *task = process ? hub_find(hub, holding->message->tid) : NULL;
@@ -137,8 +120,7 @@ static bool ask(const struct hub_holder *holder, bool (*is_done)(const struct hu
 	return done;
 }
 
-/* Until `is_done`, which is asked with the lock held; now and then, as the hub's thread has more to do than to wake us up. -ETIMEDOUT; -EPIPE: nobody waits for it any more. */
-static int wait_until(struct hub_holder *holder, bool (*is_done)(const struct hub_holder *holder, struct hub_message *message), struct hub_message *message,
+int hub_hold_wait(struct hub_holder *holder, bool (*is_done)(const struct hub_holder *holder, struct hub_message *message), struct hub_message *message,
 		      uint64_t timeout_ns)
 {
 	uint64_t now = kymo_now_ns(), deadline_ns = now + timeout_ns, look_ns = now + LOOK_NS;
@@ -244,13 +226,13 @@ static int64_t answer_hold(struct hub_holder *holder, struct hub_message *messag
 	pid_t pid = message->tid;
 	int n, err = 0;
 
-	if (is_in_callback(holder))
+	if (hub_hold_is_in_callback(holder))
 		return -EDEADLK;	/* for which all wait */
 	do {
 		message->tid = pid;
-		n = run(claim, holder, message, memory);
+		n = hub_hold_ask(claim, holder, message, memory);
 		if (n >= 0)
-			err = wait_until(holder, are_all_still, message, STOP_NS);
+			err = hub_hold_wait(holder, are_all_still, message, STOP_NS);
 		is_more = n > 0 || (n == 0 && !err && !is_sure && has_untraced(holder));
 		is_sure |= n == 0;
 	} while (!err && is_more);
@@ -301,26 +283,26 @@ static int look(struct kymo_hub *hub, void *argument)
 
 static int64_t answer_held(struct hub_holder *holder, struct hub_message *message, uint8_t *memory)
 {
-	return message->size == HUB_HELD_MAX * sizeof(struct hub_held) ? run(look, holder, message, memory) : -EINVAL;
+	return message->size == HUB_HELD_MAX * sizeof(struct hub_held) ? hub_hold_ask(look, holder, message, memory) : -EINVAL;
 }
 
 static int set(struct kymo_hub *hub, void *argument)
 {
 	const struct holding *holding = argument;
-	const struct task *task = held_task(hub, holding);
+	const struct task *task = hub_held_task(hub, holding);
 
 	return task && !task->borrow ? kymo_set_registers(task->tid, &holding->message->registers) : -ESRCH;
 }
 
 static int64_t answer_set(struct hub_holder *holder, struct hub_message *message, uint8_t *memory)
 {
-	return run(set, holder, message, memory);
+	return hub_hold_ask(set, holder, message, memory);
 }
 
 static int read_xstate(struct kymo_hub *hub, void *argument)
 {
 	const struct holding *holding = argument;
-	const struct task *task = held_task(hub, holding);
+	const struct task *task = hub_held_task(hub, holding);
 	size_t size;
 	int err;
 
@@ -333,7 +315,7 @@ static int read_xstate(struct kymo_hub *hub, void *argument)
 
 static int64_t answer_xstate(struct hub_holder *holder, struct hub_message *message, uint8_t *memory)
 {
-	return message->size == HUB_DATA_MAX ? run(read_xstate, holder, message, memory) : -EINVAL;
+	return message->size == HUB_DATA_MAX ? hub_hold_ask(read_xstate, holder, message, memory) : -EINVAL;
 }
 
 static int write_memory(struct kymo_hub *hub, void *argument)
@@ -362,198 +344,7 @@ bool hub_hold_is_plain(struct hub_holder *holder)
 
 static int64_t answer_write(struct hub_holder *holder, struct hub_message *message, uint8_t *memory)
 {
-	return run(write_memory, holder, message, memory);
-}
-
-/* ---- borrowing ---------------------------------------------------------------------------------------------------------------- */
-
-void hub_forget_borrow(struct task *task)
-{
-	free(task->borrow);
-	task->borrow = NULL;
-}
-
-static int give_back(struct task *task)
-{
-	const struct hub_borrow *borrow = task->borrow;
-	int err = borrow->has_own ? kymo_set_mask(task->tid, borrow->mask) : 0;
-
-	if (!err && borrow->has_own)
-		err = kymo_set_registers(task->tid, &borrow->own);
-	hub_forget_borrow(task);
-	return err;
-}
-
-static struct hub_borrow *begin_borrow(struct kymo_hub *hub, struct task *task)
-{
-	task->borrow = calloc(1, sizeof(*task->borrow));
-	if (task->borrow) {
-		task->stop = STOP_AWAY;
-		task->stop_serial = ++hub->stops;	/* who looks at it finds that it was away */
-	}
-	return task->borrow;
-}
-
-static int take_registers(pid_t tid, struct hub_borrow *borrow)
-{
-	struct kymo_tracee_facts facts;
-	int err = kymo_get_registers(tid, &borrow->own);
-
-	if (!err)
-		err = kymo_get_facts(tid, KYMO_FACT_MASK, &facts);
-	if (!err)
-		borrow->mask = facts.mask;
-	return err;
-}
-
-static int borrow(struct kymo_hub *hub, void *argument)
-{
-	const struct holding *holding = argument;
-	struct task *task = held_task(hub, holding);
-	struct hub_borrow *borrow;
-	int err;
-
-	if (!task || task->borrow)
-		return -ESRCH;
-	borrow = begin_borrow(hub, task);
-	if (!borrow)
-		return -ENOMEM;
-	err = take_registers(task->tid, borrow);
-	if (!err)
-		err = kymo_set_registers(task->tid, &holding->message->registers);
-	if (!err) {
-		borrow->has_own = true;
-		err = kymo_set_mask(task->tid, ~0ull);
-	}
-	if (err)
-		give_back(task);
-	return err;
-}
-
-static int64_t answer_borrow(struct hub_holder *holder, struct hub_message *message, uint8_t *memory)
-{
-	return run(borrow, holder, message, memory);
-}
-
-static int return_thread(struct kymo_hub *hub, void *argument)
-{
-	struct task *task = held_task(hub, argument);
-
-	return task && task->borrow ? give_back(task) : -ESRCH;
-}
-
-static int64_t answer_return(struct hub_holder *holder, struct hub_message *message, uint8_t *memory)
-{
-	return run(return_thread, holder, message, memory);
-}
-
-/* ---- calls -------------------------------------------------------------------------------------------------------------------- */
-
-bool hub_calls_at(const struct hub_process *process, uint64_t address)
-{
-	for (const struct task *task = process->tasks; task; task = task->in_process)
-		if (task->borrow && task->borrow->n_stops && task->borrow->call_at == address)
-			return true;
-	return false;
-}
-
-/* With all of its signals blocked it would die of a breakpoint there. */
-static bool is_at_breakpoint(const struct hub_process *process, uint64_t address)
-{
-	const struct hub_break *b = process->space && !process->space->is_parked ? hub_space_find(process->space, address) : NULL;
-
-	return b && b->owners;
-}
-
-static int start_call(struct kymo_hub *hub, void *argument)
-{
-	const struct holding *holding = argument;
-	struct task *task = held_task(hub, holding);
-	bool is_as_is = holding->message->flags & HUB_CALL_AS_IS;
-	struct user_regs_struct registers = holding->message->registers;
-
-	if (!task || (!is_as_is && !task->borrow))
-		return -ESRCH;
-	if (is_as_is && kymo_get_registers(task->tid, &registers))
-		return -ESRCH;
-	if (is_at_breakpoint(task->process, registers.rip))
-		return -EBUSY;
-	if (!task->borrow && !begin_borrow(hub, task))
-		return -ENOMEM;
-	if ((!is_as_is && kymo_set_registers(task->tid, &registers)) || ptrace(PTRACE_SYSCALL, task->tid, 0, 0))
-		return -ESRCH;
-	task->borrow->call_at = registers.rip;
-	task->borrow->n_stops = STOPS_A_CALL;
-	task->state = TASK_RUNNING;
-	return 0;
-}
-
-static bool is_call_over(const struct hub_holder *holder, struct hub_message *message)
-{
-	const struct task *task = hub_find(holder->hub, message->tid);
-
-	return !task || !task->borrow || !task->borrow->n_stops;
-}
-
-static int end_call(struct kymo_hub *hub, void *argument)
-{
-	const struct holding *holding = argument;
-	struct task *task = held_task(hub, holding);
-
-	if (!task || !task->borrow || task->borrow->n_stops)
-		return -ESRCH;
-	if (!task->borrow->has_own)
-		hub_forget_borrow(task);
-	return kymo_get_registers(task->tid, &holding->message->registers);
-}
-
-static int64_t answer_call(struct hub_holder *holder, struct hub_message *message, uint8_t *memory)
-{
-	int err;
-
-	if (is_in_callback(holder))
-		return -EDEADLK;
-	err = run(start_call, holder, message, memory);
-	if (!err)
-		err = wait_until(holder, is_call_over, message, CALL_NS);
-	return err ? err : run(end_call, holder, message, memory);
-}
-
-/* Signals that can't be blocked go where they belong. A stopped process makes its call nevertheless. So does one with a filter of its own that wants it traced, but recorders borrow no thread that has a filter. */
-static int signal_for(struct kymo_hub *hub, struct task *task, int status)
-{
-	if (status >> 16 || WSTOPSIG(status) == CALL_STOP)
-		return 0;
-	task->stop = STOP_SIGNAL;
-	hub_signal_stopped(hub, task, WSTOPSIG(status));
-	task->stop = STOP_AWAY;
-	return task->signal;
-}
-
-bool hub_borrowed_stopped(struct kymo_hub *hub, struct task *task, int status)
-{
-	bool is_at_call = !(status >> 16) && WSTOPSIG(status) == CALL_STOP;
-	int signal;
-
-	if (!task->borrow)
-		return false;
-	if (status >> 16 == PTRACE_EVENT_EXIT || !task->borrow->n_stops) {
-		hub_forget_borrow(task);
-		return false;
-	}
-	task->state = TASK_STOPPED;
-	task->was_interrupted = false;
-	if (is_at_call && !--task->borrow->n_stops) {
-		if (!task->borrow->is_left)
-			return true;
-		give_back(task);	/* somebody else may hold it by now */
-		hub_attend(hub, task);
-		return true;
-	}
-	signal = signal_for(hub, task, status);
-	task->state = TASK_RUNNING;
-	ptrace(PTRACE_SYSCALL, task->tid, 0, signal);
-	return true;
+	return hub_hold_ask(write_memory, holder, message, memory);
 }
 
 /* ---- the end of a hold ----------------------------------------------------------------------------------------------------------- */
@@ -569,10 +360,7 @@ static int drop(struct kymo_hub *hub, void *argument)
 	process->holder = NULL;
 	for (struct task *task = process->tasks; task; task = task->in_process) {
 		task->is_claimed = false;
-		if (task->borrow)
-			task->borrow->is_left = true;
-		if (task->borrow && !task->borrow->n_stops)
-			give_back(task);
+		hub_borrow_leave(task);
 		hub_kick(hub, task);
 	}
 	return 0;
@@ -591,9 +379,9 @@ static int64_t (*const answers[HUB_N_TYPES])(struct hub_holder *holder, struct h
 	[HUB_HELD] = answer_held,
 	[HUB_HOLD_SET] = answer_set,
 	[HUB_HOLD_XSTATE] = answer_xstate,
-	[HUB_HOLD_BORROW] = answer_borrow,
-	[HUB_HOLD_CALL] = answer_call,
-	[HUB_HOLD_RETURN] = answer_return,
+	[HUB_HOLD_BORROW] = hub_borrow_begin,
+	[HUB_HOLD_CALL] = hub_borrow_call,
+	[HUB_HOLD_RETURN] = hub_borrow_end,
 	[HUB_HOLD_WRITE] = answer_write,
 };
 

@@ -14,19 +14,53 @@ struct hub_holder {
 	pid_t kept;			/* that stands still for nobody else, or 0 */
 };
 
+/* ---- hub_hold.c: holding --------------------------------------------------------------------------------------------- */
+
 /* Do what a message asks for, if it is of these. -EINVAL: another one. */
 int64_t hub_hold_run(struct hub_holder *holder, struct hub_message *message, uint8_t *memory);
 
 /* The end of a hold, if there is one. From the holder's thread, or the hub's. */
 void hub_hold_drop(struct hub_holder *holder);
 
-/* From now on process `pid` of the hub stands still for this own holder alone: -EPERM for others. -EBUSY, -ESRCH. */
-int hub_hold_keep(struct hub_holder *holder, pid_t pid);
-
 /* Whether it can be written to by whoever has it open: no breakpoints are in its memory, which the hub would have to know of. */
 bool hub_hold_is_plain(struct hub_holder *holder);
 
+/* ---- keep.c ----------------------------------------------------------------------------------------------------------- */
+
+/* From now on process `pid` of the hub stands still for this own holder alone: -EPERM for others. -EBUSY, -ESRCH. */
+int hub_hold_keep(struct hub_holder *holder, pid_t pid);
+
 /* In a callback: its threads, and those that they make, run no further than to their next stop; HOLD, later, waits for that. -ESRCH. */
 int hub_hold_claim(struct hub_holder *holder);
+
+/* ---- hub_hold.c for hub_borrow.c ---------------------------------------------------------------------------------------- */
+
+/* What the hub's thread is asked for. */
+struct holding {
+	struct hub_holder *holder;
+	struct hub_message *message;
+	uint8_t *memory;
+};
+
+/* Have `function(hub, struct holding *)` run by the hub's thread. */
+int hub_hold_ask(int (*function)(struct kymo_hub *hub, void *argument), struct hub_holder *holder, struct hub_message *message, uint8_t *memory);
+
+/* The thread that the message is about, if it is of the holder's process and stands still. */
+struct task *hub_held_task(struct kymo_hub *hub, const struct holding *holding);
+
+/* On the hub's thread. One of another process has nothing there, but its callbacks. */
+bool hub_hold_is_in_callback(const struct hub_holder *holder);
+
+/* Until `is_done`, which is asked with the lock held; now and then, as the hub's thread has more to do than to wake us up. -ETIMEDOUT; -EPIPE: nobody waits for it any more. */
+int hub_hold_wait(struct hub_holder *holder, bool (*is_done)(const struct hub_holder *holder, struct hub_message *message), struct hub_message *message, uint64_t timeout_ns);
+
+/* ---- hub_borrow.c: threads that make calls --------------------------------------------------------------------------------- */
+
+int64_t hub_borrow_begin(struct hub_holder *holder, struct hub_message *message, uint8_t *memory);
+int64_t hub_borrow_call(struct hub_holder *holder, struct hub_message *message, uint8_t *memory);
+int64_t hub_borrow_end(struct hub_holder *holder, struct hub_message *message, uint8_t *memory);
+
+/* The hold has ended: it gets its registers back, now or behind its call. On the hub's thread, lock held. */
+void hub_borrow_leave(struct task *task);
 
 #endif
