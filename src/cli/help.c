@@ -42,8 +42,7 @@ static const char record[] =
 	"\n"
 	"  kymo record -p 'libc:malloc size=%di:u64' -p libc:free -- python3 -c 'import json'\n"
 	"  kymo record -p 'libc:malloc size=%di:u64' -r 'libc:malloc ptr=$retval' -- ls\n"
-	"  kymo record -s %file,read -p 'libc:read fd=%di:s32' --pid 4242 --for 5\n"
-	"  kymo record -s %file --backend kernel -- git log\n";
+	"  kymo record -s %file,read -p 'libc:read fd=%di:s32' --pid 4242 --for 5\n";
 
 static const char report[] =
 	"usage: kymo report [OPTION...] [DIR]\n"

@@ -108,7 +108,7 @@ def test_babeltrace_reads_memory_as_sequences():
 
 
 def test_calls_and_probes_are_in_one_trace_on_one_clock():
-    in_kernel('-s', 'write', '-p', 'libc:write n=%dx:u64', '--', SH, '-c', 'echo 12345').ok()
+    in_kernel('-s', 'write', '-p', 'libc:write n=%dx:u64', '--no-follow', '--', SH, '-c', 'echo 12345').ok()  # no breakpoints in other processes
     check_matches(kymo('report', '--events').ok().out, r' sh libc:write n=6\n.* sh write\(1, "12345\\n", 6\) += 6 <')
     names = [(item['event'], item['name']) for item in map(json.loads, kymo('report', '--events', '--json').ok().out.splitlines())]
     check_equal(names, [('probe', 'libc:write'), ('syscall', 'write')], 'objects')
