@@ -43,9 +43,11 @@ static int attach(struct kymo_tree *tree, pid_t tid)
 	return 0;
 }
 
-void kymo_follow_thread(struct kymo_tree *tree, pid_t tid)
+int kymo_follow_thread(struct kymo_tree *tree, pid_t tid)
 {
-	attach(tree, tid);
+	int err = attach(tree, tid);
+
+	return err == -EEXIST ? 0 : err;
 }
 
 int kymo_follow_process(struct kymo_tree *tree, pid_t pid)
@@ -213,7 +215,10 @@ static void set_events(struct kymo_process *process, unsigned int events, bool i
 
 void kymo_follow_start(struct kymo_process *process)
 {
+	const struct task *task = hub_find(process->tree->hub, process->pid);
+
 	process->startup.is_on = true;
+	process->startup.is_stopped = task && task->group_stop;	/* what comes from here on is told */
 	set_events(process, EVENTS_OF_START, false);
 }
 

@@ -178,6 +178,8 @@ static void serve(struct kymo_hub *hub)
 
 static void loop(struct kymo_hub *hub)
 {
+	bool is_idle = false;
+
 	for (;;) {
 		int status;
 		pid_t tid;
@@ -185,10 +187,11 @@ static void loop(struct kymo_hub *hub)
 		serve(hub);
 		if (hub->is_ending && !hub->first)
 			return;
-		hub_look_at_clock(hub);
+		hub_look_at_clock(hub, is_idle);
 		if (hub->kicked.n || hub->first)
 			continue;
 		tid = hub_wait(hub, true, &status);
+		is_idle = tid <= 0;
 		if (tid > 0 && tid == hub->waker) {
 			waker_stopped(hub, status);
 		} else if (tid > 0 && tid == hub->keeper) {
@@ -360,18 +363,18 @@ static bool wait_here(struct kymo_hub *hub)
 
 bool hub_pump(struct kymo_hub *hub)
 {
-	bool has_any;
+	bool has_any, is_idle;
 
 	pthread_mutex_lock(&hub->lock);
 	hub->is_woken = false;
 	has_any = hub->first || hub->kicked.n;
 	serve(hub);
-	hub_look_at_clock(hub);
-	has_any |= wait_here(hub);
+	is_idle = !wait_here(hub);
+	hub_look_at_clock(hub, is_idle);
 	serve(hub);
 	pthread_cond_broadcast(&hub->changed);
 	pthread_mutex_unlock(&hub->lock);
-	return has_any;
+	return has_any || !is_idle;
 }
 
 void hub_flush(struct kymo_hub *hub)

@@ -233,6 +233,9 @@ void hub_bury(struct kymo_hub *hub);
 /* What comes next, or 0: nothing has come, though others may want something. `sleeps`: wait for it. The lock is released meanwhile. */
 pid_t hub_wait(struct kymo_hub *hub, bool sleeps, int *status_ret);
 
+/* Whether thread `tid` has told something, which is to be dispatched now. */
+bool hub_look(struct kymo_hub *hub, pid_t tid, int *status_ret);
+
 /* Dispatch what hub_wait() has told. */
 void hub_deal(struct kymo_hub *hub, pid_t tid, int status);
 
@@ -361,8 +364,8 @@ bool hub_waits_for_step(struct task *task);
 /* Whether a SIGTRAP is of a step: behind an instruction, a system call; at the beginning of a signal handler. */
 bool hub_is_of_step(const siginfo_t *info);
 
-/* First stops that nobody has claimed for long, and holds in exit events that have lasted too long. */
-void hub_look_at_clock(struct kymo_hub *hub);
+/* First stops that nobody has claimed for long, if `is_idle`: else what has yet to be dispatched may be their makers' events. And holds in exit events that have lasted too long. */
+void hub_look_at_clock(struct kymo_hub *hub, bool is_idle);
 
 /* Whether that is to be called every few milliseconds. */
 bool hub_needs_clock(const struct kymo_hub *hub);

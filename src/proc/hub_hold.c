@@ -16,6 +16,7 @@
 #include "proc/hub_trap.h"
 
 #define STOP_NS 2000000000ull
+#define OTHERS_NS (2 * HUB_ANSWER_MS * 1000000ull)
 #define LOOK_NS 50000000	/* how often it is looked whether the holder is there */
 
 int hub_hold_ask(int (*function)(struct kymo_hub *hub, void *argument), struct hub_holder *holder, struct hub_message *message, uint8_t *memory)
@@ -93,9 +94,10 @@ static int sweep(struct kymo_hub *hub, void *argument)
 	for (size_t i = 0; i < tids.n && !hub->early.n; i++) {
 		int status;
 
-		if (waitpid(tids.items[i], &status, __WALL | __WNOTHREAD | WNOHANG) != tids.items[i])
+		if (!hub_look(hub, tids.items[i], &status))
 			continue;
 		hub_dispatch(hub, tids.items[i], status);	/* gives the lock up for callbacks */
+		hub_wait_for_spared(hub);
 		n++;
 	}
 	kymo_vec_deinit(&tids);
@@ -123,13 +125,17 @@ static bool ask(const struct hub_holder *holder, bool (*is_done)(const struct hu
 int hub_hold_wait(struct hub_holder *holder, bool (*is_done)(const struct hub_holder *holder, struct hub_message *message), struct hub_message *message,
 		      uint64_t timeout_ns)
 {
-	uint64_t now = kymo_now_ns(), deadline_ns = now + timeout_ns, look_ns = now + LOOK_NS;
+	uint64_t now = kymo_now_ns(), deadline_ns = now + timeout_ns, latest_ns = deadline_ns + OTHERS_NS, look_ns = now + LOOK_NS;
 
 	for (unsigned int spins = 0; !ask(holder, is_done, message); spins++) {
+		uint64_t before_ns = now;
+
 		if (help(holder, is_done))
 			spins = 0;
 		kymo_wait_a_little(spins);
 		now = kymo_now_ns();
+		if (now - before_ns > LOOK_NS)	/* somebody who is connected was told something, and did not answer: that is not the process' time */
+			deadline_ns = deadline_ns + now - before_ns < latest_ns ? deadline_ns + now - before_ns : latest_ns;
 		if (now > deadline_ns && !ask(holder, is_done, message))
 			return -ETIMEDOUT;
 		if (now < look_ns)
@@ -185,7 +191,7 @@ static int claim(struct kymo_hub *hub, void *argument)
 	if (!process || !process->tasks)
 		return -ENOENT;
 	if (process->keeper && process->keeper != holder)
-		return -EPERM;
+		return -EACCES;
 	if ((process->holder && process->holder != holder) || (holder->held && holder->held != process->pid))
 		return -EBUSY;
 	process->holder = holder;

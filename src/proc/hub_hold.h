@@ -27,7 +27,7 @@ bool hub_hold_is_plain(struct hub_holder *holder);
 
 /* ---- keep.c ----------------------------------------------------------------------------------------------------------- */
 
-/* From now on process `pid` of the hub stands still for this own holder alone: -EPERM for others. -EBUSY, -ESRCH. */
+/* From now on process `pid` of the hub stands still for this own holder alone: -EACCES for others. -EBUSY, -ESRCH. */
 int hub_hold_keep(struct hub_holder *holder, pid_t pid);
 
 /* In a callback: its threads, and those that they make, run no further than to their next stop; HOLD, later, waits for that. -ESRCH. */

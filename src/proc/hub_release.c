@@ -56,7 +56,7 @@ static void attend_all(struct kymo_hub *hub)
 		task->is_kicked = false;
 		hub_attend(hub, task);
 	}
-	hub_look_at_clock(hub);
+	hub_look_at_clock(hub, true);
 }
 
 static bool deal_with_next(struct kymo_hub *hub)

@@ -444,10 +444,8 @@ static void end_long_holds(struct kymo_hub *hub, uint64_t now)
 		}
 }
 
-void hub_look_at_clock(struct kymo_hub *hub)
+static void look_at_strangers(struct kymo_hub *hub, uint64_t now)
 {
-	uint64_t now = hub_needs_clock(hub) ? kymo_now_ns() : 0;
-
 	for (size_t i = 0; i < hub->strangers.n;) {
 		struct hub_status stranger = hub->strangers.items[i];
 
@@ -458,6 +456,14 @@ void hub_look_at_clock(struct kymo_hub *hub)
 		hub->strangers.items[i] = hub->strangers.items[--hub->strangers.n];
 		no_maker_comes(hub, &stranger);
 	}
+}
+
+void hub_look_at_clock(struct kymo_hub *hub, bool is_idle)
+{
+	uint64_t now = hub_needs_clock(hub) ? kymo_now_ns() : 0;
+
+	if (is_idle)
+		look_at_strangers(hub, now);
 	if (hub->n_ending)
 		end_long_holds(hub, now);
 	if (hub_lacks_keeper(hub))

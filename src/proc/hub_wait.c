@@ -115,6 +115,11 @@ static pid_t look(struct kymo_hub *hub, pid_t tid, int options, int *status_ret)
 	return got > 0 ? got : 0;
 }
 
+bool hub_look(struct kymo_hub *hub, pid_t tid, int *status_ret)
+{
+	return look(hub, tid, WNOHANG, status_ret) == tid;
+}
+
 void hub_wait_for_spared(struct kymo_hub *hub)
 {
 	struct hub_status spared = hub->spared;

@@ -249,7 +249,7 @@ void kymo_process_kill(struct kymo_process *process)
 	if (process->is_past)
 		return;
 	while (waitpid(process->pid, &status, __WALL) > 0 && WIFSTOPPED(status))
-		;	/* it was about to stop once more, and ends all the same */
+		ptrace(PTRACE_CONT, process->pid, 0, 0);	/* it was about to stop once more, or stops on its way out */
 }
 
 int kymo_process_read(struct kymo_process *process, uint64_t address, void *data, size_t size)

@@ -9,9 +9,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "proc/process.h"
 
-#define PATIENCE 100	/* times 20 ms: a vfork child is on its way to exec */
+#define PATIENCE 100	/* moments: a vfork child is on its way to exec */
+#define MOMENT_NS 20000000u
 
 /* Threads that have ended, and the kernel's, all have the same memory: none. */
 static bool has_memory(pid_t tid)
@@ -51,16 +53,23 @@ static pid_t find_sharing(const struct kymo_process *process)
 	return child || process->was_born_here ? child : sharing_process(process);
 }
 
+/* A child that is followed needs to be served on its way. Others who have joined may want that for ever. */
+static void serve_for_a_moment(const struct kymo_process *process)
+{
+	uint64_t deadline = kymo_now_ns() + MOMENT_NS;
+
+	do {
+		if (!process->tree || !kymo_tree_pump(process->tree))
+			nanosleep(&(struct timespec){ 0, 1000000 }, NULL);
+	} while (kymo_now_ns() < deadline);
+}
+
 struct kymo_error *kymo_process_check_alone(struct kymo_process *process)
 {
 	pid_t child = find_sharing(process);
 
 	for (int i = 0; i < PATIENCE && child; i++) {
-		for (int k = 0; k < 20; k++) {	/* a child that is followed needs to be served on its way */
-			while (process->tree && kymo_tree_pump(process->tree))
-				;
-			nanosleep(&(struct timespec){ 0, 1000000 }, NULL);
-		}
+		serve_for_a_moment(process);
 		child = find_sharing(process);
 	}
 	return child ? kymo_error_create(KYMO_ERROR_BUSY,

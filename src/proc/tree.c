@@ -18,6 +18,7 @@
 
 #define SHARE_NS 2000000u	/* for changes of state that need nobody's opinion, before others are asked whether they have something to do */
 #define MOMENT_NS 20000000u	/* see startup.c */
+#define STILL_TRIES 3		/* to have it stand still, each for a while (hub_hold.c) */
 
 /* Elsewhere the recorder is in the middle of something. */
 static void while_waiting(void *data)
@@ -146,7 +147,9 @@ static struct kymo_error *take_stopped(struct kymo_tree *tree, struct kymo_proce
 	if (err)
 		return kymo_error_errno(err, "cannot follow process %d", process->pid);
 	process->was_born_here = true;
-	kymo_follow_thread(tree, process->pid);
+	err = kymo_follow_thread(tree, process->pid);
+	if (err)
+		return kymo_error_errno(err, "cannot follow process %d", process->pid);
 	if (!kymo_tree_add(tree, process))
 		return &kymo_error_no_memory;
 	return kymo_keep_stop(process);
@@ -256,20 +259,22 @@ static void pump(struct kymo_tree *tree)
 	}
 }
 
-/* It has been claimed, and is on its way to where it stands still. What can't be had of it then, whoever asks for that is told. */
+/* It has been claimed, and is on its way to where it stands still. One that does not come there in this time stays claimed; what can't be had of it then, whoever asks for that is told. */
 static void stand_still(const struct kymo_tree_event *event)
 {
-	if (event->kind == KYMO_TREE_FORKED || event->kind == KYMO_TREE_EXECED || event->kind == KYMO_TREE_STARTUP)
-		kymo_error_destroy(kymo_keep_stop(event->process));
+	struct kymo_process *process = event->process;
+
+	if (event->kind != KYMO_TREE_FORKED && event->kind != KYMO_TREE_EXECED && event->kind != KYMO_TREE_STARTUP)
+		return;
+	for (int i = 0; i < STILL_TRIES && (!i || !process->stopped) && !process->is_past; i++)
+		kymo_error_destroy(kymo_joined_hold(process));
 }
 
-bool kymo_tree_next(struct kymo_tree *tree, struct kymo_tree_event *ret)
+static bool next(struct kymo_tree *tree, struct kymo_tree_event *ret)
 {
 	if (tree->first == tree->queue.n) {
 		forget_signals(tree);	/* first: a signal that comes from here on is kept for the next poll() */
-		tree->is_in_next = true;
 		pump(tree);
-		tree->is_in_next = false;
 		look_at_starting(tree);
 	}
 	if (tree->first == tree->queue.n)
@@ -279,6 +284,16 @@ bool kymo_tree_next(struct kymo_tree *tree, struct kymo_tree_event *ret)
 		ret->process->is_held = false;
 	stand_still(ret);
 	return true;
+}
+
+bool kymo_tree_next(struct kymo_tree *tree, struct kymo_tree_event *ret)
+{
+	bool has_any;
+
+	tree->is_in_next = true;
+	has_any = next(tree, ret);
+	tree->is_in_next = false;
+	return has_any;
 }
 
 static bool is_startup_of(const struct kymo_tree_event *event, const struct kymo_process *process, enum kymo_startup_event *ret)

@@ -39,7 +39,7 @@ bool kymo_tree_take_startup(struct kymo_process *process, enum kymo_startup_even
 /* ---- follow.c ------------------------------------------------------------------------------------------------------ */
 
 /* Have an engine on a thread, or on each of a process: negative errno values as of kymo_engine_attach(). */
-void kymo_follow_thread(struct kymo_tree *tree, pid_t tid);
+int kymo_follow_thread(struct kymo_tree *tree, pid_t tid);
 int kymo_follow_process(struct kymo_tree *tree, pid_t pid);
 
 /* Its maker was killed before it could tell: a thread of a member, or a process that nobody is known to have made. */
