@@ -30,7 +30,7 @@ struct hub_process {
 	bool is_launched;		/* our child; the struct stays until kymo_hub_wait() has had its status */
 	bool is_held;			/* launched and not started */
 	const struct hub_holder *holder;	/* for whom it stands still, or NULL */
-	const struct hub_holder *keeper;	/* for whom alone it may, or NULL: for anybody */
+	const struct hub_holder *only_holder;	/* for whom alone it may, or NULL: for anybody */
 	bool is_first_held;		/* its first thread alone */
 	bool has_filter;		/* of picked calls: it can't be let go of */
 	bool was_killed;		/* … so it ends with the hub */

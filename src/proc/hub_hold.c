@@ -190,7 +190,7 @@ static int claim(struct kymo_hub *hub, void *argument)
 
 	if (!process || !process->tasks)
 		return -ENOENT;
-	if (process->keeper && process->keeper != holder)
+	if (process->only_holder && process->only_holder != holder)
 		return -EACCES;
 	if ((process->holder && process->holder != holder) || (holder->held && holder->held != process->pid))
 		return -EBUSY;

@@ -11,6 +11,7 @@
 #include "proc/tree.h"
 
 #define RELEASE_TIMEOUT_NS 10000000000ull
+#define END_TIMEOUT_NS 2000000000ull
 
 /* ---- at the hub ---------------------------------------------------------------------------------------------------- */
 
@@ -21,9 +22,9 @@ static int keep(struct kymo_hub *hub, void *argument)
 
 	if (!process)
 		return -ESRCH;
-	if (process->holder && process->holder != process->keeper)
+	if (process->holder && process->holder != process->only_holder)
 		return -EBUSY;
-	process->keeper = holder;
+	process->only_holder = holder;
 	return 0;
 }
 
@@ -38,7 +39,7 @@ static int claim(struct kymo_hub *hub, void *argument)
 	struct hub_holder *holder = argument;
 	struct hub_process *process = hub_find_process(hub, holder->kept);
 
-	if (!process || process->keeper != holder)
+	if (!process || process->only_holder != holder)
 		return -ESRCH;
 	process->holder = holder;
 	process->is_first_held = false;
@@ -61,9 +62,9 @@ static int leave(struct kymo_hub *hub, void *argument)
 	const struct hub_holder *holder = argument;
 	struct hub_process *process = hub_find_process(hub, holder->kept);
 
-	if (!process || process->keeper != holder)
+	if (!process || process->only_holder != holder)
 		return 0;
-	process->keeper = NULL;
+	process->only_holder = NULL;
 	for (struct task *task = process->tasks; task; task = task->in_process)
 		for (size_t i = task->engines.n; i-- > 0;)
 			if (!task->engines.items[i]->guest)
@@ -82,6 +83,17 @@ static int count_left(struct kymo_hub *hub, void *argument)
 	return n;
 }
 
+static int count_living(struct kymo_hub *hub, void *argument)
+{
+	const struct hub_holder *holder = argument;
+	const struct hub_process *process = hub_find_process(hub, holder->kept);
+	int n = 0;
+
+	for (const struct task *task = process ? process->tasks : NULL; task; task = task->in_process)
+		n += !task->was_death_told;
+	return n;
+}
+
 /* ---- at the tree --------------------------------------------------------------------------------------------------- */
 
 /* Also of threads that were made so that nobody is told (CLONE_UNTRACED), and were found only now. */
@@ -89,6 +101,24 @@ static void follow_threads(struct kymo_process *process)
 {
 	for (size_t i = 0; i < process->threads.n; i++)
 		kymo_follow_thread(process->tree, process->threads.items[i].tid);
+}
+
+/* All of its threads are on their last way: from now on nobody is to find it alive. */
+static void wait_for_end(const struct kymo_process *process)
+{
+	uint64_t deadline = kymo_now_ns() + END_TIMEOUT_NS;
+
+	for (unsigned int spins = 0; !process->is_past && kymo_now_ns() < deadline; spins++) {
+		if (hub_pump(process->tree->hub))
+			spins = 0;
+		kymo_wait_a_little(spins);
+	}
+}
+
+void kymo_keep_look(struct kymo_process *process)
+{
+	if (!process->is_past && !hub_call(process->tree->hub, count_living, process->holder))
+		wait_for_end(process);
 }
 
 struct kymo_error *kymo_keep_stop(struct kymo_process *process)
@@ -99,6 +129,8 @@ struct kymo_error *kymo_keep_stop(struct kymo_process *process)
 		return NULL;
 	if (!process->is_past)
 		error = kymo_joined_hold(process);
+	if (error && error->code == KYMO_ERROR_GONE)
+		wait_for_end(process);
 	if (process->is_past) {
 		kymo_error_destroy(error);
 		error = kymo_error_create(KYMO_ERROR_GONE, "process %d has ended, or has become another program", process->pid);

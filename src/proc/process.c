@@ -218,6 +218,8 @@ bool kymo_process_ended(struct kymo_process *process, int *status_ret)
 	struct pollfd ended = { .fd = process->pidfd, .events = POLLIN };
 	int status;
 
+	if (process->tree)
+		kymo_keep_look(process);
 	if (process->tree || process->is_past) {	/* stops are told by the same waitpid() as the end, and are not to be lost */
 		*status_ret = process->status;
 		return process->is_past;

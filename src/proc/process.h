@@ -114,6 +114,9 @@ struct kymo_error *kymo_keep_stop(struct kymo_process *process);
 void kymo_keep_resume(struct kymo_process *process);
 void kymo_keep_run(struct kymo_process *process);	/* the same, of a program that is starting and goes on with that */
 
+/* If no thread of it lives, wait for its end to be told. */
+void kymo_keep_look(struct kymo_process *process);
+
 /* Follow it no more; it runs as it had been. */
 void kymo_keep_release(struct kymo_process *process);
 
