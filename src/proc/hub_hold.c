@@ -88,6 +88,7 @@ static int sweep(struct kymo_hub *hub, void *argument)
 	KYMO_VEC(pid_t) tids = { 0 };
 	int n = 0;
 
+	hub_wait_for_spared(hub);
 	for (const struct task *task = process ? process->tasks : NULL; task; task = task->in_process)
 		if (task->is_claimed && !hub_is_still(task) && !is_past(task))
 			kymo_vec_push(&tids, task->tid);

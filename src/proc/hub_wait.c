@@ -190,7 +190,7 @@ static pid_t look_at_expected(struct kymo_hub *hub, int *status_ret)
 	return 0;
 }
 
-static pid_t wait_for_likely(struct kymo_hub *hub, unsigned int n_tasks, int *status_ret)
+static pid_t wait_for_likely(struct kymo_hub *hub, bool sleeps, unsigned int n_tasks, int *status_ret)
 {
 	uint64_t deadline = kymo_now_ns() + n_tasks * SCAN_NS;
 	pid_t got;
@@ -199,9 +199,9 @@ static pid_t wait_for_likely(struct kymo_hub *hub, unsigned int n_tasks, int *st
 		got = look_at_recent(hub, status_ret);
 		if (!got)
 			got = look_at_expected(hub, status_ret);
-		if (!got)
+		if (!got && sleeps)
 			sched_yield();
-	} while (!got && !hub->is_woken && kymo_now_ns() < deadline);
+	} while (!got && sleeps && !hub->is_woken && kymo_now_ns() < deadline);
 	return got;
 }
 
@@ -216,7 +216,7 @@ static pid_t wait_for_any(struct kymo_hub *hub, bool sleeps, int *status_ret)
 
 	hub->is_asleep = true;
 	pthread_mutex_unlock(&hub->lock);
-	got = asks_likely ? wait_for_likely(hub, n_tasks, status_ret) : 0;
+	got = asks_likely ? wait_for_likely(hub, sleeps, n_tasks, status_ret) : 0;
 	if (!got)
 		got = look(hub, 0, sleeps && !has_clock ? 0 : WNOHANG, status_ret);
 	if (sleeps && has_clock && !got)
@@ -228,8 +228,10 @@ static pid_t wait_for_any(struct kymo_hub *hub, bool sleeps, int *status_ret)
 
 pid_t hub_wait(struct kymo_hub *hub, bool sleeps, int *status_ret)
 {
-	pid_t got = take_early(hub, status_ret);
+	pid_t got;
 
+	hub_wait_for_spared(hub);	/* in the middle of an event, who waits for others has to be done with this one */
+	got = take_early(hub, status_ret);
 	return got ? got : wait_for_any(hub, sleeps, status_ret);
 }
 
