@@ -45,7 +45,7 @@ def test_sleeping_threads_are_not_disturbed():
 
 def test_a_process_whose_only_thread_sleeps_is_not_disturbed():
     """System calls are made in that thread's name meanwhile."""
-    limit_ms = 9500
+    limit_ms = 14000
     sleeping = {way: target('blocked', '-m', limit_ms, way) for way in EXPECTED}
     begin = time.monotonic()
     for way, process in sleeping.items():
