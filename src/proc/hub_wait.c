@@ -4,12 +4,15 @@
  * In a wait for any thread the kernel looks at each that is traced; in one for a single thread, at that. So where there are many, two kinds are asked for by their ids first: those that were
  * interrupted, whose stops are on their way, and those that have told something lately, for as long as a look at all would take. All are looked at now and then, as others wait too.
  *
+ * The kernel looks at those first that were seized last. So that others get their turn, all that stand at system calls are fetched before the first of them goes on.
+ *
  * A stop that was waited for, the kernel forgets: if the tracer is killed then, the thread goes on without the signal that it stood before. So one before a signal is told, and goes on, without
  * having been waited for. It is waited for behind its event if it stays there, as it would hide others. SIGTRAP is not spared so: those of steps and breakpoints would end the program.
  */
 #include "proc/hub.h"
 
 #include <sched.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -20,6 +23,7 @@
 #define MANY_TASKS 64
 #define WAITS_A_SCAN 64
 #define SCAN_NS 50		/* of a thread, in a wait for any */
+#define CALL_STOP (SIGTRAP | 0x80)
 
 /* ---- statuses that were fetched before their turn ------------------------------------------------------------------------------ */
 
@@ -152,12 +156,32 @@ static void told(struct kymo_hub *hub, pid_t tid)
 	hub->recent[0] = tid;
 }
 
+/* Whether `tid`, which has just been found, stands at a system call, and waits for its turn now: others are to be found before its next call. */
+static bool takes_turn(struct kymo_hub *hub, pid_t tid, int *status_ret)
+{
+	if (hub->spared.tid != tid || WSTOPSIG(*status_ret) != CALL_STOP || !hub->recent[1] || !hub_find(hub, tid))
+		return false;
+	hub->spared.tid = 0;
+	if (waitpid(tid, status_ret, __WALL | __WNOTHREAD | WNOHANG) == tid)
+		hub_keep_status(hub, tid, *status_ret);
+	return true;
+}
+
 static pid_t look_at_recent(struct kymo_hub *hub, int *status_ret)
 {
 	for (size_t i = 0; i < HUB_RECENT && hub->recent[i]; i++)
-		if (look(hub, hub->recent[i], WNOHANG, status_ret))
+		if (look(hub, hub->recent[i], WNOHANG, status_ret) && !takes_turn(hub, hub->recent[i], status_ret))
 			return hub->recent[i];
-	return 0;
+	return take_early(hub, status_ret);
+}
+
+static pid_t look_at_all(struct kymo_hub *hub, int options, int *status_ret)
+{
+	pid_t got = look(hub, 0, options, status_ret);
+
+	while (got && takes_turn(hub, got, status_ret))
+		got = look(hub, 0, WNOHANG, status_ret);
+	return got ? got : take_early(hub, status_ret);
 }
 
 static void forget_expected(struct kymo_hub *hub, size_t i)
@@ -218,7 +242,7 @@ static pid_t wait_for_any(struct kymo_hub *hub, bool sleeps, int *status_ret)
 	pthread_mutex_unlock(&hub->lock);
 	got = asks_likely ? wait_for_likely(hub, sleeps, n_tasks, status_ret) : 0;
 	if (!got)
-		got = look(hub, 0, sleeps && !has_clock ? 0 : WNOHANG, status_ret);
+		got = look_at_all(hub, sleeps && !has_clock ? 0 : WNOHANG, status_ret);
 	if (sleeps && has_clock && !got)
 		nanosleep(&(struct timespec){ 0, CLOCK_NS }, NULL);
 	pthread_mutex_lock(&hub->lock);

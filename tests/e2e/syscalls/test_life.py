@@ -1,4 +1,5 @@
 """The life of a hub: it ends with the last of those that are connected, however the one that began it ends."""
+import collections
 import fcntl
 import os
 import random
@@ -9,7 +10,7 @@ import time
 from pathlib import Path
 
 import processes
-from kymotest import KYMO, at_end, check, check_equal, check_untraced, eventually, run, start, target, target_path
+from kymotest import KYMO, at_end, check, check_equal, check_untraced, eventually, program, run, start, target, target_path
 from numbered import Client, end, hub_of, workers_left
 from straced import command_of
 
@@ -249,3 +250,16 @@ def test_the_job_is_the_users_process_and_the_command(tmp):
 
 def test_ends_of_children_are_waited_for_where_they_are_ignored(tmp):
     run(KYMO, 'syscalls', '-o', tmp / 'out', 'sh', '-c', 'exit 3', preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)).ended(3)
+
+
+def test_of_threads_that_never_pause_each_gets_its_turn(tmp):
+    """The kernel tells of those first that were seized last."""
+    run(program('gcc'), '-w', '-pthread', '-o', tmp / 'busy', Path(__file__).parent / 'busy.c').ok()
+    process, lines = start(tmp / 'busy', '8'), tmp / 'lines'
+    process.wait_for('^ready$')
+    tracer = start(KYMO, 'syscalls', '-f', '-e', 'getppid', '-o', lines, '--pid', process.pid)
+    eventually(lambda: lines.exists() and lines.read_bytes().count(b'\n') > 16_000, 'calls of all', 90)
+    tracer.end(signal.SIGINT).ok()
+    calls = collections.Counter(line.split()[0] for line in lines.read_text().splitlines() if 'getppid(' in line)
+    check(len(calls) == 8 and min(calls.values()) > sum(calls.values()) / 80, 'no thread has less than a tenth of its share', calls)
+    process.end().ok()
