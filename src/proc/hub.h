@@ -249,6 +249,9 @@ void hub_expect(struct kymo_hub *hub, struct task *task);
 void hub_keep_status(struct kymo_hub *hub, pid_t tid, int status);
 void hub_forget_status(struct kymo_hub *hub, struct task *task);
 
+/* The same for who is forgotten itself, but for its end, which somebody may wait for. */
+void hub_forget_stop(struct kymo_hub *hub, const struct task *task);
+
 /* Wait for at most `timeout_ns` for a task's next status, which is kept. */
 bool hub_fetch(struct kymo_hub *hub, struct task *task, uint64_t timeout_ns, int *status_ret);
 

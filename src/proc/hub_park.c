@@ -13,7 +13,7 @@ static bool is_beside(const struct hub_process *one, const struct hub_process *o
 
 static bool may_run(const struct task *task)
 {
-	return task->state == TASK_RUNNING && !task->is_fetched && !task->is_newborn;
+	return task->state == TASK_RUNNING && !task->is_fetched && !task->is_newborn && !task->has_maker;
 }
 
 /* Interrupted, it can sleep on in the kernel, but not return from there: so a parent in vfork() need not be waited for. */

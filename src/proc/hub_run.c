@@ -301,7 +301,7 @@ void hub_attend(struct kymo_hub *hub, struct task *task)
 	switch (task->state) {
 	case TASK_RUNNING:
 	case TASK_LISTENING:
-		if (!task->was_interrupted && !task->is_newborn && has_to_stop(task))
+		if (!task->was_interrupted && !task->is_newborn && !task->is_fetched && has_to_stop(task))
 			hub_interrupt(hub, task);
 		if (is_kept(task))
 			release_left(hub, task);

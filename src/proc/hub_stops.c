@@ -381,8 +381,8 @@ static void dispatch(struct kymo_hub *hub, pid_t tid, int status)
 {
 	struct task *task = hub_find(hub, tid);
 
-	if (task)
-		task->is_fetched = false;
+	if (task && task->is_fetched)
+		hub_forget_status(hub, task);	/* of a stop in which it was killed */
 	if (!WIFSTOPPED(status)) {
 		ended(hub, tid, status);
 	} else if (status >> 16 == PTRACE_EVENT_EXEC) {

@@ -159,6 +159,7 @@ void hub_rekey_task(struct kymo_hub *hub, struct task *task, pid_t tid)
 {
 	out_of_bucket(hub, task);
 	task->tid = tid;
+	task->is_expected = false;	/* by its new id */
 	into_bucket(hub, task);
 }
 
@@ -184,6 +185,8 @@ void hub_forget_task(struct kymo_hub *hub, struct task *task)
 	for (size_t i = 0; task->is_kicked && i < hub->kicked.n; i++)
 		if (hub->kicked.items[i] == task)
 			hub->kicked.items[i--] = hub->kicked.items[--hub->kicked.n];
+	if (task->is_fetched)
+		hub_forget_stop(hub, task);
 	hub_end_hold(hub, task);
 	hub->n_tasks--;
 	out_of_bucket(hub, task);

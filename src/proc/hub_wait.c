@@ -73,13 +73,28 @@ void hub_forget_status(struct kymo_hub *hub, struct task *task)
 	task->is_fetched = false;
 }
 
+void hub_forget_stop(struct kymo_hub *hub, const struct task *task)
+{
+	for (size_t i = hub->early.n; i-- > 0;)
+		if (hub->early.items[i].tid == task->tid && WIFSTOPPED(hub->early.items[i].status))
+			take_out(hub, i);
+}
+
+/* Who was killed since stands elsewhere, or has ended. */
 static pid_t take_early(struct kymo_hub *hub, int *status_ret)
 {
 	struct hub_status early;
+	struct task *task;
+	int newer;
 
 	if (!hub->early.n)
 		return 0;
 	early = take_out(hub, 0);
+	task = hub_find(hub, early.tid);
+	if (task)
+		task->is_fetched = false;
+	if (WIFSTOPPED(early.status) && waitpid(early.tid, &newer, __WALL | __WNOTHREAD | WNOHANG) == early.tid)
+		early.status = newer;
 	*status_ret = early.status;
 	return early.tid;
 }
@@ -107,7 +122,8 @@ static pid_t look(struct kymo_hub *hub, pid_t tid, int options, int *status_ret)
 	siginfo_t info = { .si_pid = 0 };
 	pid_t got;
 
-	if (waitid(tid ? P_PID : P_ALL, (id_t)tid, &info, WEXITED | WSTOPPED | WNOWAIT | __WALL | __WNOTHREAD | options) || !info.si_pid)
+	/* Without WSTOPPED, which is for children that nobody traces: their stops could not be taken below, and would hide all others. */
+	if (waitid(tid ? P_PID : P_ALL, (id_t)tid, &info, WEXITED | WNOWAIT | __WALL | __WNOTHREAD | options) || !info.si_pid)
 		return 0;
 	if (is_spared(hub, &info)) {
 		*status_ret = info.si_status << 8 | 0x7f;

@@ -115,9 +115,10 @@ static int read_held(struct kymo_joined *joined)
 	return joined->held.n ? 0 : -ESRCH;
 }
 
+/* The hub tells of those that are new first; here, as in /proc, the first thread is in front. */
 static struct kymo_error *take_over(struct kymo_process *process)
 {
-	for (size_t i = 0; i < process->joined->held.n; i++) {
+	for (size_t i = process->joined->held.n; i-- > 0;) {
 		const struct hub_held *held = &process->joined->held.items[i];
 		struct kymo_thread thread = { .tid = held->tid, .is_stopped = true, .registers = held->registers };
 

@@ -409,11 +409,20 @@ def test_nothing_is_left_of_a_recorder_that_was_killed():
         check('kymo_test_' in line, 'nothing is defined in tracefs', line)
 
 
+def has_whole_packets(directory):
+    """The kernel writes a packet page by page: one that is being written is none."""
+    def sizes():
+        return [path.stat().st_size for path in Path(directory).glob('kernel_*')]
+    before = sizes()
+    time.sleep(0.02)
+    return sum(before) > 1000 and sizes() == before
+
+
 def test_the_trace_of_a_killed_recorder_can_be_read():
     need_uprobes()
     process = start(target_path('callmany'), '-u', 100, 1000000)
     recorder = start_by_kernel('-p', 'callmany:work_a', '--pid', process.pid)
-    eventually(lambda: sum(path.stat().st_size for path in Path('kymo.data').glob('kernel_*')) > 1000, 'packets are written')
+    eventually(lambda: has_whole_packets('kymo.data'), 'packets are written')
     recorder.end(signal.SIGKILL)
     check(list(babeltrace()), 'records are there')
     process.signal(signal.SIGKILL)

@@ -138,7 +138,9 @@ def test_output_that_does_not_arrive_is_told():
 def test_counts_are_shown_when_a_signal_ends_the_tracing(tmp):
     tracer = start(KYMO, 'syscalls', '-c', SH, '-c', ': > begun; read word; exit 5', cwd=tmp)
     eventually((tmp / 'begun').exists, 'the command has begun', 30)
-    check_matches(tracer.end(signal.SIGTERM).ended(128 + signal.SIGTERM).err, r'^% time .*\n(.*\n)+ *\d+\.\d+ .* execve\n(.*\n)*100\.00 .* total\n$')
+    tracer.signal(signal.SIGTERM)
+    eventually(lambda: not tracer.is_alive(), 'it ends, before its command reads the end of its input')
+    check_matches(tracer.end().ended(128 + signal.SIGTERM).err, r'^% time .*\n(.*\n)+ *\d+\.\d+ .* execve\n(.*\n)*100\.00 .* total\n$')
     process = target('selfcheck', '-t', '2')
     tracer = start(KYMO, 'syscalls', '-c', '--pid', process.pid)
     eventually(lambda: 'TracerPid:\t0' not in open(f'/proc/{process.pid}/status').read(), 'it is traced', 30)
