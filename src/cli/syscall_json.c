@@ -48,7 +48,7 @@ void cli_syscall_json_leave(struct cli_syscall_thread *thread, uint64_t duration
 		return;
 	kymo_syscall_leave(&thread->call, &thread->target, &thread->text);
 	print_call(thread);
-	kymo_syscall_write_json_result(s->out, &thread->call, &thread->target, duration_ns);
+	kymo_syscall_write_json_result(s->out, &thread->call, &thread->target, duration_ns, &thread->text);
 	if (thread->injection)
 		fprintf(s->out, ", \"injected\": %s, \"delayed\": %s", thread->injection->has_result ? "true" : "false",
 			thread->injection->delay_enter_ns || thread->injection->delay_exit_ns ? "true" : "false");

@@ -118,7 +118,7 @@ struct kymo_error *kernel_threads_enter(struct kernel_threads *threads, int32_t 
  */
 bool kernel_threads_leave(struct kernel_threads *threads, int32_t *tid, int32_t pid, uint64_t number, bool has_executed);
 
-/* It has ended: whoever has the id next is another one. */
-void kernel_threads_end(struct kernel_threads *threads, int32_t tid);
+/* It has ended at `tsc`: whoever has the id behind that is another one. */
+void kernel_threads_end(struct kernel_threads *threads, int32_t tid, uint64_t tsc);
 
 #endif

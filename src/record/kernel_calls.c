@@ -285,7 +285,7 @@ static struct kymo_error *on_call(const struct kymo_kernel_call *call, void *dat
 	case KYMO_KERNEL_CALL_LEFT:
 		return leave(source, call, tsc);
 	case KYMO_KERNEL_CALL_ENDED:
-		kernel_threads_end(source->options.threads, call->tid);
+		kernel_threads_end(source->options.threads, call->tid, tsc);
 		return NULL;
 	default:
 		return NULL;
@@ -294,8 +294,8 @@ static struct kymo_error *on_call(const struct kymo_kernel_call *call, void *dat
 
 static void warn_missed(struct recording_calls *source)
 {
-	if (!kymo_kernel_calls_missed_processes(source->calls) || source->warned_missed || !source->options.warn)
-		return;
+	if (!source->own_threads || !kymo_kernel_calls_missed_processes(source->calls) || source->warned_missed || !source->options.warn)
+		return;		/* where there are others with a table of the same processes, they tell */
 	source->warned_missed = true;
 	source->options.warn("more processes live at once than can be followed; some are not recorded", source->options.data);
 }
@@ -307,12 +307,10 @@ static struct kymo_error *drain(struct recording_calls *source, struct output *o
 	return kymo_kernel_calls_drain(source->calls, on_call, source, is_empty_ret);
 }
 
-struct kymo_error *recording_calls_drain(struct recording_calls *source, struct output *output)
+struct kymo_error *recording_calls_drain(struct recording_calls *source, struct output *output, bool *is_empty_ret)
 {
-	bool is_empty;
-
 	warn_missed(source);
-	return drain(source, output, &is_empty);
+	return drain(source, output, is_empty_ret);
 }
 
 struct kymo_error *recording_calls_flush(struct recording_calls *source, struct output *output)

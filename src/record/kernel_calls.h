@@ -33,8 +33,8 @@ struct kymo_error *recording_calls_open(const struct recording_calls_options *op
 /* NULL is allowed. */
 void recording_calls_destroy(struct recording_calls *source);
 
-/* As those of recording_kernel (record/kernel.h). */
-struct kymo_error *recording_calls_drain(struct recording_calls *source, struct output *output);
+/* As those of recording_kernel (record/kernel.h). `is_empty_ret`: there was no more than was taken. */
+struct kymo_error *recording_calls_drain(struct recording_calls *source, struct output *output, bool *is_empty_ret);
 struct kymo_error *recording_calls_flush(struct recording_calls *source, struct output *output);
 struct kymo_error *recording_calls_finish(struct recording_calls *source, struct output *output);
 uint64_t recording_calls_lost(const struct recording_calls *source);

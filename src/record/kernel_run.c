@@ -239,14 +239,16 @@ static bool has_ended(struct recording *recording)
 	return !is_followed(recording) || !has_processes(recording);
 }
 
-static struct kymo_error *drain(struct recording *recording)
+/* `is_empty_ret`: there was nothing left. */
+static struct kymo_error *drain(struct recording *recording, bool *is_empty_ret)
 {
 	struct kymo_error *error = NULL;
 	size_t n;
 
+	*is_empty_ret = true;
 	if (recording->kernel)
 		error = recording_kernel_drain(recording->kernel, &recording->output, &n);
-	return error || !recording->calls ? error : recording_calls_drain(recording->calls, &recording->output);
+	return error || !recording->calls ? error : recording_calls_drain(recording->calls, &recording->output, is_empty_ret);
 }
 
 static struct kymo_error *flush(struct recording *recording)
@@ -293,15 +295,16 @@ static struct kymo_error *record_until_end(struct recording *recording)
 				.events = POLLIN };
 	int timeout = poll_ms(recording);
 	struct kymo_error *error = NULL;
+	bool is_empty = true;
 
 	while (!error && !recording_is_time_up(recording) && !has_ended(recording)) {
 		/*
 		 * When the first process has ended and others are waited for, its descriptor would not let anybody
 		 * sleep.
 		 */
-		if (poll(&ended, 1, timeout) > 0 && is_followed(recording))
+		if (poll(&ended, 1, is_empty ? timeout : 0) > 0 && is_followed(recording))
 			ended.fd = -1;
-		error = drain(recording);
+		error = drain(recording, &is_empty);
 		if (!error)
 			error = now_and_then(recording);
 	}

@@ -17,6 +17,7 @@ struct seen {
 	int32_t tid, pid;	/* pid 0: nobody's, at the moment */
 	bool is_known;		/* to the trace */
 	uint64_t call;		/* the number of the system call that it is in, plus 1; or 0 */
+	uint64_t ended;		/* when it did: what is not behind that is still its own, as probes and calls have rings of their own; or 0 */
 	char name[NAME_SIZE];
 };
 
@@ -164,13 +165,16 @@ struct kymo_error *kernel_threads_see(struct kernel_threads *threads, struct kym
 {
 	struct seen *seen = get(threads, tid);
 	struct kymo_error *error;
-	bool is_new;
+	bool is_new, is_next;
 
 	if (!seen)
 		return &kymo_error_no_memory;
 	is_new = !seen->is_known;
-	if (!is_new && seen->pid == pid && !strncmp(seen->name, name, NAME_SIZE - 1))
+	is_next = seen->ended && tsc > seen->ended;
+	if (!is_new && !is_next && seen->pid == pid && !strncmp(seen->name, name, NAME_SIZE - 1))
 		return NULL;
+	if (is_next)
+		seen->ended = 0;
 	seen->pid = pid;
 	seen->is_known = true;
 	snprintf(seen->name, sizeof(seen->name), "%s", name);
@@ -220,12 +224,12 @@ bool kernel_threads_leave(struct kernel_threads *threads, int32_t *tid, int32_t 
 	return true;
 }
 
-void kernel_threads_end(struct kernel_threads *threads, int32_t tid)
+void kernel_threads_end(struct kernel_threads *threads, int32_t tid, uint64_t tsc)
 {
 	const uint32_t slot = *find(threads, tid);
 
 	if (!slot)
 		return;
 	threads->items.items[slot - 1].call = 0;
-	threads->items.items[slot - 1].pid = 0;
+	threads->items.items[slot - 1].ended = tsc;
 }

@@ -247,6 +247,8 @@ static struct kymo_error *give_up_those_of(struct writer *w, const int32_t *tid)
 
 		if (!tid || *tid == w->threads.items.items[thread].tid)
 			give_up(w, thread, numbers[i]);
+		if (w->syscalls.text.is_cut)
+			return &kymo_error_no_memory;
 	}
 	return NULL;
 }

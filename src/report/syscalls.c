@@ -294,7 +294,7 @@ void kymo_syscalls_write_json(struct syscalls *syscalls, FILE *out, bool has_res
 
 	kymo_syscall_write_json(out, &syscalls->call, syscalls->call.number, &syscalls->text);
 	if (has_result)
-		kymo_syscall_write_json_result(out, &syscalls->call, &target, ns);
+		kymo_syscall_write_json_result(out, &syscalls->call, &target, ns, &syscalls->text);
 	else
 		fputs(", \"result\": null", out);
 }

@@ -45,19 +45,21 @@ void kymo_syscall_write_json(FILE *out, const struct kymo_syscall_call *call, ui
 	fputs("]", out);
 }
 
-void kymo_syscall_write_json_result(FILE *out, const struct kymo_syscall_call *call, const struct kymo_syscall_target *target, uint64_t duration_ns)
+void kymo_syscall_write_json_result(FILE *out, const struct kymo_syscall_call *call, const struct kymo_syscall_target *target, uint64_t duration_ns,
+				    struct kymo_line *text)
 {
 	const char *error = kymo_syscall_failed(call) ? kymo_syscall_errno((int)-call->result) : NULL;
-	struct kymo_line text = { 0 };
+	const bool was_cut = text->is_cut;
 
 	fprintf(out, ", \"result\": %" PRId64, call->result);
 	if (error)
 		fprintf(out, ", \"error\": \"%s\"", error);
-	kymo_syscall_result(call, target, &text);
+	kymo_line_clear(text);
+	kymo_syscall_result(call, target, text);
+	text->is_cut |= was_cut;
 	fputs(", \"shown\": ", out);
-	write_text(out, text.data, text.n);
+	write_text(out, text->data, text->n);
 	fprintf(out, ", \"duration_ns\": %" PRIu64, duration_ns);
-	kymo_line_deinit(&text);
 }
 
 void kymo_syscall_stop(struct kymo_syscall_call *call, const struct kymo_line *text)

@@ -55,7 +55,7 @@ static void only_the_call_that_was_begun_comes_back(void **state)
 	assert_true(leave(FIRST, UINT64_MAX));
 	assert_false(leave(FIRST, UINT64_MAX));
 	enter(FIRST, SYS_read);
-	kernel_threads_end(threads, FIRST);
+	kernel_threads_end(threads, FIRST, 1);
 	assert_false(leave(FIRST, SYS_read));
 }
 
@@ -78,7 +78,9 @@ static void whoever_has_an_id_again_is_another_thread(void **state)
 	see(SECOND, "same", 100);
 	see(SECOND, "same", 200);
 	assert_int_equal(trace.n_threads, 1);
-	kernel_threads_end(threads, SECOND);
+	kernel_threads_end(threads, SECOND, 250);
+	see(SECOND, "same", 250);	/* of a probe that it ran through before */
+	assert_int_equal(trace.n_threads, 1);
 	see(SECOND, "same", 300);
 	assert_int_equal(trace.n_threads, 2);
 	assert_int_equal(trace.threads[1].begin, 300);
