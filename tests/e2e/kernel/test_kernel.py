@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import signal
+import time
 from pathlib import Path
 
 import kernelcount
