@@ -73,6 +73,30 @@ static void many_threads_are_let_go_when_their_engines_detach_and_when_their_hub
 	end(&f);
 }
 
+static void a_child_that_nobody_traces_any_more_and_that_stands_still_hides_nobody(void **state)
+{
+	char *argv[] = { (char *)"sleep", (char *)"1000", NULL };
+	struct kymo_engine *engine;
+	struct fixture f;
+	int status;
+	pid_t pid;
+
+	begin(&f, counting);
+	assert_int_equal(kymo_hub_launch(f.hub, 0, argv, &pid), 0);
+	assert_int_equal(kymo_hub_start(f.hub, pid), 0);
+	eventually(tracer_of(pid) == 0);
+	assert_int_equal(kill(pid, SIGSTOP), 0);
+	eventually(state_of(pid) == 'T');
+	engine = engine_of(f.hub, f.pid, &f.book, KYMO_EVENTS_SYSCALL);
+	eventually(f.book.told[ENTRY] > 3);
+	runs(&f);
+	kymo_engine_put(engine);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(kymo_hub_wait(f.hub, pid, &status), 0);
+	assert_int_equal(status, SIGKILL);
+	end(&f);
+}
+
 /* Of three threads, one of which tells something anew whenever another has been told. */
 static void statuses_that_were_fetched_early_are_told_in_their_order(void **state)
 {
@@ -104,6 +128,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(statuses_that_were_fetched_early_are_told_in_their_order),
+		cmocka_unit_test(a_child_that_nobody_traces_any_more_and_that_stands_still_hides_nobody),
 		cmocka_unit_test(many_threads_are_let_go_when_their_engines_detach_and_when_their_hub_ends),
 	};
 
