@@ -14,14 +14,14 @@ PATIENCE = 60
 
 
 class Tracer:
-    """Attaches with `words`, a file for the lines, and the process id."""
+    """Attaches with `words` and the process id."""
 
     def __init__(self, name, words, missing=None):
         self.name, self.words, self.missing = name, words, missing
 
 
 def tracers(bench):
-    return [Tracer("kymo syscalls", [bench.kymo, "syscalls", "-f", "-o"], bench.kymo_missing), Tracer("strace", ["strace", "-q", "-f", "-o"])]
+    return [Tracer("kymo syscalls", [bench.kymo, "syscalls", "-f", "--pid"], bench.kymo_missing), Tracer("strace", ["strace", "-q", "-f", "-p"])]
 
 
 def _tracer_of(pid, tid):
@@ -37,7 +37,7 @@ def measure(tracer, target, file):
     """{attach, detach: ms; memory: KiB}. Threads are taken in the order of their ids, so the last one is looked at."""
     last = max(map(int, os.listdir(f"/proc/{target.pid}/task")))
     begin = time.monotonic()
-    process = procs.spawn([*tracer.words, file, "-p", target.pid], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = procs.spawn([*tracer.words, target.pid, "-o", file], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         who = procs.wait_until(lambda: _tracer_of(target.pid, last), PATIENCE, 0.0005)
         attached = time.monotonic()
@@ -78,7 +78,8 @@ def run(bench):
             raise BenchError(tracer.missing)
         for threads in THREADS:
             with procs.temporary_directory(bench.output_dir, "engines") as temporary, procs.Target([program, threads]) as target:
-                trials.setdefault((threads, tracer.name), []).append(measure(tracer, target, f"{temporary}/calls"))
+                figures = measure(tracer, target, f"{temporary}/calls")
+                trials.setdefault((threads, tracer.name), []).append(figures)
                 target.leave()
 
     bench.round_robin("engines", chosen, one)
