@@ -42,15 +42,28 @@ class Victim:
 
     def __init__(self, directory, threads=16, args=(), probes='entries', companion=False, name='selfcheck'):
         self.directory, self.probes, self.name = directory, PROBES[probes], name
-        self.program = target(name, '-t', threads, *args)
+        self.kills = self.left = 0
+        self.begin(threads, args)
+        while companion and not self.has_room_for_others():
+            self.program.end(signal.SIGTERM)
+            self.begin(threads, args)
+
+    def begin(self, threads, args):
+        self.program = target(self.name, '-t', threads, *args)
         self.pid = self.program.pid
         time.sleep(0.3)  # its threads have all been through everything once: what they map lazily is there
         self.before = remains.lasting_mappings(self.pid)
-        self.kills = self.left = 0
-        self.companion = self.start_companion() if companion else None
+        self.companion = None
 
-    def start_companion(self):
-        return start_record(self.pid, '-q', '-o', self.directory / 'companion', '--overwrite', *self.probes, env=NO_LEAKS)
+    def has_room_for_others(self):
+        """Where memory is so that the companion had to evict an instruction for a `ret`, nobody else may have that place: now and then."""
+        self.companion = start_record(self.pid, '-q', '-o', self.directory / 'companion', '--overwrite', *self.probes, env=NO_LEAKS)
+        result = run(*self.recorder(0.001), env=NO_LEAKS)
+        if result.status and 'an instruction was evicted' in result.err:
+            self.companion.end(signal.SIGTERM).ok()
+            return False
+        result.ok()
+        return True
 
     def recorder(self, seconds):
         return [KYMO, 'record', '-q', '-o', str(self.directory / 'killed'), '--buffer', '1M', *self.probes, '--for', str(seconds),

@@ -24,6 +24,6 @@ def test_recorders_come_and_go_while_a_library_does(tmp):
     opening.come_and_go(process, tmp, choices, ['libctor'])
     with processes.stopped(process.pid):
         after = [line for line in remains.lasting_mappings(process.pid) if 'libctor' not in line]
-    check_equal([line for line in after if 'kymo' in line or 'x' in line.split()[1]],
+    check_equal([line for line in after if remains.MEMFD in line or 'x' in line.split()[1]],
                 [line for line in before if 'x' in line.split()[1]], 'executable mappings')
     process.end(signal.SIGTERM).ok()

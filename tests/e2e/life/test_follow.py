@@ -286,7 +286,7 @@ def check_family_is_clean(process, before, pids):
     for pid in [process.pid, *pids]:
         check_untraced(pid)
         remains.check_running(pid)
-    check_equal([mapping for mapping in before if 'kymo' in mapping], [], 'mappings before')
+    check_equal([mapping for mapping in before if remains.MEMFD in mapping], [], 'mappings before')
     check(not remains.are_there(process.pid), 'nothing is left in the parent')
     check_matches(process.end(input='\n').ok().out, '^end$')
 

@@ -66,12 +66,36 @@ def test_each_place_that_is_refused_is_told():
 
 
 @timeout(300)
-def test_more_probes_than_there_is_room_for():
+LARGE = """
+	.globl main, large, larger
+	.type main, @function
+main:	xor %eax, %eax
+	ret
+	.size main, . - main
+	.type large, @function
+large:	.rept 100000
+	add $0x12345678, %eax
+	.endr
+	ret
+	.size large, . - large
+	.type larger, @function
+larger:	.rept 265000
+	add $0x12345678, %eax
+	.endr
+	ret
+	.size larger, . - larger
+	.section .note.GNU-stack, "", @progbits
+"""
+
+
+def test_more_probes_than_there_is_room_for(tmp):
     """By their number, and by the size of their pads."""
-    check_refused(['-p', 'libc:*:*', '--', 'true'],
-                  r'a recording of one process can have 26214\d( more)? probes, and \d{6} are asked for; ask for fewer, by a glob that matches less')
-    check_refused(['-p', 'libc:[a-m]*:*', '--', 'true'],
-                  r'the pads of \d+ probes fit into the 64 MiB that there are for them, and \d+ are asked for; '
+    (tmp / 'large.s').write_text(LARGE)
+    run(program('gcc'), '-o', tmp / 'large', tmp / 'large.s').ok()
+    check_refused(['-p', './large:larger:*', '--', './large'],
+                  r'a recording of one process can have 26214\d( more)? probes, and 26\d{4} are asked for; ask for fewer, by a glob that matches less')
+    check_refused(['-p', './large:large:*', '--', './large'],
+                  r'the pads of \d+ probes fit into the 64 MiB that there are for them, and 10000\d are asked for; '
                   r'ask for fewer, by a glob that matches less')
 
 

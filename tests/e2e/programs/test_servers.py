@@ -7,6 +7,7 @@ import socket
 import threading
 
 import processes
+import remains
 from kymotest import (KYMO, babeltrace, check, check_equal, check_same, check_text_intact, check_untraced, eventually, program,
                       report_json, skip, start)
 
@@ -88,7 +89,7 @@ def count(reports, name):
 
 def mapped(pid):
     """What executable files and what of kymo's a process has mapped; a heap may grow meanwhile."""
-    return [mapping.line for mapping in processes.maps(pid) if 'x' in mapping.permissions or 'kymo' in mapping.path]
+    return [mapping.line for mapping in processes.maps(pid) if 'x' in mapping.permissions or mapping.path.startswith(remains.MEMFD)]
 
 
 def exercise(pids, specs, load, ask, counted):

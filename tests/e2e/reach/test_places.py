@@ -14,7 +14,7 @@ from kymotest import (KYMO, NOBODY, check, check_equal, check_matches, eventuall
 
 
 def inside(tmp, *words):
-    """A process that alone sees the file that it runs; its pid as it is here, and its path there."""
+    """A process that alone sees the file that it runs; its pid as it is here, and its path as its maps have it here."""
     need_root()
     (tmp / 'hidden').mkdir()
     script = f'mount -t tmpfs none {tmp}/hidden && cp {target_path("callmany")} {tmp}/hidden/unseen && exec {tmp}/hidden/unseen "$@"'
@@ -26,7 +26,8 @@ def inside(tmp, *words):
     check(not (tmp / 'hidden/unseen').exists(), 'the file is seen inside only')
     pid = eventually(lambda: processes.children(process.pid), 'it has a child')[0]
     check_equal(processes.status(pid)['NSpid'].split()[-1], '1', 'its pid there')
-    return process, pid, f'{tmp}/hidden/unseen'
+    path = next(mapping.path for mapping in processes.maps(pid) if mapping.path.endswith('/hidden/unseen'))
+    return process, pid, path
 
 
 def test_a_process_in_other_mount_and_pid_namespaces(tmp):
