@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import comparing
+import markers
 import processes
 import remains
 from kymotest import (KYMO, at_end, check, check_equal, check_matches, check_same, event_counts, events, eventually, kymo, record, report_json, run, start,
@@ -412,9 +413,7 @@ def permissions_at(pid, address):
 
 def begins_with_a_load(pid, address):
     """Of a field of an object: mov OFFSET(REGISTER), REGISTER."""
-    with open(f'/proc/{pid}/mem', 'rb') as memory:
-        memory.seek(address)
-        return memory.read(3) in [bytes([0x48, 0x8b, 0x40 | to << 3 | by]) for to in range(8) for by in range(8) if by != 4]
+    return markers.read(pid, address, 3) in [bytes([0x48, 0x8b, 0x40 | to << 3 | by]) for to in range(8) for by in range(8) if by != 4]
 
 
 def test_node_is_recorded_or_refused_and_runs_on(tmp):
