@@ -290,7 +290,7 @@ static struct kymo_error *watch_on(struct watch *w)
 
 static void tell_missing(struct watch *w)
 {
-	const uint64_t lost = kymo_kernel_calls_lost(w->calls), missed = kymo_kernel_calls_missed_processes(w->calls);
+	const uint64_t lost = kymo_kernel_calls_lost(w->calls);
 	char count[32], size[32];
 
 	tell_lost(w, lost);
@@ -298,8 +298,6 @@ static void tell_missing(struct watch *w)
 	if (lost)
 		cli_warn("%s beginnings and ends of calls were lost, as the buffer of %s was full: a larger --buffer, or a smaller set with -e, loses less",
 			 cli_format_count(lost, count), cli_format_bytes(w->s->buffer_size, size));
-	if (missed)
-		cli_warn("%s processes were not followed: there were too many at once", cli_format_count(missed, count));
 }
 
 static int64_t ns_since_1970(void)

@@ -36,24 +36,53 @@ enum {
 
 #define AT(member) ((int)offsetof(struct kernel_call, member))
 
-static void begin(struct code *c, const struct kernel_call_program *program, enum kernel_call_what what, struct label *out)
+/* What of the event is to be had before there is a sample; its losses' count is in r7 then. Pid and tgid are in r9, if `has_ids`; the program's argument in r1. */
+static void begin(struct code *c, const struct kernel_call_program *program, enum kernel_call_what what, bool has_ids, struct label *out)
 {
 	load(c, BPF_DW, R2, R1, 0);
 	store(c, BPF_DW, FP, POINTER, R2);
 	load(c, BPF_DW, R2, R1, what == KERNEL_CALL_END ? 0 : 8);
 	store(c, BPF_DW, FP, VALUE, R2);
-	store_ids(c, &program->ids, IDS, out);
+	if (has_ids && !program->ids.ns_ino && !program->ids.not_tgid)
+		store(c, BPF_DW, FP, IDS, R9);
+	else
+		store_ids(c, &program->ids, IDS, out);
+	store_imm(c, BPF_W, FP, STACK_TOP, 0);
+	look_up(c, program->state);
+	jump_if(c, BPF_JEQ, R0, 0, out);
+	move(c, R7, R0);
+}
+
+static void take_scratch(struct code *c, const struct kernel_call_program *program, struct label *out)
+{
 	call(c, BPF_FUNC_get_smp_processor_id);
 	store(c, BPF_W, FP, STACK_TOP, R0);
 	look_up(c, program->scratch);
 	jump_if(c, BPF_JEQ, R0, 0, out);
 	move(c, R6, R0);
-	load(c, BPF_W, R1, FP, STACK_TOP);
-	store(c, BPF_W, R6, AT(cpu), R1);
-	store_imm(c, BPF_W, FP, STACK_TOP, 0);
-	look_up(c, program->state);
-	jump_if(c, BPF_JEQ, R0, 0, out);
-	load(c, BPF_DW, R1, R0, 0);
+}
+
+/* Behind it the sample has to be submitted. */
+static void take_room(struct code *c, const struct kernel_call_program *program, int32_t size, struct label *out)
+{
+	struct label has_room = { .n = 0 };
+
+	set_map(c, R1, program->ring);
+	set(c, R2, size);
+	set(c, R3, 0);
+	call(c, BPF_FUNC_ringbuf_reserve);
+	move(c, R6, R0);
+	jump_if(c, BPF_JNE, R0, 0, &has_room);
+	count_one(c, R7);
+	jump(c, out);
+	here(c, &has_room);
+}
+
+static void fill(struct code *c, const struct kernel_call_program *program, enum kernel_call_what what)
+{
+	call(c, BPF_FUNC_get_smp_processor_id);
+	store(c, BPF_W, R6, AT(cpu), R0);
+	load(c, BPF_DW, R1, R7, 0);
 	store(c, BPF_DW, R6, AT(lost), R1);
 	store_imm(c, BPF_W, R6, AT(what), (int32_t)what);
 	store_imm(c, BPF_W, R6, AT(is_incomplete), 0);
@@ -98,6 +127,7 @@ static void load_words(struct code *c, const struct kernel_call_program *program
 		load(c, BPF_DW, R1, R2, at);
 		store(c, BPF_DW, R6, AT(words) + 8 * i, R1);
 	}
+	set(c, R7, AT(words) + 8 * KERNEL_CALL_WORDS);
 }
 
 /* What is added to the count of threads that are to be copied for again; r0 is the result of a change of the table: 0 if there was one. */
@@ -415,9 +445,10 @@ int kernel_call_make(const struct kernel_call_program *program, enum kernel_call
 	struct code c = { .insns = out, .max = KERNEL_CALL_PROGRAM_MAX };
 	struct label leaving = { .n = 0 };
 
-	begin(&c, program, what, &leaving);
+	begin(&c, program, what, false, &leaving);
+	take_scratch(&c, program, &leaving);
+	fill(&c, program, what);
 	load_words(&c, program);
-	set(&c, R7, AT(words) + 8 * KERNEL_CALL_WORDS);
 	for (size_t i = 0; i < n; i++)
 		make_copy(&c, &copies[i]);
 	if (what == KERNEL_CALL_ENTER && n)
@@ -430,23 +461,22 @@ int kernel_call_make(const struct kernel_call_program *program, enum kernel_call
 
 /* ---- which program ---------------------------------------------------------------------------------------------------- */
 
-static void filter(struct code *c, const struct kernel_call_program *program, struct label *out)
+/* Leave unless the thread is wanted. Whether its pid and tgid are in r9 then. */
+static bool filter(struct code *c, const struct kernel_call_program *program, struct label *out)
 {
-	if (program->tgids < 0 && !program->thread)
-		return;
+	if (program->processes < 0 && !program->thread)
+		return false;
 	call(c, BPF_FUNC_get_current_pid_tgid);
+	move(c, R9, R0);
 	if (program->thread) {
 		move(c, R1, R0);
 		emit(c, BPF_ALU64 | BPF_LSH | BPF_K, R1, 0, 0, 32);
 		emit(c, BPF_ALU64 | BPF_RSH | BPF_K, R1, 0, 0, 32);
 		jump_if(c, BPF_JNE, R1, program->thread, out);
 	}
-	if (program->tgids < 0)
-		return;
-	emit(c, BPF_ALU64 | BPF_RSH | BPF_K, R0, 0, 0, 32);
-	store(c, BPF_W, FP, STACK_TOP, R0);
-	look_up(c, program->tgids);
-	jump_if(c, BPF_JEQ, R0, 0, out);
+	if (program->processes >= 0)
+		leave_unless_among(c, program->processes, out);
+	return true;
 }
 
 /* To the program number r8 of the array, or on where there is none. */
@@ -458,13 +488,27 @@ static void go_to(struct code *c, int calls)
 	call(c, BPF_FUNC_tail_call);
 }
 
+/* In the ring itself, as its size is known; the program's argument is in r6. */
+static void make_plain(struct code *c, const struct kernel_call_program *program, enum kernel_call_what what, bool has_ids, struct label *leaving)
+{
+	move(c, R1, R6);
+	begin(c, program, what, has_ids, leaving);
+	take_room(c, program, AT(words) + 8 * KERNEL_CALL_WORDS, leaving);
+	fill(c, program, what);
+	load_words(c, program);
+	move(c, R1, R6);
+	set(c, R2, BPF_RB_NO_WAKEUP);
+	call(c, BPF_FUNC_ringbuf_submit);
+}
+
 int kernel_call_pick(const struct kernel_call_program *program, int calls, bool is_leaving, struct bpf_insn *out)
 {
 	struct code c = { .insns = out, .max = KERNEL_CALL_PROGRAM_MAX };
-	struct label leaving = { .n = 0 }, known = { .n = 0 }, first = { .n = 0 };
+	struct label leaving = { .n = 0 }, known = { .n = 0 }, first = { .n = 0 }, by_number = { .n = 0 };
+	bool has_ids;
 
 	move(&c, R6, R1);
-	filter(&c, program, &leaving);
+	has_ids = filter(&c, program, &leaving);
 	if (is_leaving) {
 		load(&c, BPF_DW, R1, R6, 0);
 		load(&c, BPF_DW, R8, R1, program->layout->number);
@@ -489,6 +533,14 @@ int kernel_call_pick(const struct kernel_call_program *program, int calls, bool 
 		add(&c, R8, -KERNEL_CALL_NUMBERS);
 		here(&c, &first);
 	}
+	jump_if(&c, BPF_JEQ, R8, KERNEL_CALL_NUMBERS - 1, &by_number);
+	move(&c, R1, R8);
+	if (is_leaving)
+		add(&c, R1, KERNEL_CALL_PLAIN / 2);
+	jump_unless_bit(&c, program->plain, KERNEL_CALL_PLAIN, &by_number);
+	make_plain(&c, program, is_leaving ? KERNEL_CALL_LEAVE : KERNEL_CALL_ENTER, has_ids, &leaving);
+	jump(&c, &leaving);
+	here(&c, &by_number);
 	go_to(&c, calls);
 	here(&c, &leaving);
 	leave(&c);
@@ -506,7 +558,9 @@ int kernel_call_signal_make(const struct kernel_call_program *program, struct bp
 	move(&c, R6, R1);
 	filter(&c, program, &leaving);
 	move(&c, R1, R6);
-	begin(&c, program, KERNEL_CALL_SIGNAL, &leaving);
+	begin(&c, program, KERNEL_CALL_SIGNAL, false, &leaving);
+	take_scratch(&c, program, &leaving);
+	fill(&c, program, KERNEL_CALL_SIGNAL);
 	copy_from_kernel(&c, AT(words), KERNEL_SIGINFO_SIZE, VALUE, 0);
 	load(&c, BPF_DW, R1, FP, POINTER);
 	store(&c, BPF_DW, R6, AT(value), R1);
@@ -525,7 +579,9 @@ int kernel_call_end_make(const struct kernel_call_program *program, uint32_t sta
 	move(&c, R6, R1);
 	filter(&c, program, &leaving);
 	move(&c, R1, R6);
-	begin(&c, program, KERNEL_CALL_END, &leaving);
+	begin(&c, program, KERNEL_CALL_END, false, &leaving);
+	take_scratch(&c, program, &leaving);
+	fill(&c, program, KERNEL_CALL_END);
 	store_imm(&c, BPF_DW, R6, AT(value), 0);
 	copy_from_kernel(&c, AT(value), 4, POINTER, (int)status_at);
 	key_of_thread(&c);

@@ -10,6 +10,7 @@
 #define KERNEL_CALL_PROGRAM_MAX 8192	/* instructions */
 #define KERNEL_CALL_SCRATCH 65536	/* bytes in which a CPU makes a sample */
 #define KERNEL_CALL_NUMBERS 513		/* the last stands for all numbers that are not below */
+#define KERNEL_CALL_PLAIN 1024		/* whether a call is shown without any copies: a bit for each at its entry, and 512 further one at its exit */
 
 enum kernel_call_what {
 	KERNEL_CALL_ENTER,
@@ -38,8 +39,9 @@ struct kernel_call {
 
 struct kernel_call_program {
 	int ring, scratch, state;	/* a ring buffer; arrays by CPU: KERNEL_CALL_SCRATCH bytes; struct kernel_state of which the first counts losses */
+	int plain;			/* KERNEL_CALL_PLAIN bits, the only element of its map */
 	int again;			/* hash of threads in whose call copies failed as it began; the first state counts them */
-	int tgids;			/* hash of the processes that are seen, or -1: all */
+	int processes;			/* struct kernel_processes, or -1: all are seen */
 	pid_t thread;			/* the only one that is seen, or 0 */
 	bool has_times;
 	struct kernel_ids ids;
@@ -48,7 +50,7 @@ struct kernel_call_program {
 };
 
 /*
- * What runs at sys_enter and sys_exit: picks a program of the array `calls` by number. At the exit those for which copies
+ * What runs at sys_enter and sys_exit: makes samples of plain calls itself, and picks a program of the array `calls` by number for others. At the exit those for which copies
  * have failed at the entry are taken from the second KERNEL_CALL_NUMBERS of the array first. Numbers of instructions; -ENOSPC.
  */
 int kernel_call_pick(const struct kernel_call_program *program, int calls, bool is_leaving, struct bpf_insn *out);

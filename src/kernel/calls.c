@@ -27,7 +27,8 @@ struct loaded {
 struct kymo_kernel_calls {
 	struct kymo_kernel base;	/* processes, state, and what is attached */
 	struct kymo_kernel_calls_options options;
-	int ring_fd, scratch_fd, again_fd, entries_fd, exits_fd;
+	int ring_fd, scratch_fd, again_fd, plain_fd, entries_fd, exits_fd;
+	uint64_t plain[KERNEL_CALL_PLAIN / 64];
 	uint32_t n_cpus;
 	KYMO_VEC(struct loaded) loaded;
 	struct bpf_insn *insns;
@@ -87,6 +88,15 @@ static struct kymo_error *put_program(struct kymo_kernel_calls *calls, struct lo
 	return bpf_map_update_elem(map, &at, &found->fd, BPF_ANY) ? kernel_refused(errno, "fill BPF maps") : NULL;
 }
 
+/* Without copies it is plain, as bit `plain` says then; there is none for the last number. */
+static struct kymo_error *put_call(struct kymo_kernel_calls *calls, struct loaded *wanted, int map, unsigned int number, unsigned int plain)
+{
+	if (wanted->n || number == KERNEL_CALL_NUMBERS - 1)
+		return put_program(calls, wanted, map, number);
+	calls->plain[plain / 64] |= 1ull << plain % 64;
+	return NULL;
+}
+
 static struct kymo_error *put_programs(struct kymo_kernel_calls *calls, unsigned int number)
 {
 	const struct kymo_kernel_calls_options *o = &calls->options;
@@ -95,9 +105,9 @@ static struct kymo_error *put_programs(struct kymo_kernel_calls *calls, unsigned
 
 	enter.n = o->copies(o->context, number, false, enter.copies);
 	leave.n = o->copies(o->context, number, true, leave.copies);
-	error = put_program(calls, &enter, calls->entries_fd, number);
+	error = put_call(calls, &enter, calls->entries_fd, number, number);
 	if (!error)
-		error = put_program(calls, &leave, calls->exits_fd, number);
+		error = put_call(calls, &leave, calls->exits_fd, number, number + KERNEL_CALL_PLAIN / 2);
 	if (error || !enter.n || o->replaces_memory(o->context, number))
 		return error;
 	memcpy(leave.copies + leave.n, enter.copies, enter.n * sizeof(*enter.copies));
@@ -115,6 +125,8 @@ static struct kymo_error *put_all_programs(struct kymo_kernel_calls *calls)
 	for (unsigned int i = 0; i < KERNEL_CALL_NUMBERS && !error; i++)
 		if (o->wants(o->context, i))
 			error = put_programs(calls, i);
+	if (!error && bpf_map_update_elem(calls->plain_fd, &(uint32_t){ 0 }, calls->plain, BPF_ANY))
+		error = kernel_refused(errno, "fill BPF maps");
 	return error;
 }
 
@@ -269,11 +281,6 @@ bool kymo_kernel_calls_has_processes(const struct kymo_kernel_calls *calls)
 	return kymo_kernel_has_processes(&calls->base);
 }
 
-uint64_t kymo_kernel_calls_missed_processes(const struct kymo_kernel_calls *calls)
-{
-	return kymo_kernel_missed_processes(&calls->base);
-}
-
 /* ---- begin and end ------------------------------------------------------------------------------------------------------ */
 
 static struct kymo_error *create_maps(struct kymo_kernel_calls *calls)
@@ -283,9 +290,10 @@ static struct kymo_error *create_maps(struct kymo_kernel_calls *calls)
 		return kernel_refused(errno, "make BPF ring buffers");
 	calls->scratch_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "kymo_scratch", 4, KERNEL_CALL_SCRATCH, calls->n_cpus, NULL);
 	calls->again_fd = bpf_map_create(BPF_MAP_TYPE_HASH, "kymo_again", 4, 4, THREADS_MAX, NULL);
+	calls->plain_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "kymo_plain", 4, sizeof(calls->plain), 1, NULL);
 	calls->entries_fd = bpf_map_create(BPF_MAP_TYPE_PROG_ARRAY, "kymo_entries", 4, 4, KERNEL_CALL_NUMBERS, NULL);
 	calls->exits_fd = bpf_map_create(BPF_MAP_TYPE_PROG_ARRAY, "kymo_exits", 4, 4, 2 * KERNEL_CALL_NUMBERS, NULL);
-	if (calls->scratch_fd < 0 || calls->again_fd < 0 || calls->entries_fd < 0 || calls->exits_fd < 0)
+	if (calls->scratch_fd < 0 || calls->again_fd < 0 || calls->plain_fd < 0 || calls->entries_fd < 0 || calls->exits_fd < 0)
 		return kernel_refused(errno, "make BPF maps");
 	calls->reader = ring_buffer__new(calls->ring_fd, on_sample, calls, NULL);
 	return calls->reader ? NULL : kymo_error_errno(-errno, "cannot map the kernel's ring buffer");
@@ -306,7 +314,7 @@ static struct kymo_error *set_up(struct kymo_kernel_calls *calls)
 	if (!error)
 		error = kernel_create_state(&calls->base, (uint32_t)n_cpus);
 	if (!error && calls->options.pid)
-		error = kernel_create_tgids(&calls->base);
+		error = kernel_create_processes(&calls->base);
 	if (!error)
 		error = create_maps(calls);
 	if (error)
@@ -316,7 +324,8 @@ static struct kymo_error *set_up(struct kymo_kernel_calls *calls)
 		.scratch = calls->scratch_fd,
 		.state = calls->base.state_fd,
 		.again = calls->again_fd,
-		.tgids = calls->base.tgids_fd,
+		.plain = calls->plain_fd,
+		.processes = calls->base.processes_fd,
 		.thread = calls->options.thread,
 		.has_times = calls->options.has_times,
 		.ids = calls->base.ids,
@@ -341,8 +350,8 @@ struct kymo_error *kymo_kernel_calls_create(const struct kymo_kernel_calls_optio
 	/* The table has the machine's ids, as where descendants are followed. */
 	calls->base.options = (struct kymo_kernel_options){ .pid = options->pid, .follow = options->pid };
 	calls->base.ids.not_tgid = options->pid ? 0 : getpid();
-	calls->base.rings_fd = calls->base.state_fd = calls->base.tgids_fd = -1;
-	calls->ring_fd = calls->scratch_fd = calls->again_fd = calls->entries_fd = calls->exits_fd = -1;
+	calls->base.rings_fd = calls->base.state_fd = calls->base.processes_fd = -1;
+	calls->ring_fd = calls->scratch_fd = calls->again_fd = calls->plain_fd = calls->entries_fd = calls->exits_fd = -1;
 	error = set_up(calls);
 	if (error)
 		kymo_kernel_calls_destroy(calls);
@@ -369,6 +378,7 @@ void kymo_kernel_calls_destroy(struct kymo_kernel_calls *calls)
 	close_if_open(calls->ring_fd);
 	close_if_open(calls->scratch_fd);
 	close_if_open(calls->again_fd);
+	close_if_open(calls->plain_fd);
 	close_if_open(calls->entries_fd);
 	close_if_open(calls->exits_fd);
 	free(calls->insns);

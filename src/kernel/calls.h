@@ -73,8 +73,7 @@ struct kymo_error *kymo_kernel_calls_drain(struct kymo_kernel_calls *calls,
 
 uint64_t kymo_kernel_calls_lost(const struct kymo_kernel_calls *calls);
 
-/* With options.follow: whether any of the processes is left, and how many were not seen because there were too many at once. */
+/* With options.follow: whether any of the processes is left. */
 bool kymo_kernel_calls_has_processes(const struct kymo_kernel_calls *calls);
-uint64_t kymo_kernel_calls_missed_processes(const struct kymo_kernel_calls *calls);
 
 #endif

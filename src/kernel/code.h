@@ -57,6 +57,13 @@ static inline void set_map(struct code *c, uint8_t dst, int fd)
 	emit(c, 0, 0, 0, 0, 0);
 }
 
+/* dst = the memory of the only element of an array. */
+static inline void set_value(struct code *c, uint8_t dst, int fd, int offset)
+{
+	emit(c, BPF_LD | BPF_DW | BPF_IMM, dst, BPF_PSEUDO_MAP_VALUE, 0, fd);
+	emit(c, 0, 0, 0, 0, offset);
+}
+
 static inline void load(struct code *c, uint8_t size, uint8_t dst, uint8_t src, int offset)
 {
 	emit(c, BPF_LDX | BPF_MEM | size, dst, src, offset, 0);
@@ -147,6 +154,36 @@ static inline void count_one(struct code *c, uint8_t state)
 {
 	set(c, R1, 1);
 	emit(c, BPF_STX | BPF_ATOMIC | BPF_DW, state, R1, 0, BPF_ADD);
+}
+
+/* The only element of `map` begins with `n` bits, a power of two: r3 = the word of number r1, r1 = its bit there. Changes r2. */
+static inline void find_bit(struct code *c, int map, int32_t n)
+{
+	emit(c, BPF_ALU64 | BPF_AND | BPF_K, R1, 0, 0, n - 1);
+	move(c, R2, R1);
+	emit(c, BPF_ALU64 | BPF_RSH | BPF_K, R2, 0, 0, 6);
+	emit(c, BPF_ALU64 | BPF_LSH | BPF_K, R2, 0, 0, 3);
+	set_value(c, R3, map, 0);
+	add_register(c, R3, R2);
+	emit(c, BPF_ALU64 | BPF_AND | BPF_K, R1, 0, 0, 63);
+}
+
+/* Jump if that bit is not set. Changes r2 to r4. */
+static inline void jump_unless_bit(struct code *c, int map, int32_t n, struct label *label)
+{
+	find_bit(c, map, n);
+	load(c, BPF_DW, R4, R3, 0);
+	emit(c, BPF_ALU64 | BPF_RSH | BPF_X, R4, R1, 0, 0);
+	emit(c, BPF_ALU64 | BPF_AND | BPF_K, R4, 0, 0, 1);
+	jump_if(c, BPF_JEQ, R4, 0, label);
+}
+
+/* Leave unless the process of pid and tgid in r0 is among `processes`. */
+static inline void leave_unless_among(struct code *c, int processes, struct label *out)
+{
+	move(c, R1, R0);
+	emit(c, BPF_ALU64 | BPF_RSH | BPF_K, R1, 0, 0, 32);
+	jump_unless_bit(c, processes, KERNEL_PIDS, out);
 }
 
 static inline int finish(const struct code *c)

@@ -71,10 +71,10 @@ struct kymo_error *kernel_follow(struct kymo_kernel *kernel)
 					 "this kernel does not describe its structures (/sys/kernel/btf/vmlinux), so "
 					 "descendants can't be followed through it; --all records every process");
 	}
-	n = kernel_fork_make(kernel->tgids_fd, kernel->state_fd, (uint32_t)kernel->n_state - 1, &layout, insns);
+	n = kernel_fork_make(kernel->processes_fd, &layout, insns);
 	error = run_at(kernel, btf, "btf_trace_sched_process_fork", insns, n);
 	if (!error) {
-		n = kernel_exit_make(kernel->tgids_fd, &layout, insns);
+		n = kernel_exit_make(kernel->processes_fd, &layout, insns);
 		error = run_at(kernel, btf, "btf_trace_sched_process_exit", insns, n);
 	}
 	btf__free(btf);

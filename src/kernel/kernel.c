@@ -127,7 +127,7 @@ struct kymo_error *kernel_create_state(struct kymo_kernel *kernel, uint32_t n_po
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	void *state;
 
-	kernel->n_state = n_possible + 1;
+	kernel->n_state = n_possible;
 	kernel->state_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "kymo_state", 4, sizeof(struct kernel_state),
 					  (uint32_t)kernel->n_state, &options);
 	if (kernel->state_fd < 0)
@@ -140,16 +140,21 @@ struct kymo_error *kernel_create_state(struct kymo_kernel *kernel, uint32_t n_po
 	return NULL;
 }
 
-struct kymo_error *kernel_create_tgids(struct kymo_kernel *kernel)
+struct kymo_error *kernel_create_processes(struct kymo_kernel *kernel)
 {
+	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
 	uint32_t pid = (uint32_t)kernel->options.pid;
-	uint64_t one = 1;
+	void *processes;
 
-	kernel->tgids_fd = bpf_map_create(BPF_MAP_TYPE_HASH, "kymo_processes", 4, 8, KERNEL_MAX_PROCESSES, NULL);
-	if (kernel->tgids_fd < 0)
+	kernel->processes_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "kymo_processes", 4, sizeof(*kernel->processes), 1, &options);
+	if (kernel->processes_fd < 0)
 		return kernel_refused(errno, "make BPF maps");
-	if (bpf_map_update_elem(kernel->tgids_fd, &pid, &one, BPF_ANY))
-		return kernel_refused(errno, "fill BPF maps");
+	processes = mmap(NULL, sizeof(*kernel->processes), PROT_READ | PROT_WRITE, MAP_SHARED, kernel->processes_fd, 0);
+	if (processes == MAP_FAILED)
+		return kernel_refused(errno, "map BPF maps");
+	kernel->processes = processes;
+	kernel->processes->bits[pid % KERNEL_PIDS / 64] = 1ull << pid % 64;	/* nobody runs yet who would change it */
+	kernel->processes->n = 1;
 	return NULL;
 }
 
@@ -258,14 +263,7 @@ uint64_t kymo_kernel_lost(const struct kymo_kernel *kernel, size_t ring)
 
 bool kymo_kernel_has_processes(const struct kymo_kernel *kernel)
 {
-	uint32_t first;
-
-	return !bpf_map_get_next_key(kernel->tgids_fd, NULL, &first);
-}
-
-uint64_t kymo_kernel_missed_processes(const struct kymo_kernel *kernel)
-{
-	return __atomic_load_n(&kernel->state[kernel->n_state - 1].count, __ATOMIC_RELAXED);
+	return __atomic_load_n(&kernel->processes->n, __ATOMIC_RELAXED);
 }
 
 /* ---- begin and end ---------------------------------------------------------------------------------------------- */
@@ -307,7 +305,7 @@ static struct kymo_error *set_up(struct kymo_kernel *kernel)
 	if (!error)
 		error = open_reader(kernel);
 	if (!error && kernel->options.follow)
-		error = kernel_create_tgids(kernel);
+		error = kernel_create_processes(kernel);
 	if (!error && kernel->options.follow)
 		error = kernel_follow(kernel);
 	return error;
@@ -326,7 +324,7 @@ struct kymo_error *kymo_kernel_create(const struct kymo_kernel_options *options,
 	if (kernel->attach_pid && options->thread)
 		kernel->attach_pid = options->thread;
 	kernel->ids.not_tgid = options->pid ? 0 : getpid();
-	kernel->rings_fd = kernel->state_fd = kernel->tgids_fd = -1;
+	kernel->rings_fd = kernel->state_fd = kernel->processes_fd = -1;
 	error = set_up(kernel);
 	if (error) {
 		kymo_kernel_destroy(kernel);
@@ -355,12 +353,14 @@ void kernel_deinit(struct kymo_kernel *kernel)
 	free(kernel->rings);
 	if (kernel->state)
 		munmap(kernel->state, kernel->state_size);
+	if (kernel->processes)
+		munmap(kernel->processes, sizeof(*kernel->processes));
 	if (kernel->rings_fd >= 0)
 		close(kernel->rings_fd);
 	if (kernel->state_fd >= 0)
 		close(kernel->state_fd);
-	if (kernel->tgids_fd >= 0)
-		close(kernel->tgids_fd);
+	if (kernel->processes_fd >= 0)
+		close(kernel->processes_fd);
 	kymo_vec_deinit(&kernel->fds);
 	kymo_vec_deinit(&kernel->shapes);
 	kymo_vec_deinit(&kernel->shape_of);

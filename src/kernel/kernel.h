@@ -116,7 +116,4 @@ uint64_t kymo_kernel_lost(const struct kymo_kernel *kernel, size_t ring);
 /* With options.follow: whether any of the processes is left. */
 bool kymo_kernel_has_processes(const struct kymo_kernel *kernel);
 
-/* With options.follow: processes that were not recorded because there were too many at once. */
-uint64_t kymo_kernel_missed_processes(const struct kymo_kernel *kernel);
-
 #endif

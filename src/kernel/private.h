@@ -9,7 +9,6 @@
 #include "kernel/program.h"
 
 #define KERNEL_LICENSE "Dual MIT/GPL"	/* helpers that read memory or time want one that goes with the GPL */
-#define KERNEL_MAX_PROCESSES 32768	/* that are recorded at once */
 
 /* How samples of an event become records. */
 struct kernel_shape {
@@ -29,8 +28,9 @@ struct kymo_kernel {
 	struct kymo_kernel_options options;
 	pid_t attach_pid;		/* what links and perf events are bound to: 0 for all processes */
 	struct kernel_ids ids;
-	int rings_fd, state_fd, tgids_fd;
-	struct kernel_state *state;	/* mapped; n_state elements */
+	int rings_fd, state_fd, processes_fd;
+	struct kernel_processes *processes;	/* mapped, as the next one */
+	struct kernel_state *state;	/* n_state elements */
 	size_t n_state, state_size;
 	struct kernel_ring *rings;
 	size_t n_rings;
@@ -50,7 +50,7 @@ struct kymo_kernel {
 uint32_t kernel_ring_size(uint64_t wanted);
 struct kymo_error *kernel_choose_namespace(struct kymo_kernel *kernel);
 struct kymo_error *kernel_create_state(struct kymo_kernel *kernel, uint32_t n_possible);
-struct kymo_error *kernel_create_tgids(struct kymo_kernel *kernel);
+struct kymo_error *kernel_create_processes(struct kymo_kernel *kernel);
 int kernel_silence(enum libbpf_print_level level, const char *format, va_list args);
 
 /* All that it has; not the struct itself. */

@@ -1,7 +1,7 @@
 /*
  * The program of a probe does this:
  *
- *	is the process one of those that are recorded?		the table of tgids, where there is one
+ *	is the process one of those that are recorded?		its bit, where they are told apart
  *	the CPU's ring and its state				ring and count are found by the same key
  *	ids, arguments, cookie, losses, name			into a sample on the stack
  *	the time						last, so that samples are nearly in order
@@ -29,13 +29,10 @@ size_t kernel_sample_size(size_t n_args, bool names)
 /* Leave unless the process is wanted. */
 static void filter(struct code *c, const struct kernel_program *program, struct label *out)
 {
-	if (program->tgids < 0)
+	if (program->processes < 0)
 		return;
 	call(c, BPF_FUNC_get_current_pid_tgid);
-	emit(c, BPF_ALU64 | BPF_RSH | BPF_K, R0, 0, 0, 32);
-	store(c, BPF_W, FP, STACK_TOP, R0);
-	look_up(c, program->tgids);
-	jump_if(c, BPF_JEQ, R0, 0, out);
+	leave_unless_among(c, program->processes, out);
 }
 
 /* r8 = the ring, r7 = its state. */
@@ -144,56 +141,55 @@ int kernel_program_make(const struct kernel_program *program, struct bpf_insn ou
 
 /* ---- processes come and go -------------------------------------------------------------------------------------- */
 
-/* The tgid of the task in `task` at STACK_TOP; leave unless it is in the table. */
-static void look_up_task(struct code *c, uint8_t task, int tgids, const struct kernel_task_layout *layout,
-			 struct label *out)
+/* The process in r1 is among them from now on, or no longer. Several threads may say so at once: the number changes with who has changed the bit. */
+static void change_process(struct code *c, int processes, bool is_there)
 {
-	load(c, BPF_W, R2, task, (int)layout->tgid);
-	store(c, BPF_W, FP, STACK_TOP, R2);
-	look_up(c, tgids);
-	jump_if(c, BPF_JEQ, R0, 0, out);
+	struct label same = { .n = 0 };
+
+	find_bit(c, processes, KERNEL_PIDS);
+	set(c, R4, 1);
+	emit(c, BPF_ALU64 | BPF_LSH | BPF_X, R4, R1, 0, 0);
+	move(c, R5, R4);
+	if (!is_there)
+		emit(c, BPF_ALU64 | BPF_XOR | BPF_K, R4, 0, 0, -1);
+	emit(c, BPF_STX | BPF_ATOMIC | BPF_DW, R3, R4, 0, (is_there ? BPF_OR : BPF_AND) | BPF_FETCH);
+	emit(c, BPF_ALU64 | BPF_AND | BPF_X, R4, R5, 0, 0);
+	jump_if(c, is_there ? BPF_JNE : BPF_JEQ, R4, 0, &same);
+	set_value(c, R3, processes, offsetof(struct kernel_processes, n));
+	set(c, R1, is_there ? 1 : -1);
+	emit(c, BPF_STX | BPF_ATOMIC | BPF_DW, R3, R1, 0, BPF_ADD);
+	here(c, &same);
 }
 
-int kernel_fork_make(int tgids, int state, uint32_t missed, const struct kernel_task_layout *layout,
-		     struct bpf_insn out[KERNEL_PROGRAM_MAX])
+int kernel_fork_make(int processes, const struct kernel_task_layout *layout, struct bpf_insn out[KERNEL_PROGRAM_MAX])
 {
 	struct label leaving = { .n = 0 };
 	struct code c = { .insns = out, .max = KERNEL_PROGRAM_MAX };
 
 	load(&c, BPF_DW, R6, R1, 0); /* the parent */
 	load(&c, BPF_DW, R7, R1, 8); /* the child: a thread of the same process, or a process */
-	look_up_task(&c, R6, tgids, layout, &leaving);
-	load(&c, BPF_W, R2, R7, (int)layout->tgid);
-	store(&c, BPF_W, FP, STACK_TOP, R2);
-	store_imm(&c, BPF_DW, FP, STACK_TOP - 8, 1);
-	set_map(&c, R1, tgids);
-	stack_address(&c, R2, STACK_TOP);
-	stack_address(&c, R3, STACK_TOP - 8);
-	set(&c, R4, BPF_ANY);
-	call(&c, BPF_FUNC_map_update_elem);
-	jump_if(&c, BPF_JEQ, R0, 0, &leaving);
-	store_imm(&c, BPF_W, FP, STACK_TOP, (int32_t)missed);
-	look_up(&c, state);
-	jump_if(&c, BPF_JEQ, R0, 0, &leaving);
-	count_one(&c, R0);
+	load(&c, BPF_W, R1, R6, (int)layout->tgid);
+	jump_unless_bit(&c, processes, KERNEL_PIDS, &leaving);
+	load(&c, BPF_W, R1, R7, (int)layout->tgid);
+	change_process(&c, processes, true);
 	here(&c, &leaving);
 	leave(&c);
 	return finish(&c);
 }
 
-int kernel_exit_make(int tgids, const struct kernel_task_layout *layout, struct bpf_insn out[KERNEL_PROGRAM_MAX])
+int kernel_exit_make(int processes, const struct kernel_task_layout *layout, struct bpf_insn out[KERNEL_PROGRAM_MAX])
 {
 	struct label leaving = { .n = 0 };
 	struct code c = { .insns = out, .max = KERNEL_PROGRAM_MAX };
 
 	load(&c, BPF_DW, R6, R1, 0);
-	look_up_task(&c, R6, tgids, layout, &leaving);
+	load(&c, BPF_W, R1, R6, (int)layout->tgid);
+	jump_unless_bit(&c, processes, KERNEL_PIDS, &leaving);
 	load(&c, BPF_DW, R7, R6, (int)layout->signal);
 	load(&c, BPF_W, R1, R7, (int)layout->live);
 	jump_if(&c, BPF_JNE, R1, 0, &leaving);
-	set_map(&c, R1, tgids);
-	stack_address(&c, R2, STACK_TOP);
-	call(&c, BPF_FUNC_map_delete_elem);
+	load(&c, BPF_W, R1, R6, (int)layout->tgid);
+	change_process(&c, processes, false);
 	here(&c, &leaving);
 	leave(&c);
 	return finish(&c);

@@ -23,9 +23,19 @@ struct kernel_sample {
 
 /* An element of the state map, a cache line of its own. */
 struct kernel_state {
-	uint64_t count;		/* losses of a ring; in the last element: processes that found no room in the table */
+	uint64_t count;		/* losses of a ring */
 	uint64_t noted;		/* in the first element, of system calls: threads in the table `again` */
 	uint64_t unused[6];
+};
+
+/*
+ * Which processes are recorded, by the machine's ids: the only element of its map. A bit of each id that there can be is cheaper to ask for than an entry of a hash, in which the kernel's functions would look, and
+ * has room for all.
+ */
+#define KERNEL_PIDS (1 << 22)	/* PID_MAX_LIMIT */
+struct kernel_processes {
+	uint64_t bits[KERNEL_PIDS / 64];
+	uint64_t n;		/* that are set */
 };
 
 /* Whose ids samples carry. */
@@ -37,7 +47,7 @@ struct kernel_ids {
 struct kernel_program {
 	int rings;		/* array of ring buffers, by CPU; those that were offline have none */
 	int state;		/* array of struct kernel_state, by CPU */
-	int tgids;		/* hash of the processes that are recorded, or -1: all that run into the probe */
+	int processes;		/* struct kernel_processes, or -1: all that run into the probe */
 	uint32_t first_cpu;	/* whose ring serves CPUs without one */
 	struct kernel_ids ids;
 	bool names;
@@ -61,11 +71,9 @@ struct kernel_task_layout {
 };
 
 /*
- * Programs for the tracepoints sched_process_fork and sched_process_exit, which keep `tgids` right. A fork that
- * finds it full is counted at `missed` of the state map.
+ * Programs for the tracepoints sched_process_fork and sched_process_exit, which keep `processes` right.
  */
-int kernel_fork_make(int tgids, int state, uint32_t missed, const struct kernel_task_layout *layout,
-		     struct bpf_insn out[KERNEL_PROGRAM_MAX]);
-int kernel_exit_make(int tgids, const struct kernel_task_layout *layout, struct bpf_insn out[KERNEL_PROGRAM_MAX]);
+int kernel_fork_make(int processes, const struct kernel_task_layout *layout, struct bpf_insn out[KERNEL_PROGRAM_MAX]);
+int kernel_exit_make(int processes, const struct kernel_task_layout *layout, struct bpf_insn out[KERNEL_PROGRAM_MAX]);
 
 #endif

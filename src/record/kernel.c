@@ -26,7 +26,6 @@ struct recording_kernel {
 	size_t n_attached; /* of the offline places */
 	size_t n_sites;
 	struct ktime ktime;
-	bool warned_missed;
 	bool carries_pids;
 	/* of the drain that goes on */
 	struct output *output;
@@ -323,18 +322,6 @@ static struct kymo_error *on_sample(const struct kymo_kernel_sample *sample, voi
 	return kernel_stream_add(source->streams[sample->ring], source->output, record, sample->size, tsc, sample->lost);
 }
 
-static void warn_missed(struct recording_kernel *source)
-{
-	uint64_t missed = kymo_kernel_missed_processes(source->kernel);
-	char sentence[200];
-
-	if (!missed || source->warned_missed || !source->options.warn)
-		return;
-	source->warned_missed = true;
-	snprintf(sentence, sizeof(sentence), "more processes live at once than can be followed; some are not recorded");
-	source->options.warn(sentence, source->options.data);
-}
-
 struct kymo_error *recording_kernel_drain(struct recording_kernel *source, struct output *output, size_t *n_ret)
 {
 	struct kymo_error *error;
@@ -344,7 +331,6 @@ struct kymo_error *recording_kernel_drain(struct recording_kernel *source, struc
 	add_sample(source);
 	error = kymo_kernel_drain(source->kernel, on_sample, source);
 	*n_ret = source->n_records;
-	warn_missed(source);
 	return error;
 }
 

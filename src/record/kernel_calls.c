@@ -32,7 +32,6 @@ struct recording_calls {
 	uint64_t lost;			/* told */
 	bool has_begun;			/* the command has executed its program */
 	char own_name[16];		/* of this thread */
-	bool warned_missed;
 	uint8_t *record;
 	struct output *output;		/* of the drain that goes on */
 };
@@ -292,14 +291,6 @@ static struct kymo_error *on_call(const struct kymo_kernel_call *call, void *dat
 	}
 }
 
-static void warn_missed(struct recording_calls *source)
-{
-	if (!source->own_threads || !kymo_kernel_calls_missed_processes(source->calls) || source->warned_missed || !source->options.warn)
-		return;		/* where there are others with a table of the same processes, they tell */
-	source->warned_missed = true;
-	source->options.warn("more processes live at once than can be followed; some are not recorded", source->options.data);
-}
-
 static struct kymo_error *drain(struct recording_calls *source, struct output *output, bool *is_empty_ret)
 {
 	source->output = output;
@@ -309,7 +300,6 @@ static struct kymo_error *drain(struct recording_calls *source, struct output *o
 
 struct kymo_error *recording_calls_drain(struct recording_calls *source, struct output *output, bool *is_empty_ret)
 {
-	warn_missed(source);
 	return drain(source, output, is_empty_ret);
 }
 

@@ -23,8 +23,6 @@ struct recording_calls_options {
 	bool follow;			/* with `pid`: the processes that descend from it, too */
 	uint64_t buffer_size;		/* bytes a CPU */
 	bool overwrite;
-	void (*warn)(const char *sentence, void *data);
-	void *data;
 };
 
 /* Calls are seen from here on. PERMISSION, NOT_FOUND, GONE as kymo_kernel_calls_create(). */

@@ -50,8 +50,6 @@ static struct kymo_error *open_calls(struct recording *recording)
 		.follow = is_followed(recording),
 		.buffer_size = options->buffer_size,
 		.overwrite = options->overwrite,
-		.warn = options->warn,
-		.data = options->data,
 	};
 
 	return n < options->n_specs ? recording_calls_open(&calls, &recording->calls) : NULL;

@@ -11,19 +11,20 @@
 
 #include <cmocka.h>
 
-#include "kernel/program.h"
+#include "kernel/call_program.h"
 
 static struct kernel_program with(const struct kymo_kernel_arg *args, size_t n)
 {
-	return (struct kernel_program){ .rings = 3, .state = 4, .tgids = -1, .args = args, .n_args = n };
+	return (struct kernel_program){ .rings = 3, .state = 4, .processes = -1, .args = args, .n_args = n };
 }
 
 /* Every jump lands on an instruction, forward, and the program ends with an exit. */
 static void check_flow(const struct bpf_insn *insns, int n)
 {
-	bool begins[KERNEL_PROGRAM_MAX + 1] = { false };
+	static bool begins[KERNEL_CALL_PROGRAM_MAX + 1];
 
-	assert_true(n > 0 && n <= KERNEL_PROGRAM_MAX);
+	assert_true(n > 0 && n <= KERNEL_CALL_PROGRAM_MAX);
+	memset(begins, 0, sizeof(begins));
 	for (int i = 0; i < n; i++) {
 		begins[i] = true;
 		if (insns[i].code == (BPF_LD | BPF_DW | BPF_IMM))
@@ -48,7 +49,7 @@ static void the_largest_program_fits_and_flows_forward(void **state)
 
 	for (size_t i = 0; i < KYMO_EVENT_MAX_ARGS; i++)
 		args[i] = (struct kymo_kernel_arg){ KYMO_KERNEL_MEMORY, KYMO_TYPE_X64, 152, (int64_t)(8 * i) };
-	program.tgids = 5;
+	program.processes = 5;
 	program.ids.ns_dev = 4;
 	program.ids.ns_ino = 4026532000;
 	program.ids.not_tgid = 1234;
@@ -69,8 +70,23 @@ static void programs_of_tracepoints_are_sound(void **state)
 	const struct kernel_task_layout layout = { .tgid = 2468, .signal = 3200, .live = 8 };
 	struct bpf_insn insns[KERNEL_PROGRAM_MAX];
 
-	check_flow(insns, kernel_fork_make(3, 4, 9, &layout, insns));
+	check_flow(insns, kernel_fork_make(3, &layout, insns));
 	check_flow(insns, kernel_exit_make(3, &layout, insns));
+}
+
+static void programs_that_pick_by_number_are_sound(void **state)
+{
+	static const struct kymo_call_layout layout = { .args = { 112, 104, 96, 56, 72, 64 }, .stack_pointer = 152, .number = 120 };
+	struct kernel_call_program program = { .ring = 3, .scratch = 4, .state = 5, .again = 6, .plain = 7, .processes = 8, .layout = &layout };
+	static struct bpf_insn insns[KERNEL_CALL_PROGRAM_MAX];
+
+	check_flow(insns, kernel_call_pick(&program, 9, false, insns));
+	check_flow(insns, kernel_call_pick(&program, 9, true, insns));
+	program.processes = -1;
+	program.thread = 1234;
+	program.has_times = program.names = true;
+	program.ids.ns_dev = program.ids.ns_ino = 4;
+	check_flow(insns, kernel_call_pick(&program, 9, true, insns));
 }
 
 static void an_offset_that_no_instruction_can_hold_is_an_error(void **state)
@@ -78,7 +94,7 @@ static void an_offset_that_no_instruction_can_hold_is_an_error(void **state)
 	const struct kernel_task_layout layout = { .tgid = 40000, .signal = 3200, .live = 8 };
 	struct bpf_insn insns[KERNEL_PROGRAM_MAX];
 
-	assert_int_equal(kernel_fork_make(3, 4, 9, &layout, insns), -ENOSPC);
+	assert_int_equal(kernel_fork_make(3, &layout, insns), -ENOSPC);
 }
 
 static void arguments_out_of_range_are_refused(void **state)
@@ -115,6 +131,7 @@ int main(void)
 		cmocka_unit_test(the_largest_program_fits_and_flows_forward),
 		cmocka_unit_test(a_program_without_arguments_is_sound),
 		cmocka_unit_test(programs_of_tracepoints_are_sound),
+		cmocka_unit_test(programs_that_pick_by_number_are_sound),
 		cmocka_unit_test(an_offset_that_no_instruction_can_hold_is_an_error),
 		cmocka_unit_test(arguments_out_of_range_are_refused),
 		cmocka_unit_test(a_sample_has_a_slot_for_each_value_and_the_name),
