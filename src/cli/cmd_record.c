@@ -24,6 +24,7 @@ struct recording {
 	const char *syscalls_text;		/* the first; NULL: none */
 	bool quiet;
 	bool says_follow; /* or not to */
+	bool says_string_size;
 	bool announced; /* that recording has begun */
 	struct cli_live live;
 	double last_seconds; /* of the progress before, for the rate */
@@ -47,6 +48,8 @@ enum {
 	FOLLOW,
 	NO_FOLLOW,
 	ALL,
+	COMPLETE,
+	STRING_SIZE,
 };
 
 static const struct cli_option table[] = {
@@ -66,6 +69,8 @@ static const struct cli_option table[] = {
 	{ FOLLOW, 0, "follow", NULL },
 	{ NO_FOLLOW, 0, "no-follow", NULL },
 	{ ALL, 0, "all", NULL },
+	{ COMPLETE, 0, "complete", NULL },
+	{ STRING_SIZE, 'S', "string-size", "SIZE" },
 };
 
 /* What the command line has room for and this version does not do, and what does something like it. */
@@ -146,6 +151,7 @@ static int take_backend(struct recording *recording, const char *text)
 		[KYMO_RECORD_AUTO] = "auto",
 		[KYMO_RECORD_INPROC] = "inproc",
 		[KYMO_RECORD_KERNEL] = "kernel",
+		[KYMO_RECORD_PTRACE] = "ptrace",
 	};
 
 	for (size_t i = 0; i < kymo_countof(names); i++)
@@ -153,10 +159,18 @@ static int take_backend(struct recording *recording, const char *text)
 			recording->options.backend = (enum kymo_record_backend)i;
 			return 0;
 		}
-	if (!strcmp(text, "ptrace"))
-		return cli_usage("record", "the backend 'ptrace' is not in this version; write auto, inproc or kernel, "
-				 "or leave --backend out");
-	return cli_usage("record", "there is no backend '%s'; write auto, inproc or kernel", text);
+	return cli_usage("record", "there is no backend '%s'; write auto, inproc, kernel or ptrace", text);
+}
+
+static int take_string_size(struct recording *recording, const char *text)
+{
+	uint64_t size;
+
+	if (!cli_parse_size(text, &size) || size > KYMO_SYSCALL_COPIED_MAX)
+		return cli_usage("record", "--string-size takes a number of bytes up to %d, not '%s'", KYMO_SYSCALL_COPIED_MAX, text);
+	recording->options.string_size = (size_t)size;
+	recording->says_string_size = true;
+	return 0;
 }
 
 static int refuse(int id)
@@ -206,6 +220,11 @@ static int take_option(struct recording *recording, int id, const char *value)
 	case ALL:
 		options->all = true;
 		return 0;
+	case COMPLETE:
+		options->complete = true;
+		return 0;
+	case STRING_SIZE:
+		return take_string_size(recording, value);
 	case FOLLOW:
 	case NO_FOLLOW:
 		recording->says_follow = true;
@@ -214,6 +233,23 @@ static int take_option(struct recording *recording, int id, const char *value)
 	default:
 		return refuse(id);
 	}
+}
+
+/* Of system calls alone. */
+static int check_calls(const struct recording *recording)
+{
+	const struct kymo_record_options *options = &recording->options;
+	const bool has_memory = options->complete || options->all || options->backend == KYMO_RECORD_KERNEL || options->backend == KYMO_RECORD_PTRACE;
+
+	if (options->complete && !recording->syscalls_text)
+		return cli_usage("record", "--complete is for system calls: name them with -s, or leave it out");
+	if (options->complete && options->backend == KYMO_RECORD_INPROC)
+		return cli_usage("record", "code in the process sees neither all calls nor their memory: leave --backend inproc out, or --complete");
+	if (options->backend == KYMO_RECORD_PTRACE && (!recording->syscalls_text || recording->specs.n > 1))
+		return cli_usage("record", "--backend ptrace is for system calls alone: record them with -s, and probes of the same process by a second 'kymo record --pid'");
+	if (recording->says_string_size && !(recording->syscalls_text && has_memory))
+		return cli_usage("record", "--string-size is for system calls with their memory: add -s with --complete, --backend kernel or --backend ptrace");
+	return -1;
 }
 
 /* -1: go on; else the exit status. */
@@ -231,13 +267,16 @@ static int check(struct recording *recording)
 	if (options->all && (options->command || options->pid))
 		return cli_usage("record", "--all records every process; leave %s out, or --all",
 				 options->pid ? "--pid" : "the command");
-	if (options->all && options->backend == KYMO_RECORD_INPROC)
-		return cli_usage("record", "--all is done through the kernel; leave --backend inproc out");
+	if (options->all && (options->backend == KYMO_RECORD_INPROC || options->backend == KYMO_RECORD_PTRACE))
+		return cli_usage("record", "--all is done through the kernel; leave --backend %s out", options->backend == KYMO_RECORD_INPROC ? "inproc" : "ptrace");
 	if (options->command && options->pid)
 		return cli_usage("record", "record either --pid %d or the command '%s', not both", options->pid,
 				 options->command[0]);
 	if (options->command && !*options->command[0])
 		return cli_usage("record", "the command's name is empty");
+	status = check_calls(recording);
+	if (status >= 0)
+		return status;
 	if (!recording->says_follow)
 		options->follow = options->command;
 	options->specs = recording->specs.items;
@@ -441,7 +480,7 @@ static int run(struct recording *recording)
 
 int cmd_record(int argc, char **argv)
 {
-	struct recording recording = { .options = { .directory = "kymo.data", .buffer_size = BUFFER_DEFAULT } };
+	struct recording recording = { .options = { .directory = "kymo.data", .buffer_size = BUFFER_DEFAULT, .string_size = KYMO_SYSCALL_STRING_SIZE } };
 	int status = read_options(&recording, argc, argv);
 
 	if (status < 0)

@@ -251,6 +251,7 @@ static struct kymo_error *begin(struct watch *w, pid_t pid, bool is_command)
 		.thread = is_command && !s->follows ? pid : 0,
 		.follow = pid && s->follows,
 		.has_times = s->times || s->durations || s->counts || s->json,
+		.signals = !s->counts,
 		.buffer_size = s->buffer_size,
 		.layout = &kymo_call_layout,
 		.context = w,

@@ -24,8 +24,6 @@
 #include "proc/proc.h"
 #include "stack/stack.h"
 
-enum { JOIN_TRIES = 10, HUB_TRIES = 200 /* while it ends */, JOIN_NAP_NS = 20000000 };
-
 #define SEEN (KYMO_MASK_PICKED_CALLS | KYMO_EVENTS_SYSCALL | KYMO_EVENTS_SIGNAL | KYMO_EVENT_CLONE | KYMO_EVENT_EXEC | KYMO_EVENT_DEATH | KYMO_EVENT_REAP | KYMO_EVENT_JCTL)
 
 /* ---- the memory and descriptors of a thread ---------------------------------------------------------------------------- */
@@ -326,17 +324,6 @@ static void wait_for_end(struct cli_syscalls *s)
 	}
 }
 
-static struct kymo_error *attach_error(pid_t pid, int err)
-{
-	char why[256];
-
-	if (err == -EPERM || err == -EBUSY) {
-		kymo_hub_explain(pid, err, why, sizeof(why));
-		return kymo_error_create(err == -EBUSY ? KYMO_ERROR_BUSY : KYMO_ERROR_PERMISSION, "cannot trace process %d: %s", pid, why);
-	}
-	return kymo_error_errno(err, "cannot trace process %d", pid);
-}
-
 static int open_own(struct cli_syscalls *s)
 {
 	int err = kymo_hub_create(&s->hub);
@@ -355,6 +342,7 @@ static void close_hub(struct cli_syscalls *s)
 	kymo_inner_destroy(s->inner);
 	s->inner = NULL;
 	s->hub = NULL;
+	s->n_cut = 0;
 }
 
 /* restart_syscall tells which call it continues. */
@@ -401,7 +389,7 @@ static struct kymo_error *trace_command(struct cli_syscalls *s, char **command, 
 	if (!err)
 		err = kymo_hub_start(s->hub, pid);
 	if (err)
-		return attach_error(pid, err);
+		return kymo_trace_error(pid, err);
 	wait_for_end(s);
 	if (is_given_up(s) && s->n_threads) {
 		*status_ret = cli_last_signal();
@@ -411,33 +399,47 @@ static struct kymo_error *trace_command(struct cli_syscalls *s, char **command, 
 	return err ? kymo_error_errno(err, "cannot wait for %s", command[0]) : NULL;
 }
 
-/*
- * Trace it ourselves, or through the hub that does. That one may be on its way out, so both are tried a few times. BUSY where it lets nobody in: whose it is can be told.
- */
+/* Who is to be followed, for kymo_hub_reach(). */
+struct wanted {
+	struct cli_syscalls *s;
+	pid_t pid;
+};
+
+static int open_for(void *data)
+{
+	return open_own(((const struct wanted *)data)->s);
+}
+
+static int attach_for(void *data, pid_t *busy_ret)
+{
+	const struct wanted *wanted = data;
+
+	return follow_process(wanted->s, wanted->pid, busy_ret);
+}
+
+static void close_for(void *data)
+{
+	close_hub(((const struct wanted *)data)->s);
+}
+
+static bool is_given_up_for(void *data)
+{
+	return is_given_up(((const struct wanted *)data)->s);
+}
+
 static int follow_somehow(struct cli_syscalls *s, pid_t pid)
 {
-	pid_t busy;
-	int err, why;
+	struct wanted wanted = { s, pid };
+	const struct kymo_reach reach = {
+		.hub = &s->hub,
+		.data = &wanted,
+		.open = open_for,
+		.attach = attach_for,
+		.close = close_for,
+		.is_given_up = is_given_up_for,
+	};
 
-	for (int i = 1;; i++) {
-		s->n_cut = 0;
-		err = open_own(s);
-		if (!err)
-			err = follow_process(s, pid, &busy);
-		if (err != -EBUSY)
-			return err;
-		close_hub(s);
-		s->n_cut = 0;
-		why = kymo_hub_connect(busy, &s->hub);
-		if (!why)
-			why = follow_process(s, pid, &busy);
-		if (!why)
-			return 0;
-		close_hub(s);
-		if (i >= (why == -EPIPE ? HUB_TRIES : JOIN_TRIES) || is_given_up(s) || why == -EPERM || why == -EPROTO || why == -ETIMEDOUT)
-			return err;
-		nanosleep(&(struct timespec){ 0, JOIN_NAP_NS }, NULL);
-	}
+	return kymo_hub_reach(&reach);
 }
 
 static struct kymo_error *trace_process(struct cli_syscalls *s, pid_t pid)
@@ -447,7 +449,7 @@ static struct kymo_error *trace_process(struct cli_syscalls *s, pid_t pid)
 	cli_apart_leave_job();
 	err = follow_somehow(s, pid);
 	if (err)
-		return attach_error(pid, err);
+		return kymo_trace_error(pid, err);
 	wait_for_end(s);
 	if (!is_given_up(s) && s->n_cut)
 		s->cut = kymo_hub_failure(s->hub);

@@ -180,7 +180,7 @@ static struct kymo_error *attach_all(struct kymo_kernel_calls *calls)
 
 	if (!error && calls->options.follow)
 		error = kernel_follow(&calls->base);
-	if (!error)
+	if (!error && calls->options.signals)
 		error = attach(calls, "signal_deliver", 0, kernel_call_signal_make(&calls->program, calls->insns));
 	if (!error)
 		error = attach(calls, "sys_exit", calls->sys_exit, kernel_call_pick(&calls->program, calls->exits_fd, true, calls->insns));

@@ -22,6 +22,7 @@ struct kymo_kernel_calls_options {
 	bool follow;		/* with `pid`: its descendants to come, too */
 	bool has_times;		/* samples say when: two looks at the clock are some 75 ns of a call */
 	bool names;		/* samples tell the name of their thread */
+	bool signals;		/* they are seen, too */
 	uint64_t buffer_size;	/* bytes; rounded up to a power of two */
 	const struct kymo_call_layout *layout;
 	void *context;		/* handed to the functions */

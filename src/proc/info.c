@@ -116,6 +116,26 @@ pid_t kymo_live_thread(pid_t pid)
 	return found ? found : pid;
 }
 
+pid_t kymo_traced_thread(pid_t pid)
+{
+	kymo_cleanup_closedir DIR *tasks = NULL;
+	struct dirent *entry;
+	char name[64];
+
+	snprintf(name, sizeof(name), "/proc/%d/task", pid);
+	tasks = opendir(name);
+	while (tasks && (entry = readdir(tasks))) {
+		const pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+		struct kymo_process_info info;
+		struct kymo_error *error = tid > 0 ? kymo_process_info(tid, &info) : NULL;
+
+		if (tid > 0 && !error && info.tracer)
+			return tid;
+		kymo_error_destroy(error);
+	}
+	return pid;
+}
+
 bool kymo_is_anyone_awake(pid_t pid)
 {
 	bool is_awake = false;

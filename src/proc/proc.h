@@ -16,6 +16,8 @@
 #include "arch/remote.h"
 #include "base/error.h"
 
+struct kymo_hub;
+
 /* ---- maps ------------------------------------------------------------------------------------------------------- */
 
 struct kymo_map {
@@ -65,6 +67,12 @@ struct kymo_error *kymo_process_info(pid_t pid, struct kymo_process_info *ret);
 
 /* A thread of the process that has its memory still: the first one, or, where that has ended before the others (pthread_exit in main), another. */
 pid_t kymo_live_thread(pid_t pid);
+
+/* The name of a thread, also of one that has ended and was not waited for; "" where it is not to be had. */
+void kymo_read_comm(pid_t tid, char ret[16]);
+
+/* The first thread of a process that somebody traces; `pid` where none is. */
+pid_t kymo_traced_thread(pid_t pid);
 
 /* Whether some thread of `pid` is not asleep in a system call, as far as /proc tells; false too where there is no such process. */
 bool kymo_is_anyone_awake(pid_t pid);
@@ -285,9 +293,29 @@ void kymo_process_hold_birth(struct kymo_process *process, bool is_to_hold);
 /* Whether it has become another program, or has ended: requests fail then, and the tree has told it or is about to. */
 bool kymo_process_is_past(const struct kymo_process *process);
 
+/* ---- whoever traces it ---------------------------------------------------------------------------------------------- */
+
+/* How to have engines on a process that somebody else may trace already. The functions get `data`. */
+struct kymo_reach {
+	struct kymo_hub **hub;		/* what is opened, or connected to */
+	void *data;
+	int (*open)(void *data);	/* begin a hub of our own */
+	int (*attach)(void *data, pid_t *busy_ret);	/* -EBUSY: `busy_ret` is a thread that somebody else traces */
+	void (*close)(void *data);	/* the hub, also one that could not be had */
+	bool (*is_given_up)(void *data);
+};
+
+/*
+ * Attach by a hub of our own, or by that of somebody who traces the process and lets us in. That one may be on its way out, so both are tried a few times. A negative errno: BUSY where it
+ * lets nobody in. What was opened last may be there still.
+ */
+int kymo_hub_reach(const struct kymo_reach *reach);
+
+/* The sentence for it, as kymo_hub_explain() has it. BUSY, PERMISSION, GONE, FAILED. */
+struct kymo_error *kymo_trace_error(pid_t pid, int err);
+
 /* ---- tracers inside of the tree ------------------------------------------------------------------------------------ */
 
-struct kymo_hub;
 struct kymo_inner;
 
 /*

@@ -105,9 +105,6 @@ pid_t kymo_tree_sharing_child(const struct kymo_process *process);
 /* Deal with one change of state of any process of the tree, if there is one. */
 bool kymo_tree_pump(struct kymo_tree *tree);
 
-/* The name of a thread, also of one that has ended and was not waited for; "" where it is not to be had. */
-void kymo_read_comm(pid_t tid, char ret[16]);
-
 /* ---- keep.c: stopping and resuming those that are followed ---------------------------------------------------------- */
 
 struct kymo_error *kymo_keep_stop(struct kymo_process *process);

@@ -109,6 +109,7 @@ static struct kymo_error *set_env(struct recording *recording, const char *key, 
 
 struct kymo_error *recording_describe_target(struct recording *recording)
 {
+	static const char *const ways[] = { [KYMO_RECORD_INPROC] = "inproc", [KYMO_RECORD_KERNEL] = "kernel", [KYMO_RECORD_PTRACE] = "ptrace" };
 	pid_t pid = recording->process ? kymo_process_pid(recording->process) : recording->pid;
 	kymo_cleanup_free char *command = recording->options->command ? command_join(recording->options->command) :
 					  pid ? command_of(pid) : strdup("every process");
@@ -123,6 +124,10 @@ struct kymo_error *recording_describe_target(struct recording *recording)
 		error = set_env(recording, "command", "%s", command);
 	if (!error)
 		error = set_env(recording, "mode", "%s", recording->options->overwrite ? "overwrite" : "discard");
+	if (!error && recording_has_syscalls(recording->options))
+		error = set_env(recording, "system_calls", "%s", ways[recording->way]);
+	if (!error && recording->calls_spec)
+		error = set_env(recording, "string_size", "%zu", recording->options->string_size);
 	return error;
 }
 

@@ -1,10 +1,11 @@
-/* From a recording that a process refuses to one through the kernel, or one in two halves. */
+/* Which way a recording goes: as it is asked for, or from one that a process refuses to one from outside, or one in two halves. */
 #include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "probe/offline.h"
 #include "record/kernel.h"
+#include "record/kernel_calls.h"
 #include "record/recording.h"
 
 /* The kernel sets no uprobes in files that are mapped for others to see the change, and does not say so. */
@@ -95,11 +96,6 @@ bool recording_has_syscalls(const struct kymo_record_options *options)
 	return false;
 }
 
-bool recording_is_kernels(const struct kymo_record_options *options)
-{
-	return options->all || options->backend == KYMO_RECORD_KERNEL;
-}
-
 bool recording_has_addresses(const struct kymo_record_options *options)
 {
 	for (size_t i = 0; i < options->n_specs; i++)
@@ -153,10 +149,32 @@ static bool are_refused_for_kernel(const struct recording *recording, const char
 	return false;
 }
 
-static bool may_use_kernel(const struct recording *recording, const struct kymo_error *refusal)
+static bool may_go_elsewhere(const struct recording *recording, const struct kymo_error *refusal)
 {
 	return recording->options->backend == KYMO_RECORD_AUTO && !recording_has_markers(recording->options) &&
-	       !recording_has_addresses(recording->options) && !recording_has_syscalls(recording->options) && refusal->code == KYMO_ERROR_UNSAFE && recording->process && !recording->has_run;
+	       !recording_has_addresses(recording->options) && refusal->code == KYMO_ERROR_UNSAFE && recording->process && !recording->has_run;
+}
+
+/* Of what has system calls in it all goes one way: theirs; probes with them are the kernel's or nobody's. */
+static enum recording_way_out way_out_of_calls(struct recording *recording, struct kymo_error **refusal)
+{
+	const struct kymo_record_options *options = recording->options;
+	kymo_cleanup_free struct kymo_spec *probes = calloc(options->n_specs, sizeof(*probes));
+	struct kymo_error *error;
+	size_t n = 0;
+
+	for (size_t i = 0; probes && i < options->n_specs; i++)
+		if (!options->specs[i].syscalls)
+			probes[n++] = options->specs[i];
+	if (!probes || (n && !are_for_kernel(probes, n, kymo_process_pid(recording->process))))
+		return RECORDING_NO_WAY;
+	error = kernel_calls_check();
+	if (!error)
+		return RECORDING_BY_KERNEL;
+	if (n)
+		*refusal = with_remark(*refusal, error);
+	kymo_error_destroy(error);
+	return n ? RECORDING_NO_WAY : RECORDING_BY_PTRACE;
 }
 
 enum recording_way_out recording_way_out(struct recording *recording, struct kymo_error **refusal)
@@ -168,8 +186,10 @@ enum recording_way_out recording_way_out(struct recording *recording, struct kym
 	bool is_mixed;
 	pid_t pid;
 
-	if (!reasons || !may_use_kernel(recording, *refusal))
+	if (!reasons || !may_go_elsewhere(recording, *refusal))
 		return RECORDING_NO_WAY;
+	if (recording_has_syscalls(options))
+		return way_out_of_calls(recording, refusal);
 	pid = kymo_process_pid(recording->process);
 	n_refused = options->follow ? 0 : find_reasons(recording, reasons);
 	is_mixed = n_refused && n_refused < recording->n_inproc;
@@ -202,4 +222,33 @@ struct kymo_error *recording_fell_back(struct recording *recording, struct kymo_
 	}
 	kymo_error_destroy(refusal);
 	return error;
+}
+
+/* ---- the way that is asked for ----------------------------------------------------------------------------------------- */
+
+/* The kernel, where it may be used; else tracing, which can't do anything but calls. */
+static struct kymo_error *choose_complete_way(struct recording *recording)
+{
+	struct kymo_error *error = kernel_calls_check(), *refusal;
+
+	recording->way = error ? KYMO_RECORD_PTRACE : KYMO_RECORD_KERNEL;
+	if (!error || recording->options->n_specs == 1) {
+		kymo_error_destroy(error);
+		return NULL;
+	}
+	refusal = kymo_error_create(error->code, "probes together with all system calls (--complete) go through the kernel, and %s; leave the probes out, or --complete", error->message);
+	kymo_error_destroy(error);
+	return refusal;
+}
+
+struct kymo_error *recording_choose_way(struct recording *recording)
+{
+	const struct kymo_record_options *options = recording->options;
+
+	recording->way = options->all ? KYMO_RECORD_KERNEL : options->backend;
+	if (recording->way == KYMO_RECORD_AUTO && options->complete)
+		return choose_complete_way(recording);
+	if (recording->way == KYMO_RECORD_AUTO)
+		recording->way = KYMO_RECORD_INPROC;
+	return NULL;
 }

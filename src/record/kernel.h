@@ -109,6 +109,9 @@ void kernel_threads_destroy(struct kernel_threads *threads);
 struct kymo_error *kernel_threads_see(struct kernel_threads *threads, struct kymo_ctf_trace *trace, int32_t tid,
 				      int32_t pid, const char *name, uint64_t tsc);
 
+/* Whether it was seen, and has not ended since. */
+bool kernel_threads_knows(const struct kernel_threads *threads, int32_t tid, int32_t pid);
+
 /* It begins the system call of that number. It need not have been seen. */
 struct kymo_error *kernel_threads_enter(struct kernel_threads *threads, int32_t tid, int32_t pid, uint64_t number);
 

@@ -1,6 +1,8 @@
 /*
- * A recording through the kernel alone: nobody's memory is touched, nobody is stopped or traced, but for a command
- * while it starts, so that the files it is linked with are known before they run; where nothing but system calls is recorded, not that either.
+ * A recording from outside: nobody's memory is touched.
+ *
+ * Through the kernel nobody is stopped or traced, but for a command while it starts, so that the files it is linked with are known before they run; where nothing but system calls is
+ * recorded, not that either. System calls alone may be recorded by tracing (hub_calls.c).
  */
 #include <errno.h>
 #include <poll.h>
@@ -13,6 +15,7 @@
 
 #include "base/io.h"
 #include "record/kernel.h"
+#include "record/hub_calls.h"
 #include "record/kernel_calls.h"
 #include "record/recording.h"
 
@@ -21,6 +24,11 @@
 #define RECORDER_NICE (-10)
 #define FASTEST_PRODUCER 200 /* bytes a microsecond that one CPU can write */
 #define POLL_MAX_MS 20
+
+static bool is_traced(const struct recording *recording)
+{
+	return recording->way == KYMO_RECORD_PTRACE;
+}
 
 static bool is_followed(const struct recording *recording)
 {
@@ -32,27 +40,31 @@ static bool is_followed(const struct recording *recording)
 /* System calls stand behind them, if there are any. */
 static size_t n_probes(const struct recording *recording)
 {
-	size_t n = recording->options->n_specs;
-
-	return n && recording->specs[n - 1].syscalls ? n - 1 : n;
+	return recording->options->n_specs - (recording->calls_spec ? 1 : 0);
 }
 
 static struct kymo_error *open_calls(struct recording *recording)
 {
 	const struct kymo_record_options *options = recording->options;
-	const size_t n = n_probes(recording);
 	const struct recording_calls_options calls = {
-		.wanted = recording->specs[n < options->n_specs ? n : 0].syscalls,
+		.wanted = recording->calls_spec ? recording->calls_spec->syscalls : NULL,
 		.events = recording->events,
 		.threads = recording->kernel ? recording_kernel_threads(recording->kernel) : NULL,
-		.pid = options->all ? 0 : recording->pid,
+		.pid = options->all ? 0 : is_traced(recording) ? options->pid : recording->pid,
 		.is_command = recording->child,
 		.follow = is_followed(recording),
+		.string_size = options->string_size,
 		.buffer_size = options->buffer_size,
 		.overwrite = options->overwrite,
+		.warn = options->warn,
+		.data = options->data,
 	};
 
-	return n < options->n_specs ? recording_calls_open(&calls, &recording->calls) : NULL;
+	if (!recording->calls_spec)
+		return NULL;
+	if (is_traced(recording))
+		return hub_calls_open(&calls, options->command, &recording->pid, &recording->calls);
+	return kernel_calls_open(&calls, &recording->calls);
 }
 
 static struct kymo_error *open_source(struct recording *recording)
@@ -85,7 +97,7 @@ static struct kymo_error *note_process(struct recording *recording)
 	if (recording->options->all)
 		return NULL;
 	error = kymo_process_info(pid, &info);
-	if (!error && !is_followed(recording))
+	if (!error && !is_followed(recording) && !is_traced(recording))
 		pid = info.inner_pid;
 	kymo_error_destroy(error);
 	return kymo_ctf_trace_add_process(trace, pid, 0, 0, command ? command : "");
@@ -138,6 +150,8 @@ static struct kymo_error *find_process(struct recording *recording)
 	const struct kymo_record_options *options = recording->options;
 	struct kymo_error *error = NULL;
 
+	if (is_traced(recording))
+		return NULL;	/* who traces it finds it */
 	if (options->command && !n_probes(recording))
 		return fork_command(recording);
 	if (options->command)
@@ -190,7 +204,7 @@ static struct kymo_error *let_go(struct recording *recording)
 		kymo_process_resume(recording->process);
 	if (recording->child && kymo_write_all(recording->go, "", 1))
 		return kymo_error_create(KYMO_ERROR_GONE, "%s has ended before it was begun", recording->options->command[0]);
-	return NULL;
+	return recording->calls ? recording_calls_begin(recording->calls, &recording->output) : NULL;
 }
 
 /* ---- while it goes on ------------------------------------------------------------------------------------------- */
@@ -220,11 +234,21 @@ static bool has_processes(const struct recording *recording)
 	       (recording->calls && recording_calls_has_processes(recording->calls));
 }
 
+static bool traced_have_ended(struct recording *recording)
+{
+	struct kymo_record_result *result = &recording->result;
+
+	result->command_ended |= recording_calls_command_ended(recording->calls, &result->command_status);
+	return !recording_calls_has_processes(recording->calls);
+}
+
 /* Everybody who is recorded. The command's end alone is none where its children are, too. */
 static bool has_ended(struct recording *recording)
 {
 	int status;
 
+	if (is_traced(recording))
+		return traced_have_ended(recording);
 	if (recording->child) {
 		if (!recording_child_ended(recording))
 			return false;
@@ -315,7 +339,8 @@ struct kymo_error *recording_run_kernel(struct recording *recording)
 
 	if (error)
 		return error;
-	setpriority(PRIO_PROCESS, 0, RECORDER_NICE);
+	if (!is_traced(recording))
+		setpriority(PRIO_PROCESS, 0, RECORDER_NICE);
 	recording->begin_ns = kymo_now_ns();
 	recording->next_flush_ns = recording->begin_ns + SECOND_NS;
 	recording_progress(recording, "recording");
@@ -325,6 +350,8 @@ struct kymo_error *recording_run_kernel(struct recording *recording)
 	recording->result.seconds = (double)(kymo_now_ns() - recording->begin_ns) / SECOND_NS;
 	recording_progress(recording, "stopping");
 	last = finish(recording);
+	if (is_traced(recording))
+		traced_have_ended(recording);
 	recording->result.were_full = recording_lost(recording) > 0;
 	if (!error)
 		return last;

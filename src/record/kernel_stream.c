@@ -136,8 +136,9 @@ static struct kymo_error *close_packet(struct kernel_stream *stream, struct outp
 	};
 	struct kymo_error *error = stream->keep ? keep_packet(stream, &packet) : write_packet(stream, output, &packet);
 
-	output->bytes += stream->size;
-	output->events += stream->entries.n;
+	/* Who tells how far it is may be another thread. */
+	__atomic_store_n(&output->bytes, output->bytes + stream->size, __ATOMIC_RELAXED);
+	__atomic_store_n(&output->events, output->events + stream->entries.n, __ATOMIC_RELAXED);
 	stream->last_tsc = end;
 	stream->entries.n = 0;
 	stream->size = 0;

@@ -53,7 +53,7 @@ void kernel_threads_destroy(struct kernel_threads *threads)
 }
 
 /* The slot of `tid`, or a free one. */
-static uint32_t *find(struct kernel_threads *threads, int32_t tid)
+static uint32_t *find(const struct kernel_threads *threads, int32_t tid)
 {
 	size_t at = ((uint32_t)tid * UINT32_C(2654435761)) & (threads->size - 1);
 
@@ -180,6 +180,14 @@ struct kymo_error *kernel_threads_see(struct kernel_threads *threads, struct kym
 	snprintf(seen->name, sizeof(seen->name), "%s", name);
 	error = kymo_ctf_trace_add_thread(trace, tid, pid, is_new ? 0 : tsc, seen->name);
 	return error ? error : see_process(trace, tid, pid, is_new, seen->name, tsc);
+}
+
+bool kernel_threads_knows(const struct kernel_threads *threads, int32_t tid, int32_t pid)
+{
+	const uint32_t slot = *find(threads, tid);
+	const struct seen *seen = slot ? &threads->items.items[slot - 1] : NULL;
+
+	return seen && seen->is_known && seen->pid == pid && !seen->ended;
 }
 
 /* ---- system calls ------------------------------------------------------------------------------------------------ */

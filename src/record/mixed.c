@@ -12,16 +12,31 @@
 #include "record/recording.h"
 #include "syscall/syscall.h"
 
-/* What goes another way than the rest: of a recording through the kernel alone the system calls, which are none of its uprobes. */
-static bool is_behind(const struct recording *recording, size_t i)
+/* The process's own, the kernel's, or system calls that are seen from outside. */
+enum part { INPROC, KERNEL, CALLS };
+
+static enum part part_of(const struct recording *recording, size_t i)
 {
-	return recording->reasons[i] || (recording_is_kernels(recording->options) && recording->options->specs[i].syscalls);
+	if (recording->way != KYMO_RECORD_INPROC && recording->options->specs[i].syscalls)
+		return CALLS;
+	return recording->reasons[i] ? KERNEL : INPROC;
+}
+
+/* Those of one part behind the `at` that there are; how many. */
+static size_t take_part(struct recording *recording, enum part part, size_t at)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < recording->options->n_specs; i++)
+		if (part_of(recording, i) == part)
+			recording->specs[at + n++] = recording->options->specs[i];
+	return n;
 }
 
 struct kymo_error *recording_divide(struct recording *recording)
 {
 	const struct kymo_record_options *options = recording->options;
-	size_t n = options->n_specs, front = 0, back;
+	size_t n = options->n_specs, n_probes;
 
 	if (!recording->specs) {
 		recording->specs = calloc(n ? n : 1, sizeof(*recording->specs));
@@ -29,15 +44,13 @@ struct kymo_error *recording_divide(struct recording *recording)
 	}
 	if (!recording->specs || !recording->reasons)
 		return &kymo_error_no_memory;
-	recording->n_kernel = 0;
-	for (size_t i = 0; i < n; i++)
-		recording->n_kernel += is_behind(recording, i);
-	back = recording->n_inproc = n - recording->n_kernel;
-	for (size_t i = 0; i < n; i++)
-		recording->specs[is_behind(recording, i) ? back++ : front++] = options->specs[i];
+	recording->n_inproc = take_part(recording, INPROC, 0);
+	recording->n_kernel = take_part(recording, KERNEL, recording->n_inproc);
+	n_probes = recording->n_inproc + recording->n_kernel;
+	recording->calls_spec = take_part(recording, CALLS, n_probes) ? &recording->specs[n_probes] : NULL;
 	for (size_t i = 0; i < n; i++)
 		if (recording->specs[i].syscalls)
-			return kymo_events_add_syscalls(recording->events, &recording->specs[i], kymo_syscall_name, recording_is_kernels(options));
+			return kymo_events_add_syscalls(recording->events, &recording->specs[i], kymo_syscall_name, recording->calls_spec);
 	return NULL;
 }
 
@@ -105,7 +118,10 @@ struct kymo_error *recording_finish_mix(struct recording *recording)
 
 static void tell(struct recording *recording, const char *reason)
 {
-	recording_warn(recording, "%s; recorded through the kernel instead, a microsecond and more an event", reason);
+	if (recording->way == KYMO_RECORD_PTRACE)
+		recording_warn(recording, "%s; its system calls are recorded by tracing it instead, which stops it twice for each", reason);
+	else
+		recording_warn(recording, "%s; recorded through the kernel instead, a microsecond and more an event", reason);
 }
 
 void recording_tell_reasons(struct recording *recording, const struct kymo_error *refusal)

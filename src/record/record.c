@@ -35,8 +35,8 @@ void recording_progress(struct recording *recording, const char *phase)
 {
 	struct kymo_record_progress now = {
 		.seconds = recording->begin_ns ? (double)(kymo_now_ns() - recording->begin_ns) / SECOND_NS : 0,
-		.bytes = recording->output.bytes,
-		.events = recording->output.events,
+		.bytes = __atomic_load_n(&recording->output.bytes, __ATOMIC_RELAXED),
+		.events = __atomic_load_n(&recording->output.events, __ATOMIC_RELAXED),
 		.lost = recording_lost(recording),
 		.n_sites = recording_n_sites(recording),
 		.phase = phase,
@@ -391,7 +391,7 @@ static void undo(struct recording *recording)
 }
 
 /* After a refusal; a directory that was made stays. */
-static struct kymo_error *begin_anew(struct recording *recording)
+static struct kymo_error *begin_anew(struct recording *recording, enum kymo_record_backend way)
 {
 	struct recording before = *recording;
 	struct kymo_error *error;
@@ -406,6 +406,7 @@ static struct kymo_error *begin_anew(struct recording *recording)
 		.options = before.options,
 		.begin = before.begin,
 		.go = -1,
+		.way = way,
 		.output = recording->output,
 		.has_output = recording->has_output,
 		.specs = recording->specs,
@@ -431,8 +432,9 @@ static struct kymo_error *run_in_processes(struct recording *recording)
 		way_out = recording_way_out(recording, &error);
 		if (way_out == RECORDING_NO_WAY)
 			break;
-		failed = begin_anew(recording);
-		if (way_out == RECORDING_BY_KERNEL && !failed) {
+		failed = begin_anew(recording, way_out == RECORDING_BY_KERNEL ? KYMO_RECORD_KERNEL :
+					       way_out == RECORDING_BY_PTRACE ? KYMO_RECORD_PTRACE : KYMO_RECORD_INPROC);
+		if (way_out != RECORDING_MIXED && !failed) {
 			recording->refusal = error;
 			return recording_run_kernel(recording);
 		}
@@ -445,19 +447,27 @@ static struct kymo_error *run_in_processes(struct recording *recording)
 	return error ? error : run(recording);
 }
 
-/* What can't be asked for together. */
-static struct kymo_error *check_options(const struct kymo_record_options *options)
+/* What can't be recorded from outside together. */
+static struct kymo_error *check_outside(const struct recording *recording)
 {
-	bool is_kernels = recording_is_kernels(options);
-	const char *way = options->all ? "--all" : "--backend kernel";
+	const struct kymo_record_options *options = recording->options;
+	const char *way = options->all ? "--all" : options->backend == KYMO_RECORD_AUTO ? "--complete" : "--backend kernel";
 
-	if (is_kernels && recording_has_markers(options))
+	if (recording_has_markers(options))
 		return kymo_error_create(KYMO_ERROR_USAGE, "markers are turned on in the process itself: leave %s out, or --marker", way);
-	if (!recording_has_addresses(options))
-		return NULL;
-	if (is_kernels)
+	if (recording_has_addresses(options))
 		return kymo_error_create(KYMO_ERROR_USAGE, "an address is of one process, and the kernel's probes are of files: leave %s out, or name FILE:0xOFFSET", way);
-	if (options->command)
+	return NULL;
+}
+
+/* What can't be asked for together. */
+static struct kymo_error *check_options(const struct recording *recording)
+{
+	const struct kymo_record_options *options = recording->options;
+
+	if (recording->way != KYMO_RECORD_INPROC)
+		return check_outside(recording);
+	if (recording_has_addresses(options) && options->command)
 		return kymo_error_create(KYMO_ERROR_USAGE,
 					 "an address is of a process that runs, and '%s' has no code there yet: start it, and record it with --pid", options->command[0]);
 	return NULL;
@@ -469,10 +479,12 @@ struct kymo_error *kymo_record(const struct kymo_record_options *options, struct
 	struct kymo_error *error = kymo_events_create(&recording.events);
 
 	if (!error)
-		error = check_options(options);
+		error = recording_choose_way(&recording);
+	if (!error)
+		error = check_options(&recording);
 	if (!error)
 		error = recording_divide(&recording);
-	if (!error && recording_is_kernels(options))
+	if (!error && recording.way != KYMO_RECORD_INPROC)
 		error = recording_run_kernel(&recording);
 	else if (!error)
 		error = run_in_processes(&recording);

@@ -27,6 +27,7 @@ enum kymo_record_backend {
 	KYMO_RECORD_AUTO,		/* code in the processes; the kernel for `all`, and for what a process refuses */
 	KYMO_RECORD_INPROC,
 	KYMO_RECORD_KERNEL,		/* the kernel's uprobes alone: nobody's memory is touched */
+	KYMO_RECORD_PTRACE,		/* system calls alone, by tracing whoever makes them */
 };
 
 struct kymo_record_options {
@@ -36,6 +37,8 @@ struct kymo_record_options {
 	char *const *command;		/* argv to launch, or NULL */
 	pid_t pid;			/* process to attach to, where command is NULL */
 	enum kymo_record_backend backend;
+	bool complete;			/* no system call may be missing, and each with its memory: by the kernel, or else by tracing */
+	size_t string_size;		/* of system calls with memory: so many bytes of a string */
 	bool all;			/* every process, in place of `pid` and `command`; by the kernel */
 	double seconds;			/* stop after that long; 0: no limit */
 	uint64_t buffer_size;		/* bytes a CPU */

@@ -44,9 +44,11 @@ struct recording {
 	KYMO_VEC(struct source *) sources;
 	struct kymo_spec *specs;	/* those for the process first, then those for the kernel; strings are the options' */
 	size_t n_inproc, n_kernel;
+	enum kymo_record_backend way;	/* of it all: INPROC, KERNEL or PTRACE */
+	const struct kymo_spec *calls_spec;	/* in `specs`, behind all others: system calls that are none of the process's; or NULL */
 	char **reasons;			/* per spec of the options: why it is the kernel's; or NULL */
 	struct recording_kernel *kernel;	/* NULL: the kernel is no source of events */
-	struct recording_calls *calls;	/* NULL: nor of system calls */
+	struct recording_calls *calls;	/* system calls that are seen from outside; NULL: none are */
 	pid_t child;			/* the command where nobody traces it, or 0; it begins when `go` is written to, and ends when that is closed instead */
 	int go;				/* or -1 */
 	struct output output;
@@ -120,7 +122,7 @@ void recording_tell_unmet(struct recording *recording);
 
 /* ---- kernel_run.c --------------------------------------------------------------------------------------------------- */
 
-/* The whole of a recording through the kernel alone, from launch or attach to its last packet. */
+/* The whole of a recording from outside, through the kernel or by tracing alone, from launch or attach to its last packet. */
 struct kymo_error *recording_run_kernel(struct recording *recording);
 
 /* Whether the child, if there is one, has ended; with its status in the result. */
@@ -128,10 +130,14 @@ bool recording_child_ended(struct recording *recording);
 
 /* ---- fallback.c: from the process to the kernel ---------------------------------------------------------------------- */
 
+/* The way that is asked for, or is the best one to be had; into `way`. PERMISSION, NOT_FOUND: none has all that is wanted. */
+struct kymo_error *recording_choose_way(struct recording *recording);
+
 enum recording_way_out {
 	RECORDING_NO_WAY,
 	RECORDING_MIXED,		/* begin anew, with more of the specs for the kernel */
 	RECORDING_BY_KERNEL,		/* all of it is the kernel's */
+	RECORDING_BY_PTRACE,		/* all of it is system calls, which are traced */
 };
 
 /*
@@ -145,9 +151,6 @@ bool recording_has_markers(const struct kymo_record_options *options);
 
 /* Whether system calls are asked for. */
 bool recording_has_syscalls(const struct kymo_record_options *options);
-
-/* Whether all of it is asked to go through the kernel. */
-bool recording_is_kernels(const struct kymo_record_options *options);
 
 /* Whether addresses are asked for, in memory of no file: of one process that runs, and nothing for the kernel. */
 bool recording_has_addresses(const struct kymo_record_options *options);

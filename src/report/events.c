@@ -345,7 +345,7 @@ static struct kymo_error *init(struct writer *w, const struct page *page)
 {
 	struct kymo_error *error = kymo_threads_init(&w->threads, w->trace);
 
-	kymo_syscalls_init(&w->syscalls, w->json);
+	kymo_syscalls_init(&w->syscalls, w->trace, w->json);
 	if (!error)
 		error = kymo_event_texts_create(w->trace, page->unicode, &w->texts);
 	if (!error && w->joins)

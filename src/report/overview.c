@@ -71,6 +71,26 @@ static void write_totals(const struct summary *summary, const struct page *page)
 			 plural(n_threads, "thread", "threads"), model->n_cpus, plural(model->n_cpus, "CPU", "CPUs"));
 }
 
+/* Who has seen the system calls, and what that can't see. */
+static void write_calls_way(const struct summary *summary, const struct page *page)
+{
+	static const struct {
+		const char *way, *text;
+	} ways[] = {
+		{ "inproc", "by code in the process, without memory; those of code that it has made itself (a JIT's) are not covered" },
+		{ "kernel", "through the kernel, with memory" },
+		{ "ptrace", "by tracing (ptrace), with memory" },
+	};
+	const char *way = kymo_ctf_trace_env(summary->trace, "system_calls");
+
+	for (size_t i = 0; way && i < kymo_countof(ways); i++) {
+		if (strcmp(way, ways[i].way))
+			continue;
+		kymo_page_left(page, INK_PLAIN, "calls", LABEL_COLUMNS);
+		kymo_page_printf(page, INK_DIM, "%s\n", ways[i].text);
+	}
+}
+
 /* The column of a time on a line of `columns` over the trace's duration. */
 static unsigned int column_of(const struct model *model, uint64_t tsc, unsigned int columns)
 {
@@ -202,6 +222,7 @@ struct kymo_error *kymo_summary_overview(const struct summary *summary, const st
 	if (error)
 		return error;
 	write_totals(summary, page);
+	write_calls_way(summary, page);
 	columns = columns > 128 ? 128 : columns;
 	columns = columns > bins ? (unsigned int)bins : columns;
 	if (model->count > 1 && columns > 1) {

@@ -24,7 +24,7 @@ static size_t read_copies(void *context, uint64_t address, void *out, size_t siz
 
 static struct kymo_syscall_target target_of(struct syscalls *syscalls)
 {
-	return (struct kymo_syscall_target){ .context = syscalls, .read = read_copies, .string_size = KYMO_SYSCALL_STRING_SIZE };
+	return (struct kymo_syscall_target){ .context = syscalls, .read = read_copies, .string_size = syscalls->string_size };
 }
 
 /* What the record has of the target's memory. */
@@ -45,9 +45,18 @@ static void know(struct syscalls *syscalls, struct kymo_copies first, struct kym
 	syscalls->known[1] = second;
 }
 
-void kymo_syscalls_init(struct syscalls *syscalls, bool is_json)
+/* Nothing of the trace is trusted. */
+static size_t string_size_of(const struct kymo_ctf_trace *trace)
 {
-	*syscalls = (struct syscalls){ .is_json = is_json };
+	const char *text = kymo_ctf_trace_env(trace, "string_size");
+	const unsigned long size = text ? strtoul(text, NULL, 10) : KYMO_SYSCALL_STRING_SIZE;
+
+	return size < KYMO_SYSCALL_COPIED_MAX ? size : KYMO_SYSCALL_COPIED_MAX;
+}
+
+void kymo_syscalls_init(struct syscalls *syscalls, const struct kymo_ctf_trace *trace, bool is_json)
+{
+	*syscalls = (struct syscalls){ .is_json = is_json, .string_size = string_size_of(trace) };
 }
 
 static void free_kept(struct open_syscall *open)

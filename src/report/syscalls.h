@@ -38,12 +38,13 @@ struct syscalls {
 	struct kymo_line text;		/* of the line at hand, from its call on */
 	size_t done;			/* bytes of it that were written */
 	bool is_json;
+	size_t string_size;		/* as it was recorded */
 	struct kymo_syscall_call call;	/* that has come to its end just now; for JSON, as the next ones */
 	uint64_t begin;			/* its */
 	struct kymo_copies known[2];	/* memory that is known at the moment */
 };
 
-void kymo_syscalls_init(struct syscalls *syscalls, bool is_json);
+void kymo_syscalls_init(struct syscalls *syscalls, const struct kymo_ctf_trace *trace, bool is_json);
 void kymo_syscalls_deinit(struct syscalls *syscalls);
 
 /* Is there any system call in the trace? */

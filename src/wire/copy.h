@@ -1,6 +1,6 @@
 /*
  * What memory the text of a system call is made of, for those who must copy it while the call is made: the decoder says it
- * (src/syscall), BPF programs copy it (src/kernel).
+ * (src/syscall), BPF programs copy it (src/kernel), or kymo_copies_make() does, of a thread that stands.
  */
 #ifndef KYMO_WIRE_COPY_H
 #define KYMO_WIRE_COPY_H
@@ -48,6 +48,20 @@ struct kymo_copies {
 
 /* What `n_copies` of them know of `size` bytes at `address`: how many, from the first on. Nothing of the copies is trusted. */
 size_t kymo_copies_read(const struct kymo_copies *copies, size_t n_copies, uint64_t address, void *out, size_t size);
+
+/* Copies that are being made. */
+struct kymo_copying {
+	const uint64_t *args;		/* six */
+	uint64_t stack_pointer;
+	int64_t result;			/* of a call that has returned */
+	int (*read)(void *context, uint64_t address, void *out, size_t size);	/* all of it: 0, or a negative errno */
+	void *context;
+	uint8_t *bytes;			/* room for `capacity` */
+	size_t size, capacity;		/* `size`: how many there are */
+};
+
+/* Make them, behind those that there are. What can't be read, and what there is no room for, is left out. */
+void kymo_copies_make(struct kymo_copying *copying, const struct kymo_copy *copies, size_t n);
 
 /* Where a `struct pt_regs` has what a system call is made with. */
 struct kymo_call_layout {

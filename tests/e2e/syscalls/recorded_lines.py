@@ -7,7 +7,7 @@ import difflib
 import re
 
 from kymotest import KYMO, check, check_equal, fail, program, run
-from straced import CHANGES, WITH_PIDS, whole_lines
+from straced import CHANGES, WITH_PIDS, check_compared, whole_lines
 
 PREFIX = re.compile(r'^ *(?:-?\d+\.\d{9} \[\d{3}\]|\[---\]) +(?:\d+/)?(\d+) +\S+ (.*)$')
 DURATION = re.compile(r' <\d+\.\d{9}>$')
@@ -33,6 +33,20 @@ def shown(*options, directory='kymo.data'):
         else:
             check('events in vfork children' in line, f'a line of another kind: {line}')
     return '\n'.join(result)
+
+
+def calls_of(text):
+    """Lines of strace's that are no signals, and no ends of processes."""
+    return '\n'.join(line for line in text.splitlines() if not re.match(r'\d+ +(--- |\+\+\+ )', line)) + '\n'
+
+
+def check_with_memory(tmp, backend, *command, differences=(), chances=(), at_least=1, **how):
+    """What is recorded with memory has strace's lines, but for these (straced.py)."""
+    (tmp / 'traces').mkdir(exist_ok=True)  # programs that look at their directory find the same there
+    run(program('setarch'), '-R', program('strace'), '-q', '-f', '-o', tmp / 'traces/strace', *command, **how).ok()
+    run(program('setarch'), '-R', KYMO, 'record', '-q', '-s', 'all', '--backend', backend, '-o', tmp / 'traces/kymo', '--', *command, **how).ok()
+    strace = calls_of((tmp / 'traces/strace').read_text(errors='backslashreplace'))
+    check_compared(strace, shown(directory=tmp / 'traces/kymo'), differences, chances, at_least)
 
 
 def split(line):

@@ -2,7 +2,7 @@
 Programs that people run, under strace and by each of kymo's ways: the same lines. What a way says otherwise is in DIFFERENCES, with the reason, and nothing else may differ; a difference
 that is not seen any more fails, too. What no two runs have alike, whoever traces, is beside each program, with the reason; straced.py has what is so everywhere.
 
-A way is a function that has a command traced and gives the lines as strace's `-f -o FILE` has them.
+A way is a function that has a command traced and gives the lines as strace's `-f -o FILE` has them; of a recording the report has them, without signals and ends, which are no calls.
 """
 import os
 import random
@@ -13,6 +13,7 @@ import socket
 from pathlib import Path
 
 from kymotest import KYMO, check, check_equal, check_same, eventually, need_root, program, run, start, timeout
+from recorded_lines import calls_of, shown
 from straced import CHILDREN, PYTHON_ENV, Chance, Difference, build, check_compared
 
 HERE = Path(__file__).parent
@@ -21,15 +22,20 @@ PYTHON = '/usr/bin/python3'
 
 NOT_HANDLED = 'a signal that nobody handles is ignored, or ends the process: the kernel delivers nothing, and its tracepoints tell what is delivered'
 LONG_NAME = Difference(r'(prctl\(PR_SET_NAME, "[^"]{15}")\.\.\.(\) = 0)', r'\1\2', 'a name of 15 bytes is whole; strace does not look at the NUL behind it')
+MANY_ENTRIES = Difference(r'(getdents64\(\d+, ADDRESS) /\* \d+ entries \*/(, 32768\) = (?:1[7-9]|[23]\d)\d{3})', r'\1\2', 'more than 16 KiB of entries are not copied')
 DIFFERENCES = {
     'hub': {
         'long name': [LONG_NAME],
+    },
+    'recorded': {
+        'long name': [LONG_NAME],
+        'many entries': [MANY_ENTRIES],
     },
     'kernel': {
         'long name': [LONG_NAME],
         'children': [Difference(r'--- SIGCHLD \{.*\} ---', '', NOT_HANDLED, unless=r'^rt_sigaction\(SIGCHLD, \{sa_handler=ADDRESS')],
         'death': [Difference(r'--- SIG(TERM|KILL) \{.*\} ---', '', NOT_HANDLED)],
-        'many entries': [Difference(r'(getdents64\(\d+, ADDRESS) /\* \d+ entries \*/(, 32768\) = (?:1[7-9]|[23]\d)\d{3})', r'\1\2', 'more than 16 KiB of entries are not copied')],
+        'many entries': [MANY_ENTRIES],
         'end of all': [Difference(r'(pause\(\)) = \?', r'\1 = ? ERESTARTNOHAND (To be restarted if no handler)',
                                   'where exit_group of another thread ends it, the call returns into its end, and the tracepoint tells it')],
     },
@@ -41,7 +47,8 @@ def write_traced(tmp, name, tracer, command, **how):
     (tmp / 'traces').mkdir(exist_ok=True)  # programs that look at their directory find the same there
     output = tmp / 'traces' / name
     # The layout of memory is the same for all, as it decides how often a program asks for more.
-    return start(program('setarch'), '-R', *tracer, '-f', '-o', output, *command, **how), output
+    follows = () if tracer[:2] == (KYMO, 'record') else ('-f',)
+    return start(program('setarch'), '-R', *tracer, *follows, '-o', output, *command, **how), output
 
 
 def strace():
@@ -57,20 +64,31 @@ def kernel():
     return KYMO, 'syscalls', '--backend', 'kernel'
 
 
-WAYS = {'hub': hub, 'kernel': kernel}
+def recorded():
+    return KYMO, 'record', '-q', '-s', 'all', '--backend', 'ptrace'
+
+
+WAYS = {'hub': hub, 'kernel': kernel, 'recorded': recorded}
+
+
+def lines_of(way, tracer, output):
+    if tracer is recorded:
+        return shown(directory=output)
+    text = output.read_text(errors='backslashreplace')
+    return calls_of(text) if way == 'recorded' else text
 
 
 def check_way(way, tmp, command, differences=(), chances=(), at_least=1, options=(), each_once=False, is_ok=True, meanwhile=None, **how):
     """The program under strace and by this way. `meanwhile(process)` is what others do while it runs. It ends alike, and well if `is_ok`."""
     texts, statuses = [], []
     for tracer in (strace, WAYS[way]):
-        process, output = write_traced(tmp, tracer.__name__, [*tracer(), *options], command() if callable(command) else command, **how)
+        process, output = write_traced(tmp, tracer.__name__, (*tracer(), *options), command() if callable(command) else command, **how)
         if meanwhile:
             meanwhile(process)
         result = process.end(seconds=110)
         statuses.append(result.status if result.status >= 0 else 128 - result.status)
         check(not is_ok or result.status == 0, 'it ends well', result)
-        texts.append(output.read_text(errors='backslashreplace'))
+        texts.append(lines_of(way, tracer, output))
     check_equal(statuses[1], statuses[0], 'exit status')
     listed = [difference for name in differences for difference in DIFFERENCES[way].get(name, ())]
     check_compared(*texts, differences=listed, chances=chances, at_least=at_least, each_once=each_once)
@@ -101,6 +119,10 @@ def test_ls_by_the_tracer(tmp):
 
 def test_ls_by_the_kernel(tmp):
     check_ls('kernel', tmp)
+
+
+def test_ls_recorded_by_tracing(tmp):
+    check_ls('recorded', tmp)
 
 
 # ---- git ------------------------------------------------------------------------------------------------------------------
@@ -137,6 +159,10 @@ def test_git_by_the_tracer(tmp):
 
 def test_git_by_the_kernel(tmp):
     check_git('kernel', tmp)
+
+
+def test_git_recorded_by_tracing(tmp):
+    check_git('recorded', tmp)
 
 
 # ---- python ---------------------------------------------------------------------------------------------------------------
@@ -194,6 +220,10 @@ def test_python_by_the_tracer(tmp):
 
 def test_python_by_the_kernel(tmp):
     check_python('kernel', tmp)
+
+
+def test_python_recorded_by_tracing(tmp):
+    check_python('recorded', tmp)
 
 
 # ---- servers --------------------------------------------------------------------------------------------------------------
@@ -261,6 +291,11 @@ def test_redis_by_the_tracer(tmp):
 def test_redis_by_the_kernel(tmp):
     check_redis('kernel', tmp)
     check_redis_client('kernel', tmp)
+
+
+def test_redis_recorded_by_tracing(tmp):
+    check_redis('recorded', tmp)
+    check_redis_client('recorded', tmp)
 
 
 NGINX = '''
@@ -362,6 +397,11 @@ def test_make_by_the_kernel(tmp):
     check_make('kernel', tmp)
 
 
+@timeout(300)
+def test_make_recorded_by_tracing(tmp):
+    check_make('recorded', tmp)
+
+
 # ---- threads and children --------------------------------------------------------------------------------------------------
 
 SHELL_CHANCES = [Chance(r'^rt_sigreturn\(.*', '', 'the end of a child may come before its parent waits for it')]
@@ -375,12 +415,20 @@ def test_threads_by_the_kernel(tmp):
     check_way('kernel', tmp, [build(tmp, 'threads', '-pthread')], ['end of all'], at_least=40)
 
 
+def test_threads_recorded_by_tracing(tmp):
+    check_way('recorded', tmp, [build(tmp, 'threads', '-pthread')], ['end of all'], at_least=40)
+
+
 def test_children_by_the_tracer(tmp):
     check_way('hub', tmp, [SH, '-c', CHILDREN], ['death'], chances=SHELL_CHANCES, at_least=100)
 
 
 def test_children_by_the_kernel(tmp):
     check_way('kernel', tmp, [SH, '-c', CHILDREN], ['death'], chances=SHELL_CHANCES, at_least=100)
+
+
+def test_children_recorded_by_tracing(tmp):
+    check_way('recorded', tmp, [SH, '-c', CHILDREN], ['death'], chances=SHELL_CHANCES, at_least=100)
 
 
 # ---- less of it ------------------------------------------------------------------------------------------------------------

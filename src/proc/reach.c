@@ -1,0 +1,42 @@
+#include <errno.h>
+#include <time.h>
+
+#include "kymo/engine.h"
+#include "proc/proc.h"
+
+enum { JOIN_TRIES = 10, HUB_TRIES = 200 /* while it ends */, NAP_NS = 20000000 };
+
+int kymo_hub_reach(const struct kymo_reach *reach)
+{
+	pid_t busy;
+	int err, why;
+
+	for (int i = 1;; i++) {
+		err = reach->open(reach->data);
+		if (!err)
+			err = reach->attach(reach->data, &busy);
+		if (err != -EBUSY)
+			return err;
+		reach->close(reach->data);
+		why = kymo_hub_connect(busy, reach->hub);
+		if (!why)
+			why = reach->attach(reach->data, &busy);
+		if (!why)
+			return 0;
+		reach->close(reach->data);
+		if (i >= (why == -EPIPE ? HUB_TRIES : JOIN_TRIES) || reach->is_given_up(reach->data) || why == -EPERM || why == -EPROTO || why == -ETIMEDOUT)
+			return err;
+		nanosleep(&(struct timespec){ 0, NAP_NS }, NULL);
+	}
+}
+
+struct kymo_error *kymo_trace_error(pid_t pid, int err)
+{
+	char why[256];
+
+	if (err == -EPERM || err == -EBUSY) {
+		kymo_hub_explain(pid, err, why, sizeof(why));
+		return kymo_error_create(err == -EBUSY ? KYMO_ERROR_BUSY : KYMO_ERROR_PERMISSION, "cannot trace process %d: %s", pid, why);
+	}
+	return kymo_error_errno(err, "cannot trace process %d", pid);
+}

@@ -1,0 +1,481 @@
+/*
+ * All threads' engines have the source for their data: who is in which call is the writer's to know.
+ *
+ * Callbacks run on the hub's thread, or, of a hub that was joined, on one of ours, one at a time. They share the writer and the trace with the recorder's thread, which closes packets
+ * now and then: `lock` is for these, and for `error`. Nobody calls the hub with it held.
+ */
+#include "record/hub_calls.h"
+
+#include <errno.h>
+#include <linux/audit.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "kymo/engine.h"
+#include "proc/proc.h"
+#include "record/call_writer.h"
+#include "record/clock.h"
+#include "record/record.h"
+#include "syscall/syscall.h"
+
+#define SEEN (KYMO_EVENTS_SYSCALL | KYMO_EVENT_CLONE | KYMO_EVENT_EXEC | KYMO_EVENT_DEATH | KYMO_EVENT_REAP)
+#define OURS (KYMO_ATTACH_EXCLUSIVE | KYMO_ATTACH_MATCH_OPS | KYMO_ATTACH_MATCH_DATA)
+
+enum { MEMORY_SIZE = UINT16_MAX & ~7 };	/* of a record: wire/copy.h, and room for its length */
+
+struct hub_calls {
+	struct recording_calls base;	/* the first member */
+	struct recording_calls_options options;
+	struct kymo_hub *hub;
+	pid_t pid;			/* the command, or the process */
+	bool is_command;
+	_Atomic int n_threads;		/* with an engine of ours, that have not ended */
+	_Atomic int status;		/* the command's */
+	_Atomic bool has_ended;		/* the command */
+	_Atomic int missed;		/* why a child is not followed, a positive errno; or 0 */
+	_Atomic bool has_i386;		/* 32-bit calls were seen */
+	bool told_missed, told_i386;
+	pthread_mutex_t lock;
+	struct call_writer *writer;
+	struct output *output;		/* NULL: nothing is recorded, not yet or not any more */
+	struct kymo_error *error;	/* why not any more */
+	/* Of callbacks alone. */
+	uint64_t last_tsc;
+	pid_t executed;			/* the thread that has just begun another program */
+	uint8_t memory[MEMORY_SIZE];
+};
+
+/* ---- records -------------------------------------------------------------------------------------------------------------- */
+
+/* Later than the last one: records of one stream are in this order. */
+static uint64_t stamp(struct hub_calls *source)
+{
+	const uint64_t now = clock_tsc();
+
+	source->last_tsc = now > source->last_tsc ? now : source->last_tsc + 1;
+	return source->last_tsc;
+}
+
+/* What changes a thread's name is seen where it does so itself. */
+static bool may_be_renamed(const struct kymo_kernel_call *call)
+{
+	return call->event == KYMO_KERNEL_CALL_LEFT && (call->number == SYS_prctl || kymo_syscall_replaces_memory(call->number));
+}
+
+static void record(struct hub_calls *source, struct kymo_kernel_call *call, uint64_t tsc)
+{
+	char name[16];
+
+	pthread_mutex_lock(&source->lock);
+	if (source->output && !source->error) {
+		if (may_be_renamed(call) || !call_writer_knows(source->writer, call->tid, call->pid)) {
+			kymo_read_comm(call->tid, name);
+			call->name = *name ? name : NULL;
+		}
+		source->error = call_writer_add(source->writer, source->output, call, tsc);
+	}
+	pthread_mutex_unlock(&source->lock);
+}
+
+static int read_memory(void *context, uint64_t address, void *out, size_t size)
+{
+	return kymo_engine_read(context, address, out, size);
+}
+
+/* Structures of 32-bit programs are laid out otherwise: those are recorded without memory. */
+static void copy_memory(struct hub_calls *source, struct kymo_engine *engine, struct kymo_kernel_call *call, bool is_leaving)
+{
+	struct kymo_copying copying = {
+		.args = call->args,
+		.stack_pointer = call->stack_pointer,
+		.result = call->result,
+		.read = read_memory,
+		.context = engine,
+		.bytes = source->memory,
+		.capacity = sizeof(source->memory),
+	};
+	struct kymo_copy copies[KYMO_COPIES_MAX];
+
+	kymo_copies_make(&copying, copies, kymo_syscall_copies(call->number, is_leaving, source->options.string_size, copies));
+	call->copies = (struct kymo_copies){ source->memory, copying.size };
+}
+
+/* Behind an exec the report is that of the new program, and may be another architecture's than the call was. */
+static uint64_t number_of(struct hub_calls *source, const struct kymo_syscall_report *report, pid_t tid, bool is_leaving)
+{
+	enum { I386_EXECVE = 11 };
+
+	if (is_leaving && source->executed == tid) {
+		source->executed = 0;
+		return report->number == SYS_execve || report->number == I386_EXECVE ? SYS_execve : SYS_execveat;
+	}
+	return report->arch == AUDIT_ARCH_I386 ? kymo_syscall_from_i386(report->number) : report->number;
+}
+
+static void see(struct hub_calls *source, struct kymo_engine *engine, const struct kymo_syscall_report *report, bool is_leaving)
+{
+	const uint64_t tsc = stamp(source);
+	struct kymo_kernel_call call = {
+		.event = is_leaving ? KYMO_KERNEL_CALL_LEFT : KYMO_KERNEL_CALL_ENTERED,
+		.tid = kymo_engine_tid(engine),
+		.pid = kymo_engine_pid(engine),
+		.stack_pointer = report->sp,
+		.result = is_leaving ? report->result : 0,
+	};
+
+	call.number = number_of(source, report, call.tid, is_leaving);
+	memcpy(call.args, report->args, sizeof(call.args));
+	if (!call_writer_wants(source->writer, call.number))
+		return;
+	if (report->arch == AUDIT_ARCH_I386)
+		source->has_i386 = true;
+	else
+		copy_memory(source, engine, &call, is_leaving);
+	record(source, &call, tsc);
+}
+
+/* ---- callbacks ------------------------------------------------------------------------------------------------------------ */
+
+static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_syscall_report *report)
+{
+	see(data, engine, report, false);
+	return KYMO_ACTION_RESUME | KYMO_SYSCALL_RUN;
+}
+
+/* One whose entry nobody was told was begun before, or is a child's that comes back from its parent's. */
+static unsigned int on_exit_of_call(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_syscall_report *report)
+{
+	if (report->is_entry_known)
+		see(data, engine, report, true);
+	return KYMO_ACTION_RESUME;
+}
+
+static int attach(struct hub_calls *source, pid_t tid);
+
+static unsigned int on_clone(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_clone_report *report)
+{
+	struct hub_calls *source = data;
+	int err;
+
+	if (report->kind != KYMO_CLONE_THREAD && !source->options.follow)
+		return KYMO_ACTION_RESUME;
+	err = attach(source, report->child);
+	if (err && err != -ESRCH && err != -EEXIST)
+		source->missed = -err;
+	return KYMO_ACTION_RESUME;
+}
+
+static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_exec_report *report)
+{
+	struct hub_calls *source = data;
+
+	source->executed = kymo_engine_tid(engine);
+	return KYMO_ACTION_RESUME;
+}
+
+static unsigned int on_death(struct kymo_engine *engine, void *data, const struct kymo_death_report *report)
+{
+	struct hub_calls *source = data;
+	struct kymo_kernel_call end = { .event = KYMO_KERNEL_CALL_ENDED, .tid = kymo_engine_tid(engine), .pid = kymo_engine_pid(engine) };
+
+	record(source, &end, stamp(source));
+	return KYMO_ACTION_RESUME;
+}
+
+static void on_reap(struct kymo_engine *engine, void *data, const struct kymo_reap_report *report)
+{
+	struct hub_calls *source = data;
+
+	source->n_threads--;
+	if (report->superseded_by || kymo_engine_tid(engine) != source->pid)
+		return;
+	source->status = report->status;
+	source->has_ended = true;
+}
+
+static const struct kymo_engine_ops engine_ops = {
+	.clone = on_clone,
+	.exec = on_exec,
+	.syscall_entry = on_entry,
+	.syscall_exit = on_exit_of_call,
+	.death = on_death,
+	.reap = on_reap,
+};
+
+/* ---- whose calls ----------------------------------------------------------------------------------------------------------- */
+
+/* A negative errno of kymo_engine_attach(). */
+static int attach(struct hub_calls *source, pid_t tid)
+{
+	struct kymo_engine *engine;
+	int err;
+
+	err = kymo_engine_attach(source->hub, tid, KYMO_ATTACH_CREATE | OURS, &engine_ops, source, &engine);
+	if (err)
+		return err;
+	source->n_threads++;	/* it is not told its end before it has a mask */
+	err = kymo_engine_set_events(engine, SEEN);
+	if (err) {
+		source->n_threads--;
+		kymo_engine_control(engine, KYMO_ACTION_DETACH);
+	}
+	kymo_engine_put(engine);
+	return err == -EALREADY ? -ESRCH : err;
+}
+
+static int open_own(void *data)
+{
+	struct hub_calls *source = data;
+	int err = kymo_hub_create(&source->hub);
+
+	if (!err)
+		kymo_hub_serve(source->hub);	/* where that is not possible, whoever comes later is told that the process is being traced */
+	return err;
+}
+
+static int attach_process(void *data, pid_t *busy_ret)
+{
+	struct hub_calls *source = data;
+	size_t n;
+	int err = kymo_engine_attach_process(source->hub, source->pid, OURS, &engine_ops, source, SEEN, &n);
+
+	if (!err)
+		source->n_threads += (int)n;
+	if (err == -EBUSY)
+		*busy_ret = kymo_traced_thread(source->pid);
+	return err;
+}
+
+static void close_hub(void *data)
+{
+	struct hub_calls *source = data;
+
+	kymo_hub_destroy(source->hub);
+	source->hub = NULL;
+	source->n_threads = 0;
+}
+
+static bool is_given_up(void *data)
+{
+	return kymo_record_stop;
+}
+
+static struct kymo_error *launch(struct hub_calls *source, char *const *command)
+{
+	int err = open_own(source);
+
+	if (err)
+		return kymo_error_errno(err, "cannot begin to trace");
+	err = kymo_hub_launch(source->hub, 0, command, &source->pid);
+	if (err)
+		return kymo_error_errno(err, "cannot run %s", command[0]);
+	err = attach(source, source->pid);
+	return err ? kymo_trace_error(source->pid, err) : NULL;
+}
+
+static struct kymo_error *join(struct hub_calls *source)
+{
+	const struct kymo_reach reach = {
+		.hub = &source->hub,
+		.data = source,
+		.open = open_own,
+		.attach = attach_process,
+		.close = close_hub,
+		.is_given_up = is_given_up,
+	};
+	int err = kymo_hub_reach(&reach);
+
+	return err ? kymo_trace_error(source->pid, err) : NULL;
+}
+
+/* ---- the source ------------------------------------------------------------------------------------------------------------ */
+
+static struct kymo_error *begin(struct recording_calls *calls, struct output *output)
+{
+	struct hub_calls *source = (struct hub_calls *)calls;
+	int err;
+
+	pthread_mutex_lock(&source->lock);
+	source->output = output;
+	pthread_mutex_unlock(&source->lock);
+	err = source->is_command ? kymo_hub_start(source->hub, source->pid) : 0;
+	return err ? kymo_trace_error(source->pid, err) : NULL;
+}
+
+static void warn(const struct hub_calls *source, const char *sentence)
+{
+	if (source->options.warn)
+		source->options.warn(sentence, source->options.data);
+}
+
+static void tell(struct hub_calls *source)
+{
+	char sentence[200];
+
+	if (source->missed && !source->told_missed) {
+		source->told_missed = true;
+		snprintf(sentence, sizeof(sentence), "a child could not be followed (%s): its calls are not recorded", strerror(source->missed));
+		warn(source, sentence);
+	}
+	if (source->has_i386 && !source->told_i386) {
+		source->told_i386 = true;
+		warn(source, "32-bit calls are made: they are recorded under their names, without memory, where there are 64-bit ones of that name");
+	}
+}
+
+/* The hub that was joined may have ended, or have let go of us. */
+static struct kymo_error *check_hub(const struct hub_calls *source)
+{
+	const int err = source->n_threads > 0 ? kymo_hub_failure(source->hub) : 0;
+
+	if (!err)
+		return NULL;
+	return kymo_error_create(KYMO_ERROR_GONE, "what process %d did from here on is not recorded: %s", source->pid,
+				 err == -ETIMEDOUT ? "this kymo was too slow for the one that traces it" : "the kymo that traced it, and let this one in, has ended");
+}
+
+static struct kymo_error *take_error(struct hub_calls *source)
+{
+	struct kymo_error *error;
+
+	pthread_mutex_lock(&source->lock);
+	error = source->error;
+	if (error)
+		source->output = NULL;
+	source->error = NULL;
+	pthread_mutex_unlock(&source->lock);
+	return error;
+}
+
+/* Records are written as they are made. */
+static struct kymo_error *drain(struct recording_calls *calls, struct output *output, bool *is_empty_ret)
+{
+	struct hub_calls *source = (struct hub_calls *)calls;
+	struct kymo_error *error = take_error(source);
+
+	*is_empty_ret = true;
+	tell(source);
+	return error ? error : check_hub(source);
+}
+
+static struct kymo_error *flush(struct recording_calls *calls, struct output *output)
+{
+	struct hub_calls *source = (struct hub_calls *)calls;
+	struct kymo_error *error = NULL;
+
+	pthread_mutex_lock(&source->lock);
+	if (source->output && !source->error)
+		error = call_writer_flush(source->writer, output);
+	pthread_mutex_unlock(&source->lock);
+	return error;
+}
+
+static struct kymo_error *finish(struct recording_calls *calls, struct output *output)
+{
+	struct hub_calls *source = (struct hub_calls *)calls;
+	struct kymo_error *error;
+	int status;
+
+	kymo_engine_detach_all(source->hub, &engine_ops, source);
+	if (source->is_command && source->has_ended && !kymo_hub_wait(source->hub, source->pid, &status))
+		source->status = status;
+	tell(source);
+	pthread_mutex_lock(&source->lock);
+	error = source->error;
+	source->error = NULL;
+	if (!error && source->output)
+		error = call_writer_finish(source->writer, output, 0);
+	source->output = NULL;	/* who could not be stopped in time has nothing to say any more */
+	pthread_mutex_unlock(&source->lock);
+	return error;
+}
+
+static uint64_t lost(const struct recording_calls *calls)
+{
+	return 0;
+}
+
+static bool has_processes(const struct recording_calls *calls)
+{
+	return ((const struct hub_calls *)calls)->n_threads > 0;
+}
+
+static bool command_ended(const struct recording_calls *calls, int *status_ret)
+{
+	const struct hub_calls *source = (const struct hub_calls *)calls;
+
+	if (!source->is_command || !source->has_ended)
+		return false;
+	*status_ret = source->status;
+	return true;
+}
+
+static void destroy(struct recording_calls *calls)
+{
+	struct hub_calls *source = (struct hub_calls *)calls;
+
+	kymo_hub_destroy(source->hub);
+	call_writer_destroy(source->writer);
+	kymo_error_destroy(source->error);
+	pthread_mutex_destroy(&source->lock);
+	free(source);
+}
+
+static const struct recording_calls_ops ops = {
+	.begin = begin,
+	.drain = drain,
+	.flush = flush,
+	.finish = finish,
+	.lost = lost,
+	.has_processes = has_processes,
+	.command_ended = command_ended,
+	.destroy = destroy,
+};
+
+/* Flight recorder: one stream has what others have a CPU. */
+static uint64_t keep_size(const struct recording_calls_options *options)
+{
+	const long n = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return options->buffer_size * (uint64_t)(n > 0 ? n : 1);
+}
+
+/* The writer is there before anybody runs: engines ask it. */
+static struct kymo_error *set_up(struct hub_calls *source, char *const *command)
+{
+	struct kymo_error *error = NULL;
+
+	if (command)
+		error = launch(source, command);
+	source->options.pid = source->pid;
+	if (!error)
+		error = call_writer_create(&source->options, keep_size(&source->options), &source->writer);
+	return error || command ? error : join(source);
+}
+
+struct kymo_error *hub_calls_open(const struct recording_calls_options *options, char *const *command, pid_t *pid_ret, struct recording_calls **ret)
+{
+	struct hub_calls *source = calloc(1, sizeof(*source));
+	struct kymo_error *error;
+
+	if (!source)
+		return &kymo_error_no_memory;
+	source->base.ops = &ops;
+	source->options = *options;
+	source->options.is_command = source->is_command = command;
+	source->pid = options->pid;
+	pthread_mutex_init(&source->lock, NULL);
+	error = set_up(source, command);
+	if (error) {
+		destroy(&source->base);
+		return error;
+	}
+	*pid_ret = source->pid;
+	*ret = &source->base;
+	return NULL;
+}
