@@ -16,6 +16,7 @@
 #define BUFFER_DEFAULT (UINT64_C(16) << 20)
 #define BUFFER_MIN (UINT64_C(64) << 10)
 #define BUFFER_MAX (UINT64_C(4) << 30)
+#define SOON_MS 200
 
 struct recording {
 	struct kymo_record_options options;
@@ -451,10 +452,25 @@ static int wait_for_command(const struct recording *recording)
 	return 128 + cli_last_signal();
 }
 
+/* Who traces what was followed does it through this process. One that is about to leave is not told of. */
+static void serve_others(struct kymo_record_result *result)
+{
+	pid_t who;
+
+	kymo_record_stop = 0;
+	who = kymo_record_serve(result, SOON_MS);
+	if (who && !kymo_record_stop)
+		fprintf(stderr, "kymo: kymo process %d still traces what was recorded, through this one, which stays for it; Ctrl-C ends that, too\n", who);
+	if (who)
+		kymo_record_serve(result, -1);
+	kymo_record_leave(result);
+}
+
 static int run(struct recording *recording)
 {
 	struct kymo_record_result result = { 0 };
 	struct kymo_error *error;
+	bool was_stopped;
 
 	catch_signals(recording->options.command);
 	cli_live_init(&recording->live, !recording->quiet);
@@ -467,11 +483,14 @@ static int run(struct recording *recording)
 		return cli_fail("record", error);
 	if (!recording->quiet)
 		summarise(recording, &result);
+	was_stopped = kymo_record_stop;
+	if (result.shared)
+		serve_others(&result);
 	if (!recording->options.command)
 		return 0;
 	if (result.command_ended)
 		return status_of(result.command_status);
-	if (!kymo_record_stop)
+	if (!was_stopped && !kymo_record_stop)
 		return wait_for_command(recording);
 	if (!recording->quiet)
 		fprintf(stderr, "kymo: %s runs on\n", recording->options.command[0]);

@@ -142,14 +142,32 @@ static bool is_in_pads(uint64_t pc, void *data)
 	return map && map->executable && (is_own_shared(removal, map) || is_own_jumps(removal, map));
 }
 
-/* Another recording's pad jumps to an address that it has loaded already: perhaps to one of ours. */
-static bool is_hopping(const struct removal *removal, uint64_t pc)
+/* Whether the pad of another recording's entry goes on to one of ours. Where all that stay are left over, text is restored, and words `next` stay as they are. */
+static bool leads_to_us(const struct removal *removal, const struct kymo_wire_site *site)
 {
-	for (size_t i = 0; i < removal->list.n; i++)
-		for (size_t k = 0; &removal->list.items[i] != removal->own && k < removal->list.items[i].n_sites; k++)
-			if (removal->list.items[i].sites[k].hop && removal->list.items[i].sites[k].hop == pc)
-				return true;
+	const struct kymo_map *map = site->next ? kymo_maps_at(&removal->maps, site->next) : NULL;
+
+	return map && map->executable && is_own_shared(removal, map);
+}
+
+static bool does_any_lead_to_us(const struct removal *removal, const struct kymo_remains *other)
+{
+	for (size_t k = 0; k < other->n_sites; k++)
+		if (leads_to_us(removal, &other->sites[k]))
+			return true;
 	return false;
+}
+
+/* Another recording's pad jumps to an address that it has loaded already, perhaps to one of ours, or is about to load one. */
+static bool is_hopping(const struct removal *removal, const struct kymo_remains *other, uint64_t pc)
+{
+	for (size_t k = 0; k < other->n_sites; k++) {
+		const struct kymo_wire_site *site = &other->sites[k];
+
+		if (pc - site->pad < site->pad_size)
+			return (site->hop && site->hop == pc) || leads_to_us(removal, site);
+	}
+	return does_any_lead_to_us(removal, other);	/* code that its pads share */
 }
 
 /* Whether the program counter lies in executable memory of any recording: few do, so the search for hops is rare. */
@@ -157,10 +175,31 @@ static bool is_hot(uint64_t pc, void *data)
 {
 	const struct removal *removal = data;
 	const struct kymo_map *map = kymo_maps_at(&removal->maps, pc);
+	bool found = is_in_pads(pc, data), is_jump = map && map->executable && kymo_is_jumps_map(map);
 
-	if (is_in_pads(pc, data))
-		return true;
-	return removal->own && map && map->executable && kymo_is_shared_map(map) && is_hopping(removal, pc);
+	for (size_t i = 0; removal->own && map && map->executable && i < removal->list.n && !found; i++) {
+		const struct kymo_remains *other = &removal->list.items[i];
+
+		if (other == removal->own)
+			continue;
+		found = (is_jump && does_any_lead_to_us(removal, other)) || (kymo_is_shared_map(map) && map->inode == other->inode && is_hopping(removal, other, pc));
+	}
+	return found;
+}
+
+/* Leaving has changed some. */
+static void read_next_words(struct removal *removal)
+{
+	for (size_t i = 0; i < removal->list.n; i++) {
+		struct kymo_remains *other = &removal->list.items[i];
+		const uint64_t journal = other->header.address + other->header.journal_offset;
+		kymo_cleanup_free struct kymo_wire_site *now = other == removal->own ? NULL : calloc(other->n_sites, sizeof(*now));
+
+		if (!now || kymo_process_read(removal->process, journal, now, other->n_sites * sizeof(*now)))
+			continue;
+		for (size_t k = 0; k < other->n_sites; k++)
+			other->sites[k].next = now[k].next;
+	}
 }
 
 /*
@@ -339,6 +378,7 @@ static struct kymo_error *remove_stopped(struct kymo_process *process, uint64_t 
 		error = probe_leave_text(process, &removal.maps, removal.own, &removal.list, try == DRAIN_TRIES - 1, &stays, result);
 	if (try > 0)
 		result->sites_clean = clean;	/* counted before */
+	read_next_words(&removal);
 	if (!error && !stays)
 		send_home(&removal);
 	if (!error && !stays && !is_anyone_in_pads(&removal)) {

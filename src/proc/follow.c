@@ -61,7 +61,7 @@ static void new_thread(struct kymo_process *process, pid_t tid)
 {
 	if (attach(process->tree, tid))
 		return;		/* it is known; or nobody follows it */
-	if (process->holds_birth && !hub_hold_claim(process->holder)) {
+	if (process->holds_birth && hub_hold_claim(process->holder) >= 0) {
 		process->holds_birth = false;
 		process->is_held = true;
 	}
@@ -213,18 +213,24 @@ static void set_events(struct kymo_process *process, unsigned int events, bool i
 	kymo_engine_put(engine);
 }
 
+/* Nobody else is to hold it meanwhile: what it waits for may come at any time, and is claimed then. */
+static void set_starting(struct kymo_process *process, bool is_starting)
+{
+	process->startup.is_on = process->holder->is_closed = is_starting;
+}
+
 void kymo_follow_start(struct kymo_process *process)
 {
 	const struct task *task = hub_find(process->tree->hub, process->pid);
 
-	process->startup.is_on = true;
+	set_starting(process, true);
 	process->startup.is_stopped = task && task->group_stop;	/* what comes from here on is told */
 	set_events(process, EVENTS_OF_START, false);
 }
 
 void kymo_follow_start_is_over(struct kymo_process *process)
 {
-	process->startup.is_on = false;
+	set_starting(process, false);
 	set_events(process, EVENTS, false);
 }
 
@@ -246,7 +252,7 @@ static void has_come(struct kymo_process *process, struct kymo_engine *engine, e
 {
 	struct kymo_tree_event event = { .kind = KYMO_TREE_STARTUP, .process = process, .tid = process->pid, .startup = what };
 
-	process->startup.is_on = false;
+	set_starting(process, false);
 	kymo_engine_set_events(engine, EVENTS);
 	hub_hold_claim(process->holder);
 	kymo_tree_tell(process->tree, &event);

@@ -30,7 +30,8 @@ struct hub_process {
 	bool is_launched;		/* our child; the struct stays until kymo_hub_wait() has had its status */
 	bool is_held;			/* launched and not started */
 	const struct hub_holder *holder;	/* for whom it stands still, or NULL */
-	const struct hub_holder *only_holder;	/* for whom alone it may, or NULL: for anybody */
+	struct hub_holder *keeper;	/* who follows it, and may claim it at any time; or NULL */
+	bool is_owed;			/* the keeper has, while another one holds it, and gets it next */
 	bool is_first_held;		/* its first thread alone */
 	bool has_filter;		/* of picked calls: it can't be let go of */
 	bool was_killed;		/* … so it ends with the hub */
@@ -337,8 +338,11 @@ void hub_release_all(struct kymo_hub *hub, int timeout_ms);
 
 /* ---- hub_launch.c ------------------------------------------------------------------------------------------------------------ */
 
-/* Take over a process with one thread that the hub's thread has seized, and that stands at the end of a system call. A negative errno. */
+/* Take over a process with one thread that the hub's thread has seized, its child, and that stands at the end of a system call. A negative errno. */
 int hub_adopt(struct kymo_hub *hub, pid_t pid);
+
+/* Whether one that was launched or adopted has ended, and its status. */
+bool hub_has_ended(struct kymo_hub *hub, pid_t pid, int *status_ret);
 
 /* ---- hub_filter.c: the seccomp filter of picked calls --------------------------------------------------------------------- */
 
@@ -479,6 +483,12 @@ void hub_guest_release(struct kymo_engine *engine);
 
 /* Nobody is served any more, and nobody's engines are left. NULL is allowed. */
 void hub_close_door(struct hub_door *door);
+
+/* Whether anybody is inside of a hub with threads; if not, nobody is let in any more. */
+bool hub_is_shared(struct kymo_hub *hub);
+
+/* The process of one that is connected, or 0. */
+pid_t hub_visitor(const struct kymo_hub *hub);
 
 /* When the hub's threads were let go. NULL is allowed. */
 void hub_destroy_door(struct hub_door *door);

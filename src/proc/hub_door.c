@@ -175,6 +175,29 @@ static bool close_if_empty(struct hub_door *door)
 	return door->is_closed;
 }
 
+bool hub_is_shared(struct kymo_hub *hub)
+{
+	bool has_threads;
+
+	pthread_mutex_lock(&hub->lock);
+	has_threads = hub->n_tasks > 0;
+	pthread_mutex_unlock(&hub->lock);
+	return hub->door && has_threads && !close_if_empty(hub->door);
+}
+
+pid_t hub_visitor(const struct kymo_hub *hub)
+{
+	struct ucred peer = { .pid = 0 };
+	socklen_t size = sizeof(peer);
+
+	pthread_mutex_lock(&hub->door->lock);
+	for (const struct hub_guest *guest = hub->door->guests; guest && !peer.pid; guest = guest->next)
+		if (!guest->has_ended && getsockopt(guest->requests, SOL_SOCKET, SO_PEERCRED, &peer, &size))
+			peer.pid = 0;
+	pthread_mutex_unlock(&hub->door->lock);
+	return peer.pid;
+}
+
 int kymo_hub_linger(struct kymo_hub *hub, int wake, int timeout_ms)
 {
 	struct pollfd fds[] = { { .fd = wake, .events = POLLIN }, { .fd = hub->door ? hub->door->left : -1, .events = POLLIN } };

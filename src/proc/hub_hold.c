@@ -191,8 +191,8 @@ static int claim(struct kymo_hub *hub, void *argument)
 
 	if (!process || !process->tasks)
 		return -ENOENT;
-	if (process->only_holder && process->only_holder != holder)
-		return -EACCES;
+	if (process->keeper && process->keeper != holder && process->keeper->is_closed)
+		return -EBUSY;
 	if ((process->holder && process->holder != holder) || (holder->held && holder->held != process->pid))
 		return -EBUSY;
 	process->holder = holder;
@@ -362,14 +362,17 @@ static int drop(struct kymo_hub *hub, void *argument)
 	struct hub_process *process = held_process(hub, holder);
 
 	holder->held = 0;
+	hub_hold_forgo(hub, holder);
 	if (!process)
 		return 0;
-	process->holder = NULL;
 	for (struct task *task = process->tasks; task; task = task->in_process) {
-		task->is_claimed = false;
+		task->is_claimed = process->is_owed;
 		hub_borrow_leave(task);
 		hub_kick(hub, task);
 	}
+	process->holder = NULL;
+	if (process->is_owed)
+		hub_hold_take(process);
 	return 0;
 }
 

@@ -1,4 +1,4 @@
-/* Processes that stand still for who changes them (hub_hold.c), and that for nobody else (keep.c). docs/design/engines.md has the rules. */
+/* Processes that stand still for who changes them (hub_hold.c), and for who follows them (keep.c). docs/design/engines.md and following.md have the rules. */
 #ifndef KYMO_PROC_HUB_HOLD_H
 #define KYMO_PROC_HUB_HOLD_H
 
@@ -11,7 +11,8 @@ struct hub_holder {
 	struct kymo_hub *hub;
 	int requests;			/* the socket by which it asks; -1: it is this process' own, on the hub's thread */
 	pid_t held;			/* the process, or 0 */
-	pid_t kept;			/* that stands still for nobody else, or 0 */
+	pid_t kept;			/* that it follows, or 0 */
+	bool is_closed;			/* … and nobody else may hold for now */
 };
 
 /* ---- hub_hold.c: holding --------------------------------------------------------------------------------------------- */
@@ -27,11 +28,20 @@ bool hub_hold_is_plain(struct hub_holder *holder);
 
 /* ---- keep.c ----------------------------------------------------------------------------------------------------------- */
 
-/* From now on process `pid` of the hub stands still for this own holder alone: -EACCES for others. -EBUSY, -ESRCH. */
+/* This own holder follows process `pid` of the hub from now on; whoever holds it, holds what it was before. -ESRCH. */
 int hub_hold_keep(struct hub_holder *holder, pid_t pid);
 
-/* In a callback: its threads, and those that they make, run no further than to their next stop; HOLD, later, waits for that. -ESRCH. */
+/*
+ * In a callback, too: its threads, and those that they make, run no further than to their next stop; HOLD, later, waits for that. -ESRCH. 1: another one holds it, at whose end it stands still for this
+ * one, and no thread runs in between; until then HOLD says -EBUSY.
+ */
 int hub_hold_claim(struct hub_holder *holder);
+
+/* Take back a claim that waits for the end of another's hold, if it does. On the hub's thread, lock held, as the next. */
+void hub_hold_forgo(struct kymo_hub *hub, struct hub_holder *holder);
+
+/* It is its keeper's from now on; threads are claimed. */
+void hub_hold_take(struct hub_process *process);
 
 /* ---- hub_hold.c for hub_borrow.c ---------------------------------------------------------------------------------------- */
 

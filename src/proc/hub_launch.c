@@ -195,7 +195,7 @@ static int adopt(struct kymo_hub *hub, void *argument)
 	if (err)
 		return err;
 	process = hub_find_process(hub, *pid);
-	process->is_launched = process->is_held = false;
+	process->is_held = false;
 	process->tasks->stop = STOP_AWAY;
 	return 0;
 }
@@ -341,6 +341,20 @@ static struct hub_process *find_launched(const struct kymo_hub *hub, pid_t pid)
 	while (process && (process->pid != pid || !process->is_launched))
 		process = process->next;
 	return process;
+}
+
+bool hub_has_ended(struct kymo_hub *hub, pid_t pid, int *status_ret)
+{
+	const struct hub_process *process;
+	bool has_ended;
+
+	pthread_mutex_lock(&hub->lock);
+	process = find_launched(hub, pid);
+	has_ended = process && process->has_ended;
+	if (has_ended)
+		*status_ret = process->status;
+	pthread_mutex_unlock(&hub->lock);
+	return has_ended;
 }
 
 int kymo_hub_wait(struct kymo_hub *hub, pid_t pid, int *status_ret)

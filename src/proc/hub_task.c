@@ -148,7 +148,7 @@ struct task *hub_add_task(struct kymo_hub *hub, struct hub_process *process, pid
 	task->tid = tid;
 	task->watch_entry = -1;
 	task->process = process;
-	task->is_claimed = process->holder && !process->is_first_held;
+	task->is_claimed = process->holder && (!process->is_first_held || process->is_owed);
 	into_process(process, task);
 	into_bucket(hub, task);
 	hub->n_tasks++;

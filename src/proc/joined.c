@@ -79,9 +79,6 @@ static struct kymo_error *hold_failed(struct kymo_process *process, pid_t tracer
 	case -EBUSY:
 		return kymo_error_create(KYMO_ERROR_BUSY, "process %d is being changed by another recorder, or a thread of it is traced by somebody else than process %d; try again later",
 					 process->pid, tracer);
-	case -EACCES:
-		return kymo_error_create(KYMO_ERROR_BUSY, "process %d is followed by process %d, which records it and lets nobody else change it; let that one end first",
-					 process->pid, tracer);
 	case -EAGAIN:
 		return kymo_error_create(KYMO_ERROR_BUSY, "thread %d of process %d is held by somebody who uses process %d as its tracer, at a system call or before a signal; try again later",
 					 reply->tid, process->pid, tracer);

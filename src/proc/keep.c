@@ -1,6 +1,6 @@
 /*
  * Stopping a process of a tree, letting it run, letting it go. It stands still as one does for a recorder that is connected to a hub (hub_hold.c, joined.c), but the hub is that of this process, so
- * messages are calls. Nobody else is given it to stand still.
+ * messages are calls. While such a recorder has it, what is claimed here waits.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,6 +12,7 @@
 
 #define RELEASE_TIMEOUT_NS 10000000000ull
 #define END_TIMEOUT_NS 2000000000ull
+#define TURN_TIMEOUT_NS (2 * KYMO_ANSWER_MS * 1000000ull)	/* whoever says nothing for half of that has lost its hold */
 
 /* ---- at the hub ---------------------------------------------------------------------------------------------------- */
 
@@ -22,9 +23,9 @@ static int keep(struct kymo_hub *hub, void *argument)
 
 	if (!process)
 		return -ESRCH;
-	if (process->holder && process->holder != process->only_holder)
-		return -EBUSY;
-	process->only_holder = holder;
+	process->keeper = holder;
+	process->holder = NULL;
+	process->is_owed = false;
 	return 0;
 }
 
@@ -34,21 +35,42 @@ int hub_hold_keep(struct hub_holder *holder, pid_t pid)
 	return hub_call(holder->hub, keep, holder);
 }
 
+void hub_hold_take(struct hub_process *process)
+{
+	process->holder = process->keeper;
+	process->keeper->held = process->pid;
+	process->is_first_held = process->is_owed = false;
+}
+
+/* Those that are claimed for nobody else run on. */
+void hub_hold_forgo(struct kymo_hub *hub, struct hub_holder *holder)
+{
+	struct hub_process *process = holder->kept ? hub_find_process(hub, holder->kept) : NULL;
+
+	if (!process || process->keeper != holder || !process->is_owed)
+		return;
+	process->is_owed = false;
+	for (struct task *task = process->is_first_held ? process->tasks : NULL; task; task = task->in_process) {
+		task->is_claimed = task->tid == process->pid;
+		hub_kick(hub, task);
+	}
+}
+
 static int claim(struct kymo_hub *hub, void *argument)
 {
 	struct hub_holder *holder = argument;
 	struct hub_process *process = hub_find_process(hub, holder->kept);
 
-	if (!process || process->only_holder != holder)
+	if (!process || process->keeper != holder)
 		return -ESRCH;
-	process->holder = holder;
-	process->is_first_held = false;
-	holder->held = holder->kept;
+	process->is_owed = process->holder && process->holder != holder;
+	if (!process->is_owed)
+		hub_hold_take(process);
 	for (struct task *task = process->tasks; task; task = task->in_process) {
 		task->is_claimed = true;
 		hub_kick(hub, task);
 	}
-	return 0;
+	return process->is_owed;
 }
 
 int hub_hold_claim(struct hub_holder *holder)
@@ -59,12 +81,13 @@ int hub_hold_claim(struct hub_holder *holder)
 /* What the tree has of a process; others may have engines there. */
 static int leave(struct kymo_hub *hub, void *argument)
 {
-	const struct hub_holder *holder = argument;
+	struct hub_holder *holder = argument;
 	struct hub_process *process = hub_find_process(hub, holder->kept);
 
-	if (!process || process->only_holder != holder)
+	if (!process || process->keeper != holder)
 		return 0;
-	process->only_holder = NULL;
+	hub_hold_forgo(hub, holder);
+	process->keeper = NULL;
 	for (struct task *task = process->tasks; task; task = task->in_process)
 		for (size_t i = task->engines.n; i-- > 0;)
 			if (!task->engines.items[i]->guest)
@@ -103,16 +126,26 @@ static void follow_threads(struct kymo_process *process)
 		kymo_follow_thread(process->tree, process->threads.items[i].tid);
 }
 
-/* All of its threads are on their last way: from now on nobody is to find it alive. */
-static void wait_for_end(const struct kymo_process *process)
+static void wait_until(const struct kymo_process *process, bool (*is_done)(const struct kymo_process *process), uint64_t timeout_ns)
 {
-	uint64_t deadline = kymo_now_ns() + END_TIMEOUT_NS;
+	uint64_t deadline = kymo_now_ns() + timeout_ns;
 
-	for (unsigned int spins = 0; !process->is_past && kymo_now_ns() < deadline; spins++) {
+	for (unsigned int spins = 0; !is_done(process) && kymo_now_ns() < deadline; spins++) {
 		if (hub_pump(process->tree->hub))
 			spins = 0;
 		kymo_wait_a_little(spins);
 	}
+}
+
+/* All of its threads are on their last way: from now on nobody is to find it alive. */
+static void wait_for_end(const struct kymo_process *process)
+{
+	wait_until(process, kymo_process_is_past, END_TIMEOUT_NS);
+}
+
+static bool has_turn(const struct kymo_process *process)
+{
+	return process->is_past || hub_hold_claim(process->holder) <= 0;
 }
 
 void kymo_keep_look(struct kymo_process *process)
@@ -127,6 +160,7 @@ struct kymo_error *kymo_keep_stop(struct kymo_process *process)
 
 	if (process->remote.active)
 		return NULL;
+	wait_until(process, has_turn, TURN_TIMEOUT_NS);
 	if (!process->is_past)
 		error = kymo_joined_hold(process);
 	if (error && error->code == KYMO_ERROR_GONE)
@@ -158,16 +192,9 @@ void kymo_keep_resume(struct kymo_process *process)
 	kymo_keep_run(process);
 }
 
-/* Whoever does not stop in this time stays the hub's, and is let go by the kernel when this process ends. */
-static void wait_until_left(const struct kymo_process *process)
+static bool is_left(const struct kymo_process *process)
 {
-	uint64_t deadline = kymo_now_ns() + RELEASE_TIMEOUT_NS;
-	unsigned int spins = 0;
-
-	while (hub_call(process->tree->hub, count_left, process->holder) && kymo_now_ns() < deadline) {
-		spins = hub_pump(process->tree->hub) ? 0 : spins + 1;
-		kymo_wait_a_little(spins);
-	}
+	return !hub_call(process->tree->hub, count_left, process->holder);
 }
 
 void kymo_keep_release(struct kymo_process *process)
@@ -176,7 +203,7 @@ void kymo_keep_release(struct kymo_process *process)
 	process->is_held = false;
 	kymo_keep_resume(process);
 	if (!process->is_past)
-		wait_until_left(process);
+		wait_until(process, is_left, RELEASE_TIMEOUT_NS);	/* who does not stop in this time stays the hub's, and is let go by the kernel when this process ends */
 	kymo_tree_forget(process->tree, process);
 	process->tree = NULL;
 	free(process->holder);

@@ -269,6 +269,15 @@ struct kymo_error *kymo_tree_create(struct kymo_tree **ret);
 /* Let go of all processes that are left, as kymo_process_destroy() does. NULL is allowed. */
 void kymo_tree_destroy(struct kymo_tree *tree);
 
+/*
+ * When its last process was let go: whether others trace some of them through it still, as long as it is there, and are served by this. It is for kymo_tree_next()'s times, and takes its place. `who_ret` is
+ * the process of one of them. False: nobody does, nor can from now on.
+ */
+bool kymo_tree_linger(struct kymo_tree *tree, pid_t *who_ret);
+
+/* Whether a launched process that it has let go has ended meanwhile, with its status as waitpid() would have given it. */
+bool kymo_tree_has_ended(struct kymo_tree *tree, pid_t pid, int *status_ret);
+
 /* Readable when there is something for kymo_tree_next(). */
 int kymo_tree_fd(const struct kymo_tree *tree);
 

@@ -83,6 +83,22 @@ void kymo_tree_destroy(struct kymo_tree *tree)
 	free(tree);
 }
 
+bool kymo_tree_linger(struct kymo_tree *tree, pid_t *who_ret)
+{
+	struct kymo_tree_event event;
+
+	tree->hub->on_orphan = NULL;
+	while (kymo_tree_next(tree, &event))
+		;	/* of nobody */
+	*who_ret = hub_is_shared(tree->hub) ? hub_visitor(tree->hub) : 0;
+	return *who_ret;
+}
+
+bool kymo_tree_has_ended(struct kymo_tree *tree, pid_t pid, int *status_ret)
+{
+	return hub_has_ended(tree->hub, pid, status_ret);
+}
+
 int kymo_tree_fd(const struct kymo_tree *tree)
 {
 	return tree->fd;

@@ -500,6 +500,8 @@ struct kymo_error *kymo_record(const struct kymo_record_options *options, struct
 		recording_progress(&recording, "done");
 	if (!error && options->command)
 		note_command_end(&recording);
+	if (!error)
+		recording_share(&recording);
 	deinit(&recording);
 	if (error)
 		return error;

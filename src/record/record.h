@@ -52,6 +52,8 @@ struct kymo_record_options {
 	void *data;
 };
 
+struct kymo_tree;
+
 struct kymo_record_result {
 	int command_status;		/* as waitpid() gives it; of a launched command */
 	bool command_ended;
@@ -63,6 +65,8 @@ struct kymo_record_result {
 	uint64_t full_size;		/* the same of smaller ones, which some processes have: their size; or 0 */
 	double seconds;
 	uint64_t stopped_ns;		/* how long the threads were held while probes went in */
+	pid_t pid;			/* that was asked for, or launched; with `follow` only */
+	struct kymo_tree *shared;	/* through which others trace what was followed: kymo_record_serve(), kymo_record_leave(). NULL: nobody does */
 };
 
 /* Set by the command's signal handlers to end a recording early and in order. */
@@ -73,5 +77,14 @@ extern volatile int kymo_record_stop;
  * launched command that had not begun is ended, one that had begun runs on. What was recorded before the error is complete in the directory.
  */
 struct kymo_error *kymo_record(const struct kymo_record_options *options, struct kymo_record_result *ret);
+
+/*
+ * Serve those who trace through `shared`, until nobody is left, kymo_record_stop is set, or `ms` (-1: no limit) have passed. The process of one that is left, or 0. If the command ends
+ * meanwhile, the result tells it.
+ */
+pid_t kymo_record_serve(struct kymo_record_result *result, int ms);
+
+/* Who is left is told that this one has ended. `shared` is NULL then, and may be before. */
+void kymo_record_leave(struct kymo_record_result *result);
 
 #endif

@@ -120,6 +120,11 @@ void recording_drain_meanwhile(void *data);
 /* A warning for each spec that no process has met. */
 void recording_tell_unmet(struct recording *recording);
 
+/* ---- linger.c: the end, for others --------------------------------------------------------------------------------- */
+
+/* The recording is over: let go of all processes; the tree becomes the result's, if others need it. */
+void recording_share(struct recording *recording);
+
 /* ---- kernel_run.c --------------------------------------------------------------------------------------------------- */
 
 /* The whole of a recording from outside, through the kernel or by tracing alone, from launch or attach to its last packet. */
