@@ -88,6 +88,7 @@ bool kymo_tree_linger(struct kymo_tree *tree, pid_t *who_ret)
 	struct kymo_tree_event event;
 
 	tree->hub->on_orphan = NULL;
+	tree->meanwhile = NULL;
 	while (kymo_tree_next(tree, &event))
 		;	/* of nobody */
 	*who_ret = hub_is_shared(tree->hub) ? hub_visitor(tree->hub) : 0;
