@@ -71,11 +71,12 @@ struct kymo_error *kernel_follow(struct kymo_kernel *kernel)
 					 "this kernel does not describe its structures (/sys/kernel/btf/vmlinux), so "
 					 "descendants can't be followed through it; --all records every process");
 	}
-	n = kernel_fork_make(kernel->processes_fd, &layout, insns);
-	error = run_at(kernel, btf, "btf_trace_sched_process_fork", insns, n);
+	/* First, and for longest: who is taken in has to be seen to go. */
+	n = kernel_exit_make(kernel->processes_fd, &layout, insns);
+	error = run_at(kernel, btf, "btf_trace_sched_process_exit", insns, n);
 	if (!error) {
-		n = kernel_exit_make(kernel->processes_fd, &layout, insns);
-		error = run_at(kernel, btf, "btf_trace_sched_process_exit", insns, n);
+		n = kernel_fork_make(kernel->processes_fd, &layout, insns);
+		error = run_at(kernel, btf, "btf_trace_sched_process_fork", insns, n);
 	}
 	btf__free(btf);
 	return error;

@@ -2,11 +2,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/membarrier.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -16,6 +19,7 @@
 #define INIT_PID_NAMESPACE 4026531836u /* its inode, PROC_PID_INIT_INO of the kernel */
 #define MAX_CPUS 8192
 #define RING_MAX (UINT64_C(1) << 30)
+#define GRACE_NS 20000000
 
 struct kymo_error *kernel_refused(int err, const char *what)
 {
@@ -337,10 +341,18 @@ struct kymo_error *kymo_kernel_create(const struct kymo_kernel_options *options,
 	return NULL;
 }
 
+/*
+ * Programs may still run then, with a sample that has room in the ring and is not handed over, which would hide all that are behind it: it is waited until none does (a barrier of this kind is the kernel's
+ * synchronize_rcu()). Where CPUs are set aside for real time there is no such barrier.
+ */
 void kymo_kernel_detach(struct kymo_kernel *kernel)
 {
+	const bool has_any = kernel->fds.n;
+
 	while (kernel->fds.n)
 		close(kernel->fds.items[--kernel->fds.n]);
+	if (has_any && syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
+		nanosleep(&(struct timespec){ 0, GRACE_NS }, NULL);
 }
 
 void kernel_deinit(struct kymo_kernel *kernel)
