@@ -158,6 +158,13 @@ struct hub_status {
 	uint64_t since_ns;
 };
 
+/* A child whose end the hub may take while it is being destroyed. */
+struct hub_awaited {
+	pid_t pid;
+	bool has_ended;
+	int status;
+};
+
 struct kymo_hub {
 	struct hub_client *client;	/* it is another process' hub, and nothing below is used */
 	struct hub_door *door;		/* for clients of ours, or NULL */
@@ -197,6 +204,7 @@ struct kymo_hub {
 	struct hub_space *spaces;
 	struct hub_journal *journal;	/* shared with the keeper; NULL before it is needed first */
 	pid_t keeper;			/* 0: none */
+	struct hub_awaited *awaited;	/* by kymo_hub_close(), or NULL */
 	bool has_filters;		/* some process has, or had, a filter of picked calls */
 	int keeper_pidfd;		/* by which it sees the end of this process; -1: none */
 };

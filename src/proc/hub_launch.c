@@ -379,6 +379,24 @@ int kymo_hub_wait(struct kymo_hub *hub, pid_t pid, int *status_ret)
 	return err;
 }
 
+bool kymo_hub_close(struct kymo_hub *hub, pid_t pid, int *status_ret)
+{
+	struct hub_awaited awaited = { .pid = pid };
+	struct hub_process *process;
+
+	pthread_mutex_lock(&hub->lock);
+	process = find_launched(hub, pid);
+	if (process && process->has_ended)
+		awaited = (struct hub_awaited){ pid, true, process->status };
+	else
+		hub->awaited = &awaited;
+	pthread_mutex_unlock(&hub->lock);
+	kymo_hub_destroy(hub);
+	if (awaited.has_ended)
+		*status_ret = awaited.status;
+	return awaited.has_ended;
+}
+
 /* ---- why not -------------------------------------------------------------------------------------------------------------- */
 
 /* /proc gives the thread that traces. */

@@ -109,6 +109,8 @@ static void ended(struct kymo_hub *hub, pid_t tid, int status)
 		process->has_ended = true;
 		process->status = status;
 	}
+	if (hub->awaited && hub->awaited->pid == tid)
+		*hub->awaited = (struct hub_awaited){ tid, true, status };
 }
 
 static void ending(struct kymo_hub *hub, struct task *task)

@@ -320,6 +320,12 @@ struct kymo_reach {
  */
 int kymo_hub_reach(const struct kymo_reach *reach);
 
+/*
+ * kymo_hub_destroy(), of one that has launched `pid`: whether that had ended before it was let go, with its status as waitpid() has it. Else it runs on, a child of this process that may be
+ * waited for. A status that kymo_hub_wait() has told is not told again.
+ */
+bool kymo_hub_close(struct kymo_hub *hub, pid_t pid, int *status_ret);
+
 /* The sentence for it, as kymo_hub_explain() has it. BUSY, PERMISSION, GONE, FAILED. */
 struct kymo_error *kymo_trace_error(pid_t pid, int err);
 

@@ -375,22 +375,34 @@ static struct kymo_error *flush(struct recording_calls *calls, struct output *ou
 	return error;
 }
 
+/* A command may end until nobody traces it any more; behind that it is the caller's to wait for. */
+static void let_go(struct hub_calls *source)
+{
+	int status;
+
+	kymo_engine_detach_all(source->hub, &engine_ops, source);
+	if (!source->is_command)
+		return;
+	if (kymo_hub_close(source->hub, source->pid, &status)) {
+		source->status = status;
+		source->has_ended = true;
+	}
+	source->hub = NULL;
+}
+
 static struct kymo_error *finish(struct recording_calls *calls, struct output *output)
 {
 	struct hub_calls *source = (struct hub_calls *)calls;
 	struct kymo_error *error;
-	int status;
 
-	kymo_engine_detach_all(source->hub, &engine_ops, source);
-	if (source->is_command && source->has_ended && !kymo_hub_wait(source->hub, source->pid, &status))
-		source->status = status;
+	let_go(source);
 	tell(source);
 	pthread_mutex_lock(&source->lock);
 	error = source->error;
 	source->error = NULL;
 	if (!error && source->output)
 		error = call_writer_finish(source->writer, output, 0);
-	source->output = NULL;	/* who could not be stopped in time has nothing to say any more */
+	source->output = NULL;	/* who has been slow to be let go of has nothing to say any more */
 	pthread_mutex_unlock(&source->lock);
 	return error;
 }

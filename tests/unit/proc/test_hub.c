@@ -3,6 +3,7 @@
 #include <sys/ptrace.h>
 
 #include "engines.h"
+#include "proc/proc.h"
 
 /* ---- what is traced ------------------------------------------------------------------------------------------------------ */
 
@@ -757,6 +758,33 @@ static void a_started_command_runs_on_without_the_hub(void **state)
 	assert_int_equal(status, 6 << 8);
 }
 
+/* Whenever the command ends: by the hub's closing, or behind it. */
+static void the_end_of_a_command_is_told_though_the_hub_is_closed(void **state)
+{
+	char *argv[] = { (char *)"sh", (char *)"-c", (char *)"exit 6", NULL };
+	int n_told = 0;
+
+	for (unsigned int i = 0; i < 60; i++) {
+		struct kymo_hub *hub = new_hub();
+		struct book book = { 0 };
+		int status = -1;
+		pid_t pid;
+
+		assert_int_equal(kymo_hub_launch(hub, 0, argv, &pid), 0);
+		kymo_engine_put(engine_of(hub, pid, &book, KYMO_EVENTS_ALL));
+		assert_int_equal(kymo_hub_start(hub, pid), 0);
+		eventually(book.told[ENTRY] > i || book.told[EXIT]);
+		kymo_engine_detach_all(hub, &ops, &book);
+		if (kymo_hub_close(hub, pid, &status))
+			n_told++;
+		else
+			assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 6 << 8);
+		assert_int_equal(waitpid(pid, &status, WNOHANG), -1);
+	}
+	assert_true(n_told > 0);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -783,8 +811,9 @@ int main(void)
 		cmocka_unit_test(a_command_that_can_not_be_launched_is_refused),
 		cmocka_unit_test(a_command_that_was_not_started_ends_with_the_hub),
 		cmocka_unit_test(a_started_command_runs_on_without_the_hub),
+		cmocka_unit_test(the_end_of_a_command_is_told_though_the_hub_is_closed),
 	};
 	size_t n = sizeof(tests) / sizeof(*tests);
 
-	return _cmocka_run_group_tests("tests", tests, IS_REMOTE ? n - 5 : n, NULL, NULL);
+	return _cmocka_run_group_tests("tests", tests, IS_REMOTE ? n - 6 : n, NULL, NULL);
 }
