@@ -78,7 +78,8 @@ void hub_release_all(struct kymo_hub *hub, int timeout_ms)
 	hub_space_clear_all(hub);
 	release_processes(hub);
 	detach_all(hub);
-	for (unsigned int spins = 0; kymo_now_ns() < deadline; spins++) {
+	/* Where the thread goes on, the ends of children that nobody traces are for somebody else. */
+	for (unsigned int spins = 0; (hub->n_tasks || !hub->is_here) && kymo_now_ns() < deadline; spins++) {
 		attend_all(hub);
 		if (deal_with_next(hub))
 			spins = 0;
