@@ -455,14 +455,18 @@ static int wait_for_command(const struct recording *recording)
 /* Who traces what was followed does it through this process. One that is about to leave is not told of. */
 static void serve_others(struct kymo_record_result *result)
 {
+	bool is_anyone_left;
 	pid_t who;
 
 	kymo_record_stop = 0;
-	who = kymo_record_serve(result, SOON_MS);
-	if (who && !kymo_record_stop)
+	is_anyone_left = kymo_record_serve(result, SOON_MS, &who);
+	if (is_anyone_left && !kymo_record_stop)
 		fprintf(stderr, "kymo: kymo process %d still traces what was recorded, through this one, which stays for it; Ctrl-C ends that, too\n", who);
-	if (who)
-		kymo_record_serve(result, -1);
+	while (is_anyone_left && !kymo_record_stop) {
+		if (result->command_ended)
+			cli_signals_are_ours();	/* no Ctrl-C is the command's any more */
+		is_anyone_left = kymo_record_serve(result, SOON_MS, &who);
+	}
 	kymo_record_leave(result);
 }
 

@@ -270,8 +270,8 @@ struct kymo_error *kymo_tree_create(struct kymo_tree **ret);
 void kymo_tree_destroy(struct kymo_tree *tree);
 
 /*
- * When its last process was let go: whether others trace some of them through it, who are served by this, as often as by kymo_tree_next(). `who_ret` is the process of one of them. Nobody is called
- * meanwhile any more. False: nobody does, nor can from now on.
+ * Let go of all that are left. Whether others trace some of them through it, who are served by this, as often as by kymo_tree_next(). `who_ret` is the process of one of them; 0: it has just gone, or
+ * can't be seen from here. Nobody is called meanwhile any more. False: nobody does, nor can from now on.
  */
 bool kymo_tree_linger(struct kymo_tree *tree, pid_t *who_ret);
 

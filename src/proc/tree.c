@@ -86,13 +86,19 @@ void kymo_tree_destroy(struct kymo_tree *tree)
 bool kymo_tree_linger(struct kymo_tree *tree, pid_t *who_ret)
 {
 	struct kymo_tree_event event;
+	bool is_shared;
 
 	tree->hub->on_orphan = NULL;
 	tree->meanwhile = NULL;
-	while (kymo_tree_next(tree, &event))
-		;	/* of nobody */
-	*who_ret = hub_is_shared(tree->hub) ? hub_visitor(tree->hub) : 0;
-	return *who_ret;
+	do {	/* who was born, or became another program, while the others were let go, stands still for us */
+		while (tree->members.n)
+			kymo_process_destroy(tree->members.items[tree->members.n - 1]);
+		while (kymo_tree_next(tree, &event))
+			kymo_error_destroy(event.refusal);
+	} while (tree->members.n);
+	is_shared = hub_is_shared(tree->hub);
+	*who_ret = is_shared ? hub_visitor(tree->hub) : 0;
+	return is_shared;
 }
 
 bool kymo_tree_has_ended(struct kymo_tree *tree, pid_t pid, int *status_ret)

@@ -28,16 +28,16 @@ void recording_share(struct recording *recording)
 	note_end(&recording->result, tree);
 }
 
-pid_t kymo_record_serve(struct kymo_record_result *result, int ms)
+bool kymo_record_serve(struct kymo_record_result *result, int ms, pid_t *who_ret)
 {
 	struct pollfd changed = { .fd = kymo_tree_fd(result->shared), .events = POLLIN };
 	uint64_t deadline = kymo_now_ns() + (uint64_t)ms * 1000000;
-	pid_t who;
+	bool is_shared;
 
-	while (kymo_tree_linger(result->shared, &who) && !kymo_record_stop && (ms < 0 || kymo_now_ns() < deadline))
+	while ((is_shared = kymo_tree_linger(result->shared, who_ret)) && !kymo_record_stop && kymo_now_ns() < deadline)
 		poll(&changed, 1, LOOK_MS);
 	note_end(result, result->shared);
-	return who;
+	return is_shared;
 }
 
 void kymo_record_leave(struct kymo_record_result *result)

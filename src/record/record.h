@@ -79,10 +79,10 @@ extern volatile int kymo_record_stop;
 struct kymo_error *kymo_record(const struct kymo_record_options *options, struct kymo_record_result *ret);
 
 /*
- * Serve those who trace through `shared`, until nobody is left, kymo_record_stop is set, or `ms` (-1: no limit) have passed. The process of one that is left, or 0. If the command ends
- * meanwhile, the result tells it.
+ * Serve those who trace through `shared`, until nobody is left, kymo_record_stop is set, or `ms` have passed. Whether somebody is left, and the process of one; 0: it can't be told. If the command
+ * ends meanwhile, the result tells it.
  */
-pid_t kymo_record_serve(struct kymo_record_result *result, int ms);
+bool kymo_record_serve(struct kymo_record_result *result, int ms, pid_t *who_ret);
 
 /* Who is left is told that this one has ended. `shared` is NULL then, and may be before. */
 void kymo_record_leave(struct kymo_record_result *result);

@@ -289,7 +289,7 @@ def clean_up(process, before):
 def test_who_ends_waits_for_another_one_that_has_the_process(tmp):
     process, before = checked()
     follower = start_recorder(process.pid, '--follow', *SELFCHECK)
-    other = slow_recorder(tmp, process.pid, 'delay_enter=2s')
+    other = slow_recorder(tmp, process.pid, 'delay_enter=500ms')
     follower.end(signal.SIGTERM).ok()
     check(sum(probe_counts().values()) > 100, 'hits are recorded')
     other.end().ok()
@@ -300,7 +300,7 @@ def test_who_ends_waits_for_another_one_that_has_the_process(tmp):
 def test_one_that_sleeps_too_long_has_lost_its_hold_and_the_one_who_follows_goes_on(tmp):
     process, before = checked()
     follower = start_recorder(process.pid, '--follow', *SELFCHECK)
-    other = slow_recorder(tmp, process.pid, 'delay_enter=12s')
+    other = slow_recorder(tmp, process.pid, 'delay_enter=20s')
     follower.end(signal.SIGTERM).ok()
     check_equal((tmp / 'messages').read_text().count('sendmsg'), SOONEST_HELD, 'messages: it sleeps still')
     check_untraced(process.pid)
@@ -323,7 +323,7 @@ def test_one_that_is_killed_with_a_thread_borrowed_gives_it_back(tmp):
 def test_the_one_who_follows_is_killed_while_another_one_has_the_process(tmp):
     process, before = checked()
     follower = start_recorder(process.pid, '--follow', *SELFCHECK)
-    other = slow_recorder(tmp, process.pid, 'delay_enter=1s')
+    other = slow_recorder(tmp, process.pid, 'delay_enter=5s')
     follower.kill()
     check_untraced(process.pid)
     result = other.end()
