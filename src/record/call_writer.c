@@ -239,6 +239,11 @@ struct kymo_error *call_writer_add(struct call_writer *writer, struct output *ou
 	}
 }
 
+struct kymo_error *call_writer_rename(struct call_writer *writer, struct output *output, const struct kymo_kernel_call *call, uint64_t tsc)
+{
+	return see_thread(writer, output, call, tsc);
+}
+
 struct kymo_error *call_writer_flush(struct call_writer *writer, struct output *output)
 {
 	struct kymo_error *error = NULL;

@@ -25,6 +25,9 @@ bool call_writer_knows(const struct call_writer *writer, int32_t tid, int32_t pi
 /* A call that was entered or left, or the end of a thread, at `tsc`; others are passed over. Goes into the stream of `call->cpu`. */
 struct kymo_error *call_writer_add(struct call_writer *writer, struct output *output, const struct kymo_kernel_call *call, uint64_t tsc);
 
+/* The thread of a call that is not recorded itself is called `call->name` from `tsc` on. */
+struct kymo_error *call_writer_rename(struct call_writer *writer, struct output *output, const struct kymo_kernel_call *call, uint64_t tsc);
+
 /* As those of kernel_stream. `lost` is the running total, of all CPUs. */
 struct kymo_error *call_writer_flush(struct call_writer *writer, struct output *output);
 struct kymo_error *call_writer_finish(struct call_writer *writer, struct output *output, uint64_t lost);

@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/vec.h"
 #include "kymo/engine.h"
 #include "proc/proc.h"
 #include "record/call_writer.h"
@@ -46,7 +47,7 @@ struct hub_calls {
 	struct kymo_error *error;	/* why not any more */
 	/* Of callbacks alone. */
 	uint64_t last_tsc;
-	pid_t executed;			/* the thread that has just begun another program */
+	KYMO_VEC(pid_t) executed;	/* threads that have begun another program, and have yet to leave execve */
 	uint8_t memory[MEMORY_SIZE];
 };
 
@@ -69,15 +70,20 @@ static bool may_be_renamed(const struct kymo_kernel_call *call)
 
 static void record(struct hub_calls *source, struct kymo_kernel_call *call, uint64_t tsc)
 {
+	bool is_known, is_renamed = may_be_renamed(call);
 	char name[16];
 
 	pthread_mutex_lock(&source->lock);
 	if (source->output && !source->error) {
-		if (may_be_renamed(call) || !call_writer_knows(source->writer, call->tid, call->pid)) {
+		is_known = call_writer_knows(source->writer, call->tid, call->pid);
+		if (is_renamed || !is_known) {
 			kymo_read_comm(call->tid, name);
 			call->name = *name ? name : NULL;
 		}
-		source->error = call_writer_add(source->writer, source->output, call, tsc);
+		if (call->event == KYMO_KERNEL_CALL_ENDED || call_writer_wants(source->writer, call->number))
+			source->error = call_writer_add(source->writer, source->output, call, tsc);
+		else if (is_known && is_renamed)
+			source->error = call_writer_rename(source->writer, source->output, call, tsc);
 	}
 	pthread_mutex_unlock(&source->lock);
 }
@@ -105,15 +111,24 @@ static void copy_memory(struct hub_calls *source, struct kymo_engine *engine, st
 	call->copies = (struct kymo_copies){ source->memory, copying.size };
 }
 
+static bool take_executed(struct hub_calls *source, pid_t tid)
+{
+	for (size_t i = 0; i < source->executed.n; i++) {
+		if (source->executed.items[i] != tid)
+			continue;
+		source->executed.items[i] = source->executed.items[--source->executed.n];
+		return true;
+	}
+	return false;
+}
+
 /* Behind an exec the report is that of the new program, and may be another architecture's than the call was. */
 static uint64_t number_of(struct hub_calls *source, const struct kymo_syscall_report *report, pid_t tid, bool is_leaving)
 {
 	enum { I386_EXECVE = 11 };
 
-	if (is_leaving && source->executed == tid) {
-		source->executed = 0;
+	if (is_leaving && take_executed(source, tid))
 		return report->number == SYS_execve || report->number == I386_EXECVE ? SYS_execve : SYS_execveat;
-	}
 	return report->arch == AUDIT_ARCH_I386 ? kymo_syscall_from_i386(report->number) : report->number;
 }
 
@@ -130,8 +145,11 @@ static void see(struct hub_calls *source, struct kymo_engine *engine, const stru
 
 	call.number = number_of(source, report, call.tid, is_leaving);
 	memcpy(call.args, report->args, sizeof(call.args));
-	if (!call_writer_wants(source->writer, call.number))
+	if (!call_writer_wants(source->writer, call.number)) {
+		if (may_be_renamed(&call))
+			record(source, &call, tsc);
 		return;
+	}
 	if (report->arch == AUDIT_ARCH_I386)
 		source->has_i386 = true;
 	else
@@ -152,6 +170,8 @@ static unsigned int on_exit_of_call(struct kymo_engine *engine, void *data, enum
 {
 	if (report->is_entry_known)
 		see(data, engine, report, true);
+	else
+		take_executed(data, kymo_engine_tid(engine));
 	return KYMO_ACTION_RESUME;
 }
 
@@ -174,7 +194,7 @@ static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_ac
 {
 	struct hub_calls *source = data;
 
-	source->executed = kymo_engine_tid(engine);
+	kymo_vec_push(&source->executed, kymo_engine_tid(engine));	/* where memory is out the number is the new architecture's */
 	return KYMO_ACTION_RESUME;
 }
 
@@ -183,6 +203,7 @@ static unsigned int on_death(struct kymo_engine *engine, void *data, const struc
 	struct hub_calls *source = data;
 	struct kymo_kernel_call end = { .event = KYMO_KERNEL_CALL_ENDED, .tid = kymo_engine_tid(engine), .pid = kymo_engine_pid(engine) };
 
+	take_executed(source, end.tid);
 	record(source, &end, stamp(source));
 	return KYMO_ACTION_RESUME;
 }
@@ -434,6 +455,7 @@ static void destroy(struct recording_calls *calls)
 	kymo_hub_destroy(source->hub);
 	call_writer_destroy(source->writer);
 	kymo_error_destroy(source->error);
+	kymo_vec_deinit(&source->executed);
 	pthread_mutex_destroy(&source->lock);
 	free(source);
 }
@@ -470,6 +492,17 @@ static struct kymo_error *set_up(struct hub_calls *source, char *const *command)
 	return error || command ? error : join(source);
 }
 
+/* As for other ways, the id of any thread stands for its process. */
+static pid_t process_of(pid_t pid)
+{
+	struct kymo_process_info info;
+	struct kymo_error *error = kymo_process_info(pid, &info);
+	const pid_t tgid = error ? pid : info.tgid;
+
+	kymo_error_destroy(error);
+	return tgid;
+}
+
 struct kymo_error *hub_calls_open(const struct recording_calls_options *options, char *const *command, pid_t *pid_ret, struct recording_calls **ret)
 {
 	struct hub_calls *source = calloc(1, sizeof(*source));
@@ -480,7 +513,7 @@ struct kymo_error *hub_calls_open(const struct recording_calls_options *options,
 	source->base.ops = &ops;
 	source->options = *options;
 	source->options.is_command = source->is_command = command;
-	source->pid = options->pid;
+	source->pid = command ? 0 : process_of(options->pid);
 	pthread_mutex_init(&source->lock, NULL);
 	error = set_up(source, command);
 	if (error) {

@@ -18,6 +18,23 @@ from straced import CHILDREN, Chance, build, git_log
 TRACED = ('--backend', 'ptrace')
 SH = program('sh')
 PYTHON = '/usr/bin/python3'
+THREADS_OF_PYTHON = """
+import os, sys, threading
+go = threading.Event()
+def work():
+    go.wait()
+    os.getpgid(0)
+old = threading.Thread(target=work)
+old.start()
+print('ready', flush=True)
+sys.stdin.readline()
+go.set()
+new = threading.Thread(target=work)
+new.start()
+old.join()
+new.join()
+os.getpgid(0)
+"""
 RESTARTED = Chance(r'= \? ERESTART\w+ \(.*\)$', '= ?', 'a call that ends with its thread may return into its end')
 
 
@@ -71,6 +88,28 @@ def test_an_exec_by_another_thread_than_the_first_returns(tmp):
     trace('-s', 'execve', '--', build(tmp, 'execs', '-pthread')).ok()
     lines = [re.sub(r' +=', ' =', line.partition(' ')[2]) for line in shown().splitlines()]
     check(len(lines) > 1 and all(line.endswith(') = 0') for line in lines), '\n'.join(lines))
+
+
+def names(directory='kymo.data'):
+    """[(thread, its name, call)] in order."""
+    return re.findall(r'^ *[\d.]+ \[\d+\] +(\S+) +(\S+) (\w+)\(', run(KYMO, 'report', '--events', directory).ok().out, re.MULTILINE)
+
+
+def test_who_becomes_another_program_has_its_name_whatever_is_recorded(tmp):
+    trace('-s', 'write', '--', SH, '-c', 'echo a; exec /bin/echo b').ok()
+    check_equal([(name, call) for _, name, call in names()], [('sh', 'write'), ('echo', 'write')], 'names and calls')
+
+
+def test_the_id_of_any_thread_stands_for_its_process(tmp):
+    process = start(PYTHON, '-c', THREADS_OF_PYTHON)
+    process.wait_for('^ready$')
+    other = max(processes.threads(process.pid))
+    recorder = start(KYMO, 'record', *TRACED, '-s', 'getpgid', '-o', tmp / 'data', '--pid', other)
+    recorder.wait_for('recording process', 1)
+    process.send('\n')
+    process.end().ok()
+    recorder.end().ok()
+    check_equal(len({thread for thread, _, call in names(tmp / 'data') if call == 'getpgid'}), 3, 'threads: two that were there, and one that is new')
 
 
 def test_counts_are_those_of_strace(tmp):
