@@ -376,6 +376,12 @@ void hub_dispatch(struct kymo_hub *hub, pid_t tid, int status);
  */
 bool hub_waits_for_step(struct task *task);
 
+/*
+ * A stopped thread's call may have failed because of us, as it would not have without a tracer: by the stop itself (`signal` 0), or for a signal that its process ignores, which wakes up only who
+ * has a tracer. It is made again, unless an engine wants it to end.
+ */
+void hub_undo_interruption(struct task *task, int signal);
+
 /* Whether a SIGTRAP is of a step: behind an instruction, a system call; at the beginning of a signal handler. */
 bool hub_is_of_step(const siginfo_t *info);
 

@@ -183,23 +183,6 @@ static int signal_for(struct kymo_hub *hub, struct task *task, const struct kymo
 	return signal;
 }
 
-/* Who has a tracer is woken up by signals that it ignores, too. */
-static void undo_waking(struct task *task, int signal)
-{
-	struct kymo_thread thread = { .tid = task->tid };
-	struct user_regs_struct again;
-	struct hub_memory *memory;
-	uint64_t limit_at;
-	int64_t limit_ms;
-
-	if (hub_is_interrupted(task) || kymo_get_registers(task->tid, &thread.registers) ||
-	    !kymo_remote_uninterrupt(&thread.registers, &again, &limit_ms, &limit_at))
-		return;
-	memory = kymo_signal_disposition(task->tid, signal) == KYMO_DISPOSITION_IGNORED ? hub_memory_of(task->process) : NULL;
-	if (memory)
-		kymo_undo_interruption(memory->process, &thread);
-}
-
 static void ask(struct kymo_hub *hub, struct task *task, struct kymo_signal_report *report, const struct kymo_engine *skip)
 {
 	enum kymo_disposition disposition = kymo_signal_disposition(task->tid, report->info.si_signo);
@@ -230,5 +213,5 @@ void hub_signal_stopped(struct kymo_hub *hub, struct task *task, int signal)
 	if (task->signal == report.info.si_signo && memcmp(&before, &report.info, sizeof(before)))
 		ptrace(PTRACE_SETSIGINFO, task->tid, 0, &report.info);
 	if (task->signal == 0 || task->signal == signal)
-		undo_waking(task, signal);
+		hub_undo_interruption(task, signal);
 }

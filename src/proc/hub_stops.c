@@ -178,8 +178,7 @@ static void execed(struct kymo_hub *hub, pid_t pid)
 
 /* ---- stops ------------------------------------------------------------------------------------------------------------- */
 
-/* The stop may have made a call fail that without it would not have. */
-static void undo_interruption(struct task *task)
+void hub_undo_interruption(struct task *task, int signal)
 {
 	struct kymo_thread thread = { .tid = task->tid };
 	struct user_regs_struct again;
@@ -189,6 +188,8 @@ static void undo_interruption(struct task *task)
 
 	if (hub_is_interrupted(task) || kymo_get_registers(task->tid, &thread.registers) ||
 	    !kymo_remote_uninterrupt(&thread.registers, &again, &limit_ms, &limit_at))
+		return;
+	if (signal && kymo_signal_disposition(task->tid, signal) != KYMO_DISPOSITION_IGNORED)
 		return;
 	memory = hub_memory_of(task->process);
 	if (memory)
@@ -201,7 +202,7 @@ static void trapped(struct kymo_hub *hub, struct task *task, int signal)
 
 	task->group_stop = signal == SIGTRAP ? 0 : signal;
 	if (!before && !task->group_stop)
-		undo_interruption(task);
+		hub_undo_interruption(task, 0);
 	if (task->group_stop && task->group_stop != before)
 		hub_report_jctl(hub, task, task->group_stop);
 	if (before && !task->group_stop)
@@ -269,7 +270,7 @@ static bool call_stopped(struct kymo_hub *hub, struct task *task)
 	} else if (task->stop == STOP_EXIT) {
 		hub_report_syscall(hub, task, KYMO_EVENT_SYSCALL_EXIT);
 		if (task->ends_interrupt)
-			undo_interruption(task);
+			hub_undo_interruption(task, 0);
 		task->call.is_entry_known = task->call.is_aborted = false;
 		return task->steps_call;
 	}
