@@ -74,7 +74,7 @@ static void end_waker(struct kymo_hub *hub)
 	hub->waker = 0;
 }
 
-static void waker_stopped(struct kymo_hub *hub, int status)
+void hub_waker_stopped(struct kymo_hub *hub, int status)
 {
 	hub->is_woken = false;
 	if (WIFSTOPPED(status)) {
@@ -192,13 +192,8 @@ static void loop(struct kymo_hub *hub)
 			continue;
 		tid = hub_wait(hub, true, &status);
 		is_idle = tid <= 0;
-		if (tid > 0 && tid == hub->waker) {
-			waker_stopped(hub, status);
-		} else if (tid > 0 && tid == hub->keeper) {
-			hub_keeper_ended(hub);
-		} else if (tid > 0) {
+		if (tid > 0)
 			hub_deal(hub, tid, status);
-		}
 		pthread_cond_broadcast(&hub->changed);
 	}
 }
@@ -349,18 +344,6 @@ int hub_create_here(struct kymo_hub **ret)
 	return 0;
 }
 
-static bool wait_here(struct kymo_hub *hub)
-{
-	int status;
-	pid_t tid = hub_wait(hub, false, &status);
-
-	if (tid > 0 && tid == hub->keeper)
-		hub_keeper_ended(hub);
-	else if (tid > 0)
-		hub_deal(hub, tid, status);
-	return tid > 0;
-}
-
 bool hub_pump(struct kymo_hub *hub)
 {
 	bool has_any, is_idle;
@@ -369,7 +352,7 @@ bool hub_pump(struct kymo_hub *hub)
 	hub->is_woken = false;
 	has_any = hub->first || hub->kicked.n;
 	serve(hub);
-	is_idle = !wait_here(hub);
+	is_idle = !hub_deal_with_next(hub);
 	hub_look_at_clock(hub, is_idle);
 	serve(hub);
 	pthread_cond_broadcast(&hub->changed);

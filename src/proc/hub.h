@@ -234,6 +234,9 @@ void hub_kick(struct kymo_hub *hub, struct task *task);
 /* Put an engine when the lock is not held any more. Lock held. */
 void hub_drop(struct kymo_hub *hub, struct kymo_engine *engine);
 
+/* The waker has stopped, as somebody wants something, or was killed. */
+void hub_waker_stopped(struct kymo_hub *hub, int status);
+
 /* The lock is released meanwhile; does what hub_drop() has put off. On the hub's thread, lock held. */
 void hub_bury(struct kymo_hub *hub);
 
@@ -245,8 +248,11 @@ pid_t hub_wait(struct kymo_hub *hub, bool sleeps, int *status_ret);
 /* Whether thread `tid` has told something, which is to be dispatched now. */
 bool hub_look(struct kymo_hub *hub, pid_t tid, int *status_ret);
 
-/* Dispatch what hub_wait() has told. */
+/* Deal with what hub_wait() has told: of the waker, the keeper, or a thread. */
 void hub_deal(struct kymo_hub *hub, pid_t tid, int status);
+
+/* Both, without waiting: whether anything had come. */
+bool hub_deal_with_next(struct kymo_hub *hub);
 
 /* The stop that is being dispatched may not have been waited for: do it now, if the thread still stands there. */
 void hub_wait_for_spared(struct kymo_hub *hub);

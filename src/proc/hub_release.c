@@ -59,18 +59,6 @@ static void attend_all(struct kymo_hub *hub)
 	hub_look_at_clock(hub, true);
 }
 
-static bool deal_with_next(struct kymo_hub *hub)
-{
-	int status;
-	pid_t tid = hub_wait(hub, false, &status);
-
-	if (tid > 0 && tid == hub->keeper)
-		hub_keeper_ended(hub);
-	else if (tid > 0 && tid != hub->waker)
-		hub_deal(hub, tid, status);
-	return tid > 0;
-}
-
 void hub_release_all(struct kymo_hub *hub, int timeout_ms)
 {
 	uint64_t deadline = kymo_now_ns() + (uint64_t)timeout_ms * 1000000;
@@ -81,7 +69,7 @@ void hub_release_all(struct kymo_hub *hub, int timeout_ms)
 	/* Where the thread goes on, the ends of children that nobody traces are for somebody else. */
 	for (unsigned int spins = 0; (hub->n_tasks || !hub->is_here) && kymo_now_ns() < deadline; spins++) {
 		attend_all(hub);
-		if (deal_with_next(hub))
+		if (hub_deal_with_next(hub))
 			spins = 0;
 		else if (!is_any_left(hub))
 			break;

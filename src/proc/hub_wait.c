@@ -9,7 +9,7 @@
  * A stop that was waited for, the kernel forgets: if the tracer is killed then, the thread goes on without the signal that it stood before. So one before a signal is told, and goes on, without
  * having been waited for. It is waited for behind its event if it stays there, as it would hide others. SIGTRAP is not spared so: those of steps and breakpoints would end the program.
  */
-#include "proc/hub.h"
+#include "proc/hub_trap.h"
 
 #include <sched.h>
 #include <signal.h>
@@ -277,7 +277,23 @@ pid_t hub_wait(struct kymo_hub *hub, bool sleeps, int *status_ret)
 
 void hub_deal(struct kymo_hub *hub, pid_t tid, int status)
 {
-	told(hub, tid);
-	hub_dispatch(hub, tid, status);
-	hub_wait_for_spared(hub);
+	if (tid == hub->waker) {
+		hub_waker_stopped(hub, status);
+	} else if (tid == hub->keeper) {
+		hub_keeper_ended(hub);
+	} else {
+		told(hub, tid);
+		hub_dispatch(hub, tid, status);
+		hub_wait_for_spared(hub);
+	}
+}
+
+bool hub_deal_with_next(struct kymo_hub *hub)
+{
+	int status;
+	pid_t tid = hub_wait(hub, false, &status);
+
+	if (tid > 0)
+		hub_deal(hub, tid, status);
+	return tid > 0;
 }
