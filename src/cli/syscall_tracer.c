@@ -247,43 +247,84 @@ static int follow(struct cli_syscalls *s, pid_t tid, pid_t pid)
 	return err == -EALREADY ? -ESRCH : err;
 }
 
-/* All threads that a process has; again, until no new one is found, as they make more meanwhile. `last_ret` is the one that an error is of. */
-static int follow_process(struct cli_syscalls *s, pid_t pid, pid_t *last_ret)
+/* Threads of a process that have been found; those of the lists before the last one in order. */
+struct found {
+	KYMO_VEC(pid_t) tids;
+	size_t n_ordered, n_followed;
+};
+
+static int compare_ids(const void *a, const void *b)
 {
-	KYMO_VEC(pid_t) known = { 0 };
-	bool is_new = true;
+	const pid_t one = *(const pid_t *)a, other = *(const pid_t *)b;
+
+	return (one > other) - (one < other);
+}
+
+static bool is_found(const struct found *found, pid_t tid)
+{
+	return found->n_ordered && bsearch(&tid, found->tids.items, found->n_ordered, sizeof(tid), compare_ids);
+}
+
+static void put_in_order(struct found *found)
+{
+	if (found->tids.n > found->n_ordered)
+		qsort(found->tids.items, found->tids.n, sizeof(*found->tids.items), compare_ids);
+	found->n_ordered = found->tids.n;
+}
+
+/* Threads that are new in the list. */
+static int follow_new(struct cli_syscalls *s, pid_t pid, struct found *found, pid_t *last_ret)
+{
+	kymo_cleanup_closedir DIR *directory = NULL;
+	struct dirent *entry;
+	char path[64];
 	int err = 0;
 
-	*last_ret = pid;
-	while (is_new && !err) {
-		kymo_cleanup_closedir DIR *directory = NULL;
-		struct dirent *entry;
-		char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	directory = opendir(path);
+	while (directory && !err && (entry = readdir(directory))) {
+		const pid_t tid = atoi(entry->d_name);
 
-		snprintf(path, sizeof(path), "/proc/%d/task", pid);
-		directory = opendir(path);
-		if (!directory)
-			err = known.n ? 0 : -ESRCH;
-		is_new = false;
-		while (directory && !err && (entry = readdir(directory))) {
-			const pid_t tid = atoi(entry->d_name);
-			bool is_known = tid <= 0;
-
-			for (size_t i = 0; i < known.n && !is_known; i++)
-				is_known = known.items[i] == tid;
-			if (is_known)
-				continue;
-			is_new = true;
-			*last_ret = tid;
-			err = follow(s, tid, pid);
-			if (err == -EEXIST || (err == -ESRCH && (known.n || tid != pid)))
-				err = 0; /* a followed thread has made it; or it ended meanwhile */
-			if (!kymo_vec_push(&known, tid))
-				err = -ENOMEM;
-		}
+		if (tid <= 0 || is_found(found, tid))
+			continue;
+		*last_ret = tid;
+		err = kymo_vec_push(&found->tids, tid) ? follow(s, tid, pid) : -ENOMEM;
+		found->n_followed += !err;
+		if (err == -EEXIST || err == -ESRCH)
+			err = 0; /* a followed thread has made it; or it ended meanwhile */
 	}
-	kymo_vec_deinit(&known);
 	return err;
+}
+
+struct following {
+	struct cli_syscalls *s;
+	pid_t pid;
+	pid_t last; /* the thread that an error is of */
+	int err;
+};
+
+/* All threads that a process has; again, until no new one is found, as they make more meanwhile. */
+static void follow_all(void *data)
+{
+	struct following *following = data;
+	struct found found = { 0 };
+
+	do {
+		put_in_order(&found);
+		following->err = follow_new(following->s, following->pid, &found, &following->last);
+	} while (!following->err && found.tids.n > found.n_ordered);
+	if (!following->err && !found.n_followed)
+		following->err = -ESRCH;
+	kymo_vec_deinit(&found.tids);
+}
+
+static int follow_process(struct cli_syscalls *s, pid_t pid, pid_t *last_ret)
+{
+	struct following following = { .s = s, .pid = pid, .last = pid };
+
+	kymo_hub_run(s->hub, follow_all, &following);
+	*last_ret = following.last;
+	return following.err;
 }
 
 /* ---- the whole ------------------------------------------------------------------------------------------------------------- */
@@ -374,7 +415,7 @@ static int launch(const struct cli_syscalls *s, char **command, pid_t *ret)
 
 static struct kymo_error *trace_command(struct cli_syscalls *s, char **command, int *status_ret)
 {
-	pid_t pid;
+	pid_t pid, last;
 	int err = open_own(s);
 
 	if (err)
@@ -385,7 +426,7 @@ static struct kymo_error *trace_command(struct cli_syscalls *s, char **command, 
 	cli_apart_leave_job();
 	if (err)
 		return kymo_error_errno(err, "cannot run %s", command[0]);
-	err = follow(s, pid, pid);
+	err = follow_process(s, pid, &last);
 	if (!err)
 		err = kymo_hub_start(s->hub, pid);
 	if (err)

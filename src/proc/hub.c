@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "proc/proc.h"
 
 #define RELEASE_MS 2000
 
@@ -124,6 +125,31 @@ int hub_call(struct kymo_hub *hub, int (*run)(struct kymo_hub *hub, void *argume
 	}
 	pthread_mutex_unlock(&hub->lock);
 	return request.result;
+}
+
+struct visit {
+	void (*run)(void *data);
+	void *data;
+};
+
+static int visit(struct kymo_hub *hub, void *argument)
+{
+	const struct visit *visit = argument;
+
+	pthread_mutex_unlock(&hub->lock);
+	visit->run(visit->data);
+	pthread_mutex_lock(&hub->lock);
+	return 0;
+}
+
+void kymo_hub_run(struct kymo_hub *hub, void (*run)(void *data), void *data)
+{
+	struct visit argument = { run, data };
+
+	if (hub->client)
+		run(data);
+	else
+		hub_call(hub, visit, &argument);
 }
 
 void hub_kick(struct kymo_hub *hub, struct task *task)

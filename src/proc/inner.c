@@ -56,22 +56,6 @@ static void add_to_table(struct inner_thread *thread)
 	*bucket = thread;
 }
 
-/* Those that other threads have brought. All that looks at the table begins here. */
-static struct inner_thread *enter(void *data)
-{
-	struct inner_thread *thread = data;
-	struct kymo_inner *inner = thread->owner;
-
-	if (!atomic_load(&inner->has_newcomers))
-		return thread;
-	pthread_mutex_lock(&inner->lock);
-	for (; inner->newcomers.n; kymo_engine_put(inner->newcomers.items[inner->newcomers.n]->engine))
-		add_to_table(inner->newcomers.items[--inner->newcomers.n]);
-	atomic_store(&inner->has_newcomers, false);
-	pthread_mutex_unlock(&inner->lock);
-	return thread;
-}
-
 static void take_from_table(struct inner_thread *thread)
 {
 	struct inner_thread **at = &thread->owner->buckets[(unsigned int)thread->tid % INNER_BUCKETS];
@@ -107,7 +91,7 @@ static void stop_for_event(struct inner_thread *thread, int event, unsigned long
 
 static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_syscall_report *report)
 {
-	struct inner_thread *thread = enter(data);
+	struct inner_thread *thread = data;
 	bool is_ours = report->arch == AUDIT_ARCH_X86_64 && !report->is_aborted;
 
 	thread->is_in_call = true;
@@ -124,7 +108,7 @@ static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_a
 
 static unsigned int on_exit_of_call(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_syscall_report *report)
 {
-	struct inner_thread *thread = enter(data);
+	struct inner_thread *thread = data;
 	uint64_t number = thread->is_in_call ? thread->number : UINT64_MAX;
 	pid_t child = (pid_t)thread->message;
 	bool is_done;
@@ -159,7 +143,7 @@ static bool is_told(const struct inner_thread *tracer, const siginfo_t *info)
 
 static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_action action, struct kymo_signal_report *report)
 {
-	struct inner_thread *thread = enter(data);
+	struct inner_thread *thread = data;
 	int value = report->info.si_value.sival_int;
 
 	if (is_told(thread, &report->info)) {
@@ -174,7 +158,7 @@ static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_
 
 static unsigned int on_job_control(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_jctl_report *report)
 {
-	struct inner_thread *thread = enter(data);
+	struct inner_thread *thread = data;
 
 	thread->group_stop = report->signal == SIGCONT ? 0 : report->signal;
 	if (!thread->tracer)
@@ -189,7 +173,7 @@ static unsigned int on_job_control(struct kymo_engine *engine, void *data, enum 
 /* Something has been asked of it, and it stands now. A step that is done is told so, too. */
 static unsigned int on_quiesce(struct kymo_engine *engine, void *data, enum kymo_action action, unsigned int event)
 {
-	struct inner_thread *thread = enter(data);
+	struct inner_thread *thread = data;
 	struct user_regs_struct registers;
 	siginfo_t info;
 
@@ -240,7 +224,7 @@ static int event_of(const struct inner_thread *thread, enum kymo_clone_kind kind
 
 static unsigned int on_clone(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_clone_report *report)
 {
-	struct inner_thread *thread = enter(data), *child;
+	struct inner_thread *thread = data, *child;
 	bool is_thread = report->kind == KYMO_CLONE_THREAD;
 	int event = thread->tracer ? event_of(thread, report->kind) : 0;
 
@@ -260,7 +244,7 @@ static unsigned int on_clone(struct kymo_engine *engine, void *data, enum kymo_a
 
 static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_exec_report *report)
 {
-	struct inner_thread *thread = enter(data);
+	struct inner_thread *thread = data;
 	siginfo_t info;
 
 	if (thread->tid != kymo_engine_tid(engine)) {
@@ -285,7 +269,7 @@ static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_ac
 
 static unsigned int on_end(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_exit_report *report)
 {
-	struct inner_thread *thread = enter(data);
+	struct inner_thread *thread = data;
 
 	inner_forget_wait(thread);
 	thread->is_stopped = thread->is_untold = false;	/* killed, if it was */
@@ -300,6 +284,8 @@ static void lose_tracees(struct inner_thread *tracer)
 	struct inner_thread *thread = inner_next(inner, NULL);
 	size_t left = 0;
 
+	if (!tracer->has_traced)
+		return;
 	for (; thread; thread = inner_next(inner, thread))
 		if (thread->tracer == tracer)
 			inner_lose_tracer(thread);
@@ -311,7 +297,7 @@ static void lose_tracees(struct inner_thread *tracer)
 
 static unsigned int on_death(struct kymo_engine *engine, void *data, const struct kymo_death_report *report)
 {
-	struct inner_thread *thread = enter(data);
+	struct inner_thread *thread = data;
 
 	thread->is_dead = true;
 	thread->is_stopped = thread->is_untold = thread->is_in_call = thread->has_entry_to_see = false;
@@ -335,7 +321,7 @@ static bool is_replaced(const struct inner_thread *leader)
 
 static void on_reap(struct kymo_engine *engine, void *data, const struct kymo_reap_report *report)
 {
-	struct inner_thread *thread = enter(data), *tracer = thread->tracer;
+	struct inner_thread *thread = data, *tracer = thread->tracer;
 	struct inner_end end = { tracer, thread->tid, thread->group, report->status, ++thread->owner->serial };
 	bool is_normal = WIFEXITED(report->status);
 
@@ -356,7 +342,6 @@ static void put(struct kymo_inner *inner)
 		return;
 	kymo_vec_deinit(&inner->ends);
 	kymo_vec_deinit(&inner->held);
-	kymo_vec_deinit(&inner->newcomers);
 	pthread_cond_destroy(&inner->changed);
 	pthread_mutex_destroy(&inner->lock);
 	free(inner);
@@ -369,7 +354,7 @@ static void on_release(void *data)
 
 	inner_forget_wait(thread);
 	take_from_table(thread);
-	for (struct inner_thread *other = inner_next(inner, NULL); other; other = inner_next(inner, other))
+	for (struct inner_thread *other = thread->has_traced ? inner_next(inner, NULL) : NULL; other; other = inner_next(inner, other))
 		if (other->tracer == thread)
 			other->tracer = NULL;
 	free(thread);
@@ -439,20 +424,9 @@ static int follow(struct kymo_inner *inner, pid_t tid, pid_t pid, pid_t maker, s
 int kymo_inner_follow(struct kymo_inner *inner, pid_t tid, pid_t pid)
 {
 	struct inner_thread *thread;
-	int err = attach(inner, tid, pid, 0, &thread);
+	int err = follow(inner, tid, pid, 0, &thread);
 
-	if (err)
-		return err == -EEXIST ? 0 : err;
-	pthread_mutex_lock(&inner->lock);
-	if (kymo_vec_push(&inner->newcomers, thread)) {
-		atomic_store(&inner->has_newcomers, true);
-	} else {
-		kymo_engine_control(thread->engine, KYMO_ACTION_DETACH);
-		kymo_engine_put(thread->engine);
-		err = -ENOMEM;
-	}
-	pthread_mutex_unlock(&inner->lock);
-	return err;
+	return err == -EEXIST ? 0 : err;
 }
 
 int kymo_inner_create(struct kymo_hub *hub, struct kymo_inner **ret)
@@ -482,10 +456,6 @@ void kymo_inner_stop(struct kymo_inner *inner)
 
 void kymo_inner_destroy(struct kymo_inner *inner)
 {
-	if (!inner)
-		return;
-	for (size_t i = 0; i < inner->newcomers.n; i++)
-		kymo_engine_put(inner->newcomers.items[i]->engine);
-	inner->newcomers.n = 0;
-	put(inner);
+	if (inner)
+		put(inner);
 }

@@ -39,6 +39,7 @@ struct inner_thread {
 	pid_t tid, pid;
 	pid_t maker;			/* the thread that made its process, or 0 */
 	bool is_involved, is_dead;
+	bool has_traced;		/* some other's tracer is it, or was */
 	int group_stop;			/* as in struct task */
 
 	/* The call that it is in. */
@@ -85,8 +86,6 @@ struct kymo_inner {
 	pthread_cond_t changed;
 	bool has_clock, is_ending;
 	KYMO_VEC(struct inner_thread *) held;
-	KYMO_VEC(struct inner_thread *) newcomers;	/* brought by other threads than the hub's, with references to their engines */
-	atomic_bool has_newcomers;
 };
 
 /* ---- inner.c: the table of threads, and what engines are told ------------------------------------------------------------ */

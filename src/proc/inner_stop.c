@@ -98,6 +98,7 @@ void inner_trace(struct inner_thread *thread, struct inner_thread *tracer, bool 
 	pid_t group = getpgid(thread->tid);
 
 	thread->tracer = tracer;
+	tracer->has_traced = true;
 	thread->is_seized = is_seized;
 	thread->options = options;
 	thread->mode = INNER_RUNS;

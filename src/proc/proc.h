@@ -329,13 +329,21 @@ bool kymo_hub_close(struct kymo_hub *hub, pid_t pid, int *status_ret);
 /* The sentence for it, as kymo_hub_explain() has it. BUSY, PERMISSION, GONE, FAILED. */
 struct kymo_error *kymo_trace_error(pid_t pid, int err);
 
+/* ---- many calls of a hub ------------------------------------------------------------------------------------------- */
+
+/*
+ * Have `run(data)` executed on the hub's thread, as a callback is, and wait for it: what it attaches to many threads takes one switch to that thread instead of two each, and none of them goes on before
+ * it returns. Of another process' hub it runs on the caller's thread, and each call is a message of its own.
+ */
+void kymo_hub_run(struct kymo_hub *hub, void (*run)(void *data), void *data);
+
 /* ---- tracers inside of the tree ------------------------------------------------------------------------------------ */
 
 struct kymo_inner;
 
 /*
  * A layer that makes ptrace() and wait() work for the threads that a hub traces, towards each other (docs/design/inner.md). A thread that is followed has to be followed here before any
- * other engine of its is attached; what it makes is followed by itself. Negative errno values as of kymo_engine_attach().
+ * other engine of its is attached, in kymo_hub_run(); what it makes is followed by itself. Negative errno values as of kymo_engine_attach().
  * Callbacks may use it until the hub is destroyed: before that it is stopped, and behind that destroyed. NULL is allowed for both.
  */
 int kymo_inner_create(struct kymo_hub *hub, struct kymo_inner **ret);
