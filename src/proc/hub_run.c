@@ -203,12 +203,12 @@ static void go_to_end(struct kymo_hub *hub, struct task *task)
 }
 
 /*
- * An interrupt that the stop at an entry has taken the place of is told no more, but a call that waits ends because of it all the same. So there has to be another stop, in which that is
- * repaired.
+ * At the entry of a call that waits: that ends because of an interrupt that this stop has taken the place of, which is told no more, and of letting go here, which is a signal to the kernel. So there has to
+ * be another stop, in which that is repaired; it is asked for while the thread still stands, as the call is over at once.
  */
-static bool has_stale_interrupt(const struct task *task)
+static bool needs_other_stop(const struct task *task)
 {
-	return task->stop == STOP_ENTRY && task->ends_interrupt;
+	return task->stop == STOP_ENTRY && (task->ends_interrupt || !is_wanted(task));
 }
 
 /* To tell a step. Whether the group stop lasts, nobody knows. */
@@ -238,7 +238,7 @@ static void go_on(struct kymo_hub *hub, struct task *task)
 	hub_watches_clear(hub, task, false);
 	task->traces_calls = traces_calls;
 	/* Before it runs. One that has left a group stop, the kernel takes back to where its process is; one that is claimed would make an interrupted call again, and be at its entry. */
-	if (has_left_group_stop(task) || task->is_claimed)
+	if (has_left_group_stop(task) || task->is_claimed || needs_other_stop(task))
 		hub_interrupt(hub, task);
 	if (task->stop == STOP_TRAP && task->group_stop) {
 		task->state = TASK_LISTENING;
@@ -253,7 +253,7 @@ static void go_on(struct kymo_hub *hub, struct task *task)
 		if (ptrace(request, task->tid, 0, signal) && errno == EIO && request == PTRACE_SINGLEBLOCK)
 			ptrace(PTRACE_SINGLESTEP, task->tid, 0, signal);
 	}
-	if (wish <= KYMO_ACTION_REPORT || has_stale_interrupt(task))
+	if (wish <= KYMO_ACTION_REPORT)
 		hub_interrupt(hub, task);
 }
 
@@ -285,7 +285,7 @@ void hub_settle(struct kymo_hub *hub, struct task *task)
 	}
 	if (task->stop == STOP_AWAY && is_wanted(task))
 		come_back(hub, task);
-	else if (is_wanted(task) || has_stale_interrupt(task) || task->is_claimed)
+	else if (is_wanted(task) || needs_other_stop(task) || task->is_claimed)
 		go_on(hub, task);
 	else if (!hub_waits_for_step(task))
 		return let_go(hub, task);
