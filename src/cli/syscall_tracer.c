@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,6 +24,8 @@
 #include "cli/syscalls.h"
 #include "proc/proc.h"
 #include "stack/stack.h"
+
+enum { IDLE_LISTS = 100 };
 
 #define SEEN (KYMO_MASK_PICKED_CALLS | KYMO_EVENTS_SYSCALL | KYMO_EVENTS_SIGNAL | KYMO_EVENT_CLONE | KYMO_EVENT_EXEC | KYMO_EVENT_DEATH | KYMO_EVENT_REAP | KYMO_EVENT_JCTL)
 
@@ -251,6 +254,7 @@ static int follow(struct cli_syscalls *s, pid_t tid, pid_t pid)
 struct found {
 	KYMO_VEC(pid_t) tids;
 	size_t n_ordered, n_followed;
+	bool is_leaderless; /* the first thread has ended before the others */
 };
 
 static int compare_ids(const void *a, const void *b)
@@ -289,11 +293,22 @@ static int follow_new(struct cli_syscalls *s, pid_t pid, struct found *found, pi
 			continue;
 		*last_ret = tid;
 		err = kymo_vec_push(&found->tids, tid) ? follow(s, tid, pid) : -ENOMEM;
-		found->n_followed += !err;
+		found->n_followed += !err || err == -EEXIST;
+		found->is_leaderless |= err == -ESRCH && tid == pid;
 		if (err == -EEXIST || err == -ESRCH)
 			err = 0; /* a followed thread has made it; or it ended meanwhile */
 	}
 	return err;
+}
+
+/* A list ends early where a thread in it has just ended; their number is known all the same. Those of ours that end stay in it until the hub's thread has time for them. */
+static bool has_more(pid_t pid, const struct found *found)
+{
+	struct stat tasks;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	return !stat(path, &tasks) && tasks.st_nlink > 2 /* of a directory */ + found->n_followed + found->is_leaderless;
 }
 
 struct following {
@@ -303,16 +318,18 @@ struct following {
 	int err;
 };
 
-/* All threads that a process has; again, until no new one is found, as they make more meanwhile. */
+/* All threads that a process has; again, until no new one is found, as they make more meanwhile, and no other can be. */
 static void follow_all(void *data)
 {
 	struct following *following = data;
 	struct found found = { 0 };
+	int n_lists = 0;
 
 	do {
+		n_lists = found.tids.n > found.n_ordered ? 1 : n_lists + 1;
 		put_in_order(&found);
 		following->err = follow_new(following->s, following->pid, &found, &following->last);
-	} while (!following->err && found.tids.n > found.n_ordered);
+	} while (!following->err && (found.tids.n > found.n_ordered || (n_lists < IDLE_LISTS && has_more(following->pid, &found))));
 	if (!following->err && !found.n_followed)
 		following->err = -ESRCH;
 	kymo_vec_deinit(&found.tids);

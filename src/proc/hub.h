@@ -99,6 +99,7 @@ struct task {
 	bool is_in_event;		/* callbacks are being called */
 	bool is_kicked;
 	bool is_expected;		/* is among those whose stops are on their way */
+	bool makes_call_again;		/* an interrupt came into its system call; running, it is about to be at the entry of that */
 	bool was_death_told, is_reaping;
 	pid_t superseded_by;		/* the thread that has executed something and has its place */
 	int end_status;
@@ -190,7 +191,7 @@ struct kymo_hub {
 	KYMO_VEC(struct task *) kicked;
 	KYMO_VEC(struct hub_status) early;	/* statuses that were fetched before their turn */
 	struct hub_status spared;	/* the stop that is being dispatched, if it was not waited for */
-	KYMO_VEC(pid_t) expected;	/* interrupted ones, where there are many; perhaps some that have stopped since, or are gone */
+	KYMO_VEC(pid_t) expected;	/* whose stops are on their way, where there are many; perhaps some that have stopped since, or are gone */
 	size_t next_expected;		/* which to look at first */
 	KYMO_VEC(struct hub_status) strangers;	/* first stops whose makers' events have yet to come */
 	KYMO_VEC(struct kymo_engine *) dropped;	/* references to be put when the lock is not held */
@@ -305,6 +306,12 @@ int hub_seize(struct kymo_hub *hub, pid_t tid, pid_t pid, struct task **ret);
 
 /* Seize threads of a process that are not the hub's yet, once. How many were, or a negative errno; those that are ending are passed over. */
 int hub_seize_threads(struct kymo_hub *hub, pid_t pid);
+
+/* The same until there is no other. 0, or a negative errno. */
+int hub_seize_all(struct kymo_hub *hub, pid_t pid);
+
+/* Whether the process has threads that are not the hub's. A first thread that had ended before it could be seized is none. */
+bool hub_lacks_threads(const struct kymo_hub *hub, pid_t pid);
 
 /* Nobody knows it: it runs on without us, or, where it has a filter of ours, ends. */
 void hub_abandon(const struct kymo_hub *hub, pid_t tid);

@@ -4,9 +4,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/wait.h>
-#include <time.h>
 
-#define LEAVE_SECONDS 2
+#include "base/io.h"
+
+#define LEAVE_NS 2000000000ull
 
 /* ---- lifetime ------------------------------------------------------------------------------------------------------------ */
 
@@ -246,9 +247,7 @@ static int attach_to_process(struct kymo_hub *hub, void *argument)
 	struct hub_process *process;
 	int err;
 
-	do
-		err = hub_seize_threads(hub, attach->id);
-	while (err > 0);
+	err = hub_seize_all(hub, attach->id);
 	process = hub_find_process(hub, attach->id);
 	if (!err)
 		err = process ? add_engines(hub, process, attach) : -ESRCH;
@@ -316,22 +315,45 @@ static bool is_through(const struct kymo_engine *engine)
 	return !engine->is_in_callback && !(engine->is_detached && engine->task);
 }
 
+static bool are_all_through(struct kymo_hub *hub, const struct leaving *leaving, size_t *n_through)
+{
+	pthread_mutex_lock(&hub->lock);
+	while (*n_through < leaving->engines.n && is_through(leaving->engines.items[*n_through]))
+		++*n_through;
+	pthread_mutex_unlock(&hub->lock);
+	return *n_through == leaving->engines.n;
+}
+
+/* It is looked now and then: each thread that is let go would wake us up, and have us take the lock. */
+static void wait_until_through(struct kymo_hub *hub, const struct leaving *leaving)
+{
+	uint64_t deadline = kymo_now_ns() + LEAVE_NS;
+	size_t n_through = 0;
+
+	for (unsigned int spins = 0; !are_all_through(hub, leaving, &n_through) && kymo_now_ns() < deadline; spins++)
+		kymo_wait_a_little(spins);
+}
+
+static int drop_all(struct kymo_hub *hub, void *argument)
+{
+	const struct leaving *leaving = argument;
+
+	for (size_t i = 0; i < leaving->engines.n; i++)
+		hub_drop(hub, leaving->engines.items[i]);
+	return 0;
+}
+
 size_t hub_detach_all(struct kymo_hub *hub, const struct hub_match *match)
 {
 	struct leaving leaving = { .match = match };
-	struct timespec until;
-	int err = 0;
 
 	hub_call(hub, detach_matching, &leaving);
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += LEAVE_SECONDS;
-	pthread_mutex_lock(&hub->lock);
-	for (size_t i = 0; i < leaving.engines.n && !hub_is_own_thread(hub); i++)
-		while (!err && !is_through(leaving.engines.items[i]))
-			err = pthread_cond_timedwait(&hub->changed, &hub->lock, &until);
-	pthread_mutex_unlock(&hub->lock);
-	for (size_t i = 0; i < leaving.engines.n; i++)
-		(match->guest || match->is_any ? hub_put_later : kymo_engine_put)(leaving.engines.items[i]);
+	if (!hub_is_own_thread(hub))
+		wait_until_through(hub, &leaving);
+	if (match->guest || match->is_any)
+		hub_call(hub, drop_all, &leaving);
+	for (size_t i = 0; i < leaving.engines.n && !match->guest && !match->is_any; i++)
+		kymo_engine_put(leaving.engines.items[i]);
 	kymo_vec_deinit(&leaving.engines);
 	return leaving.n;
 }

@@ -201,22 +201,15 @@ static int claim(struct kymo_hub *hub, void *argument)
 	return is_first ? claim_first(hub, process) : claim_all(hub, process);
 }
 
-/* Threads that were made so that nobody is told (CLONE_UNTRACED). A first thread that had ended before it could be seized is none. */
+/* Threads that were made so that nobody is told (CLONE_UNTRACED). */
 static bool has_untraced(struct hub_holder *holder)
 {
-	const struct hub_process *process;
-	struct stat tasks;
-	char name[64];
-	nlink_t n = 2;	/* of a directory, and one for each thread */
+	bool has;
 
-	snprintf(name, sizeof(name), "/proc/%d/task", holder->held);
 	pthread_mutex_lock(&holder->hub->lock);
-	process = held_process(holder->hub, holder);
-	n += process && !hub_find(holder->hub, process->pid);
-	for (const struct task *task = process ? process->tasks : NULL; task; task = task->in_process)
-		n++;
+	has = hub_lacks_threads(holder->hub, holder->held);
 	pthread_mutex_unlock(&holder->hub->lock);
-	return !stat(name, &tasks) && tasks.st_nlink > n;
+	return has;
 }
 
 static bool is_held(const struct hub_holder *holder, struct hub_message *message)

@@ -252,6 +252,9 @@ static void go_on(struct kymo_hub *hub, struct task *task)
 			request = step_request(task, wish == KYMO_ACTION_BLOCKSTEP);
 		if (ptrace(request, task->tid, 0, signal) && errno == EIO && request == PTRACE_SINGLEBLOCK)
 			ptrace(PTRACE_SINGLESTEP, task->tid, 0, signal);
+		task->makes_call_again &= request == PTRACE_SYSCALL;
+		if (task->makes_call_again)
+			hub_expect(hub, task);
 	}
 	if (wish <= KYMO_ACTION_REPORT)
 		hub_interrupt(hub, task);

@@ -7,10 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #define SEIZE_TRIES 20
+#define IDLE_LISTS 100
 
 /* ---- processes --------------------------------------------------------------------------------------------------------- */
 
@@ -247,12 +250,18 @@ static int seize(pid_t tid)
 	return -EPERM;
 }
 
-static pid_t process_of(pid_t tid)
+/* Mostly that whose threads were seized last, which is cheaper to ask for than /proc is to read. */
+static pid_t process_of(const struct kymo_hub *hub, pid_t tid)
 {
+	const struct hub_process *last = hub->processes;
 	struct kymo_process_info info;
-	struct kymo_error *error = kymo_process_info(tid, &info);
-	pid_t pid = error ? 0 : info.tgid;
+	struct kymo_error *error;
+	pid_t pid;
 
+	if (last && !last->has_ended && !syscall(SYS_tgkill, last->pid, tid, 0))
+		return last->pid;
+	error = kymo_process_info(tid, &info);
+	pid = error ? 0 : info.tgid;
 	kymo_error_destroy(error);
 	return pid;
 }
@@ -267,7 +276,7 @@ int hub_seize(struct kymo_hub *hub, pid_t tid, pid_t pid, struct task **ret)
 		*ret = task;
 		return task->was_death_told ? -ESRCH : 0;
 	}
-	pid = pid || tid <= 0 ? pid : process_of(tid);
+	pid = pid || tid <= 0 ? pid : process_of(hub, tid);
 	if (!pid)
 		return -ESRCH;
 	if (tid == hub->waker)
@@ -311,6 +320,30 @@ int hub_seize_threads(struct kymo_hub *hub, pid_t pid)
 	}
 	closedir(tasks);
 	return err ? err : n;
+}
+
+bool hub_lacks_threads(const struct kymo_hub *hub, pid_t pid)
+{
+	const struct hub_process *process = hub_find_process(hub, pid);
+	struct stat tasks;
+	char name[64];
+	nlink_t n = 2;	/* of a directory, and one for each thread */
+
+	snprintf(name, sizeof(name), "/proc/%d/task", pid);
+	n += process && !hub_find(hub, pid);
+	for (const struct task *task = process ? process->tasks : NULL; task; task = task->in_process)
+		n++;
+	return !stat(name, &tasks) && tasks.st_nlink > n;
+}
+
+/* A list of threads ends early where one of them has just ended. */
+int hub_seize_all(struct kymo_hub *hub, pid_t pid)
+{
+	int n = 0;
+
+	for (int idle = 0; n >= 0 && idle < IDLE_LISTS && (!idle || hub_lacks_threads(hub, pid)); idle = n > 0 ? 0 : idle + 1)
+		n = hub_seize_threads(hub, pid);
+	return n < 0 ? n : 0;
 }
 
 static bool is_filtered(pid_t tid)

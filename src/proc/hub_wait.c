@@ -1,10 +1,12 @@
 /*
  * Waiting for threads that are traced.
  *
- * In a wait for any thread the kernel looks at each that is traced; in one for a single thread, at that. So where there are many, two kinds are asked for by their ids first: those that were
- * interrupted, whose stops are on their way, and those that have told something lately, for as long as a look at all would take. All are looked at now and then, as others wait too.
+ * In a wait for any thread the kernel looks at each that is traced; in one for a single thread, at that. So where there are many, two kinds are asked for by their ids first: those whose
+ * stops are on their way, as they were interrupted, or go on to make a call again that an interrupt came into; and those that have told something lately. For as long as a look at all would take. All
+ * are looked at now and then, as others wait too.
  *
- * The kernel looks at those first that were seized last. So that others get their turn, all that stand at system calls are fetched before the first of them goes on.
+ * The kernel looks at those first that were seized last. So that others get their turn, all that stand at system calls are fetched before the first of them goes on: by waits for any thread, and
+ * by their ids where those have found some. Who is expected goes before them, which is once for each interrupt.
  *
  * A stop that was waited for, the kernel forgets: if the tracer is killed then, the thread goes on without the signal that it stood before. So one before a signal is told, and goes on, without
  * having been waited for. It is waited for behind its event if it stays there, as it would hide others. SIGTRAP is not spared so: those of steps and breakpoints would end the program.
@@ -23,6 +25,9 @@
 #define MANY_TASKS 64
 #define WAITS_A_SCAN 64
 #define SCAN_NS 50		/* of a thread, in a wait for any */
+#define NEXT_EXPECTED 2
+#define MORE_EXPECTED 32
+#define FOUND_BY_SCANS 8	/* then it is cheaper to ask for each by its id */
 #define CALL_STOP (SIGTRAP | 0x80)
 
 /* ---- statuses that were fetched before their turn ------------------------------------------------------------------------------ */
@@ -191,12 +196,25 @@ static pid_t look_at_recent(struct kymo_hub *hub, int *status_ret)
 	return take_early(hub, status_ret);
 }
 
+/* All of them by their ids; one that does not wait for its turn, or 0. */
+static pid_t look_at_each(struct kymo_hub *hub, int *status_ret)
+{
+	for (size_t i = 0; i < TASK_BUCKETS; i++)
+		for (const struct task *task = hub->buckets[i]; task; task = task->in_bucket) {
+			pid_t tid = task->tid;
+
+			if (task->state == TASK_RUNNING && !task->is_fetched && look(hub, tid, WNOHANG, status_ret) && !takes_turn(hub, tid, status_ret))
+				return tid;
+		}
+	return 0;
+}
+
 static pid_t look_at_all(struct kymo_hub *hub, int options, int *status_ret)
 {
 	pid_t got = look(hub, 0, options, status_ret);
 
-	while (got && takes_turn(hub, got, status_ret))
-		got = look(hub, 0, WNOHANG, status_ret);
+	for (unsigned int n = 1; got && takes_turn(hub, got, status_ret); n++)
+		got = n < FOUND_BY_SCANS ? look(hub, 0, WNOHANG, status_ret) : look_at_each(hub, status_ret);
 	return got ? got : take_early(hub, status_ret);
 }
 
@@ -209,18 +227,23 @@ static void forget_expected(struct kymo_hub *hub, size_t i)
 	hub->expected.items[i] = hub->expected.items[--hub->expected.n];
 }
 
-/* Each once, from where the last look has ended: those that were interrupted first have stopped first. */
-static pid_t look_at_expected(struct kymo_hub *hub, int *status_ret)
+static bool is_to_come(const struct task *task)
 {
-	for (size_t left = hub->expected.n; left && !hub->is_woken; left--) {
+	return task && !task->is_fetched && (task->was_interrupted || (task->makes_call_again && task->state == TASK_RUNNING));
+}
+
+/* At most `most` of them, from where the last look has ended: those that were made to stop first have stopped first. */
+static pid_t look_at_expected(struct kymo_hub *hub, size_t most, int *status_ret)
+{
+	for (size_t left = hub->expected.n < most ? hub->expected.n : most; left && !hub->is_woken; left--) {
 		size_t i = hub->next_expected < hub->expected.n ? hub->next_expected : 0;
 		pid_t tid = hub->expected.items[i], got = 0;
-		const struct task *task = hub_find(hub, tid);
+		bool is_one = is_to_come(hub_find(hub, tid));
 
-		if (task && task->was_interrupted)
+		if (is_one)
 			got = look(hub, tid, WNOHANG, status_ret);
 		hub->next_expected = i;
-		if (task && task->was_interrupted && !got)
+		if (is_one && !got)
 			hub->next_expected++;
 		else
 			forget_expected(hub, i);
@@ -230,19 +253,28 @@ static pid_t look_at_expected(struct kymo_hub *hub, int *status_ret)
 	return 0;
 }
 
+/* The next of the expected ones before those of lately, who may keep us busy; but no more, as some don't come for long. */
+static pid_t look_at_likely(struct kymo_hub *hub, int *status_ret)
+{
+	pid_t got = look_at_expected(hub, NEXT_EXPECTED, status_ret);
+
+	if (!got)
+		got = look_at_recent(hub, status_ret);
+	return got ? got : look_at_expected(hub, MORE_EXPECTED, status_ret);
+}
+
 static pid_t wait_for_likely(struct kymo_hub *hub, bool sleeps, unsigned int n_tasks, int *status_ret)
 {
-	uint64_t deadline = kymo_now_ns() + n_tasks * SCAN_NS;
-	pid_t got;
+	uint64_t now = kymo_now_ns(), deadline = now + n_tasks * SCAN_NS;
 
-	do {
-		got = look_at_recent(hub, status_ret);
-		if (!got)
-			got = look_at_expected(hub, status_ret);
-		if (!got && sleeps)
-			sched_yield();
-	} while (!got && sleeps && !hub->is_woken && kymo_now_ns() < deadline);
-	return got;
+	for (;;) {
+		pid_t got = look_at_likely(hub, status_ret);
+
+		if (got || !sleeps || hub->is_woken || now >= deadline)
+			return got;
+		sched_yield();		/* there is a look behind it, however long it takes */
+		now = kymo_now_ns();
+	}
 }
 
 /* ---- any ------------------------------------------------------------------------------------------------------------------------ */

@@ -84,6 +84,10 @@ struct kymo_error *kymo_process_create_held(pid_t pid, struct kymo_process **ret
 	if (error)
 		return error;
 	*refusal_ret = open_memory(process, pid);
+	if (*refusal_ret && kymo_live_thread(pid) != pid) {	/* the first thread has ended before the others */
+		kymo_error_destroy(*refusal_ret);
+		*refusal_ret = open_memory(process, kymo_live_thread(pid));
+	}
 	*ret = process;
 	return NULL;
 }

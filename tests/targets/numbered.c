@@ -11,7 +11,7 @@
 
 #include "target.h"
 
-enum { THREAD = 1000000000, BRIEF = 1200000000, CHILD = 1500000000, CHILD_CALLS = 5, MAX_THREADS = 64, EACH = 16 };
+enum { THREAD = 1000000000, BRIEF = 1200000000, CHILD = 1500000000, CHILD_CALLS = 5, MAX_THREADS = 512, EACH = 16 };
 
 static atomic_bool stop;
 static bool forks;
