@@ -42,23 +42,24 @@ check:
 	@tools/setup build demo test
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) tests/run --all
 
-# What `tests/run --all` builds. Reconfiguring each time finds packages and files that came after the first time.
+# What `tests/run --all` builds. Reconfiguring each time finds packages and files that came after the first time. Sanitizers name functions and lines,
+# which -g1 has; what clang builds without them nobody runs, so it has no programs to be traced either: tests compile those of markers with clang, too.
 plain:
 	@$(MESON) $(if $(wildcard build/build.ninja),--reconfigure) build -Dtests=enabled
 	@ninja -C build
 
 asan:
 	@$(MESON) $(if $(wildcard build-asan/build.ninja),--reconfigure) build-asan -Dtests=enabled \
-		-Db_sanitize=address,undefined -Doptimization=1 -Dwerror=false
+		-Db_sanitize=address,undefined -Doptimization=1 -Dwerror=false -Ddebug=false -Dc_args=-g1
 	@ninja -C build-asan
 
 clang:
-	@$(MESON_CLANG) $(if $(wildcard build-clang/build.ninja),--reconfigure) build-clang -Dtests=enabled
+	@$(MESON_CLANG) $(if $(wildcard build-clang/build.ninja),--reconfigure) build-clang -Dtests=enabled -Dtargets=false -Ddebug=false
 	@ninja -C build-clang
 
 fuzzers:
 	@$(MESON_CLANG) $(if $(wildcard build-fuzz/build.ninja),--reconfigure) build-fuzz -Dfuzz=true \
-		-Db_sanitize=address,undefined -Db_lundef=false -Doptimization=1
+		-Db_sanitize=address,undefined -Db_lundef=false -Doptimization=1 -Ddebug=false -Dc_args=-g1
 	@ninja -C build-fuzz
 
 fuzz:

@@ -13,6 +13,7 @@ import difflib
 import json
 import os
 import pty
+import random
 import re
 import select
 import shlex
@@ -31,6 +32,7 @@ KYMO = os.environ.get('KYMO') or str(SOURCE / 'build/kymo')  # with sanitizers, 
 KYMO_PLAIN = os.environ.get('KYMO_PLAIN') or str(SOURCE / 'build/kymo')  # for what is measured in memory or time
 TARGETS = Path(os.environ.get('KYMO_TARGETS') or SOURCE / 'build/tests/targets')
 TORTURE_SECONDS = int(os.environ.get('KYMO_TORTURE_SECONDS') or 60)
+IS_WHOLE = bool(os.environ.get('KYMO_WHOLE'))  # all cases, as make torture wants it
 
 SYS_CLOCK_NANOSLEEP = 230
 NOBODY = 65534  # a user and group without rights, for run(..., user=NOBODY)
@@ -62,6 +64,17 @@ def timeout(seconds):
 def alone(function):
     """@alone: nothing else runs beside this test."""
     return function
+
+
+def sampled(function):
+    """@sampled: what this test takes of its cases is a share() of them, except with make torture, which runs it, too."""
+    return function
+
+
+def share(things, part):
+    """Every `part`th of them, from one on that seed() chooses; all of them with make torture."""
+    things = list(things)
+    return things if IS_WHOLE else things[random.randrange(part)::part]
 
 
 def at_end(function, *args):

@@ -1,4 +1,6 @@
 """Compiling programs with markers, for tests/e2e/markers."""
+import functools
+
 from kymotest import SOURCE, check, check_same, program, run
 
 TARGETS = SOURCE / 'tests/targets'
@@ -133,12 +135,19 @@ def expected(language, mode):
 
 def build_forms(language, compiler, *options, plain=(), link=(), output='forms'):
     """marker_forms.c or .cc with main(), which is C and without sanitizers and the like; `plain` are options for both."""
-    c = compiler.replace('clang++', 'clang').replace('g++', 'gcc')
-    compile_c(c, *plain, '-O1', '-std=gnu17', '-Wall', '-Wextra', '-Werror', *INCLUDE, '-c', TARGETS / 'marker_by_hand.c', '-o', 'by_hand.o')
+    by_hand = compile_by_hand(compiler.replace('clang++', 'clang').replace('g++', 'gcc'), *plain)
     compile_c(compiler, *WARNINGS, '-Wno-vla', *plain, *options, *INCLUDE,
               '-c', TARGETS / f'marker_forms.{language}', '-o', 'forms.o')
-    compile_c(compiler, *plain, *options, *link, 'forms.o', 'by_hand.o', '-o', output)
+    compile_c(compiler, *plain, *options, *link, 'forms.o', by_hand, '-o', output)
     return './' + output
+
+
+@functools.cache
+def compile_by_hand(c, *plain):
+    """Once for each way in a test."""
+    output = f'by_hand.{compile_by_hand.cache_info().misses}.o'
+    compile_c(c, *plain, '-O1', '-std=gnu17', '-Wall', '-Wextra', '-Werror', *INCLUDE, '-c', TARGETS / 'marker_by_hand.c', '-o', output)
+    return output
 
 
 def check_forms(path, language, runner=(), modes=('off', 'on')):

@@ -14,8 +14,11 @@ import tempfile
 import traceback
 from pathlib import Path
 
-import kymotest
-import processes
+if modules := os.environ.pop('KYMO_TEST_MODULES', ''):  # for this process, and none that it runs
+    sys.pycache_prefix, sys.dont_write_bytecode = modules, False
+
+import kymotest  # noqa: E402: kept there
+import processes  # noqa: E402
 
 
 def on_sigterm(number, frame):

@@ -2,12 +2,12 @@
 import json
 
 import processes
-from kymotest import KYMO, eventually, fail, kymo, start
+from kymotest import KYMO, KYMO_PLAIN, eventually, fail, run, start
 
 
-def recordings(pid):
+def recordings(pid, kymo=KYMO):
     """What kymo status tells of the process."""
-    return json.loads(kymo('status', '--json', pid).out or '[]')
+    return json.loads(run(kymo, 'status', '--json', pid).out or '[]')
 
 
 def recorder(pid, name, *args, **options):
@@ -17,6 +17,7 @@ def recorder(pid, name, *args, **options):
     def is_recording():
         if not started.is_alive():
             fail(f'the recorder ended before its probes were in\n{started.result()}')
-        return processes.tracer(pid) == 0 and any(each['recorder'] == started.pid and each['sites'] for each in recordings(pid))
+        # Asked again and again, so by the kymo that is quick.
+        return processes.tracer(pid) == 0 and any(each['recorder'] == started.pid and each['sites'] for each in recordings(pid, KYMO_PLAIN))
     eventually(is_recording, f'{started.command} has put its probes in', 60)
     return started

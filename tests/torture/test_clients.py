@@ -83,7 +83,7 @@ def test_clients_that_come_and_go_in_any_order(tmp):
     deadline = time.monotonic() + TORTURE_SECONDS
     process = target('numbered', '-f', '-t', THREADS)
     crowd = Crowd(process, tmp)
-    while time.monotonic() < deadline:
+    while time.monotonic() < deadline or not crowd.ended:
         check(process.is_alive(), 'the program goes on', process.result())
         crowd.step()
     if not crowd.clients:
@@ -93,7 +93,6 @@ def test_clients_that_come_and_go_in_any_order(tmp):
         client.front.end().ok()
         client.check_whole(last)
     eventually(lambda: not workers_left(), 'no process of kymo is left', 60)
-    check(crowd.ended, 'some have gone', crowd.made)
 
 
 @timeout(7200)

@@ -1,7 +1,7 @@
 """SIGKILL of the recorder. The program never fails, and what was in it comes out, each time.
 
 Seeded by the clock; KYMO_SEED=N repeats a run. KILLS=N asks for so many of each kind; 500 if nothing is said, and a few where there are
-ten seconds only.
+seconds only.
 """
 import os
 import random
@@ -13,7 +13,7 @@ from kymotest import KYMO, TORTURE_SECONDS, check, check_equal, program, run, ti
 from seeds import seed
 
 IS_SHORT = TORTURE_SECONDS <= 10
-KILLS = int(os.environ.get('KILLS') or (15 if IS_SHORT else 500))
+KILLS = int(os.environ.get('KILLS') or (8 if IS_SHORT else 500))
 
 
 @timeout(7200)

@@ -11,8 +11,8 @@ import places
 import processes
 import remains
 import test_lies
-from kymotest import (KYMO, NOBODY, check, check_equal, check_text_intact, clean_up_after, event_counts, eventually, kymo, program, run,
-                      skip, start, target, target_path)
+from kymotest import (IS_WHOLE, KYMO, NOBODY, check, check_equal, check_text_intact, clean_up_after, event_counts, eventually, kymo, program, run,
+                      sampled, skip, start, target, target_path)
 from recorders import recorder, recordings
 
 CALLS = 1000
@@ -36,9 +36,10 @@ def line(process, pattern):
 # ---- threads ----------------------------------------------------------------------------------------------------------
 
 
+@sampled
 def test_threads_on_refused_instructions_of_a_window_are_moved(tmp):
     """Which are refused depends on what is mapped where."""
-    for i in range(5):
+    for i in range(5 if IS_WHOLE else 3):
         process = target('windows', 4)
         before = remains.lasting_mappings(process.pid)
         for _ in range(2):
@@ -50,10 +51,11 @@ def test_threads_on_refused_instructions_of_a_window_are_moved(tmp):
         check(process.end(signal.SIGTERM).ok().json()['spin'] > 0, 'it worked')
 
 
+@sampled
 def test_two_recorders_end_at_once_while_threads_are_made():
     process = target('selfcheck', '-t', 4, '-p', 0)
     before = remains.lasting_mappings(process.pid)
-    for i in range(10):
+    for i in range(10 if IS_WHOLE else 4):
         both = [recorder(process.pid, f'{name}.{i}', '--buffer', '1M', '-p', probes)
                 for name, probes in (('one', 'selfcheck:work_*'), ('two', 'selfcheck:work_a:*'))]
         for each in both if i % 2 else reversed(both):

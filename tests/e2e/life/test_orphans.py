@@ -1,15 +1,14 @@
 """Threads that make a system call for a recorder that is killed: they finish it and come home, however late they get to run, and whoever meets them lets them.
 
-A third of the recorder's ptrace calls, chosen by the clock or KYMO_SEED; all of them if KILLS says anything.
+A share of the recorder's ptrace calls, chosen by the clock or KYMO_SEED; all of them with make torture.
 """
 import os
-import random
 import signal
 
 import killing
 import processes
 import remains
-from kymotest import KYMO, check, kymo, program, run, target, timeout
+from kymotest import KYMO, check, kymo, program, run, sampled, share, target, timeout
 from seeds import seed
 
 PROBES = ['-p', 'selfcheck:work_a', '-p', 'selfcheck:work_b:*', '-p', 'libc:nanosleep']
@@ -27,14 +26,15 @@ def kill_at(number, pid):
         KYMO, 'record', '-q', '-o', 'data', '--overwrite', *PROBES, '--for', '0.01', '--pid', pid, env=killing.NO_LEAKS)
 
 
-@timeout(300)  # where each step is taken
+@sampled
+@timeout(300)
 def test_threads_of_a_stopped_program_come_home_when_somebody_detaches(tmp):
     """Stopped, nobody goes on with what the dead recorder had begun, until the next kymo comes, which would find memory as it is before that."""
     process = target('selfcheck', '-t', '2')
     before = remains.lasting_mappings(process.pid)
-    left, step = 0, 1 if os.environ.get('KILLS') else 3
+    left = 0
     seed()
-    for number in range(5 + random.randrange(step), calls(tmp, process.pid), step):
+    for number in share(range(5, calls(tmp, process.pid)), 5):
         os.kill(process.pid, signal.SIGSTOP)
         kill_at(number, process.pid)
         left += remains.are_there(process.pid)

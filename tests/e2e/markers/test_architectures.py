@@ -1,7 +1,8 @@
 """Markers on other architectures than the one that kymo runs on: i386, where they are patched, aarch64, and what nobody has ported."""
-from kymotest import SOURCE, check, check_equal, program, run, skip, timeout
+from kymotest import SOURCE, check, check_equal, program, run, sampled, share, skip, timeout
 from markednotes import Marked
 from markerbuild import INCLUDE, TARGETS, build_forms, check_forms, compile_c
+from seeds import seed
 
 # Where the headers of the kernel are that the package with i386's libraries does not have.
 I386 = ['-m32', '-idirafter', '/usr/include/x86_64-linux-gnu']
@@ -19,21 +20,24 @@ def check_i386(c, cplusplus):
     languages = [('c', c)]
     if can_build(program(cplusplus) + ' -x c++', *I386):
         languages.append(('cc', cplusplus))
+    seed()
+    ways = (['-O0'], []), (['-O2', '-fPIC'], []), (['-O2', '-fno-pie'], ['-no-pie']), (['-Os', '-fPIE'], ['-pie']), (['-O2'], ['-static'])
     for language, compiler in languages:
-        for options, link in (['-O0'], []), (['-O2', '-fPIC'], []), (['-O2', '-fno-pie'], ['-no-pie']), (['-Os', '-fPIE'], ['-pie']), (['-O2'], ['-static']):
-            for portable in [], ['-DKYMO_MARKER_PORTABLE']:
-                print(compiler, *options, *link, *portable, flush=True)
-                path = build_forms(language, compiler, *portable, plain=I386 + options, link=link)
-                check_forms(path, language)
-                marked = Marked(path).check(not portable)
-                check(not any(place.code or place.third for place in marked.places), 'nothing can be recorded at places of i386')
+        for options, link, portable in share(((*way, portable) for way in ways for portable in ([], ['-DKYMO_MARKER_PORTABLE'])), 2):
+            print(compiler, *options, *link, *portable, flush=True)
+            path = build_forms(language, compiler, *portable, plain=I386 + options, link=link)
+            check_forms(path, language)
+            marked = Marked(path).check(not portable)
+            check(not any(place.code or place.third for place in marked.places), 'nothing can be recorded at places of i386')
 
 
+@sampled
 @timeout(300)
 def test_i386_by_gcc(tmp):
     check_i386('gcc', 'g++')
 
 
+@sampled
 @timeout(300)
 def test_i386_by_clang(tmp):
     check_i386('clang', 'clang++')
