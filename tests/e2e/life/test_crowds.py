@@ -12,7 +12,7 @@ import processes
 import remains
 import test_lies
 from kymotest import (IS_WHOLE, KYMO, NOBODY, check, check_equal, check_text_intact, clean_up_after, event_counts, eventually, kymo, program, run,
-                      sampled, skip, start, target, target_path)
+                      sampled, skip, start, target, target_path, timeout)
 from recorders import recorder, recordings
 
 CALLS = 1000
@@ -37,6 +37,7 @@ def line(process, pattern):
 
 
 @sampled
+@timeout(300)
 def test_threads_on_refused_instructions_of_a_window_are_moved(tmp):
     """Which are refused depends on what is mapped where."""
     for i in range(5 if IS_WHOLE else 3):
@@ -52,6 +53,7 @@ def test_threads_on_refused_instructions_of_a_window_are_moved(tmp):
 
 
 @sampled
+@timeout(300)
 def test_two_recorders_end_at_once_while_threads_are_made():
     process = target('selfcheck', '-t', 4, '-p', 0)
     before = remains.lasting_mappings(process.pid)
