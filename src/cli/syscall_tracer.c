@@ -472,6 +472,7 @@ static int attach_for(void *data, pid_t *busy_ret)
 {
 	const struct wanted *wanted = data;
 
+	*busy_ret = wanted->pid;
 	return follow_process(wanted->s, wanted->pid, busy_ret);
 }
 
