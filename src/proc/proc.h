@@ -275,7 +275,7 @@ void kymo_tree_destroy(struct kymo_tree *tree);
  */
 bool kymo_tree_linger(struct kymo_tree *tree, pid_t *who_ret);
 
-/* Whether a launched process that it has let go has ended meanwhile, with its status as waitpid() would have given it. */
+/* Whether a launched process that it has let go has ended since, with its status, which waitpid() gives nobody then. Where kymo_tree_linger() was false, that is known for good: later ends are the caller's to wait for. */
 bool kymo_tree_has_ended(struct kymo_tree *tree, pid_t pid, int *status_ret);
 
 /* Readable when there is something for kymo_tree_next(). */

@@ -98,6 +98,8 @@ bool kymo_tree_linger(struct kymo_tree *tree, pid_t *who_ret)
 	} while (tree->members.n);
 	is_shared = hub_is_shared(tree->hub);
 	*who_ret = is_shared ? hub_visitor(tree->hub) : 0;
+	if (!is_shared)
+		hub_close_door(tree->hub->door);	/* now, as ends may be told meanwhile */
 	return is_shared;
 }
 
