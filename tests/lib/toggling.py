@@ -71,8 +71,9 @@ class Load:
 
 
 def toggle_for(seconds, directory, threads=16):
+    """So long, and longer where a loaded machine has not done it once in four seconds."""
     load, n, end = Load(threads), 0, time.monotonic() + seconds
-    while time.monotonic() < end:
+    while time.monotonic() < end or n <= seconds / 4:
         load.toggle(directory / 'toggled')
         n += 1
     load.end()
@@ -82,9 +83,9 @@ def toggle_for(seconds, directory, threads=16):
 
 def two_recorders_for(seconds, directory):
     """Recorders of random sets of places start and stop in random order, up to three at once, and none disturbs another."""
-    load, running, n, end = Load(6, 20), [], 0, time.monotonic() + seconds
-    while time.monotonic() < end or running:
-        over = time.monotonic() >= end
+    load, running, n, end, over = Load(6, 20), [], 0, time.monotonic() + seconds, False
+    while not over or running:
+        over = time.monotonic() >= end and n > seconds / 4
         if running and (over or len(running) == 3 or random.random() < 0.5):
             name, recorder = running.pop(random.randrange(len(running)))
             result = recorder.end(signal.SIGINT)

@@ -127,7 +127,7 @@ def test_a_killed_recorder_of_a_tree_of_processes(tmp):
     check_equal(done.out, 'done\n', 'output')
     calls = [line.partition('(')[0] for line in trace.read_text().splitlines() if line.startswith(('ptrace', 'pwrite64', 'wait4', 'pidfd_open'))]
     end, n, begun = time.monotonic() + TORTURE_SECONDS, 0, 0
-    while time.monotonic() < end and n < KILLS:
+    while time.monotonic() < end and n < KILLS or not begun:
         call = random.choice(calls)
         number = random.randint(1, calls.count(call))
         out = tmp / 'out'
@@ -143,4 +143,4 @@ def test_a_killed_recorder_of_a_tree_of_processes(tmp):
         text = out.read_text()
         begun += bool(text)
         check(text in ('', 'done\n'), f'output {text!r}, the recorder killed at {call} {number}')
-    check(begun > n // 4, f'{begun} of {n} recorders were killed when the command had begun')
+    check(begun > n // 8, f'{begun} of {n} recorders were killed when the command had begun')
