@@ -413,6 +413,16 @@ static struct kymo_error *plan_and_try(struct kymo_probes *probes, bool was_stop
 	return error;
 }
 
+/* Before try `i`. Two that are in each other's way do not try again at the same moment; one that is at work through another process' hub may need a tenth of a second. */
+static void wait_for_others(int i, bool is_at_work)
+{
+	long ns = (getpid() % 7 + 1) * (long)i * 500000;
+
+	if (is_at_work)
+		ns += i * 40000000l;
+	nanosleep(&(struct timespec){ 0, ns }, NULL);
+}
+
 static struct kymo_error *try_often(struct kymo_probes *probes, bool was_stopped, uint64_t *stopped_ns)
 {
 	enum probes_again again = PROBES_AGAIN_ANEW;
@@ -424,8 +434,8 @@ static struct kymo_error *try_often(struct kymo_probes *probes, bool was_stopped
 	probes_keep_refusals(probes);
 	for (int i = 0; i < PLAN_TRIES && again == PROBES_AGAIN_ANEW; i++) {
 		kymo_error_destroy(error);
-		if (i)	/* two that are in each other's way do not try again at the same moment */
-			nanosleep(&(struct timespec){ 0, (getpid() % 7 + 1) * (long)i * 500000 }, NULL);
+		if (i)
+			wait_for_others(i, probes->is_early);
 		error = plan_and_try(probes, was_stopped, &again, stopped_ns);
 		if (!error) {
 			probes_tell_refused(probes);
