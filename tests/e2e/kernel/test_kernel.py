@@ -453,8 +453,8 @@ def test_words_that_do_not_go_together_are_refused():
     record('--all', '-p', 'libc:malloc', '--', 'true').refused('--all records every process; leave the command out', 2)
     record('--all', '-p', 'libc:malloc', '--pid', 1).refused('--all records every process; leave --pid out', 2)
     record('--all', '--backend', 'inproc', '-p', 'libc:malloc').refused('--all is done through the kernel', 2)
-    record('--backend', 'ptrace', '-p', 'libc:malloc', '--', 'true').refused("backend 'ptrace' is not in this version", 2)
-    record('--backend', 'uprobes', '-p', 'libc:malloc', '--', 'true').refused("no backend 'uprobes'; write auto, inproc or kernel", 2)
+    record('--backend', 'ptrace', '-p', 'libc:malloc', '--', 'true').refused('--backend ptrace is for system calls alone', 2)
+    record('--backend', 'uprobes', '-p', 'libc:malloc', '--', 'true').refused("no backend 'uprobes'; write auto, inproc, kernel or ptrace", 2)
 
 
 def test_the_status_of_the_command_is_the_recordings():
