@@ -47,6 +47,46 @@ int main(void)
 }
 '''
 
+# It makes children without a pause, every other one of which executes a program.
+FORKS = r'''
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static __attribute__((noinline)) long work(long x)
+{
+	__asm__ volatile("" : "+r"(x));
+	return x * 3 + 1;
+}
+
+int main(void)
+{
+	char byte;
+
+	puts("ready");
+	fflush(stdout);
+	if (read(0, &byte, 1) < 0)
+		return 1;
+	for (int i = 0; i < 600; i++) {
+		int status;
+		pid_t pid = fork();
+
+		if (!pid && i % 2)
+			execl("/bin/true", "true", NULL);
+		if (!pid)
+			_exit(work(i) != i * 3 + 1);
+		if (waitpid(pid, &status, 0) != pid || status)
+			return 2;
+		if (i == 20) {
+			puts("made some");
+			fflush(stdout);
+		}
+	}
+	puts("done");
+	return 0;
+}
+'''
+
 # It has a library open, and at a byte opens it ten times more, with CALLS calls each.
 LOADS = r'''
 #include <dlfcn.h>
@@ -425,3 +465,19 @@ def test_a_command_ends_while_others_trace_it_and_the_recording_is_over(tmp):
     recorder.send('x')
     check_equal(tracer.end().ok().err.count(' getuid('), 500 * THREADS, 'getuid')
     recorder.end().ended(6)
+
+
+def test_children_that_are_made_while_a_recording_ends_run_on_while_others_trace(tmp):
+    path = compiled(tmp, FORKS, 'forks')
+    for _ in range(3):
+        recorder = start(KYMO, 'record', '-p', 'forks:work', '--', 'sh', '-c', f'sleep 600 & {path}; kill $!; exit 5')
+        recorder.wait_for('^ready$')
+        asleep = next(pid for pid in processes.children(processes.children(recorder.pid)[0]) if processes.status(pid)['Name'] == 'sleep')
+        tracer = join(asleep, '-e', 'getpid')  # the others are let go
+        recorder.send('x')
+        recorder.wait_for('^made some$')
+        recorder.signal(signal.SIGTERM)
+        recorder.wait_for('^done$')
+        recorder.end().ended(5)
+        tracer.end()
+        run('rm', '-r', 'kymo.data').ok()
