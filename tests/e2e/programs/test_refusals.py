@@ -65,7 +65,6 @@ def test_each_place_that_is_refused_is_told():
     check_matches(result.err, r'^kymo: no safe place for a probe at malloc\+0x1 of \S+: .+\n  no safe place for a probe at free\+0x1 of \S+: .+$')
 
 
-@timeout(300)
 LARGE = """
 	.globl main, large, larger
 	.type main, @function
@@ -88,6 +87,7 @@ larger:	.rept 265000
 """
 
 
+@timeout(300)
 def test_more_probes_than_there_is_room_for(tmp):
     """By their number, and by the size of their pads."""
     (tmp / 'large.s').write_text(LARGE)
