@@ -36,10 +36,13 @@ def test_a_program_that_cancels_threads_is_recorded_with_a_warning(tmp):
     process.end().ok()
 
 
-def test_calls_that_are_told_apart_by_their_address_are_refused(tmp):
+def test_calls_that_are_told_apart_by_their_address_are_recorded_from_outside_or_refused(tmp):
     process = corner(tmp, 'dispatch')
     if 'not here' in process.out:
         skip('this kernel has no PR_SET_SYSCALL_USER_DISPATCH')
-    record('-s', 'write', '--pid', process.pid, '--for', '0.1').refused(r'gets signals for system calls .* \(PR_SET_SYSCALL_USER_DISPATCH\)')
+    why = r'gets signals for system calls .* \(PR_SET_SYSCALL_USER_DISPATCH\)'
+    record('--backend', 'inproc', '-s', 'write', '--pid', process.pid, '--for', '0.1').refused(why)
+    result = record('-s', 'write', '--pid', process.pid, '--for', '0.1').ok()
+    check_matches(result.err, rf'^kymo: warning: .*{why}; (recorded through the kernel|traced)')
     check_text_intact(process.pid)
     check_matches(process.end(input='\n').ok().out, '^right$')
