@@ -155,12 +155,16 @@ static bool may_go_elsewhere(const struct recording *recording, const struct kym
 	       !recording_has_addresses(recording->options) && refusal->code == KYMO_ERROR_UNSAFE && recording->process && !recording->has_run;
 }
 
-/* Of what has system calls in it all goes one way: theirs; probes with them are the kernel's or nobody's. */
-static enum recording_way_out way_out_of_calls(struct recording *recording, struct kymo_error **refusal)
+/*
+ * Of what has system calls in it all goes one way: theirs; probes with them are the kernel's or nobody's. A process that runs is not traced unasked for its places, as others' recordings may have: only where it
+ * refuses as a whole.
+ */
+static enum recording_way_out way_out_of_calls(struct recording *recording, const char **reasons, struct kymo_error **refusal)
 {
 	const struct kymo_record_options *options = recording->options;
 	kymo_cleanup_free struct kymo_spec *probes = calloc(options->n_specs, sizeof(*probes));
 	struct kymo_error *error;
+	bool may_be_traced;
 	size_t n = 0;
 
 	for (size_t i = 0; probes && i < options->n_specs; i++)
@@ -171,10 +175,11 @@ static enum recording_way_out way_out_of_calls(struct recording *recording, stru
 	error = kernel_calls_check();
 	if (!error)
 		return RECORDING_BY_KERNEL;
-	if (n)
+	may_be_traced = !n && !(options->pid && find_reasons(recording, reasons));
+	if (!may_be_traced)
 		*refusal = with_remark(*refusal, error);
 	kymo_error_destroy(error);
-	return n ? RECORDING_NO_WAY : RECORDING_BY_PTRACE;
+	return may_be_traced ? RECORDING_BY_PTRACE : RECORDING_NO_WAY;
 }
 
 enum recording_way_out recording_way_out(struct recording *recording, struct kymo_error **refusal)
@@ -189,7 +194,7 @@ enum recording_way_out recording_way_out(struct recording *recording, struct kym
 	if (!reasons || !may_go_elsewhere(recording, *refusal))
 		return RECORDING_NO_WAY;
 	if (recording_has_syscalls(options))
-		return way_out_of_calls(recording, refusal);
+		return way_out_of_calls(recording, reasons, refusal);
 	pid = kymo_process_pid(recording->process);
 	n_refused = options->follow ? 0 : find_reasons(recording, reasons);
 	is_mixed = n_refused && n_refused < recording->n_inproc;

@@ -92,8 +92,8 @@ def test_arguments_and_results_are_what_was_passed(tmp):
     check_matches(lines[1], r'syscall:return: .* result = 6 ')
 
 
-def sleeper(tmp):
-    process = start(build(tmp), 'sleep')
+def sleeper(tmp, **how):
+    process = start(build(tmp), 'sleep', **how)
     process.wait_for('^ready$')
     return process
 
@@ -136,10 +136,22 @@ def test_nobody_special_may_do_it(tmp):
     check_equal(counted()['write'], (1, 0), 'write')
 
 
-def test_a_second_recording_of_the_same_calls_is_refused_with_the_reason(tmp):
+def test_a_second_recording_of_the_same_calls_goes_through_the_kernel_or_is_refused_with_the_reason(tmp):
     process = sleeper(tmp)
     first = start_record(process.pid, '-s', 'write', '-o', tmp / 'first')
-    record('-s', 'write', '-o', tmp / 'second', '--pid', process.pid).refused('another recording has a probe here')
+    why = 'another recording has a probe here'
+    record('--backend', 'inproc', '-s', 'write', '-o', tmp / 'second', '--pid', process.pid).refused(why)
+    result = record('-s', 'write', '-o', tmp / 'second', '--pid', process.pid, '--for', '0.1').ok()
+    check_matches(result.err, f'^kymo: warning: .*{why}.*; recorded through the kernel')
+    first.end(signal.SIGINT).ok()
+    check_text_intact(process.pid)
+
+
+def test_a_second_recording_without_rights_does_not_trace_unasked(tmp):
+    process = sleeper(tmp, user=NOBODY)
+    tmp.chmod(0o777)
+    first = start_record(process.pid, '-s', 'write', '-o', tmp / 'first', user=NOBODY)
+    record('-s', 'write', '-o', tmp / 'second', '--pid', process.pid, user=NOBODY).refused(r'another recording has a probe here.*as root kymo could record it through the kernel')
     first.end(signal.SIGINT).ok()
     check_text_intact(process.pid)
 
