@@ -16,8 +16,7 @@ STAYS = r'^kymo: kymo process \d+ still traces what was recorded, through this o
 TOLD = 'what process .* did from here on is not shown: the kymo that traced it'
 SOONEST_HELD = 12  # of its messages: the first thread is borrowed then
 
-# Its children, which live as long as they like, do nothing but call work().
-HOT = r'''
+WORK = r'''
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,7 +26,10 @@ static __attribute__((noinline)) long work(long x)
 	__asm__ volatile("" : "+r"(x));
 	return x * 3 + 1;
 }
+'''
 
+# Its children, which live as long as they like, do nothing but call work().
+HOT = WORK + r'''
 int main(void)
 {
 	char byte;
@@ -48,17 +50,7 @@ int main(void)
 '''
 
 # It makes children without a pause, every other one of which executes a program.
-FORKS = r'''
-#include <stdio.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-static __attribute__((noinline)) long work(long x)
-{
-	__asm__ volatile("" : "+r"(x));
-	return x * 3 + 1;
-}
-
+FORKS = WORK + r'''
 int main(void)
 {
 	char byte;
