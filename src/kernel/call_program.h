@@ -10,7 +10,7 @@
 #define KERNEL_CALL_PROGRAM_MAX 8192	/* instructions */
 #define KERNEL_CALL_SCRATCH 65536	/* bytes in which a CPU makes a sample */
 #define KERNEL_CALL_NUMBERS 513		/* the last stands for all numbers that are not below */
-#define KERNEL_CALL_PLAIN 1024		/* whether a call is shown without any copies: a bit for each at its entry, and 512 further one at its exit */
+#define KERNEL_CALL_PLAIN 1024		/* whether a call is shown without any copies: a bit for each at its entry, and one 512 further on at its exit */
 
 enum kernel_call_what {
 	KERNEL_CALL_ENTER,

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include "record/clock.h"
 #include "syscall/syscall.h"
@@ -72,6 +73,13 @@ static struct kymo_error *set_up(struct call_writer *writer)
 		writer->options.threads = writer->own_threads;
 	take_events(writer);
 	return NULL;
+}
+
+uint64_t recording_calls_buffer(const struct recording_calls_options *options)
+{
+	const long n = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return options->buffer_size * (uint64_t)(n > 0 ? n : 1);
 }
 
 struct kymo_error *call_writer_create(const struct recording_calls_options *options, uint64_t keep, struct call_writer **ret)

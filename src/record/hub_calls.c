@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/vec.h"
 #include "kymo/engine.h"
@@ -142,19 +141,17 @@ static void see(struct hub_calls *source, struct kymo_engine *engine, const stru
 		.stack_pointer = report->sp,
 		.result = is_leaving ? report->result : 0,
 	};
+	bool is_wanted;
 
 	call.number = number_of(source, report, call.tid, is_leaving);
 	memcpy(call.args, report->args, sizeof(call.args));
-	if (!call_writer_wants(source->writer, call.number)) {
-		if (may_be_renamed(&call))
-			record(source, &call, tsc);
-		return;
-	}
-	if (report->arch == AUDIT_ARCH_I386)
+	is_wanted = call_writer_wants(source->writer, call.number);
+	if (is_wanted && report->arch == AUDIT_ARCH_I386)
 		source->has_i386 = true;
-	else
+	else if (is_wanted)
 		copy_memory(source, engine, &call, is_leaving);
-	record(source, &call, tsc);
+	if (is_wanted || may_be_renamed(&call))
+		record(source, &call, tsc);
 }
 
 /* ---- callbacks ------------------------------------------------------------------------------------------------------------ */
@@ -471,14 +468,6 @@ static const struct recording_calls_ops ops = {
 	.destroy = destroy,
 };
 
-/* Flight recorder: one stream has what others have a CPU. */
-static uint64_t keep_size(const struct recording_calls_options *options)
-{
-	const long n = sysconf(_SC_NPROCESSORS_ONLN);
-
-	return options->buffer_size * (uint64_t)(n > 0 ? n : 1);
-}
-
 /* The writer is there before anybody runs: engines ask it. */
 static struct kymo_error *set_up(struct hub_calls *source, char *const *command)
 {
@@ -488,7 +477,7 @@ static struct kymo_error *set_up(struct hub_calls *source, char *const *command)
 		error = launch(source, command);
 	source->options.pid = source->pid;
 	if (!error)
-		error = call_writer_create(&source->options, keep_size(&source->options), &source->writer);
+		error = call_writer_create(&source->options, recording_calls_buffer(&source->options), &source->writer);
 	return error || command ? error : join(source);
 }
 

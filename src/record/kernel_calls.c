@@ -53,14 +53,6 @@ static void add_sample(struct kernel_calls *source)
 	ktime_add(&source->ktime, &sample);
 }
 
-/* One ring is for all CPUs. */
-static uint64_t ring_size(const struct recording_calls_options *options)
-{
-	const long n = sysconf(_SC_NPROCESSORS_ONLN);
-
-	return options->buffer_size * (uint64_t)(n > 0 ? n : 1);
-}
-
 static struct kymo_error *set_up(struct kernel_calls *source)
 {
 	const struct recording_calls_options *o = &source->options;
@@ -69,7 +61,7 @@ static struct kymo_error *set_up(struct kernel_calls *source)
 		.follow = o->pid && o->follow,
 		.names = true,
 		.has_times = true,
-		.buffer_size = ring_size(o),
+		.buffer_size = recording_calls_buffer(o),	/* one ring is for all CPUs */
 		.layout = &kymo_call_layout,
 		.context = source,
 		.wants = wants,
