@@ -89,34 +89,8 @@ struct kymo_error *kymo_process_info(pid_t pid, struct kymo_process_info *ret)
 	return NULL;
 }
 
-pid_t kymo_live_thread(pid_t pid)
-{
-	struct kymo_process_info info;
-	struct kymo_error *error = kymo_process_info(pid, &info);
-	struct dirent *entry;
-	char name[64];
-	pid_t found = 0;
-	DIR *tasks;
-
-	if (!error && info.state != 'Z' && info.state != 'X')
-		return pid;
-	kymo_error_destroy(error);
-	snprintf(name, sizeof(name), "/proc/%d/task", pid);
-	tasks = opendir(name);
-	while (tasks && !found && (entry = readdir(tasks))) {
-		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
-
-		error = tid > 0 && tid != pid ? kymo_process_info(tid, &info) : NULL;
-		if (tid > 0 && tid != pid && !error && info.state != 'Z' && info.state != 'X')
-			found = tid;
-		kymo_error_destroy(error);
-	}
-	if (tasks)
-		closedir(tasks);
-	return found ? found : pid;
-}
-
-pid_t kymo_traced_thread(pid_t pid)
+/* The first of its threads of which that is so, or 0. */
+static pid_t find_thread(pid_t pid, bool (*is_it)(pid_t pid, pid_t tid))
 {
 	kymo_cleanup_closedir DIR *tasks = NULL;
 	struct dirent *entry;
@@ -126,36 +100,59 @@ pid_t kymo_traced_thread(pid_t pid)
 	tasks = opendir(name);
 	while (tasks && (entry = readdir(tasks))) {
 		const pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
-		struct kymo_process_info info;
-		struct kymo_error *error = tid > 0 ? kymo_process_info(tid, &info) : NULL;
 
-		if (tid > 0 && !error && info.tracer)
+		if (tid > 0 && is_it(pid, tid))
 			return tid;
-		kymo_error_destroy(error);
 	}
-	return pid;
+	return 0;
+}
+
+static bool is_living(pid_t pid, pid_t tid)
+{
+	struct kymo_process_info info;
+	struct kymo_error *error = kymo_process_info(tid, &info);
+	bool is = !error && info.state != 'Z' && info.state != 'X';
+
+	kymo_error_destroy(error);
+	return is;
+}
+
+pid_t kymo_live_thread(pid_t pid)
+{
+	const pid_t found = is_living(pid, pid) ? pid : find_thread(pid, is_living);
+
+	return found ? found : pid;
+}
+
+static bool is_traced(pid_t pid, pid_t tid)
+{
+	struct kymo_process_info info;
+	struct kymo_error *error = kymo_process_info(tid, &info);
+	bool is = !error && info.tracer;
+
+	kymo_error_destroy(error);
+	return is;
+}
+
+pid_t kymo_traced_thread(pid_t pid)
+{
+	const pid_t found = find_thread(pid, is_traced);
+
+	return found ? found : pid;
+}
+
+static bool is_awake(pid_t pid, pid_t tid)
+{
+	kymo_cleanup_free char *call = NULL;
+	char name[64];
+
+	snprintf(name, sizeof(name), "/proc/%d/task/%d/syscall", pid, tid);
+	return !kymo_read_file(AT_FDCWD, name, 4096, &call, NULL) && (*call < '0' || *call > '9');	/* "running", or "-1": in none */
 }
 
 bool kymo_is_anyone_awake(pid_t pid)
 {
-	bool is_awake = false;
-	struct dirent *entry;
-	char name[64];
-	DIR *tasks;
-
-	snprintf(name, sizeof(name), "/proc/%d/task", pid);
-	tasks = opendir(name);
-	while (tasks && !is_awake && (entry = readdir(tasks))) {
-		kymo_cleanup_free char *call = NULL;
-
-		if (*entry->d_name == '.')
-			continue;
-		snprintf(name, sizeof(name), "/proc/%d/task/%.20s/syscall", pid, entry->d_name);
-		is_awake = !kymo_read_file(AT_FDCWD, name, 4096, &call, NULL) && (*call < '0' || *call > '9');	/* "running", or "-1": in none */
-	}
-	if (tasks)
-		closedir(tasks);
-	return is_awake;
+	return find_thread(pid, is_awake) != 0;
 }
 
 void kymo_read_comm(pid_t tid, char ret[16])
