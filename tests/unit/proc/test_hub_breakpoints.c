@@ -489,6 +489,7 @@ static void who_detaches_while_it_is_hit_leaves_a_program_that_runs(void **state
 		kymo_engine_barrier(engine);
 		assert_int_equal(byte_of(f.pid, at(tick)), *(const uint8_t *)at(tick));
 		kymo_engine_put(engine);
+		eventually(hits.book.told[RELEASE]);	/* through a socket it comes later */
 		runs(&f);
 	}
 	end(&f);
