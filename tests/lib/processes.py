@@ -43,6 +43,11 @@ def status(pid):
     return {key: value.strip() for key, _, value in (line.partition(':') for line in lines)}
 
 
+def time_on_cpu(tid):
+    """ns."""
+    return int(Path(f'/proc/{tid}/schedstat').read_text().split()[0])
+
+
 def is_alive(pid):
     return status(pid).get('State', 'X')[0] not in 'XZ'
 

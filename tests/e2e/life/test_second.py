@@ -257,8 +257,10 @@ def test_a_child_of_a_followed_process_is_recorded_by_another_one(tmp):
     follower.wait_for('^hot$')
     children = processes.children(pid)
     other = start_recorder(children[0], '--overwrite', '-p', 'hot:work', where='second')
+    begin = processes.time_on_cpu(children[0])
+    eventually(lambda: processes.time_on_cpu(children[0]) > begin + 10**6, 'it has run for 1 ms')
     other.end(signal.SIGTERM).ok()
-    check(event_counts('second')['hot:work'] > 100, 'hits are recorded')
+    check(probe_counts('second')['hot:work'] > 100, 'hits are recorded')
     leave(follower)
     for child in children:
         check_untraced(child)
