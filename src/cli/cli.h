@@ -58,6 +58,9 @@ struct cli_options {
 /* The next option's id, or one of the above. Options may stand behind operands; who takes the rest stops asking. */
 int cli_options_next(struct cli_options *options);
 
+/* The words of a command that has one option, which takes no value, and takes one process: `pid_ret` is NULL when none was named. -1, or the exit status: help was given, or the user told what is wrong. */
+int cli_flag_and_process(const char *command, const struct cli_option *flag, int argc, char **argv, bool *flag_ret, const char **pid_ret);
+
 /* The one of `words` that begins with `word`, or is at most a third of its length away by edit distance; or NULL. */
 const char *cli_nearest(const char *word, const char *const *words, size_t n);
 

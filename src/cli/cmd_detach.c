@@ -4,11 +4,7 @@
 #include "cli/cli.h"
 #include "probe/probe.h"
 
-enum { QUIET = 1 };
-
-static const struct cli_option table[] = {
-	{ QUIET, 'q', "quiet", NULL },
-};
+static const struct cli_option option = { 1, 'q', "quiet", NULL };
 
 static const char *plural(size_t n)
 {
@@ -55,27 +51,11 @@ static int detach(const char *text, bool quiet)
 
 int cmd_detach(int argc, char **argv)
 {
-	struct cli_options options = { "detach", table, kymo_countof(table), argc, argv, .at = 1 };
-	const char *pid = NULL;
-	bool quiet = false;
+	const char *pid;
+	bool quiet;
+	int status = cli_flag_and_process("detach", &option, argc, argv, &quiet, &pid);
 
-	for (;;) {
-		switch (cli_options_next(&options)) {
-		case QUIET:
-			quiet = true;
-			break;
-		case CLI_OPERAND:
-			if (pid)
-				return cli_usage("detach", "one process at a time: '%s' is too much", options.value);
-			pid = options.value;
-			break;
-		case CLI_END:
-			return pid ? detach(pid, quiet)
-				   : cli_usage("detach", "detach from whom? give a PID; 'kymo status' lists them");
-		case CLI_HELP:
-			return 0;
-		default:
-			return 2;
-		}
-	}
+	if (status >= 0)
+		return status;
+	return pid ? detach(pid, quiet) : cli_usage("detach", "detach from whom? give a PID; 'kymo status' lists them");
 }

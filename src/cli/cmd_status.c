@@ -6,11 +6,7 @@
 #include "cli/cli.h"
 #include "probe/probe.h"
 
-enum { JSON = 1 };
-
-static const struct cli_option table[] = {
-	{ JSON, 0, "json", NULL },
-};
+static const struct cli_option option = { 1, 0, "json", NULL };
 
 /* How one process is written; `first` tells whether it is the first. */
 typedef void print_fn(const struct kymo_status *status, bool first);
@@ -149,26 +145,11 @@ static int show_all(bool json)
 
 int cmd_status(int argc, char **argv)
 {
-	struct cli_options options = { "status", table, kymo_countof(table), argc, argv, .at = 1 };
-	const char *pid = NULL;
-	bool json = false;
+	const char *pid;
+	bool json;
+	int status = cli_flag_and_process("status", &option, argc, argv, &json, &pid);
 
-	for (;;) {
-		switch (cli_options_next(&options)) {
-		case JSON:
-			json = true;
-			break;
-		case CLI_OPERAND:
-			if (pid)
-				return cli_usage("status", "one process at a time: '%s' is too much", options.value);
-			pid = options.value;
-			break;
-		case CLI_END:
-			return pid ? show_one(pid, json) : show_all(json);
-		case CLI_HELP:
-			return 0;
-		default:
-			return 2;
-		}
-	}
+	if (status >= 0)
+		return status;
+	return pid ? show_one(pid, json) : show_all(json);
 }

@@ -5,11 +5,7 @@
 #include "cli/terminal.h"
 #include "cli/threads.h"
 
-enum { JSON = 1 };
-
-static const struct cli_option table[] = {
-	{ JSON, 0, "json", NULL },
-};
+static const struct cli_option option = { 1, 0, "json", NULL };
 
 static int show(const char *text, bool json)
 {
@@ -33,26 +29,11 @@ static int show(const char *text, bool json)
 
 int cmd_threads(int argc, char **argv)
 {
-	struct cli_options options = { "threads", table, kymo_countof(table), argc, argv, .at = 1 };
-	const char *pid = NULL;
-	bool json = false;
+	const char *pid;
+	bool json;
+	int status = cli_flag_and_process("threads", &option, argc, argv, &json, &pid);
 
-	for (;;) {
-		switch (cli_options_next(&options)) {
-		case JSON:
-			json = true;
-			break;
-		case CLI_OPERAND:
-			if (pid)
-				return cli_usage("threads", "one process at a time: '%s' is too much", options.value);
-			pid = options.value;
-			break;
-		case CLI_END:
-			return pid ? show(pid, json) : cli_usage("threads", "whose threads? give a process id");
-		case CLI_HELP:
-			return 0;
-		default:
-			return 2;
-		}
-	}
+	if (status >= 0)
+		return status;
+	return pid ? show(pid, json) : cli_usage("threads", "whose threads? give a process id");
 }

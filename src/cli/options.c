@@ -157,3 +157,28 @@ int cli_options_next(struct cli_options *options)
 	options->cluster = word + 1;
 	return next_letter(options);
 }
+
+int cli_flag_and_process(const char *command, const struct cli_option *flag, int argc, char **argv, bool *flag_ret, const char **pid_ret)
+{
+	struct cli_options options = { command, flag, 1, argc, argv, .at = 1 };
+
+	*flag_ret = false;
+	*pid_ret = NULL;
+	for (;;) {
+		switch (cli_options_next(&options)) {
+		case CLI_OPERAND:
+			if (*pid_ret)
+				return cli_usage(command, "one process at a time: '%s' is too much", options.value);
+			*pid_ret = options.value;
+			break;
+		case CLI_END:
+			return -1;
+		case CLI_HELP:
+			return 0;
+		case CLI_WRONG:
+			return 2;
+		default:
+			*flag_ret = true;
+		}
+	}
+}
