@@ -16,12 +16,9 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ptrace.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 
 #include "base/cleanup.h"
 #include "proc/joined.h"
@@ -29,7 +26,6 @@
 
 #define XSTATE_MAX (64u << 10)
 #define SCRATCH 1024	/* below the frame, for path names and such */
-#define CALL_TIMEOUT_MS 5000
 #define GADGET_MAX 16
 #define TEXT_MAX (64u << 20)
 #define ERESTART_RESTARTBLOCK 516
@@ -197,9 +193,9 @@ static int borrow(struct kymo_process *process, size_t index, const struct kymo_
 
 	if (!xstate || !frame)
 		return -ENOMEM;
-	err = kymo_tracee_xstate(process, thread->tid, xstate, XSTATE_MAX - 64, &xstate_size);
+	err = kymo_joined_xstate(process->joined, thread->tid, xstate, XSTATE_MAX - 64, &xstate_size);
 	if (!err)
-		err = kymo_tracee_facts(process, thread->tid, KYMO_FACT_MASK, &facts);
+		err = kymo_joined_facts(process->joined, thread->tid, KYMO_FACT_MASK, &facts);
 	if (err)
 		return err;
 	room = SCRATCH + xstate_size + KYMO_REMOTE_FRAME_MAX;
@@ -216,17 +212,17 @@ static int borrow(struct kymo_process *process, size_t index, const struct kymo_
 	if (err)
 		return err;
 	kymo_remote_call(&thread->registers, &process->gadgets, sp, SYS_getpid, no_args, &call);
-	err = kymo_tracee_borrow(process, thread->tid, &call, &process->remote.active);
-	if (!process->remote.active) {
+	err = kymo_joined_borrow(process->joined, thread->tid, &call);
+	if (err) {
 		free(process->remote.kept);
 		process->remote.kept = NULL;
 		return err;
 	}
+	process->remote.active = true;
 	process->remote.thread = index;
 	process->remote.registers = thread->registers;
-	process->remote.mask = facts.mask;
 	process->remote.sp = sp;
-	return err;
+	return 0;
 }
 
 /* A thread that sleeps with a timeout would start that sleep anew if kymo died; others are better. */
@@ -258,7 +254,7 @@ static bool leave_sequence(struct kymo_process *process, size_t index)
 	if (thread->registers.rip - sequence.start >= sequence.size)
 		return true;
 	left.rip = sequence.abort;
-	if (kymo_tracee_set_registers(process, thread->tid, &left))
+	if (kymo_joined_set_registers(process->joined, thread->tid, &left))
 		return false;
 	thread->registers = left;
 	return true;
@@ -299,16 +295,10 @@ static struct kymo_error *borrow_any(struct kymo_process *process, const struct 
 
 	for (int pass = 0; pass < 2; pass++) {
 		for (size_t i = 0; i < process->threads.n; i++) {
-			int err;
-
 			if (is_in_timed_sleep(&process->threads.items[i]) != (pass == 1) || !may_borrow(process, i, &reason))
 				continue;
-			err = borrow(process, i, maps);
-			if (!err)
+			if (!borrow(process, i, maps))
 				return NULL;
-			if (process->remote.active)
-				return kymo_error_errno(err, "cannot block the signals of thread %d",
-							process->threads.items[i].tid);
 		}
 	}
 	return kymo_error_create(KYMO_ERROR_UNSAFE, "no thread of process %d can be borrowed to set up memory: %s", process->pid,
@@ -329,39 +319,6 @@ struct kymo_error *kymo_remote_begin(struct kymo_process *process)
 	return error;
 }
 
-static struct kymo_error *lost_thread(struct kymo_process *process, pid_t tid)
-{
-	process->remote.active = false;
-	return kymo_error_create(KYMO_ERROR_GONE, "thread %d of process %d ended meanwhile", tid, process->pid);
-}
-
-struct kymo_error *kymo_thread_does_not_return(struct kymo_process *process, pid_t tid)
-{
-	return kymo_error_create(KYMO_ERROR_BUSY, "thread %d of process %d does not return from a system call", tid, process->pid);
-}
-
-struct kymo_error *kymo_run_to_syscall_stop(struct kymo_process *process, pid_t tid)
-{
-	int signal = 0;
-
-	for (;;) {
-		int status, err;
-
-		if (ptrace(PTRACE_SYSCALL, tid, 0, signal))
-			return lost_thread(process, tid);
-		err = kymo_wait_thread(process, tid, CALL_TIMEOUT_MS, &status);
-		if (err == -ETIMEDOUT)
-			return kymo_thread_does_not_return(process, tid);
-		if (err || !WIFSTOPPED(status))
-			return lost_thread(process, tid);
-		if (WSTOPSIG(status) == (SIGTRAP | 0x80))
-			return NULL;
-		/* Signals that can't be blocked go where they belong. A stopped process makes its call nevertheless, and is stopped again
-		 * by the kernel when it is let go. */
-		signal = status >> 16 ? 0 : WSTOPSIG(status);
-	}
-}
-
 struct kymo_error *kymo_remote_syscall(struct kymo_process *process, long number, const uint64_t args[6], int64_t *result_ret)
 {
 	pid_t tid = process->threads.items[process->remote.thread].tid;
@@ -369,7 +326,7 @@ struct kymo_error *kymo_remote_syscall(struct kymo_process *process, long number
 	struct kymo_error *error;
 
 	kymo_remote_call(&process->remote.registers, &process->gadgets, process->remote.sp, number, args, &registers);
-	error = kymo_tracee_call(process, tid, &registers, &registers);
+	error = kymo_joined_call(process, tid, &registers, &registers);
 	if (error && error->code == KYMO_ERROR_GONE)
 		process->remote.active = false;
 	if (!error)
@@ -385,14 +342,13 @@ uint64_t kymo_remote_scratch(const struct kymo_process *process)
 struct kymo_error *kymo_remote_end(struct kymo_process *process)
 {
 	kymo_cleanup_free uint8_t *kept = kymo_take(process->remote.kept);
-	const struct kymo_thread *thread;
+	struct kymo_error *error;
 
 	if (!process->remote.active)
 		return NULL;
 	process->remote.active = false;
-	thread = &process->threads.items[process->remote.thread];
-	if (kymo_tracee_give_back(process, thread->tid, &process->remote.registers, process->remote.mask))
-		return process->joined ? kymo_joined_lost(process) : lost_thread(process, thread->tid);
-	kymo_process_write(process, process->remote.sp - SCRATCH, kept, process->remote.n_kept);
-	return NULL;
+	error = kymo_joined_give_back(process, process->threads.items[process->remote.thread].tid);
+	if (!error)
+		kymo_process_write(process, process->remote.sp - SCRATCH, kept, process->remote.n_kept);
+	return error;
 }

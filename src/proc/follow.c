@@ -125,7 +125,7 @@ static unsigned int on_clone(struct kymo_engine *engine, void *data, enum kymo_a
 		return KYMO_ACTION_RESUME;
 	if (report->kind == KYMO_CLONE_THREAD)
 		new_thread(process, report->child);
-	else
+	else if (!tree->is_alone)
 		new_process(tree, process, report->child, shares_memory(kymo_engine_tid(engine), report));
 	return KYMO_ACTION_RESUME;
 }
@@ -154,7 +154,9 @@ static void is_over(struct kymo_process *process)
 	process->threads.n = 0;
 }
 
-/* What it was is no more, also for who is about to stop it. */
+static void has_come(struct kymo_process *process, struct kymo_engine *engine, enum kymo_startup_event what);
+
+/* What it was is no more, also for who is about to stop it. Of a process alone that is the recorder's to see: a constructor has done it. */
 static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_exec_report *report)
 {
 	struct kymo_tree *tree = data;
@@ -162,7 +164,9 @@ static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_ac
 	struct kymo_tree_event event = { .kind = KYMO_TREE_EXECED, .other = before, .tid = kymo_engine_pid(engine) };
 
 	kymo_engine_set_events(engine, EVENTS);
-	if (!before)
+	if (before && tree->is_alone && before->startup.is_on)
+		has_come(before, engine, KYMO_STARTUP_LOADED);
+	if (!before || tree->is_alone)
 		return KYMO_ACTION_RESUME;
 	is_over(before);
 	hub_hold_drop(before->holder);

@@ -6,9 +6,7 @@
  * stopped. Whoever stops the process meanwhile finds memory as it is before that call; and would write a frame of its own where the thread's lies. So a
  * thread that is met on its way is brought home first.
  */
-#include <sys/ptrace.h>
-
-#include "proc/process.h"
+#include "proc/joined.h"
 
 #define TRIES 4	/* two are enough: its call, and rt_sigreturn */
 
@@ -31,16 +29,10 @@ struct kymo_error *kymo_bring_home(struct kymo_process *process, pid_t tid)
 
 		if (!thread || !is_away(process, thread))
 			return NULL;
-		error = kymo_tracee_call(process, tid, NULL, &behind);
-		thread = kymo_find_thread(process, tid);
-		if (error && thread && error->code == KYMO_ERROR_BUSY && !process->joined) {	/* it runs, and is to stop whenever it can */
-			thread->is_stopped = false;
-			ptrace(PTRACE_INTERRUPT, tid, 0, 0);
-		}
+		error = kymo_joined_call(process, tid, NULL, &behind);
 		if (error)
 			return error;
-		if (thread)
-			thread->registers = behind;
+		thread->registers = behind;
 	}
 	return kymo_error_create(KYMO_ERROR_BUSY, "thread %d of process %d, which a recorder that is gone had borrowed, does not come back to where it was",
 				 tid, process->pid);

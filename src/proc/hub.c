@@ -23,6 +23,7 @@
 #include "proc/proc.h"
 
 #define RELEASE_MS 2000
+#define RELEASE_HERE_MS 100	/* who leaves late has been waited for (keep.c) */
 
 /* ---- the waker ------------------------------------------------------------------------------------------------------- */
 
@@ -244,6 +245,9 @@ static void *be_hub(void *data)
 
 /* ---- beginning and end ------------------------------------------------------------------------------------------------- */
 
+/* Of this thread: two would take each other's stops. */
+static _Thread_local struct kymo_hub *hub_here;
+
 /* Hubs share one SIGCHLD action. */
 static pthread_mutex_t action_lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned int n_hubs;
@@ -341,11 +345,15 @@ void kymo_hub_destroy(struct kymo_hub *hub)
 		hub_client_destroy(hub->client);
 		return;
 	}
+	if (hub->is_here && --hub->n_users)
+		return;
+	if (hub == hub_here)
+		hub_here = NULL;
 	hub_close_door(hub->door);
 	pthread_mutex_lock(&hub->lock);
 	hub->is_ending = true;
 	if (hub->is_here)
-		hub_release_all(hub, RELEASE_MS);
+		hub_release_all(hub, hub->waits_for_any ? RELEASE_MS : RELEASE_HERE_MS);
 	else
 		wake(hub);
 	pthread_mutex_unlock(&hub->lock);
@@ -359,14 +367,21 @@ void kymo_hub_destroy(struct kymo_hub *hub)
 
 int hub_create_here(struct kymo_hub **ret)
 {
-	struct kymo_hub *hub = allocate();
+	struct kymo_hub *hub = hub_here;
 
+	if (hub && hub->tid == gettid()) {	/* else it is that of who has forked us */
+		hub->n_users++;
+		*ret = hub;
+		return 0;
+	}
+	hub = allocate();
 	if (!hub)
 		return -ENOMEM;
 	hub->is_here = true;
+	hub->n_users = 1;
 	hub->thread = pthread_self();
 	hub->tid = gettid();
-	*ret = hub;
+	*ret = hub_here = hub;
 	return 0;
 }
 

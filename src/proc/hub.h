@@ -113,6 +113,7 @@ struct task {
 	bool passes_own_trap;		/* the next SIGTRAP is of an int3 of the program's */
 	bool had_watches, has_stale_watch;	/* stale: of an engine that has detached */
 	struct user_regs_struct told;
+	bool knows_registers;		/* … which are those that it stands still with: of a process without breakpoints, for who takes it */
 	int watch_entry;		/* in the journal, or -1 */
 	struct hub_watch {
 		struct kymo_engine *engine;	/* compared only; NULL: free, or stale */
@@ -179,6 +180,8 @@ struct kymo_hub {
 	int failure;			/* of the thread's start */
 	bool has_started;
 	bool is_here;			/* it has no thread of its own: see hub_create_here() */
+	unsigned int n_users;		/* of one that is here */
+	bool waits_for_any;		/* … has a tree, and is told of all children of its thread; else it looks at the threads that it has alone, by their ids */
 	unsigned int depth;		/* within what events and requests make the hub do */
 	void (*on_orphan)(void *data, pid_t tid);	/* of who has it here; NULL: they are let go */
 	void (*while_waiting)(void *data);	/* now and then, in a callback, while somebody who is connected has yet to answer; or NULL */
@@ -218,8 +221,8 @@ bool hub_is_own_thread(const struct kymo_hub *hub);
 int hub_call(struct kymo_hub *hub, int (*run)(struct kymo_hub *hub, void *argument), void *argument);
 
 /*
- * A hub whose thread is the caller's: it has none of its own, and nothing happens but in hub_pump(), which the caller comes to whenever a SIGCHLD is pending for it, and every 20 ms. Requests of other
- * threads send it one. As kymo_hub_create(); destroyed by the same thread.
+ * The hub whose thread is the caller's: it has none of its own, and nothing happens but in hub_pump(), which the caller comes to whenever a SIGCHLD is pending for it, and every 20 ms. Requests of other
+ * threads send it one. A thread has one, for whoever asks: destroyed by the same thread as often as it was created. -ENOMEM.
  */
 int hub_create_here(struct kymo_hub **ret);
 
@@ -359,11 +362,26 @@ void hub_release_all(struct kymo_hub *hub, int timeout_ms);
 
 /* ---- hub_launch.c ------------------------------------------------------------------------------------------------------------ */
 
-/* Take over a process with one thread that the hub's thread has seized, its child, and that stands at the end of a system call. A negative errno. */
-int hub_adopt(struct kymo_hub *hub, pid_t pid);
+/* What has come of a command that was launched here. */
+struct hub_launched {
+	pid_t pid;
+	int status;			/* of one that has ended before it has executed anything, as waitpid() gives it */
+	int err;			/* why that could not be executed, as execvp() has it; 0: the child has not told */
+};
 
-/* Whether one that was launched or adopted has ended, and its status. */
-bool hub_has_ended(struct kymo_hub *hub, pid_t pid, int *status_ret);
+/*
+ * Launch `argv`, found as execvp() does, for a recorder: it stands behind its execve, traced, and nobody's until it is held. If this process dies before it has executed anything, it does that
+ * by itself. Its end is told by hub_launched_ended(). From the hub's thread.
+ *
+ *   0          it stands there
+ *   -ECHILD    it has ended, see `ret`
+ *   -EPERM     it can't be traced
+ *   others     no child could be made
+ */
+int hub_launch_here(struct kymo_hub *hub, char *const *argv, struct hub_launched *ret);
+
+/* Whether a launched command has ended; then its status. Looks whether it has, where the hub does not trace it any more. */
+bool hub_launched_ended(struct kymo_hub *hub, pid_t pid, int *status_ret);
 
 /* ---- hub_filter.c: the seccomp filter of picked calls --------------------------------------------------------------------- */
 
@@ -437,6 +455,9 @@ void hub_forget_lost_signals(struct kymo_hub *hub, struct task *task);
 
 /* A claimed thread stands where it is to. */
 bool hub_is_still(const struct task *task);
+
+/* Its registers, which were read: where they are asked for next, that is saved. */
+void hub_hold_note(struct task *task, const struct user_regs_struct *registers);
 
 /* hub_borrow.c: whether a stop of thread `task` was of a call that is not its own, and was dealt with. */
 bool hub_borrowed_stopped(struct kymo_hub *hub, struct task *task, int status);

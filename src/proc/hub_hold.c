@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "base/io.h"
 #include "proc/hub_remote.h"
@@ -18,10 +19,13 @@
 #define STOP_NS 2000000000ull
 #define OTHERS_NS (2 * HUB_ANSWER_MS * 1000000ull)
 #define LOOK_NS 50000000	/* how often it is looked whether the holder is there */
+#define TAKE_TRIES 20
+#define SPINS 8
+#define TAKE_PAUSE_NS 1000000
 
 int hub_hold_ask(int (*function)(struct kymo_hub *hub, void *argument), struct hub_holder *holder, struct hub_message *message, uint8_t *memory)
 {
-	struct holding holding = { holder, message, memory };
+	struct holding holding = { .holder = holder, .message = message, .memory = memory };
 
 	return hub_call(holder->hub, function, &holding);
 }
@@ -41,6 +45,25 @@ bool hub_hold_is_in_callback(const struct hub_holder *holder)
 bool hub_is_still(const struct task *task)
 {
 	return task->is_claimed && task->state == TASK_STOPPED && (task->stop == STOP_TRAP || task->stop == STOP_AWAY);
+}
+
+/* A request about a thread that has stopped a moment ago is the dearest part of a stop. Engines and breakpoints may change registers, too. */
+void hub_hold_note(struct task *task, const struct user_regs_struct *registers)
+{
+	const struct hub_holder *holder = task->process->holder;
+
+	if (!task->is_claimed || !holder || !holder->takes || task->engines.n || task->process->space)
+		return;
+	task->told = *registers;
+	task->knows_registers = true;
+}
+
+static int read_registers(const struct task *task, struct user_regs_struct *ret)
+{
+	if (!task->knows_registers)
+		return kymo_get_registers(task->tid, ret);
+	*ret = task->told;
+	return 0;
 }
 
 /* It won't run any more in its program. */
@@ -81,10 +104,12 @@ static bool are_all_still(const struct hub_holder *holder, struct hub_message *m
 	return true;
 }
 
-/* Look at those that are to stop, each by its id: in a wait for any thread the kernel looks at all, and each stops once or twice. How many have told something. */
+/* Look at those that are to stop, each by its id: in a wait for any thread the kernel looks at all, and each stops once or twice. How many have told something. Who was interrupted first is
+ * looked at first. */
 static int sweep(struct kymo_hub *hub, void *argument)
 {
-	const struct hub_process *process = held_process(hub, argument);
+	const struct holding *holding = argument;
+	const struct hub_process *process = held_process(hub, holding->holder);
 	KYMO_VEC(pid_t) tids = { 0 };
 	int n = 0;
 
@@ -92,11 +117,14 @@ static int sweep(struct kymo_hub *hub, void *argument)
 	for (const struct task *task = process ? process->tasks : NULL; task; task = task->in_process)
 		if (task->is_claimed && !hub_is_still(task) && !is_past(task))
 			kymo_vec_push(&tids, task->tid);
-	for (size_t i = 0; i < tids.n && !hub->early.n; i++) {
+	for (size_t i = tids.n; i-- > 0 && !hub->early.n;) {
 		int status;
 
-		if (!hub_look(hub, tids.items[i], &status))
+		if (!hub_look(hub, tids.items[i], &status)) {
+			if (holding->is_patient)
+				break;		/* the others come later still, and need the processor more than we */
 			continue;
+		}
 		hub_dispatch(hub, tids.items[i], status);	/* gives the lock up for callbacks */
 		hub_wait_for_spared(hub);
 		n++;
@@ -105,12 +133,39 @@ static int sweep(struct kymo_hub *hub, void *argument)
 	return n;
 }
 
-/* What has to be done for it by who waits: to look at its threads, and, where the hub's thread is this one, at all others, as it may be one of them that is waited for. Whether anything has happened. */
-static bool help(struct hub_holder *holder, bool (*is_done)(const struct hub_holder *holder, struct hub_message *message))
+/* The same for the one thread that makes a call. */
+static int look_at_one(struct kymo_hub *hub, void *argument)
 {
-	bool has_happened = is_done == are_all_still && hub_call(holder->hub, sweep, holder);
+	const struct holding *holding = argument;
+	int status;
 
-	return (hub_is_own_thread(holder->hub) && hub_pump(holder->hub)) || has_happened;
+	hub_wait_for_spared(hub);
+	if (hub->early.n || !hub_look(hub, holding->message->tid, &status))
+		return 0;
+	hub_dispatch(hub, holding->message->tid, status);
+	hub_wait_for_spared(hub);
+	return 1;
+}
+
+/*
+ * What has to be done for it by who waits: to look at its threads, and, where the hub's thread is this one, at all others, as it may be one of them that is waited for. Those of a tree get their
+ * share in any case, others when nothing has come for some `spins`. Whether anything has happened.
+ */
+static bool help(struct hub_holder *holder, bool (*is_done)(const struct hub_holder *holder, struct hub_message *message), struct hub_message *message,
+		 unsigned int spins)
+{
+	struct holding holding = { .holder = holder, .message = message, .is_patient = holder->takes && spins < SPINS };
+	bool is_here = hub_is_own_thread(holder->hub), has_happened = false;
+
+	if (is_done == are_all_still)
+		has_happened = hub_call(holder->hub, sweep, &holding);
+	else if (is_here)
+		has_happened = hub_call(holder->hub, look_at_one, &holding);
+	if (is_here)
+		hub_flush(holder->hub);
+	if (!is_here || (!holder->hub->waits_for_any && (has_happened || spins < SPINS)))
+		return has_happened;
+	return hub_pump(holder->hub) || has_happened;
 }
 
 static bool ask(const struct hub_holder *holder, bool (*is_done)(const struct hub_holder *holder, struct hub_message *message), struct hub_message *message)
@@ -127,13 +182,20 @@ int hub_hold_wait(struct hub_holder *holder, bool (*is_done)(const struct hub_ho
 		      uint64_t timeout_ns)
 {
 	uint64_t now = kymo_now_ns(), deadline_ns = now + timeout_ns, latest_ns = deadline_ns + OTHERS_NS, look_ns = now + LOOK_NS;
+	pid_t awaited = message->tid;
 
 	for (unsigned int spins = 0; !ask(holder, is_done, message); spins++) {
 		uint64_t before_ns = now;
 
-		if (help(holder, is_done))
+		if (help(holder, is_done, message, spins))
 			spins = 0;
-		kymo_wait_a_little(spins);
+		else
+			kymo_wait_a_little(spins);
+		if (holder->takes && message->tid != awaited) {	/* each gets that time, as there may be thousands */
+			awaited = message->tid;
+			deadline_ns = now + timeout_ns;
+			latest_ns = deadline_ns + OTHERS_NS;
+		}
 		now = kymo_now_ns();
 		if (now - before_ns > LOOK_NS)	/* somebody who is connected was told something, and did not answer: that is not the process' time */
 			deadline_ns = deadline_ns + now - before_ns < latest_ns ? deadline_ns + now - before_ns : latest_ns;
@@ -189,8 +251,10 @@ static int claim(struct kymo_hub *hub, void *argument)
 	bool is_first = holding->message->flags & HUB_HOLD_FIRST;
 	struct hub_process *process = hub_find_process(hub, holding->message->tid);
 
-	if (!process || !process->tasks)
-		return -ENOENT;
+	if (holder->takes)
+		process = hub_get_process(hub, holding->message->tid);
+	if (!process || (!process->tasks && !holder->takes))
+		return holder->takes ? -ENOMEM : -ENOENT;
 	if (process->keeper && process->keeper != holder && process->keeper->is_closed)
 		return -EBUSY;
 	if ((process->holder && process->holder != holder) || (holder->held && holder->held != process->pid))
@@ -219,6 +283,20 @@ static bool is_held(const struct hub_holder *holder, struct hub_message *message
 	return task && hub_is_held(task);
 }
 
+/* Who traces a thread that is to be taken may be about to let go of it. Until all are the hub's, nobody is interrupted. */
+static int claim_patiently(struct hub_holder *holder, struct hub_message *message)
+{
+	int n = hub_hold_ask(claim, holder, message, NULL);
+
+	for (int i = 0; i < TAKE_TRIES && n == -EBUSY && holder->takes; i++) {
+		nanosleep(&(struct timespec){ 0, TAKE_PAUSE_NS }, NULL);
+		n = hub_hold_ask(claim, holder, message, NULL);
+	}
+	if (n >= 0)
+		hub_flush(holder->hub);
+	return n;
+}
+
 /* Who stops makes no thread any more, so when all have stopped and no other is found, none runs. */
 static int64_t answer_hold(struct hub_holder *holder, struct hub_message *message, uint8_t *memory)
 {
@@ -230,7 +308,7 @@ static int64_t answer_hold(struct hub_holder *holder, struct hub_message *messag
 		return -EDEADLK;	/* for which all wait */
 	do {
 		message->tid = pid;
-		n = hub_hold_ask(claim, holder, message, memory);
+		n = claim_patiently(holder, message);
 		if (n >= 0)
 			err = hub_hold_wait(holder, are_all_still, message, STOP_NS);
 		is_more = n > 0 || (n == 0 && !err && !is_sure && has_untraced(holder));
@@ -266,7 +344,7 @@ static int look(struct kymo_hub *hub, void *argument)
 			skip--;
 			continue;
 		}
-		err = kymo_get_registers(task->tid, &held[n].registers);
+		err = read_registers(task, &held[n].registers);
 		if (err == -ENOTSUP && holding->holder->requests < 0)
 			err = 0;	/* 32-bit code has registers of its own, of which nothing is needed */
 		if (!err && holding->holder->requests >= 0)	/* an own one asks for them by itself */
@@ -289,9 +367,12 @@ static int64_t answer_held(struct hub_holder *holder, struct hub_message *messag
 static int set(struct kymo_hub *hub, void *argument)
 {
 	const struct holding *holding = argument;
-	const struct task *task = hub_held_task(hub, holding);
+	struct task *task = hub_held_task(hub, holding);
 
-	return task && !task->borrow ? kymo_set_registers(task->tid, &holding->message->registers) : -ESRCH;
+	if (!task || task->borrow)
+		return -ESRCH;
+	task->knows_registers = false;
+	return kymo_set_registers(task->tid, &holding->message->registers);
 }
 
 static int64_t answer_set(struct hub_holder *holder, struct hub_message *message, uint8_t *memory)
@@ -366,6 +447,8 @@ static int drop(struct kymo_hub *hub, void *argument)
 	process->holder = NULL;
 	if (process->is_owed)
 		hub_hold_take(process);
+	else
+		hub_put_process(hub, process);
 	return 0;
 }
 

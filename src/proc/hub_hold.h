@@ -13,6 +13,7 @@ struct hub_holder {
 	pid_t held;			/* the process, or 0 */
 	pid_t kept;			/* that it follows, or 0 */
 	bool is_closed;			/* … and nobody else may hold for now */
+	bool takes;			/* threads that nobody traces, for as long as it holds them */
 };
 
 /* ---- hub_hold.c: holding --------------------------------------------------------------------------------------------- */
@@ -27,6 +28,10 @@ void hub_hold_drop(struct hub_holder *holder);
 bool hub_hold_is_plain(struct hub_holder *holder);
 
 /* ---- keep.c ----------------------------------------------------------------------------------------------------------- */
+
+/* One of this process, with the hub of this thread, or NULL. The end of the last one is the end of that hub, if it has no tree; NULL is allowed. */
+struct hub_holder *hub_holder_create(void);
+void hub_holder_destroy(struct hub_holder *holder);
 
 /* This own holder follows process `pid` of the hub from now on; whoever holds it, holds what it was before. -ESRCH. */
 int hub_hold_keep(struct hub_holder *holder, pid_t pid);
@@ -50,6 +55,7 @@ struct holding {
 	struct hub_holder *holder;
 	struct hub_message *message;
 	uint8_t *memory;
+	bool is_patient;		/* looks no further than to the first that has not stopped */
 };
 
 /* Have `function(hub, struct holding *)` run by the hub's thread. */

@@ -19,6 +19,8 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 
+#define CALL_STOP (SIGTRAP | 0x80)
+
 struct launch {
 	unsigned int flags;
 	char *const *argv;
@@ -29,6 +31,8 @@ struct launch {
 	const struct sock_filter *filter;	/* of picked calls, or NULL */
 	size_t n_filter;
 	pid_t pid;
+	int report;			/* where the child's errno goes; it executes argv[0] as execvp() does then, whoever dies */
+	struct hub_launched *launched;
 };
 
 /* ---- finding it ---------------------------------------------------------------------------------------------------------- */
@@ -97,16 +101,33 @@ static char **script_arguments(const char *path, char *const *argv)
 
 /* ---- the child ----------------------------------------------------------------------------------------------------------- */
 
-static void __attribute__((noreturn)) become(const struct launch *launch, int go)
+static bool is_told_to_go(int go)
 {
 	ssize_t n;
 	char byte;
-	int err;
 
 	do {
 		n = read(go, &byte, 1);
 	} while (n < 0 && errno == EINTR);
-	if (n != 1)	/* the parent is gone */
+	return n == 1;
+}
+
+static void __attribute__((noreturn)) become_and_report(const struct launch *launch, int go)
+{
+	int err;
+
+	is_told_to_go(go);
+	sigprocmask(SIG_SETMASK, launch->mask, NULL);
+	execvp(launch->argv[0], launch->argv);
+	err = errno;
+	_exit(write(launch->report, &err, sizeof(err)) < 0 ? 126 : 127);
+}
+
+static void __attribute__((noreturn)) become(const struct launch *launch, int go)
+{
+	int err;
+
+	if (!is_told_to_go(go))		/* the parent is gone */
 		_exit(127);
 	if (launch->mask)
 		sigprocmask(SIG_SETMASK, launch->mask, NULL);
@@ -121,41 +142,74 @@ static void __attribute__((noreturn)) become(const struct launch *launch, int go
 	_exit(err == ENOENT ? 127 : 126);
 }
 
-/* Run a seized child to the entry of its execve. A negative errno; it has ended, then: with the errno for its status where it got no filter. */
-static int run_to_exec(pid_t pid)
+/* Run a seized child, which runs, on by `request` until it stands where it is to. 0; -ESRCH: it has ended, with `status_ret`; another errno. */
+static int run_until(pid_t pid, enum __ptrace_request request, bool (*is_there)(pid_t pid, int status), int *status_ret)
 {
 	for (;;) {
-		struct __ptrace_syscall_info info = { .op = PTRACE_SYSCALL_INFO_NONE };
-		int status, signal;
+		int signal;
 
-		if (waitpid(pid, &status, __WALL) != pid) {
+		if (waitpid(pid, status_ret, __WALL) != pid) {
 			if (errno == EINTR)
 				continue;
 			return -errno;
 		}
-		if (!WIFSTOPPED(status))
-			return WIFEXITED(status) && WEXITSTATUS(status) ? -WEXITSTATUS(status) : -ESRCH;
-		signal = status >> 16 ? 0 : WSTOPSIG(status);
-		if (signal == (SIGTRAP | 0x80)) {
-			signal = 0;
-			ptrace(PTRACE_GET_SYSCALL_INFO, pid, (void *)sizeof(info), &info);
-		}
-		if (info.op == PTRACE_SYSCALL_INFO_ENTRY && info.entry.nr == SYS_execve)
+		if (!WIFSTOPPED(*status_ret))
+			return -ESRCH;
+		if (is_there(pid, *status_ret))
 			return 0;
-		ptrace(PTRACE_SYSCALL, pid, 0, signal);
+		signal = *status_ret >> 16 || WSTOPSIG(*status_ret) == CALL_STOP ? 0 : WSTOPSIG(*status_ret);
+		ptrace(request, pid, 0, signal);
 	}
 }
 
+static bool is_at_execve(pid_t pid, int status)
+{
+	struct __ptrace_syscall_info info = { .op = PTRACE_SYSCALL_INFO_NONE };
+
+	if (status >> 16 || WSTOPSIG(status) != CALL_STOP)
+		return false;
+	ptrace(PTRACE_GET_SYSCALL_INFO, pid, (void *)sizeof(info), &info);
+	return info.op == PTRACE_SYSCALL_INFO_ENTRY && info.entry.nr == SYS_execve;
+}
+
+static bool has_executed(pid_t pid, int status)
+{
+	return status >> 16 == PTRACE_EVENT_EXEC;
+}
+
+static bool is_at_call(pid_t pid, int status)
+{
+	return !(status >> 16) && WSTOPSIG(status) == CALL_STOP;
+}
+
+/* To the entry of its execve. A negative errno; it has ended, then: with the errno for its status where it got no filter. */
 static int hold_at_exec(pid_t pid, int go, const struct launch *launch)
 {
 	long options = HUB_OPTIONS | (launch->flags & KYMO_LAUNCH_EXITKILL ? PTRACE_O_EXITKILL : 0) |
 		       (launch->filter ? PTRACE_O_TRACESECCOMP | PTRACE_O_EXITKILL : 0);
+	int status, err;
 
 	if (ptrace(PTRACE_SEIZE, pid, 0, options) || ptrace(PTRACE_INTERRUPT, pid, 0, 0))
 		return -errno;
 	if (kymo_write_all(go, "", 1))
 		return -EPIPE;
-	return run_to_exec(pid);
+	err = run_until(pid, PTRACE_SYSCALL, is_at_execve, &status);
+	return err == -ESRCH && WIFEXITED(status) && WEXITSTATUS(status) ? -WEXITSTATUS(status) : err;
+}
+
+/* The event comes within execve, which has yet to store its result in rax; behind it registers are the holder's. */
+static int hold_behind_exec(pid_t pid, int go, int *status_ret)
+{
+	int err;
+
+	if (ptrace(PTRACE_SEIZE, pid, 0, HUB_OPTIONS))
+		return -errno;
+	if (kymo_write_all(go, "", 1))
+		return -EPIPE;
+	err = run_until(pid, PTRACE_CONT, has_executed, status_ret);
+	if (!err)
+		ptrace(PTRACE_SYSCALL, pid, 0, 0);
+	return err ? err : run_until(pid, PTRACE_SYSCALL, is_at_call, status_ret);
 }
 
 static void kill_and_reap(pid_t pid)
@@ -186,23 +240,75 @@ static int add(struct kymo_hub *hub, pid_t pid, bool has_filter)
 	return 0;
 }
 
-static int adopt(struct kymo_hub *hub, void *argument)
+/* Behind its execve: whoever holds it lets it run. */
+static int add_here(struct kymo_hub *hub, pid_t pid)
 {
-	const pid_t *pid = argument;
-	struct hub_process *process;
-	int err = ptrace(PTRACE_SETOPTIONS, *pid, 0, HUB_OPTIONS) ? -errno : add(hub, *pid, false);
+	int err = add(hub, pid, false);
+	struct task *task = err ? NULL : hub_find(hub, pid);
 
 	if (err)
 		return err;
-	process = hub_find_process(hub, *pid);
-	process->is_held = false;
-	process->tasks->stop = STOP_AWAY;
+	task->process->is_held = false;
+	task->stop = STOP_AWAY;
 	return 0;
 }
 
-int hub_adopt(struct kymo_hub *hub, pid_t pid)
+/* The caller's handlers are not for the child. */
+static pid_t fork_without_signals(const struct launch *launch, const int go[2])
 {
-	return hub_call(hub, adopt, &pid);
+	sigset_t all, mask;
+	pid_t pid;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &mask);
+	pid = fork();
+	if (!pid) {
+		close(go[1]);
+		become_and_report(launch, go[0]);
+	}
+	pthread_sigmask(SIG_SETMASK, &mask, NULL);
+	return pid;
+}
+
+static int launch_here(struct kymo_hub *hub, void *argument)
+{
+	struct launch *launch = argument;
+	struct hub_launched *launched = launch->launched;
+	int go[2], err;
+
+	if (pipe2(go, O_CLOEXEC))
+		return -errno;
+	launched->pid = fork_without_signals(launch, go);
+	err = launched->pid < 0 ? -errno : hold_behind_exec(launched->pid, go[1], &launched->status);
+	close(go[0]);
+	close(go[1]);
+	if (err == -ESRCH)
+		return -ECHILD;
+	if (!err)
+		err = add_here(hub, launched->pid);
+	if (err && launched->pid > 0)
+		kill_and_reap(launched->pid);
+	return err;
+}
+
+int hub_launch_here(struct kymo_hub *hub, char *const *argv, struct hub_launched *ret)
+{
+	struct launch launch = { .argv = argv, .launched = ret };
+	int report[2], err;
+	sigset_t mask;
+
+	*ret = (struct hub_launched){ .err = 0 };
+	if (pipe2(report, O_CLOEXEC))
+		return -errno;
+	sigprocmask(SIG_SETMASK, NULL, &mask);
+	launch.mask = &mask;
+	launch.report = report[1];
+	err = hub_call(hub, launch_here, &launch);
+	close(report[1]);
+	if (err == -ECHILD && read(report[0], &ret->err, sizeof(ret->err)) != sizeof(ret->err))
+		ret->err = 0;
+	close(report[0]);
+	return err;
 }
 
 static int launch_it(struct kymo_hub *hub, void *argument)
@@ -343,17 +449,32 @@ static struct hub_process *find_launched(const struct kymo_hub *hub, pid_t pid)
 	return process;
 }
 
-bool hub_has_ended(struct kymo_hub *hub, pid_t pid, int *status_ret)
-{
-	const struct hub_process *process;
-	bool has_ended;
+struct launched {
+	pid_t pid;
+	int status;
+};
 
-	pthread_mutex_lock(&hub->lock);
-	process = find_launched(hub, pid);
-	has_ended = process && process->has_ended;
+static int look_at_launched(struct kymo_hub *hub, void *argument)
+{
+	struct launched *launched = argument;
+	const struct hub_process *process = find_launched(hub, launched->pid);
+	int status;
+
+	if (!process)
+		return 0;
+	if (!process->has_ended && !hub_find(hub, launched->pid) && hub_look(hub, launched->pid, &status))
+		hub_dispatch(hub, launched->pid, status);
+	launched->status = process->status;
+	return process->has_ended;
+}
+
+bool hub_launched_ended(struct kymo_hub *hub, pid_t pid, int *status_ret)
+{
+	struct launched launched = { .pid = pid };
+	bool has_ended = hub_call(hub, look_at_launched, &launched);
+
 	if (has_ended)
-		*status_ret = process->status;
-	pthread_mutex_unlock(&hub->lock);
+		*status_ret = launched.status;
 	return has_ended;
 }
 

@@ -185,12 +185,15 @@ bool hub_swallow(struct kymo_hub *hub, struct task *task, int *group_ret)
 	return true;
 }
 
+/* One that was killed comes to its exit event yet. Where any thread is waited for it is found there as a stranger. */
 static void let_go(struct kymo_hub *hub, struct task *task)
 {
 	hub_space_wake(task);
 	hub_watches_clear(hub, task, true);
-	ptrace(PTRACE_DETACH, task->tid, 0, task->stop == STOP_SIGNAL ? task->signal : 0);
-	hub_forget_task(hub, task);
+	if (ptrace(PTRACE_DETACH, task->tid, 0, task->stop == STOP_SIGNAL ? task->signal : 0) && hub->is_here && !hub->waits_for_any)
+		task->state = TASK_RUNNING;
+	else
+		hub_forget_task(hub, task);
 }
 
 /* From its exit event. What comes now is its end. */

@@ -148,7 +148,7 @@ static void begin_stop(struct kymo_hub *hub, struct task *task, enum task_stop s
 	task->stop_serial = ++hub->stops;
 	task->signal = 0;
 	task->ends_interrupt = task->was_interrupted;	/* whichever stop comes first: the kernel forgets the other one */
-	task->was_interrupted = task->is_newborn = task->makes_call_again = false;
+	task->was_interrupted = task->is_newborn = task->makes_call_again = task->knows_registers = false;
 }
 
 static void execed(struct kymo_hub *hub, pid_t pid)
@@ -178,26 +178,30 @@ static void execed(struct kymo_hub *hub, pid_t pid)
 
 /* ---- stops ------------------------------------------------------------------------------------------------------------- */
 
+static bool is_to_be_undone(const struct task *task, int signal, const struct user_regs_struct *registers)
+{
+	struct user_regs_struct again;
+	uint64_t limit_at;
+	int64_t limit_ms;
+
+	return kymo_remote_uninterrupt(registers, &again, &limit_ms, &limit_at) &&
+	       (!signal || kymo_signal_disposition(task->tid, signal) == KYMO_DISPOSITION_IGNORED);
+}
+
 void hub_undo_interruption(struct task *task, int signal)
 {
 	struct kymo_thread thread = { .tid = task->tid };
-	struct user_regs_struct again;
 	struct hub_memory *memory;
-	uint64_t limit_at;
-	int64_t limit_ms;
 
 	if (hub_is_interrupted(task) || kymo_get_registers(task->tid, &thread.registers))
 		return;
 	task->makes_call_again = kymo_remote_restarts(&thread.registers);
-	if (!kymo_remote_uninterrupt(&thread.registers, &again, &limit_ms, &limit_at))
-		return;
-	if (signal && kymo_signal_disposition(task->tid, signal) != KYMO_DISPOSITION_IGNORED)
-		return;
-	memory = hub_memory_of(task->process);
-	if (!memory)
-		return;
-	kymo_undo_interruption(memory->process, &thread);
-	task->makes_call_again = kymo_remote_restarts(&thread.registers);
+	memory = is_to_be_undone(task, signal, &thread.registers) ? hub_memory_of(task->process) : NULL;
+	if (memory) {
+		kymo_undo_interruption(memory->process, &thread);
+		task->makes_call_again = kymo_remote_restarts(&thread.registers);
+	}
+	hub_hold_note(task, &thread.registers);
 }
 
 static void trapped(struct kymo_hub *hub, struct task *task, int signal)

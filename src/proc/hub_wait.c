@@ -106,6 +106,12 @@ static pid_t take_early(struct kymo_hub *hub, int *status_ret)
 
 /* ---- one look ------------------------------------------------------------------------------------------------------------------- */
 
+/* Nobody hides anybody, so no stop is waited for: one before a signal is none that a death could lose. */
+static bool looks_by_id(const struct kymo_hub *hub)
+{
+	return hub->is_here && !hub->waits_for_any;
+}
+
 /* Before a signal; or at a system call, which saves a wait. */
 static bool is_spared(const struct kymo_hub *hub, const siginfo_t *info)
 {
@@ -130,6 +136,10 @@ static pid_t look(struct kymo_hub *hub, pid_t tid, int options, int *status_ret)
 	/* Without WSTOPPED, which is for children that nobody traces: their stops could not be taken below, and would hide all others. */
 	if (waitid(tid ? P_PID : P_ALL, (id_t)tid, &info, WEXITED | WNOWAIT | __WALL | __WNOTHREAD | options) || !info.si_pid)
 		return 0;
+	if (info.si_code == CLD_TRAPPED && looks_by_id(hub)) {
+		*status_ret = info.si_status << 8 | 0x7f;
+		return info.si_pid;
+	}
 	if (is_spared(hub, &info)) {
 		*status_ret = info.si_status << 8 | 0x7f;
 		hub->spared = (struct hub_status){ .tid = info.si_pid, .status = *status_ret };
@@ -277,6 +287,16 @@ static pid_t wait_for_likely(struct kymo_hub *hub, bool sleeps, unsigned int n_t
 	}
 }
 
+/* Those of whom something is to come, each by its id. */
+static pid_t look_at_own(struct kymo_hub *hub, int *status_ret)
+{
+	for (size_t i = 0; i < TASK_BUCKETS && hub->n_tasks; i++)
+		for (const struct task *task = hub->buckets[i]; task; task = task->in_bucket)
+			if (task->state != TASK_STOPPED && look(hub, task->tid, WNOHANG, status_ret) == task->tid)
+				return task->tid;
+	return 0;
+}
+
 /* ---- any ------------------------------------------------------------------------------------------------------------------------ */
 
 static pid_t wait_for_any(struct kymo_hub *hub, bool sleeps, int *status_ret)
@@ -304,7 +324,9 @@ pid_t hub_wait(struct kymo_hub *hub, bool sleeps, int *status_ret)
 
 	hub_wait_for_spared(hub);	/* in the middle of an event, who waits for others has to be done with this one */
 	got = take_early(hub, status_ret);
-	return got ? got : wait_for_any(hub, sleeps, status_ret);
+	if (got)
+		return got;
+	return looks_by_id(hub) ? look_at_own(hub, status_ret) : wait_for_any(hub, sleeps, status_ret);
 }
 
 void hub_deal(struct kymo_hub *hub, pid_t tid, int status)

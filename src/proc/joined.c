@@ -20,8 +20,11 @@ struct kymo_joined {
 	KYMO_VEC(struct hub_held) held;
 };
 
+/* NULL: it does not stand still. */
 static int ask(struct kymo_joined *joined, struct hub_message *message, void *memory)
 {
+	if (!joined)
+		return -ESRCH;
 	return (int)(joined->holder ? hub_hold_run(joined->holder, message, memory) : hub_client_ask(joined->hub->client, message, memory));
 }
 
@@ -67,14 +70,44 @@ static struct kymo_error *not_joined(const struct kymo_process *process, pid_t t
 						     "it has just ended, or has too many clients");
 }
 
-struct kymo_error *kymo_joined_lost(const struct kymo_process *process)
+static struct kymo_error *is_lost(const struct kymo_process *process)
 {
 	return kymo_error_create(KYMO_ERROR_BUSY, "the kymo that traces process %d, through which its threads were stopped, has ended or has let this one go",
 				 process->pid);
 }
 
+/* The one that somebody else traces, if there is one. */
+static pid_t traced_thread(pid_t pid)
+{
+	struct kymo_thread_infos threads;
+	struct kymo_error *error = kymo_thread_infos_read(pid, &threads);
+	pid_t tid = pid;
+
+	for (size_t i = 0; !error && i < threads.n; i++) {
+		if (!threads.items[i].tracer || threads.items[i].tracer == gettid())
+			continue;
+		tid = threads.items[i].tid;
+		break;
+	}
+	if (!error)
+		kymo_thread_infos_deinit(&threads);
+	kymo_error_destroy(error);
+	return tid;
+}
+
+struct kymo_error *kymo_not_seized(pid_t pid, int err)
+{
+	enum kymo_error_code code = err == -EBUSY ? KYMO_ERROR_BUSY : err == -ESRCH ? KYMO_ERROR_GONE : err == -EPERM ? KYMO_ERROR_PERMISSION : KYMO_ERROR_FAILED;
+	char text[512];
+
+	kymo_hub_explain(err == -EBUSY ? traced_thread(pid) : pid, err, text, sizeof(text));
+	return kymo_error_create(code, "%s", text);
+}
+
 static struct kymo_error *hold_failed(struct kymo_process *process, pid_t tracer, const struct hub_message *reply, int err)
 {
+	if (process->joined->holder && process->holder->takes && (err == -EBUSY || err == -EPERM))
+		return kymo_not_seized(process->pid, err);
 	switch (err) {
 	case -EBUSY:
 		return kymo_error_create(KYMO_ERROR_BUSY, "process %d is being changed by another recorder, or a thread of it is traced by somebody else than process %d; try again later",
@@ -85,7 +118,7 @@ static struct kymo_error *hold_failed(struct kymo_process *process, pid_t tracer
 	case -ETIMEDOUT:
 		return kymo_thread_did_not_stop(process, reply->tid);
 	case -EPIPE:
-		return kymo_joined_lost(process);
+		return is_lost(process);
 	default:
 		return kymo_error_errno(err, "process %d could not be stopped by process %d, which traces it", process->pid, tracer);
 	}
@@ -117,7 +150,7 @@ static struct kymo_error *take_over(struct kymo_process *process)
 {
 	for (size_t i = process->joined->held.n; i-- > 0;) {
 		const struct hub_held *held = &process->joined->held.items[i];
-		struct kymo_thread thread = { .tid = held->tid, .is_stopped = true, .registers = held->registers };
+		struct kymo_thread thread = { .tid = held->tid, .registers = held->registers };
 
 		if (!kymo_vec_push(&process->threads, thread))
 			return &kymo_error_no_memory;
@@ -138,7 +171,7 @@ static struct kymo_error *bring_all_home(struct kymo_process *process)
 {
 	for (size_t i = process->threads.n; i-- > 0;) {
 		pid_t tid = process->threads.items[i].tid;
-		struct kymo_error *error = kymo_bring_home(process, tid);
+		struct kymo_error *error = kymo_remote_may_be_away(&process->threads.items[i].registers) ? kymo_bring_home(process, tid) : NULL;
 
 		if (error && error->code != KYMO_ERROR_GONE)
 			return error;
@@ -194,7 +227,7 @@ struct kymo_error *kymo_joined_stop(struct kymo_process *process, bool is_first,
 	return error;
 }
 
-struct kymo_error *kymo_joined_hold(struct kymo_process *process)
+struct kymo_error *kymo_joined_hold(struct kymo_process *process, bool is_first)
 {
 	struct kymo_error *error;
 	bool is_there;
@@ -205,7 +238,7 @@ struct kymo_error *kymo_joined_hold(struct kymo_process *process)
 		return &kymo_error_no_memory;
 	process->joined->holder = process->holder;
 	process->joined->held.n = process->threads.n = 0;
-	error = hold(process, gettid(), false, &is_there);
+	error = hold(process, gettid(), is_first, &is_there);
 	process->stopped = !error && is_there;
 	if (!error && !is_there)
 		error = kymo_error_create(KYMO_ERROR_GONE, "process %d has ended", process->pid);
@@ -231,6 +264,8 @@ int kymo_joined_set_registers(struct kymo_joined *joined, pid_t tid, const struc
 
 int kymo_joined_facts(const struct kymo_joined *joined, pid_t tid, unsigned int which, struct kymo_tracee_facts *ret)
 {
+	if (!joined)
+		return -ESRCH;
 	if (joined->holder)	/* this is the hub's thread */
 		return kymo_get_facts(tid, which, ret);
 	for (size_t i = 0; i < joined->held.n; i++) {
@@ -262,12 +297,35 @@ int kymo_joined_borrow(struct kymo_joined *joined, pid_t tid, const struct user_
 	return ask(joined, &(struct hub_message){ .type = HUB_HOLD_BORROW, .tid = tid, .registers = *call }, NULL);
 }
 
-int kymo_joined_give_back(struct kymo_joined *joined, pid_t tid)
+static struct kymo_error *is_gone(const struct kymo_process *process, pid_t tid)
 {
-	return ask(joined, &(struct hub_message){ .type = HUB_HOLD_RETURN, .tid = tid }, NULL);
+	return kymo_error_create(KYMO_ERROR_GONE, "thread %d of process %d ended meanwhile", tid, process->pid);
 }
 
-int kymo_joined_call(struct kymo_joined *joined, pid_t tid, const struct user_regs_struct *call, struct user_regs_struct *ret)
+struct kymo_error *kymo_joined_give_back(struct kymo_process *process, pid_t tid)
+{
+	int err = ask(process->joined, &(struct hub_message){ .type = HUB_HOLD_RETURN, .tid = tid }, NULL);
+
+	if (!err)
+		return NULL;
+	return !process->joined || process->joined->holder ? is_gone(process, tid) : is_lost(process);
+}
+
+static struct kymo_error *call_failed(struct kymo_process *process, pid_t tid, int err)
+{
+	switch (err) {
+	case -ETIMEDOUT:
+		return kymo_error_create(KYMO_ERROR_BUSY, "thread %d of process %d does not return from a system call", tid, process->pid);
+	case -EPIPE:
+		return is_lost(process);
+	case -EBUSY:
+		return kymo_error_create(KYMO_ERROR_BUSY, "somebody has put a breakpoint on the instruction by which calls are made in process %d; try again later", process->pid);
+	default:
+		return is_gone(process, tid);
+	}
+}
+
+struct kymo_error *kymo_joined_call(struct kymo_process *process, pid_t tid, const struct user_regs_struct *call, struct user_regs_struct *ret)
 {
 	struct hub_message message = { .type = HUB_HOLD_CALL, .tid = tid };
 	int err;
@@ -276,10 +334,11 @@ int kymo_joined_call(struct kymo_joined *joined, pid_t tid, const struct user_re
 		message.registers = *call;
 	else
 		message.flags = HUB_CALL_AS_IS;
-	err = ask(joined, &message, NULL);
-	if (!err)
-		*ret = message.registers;
-	return err;
+	err = ask(process->joined, &message, NULL);
+	if (err)
+		return call_failed(process, tid, err);
+	*ret = message.registers;
+	return NULL;
 }
 
 bool kymo_joined_writes(const struct kymo_joined *joined)

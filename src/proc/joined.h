@@ -1,4 +1,4 @@
-/* A process that is traced by a hub, somebody else's or that of a tree here, and stands still through that (docs/design/engines.md). hub_hold.c is the other side. */
+/* A process that stands still through the hub that traces it, somebody else's or this thread's (docs/design/engines.md). hub_hold.c is the other side. */
 #ifndef KYMO_PROC_JOINED_H
 #define KYMO_PROC_JOINED_H
 
@@ -10,32 +10,34 @@ struct kymo_joined;
 bool kymo_can_join(pid_t tracer);
 
 /*
- * Stop all threads of the process, or the first one alone, through the hub that traces it. `joined_ret` is false where there is none: then it is to be stopped by ourselves, and no error is
- * given. BUSY, GONE. Behind it threads are in process->threads, and process->joined is set until kymo_joined_resume().
+ * Stop all threads of the process, or the first one alone, through somebody else's hub, which traces it. `joined_ret` is false where there is none: then it is to be stopped by ourselves, and no
+ * error is given. BUSY, GONE. Behind it threads are in process->threads, and process->joined is set until kymo_joined_resume().
  */
 struct kymo_error *kymo_joined_stop(struct kymo_process *process, bool is_first, bool *joined_ret);
 
-/* The same for one of a tree: all threads, through its holder. It may stand still already, and is looked at anew. Behind an error it may be claimed still, until kymo_keep_resume(). */
-struct kymo_error *kymo_joined_hold(struct kymo_process *process);
+/* The same through its holder, by this thread's hub. It may stand still already, and is looked at anew. Behind an error it may be claimed still, until kymo_joined_resume(). */
+struct kymo_error *kymo_joined_hold(struct kymo_process *process, bool is_first);
 
 /* They run as they had been. */
 void kymo_joined_resume(struct kymo_process *process);
 
-/* Of stopped threads; see tracee.h. */
+/* ---- of one stopped thread. Negative errno values: -ESRCH, it is gone; -EPIPE, the hub is -------------------------------- */
+
 int kymo_joined_set_registers(struct kymo_joined *joined, pid_t tid, const struct user_regs_struct *registers);
 int kymo_joined_facts(const struct kymo_joined *joined, pid_t tid, unsigned int which, struct kymo_tracee_facts *ret);
 int kymo_joined_xstate(struct kymo_joined *joined, pid_t tid, void *ret, size_t size, size_t *size_ret);
+
+/* Set its registers for calls that are not its own, and block its signals; give both back, to a borrowed one. */
 int kymo_joined_borrow(struct kymo_joined *joined, pid_t tid, const struct user_regs_struct *call);
-int kymo_joined_give_back(struct kymo_joined *joined, pid_t tid);
-int kymo_joined_call(struct kymo_joined *joined, pid_t tid, const struct user_regs_struct *call, struct user_regs_struct *ret);
+struct kymo_error *kymo_joined_give_back(struct kymo_process *process, pid_t tid);
+
+/* Run it from here (`call`; NULL: from where it is) to the exit of the next system call, and read its registers. GONE, BUSY after five seconds. */
+struct kymo_error *kymo_joined_call(struct kymo_process *process, pid_t tid, const struct user_regs_struct *call, struct user_regs_struct *ret);
 
 /* Whether memory is to be written by the next one; else as that of any process. */
 bool kymo_joined_writes(const struct kymo_joined *joined);
 
 /* As kymo_process_write(), and only as long as the process stands still. */
 int kymo_joined_write(struct kymo_joined *joined, uint64_t address, const void *data, size_t size);
-
-/* BUSY: the hub has ended. */
-struct kymo_error *kymo_joined_lost(const struct kymo_process *process);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Stopping a process of a tree, letting it run, letting it go. It stands still as one does for a recorder that is connected to a hub (hub_hold.c, joined.c), but the hub is that of this process, so
- * messages are calls. While such a recorder has it, what is claimed here waits.
+ * Stopping a process by the hub of this thread, letting it run, letting it go: one of a tree, or one that nobody traces otherwise. It stands still as one does for a recorder that is connected to a
+ * hub (hub_hold.c, joined.c), but the hub is that of this process, so messages are calls. While such a recorder has one of a tree, what is claimed here waits.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,6 +13,29 @@
 #define RELEASE_TIMEOUT_NS 10000000000ull
 #define END_TIMEOUT_NS 2000000000ull
 #define TURN_TIMEOUT_NS (2 * KYMO_ANSWER_MS * 1000000ull)	/* whoever says nothing for half of that has lost its hold */
+#define LEAVE_TIMEOUT_NS 100000000ull
+
+struct hub_holder *hub_holder_create(void)
+{
+	struct hub_holder *holder = calloc(1, sizeof(*holder));
+
+	if (!holder)
+		return NULL;
+	holder->requests = -1;
+	if (!hub_create_here(&holder->hub))
+		return holder;
+	free(holder);
+	return NULL;
+}
+
+void hub_holder_destroy(struct hub_holder *holder)
+{
+	if (!holder)
+		return;
+	hub_hold_drop(holder);
+	kymo_hub_destroy(holder->hub);
+	free(holder);
+}
 
 /* ---- at the hub ---------------------------------------------------------------------------------------------------- */
 
@@ -24,7 +47,8 @@ static int keep(struct kymo_hub *hub, void *argument)
 	if (!process)
 		return -ESRCH;
 	process->keeper = holder;
-	process->holder = NULL;
+	if (process->holder != holder)
+		process->holder = NULL;
 	process->is_owed = false;
 	return 0;
 }
@@ -117,6 +141,67 @@ static int count_living(struct kymo_hub *hub, void *argument)
 	return n;
 }
 
+/* Nobody wants it any more. A first thread that has ended before the others tells nothing until they have. */
+static bool is_leaving(const struct task *task)
+{
+	bool is_told_last = task->state == TASK_ENDING && task->tid == task->process->pid;
+
+	return !task->engines.n && !task->process->holder && !task->process->is_held && !is_told_last;
+}
+
+/* How many there are. */
+static int hurry(struct kymo_hub *hub, void *argument)
+{
+	int n = 0;
+
+	for (size_t i = 0; i < TASK_BUCKETS && hub->n_tasks; i++)
+		for (struct task *task = hub->buckets[i]; task; task = task->in_bucket) {
+			if (!is_leaving(task))
+				continue;
+			hub_kick(hub, task);
+			n++;
+		}
+	return n;
+}
+
+/* ---- one that nobody traces ------------------------------------------------------------------------------------------ */
+
+struct kymo_error *kymo_keep_take(struct kymo_process *process, bool is_first)
+{
+	struct kymo_error *error;
+
+	if (!process->holder)
+		process->holder = hub_holder_create();
+	if (!process->holder)
+		return &kymo_error_no_memory;
+	process->holder->takes = true;
+	error = kymo_joined_hold(process, is_first);
+	if (error)
+		kymo_keep_leave(process);
+	return error;
+}
+
+void kymo_keep_leave(struct kymo_process *process)
+{
+	uint64_t deadline = kymo_now_ns() + LEAVE_TIMEOUT_NS;
+	unsigned int spins = 0;
+
+	if (process->joined)
+		kymo_joined_resume(process);
+	while (process->holder && hub_call(process->holder->hub, hurry, NULL) && kymo_now_ns() < deadline) {
+		if (hub_pump(process->holder->hub))
+			spins = 0;
+		else
+			kymo_wait_a_little(spins++);
+	}
+}
+
+void kymo_keep_serve(struct kymo_process *process)
+{
+	if (process->holder && process->holder->hub->n_tasks)
+		hub_pump(process->holder->hub);
+}
+
 /* ---- at the tree --------------------------------------------------------------------------------------------------- */
 
 /* Also of threads that were made so that nobody is told (CLONE_UNTRACED), and were found only now. */
@@ -162,7 +247,7 @@ struct kymo_error *kymo_keep_stop(struct kymo_process *process)
 		return NULL;
 	wait_until(process, has_turn, TURN_TIMEOUT_NS);
 	if (!process->is_past)
-		error = kymo_joined_hold(process);
+		error = kymo_joined_hold(process, false);
 	if (error && error->code == KYMO_ERROR_GONE)
 		wait_for_end(process);
 	if (process->is_past) {
@@ -199,13 +284,18 @@ static bool is_left(const struct kymo_process *process)
 
 void kymo_keep_release(struct kymo_process *process)
 {
-	hub_call(process->tree->hub, leave, process->holder);
+	struct kymo_tree *tree = process->tree;
+
+	hub_call(tree->hub, leave, process->holder);
 	process->is_held = false;
 	kymo_keep_resume(process);
 	if (!process->is_past)
 		wait_until(process, is_left, RELEASE_TIMEOUT_NS);	/* who does not stop in this time stays the hub's, and is let go by the kernel when this process ends */
-	kymo_tree_forget(process->tree, process);
+	kymo_tree_forget(tree, process);
 	process->tree = NULL;
-	free(process->holder);
-	process->holder = NULL;
+	process->was_born_here = false;
+	if (tree->is_alone) {
+		kymo_tree_destroy(tree);
+		kymo_keep_leave(process);
+	}
 }

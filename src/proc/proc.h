@@ -1,5 +1,5 @@
 /*
- * Processes from outside: maps, memory, threads, and system calls executed in their name. The only caller of ptrace.
+ * Processes from outside: maps, memory, threads, and system calls executed in their name. The only caller of ptrace, and in here the hub is (docs/design/engines.md).
  *
  * A `struct kymo_process` is used from one thread, the one that created it (ptrace knows its tracer by thread). Destroying it lets go of
  * every thread, in the state in which the process had them.
@@ -154,7 +154,6 @@ int kymo_process_write(struct kymo_process *process, uint64_t address, const voi
 /* A stopped thread. */
 struct kymo_thread {
 	pid_t tid;
-	bool is_stopped;
 	struct user_regs_struct registers;	/* valid while stopped; change through kymo_thread_set_pc() */
 };
 
@@ -221,7 +220,7 @@ enum kymo_startup_event {
 	KYMO_STARTUP_TLS,		/* the thread pointer is set, and the tid behind it */
 	KYMO_STARTUP_LOADED,		/* all initial files are mapped and linked; their constructors run next, or have begun to */
 	KYMO_STARTUP_ENDED,		/* it ended before */
-	KYMO_STARTUP_EXECED,		/* it became another program before; only of one that is followed, and the tree tells the rest */
+	KYMO_STARTUP_EXECED,		/* it became another program before; only of one that is followed, and the tree tells the rest; else LOADED */
 };
 
 /*

@@ -8,14 +8,13 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ptrace.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "proc/hub_hold.h"
 #include "proc/joined.h"
 
 /* All but the memory. */
@@ -199,7 +198,8 @@ void kymo_process_destroy(struct kymo_process *process)
 	if (process->tree)
 		kymo_keep_release(process);
 	else
-		kymo_process_resume(process);
+		kymo_keep_leave(process);
+	hub_holder_destroy(process->holder);
 	if (process->memory >= 0)
 		close(process->memory);
 	close(process->pidfd);
@@ -220,7 +220,6 @@ int kymo_process_pidfd(const struct kymo_process *process)
 bool kymo_process_ended(struct kymo_process *process, int *status_ret)
 {
 	struct pollfd ended = { .fd = process->pidfd, .events = POLLIN };
-	int status;
 
 	if (process->tree)
 		kymo_keep_look(process);
@@ -228,11 +227,9 @@ bool kymo_process_ended(struct kymo_process *process, int *status_ret)
 		*status_ret = process->status;
 		return process->is_past;
 	}
-	if (process->launched && !process->reaped && waitpid(process->pid, &status, WNOHANG) == process->pid &&
-	    (WIFEXITED(status) || WIFSIGNALED(status))) {
-		process->reaped = true;
-		process->status = status;
-	}
+	kymo_keep_serve(process);
+	if (process->launched && !process->reaped)
+		process->reaped = hub_launched_ended(process->holder->hub, process->pid, &process->status);
 	if (process->launched) {
 		if (process->reaped)
 			*status_ret = process->status;
@@ -247,15 +244,12 @@ void kymo_process_kill(struct kymo_process *process)
 	int status;
 
 	kill(process->pid, SIGKILL);
-	for (unsigned int spins = 0; process->tree && !process->is_past; spins++) {
-		if (kymo_tree_pump(process->tree))
+	kymo_process_resume(process);
+	for (unsigned int spins = 0; !kymo_process_ended(process, &status); spins++) {
+		if (process->tree && kymo_tree_pump(process->tree))
 			spins = 0;
 		kymo_wait_a_little(spins);
 	}
-	if (process->is_past)
-		return;
-	while (waitpid(process->pid, &status, __WALL) > 0 && WIFSTOPPED(status))
-		ptrace(PTRACE_CONT, process->pid, 0, 0);	/* it was about to stop once more, or stops on its way out */
 }
 
 int kymo_process_read(struct kymo_process *process, uint64_t address, void *data, size_t size)

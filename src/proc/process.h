@@ -14,12 +14,12 @@ struct kymo_process {
 	bool reaped;
 	int status;			/* of a reaped one */
 	bool stopped;
-	KYMO_VEC(struct kymo_thread) threads;	/* seized and stopped ones */
+	KYMO_VEC(struct kymo_thread) threads;	/* stopped ones */
 
-	struct kymo_joined *joined;	/* the hub through which it stands still; NULL: we trace it */
+	struct kymo_joined *joined;	/* the hub through which it stands still; NULL: it runs */
 
 	struct kymo_tree *tree;		/* whose hub has its threads while they run, too; NULL: nobody does */
-	struct hub_holder *holder;	/* for which it stands still there */
+	struct hub_holder *holder;	/* for which it stands still, where the hub is this thread's; NULL: it never has, and was not launched */
 	bool is_past;			/* it has ended or become another program, and no thread of it is left */
 	bool was_born_here;		/* followed from its first instruction on */
 	bool holds_birth;		/* of its next thread */
@@ -31,27 +31,19 @@ struct kymo_process {
 		bool active;
 		size_t thread;
 		struct user_regs_struct registers;	/* the thread's own */
-		uint64_t mask, sp;
+		uint64_t sp;
 		uint8_t *kept;		/* what lay where scratch and frame are */
 		size_t n_kept;
 	} remote;
 	struct {
 		bool began;
 		bool is_static;		/* no dynamic linker */
-		bool is_on;		/* it runs, to its next event; of a followed one */
+		bool is_on;		/* it runs, to its next event */
 		bool is_stopped;	/* … but for a group stop */
 		uint64_t moment_ns;	/* when it is looked at although nothing has happened */
 		uint64_t debug;		/* where the linker puts the address of its struct r_debug, or 0 */
-		long number;		/* of the call that was entered */
-		uint64_t args[6];
 	} startup;
 };
-
-/* Wait for thread `tid` to change state, for at most `timeout_ms`. 0 and `status_ret`, -ETIMEDOUT, -ECHILD. Keeps the exit status of a launched process. */
-int kymo_wait_thread(struct kymo_process *process, pid_t tid, int timeout_ms, int *status_ret);
-
-/* Run stopped thread `tid` to its next system-call stop. GONE, BUSY after five seconds. */
-struct kymo_error *kymo_run_to_syscall_stop(struct kymo_process *process, pid_t tid);
 
 /* Let a stopped thread, its registers read, that makes a call for a recorder which is gone finish that and come back to where it was. Others are left alone. GONE, BUSY. */
 struct kymo_error *kymo_bring_home(struct kymo_process *process, pid_t tid);
@@ -93,11 +85,8 @@ bool kymo_signal_is_pending(pid_t tid, int signal);
 /* BUSY, with where it is. */
 struct kymo_error *kymo_thread_did_not_stop(struct kymo_process *process, pid_t tid);
 
-/* BUSY: the call that it makes takes too long. */
-struct kymo_error *kymo_thread_does_not_return(struct kymo_process *process, pid_t tid);
-
-/* Seize all threads that are new in /proc/PID/task; `n_new` of them are behind the others of the list, and run. */
-struct kymo_error *kymo_take_new_threads(struct kymo_process *process, size_t *n_new);
+/* BUSY, PERMISSION, GONE, FAILED: why a thread of process `pid` can't be traced, by the errno of its seizing. */
+struct kymo_error *kymo_not_seized(pid_t pid, int err);
 
 /* One of its tree that runs in the memory of `process`, or 0. */
 pid_t kymo_tree_sharing_child(const struct kymo_process *process);
@@ -105,8 +94,19 @@ pid_t kymo_tree_sharing_child(const struct kymo_process *process);
 /* Deal with one change of state of any process of the tree, if there is one. */
 bool kymo_tree_pump(struct kymo_tree *tree);
 
-/* ---- keep.c: stopping and resuming those that are followed ---------------------------------------------------------- */
+/* It is there for one process that starts, and is let go then. */
+bool kymo_tree_is_alone(const struct kymo_tree *tree);
 
+/* ---- keep.c: stopping and resuming ------------------------------------------------------------------------------------ */
+
+/* One that nobody traces: stop all threads, or the first one alone, or those that there are beside the first one. Behind an error it runs as before. */
+struct kymo_error *kymo_keep_take(struct kymo_process *process, bool is_first);
+
+/* Let it run, and be nobody's tracer. Who does not stop for that in a while is let go by the next of these two, or by kymo_keep_serve(). */
+void kymo_keep_leave(struct kymo_process *process);
+void kymo_keep_serve(struct kymo_process *process);
+
+/* Those that are followed. */
 struct kymo_error *kymo_keep_stop(struct kymo_process *process);
 void kymo_keep_resume(struct kymo_process *process);
 void kymo_keep_run(struct kymo_process *process);	/* the same, of a program that is starting and goes on with that */

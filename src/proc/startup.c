@@ -9,16 +9,13 @@
  * kills the program.
  */
 #include <elf.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <link.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/ptrace.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
@@ -26,7 +23,7 @@
 
 #define MAX_HEADERS 256
 #define MAX_DYNAMIC 4096
-#define MOMENT_MS 20	/* without a stop */
+#define MOMENT_MS 20	/* without a call */
 
 struct start {
 	uint64_t headers, n_headers, interpreter;	/* AT_PHDR, AT_PHNUM, AT_BASE */
@@ -152,74 +149,7 @@ bool kymo_startup_looks_done(struct kymo_process *process)
 	return process->startup.debug ? is_loaded(process) : true;
 }
 
-/* ---- who is not followed ------------------------------------------------------------------------------------------------- */
-
-/* At a system-call stop. True: stay here. Never on the way in: the call is still to be made there. */
-static bool syscall_stop(struct kymo_process *process, enum kymo_startup_event *ret)
-{
-	struct __ptrace_syscall_info info;
-
-	if (ptrace(PTRACE_GET_SYSCALL_INFO, process->pid, (void *)sizeof(info), &info) < 0)
-		return false;
-	if (info.op == PTRACE_SYSCALL_INFO_EXIT)
-		return kymo_startup_returned(process, process->startup.number, process->startup.args, info.exit.rval, ret);
-	if (info.op == PTRACE_SYSCALL_INFO_ENTRY) {
-		process->startup.number = (long)info.entry.nr;
-		for (int i = 0; i < 6; i++)
-			process->startup.args[i] = info.entry.args[i];
-	}
-	return false;
-}
-
-/* Its thread has stopped so. True: stay, `ret` has happened; false: go on with `signal_ret`. */
-static bool has_stopped(struct kymo_process *process, int status, enum kymo_startup_event *ret, int *signal_ret)
-{
-	*signal_ret = 0;
-	if (WSTOPSIG(status) == (SIGTRAP | 0x80))
-		return syscall_stop(process, ret);
-	*ret = KYMO_STARTUP_LOADED;
-	switch (status >> 16) {
-	case 0:
-		*signal_ret = WSTOPSIG(status);
-		return false;
-	case PTRACE_EVENT_EXEC:		/* a constructor became another program */
-		return true;
-	case PTRACE_EVENT_STOP:		/* a moment has passed */
-		return kymo_startup_looks_done(process);
-	default:
-		return false;
-	}
-}
-
-static struct kymo_error *startup_alone(struct kymo_process *process, enum kymo_startup_event *ret)
-{
-	enum kymo_startup_event event = KYMO_STARTUP_LOADED;
-	pid_t pid = process->pid;
-	int signal = 0, status;
-
-	while (!process->startup.is_static) {
-		int err;
-
-		if (ptrace(PTRACE_SYSCALL, pid, 0, signal) && errno != ESRCH)
-			return kymo_error_errno(errno, "cannot run process %d", pid);
-		while ((err = kymo_wait_thread(process, pid, MOMENT_MS, &status)) == -ETIMEDOUT)
-			ptrace(PTRACE_INTERRUPT, pid, 0, 0);
-		if (err)
-			return kymo_error_errno(err, "cannot wait for process %d", pid);
-		if (!WIFSTOPPED(status)) {
-			process->threads.n = 0;
-			*ret = KYMO_STARTUP_ENDED;
-			return NULL;
-		}
-		if (has_stopped(process, status, &event, &signal))
-			break;
-	}
-	kymo_get_registers(pid, &process->threads.items[0].registers);
-	*ret = event;
-	return NULL;
-}
-
-/* ---- who is followed ----------------------------------------------------------------------------------------------------- */
+/* ---- running it -------------------------------------------------------------------------------------------------------- */
 
 struct kymo_error *kymo_process_startup_on(struct kymo_process *process)
 {
@@ -251,8 +181,10 @@ static struct kymo_error *startup_in_tree(struct kymo_process *process, enum kym
 	unsigned int spins = 0;
 
 	while (!error && !kymo_tree_take_startup(process, ret)) {
-		spins = kymo_tree_pump(process->tree) ? 0 : spins + 1;
-		kymo_wait_a_little(spins);
+		if (kymo_tree_pump(process->tree))
+			spins = 0;
+		else
+			kymo_wait_a_little(spins++);
 	}
 	return error;
 }
@@ -263,5 +195,7 @@ struct kymo_error *kymo_process_startup(struct kymo_process *process, enum kymo_
 
 	if (error)
 		return error;
-	return process->tree ? startup_in_tree(process, ret) : startup_alone(process, ret);
+	if (!process->tree)
+		error = kymo_tree_create_alone(process);
+	return error ? error : startup_in_tree(process, ret);
 }

@@ -35,20 +35,25 @@ void kymo_tree_set_meanwhile(struct kymo_tree *tree, void (*meanwhile)(void *dat
 	tree->data = data;
 }
 
-struct kymo_error *kymo_tree_create(struct kymo_tree **ret)
+static struct kymo_tree *allocate(void)
 {
 	struct kymo_tree *tree = calloc(1, sizeof(*tree));
-	struct sigaction action = { .sa_handler = SIG_DFL };
-	sigset_t child;
-	int err = tree ? hub_create_here(&tree->hub) : -ENOMEM;
 
-	if (err) {
-		free(tree);
+	if (tree && !hub_create_here(&tree->hub))
+		return tree;
+	free(tree);
+	return NULL;
+}
+
+struct kymo_error *kymo_tree_create(struct kymo_tree **ret)
+{
+	struct sigaction action = { .sa_handler = SIG_DFL };
+	struct kymo_tree *tree = allocate();
+	sigset_t child;
+	int err;
+
+	if (!tree)
 		return &kymo_error_no_memory;
-	}
-	tree->hub->on_orphan = kymo_follow_orphan;
-	tree->hub->while_waiting = while_waiting;
-	tree->hub->data = tree;
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
 	tree->fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -58,11 +63,41 @@ struct kymo_error *kymo_tree_create(struct kymo_tree **ret)
 		free(tree);
 		return kymo_error_errno(err, "cannot watch for children");
 	}
+	tree->hub->waits_for_any = true;
+	tree->hub->on_orphan = kymo_follow_orphan;
+	tree->hub->while_waiting = while_waiting;
+	tree->hub->data = tree;
 	sigprocmask(SIG_BLOCK, &child, &tree->mask);
 	sigaction(SIGCHLD, &action, &tree->action);	/* the kernel sends none to who ignores it */
 	kymo_hub_serve(tree->hub);	/* where nobody can connect, nobody joins */
 	*ret = tree;
 	return NULL;
+}
+
+struct kymo_error *kymo_tree_create_alone(struct kymo_process *process)
+{
+	struct kymo_tree *tree = allocate();
+	struct kymo_error *error;
+
+	if (!tree)
+		return &kymo_error_no_memory;
+	tree->is_alone = true;
+	error = kymo_tree_take(tree, process);
+	if (error && !process->tree)
+		kymo_tree_destroy(tree);
+	return error;
+}
+
+/* What is there beside the hub, which others on this thread may have, too. */
+static void end_serving(struct kymo_tree *tree)
+{
+	tree->hub->on_orphan = NULL;
+	tree->hub->while_waiting = NULL;
+	if (tree->hub->n_users > 1)
+		tree->hub->waits_for_any = false;
+	sigaction(SIGCHLD, &tree->action, NULL);
+	sigprocmask(SIG_SETMASK, &tree->mask, NULL);
+	close(tree->fd);
 }
 
 void kymo_tree_destroy(struct kymo_tree *tree)
@@ -71,13 +106,11 @@ void kymo_tree_destroy(struct kymo_tree *tree)
 		return;
 	while (tree->members.n)
 		kymo_process_destroy(tree->members.items[tree->members.n - 1]);
-	tree->hub->on_orphan = NULL;
+	if (!tree->is_alone)
+		end_serving(tree);
 	kymo_hub_destroy(tree->hub);
 	for (size_t i = tree->first; i < tree->queue.n; i++)
 		kymo_error_destroy(tree->queue.items[i].refusal);
-	sigaction(SIGCHLD, &tree->action, NULL);
-	sigprocmask(SIG_SETMASK, &tree->mask, NULL);
-	close(tree->fd);
 	kymo_vec_deinit(&tree->members);
 	kymo_vec_deinit(&tree->queue);
 	free(tree);
@@ -105,7 +138,7 @@ bool kymo_tree_linger(struct kymo_tree *tree, pid_t *who_ret)
 
 bool kymo_tree_has_ended(struct kymo_tree *tree, pid_t pid, int *status_ret)
 {
-	return hub_has_ended(tree->hub, pid, status_ret);
+	return hub_launched_ended(tree->hub, pid, status_ret);
 }
 
 int kymo_tree_fd(const struct kymo_tree *tree)
@@ -125,16 +158,13 @@ struct kymo_process *kymo_tree_find(const struct kymo_tree *tree, pid_t pid)
 
 bool kymo_tree_add(struct kymo_tree *tree, struct kymo_process *process)
 {
-	struct hub_holder *holder = calloc(1, sizeof(*holder));
-
-	if (!holder || !kymo_vec_push(&tree->members, process)) {
-		free(holder);
+	if (!process->holder)
+		process->holder = hub_holder_create();
+	if (!process->holder || !kymo_vec_push(&tree->members, process))
 		return false;
-	}
-	*holder = (struct hub_holder){ .hub = tree->hub, .requests = -1 };
-	process->holder = holder;
+	process->holder->takes = false;
 	process->tree = tree;
-	hub_hold_keep(holder, process->pid);
+	hub_hold_keep(process->holder, process->pid);
 	return true;
 }
 
@@ -164,19 +194,16 @@ void kymo_tree_forget(struct kymo_tree *tree, const struct kymo_process *process
 	tree->queue.n = left;
 }
 
-/* A launched one stands stopped, seized by this thread. */
+/* A launched one stands still by this hub. */
 static struct kymo_error *take_stopped(struct kymo_tree *tree, struct kymo_process *process)
 {
-	int err = hub_adopt(tree->hub, process->pid);
+	int err = kymo_follow_thread(tree, process->pid);
 
-	if (err)
-		return kymo_error_errno(err, "cannot follow process %d", process->pid);
-	process->was_born_here = true;
-	err = kymo_follow_thread(tree, process->pid);
 	if (err)
 		return kymo_error_errno(err, "cannot follow process %d", process->pid);
 	if (!kymo_tree_add(tree, process))
 		return &kymo_error_no_memory;
+	process->was_born_here = !tree->is_alone;
 	return kymo_keep_stop(process);
 }
 
@@ -195,15 +222,6 @@ static struct kymo_error *check_untraced(const struct kymo_process *process)
 				 process->pid, info.tracer, comm);
 }
 
-static struct kymo_error *not_followed(pid_t pid, int err)
-{
-	enum kymo_error_code code = err == -EBUSY ? KYMO_ERROR_BUSY : err == -ESRCH ? KYMO_ERROR_GONE : err == -EPERM ? KYMO_ERROR_PERMISSION : KYMO_ERROR_FAILED;
-	char text[512];
-
-	kymo_hub_explain(pid, err, text, sizeof(text));
-	return kymo_error_create(code, "%s", text);
-}
-
 struct kymo_error *kymo_tree_take(struct kymo_tree *tree, struct kymo_process *process)
 {
 	struct kymo_error *error;
@@ -216,7 +234,7 @@ struct kymo_error *kymo_tree_take(struct kymo_tree *tree, struct kymo_process *p
 		return error;
 	err = kymo_follow_process(tree, process->pid);
 	if (err)
-		return not_followed(process->pid, err);
+		return kymo_not_seized(process->pid, err);
 	return kymo_tree_add(tree, process) ? NULL : &kymo_error_no_memory;
 }
 
@@ -238,6 +256,11 @@ void kymo_tree_tell(struct kymo_tree *tree, const struct kymo_tree_event *event)
 		tree->first = tree->queue.n = 0;
 	if (!kymo_vec_push(&tree->queue, *event))
 		kymo_error_destroy(event->refusal);
+}
+
+bool kymo_tree_is_alone(const struct kymo_tree *tree)
+{
+	return tree->is_alone;
 }
 
 bool kymo_tree_pump(struct kymo_tree *tree)
@@ -292,7 +315,7 @@ static void stand_still(const struct kymo_tree_event *event)
 	if (event->kind != KYMO_TREE_FORKED && event->kind != KYMO_TREE_EXECED && event->kind != KYMO_TREE_STARTUP)
 		return;
 	for (int i = 0; i < STILL_TRIES && (!i || !process->stopped) && !process->is_past; i++)
-		kymo_error_destroy(kymo_joined_hold(process));
+		kymo_error_destroy(kymo_joined_hold(process, false));
 }
 
 static bool next(struct kymo_tree *tree, struct kymo_tree_event *ret)

@@ -10,6 +10,7 @@
 
 struct kymo_tree {
 	struct kymo_hub *hub;		/* on this thread: whatever happens is told within hub_pump() */
+	bool is_alone;			/* of one process, while it starts: what that makes is not followed. It goes with the process, and has none of the three below */
 	int fd;				/* of SIGCHLD */
 	sigset_t mask;			/* as it was before */
 	struct sigaction action;
@@ -20,6 +21,9 @@ struct kymo_tree {
 	void (*meanwhile)(void *data);
 	void *data;
 };
+
+/* A tree that is alone, for a stopped process. */
+struct kymo_error *kymo_tree_create_alone(struct kymo_process *process);
 
 /* The living member with that id, or NULL. */
 struct kymo_process *kymo_tree_find(const struct kymo_tree *tree, pid_t pid);

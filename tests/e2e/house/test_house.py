@@ -61,6 +61,8 @@ def test_a_broken_layer_is_seen(tmp):
             ('record', '#include "ctf/token.h"', 'private to ctf'),
             ('record', '#include "cli/cli.h"', 'nobody uses cli'),
             ('base', 'void f(void) { ptrace(0, 0, 0, 0); }', 'ptrace is used in src/proc only'),
+            ('proc', 'void f(void) { ptrace(0, 0, 0, 0); }', 'ptrace is called by hub*.c, tracee.c and'),
+            ('proc', 'int f(int *status) { return waitpid(1, status, 0); }', 'waited for by hub*.c only'),
             ('sym', '#include <Zydis/Zydis.h>', 'Zydis is used in src/arch only'),
             ('proc', '#include <libelf.h>', 'libdw or libelf is used in src/sym only'),
             ('attic', '', 'has no row')):
