@@ -28,6 +28,7 @@ static int give_back(struct task *task)
 
 	if (!err && borrow->has_own)
 		err = kymo_set_registers(task->tid, &borrow->own);
+	task->knows_registers = false;
 	hub_forget_borrow(task);
 	return err;
 }

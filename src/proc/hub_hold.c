@@ -52,7 +52,7 @@ void hub_hold_note(struct task *task, const struct user_regs_struct *registers)
 {
 	const struct hub_holder *holder = task->process->holder;
 
-	if (!task->is_claimed || !holder || !holder->takes || task->engines.n || task->process->space)
+	if (!task->is_claimed || task->borrow || !holder || !holder->takes || task->engines.n || task->process->space)
 		return;
 	task->told = *registers;
 	task->knows_registers = true;
@@ -115,7 +115,7 @@ static int sweep(struct kymo_hub *hub, void *argument)
 
 	hub_wait_for_spared(hub);
 	for (const struct task *task = process ? process->tasks : NULL; task; task = task->in_process)
-		if (task->is_claimed && !hub_is_still(task) && !is_past(task))
+		if (task->is_claimed && !hub_is_still(task) && !is_past(task) && (!task->has_maker || task->is_newborn))
 			kymo_vec_push(&tids, task->tid);
 	for (size_t i = tids.n; i-- > 0 && !hub->early.n;) {
 		int status;
@@ -223,12 +223,14 @@ static void claim_task(struct kymo_hub *hub, struct task *task)
 /* All that there are; how many are new to the hub. */
 static int claim_all(struct kymo_hub *hub, struct hub_process *process)
 {
+	pid_t pid = process->pid;
 	int n;
 
 	for (struct task *task = process->tasks; task; task = task->in_process)
 		claim_task(hub, task);
-	n = hub_seize_threads(hub, process->pid);
-	for (struct task *task = process->tasks; task; task = task->in_process)
+	n = hub_seize_threads(hub, pid);
+	process = hub_find_process(hub, pid);	/* where memory is out, one without threads has gone */
+	for (struct task *task = process ? process->tasks : NULL; task; task = task->in_process)
 		hub_kick(hub, task);	/* new ones are claimed already */
 	return n;
 }

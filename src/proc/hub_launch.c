@@ -280,15 +280,13 @@ static int launch_here(struct kymo_hub *hub, void *argument)
 		return -errno;
 	launched->pid = fork_without_signals(launch, go);
 	err = launched->pid < 0 ? -errno : hold_behind_exec(launched->pid, go[1], &launched->status);
-	close(go[0]);
-	close(go[1]);
-	if (err == -ESRCH)
-		return -ECHILD;
 	if (!err)
 		err = add_here(hub, launched->pid);
-	if (err && launched->pid > 0)
-		kill_and_reap(launched->pid);
-	return err;
+	if (err && err != -ESRCH && launched->pid > 0)
+		kill_and_reap(launched->pid);	/* before the pipe ends, as it would execute the command then */
+	close(go[0]);
+	close(go[1]);
+	return err == -ESRCH ? -ECHILD : err;
 }
 
 int hub_launch_here(struct kymo_hub *hub, char *const *argv, struct hub_launched *ret)

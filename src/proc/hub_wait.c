@@ -16,6 +16,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -172,7 +173,7 @@ void hub_wait_for_spared(struct kymo_hub *hub)
 
 void hub_expect(struct kymo_hub *hub, struct task *task)
 {
-	if (hub->n_tasks >= MANY_TASKS && !task->is_expected)
+	if (!looks_by_id(hub) && hub->n_tasks >= MANY_TASKS && !task->is_expected)
 		task->is_expected = kymo_vec_push(&hub->expected, task->tid);
 }
 
@@ -287,14 +288,45 @@ static pid_t wait_for_likely(struct kymo_hub *hub, bool sleeps, unsigned int n_t
 	}
 }
 
-/* Those of whom something is to come, each by its id. */
-static pid_t look_at_own(struct kymo_hub *hub, int *status_ret)
+/* A stop that was dealt with was not waited for, so it is told again. But who stands still may be killed, as by the exec of another thread, which waits for its end. */
+static bool is_news(const struct task *task, int status)
+{
+	int event = status >> 16;
+
+	if (!WIFSTOPPED(status))
+		return true;
+	if (task->state == TASK_STOPPED)
+		return (event == PTRACE_EVENT_EXIT && task->stop != STOP_ENDING) || (event == PTRACE_EVENT_EXEC && task->stop != STOP_EVENT);
+	return event == PTRACE_EVENT_EXEC || !task->has_maker || task->is_newborn;	/* else its first stop is kept for its maker */
+}
+
+static pid_t look_at_each_own(struct kymo_hub *hub, bool stopped, int *status_ret)
 {
 	for (size_t i = 0; i < TASK_BUCKETS && hub->n_tasks; i++)
 		for (const struct task *task = hub->buckets[i]; task; task = task->in_bucket)
-			if (task->state != TASK_STOPPED && look(hub, task->tid, WNOHANG, status_ret) == task->tid)
+			if ((task->state == TASK_STOPPED) == stopped && look(hub, task->tid, WNOHANG, status_ret) == task->tid && is_news(task, *status_ret))
 				return task->tid;
 	return 0;
+}
+
+/* Who executes something gets the id of its process, which may have no thread of that id any more. */
+static pid_t look_at_firsts(struct kymo_hub *hub, int *status_ret)
+{
+	for (const struct hub_process *process = hub->processes; process; process = process->next)
+		if (process->tasks && !hub_find(hub, process->pid) && look(hub, process->pid, WNOHANG, status_ret) == process->pid &&
+		    (!WIFSTOPPED(*status_ret) || *status_ret >> 16 == PTRACE_EVENT_EXEC))
+			return process->pid;
+	return 0;
+}
+
+/* Each by its id: those of whom something is to come, and then the others. */
+static pid_t look_at_own(struct kymo_hub *hub, int *status_ret)
+{
+	pid_t got = look_at_each_own(hub, false, status_ret);
+
+	if (!got)
+		got = look_at_firsts(hub, status_ret);
+	return got ? got : look_at_each_own(hub, true, status_ret);
 }
 
 /* ---- any ------------------------------------------------------------------------------------------------------------------------ */

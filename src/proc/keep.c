@@ -13,7 +13,9 @@
 #define RELEASE_TIMEOUT_NS 10000000000ull
 #define END_TIMEOUT_NS 2000000000ull
 #define TURN_TIMEOUT_NS (2 * KYMO_ANSWER_MS * 1000000ull)	/* whoever says nothing for half of that has lost its hold */
-#define LEAVE_TIMEOUT_NS 100000000ull
+#define LEAVE_TIMEOUT_NS 100000000ull	/* without anybody going */
+#define LEAVE_MOST_NS 5000000000ull
+#define DRAIN_NS 10000000ull
 
 struct hub_holder *hub_holder_create(void)
 {
@@ -181,25 +183,39 @@ struct kymo_error *kymo_keep_take(struct kymo_process *process, bool is_first)
 	return error;
 }
 
+/* All that has come. */
+static void drain(struct kymo_hub *hub)
+{
+	uint64_t deadline = kymo_now_ns() + DRAIN_NS;
+
+	while (hub->n_tasks && hub_pump(hub) && kymo_now_ns() < deadline)
+		;
+}
+
 void kymo_keep_leave(struct kymo_process *process)
 {
-	uint64_t deadline = kymo_now_ns() + LEAVE_TIMEOUT_NS;
+	uint64_t now = kymo_now_ns(), deadline = now + LEAVE_TIMEOUT_NS, latest = now + LEAVE_MOST_NS;
 	unsigned int spins = 0;
+	int n, before = 0;
 
 	if (process->joined)
 		kymo_joined_resume(process);
-	while (process->holder && hub_call(process->holder->hub, hurry, NULL) && kymo_now_ns() < deadline) {
-		if (hub_pump(process->holder->hub))
+	while (process->holder && (n = hub_call(process->holder->hub, hurry, NULL)) && now < deadline && now < latest) {
+		if (n < before) {
+			deadline = now + LEAVE_TIMEOUT_NS;
 			spins = 0;
-		else
-			kymo_wait_a_little(spins++);
+		}
+		before = n;
+		drain(process->holder->hub);	/* that there was something to do says nothing: they were hurried */
+		kymo_wait_a_little(spins++);
+		now = kymo_now_ns();
 	}
 }
 
 void kymo_keep_serve(struct kymo_process *process)
 {
-	if (process->holder && process->holder->hub->n_tasks)
-		hub_pump(process->holder->hub);
+	if (process->holder)
+		drain(process->holder->hub);
 }
 
 /* ---- at the tree --------------------------------------------------------------------------------------------------- */
@@ -290,7 +306,7 @@ void kymo_keep_release(struct kymo_process *process)
 	process->is_held = false;
 	kymo_keep_resume(process);
 	if (!process->is_past)
-		wait_until(process, is_left, RELEASE_TIMEOUT_NS);	/* who does not stop in this time stays the hub's, and is let go by the kernel when this process ends */
+		wait_until(process, is_left, tree->is_alone ? LEAVE_TIMEOUT_NS : RELEASE_TIMEOUT_NS);	/* who does not stop in this time stays the hub's, and is let go by the kernel when this process ends */
 	kymo_tree_forget(tree, process);
 	process->tree = NULL;
 	process->was_born_here = false;

@@ -93,8 +93,10 @@ static void end_serving(struct kymo_tree *tree)
 {
 	tree->hub->on_orphan = NULL;
 	tree->hub->while_waiting = NULL;
-	if (tree->hub->n_users > 1)
+	if (tree->hub->n_users > 1) {
+		hub_close_door(tree->hub->door);
 		tree->hub->waits_for_any = false;
+	}
 	sigaction(SIGCHLD, &tree->action, NULL);
 	sigprocmask(SIG_SETMASK, &tree->mask, NULL);
 	close(tree->fd);
@@ -197,8 +199,11 @@ void kymo_tree_forget(struct kymo_tree *tree, const struct kymo_process *process
 /* A launched one stands still by this hub. */
 static struct kymo_error *take_stopped(struct kymo_tree *tree, struct kymo_process *process)
 {
-	int err = kymo_follow_thread(tree, process->pid);
+	int err;
 
+	if (!kymo_vec_reserve(&tree->members, tree->members.n + 1))	/* so that the engine is a member's */
+		return &kymo_error_no_memory;
+	err = kymo_follow_thread(tree, process->pid);
 	if (err)
 		return kymo_error_errno(err, "cannot follow process %d", process->pid);
 	if (!kymo_tree_add(tree, process))
