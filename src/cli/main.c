@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "cli/cli.h"
+#include "proc/proc.h"
 
 static int cmd_help(int argc, char **argv);
 
@@ -96,6 +97,7 @@ static int run(int argc, char **argv)
 		return unknown(argv[1]);
 	if (argc == 3 && (!strcmp(argv[2], "--help") || !strcmp(argv[2], "-h")))
 		return cmd_help(argc - 1, argv);
+	kymo_take_seize_signal();
 	return command->run(argc - 1, argv + 1);
 }
 

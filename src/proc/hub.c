@@ -137,9 +137,11 @@ static int visit(struct kymo_hub *hub, void *argument)
 {
 	const struct visit *visit = argument;
 
+	hub_seizing_begins(&hub->seizer);	/* once for all threads that it attaches to */
 	pthread_mutex_unlock(&hub->lock);
 	visit->run(visit->data);
 	pthread_mutex_lock(&hub->lock);
+	hub_seizing_ends(&hub->seizer);
 	return 0;
 }
 
@@ -286,6 +288,7 @@ static void deinit(struct kymo_hub *hub)
 	if (!hub->is_here)
 		give_action_back();
 	hub_space_look_at_clock(hub, UINT64_MAX);
+	hub_seizer_deinit(&hub->seizer);
 	kymo_vec_deinit(&hub->kicked);
 	kymo_vec_deinit(&hub->early);
 	kymo_vec_deinit(&hub->expected);

@@ -8,6 +8,7 @@
 #include "base/vec.h"
 #include "arch/trap.h"
 #include "kymo/engine.h"
+#include "proc/hub_seize.h"
 #include "proc/process.h"
 
 #define TASK_BUCKETS 1024u
@@ -210,6 +211,7 @@ struct kymo_hub {
 	pid_t keeper;			/* 0: none */
 	struct hub_awaited *awaited;	/* by kymo_hub_close(), or NULL */
 	bool has_filters;		/* some process has, or had, a filter of picked calls */
+	struct hub_seizer seizer;
 	int keeper_pidfd;		/* by which it sees the end of this process; -1: none */
 };
 
@@ -304,7 +306,12 @@ void hub_release_leavers(struct kymo_hub *hub, struct task *task);
 /* It has another id from now on. */
 void hub_rekey_task(struct kymo_hub *hub, struct task *task, pid_t tid);
 
-/* Seize a thread of process `pid` (0: look which), which runs on. A negative errno, as kymo_engine_attach() has them. `ret` may be one that there is. */
+/*
+ * Seize a thread of process `pid` (0: look which), which runs on. A negative errno, as kymo_engine_attach() has them. `ret` may be one that there is.
+ *
+ *   -EAGAIN      it has become another program meanwhile: again, when what is known of the one before has been dealt with
+ *   -ETIMEDOUT   another thread executes something, and does not get on with it
+ */
 int hub_seize(struct kymo_hub *hub, pid_t tid, pid_t pid, struct task **ret);
 
 /* Seize threads of a process that are not the hub's yet, once. How many were, or a negative errno; those that are ending are passed over. */
@@ -315,6 +322,20 @@ int hub_seize_all(struct kymo_hub *hub, pid_t pid);
 
 /* Whether the process has threads that are not the hub's. A first thread that had ended before it could be seized is none. */
 bool hub_lacks_threads(const struct kymo_hub *hub, pid_t pid);
+
+/* ---- hub_seize.c: processes that execute something while they are seized. The same ---------------------------------------- */
+
+/* Those of its threads that are the hub's, and are about to end, as an exec of another one waits for that. Ends are kept, to be dispatched in their turn. */
+void hub_let_end(struct kymo_hub *hub, pid_t pid);
+
+/* What has waited for an exec has seized the one that made it, by its former id: it is the process' first thread now, which is let go, as if it had not been seized. */
+void hub_let_go_of_renamed(struct kymo_hub *hub, pid_t pid);
+
+/* Whether its end is kept so. */
+bool hub_has_end(const struct kymo_hub *hub, const struct task *task);
+
+/* Whether one that was not the hub's has executed something, and has the place of the first thread, which was: whose end is kept then. */
+bool hub_was_replaced(struct kymo_hub *hub, pid_t pid);
 
 /* Nobody knows it: it runs on without us, or, where it has a filter of ours, ends. */
 void hub_abandon(const struct kymo_hub *hub, pid_t tid);

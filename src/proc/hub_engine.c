@@ -8,6 +8,7 @@
 #include "base/io.h"
 
 #define LEAVE_NS 2000000000ull
+#define AGAIN_NS 2000000000ull
 
 /* ---- lifetime ------------------------------------------------------------------------------------------------------------ */
 
@@ -173,7 +174,7 @@ static int attach_to_thread(struct kymo_hub *hub, void *argument)
 	if (!(attach->flags & KYMO_ATTACH_CREATE))
 		return look_up(hub, attach);
 	task = hub_find(hub, attach->id);
-	if (task && attach->flags & KYMO_ATTACH_EXCLUSIVE && find_match(task, attach))
+	if (task && attach->flags & KYMO_ATTACH_EXCLUSIVE && !hub_has_end(hub, task) && find_match(task, attach))
 		return -EEXIST;
 	err = hub_seize(hub, attach->id, 0, &task);
 	if (err)
@@ -188,9 +189,26 @@ static int attach_to_thread(struct kymo_hub *hub, void *argument)
 	return 0;
 }
 
+/* Again, where the process has become another program meanwhile, when that has been dealt with. Not in a callback, which would wait for itself. */
+static int attach_patiently(struct kymo_hub *hub, int (*run)(struct kymo_hub *hub, void *argument), struct hub_attach *attach)
+{
+	uint64_t deadline = kymo_now_ns() + AGAIN_NS;
+	bool is_own = hub_is_own_thread(hub);
+	int err = hub_call(hub, run, attach);
+
+	for (unsigned int spins = 0; err == -EAGAIN && (!is_own || (hub->is_here && !hub->depth)) && kymo_now_ns() < deadline; spins++) {
+		if (is_own)
+			hub_pump(hub);
+		else
+			kymo_wait_a_little(spins);
+		err = hub_call(hub, run, attach);
+	}
+	return err;
+}
+
 int hub_attach(struct kymo_hub *hub, struct hub_attach *attach)
 {
-	return hub_call(hub, attach_to_thread, attach);
+	return attach_patiently(hub, attach_to_thread, attach);
 }
 
 int kymo_engine_attach(struct kymo_hub *hub, pid_t tid, unsigned int flags, const struct kymo_engine_ops *ops, void *data, struct kymo_engine **ret)
@@ -260,7 +278,7 @@ static int attach_to_process(struct kymo_hub *hub, void *argument)
 int hub_attach_process(struct kymo_hub *hub, struct hub_attach *attach)
 {
 	attach->flags |= KYMO_ATTACH_CREATE;
-	return hub_call(hub, attach_to_process, attach);
+	return attach_patiently(hub, attach_to_process, attach);
 }
 
 int kymo_engine_attach_process(struct kymo_hub *hub, pid_t pid, unsigned int flags, const struct kymo_engine_ops *ops, void *data, unsigned int events,

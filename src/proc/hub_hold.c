@@ -285,13 +285,17 @@ static bool is_held(const struct hub_holder *holder, struct hub_message *message
 	return task && hub_is_held(task);
 }
 
-/* Who traces a thread that is to be taken may be about to let go of it. Until all are the hub's, nobody is interrupted. */
+/* Who traces a thread that is to be taken may be about to let go of it; and what has become another program may not have been dealt with. Until all are the hub's, nobody is interrupted. */
 static int claim_patiently(struct hub_holder *holder, struct hub_message *message)
 {
+	uint64_t deadline = kymo_now_ns() + STOP_NS;
 	int n = hub_hold_ask(claim, holder, message, NULL);
 
-	for (int i = 0; i < TAKE_TRIES && n == -EBUSY && holder->takes; i++) {
-		nanosleep(&(struct timespec){ 0, TAKE_PAUSE_NS }, NULL);
+	for (int i = 0; (n == -EBUSY && holder->takes && i < TAKE_TRIES) || (n == -EAGAIN && kymo_now_ns() < deadline); i++) {
+		if (n == -EBUSY || !hub_is_own_thread(holder->hub))
+			nanosleep(&(struct timespec){ 0, TAKE_PAUSE_NS }, NULL);
+		else
+			hub_pump(holder->hub);
 		n = hub_hold_ask(claim, holder, message, NULL);
 	}
 	if (n >= 0)
@@ -316,7 +320,7 @@ static int64_t answer_hold(struct hub_holder *holder, struct hub_message *messag
 		is_more = n > 0 || (n == 0 && !err && !is_sure && has_untraced(holder));
 		is_sure |= n == 0;
 	} while (!err && is_more);
-	err = n < 0 ? n : err;
+	err = n == -EAGAIN ? -ESRCH : n < 0 ? n : err;
 	if (err == -ETIMEDOUT && ask(holder, is_held, message))
 		err = -EAGAIN;
 	/* One that is held already goes on to be; and what is on this thread may have been claimed for a reason that lasts. */

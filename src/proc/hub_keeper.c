@@ -78,30 +78,43 @@ static bool is_clear(pid_t tid)
 	return true;
 }
 
+/* Of the first `n` entries. Whether any have yet to stop. */
+static bool clear_stopped(struct hub_journal *journal, unsigned int n)
+{
+	bool is_any = false;
+
+	for (unsigned int i = 0; i < n; i++) {
+		if (journal->entries[i].kind != ENTRY_WATCHES)
+			continue;
+		if (is_clear(journal->entries[i].where))
+			journal->entries[i].kind = ENTRY_FREE;
+		is_any |= journal->entries[i].kind == ENTRY_WATCHES;
+	}
+	return is_any;
+}
+
+/* It may wait for an exec, and that for the end of one that was seized before. */
+static bool seize(struct hub_journal *journal, unsigned int i, uint64_t deadline)
+{
+	int err;
+
+	while ((err = hub_seize_thread(journal->entries[i].where, 0)) == -EINTR && kymo_now_ns() < deadline)
+		clear_stopped(journal, i);
+	return !err && !ptrace(PTRACE_INTERRUPT, journal->entries[i].where, 0, 0);
+}
+
 static void clear_watches(struct hub_journal *journal)
 {
 	uint64_t deadline = kymo_now_ns() + SEIZE_MS * 1000000ull;
-	bool is_any = true;
+	struct hub_seizer seizer = { 0 };
 
-	for (unsigned int i = 0; i < journal->n_used; i++) {
-		struct entry *entry = &journal->entries[i];
-
-		if (entry->kind != ENTRY_WATCHES)
-			continue;
-		if (ptrace(PTRACE_SEIZE, entry->where, 0, 0) || ptrace(PTRACE_INTERRUPT, entry->where, 0, 0))
-			entry->kind = ENTRY_FREE;
-	}
-	for (unsigned int spins = 0; is_any && kymo_now_ns() < deadline; spins++) {
-		is_any = false;
-		for (unsigned int i = 0; i < journal->n_used; i++) {
-			if (journal->entries[i].kind != ENTRY_WATCHES)
-				continue;
-			if (is_clear(journal->entries[i].where))
-				journal->entries[i].kind = ENTRY_FREE;
-			is_any |= journal->entries[i].kind == ENTRY_WATCHES;
-		}
+	hub_seizing_begins(&seizer);
+	for (unsigned int i = 0; i < journal->n_used; i++)
+		if (journal->entries[i].kind == ENTRY_WATCHES && !seize(journal, i, deadline))
+			journal->entries[i].kind = ENTRY_FREE;
+	hub_seizing_ends(&seizer);
+	for (unsigned int spins = 0; clear_stopped(journal, journal->n_used) && kymo_now_ns() < deadline; spins++)
 		kymo_wait_a_little(spins);
-	}
 }
 
 static volatile pid_t told_by;	/* that it is over. Anybody may send the same signal */
@@ -133,6 +146,7 @@ static void __attribute__((noreturn)) be_keeper(struct hub_journal *journal, pid
 	sigset_t signals;
 
 	sigaction(SIGRTMAX, &action, NULL);
+	kymo_take_seize_signal();
 	setsid();	/* what ends the hub by its terminal or its group ends not this */
 	prctl(PR_SET_PDEATHSIG, SIGRTMAX);
 	prctl(PR_SET_NAME, "kymo-keeper");

@@ -151,10 +151,25 @@ static void begin_stop(struct kymo_hub *hub, struct task *task, enum task_stop s
 	task->was_interrupted = task->is_newborn = task->makes_call_again = task->knows_registers = false;
 }
 
+/* One that was seized between its exec and its telling of that is known by its new id alone. */
+static struct task *find_executing(struct kymo_hub *hub, pid_t pid, pid_t *former_tid)
+{
+	struct task *task = *former_tid ? hub_find(hub, *former_tid) : NULL;
+
+	if (task || !*former_tid)
+		return task;
+	task = hub_find(hub, pid);
+	if (!task)
+		return NULL;
+	task->has_maker = false;
+	*former_tid = pid;
+	return task;
+}
+
 static void execed(struct kymo_hub *hub, pid_t pid)
 {
 	pid_t former_tid = (pid_t)message_of(pid);
-	struct task *task = former_tid ? hub_find(hub, former_tid) : NULL;
+	struct task *task = find_executing(hub, pid, &former_tid);
 
 	if (!task) {
 		if (former_tid)

@@ -12,7 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/io.h"
+
 #define SEIZE_TRIES 20
+#define EXEC_NS 2000000000ull	/* for an exec to get on */
 #define IDLE_LISTS 100
 
 /* ---- processes --------------------------------------------------------------------------------------------------------- */
@@ -229,15 +232,13 @@ static int look_again(pid_t tid)
 	return err;
 }
 
-/* 0: seized; 1: was so already. */
-static int seize(pid_t tid)
+/* 0: seized; 1: was so already; -EINTR: nothing was done. */
+static int try_seize(pid_t tid)
 {
 	int err = 0;
 
 	for (int i = 0; i < SEIZE_TRIES; i++) {
-		if (!ptrace(PTRACE_SEIZE, tid, 0, HUB_OPTIONS))
-			return 0;
-		err = -errno;
+		err = hub_seize_thread(tid, HUB_OPTIONS);
 		if (err != -EPERM)
 			return err;
 		err = look_again(tid);
@@ -248,6 +249,25 @@ static int seize(pid_t tid)
 		nanosleep(&(struct timespec){ 0, 500000 }, NULL);
 	}
 	return -EPERM;
+}
+
+/* Broken off once, that may have been by chance; twice, it waits for an exec. */
+static int seize(struct kymo_hub *hub, pid_t tid, pid_t pid)
+{
+	int err = try_seize(tid);
+	uint64_t deadline = err == -EINTR ? kymo_now_ns() + EXEC_NS : 0;
+
+	if (err == -EINTR)
+		err = try_seize(tid);
+	while (err == -EINTR) {
+		hub_let_end(hub, pid);
+		err = kymo_now_ns() < deadline ? try_seize(tid) : -ETIMEDOUT;
+	}
+	if (!err && tid != pid && syscall(SYS_tgkill, pid, tid, 0) && errno == ESRCH) {
+		hub_let_go_of_renamed(hub, pid);
+		err = -ESRCH;
+	}
+	return err == -ESRCH && hub_was_replaced(hub, pid) ? -EAGAIN : err;
 }
 
 /* Mostly that whose threads were seized last, which is cheaper to ask for than /proc is to read. */
@@ -266,6 +286,16 @@ static pid_t process_of(const struct kymo_hub *hub, pid_t tid)
 	return pid;
 }
 
+/* Of one that the hub has. */
+static int check_old(const struct kymo_hub *hub, const struct task *task)
+{
+	if (task->was_death_told)
+		return -ESRCH;
+	if (!hub_has_end(hub, task))
+		return 0;
+	return task->tid == task->process->pid ? -EAGAIN : -ESRCH;
+}
+
 int hub_seize(struct kymo_hub *hub, pid_t tid, pid_t pid, struct task **ret)
 {
 	struct task *task = hub_find(hub, tid);
@@ -274,14 +304,16 @@ int hub_seize(struct kymo_hub *hub, pid_t tid, pid_t pid, struct task **ret)
 
 	if (task) {
 		*ret = task;
-		return task->was_death_told ? -ESRCH : 0;
+		return check_old(hub, task);
 	}
 	pid = pid || tid <= 0 ? pid : process_of(hub, tid);
 	if (!pid)
 		return -ESRCH;
 	if (tid == hub->waker)
 		return -EPERM;
-	seized = seize(tid);
+	hub_seizing_begins(&hub->seizer);
+	seized = seize(hub, tid, pid);
+	hub_seizing_ends(&hub->seizer);
 	if (seized < 0)
 		return seized;
 	process = hub_get_process(hub, pid);
@@ -296,6 +328,13 @@ int hub_seize(struct kymo_hub *hub, pid_t tid, pid_t pid, struct task **ret)
 	return 0;
 }
 
+static bool is_ours(const struct kymo_hub *hub, pid_t tid)
+{
+	const struct task *task = hub_find(hub, tid);
+
+	return task && !hub_has_end(hub, task);
+}
+
 int hub_seize_threads(struct kymo_hub *hub, pid_t pid)
 {
 	struct dirent *entry;
@@ -307,17 +346,19 @@ int hub_seize_threads(struct kymo_hub *hub, pid_t pid)
 	tasks = opendir(name);
 	if (!tasks)
 		return -ESRCH;
+	hub_seizing_begins(&hub->seizer);
 	while (!err && (entry = readdir(tasks))) {
 		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
 		struct task *task;
 
-		if (tid <= 0 || hub_find(hub, tid))
+		if (tid <= 0 || is_ours(hub, tid))
 			continue;
 		err = hub_seize(hub, tid, pid, &task);
 		n += !err;
 		if (err == -ESRCH)
 			err = 0;
 	}
+	hub_seizing_ends(&hub->seizer);
 	closedir(tasks);
 	return err ? err : n;
 }

@@ -137,7 +137,8 @@ static pid_t look(struct kymo_hub *hub, pid_t tid, int options, int *status_ret)
 	/* Without WSTOPPED, which is for children that nobody traces: their stops could not be taken below, and would hide all others. */
 	if (waitid(tid ? P_PID : P_ALL, (id_t)tid, &info, WEXITED | WNOWAIT | __WALL | __WNOTHREAD | options) || !info.si_pid)
 		return 0;
-	if (info.si_code == CLD_TRAPPED && looks_by_id(hub)) {
+	/* Who has changed its id by an exec gets no request before that stop was waited for. */
+	if (info.si_code == CLD_TRAPPED && looks_by_id(hub) && info.si_status >> 8 != PTRACE_EVENT_EXEC) {
 		*status_ret = info.si_status << 8 | 0x7f;
 		return info.si_pid;
 	}
@@ -293,11 +294,11 @@ static bool is_news(const struct task *task, int status)
 {
 	int event = status >> 16;
 
-	if (!WIFSTOPPED(status))
+	if (!WIFSTOPPED(status) || event == PTRACE_EVENT_EXEC)
 		return true;
 	if (task->state == TASK_STOPPED)
-		return (event == PTRACE_EVENT_EXIT && task->stop != STOP_ENDING) || (event == PTRACE_EVENT_EXEC && task->stop != STOP_EVENT);
-	return event == PTRACE_EVENT_EXEC || !task->has_maker || task->is_newborn;	/* else its first stop is kept for its maker */
+		return event == PTRACE_EVENT_EXIT && task->stop != STOP_ENDING;
+	return !task->has_maker || task->is_newborn;	/* else its first stop is kept for its maker */
 }
 
 static pid_t look_at_each_own(struct kymo_hub *hub, bool stopped, int *status_ret)

@@ -336,6 +336,12 @@ struct kymo_error *kymo_trace_error(pid_t pid, int err);
  */
 void kymo_hub_run(struct kymo_hub *hub, void (*run)(void *data), void *data);
 
+/*
+ * Have a signal of this process, which is kymo's own, break off what its hubs wait for in vain while they seize threads (docs/design/engines.md, hazard 17). It has a handler from then on, in what is forked,
+ * too, until that executes something. Once, before there is a hub or another thread.
+ */
+void kymo_take_seize_signal(void);
+
 /* ---- tracers inside of the tree ------------------------------------------------------------------------------------ */
 
 struct kymo_inner;

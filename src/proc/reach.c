@@ -4,7 +4,19 @@
 #include "kymo/engine.h"
 #include "proc/proc.h"
 
-enum { JOIN_TRIES = 10, HUB_TRIES = 200 /* while it ends */, NAP_NS = 20000000 };
+enum { AGAIN_TRIES = 100, JOIN_TRIES = 10, HUB_TRIES = 200 /* while it ends */, NAP_NS = 20000000 };
+
+/* Again, where the process has become another program meanwhile. */
+static int attach(const struct kymo_reach *reach, pid_t *busy_ret)
+{
+	int err = reach->attach(reach->data, busy_ret);
+
+	for (int i = 0; i < AGAIN_TRIES && err == -EAGAIN && !reach->is_given_up(reach->data); i++) {
+		nanosleep(&(struct timespec){ 0, NAP_NS }, NULL);
+		err = reach->attach(reach->data, busy_ret);
+	}
+	return err;
+}
 
 int kymo_hub_reach(const struct kymo_reach *reach)
 {
@@ -14,13 +26,13 @@ int kymo_hub_reach(const struct kymo_reach *reach)
 	for (int i = 1;; i++) {
 		err = reach->open(reach->data);
 		if (!err)
-			err = reach->attach(reach->data, &busy);
+			err = attach(reach, &busy);
 		if (err != -EBUSY)
 			return err;
 		reach->close(reach->data);
 		why = kymo_hub_connect(busy, reach->hub);
 		if (!why)
-			why = reach->attach(reach->data, &busy);
+			why = attach(reach, &busy);
 		if (!why)
 			return 0;
 		reach->close(reach->data);
