@@ -158,7 +158,8 @@ static long step_request(struct task *task, bool is_block)
 void hub_interrupt(struct kymo_hub *hub, struct task *task)
 {
 	task->was_interrupted = true;
-	ptrace(PTRACE_INTERRUPT, task->tid, 0, 0);
+	if (ptrace(PTRACE_INTERRUPT, task->tid, 0, 0) && errno == ESRCH && task->tid == task->process->pid)
+		hub_was_replaced(hub, task->tid);	/* then its end is kept, and told next */
 	hub_expect(hub, task);
 }
 

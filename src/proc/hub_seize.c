@@ -91,6 +91,28 @@ int hub_seize_thread(pid_t tid, unsigned long options)
 
 /* ---- who is to end ----------------------------------------------------------------------------------------------------------- */
 
+/* Instead of that of a stop in which it was killed. */
+static void keep_status(struct kymo_hub *hub, struct task *task, pid_t tid, int status)
+{
+	if (task && task->is_fetched)
+		hub_forget_status(hub, task);
+	hub_keep_status(hub, tid, status);
+}
+
+/* The stop is kept, as it is all that a first thread tells. */
+static void let_go_on(struct kymo_hub *hub, struct task *task, const siginfo_t *info)
+{
+	unsigned long status;
+
+	if (info->si_status >> 8 != PTRACE_EVENT_EXIT || (task && task->state == TASK_STOPPED && task->stop == STOP_ENDING))
+		return;
+	if (task && !ptrace(PTRACE_GETEVENTMSG, info->si_pid, 0, &status))
+		task->end_status = (int)status;
+	ptrace(PTRACE_CONT, info->si_pid, 0, 0);
+	if (task)
+		keep_status(hub, task, info->si_pid, info->si_status << 8 | 0x7f);
+}
+
 static void let_end(struct kymo_hub *hub, pid_t tid)
 {
 	struct task *task = hub_find(hub, tid);
@@ -99,13 +121,10 @@ static void let_end(struct kymo_hub *hub, pid_t tid)
 
 	if (waitid(P_PID, (id_t)tid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL | __WNOTHREAD) || !info.si_pid)
 		return;		/* not ours, or it has nothing to tell */
-	if (info.si_code == CLD_TRAPPED && info.si_status >> 8 == PTRACE_EVENT_EXIT)
-		ptrace(PTRACE_CONT, tid, 0, 0);
-	if (info.si_code == CLD_TRAPPED || waitpid(tid, &status, __WALL | __WNOTHREAD | WNOHANG) != tid)
-		return;
-	if (task && task->is_fetched)
-		hub_forget_status(hub, task);	/* of a stop in which it was killed */
-	hub_keep_status(hub, tid, status);
+	if (info.si_code == CLD_TRAPPED)
+		let_go_on(hub, task, &info);
+	else if (waitpid(tid, &status, __WALL | __WNOTHREAD | WNOHANG) == tid)
+		keep_status(hub, task, tid, status);
 }
 
 void hub_let_end(struct kymo_hub *hub, pid_t pid)
@@ -159,8 +178,6 @@ bool hub_was_replaced(struct kymo_hub *hub, pid_t pid)
 		kymo_error_destroy(error);
 		return false;
 	}
-	if (first->is_fetched)
-		hub_forget_status(hub, first);
-	hub_keep_status(hub, pid, SIGKILL);
+	keep_status(hub, first, pid, SIGKILL);
 	return true;
 }

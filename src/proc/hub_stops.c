@@ -117,7 +117,8 @@ static void ending(struct kymo_hub *hub, struct task *task)
 {
 	unsigned long status;
 
-	task->end_status = ptrace(PTRACE_GETEVENTMSG, task->tid, 0, &status) ? SIGKILL : (int)status;
+	if (!ptrace(PTRACE_GETEVENTMSG, task->tid, 0, &status))
+		task->end_status = (int)status;
 	task->group_stop = 0;
 	hub_report_exit(hub, task, task->end_status);
 }

@@ -153,6 +153,7 @@ struct task *hub_add_task(struct kymo_hub *hub, struct hub_process *process, pid
 		return NULL;
 	task->tid = tid;
 	task->watch_entry = -1;
+	task->end_status = SIGKILL;
 	task->process = process;
 	task->is_claimed = process->holder && (!process->is_first_held || process->is_owed);
 	into_process(process, task);
