@@ -299,7 +299,8 @@ enum kymo_attach_flag {
 
 /*
  * An engine of thread `tid`, with a reference for the caller. A new one has an empty mask and wants nothing; it is not told of the event in progress. A thread that the hub does not
- * have yet is seized, and does not stop for it.
+ * have yet is seized, and does not stop for it. The kernel has who seizes a thread wait while another one of its process executes something. That waits for the end of all others; where one
+ * of them is the hub's already, the hub waits for ever, and the process with it. Processes that may do so while they are attached to are better launched by the hub.
  *
  *   -EINVAL    CREATE without ops; an unknown flag
  *   -EEXIST    EXCLUSIVE, and one matches
@@ -307,6 +308,7 @@ enum kymo_attach_flag {
  *   -ESRCH     there is no such thread, or it is ending
  *   -EPERM     it may not be traced; kymo_hub_explain() says why
  *   -EBUSY     somebody else traces it; kymo_hub_explain() names who
+ *   -EAGAIN    in a callback: its process has become another program, of which the hub has yet to tell
  *   -ENOMEM
  */
 int kymo_engine_attach(struct kymo_hub *hub, pid_t tid, unsigned int flags, const struct kymo_engine_ops *ops, void *data, struct kymo_engine **ret);

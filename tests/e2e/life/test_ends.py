@@ -1,12 +1,13 @@
 """How recorded processes end: what they did before is kept, and their exit status is the command's."""
 import os
+import shutil
 import signal
 import time
 
 import processes
 import remains
-from kymotest import (KYMO, check, check_equal, check_matches, event_counts, eventually, record, report_json, run, start,
-                      start_record, target, target_path)
+from kymotest import (KYMO, check, check_equal, check_matches, event_counts, eventually, kymo, record, report_json, run, start,
+                      start_record, target, target_path, timeout)
 
 N = 1000
 HOW = {'segv': -signal.SIGSEGV, 'abort': -signal.SIGABRT, 'kill': -signal.SIGKILL, 'trap': -signal.SIGTRAP, 'term': -signal.SIGTERM,
@@ -43,6 +44,41 @@ def test_an_exec_of_a_process_is_told():
     process.end(input='\n')
     result = recorder.end().ok()
     check(report_json()['events'] == N, 'records', result)
+
+
+EXECS = 1500
+
+
+def check_executing(attach):
+    """A program that executes itself again and again, from a thread beside others, does what it does without kymo, whoever comes and goes meanwhile."""
+    bare = run(target_path('family'), 'exec', EXECS)
+    process = start(target_path('family'), 'exec', EXECS)
+    while process.is_alive():
+        attach(process)
+    result = process.end()
+    check_equal((result.status, result.out, result.err), (bare.status, bare.out, bare.err), 'how it ends')
+
+
+@timeout(300)
+def test_a_program_that_executes_again_and_again_is_recorded_by_one_after_the_other(tmp):
+    def attach(process):
+        result = kymo('record', '-q', '--backend', 'inproc', '-p', 'family:work_a', '--for', '0.01', '-o', 'data', '--pid', process.pid)
+        check(result.status in (0, 1), 'it ends in order', result)
+        shutil.rmtree(tmp / 'data', ignore_errors=True)
+        shutil.rmtree(tmp / 'data.old', ignore_errors=True)
+    check_executing(attach)
+
+
+@timeout(300)
+def test_a_program_that_executes_again_and_again_is_traced_by_one_after_the_other(tmp):
+    def attach(process):
+        tracer = start(KYMO, 'syscalls', '-o', 'lines', '--pid', process.pid)
+        eventually(lambda: not tracer.is_alive() or not process.is_alive() or os.path.exists('lines') and os.path.getsize('lines'), 'it is traced')
+        result = tracer.end(signal.SIGTERM)
+        check(result.status in (0, 1), 'it ends in order', result)
+        if os.path.exists('lines'):
+            os.unlink('lines')
+    check_executing(attach)
 
 
 def test_a_process_whose_main_thread_ended_is_left_clean():

@@ -173,6 +173,22 @@ def test_exit_statuses_and_signals_are_those_of_the_command(tmp):
     check_undisturbed(['sh', '-c', 'trap "echo caught; exit 9" USR1; kill -USR1 $$; sleep 1'], ['-q', '-p', 'libc:malloc'])
 
 
+def test_commands_have_the_signals_that_kymo_was_started_with(tmp):
+    """Also that which kymo has a handler for itself."""
+    def signals(*words):
+        def prepare():
+            for i, number in enumerate(numbers):
+                signal.signal(number, signal.SIG_IGN if i % 2 else signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_BLOCK, numbers[1:3])
+        numbers = range(signal.SIGRTMAX - first, signal.SIGRTMAX - first - 4, -1)
+        return run(*words, 'grep', '-E', '^Sig[^Q]', '/proc/self/status', preexec_fn=prepare).ok().out
+    for first in (0, 1, 2):
+        bare = signals()
+        check_equal(signals(KYMO, 'record', '-q', '-p', 'libc:malloc', '--'), bare, 'of a followed one')
+        check_equal(signals(KYMO, 'record', '-q', '--no-follow', '-p', 'libc:malloc', '--'), bare, 'of another')
+        check_equal(signals(KYMO, 'syscalls', '-o', 'lines', '--'), bare, 'of a traced one')
+
+
 def test_signal_masks_and_ignored_signals_are_inherited_as_without(tmp):
     check_undisturbed(['sh', '-c', 'trap "" USR2; sh -c "grep -E \'^Sig[^Q]|^Shd\' /proc/self/status"'], ['-q', '-p', 'libc:malloc'])
     check_undisturbed(['/usr/bin/python3', '-c', r'''

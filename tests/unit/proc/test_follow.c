@@ -284,6 +284,23 @@ static void a_thread_that_is_held_does_nothing_before_it_has_been_told(void **st
 	}
 }
 
+/* The kernel takes its status then. */
+static void one_that_was_launched_is_killed_where_ends_of_children_are_ignored(void **state)
+{
+	char *argv[] = { (char *)"sleep", (char *)"1000", NULL };
+	struct kymo_process *process;
+	pid_t pid;
+
+	signal(SIGCHLD, SIG_IGN);
+	no_error(kymo_process_launch(argv, &process));
+	pid = kymo_process_pid(process);
+	kymo_process_resume(process);
+	kymo_process_kill(process);
+	assert_int_equal(kill(pid, 0), -1);
+	kymo_process_destroy(process);
+	signal(SIGCHLD, SIG_DFL);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
@@ -294,6 +311,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(whoever_is_let_go_runs_on_with_children_that_nobody_follows),
 		cmocka_unit_test(a_killed_tree_is_told_to_its_end),
 		cmocka_unit_test(a_thread_that_is_held_does_nothing_before_it_has_been_told),
+		cmocka_unit_test(one_that_was_launched_is_killed_where_ends_of_children_are_ignored),
 	};
 
 	if (argc == 3 && !strcmp(argv[1], THREADED))
