@@ -75,7 +75,7 @@ def test_a_program_that_executes_again_and_again_is_traced_by_one_after_the_othe
         tracer = start(KYMO, 'syscalls', '-o', 'lines', '--pid', process.pid)
         eventually(lambda: not tracer.is_alive() or not process.is_alive() or os.path.exists('lines') and os.path.getsize('lines'), 'it is traced')
         result = tracer.end(signal.SIGTERM)
-        check(result.status in (0, 1), 'it ends in order', result)
+        check(result.status in (0, 1, -signal.SIGTERM), 'it ends in order', result)  # the last: before it has done anything
         if os.path.exists('lines'):
             os.unlink('lines')
     check_executing(attach)
