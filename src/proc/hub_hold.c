@@ -259,8 +259,10 @@ static int claim(struct kymo_hub *hub, void *argument)
 		return holder->takes ? -ENOMEM : -ENOENT;
 	if (process->keeper && process->keeper != holder && process->keeper->is_closed)
 		return -EBUSY;
-	if ((process->holder && process->holder != holder) || (holder->held && holder->held != process->pid))
+	if ((process->holder && process->holder != holder) || (holder->held && holder->held != process->pid)) {
+		hub_put_process(hub, process);
 		return -EBUSY;
+	}
 	process->holder = holder;
 	process->is_first_held = is_first;
 	holder->held = process->pid;

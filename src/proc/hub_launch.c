@@ -282,7 +282,7 @@ static int launch_here(struct kymo_hub *hub, void *argument)
 	err = launched->pid < 0 ? -errno : hold_behind_exec(launched->pid, go[1], &launched->status);
 	if (!err)
 		err = add_here(hub, launched->pid);
-	if (err && err != -ESRCH && launched->pid > 0)
+	if (err && err != -ESRCH && err != -ECHILD && launched->pid > 0)
 		kill_and_reap(launched->pid);	/* before the pipe ends, as it would execute the command then */
 	close(go[0]);
 	close(go[1]);

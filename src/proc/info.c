@@ -124,19 +124,24 @@ pid_t kymo_live_thread(pid_t pid)
 	return found ? found : pid;
 }
 
-static bool is_traced(pid_t pid, pid_t tid)
+bool kymo_is_anothers(pid_t tid)
 {
 	struct kymo_process_info info;
 	struct kymo_error *error = kymo_process_info(tid, &info);
-	bool is = !error && info.tracer;
+	bool is = !error && info.tracer && info.tracer != gettid();
 
 	kymo_error_destroy(error);
 	return is;
 }
 
+static bool is_anothers(pid_t pid, pid_t tid)
+{
+	return kymo_is_anothers(tid);
+}
+
 pid_t kymo_traced_thread(pid_t pid)
 {
-	const pid_t found = find_thread(pid, is_traced);
+	const pid_t found = find_thread(pid, is_anothers);
 
 	return found ? found : pid;
 }

@@ -76,40 +76,32 @@ static struct kymo_error *is_lost(const struct kymo_process *process)
 				 process->pid);
 }
 
-/* The one that somebody else traces, if there is one. */
-static pid_t traced_thread(pid_t pid)
-{
-	struct kymo_thread_infos threads;
-	struct kymo_error *error = kymo_thread_infos_read(pid, &threads);
-	pid_t tid = pid;
-
-	for (size_t i = 0; !error && i < threads.n; i++) {
-		if (!threads.items[i].tracer || threads.items[i].tracer == gettid())
-			continue;
-		tid = threads.items[i].tid;
-		break;
-	}
-	if (!error)
-		kymo_thread_infos_deinit(&threads);
-	kymo_error_destroy(error);
-	return tid;
-}
-
 struct kymo_error *kymo_not_seized(pid_t pid, int err)
 {
 	enum kymo_error_code code = err == -EBUSY ? KYMO_ERROR_BUSY : err == -ESRCH ? KYMO_ERROR_GONE : err == -EPERM ? KYMO_ERROR_PERMISSION : KYMO_ERROR_FAILED;
 	char text[512];
 
-	kymo_hub_explain(err == -EBUSY ? traced_thread(pid) : pid, err, text, sizeof(text));
+	kymo_hub_explain(err == -EBUSY ? kymo_traced_thread(pid) : pid, err, text, sizeof(text));
 	return kymo_error_create(code, "%s", text);
+}
+
+/* By the hub of this thread, for a reason that has nothing to do with who uses it. */
+static struct kymo_error *not_stopped(struct kymo_process *process, int err)
+{
+	if (!process->holder->takes || (err != -EBUSY && err != -EPERM))
+		return kymo_error_errno(err, "cannot stop process %d", process->pid);
+	process->anothers = err == -EBUSY ? kymo_traced_thread(process->pid) : 0;
+	return kymo_not_seized(process->pid, err);
 }
 
 static struct kymo_error *hold_failed(struct kymo_process *process, pid_t tracer, const struct hub_message *reply, int err)
 {
-	if (process->joined->holder && process->holder->takes && (err == -EBUSY || err == -EPERM))
-		return kymo_not_seized(process->pid, err);
+	bool is_own = process->joined->holder;
+
 	switch (err) {
 	case -EBUSY:
+		if (is_own && process->holder->takes)
+			return not_stopped(process, err);
 		return kymo_error_create(KYMO_ERROR_BUSY, "process %d is being changed by another recorder, or a thread of it is traced by somebody else than process %d; try again later",
 					 process->pid, tracer);
 	case -EAGAIN:
@@ -120,6 +112,8 @@ static struct kymo_error *hold_failed(struct kymo_process *process, pid_t tracer
 	case -EPIPE:
 		return is_lost(process);
 	default:
+		if (is_own)
+			return not_stopped(process, err);
 		return kymo_error_errno(err, "process %d could not be stopped by process %d, which traces it", process->pid, tracer);
 	}
 }

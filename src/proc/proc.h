@@ -71,7 +71,7 @@ pid_t kymo_live_thread(pid_t pid);
 /* The name of a thread, also of one that has ended and was not waited for; "" where it is not to be had. */
 void kymo_read_comm(pid_t tid, char ret[16]);
 
-/* The first thread of a process that somebody traces; `pid` where none is. */
+/* The first thread of a process that somebody else than the caller traces; `pid` where none is. */
 pid_t kymo_traced_thread(pid_t pid);
 
 /* Whether some thread of `pid` is not asleep in a system call, as far as /proc tells; false too where there is no such process. */

@@ -20,6 +20,7 @@ struct kymo_process {
 
 	struct kymo_tree *tree;		/* whose hub has its threads while they run, too; NULL: nobody does */
 	struct hub_holder *holder;	/* for which it stands still, where the hub is this thread's; NULL: it never has, and was not launched */
+	pid_t anothers;			/* the thread that another one traced when it was to be stopped last, or 0 */
 	bool is_past;			/* it has ended or become another program, and no thread of it is left */
 	bool was_born_here;		/* followed from its first instruction on */
 	bool holds_birth;		/* of its next thread */
@@ -87,6 +88,9 @@ struct kymo_error *kymo_thread_did_not_stop(struct kymo_process *process, pid_t 
 
 /* BUSY, PERMISSION, GONE, FAILED: why a thread of process `pid` can't be traced, by the errno of its seizing. */
 struct kymo_error *kymo_not_seized(pid_t pid, int err);
+
+/* Whether somebody else traces the thread. */
+bool kymo_is_anothers(pid_t tid);
 
 /* One of its tree that runs in the memory of `process`, or 0. */
 pid_t kymo_tree_sharing_child(const struct kymo_process *process);

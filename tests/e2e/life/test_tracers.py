@@ -80,3 +80,23 @@ def test_a_traced_process_is_not_attached_to(tmp):
     kymo('record', *PROBES, '--pid', process.pid).refused(rf'is being traced by process {tracer.pid} \(strace\)')
     tracer.end(signal.SIGINT)
     process.end(signal.SIGTERM).ok()
+
+
+def switches(tid):
+    return sum(int(processes.status(tid)[key]) for key in ('voluntary_ctxt_switches', 'nonvoluntary_ctxt_switches'))
+
+
+def test_threads_beside_a_traced_one_are_stopped_once_at_most_however_often_it_is_tried(tmp):
+    process = target('crowd', 'sleep', '-t', '8')
+    *others, last = processes.threads(process.pid)
+    tracer = start(program('strace'), '-p', last, '-o', tmp / 'calls')
+    eventually(lambda: processes.tracer(last) == tracer.pid, 'strace is there')
+    before = {tid: switches(tid) for tid in others[1:]}
+    kymo('record', '-p', 'crowd:main', '--pid', process.pid).refused(rf'is being traced by process {tracer.pid} \(strace\)')
+    stops = {tid: switches(tid) - n for tid, n in before.items()}
+    check(max(stops.values()) < 10, 'they sleep on', stops)
+    check_equal(processes.tracer(others[0]), 0, 'the first one is let go')
+    tracer.end(signal.SIGINT)
+    process.send('\n')
+    process.wait_for('^woke 8$')
+    process.end()
