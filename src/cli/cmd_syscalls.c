@@ -53,7 +53,7 @@ static const struct cli_option table[] = {
 	{ SECCOMP, 0, "seccomp-bpf", NULL },
 };
 
-enum { STRING_SIZE_MAX = 1 << 20, BUFFER_SIZE = 16 << 20, BUFFER_MIN = 1 << 16, BUFFER_MAX = 1 << 30 };
+enum { STRING_SIZE_MAX = 1 << 20, BUFFER_SIZE = 16 << 20, BUFFER_MIN = 1 << 16, BUFFER_MAX = 256 << 20 };
 
 struct words {
 	struct cli_syscalls tracing;
@@ -142,7 +142,7 @@ static int take_option(struct words *words, int option, const char *value)
 		return take_backend(words, value);
 	case BUFFER:
 		if (!cli_parse_size(value, &size) || size < BUFFER_MIN || size > BUFFER_MAX)
-			return cli_usage("syscalls", "--buffer takes a size from 64K to 1G, not '%s'", value);
+			return cli_usage("syscalls", "--buffer takes a size from 64K to 256M, not '%s'", value);
 		s->buffer_size = size;
 		break;
 	}

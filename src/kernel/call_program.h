@@ -4,11 +4,12 @@
 #ifndef KYMO_KERNEL_CALL_PROGRAM_H
 #define KYMO_KERNEL_CALL_PROGRAM_H
 
+#include "kernel/call_ring.h"
 #include "kernel/program.h"
 #include "wire/copy.h"
 
 #define KERNEL_CALL_PROGRAM_MAX 8192	/* instructions */
-#define KERNEL_CALL_SCRATCH 65536	/* bytes in which a CPU makes a sample */
+#define KERNEL_CALL_SCRATCH CALL_RING_RECORD_MAX	/* bytes in which a CPU makes a sample that may be large */
 #define KERNEL_CALL_NUMBERS 513		/* the last stands for all numbers that are not below */
 #define KERNEL_CALL_PLAIN 1024		/* whether a call is shown without any copies: a bit for each at its entry, and one 512 further on at its exit */
 
@@ -20,27 +21,31 @@ enum kernel_call_what {
 };
 
 /* The words of a call's sample: its arguments, and */
-enum { KERNEL_CALL_STACK_POINTER = 6, KERNEL_CALL_NUMBER, KERNEL_CALL_WORDS };
+enum { KERNEL_CALL_STACK_POINTER = 6, KERNEL_CALL_WORDS };
 
-/* A sample as it lies in the ring: this, of calls the words, of signals the siginfo; then copies (wire/copy.h). */
+/* A sample as it lies in the ring: as much of this as it has, then copies (wire/copy.h). */
 struct kernel_call {
-	uint32_t what;
-	uint32_t is_incomplete;	/* a copy failed */
-	uint32_t cpu, unused;
-	char name[KERNEL_NAME_SIZE];	/* of the thread, where names are wanted */
-	uint64_t ns, lost;
+	uint32_t stride;	/* from here to the next one */
+	uint32_t size;		/* of what means something */
+	uint32_t what, cpu;
+	uint64_t lost, ns;
 	int32_t tid, pid;
 	uint64_t value;		/* of a call: its number, or its result */
-	uint64_t position;	/* the program's own */
-	uint64_t words[];
+	uint64_t number;	/* of a call that has returned */
+	uint32_t is_incomplete;	/* a copy failed */
+	uint32_t position;	/* the program's own */
+	uint64_t words[KERNEL_CALL_WORDS];	/* of a call that begins, or has copies; of a signal the siginfo */
+	char name[KERNEL_NAME_SIZE];	/* of the thread, where names are wanted */
+	uint8_t copies[];
 };
 
 #define KERNEL_SIGINFO_SIZE 48	/* struct kernel_siginfo: the beginning of a siginfo_t */
 
 struct kernel_call_program {
-	int ring, scratch, state;	/* a ring buffer; arrays by CPU: KERNEL_CALL_SCRATCH bytes; struct kernel_state of which the first counts losses */
+	struct call_ring_shape ring;
+	int scratch;			/* array by CPU: KERNEL_CALL_SCRATCH bytes */
 	int plain;			/* KERNEL_CALL_PLAIN bits, the only element of its map */
-	int again;			/* hash of threads in whose call copies failed as it began; the first state counts them */
+	int again;			/* hash of threads in whose call copies failed as it began; the ring counts them */
 	int processes;			/* struct kernel_processes, or -1: all are seen */
 	pid_t thread;			/* the only one that is seen, or 0 */
 	bool has_times;

@@ -27,7 +27,8 @@ struct loaded {
 struct kymo_kernel_calls {
 	struct kymo_kernel base;	/* processes, state, and what is attached */
 	struct kymo_kernel_calls_options options;
-	int ring_fd, scratch_fd, again_fd, plain_fd, entries_fd, exits_fd;
+	struct call_ring ring;
+	int scratch_fd, again_fd, plain_fd, entries_fd, exits_fd;
 	uint64_t plain[KERNEL_CALL_PLAIN / 64];
 	uint32_t n_cpus;
 	KYMO_VEC(struct loaded) loaded;
@@ -35,12 +36,6 @@ struct kymo_kernel_calls {
 	uint32_t status_at;		/* in task_struct */
 	uint32_t sys_enter, sys_exit;	/* ids of the tracepoints, in the kernel's description of itself */
 	struct kernel_call_program program;
-	struct ring_buffer *reader;
-	/* of the drain that goes on */
-	struct kymo_error *(*see)(const struct kymo_kernel_call *call, void *data);
-	void *data;
-	struct kymo_error *error;
-	unsigned int n_left;		/* samples that are handed over in this round */
 };
 
 /* ---- programs --------------------------------------------------------------------------------------------------------- */
@@ -191,29 +186,45 @@ static struct kymo_error *attach_all(struct kymo_kernel_calls *calls)
 
 /* ---- samples ------------------------------------------------------------------------------------------------------------ */
 
-static bool read_call(const struct kernel_call *sample, size_t size, struct kymo_kernel_call *ret)
+/* False: the sample is not as programs make them. */
+static bool read_event(const struct kernel_call *sample, struct kymo_kernel_call *call, siginfo_t *info)
 {
-	const size_t header = sizeof(*sample) + KERNEL_CALL_WORDS * sizeof(sample->words[0]);
-
-	if (size < header)
+	switch (sample->what) {
+	case KERNEL_CALL_ENTER:
+		call->event = KYMO_KERNEL_CALL_ENTERED;
+		call->number = sample->value;
+		memcpy(call->args, sample->words, sizeof(call->args));
+		call->stack_pointer = sample->words[KERNEL_CALL_STACK_POINTER];
+		return true;
+	case KERNEL_CALL_LEAVE:
+		call->event = KYMO_KERNEL_CALL_LEFT;
+		call->number = sample->number;
+		return true;
+	case KERNEL_CALL_SIGNAL:
+		call->event = KYMO_KERNEL_CALL_SIGNAL;
+		memcpy(info, sample->words, KERNEL_SIGINFO_SIZE);
+		info->si_signo = (int)sample->value;
+		return true;
+	case KERNEL_CALL_END:
+		call->event = KYMO_KERNEL_CALL_ENDED;
+		return true;
+	default:
 		return false;
-	memcpy(ret->args, sample->words, sizeof(ret->args));
-	ret->number = sample->what == KERNEL_CALL_ENTER ? sample->value : sample->words[KERNEL_CALL_NUMBER];
-	ret->stack_pointer = sample->words[KERNEL_CALL_STACK_POINTER];
-	ret->copies = (struct kymo_copies){ (const uint8_t *)sample + header, size - header };
-	return true;
+	}
 }
 
-static int on_sample(void *data, void *bytes, size_t size)
+static bool is_sound(const struct kernel_call *sample)
 {
-	struct kymo_kernel_calls *calls = data;
-	const struct kernel_call *sample = bytes;
-	struct kymo_kernel_call call;
-	siginfo_t info = { 0 };
+	return sample->stride >= offsetof(struct kernel_call, words) && sample->stride <= CALL_RING_RECORD_MAX && sample->stride % 8 == 0 &&
+	       sample->size <= sample->stride;
+}
 
-	if (size < sizeof(*sample))
-		return 0;
-	call = (struct kymo_kernel_call){
+static struct kymo_error *hand_out(const struct kymo_kernel_calls *calls, const struct kernel_call *sample,
+				   struct kymo_error *(*see)(const struct kymo_kernel_call *call, void *data), void *data)
+{
+	const size_t header = offsetof(struct kernel_call, copies);
+	siginfo_t info = { 0 };
+	struct kymo_kernel_call call = {
 		.ns = sample->ns,
 		.lost = sample->lost,
 		.cpu = sample->cpu,
@@ -223,47 +234,32 @@ static int on_sample(void *data, void *bytes, size_t size)
 		.result = (int64_t)sample->value,
 		.siginfo = &info,
 		.is_incomplete = sample->is_incomplete,
+		.copies = { sample->copies, sample->size > header ? sample->size - header : 0 },
 	};
-	switch (sample->what) {
-	case KERNEL_CALL_ENTER:
-	case KERNEL_CALL_LEAVE:
-		call.event = sample->what == KERNEL_CALL_ENTER ? KYMO_KERNEL_CALL_ENTERED : KYMO_KERNEL_CALL_LEFT;
-		if (!read_call(sample, size, &call))
-			return 0;
-		break;
-	case KERNEL_CALL_SIGNAL:
-		call.event = KYMO_KERNEL_CALL_SIGNAL;
-		if (size >= sizeof(*sample) + KERNEL_SIGINFO_SIZE)
-			memcpy(&info, sample->words, KERNEL_SIGINFO_SIZE);
-		info.si_signo = (int)sample->value;
-		break;
-	case KERNEL_CALL_END:
-		call.event = KYMO_KERNEL_CALL_ENDED;
-		break;
-	default:
-		return 0;
-	}
-	calls->error = calls->see(&call, calls->data);
-	return calls->error || !--calls->n_left ? -ECANCELED : 0;
+
+	return read_event(sample, &call, &info) ? see(&call, data) : NULL;
 }
 
 struct kymo_error *kymo_kernel_calls_drain(struct kymo_kernel_calls *calls,
 					   struct kymo_error *(*see)(const struct kymo_kernel_call *call, void *data), void *data,
 					   bool *is_empty_ret)
 {
-	struct kymo_error *error;
-	int n;
+	bool is_head;
+	const uint64_t limit = call_ring_limit(&calls->ring, &is_head);
+	const struct kernel_call *sample = NULL;
+	struct kymo_error *error = NULL;
 
-	calls->see = see;
-	calls->data = data;
-	calls->n_left = DRAIN_MAX;
-	n = ring_buffer__consume(calls->reader);
-	error = calls->error;
-	calls->error = NULL;
-	*is_empty_ret = calls->n_left > 0;
-	if (error || n >= 0 || !calls->n_left)
-		return error;
-	return kymo_error_errno(n, "cannot read the kernel's ring buffer");
+	for (int i = 0; i < DRAIN_MAX && !error && (sample = call_ring_peek(&calls->ring, limit)); i++) {
+		if (!is_sound(sample)) {
+			error = kymo_error_create(KYMO_ERROR_FAILED, "the ring of system calls holds what is no sample");
+			break;
+		}
+		error = hand_out(calls, sample, see, data);
+		call_ring_next(&calls->ring, sample->stride);
+	}
+	call_ring_tell(&calls->ring);
+	*is_empty_ret = !sample && is_head; /* what is being written now must not be missed at the end */
+	return error;
 }
 
 void kymo_kernel_calls_detach(struct kymo_kernel_calls *calls)
@@ -273,7 +269,7 @@ void kymo_kernel_calls_detach(struct kymo_kernel_calls *calls)
 
 uint64_t kymo_kernel_calls_lost(const struct kymo_kernel_calls *calls)
 {
-	return __atomic_load_n(&calls->base.state[0].count, __ATOMIC_RELAXED);
+	return __atomic_load_n(&call_ring_head(&calls->ring)->lost, __ATOMIC_RELAXED);
 }
 
 bool kymo_kernel_calls_has_processes(const struct kymo_kernel_calls *calls)
@@ -285,9 +281,10 @@ bool kymo_kernel_calls_has_processes(const struct kymo_kernel_calls *calls)
 
 static struct kymo_error *create_maps(struct kymo_kernel_calls *calls)
 {
-	calls->ring_fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "kymo_ring", 0, 0, kernel_ring_size(calls->options.buffer_size), NULL);
-	if (calls->ring_fd < 0)
-		return kernel_refused(errno, "make BPF ring buffers");
+	struct kymo_error *error = call_ring_init(&calls->ring, calls->options.buffer_size, calls->n_cpus);
+
+	if (error)
+		return error;
 	calls->scratch_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "kymo_scratch", 4, KERNEL_CALL_SCRATCH, calls->n_cpus, NULL);
 	calls->again_fd = bpf_map_create(BPF_MAP_TYPE_HASH, "kymo_again", 4, 4, THREADS_MAX, NULL);
 	calls->plain_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "kymo_plain", 4, sizeof(calls->plain), 1, NULL);
@@ -295,8 +292,7 @@ static struct kymo_error *create_maps(struct kymo_kernel_calls *calls)
 	calls->exits_fd = bpf_map_create(BPF_MAP_TYPE_PROG_ARRAY, "kymo_exits", 4, 4, 2 * KERNEL_CALL_NUMBERS, NULL);
 	if (calls->scratch_fd < 0 || calls->again_fd < 0 || calls->plain_fd < 0 || calls->entries_fd < 0 || calls->exits_fd < 0)
 		return kernel_refused(errno, "make BPF maps");
-	calls->reader = ring_buffer__new(calls->ring_fd, on_sample, calls, NULL);
-	return calls->reader ? NULL : kymo_error_errno(-errno, "cannot map the kernel's ring buffer");
+	return NULL;
 }
 
 static struct kymo_error *set_up(struct kymo_kernel_calls *calls)
@@ -311,8 +307,6 @@ static struct kymo_error *set_up(struct kymo_kernel_calls *calls)
 	if (!calls->insns)
 		return &kymo_error_no_memory;
 	error = kernel_choose_namespace(&calls->base);
-	if (!error)
-		error = kernel_create_state(&calls->base, (uint32_t)n_cpus);
 	if (!error && calls->options.pid)
 		error = kernel_create_processes(&calls->base);
 	if (!error)
@@ -320,9 +314,8 @@ static struct kymo_error *set_up(struct kymo_kernel_calls *calls)
 	if (error)
 		return error;
 	calls->program = (struct kernel_call_program){
-		.ring = calls->ring_fd,
+		.ring = calls->ring.shape,
 		.scratch = calls->scratch_fd,
-		.state = calls->base.state_fd,
 		.again = calls->again_fd,
 		.plain = calls->plain_fd,
 		.processes = calls->base.processes_fd,
@@ -351,7 +344,7 @@ struct kymo_error *kymo_kernel_calls_create(const struct kymo_kernel_calls_optio
 	calls->base.options = (struct kymo_kernel_options){ .pid = options->pid, .follow = options->pid };
 	calls->base.ids.not_tgid = options->pid ? 0 : getpid();
 	calls->base.rings_fd = calls->base.state_fd = calls->base.processes_fd = -1;
-	calls->ring_fd = calls->scratch_fd = calls->again_fd = calls->plain_fd = calls->entries_fd = calls->exits_fd = -1;
+	calls->ring.shape.fd = calls->scratch_fd = calls->again_fd = calls->plain_fd = calls->entries_fd = calls->exits_fd = -1;
 	error = set_up(calls);
 	if (error)
 		kymo_kernel_calls_destroy(calls);
@@ -371,11 +364,10 @@ void kymo_kernel_calls_destroy(struct kymo_kernel_calls *calls)
 	if (!calls)
 		return;
 	kernel_deinit(&calls->base);
-	ring_buffer__free(calls->reader);
+	call_ring_deinit(&calls->ring);
 	for (size_t i = 0; i < calls->loaded.n; i++)
 		close(calls->loaded.items[i].fd);
 	kymo_vec_deinit(&calls->loaded);
-	close_if_open(calls->ring_fd);
 	close_if_open(calls->scratch_fd);
 	close_if_open(calls->again_fd);
 	close_if_open(calls->plain_fd);

@@ -54,7 +54,8 @@ struct kymo_kernel_call {
 	uint32_t cpu;
 	int32_t tid, pid;	/* as struct kymo_kernel_sample has them */
 	const char *name;	/* of the thread; NULL without options.names */
-	uint64_t number, args[6], stack_pointer;	/* of a call; the number of one that has returned may be (uint64_t)-1 */
+	uint64_t number;	/* of a call; of one that has returned it may be (uint64_t)-1 */
+	uint64_t args[6], stack_pointer;	/* of a call that begins */
 	int64_t result;		/* of a call; the signal's number; the status of a thread, as waitpid() has it */
 	const void *siginfo;	/* of a signal: 128 bytes */
 	bool is_incomplete;	/* some of a call's memory could not be copied as it was made: what is there at its return comes with that */

@@ -24,8 +24,7 @@ struct kernel_sample {
 /* An element of the state map, a cache line of its own. */
 struct kernel_state {
 	uint64_t count;		/* losses of a ring */
-	uint64_t noted;		/* in the first element, of system calls: threads in the table `again` */
-	uint64_t unused[6];
+	uint64_t unused[7];
 };
 
 /*

@@ -23,6 +23,38 @@ TOUCHED = '#include <sys/mman.h>\n__attribute__((constructor)) static void touch
 
 GETPPID = '#include <stdlib.h>\n#include <unistd.h>\nint main(int argc, char **argv) { for (long n = atol(argv[1]); n > 0; n--) getppid(); }\n'
 
+# Threads that each write 1, 2, 3, ... at once, in seven digits.
+WRITERS = '''
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+static int null, calls;
+static void *work(void *unused)
+{
+	char text[16];
+
+	for (int i = 1; i <= calls; i++)
+		if (write(null, text, sprintf(text, "%07d", i)) != 7)
+			abort();
+	return unused;
+}
+int main(int argc, char **argv)
+{
+	pthread_t threads[4];
+
+	null = open("/dev/null", O_WRONLY);
+	calls = atoi(argv[1]);
+	for (int i = 0; i < 4; i++)
+		if (pthread_create(&threads[i], NULL, work, NULL))
+			abort();
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	return 0;
+}
+'''
+
 
 def in_kernel(*words, **options):
     need_root()
@@ -92,6 +124,20 @@ def test_a_running_process_is_seen_and_outlives_a_killed_kymo():
     check_untraced(process.pid)
     watcher.kill()
     check(process.is_alive(), 'the process runs on')
+
+
+def test_each_call_of_threads_that_make_them_at_once_is_shown_whole_and_in_order(tmp):
+    need_root()
+    (tmp / 'writers.c').write_text(WRITERS)
+    run(program('gcc'), '-O1', '-pthread', '-o', tmp / 'writers', tmp / 'writers.c').ok()
+    calls = 8000
+    in_kernel('-f', '-e', 'write', '--buffer', '64M', '-o', tmp / 'lines', tmp / 'writers', calls).ok()
+    numbers = {}
+    for tid, number in re.findall(r'^(\d+) +write\(3, "(\d{7})", 7', (tmp / 'lines').read_text(), re.MULTILINE):
+        numbers.setdefault(tid, []).append(int(number))
+    check_equal(len(numbers), 4, 'threads')
+    for seen in numbers.values():
+        check(seen == list(range(1, calls + 1)), f'{len(seen)} of {calls} calls, in order')
 
 
 def test_losses_are_counted_and_shown(tmp):

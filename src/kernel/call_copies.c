@@ -1,0 +1,319 @@
+/*
+ * Memory that is copied into a sample.
+ *
+ * Memory that is not there yet, as a page of the file that nobody has touched, can't be had here: programs don't wait for it.
+ * What fails at the entry is noted, and copied once more at the exit, when the kernel itself has read it.
+ */
+#include <errno.h>
+#include <sys/param.h>
+
+#include "kernel/call_sample.h"
+
+enum {
+	PAGE = 4096,
+	LOWEST = 4096,
+	PAGES_MAX = KYMO_COPY_SIZE_MAX / PAGE + 1,
+	SMALL = 512,	/* copies that are made in the ring: room for all that there may be is taken before it is known how much there is */
+};
+
+#define HEADER ((int)sizeof(struct kymo_copied))
+#define ROOM (KERNEL_CALL_SCRATCH - PAGES_MAX * (PAGE + HEADER + 8) - 64)
+
+/* An argument, or KYMO_COPY_STACK. */
+static void load_register(struct code *c, uint8_t dst, unsigned arg)
+{
+	load(c, BPF_DW, dst, R6, AT(words) + 8 * (int)arg);
+}
+
+/*
+ * The verifier follows each path with what it knows of r7 on that one, unless it knows the same on all of them: so it is made to
+ * forget, by way of the map's memory. Without that, a vector takes it a second.
+ */
+static void check_room(struct code *c, struct label *failed)
+{
+	store(c, BPF_W, R6, AT(position), R7);
+	load(c, BPF_W, R7, R6, AT(position));
+	jump_if(c, BPF_JGT, R7, ROOM, failed);
+}
+
+/* Where the next copy begins: its header. */
+static void begin_piece(struct code *c)
+{
+	move(c, R1, R6);
+	add_register(c, R1, R7);
+	store(c, BPF_DW, R1, 0, R8);
+	store(c, BPF_W, R1, 8, R9);
+}
+
+static void end_piece(struct code *c)
+{
+	add_register(c, R7, R9);
+	add(c, R7, HEADER + 7);
+	emit(c, BPF_ALU64 | BPF_AND | BPF_K, R7, 0, 0, ~7);
+}
+
+/* r9 bytes from r8 on, of which the verifier knows that they are at most `PAGE`, then the first `n_fields` words of them to the stack. */
+static void copy_piece(struct code *c, unsigned n_fields, struct label *failed)
+{
+	begin_piece(c);
+	add(c, R1, HEADER);
+	move(c, R2, R9);
+	move(c, R3, R8);
+	call(c, BPF_FUNC_probe_read_user);
+	jump_if(c, BPF_JNE, R0, 0, failed);
+	if (n_fields) {
+		move(c, R1, R6);
+		add_register(c, R1, R7);
+	}
+	for (unsigned i = 0; i < n_fields; i++) {
+		load(c, BPF_DW, R2, R1, HEADER + 8 * (int)i);
+		store(c, BPF_DW, FP, FIELDS + 8 * (int)i, R2);
+	}
+	end_piece(c);
+}
+
+/*
+ * The same of up to BUFFER_SIZE bytes, by way of the stack. Where the kernel is to copy to, it checks (HARDENED_USERCOPY): a stack at once, what it has mapped, as the ring, by some functions more.
+ * What follows in the sample is overwritten: the next copy comes there, or nothing.
+ */
+static void copy_to_stack(struct code *c, struct label *failed)
+{
+	for (int i = 0; i < BUFFER_SIZE; i += 8)
+		store_imm(c, BPF_DW, FP, BUFFER + i, 0);
+	stack_address(c, R1, BUFFER);
+	move(c, R2, R9);
+	move(c, R3, R8);
+	call(c, BPF_FUNC_probe_read_user);
+	jump_if(c, BPF_JNE, R0, 0, failed);
+	begin_piece(c);
+	for (int i = 0; i < BUFFER_SIZE; i += 8) {
+		load(c, BPF_DW, R2, FP, BUFFER + i);
+		store(c, BPF_DW, R1, HEADER + i, R2);
+	}
+	end_piece(c);
+}
+
+/* r9 bytes from r8 on, at most `max`, page by page: the next one may not be there. The first piece goes by way of the stack if it `is_small`. */
+static void copy_bytes(struct code *c, unsigned max, bool is_small, struct label *failed)
+{
+	struct label done = { .n = 0 };
+	const unsigned n = (max + PAGE - 1) / PAGE + 1;
+
+	jump_if(c, BPF_JLT, R8, LOWEST, &done);
+	check_room(c, failed);
+	for (unsigned i = 0; i < n; i++) {
+		struct label within = { .n = 0 };
+
+		jump_if(c, BPF_JEQ, R9, 0, &done);
+		store(c, BPF_DW, FP, REST, R9);
+		move(c, R2, R8);
+		emit(c, BPF_ALU64 | BPF_AND | BPF_K, R2, 0, 0, PAGE - 1);
+		set(c, R1, PAGE);
+		subtract_register(c, R1, R2);
+		jump_if_both(c, BPF_JLE, R9, R1, &within);
+		move(c, R9, R1);
+		here(c, &within);
+		jump_if(c, BPF_JGT, R9, is_small && !i ? BUFFER_SIZE : PAGE, &done);
+		if (is_small && !i)
+			copy_to_stack(c, failed);
+		else
+			copy_piece(c, 0, failed);
+		add_register(c, R8, R9);
+		load(c, BPF_DW, R1, FP, REST);
+		subtract_register(c, R1, R9);
+		move(c, R9, R1);
+	}
+	here(c, &done);
+}
+
+/* The same, with r9 cut to `max`. */
+static void copy_at_most(struct code *c, unsigned max, struct label *failed)
+{
+	struct label fits = { .n = 0 };
+
+	jump_if(c, BPF_JLE, R9, (int32_t)max, &fits);
+	set(c, R9, (int32_t)max);
+	here(c, &fits);
+	copy_bytes(c, max, false, failed);
+}
+
+/* The NUL that the kernel ends a longer string with is not the string's. */
+static void copy_string(struct code *c, unsigned max, struct label *failed)
+{
+	struct label done = { .n = 0 }, whole = { .n = 0 };
+
+	jump_if(c, BPF_JLT, R8, LOWEST, &done);
+	check_room(c, failed);
+	move(c, R1, R6);
+	add_register(c, R1, R7);
+	add(c, R1, HEADER);
+	set(c, R2, (int32_t)max);
+	move(c, R3, R8);
+	call(c, BPF_FUNC_probe_read_user_str);
+	jump_if(c, BPF_JGT, R0, (int32_t)max, failed); /* negative ones, too */
+	jump_if(c, BPF_JEQ, R0, 0, failed);
+	jump_if(c, BPF_JNE, R0, (int32_t)max, &whole);
+	add(c, R0, -1);
+	here(c, &whole);
+	move(c, R1, R6);
+	add_register(c, R1, R7);
+	store(c, BPF_DW, R1, 0, R8);
+	store(c, BPF_W, R1, 8, R0);
+	add_register(c, R7, R0);
+	add(c, R7, HEADER + 7);
+	emit(c, BPF_ALU64 | BPF_AND | BPF_K, R7, 0, 0, ~7);
+	here(c, &done);
+}
+
+/* r9 elements from r8 on. */
+static void copy_vector(struct code *c, unsigned max, struct label *failed)
+{
+	struct label done = { .n = 0 };
+
+	jump_if(c, BPF_JLT, R8, LOWEST, &done);
+	store(c, BPF_DW, FP, COUNT, R9);
+	store(c, BPF_DW, FP, ARRAY, R8);
+	for (int i = 0; i < KYMO_COPY_ELEMENTS; i++) {
+		load(c, BPF_DW, R1, FP, COUNT);
+		jump_if(c, BPF_JLE, R1, i, &done);
+		check_room(c, failed);
+		load(c, BPF_DW, R8, FP, ARRAY);
+		add(c, R8, 16 * i);
+		set(c, R9, 16);
+		copy_piece(c, 2, failed);
+		load(c, BPF_DW, R8, FP, FIELDS);
+		load(c, BPF_DW, R9, FP, FIELDS + 8);
+		copy_at_most(c, max, failed);
+	}
+	here(c, &done);
+}
+
+enum { MESSAGE_SIZE = 56, NAME_MAX_ = 128, CONTROL_MAX = 512 };
+
+static void copy_message(struct code *c, unsigned max, struct label *failed)
+{
+	struct label done = { .n = 0 };
+
+	jump_if(c, BPF_JLT, R8, LOWEST, &done);
+	check_room(c, failed);
+	set(c, R9, MESSAGE_SIZE);
+	copy_piece(c, 6, failed);
+	load(c, BPF_DW, R8, FP, FIELDS);
+	load(c, BPF_W, R9, FP, FIELDS + 8);
+	copy_at_most(c, NAME_MAX_, failed);
+	load(c, BPF_DW, R8, FP, FIELDS + 32);
+	load(c, BPF_DW, R9, FP, FIELDS + 40);
+	copy_at_most(c, CONTROL_MAX, failed);
+	load(c, BPF_DW, R8, FP, FIELDS + 16);
+	load(c, BPF_DW, R9, FP, FIELDS + 24);
+	copy_vector(c, max, failed);
+	here(c, &done);
+}
+
+static void copy_strings(struct code *c, unsigned max, struct label *failed)
+{
+	struct label done = { .n = 0 };
+
+	jump_if(c, BPF_JLT, R8, LOWEST, &done);
+	store(c, BPF_DW, FP, ARRAY, R8);
+	for (int i = 0; i <= KYMO_COPY_ELEMENTS; i++) {
+		check_room(c, failed);
+		load(c, BPF_DW, R8, FP, ARRAY);
+		add(c, R8, 8 * i);
+		set(c, R9, 8);
+		copy_piece(c, 1, failed);
+		load(c, BPF_DW, R8, FP, FIELDS);
+		jump_if(c, BPF_JEQ, R8, 0, &done);
+		if (i < KYMO_COPY_ELEMENTS)
+			copy_string(c, max, failed);
+	}
+	here(c, &done);
+}
+
+static int most_bytes(const struct kymo_copy *copy)
+{
+	return copy->times ? copy->max : copy->size;
+}
+
+/* r8 = where, r9 = how many. */
+static void load_range(struct code *c, const struct kymo_copy *copy, struct label *done, struct label *failed)
+{
+	const int size = copy->size ? copy->size : 1;
+
+	load_register(c, R8, copy->arg);
+	jump_if(c, BPF_JLT, R8, LOWEST, done);
+	add(c, R8, copy->offset);
+	if (copy->is_pointer) {
+		stack_address(c, R1, BUFFER);
+		set(c, R2, 8);
+		move(c, R3, R8);
+		call(c, BPF_FUNC_probe_read_user);
+		jump_if(c, BPF_JNE, R0, 0, failed);
+		load(c, BPF_DW, R8, FP, BUFFER);
+	}
+	if (copy->times == KYMO_COPY_ONCE) {
+		set(c, R9, size);
+		return;
+	}
+	if (copy->times == KYMO_COPY_RESULT) {
+		load(c, BPF_DW, R9, R6, AT(value));
+		jump_if(c, BPF_JSLE, R9, 0, done);
+	} else {
+		load_register(c, R9, copy->times - 1u);
+	}
+	if (copy->what == KYMO_COPY_BYTES) {
+		struct label fits = { .n = 0 };
+
+		jump_if(c, BPF_JLE, R9, copy->max / size, &fits);
+		set(c, R9, copy->max / size);
+		here(c, &fits);
+		emit(c, BPF_ALU64 | BPF_MUL | BPF_K, R9, 0, 0, size);
+	}
+}
+
+void call_copy_make(struct code *c, const struct kymo_copy *copy)
+{
+	struct label done = { .n = 0 }, failed = { .n = 0 };
+
+	load_range(c, copy, &done, &failed);
+	switch (copy->what) {
+	case KYMO_COPY_BYTES:
+		copy_bytes(c, most_bytes(copy), most_bytes(copy) <= BUFFER_SIZE, &failed);
+		break;
+	case KYMO_COPY_STRING:
+		copy_string(c, copy->max, &failed);
+		break;
+	case KYMO_COPY_VECTOR:
+		copy_vector(c, copy->max, &failed);
+		break;
+	case KYMO_COPY_MESSAGE:
+		copy_message(c, copy->max, &failed);
+		break;
+	case KYMO_COPY_STRINGS:
+		copy_strings(c, copy->max, &failed);
+		break;
+	default:
+		c->err = -EINVAL;
+	}
+	jump(c, &done);
+	here(c, &failed);
+	store_imm(c, BPF_W, R6, AT(is_incomplete), 1);
+	here(c, &done);
+}
+
+int32_t call_copies_room(const struct kymo_copy *copies, size_t n)
+{
+	int32_t room = 0;
+
+	for (size_t i = 0; i < n && room <= SMALL; i++) {
+		const struct kymo_copy *copy = &copies[i];
+
+		if (copy->what == KYMO_COPY_BYTES) /* they may lie in two pages */
+			room += MAX(most_bytes(copy), BUFFER_SIZE) + 2 * (HEADER + 7);
+		else if (copy->what == KYMO_COPY_STRING)
+			room += copy->max + HEADER + 7;
+		else
+			return -1;
+	}
+	return room <= SMALL ? (room + 7) & ~7 : -1;
+}

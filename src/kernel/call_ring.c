@@ -1,0 +1,118 @@
+#include "kernel/call_ring.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/param.h>
+#include <unistd.h>
+
+#include "base/page.h"
+#include "kernel/private.h"
+
+enum {
+	SIZE_MAX_ = 1 << 28,	/* programs reach no further from one pointer than twice that */
+	TOLD_EACH = 64 << 10,	/* the line of the tail is the producers': it is written seldom */
+};
+
+static uint64_t margin_of(uint32_t n_cpus)
+{
+	return (uint64_t)n_cpus * CALL_RING_RECORD_MAX;
+}
+
+static uint32_t size_of(uint64_t wanted, uint32_t n_cpus)
+{
+	return (uint32_t)MIN(kernel_ring_size(MAX(wanted, 4 * margin_of(n_cpus))), SIZE_MAX_);
+}
+
+static size_t memory_size(const struct call_ring_shape *shape)
+{
+	return CALL_RING_BYTES(shape->n_lines) + shape->size + CALL_RING_RECORD_MAX;
+}
+
+/* Older kernels have no elements of more than some MiB. */
+static int create_map(struct call_ring_shape *shape, uint32_t n_cpus)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
+	int fd;
+
+	do
+		fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "kymo_ring", 4, (uint32_t)memory_size(shape), 1, &options);
+	while (fd == -E2BIG && (shape->size /= 2) >= 2 * margin_of(n_cpus));
+	return fd;
+}
+
+static struct call_ring_line *lines(const struct call_ring *ring)
+{
+	return (struct call_ring_line *)((uint8_t *)ring->memory + CALL_RING_LINES);
+}
+
+struct kymo_error *call_ring_init(struct call_ring *ring, uint64_t wanted, uint32_t n_cpus)
+{
+	struct call_ring_shape *shape = &ring->shape;
+	void *memory;
+
+	*ring = (struct call_ring){ .shape = { .fd = -1, .n_lines = 1, .size = size_of(wanted, n_cpus) } };
+	while (shape->n_lines < n_cpus)
+		shape->n_lines *= 2;
+	if (shape->size < 2 * margin_of(n_cpus))
+		return kymo_error_create(KYMO_ERROR_FAILED, "this machine may have %u CPUs, which is more than one buffer can serve; leave --backend kernel and --all out", n_cpus);
+	shape->fd = create_map(shape, n_cpus);
+	if (shape->fd < 0)
+		return kernel_refused(errno, "make BPF maps");
+	shape->capacity = shape->size - (uint32_t)margin_of(n_cpus);
+	ring->memory_size = kymo_page_up(memory_size(shape));
+	memory = mmap(NULL, ring->memory_size, PROT_READ | PROT_WRITE, MAP_SHARED, shape->fd, 0);
+	if (memory == MAP_FAILED)
+		return kernel_refused(errno, "map BPF maps");
+	ring->memory = memory;
+	for (uint32_t i = 0; i < shape->n_lines; i++)
+		lines(ring)[i].begun = CALL_RING_IDLE;
+	return NULL;
+}
+
+void call_ring_deinit(struct call_ring *ring)
+{
+	if (ring->memory)
+		munmap(ring->memory, ring->memory_size);
+	if (ring->shape.fd >= 0)
+		close(ring->shape.fd);
+	ring->memory = NULL;
+	ring->shape.fd = -1;
+}
+
+struct call_ring_head *call_ring_head(const struct call_ring *ring)
+{
+	return ring->memory;
+}
+
+uint64_t call_ring_limit(const struct call_ring *ring, bool *is_head_ret)
+{
+	const uint64_t head = __atomic_load_n(&call_ring_head(ring)->head, __ATOMIC_ACQUIRE);
+	uint64_t limit = head;
+
+	for (uint32_t i = 0; i < ring->shape.n_lines; i++) {
+		const uint64_t begun = __atomic_load_n(&lines(ring)[i].begun, __ATOMIC_ACQUIRE);
+
+		limit = MIN(limit, begun);
+	}
+	*is_head_ret = limit == head;
+	return limit;
+}
+
+const void *call_ring_peek(const struct call_ring *ring, uint64_t limit)
+{
+	if (ring->read >= limit)
+		return NULL;
+	return (const uint8_t *)ring->memory + CALL_RING_BYTES(ring->shape.n_lines) + (ring->read & (ring->shape.size - 1));
+}
+
+void call_ring_next(struct call_ring *ring, uint32_t stride)
+{
+	ring->read += stride;
+	if (ring->read - call_ring_head(ring)->tail >= TOLD_EACH)
+		call_ring_tell(ring);
+}
+
+void call_ring_tell(struct call_ring *ring)
+{
+	__atomic_store_n(&call_ring_head(ring)->tail, ring->read, __ATOMIC_RELEASE);
+}
