@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,6 +45,8 @@ static int end_of_worker(pid_t pid)
 			return cli_fail(NULL, kymo_error_errno(errno, "cannot wait for process %d, which traces", pid));
 	if (WIFEXITED(status))
 		return WEXITSTATUS(status);
+	if (WTERMSIG(status) == SIGPIPE)	/* who reads what it writes has left */
+		return 128 + SIGPIPE;
 	return cli_fail(NULL, kymo_error_create(KYMO_ERROR_FAILED, "process %d, which did the tracing, was ended by signal %d (%s): what happened from there on is not shown",
 						pid, WTERMSIG(status), strsignal(WTERMSIG(status))));
 }

@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -222,6 +223,18 @@ static int read_words(struct words *words, int argc, char **argv)
 	}
 }
 
+/* A reader that has left ends kymo as every program that writes to it: by SIGPIPE, which does not come to the thread that writes. */
+static int not_written(const struct words *words)
+{
+	const int err = words->tracing.write_error;
+	struct sigaction action;
+
+	if (err == EPIPE && !sigaction(SIGPIPE, NULL, &action) && action.sa_handler != SIG_IGN)
+		return 128 + SIGPIPE;
+	fprintf(stderr, "kymo: cannot write %s: the output is not whole (%s)\n", words->output ? words->output : "stderr", err ? strerror(err) : "memory is out");
+	return 1;
+}
+
 /* What is left to be said, when all was seen. The exit status. */
 static int conclude(const struct words *words, int status)
 {
@@ -231,10 +244,8 @@ static int conclude(const struct words *words, int status)
 		return 1;	/* it can't be said here */
 	if (s->counts)
 		cli_syscall_counts_print(s->table, s->json, s->out);
-	if (fflush(s->out) || ferror(s->out)) {
-		fprintf(stderr, "kymo: cannot write %s: the output is not whole\n", words->output ? words->output : "stderr");
-		return 1;
-	}
+	if (fflush(s->out) || ferror(s->out))
+		return not_written(words);
 	if (s->cut) {
 		fprintf(stderr, "kymo: what process %d did from here on is not shown: %s\n", words->pid,
 			s->cut == -ETIMEDOUT ? "this kymo was too slow for the one that traces it" : "the kymo that traced it, and let this one in, has ended");
@@ -296,7 +307,7 @@ static int run_with_table(struct words *words)
 
 int cmd_syscalls(int argc, char **argv)
 {
-	struct words words = { .tracing = { .string_size = KYMO_SYSCALL_STRING_SIZE, .apart = { .front = -1 } } };
+	struct words words = { .tracing = { .string_size = KYMO_SYSCALL_STRING_SIZE, .apart = { .front = -1 }, .done = { -1, -1 } } };
 	int status;
 
 	tzset();

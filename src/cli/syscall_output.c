@@ -58,11 +58,21 @@ static bool wait_for_room(struct cli_syscalls *s)
 	}
 }
 
+/* As a write that fails. */
+static ssize_t give_up(struct cli_syscalls *s, int err)
+{
+	s->write_error = err;
+	cli_syscalls_wake(s, CLI_SYSCALLS_END);
+	return 0;
+}
+
 static ssize_t put(void *cookie, const char *text, size_t size)
 {
 	struct cli_syscalls *s = cookie;
 	size_t done = 0;
 
+	if (s->write_error)
+		return 0;
 	while (done < size && !s->is_stuck) {
 		const size_t rest = size - done;
 		ssize_t n = -1;
@@ -77,7 +87,7 @@ static ssize_t put(void *cookie, const char *text, size_t size)
 		else if (errno == EAGAIN)
 			s->is_stuck = !wait_for_room(s);
 		else if (errno != EINTR)
-			return 0;
+			return give_up(s, errno);
 	}
 	if (s->is_stuck)
 		cli_syscalls_wake(s, CLI_SYSCALLS_END);

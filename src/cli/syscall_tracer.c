@@ -353,10 +353,10 @@ void cli_syscalls_wake(const struct cli_syscalls *s, enum cli_syscalls_wake why)
 	kymo_write_all(s->done[1], &byte, 1);
 }
 
-/* The user wants no more of it, or is gone. */
+/* The user wants no more of it, or is gone, or is not to be told. */
 static bool is_given_up(const struct cli_syscalls *s)
 {
-	return cli_last_signal() || s->is_stuck || cli_apart_is_alone(&s->apart);
+	return cli_last_signal() || s->is_stuck || s->write_error || cli_apart_is_alone(&s->apart);
 }
 
 /* Whether the pipe has something to read; false when it is time to end a delay, or the user is gone. */

@@ -31,6 +31,7 @@ struct cli_syscalls {
 	bool is_file; /* -o */
 	int fd; /* of `out` */
 	bool waits; /* writing to it may wait */
+	_Atomic int write_error; /* an errno: nothing more can be written, so there is no more to be seen */
 	struct cli_syscall_injections *injections; /* or NULL */
 	uint64_t buffer_size; /* of the kernel's way, bytes */
 	bool picks; /* a filter lets calls pass that are not shown; the command ends with kymo */

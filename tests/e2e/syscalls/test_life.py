@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import processes
-from kymotest import KYMO, at_end, check, check_equal, check_untraced, eventually, program, run, start, target, target_path
+from kymotest import KYMO, at_end, check, check_equal, check_untraced, eventually, kymo, program, run, start, target, target_path
 from numbered import Client, end, hub_of, workers_left
 from straced import command_of
 
@@ -179,6 +179,56 @@ def inner_of(popen):
         popen.again = os.open(f'/proc/{popen.pid}/fd/2', os.O_WRONLY | os.O_NONBLOCK)
         at_end(os.close, popen.again)
     return popen.again
+
+
+def reading(process, *words, lines=2, **options):
+    """A kymo whose lines somebody has read a few of, who then leaves."""
+    popen = subprocess.Popen([KYMO, 'syscalls', '-e', 'getpgid', *words, '--pid', str(process.pid)], stderr=subprocess.PIPE, text=True, **options)
+    at_end(lambda: popen.poll() is None and popen.kill())
+    for _ in range(lines):
+        check(popen.stderr.readline(), 'a line comes')
+    popen.stderr.close()
+    return popen
+
+
+def test_tracing_ends_when_who_reads_it_has_left(tmp):
+    """As by SIGPIPE, which ends every program that writes. Others go on."""
+    process = target('numbered')
+    for words in ([], ['-f'], ['--json']):
+        check_equal(reading(process, *words).wait(60), 128 + signal.SIGPIPE, f'exit status with {words}')
+        check_gone(process)
+    client = Client(process.pid, tmp / 'other')
+    check_equal(reading(process).wait(60), 128 + signal.SIGPIPE, 'exit status of who has joined')
+    client.until_it_sees()
+    client.front.end(signal.SIGINT).ok()
+    check_gone(process)
+    end(process)
+
+
+def test_who_ignores_that_nobody_reads_is_told(tmp):
+    process = target('numbered')
+    popen = reading(process, preexec_fn=lambda: signal.signal(signal.SIGPIPE, signal.SIG_IGN))
+    check_equal(popen.wait(60), 1, 'exit status')
+    check_gone(process)
+    end(process)
+
+
+def test_tracing_ends_when_nothing_can_be_written_any_more():
+    process = target('numbered')
+    for words in ([], ['--json']):
+        kymo('syscalls', *words, '-o', '/dev/full', '--pid', process.pid).refused(r'cannot write /dev/full: the output is not whole \(No space left on device\)')
+        check_gone(process)
+    end(process)
+
+
+def test_a_command_runs_on_when_who_reads_its_calls_has_left(tmp):
+    popen = subprocess.Popen([KYMO, 'syscalls', '-f', program('sh'), '-c', 'echo begun > begun; while [ ! -e left ]; do :; done; echo done > done'], stderr=subprocess.PIPE, text=True)
+    at_end(lambda: popen.poll() is None and popen.kill())
+    eventually((tmp / 'begun').exists, 'it has begun')
+    popen.stderr.close()
+    (tmp / 'left').touch()
+    check_equal(popen.wait(60), 128 + signal.SIGPIPE, 'exit status')
+    eventually((tmp / 'done').exists, 'the command has come to its end')
 
 
 # ---- a command ------------------------------------------------------------------------------------------------------------------

@@ -132,7 +132,7 @@ def test_who_traces_already_is_named():
 
 def test_output_that_does_not_arrive_is_told():
     for options in ([], ['-c'], ['--json'], ['-c', '--json']):
-        kymo('syscalls', *options, '-o', '/dev/full', program('true')).refused(r'cannot write /dev/full: the output is not whole')
+        kymo('syscalls', *options, '-o', '/dev/full', program('true')).refused(r'cannot write /dev/full: the output is not whole \(No space left on device\)')
 
 
 def test_counts_are_shown_when_a_signal_ends_the_tracing(tmp):
