@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -110,13 +111,15 @@ static struct kymo_error *put_programs(struct kymo_kernel_calls *calls, unsigned
 	return put_program(calls, &leave, calls->exits_fd, KERNEL_CALL_NUMBERS + number);
 }
 
-/* rt_sigreturn has no number any more when it returns: exits without one are always seen. */
+/* rt_sigreturn has no number any more when it returns. Exits without one are not seen where nobody wants it: they would fill the ring, and be counted where that is full. */
 static struct kymo_error *put_all_programs(struct kymo_kernel_calls *calls)
 {
 	const struct kymo_kernel_calls_options *o = &calls->options;
 	struct loaded plain = { .what = KERNEL_CALL_LEAVE };
-	struct kymo_error *error = put_program(calls, &plain, calls->exits_fd, KERNEL_CALL_NUMBERS - 1);
+	struct kymo_error *error = NULL;
 
+	if (o->wants(o->context, SYS_rt_sigreturn))
+		error = put_program(calls, &plain, calls->exits_fd, KERNEL_CALL_NUMBERS - 1);
 	for (unsigned int i = 0; i < KERNEL_CALL_NUMBERS && !error; i++)
 		if (o->wants(o->context, i))
 			error = put_programs(calls, i);

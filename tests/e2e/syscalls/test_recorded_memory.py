@@ -161,6 +161,38 @@ def test_losses_are_counted_and_shown(tmp):
     check_equal(sum(item['count'] for item in items if item['event'] == 'lost'), lost, 'losses in JSON')
 
 
+def test_returns_from_signal_handlers_that_are_not_wanted_fill_no_buffer(tmp):
+    need_root()
+    signals = 20000
+    script = ('import os, signal, sys\nsignal.signal(signal.SIGUSR1, lambda *_: None)\nprint("begun", flush=True)\nsys.stdin.readline()\n'
+              f'for _ in range({signals}): signal.raise_signal(signal.SIGUSR1)\nos.chdir("/")\nopen("{tmp}/done", "w")')
+    for wanted, fills in (('chdir', False), ('chdir,rt_sigreturn', True)):
+        recorder = start(KYMO, 'record', '-s', wanted, *KERNEL, '--buffer', '64K', '--', program('python3'), '-c', script)
+        recorder.wait_for('begun')
+        recorder.signal(signal.SIGSTOP)  # nobody empties the buffer
+        recorder.send('\n')
+        eventually((tmp / 'done').exists, 'the signals are handled', 60)
+        recorder.signal(signal.SIGCONT)
+        recorder.end().ok()
+        (tmp / 'done').unlink()
+        counts = {probe['name']: probe['count'] for probe in report_json()['probes']}
+        check_equal((report_json()['lost_events'] > 0, counts['syscall:chdir']), (fills, 0 if fills else 1), f'losses, and the last call, with -s {wanted}')
+
+
+def test_counts_of_returns_from_signal_handlers_are_those_of_strace(tmp):
+    need_root()
+    script = 'import signal; signal.signal(signal.SIGUSR1, lambda *_: None)\nfor _ in range(2000): signal.raise_signal(signal.SIGUSR1)'
+    command = (program('python3'), '-c', script)
+    run(program('strace'), '-f', '-o', tmp / 'strace', '-e', 'trace=rt_sigreturn,tgkill', *command).ok()
+    text = (tmp / 'strace').read_text()
+    in_kernel('-s', 'rt_sigreturn,tgkill', '--buffer', '16M', '--', *command).ok()
+    report = report_json()
+    counts = {probe['name']: probe['count'] for probe in report['probes']}
+    expected = {f'syscall:{name}': text.count(f'{name}(') for name in ('rt_sigreturn', 'tgkill')}
+    check_equal(counts, {**expected, 'syscall:return': sum(expected.values())}, 'counts')
+    check_equal(report['lost_events'], 0, 'losses')
+
+
 def test_all_processes_are_recorded(tmp):
     need_root()
     name = tmp / 'a-name-that-nobody-else-has'
