@@ -17,6 +17,19 @@ void cli_syscall_enter(struct cli_syscall_thread *thread, uint64_t number, const
 	thread->is_in_call = true;
 }
 
+/* A program may change between the two with each call. */
+void cli_syscall_set_mode(struct cli_syscall_thread *thread, bool is_i386)
+{
+	const struct cli_syscalls *s = thread->owner;
+
+	if (is_i386)
+		thread->call.number = kymo_syscall_from_i386(thread->number);
+	thread->call.is_i386 = is_i386;
+	if (is_i386 != thread->is_i386 && !s->is_file && !s->json && !s->counts)
+		cli_syscall_line_mode(thread);
+	thread->is_i386 = is_i386;
+}
+
 void cli_syscall_show_entry(struct cli_syscall_thread *thread)
 {
 	const struct cli_syscalls *s = thread->owner;

@@ -132,6 +132,7 @@ static bool enter(struct seen *seen, const struct kymo_kernel_call *call)
 	struct cli_syscall_thread *thread = &seen->thread;
 
 	cli_syscall_enter(thread, call->number, call->args, call->stack_pointer);
+	cli_syscall_set_mode(thread, call->is_i386);
 	thread->is_shown = true; /* all that come from the kernel are wanted */
 	thread->entered_ns = call->ns;
 	seen->is_late = call->is_incomplete;
@@ -142,15 +143,21 @@ static bool enter(struct seen *seen, const struct kymo_kernel_call *call)
 	return true;
 }
 
+/* As calls of threads have it. */
+static uint64_t number_of(const struct kymo_kernel_call *call)
+{
+	return call->is_i386 ? kymo_syscall_from_i386(call->number) : call->number;
+}
+
 /* A thread that executes a program becomes the first of its process; the one that was it has ended by then. */
 static struct seen *find_who_executed(struct watch *w, struct seen *first, const struct kymo_kernel_call *call)
 {
-	if (first->thread.is_in_call || call->result || !kymo_syscall_replaces_memory(call->number))
+	if (first->thread.is_in_call || call->result || !kymo_syscall_replaces_memory(number_of(call)))
 		return first;
 	for (size_t i = 0; i < w->threads.n; i++) {
 		struct seen *seen = w->threads.items[i];
 
-		if (seen->thread.pid != call->pid || !seen->thread.is_in_call || seen->thread.call.number != call->number)
+		if (seen->thread.pid != call->pid || !seen->thread.is_in_call || seen->thread.call.number != number_of(call))
 			continue;
 		w->threads.items[place_of(w, first->thread.tid)] = seen;
 		w->threads.items[i] = first;
@@ -167,7 +174,7 @@ static void leave(struct seen *seen, const struct kymo_kernel_call *call)
 {
 	struct cli_syscall_thread *thread = &seen->thread;
 
-	if (!thread->is_in_call || (call->number != thread->call.number && call->number != UINT64_MAX))
+	if (!thread->is_in_call || (number_of(call) != thread->call.number && call->number != UINT64_MAX))
 		return;
 	show_late(seen, &call->copies);
 	seen->known[0] = call->copies;
@@ -231,6 +238,13 @@ static bool wants(void *context, unsigned int number)
 	return kymo_syscall_set_has(&w->s->set, number);
 }
 
+static bool wants_i386(void *context, unsigned int number)
+{
+	const struct watch *w = context;
+
+	return kymo_syscall_set_has(&w->s->set, kymo_syscall_from_i386(number));
+}
+
 static size_t copies(void *context, unsigned int number, bool is_leaving, struct kymo_copy *ret)
 {
 	const struct watch *w = context;
@@ -256,6 +270,7 @@ static struct kymo_error *begin(struct watch *w, pid_t pid, bool is_command)
 		.layout = &kymo_call_layout,
 		.context = w,
 		.wants = wants,
+		.wants_i386 = wants_i386,
 		.copies = copies,
 		.replaces_memory = replaces_memory,
 	};

@@ -66,21 +66,6 @@ static bool touches_path(const struct cli_syscall_thread *thread)
 	       (s->real_path && kymo_syscall_touches(&thread->call, &target, s->real_path));
 }
 
-/* A program may change between the two with each call. */
-static void set_mode(struct cli_syscall_thread *thread, const struct kymo_syscall_report *report)
-{
-	const struct cli_syscalls *s = thread->owner;
-	const bool is_i386 = report->arch == AUDIT_ARCH_I386;
-
-	thread->number = report->number;
-	if (is_i386)
-		thread->call.number = kymo_syscall_from_i386(report->number);
-	thread->call.is_i386 = is_i386;
-	if (is_i386 != thread->is_i386 && !s->is_file && !s->json && !s->counts)
-		cli_syscall_line_mode(thread);
-	thread->is_i386 = is_i386;
-}
-
 static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_syscall_report *report)
 {
 	struct cli_syscall_thread *thread = data;
@@ -89,7 +74,7 @@ static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_a
 
 	thread->engine = engine;
 	cli_syscall_enter(thread, report->number, report->args, report->sp);
-	set_mode(thread, report);
+	cli_syscall_set_mode(thread, report->arch == AUDIT_ARCH_I386);
 	thread->is_shown = kymo_syscall_set_has(&s->set, thread->call.number);
 	touches = (thread->is_shown || s->injections) && touches_path(thread);
 	thread->is_shown &= touches;

@@ -148,20 +148,50 @@ static void copy_from_kernel(struct code *c, int at, int size, int slot, int off
 	call(c, BPF_FUNC_probe_read_kernel); /* where it fails it stores zeroes */
 }
 
-/* What of the registers is wanted, into the sample. */
-static void load_registers(struct code *c, const struct kernel_call_program *program, enum kernel_call_what what, bool has_words)
+/* Whether the call that the thread is in is one of 32 bits; its task_struct is in r0. */
+static void note_mode(struct code *c, const struct kernel_call_program *program)
+{
+	load(c, BPF_W, R1, R0, (int)program->task.mode);
+	emit(c, BPF_ALU64 | BPF_AND | BPF_K, R1, 0, 0, program->layout->is_32_bits);
+	store(c, BPF_DW, FP, IS_I386, R1);
+}
+
+/* From the registers that r2 points to, `size` bytes each. */
+static void load_args(struct code *c, const uint16_t at[], uint8_t size)
+{
+	for (int i = 0; i < KERNEL_CALL_STACK_POINTER; i++) {
+		load(c, size, R1, R2, at[i]);
+		store(c, BPF_DW, R6, AT(words) + 8 * i, R1);
+	}
+}
+
+/* What of the registers is wanted, into the sample; `may_be_i386`: the call's mode was noted. */
+static void load_registers(struct code *c, const struct kernel_call_program *program, enum kernel_call_what what, bool has_words, bool may_be_i386)
 {
 	const struct kymo_call_layout *layout = program->layout;
+	struct label done = { .n = 0 }, is_native = { .n = 0 };
 
 	load(c, BPF_DW, R2, FP, POINTER);
 	if (what == KERNEL_CALL_LEAVE) {
 		load(c, BPF_DW, R1, R2, layout->number);
 		store(c, BPF_DW, R6, AT(number), R1);
 	}
-	for (int i = 0; i < KERNEL_CALL_WORDS && has_words; i++) {
-		load(c, BPF_DW, R1, R2, i == KERNEL_CALL_STACK_POINTER ? layout->stack_pointer : layout->args[i]);
-		store(c, BPF_DW, R6, AT(words) + 8 * i, R1);
+	if (has_words) {
+		load(c, BPF_DW, R1, R2, layout->stack_pointer);
+		store(c, BPF_DW, R6, AT(words) + 8 * KERNEL_CALL_STACK_POINTER, R1);
 	}
+	if (may_be_i386) {
+		load(c, BPF_DW, R1, FP, IS_I386);
+		store(c, BPF_H, R6, AT(is_i386), R1);
+		jump_if(c, BPF_JEQ, R1, 0, &is_native);
+		if (has_words)
+			load_args(c, layout->args32, BPF_W);
+		jump(c, &done);
+		here(c, &is_native);
+	}
+	if (has_words)
+		load_args(c, layout->args, BPF_DW);
+	here(c, &done);
 }
 
 /* What is added to the count of threads that are to be copied for again; r0 is the result of a change of the table: 0 if there was one. */
@@ -229,7 +259,7 @@ static void note_incomplete(struct code *c, const struct kernel_call_program *pr
 static void make_copies(struct code *c, const struct kernel_call_program *program, enum kernel_call_what what, const struct kymo_copy *copies, size_t n)
 {
 	fill(c, program, what);
-	load_registers(c, program, what, n || what == KERNEL_CALL_ENTER);
+	load_registers(c, program, what, n || what == KERNEL_CALL_ENTER, !n);
 	set(c, R7, AT(copies));
 	for (size_t i = 0; i < n; i++)
 		call_copy_make(c, &copies[i]);
@@ -244,6 +274,12 @@ int kernel_call_make(const struct kernel_call_program *program, enum kernel_call
 	struct code c = { .insns = out, .max = KERNEL_CALL_PROGRAM_MAX };
 	struct label leaving = { .n = 0 };
 
+	move(&c, R6, R1);
+	if (!n) {
+		call(&c, BPF_FUNC_get_current_task_btf);
+		note_mode(&c, program);
+	}
+	move(&c, R1, R6);
 	begin(&c, program, what, knows_ids(program) ? IN_LINE : UNKNOWN, &leaving);
 	if (room >= 0) {
 		take_room(&c, program, R6, AT(copies) + room, &leaving);
@@ -263,13 +299,21 @@ int kernel_call_make(const struct kernel_call_program *program, enum kernel_call
 
 /* ---- which program ---------------------------------------------------------------------------------------------------- */
 
-/* Leave unless the thread is wanted. */
-static enum ids filter(struct code *c, const struct kernel_call_program *program, struct label *out)
+/* r9 = the thread's pid and tgid, as get_current_pid_tgid() has them. One function of the kernel's tells that, and whether its call is one of 32 bits. */
+static void look_at_task(struct code *c, const struct kernel_call_program *program)
 {
-	if (program->processes < 0 && !program->thread)
-		return UNKNOWN;
-	call(c, BPF_FUNC_get_current_pid_tgid);
-	move(c, R9, R0);
+	call(c, BPF_FUNC_get_current_task_btf);
+	load(c, BPF_W, R9, R0, (int)program->task.tgid);
+	emit(c, BPF_ALU64 | BPF_LSH | BPF_K, R9, 0, 0, 32);
+	load(c, BPF_W, R1, R0, (int)program->task.pid);
+	emit(c, BPF_ALU64 | BPF_OR | BPF_X, R9, R1, 0, 0);
+	note_mode(c, program);
+	move(c, R0, R9);
+}
+
+/* Pid and tgid are in r0, and in r9. */
+static enum ids leave_unless_wanted(struct code *c, const struct kernel_call_program *program, struct label *out)
+{
 	if (program->thread) {
 		move(c, R1, R0);
 		emit(c, BPF_ALU64 | BPF_LSH | BPF_K, R1, 0, 0, 32);
@@ -279,6 +323,15 @@ static enum ids filter(struct code *c, const struct kernel_call_program *program
 	if (program->processes >= 0)
 		leave_unless_among(c, program->processes, out);
 	return knows_ids(program) ? IN_R9 : UNKNOWN;
+}
+
+static enum ids filter(struct code *c, const struct kernel_call_program *program, struct label *out)
+{
+	if (program->processes < 0 && !program->thread)
+		return UNKNOWN;
+	call(c, BPF_FUNC_get_current_pid_tgid);
+	move(c, R9, R0);
+	return leave_unless_wanted(c, program, out);
 }
 
 /* To the program number r8 of the array, or on where there is none. It runs on this CPU, and no other in between: the line tells it whose call that is. */
@@ -302,7 +355,7 @@ static void make_plain(struct code *c, const struct kernel_call_program *program
 	take_room(c, program, R6, plain_size(program, what), leaving);
 	set_size(c, plain_size(program, what));
 	fill(c, program, what);
-	load_registers(c, program, what, what == KERNEL_CALL_ENTER);
+	load_registers(c, program, what, what == KERNEL_CALL_ENTER, true);
 	publish(c);
 }
 
@@ -310,10 +363,12 @@ int kernel_call_pick(const struct kernel_call_program *program, int calls, bool 
 {
 	struct code c = { .insns = out, .max = KERNEL_CALL_PROGRAM_MAX };
 	struct label leaving = { .n = 0 }, known = { .n = 0 }, first = { .n = 0 }, by_number = { .n = 0 };
+	struct label is_native = { .n = 0 }, not_plain = { .n = 0 };
 	enum ids ids;
 
 	move(&c, R6, R1);
-	ids = filter(&c, program, &leaving);
+	look_at_task(&c, program);
+	ids = leave_unless_wanted(&c, program, &leaving);
 	if (is_leaving) {
 		load(&c, BPF_DW, R1, R6, 0);
 		load(&c, BPF_DW, R8, R1, program->layout->number);
@@ -331,6 +386,8 @@ int kernel_call_pick(const struct kernel_call_program *program, int calls, bool 
 		look_up(&c, program->again);
 		jump_if(&c, BPF_JEQ, R0, 0, &first);
 		forget_noted(&c, program);
+		load(&c, BPF_DW, R1, FP, IS_I386); /* behind the exec of a 32-bit program: its number is another call's */
+		jump_if(&c, BPF_JNE, R1, 0, &first);
 		add(&c, R8, KERNEL_CALL_NUMBERS);
 		go_to(&c, program, calls);
 		add(&c, R8, -KERNEL_CALL_NUMBERS);
@@ -339,10 +396,17 @@ int kernel_call_pick(const struct kernel_call_program *program, int calls, bool 
 	jump_if(&c, BPF_JEQ, R8, KERNEL_CALL_NUMBERS - 1, &by_number);
 	move(&c, R1, R8);
 	if (is_leaving)
-		add(&c, R1, KERNEL_CALL_PLAIN / 2);
-	jump_unless_bit(&c, program->plain, KERNEL_CALL_PLAIN, &by_number);
+		add(&c, R1, KERNEL_CALL_PLAIN_EXIT);
+	load(&c, BPF_DW, R2, FP, IS_I386);
+	jump_if(&c, BPF_JEQ, R2, 0, &is_native);
+	add(&c, R1, KERNEL_CALL_PLAIN_I386);
+	here(&c, &is_native);
+	jump_unless_bit(&c, program->plain, KERNEL_CALL_PLAIN, &not_plain);
 	make_plain(&c, program, is_leaving ? KERNEL_CALL_LEAVE : KERNEL_CALL_ENTER, ids, &leaving);
 	jump(&c, &leaving);
+	here(&c, &not_plain);
+	load(&c, BPF_DW, R1, FP, IS_I386); /* programs that copy are for 64-bit calls */
+	jump_if(&c, BPF_JNE, R1, 0, &leaving);
 	here(&c, &by_number);
 	go_to(&c, program, calls);
 	here(&c, &leaving);

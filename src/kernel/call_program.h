@@ -11,7 +11,9 @@
 #define KERNEL_CALL_PROGRAM_MAX 8192	/* instructions */
 #define KERNEL_CALL_SCRATCH CALL_RING_RECORD_MAX	/* bytes in which a CPU makes a sample that may be large */
 #define KERNEL_CALL_NUMBERS 513		/* the last stands for all numbers that are not below */
-#define KERNEL_CALL_PLAIN 1024		/* whether a call is shown without any copies: a bit for each at its entry, and one 512 further on at its exit */
+#define KERNEL_CALL_PLAIN 2048		/* whether a call is shown without any copies: a bit for each at its entry */
+#define KERNEL_CALL_PLAIN_EXIT 512	/* added: the one for its exit */
+#define KERNEL_CALL_PLAIN_I386 1024	/* added: those of 32-bit calls, by their own numbers; nothing of them is copied */
 
 enum kernel_call_what {
 	KERNEL_CALL_ENTER,
@@ -27,7 +29,8 @@ enum { KERNEL_CALL_STACK_POINTER = 6, KERNEL_CALL_WORDS };
 struct kernel_call {
 	uint32_t stride;	/* from here to the next one */
 	uint32_t size;		/* of what means something */
-	uint32_t what, cpu;
+	uint16_t what, is_i386;	/* `is_i386`: not 0 for a call of 32 bits */
+	uint32_t cpu;
 	uint64_t lost, ns;
 	int32_t tid, pid;
 	uint64_t value;		/* of a call: its number, or its result */
@@ -41,6 +44,11 @@ struct kernel_call {
 
 #define KERNEL_SIGINFO_SIZE 48	/* struct kernel_siginfo: the beginning of a siginfo_t */
 
+/* Where a task_struct has what is asked of the thread at hand; `mode`: thread_info.status, whether its call is one of 32 bits. */
+struct kernel_call_task {
+	uint32_t pid, tgid, mode;
+};
+
 struct kernel_call_program {
 	struct call_ring_shape ring;
 	int scratch;			/* array by CPU: KERNEL_CALL_SCRATCH bytes */
@@ -52,6 +60,7 @@ struct kernel_call_program {
 	struct kernel_ids ids;
 	bool names;
 	const struct kymo_call_layout *layout;
+	struct kernel_call_task task;
 };
 
 /*

@@ -35,6 +35,7 @@ struct kymo_kernel_calls {
 	KYMO_VEC(struct loaded) loaded;
 	struct bpf_insn *insns;
 	uint32_t status_at;		/* in task_struct */
+	struct kernel_call_task task;
 	uint32_t sys_enter, sys_exit;	/* ids of the tracepoints, in the kernel's description of itself */
 	struct kernel_call_program program;
 };
@@ -84,12 +85,17 @@ static struct kymo_error *put_program(struct kymo_kernel_calls *calls, struct lo
 	return bpf_map_update_elem(map, &at, &found->fd, BPF_ANY) ? kernel_refused(errno, "fill BPF maps") : NULL;
 }
 
+static void set_bit(struct kymo_kernel_calls *calls, unsigned int bit)
+{
+	calls->plain[bit / 64] |= 1ull << bit % 64;
+}
+
 /* Without copies it is plain, as bit `plain` says then; there is none for the last number. */
 static struct kymo_error *put_call(struct kymo_kernel_calls *calls, struct loaded *wanted, int map, unsigned int number, unsigned int plain)
 {
 	if (wanted->n || number == KERNEL_CALL_NUMBERS - 1)
 		return put_program(calls, wanted, map, number);
-	calls->plain[plain / 64] |= 1ull << plain % 64;
+	set_bit(calls, plain);
 	return NULL;
 }
 
@@ -103,12 +109,31 @@ static struct kymo_error *put_programs(struct kymo_kernel_calls *calls, unsigned
 	leave.n = o->copies(o->context, number, true, leave.copies);
 	error = put_call(calls, &enter, calls->entries_fd, number, number);
 	if (!error)
-		error = put_call(calls, &leave, calls->exits_fd, number, number + KERNEL_CALL_PLAIN / 2);
+		error = put_call(calls, &leave, calls->exits_fd, number, number + KERNEL_CALL_PLAIN_EXIT);
 	if (error || !enter.n || o->replaces_memory(o->context, number))
 		return error;
 	memcpy(leave.copies + leave.n, enter.copies, enter.n * sizeof(*enter.copies));
 	leave.n += enter.n;
 	return put_program(calls, &leave, calls->exits_fd, KERNEL_CALL_NUMBERS + number);
+}
+
+static void set_bits_of_i386(struct kymo_kernel_calls *calls)
+{
+	const struct kymo_kernel_calls_options *o = &calls->options;
+
+	for (unsigned int i = 0; i < KYMO_KERNEL_CALLS_MAX; i++) {
+		if (!o->wants_i386(o->context, i))
+			continue;
+		set_bit(calls, i + KERNEL_CALL_PLAIN_I386);
+		set_bit(calls, i + KERNEL_CALL_PLAIN_I386 + KERNEL_CALL_PLAIN_EXIT);
+	}
+}
+
+static bool wants_signal_returns(const struct kymo_kernel_calls_options *o)
+{
+	enum { I386_SIGRETURN = 119, I386_RT_SIGRETURN = 173 };
+
+	return o->wants(o->context, SYS_rt_sigreturn) || o->wants_i386(o->context, I386_RT_SIGRETURN) || o->wants_i386(o->context, I386_SIGRETURN);
 }
 
 /* rt_sigreturn has no number any more when it returns. Exits without one are not seen where nobody wants it: they would fill the ring, and be counted where that is full. */
@@ -118,11 +143,12 @@ static struct kymo_error *put_all_programs(struct kymo_kernel_calls *calls)
 	struct loaded plain = { .what = KERNEL_CALL_LEAVE };
 	struct kymo_error *error = NULL;
 
-	if (o->wants(o->context, SYS_rt_sigreturn))
+	if (wants_signal_returns(o))
 		error = put_program(calls, &plain, calls->exits_fd, KERNEL_CALL_NUMBERS - 1);
 	for (unsigned int i = 0; i < KERNEL_CALL_NUMBERS && !error; i++)
 		if (o->wants(o->context, i))
 			error = put_programs(calls, i);
+	set_bits_of_i386(calls);
 	if (!error && bpf_map_update_elem(calls->plain_fd, &(uint32_t){ 0 }, calls->plain, BPF_ANY))
 		error = kernel_refused(errno, "fill BPF maps");
 	return error;
@@ -152,11 +178,22 @@ static uint32_t id_of_tracepoint(const struct btf *btf, const char *name)
 	return id > 0 ? (uint32_t)id : 0;
 }
 
+static bool look_at_task_struct(const struct btf *btf, struct kernel_call_task *ret)
+{
+	uint32_t info, status;
+
+	if (kernel_offset_of(btf, "task_struct", "pid", &ret->pid) || kernel_offset_of(btf, "task_struct", "tgid", &ret->tgid) ||
+	    kernel_offset_of(btf, "task_struct", "thread_info", &info) || kernel_offset_of(btf, "thread_info", "status", &status))
+		return false;
+	ret->mode = info + status;
+	return true;
+}
+
 /* What is to be known of this kernel. */
 static struct kymo_error *look_at_kernel(struct kymo_kernel_calls *calls)
 {
 	struct btf *btf = btf__load_vmlinux_btf();
-	bool is_known = btf && !kernel_offset_of(btf, "task_struct", "exit_code", &calls->status_at);
+	bool is_known = btf && !kernel_offset_of(btf, "task_struct", "exit_code", &calls->status_at) && look_at_task_struct(btf, &calls->task);
 
 	if (is_known) {
 		calls->sys_enter = id_of_tracepoint(btf, "btf_trace_sys_enter");
@@ -237,6 +274,7 @@ static struct kymo_error *hand_out(const struct kymo_kernel_calls *calls, const 
 		.result = (int64_t)sample->value,
 		.siginfo = &info,
 		.is_incomplete = sample->is_incomplete,
+		.is_i386 = sample->is_i386,
 		.copies = { sample->copies, sample->size > header ? sample->size - header : 0 },
 	};
 
@@ -329,6 +367,7 @@ static struct kymo_error *set_up(struct kymo_kernel_calls *calls)
 		.layout = calls->options.layout,
 	};
 	error = look_at_kernel(calls);
+	calls->program.task = calls->task;
 	if (!error)
 		error = put_all_programs(calls);
 	return error ? error : attach_all(calls);

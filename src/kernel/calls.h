@@ -28,6 +28,8 @@ struct kymo_kernel_calls_options {
 	void *context;		/* handed to the functions */
 	/* Whether calls of that number are seen; KYMO_KERNEL_CALLS_MAX stands for all that are not below. */
 	bool (*wants)(void *context, unsigned int number);
+	/* The same of 32-bit calls, by their own numbers below it. Nothing of their memory is copied. */
+	bool (*wants_i386)(void *context, unsigned int number);
 	/* What is to be copied as the call is made, or has returned: at most KYMO_COPIES_MAX; how many. */
 	size_t (*copies)(void *context, unsigned int number, bool is_leaving, struct kymo_copy *ret);
 	/* A call whose memory may be another one's when it returns, as execve: what could not be copied at its entry is not copied then. */
@@ -56,6 +58,7 @@ struct kymo_kernel_call {
 	const char *name;	/* of the thread; NULL without options.names */
 	uint64_t number;	/* of a call; of one that has returned it may be (uint64_t)-1 */
 	uint64_t args[6], stack_pointer;	/* of a call that begins */
+	bool is_i386;		/* a call of 32 bits, `number` is its own; that of one that has executed a program is of the new one's kind */
 	int64_t result;		/* of a call; the signal's number; the status of a thread, as waitpid() has it */
 	const void *siginfo;	/* of a signal: 128 bytes */
 	bool is_incomplete;	/* some of a call's memory could not be copied as it was made: what is there at its return comes with that */

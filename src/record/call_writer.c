@@ -25,6 +25,7 @@ struct call_writer {
 	size_t n_streams;
 	uint32_t ids[KYMO_SYSCALL_MAX], exit_id;
 	uint64_t lost;			/* told */
+	bool has_told_i386;
 	bool has_begun;			/* the command has executed its program */
 	char own_name[16];		/* of this thread */
 	uint8_t *record;
@@ -38,6 +39,16 @@ bool call_writer_wants(const struct call_writer *writer, uint64_t number)
 bool call_writer_knows(const struct call_writer *writer, int32_t tid, int32_t pid)
 {
 	return kernel_threads_knows(writer->options.threads, tid, pid);
+}
+
+void call_writer_tell_i386(struct call_writer *writer)
+{
+	if (writer->has_told_i386)
+		return;
+	writer->has_told_i386 = true;
+	if (writer->options.warn)
+		writer->options.warn("32-bit calls are made: they are recorded under their names, without memory, where there are 64-bit ones of that name",
+				     writer->options.data);
 }
 
 static void take_events(struct call_writer *writer)

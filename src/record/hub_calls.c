@@ -39,7 +39,7 @@ struct hub_calls {
 	_Atomic bool has_ended;		/* the command */
 	_Atomic int missed;		/* why a child is not followed, a positive errno; or 0 */
 	_Atomic bool has_i386;		/* 32-bit calls were seen */
-	bool told_missed, told_i386;
+	bool told_missed;
 	pthread_mutex_t lock;
 	struct call_writer *writer;
 	struct output *output;		/* NULL: nothing is recorded, not yet or not any more */
@@ -340,10 +340,8 @@ static void tell(struct hub_calls *source)
 		snprintf(sentence, sizeof(sentence), "a child could not be followed (%s): its calls are not recorded", strerror(source->missed));
 		warn(source, sentence);
 	}
-	if (source->has_i386 && !source->told_i386) {
-		source->told_i386 = true;
-		warn(source, "32-bit calls are made: they are recorded under their names, without memory, where there are 64-bit ones of that name");
-	}
+	if (source->has_i386)
+		call_writer_tell_i386(source->writer);
 }
 
 /* The hub that was joined may have ended, or have let go of us. */

@@ -32,6 +32,13 @@ static bool wants(void *context, unsigned int number)
 	return call_writer_wants(source->writer, number);
 }
 
+static bool wants_i386(void *context, unsigned int number)
+{
+	const struct kernel_calls *source = context;
+
+	return call_writer_wants(source->writer, kymo_syscall_from_i386(number));
+}
+
 static size_t copies(void *context, unsigned int number, bool is_leaving, struct kymo_copy *ret)
 {
 	const struct kernel_calls *source = context;
@@ -65,6 +72,7 @@ static struct kymo_error *set_up(struct kernel_calls *source)
 		.layout = &kymo_call_layout,
 		.context = source,
 		.wants = wants,
+		.wants_i386 = wants_i386,
 		.copies = copies,
 		.replaces_memory = replaces_memory,
 	};
@@ -97,6 +105,7 @@ struct kymo_error *kernel_calls_check(void)
 		.buffer_size = CHECK_BUFFER,
 		.layout = &kymo_call_layout,
 		.wants = wants_none,
+		.wants_i386 = wants_none,
 	};
 	struct kymo_kernel_calls *calls = NULL;
 	struct kymo_error *error = kymo_kernel_calls_create(&options, &calls);
@@ -110,9 +119,16 @@ struct kymo_error *kernel_calls_check(void)
 static struct kymo_error *on_call(const struct kymo_kernel_call *call, void *data)
 {
 	struct kernel_calls *source = data;
+	struct kymo_kernel_call renumbered;
 
 	while (source->ktime.n < 2 || !ktime_reaches(&source->ktime, call->ns))
 		add_sample(source);
+	if (call->is_i386) {
+		call_writer_tell_i386(source->writer);
+		renumbered = *call;
+		renumbered.number = kymo_syscall_from_i386(call->number);
+		call = &renumbered;
+	}
 	return call_writer_add(source->writer, source->output, call, ktime_tsc(&source->ktime, call->ns));
 }
 

@@ -97,6 +97,8 @@ uint64_t kymo_syscall_from_i386(uint64_t number)
 {
 	const char *name = number < KYMO_SYSCALL_MAX ? names[number] : NULL;
 
+	if (number == UINT64_MAX)
+		return number;
 	for (uint64_t i = 0; name && i < KYMO_SYSCALL_MAX; i++)
 		if (kymo_syscall_name(i) && !strcmp(kymo_syscall_name(i), name))
 			return i;

@@ -36,7 +36,7 @@ const char *kymo_syscall_name(uint64_t number);
 /* The same, or "syscall_0x1c3" in `buffer`. */
 const char *kymo_syscall_name_or_number(uint64_t number, char buffer[32]);
 
-/* The number that a 32-bit program's call has here: that of the same name, or one without a place in sets, which has a name of its own. */
+/* The number that a 32-bit program's call has here: that of the same name, or one without a place in sets, which has a name of its own. -1 is none, and stays. */
 uint64_t kymo_syscall_from_i386(uint64_t number);
 
 struct kymo_syscall_set {

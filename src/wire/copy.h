@@ -66,6 +66,8 @@ void kymo_copies_make(struct kymo_copying *copying, const struct kymo_copy *copi
 /* Where a `struct pt_regs` has what a system call is made with. */
 struct kymo_call_layout {
 	uint16_t args[6], stack_pointer, number;
+	uint16_t args32[6];		/* of a call of 32 bits: the lower halves of registers */
+	int32_t is_32_bits;		/* the bit of the kernel's `thread_info.status` that says so */
 };
 
 #endif

@@ -104,6 +104,9 @@ const struct kymo_call_layout kymo_call_layout = {
 		  offsetof(struct pt_regs, r8), offsetof(struct pt_regs, r9) },
 	.stack_pointer = offsetof(struct pt_regs, rsp),
 	.number = offsetof(struct pt_regs, orig_rax),
+	.args32 = { offsetof(struct pt_regs, rbx), offsetof(struct pt_regs, rcx), offsetof(struct pt_regs, rdx), offsetof(struct pt_regs, rsi),
+		    offsetof(struct pt_regs, rdi), offsetof(struct pt_regs, rbp) },
+	.is_32_bits = 2, /* TS_COMPAT of the kernel's <asm/thread_info.h> */
 };
 
 #define WORD 8

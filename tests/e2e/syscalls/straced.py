@@ -5,10 +5,11 @@ does when a signal arrives of somebody else's doing, such as SIGCHLD: those line
 """
 import collections
 import re
+import subprocess
 from pathlib import Path
 
 import processes
-from kymotest import KYMO, check_equal, check_same, eventually, fail, program, run
+from kymotest import KYMO, check_equal, check_same, eventually, fail, program, run, skip
 
 CHANGES = (
     (re.compile(r'0x[0-9a-f]{5,}'), 'ADDRESS'),
@@ -52,10 +53,32 @@ def command_of(tracer):
     return eventually(found, 'the command runs')
 
 
+def build_as(tmp, name, source, *options):
+    run(program('gcc'), '-w', '-o', tmp / name, Path(__file__).parent / f'{source}.c', *options).ok()
+    return tmp / name
+
+
 def build(tmp, name, *options):
     """A program of this directory."""
-    run(program('gcc'), '-w', '-o', tmp / name, Path(__file__).parent / f'{name}.c', *options).ok()
+    return build_as(tmp, name, name, *options)
+
+
+def build32(tmp, name):
+    """A program that makes calls of 32 bits: 'as32' is one of 32 bits itself, 'in64' is not."""
+    as32 = ['-m32', '-nostdlib', '-static', '-fno-stack-protector'] if name == 'as32' else []
+    build_as(tmp, name, 'calls32', '-O1', '-no-pie', *as32)
+    if subprocess.run([tmp / name]).returncode:
+        skip('this kernel makes no calls of 32 bits')
     return tmp / name
+
+
+CALLS32 = 'open,getpid,read,write,unlink,close,getuid,exit'  # the calls of calls32.c
+
+
+def names_and_results(text):
+    """(name, result) of each line; the only result that differs from run to run is that of getpid."""
+    calls = re.findall(r'^(?:\d+ +)?(\w+)\(.*\) += (\S+)', text, re.MULTILINE)
+    return [(name, 'PID' if name == 'getpid' else result) for name, result in calls]
 
 
 def git_log(tmp):

@@ -5,7 +5,7 @@ import re
 import signal
 
 from kymotest import (KYMO, NOBODY, SOURCE, check, check_equal, check_matches, check_same, check_untraced, eventually, kymo, need_root, program, run, start, target)
-from straced import build, check_like_strace
+from straced import CALLS32, build, build32, check_like_strace, names_and_results, trace
 
 SH = program('sh')
 KERNEL = ('--backend', 'kernel')
@@ -77,6 +77,18 @@ def test_calls_with_odd_arguments_look_as_in_strace(tmp):
 
 def test_short_strings_look_as_in_strace(tmp):
     check_by_kernel(tmp, program('ls'), '-l', SOURCE / 'docs', options=['-s', '7', '-e', '%file,read'], at_least=20)
+
+
+def test_calls_of_32_bits_have_the_names_and_results_that_they_have_in_strace(tmp):
+    need_root()
+    for name in ('as32', 'in64'):
+        texts = trace(tmp, ['-e', CALLS32], [build32(tmp, name)], backend=KERNEL)
+        check_equal(*map(names_and_results, texts), name)
+    err = in_kernel('-e', 'getuid', tmp / 'as32').ok().err
+    check_matches(err, r'^\[ Process PID=\d+ runs in 32 bit mode. \]\ngetuid\(\) += \d+\n\+\+\+ exited with 0 \+\+\+\n$')
+    check_equal(in_kernel('-e', 'sched_yield,lstat,writev', tmp / 'as32').ok().err, '+++ exited with 0 +++\n', 'what has these numbers with 64 bits')
+    calls = [json.loads(line) for line in in_kernel('--json', '-e', 'unlink', tmp / 'in64').ok().err.splitlines()]
+    check_equal([calls[0][key] for key in ('number', 'arch', 'name', 'error')], [10, 'i386', 'unlink', 'ENOENT'])
 
 
 def test_without_follow_only_the_first_thread_is_shown():

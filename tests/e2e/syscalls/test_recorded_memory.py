@@ -7,7 +7,7 @@ import signal
 from kymotest import (KYMO, NOBODY, SOURCE, babeltrace, check, check_equal, check_matches, check_untraced, eventually, kymo, need_root, program, record, report_json, run, start,
                       timeout)
 from recorded_lines import check_with_memory, shown
-from straced import CHILDREN, PYTHON, PYTHON_ENV, Chance, Difference, build, git_log
+from straced import CALLS32, CHILDREN, PYTHON, PYTHON_ENV, Chance, Difference, build, build32, git_log, names_and_results
 
 KERNEL = ('--backend', 'kernel')
 SH = program('sh')
@@ -53,6 +53,18 @@ def test_threads_and_children_look_as_in_strace(tmp):
     check_lines(tmp, build(tmp, 'threads', '-pthread'), chances=[RESTARTED], at_least=40)
     check_lines(tmp, SH, '-c', CHILDREN, chances=[HANDLED], at_least=100)
     check_lines(tmp, SH, '-c', 'exec /bin/true', at_least=20)
+
+
+def test_calls_of_32_bits_have_the_names_and_results_that_they_have_in_strace(tmp):
+    need_root()
+    for name in ('as32', 'in64'):
+        command = build32(tmp, name)
+        run(program('strace'), '-f', '-o', tmp / 'strace', '-e', CALLS32, command).ok()
+        expected = names_and_results((tmp / 'strace').read_text())
+        for backend in ('kernel', 'ptrace'):
+            told = record('-q', '--backend', backend, '-s', CALLS32, '--', command).ok().err
+            check_equal(told.count('32-bit calls are made: they are recorded under their names'), 1, 'warnings')
+            check_equal(names_and_results(shown()), expected, f'{name} by {backend}')
 
 
 def test_an_exec_by_another_thread_than_the_first_returns(tmp):
