@@ -81,7 +81,7 @@ static bool shares_memory(pid_t a, const struct kymo_clone_report *report)
 	return order < 0 ? report->kind == KYMO_CLONE_VFORK : order == 0;
 }
 
-/* A process object for one whose first thread is an engine's; NULL when memory is out. */
+/* A process object for one whose first thread is an engine's; NULL with the reason when memory or descriptors are out. */
 static struct kymo_process *new_member(struct kymo_tree *tree, pid_t pid, struct kymo_error **refusal_ret)
 {
 	struct kymo_process *process;
@@ -94,8 +94,9 @@ static struct kymo_process *new_member(struct kymo_tree *tree, pid_t pid, struct
 	if (!error) {
 		kymo_error_destroy(*refusal_ret);
 		kymo_process_destroy(process);
+		error = &kymo_error_no_memory;
 	}
-	kymo_error_destroy(error);
+	*refusal_ret = error;
 	return NULL;
 }
 
@@ -106,8 +107,10 @@ static void new_process(struct kymo_tree *tree, struct kymo_process *maker, pid_
 	if (kymo_tree_find(tree, pid) || attach(tree, pid))
 		return;
 	event.process = new_member(tree, pid, &event.refusal);
-	if (!event.process)
+	if (!event.process) {
+		kymo_error_destroy(event.refusal);
 		return;
+	}
 	kymo_read_comm(pid, event.comm);
 	if (shares)
 		event.process->memory_of = maker->memory_of ? maker->memory_of : maker;
@@ -172,7 +175,11 @@ static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_ac
 	hub_hold_drop(before->holder);
 	event.process = new_member(tree, before->pid, &event.refusal);
 	if (!event.process) {
-		tell(before, KYMO_TREE_ENDED, before->pid);
+		hub_hold_abandon(before->holder);
+		event.kind = KYMO_TREE_ENDED;
+		event.process = before;
+		event.other = NULL;
+		kymo_tree_tell(tree, &event);
 		return KYMO_ACTION_DETACH;
 	}
 	event.process->launched = before->launched;

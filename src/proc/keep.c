@@ -104,6 +104,28 @@ int hub_hold_claim(struct hub_holder *holder)
 	return hub_call(holder->hub, claim, holder);
 }
 
+static int abandon(struct kymo_hub *hub, void *argument)
+{
+	const struct hub_holder *holder = argument;
+	struct hub_process *process = hub_find_process(hub, holder->kept);
+
+	if (!process || process->keeper != holder)
+		return 0;
+	process->keeper = NULL;
+	process->holder = NULL;
+	process->is_owed = false;
+	for (struct task *task = process->tasks; task; task = task->in_process) {
+		task->is_claimed = false;
+		hub_kick(hub, task);
+	}
+	return 0;
+}
+
+void hub_hold_abandon(struct hub_holder *holder)
+{
+	hub_call(holder->hub, abandon, holder);
+}
+
 /* What the tree has of a process; others may have engines there. */
 static int leave(struct kymo_hub *hub, void *argument)
 {

@@ -256,7 +256,7 @@ struct kymo_tree_event {
 	enum kymo_startup_event startup;
 	char comm[16];			/* of the thread; "" where it was not to be had */
 	bool is_held;			/* of THREAD: see kymo_process_hold_birth() */
-	struct kymo_error *refusal;	/* of FORKED and EXECED: why its memory can't be looked at; the receiver's */
+	struct kymo_error *refusal;	/* of FORKED and EXECED: why its memory can't be looked at; of ENDED: it has executed a program, and why that is not followed; the receiver's */
 };
 
 /*

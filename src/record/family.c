@@ -392,7 +392,9 @@ static struct kymo_error *ended(struct recording *recording, const struct kymo_t
 {
 	struct target *target = find_target(recording, event->process);
 
-	if (kymo_process_pid(event->process) == recording->pid && recording->options->command) {
+	if (event->refusal)
+		recording_warn(recording, "process %d has executed another program, which is not recorded: %s", kymo_process_pid(event->process), event->refusal->message);
+	if (kymo_process_pid(event->process) == recording->pid && recording->options->command && !event->refusal) {
 		recording->result.command_ended = true;
 		recording->result.command_status = event->status;
 	}

@@ -8,13 +8,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "proc/hub_hold.h"
 #include "proc/proc.h"
+#include "proc/tree.h"
 
 #define MAX 64
 
@@ -25,6 +28,7 @@ struct family {
 	unsigned int told[KYMO_TREE_ENDED + 1];
 	pid_t first;
 	int status;			/* of the first */
+	int n_refused;
 };
 
 static void no_error(struct kymo_error *error)
@@ -69,7 +73,11 @@ static void replace(struct family *family, struct kymo_process *old, struct kymo
 static void take(struct family *family, const struct kymo_tree_event *event)
 {
 	family->told[event->kind]++;
-	assert_null(event->refusal);
+	if (event->kind == KYMO_TREE_ENDED && event->refusal)
+		family->n_refused++;
+	else
+		assert_null(event->refusal);
+	kymo_error_destroy(event->refusal);
 	switch (event->kind) {
 	case KYMO_TREE_FORKED:
 	case KYMO_TREE_SHARING:
@@ -147,6 +155,69 @@ static void a_process_that_executes_another_program_is_followed_on(void **state)
 	assert_int_equal(WEXITSTATUS(family.status), 6);
 	assert_int_equal(family.told[KYMO_TREE_EXECED], 1);
 	end(&family);
+}
+
+/* As one that is connected holds it, which the hub has interrupted. */
+static void hold_for(struct hub_holder *guest, struct kymo_hub *hub, pid_t pid)
+{
+	struct hub_process *process;
+
+	*guest = (struct hub_holder){ .hub = hub, .requests = 0, .held = pid };
+	pthread_mutex_lock(&hub->lock);
+	process = hub_find_process(hub, pid);
+	assert_non_null(process);
+	process->holder = guest;
+	process->tasks->is_claimed = true;
+	pthread_mutex_unlock(&hub->lock);
+}
+
+/* Whether there is something to read, after a while. The tree is served meanwhile. */
+static bool comes(const struct family *family, int fd)
+{
+	struct pollfd said = { .fd = fd, .events = POLLIN };
+	struct kymo_tree_event event;
+
+	for (int i = 0; i < 3000 && poll(&said, 1, 20) <= 0; i++)
+		while (kymo_tree_next(family->tree, &event))
+			fail_msg("something was told of a process that nobody follows");
+	return poll(&said, 1, 0) > 0;
+}
+
+/* Without a descriptor for it nobody follows the new program. It runs, whoever has held what it was before. */
+static void a_held_process_that_executes_a_program_while_descriptors_are_out_runs_on(void **state)
+{
+	char script[128], *argv[] = { (char *)"/bin/sh", (char *)"-c", script, NULL };
+	char text[4];
+	int go[2], said[2], status;
+	struct rlimit limit, none;
+	struct hub_holder guest;
+	struct family family;
+
+	assert_int_equal(pipe(go), 0);
+	assert_int_equal(pipe(said), 0);
+	snprintf(script, sizeof(script), "echo x >&%d; read x <&%d; exec /bin/sh -c 'echo x >&%d; read x <&%d'", said[1], go[0], said[1], go[0]);
+	begin_stopped(&family, argv);
+	kymo_process_resume(family.members[0]);
+	assert_true(comes(&family, said[0]));
+	assert_int_equal(read(said[0], text, sizeof(text)), 2);
+	hold_for(&guest, family.tree->hub, family.first);
+	getrlimit(RLIMIT_NOFILE, &limit);
+	none = (struct rlimit){ 1, limit.rlim_max };
+	setrlimit(RLIMIT_NOFILE, &none);
+	assert_int_equal(write(go[1], "\n", 1), 1);
+	serve(&family, KYMO_TREE_ENDED);
+	setrlimit(RLIMIT_NOFILE, &limit);
+	assert_int_equal(family.told[KYMO_TREE_EXECED], 0);
+	assert_int_equal(family.n_refused, 1);
+	assert_true(comes(&family, said[0]));
+	end(&family);	/* before it ends: else the hub would have waited for it */
+	assert_int_equal(write(go[1], "\n", 1), 1);
+	assert_int_equal(waitpid(family.first, &status, 0), family.first);
+	assert_int_equal(status, 0);
+	for (int i = 0; i < 2; i++) {
+		close(go[i]);
+		close(said[i]);
+	}
 }
 
 static void a_child_that_outlives_the_first_process_is_followed_to_its_end(void **state)
@@ -306,6 +377,7 @@ int main(int argc, char **argv)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_processes_of_a_script_are_told_and_their_ends),
 		cmocka_unit_test(a_process_that_executes_another_program_is_followed_on),
+		cmocka_unit_test(a_held_process_that_executes_a_program_while_descriptors_are_out_runs_on),
 		cmocka_unit_test(a_child_that_outlives_the_first_process_is_followed_to_its_end),
 		cmocka_unit_test(a_followed_process_can_be_stopped_called_and_resumed_again_and_again),
 		cmocka_unit_test(whoever_is_let_go_runs_on_with_children_that_nobody_follows),
