@@ -443,6 +443,23 @@ def probe_counts(directory='kymo.data'):
     return {probe['name']: probe['count'] for probe in report_json(directory)['probes']}
 
 
+RECORD_SIZE = 160  # bytes: no record of up to six arguments takes more, if it is the only one of its packet
+
+
+def wait_for_records(directory='kymo.data', n=101):
+    """Until a recording that goes on has written so many: how soon depends on the machine. By the size of its streams, as a reader may never come to the end of one that grows."""
+    def are_there():
+        return sum(path.stat().st_size for path in Path(directory).glob('stream_*')) > RECORD_SIZE * n
+    eventually(are_there, f'{n} records in {directory}', 90)
+
+
+def record_some(directory, pid, *args, n=101):
+    """A recording of a process that is ended when it has so many records."""
+    recorder = start(KYMO, 'record', '-o', directory, *args, '--pid', pid)
+    wait_for_records(directory, n)
+    return recorder.end(signal.SIGTERM).ok()
+
+
 # ---- what must hold afterwards ----------------------------------------------------------------------------------------
 
 

@@ -48,6 +48,11 @@ def time_on_cpu(tid):
     return int(Path(f'/proc/{tid}/schedstat').read_text().split()[0])
 
 
+def voluntary_switches(tid):
+    """How often it has waited for something."""
+    return int(status(tid)['voluntary_ctxt_switches'])
+
+
 def is_alive(pid):
     return status(pid).get('State', 'X')[0] not in 'XZ'
 
@@ -87,7 +92,7 @@ def reap():
         pass
 
 
-def end_descendants(grace=1.0):
+def end_descendants(grace=10.0):
     """Give children `grace` seconds to end by themselves, then kill them, and those that come up from below in turn.
     Returns what was still alive."""
     deadline = time.monotonic() + grace

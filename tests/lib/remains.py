@@ -49,7 +49,7 @@ def check_running(pid):
         states = [(tid, processes.status(tid)) for tid in processes.threads(pid)]
         return [f'{tid}: {status["State"]}, tracer {status["TracerPid"]}' for tid, status in states
                 if status and (status['State'][0] in 'Tt' or status['TracerPid'] != '0')]
-    eventually(lambda: not held(), f'no thread of {pid} is held', 5)
+    eventually(lambda: not held(), f'no thread of {pid} is held', 60)
 
 
 def check_nothing_left(pid, before, now=mappings):

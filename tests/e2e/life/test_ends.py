@@ -2,12 +2,11 @@
 import os
 import shutil
 import signal
-import time
 
 import processes
 import remains
 from kymotest import (KYMO, check, check_equal, check_matches, event_counts, eventually, kymo, record, report_json, run, start,
-                      start_record, target, target_path, timeout)
+                      start_record, target, target_path, timeout, wait_for_records)
 
 N = 1000
 HOW = {'segv': -signal.SIGSEGV, 'abort': -signal.SIGABRT, 'kill': -signal.SIGKILL, 'trap': -signal.SIGTRAP, 'term': -signal.SIGTERM,
@@ -99,7 +98,7 @@ def test_a_process_whose_main_thread_ended_is_left_clean():
 def test_a_sigkill_of_the_process_keeps_what_was_recorded():
     process = target('selfcheck')
     recorder = start_record(process.pid, '-p', 'selfcheck:work_*')
-    time.sleep(0.05)
+    wait_for_records(n=1001)
     process.end(signal.SIGKILL)
     result = recorder.end().ok()
     check_matches(result.err, 'shows them')
@@ -111,7 +110,7 @@ def test_a_command_that_is_sent_sigterm_by_its_recorders_user_runs_on():
     recorder = start(KYMO, 'record', '-p', 'selfcheck:work_*', '--', target_path('selfcheck'), '-t', '4')
     recorder.wait_for('^ready$')
     pid = eventually(lambda: processes.children(recorder.pid), 'the command runs')[0]
-    time.sleep(0.2)
+    wait_for_records(n=1001)
     result = recorder.end(signal.SIGTERM).ended(128 + signal.SIGTERM)
     check_matches(result.err, 'runs on')
     check(not remains.are_there(pid), 'nothing is left')

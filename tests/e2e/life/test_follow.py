@@ -399,6 +399,6 @@ def test_a_recorder_killed_at_each_step_leaves_a_whole_tree_that_runs_on(tmp):
                 os.unlink(name)
         run(program('strace'), '-qq', '-o', '/dev/null', '-e', f'trace={call}', '-e', 'signal=none',
             '-e', f'inject={call}:signal=KILL:when={number}', *command, env=NO_LEAKS)
-        eventually(lambda: Path('status').exists() and Path('status').read_text(), f'the command ends, killed at {call} {number}', 20)
+        eventually(lambda: Path('status').exists() and Path('status').read_text(), f'the command ends, killed at {call} {number}', 60)
         check_equal((Path('status').read_text(), Path('out').read_text()), ('0\n', expected), f'killed at {call} {number}')
     check(len(points) > 20, 'it was killed at many steps', points)

@@ -7,7 +7,7 @@ import processes
 import remains
 from killing import NO_LEAKS
 from kymotest import (KYMO, SYS_CLOCK_NANOSLEEP, Event, babeltrace, check, check_equal, check_matches, check_same, check_text_intact, check_untraced, eventually, kymo,
-                      probe_counts, program, record, run, sleeper, start, target)
+                      probe_counts, program, record, record_some, run, sleeper, start, target, wait_for_records)
 
 COUNTED = Path(__file__).parents[1] / 'syscalls/counted.c'
 GETUID, GETGID = 102, 104
@@ -37,6 +37,17 @@ def start_recorder(pid, *args, where='kymo.data'):
     process = start(KYMO, 'record', '-o', where, *args, '--pid', pid)
     process.wait_for(r'^kymo: recording process', which=1)
     return process
+
+
+def all_record(recorders):
+    """Of one process, into data0, data1 ... They end at the same time when each of them has met it."""
+    for i in range(len(recorders)):
+        wait_for_records(f'data{i}')
+    for recorder in recorders:
+        recorder.signal(signal.SIGTERM)
+    for i, recorder in enumerate(recorders):
+        recorder.end().ok()
+        check(sum(probe_counts(f'data{i}').values()) > 100, 'hits are recorded')
 
 
 def counted(tmp):
@@ -91,7 +102,7 @@ def test_probes_go_in_and_out_and_the_tracer_sees_none_of_it(tmp):
     process, before = checked()
     tracer = start(KYMO, 'syscalls', '-o', tmp / 'calls', '--pid', process.pid)
     eventually(lambda: (tmp / 'calls').exists() and 'tgkill' in (tmp / 'calls').read_text(), 'it sees calls')
-    record(*SELFCHECK, '-r', 'libc:write', '--pid', process.pid, '--for', '0.2').ok()
+    record_some('kymo.data', process.pid, *SELFCHECK, '-r', 'libc:write')
     check(sum(probe_counts().values()) > 100, 'hits are recorded')
     check_equal(processes.tracer(process.pid) != 0, True, 'traced still')
     check_text_intact(process.pid)
@@ -121,10 +132,7 @@ def test_what_a_killed_recorder_left_is_shown_and_detached_under_a_tracer(tmp):
 def test_two_recorders_at_once_change_a_traced_process_in_turn(tmp):
     process, before = checked()
     tracer = quiet_trace(process, '-e', 'tgkill')
-    recorders = [start(KYMO, 'record', '-o', f'data{i}', *SELFCHECK, '--for', '0.3', '--pid', process.pid) for i in range(3)]
-    for i, recorder in enumerate(recorders):
-        recorder.end().ok()
-        check(sum(probe_counts(f'data{i}').values()) > 100, 'hits are recorded')
+    all_record([start(KYMO, 'record', '-o', f'data{i}', *SELFCHECK, '--pid', process.pid) for i in range(3)])
     tracer.end(signal.SIGTERM)
     remains.check_nothing_left(process.pid, before, remains.lasting_mappings)
     process.end(signal.SIGTERM).ok()
@@ -161,6 +169,7 @@ def test_a_recorder_goes_on_when_the_tracer_is_killed(tmp):
     tracer = quiet_trace(process, '-e', 'tgkill')
     recorder = start_recorder(process.pid, *SELFCHECK)
     tracer.kill()
+    wait_for_records()
     recorder.end(signal.SIGTERM).ok()
     check(sum(probe_counts().values()) > 100, 'hits are recorded')
     remains.check_nothing_left(process.pid, before, remains.lasting_mappings)

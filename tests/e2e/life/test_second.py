@@ -8,9 +8,9 @@ import processes
 import remains
 from killing import NO_LEAKS
 from kymotest import (KYMO, check, check_equal, check_matches, check_text_intact, check_untraced, event_counts, eventually, kymo, probe_counts, program, record,
-                      report_json, run, start, target, target_path)
+                      record_some, report_json, run, start, target, target_path, wait_for_records)
 from test_followed import check_complete, counted, join, tree
-from test_joined import COUNTED, GETGID, GETUID, RECORD_CALLS, SELFCHECK, THREADS, checked, recorded_calls, start_recorder, trace
+from test_joined import COUNTED, GETGID, GETUID, RECORD_CALLS, SELFCHECK, THREADS, all_record, checked, recorded_calls, start_recorder, trace
 
 STAYS = r'^kymo: kymo process \d+ still traces what was recorded, through this one, which stays for it; Ctrl-C ends that, too$'
 TOLD = 'what process .* did from here on is not shown: the kymo that traced it'
@@ -179,11 +179,9 @@ def test_whoever_leaves_a_followed_process_those_that_stay_are_complete(tmp):
 def test_nothing_is_left_of_recorders_that_come_to_a_followed_process(tmp):
     process, before = checked()
     follower = start_recorder(process.pid, '--follow', *SELFCHECK)
-    others = [start(KYMO, 'record', '-o', f'data{i}', *SELFCHECK, '--for', '0.3', '--pid', process.pid) for i in range(3)]
-    for i, recorder in enumerate(others):
-        recorder.end().ok()
-        check(sum(probe_counts(f'data{i}').values()) > 100, 'hits are recorded')
+    all_record([start(KYMO, 'record', '-o', f'data{i}', *SELFCHECK, '--pid', process.pid) for i in range(3)])
     check_equal(processes.tracer(process.pid), follower.pid, 'tracer')
+    wait_for_records()
     follower.end(signal.SIGTERM).ok()
     check(sum(probe_counts().values()) > 100, 'hits are recorded')
     remains.check_nothing_left(process.pid, before, remains.lasting_mappings)
@@ -284,7 +282,7 @@ def test_detaching_takes_out_what_a_killed_recorder_of_a_followed_process_left(t
 def test_a_thousand_threads_are_held_for_both(tmp):
     process = target('threads1000')
     follower = start_recorder(process.pid, '--follow', '-p', 'libc:clock_nanosleep')
-    start_recorder(process.pid, '-p', 'libc:clock_nanosleep', where='second').end(signal.SIGTERM).ok()
+    record_some('second', process.pid, '-p', 'libc:clock_nanosleep', n=1)
     check(event_counts('second')['libc:clock_nanosleep'] > 0, 'hits are recorded')
     follower.end(signal.SIGTERM).ok()
     check(event_counts()['libc:clock_nanosleep'] > 0, 'hits are recorded')
@@ -323,6 +321,7 @@ def clean_up(process, before):
 def test_who_ends_waits_for_another_one_that_has_the_process(tmp):
     process, before = checked()
     follower = start_recorder(process.pid, '--follow', *SELFCHECK)
+    wait_for_records()
     other = slow_recorder(tmp, process.pid, 'delay_enter=500ms')
     follower.end(signal.SIGTERM).ok()
     check(sum(probe_counts().values()) > 100, 'hits are recorded')
@@ -346,6 +345,7 @@ def test_one_that_sleeps_too_long_has_lost_its_hold_and_the_one_who_follows_goes
 def test_one_that_is_killed_with_a_thread_borrowed_gives_it_back(tmp):
     process, before = checked()
     follower = start_recorder(process.pid, '--follow', *SELFCHECK)
+    wait_for_records()
     run(program('strace'), '-qq', '-o', '/dev/null', '-e', f'inject=sendmsg:signal=KILL:when={SOONEST_HELD}', '-e', 'trace=sendmsg', '-e', 'signal=none',
         KYMO, 'record', '-o', 'second', *SELFCHECK, '--for', '0.1', '--pid', process.pid, env=NO_LEAKS)
     start_recorder(process.pid, *SELFCHECK, where='third').end(signal.SIGTERM).ok()
@@ -372,6 +372,7 @@ def left_with_tracer(process, *options):
     """A recorder that has ended its recording, and stays for a tracer that has joined: (recorder, tracer)."""
     recorder = start_recorder(process.pid, '--follow', '-p', 'selfcheck:work_*')
     tracer = trace(process.pid, *options)
+    wait_for_records()
     recorder.signal(signal.SIGTERM)
     recorder.wait_for(STAYS, which=1)
     return recorder, tracer

@@ -1,9 +1,9 @@
 """Threads and signals: who comes and goes, who runs in whose handler."""
 import signal
-import time
 
+import processes
 import remains
-from kymotest import check, check_equal, event_counts, events, record, report_json, start_record, target, target_path
+from kymotest import check, check_equal, event_counts, events, eventually, record, report_json, start_record, target, target_path, wait_for_records
 
 WORK = ('work_a', 'work_b', 'work_redzone', 'work_signal')
 
@@ -34,8 +34,8 @@ def test_threads_that_come_and_go_are_recorded_from_their_first_call():
 def test_a_thousand_threads():
     process = target('threads1000')
     before = remains.mappings(process.pid)
-    recorder = start_record(process.pid, '-p', 'threads1000:work_a', '-p', 'libc:nanosleep')
-    time.sleep(0.5)
+    recorder = start_record(process.pid, '--buffer', '64M', '-p', 'threads1000:work_a', '-p', 'libc:nanosleep')
+    wait_for_records(n=20000)  # work_a() is called 64 times as often as its caller sleeps; some hundred threads sleep five times a second
     recorder.end(signal.SIGTERM).ok()
     remains.check_nothing_left(process.pid, before)
     report = report_json()
@@ -65,7 +65,9 @@ def test_attaching_and_detaching_while_signals_come_at_a_high_rate():
 def test_handlers_are_recorded_in_the_thread_in_which_they_run():
     process = target('selfcheck', '-t', '8')
     recorder = start_record(process.pid, '-p', 'selfcheck:work_signal', '-p', 'selfcheck:work_b')
-    time.sleep(0.2)
+    sent = processes.voluntary_switches(process.pid)  # one signal each time
+    eventually(lambda: processes.voluntary_switches(process.pid) > sent + 50, 'signals are sent', 60)
+    wait_for_records()
     recorder.end(signal.SIGTERM).ok()
     process.end(signal.SIGTERM).ok()
     tids = {name: {event['tid'] for event in events() if event.name == f'selfcheck:{name}'} for name in ('work_signal', 'work_b')}

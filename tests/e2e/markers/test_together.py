@@ -363,7 +363,7 @@ def test_a_uprobe_on_a_marker_that_is_on_and_that_outlives_the_recording(tmp):
     with open(os.devnull) as nothing:  # in the place of the kernel's probe, which is closed with that
         for fd in (fd for fds in uprobe.fds.values() for fd in fds):
             os.dup2(nothing.fileno(), fd)
-    eventually(lambda: set(markers.texts(process.pid, path)) == {markers.NOP}, 'all sites are NOPs again', 5)
+    eventually(lambda: set(markers.texts(process.pid, path)) == {markers.NOP}, 'all sites are NOPs again', 60)
     process.send('\n')
     process.wait_for('done')
     process.end().ok()

@@ -161,12 +161,8 @@ def kill(pid):
 
 def sleeps_again(pid):
     """It gets on."""
-    before = switches(pid)
-    eventually(lambda: switches(pid) > before + 10, f'process {pid} runs')
-
-
-def switches(pid):
-    return int(processes.status(pid)['voluntary_ctxt_switches'])
+    before = processes.voluntary_switches(pid)
+    eventually(lambda: processes.voluntary_switches(pid) > before + 10, f'process {pid} runs')
 
 
 def test_strace_leaves_a_process_by_an_interrupt(tmp):
