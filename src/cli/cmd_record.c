@@ -488,7 +488,7 @@ static int run(struct recording *recording)
 	if (!recording->quiet)
 		summarise(recording, &result);
 	was_stopped = kymo_record_stop;
-	if (result.shared)
+	if (result.shared || result.shared_hub)
 		serve_others(&result);
 	if (!recording->options.command)
 		return 0;

@@ -223,6 +223,11 @@ int kymo_hub_linger(struct kymo_hub *hub, int wake, int timeout_ms)
 	return 0;
 }
 
+pid_t kymo_hub_visitor(const struct kymo_hub *hub)
+{
+	return hub->door ? hub_visitor(hub) : 0;
+}
+
 /* Their threads wait for the hub's, which is this one, and can't wait for them meanwhile. */
 static void serve_the_last(struct kymo_hub *hub, struct hub_guest *guests)
 {

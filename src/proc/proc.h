@@ -325,6 +325,9 @@ int kymo_hub_reach(const struct kymo_reach *reach);
  */
 bool kymo_hub_close(struct kymo_hub *hub, pid_t pid, int *status_ret);
 
+/* The process of somebody who is connected to a hub of this process; 0: of nobody, or of one that can't be seen from here. */
+pid_t kymo_hub_visitor(const struct kymo_hub *hub);
+
 /* The sentence for it, as kymo_hub_explain() has it. BUSY, PERMISSION, GONE, FAILED. */
 struct kymo_error *kymo_trace_error(pid_t pid, int err);
 

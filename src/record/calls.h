@@ -42,6 +42,7 @@ struct recording_calls_ops {
 	uint64_t (*lost)(const struct recording_calls *calls);
 	bool (*has_processes)(const struct recording_calls *calls);
 	bool (*command_ended)(const struct recording_calls *calls, int *status_ret);	/* NULL: nobody knows */
+	struct kymo_hub *(*share)(struct recording_calls *calls);	/* may be NULL */
 	void (*destroy)(struct recording_calls *calls);
 };
 
@@ -86,6 +87,12 @@ static inline bool recording_calls_has_processes(const struct recording_calls *c
 static inline bool recording_calls_command_ended(const struct recording_calls *calls, int *status_ret)
 {
 	return calls->ops->command_ended && calls->ops->command_ended(calls, status_ret);
+}
+
+/* Behind recording_calls_finish(): the hub through which others trace what was recorded, the caller's from here on, or NULL. */
+static inline struct kymo_hub *recording_calls_share(struct recording_calls *calls)
+{
+	return calls->ops->share ? calls->ops->share(calls) : NULL;
 }
 
 /* NULL is allowed. */

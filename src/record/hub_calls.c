@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "base/cleanup.h"
 #include "base/vec.h"
 #include "kymo/engine.h"
 #include "proc/proc.h"
@@ -40,6 +41,7 @@ struct hub_calls {
 	_Atomic int missed;		/* why a child is not followed, a positive errno; or 0 */
 	_Atomic bool has_i386;		/* 32-bit calls were seen */
 	bool told_missed;
+	bool is_shared;			/* others are connected to the hub, which is of this process, at the end */
 	pthread_mutex_t lock;
 	struct call_writer *writer;
 	struct output *output;		/* NULL: nothing is recorded, not yet or not any more */
@@ -391,13 +393,14 @@ static struct kymo_error *flush(struct recording_calls *calls, struct output *ou
 	return error;
 }
 
-/* A command may end until nobody traces it any more; behind that it is the caller's to wait for. */
+/* A command may end until nobody traces it any more; behind that it is the caller's to wait for. A hub that others have joined stays for them. */
 static void let_go(struct hub_calls *source)
 {
 	int status;
 
 	kymo_engine_detach_all(source->hub, &engine_ops, source);
-	if (!source->is_command)
+	source->is_shared = kymo_hub_linger(source->hub, -1, 0) == -EAGAIN;
+	if (!source->is_command || source->is_shared)
 		return;
 	if (kymo_hub_close(source->hub, source->pid, &status)) {
 		source->status = status;
@@ -421,6 +424,13 @@ static struct kymo_error *finish(struct recording_calls *calls, struct output *o
 	source->output = NULL;	/* who has been slow to be let go of has nothing to say any more */
 	pthread_mutex_unlock(&source->lock);
 	return error;
+}
+
+static struct kymo_hub *share(struct recording_calls *calls)
+{
+	struct hub_calls *source = (struct hub_calls *)calls;
+
+	return source->is_shared ? kymo_take(source->hub) : NULL;
 }
 
 static uint64_t lost(const struct recording_calls *calls)
@@ -463,6 +473,7 @@ static const struct recording_calls_ops ops = {
 	.lost = lost,
 	.has_processes = has_processes,
 	.command_ended = command_ended,
+	.share = share,
 	.destroy = destroy,
 };
 

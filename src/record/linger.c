@@ -1,8 +1,12 @@
 /* When a recording is over, and others trace what it has followed: the hub through which they do is this process', and stays for them (docs/design/following.md). */
+#include <errno.h>
 #include <poll.h>
+#include <signal.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "kymo/engine.h"
+#include "record/calls.h"
 #include "record/recording.h"
 
 #define LOOK_MS 20	/* as the tree wants it */
@@ -13,11 +17,41 @@ static void note_end(struct kymo_record_result *result, struct kymo_tree *tree)
 		result->command_ended = kymo_tree_has_ended(tree, result->pid, &result->command_status);
 }
 
+/* Its status is told by kymo_hub_close(). */
+static bool has_gone(const struct kymo_record_result *result)
+{
+	return kill(result->pid, 0) && errno == ESRCH;
+}
+
+static bool serve_by_hub(struct kymo_record_result *result, int ms, pid_t *who_ret)
+{
+	bool is_shared = kymo_hub_linger(result->shared_hub, -1, ms) == -EAGAIN;
+
+	if (is_shared)
+		*who_ret = kymo_hub_visitor(result->shared_hub);
+	result->command_ended |= has_gone(result);
+	return is_shared;
+}
+
+static void leave_hub(struct kymo_record_result *result)
+{
+	int status;
+
+	if (!kymo_hub_close(kymo_take(result->shared_hub), result->pid, &status))
+		return;
+	result->command_ended = true;
+	result->command_status = status;
+}
+
 void recording_share(struct recording *recording)
 {
 	struct kymo_tree *tree = recording->tree;
 	pid_t who;
 
+	if (recording->calls) {
+		recording->result.pid = recording->pid;
+		recording->result.shared_hub = recording_calls_share(recording->calls);
+	}
 	if (!tree)
 		return;
 	while (recording->targets.n)
@@ -30,10 +64,13 @@ void recording_share(struct recording *recording)
 
 bool kymo_record_serve(struct kymo_record_result *result, int ms, pid_t *who_ret)
 {
-	struct pollfd changed = { .fd = kymo_tree_fd(result->shared), .events = POLLIN };
+	struct pollfd changed = { .events = POLLIN };
 	uint64_t deadline = kymo_now_ns() + (uint64_t)ms * 1000000;
 	bool is_shared;
 
+	if (result->shared_hub)
+		return serve_by_hub(result, ms, who_ret);
+	changed.fd = kymo_tree_fd(result->shared);
 	while ((is_shared = kymo_tree_linger(result->shared, who_ret)) && !kymo_record_stop && kymo_now_ns() < deadline)
 		poll(&changed, 1, LOOK_MS);
 	note_end(result, result->shared);
@@ -42,5 +79,8 @@ bool kymo_record_serve(struct kymo_record_result *result, int ms, pid_t *who_ret
 
 void kymo_record_leave(struct kymo_record_result *result)
 {
-	kymo_tree_destroy(kymo_take(result->shared));
+	if (result->shared_hub)
+		leave_hub(result);
+	else
+		kymo_tree_destroy(kymo_take(result->shared));
 }

@@ -52,6 +52,7 @@ struct kymo_record_options {
 	void *data;
 };
 
+struct kymo_hub;
 struct kymo_tree;
 
 struct kymo_record_result {
@@ -65,8 +66,9 @@ struct kymo_record_result {
 	uint64_t full_size;		/* the same of smaller ones, which some processes have: their size; or 0 */
 	double seconds;
 	uint64_t stopped_ns;		/* how long the threads were held while probes went in */
-	pid_t pid;			/* that was asked for, or launched; with `follow` only */
+	pid_t pid;			/* that was asked for, or launched; with `follow`, and where something is shared */
 	struct kymo_tree *shared;	/* through which others trace what was followed: kymo_record_serve(), kymo_record_leave(). NULL: nobody does */
+	struct kymo_hub *shared_hub;	/* the same, where calls were recorded by tracing */
 };
 
 /* Set by the command's signal handlers to end a recording early and in order. */
@@ -79,12 +81,12 @@ extern volatile int kymo_record_stop;
 struct kymo_error *kymo_record(const struct kymo_record_options *options, struct kymo_record_result *ret);
 
 /*
- * Serve those who trace through `shared`, until nobody is left, kymo_record_stop is set, or `ms` have passed. Whether somebody is left, and the process of one; 0: it can't be told. If the command
+ * Serve those who trace through `shared` or `shared_hub`, until nobody is left, kymo_record_stop is set, or `ms` have passed. Whether somebody is left, and the process of one; 0: it can't be told. If the command
  * ends meanwhile, the result tells it.
  */
 bool kymo_record_serve(struct kymo_record_result *result, int ms, pid_t *who_ret);
 
-/* Who is left is told that this one has ended. `shared` is NULL then, and may be before. */
+/* Who is left is told that this one has ended. Both are NULL then, and may be before. */
 void kymo_record_leave(struct kymo_record_result *result);
 
 #endif

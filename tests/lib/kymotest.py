@@ -443,6 +443,11 @@ def probe_counts(directory='kymo.data'):
     return {probe['name']: probe['count'] for probe in report_json(directory)['probes']}
 
 
+def has_joined(pid, tracer):
+    """Whether a kymo syscalls has engines on the process: its worker has them."""
+    return any(f'{worker}' in kymo('threads', pid).out for worker in processes.children(tracer.pid))
+
+
 RECORD_SIZE = 160  # bytes: no record of up to six arguments takes more, if it is the only one of its packet
 
 

@@ -2,7 +2,7 @@
 import signal
 
 import processes
-from kymotest import KYMO, check, check_equal, check_matches, check_text_intact, eventually, kymo, program, report_json, run, start
+from kymotest import KYMO, check, check_equal, check_matches, check_text_intact, eventually, has_joined, kymo, program, report_json, run, start
 from test_joined import COUNTED, GETGID, GETUID, RECORD_CALLS, THREADS, recorded_calls, trace
 
 GETPPID = 110
@@ -105,11 +105,6 @@ def join(pid, *options):
     eventually(lambda: f'{tracer.pid}' in kymo('threads', pid).out or has_joined(pid, tracer) or not tracer.is_alive(), 'it has joined', 60)
     check(tracer.is_alive(), 'the tracer goes on', tracer.result())
     return tracer
-
-
-def has_joined(pid, tracer):
-    """Its worker is who has the engines."""
-    return any(f'{worker}' in kymo('threads', pid).out for worker in processes.children(tracer.pid))
 
 
 def check_complete(recorder, expected=EXPECTED):

@@ -10,8 +10,8 @@ import confined
 import golang
 import processes
 from killing import NO_LEAKS
-from kymotest import (KYMO, NOBODY, SOURCE, babeltrace, check, check_equal, check_matches, eventually, kymo, program, record, record_some, report_json, run, start, target,
-                      timeout)
+from kymotest import (KYMO, NOBODY, SOURCE, babeltrace, check, check_equal, check_matches, check_untraced, eventually, has_joined, kymo, program, record, record_some, report_json,
+                      run, start, target, timeout)
 from numbered import BRIEF, CHILD, CHILD_CALLS, THREAD, end
 from recorded_lines import check_with_memory, shown
 from straced import CHILDREN, Chance, build, git_log
@@ -391,6 +391,53 @@ def test_a_process_that_somebody_else_traces_is_refused(tmp):
     record(*TRACED, '-s', 'all', '--pid', process.pid).refused(rf'process {process.pid} is being traced by process {other.pid} \(strace\)')
     other.kill()
     process.kill()
+
+
+STAYS = r'^kymo: kymo process \d+ still traces what was recorded, through this one, which stays for it; Ctrl-C ends that, too$'
+
+
+def joined_and_over(tmp, pid, *words, **how):
+    """A recorder whose time is over, and who has joined it: (recorder, tracer)."""
+    recorder = start(KYMO, 'record', *TRACED, '-s', 'getpgid,read', '-o', tmp / 'trace', *words, **how)
+    if not pid:
+        recorder.wait_for('^begun$')
+        pid = next(child for child in processes.children(recorder.pid) if processes.status(child)['Name'] == 'sh')
+    eventually((tmp / 'trace/metadata').exists, 'it records', 60)
+    tracer = start(KYMO, 'syscalls', '-e', 'getpgid,read', '-o', tmp / 'lines', '--pid', pid)
+    eventually(lambda: has_joined(pid, tracer), 'it has joined', 60)
+    recorder.signal(signal.SIGTERM)
+    recorder.wait_for(STAYS, which=1)
+    return recorder, tracer
+
+
+def test_it_stays_for_who_has_joined_when_the_recording_is_over(tmp):
+    process = target('numbered')
+    recorder, tracer = joined_and_over(tmp, process.pid, '--pid', process.pid)
+    check_whole(numbers(tmp / 'trace'))
+    seen = (tmp / 'lines').stat().st_size
+    eventually(lambda: (tmp / 'lines').stat().st_size > seen + 10000, 'it sees more', 60)
+    check(recorder.is_alive(), 'it stays', recorder.result())
+    tracer.end(signal.SIGTERM)
+    recorder.end().ok()
+    check_untraced(process.pid)
+    process.end().ok()
+
+
+def test_a_second_signal_ends_that_and_who_has_joined_is_told(tmp):
+    process = target('numbered')
+    recorder, tracer = joined_and_over(tmp, process.pid, '--pid', process.pid)
+    recorder.end(signal.SIGTERM).ok()
+    check_matches(tracer.end().ended(1).err, 'what process .* did from here on is not shown: the kymo that traced it')
+    check_untraced(process.pid)
+    process.end().ok()
+
+
+def test_a_command_ends_while_others_trace_it_and_the_recording_is_over(tmp):
+    recorder, tracer = joined_and_over(tmp, None, '--', SH, '-c', 'echo begun; read line; exit 5')
+    recorder.send('x\n')
+    tracer.end().ok()
+    recorder.end().ended(5)
+    check_matches((tmp / 'lines').read_text(), r'exited with 5')
 
 
 def recorder_of(directory, pid, seconds):
