@@ -66,13 +66,12 @@ static bool touches_path(const struct cli_syscall_thread *thread)
 	       (s->real_path && kymo_syscall_touches(&thread->call, &target, s->real_path));
 }
 
-static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_syscall_report *report)
+/* Whether it touches the path. */
+static bool begin_call(struct cli_syscall_thread *thread, const struct kymo_syscall_report *report)
 {
-	struct cli_syscall_thread *thread = data;
 	const struct cli_syscalls *s = thread->owner;
 	bool touches;
 
-	thread->engine = engine;
 	cli_syscall_enter(thread, report->number, report->args, report->sp);
 	cli_syscall_set_mode(thread, report->arch == AUDIT_ARCH_I386);
 	thread->is_shown = kymo_syscall_set_has(&s->set, thread->call.number);
@@ -81,20 +80,33 @@ static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_a
 	if (thread->is_shown)
 		cli_syscall_stack_take(thread, true);
 	cli_syscall_show_entry(thread);
-	thread->entered_ns = kymo_now_ns();
 	thread->injection = NULL;
-	return s->injections && touches && !thread->is_i386 ? cli_syscall_inject_enter(thread) : KYMO_ACTION_RESUME | KYMO_SYSCALL_RUN;
+	return touches;
 }
 
+static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_syscall_report *report)
+{
+	struct cli_syscall_thread *thread = data;
+	bool touches;
+
+	thread->engine = engine;
+	touches = begin_call(thread, report);
+	thread->entered_ns = kymo_now_ns();
+	return thread->owner->injections && touches && !thread->is_i386 ? cli_syscall_inject_enter(thread) : KYMO_ACTION_RESUME | KYMO_SYSCALL_RUN;
+}
+
+/* A call whose beginning others were told before this one came to them is shown when it returns. */
 static unsigned int on_exit_of_call(struct kymo_engine *engine, void *data, enum kymo_action action,
 				    const struct kymo_syscall_report *report)
 {
 	struct cli_syscall_thread *thread = data;
 	unsigned int answer;
 
-	if (!thread->is_in_call)
-		return KYMO_ACTION_RESUME;
 	thread->engine = engine;
+	if (!thread->is_in_call && !report->is_entry_known)
+		return KYMO_ACTION_RESUME;
+	if (!thread->is_in_call)
+		begin_call(thread, report);
 	answer = cli_syscall_inject_leave(thread, report);
 	cli_syscall_stack_saw(thread);
 	cli_syscall_leave(thread, report->result, kymo_now_ns());
@@ -218,7 +230,7 @@ static int follow(struct cli_syscalls *s, pid_t tid, pid_t pid)
 		return -ENOMEM;
 	if (s->inner)
 		kymo_inner_follow(s->inner, tid, pid); /* without it, it can't trace, as under every tracer */
-	*thread = (struct cli_syscall_thread){ .owner = s, .tid = tid, .pid = pid, .is_starting = s->is_command && !s->n_threads };
+	*thread = (struct cli_syscall_thread){ .owner = s, .tid = tid, .pid = pid, .is_starting = s->is_command && !s->n_threads, .entered_ns = kymo_now_ns() };
 	thread->target = (struct kymo_syscall_target){ .context = thread, .read = read_memory, .string_size = s->string_size };
 	if (s->fd_paths)
 		thread->target.fd_path = read_fd_path;

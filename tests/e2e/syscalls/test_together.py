@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import processes
-from kymotest import KYMO, at_end, check, check_equal, check_matches, eventually, program, run, start
+from kymotest import KYMO, at_end, check, check_equal, check_matches, eventually, kymo, program, run, start
 
 HERE = Path(__file__).parent
 THREADS = 3
@@ -51,6 +51,22 @@ def test_two_with_different_sets_are_each_complete(tmp):
     process.end(input='x').ok()
     check_calls(first.end().ok(), getuid=500 * THREADS, getgid=0, getsid=0)
     check_calls(second.end().ok(), getgid=300 * THREADS, getuid=0, getpgid=0)
+
+
+def test_who_joins_is_shown_the_call_that_a_thread_is_in(tmp):
+    """When it returns: its beginning was told before."""
+    def shown(path):
+        return Path(path).read_text() if Path(path).exists() else ''
+    process = start(program('cat'))
+    first = start(KYMO, 'syscalls', '-e', 'read,write', '-o', 'first', '--pid', process.pid)
+    eventually(lambda: shown('first').startswith('read(0, '), 'it reads')
+    second = start(KYMO, 'syscalls', '-e', 'read,write', '-o', 'second', '--pid', process.pid)
+    eventually(lambda: processes.children(second.pid) and kymo('threads', '--json', process.pid).ok().out.count('"owner"') == 2, 'the second is there')
+    process.end(input='word\n').ok()
+    first.end().ok()
+    second.end().ok()
+    check_equal(re.findall(r'^[a-z]+\(\d, "[^"]*"', shown('second'), re.MULTILINE), [r'read(0, "word\n"', r'write(1, "word\n"', 'read(0, ""'], 'calls')
+    check_equal(shown('second'), shown('first'), 'what both show')
 
 
 def test_who_leaves_takes_nothing_from_the_others(tmp):
