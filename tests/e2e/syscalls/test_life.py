@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import processes
+from killing import NO_LEAKS
 from kymotest import KYMO, at_end, check, check_equal, check_untraced, eventually, kymo, program, run, start, target, target_path
 from numbered import Client, end, hub_of, workers_left
 from straced import command_of
@@ -277,7 +278,7 @@ def test_a_kymo_that_is_killed_at_any_moment_leaves_nothing_behind(tmp):
     """The command has never been, or runs to its end."""
     for i in range(30):
         mark = tmp / f'mark{i}'
-        tracer = start(KYMO, 'syscalls', '-f', '-o', '/dev/null', 'sh', '-c', f'echo begun > {mark}.begun; true; echo ended > {mark}.ended')
+        tracer = start(KYMO, 'syscalls', '-f', '-o', '/dev/null', 'sh', '-c', f'echo begun > {mark}.begun; true; echo ended > {mark}.ended', env=NO_LEAKS)
         time.sleep(0.003 * i)
         tracer.kill()
         eventually(lambda: not [pid for pid in processes.children(os.getpid()) if processes.is_alive(pid)], 'all has ended', 60)
