@@ -14,9 +14,9 @@
 /* 40 MB. Beyond, further losses are added to the last one, so that memory stays bounded and no count is lost. */
 #define MAX_LOSSES (1u << 20)
 
-void kymo_input_init(struct input *input, char *name, int fd, size_t window_size)
+void kymo_input_init(struct input *input, char *name, int fd, uint64_t size, size_t window_size)
 {
-	*input = (struct input){ .name = name, .fd = fd, .window_size = window_size };
+	*input = (struct input){ .name = name, .fd = fd, .size = size, .window_size = window_size };
 }
 
 void kymo_input_deinit(struct input *input)
@@ -86,6 +86,7 @@ static void set_limit(struct input *input)
 /* Copy more of the file behind what is left in the window. False at the end of the file or on an error. */
 static bool fill(struct input *input, struct findings *findings)
 {
+	uint64_t from, room;
 	ssize_t done;
 
 	if (!input->window) {
@@ -99,9 +100,11 @@ static bool fill(struct input *input, struct findings *findings)
 	input->window_offset += input->at;
 	input->filled -= input->at;
 	input->at = 0;
+	from = input->window_offset + input->filled;
+	room = from < input->size ? input->size - from : 0;
+	room = room < input->window_size - input->filled ? room : input->window_size - input->filled;
 	do {
-		done = pread(input->fd, input->window + input->filled, input->window_size - input->filled,
-			     (off_t)(input->window_offset + input->filled));
+		done = pread(input->fd, input->window + input->filled, (size_t)room, (off_t)from);
 	} while (done < 0 && errno == EINTR);
 	if (done < 0) {
 		findings->error = kymo_error_errno(errno, "can't read %s", input->name);

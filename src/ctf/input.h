@@ -36,6 +36,7 @@ struct findings {
 struct input {
 	char *name;			/* safe to print */
 	int fd;
+	uint64_t size;			/* of the file when it was opened: a recording that goes on may write as fast as it is read */
 	uint8_t *window;		/* made at the first read */
 	size_t window_size;
 	uint64_t window_offset;		/* in the file, of the window's first byte */
@@ -50,7 +51,7 @@ struct input {
 };
 
 /* Takes over `name` and `fd`. */
-void kymo_input_init(struct input *input, char *name, int fd, size_t window_size);
+void kymo_input_init(struct input *input, char *name, int fd, uint64_t size, size_t window_size);
 void kymo_input_deinit(struct input *input);
 
 /* Check the header of the first packet, without moving. NULL also for a file that is shorter than that. */

@@ -383,6 +383,35 @@ static void damage(const struct scratch *scratch, off_t offset, const void *byte
 	assert_int_equal(kymo_pwrite_all(fd, bytes, size, offset), 0);
 }
 
+static void what_is_written_behind_the_opening_is_not_read(void **state)
+{
+	struct kymo_ctf_trace trace = synthetic_trace();
+	struct scratch scratch;
+	struct kymo_ctf_stream *stream = begin(&scratch, &trace, 0);
+	struct kymo_ctf_reader *reader;
+	struct kymo_ctf_record record;
+	struct kymo_error *error;
+	uint64_t time = 1000;
+
+	payload_add(&payload, &trace.events[2], time, 1, 0, NULL);
+	flush_payload(stream, &payload, time, time, 0, 0);
+	must(kymo_ctf_open(scratch.path, &reader));
+	for (uint64_t n = 1; n < 3; n++) {
+		payload_add(&payload, &trace.events[2], ++time, 1, 0, NULL);
+		flush_payload(stream, &payload, time, time, 0, n);
+		assert_int_equal(kymo_ctf_next(reader, &record, &error), n == 1);
+		must(error);
+	}
+	kymo_ctf_close(reader);
+	must(kymo_ctf_open(scratch.path, &reader));
+	for (time = 1000; kymo_ctf_next(reader, &record, &error); time++)
+		assert_int_equal(record.tsc, time);
+	assert_int_equal(time, 1003);
+	kymo_ctf_close(reader);
+	kymo_ctf_stream_destroy(stream);
+	scratch_deinit(&scratch);
+}
+
 static void a_record_of_an_unknown_event_costs_the_rest_of_its_packet(void **state)
 {
 	struct scratch scratch;
@@ -486,6 +515,7 @@ int main(void)
 		cmocka_unit_test(a_string_ends_in_its_packet_or_is_damage),
 		cmocka_unit_test(a_record_of_more_than_16_kilobytes_costs_the_rest_of_its_packet),
 		cmocka_unit_test(strings_over_the_edge_of_the_window_are_read_whole),
+		cmocka_unit_test(what_is_written_behind_the_opening_is_not_read),
 		cmocka_unit_test(a_record_of_an_unknown_event_costs_the_rest_of_its_packet),
 		cmocka_unit_test(a_damaged_packet_header_costs_the_rest_of_its_stream),
 		cmocka_unit_test(a_packet_larger_than_the_window_is_read_whole),
