@@ -107,12 +107,10 @@ static void new_process(struct kymo_tree *tree, struct kymo_process *maker, pid_
 	if (kymo_tree_find(tree, pid) || attach(tree, pid))
 		return;
 	event.process = new_member(tree, pid, &event.refusal);
-	if (!event.process) {
-		kymo_error_destroy(event.refusal);
-		return;
-	}
 	kymo_read_comm(pid, event.comm);
-	if (shares)
+	if (!event.process)
+		event.kind = KYMO_TREE_REFUSED;
+	else if (shares)
 		event.process->memory_of = maker->memory_of ? maker->memory_of : maker;
 	else
 		hub_hold_claim(event.process->holder);

@@ -240,6 +240,7 @@ struct kymo_tree;
 enum kymo_tree_kind {
 	KYMO_TREE_FORKED,		/* `process` is new, stopped before its first instruction; made by `other` */
 	KYMO_TREE_SHARING,		/* `process` is new, and runs in the memory of `other`, which made it (vfork) */
+	KYMO_TREE_REFUSED,		/* process `tid` is new and not followed, nor what it does; `refusal` says why. `process` is NULL */
 	KYMO_TREE_EXECED,		/* `process` is new, and has the pid of `other`, which is no more; stopped as after kymo_process_launch() */
 	KYMO_TREE_STARTUP,		/* `startup` has happened in `process`, which is stopped; see kymo_process_startup_on() */
 	KYMO_TREE_THREAD,		/* `process` has a new thread `tid`, which runs; or see `is_held` */
@@ -256,7 +257,7 @@ struct kymo_tree_event {
 	enum kymo_startup_event startup;
 	char comm[16];			/* of the thread; "" where it was not to be had */
 	bool is_held;			/* of THREAD: see kymo_process_hold_birth() */
-	struct kymo_error *refusal;	/* of FORKED and EXECED: why its memory can't be looked at; of ENDED: it has executed a program, and why that is not followed; the receiver's */
+	struct kymo_error *refusal;	/* of FORKED and EXECED: why its memory can't be looked at; of ENDED: it has executed a program, and why that is not followed; of REFUSED; the receiver's */
 };
 
 /*

@@ -428,6 +428,9 @@ static struct kymo_error *dispatch(struct recording *recording, const struct kym
 	case KYMO_TREE_FORKED:
 	case KYMO_TREE_SHARING:
 		return forked(recording, event);
+	case KYMO_TREE_REFUSED:
+		recording_warn(recording, "process %d (%s), a child of a recorded one, is not recorded: %s", event->tid, event->comm, event->refusal->message);
+		return NULL;
 	case KYMO_TREE_EXECED:
 		return execed(recording, event);
 	case KYMO_TREE_ENDED:

@@ -73,7 +73,7 @@ static void replace(struct family *family, struct kymo_process *old, struct kymo
 static void take(struct family *family, const struct kymo_tree_event *event)
 {
 	family->told[event->kind]++;
-	if (event->kind == KYMO_TREE_ENDED && event->refusal)
+	if ((event->kind == KYMO_TREE_ENDED || event->kind == KYMO_TREE_REFUSED) && event->refusal)
 		family->n_refused++;
 	else
 		assert_null(event->refusal);
@@ -214,6 +214,39 @@ static void a_held_process_that_executes_a_program_while_descriptors_are_out_run
 	assert_int_equal(write(go[1], "\n", 1), 1);
 	assert_int_equal(waitpid(family.first, &status, 0), family.first);
 	assert_int_equal(status, 0);
+	for (int i = 0; i < 2; i++) {
+		close(go[i]);
+		close(said[i]);
+	}
+}
+
+/* It makes a child that executes a program; the child is told of, and is no more to be heard of. */
+static void a_child_that_is_made_while_descriptors_are_out_is_told_and_runs(void **state)
+{
+	char script[128], *argv[] = { (char *)"/bin/sh", (char *)"-c", script, NULL };
+	char text[4];
+	int go[2], said[2];
+	struct rlimit limit, none;
+	struct family family;
+
+	assert_int_equal(pipe(go), 0);
+	assert_int_equal(pipe(said), 0);
+	snprintf(script, sizeof(script), "echo x >&%d; read x <&%d; /bin/sh -c 'exit 4'; exit $(($? + 3))", said[1], go[0]);
+	begin_stopped(&family, argv);
+	kymo_process_resume(family.members[0]);
+	assert_true(comes(&family, said[0]));
+	assert_int_equal(read(said[0], text, sizeof(text)), 2);
+	getrlimit(RLIMIT_NOFILE, &limit);
+	none = (struct rlimit){ 1, limit.rlim_max };
+	setrlimit(RLIMIT_NOFILE, &none);
+	assert_int_equal(write(go[1], "\n", 1), 1);
+	serve(&family, -1);
+	setrlimit(RLIMIT_NOFILE, &limit);
+	assert_int_equal(family.told[KYMO_TREE_FORKED], 0);
+	assert_int_equal(family.told[KYMO_TREE_REFUSED], 1);
+	assert_int_equal(family.n_refused, 1);
+	assert_true(WIFEXITED(family.status) && WEXITSTATUS(family.status) == 7);
+	end(&family);
 	for (int i = 0; i < 2; i++) {
 		close(go[i]);
 		close(said[i]);
@@ -378,6 +411,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(all_processes_of_a_script_are_told_and_their_ends),
 		cmocka_unit_test(a_process_that_executes_another_program_is_followed_on),
 		cmocka_unit_test(a_held_process_that_executes_a_program_while_descriptors_are_out_runs_on),
+		cmocka_unit_test(a_child_that_is_made_while_descriptors_are_out_is_told_and_runs),
 		cmocka_unit_test(a_child_that_outlives_the_first_process_is_followed_to_its_end),
 		cmocka_unit_test(a_followed_process_can_be_stopped_called_and_resumed_again_and_again),
 		cmocka_unit_test(whoever_is_let_go_runs_on_with_children_that_nobody_follows),
