@@ -21,3 +21,10 @@ def recorder(pid, name, *args, **options):
         return processes.tracer(pid) == 0 and any(each['recorder'] == started.pid and each['sites'] for each in recordings(pid, KYMO_PLAIN))
     eventually(is_recording, f'{started.command} has put its probes in', 60)
     return started
+
+
+def watching_recorder(pid, name, *args, **options):
+    """The same, once it looks for libraries that are loaded, which is a moment later. It says so."""
+    started = start(KYMO, 'record', '-o', name, *args, '--pid', pid, **options)
+    started.wait_for(r'^kymo: recording process', which=1)
+    return started

@@ -12,7 +12,7 @@ import remains
 import test_lies
 from kymotest import (IS_WHOLE, KYMO, NOBODY, check, check_equal, check_text_intact, clean_up_after, event_counts, eventually, kymo, program, run,
                       sampled, skip, start, target, target_path, timeout)
-from recorders import recorder, recordings
+from recorders import recorder, recordings, watching_recorder
 
 CALLS = 1000
 CTOR_CALLS = 101  # of ctor_work, when the library is opened by reopener
@@ -313,7 +313,7 @@ def reopen_rebuilt(tmp, n, keep):
     put_library(library, 'libctor.so')
     process = target('reopener', library)
     addresses.append(opened(process)[0])
-    recorders = [recorder(process.pid, tmp / f'r{i}', '-p', 'libgrown:ctor_work') for i in range(n)]
+    recorders = [watching_recorder(process.pid, tmp / f'r{i}', '-p', 'libgrown:ctor_work') for i in range(n)]
     for i, name in enumerate(('libctor.so', 'libctor-rebuilt.so', 'libctor-rebuilt.so', 'libctor.so')):
         put_library(library, name, f'old.{i}' if keep else '')
         addresses.append(opened(process)[0])
@@ -338,7 +338,7 @@ def test_two_recorders_of_a_library_that_is_rebuilt(tmp):
 def reopen_twice_recorded(tmp):
     process = target('reopener', target_path('libctor.so'))
     opened(process)
-    recorders = [recorder(process.pid, tmp / f'r{i}', '-p', 'libctor:ctor_work') for i in range(2)]
+    recorders = [watching_recorder(process.pid, tmp / f'r{i}', '-p', 'libctor:ctor_work') for i in range(2)]
     for _ in range(10):
         opened(process)
     said = process.end().ok().json()['ctor_work']
@@ -352,7 +352,7 @@ def test_two_recorders_of_a_library_that_is_opened_again(tmp):
 def reopen_often(tmp):
     process = target('reopener', target_path('libctor.so'), 30)
     opened(process)
-    recorders = [recorder(process.pid, tmp / 'r0', '-p', 'libctor:ctor_work')]
+    recorders = [watching_recorder(process.pid, tmp / 'r0', '-p', 'libctor:ctor_work')]
     n_maps = []
     for _ in range(10):
         opened(process)
@@ -370,7 +370,7 @@ def test_a_library_that_comes_and_goes_is_recorded_each_time_and_leaves_nothing(
 def test_a_recorder_that_stands_still_holds_no_program_up():
     process = target('reopener', target_path('libctor.so'))
     opened(process)
-    recording = recorder(process.pid, 'data', '-p', 'libctor:ctor_work')
+    recording = watching_recorder(process.pid, 'data', '-p', 'libctor:ctor_work')
     recording.signal(signal.SIGSTOP)
     for _ in range(3):
         longest_us = opened(process)[1]
@@ -387,7 +387,7 @@ def is_changed(process, name):
 def test_a_library_that_was_opened_while_the_recorder_stood_still_is_recorded_from_when_it_looks_again():
     process = target('reopener', target_path('libctor.so'))
     opened(process)
-    recording = recorder(process.pid, 'data', '-p', 'libctor:ctor_work')
+    recording = watching_recorder(process.pid, 'data', '-p', 'libctor:ctor_work')
     recording.signal(signal.SIGSTOP)
     opened(process)
     opened(process)
@@ -406,7 +406,7 @@ def test_a_library_that_went_before_its_probes_were_in_is_in_nobodys_way(tmp):
     put_library(library, 'libctor.so')
     process = target('reopener', library)
     opened(process)
-    recording = recorder(process.pid, 'data', '-p', 'libgrown:ctor_work')
+    recording = watching_recorder(process.pid, 'data', '-p', 'libgrown:ctor_work')
     delay = start(program('strace'), '-o', '/dev/null', '-e', 'trace=pwrite64', '-e', 'signal=none', '-e', 'inject=pwrite64:delay_enter=3000000', '-p', recording.pid)
     eventually(lambda: f'Process {recording.pid} attached' in delay.err, 'strace is attached to the recorder')
     put_library(library, 'libctor.so', 'old.0')
@@ -450,10 +450,10 @@ def test_a_recording_that_was_asleep_when_a_library_came_back_leaves_others_thei
     code = places.instructions_of(path, 'ctor_work')
     process = target('reopener', path)
     opened(process)
-    asleep = recorder(process.pid, 'asleep', *places.specs((path, offset) for offset in code[1::2]))
+    asleep = watching_recorder(process.pid, 'asleep', *places.specs((path, offset) for offset in code[1::2]))
     asleep.signal(signal.SIGSTOP)
     opened(process)
-    comes = recorder(process.pid, 'comes', *places.specs((path, offset) for offset in code[::2]))
+    comes = watching_recorder(process.pid, 'comes', *places.specs((path, offset) for offset in code[::2]))
     asleep.signal(signal.SIGCONT)
     for _ in range(3):
         opened(process)
