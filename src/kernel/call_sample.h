@@ -27,7 +27,7 @@ enum {
 	VALUE = POINTER + 8,	/* its second one */
 	LINE = BUFFER - 8,	/* the CPU's, of the ring */
 	REST = LINE - 8,
-	IS_I386 = REST,		/* of programs that copy nothing */
+	IS_I386 = REST,		/* before copies */
 	COUNT = REST - 8,
 	ARRAY = COUNT - 8,
 	FIELDS = ARRAY - 8 * 8, /* of what was copied last */

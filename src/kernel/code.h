@@ -191,14 +191,6 @@ static inline int finish(const struct code *c)
 	return c->err ? c->err : c->n;
 }
 
-static inline void leave_if_never_seen(struct code *c, const struct kernel_ids *ids, int at, struct label *out)
-{
-	if (!ids->not_tgid)
-		return;
-	load(c, BPF_W, R1, FP, at + 4);
-	jump_if(c, BPF_JEQ, R1, ids->not_tgid, out);
-}
-
 /* tid and pid at `at`. A process that is not in the namespace is named by the machine's ids. */
 static inline void store_ids(struct code *c, const struct kernel_ids *ids, int at, struct label *out)
 {
@@ -215,7 +207,10 @@ static inline void store_ids(struct code *c, const struct kernel_ids *ids, int a
 	call(c, BPF_FUNC_get_current_pid_tgid);
 	store(c, BPF_DW, FP, at, R0);
 	here(c, &done);
-	leave_if_never_seen(c, ids, at, out);
+	if (ids->not_tgid) {
+		load(c, BPF_W, R1, FP, at + 4);
+		jump_if(c, BPF_JEQ, R1, ids->not_tgid, out);
+	}
 }
 
 #endif
