@@ -1,9 +1,10 @@
 """The tree around the program: what is installed, the manual, and that the tests' own tools see what they are there to see."""
 import re
+import shlex
 import shutil
 
 import processes
-from kymotest import (KYMO_PLAIN, SOURCE, alone, check, check_equal, check_matches, check_same, program, run, target, target_path)
+from kymotest import (KYMO_PLAIN, SOURCE, alone, check, check_equal, check_matches, check_same, kymo, program, run, target, target_path)
 
 COMMANDS = ['record', 'report', 'syscalls', 'threads', 'list', 'explain', 'status', 'detach']
 
@@ -38,6 +39,23 @@ def test_make_help_names_the_front_door():
     out = run('make', '-s', '-C', SOURCE, 'help').ok().out
     for goal in ('demo', 'check', 'install', 'fuzz', 'torture', 'bench', 'check-fresh', 'clean'):
         check_matches(out, rf'^make {goal}\b')
+
+
+def heads(report):
+    """Of the table of probes and of the numbers that were recorded; numbers are #, with their units."""
+    lines = re.findall(r'^(?:PROBE|  size ).*', report, re.M)
+    return [re.sub(r'\s+', ' ', re.sub(r'\d[\d.,]*(ns|µs|ms|s)?', '#', line)) for line in lines]
+
+
+def test_the_first_report_of_the_readme_is_what_its_command_prints_and_the_demo_shows(tmp):
+    readme = (SOURCE / 'README.md').read_text()
+    command, sample = re.search(r'```\nkymo (record .*)\nkymo report\n```\n\n```\n(.*?)```', readme, re.S).groups()
+    demo = re.search(r'^show (record .*)$', (SOURCE / 'tools/demo').read_text(), re.M).group(1)
+    check_equal(demo.replace('"$python"', 'python3'), command, 'command of the demo')
+    kymo(*shlex.split(command)).ok()
+    printed = heads(kymo('report').ok().out)
+    check_equal(printed, heads(sample), 'heads of the report')
+    check_matches(printed[-1], '^ size # … # mean # time between', 'head of the sizes')
 
 
 def copy_tree(tmp):
