@@ -433,7 +433,7 @@ static struct kymo_error *trace_command(struct cli_syscalls *s, char **command, 
 	int err = open_own(s);
 
 	if (err)
-		return kymo_error_errno(err, "cannot begin to trace");
+		return kymo_begin_error(err);
 	if (cli_apart_is_alone(&s->apart))
 		return kymo_error_create(KYMO_ERROR_GONE, "nobody waits for %s any more", command[0]);
 	err = launch(s, command, &pid);
@@ -504,6 +504,8 @@ static struct kymo_error *trace_process(struct cli_syscalls *s, pid_t pid)
 
 	cli_apart_leave_job();
 	err = follow_somehow(s, pid);
+	if (err == -EPERM && !s->hub)
+		return kymo_begin_error(err);
 	if (err)
 		return kymo_trace_error(pid, err);
 	wait_for_end(s);

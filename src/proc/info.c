@@ -173,3 +173,14 @@ void kymo_read_comm(pid_t tid, char ret[16])
 	ret[n < 0 ? 0 : n] = '\0';
 	ret[strcspn(ret, "\n")] = '\0';
 }
+
+pid_t kymo_process_of(pid_t tid, char comm_ret[16])
+{
+	struct kymo_process_info info;
+	struct kymo_error *error = kymo_process_info(tid, &info);
+	const pid_t pid = error ? tid : info.tgid;
+
+	kymo_error_destroy(error);
+	kymo_read_comm(pid, comm_ret);
+	return pid;
+}

@@ -27,7 +27,9 @@ static struct kymo_error *start(struct hub_holder *holder, char *const *argv, pi
 	*pid_ret = launched.pid;
 	if (err == -ECHILD)
 		return exec_failed(argv[0], &launched);
-	return err ? kymo_error_errno(err, "cannot %s %s", err == -EPERM ? "trace" : "start", argv[0]) : NULL;
+	if (err == -EPERM)
+		return kymo_begin_error(err);
+	return err ? kymo_error_errno(err, "cannot start %s", argv[0]) : NULL;
 }
 
 /* Its first program, whose memory is the process' from now on. */

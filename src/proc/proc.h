@@ -71,6 +71,9 @@ pid_t kymo_live_thread(pid_t pid);
 /* The name of a thread, also of one that has ended and was not waited for; "" where it is not to be had. */
 void kymo_read_comm(pid_t tid, char ret[16]);
 
+/* The process that a thread is of, and its name; `tid` and "" where that is not to be had. TracerPid in /proc is the id of a thread, which ps(1) does not show. */
+pid_t kymo_process_of(pid_t tid, char comm_ret[16]);
+
 /* The first thread of a process that somebody else than the caller traces; `pid` where none is. */
 pid_t kymo_traced_thread(pid_t pid);
 
@@ -331,6 +334,9 @@ pid_t kymo_hub_visitor(const struct kymo_hub *hub);
 
 /* The sentence for it, as kymo_hub_explain() has it. BUSY, PERMISSION, GONE, FAILED. */
 struct kymo_error *kymo_trace_error(pid_t pid, int err);
+
+/* The sentence for the error of kymo_hub_create(), or of the first ptrace() to a child of one's own: where that is not permitted, why nothing can be traced from here. PERMISSION, FAILED. */
+struct kymo_error *kymo_begin_error(int err);
 
 /* ---- many calls of a hub ------------------------------------------------------------------------------------------- */
 

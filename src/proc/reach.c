@@ -1,5 +1,7 @@
 #include <errno.h>
+#include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "kymo/engine.h"
 #include "proc/proc.h"
@@ -51,4 +53,26 @@ struct kymo_error *kymo_trace_error(pid_t pid, int err)
 		return kymo_error_create(err == -EBUSY ? KYMO_ERROR_BUSY : KYMO_ERROR_PERMISSION, "cannot trace process %d: %s", pid, why);
 	}
 	return kymo_error_errno(err, "cannot trace process %d", pid);
+}
+
+struct kymo_error *kymo_begin_error(int err)
+{
+	struct kymo_process_info self;
+	struct kymo_error *error;
+	char comm[16];
+	pid_t tracer;
+
+	if (err != -EPERM)
+		return kymo_error_errno(err, "cannot begin to trace");
+	error = kymo_process_info(gettid(), &self);
+	if (error)
+		return error;
+	if (!self.tracer)
+		return kymo_error_create(KYMO_ERROR_PERMISSION,
+					 "cannot begin to trace: nothing may be traced from here; a container's seccomp filter or a security module forbids it");
+	tracer = kymo_process_of(self.tracer, comm);
+	return kymo_error_create(KYMO_ERROR_PERMISSION,
+				 "cannot begin to trace: process %d (%s) traces this one, with what it starts; %s", tracer, comm,
+				 strcmp(comm, "kymo") ? "let that one detach first" :
+							"record it with --no-follow, as a recording follows all that its command starts, or trace from outside");
 }

@@ -290,7 +290,7 @@ static struct kymo_error *launch(struct hub_calls *source, char *const *command)
 	int err = open_own(source);
 
 	if (err)
-		return kymo_error_errno(err, "cannot begin to trace");
+		return kymo_begin_error(err);
 	err = kymo_hub_launch(source->hub, 0, command, &source->pid);
 	if (err)
 		return kymo_error_errno(err, "cannot run %s", command[0]);
@@ -310,6 +310,8 @@ static struct kymo_error *join(struct hub_calls *source)
 	};
 	int err = kymo_hub_reach(&reach);
 
+	if (err == -EPERM && !source->hub)
+		return kymo_begin_error(err);
 	return err ? kymo_trace_error(source->pid, err) : NULL;
 }
 
