@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <asm/prctl.h>
 #include <linux/capability.h>
+#include <linux/seccomp.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -207,14 +208,12 @@ static void put_name_of_thread(struct decode *d, uint64_t address)
 	put_string(&inner, address);
 }
 
-static void put_four(struct decode *d, const char *format)
+/* All arguments from `first` on. */
+static void put_rest(struct decode *d, unsigned first, bool is_hex)
 {
-	for (unsigned i = 1; i < 5; i++) {
-		put(d, "%s", i > 1 ? ", " : "");
-		if (format)
-			put(d, "%" PRIu64, d->call->args[i]);
-		else
-			put(d, "%#" PRIx64, d->call->args[i]);
+	for (unsigned i = first; i < 5; i++) {
+		put(d, "%s", i > first ? ", " : "");
+		put(d, is_hex ? "%#" PRIx64 : "%" PRIu64, d->call->args[i]);
 	}
 }
 
@@ -224,12 +223,24 @@ static void put_vma(struct decode *d)
 
 	puts_(d, a[1] ? "" : "PR_SET_VMA_ANON_NAME, ");
 	if (a[1]) {
-		put_four(d, NULL);
+		put_rest(d, 1, true);
 		return;
 	}
 	put_address(d, a[2]);
 	put(d, ", %" PRIu64 ", ", a[3]);
 	put_string(d, a[4]);
+}
+
+static void put_seccomp_mode(struct decode *d, uint64_t mode)
+{
+	put_name(d, &seccomp_modes, mode);
+	if (mode == SECCOMP_MODE_STRICT)
+		return;
+	puts_(d, ", ");
+	if (mode == SECCOMP_MODE_FILTER)
+		put_address(d, d->call->args[2]);
+	else
+		put_rest(d, 2, true);
 }
 
 static void put_prctl(struct decode *d, int option)
@@ -263,11 +274,7 @@ static void put_prctl(struct decode *d, int option)
 		put_name(d, &dumpables, value);
 		break;
 	case PR_SET_SECCOMP:
-		put_name(d, &seccomp_modes, value);
-		if (value == 2) {
-			puts_(d, ", ");
-			put_address(d, d->call->args[2]);
-		}
+		put_seccomp_mode(d, value);
 		break;
 	case PR_CAPBSET_READ:
 	case PR_CAPBSET_DROP:
@@ -282,7 +289,7 @@ static void put_prctl(struct decode *d, int option)
 	case PR_GET_NO_NEW_PRIVS:
 	case PR_GET_THP_DISABLE:
 	case PR_SET_THP_DISABLE:
-		put_four(d, "");
+		put_rest(d, 1, false);
 		break;
 	case 0x53564d41:
 		put_vma(d);
@@ -294,7 +301,7 @@ static void put_prctl(struct decode *d, int option)
 			put(d, "%d", (int)value);
 		break;
 	default:
-		put_four(d, NULL);
+		put_rest(d, 1, true);
 	}
 }
 

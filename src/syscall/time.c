@@ -64,7 +64,7 @@ PRINT(print_timeval)
 	put_timeval_at(d, ARG);
 }
 
-/* " 2020-02-02T02:02:02.000000001+0000" in local time; nothing where the number is no time. */
+/* " 2020-02-02T02:02:02.000000001+0000" in local time; nothing where the number is no time, or 0. */
 static void put_date(struct decode *d, int64_t seconds, int64_t fraction, int digits, const char *before, const char *after)
 {
 	const time_t time = (time_t)seconds;
@@ -72,7 +72,7 @@ static void put_date(struct decode *d, int64_t seconds, int64_t fraction, int di
 	const int64_t second = digits == 9 ? 1000000000 : 1000000;
 	char date[64], zone[16];
 
-	if (!seconds || fraction < 0 || fraction >= second || !localtime_r(&time, &local) || !strftime(date, sizeof(date), "%FT%T", &local) ||
+	if ((!seconds && !fraction) || fraction < 0 || fraction >= second || !localtime_r(&time, &local) || !strftime(date, sizeof(date), "%FT%T", &local) ||
 	    !strftime(zone, sizeof(zone), "%z", &local))
 		return;
 	put(d, "%s%s", before, date);

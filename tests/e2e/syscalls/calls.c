@@ -134,6 +134,11 @@ static void files(void)
 	CALL(utimensat, -1, path, (long[]){1, 2000000000, 3, ALL}, 0);
 	CALL(utimensat, -1, path, 0, 0);
 	CALL(utime, path, (long[]){1, 2});
+	CALL(utimensat, -1, path, (long[]){0, 5, 0, 0}, 0);
+	CALL(utimensat, -1, path, (long[]){-1, 0, 0, 1000000000}, 0);
+	CALL(utimes, path, (long[]){0, 999999, 0, 0});
+	CALL(futimesat, -1, path, (long[]){0, 1000000, -1, 5});
+	CALL(utime, path, (long[]){0, -1});
 }
 
 static void processes(void)
@@ -168,6 +173,10 @@ static void processes(void)
 	CALL(prctl, 3);
 	CALL(prctl, 37, b);
 	CALL(prctl, 30);
+	CALL(prctl, 22, 0, 7, 0, ALL);
+	CALL(prctl, 22, 99, 0, 0, 0);
+	CALL(prctl, 22, 2, 7);
+	CALL(prctl, 22, (1l<<32)|1, 7, 0, 0);
 	CALL(arch_prctl, 0x1003, b);
 	CALL(arch_prctl, 0x1004, b);
 	CALL(arch_prctl, 0x3001, b);
