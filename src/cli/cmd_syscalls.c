@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "cli/cli.h"
 #include "cli/syscalls.h"
+#include "proc/proc.h"
 
 enum {
 	FOLLOW = 1,
@@ -281,6 +282,7 @@ static int run(struct words *words)
 	struct kymo_error *error;
 	int status;
 
+	s->had_several = words->pid && kymo_count_threads(words->pid) > 1;
 	error = (words->in_kernel ? cli_syscalls_run_in_kernel : cli_syscalls_run)(s, words->command, words->pid, &status);
 	status = error ? cli_fail("syscalls", error) : conclude(words, status);
 	close_output(s);

@@ -17,13 +17,14 @@ static void put_time(struct kymo_line *line, time_t seconds)
 		kymo_line_puts(line, text);
 }
 
-/* More than one thread, or a file that may have more. */
+/* More than one thread; a file that may have more, or has had. */
 static void put_prefix(struct cli_syscall_thread *thread)
 {
-	const struct cli_syscalls *s = thread->owner;
+	struct cli_syscalls *s = thread->owner;
 
 	kymo_line_clear(&thread->text);
-	if (s->follows && s->is_file)
+	s->had_several |= s->n_threads > 1;
+	if (s->is_file && (s->follows || s->had_several))
 		kymo_line_printf(&thread->text, "%-5d ", thread->tid);
 	else if (s->n_threads > 1)
 		kymo_line_printf(&thread->text, "[pid %5d] ", thread->tid);

@@ -11,7 +11,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -301,11 +300,7 @@ static int follow_new(struct cli_syscalls *s, pid_t pid, struct found *found, pi
 /* A list ends early where a thread in it has just ended; their number is known all the same. Those of ours that end stay in it until the hub's thread has time for them. */
 static bool has_more(pid_t pid, const struct found *found)
 {
-	struct stat tasks;
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	return !stat(path, &tasks) && tasks.st_nlink > 2 /* of a directory */ + found->n_followed + found->is_leaderless;
+	return kymo_count_threads(pid) > found->n_followed + found->is_leaderless;
 }
 
 struct following {

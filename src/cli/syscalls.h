@@ -38,6 +38,7 @@ struct cli_syscalls {
 
 	/* Of both ways. */
 	_Atomic int n_threads; /* that are known */
+	bool had_several; /* threads at once: in a file all lines have their numbers from then on */
 	bool flushes_later; /* who sees calls writes out what was shown, from time to time */
 	time_t seconds; /* of what is shown, since 1970; 0: now */
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -158,6 +159,15 @@ static bool is_awake(pid_t pid, pid_t tid)
 bool kymo_is_anyone_awake(pid_t pid)
 {
 	return find_thread(pid, is_awake) != 0;
+}
+
+size_t kymo_count_threads(pid_t pid)
+{
+	struct stat tasks;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	return stat(path, &tasks) || tasks.st_nlink < 2 /* of a directory */ ? 0 : tasks.st_nlink - 2;
 }
 
 void kymo_read_comm(pid_t tid, char ret[16])

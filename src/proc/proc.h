@@ -68,6 +68,9 @@ struct kymo_error *kymo_process_info(pid_t pid, struct kymo_process_info *ret);
 /* A thread of the process that has its memory still: the first one, or, where that has ended before the others (pthread_exit in main), another. */
 pid_t kymo_live_thread(pid_t pid);
 
+/* How many threads a process has; 0: there is no such process. */
+size_t kymo_count_threads(pid_t pid);
+
 /* The name of a thread, also of one that has ended and was not waited for; "" where it is not to be had. */
 void kymo_read_comm(pid_t tid, char ret[16]);
 

@@ -4,6 +4,7 @@ import os
 import re
 import signal
 
+import processes
 from kymotest import (KYMO, check, check_equal, check_matches, check_same, eventually, kymo, program, run, start, target)
 
 SH = program('sh')
@@ -107,6 +108,52 @@ def test_followed_children_are_told_apart_and_others_are_not_shown(tmp):
     followed = kymo('syscalls', '-f', '-e', 'exit_group', *command).ok().err
     check_equal(followed.count('exit_group(0)'), 2)
     check_matches(followed, r'^\[pid +\d+\] exit_group\(0\)')
+
+
+def begun_lines(path):
+    """What stands before the calls in the file, up to now."""
+    return {line.split()[0] for line in path.read_text().splitlines() if 'getpgid(' in line} if path.exists() else set()
+
+
+def check_numbered(path, *options):
+    process = target('numbered', '-t', 2)
+    tids = {str(tid) for tid in processes.threads(process.pid)}
+    tracer = start(KYMO, 'syscalls', *options, '-o', path, '--pid', process.pid)
+    eventually(lambda: len(begun_lines(path) & tids) == 2, 'lines of both threads', 30)
+    process.end().ok()
+    tracer.end().ok()
+    odd = [line for line in path.read_text().splitlines() if not re.match(rf'({"|".join(tids)}) +\S', line)]
+    check_same(odd, [], f'lines without a number with {options}')
+    check_matches(path.read_text(), rf'^{process.pid} +\+\+\+ exited with 0 \+\+\+$')
+
+
+def test_lines_of_a_process_with_threads_have_numbers_in_a_file_to_its_end(tmp):
+    check_numbered(tmp / 'alone')
+    check_numbered(tmp / 'followed', '-f')
+    if not os.geteuid():
+        check_numbered(tmp / 'kernel', '--backend', 'kernel')
+
+
+def test_lines_of_who_joins_a_tracer_have_numbers_in_a_file(tmp):
+    process = target('numbered', '-t', 2)
+    tracers = []
+    for path in (tmp / 'first', tmp / 'second'):
+        tracers.append(start(KYMO, 'syscalls', '-o', path, '--pid', process.pid))
+        eventually(lambda: len(begun_lines(path)) == 2, 'lines of both threads', 30)
+    process.end().ok()
+    for tracer, path in zip(tracers, (tmp / 'first', tmp / 'second')):
+        tracer.end().ok()
+        check_same([line for line in path.read_text().splitlines() if not re.match(r'\d+ +\S', line)], [], f'lines without a number in {path.name}')
+
+
+def test_lines_of_a_process_with_one_thread_have_no_numbers_in_a_file(tmp):
+    process = start(SH, '-c', 'echo ready; read word; exit 0')
+    process.wait_for('^ready$')
+    tracer = start(KYMO, 'syscalls', '-e', 'read,exit_group', '-o', tmp / 'lines', '--pid', process.pid)
+    eventually(lambda: 'read(0, ' in (tmp / 'lines').read_text() if (tmp / 'lines').exists() else False, 'the call that is made again', 30)
+    process.end(input='word\n').ok()
+    tracer.end().ok()
+    check_equal(lines((tmp / 'lines').read_text())[-2:], ['exit_group(0) = ?', '+++ exited with 0 +++'])
 
 
 def test_wrong_words_are_answered_with_a_sentence(tmp):
