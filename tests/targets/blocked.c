@@ -5,6 +5,7 @@
  * Ways that end in _timeout reach the call's own limit, the others are woken by a child process. No call is repeated: one that is
  * disturbed shows. Prints, for each, how the call returned and how long it took: {"read": [1, 0, 1501], ...}, result, errno, ms.
  */
+#include <linux/aio_abi.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
@@ -34,6 +35,7 @@ struct sleeper {
 	int fds[2];			/* a pipe, a socket */
 	int ipc;
 	uint32_t *futex;		/* shared with the child */
+	aio_context_t aio;
 	struct sockaddr_un address;
 	socklen_t address_size;
 	long result, took_ms;
@@ -247,6 +249,19 @@ static long sleep_signal(struct sleeper *s)
 	return sigtimedwait(&set, NULL, &timeout);
 }
 
+static void make_aio(struct sleeper *s)
+{
+	CHECK(syscall(SYS_io_setup, 1, &s->aio) == 0);
+}
+
+static long sleep_aio(struct sleeper *s)
+{
+	struct timespec timeout = limit();
+	struct io_event event;
+
+	return syscall(SYS_io_getevents, s->aio, 1, 1, &event, &timeout);
+}
+
 static long sleep_wait(struct sleeper *s)
 {
 	return waitpid(s->child, NULL, __WALL) == s->child ? 0 : -1;
@@ -274,6 +289,7 @@ static const struct way ways[] = {
 	{ "sem_timeout", make_semaphore, sleep_semaphore, NULL, remove_semaphore },
 	{ "msg", make_queue, sleep_queue, wake_queue, remove_queue },
 	{ "signal_timeout", NULL, sleep_signal, NULL, NULL },
+	{ "aio_timeout", make_aio, sleep_aio, NULL, NULL },
 	{ "wait", NULL, sleep_wait, wake_by_ending, NULL },
 };
 
