@@ -518,18 +518,16 @@ bool kymo_hub_close(struct kymo_hub *hub, pid_t pid, int *status_ret)
 
 /* ---- why not -------------------------------------------------------------------------------------------------------------- */
 
-/* /proc gives the thread that traces. */
 static void explain_busy(const struct kymo_process_info *info, pid_t tid, char *text, size_t size)
 {
-	struct kymo_process_info tracer;
-	struct kymo_error *error = kymo_process_info(info->tracer, &tracer);
+	char comm[16];
+	const pid_t tracer = kymo_process_of(info->tracer, comm);
 
-	if (error)
+	if (!info->tracer || !*comm)
 		snprintf(text, size, "thread %d of process %d was being traced by somebody; try again", tid, info->tgid);
 	else
 		snprintf(text, size, "thread %d of process %d is being traced by process %d (%s); let that one detach first", tid, info->tgid,
-			 tracer.tgid, tracer.comm);
-	kymo_error_destroy(error);
+			 tracer, comm);
 }
 
 void kymo_hub_explain(pid_t tid, int err, char *text, size_t size)
@@ -543,6 +541,8 @@ void kymo_hub_explain(pid_t tid, int err, char *text, size_t size)
 		snprintf(text, size, error ? "there is no process %d" : "process %d is ending", tid);
 	else if (err == -EPERM && !error && (info.tgid == getpid()))
 		snprintf(text, size, "%d is this process, which can't trace itself", tid);
+	else if (err == -EPERM && !error && info.is_kernels)
+		snprintf(text, size, "process %d (%s) is a thread of the kernel, which nobody can trace", tid, info.comm);
 	else if (err == -EPERM)
 		snprintf(text, size, "process %d does not let you trace it; try as its user or as root%s", tid,
 			 access("/proc/sys/kernel/yama/ptrace_scope", R_OK) ? "" : " (kernel.yama.ptrace_scope restricts tracing here)");

@@ -13,6 +13,7 @@
 #include "proc/process.h"
 
 #define STATUS_LIMIT (1u << 20)
+#define PF_KTHREAD 0x00200000u	/* of the flags in stat */
 
 static long field(const char *status, const char *name)
 {
@@ -25,14 +26,16 @@ static long field(const char *status, const char *name)
 static bool parse_stat(const char *stat, struct kymo_process_info *ret)
 {
 	const char *at = strrchr(stat, ')');
+	unsigned int flags = 0;
 
 	if (!at || sscanf(at + 1, " %c", &ret->state) != 1)
 		return false;
 	for (int i = 2; i < 22; i++) {
 		at = strchr(at + 1, ' ');
-		if (!at)
+		if (!at || (i == 8 && sscanf(at, " %u", &flags) != 1))
 			return false;
 	}
+	ret->is_kernels = flags & PF_KTHREAD;
 	return sscanf(at, " %" SCNu64, &ret->start_time) == 1;
 }
 

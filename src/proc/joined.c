@@ -62,8 +62,10 @@ static void destroy(struct kymo_joined *joined)
 
 static struct kymo_error *not_joined(const struct kymo_process *process, pid_t tracer, int err)
 {
+	char comm[16];
+
 	return kymo_error_create(KYMO_ERROR_BUSY, "process %d is being traced by process %d, which lets nobody else in (%s); let that one detach first",
-				 process->pid, tracer,
+				 process->pid, kymo_process_of(tracer, comm),
 				 err == -EPROTO	   ? "it is a kymo of another version" :
 				 err == -EPERM	   ? "it is another user's" :
 				 err == -ETIMEDOUT ? "it does not answer" :

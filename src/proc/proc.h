@@ -57,6 +57,7 @@ struct kymo_process_info {
 	pid_t tracer;			/* 0: nobody */
 	unsigned int seccomp;		/* 0 none, 1 strict, 2 filter; of this thread, if `pid` was one */
 	bool shadow_stack;		/* likewise */
+	bool is_kernels;		/* a thread of the kernel */
 	pid_t inner_pid;		/* as it knows itself in its own pid namespace */
 	uint64_t start_time;		/* field 22 of stat: pid and this name a process for good */
 	char state;

@@ -115,14 +115,10 @@ struct kymo_error *kymo_process_check_class(struct kymo_process *process)
 
 static struct kymo_error *is_traced(pid_t pid, pid_t by)
 {
-	struct kymo_process_info tracer;
-	struct kymo_error *error = kymo_process_info(by, &tracer);
+	char comm[16];
+	const pid_t tracer = kymo_process_of(by, comm);
 
-	if (error)
-		tracer.comm[0] = '\0';
-	kymo_error_destroy(error);
-	return kymo_error_create(KYMO_ERROR_BUSY, "process %d is being traced by process %d (%s); let that one detach first", pid, by,
-				 tracer.comm);
+	return kymo_error_create(KYMO_ERROR_BUSY, "process %d is being traced by process %d (%s); let that one detach first", pid, tracer, comm);
 }
 
 /* Another kymo that comes or goes traces it for a moment. One that lets others in need not go. */

@@ -218,13 +218,14 @@ static struct kymo_error *check_untraced(const struct kymo_process *process)
 	struct kymo_process_info info;
 	struct kymo_error *error = kymo_process_info(kymo_live_thread(process->pid), &info);
 	char comm[16];
+	pid_t tracer;
 
 	if (error || !info.tracer || !kymo_can_join(info.tracer))	/* others may be gone in a moment, or are told of by who finds that they are not */
 		return error;
-	kymo_read_comm(info.tracer, comm);
+	tracer = kymo_process_of(info.tracer, comm);
 	return kymo_error_create(KYMO_ERROR_BUSY,
 				 "process %d is traced by process %d (%s) already, so the children that it makes cannot be followed; record it without --follow",
-				 process->pid, info.tracer, comm);
+				 process->pid, tracer, comm);
 }
 
 struct kymo_error *kymo_tree_take(struct kymo_tree *tree, struct kymo_process *process)

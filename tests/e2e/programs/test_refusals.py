@@ -117,6 +117,8 @@ def test_a_process_that_has_ended_and_a_kernel_thread():
     os.waitpid(child, 0)
     if processes.status(2).get('Name') == 'kthreadd' and not os.getuid():
         check_refused(['-p', 'libc:malloc', '--pid', 2], 'process 2 has no memory: it is a kernel thread, or it is ending')
+        for command in (['syscalls'], ['record', '-s', 'all', '--backend', 'ptrace']):
+            kymo(*command, '--pid', 2).refused(r'cannot trace process 2: process 2 \(kthreadd\) is a thread of the kernel, which nobody can trace')
 
 
 # ---- permission ----------------------------------------------------------------------------------------------------------------
@@ -192,6 +194,17 @@ def test_a_process_under_gdb():
     check_names_tracer(process, tracer)
     tracer.end(input='detach\nquit\n')
     record('-p', 'libc:read', '--pid', process.pid, '--for', '0.1').ok()
+
+
+def test_a_process_under_another_users_kymo_which_traces_by_a_thread(tmp):
+    need_root()
+    process = sleeper()
+    start(KYMO, 'syscalls', '-o', tmp / 'lines', '--pid', process.pid)
+    tracer = eventually(lambda: processes.tracer(process.pid), 'kymo traces it')
+    owner = int(processes.status(tracer)['Tgid'])
+    check(owner != tracer, 'a thread traces')
+    for command in (['record', '-p', 'libc:read'], ['syscalls']):
+        kymo(*command, '--pid', process.pid, user=NOBODY, cwd='/').refused(rf'process {process.pid} is being traced by process {owner} \(kymo\)')
 
 
 # ---- memory that others have too --------------------------------------------------------------------------------------------------
