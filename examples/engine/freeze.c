@@ -36,15 +36,23 @@ int main(int argc, char **argv)
 	struct kymo_engine *engine;
 	struct dirent *entry;
 	struct kymo_hub *hub;
-	char path[64];
+	char path[64], why[256];
 	int pid, err;
 	DIR *tasks;
 
-	if (argc != 2 || sscanf(argv[1], "%d", &pid) != 1 || kymo_hub_create(&hub))
-		return 2;
+	if (argc != 2 || sscanf(argv[1], "%d", &pid) != 1)
+		return fprintf(stderr, "usage: freeze PID\n"), 2;
+	if (kymo_hub_create(&hub))
+		return fprintf(stderr, "freeze: nothing can be traced here\n"), 1;
 	err = kymo_engine_attach_process(hub, pid, 0, &ops, NULL, 0, NULL);
+	if (err) {
+		kymo_hub_explain(pid, err, why, sizeof(why));
+		fprintf(stderr, "freeze: %s\n", why);
+		kymo_hub_destroy(hub);
+		return 1;
+	}
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	tasks = err ? NULL : opendir(path);
+	tasks = opendir(path);
 	while (tasks && (entry = readdir(tasks)))
 		if (!kymo_engine_attach(hub, atoi(entry->d_name), KYMO_ATTACH_MATCH_OPS, &ops, NULL, &engine)) {
 			hold(engine);
@@ -54,9 +62,9 @@ int main(int argc, char **argv)
 		closedir(tasks);
 	printf("all are held\n");
 	fflush(stdout);
-	while (tasks && getchar() != EOF)
+	while (getchar() != EOF)
 		;
 	kymo_engine_detach_all(hub, &ops, NULL);	/* nobody holds them any more */
 	kymo_hub_destroy(hub);
-	return err ? 1 : 0;
+	return 0;
 }

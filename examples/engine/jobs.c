@@ -24,13 +24,20 @@ int main(int argc, char **argv)
 	static const struct kymo_engine_ops ops = { .jctl = on_jctl, .release = on_release };
 	struct kymo_engine *engine;
 	struct kymo_hub *hub;
-	char byte;
-	int pid;
+	char why[256], byte;
+	int pid, err;
 
-	if (argc != 2 || sscanf(argv[1], "%d", &pid) != 1 || pipe(done) || kymo_hub_create(&hub))
-		return 2;
-	if (kymo_engine_attach(hub, pid, KYMO_ATTACH_CREATE, &ops, NULL, &engine))
+	if (argc != 2 || sscanf(argv[1], "%d", &pid) != 1)
+		return fprintf(stderr, "usage: jobs PID\n"), 2;
+	if (pipe(done) || kymo_hub_create(&hub))
+		return fprintf(stderr, "jobs: nothing can be traced here\n"), 1;
+	err = kymo_engine_attach(hub, pid, KYMO_ATTACH_CREATE, &ops, NULL, &engine);
+	if (err) {
+		kymo_hub_explain(pid, err, why, sizeof(why));
+		fprintf(stderr, "jobs: %s\n", why);
+		kymo_hub_destroy(hub);
 		return 1;
+	}
 	kymo_engine_set_events(engine, KYMO_EVENT_JCTL);
 	kymo_engine_put(engine);
 	printf("watching\n");

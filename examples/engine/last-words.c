@@ -50,8 +50,10 @@ int main(int argc, char **argv)
 	char why[256], byte;
 	int pid, err;
 
-	if (argc != 2 || sscanf(argv[1], "%d", &pid) != 1 || pipe(done) || kymo_hub_create(&hub))
-		return 2;
+	if (argc != 2 || sscanf(argv[1], "%d", &pid) != 1)
+		return fprintf(stderr, "usage: last-words PID\n"), 2;
+	if (pipe(done) || kymo_hub_create(&hub))
+		return fprintf(stderr, "last-words: nothing can be traced here\n"), 1;
 	err = kymo_engine_attach(hub, pid, KYMO_ATTACH_CREATE, &ops, NULL, &engine);
 	if (err) {
 		kymo_hub_explain(pid, err, why, sizeof(why));

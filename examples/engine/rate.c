@@ -18,12 +18,20 @@ int main(int argc, char **argv)
 	struct kymo_engine *engine;
 	struct kymo_hub *hub;
 	long wanted, then;
+	char why[256];
 	int pid, err;
 
-	if (argc != 3 || sscanf(argv[1], "%d", &pid) != 1 || sscanf(argv[2], "%ld", &wanted) != 1 || kymo_hub_create(&hub))
-		return 2;
-	if (kymo_engine_attach(hub, pid, KYMO_ATTACH_CREATE, &ops, &n, &engine))
+	if (argc != 3 || sscanf(argv[1], "%d", &pid) != 1 || sscanf(argv[2], "%ld", &wanted) != 1)
+		return fprintf(stderr, "usage: rate PID N\n"), 2;
+	if (kymo_hub_create(&hub))
+		return fprintf(stderr, "rate: nothing can be traced here\n"), 1;
+	err = kymo_engine_attach(hub, pid, KYMO_ATTACH_CREATE, &ops, &n, &engine);
+	if (err) {
+		kymo_hub_explain(pid, err, why, sizeof(why));
+		fprintf(stderr, "rate: %s\n", why);
+		kymo_hub_destroy(hub);
 		return 1;
+	}
 	kymo_engine_set_events(engine, KYMO_EVENT_SYSCALL_ENTRY);
 	while (n < wanted && kymo_engine_tid(engine))
 		usleep(1000);

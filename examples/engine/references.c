@@ -15,15 +15,23 @@ int main(int argc, char **argv)
 	static char one[] = "one", other[] = "other";
 	struct kymo_engine *engine, *found;
 	struct kymo_hub *hub;
+	char why[256];
 	size_t n = 0;
-	int pid;
+	int pid, err;
 
-	if (argc != 2 || sscanf(argv[1], "%d", &pid) != 1 || kymo_hub_create(&hub))
-		return 2;
+	if (argc != 2 || sscanf(argv[1], "%d", &pid) != 1)
+		return fprintf(stderr, "usage: references PID\n"), 2;
+	if (kymo_hub_create(&hub))
+		return fprintf(stderr, "references: nothing can be traced here\n"), 1;
 	if (kymo_engine_attach(hub, pid, 0, NULL, NULL, &found) == -ENOENT)
 		printf("there is none yet\n");
-	if (kymo_engine_attach(hub, pid, KYMO_ATTACH_CREATE, &ops, one, &engine))
+	err = kymo_engine_attach(hub, pid, KYMO_ATTACH_CREATE, &ops, one, &engine);
+	if (err) {
+		kymo_hub_explain(pid, err, why, sizeof(why));
+		fprintf(stderr, "references: %s\n", why);
+		kymo_hub_destroy(hub);
 		return 1;
+	}
 	if (kymo_engine_attach(hub, pid, KYMO_ATTACH_CREATE | KYMO_ATTACH_EXCLUSIVE | KYMO_ATTACH_MATCH_OPS, &ops, other, &found) == -EEXIST)
 		printf("nobody else with these callbacks\n");
 	if (!kymo_engine_attach(hub, pid, KYMO_ATTACH_MATCH_DATA, NULL, one, &found))

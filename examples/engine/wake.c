@@ -22,8 +22,10 @@ int main(int argc, char **argv)
 	char why[256];
 	int tid, err;
 
-	if (argc != 3 || sscanf(argv[1], "%d", &tid) != 1 || sscanf(argv[2], "%d", &info.si_signo) != 1 || kymo_hub_create(&hub))
-		return 2;
+	if (argc != 3 || sscanf(argv[1], "%d", &tid) != 1 || sscanf(argv[2], "%d", &info.si_signo) != 1)
+		return fprintf(stderr, "usage: wake TID SIGNAL\n"), 2;
+	if (kymo_hub_create(&hub))
+		return fprintf(stderr, "wake: nothing can be traced here\n"), 1;
 	err = kymo_engine_attach(hub, tid, KYMO_ATTACH_CREATE, &ops, NULL, &engine);
 	if (err) {
 		kymo_hub_explain(tid, err, why, sizeof(why));

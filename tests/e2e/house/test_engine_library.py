@@ -209,3 +209,20 @@ def test_examples_count_beside_each_other(tmp):
         result = counter.end().ok()
         check(int(re.search(r'(\d+) calls$', result.out)[1]) >= 2, 'it has seen calls', result)
     process.end().ok()
+
+
+def test_examples_for_processes_say_what_they_want_and_why_they_can_not(tmp):
+    installed = Installed(tmp)
+    programs = {name: installed.build(name) for name in ('beside', 'freeze', 'jobs', 'last-words', 'rate', 'references', 'wake', 'whose')}
+    for name, path in programs.items():
+        wanted = (EXAMPLES / f'{name}.c').read_text()[3:].split(':')[0]
+        for words in ([], ['x', 'y']):
+            check_equal(run(path, *words, env=installed.env).ended(2).err, f'usage: {wanted}\n', name)
+    process = sleeper()
+    strace = start(program('strace'), '-qq', '-p', process.pid)
+    eventually(lambda: processes.tracer(process.pid) == strace.pid, 'strace is there')
+    for name, path in programs.items():
+        words = {'rate': [1], 'wake': [0]}.get(name, [])
+        pattern = 'nobody who lets others in' if name == 'whose' else rf'being traced by process {strace.pid} \(strace\)'
+        check_matches(run(path, process.pid, *words, env=installed.env).ended(1).err, rf'^{name}: .*{pattern}')
+        check_matches(run(path, 4194303, *words, env=installed.env).ended(1).err, rf'^{name}: .*(there is no process 4194303|No such process)')
