@@ -117,6 +117,8 @@ static int take_option(struct words *words, int option, const char *value)
 		s->string_size = (size_t)size;
 		break;
 	case ONLY_PATH:
+		if (!*value)
+			return cli_usage("syscalls", "-P takes the path of a file, and '' is none");
 		s->path = value;
 		break;
 	case OUTPUT:
