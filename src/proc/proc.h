@@ -72,11 +72,11 @@ pid_t kymo_live_thread(pid_t pid);
 /* How many threads a process has; 0: there is no such process. */
 size_t kymo_count_threads(pid_t pid);
 
-/* The name of a thread, also of one that has ended and was not waited for; "" where it is not to be had. */
-void kymo_read_comm(pid_t tid, char ret[16]);
-
 /* The process that a thread is of, and its name; `tid` and "" where that is not to be had. TracerPid in /proc is the id of a thread, which ps(1) does not show. */
 pid_t kymo_process_of(pid_t tid, char comm_ret[16]);
+
+/* The name of a thread, also of one that has ended and was not waited for; "" where it is not to be had. */
+void kymo_read_comm(pid_t tid, char ret[16]);
 
 /* The first thread of a process that somebody else than the caller traces; `pid` where none is. */
 pid_t kymo_traced_thread(pid_t pid);

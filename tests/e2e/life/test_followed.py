@@ -1,9 +1,8 @@
 """Tracing what a recording follows: kymo syscalls joins the hub that the recorder has, and neither takes anything from the other."""
-import os
 import signal
 
 import processes
-from kymotest import KYMO, KYMO_PLAIN, check, check_equal, check_matches, check_text_intact, eventually, has_joined, kymo, program, record, report_json, run, start
+from kymotest import KYMO, check, check_equal, check_matches, check_text_intact, eventually, has_joined, kymo, program, report_json, run, start
 from test_joined import COUNTED, GETGID, GETUID, RECORD_CALLS, THREADS, recorded_calls, trace
 
 GETPPID = 110
@@ -159,15 +158,6 @@ def test_a_program_runs_on_when_its_recorder_is_killed_and_a_tracer_has_joined(t
     check_text_intact(pid)
     recorder.popen.stdin.close()
     eventually(lambda: not processes.is_alive(pid), 'it ends')
-
-
-def test_kymo_in_a_tree_that_is_followed_is_told_who_is_its_tracer_and_what_to_do(tmp):
-    for words in (['syscalls', '-f', program('true')], ['syscalls', '--pid', os.getpid()], ['record', '-o', tmp / 'inner', '-p', 'libc:free', program('true')],
-                  ['record', '-o', tmp / 'inner', '-s', 'all', '--backend', 'ptrace', program('true')]):
-        recorder = start(KYMO, 'record', '-p', 'libc:malloc', '--', KYMO_PLAIN, *words)
-        check_matches(recorder.end().ended(1).err,
-                      rf'^kymo: cannot begin to trace: process {recorder.pid} \(kymo\) traces this one, with what it starts; record it with --no-follow')
-    record('--no-follow', '-p', 'libc:malloc', '--', KYMO_PLAIN, 'syscalls', '-f', program('true')).ok()
 
 
 def test_tracers_of_other_makes_are_refused(tmp):

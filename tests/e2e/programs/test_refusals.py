@@ -8,7 +8,7 @@ from pathlib import Path
 
 import processes
 from comparing import babeltrace_with_losses
-from kymotest import (KYMO, NOBODY, babeltrace, check, check_equal, check_matches, check_same, check_text_intact, eventually, kymo,
+from kymotest import (KYMO, KYMO_PLAIN, NOBODY, babeltrace, check, check_equal, check_matches, check_same, check_text_intact, eventually, kymo,
                       need_root, program, record, report_json, run, skip, sleeper, start, start_record, target, target_path, timeout)
 
 
@@ -205,6 +205,15 @@ def test_a_process_under_another_users_kymo_which_traces_by_a_thread(tmp):
     check(owner != tracer, 'a thread traces')
     for command in (['record', '-p', 'libc:read'], ['syscalls']):
         kymo(*command, '--pid', process.pid, user=NOBODY, cwd='/').refused(rf'process {process.pid} is being traced by process {owner} \(kymo\)')
+
+
+def test_kymo_in_a_tree_that_is_followed_is_told_who_is_its_tracer_and_what_to_do(tmp):
+    for words in (['syscalls', '-f', program('true')], ['syscalls', '--pid', os.getpid()], ['record', '-o', tmp / 'inner', '-p', 'libc:free', program('true')],
+                  ['record', '-o', tmp / 'inner', '-s', 'all', '--backend', 'ptrace', program('true')]):
+        recorder = start(KYMO, 'record', '-p', 'libc:malloc', '--', KYMO_PLAIN, *words)
+        check_matches(recorder.end().ended(1).err,
+                      rf'^kymo: cannot begin to trace: process {recorder.pid} \(kymo\) traces this one, with what it starts; record it with --no-follow')
+    record('--no-follow', '-p', 'libc:malloc', '--', KYMO_PLAIN, 'syscalls', '-f', program('true')).ok()
 
 
 # ---- memory that others have too --------------------------------------------------------------------------------------------------
