@@ -448,6 +448,13 @@ def has_joined(pid, tracer):
     return any(f'{worker}' in kymo('threads', pid).out for worker in processes.children(tracer.pid))
 
 
+def is_on_all_threads(pid, tracer):
+    """The same, of each thread. Who joins another's hub comes to one after the other."""
+    workers = processes.children(tracer.pid)
+    threads = json.loads(kymo('threads', '--json', pid).out or '{"threads": []}')['threads']
+    return threads and all(any(engine['owner'] in workers for engine in thread['engines'] or []) for thread in threads)
+
+
 RECORD_SIZE = 160  # bytes: no record of up to six arguments takes more, if it is the only one of its packet
 
 

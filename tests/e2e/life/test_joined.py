@@ -6,7 +6,7 @@ from pathlib import Path
 import processes
 import remains
 from killing import NO_LEAKS
-from kymotest import (KYMO, SYS_CLOCK_NANOSLEEP, Event, babeltrace, check, check_equal, check_matches, check_same, check_text_intact, check_untraced, eventually, kymo,
+from kymotest import (KYMO, SYS_CLOCK_NANOSLEEP, Event, babeltrace, check, check_equal, check_matches, check_same, check_text_intact, check_untraced, eventually, is_on_all_threads, kymo,
                       probe_counts, program, record, record_some, run, sleeper, start, target, wait_for_records)
 
 COUNTED = Path(__file__).parents[1] / 'syscalls/counted.c'
@@ -21,6 +21,7 @@ def trace(pid, *options, **how):
     """A tracer, once it traces, or has joined."""
     tracer = start(KYMO, 'syscalls', *options, '--pid', pid, **how)
     eventually(lambda: tracer.output(1) or not tracer.is_alive(), 'it sees something', 60)
+    eventually(lambda: is_on_all_threads(pid, tracer) or not tracer.is_alive(), 'it has come to all threads', 60)
     check(tracer.is_alive(), 'the tracer goes on', tracer.result())
     return tracer
 
