@@ -1,0 +1,116 @@
+/* Commands that a hub launches, and what becomes of them and their status when it goes. */
+#include <errno.h>
+
+#include "engines.h"
+#include "proc/proc.h"
+
+static void a_command_is_seen_from_its_exec_to_its_end(void **state)
+{
+	char *argv[] = { (char *)"sh", (char *)"-c", (char *)"exit 5", NULL };
+	struct kymo_hub *hub = new_hub();
+	struct kymo_engine *engine;
+	struct book book = { 0 };
+	int status;
+	pid_t pid;
+
+	assert_int_equal(kymo_hub_launch(hub, 0, argv, &pid), 0);
+	engine = engine_of(hub, pid, &book, KYMO_EVENTS_ALL);
+	assert_int_equal(book.told[ENTRY], 0);
+	assert_int_equal(kymo_hub_start(hub, pid), 0);
+	assert_int_equal(kymo_hub_wait(hub, pid, &status), 0);
+	assert_int_equal(status, 5 << 8);
+	assert_int_equal(kymo_hub_wait(hub, pid, &status), -ECHILD);
+	assert_int_equal(kymo_hub_start(hub, pid), -ESRCH);
+	assert_int_equal(book.told[EXEC], 1);
+	assert_int_equal(book.told[EXIT], 1);
+	assert_int_equal(book.told[DEATH], 1);
+	assert_int_equal(book.told[REAP], 1);
+	assert_int_equal(book.told[ENTRY], book.told[EXIT_OF_CALL] + 1);	/* but of exit_group */
+	assert_true(book.told[ENTRY] > 10);
+	kymo_engine_put(engine);
+	kymo_hub_destroy(hub);
+	assert_int_equal(book.told[RELEASE], 1);
+}
+
+static void a_command_that_can_not_be_launched_is_refused(void **state)
+{
+	char *missing[] = { (char *)"no-such-program-anywhere", NULL }, *directory[] = { (char *)"/tmp", NULL }, *none[] = { NULL };
+	struct kymo_hub *hub = new_hub();
+	pid_t pid;
+
+	assert_int_equal(kymo_hub_launch(hub, 0, missing, &pid), -ENOENT);
+	assert_int_equal(kymo_hub_launch(hub, 0, directory, &pid), -EACCES);
+	assert_int_equal(kymo_hub_launch(hub, 0, none, &pid), -EINVAL);
+	assert_int_equal(kymo_hub_launch(hub, 1 << 5, missing, &pid), -EINVAL);
+	kymo_hub_destroy(hub);
+}
+
+static void a_command_that_was_not_started_ends_with_the_hub(void **state)
+{
+	char *argv[] = { (char *)"sleep", (char *)"1000", NULL };
+	struct kymo_hub *hub = new_hub();
+	pid_t pid;
+
+	assert_int_equal(kymo_hub_launch(hub, 0, argv, &pid), 0);
+	kymo_hub_destroy(hub);
+	eventually(kill(pid, 0) == -1 || state_of(pid) == 'Z');
+	waitpid(pid, NULL, __WALL | WNOHANG);
+}
+
+static void a_started_command_runs_on_without_the_hub(void **state)
+{
+	char *argv[] = { (char *)"sh", (char *)"-c", (char *)"sleep 0.3; exit 6", NULL };
+	struct kymo_hub *hub = new_hub();
+	struct book book = { 0 };
+	int status;
+	pid_t pid;
+
+	assert_int_equal(kymo_hub_launch(hub, 0, argv, &pid), 0);
+	kymo_engine_put(engine_of(hub, pid, &book, KYMO_EVENTS_ALL));
+	assert_int_equal(kymo_hub_start(hub, pid), 0);
+	eventually(book.told[ENTRY] > 5);
+	kymo_hub_destroy(hub);
+	assert_int_equal(book.told[RELEASE], 1);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 6 << 8);
+}
+
+/* Whenever the command ends: by the hub's closing, or behind it. */
+static void the_end_of_a_command_is_told_though_the_hub_is_closed(void **state)
+{
+	char *argv[] = { (char *)"sh", (char *)"-c", (char *)"exit 6", NULL };
+	int n_told = 0;
+
+	for (unsigned int i = 0; i < 60; i++) {
+		struct kymo_hub *hub = new_hub();
+		struct book book = { 0 };
+		int status = -1;
+		pid_t pid;
+
+		assert_int_equal(kymo_hub_launch(hub, 0, argv, &pid), 0);
+		kymo_engine_put(engine_of(hub, pid, &book, KYMO_EVENTS_ALL));
+		assert_int_equal(kymo_hub_start(hub, pid), 0);
+		eventually(book.told[ENTRY] > i || book.told[EXIT]);
+		kymo_engine_detach_all(hub, &ops, &book);
+		if (kymo_hub_close(hub, pid, &status))
+			n_told++;
+		else
+			assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 6 << 8);
+		assert_int_equal(waitpid(pid, &status, WNOHANG), -1);
+	}
+	assert_true(n_told > 0);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_command_is_seen_from_its_exec_to_its_end),
+		cmocka_unit_test(a_command_that_can_not_be_launched_is_refused),
+		cmocka_unit_test(a_command_that_was_not_started_ends_with_the_hub),
+		cmocka_unit_test(a_started_command_runs_on_without_the_hub),
+		cmocka_unit_test(the_end_of_a_command_is_told_though_the_hub_is_closed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
