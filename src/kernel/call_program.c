@@ -215,10 +215,26 @@ static void forget_noted(struct code *c, const struct kernel_call_program *progr
 	count_noted(c, program, -1);
 }
 
+/* A sample of r7 bytes that is larger than records of this ring may be is lost. */
+static void check_size(struct code *c, const struct kernel_call_program *program, struct label *out)
+{
+	struct label fits = { .n = 0 };
+
+	if (program->ring.record_max >= CALL_RING_RECORD_MAX)
+		return;
+	jump_if(c, BPF_JLE, R7, (int32_t)program->ring.record_max, &fits);
+	set_value(c, R5, program->ring.fd, 0);
+	set(c, R1, 1);
+	emit(c, BPF_STX | BPF_ATOMIC | BPF_DW, R5, R1, offsetof(struct call_ring_head, lost), BPF_ADD);
+	jump(c, out);
+	here(c, &fits);
+}
+
 /* From memory of the CPU's own. */
 static void hand_over(struct code *c, const struct kernel_call_program *program, struct label *out)
 {
 	jump_if(c, BPF_JGT, R7, KERNEL_CALL_SCRATCH, out);
+	check_size(c, program, out);
 	store(c, BPF_W, R6, AT(stride), R7);
 	store(c, BPF_W, R6, AT(size), R7);
 	take_room(c, program, R8, 0, out);

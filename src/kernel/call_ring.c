@@ -28,7 +28,7 @@ static size_t memory_size(const struct call_ring_shape *shape)
 	return CALL_RING_BYTES(shape->n_lines) + shape->size + CALL_RING_RECORD_MAX;
 }
 
-/* Older kernels have no elements of more than some MiB. */
+/* Older kernels (up to 6.0) have no elements of more than 4 MiB. */
 static int create_map(struct call_ring_shape *shape, uint32_t n_cpus)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
@@ -36,7 +36,9 @@ static int create_map(struct call_ring_shape *shape, uint32_t n_cpus)
 
 	do
 		fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "kymo_ring", 4, (uint32_t)memory_size(shape), 1, &options);
-	while (fd == -E2BIG && (shape->size /= 2) >= 2 * margin_of(n_cpus));
+	while (fd == -E2BIG && (shape->size /= 2) >= 2 * (uint64_t)n_cpus * CALL_RING_RECORD_MAX_LEAST);
+	while (2 * (uint64_t)n_cpus * shape->record_max > shape->size)
+		shape->record_max /= 2;
 	return fd;
 }
 
@@ -45,20 +47,27 @@ static struct call_ring_line *lines(const struct call_ring *ring)
 	return (struct call_ring_line *)((uint8_t *)ring->memory + CALL_RING_LINES);
 }
 
+static struct kymo_error *too_many(uint32_t n_cpus)
+{
+	return kymo_error_create(KYMO_ERROR_FAILED, "this machine may have %u CPUs, which is more than one buffer can serve; leave --backend kernel and --all out", n_cpus);
+}
+
 struct kymo_error *call_ring_init(struct call_ring *ring, uint64_t wanted, uint32_t n_cpus)
 {
 	struct call_ring_shape *shape = &ring->shape;
 	void *memory;
 
-	*ring = (struct call_ring){ .shape = { .fd = -1, .n_lines = 1, .size = size_of(wanted, n_cpus) } };
+	*ring = (struct call_ring){ .shape = { .fd = -1, .n_lines = 1, .size = size_of(wanted, n_cpus), .record_max = CALL_RING_RECORD_MAX } };
 	while (shape->n_lines < n_cpus)
 		shape->n_lines *= 2;
 	if (shape->size < 2 * margin_of(n_cpus))
-		return kymo_error_create(KYMO_ERROR_FAILED, "this machine may have %u CPUs, which is more than one buffer can serve; leave --backend kernel and --all out", n_cpus);
+		return too_many(n_cpus);
 	shape->fd = create_map(shape, n_cpus);
+	if (shape->fd == -E2BIG)
+		return too_many(n_cpus);
 	if (shape->fd < 0)
 		return kernel_refused(errno, "make BPF maps");
-	shape->capacity = shape->size - (uint32_t)margin_of(n_cpus);
+	shape->capacity = shape->size - n_cpus * shape->record_max;
 	ring->memory_size = kymo_page_up(memory_size(shape));
 	memory = mmap(NULL, ring->memory_size, PROT_READ | PROT_WRITE, MAP_SHARED, shape->fd, 0);
 	if (memory == MAP_FAILED)

@@ -28,6 +28,7 @@
 #include "base/error.h"
 
 #define CALL_RING_RECORD_MAX 65536
+#define CALL_RING_RECORD_MAX_LEAST 4096	/* where maps are small, and CPUs many: larger records are lost, and counted */
 #define CALL_RING_IDLE UINT64_MAX
 
 /* How the map's memory begins; behind it a line for each CPU, then `size` bytes and CALL_RING_RECORD_MAX more. */
@@ -52,6 +53,7 @@ struct call_ring_shape {
 	uint32_t n_lines;	/* a power of two, not below the number of CPUs */
 	uint32_t size;		/* likewise */
 	uint32_t capacity;
+	uint32_t record_max;
 };
 
 struct call_ring {

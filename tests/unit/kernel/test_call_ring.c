@@ -21,7 +21,7 @@ static struct call_ring_line *line(const struct call_ring *ring, size_t i)
 
 static struct call_ring make(void)
 {
-	struct call_ring ring = { .shape = { -1, LINES, SIZE, SIZE / 2 } };
+	struct call_ring ring = { .shape = { .fd = -1, .n_lines = LINES, .size = SIZE, .capacity = SIZE / 2, .record_max = CALL_RING_RECORD_MAX } };
 
 	ring.memory = calloc(1, CALL_RING_BYTES(LINES) + SIZE + CALL_RING_RECORD_MAX);
 	assert_non_null(ring.memory);
