@@ -29,6 +29,7 @@ struct kymo_kernel_calls {
 	struct kymo_kernel base;	/* processes, state, and what is attached */
 	struct kymo_kernel_calls_options options;
 	struct call_ring ring;
+	bool is_detached;
 	int scratch_fd, again_fd, plain_fd, entries_fd, exits_fd;
 	uint64_t plain[KERNEL_CALL_PLAIN / 64];
 	uint32_t n_cpus;
@@ -299,13 +300,15 @@ struct kymo_error *kymo_kernel_calls_drain(struct kymo_kernel_calls *calls,
 		call_ring_next(&calls->ring, sample->stride);
 	}
 	call_ring_tell(&calls->ring);
-	*is_empty_ret = !sample && is_head; /* what is being written now must not be missed at the end */
+	/* What is being written now must not be missed at the end. Until then it is the next round's: where many CPUs write there always is some, and nobody would sleep. */
+	*is_empty_ret = !sample && (is_head || !calls->is_detached);
 	return error;
 }
 
 void kymo_kernel_calls_detach(struct kymo_kernel_calls *calls)
 {
 	kymo_kernel_detach(&calls->base);
+	calls->is_detached = true;
 }
 
 uint64_t kymo_kernel_calls_lost(const struct kymo_kernel_calls *calls)
