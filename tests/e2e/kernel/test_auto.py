@@ -7,7 +7,7 @@ from pathlib import Path
 import processes
 import remains
 from confined import CONFINED
-from kymotest import (KYMO, NOBODY, check, check_equal, check_text_intact, event_counts, events, need_uprobes, record, run,
+from kymotest import (KYMO, NOBODY, alone, check, check_equal, check_text_intact, event_counts, events, need_uprobes, record, run,
                       start, target_path)
 
 INSTEAD = 'recorded through the kernel instead, a microsecond and more an event'
@@ -56,6 +56,7 @@ def test_a_filtered_process_is_recorded_and_not_killed():
     check_filtered()
 
 
+@alone  # followed ones have their breakpoints in every process
 def test_a_filtered_process_that_is_followed_is_recorded_and_not_killed():
     check_filtered('--follow')
 
