@@ -404,12 +404,42 @@ static void stopped(struct kymo_hub *hub, struct task *task, int status)
 	hub_settle(hub, task);
 }
 
+static bool is_thread(pid_t tid)
+{
+	struct kymo_process_info info;
+	struct kymo_error *error = kymo_process_info(tid, &info);
+	bool is = !error && info.tgid != tid;
+
+	kymo_error_destroy(error);
+	return is;
+}
+
+/*
+ * A thread that ends before its maker has told of it was killed with its process, or by an exec, which waits for its end: so was the maker, who tells nothing any more. True: nobody knows it. A
+ * process may have been killed alone.
+ */
+static bool was_killed_newborn(struct kymo_hub *hub, struct task *task, pid_t tid, int status)
+{
+	int before;
+
+	if (status >> 16 != PTRACE_EVENT_EXIT || (task ? !task->has_maker || tid == task->process->pid : !is_thread(tid)))
+		return false;
+	take_stranger(hub, tid, &before);
+	if (task)
+		task->has_maker = false;
+	else
+		ptrace(PTRACE_DETACH, tid, 0, 0);
+	return !task;
+}
+
 static void dispatch(struct kymo_hub *hub, pid_t tid, int status)
 {
 	struct task *task = hub_find(hub, tid);
 
 	if (task && task->is_fetched)
 		hub_forget_status(hub, task);	/* of a stop in which it was killed */
+	if (WIFSTOPPED(status) && was_killed_newborn(hub, task, tid, status))
+		return;
 	if (!WIFSTOPPED(status)) {
 		ended(hub, tid, status);
 	} else if (status >> 16 == PTRACE_EVENT_EXEC) {

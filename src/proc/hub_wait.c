@@ -298,7 +298,8 @@ static bool is_news(const struct task *task, int status)
 		return true;
 	if (task->state == TASK_STOPPED)
 		return event == PTRACE_EVENT_EXIT && task->stop != STOP_ENDING;
-	return !task->has_maker || task->is_newborn;	/* else its first stop is kept for its maker */
+	/* Else its first stop is kept for its maker, who is gone where a thread was killed. */
+	return !task->has_maker || task->is_newborn || (event == PTRACE_EVENT_EXIT && task->tid != task->process->pid);
 }
 
 static pid_t look_at_each_own(struct kymo_hub *hub, bool stopped, int *status_ret)
