@@ -34,6 +34,7 @@ struct hub_process {
 	struct hub_holder *keeper;	/* who follows it, and may claim it at any time; or NULL */
 	bool is_owed;			/* the keeper has, while another one holds it, and gets it next */
 	bool is_first_held;		/* its first thread alone */
+	bool is_taken;			/* its threads were seized to stand still, and for no engine: what they make is nobody's */
 	bool has_filter;		/* of picked calls: it can't be let go of */
 	bool was_killed;		/* … so it ends with the hub */
 	bool has_ended;
@@ -309,7 +310,7 @@ void hub_rekey_task(struct kymo_hub *hub, struct task *task, pid_t tid);
 /*
  * Seize a thread of process `pid` (0: look which), which runs on. A negative errno, as kymo_engine_attach() has them. `ret` may be one that there is.
  *
- *   -EAGAIN      it has become another program meanwhile: again, when what is known of the one before has been dealt with
+ *   -EAGAIN      it has become another program meanwhile, or is about to be let go: again, when what is known of the one before has been dealt with
  *   -ETIMEDOUT   another thread executes something, and does not get on with it
  */
 int hub_seize(struct kymo_hub *hub, pid_t tid, pid_t pid, struct task **ret);
@@ -343,6 +344,9 @@ void hub_abandon(const struct kymo_hub *hub, pid_t tid);
 #define HUB_OPTIONS                                                                                               \
 	(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | \
 	 PTRACE_O_TRACEEXIT)
+
+/* Of who is taken: who makes something for the kernel to attach may be killed before it has told of that. */
+#define HUB_TAKER_OPTIONS (PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT)
 
 /* ---- hub_run.c: threads that stop and go on. All with the lock held, on the hub's thread -------------------------- */
 

@@ -179,6 +179,10 @@ static int attach_to_thread(struct kymo_hub *hub, void *argument)
 	err = hub_seize(hub, attach->id, 0, &task);
 	if (err)
 		return err;
+	if (task->process->is_taken) {	/* by one who has let go of it, but for who has yet to stop */
+		hub_kick(hub, task);
+		return -EAGAIN;
+	}
 	engine = add_engine(hub, task, attach);
 	if (!engine) {
 		hub_kick(hub, task);
@@ -267,6 +271,8 @@ static int attach_to_process(struct kymo_hub *hub, void *argument)
 
 	err = hub_seize_all(hub, attach->id);
 	process = hub_find_process(hub, attach->id);
+	if (!err && process && process->is_taken)
+		err = -EAGAIN;
 	if (!err)
 		err = process ? add_engines(hub, process, attach) : -ESRCH;
 	if (err && process)

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -44,13 +45,30 @@ void kymo_take_seize_signal(void)
 
 /* ---- the timer ------------------------------------------------------------------------------------------------------------- */
 
+/* It counts as a signal that waits, of which the user, or the target for its user, may have as many as may be: then with the limit of this process as high as may be, for that moment. */
+static bool make_timer(struct sigevent *event, timer_t *ret)
+{
+	struct rlimit limit, most = { RLIM_INFINITY, RLIM_INFINITY };
+	bool is_made = !timer_create(CLOCK_MONOTONIC, event, ret);
+
+	if (is_made || errno != EAGAIN || getrlimit(RLIMIT_SIGPENDING, &limit))
+		return is_made;
+	if (setrlimit(RLIMIT_SIGPENDING, &most)) {	/* it may not */
+		most = (struct rlimit){ limit.rlim_max, limit.rlim_max };
+		setrlimit(RLIMIT_SIGPENDING, &most);
+	}
+	is_made = !timer_create(CLOCK_MONOTONIC, event, ret);
+	setrlimit(RLIMIT_SIGPENDING, &limit);
+	return is_made;
+}
+
 static bool get_timer(struct hub_seizer *seizer)
 {
 	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = the_signal };
 
 	event.sigev_notify_thread_id = gettid();
 	if (!seizer->has_timer)
-		seizer->has_timer = !timer_create(CLOCK_MONOTONIC, &event, &seizer->timer);
+		seizer->has_timer = make_timer(&event, &seizer->timer);
 	return seizer->has_timer;
 }
 

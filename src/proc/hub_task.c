@@ -81,6 +81,7 @@ void hub_put_process(struct kymo_hub *hub, struct hub_process *process)
 {
 	struct hub_process **at = &hub->processes;
 
+	process->is_taken &= process->tasks != NULL;
 	if (process->tasks || process->is_launched)
 		return;
 	while (*at != process)
@@ -234,12 +235,12 @@ static int look_again(pid_t tid)
 }
 
 /* 0: seized; 1: was so already; -EINTR: nothing was done. */
-static int try_seize(pid_t tid)
+static int try_seize(pid_t tid, unsigned long options)
 {
 	int err = 0;
 
 	for (int i = 0; i < SEIZE_TRIES; i++) {
-		err = hub_seize_thread(tid, HUB_OPTIONS);
+		err = hub_seize_thread(tid, options);
 		if (err != -EPERM)
 			return err;
 		err = look_again(tid);
@@ -255,14 +256,16 @@ static int try_seize(pid_t tid)
 /* Broken off once, that may have been by chance; twice, it waits for an exec. */
 static int seize(struct kymo_hub *hub, pid_t tid, pid_t pid)
 {
-	int err = try_seize(tid);
+	const struct hub_process *process = hub_find_process(hub, pid);
+	unsigned long options = process && process->is_taken ? HUB_TAKER_OPTIONS : HUB_OPTIONS;
+	int err = try_seize(tid, options);
 	uint64_t deadline = err == -EINTR ? kymo_now_ns() + EXEC_NS : 0;
 
 	if (err == -EINTR)
-		err = try_seize(tid);
+		err = try_seize(tid, options);
 	while (err == -EINTR) {
 		hub_let_end(hub, pid);
-		err = kymo_now_ns() < deadline ? try_seize(tid) : -ETIMEDOUT;
+		err = kymo_now_ns() < deadline ? try_seize(tid, options) : -ETIMEDOUT;
 	}
 	if (!err && tid != pid && syscall(SYS_tgkill, pid, tid, 0) && errno == ESRCH) {
 		hub_let_go_of_renamed(hub, pid);

@@ -2,9 +2,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 
 #include "arch/breakable.h"
 #include "base/error.h"
+#include "base/io.h"
 #include "fixture.h"
 #include "proc/process.h"
 
@@ -59,6 +61,24 @@ static void a_call_that_the_kernel_would_make_again_ends(void **state)
 	for (int i = 0; i < 20; i++)
 		assert_int_equal(kymo_breakable_call(SYS_read, ends[0], (long)(uintptr_t)&byte, 1, 0), -EINTR);
 	timer_delete(timer);
+}
+
+static void a_timer_is_had_where_no_signal_may_wait_any_more(void **state)
+{
+	struct hub_seizer seizer = { 0 };
+	struct rlimit limit, none, now;
+
+	assert_int_equal(getrlimit(RLIMIT_SIGPENDING, &limit), 0);
+	none = (struct rlimit){ 0, limit.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_SIGPENDING, &none), 0);
+	hub_seizing_begins(&seizer);
+	hub_seizing_ends(&seizer);
+	assert_int_equal(getrlimit(RLIMIT_SIGPENDING, &now), 0);
+	assert_int_equal(setrlimit(RLIMIT_SIGPENDING, &limit), 0);
+	assert_true(seizer.has_timer);
+	assert_int_equal(now.rlim_cur, 0);
+	assert_true(now.rlim_max == limit.rlim_max);
+	hub_seizer_deinit(&seizer);
 }
 
 /* ---- who executes --------------------------------------------------------------------------------------------------------------- */
@@ -266,18 +286,10 @@ static void an_exec_is_seen_by_the_process_id(void **state)
 		execute_beside(false, true);
 }
 
-/* Until ids begin anew in the hub's table, so that what is made next is looked at before its maker. */
-static int making_one_of_a_lower_bucket(struct shared *shared)
+static int making_one(struct shared *shared)
 {
 	pthread_t thread;
-	pid_t pid;
 
-	do {
-		pid = fork();
-		if (!pid)
-			_exit(0);
-		waitpid(pid, NULL, 0);
-	} while (pid > 0 && pid % (int)TASK_BUCKETS);
 	shared->ready = 1;
 	while (!shared->go)
 		nap();
@@ -286,6 +298,20 @@ static int making_one_of_a_lower_bucket(struct shared *shared)
 	for (;;)
 		nap();
 	return 0;
+}
+
+/* Until ids begin anew in the hub's table, so that what is made next is looked at before its maker. */
+static int making_one_of_a_lower_bucket(struct shared *shared)
+{
+	pid_t pid;
+
+	do {
+		pid = fork();
+		if (!pid)
+			_exit(0);
+		waitpid(pid, NULL, 0);
+	} while (pid > 0 && pid % (int)TASK_BUCKETS);
+	return making_one(shared);
 }
 
 static pid_t other_thread(pid_t pid)
@@ -301,23 +327,98 @@ static pid_t other_thread(pid_t pid)
 	return tid;
 }
 
+/* It has made its thread, and both stand: the hub has yet to see it. */
+static struct kymo_engine *begin_here(struct fixture *f, int (*run)(struct shared *shared), unsigned int events)
+{
+	struct kymo_engine *engine;
+
+	begin(f, run);
+	kymo_hub_destroy(f->hub);
+	assert_int_equal(hub_create_here(&f->hub), 0);
+	engine = engine_of(f->hub, f->pid, &f->book, events);
+	f->shared->go = 1;
+	eventually(other_thread(f->pid) && state_of(other_thread(f->pid)) == 't' && state_of(f->pid) == 't');
+	return engine;
+}
+
 static void who_is_kept_for_its_maker_keeps_nobody_waiting(void **state)
 {
 	struct kymo_engine *engine, *born;
 	struct fixture f;
 
-	begin(&f, making_one_of_a_lower_bucket);
-	kymo_hub_destroy(f.hub);
-	assert_int_equal(hub_create_here(&f.hub), 0);
-	engine = engine_of(f.hub, f.pid, &f.book, KYMO_EVENT_CLONE);
-	f.shared->go = 1;
-	eventually(other_thread(f.pid) && state_of(other_thread(f.pid)) == 't' && state_of(f.pid) == 't');
+	engine = begin_here(&f, making_one_of_a_lower_bucket, KYMO_EVENT_CLONE);
 	born = engine_of(f.hub, other_thread(f.pid), &f.other, 0);
 	pumped_until(f.hub, f.book.told[CLONE] == 1);
 	pumped_until(f.hub, f.shared->seen && f.shared->count);
 	kymo_engine_put(engine);
 	kymo_engine_put(born);
 	end(&f);
+}
+
+/* The maker was killed with it, and tells of nothing any more. Without that being seen the end takes two seconds each time. */
+static void a_thread_that_is_killed_before_its_maker_has_told_ends(void **state)
+{
+	uint64_t shortest_ns = UINT64_MAX;
+
+	for (int i = 0; i < 4; i++) {
+		struct kymo_engine *engine;
+		uint64_t begin_ns;
+		struct fixture f;
+
+		engine = begin_here(&f, making_one, KYMO_EVENT_CLONE | KYMO_EVENT_REAP);
+		f.hub->waits_for_any = true;
+		kill(f.pid, SIGKILL);
+		for (int k = 0; k < 20; k++)
+			nap();
+		begin_ns = kymo_now_ns();
+		pumped_until(f.hub, f.book.told[REAP] == 1);
+		if (kymo_now_ns() - begin_ns < shortest_ns)
+			shortest_ns = kymo_now_ns() - begin_ns;
+		kymo_engine_put(engine);
+		end(&f);
+	}
+	assert_true(shortest_ns < 1500000000);
+}
+
+static void *end_at_once(void *data)
+{
+	return data;
+}
+
+static int making_many(struct shared *shared)
+{
+	pthread_t thread;
+
+	for (shared->ready = 1;;)
+		if (!pthread_create(&thread, NULL, end_at_once, NULL))
+			pthread_detach(thread);
+	return 0;
+}
+
+/* What a thread makes while it is taken is nobody's, so there is nobody whom its maker has to tell of. */
+static void a_process_that_is_killed_while_it_is_stopped_and_makes_threads_ends(void **state)
+{
+	for (int i = 0; i < 40; i++) {
+		struct shared *shared = share();
+		pid_t pid = child_of(making_many, shared), killer;
+		struct kymo_process *process;
+		int status;
+
+		eventually(shared->ready);
+		assert_null(kymo_process_open(pid, &process));
+		killer = fork();
+		if (!killer) {
+			nanosleep(&(struct timespec){ 0, i * 50000 }, NULL);
+			kill(pid, SIGKILL);
+			_exit(0);
+		}
+		kymo_error_destroy(kymo_process_stop(process));
+		kymo_process_resume(process);
+		eventually(kymo_process_ended(process, &status));
+		waitpid(killer, &status, 0);
+		kymo_process_destroy(process);
+		munmap(shared, sizeof(*shared));
+	}
 }
 
 /* ---- a stop that fails ------------------------------------------------------------------------------------------------------------- */
@@ -415,6 +516,9 @@ int main(void)
 		cmocka_unit_test(who_is_held_is_seen_to_be_killed_by_an_exec),
 		cmocka_unit_test(an_exec_is_seen_by_the_process_id),
 		cmocka_unit_test(who_is_kept_for_its_maker_keeps_nobody_waiting),
+		cmocka_unit_test(a_thread_that_is_killed_before_its_maker_has_told_ends),
+		cmocka_unit_test(a_process_that_is_killed_while_it_is_stopped_and_makes_threads_ends),
+		cmocka_unit_test(a_timer_is_had_where_no_signal_may_wait_any_more),
 		cmocka_unit_test(a_stop_that_fails_behind_thousands_leaves_none_of_them_standing),
 	};
 
