@@ -200,7 +200,9 @@ def test_an_earlier_trace_is_kept(tmp):
 
 def test_exit_completes_the_trace_wherever_it_is_called(tmp):
     run_self('thread-exit')
-    check(set(range(100)) <= set(numbers()), 'all of the thread that called exit()')
+    # What other threads do while the process ends may be counted as lost.
+    told = re.findall(r' self:self_number: .*\bi = (\d+)', run('babeltrace2', 'kymo.data').ok().out)
+    check(set(range(100)) <= set(map(int, told)), 'all of the thread that called exit()')
     run_self('handler')
     check_equal([event['i'] for event in events()], [1, 2], 'records')
 
