@@ -126,14 +126,11 @@ static int open_perf_map(pid_t pid)
 {
 	kymo_cleanup_close int fd = -1;
 	struct kymo_process_info info;
-	struct kymo_error *error = kymo_process_info(pid, &info);
 	struct stat process, map;
 	char name[80];
 
-	if (error) {
-		kymo_error_destroy(error);
+	if (!kymo_process_peek(pid, &info))
 		return -1;
-	}
 	snprintf(name, sizeof(name), "/proc/%d/root/tmp/perf-%d.map", pid, info.inner_pid);
 	fd = open(name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	snprintf(name, sizeof(name), "/proc/%d", pid);

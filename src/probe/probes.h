@@ -313,9 +313,6 @@ bool probes_find_tid_offset(struct kymo_probes *probes, struct kymo_process *pro
 /* Whether each thread of the stopped `process` has its tid there; in Go's place new ones may have 0. */
 bool probes_is_tid_offset(struct kymo_process *process, int64_t offset);
 
-/* What a process or thread is called by itself: another number, where it is in a container. `tid` when that can't be read. */
-pid_t probes_inner_tid(pid_t tid);
-
 /* ---- threads.c ---------------------------------------------------------------------------------------------------- */
 
 /* Whether the process looks as if its threads could use restartable sequences: glibc says where, and the user did not forbid it. */

@@ -30,7 +30,7 @@ static void watch_birth(const struct kymo_probes *probes, struct kymo_process *p
 /* What is recorded as tid where it can't be read: for that moment only it is worth a look. */
 static pid_t recorded_pid(struct kymo_process *process, uint8_t state)
 {
-	return state == KYMO_PAD_EARLY ? probes_inner_tid(kymo_process_pid(process)) : kymo_process_pid(process);
+	return state == KYMO_PAD_EARLY ? kymo_inner_tid(kymo_process_pid(process)) : kymo_process_pid(process);
 }
 
 static struct kymo_error *write_pages(const struct kymo_probes *probes, struct kymo_process *process, uint8_t state)

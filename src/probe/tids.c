@@ -37,17 +37,6 @@ bool probes_tid_offset_of_glibc(struct kymo_probes *probes, const struct kymo_ma
 	return true;
 }
 
-pid_t probes_inner_tid(pid_t tid)
-{
-	struct kymo_process_info info;
-	struct kymo_error *error = kymo_process_info(tid, &info);
-
-	if (!error)
-		return info.inner_pid;
-	kymo_error_destroy(error);
-	return tid;
-}
-
 bool probes_is_tid_offset(struct kymo_process *process, int64_t offset)
 {
 	const struct kymo_thread *threads;
@@ -62,7 +51,7 @@ bool probes_is_tid_offset(struct kymo_process *process, int64_t offset)
 			return false;
 		if (!tid && offset < 0)
 			n_new++;
-		else if (tid != threads[i].tid && tid != probes_inner_tid(threads[i].tid))
+		else if (tid != threads[i].tid && tid != kymo_inner_tid(threads[i].tid))
 			return false;
 	}
 	return n > n_new;
@@ -114,7 +103,7 @@ static bool find_between(struct kymo_process *process, int64_t from, int64_t to,
 		if (kymo_process_read(process, low, words, size))
 			return false;
 	}
-	inner = probes_inner_tid(threads[0].tid);
+	inner = kymo_inner_tid(threads[0].tid);
 	for (uint64_t i = 0; i < size / 4; i++) {
 		int64_t offset = from + (int64_t)(4 * i);
 

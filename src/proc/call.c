@@ -268,12 +268,9 @@ static bool may_borrow(struct kymo_process *process, size_t index, const char **
 {
 	const struct kymo_thread *thread = &process->threads.items[index];
 	struct kymo_process_info info;
-	struct kymo_error *error = kymo_process_info(thread->tid, &info);
 
-	if (error) {
-		kymo_error_destroy(error);
+	if (!kymo_process_peek(thread->tid, &info))
 		return false;
-	}
 	if (info.seccomp)
 		*reason = "a seccomp filter might kill it for the system calls that setting up memory takes";
 	else if (kymo_thread_dispatches_calls(process, index))

@@ -135,11 +135,10 @@ void kymo_follow_orphan(void *data, pid_t tid)
 {
 	struct kymo_tree *tree = data;
 	struct kymo_process_info info;
-	struct kymo_error *error = kymo_process_info(tid, &info);
 
-	if (error)
-		kymo_error_destroy(error);
-	else if (info.tgid == tid)
+	if (!kymo_process_peek(tid, &info))
+		return;
+	if (info.tgid == tid)
 		new_process(tree, NULL, tid, false);
 	else if (kymo_tree_find(tree, info.tgid))
 		new_thread(kymo_tree_find(tree, info.tgid), tid);

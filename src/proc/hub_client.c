@@ -355,10 +355,8 @@ int hub_connect_to(pid_t tid, struct kymo_hub **ret)
 int kymo_hub_connect(pid_t tid, struct kymo_hub **ret)
 {
 	struct kymo_process_info info;
-	struct kymo_error *error = kymo_process_info(tid, &info);
 
-	kymo_error_destroy(error);
-	if (error)
+	if (!kymo_process_peek(tid, &info))
 		return -ESRCH;
 	return info.tracer ? hub_connect_to(info.tracer, ret) : -ENOENT;
 }

@@ -145,11 +145,8 @@ static struct kymo_engine *find_match(const struct task *task, const struct hub_
 static bool exists(pid_t tid)
 {
 	struct kymo_process_info info;
-	struct kymo_error *error = kymo_process_info(tid, &info);
-	bool does = !error;
 
-	kymo_error_destroy(error);
-	return does;
+	return kymo_process_peek(tid, &info);
 }
 
 static int look_up(struct kymo_hub *hub, struct hub_attach *attach)

@@ -211,14 +211,12 @@ static int dial_in(int i, uid_t uid, pid_t tid, pid_t pid, int *ret)
 int hub_place_dial(pid_t tid, int *ret)
 {
 	struct kymo_process_info info;
-	struct kymo_error *error = kymo_process_info(tid, &info);
 	struct stat owner;
 	char name[32];
 	int err = -ENOENT;
 
-	kymo_error_destroy(error);
 	snprintf(name, sizeof(name), "/proc/%d", tid);
-	if (error || stat(name, &owner))
+	if (!kymo_process_peek(tid, &info) || stat(name, &owner))
 		return -ENOENT;
 	for (int i = 0; i < 2 * DIRECTORIES && err == -ENOENT; i++)
 		err = dial_in(i % DIRECTORIES, i < DIRECTORIES ? owner.st_uid : geteuid(), tid, info.tgid, ret);

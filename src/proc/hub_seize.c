@@ -187,15 +187,11 @@ bool hub_was_replaced(struct kymo_hub *hub, pid_t pid)
 {
 	struct task *first = hub_find(hub, pid);
 	struct kymo_process_info info;
-	struct kymo_error *error;
 
 	if (!first || first->process->is_launched || hub_has_end(hub, first))
 		return first && !first->process->is_launched;
-	error = kymo_process_info(pid, &info);
-	if (error || info.tracer == gettid()) {
-		kymo_error_destroy(error);
+	if (!kymo_process_peek(pid, &info) || info.tracer == gettid())
 		return false;
-	}
 	keep_status(hub, first, pid, SIGKILL);
 	return true;
 }

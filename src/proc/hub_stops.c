@@ -406,12 +406,7 @@ static void stopped(struct kymo_hub *hub, struct task *task, int status)
 
 static bool is_thread(pid_t tid)
 {
-	struct kymo_process_info info;
-	struct kymo_error *error = kymo_process_info(tid, &info);
-	bool is = !error && info.tgid != tid;
-
-	kymo_error_destroy(error);
-	return is;
+	return kymo_process_of(tid, NULL) != tid;
 }
 
 /*

@@ -219,19 +219,12 @@ void hub_forget_task(struct kymo_hub *hub, struct task *task)
 static int look_again(pid_t tid)
 {
 	struct kymo_process_info info;
-	struct kymo_error *error = kymo_process_info(tid, &info);
-	int err;
 
-	if (error)
-		err = -ESRCH;
-	else if (info.state == 'Z' || info.state == 'X')
-		err = -ESRCH;
-	else if (info.tracer == gettid())
-		err = 0;
-	else
-		err = info.tracer ? -EBUSY : -EAGAIN;
-	kymo_error_destroy(error);
-	return err;
+	if (!kymo_process_peek(tid, &info) || info.state == 'Z' || info.state == 'X')
+		return -ESRCH;
+	if (info.tracer == gettid())
+		return 0;
+	return info.tracer ? -EBUSY : -EAGAIN;
 }
 
 /* 0: seized; 1: was so already; -EINTR: nothing was done. */
@@ -279,15 +272,10 @@ static pid_t process_of(const struct kymo_hub *hub, pid_t tid)
 {
 	const struct hub_process *last = hub->processes;
 	struct kymo_process_info info;
-	struct kymo_error *error;
-	pid_t pid;
 
 	if (last && !last->has_ended && !syscall(SYS_tgkill, last->pid, tid, 0))
 		return last->pid;
-	error = kymo_process_info(tid, &info);
-	pid = error ? 0 : info.tgid;
-	kymo_error_destroy(error);
-	return pid;
+	return kymo_process_peek(tid, &info) ? info.tgid : 0;
 }
 
 /* Of one that the hub has. */
@@ -394,11 +382,8 @@ int hub_seize_all(struct kymo_hub *hub, pid_t pid)
 static bool is_filtered(pid_t tid)
 {
 	struct kymo_process_info info;
-	struct kymo_error *error = kymo_process_info(tid, &info);
-	bool is = !error && info.seccomp;
 
-	kymo_error_destroy(error);
-	return is;
+	return kymo_process_peek(tid, &info) && info.seccomp;
 }
 
 void hub_abandon(const struct kymo_hub *hub, pid_t tid)

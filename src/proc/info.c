@@ -111,14 +111,27 @@ static pid_t find_thread(pid_t pid, bool (*is_it)(pid_t pid, pid_t tid))
 	return 0;
 }
 
+bool kymo_process_peek(pid_t pid, struct kymo_process_info *ret)
+{
+	struct kymo_error *error = kymo_process_info(pid, ret);
+	bool is_there = !error;
+
+	kymo_error_destroy(error);
+	return is_there;
+}
+
+pid_t kymo_inner_tid(pid_t tid)
+{
+	struct kymo_process_info info;
+
+	return kymo_process_peek(tid, &info) ? info.inner_pid : tid;
+}
+
 static bool is_living(pid_t pid, pid_t tid)
 {
 	struct kymo_process_info info;
-	struct kymo_error *error = kymo_process_info(tid, &info);
-	bool is = !error && info.state != 'Z' && info.state != 'X';
 
-	kymo_error_destroy(error);
-	return is;
+	return kymo_process_peek(tid, &info) && info.state != 'Z' && info.state != 'X';
 }
 
 pid_t kymo_live_thread(pid_t pid)
@@ -128,19 +141,16 @@ pid_t kymo_live_thread(pid_t pid)
 	return found ? found : pid;
 }
 
-bool kymo_is_anothers(pid_t tid)
+pid_t kymo_other_tracer(pid_t tid)
 {
 	struct kymo_process_info info;
-	struct kymo_error *error = kymo_process_info(tid, &info);
-	bool is = !error && info.tracer && info.tracer != gettid();
 
-	kymo_error_destroy(error);
-	return is;
+	return kymo_process_peek(tid, &info) && info.tracer != gettid() ? info.tracer : 0;
 }
 
 static bool is_anothers(pid_t pid, pid_t tid)
 {
-	return kymo_is_anothers(tid);
+	return kymo_other_tracer(tid);
 }
 
 pid_t kymo_traced_thread(pid_t pid)
@@ -190,10 +200,9 @@ void kymo_read_comm(pid_t tid, char ret[16])
 pid_t kymo_process_of(pid_t tid, char comm_ret[16])
 {
 	struct kymo_process_info info;
-	struct kymo_error *error = kymo_process_info(tid, &info);
-	const pid_t pid = error ? tid : info.tgid;
+	const pid_t pid = kymo_process_peek(tid, &info) ? info.tgid : tid;
 
-	kymo_error_destroy(error);
-	kymo_read_comm(pid, comm_ret);
+	if (comm_ret)
+		kymo_read_comm(pid, comm_ret);
 	return pid;
 }

@@ -97,15 +97,12 @@ static bool does_yama_allow(pid_t tracer, pid_t tid)
 {
 	kymo_cleanup_free char *scope = NULL;
 	struct kymo_process_info info;
-	struct kymo_error *error;
 
 	if (kymo_read_file(AT_FDCWD, "/proc/sys/kernel/yama/ptrace_scope", 16, &scope, NULL) || atoi(scope) == 0)
 		return true;
 	if (atoi(scope) > 1)
 		return false;
-	error = kymo_process_info(tracer, &info);
-	kymo_error_destroy(error);
-	return !error && descends_from(tid, info.tgid);
+	return kymo_process_peek(tracer, &info) && descends_from(tid, info.tgid);
 }
 
 bool inner_may_trace(pid_t tracer, pid_t tid)

@@ -28,17 +28,6 @@ static int ask(struct kymo_joined *joined, struct hub_message *message, void *me
 	return (int)(joined->holder ? hub_hold_run(joined->holder, message, memory) : hub_client_ask(joined->hub->client, message, memory));
 }
 
-/* 0: nobody, or ourselves. */
-static pid_t tracer_of(const struct kymo_process *process)
-{
-	struct kymo_process_info info;
-	struct kymo_error *error = kymo_process_info(kymo_live_thread(process->pid), &info);
-	pid_t tracer = error || info.tracer == gettid() ? 0 : info.tracer;
-
-	kymo_error_destroy(error);
-	return tracer;
-}
-
 bool kymo_can_join(pid_t tracer)
 {
 	int socket;
@@ -199,7 +188,7 @@ static struct kymo_error *hold(struct kymo_process *process, pid_t tracer, bool 
 
 struct kymo_error *kymo_joined_stop(struct kymo_process *process, bool is_first, bool *joined_ret)
 {
-	pid_t tracer = tracer_of(process);
+	pid_t tracer = kymo_other_tracer(kymo_live_thread(process->pid));
 	struct kymo_error *error;
 	struct kymo_hub *hub;
 	int err = tracer ? hub_connect_to(tracer, &hub) : -ENOENT;

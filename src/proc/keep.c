@@ -195,7 +195,7 @@ struct kymo_error *kymo_keep_take(struct kymo_process *process, bool is_first)
 	struct kymo_error *error;
 
 	/* Who is seized has to be stopped to be let go of again, which its calls may see: not at each try. */
-	if (process->anothers && kymo_is_anothers(process->anothers))
+	if (process->anothers && kymo_other_tracer(process->anothers))
 		return kymo_not_seized(process->pid, -EBUSY);
 	if (!process->holder)
 		process->holder = hub_holder_create();

@@ -66,13 +66,19 @@ struct kymo_process_info {
 /* GONE, PERMISSION. */
 struct kymo_error *kymo_process_info(pid_t pid, struct kymo_process_info *ret);
 
+/* The same where the reason does not matter: false. */
+bool kymo_process_peek(pid_t pid, struct kymo_process_info *ret);
+
+/* What a process or thread is called by itself: another number, where it is in a container. `tid` where that can't be read. */
+pid_t kymo_inner_tid(pid_t tid);
+
 /* A thread of the process that has its memory still: the first one, or, where that has ended before the others (pthread_exit in main), another. */
 pid_t kymo_live_thread(pid_t pid);
 
 /* How many threads a process has; 0: there is no such process. */
 size_t kymo_count_threads(pid_t pid);
 
-/* The process that a thread is of, and its name; `tid` and "" where that is not to be had. TracerPid in /proc is the id of a thread, which ps(1) does not show. */
+/* The process that a thread is of, and its name (NULL: not wanted); `tid` and "" where that is not to be had. TracerPid in /proc is the id of a thread, which ps(1) does not show. */
 pid_t kymo_process_of(pid_t tid, char comm_ret[16]);
 
 /* The name of a thread, also of one that has ended and was not waited for; "" where it is not to be had. */

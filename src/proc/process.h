@@ -89,8 +89,8 @@ struct kymo_error *kymo_thread_did_not_stop(struct kymo_process *process, pid_t 
 /* BUSY, PERMISSION, GONE, FAILED: why a thread of process `pid` can't be traced, by the errno of its seizing. */
 struct kymo_error *kymo_not_seized(pid_t pid, int err);
 
-/* Whether somebody else traces the thread. */
-bool kymo_is_anothers(pid_t tid);
+/* Who else than the caller traces the thread; 0: nobody. */
+pid_t kymo_other_tracer(pid_t tid);
 
 /* One of its tree that runs in the memory of `process`, or 0. */
 pid_t kymo_tree_sharing_child(const struct kymo_process *process);

@@ -19,12 +19,8 @@
 static bool has_memory(pid_t tid)
 {
 	struct kymo_process_info info;
-	struct kymo_error *error = kymo_process_info(tid, &info);
 
-	if (!error)
-		return info.state != 'Z' && info.state != 'X';
-	kymo_error_destroy(error);
-	return false;
+	return kymo_process_peek(tid, &info) && info.state != 'Z' && info.state != 'X';
 }
 
 /* A process that shares the memory, or 0: a child, the parent, another child of the parent's. Where the kernel has no kcmp(), there is no telling. */

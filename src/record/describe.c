@@ -160,18 +160,9 @@ void recording_note_end(struct recording *recording, const struct target *target
 /* What the thread's own process calls it. Looked up only where that can differ. */
 static int32_t inner_tid(const struct target *target, pid_t tid)
 {
-	struct kymo_process_info info;
-	struct kymo_error *error;
-
 	if (target->inner_pid == target->pid)
 		return tid;
-	if (tid == target->pid)
-		return target->inner_pid;
-	error = kymo_process_info(tid, &info);
-	if (!error)
-		return info.inner_pid;
-	kymo_error_destroy(error);
-	return tid;
+	return tid == target->pid ? target->inner_pid : kymo_inner_tid(tid);
 }
 
 void recording_note_thread(struct recording *recording, const struct target *target, pid_t tid, bool is_new, const char *comm)

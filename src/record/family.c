@@ -74,17 +74,6 @@ void recording_warn(struct recording *recording, const char *format, ...)
 
 /* ---- targets ------------------------------------------------------------------------------------------------------- */
 
-static int32_t inner_pid(pid_t pid)
-{
-	struct kymo_process_info info;
-	struct kymo_error *error = kymo_process_info(pid, &info);
-
-	if (!error)
-		return info.inner_pid;
-	kymo_error_destroy(error);
-	return pid;
-}
-
 struct target *recording_add_target(struct recording *recording, struct kymo_process *process, const struct target *parent)
 {
 	struct target *target = calloc(1, sizeof(*target));
@@ -95,7 +84,7 @@ struct target *recording_add_target(struct recording *recording, struct kymo_pro
 	}
 	target->process = process;
 	target->pid = kymo_process_pid(process);
-	target->inner_pid = inner_pid(target->pid);
+	target->inner_pid = kymo_inner_tid(target->pid);
 	target->parent = parent ? parent->inner_pid : 0;
 	return target;
 }

@@ -492,17 +492,6 @@ static struct kymo_error *set_up(struct hub_calls *source, char *const *command)
 	return error || command ? error : join(source);
 }
 
-/* As for other ways, the id of any thread stands for its process. */
-static pid_t process_of(pid_t pid)
-{
-	struct kymo_process_info info;
-	struct kymo_error *error = kymo_process_info(pid, &info);
-	const pid_t tgid = error ? pid : info.tgid;
-
-	kymo_error_destroy(error);
-	return tgid;
-}
-
 struct kymo_error *hub_calls_open(const struct recording_calls_options *options, char *const *command, pid_t *pid_ret, struct recording_calls **ret)
 {
 	struct hub_calls *source = calloc(1, sizeof(*source));
@@ -513,7 +502,7 @@ struct kymo_error *hub_calls_open(const struct recording_calls_options *options,
 	source->base.ops = &ops;
 	source->options = *options;
 	source->options.is_command = source->is_command = command;
-	source->pid = command ? 0 : process_of(options->pid);
+	source->pid = command ? 0 : kymo_process_of(options->pid, NULL);	/* as for other ways, the id of any thread stands for its process */
 	pthread_mutex_init(&source->lock, NULL);
 	error = set_up(source, command);
 	if (error) {
