@@ -34,7 +34,6 @@ struct hub_process {
 	struct hub_holder *keeper;	/* who follows it, and may claim it at any time; or NULL */
 	bool is_owed;			/* the keeper has, while another one holds it, and gets it next */
 	bool is_first_held;		/* its first thread alone */
-	bool is_taken;			/* its threads were seized to stand still, and for no engine: what they make is nobody's */
 	bool has_filter;		/* of picked calls: it can't be let go of */
 	bool was_killed;		/* … so it ends with the hub */
 	bool has_ended;
@@ -91,6 +90,7 @@ struct task {
 	uint64_t stop_serial;
 	int signal;			/* to go on with */
 	int group_stop;			/* the signal of the group stop that it is in, or 0 */
+	bool is_taken;			/* seized to stand still, and for no engine: what it makes is nobody's */
 	bool is_newborn;		/* its first stop has yet to come */
 	bool has_maker;			/* … or has come, and its maker's event has not */
 	bool was_interrupted;		/* an interrupt is on its way */

@@ -176,7 +176,7 @@ static int attach_to_thread(struct kymo_hub *hub, void *argument)
 	err = hub_seize(hub, attach->id, 0, &task);
 	if (err)
 		return err;
-	if (task->process->is_taken) {	/* by one who has let go of it, but for who has yet to stop */
+	if (task->is_taken) {	/* by one who has let go of it, but for who has yet to stop */
 		hub_kick(hub, task);
 		return -EAGAIN;
 	}
@@ -234,9 +234,12 @@ static void look_at_all(struct kymo_hub *hub, struct hub_process *process)
 
 static int add_engines(struct kymo_hub *hub, struct hub_process *process, struct hub_attach *attach)
 {
-	for (struct task *task = process->tasks; task; task = task->in_process)
+	for (struct task *task = process->tasks; task; task = task->in_process) {
 		if (attach->flags & KYMO_ATTACH_EXCLUSIVE && find_match(task, attach))
 			return -EEXIST;
+		if (task->is_taken)
+			return -EAGAIN;
+	}
 	for (struct task *task = process->tasks; task; task = task->in_process) {
 		if (task->was_death_told)
 			continue;
@@ -268,8 +271,6 @@ static int attach_to_process(struct kymo_hub *hub, void *argument)
 
 	err = hub_seize_all(hub, attach->id);
 	process = hub_find_process(hub, attach->id);
-	if (!err && process && process->is_taken)
-		err = -EAGAIN;
 	if (!err)
 		err = process ? add_engines(hub, process, attach) : -ESRCH;
 	if (err && process)

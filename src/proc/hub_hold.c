@@ -263,7 +263,6 @@ static int claim(struct kymo_hub *hub, void *argument)
 		hub_put_process(hub, process);
 		return -EBUSY;
 	}
-	process->is_taken |= holder->takes && !process->tasks;
 	process->holder = holder;
 	process->is_first_held = is_first;
 	holder->held = process->pid;

@@ -1,4 +1,5 @@
 /* Threads and processes of a hub, and seizing them. hub_run.c lets them run, hub_release.c lets go of all. */
+#include "proc/hub_hold.h"
 #include "proc/hub_trap.h"
 
 #include <dirent.h>
@@ -81,7 +82,6 @@ void hub_put_process(struct kymo_hub *hub, struct hub_process *process)
 {
 	struct hub_process **at = &hub->processes;
 
-	process->is_taken &= process->tasks != NULL;
 	if (process->tasks || process->is_launched)
 		return;
 	while (*at != process)
@@ -246,11 +246,15 @@ static int try_seize(pid_t tid, unsigned long options)
 	return -EPERM;
 }
 
+static bool is_being_taken(const struct hub_process *process)
+{
+	return process && process->holder && process->holder->takes;
+}
+
 /* Broken off once, that may have been by chance; twice, it waits for an exec. */
 static int seize(struct kymo_hub *hub, pid_t tid, pid_t pid)
 {
-	const struct hub_process *process = hub_find_process(hub, pid);
-	unsigned long options = process && process->is_taken ? HUB_TAKER_OPTIONS : HUB_OPTIONS;
+	unsigned long options = is_being_taken(hub_find_process(hub, pid)) ? HUB_TAKER_OPTIONS : HUB_OPTIONS;
 	int err = try_seize(tid, options);
 	uint64_t deadline = err == -EINTR ? kymo_now_ns() + EXEC_NS : 0;
 
@@ -316,6 +320,7 @@ int hub_seize(struct kymo_hub *hub, pid_t tid, pid_t pid, struct task **ret)
 		return -ENOMEM;		/* the kernel lets it go with the hub */
 	}
 	task->is_newborn = task->has_maker = seized == 1;
+	task->is_taken = is_being_taken(process);
 	*ret = task;
 	return 0;
 }
