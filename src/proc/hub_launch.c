@@ -142,6 +142,32 @@ static void __attribute__((noreturn)) become(const struct launch *launch, int go
 	_exit(err == ENOENT ? 127 : 126);
 }
 
+static void close_pipe(const int ends[2])
+{
+	close(ends[0]);
+	close(ends[1]);
+}
+
+/* Its pid, or a negative errno. It waits until a byte comes through the pipe. The caller closes that, and has both ends so that the child's death is no SIGPIPE. */
+static pid_t fork_child(const struct launch *launch, void (*be)(const struct launch *launch, int go), int go[2])
+{
+	pid_t pid;
+	int err;
+
+	if (pipe2(go, O_CLOEXEC))
+		return -errno;
+	pid = fork();
+	if (!pid) {
+		close(go[1]);
+		be(launch, go[0]);
+	}
+	err = -errno;
+	if (pid > 0)
+		return pid;
+	close_pipe(go);
+	return err;
+}
+
 /* Run a seized child, which runs, on by `request` until it stands where it is to. 0; -ESRCH: it has ended, with `status_ret`; another errno. */
 static int run_until(pid_t pid, enum __ptrace_request request, bool (*is_there)(pid_t pid, int status), int *status_ret)
 {
@@ -254,18 +280,14 @@ static int add_here(struct kymo_hub *hub, pid_t pid)
 }
 
 /* The caller's handlers are not for the child. */
-static pid_t fork_without_signals(const struct launch *launch, const int go[2])
+static pid_t fork_without_signals(const struct launch *launch, int go[2])
 {
 	sigset_t all, mask;
 	pid_t pid;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &mask);
-	pid = fork();
-	if (!pid) {
-		close(go[1]);
-		become_and_report(launch, go[0]);
-	}
+	pid = fork_child(launch, become_and_report, go);
 	pthread_sigmask(SIG_SETMASK, &mask, NULL);
 	return pid;
 }
@@ -276,16 +298,15 @@ static int launch_here(struct kymo_hub *hub, void *argument)
 	struct hub_launched *launched = launch->launched;
 	int go[2], err;
 
-	if (pipe2(go, O_CLOEXEC))
-		return -errno;
 	launched->pid = fork_without_signals(launch, go);
-	err = launched->pid < 0 ? -errno : hold_behind_exec(launched->pid, go[1], &launched->status);
+	if (launched->pid < 0)
+		return launched->pid;
+	err = hold_behind_exec(launched->pid, go[1], &launched->status);
 	if (!err)
 		err = add_here(hub, launched->pid);
-	if (err && err != -ESRCH && err != -ECHILD && launched->pid > 0)
+	if (err && err != -ESRCH && err != -ECHILD)
 		kill_and_reap(launched->pid);	/* before the pipe ends, as it would execute the command then */
-	close(go[0]);
-	close(go[1]);
+	close_pipe(go);
 	return err == -ESRCH ? -ECHILD : err;
 }
 
@@ -313,23 +334,17 @@ static int launch_it(struct kymo_hub *hub, void *argument)
 {
 	struct launch *launch = argument;
 	int go[2], err;
-	pid_t pid;
+	pid_t pid = fork_child(launch, become, go);
 
-	if (pipe2(go, O_CLOEXEC))
-		return -errno;
-	pid = fork();
-	if (!pid) {
-		close(go[1]);
-		become(launch, go[0]);
-	}
-	err = pid < 0 ? -errno : hold_at_exec(pid, go[1], launch);
-	close(go[0]);
-	close(go[1]);
+	if (pid < 0)
+		return pid;
+	err = hold_at_exec(pid, go[1], launch);
+	close_pipe(go);
 	if (!err)
 		err = add(hub, pid, launch->filter);
-	if (err && pid > 0)
+	if (err)
 		kill_and_reap(pid);
-	if (!err)
+	else
 		launch->pid = pid;
 	return err;
 }
@@ -347,21 +362,12 @@ int kymo_command_fork(char *const *argv, pid_t *pid_ret, int *go_ret)
 	script = script_arguments(path, argv);
 	if (!script)
 		return -ENOMEM;
-	if (pipe2(go, O_CLOEXEC))
-		return -errno;
 	launch.path = path;
 	launch.script = script;
-	pid = fork();
-	if (!pid) {
-		close(go[1]);
-		become(&launch, go[0]);
-	}
-	err = -errno;
+	pid = fork_child(&launch, become, go);
+	if (pid < 0)
+		return pid;
 	close(go[0]);
-	if (pid < 0) {
-		close(go[1]);
-		return err;
-	}
 	*pid_ret = pid;
 	*go_ret = go[1];
 	return 0;
