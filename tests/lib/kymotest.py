@@ -443,16 +443,21 @@ def probe_counts(directory='kymo.data'):
     return {probe['name']: probe['count'] for probe in report_json(directory)['probes']}
 
 
+def are_traced_by(pid, tracer):
+    """For each thread of the process whether a kymo syscalls has engines on it: its worker has them."""
+    workers = processes.children(tracer.pid)
+    threads = json.loads(kymo('threads', '--json', pid).out or '{"threads": []}')['threads']
+    return [any(engine['owner'] in workers for engine in thread['engines'] or []) for thread in threads]
+
+
 def has_joined(pid, tracer):
-    """Whether a kymo syscalls has engines on the process: its worker has them."""
-    return any(f'{worker}' in kymo('threads', pid).out for worker in processes.children(tracer.pid))
+    return any(are_traced_by(pid, tracer))
 
 
 def is_on_all_threads(pid, tracer):
-    """The same, of each thread. Who joins another's hub comes to one after the other."""
-    workers = processes.children(tracer.pid)
-    threads = json.loads(kymo('threads', '--json', pid).out or '{"threads": []}')['threads']
-    return threads and all(any(engine['owner'] in workers for engine in thread['engines'] or []) for thread in threads)
+    """Who joins another's hub comes to one after the other."""
+    are = are_traced_by(pid, tracer)
+    return bool(are) and all(are)
 
 
 RECORD_SIZE = 160  # bytes: no record of up to six arguments takes more, if it is the only one of its packet

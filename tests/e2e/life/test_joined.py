@@ -8,6 +8,7 @@ import remains
 from killing import NO_LEAKS
 from kymotest import (KYMO, SYS_CLOCK_NANOSLEEP, Event, babeltrace, check, check_equal, check_matches, check_same, check_text_intact, check_untraced, eventually, is_on_all_threads, kymo,
                       probe_counts, program, record, record_some, run, sleeper, start, target, wait_for_records)
+from recorders import watching_recorder
 
 COUNTED = Path(__file__).parents[1] / 'syscalls/counted.c'
 GETUID, GETGID = 102, 104
@@ -35,9 +36,7 @@ def quiet_trace(process, *options):
 
 def start_recorder(pid, *args, where='kymo.data'):
     """Once its probes are in."""
-    process = start(KYMO, 'record', '-o', where, *args, '--pid', pid)
-    process.wait_for(r'^kymo: recording process', which=1)
-    return process
+    return watching_recorder(pid, where, *args)
 
 
 def all_record(recorders):

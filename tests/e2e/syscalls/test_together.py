@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import processes
-from kymotest import KYMO, at_end, check, check_equal, check_matches, eventually, kymo, program, run, start
+from kymotest import KYMO, at_end, check, check_equal, check_matches, eventually, has_joined, program, run, start
 
 HERE = Path(__file__).parent
 THREADS = 3
@@ -61,7 +61,7 @@ def test_who_joins_is_shown_the_call_that_a_thread_is_in(tmp):
     first = start(KYMO, 'syscalls', '-e', 'read,write', '-o', 'first', '--pid', process.pid)
     eventually(lambda: shown('first').startswith('read(0, '), 'it reads')
     second = start(KYMO, 'syscalls', '-e', 'read,write', '-o', 'second', '--pid', process.pid)
-    eventually(lambda: processes.children(second.pid) and kymo('threads', '--json', process.pid).ok().out.count('"owner"') == 2, 'the second is there')
+    eventually(lambda: has_joined(process.pid, second), 'the second is there')
     process.end(input='word\n').ok()
     first.end().ok()
     second.end().ok()
