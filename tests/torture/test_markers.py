@@ -7,8 +7,8 @@ import markers
 import opening
 import processes
 import remains
-from kymotest import (KYMO, TARGETS, TORTURE_SECONDS, check, check_equal, clean_up_after, kymo, report_json, run, skip, target, target_path,
-                      timeout)
+from kymotest import (KYMO, TARGETS, TORTURE_SECONDS, check, check_equal, clean_up_after, kymo, record_some, report_json, run, skip, target,
+                      target_path, timeout)
 from seeds import seed
 
 
@@ -72,6 +72,7 @@ def come_and_go(name, directory, threads, *args):
 def test_recorders_that_come_and_go_in_any_order(tmp):
     seed()
     process, path, before, n = come_and_go('marked', tmp, 6, '-p', '50')
+    record_some(tmp / 'costly', process.pid, '-m', 'marked:costly')  # chance need not have chosen the one that evaluates anything
     markers.check_off(process.pid, path)
     remains.check_nothing_left(process.pid, before, remains.lasting_mappings)
     said = process.end(signal.SIGTERM).ok().json()

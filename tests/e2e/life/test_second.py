@@ -465,14 +465,17 @@ def test_a_command_ends_while_others_trace_it_and_the_recording_is_over(tmp):
 def test_children_that_are_made_while_a_recording_ends_run_on_while_others_trace(tmp):
     path = compiled(tmp, FORKS, 'forks')
     for _ in range(3):
-        recorder = start(KYMO, 'record', '-p', 'forks:work', '--', 'sh', '-c', f'sleep 600 & {path}; kill $!; exit 5')
+        recorder = start(KYMO, 'record', '-p', 'forks:work', '--', 'sh', '-c', f'sleep 600 & {path}; exit 5')
         recorder.wait_for('^ready$')
-        asleep = next(pid for pid in processes.children(processes.children(recorder.pid)[0]) if processes.status(pid)['Name'] == 'sleep')
+        shell = processes.children(recorder.pid)[0]
+        asleep = next(pid for pid in processes.children(shell) if processes.status(pid)['Name'] == 'sleep')
         tracer = join(asleep, '-e', 'getpid')  # the others are let go
         recorder.send('x')
         recorder.wait_for('^made some$')
         recorder.signal(signal.SIGTERM)
         recorder.wait_for('^done$')
+        eventually(lambda: not processes.is_alive(shell), 'the command ends before what is traced does: its status is returned')
+        os.kill(asleep, signal.SIGKILL)
         recorder.end().ended(5)
         tracer.end()
         run('rm', '-r', 'kymo.data').ok()
