@@ -28,6 +28,7 @@ struct launch {
 	const char *path;
 	char **script;			/* argv for /bin/sh, where the file is no program */
 	const sigset_t *mask;		/* NULL: that of the thread that forks */
+	struct sigaction on_child;	/* what the command has for SIGCHLD, with `report` */
 	const struct sock_filter *filter;	/* of picked calls, or NULL */
 	size_t n_filter;
 	pid_t pid;
@@ -117,6 +118,7 @@ static void __attribute__((noreturn)) become_and_report(const struct launch *lau
 	int err;
 
 	is_told_to_go(go);
+	sigaction(SIGCHLD, &launch->on_child, NULL);
 	sigprocmask(SIG_SETMASK, launch->mask, NULL);
 	execvp(launch->argv[0], launch->argv);
 	err = errno;
@@ -310,6 +312,15 @@ static int launch_here(struct kymo_hub *hub, void *argument)
 	return err == -ESRCH ? -ECHILD : err;
 }
 
+/* The kernel keeps the status of no child for who ignores SIGCHLD. */
+static void stop_ignoring_children(struct sigaction *before_ret)
+{
+	struct sigaction action = { .sa_handler = SIG_DFL };
+
+	if (!sigaction(SIGCHLD, NULL, before_ret) && (before_ret->sa_handler == SIG_IGN || before_ret->sa_flags & SA_NOCLDWAIT))
+		sigaction(SIGCHLD, &action, NULL);
+}
+
 int hub_launch_here(struct kymo_hub *hub, char *const *argv, struct hub_launched *ret)
 {
 	struct launch launch = { .argv = argv, .launched = ret };
@@ -322,6 +333,7 @@ int hub_launch_here(struct kymo_hub *hub, char *const *argv, struct hub_launched
 	sigprocmask(SIG_SETMASK, NULL, &mask);
 	launch.mask = &mask;
 	launch.report = report[1];
+	stop_ignoring_children(&launch.on_child);
 	err = hub_call(hub, launch_here, &launch);
 	close(report[1]);
 	if (err == -ECHILD && read(report[0], &ret->err, sizeof(ret->err)) != sizeof(ret->err))

@@ -226,8 +226,6 @@ bool kymo_process_ended(struct kymo_process *process, int *status_ret)
 	kymo_keep_serve(process);
 	if (process->launched && !process->reaped)
 		process->reaped = hub_launched_ended(process->holder->hub, process->pid, &process->status);
-	if (process->launched && !process->reaped && poll(&ended, 1, 0) > 0)
-		process->reaped = kill(process->pid, 0) && errno == ESRCH;	/* where SIGCHLD is ignored the kernel takes the status */
 	if (process->launched) {
 		if (process->reaped)
 			*status_ret = process->status;

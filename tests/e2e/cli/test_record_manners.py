@@ -4,7 +4,7 @@ import pty
 import re
 import signal
 
-from kymotest import KYMO, Result, at_end, check, check_equal, check_matches, record, run_on_terminal, sleeper, start_record
+from kymotest import KYMO, Result, at_end, check, check_equal, check_matches, record, run, run_on_terminal, sleeper, start_record
 
 PROBE = ('-p', 'libc:read')
 
@@ -17,6 +17,16 @@ def test_the_exit_status_is_the_commands():
     for status in (0, 1, 2, 77, 255):
         record(*PROBE, 'sh', '-c', f'exit {status}').ended(status)
     record(*PROBE, '--', 'sh', '-c', 'kill -USR1 $$').ended(128 + signal.SIGUSR1)
+
+
+def test_the_exit_status_is_the_commands_where_the_ends_of_children_are_ignored():
+    """The kernel keeps no status for who ignores SIGCHLD. The command ignores it all the same, as it would without kymo."""
+    ignored = f'{1 << (signal.SIGCHLD - 1):x}'
+    for words in ([], ['--follow'], ['--no-follow']):
+        command = ['sed', '-n', 's/^SigIgn:.//p; $q5', '/proc/self/status']
+        result = run(KYMO, 'record', '-q', *words, *PROBE, '--', *command, preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)).ended(5)
+        check_matches(result.out, rf'^\d*{ignored}$', ' '.join(words))
+        run('rm', '-r', 'kymo.data').ok()
 
 
 def test_the_summary_is_one_line_that_names_the_directory():
