@@ -155,13 +155,9 @@ static void copy_string(struct code *c, unsigned max, struct label *failed)
 	jump_if(c, BPF_JNE, R0, (int32_t)max, &whole);
 	add(c, R0, -1);
 	here(c, &whole);
-	move(c, R1, R6);
-	add_register(c, R1, R7);
-	store(c, BPF_DW, R1, 0, R8);
-	store(c, BPF_W, R1, 8, R0);
-	add_register(c, R7, R0);
-	add(c, R7, HEADER + 7);
-	emit(c, BPF_ALU64 | BPF_AND | BPF_K, R7, 0, 0, ~7);
+	move(c, R9, R0);
+	begin_piece(c);
+	end_piece(c);
 	here(c, &done);
 }
 
