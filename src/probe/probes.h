@@ -149,6 +149,7 @@ struct kymo_probes {
 	bool has_guards, has_watch;
 	bool told_other_code;
 	uint32_t n_answers;		/* requests that were dealt with */
+	bool were_let_pass;		/* some of the others have not waited */
 	uint8_t state;			/* what the live pages say */
 	int64_t tid_offset, rseq_offset;	/* 0: not known */
 	uint64_t vforks;		/* the list that counts: of this recording, or of the one whose guards are in */

@@ -13,6 +13,7 @@
 #include "probe/switches.h"
 
 #define DEBUG_FUNCTION "_dl_debug_state"
+#define REQUESTS_OF_ONE 2	/* before and after a library is loaded, and as many when it goes */
 
 bool probes_is_linker(const char *path)
 {
@@ -179,10 +180,41 @@ bool kymo_probes_are_asked(const struct kymo_probes *probes)
 	       __atomic_load_n(&watch->given_up, __ATOMIC_RELAXED);
 }
 
-struct kymo_error *kymo_probes_answer(struct kymo_probes *probes, bool *late_ret, uint64_t *stopped_ns_ret)
+/* A library that has come and gone may have been a wanted one: nobody names a file for markers and system calls, and those that are named may come back. */
+static bool may_have_missed(const struct kymo_probes *probes)
+{
+	for (size_t i = 0; i < probes->n_specs; i++)
+		if (!probes->specs[i].address && (!probes->specs[i].file || !probes->met[i]))
+			return true;
+	for (size_t i = 0; i < probes->modules.n; i++)
+		if (probes->modules.items[i].is_gone && !probes->modules.items[i].jit)
+			return true;
+	return false;
+}
+
+/* Threads have not waited for this answer, and calls may be missing: there are probes to put in, or a library may have come and gone, if only with its process. */
+static bool is_late(struct kymo_probes *probes, uint32_t requests, bool is_pending)
+{
+	if (!probes->were_let_pass && !__atomic_load_n(&probes->shared.header->watch.given_up, __ATOMIC_RELAXED))
+		return false;
+	return is_pending || ((requests - probes->n_answers > REQUESTS_OF_ONE || !kymo_probes_are_mapped(probes)) && may_have_missed(probes));
+}
+
+/* From now on they wait again. Who has not, since `requests` were counted, is dealt with next. */
+static void go_on(struct kymo_probes *probes, uint32_t requests)
 {
 	struct kymo_wire_watch *watch = &probes->shared.header->watch;
-	uint32_t requests = __atomic_load_n(&watch->requests, __ATOMIC_ACQUIRE);
+	bool has_given_up;
+
+	probes->n_answers = requests;
+	__atomic_store_n(&watch->answers, requests, __ATOMIC_RELEASE);
+	has_given_up = __atomic_exchange_n(&watch->given_up, 0, __ATOMIC_ACQ_REL);
+	probes->were_let_pass = has_given_up && __atomic_load_n(&watch->requests, __ATOMIC_ACQUIRE) != requests;
+}
+
+struct kymo_error *kymo_probes_answer(struct kymo_probes *probes, bool *late_ret, uint64_t *stopped_ns_ret)
+{
+	uint32_t requests = __atomic_load_n(&probes->shared.header->watch.requests, __ATOMIC_ACQUIRE);
 	struct kymo_error *error;
 	size_t pending;
 
@@ -191,9 +223,15 @@ struct kymo_error *kymo_probes_answer(struct kymo_probes *probes, bool *late_ret
 	pending = kymo_probes_pending(probes);
 	if (!error && pending)
 		error = kymo_probes_install(probes, stopped_ns_ret);
-	*late_ret = pending && __atomic_load_n(&watch->given_up, __ATOMIC_RELAXED);
-	probes->n_answers = requests;
-	__atomic_store_n(&watch->answers, requests, __ATOMIC_RELEASE);
-	__atomic_store_n(&watch->given_up, 0, __ATOMIC_RELEASE);
+	*late_ret = is_late(probes, requests, pending);
+	go_on(probes, requests);
 	return error;
+}
+
+bool kymo_probes_were_too_late(const struct kymo_probes *probes)
+{
+	const struct kymo_wire_header *header = probes->shared.header;
+
+	return kymo_probes_are_watching(probes) && !header->is_leaving && header->watch.requests != probes->n_answers &&
+	       (header->watch.given_up || probes->were_let_pass) && may_have_missed(probes);
 }

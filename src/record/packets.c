@@ -134,6 +134,12 @@ size_t recording_n_sites(const struct recording *recording)
 	       (recording->calls ? RECORDING_CALLS_SITES : 0);
 }
 
+void recording_tell_late(struct recording *recording, const struct source *source)
+{
+	recording_warn(recording, "process %d had to wait too long for probes in a library that it has loaded, and went on: its first calls may be missing",
+		       kymo_process_pid(source->process));
+}
+
 struct kymo_error *source_finish_rings(struct recording *recording, struct source *source)
 {
 	struct kymo_error *error = NULL;
@@ -142,6 +148,8 @@ struct kymo_error *source_finish_rings(struct recording *recording, struct sourc
 	if (kymo_probes_are_muted(source->probes))
 		recording_warn(recording, "process %d has made reading the time stamp counter a fault (strict seccomp, PR_TSC_SIGSEGV): nothing was recorded of it, and of what it forked, from then on",
 			       kymo_process_pid(source->process));
+	if (source->n_rings && kymo_probes_were_too_late(source->probes))
+		recording_tell_late(recording, source);
 	for (size_t i = 0; i < source->n_rings; i++)
 		kymo_ring_finish(&source->rings[i], clock_tsc());
 	while (!error && n)

@@ -116,12 +116,15 @@ static void answer(struct recording *recording, struct source *source)
 	n_sites = kymo_probes_n_sites(source->probes);
 	if (!error)
 		error = recording_update_metadata(recording);
+	if (error && !kymo_probes_are_mapped(source->probes)) {	/* the process has ended */
+		kymo_error_destroy(error);
+		error = NULL;
+	}
 	if (error)
 		recording_warn(recording, "a library that process %d has loaded is not probed: %s", kymo_process_pid(source->process),
 			       error->message);
 	else if (late)
-		recording_warn(recording, "process %d had to wait too long for probes in a library that it has loaded, and went on: its first calls may be missing",
-			       kymo_process_pid(source->process));
+		recording_tell_late(recording, source);
 	kymo_error_destroy(error);
 	if (n_sites > recording->n_sites)
 		recording->n_sites = n_sites;

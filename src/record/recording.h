@@ -212,6 +212,9 @@ struct kymo_error *recording_update_metadata(struct recording *recording);
 /* Once the probes have rings. */
 struct kymo_error *source_open_rings(struct recording *recording, struct source *source);
 
+/* Warn that calls of a library may be missing: its process has not waited for the probes. */
+void recording_tell_late(struct recording *recording, const struct source *source);
+
 /* No producer is left: what lies in open packets, and losses behind the last one. Its streams are free for others then. */
 struct kymo_error *source_finish_rings(struct recording *recording, struct source *source);
 

@@ -60,7 +60,7 @@ struct kymo_wire_run {
 
 /*
  * A thread that has loaded a library, before anything of it runs: it waits a moment for the recorder to put probes in. It adds 1 to `requests` and waits until `answers` has
- * come that far; when that takes too long it sets `given_up`, and nobody waits any more until the recorder clears that. A recording that leaves sets both.
+ * come that far; when that takes too long it sets `given_up`, and nobody waits any more until the recorder clears that, but all add their 1. A recording that leaves sets both.
  */
 struct kymo_wire_watch {
 	uint32_t requests, answers, given_up, reserved;

@@ -1,8 +1,15 @@
 """Recorders of a process that a test goes on beside."""
 import json
+import os
+import signal
+from pathlib import Path
 
 import processes
-from kymotest import KYMO, KYMO_PLAIN, eventually, fail, run, start
+from kymotest import KYMO, KYMO_PLAIN, Failure, clean_up_after, eventually, fail, run, skip, start
+
+LATE = 'had to wait too long'  # what kymo says of a library whose first calls may be missing
+
+_started = []
 
 
 def recordings(pid, kymo=KYMO):
@@ -13,6 +20,7 @@ def recordings(pid, kymo=KYMO):
 def recorder(pid, name, *args, **options):
     """kymo record into `name`, once its probes are in and nobody traces the process any more."""
     started = start(KYMO, 'record', '-q', '-o', name, *args, '--pid', pid, **options)
+    _started.append(started)
 
     def is_recording():
         if not started.is_alive():
@@ -26,5 +34,34 @@ def recorder(pid, name, *args, **options):
 def watching_recorder(pid, name, *args, **options):
     """The same, once it looks for libraries that are loaded, which is a moment later. It says so."""
     started = start(KYMO, 'record', '-o', name, *args, '--pid', pid, **options)
+    _started.append(started)
     started.wait_for(r'^kymo: recording process', which=1)
     return started
+
+
+def _were_late():
+    """Whether one of the recorders says so, at its end at the latest."""
+    for each in _started:
+        if each.is_alive():
+            each.end(signal.SIGINT)
+    return any(LATE in each.err for each in _started)
+
+
+def unless_late(attempt, *args):
+    """Call attempt(DIRECTORY, ...) there, again if it fails and a recorder has said why: programs wait 50 to 500 ms for probes in a library, and a loaded machine may not
+    give a recorder its turn in that."""
+    home = Path.cwd()
+    for i in range(5):
+        directory = home / f'attempt.{i}'
+        directory.mkdir()
+        os.chdir(directory)
+        _started.clear()
+        with clean_up_after():
+            try:
+                return attempt(directory, *args)
+            except Failure:
+                if not _were_late():
+                    raise
+            finally:
+                os.chdir(home)
+    return skip('on this machine, as loaded as it is, recorders do not get their turn in time')

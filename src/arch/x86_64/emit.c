@@ -142,10 +142,10 @@ static void emit_watch(struct code *c, const struct kymo_pad_env *env, uint64_t 
 	compare_byte(c, env->live, 0);
 	JE(c, &done);
 	movabs(c, R10, watch);
-	EMIT(c, 0x41, 0x83, 0x7a, offsetof(struct kymo_wire_watch, given_up), 0x00);	/* cmpl $0,given_up(%r10) */
-	JNE(c, &done);
 	EMIT(c, 0x41, 0xbb, 1, 0, 0, 0);			/* mov $1,%r11d */
 	EMIT(c, 0xf0, 0x45, 0x0f, 0xc1, 0x1a);			/* lock xadd %r11d,requests(%r10) */
+	EMIT(c, 0x41, 0x83, 0x7a, offsetof(struct kymo_wire_watch, given_up), 0x00);	/* cmpl $0,given_up(%r10) */
+	JNE(c, &done);
 	EMIT(c, 0xba);						/* mov $rounds,%edx */
 	imm32(c, KYMO_PAD_WATCH_ROUNDS);
 	again = c->n;

@@ -12,7 +12,7 @@ import remains
 import test_lies
 from kymotest import (IS_WHOLE, KYMO, NOBODY, check, check_equal, check_text_intact, clean_up_after, event_counts, eventually, kymo, program, run,
                       sampled, skip, start, target, target_path, timeout)
-from recorders import recorder, recordings, watching_recorder
+from recorders import LATE, recorder, recordings, unless_late, watching_recorder
 
 CALLS = 1000
 CTOR_CALLS = 101  # of ctor_work, when the library is opened by reopener
@@ -277,30 +277,6 @@ def count(directory):
     return sum(n for name, n in event_counts(directory).items() if name.endswith(':ctor_work'))
 
 
-class Late(Exception):
-    """A recorder said that the program did not wait for it any longer, so what it has is not all."""
-
-
-def end_in_time(recorders):
-    results = [each.end().ok() for each in recorders]
-    if any('had to wait too long' in result.err for result in results):
-        raise Late
-    return results
-
-
-def unless_late(tmp, attempt, *args):
-    """Call attempt(DIRECTORY, ...) until the recorders got their turns in time: programs wait 20 to 150 ms, which may be too short on a loaded machine."""
-    for i in range(5):
-        directory = tmp / f'attempt.{i}'
-        directory.mkdir()
-        try:
-            with clean_up_after():
-                return attempt(directory, *args)
-        except Late:
-            pass
-    skip('on this machine, as loaded as it is, recorders do not get their turn within 100 ms')
-
-
 def check_counts(recorders, results, directory, expected):
     for i in range(len(recorders)):
         n = count(directory / f'r{i}')
@@ -318,21 +294,21 @@ def reopen_rebuilt(tmp, n, keep):
         put_library(library, name, f'old.{i}' if keep else '')
         addresses.append(opened(process)[0])
     said = process.end().ok().json()['ctor_work']
-    results = end_in_time(recorders)
+    results = [each.end().ok() for each in recorders]
     check(len(set(addresses)) < len(addresses), 'some of them came to the same address', *map(hex, addresses))
     check_counts(recorders, results, tmp, said - CTOR_CALLS)
 
 
 def test_a_library_that_is_rebuilt_and_opened_again_is_recorded(tmp):
-    unless_late(tmp, reopen_rebuilt, 1, True)
+    unless_late(reopen_rebuilt, 1, True)
 
 
 def test_a_library_that_is_rebuilt_in_the_same_inode_is_recorded(tmp):
-    unless_late(tmp, reopen_rebuilt, 1, False)
+    unless_late(reopen_rebuilt, 1, False)
 
 
 def test_two_recorders_of_a_library_that_is_rebuilt(tmp):
-    unless_late(tmp, reopen_rebuilt, 2, True)
+    unless_late(reopen_rebuilt, 2, True)
 
 
 def reopen_twice_recorded(tmp):
@@ -342,11 +318,11 @@ def reopen_twice_recorded(tmp):
     for _ in range(10):
         opened(process)
     said = process.end().ok().json()['ctor_work']
-    check_counts(recorders, end_in_time(recorders), tmp, said - CTOR_CALLS)
+    check_counts(recorders, [each.end().ok() for each in recorders], tmp, said - CTOR_CALLS)
 
 
 def test_two_recorders_of_a_library_that_is_opened_again(tmp):
-    unless_late(tmp, reopen_twice_recorded)
+    unless_late(reopen_twice_recorded)
 
 
 def reopen_often(tmp):
@@ -358,13 +334,13 @@ def reopen_often(tmp):
         opened(process)
         n_maps.append(len(processes.maps(process.pid)))
     said = process.end().ok().json()['ctor_work']
-    results = end_in_time(recorders)
+    results = [each.end().ok() for each in recorders]
     check(max(n_maps) <= n_maps[0] + 4, 'mappings do not get more and more', n_maps)
     check_counts(recorders, results, tmp, said - 29 * OPEN_CALLS - CTOR_CALLS)
 
 
 def test_a_library_that_comes_and_goes_is_recorded_each_time_and_leaves_nothing(tmp):
-    unless_late(tmp, reopen_often)
+    unless_late(reopen_often)
 
 
 def test_a_recorder_that_stands_still_holds_no_program_up():
@@ -377,7 +353,30 @@ def test_a_recorder_that_stands_still_holds_no_program_up():
         check(longest_us < 1000000, f'{longest_us} us to open a library')
     recording.signal(signal.SIGCONT)
     process.end().ok()
-    recording.end().ok()
+    result = recording.end().ok()
+    check(LATE in result.err, 'what is missing is told', result)
+
+
+def test_a_library_that_comes_and_goes_while_the_recorder_stands_still_is_not_missed_in_silence(tmp):
+    """Nothing of it is there when the recorder looks again, nor of the process, if that has ended."""
+    for has_ended in (False, True):
+        process = target('reopener', target_path('libctor.so'))
+        opened(process)
+        recording = watching_recorder(process.pid, tmp / f'data.{has_ended}', '-p', 'libctor:ctor_work')
+        process.send('c')
+        process.wait_for('^closed$')
+        recording.signal(signal.SIGSTOP)
+        opened(process)
+        process.send('c')
+        process.wait_for(r'closed\n.*\nclosed\n')
+        if has_ended:
+            process.end().ok()
+        recording.signal(signal.SIGCONT)
+        if not has_ended:
+            eventually(lambda: LATE in recording.err, 'what is missing is told while it is recorded')
+            process.end().ok()
+        result = recording.end().ok()
+        check(LATE in result.err and 'not probed' not in result.err, 'what is missing is told', has_ended, result)
 
 
 def is_changed(process, name):
@@ -396,7 +395,7 @@ def test_a_library_that_was_opened_while_the_recorder_stood_still_is_recorded_fr
     eventually(lambda: is_changed(process, 'libctor'), 'the library that is open has its probe', 60)
     process.end().ok()
     result = recording.end().ok()
-    check('had to wait too long' in result.err, 'what is missing is told', result)
+    check(LATE in result.err, 'what is missing is told', result)
     check_equal(count('data'), 2 * (OPEN_CALLS - CTOR_CALLS), 'calls: of the first close, and of the last')
 
 

@@ -9,6 +9,7 @@ import places
 import remains
 from kymotest import check, check_equal, check_same, event_counts, kymo, start, target, target_path, timeout
 from markers import recorder
+from recorders import unless_late
 from test_sdt import build
 
 ROUNDS = 100
@@ -200,8 +201,7 @@ def test_uprobes_of_the_kernel_on_markers_and_a_recording_of_the_others(tmp):
     check_equal(process.end().ok().json()['ints'], 2 * ROUNDS, 'passes')
 
 
-def test_a_breakpoint_in_a_library_that_comes_back(tmp):
-    """Its markers were recorded before: they are not tried anew, but for the one."""
+def put_breakpoint_meanwhile(tmp):
     path = shutil.copy(target_path('libmarked.so'), tmp / 'libmarked.so')
     process = target('reopener', path, 1)
     process.send('o')
@@ -220,6 +220,11 @@ def test_a_breakpoint_in_a_library_that_comes_back(tmp):
     check_equal(event_counts('data')['libmarked:lib_comes'], 100, 'records of another marker')
     check(sum(uprobes.counts().values()) > 100, 'the kernel counts', uprobes.counts())
     process.end().ok()
+
+
+def test_a_breakpoint_in_a_library_that_comes_back():
+    """Its markers were recorded before: they are not tried anew, but for the one."""
+    unless_late(put_breakpoint_meanwhile)
 
 
 # ---- SDT probes -------------------------------------------------------------------------------------------------------------------

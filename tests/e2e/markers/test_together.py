@@ -13,6 +13,7 @@ from killing import NO_LEAKS
 from kymotest import (KYMO, NOBODY, check, check_equal, event_counts, eventually, kymo, program, run, skip, start, target, target_path,
                       timeout)
 from markers import recorder
+from recorders import unless_late
 
 ROUNDS = 300
 
@@ -217,7 +218,7 @@ class Library:
 WORK, GONE = 101, 10  # calls of ctor_work() by an open, and by a close
 
 
-def test_markers_of_a_library_that_is_closed_and_opened_again():
+def reopen_between(_):
     library = Library(5)
     library.reopen()
     one = recorder(library.pid, 'one', '-m', 'libmarked:*')
@@ -236,6 +237,10 @@ def test_markers_of_a_library_that_is_closed_and_opened_again():
     library.process.end().ok()
 
 
+def test_markers_of_a_library_that_is_closed_and_opened_again():
+    unless_late(reopen_between)
+
+
 def test_a_library_that_is_linked_to_a_launched_program():
     """Its data is mapped after its text."""
     result = kymo('record', '-m', 'libmarked:*', '--', target_path('marked-ctor')).ok()
@@ -243,7 +248,7 @@ def test_a_library_that_is_linked_to_a_launched_program():
     check_equal(count('kymo.data', 'lib_work', 'libmarked'), result.json()['ctor_work'], 'records of its work')
 
 
-def test_a_recording_that_died_before_a_library_was_opened_again_does_not_count_for_others():
+def reopen_beside_a_dead_one(_):
     library = Library()
     library.reopen()
     stays = recorder(library.pid, 'stays', '-m', 'libmarked:*')
@@ -256,6 +261,10 @@ def test_a_recording_that_died_before_a_library_was_opened_again_does_not_count_
     check_equal([count('stays', name, 'libmarked') for name in ('lib_comes', 'lib_work', 'lib_goes')], [200, 2 * (WORK + GONE), 2], 'records')
     markers.check_off(library.pid, library.path)
     library.process.end().ok()
+
+
+def test_a_recording_that_died_before_a_library_was_opened_again_does_not_count_for_others():
+    unless_late(reopen_beside_a_dead_one)
 
 
 LATER = """
@@ -278,8 +287,7 @@ int ctor_work(int n)
 """
 
 
-def test_a_recording_that_has_semaphores_first_and_gates_later(tmp):
-    """Which is its own of a gate's bits, the other one knows."""
+def load_two(tmp):
     if not markers.semaphores('/usr/bin/python3'):
         skip('/usr/bin/python3 has no SDT probes')
     (tmp / 'later.py').write_text(LATER)
@@ -301,6 +309,11 @@ def test_a_recording_that_has_semaphores_first_and_gates_later(tmp):
     process.end().ok()
     first.end().ok()
     check_equal(count('first', 'lib_work', 'libmarked'), 100 + 200 + 10, 'records')
+
+
+def test_a_recording_that_has_semaphores_first_and_gates_later():
+    """Which is its own of a gate's bits, the other one knows."""
+    unless_late(load_two)
 
 
 def test_a_journal_does_not_grow_with_each_time_that_a_library_is_opened():
