@@ -6,7 +6,7 @@ import struct
 
 import processes
 import recorders
-from kymotest import SOURCE, check, check_equal, kymo, program, run, start
+from kymotest import SOURCE, Failure, check, check_equal, kymo, program, run, start
 
 NOP = bytes.fromhex('0f1f440000')
 INCLUDE = SOURCE / 'include'
@@ -143,6 +143,20 @@ def check_off(pid, path):
 def recorder(pid, name, *args, **options):
     """As the other, with buffers that a recorder on a busy machine can keep up with."""
     return recorders.recorder(pid, name, '--buffer', '64M', *args, **options)
+
+
+BUSY = 'is changing its markers itself'  # what kymo says if it stopped a program in the midst of that, each time: a busy machine does
+
+
+def patient_recorder(pid, name, *args):
+    """Of a program that turns its markers on and off itself."""
+    for _ in range(10):
+        try:
+            return recorder(pid, name, *args)
+        except Failure as error:
+            if BUSY not in str(error):
+                raise
+    return recorder(pid, name, *args)
 
 
 def journal_entries(pid):

@@ -206,7 +206,7 @@ def many_at_once(workloads, seconds, n=1000, n_counted=500, at_least=0, rounds=N
             refusals = {}
             counts = places.compare_places(workload.command, wanted, refusals, outputs=workload.outputs, env=workload.env,
                                            n_counted=n_counted)
-        for reason, refused in refusals.items():
+        for reason, refused in refusals.items() if counts else ():  # of what was recorded: nothing is known of the others
             tally.refusals.setdefault(reason, []).extend(refused)
         tally.done += len(counts)
         tally.hit += sum(count > 0 for count in counts.values())

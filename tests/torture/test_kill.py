@@ -97,7 +97,7 @@ def test_a_recorder_that_is_killed_again_and_again_while_it_works_under_load(tmp
     end = time.monotonic() + TORTURE_SECONDS
     victim = Victim(tmp, threads=4, args=('-p', '0'), probes=random.choice(['entries', 'puns', 'returns']))
     calls = victim.calls()
-    victim.kill_at(*WHILE_RECORDING, seconds=1)  # one, at least, that leaves something, however few kills there is time for
+    victim.kill_at(*WHILE_RECORDING, seconds=600)  # one, at least, that leaves something, however few kills there is time for
     while time.monotonic() < end:
         call = random.choice(calls)
         victim.kill_at(call, random.randint(1, calls.count(call)))

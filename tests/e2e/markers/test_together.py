@@ -337,7 +337,7 @@ def test_a_program_that_turns_its_markers_on_and_off_all_the_time():
     """Each round of it is recorded whole, and its own probes get what they must."""
     marked = Marked('marked-toggling', '-s', '-t', '2')
     for i in range(6):
-        each = recorder(marked.pid, 'data', '-m', 'marked-toggling:*e*t*')
+        each = markers.patient_recorder(marked.pid, 'data', '-m', 'marked-toggling:*e*t*')
         marked.go()
         leave(each)
         check_equal([count('data', name, 'marked-toggling') for name in ('eight', 'text', 'alive_text')], [2 * ROUNDS, 2 * ROUNDS, 6 * ROUNDS], f'records, time {i}')

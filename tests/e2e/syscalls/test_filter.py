@@ -34,7 +34,7 @@ def test_odd_calls_look_as_in_strace(tmp):
 
 
 def test_an_interrupted_call_is_named_when_it_goes_on(tmp):
-    tracer = start(KYMO, 'syscalls', '-f', *FILTER, '-e', 'restart_syscall,openat,write', '-o', tmp / 'lines', program('sleep'), '5')
+    tracer = start(KYMO, 'syscalls', '-f', *FILTER, '-e', 'restart_syscall,openat,write', '-o', tmp / 'lines', program('sleep'), '20')
     sleeper = command_of(tracer)
     eventually(lambda: processes.call(sleeper) == SYS_CLOCK_NANOSLEEP, 'it sleeps', 30)
     os.kill(sleeper, signal.SIGSTOP)

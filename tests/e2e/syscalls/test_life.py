@@ -281,7 +281,7 @@ def test_a_kymo_that_is_killed_at_any_moment_leaves_nothing_behind(tmp):
         tracer = start(KYMO, 'syscalls', '-f', '-o', '/dev/null', 'sh', '-c', f'echo begun > {mark}.begun; true; echo ended > {mark}.ended', env=NO_LEAKS)
         time.sleep(0.003 * i)
         tracer.kill()
-        eventually(lambda: not [pid for pid in processes.children(os.getpid()) if processes.is_alive(pid)], 'all has ended', 60)
+        eventually(lambda: processes.reap() or not processes.children(os.getpid()), 'all has ended', 60)  # who has ended is listed until reaped; whom it leaves comes before that
         check_equal(Path(f'{mark}.begun').exists(), Path(f'{mark}.ended').exists(), 'what has begun has ended')
 
 
@@ -309,7 +309,7 @@ def test_of_threads_that_never_pause_each_gets_its_turn(tmp):
     process, lines = start(tmp / 'busy', '8'), tmp / 'lines'
     process.wait_for('^ready$')
     tracer = start(KYMO, 'syscalls', '-f', '-e', 'getppid', '-o', lines, '--pid', process.pid)
-    eventually(lambda: lines.exists() and lines.read_bytes().count(b'\n') > 16_000, 'calls of all', 90)
+    eventually(lambda: lines.exists() and lines.read_bytes().count(b'\n') > 64_000, 'calls of all', 180)
     tracer.end(signal.SIGINT).ok()
     calls = collections.Counter(line.split()[0] for line in lines.read_text().splitlines() if 'getppid(' in line)
     check(len(calls) == 8 and min(calls.values()) > sum(calls.values()) / 80, 'no thread has less than a tenth of its share', calls)

@@ -131,7 +131,7 @@ def test_lines_of_a_process_with_threads_have_numbers_in_a_file_to_its_end(tmp):
     check_numbered(tmp / 'alone')
     check_numbered(tmp / 'followed', '-f')
     if not os.geteuid():
-        check_numbered(tmp / 'kernel', '--backend', 'kernel')
+        check_numbered(tmp / 'kernel', '--backend', 'kernel', '--buffer', '256M')
 
 
 def test_lines_of_who_joins_a_tracer_have_numbers_in_a_file(tmp):

@@ -505,9 +505,12 @@ def test_a_recording_ends_by_time_or_interrupt_and_the_command_runs_on(tmp):
     recorder.wait_for('waiting for', 1)
     recorder.end(input='done\n').ended(5)
     check_equal((tmp / 'ended').read_text(), 'done\n')
-    recorder = start(KYMO, 'record', *TRACED, '-s', 'all', '-o', tmp / 'trace', '--', SH, '-c', f'echo begun; sleep 1; echo again > {tmp}/ended')
+    os.mkfifo(tmp / 'pipe')
+    recorder = start(KYMO, 'record', *TRACED, '-s', 'all', '-o', tmp / 'trace', '--', SH, '-c',
+                     f'echo begun; read line < {tmp}/pipe; echo again > {tmp}/ended')
     recorder.wait_for('begun')
     recorder.end(signal.SIGTERM).ended(128 + signal.SIGTERM)
+    (tmp / 'pipe').write_text('x\n')
     eventually(lambda: (tmp / 'ended').read_text() == 'again\n', 'the command ends by itself', 60)
 
 

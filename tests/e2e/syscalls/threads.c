@@ -24,6 +24,6 @@ int main(void)
 	for (int i = 0; i < 3; i++)
 		if (pthread_create(&thread, NULL, work, NULL) || read(pipe_ends[0], &byte, 1) != 1)
 			return 1;
-	usleep(300000);	/* all wait */
+	usleep(2000000);	/* all wait, also where a thread gets no turn for a second */
 	_exit(0);
 }

@@ -19,6 +19,7 @@
  */
 #include <dlfcn.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -122,11 +123,13 @@ static void threads(char **args)
 
 /* Threads rest now and then, for a writer on a busy machine to keep up. */
 static bool they_rest;
+static atomic_ulong n_passed;
 
 static void *pass_on(void *unused)
 {
 	for (long i = 0; !atomic_load_explicit(&stop, memory_order_relaxed); i++) {
 		pass(i);
+		atomic_fetch_add_explicit(&n_passed, 1, memory_order_relaxed);
 		if (i % 16 == 0)
 			pass_text(i, "on");
 		if (they_rest && i % 256 == 0)
@@ -155,11 +158,15 @@ static void toggle(char **args)
 	pthread_t made[3];
 
 	start(made, 3);
-	while (time(NULL) < until) {
+	while (n < 4 || time(NULL) < until) {
 		begin(n % 2 ? "self_number" : "self_*");
 		end();
 		n++;
 	}
+	begin("self_*");	/* this one has records: each thread may have had its marker behind it already */
+	for (unsigned long before = atomic_load(&n_passed); atomic_load(&n_passed) < before + 4;)
+		sched_yield();
+	end();
 	join(made, 3);
 	begin("self_number");
 	pass(42);
@@ -294,7 +301,7 @@ static void become_another(char **args)
 {
 	begin("self_*");
 	pass(1);
-	wait_ms(1500);
+	wait_ms(5000);
 	pass(2);
 	execlp("true", "true", (char *)NULL);
 	CHECK(false);
@@ -326,7 +333,7 @@ static void die_late(bool is_killed)
 	for (long i = 0; i < 1000; i++)
 		pass(i);
 	pass_text(1000, "before the last second");
-	wait_ms(1500);
+	wait_ms(5000);
 	pass(1001);
 	if (is_killed)
 		kill(getpid(), SIGKILL);
