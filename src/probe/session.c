@@ -16,6 +16,7 @@
 #define TRIES 16		/* about four seconds, with pauses that grow by half: on a loaded machine a handler may wait that long for its turn */
 #define TRY_PAUSE_NS 5000000
 #define PLAN_TRIES 12
+#define EARLY_TRIES (PLAN_TRIES / 2)
 #define SECOND_NS 1000000000u
 #define STACK_DEPTH ((uint64_t)1 << 20)	/* of the initial stack that is taken for readable below its present start */
 
@@ -413,14 +414,16 @@ static struct kymo_error *plan_and_try(struct kymo_probes *probes, bool was_stop
 	return error;
 }
 
-/* Before try `i`. Two that are in each other's way do not try again at the same moment; one that is at work through another process' hub may need a tenth of a second. */
-static void wait_for_others(int i, bool is_at_work)
+/*
+ * Before try `i`. Two that are in each other's way do not try again at the same moment. Who was met at work `n_early` times may need a tenth of a second through another process' hub, and seconds
+ * on a loaded machine: 3.3 in all. In a process that is held here nobody else gets further, so there it is less.
+ */
+static void wait_for_others(int i, int n_early, bool was_stopped)
 {
-	long ns = (getpid() % 7 + 1) * (long)i * 500000;
+	uint64_t ns = (uint64_t)(getpid() % 7 + 1) * (uint64_t)i * 500000;
 
-	if (is_at_work)
-		ns += i * 40000000l;
-	nanosleep(&(struct timespec){ 0, ns }, NULL);
+	ns += (uint64_t)n_early * (was_stopped ? 40000000u : (uint64_t)n_early * 36000000);
+	nanosleep(&(struct timespec){ (time_t)(ns / SECOND_NS), (long)(ns % SECOND_NS) }, NULL);
 }
 
 static struct kymo_error *try_often(struct kymo_probes *probes, bool was_stopped, uint64_t *stopped_ns)
@@ -430,12 +433,12 @@ static struct kymo_error *try_often(struct kymo_probes *probes, bool was_stopped
 	struct kymo_error *error = NULL;
 
 	probes->is_dirty = false;
-	probes->patience = PLAN_TRIES / 2;
+	probes->patience = EARLY_TRIES;
 	probes_keep_refusals(probes);
 	for (int i = 0; i < PLAN_TRIES && again == PROBES_AGAIN_ANEW; i++) {
 		kymo_error_destroy(error);
 		if (i)
-			wait_for_others(i, probes->is_early);
+			wait_for_others(i, probes->is_early ? EARLY_TRIES - probes->patience : 0, was_stopped);
 		error = plan_and_try(probes, was_stopped, &again, stopped_ns);
 		if (!error) {
 			probes_tell_refused(probes);
