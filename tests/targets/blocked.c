@@ -33,6 +33,7 @@ struct way;
 struct sleeper {
 	const struct way *way;
 	int fds[2];			/* a pipe, a socket */
+	int begin[2];			/* a pipe: tells the child that the sleep begins */
 	int ipc;
 	uint32_t *futex;		/* shared with the child */
 	aio_context_t aio;
@@ -305,12 +306,15 @@ static const struct way *find(const char *name)
 static void start_child(struct sleeper *s)
 {
 	struct timespec timeout = limit();
+	char c;
 
+	CHECK(pipe(s->begin) == 0);
 	s->child = fork();
 	CHECK(s->child >= 0);
 	if (s->child)
 		return;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	CHECK(read(s->begin[0], &c, 1) == 1);
 	nanosleep(&timeout, NULL);
 	s->way->wake(s);
 	_exit(0);
@@ -321,6 +325,8 @@ static void *run(void *arg)
 	struct sleeper *s = arg;
 	long begin = now_ms();
 
+	if (s->way->wake)
+		CHECK(write(s->begin[1], "", 1) == 1);
 	errno = 0;
 	s->result = s->way->sleep(s);
 	s->error = errno;

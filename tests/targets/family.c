@@ -192,17 +192,22 @@ static int wakes(void)
 
 static int leave_daemon(void)
 {
-	pid_t pid = fork();
+	int first[2];	/* whose write end nobody has but the first process */
+	pid_t pid;
+	char c;
 
+	CHECK(pipe(first) == 0);
+	pid = fork();
 	if (pid) {
 		CHECK(wait_for(pid, 0) == 0);
 		say("left\n");
 		return 5;
 	}
+	CHECK(close(first[1]) == 0);
 	CHECK(setsid() > 0);
 	if (fork())
 		_exit(0);
-	usleep(300000);
+	CHECK(read(first[0], &c, 1) == 0);
 	call(11);
 	say("daemon\n");
 	_exit(0);

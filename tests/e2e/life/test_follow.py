@@ -12,7 +12,7 @@ import processes
 import remains
 from kernelcount import TracefsCounter, function_offset, library
 from killing import NO_LEAKS, spread
-from kymotest import (KYMO, NOBODY, alone, check, check_equal, check_matches, check_undisturbed, check_untraced, event_counts, events,
+from kymotest import (KYMO, NOBODY, SYS_CLOCK_NANOSLEEP, alone, check, check_equal, check_matches, check_undisturbed, check_untraced, event_counts, events,
                       eventually, kymo, program, record, report_json, run, skip, start, start_record, target, target_path, timeout)
 from test_children import check_vforks
 
@@ -278,6 +278,7 @@ for pid in child, sleeper.pid:
     os.waitpid(pid, 0)
 print("end", flush=True)
 '''
+SLEEPS = (SYS_CLOCK_NANOSLEEP, 270, 23)  # pselect6, select: as other versions of Python do it
 
 
 def follow_a_family():
@@ -291,7 +292,7 @@ def follow_a_family():
     pids = [int(process.wait_for(rf'^{name} (\d+)$')[1]) for name in ('child', 'sleeper')]
     for pid in pids:
         eventually(lambda: processes.changed_text(pid), f'probes are in {pid}')
-    time.sleep(0.2)
+        eventually(lambda: processes.call(pid) in SLEEPS, f'{pid} sleeps, so it has called getppid()')
     return process, before, recorder, pids
 
 

@@ -158,7 +158,7 @@ def test_a_stopped_process_stays_stopped(tmp):
     check(processes.tracer(process.pid), 'traced')
     tracer.end(signal.SIGTERM)
     check_untraced(process.pid)
-    check_equal(processes.status(process.pid)['State'][0], 'T', 'state')
+    eventually(lambda: processes.status(process.pid)['State'][0] == 'T', 'it is stopped again')
     check_text_intact(process.pid)
     process.signal(signal.SIGCONT)
     eventually(lambda: processes.status(process.pid)['State'][0] == 'S', 'it goes on')
