@@ -139,14 +139,14 @@ static void who_dies_with_a_thread_borrowed_gives_it_back(void **state)
 /* … and have it make a call that takes a while. */
 static int borrow_and_sleep(struct shared *shared)
 {
-	static const uint64_t second[6] = { 0, 0, 1000 };
+	static const uint64_t seconds[6] = { 0, 0, 3000 };
 	struct kymo_process *process;
 	int64_t result;
 
 	if (kymo_process_open(shared->go, &process) || kymo_process_stop(process) || kymo_remote_begin(process))
 		return 1;
 	shared->seen = 1;
-	return kymo_remote_syscall(process, SYS_poll, second, &result) != NULL;
+	return kymo_remote_syscall(process, SYS_poll, seconds, &result) != NULL;
 }
 
 static int sleeping(struct shared *shared)
@@ -281,14 +281,14 @@ static void who_can_not_be_held_for_an_engine_is_named(void **state)
 /* … with the first thread held alone. */
 static int borrow_first_and_sleep(struct shared *shared)
 {
-	static const uint64_t second[6] = { 0, 0, 1000 };
+	static const uint64_t seconds[6] = { 0, 0, 3000 };
 	struct kymo_process *process;
 	int64_t result;
 
 	if (kymo_process_open(shared->go, &process) || kymo_process_stop_first(process) || kymo_remote_begin(process))
 		return 1;
 	shared->seen = 1;
-	if (kymo_remote_syscall(process, SYS_poll, second, &result))
+	if (kymo_remote_syscall(process, SYS_poll, seconds, &result))
 		return 2;
 	kymo_process_destroy(process);
 	return 0;

@@ -1,5 +1,6 @@
 /* Commands that a hub launches, and what becomes of them and their status when it goes. */
 #include <errno.h>
+#include <fcntl.h>
 
 #include "engines.h"
 #include "proc/proc.h"
@@ -59,18 +60,28 @@ static void a_command_that_was_not_started_ends_with_the_hub(void **state)
 
 static void a_started_command_runs_on_without_the_hub(void **state)
 {
-	char *argv[] = { (char *)"sh", (char *)"-c", (char *)"sleep 0.3; exit 6", NULL };
+	char *argv[] = { (char *)"sh", (char *)"-c", (char *)"read word; exit 6", NULL };
 	struct kymo_hub *hub = new_hub();
 	struct book book = { 0 };
-	int status;
+	int words[2], input, status;
 	pid_t pid;
 
+	assert_int_equal(pipe2(words, O_CLOEXEC), 0);
+	input = fcntl(0, F_DUPFD_CLOEXEC, 3);
+	assert_true(input >= 0);
+	assert_int_equal(dup2(words[0], 0), 0);	/* stays open at an exec */
 	assert_int_equal(kymo_hub_launch(hub, 0, argv, &pid), 0);
+	assert_int_equal(dup2(input, 0), 0);
+	close(input);
+	close(words[0]);
 	kymo_engine_put(engine_of(hub, pid, &book, KYMO_EVENTS_ALL));
 	assert_int_equal(kymo_hub_start(hub, pid), 0);
 	eventually(book.told[ENTRY] > 5);
 	kymo_hub_destroy(hub);
 	assert_int_equal(book.told[RELEASE], 1);
+	assert_int_equal(waitpid(pid, &status, WNOHANG), 0);
+	assert_int_equal(write(words[1], "go\n", 3), 3);
+	close(words[1]);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 6 << 8);
 }
