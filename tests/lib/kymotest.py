@@ -299,12 +299,13 @@ def run_on_terminal(*command, columns=100, rows=30, env=None, seconds=60, after=
                              start_new_session=True)
     os.close(slave)
     at_end(lambda: popen.poll() is None and popen.kill())
-    text, deadline = b'', time.monotonic() + seconds
+    text, deadline, has_ended = b'', time.monotonic() + seconds, False
     while True:
         check(time.monotonic() < deadline, f'still running after {seconds} s: {command_text(command)}', text.decode())
         if not select.select([master], [], [], 0.2)[0]:
-            if popen.poll() is not None:
+            if has_ended:  # a look ago, so that its last words would have come
                 break
+            has_ended = popen.poll() is not None
             continue
         try:
             part = os.read(master, 65536)

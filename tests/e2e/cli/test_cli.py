@@ -175,7 +175,7 @@ def test_list_as_json_says_the_same():
 
 
 def test_list_of_a_process_has_all_of_its_files():
-    process = start('sleep', '60')
+    process = sleeper()
     check_matches(process_lists(process, 'malloc'), r'libc\S*:malloc$')
     check_matches(process_lists(process, 'libc:free'), r'libc\S*:free$')
     kymo('list', process.pid, 'nosuchlib:free').refused(r"no function in \d+ is called 'free'\n")

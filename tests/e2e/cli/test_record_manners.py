@@ -4,7 +4,7 @@ import pty
 import re
 import signal
 
-from kymotest import KYMO, Result, at_end, check, check_equal, check_matches, record, run, run_on_terminal, sleeper, start_record
+from kymotest import KYMO, Result, at_end, check, check_equal, check_matches, record, run, run_on_terminal, sleeper, start, start_record
 
 PROBE = ('-p', 'libc:read')
 
@@ -43,7 +43,7 @@ def test_quiet_says_nothing():
 def test_where_no_terminal_is_a_plain_line_tells_that_recording_has_begun():
     process = sleeper()
     recorder = start_record(process.pid, *PROBE)
-    check_matches(recorder.err, rf'^kymo: recording process {process.pid}, \d+ sites?$')
+    recorder.wait_for(rf'^kymo: recording process {process.pid}, \d+ sites?$', which=1)
     result = recorder.end(signal.SIGTERM)
     check_equal(result.status, 0, 'exit status')
     check_plain(result.err)
@@ -67,16 +67,22 @@ def test_for_ends_the_recording():
 
 
 def test_for_ends_the_recording_of_a_command_and_its_exit_status_is_kept():
-    result = record(*PROBE, '--for', '0.3', '--', 'sh', '-c', 'sleep 1; exit 5').ended(5)
-    check_matches(result.err, r'^kymo: waiting for sh to end$')
+    recorder = start(KYMO, 'record', *PROBE, '--for', '0.3', '--', 'sh', '-c', 'read line; exit 5')
+    recorder.wait_for('^kymo: waiting for sh to end$', which=1)
+    recorder.end(input='\n').ended(5)
 
 
 def test_a_line_lives_on_a_terminal_and_leaves_nothing():
-    process = sleeper()
-    result = run_on_terminal(KYMO, 'record', *PROBE, '--pid', process.pid, '--for', '1', columns=60)
-    lines = re.findall(r'\r(kymo: recording[^\r\x1b]*)\x1b\[K', result.out)
-    check(len(lines) > 1, 'the line is drawn again and again', result)
-    check(all(len(line) < 60 for line in lines), 'the line fits', result)
+    def lines(text):
+        return re.findall(r'\r(kymo: recording[^\r\x1b]*)\x1b\[K', text)
+
+    def end_when_drawn(popen, text):
+        if len(lines(text)) > 2 and not ended:
+            ended.append(popen.terminate())
+    process, ended = sleeper(), []
+    result = run_on_terminal(KYMO, 'record', *PROBE, '--pid', process.pid, columns=60, after=end_when_drawn)
+    check(ended, 'the line is drawn again and again', result)
+    check(all(len(line) < 60 for line in lines(result.out)), 'the line fits', result)
     check_matches(result.out, r"\r\x1b\[Kkymo: .*shows them\s*\Z", 'the end')
 
 
@@ -118,8 +124,10 @@ def test_an_interrupt_from_the_terminal_is_the_commands():
 
 
 def test_a_second_interrupt_from_the_terminal_ends_the_recording():
-    # Two signals of a kind that come at the same time are one: kymo needs a moment for the first.
-    script = 'trap "sleep 1; echo caught" INT; echo ready; i=0; while [ $i -lt 30 ]; do sleep 0.1; i=$((i + 1)); done; echo done'
+    # Two signals of a kind that come at the same time are one: kymo, whose child this is, needs a moment for the first.
+    is_pending = 'grep -q "^S[hi][dg]Pnd:.*[2367abef]$" /proc/$PPID/status'
+    script = (f"trap 'while {is_pending}; do sleep 0.1; done; sleep 1; echo caught' INT; echo ready; "
+              'i=0; while [ $i -lt 30 ]; do sleep 0.1; i=$((i + 1)); done; echo done')
     result = run_and_type([KYMO, 'record', *PROBE, 'sh', '-c', script], ('ready', '\x03'), ('caught', '\x03'))
     check_equal(result.status, 128 + signal.SIGINT, str(result))
     check_matches(result.out, r'(?s)caught.*shows them.*sh runs on')

@@ -83,7 +83,7 @@ def test_engines_are_those_of_everybody_who_traces():
         tracer, pid = tracing(process.pid)
         tracers.append(tracer)
         pids.append(pid)
-        eventually(lambda: all(pid in owners(thread) for thread in look(process.pid)['threads']), 'each thread has an engine')
+        eventually(lambda: all('syscall_entry' in owners(thread).get(pid, ()) for thread in look(process.pid)['threads']), 'each thread has an engine, and its mask')
     for thread in look(process.pid)['threads']:
         check_equal(owners(thread).keys(), set(pids), 'owners')
         for events in owners(thread).values():

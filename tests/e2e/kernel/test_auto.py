@@ -93,15 +93,20 @@ int main(int argc, char **argv)
 		return 1;
 	printf("%s%d\n", line, awkward());
 	fflush(stdout);
-	usleep(argc > 1 ? 1000000 : 0);
+	if (argc > 1 && !fgets(line, sizeof(line), stdin))
+		return 2;
 	return 7;
 }
 ''')
     run('gcc', '-O1', '-o', 'awkward', 'awkward.c').ok()
     record('--backend', 'inproc', '-p', './awkward:awkward', '--', './awkward').refused('no safe place')
     check(not Path('began').exists(), 'a command that is refused has not begun')
-    for args, more in (([], []), (['--no-follow'], []), (['--for', '0.3'], ['slowly']), (['--for', '0.3', '--no-follow'], ['slowly'])):
-        result = record(*args, '-p', './awkward:awkward', '--', './awkward', *more, input='some words\n').ended(7)
+    for args, more in (([], []), (['--no-follow'], []), (['--for', '2'], ['twice']), (['--for', '2', '--no-follow'], ['twice'])):
+        recorder = start(KYMO, 'record', *args, '-p', './awkward:awkward', '--', './awkward', *more)
+        recorder.send('some words\n')
+        if more:
+            recorder.wait_for(r'^kymo: waiting for \./awkward to end$', which=1)
+        result = recorder.end(input='\n' if more else '').ended(7)
         check_equal(result.out, 'some words\n1\n', 'output')
         check_warned(result, 'no safe place for a probe at awkward')
         check_equal(event_counts(), {'awkward:awkward': 1}, 'events')

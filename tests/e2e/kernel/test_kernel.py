@@ -424,6 +424,8 @@ def test_the_trace_of_a_killed_recorder_can_be_read():
     process = start(target_path('callmany'), '-u', 100, 1000000)
     recorder = start_by_kernel('-p', 'callmany:work_a', '--pid', process.pid)
     eventually(lambda: has_whole_packets('kymo.data'), 'packets are written')
+    recorder.signal(signal.SIGSTOP)  # which lets a write be whole; SIGKILL does not
+    eventually(lambda: processes.status(recorder.pid)['State'][0] == 'T', 'it is stopped')
     recorder.end(signal.SIGKILL)
     check(list(babeltrace()), 'records are there')
     process.signal(signal.SIGKILL)
