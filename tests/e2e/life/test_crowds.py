@@ -348,9 +348,8 @@ def test_a_recorder_that_stands_still_holds_no_program_up():
     opened(process)
     recording = watching_recorder(process.pid, 'data', '-p', 'libctor:ctor_work')
     recording.signal(signal.SIGSTOP)
-    for _ in range(3):
-        longest_us = opened(process)[1]
-        check(longest_us < 1000000, f'{longest_us} us to open a library')
+    took_us = [opened(process)[1] for _ in range(6)]
+    check(min(took_us[1:]) < 150000 and max(took_us) < 20000000, 'later loads do not wait, and none for the recorder', took_us)
     recording.signal(signal.SIGCONT)
     process.end().ok()
     result = recording.end().ok()
@@ -406,10 +405,11 @@ def test_a_library_that_went_before_its_probes_were_in_is_in_nobodys_way(tmp):
     process = target('reopener', library)
     opened(process)
     recording = watching_recorder(process.pid, 'data', '-p', 'libgrown:ctor_work')
-    delay = start(program('strace'), '-o', '/dev/null', '-e', 'trace=pwrite64', '-e', 'signal=none', '-e', 'inject=pwrite64:delay_enter=3000000', '-p', recording.pid)
+    delay = start(program('strace'), '-o', tmp / 'writes', '-e', 'trace=pwrite64', '-e', 'signal=none', '-e', 'inject=pwrite64:delay_enter=3000000', '-p', recording.pid)
     eventually(lambda: f'Process {recording.pid} attached' in delay.err, 'strace is attached to the recorder')
     put_library(library, 'libctor.so', 'old.0')
     opened(process)  # nobody waits longer for the recorder, which is about to write
+    eventually(lambda: 'pwrite64(' in (tmp / 'writes').read_text(), 'the recorder is about to write')
     process.send('c')
     process.wait_for('^closed$')
     eventually(lambda: 'is not probed' in recording.err, 'the recorder has not found the library any more')

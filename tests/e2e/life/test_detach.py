@@ -7,7 +7,7 @@ import time
 import processes
 import remains
 from kymotest import (KYMO, KYMO_PLAIN, NOBODY, check, check_equal, check_matches, eventually, kymo, record, report_json, run, start,
-                      start_record, target, target_path)
+                      start_record, target, target_path, wait_for_records)
 
 PROBES = ['-p', 'callmany:work_*', '-p', 'libc:read fd=%di', '-p', 'libc:write']
 
@@ -129,6 +129,7 @@ def test_what_a_dead_recorder_had_written_can_be_read():
     recorder = start_record(process.pid, '-p', 'callmany:work_a', '--buffer', '64K')
     go_on(process)
     process.wait_for(r'^work_a 2000000$')
+    wait_for_records(n=10)
     kill_recorder(recorder)
     check(report_json()['events'] > 0, 'packets that were written count')
     kymo('detach', process.pid).ok()

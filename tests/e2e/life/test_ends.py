@@ -85,7 +85,7 @@ def test_a_process_whose_main_thread_ended_is_left_clean():
     process = target('crasher', '-w', 100_000_000, 'thread')
     recorder = start_record(process.pid, '-p', 'crasher:work_a', '--buffer', '1M')
     process.send('\n')
-    eventually(lambda: processes.status(process.pid)['State'][0] == 'Z', 'the main thread has ended')
+    eventually(lambda: processes.status(process.pid)['State'][0] == 'Z', 'the main thread has ended', 120)
     other = max(processes.threads(process.pid))
     check(remains.are_there(other), 'it is recorded still')
     recorder.end(signal.SIGTERM).ok()

@@ -62,11 +62,16 @@ def test_attaching_and_detaching_while_signals_come_at_a_high_rate():
         process.end(signal.SIGTERM).ok()
 
 
+def switches(tid):
+    """How often it has waited for something; more than ever when it has ended."""
+    return float(processes.status(tid).get('voluntary_ctxt_switches', 'inf'))
+
+
 def test_handlers_are_recorded_in_the_thread_in_which_they_run():
     process = target('selfcheck', '-t', '8')
     recorder = start_record(process.pid, '-p', 'selfcheck:work_signal', '-p', 'selfcheck:work_b')
-    sent = processes.voluntary_switches(process.pid)  # one signal each time
-    eventually(lambda: processes.voluntary_switches(process.pid) > sent + 50, 'signals are sent', 60)
+    before = {tid: switches(tid) for tid in processes.threads(process.pid)}
+    eventually(lambda: all(switches(tid) > n + 50 for tid, n in before.items()), 'signals are sent, and each thread that stays has gone around', 60)
     wait_for_records()
     recorder.end(signal.SIGTERM).ok()
     process.end(signal.SIGTERM).ok()
