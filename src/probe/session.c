@@ -392,7 +392,9 @@ static struct kymo_error *plan_and_try(struct kymo_probes *probes, bool was_stop
 	if (!error)
 		error = probes_check_refused(probes);
 	*again_ret = PROBES_DONE;
-	if (probes->is_early && probes->patience-- > 0) {
+	probes->is_early = probes->is_early && probes->patience > 0;
+	if (probes->is_early) {
+		probes->patience--;
 		*again_ret = PROBES_AGAIN_ANEW;
 		if (!error)
 			error = kymo_error_create(KYMO_ERROR_BUSY, "another recording of process %d is being changed", kymo_process_pid(probes->process));
@@ -416,13 +418,13 @@ static struct kymo_error *plan_and_try(struct kymo_probes *probes, bool was_stop
 
 /*
  * Before try `i`. Two that are in each other's way do not try again at the same moment. Who was met at work `n_early` times may need a tenth of a second through another process' hub, and seconds
- * on a loaded machine: 3.3 in all. In a process that is held here nobody else gets further, so there it is less.
+ * on a loaded machine: 3.3 in all. Who gets no further while this one `is_awaited` is not waited for so long.
  */
-static void wait_for_others(int i, int n_early, bool was_stopped)
+static void wait_for_others(int i, int n_early, bool is_awaited)
 {
 	uint64_t ns = (uint64_t)(getpid() % 7 + 1) * (uint64_t)i * 500000;
 
-	ns += (uint64_t)n_early * (was_stopped ? 40000000u : (uint64_t)n_early * 36000000);
+	ns += (uint64_t)n_early * (is_awaited ? 40000000u : (uint64_t)n_early * 36000000);
 	nanosleep(&(struct timespec){ (time_t)(ns / SECOND_NS), (long)(ns % SECOND_NS) }, NULL);
 }
 
@@ -438,7 +440,7 @@ static struct kymo_error *try_often(struct kymo_probes *probes, bool was_stopped
 	for (int i = 0; i < PLAN_TRIES && again == PROBES_AGAIN_ANEW; i++) {
 		kymo_error_destroy(error);
 		if (i)
-			wait_for_others(i, probes->is_early ? EARLY_TRIES - probes->patience : 0, was_stopped);
+			wait_for_others(i, probes->is_early ? EARLY_TRIES - probes->patience : 0, was_stopped || kymo_process_is_at_own_hub(probes->process));
 		error = plan_and_try(probes, was_stopped, &again, stopped_ns);
 		if (!error) {
 			probes_tell_refused(probes);

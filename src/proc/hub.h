@@ -396,7 +396,7 @@ struct hub_launched {
 
 /*
  * Launch `argv`, found as execvp() does, for a recorder: it stands behind its execve, traced, and nobody's until it is held. If this process dies before it has executed anything, it does that
- * by itself. Its end is told by hub_launched_ended(): SIGCHLD is not ignored from then on, but by the command, if it was. From the hub's thread.
+ * by itself. Its end is told by hub_launched_ended(): SIGCHLD is not ignored from then on, but by commands, if it was. From the hub's thread.
  *
  *   0          it stands there
  *   -ECHILD    it has ended, see `ret`

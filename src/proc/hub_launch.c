@@ -28,7 +28,6 @@ struct launch {
 	const char *path;
 	char **script;			/* argv for /bin/sh, where the file is no program */
 	const sigset_t *mask;		/* NULL: that of the thread that forks */
-	struct sigaction on_child;	/* what the command has for SIGCHLD, with `report` */
 	const struct sock_filter *filter;	/* of picked calls, or NULL */
 	size_t n_filter;
 	pid_t pid;
@@ -102,6 +101,29 @@ static char **script_arguments(const char *path, char *const *argv)
 
 /* ---- the child ----------------------------------------------------------------------------------------------------------- */
 
+/* What this process had for SIGCHLD, and commands have, where that was changed: once, before the first of them. */
+static struct {
+	bool is_set;
+	struct sigaction action;
+} ignored;
+
+/* The kernel keeps the status of no child that nobody traces for who ignores SIGCHLD. */
+static void stop_ignoring_children(void)
+{
+	struct sigaction action = { .sa_handler = SIG_DFL }, before;
+
+	if (sigaction(SIGCHLD, NULL, &before) || !(before.sa_handler == SIG_IGN || before.sa_flags & SA_NOCLDWAIT))
+		return;
+	ignored.action = before;
+	ignored.is_set = !sigaction(SIGCHLD, &action, NULL);
+}
+
+static void ignore_children_as_before(void)
+{
+	if (ignored.is_set)
+		sigaction(SIGCHLD, &ignored.action, NULL);
+}
+
 static bool is_told_to_go(int go)
 {
 	ssize_t n;
@@ -118,7 +140,7 @@ static void __attribute__((noreturn)) become_and_report(const struct launch *lau
 	int err;
 
 	is_told_to_go(go);
-	sigaction(SIGCHLD, &launch->on_child, NULL);
+	ignore_children_as_before();
 	sigprocmask(SIG_SETMASK, launch->mask, NULL);
 	execvp(launch->argv[0], launch->argv);
 	err = errno;
@@ -131,6 +153,7 @@ static void __attribute__((noreturn)) become(const struct launch *launch, int go
 
 	if (!is_told_to_go(go))		/* the parent is gone */
 		_exit(127);
+	ignore_children_as_before();
 	if (launch->mask)
 		sigprocmask(SIG_SETMASK, launch->mask, NULL);
 	err = launch->filter ? hub_filter_install(launch->filter, launch->n_filter) : 0;
@@ -312,15 +335,6 @@ static int launch_here(struct kymo_hub *hub, void *argument)
 	return err == -ESRCH ? -ECHILD : err;
 }
 
-/* The kernel keeps the status of no child for who ignores SIGCHLD. */
-static void stop_ignoring_children(struct sigaction *before_ret)
-{
-	struct sigaction action = { .sa_handler = SIG_DFL };
-
-	if (!sigaction(SIGCHLD, NULL, before_ret) && (before_ret->sa_handler == SIG_IGN || before_ret->sa_flags & SA_NOCLDWAIT))
-		sigaction(SIGCHLD, &action, NULL);
-}
-
 int hub_launch_here(struct kymo_hub *hub, char *const *argv, struct hub_launched *ret)
 {
 	struct launch launch = { .argv = argv, .launched = ret };
@@ -333,7 +347,7 @@ int hub_launch_here(struct kymo_hub *hub, char *const *argv, struct hub_launched
 	sigprocmask(SIG_SETMASK, NULL, &mask);
 	launch.mask = &mask;
 	launch.report = report[1];
-	stop_ignoring_children(&launch.on_child);
+	stop_ignoring_children();
 	err = hub_call(hub, launch_here, &launch);
 	close(report[1]);
 	if (err == -ECHILD && read(report[0], &ret->err, sizeof(ret->err)) != sizeof(ret->err))
@@ -376,6 +390,7 @@ int kymo_command_fork(char *const *argv, pid_t *pid_ret, int *go_ret)
 		return -ENOMEM;
 	launch.path = path;
 	launch.script = script;
+	stop_ignoring_children();
 	pid = fork_child(&launch, become, go);
 	if (pid < 0)
 		return pid;

@@ -213,7 +213,7 @@ static void drain(struct kymo_hub *hub)
 {
 	uint64_t deadline = kymo_now_ns() + DRAIN_NS;
 
-	while (hub->n_tasks && hub_pump(hub) && kymo_now_ns() < deadline)
+	while ((hub->n_tasks || hub->early.n) && hub_pump(hub) && kymo_now_ns() < deadline)
 		;
 }
 

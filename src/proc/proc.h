@@ -146,6 +146,9 @@ void kymo_process_destroy(struct kymo_process *process);
 
 pid_t kymo_process_pid(const struct kymo_process *process);
 
+/* It is in a tree: who else traces or records it does so through the hub of this thread, and gets no further while that sleeps. */
+bool kymo_process_is_at_own_hub(const struct kymo_process *process);
+
 /* Readable when the process has ended. Stays with the process. */
 int kymo_process_pidfd(const struct kymo_process *process);
 

@@ -208,6 +208,11 @@ pid_t kymo_process_pid(const struct kymo_process *process)
 	return process->pid;
 }
 
+bool kymo_process_is_at_own_hub(const struct kymo_process *process)
+{
+	return process->tree;
+}
+
 int kymo_process_pidfd(const struct kymo_process *process)
 {
 	return process->pidfd;

@@ -148,7 +148,7 @@ struct kymo_error *source_finish_rings(struct recording *recording, struct sourc
 	if (kymo_probes_are_muted(source->probes))
 		recording_warn(recording, "process %d has made reading the time stamp counter a fault (strict seccomp, PR_TSC_SIGSEGV): nothing was recorded of it, and of what it forked, from then on",
 			       kymo_process_pid(source->process));
-	if (source->n_rings && kymo_probes_were_too_late(source->probes))
+	if (source->n_rings && !recording->is_ending && kymo_probes_were_too_late(source->probes))
 		recording_tell_late(recording, source);
 	for (size_t i = 0; i < source->n_rings; i++)
 		kymo_ring_finish(&source->rings[i], clock_tsc());

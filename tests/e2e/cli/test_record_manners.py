@@ -21,11 +21,15 @@ def test_the_exit_status_is_the_commands():
 
 def test_the_exit_status_is_the_commands_where_the_ends_of_children_are_ignored():
     """The kernel keeps no status for who ignores SIGCHLD. The command ignores it all the same, as it would without kymo."""
-    for words in ([], ['--follow'], ['--no-follow']):
-        command = ['sed', '-n', 's/^SigIgn:.//p; $q5', '/proc/self/status']
-        result = run(KYMO, 'record', '-q', *words, *PROBE, '--', *command, preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)).ended(5)
+    command = ['sed', '-n', 's/^SigIgn:.//p; $q5', '/proc/self/status']
+    ways = [['record', '-q', *PROBE], ['record', '-q', *PROBE, '--follow'], ['record', '-q', *PROBE, '--no-follow'],
+            ['record', '-q', '--backend', 'ptrace', '-s', 'chdir'], ['syscalls', '-o', os.devnull]]
+    if not os.geteuid():
+        ways += [['record', '-q', '--backend', 'kernel', '-s', 'chdir'], ['syscalls', '-o', os.devnull, '--backend', 'kernel']]
+    for words in ways:
+        result = run(KYMO, *words, '--', *command, preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)).ended(5)
         check(int(result.out, 16) >> (signal.SIGCHLD - 1) & 1, 'the command ignores it', words, result)
-        run('rm', '-r', 'kymo.data').ok()
+        run('rm', '-rf', 'kymo.data').ok()
 
 
 def test_the_summary_is_one_line_that_names_the_directory():

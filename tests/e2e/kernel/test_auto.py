@@ -72,9 +72,10 @@ def test_a_place_that_the_process_refuses_is_recorded_in_a_command():
 
 
 def test_a_command_that_is_begun_anew_has_its_input_its_status_and_one_beginning(tmp):
-    """Two are started, of which the first has not run anything."""
+    """Two are started, of which the first has not run anything; both ignore what whoever started kymo ignores."""
     need_uprobes()
     Path('awkward.c').write_text(r'''
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -95,14 +96,15 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	if (argc > 1 && !fgets(line, sizeof(line), stdin))
 		return 2;
-	return 7;
+	return signal(SIGCHLD, SIG_DFL) == SIG_IGN ? 7 : 3;
 }
 ''')
     run('gcc', '-O1', '-o', 'awkward', 'awkward.c').ok()
     record('--backend', 'inproc', '-p', './awkward:awkward', '--', './awkward').refused('no safe place')
     check(not Path('began').exists(), 'a command that is refused has not begun')
     for args, more in (([], []), (['--no-follow'], []), (['--for', '2'], ['twice']), (['--for', '2', '--no-follow'], ['twice'])):
-        recorder = start(KYMO, 'record', *args, '-p', './awkward:awkward', '--', './awkward', *more)
+        recorder = start(KYMO, 'record', *args, '-p', './awkward:awkward', '--', './awkward', *more,
+                         preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
         recorder.send('some words\n')
         if more:
             recorder.wait_for(r'^kymo: waiting for \./awkward to end$', which=1)
