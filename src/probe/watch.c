@@ -192,10 +192,16 @@ static bool may_have_missed(const struct kymo_probes *probes)
 	return false;
 }
 
-/* Threads have not waited for this answer, and calls may be missing: there are probes to put in, or a library may have come and gone, if only with its process. */
+/* Threads have not waited, or some of them. */
+static bool has_let_pass(const struct kymo_probes *probes)
+{
+	return probes->were_let_pass || __atomic_load_n(&probes->shared.header->watch.given_up, __ATOMIC_RELAXED);
+}
+
+/* They have not waited for this answer, and calls may be missing: there are probes to put in, or a library may have come and gone, if only with its process. */
 static bool is_late(struct kymo_probes *probes, uint32_t requests, bool is_pending)
 {
-	if (!probes->were_let_pass && !__atomic_load_n(&probes->shared.header->watch.given_up, __ATOMIC_RELAXED))
+	if (!has_let_pass(probes))
 		return false;
 	return is_pending || ((requests - probes->n_answers > REQUESTS_OF_ONE || !kymo_probes_are_mapped(probes)) && may_have_missed(probes));
 }
@@ -232,6 +238,5 @@ bool kymo_probes_were_too_late(const struct kymo_probes *probes)
 {
 	const struct kymo_wire_header *header = probes->shared.header;
 
-	return kymo_probes_are_watching(probes) && !header->is_leaving && header->watch.requests != probes->n_answers &&
-	       (header->watch.given_up || probes->were_let_pass) && may_have_missed(probes);
+	return kymo_probes_are_watching(probes) && !header->is_leaving && header->watch.requests != probes->n_answers && has_let_pass(probes) && may_have_missed(probes);
 }

@@ -140,7 +140,6 @@ static void __attribute__((noreturn)) become_and_report(const struct launch *lau
 	int err;
 
 	is_told_to_go(go);
-	ignore_children_as_before();
 	sigprocmask(SIG_SETMASK, launch->mask, NULL);
 	execvp(launch->argv[0], launch->argv);
 	err = errno;
@@ -153,7 +152,6 @@ static void __attribute__((noreturn)) become(const struct launch *launch, int go
 
 	if (!is_told_to_go(go))		/* the parent is gone */
 		_exit(127);
-	ignore_children_as_before();
 	if (launch->mask)
 		sigprocmask(SIG_SETMASK, launch->mask, NULL);
 	err = launch->filter ? hub_filter_install(launch->filter, launch->n_filter) : 0;
@@ -184,6 +182,7 @@ static pid_t fork_child(const struct launch *launch, void (*be)(const struct lau
 	pid = fork();
 	if (!pid) {
 		close(go[1]);
+		ignore_children_as_before();
 		be(launch, go[0]);
 	}
 	err = -errno;
