@@ -12,6 +12,7 @@ from kymotest import (KYMO, babeltrace, check, check_equal, check_same, check_te
                       report_json, skip, start)
 
 ROUNDS = 5
+SYS_EPOLL_WAIT = 232
 
 
 def free_port():
@@ -227,7 +228,7 @@ def test_nginx_answers_rightly_while_recordings_begin_and_end(tmp):
     eventually(lambda: not server.is_alive() or is_listening(port), 'nginx listens')
     if not server.is_alive():
         skip(f'nginx does not start: {server.err.strip().splitlines()[-1]}')
-    eventually(lambda: len(processes.children(server.pid)) == 2, 'two workers')
+    eventually(lambda: [processes.call(pid) for pid in processes.children(server.pid)] == [SYS_EPOLL_WAIT] * 2, 'two workers wait for requests')
     names = list(files)
 
     def load(number, i):
