@@ -182,7 +182,7 @@ bool kymo_probes_are_asked(const struct kymo_probes *probes);
 struct kymo_error *kymo_probes_answer(struct kymo_probes *probes, bool *late_ret, uint64_t *stopped_ns_ret);
 
 /* The same of what was not answered: the process has ended. False for a recording that has left it. */
-bool kymo_probes_were_too_late(const struct kymo_probes *probes);
+bool kymo_probes_were_too_late(struct kymo_probes *probes);
 
 /* The program has made reading the time stamp counter a fault: nothing more is recorded of it. */
 bool kymo_probes_are_muted(const struct kymo_probes *probes);

@@ -79,6 +79,19 @@ static bool is_same_version(const struct kymo_probes *probes, const struct probe
 	return probe_cached_is_of(module->file, fd);
 }
 
+/* What could not be read may have been closed since mappings were read, or its process has ended. */
+static bool is_mapped_now(const struct kymo_probes *probes, const struct probe_module *module)
+{
+	struct kymo_maps maps;
+	struct kymo_error *error = kymo_maps_read(kymo_process_pid(probes->process), &maps);
+	bool is_there = !error && mapping_of(module, &maps);
+
+	if (!error)
+		kymo_maps_deinit(&maps);
+	kymo_error_destroy(error);
+	return is_there;
+}
+
 /* Closed and opened again while nobody looked: its text is the file's. */
 static bool has_lost_its_jumps(const struct kymo_probes *probes, size_t module_at)
 {
@@ -88,8 +101,9 @@ static bool has_lost_its_jumps(const struct kymo_probes *probes, size_t module_a
 
 		if (site->module != module_at || !site->installed || site->is_standby || site->is_guard)
 			continue;
-		return !kymo_process_read(probes->process, site->address, now, site->plan.patch_size) &&
-		       !memcmp(now, site->plan.original, site->plan.patch_size);
+		if (kymo_process_read(probes->process, site->address, now, site->plan.patch_size))
+			return !is_mapped_now(probes, &probes->modules.items[module_at]);
+		return !memcmp(now, site->plan.original, site->plan.patch_size);
 	}
 	return false;
 }
@@ -180,8 +194,16 @@ bool kymo_probes_are_asked(const struct kymo_probes *probes)
 	       __atomic_load_n(&watch->given_up, __ATOMIC_RELAXED);
 }
 
+static bool are_files_wanted(const struct kymo_probes *probes)
+{
+	for (size_t i = 0; i < probes->n_specs; i++)
+		if (!probes->specs[i].address)
+			return true;
+	return false;
+}
+
 /* A library that has come and gone may have been a wanted one: nobody names a file for markers and system calls, and those that are named may come back. */
-static bool may_have_missed(const struct kymo_probes *probes)
+static bool are_files_awaited(const struct kymo_probes *probes)
 {
 	for (size_t i = 0; i < probes->n_specs; i++)
 		if (!probes->specs[i].address && (!probes->specs[i].file || !probes->met[i]))
@@ -198,12 +220,17 @@ static bool has_let_pass(const struct kymo_probes *probes)
 	return probes->were_let_pass || __atomic_load_n(&probes->shared.header->watch.given_up, __ATOMIC_RELAXED);
 }
 
-/* They have not waited for this answer, and calls may be missing: there are probes to put in, or a library may have come and gone, if only with its process. */
-static bool is_late(struct kymo_probes *probes, uint32_t requests, bool is_pending)
+/*
+ * Threads have not waited for an answer to `n_requests`, and a library may have come and gone meanwhile, if only with its process. What stood there when its process ended is not known: it may have been
+ * closed and opened again.
+ */
+static bool may_have_missed(struct kymo_probes *probes, uint32_t n_requests)
 {
+	bool is_of_many = n_requests > REQUESTS_OF_ONE, has_ended = !kymo_probes_are_mapped(probes);
+
 	if (!has_let_pass(probes))
 		return false;
-	return is_pending || ((requests - probes->n_answers > REQUESTS_OF_ONE || !kymo_probes_are_mapped(probes)) && may_have_missed(probes));
+	return is_of_many && has_ended ? are_files_wanted(probes) : (is_of_many || has_ended) && are_files_awaited(probes);
 }
 
 /* From now on they wait again. Who has not, since `requests` were counted, is dealt with next. */
@@ -229,14 +256,14 @@ struct kymo_error *kymo_probes_answer(struct kymo_probes *probes, bool *late_ret
 	pending = kymo_probes_pending(probes);
 	if (!error && pending)
 		error = kymo_probes_install(probes, stopped_ns_ret);
-	*late_ret = is_late(probes, requests, pending);
+	*late_ret = (pending && has_let_pass(probes)) || may_have_missed(probes, requests - probes->n_answers);
 	go_on(probes, requests);
 	return error;
 }
 
-bool kymo_probes_were_too_late(const struct kymo_probes *probes)
+bool kymo_probes_were_too_late(struct kymo_probes *probes)
 {
 	const struct kymo_wire_header *header = probes->shared.header;
 
-	return kymo_probes_are_watching(probes) && !header->is_leaving && header->watch.requests != probes->n_answers && has_let_pass(probes) && may_have_missed(probes);
+	return kymo_probes_are_watching(probes) && !header->is_leaving && header->watch.requests != probes->n_answers && may_have_missed(probes, header->watch.requests - probes->n_answers);
 }

@@ -343,18 +343,22 @@ def test_a_library_that_comes_and_goes_is_recorded_each_time_and_leaves_nothing(
     unless_late(reopen_often)
 
 
-def test_a_recorder_that_stands_still_holds_no_program_up():
-    process = target('reopener', target_path('libctor.so'))
-    opened(process)
-    recording = watching_recorder(process.pid, 'data', '-p', 'libctor:ctor_work')
-    recording.signal(signal.SIGSTOP)
-    took_us, busy_us = zip(*(opened(process)[1:3] for _ in range(6)))
-    check(max(busy_us) < 1000000, 'no load takes a second: threads wait without a system call', busy_us)
-    check(min(took_us[1:]) < 150000, 'later loads do not wait', took_us)
-    recording.signal(signal.SIGCONT)
-    process.end().ok()
-    result = recording.end().ok()
-    check(LATE in result.err, 'what is missing is told', result)
+def test_a_recorder_that_stands_still_holds_no_program_up(tmp):
+    """The library is there when it stops, and at the process' end, which it sees or not."""
+    for has_ended in (False, True):
+        process = target('reopener', target_path('libctor.so'))
+        opened(process)
+        recording = watching_recorder(process.pid, tmp / f'data.{has_ended}', '-p', 'libctor:ctor_work')
+        recording.signal(signal.SIGSTOP)
+        took_us, busy_us = zip(*(opened(process)[1:3] for _ in range(6)))
+        check(max(busy_us) < 1000000, 'no load takes a second: threads wait without a system call', busy_us)
+        check(min(took_us[1:]) < 150000, 'later loads do not wait', took_us)
+        if has_ended:
+            process.end().ok()
+        recording.signal(signal.SIGCONT)
+        process.end().ok()
+        result = recording.end().ok()
+        check(LATE in result.err, 'what is missing is told', has_ended, result)
 
 
 def test_a_library_that_comes_and_goes_while_the_recorder_stands_still_is_not_missed_in_silence(tmp):
