@@ -202,6 +202,9 @@ def start(*command, env=None, **options):
     return Process(command, env, options)
 
 
+killed_ids = set()  # of processes that were there when their test was over
+
+
 class Process:
     """A program that runs. Outputs go to files, so that nobody waits for anybody; ended at the end of the test if still there."""
 
@@ -275,6 +278,7 @@ class Process:
 
     def kill(self):
         if self.popen.poll() is None:
+            killed_ids.add(self.pid)
             self.popen.kill()
             self.popen.wait()
         if self.popen.stdin and not self.popen.stdin.closed:

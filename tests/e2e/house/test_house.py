@@ -142,6 +142,24 @@ def test_a_sanitizer_report_of_any_process_fails_the_test(tmp):
     check_matches(result.out, r'LeakSanitizer: detected memory leaks')
 
 
+def test_a_search_for_leaks_that_the_end_of_its_test_comes_into_is_no_report(tmp):
+    result = run_runner(tmp, '''
+import os
+from kymotest import start
+def leave(text):
+    path = os.environ['ASAN_OPTIONS'].split('log_path=')[1]
+    process = start('sh', '-c', f'echo "{text}" > {path}.$$; echo written; read line')
+    process.wait_for('written')
+    return process
+NO_REGISTERS = '==123==Unable to get registers from thread 122.'
+def test_killed(): leave(NO_REGISTERS)
+def test_killed_with_more(): leave(NO_REGISTERS + '\\n==122==ERROR: LeakSanitizer')
+def test_ended_by_itself(): leave(NO_REGISTERS).end()
+''').ended(1)
+    check_equal(sorted(line for line in result.out.splitlines() if 'some' in line and line[0] != ' '), [
+        'FAIL  e2e/some/thing/ended_by_itself (exit status 1)', 'FAIL  e2e/some/thing/killed_with_more (exit status 1)', 'ok    e2e/some/thing/killed'])
+
+
 def test_a_changed_byte_of_text_is_seen():
     process = target('selfcheck', '-t', '2')
     check_same(processes.changed_text(process.pid), [], 'text of a fresh process')
