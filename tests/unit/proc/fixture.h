@@ -22,10 +22,10 @@ static inline void begin(struct fixture *f, int (*run)(struct shared *shared))
 {
 	memset(f, 0, sizeof(*f));
 	f->shared = share();
-	f->hub = new_hub();
 	f->book.more = f->other.more = f;
 	f->pid = child_of(run, f->shared);
 	eventually(f->shared->ready);
+	f->hub = new_hub();
 }
 
 static inline void end(struct fixture *f)

@@ -56,9 +56,9 @@ static void begin(struct fixture *fixture, int (*run)(struct shared *shared))
 {
 	memset(fixture, 0, sizeof(*fixture));
 	fixture->shared = share();
-	fixture->hub = new_hub();
 	fixture->pid = child_of(run, fixture->shared);
 	eventually(fixture->shared->ready);
+	fixture->hub = new_hub();
 }
 
 static void end(struct fixture *fixture)

@@ -165,7 +165,7 @@ static void what_is_told_is_what_the_program_has_counted(void **state)
 {
 	struct teller first = { 0 }, others[N_OTHERS] = { { .is_random = true }, { .is_random = true }, { .is_random = true } };
 	const char *calls = getenv("KYMO_HUB_CALLS"), *seeds = getenv("KYMO_SEED");
-	struct kymo_hub *hub = new_hub();
+	struct kymo_hub *hub;
 	pid_t pid;
 
 	seed = seeds ? (unsigned int)atol(seeds) : (unsigned int)getpid();
@@ -175,6 +175,7 @@ static void what_is_told_is_what_the_program_has_counted(void **state)
 	counts->n_calls = calls ? atoi(calls) : 200;
 	pid = child_of(be_program, NULL);
 	eventually(counts->ready == N_THREADS);
+	hub = new_hub();
 	for_all_threads(hub, pid, &first, true);
 	for (int i = 0; i < N_OTHERS; i++)
 		for_all_threads(hub, pid, &others[i], false);

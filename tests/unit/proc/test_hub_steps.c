@@ -60,8 +60,8 @@ static void runs(const struct shared *shared)
 static void who_is_let_go_in_a_group_stop_does_not_die_of_a_step(void **state)
 {
 	struct shared *shared = share();
-	struct kymo_hub *hub = new_hub();
 	pid_t pid = child_of(counting, shared);
+	struct kymo_hub *hub = new_hub();
 
 	eventually(shared->ready);
 	for (int i = 0; i < ROUNDS; i++) {
@@ -108,8 +108,8 @@ static void who_is_stepped_is_told_of_each_stop_and_each_continuing(void **state
 {
 	struct book book = { .hook = step_on };
 	struct shared *shared = share();
-	struct kymo_hub *hub = new_hub();
 	pid_t pid = child_of(counting, shared);
+	struct kymo_hub *hub = new_hub();
 	struct kymo_engine *engine;
 
 	eventually(shared->ready);
