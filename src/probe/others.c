@@ -143,6 +143,30 @@ const struct kymo_wire_site *probes_others_head(const struct kymo_probes *probes
 	return NULL;
 }
 
+/* The entry at `address` whose pad others go on to at `inner`, or NULL. */
+static const struct kymo_wire_site *entry_within(const struct probe_others *others, uint64_t address, uint64_t inner)
+{
+	for (size_t i = 0; i < others->n; i++)
+		for (size_t k = 0; k < others->items[i].n_sites; k++)
+			if (others->items[i].sites[k].address == address && others->items[i].sites[k].inner == inner)
+				return &others->items[i].sites[k];
+	return NULL;
+}
+
+bool probes_others_leave_out(const struct kymo_probes *probes, const struct probe_others *others, const struct probe_site *site)
+{
+	const struct kymo_wire_site *at = probes_others_head(probes, others, site->address);
+
+	for (size_t i = 0; at && i <= others->n; i++) {
+		if (at->next == site->pad + site->layout.inner)
+			return false;
+		if (!at->next || at->next == at->displaced)
+			return true;
+		at = entry_within(others, site->address, at->next);
+	}
+	return false;
+}
+
 bool probes_others_are_busy_at(const struct kymo_probes *probes, const struct probe_others *others, uint64_t address)
 {
 	for (size_t i = 0; i < others->n; i++)

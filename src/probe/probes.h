@@ -25,6 +25,7 @@ struct probe_module {
 	struct kymo_code *code;
 	struct kymo_jit *jit;		/* else NULL; with it, there are no file, module and inode, and addresses are the process's own */
 	bool is_gone;			/* not mapped any more */
+	bool is_replaced;		/* and there is another version of its file in its place */
 };
 
 /* What of a spec has no safe place, for one warning. */
@@ -149,6 +150,7 @@ struct kymo_probes {
 	bool has_guards, has_watch;
 	bool told_other_code;
 	uint32_t n_answers;		/* requests that were dealt with */
+	uint32_t n_on_time;		/* … and nobody can have missed anything meanwhile, or it was told */
 	bool were_let_pass;		/* some of the others have not waited */
 	uint8_t state;			/* what the live pages say */
 	int64_t tid_offset, rseq_offset;	/* 0: not known */
@@ -433,6 +435,9 @@ bool probes_others_mark(const struct kymo_probes *probes, const struct probe_oth
 
 /* The entry whose pad the link at `address` leads to, of a probe or an evicted instruction, or NULL. */
 const struct kymo_wire_site *probes_others_head(const struct kymo_probes *probes, const struct probe_others *others, uint64_t address);
+
+/* Whether threads that come to this site run pads of other recordings, and not its. False where that can't be told. */
+bool probes_others_leave_out(const struct kymo_probes *probes, const struct probe_others *others, const struct probe_site *site);
 
 /* Whether another recording is about to put a probe there, or to take one out. */
 bool probes_others_are_busy_at(const struct kymo_probes *probes, const struct probe_others *others, uint64_t address);

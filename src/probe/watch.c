@@ -53,6 +53,12 @@ struct kymo_error *probes_add_watch(struct kymo_probes *probes)
 	return error;
 }
 
+/* Threads have not waited, or some of them. */
+static bool has_let_pass(const struct kymo_probes *probes)
+{
+	return probes->were_let_pass || __atomic_load_n(&probes->shared.header->watch.given_up, __ATOMIC_RELAXED);
+}
+
 /* ---- what comes and goes ------------------------------------------------------------------------------------------- */
 
 /* The mapping that the module begins with, or NULL. */
@@ -66,17 +72,23 @@ static const struct kymo_map *mapping_of(const struct probe_module *module, cons
 		       NULL;
 }
 
-/* A file that was removed leaves its inode to the next one. */
-static bool is_same_version(const struct kymo_probes *probes, const struct probe_module *module, const struct kymo_map *map)
+enum version {
+	VERSION_UNKNOWN,
+	VERSION_SAME,
+	VERSION_OTHER,	/* also when it only has lost its name */
+};
+
+/* Of the file of `map`. One that was removed leaves its inode to the next one. */
+static enum version version_of(const struct kymo_probes *probes, const struct probe_module *module, const struct kymo_map *map)
 {
 	kymo_cleanup_close int fd = -1;
 	struct kymo_error *error = kymo_open_mapped(kymo_process_pid(probes->process), map, &fd);
 
 	if (error) {
 		kymo_error_destroy(error);
-		return false;
+		return VERSION_UNKNOWN;
 	}
-	return probe_cached_is_of(module->file, fd);
+	return probe_cached_is_of(module->file, fd) ? VERSION_SAME : VERSION_OTHER;
 }
 
 /* What could not be read may have been closed since mappings were read, or its process has ended. */
@@ -92,9 +104,22 @@ static bool is_mapped_now(const struct kymo_probes *probes, const struct probe_m
 	return is_there;
 }
 
-/* Closed and opened again while nobody looked: its text is the file's. */
-static bool has_lost_its_jumps(const struct kymo_probes *probes, size_t module_at)
+static bool is_in_text(const struct kymo_probes *probes, const struct probe_site *site, const uint8_t *now)
 {
+	uint8_t jump[KYMO_JUMP_SIZE];
+
+	return !kymo_process_read(probes->process, site->link, jump, sizeof(jump)) && kymo_jump_target(site->link, jump) == site->pad + site->layout.entry &&
+	       (site->link == site->address || !memcmp(now, site->plan.patch, site->plan.patch_size));
+}
+
+/*
+ * Closed and opened again while nobody looked: its text is the file's; or, where `others` are given, who did not wait for this recording may have waited for another one, whose jump is there, or there is
+ * another version of the file.
+ */
+static bool has_lost_its_jumps(const struct kymo_probes *probes, size_t module_at, const struct kymo_map *map, const struct probe_others *others)
+{
+	const struct probe_module *module = &probes->modules.items[module_at];
+
 	for (size_t i = 0; i < probes->sites.n; i++) {
 		const struct probe_site *site = &probes->sites.items[i];
 		uint8_t now[KYMO_PATCH_MAX];
@@ -102,8 +127,12 @@ static bool has_lost_its_jumps(const struct kymo_probes *probes, size_t module_a
 		if (site->module != module_at || !site->installed || site->is_standby || site->is_guard)
 			continue;
 		if (kymo_process_read(probes->process, site->address, now, site->plan.patch_size))
-			return !is_mapped_now(probes, &probes->modules.items[module_at]);
-		return !memcmp(now, site->plan.original, site->plan.patch_size);
+			return !is_mapped_now(probes, module);
+		if (!memcmp(now, site->plan.original, site->plan.patch_size))
+			return true;
+		if (!others || module->jit || is_in_text(probes, site, now))
+			return false;
+		return probes_others_head(probes, others, site->address) ? probes_others_leave_out(probes, others, site) : version_of(probes, module, map) == VERSION_OTHER;
 	}
 	return false;
 }
@@ -150,23 +179,38 @@ static bool is_jit_there(const struct probe_module *module, const struct kymo_ma
 	return map && kymo_jit_is_map(map);
 }
 
-struct kymo_error *probes_note_mappings(struct kymo_probes *probes, const struct kymo_maps *maps)
+static struct kymo_error *note_mapping(struct kymo_probes *probes, size_t module_at, const struct kymo_maps *maps, const struct probe_others *others)
 {
+	struct probe_module *module = &probes->modules.items[module_at];
+	const struct kymo_map *map = mapping_of(module, maps);
 	struct kymo_error *error = NULL;
 
-	for (size_t i = 0; i < probes->modules.n && !error; i++) {
-		const struct kymo_map *map = mapping_of(&probes->modules.items[i], maps);
-
-		if (probes->modules.items[i].jit) {
-			if (!probes->modules.items[i].is_gone && (!is_jit_there(&probes->modules.items[i], maps) || has_lost_its_jumps(probes, i)))
-				error = retire(probes, i);
-			continue;
-		}
-		if (!probes->modules.items[i].is_gone && (!map || has_lost_its_jumps(probes, i)))
-			error = retire(probes, i);
-		if (!error && map && probes->modules.items[i].is_gone && is_same_version(probes, &probes->modules.items[i], map))
-			revive(probes, i);
+	if (!module->is_gone && (!(module->jit ? is_jit_there(module, maps) : map != NULL) || has_lost_its_jumps(probes, module_at, map, others)))
+		error = retire(probes, module_at);
+	if (error || module->jit || !map || !module->is_gone || module->is_replaced)
+		return error;
+	switch (version_of(probes, module, map)) {
+	case VERSION_SAME:
+		revive(probes, module_at);
+		return NULL;
+	case VERSION_OTHER:	/* whoever leaves must not look for what was put into the former one */
+		module->is_replaced = true;
+		return probes->has_shared ? kymo_shared_forget(&probes->shared, module->low, module->high, module->inode) : NULL;
+	case VERSION_UNKNOWN:
+		break;
 	}
+	return NULL;
+}
+
+struct kymo_error *probes_note_mappings(struct kymo_probes *probes, const struct kymo_maps *maps)
+{
+	const bool is_late = kymo_probes_are_watching(probes) && has_let_pass(probes);
+	struct probe_others others = { .n = 0 };
+	struct kymo_error *error = is_late ? probes_others_read(probes, &others) : NULL;
+
+	for (size_t i = 0; i < probes->modules.n && !error; i++)
+		error = note_mapping(probes, i, maps, is_late ? &others : NULL);
+	probes_others_deinit(&others);
 	return error;
 }
 
@@ -194,12 +238,13 @@ bool kymo_probes_are_asked(const struct kymo_probes *probes)
 	       __atomic_load_n(&watch->given_up, __ATOMIC_RELAXED);
 }
 
+/* Of the kernel's half of a recording that is made in two nothing is known here. */
 static bool are_files_wanted(const struct kymo_probes *probes)
 {
 	for (size_t i = 0; i < probes->n_specs; i++)
 		if (!probes->specs[i].address)
 			return true;
-	return false;
+	return probes->options.kernel;
 }
 
 /* A library that has come and gone may have been a wanted one: nobody names a file for markers and system calls, and those that are named may come back. */
@@ -211,26 +256,22 @@ static bool are_files_awaited(const struct kymo_probes *probes)
 	for (size_t i = 0; i < probes->modules.n; i++)
 		if (probes->modules.items[i].is_gone && !probes->modules.items[i].jit)
 			return true;
-	return false;
-}
-
-/* Threads have not waited, or some of them. */
-static bool has_let_pass(const struct kymo_probes *probes)
-{
-	return probes->were_let_pass || __atomic_load_n(&probes->shared.header->watch.given_up, __ATOMIC_RELAXED);
+	return probes->options.kernel;
 }
 
 /*
- * Threads have not waited for an answer to `n_requests`, and a library may have come and gone meanwhile, if only with its process. What stood there when its process ended is not known: it may have been
- * closed and opened again.
+ * Threads have not waited for answers to some of the `requests`, and a library may have come and gone meanwhile, if only with its process. What stood there when its process ended is not known: it may
+ * have been closed and opened again.
  */
-static bool may_have_missed(struct kymo_probes *probes, uint32_t n_requests)
+static bool may_have_missed(struct kymo_probes *probes, uint32_t requests)
 {
-	bool is_of_many = n_requests > REQUESTS_OF_ONE, has_ended = !kymo_probes_are_mapped(probes);
+	uint32_t n = requests - probes->n_on_time;
+	bool has_ended;
 
-	if (!has_let_pass(probes))
+	if (!n || !has_let_pass(probes))
 		return false;
-	return is_of_many && has_ended ? are_files_wanted(probes) : (is_of_many || has_ended) && are_files_awaited(probes);
+	has_ended = !kymo_probes_are_mapped(probes);
+	return n > REQUESTS_OF_ONE && has_ended ? are_files_wanted(probes) : (n > REQUESTS_OF_ONE || has_ended) && are_files_awaited(probes);
 }
 
 /* From now on they wait again. Who has not, since `requests` were counted, is dealt with next. */
@@ -243,20 +284,27 @@ static void go_on(struct kymo_probes *probes, uint32_t requests)
 	__atomic_store_n(&watch->answers, requests, __ATOMIC_RELEASE);
 	has_given_up = __atomic_exchange_n(&watch->given_up, 0, __ATOMIC_ACQ_REL);
 	probes->were_let_pass = has_given_up && __atomic_load_n(&watch->requests, __ATOMIC_ACQUIRE) != requests;
+	if (!probes->were_let_pass)
+		probes->n_on_time = requests;
 }
 
-struct kymo_error *kymo_probes_answer(struct kymo_probes *probes, bool *late_ret, uint64_t *stopped_ns_ret)
+struct kymo_error *kymo_probes_answer(struct kymo_probes *probes, bool has_new, bool *late_ret, uint64_t *stopped_ns_ret)
 {
-	uint32_t requests = __atomic_load_n(&probes->shared.header->watch.requests, __ATOMIC_ACQUIRE);
-	struct kymo_error *error;
-	size_t pending;
+	const struct kymo_wire_watch *watch = &probes->shared.header->watch;
+	uint32_t requests = __atomic_load_n(&watch->requests, __ATOMIC_ACQUIRE), seen;
+	struct kymo_error *error = NULL;
 
 	probes_forget_errors(probes);	/* of another library */
-	error = kymo_probes_resolve(probes);
-	pending = kymo_probes_pending(probes);
-	if (!error && pending)
+	if (kymo_probes_are_mapped(probes))	/* of a process that is gone there is nothing to be seen, or the next program */
+		error = kymo_probes_resolve(probes);
+	seen = __atomic_load_n(&watch->requests, __ATOMIC_ACQUIRE);	/* what has gone since, too, is not among what was looked at */
+	if (!error && kymo_probes_are_mapped(probes) && kymo_probes_pending(probes)) {
+		has_new = true;
 		error = kymo_probes_install(probes, stopped_ns_ret);
-	*late_ret = (pending && has_let_pass(probes)) || may_have_missed(probes, requests - probes->n_answers);
+	}
+	*late_ret = (has_new && has_let_pass(probes)) || may_have_missed(probes, seen);
+	if (*late_ret)
+		probes->n_on_time = seen;
 	go_on(probes, requests);
 	return error;
 }
@@ -265,5 +313,5 @@ bool kymo_probes_were_too_late(struct kymo_probes *probes)
 {
 	const struct kymo_wire_header *header = probes->shared.header;
 
-	return kymo_probes_are_watching(probes) && !header->is_leaving && header->watch.requests != probes->n_answers && may_have_missed(probes, header->watch.requests - probes->n_answers);
+	return kymo_probes_are_watching(probes) && !header->is_leaving && header->watch.requests != probes->n_answers && may_have_missed(probes, header->watch.requests);
 }

@@ -98,7 +98,7 @@ struct kymo_error *recording_attach(struct recording *recording)
 	if (!error)
 		error = kymo_probes_set_live(target->source->probes);
 	if (!error)
-		error = recording_mix(recording, target->source);
+		error = recording_mix(recording, target->source, NULL);
 	if (!error)
 		error = recording_finish_mix(recording);
 	if (!error)

@@ -204,7 +204,7 @@ struct kymo_error *recording_start_up(struct recording *recording, struct target
 		return error;
 	switch (event) {
 	case KYMO_STARTUP_MAPPED:
-		error = recording_mix(recording, source);
+		error = recording_mix(recording, source, NULL);
 		return error ? error : recording_install(recording, source);
 	case KYMO_STARTUP_TLS:
 		target->has_threads = target->is_id_due = true;

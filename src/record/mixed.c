@@ -89,7 +89,7 @@ static struct kymo_error *look_held(struct recording *recording, struct source *
 	return error;
 }
 
-struct kymo_error *recording_mix(struct recording *recording, struct source *source)
+struct kymo_error *recording_mix(struct recording *recording, struct source *source, bool *new_ret)
 {
 	pid_t pid = kymo_process_pid(source->process);
 	struct kymo_error *error;
@@ -99,6 +99,8 @@ struct kymo_error *recording_mix(struct recording *recording, struct source *sou
 	if (!recording->kernel)
 		return NULL;
 	error = recording_kernel_read(recording->kernel, pid, &has_new);	/* while it runs: files are decoded */
+	if (new_ret)
+		*new_ret = !error && has_new;
 	if (error || !has_new)
 		return error;
 	kymo_process_threads(source->process, &n);

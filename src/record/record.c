@@ -107,11 +107,11 @@ static void keep_first(struct kymo_error **first, struct kymo_error *error)
 /* Threads that have loaded a library wait for an answer. An error is told: what was recorded before goes on. */
 static void answer(struct recording *recording, struct source *source)
 {
-	bool late = false;
-	struct kymo_error *error = recording_mix(recording, source), *answered;
+	bool has_new = false, late = false;
+	struct kymo_error *error = recording_mix(recording, source, &has_new), *answered;
 	size_t n_sites;
 
-	answered = kymo_probes_answer(source->probes, &late, &recording->result.stopped_ns);
+	answered = kymo_probes_answer(source->probes, has_new, &late, &recording->result.stopped_ns);
 	keep_first(&error, answered);
 	n_sites = kymo_probes_n_sites(source->probes);
 	if (!error)
@@ -123,7 +123,7 @@ static void answer(struct recording *recording, struct source *source)
 	if (error)
 		recording_warn(recording, "a library that process %d has loaded is not probed: %s", kymo_process_pid(source->process),
 			       error->message);
-	else if (late)
+	if (late)
 		recording_tell_late(recording, source);
 	kymo_error_destroy(error);
 	if (n_sites > recording->n_sites)
@@ -203,6 +203,7 @@ static struct kymo_error *record_until_end(struct recording *recording, bool *al
 		if (error)
 			return error;
 	}
+	answer_all(recording);	/* who has asked since is told of what it has missed, or nobody would be */
 	return NULL;
 }
 

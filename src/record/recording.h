@@ -171,8 +171,11 @@ struct kymo_error *recording_divide(struct recording *recording);
 /* The kernel's half for `recording->pid`, where it has any specs. */
 struct kymo_error *recording_open_mix(struct recording *recording);
 
-/* Put the kernel's half into what the process of `source` has mapped since the last time; before the other half, which keeps away from it. The process is left running or stopped as it was. */
-struct kymo_error *recording_mix(struct recording *recording, struct source *source);
+/*
+ * Put the kernel's half into what the process of `source` has mapped since the last time; before the other half, which keeps away from it. The process is left running or stopped as it was.
+ * `new_ret`: whether there was something; may be NULL.
+ */
+struct kymo_error *recording_mix(struct recording *recording, struct source *source, bool *new_ret);
 
 /* The same for files that it has not mapped yet. */
 struct kymo_error *recording_finish_mix(struct recording *recording);

@@ -3,7 +3,7 @@ import random
 import time
 
 import remains
-from kymotest import KYMO, TORTURE_SECONDS, check, check_equal, clean_up_after, event_counts, record, report_json, run, target_path
+from kymotest import KYMO, TORTURE_SECONDS, check, check_equal, clean_up_after, event_counts, record, report_json, run, skip, target_path
 from recorders import LATE
 
 CALLS = 111  # of ctor_work, and passes of lib_work, each time that the library is opened
@@ -12,14 +12,17 @@ CALLS = 111  # of ctor_work, and passes of lib_work, each time that the library 
 def record_each(library, words, counts, most):
     """Of programs that open it up to `most` times. Nothing is missed, and nothing else is hit where it was; `counts` are of one opening. Fewer times where a loaded
     machine has let a program wait for its recorder in vain, which is said."""
-    end, n = time.monotonic() + TORTURE_SECONDS, 0
+    end, n, n_late = time.monotonic() + TORTURE_SECONDS, 0, 0
     while n == 0 or time.monotonic() < end:
+        if n == 0 and n_late > 20:
+            skip('on this machine, as loaded as it is, recorders do not get their turn in time')
         rounds = random.randint(1, most)
         with clean_up_after():
             result = record(*words, '--', target_path('dlopener'), target_path(library), rounds).ok()
             check_equal(result.json(), {'ctor_work': rounds * CALLS})
             if LATE in result.err:
                 most = max(1, most // 2)
+                n_late += 1
                 continue
             check_equal(event_counts(), {event: count * rounds for event, count in counts.items()}, 'counts')
             check_equal(report_json()['lost_events'], 0, 'lost')

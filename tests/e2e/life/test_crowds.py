@@ -403,6 +403,79 @@ def test_a_library_that_was_opened_while_the_recorder_stood_still_is_recorded_fr
     check_equal(count('data'), 2 * (OPEN_CALLS - CTOR_CALLS), 'calls: of the first close, and of the last')
 
 
+def test_a_process_that_ends_with_one_library_that_nobody_wants_is_told_of_nothing():
+    """All that is wanted was there, and is gone with the process only."""
+    process = target('reopener', target_path('libctor.so'))
+    recording = watching_recorder(process.pid, 'data', '-p', 'libc:getppid')
+    recording.signal(signal.SIGSTOP)
+    opened(process)
+    process.end(signal.SIGKILL).ended(-signal.SIGKILL)
+    recording.signal(signal.SIGCONT)
+    check_equal(recording.end().ok().warnings(), [], 'warnings')
+
+
+def is_recorded_again(process, asleep, calls):
+    """It goes on, tells that it was late, has all calls of what is opened then, and leaves. `calls` are those before."""
+    asleep.signal(signal.SIGCONT)
+    eventually(lambda: LATE in asleep.err, 'what is missing is told', 60)
+    for _ in range(2):
+        opened(process)
+    result = asleep.end(signal.SIGINT).ok()
+    check(len(result.warnings()) == 1, 'there is nothing else to tell', result)
+    check_equal(count('asleep'), calls + 2 * OPEN_CALLS, 'calls: before it stood still, and from when it looked again')
+
+
+def test_a_library_that_was_rebuilt_in_its_inode_while_the_recorder_stood_still_is_recorded_again(tmp):
+    """It comes to the address where the old one was, with other code."""
+    library = tmp / 'libgrown.so'
+    put_library(library, 'libctor.so')
+    process = target('reopener', library)
+    address = opened(process)[0]
+    asleep = watching_recorder(process.pid, 'asleep', '-p', 'libgrown:ctor_work')
+    asleep.signal(signal.SIGSTOP)
+    process.send('c')
+    process.wait_for('^closed$')
+    shutil.copyfile(target_path('libctor-rebuilt.so'), library)
+    check(address < opened(process)[0] < address + 4096, 'the new one is where the old one was')
+    is_recorded_again(process, asleep, OPEN_CALLS - CTOR_CALLS)
+    check_text_intact(process.pid)
+    process.end().ok()
+
+
+def test_a_recorder_leaves_a_library_that_was_rebuilt_in_its_inode(tmp):
+    library = tmp / 'libgrown.so'
+    put_library(library, 'libctor.so')
+    process = target('reopener', library)
+    addresses = [opened(process)[0]]
+    leaves = watching_recorder(process.pid, 'leaves', '-p', 'libgrown:ctor_work')
+    for name in ('libctor-rebuilt.so', 'libctor.so', 'libctor-rebuilt.so'):
+        process.send('c')
+        eventually(lambda: process.out.count('closed') == len(addresses), 'it is closed')
+        shutil.copyfile(target_path(name), library)
+        addresses.append(opened(process)[0])
+    check(len({address & -4096 for address in addresses}) == 1, 'each is where the old one was', *map(hex, addresses))
+    result = leaves.end(signal.SIGINT).ok()
+    check(result.warnings() == [] or LATE in result.err, 'there is nothing to tell', result)
+    check_text_intact(process.pid)
+    opened(process)
+    process.end().ok()
+
+
+def test_a_library_that_only_another_recorder_has_since_this_one_stood_still_is_recorded_again_by_both(tmp):
+    process = target('reopener', target_path('libctor.so'))
+    opened(process)
+    recorders = [watching_recorder(process.pid, name, '-p', 'libctor:ctor_work') for name in ('asleep', 'awake')]
+    recorders[0].signal(signal.SIGSTOP)
+    opened(process)
+    check(is_changed(process, 'libctor'), 'the other one has its probe in')
+    is_recorded_again(process, recorders[0], OPEN_CALLS - CTOR_CALLS)
+    opened(process)
+    result = recorders[1].end(signal.SIGINT).ok()
+    check(LATE in result.err or count('awake') == 4 * OPEN_CALLS, 'the other one has all', result)
+    check_text_intact(process.pid)
+    process.end().ok()
+
+
 def test_a_library_that_went_before_its_probes_were_in_is_in_nobodys_way(tmp):
     """A recorder whose writes take three seconds: it plans for a library that is closed meanwhile. Another version of it is recorded."""
     library = tmp / 'libgrown.so'
