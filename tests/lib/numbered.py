@@ -9,11 +9,18 @@ from kymotest import KYMO, check, check_equal, eventually, start
 THREAD, BRIEF, CHILD, CHILD_CALLS = 10 ** 9, 12 * 10 ** 8, 15 * 10 ** 8, 5
 
 
-def numbers_in(path):
-    """{ thread: the numbers of its calls, in order }."""
-    found = {}
-    for tid, number in re.findall(r'^(\d+) +getpgid\((\d+)', path.read_text(), re.MULTILINE):
-        found.setdefault(int(tid), []).append(int(number))
+CALL = re.compile(r'^(\d+) +getpgid\((\d+)[) ]', re.MULTILINE)  # with what is behind the number: who is killed may leave half a line
+FIRST, LAST = (BRIEF + 1, CHILD + 1), (BRIEF + CHILD_CALLS, CHILD + CHILD_CALLS)
+
+
+def numbers_in(text):
+    """[(thread, the numbers of its calls in order)]. Ids are given anew: behind the last call of a brief thread or a child, the first one is somebody else's."""
+    found, now = [], {}
+    for tid, number in ((int(tid), int(number)) for tid, number in CALL.findall(text)):
+        if tid not in now or number in FIRST and now[tid][-1] in LAST:
+            now[tid] = []
+            found.append((tid, now[tid]))
+        now[tid].append(number)
     return found
 
 
@@ -37,7 +44,7 @@ class Client:
 
     def n_threads(self, before):
         text = '\n'.join(self.path.read_text().splitlines()[before:]) if self.path.exists() else ''
-        return len({tid for tid, number in re.findall(r'^(\d+) +getpgid\((\d+)', text, re.MULTILINE) if int(number) < BRIEF})
+        return len({tid for tid, number in CALL.findall(text) if int(number) < BRIEF})
 
     def worker(self):
         """The process that does the work, or None."""
@@ -60,8 +67,8 @@ class Client:
 
     def check_whole(self, last=None):
         """From the first call that it saw on, none is missing; with `last`, { thread: number }, to the very last ones. Brief threads and children are there to their ends."""
-        found = numbers_in(self.path)
-        for tid, numbers in found.items():
+        found = numbers_in(self.path.read_text())
+        for tid, numbers in found:
             check_equal(numbers, list(range(numbers[0], numbers[0] + len(numbers))), f'calls of {tid} in {self.path.name}:\n' + '\n'.join(self.lines_of(tid)[:20]) + '\n')
             base = CHILD if numbers[0] > CHILD else BRIEF if numbers[0] > BRIEF else THREAD
             if last is not None and base != THREAD:
@@ -69,7 +76,7 @@ class Client:
             if base == CHILD:
                 check_equal(numbers[0] - base, 1, f'the first call of child {tid}')
         if last is not None:
-            check_equal({tid: numbers[-1] - THREAD for tid, numbers in found.items() if numbers[0] < BRIEF}, last, f'last calls in {self.path.name}')
+            check_equal({tid: numbers[-1] - THREAD for tid, numbers in found if numbers[0] < BRIEF}, last, f'last calls in {self.path.name}')
 
 
 def hub_of(pid):
