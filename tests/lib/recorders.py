@@ -39,6 +39,13 @@ def watching_recorder(pid, name, *args, **options):
     return started
 
 
+def kill_between_writes(recorder):
+    """By SIGKILL, which would leave half of what is being written: a stop lets that be whole."""
+    recorder.signal(signal.SIGSTOP)
+    eventually(lambda: all(processes.status(tid).get('State', '?')[0] == 'T' for tid in processes.threads(recorder.pid)), 'it is stopped')
+    recorder.end(signal.SIGKILL)
+
+
 def _were_late():
     """Whether one of the recorders says so, at its end at the latest."""
     for each in _started:

@@ -17,6 +17,7 @@ import remains
 from confined import CONFINED
 from kymotest import (KYMO, NOBODY, babeltrace, check, check_equal, check_same, check_text_intact, event_counts, events, eventually,
                       need_uprobes, program, record, report_json, run, start, target, target_path)
+from recorders import kill_between_writes
 
 M64 = (1 << 64) - 1
 
@@ -424,9 +425,7 @@ def test_the_trace_of_a_killed_recorder_can_be_read():
     process = start(target_path('callmany'), '-u', 100, 1000000)
     recorder = start_by_kernel('-p', 'callmany:work_a', '--pid', process.pid)
     eventually(lambda: has_whole_packets('kymo.data'), 'packets are written')
-    recorder.signal(signal.SIGSTOP)  # which lets a write be whole; SIGKILL does not
-    eventually(lambda: processes.status(recorder.pid)['State'][0] == 'T', 'it is stopped')
-    recorder.end(signal.SIGKILL)
+    kill_between_writes(recorder)
     check(list(babeltrace()), 'records are there')
     process.signal(signal.SIGKILL)
 

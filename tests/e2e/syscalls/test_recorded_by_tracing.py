@@ -12,8 +12,9 @@ import processes
 from killing import NO_LEAKS
 from kymotest import (KYMO, NOBODY, SOURCE, babeltrace, check, check_equal, check_matches, check_untraced, eventually, has_joined, kymo, program, record, record_some, report_json,
                       run, start, target, timeout)
-from numbered import BRIEF, CHILD, CHILD_CALLS, THREAD, end
+from numbered import BRIEF, CHILD, CHILD_CALLS, THREAD, end, numbers_in
 from recorded_lines import check_with_memory, shown
+from recorders import kill_between_writes
 from straced import CHILDREN, Chance, build, git_log
 
 TRACED = ('--backend', 'ptrace')
@@ -63,11 +64,8 @@ def strace_counts(*command):
 
 
 def numbers(directory='kymo.data'):
-    """{thread: numbers of its getpgid(), in order}, of tests/targets/numbered."""
-    found = {}
-    for tid, number in re.findall(r'^(\d+) getpgid\((\d+)', shown(directory=directory), re.MULTILINE):
-        found.setdefault(int(tid), []).append(int(number))
-    return found
+    """[(thread, numbers of its getpgid() in order)], of tests/targets/numbered."""
+    return numbers_in(shown(directory=directory))
 
 
 def begin(directory, pid, *words, **how):
@@ -332,9 +330,9 @@ def test_who_may_not_trace_a_process_is_told(tmp):
 def check_whole(found, last=None):
     """No number is missing between the first and the last that was seen."""
     check(found, 'calls were seen')
-    for tid, seen in found.items():
+    for tid, seen in found:
         check_equal(seen, list(range(seen[0], seen[0] + len(seen))), f'numbers of thread {tid}')
-        check(last is None or tid not in last or seen[-1] == last[tid], f'the last number of thread {tid} is {seen[-1]}')
+        check(last is None or seen[0] >= BRIEF or seen[-1] == last[tid], f'the last number of thread {tid} is {seen[-1]}')
 
 
 def last_numbers(process):
@@ -352,8 +350,8 @@ def test_nothing_is_missing_of_a_running_process_and_its_children(tmp):
     recorder.end().ok()
     found = numbers(tmp / 'trace')
     check_whole(found, last)
-    check_equal({tid for tid in found if found[tid][0] < BRIEF}, set(last), 'threads that last')
-    brief = [seen for seen in found.values() if seen[0] >= BRIEF]
+    check_equal({tid for tid, seen in found if seen[0] < BRIEF}, set(last), 'threads that last')
+    brief = [seen for _, seen in found if seen[0] >= BRIEF]
     check(len(brief) > 5 and all(seen[-1] % BRIEF % (CHILD - BRIEF) == CHILD_CALLS for seen in brief), f'children and brief threads: {brief}')
     check(sum(len(seen) < CHILD_CALLS for seen in brief) <= len(last), f'only those that were there before are not whole: {brief}')
 
@@ -482,7 +480,7 @@ def test_a_command_runs_on_when_its_recorder_is_killed(tmp):
 def test_a_killed_recorder_leaves_a_trace_that_can_be_read(tmp):
     process = target('numbered')
     recorder = begin(tmp / 'killed', process.pid, '-s', 'getpgid')
-    recorder.kill()
+    kill_between_writes(recorder)
     check_matches(kymo('report', '--events', tmp / 'killed').ok().out, r'getpgid\(\d+\) += -1 ESRCH')
     check(len(list(babeltrace(tmp / 'killed'))) > 10, 'records for others')
     process.end().ok()

@@ -7,6 +7,7 @@ import signal
 from kymotest import (KYMO, NOBODY, SOURCE, babeltrace, check, check_equal, check_matches, check_untraced, eventually, kymo, need_root, program, record, report_json, run, start,
                       timeout)
 from recorded_lines import check_with_memory, shown
+from recorders import kill_between_writes
 from straced import CALLS32, CHILDREN, PYTHON, PYTHON_ENV, Chance, Difference, build, build32, git_log, names_and_results
 
 KERNEL = ('--backend', 'kernel')
@@ -133,7 +134,7 @@ def test_a_running_process_is_recorded_and_outlives_a_killed_recorder(tmp):
     begin_to_record(tmp / 'ended', process.pid).end(signal.SIGINT).ok()
     recorder = begin_to_record(tmp / 'killed', process.pid)
     check_untraced(process.pid)
-    recorder.kill()
+    kill_between_writes(recorder)
     check(process.is_alive(), 'the process runs on')
     for name in ('ended', 'killed'):
         check_matches(kymo('report', '--events', tmp / name).ok().out, r'access\("/an-end", F_OK\) += -1 ENOENT')
