@@ -1,4 +1,5 @@
 """Tracing what a recording follows: kymo syscalls joins the hub that the recorder has, and neither takes anything from the other."""
+import re
 import signal
 
 import processes
@@ -102,7 +103,7 @@ def tree(tmp, *options):
 def join(pid, *options):
     """A tracer that has an engine there."""
     tracer = start(KYMO, 'syscalls', *options, '--pid', pid)
-    eventually(lambda: f'{tracer.pid}' in kymo('threads', pid).out or has_joined(pid, tracer) or not tracer.is_alive(), 'it has joined', 60)
+    eventually(lambda: re.search(rf'\b{tracer.pid}\b', kymo('threads', pid).out) or has_joined(pid, tracer) or not tracer.is_alive(), 'it has joined', 60)
     check(tracer.is_alive(), 'the tracer goes on', tracer.result())
     return tracer
 
