@@ -304,8 +304,8 @@ def test_a_library_that_is_loaded_again_and_again_is_probed_by_both(tmp):
 
 
 def slow_recorder(tmp, pid, how):
-    """One that does `how` (strace) when it holds a thread."""
-    recorder = start(program('strace'), '-qq', '-o', tmp / 'messages', '-e', f'inject=sendmsg:{how}:when={SOONEST_HELD}', '-e', 'trace=sendmsg', '-e', 'signal=none',
+    """One that does `how` (strace) when it holds a thread. strace is apart from it, and may be killed: then it goes on at once."""
+    recorder = start(program('strace'), '-D', '-qq', '-o', tmp / 'messages', '-e', f'inject=sendmsg:{how}:when={SOONEST_HELD}', '-e', 'trace=sendmsg', '-e', 'signal=none',
                      KYMO, 'record', '-o', 'second', *SELFCHECK, '--for', '0.1', '--pid', pid, env=NO_LEAKS)
     eventually(lambda: (tmp / 'messages').exists() and (tmp / 'messages').read_text().count('sendmsg') >= SOONEST_HELD, 'it sleeps', 60)
     return recorder
@@ -333,10 +333,11 @@ def test_who_ends_waits_for_another_one_that_has_the_process(tmp):
 def test_one_that_sleeps_too_long_has_lost_its_hold_and_the_one_who_follows_goes_on(tmp):
     process, before = checked()
     follower = start_recorder(process.pid, '--follow', *SELFCHECK)
-    other = slow_recorder(tmp, process.pid, 'delay_enter=20s')
+    other = slow_recorder(tmp, process.pid, 'delay_enter=600s')
     follower.end(signal.SIGTERM).ok()
     check_equal((tmp / 'messages').read_text().count('sendmsg'), SOONEST_HELD, 'messages: it sleeps still')
     check_untraced(process.pid)
+    os.kill(processes.tracer(other.pid), signal.SIGKILL)
     result = other.end()
     check(result.status in (0, 1), 'it ends well, as it can try again, or with a sentence', result)
     clean_up(process, before)
