@@ -93,8 +93,8 @@ def mapped(pid):
     return [mapping.line for mapping in processes.maps(pid) if 'x' in mapping.permissions or mapping.path.startswith(remains.MEMFD)]
 
 
-def exercise(pids, specs, load, ask, counted):
-    """Rounds of recording under load; in between, of `ask(n)` alone, which passes the probe `counted` n times exactly."""
+def exercise(pids, specs, load, ask, counted, settle=lambda: None):
+    """Rounds of recording under load; in between, of `ask(n)` alone, which passes the probe `counted` n times exactly, after `settle()`."""
     ask(20)  # a server that has answered has loaded what it loads late
     before = [mapped(pid) for pid in pids]
     for i in range(ROUNDS):
@@ -105,6 +105,7 @@ def exercise(pids, specs, load, ask, counted):
         check_complete(recorders.end())
         clients.progress(20)
         check(clients.stop() >= 4 * 90, 'clients got answers')
+        settle()
         recorders = Recorders(f'asked{i}', pids, *specs)
         ask(100 + i)
         reports = recorders.end()
@@ -168,10 +169,14 @@ def test_redis_answers_rightly_while_recordings_begin_and_end(tmp):
         clients[4]('BGSAVE')  # a child that writes all while it is recorded
         clients[4]('PING')
 
+    def settle():
+        """While it saves it refuses to begin that anew."""
+        eventually(lambda: b'rdb_bgsave_in_progress:0' in clients[4]('INFO', 'persistence'), 'the child ends')
+
     counters = [0] * 4
     exercise([server.pid], ['redis-server:processCommand', 'redis-server:call', 'libc:read fd=%di:s32 n=%dx:u64',
-                            'libc:write', 'libc:epoll_wait'], load, ask, 'redis-server:processCommand')
-    eventually(lambda: b'rdb_bgsave_in_progress:0' in clients[4]('INFO', 'persistence'), 'the child ends')
+                            'libc:write', 'libc:epoll_wait'], load, ask, 'redis-server:processCommand', settle)
+    settle()
     check(b'rdb_last_bgsave_status:ok' in clients[4]('INFO', 'persistence'), 'the child did well')
     check((tmp / 'dump.rdb').stat().st_size > 100, 'dump.rdb')
     for client in clients:
