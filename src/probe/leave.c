@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "arch/arch.h"
 #include "arch/pad.h"
@@ -31,6 +32,8 @@ struct leaving {
 	size_t foreign, shared;		/* places that hold unknown bytes; that can't be left for the sake of another process, or not yet */
 	size_t rewritten;		/* places in memory of no file that the program has unmapped, or put other code to */
 	uint64_t first_foreign;		/* the lowest of the former */
+	const struct kymo_map *file_map;
+	int file;			/* of that mapping, or -1 */
 };
 
 /* ---- the others at the same place ---------------------------------------------------------------------------------- */
@@ -224,6 +227,29 @@ static bool is_past(struct leaving *leaving, const struct kymo_wire_site *site, 
 	return true;
 }
 
+static void close_file(struct leaving *leaving)
+{
+	if (leaving->file >= 0)
+		close(leaving->file);
+	leaving->file = -1;
+}
+
+/*
+ * Whether another build of the library has come to where it was (its file written over): then nothing of this recording's is in its text, however much that looks as it. The few bytes that a jump to a
+ * trampoline changes are no proof, and are the file's if it has the same.
+ */
+static bool is_rebuilt(struct leaving *leaving, const struct kymo_wire_site *site, const struct kymo_map *map, const uint8_t *now)
+{
+	if (site->flags & KYMO_WIRE_MADE)
+		return false;
+	if (leaving->file_map != map) {	/* thousands of places are in one */
+		close_file(leaving);
+		leaving->file_map = map;
+		kymo_error_destroy(kymo_open_mapped(kymo_process_pid(leaving->process), map, &leaving->file));
+	}
+	return kymo_is_of_file(leaving->file, map, site->address, now, site->patch_size);
+}
+
 static struct kymo_error *leave_site(struct leaving *leaving, size_t index)
 {
 	const struct kymo_wire_site *site = &leaving->own->sites[index];
@@ -239,7 +265,7 @@ static struct kymo_error *leave_site(struct leaving *leaving, size_t index)
 		leaving->result->sites_clean++;
 		return NULL;
 	}
-	if (!memcmp(now, site->original, site->patch_size)) {
+	if (!memcmp(now, site->original, site->patch_size) || (site->link != site->address && is_rebuilt(leaving, site, map, now))) {
 		leaving->result->sites_clean++;
 		return NULL;
 	}
@@ -248,7 +274,7 @@ static struct kymo_error *leave_site(struct leaving *leaving, size_t index)
 	if (site->flags & KYMO_WIRE_GUARD) {
 		if (!memcmp(now, site->patched, site->patch_size))
 			return leave_guard(leaving, site);
-		if (!(site->flags & KYMO_WIRE_STANDBY) && is_installed(leaving->own, index) && !is_anothers(leaving, site))
+		if (!(site->flags & KYMO_WIRE_STANDBY) && is_installed(leaving->own, index) && !is_anothers(leaving, site) && !is_rebuilt(leaving, site, map, now))
 			note_foreign(leaving, site->address);
 		return NULL;
 	}
@@ -260,7 +286,7 @@ static struct kymo_error *leave_site(struct leaving *leaving, size_t index)
 	if (target && find(leaving, site->address, enters_at, target, &first))
 		return leave_middle(leaving, site, next, &first);
 	/* Bytes that are not this recording's, in a place that it never had. */
-	if (is_installed(leaving->own, index) && !is_anothers(leaving, site))
+	if (is_installed(leaving->own, index) && !is_anothers(leaving, site) && !is_rebuilt(leaving, site, map, now))
 		note_foreign(leaving, site->address);
 	else
 		leaving->result->sites_clean++;
@@ -396,7 +422,16 @@ static void tell_rewritten(const struct leaving *leaving)
 struct kymo_error *probe_leave_text(struct kymo_process *process, const struct kymo_maps *maps, const struct kymo_remains *own,
 				    const struct kymo_remains_list *all, bool must_go, bool *stays_ret, struct kymo_detach_result *result)
 {
-	struct leaving leaving = { process, maps, own, all, result, does_nobody_stay(all, own), must_go, 0, 0, 0, 0 };
+	struct leaving leaving = {
+		.process = process,
+		.maps = maps,
+		.own = own,
+		.all = all,
+		.result = result,
+		.nobody_stays = does_nobody_stay(all, own),
+		.must_go = must_go,
+		.file = -1,
+	};
 	struct kymo_error *error = NULL;
 
 	*stays_ret = !must_go && is_anyone_listed(&leaving);
@@ -407,6 +442,7 @@ struct kymo_error *probe_leave_text(struct kymo_process *process, const struct k
 		error = own->sites[i].flags & KYMO_WIRE_SWITCH ? leave_switch(&leaving, i) : leave_site(&leaving, i);
 	if (!error)
 		hand_over(&leaving);
+	close_file(&leaving);
 	*stays_ret = leaving.shared > 0;
 	tell_rewritten(&leaving);
 	if (!error && leaving.foreign)

@@ -345,23 +345,6 @@ struct kymo_error *kymo_shared_journal(struct kymo_shared *shared, const struct 
 	return NULL;
 }
 
-struct kymo_error *kymo_shared_forget(struct kymo_shared *shared, uint64_t low, uint64_t high, uint64_t inode)
-{
-	static const uint64_t nowhere;
-	struct kymo_wire_site site;
-	int err = 0;
-
-	for (uint64_t i = 0; i < shared->n_sites && !err; i++) {
-		off_t at = (off_t)(kymo_shared_journal_offset() + i * sizeof(site));
-
-		err = kymo_pread_all(shared->fd, &site, sizeof(site), at);
-		if (!err && site.address - low < high - low && site.inode == inode)
-			err = kymo_pwrite_all(shared->fd, &nowhere, sizeof(nowhere), at + (off_t)offsetof(struct kymo_wire_site, address));
-	}
-	shared->header->generation = ++shared->generation;
-	return err ? kymo_error_errno(err, "cannot write the journal") : NULL;
-}
-
 void kymo_shared_installed(struct kymo_shared *shared)
 {
 	__atomic_store_n(&shared->header->n_installed, shared->n_sites, __ATOMIC_RELEASE);

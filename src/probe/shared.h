@@ -49,9 +49,6 @@ uint64_t kymo_shared_journal_offset(void);
 /* Append entries to the journal; they count when this returns. FAILED when it is full. */
 struct kymo_error *kymo_shared_journal(struct kymo_shared *shared, const struct kymo_wire_site *sites, size_t n);
 
-/* Make those of [low, high) in a file, of which nothing is in the text any more, entries of no address. */
-struct kymo_error *kymo_shared_forget(struct kymo_shared *shared, uint64_t low, uint64_t high, uint64_t inode);
-
 /* memfd_create() in the stopped process, thread borrowed; its descriptor there. */
 struct kymo_error *kymo_remote_memfd(struct kymo_process *process, const char *name, int64_t *fd_ret);
 

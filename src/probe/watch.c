@@ -104,19 +104,26 @@ static bool is_mapped_now(const struct kymo_probes *probes, const struct probe_m
 	return is_there;
 }
 
-static bool is_in_text(const struct kymo_probes *probes, const struct probe_site *site, const uint8_t *now)
+/* A trampoline stays when its library goes, and others may have changed it meanwhile. */
+static bool leads_to_its_pad(const struct kymo_probes *probes, const struct probe_site *site)
 {
 	uint8_t jump[KYMO_JUMP_SIZE];
 
-	return !kymo_process_read(probes->process, site->link, jump, sizeof(jump)) && kymo_jump_target(site->link, jump) == site->pad + site->layout.entry &&
-	       (site->link == site->address || !memcmp(now, site->plan.patch, site->plan.patch_size));
+	return !kymo_process_read(probes->process, site->link, jump, sizeof(jump)) && kymo_jump_target(site->link, jump) == site->pad + site->layout.entry;
+}
+
+static bool is_file_text(const struct kymo_probes *probes, const struct kymo_maps *maps, const struct probe_site *site, const uint8_t *now)
+{
+	const struct kymo_map *map = kymo_maps_at(maps, site->address);
+
+	return map && kymo_is_of_mapped_file(kymo_process_pid(probes->process), map, site->address, now, site->plan.patch_size);
 }
 
 /*
- * Closed and opened again while nobody looked: its text is the file's; or, where `others` are given, who did not wait for this recording may have waited for another one, whose jump is there, or there is
- * another version of the file.
+ * Closed and opened again while nobody looked: its text is the file's, as that was or is now. Or, where `others` are given, who did not wait for this recording may have waited for another one, whose jump
+ * is there. That the file has changed proves nothing: it may have got another name.
  */
-static bool has_lost_its_jumps(const struct kymo_probes *probes, size_t module_at, const struct kymo_map *map, const struct probe_others *others)
+static bool has_lost_its_jumps(const struct kymo_probes *probes, size_t module_at, const struct kymo_maps *maps, const struct probe_others *others)
 {
 	const struct probe_module *module = &probes->modules.items[module_at];
 
@@ -130,9 +137,9 @@ static bool has_lost_its_jumps(const struct kymo_probes *probes, size_t module_a
 			return !is_mapped_now(probes, module);
 		if (!memcmp(now, site->plan.original, site->plan.patch_size))
 			return true;
-		if (!others || module->jit || is_in_text(probes, site, now))
+		if (!others || module->jit)
 			return false;
-		return probes_others_head(probes, others, site->address) ? probes_others_leave_out(probes, others, site) : version_of(probes, module, map) == VERSION_OTHER;
+		return probes_others_leave_out(probes, others, site) || is_file_text(probes, maps, site, now);
 	}
 	return false;
 }
@@ -157,15 +164,29 @@ static struct kymo_error *retire(struct kymo_probes *probes, size_t module_at)
 	return NULL;
 }
 
+/* Whether its plans hold: they rely on each other. */
+static bool is_as_it_was(const struct kymo_probes *probes, size_t module_at)
+{
+	for (size_t i = 0; i < probes->sites.n; i++) {
+		const struct probe_site *site = &probes->sites.items[i];
+
+		if (site->module == module_at && site->is_retired && site->is_planned && site->plan.trampoline && !site->is_standby && !leads_to_its_pad(probes, site))
+			return false;
+	}
+	return true;
+}
+
 static void revive(struct kymo_probes *probes, size_t module_at)
 {
+	const bool is_same = is_as_it_was(probes, module_at);
+
 	for (size_t i = 0; i < probes->sites.n; i++) {
 		struct probe_site *site = &probes->sites.items[i];
 
 		if (site->module != module_at || !site->is_retired)
 			continue;
 		site->is_retired = false;
-		site->is_revived = site->is_planned && !site->behind;	/* a pad of another recording's behind it may be gone */
+		site->is_revived = is_same && site->is_planned && !site->behind;	/* a pad of another recording's behind it may be gone */
 	}
 	probes_retire_switches(probes, module_at, false);
 	probes->modules.items[module_at].is_gone = false;
@@ -185,7 +206,7 @@ static struct kymo_error *note_mapping(struct kymo_probes *probes, size_t module
 	const struct kymo_map *map = mapping_of(module, maps);
 	struct kymo_error *error = NULL;
 
-	if (!module->is_gone && (!(module->jit ? is_jit_there(module, maps) : map != NULL) || has_lost_its_jumps(probes, module_at, map, others)))
+	if (!module->is_gone && (!(module->jit ? is_jit_there(module, maps) : map != NULL) || has_lost_its_jumps(probes, module_at, maps, others)))
 		error = retire(probes, module_at);
 	if (error || module->jit || !map || !module->is_gone || module->is_replaced)
 		return error;
@@ -193,9 +214,9 @@ static struct kymo_error *note_mapping(struct kymo_probes *probes, size_t module
 	case VERSION_SAME:
 		revive(probes, module_at);
 		return NULL;
-	case VERSION_OTHER:	/* whoever leaves must not look for what was put into the former one */
+	case VERSION_OTHER:
 		module->is_replaced = true;
-		return probes->has_shared ? kymo_shared_forget(&probes->shared, module->low, module->high, module->inode) : NULL;
+		return NULL;
 	case VERSION_UNKNOWN:
 		break;
 	}
@@ -254,7 +275,7 @@ static bool are_files_awaited(const struct kymo_probes *probes)
 		if (!probes->specs[i].address && (!probes->specs[i].file || !probes->met[i]))
 			return true;
 	for (size_t i = 0; i < probes->modules.n; i++)
-		if (probes->modules.items[i].is_gone && !probes->modules.items[i].jit)
+		if (probes->modules.items[i].is_gone && !probes->modules.items[i].is_replaced && !probes->modules.items[i].jit)
 			return true;
 	return probes->options.kernel;
 }

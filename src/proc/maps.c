@@ -201,3 +201,18 @@ struct kymo_error *kymo_open_mapped(pid_t pid, const struct kymo_map *map, int *
 	*fd_ret = kymo_take_fd(fd);
 	return NULL;
 }
+
+bool kymo_is_of_file(int fd, const struct kymo_map *map, uint64_t address, const void *bytes, size_t size)
+{
+	uint8_t file[64];
+
+	return fd >= 0 && size <= sizeof(file) && !kymo_pread_all(fd, file, size, (off_t)(map->offset + (address - map->start))) && !memcmp(file, bytes, size);
+}
+
+bool kymo_is_of_mapped_file(pid_t pid, const struct kymo_map *map, uint64_t address, const void *bytes, size_t size)
+{
+	kymo_cleanup_close int fd = -1;
+
+	kymo_error_destroy(kymo_open_mapped(pid, map, &fd));
+	return kymo_is_of_file(fd, map, address, bytes, size);
+}

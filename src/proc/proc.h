@@ -116,6 +116,10 @@ void kymo_thread_infos_deinit(struct kymo_thread_infos *threads);
  * /proc/PID/root, and then only if the inode is the same. NOT_FOUND with the reason ("was replaced since it was mapped"). */
 struct kymo_error *kymo_open_mapped(pid_t pid, const struct kymo_map *map, int *fd_ret);
 
+/* Whether the file that `map` was mapped from has these bytes (64 at most) where `address` is. False where that can't be read. The second form: of its descriptor, which may be -1. */
+bool kymo_is_of_mapped_file(pid_t pid, const struct kymo_map *map, uint64_t address, const void *bytes, size_t size);
+bool kymo_is_of_file(int fd, const struct kymo_map *map, uint64_t address, const void *bytes, size_t size);
+
 /* ---- a process -------------------------------------------------------------------------------------------------- */
 
 struct kymo_process;

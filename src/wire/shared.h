@@ -137,7 +137,7 @@ enum kymo_wire_count {
  * A switch (KYMO_WIRE_SWITCH) has no pad, and no place in a chain: its bytes are the same for every recording, and stay as long as a counter says that somebody wants them.
  */
 struct kymo_wire_site {
-	uint64_t address;		/* 0: an entry of nothing that is there */
+	uint64_t address;
 	uint64_t link;			/* a jmp rel32 */
 	uint64_t pad;
 	uint32_t pad_size;

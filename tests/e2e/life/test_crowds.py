@@ -476,6 +476,48 @@ def test_a_library_that_only_another_recorder_has_since_this_one_stood_still_is_
     process.end().ok()
 
 
+BZ2 = '''
+import _ctypes, ctypes, sys
+out, size = ctypes.create_string_buffer(1000), ctypes.c_uint()
+for line in sys.stdin:
+    if line == 'open\\n':
+        library = ctypes.CDLL('libbz2.so.1.0')
+    elif line == 'close\\n':
+        _ctypes.dlclose(library._handle)
+    else:
+        size.value = len(out)
+        assert library.BZ2_bzBuffToBuffCompress(out, ctypes.byref(size), bytes(100), 100, 9, 0, 0) == 0
+    print(line.strip(), flush=True)
+'''
+
+
+def test_a_recorder_that_leaves_while_a_library_is_closed_leaves_those_of_others_there(tmp):
+    """Trampolines stay when a library goes: those of the one led to the other's pads."""
+    process = start('/usr/bin/python3', '-S', '-c', BZ2)
+
+    def tell(word):
+        n = process.out.count(word)
+        process.send(f'{word}\n')
+        eventually(lambda: process.out.count(word) > n or not process.is_alive(), word)
+        check(process.is_alive(), f'the program lives: {word}', process.result())
+    tell('open')
+    path = next(mapping.path for mapping in processes.maps(process.pid) if 'libbz2' in mapping.path)
+    puns = re.findall(r'^  site +(0x[0-9a-f]+),(?:(?!^  site)[^\0])*?^  tactic +pun', kymo('explain', path, 'BZ2_bzBuffToBuffCompress:*').ok().out, re.MULTILINE)
+    recorders = [watching_recorder(process.pid, name, *places.specs((path, int(offset, 16)) for offset in puns)) for name in ('stays', 'leaves')]
+    tell('call')
+    tell('close')
+    check(not any('libbz2' in mapping.path for mapping in processes.maps(process.pid)), 'the library is gone')
+    recorders[1].end(signal.SIGINT).ok()
+    tell('open')
+    tell('call')
+    result = recorders[0].end(signal.SIGINT).ok()
+    check_text_intact(process.pid)
+    process.end().ok()
+    counts = {name: number for name, number in event_counts('stays').items() if number}
+    check(LATE in result.err or counts and set(counts.values()) == {2}, 'each instruction that ran, twice', counts, result)
+    check_equal({name: number for name, number in event_counts('leaves').items() if number}, dict.fromkeys(counts, 1), 'each of them, once')
+
+
 def test_a_library_that_went_before_its_probes_were_in_is_in_nobodys_way(tmp):
     """A recorder whose writes take three seconds: it plans for a library that is closed meanwhile. Another version of it is recorded."""
     library = tmp / 'libgrown.so'
