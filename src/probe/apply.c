@@ -338,13 +338,35 @@ static void take_back(struct kymo_probes *probes, const struct pending *pending,
 			break;
 }
 
+/*
+ * A trampoline stays when its library goes, and may lead to a pad of another recording's that came first there, and is gone. Nobody comes by it before the text is written, which is the file's. Who is
+ * still there comes again, and joins this one.
+ */
+static int restore_trampolines(struct kymo_probes *probes, const struct pending *pending)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < pending->n && !err; i++) {
+		const struct probe_site *site = pending->sites[i];
+		uint8_t jump[KYMO_JUMP_SIZE];
+
+		if (!site->is_revived || !site->plan.trampoline || site->is_standby)
+			continue;
+		err = kymo_encode_jump(site->link, site->pad + site->layout.entry, jump);
+		if (!err)
+			err = kymo_process_write(probes->process, site->link, jump, sizeof(jump));
+	}
+	return err;
+}
+
 static struct kymo_error *write_text(struct kymo_probes *probes, const struct pending *pending)
 {
 	struct text_page page = { .address = 0 };
+	int err = restore_trampolines(probes, pending);
 
 	for (size_t i = 0, end; i < pending->n; i = end) {
-		int err = write_page(probes, pending, i, &page, &end);
-
+		if (!err)
+			err = write_page(probes, pending, i, &page, &end);
 		if (!err)
 			continue;
 		take_back(probes, pending, i);

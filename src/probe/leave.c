@@ -183,20 +183,21 @@ static void note_foreign(struct leaving *leaving, uint64_t address)
 
 /* ---- memory of no file ----------------------------------------------------------------------------------------------- */
 
-/*
- * Whether the jump of the entry is there to its last byte: in the midst of what a program writes for itself, the few bytes that a pun changes are no proof. (Where it begins,
- * behind prefixes, is not known here.)
- */
-static bool is_whole(const struct leaving *leaving, const struct kymo_wire_site *site)
+bool probe_leads_to_link(struct kymo_process *process, uint64_t address, size_t patch_size, uint64_t link)
 {
-	for (unsigned int i = 0; site->link != site->address && i < site->patch_size; i++) {
+	for (size_t i = 0; link != address && i < patch_size + KYMO_JUMP_SIZE; i++) {
 		uint8_t jump[KYMO_JUMP_SIZE];
 
-		if (!kymo_process_read(leaving->process, site->address + i, jump, sizeof(jump)) &&
-		    kymo_jump_target(site->address + i, jump) == site->link)
+		if (!kymo_process_read(process, address + i, jump, sizeof(jump)) && kymo_jump_target(address + i, jump) == link)
 			return true;
 	}
-	return site->link == site->address;
+	return link == address;
+}
+
+/* Whether the jump of the entry is there to its last byte: in the midst of what a program writes for itself, the few bytes that a pun changes are no proof. */
+static bool is_whole(const struct leaving *leaving, const struct kymo_wire_site *site)
+{
+	return probe_leads_to_link(leaving->process, site->address, site->patch_size, site->link);
 }
 
 /* Whether nothing is left of what was written there: the program has put something else, or has got fresh memory. */
@@ -265,7 +266,7 @@ static struct kymo_error *leave_site(struct leaving *leaving, size_t index)
 		leaving->result->sites_clean++;
 		return NULL;
 	}
-	if (!memcmp(now, site->original, site->patch_size) || (site->link != site->address && is_rebuilt(leaving, site, map, now))) {
+	if (!memcmp(now, site->original, site->patch_size) || (!is_whole(leaving, site) && is_rebuilt(leaving, site, map, now))) {
 		leaving->result->sites_clean++;
 		return NULL;
 	}
@@ -281,7 +282,7 @@ static struct kymo_error *leave_site(struct leaving *leaving, size_t index)
 	target = !(site->flags & KYMO_WIRE_MADE) || is_whole(leaving, site) ? link_target(leaving, site) : 0;
 	if (leaving->nobody_stays && (target == site->entry || (target && find(leaving, site->address, enters_at, target, &first))))
 		return put(leaving, site, site->address, site->original, site->patch_size);
-	if (target == site->entry && (site->link == site->address || !memcmp(now, site->patched, site->patch_size)))
+	if (target == site->entry && (site->link == site->address || (!memcmp(now, site->patched, site->patch_size) && is_whole(leaving, site))))
 		return leave_head(leaving, site, next);
 	if (target && find(leaving, site->address, enters_at, target, &first))
 		return leave_middle(leaving, site, next, &first);

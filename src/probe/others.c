@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "probe/leave.h"
 #include "probe/probes.h"
 
 struct kymo_error *probes_others_read(struct kymo_probes *probes, struct probe_others *ret)
@@ -134,7 +135,8 @@ const struct kymo_wire_site *probes_others_head(const struct kymo_probes *probes
 			uint8_t now[KYMO_WIRE_PATCH_MAX];
 
 			if (site->address != address || site->flags & (KYMO_WIRE_GUARD | KYMO_WIRE_SWITCH) || site->patch_size > sizeof(now) ||
-			    follow(probes->process, site->link) != site->entry)
+			    follow(probes->process, site->link) != site->entry ||
+			    !probe_leads_to_link(probes->process, address, site->patch_size, site->link))	/* planned anew: an entry of the same short patch is there still */
 				continue;
 			if (!kymo_process_read(probes->process, address, now, site->patch_size) &&
 			    !memcmp(now, site->patched, site->patch_size))

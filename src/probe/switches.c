@@ -436,20 +436,6 @@ static int restore_text(const struct turning_off *off, enum switch_left *ret)
 	return write_text(off->process, site->address, now, nop);
 }
 
-/* Whether another build of the library has come to where it was: what was a counter may be anything in its data. */
-static bool is_rebuilt(const struct turning_off *off, const struct kymo_map *map)
-{
-	const struct kymo_wire_site *site = off->site;
-	const size_t size = site->patch_size == SIZE ? SIZE : 1;
-	uint8_t now[SIZE];
-
-	if (kymo_process_read(off->process, site->address, now, size))
-		return false;
-	if (size == SIZE ? text_state(now, site->patched) != TEXT_UNKNOWN : now[0] == site->original[0])
-		return false;
-	return kymo_is_of_mapped_file(kymo_process_pid(off->process), map, site->address, now, size);
-}
-
 struct kymo_error *probe_turn_off(struct kymo_process *process, const struct kymo_maps *maps, const struct kymo_remains *own, size_t index,
 				  bool must_go, enum switch_left *ret)
 {
@@ -462,7 +448,7 @@ struct kymo_error *probe_turn_off(struct kymo_process *process, const struct kym
 
 	if (own->header.target_pid == (uint32_t)kymo_process_pid(process))
 		off.state_word = own->header.address + own->header.journal_offset + index * sizeof(*site) + offsetof(struct kymo_wire_site, state);
-	if (!map || map->inode != site->inode || (!off.state_word && !has_it(&off)) || is_rebuilt(&off, map)) {
+	if (!map || map->inode != site->inode || (!off.state_word && !has_it(&off))) {
 		*ret = SWITCH_CLEAN;
 		return NULL;
 	}

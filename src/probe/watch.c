@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "probe/leave.h"
 #include "probe/probes.h"
 #include "probe/switches.h"
 
@@ -104,19 +105,13 @@ static bool is_mapped_now(const struct kymo_probes *probes, const struct probe_m
 	return is_there;
 }
 
-/* A trampoline stays when its library goes, and others may have changed it meanwhile. */
-static bool leads_to_its_pad(const struct kymo_probes *probes, const struct probe_site *site)
-{
-	uint8_t jump[KYMO_JUMP_SIZE];
-
-	return !kymo_process_read(probes->process, site->link, jump, sizeof(jump)) && kymo_jump_target(site->link, jump) == site->pad + site->layout.entry;
-}
-
+/* And is not a jump of this recording's: a file may have been written over without what is mapped of it. */
 static bool is_file_text(const struct kymo_probes *probes, const struct kymo_maps *maps, const struct probe_site *site, const uint8_t *now)
 {
 	const struct kymo_map *map = kymo_maps_at(maps, site->address);
 
-	return map && kymo_is_of_mapped_file(kymo_process_pid(probes->process), map, site->address, now, site->plan.patch_size);
+	return map && (site->link == site->address || !probe_leads_to_link(probes->process, site->address, site->plan.patch_size, site->link)) &&
+	       kymo_is_of_mapped_file(kymo_process_pid(probes->process), map, site->address, now, site->plan.patch_size);
 }
 
 /*
@@ -164,29 +159,15 @@ static struct kymo_error *retire(struct kymo_probes *probes, size_t module_at)
 	return NULL;
 }
 
-/* Whether its plans hold: they rely on each other. */
-static bool is_as_it_was(const struct kymo_probes *probes, size_t module_at)
-{
-	for (size_t i = 0; i < probes->sites.n; i++) {
-		const struct probe_site *site = &probes->sites.items[i];
-
-		if (site->module == module_at && site->is_retired && site->is_planned && site->plan.trampoline && !site->is_standby && !leads_to_its_pad(probes, site))
-			return false;
-	}
-	return true;
-}
-
 static void revive(struct kymo_probes *probes, size_t module_at)
 {
-	const bool is_same = is_as_it_was(probes, module_at);
-
 	for (size_t i = 0; i < probes->sites.n; i++) {
 		struct probe_site *site = &probes->sites.items[i];
 
 		if (site->module != module_at || !site->is_retired)
 			continue;
 		site->is_retired = false;
-		site->is_revived = is_same && site->is_planned && !site->behind;	/* a pad of another recording's behind it may be gone */
+		site->is_revived = site->is_planned && !site->behind;	/* a pad of another recording's behind it may be gone */
 	}
 	probes_retire_switches(probes, module_at, false);
 	probes->modules.items[module_at].is_gone = false;
