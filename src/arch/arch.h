@@ -239,6 +239,11 @@ int kymo_encode_jump(uint64_t from, uint64_t to, uint8_t out[KYMO_JUMP_SIZE]);
 /* Where the jump whose bytes are at `from` leads; 0 when they are no jmp rel32. */
 uint64_t kymo_jump_target(uint64_t from, const uint8_t bytes[KYMO_JUMP_SIZE]);
 
+#define KYMO_SHORT_JUMP_SIZE 2
+
+/* The same of a jmp rel8. */
+uint64_t kymo_short_jump_target(uint64_t from, const uint8_t bytes[KYMO_SHORT_JUMP_SIZE]);
+
 /* ---- arguments ------------------------------------------------------------------------------------------------ */
 
 enum kymo_fetch_kind {

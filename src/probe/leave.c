@@ -168,13 +168,6 @@ static struct kymo_error *leave_guard(struct leaving *leaving, const struct kymo
 	return put(leaving, site, site->address, site->original, site->patch_size);
 }
 
-static uint64_t link_target(const struct leaving *leaving, const struct kymo_wire_site *site)
-{
-	uint8_t jump[KYMO_JUMP_SIZE];
-
-	return kymo_process_read(leaving->process, site->link, jump, sizeof(jump)) ? 0 : kymo_jump_target(site->link, jump);
-}
-
 static void note_foreign(struct leaving *leaving, uint64_t address)
 {
 	if (!leaving->foreign++ || address < leaving->first_foreign)
@@ -183,14 +176,25 @@ static void note_foreign(struct leaving *leaving, uint64_t address)
 
 /* ---- memory of no file ----------------------------------------------------------------------------------------------- */
 
+uint64_t probe_jump_at(struct kymo_process *process, uint64_t address)
+{
+	uint8_t jump[KYMO_JUMP_SIZE];
+
+	return kymo_process_read(process, address, jump, sizeof(jump)) ? 0 : kymo_jump_target(address, jump);
+}
+
 bool probe_leads_to_link(struct kymo_process *process, uint64_t address, size_t patch_size, uint64_t link)
 {
-	for (size_t i = 0; link != address && i < patch_size + KYMO_JUMP_SIZE; i++) {
-		uint8_t jump[KYMO_JUMP_SIZE];
+	uint8_t hop[KYMO_SHORT_JUMP_SIZE];
+	uint64_t near = 0;
 
-		if (!kymo_process_read(process, address + i, jump, sizeof(jump)) && kymo_jump_target(address + i, jump) == link)
+	if (!kymo_process_read(process, address, hop, sizeof(hop)))
+		near = kymo_short_jump_target(address, hop);
+	if (near && probe_jump_at(process, near) == link)
+		return true;
+	for (size_t i = 0; link != address && i < patch_size + KYMO_JUMP_SIZE; i++)
+		if (probe_jump_at(process, address + i) == link)
 			return true;
-	}
 	return link == address;
 }
 
@@ -251,6 +255,15 @@ static bool is_rebuilt(struct leaving *leaving, const struct kymo_wire_site *sit
 	return kymo_is_of_file(leaving->file, map, site->address, now, site->patch_size);
 }
 
+/* Whether the place was planned anew: entries of the same short patch can be told apart by where the text leads only. */
+static bool has_twin(const struct leaving *leaving, const struct kymo_wire_site *site)
+{
+	for (size_t i = 0; i < leaving->own->n_sites; i++)
+		if (&leaving->own->sites[i] != site && leaving->own->sites[i].address == site->address)
+			return true;
+	return false;
+}
+
 static struct kymo_error *leave_site(struct leaving *leaving, size_t index)
 {
 	const struct kymo_wire_site *site = &leaving->own->sites[index];
@@ -279,10 +292,10 @@ static struct kymo_error *leave_site(struct leaving *leaving, size_t index)
 			note_foreign(leaving, site->address);
 		return NULL;
 	}
-	target = !(site->flags & KYMO_WIRE_MADE) || is_whole(leaving, site) ? link_target(leaving, site) : 0;
+	target = !(site->flags & KYMO_WIRE_MADE) || is_whole(leaving, site) ? probe_jump_at(leaving->process, site->link) : 0;
 	if (leaving->nobody_stays && (target == site->entry || (target && find(leaving, site->address, enters_at, target, &first))))
 		return put(leaving, site, site->address, site->original, site->patch_size);
-	if (target == site->entry && (site->link == site->address || (!memcmp(now, site->patched, site->patch_size) && is_whole(leaving, site))))
+	if (target == site->entry && (site->link == site->address || (!memcmp(now, site->patched, site->patch_size) && (is_whole(leaving, site) || !has_twin(leaving, site)))))
 		return leave_head(leaving, site, next);
 	if (target && find(leaving, site->address, enters_at, target, &first))
 		return leave_middle(leaving, site, next, &first);

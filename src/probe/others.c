@@ -117,16 +117,6 @@ bool probes_others_have(const struct kymo_probes *probes, const struct probe_oth
 	return false;
 }
 
-/* Where the jmp rel32 at `link` leads, or 0. */
-static uint64_t follow(struct kymo_process *process, uint64_t link)
-{
-	uint8_t jump[KYMO_JUMP_SIZE];
-
-	if (kymo_process_read(process, link, jump, sizeof(jump)))
-		return 0;
-	return kymo_jump_target(link, jump);
-}
-
 const struct kymo_wire_site *probes_others_head(const struct kymo_probes *probes, const struct probe_others *others, uint64_t address)
 {
 	for (size_t i = 0; i < others->n; i++)
@@ -135,7 +125,7 @@ const struct kymo_wire_site *probes_others_head(const struct kymo_probes *probes
 			uint8_t now[KYMO_WIRE_PATCH_MAX];
 
 			if (site->address != address || site->flags & (KYMO_WIRE_GUARD | KYMO_WIRE_SWITCH) || site->patch_size > sizeof(now) ||
-			    follow(probes->process, site->link) != site->entry ||
+			    probe_jump_at(probes->process, site->link) != site->entry ||
 			    !probe_leads_to_link(probes->process, address, site->patch_size, site->link))	/* planned anew: an entry of the same short patch is there still */
 				continue;
 			if (!kymo_process_read(probes->process, address, now, site->patch_size) &&

@@ -64,3 +64,8 @@ uint64_t kymo_jump_target(uint64_t from, const uint8_t bytes[KYMO_JUMP_SIZE])
 	memcpy(&distance, bytes + 1, sizeof(distance));
 	return from + KYMO_JUMP_SIZE + (uint64_t)(int64_t)distance;
 }
+
+uint64_t kymo_short_jump_target(uint64_t from, const uint8_t bytes[KYMO_SHORT_JUMP_SIZE])
+{
+	return bytes[0] == 0xeb ? from + KYMO_SHORT_JUMP_SIZE + (uint64_t)(int64_t)(int8_t)bytes[1] : 0;
+}

@@ -6,7 +6,7 @@ import re
 import signal
 
 import remains
-from kymotest import NOBODY, check, check_equal, check_text_intact, event_counts, events, kymo, target, target_path
+from kymotest import NOBODY, check, check_equal, check_text_intact, event_counts, events, eventually, kymo, start, target, target_path
 from recorders import recorder, recordings
 
 CALLS = 1000
@@ -153,3 +153,22 @@ def test_threads_come_and_go_while_recordings_do():
     kymo('detach', process.pid)
     remains.check_nothing_left(process.pid, before, remains.lasting_mappings)
     process.end(signal.SIGTERM).ok()
+
+
+def test_jumps_by_an_evicted_neighbour_go_while_another_recording_stays():
+    """A short jump is all that stands in their places."""
+    path = os.path.realpath('/usr/bin/python3')
+    told = ''.join(kymo('explain', path, name).ok().out for name in ('PyErr_*:*', '_PyArg_*:*'))
+    offsets = re.findall(r'^  site +0x[0-9a-f]+, (0x[0-9a-f]+) in the file(?:(?!^  site)[^\0])*?^  tactic +evicted neighbour', told, re.MULTILINE)
+    check(offsets, 'there are some', path)
+    process = start(path, '-S', '-c', 'import sys, warnings\nwarnings.simplefilter("ignore")\nfor line in sys.stdin: warnings.warn("w"); print("done", flush=True)')
+    leaves = recorder(process.pid, 'leaves', *(word for offset in offsets for word in ('-p', f'{path}:{offset}')))
+    stays = recorder(process.pid, 'stays', '-p', 'libc:getppid')
+    for i in range(2):
+        process.send('\n')
+        eventually(lambda: process.out.count('done') > i, 'it runs')
+        if not i:
+            leaves.end(signal.SIGINT).ok()
+    stays.end(signal.SIGINT).ok()
+    check_text_intact(process.pid)
+    process.end().ok()
