@@ -568,9 +568,9 @@ void cli_syscalls_outlive(struct cli_syscalls *s, int status)
 		return;
 	snprintf(sentence, sizeof(sentence), "what happened from some point on is not shown: nobody has taken the lines for %d seconds, and others trace the same", KYMO_ANSWER_MS / 1000);
 	cli_forget_signals();
+	empty_pipe(s->done[0]);	/* from here on a signal is known of, or is in it */
 	cli_apart_dismiss(&s->apart, status, s->is_stuck ? sentence : NULL);
-	do {
+	while (!cli_last_signal() && kymo_hub_linger(s->hub, s->done[0], -1) == -EINTR)
 		empty_pipe(s->done[0]);
-	} while (kymo_hub_linger(s->hub, s->done[0], -1) == -EINTR && !cli_last_signal());
 	close_hub(s);
 }
