@@ -174,7 +174,7 @@ static void note_foreign(struct leaving *leaving, uint64_t address)
 		leaving->first_foreign = address;
 }
 
-/* ---- memory of no file ----------------------------------------------------------------------------------------------- */
+/* ---- where text leads ------------------------------------------------------------------------------------------------ */
 
 uint64_t probe_jump_at(struct kymo_process *process, uint64_t address)
 {
@@ -203,6 +203,8 @@ static bool is_whole(const struct leaving *leaving, const struct kymo_wire_site 
 {
 	return probe_leads_to_link(leaving->process, site->address, site->patch_size, site->link);
 }
+
+/* ---- memory of no file ----------------------------------------------------------------------------------------------- */
 
 /* Whether nothing is left of what was written there: the program has put something else, or has got fresh memory. */
 static bool is_rewritten(const struct kymo_wire_site *site, const uint8_t *now)
