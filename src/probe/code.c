@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "probe/indirect.h"
+#include "probe/store.h"
 
 static void free_code(struct kymo_module_code *code)
 {
@@ -128,7 +129,8 @@ struct kymo_error *kymo_code_create(struct kymo_module *module, const struct kym
 		return &kymo_error_no_memory;
 	error = gather(module, markers, &code->code);
 	if (!error) {
-		r = kymo_entry_map_create(&code->code, &code->map);
+		r = kymo_module_is_protected(module) ? probe_store_map(&code->code, &code->map) :
+						       kymo_entry_map_create(&code->code, &code->map);
 		if (r < 0)
 			error = kymo_error_errno(r, "cannot analyse the code of %s", kymo_module_path(module));
 	}

@@ -2,10 +2,13 @@
 
 #include <errno.h>
 #include <gelf.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
@@ -298,6 +301,15 @@ static struct kymo_error *read_sections(struct reader *reader, enum sym_image_ki
 	return NULL;
 }
 
+/* What a file system in user space says of a file is that user's word. */
+static bool is_protected(int fd, const struct stat *st)
+{
+	struct statfs fs;
+
+	return (!st->st_uid || st->st_uid == geteuid()) && !(st->st_mode & (S_IWGRP | S_IWOTH)) && !fstatfs(fd, &fs) &&
+	       fs.f_type != FUSE_SUPER_MAGIC;
+}
+
 /* The size of the file and its first bytes, as far as they are there. */
 static struct kymo_error *read_head(struct sym_image *image, int fd)
 {
@@ -313,6 +325,7 @@ static struct kymo_error *read_head(struct sym_image *image, int fd)
 	if ((uint64_t)st.st_size > FILE_MAX)
 		return sym_image_bad(image, "files of more than %llu GiB are not read", FILE_MAX >> 30);
 	image->size = (uint64_t)st.st_size;
+	image->is_protected = is_protected(fd, &st);
 	/* Enough for a table to be walked for several purposes, and for small files with much sharing. */
 	image->budget = image->size * 32 + (1 << 20);
 	r = kymo_pread_all(fd, head, image->size < sizeof(head) ? image->size : sizeof(head), 0);

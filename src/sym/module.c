@@ -446,6 +446,11 @@ bool kymo_module_cancels(const struct kymo_module *module)
 	return module->cancels;
 }
 
+bool kymo_module_is_protected(const struct kymo_module *module)
+{
+	return module->image.is_protected && (!module->debug.bytes || module->debug.is_protected);
+}
+
 const uint8_t *kymo_module_build_id(const struct kymo_module *module, size_t *size)
 {
 	*size = module->build_id_size;

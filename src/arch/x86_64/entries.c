@@ -470,20 +470,33 @@ static int build(struct x86_builder *builder)
 	return 0;
 }
 
-int kymo_entry_map_create(const struct kymo_module_code *code, struct kymo_entry_map **ret)
+int x86_entry_map_begin(const struct kymo_module_code *code, struct kymo_entry_map **ret)
 {
 	struct kymo_entry_map *map = calloc(1, sizeof(*map));
-	struct x86_builder builder = { .code = code, .map = map };
 	int err;
 
 	if (!map)
 		return -ENOMEM;
-	x86_decoder_init(&builder.decoder);
 	err = check_functions(code);
 	if (!err)
 		err = map_init(map, code);
-	if (!err)
-		err = build(&builder);
+	if (err) {
+		kymo_entry_map_destroy(map);
+		return err;
+	}
+	*ret = map;
+	return 0;
+}
+
+int kymo_entry_map_create(const struct kymo_module_code *code, struct kymo_entry_map **ret)
+{
+	struct x86_builder builder = { .code = code };
+	int err = x86_entry_map_begin(code, &builder.map);
+
+	if (err)
+		return err;
+	x86_decoder_init(&builder.decoder);
+	err = build(&builder);
 	free(builder.data);
 	kymo_vec_deinit(&builder.taken);
 	kymo_vec_deinit(&builder.indirect);
@@ -491,10 +504,10 @@ int kymo_entry_map_create(const struct kymo_module_code *code, struct kymo_entry
 	kymo_vec_deinit(&builder.sure);
 	kymo_vec_deinit(&builder.tables);
 	if (err) {
-		kymo_entry_map_destroy(map);
+		kymo_entry_map_destroy(builder.map);
 		return err;
 	}
-	*ret = map;
+	*ret = builder.map;
 	return 0;
 }
 

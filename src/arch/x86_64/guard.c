@@ -22,6 +22,7 @@
 #include "arch/x86_64/x86.h"
 #include "wire/shared.h"
 
+#define MOV_OPCODE 0xb8
 #define MOV_SIZE 5
 #define GUARD_SIZE 7
 #define RSEQ_CPU_ID 4
@@ -31,7 +32,7 @@ static uint32_t number_at(const uint8_t *bytes, size_t size)
 {
 	uint32_t number;
 
-	if (size < GUARD_SIZE || bytes[0] != 0xb8 || bytes[5] != 0x0f || bytes[6] != 0x05)
+	if (size < GUARD_SIZE || bytes[0] != MOV_OPCODE || bytes[5] != 0x0f || bytes[6] != 0x05)
 		return 0;
 	memcpy(&number, bytes + 1, sizeof(number));
 	return number == SYS_clone || number == SYS_clone3 || number == SYS_vfork || number == SYS_prctl ? number : 0;
@@ -65,8 +66,13 @@ int kymo_guard_find(const struct kymo_module_code *code, const struct kymo_entry
 		const struct kymo_span *span = &code->text[k];
 
 		for (size_t i = 0; i + GUARD_SIZE <= span->size; i++) {
-			uint32_t number = number_at(span->bytes + i, span->size - i);
+			const uint8_t *mov = memchr(span->bytes + i, MOV_OPCODE, span->size - i);
+			uint32_t number;
 
+			if (!mov)
+				break;
+			i = (size_t)(mov - span->bytes);
+			number = number_at(mov, span->size - i);
 			if (!number)
 				continue;
 			if (!is_guardable(map, span->vaddr + i, span->bytes + i, span->size - i)) {

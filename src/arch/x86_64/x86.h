@@ -124,6 +124,9 @@ struct kymo_entry_map {
 	uint64_t *bits[X86_N_BITMAPS];
 };
 
+/* A map of the module that has areas, functions and empty bitmaps. -ENOMEM; -EINVAL as kymo_entry_map_create() has it. */
+int x86_entry_map_begin(const struct kymo_module_code *code, struct kymo_entry_map **ret);
+
 /* The area that holds `vaddr`, or NULL. */
 const struct x86_area *x86_area_at(const struct kymo_entry_map *map, uint64_t vaddr);
 
