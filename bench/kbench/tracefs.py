@@ -4,6 +4,7 @@ import os
 import re
 import time
 
+from . import procs
 from .procs import BenchError
 
 ROOTS = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
@@ -15,6 +16,21 @@ def root():
         if os.path.exists(f"{path}/uprobe_events"):
             return path
     return None
+
+
+@contextlib.contextmanager
+def mounted():
+    """tracefs is mounted where it was not, for as long as this lasts; for bpftrace, too."""
+    if root() or os.geteuid() or not os.path.isdir(ROOTS[0]):
+        yield
+        return
+    if procs.run(["mount", "-t", "tracefs", "nodev", ROOTS[0]], check=False).returncode:
+        yield
+        return
+    try:
+        yield
+    finally:
+        procs.run(["umount", "-l", ROOTS[0]], check=False)
 
 
 def missing():
