@@ -12,7 +12,7 @@ CLANG ?= clang
 MESON = CC=$(GCC) CFLAGS= LDFLAGS= meson setup
 MESON_CLANG = CC=$(CLANG) CFLAGS= LDFLAGS= meson setup
 
-.PHONY: all demo check bench torture fuzz check-fresh install clean help plain asan clang fuzzers
+.PHONY: all demo check bench torture fuzz check-fresh install uninstall clean help plain asan clang fuzzers
 
 all: build/build.ninja
 	@ninja -C build kymo lib/libkymo-marker.so.1.0.0 lib/libkymo-engine.so.1.0.0
@@ -25,6 +25,7 @@ help:
 	@echo 'make demo                     install what is needed, build, record a real program, show the report'
 	@echo 'make check                    install what is needed, build in every way, run every test'
 	@echo 'make install [PREFIX=/usr/local] [DESTDIR=]'
+	@echo 'make uninstall                remove what the last make install put in place'
 	@echo 'make fuzz [FUZZ_SECONDS=5]    every fuzzer for so long; what they learn stays in build-fuzz/corpus'
 	@echo 'make torture [SECONDS=60] [KILLS=500]     kill recorders so often, and for so long'
 	@echo 'make bench [BENCH_ARGS=]      measure kymo and its peers in one run'
@@ -82,6 +83,11 @@ install: all
 	@$(MESON) --reconfigure build -Dprefix=$(PREFIX) >/dev/null
 	@ninja -C build kymo lib/libkymo-marker.so.1.0.0 lib/libkymo-marker.a lib/libkymo-engine.so.1.0.0 lib/libkymo-engine.a
 	@DESTDIR=$(DESTDIR) meson install -C build --no-rebuild
+
+# Meson notes what it installs.
+uninstall:
+	@[ -f build/meson-logs/install-log.txt ] || { echo 'make uninstall: nothing was installed from here' >&2; exit 1; }
+	@ninja -C build uninstall >/dev/null
 
 clean:
 	rm -rf build build-asan build-clang build-fuzz

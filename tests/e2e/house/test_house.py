@@ -19,6 +19,10 @@ def test_install_puts_the_program_and_its_manual_under_the_prefix(tmp):
     check((root / 'share/man/man3/kymo-engine.3').exists(), 'kymo-engine(3) is there')
     outside = [path for path in (tmp / 'dest').rglob('*') if path.is_file() and root not in path.parents]
     check_same(outside, [], 'files outside of the prefix')
+    for path in 'bash-completion/completions/kymo', 'zsh/site-functions/_kymo', 'fish/vendor_completions.d/kymo.fish':
+        check((root / 'share' / path).exists(), f'{path} is there')
+    run('make', '-s', '-C', SOURCE, 'uninstall', seconds=300).ok()
+    check_same([path for path in (tmp / 'dest').rglob('*') if not path.is_dir()], [], 'files after make uninstall')
 
 
 def test_every_man_page_formats_without_a_warning():
@@ -37,7 +41,7 @@ def test_every_command_has_a_man_page_that_knows_its_options():
 
 def test_make_help_names_the_front_door():
     out = run('make', '-s', '-C', SOURCE, 'help').ok().out
-    for goal in ('demo', 'check', 'install', 'fuzz', 'torture', 'bench', 'check-fresh', 'clean'):
+    for goal in ('demo', 'check', 'install', 'uninstall', 'fuzz', 'torture', 'bench', 'check-fresh', 'clean'):
         check_matches(out, rf'^make {goal}\b')
 
 

@@ -1,0 +1,50 @@
+# Completion of kymo's command line for fish. It asks kymo itself for commands, options and functions.
+
+function __kymo_command
+    set -l words (commandline -opc)
+    test (count $words) -gt 1; and echo $words[2]
+end
+
+function __kymo_needs_command
+    test (count (commandline -opc)) -eq 1
+end
+
+function __kymo_is
+    contains -- (__kymo_command) $argv
+end
+
+function __kymo_commands
+    kymo help 2>/dev/null | string match -rg '^  ([a-z]+ +[a-z].*)$' | string replace -r ' +' \t | string match -v -r '^kymo'
+end
+
+function __kymo_options
+    kymo help (__kymo_command) 2>/dev/null | string match -r '^ *-.*' | string match -ra -- '(?<=^| )--?[A-Za-z][-a-z]*'
+end
+
+function __kymo_places
+    set -l word (commandline -ct)
+    set -l file (string replace -r ':.*' '' -- $word)
+    if string match -q '*:*' -- $word
+        kymo list -- $file (string replace -r '^[^:]*:' '' -- $word)'*' 2>/dev/null | string replace -r '^.*:' "$file:" | head -n 500
+    else if string match -q '*/*' -- $word
+        __fish_complete_path $word
+    else
+        __fish_complete_command
+        begin; ldconfig -p; or /sbin/ldconfig -p; end 2>/dev/null | string match -rg '^\t(\S+)\.so'
+    end
+end
+
+complete -c kymo -f
+complete -c kymo -n __kymo_needs_command -a '(__kymo_commands)'
+complete -c kymo -n '__kymo_is help' -a '(__kymo_commands)'
+complete -c kymo -n 'not __kymo_needs_command; and string match -q -- "-*" (commandline -ct)' -a '(__kymo_options)'
+complete -c kymo -n '__kymo_is record' -s p -l probe -x -a '(__kymo_places)' -d 'record at this place'
+complete -c kymo -n '__kymo_is record' -s r -l return -x -a '(__kymo_places)' -d 'record at this return'
+complete -c kymo -n '__kymo_is record syscalls' -l pid -x -a '(__fish_complete_pids)' -d 'this process'
+complete -c kymo -n '__kymo_is record syscalls' -l backend -x -a 'inproc kernel ptrace auto hub' -d 'how to record'
+complete -c kymo -n '__kymo_is record report syscalls' -s o -l output -r -F -d 'where to write to'
+complete -c kymo -n '__kymo_is record' -s s -l syscall -x -a 'all none %file %desc %process %network %signal %ipc %memory %creds %clock'
+complete -c kymo -n '__kymo_is syscalls' -s e -l set -x -a 'all none %file %desc %process %network %signal %ipc %memory %creds %clock'
+complete -c kymo -n '__kymo_is report' -F
+complete -c kymo -n '__kymo_is status detach threads' -a '(__fish_complete_pids)'
+complete -c kymo -n '__kymo_is list explain' -a '(__kymo_places)'
