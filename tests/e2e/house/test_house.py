@@ -16,7 +16,8 @@ def test_install_puts_the_program_and_its_manual_under_the_prefix(tmp):
     check_matches(run(root / 'bin/kymo', '--version').ok().out, r'\d+\.\d+\.\d+')
     pages = sorted(path.name for path in (root / 'share/man/man1').iterdir())
     check_same(pages, sorted(['kymo.1', *(f'kymo-{command}.1' for command in COMMANDS)]), 'man pages')
-    check((root / 'share/man/man3/kymo-engine.3').exists(), 'kymo-engine(3) is there')
+    for page in 'kymo-engine.3', 'kymo-marker.3':
+        check((root / 'share/man/man3' / page).exists(), f'{page} is there')
     outside = [path for path in (tmp / 'dest').rglob('*') if path.is_file() and root not in path.parents]
     check_same(outside, [], 'files outside of the prefix')
     for path in 'bash-completion/completions/kymo', 'zsh/site-functions/_kymo', 'fish/vendor_completions.d/kymo.fish':
