@@ -7,9 +7,11 @@
 #define clock_tsc kymo_record_clock_tsc
 #define command_join kymo_record_command_join
 #define command_of kymo_record_command_of
+#define directory_check kymo_record_directory_check
+#define directory_make kymo_record_directory_make
+#define directory_name kymo_record_directory_name
 #define marker_make_names kymo_record_make_names
 #define marker_parse_format kymo_record_parse_format
-#define output_check kymo_record_output_check
 #define output_deinit kymo_record_output_deinit
 #define output_drain kymo_record_output_drain
 #define output_finish kymo_record_output_finish

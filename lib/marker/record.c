@@ -16,6 +16,7 @@
 
 #include "base/cleanup.h"
 #include "marker/fields.h"
+#include "record/directory.h"
 
 #define DIRECTORY "kymo.data"
 
@@ -269,7 +270,7 @@ static bool is_any_meant(const struct globs *globs)
 /* The directory is looked at first, and touched last. */
 static int begin(struct recording *recording, const char *directory)
 {
-	struct kymo_error *error = output_check(directory);
+	struct kymo_error *error = directory_check(directory);
 	int status;
 	size_t n;
 

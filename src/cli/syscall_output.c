@@ -101,11 +101,19 @@ static int close_own(void *cookie)
 	return s->fd == STDERR_FILENO ? 0 : close(s->fd);
 }
 
+/* What calls read and write is for this user alone, also in a file that was there and is empty now. Pipes and terminals stay as they are. */
+static int make_private(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) || (S_ISREG(st.st_mode) && st.st_uid == geteuid() && fchmod(fd, 0600)) ? -1 : 0;
+}
+
 int cli_syscalls_open_output(struct cli_syscalls *s, const char *path)
 {
-	const int fd = path ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) : STDERR_FILENO;
+	const int fd = path ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : STDERR_FILENO;
 
-	if (fd < 0)
+	if (fd < 0 || (path && make_private(fd)))
 		return -errno;
 	s->is_file = path;
 	s->fd = open_for_ourselves(fd, &s->waits);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -37,8 +38,8 @@ struct kymo_error *kymo_ctf_stream_create(int dirfd, const char *name, const uin
 		kymo_ctf_stream_destroy(stream);
 		return &kymo_error_no_memory;
 	}
-	stream->fd = openat(dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-	if (stream->fd < 0) {
+	stream->fd = openat(dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (stream->fd < 0 || fchmod(stream->fd, 0600)) {
 		struct kymo_error *error = kymo_error_errno(errno, "can't create the stream %s", name);
 
 		kymo_ctf_stream_destroy(stream);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -218,11 +219,11 @@ static void write_all(FILE *out, const struct kymo_ctf_trace *trace)
 static int write_to(int dirfd, const struct kymo_ctf_trace *trace)
 {
 	kymo_cleanup_close int fd =
-		openat(dirfd, TEMPORARY, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+		openat(dirfd, TEMPORARY, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	FILE *out;
 	bool failed;
 
-	if (fd < 0)
+	if (fd < 0 || fchmod(fd, 0600))
 		return -errno;
 	out = fdopen(fd, "w");
 	if (!out)

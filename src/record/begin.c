@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "probe/remove.h"
+#include "record/directory.h"
 #include "record/recording.h"
 
 static struct kymo_error *make_output(struct recording *recording)
@@ -28,7 +29,7 @@ struct kymo_error *recording_install(struct recording *recording, struct source 
 	size_t n_sites;
 
 	if (!error && kymo_probes_pending(source->probes) && !recording->is_described)
-		error = recording->options->command ? output_check(recording->options->directory) : make_output(recording);
+		error = recording->options->command ? directory_check(recording->options->directory) : make_output(recording);
 	if (!error)
 		error = kymo_probes_install(source->probes, &recording->result.stopped_ns);
 	n_sites = kymo_probes_n_sites(source->probes);

@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "base/io.h"
+#include "record/directory.h"
 #include "record/kernel.h"
 #include "record/hub_calls.h"
 #include "record/kernel_calls.h"
@@ -181,7 +182,7 @@ static struct kymo_error *put_probes_in(struct recording *recording)
 
 static struct kymo_error *begin(struct recording *recording)
 {
-	struct kymo_error *error = output_check(recording->options->directory);
+	struct kymo_error *error = directory_check(recording->options->directory);
 
 	if (!error)
 		error = find_process(recording);

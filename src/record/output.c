@@ -1,155 +1,23 @@
 #include "record/output.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
+#include "record/directory.h"
 
 #define WALKED 128	/* records of a packet that are looked at */
 
 /* ---- the directory ------------------------------------------------------------------------------------------------- */
 
-#define UNFINISHED ".metadata.new"	/* kymo_ctf_write_metadata() renames it when it is whole */
-
-/* Without files, but for the one that a recorder was writing first of all when it was killed. */
-static bool is_empty(int fd)
-{
-	int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = copy >= 0 ? fdopendir(copy) : NULL;
-	struct dirent *entry;
-	bool empty = true;
-
-	if (!dir)
-		return false;
-	while ((entry = readdir(dir)))
-		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") && strcmp(entry->d_name, UNFINISHED))
-			empty = false;
-	closedir(dir);
-	return empty;
-}
-
-/* A recording has a metadata file that begins as CTF's does; an empty directory is as good. */
-static bool is_recording(const char *path)
-{
-	static const char mark[] = "/* CTF 1.8";
-	kymo_cleanup_close int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	kymo_cleanup_close int metadata = -1;
-	char begin[sizeof(mark)];
-
-	if (fd < 0)
-		return false;
-	if (is_empty(fd))
-		return true;
-	metadata = openat(fd, "metadata", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	return metadata >= 0 && read(metadata, begin, sizeof(mark) - 1) == sizeof(mark) - 1 &&
-	       !memcmp(begin, mark, sizeof(mark) - 1);
-}
-
-/* Remove a recording: its files, then itself. Directories inside are not kymo's and make it fail. */
-static struct kymo_error *remove_recording(const char *path)
-{
-	DIR *dir = opendir(path);
-	struct dirent *entry;
-
-	if (!dir)
-		return kymo_error_errno(errno, "cannot open %s", path);
-	while ((entry = readdir(dir)))
-		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
-			unlinkat(dirfd(dir), entry->d_name, 0);
-	closedir(dir);
-	return rmdir(path) ? kymo_error_errno(errno, "cannot remove the earlier recording %s", path) : NULL;
-}
-
-static struct kymo_error *in_the_way(const char *path)
-{
-	return kymo_error_create(KYMO_ERROR_FAILED, "%s exists and is not a recording of kymo's; choose another directory with -o", path);
-}
-
-/* `has_old_ret`: there is an earlier recording at `path`, and at `old` one before it. */
-static struct kymo_error *look(const char *path, const char *old, bool *has_ret, bool *has_old_ret)
-{
-	struct stat st;
-
-	*has_ret = *has_old_ret = false;
-	if (lstat(path, &st))
-		return errno == ENOENT ? NULL : kymo_error_errno(errno, "cannot look at %s", path);
-	if (!is_recording(path))
-		return in_the_way(path);
-	*has_ret = true;
-	if (lstat(old, &st))
-		return NULL;
-	if (!is_recording(old))
-		return in_the_way(old);
-	*has_old_ret = true;
-	return NULL;
-}
-
-static struct kymo_error *move_earlier(const char *path, const char *old)
-{
-	bool has, has_old;
-	struct kymo_error *error = look(path, old, &has, &has_old);
-
-	if (!error && has_old)
-		error = remove_recording(old);
-	if (!error && has && rename(path, old))
-		error = kymo_error_errno(errno, "cannot move the earlier recording %s to %s", path, old);
-	return error;
-}
-
-/* Without slashes at the end, and with ".old". */
-static struct kymo_error *names(const char *path, char **ret, char **old_ret)
-{
-	size_t size = strlen(path);
-
-	while (size > 1 && path[size - 1] == '/')
-		size--;
-	*ret = strndup(path, size);
-	if (!*ret)
-		return &kymo_error_no_memory;
-	if (asprintf(old_ret, "%s.old", *ret) < 0)
-		*old_ret = NULL;
-	return *old_ret ? NULL : &kymo_error_no_memory;
-}
-
-struct kymo_error *output_check(const char *path)
-{
-	kymo_cleanup_free char *name = NULL, *old = NULL, *copy = NULL;
-	struct kymo_error *error = names(path, &name, &old);
-	bool has, has_old;
-
-	if (!error)
-		error = look(name, old, &has, &has_old);
-	if (error)
-		return error;
-	copy = strdup(name);
-	if (!copy)
-		return &kymo_error_no_memory;
-	return access(dirname(copy), W_OK | X_OK) ? kymo_error_errno(errno, "cannot make the directory %s", path) : NULL;
-}
-
 struct kymo_error *output_init(const char *path, struct output *ret)
 {
-	struct output output = { .dirfd = -1 };
-	kymo_cleanup_free char *old = NULL;
-	struct kymo_error *error = names(path, &output.path, &old);
+	struct output output = { .dirfd = -1, .path = directory_name(path) };
+	struct kymo_error *error = output.path ? directory_make(path, &output.dirfd) : &kymo_error_no_memory;
 
-	if (!error)
-		error = move_earlier(output.path, old);
-	if (!error && mkdir(output.path, 0777))
-		error = kymo_error_errno(errno, "cannot make the directory %s", path);
-	if (!error) {
-		output.dirfd = open(output.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (output.dirfd < 0)
-			error = kymo_error_errno(errno, "cannot open %s", path);
-	}
 	if (!error && getrandom(output.trace.uuid, sizeof(output.trace.uuid), 0) != sizeof(output.trace.uuid))
 		error = kymo_error_errno(errno, "no random numbers for the trace's uuid");
 	if (error) {

@@ -42,17 +42,13 @@ struct output {
 };
 
 /*
- * Make the directory; an earlier recording there moves to PATH.old, and one that is there is removed. Anything that is not a recording of kymo's is
- * left alone: FAILED, with a sentence.
+ * Begin a trace in a directory that directory_make() makes.
  */
 struct kymo_error *output_init(const char *path, struct output *ret);
 void output_deinit(struct output *output);
 
 /* Begin a trace anew in the same directory, which has metadata in it but no streams. */
 void output_restart(struct output *output);
-
-/* Whether output_init() would find something in the way, or no right to make the directory. Changes nothing. */
-struct kymo_error *output_check(const char *path);
 
 /* There are new events in the trace; for the count of events. */
 struct kymo_error *output_index_events(struct output *output);

@@ -1,0 +1,261 @@
+#include "record/directory.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+#define OPEN_AS_IT_IS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+
+/* ---- names --------------------------------------------------------------------------------------------------------- */
+
+/* Where a trace is to be: `name` in the directory open as `parent`; `path` for messages. */
+struct place {
+	int parent;
+	char *path, *name, *old;
+};
+
+char *directory_name(const char *path)
+{
+	size_t size = strlen(path);
+
+	while (size > 1 && path[size - 1] == '/')
+		size--;
+	return strndup(path, size);
+}
+
+static void place_deinit(struct place *place)
+{
+	if (place->parent >= 0)
+		close(place->parent);
+	free(place->path);
+	free(place->name);
+	free(place->old);
+}
+
+/* A copy of what is before the last slash: "." where there is none. */
+static char *parent_of(const char *path, const char *slash)
+{
+	if (!slash)
+		return strdup(".");
+	return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
+}
+
+static struct kymo_error *place_init(const char *path, struct place *ret)
+{
+	struct place place = { .parent = -1, .path = directory_name(path) };
+	const char *slash = place.path ? strrchr(place.path, '/') : NULL;
+	kymo_cleanup_free char *parent = place.path ? parent_of(place.path, slash) : NULL;
+	struct kymo_error *error = NULL;
+
+	place.name = place.path ? strdup(slash ? slash + 1 : place.path) : NULL;
+	if (!place.name || asprintf(&place.old, "%s.old", place.name) < 0)
+		place.old = NULL;
+	if (!parent || !place.old)
+		error = &kymo_error_no_memory;
+	else if (!*place.name || !strcmp(place.name, ".") || !strcmp(place.name, ".."))
+		error = kymo_error_create(KYMO_ERROR_FAILED, "'%s' cannot be the name of a new directory; choose another with -o", path);
+	if (!error) {
+		place.parent = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (place.parent < 0)
+			error = kymo_error_errno(errno, "cannot make the directory %s", path);
+	}
+	if (error) {
+		place_deinit(&place);
+		return error;
+	}
+	*ret = place;
+	return NULL;
+}
+
+/* ---- what is there --------------------------------------------------------------------------------------------------- */
+
+static bool is_name_of_kymo(const char *name)
+{
+	return !strcmp(name, "metadata") || !strcmp(name, DIRECTORY_UNFINISHED) || !strncmp(name, "stream_", 7);
+}
+
+/*
+ * Calls `see` for each entry until that returns false, which is returned then. Entries may be removed meanwhile. False also where the directory
+ * cannot be read.
+ */
+static bool for_each(int fd, bool (*see)(int fd, const char *name))
+{
+	int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	kymo_cleanup_closedir DIR *directory = copy >= 0 ? fdopendir(copy) : NULL;
+	struct dirent *entry;
+	bool goes_on = directory;
+
+	if (!directory && copy >= 0)
+		close(copy);
+	while (goes_on && (entry = readdir(directory)))
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+			goes_on = see(fd, entry->d_name);
+	return goes_on;
+}
+
+/* The one that a recorder was writing first of all when it was killed. */
+static bool is_unfinished(int fd, const char *name)
+{
+	return !strcmp(name, DIRECTORY_UNFINISHED);
+}
+
+static bool is_regular_of_kymo(int fd, const char *name)
+{
+	struct stat st;
+
+	return is_name_of_kymo(name) && !fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode);
+}
+
+static bool unlink_it(int fd, const char *name)
+{
+	return !is_regular_of_kymo(fd, name) || !unlinkat(fd, name, 0);
+}
+
+static bool is_empty(int fd)
+{
+	return for_each(fd, is_unfinished);
+}
+
+/* The file may be a pipe, or change while it is looked at: it is only read. */
+static bool has_metadata(int fd)
+{
+	static const char mark[] = "/* CTF 1.8";
+	kymo_cleanup_close int metadata = openat(fd, "metadata", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	char begin[sizeof(mark)];
+	struct stat st;
+
+	return metadata >= 0 && !fstat(metadata, &st) && S_ISREG(st.st_mode) &&
+	       read(metadata, begin, sizeof(mark) - 1) == sizeof(mark) - 1 && !memcmp(begin, mark, sizeof(mark) - 1);
+}
+
+static struct kymo_error *in_the_way(const struct place *place, const char *suffix, const char *why)
+{
+	return kymo_error_create(KYMO_ERROR_FAILED, "%s%s exists and %s; choose another directory with -o", place->path, suffix, why);
+}
+
+/* Open what is called `name`, PATH with `suffix`, if it is a recording; `fd_ret` stays as it is where there is nothing. FAILED where it is something else. */
+static struct kymo_error *open_earlier(const struct place *place, const char *name, const char *suffix, int *fd_ret)
+{
+	kymo_cleanup_close int fd = openat(place->parent, name, OPEN_AS_IT_IS);
+	struct stat st;
+
+	if (fd < 0 && errno == ENOENT)
+		return NULL;
+	if (fd < 0 && errno != ENOTDIR && errno != ELOOP)
+		return kymo_error_errno(errno, "cannot look at %s%s", place->path, suffix);
+	if (fd < 0 || fstat(fd, &st))
+		return in_the_way(place, suffix, "is not a recording of kymo's");
+	if (st.st_uid != geteuid())
+		return in_the_way(place, suffix, "belongs to another user");
+	if (!is_empty(fd) && !has_metadata(fd))
+		return in_the_way(place, suffix, "is not a recording of kymo's");
+	*fd_ret = kymo_take_fd(fd);
+	return NULL;
+}
+
+/* What is at PATH and, if there is something, at PATH.old. */
+static struct kymo_error *look(const struct place *place, int *fd_ret, int *old_ret)
+{
+	struct kymo_error *error = open_earlier(place, place->name, "", fd_ret);
+
+	if (!error && *fd_ret >= 0)
+		error = open_earlier(place, place->old, ".old", old_ret);
+	if (!error && *old_ret >= 0 && !for_each(*old_ret, is_regular_of_kymo))
+		error = in_the_way(place, ".old", "has something in it that is not kymo's");
+	return error;
+}
+
+/* ---- moving and making ----------------------------------------------------------------------------------------------- */
+
+/* A recording's files, then itself. */
+static struct kymo_error *remove_old(const struct place *place, int fd)
+{
+	if (!for_each(fd, unlink_it) || unlinkat(place->parent, place->old, AT_REMOVEDIR))
+		return kymo_error_errno(errno, "cannot remove the earlier recording %s.old", place->path);
+	return NULL;
+}
+
+static struct kymo_error *move_earlier(const struct place *place)
+{
+	kymo_cleanup_close int earlier = -1, old = -1;
+	struct kymo_error *error = look(place, &earlier, &old);
+
+	if (!error && old >= 0)
+		error = remove_old(place, old);
+	if (!error && earlier >= 0 && renameat(place->parent, place->name, place->parent, place->old))
+		error = kymo_error_errno(errno, "cannot move the earlier recording %s to %s.old", place->path, place->path);
+	return error;
+}
+
+/* A umask may have taken the owner's rights, too: then the directory cannot be opened before it has them. */
+static int open_new(const struct place *place)
+{
+	kymo_cleanup_close int path = openat(place->parent, place->name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	char link[64];
+	struct stat st;
+	int fd;
+
+	if (path < 0 || fstat(path, &st))
+		return -errno;
+	if (st.st_uid != geteuid())
+		return -EEXIST;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", path);
+	if ((st.st_mode & 07777) != 0700 && chmod(link, 0700))
+		return -errno;
+	fd = openat(path, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+static struct kymo_error *make_new(const struct place *place, int *fd_ret)
+{
+	int fd;
+
+	if (mkdirat(place->parent, place->name, 0700))
+		return kymo_error_errno(errno, "cannot make the directory %s", place->path);
+	fd = open_new(place);
+	if (fd < 0)
+		return kymo_error_errno(fd, "cannot open %s", place->path);
+	if (!is_empty(fd)) {
+		close(fd);
+		return in_the_way(place, "", "is not the directory that kymo has just made");
+	}
+	*fd_ret = fd;
+	return NULL;
+}
+
+struct kymo_error *directory_make(const char *path, int *fd_ret)
+{
+	struct place place;
+	struct kymo_error *error = place_init(path, &place);
+
+	if (error)
+		return error;
+	error = move_earlier(&place);
+	if (!error)
+		error = make_new(&place, fd_ret);
+	place_deinit(&place);
+	return error;
+}
+
+struct kymo_error *directory_check(const char *path)
+{
+	kymo_cleanup_close int earlier = -1, old = -1;
+	struct place place;
+	struct kymo_error *error = place_init(path, &place);
+
+	if (error)
+		return error;
+	error = look(&place, &earlier, &old);
+	if (!error && faccessat(place.parent, ".", W_OK | X_OK, AT_EACCESS))
+		error = kymo_error_errno(errno, "cannot make the directory %s", path);
+	place_deinit(&place);
+	return error;
+}
