@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,14 +80,19 @@ static struct kymo_error *place_init(const char *path, struct place *ret)
 
 static bool is_name_of_kymo(const char *name)
 {
-	return !strcmp(name, "metadata") || !strcmp(name, DIRECTORY_UNFINISHED) || !strncmp(name, "stream_", 7);
+	static const char *const begins[] = { "stream_", "kernel_", "calls_" };	/* of streams: output.c, kernel_stream.c */
+
+	for (size_t i = 0; i < kymo_countof(begins); i++)
+		if (!strncmp(name, begins[i], strlen(begins[i])))
+			return true;
+	return !strcmp(name, "metadata") || !strcmp(name, DIRECTORY_UNFINISHED);
 }
 
 /*
- * Calls `see` for each entry until that returns false, which is returned then. Entries may be removed meanwhile. False also where the directory
- * cannot be read.
+ * Calls `see` for each entry until that returns false, which is returned then, with the entry's name in `name_ret` (which may be NULL). Entries may be removed
+ * meanwhile. False also where the directory cannot be read.
  */
-static bool for_each(int fd, bool (*see)(int fd, const char *name))
+static bool for_each(int fd, bool (*see)(int fd, const char *name), char name_ret[NAME_MAX + 1])
 {
 	int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	kymo_cleanup_closedir DIR *directory = copy >= 0 ? fdopendir(copy) : NULL;
@@ -95,9 +101,13 @@ static bool for_each(int fd, bool (*see)(int fd, const char *name))
 
 	if (!directory && copy >= 0)
 		close(copy);
-	while (goes_on && (entry = readdir(directory)))
-		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
-			goes_on = see(fd, entry->d_name);
+	while (goes_on && (entry = readdir(directory))) {
+		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
+			continue;
+		goes_on = see(fd, entry->d_name);
+		if (!goes_on && name_ret)
+			snprintf(name_ret, NAME_MAX + 1, "%s", entry->d_name);
+	}
 	return goes_on;
 }
 
@@ -121,7 +131,7 @@ static bool unlink_it(int fd, const char *name)
 
 static bool is_empty(int fd)
 {
-	return for_each(fd, is_unfinished);
+	return for_each(fd, is_unfinished, NULL);
 }
 
 /* The file may be a pipe, or change while it is looked at: it is only read. */
@@ -165,11 +175,13 @@ static struct kymo_error *open_earlier(const struct place *place, const char *na
 static struct kymo_error *look(const struct place *place, int *fd_ret, int *old_ret)
 {
 	struct kymo_error *error = open_earlier(place, place->name, "", fd_ret);
+	char foreign[NAME_MAX + 1] = "";
 
 	if (!error && *fd_ret >= 0)
 		error = open_earlier(place, place->old, ".old", old_ret);
-	if (!error && *old_ret >= 0 && !for_each(*old_ret, is_regular_of_kymo))
-		error = in_the_way(place, ".old", "has something in it that is not kymo's");
+	if (!error && *old_ret >= 0 && !for_each(*old_ret, is_regular_of_kymo, foreign))
+		error = kymo_error_create(KYMO_ERROR_FAILED, "%s.old has '%s' in it, which is not kymo's; move it, or choose another directory with -o",
+					  place->path, foreign);
 	return error;
 }
 
@@ -178,7 +190,7 @@ static struct kymo_error *look(const struct place *place, int *fd_ret, int *old_
 /* A recording's files, then itself. */
 static struct kymo_error *remove_old(const struct place *place, int fd)
 {
-	if (!for_each(fd, unlink_it) || unlinkat(place->parent, place->old, AT_REMOVEDIR))
+	if (!for_each(fd, unlink_it, NULL) || unlinkat(place->parent, place->old, AT_REMOVEDIR))
 		return kymo_error_errno(errno, "cannot remove the earlier recording %s.old", place->path);
 	return NULL;
 }

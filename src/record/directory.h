@@ -6,7 +6,7 @@
  *	1. The parent is opened once, and all that follows is relative to it. Its own path is the user's: links in it are followed.
  *	2. A directory is looked at, and its files are removed, through one descriptor, which was opened without following a link.
  *	3. It is taken for a recording only if it belongs to the effective user, and its `metadata` is a regular file that begins as CTF's does, or it is empty.
- *	4. Files are removed by names that kymo gives, and only where there are no others.
+ *	4. Files are removed by names that kymo gives to them, and only where there are no others.
  *	5. The new directory is one that belongs to the effective user and is empty, opened without following a link.
  *
  * What remains for somebody who can exchange names in the parent: an empty directory of that name is removed in place of the earlier one, or something that lay in the

@@ -98,7 +98,7 @@ def test_files_that_are_not_kymos_are_not_removed(tmp):
     for make in (lambda path: path.write_text('mine'), lambda path: path.mkdir(), lambda path: path.symlink_to('metadata')):
         thing = tmp / 'kymo.data.old/thing'
         make(thing)
-        refused(tmp, 'kymo.data', r'kymo\.data\.old exists and has something in it that is not kymo\'s')
+        refused(tmp, 'kymo.data', r"kymo\.data\.old has 'thing' in it, which is not kymo's; move it, or choose another directory with -o")
         check(thing.is_symlink() or thing.exists(), 'it is there')
         check((tmp / 'kymo.data.old/metadata').exists(), 'and the recording too')
         thing.rmdir() if thing.is_dir() and not thing.is_symlink() else thing.unlink()
