@@ -64,6 +64,7 @@ struct kymo_ctf_event {
 	char *name;			/* "libc:malloc" */
 	struct kymo_ctf_field *fields;
 	uint32_t n_fields;
+	bool has_stack_pointer;		/* of ENTRY and RETURN: one field more, KYMO_STACK_POINTER_FIELD, behind the others */
 	bool has_faults;		/* the record carries the faults byte */
 	uint32_t size;			/* least bytes of a record, header included; computed by kymo_ctf_event_size() */
 	/* What the report says about the site; in the TSDL event block all of it is one `model.emf.uri` (see site.h) that other
@@ -133,6 +134,12 @@ uint32_t kymo_ctf_record_max(const struct kymo_ctf_event *event);
 static inline bool kymo_ctf_is_of_function(const struct kymo_ctf_event *event)
 {
 	return event->kind == KYMO_CTF_ENTRY || event->kind == KYMO_CTF_RETURN;
+}
+
+/* How many values a record of it has: its fields, and the stack pointer. */
+static inline uint32_t kymo_ctf_n_values(const struct kymo_ctf_event *event)
+{
+	return event->n_fields + event->has_stack_pointer;
 }
 
 /* Bytes of the record of `event` that begins at `bytes`, of which `left` are there; 0 where they are not all of it, or it is larger
@@ -207,6 +214,12 @@ struct kymo_ctf_record {
 static inline const char *kymo_ctf_string(const struct kymo_ctf_record *record, uint32_t i)
 {
 	return (const char *)(uintptr_t)record->values[i];
+}
+
+/* The stack pointer of a record by which calls are paired; 0 where it has none. */
+static inline uint64_t kymo_ctf_stack_pointer(const struct kymo_ctf_record *record)
+{
+	return record->event->has_stack_pointer ? record->values[record->event->n_fields] : 0;
 }
 
 /* Value `i`, which is bytes. */

@@ -344,6 +344,19 @@ static bool parse_fields(struct parser *p, struct kymo_ctf_event *event)
 	return expect(p, "};");
 }
 
+/* The stack pointer of a call is no field like others. */
+static void take_stack_pointer(struct kymo_ctf_event *event)
+{
+	const struct kymo_ctf_field *last;
+
+	if (!event->n_fields)
+		return;
+	last = &event->fields[event->n_fields - 1];
+	event->has_stack_pointer = kymo_ctf_is_of_function(event) && last->type == KYMO_TYPE_X64 &&
+				   !strcmp(last->name, KYMO_STACK_POINTER_FIELD);
+	event->n_fields -= event->has_stack_pointer;
+}
+
 static bool parse_event_body(struct parser *p, struct kymo_ctf_event *event)
 {
 	unsigned int line;
@@ -367,6 +380,7 @@ static bool parse_event_body(struct parser *p, struct kymo_ctf_event *event)
 	}
 	if (!parse_fields(p, event) || !expect(p, "};"))
 		return false;
+	take_stack_pointer(event);
 	event->size = kymo_ctf_event_size(event);
 	return true;
 }

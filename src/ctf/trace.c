@@ -10,14 +10,14 @@ uint32_t kymo_ctf_event_size(const struct kymo_ctf_event *event)
 {
 	uint32_t size = KYMO_EVENT_ARGS_OFFSET + event->has_faults;
 
-	for (uint32_t i = 0; i < event->n_fields; i++)
+	for (uint32_t i = 0; i < kymo_ctf_n_values(event); i++)
 		size += kymo_type_size(event->fields[i].type);
 	return size;
 }
 
 static bool has_type(const struct kymo_ctf_event *event, enum kymo_type type)
 {
-	for (uint32_t i = 0; i < event->n_fields; i++)
+	for (uint32_t i = 0; i < kymo_ctf_n_values(event); i++)
 		if (event->fields[i].type == type)
 			return true;
 	return false;
@@ -55,14 +55,14 @@ uint32_t kymo_ctf_record_size(const struct kymo_ctf_event *event, const uint8_t 
 	size_t at = KYMO_EVENT_ARGS_OFFSET + event->has_faults;
 
 	left = left < max ? left : max;
-	for (uint32_t i = 0; i < event->n_fields && at <= left; i++)
+	for (uint32_t i = 0; i < kymo_ctf_n_values(event) && at <= left; i++)
 		at += value_size(event->fields[i].type, bytes + at, left - at);
 	return at <= left ? (uint32_t)at : 0;
 }
 
 void kymo_ctf_event_deinit(struct kymo_ctf_event *event)
 {
-	for (uint32_t i = 0; i < event->n_fields; i++)
+	for (uint32_t i = 0; i < kymo_ctf_n_values(event); i++)
 		free(event->fields[i].name);
 	free(event->fields);
 	free(event->name);

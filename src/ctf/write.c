@@ -67,10 +67,10 @@ static struct kymo_error *check_event(const struct kymo_ctf_event *event)
 	if (event->id > KYMO_EVENT_ID_MAX)
 		return kymo_error_create(KYMO_ERROR_FAILED, "%s: event id %u is over %u; record fewer probes at once",
 					 event->name, event->id, KYMO_EVENT_ID_MAX);
-	if (event->n_fields > KYMO_EVENT_MAX_ARGS)
+	if (kymo_ctf_n_values(event) > KYMO_EVENT_MAX_ARGS)
 		return kymo_error_create(KYMO_ERROR_USAGE, "%s: %u arguments; at most %d can be recorded",
 					 event->name, event->n_fields, KYMO_EVENT_MAX_ARGS);
-	for (uint32_t i = 0; i < event->n_fields; i++) {
+	for (uint32_t i = 0; i < kymo_ctf_n_values(event); i++) {
 		const char *name = event->fields[i].name;
 
 		if (!is_identifier(name))
@@ -188,6 +188,8 @@ static void write_event(FILE *out, const struct kymo_ctf_event *event)
 	fputs("\tfields := struct {\n", out);
 	for (uint32_t i = 0; i < event->n_fields; i++)
 		write_field(out, &event->fields[i]);
+	if (event->has_stack_pointer)
+		fputs("\t\t/* the stack pointer, where it leads to the return address */\n\t\tx64 _" KYMO_STACK_POINTER_FIELD ";\n", out);
 	fputs("\t};\n};\n", out);
 }
 

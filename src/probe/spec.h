@@ -47,6 +47,7 @@ struct kymo_spec {
 	int64_t offset;		/* after the symbol, or in the file */
 	struct kymo_spec_arg args[KYMO_EVENT_MAX_ARGS];
 	size_t n_args;
+	bool is_paired;		/* its calls are to be paired: records hold the stack pointer, too; kymo_specs_pair() says so */
 };
 
 /*
@@ -65,5 +66,11 @@ struct kymo_error *kymo_spec_parse_marker(const char *text, struct kymo_spec *re
 /* System calls by number, which `text` stands for in sentences. */
 struct kymo_error *kymo_spec_make_syscalls(const char *text, const uint64_t numbers[KYMO_PAD_SYSCALLS / 64], struct kymo_spec *ret);
 void kymo_spec_deinit(struct kymo_spec *spec);
+
+/*
+ * Where some of the specs are for entries of functions and some for returns, records of both hold the stack pointer behind their arguments, if these are fewer than
+ * KYMO_EVENT_MAX_ARGS: it tells what call a return ends, and which calls were left without one.
+ */
+void kymo_specs_pair(struct kymo_spec *specs, size_t n);
 
 #endif

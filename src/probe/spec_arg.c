@@ -273,8 +273,10 @@ static struct kymo_error *read_name(const char *text, struct kymo_spec_piece nam
 	copy = strndup(name.start, piece_size(name));
 	if (!copy)
 		return &kymo_error_no_memory;
+	if (!strcmp(copy, KYMO_STACK_POINTER_FIELD))
+		return kymo_spec_wrong(text, name.start, "'%s' is the name of a value that kymo records by itself; use another", copy);
 	if (name_is_taken(spec, copy))
-		return kymo_spec_wrong(text, name.start, "another argument is called '%s' already", copy);
+		return kymo_spec_wrong(text, name.start, "duplicate argument name '%s'", copy);
 	*ret = kymo_take(copy);
 	return NULL;
 }

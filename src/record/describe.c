@@ -58,6 +58,8 @@ static struct kymo_error *describe_event(const struct kymo_probe_event *event, s
 		if (!ret->fields[i].name)
 			return &kymo_error_no_memory;
 	}
+	ret->has_stack_pointer = event->has_stack_pointer;
+	ret->n_fields -= ret->has_stack_pointer;
 	ret->size = kymo_ctf_event_size(ret);
 	return NULL;
 }

@@ -130,17 +130,17 @@ static enum kymo_kernel_source source_of(enum kymo_uprobe_source source)
 }
 
 /* Where the values are at places of this kind. */
-static struct kymo_error *translate(const struct kymo_spec *spec, const struct kymo_probe_event *event,
+static struct kymo_error *translate(const struct kymo_probe_event *event,
 				    enum kymo_offline_kind kind, struct kymo_kernel_arg ret[KYMO_EVENT_MAX_ARGS])
 {
-	for (size_t i = 0; i < spec->n_args; i++) {
+	for (size_t i = 0; i < event->n_args; i++) {
 		struct kymo_uprobe_value value;
 		int err = kymo_uprobe_resolve(&event->args[i], kind == KYMO_OFFLINE_CALLER, &value);
 
 		if (err)
 			return kymo_error_create(KYMO_ERROR_USAGE,
 						 "argument %s of %s can't be recorded through the kernel",
-						 spec->args[i].name, event->name);
+						 event->fields[i].name, event->name);
 		ret[i] =
 			(struct kymo_kernel_arg){ source_of(value.source), event->args[i].type, value.at, value.value };
 		if (event->args[i].kind == KYMO_FETCH_RETVAL && kind == KYMO_OFFLINE_TAIL)
@@ -186,7 +186,7 @@ static struct kymo_error *attach_kind(struct recording_kernel *source, size_t fi
 	probe.file = kymo_offline_file(source->offline, places[first].file, &path);
 	probe.n_args = event->n_args;
 	probe.has_faults = kymo_pad_has_faults(event->args, event->n_args);
-	error = translate(event->spec, event, kind, args);
+	error = translate(event, kind, args);
 	if (!error)
 		error = kymo_kernel_attach(source->kernel, &probe, wanted, n);
 	for (size_t i = 0; i < n && !error; i++) {

@@ -47,6 +47,7 @@ struct kymo_error *recording_divide(struct recording *recording)
 	recording->n_inproc = take_part(recording, INPROC, 0);
 	recording->n_kernel = take_part(recording, KERNEL, recording->n_inproc);
 	n_probes = recording->n_inproc + recording->n_kernel;
+	kymo_specs_pair(recording->specs, n_probes);
 	recording->calls_spec = take_part(recording, CALLS, n_probes) ? &recording->specs[n_probes] : NULL;
 	for (size_t i = 0; i < n; i++)
 		if (recording->specs[i].syscalls)

@@ -20,10 +20,8 @@ struct kymo_error *kymo_calls_init(struct calls *calls, const struct kymo_ctf_re
 
 void kymo_calls_deinit(struct calls *calls)
 {
-	for (size_t i = 0; i < calls->stacks.n; i++) {
-		free(calls->stacks.items[i].frames);
-		kymo_vec_deinit(&calls->stacks.items[i].absent);
-	}
+	for (size_t i = 0; i < calls->stacks.n; i++)
+		kymo_stack_deinit(&calls->stacks.items[i]);
 	kymo_vec_deinit(&calls->stacks);
 	kymo_functions_deinit(&calls->functions);
 	*calls = (struct calls){ 0 };
@@ -65,7 +63,7 @@ static bool is_over_loss(const struct calls *calls, const struct frame *frame)
 
 /* ---- stacks ------------------------------------------------------------------------------------------------------ */
 
-static void remember_absent(struct stack *stack, uint32_t function, enum step_kind kind)
+static void remember_absent(struct stack *stack, uint32_t function, int kind)
 {
 	for (size_t i = 0; i < stack->absent.n; i++) {
 		struct absent *absent = &stack->absent.items[i];
@@ -94,41 +92,57 @@ static void shift(struct calls *calls, size_t thread, struct stack *stack)
 	remember_absent(stack, frame->function, over_loss ? STEP_LEAVE_OVER_LOSS : STEP_LEAVE_TOO_DEEP);
 	if (calls->forgotten)
 		calls->forgotten(calls->data, thread, frame);
-	stack->first = (stack->first + 1) & (stack->size - 1);
-	stack->n--;
+	stack->now.first = (stack->now.first + 1) & (stack->now.size - 1);
+	stack->now.n--;
 }
 
 /* The innermost call was left without a return. Times of calls within it are its caller's now. */
 static void drop(struct calls *calls, size_t thread, struct stack *stack)
 {
-	const struct frame *frame = kymo_stack_at(stack, stack->n - 1);
+	const struct frame *frame = kymo_stack_at(stack, stack->now.n - 1);
 	struct function *function = &calls->functions.items[frame->function];
 
 	if (is_over_loss(calls, frame))
 		function->over_losses++;
+	else if (frame->stack_pointer)
+		function->unwound++;
 	else
 		function->left++;
-	if (stack->n > 1)
-		kymo_stack_at(stack, stack->n - 2)->children_ns += frame->children_ns;
+	if (stack->now.n > 1)
+		kymo_stack_at(stack, stack->now.n - 2)->children_ns += frame->children_ns;
 	if (calls->left)
 		calls->left(calls->data, thread, frame);
-	stack->n--;
+	kymo_stack_end(stack);
 }
 
-static bool grow(struct stack *stack)
+/* The thread was seen at that stack pointer: what is below it on the present stack is over, and with `inclusive` what is there, too. */
+static void unwind(struct calls *calls, size_t thread, struct stack *stack, uint64_t stack_pointer, bool inclusive)
 {
-	uint32_t size = stack->size ? stack->size * 2 : 8;
-	struct frame *frames = reallocarray(NULL, size, sizeof(*frames));
+	uint32_t keep = stack->now.n;
 
-	if (!frames)
-		return false;
-	for (uint32_t i = 0; i < stack->n; i++)
-		frames[i] = *kymo_stack_at(stack, i);
-	free(stack->frames);
-	stack->frames = frames;
-	stack->first = 0;
-	stack->size = size;
-	return true;
+	/* Calls of which nothing is known go with those around them. */
+	for (uint32_t height = stack->now.n; height; height--) {
+		uint64_t at = kymo_stack_at(stack, height - 1)->stack_pointer;
+
+		if (at > stack_pointer || (at == stack_pointer && !inclusive))
+			break;
+		if (at)
+			keep = height - 1;
+	}
+	stack->moment++;
+	while (stack->now.n > keep)
+		drop(calls, thread, stack);
+}
+
+static void drop_all(struct calls *calls, size_t thread, struct stack *stack)
+{
+	for (;;) {
+		while (stack->now.n)
+			drop(calls, thread, stack);
+		if (!stack->others.n)
+			return;
+		kymo_stack_wake(stack, stack->others.n - 1);
+	}
 }
 
 /* The thread's stack, without calls that can't end any more or have become stale. NULL when memory is out. */
@@ -142,10 +156,10 @@ static struct stack *stack_of(struct calls *calls, size_t thread)
 			return NULL;
 	stack = &calls->stacks.items[thread];
 	/* An exec: nothing of the old program returns. */
-	while (stack->n && stack->process != process)
-		drop(calls, thread, stack);
+	if (stack->process != process)
+		drop_all(calls, thread, stack);
 	stack->process = process;
-	while (stack->n && kymo_stack_at(stack, 0)->begin < calls->stale_before)
+	while (stack->now.n && kymo_stack_at(stack, 0)->begin < calls->stale_before)
 		shift(calls, thread, stack);
 	return stack;
 }
@@ -155,14 +169,16 @@ static struct stack *stack_of(struct calls *calls, size_t thread)
 static struct kymo_error *enter(struct calls *calls, size_t thread, struct stack *stack, const struct kymo_ctf_record *record,
 				struct step *step)
 {
-	if (stack->n == MAX_DEPTH)
+	if (stack->now.n == MAX_DEPTH)
 		shift(calls, thread, stack);
-	if (stack->n == stack->size && !grow(stack))
+	if (!kymo_frames_reserve(&stack->now))
 		return &kymo_error_no_memory;
-	stack->n++;
+	stack->now.n++;
 	step->kind = STEP_ENTER;
-	step->entered = kymo_stack_at(stack, stack->n - 1);
-	*step->entered = (struct frame){ .begin = record->tsc, .function = step->function };
+	step->entered = kymo_stack_at(stack, stack->now.n - 1);
+	*step->entered = (struct frame){
+		.begin = record->tsc, .stack_pointer = kymo_ctf_stack_pointer(record), .function = step->function,
+	};
 	return NULL;
 }
 
@@ -175,7 +191,7 @@ static void leave_absent(struct stack *stack, struct function *function, struct 
 
 		if (absent->function != step->function)
 			continue;
-		step->kind = absent->kind;
+		step->kind = (enum step_kind)absent->kind;
 		if (!--absent->count)
 			*absent = stack->absent.items[--stack->absent.n];
 		return;
@@ -192,10 +208,10 @@ static bool has_failed(const struct kymo_ctf_record *record)
  * The innermost system call that is open, and can have come back so; false where none is. A child of vfork that is not glibc's makes calls in the name of its parent's
  * thread, and its last one never returns: what does is the parent's, below it.
  */
-static bool find_syscall(const struct calls *calls, const struct stack *stack, const struct kymo_ctf_record *record, uint32_t *function_ret)
+static bool find_syscall(const struct calls *calls, const struct frames *frames, const struct kymo_ctf_record *record, uint32_t *function_ret)
 {
-	for (uint32_t i = stack->n; i-- > 0;) {
-		const uint32_t function = kymo_stack_at(stack, i)->function;
+	for (uint32_t i = frames->n; i-- > 0;) {
+		const uint32_t function = kymo_frames_at(frames, i)->function;
 		const struct function *found = &calls->functions.items[function];
 
 		if (found->is_syscall && kymo_syscall_can_return(found->entry->offset, has_failed(record))) {
@@ -210,10 +226,10 @@ static bool find_syscall(const struct calls *calls, const struct stack *stack, c
  * The same where the record has the call's number, as the kernel has it: of one that has none any more (a signal handler's return) that is -1. There, a thread is in one
  * call at a time.
  */
-static bool find_numbered(const struct calls *calls, const struct stack *stack, uint64_t number, uint32_t *function_ret)
+static bool find_numbered(const struct calls *calls, const struct frames *frames, uint64_t number, uint32_t *function_ret)
 {
-	for (uint32_t i = stack->n; i-- > 0;) {
-		const uint32_t function = kymo_stack_at(stack, i)->function;
+	for (uint32_t i = frames->n; i-- > 0;) {
+		const uint32_t function = kymo_frames_at(frames, i)->function;
 		const struct function *found = &calls->functions.items[function];
 
 		if (!found->is_syscall)
@@ -224,27 +240,73 @@ static bool find_numbered(const struct calls *calls, const struct stack *stack, 
 	return false;
 }
 
+/* The system call that has come back, on the stack that it was made on, which is the present one from then on. */
+static bool find_any_syscall(const struct calls *calls, struct stack *stack, const struct role *role,
+			     const struct kymo_ctf_record *record, uint32_t *function_ret)
+{
+	const struct frames *frames = &stack->now;
+
+	for (size_t i = 0;; i++) {
+		if (role->knows_number ? find_numbered(calls, frames, record->values[1], function_ret) :
+					 find_syscall(calls, frames, record, function_ret)) {
+			if (i)
+				kymo_stack_wake(stack, i - 1);
+			return true;
+		}
+		if (i == stack->others.n)
+			return false;
+		frames = &stack->others.items[i];
+	}
+}
+
+/* The innermost call of the function on the present stack. */
+static uint32_t find_innermost(const struct stack *stack, uint32_t function)
+{
+	uint32_t height = stack->now.n;
+
+	while (height && kymo_stack_at(stack, height - 1)->function != function)
+		height--;
+	return height;
+}
+
+/* The call that the record ends, by its stack pointer: its height, or 0. */
+static uint32_t find_call(struct calls *calls, struct stack *stack, uint32_t function, uint64_t stack_pointer)
+{
+	uint32_t height = kymo_stack_find(stack, function, stack_pointer), n = 0;
+	uint32_t revived = height ? 0 : kymo_stack_revive(stack, function, stack_pointer, &n);
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct function *of = &calls->functions.items[kymo_stack_at(stack, i)->function];
+
+		if (!is_over_loss(calls, kymo_stack_at(stack, i)))
+			of->unwound -= of->unwound > 0;
+		else
+			of->over_losses -= of->over_losses > 0;
+	}
+	return height ? height : revived;
+}
+
 static struct kymo_error *leave(struct calls *calls, size_t thread, struct stack *stack,
 				const struct kymo_ctf_record *record, struct step *step)
 {
 	struct function *function = &calls->functions.items[step->function];
-	uint32_t height = stack->n;
+	uint64_t stack_pointer = kymo_ctf_stack_pointer(record);
+	uint32_t height = stack_pointer ? find_call(calls, stack, step->function, stack_pointer) : find_innermost(stack, step->function);
 
-	while (height && kymo_stack_at(stack, height - 1)->function != step->function)
-		height--;
 	if (!height) {
 		leave_absent(stack, function, step);
 		return NULL;
 	}
-	while (stack->n > height)
+	stack->moment++;
+	while (stack->now.n > height)
 		drop(calls, thread, stack);
 	step->frame = *kymo_stack_at(stack, height - 1);
 	step->has_frame = true;
 	step->ns = record->tsc > step->frame.begin ?
 			   kymo_ctf_duration_ns(calls->trace, record->tsc - step->frame.begin) : 0;
-	stack->n--;
-	if (stack->n)
-		kymo_stack_at(stack, stack->n - 1)->children_ns += step->ns;
+	stack->now.n--;
+	if (stack->now.n)
+		kymo_stack_at(stack, stack->now.n - 1)->children_ns += step->ns;
 	if (is_over_loss(calls, &step->frame)) {
 		step->kind = STEP_LEAVE_OVER_LOSS;
 		function->over_losses++;
@@ -273,11 +335,15 @@ struct kymo_error *kymo_calls_add(struct calls *calls, size_t thread, const stru
 	if (!stack)
 		return &kymo_error_no_memory;
 	ret->function = role->function;
+	if (record->event->kind == KYMO_CTF_ENTRY && !role->is_second && kymo_ctf_stack_pointer(record)) {
+		if (!kymo_stack_select(stack, kymo_ctf_stack_pointer(record)))
+			return &kymo_error_no_memory;
+		unwind(calls, thread, stack, kymo_ctf_stack_pointer(record), true);
+	}
 	if (role->function == NO_FUNCTION)
 		return NULL;
 	if (role->is_sysret) {	/* without an entry, that was lost: nobody knows of what call */
-		if (!(role->knows_number ? find_numbered(calls, stack, record->values[1], &ret->function) :
-					   find_syscall(calls, stack, record, &ret->function)))
+		if (!find_any_syscall(calls, stack, role, record, &ret->function))
 			return NULL;
 		calls->functions.items[ret->function].errors += has_failed(record);
 	}
@@ -293,6 +359,21 @@ static bool has_successor(const struct calls *calls, const struct thread *thread
 	       thread->entry[1].tid == thread->tid;
 }
 
+/* Count what is open on the present stack. */
+static void finish(struct calls *calls, size_t thread, struct stack *stack, bool has_ended)
+{
+	while (stack->now.n) {
+		const struct frame *frame = kymo_stack_at(stack, stack->now.n - 1);
+
+		if (has_ended || is_over_loss(calls, frame)) {
+			drop(calls, thread, stack);
+			continue;
+		}
+		calls->functions.items[frame->function].open++;
+		stack->now.n--;
+	}
+}
+
 void kymo_calls_finish(struct calls *calls)
 {
 	calls->left = NULL;
@@ -301,15 +382,10 @@ void kymo_calls_finish(struct calls *calls)
 		struct stack *stack = &calls->stacks.items[i];
 		bool has_ended = has_successor(calls, &calls->threads->items.items[i]);
 
-		while (stack->n) {
-			const struct frame *frame = kymo_stack_at(stack, stack->n - 1);
-
-			if (!has_ended && !is_over_loss(calls, frame)) {
-				calls->functions.items[frame->function].open++;
-				stack->n--;
-				continue;
-			}
-			drop(calls, i, stack);
+		finish(calls, i, stack, has_ended);
+		while (stack->others.n) {
+			kymo_stack_wake(stack, stack->others.n - 1);
+			finish(calls, i, stack, has_ended);
 		}
 	}
 }

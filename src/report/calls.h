@@ -1,8 +1,10 @@
 /*
  * Entries and returns paired, for each thread.
  *
- * A thread has a stack of calls that are open. A return ends the innermost one of its function; what is open above
- * that has been left without a return: an exception, a longjmp, a jump that is no exit. A return that finds none is one
+ * A thread has stacks of calls that are open (report/stacks.h). Where records hold stack pointers, a return ends the call of its function
+ * that has the same one, and a call is over when its thread is seen above its frame: an exception, a longjmp or the
+ * like has left it. Where they do not, a return ends the innermost call of its function, and what is open above
+ * that has been left without a return. A return that finds none is one
  * of a call that began before the recording, or whose entry was lost.
  *
  * Losses: nobody knows whose records are missing from a span with a loss, so no call that was open at any moment of it
@@ -24,6 +26,7 @@
 #include "base/vec.h"
 #include "ctf/ctf.h"
 #include "report/functions.h"
+#include "report/stacks.h"
 #include "report/threads.h"
 
 #define MAX_DEPTH 4096
@@ -38,17 +41,6 @@ enum step_kind {
 	STEP_LEAVE_WITHOUT_ENTRY,
 };
 
-/* A call that is open. */
-struct frame {
-	uint64_t begin;			/* TSC */
-	uint64_t children_ns;		/* of calls within it */
-	uint32_t function;
-	/* Whatever the caller keeps with it: */
-	bool is_shown;
-	uint32_t level;
-	uint64_t line;
-};
-
 struct step {
 	enum step_kind kind;
 	uint32_t function;		/* unless NONE */
@@ -56,20 +48,6 @@ struct step {
 	bool has_frame;			/* of LEAVE…: `frame` is the one that has ended */
 	struct frame frame;
 	struct frame *entered;		/* of ENTER; good until the next record */
-};
-
-/* Calls of one function that left the stack before their returns have come. */
-struct absent {
-	uint32_t function;
-	enum step_kind kind;		/* of their returns */
-	uint64_t count;
-};
-
-struct stack {
-	struct frame *frames;		/* a ring of `size`, a power of two or 0 */
-	uint32_t first, n, size;
-	const struct kymo_ctf_process *process;
-	KYMO_VEC(struct absent) absent;
 };
 
 struct calls {
@@ -106,13 +84,7 @@ void kymo_calls_finish(struct calls *calls);
 /* How many calls are open in a thread. */
 static inline uint32_t kymo_calls_depth(const struct calls *calls, size_t thread)
 {
-	return thread < calls->stacks.n ? calls->stacks.items[thread].n : 0;
-}
-
-/* The call at height `i`; 0 is the outermost. */
-static inline struct frame *kymo_stack_at(const struct stack *stack, uint32_t i)
-{
-	return &stack->frames[(stack->first + i) & (stack->size - 1)];
+	return thread < calls->stacks.n ? calls->stacks.items[thread].now.n : 0;
 }
 
 #endif

@@ -53,7 +53,8 @@ static void write_value(FILE *out, const struct kymo_ctf_record *record, uint32_
 	}
 }
 
-void kymo_event_json_record(FILE *out, const struct kymo_ctf_trace *trace, const struct thread *thread, const struct kymo_ctf_record *record)
+void kymo_event_json_record(FILE *out, const struct kymo_ctf_trace *trace, const struct thread *thread, const struct kymo_ctf_record *record,
+			    bool raw)
 {
 	const struct kymo_ctf_event *event = record->event;
 
@@ -70,6 +71,8 @@ void kymo_event_json_record(FILE *out, const struct kymo_ctf_trace *trace, const
 		else
 			write_value(out, record, i);
 	}
+	if (raw && event->has_stack_pointer)
+		fprintf(out, "%s\"" KYMO_STACK_POINTER_FIELD "\": %" PRIu64, event->n_fields ? ", " : "", kymo_ctf_stack_pointer(record));
 	fputs("}}\n", out);
 }
 

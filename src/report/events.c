@@ -21,7 +21,7 @@ struct writer {
 	const struct names *names;
 	struct event_text *texts;	/* as trace->events */
 	struct threads threads;
-	bool wall, json;
+	bool wall, json, raw;
 	bool started;
 	uint64_t first;			/* TSC of the first record, if started */
 	time_t date_second;		/* what `date` says */
@@ -140,7 +140,7 @@ static void write_record(struct writer *w, size_t thread, const struct kymo_ctf_
 	FILE *out = w->page->out;
 
 	if (w->json) {
-		kymo_event_json_record(out, w->trace, &found, record);
+		kymo_event_json_record(out, w->trace, &found, record, w->raw);
 		return;
 	}
 	begin_line(w, thread, record->tid);
@@ -151,6 +151,8 @@ static void write_record(struct writer *w, size_t thread, const struct kymo_ctf_
 		putc_unlocked('=', out);
 		kymo_value_write(w->page, record, i);
 	}
+	if (w->raw && record->event->has_stack_pointer)
+		fprintf(out, " " KYMO_STACK_POINTER_FIELD "=0x%" PRIx64, kymo_ctf_stack_pointer(record));
 	putc_unlocked('\n', out);
 }
 
@@ -373,6 +375,7 @@ struct kymo_error *kymo_events_write(struct kymo_ctf_reader *reader, const struc
 		.names = names,
 		.wall = options->wall,
 		.json = options->json,
+		.raw = options->raw,
 		.joins = !options->raw && kymo_syscalls_has_any(kymo_ctf_reader_trace(reader)),
 	};
 	struct kymo_error *error = init(&w, page);

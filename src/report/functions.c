@@ -151,7 +151,7 @@ struct function **kymo_functions_sorted(const struct functions *functions, size_
 	for (size_t i = 0; i < functions->n; i++) {
 		struct function *f = &functions->items[i];
 
-		if (f->durations || f->over_losses || f->left || f->without_entry || f->open || f->too_deep)
+		if (f->durations || f->over_losses || f->left || f->unwound || f->without_entry || f->open || f->too_deep)
 			sorted[n++] = f;
 	}
 	qsort(sorted, n, sizeof(struct function *), compare_totals);

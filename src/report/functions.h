@@ -30,6 +30,7 @@ struct function {
 	struct durations *durations;	/* of those that have one; NULL: no call has */
 	uint64_t over_losses;		/* records were lost between begin and end */
 	uint64_t left;			/* without a return: the caller went on, or the thread ended */
+	uint64_t unwound;		/* the same where stack pointers show it: by an exception, longjmp or the like */
 	uint64_t without_entry;		/* returns */
 	uint64_t open;			/* at the end of the recording */
 	uint64_t too_deep;		/* too many calls were nested in them */

@@ -238,9 +238,9 @@ static const struct frame *innermost(const struct graph *g, size_t thread, uint3
 	uint32_t height;
 
 	*level_ret = 0;
-	if (!stack || !stack->n)
+	if (!stack || !stack->now.n)
 		return NULL;
-	height = stack->n - 1;
+	height = stack->now.n - 1;
 	frame = kymo_stack_at(stack, height);
 	/* Calls beneath that have left the stack took their levels with them. */
 	if (frame->is_shown)
@@ -278,9 +278,9 @@ static bool keep(struct graph *g, const struct kymo_ctf_record *record, struct k
 static void add_entry(struct graph *g, size_t thread, const struct kymo_ctf_record *record, const struct step *step)
 {
 	const struct stack *stack = &g->calls.stacks.items[thread];
-	const struct frame *outer = stack->n > 1 ? kymo_stack_at(stack, stack->n - 2) : NULL;
+	const struct frame *outer = stack->now.n > 1 ? kymo_stack_at(stack, stack->now.n - 2) : NULL;
 	bool is_within = outer && outer->is_shown;
-	uint32_t height = stack->n - 1;
+	uint32_t height = stack->now.n - 1;
 	struct line *line;
 
 	step->entered->is_shown = is_within || g->matches[record->event - g->trace->events];

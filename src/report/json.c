@@ -252,9 +252,9 @@ static void write_function(FILE *out, const struct function *function)
 	write_member(out, "symbol", entry->symbol);
 	fprintf(out, ", \"entry\": %" PRIu32 ", \"return\": %" PRIu32 ", \"count\": %" PRIu64, entry->id,
 		function->leave->id, function->durations ? function->durations->stats.count : 0);
-	fprintf(out, ", \"over_losses\": %" PRIu64 ", \"without_return\": %" PRIu64 ", \"without_entry\": %" PRIu64
+	fprintf(out, ", \"over_losses\": %" PRIu64 ", \"without_return\": %" PRIu64 ", \"unwound\": %" PRIu64 ", \"without_entry\": %" PRIu64
 		", \"open\": %" PRIu64 ", \"too_deep\": %" PRIu64, function->over_losses, function->left,
-		function->without_entry, function->open, function->too_deep);
+		function->unwound, function->without_entry, function->open, function->too_deep);
 	if (function->is_syscall)
 		fprintf(out, ", \"errors\": %" PRIu64, function->errors);
 	if (function->durations)

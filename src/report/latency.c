@@ -63,12 +63,15 @@ void kymo_latency_notes(const struct calls *calls, struct notes *ret)
 
 		sum.over_losses += f->over_losses;
 		sum.left += f->left;
+		sum.unwound += f->unwound;
 		sum.without_entry += f->without_entry;
 		sum.open += f->open;
 		sum.too_deep += f->too_deep;
 	}
 	add_count(ret, sum.over_losses, "call", "spans a loss and is left out", "span a loss and are left out");
 	add_count(ret, sum.left, "call", "was left without a return", "were left without a return");
+	add_count(ret, sum.unwound, "call", "was left by an exception, longjmp or the end of its thread",
+		  "were left by an exception, longjmp or the end of their threads");
 	add_count(ret, sum.without_entry, "return",
 		  "has no entry: the call began before the recording, or its entry was lost",
 		  "have no entry: the calls began before the recording, or their entries were lost");

@@ -7,7 +7,7 @@
 #include "report/summary.h"
 
 /* Sentences about calls that have no duration; there is no sentence where there are none. */
-#define MAX_NOTES 7
+#define MAX_NOTES 8
 #define NOTE_SIZE 160
 
 struct notes {

@@ -102,8 +102,8 @@ static bool take_step(struct tree *t, size_t thread, const struct step *step)
 
 	if (step->kind == STEP_ENTER) {
 		stack = &t->calls.stacks.items[thread];
-		if (stack->n > 1)
-			parent = (uint32_t)kymo_stack_at(stack, stack->n - 2)->line;
+		if (stack->now.n > 1)
+			parent = (uint32_t)kymo_stack_at(stack, stack->now.n - 2)->line;
 		if (!find_node(t, parent, step->function, &found))
 			return false;
 		step->entered->line = found;

@@ -97,7 +97,7 @@ static inline void payload_add(struct payload *payload, const struct kymo_ctf_ev
 	payload_put(payload, (uint32_t)tid, 4);
 	if (event->has_faults)
 		payload_put(payload, faults, 1);
-	for (uint32_t i = 0; i < event->n_fields; i++) {
+	for (uint32_t i = 0; i < kymo_ctf_n_values(event); i++) {
 		const char *text = (const char *)(uintptr_t)values[i];
 
 		if (event->fields[i].type == KYMO_TYPE_STRING)

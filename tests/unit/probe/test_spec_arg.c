@@ -194,7 +194,7 @@ static void a_bad_immediate_is_marked(void **state)
 
 static void names_of_arguments_are_checked(void **state)
 {
-	refused("libc:f a=%di a=%si", "column 14: another argument is called 'a' already\n"
+	refused("libc:f a=%di a=%si", "column 14: duplicate argument name 'a'\n"
 				      "  libc:f a=%di a=%si\n"
 				      "               ^");
 	refused("libc:f arg2=%di %si",

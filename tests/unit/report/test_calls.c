@@ -12,13 +12,13 @@
 
 /* What the calls of one function came to. */
 struct tally {
-	uint64_t count, total, self, over_losses, left, without_entry, open, too_deep;
+	uint64_t count, total, self, over_losses, left, unwound, without_entry, open, too_deep;
 };
 
 static struct tally tally_of(const struct function *f)
 {
 	struct tally tally = {
-		.over_losses = f->over_losses, .left = f->left, .without_entry = f->without_entry, .open = f->open,
+		.over_losses = f->over_losses, .left = f->left, .unwound = f->unwound, .without_entry = f->without_entry, .open = f->open,
 		.too_deep = f->too_deep,
 	};
 
@@ -65,6 +65,7 @@ static void assert_tally(const struct tally *tally, struct tally expected)
 	assert_int_equal(tally->self, expected.self);
 	assert_int_equal(tally->over_losses, expected.over_losses);
 	assert_int_equal(tally->left, expected.left);
+	assert_int_equal(tally->unwound, expected.unwound);
 	assert_int_equal(tally->without_entry, expected.without_entry);
 	assert_int_equal(tally->open, expected.open);
 	assert_int_equal(tally->too_deep, expected.too_deep);
@@ -110,6 +111,85 @@ static void what_an_exception_leaves_is_dropped_and_its_calls_are_the_callers(vo
 	assert_tally(&tallies[PARSE], (struct tally){ .count = 1, .total = 100, .self = 95 });
 	assert_tally(&tallies[EVAL], (struct tally){ .left = 2, .without_entry = 1 });
 	assert_tally(&tallies[MALLOC], (struct tally){ .count = 1, .total = 5, .self = 5 });
+}
+
+/* Of parse and eval, with the stack pointer alone. */
+static struct kymo_ctf_trace trace_of_stack_pointers(void)
+{
+	static struct kymo_ctf_field fields[] = { { (char *)"_sp", KYMO_TYPE_X64 } };
+	static struct kymo_ctf_event events[N_EVENTS];
+	struct kymo_ctf_trace trace = timeline_trace();
+
+	memcpy(events, trace.events, sizeof(events));
+	trace.events = events;
+	for (int i = PARSE; i <= EVAL_RETURN; i++) {
+		trace.events[i].fields = fields;
+		trace.events[i].n_fields = 0;
+		trace.events[i].has_faults = false;
+		trace.events[i].has_stack_pointer = true;
+		trace.events[i].size = 20;
+	}
+	return trace;
+}
+
+static void a_call_is_over_when_its_thread_is_seen_above_it(void **state)
+{
+	static const struct moment moments[] = {
+		{ 100, 1, EVAL, 0x7000 }, { 110, 1, EVAL, 0x6f00 }, { 120, 1, EVAL, 0x6e00 },	/* throws; the second goes on */
+		{ 130, 1, PARSE, 0x6e20 }, { 131, 1, PARSE_RETURN, 0x6e20 }, { 140, 1, EVAL_RETURN, 0x6f00 }, { 200, 1, EVAL_RETURN, 0x7000 },
+		{ 210, 1, PARSE, 0x6e00 }, { 220, 1, EVAL, 0x7000 }, { 230, 1, EVAL_RETURN, 0x7000 },
+	};
+	struct kymo_ctf_trace trace = trace_of_stack_pointers();
+	struct tally tallies[N_EVENTS];
+
+	pair_moments(&trace, moments, kymo_countof(moments), tallies);
+	assert_tally(&tallies[EVAL], (struct tally){ .count = 3, .total = 140, .self = 109, .unwound = 1 });
+	assert_tally(&tallies[PARSE], (struct tally){ .count = 1, .total = 1, .self = 1, .unwound = 1 });
+}
+
+static void calls_on_other_stacks_wait_for_theirs(void **state)
+{
+	static const struct moment moments[] = {
+		{ 100, 1, PARSE, 0x7fff0000 }, { 110, 1, EVAL, 0x10000 }, { 120, 1, EVAL, 0x0ff00 },	/* a coroutine, which waits */
+		{ 130, 1, PARSE_RETURN, 0x7fff0000 }, { 140, 1, PARSE, 0x7fff0000 }, { 141, 1, PARSE_RETURN, 0x7fff0000 },
+		{ 150, 1, EVAL_RETURN, 0x0ff00 }, { 160, 1, EVAL_RETURN, 0x10000 },
+	};
+	struct kymo_ctf_trace trace = trace_of_stack_pointers();
+	struct tally tallies[N_EVENTS];
+
+	pair_moments(&trace, moments, kymo_countof(moments), tallies);
+	assert_tally(&tallies[PARSE], (struct tally){ .count = 2, .total = 31, .self = 31 });
+	assert_tally(&tallies[EVAL], (struct tally){ .count = 2, .total = 80, .self = 50 });
+}
+
+static void calls_of_a_near_stack_that_were_taken_for_over_return(void **state)
+{
+	static const struct moment moments[] = {
+		{ 100, 1, PARSE, 0x50000 }, { 110, 1, EVAL, 0x40000 }, { 120, 1, EVAL, 0x3ff00 },	/* less than STACK_REACH away */
+		{ 130, 1, PARSE_RETURN, 0x50000 }, { 140, 1, PARSE, 0x50000 }, { 150, 1, EVAL_RETURN, 0x3ff00 },
+		{ 155, 1, PARSE_RETURN, 0x50000 }, { 160, 1, EVAL_RETURN, 0x40000 },
+	};
+	struct kymo_ctf_trace trace = trace_of_stack_pointers();
+	struct tally tallies[N_EVENTS];
+
+	pair_moments(&trace, moments, kymo_countof(moments), tallies);
+	assert_tally(&tallies[PARSE], (struct tally){ .count = 2, .total = 45, .self = 45 });
+	assert_tally(&tallies[EVAL], (struct tally){ .count = 2, .total = 80, .self = 50 });
+}
+
+static void exceptions_without_end_do_not_pile_up(void **state)
+{
+	enum { N = 10000 };
+	static struct moment moments[N + 1];
+	struct kymo_ctf_trace trace = trace_of_stack_pointers();
+	struct tally tallies[N_EVENTS];
+
+	for (int i = 0; i < N; i++)
+		moments[i] = (struct moment){ 100 + (uint64_t)i, 1, EVAL, 0x7000 - 0x100 * (uint64_t)(i % 8) };
+	moments[N] = (struct moment){ 200 + N, 1, PARSE, 0x7100 };
+	pair_moments(&trace, moments, kymo_countof(moments), tallies);
+	assert_tally(&tallies[EVAL], (struct tally){ .unwound = N });
+	assert_tally(&tallies[PARSE], (struct tally){ .open = 1 });
 }
 
 static void functions_of_one_offset_in_two_files_are_two(void **state)
@@ -530,18 +610,18 @@ static void json_of_calls_looks_so(void **state)
 		"\"count\": 0, \"sum\": 0, \"histogram\": [], \"values\": []}]}],\n"
 		"\"calls\": [\n"
 		"  {\"name\": \"app:parse\", \"path\": \"/bin/app\", \"function_offset\": 4096, \"symbol\": \"parse\", "
-		"\"entry\": 3, \"return\": 4, \"count\": 1, \"over_losses\": 0, \"without_return\": 0, \"without_entry\": 0, "
+		"\"entry\": 3, \"return\": 4, \"count\": 1, \"over_losses\": 0, \"without_return\": 0, \"unwound\": 0, \"without_entry\": 0, "
 		"\"open\": 0, \"too_deep\": 0, \"duration_ns\": {\"count\": 1, \"min\": 1000, \"max\": 1000, \"sum\": 1000, "
 		"\"histogram\": [{\"low\": 512, \"high\": 1023, \"count\": 1}], \"mean\": 1000, \"p50\": 1000, \"p90\": "
 		"1000, \"p99\": 1000}, \"self_ns\": 980},\n"
 		"  {\"name\": \"libc:malloc\", \"path\": \"/lib/libc.so.6\", \"function_offset\": 4096, \"symbol\": "
-		"\"malloc\", \"entry\": 1, \"return\": 2, \"count\": 3, \"over_losses\": 1, \"without_return\": 0, "
+		"\"malloc\", \"entry\": 1, \"return\": 2, \"count\": 3, \"over_losses\": 1, \"without_return\": 0, \"unwound\": 0, "
 		"\"without_entry\": 0, \"open\": 0, \"too_deep\": 0, \"duration_ns\": {\"count\": 3, \"min\": 20, \"max\": "
 		"100, \"sum\": 160, \"histogram\": [{\"low\": 16, \"high\": 31, \"count\": 1}, {\"low\": 32, \"high\": 63, "
 		"\"count\": 1}, {\"low\": 64, \"high\": 127, \"count\": 1}], \"mean\": 53, \"p50\": 40, \"p90\": 100, "
 		"\"p99\": 100}, \"self_ns\": 160},\n"
 		"  {\"name\": \"app:eval\", \"path\": \"/bin/app\", \"function_offset\": 8192, \"symbol\": \"eval\", "
-		"\"entry\": 5, \"return\": 6, \"count\": 0, \"over_losses\": 0, \"without_return\": 1, \"without_entry\": 1, "
+		"\"entry\": 5, \"return\": 6, \"count\": 0, \"over_losses\": 0, \"without_return\": 1, \"unwound\": 0, \"without_entry\": 1, "
 		"\"open\": 0, \"too_deep\": 0}],\n"
 		"\"calls_of_other_threads\": 0,\n"
 		"\"processes\": [\n"
@@ -622,6 +702,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(recursion_is_paired_from_the_inside),
 		cmocka_unit_test(what_an_exception_leaves_is_dropped_and_its_calls_are_the_callers),
+		cmocka_unit_test(a_call_is_over_when_its_thread_is_seen_above_it),
+		cmocka_unit_test(calls_on_other_stacks_wait_for_theirs),
+		cmocka_unit_test(calls_of_a_near_stack_that_were_taken_for_over_return),
+		cmocka_unit_test(exceptions_without_end_do_not_pile_up),
 		cmocka_unit_test(functions_of_one_offset_in_two_files_are_two),
 		cmocka_unit_test(calls_over_a_loss_on_any_cpu_are_counted_and_not_timed),
 		cmocka_unit_test(hits_of_vfork_children_leave_other_calls_as_they_are),

@@ -1,0 +1,137 @@
+"""Calls that are left by exceptions, longjmp, setcontext, coroutines, signal handlers and threads that end: durations and trees are those that the program itself measures."""
+import json
+import re
+from pathlib import Path
+
+from kymotest import babeltrace, check, check_equal, check_same, events, kymo, need_uprobes, record, report_json, run
+
+HERE = Path(__file__).parent
+
+
+def compile_it(tmp):
+    program = tmp / 'unwinding'
+    run('g++', '-O1', '-g', '-fno-optimize-sibling-calls', '-o', program, HERE / 'unwinding.cc', '-pthread')
+    return program
+
+
+def truth_of(output):
+    """(calls that returned, calls that did not, ns inside, ns outside) by path."""
+    return {line.split()[0]: tuple(int(number) for number in line.split()[1:]) for line in output.splitlines() if line.startswith('w_')}
+
+
+def tree_of(text):
+    """Calls that returned, by path, as --tree shows them."""
+    result, path = {}, []
+    for line in text.splitlines():
+        match = re.match(r'\s*\S+(?: ?[a-zµ]+)?\s+\S+(?: ?[a-zµ]+)?\s+([\d,]+)  ( *)\S*?(w_\w+)$', line)
+        if match:
+            path[len(match[2]) // 2:] = [match[3]]
+            result['>'.join(path)] = int(match[1].replace(',', ''))
+    return result
+
+
+def sums_of(truth):
+    result = {}
+    for path, numbers in truth.items():
+        name = path.split('>')[-1]
+        result[name] = tuple(a + b for a, b in zip(result.get(name, (0, 0, 0, 0)), numbers))
+    return result
+
+
+def compare(truth, ends_open=False):
+    calls = {item['symbol']: item for item in report_json()['calls']}
+    sums = sums_of(truth)
+    check_same(sorted(name for name in calls), sorted(sums), 'functions')
+    for name, (count, unwound, inner, outer) in sums.items():
+        call = calls[name]
+        check_equal(call['count'], count, f'calls of {name} that returned')
+        check_equal(call['without_entry'] + call['too_deep'] + call['over_losses'], 0, f'calls of {name} that could not be paired')
+        left = call['unwound'] + (call['without_return'] + call['open'] if ends_open else 0)
+        check_equal(left, unwound, f'calls of {name} that were left')
+        if count:
+            total = call['duration_ns']['mean'] * count
+            check(inner * 0.99 - 1000 <= total <= outer * 1.01 + 1000, f'{name} took {total} ns; it says {inner} to {outer}')
+
+
+def compare_tree(truth):
+    tree = tree_of(kymo('report', '--tree', '--all').out)
+    check_same('\n'.join(f'{path} {count}' for path, count in sorted(tree.items())),
+               '\n'.join(f'{path} {numbers[0]}' for path, numbers in sorted(truth.items())), 'tree')
+
+
+def show(tmp, way, n, *options, trees=True, ends_open=False):
+    truth = truth_of(record('-p', './unwinding:w_*', '-r', './unwinding:w_*', *options, '--', compile_it(tmp), way, n).out)
+    check(truth, 'the program said nothing')
+    compare(truth, ends_open)
+    if trees:
+        compare_tree(truth)
+
+
+def test_exceptions(tmp):
+    show(tmp, 'throw', 200)
+
+
+def test_a_call_within_one_of_its_own_that_throws(tmp):
+    show(tmp, 'twice', 3)
+    check(report_json()['calls'][0]['duration_ns']['min'] >= 50_000_000, 'less than it slept')
+
+
+def test_longjmp(tmp):
+    show(tmp, 'longjmp', 100)
+
+
+def test_setcontext(tmp):
+    show(tmp, 'setcontext', 100)
+
+
+def test_coroutines(tmp):
+    show(tmp, 'coroutines', 6)
+
+
+def test_coroutines_that_go_on_to_each_other(tmp):
+    # What is called within what is not known of stacks side by side before one has come back; how long it took is.
+    show(tmp, 'ring', 6, trees=False)
+
+
+def test_handlers_on_a_stack_for_signals(tmp):
+    show(tmp, 'signals', 40)
+
+
+def test_threads_that_end_in_calls(tmp):
+    show(tmp, 'threads', 8, ends_open=True)
+
+
+def test_through_the_kernel(tmp):
+    need_uprobes()
+    show(tmp, 'throw', 50, '--backend', 'kernel')
+    show(tmp, 'coroutines', 2, '--backend', 'kernel')
+
+
+def test_many_exceptions(tmp):
+    n = 50_000
+    record('-p', './unwinding:w_bare', '-r', './unwinding:w_bare', '--buffer', '16M', '--', compile_it(tmp), 'many', n)
+    call, = report_json()['calls']
+    check_equal((call['count'], call['unwound'], call['too_deep'], call['without_return'], call['open']), (0, 9 * n - 9, 0, 0, 9), 'calls that were left')
+    text = kymo('report').out
+    check('too many calls were nested' not in text, text)
+    check(f'{9 * n - 9:,} calls were left by an exception' in text, text)
+
+
+def test_the_stack_pointer_is_a_field(tmp):
+    record('-p', './unwinding:w_leaf n=%di:u64', '-r', './unwinding:w_leaf', '--', compile_it(tmp), 'throw', 8)
+    names = {name: fields for name, fields in ((event.name, event.fields) for event in events())}
+    check(all('sp' in fields for fields in names.values()), f'no _sp: {names}')
+    check('_sp' not in kymo('report', '--events').out, 'shown without --raw')
+    check('_sp' not in kymo('report').out, 'shown in the summary')
+    check(re.search(r' n=\d+ _sp=0x7f', kymo('report', '--events', '--raw').out), 'not shown with --raw')
+    line = json.loads(kymo('report', '--events', '--raw', '--json').out.splitlines()[0])
+    check(line['args']['_sp'] > 1 << 40, str(line))
+    check('stack pointer' in Path('kymo.data/metadata').read_text(), 'the schema does not say what it is')
+
+
+def test_only_pairs_have_it(tmp):
+    program = compile_it(tmp)
+    record('-p', './unwinding:w_leaf', '--', program, 'throw', 2)
+    check(not any('_sp' in line for line in babeltrace()), 'entries alone have it')
+    result = record('-p', './unwinding:w_leaf _sp=%di', '--', program, 'throw', 2)
+    check("'_sp' is the name of a value that kymo records by itself" in result.err, result.err)
