@@ -201,11 +201,15 @@ static struct kymo_error *add_returns(struct kymo_probes *probes, const struct p
 	if (error)
 		return error;
 	error = probe_parts_create(module, vaddr, name, &parts, &n_parts);
-	if (error && error->code == KYMO_ERROR_UNSAFE && meaning->exact)
-		return probes_keep_error(probes, meaning->spec, error);
-	if (error)
+	if (error && error->code != KYMO_ERROR_UNSAFE)
 		return error;
+	if (error && meaning->exact)
+		return probes_keep_error(probes, meaning->spec, error);
 	probes->refused[meaning->spec].tried++;
+	if (error) {
+		kymo_error_destroy(error);
+		return probes_refuse_place(probes, meaning->spec, meaning->module, false, place, "the file does not say where it ends");
+	}
 	err = kymo_exits_create(&code->code, code->map, parts, n_parts, &exits, &n, &refusal);
 	if (err == -ENOMEM)
 		return &kymo_error_no_memory;

@@ -1,5 +1,6 @@
 /*
- * Where a module's system calls are: its `syscall` instructions.
+ * Where a module's system calls are: its `syscall` instructions. In text that is in no function those bytes may be data, as in libcrypto's tables; they are left out
+ * where nothing is known that leads to them. In files without any known function they are not.
  *
  * One is left out where nobody may use the stack any more, though a pad would: a thread that unmaps its own stack (musl's __unmapself) or tells that it is
  * done with it (Go's exitThread) ends itself by a literal exit(2), in a function that calls no other.
@@ -93,26 +94,49 @@ static struct kymo_syscall_place look(const struct kymo_module_code *code, const
 	return place;
 }
 
+/* Whether the bytes, which are in no function, are data. `gap` is the last one that was looked at. */
+static int find_data(const struct kymo_module_code *code, const struct kymo_entry_map *map, const struct kymo_span *span, uint64_t vaddr,
+		     struct x86_gap *gap, bool *ret)
+{
+	*ret = false;
+	if (!code->n_functions)
+		return 0;
+	if (!gap->is_code || vaddr < gap->low || vaddr >= gap->high) {
+		free(gap->is_code);
+		gap->is_code = NULL;
+		if (x86_gap_at(code, map, span, vaddr, gap))
+			return -ENOMEM;
+	}
+	*ret = !gap->is_code[vaddr - gap->low];
+	return 0;
+}
+
 int kymo_syscall_places_create(const struct kymo_module_code *code, const struct kymo_entry_map *map, struct kymo_syscall_place **ret,
 			       size_t *n_ret)
 {
 	KYMO_VEC(struct kymo_syscall_place) places = { 0 };
+	struct x86_gap gap = { .low = 0 };
+	int err = 0;
 
-	for (size_t i = 0; i < map->n_areas; i++) {
+	for (size_t i = 0; i < map->n_areas && !err; i++) {
 		const struct kymo_span *span = &map->areas[i].span;
 		const uint8_t *end = span->bytes + span->size, *at = span->bytes;
 
-		for (; (at = memmem(at, (size_t)(end - at), opcode, sizeof(opcode))); at++) {
+		for (; !err && (at = memmem(at, (size_t)(end - at), opcode, sizeof(opcode))); at++) {
 			uint64_t vaddr = span->vaddr + (uint64_t)(at - span->bytes);
 			ptrdiff_t function = x86_function_at(code, vaddr);
+			bool is_data = is_inside(map, function, vaddr);
 
-			if (is_inside(map, function, vaddr))
-				continue;
-			if (!kymo_vec_push(&places, look(code, map, function, vaddr))) {
-				kymo_vec_deinit(&places);
-				return -ENOMEM;
-			}
+			if (function < 0)
+				err = find_data(code, map, span, vaddr, &gap, &is_data);
+			if (!err && !is_data && !kymo_vec_push(&places, look(code, map, function, vaddr)))
+				err = -ENOMEM;
 		}
+	}
+	free(gap.is_code);
+	if (err) {
+		kymo_vec_deinit(&places);
+		return err;
 	}
 	*ret = places.items;
 	*n_ret = places.n;

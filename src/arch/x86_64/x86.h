@@ -143,6 +143,18 @@ uint64_t x86_last(const struct kymo_entry_map *map, unsigned int mask, uint64_t 
 /* Index of the function that contains `vaddr`, or -1. */
 ptrdiff_t x86_function_at(const struct kymo_module_code *code, uint64_t vaddr);
 
+/* ---- gaps.c ------------------------------------------------------------------------------------------------------ */
+
+/* Text that is in no function. */
+struct x86_gap {
+	uint64_t low, high;
+	uint8_t *is_code;		/* for each address from `low` on: an instruction that control may arrive at; to be freed */
+};
+
+/* The gap that `vaddr`, which is in `span` and in no function, is in. -ENOMEM. */
+int x86_gap_at(const struct kymo_module_code *code, const struct kymo_entry_map *map, const struct kymo_span *span, uint64_t vaddr,
+	       struct x86_gap *ret);
+
 /* ---- stacks.c ---------------------------------------------------------------------------------------------------- */
 
 /* Whether function `function` runs on a small stack. */

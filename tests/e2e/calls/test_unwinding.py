@@ -3,7 +3,7 @@ import json
 import re
 from pathlib import Path
 
-from kymotest import babeltrace, check, check_equal, check_same, events, kymo, need_uprobes, record, report_json, run
+from kymotest import NOBODY, babeltrace, check, check_equal, check_same, events, kymo, need_uprobes, record, report_json, run
 
 HERE = Path(__file__).parent
 
@@ -135,3 +135,13 @@ def test_only_pairs_have_it(tmp):
     check(not any('_sp' in line for line in babeltrace()), 'entries alone have it')
     result = record('-p', './unwinding:w_leaf _sp=%di', '--', program, 'throw', 2)
     check("'_sp' is the name of a value that kymo records by itself" in result.err, result.err)
+
+
+def test_a_glob_of_returns_leaves_out_what_has_none(tmp):
+    program = compile_it(tmp)
+    for who in ({}, {'user': NOBODY}):
+        tmp.chmod(0o777)
+        result = record('-p', './unwinding:w_*', '-r', './unwinding:*', '--', program, 'throw', 40, **who).ok()
+        check(' are left out: _init: the file does not say where it ends; ' in result.err, result.err)
+        check('through the kernel' not in result.err, result.err)
+        compare(truth_of(result.out))

@@ -63,6 +63,14 @@ def test_calls_and_errors_of_ls_are_those_of_strace(tmp):
     check(len(actual) > 15, f'{len(actual)} calls have a name')
 
 
+def test_tables_of_a_library_are_no_calls(tmp):
+    """libcrypto has bytes like those of a call in tables between its functions."""
+    counts = check_like_strace(tmp, program('openssl'), 'version')
+    check(counts['openat'][0] > 3, str(counts))
+    told = record('-s', 'all', '--', program('sh'), '-c', 'openssl version; openssl version').ok().err
+    check('through the kernel' not in told and 'without probes' not in told and 'libcrypto' not in told, told)
+
+
 def test_threads_children_and_signal_handlers_are_counted_exactly(tmp):
     for options in ((), ('--no-rseq',)):
         record(*options, '-s', 'getppid,close,getuid', '--', build(tmp)).ok()

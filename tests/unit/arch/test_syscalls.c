@@ -15,11 +15,11 @@
 
 #define AT 0x7f0000000000u
 
-/* The places in these bytes, which are one function. */
-static size_t places_of(const char *bytes, size_t size, struct kymo_syscall_place **ret)
+/* The places in these bytes, of which the first `n_own` are one function. */
+static size_t places_in(const char *bytes, size_t size, size_t n_own, struct kymo_syscall_place **ret)
 {
 	const struct kymo_span span = { AT, (const uint8_t *)bytes, size };
-	const struct kymo_extent function = { AT, AT + size };
+	const struct kymo_extent function = { AT, AT + n_own };
 	const uint64_t entry = AT;
 	const struct kymo_module_code code = {
 		.text = &span,
@@ -39,7 +39,8 @@ static size_t places_of(const char *bytes, size_t size, struct kymo_syscall_plac
 	return n;
 }
 
-#define PLACES(bytes) places_of(bytes, sizeof(bytes) - 1, &places)
+#define PLACES(bytes) places_in(bytes, sizeof(bytes) - 1, sizeof(bytes) - 1, &places)
+#define PLACES_IN(bytes, n_own) places_in(bytes, sizeof(bytes) - 1, n_own, &places)
 
 static void each_instruction_is_found(void **state)
 {
@@ -58,6 +59,23 @@ static void the_bytes_inside_of_another_instruction_are_none(void **state)
 
 	/* mov $0x50f,%eax; ret */
 	assert_int_equal(PLACES("\xb8\x0f\x05\0\0\xc3"), 0);
+}
+
+static void the_bytes_of_data_between_functions_are_none(void **state)
+{
+	kymo_cleanup_free struct kymo_syscall_place *places = NULL;
+
+	/* lea table(%rip),%rax; ret; table: a byte that is no instruction, and what looks like a call */
+	assert_int_equal(PLACES_IN("\x48\x8d\x05\x01\0\0\0\xc3\x06\x0f\x05\xc3", 8), 0);
+}
+
+static void code_without_a_function_that_is_called_is_looked_at(void **state)
+{
+	kymo_cleanup_free struct kymo_syscall_place *places = NULL;
+
+	/* call 1f; ret; 1: test %eax,%eax; jz 2f; ret; 2: mov $39,%al; syscall; ret */
+	assert_int_equal(PLACES_IN("\xe8\x01\0\0\0\xc3\x85\xc0\x74\x01\xc3\xb0\x27\x0f\x05\xc3", 6), 1);
+	assert_int_equal(places[0].vaddr, AT + 13);
 }
 
 static void a_function_that_ends_its_thread_and_calls_nobody_is_left_alone(void **state)
@@ -137,6 +155,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_instruction_is_found),
 		cmocka_unit_test(the_bytes_inside_of_another_instruction_are_none),
+		cmocka_unit_test(the_bytes_of_data_between_functions_are_none),
+		cmocka_unit_test(code_without_a_function_that_is_called_is_looked_at),
 		cmocka_unit_test(a_function_that_ends_its_thread_and_calls_nobody_is_left_alone),
 		cmocka_unit_test(a_function_that_calls_others_has_its_stack),
 		cmocka_unit_test(a_pad_fits_into_what_is_kept_for_one_event),
