@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/vec.h"
 #include "cli/cli.h"
+#include "cli/late.h"
 #include "cli/live.h"
 #include "cli/signals.h"
 #include "record/record.h"
@@ -26,6 +27,7 @@ struct recording {
 	bool quiet;
 	bool says_follow; /* or not to */
 	bool says_string_size;
+	bool late; /* files that specs name may come later from anywhere */
 	bool announced; /* that recording has begun */
 	struct cli_live live;
 	double last_seconds; /* of the progress before, for the rate */
@@ -51,6 +53,7 @@ enum {
 	ALL,
 	COMPLETE,
 	STRING_SIZE,
+	LATE,
 };
 
 static const struct cli_option table[] = {
@@ -72,6 +75,7 @@ static const struct cli_option table[] = {
 	{ ALL, 0, "all", NULL },
 	{ COMPLETE, 0, "complete", NULL },
 	{ STRING_SIZE, 'S', "string-size", "SIZE" },
+	{ LATE, 0, "late", NULL },
 };
 
 /* What the command line has room for and this version does not do, and what does something like it. */
@@ -226,6 +230,9 @@ static int take_option(struct recording *recording, int id, const char *value)
 		return 0;
 	case STRING_SIZE:
 		return take_string_size(recording, value);
+	case LATE:
+		recording->late = true;
+		return 0;
 	case FOLLOW:
 	case NO_FOLLOW:
 		recording->says_follow = true;
@@ -282,7 +289,7 @@ static int check(struct recording *recording)
 		options->follow = options->command;
 	options->specs = recording->specs.items;
 	options->n_specs = recording->specs.n;
-	return -1;
+	return recording->late || !options->command ? -1 : cli_check_files(options);
 }
 
 static int read_options(struct recording *recording, int argc, char **argv)

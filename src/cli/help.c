@@ -24,6 +24,7 @@ static const char record[] =
 	"      --follow         record what it starts, too: a command's children (which is the default), or those\n"
 	"                       that PID makes from now on; no debugger can attach to them meanwhile\n"
 	"      --no-follow      record the one process alone\n"
+	"      --late           files that probes name may come to be, or be loaded, later; else they are looked for first\n"
 	"      --buffer SIZE    memory for a CPU, 64K to 4G (default 16M)\n"
 	"      --overwrite      when the buffers are full keep the newest records, not the oldest\n"
 	"      --all            every process that maps the files, now or later; through the kernel\n"

@@ -476,7 +476,11 @@ void recording_tell_unmet(struct recording *recording)
 
 		for (size_t k = 0; k < n; k++)
 			met |= events[k].spec == spec;
-		if (!met)
+		if (met)
+			continue;
+		if (spec->file)
+			recording_warn(recording, "no process loaded a file called %s ('%s')", spec->file, spec->text);
+		else
 			recording_warn(recording, "'%s' was met in no process", spec->text);
 	}
 }

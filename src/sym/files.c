@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "sym/module.h"
 #include "sym/sym.h"
 
 #define CACHE "/etc/ld.so.cache"
@@ -126,8 +127,9 @@ static int rank_of(const char *name, const char *file)
 }
 
 /* Consider `file`, to be found at `path`. Of several versions the highest is meant. False when memory is out. */
-static bool consider(struct choice *choice, const char *file, const char *path)
+static bool consider(void *data, const char *file, const char *path)
 {
+	struct choice *choice = data;
 	int rank = rank_of(choice->name, file);
 	struct stat st;
 	char *copies[2];
@@ -197,7 +199,7 @@ static const char *cache_string(const char *data, size_t size, uint32_t offset)
 	return offset < size && memchr(data + offset, '\0', size - offset) ? data + offset : NULL;
 }
 
-static bool search_cache(struct choice *choice)
+bool sym_each_library(bool (*take)(void *data, const char *file, const char *path), void *data_of_take)
 {
 	kymo_cleanup_free char *buffer = NULL;
 	struct cache_header header;
@@ -228,7 +230,7 @@ static bool search_cache(struct choice *choice)
 		value = cache_string(data, size, entry.value);
 		if ((entry.flags & 0xffff) != CACHE_ELF_LIBC6_X86_64 || !key || !value || *value != '/')
 			continue;
-		if (!consider(choice, key, value))
+		if (!take(data_of_take, key, value))
 			return false;
 	}
 	return true;
@@ -322,7 +324,7 @@ struct kymo_error *kymo_find_file(const char *name, char **ret)
 		*ret = path;
 		return NULL;
 	}
-	ok = search_cache(&choice);
+	ok = sym_each_library(consider, &choice);
 	for (size_t i = 0; i < kymo_countof(library_directories) && ok && !choice.path; i++)
 		ok = search_directory(&choice, library_directories[i]);
 	path = kymo_take(choice.path);

@@ -294,7 +294,7 @@ static void consider(struct near *near, const char *name, unsigned int d)
 }
 
 /* A name that goes on where the user stopped is as near as one with two letters wrong. */
-static unsigned int nearness(const char *name, size_t length, const char *other, size_t other_length, unsigned int limit)
+unsigned int sym_nearness(const char *name, size_t length, const char *other, size_t other_length, unsigned int limit)
 {
 	unsigned int d = distance(name, length, other, other_length, limit);
 
@@ -320,7 +320,7 @@ void kymo_module_nearest(struct kymo_module *module, const char *name, char *out
 
 		if (other_length > NEAREST_MAX || other_length + limit < length)
 			continue;
-		d = nearness(name, length, other, other_length, limit);
+		d = sym_nearness(name, length, other, other_length, limit);
 		if (d <= limit)
 			consider(&near, other, d);
 	}

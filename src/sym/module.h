@@ -192,4 +192,10 @@ struct kymo_error *sym_landing_pads(struct kymo_module *module, void (*see)(void
 /* find.c: make `by_name`. False when memory is out. */
 bool sym_index(struct kymo_module *module);
 
+/* `take` is given the name and path of each library in the dynamic linker's cache, until it says false; so does this then. */
+bool sym_each_library(bool (*take)(void *data, const char *file, const char *path), void *data_of_take);
+
+/* How near `other` is to what a user has typed: an edit distance, or `limit` + 1 for all that is more. Both have at most 256 letters. */
+unsigned int sym_nearness(const char *name, size_t length, const char *other, size_t other_length, unsigned int limit);
+
 #endif

@@ -209,6 +209,9 @@ void kymo_module_nearest(struct kymo_module *module, const char *name, char *out
  */
 struct kymo_error *kymo_find_file(const char *name, char **ret);
 
+/* The name nearest to `name`, without ".so" and version, among the libraries of the dynamic linker's cache and `program`, into `out`; "" where nothing is near. */
+void kymo_nearest_file(const char *name, const char *program, char *out, size_t size);
+
 /* Whether a mapped file at `path` (soname may be NULL) is what the user calls `name`: equal paths, equal base names, or base
  * name / soname up to ".so", "-2.36.so" or a version ("libc" matches /lib/x86_64-linux-gnu/libc.so.6, "python3" matches
  * /usr/bin/python3.11, "libstdc++" matches libstdc++.so.6). */

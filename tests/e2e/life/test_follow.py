@@ -214,8 +214,22 @@ def test_a_file_that_only_children_have(tmp):
 
 
 def test_a_file_that_nobody_has_is_told_at_the_end(tmp):
-    result = record('-p', 'libc:malloc', '-p', 'nosuch:function', '--', 'sh', '-c', 'exit 4').ended(4)
-    check_matches(result.err, r"^kymo: warning: 'nosuch:function' was met in no process$")
+    result = record('-p', 'libc:malloc', '-p', 'nosuch:function', '--late', '--', 'sh', '-c', 'exit 4').ended(4)
+    check_matches(result.err, r"^kymo: warning: no process loaded a file called nosuch \('nosuch:function'\)$")
+
+
+def test_a_mistyped_file_is_an_error_before_the_command_begins(tmp):
+    for spec, words in (('libcc:malloc', r'there is no file called libcc, and touch was not run\. Did you mean libc\? Write --late'),
+                        ('./nosuch.so:f', r'there is no file called \./nosuch\.so, and touch was not run\. Write --late')):
+        result = record('-p', spec, '--', 'touch', 'run')
+        check_equal(result.status, 1, 'exit status')
+        check_matches(result.err, words)
+        check(not (tmp / 'run').exists(), 'the command was run')
+    for spec in ('libc.so.6:malloc', 'libcrypto:RAND_bytes', 'sh:main', 'ld-linux-x86-64:_dl_open'):
+        check('there is no file' not in record('-p', spec, '--', 'touch', 'run').err, spec)
+    library = target_path('libctor.so')
+    check('there is no file' not in record('-p', 'libctor:ctor_work', '--', target_path('ctor')).ok().err, 'it is linked with it')
+    check('there is no file' not in record('-p', f'{library}:ctor_work', '--', target_path('ctor')).ok().err, 'a path')
 
 
 def test_a_function_that_its_file_does_not_have_is_an_error_before_the_command_begins(tmp):

@@ -1,0 +1,15 @@
+/*
+ * Files that probes name, looked for before a command is run: it may end before a mistyped name is found out.
+ */
+#ifndef KYMO_CLI_LATE_H
+#define KYMO_CLI_LATE_H
+
+#include "record/record.h"
+
+/*
+ * -1 where each spec's file may be met: it is there, by its path or in PATH, the dynamic linker's cache, its directories or those of LD_LIBRARY_PATH; or the command's words, its
+ * file, or LD_PRELOAD have its name. Else the exit status, and a sentence was written.
+ */
+int cli_check_files(const struct kymo_record_options *options);
+
+#endif
