@@ -18,6 +18,7 @@
 #define BUFFER_MIN (UINT64_C(64) << 10)
 #define BUFFER_MAX (UINT64_C(4) << 30)
 #define SOON_MS 200
+#define RATE_SAMPLES 16u /* events come by the packet: a rate is that of three seconds, in which several come */
 
 struct recording {
 	struct kymo_record_options options;
@@ -30,8 +31,11 @@ struct recording {
 	bool late; /* files that specs name may come later from anywhere */
 	bool announced; /* that recording has begun */
 	struct cli_live live;
-	double last_seconds; /* of the progress before, for the rate */
-	uint64_t last_events;
+	struct {
+		double seconds;
+		uint64_t events;
+	} before[RATE_SAMPLES]; /* of the progress, for the rate; a ring */
+	unsigned int n_before;
 };
 
 enum {
@@ -360,8 +364,9 @@ static void announce(struct recording *recording, size_t n_sites)
 
 static void draw(struct recording *recording, const struct kymo_record_progress *progress)
 {
-	double passed = progress->seconds - recording->last_seconds;
-	uint64_t more = progress->events >= recording->last_events ? progress->events - recording->last_events : 0;
+	const unsigned int oldest = recording->n_before < RATE_SAMPLES ? 0 : recording->n_before % RATE_SAMPLES;
+	double passed = progress->seconds - recording->before[oldest].seconds;
+	uint64_t more = progress->events >= recording->before[oldest].events ? progress->events - recording->before[oldest].events : 0;
 	char bytes[32], events[32], rate[32], lost[32], line[256];
 
 	if (!strcmp(progress->phase, "recording"))
@@ -374,8 +379,8 @@ static void draw(struct recording *recording, const struct kymo_record_progress 
 	else
 		snprintf(line, sizeof(line), "kymo: %s   %zu sites", progress->phase, progress->n_sites);
 	cli_live_show(&recording->live, line);
-	recording->last_seconds = progress->seconds;
-	recording->last_events = progress->events;
+	recording->before[recording->n_before % RATE_SAMPLES].seconds = progress->seconds;
+	recording->before[recording->n_before++ % RATE_SAMPLES].events = progress->events;
 }
 
 static void on_progress(const struct kymo_record_progress *progress, void *data)

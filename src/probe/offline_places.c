@@ -312,6 +312,7 @@ static struct kymo_error *resolve_target(struct kymo_offline *offline, const str
 	const struct kymo_spec *spec = &offline->specs[spec_meaning->spec];
 	uint64_t vaddr = target->vaddr + (uint64_t)spec->offset;
 	struct meaning meaning = *spec_meaning;
+	struct kymo_error *error;
 	char place[700];
 
 	meaning.exact &= !target->is_one_of_many;
@@ -320,6 +321,9 @@ static struct kymo_error *resolve_target(struct kymo_offline *offline, const str
 		offline->states[meaning.spec].n_tried++;
 		return offline_refuse(offline, meaning.spec, meaning.exact, offline->files.items[meaning.file].path, place, target->refusal);
 	}
+	error = probe_check_offset(spec, offline->files.items[meaning.file].module, target->vaddr);
+	if (error)
+		return error;
 	if (spec->every_instruction)
 		return add_instructions(offline, &meaning, vaddr);
 	if (spec->is_return)

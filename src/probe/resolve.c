@@ -261,6 +261,7 @@ static struct kymo_error *resolve_target(struct kymo_probes *probes, const struc
 	const struct kymo_spec *spec = &probes->specs[spec_meaning->spec];
 	uint64_t vaddr = target->vaddr + (uint64_t)spec->offset;
 	struct probe_meaning meaning = *spec_meaning;
+	struct kymo_error *error;
 	char place[700];
 
 	meaning.exact &= !target->is_one_of_many;
@@ -269,6 +270,9 @@ static struct kymo_error *resolve_target(struct kymo_probes *probes, const struc
 		probes->refused[meaning.spec].tried++;
 		return probes_refuse_place(probes, meaning.spec, meaning.module, meaning.exact, place, target->refusal);
 	}
+	error = probe_check_offset(spec, probes->modules.items[meaning.module].module, target->vaddr);
+	if (error)
+		return error;
 	if (spec->every_instruction)
 		return add_instructions(probes, &meaning, vaddr);
 	if (spec->is_return)

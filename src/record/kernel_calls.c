@@ -13,6 +13,7 @@
 #include "syscall/syscall.h"
 
 #define CHECK_BUFFER (UINT64_C(64) << 10)
+#define OVERWRITE_RING (UINT64_C(4) << 20)
 
 struct kernel_calls {
 	struct recording_calls base;	/* the first member */
@@ -60,6 +61,16 @@ static void add_sample(struct kernel_calls *source)
 	ktime_add(&source->ktime, &sample);
 }
 
+/*
+ * A producer that finds the ring full loses what is newest, which a flight recorder is for: it has room for half a second of a busy system, in which the recorder comes, however little is kept.
+ */
+static uint64_t ring_size(const struct recording_calls_options *o)
+{
+	const uint64_t size = recording_calls_buffer(o);
+
+	return o->overwrite && size < OVERWRITE_RING ? OVERWRITE_RING : size;
+}
+
 static struct kymo_error *set_up(struct kernel_calls *source)
 {
 	const struct recording_calls_options *o = &source->options;
@@ -68,7 +79,7 @@ static struct kymo_error *set_up(struct kernel_calls *source)
 		.follow = o->pid && o->follow,
 		.names = true,
 		.has_times = true,
-		.buffer_size = recording_calls_buffer(o),	/* one ring is for all CPUs */
+		.buffer_size = ring_size(o),	/* one ring is for all CPUs */
 		.layout = &kymo_call_layout,
 		.context = source,
 		.wants = wants,

@@ -231,8 +231,14 @@ char *kymo_text_span(char buffer[TEXT_NUMBER], uint64_t ns, bool unicode)
 
 char *kymo_text_seconds(char buffer[TEXT_NUMBER], int64_t ns, unsigned int decimals)
 {
-	uint64_t magnitude = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
-	int n = snprintf(buffer, TEXT_NUMBER, "%s%" PRIu64 ".%09" PRIu64, ns < 0 ? "-" : "", magnitude / 1000000000,
+	uint64_t magnitude = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns, shown = 1000000000;
+	int n;
+
+	for (unsigned int i = 0; i < decimals; i++)
+		shown /= 10;
+	if (magnitude < shown)	/* no "-0.000" */
+		ns = 0;
+	n = snprintf(buffer, TEXT_NUMBER, "%s%" PRIu64 ".%09" PRIu64, ns < 0 ? "-" : "", magnitude / 1000000000,
 			 magnitude % 1000000000);
 
 	buffer[decimals ? n - 9 + (int)decimals : n - 10] = '\0';

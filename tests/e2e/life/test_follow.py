@@ -218,6 +218,13 @@ def test_a_file_that_nobody_has_is_told_at_the_end(tmp):
     check_matches(result.err, r"^kymo: warning: no process loaded a file called nosuch \('nosuch:function'\)$")
 
 
+def test_an_offset_beyond_its_function_is_an_error_before_the_command_begins(tmp):
+    result = record('-p', 'libc:malloc+0x99999', '--', 'touch', 'run')
+    check_equal(result.status, 1, 'exit status')
+    check_matches(result.err, r'malloc of \S+ has \d+ bytes: \+0x99999 is beyond its end')
+    check(not (tmp / 'run').exists(), 'the command was run')
+
+
 def test_a_mistyped_file_is_an_error_before_the_command_begins(tmp):
     for spec, words in (('libcc:malloc', r'there is no file called libcc, and touch was not run\. Did you mean libc\? Write --late'),
                         ('./nosuch.so:f', r'there is no file called \./nosuch\.so, and touch was not run\. Write --late')):
