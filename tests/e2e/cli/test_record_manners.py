@@ -4,7 +4,7 @@ import pty
 import re
 import signal
 
-from kymotest import KYMO, Result, at_end, check, check_equal, check_matches, record, run, run_on_terminal, sleeper, start, start_record
+from kymotest import KYMO, Result, at_end, check, check_equal, check_matches, record, run, run_on_terminal, sleeper, start, start_record, target
 
 PROBE = ('-p', 'libc:read')
 
@@ -87,6 +87,20 @@ def test_a_line_lives_on_a_terminal_and_leaves_nothing():
     check(ended, 'the line is drawn again and again', result)
     check(all(len(line) < 60 for line in lines(result.out)), 'the line fits', result)
     check_matches(result.out, r"\r\x1b\[Kkymo: .*shows them\s*\Z", 'the end')
+
+
+def test_a_steady_rate_is_shown_as_one():
+    def rates(text):
+        return re.findall(r' (\S+)/s   ', text)
+
+    def end_when_drawn(popen, text):
+        if len(rates(text)) > 20 and not ended:
+            ended.append(popen.terminate())
+    process, ended = target('numbered', '-t', '1'), []
+    result = run_on_terminal(KYMO, 'record', '-p', 'libc:getpgid', '--pid', process.pid, columns=140, after=end_when_drawn)
+    shown = rates(result.out)
+    first = next((i for i, rate in enumerate(shown) if rate != '0'), len(shown))
+    check(first < 10 and '0' not in shown[first:], f'events come all the time: {shown}', result)
 
 
 def test_a_dumb_terminal_gets_no_control_codes():

@@ -41,6 +41,8 @@ static void numbers_read_well(void **state)
 	assert_string_equal(kymo_text_seconds(b, 1999999999, 3), "1.999");
 	assert_string_equal(kymo_text_seconds(b, 1999999999, 0), "1");
 	assert_string_equal(kymo_text_seconds(b, -1, 9), "-0.000000001");
+	assert_string_equal(kymo_text_seconds(b, -999999, 3), "0.000");
+	assert_string_equal(kymo_text_seconds(b, -1000000, 3), "-0.001");
 	assert_string_equal(kymo_text_seconds(b, INT64_MIN, 9), "-9223372036.854775808");
 }
 
