@@ -1,6 +1,7 @@
 """Calls that are left by exceptions, longjmp, setcontext, coroutines, signal handlers and threads that end: durations and trees are those that the program itself measures."""
 import json
 import re
+import shutil
 from pathlib import Path
 
 from kymotest import NOBODY, babeltrace, check, check_equal, check_same, events, kymo, need_uprobes, record, report_json, run
@@ -141,6 +142,7 @@ def test_a_glob_of_returns_leaves_out_what_has_none(tmp):
     program = compile_it(tmp)
     for who in ({}, {'user': NOBODY}):
         tmp.chmod(0o777)
+        shutil.rmtree('kymo.data', ignore_errors=True)  # each has one of their own
         result = record('-p', './unwinding:w_*', '-r', './unwinding:*', '--', program, 'throw', 40, **who).ok()
         check(' are left out: _init: the file does not say where it ends; ' in result.err, result.err)
         check('through the kernel' not in result.err, result.err)

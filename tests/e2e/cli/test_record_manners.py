@@ -97,7 +97,7 @@ def test_a_steady_rate_is_shown_as_one():
         if len(rates(text)) > 20 and not ended:
             ended.append(popen.terminate())
     process, ended = target('numbered', '-t', '1'), []
-    result = run_on_terminal(KYMO, 'record', '-p', 'libc:getpgid', '--pid', process.pid, columns=140, after=end_when_drawn)
+    result = run_on_terminal(KYMO, 'record', '-s', 'getpgid', '--pid', process.pid, columns=140, after=end_when_drawn)
     shown = rates(result.out)
     first = next((i for i, rate in enumerate(shown) if rate != '0'), len(shown))
     check(first < 10 and '0' not in shown[first:], f'events come all the time: {shown}', result)
