@@ -35,8 +35,11 @@ def test_no_such_program(tmp):
 
 
 def test_no_such_file(tmp):
-    check_refused(['--no-follow', '-p', './no-such-file:main', '--', 'touch', 'ran'], r'there is no file \./no-such-file')
-    check_refused(['--no-follow', '-p', 'nosuchlib:malloc', '--', 'touch', 'ran'],
+    later = r'and touch was not run\.( Did you mean \w+\?)? Write --late if the file comes to be, or is loaded from elsewhere, later'
+    check_refused(['--no-follow', '-p', './no-such-file:main', '--', 'touch', 'ran'], rf'there is no file called \./no-such-file, {later}')
+    check_refused(['--no-follow', '-p', 'nosuchlib:malloc', '--', 'touch', 'ran'], f'there is no file called nosuchlib, {later}')
+    check_refused(['--late', '--no-follow', '-p', './no-such-file:main', '--', 'touch', 'ran'], r'there is no file \./no-such-file')
+    check_refused(['--late', '--no-follow', '-p', 'nosuchlib:malloc', '--', 'touch', 'ran'],
                   r'process \d+ has mapped no file called nosuchlib; it has touch, libc\.so\.6, ld-linux-x86-64\.so\.2 '
                   r'\(without --no-follow it is waited for\)')
     check(not (tmp / 'ran').exists(), 'the command ran')
