@@ -42,6 +42,12 @@ def test_a_killed_recorder_beside_another_one(tmp):
 
 
 @timeout(7200)
+def test_a_killed_recorder_of_places_for_which_an_instruction_was_evicted(tmp):
+    seed()
+    kill_often(Victim(tmp, threads=4, probes='evicted', companion=random.random() < 0.5, name='packed'), KILLS, 0.7)
+
+
+@timeout(7200)
 def test_a_killed_recorder_of_markers(tmp):
     seed()
     kill_often(Victim(tmp, threads=8, args=('-p', '100'), probes='markers', name='marked'), KILLS, 0.8)
