@@ -59,6 +59,26 @@ bool kymo_remote_is_away(const uint8_t stack[KYMO_REMOTE_STACK], const uint8_t c
 /* Whether a stopped thread makes its system call again when it goes on: it continues before the instruction that its program counter is behind. */
 bool kymo_remote_restarts(const struct user_regs_struct *registers);
 
+/*
+ * What becomes of the system call of a thread that is borrowed, and whose borrower dies: rt_sigreturn ends the restart block by which the kernel continues a call
+ * that has a limit. The lower, the better to borrow.
+ */
+enum kymo_remote_sleep {
+	KYMO_REMOTE_AWAKE,		/* it is in none, or has the result already */
+	KYMO_REMOTE_SLEEPS,		/* it is made again, and nothing shows */
+	KYMO_REMOTE_SLEEPS_ANEW,	/* it is made again, and its limit begins anew */
+	KYMO_REMOTE_SLEEPS_ONCE,	/* it fails with EINTR: the kernel has restarted it by restart_syscall(2) already, and does so once more or never */
+};
+enum kymo_remote_sleep kymo_remote_sleep(const struct user_regs_struct *registers);				/* of a stopped one */
+enum kymo_remote_sleep kymo_remote_sleep_in(int64_t number, const uint64_t args[6]);	/* of one that sleeps in a call; -1: in none */
+
+/*
+ * Name the call of a thread that is stopped in restart_syscall(2), by the instruction before it, which loads the number: `code` is from KYMO_REMOTE_NAME
+ * below the program counter on. `registers` become those of the call itself. False, and nothing is changed, where that cannot be told, or is not so.
+ */
+#define KYMO_REMOTE_NAME 9
+bool kymo_remote_name_call(struct user_regs_struct *registers, const uint8_t code[KYMO_REMOTE_NAME]);
+
 /* Whether the instruction that begins with `code` makes a system call. */
 #define KYMO_REMOTE_CALL 2
 bool kymo_remote_is_call(const uint8_t code[KYMO_REMOTE_CALL]);

@@ -68,14 +68,11 @@ static int be_front(pid_t pid, int channel)
 
 /* ---- the beginning -------------------------------------------------------------------------------------------------------- */
 
-static void block_signals(sigset_t *mask_ret)
+static void block_signals(bool launches, sigset_t *mask_ret)
 {
 	sigset_t ours;
 
-	sigemptyset(&ours);
-	sigaddset(&ours, SIGINT);
-	sigaddset(&ours, SIGTERM);
-	sigaddset(&ours, SIGHUP);
+	cli_ending_signals(launches, &ours);
 	sigprocmask(SIG_BLOCK, &ours, mask_ret);
 }
 
@@ -88,7 +85,7 @@ int cli_apart_begin(bool launches, struct cli_apart *ret)
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return cli_fail(NULL, kymo_error_errno(errno, "cannot begin to trace"));
-	block_signals(&apart.mask);
+	block_signals(launches, &apart.mask);
 	sigaction(SIGCHLD, &waits, &before);	/* where it is ignored, ends of children are not told; the command has it as it was */
 	pid = fork();
 	if (!pid) {

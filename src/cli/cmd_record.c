@@ -332,18 +332,27 @@ static void on_pipe(int number)
 {
 }
 
-static void catch_signals(bool launches)
+static void on_snapshot(int number)
 {
-	static const int errors_too[] = { SIGPIPE, SIGXFSZ };
-	struct sigaction action = { .sa_handler = on_pipe, .sa_flags = SA_RESTART }, before;
+	kymo_record_snapshots++;
+}
 
-	cli_catch_signals(launches, 0, on_signal);
+static void handle(int number, void (*handler)(int number))
+{
+	struct sigaction action = { .sa_handler = handler, .sa_flags = SA_RESTART }, before;
+
 	sigemptyset(&action.sa_mask);
-	/* A closed stderr or a limit on file sizes must not end a recording in disorder: both come back as errors of write().
-	 * SIG_IGN would outlive exec in the command; handlers don't. */
-	for (size_t i = 0; i < kymo_countof(errors_too); i++)
-		if (!sigaction(errors_too[i], NULL, &before) && before.sa_handler != SIG_IGN)
-			sigaction(errors_too[i], &action, NULL);
+	if (!sigaction(number, NULL, &before) && before.sa_handler != SIG_IGN)
+		sigaction(number, &action, NULL);
+}
+
+static void catch_signals(const struct kymo_record_options *options)
+{
+	cli_catch_signals(options->command, 0, on_signal);
+	/* A closed stderr must not end a recording in disorder: it comes back as an error of write(). SIG_IGN would outlive exec in the command; handlers don't. */
+	handle(SIGPIPE, on_pipe);
+	if (options->overwrite)
+		handle(SIGUSR1, on_snapshot);
 }
 
 /* ---- what the user sees ------------------------------------------------------------------------------------------ */
@@ -405,6 +414,15 @@ static void on_warning(const char *sentence, void *data)
 
 	cli_live_clear(&recording->live);
 	cli_warn("%s", sentence);
+}
+
+static void on_tell(const char *sentence, void *data)
+{
+	struct recording *recording = data;
+
+	cli_live_clear(&recording->live);
+	if (!recording->quiet)
+		fprintf(stderr, "kymo: %s\n", sentence);
 }
 
 /* A larger buffer helps only where buffers were full. */
@@ -488,7 +506,8 @@ static int run(struct recording *recording)
 	struct kymo_error *error;
 	bool was_stopped;
 
-	catch_signals(recording->options.command);
+	catch_signals(&recording->options);
+	recording->options.tell = on_tell;
 	cli_live_init(&recording->live, !recording->quiet);
 	recording->options.progress = on_progress;
 	recording->options.warn = on_warning;

@@ -3,34 +3,75 @@
 #include <errno.h>
 #include <signal.h>
 #include <stddef.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 
 static volatile sig_atomic_t is_launched, interrupts, last_signal;
 static void (*tell)(int number);
 
+/* All whose default action ends a process, and that come from outside of it. Those of real time are behind them. */
+static const int endings[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGPWR, SIGSTKFLT, SIGXCPU, SIGXFSZ };
+
+static int number_of(size_t index)
+{
+	return index < kymo_countof(endings) ? endings[index] : SIGRTMIN + (int)(index - kymo_countof(endings));
+}
+
+static size_t count(void)
+{
+	return kymo_countof(endings) + (size_t)(SIGRTMAX - SIGRTMIN + 1);
+}
+
+/* Of those that reach all that the terminal runs, the first is the command's; and a limit on the size of a file comes back as an error of the write as well. */
+static bool is_for_others(int number, const siginfo_t *info)
+{
+	if (number == SIGXFSZ)
+		return info->si_pid == getpid();
+	return (number == SIGINT || number == SIGQUIT) && is_launched && info->si_code == SI_KERNEL && !interrupts++;
+}
+
 static void on_signal(int number, siginfo_t *info, void *context)
 {
 	const int err = errno;
 
-	if (number == SIGINT && is_launched && info->si_code == SI_KERNEL && !interrupts++)
+	if (is_for_others(number, info))
 		return;
 	last_signal = number;
 	tell(number);
 	errno = err;
 }
 
+/* What has a handler, as the signal by which the hub breaks off a wait, is somebody else's. */
+static bool may_catch(int number, bool launches)
+{
+	struct sigaction before;
+
+	if (sigaction(number, NULL, &before))
+		return false;
+	return before.sa_handler == SIG_DFL || (before.sa_handler == SIG_IGN && number == SIGINT && !launches);
+}
+
+void cli_ending_signals(bool launches, sigset_t *ret)
+{
+	sigemptyset(ret);
+	for (size_t i = 0; i < count(); i++)
+		if (may_catch(number_of(i), launches))
+			sigaddset(ret, number_of(i));
+}
+
 void cli_catch_signals(bool launches, int flags, void (*react)(int number))
 {
-	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
-	struct sigaction action = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | flags }, before;
+	struct sigaction action = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | flags };
+	sigset_t set;
 
 	tell = react;
 	is_launched = launches;
 	sigemptyset(&action.sa_mask);
-	for (size_t i = 0; i < kymo_countof(numbers); i++)
-		if (!sigaction(numbers[i], NULL, &before) && (before.sa_handler != SIG_IGN || (!launches && numbers[i] == SIGINT)))
-			sigaction(numbers[i], &action, NULL);
+	cli_ending_signals(launches, &set);
+	for (size_t i = 0; i < count(); i++)
+		if (sigismember(&set, number_of(i)) == 1)
+			sigaction(number_of(i), &action, NULL);
 }
 
 void cli_signals_are_ours(void)

@@ -9,6 +9,7 @@
 #include "base/io.h"
 #include "cli/cli.h"
 #include "cli/screen.h"
+#include "cli/signals.h"
 #include "cli/terminal.h"
 #include "cli/threads.h"
 
@@ -19,13 +20,9 @@ enum { GO_ON = -1, DRAW = -2 };	/* or an exit status */
 /* Those that shall end it, but where somebody has had them ignored, and those that change the terminal. */
 static int catch_signals(sigset_t *ret)
 {
-	static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT }, others[] = { SIGTSTP, SIGCONT, SIGWINCH };
-	struct sigaction action;
+	static const int others[] = { SIGTSTP, SIGCONT, SIGWINCH };
 
-	sigemptyset(ret);
-	for (size_t i = 0; i < kymo_countof(ends); i++)
-		if (!sigaction(ends[i], NULL, &action) && action.sa_handler != SIG_IGN)
-			sigaddset(ret, ends[i]);
+	cli_ending_signals(true, ret);
 	for (size_t i = 0; i < kymo_countof(others); i++)
 		sigaddset(ret, others[i]);
 	sigprocmask(SIG_BLOCK, ret, NULL);

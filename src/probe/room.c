@@ -102,17 +102,21 @@ void probe_room_release(struct probe_room *room, uint64_t address, size_t size)
 	}
 }
 
-/* The first of [low, high] where `size` bytes are free, or 0; the whole range, with the bytes behind it, lies in one hole. */
+/* The first of [low, high] where `size` bytes are free, or 0; the whole range, with the bytes behind it, lies in one hole. One that lies on two pages, which no other recording can share, is the last choice. */
 static uint64_t first_free(const struct probe_room *room, uint64_t low, uint64_t high, size_t size)
 {
-	uint64_t run = 0;
+	uint64_t run = 0, crossing = 0;
 
 	for (uint64_t at = low; at < high + size; at++) {
 		run = is_taken(room, at) ? 0 : run + 1;
-		if (run >= size)
+		if (run < size)
+			continue;
+		if (kymo_page_down(at) == kymo_page_down(at - size + 1))
 			return at - size + 1;
+		if (!crossing)
+			crossing = at - size + 1;
 	}
-	return 0;
+	return crossing;
 }
 
 /* The same on one page: [low, high] and the `size` bytes behind lie on it. */

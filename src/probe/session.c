@@ -15,7 +15,9 @@
 
 #define TRIES 16		/* about four seconds, with pauses that grow by half: on a loaded machine a handler may wait that long for its turn */
 #define TRY_PAUSE_NS 5000000
-#define PLAN_TRIES 12
+#define PLAN_TRIES 12	/* while the process stands still */
+#define PATIENT_TRIES 60	/* while it runs: each other recording that comes or goes costs one */
+#define MOST_PAUSES 12
 #define EARLY_TRIES (PLAN_TRIES / 2)
 #define SECOND_NS 1000000000u
 #define STACK_DEPTH ((uint64_t)1 << 20)	/* of the initial stack that is taken for readable below its present start */
@@ -422,7 +424,8 @@ static struct kymo_error *plan_and_try(struct kymo_probes *probes, bool was_stop
  */
 static void wait_for_others(int i, int n_early, bool is_awaited)
 {
-	uint64_t ns = (uint64_t)(getpid() % 7 + 1) * (uint64_t)i * 500000;
+	const uint32_t own = ((uint32_t)getpid() + (uint32_t)i * 7919u) * 2654435761u >> 16;	/* twenty may come at once */
+	uint64_t ns = (uint64_t)(own % 16 + 1) * (uint64_t)(i < MOST_PAUSES ? i : MOST_PAUSES) * 500000;
 
 	ns += (uint64_t)n_early * (is_awaited ? 40000000u : (uint64_t)n_early * 36000000);
 	nanosleep(&(struct timespec){ (time_t)(ns / SECOND_NS), (long)(ns % SECOND_NS) }, NULL);
@@ -437,7 +440,7 @@ static struct kymo_error *try_often(struct kymo_probes *probes, bool was_stopped
 	probes->is_dirty = false;
 	probes->patience = EARLY_TRIES;
 	probes_keep_refusals(probes);
-	for (int i = 0; i < PLAN_TRIES && again == PROBES_AGAIN_ANEW; i++) {
+	for (int i = 0; i < (was_stopped ? PLAN_TRIES : PATIENT_TRIES) && again == PROBES_AGAIN_ANEW; i++) {
 		kymo_error_destroy(error);
 		if (i)
 			wait_for_others(i, probes->is_early ? EARLY_TRIES - probes->patience : 0, was_stopped || kymo_process_is_at_own_hub(probes->process));

@@ -283,40 +283,75 @@ static bool can_share_link(const struct placing *placing, const struct kymo_wire
 	return true;
 }
 
+/* Whether the jump of `head` relies on what is changed at `site`: by the bytes behind its own, or because the short jump that stands there leads into it. */
+static bool relies_on(const struct placing *placing, const struct kymo_wire_site *head, const struct kymo_wire_site *site)
+{
+	uint64_t low = head->address + head->patch_size, high = head->address + head->lock_size, hop;
+	uint8_t text[KYMO_SHORT_JUMP_SIZE];
+
+	if (site->address == head->address)
+		return false;
+	if (site->address < high && site->address + site->patch_size > low)
+		return true;
+	if (head->tactic != KYMO_TACTIC_NEIGHBOUR || kymo_process_read(placing->probes->process, head->address, text, sizeof(text)))
+		return false;
+	hop = kymo_short_jump_target(head->address, text);
+	return hop && site->address < hop + KYMO_JUMP_SIZE && site->address + site->patch_size > hop;
+}
+
+static bool has_joined(const struct placing *placing, uint64_t address)
+{
+	const struct probe_site *own = probes_site_at(placing->probes, address);
+
+	return own && own->is_planned && own->behind;
+}
+
+static const char *cannot_join(struct placing *placing, const struct kymo_wire_site *head, const struct kymo_wire_site **evicted_ret);
+
+/* The instruction that was evicted for `head`, if it is to be joined, too. Whoever wants it for itself does not have it by that. */
+static const struct kymo_wire_site *find_evicted(struct placing *placing, const struct kymo_wire_site *head, uint64_t address)
+{
+	const struct kymo_wire_site *evicted = probes_others_head(placing->probes, &placing->others, address), *none = NULL;
+	const struct probe_site *own = probes_site_at(placing->probes, address);
+
+	if (!evicted || !(evicted->flags & KYMO_WIRE_EVICTED) || evicted->tactic != head->tactic || (own && (own->is_planned || probes_is_wanted(own))))
+		return NULL;
+	return cannot_join(placing, evicted, &none) ? NULL : evicted;
+}
+
 /*
  * A pun relies on bytes behind it, which another place of the other recording's may have changed. They stay as they are only as long as somebody has that
- * place: so this recording must have it, too.
+ * place: so this recording must have it, too. An instruction that was evicted for it can be joined with it: `evicted_ret`, or NULL.
  */
-static bool has_what_it_relies_on(struct placing *placing, const struct kymo_wire_site *head)
+static bool has_what_it_relies_on(struct placing *placing, const struct kymo_wire_site *head, const struct kymo_wire_site **evicted_ret)
 {
-	uint64_t low = head->address + head->patch_size, high = head->address + head->lock_size;
+	const bool may_evict = !(head->flags & KYMO_WIRE_EVICTED);
 
 	for (size_t i = 0; i < placing->others.n; i++)
 		for (size_t k = 0; k < placing->others.items[i].n_sites; k++) {
 			const struct kymo_wire_site *site = &placing->others.items[i].sites[k];
-			const struct probe_site *own;
 
-			if (site->address == head->address || site->address >= high || site->address + site->patch_size <= low)
+			if (!relies_on(placing, head, site) || has_joined(placing, site->address) ||
+			    (*evicted_ret && (*evicted_ret)->address == site->address))
 				continue;
-			own = probes_site_at(placing->probes, site->address);
-			if (!own || !own->is_planned || !own->behind)
+			if (!may_evict || *evicted_ret)
+				return false;
+			*evicted_ret = find_evicted(placing, head, site->address);
+			if (!*evicted_ret)
 				return false;
 		}
 	return true;
 }
 
 /* Why the place of `head` can't be shared, or NULL. */
-static const char *cannot_join(struct placing *placing, const struct kymo_wire_site *head)
+static const char *cannot_join(struct placing *placing, const struct kymo_wire_site *head, const struct kymo_wire_site **evicted_ret)
 {
 	const struct probe_region *region = placing->region;
 	uint8_t jump[KYMO_JUMP_SIZE];
 
-	/* One goes with the other, and no journal but the owner's tells which. */
-	if (head->flags & KYMO_WIRE_EVICTED || head->tactic == KYMO_TACTIC_SUCCESSOR || head->tactic == KYMO_TACTIC_NEIGHBOUR)
-		return "another recording has a probe here, for which an instruction was evicted";
 	if (head->link == head->address && probes_others_rely_on(&placing->others, head->address, KYMO_JUMP_SIZE))
 		return "another recording has a probe here, and other probes that rely on the bytes of its jump";
-	if (head->link != head->address && !has_what_it_relies_on(placing, head))
+	if (head->link != head->address && !has_what_it_relies_on(placing, head, evicted_ret))
 		return "another recording has a probe here, the jump of which relies on a jump that is its alone";
 	if (kymo_encode_jump(head->link, region->address, jump) || kymo_encode_jump(head->link, region->address + region->size, jump))
 		return "another recording has a probe here, the jump of which is too far away";
@@ -339,23 +374,60 @@ static bool share_link(struct placing *placing, const struct kymo_wire_site *hea
 	return kymo_vec_push(&layout->joined, run);
 }
 
-/* Join what another recording has at the same place: its plan, its link; our pad comes before its. */
-static struct kymo_error *join(struct placing *placing, uint64_t address, struct kymo_code *code, const struct kymo_wire_site *head)
+/* What `site` becomes by that, or why it can't. */
+static const char *take_over(struct placing *placing, struct kymo_code *code, const struct kymo_wire_site *head, struct probe_site *site)
 {
-	struct probe_site *site = probes_site_at(placing->probes, address);
-	const char *why = cannot_join(placing, head);
-
-	if (!why && adopt_plan(placing, code, head, &site->plan))
-		why = "what another recording has here is no plan of this version";
-	if (!why && !share_link(placing, head))
-		why = "another recording has a probe here, the jump of which can't be shared";
-	if (why)
-		return probes_refuse(placing->probes, site, why);
+	if (adopt_plan(placing, code, head, &site->plan))
+		return "what another recording has here is no plan of this version";
+	if (!share_link(placing, head))
+		return "another recording has a probe here, the jump of which can't be shared";
 	site->link = head->link;
 	site->behind = head->inner;
 	site->leads_to = head->entry;
 	site->wants_flags = head->flags & KYMO_WIRE_WANTS_FLAGS;
+	return NULL;
+}
+
+/* It is no site yet, or one whose probes are all refused. */
+static struct kymo_error *settle_joined(struct placing *placing, const struct probe_site *joined)
+{
+	struct probe_site *site = probes_site_at(placing->probes, joined->address);
+	struct kymo_error *error = site ? NULL : probes_insert_site(placing->probes, joined, &site);
+
+	if (error)
+		return error;
+	site->plan = joined->plan;
+	site->link = joined->link;
+	site->behind = joined->behind;
+	site->leads_to = joined->leads_to;
+	site->wants_flags = joined->wants_flags;
 	return probes_settle(placing, site);
+}
+
+/*
+ * Join what another recording has at the same place: its plan, its link; our pad comes before its. The instruction that was evicted for it is joined before it, and after all that can refuse the
+ * place.
+ */
+static struct kymo_error *join(struct placing *placing, uint64_t address, struct kymo_code *code, const struct kymo_wire_site *head)
+{
+	const struct probe_site *own = probes_site_at(placing->probes, address);
+	struct probe_site site = { .module = own->module, .address = address }, room = site;
+	const struct kymo_wire_site *evicted = NULL;
+	const char *why = head->flags & KYMO_WIRE_EVICTED ? "another recording has displaced the instruction here to make room for a probe of its own" :
+							    cannot_join(placing, head, &evicted);
+	struct kymo_error *error = NULL;
+
+	if (!why)
+		why = take_over(placing, code, head, &site);
+	if (!why && evicted) {
+		room.address = evicted->address;
+		why = take_over(placing, code, evicted, &room);
+	}
+	if (why)
+		return probes_refuse(placing->probes, probes_site_at(placing->probes, address), why);
+	if (evicted)
+		error = settle_joined(placing, &room);
+	return error ? error : settle_joined(placing, &site);
 }
 
 bool probes_is_wanted(const struct probe_site *site)

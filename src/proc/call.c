@@ -28,7 +28,6 @@
 #define SCRATCH 1024	/* below the frame, for path names and such */
 #define GADGET_MAX 16
 #define TEXT_MAX (64u << 20)
-#define ERESTART_RESTARTBLOCK 516
 #define RED_ZONE 128
 #define USER_CS 0x33	/* arch/x86/include/asm/segment.h: __USER_CS */
 
@@ -179,11 +178,23 @@ static int write_frame(struct kymo_process *process, uint64_t sp, const uint8_t 
 	return 0;
 }
 
+/* What the thread finds home to if nobody gives its registers back: the call itself that it sleeps in, also where the kernel has restarted that. */
+static struct user_regs_struct home_of(struct kymo_process *process, const struct kymo_thread *thread)
+{
+	struct user_regs_struct home = thread->registers;
+	uint8_t code[KYMO_REMOTE_NAME];
+
+	if (kymo_remote_sleep(&home) == KYMO_REMOTE_SLEEPS_ONCE && !kymo_process_read(process, home.rip - sizeof(code), code, sizeof(code)))
+		kymo_remote_name_call(&home, code);
+	return home;
+}
+
 /* Write the frame for thread `index` below `top` and point its registers at a first, harmless call. */
 static int borrow(struct kymo_process *process, size_t index, const struct kymo_maps *maps)
 {
 	static const uint64_t no_args[6];
 	const struct kymo_thread *thread = &process->threads.items[index];
+	const struct user_regs_struct home = home_of(process, thread);
 	kymo_cleanup_free uint8_t *xstate = malloc(XSTATE_MAX), *frame = malloc(XSTATE_MAX + KYMO_REMOTE_FRAME_MAX);
 	struct kymo_tracee_facts facts;
 	struct user_regs_struct call;
@@ -204,7 +215,7 @@ static int borrow(struct kymo_process *process, size_t index, const struct kymo_
 		top = room_in_own_stack(thread, maps, room);
 	if (!top)
 		return -ENOSPC;
-	size = kymo_remote_frame(&thread->registers, top, xstate, xstate_size, facts.mask, &process->gadgets, frame,
+	size = kymo_remote_frame(&home, top, xstate, xstate_size, facts.mask, &process->gadgets, frame,
 				 XSTATE_MAX + KYMO_REMOTE_FRAME_MAX, &sp);
 	if (size < 0)
 		return size;
@@ -223,12 +234,6 @@ static int borrow(struct kymo_process *process, size_t index, const struct kymo_
 	process->remote.registers = thread->registers;
 	process->remote.sp = sp;
 	return 0;
-}
-
-/* A thread that sleeps with a timeout would start that sleep anew if kymo died; others are better. */
-static bool is_in_timed_sleep(const struct kymo_thread *thread)
-{
-	return (int64_t)thread->registers.orig_rax >= 0 && (int64_t)thread->registers.rax == -ERESTART_RESTARTBLOCK;
 }
 
 /*
@@ -286,18 +291,21 @@ static bool may_borrow(struct kymo_process *process, size_t index, const char **
 	return false;
 }
 
+static enum kymo_remote_sleep sleep_of(struct kymo_process *process, size_t index)
+{
+	const struct user_regs_struct home = home_of(process, &process->threads.items[index]);
+
+	return kymo_remote_sleep(&home);
+}
+
 static struct kymo_error *borrow_any(struct kymo_process *process, const struct kymo_maps *maps)
 {
 	const char *reason = "there is no room for a signal frame on any stack";
 
-	for (int pass = 0; pass < 2; pass++) {
-		for (size_t i = 0; i < process->threads.n; i++) {
-			if (is_in_timed_sleep(&process->threads.items[i]) != (pass == 1) || !may_borrow(process, i, &reason))
-				continue;
-			if (!borrow(process, i, maps))
+	for (enum kymo_remote_sleep sleep = KYMO_REMOTE_AWAKE; sleep <= KYMO_REMOTE_SLEEPS_ONCE; sleep++)
+		for (size_t i = 0; i < process->threads.n; i++)
+			if (sleep_of(process, i) == sleep && may_borrow(process, i, &reason) && !borrow(process, i, maps))
 				return NULL;
-		}
-	}
 	return kymo_error_create(KYMO_ERROR_UNSAFE, "no thread of process %d can be borrowed to set up memory: %s", process->pid,
 				 reason);
 }

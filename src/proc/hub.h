@@ -34,6 +34,7 @@ struct hub_process {
 	struct hub_holder *keeper;	/* who follows it, and may claim it at any time; or NULL */
 	bool is_owed;			/* the keeper has, while another one holds it, and gets it next */
 	bool is_first_held;		/* its first thread alone */
+	pid_t second_held;		/* … and this one, which makes system calls; 0: none */
 	bool has_filter;		/* of picked calls: it can't be let go of */
 	bool was_killed;		/* … so it ends with the hub */
 	bool has_ended;

@@ -235,7 +235,21 @@ static int claim_all(struct kymo_hub *hub, struct hub_process *process)
 	return n;
 }
 
-static int claim_first(struct kymo_hub *hub, struct hub_process *process)
+/* One that makes system calls where the first thread had better not. It may have ended, or be somebody else's: the holder does without it. */
+static void claim_second(struct kymo_hub *hub, struct hub_process *process, pid_t tid)
+{
+	struct kymo_process_info info;
+	struct task *task;
+
+	process->second_held = 0;
+	if (tid <= 0 || tid == process->pid || !kymo_process_peek(tid, &info) || info.tgid != process->pid ||
+	    hub_seize(hub, tid, process->pid, &task) || task->process != process || is_past(task))
+		return;
+	process->second_held = tid;
+	claim_task(hub, task);
+}
+
+static int claim_first(struct kymo_hub *hub, struct hub_process *process, pid_t second)
 {
 	struct task *task;
 	int err = hub_seize(hub, process->pid, process->pid, &task);
@@ -243,6 +257,7 @@ static int claim_first(struct kymo_hub *hub, struct hub_process *process)
 	if (err || is_past(task))
 		return err ? err : -ESRCH;
 	claim_task(hub, task);
+	claim_second(hub, process, second);
 	return 0;
 }
 
@@ -251,6 +266,7 @@ static int claim(struct kymo_hub *hub, void *argument)
 	const struct holding *holding = argument;
 	struct hub_holder *holder = holding->holder;
 	bool is_first = holding->message->flags & HUB_HOLD_FIRST;
+	pid_t second = holding->message->word <= INT32_MAX ? (pid_t)holding->message->word : 0;
 	struct hub_process *process = hub_find_process(hub, holding->message->tid);
 
 	if (holder->takes)
@@ -266,7 +282,7 @@ static int claim(struct kymo_hub *hub, void *argument)
 	process->holder = holder;
 	process->is_first_held = is_first;
 	holder->held = process->pid;
-	return is_first ? claim_first(hub, process) : claim_all(hub, process);
+	return is_first ? claim_first(hub, process, second) : claim_all(hub, process);
 }
 
 /* Threads that were made so that nobody is told (CLONE_UNTRACED). */

@@ -66,7 +66,7 @@ enum hub_message_type {
 	HUB_N_TYPES,
 };
 
-#define HUB_HOLD_FIRST 1u	/* HOLD: the first thread alone */
+#define HUB_HOLD_FIRST 1u	/* HOLD: the first thread, and thread `word` of the process, which may be the same or 0; no others */
 #define HUB_CALL_AS_IS 1u	/* HOLD_CALL: from where it is, with the registers that it has */
 
 /* One that stands still. */
@@ -92,7 +92,7 @@ struct hub_message {
 	uint32_t event;		/* of QUIESCE */
 	uint32_t flags, events;	/* ATTACH, ATTACH_PROCESS, SET_EVENTS, HOLD, HOLD_CALL; WATCH: flags is how many bytes; of what the hub asks: 1, there are breakpoints in the memory */
 	uint64_t ops, data;	/* what these match: numbers that mean something to the client alone */
-	uint64_t word;		/* PREPARE, FINISH: the stop; SET_RESULT: that; READ, WRITE, HOLD_WRITE, INSERT, REMOVE, WATCH: the address; UNWATCH, WATCH's reply: the slot */
+	uint64_t word;		/* HOLD: a thread; PREPARE, FINISH: the stop; SET_RESULT: that; READ, WRITE, HOLD_WRITE, INSERT, REMOVE, WATCH: the address; UNWATCH, WATCH's reply: the slot */
 	uint64_t size;		/* of the memory that is asked for, or follows */
 	union {
 		struct user_regs_struct registers;

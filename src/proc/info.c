@@ -13,6 +13,7 @@
 #include "proc/process.h"
 
 #define STATUS_LIMIT (1u << 20)
+#define LOOKED_AT 64	/* threads, for one that is awake */
 #define PF_KTHREAD 0x00200000u	/* of the flags in stat */
 
 static long field(const char *status, const char *name)
@@ -172,6 +173,45 @@ static bool is_awake(pid_t pid, pid_t tid)
 bool kymo_is_anyone_awake(pid_t pid)
 {
 	return find_thread(pid, is_awake) != 0;
+}
+
+/* By the call that it sleeps in; running, and stopped ones are in none. */
+static enum kymo_remote_sleep sleep_of(pid_t pid, pid_t tid)
+{
+	kymo_cleanup_free char *line = NULL;
+	int64_t number;
+	uint64_t args[6];
+	char name[64];
+
+	snprintf(name, sizeof(name), "/proc/%d/task/%d/syscall", pid, tid);
+	if (kymo_read_file(AT_FDCWD, name, 4096, &line, NULL))
+		return KYMO_REMOTE_SLEEPS_ONCE;
+	if (sscanf(line, "%" SCNd64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64, &number, &args[0], &args[1], &args[2],
+		   &args[3], &args[4], &args[5]) != 7)
+		return KYMO_REMOTE_AWAKE;
+	return kymo_remote_sleep_in(number, args);
+}
+
+pid_t kymo_thread_to_borrow(pid_t pid)
+{
+	enum kymo_remote_sleep sleep, best = sleep_of(pid, pid);
+	kymo_cleanup_closedir DIR *tasks = NULL;
+	const struct dirent *entry;
+	pid_t found = pid;
+	char name[64];
+
+	snprintf(name, sizeof(name), "/proc/%d/task", pid);
+	tasks = best == KYMO_REMOTE_AWAKE ? NULL : opendir(name);
+	for (int i = 0; tasks && best != KYMO_REMOTE_AWAKE && i < LOOKED_AT && (entry = readdir(tasks)); i++) {
+		const pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+
+		sleep = tid > 0 ? sleep_of(pid, tid) : KYMO_REMOTE_SLEEPS_ONCE;
+		if (sleep >= best)
+			continue;
+		best = sleep;
+		found = tid;
+	}
+	return found;
 }
 
 size_t kymo_count_threads(pid_t pid)

@@ -171,8 +171,10 @@ static struct kymo_error *hold(struct kymo_process *process, pid_t tracer, bool 
 {
 	struct hub_message message = { .type = HUB_HOLD, .tid = process->pid, .flags = is_first ? HUB_HOLD_FIRST : 0 };
 	struct kymo_error *error;
-	int err = ask(process->joined, &message, NULL);
+	int err;
 
+	message.word = is_first ? (uint64_t)kymo_thread_to_borrow(process->pid) : 0;
+	err = ask(process->joined, &message, NULL);
 	*joined_ret = err != -ENOENT;	/* it has let go of the process meanwhile */
 	if (err == -ENOENT)
 		return NULL;

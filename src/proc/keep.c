@@ -77,7 +77,7 @@ void hub_hold_forgo(struct kymo_hub *hub, struct hub_holder *holder)
 		return;
 	process->is_owed = false;
 	for (struct task *task = process->is_first_held ? process->tasks : NULL; task; task = task->in_process) {
-		task->is_claimed = task->tid == process->pid;
+		task->is_claimed = task->tid == process->pid || task->tid == process->second_held;
 		hub_kick(hub, task);
 	}
 }

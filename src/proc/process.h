@@ -61,6 +61,9 @@ struct kymo_error *kymo_process_create_held(pid_t pid, struct kymo_process **ret
 /* What a call that was interrupted by a stop alone would fail with is undone: it is made again when the thread, which is stopped with its registers read, goes on. */
 void kymo_undo_interruption(struct kymo_process *process, struct kymo_thread *thread);
 
+/* The thread of a running process to make system calls by: one that is in none, if there is such a one among the first some; `pid` where none is better than the first. */
+pid_t kymo_thread_to_borrow(pid_t pid);
+
 /* A character as in /proc/PID/stat; 'X': it is gone. */
 char kymo_thread_state(pid_t pid, pid_t tid);
 

@@ -273,6 +273,16 @@ struct kymo_error *call_writer_flush(struct call_writer *writer, struct output *
 	return error;
 }
 
+struct kymo_error *call_writer_copy(struct call_writer *writer, struct output *output, struct output *copy)
+{
+	struct kymo_error *error = NULL;
+
+	for (size_t i = 0; i < writer->n_streams && !error; i++)
+		if (writer->streams[i])
+			error = kernel_stream_copy(writer->streams[i], output, copy);
+	return error;
+}
+
 /* Losses behind the last sample belong to no CPU that is known: the first one tells them. */
 static struct kymo_error *tell_last_losses(struct call_writer *writer, uint64_t lost)
 {

@@ -33,6 +33,7 @@ struct kymo_error *call_writer_rename(struct call_writer *writer, struct output 
 
 /* As those of kernel_stream. `lost` is the running total, of all CPUs. */
 struct kymo_error *call_writer_flush(struct call_writer *writer, struct output *output);
+struct kymo_error *call_writer_copy(struct call_writer *writer, struct output *output, struct output *copy);
 struct kymo_error *call_writer_finish(struct call_writer *writer, struct output *output, uint64_t lost);
 
 #endif

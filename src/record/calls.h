@@ -38,6 +38,7 @@ struct recording_calls_ops {
 	struct kymo_error *(*begin)(struct recording_calls *calls, struct output *output);
 	struct kymo_error *(*drain)(struct recording_calls *calls, struct output *output, bool *is_empty_ret);
 	struct kymo_error *(*flush)(struct recording_calls *calls, struct output *output);
+	struct kymo_error *(*copy)(struct recording_calls *calls, struct output *output, struct output *copy);	/* NULL: it cannot */
 	struct kymo_error *(*finish)(struct recording_calls *calls, struct output *output);
 	uint64_t (*lost)(const struct recording_calls *calls);
 	bool (*has_processes)(const struct recording_calls *calls);
@@ -65,6 +66,16 @@ static inline struct kymo_error *recording_calls_drain(struct recording_calls *c
 static inline struct kymo_error *recording_calls_flush(struct recording_calls *calls, struct output *output)
 {
 	return calls->ops->flush(calls, output);
+}
+
+static inline bool recording_calls_can_copy(const struct recording_calls *calls)
+{
+	return calls->ops->copy;
+}
+
+static inline struct kymo_error *recording_calls_copy(struct recording_calls *calls, struct output *output, struct output *copy)
+{
+	return calls->ops->copy(calls, output, copy);
 }
 
 static inline struct kymo_error *recording_calls_finish(struct recording_calls *calls, struct output *output)

@@ -343,6 +343,15 @@ struct kymo_error *recording_kernel_flush(struct recording_kernel *source, struc
 	return error;
 }
 
+struct kymo_error *recording_kernel_copy(struct recording_kernel *source, struct output *output, struct output *copy)
+{
+	struct kymo_error *error = NULL;
+
+	for (size_t i = 0; i < source->n_streams && !error; i++)
+		error = kernel_stream_copy(source->streams[i], output, copy);
+	return error;
+}
+
 struct kymo_error *recording_kernel_finish(struct recording_kernel *source, struct output *output)
 {
 	struct kymo_error *error;

@@ -55,6 +55,9 @@ struct kymo_error *recording_kernel_drain(struct recording_kernel *source, struc
 /* Close half full packets. */
 struct kymo_error *recording_kernel_flush(struct recording_kernel *source, struct output *output);
 
+/* With `overwrite`: write what is kept to the directory of `copy`, and keep it. */
+struct kymo_error *recording_kernel_copy(struct recording_kernel *source, struct output *output, struct output *copy);
+
 /* Take all probes out, and write the rest. Also to be called after an error; probes are out in any case. */
 struct kymo_error *recording_kernel_finish(struct recording_kernel *source, struct output *output);
 
@@ -89,6 +92,9 @@ void kernel_stream_destroy(struct kernel_stream *stream);
 struct kymo_error *kernel_stream_add(struct kernel_stream *stream, struct output *output, const uint8_t *record,
 				     size_t size, uint64_t tsc, uint64_t lost);
 struct kymo_error *kernel_stream_flush(struct kernel_stream *stream, struct output *output);
+
+/* Write the packets that are kept to the directory of `copy`, too, and keep them. */
+struct kymo_error *kernel_stream_copy(struct kernel_stream *stream, struct output *output, struct output *copy);
 
 /* Write what is kept, and losses behind the last record. */
 struct kymo_error *kernel_stream_finish(struct kernel_stream *stream, struct output *output, uint64_t tsc,

@@ -157,6 +157,11 @@ static struct kymo_error *flush(struct recording_calls *calls, struct output *ou
 	return call_writer_flush(((struct kernel_calls *)calls)->writer, output);
 }
 
+static struct kymo_error *copy_kept(struct recording_calls *calls, struct output *output, struct output *copy)
+{
+	return call_writer_copy(((struct kernel_calls *)calls)->writer, output, copy);
+}
+
 static struct kymo_error *finish(struct recording_calls *calls, struct output *output)
 {
 	struct kernel_calls *source = (struct kernel_calls *)calls;
@@ -182,6 +187,7 @@ static bool has_processes(const struct recording_calls *calls)
 static const struct recording_calls_ops ops = {
 	.drain = drain,
 	.flush = flush,
+	.copy = copy_kept,
 	.finish = finish,
 	.lost = lost,
 	.has_processes = has_processes,

@@ -330,6 +330,8 @@ static struct kymo_error *record_until_end(struct recording *recording)
 		error = drain(recording, &is_empty);
 		if (!error)
 			error = now_and_then(recording);
+		if (!error)
+			recording_snapshot(recording);
 	}
 	return error;
 }

@@ -76,21 +76,21 @@ void kernel_stream_destroy(struct kernel_stream *stream)
 
 /* ---- packets ---------------------------------------------------------------------------------------------------- */
 
-static struct kymo_error *write_packet(struct kernel_stream *stream, struct output *output, const struct kept *packet)
+static struct kymo_error *write_packet(const struct kernel_stream *stream, struct kymo_ctf_stream **file, struct output *output, const struct kept *packet)
 {
 	struct kymo_error *error = NULL;
 	char name[32];
 
 	/* As in output.c: readers see what was lost before a packet by the one in front of it. */
-	if (!stream->file) {
+	if (!*file) {
 		snprintf(name, sizeof(name), "%s_%zu", stream->name, stream->index);
-		error = kymo_ctf_stream_create(output->dirfd, name, output->trace.uuid, stream->cpu, &stream->file);
+		error = kymo_ctf_stream_create(output->dirfd, name, output->trace.uuid, stream->cpu, file);
 		if (!error)
-			error = kymo_ctf_stream_append(stream->file, packet->records, 0, packet->begin, packet->begin,
+			error = kymo_ctf_stream_append(*file, packet->records, 0, packet->begin, packet->begin,
 						       0, 0);
 	}
 	if (!error)
-		error = kymo_ctf_stream_append(stream->file, packet->records, packet->size, packet->begin, packet->end,
+		error = kymo_ctf_stream_append(*file, packet->records, packet->size, packet->begin, packet->end,
 					       packet->lost, packet->sequence);
 	return error;
 }
@@ -134,7 +134,7 @@ static struct kymo_error *close_packet(struct kernel_stream *stream, struct outp
 		.lost = stream->lost,
 		.sequence = ++stream->sequence,
 	};
-	struct kymo_error *error = stream->keep ? keep_packet(stream, &packet) : write_packet(stream, output, &packet);
+	struct kymo_error *error = stream->keep ? keep_packet(stream, &packet) : write_packet(stream, &stream->file, output, &packet);
 
 	/* Who tells how far it is may be another thread. */
 	__atomic_store_n(&output->bytes, output->bytes + stream->size, __ATOMIC_RELAXED);
@@ -151,6 +151,19 @@ struct kymo_error *kernel_stream_flush(struct kernel_stream *stream, struct outp
 		return NULL;
 	return close_packet(stream, output, stream->entries.items[0].tsc,
 			    stream->entries.items[stream->entries.n - 1].tsc);
+}
+
+struct kymo_error *kernel_stream_copy(struct kernel_stream *stream, struct output *output, struct output *copy)
+{
+	struct kymo_error *error = kernel_stream_flush(stream, output);
+	struct kymo_ctf_stream *file = NULL;
+
+	for (size_t i = stream->n_dropped; i < stream->kept.n && !error; i++) {
+		error = write_packet(stream, &file, copy, &stream->kept.items[i]);
+		copy->bytes += stream->kept.items[i].size;
+	}
+	kymo_ctf_stream_destroy(file);
+	return error;
 }
 
 /* ---- records ---------------------------------------------------------------------------------------------------- */
@@ -224,6 +237,6 @@ struct kymo_error *kernel_stream_finish(struct kernel_stream *stream, struct out
 		error = close_packet(stream, output, stream->last_tsc ? stream->last_tsc : tsc, tsc);
 	}
 	for (size_t i = stream->n_dropped; i < stream->kept.n && !error; i++)
-		error = write_packet(stream, output, &stream->kept.items[i]);
+		error = write_packet(stream, &stream->file, output, &stream->kept.items[i]);
 	return error;
 }

@@ -204,6 +204,17 @@ struct kymo_error *output_drain(struct output *output, struct output_place *plac
 	return NULL;
 }
 
+struct kymo_error *output_copy(struct output *output, struct output_place *place, const struct kymo_ring *ring, uint32_t cpu, uint8_t *room)
+{
+	struct kymo_ring reader = *ring;
+	struct kymo_error *error = NULL;
+	struct kymo_ring_packet packet;
+
+	for (uint32_t i = 0; i < ring->n_subbuffers && !error && kymo_ring_copy(&reader, room, &packet); i++)
+		error = append(output, place, cpu, &packet);
+	return error;
+}
+
 struct kymo_error *output_finish(struct output *output, struct output_place *place, const struct kymo_ring *ring, uint32_t cpu,
 				 uint64_t tsc)
 {

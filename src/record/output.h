@@ -57,6 +57,9 @@ struct kymo_error *output_index_events(struct output *output);
 struct kymo_error *output_drain(struct output *output, struct output_place *place, struct kymo_ring *ring, uint32_t cpu,
 				size_t *n_ret);
 
+/* Write the packets of a ring that is being overwritten, and leave them there; `room` is for one. */
+struct kymo_error *output_copy(struct output *output, struct output_place *place, const struct kymo_ring *ring, uint32_t cpu, uint8_t *room);
+
 /* After the last packet: losses that came behind it get a packet of their own, without records. The stream is free then, also on an error. */
 struct kymo_error *output_finish(struct output *output, struct output_place *place, const struct kymo_ring *ring, uint32_t cpu,
 				 uint64_t tsc);

@@ -27,7 +27,7 @@
 #define FASTEST_PRODUCER 800		/* bytes a microsecond that one CPU can write */
 #define POLL_MAX_MS 20
 
-volatile int kymo_record_stop;
+volatile int kymo_record_stop, kymo_record_snapshots;
 
 /* ---- while it goes on ---------------------------------------------------------------------------------------------- */
 
@@ -195,6 +195,7 @@ static struct kymo_error *record_until_end(struct recording *recording, bool *al
 		if (error)
 			return error;
 		answer_all(recording);
+		recording_snapshot(recording);
 		if (recording->tree ? !recording->targets.n : is_over(recording)) {
 			*alive_ret = false;
 			return NULL;

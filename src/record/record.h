@@ -49,6 +49,8 @@ struct kymo_record_options {
 	void (*progress)(const struct kymo_record_progress *progress, void *data);
 	/* A sentence that the user should see although recording goes on. May be NULL. */
 	void (*warn)(const char *sentence, void *data);
+	/* The same of what was asked for and done. May be NULL. */
+	void (*tell)(const char *sentence, void *data);
 	void *data;
 };
 
@@ -73,6 +75,12 @@ struct kymo_record_result {
 
 /* Set by the command's signal handlers to end a recording early and in order. */
 extern volatile int kymo_record_stop;
+
+/*
+ * With `overwrite`, each time that this is changed, by a signal handler, while recording goes on, what is in the buffers becomes a recording of its own: DIRECTORY.1, or the first
+ * number that is free. Recording goes on.
+ */
+extern volatile int kymo_record_snapshots;
 
 /*
  * Record until the time is up, the process (with `follow`: the last of the tree) ends, or kymo_record_stop is set. On an error nothing of kymo's is left in the process; a

@@ -59,6 +59,7 @@ struct recording {
 	bool is_ending;			/* probes go out; nobody new gets any */
 	uint64_t lost, lost_in_vforks;	/* by sources that are no more */
 	size_t n_sites;			/* the most that a process has had */
+	int snapshots;			/* that were asked for, of kymo_record_snapshots */
 	KYMO_VEC(bool) described;	/* events that the metadata have, by index */
 	size_t n_described;		/* how many the metadata on the disk have */
 	KYMO_VEC(uint64_t) told;	/* what the user was warned of: many processes have the same to say */
@@ -124,6 +125,11 @@ void recording_tell_unmet(struct recording *recording);
 
 /* The recording is over: let go of all processes; the tree becomes the result's, if others need it. */
 void recording_share(struct recording *recording);
+
+/* ---- snapshot.c ---------------------------------------------------------------------------------------------------- */
+
+/* Take a snapshot if one was asked for since the last time. That there is one, or why not, is told. */
+void recording_snapshot(struct recording *recording);
 
 /* ---- kernel_run.c --------------------------------------------------------------------------------------------------- */
 

@@ -1,5 +1,7 @@
 #include "ring/ring.h"
 
+#include <string.h>
+
 void kymo_ring_init(struct kymo_ring *ring, struct kymo_wire_ring *shared, const uint8_t *data, uint64_t subbuffer_size,
 		    uint32_t n_subbuffers, bool overwrite)
 {
@@ -40,6 +42,26 @@ bool kymo_ring_peek(struct kymo_ring *ring, struct kymo_ring_packet *ret)
 		.sequence = ring->consumed,
 	};
 	return true;
+}
+
+/* A producer that opens a packet has written into its entry before `opened` says so: what is read counts only as long as the packet that takes its place is not the very next one. */
+bool kymo_ring_copy(struct kymo_ring *ring, uint8_t *room, struct kymo_ring_packet *ret)
+{
+	for (uint32_t i = 0; i <= ring->n_subbuffers; i++) {
+		struct kymo_ring_packet packet;
+
+		if (!kymo_ring_peek(ring, &packet))
+			return false;
+		ring->consumed = packet.sequence + 1;
+		memcpy(room, packet.records, packet.size);
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (__atomic_load_n(&ring->shared->opened, __ATOMIC_RELAXED) - packet.sequence >= ring->n_subbuffers)
+			continue;
+		packet.records = room;
+		*ret = packet;
+		return true;
+	}
+	return false;
 }
 
 void kymo_ring_release(struct kymo_ring *ring)

@@ -43,6 +43,12 @@ void kymo_ring_init(struct kymo_ring *ring, struct kymo_wire_ring *shared, const
  * kymo_ring_finish(). */
 bool kymo_ring_peek(struct kymo_ring *ring, struct kymo_ring_packet *ret);
 
+/*
+ * The same of a ring that is being overwritten: copy the next complete packet to `room`, of `subbuffer_size` bytes. The oldest one of a full ring, which a producer may be about to write over,
+ * is left out. `ring` is a copy of the reader's own, whose `consumed` goes on.
+ */
+bool kymo_ring_copy(struct kymo_ring *ring, uint8_t *room, struct kymo_ring_packet *ret);
+
 /* Give the packet of the last peek back to the producers. */
 void kymo_ring_release(struct kymo_ring *ring);
 

@@ -24,6 +24,8 @@ PROBES = {
     # Of `marked`; those among probes have jumps all around that rely on each other.
     'markers': ['-m', 'marked:*', '-p', 'libc:nanosleep'],
     'markers among probes': ['-m', 'marked:*t*', '-p', 'marked:mark_*:*', '-p', 'marked:do_round:*'],
+    # Of `packed`; another instruction makes room for each.
+    'evicted': ['-p', 'packed:add_*'],
     'returns': ['-p', 'selfcheck:work_*', '-r', 'selfcheck:work_a $retval', '-r', 'selfcheck:work_deep', '-r', 'libc:write n=$retval'],
 }
 CALLS = 'ptrace,pwrite64,pwritev,pidfd_open,pidfd_getfd,ftruncate,fallocate,mmap,mremap,munmap,mkdir,renameat,rename'
@@ -44,9 +46,8 @@ class Victim:
         self.directory, self.probes, self.name = directory, PROBES[probes], name
         self.kills = self.left = 0
         self.begin(threads, args)
-        while companion and not self.has_room_for_others():
-            self.program.end(signal.SIGTERM)
-            self.begin(threads, args)
+        if companion:
+            self.companion = start_record(self.pid, '-q', '-o', self.directory / 'companion', '--overwrite', *self.probes, env=NO_LEAKS)
 
     def begin(self, threads, args):
         self.program = target(self.name, '-t', threads, *args)
@@ -54,16 +55,6 @@ class Victim:
         time.sleep(0.3)  # its threads have all been through everything once: what they map lazily is there
         self.before = remains.lasting_mappings(self.pid)
         self.companion = None
-
-    def has_room_for_others(self):
-        """Where memory is so that the companion had to evict an instruction for a `ret`, nobody else may have that place: now and then."""
-        self.companion = start_record(self.pid, '-q', '-o', self.directory / 'companion', '--overwrite', *self.probes, env=NO_LEAKS)
-        result = run(*self.recorder(0.001), env=NO_LEAKS)
-        if result.status and 'an instruction was evicted' in result.err:
-            self.companion.end(signal.SIGTERM).ok()
-            return False
-        result.ok()
-        return True
 
     def recorder(self, seconds):
         return [KYMO, 'record', '-q', '-o', str(self.directory / 'killed'), '--buffer', '1M', *self.probes, '--for', str(seconds),

@@ -1,7 +1,8 @@
 /*
- * blocked [-m MILLISECONDS] WAY...
+ * blocked [-m MILLISECONDS] [-b THREADS] WAY...
  *
- * Sleeps in system calls until MILLISECONDS (1500) have passed: each WAY in a thread of its own, a single one in the main thread.
+ * Sleeps in system calls until MILLISECONDS (1500) have passed: each WAY in a thread of its own, but the last one in the main thread where it is
+ * alone, or where THREADS more (0 will do) are busy meanwhile.
  * Ways that end in _timeout reach the call's own limit, the others are woken by a child process. No call is repeated: one that is
  * disturbed shows. Prints, for each, how the call returned and how long it took: {"read": [1, 0, 1501], ...}, result, errno, ms.
  */
@@ -10,6 +11,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/ipc.h>
@@ -26,7 +28,10 @@
 
 #include "target.h"
 
+#define MOST_BUSY 64
+
 static long limit_ms = 1500;
+static atomic_bool is_over;
 
 struct way;
 
@@ -334,6 +339,14 @@ static void *run(void *arg)
 	return NULL;
 }
 
+/* Makes no system call. */
+static void *be_busy(void *arg)
+{
+	while (!atomic_load_explicit(&is_over, memory_order_relaxed))
+		;
+	return arg;
+}
+
 static void print(const struct sleeper *sleepers, int n)
 {
 	for (int i = 0; i < n; i++)
@@ -345,14 +358,15 @@ static void print(const struct sleeper *sleepers, int n)
 int main(int argc, char **argv)
 {
 	static struct sleeper sleepers[sizeof(ways) / sizeof(ways[0])];
+	pthread_t busy[MOST_BUSY];
+	long n_busy = -1;
 	sigset_t set;
-	int n;
+	int n, n_beside;
 
-	if (argc > 2 && !strcmp(argv[1], "-m")) {
-		limit_ms = number(argv[2]);
-		argv += 2;
-		argc -= 2;
-	}
+	for (; argc > 2 && argv[1][0] == '-'; argv += 2, argc -= 2)
+		*(argv[1][1] == 'b' ? &n_busy : &limit_ms) = number(argv[2]);
+	if (n_busy > MOST_BUSY)
+		return 2;
 	n = argc - 1;
 	if (n < 1 || n > (int)(sizeof(ways) / sizeof(ways[0])))
 		return 2;
@@ -367,12 +381,18 @@ int main(int argc, char **argv)
 			start_child(&sleepers[i]);
 	}
 	say("ready\n");
-	for (int i = 0; i < n && n > 1; i++)
+	n_beside = n == 1 || n_busy >= 0 ? n - 1 : n;
+	for (int i = 0; i < n_beside; i++)
 		CHECK(pthread_create(&sleepers[i].thread, NULL, run, &sleepers[i]) == 0);
-	if (n == 1)
-		run(&sleepers[0]);
-	for (int i = 0; i < n && n > 1; i++)
+	for (long i = 0; i < n_busy; i++)
+		CHECK(pthread_create(&busy[i], NULL, be_busy, NULL) == 0);
+	if (n_beside < n)
+		run(&sleepers[n_beside]);
+	for (int i = 0; i < n_beside; i++)
 		CHECK(pthread_join(sleepers[i].thread, NULL) == 0);
+	atomic_store(&is_over, true);
+	for (long i = 0; i < n_busy; i++)
+		CHECK(pthread_join(busy[i], NULL) == 0);
 	for (int i = 0; i < n; i++)
 		if (sleepers[i].way->clean)
 			sleepers[i].way->clean(&sleepers[i]);

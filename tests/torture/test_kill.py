@@ -11,6 +11,7 @@ import processes
 from killing import NO_LEAKS, WHILE_RECORDING, Victim, kill_often
 from kymotest import KYMO, TORTURE_SECONDS, check, check_equal, program, run, timeout
 from seeds import seed
+from sleeping import WITH_BLOCK, WOKEN, Sleepers
 
 IS_SHORT = TORTURE_SECONDS <= 10
 KILLS = int(os.environ.get('KILLS') or (8 if IS_SHORT else 500))
@@ -38,6 +39,12 @@ def test_a_killed_recorder_of_returns(tmp):
 def test_a_killed_recorder_beside_another_one(tmp):
     seed()
     kill_often(Victim(tmp, threads=8, probes=random.choice(['entries', 'returns']), companion=True), KILLS, 0.7)
+
+
+@timeout(7200)
+def test_a_killed_recorder_of_places_for_which_an_instruction_was_evicted(tmp):
+    seed()
+    kill_often(Victim(tmp, threads=4, probes='evicted', companion=random.random() < 0.5, name='packed'), KILLS, 0.7)
 
 
 @timeout(7200)
@@ -102,6 +109,18 @@ def test_a_recorder_that_is_killed_again_and_again_while_it_works_under_load(tmp
         call = random.choice(calls)
         victim.kill_at(call, random.randint(1, calls.count(call)))
     victim.end()
+
+
+@timeout(7200)
+def test_a_killed_recorder_among_threads_that_sleep(tmp):
+    """No call fails, and none ends early or late."""
+    seed()
+    kills = 0
+    while kills < KILLS:
+        ways = random.sample(sorted(WOKEN), random.randint(1, len(WOKEN))) + random.sample(sorted(WITH_BLOCK), random.randint(1, len(WITH_BLOCK)))
+        sleepers = Sleepers(tmp, ways, random.choice([0, 1, 16]), 5000 if IS_SHORT else 15000)
+        sleepers.kill_for_a_while(KILLS - kills)
+        kills += sleepers.end()
 
 
 # A tree of processes that checks what its parts do.

@@ -3,10 +3,13 @@
 #include <asm/sigcontext.h>
 #include <cpuid.h>
 #include <errno.h>
+#include <linux/futex.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 
+#define REX 0x40
 #define ERESTARTSYS 512
 #define ERESTARTNOINTR 513
 #define ERESTARTNOHAND 514
@@ -263,6 +266,60 @@ bool kymo_remote_is_away(const uint8_t stack[KYMO_REMOTE_STACK], const uint8_t c
 	_Static_assert(KYMO_REMOTE_STACK >= KYMO_REMOTE_BELOW + 16 + sizeof(struct frame), "the farthest frame is in `stack`");
 
 	return is_gadget(code) && kymo_remote_has_frame(stack, KYMO_REMOTE_BELOW + 16 + sizeof(struct frame));
+}
+
+/* ---- calls that are continued --------------------------------------------------------------------------------------------- */
+
+enum kymo_remote_sleep kymo_remote_sleep_in(int64_t number, const uint64_t args[6])
+{
+	switch (number) {
+	case -1:
+		return KYMO_REMOTE_AWAKE;
+	case SYS_nanosleep:
+		return KYMO_REMOTE_SLEEPS_ANEW;
+	case SYS_clock_nanosleep:
+		return args[1] & TIMER_ABSTIME ? KYMO_REMOTE_SLEEPS : KYMO_REMOTE_SLEEPS_ANEW;
+	case SYS_poll:
+		return (int32_t)args[2] < 0 ? KYMO_REMOTE_SLEEPS : KYMO_REMOTE_SLEEPS_ANEW;
+	case SYS_futex:		/* the limits of other operations are points in time */
+		return (args[1] & FUTEX_CMD_MASK) == FUTEX_WAIT && args[3] ? KYMO_REMOTE_SLEEPS_ANEW : KYMO_REMOTE_SLEEPS;
+	case SYS_restart_syscall:
+		return KYMO_REMOTE_SLEEPS_ONCE;
+	default:
+		return KYMO_REMOTE_SLEEPS;
+	}
+}
+
+enum kymo_remote_sleep kymo_remote_sleep(const struct user_regs_struct *registers)
+{
+	const uint64_t args[6] = { registers->rdi, registers->rsi, registers->rdx, registers->r10, registers->r8, registers->r9 };
+
+	if (!kymo_remote_restarts(registers))
+		return KYMO_REMOTE_AWAKE;
+	if ((int64_t)registers->rax != -ERESTART_RESTARTBLOCK)
+		return KYMO_REMOTE_SLEEPS;
+	return kymo_remote_sleep_in((int64_t)registers->orig_rax, args);
+}
+
+static bool has_restart_block(uint64_t number)
+{
+	return number == SYS_nanosleep || number == SYS_clock_nanosleep || number == SYS_poll || number == SYS_futex;
+}
+
+/* mov $number,%eax (or %rax); syscall. The kernel changes no argument register of a call. */
+bool kymo_remote_name_call(struct user_regs_struct *registers, const uint8_t code[KYMO_REMOTE_NAME])
+{
+	static const uint8_t rax[] = { 0x48, 0xc7, 0xc0 }, call[] = { 0x0f, 0x05 };
+	uint32_t number;
+
+	if (kymo_remote_sleep(registers) != KYMO_REMOTE_SLEEPS_ONCE || memcmp(code + KYMO_REMOTE_NAME - sizeof(call), call, sizeof(call)) ||
+	    ((code[2] != 0xb8 || (code[1] & 0xf0) == REX) && memcmp(code, rax, sizeof(rax))))
+		return false;
+	memcpy(&number, code + 3, sizeof(number));
+	if (!has_restart_block(number))
+		return false;
+	registers->orig_rax = number;
+	return true;
 }
 
 /* ---- calls that a stop ends ----------------------------------------------------------------------------------------------- */

@@ -1,12 +1,15 @@
 """System calls in which threads sleep while kymo comes and goes: they return what they would have, when they would have."""
 import errno
 import os
+import random
 import signal
 import time
 
 import processes
 import remains
 from kymotest import KYMO, KYMO_PLAIN, check, check_equal, eventually, record, run, start, start_record, target
+from sleeping import WITH_BLOCK, Sleepers
+from sleeping import WOKEN as WOKEN_BY_KERNEL
 from test_joined import SLEEPING
 
 PROBES = ['-q', '-p', 'libc:malloc', '-p', 'libc:read']
@@ -110,3 +113,23 @@ def test_a_stopped_process_stays_stopped():
     os.kill(process.pid, signal.SIGCONT)
     remains.check_nothing_left(process.pid, before, remains.lasting_mappings)
     process.end(signal.SIGTERM).ok()
+
+
+def check_killed(tmp, ways, busy, may_begin_anew=False):
+    sleepers = Sleepers(tmp, ways, busy)
+    sleepers.kill_for_a_while(1000)
+    check(sleepers.end(may_begin_anew) > 2, 'recorders were killed')
+
+
+def test_a_killed_recorder_ends_no_sleep_where_a_thread_is_awake(tmp):
+    """The first thread sleeps with a restart block, which does not outlive a sigreturn: another one makes the calls."""
+    check_killed(tmp, [*WOKEN_BY_KERNEL, *WITH_BLOCK], 2)
+
+
+def test_a_killed_recorder_ends_no_sleep_where_some_restart_without_a_block(tmp):
+    check_killed(tmp, ['read', 'futex', *WITH_BLOCK], 0)
+
+
+def test_a_killed_recorder_lets_a_sleep_begin_anew_where_all_have_a_limit(tmp):
+    """The call that the thread is in is named by the instruction before it, also where the kernel has restarted it since."""
+    check_killed(tmp, [random.choice(['poll_timeout', 'nanosleep_timeout'])], 0, may_begin_anew=True)

@@ -105,6 +105,61 @@ static void who_waits_in_a_call_of_its_own_is_not(void **state)
 	assert_true(kymo_remote_may_be_away(&(struct user_regs_struct){ .orig_rax = (uint64_t)-1, .rax = 9 }));
 }
 
+static struct user_regs_struct in_call(int64_t number, int64_t error)
+{
+	return (struct user_regs_struct){ .orig_rax = (uint64_t)number, .rax = (uint64_t)-error, .rsi = 1, .rdx = 2, .r10 = 3 };
+}
+
+static void what_becomes_of_a_sleep_is_told_by_its_call(void **state)
+{
+	static const struct {
+		struct user_regs_struct registers;
+		enum kymo_remote_sleep sleep;
+	} table[] = {
+		{ { .orig_rax = (uint64_t)-1, .rax = (uint64_t)-516 }, KYMO_REMOTE_AWAKE },
+		{ { .orig_rax = 35, .rax = 0 }, KYMO_REMOTE_AWAKE },
+		{ { .orig_rax = 0, .rax = (uint64_t)-512 }, KYMO_REMOTE_SLEEPS },
+		{ { .orig_rax = 230, .rax = (uint64_t)-514, .rsi = 1 }, KYMO_REMOTE_SLEEPS },
+		{ { .orig_rax = 35, .rax = (uint64_t)-516 }, KYMO_REMOTE_SLEEPS_ANEW },
+		{ { .orig_rax = 230, .rax = (uint64_t)-516 }, KYMO_REMOTE_SLEEPS_ANEW },
+		{ { .orig_rax = 7, .rax = (uint64_t)-516, .rdx = 100 }, KYMO_REMOTE_SLEEPS_ANEW },
+		{ { .orig_rax = 7, .rax = (uint64_t)-516, .rdx = 0xffffffff }, KYMO_REMOTE_SLEEPS },
+		{ { .orig_rax = 202, .rax = (uint64_t)-516, .rsi = 128, .r10 = 1 }, KYMO_REMOTE_SLEEPS_ANEW },
+		{ { .orig_rax = 202, .rax = (uint64_t)-516, .rsi = 128 | 256 | 9, .r10 = 1 }, KYMO_REMOTE_SLEEPS },
+		{ { .orig_rax = 219, .rax = (uint64_t)-516 }, KYMO_REMOTE_SLEEPS_ONCE },
+	};
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		assert_int_equal(kymo_remote_sleep(&table[i].registers), table[i].sleep);
+	assert_int_equal(kymo_remote_sleep_in(-1, (uint64_t[6]){ 0 }), KYMO_REMOTE_AWAKE);
+	assert_int_equal(kymo_remote_sleep_in(202, (uint64_t[6]){ 0, 0, 0, 1 }), KYMO_REMOTE_SLEEPS_ANEW);
+	assert_int_equal(kymo_remote_sleep_in(202, (uint64_t[6]){ 0 }), KYMO_REMOTE_SLEEPS);
+}
+
+static void a_restarted_call_is_named_by_the_instruction_before_it(void **state)
+{
+	static const struct {
+		uint8_t code[KYMO_REMOTE_NAME];
+		int64_t number, error, is;
+	} table[] = {
+		{ { 0xf1, 0x90, 0xb8, 35, 0, 0, 0, 0x0f, 0x05 }, 219, 516, 35 },
+		{ { 0x48, 0xc7, 0xc0, 0xe6, 0, 0, 0, 0x0f, 0x05 }, 219, 516, 230 },
+		{ { 0xf1, 0x41, 0xb8, 35, 0, 0, 0, 0x0f, 0x05 }, 219, 516, 219 },	/* mov $35,%r8d */
+		{ { 0xf1, 0x90, 0xb8, 35, 1, 0, 0, 0x0f, 0x05 }, 219, 516, 219 },
+		{ { 0xf1, 0x90, 0xb8, 0, 0, 0, 0, 0x0f, 0x05 }, 219, 516, 219 },	/* read() has no restart block */
+		{ { 0xf1, 0x90, 0xb8, 35, 0, 0, 0, 0xcd, 0x80 }, 219, 516, 219 },
+		{ { 0xf1, 0x90, 0xb8, 7, 0, 0, 0, 0x0f, 0x05 }, 35, 516, 35 },
+		{ { 0xf1, 0x90, 0xb8, 7, 0, 0, 0, 0x0f, 0x05 }, 219, 4, 219 },
+	};
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		struct user_regs_struct registers = in_call(table[i].number, table[i].error);
+
+		assert_int_equal(kymo_remote_name_call(&registers, table[i].code), table[i].is != table[i].number);
+		assert_int_equal(registers.orig_rax, table[i].is);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -113,6 +168,8 @@ int main(void)
 		cmocka_unit_test(who_is_elsewhere_is_not),
 		cmocka_unit_test(a_frame_is_found_wherever_it_begins),
 		cmocka_unit_test(who_waits_in_a_call_of_its_own_is_not),
+		cmocka_unit_test(what_becomes_of_a_sleep_is_told_by_its_call),
+		cmocka_unit_test(a_restarted_call_is_named_by_the_instruction_before_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

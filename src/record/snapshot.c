@@ -1,0 +1,128 @@
+/* A flight recorder's snapshots: what is in the buffers becomes a recording of its own, and recording goes on. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "record/calls.h"
+#include "record/kernel.h"
+#include "record/recording.h"
+
+#define MOST 1000000
+
+/* DIRECTORY.1, or the first number that is free: nothing that is there is written over. */
+static char *free_name(const struct recording *recording)
+{
+	struct stat st;
+	char *name;
+
+	for (int i = 1; i < MOST; i++) {
+		if (asprintf(&name, "%s.%d", recording->output.path, i) < 0)
+			return NULL;
+		if (lstat(name, &st) && errno == ENOENT)
+			return name;
+		free(name);
+	}
+	return NULL;
+}
+
+static struct kymo_error *copy_source(const struct source *source, size_t first_ring, struct output *copy)
+{
+	kymo_cleanup_free uint8_t *room = NULL;
+	struct kymo_error *error = NULL;
+
+	for (size_t i = 0; i < source->n_rings && !error; i++) {
+		struct output_place place = { .ring = first_ring + i };
+
+		kymo_ring_flush(&source->rings[i], clock_tsc());
+		free(room);
+		room = malloc(source->rings[i].subbuffer_size);
+		error = room ? output_copy(copy, &place, &source->rings[i], source->shared[i].cpu, room) : &kymo_error_no_memory;
+	}
+	return error;
+}
+
+static struct kymo_error *copy_all(struct recording *recording, struct output *own, struct output *copy)
+{
+	struct kymo_error *error = NULL;
+	size_t first_ring = 0;
+
+	for (size_t i = 0; i < recording->sources.n && !error; i++) {
+		error = copy_source(recording->sources.items[i], first_ring, copy);
+		first_ring += recording->sources.items[i]->n_rings;
+	}
+	if (!error && recording->kernel)
+		error = recording_kernel_copy(recording->kernel, own, copy);
+	if (!error && recording->calls)
+		error = recording_calls_copy(recording->calls, own, copy);
+	return error;
+}
+
+/* What describes the recording is one for all, but for the uuid: it is the snapshot's while that is written. `bytes_ret`: of records. */
+static struct kymo_error *write_snapshot(struct recording *recording, const char *name, uint64_t *bytes_ret)
+{
+	const size_t n_described = recording->n_described;
+	struct output copy, own;
+	struct kymo_error *error = output_init(name, &copy);
+	uint8_t uuid[sizeof(copy.trace.uuid)];
+
+	if (error)
+		return error;
+	recording_note_threads(recording, !recording->tree);
+	own = recording->output;
+	memcpy(uuid, copy.trace.uuid, sizeof(uuid));
+	kymo_ctf_trace_deinit(&copy.trace);
+	copy.trace = own.trace;
+	memcpy(copy.trace.uuid, uuid, sizeof(uuid));
+	copy.by_id = own.by_id;
+	copy.n_ids = own.n_ids;
+	recording->output = copy;
+	error = copy_all(recording, &own, &recording->output);
+	if (!error)
+		error = recording_write_metadata(recording);
+	*bytes_ret = recording->output.bytes;
+	copy = recording->output;
+	memcpy(uuid, own.trace.uuid, sizeof(uuid));
+	own.trace = copy.trace;
+	memcpy(own.trace.uuid, uuid, sizeof(uuid));
+	own.by_id = copy.by_id;
+	own.n_ids = copy.n_ids;
+	recording->output = own;
+	recording->n_described = n_described;	/* on the disk, for this one */
+	copy.trace = (struct kymo_ctf_trace){ .n_events = 0 };
+	copy.by_id = NULL;
+	output_deinit(&copy);
+	return error;
+}
+
+static void take(struct recording *recording)
+{
+	kymo_cleanup_free char *name = free_name(recording), *sentence = NULL;
+	struct kymo_error *error = name ? NULL : &kymo_error_no_memory;
+	uint64_t bytes = 0;
+
+	if (recording->calls && !recording_calls_can_copy(recording->calls)) {
+		recording_warn(recording, "system calls that are recorded by tracing have no snapshots; recording goes on");
+		return;
+	}
+	if (!error)
+		error = write_snapshot(recording, name, &bytes);
+	if (error)
+		recording_warn(recording, "a snapshot was not written, and recording goes on: %s", error->message);
+	else if (recording->options->tell && asprintf(&sentence, "snapshot in %s, %" PRIu64 " bytes of records", name, bytes) >= 0)
+		recording->options->tell(sentence, recording->options->data);
+	kymo_error_destroy(error);
+}
+
+void recording_snapshot(struct recording *recording)
+{
+	const int asked = kymo_record_snapshots;
+
+	if (asked == recording->snapshots)
+		return;
+	recording->snapshots = asked;
+	take(recording);
+}
