@@ -46,6 +46,7 @@ enum {
 	BACKEND,
 	QUIET,
 	NO_RSEQ,
+	DISPLACE_FAULTING,
 	FOLLOW,
 	NO_FOLLOW,
 	ALL,
@@ -67,6 +68,7 @@ static const struct cli_option table[] = {
 	{ BACKEND, 0, "backend", "NAME" },
 	{ QUIET, 'q', "quiet", NULL },
 	{ NO_RSEQ, 0, "no-rseq", NULL },
+	{ DISPLACE_FAULTING, 0, "displace-faulting", NULL },
 	{ FOLLOW, 0, "follow", NULL },
 	{ NO_FOLLOW, 0, "no-follow", NULL },
 	{ ALL, 0, "all", NULL },
@@ -217,6 +219,9 @@ static int take_option(struct recording *recording, int id, const char *value)
 		return 0;
 	case NO_RSEQ:
 		options->no_rseq = true;
+		return 0;
+	case DISPLACE_FAULTING:
+		options->displace_faulting = true;
 		return 0;
 	case ALL:
 		options->all = true;

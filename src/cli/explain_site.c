@@ -122,6 +122,17 @@ static void print_trampoline(const struct kymo_plan *plan)
 	       (uint64_t)(to < 0 ? -to : to));
 }
 
+static void print_faults(const struct cli_explainer *explainer, unsigned int faults)
+{
+	if (faults)
+		printf("  may fault  what is displaced may fault (%s), and its handler would find the address of the copy: a process that handles it\n"
+		       "             gets another tactic, or none%s\n",
+		       faults & KYMO_FAULT_MEMORY ? "SIGSEGV, SIGBUS" : faults & KYMO_FAULT_ARITHMETIC ? "SIGFPE" : "SIGILL",
+		       explainer->indirects.pid ? "; this one does not handle it now" : "");
+	else if (explainer->watched_faults)
+		puts("             nothing that is displaced may fault, and the process handles faults: its handlers find no copy's address;");
+}
+
 /* `evicted` is the plan for the instruction that makes room, or NULL. */
 static void print_plan(const struct cli_explainer *explainer, uint64_t vaddr, const struct kymo_plan *plan,
 		       const struct kymo_plan *evicted)
@@ -154,6 +165,8 @@ static void print_plan(const struct cli_explainer *explainer, uint64_t vaddr, co
 		puts("             no restartable sequence covers it; what is written lies in one page: one write makes it");
 	if (explainer->jit)
 		print_what_is_believed(explainer->jit);
+	else
+		print_faults(explainer, plan->faults | (evicted ? evicted->faults : 0));
 }
 
 static void print_refusals(const struct kymo_refusal *refusals, size_t n)
@@ -237,6 +250,8 @@ void cli_explain_site(struct cli_explainer *explainer, uint64_t vaddr)
 		cli_free_room_init_at(&room, explainer->jit->low, explainer->jit->high);
 	else
 		cli_free_room_init(&room, explainer->module);
+	room.ops.watched_faults = explainer->watched_faults;
+	room.ops.possible_faults = KYMO_FAULT_ANY & ~explainer->watched_faults;
 	r = kymo_plan(code, explainer->code->map, &room.ops, vaddr, plans, &n_plans, refusals, &n_refusals);
 	if (!r)
 		plan = &plans[n_plans - 1];

@@ -156,6 +156,12 @@ struct kymo_probes {
 	int64_t tid_offset, rseq_offset;	/* 0: not known */
 	uint64_t vforks;		/* the list that counts: of this recording, or of the one whose guards are in */
 	uint64_t stack_low, stack_high;
+	uint64_t stack_end;		/* the initial thread's stack grows down to there; 0: without a bound that is known */
+	uint64_t n_skipped;		/* hits near that end, which were added to the rings' losses */
+	unsigned int watched_faults;	/* KYMO_FAULT_…: those that the process has been seen to handle */
+	bool is_alone;			/* plans displace single instructions only (faults.c) */
+	bool is_lenient;		/* places that were had before may be refused now: that is no error */
+	uint64_t n_before;		/* journal entries before the last exchange of plans */
 };
 
 /* ---- events.c ----------------------------------------------------------------------------------------------------- */
@@ -166,6 +172,20 @@ struct probe_cache *probe_events_cache(struct kymo_events *events);
 /* Where the event of system call 0 is. */
 void probe_events_note_syscalls(struct kymo_events *events, size_t first);
 size_t probe_events_syscalls(const struct kymo_events *events);
+
+/* ---- faults.c ---------------------------------------------------------------------------------------------------- */
+
+/* KYMO_FAULT_…: what no plan may displace, and what plans had better not. */
+unsigned int probes_watched_faults(const struct kymo_probes *probes);
+unsigned int probes_possible_faults(const struct kymo_probes *probes);
+
+/* See what the process handles now. */
+void probes_look_at_handlers(struct kymo_probes *probes);
+
+/* ---- stack.c ----------------------------------------------------------------------------------------------------- */
+
+/* How far down the initial thread's stack may grow now; 0: that is not known. */
+uint64_t probes_stack_end(const struct kymo_probes *probes);
 
 /* ---- syscalls.c -------------------------------------------------------------------------------------------------- */
 

@@ -54,7 +54,17 @@ static void release(void *data, uint64_t vaddr, size_t size)
 static int plan(struct placing *placing, const struct probe_site *site, struct kymo_code *code, struct kymo_plan plans[KYMO_PLANS_MAX],
 		size_t *n_ret, char *reasons, size_t size)
 {
-	const struct kymo_plan_room room = { placing, look, is_locked, is_unsteady, reserve, release };
+	const struct kymo_plan_room room = {
+		.data = placing,
+		.look = look,
+		.is_locked = is_locked,
+		.is_unsteady = is_unsteady,
+		.reserve = reserve,
+		.release = release,
+		.watched_faults = probes_watched_faults(placing->probes),
+		.possible_faults = probes_possible_faults(placing->probes),
+		.is_alone = placing->probes->is_alone,
+	};
 	struct kymo_refusal refusals[KYMO_N_TACTICS];
 	size_t n = 0, used = 0;
 	int err = kymo_plan(&code->code, code->map, &room, site->address - placing->bias, plans, n_ret, refusals, &n);
@@ -349,6 +359,8 @@ static struct kymo_error *join(struct placing *placing, uint64_t address, struct
 		why = "what another recording has here is no plan of this version";
 	if (!why && !share_link(placing, head))
 		why = "another recording has a probe here, the jump of which can't be shared";
+	if (!why && site->plan.faults & probes_watched_faults(placing->probes))
+		why = "another recording has a probe here, which displaces an instruction that may fault, and the process handles that";
 	if (why)
 		return probes_refuse(placing->probes, site, why);
 	site->link = head->link;

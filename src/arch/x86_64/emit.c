@@ -161,6 +161,44 @@ static void emit_watch(struct code *c, const struct kymo_pad_env *env, uint64_t 
 	place(c, &done);
 }
 
+/* ---- the end of the stack ---- */
+
+/*
+ * Before anything is stored, where the flags are dead: whether the stack pointer is near the end of the initial thread's stack. No register is free, so it is compared with memory. Below that
+ * end lie other threads' stacks.
+ */
+struct stack_check {
+	struct label is_low;
+	size_t resume;
+};
+
+static void compare_rsp(struct code *c, uint64_t address)
+{
+	rip_to(c, "\x48\x3b\x25", 3, address, 0);		/* cmp address(%rip),%rsp */
+}
+
+static void emit_stack_check(struct code *c, const struct kymo_pad_env *env, const struct kymo_plan *plan, struct stack_check *check)
+{
+	if (!plan->flags_are_dead)
+		return;
+	compare_rsp(c, env->live + KYMO_PAD_LIVE_STACK_ENOUGH);
+	JB(c, &check->is_low);
+	check->resume = c->n;
+}
+
+/* Behind the way out: `layout` tells where the displaced instructions are. */
+static void emit_stack_low(struct code *c, const struct kymo_pad_env *env, const struct kymo_plan *plan, struct stack_check *check,
+			   const struct kymo_pad_layout *layout)
+{
+	if (!plan->flags_are_dead)
+		return;
+	place(c, &check->is_low);
+	compare_rsp(c, env->live + KYMO_PAD_LIVE_STACK_LOW);
+	branch_back(c, "\x0f\x82", 2, check->resume);		/* jb: another thread's */
+	rip_to(c, "\xf0\x48\xff\x05", 4, env->live + KYMO_PAD_LIVE_SKIPPED, 0);	/* lock incq skipped(%rip) */
+	jump_back(c, layout->insn_at[0]);
+}
+
 /* The frame comes with no stamp in it. */
 static void clear_stamp(struct code *c)
 {
@@ -217,10 +255,12 @@ static int emit_sequenced(struct code *c, const struct kymo_pad_env *env, const 
 {
 	struct x86_event_code parts[2][KYMO_PAD_MAX_EVENTS];
 	uint64_t descriptors[2][KYMO_PAD_MAX_EVENTS][3];
+	struct stack_check check = { .resume = 0 };
 	size_t end;
 	int err;
 
 	memset(parts, 0, sizeof(parts));
+	emit_stack_check(c, env, plan, &check);
 	x86_emit_save(c, chain->save_flags || kymo_pad_wants_flags(events, n));
 	if (chain->next)
 		clear_stamp(c);
@@ -233,6 +273,7 @@ static int emit_sequenced(struct code *c, const struct kymo_pad_env *env, const 
 	err = x86_emit_way_out(c, plan, site->address, layout);
 	if (err)
 		return err;
+	emit_stack_low(c, env, plan, &check, layout);
 	layout->inner = (uint32_t)c->n;
 	emit_hot(c, env, events, n, site, 32 * n, true, chain->next != 0, parts[1], descriptors[1]);
 	jump_back(c, end);
@@ -245,9 +286,11 @@ static int emit_unsequenced(struct code *c, const struct kymo_pad_env *env, cons
 			    const struct kymo_pad_event *events, size_t n, const struct kymo_pad_chain *chain, struct kymo_pad_layout *layout)
 {
 	struct x86_event_code parts[KYMO_PAD_MAX_EVENTS];
+	struct stack_check check = { .resume = 0 };
 	int err;
 
 	memset(parts, 0, sizeof(parts));
+	emit_stack_check(c, env, plan, &check);
 	x86_emit_save(c, chain->save_flags || kymo_pad_wants_flags(events, n));
 	if (chain->next)
 		clear_stamp(c);
@@ -259,6 +302,8 @@ static int emit_unsequenced(struct code *c, const struct kymo_pad_env *env, cons
 	if (chain->next)
 		emit_hop(c, chain->next, layout);
 	err = x86_emit_way_out(c, plan, site->address, layout);
+	if (!err)
+		emit_stack_low(c, env, plan, &check, layout);
 	for (size_t i = 0; i < n && !err; i++)
 		x86_event_plain_states(c, env, &parts[i]);
 	return err;
