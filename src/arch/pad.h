@@ -74,6 +74,7 @@ struct kymo_pad_chain {
 	uint64_t next;		/* in the target: the word with the address where this pad goes on; 0: nobody comes after it */
 	bool save_flags;	/* one of those behind reads the flags out of the frame */
 	uint64_t watch;		/* in the target: struct kymo_wire_watch, where threads ask for attention and wait for it; or 0 */
+	uint32_t watched_signals;	/* the site is sigaction's entry, and those that set handlers of these (1 << signal) ask; 0: all do */
 };
 
 /* Bound of what a thread waits for an answer: rounds of a loop with `pause`, 50 to 500 ms. */

@@ -33,23 +33,28 @@ static const struct {
 	{ SIGILL, KYMO_FAULT_INSTRUCTION },
 };
 
+/* Of signals, 1 << each. */
+static unsigned int faults_of(uint64_t mask)
+{
+	unsigned int faults = 0;
+
+	for (size_t i = 0; i < kymo_countof(signals); i++)
+		if (mask >> signals[i].signal & 1)
+			faults |= signals[i].fault;
+	return faults;
+}
+
 unsigned int kymo_handled_faults(pid_t pid)
 {
 	kymo_cleanup_free char *text = NULL;
 	const char *line;
-	unsigned int faults = 0;
 	char path[64];
-	uint64_t caught;
 
 	snprintf(path, sizeof(path), "/proc/%d/status", pid);
 	if (kymo_read_file(AT_FDCWD, path, STATUS_MAX, &text, NULL))
 		return 0;
 	line = strstr(text, "\nSigCgt:");
-	caught = line ? strtoull(line + strlen("\nSigCgt:"), NULL, 16) : 0;
-	for (size_t i = 0; i < kymo_countof(signals); i++)
-		if (caught >> (signals[i].signal - 1) & 1)
-			faults |= signals[i].fault;
-	return faults;
+	return line ? faults_of(strtoull(line + strlen("\nSigCgt:"), NULL, 16) << 1) : 0;
 }
 
 /* ---- for plans ------------------------------------------------------------------------------------------------------ */
@@ -306,7 +311,7 @@ static void tell(const struct outgoing *outgoing, unsigned int fresh)
 			    kymo_process_pid(probes->process), names_of(fresh), outgoing->n_shared);
 }
 
-struct kymo_error *kymo_probes_heed_handlers(struct kymo_probes *probes, uint64_t *stopped_ns)
+static struct kymo_error *heed(struct kymo_probes *probes, uint64_t *stopped_ns)
 {
 	struct outgoing outgoing = { .probes = probes };
 	unsigned int before = probes->watched_faults;
@@ -316,6 +321,7 @@ struct kymo_error *kymo_probes_heed_handlers(struct kymo_probes *probes, uint64_
 	if (!probes->has_shared || probes->options.displace_faulting)
 		return NULL;
 	probes_look_at_handlers(probes);
+	probes->watched_faults |= faults_of(__atomic_load_n(&probes->shared.header->handlers.signals, __ATOMIC_ACQUIRE));
 	if (probes->watched_faults == before || !has_faulting(probes) || !kymo_probes_are_mapped(probes))
 		return NULL;
 	begin = kymo_now_ns();
@@ -338,5 +344,34 @@ struct kymo_error *kymo_probes_heed_handlers(struct kymo_probes *probes, uint64_
 		tell(&outgoing, probes->watched_faults & ~before);
 	probes_others_deinit(&outgoing.others);
 	free(outgoing.is_chosen);
+	return error;
+}
+
+bool kymo_probes_are_handlers_set(const struct kymo_probes *probes)
+{
+	const struct kymo_wire_watch *handlers;
+
+	if (!probes->has_handler_watch || !probes->has_shared)
+		return false;
+	handlers = &probes->shared.header->handlers;
+	return __atomic_load_n(&handlers->requests, __ATOMIC_ACQUIRE) != probes->n_handlers || __atomic_load_n(&handlers->given_up, __ATOMIC_RELAXED);
+}
+
+struct kymo_error *kymo_probes_heed_handlers(struct kymo_probes *probes, uint64_t *stopped_ns)
+{
+	struct kymo_wire_watch *handlers;
+	struct kymo_error *error;
+	uint32_t requests;
+
+	if (!probes->has_shared)
+		return NULL;
+	handlers = &probes->shared.header->handlers;
+	requests = __atomic_load_n(&handlers->requests, __ATOMIC_ACQUIRE);
+	error = heed(probes, stopped_ns);
+	if (!probes->has_handler_watch)
+		return error;
+	probes->n_handlers = requests;
+	__atomic_store_n(&handlers->answers, requests, __ATOMIC_RELEASE);
+	__atomic_store_n(&handlers->given_up, 0, __ATOMIC_RELEASE);
 	return error;
 }

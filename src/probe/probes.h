@@ -2,6 +2,8 @@
 #ifndef KYMO_PROBE_PROBES_H
 #define KYMO_PROBE_PROBES_H
 
+#include <signal.h>
+
 #include "arch/arch.h"
 #include "arch/pad.h"
 #include "base/vec.h"
@@ -73,6 +75,7 @@ struct probe_site {
 	bool exact;			/* some spec names it without a glob: leaving it out is an error */
 	bool is_guard;			/* one of kymo's own (arch/pad.h) */
 	bool is_watch;			/* threads that load libraries come along here */
+	bool is_sigaction;		/* … of those that set handlers of faults, where it is a watch */
 	bool was_watch;			/* and was refused */
 	bool is_retired;		/* planned, and its library is not mapped now */
 	bool is_revived;		/* it was, and is again, at the same address: plan and pad are as they were */
@@ -148,6 +151,8 @@ struct kymo_probes {
 	bool is_starting;		/* a launched program that has not reached its entry */
 	bool is_confused;		/* there were threads that could not be told apart */
 	bool has_guards, has_watch;
+	bool has_handler_watch;		/* threads that are about to set a handler of faults wait */
+	uint32_t n_handlers;		/* of those that were answered */
 	bool told_other_code;
 	uint32_t n_answers;		/* requests that were dealt with */
 	uint32_t n_on_time;		/* … and nobody can have missed anything meanwhile, or it was told */
@@ -181,6 +186,11 @@ unsigned int probes_possible_faults(const struct kymo_probes *probes);
 
 /* See what the process handles now. */
 void probes_look_at_handlers(struct kymo_probes *probes);
+
+#define PROBES_FAULT_SIGNALS (1u << SIGSEGV | 1u << SIGBUS | 1u << SIGFPE | 1u << SIGILL)
+
+/* Threads that set handlers of these come along at the entry of the C library's sigaction, where its code is known anyway. */
+struct kymo_error *probes_add_handler_watch(struct kymo_probes *probes);
 
 /* ---- stack.c ----------------------------------------------------------------------------------------------------- */
 

@@ -276,8 +276,12 @@ void probes_tell_refused(struct kymo_probes *probes)
 	for (size_t i = 0; i < probes->sites.n; i++)
 		if (probes->sites.items[i].was_watch && !probes->sites.items[i].is_watch) {
 			probes->sites.items[i].was_watch = false;
-			probes_warn(probes, "libraries that process %d loads from now on are not noticed: there is no place for a probe in its dynamic linker",
-				    kymo_process_pid(probes->process));
+			if (probes->sites.items[i].is_sigaction)
+				probes_warn(probes, "handlers of faults that process %d sets from now on are noticed late: there is no place for a probe in its sigaction",
+					    kymo_process_pid(probes->process));
+			else
+				probes_warn(probes, "libraries that process %d loads from now on are not noticed: there is no place for a probe in its dynamic linker",
+					    kymo_process_pid(probes->process));
 		}
 	for (size_t i = 0; i < probes->n_specs; i++) {
 		struct probe_refused refused = probes->refused[i];

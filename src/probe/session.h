@@ -185,6 +185,9 @@ struct kymo_error *kymo_probes_answer(struct kymo_probes *probes, bool has_new, 
 /* The same of what was not answered: the process has ended. False for a recording that has left it. */
 bool kymo_probes_were_too_late(struct kymo_probes *probes);
 
+/* Threads are about to set handlers of faults, and wait for kymo_probes_heed_handlers(). */
+bool kymo_probes_are_handlers_set(const struct kymo_probes *probes);
+
 /*
  * See whether the process has come to handle faults: then the sites that displace what may fault are planned anew, and taken out where there is no other plan, with a
  * warning. The process runs; it is stopped for that. An error leaves those sites out.

@@ -175,11 +175,13 @@ static int emit_pad(struct placing *placing, struct probe_site *site)
 {
 	struct kymo_fetch args[KYMO_PAD_MAX_EVENTS][KYMO_EVENT_MAX_ARGS];
 	struct kymo_pad_event events[KYMO_PAD_MAX_EVENTS];
+	const uint64_t header = placing->probes->shared.address;
 	struct kymo_pad_chain chain = { .next = site->behind ? next_word(placing->probes, site->order) : 0,
 					.save_flags = site->wants_flags,
-					.watch = site->is_watch ? placing->probes->shared.address +
-									  offsetof(struct kymo_wire_header, watch) :
-								  0 };
+					.watch = !site->is_watch    ? 0 :
+						 site->is_sigaction ? header + offsetof(struct kymo_wire_header, handlers) :
+								      header + offsetof(struct kymo_wire_header, watch),
+					.watched_signals = site->is_sigaction ? PROBES_FAULT_SIGNALS : 0 };
 	bool is_syscall = syscalls_of(placing->probes, site);
 	size_t n = site->is_guard || is_syscall ? 0 : gather_events(placing->probes, site, events, args);
 	size_t size = kymo_pad_size_max(site->is_guard || is_syscall ? 1 : n);

@@ -142,14 +142,16 @@ static void answer_all(struct recording *recording)
 static void look_at_faults(struct recording *recording)
 {
 	uint64_t now = kymo_now_ns();
+	bool is_time = now >= recording->next_heed_ns;
 
-	if (now < recording->next_heed_ns)
-		return;
-	recording->next_heed_ns = now + HEED_NS;
+	if (is_time)
+		recording->next_heed_ns = now + HEED_NS;
 	for (size_t i = 0; i < recording->sources.n; i++) {
 		struct source *source = recording->sources.items[i];
 		struct kymo_error *error;
 
+		if (!is_time && !kymo_probes_are_handlers_set(source->probes))
+			continue;
 		kymo_probes_look_at_stack(source->probes);
 		error = kymo_probes_heed_handlers(source->probes, &recording->result.stopped_ns);
 

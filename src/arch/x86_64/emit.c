@@ -133,15 +133,31 @@ static void emit_hop(struct code *c, uint64_t next, struct kymo_pad_layout *layo
 	EMIT(c, 0xff, 0xe0);					/* jmp *%rax */
 }
 
-/* Ask the recorder to look at what is mapped, and wait for it: no system call, and not for ever. */
-static void emit_watch(struct code *c, const struct kymo_pad_env *env, uint64_t watch)
+/* sigaction(%edi, %rsi, …): a jump to `done` unless it sets a handler of one of the signals; that is noted at r10. */
+static void emit_signal(struct code *c, uint32_t signals, struct label *done)
+{
+	EMIT(c, 0x83, 0xff, 0x1f);				/* cmp $31,%edi */
+	JA(c, done);
+	EMIT(c, 0xb8);						/* mov $signals,%eax */
+	imm32(c, signals);
+	EMIT(c, 0x0f, 0xa3, 0xf8);				/* bt %edi,%eax */
+	JAE(c, done);
+	EMIT(c, 0x48, 0x85, 0xf6);				/* test %rsi,%rsi */
+	JE(c, done);
+	EMIT(c, 0xf0, 0x41, 0x0f, 0xab, 0x7a, offsetof(struct kymo_wire_watch, signals));	/* lock bts %edi,signals(%r10) */
+}
+
+/* Ask the recorder to look, and wait for it: no system call, and not for ever. */
+static void emit_watch(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_chain *chain)
 {
 	struct label done = { .n = 0 };
 	size_t again;
 
 	compare_byte(c, env->live, 0);
 	JE(c, &done);
-	movabs(c, R10, watch);
+	movabs(c, R10, chain->watch);
+	if (chain->watched_signals)
+		emit_signal(c, chain->watched_signals, &done);
 	EMIT(c, 0x41, 0xbb, 1, 0, 0, 0);			/* mov $1,%r11d */
 	EMIT(c, 0xf0, 0x45, 0x0f, 0xc1, 0x1a);			/* lock xadd %r11d,requests(%r10) */
 	EMIT(c, 0x41, 0x83, 0x7a, offsetof(struct kymo_wire_watch, given_up), 0x00);	/* cmpl $0,given_up(%r10) */
@@ -267,7 +283,7 @@ static int emit_sequenced(struct code *c, const struct kymo_pad_env *env, const 
 	emit_hot(c, env, events, n, site, 0, false, chain->next != 0, parts[0], descriptors[0]);
 	end = c->n;
 	if (chain->watch)
-		emit_watch(c, env, chain->watch);
+		emit_watch(c, env, chain);
 	if (chain->next)
 		emit_hop(c, chain->next, layout);
 	err = x86_emit_way_out(c, plan, site->address, layout);
@@ -298,7 +314,7 @@ static int emit_unsequenced(struct code *c, const struct kymo_pad_env *env, cons
 	for (size_t i = 0; i < n; i++)
 		x86_event_plain(c, env, &events[i], site, &parts[i]);
 	if (chain->watch)
-		emit_watch(c, env, chain->watch);
+		emit_watch(c, env, chain);
 	if (chain->next)
 		emit_hop(c, chain->next, layout);
 	err = x86_emit_way_out(c, plan, site->address, layout);
