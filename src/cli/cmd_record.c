@@ -417,7 +417,7 @@ static void tell_losses(const struct recording *recording, const struct kymo_rec
 		fprintf(stderr, "kymo: the buffers of children were full, which have %s a CPU whatever --buffer says\n",
 			cli_format_bytes(result->full_size, bytes));
 	else
-		fputs("kymo: no CPU's buffer was full: what was lost found them in use by others, or no packet that it fits into\n", stderr);
+		fputs("kymo: no CPU's buffer was full: what was lost found them in use by others, no packet that it fits into, or a stack that was nearly full\n", stderr);
 }
 
 static void summarise(const struct recording *recording, const struct kymo_record_result *result)

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "cli/cli.h"
 #include "cli/free_room.h"
+#include "probe/faults.h"
 
 #define INSN_MAX 15
 #define SHOWN_WHEN_REFUSED 6 /* instructions */
@@ -250,8 +251,8 @@ void cli_explain_site(struct cli_explainer *explainer, uint64_t vaddr)
 		cli_free_room_init_at(&room, explainer->jit->low, explainer->jit->high);
 	else
 		cli_free_room_init(&room, explainer->module);
-	room.ops.watched_faults = explainer->watched_faults;
-	room.ops.possible_faults = KYMO_FAULT_ANY & ~explainer->watched_faults;
+	room.ops.watched_faults = explainer->watched_faults | kymo_faults_of_code(code);
+	room.ops.possible_faults = KYMO_FAULT_ANY & ~room.ops.watched_faults;
 	r = kymo_plan(code, explainer->code->map, &room.ops, vaddr, plans, &n_plans, refusals, &n_refusals);
 	if (!r)
 		plan = &plans[n_plans - 1];

@@ -59,9 +59,14 @@ unsigned int kymo_handled_faults(pid_t pid)
 
 /* ---- for plans ------------------------------------------------------------------------------------------------------ */
 
-unsigned int probes_watched_faults(const struct kymo_probes *probes)
+unsigned int kymo_faults_of_code(const struct kymo_module_code *code)
 {
-	return probes->options.displace_faulting ? 0 : probes->watched_faults;
+	return code->small_stacks.start < code->small_stacks.end ? KYMO_FAULT_ANY : 0;
+}
+
+unsigned int probes_watched_faults(const struct kymo_probes *probes, const struct kymo_module_code *code)
+{
+	return probes->options.displace_faulting ? 0 : probes->watched_faults | kymo_faults_of_code(code);
 }
 
 unsigned int probes_possible_faults(const struct kymo_probes *probes)
@@ -83,6 +88,9 @@ struct outgoing {
 	bool *is_chosen;
 	size_t n;		/* of those that are in */
 	size_t n_shared;	/* that another recording has, too: they stay */
+	struct kymo_process *const *children;	/* that were adopted */
+	size_t n_children;
+	bool is_orphaned;	/* the process that the probes were put into has ended: only children have them */
 };
 
 static bool is_in(const struct probe_site *site)
@@ -223,11 +231,12 @@ static struct kymo_error *choose(struct outgoing *outgoing)
 	}
 	if (!any)
 		return NULL;
-	error = probes_others_read(probes, &outgoing->others);
+	error = outgoing->is_orphaned ? NULL : probes_others_read(probes, &outgoing->others);
 	if (error)
 		return error;
 	add_dependent(outgoing);
-	leave_shared(outgoing);
+	if (!outgoing->is_orphaned)
+		leave_shared(outgoing);
 	for (size_t i = 0; i < probes->sites.n; i++)
 		outgoing->n += outgoing->is_chosen[i];
 	return NULL;
@@ -238,6 +247,42 @@ static int by_order_down(const void *a, const void *b)
 	const struct probe_site *x = *(struct probe_site *const *)a, *y = *(struct probe_site *const *)b;
 
 	return (x->order < y->order) - (x->order > y->order);
+}
+
+/* A forked child has a copy of the text. There the probes go out for good: new pads would be the parent's alone. */
+static struct kymo_error *take_out_of_child(struct kymo_process *child, struct probe_site *const *sites, size_t n)
+{
+	struct kymo_error *error = probes_stop_patiently(child);
+
+	if (error)
+		return error;
+	for (size_t i = 0; i < n && !error; i++) {
+		uint8_t now[KYMO_PATCH_MAX], patch[KYMO_PATCH_MAX];
+		const struct probe_site *site = sites[i];
+		int err = kymo_process_read(child, site->address, now, site->plan.patch_size);
+
+		if (site->plan.trampoline)
+			memcpy(patch, site->plan.patch, site->plan.patch_size);
+		else
+			kymo_encode_jump(site->address, site->pad + site->layout.entry, patch);
+		if (!err && !memcmp(now, patch, site->plan.patch_size))
+			err = kymo_process_write(child, site->address, site->plan.original, site->plan.patch_size);
+		if (err)
+			error = kymo_error_errno(err, "cannot take the probe at %s out of process %d", probes_site_name(site), kymo_process_pid(child));
+	}
+	kymo_process_resume(child);
+	return error;
+}
+
+static void take_out_of_children(const struct outgoing *outgoing, struct probe_site *const *sites, size_t n)
+{
+	for (size_t i = 0; i < outgoing->n_children; i++) {
+		struct kymo_error *error = take_out_of_child(outgoing->children[i], sites, n);
+
+		if (error && error->code != KYMO_ERROR_GONE)
+			probes_warn(outgoing->probes, "%s: it may die of a fault there", error->message);
+		kymo_error_destroy(error);
+	}
 }
 
 /* The text is restored in the reverse order of planning, as it is when a recording ends. */
@@ -253,7 +298,8 @@ static struct kymo_error *take_out(struct outgoing *outgoing)
 		if (outgoing->is_chosen[i])
 			sites[n++] = &probes->sites.items[i];
 	qsort(sites, n, sizeof(*sites), by_order_down);
-	for (size_t i = 0; i < n; i++) {
+	take_out_of_children(outgoing, sites, n);
+	for (size_t i = 0; i < n && !outgoing->is_orphaned; i++) {
 		int err = kymo_process_write(probes->process, sites[i]->address, sites[i]->plan.original, sites[i]->plan.patch_size);
 
 		if (err)
@@ -271,7 +317,7 @@ static struct kymo_error *exchange(struct outgoing *outgoing, uint64_t *stopped_
 
 	if (!error && outgoing->n)
 		error = take_out(outgoing);
-	if (error || !outgoing->n)
+	if (error || !outgoing->n || outgoing->is_orphaned)
 		return error;
 	probes->is_alone = true;
 	probes->is_lenient = true;
@@ -311,9 +357,9 @@ static void tell(const struct outgoing *outgoing, unsigned int fresh)
 			    kymo_process_pid(probes->process), names_of(fresh), outgoing->n_shared);
 }
 
-static struct kymo_error *heed(struct kymo_probes *probes, uint64_t *stopped_ns)
+static struct kymo_error *heed(struct kymo_probes *probes, struct kymo_process *const *children, size_t n, uint64_t *stopped_ns)
 {
-	struct outgoing outgoing = { .probes = probes };
+	struct outgoing outgoing = { .probes = probes, .children = children, .n_children = n };
 	unsigned int before = probes->watched_faults;
 	struct kymo_error *error;
 	uint64_t begin;
@@ -321,18 +367,22 @@ static struct kymo_error *heed(struct kymo_probes *probes, uint64_t *stopped_ns)
 	if (!probes->has_shared || probes->options.displace_faulting)
 		return NULL;
 	probes_look_at_handlers(probes);
+	for (size_t i = 0; i < n; i++)
+		probes->watched_faults |= kymo_handled_faults(kymo_process_pid(children[i]));
 	probes->watched_faults |= faults_of(__atomic_load_n(&probes->shared.header->handlers.signals, __ATOMIC_ACQUIRE));
-	if (probes->watched_faults == before || !has_faulting(probes) || !kymo_probes_are_mapped(probes))
+	if (probes->watched_faults == before || !has_faulting(probes))
 		return NULL;
+	outgoing.is_orphaned = !kymo_probes_are_mapped(probes);
 	begin = kymo_now_ns();
 	probes->n_before = probes->shared.n_sites;
-	error = kymo_probes_hold(probes);
+	error = outgoing.is_orphaned ? NULL : kymo_probes_hold(probes);
 	if (error) {
 		probes->watched_faults = before;	/* the next look tries again */
 		return error;
 	}
 	error = exchange(&outgoing, stopped_ns);
-	kymo_process_resume(probes->process);
+	if (!outgoing.is_orphaned)
+		kymo_process_resume(probes->process);
 	*stopped_ns += kymo_now_ns() - begin;
 	if (error && kymo_probes_are_mapped(probes)) {	/* a thread that had to go on first; hits are missed meanwhile */
 		kymo_error_destroy(error);
@@ -357,7 +407,7 @@ bool kymo_probes_are_handlers_set(const struct kymo_probes *probes)
 	return __atomic_load_n(&handlers->requests, __ATOMIC_ACQUIRE) != probes->n_handlers || __atomic_load_n(&handlers->given_up, __ATOMIC_RELAXED);
 }
 
-struct kymo_error *kymo_probes_heed_handlers(struct kymo_probes *probes, uint64_t *stopped_ns)
+struct kymo_error *kymo_probes_heed_handlers(struct kymo_probes *probes, struct kymo_process *const *children, size_t n, uint64_t *stopped_ns)
 {
 	struct kymo_wire_watch *handlers;
 	struct kymo_error *error;
@@ -367,7 +417,7 @@ struct kymo_error *kymo_probes_heed_handlers(struct kymo_probes *probes, uint64_
 		return NULL;
 	handlers = &probes->shared.header->handlers;
 	requests = __atomic_load_n(&handlers->requests, __ATOMIC_ACQUIRE);
-	error = heed(probes, stopped_ns);
+	error = heed(probes, children, n, stopped_ns);
 	if (!probes->has_handler_watch)
 		return error;
 	probes->n_handlers = requests;

@@ -181,7 +181,7 @@ size_t probe_events_syscalls(const struct kymo_events *events);
 /* ---- faults.c ---------------------------------------------------------------------------------------------------- */
 
 /* KYMO_FAULT_…: what no plan may displace, and what plans had better not. */
-unsigned int probes_watched_faults(const struct kymo_probes *probes);
+unsigned int probes_watched_faults(const struct kymo_probes *probes, const struct kymo_module_code *code);
 unsigned int probes_possible_faults(const struct kymo_probes *probes);
 
 /* See what the process handles now. */

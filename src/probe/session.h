@@ -189,10 +189,10 @@ bool kymo_probes_were_too_late(struct kymo_probes *probes);
 bool kymo_probes_are_handlers_set(const struct kymo_probes *probes);
 
 /*
- * See whether the process has come to handle faults: then the sites that displace what may fault are planned anew, and taken out where there is no other plan, with a
- * warning. The process runs; it is stopped for that. An error leaves those sites out.
+ * See whether the process, or one of the `n` children that were adopted, has come to handle faults: then the sites that displace what may fault are planned anew, and taken out
+ * where there is no other plan, with a warning; of children they are taken out. The processes run; they are stopped for that. An error leaves those sites out.
  */
-struct kymo_error *kymo_probes_heed_handlers(struct kymo_probes *probes, uint64_t *stopped_ns);
+struct kymo_error *kymo_probes_heed_handlers(struct kymo_probes *probes, struct kymo_process *const *children, size_t n, uint64_t *stopped_ns);
 
 /* Count as lost what pads have not recorded for want of stack, and see where the initial thread's stack ends now. Twenty times a second, and before the end. */
 void kymo_probes_look_at_stack(struct kymo_probes *probes);

@@ -61,7 +61,7 @@ static int plan(struct placing *placing, const struct probe_site *site, struct k
 		.is_unsteady = is_unsteady,
 		.reserve = reserve,
 		.release = release,
-		.watched_faults = probes_watched_faults(placing->probes),
+		.watched_faults = probes_watched_faults(placing->probes, &code->code),
 		.possible_faults = probes_possible_faults(placing->probes),
 		.is_alone = placing->probes->is_alone,
 	};
@@ -361,7 +361,7 @@ static struct kymo_error *join(struct placing *placing, uint64_t address, struct
 		why = "what another recording has here is no plan of this version";
 	if (!why && !share_link(placing, head))
 		why = "another recording has a probe here, the jump of which can't be shared";
-	if (!why && site->plan.faults & probes_watched_faults(placing->probes))
+	if (!why && site->plan.faults & probes_watched_faults(placing->probes, &code->code))
 		why = "another recording has a probe here, which displaces an instruction that may fault, and the process handles that";
 	if (why)
 		return probes_refuse(placing->probes, site, why);

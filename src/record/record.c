@@ -138,6 +138,23 @@ static void answer_all(struct recording *recording)
 			answer(recording, recording->sources.items[i]);
 }
 
+static struct kymo_error *look_at_source(struct recording *recording, const struct source *source)
+{
+	kymo_cleanup_free struct kymo_process **children = calloc(recording->targets.n + 1, sizeof(struct kymo_process *));
+	size_t n = 0;
+
+	if (!children)
+		return &kymo_error_no_memory;
+	for (size_t i = 0; i < recording->targets.n; i++) {
+		const struct target *target = recording->targets.items[i];
+
+		if (target->source == source && target->process != source->process && !target->is_sharing && !target->is_clean)
+			children[n++] = target->process;
+	}
+	kymo_probes_look_at_stack(source->probes);
+	return kymo_probes_heed_handlers(source->probes, children, n, &recording->result.stopped_ns);
+}
+
 /* A program that has come to handle faults must find their instructions in their places, and one that overflows its stack what it has done itself. */
 static void look_at_faults(struct recording *recording)
 {
@@ -152,8 +169,7 @@ static void look_at_faults(struct recording *recording)
 
 		if (!is_time && !kymo_probes_are_handlers_set(source->probes))
 			continue;
-		kymo_probes_look_at_stack(source->probes);
-		error = kymo_probes_heed_handlers(source->probes, &recording->result.stopped_ns);
+		error = look_at_source(recording, source);
 
 		if (error && kymo_probes_are_mapped(source->probes))
 			recording_warn(recording, "process %d has come to handle faults, and probes that displace what may fault can't be exchanged: %s",
