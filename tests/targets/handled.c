@@ -8,6 +8,7 @@
  *	handle		sets the handlers: "handling"
  *	fault N		N bad reads by each of read_word(), read_saved() and mixed(): "faulted 3N"
  *	divide N	N divisions by zero: "divided N"
+ *	fork N		a child sets the handlers, and makes N bad reads by read_word(): "forked 0", or its status in place of the 0
  *	call N		each of the functions N times with good arguments: "called N"
  *
  * At the end: {"mixed": how often the threads and the lines have called mixed()}
@@ -15,6 +16,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <ucontext.h>
 
@@ -132,6 +134,25 @@ static void *work(void *unused)
 	return NULL;
 }
 
+static void do_child(long n)
+{
+	pid_t child = fork();
+	char text[64];
+	int status;
+
+	if (!child) {
+		long before = n_faults;
+
+		handle();
+		for (long i = 0; i < n; i++)
+			read_word(NULL);
+		_exit(n_faults - before == n ? 0 : EXIT_WRONG);
+	}
+	CHECK(child > 0 && waitpid(child, &status, 0) == child);
+	snprintf(text, sizeof(text), "forked %d\n", status);
+	say(text);
+}
+
 static void do_line(const char *line, long n)
 {
 	char text[64];
@@ -140,6 +161,10 @@ static void do_line(const char *line, long n)
 	if (!strcmp(line, "handle")) {
 		handle();
 		say("handling\n");
+		return;
+	}
+	if (!strcmp(line, "fork")) {
+		do_child(n);
 		return;
 	}
 	for (long i = 0; i < n; i++) {

@@ -1,9 +1,11 @@
 """Programs that handle faults by their program counters: an instruction that may fault is displaced in none of them."""
 import collections
+import random
 import re
+import time
 
-from kymotest import (check, check_equal, check_same, eventually, kymo, probe_counts, program, record, report_json, run,
-                      start_record, target, target_path, timeout)
+from kymotest import (KYMO, check, check_equal, check_same, check_text_intact, eventually, kymo, probe_counts, program, record,
+                      report_json, run, start, start_record, target, target_path, timeout)
 
 MIXED = 'handled:mixed:*'
 
@@ -252,6 +254,48 @@ def test_handlers_come_and_recorders_go(tmp):
     first.end(2).ok()
     ask(process, 'fault 20', 'faulted 60')
     process.end().ok()
+
+
+def test_a_child_sets_a_handler_that_its_parent_does_not_have(tmp):
+    process = target('handled')
+    recorder = start(KYMO, 'record', '--follow', '-p', 'handled:read_word', '-p', 'handled:read_saved', '--pid', process.pid)
+    recorder.wait_for('recording process', which=1)
+    ask(process, 'call 10', 'called 10')
+    ask(process, 'fork 20', 'forked 0')
+    ask(process, 'call 10', 'called 10')
+    recorder.end(2).ok()
+    process.end().ok()
+    check_equal(probe_counts()['handled:read_saved'], 20, 'calls of what stays in the parent')
+
+
+def test_what_two_recordings_have_stays_and_is_told(tmp):
+    process = target('handled')
+    first = start_record(process.pid, '-o', 'first', '-p', 'handled:read_word', '-p', 'handled:divided+0x6')
+    second = start_record(process.pid, '-o', 'second', '-p', 'handled:read_word', '-p', 'handled:read_saved')
+    second.wait_for('recording process', which=1)
+    is_handling(process)
+    for recorder in (first, second):
+        recorder.wait_for('1 probes that displace an instruction which may fault stay: another recording has them, too', which=1)
+    ask(process, 'divide 20', 'divided 20')
+    ask(process, 'call 20', 'called 20')
+    first.end(2).ok()
+    second.end(2).ok()
+    ask(process, 'fault 20', 'faulted 60')
+    process.end().ok()
+
+
+def test_a_recorder_that_is_killed_in_the_exchange_leaves_what_detach_takes_out(tmp):
+    for i in range(4):
+        process = target('handled', '-t', '2')
+        recorder = start_record(process.pid, '-p', MIXED, '-p', 'handled:read_word', '-p', 'handled:read_saved')
+        process.send('handle\n')
+        time.sleep(random.random() * 0.1)
+        recorder.kill()
+        process.wait_for('^handling$')
+        kymo('detach', process.pid).ok()
+        check_text_intact(process.pid)
+        ask(process, 'fault 20', 'faulted 60')
+        process.end().ok()
 
 
 # ---- runtimes -----------------------------------------------------------------------------------------------------------
