@@ -87,6 +87,7 @@ struct outgoing {
 	struct probe_others others;
 	bool *is_chosen;
 	size_t n;		/* of those that are in */
+	uint64_t n_entries;	/* of the journal, before others are planned */
 	size_t n_shared;	/* that another recording has, too: they stay */
 	struct kymo_process *const *children;	/* that were adopted */
 	size_t n_children;
@@ -346,7 +347,7 @@ static void tell(const struct outgoing *outgoing, unsigned int fresh)
 	size_t n_back = 0;
 
 	for (size_t i = 0; i < probes->sites.n; i++)
-		n_back += probes->sites.items[i].installed && probes->sites.items[i].order >= outgoing->probes->n_before;
+		n_back += probes->sites.items[i].installed && probes->sites.items[i].is_exchanged && probes->sites.items[i].order >= outgoing->n_entries;
 	if (outgoing->n)
 		probes_warn(probes,
 			    "process %d handles %s from now on: %zu probes that displaced an instruction which may fault, or relied on one of these, were taken out, and %zu were put in by other means",
@@ -374,7 +375,7 @@ static struct kymo_error *heed(struct kymo_probes *probes, struct kymo_process *
 		return NULL;
 	outgoing.is_orphaned = !kymo_probes_are_mapped(probes);
 	begin = kymo_now_ns();
-	probes->n_before = probes->shared.n_sites;
+	outgoing.n_entries = probes->shared.n_sites;
 	error = outgoing.is_orphaned ? NULL : kymo_probes_hold(probes);
 	if (error) {
 		probes->watched_faults = before;	/* the next look tries again */

@@ -80,6 +80,7 @@ struct probe_site {
 	bool is_retired;		/* planned, and its library is not mapped now */
 	bool is_revived;		/* it was, and is again, at the same address: plan and pad are as they were */
 	bool is_standby;		/* a guard for which another recording's stands in */
+	bool is_exchanged;		/* planned when handlers of faults came: its pad may be in the first process alone, not in children that were adopted before */
 	bool is_planned, installed;
 	/* when planned: */
 	struct kymo_plan plan;
@@ -166,7 +167,6 @@ struct kymo_probes {
 	unsigned int watched_faults;	/* KYMO_FAULT_…: those that the process has been seen to handle */
 	bool is_alone;			/* plans displace single instructions only (faults.c) */
 	bool is_lenient;		/* places that were had before may be refused now: that is no error */
-	uint64_t n_before;		/* journal entries before the last exchange of plans */
 };
 
 /* ---- events.c ----------------------------------------------------------------------------------------------------- */

@@ -251,6 +251,7 @@ struct kymo_error *probes_settle(struct placing *placing, struct probe_site *sit
 	for (size_t i = 0; i < site->wishes.n && !syscalls_of(placing->probes, site); i++)
 		if (!site->wishes.items[i].is_refused)
 			kymo_events_use(placing->probes->options.events, site->wishes.items[i].event);
+	site->is_exchanged = placing->probes->is_lenient;
 	site->is_planned = true;
 	placing->order++;
 	return NULL;
