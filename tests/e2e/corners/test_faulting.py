@@ -5,7 +5,7 @@ import re
 import time
 
 from kymotest import (KYMO, check, check_equal, check_same, check_text_intact, eventually, kymo, probe_counts, program, record,
-                      report_json, run, start, start_record, target, target_path, timeout)
+                      report_json, run, start, target, target_path, timeout)
 
 MIXED = 'handled:mixed:*'
 
@@ -97,6 +97,13 @@ def check_same_as_bare(command, *probes, options=()):
     return recorded
 
 
+def start_recording(pid, *args):
+    """kymo record --pid PID, once it says that all is planned for a process without handlers, or with the ones that it has."""
+    recorder = start(KYMO, 'record', *args, '--pid', pid)
+    recorder.wait_for('recording process', which=1)
+    return recorder
+
+
 def is_handling(process):
     process.send('handle\n')
     process.wait_for('^handling$')
@@ -151,7 +158,7 @@ def test_a_handler_finds_its_label(tmp):
     process = target('handled', 'handle')
     refused = kymo('record', '--backend', 'inproc', '-p', 'handled:read_word', '--pid', process.pid)
     refused.refused('read_word.* may fault, and the process handles SIGSEGV or SIGBUS')
-    recorder = start_record(process.pid, '--backend', 'inproc', '-p', 'handled:read_saved', '-p', 'handled:mixed', '-p', 'handled:divided')
+    recorder = start_recording(process.pid, '--backend', 'inproc', '-p', 'handled:read_saved', '-p', 'handled:mixed', '-p', 'handled:divided')
     ask(process, 'fault 100', 'faulted 300')
     ask(process, 'divide 100', 'divided 100')
     ask(process, 'call 100', 'called 100')
@@ -180,7 +187,7 @@ def test_only_arithmetic_is_left_where_only_that_is_handled(tmp):
 
 def test_whoever_knows_better_displaces_all(tmp):
     process = target('handled', 'handle')
-    recorder = start_record(process.pid, '--displace-faulting', '-p', 'handled:read_word')
+    recorder = start_recording(process.pid, '--displace-faulting', '-p', 'handled:read_word')
     process.send('fault 1\n')
     eventually(lambda: not process.is_alive(), 'its handler does not find the label')
     check_equal(process.end().status, 4, 'its status')
@@ -195,8 +202,8 @@ def test_probes_make_way_for_a_handler_that_comes_later(tmp):
     """Threads run through each instruction of a function meanwhile: no call of those that stay is missed, and the results are right."""
     for options in ([], ['--no-rseq']):
         process = target('handled', '-t', '3')
-        recorder = start_record(process.pid, '--buffer', '64M', *options, '-p', MIXED, '-p', 'handled:read_word', '-p', 'handled:divided+0x6',
-                                '-p', 'handled:read_saved')
+        recorder = start_recording(process.pid, '--buffer', '64M', *options, '-p', MIXED, '-p', 'handled:read_word',
+                                   '-p', 'handled:divided+0x6', '-p', 'handled:read_saved')
         ask(process, 'call 50', 'called 50')
         is_handling(process)
         recorder.wait_for(r'handles SIG.* from now on: \d+ probes', which=1)
@@ -213,7 +220,7 @@ def test_probes_make_way_for_a_handler_that_comes_later(tmp):
 
 def test_what_stays_is_exact_while_plans_are_exchanged(tmp):
     process = target('handled')
-    recorder = start_record(process.pid, '-p', MIXED)
+    recorder = start_recording(process.pid, '-p', MIXED)
     ask(process, 'call 1000', 'called 1000')
     is_handling(process)
     ask(process, 'fault 1000', 'faulted 3000')
@@ -241,9 +248,8 @@ def test_a_launched_program_has_its_handler_before_it_faults(tmp):
 def test_handlers_come_and_recorders_go(tmp):
     """Two recordings, one of which is killed: whatever is left finds the program's text as it must be."""
     process = target('handled', '-t', '2')
-    first = start_record(process.pid, '-o', 'first', '-p', 'handled:read_saved', '-p', 'handled:divided')
-    second = start_record(process.pid, '-o', 'second', '-p', 'handled:read_word')
-    second.wait_for('recording process', which=1)
+    first = start_recording(process.pid, '-o', 'first', '-p', 'handled:read_saved', '-p', 'handled:divided')
+    second = start_recording(process.pid, '-o', 'second', '-p', 'handled:read_word')
     is_handling(process)
     second.wait_for(r'handles SIG.* from now on: \d+ probes', which=1)
     ask(process, 'fault 20', 'faulted 60')
@@ -258,8 +264,7 @@ def test_handlers_come_and_recorders_go(tmp):
 
 def test_a_child_sets_a_handler_that_its_parent_does_not_have(tmp):
     process = target('handled')
-    recorder = start(KYMO, 'record', '--follow', '-p', 'handled:read_word', '-p', 'handled:read_saved', '--pid', process.pid)
-    recorder.wait_for('recording process', which=1)
+    recorder = start_recording(process.pid, '--follow', '-p', 'handled:read_word', '-p', 'handled:read_saved')
     ask(process, 'call 10', 'called 10')
     ask(process, 'fork 20', 'forked 0')
     ask(process, 'call 10', 'called 10')
@@ -270,9 +275,8 @@ def test_a_child_sets_a_handler_that_its_parent_does_not_have(tmp):
 
 def test_what_two_recordings_have_stays_and_is_told(tmp):
     process = target('handled')
-    first = start_record(process.pid, '-o', 'first', '-p', 'handled:read_word', '-p', 'handled:divided+0x6')
-    second = start_record(process.pid, '-o', 'second', '-p', 'handled:read_word', '-p', 'handled:read_saved')
-    second.wait_for('recording process', which=1)
+    first = start_recording(process.pid, '-o', 'first', '-p', 'handled:read_word', '-p', 'handled:divided+0x6')
+    second = start_recording(process.pid, '-o', 'second', '-p', 'handled:read_word', '-p', 'handled:read_saved')
     is_handling(process)
     for recorder in (first, second):
         recorder.wait_for('1 probes that displace an instruction which may fault stay: another recording has them, too', which=1)
@@ -287,7 +291,7 @@ def test_what_two_recordings_have_stays_and_is_told(tmp):
 def test_a_recorder_that_is_killed_in_the_exchange_leaves_what_detach_takes_out(tmp):
     for i in range(4):
         process = target('handled', '-t', '2')
-        recorder = start_record(process.pid, '-p', MIXED, '-p', 'handled:read_word', '-p', 'handled:read_saved')
+        recorder = start_recording(process.pid, '-p', MIXED, '-p', 'handled:read_word', '-p', 'handled:read_saved')
         process.send('handle\n')
         time.sleep(random.random() * 0.1)
         recorder.kill()
