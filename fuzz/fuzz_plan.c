@@ -152,7 +152,14 @@ static bool is_taken(const struct room *room, uint64_t vaddr)
 
 static void room_init(struct room *room, const struct kymo_span *text, uint8_t shape, uint8_t salt)
 {
-	room->ops = (struct kymo_plan_room){ room, look, is_locked, is_unsteady, reserve, release };
+	room->ops = (struct kymo_plan_room){
+		.data = room,
+		.look = look,
+		.is_locked = is_locked,
+		.is_unsteady = is_unsteady,
+		.reserve = reserve,
+		.release = release,
+	};
 	room->text = text;
 	room->n_taken = room->n_plans = 0;
 	memcpy(room->now, text->bytes, text->size);

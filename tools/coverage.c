@@ -4,7 +4,7 @@
  * Two figures a file. Alone: each instruction of each function is planned by itself, with nothing else in the text and all addresses
  * within 2 GiB of the file free but its own; counted is the tactic that is taken, which is the best that there is. Together: 1,000
  * instructions chosen at random are planned into one room, from the highest address to the lowest, as a recording does; counted is
- * how many get a place. -n N looks at N instructions alone, evenly spread, in place of all. -s SEEDS repeats the second so often (3).
+ * how many get a place. Faults handled: alone, where nothing may be displaced that may fault. -n N looks at N instructions alone, evenly spread, in place of all. -s SEEDS repeats the second so often (3).
  * -v prints each address that is refused.
  *
  * Which addresses are free is what a file tells, not what some process has: programs at fixed addresses have nothing below 64 KiB.
@@ -52,6 +52,7 @@ struct counts {
 	bool tells; /* each that is refused */
 	size_t n;
 	size_t by_tactic[KYMO_N_TACTICS]; /* NONE: refused */
+	size_t watched; /* those that have a place in a process that handles all faults, too */
 	KYMO_VEC(struct reason) reasons;
 };
 
@@ -264,6 +265,30 @@ static struct kymo_error *plan_one(const struct file *file, struct surroundings 
 	return !r || count_reason(counts, refusals, n_refusals) ? NULL : &kymo_error_no_memory;
 }
 
+/* Whether there is a place where nothing may be displaced that may fault. `plans` are those made without that rule. */
+static struct kymo_error *plan_watched(const struct file *file, struct surroundings *around, uint64_t vaddr, const struct kymo_plan *plans,
+				       size_t n, struct counts *counts)
+{
+	struct kymo_plan_room with = callbacks;
+	struct kymo_plan again[KYMO_PLANS_MAX];
+	struct kymo_error *error;
+	unsigned int faults = 0;
+
+	for (size_t i = 0; i < n; i++)
+		faults |= plans[i].faults;
+	if (!n || !faults) {
+		counts->watched += n > 0;
+		return NULL;
+	}
+	error = clear(around, 0);
+	if (error)
+		return error;
+	with.data = around;
+	with.watched_faults = KYMO_FAULT_ANY;
+	counts->watched += !kymo_plan(&file->code->code, file->code->map, &with, vaddr, again, &n, NULL, NULL);
+	return NULL;
+}
+
 static struct kymo_error *plan_alone(const struct file *file, struct surroundings *around, size_t at_most, struct counts *counts)
 {
 	size_t n = file->instructions.n < at_most ? file->instructions.n : at_most, n_plans;
@@ -276,6 +301,8 @@ static struct kymo_error *plan_alone(const struct file *file, struct surrounding
 		error = clear(around, 0);
 		if (!error)
 			error = plan_one(file, around, file->instructions.items[which], counts, plans, &n_plans);
+		if (!error)
+			error = plan_watched(file, around, file->instructions.items[which], plans, n_plans, counts);
 	}
 	return error;
 }
@@ -420,7 +447,7 @@ static void print_heading(void)
 	printf("%-28s %12s", "file", "instructions");
 	for (int tactic = KYMO_TACTIC_JUMP; tactic < KYMO_N_TACTICS; tactic++)
 		printf("  %17s", kymo_tactic_name((enum kymo_tactic)tactic));
-	printf("  %10s  %10s  %13s\n", "in-process", "refused", "1000 together");
+	printf("  %10s  %10s  %13s  %14s\n", "in-process", "refused", "1000 together", "faults handled");
 }
 
 static void print_row(const struct file *file, const struct counts *alone, const struct counts *together)
@@ -431,8 +458,8 @@ static void print_row(const struct file *file, const struct counts *alone, const
 	printf("%-28s %12zu", slash ? slash + 1 : file->path, alone->n);
 	for (int tactic = KYMO_TACTIC_JUMP; tactic < KYMO_N_TACTICS; tactic++)
 		printf("  %15.3f %%", percent(alone->by_tactic[tactic], alone->n));
-	printf("  %8.3f %%  %10zu  %11.2f %%\n", percent(alone->n - refused, alone->n), refused,
-	       percent(together->n - unplaced, together->n));
+	printf("  %8.3f %%  %10zu  %11.2f %%  %12.2f %%\n", percent(alone->n - refused, alone->n), refused,
+	       percent(together->n - unplaced, together->n), percent(alone->watched, alone->n));
 }
 
 static struct kymo_error *cover(const char *name, size_t at_most, unsigned int n_seeds, bool tells)

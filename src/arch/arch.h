@@ -116,10 +116,21 @@ struct kymo_plan {
 	uint8_t lock_size;			/* bytes from `vaddr` that nobody else may change while this is in: those that jumps are made of, the window, and what is copied */
 	uint8_t patch[KYMO_PATCH_MAX];		/* where `trampoline` is not 0 */
 	uint64_t trampoline;			/* vaddr (modulo 2^64); 0: a plain jump */
+	uint8_t faults;				/* KYMO_FAULT_…: what the displaced instructions may cause in a sound program */
+	bool flags_are_dead;			/* the site's code writes the arithmetic flags before it reads them */
 	bool is_evicted;			/* nobody asked for a probe here: the instruction makes room for another plan's jump */
 	bool ends_flow;				/* the last displaced or copied instruction never goes on behind itself
 						 * from where it is displaced to: a jump, a return, or a call */
 };
+
+/*
+ * What an instruction may do in a sound program other than what it is there for. The handler of such a fault may look its program counter up, and finds the address of the
+ * displaced copy. Accesses to the stack, to the module's own data (RIP-relative), and to thread-local storage by FS are taken for sound.
+ */
+#define KYMO_FAULT_MEMORY 1u		/* SIGSEGV or SIGBUS */
+#define KYMO_FAULT_ARITHMETIC 2u	/* SIGFPE: a division, or floating-point numbers */
+#define KYMO_FAULT_INSTRUCTION 4u	/* SIGILL */
+#define KYMO_FAULT_ANY 7u
 
 /*
  * What else is in the module's text and around it, as far as planning cares: bytes that other plans have written or rely on, and addresses that are free
@@ -138,6 +149,12 @@ struct kymo_plan_room {
 	uint64_t (*reserve)(void *data, uint64_t low, uint64_t high, size_t size);
 	/* Give back what was taken by reserve() for a plan that did not come to be. */
 	void (*release)(void *data, uint64_t vaddr, size_t size);
+	/* KYMO_FAULT_…: what the process handles. No instruction that may cause it is displaced. */
+	unsigned int watched_faults;
+	/* What it may come to handle: no such instruction is displaced where another plain tactic (jump, group, pun) does without. */
+	unsigned int possible_faults;
+	/* Threads may be on their way back from earlier plans, to any instruction: no group. */
+	bool is_alone;
 };
 
 /* Why a tactic was not taken: one sentence, about `vaddr` where that is not 0. */

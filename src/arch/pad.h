@@ -19,6 +19,9 @@
 #define KYMO_PAD_LIVE_RSEQ_OFFSET 16	/* s64 */
 #define KYMO_PAD_LIVE_VFORKS 24		/* u64: the address of the struct kymo_wire_vforks that counts for this process now */
 #define KYMO_PAD_LIVE_PID 32		/* s32: what is recorded as tid where it can't be read */
+#define KYMO_PAD_LIVE_STACK_ENOUGH 40	/* u64: where the stack pointer of the initial thread is below that, but not below the next, a pad */
+#define KYMO_PAD_LIVE_STACK_LOW 48	/* may not fit; 0: not known, and no pad looks */
+#define KYMO_PAD_LIVE_SKIPPED 56	/* u64: hits without a record for that, added to atomically by pads */
 #define KYMO_PAD_LIVE_VFORK_LIST 64	/* such a struct; that of the first region is used */
 
 #define KYMO_PAD_MAX_EVENTS 16	/* at one site */
@@ -26,6 +29,10 @@
 /* Bytes below the stack pointer, a multiple of 8, that a pad reaches at the most: the red zone that it steps over, its frame, and what the shared code
  * takes when a ring has to be changed. */
 #define KYMO_PAD_STACK_MAX 384
+
+/* Where less is left of the initial thread's stack, pads whose plan says that flags are dead record nothing and use none of it: the program is about to overflow it, and
+ * its handler of that finds the program counter in the program's own text. */
+#define KYMO_PAD_STACK_ENOUGH (KYMO_PAD_STACK_MAX + 128)
 
 /* What the pads of one region share. Runtime addresses in the target. */
 struct kymo_pad_env {
@@ -67,6 +74,7 @@ struct kymo_pad_chain {
 	uint64_t next;		/* in the target: the word with the address where this pad goes on; 0: nobody comes after it */
 	bool save_flags;	/* one of those behind reads the flags out of the frame */
 	uint64_t watch;		/* in the target: struct kymo_wire_watch, where threads ask for attention and wait for it; or 0 */
+	uint32_t watched_signals;	/* the site is sigaction's entry, and those that set handlers of these (1 << signal) ask; 0: all do */
 };
 
 /* Bound of what a thread waits for an answer: rounds of a loop with `pause`, 50 to 500 ms. */

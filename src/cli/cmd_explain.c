@@ -8,6 +8,7 @@
 #include "cli/cli.h"
 #include "cli/explain_site.h"
 #include "cli/target.h"
+#include "probe/faults.h"
 #include "probe/spec.h"
 
 /* ---- all sites of a location ------------------------------------------------------------------------------------- */
@@ -151,6 +152,7 @@ static struct kymo_error *explain_file(struct cli_explainer *explainer, const st
 	struct kymo_error *error = cli_target_open(target, i, &explainer->module);
 
 	explainer->indirects.pid = target->pid;
+	explainer->watched_faults = target->pid ? kymo_handled_faults(target->pid) : 0;
 	explainer->indirects.map = target->pid ? target->files.items[i] : NULL;
 	if (!error && explainer->module &&
 	    (!file ||

@@ -52,6 +52,7 @@ enum {
 	BACKEND,
 	QUIET,
 	NO_RSEQ,
+	DISPLACE_FAULTING,
 	FOLLOW,
 	NO_FOLLOW,
 	ALL,
@@ -74,6 +75,7 @@ static const struct cli_option table[] = {
 	{ BACKEND, 0, "backend", "NAME" },
 	{ QUIET, 'q', "quiet", NULL },
 	{ NO_RSEQ, 0, "no-rseq", NULL },
+	{ DISPLACE_FAULTING, 0, "displace-faulting", NULL },
 	{ FOLLOW, 0, "follow", NULL },
 	{ NO_FOLLOW, 0, "no-follow", NULL },
 	{ ALL, 0, "all", NULL },
@@ -225,6 +227,9 @@ static int take_option(struct recording *recording, int id, const char *value)
 		return 0;
 	case NO_RSEQ:
 		options->no_rseq = true;
+		return 0;
+	case DISPLACE_FAULTING:
+		options->displace_faulting = true;
 		return 0;
 	case ALL:
 		options->all = true;
@@ -442,7 +447,7 @@ static void tell_losses(const struct recording *recording, const struct kymo_rec
 		fprintf(stderr, "kymo: the buffers of children were full, which have %s a CPU whatever --buffer says\n",
 			cli_format_bytes(result->full_size, bytes));
 	else
-		fputs("kymo: no CPU's buffer was full: what was lost found them in use by others, or no packet that it fits into\n", stderr);
+		fputs("kymo: no CPU's buffer was full: what was lost found them in use by others, no packet that it fits into, or a stack that was nearly full\n", stderr);
 }
 
 static void summarise(const struct recording *recording, const struct kymo_record_result *result)

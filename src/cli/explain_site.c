@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "cli/cli.h"
 #include "cli/free_room.h"
+#include "probe/faults.h"
 
 #define INSN_MAX 15
 #define SHOWN_WHEN_REFUSED 6 /* instructions */
@@ -122,6 +123,17 @@ static void print_trampoline(const struct kymo_plan *plan)
 	       (uint64_t)(to < 0 ? -to : to));
 }
 
+static void print_faults(const struct cli_explainer *explainer, unsigned int faults)
+{
+	if (faults)
+		printf("  may fault  what is displaced may fault (%s), and its handler would find the address of the copy: a process that handles it\n"
+		       "             gets another tactic, or none%s\n",
+		       faults & KYMO_FAULT_MEMORY ? "SIGSEGV, SIGBUS" : faults & KYMO_FAULT_ARITHMETIC ? "SIGFPE" : "SIGILL",
+		       explainer->indirects.pid ? "; this one does not handle it now" : "");
+	else if (explainer->watched_faults)
+		puts("             nothing that is displaced may fault, and the process handles faults: its handlers find no copy's address;");
+}
+
 /* `evicted` is the plan for the instruction that makes room, or NULL. */
 static void print_plan(const struct cli_explainer *explainer, uint64_t vaddr, const struct kymo_plan *plan,
 		       const struct kymo_plan *evicted)
@@ -154,6 +166,8 @@ static void print_plan(const struct cli_explainer *explainer, uint64_t vaddr, co
 		puts("             no restartable sequence covers it; what is written lies in one page: one write makes it");
 	if (explainer->jit)
 		print_what_is_believed(explainer->jit);
+	else
+		print_faults(explainer, plan->faults | (evicted ? evicted->faults : 0));
 }
 
 static void print_refusals(const struct kymo_refusal *refusals, size_t n)
@@ -237,6 +251,8 @@ void cli_explain_site(struct cli_explainer *explainer, uint64_t vaddr)
 		cli_free_room_init_at(&room, explainer->jit->low, explainer->jit->high);
 	else
 		cli_free_room_init(&room, explainer->module);
+	room.ops.watched_faults = explainer->watched_faults | kymo_faults_of_code(code);
+	room.ops.possible_faults = KYMO_FAULT_ANY & ~room.ops.watched_faults;
 	r = kymo_plan(code, explainer->code->map, &room.ops, vaddr, plans, &n_plans, refusals, &n_refusals);
 	if (!r)
 		plan = &plans[n_plans - 1];

@@ -31,6 +31,7 @@ static const char record[] =
 	"      --backend NAME   how to probe: inproc (code in the process), kernel (its uprobes: slower, for root, and nobody\n"
 	"                       is stopped or changed), ptrace, for system calls alone (each stops its thread twice), or auto\n"
 	"                       (default: inproc, and kernel or ptrace for what is refused there)\n"
+	"      --displace-faulting  displace instructions that may fault also where the process handles faults; it may die\n"
 	"      --no-rseq        never use restartable sequences; for measuring\n"
 	"  -q, --quiet          no progress, no summary\n"
 	"\n"

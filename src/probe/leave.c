@@ -374,10 +374,10 @@ static bool is_anyone_listed(const struct leaving *leaving)
 	       list.n <= KYMO_WIRE_MAX_VFORKS;
 }
 
-/* Threads in the pad of the dynamic linker wait for a recorder that will not answer any more; nobody could leave their pads meanwhile. */
-static void release_waiting(struct leaving *leaving)
+/* Threads in the pads of the dynamic linker and of sigaction wait for a recorder that will not answer any more; nobody could leave their pads meanwhile. */
+static void release_waiting(struct leaving *leaving, size_t offset)
 {
-	uint64_t address = leaving->own->header.address + offsetof(struct kymo_wire_header, watch);
+	uint64_t address = leaving->own->header.address + offset;
 	struct kymo_wire_watch watch;
 
 	if (kymo_process_read(leaving->process, address, &watch, sizeof(watch)))
@@ -385,7 +385,7 @@ static void release_waiting(struct leaving *leaving)
 	watch.answers = watch.requests + WATCH_AHEAD;
 	watch.given_up = 1;
 	kymo_process_write(leaving->process, address + offsetof(struct kymo_wire_watch, answers), &watch.answers,
-			   sizeof(watch) - offsetof(struct kymo_wire_watch, answers));
+			   offsetof(struct kymo_wire_watch, signals) - offsetof(struct kymo_wire_watch, answers));
 }
 
 /* From now on nothing is handed to this recording, and others see that it is not what it was. A child has no say in what its parent's memory is for. */
@@ -399,7 +399,8 @@ static void resign(struct leaving *leaving)
 	if (header->target_pid == (uint32_t)leaving->all->pid) {
 		kymo_process_write(leaving->process, header->address + offsetof(struct kymo_wire_header, generation), words,
 				   sizeof(words));
-		release_waiting(leaving);
+		release_waiting(leaving, offsetof(struct kymo_wire_header, watch));
+		release_waiting(leaving, offsetof(struct kymo_wire_header, handlers));
 	}
 }
 

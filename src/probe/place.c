@@ -408,6 +408,7 @@ static struct kymo_error *place_once(struct kymo_probes *probes, struct probe_la
 	uint64_t pads_used = probes->shared.pads_used;
 	struct kymo_error *error = probes_others_read(probes, &placing.others);
 
+	probes_look_at_handlers(probes);
 	if (!error) {
 		plan_revived_anew(probes, &placing.others);
 		error = probes_unplace(probes);

@@ -2,6 +2,8 @@
 #ifndef KYMO_PROBE_PROBES_H
 #define KYMO_PROBE_PROBES_H
 
+#include <signal.h>
+
 #include "arch/arch.h"
 #include "arch/pad.h"
 #include "base/vec.h"
@@ -73,10 +75,12 @@ struct probe_site {
 	bool exact;			/* some spec names it without a glob: leaving it out is an error */
 	bool is_guard;			/* one of kymo's own (arch/pad.h) */
 	bool is_watch;			/* threads that load libraries come along here */
+	bool is_sigaction;		/* … of those that set handlers of faults, where it is a watch */
 	bool was_watch;			/* and was refused */
 	bool is_retired;		/* planned, and its library is not mapped now */
 	bool is_revived;		/* it was, and is again, at the same address: plan and pad are as they were */
 	bool is_standby;		/* a guard for which another recording's stands in */
+	bool is_exchanged;		/* planned when handlers of faults came: its pad may be in the first process alone, not in children that were adopted before */
 	bool is_planned, installed;
 	/* when planned: */
 	struct kymo_plan plan;
@@ -148,6 +152,8 @@ struct kymo_probes {
 	bool is_starting;		/* a launched program that has not reached its entry */
 	bool is_confused;		/* there were threads that could not be told apart */
 	bool has_guards, has_watch;
+	bool has_handler_watch;		/* threads that are about to set a handler of faults wait */
+	uint32_t n_handlers;		/* of those that were answered */
 	bool told_other_code;
 	uint32_t n_answers;		/* requests that were dealt with */
 	uint32_t n_on_time;		/* … and nobody can have missed anything meanwhile, or it was told */
@@ -156,6 +162,11 @@ struct kymo_probes {
 	int64_t tid_offset, rseq_offset;	/* 0: not known */
 	uint64_t vforks;		/* the list that counts: of this recording, or of the one whose guards are in */
 	uint64_t stack_low, stack_high;
+	uint64_t stack_end;		/* the initial thread's stack grows down to there; 0: without a bound that is known */
+	uint64_t n_skipped;		/* hits near that end, which were added to the rings' losses */
+	unsigned int watched_faults;	/* KYMO_FAULT_…: those that the process has been seen to handle */
+	bool is_alone;			/* plans displace single instructions only (faults.c) */
+	bool is_lenient;		/* places that were had before may be refused now: that is no error */
 };
 
 /* ---- events.c ----------------------------------------------------------------------------------------------------- */
@@ -166,6 +177,25 @@ struct probe_cache *probe_events_cache(struct kymo_events *events);
 /* Where the event of system call 0 is. */
 void probe_events_note_syscalls(struct kymo_events *events, size_t first);
 size_t probe_events_syscalls(const struct kymo_events *events);
+
+/* ---- faults.c ---------------------------------------------------------------------------------------------------- */
+
+/* KYMO_FAULT_…: what no plan may displace, and what plans had better not. */
+unsigned int probes_watched_faults(const struct kymo_probes *probes, const struct kymo_module_code *code);
+unsigned int probes_possible_faults(const struct kymo_probes *probes);
+
+/* See what the process handles now. */
+void probes_look_at_handlers(struct kymo_probes *probes);
+
+#define PROBES_FAULT_SIGNALS (1u << SIGSEGV | 1u << SIGBUS | 1u << SIGFPE | 1u << SIGILL)
+
+/* Threads that set handlers of these come along at the entry of the C library's sigaction, where its code is known anyway. */
+struct kymo_error *probes_add_handler_watch(struct kymo_probes *probes);
+
+/* ---- stack.c ----------------------------------------------------------------------------------------------------- */
+
+/* How far down the initial thread's stack may grow now; 0: that is not known. */
+uint64_t probes_stack_end(const struct kymo_probes *probes);
 
 /* ---- syscalls.c -------------------------------------------------------------------------------------------------- */
 

@@ -27,7 +27,7 @@ struct kymo_error *probes_refuse_place(struct kymo_probes *probes, size_t spec, 
 {
 	struct probe_refused *refused = &probes->refused[spec];
 
-	if (!exact) {
+	if (!exact || probes->is_lenient) {
 		refused->now.n++;
 		add_reason(refused, place, reason);
 	} else if (!refused->why && asprintf(&refused->why, "no safe place for a probe at %s of %s: %s", place, probes->modules.items[module].path,
@@ -238,7 +238,7 @@ struct kymo_error *probes_check_exact(const struct kymo_probes *probes)
 
 struct kymo_error *probes_check_refused(struct kymo_probes *probes)
 {
-	for (size_t i = 0; i < probes->n_specs; i++) {
+	for (size_t i = 0; i < probes->n_specs && !probes->is_lenient; i++) {
 		struct probe_refused *refused = &probes->refused[i];
 
 		if (refused->why || !((refused->now.n && refused->now.n == refused->tried) ||
@@ -276,8 +276,12 @@ void probes_tell_refused(struct kymo_probes *probes)
 	for (size_t i = 0; i < probes->sites.n; i++)
 		if (probes->sites.items[i].was_watch && !probes->sites.items[i].is_watch) {
 			probes->sites.items[i].was_watch = false;
-			probes_warn(probes, "libraries that process %d loads from now on are not noticed: there is no place for a probe in its dynamic linker",
-				    kymo_process_pid(probes->process));
+			if (probes->sites.items[i].is_sigaction)
+				probes_warn(probes, "handlers of faults that process %d sets from now on are noticed late: there is no place for a probe in its sigaction",
+					    kymo_process_pid(probes->process));
+			else
+				probes_warn(probes, "libraries that process %d loads from now on are not noticed: there is no place for a probe in its dynamic linker",
+					    kymo_process_pid(probes->process));
 		}
 	for (size_t i = 0; i < probes->n_specs; i++) {
 		struct probe_refused refused = probes->refused[i];

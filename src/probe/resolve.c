@@ -428,6 +428,8 @@ struct kymo_error *kymo_probes_resolve(struct kymo_probes *probes)
 		error = probes_check_exact(probes);
 	if (!error)
 		error = probes_add_watch(probes);
+	if (!error)
+		error = probes_add_handler_watch(probes);
 	return error ? error : probes_add_guards(probes);
 }
 

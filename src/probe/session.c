@@ -103,6 +103,7 @@ static struct kymo_error *find_stack(struct kymo_probes *probes)
 			probes->stack_low = probes->stack_high - STACK_DEPTH;
 	}
 	kymo_maps_deinit(&maps);
+	probes->stack_end = probes_stack_end(probes);
 	return NULL;
 }
 
@@ -353,7 +354,7 @@ static struct kymo_error *try_layout(struct kymo_probes *probes, const struct pr
 	bool mapped = false;
 
 	*again_ret = PROBES_AGAIN_LATER;
-	for (int i = 0; i < TRIES && *again_ret == PROBES_AGAIN_LATER && !error; i++) {
+	for (int i = 0; i < (was_stopped && probes->is_lenient ? 1 : TRIES) && *again_ret == PROBES_AGAIN_LATER && !error; i++) {
 		uint64_t begin;
 
 		if (i) {

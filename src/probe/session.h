@@ -29,6 +29,7 @@ struct kymo_probes_options {
 	bool no_rseq;			/* never use restartable sequences */
 	const struct kymo_offline *kernel;	/* places that the kernel has breakpoints on for the same recording, or NULL; must outlive the probes */
 	bool is_followed;		/* the recorder hears of new threads: kymo_probes_tell_apart() will come */
+	bool displace_faulting;		/* also what may fault, in a process that handles faults */
 	bool has_addresses;		/* what specs say of addresses is said of this process */
 	/* A sentence that the user should see although all goes on. */
 	void (*warn)(const char *sentence, void *data);
@@ -184,6 +185,18 @@ struct kymo_error *kymo_probes_answer(struct kymo_probes *probes, bool has_new, 
 
 /* The same of what was not answered: the process has ended. False for a recording that has left it. */
 bool kymo_probes_were_too_late(struct kymo_probes *probes);
+
+/* Threads are about to set handlers of faults, and wait for kymo_probes_heed_handlers(). */
+bool kymo_probes_are_handlers_set(const struct kymo_probes *probes);
+
+/*
+ * See whether the process, or one of the `n` children that were adopted, has come to handle faults: then the sites that displace what may fault are planned anew, and taken out
+ * where there is no other plan, with a warning; of children they are taken out. The processes run; they are stopped for that. An error leaves those sites out.
+ */
+struct kymo_error *kymo_probes_heed_handlers(struct kymo_probes *probes, struct kymo_process *const *children, size_t n, uint64_t *stopped_ns);
+
+/* Count as lost what pads have not recorded for want of stack, and see where the initial thread's stack ends now. Twenty times a second, and before the end. */
+void kymo_probes_look_at_stack(struct kymo_probes *probes);
 
 /* The program has made reading the time stamp counter a fault: nothing more is recorded of it. */
 bool kymo_probes_are_muted(const struct kymo_probes *probes);

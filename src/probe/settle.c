@@ -54,7 +54,17 @@ static void release(void *data, uint64_t vaddr, size_t size)
 static int plan(struct placing *placing, const struct probe_site *site, struct kymo_code *code, struct kymo_plan plans[KYMO_PLANS_MAX],
 		size_t *n_ret, char *reasons, size_t size)
 {
-	const struct kymo_plan_room room = { placing, look, is_locked, is_unsteady, reserve, release };
+	const struct kymo_plan_room room = {
+		.data = placing,
+		.look = look,
+		.is_locked = is_locked,
+		.is_unsteady = is_unsteady,
+		.reserve = reserve,
+		.release = release,
+		.watched_faults = probes_watched_faults(placing->probes, &code->code),
+		.possible_faults = probes_possible_faults(placing->probes),
+		.is_alone = placing->probes->is_alone,
+	};
 	struct kymo_refusal refusals[KYMO_N_TACTICS];
 	size_t n = 0, used = 0;
 	int err = kymo_plan(&code->code, code->map, &room, site->address - placing->bias, plans, n_ret, refusals, &n);
@@ -165,11 +175,13 @@ static int emit_pad(struct placing *placing, struct probe_site *site)
 {
 	struct kymo_fetch args[KYMO_PAD_MAX_EVENTS][KYMO_EVENT_MAX_ARGS];
 	struct kymo_pad_event events[KYMO_PAD_MAX_EVENTS];
+	const uint64_t header = placing->probes->shared.address;
 	struct kymo_pad_chain chain = { .next = site->behind ? next_word(placing->probes, site->order) : 0,
 					.save_flags = site->wants_flags,
-					.watch = site->is_watch ? placing->probes->shared.address +
-									  offsetof(struct kymo_wire_header, watch) :
-								  0 };
+					.watch = !site->is_watch    ? 0 :
+						 site->is_sigaction ? header + offsetof(struct kymo_wire_header, handlers) :
+								      header + offsetof(struct kymo_wire_header, watch),
+					.watched_signals = site->is_sigaction ? PROBES_FAULT_SIGNALS : 0 };
 	bool is_syscall = syscalls_of(placing->probes, site);
 	size_t n = site->is_guard || is_syscall ? 0 : gather_events(placing->probes, site, events, args);
 	size_t size = kymo_pad_size_max(site->is_guard || is_syscall ? 1 : n);
@@ -239,6 +251,7 @@ struct kymo_error *probes_settle(struct placing *placing, struct probe_site *sit
 	for (size_t i = 0; i < site->wishes.n && !syscalls_of(placing->probes, site); i++)
 		if (!site->wishes.items[i].is_refused)
 			kymo_events_use(placing->probes->options.events, site->wishes.items[i].event);
+	site->is_exchanged = placing->probes->is_lenient;
 	site->is_planned = true;
 	placing->order++;
 	return NULL;
@@ -381,6 +394,8 @@ static const char *take_over(struct placing *placing, struct kymo_code *code, co
 		return "what another recording has here is no plan of this version";
 	if (!share_link(placing, head))
 		return "another recording has a probe here, the jump of which can't be shared";
+	if (site->plan.faults & probes_watched_faults(placing->probes, &code->code))
+		return "another recording has a probe here, which displaces an instruction that may fault, and the process handles that";
 	site->link = head->link;
 	site->behind = head->inner;
 	site->leads_to = head->entry;

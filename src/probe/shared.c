@@ -177,7 +177,7 @@ static struct kymo_error *fill_header(struct kymo_shared *shared, struct kymo_pr
 	header->n_rings = shared->n_rings;
 	header->target_pid = (uint32_t)kymo_process_pid(process);
 	header->overwrite = options->overwrite;
-	header->watch.given_up = 1;	/* nobody answers yet */
+	header->watch.given_up = header->handlers.given_up = 1;	/* nobody answers yet */
 	snprintf(header->directory, sizeof(header->directory), "%s", options->directory);
 	__atomic_store_n(&header->magic, KYMO_WIRE_MAGIC, __ATOMIC_RELEASE);
 	return NULL;

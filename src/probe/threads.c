@@ -35,8 +35,10 @@ static pid_t recorded_pid(struct kymo_process *process, uint8_t state)
 
 static struct kymo_error *write_pages(const struct kymo_probes *probes, struct kymo_process *process, uint8_t state)
 {
-	int64_t page[5] = { 0 };
+	int64_t page[7] = { 0 };	/* up to what pads count */
 
+	page[KYMO_PAD_LIVE_STACK_ENOUGH / 8] = probes->stack_end ? (int64_t)(probes->stack_end + KYMO_PAD_STACK_ENOUGH) : 0;
+	page[KYMO_PAD_LIVE_STACK_LOW / 8] = (int64_t)probes->stack_end;
 	page[KYMO_PAD_LIVE_TID_OFFSET / 8] = probes->tid_offset;
 	page[KYMO_PAD_LIVE_RSEQ_OFFSET / 8] = probes->rseq_offset;
 	bool is_own = process == probes->process;

@@ -14,6 +14,7 @@
 #include "probe/switches.h"
 
 #define DEBUG_FUNCTION "_dl_debug_state"
+#define SIGACTION "sigaction"
 #define REQUESTS_OF_ONE 2	/* before and after a library is loaded, and as many when it goes */
 
 bool probes_is_linker(const char *path)
@@ -21,26 +22,27 @@ bool probes_is_linker(const char *path)
 	return kymo_name_matches_file("ld-linux-x86-64", path, NULL) || kymo_name_matches_file("ld-musl-x86_64", path, NULL);
 }
 
-static struct kymo_error *add_watch_in(struct kymo_probes *probes, size_t module_at)
+static struct kymo_error *add_watch_in(struct kymo_probes *probes, size_t module_at, const char *function, bool *has_ret)
 {
 	struct probe_module *module = &probes->modules.items[module_at];
 	kymo_cleanup_free const struct kymo_symbol **found = NULL;
-	struct probe_site fresh = { .module = module_at, .is_watch = true }, *site;
+	struct probe_site fresh = { .module = module_at, .is_watch = true, .is_sigaction = !strcmp(function, SIGACTION) }, *site;
 	struct kymo_code *code;
 	struct kymo_error *error;
 	size_t n = 0;
 
-	error = kymo_module_find(module->module, DEBUG_FUNCTION, &found, &n);
+	error = kymo_module_find(module->module, function, &found, &n);
 	if (!error && n)
 		error = probes_code(probes, module_at, &code);
 	if (error || !n)
 		return error;
 	fresh.address = module->bias + kymo_site_of(code->map, found[0]->vaddr);
 	site = probes_site_at(probes, fresh.address);
-	probes->has_watch = true;
+	*has_ret = true;
 	if (!site)
 		return probes_insert_site(probes, &fresh, &site);
 	site->is_watch = !site->installed;
+	site->is_sigaction = fresh.is_sigaction;
 	return NULL;
 }
 
@@ -50,7 +52,20 @@ struct kymo_error *probes_add_watch(struct kymo_probes *probes)
 
 	for (size_t i = 0; i < probes->modules.n && !error && !probes->has_watch; i++)
 		if (!probes->modules.items[i].is_gone && probes_is_linker(probes->modules.items[i].path))
-			error = add_watch_in(probes, i);
+			error = add_watch_in(probes, i, DEBUG_FUNCTION, &probes->has_watch);
+	return error;
+}
+
+struct kymo_error *probes_add_handler_watch(struct kymo_probes *probes)
+{
+	struct kymo_error *error = NULL;
+
+	if (probes->options.no_rseq || probes->options.displace_faulting)
+		return NULL;
+	for (size_t i = 0; i < probes->modules.n && !error && !probes->has_handler_watch; i++)
+		if (!probes->modules.items[i].is_gone && !probes->modules.items[i].jit &&
+		    kymo_name_matches_file("libc", probes->modules.items[i].path, NULL))
+			error = add_watch_in(probes, i, SIGACTION, &probes->has_handler_watch);
 	return error;
 }
 
@@ -227,6 +242,8 @@ void kymo_probes_watch(struct kymo_probes *probes)
 {
 	if (kymo_probes_are_watching(probes))
 		__atomic_store_n(&probes->shared.header->watch.given_up, 0, __ATOMIC_RELEASE);
+	if (probes->has_shared)
+		__atomic_store_n(&probes->shared.header->handlers.given_up, 0, __ATOMIC_RELEASE);
 }
 
 bool kymo_probes_are_asked(const struct kymo_probes *probes)

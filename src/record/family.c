@@ -123,6 +123,7 @@ struct kymo_error *recording_create_source(struct recording *recording, struct t
 		.buffer_size = buffer_of(recording, target),
 		.overwrite = options->overwrite,
 		.no_rseq = options->no_rseq,
+		.displace_faulting = options->displace_faulting,
 		.kernel = recording->kernel ? recording_kernel_places(recording->kernel) : NULL,
 		.is_followed = recording->tree,
 		.has_addresses = !target->is_starting,

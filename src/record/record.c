@@ -22,6 +22,7 @@
 #define SECOND_NS 1000000000u
 #define PROGRESS_NS (SECOND_NS / 5)
 #define FLUSH_NS SECOND_NS
+#define HEED_NS (SECOND_NS / 20)
 #define RECORDER_NICE (-10)
 #define SEAL_NS (1200ull * SECOND_NS)	/* stamps in a packet are told apart for an hour and more: wire/event.h */
 #define FASTEST_PRODUCER 800		/* bytes a microsecond that one CPU can write */
@@ -137,6 +138,46 @@ static void answer_all(struct recording *recording)
 			answer(recording, recording->sources.items[i]);
 }
 
+static struct kymo_error *look_at_source(struct recording *recording, const struct source *source)
+{
+	kymo_cleanup_free struct kymo_process **children = calloc(recording->targets.n + 1, sizeof(struct kymo_process *));
+	size_t n = 0;
+
+	if (!children)
+		return &kymo_error_no_memory;
+	for (size_t i = 0; i < recording->targets.n; i++) {
+		const struct target *target = recording->targets.items[i];
+
+		if (target->source == source && target->process != source->process && !target->is_sharing && !target->is_clean)
+			children[n++] = target->process;
+	}
+	kymo_probes_look_at_stack(source->probes);
+	return kymo_probes_heed_handlers(source->probes, children, n, &recording->result.stopped_ns);
+}
+
+/* A program that has come to handle faults must find their instructions in their places, and one that overflows its stack what it has done itself. */
+static void look_at_faults(struct recording *recording)
+{
+	uint64_t now = kymo_now_ns();
+	bool is_time = now >= recording->next_heed_ns;
+
+	if (is_time)
+		recording->next_heed_ns = now + HEED_NS;
+	for (size_t i = 0; i < recording->sources.n; i++) {
+		struct source *source = recording->sources.items[i];
+		struct kymo_error *error;
+
+		if (!is_time && !kymo_probes_are_handlers_set(source->probes))
+			continue;
+		error = look_at_source(recording, source);
+
+		if (error && kymo_probes_are_mapped(source->probes))
+			recording_warn(recording, "process %d has come to handle faults, and probes that displace what may fault can't be exchanged: %s",
+				       kymo_process_pid(source->process), error->message);
+		kymo_error_destroy(error);
+	}
+}
+
 bool recording_is_time_up(const struct recording *recording)
 {
 	return kymo_record_stop ||
@@ -196,6 +237,7 @@ static struct kymo_error *record_until_end(struct recording *recording, bool *al
 			return error;
 		answer_all(recording);
 		recording_snapshot(recording);
+		look_at_faults(recording);
 		if (recording->tree ? !recording->targets.n : is_over(recording)) {
 			*alive_ret = false;
 			return NULL;
@@ -224,6 +266,8 @@ static struct kymo_error *take_out_of(struct recording *recording, struct target
 		kymo_process_resume(target->process);
 		return NULL;
 	}
+	if (target->source && target->source->process == target->process)
+		kymo_probes_look_at_stack(target->source->probes);
 	error = kymo_remove(target->process, inode, &result);
 	if (error && kymo_process_ended(target->process, &status)) {
 		kymo_error_destroy(error);

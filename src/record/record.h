@@ -44,6 +44,7 @@ struct kymo_record_options {
 	uint64_t buffer_size;		/* bytes a CPU */
 	bool overwrite;
 	bool follow;			/* all that descends from it, too; of `pid`: what is made from now on */
+	bool displace_faulting;		/* also what may fault, in processes that handle faults */
 	bool no_rseq;			/* for measuring: never use restartable sequences */
 	/* Called about five times a second and once at the end, from the thread that called kymo_record(). May be NULL. */
 	void (*progress)(const struct kymo_record_progress *progress, void *data);

@@ -32,7 +32,7 @@
 #define KYMO_WIRE_MEMFD_PATH "/memfd:" KYMO_WIRE_MEMFD_NAME
 #define KYMO_WIRE_JUMPS_PATH "/memfd:" KYMO_WIRE_JUMPS_NAME
 #define KYMO_WIRE_MAGIC 0x316f6d796bull		/* "kymo1" */
-#define KYMO_WIRE_VERSION 4u
+#define KYMO_WIRE_VERSION 5u
 
 #define KYMO_WIRE_MAX_REGIONS 1024
 #define KYMO_WIRE_MAX_SUBBUFFERS 16
@@ -63,7 +63,8 @@ struct kymo_wire_run {
  * come that far; when that takes too long it sets `given_up`, and nobody waits any more until the recorder clears that, but all add their 1. A recording that leaves sets both.
  */
 struct kymo_wire_watch {
-	uint32_t requests, answers, given_up, reserved;
+	uint32_t requests, answers, given_up;
+	uint32_t signals;		/* of `handlers`: 1 << each signal that a handler was about to be set for */
 };
 
 struct kymo_wire_header {
@@ -92,6 +93,7 @@ struct kymo_wire_header {
 	uint32_t target_pid;
 	uint32_t overwrite;
 	struct kymo_wire_watch watch;
+	struct kymo_wire_watch handlers;	/* the same of a thread that is about to set a handler of faults (sigaction) */
 	uint64_t is_muted;		/* the program has forbidden itself to read the time stamp counter: it records nothing any more */
 	uint64_t recorded_bytes;	/* for kymo status; by the recorder, twice a second */
 	uint64_t lost_events;

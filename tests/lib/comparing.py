@@ -116,15 +116,15 @@ def files_of(names):
     return {name: Path(name).read_bytes() if Path(name).exists() else None for name in names}
 
 
-def compare(command, specs, outputs=(), status=0, **options):
+def compare(command, specs, outputs=(), status=0, handles_faults=False, **options):
     """Run `command` bare, under kymo with `specs`, and under the kernel's uprobes at the places that kymo has chosen. `outputs`
-    are the files that it writes."""
+    are the files that it writes. `handles_faults`: it has handlers of faults, which do not look at program counters."""
     fix_addresses()
     options = {**options, 'env': {**FIXED, **options.get('env', {})}}
     bare = kymotest.run(*command, **options)
     check_equal(bare.status, status, f'exit status of {bare.command}\n{bare.err}')
     bare_files = files_of(outputs)
-    recorded = record('--no-follow', *(word for spec in specs for word in ('-p', spec)), '--', *command, **options).ended(status)
+    recorded = record('--no-follow', *['--displace-faulting'] * handles_faults, *(word for spec in specs for word in ('-p', spec)), '--', *command, **options).ended(status)
     check_same(recorded.out, bare.out, 'stdout')
     check_same('\n'.join(own_lines(recorded)), bare.err.removesuffix('\n'), 'stderr')
     check(files_of(outputs) == bare_files, f'{outputs} differ')

@@ -165,7 +165,8 @@ def compare_places(command, places, refusals, outputs=(), n_counted=500, **optio
     files = comparing.files_of(outputs)
 
     def attempt(left):
-        return record('--buffer', '4M', *specs(left), '--', *command, **options)
+        # Any instruction, also of programs that handle faults: these do not look at program counters.
+        return record('--buffer', '4M', '--displace-faulting', *specs(left), '--', *command, **options)
     recorded, left = without_refused(places, attempt, refusals)
     for _ in range(3):  # a program does not wait for ever for probes in what it loads, and may be over before a recorder on a busy machine has them
         if 'is not probed' in recorded.err and left:

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "arch/x86_64/x86.h"
+#include "arch/x86_64/plan.h"
 
 static bool are_sizes_sane(const struct kymo_plan *plan)
 {
@@ -36,9 +36,11 @@ int kymo_plan_window(const struct kymo_entry_map *map, struct kymo_plan *plan)
 			return -EINVAL;
 		found.insn_offset[found.n_insns] = (uint8_t)at;
 		at += insn.length;
+		found.faults |= (uint8_t)x86_faults_anywhere(&insn);
 		found.ends_flow = x86_flow_ends(insn.flow) || x86_flow_is_call(insn.flow);
 	}
 	found.insn_offset[found.n_insns] = found.window;
+	found.flags_are_dead = x86_flags_are_dead(map, plan->vaddr);
 	*plan = found;
 	return 0;
 }

@@ -133,15 +133,31 @@ static void emit_hop(struct code *c, uint64_t next, struct kymo_pad_layout *layo
 	EMIT(c, 0xff, 0xe0);					/* jmp *%rax */
 }
 
-/* Ask the recorder to look at what is mapped, and wait for it: no system call, and not for ever. */
-static void emit_watch(struct code *c, const struct kymo_pad_env *env, uint64_t watch)
+/* sigaction(%edi, %rsi, …): a jump to `done` unless it sets a handler of one of the signals; that is noted at r10. */
+static void emit_signal(struct code *c, uint32_t signals, struct label *done)
+{
+	EMIT(c, 0x83, 0xff, 0x1f);				/* cmp $31,%edi */
+	JA(c, done);
+	EMIT(c, 0xb8);						/* mov $signals,%eax */
+	imm32(c, signals);
+	EMIT(c, 0x0f, 0xa3, 0xf8);				/* bt %edi,%eax */
+	JAE(c, done);
+	EMIT(c, 0x48, 0x85, 0xf6);				/* test %rsi,%rsi */
+	JE(c, done);
+	EMIT(c, 0xf0, 0x41, 0x0f, 0xab, 0x7a, offsetof(struct kymo_wire_watch, signals));	/* lock bts %edi,signals(%r10) */
+}
+
+/* Ask the recorder to look, and wait for it: no system call, and not for ever. */
+static void emit_watch(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_chain *chain)
 {
 	struct label done = { .n = 0 };
 	size_t again;
 
 	compare_byte(c, env->live, 0);
 	JE(c, &done);
-	movabs(c, R10, watch);
+	movabs(c, R10, chain->watch);
+	if (chain->watched_signals)
+		emit_signal(c, chain->watched_signals, &done);
 	EMIT(c, 0x41, 0xbb, 1, 0, 0, 0);			/* mov $1,%r11d */
 	EMIT(c, 0xf0, 0x45, 0x0f, 0xc1, 0x1a);			/* lock xadd %r11d,requests(%r10) */
 	EMIT(c, 0x41, 0x83, 0x7a, offsetof(struct kymo_wire_watch, given_up), 0x00);	/* cmpl $0,given_up(%r10) */
@@ -159,6 +175,44 @@ static void emit_watch(struct code *c, const struct kymo_pad_env *env, uint64_t 
 	imm32(c, (int64_t)again - (int64_t)(c->n + 4));
 	EMIT(c, 0x41, 0xc7, 0x42, offsetof(struct kymo_wire_watch, given_up), 1, 0, 0, 0);	/* movl $1,given_up(%r10) */
 	place(c, &done);
+}
+
+/* ---- the end of the stack ---- */
+
+/*
+ * Before anything is stored, where the flags are dead: whether the stack pointer is near the end of the initial thread's stack. No register is free, so it is compared with memory. Below that
+ * end lie other threads' stacks.
+ */
+struct stack_check {
+	struct label is_low;
+	size_t resume;
+};
+
+static void compare_rsp(struct code *c, uint64_t address)
+{
+	rip_to(c, "\x48\x3b\x25", 3, address, 0);		/* cmp address(%rip),%rsp */
+}
+
+static void emit_stack_check(struct code *c, const struct kymo_pad_env *env, const struct kymo_plan *plan, struct stack_check *check)
+{
+	if (!plan->flags_are_dead)
+		return;
+	compare_rsp(c, env->live + KYMO_PAD_LIVE_STACK_ENOUGH);
+	JB(c, &check->is_low);
+	check->resume = c->n;
+}
+
+/* Behind the way out: `layout` tells where the displaced instructions are. */
+static void emit_stack_low(struct code *c, const struct kymo_pad_env *env, const struct kymo_plan *plan, struct stack_check *check,
+			   const struct kymo_pad_layout *layout)
+{
+	if (!plan->flags_are_dead)
+		return;
+	place(c, &check->is_low);
+	compare_rsp(c, env->live + KYMO_PAD_LIVE_STACK_LOW);
+	branch_back(c, "\x0f\x82", 2, check->resume);		/* jb: another thread's */
+	rip_to(c, "\xf0\x48\xff\x05", 4, env->live + KYMO_PAD_LIVE_SKIPPED, 0);	/* lock incq skipped(%rip) */
+	jump_back(c, layout->insn_at[0]);
 }
 
 /* The frame comes with no stamp in it. */
@@ -217,22 +271,25 @@ static int emit_sequenced(struct code *c, const struct kymo_pad_env *env, const 
 {
 	struct x86_event_code parts[2][KYMO_PAD_MAX_EVENTS];
 	uint64_t descriptors[2][KYMO_PAD_MAX_EVENTS][3];
+	struct stack_check check = { .resume = 0 };
 	size_t end;
 	int err;
 
 	memset(parts, 0, sizeof(parts));
+	emit_stack_check(c, env, plan, &check);
 	x86_emit_save(c, chain->save_flags || kymo_pad_wants_flags(events, n));
 	if (chain->next)
 		clear_stamp(c);
 	emit_hot(c, env, events, n, site, 0, false, chain->next != 0, parts[0], descriptors[0]);
 	end = c->n;
 	if (chain->watch)
-		emit_watch(c, env, chain->watch);
+		emit_watch(c, env, chain);
 	if (chain->next)
 		emit_hop(c, chain->next, layout);
 	err = x86_emit_way_out(c, plan, site->address, layout);
 	if (err)
 		return err;
+	emit_stack_low(c, env, plan, &check, layout);
 	layout->inner = (uint32_t)c->n;
 	emit_hot(c, env, events, n, site, 32 * n, true, chain->next != 0, parts[1], descriptors[1]);
 	jump_back(c, end);
@@ -245,9 +302,11 @@ static int emit_unsequenced(struct code *c, const struct kymo_pad_env *env, cons
 			    const struct kymo_pad_event *events, size_t n, const struct kymo_pad_chain *chain, struct kymo_pad_layout *layout)
 {
 	struct x86_event_code parts[KYMO_PAD_MAX_EVENTS];
+	struct stack_check check = { .resume = 0 };
 	int err;
 
 	memset(parts, 0, sizeof(parts));
+	emit_stack_check(c, env, plan, &check);
 	x86_emit_save(c, chain->save_flags || kymo_pad_wants_flags(events, n));
 	if (chain->next)
 		clear_stamp(c);
@@ -255,10 +314,12 @@ static int emit_unsequenced(struct code *c, const struct kymo_pad_env *env, cons
 	for (size_t i = 0; i < n; i++)
 		x86_event_plain(c, env, &events[i], site, &parts[i]);
 	if (chain->watch)
-		emit_watch(c, env, chain->watch);
+		emit_watch(c, env, chain);
 	if (chain->next)
 		emit_hop(c, chain->next, layout);
 	err = x86_emit_way_out(c, plan, site->address, layout);
+	if (!err)
+		emit_stack_low(c, env, plan, &check, layout);
 	for (size_t i = 0; i < n && !err; i++)
 		x86_event_plain_states(c, env, &parts[i]);
 	return err;

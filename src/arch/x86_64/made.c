@@ -24,14 +24,6 @@ static bool is_changed_in_place(const struct x86_insn *insn)
 	return insn->z.mnemonic == ZYDIS_MNEMONIC_CMP && insn->z.opcode == 0x3d && raw->imm[0].size == 32;
 }
 
-/* A call by a register reads no memory but the stack. */
-static bool may_fault(const struct x86_insn *insn)
-{
-	bool is_plain_call = insn->flow == X86_FLOW_CALL_INDIRECT && insn->op[0].type == ZYDIS_OPERAND_TYPE_REGISTER;
-
-	return !is_plain_call && x86_may_fault(insn);
-}
-
 int x86_check_made(const struct x86_site *site, unsigned int span, struct kymo_refusal *refusal)
 {
 	uint64_t at = site->vaddr, end = site->vaddr + span;
@@ -46,7 +38,7 @@ int x86_check_made(const struct x86_site *site, unsigned int span, struct kymo_r
 		if (is_changed_in_place(&insn))
 			return x86_refuse(refusal, at,
 					  "the instruction at 0x%lx is of a kind that programs change in code that they have made", at);
-		if (at == site->vaddr && may_fault(&insn))
+		if (at == site->vaddr && x86_faults(site, &insn))
 			return x86_refuse(refusal, at,
 					  "the instruction at 0x%lx may fault, and the program would not know the address of its copy", at);
 		at += insn.length;

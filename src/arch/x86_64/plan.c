@@ -31,8 +31,10 @@
  * Code that the program has made (made.c) is not known but for its bytes: one instruction is displaced, what follows is left alone, and 1 is
  * the word of whoever names the place.
  *
- * What a plan does not protect from: a program whose fault handler compares the PC with the address of an instruction
- * that was displaced (HotSpot's SafeFetch does), and shadow stacks where a call is displaced.
+ * Where the process handles faults, nothing is displaced that may cause one (faults.c): a handler that looks the PC up finds it in its place.
+ *
+ * What a plan does not protect from: a program that comes to handle faults later, as far as the caller does not plan it anew; and shadow stacks
+ * where a call is displaced.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -242,6 +244,8 @@ static int check_site(const struct x86_site *site, struct kymo_refusal *refusal)
 	if (!err)
 		err = x86_check_insn(site, &site->insn, end, true, refusal);
 	if (!err)
+		err = x86_check_faults(site, &site->insn, refusal);
+	if (!err)
 		err = x86_check_stack(site, refusal);
 	if (!err)
 		err = x86_check_made(site, site->insn.length, refusal);
@@ -253,7 +257,13 @@ static int check_site(const struct x86_site *site, struct kymo_refusal *refusal)
 
 int x86_find_evictable(const struct x86_site *site, uint64_t vaddr, struct x86_site *ret, struct kymo_refusal *refusal)
 {
-	struct x86_site found = { .code = site->code, .map = site->map, .room = site->room, .decoder = site->decoder };
+	struct x86_site found = {
+		.code = site->code,
+		.map = site->map,
+		.room = site->room,
+		.decoder = site->decoder,
+		.watched_faults = site->watched_faults,
+	};
 	int err;
 
 	found.vaddr = vaddr;
@@ -318,10 +328,11 @@ const char *kymo_tactic_name(enum kymo_tactic tactic)
 	return tactics[tactic < KYMO_N_TACTICS ? tactic : KYMO_TACTIC_NONE].name;
 }
 
-static int try_tactics(struct x86_site *site, struct kymo_plan *ret, size_t *n_ret, struct kymo_refusal *refused,
-		       size_t *n_refused)
+/* From the best to `last`. */
+static int try_up_to(struct x86_site *site, enum kymo_tactic last, struct kymo_plan *ret, size_t *n_ret, struct kymo_refusal *refused,
+		     size_t *n_refused)
 {
-	for (int tactic = KYMO_TACTIC_NONE + 1; tactic < KYMO_N_TACTICS; tactic++) {
+	for (int tactic = KYMO_TACTIC_NONE + 1; tactic <= (int)last; tactic++) {
 		struct kymo_plan plans[KYMO_PLANS_MAX];
 		size_t n = 0;
 
@@ -338,6 +349,23 @@ static int try_tactics(struct x86_site *site, struct kymo_plan *ret, size_t *n_r
 	return -EPERM;
 }
 
+/* One that displaces nothing that may fault is preferred among the plain ones: such a program may yet come to handle faults. */
+static int try_tactics(struct x86_site *site, struct kymo_plan *ret, size_t *n_ret, struct kymo_refusal *refused, size_t *n_refused)
+{
+	unsigned int watched = site->watched_faults, possible = site->room ? site->room->possible_faults : 0;
+	struct kymo_refusal unused;
+	int err = -EPERM;
+
+	site->watched_faults |= possible;
+	if (site->watched_faults != watched && !x86_check_faults(site, &site->insn, &unused))
+		err = try_up_to(site, KYMO_TACTIC_PUN, ret, n_ret, refused, n_refused);
+	site->watched_faults = watched;
+	if (!err)
+		return 0;
+	*n_refused = 0;
+	return try_up_to(site, KYMO_N_TACTICS - 1, ret, n_ret, refused, n_refused);
+}
+
 int kymo_plan(const struct kymo_module_code *code, const struct kymo_entry_map *map, const struct kymo_plan_room *room,
 	      uint64_t vaddr, struct kymo_plan ret[KYMO_PLANS_MAX], size_t *n_ret, struct kymo_refusal *refusals,
 	      size_t *n_refusals)
@@ -347,6 +375,7 @@ int kymo_plan(const struct kymo_module_code *code, const struct kymo_entry_map *
 		.map = map,
 		.room = room,
 		.vaddr = vaddr,
+		.watched_faults = room ? room->watched_faults : 0,
 	};
 	struct kymo_refusal refused[KYMO_N_TACTICS] = { 0 };
 	size_t n = 0;
@@ -362,6 +391,8 @@ int kymo_plan(const struct kymo_module_code *code, const struct kymo_entry_map *
 		n = 1;
 	else
 		err = try_tactics(&site, ret, n_ret, refused, &n);
+	for (size_t i = 0; !err && i < *n_ret; i++)
+		ret[i].flags_are_dead = x86_flags_are_dead(map, ret[i].vaddr);
 	if (refusals)
 		memcpy(refusals, refused, n * sizeof(*refused));
 	if (n_refusals)

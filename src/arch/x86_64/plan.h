@@ -14,6 +14,7 @@ struct x86_site {
 	const struct x86_function *about; /* the function */
 	uint64_t vaddr;
 	struct x86_insn insn;
+	unsigned int watched_faults; /* KYMO_FAULT_…: what may cause one of these is not displaced */
 	unsigned int budget; /* addresses that may still be asked for: what bounds a tactic's search */
 };
 
@@ -63,6 +64,20 @@ int x86_refuse_fixed(const struct x86_site *site, struct kymo_refusal *refusal);
 /* In code that the program has made: whether it can be trusted to leave the `span` bytes from the site on as they are. */
 int x86_check_made(const struct x86_site *site, unsigned int span, struct kymo_refusal *refusal);
 
+/* ---- faults.c ---------------------------------------------------------------------------------------------------- */
+
+/* KYMO_FAULT_…: what the instruction, one of the site's function, may cause in a sound program. */
+unsigned int x86_faults(const struct x86_site *site, const struct x86_insn *insn);
+
+/* The same where nothing is known of its function. */
+unsigned int x86_faults_anywhere(const struct x86_insn *insn);
+
+/* Whether the code from `vaddr` on writes the arithmetic flags before it reads them. */
+bool x86_flags_are_dead(const struct kymo_entry_map *map, uint64_t vaddr);
+
+/* Whether the instruction may be displaced as far as that goes. */
+int x86_check_faults(const struct x86_site *site, const struct x86_insn *insn, struct kymo_refusal *refusal);
+
 /* ---- stacks.c ---------------------------------------------------------------------------------------------------- */
 
 /* Whether the stack has room for a pad at the site, whoever calls its function. */
@@ -100,10 +115,6 @@ uint64_t x86_layout_reserve(struct x86_layout *layout, struct x86_site *site, un
  * written, `span` are what jumps are made of. */
 void x86_plan_alone(const struct x86_site *site, enum kymo_tactic tactic, const struct x86_layout *layout,
 		    unsigned int patch_size, unsigned int span, uint64_t trampoline, struct kymo_plan *ret);
-
-/* Whether the instruction may fault, other than for want of stack: who handles that, or reads about it later, should
- * find it in its place. Calls count, too. */
-bool x86_may_fault(const struct x86_insn *insn);
 
 /* Prefixes that a jmp rel32 takes no notice of; the best known first. */
 #define X86_N_PREFIXES 22

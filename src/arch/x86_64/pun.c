@@ -218,74 +218,11 @@ void x86_plan_alone(const struct x86_site *site, enum kymo_tactic tactic, const 
 		.patch_size = (uint8_t)patch_size,
 		.lock_size = (uint8_t)(span > insn->length ? span : insn->length),
 		.trampoline = trampoline,
+		.faults = (uint8_t)x86_faults(site, insn),
 		.ends_flow = x86_flow_ends(insn->flow) || x86_flow_is_call(insn->flow),
 	};
 	memcpy(ret->original, x86_text_at(site->map, site->vaddr, &size), insn->length);
 	memcpy(ret->patch, layout->bytes + (site->vaddr - layout->base), patch_size);
-}
-
-/* Whether it computes with integers; all such work without a trap, but for divisions. */
-static bool is_of_integers(const struct x86_insn *insn)
-{
-	if (insn->z.meta.isa_ext != ZYDIS_ISA_EXT_BASE && insn->z.meta.isa_ext != ZYDIS_ISA_EXT_LONGMODE)
-		return false;
-	switch (insn->z.meta.category) {
-	case ZYDIS_CATEGORY_BINARY:
-		return insn->z.mnemonic != ZYDIS_MNEMONIC_DIV && insn->z.mnemonic != ZYDIS_MNEMONIC_IDIV;
-	case ZYDIS_CATEGORY_MISC:
-		return insn->z.mnemonic == ZYDIS_MNEMONIC_LEA;
-	case ZYDIS_CATEGORY_BITBYTE:
-	case ZYDIS_CATEGORY_CMOV:
-	case ZYDIS_CATEGORY_COND_BR:
-	case ZYDIS_CATEGORY_CONVERT:
-	case ZYDIS_CATEGORY_DATAXFER:
-	case ZYDIS_CATEGORY_LOGICAL:
-	case ZYDIS_CATEGORY_NOP:
-	case ZYDIS_CATEGORY_POP:
-	case ZYDIS_CATEGORY_PUSH:
-	case ZYDIS_CATEGORY_RET:
-	case ZYDIS_CATEGORY_ROTATE:
-	case ZYDIS_CATEGORY_SETCC:
-	case ZYDIS_CATEGORY_SHIFT:
-	case ZYDIS_CATEGORY_UNCOND_BR:
-	case ZYDIS_CATEGORY_WIDENOP:
-		return true;
-	default:
-		return false;
-	}
-}
-
-/* Whether it moves vector registers, or bits of them: floating-point numbers may trap when they are computed with, and memory when it is not aligned. */
-static bool is_of_vector_registers(const struct x86_insn *insn)
-{
-	ZydisISAExt ext = insn->z.meta.isa_ext;
-
-	if (ext != ZYDIS_ISA_EXT_SSE && ext != ZYDIS_ISA_EXT_SSE2 && ext != ZYDIS_ISA_EXT_AVX && ext != ZYDIS_ISA_EXT_AVX2)
-		return false;
-	if (insn->z.meta.category != ZYDIS_CATEGORY_DATAXFER && insn->z.meta.category != ZYDIS_CATEGORY_LOGICAL &&
-	    insn->z.meta.category != ZYDIS_CATEGORY_LOGICAL_FP)
-		return false;
-	for (unsigned int i = 0; i < insn->z.operand_count; i++)
-		if (insn->op[i].type == ZYDIS_OPERAND_TYPE_MEMORY)
-			return false;
-	return true;
-}
-
-bool x86_may_fault(const struct x86_insn *insn)
-{
-	if (!is_of_integers(insn) && !is_of_vector_registers(insn))
-		return true;
-	for (unsigned int i = 0; i < insn->z.operand_count; i++) {
-		const ZydisDecodedOperandMem *mem = &insn->op[i].mem;
-		bool is_tls = mem->segment == ZYDIS_REGISTER_FS && mem->base == ZYDIS_REGISTER_NONE;
-
-		if (insn->op[i].type != ZYDIS_OPERAND_TYPE_MEMORY || mem->type == ZYDIS_MEMOP_TYPE_AGEN)
-			continue;
-		if (mem->index != ZYDIS_REGISTER_NONE ||
-		    (mem->base != ZYDIS_REGISTER_RSP && mem->base != ZYDIS_REGISTER_RIP && !is_tls))
-			return true;
-	}
-	return false;
 }
 
 /* Whether the instruction, which follows another one that is displaced or copied, can be copied. */
@@ -298,7 +235,7 @@ static bool can_copy(const struct x86_site *site, const struct x86_insn *insn)
 	const uint8_t *text;
 	size_t size;
 
-	if (!x86_test(site->map, X86_STARTS, vaddr) || x86_flow_is_call(insn->flow) || x86_may_fault(insn) ||
+	if (!x86_test(site->map, X86_STARTS, vaddr) || x86_flow_is_call(insn->flow) || x86_faults(site, insn) ||
 	    x86_check_insn(site, insn, end, false, &unused) || x86_check_rseq(site, vaddr, end, &unused) ||
 	    x86_is_locked(site, vaddr, insn->length) || room->is_unsteady(room->data, vaddr, insn->length))
 		return false;

@@ -7,8 +7,9 @@
 #define PADDING_MAX 64u /* between functions */
 
 
-static void add_insn(struct kymo_plan *plan, const struct x86_insn *insn)
+static void add_insn(const struct x86_site *site, struct kymo_plan *plan, const struct x86_insn *insn)
 {
+	plan->faults |= (uint8_t)x86_faults(site, insn);
 	plan->window = (uint8_t)(plan->window + insn->length);
 	plan->insn_offset[++plan->n_insns] = plan->window;
 	plan->ends_flow = x86_flow_ends(insn->flow) || x86_flow_is_call(insn->flow);
@@ -55,7 +56,7 @@ int x86_try_jump(struct x86_site *site, struct kymo_plan *plans, size_t *n, stru
 	struct kymo_plan plan = { .tactic = KYMO_TACTIC_JUMP };
 	int err;
 
-	add_insn(&plan, &site->insn);
+	add_insn(site, &plan, &site->insn);
 	if (plan.window < KYMO_JUMP_SIZE)
 		return x86_refuse(refusal, site->vaddr, "the instruction at 0x%lx has %u byte%s, a jump takes %d",
 				  site->vaddr, plan.window, plan.window == 1 ? "" : "s", KYMO_JUMP_SIZE);
@@ -141,7 +142,7 @@ static bool gather_padding(const struct x86_site *site, struct kymo_plan *plan, 
 	while (plan->window < KYMO_JUMP_SIZE) {
 		if (!decode_nop(site, site->vaddr + plan->window, &insn))
 			return false;
-		add_insn(plan, &insn);
+		add_insn(site, plan, &insn);
 	}
 	return true;
 }
@@ -155,9 +156,11 @@ static int gather(const struct x86_site *site, struct kymo_plan *plan, struct ky
 		uint64_t next = insn.address + insn.length;
 		int err = x86_check_insn(site, &insn, next, false, refusal);
 
+		if (!err)
+			err = x86_check_faults(site, &insn, refusal);
 		if (err)
 			return err;
-		add_insn(plan, &insn);
+		add_insn(site, plan, &insn);
 		if (!ended)
 			before = insn;
 		ended = x86_flow_ends(before.flow);
@@ -183,6 +186,9 @@ int x86_try_group(struct x86_site *site, struct kymo_plan *plans, size_t *n, str
 	struct kymo_plan plan = { .tactic = KYMO_TACTIC_GROUP };
 	int err;
 
+	if (site->room && site->room->is_alone)
+		return x86_refuse(refusal, site->vaddr, "threads may be on their way back to any instruction behind 0x%lx, from earlier probes",
+				  site->vaddr);
 	if (site->about->computed)
 		return x86_refuse(refusal, site->about->computed,
 				  "the indirect branch at 0x%lx may lead anywhere in the function at 0x%lx",

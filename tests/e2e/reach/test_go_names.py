@@ -86,12 +86,12 @@ def check_counts(tmp, name):
     (tmp / name).chmod(0o755)
     wanted = run(f'./{name}').ok().out
     typed = {call: f'./{name}:{call}'.replace('-2', r'\-2') for call in CALLS}
-    result = record('--backend', 'inproc', *(word for spec in typed.values() for word in ('-p', spec)), '--', f'./{name}', seconds=200).ok()
+    result = record('--backend', 'inproc', '--displace-faulting', *(word for spec in typed.values() for word in ('-p', spec)), '--', f'./{name}', seconds=200).ok()
     check_equal(result.out, wanted, 'output')
     check(set(counts()) == set(CALLS) and all(counts()[call] >= n for call, n in CALLS.items()), 'calls, and entries again', counts())
     starts = {row['name']: row['offset'] for row in known_to_kymo(f'./{name}').values()}
     behind = {call: f'+0x{golang.size_of_check(name, starts[call]):x}' for call in CALLS}
-    result = record('--backend', 'inproc', *(word for call, spec in typed.items() for word in ('-p', spec + behind[call])), '--', f'./{name}', seconds=200).ok()
+    result = record('--backend', 'inproc', '--displace-faulting', *(word for call, spec in typed.items() for word in ('-p', spec + behind[call])), '--', f'./{name}', seconds=200).ok()
     check_equal(result.out, wanted, 'output')
     check_equal(counts(), {(call + behind[call]).removesuffix('+0x0'): n for call, n in CALLS.items()}, 'calls')
 
@@ -108,7 +108,7 @@ def test_patterns_offsets_and_instructions(tmp):
     check_equal({name for _, name in known_to_kymo('./stripped', 'main.(*counter).next')}, {'main.(*counter).next'}, 'exactly')
     check_equal({name for _, name in known_to_kymo('./stripped', 'main.(*).next')}, {'main.(*counter).next', 'main.(*otherCounter).next'}, 'a pattern')
     (vaddr, _), row = known_to_kymo('./stripped', 'main.takesWords').popitem()
-    record('--backend', 'inproc', '-p', './stripped:main.takesWords:*', '--', './stripped').ok()
+    record('--backend', 'inproc', '--displace-faulting', '-p', './stripped:main.takesWords:*', '--', './stripped').ok()
     check_same([probe['offset'] - row['offset'] + vaddr for probe in report_json()['probes']],
                places.disassemble(str(tmp / 'stripped'), vaddr, vaddr + row['size']), 'instructions')
     explained = kymo('explain', './stripped', 'main.(*list[...]).pushFiveTimes').ok()
@@ -119,7 +119,7 @@ def test_patterns_offsets_and_instructions(tmp):
 def test_integer_arguments_are_in_go_s_registers(tmp):
     """ax, bx, cx, di, si: a number, a string of five bytes, three numbers of a slice."""
     build(tmp, 'stripped', '-ldflags=-s -w')
-    record('--backend', 'inproc', '-p', './stripped:main.takesWords number=%ax:u64 length=%cx:u64 rest=%si:u64', '-r', './stripped:main.takesWords sum=$retval:u64',
+    record('--backend', 'inproc', '--displace-faulting', '-p', './stripped:main.takesWords number=%ax:u64 length=%cx:u64 rest=%si:u64', '-r', './stripped:main.takesWords sum=$retval:u64',
            '--', './stripped').ok()
     call, *_, done = events()  # it may be entered again
     check_equal([call[name] for name in ('number', 'length', 'rest')], [42, 5, 3], 'arguments')

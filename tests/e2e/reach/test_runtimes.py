@@ -87,7 +87,7 @@ def test_a_jvm_with_a_thousand_instructions_of_its_library(tmp):
     process.wait_for('^ready$', seconds=120)
     before, refusals = turns(process, 3, 'before'), {}
     result, left = places.without_refused(
-        wanted, lambda left: record('-q', *places.specs(left), '--pid', process.pid, '--for', '1', seconds=120), refusals)
+        wanted, lambda left: record('-q', '--displace-faulting', *places.specs(left), '--pid', process.pid, '--for', '1', seconds=120), refusals)
     print(places.tell(refusals, len(wanted)))
     # Neighbours in 40 functions are in each other's way; and where pages are free in reach of libjvm is another thing each time.
     check(result.status == 0 and len(left) > 0.75 * len(wanted), 'most have a place', result)
@@ -116,7 +116,7 @@ def test_node_with_probes_in_libc_and_itself(tmp):
     libc = library('libc.so.6', node())
     named = [name for name in places.symbols(node()) if re.match(r'uv_(run|now|read_start|write|hrtime|fs_\w+)$', name)]
     process = start(node(), tmp / 'loop.js')
-    counts = check_running(process, ['libc:malloc', 'libc:free', 'libc:write', *(f'{node()}:{name}' for name in named)])
+    counts = check_running(process, ['libc:malloc', 'libc:free', 'libc:write', *(f'{node()}:{name}' for name in named)], '--displace-faulting')
     check(counts['libc:malloc'] + counts['libc:write'] > 20, f'calls of {libc}', counts)
 
 
