@@ -65,7 +65,7 @@ static void release(void *data, uint64_t vaddr, size_t size)
 void cli_free_room_init_at(struct cli_free_room *room, uint64_t low, uint64_t high)
 {
 	*room = (struct cli_free_room){
-		.ops = { room, look, never, never, reserve, release },
+		.ops = { room, look, never, never, reserve, release, false },
 		.low = (int64_t)low,
 		.high = (int64_t)high,
 		.lowest = FIRST_ADDRESS,
@@ -78,7 +78,7 @@ void cli_free_room_init(struct cli_free_room *room, const struct kymo_module *mo
 	const struct kymo_segment *segments = kymo_module_segments(module, &n);
 
 	*room = (struct cli_free_room){
-		.ops = { room, look, never, never, reserve, release },
+		.ops = { room, look, never, never, reserve, release, true },
 		.low = INT64_MAX,
 		.lowest = kymo_module_is_pie(module) ? INT64_MIN : FIRST_ADDRESS,
 	};

@@ -156,6 +156,7 @@ struct kymo_probes {
 	int64_t tid_offset, rseq_offset;	/* 0: not known */
 	uint64_t vforks;		/* the list that counts: of this recording, or of the one whose guards are in */
 	uint64_t stack_low, stack_high;
+	uint64_t changes;		/* of what is installed; goes up with each */
 };
 
 /* ---- events.c ----------------------------------------------------------------------------------------------------- */

@@ -11,6 +11,7 @@
 #include "base/page.h"
 #include "probe/placing.h"
 
+#define SHARED_PAGES_MAX 2048	/* with trampolines, for the sake of other tools' breakpoints: 8 MiB of the target's */
 
 /* ---- what the planner asks --------------------------------------------------------------------------------------- */
 
@@ -54,7 +55,7 @@ static void release(void *data, uint64_t vaddr, size_t size)
 static int plan(struct placing *placing, const struct probe_site *site, struct kymo_code *code, struct kymo_plan plans[KYMO_PLANS_MAX],
 		size_t *n_ret, char *reasons, size_t size)
 {
-	const struct kymo_plan_room room = { placing, look, is_locked, is_unsteady, reserve, release };
+	const struct kymo_plan_room room = { placing, look, is_locked, is_unsteady, reserve, release, placing->room.pages.n < SHARED_PAGES_MAX };
 	struct kymo_refusal refusals[KYMO_N_TACTICS];
 	size_t n = 0, used = 0;
 	int err = kymo_plan(&code->code, code->map, &room, site->address - placing->bias, plans, n_ret, refusals, &n);
