@@ -15,7 +15,8 @@
 #include "base/search.h"
 
 #define SECOND_NS UINT64_C(1000000000)
-#define PAUSE_MAX_NS (60 * SECOND_NS)
+#define PAUSE_MAX_NS (8 * SECOND_NS)
+#define NO_GAP SIZE_MAX	/* nobody asked for a probe there: a guard, an instruction that was evicted */
 #define GAPS_MAX 1000
 
 struct kymo_error *kymo_look_create(struct kymo_probes *probes, struct kymo_process *process, struct kymo_look **ret)
@@ -166,6 +167,10 @@ static bool note_out(struct kymo_look *look, struct look_site *known, const stru
 {
 	size_t at = first_gap;
 
+	known->is_out = true;
+	known->gap = NO_GAP;
+	if (!site->wishes.n)
+		return true;
 	while (at < look->gaps.n && look->gaps.items[at].cause != cause)
 		at++;
 	if (at == look->gaps.n && at >= GAPS_MAX) {	/* the last one goes on */
@@ -181,7 +186,6 @@ static bool note_out(struct kymo_look *look, struct look_site *known, const stru
 			return false;
 	}
 	look->gaps.items[at].n++;
-	known->is_out = true;
 	known->gap = at;
 	return true;
 }
@@ -189,16 +193,25 @@ static bool note_out(struct kymo_look *look, struct look_site *known, const stru
 /* Part of a gap's sites may come back before the others: these get a gap of their own. */
 static bool note_back(struct kymo_look *look, struct look_site *known, uint64_t tsc, size_t first_gap)
 {
-	struct kymo_gap gap = look->gaps.items[known->gap];
+	struct kymo_gap gap;
 	size_t at = first_gap;
 
 	known->is_out = known->is_file = false;
-	if (gap.n <= 1 || look->gaps.n >= GAPS_MAX) {
-		look->gaps.items[known->gap].end = tsc;
+	if (known->gap == NO_GAP)
 		return true;
-	}
+	gap = look->gaps.items[known->gap];
 	while (at < look->gaps.n && (look->gaps.items[at].cause != gap.cause || look->gaps.items[at].begin != gap.begin || look->gaps.items[at].end != tsc))
 		at++;
+	if (gap.n <= 1 || look->gaps.n >= GAPS_MAX) {
+		look->gaps.items[known->gap].end = tsc;
+		if (at < look->gaps.n) {	/* of all that came back before it in this look: they are one gap */
+			look->gaps.items[known->gap].n += look->gaps.items[at].n;
+			look->gaps.items[at].n = 0;
+		}
+		while (look->gaps.n && !look->gaps.items[look->gaps.n - 1].n)
+			look->gaps.n--;
+		return true;
+	}
 	look->gaps.items[known->gap].n--;
 	if (at < look->gaps.n) {
 		look->gaps.items[at].n++;

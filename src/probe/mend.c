@@ -22,18 +22,20 @@ static bool bytes_near(struct kymo_look *look, uint64_t address, uint8_t *out, s
 	return look_bytes(look, address, out, size) || !kymo_process_read(look->process, address, out, size);
 }
 
-/* Where the second jump of an evicted neighbour is, which the short one at the site leads to; 0: it is none. */
-static uint64_t near_jump(const struct probe_site *site)
+/* Where the second jump of an evicted neighbour is, which the short one at the site leads to; 0: it is none. The distance may be a byte that stays. */
+static uint64_t near_jump(struct kymo_look *look, const struct probe_site *site)
 {
-	if (site->plan.tactic != KYMO_TACTIC_NEIGHBOUR || site->plan.is_evicted)
+	uint8_t hop[KYMO_SHORT_JUMP_SIZE];
+
+	if (site->plan.tactic != KYMO_TACTIC_NEIGHBOUR || site->plan.is_evicted || !bytes_near(look, site->address, hop, sizeof(hop)))
 		return 0;
-	return kymo_short_jump_target(site->address, site->plan.patch);
+	return kymo_short_jump_target(site->address, hop);
 }
 
 /* Whether the bytes of a pun lead to its trampoline. */
 static bool pun_leads(struct kymo_look *look, const struct probe_site *site, const uint8_t *now, size_t size)
 {
-	uint64_t near = near_jump(site);
+	uint64_t near = near_jump(look, site);
 	uint8_t jump[KYMO_JUMP_SIZE];
 
 	if (memcmp(now, site->plan.patch, site->plan.patch_size))
@@ -175,7 +177,7 @@ static bool add_dependents(struct kymo_look *look, const struct probe_site *site
 	for (size_t i = 0; i < look->probes->sites.n; i++) {
 		const struct probe_site *other = &look->probes->sites.items[i];
 		uint64_t near = other->installed && other->address + SHORT_REACH > site->address && other->address < site->address + SHORT_REACH ?
-					near_jump(other) : 0;
+					near_jump(look, other) : 0;
 
 		if (near && near - site->address < site->plan.patch_size && look_at_site(look, other) == LOOK_JUMP && !has(list, other) &&
 		    !kymo_vec_push(&list->items, (struct torn){ other, true }))

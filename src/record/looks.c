@@ -66,6 +66,8 @@ static void note(struct recording *recording, const struct target *target)
 		kymo_cleanup_free char *value = NULL;
 		char key[64];
 
+		if (!gaps[i].n)
+			continue;
 		snprintf(key, sizeof(key), "gap_%" PRId32 "_%" PRIu64 "_%zu", target->inner_pid, target->look_begin, i);
 		if (asprintf(&value, "%s %zu %" PRIu64 " %" PRIu64 " %s", cause_of(&gaps[i]), gaps[i].n, gaps[i].begin, gaps[i].is_open ? 0 : gaps[i].end,
 			     gaps[i].name) < 0)
