@@ -346,6 +346,9 @@ static struct kymo_error *leave_site(struct leaving *leaving, size_t index)
 		return NULL;
 	}
 	target = !(site->flags & KYMO_WIRE_MADE) || is_whole(leaving, site) ? probe_jump_at(leaving->process, site->link) : 0;
+	/* A trampoline leads to its pad also when the text does not lead to it any more. */
+	if (site->link != site->address && memcmp(now, site->patched, site->patch_size))
+		target = 0;
 	if (leaving->nobody_stays && (target == site->entry || (target && find(leaving, site->address, enters_at, target, &first))))
 		return put(leaving, site, site->address, site->original, site->patch_size);
 	if (target == site->entry && (site->link == site->address || (!memcmp(now, site->patched, site->patch_size) && (is_whole(leaving, site) || !has_twin(leaving, site)))))
