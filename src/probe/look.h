@@ -48,7 +48,7 @@ bool look_bytes(const struct kymo_look *look, uint64_t address, uint8_t *out, si
 /* Read all stretches. What can't be read is taken for unchanged. */
 void look_read(struct kymo_look *look);
 
-/* ---- text.c's kin: what is there (mend.c) -------------------------------------------------------------------------- */
+/* ---- mend.c ------------------------------------------------------------------------------------------------------- */
 
 /* Classify what is at `site` in the bytes of the look. */
 enum look_text look_at_site(struct kymo_look *look, const struct probe_site *site);
