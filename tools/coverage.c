@@ -64,6 +64,11 @@ struct file {
 	size_t n_functions, n_undecoded;
 };
 
+/* Entries of functions by what another tool's uprobe does to a probe there. */
+struct bearings {
+	size_t n, by[KYMO_BEARS_GONE + 1];
+};
+
 /* ---- the room ---------------------------------------------------------------------------------------------------- */
 
 static void room_look(void *data, uint64_t vaddr, uint8_t *bytes, size_t size)
@@ -109,6 +114,7 @@ static const struct kymo_plan_room callbacks = {
 	.is_unsteady = room_is_unsteady,
 	.reserve = room_reserve,
 	.release = room_release,
+	.shares_entries = true,
 };
 
 static void surroundings_deinit(struct surroundings *around)
@@ -375,6 +381,32 @@ static struct kymo_error *plan_together(const struct file *file, struct surround
 	return error;
 }
 
+/* What another tool's uprobe does to a probe on each function's entry, alone. */
+static struct kymo_error *plan_entries(const struct file *file, struct surroundings *around, struct bearings *ret)
+{
+	const struct kymo_module_code *code = &file->code->code;
+	struct counts unused = { .tells = false };
+	struct kymo_error *error = NULL;
+
+	for (size_t i = 0; !error && i < code->n_functions; i++) {
+		struct kymo_plan plans[KYMO_PLANS_MAX];
+		size_t n_plans = 0;
+
+		error = clear(around, 0);
+		if (!error)
+			error = plan_one(file, around, code->functions[i].start, &unused, plans, &n_plans);
+		if (error || !n_plans)
+			continue;
+		ret->n++;
+		if (plans[n_plans - 1].vaddr != code->functions[i].start)	/* the breakpoint is on the endbr64 */
+			ret->by[KYMO_BEARS_GONE]++;
+		else
+			ret->by[kymo_plan_bears(&plans[n_plans - 1])]++;
+	}
+	kymo_vec_deinit(&unused.reasons);
+	return error;
+}
+
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
 static void file_deinit(struct file *file)
@@ -462,11 +494,19 @@ static void print_row(const struct file *file, const struct counts *alone, const
 	       percent(together->n - unplaced, together->n), percent(alone->watched, alone->n));
 }
 
+static void print_bearings(const struct bearings *bearings)
+{
+	printf("  %zu entries of functions; another tool's uprobe there is harmless at %.2f %%, harmless while it is set at %.2f %%, neither at %.2f %%\n",
+	       bearings->n, percent(bearings->by[KYMO_BEARS_GONE], bearings->n), percent(bearings->by[KYMO_BEARS_SET], bearings->n),
+	       percent(bearings->by[KYMO_BEARS_NOTHING], bearings->n));
+}
+
 static struct kymo_error *cover(const char *name, size_t at_most, unsigned int n_seeds, bool tells)
 {
 	kymo_cleanup(file_deinit) struct file file = { 0 };
 	kymo_cleanup(surroundings_deinit) struct surroundings around = { 0 };
 	struct counts alone = { .tells = tells }, together = { .tells = tells };
+	struct bearings bearings = { .n = 0 };
 	struct kymo_error *error;
 
 	error = file_init(&file, name);
@@ -476,8 +516,11 @@ static struct kymo_error *cover(const char *name, size_t at_most, unsigned int n
 		error = plan_alone(&file, &around, at_most, &alone);
 	for (unsigned int seed = 1; !error && seed <= n_seeds; seed++)
 		error = plan_together(&file, &around, seed, &together);
+	if (!error)
+		error = plan_entries(&file, &around, &bearings);
 	if (!error) {
 		print_row(&file, &alone, &together);
+		print_bearings(&bearings);
 		if (file.n_undecoded)
 			printf("  %zu of %zu functions do not decode and are not counted\n", file.n_undecoded,
 			       file.n_functions);

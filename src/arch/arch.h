@@ -155,6 +155,11 @@ struct kymo_plan_room {
 	unsigned int possible_faults;
 	/* Threads may be on their way back from earlier plans, to any instruction: no group. */
 	bool is_alone;
+	/*
+	 * Where a function is entered other tools set breakpoints, as the file's first byte, and take them out by that byte (docs/design/coexisting.md): take the tactic there
+	 * of which the fewest bytes are in the way of that, also if it costs a trampoline.
+	 */
+	bool shares_entries;
 };
 
 /* Why a tactic was not taken: one sentence, about `vaddr` where that is not 0. */
@@ -183,6 +188,19 @@ int kymo_plan(const struct kymo_module_code *code, const struct kymo_entry_map *
  * -EINVAL when the window is not made of whole instructions that can be displaced, when `original` is not what the file has, or a size can't be.
  */
 int kymo_plan_window(const struct kymo_entry_map *map, struct kymo_plan *plan);
+
+/*
+ * How a plan bears a uprobe of the kernel's on its first byte. The kernel runs the file's instruction elsewhere and goes on behind it; when it leaves, it writes the file's first
+ * byte. SET: while the breakpoint is there. GONE: also when it has left; the file's bytes are all there then.
+ */
+enum kymo_bearing {
+	KYMO_BEARS_NOTHING,
+	KYMO_BEARS_SET,
+	KYMO_BEARS_GONE,
+};
+
+/* Pure. */
+enum kymo_bearing kymo_plan_bears(const struct kymo_plan *plan);
 
 /* Where a probe on `vaddr` really goes: behind an endbr64, which stays, or `vaddr` itself. kymo_plan() does the same. */
 uint64_t kymo_site_of(const struct kymo_entry_map *map, uint64_t vaddr);

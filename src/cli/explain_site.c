@@ -134,6 +134,18 @@ static void print_faults(const struct cli_explainer *explainer, unsigned int fau
 		puts("             nothing that is displaced may fault, and the process handles faults: its handlers find no copy's address;");
 }
 
+/* What another tool's uprobe at the same address does to it. */
+static void print_bearing(const struct kymo_plan *plan)
+{
+	static const char *const words[] = {
+		[KYMO_BEARS_NOTHING] = "another tool's would break the program until the recorder sees it, 50 ms later",
+		[KYMO_BEARS_SET] = "another tool's works; if it is gone within 50 ms the program may break",
+		[KYMO_BEARS_GONE] = "another tool's works, and leaves the file's bytes",
+	};
+
+	printf("  uprobe     %s\n", words[kymo_plan_bears(plan)]);
+}
+
 /* `evicted` is the plan for the instruction that makes room, or NULL. */
 static void print_plan(const struct cli_explainer *explainer, uint64_t vaddr, const struct kymo_plan *plan,
 		       const struct kymo_plan *evicted)
@@ -164,10 +176,12 @@ static void print_plan(const struct cli_explainer *explainer, uint64_t vaddr, co
 		     "             private, executable and not writable");
 	else
 		puts("             no restartable sequence covers it; what is written lies in one page: one write makes it");
-	if (explainer->jit)
+	if (explainer->jit) {
 		print_what_is_believed(explainer->jit);
-	else
+	} else {
 		print_faults(explainer, plan->faults | (evicted ? evicted->faults : 0));
+		print_bearing(plan);
+	}
 }
 
 static void print_refusals(const struct kymo_refusal *refusals, size_t n)

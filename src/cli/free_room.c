@@ -78,7 +78,7 @@ void cli_free_room_init(struct cli_free_room *room, const struct kymo_module *mo
 	const struct kymo_segment *segments = kymo_module_segments(module, &n);
 
 	*room = (struct cli_free_room){
-		.ops = { .data = room, .look = look, .is_locked = never, .is_unsteady = never, .reserve = reserve, .release = release },
+		.ops = { .data = room, .look = look, .is_locked = never, .is_unsteady = never, .reserve = reserve, .release = release, .shares_entries = true },
 		.low = INT64_MAX,
 		.lowest = kymo_module_is_pie(module) ? INT64_MIN : FIRST_ADDRESS,
 	};

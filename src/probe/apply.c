@@ -377,6 +377,7 @@ static struct kymo_error *write_text(struct kymo_probes *probes, const struct pe
 		return kymo_error_errno(err, "cannot change the code near %s (does the kernel forbid writes through /proc/PID/mem?)",
 					probes_site_name(pending->sites[i]));
 	}
+	probes->changes++;
 	for (size_t i = 0; i < probes->sites.n; i++) {
 		struct probe_site *site = &probes->sites.items[i];
 

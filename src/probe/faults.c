@@ -318,6 +318,7 @@ static struct kymo_error *exchange(struct outgoing *outgoing, uint64_t *stopped_
 
 	if (!error && outgoing->n)
 		error = take_out(outgoing);
+	probes->changes++;
 	if (error || !outgoing->n || outgoing->is_orphaned)
 		return error;
 	probes->is_alone = true;

@@ -17,8 +17,10 @@
 #include "arch/arch.h"
 #include "arch/pad.h"
 #include "probe/jit.h"
+#include "probe/probes.h"
 #include "probe/switches.h"
 
+#define BREAKPOINT 0xcc
 #define WATCH_AHEAD 65536	/* of threads that had not asked yet, but will without looking again */
 
 struct leaving {
@@ -266,6 +268,52 @@ static bool has_twin(const struct leaving *leaving, const struct kymo_wire_site 
 	return false;
 }
 
+/* ---- other tools' breakpoints -------------------------------------------------------------------------------------------- */
+
+/* Whether `now` is a jump with another first byte: this recording's, or one to the pad of another at the same place. */
+static bool is_rest_of_jump(struct leaving *leaving, const struct kymo_wire_site *site, const uint8_t *now)
+{
+	uint8_t jump[KYMO_JUMP_SIZE];
+	struct neighbour other;
+	uint64_t target;
+
+	if (site->patch_size > 1 && !memcmp(now + 1, site->patched + 1, site->patch_size - 1u))
+		return true;
+	if (site->link != site->address || site->patch_size != KYMO_JUMP_SIZE)
+		return false;
+	memcpy(jump, now, sizeof(jump));
+	jump[0] = site->patched[0];
+	target = kymo_jump_target(site->address, jump);
+	return target && find(leaving, site->address, enters_at, target, &other);
+}
+
+/* Whether another tool's breakpoint is on the first byte. Linux 6.18 makes a call of one on a NOP of five bytes. */
+static bool has_breakpoint(const struct kymo_wire_site *site, const uint8_t *now)
+{
+	return now[0] != site->patched[0] && now[0] != site->original[0] && probe_is_breakpoint(now[0], site->original[0]);
+}
+
+/*
+ * A breakpoint of another tool's, or what one has left: the first byte is its, or the file's, and the rest may be a jump's. The rest becomes the file's, and the first byte stays: the tool's breakpoint works on, and
+ * leaves the file's bytes. Nothing else is there to be left then. False: this is none.
+ */
+static bool leave_breakpoint(struct leaving *leaving, const struct kymo_wire_site *site, const uint8_t *now, struct kymo_error **error_ret)
+{
+	const bool is_rest = is_rest_of_jump(leaving, site, now);
+
+	*error_ret = NULL;
+	if (site->flags & KYMO_WIRE_MADE || !(has_breakpoint(site, now) || (now[0] == site->original[0] && now[0] != site->patched[0] && is_rest)))
+		return false;
+	if (is_rest) {
+		*error_ret = put(leaving, site, site->address + 1, site->original + 1, site->patch_size - 1u);
+		return true;
+	}
+	if (now[0] == BREAKPOINT && memcmp(now + 1, site->original + 1, site->patch_size - 1u))
+		return false;
+	leaving->result->sites_clean++;
+	return true;
+}
+
 static struct kymo_error *leave_site(struct leaving *leaving, size_t index)
 {
 	const struct kymo_wire_site *site = &leaving->own->sites[index];
@@ -273,6 +321,7 @@ static struct kymo_error *leave_site(struct leaving *leaving, size_t index)
 	uint8_t now[KYMO_WIRE_PATCH_MAX];
 	struct neighbour first;
 	uint64_t next = site->next, target;
+	struct kymo_error *error;
 
 	/* The library may have been unloaded; something else may be there. */
 	if (site->patch_size > sizeof(now) || !map || map->inode != site->inode ||
@@ -287,6 +336,8 @@ static struct kymo_error *leave_site(struct leaving *leaving, size_t index)
 	}
 	if (is_past(leaving, site, map, now))
 		return NULL;
+	if (leave_breakpoint(leaving, site, now, &error))
+		return error;
 	if (site->flags & KYMO_WIRE_GUARD) {
 		if (!memcmp(now, site->patched, site->patch_size))
 			return leave_guard(leaving, site);
@@ -295,6 +346,9 @@ static struct kymo_error *leave_site(struct leaving *leaving, size_t index)
 		return NULL;
 	}
 	target = !(site->flags & KYMO_WIRE_MADE) || is_whole(leaving, site) ? probe_jump_at(leaving->process, site->link) : 0;
+	/* A trampoline leads to its pad also when the text does not lead to it any more. */
+	if (site->link != site->address && memcmp(now, site->patched, site->patch_size))
+		target = 0;
 	if (leaving->nobody_stays && (target == site->entry || (target && find(leaving, site->address, enters_at, target, &first))))
 		return put(leaving, site, site->address, site->original, site->patch_size);
 	if (target == site->entry && (site->link == site->address || (!memcmp(now, site->patched, site->patch_size) && (is_whole(leaving, site) || !has_twin(leaving, site)))))

@@ -270,15 +270,24 @@ static void warn_of_map(struct kymo_offline *offline, pid_t pid, const struct ky
 		     !map->shared ? "writable" : map->writable ? "shared and writable" : "shared");
 }
 
+/* Whether another recording has anything in the process. */
+static bool is_recorded(const struct kymo_maps *maps)
+{
+	for (size_t i = 0; i < maps->n; i++)
+		if (kymo_wire_is_own_path(maps->items[i].path))
+			return true;
+	return false;
+}
+
 static struct kymo_error *check_map(struct kymo_offline *offline, size_t first, pid_t pid, const struct kymo_map *map,
-				    int memory)
+				    const struct kymo_maps *maps, int memory)
 {
 	struct kymo_error *error = NULL;
 	bool is_told = !map->shared && !map->writable;
 
 	for (size_t i = first; i < offline->places.n && !error; i++) {
 		const struct kymo_offline_place *place = &offline->places.items[i];
-		char reason[200];
+		char reason[240];
 
 		if (place->is_refused || !offline_is_file(&offline->files.items[place->file], id_of_map(map)) ||
 		    place->offset < map->offset || place->offset - map->offset >= map->end - map->start)
@@ -288,10 +297,10 @@ static struct kymo_error *check_map(struct kymo_offline *offline, size_t first, 
 		is_told = true;
 		if (is_free(&offline->files.items[place->file], place, map, memory))
 			continue;
-		snprintf(reason, sizeof(reason),
-			 "process %d has other code at it than the file: another recording, or a debugger, has changed "
-			 "it there",
-			 pid);
+		snprintf(reason, sizeof(reason), "process %d has other code at it than the file: %s", pid,
+			 is_recorded(maps) ? "another kymo records that process, and the kernel's breakpoint would break it; wait for that "
+					     "recording's end, or leave this place out" :
+					     "a debugger or something else has changed it there");
 		error = kymo_offline_refuse(offline, i, reason);
 	}
 	return error;
@@ -313,7 +322,7 @@ struct kymo_error *kymo_offline_check_text(struct kymo_offline *offline, size_t 
 	}
 	for (size_t i = 0; i < maps.n && !error; i++)
 		if (maps.items[i].executable && maps.items[i].path[0] == '/')
-			error = check_map(offline, first, pid, &maps.items[i], memory);
+			error = check_map(offline, first, pid, &maps.items[i], &maps, memory);
 	kymo_maps_deinit(&maps);
 	return error;
 }

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -22,8 +23,11 @@
 #define KEEP_CLEAR ((uint64_t)256 << 20)	/* above the heap, below the stack */
 #define LOWEST ((uint64_t)1 << 20)
 #define HIGHEST ((uint64_t)0x7ffffffff000)	/* arch/x86/include/asm/page_64_types.h: TASK_SIZE_MAX, with 4 levels of page tables */
+#define STAT_START_BRK 47	/* field of /proc/PID/stat */
 #define GAP 16				/* pages between trampolines that are mapped with them, in a process that locks its memory too */
 #define GAP_MAX 65536
+#define RUNS_FEW 64			/* each is a system call of the target's: as many are mapped with gaps of up to … */
+#define FEW_GAP_MAX 4096		/* … so many pages, which take no memory */
 #define RUNS_MAX 4096			/* more are mapped with larger gaps */
 
 void probes_layout_deinit(struct probe_layout *layout)
@@ -73,12 +77,41 @@ static uint64_t room_for(const struct kymo_probes *probes, size_t first, size_t 
 	return room < REGION_MAX ? room : REGION_MAX;
 }
 
+/* Where the heap begins, also as long as there is none; 0: not known. */
+static uint64_t heap_start(pid_t pid)
+{
+	kymo_cleanup_free char *text = NULL;
+	char name[64], *at;
+
+	snprintf(name, sizeof(name), "/proc/%d/stat", pid);
+	if (kymo_read_file(AT_FDCWD, name, 4096, &text, NULL))
+		return 0;
+	at = strrchr(text, ')');
+	for (int field = 2; at && field < STAT_START_BRK; field++) {
+		at = strchr(at, ' ');
+		at = at ? at + 1 : NULL;
+	}
+	return at ? strtoull(at, NULL, 10) : 0;
+}
+
+/* A hole, without the addresses that the heap will have. */
+static bool add_hole(struct placing *placing, uint64_t low, uint64_t high, uint64_t heap)
+{
+	uint64_t heap_end = heap + KEEP_CLEAR;
+
+	if (!heap || heap >= high || heap_end <= low)
+		return probe_room_add_hole(&placing->room, low, high);
+	return (heap <= low || probe_room_add_hole(&placing->room, low, heap)) &&
+	       (heap_end >= high || probe_room_add_hole(&placing->room, heap_end, high));
+}
+
 /* Where trampolines may be: wherever nothing is mapped that they and the region can reach. */
 static bool find_room(struct placing *placing, const struct probe_region *region)
 {
 	uint64_t low = region->address + region->size > REACH ? region->address + region->size - REACH : LOWEST;
 	uint64_t high = region->address + REACH < HIGHEST ? region->address + REACH : HIGHEST, at = low > LOWEST ? low : LOWEST;
 	const struct kymo_maps *maps = &placing->maps;
+	uint64_t heap = heap_start(kymo_process_pid(placing->probes->process));
 
 	probe_room_deinit(&placing->room);
 	for (size_t i = 0; i <= maps->n && at < high; i++) {
@@ -87,7 +120,7 @@ static bool find_room(struct placing *placing, const struct probe_region *region
 
 		if (map && !strcmp(map->path, "[stack]"))
 			end = end > KEEP_CLEAR ? end - KEEP_CLEAR : 0;
-		if (end > at && !probe_room_add_hole(&placing->room, at, end))
+		if (end > at && !add_hole(placing, at, end, heap))
 			return false;
 		if (!map)
 			break;
@@ -194,14 +227,30 @@ static size_t runs_allowed(const struct placing *placing)
 	return most < RUNS_MAX ? most : RUNS_MAX;
 }
 
+/* Whether pages are allocated as soon as they are mapped. */
+static bool locks_memory(pid_t pid)
+{
+	kymo_cleanup_free char *text = NULL;
+	const char *locked;
+	char name[64];
+
+	snprintf(name, sizeof(name), "/proc/%d/status", pid);
+	if (kymo_read_file(AT_FDCWD, name, 16384, &text, NULL))
+		return true;
+	locked = strstr(text, "\nVmLck:");
+	return !locked || strtoul(locked + strlen("\nVmLck:"), NULL, 10);
+}
+
 static struct kymo_error *close_runs(struct placing *placing)
 {
 	kymo_cleanup_free struct room_hole *runs = NULL;
-	uint64_t at = 0, gap = GAP;
+	uint64_t at = 0, gap = GAP, few_gap = 0;
 	size_t n, most;
 
 	most = runs_allowed(placing);
-	while ((n = probe_room_runs(&placing->room, gap, NULL)) > most && gap < GAP_MAX)
+	if (!locks_memory(kymo_process_pid(placing->probes->process)))
+		few_gap = FEW_GAP_MAX;
+	while ((n = probe_room_runs(&placing->room, gap, NULL)) > (gap < few_gap && RUNS_FEW < most ? RUNS_FEW : most) && gap < GAP_MAX)
 		gap *= 4;
 	runs = calloc(n ? n : 1, sizeof(*runs));
 	if (!runs)

@@ -167,6 +167,7 @@ struct kymo_probes {
 	unsigned int watched_faults;	/* KYMO_FAULT_…: those that the process has been seen to handle */
 	bool is_alone;			/* plans displace single instructions only (faults.c) */
 	bool is_lenient;		/* places that were had before may be refused now: that is no error */
+	uint64_t changes;		/* of what is installed; goes up with each */
 };
 
 /* ---- events.c ----------------------------------------------------------------------------------------------------- */

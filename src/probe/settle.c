@@ -11,6 +11,7 @@
 #include "base/page.h"
 #include "probe/placing.h"
 
+#define SHARED_PAGES_MAX 2048	/* with trampolines, for the sake of other tools' breakpoints: 8 MiB of the target's */
 
 /* ---- what the planner asks --------------------------------------------------------------------------------------- */
 
@@ -64,6 +65,7 @@ static int plan(struct placing *placing, const struct probe_site *site, struct k
 		.watched_faults = probes_watched_faults(placing->probes, &code->code),
 		.possible_faults = probes_possible_faults(placing->probes),
 		.is_alone = placing->probes->is_alone,
+		.shares_entries = placing->room.pages.n < SHARED_PAGES_MAX,
 	};
 	struct kymo_refusal refusals[KYMO_N_TACTICS];
 	size_t n = 0, used = 0;

@@ -169,6 +169,7 @@ static struct kymo_error *retire(struct kymo_probes *probes, size_t module_at)
 		site->installed = site->is_revived = false;
 		site->is_retired = true;
 	}
+	probes->changes++;
 	probes_retire_switches(probes, module_at, true);
 	probes->modules.items[module_at].is_gone = true;
 	return NULL;

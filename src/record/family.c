@@ -173,6 +173,7 @@ struct kymo_error *recording_drop_target(struct recording *recording, struct tar
 	struct source *source = target->source;
 	struct kymo_error *error = NULL;
 
+	recording_end_look(recording, target);
 	for (size_t i = 0; i < recording->targets.n; i++)
 		if (recording->targets.items[i] == target)
 			recording->targets.items[i] = recording->targets.items[--recording->targets.n];

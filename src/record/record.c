@@ -242,7 +242,9 @@ static struct kymo_error *record_until_end(struct recording *recording, bool *al
 			*alive_ret = false;
 			return NULL;
 		}
-		error = now_and_then(recording);
+		error = recording_look(recording);
+		if (!error)
+			error = now_and_then(recording);
 		if (error)
 			return error;
 	}
@@ -259,6 +261,7 @@ static struct kymo_error *take_out_of(struct recording *recording, struct target
 	uint64_t inode = 0;	/* whose child it is nobody knows: whatever is not recorded */
 	int status;
 
+	recording_end_look(recording, target);
 	target->is_clean = true;
 	if (target->source)
 		inode = kymo_probes_inode(target->source->probes);

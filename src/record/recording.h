@@ -32,6 +32,17 @@ struct target {
 	bool is_starting, has_threads;
 	bool is_id_due;			/* its thread stores its id behind the call at which it was seen last */
 	bool is_clean;			/* has no probes in it, or none any more */
+	struct kymo_look *look;		/* or NULL: not yet, or nothing of it is recorded */
+	uint64_t next_look_ns, look_begin;	/* the latter a stamp */
+	size_t n_gaps_told;		/* of the look's */
+};
+
+/* The looks at the text of all processes, within their share of the recorder's time (looks.c). */
+struct recording_looks {
+	uint64_t free_ns;		/* none before that */
+	size_t next;			/* target */
+	uint64_t next_note_ns;
+	bool is_due;			/* there are gaps that the metadata on the disk lack */
 };
 
 struct recording {
@@ -67,6 +78,7 @@ struct recording {
 	bool is_holding;
 	bool lacks_thread_ids;		/* of some process: its records carry the process id */
 	bool has_run;			/* the launched command may have run code of its own; it can't be started again */
+	struct recording_looks looks;
 	struct kymo_error *drain_error;	/* of recording_drain_meanwhile() */
 	struct kymo_error *refusal;	/* why the process is recorded through the kernel */
 	struct kymo_record_result result;
@@ -188,6 +200,14 @@ struct kymo_error *recording_finish_mix(struct recording *recording);
 
 /* Tell the user what goes through the kernel: each of `reasons`, and why all of it does, if that is yet another one (or NULL). */
 void recording_tell_reasons(struct recording *recording, const struct kymo_error *refusal);
+
+/* ---- looks.c: whether probes are in still --------------------------------------------------------------------------- */
+
+/* Look at the text of those processes whose turn it is. An error is about the recording. */
+struct kymo_error *recording_look(struct recording *recording);
+
+/* The target is about to be taken out of, or to be freed: its gaps are told, and are in the trace. */
+void recording_end_look(struct recording *recording, struct target *target);
 
 /* ---- describe.c: what the metadata says --------------------------------------------------------------------------- */
 

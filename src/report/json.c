@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "report/gaps.h"
 #include "report/losses.h"
 #include "report/text.h"
 
@@ -349,6 +350,25 @@ static void write_losses(FILE *out, const struct kymo_ctf_reader *reader, const 
 	fputs("],\n", out);
 }
 
+static void write_gaps(FILE *out, const struct kymo_ctf_trace *trace)
+{
+	const char *before = "\n  ";
+
+	fputs("\"gaps\": [", out);
+	for (size_t i = 0; i < trace->n_env; i++) {
+		struct trace_gap gap;
+
+		if (!kymo_gap_parse(&trace->env[i], &gap))
+			continue;
+		fprintf(out, "%s{\"pid\": %" PRId32 ", \"cause\": \"%s\", \"probes\": %" PRIu64 ", \"first\": ", before, gap.pid, gap.word, gap.n);
+		kymo_json_string(out, gap.name);
+		fprintf(out, ", \"begin_ns\": %" PRIu64 ", \"end_ns\": ", gap.begin ? kymo_ctf_wall_ns(trace, gap.begin) : 0);
+		fprintf(out, gap.end ? "%" PRIu64 "}" : "null}", kymo_ctf_wall_ns(trace, gap.end));
+		before = ",\n  ";
+	}
+	fputs("],\n", out);
+}
+
 static void write_warnings(FILE *out, const struct kymo_ctf_reader *reader)
 {
 	size_t n;
@@ -399,6 +419,7 @@ struct kymo_error *kymo_json_write(const struct summary *summary, FILE *out)
 	if (error)
 		return error;
 	write_losses(out, summary->reader, model->trace);
+	write_gaps(out, model->trace);
 	write_warnings(out, summary->reader);
 	fputs("}\n", out);
 	return NULL;

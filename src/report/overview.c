@@ -6,12 +6,14 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "report/gaps.h"
 #include "report/losses.h"
 #include "report/summary.h"
 #include "report/text.h"
 
 #define LABEL_COLUMNS 10
 #define MAX_SPANS 5
+#define MAX_GAPS 10
 
 static const char *plural(uint64_t n, const char *one, const char *many)
 {
@@ -195,6 +197,43 @@ static void write_losses(const struct summary *summary, const struct page *page,
 	putc('\n', page->out);
 }
 
+/* "not recorded: 3 probes of process 7 (libc:malloc and 2 more), 1.234 to 2.345 s: another tool's breakpoint was there" */
+static struct kymo_error *write_gap(const struct summary *summary, const struct page *page, const struct trace_gap *gap)
+{
+	const struct model *model = summary->model;
+	kymo_cleanup_free char *name = kymo_text_escape(gap->name, page->unicode);
+	char number[TEXT_NUMBER], begin[TEXT_NUMBER], end[TEXT_NUMBER];
+
+	if (!name)
+		return &kymo_error_no_memory;
+	kymo_page_printf(page, INK_ALARM, "not recorded: %s %s of process %d (%s%s)", kymo_text_count(number, gap->n), plural(gap->n, "probe", "probes"), gap->pid, name,
+			 gap->n > 1 ? " …" : "");
+	if (!model->count) {	/* nothing that times could be told from */
+		kymo_page_printf(page, INK_PLAIN, ": %s\n", gap->cause);
+		return NULL;
+	}
+	kymo_page_printf(page, INK_PLAIN, ", %s s to %s%s: %s\n",
+			 gap->begin ? kymo_text_seconds(begin, kymo_model_relative_ns(model, gap->begin), 3) : "0",
+			 gap->end ? kymo_text_seconds(end, kymo_model_relative_ns(model, gap->end), 3) : "the end", gap->end ? " s" : "", gap->cause);
+	return NULL;
+}
+
+static struct kymo_error *write_gaps(const struct summary *summary, const struct page *page)
+{
+	struct kymo_error *error = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; i < summary->trace->n_env && !error; i++) {
+		struct trace_gap gap;
+
+		if (kymo_gap_parse(&summary->trace->env[i], &gap) && n++ < MAX_GAPS)
+			error = write_gap(summary, page, &gap);
+	}
+	if (!error && n > MAX_GAPS)
+		kymo_page_printf(page, INK_ALARM, "not recorded: %zu more gaps; --json has all\n", n - MAX_GAPS);
+	return error;
+}
+
 static struct kymo_error *write_warnings(const struct summary *summary, const struct page *page)
 {
 	size_t n;
@@ -232,6 +271,9 @@ struct kymo_error *kymo_summary_overview(const struct summary *summary, const st
 	}
 	if (n)
 		write_losses(summary, page, losses, n);
+	error = write_gaps(summary, page);
+	if (error)
+		return error;
 	if (!summary->trace->clock_is_invariant)
 		kymo_page_printf(page, INK_ALARM, "times are uncertain: this machine's time stamp counter changes its rate\n");
 	return write_warnings(summary, page);

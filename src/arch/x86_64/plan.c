@@ -328,15 +328,43 @@ const char *kymo_tactic_name(enum kymo_tactic tactic)
 	return tactics[tactic < KYMO_N_TACTICS ? tactic : KYMO_TACTIC_NONE].name;
 }
 
+/*
+ * Where a function is entered, and others set breakpoints: what bears these comes first. Eviction changes more places than a group does, and still all that is behind
+ * the first byte's instruction remains one that the kernel can go on at.
+ */
+static const enum kymo_tactic shared_order[] = {
+	KYMO_TACTIC_JUMP, KYMO_TACTIC_PUN, KYMO_TACTIC_PREFIX, KYMO_TACTIC_SUCCESSOR, KYMO_TACTIC_NEIGHBOUR, KYMO_TACTIC_GROUP,
+};
+
+_Static_assert(sizeof(shared_order) / sizeof(*shared_order) == KYMO_N_TACTICS - 1, "each tactic has its place");
+
+enum kymo_bearing kymo_plan_bears(const struct kymo_plan *plan)
+{
+	if (plan->patch_size == 1)
+		return KYMO_BEARS_GONE;
+	return plan->patch_size <= plan->insn_offset[1] ? KYMO_BEARS_SET : KYMO_BEARS_NOTHING;
+}
+
+static bool is_shared_entry(const struct x86_site *site)
+{
+	return site->room && site->room->shares_entries && site->vaddr == site->function->start && !site->code->is_made;
+}
+
 /* From the best to `last`. */
 static int try_up_to(struct x86_site *site, enum kymo_tactic last, struct kymo_plan *ret, size_t *n_ret, struct kymo_refusal *refused,
 		     size_t *n_refused)
 {
-	for (int tactic = KYMO_TACTIC_NONE + 1; tactic <= (int)last; tactic++) {
+	const bool is_shared = is_shared_entry(site);
+
+	site->budget = RESERVATIONS_MAX;
+	if (is_shared && x86_try_first(site, ret, n_ret, &refused[0]) == 0)
+		return 0;
+	for (int i = 1; i < KYMO_N_TACTICS; i++) {
+		const enum kymo_tactic tactic = is_shared ? shared_order[i - 1] : (enum kymo_tactic)i;
 		struct kymo_plan plans[KYMO_PLANS_MAX];
 		size_t n = 0;
 
-		if ((tactics[tactic].needs_room && !site->room) || (site->code->is_made && !tactics[tactic].is_alone))
+		if (tactic > last || (tactics[tactic].needs_room && !site->room) || (site->code->is_made && !tactics[tactic].is_alone))
 			continue;
 		site->budget = RESERVATIONS_MAX;
 		if (tactics[tactic].try(site, plans, &n, &refused[*n_refused]) == 0) {
@@ -344,7 +372,7 @@ static int try_up_to(struct x86_site *site, enum kymo_tactic last, struct kymo_p
 			*n_ret = n;
 			return 0;
 		}
-		refused[(*n_refused)++].tactic = (enum kymo_tactic)tactic;
+		refused[(*n_refused)++].tactic = tactic;
 	}
 	return -EPERM;
 }

@@ -21,7 +21,7 @@ struct x86_site {
 typedef int x86_tactic(struct x86_site *site, struct kymo_plan *plans, size_t *n, struct kymo_refusal *refusal);
 
 x86_tactic x86_try_jump, x86_try_group; /* window.c */
-x86_tactic x86_try_pun, x86_try_prefix; /* pun.c */
+x86_tactic x86_try_first, x86_try_pun, x86_try_prefix; /* pun.c */
 x86_tactic x86_try_successor, x86_try_neighbour; /* evict.c */
 
 /* An address for a message, "%s0x%lx": what is below 0 has a sign. */

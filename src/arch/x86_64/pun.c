@@ -15,6 +15,9 @@
  *   3. no one reads the bytes that change;
  *   4. the bytes relied on stay: they are locked, and none is somebody else's to take back.
  *
+ * Where other tools set breakpoints, the best pun is one that changes the first byte alone, however long the instruction is: that is the byte
+ * that the kernel changes and puts back.
+ *
  * Redundant prefixes move the jump to the right: other bytes are its last ones then, and fewer are open.
  *
  * The way back is a matter of speed. Processors know taken branches by where they end, before they have decoded anything: whoever comes back to the
@@ -331,6 +334,21 @@ int x86_try_pun(struct x86_site *site, struct kymo_plan *plans, size_t *n, struc
 	unsigned int open = x86_changeable(site);
 	int err = open ? try_at(site, 0, open, &plans[0], refusal) : x86_refuse_fixed(site, refusal);
 
+	*n = 1;
+	return err;
+}
+
+/*
+ * A pun that changes the first byte alone: it leads to one address. Where that lies on two pages the trampoline could not be shared with another recording, so something else is taken.
+ */
+int x86_try_first(struct x86_site *site, struct kymo_plan *plans, size_t *n, struct kymo_refusal *refusal)
+{
+	int err = x86_changeable(site) ? try_at(site, 0, 1, &plans[0], refusal) : x86_refuse_fixed(site, refusal);
+
+	if (!err && (plans[0].trampoline & 4095) > 4096 - KYMO_JUMP_SIZE) {
+		site->room->release(site->room->data, plans[0].trampoline, KYMO_JUMP_SIZE);
+		err = x86_refuse(refusal, site->vaddr, "the only address that a jump at 0x%lx leads to lies on two pages", site->vaddr);
+	}
 	*n = 1;
 	return err;
 }

@@ -232,7 +232,7 @@ def test_explain_tells_tactic_proof_and_code():
     text = kymo('explain', 'libc', 'malloc').ok().out
     check_matches(text, r'^\S+/libc\S*:malloc$')
     check_matches(text, r'^  > 0x[0-9a-f]+  ([0-9a-f]{2} )+ +\S')
-    check_matches(text, r'^  tactic     (jump|group): ')
+    check_matches(text, r'^  tactic     (jump|group|pun): ')
     check_matches(text, r'^  why safe   ')
 
 

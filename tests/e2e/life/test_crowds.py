@@ -522,13 +522,13 @@ def test_a_recorder_that_leaves_while_a_library_is_closed_leaves_those_of_others
 
 
 def test_a_library_that_went_before_its_probes_were_in_is_in_nobodys_way(tmp):
-    """A recorder whose writes take three seconds: it plans for a library that is closed meanwhile. Another version of it is recorded."""
+    """A recorder whose first writes take three seconds: it plans for a library that is closed meanwhile. Another version of it is recorded."""
     library = tmp / 'libgrown.so'
     put_library(library, 'libctor.so')
     process = target('reopener', library)
     opened(process)
     recording = watching_recorder(process.pid, 'data', '-p', 'libgrown:ctor_work')
-    delay = start(program('strace'), '-o', tmp / 'writes', '-e', 'trace=pwrite64', '-e', 'signal=none', '-e', 'inject=pwrite64:delay_enter=3000000', '-p', recording.pid)
+    delay = start(program('strace'), '-o', tmp / 'writes', '-e', 'trace=pwrite64', '-e', 'signal=none', '-e', 'inject=pwrite64:delay_enter=3000000:when=1..2', '-p', recording.pid)
     eventually(lambda: f'Process {recording.pid} attached' in delay.err, 'strace is attached to the recorder')
     put_library(library, 'libctor.so', 'old.0')
     opened(process)  # nobody waits longer for the recorder, which is about to write

@@ -4,7 +4,7 @@
  * stands before each displaced instruction.
  *
  * Lines of the source that begin with "# room" give free addresses (low, high): sites get puns then, each in a
- * room of its own but for a line "# together". "# locked PLACE SIZE" and "# unsteady PLACE SIZE" are bytes of
+ * room of its own but for a line "# together". With a line "# shares entries" others set breakpoints there. "# locked PLACE SIZE" and "# unsteady PLACE SIZE" are bytes of
  * other probes and recorders.
  *
  * The source is linked at 0x1000, or at 0x401000 with a line `# position-dependent`. Sections: .text, .text.cold,
@@ -162,6 +162,7 @@ static void show_pun(const struct place *place, FILE *out, const struct kymo_pla
 
 static void show_plan(const struct place *place, FILE *out, const struct kymo_plan *plan)
 {
+	static const char *const bears[] = { "breaks it", "is harmless until it leaves", "is harmless" };
 	uint64_t from = place->bias + plan->vaddr, to = place->bias + PAD;
 	unsigned int n = plan->n_insns + plan->n_copied;
 	uint16_t at[KYMO_WINDOW_MAX_INSNS + 1];
@@ -175,6 +176,8 @@ static void show_plan(const struct place *place, FILE *out, const struct kymo_pl
 		show_pun(place, out, plan);
 	else
 		assert_int_equal(plan->patch_size, KYMO_JUMP_SIZE);
+	if (place->room.ops.shares_entries)
+		fprintf(out, "a uprobe on it %s\n", bears[kymo_plan_bears(plan)]);
 	fprintf(out, "original\n");
 	for (unsigned int i = 0; i <= n; i++)
 		at[i] = plan->insn_offset[i];
@@ -207,6 +210,7 @@ static void make_room(struct place *place)
 	unsigned int size;
 
 	room_init(room, &place->module.code);
+	room->ops.shares_entries = strstr(place->source, "# shares entries\n");
 	for (const char *line = place->source; line && strncmp(line, "====", 4); line = strchr(line, '\n')) {
 		line += *line == '\n';
 		if (sscanf(line, "# room %" SCNi64 " %" SCNi64, &low, &high) == 2)

@@ -648,6 +648,7 @@ static void json_of_calls_looks_so(void **state)
 		"\"losses\": [\n"
 		"  {\"cpu\": 0, \"events\": 2, \"packets\": 0, \"begin_ns\": 1700000000000003010, \"end_ns\": "
 		"1700000000000003030}],\n"
+		"\"gaps\": [],\n"
 		"\"warnings\": []\n"
 		"}\n";
 	struct scratch scratch;

@@ -212,6 +212,7 @@ static void json_looks_so(void **state)
 		"\"losses\": [\n"
 		"  {\"cpu\": 1, \"events\": 5, \"packets\": 0, \"begin_ns\": 1700000000000002600, "
 		"\"end_ns\": 1700000001000002500}],\n"
+		"\"gaps\": [],\n"
 		"\"warnings\": []\n"
 		"}\n";
 	struct scratch scratch;
