@@ -101,7 +101,7 @@ int cli_check_files(const struct kymo_record_options *options)
 	for (size_t i = 0; program && i < options->n_specs; i++) {
 		const char *name = options->specs[i].file;
 
-		if (!name || may_be_met(options, program, name))
+		if (!name || kymo_is_glob(name) || may_be_met(options, program, name))
 			continue;
 		if (!strchr(name, '/'))
 			kymo_nearest_file(name, program, nearest, sizeof(nearest));

@@ -34,6 +34,9 @@ CASES = {
     'zmm-live': ['corner_zmm_live'],
 }
 
+# Places whose jump can lead to the first 64 MiB of the heap alone, which is not there yet when the program starts.
+IN_THE_HEAP = 2
+
 
 def lacks(case):
     for line in run(target_path('corners'), '-l').ok().out.splitlines():
@@ -119,7 +122,7 @@ def test_tables_and_data_in_text_one_by_one():
 
 
 def test_compiled_code():
-    check_at_once('compiled')
+    check_at_once('compiled', IN_THE_HEAP)
 
 
 @timeout(300)
@@ -142,7 +145,7 @@ def test_lines_and_pages_are_straddled_one_by_one():
 
 
 def test_calls_through_the_stack_and_red_zones():
-    check_at_once('stack')
+    check_at_once('stack', IN_THE_HEAP)
 
 
 @timeout(300)
@@ -153,7 +156,7 @@ def test_calls_through_the_stack_and_red_zones_one_by_one():
 
 @sampled
 def test_flags_are_live():
-    check_at_once('flags')
+    check_at_once('flags', IN_THE_HEAP)
     check_one_by_one('flags')
 
 
@@ -205,7 +208,7 @@ def test_vectors_and_gathers_of_512_bits():
 
 @sampled
 def test_vector_registers_are_live():
-    check_at_once('ymm-live')
+    check_at_once('ymm-live', IN_THE_HEAP)
     check_one_by_one('ymm-live')
 
 
@@ -231,7 +234,7 @@ def test_every_case_at_once(tmp):
     refusals, wanted = {}, list(dict.fromkeys(place for case in CASES for place in places_of(case)))
     places.compare_places([path, '-n', ROUNDS, *CASES], wanted, refusals)
     n_refused = told('all', refusals, len(wanted))
-    check(n_refused <= len(wanted) / 50, 'nearly all have a place', places.tell(refusals, len(wanted)))
+    check(n_refused <= len(wanted) / 40, 'nearly all have a place', places.tell(refusals, len(wanted)))
 
 
 def test_a_glob_of_instructions_is_each_instruction():
