@@ -30,8 +30,7 @@ static struct kymo_error *note_runs(struct kymo_shared *shared, const struct pro
 
 		runs[i] = (struct kymo_wire_run){ run->address, run->size };
 	}
-	err = kymo_pwrite_all(shared->fd, runs, n * sizeof(*runs),
-			      (off_t)(kymo_shared_runs_offset() + shared->n_runs * sizeof(*runs)));
+	err = kymo_shared_store(shared, kymo_shared_runs_offset() + shared->n_runs * sizeof(*runs), runs, n * sizeof(*runs));
 	if (err)
 		return kymo_error_errno(err, "cannot write the journal");
 	shared->n_runs += n;
@@ -82,11 +81,11 @@ static struct kymo_error *map_run(struct kymo_process *process, const struct pro
 
 static struct kymo_error *fill_and_map(struct kymo_process *process, const struct probe_layout *layout, int64_t remote, bool *taken_ret)
 {
-	kymo_cleanup_close int fd = (int)syscall(SYS_pidfd_getfd, kymo_process_pidfd(process), (int)remote, 0);
-	struct kymo_error *error;
+	kymo_cleanup_close int fd = -1;
+	struct kymo_error *error = kymo_take_memfd(process, KYMO_WIRE_JUMPS_NAME, remote, &fd);
 
-	if (fd < 0)
-		return kymo_error_errno(errno, "cannot take over the descriptor that process %d made", kymo_process_pid(process));
+	if (error)
+		return error;
 	error = fill(fd, layout);
 	if (!error && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL))
 		error = kymo_error_errno(errno, "cannot seal the memory for jumps");
@@ -98,8 +97,8 @@ static struct kymo_error *fill_and_map(struct kymo_process *process, const struc
 struct kymo_error *kymo_shared_map_runs(struct kymo_shared *shared, struct kymo_process *process, const struct probe_layout *layout,
 					bool *taken_ret)
 {
-	struct kymo_error *error, *closing;
-	int64_t fd, result;
+	struct kymo_error *error;
+	int64_t fd;
 
 	*taken_ret = false;
 	if (!layout->runs.n && !layout->joined.n)
@@ -110,11 +109,5 @@ struct kymo_error *kymo_shared_map_runs(struct kymo_shared *shared, struct kymo_
 	error = kymo_remote_memfd(process, KYMO_WIRE_JUMPS_NAME, &fd);
 	if (error)
 		return error;
-	error = fill_and_map(process, layout, fd, taken_ret);
-	closing = kymo_remote_syscall(process, SYS_close, (uint64_t[6]){ (uint64_t)fd }, &result);
-	if (error) {
-		kymo_error_destroy(closing);
-		return error;
-	}
-	return closing;
+	return kymo_remote_close(process, fd, fill_and_map(process, layout, fd, taken_ret));
 }
