@@ -16,9 +16,12 @@
 #define SUBBUFFERS 8
 #define SPARE_SUBBUFFERS 4
 #define SPARE_SUBBUFFER_SIZE (64ull << 10)
-#define CHILD_SUBBUFFER_SIZE (32ull << 10)	/* at the most, of a forked child's: a tree has many of those */
+/* Of a forked child: a tree has many of those, and the memory that is there at once is what a fork costs. */
+#define CHILD_SUBBUFFER_SIZE (64ull << 10)
+#define CHILD_SPARE_SIZE (16ull << 10)
 #define CHILD_SUBBUFFER_MIN (8ull << 10)	/* holds the largest record */
-#define CHILD_SUBBUFFERS_SIZE (512ull << 10)	/* of one sub-buffer on each CPU, where the least is not more */
+#define CHILD_AT_ONCE 2				/* sub-buffers of a CPU's first ring; of others, 1 */
+#define CHILD_AT_ONCE_SIZE (2ull << 20)		/* of all CPUs' first rings, at the most, if the least is not more */
 
 /* ---- geometry --------------------------------------------------------------------------------------------------- */
 
@@ -65,24 +68,24 @@ uint64_t kymo_data_size(const struct kymo_shared *shared, const struct kymo_prob
 }
 
 /* A forked child's are at the same places, and use less of them. */
-static uint64_t size_in_child(const struct kymo_shared *shared, uint64_t size)
+static struct shape shape_in_child(const struct kymo_shared *shared, struct shape parents, size_t i)
 {
-	uint64_t most = CHILD_SUBBUFFER_SIZE;
+	uint64_t most = i < shared->n_cpus ? CHILD_SUBBUFFER_SIZE : CHILD_SPARE_SIZE;
 
-	while (most > CHILD_SUBBUFFER_MIN && most * shared->n_cpus > CHILD_SUBBUFFERS_SIZE)
+	while (most > CHILD_SUBBUFFER_MIN && CHILD_AT_ONCE * most * shared->n_cpus > CHILD_AT_ONCE_SIZE)
 		most /= 2;
-	return size < most ? size : most;
+	return (struct shape){ parents.n_subbuffers, parents.subbuffer_size < most ? parents.subbuffer_size : most };
 }
 
 struct kymo_shared_ring kymo_data_ring(const struct kymo_shared *shared, const struct kymo_probes_options *options, const struct kymo_data *data, size_t i)
 {
-	struct shape shape = shape_of(shared, options, i);
+	struct shape shape = data->is_childs ? shape_in_child(shared, shape_of(shared, options, i), i) : shape_of(shared, options, i);
 	uint8_t *base = (uint8_t *)data->head;
 
 	return (struct kymo_shared_ring){
 		.shared = (struct kymo_wire_ring *)(void *)(base + KYMO_WIRE_RINGS_OFFSET + i * KYMO_WIRE_RING_STRIDE),
 		.data = base + data_offset(shared, options, i),
-		.subbuffer_size = data->is_childs ? size_in_child(shared, shape.subbuffer_size) : shape.subbuffer_size,
+		.subbuffer_size = shape.subbuffer_size,
 		.n_subbuffers = shape.n_subbuffers,
 		.cpu = (uint32_t)(i % shared->n_cpus),
 		.is_sequenced = i < shared->n_sequenced,
@@ -138,25 +141,36 @@ void kymo_data_deinit(struct kymo_data *data)
 	*data = (struct kymo_data){ .fd = -1 };
 }
 
-/* The control blocks in one piece, and each ring's sub-buffers. */
-static int allocate_rings(const struct kymo_shared *shared, const struct kymo_probes_options *options, struct kymo_data *data)
+static int allocate_ring(struct kymo_data *data, const struct kymo_shared_ring *ring, uint32_t n)
 {
-	int err;
+	return kymo_allocate(data->fd, (uint64_t)(ring->data - (const uint8_t *)data->head), n * ring->subbuffer_size);
+}
 
-	if (!data->is_childs)
-		return kymo_allocate(data->fd, KYMO_WIRE_RINGS_OFFSET, data->size - KYMO_WIRE_RINGS_OFFSET);
-	err = kymo_allocate(data->fd, KYMO_WIRE_RINGS_OFFSET, (uint64_t)shared->n_rings * KYMO_WIRE_RING_STRIDE);
+/* Sub-buffers that are there from the beginning. Producers that overwrite do not wait until more are. */
+static uint32_t at_once(const struct kymo_shared *shared, const struct kymo_probes_options *options, size_t i, uint32_t n)
+{
+	uint32_t some = i < shared->n_cpus ? CHILD_AT_ONCE : 1;
+
+	return options->overwrite || some > n ? n : some;
+}
+
+/* The control blocks in one piece, and some of each ring. */
+static int allocate_some(const struct kymo_shared *shared, const struct kymo_probes_options *options, struct kymo_data *data)
+{
+	int err = kymo_allocate(data->fd, KYMO_WIRE_RINGS_OFFSET, (uint64_t)shared->n_rings * KYMO_WIRE_RING_STRIDE);
+
 	for (size_t i = 0; i < shared->n_rings && !err; i++) {
 		struct kymo_shared_ring ring = kymo_data_ring(shared, options, data, i);
 
-		err = kymo_allocate(data->fd, (uint64_t)(ring.data - (const uint8_t *)data->head), ring.n_subbuffers * ring.subbuffer_size);
+		err = allocate_ring(data, &ring, at_once(shared, options, i, ring.n_subbuffers));
 	}
 	return err;
 }
 
 struct kymo_error *kymo_data_format(const struct kymo_shared *shared, const struct kymo_probes_options *options, struct kymo_data *data)
 {
-	int err = allocate_rings(shared, options, data);
+	int err = data->is_childs ? allocate_some(shared, options, data) :
+				    kymo_allocate(data->fd, KYMO_WIRE_RINGS_OFFSET, data->size - KYMO_WIRE_RINGS_OFFSET);
 
 	if (err)
 		return kymo_error_errno(err, "cannot allocate %" PRIu64 " MiB for the rings; a smaller --buffer needs less", data->size >> 20);
@@ -169,6 +183,9 @@ struct kymo_error *kymo_data_format(const struct kymo_shared *shared, const stru
 		ring.shared->overwrite = options->overwrite;
 		ring.shared->cpu = ring.cpu;
 		ring.shared->is_sequenced = ring.is_sequenced;
+		/* Before the first packet, as many of which nothing is copied yet as there are sub-buffers without memory: nobody gets that far. */
+		if (data->is_childs)
+			ring.shared->consumed = (uint64_t)at_once(shared, options, i, ring.n_subbuffers) - ring.n_subbuffers;
 	}
 	return NULL;
 }
@@ -177,6 +194,7 @@ struct kymo_error *kymo_data_format(const struct kymo_shared *shared, const stru
 
 struct kymo_adopted {
 	struct kymo_data data;
+	bool *are_whole;	/* per ring: all of its memory is there */
 };
 
 static struct kymo_error *set_up(const struct kymo_probes *probes, struct kymo_process *child, struct kymo_data *data)
@@ -204,8 +222,9 @@ struct kymo_error *probes_make_data(const struct kymo_probes *probes, struct kym
 	if (!adopted)
 		return &kymo_error_no_memory;
 	adopted->data = (struct kymo_data){ .fd = -1, .is_childs = true };
+	adopted->are_whole = calloc(probes->shared.n_rings, sizeof(*adopted->are_whole));
 	kymo_remote_inherit(child, probes->process);
-	error = kymo_remote_begin(child);
+	error = adopted->are_whole ? kymo_remote_begin(child) : &kymo_error_no_memory;
 	if (!error) {
 		error = set_up(probes, child, &adopted->data);
 		ending = kymo_remote_end(child);
@@ -234,12 +253,26 @@ void kymo_adopted_destroy(struct kymo_adopted *adopted)
 	if (!adopted)
 		return;
 	kymo_data_deinit(&adopted->data);
+	free(adopted->are_whole);
 	free(adopted);
 }
 
 struct kymo_shared_ring kymo_adopted_ring(const struct kymo_adopted *adopted, const struct kymo_probes *probes, size_t i)
 {
 	return kymo_data_ring(&probes->shared, &probes->options, &adopted->data, i);
+}
+
+bool kymo_adopted_grow(struct kymo_adopted *adopted, const struct kymo_probes *probes, size_t i)
+{
+	struct kymo_shared_ring ring = kymo_adopted_ring(adopted, probes, i);
+
+	if (adopted->are_whole[i])
+		return true;
+	if (!__atomic_load_n(&ring.shared->closed, __ATOMIC_ACQUIRE) || allocate_ring(&adopted->data, &ring, ring.n_subbuffers))
+		return false;
+	__atomic_store_n(&ring.shared->consumed, 0, __ATOMIC_RELEASE);
+	adopted->are_whole[i] = true;
+	return true;
 }
 
 bool kymo_adopted_is_muted(const struct kymo_adopted *adopted)

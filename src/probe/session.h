@@ -170,6 +170,10 @@ void kymo_adopted_destroy(struct kymo_adopted *adopted);
 
 /* What kymo_probes_ring(), kymo_probes_are_muted() and kymo_probes_lost_in_vforks() are for the process that the probes are in. */
 struct kymo_shared_ring kymo_adopted_ring(const struct kymo_adopted *adopted, const struct kymo_probes *probes, size_t i);
+
+/* A ring begins with a part of its memory. The rest is there, and packets may be released, when this is true: from the first complete one on. False: look again. */
+bool kymo_adopted_grow(struct kymo_adopted *adopted, const struct kymo_probes *probes, size_t i);
+
 bool kymo_adopted_is_muted(const struct kymo_adopted *adopted);
 uint64_t kymo_adopted_lost_in_vforks(const struct kymo_adopted *adopted);
 

@@ -60,14 +60,18 @@ static void note_full(struct recording *recording, const struct source *source)
 		recording->result.were_full = true;
 }
 
-static struct kymo_error *drain(struct recording *recording, struct source *source, size_t *n_ret)
+/* `ends`: no producer is left. */
+static struct kymo_error *drain(struct recording *recording, struct source *source, bool ends, size_t *n_ret)
 {
 	*n_ret = 0;
 	for (size_t i = 0; i < source->n_rings; i++) {
+		struct kymo_error *error;
 		size_t n;
-		struct kymo_error *error = output_drain(&recording->output, &source->places[i], &source->rings[i],
-							source->shared[i].cpu, &n);
 
+		if (source->adopted && !ends && !kymo_adopted_grow(source->adopted, source->probes, i))
+			continue;
+		error = output_drain(&recording->output, &source->places[i], &source->rings[i],
+							source->shared[i].cpu, &n);
 		if (error)
 			return error;
 		/* A ring that was full has as many packets as it can have. Spare ones, with fewer, are small whatever --buffer says. */
@@ -85,7 +89,7 @@ struct kymo_error *recording_drain(struct recording *recording, size_t *n_ret)
 
 	*n_ret = 0;
 	for (size_t i = 0; i < recording->sources.n && !error; i++) {
-		error = drain(recording, recording->sources.items[i], &n);
+		error = drain(recording, recording->sources.items[i], false, &n);
 		*n_ret += error ? 0 : n;
 	}
 	return error;
@@ -156,7 +160,7 @@ struct kymo_error *source_finish_rings(struct recording *recording, struct sourc
 	for (size_t i = 0; i < source->n_rings; i++)
 		kymo_ring_finish(&source->rings[i], clock_tsc());
 	while (!error && n)
-		error = drain(recording, source, &n);
+		error = drain(recording, source, true, &n);
 	for (size_t i = 0; i < source->n_rings; i++) {
 		struct kymo_error *last = output_finish(&recording->output, &source->places[i], &source->rings[i],
 							source->shared[i].cpu, clock_tsc());
