@@ -528,11 +528,11 @@ def test_a_library_that_went_before_its_probes_were_in_is_in_nobodys_way(tmp):
     process = target('reopener', library)
     opened(process)
     recording = watching_recorder(process.pid, 'data', '-p', 'libgrown:ctor_work')
-    delay = start(program('strace'), '-o', tmp / 'writes', '-e', 'trace=pwrite64', '-e', 'signal=none', '-e', 'inject=pwrite64:delay_enter=3000000:when=1..2', '-p', recording.pid)
+    delay = start(program('strace'), '-o', tmp / 'writes', '-e', 'trace=fallocate', '-e', 'signal=none', '-e', 'inject=fallocate:delay_enter=3000000:when=1..2', '-p', recording.pid)
     eventually(lambda: f'Process {recording.pid} attached' in delay.err, 'strace is attached to the recorder')
     put_library(library, 'libctor.so', 'old.0')
     opened(process)  # nobody waits longer for the recorder, which is about to write
-    eventually(lambda: 'pwrite64(' in (tmp / 'writes').read_text(), 'the recorder is about to write')
+    eventually(lambda: 'fallocate(' in (tmp / 'writes').read_text(), 'the recorder is about to write')
     process.send('c')
     process.wait_for('^closed$')
     eventually(lambda: 'is not probed' in recording.err, 'the recorder has not found the library any more')
