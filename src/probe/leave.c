@@ -139,7 +139,7 @@ static void note_false(struct leaving *leaving, uint64_t address)
  * The text of a place is written if the entry holds against the maps and the file; the program may have its text writable, and not executable, for a moment. Original bytes are the file's; those of
  * code that the program has made are in the journal alone.
  */
-static struct kymo_error *put_text(struct leaving *leaving, const struct kymo_wire_site *site, const uint8_t *bytes)
+static bool may_write_text(struct leaving *leaving, const struct kymo_wire_site *site)
 {
 	const struct kymo_map *map = kymo_maps_at(leaving->maps, site->address);
 	bool is_made = site->flags & KYMO_WIRE_MADE;
@@ -149,8 +149,13 @@ static struct kymo_error *put_text(struct leaving *leaving, const struct kymo_wi
 	else if (is_made ? !kymo_jit_is_map(map) : !probe_trust_is_text(map, site) || !probe_trust_original(&leaving->trust, map, site))
 		note_false(leaving, site->address);
 	else
-		return put(leaving, site, site->address, bytes, site->patch_size);
-	return NULL;
+		return true;
+	return false;
+}
+
+static struct kymo_error *put_text(struct leaving *leaving, const struct kymo_wire_site *site, const uint8_t *bytes)
+{
+	return may_write_text(leaving, site) ? put(leaving, site, site->address, bytes, site->patch_size) : NULL;
 }
 
 /* Our pad is the first of the chain. */

@@ -55,6 +55,7 @@ static void fill_env(const struct kymo_probes *probes, const struct probe_region
 		.n_rings = probes->shared.n_rings - probes->shared.n_sequenced,
 		.vforks = first_live + KYMO_PAD_LIVE_VFORK_LIST,
 		.header = probes->shared.address,
+		.words = kymo_shared_words_address(&probes->shared),
 		.data = probes->shared.data_address,
 		.n_cpus = probes->shared.n_cpus,
 		.stack_low = probes->stack_low,

@@ -474,6 +474,15 @@ static struct kymo_error *make_live_page(struct kymo_process *process, uint64_t 
 	return error;
 }
 
+/* In the process's own words: a forked child has its own number. */
+static struct kymo_error *note_region(const struct kymo_shared *shared, struct kymo_process *process)
+{
+	const uint64_t n = shared->n_regions, at = kymo_shared_words_address(shared) + offsetof(struct kymo_wire_words, n_regions);
+	int err = kymo_process_write(process, at, &n, sizeof(n));
+
+	return err ? kymo_error_errno(err, "cannot write the journal") : NULL;
+}
+
 struct kymo_error *kymo_shared_map_region(struct kymo_shared *shared, struct kymo_process *process, const struct probe_region *region)
 {
 	struct kymo_wire_region entry = { region->address, region->size, region->live, pads_offset(shared) + region->at };
@@ -490,5 +499,5 @@ struct kymo_error *kymo_shared_map_region(struct kymo_shared *shared, struct kym
 	error = duplicate(shared, process, region->address, region->size, region->at);
 	if (!error)
 		error = make_live_page(process, region->live);
-	return error;
+	return error ? error : note_region(shared, process);
 }

@@ -136,7 +136,8 @@ _Static_assert(sizeof(struct kymo_wire_data) <= KYMO_WIRE_RINGS_OFFSET, "rings c
 struct kymo_wire_words {
 	uint64_t generation;		/* goes up when the recording leaves; to be added to the header's */
 	uint64_t is_leaving;		/* it is being taken out: nothing is handed over to it */
-	uint64_t reserved[6];
+	uint64_t n_regions;		/* that this process has: a forked child does not get those that its parent's recorder adds later */
+	uint64_t reserved[5];
 };
 
 /* Bytes of the words' mapping for a journal of that capacity; where in it the word of an entry is. */
