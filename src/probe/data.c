@@ -235,6 +235,8 @@ struct kymo_error *probes_make_data(const struct kymo_probes *probes, struct kym
 	}
 	if (!error)
 		error = kymo_data_format(&probes->shared, &probes->options, &adopted->data);
+	if (!error)	/* who sets a handler is answered from now on, as in its parent */
+		adopted->data.head->handlers.given_up = !probes->has_handler_watch;
 	if (error) {
 		kymo_adopted_destroy(adopted);
 		return error;

@@ -331,7 +331,7 @@ struct kymo_error *kymo_probes_answer(struct kymo_probes *probes, bool has_new, 
 
 bool kymo_probes_were_too_late(struct kymo_probes *probes)
 {
-	const struct kymo_wire_watch *watch = kymo_probes_are_watching(probes) ? &probes->shared.data.head->watch : NULL;
+	const struct kymo_wire_data *head = kymo_probes_are_watching(probes) ? probes->shared.data.head : NULL;
 
-	return watch && !watch->has_left && watch->requests != probes->n_answers && may_have_missed(probes, watch->requests);
+	return head && !head->has_left && head->watch.requests != probes->n_answers && may_have_missed(probes, head->watch.requests);
 }
