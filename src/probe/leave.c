@@ -325,7 +325,8 @@ static bool leave_breakpoint(struct leaving *leaving, const struct kymo_wire_sit
 	if (site->flags & KYMO_WIRE_MADE || !(has_breakpoint(site, now) || (now[0] == site->original[0] && now[0] != site->patched[0] && is_rest)))
 		return false;
 	if (is_rest) {
-		*error_ret = put(leaving, site, site->address + 1, site->original + 1, site->patch_size - 1u);
+		if (may_write_text(leaving, site))
+			*error_ret = put(leaving, site, site->address + 1, site->original + 1, site->patch_size - 1u);
 		return true;
 	}
 	if (now[0] == BREAKPOINT && memcmp(now + 1, site->original + 1, site->patch_size - 1u))
