@@ -43,6 +43,8 @@ struct kymo_pad_env {
 	uint32_t n_rings;	/* those with a lock; the first n_cpus are the CPUs' own */
 	uint64_t vforks;	/* struct kymo_wire_vforks, which guards keep */
 	uint64_t header;	/* struct kymo_wire_header */
+	uint64_t words;		/* struct kymo_wire_words */
+	uint64_t data;		/* struct kymo_wire_data */
 	uint32_t n_cpus;
 	uint64_t stack_low, stack_high;	/* the initial thread's stack: readable from its stack pointer to stack_high; may be 0 */
 };

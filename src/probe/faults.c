@@ -359,7 +359,8 @@ static void tell(const struct outgoing *outgoing, unsigned int fresh)
 			    kymo_process_pid(probes->process), names_of(fresh), outgoing->n_shared);
 }
 
-static struct kymo_error *heed(struct kymo_probes *probes, struct kymo_process *const *children, size_t n, uint64_t *stopped_ns)
+static struct kymo_error *heed(struct kymo_probes *probes, struct kymo_process *const *children, struct kymo_adopted *const *adopted, size_t n,
+			       uint64_t *stopped_ns)
 {
 	struct outgoing outgoing = { .probes = probes, .children = children, .n_children = n };
 	unsigned int before = probes->watched_faults;
@@ -370,8 +371,9 @@ static struct kymo_error *heed(struct kymo_probes *probes, struct kymo_process *
 		return NULL;
 	probes_look_at_handlers(probes);
 	for (size_t i = 0; i < n; i++)
-		probes->watched_faults |= kymo_handled_faults(kymo_process_pid(children[i]));
-	probes->watched_faults |= faults_of(__atomic_load_n(&probes->shared.header->handlers.signals, __ATOMIC_ACQUIRE));
+		probes->watched_faults |= kymo_handled_faults(kymo_process_pid(children[i])) |
+					  (adopted[i] ? faults_of(__atomic_load_n(&probes_adopted_head(adopted[i])->handlers.signals, __ATOMIC_ACQUIRE)) : 0);
+	probes->watched_faults |= faults_of(__atomic_load_n(&probes->shared.data.head->handlers.signals, __ATOMIC_ACQUIRE));
 	if (probes->watched_faults == before || !has_faulting(probes))
 		return NULL;
 	outgoing.is_orphaned = !kymo_probes_are_mapped(probes);
@@ -399,31 +401,42 @@ static struct kymo_error *heed(struct kymo_probes *probes, struct kymo_process *
 	return error;
 }
 
-bool kymo_probes_are_handlers_set(const struct kymo_probes *probes)
+bool kymo_probes_are_handlers_set(const struct kymo_probes *probes, const struct kymo_adopted *adopted)
 {
 	const struct kymo_wire_watch *handlers;
 
 	if (!probes->has_handler_watch || !probes->has_shared)
 		return false;
-	handlers = &probes->shared.header->handlers;
-	return __atomic_load_n(&handlers->requests, __ATOMIC_ACQUIRE) != probes->n_handlers || __atomic_load_n(&handlers->given_up, __ATOMIC_RELAXED);
+	handlers = adopted ? &probes_adopted_head(adopted)->handlers : &probes->shared.data.head->handlers;
+	return __atomic_load_n(&handlers->requests, __ATOMIC_ACQUIRE) != __atomic_load_n(&handlers->answers, __ATOMIC_RELAXED) ||
+	       __atomic_load_n(&handlers->given_up, __ATOMIC_RELAXED);
 }
 
-struct kymo_error *kymo_probes_heed_handlers(struct kymo_probes *probes, struct kymo_process *const *children, size_t n, uint64_t *stopped_ns)
+static void answer(struct kymo_wire_watch *handlers, uint32_t requests)
 {
-	struct kymo_wire_watch *handlers;
-	struct kymo_error *error;
-	uint32_t requests;
-
-	if (!probes->has_shared)
-		return NULL;
-	handlers = &probes->shared.header->handlers;
-	requests = __atomic_load_n(&handlers->requests, __ATOMIC_ACQUIRE);
-	error = heed(probes, children, n, stopped_ns);
-	if (!probes->has_handler_watch)
-		return error;
-	probes->n_handlers = requests;
 	__atomic_store_n(&handlers->answers, requests, __ATOMIC_RELEASE);
 	__atomic_store_n(&handlers->given_up, 0, __ATOMIC_RELEASE);
+}
+
+struct kymo_error *kymo_probes_heed_handlers(struct kymo_probes *probes, struct kymo_process *const *children, struct kymo_adopted *const *adopted,
+					     size_t n, uint64_t *stopped_ns)
+{
+	kymo_cleanup_free uint32_t *requests = calloc(n + 1, sizeof(*requests));	/* before the look; the own ones last */
+	struct kymo_error *error;
+
+	if (!requests)
+		return &kymo_error_no_memory;
+	if (!probes->has_shared)
+		return NULL;
+	for (size_t i = 0; i < n; i++)
+		requests[i] = adopted[i] ? __atomic_load_n(&probes_adopted_head(adopted[i])->handlers.requests, __ATOMIC_ACQUIRE) : 0;
+	requests[n] = __atomic_load_n(&probes->shared.data.head->handlers.requests, __ATOMIC_ACQUIRE);
+	error = heed(probes, children, adopted, n, stopped_ns);
+	if (!probes->has_handler_watch)
+		return error;
+	for (size_t i = 0; i < n; i++)
+		if (adopted[i])
+			answer(&probes_adopted_head(adopted[i])->handlers, requests[i]);
+	answer(&probes->shared.data.head->handlers, requests[n]);
 	return error;
 }

@@ -12,13 +12,14 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "arch/arch.h"
 #include "arch/pad.h"
 #include "probe/jit.h"
 #include "probe/probes.h"
+#include "probe/remains.h"
 #include "probe/switches.h"
+#include "probe/trust.h"
 
 #define BREAKPOINT 0xcc
 #define WATCH_AHEAD 65536	/* of threads that had not asked yet, but will without looking again */
@@ -34,8 +35,9 @@ struct leaving {
 	size_t foreign, shared;		/* places that hold unknown bytes; that can't be left for the sake of another process, or not yet */
 	size_t rewritten;		/* places in memory of no file that the program has unmapped, or put other code to */
 	uint64_t first_foreign;		/* the lowest of the former */
-	const struct kymo_map *file_map;
-	int file;			/* of that mapping, or -1 */
+	size_t false_ones;		/* entries that the files gainsay */
+	uint64_t first_false;
+	struct probe_trust trust;
 };
 
 /* ---- the others at the same place ---------------------------------------------------------------------------------- */
@@ -44,7 +46,7 @@ struct leaving {
 struct neighbour {
 	const struct kymo_remains *remains;
 	const struct kymo_wire_site *site;
-	uint64_t next_word, next;
+	uint64_t next_word, next;	/* next_word 0: it is gone */
 };
 
 /* Those of an entry's that are not in yet, and may never be, can't inherit anything. */
@@ -78,12 +80,13 @@ static bool find(const struct leaving *leaving, uint64_t address, is_it *is, uin
 
 		for (size_t k = 0; other->inode != leaving->own->inode && k < other->n_sites; k++) {
 			if (other->sites[k].address != address || !is(&other->sites[k], value) ||
-			    (other->sites[k].flags & KYMO_WIRE_STANDBY && (!is_installed(other, k) || other->header.is_leaving)))
+			    !probe_trust_is_pad(leaving->maps, other, other->sites[k].entry) ||
+			    (other->sites[k].flags & KYMO_WIRE_STANDBY && (!is_installed(other, k) || other->is_leaving)))
 				continue;
-			ret->remains = other;
-			ret->site = &other->sites[k];
-			ret->next_word = other->header.address + other->header.journal_offset + k * sizeof(*other->sites) +
-					 offsetof(struct kymo_wire_site, next);
+			*ret = (struct neighbour){ .remains = other, .site = &other->sites[k] };
+			if (!other->words || !other->sites[k].hop)
+				return true;
+			ret->next_word = other->words + kymo_wire_word_offset(k);
 			/* The copy is older than what this leaving has written. */
 			return !kymo_process_read(leaving->process, ret->next_word, &ret->next, sizeof(ret->next));
 		}
@@ -126,6 +129,35 @@ static struct kymo_error *put(struct leaving *leaving, const struct kymo_wire_si
 	return NULL;
 }
 
+static void note_false(struct leaving *leaving, uint64_t address)
+{
+	if (!leaving->false_ones++ || address < leaving->first_false)
+		leaving->first_false = address;
+}
+
+/*
+ * The text of a place is written if the entry holds against the maps and the file; the program may have its text writable, and not executable, for a moment. Original bytes are the file's; those of
+ * code that the program has made are in the journal alone.
+ */
+static bool may_write_text(struct leaving *leaving, const struct kymo_wire_site *site)
+{
+	const struct kymo_map *map = kymo_maps_at(leaving->maps, site->address);
+	bool is_made = site->flags & KYMO_WIRE_MADE;
+
+	if (!is_made && map->writable && !map->executable && !leaving->must_go)
+		leaving->shared++;
+	else if (is_made ? !kymo_jit_is_map(map) : !probe_trust_is_text(map, site) || !probe_trust_original(&leaving->trust, map, site))
+		note_false(leaving, site->address);
+	else
+		return true;
+	return false;
+}
+
+static struct kymo_error *put_text(struct leaving *leaving, const struct kymo_wire_site *site, const uint8_t *bytes)
+{
+	return may_write_text(leaving, site) ? put(leaving, site, site->address, bytes, site->patch_size) : NULL;
+}
+
 /* Our pad is the first of the chain. */
 static struct kymo_error *leave_head(struct leaving *leaving, const struct kymo_wire_site *site, uint64_t next)
 {
@@ -133,9 +165,13 @@ static struct kymo_error *leave_head(struct leaving *leaving, const struct kymo_
 	struct neighbour behind;
 
 	if (!next || next == site->displaced)
-		return put(leaving, site, site->address, site->original, site->patch_size);
+		return put_text(leaving, site, site->original);
 	if (!find(leaving, site->address, is_inner, next, &behind) || kymo_encode_jump(site->link, behind.site->entry, jump))
-		return put(leaving, site, site->address, site->original, site->patch_size);
+		return put_text(leaving, site, site->original);
+	if (!probe_trust_is_link(leaving->maps, site) || (site->link == site->address && !probe_trust_is_text(kymo_maps_at(leaving->maps, site->address), site))) {
+		note_false(leaving, site->address);
+		return NULL;
+	}
 	return put(leaving, site, site->link, jump, sizeof(jump));
 }
 
@@ -147,12 +183,7 @@ static struct kymo_error *leave_middle(struct leaving *leaving, const struct kym
 	for (size_t i = 0; i < leaving->all->n; i++) {
 		uint64_t on = next && next != site->displaced ? next : at.site->displaced;
 
-		if (at.next == site->inner && at.remains->header.target_pid != (uint32_t)leaving->all->pid && !leaving->own->is_adopted) {
-			/* The word is one for a parent, which is recorded, and for its child, which is left. */
-			leaving->shared++;
-			return NULL;
-		}
-		if (at.next == site->inner)
+		if (at.next == site->inner && at.next_word)
 			return put(leaving, site, at.next_word, &on, sizeof(on));
 		if (!at.next || !find(leaving, site->address, is_inner, at.next, &at))
 			break;
@@ -165,9 +196,10 @@ static struct kymo_error *leave_guard(struct leaving *leaving, const struct kymo
 {
 	struct neighbour heir;
 
-	if (find(leaving, site->address, is_standby, 0, &heir) && heir.site->patch_size == site->patch_size)
-		return put(leaving, site, site->address, heir.site->patched, site->patch_size);
-	return put(leaving, site, site->address, site->original, site->patch_size);
+	if (find(leaving, site->address, is_standby, 0, &heir) && heir.site->patch_size == site->patch_size &&
+	    kymo_jump_target(site->address, heir.site->patched) == heir.site->entry)
+		return put_text(leaving, site, heir.site->patched);
+	return put_text(leaving, site, site->original);
 }
 
 static void note_foreign(struct leaving *leaving, uint64_t address)
@@ -236,13 +268,6 @@ static bool is_past(struct leaving *leaving, const struct kymo_wire_site *site, 
 	return true;
 }
 
-static void close_file(struct leaving *leaving)
-{
-	if (leaving->file >= 0)
-		close(leaving->file);
-	leaving->file = -1;
-}
-
 /*
  * Whether another build of the library has come to where it was (its file written over): then nothing of this recording's is in its text, however much that looks as it. The few bytes that a jump to a
  * trampoline changes are no proof, and are the file's if it has the same.
@@ -251,12 +276,7 @@ static bool is_rebuilt(struct leaving *leaving, const struct kymo_wire_site *sit
 {
 	if (site->flags & KYMO_WIRE_MADE)
 		return false;
-	if (leaving->file_map != map) {	/* thousands of places are in one */
-		close_file(leaving);
-		leaving->file_map = map;
-		kymo_error_destroy(kymo_open_mapped(kymo_process_pid(leaving->process), map, &leaving->file));
-	}
-	return kymo_is_of_file(leaving->file, map, site->address, now, site->patch_size);
+	return probe_trust_is_of_file(&leaving->trust, map, site->address, now, site->patch_size);
 }
 
 /* Whether the place was planned anew: entries of the same short patch can be told apart by where the text leads only. */
@@ -305,7 +325,8 @@ static bool leave_breakpoint(struct leaving *leaving, const struct kymo_wire_sit
 	if (site->flags & KYMO_WIRE_MADE || !(has_breakpoint(site, now) || (now[0] == site->original[0] && now[0] != site->patched[0] && is_rest)))
 		return false;
 	if (is_rest) {
-		*error_ret = put(leaving, site, site->address + 1, site->original + 1, site->patch_size - 1u);
+		if (may_write_text(leaving, site))
+			*error_ret = put(leaving, site, site->address + 1, site->original + 1, site->patch_size - 1u);
 		return true;
 	}
 	if (now[0] == BREAKPOINT && memcmp(now + 1, site->original + 1, site->patch_size - 1u))
@@ -350,7 +371,7 @@ static struct kymo_error *leave_site(struct leaving *leaving, size_t index)
 	if (site->link != site->address && memcmp(now, site->patched, site->patch_size))
 		target = 0;
 	if (leaving->nobody_stays && (target == site->entry || (target && find(leaving, site->address, enters_at, target, &first))))
-		return put(leaving, site, site->address, site->original, site->patch_size);
+		return put_text(leaving, site, site->original);
 	if (target == site->entry && (site->link == site->address || (!memcmp(now, site->patched, site->patch_size) && (is_whole(leaving, site) || !has_twin(leaving, site)))))
 		return leave_head(leaving, site, next);
 	if (target && find(leaving, site->address, enters_at, target, &first))
@@ -366,13 +387,15 @@ static struct kymo_error *leave_site(struct leaving *leaving, size_t index)
 static struct kymo_error *leave_switch(struct leaving *leaving, size_t index)
 {
 	enum switch_left left = SWITCH_CLEAN;
-	struct kymo_error *error = probe_turn_off(leaving->process, leaving->maps, leaving->own, index, leaving->must_go, &left);
+	struct kymo_error *error = probe_turn_off(&leaving->trust, leaving->maps, leaving->own, index, leaving->must_go, &left);
 
 	leaving->result->sites_restored += left == SWITCH_RESTORED;
 	leaving->result->sites_clean += left == SWITCH_CLEAN;
 	leaving->shared += left == SWITCH_BUSY;
 	if (left == SWITCH_FOREIGN)
 		note_foreign(leaving, leaving->own->sites[index].address);
+	if (left == SWITCH_FALSE)
+		note_false(leaving, leaving->own->sites[index].address);
 	return error;
 }
 
@@ -412,7 +435,7 @@ static void hand_over(struct leaving *leaving)
 		for (uint32_t k = 0; leaving->all->items[i].inode != leaving->own->inode && k < header->n_regions; k++) {
 			uint64_t known;
 
-			if (!kymo_process_read(leaving->process, header->regions[k].live + KYMO_PAD_LIVE_VFORKS, &known, sizeof(known)) &&
+			if (header->regions[k].live && leaving->own->header.vforks && !kymo_process_read(leaving->process, header->regions[k].live + KYMO_PAD_LIVE_VFORKS, &known, sizeof(known)) &&
 			    known == leaving->own->header.vforks)
 				point(leaving, &header->regions[k], heir ? &heir->header : header, heir != NULL);
 		}
@@ -424,17 +447,17 @@ static bool is_anyone_listed(const struct leaving *leaving)
 {
 	struct kymo_wire_vforks list;
 
-	return !kymo_process_read(leaving->process, leaving->own->header.vforks, &list, sizeof(list)) && list.n > 0 &&
+	return leaving->own->header.vforks && !kymo_process_read(leaving->process, leaving->own->header.vforks, &list, sizeof(list)) && list.n > 0 &&
 	       list.n <= KYMO_WIRE_MAX_VFORKS;
 }
 
 /* Threads in the pads of the dynamic linker and of sigaction wait for a recorder that will not answer any more; nobody could leave their pads meanwhile. */
 static void release_waiting(struct leaving *leaving, size_t offset)
 {
-	uint64_t address = leaving->own->header.address + offset;
+	const uint64_t address = leaving->own->data + offset;
 	struct kymo_wire_watch watch;
 
-	if (kymo_process_read(leaving->process, address, &watch, sizeof(watch)))
+	if (!leaving->own->data || kymo_process_read(leaving->process, address, &watch, sizeof(watch)))
 		return;
 	watch.answers = watch.requests + WATCH_AHEAD;
 	watch.given_up = 1;
@@ -442,20 +465,21 @@ static void release_waiting(struct leaving *leaving, size_t offset)
 			   offsetof(struct kymo_wire_watch, signals) - offsetof(struct kymo_wire_watch, answers));
 }
 
-/* From now on nothing is handed to this recording, and others see that it is not what it was. A child has no say in what its parent's memory is for. */
+/* From now on nothing is handed to this recording, and others see that it is not what it was. */
 static void resign(struct leaving *leaving)
 {
-	const struct kymo_wire_header *header = &leaving->own->header;
-	uint64_t words[2] = { header->generation + 1, 1 };
+	const uint64_t has_left = 1;
+	struct kymo_wire_words words;
 
-	_Static_assert(offsetof(struct kymo_wire_header, is_leaving) == offsetof(struct kymo_wire_header, generation) + 8,
-		       "both are written at once");
-	if (header->target_pid == (uint32_t)leaving->all->pid) {
-		kymo_process_write(leaving->process, header->address + offsetof(struct kymo_wire_header, generation), words,
-				   sizeof(words));
-		release_waiting(leaving, offsetof(struct kymo_wire_header, watch));
-		release_waiting(leaving, offsetof(struct kymo_wire_header, handlers));
+	if (leaving->own->words && !kymo_process_read(leaving->process, leaving->own->words, &words, sizeof(words))) {
+		words.generation++;
+		words.is_leaving = 1;
+		kymo_process_write(leaving->process, leaving->own->words, &words, sizeof(words));
 	}
+	release_waiting(leaving, offsetof(struct kymo_wire_data, watch));
+	release_waiting(leaving, offsetof(struct kymo_wire_data, handlers));
+	if (leaving->own->data)
+		kymo_process_write(leaving->process, leaving->own->data + offsetof(struct kymo_wire_data, has_left), &has_left, sizeof(has_left));
 }
 
 static bool does_nobody_stay(const struct kymo_remains_list *all, const struct kymo_remains *own)
@@ -477,6 +501,14 @@ static struct kymo_error *foreign_left(const struct leaving *leaving)
 	return kymo_error_create(KYMO_ERROR_UNSAFE,
 				 "%zu places in the code of process %d (from 0x%" PRIx64 " on) hold bytes that neither kymo nor the file put there; they and the pads are left as they are",
 				 leaving->foreign, pid, leaving->first_foreign);
+}
+
+/* Bytes of the file are what could be written there, and are there, or are not what was found. */
+static struct kymo_error *false_left(const struct leaving *leaving)
+{
+	return kymo_error_create(KYMO_ERROR_BAD_DATA,
+				 "the journal in process %d is not to be believed: of %zu of its places (from 0x%" PRIx64 " on) it says what the mapped files gainsay; nothing was written there, and the pads are left as they are",
+				 kymo_process_pid(leaving->process), leaving->false_ones, leaving->first_false);
 }
 
 /* Of all tries the first tells: the rest finds the same places. */
@@ -501,7 +533,7 @@ struct kymo_error *probe_leave_text(struct kymo_process *process, const struct k
 		.result = result,
 		.nobody_stays = does_nobody_stay(all, own),
 		.must_go = must_go,
-		.file = -1,
+		.trust = { .process = process },
 	};
 	struct kymo_error *error = NULL;
 
@@ -513,9 +545,11 @@ struct kymo_error *probe_leave_text(struct kymo_process *process, const struct k
 		error = own->sites[i].flags & KYMO_WIRE_SWITCH ? leave_switch(&leaving, i) : leave_site(&leaving, i);
 	if (!error)
 		hand_over(&leaving);
-	close_file(&leaving);
+	probe_trust_deinit(&leaving.trust);
 	*stays_ret = leaving.shared > 0;
 	tell_rewritten(&leaving);
+	if (!error && leaving.false_ones)
+		error = false_left(&leaving);
 	if (!error && leaving.foreign)
 		error = foreign_left(&leaving);
 	return error;

@@ -50,12 +50,14 @@ static void fill_env(const struct kymo_probes *probes, const struct probe_region
 	*ret = (struct kymo_pad_env){
 		.guest = region->address,
 		.live = region->live,
-		.rseq_rings = probes->shared.is_sequenced ? probes->shared.address + probes->shared.rings_offset : 0,
-		.rings = probes->shared.address + probes->shared.rings_offset +
+		.rseq_rings = probes->shared.is_sequenced ? probes->shared.data_address + KYMO_WIRE_RINGS_OFFSET : 0,
+		.rings = probes->shared.data_address + KYMO_WIRE_RINGS_OFFSET +
 			 (uint64_t)probes->shared.n_sequenced * KYMO_WIRE_RING_STRIDE,
 		.n_rings = probes->shared.n_rings - probes->shared.n_sequenced,
 		.vforks = first_live + KYMO_PAD_LIVE_VFORK_LIST,
 		.header = probes->shared.address,
+		.words = kymo_shared_words_address(&probes->shared),
+		.data = probes->shared.data_address,
 		.n_cpus = probes->shared.n_cpus,
 		.stack_low = probes->stack_low,
 		.stack_high = probes->stack_high,

@@ -153,7 +153,6 @@ struct kymo_probes {
 	bool is_confused;		/* there were threads that could not be told apart */
 	bool has_guards, has_watch;
 	bool has_handler_watch;		/* threads that are about to set a handler of faults wait */
-	uint32_t n_handlers;		/* of those that were answered */
 	bool told_other_code;
 	uint32_t n_answers;		/* requests that were dealt with */
 	uint32_t n_on_time;		/* … and nobody can have missed anything meanwhile, or it was told */

@@ -10,6 +10,7 @@
 
 #include "arch/pad.h"
 #include "base/cleanup.h"
+#include "base/page.h"
 #include "base/vec.h"
 
 #define MAX_RECORDINGS 64
@@ -21,16 +22,34 @@ bool kymo_is_shared_map(const struct kymo_map *map)
 	return kymo_wire_is_shared_path(map->path);
 }
 
+bool kymo_is_data_map(const struct kymo_map *map)
+{
+	return kymo_wire_is_data_path(map->path);
+}
+
 bool kymo_is_jumps_map(const struct kymo_map *map)
 {
 	return !strcmp(map->path, KYMO_WIRE_JUMPS_PATH);
 }
 
+static bool is_pads(const struct kymo_map *map, uint64_t inode)
+{
+	return kymo_is_shared_map(map) && map->inode == inode && map->executable;
+}
+
+bool kymo_is_live_page(const struct kymo_maps *maps, size_t i, uint64_t inode)
+{
+	const struct kymo_map *map = &maps->items[i];
+
+	return i > 0 && i + 1 < maps->n && !*map->path && map->end - map->start == KYMO_PAGE_SIZE && map->writable && !map->shared &&
+	       is_pads(map - 1, inode) && map[-1].end == map->start && is_pads(map + 1, inode) && map[1].start == map->end;
+}
+
 static bool is_ours(const char *link, size_t size)
 {
-	static const char *const names[] = { KYMO_WIRE_MEMFD_PATH " (deleted)", KYMO_WIRE_JUMPS_PATH " (deleted)" };
+	static const char *const names[] = { KYMO_WIRE_MEMFD_PATH " (deleted)", KYMO_WIRE_DATA_PATH " (deleted)", KYMO_WIRE_JUMPS_PATH " (deleted)" };
 
-	for (size_t i = 0; i < 2; i++)
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (size == strlen(names[i]) && !memcmp(link, names[i], size))
 			return true;
 	return false;
@@ -85,6 +104,30 @@ static void remains_deinit(struct kymo_remains *remains)
 	free(remains->runs);
 }
 
+/* What the words say now, into the journal's copy. Without them (a removal that died had got as far) the text is restored. */
+struct kymo_error *kymo_remains_read_words(struct kymo_process *process, struct kymo_remains *remains)
+{
+	kymo_cleanup_free uint64_t *words = calloc(remains->n_sites ? remains->n_sites : 1, sizeof(*words));
+	int err;
+
+	if (!words)
+		return &kymo_error_no_memory;
+	err = remains->words && remains->n_sites ?
+		      kymo_process_read(process, remains->words + kymo_wire_word_offset(0), words, remains->n_sites * sizeof(*words)) :
+		      0;
+	if (err && err != -EIO)
+		return kymo_error_errno(err, "cannot read kymo's journal in process %d", kymo_process_pid(process));
+	for (size_t i = 0; i < remains->n_sites; i++) {
+		struct kymo_wire_site *site = &remains->sites[i];
+
+		if (site->flags & KYMO_WIRE_SWITCH)
+			site->state = site->flags & KYMO_WIRE_GATE ? site->state : (uint32_t)words[i];
+		else if (site->hop)
+			site->next = words[i];
+	}
+	return NULL;
+}
+
 static struct kymo_error *read_tables(struct kymo_process *process, struct kymo_remains *remains)
 {
 	const struct kymo_wire_header *header = &remains->header;
@@ -108,13 +151,61 @@ static struct kymo_error *read_tables(struct kymo_process *process, struct kymo_
 	for (size_t i = 0; i < remains->n_sites; i++)
 		remains->sites[i].name[sizeof(remains->sites[i].name) - 1] = '\0';
 	remains->header.directory[sizeof(remains->header.directory) - 1] = '\0';
+	error = kymo_remains_read_words(process, remains);
+	if (error) {
+		remains_deinit(remains);
+		return error;
+	}
 	remains->is_adopted = header->n_regions && !kymo_process_read(process, header->regions[0].live, &state, 1) && state;
 	return NULL;
 }
 
+/* The words follow the journal, in a mapping of this process alone. */
+static uint64_t find_words(const struct kymo_maps *maps, const struct kymo_remains *remains)
+{
+	const uint64_t address = remains->header.address + remains->header.size;
+	const struct kymo_map *map = kymo_maps_at(maps, address);
+
+	return map && map->start == address && kymo_is_shared_map(map) && map->inode == remains->inode && !map->shared && !map->executable &&
+			       map->end - map->start == kymo_wire_words_size(remains->header.journal_capacity) ?
+		       address :
+		       0;
+}
+
+static uint64_t find_data(const struct kymo_maps *maps, const struct kymo_wire_header *header)
+{
+	const struct kymo_map *map = kymo_maps_at(maps, header->data_address);
+
+	return map && map->start == header->data_address && kymo_is_data_map(map) && map->shared && map->writable && map->end - map->start >= KYMO_WIRE_RINGS_OFFSET ?
+		       map->start :
+		       0;
+}
+
+/* Addresses that are written to are those of kymo's mappings, or 0. */
+static void find_memory(struct kymo_process *process, const struct kymo_maps *maps, struct kymo_remains *remains)
+{
+	struct kymo_wire_header *header = &remains->header;
+	struct kymo_wire_words words;
+
+	remains->words = find_words(maps, remains);
+	remains->data = find_data(maps, header);
+	for (uint32_t i = 0; i < header->n_regions; i++) {
+		const struct kymo_map *map = kymo_maps_at(maps, header->regions[i].live);
+
+		if (!map || map->start != header->regions[i].live || !kymo_is_live_page(maps, (size_t)(map - maps->items), remains->inode))
+			header->regions[i].live = 0;
+	}
+	if (!header->n_regions || header->vforks != header->regions[0].live + KYMO_PAD_LIVE_VFORK_LIST)
+		header->vforks = 0;
+	if (remains->words && !kymo_process_read(process, remains->words, &words, sizeof(words))) {
+		header->generation += words.generation;
+		remains->is_leaving = words.is_leaving;
+	}
+}
+
 /* `found_ret`: there is a recording in the mapping, and it is not the memory of a recorder itself. */
-static struct kymo_error *read_header(struct kymo_process *process, const struct kymo_map *map, bool whole, struct kymo_remains *remains,
-				      bool *found_ret)
+static struct kymo_error *read_header(struct kymo_process *process, const struct kymo_maps *maps, const struct kymo_map *map, bool whole,
+				      struct kymo_remains *remains, bool *found_ret)
 {
 	uint32_t pid = (uint32_t)kymo_process_pid(process);
 	int err = kymo_process_read(process, map->start, &remains->header, sizeof(remains->header));
@@ -135,6 +226,7 @@ static struct kymo_error *read_header(struct kymo_process *process, const struct
 	if (!kymo_wire_header_is_sane(&remains->header, map->start, map->end - map->start))
 		return kymo_error_create(KYMO_ERROR_BAD_DATA, "kymo's memory in process %u is damaged; nothing was touched", pid);
 	remains->inode = map->inode;
+	find_memory(process, maps, remains);
 	*found_ret = true;
 	return whole ? read_tables(process, remains) : NULL;
 }
@@ -145,6 +237,23 @@ static bool is_listed(const struct kymo_remains_list *list, uint64_t inode)
 		if (list->items[i].inode == inode)
 			return true;
 	return false;
+}
+
+/* The data of some recording. */
+static bool has_data(const struct kymo_remains_list *list, uint64_t address)
+{
+	for (size_t i = 0; i < list->n; i++)
+		if (list->items[i].data == address)
+			return true;
+	return false;
+}
+
+static bool is_recorders_data(struct kymo_process *process, const struct kymo_map *map)
+{
+	struct kymo_wire_data head;
+
+	return !map->offset && !kymo_process_read(process, map->start, &head, sizeof(head)) && head.magic == KYMO_WIRE_MAGIC &&
+	       head.recorder_pid == (uint32_t)kymo_process_pid(process) && head.target_pid != head.recorder_pid;
 }
 
 /* A recorder that is recorded itself has memory of both kinds. */
@@ -164,10 +273,14 @@ static bool is_recorders(const struct kymo_maps *maps, struct kymo_process *proc
 
 static bool has_strays(struct kymo_process *process, const struct kymo_maps *maps, const struct kymo_remains_list *list)
 {
-	for (size_t i = 0; i < maps->n; i++)
-		if (kymo_is_shared_map(&maps->items[i]) && !is_listed(list, maps->items[i].inode) &&
-		    !is_recorders(maps, process, maps->items[i].inode))
+	for (size_t i = 0; i < maps->n; i++) {
+		const struct kymo_map *map = &maps->items[i];
+
+		if (kymo_is_shared_map(map) && !is_listed(list, map->inode) && !is_recorders(maps, process, map->inode))
 			return true;
+		if (kymo_is_data_map(map) && !has_data(list, map->start) && !is_recorders_data(process, map))
+			return true;
+	}
 	return false;
 }
 
@@ -180,12 +293,12 @@ static struct kymo_error *read_all(struct kymo_process *process, const struct ky
 		struct kymo_remains remains = { .inode = 0 };
 		bool is_one;
 
-		if (!kymo_is_shared_map(&maps->items[i]) || maps->items[i].offset || !maps->items[i].writable)
+		if (!kymo_is_shared_map(&maps->items[i]) || maps->items[i].offset || !maps->items[i].shared || maps->items[i].executable)
 			continue;
 		if (found.n == MAX_RECORDINGS)
 			error = kymo_error_create(KYMO_ERROR_BUSY, "process %d has more than %d recordings", list->pid, MAX_RECORDINGS);
 		else
-			error = read_header(process, &maps->items[i], whole, &remains, &is_one);
+			error = read_header(process, maps, &maps->items[i], whole, &remains, &is_one);
 		if (!error && is_one && !kymo_vec_push(&found, remains)) {
 			remains_deinit(&remains);
 			error = &kymo_error_no_memory;

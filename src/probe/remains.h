@@ -4,8 +4,14 @@
 
 #include "probe/remove.h"
 
-/* Header, journal, rings, pads. */
+/* Header, journal, words, pads. */
 bool kymo_is_shared_map(const struct kymo_map *map);
+
+/* Rings, and what pads count. */
+bool kymo_is_data_map(const struct kymo_map *map);
+
+/* Whether mapping `i` is a live page of the recording of that inode: anonymous, and known by its neighbours. */
+bool kymo_is_live_page(const struct kymo_maps *maps, size_t i, uint64_t inode);
 
 /* Trampolines. */
 bool kymo_is_jumps_map(const struct kymo_map *map);

@@ -104,12 +104,23 @@ static bool is_listed(const struct removal *removal, uint64_t inode)
 	return false;
 }
 
-/* Header, rings, pads of the recording; without one, of nobody's. */
+/* Header, words, pads of the recording; without one, of nobody's. */
 static bool is_own_shared(const struct removal *removal, const struct kymo_map *map)
 {
 	if (!kymo_is_shared_map(map))
 		return false;
 	return removal->own ? map->inode == removal->own->inode : !is_listed(removal, map->inode);
+}
+
+/* What its pads write; without a recording, what no other one's do. */
+static bool is_own_data(const struct removal *removal, const struct kymo_map *map)
+{
+	if (!kymo_is_data_map(map))
+		return false;
+	for (size_t i = 0; i < removal->list.n && !removal->own; i++)
+		if (removal->list.items[i].data == map->start)
+			return false;
+	return !removal->own || removal->own->data == map->start;
 }
 
 /* A mapping may be of several runs that touch each other. */
@@ -192,13 +203,9 @@ static void read_next_words(struct removal *removal)
 {
 	for (size_t i = 0; i < removal->list.n; i++) {
 		struct kymo_remains *other = &removal->list.items[i];
-		const uint64_t journal = other->header.address + other->header.journal_offset;
-		kymo_cleanup_free struct kymo_wire_site *now = other == removal->own ? NULL : calloc(other->n_sites, sizeof(*now));
 
-		if (!now || kymo_process_read(removal->process, journal, now, other->n_sites * sizeof(*now)))
-			continue;
-		for (size_t k = 0; k < other->n_sites; k++)
-			other->sites[k].next = now[k].next;
+		if (other != removal->own)
+			kymo_error_destroy(kymo_remains_read_words(removal->process, other));
 	}
 }
 
@@ -270,19 +277,15 @@ static struct kymo_error *unmap(struct removal *removal, const struct kymo_map *
 	return error;
 }
 
-/* The live page is anonymous: kymo's if it lies between two mappings of kymo's that touch it and is one page long. */
 static bool is_live_page(const struct removal *removal, size_t i)
 {
 	const struct kymo_maps *maps = &removal->maps;
-	const struct kymo_map *map = &maps->items[i];
 
-	return i > 0 && i + 1 < maps->n && !*map->path && map->end - map->start == KYMO_PAGE_SIZE && map->writable && !map->shared &&
-	       is_own_shared(removal, &maps->items[i - 1]) && maps->items[i - 1].end == map->start &&
-	       is_own_shared(removal, &maps->items[i + 1]) && maps->items[i + 1].start == map->end;
+	return i > 0 && is_own_shared(removal, &maps->items[i - 1]) && kymo_is_live_page(maps, i, maps->items[i - 1].inode);
 }
 
 /* Live pages are known by their neighbours, all else by the journal: so in this order, for a death in between. */
-enum remove_order { LIVE_PAGES, JUMPS, PADS, JOURNAL, N_ORDER, NOT_OURS };
+enum remove_order { LIVE_PAGES, JUMPS, PADS, DATA, WORDS, JOURNAL, N_ORDER, NOT_OURS };
 
 static enum remove_order order_of(const struct removal *removal, size_t i)
 {
@@ -292,9 +295,11 @@ static enum remove_order order_of(const struct removal *removal, size_t i)
 		return LIVE_PAGES;
 	if (is_own_jumps(removal, map))
 		return JUMPS;
+	if (is_own_data(removal, map))
+		return DATA;
 	if (!is_own_shared(removal, map))
 		return NOT_OURS;
-	return map->writable ? JOURNAL : PADS;
+	return map->executable ? PADS : map->shared ? JOURNAL : WORDS;
 }
 
 static struct kymo_error *unmap_all(struct removal *removal)

@@ -18,6 +18,8 @@ struct kymo_remains {
 	size_t n_sites;
 	struct kymo_wire_run *runs;
 	size_t n_runs;
+	uint64_t words, data;		/* addresses of the words, of what pads write; 0: not mapped, as the data in a forked child */
+	bool is_leaving;		/* nothing is handed over to it */
 	bool is_adopted;		/* in a forked child: its recorder records it too */
 };
 
@@ -33,6 +35,10 @@ struct kymo_error *kymo_remains_read(struct kymo_process *process, struct kymo_r
 
 /* The same without journals and what follows from them: for a look with the process stopped. */
 struct kymo_error *kymo_remains_read_headers(struct kymo_process *process, struct kymo_remains_list *ret);
+
+/* Read again where pads go on, and what has become of counters, which leaving changes. */
+struct kymo_error *kymo_remains_read_words(struct kymo_process *process, struct kymo_remains *remains);
+
 void kymo_remains_deinit(struct kymo_remains_list *list);
 
 /* Whether the recorder of one of them is alive and records process `pid`. */

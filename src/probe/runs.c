@@ -30,8 +30,7 @@ static struct kymo_error *note_runs(struct kymo_shared *shared, const struct pro
 
 		runs[i] = (struct kymo_wire_run){ run->address, run->size };
 	}
-	err = kymo_pwrite_all(shared->fd, runs, n * sizeof(*runs),
-			      (off_t)(kymo_shared_runs_offset() + shared->n_runs * sizeof(*runs)));
+	err = kymo_shared_store(shared, kymo_shared_runs_offset() + shared->n_runs * sizeof(*runs), runs, n * sizeof(*runs));
 	if (err)
 		return kymo_error_errno(err, "cannot write the journal");
 	shared->n_runs += n;
@@ -39,28 +38,51 @@ static struct kymo_error *note_runs(struct kymo_shared *shared, const struct pro
 	return NULL;
 }
 
+/* A trampoline's jump, and where in the file it is. False when it can't lead to its pad. */
+static bool encode(const struct probe_layout *layout, const struct probe_trampoline *trampoline, uint8_t jump[KYMO_JUMP_SIZE], off_t *at_ret)
+{
+	for (size_t run = 0; run < layout->runs.n; run++) {
+		uint64_t at = trampoline->address - layout->runs.items[run].address;
+
+		*at_ret = (off_t)(layout->runs.items[run].at + at);
+		if (at < layout->runs.items[run].size)
+			return !kymo_encode_jump(trampoline->address, trampoline->target, jump);
+	}
+	return false;
+}
+
 /* The file's contents. A jump may begin on one page and end on the next, of the same run. */
 static struct kymo_error *fill(int fd, const struct probe_layout *layout)
 {
 	const struct probe_run *last = &layout->runs.items[layout->runs.n - 1];
-	size_t run = 0;
 
 	if (ftruncate(fd, (off_t)(last->at + last->size)))
 		return kymo_error_errno(errno, "cannot size the memory for jumps");
 	for (size_t i = 0; i < layout->trampolines.n; i++) {
-		const struct probe_trampoline *trampoline = &layout->trampolines.items[i];
 		uint8_t jump[KYMO_JUMP_SIZE];
+		off_t at;
 		int err;
 
-		for (run = 0; run < layout->runs.n; run++)
-			if (trampoline->address - layout->runs.items[run].address < layout->runs.items[run].size)
-				break;
-		if (run == layout->runs.n || kymo_encode_jump(trampoline->address, trampoline->target, jump))
-			return kymo_error_create(KYMO_ERROR_FAILED, "a jump at 0x%" PRIx64 " can't lead to its pad", trampoline->address);
-		err = kymo_pwrite_all(fd, jump, sizeof(jump),
-				      (off_t)(layout->runs.items[run].at + trampoline->address - layout->runs.items[run].address));
+		if (!encode(layout, &layout->trampolines.items[i], jump, &at))
+			return kymo_error_create(KYMO_ERROR_FAILED, "a jump at 0x%" PRIx64 " can't lead to its pad", layout->trampolines.items[i].address);
+		err = kymo_pwrite_all(fd, jump, sizeof(jump), at);
 		if (err)
 			return kymo_error_errno(err, "cannot write the jumps to the pads");
+	}
+	return NULL;
+}
+
+/* Other threads run: a child that one has forked meanwhile had the descriptor, too. The file is sealed now, and can be looked at. */
+static struct kymo_error *check_filled(int fd, const struct probe_layout *layout)
+{
+	for (size_t i = 0; i < layout->trampolines.n; i++) {
+		uint8_t jump[KYMO_JUMP_SIZE], there[KYMO_JUMP_SIZE];
+		off_t at;
+
+		if (!encode(layout, &layout->trampolines.items[i], jump, &at) || pread(fd, there, sizeof(there), at) != sizeof(there) ||
+		    memcmp(jump, there, sizeof(jump)))
+			return kymo_error_create(KYMO_ERROR_UNSAFE, "somebody has changed the jump at 0x%" PRIx64 " before it was mapped; nothing was changed in the process",
+						 layout->trampolines.items[i].address);
 	}
 	return NULL;
 }
@@ -82,14 +104,16 @@ static struct kymo_error *map_run(struct kymo_process *process, const struct pro
 
 static struct kymo_error *fill_and_map(struct kymo_process *process, const struct probe_layout *layout, int64_t remote, bool *taken_ret)
 {
-	kymo_cleanup_close int fd = (int)syscall(SYS_pidfd_getfd, kymo_process_pidfd(process), (int)remote, 0);
-	struct kymo_error *error;
+	kymo_cleanup_close int fd = -1;
+	struct kymo_error *error = kymo_take_memfd(process, KYMO_WIRE_JUMPS_NAME, remote, &fd);
 
-	if (fd < 0)
-		return kymo_error_errno(errno, "cannot take over the descriptor that process %d made", kymo_process_pid(process));
+	if (error)
+		return error;
 	error = fill(fd, layout);
 	if (!error && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL))
 		error = kymo_error_errno(errno, "cannot seal the memory for jumps");
+	if (!error)
+		error = check_filled(fd, layout);
 	for (size_t i = 0; i < layout->runs.n && !error && !*taken_ret; i++)
 		error = map_run(process, &layout->runs.items[i], remote, taken_ret);
 	return error;
@@ -98,8 +122,8 @@ static struct kymo_error *fill_and_map(struct kymo_process *process, const struc
 struct kymo_error *kymo_shared_map_runs(struct kymo_shared *shared, struct kymo_process *process, const struct probe_layout *layout,
 					bool *taken_ret)
 {
-	struct kymo_error *error, *closing;
-	int64_t fd, result;
+	struct kymo_error *error;
+	int64_t fd;
 
 	*taken_ret = false;
 	if (!layout->runs.n && !layout->joined.n)
@@ -110,11 +134,5 @@ struct kymo_error *kymo_shared_map_runs(struct kymo_shared *shared, struct kymo_
 	error = kymo_remote_memfd(process, KYMO_WIRE_JUMPS_NAME, &fd);
 	if (error)
 		return error;
-	error = fill_and_map(process, layout, fd, taken_ret);
-	closing = kymo_remote_syscall(process, SYS_close, (uint64_t[6]){ (uint64_t)fd }, &result);
-	if (error) {
-		kymo_error_destroy(closing);
-		return error;
-	}
-	return closing;
+	return kymo_remote_close(process, fd, fill_and_map(process, layout, fd, taken_ret));
 }

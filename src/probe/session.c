@@ -30,7 +30,7 @@ struct kymo_error *kymo_probes_create(struct kymo_process *process, const struct
 
 	if (!probes)
 		return &kymo_error_no_memory;
-	probes->shared.fd = -1;
+	probes->shared.fd = probes->shared.data.fd = -1;
 	probes->process = process;
 	probes->specs = specs;
 	probes->n_specs = n_specs;
@@ -114,11 +114,11 @@ static bool is_worth_stopping_all(const struct kymo_error *error)
 	       error->code == KYMO_ERROR_PERMISSION;
 }
 
-static struct kymo_error *create_stopped(struct kymo_probes *probes, struct kymo_error *(*stop)(struct kymo_process *),
-					 bool was_stopped, uint64_t *stopped_ns)
+/* All threads stand still: a child that one of them forks meanwhile would have the descriptors, and the rings (docs/design/memory.md). */
+static struct kymo_error *create_stopped(struct kymo_probes *probes, bool was_stopped, uint64_t *stopped_ns)
 {
 	uint64_t begin = kymo_now_ns();
-	struct kymo_error *error = stop(probes->process);
+	struct kymo_error *error = probes_stop_patiently(probes->process);
 
 	if (!error)
 		error = kymo_shared_create(probes->process, &probes->options, &probes->shared);
@@ -128,21 +128,17 @@ static struct kymo_error *create_stopped(struct kymo_probes *probes, struct kymo
 	return error;
 }
 
-/* First install: the memory. One thread is enough for that, if it can be borrowed. */
+/* First install: the memory. */
 static struct kymo_error *make_shared(struct kymo_probes *probes, bool was_stopped, uint64_t *stopped_ns)
 {
 	struct kymo_error *error;
 
 	probes->shared.is_sequenced = probes_may_use_sequences(probes);
-	error = create_stopped(probes, kymo_process_stop_first, was_stopped, stopped_ns);
-	if (error && !was_stopped && is_worth_stopping_all(error)) {
-		kymo_error_destroy(error);
-		error = create_stopped(probes, probes_stop_patiently, was_stopped, stopped_ns);
-	}
+	error = create_stopped(probes, was_stopped, stopped_ns);
 	if (error)
 		return error;
 	probes->has_shared = true;
-	error = kymo_shared_format(&probes->shared, &probes->options);
+	error = kymo_data_format(&probes->shared, &probes->options, &probes->shared.data);
 	if (!error)
 		error = find_stack(probes);
 	return error;
@@ -205,15 +201,14 @@ static struct kymo_error *write_journal(struct kymo_probes *probes)
 		n++;
 	}
 	n += probes_journal_switches(probes, begin + n, &entries[n]);
-	return kymo_shared_journal(&probes->shared, entries, n);
+	return kymo_shared_journal(&probes->shared, probes->process, entries, n);
 }
 
 static struct kymo_error *write_pads(struct kymo_probes *probes, const struct probe_layout *layout)
 {
 	for (size_t i = 0; i < layout->regions.n; i++) {
 		const struct probe_region *region = &layout->regions.items[i];
-		int err = kymo_pwrite_all(probes->shared.fd, region->bytes, region->n_bytes,
-					  (off_t)(probes->shared.size + region->at));
+		int err = kymo_shared_store_pads(&probes->shared, region->at, region->bytes, region->n_bytes);
 
 		if (err)
 			return kymo_error_errno(err, "cannot write the pads");
@@ -507,7 +502,7 @@ size_t kymo_probes_n_rings(const struct kymo_probes *probes)
 
 struct kymo_shared_ring kymo_probes_ring(const struct kymo_probes *probes, size_t i)
 {
-	return kymo_shared_ring(&probes->shared, &probes->options, i);
+	return kymo_data_ring(&probes->shared, &probes->options, &probes->shared.data, i);
 }
 
 void kymo_probes_publish(struct kymo_probes *probes, uint64_t recorded_bytes, uint64_t lost)
@@ -520,12 +515,12 @@ void kymo_probes_publish(struct kymo_probes *probes, uint64_t recorded_bytes, ui
 
 bool kymo_probes_are_muted(const struct kymo_probes *probes)
 {
-	return probes->has_shared && __atomic_load_n(&probes->shared.header->is_muted, __ATOMIC_RELAXED);
+	return probes->has_shared && __atomic_load_n(&probes->shared.data.head->is_muted, __ATOMIC_RELAXED);
 }
 
 uint64_t kymo_probes_lost_in_vforks(const struct kymo_probes *probes)
 {
-	return probes->has_shared ? __atomic_load_n(&probes->shared.header->lost_in_vforks, __ATOMIC_RELAXED) : 0;
+	return probes->has_shared ? __atomic_load_n(&probes->shared.data.head->lost_in_vforks, __ATOMIC_RELAXED) : 0;
 }
 
 bool kymo_probes_are_mapped(struct kymo_probes *probes)

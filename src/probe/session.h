@@ -92,6 +92,9 @@ struct kymo_error *kymo_events_add(struct kymo_events *events, const struct kymo
 struct kymo_error *kymo_events_add_syscalls(struct kymo_events *events, const struct kymo_spec *spec,
 					    const char *(*name_of)(uint64_t number), bool has_memory);
 
+/* The rings of a forked child: as many as its parent's, at the same addresses, and smaller. */
+struct kymo_adopted;
+
 /* What the recorder needs of the shared memory. */
 struct kymo_shared_ring {
 	struct kymo_wire_ring *shared;
@@ -153,12 +156,26 @@ bool kymo_probes_lack_thread_ids(const struct kymo_probes *probes);
 /* The program is being launched: kymo_probes_started() will come. */
 void kymo_probes_starting(struct kymo_probes *probes);
 
+
 /*
- * A process that was born by fork from the one that `probes` are in, and stands stopped at its first instruction: it has the memory, the pads and the text already, and records nothing. Let it record, into
- * the same rings. It is taken out of by kymo_remove() like any other. The probes must stay until it has ended or been taken out of. A child of one that has made reading the
- * time stamp counter a fault can't read it either, and stays as it is; `maker` is who forked it, and may have ended.
+ * A process that was born by fork from the one that `probes` are in, and stands stopped at its first instruction: it has the pads and the text already, and records nothing. Let it record, into
+ * rings of its own (`ret`). It is taken out of by kymo_remove() like any other. The probes must stay until it has ended or been taken out of. A child of one that has made reading the
+ * time stamp counter a fault can't read it either, and stays as it is: `ret` is NULL then. `maker` is who forked it, and may have ended; `makers` are its rings, or NULL.
  */
-struct kymo_error *kymo_probes_adopt(struct kymo_probes *probes, struct kymo_process *child, struct kymo_process *maker);
+struct kymo_error *kymo_probes_adopt(struct kymo_probes *probes, struct kymo_process *child, struct kymo_process *maker,
+				     const struct kymo_adopted *makers, struct kymo_adopted **ret);
+
+/* Free what this process holds. NULL is allowed. */
+void kymo_adopted_destroy(struct kymo_adopted *adopted);
+
+/* What kymo_probes_ring(), kymo_probes_are_muted() and kymo_probes_lost_in_vforks() are for the process that the probes are in. */
+struct kymo_shared_ring kymo_adopted_ring(const struct kymo_adopted *adopted, const struct kymo_probes *probes, size_t i);
+
+/* A ring begins with a part of its memory. The rest is there, and packets may be released, when this is true: from the first complete one on. False: look again. */
+bool kymo_adopted_grow(struct kymo_adopted *adopted, const struct kymo_probes *probes, size_t i);
+
+bool kymo_adopted_is_muted(const struct kymo_adopted *adopted);
+uint64_t kymo_adopted_lost_in_vforks(const struct kymo_adopted *adopted);
 
 size_t kymo_probes_n_sites(const struct kymo_probes *probes);
 
@@ -186,14 +203,15 @@ struct kymo_error *kymo_probes_answer(struct kymo_probes *probes, bool has_new, 
 /* The same of what was not answered: the process has ended. False for a recording that has left it. */
 bool kymo_probes_were_too_late(struct kymo_probes *probes);
 
-/* Threads are about to set handlers of faults, and wait for kymo_probes_heed_handlers(). */
-bool kymo_probes_are_handlers_set(const struct kymo_probes *probes);
+/* Threads are about to set handlers of faults, and wait for kymo_probes_heed_handlers(): of the process, or of an adopted child. */
+bool kymo_probes_are_handlers_set(const struct kymo_probes *probes, const struct kymo_adopted *adopted);
 
 /*
  * See whether the process, or one of the `n` children that were adopted, has come to handle faults: then the sites that displace what may fault are planned anew, and taken out
  * where there is no other plan, with a warning; of children they are taken out. The processes run; they are stopped for that. An error leaves those sites out.
  */
-struct kymo_error *kymo_probes_heed_handlers(struct kymo_probes *probes, struct kymo_process *const *children, size_t n, uint64_t *stopped_ns);
+struct kymo_error *kymo_probes_heed_handlers(struct kymo_probes *probes, struct kymo_process *const *children, struct kymo_adopted *const *adopted,
+					     size_t n, uint64_t *stopped_ns);
 
 /* Count as lost what pads have not recorded for want of stack, and see where the initial thread's stack ends now. Twenty times a second, and before the end. */
 void kymo_probes_look_at_stack(struct kymo_probes *probes);

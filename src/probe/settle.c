@@ -160,12 +160,6 @@ static int grow_region(struct probe_region *region, size_t size)
 	return 0;
 }
 
-static uint64_t next_word(const struct kymo_probes *probes, uint32_t order)
-{
-	return probes->shared.address + kymo_shared_journal_offset() + (uint64_t)order * sizeof(struct kymo_wire_site) +
-	       offsetof(struct kymo_wire_site, next);
-}
-
 /* The spec whose system calls the site is for, or NULL. */
 static const struct kymo_spec *syscalls_of(const struct kymo_probes *probes, const struct probe_site *site)
 {
@@ -186,12 +180,12 @@ static int emit_pad(struct placing *placing, struct probe_site *site)
 {
 	struct kymo_fetch args[KYMO_PAD_MAX_EVENTS][KYMO_EVENT_MAX_ARGS];
 	struct kymo_pad_event events[KYMO_PAD_MAX_EVENTS];
-	const uint64_t header = placing->probes->shared.address;
-	struct kymo_pad_chain chain = { .next = site->behind ? next_word(placing->probes, site->order) : 0,
+	const uint64_t data = placing->probes->shared.data_address;
+	struct kymo_pad_chain chain = { .next = site->behind ? kymo_shared_word(&placing->probes->shared, site->order) : 0,
 					.save_flags = site->wants_flags,
 					.watch = !site->is_watch    ? 0 :
-						 site->is_sigaction ? header + offsetof(struct kymo_wire_header, handlers) :
-								      header + offsetof(struct kymo_wire_header, watch),
+						 site->is_sigaction ? data + offsetof(struct kymo_wire_data, handlers) :
+								      data + offsetof(struct kymo_wire_data, watch),
 					.watched_signals = site->is_sigaction ? PROBES_FAULT_SIGNALS : 0 };
 	bool is_syscall = syscalls_of(placing->probes, site);
 	size_t n = site->is_guard || is_syscall ? 0 : gather_events(placing->probes, site, events, args);

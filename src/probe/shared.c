@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/io.h"
 #include "base/page.h"
 #include "probe/probes.h"
 
@@ -20,9 +19,10 @@
 #define MFD_EXEC 0x0010U
 #endif
 
-#define SUBBUFFERS 8
-#define SPARE_SUBBUFFERS 4
-#define SPARE_SUBBUFFER_SIZE (64ull << 10)
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+
 #define SPARE_MIN 4
 
 /* ---- geometry --------------------------------------------------------------------------------------------------- */
@@ -37,61 +37,15 @@ uint64_t kymo_shared_journal_offset(void)
 	return kymo_shared_runs_offset() + kymo_page_up((uint64_t)KYMO_WIRE_MAX_RUNS * sizeof(struct kymo_wire_run));
 }
 
-static uint64_t rings_offset(void)
+uint64_t kymo_shared_words_address(const struct kymo_shared *shared)
 {
-	return kymo_shared_journal_offset() + kymo_page_up((uint64_t)KYMO_JOURNAL_CAPACITY * sizeof(struct kymo_wire_site));
+	return shared->address + shared->size;
 }
 
-static uint64_t subbuffer_size(const struct kymo_probes_options *options)
+/* Where pads begin in the file. */
+static uint64_t pads_offset(const struct kymo_shared *shared)
 {
-	uint64_t size = kymo_page_down(options->buffer_size / SUBBUFFERS);
-
-	return size ? size : KYMO_PAGE_SIZE;
-}
-
-/* What ring `i` is like: the CPUs' rings for sequences, if any; the CPUs' rings with locks; spare ones. */
-struct shape {
-	uint32_t n_subbuffers;
-	uint64_t subbuffer_size;
-};
-
-static struct shape shape_of(const struct kymo_shared *shared, const struct kymo_probes_options *options, size_t i)
-{
-	uint64_t own = subbuffer_size(options), less = kymo_page_down(own / 4);
-
-	if (i < shared->n_cpus)
-		return (struct shape){ SUBBUFFERS, own };
-	/* Beside sequences locks serve the few threads that have none, and whoever comes while a sub-buffer is being changed. */
-	if (i < shared->n_sequenced + shared->n_cpus)
-		return (struct shape){ SUBBUFFERS, less > SPARE_SUBBUFFER_SIZE ? less : SPARE_SUBBUFFER_SIZE };
-	return (struct shape){ SPARE_SUBBUFFERS, SPARE_SUBBUFFER_SIZE };
-}
-
-static uint64_t data_offset(const struct kymo_shared *shared, const struct kymo_probes_options *options, size_t i)
-{
-	uint64_t at = shared->rings_offset + kymo_page_up((uint64_t)shared->n_rings * KYMO_WIRE_RING_STRIDE);
-
-	for (size_t k = 0; k < i; k++) {
-		struct shape shape = shape_of(shared, options, k);
-
-		at += shape.n_subbuffers * shape.subbuffer_size;
-	}
-	return at;
-}
-
-struct kymo_shared_ring kymo_shared_ring(const struct kymo_shared *shared, const struct kymo_probes_options *options, size_t i)
-{
-	struct shape shape = shape_of(shared, options, i);
-	uint8_t *base = (uint8_t *)shared->header;
-
-	return (struct kymo_shared_ring){
-		.shared = (struct kymo_wire_ring *)(void *)(base + shared->rings_offset + i * KYMO_WIRE_RING_STRIDE),
-		.data = base + data_offset(shared, options, i),
-		.subbuffer_size = shape.subbuffer_size,
-		.n_subbuffers = shape.n_subbuffers,
-		.cpu = (uint32_t)(i % shared->n_cpus),
-		.is_sequenced = i < shared->n_sequenced,
-	};
+	return shared->size + kymo_wire_words_size(KYMO_JOURNAL_CAPACITY);
 }
 
 /* ---- making it --------------------------------------------------------------------------------------------------- */
@@ -124,10 +78,45 @@ struct kymo_error *kymo_remote_memfd(struct kymo_process *process, const char *n
 	return error;
 }
 
-static struct kymo_error *remote_map(struct kymo_process *process, uint64_t address, uint64_t size, int protection, int64_t fd,
-				     uint64_t offset)
+static bool has_name(int fd, const char *name)
 {
-	uint64_t args[6] = { address, size, (uint64_t)protection, MAP_SHARED | MAP_FIXED_NOREPLACE, (uint64_t)fd, offset };
+	char link[64], want[64], to[64];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	snprintf(want, sizeof(want), "/memfd:%s (deleted)", name);
+	n = readlink(link, to, sizeof(to));
+	return n == (ssize_t)strlen(want) && !memcmp(to, want, strlen(want));
+}
+
+/* Made a moment ago by kymo_remote_memfd(), and by nobody else. */
+static bool is_fresh(int fd, const char *name)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && S_ISREG(st.st_mode) && !st.st_size && !st.st_blocks && !st.st_nlink && fcntl(fd, F_GET_SEALS) == 0 && has_name(fd, name);
+}
+
+struct kymo_error *kymo_take_memfd(struct kymo_process *process, const char *name, int64_t remote, int *fd_ret)
+{
+	int fd = (int)syscall(SYS_pidfd_getfd, kymo_process_pidfd(process), (int)remote, 0);
+
+	if (fd < 0)
+		return kymo_error_errno(errno, "cannot take over the descriptor that process %d made", kymo_process_pid(process));
+	if (!is_fresh(fd, name)) {
+		close(fd);
+		return kymo_error_create(KYMO_ERROR_UNSAFE,
+					 "process %d was made to create memory for kymo, and its descriptor %d is not that memory; something answers system calls in its place",
+					 kymo_process_pid(process), (int)remote);
+	}
+	*fd_ret = fd;
+	return NULL;
+}
+
+struct kymo_error *kymo_remote_map(struct kymo_process *process, const struct kymo_remote_mapping *mapping)
+{
+	uint64_t args[6] = { mapping->address, mapping->size, (uint64_t)mapping->protection, (uint64_t)mapping->kind | MAP_FIXED_NOREPLACE,
+			     (uint64_t)mapping->fd, mapping->offset };
 	struct kymo_error *error;
 	int64_t result;
 
@@ -139,9 +128,23 @@ static struct kymo_error *remote_map(struct kymo_process *process, uint64_t addr
 					 "a policy forbids mapping executable memory in the process (a security module, or a filesystem without exec)");
 	if (result < 0 && result > -4096)
 		return remote_failed("map kymo's memory", result);
-	if ((uint64_t)result != address)
-		return kymo_error_create(KYMO_ERROR_FAILED, "the kernel mapped memory elsewhere than at 0x%" PRIx64, address);
+	if ((uint64_t)result != mapping->address)
+		return kymo_error_create(KYMO_ERROR_FAILED, "the kernel mapped memory elsewhere than at 0x%" PRIx64, mapping->address);
 	return NULL;
+}
+
+struct kymo_error *kymo_remote_close(struct kymo_process *process, int64_t remote, struct kymo_error *error)
+{
+	struct kymo_error *closing;
+	int64_t result;
+
+	if (remote < 0)
+		return error;
+	closing = kymo_remote_syscall(process, SYS_close, (uint64_t[6]){ (uint64_t)remote }, &result);
+	if (!error)
+		return closing;
+	kymo_error_destroy(closing);
+	return error;
 }
 
 static uint64_t wall_ns(void)
@@ -170,17 +173,28 @@ static struct kymo_error *fill_header(struct kymo_shared *shared, struct kymo_pr
 	header->runs_offset = kymo_shared_runs_offset();
 	header->journal_offset = kymo_shared_journal_offset();
 	header->journal_capacity = KYMO_JOURNAL_CAPACITY;
-	header->rings_offset = shared->rings_offset;
+	header->data_address = shared->data_address;
+	header->data_size = shared->data_size;
 	header->window = shared->window;
 	header->window_size = KYMO_WINDOW_SIZE;
-	header->window_offset = shared->size;
+	header->window_offset = pads_offset(shared);
 	header->n_rings = shared->n_rings;
 	header->target_pid = (uint32_t)kymo_process_pid(process);
 	header->overwrite = options->overwrite;
-	header->watch.given_up = header->handlers.given_up = 1;	/* nobody answers yet */
 	snprintf(header->directory, sizeof(header->directory), "%s", options->directory);
 	__atomic_store_n(&header->magic, KYMO_WIRE_MAGIC, __ATOMIC_RELEASE);
 	return NULL;
+}
+
+/* Bytes of a memfd that are there from now on: what is stored to can't fault. */
+int kymo_allocate(int fd, uint64_t offset, uint64_t size)
+{
+	int err;
+
+	do
+		err = posix_fallocate(fd, (off_t)offset, (off_t)size);
+	while (err == EINTR);
+	return err;
 }
 
 /* The controller's end: first pages, mapping. */
@@ -193,13 +207,22 @@ static struct kymo_error *open_own_view(struct kymo_shared *shared)
 	if (fstat(shared->fd, &st))
 		return kymo_error_errno(errno, "cannot look at the shared memory");
 	shared->inode = st.st_ino;
-	err = posix_fallocate(shared->fd, 0, (off_t)kymo_shared_runs_offset());
+	err = kymo_allocate(shared->fd, 0, kymo_shared_runs_offset());
 	if (err)
 		return kymo_error_errno(err, "cannot allocate the shared memory");
-	base = mmap(NULL, shared->size, PROT_READ | PROT_WRITE, MAP_SHARED, shared->fd, 0);
+	shared->view_size = pads_offset(shared) + KYMO_WINDOW_SIZE;
+	base = mmap(NULL, shared->view_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, shared->fd, 0);
 	if (base == MAP_FAILED)
 		return kymo_error_errno(errno, "cannot map the shared memory");
 	shared->header = base;
+	return NULL;
+}
+
+/* Nobody else gets a mapping that can be written, or made so; this one stays. */
+static struct kymo_error *close_to_writers(struct kymo_shared *shared)
+{
+	if (fcntl(shared->fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE))
+		return kymo_error_errno(errno, "cannot keep the pads from being written by the process (F_SEAL_FUTURE_WRITE, Linux 5.1)");
 	return NULL;
 }
 
@@ -207,75 +230,122 @@ static struct kymo_error *open_own_view(struct kymo_shared *shared)
  * The file gets its size when it is mapped in the target: a target that locks its memory (mlockall) would else get all of it at once. Then nobody can
  * change the size any more: a page cut off would be a SIGBUS for whoever touches it, here and there.
  */
-static struct kymo_error *give_size(struct kymo_shared *shared)
+struct kymo_error *kymo_give_size(int fd, uint64_t size)
 {
-	if (ftruncate(shared->fd, (off_t)(shared->size + KYMO_WINDOW_SIZE)) ||
-	    fcntl(shared->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+	if (ftruncate(fd, (off_t)size) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
 		return kymo_error_errno(errno, "cannot size the shared memory");
 	return NULL;
 }
 
+/* A page lies between header and words, data, and window, so that none is taken for a part of another. */
 static struct kymo_error *choose_addresses(struct kymo_shared *shared, pid_t pid)
 {
+	uint64_t code = pads_offset(shared), all = code + shared->data_size + KYMO_WINDOW_SIZE + 2 * KYMO_PAGE_SIZE, hole;
 	struct kymo_maps maps;
 	struct kymo_error *error = kymo_maps_read(pid, &maps);
-	uint64_t hole;
 
 	if (error)
 		return error;
-	hole = kymo_maps_hole_anywhere(&maps, shared->size + KYMO_WINDOW_SIZE + KYMO_PAGE_SIZE);
+	hole = kymo_maps_hole_anywhere(&maps, all);
 	kymo_maps_deinit(&maps);
 	if (!hole)
-		return kymo_error_create(KYMO_ERROR_UNSAFE, "process %d has no room for %" PRIu64 " MiB of address space", pid,
-					 (shared->size + KYMO_WINDOW_SIZE) >> 20);
+		return kymo_error_create(KYMO_ERROR_UNSAFE, "process %d has no room for %" PRIu64 " MiB of address space", pid, all >> 20);
 	shared->address = hole;
-	shared->window = hole + shared->size + KYMO_PAGE_SIZE;
+	shared->data_address = hole + code + KYMO_PAGE_SIZE;
+	shared->window = shared->data_address + shared->data_size + KYMO_PAGE_SIZE;
 	return NULL;
+}
+
+static struct kymo_error *map_all(const struct kymo_shared *shared, struct kymo_process *process, int64_t code, int64_t data)
+{
+	const struct kymo_remote_mapping mappings[] = {
+		{ shared->address, shared->size, PROT_READ, MAP_SHARED, code, 0 },
+		{ shared->address + shared->size, pads_offset(shared) - shared->size, PROT_READ, MAP_PRIVATE, code, shared->size },
+		{ shared->window, KYMO_WINDOW_SIZE, PROT_READ | PROT_EXEC, MAP_SHARED, code, pads_offset(shared) },
+	};
+	struct kymo_error *error = NULL;
+
+	for (size_t i = 0; i < sizeof(mappings) / sizeof(*mappings) && !error; i++)
+		error = kymo_remote_map(process, &mappings[i]);
+	return error ? error : kymo_data_map(shared, process, data);
+}
+
+static bool is_at(const struct kymo_maps *maps, uint64_t address, uint64_t inode)
+{
+	const struct kymo_map *map = kymo_maps_at(maps, address);
+
+	return map && map->start == address && map->inode == inode;
+}
+
+/* Whether the process has mapped what was taken over from it. */
+static struct kymo_error *check_mapped(const struct kymo_shared *shared, struct kymo_process *process)
+{
+	struct kymo_maps maps;
+	struct kymo_error *error = kymo_maps_read(kymo_process_pid(process), &maps);
+	bool same;
+
+	if (error)
+		return error;
+	same = is_at(&maps, shared->address, shared->inode) && is_at(&maps, kymo_shared_words_address(shared), shared->inode) &&
+	       is_at(&maps, shared->window, shared->inode) && is_at(&maps, shared->data_address, shared->data.inode);
+	kymo_maps_deinit(&maps);
+	return same ? NULL :
+		      kymo_error_create(KYMO_ERROR_UNSAFE,
+					"process %d was made to map kymo's memory, and has something else there; something answers system calls in its place",
+					kymo_process_pid(process));
+}
+
+static struct kymo_error *fill_and_map(struct kymo_shared *shared, struct kymo_process *process, const struct kymo_probes_options *options,
+				       int64_t code, int64_t data)
+{
+	struct kymo_error *error = open_own_view(shared);
+
+	if (!error)
+		error = fill_header(shared, process, options);
+	if (!error)
+		error = close_to_writers(shared);
+	if (!error)
+		error = kymo_data_open(shared, process, &shared->data);
+	if (!error)
+		error = map_all(shared, process, code, data);
+	if (!error)
+		error = check_mapped(shared, process);
+	if (!error)
+		error = kymo_give_size(shared->fd, shared->view_size);
+	return error ? error : kymo_give_size(shared->data.fd, shared->data_size);
 }
 
 static struct kymo_error *set_up(struct kymo_shared *shared, struct kymo_process *process,
 				 const struct kymo_probes_options *options)
 {
-	struct kymo_error *error, *closing;
-	int64_t fd = -1, result;
+	struct kymo_error *error;
+	int64_t code = -1, data = -1;
 
-	error = kymo_remote_memfd(process, KYMO_WIRE_MEMFD_NAME, &fd);
-	if (error)
-		return error;
-	shared->fd = (int)syscall(SYS_pidfd_getfd, kymo_process_pidfd(process), (int)fd, 0);
-	if (shared->fd < 0)
-		error = kymo_error_errno(errno, "cannot take over the descriptor that process %d made",
-					 kymo_process_pid(process));
+	error = kymo_remote_memfd(process, KYMO_WIRE_MEMFD_NAME, &code);
 	if (!error)
-		error = open_own_view(shared);
+		error = kymo_take_memfd(process, KYMO_WIRE_MEMFD_NAME, code, &shared->fd);
 	if (!error)
-		error = fill_header(shared, process, options);
+		error = kymo_remote_memfd(process, KYMO_WIRE_DATA_NAME, &data);
 	if (!error)
-		error = remote_map(process, shared->address, shared->size, PROT_READ | PROT_WRITE, fd, 0);
+		error = kymo_take_memfd(process, KYMO_WIRE_DATA_NAME, data, &shared->data.fd);
 	if (!error)
-		error = remote_map(process, shared->window, KYMO_WINDOW_SIZE, PROT_READ | PROT_EXEC, fd, shared->size);
-	if (!error)
-		error = give_size(shared);
-	closing = kymo_remote_syscall(process, SYS_close, (uint64_t[6]){ (uint64_t)fd }, &result);
-	if (error) {
-		kymo_error_destroy(closing);
-		return error;
-	}
-	return closing;
+		error = fill_and_map(shared, process, options, code, data);
+	error = kymo_remote_close(process, data, error);
+	return kymo_remote_close(process, code, error);
 }
 
 struct kymo_error *kymo_shared_create(struct kymo_process *process, const struct kymo_probes_options *options,
 				      struct kymo_shared *ret)
 {
-	struct kymo_shared shared = { .fd = -1, .is_sequenced = ret->is_sequenced };
+	struct kymo_shared shared = { .fd = -1, .data = { .fd = -1 }, .is_sequenced = ret->is_sequenced };
 	long n_cpus = sysconf(_SC_NPROCESSORS_CONF);
 	struct kymo_error *error, *ending;
 
 	shared.n_cpus = n_cpus < 1 ? 1 : (uint32_t)n_cpus;
 	shared.n_sequenced = shared.is_sequenced ? shared.n_cpus : 0;
 	shared.n_rings = shared.n_sequenced + shared.n_cpus + (shared.n_cpus < SPARE_MIN ? SPARE_MIN : shared.n_cpus);
-	shared.rings_offset = rings_offset();
-	shared.size = data_offset(&shared, options, shared.n_rings);
+	shared.size = kymo_shared_journal_offset() + kymo_page_up((uint64_t)KYMO_JOURNAL_CAPACITY * sizeof(struct kymo_wire_site));
+	shared.data_size = kymo_data_size(&shared, options);
 	error = choose_addresses(&shared, kymo_process_pid(process));
 	if (error)
 		return error;
@@ -299,44 +369,59 @@ struct kymo_error *kymo_shared_create(struct kymo_process *process, const struct
 void kymo_shared_deinit(struct kymo_shared *shared)
 {
 	if (shared->header)
-		munmap(shared->header, shared->size);
+		munmap(shared->header, shared->view_size);
 	if (shared->fd >= 0)
 		close(shared->fd);
-	*shared = (struct kymo_shared){ .fd = -1 };
+	kymo_data_deinit(&shared->data);
+	*shared = (struct kymo_shared){ .fd = -1, .data = { .fd = -1 } };
 }
 
-struct kymo_error *kymo_shared_format(struct kymo_shared *shared, const struct kymo_probes_options *options)
+int kymo_shared_store(struct kymo_shared *shared, uint64_t offset, const void *bytes, size_t size)
 {
-	uint64_t begin = shared->rings_offset;
-	int err = posix_fallocate(shared->fd, (off_t)begin, (off_t)(shared->size - begin));
+	int err = size ? kymo_allocate(shared->fd, offset, size) : 0;
 
-	if (err)
-		return kymo_error_errno(err, "cannot allocate %" PRIu64 " MiB for the rings; a smaller --buffer needs less",
-					(shared->size - shared->rings_offset) >> 20);
-	for (size_t i = 0; i < shared->n_rings; i++) {
-		struct kymo_shared_ring ring = kymo_shared_ring(shared, options, i);
+	if (!err && size)
+		memcpy((uint8_t *)shared->header + offset, bytes, size);
+	return err;
+}
 
-		ring.shared->data_offset = (uint64_t)(ring.data - (const uint8_t *)ring.shared);
-		ring.shared->subbuffer_size = ring.subbuffer_size;
-		ring.shared->n_subbuffers = ring.n_subbuffers;
-		ring.shared->overwrite = options->overwrite;
-		ring.shared->cpu = ring.cpu;
-		ring.shared->is_sequenced = ring.is_sequenced;
-	}
-	return NULL;
+int kymo_shared_store_pads(struct kymo_shared *shared, uint64_t at, const void *bytes, size_t size)
+{
+	return kymo_shared_store(shared, pads_offset(shared) + at, bytes, size);
 }
 
 /* ---- journal and regions ------------------------------------------------------------------------------------------ */
 
-struct kymo_error *kymo_shared_journal(struct kymo_shared *shared, const struct kymo_wire_site *sites, size_t n)
+/* Words that are not 0 are the process's own pages from here on. */
+static int write_words(struct kymo_shared *shared, struct kymo_process *process, const struct kymo_wire_site *sites, size_t n)
+{
+	kymo_cleanup_free uint64_t *words = calloc(n ? n : 1, sizeof(*words));
+	bool any = false;
+
+	if (!words)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		words[i] = sites[i].hop ? sites[i].next : 0;
+		any |= sites[i].hop || (sites[i].flags & KYMO_WIRE_SWITCH && !(sites[i].flags & KYMO_WIRE_GATE));
+	}
+	return any ? kymo_process_write(process, kymo_shared_word(shared, shared->n_sites), words, n * sizeof(*words)) : 0;
+}
+
+uint64_t kymo_shared_word(const struct kymo_shared *shared, uint64_t entry)
+{
+	return kymo_shared_words_address(shared) + kymo_wire_word_offset(entry);
+}
+
+struct kymo_error *kymo_shared_journal(struct kymo_shared *shared, struct kymo_process *process, const struct kymo_wire_site *sites, size_t n)
 {
 	uint64_t have = shared->n_sites;
 	int err;
 
 	if (n > KYMO_JOURNAL_CAPACITY - have)
 		return kymo_error_create(KYMO_ERROR_FAILED, "more than %u probes in one process", KYMO_JOURNAL_CAPACITY);
-	/* pwrite, not a store: memory that can't be had is an error then and not a SIGBUS. */
-	err = kymo_pwrite_all(shared->fd, sites, n * sizeof(*sites), (off_t)(kymo_shared_journal_offset() + have * sizeof(*sites)));
+	err = kymo_shared_store(shared, kymo_shared_journal_offset() + have * sizeof(*sites), sites, n * sizeof(*sites));
+	if (!err)
+		err = write_words(shared, process, sites, n);
 	if (err)
 		return kymo_error_errno(err, "cannot write the journal");
 	shared->n_sites = have + n;
@@ -389,9 +474,18 @@ static struct kymo_error *make_live_page(struct kymo_process *process, uint64_t 
 	return error;
 }
 
+/* In the process's own words: a forked child has its own number. */
+static struct kymo_error *note_region(const struct kymo_shared *shared, struct kymo_process *process)
+{
+	const uint64_t n = shared->n_regions, at = kymo_shared_words_address(shared) + offsetof(struct kymo_wire_words, n_regions);
+	int err = kymo_process_write(process, at, &n, sizeof(n));
+
+	return err ? kymo_error_errno(err, "cannot write the journal") : NULL;
+}
+
 struct kymo_error *kymo_shared_map_region(struct kymo_shared *shared, struct kymo_process *process, const struct probe_region *region)
 {
-	struct kymo_wire_region entry = { region->address, region->size, region->live, shared->size + region->at };
+	struct kymo_wire_region entry = { region->address, region->size, region->live, pads_offset(shared) + region->at };
 	struct kymo_error *error;
 
 	if (shared->n_regions >= KYMO_WIRE_MAX_REGIONS)
@@ -405,5 +499,5 @@ struct kymo_error *kymo_shared_map_region(struct kymo_shared *shared, struct kym
 	error = duplicate(shared, process, region->address, region->size, region->at);
 	if (!error)
 		error = make_live_page(process, region->live);
-	return error;
+	return error ? error : note_region(shared, process);
 }

@@ -12,45 +12,101 @@
 #define KYMO_JOURNAL_CAPACITY KYMO_WIRE_MAX_SITES
 #define KYMO_WINDOW_SIZE ((uint64_t)256 << 20)
 
+/* What pads write: one memfd, as a process has it. */
+struct kymo_data {
+	int fd;
+	struct kymo_wire_data *head;		/* the controller's mapping of it; the target writes it, too */
+	uint64_t inode, size;
+	bool is_childs;				/* a forked child's: less of it is used */
+};
+
 struct kymo_shared {
 	int fd;
-	struct kymo_wire_header *header;	/* the controller's mapping of everything but pads; written only: the target may write it too */
+	struct kymo_wire_header *header;	/* the controller's mapping of all of the code memory; only it writes that */
+	uint64_t view_size;			/* of that mapping */
 	uint64_t n_sites;			/* of the journal */
 	uint32_t n_regions;
 	uint64_t n_runs;
 	uint64_t generation;			/* of the journal */
 	uint64_t inode;				/* of the memfd */
 	uint64_t live[KYMO_WIRE_MAX_REGIONS];	/* the live page of each */
-	uint64_t size;				/* of that mapping */
-	uint64_t address;			/* of the header in the target */
+	uint64_t size;				/* of header, runs and journal */
+	uint64_t address;			/* of the header in the target; words are behind the journal */
+	uint64_t data_address, data_size;	/* in the target */
+	struct kymo_data data;
 	uint64_t window;			/* all pads, in the target */
 	bool is_sequenced;			/* the first n_cpus rings are driven by restartable sequences; set before kymo_shared_create() */
 	uint32_t n_cpus, n_sequenced, n_rings;
-	uint64_t rings_offset;
 	uint64_t pads_used;			/* bytes of the window */
 };
 
-/* Make the memfd in the stopped process and map header, journal, rings and the window; nothing of it is allocated yet. */
+/* Make both memfds in the process, of which all threads are stopped, and map them; no pads and rings are allocated yet. */
 struct kymo_error *kymo_shared_create(struct kymo_process *process, const struct kymo_probes_options *options,
 				      struct kymo_shared *ret);
 void kymo_shared_deinit(struct kymo_shared *shared);
 
-/* Allocate the rings' memory, so that no producer can fault on it, and lay the rings out. The process may run. */
-struct kymo_error *kymo_shared_format(struct kymo_shared *shared, const struct kymo_probes_options *options);
+/* Store into the code memory, where there may be no page yet: an error (errno) instead of a fault. The second form counts from where pads begin. */
+int kymo_shared_store(struct kymo_shared *shared, uint64_t offset, const void *bytes, size_t size);
+int kymo_shared_store_pads(struct kymo_shared *shared, uint64_t at, const void *bytes, size_t size);
+
+/* In the target: the words, and that of a journal entry. */
+uint64_t kymo_shared_words_address(const struct kymo_shared *shared);
+uint64_t kymo_shared_word(const struct kymo_shared *shared, uint64_t entry);
+
+/* ---- data.c ---- */
+
+/* Bytes that all rings and the head take. */
+uint64_t kymo_data_size(const struct kymo_shared *shared, const struct kymo_probes_options *options);
 
 /* Geometry of ring `i`: CPUs' own rings first, then the spare ones. */
-struct kymo_shared_ring kymo_shared_ring(const struct kymo_shared *shared, const struct kymo_probes_options *options,
-					 size_t i);
+struct kymo_shared_ring kymo_data_ring(const struct kymo_shared *shared, const struct kymo_probes_options *options, const struct kymo_data *data, size_t i);
+
+/* The controller's view of a memfd that was taken over, with its head. */
+struct kymo_error *kymo_data_open(const struct kymo_shared *shared, struct kymo_process *process, struct kymo_data *data);
+
+/* Map descriptor `remote` of the stopped process there, thread borrowed, so that forked children do not get it. */
+struct kymo_error *kymo_data_map(const struct kymo_shared *shared, struct kymo_process *process, int64_t remote);
+
+/* Allocate the rings' memory, so that no producer can fault on it, and lay the rings out. The process may run. */
+struct kymo_error *kymo_data_format(const struct kymo_shared *shared, const struct kymo_probes_options *options, struct kymo_data *data);
+
+void kymo_data_deinit(struct kymo_data *data);
+
+/* Such memory for a forked child, which is stopped; it records into it when its live pages say so. */
+struct kymo_wire_data *probes_adopted_head(const struct kymo_adopted *adopted);
+struct kymo_error *probes_make_data(const struct kymo_probes *probes, struct kymo_process *child, struct kymo_adopted **ret);
 
 /* Where the table of runs and the journal begin in the shared memory. */
 uint64_t kymo_shared_runs_offset(void);
 uint64_t kymo_shared_journal_offset(void);
 
-/* Append entries to the journal; they count when this returns. FAILED when it is full. */
-struct kymo_error *kymo_shared_journal(struct kymo_shared *shared, const struct kymo_wire_site *sites, size_t n);
+/* Append entries to the journal, which the process's words belong to; they count when this returns. FAILED when it is full. */
+struct kymo_error *kymo_shared_journal(struct kymo_shared *shared, struct kymo_process *process, const struct kymo_wire_site *sites, size_t n);
 
-/* memfd_create() in the stopped process, thread borrowed; its descriptor there. */
+/* ---- memory of the target's, thread borrowed ---- */
+
+/* memfd_create() in the stopped process; its descriptor there. */
 struct kymo_error *kymo_remote_memfd(struct kymo_process *process, const char *name, int64_t *fd_ret);
+
+/* That descriptor, for this process. UNSAFE: it is something else, or not fresh. */
+struct kymo_error *kymo_take_memfd(struct kymo_process *process, const char *name, int64_t remote, int *fd_ret);
+
+struct kymo_remote_mapping {
+	uint64_t address, size;
+	int protection, kind;		/* kind: MAP_SHARED or MAP_PRIVATE */
+	int64_t fd;
+	uint64_t offset;
+};
+
+/* Map it at that very address, where nothing may be. */
+struct kymo_error *kymo_remote_map(struct kymo_process *process, const struct kymo_remote_mapping *mapping);
+
+/* Close a descriptor there, unless it is negative, behind `error`, which is returned if there is one. */
+struct kymo_error *kymo_remote_close(struct kymo_process *process, int64_t remote, struct kymo_error *error);
+
+/* Allocate a range of a memfd (errno); give it its size for good. */
+int kymo_allocate(int fd, uint64_t offset, uint64_t size);
+struct kymo_error *kymo_give_size(int fd, uint64_t size);
 
 struct probe_region;
 struct probe_layout;

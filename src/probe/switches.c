@@ -19,7 +19,7 @@
  *
  * A kernel's uprobe may have come to the NOP's first byte meanwhile. The kernel puts back what the file has there, so the other four are made the NOP's. Where it has made a call of the whole NOP it puts back all five.
  *
- * A forked child has text and counters of its own, but its parent's journal. Of a counter the text of the place tells whether there is something to take back.
+ * A forked child has text, counters and words of its own, and its parent's journal.
  *
  * A jump that crosses a page is not one write. It goes by three, each of which leaves an instruction of five bytes that is off, or the jump.
  */
@@ -32,6 +32,7 @@
 #include <string.h>
 
 #include "base/page.h"
+#include "probe/trust.h"
 
 #define SIZE KYMO_JUMP_SIZE
 #define JUMP 0xe9
@@ -150,16 +151,11 @@ size_t probes_pending_switches(const struct kymo_probes *probes)
 
 /* ---- journal -------------------------------------------------------------------------------------------------------------- */
 
-static uint64_t state_at(uint64_t entry)
+static int set_state(struct kymo_probes *probes, uint64_t entry, enum kymo_wire_count count, uint16_t before)
 {
-	return kymo_shared_journal_offset() + entry * sizeof(struct kymo_wire_site) + offsetof(struct kymo_wire_site, state);
-}
+	uint64_t state = (uint64_t)count | (uint64_t)before << 16;
 
-static void set_state(struct kymo_probes *probes, uint64_t entry, enum kymo_wire_count count, uint16_t before)
-{
-	uint32_t *state = (uint32_t *)((uint8_t *)probes->shared.header + state_at(entry));
-
-	__atomic_store_n(state, (uint32_t)count | (uint32_t)before << 16, __ATOMIC_SEQ_CST);
+	return kymo_process_write(probes->process, kymo_shared_word(&probes->shared, entry), &state, sizeof(state));
 }
 
 void probes_retire_switches(struct kymo_probes *probes, size_t module, bool is_gone)
@@ -192,7 +188,7 @@ size_t probes_journal_switches(struct kymo_probes *probes, uint64_t first, struc
 		entry->flags = (uint8_t)(KYMO_WIRE_SWITCH | (item->is_gate ? KYMO_WIRE_GATE : 0));
 		entry->inode = probes->modules.items[item->module].inode;
 		entry->original[0] = item->original;
-		entry->state = item->is_gate ? probes->gate_bit : KYMO_WIRE_COUNT_NONE;
+		entry->state = item->is_gate ? probes->gate_bit : 0;
 		if (item->target) {
 			memcpy(entry->original, nop, SIZE);
 			kymo_encode_jump(item->address, item->target, entry->patched);
@@ -290,10 +286,11 @@ static int count_up(struct kymo_probes *probes, const struct probe_switch *item)
 		return err;
 	more = (uint16_t)(item->is_gate ? count | probes->gate_bit : count + 1);
 	if (!item->is_gate)
-		set_state(probes, item->entry, KYMO_WIRE_COUNT_UP, count);
-	err = kymo_process_write(probes->process, item->counter, &more, sizeof(more));
+		err = set_state(probes, item->entry, KYMO_WIRE_COUNT_UP, count);
+	if (!err)
+		err = kymo_process_write(probes->process, item->counter, &more, sizeof(more));
 	if (!err && !item->is_gate)
-		set_state(probes, item->entry, KYMO_WIRE_COUNT_IN, 0);
+		err = set_state(probes, item->entry, KYMO_WIRE_COUNT_IN, 0);
 	return err;
 }
 
@@ -331,12 +328,12 @@ struct kymo_error *probes_turn_on(struct kymo_probes *probes)
 struct turning_off {
 	struct kymo_process *process;
 	const struct kymo_wire_site *site;
-	uint64_t state_word;	/* in the target; 0: the journal is another process's */
+	uint64_t state_word;	/* in the target; 0: it is gone */
 };
 
 static int put_state(const struct turning_off *off, enum kymo_wire_count count, uint16_t before)
 {
-	uint32_t state = (uint32_t)count | (uint32_t)before << 16;
+	uint64_t state = (uint64_t)count | (uint64_t)before << 16;
 
 	return off->state_word ? kymo_process_write(off->process, off->state_word, &state, sizeof(state)) : 0;
 }
@@ -348,8 +345,6 @@ static bool is_counted(const struct turning_off *off, uint16_t count)
 
 	if (!count)
 		return false;
-	if (!off->state_word)
-		return true;
 	switch (off->site->state & 0xffff) {
 	case KYMO_WIRE_COUNT_UP:
 		return count != before;
@@ -404,16 +399,6 @@ static bool is_busy(const struct turning_off *off)
 	       !kymo_process_read(off->process, off->site->next + (uint64_t)BUSY_AT, &busy, 1) && busy;
 }
 
-/* Whether a forked child has what its parent had: of a counter the text says so. */
-static bool has_it(const struct turning_off *off)
-{
-	uint8_t first;
-
-	if (off->site->flags & KYMO_WIRE_GATE)
-		return true;
-	return !kymo_process_read(off->process, off->site->address, &first, 1) && first != off->site->original[0];
-}
-
 static int restore_text(const struct turning_off *off, enum switch_left *ret)
 {
 	const struct kymo_wire_site *site = off->site;
@@ -436,20 +421,22 @@ static int restore_text(const struct turning_off *off, enum switch_left *ret)
 	return write_text(off->process, site->address, now, nop);
 }
 
-struct kymo_error *probe_turn_off(struct kymo_process *process, const struct kymo_maps *maps, const struct kymo_remains *own, size_t index,
+struct kymo_error *probe_turn_off(struct probe_trust *trust, const struct kymo_maps *maps, const struct kymo_remains *own, size_t index,
 				  bool must_go, enum switch_left *ret)
 {
 	const struct kymo_wire_site *site = &own->sites[index];
 	const struct kymo_map *map = kymo_maps_at(maps, site->address);
-	struct turning_off off = { .process = process, .site = site };
+	struct turning_off off = { .process = trust->process, .site = site, .state_word = own->words ? own->words + kymo_wire_word_offset(index) : 0 };
 	enum switch_left left = SWITCH_CLEAN;
 	bool busy;
 	int err;
 
-	if (own->header.target_pid == (uint32_t)kymo_process_pid(process))
-		off.state_word = own->header.address + own->header.journal_offset + index * sizeof(*site) + offsetof(struct kymo_wire_site, state);
-	if (!map || map->inode != site->inode || (!off.state_word && !has_it(&off))) {
+	if (!map || map->inode != site->inode) {
 		*ret = SWITCH_CLEAN;
+		return NULL;
+	}
+	if (!probe_trust_switch(trust, maps, map, site)) {
+		*ret = SWITCH_FALSE;
 		return NULL;
 	}
 	busy = is_busy(&off);

@@ -61,10 +61,13 @@ enum switch_left {
 	SWITCH_CLEAN,		/* it was off, or somebody else wants it on */
 	SWITCH_BUSY,		/* the program is changing it: try again */
 	SWITCH_FOREIGN,		/* there are bytes that nobody knows */
+	SWITCH_FALSE,		/* the file has no such marker: nothing was written */
 };
 
+struct probe_trust;
+
 /* Entry `index` of a recording that leaves. With `must_go` nothing is waited for. */
-struct kymo_error *probe_turn_off(struct kymo_process *process, const struct kymo_maps *maps, const struct kymo_remains *own, size_t index,
+struct kymo_error *probe_turn_off(struct probe_trust *trust, const struct kymo_maps *maps, const struct kymo_remains *own, size_t index,
 				  bool must_go, enum switch_left *ret);
 
 #endif

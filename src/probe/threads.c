@@ -65,12 +65,16 @@ struct kymo_error *probes_write_state(struct kymo_probes *probes, uint8_t state)
 	return write_pages(probes, probes->process, state);
 }
 
-/* The header is shared with the children, each of which may have done it for itself; live pages are each one's own. */
-static bool is_muted(const struct kymo_probes *probes, struct kymo_process *process)
+/* A vfork child may have done it for its maker. Who is not adopted itself has made nobody that is. */
+static bool is_muted(const struct kymo_probes *probes, struct kymo_process *maker, const struct kymo_adopted *makers)
 {
 	uint8_t state;
 
-	return kymo_probes_are_muted(probes) && (kymo_process_read(process, probes->shared.live[0], &state, sizeof(state)) || !state);
+	if (!makers && maker != probes->process)
+		return true;
+	if (makers ? !kymo_adopted_is_muted(makers) : !kymo_probes_are_muted(probes))
+		return false;
+	return kymo_process_read(maker, probes->shared.live[0], &state, sizeof(state)) || !state;
 }
 
 /*
@@ -78,15 +82,28 @@ static bool is_muted(const struct kymo_probes *probes, struct kymo_process *proc
  * it. With glibc the kernel has stored its tid, too; musl asks for it later, and till then, as where a program forks without its library,
  * its maker's is there.
  */
-struct kymo_error *kymo_probes_adopt(struct kymo_probes *probes, struct kymo_process *child, struct kymo_process *maker)
+struct kymo_error *kymo_probes_adopt(struct kymo_probes *probes, struct kymo_process *child, struct kymo_process *maker,
+				     const struct kymo_adopted *makers, struct kymo_adopted **ret)
 {
 	uint8_t state = probes->state == KYMO_PAD_RSEQ && probes->vforks ? KYMO_PAD_LIVE : probes->state;
+	struct kymo_adopted *adopted;
+	struct kymo_error *error;
 
-	if (!probes->has_shared || is_muted(probes, maker))
+	*ret = NULL;
+	if (!probes->has_shared || is_muted(probes, maker, makers))
 		return NULL;
+	error = probes_make_data(probes, child, &adopted);
+	if (error)
+		return error;
 	if (state != KYMO_PAD_EARLY && !probes_is_tid_offset(child, probes->tid_offset))
 		state = KYMO_PAD_EARLY;
-	return write_pages(probes, child, state);
+	error = write_pages(probes, child, state);
+	if (error) {
+		kymo_adopted_destroy(adopted);
+		return error;
+	}
+	*ret = adopted;
+	return NULL;
 }
 
 static void tell_confusion(struct kymo_probes *probes, struct kymo_process *process)

@@ -72,7 +72,7 @@ struct kymo_error *probes_add_handler_watch(struct kymo_probes *probes)
 /* Threads have not waited, or some of them. */
 static bool has_let_pass(const struct kymo_probes *probes)
 {
-	return probes->were_let_pass || __atomic_load_n(&probes->shared.header->watch.given_up, __ATOMIC_RELAXED);
+	return probes->were_let_pass || __atomic_load_n(&probes->shared.data.head->watch.given_up, __ATOMIC_RELAXED);
 }
 
 /* ---- what comes and goes ------------------------------------------------------------------------------------------- */
@@ -242,9 +242,9 @@ bool kymo_probes_are_watching(const struct kymo_probes *probes)
 void kymo_probes_watch(struct kymo_probes *probes)
 {
 	if (kymo_probes_are_watching(probes))
-		__atomic_store_n(&probes->shared.header->watch.given_up, 0, __ATOMIC_RELEASE);
+		__atomic_store_n(&probes->shared.data.head->watch.given_up, 0, __ATOMIC_RELEASE);
 	if (probes->has_shared)
-		__atomic_store_n(&probes->shared.header->handlers.given_up, 0, __ATOMIC_RELEASE);
+		__atomic_store_n(&probes->shared.data.head->handlers.given_up, 0, __ATOMIC_RELEASE);
 }
 
 bool kymo_probes_are_asked(const struct kymo_probes *probes)
@@ -253,7 +253,7 @@ bool kymo_probes_are_asked(const struct kymo_probes *probes)
 
 	if (!kymo_probes_are_watching(probes))
 		return false;
-	watch = &probes->shared.header->watch;
+	watch = &probes->shared.data.head->watch;
 	return __atomic_load_n(&watch->requests, __ATOMIC_ACQUIRE) != probes->n_answers ||
 	       __atomic_load_n(&watch->given_up, __ATOMIC_RELAXED);
 }
@@ -297,7 +297,7 @@ static bool may_have_missed(struct kymo_probes *probes, uint32_t requests)
 /* From now on they wait again. Who has not, since `requests` were counted, is dealt with next. */
 static void go_on(struct kymo_probes *probes, uint32_t requests)
 {
-	struct kymo_wire_watch *watch = &probes->shared.header->watch;
+	struct kymo_wire_watch *watch = &probes->shared.data.head->watch;
 	bool has_given_up;
 
 	probes->n_answers = requests;
@@ -310,7 +310,7 @@ static void go_on(struct kymo_probes *probes, uint32_t requests)
 
 struct kymo_error *kymo_probes_answer(struct kymo_probes *probes, bool has_new, bool *late_ret, uint64_t *stopped_ns_ret)
 {
-	const struct kymo_wire_watch *watch = &probes->shared.header->watch;
+	const struct kymo_wire_watch *watch = &probes->shared.data.head->watch;
 	uint32_t requests = __atomic_load_n(&watch->requests, __ATOMIC_ACQUIRE), seen;
 	struct kymo_error *error = NULL;
 
@@ -331,7 +331,7 @@ struct kymo_error *kymo_probes_answer(struct kymo_probes *probes, bool has_new, 
 
 bool kymo_probes_were_too_late(struct kymo_probes *probes)
 {
-	const struct kymo_wire_header *header = probes->shared.header;
+	const struct kymo_wire_data *head = kymo_probes_are_watching(probes) ? probes->shared.data.head : NULL;
 
-	return kymo_probes_are_watching(probes) && !header->is_leaving && header->watch.requests != probes->n_answers && may_have_missed(probes, header->watch.requests);
+	return head && !head->has_left && head->watch.requests != probes->n_answers && may_have_missed(probes, head->watch.requests);
 }

@@ -113,6 +113,11 @@ struct kymo_error *kymo_remote_prepare(struct kymo_process *process)
 	return error;
 }
 
+void kymo_remote_inherit(struct kymo_process *child, const struct kymo_process *maker)
+{
+	child->gadgets = maker->gadgets;
+}
+
 /* ---- a place for the frame ------------------------------------------------------------------------------------------ */
 
 static bool is_stack(const struct kymo_map *map)

@@ -230,6 +230,9 @@ uint64_t kymo_remote_scratch(const struct kymo_process *process);
  * them. */
 struct kymo_error *kymo_remote_prepare(struct kymo_process *process);
 
+/* What was found for the process that has forked this one holds for both: looking again takes milliseconds. It is checked before it is used. */
+void kymo_remote_inherit(struct kymo_process *child, const struct kymo_process *maker);
+
 /* Give the thread its own registers and signal mask back. */
 struct kymo_error *kymo_remote_end(struct kymo_process *process);
 

@@ -145,27 +145,66 @@ struct kymo_error *recording_create_source(struct recording *recording, struct t
 		return error;
 	}
 	source->process = target->process;
+	source->pid = target->pid;
 	source->buffer_size = probe_options.buffer_size;
 	recording->sources.items[recording->sources.n++] = source;
 	use_source(target, source);
 	return NULL;
 }
 
+static struct kymo_error *leave_source(struct recording *recording, struct source *source);
+
 static struct kymo_error *end_source(struct recording *recording, struct source *source)
 {
-	struct kymo_error *error = recording->has_output ? source_finish_rings(recording, source) : NULL;
+	struct kymo_error *error = recording->has_output ? source_finish_rings(recording, source) : NULL, *last;
+	struct source *lender = source->lender;
 
 	recording_note_thread_ids(recording, source);
 	for (size_t i = 0; i < recording->sources.n; i++)
 		if (recording->sources.items[i] == source)
 			recording->sources.items[i] = recording->sources.items[--recording->sources.n];
-	kymo_probes_destroy(source->probes);
-	kymo_process_destroy(source->process);
+	kymo_adopted_destroy(source->adopted);
+	if (!lender) {
+		kymo_probes_destroy(source->probes);
+		kymo_process_destroy(source->process);
+	}
 	free(source->rings);
 	free(source->shared);
 	free(source->places);
 	free(source);
+	last = lender ? leave_source(recording, lender) : NULL;
+	if (error)
+		kymo_error_destroy(last);
+	else
+		error = last;
 	return error;
+}
+
+static struct kymo_error *leave_source(struct recording *recording, struct source *source)
+{
+	return --source->users ? NULL : end_source(recording, source);
+}
+
+/* The rings of a forked child, with the probes of `parent`. */
+static struct source *borrow_source(struct recording *recording, struct source *parent, struct kymo_adopted *adopted, pid_t pid)
+{
+	struct source *source = calloc(1, sizeof(*source)), *lender = parent->lender ? parent->lender : parent;
+
+	if (!source || !kymo_vec_reserve(&recording->sources, recording->sources.n + 1)) {
+		free(source);
+		return NULL;
+	}
+	*source = (struct source){
+		.process = lender->process,
+		.probes = lender->probes,
+		.lender = lender,
+		.adopted = adopted,
+		.pid = pid,
+		.buffer_size = kymo_adopted_ring(adopted, lender->probes, 0).subbuffer_size * kymo_adopted_ring(adopted, lender->probes, 0).n_subbuffers,
+	};
+	lender->users++;
+	recording->sources.items[recording->sources.n++] = source;
+	return source;
 }
 
 struct kymo_error *recording_drop_target(struct recording *recording, struct target *target)
@@ -183,8 +222,8 @@ struct kymo_error *recording_drop_target(struct recording *recording, struct tar
 		recording_note_end(recording, target);
 	if (!source || source->process != target->process)
 		kymo_process_destroy(target->process);
-	if (source && !--source->users)
-		error = end_source(recording, source);
+	if (source)
+		error = leave_source(recording, source);
 	free(target);
 	return error;
 }
@@ -312,7 +351,25 @@ static struct kymo_error *attach_child(struct recording *recording, struct targe
 	return error ? error : open_rings(recording, target->source);
 }
 
-/* A child has its parent's text and memory; what it shares of that are the rings. */
+/* A child has its parent's text and memory, but for the rings: it gets its own. */
+static struct kymo_error *adopt(struct recording *recording, struct target *target, struct target *parent)
+{
+	struct source *before = target->source, *source;
+	struct kymo_adopted *adopted;
+	struct kymo_error *error = kymo_probes_adopt(before->probes, target->process, parent->process, before->adopted, &adopted);
+
+	if (error || !adopted)
+		return error;
+	source = borrow_source(recording, before, adopted, target->pid);
+	if (!source) {
+		kymo_adopted_destroy(adopted);
+		return &kymo_error_no_memory;
+	}
+	use_source(target, source);
+	before->users--;	/* the parent is another */
+	return source_open_rings(recording, source);
+}
+
 static struct kymo_error *forked(struct recording *recording, const struct kymo_tree_event *event)
 {
 	struct target *parent = find_target(recording, event->other);
@@ -329,7 +386,7 @@ static struct kymo_error *forked(struct recording *recording, const struct kymo_
 	if (target->is_sharing || recording->is_ending)
 		return NULL;
 	if (target->source && target->source->n_rings && !event->refusal)
-		error = kymo_probes_adopt(target->source->probes, target->process, parent->process);
+		error = adopt(recording, target, parent);
 	if (error && parent && !is_dead(target, error)) {
 		kymo_error_destroy(error);
 		error = attach_child(recording, target);

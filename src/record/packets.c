@@ -38,7 +38,7 @@ struct kymo_error *source_open_rings(struct recording *recording, struct source 
 	for (size_t i = 0; i < n; i++) {
 		struct kymo_shared_ring *ring = &source->shared[i];
 
-		*ring = kymo_probes_ring(source->probes, i);
+		*ring = source->adopted ? kymo_adopted_ring(source->adopted, source->probes, i) : kymo_probes_ring(source->probes, i);
 		kymo_ring_init(&source->rings[i], ring->shared, ring->data, ring->subbuffer_size, ring->n_subbuffers,
 			       recording->options->overwrite);
 		if (ring->is_sequenced)
@@ -47,7 +47,8 @@ struct kymo_error *source_open_rings(struct recording *recording, struct source 
 		source->places[i].ring = i;
 	}
 	source->n_rings = n;
-	kymo_probes_watch(source->probes);	/* from now on somebody looks */
+	if (!source->adopted)
+		kymo_probes_watch(source->probes);	/* from now on somebody looks */
 	return NULL;
 }
 
@@ -59,14 +60,18 @@ static void note_full(struct recording *recording, const struct source *source)
 		recording->result.were_full = true;
 }
 
-static struct kymo_error *drain(struct recording *recording, struct source *source, size_t *n_ret)
+/* `ends`: no producer is left. */
+static struct kymo_error *drain(struct recording *recording, struct source *source, bool ends, size_t *n_ret)
 {
 	*n_ret = 0;
 	for (size_t i = 0; i < source->n_rings; i++) {
+		struct kymo_error *error;
 		size_t n;
-		struct kymo_error *error = output_drain(&recording->output, &source->places[i], &source->rings[i],
-							source->shared[i].cpu, &n);
 
+		if (source->adopted && !ends && !kymo_adopted_grow(source->adopted, source->probes, i))
+			continue;
+		error = output_drain(&recording->output, &source->places[i], &source->rings[i],
+							source->shared[i].cpu, &n);
 		if (error)
 			return error;
 		/* A ring that was full has as many packets as it can have. Spare ones, with fewer, are small whatever --buffer says. */
@@ -84,7 +89,7 @@ struct kymo_error *recording_drain(struct recording *recording, size_t *n_ret)
 
 	*n_ret = 0;
 	for (size_t i = 0; i < recording->sources.n && !error; i++) {
-		error = drain(recording, recording->sources.items[i], &n);
+		error = drain(recording, recording->sources.items[i], false, &n);
 		*n_ret += error ? 0 : n;
 	}
 	return error;
@@ -92,7 +97,9 @@ struct kymo_error *recording_drain(struct recording *recording, size_t *n_ret)
 
 static uint64_t lost_in_vforks_of(const struct source *source)
 {
-	return source->n_rings ? kymo_probes_lost_in_vforks(source->probes) : 0;
+	if (!source->n_rings)
+		return 0;
+	return source->adopted ? kymo_adopted_lost_in_vforks(source->adopted) : kymo_probes_lost_in_vforks(source->probes);
 }
 
 static uint64_t lost_in_vforks(const struct recording *recording)
@@ -145,15 +152,15 @@ struct kymo_error *source_finish_rings(struct recording *recording, struct sourc
 	struct kymo_error *error = NULL;
 	size_t n = 1;
 
-	if (kymo_probes_are_muted(source->probes))
+	if (source->adopted ? kymo_adopted_is_muted(source->adopted) : kymo_probes_are_muted(source->probes))
 		recording_warn(recording, "process %d has made reading the time stamp counter a fault (strict seccomp, PR_TSC_SIGSEGV): nothing was recorded of it, and of what it forked, from then on",
-			       kymo_process_pid(source->process));
-	if (source->n_rings && !recording->is_ending && kymo_probes_were_too_late(source->probes))
+			       source->pid);
+	if (source->n_rings && !source->adopted && !recording->is_ending && kymo_probes_were_too_late(source->probes))
 		recording_tell_late(recording, source);
 	for (size_t i = 0; i < source->n_rings; i++)
 		kymo_ring_finish(&source->rings[i], clock_tsc());
 	while (!error && n)
-		error = drain(recording, source, &n);
+		error = drain(recording, source, true, &n);
 	for (size_t i = 0; i < source->n_rings; i++) {
 		struct kymo_error *last = output_finish(&recording->output, &source->places[i], &source->rings[i],
 							source->shared[i].cpu, clock_tsc());

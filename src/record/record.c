@@ -141,18 +141,31 @@ static void answer_all(struct recording *recording)
 static struct kymo_error *look_at_source(struct recording *recording, const struct source *source)
 {
 	kymo_cleanup_free struct kymo_process **children = calloc(recording->targets.n + 1, sizeof(struct kymo_process *));
+	kymo_cleanup_free struct kymo_adopted **adopted = calloc(recording->targets.n + 1, sizeof(struct kymo_adopted *));
 	size_t n = 0;
 
-	if (!children)
+	if (!children || !adopted)
 		return &kymo_error_no_memory;
 	for (size_t i = 0; i < recording->targets.n; i++) {
 		const struct target *target = recording->targets.items[i];
 
-		if (target->source == source && target->process != source->process && !target->is_sharing && !target->is_clean)
-			children[n++] = target->process;
+		if (!target->source || (target->source != source && target->source->lender != source) || target->process == source->process || target->is_sharing ||
+		    target->is_clean)
+			continue;
+		adopted[n] = target->source->adopted;
+		children[n++] = target->process;
 	}
 	kymo_probes_look_at_stack(source->probes);
-	return kymo_probes_heed_handlers(source->probes, children, n, &recording->result.stopped_ns);
+	return kymo_probes_heed_handlers(source->probes, children, adopted, n, &recording->result.stopped_ns);
+}
+
+static bool are_handlers_set(const struct recording *recording, const struct source *source)
+{
+	bool are = kymo_probes_are_handlers_set(source->probes, NULL);
+
+	for (size_t i = 0; i < recording->sources.n && !are; i++)
+		are = recording->sources.items[i]->lender == source && kymo_probes_are_handlers_set(source->probes, recording->sources.items[i]->adopted);
+	return are;
 }
 
 /* A program that has come to handle faults must find their instructions in their places, and one that overflows its stack what it has done itself. */
@@ -167,7 +180,7 @@ static void look_at_faults(struct recording *recording)
 		struct source *source = recording->sources.items[i];
 		struct kymo_error *error;
 
-		if (!is_time && !kymo_probes_are_handlers_set(source->probes))
+		if (source->lender || (!is_time && !are_handlers_set(recording, source)))
 			continue;
 		error = look_at_source(recording, source);
 

@@ -10,15 +10,20 @@
 #include "record/record.h"
 #include "ring/ring.h"
 
-/* Probes and rings: of one program from its exec to its end, and of all processes that are forked from it. */
+/*
+ * Probes and rings: of one program from its exec to its end. A process that is forked from it has a source of its own, with rings of its own and the probes of the first (`lender`), which stays as long.
+ */
 struct source {
 	struct kymo_process *process;	/* that the probes were put into; kept as long as they are, also when it has ended */
 	struct kymo_probes *probes;
+	struct source *lender;		/* or NULL: the probes are its own */
+	struct kymo_adopted *adopted;	/* the rings of who has borrowed its probes */
+	pid_t pid;			/* whose rings they are */
 	struct kymo_ring *rings;	/* once the probes have some */
 	struct kymo_shared_ring *shared;
 	struct output_place *places;	/* where each ring's packets go */
 	size_t n_rings;
-	size_t users;			/* targets */
+	size_t users;			/* targets, and sources that have borrowed the probes */
 	uint64_t buffer_size;		/* bytes a CPU */
 };
 

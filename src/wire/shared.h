@@ -1,20 +1,27 @@
 /*
- * The memory that a target and its recorder share: one memfd, mapped in both.
+ * The memory that a target and its recorder share: two memfds, mapped in both (docs/design/memory.md).
+ *
+ * "kymo", of which the target can make no writable mapping that others share:
  *
  *	offset 0		struct kymo_wire_header
  *	runs_offset		struct kymo_wire_run [KYMO_WIRE_MAX_RUNS]
  *	journal_offset		struct kymo_wire_site [journal_capacity]
- *	rings_offset		struct kymo_wire_ring [n_rings], KYMO_WIRE_RING_STRIDE apart
- *	(each ring's data_offset)	its sub-buffers
+ *	size			struct kymo_wire_words, then a word for each entry of the journal
  *	(each region's offset)	code pads
  *
- * Everything up to the pads is one read-write mapping in the target, at header.address. Pads are mapped read-execute near the
- * code that they serve; one page in each such region is private and anonymous: the `live` page (arch/pad.h), which tells
+ * Everything up to `size` is one read-only mapping in the target, at header.address. The words follow it in a private mapping: each process has its own. Pads are
+ * mapped read-execute near the code that they serve; one page in each such region is private and anonymous: the `live` page (arch/pad.h), which tells
  * the process that is recorded from its forked children, where MADV_WIPEONFORK made it zero.
+ *
+ * "kymo-data", at header.data_address, read-write; a forked child has none of it, or another one at the same address:
+ *
+ *	offset 0		struct kymo_wire_data
+ *	KYMO_WIRE_RINGS_OFFSET	struct kymo_wire_ring [n_rings], KYMO_WIRE_RING_STRIDE apart
+ *	(each ring's data_offset)	its sub-buffers
  *
  * Who trusts whom: generated code in the target relies on its own rings. The recorder relies on nothing here; it keeps its own
  * copy of the geometry and checks every value that it reads. `kymo detach` reads the journal of a process whose recorder died, with the
- * rights of its own caller over that process, so a lying journal can only make a process harm itself.
+ * rights of its own caller over that process, and checks it against the files that are mapped: a process can put memory of its own in the place of this.
  *
  * All numbers are little endian. The layout is versioned by KYMO_WIRE_VERSION: a kymo that finds another version says so and
  * leaves the process alone.
@@ -28,8 +35,10 @@
 #include <string.h>
 
 #define KYMO_WIRE_MEMFD_NAME "kymo"		/* shows as "/memfd:kymo (deleted)" in maps */
+#define KYMO_WIRE_DATA_NAME "kymo-data"
 #define KYMO_WIRE_JUMPS_NAME "kymo-jumps"	/* what trampolines are mapped from */
 #define KYMO_WIRE_MEMFD_PATH "/memfd:" KYMO_WIRE_MEMFD_NAME
+#define KYMO_WIRE_DATA_PATH "/memfd:" KYMO_WIRE_DATA_NAME
 #define KYMO_WIRE_JUMPS_PATH "/memfd:" KYMO_WIRE_JUMPS_NAME
 #define KYMO_WIRE_MAGIC 0x316f6d796bull		/* "kymo1" */
 #define KYMO_WIRE_VERSION 5u
@@ -38,6 +47,7 @@
 #define KYMO_WIRE_MAX_SUBBUFFERS 16
 #define KYMO_WIRE_MAX_RUNS 16384
 #define KYMO_WIRE_MAX_SITES (1u << 18)
+#define KYMO_WIRE_RINGS_OFFSET 4096
 
 /* ---- header ---------------------------------------------------------------------------------------------------- */
 
@@ -74,16 +84,16 @@ struct kymo_wire_header {
 	uint64_t recorder_start;	/* field 22 of /proc/PID/stat: tells a reused pid */
 	uint64_t started_wall_ns;
 	uint64_t address;		/* of this header in the target */
-	uint64_t size;			/* of the read-write mapping */
+	uint64_t size;			/* of the read-only mapping; the words come behind it */
 	uint64_t journal_offset;
 	uint64_t journal_capacity;
 	uint64_t n_sites;		/* valid journal entries; stored after the entry is complete */
-	uint64_t generation;		/* goes up with each change of the journal, and when the recording leaves */
-	uint64_t is_leaving;		/* it is being taken out: nothing is handed over to it */
+	uint64_t generation;		/* goes up with each change of the journal; the words have one, too */
 	uint64_t n_installed;		/* of those, how many have been in the text, with all that they need */
 	uint64_t runs_offset;
 	uint64_t n_runs;
-	uint64_t rings_offset;
+	uint64_t data_address;		/* of the data's mapping */
+	uint64_t data_size;
 	uint64_t vforks;		/* in the target: struct kymo_wire_vforks of this recording */
 	uint64_t window;		/* all pads once more, read-execute; regions are made of it by mremap */
 	uint64_t window_size;
@@ -92,12 +102,8 @@ struct kymo_wire_header {
 	uint32_t n_regions;
 	uint32_t target_pid;
 	uint32_t overwrite;
-	struct kymo_wire_watch watch;
-	struct kymo_wire_watch handlers;	/* the same of a thread that is about to set a handler of faults (sigaction) */
-	uint64_t is_muted;		/* the program has forbidden itself to read the time stamp counter: it records nothing any more */
 	uint64_t recorded_bytes;	/* for kymo status; by the recorder, twice a second */
 	uint64_t lost_events;
-	uint64_t lost_in_vforks;	/* hits of vfork children, which record nothing; added to atomically by their pads */
 	char directory[256];
 	struct kymo_wire_region regions[KYMO_WIRE_MAX_REGIONS];
 };
@@ -105,6 +111,45 @@ struct kymo_wire_header {
 /* Whether a header found in a mapping of `size` bytes at `address` can be one of this version: every offset and count in it is within
  * the mapping. Pure. */
 int kymo_wire_header_is_sane(const struct kymo_wire_header *header, uint64_t address, uint64_t size);
+
+/* ---- what pads change ------------------------------------------------------------------------------------------- */
+
+/* The head of the data memory. */
+struct kymo_wire_data {
+	uint64_t magic;
+	uint32_t recorder_pid, target_pid;
+	struct kymo_wire_watch watch;
+	struct kymo_wire_watch handlers;	/* the same of a thread that is about to set a handler of faults (sigaction) */
+	uint64_t has_left;		/* the recording has been taken out, or is on its way */
+	uint64_t is_muted;		/* the program has forbidden itself to read the time stamp counter: it records nothing any more */
+	uint64_t lost_in_vforks;	/* hits of vfork children, which record nothing; added to atomically by their pads */
+};
+
+_Static_assert(sizeof(struct kymo_wire_data) <= KYMO_WIRE_RINGS_OFFSET, "rings come behind the head");
+
+/* ---- words ------------------------------------------------------------------------------------------------------ */
+
+/*
+ * What others than the recorder change, or one process differently from its forked children. A word for each journal entry follows: of a pad that was put before another one, where it goes on; of a
+ * switch without a gate, enum kymo_wire_count, and the counter's value before in bits 16 to 31; else 0.
+ */
+struct kymo_wire_words {
+	uint64_t generation;		/* goes up when the recording leaves; to be added to the header's */
+	uint64_t is_leaving;		/* it is being taken out: nothing is handed over to it */
+	uint64_t n_regions;		/* that this process has: a forked child does not get those that its parent's recorder adds later */
+	uint64_t reserved[5];
+};
+
+/* Bytes of the words' mapping for a journal of that capacity; where in it the word of an entry is. */
+static inline uint64_t kymo_wire_words_size(uint64_t capacity)
+{
+	return (sizeof(struct kymo_wire_words) + capacity * sizeof(uint64_t) + 4095) & ~(uint64_t)4095;
+}
+
+static inline uint64_t kymo_wire_word_offset(uint64_t entry)
+{
+	return sizeof(struct kymo_wire_words) + entry * sizeof(uint64_t);
+}
 
 /* ---- journal --------------------------------------------------------------------------------------------------- */
 
@@ -130,11 +175,11 @@ enum kymo_wire_count {
 };
 
 /*
- * One place in the text, as one recording has it. All but `next` and `state` is complete before the text is written and never changed afterwards.
+ * One place in the text, as one recording has it. All is complete before the text is written and never changed afterwards.
  *
  * Several recordings may have the same place. `link` is the one jump that leads to pads: at the place itself, or the trampoline that the text's jump
  * leads to. It leads to the `entry` of one recording's pad, which goes on to the `inner` entry of the next one's, and so on; the last goes on to its own `displaced`
- * instructions. A pad that was put before another one goes where `next` says, which changes when that one leaves.
+ * instructions. A pad that was put before another one goes where its word says, which changes when that one leaves.
  *
  * A switch (KYMO_WIRE_SWITCH) has no pad, and no place in a chain: its bytes are the same for every recording, and stay as long as a counter says that somebody wants them.
  */
@@ -148,7 +193,7 @@ struct kymo_wire_site {
 	uint64_t inner;			/* another recording's pad goes on there, its frame in place */
 	uint64_t displaced;		/* the pad's own way out, with a frame */
 	uint64_t hop;			/* of a pad that was put before another: the jump to `next`, with that in rax; else 0 */
-	uint64_t next;			/* of such a pad; of a switch: the address of a 16-bit counter; else 0 */
+	uint64_t next;			/* of such a pad, at first: its word has it since; of a switch: the address of a 16-bit counter; else 0 */
 	uint8_t original[KYMO_WIRE_WINDOW_MAX];
 	uint8_t patched[KYMO_WIRE_PATCH_MAX];
 	uint8_t patch_size;		/* bytes changed at `address` */
@@ -156,7 +201,7 @@ struct kymo_wire_site {
 	uint8_t lock_size;		/* bytes from `address` that are part of jumps, or of the window */
 	uint8_t tactic;			/* enum kymo_tactic */
 	uint8_t flags;
-	uint32_t state;			/* of a gate: the recording's bit; of another switch: enum kymo_wire_count, and the counter's value before in the high 16 bits */
+	uint32_t state;			/* of a gate: the recording's bit; of another switch its word has it; else 0 */
 	uint64_t inode;			/* of the file whose text it is */
 	char name[56];
 	uint64_t reserved2;
@@ -220,15 +265,20 @@ struct kymo_wire_ring {
 _Static_assert(sizeof(struct kymo_wire_ring) <= KYMO_WIRE_RING_STRIDE, "a ring's control block fits its stride");
 _Static_assert(offsetof(struct kymo_wire_ring, consumed) == 64, "producers and recorder do not share a line");
 
-/* Whether a mapping of that path, without " (deleted)", is of what target and controller share; is anything of kymo's. */
+/* Whether a mapping of that path, without " (deleted)", is of header, journal and pads; of what pads write; is anything of kymo's. */
 static inline bool kymo_wire_is_shared_path(const char *path)
 {
 	return !strcmp(path, KYMO_WIRE_MEMFD_PATH);
 }
 
+static inline bool kymo_wire_is_data_path(const char *path)
+{
+	return !strcmp(path, KYMO_WIRE_DATA_PATH);
+}
+
 static inline bool kymo_wire_is_own_path(const char *path)
 {
-	return kymo_wire_is_shared_path(path) || !strcmp(path, KYMO_WIRE_JUMPS_PATH);
+	return kymo_wire_is_shared_path(path) || kymo_wire_is_data_path(path) || !strcmp(path, KYMO_WIRE_JUMPS_PATH);
 }
 
 #endif

@@ -310,7 +310,7 @@ void x86_event_cold(struct code *c, const struct kymo_pad_env *env, const struct
 	call_guest(c, env, guest.vfork);
 	EMIT(c, 0x4d, 0x85, 0xd2);				/* test %r10,%r10 */
 	JE(c, &parent);
-	movabs(c, R10, env->header + offsetof(struct kymo_wire_header, lost_in_vforks));
+	movabs(c, R10, env->data + offsetof(struct kymo_wire_data, lost_in_vforks));
 	EMIT(c, 0xf0, 0x49, 0xff, 0x02);			/* lock incq (%r10) */
 	jump_back(c, parts->end);
 	place(c, &parent);

@@ -226,9 +226,9 @@ static void mute(struct code *c, const struct kymo_pad_env *env)
 	EMIT(c, 0x83, 0xfe, SECCOMP_MODE_STRICT);		/* cmp $SECCOMP_MODE_STRICT,%esi */
 	JNE(c, &plain);
 	place(c, &muted);
-	movabs(c, RCX, env->header + offsetof(struct kymo_wire_header, is_muted));
+	movabs(c, RCX, env->data + offsetof(struct kymo_wire_data, is_muted));
 	EMIT(c, 0x48, 0xc7, 0x01, 1, 0, 0, 0);			/* movq $1,(%rcx) */
-	movabs(c, RCX, env->header + offsetof(struct kymo_wire_header, n_regions));
+	movabs(c, RCX, env->words + offsetof(struct kymo_wire_words, n_regions));
 	EMIT(c, 0x44, 0x8b, 0x19);				/* mov (%rcx),%r11d */
 	movabs(c, RCX, env->header + offsetof(struct kymo_wire_header, regions));
 	again = c->n;

@@ -96,7 +96,7 @@ def test_a_recorder_that_is_killed_between_journal_and_text_spoils_nothing_of_th
 
 def writes(tmp, command):
     """(call, number) of what a recorder writes from its journal on, until it has left."""
-    run(program('strace'), '-qq', '-o', tmp / 'calls', '-e', 'trace=pwrite64,pwritev,process_vm_writev', '-e', 'signal=none', *command, env=killing.NO_LEAKS).ok()
+    run(program('strace'), '-qq', '-o', tmp / 'calls', '-e', 'trace=fallocate,pwrite64,pwritev,process_vm_writev', '-e', 'signal=none', *command, env=killing.NO_LEAKS).ok()
     seen, found = {}, []
     for text in (tmp / 'calls').read_text().splitlines():
         if match := re.match(r'(\w+)\(', text):
@@ -127,12 +127,12 @@ if not recorder:
 started = int(open(f'/proc/{recorder}/stat').read().rsplit(')', 1)[1].split()[19])
 if not has_recorder:
     os.waitpid(recorder, 0)
-said = dict(magic=0x316f6d796b, version=4, recorder=recorder, start=started, wall=0,
-            address=address, size=size, journal=524288, capacity=1024, n_sites=64, generation=0, leaving=0, n_installed=64, runs=65536, n_runs=0, rings=2 << 20,
-            vforks=0, window=0, window_size=0, window_offset=0, n_rings=0, n_regions=0, target=os.getpid(), overwrite=0, w0=0, w1=0, w2=0, w3=0,
+said = dict(magic=0x316f6d796b, version=5, recorder=recorder, start=started, wall=0,
+            address=address, size=size, journal=524288, capacity=1024, n_sites=64, generation=0, n_installed=64, runs=65536, n_runs=0, data=0, data_size=0,
+            vforks=0, window=0, window_size=0, window_offset=0, n_rings=0, n_regions=0, target=os.getpid(), overwrite=0,
             recorded=0, lost=0)
 said.update(eval(sys.argv[1]))
-header = struct.pack('<QIIQQQQQQQQQQQQQQQQQIIIIIIIIQQ', *said.values())
+header = struct.pack('<QIIQQQQQQQQQQQQQQQQQIIIIQQ', *said.values())
 ctypes.memmove(address, header, len(header))
 work = ctypes.cast(libc.getppid, ctypes.c_void_p).value
 def there(i):
@@ -528,11 +528,11 @@ def test_a_library_that_went_before_its_probes_were_in_is_in_nobodys_way(tmp):
     process = target('reopener', library)
     opened(process)
     recording = watching_recorder(process.pid, 'data', '-p', 'libgrown:ctor_work')
-    delay = start(program('strace'), '-o', tmp / 'writes', '-e', 'trace=pwrite64', '-e', 'signal=none', '-e', 'inject=pwrite64:delay_enter=3000000:when=1..2', '-p', recording.pid)
+    delay = start(program('strace'), '-o', tmp / 'writes', '-e', 'trace=fallocate', '-e', 'signal=none', '-e', 'inject=fallocate:delay_enter=3000000:when=1..2', '-p', recording.pid)
     eventually(lambda: f'Process {recording.pid} attached' in delay.err, 'strace is attached to the recorder')
     put_library(library, 'libctor.so', 'old.0')
     opened(process)  # nobody waits longer for the recorder, which is about to write
-    eventually(lambda: 'pwrite64(' in (tmp / 'writes').read_text(), 'the recorder is about to write')
+    eventually(lambda: 'fallocate(' in (tmp / 'writes').read_text(), 'the recorder is about to write')
     process.send('c')
     process.wait_for('^closed$')
     eventually(lambda: 'is not probed' in recording.err, 'the recorder has not found the library any more')

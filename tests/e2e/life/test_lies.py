@@ -10,8 +10,8 @@ fd = os.memfd_create('kymo')
 os.ftruncate(fd, size)
 memory = mmap.mmap(fd, size)
 address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-header = struct.pack('<QIIQQQQQQQQQQQQQQQQQIIIIIIIIQQ', 0x316f6d796b, 4, recorder, start, 0, address, size, 524288, 16, 0, 0, 0, 0, 65536, 0,
-                     786432, 0, 0, 0, 0, 0, 0, os.getpid(), 0, 0, 0, 0, 0, 0, 0)
+header = struct.pack('<QIIQQQQQQQQQQQQQQQQQIIIIQQ', 0x316f6d796b, 5, recorder, start, 0, address, size, 524288, 16, 0, 0, 0, 65536, 0,
+                     0, 0, 0, 0, 0, 0, 0, 0, os.getpid(), 0, 0, 0)
 ctypes.memmove(address, header, len(header))
 os.close(fd)
 print('ready', flush=True)

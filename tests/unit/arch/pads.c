@@ -170,6 +170,10 @@ void world_init(struct world *world, enum kind kind, struct shape shape)
 	world_state(world, kind == SEQUENCES ? KYMO_PAD_RSEQ : KYMO_PAD_LIVE);
 	world->header = (void *)map(sizeof(*world->header), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1);
 	world->env.header = (uint64_t)world->header;
+	world->words = (void *)map(sizeof(*world->words), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1);
+	world->env.words = (uint64_t)world->words;
+	world->counts = (void *)map(sizeof(*world->counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1);
+	world->env.data = (uint64_t)world->counts;
 	world->env.guest = (uint64_t)world->code;
 	world->env.live = (uint64_t)world->live;
 	world->env.rseq_rings = kind == SEQUENCES ? (uint64_t)world_ring(world, 0) : 0;
@@ -188,6 +192,8 @@ void world_deinit(struct world *world)
 	free(world->readers);
 	free(world->last_stamp);
 	munmap(world->header, sizeof(*world->header));
+	munmap(world->words, sizeof(*world->words));
+	munmap(world->counts, sizeof(*world->counts));
 	munmap(world->shared, world->shared_size);
 	munmap(world->code, CODE_SIZE);
 	munmap(world->write, CODE_SIZE);

@@ -41,7 +41,9 @@ struct world {
 	uint8_t *shared;
 	size_t shared_size;
 	struct kymo_wire_vforks *vforks;
-	struct kymo_wire_header *header; /* zero, but for what pads count in it */
+	struct kymo_wire_header *header; /* zero */
+	struct kymo_wire_words *words; /* zero */
+	struct kymo_wire_data *counts; /* zero, but for what pads count in it */
 	struct shape shape;
 	uint32_t n_sequenced, n_rings;
 	struct kymo_ring *readers;

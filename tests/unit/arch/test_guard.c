@@ -172,7 +172,7 @@ static void a_vfork_child_records_nothing_and_is_counted_and_its_parent_goes_on(
 			assert_true(setup.world.records.items[k].ring < setup.world.n_sequenced);
 		}
 		assert_int_equal(world_lost(&setup.world), 0);
-		assert_int_equal(setup.world.header->lost_in_vforks, 1);
+		assert_int_equal(setup.world.counts->lost_in_vforks, 1);
 		world_deinit(&setup.world);
 	}
 }
@@ -210,7 +210,7 @@ static void others_use_locks_while_somebody_waits_for_a_child(void **state)
 	call(&setup.probe, 2);
 	world_read_all(&setup.world);
 	assert_int_equal(setup.world.records.n, 3);
-	assert_int_equal(setup.world.header->lost_in_vforks, 0);
+	assert_int_equal(setup.world.counts->lost_in_vforks, 0);
 	for (size_t i = 0; i < 3; i++)
 		assert_true(setup.world.records.items[i].ring >= setup.world.n_sequenced);
 	world_deinit(&setup.world);

@@ -104,6 +104,8 @@ static const struct kymo_pad_env env = {
 	.rseq_rings = 0x7e0000400000,
 	.vforks = 0x7e0000800000,
 	.header = 0x7e0000900000,
+	.words = 0x7e0000b00000,
+	.data = 0x7e0000a00000,
 	.n_rings = 8,
 	.n_cpus = 4096,
 };

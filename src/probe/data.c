@@ -1,0 +1,288 @@
+/*
+ * What pads write: the head of the data memory, and the rings (docs/design/memory.md). A forked child has none of it; who is followed gets its own, at the same address.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/page.h"
+#include "probe/probes.h"
+
+#define SUBBUFFERS 8
+#define SPARE_SUBBUFFERS 4
+#define SPARE_SUBBUFFER_SIZE (64ull << 10)
+/* Of a forked child: a tree has many of those, and the memory that is there at once is what a fork costs. */
+#define CHILD_SUBBUFFER_SIZE (64ull << 10)
+#define CHILD_SPARE_SIZE (16ull << 10)
+#define CHILD_SUBBUFFER_MIN (8ull << 10)	/* holds the largest record */
+#define CHILD_AT_ONCE 2				/* sub-buffers of a CPU's first ring; of others, 1 */
+#define CHILD_AT_ONCE_SIZE (2ull << 20)		/* of all CPUs' first rings, at the most, if the least is not more */
+
+/* ---- geometry --------------------------------------------------------------------------------------------------- */
+
+static uint64_t subbuffer_size(const struct kymo_probes_options *options)
+{
+	uint64_t size = kymo_page_down(options->buffer_size / SUBBUFFERS);
+
+	return size ? size : KYMO_PAGE_SIZE;
+}
+
+/* What ring `i` is like: the CPUs' rings for sequences, if any; the CPUs' rings with locks; spare ones. */
+struct shape {
+	uint32_t n_subbuffers;
+	uint64_t subbuffer_size;
+};
+
+static struct shape shape_of(const struct kymo_shared *shared, const struct kymo_probes_options *options, size_t i)
+{
+	uint64_t own = subbuffer_size(options), less = kymo_page_down(own / 4);
+
+	if (i < shared->n_cpus)
+		return (struct shape){ SUBBUFFERS, own };
+	/* Beside sequences locks serve the few threads that have none, and whoever comes while a sub-buffer is being changed. */
+	if (i < shared->n_sequenced + shared->n_cpus)
+		return (struct shape){ SUBBUFFERS, less > SPARE_SUBBUFFER_SIZE ? less : SPARE_SUBBUFFER_SIZE };
+	return (struct shape){ SPARE_SUBBUFFERS, SPARE_SUBBUFFER_SIZE };
+}
+
+static uint64_t data_offset(const struct kymo_shared *shared, const struct kymo_probes_options *options, size_t i)
+{
+	uint64_t at = KYMO_WIRE_RINGS_OFFSET + kymo_page_up((uint64_t)shared->n_rings * KYMO_WIRE_RING_STRIDE);
+
+	for (size_t k = 0; k < i; k++) {
+		struct shape shape = shape_of(shared, options, k);
+
+		at += shape.n_subbuffers * shape.subbuffer_size;
+	}
+	return at;
+}
+
+uint64_t kymo_data_size(const struct kymo_shared *shared, const struct kymo_probes_options *options)
+{
+	return data_offset(shared, options, shared->n_rings);
+}
+
+/* A forked child's are at the same places, and use less of them. */
+static struct shape shape_in_child(const struct kymo_shared *shared, struct shape parents, size_t i)
+{
+	uint64_t most = i < shared->n_cpus ? CHILD_SUBBUFFER_SIZE : CHILD_SPARE_SIZE;
+
+	while (most > CHILD_SUBBUFFER_MIN && CHILD_AT_ONCE * most * shared->n_cpus > CHILD_AT_ONCE_SIZE)
+		most /= 2;
+	return (struct shape){ parents.n_subbuffers, parents.subbuffer_size < most ? parents.subbuffer_size : most };
+}
+
+struct kymo_shared_ring kymo_data_ring(const struct kymo_shared *shared, const struct kymo_probes_options *options, const struct kymo_data *data, size_t i)
+{
+	struct shape shape = data->is_childs ? shape_in_child(shared, shape_of(shared, options, i), i) : shape_of(shared, options, i);
+	uint8_t *base = (uint8_t *)data->head;
+
+	return (struct kymo_shared_ring){
+		.shared = (struct kymo_wire_ring *)(void *)(base + KYMO_WIRE_RINGS_OFFSET + i * KYMO_WIRE_RING_STRIDE),
+		.data = base + data_offset(shared, options, i),
+		.subbuffer_size = shape.subbuffer_size,
+		.n_subbuffers = shape.n_subbuffers,
+		.cpu = (uint32_t)(i % shared->n_cpus),
+		.is_sequenced = i < shared->n_sequenced,
+	};
+}
+
+/* ---- making it --------------------------------------------------------------------------------------------------- */
+
+struct kymo_error *kymo_data_open(const struct kymo_shared *shared, struct kymo_process *process, struct kymo_data *data)
+{
+	struct stat st;
+	void *base;
+	int err;
+
+	if (fstat(data->fd, &st))
+		return kymo_error_errno(errno, "cannot look at the shared memory");
+	data->inode = st.st_ino;
+	err = kymo_allocate(data->fd, 0, KYMO_WIRE_RINGS_OFFSET);
+	if (err)
+		return kymo_error_errno(err, "cannot allocate the shared memory");
+	base = mmap(NULL, shared->data_size, PROT_READ | PROT_WRITE, MAP_SHARED, data->fd, 0);
+	if (base == MAP_FAILED)
+		return kymo_error_errno(errno, "cannot map the shared memory");
+	data->size = shared->data_size;
+	data->head = base;
+	data->head->recorder_pid = (uint32_t)getpid();
+	data->head->target_pid = (uint32_t)kymo_process_pid(process);
+	data->head->watch.given_up = data->head->handlers.given_up = 1;	/* nobody answers yet */
+	__atomic_store_n(&data->head->magic, KYMO_WIRE_MAGIC, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+struct kymo_error *kymo_data_map(const struct kymo_shared *shared, struct kymo_process *process, int64_t remote)
+{
+	const struct kymo_remote_mapping mapping = { shared->data_address, shared->data_size, PROT_READ | PROT_WRITE, MAP_SHARED, remote, 0 };
+	uint64_t advise[6] = { shared->data_address, shared->data_size, MADV_DONTFORK };
+	struct kymo_error *error = kymo_remote_map(process, &mapping);
+	int64_t result;
+
+	if (!error)
+		error = kymo_remote_syscall(process, SYS_madvise, advise, &result);
+	if (!error && result)
+		error = kymo_error_errno((int)result, "the process could not keep the rings from its forked children");
+	return error;
+}
+
+void kymo_data_deinit(struct kymo_data *data)
+{
+	if (data->head)
+		munmap(data->head, data->size);
+	if (data->fd >= 0)
+		close(data->fd);
+	*data = (struct kymo_data){ .fd = -1 };
+}
+
+static int allocate_ring(struct kymo_data *data, const struct kymo_shared_ring *ring, uint32_t n)
+{
+	return kymo_allocate(data->fd, (uint64_t)(ring->data - (const uint8_t *)data->head), n * ring->subbuffer_size);
+}
+
+/* Sub-buffers that are there from the beginning. Producers that overwrite do not wait until more are. */
+static uint32_t at_once(const struct kymo_shared *shared, const struct kymo_probes_options *options, size_t i, uint32_t n)
+{
+	uint32_t some = i < shared->n_cpus ? CHILD_AT_ONCE : 1;
+
+	return options->overwrite || some > n ? n : some;
+}
+
+/* The control blocks in one piece, and some of each ring. */
+static int allocate_some(const struct kymo_shared *shared, const struct kymo_probes_options *options, struct kymo_data *data)
+{
+	int err = kymo_allocate(data->fd, KYMO_WIRE_RINGS_OFFSET, (uint64_t)shared->n_rings * KYMO_WIRE_RING_STRIDE);
+
+	for (size_t i = 0; i < shared->n_rings && !err; i++) {
+		struct kymo_shared_ring ring = kymo_data_ring(shared, options, data, i);
+
+		err = allocate_ring(data, &ring, at_once(shared, options, i, ring.n_subbuffers));
+	}
+	return err;
+}
+
+struct kymo_error *kymo_data_format(const struct kymo_shared *shared, const struct kymo_probes_options *options, struct kymo_data *data)
+{
+	int err = data->is_childs ? allocate_some(shared, options, data) :
+				    kymo_allocate(data->fd, KYMO_WIRE_RINGS_OFFSET, data->size - KYMO_WIRE_RINGS_OFFSET);
+
+	if (err)
+		return kymo_error_errno(err, "cannot allocate %" PRIu64 " MiB for the rings; a smaller --buffer needs less", data->size >> 20);
+	for (size_t i = 0; i < shared->n_rings; i++) {
+		struct kymo_shared_ring ring = kymo_data_ring(shared, options, data, i);
+
+		ring.shared->data_offset = (uint64_t)(ring.data - (const uint8_t *)ring.shared);
+		ring.shared->subbuffer_size = ring.subbuffer_size;
+		ring.shared->n_subbuffers = ring.n_subbuffers;
+		ring.shared->overwrite = options->overwrite;
+		ring.shared->cpu = ring.cpu;
+		ring.shared->is_sequenced = ring.is_sequenced;
+		/* Before the first packet, as many of which nothing is copied yet as there are sub-buffers without memory: nobody gets that far. */
+		if (data->is_childs)
+			ring.shared->consumed = (uint64_t)at_once(shared, options, i, ring.n_subbuffers) - ring.n_subbuffers;
+	}
+	return NULL;
+}
+
+/* ---- a forked child's -------------------------------------------------------------------------------------------- */
+
+struct kymo_adopted {
+	struct kymo_data data;
+	bool *are_whole;	/* per ring: all of its memory is there */
+};
+
+static struct kymo_error *set_up(const struct kymo_probes *probes, struct kymo_process *child, struct kymo_data *data)
+{
+	struct kymo_error *error;
+	int64_t remote = -1;
+
+	error = kymo_remote_memfd(child, KYMO_WIRE_DATA_NAME, &remote);
+	if (!error)
+		error = kymo_take_memfd(child, KYMO_WIRE_DATA_NAME, remote, &data->fd);
+	if (!error)
+		error = kymo_data_open(&probes->shared, child, data);
+	if (!error)
+		error = kymo_data_map(&probes->shared, child, remote);
+	if (!error)
+		error = kymo_give_size(data->fd, data->size);
+	return kymo_remote_close(child, remote, error);
+}
+
+struct kymo_error *probes_make_data(const struct kymo_probes *probes, struct kymo_process *child, struct kymo_adopted **ret)
+{
+	struct kymo_adopted *adopted = calloc(1, sizeof(*adopted));
+	struct kymo_error *error, *ending;
+
+	if (!adopted)
+		return &kymo_error_no_memory;
+	adopted->data = (struct kymo_data){ .fd = -1, .is_childs = true };
+	adopted->are_whole = calloc(probes->shared.n_rings, sizeof(*adopted->are_whole));
+	kymo_remote_inherit(child, probes->process);
+	error = adopted->are_whole ? kymo_remote_begin(child) : &kymo_error_no_memory;
+	if (!error) {
+		error = set_up(probes, child, &adopted->data);
+		ending = kymo_remote_end(child);
+		if (error)
+			kymo_error_destroy(ending);
+		else
+			error = ending;
+	}
+	if (!error)
+		error = kymo_data_format(&probes->shared, &probes->options, &adopted->data);
+	if (!error)	/* who sets a handler is answered from now on, as in its parent */
+		adopted->data.head->handlers.given_up = !probes->has_handler_watch;
+	if (error) {
+		kymo_adopted_destroy(adopted);
+		return error;
+	}
+	*ret = adopted;
+	return NULL;
+}
+
+struct kymo_wire_data *probes_adopted_head(const struct kymo_adopted *adopted)
+{
+	return adopted->data.head;
+}
+
+void kymo_adopted_destroy(struct kymo_adopted *adopted)
+{
+	if (!adopted)
+		return;
+	kymo_data_deinit(&adopted->data);
+	free(adopted->are_whole);
+	free(adopted);
+}
+
+struct kymo_shared_ring kymo_adopted_ring(const struct kymo_adopted *adopted, const struct kymo_probes *probes, size_t i)
+{
+	return kymo_data_ring(&probes->shared, &probes->options, &adopted->data, i);
+}
+
+bool kymo_adopted_grow(struct kymo_adopted *adopted, const struct kymo_probes *probes, size_t i)
+{
+	struct kymo_shared_ring ring = kymo_adopted_ring(adopted, probes, i);
+
+	if (adopted->are_whole[i])
+		return true;
+	if (!__atomic_load_n(&ring.shared->closed, __ATOMIC_ACQUIRE) || allocate_ring(&adopted->data, &ring, ring.n_subbuffers))
+		return false;
+	__atomic_store_n(&ring.shared->consumed, 0, __ATOMIC_RELEASE);
+	adopted->are_whole[i] = true;
+	return true;
+}
+
+bool kymo_adopted_is_muted(const struct kymo_adopted *adopted)
+{
+	return __atomic_load_n(&adopted->data.head->is_muted, __ATOMIC_RELAXED);
+}
+
+uint64_t kymo_adopted_lost_in_vforks(const struct kymo_adopted *adopted)
+{
+	return __atomic_load_n(&adopted->data.head->lost_in_vforks, __ATOMIC_RELAXED);
+}
