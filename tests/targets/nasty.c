@@ -207,7 +207,6 @@ static void be_child(unsigned int i)
 	signal(SIGTERM, SIG_DFL);
 	alarm(10);
 	seed = mix((uint64_t)getpid() << 8 | i);
-	n_parents = read_maps(parents);
 	CHECK(!setgroups(0, NULL) && !setresgid(65534, 65534, 65534) && !setresuid(65534, 65534, 65534));
 	prctl(PR_SET_DUMPABLE, 1);	/* else its own /proc/self/mem is root's */
 	while (now_ns() < end) {
@@ -225,6 +224,7 @@ static void on_term(int signal)
 
 static void start_child(pid_t *pid, unsigned int i)
 {
+	n_parents = read_maps(parents);	/* a followed child gets some of its own */
 	*pid = fork();
 	if (!*pid)
 		be_child(i);
