@@ -20,6 +20,7 @@
 #include <pthread.h>
 #include <sys/types.h>
 
+#include "arch/pad.h"
 #include "markers.h"
 #include "record/clock.h"
 #include "record/output.h"
@@ -33,6 +34,7 @@
  */
 struct record_rings {
 	struct kymo_marker_rings rings;	/* compiled code knows this much */
+	const struct kymo_pad_rings *geometry;	/* behind this struct, and for ever, too */
 	struct kymo_wire_ring *locked;	/* the rings with locks: one a CPU, then spare ones */
 	uint32_t n_locked, n_cpus;
 	uint32_t has_rdpid;

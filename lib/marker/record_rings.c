@@ -1,7 +1,7 @@
 /*
  * The rings' memory: one private mapping.
  *
- *	page 0			struct record_rings; never unmapped, never wiped
+ *	page 0 and on		struct record_rings and struct kymo_pad_rings; never unmapped, never wiped
  *	then			struct kymo_wire_ring [n_rings], KYMO_WIRE_RING_STRIDE apart; never unmapped
  *	then			sub-buffers
  *
@@ -34,7 +34,13 @@
 #define SPARE_MIN 4
 #define LOCK_NS 200000000	/* who holds a lock has a few instructions to go; unless it does not go on */
 
-_Static_assert(sizeof(struct record_rings) <= KYMO_PAGE_SIZE, "one page");
+_Static_assert(sizeof(struct record_rings) % 8 == 0, "the geometry comes behind it");
+
+/* Bytes of what is for ever. */
+static size_t head_size(size_t n_rings)
+{
+	return kymo_page_up(sizeof(struct record_rings) + kymo_pad_rings_size((uint32_t)n_rings));
+}
 
 /* ---- threads -------------------------------------------------------------------------------------------------------- */
 
@@ -116,7 +122,7 @@ static uint64_t subbuffer_size(const struct shape *shape, size_t i, uint32_t *n_
 
 static uint64_t size_of(const struct shape *shape)
 {
-	uint64_t size = KYMO_PAGE_SIZE + kymo_page_up((uint64_t)shape->n_rings * KYMO_WIRE_RING_STRIDE);
+	uint64_t size = head_size(shape->n_rings) + kymo_page_up((uint64_t)shape->n_rings * KYMO_WIRE_RING_STRIDE);
 
 	for (size_t i = 0; i < shape->n_rings; i++) {
 		uint32_t n;
@@ -138,7 +144,8 @@ static uint64_t close_ring(struct kymo_wire_ring *shared, uint32_t cpu)
 
 static void lay_out(const struct shape *shape, struct record_memory *memory)
 {
-	char *control = (char *)memory->shared + KYMO_PAGE_SIZE;
+	struct kymo_pad_rings *geometry = (void *)(memory->shared + 1);
+	char *control = (char *)memory->shared + head_size(shape->n_rings);
 	uint8_t *data = (uint8_t *)control + kymo_page_up((uint64_t)shape->n_rings * KYMO_WIRE_RING_STRIDE);
 
 	for (size_t i = 0; i < shape->n_rings; i++) {
@@ -150,6 +157,7 @@ static void lay_out(const struct shape *shape, struct record_memory *memory)
 		ring->subbuffer_size = size;
 		ring->n_subbuffers = n;
 		ring->cpu = (uint32_t)(i % shape->n_cpus);
+		geometry->rings[i] = (struct kymo_pad_ring){ ring->data_offset + n * size, ring->data_offset, size, n, ring->cpu };
 		ring->is_sequenced = i < shape->n_sequenced;
 		kymo_ring_init(&memory->rings[i], ring, data, size, n, false);
 		memory->rings[i].cpu = ring->cpu;
@@ -158,7 +166,9 @@ static void lay_out(const struct shape *shape, struct record_memory *memory)
 		memory->places[i].ring = i;
 		data += n * size;
 	}
+	*geometry = (struct kymo_pad_rings){ .first = (uintptr_t)control, .n = shape->n_rings };
 	*memory->shared = (struct record_rings){
+		.geometry = geometry,
 		.rings = { (uintptr_t)control, shape->n_sequenced, idle.rseq_offset, tid_offset, kymo_record_slow },
 		.locked = (void *)(control + (size_t)shape->n_sequenced * KYMO_WIRE_RING_STRIDE),
 		.n_locked = shape->n_rings - shape->n_sequenced,
@@ -186,7 +196,7 @@ int kymo_record_memory_create(uint64_t buffer_size, struct record_memory *ret)
 		free(memory.places);
 		return -ENOMEM;
 	}
-	madvise((char *)map + KYMO_PAGE_SIZE, memory.size - KYMO_PAGE_SIZE, MADV_WIPEONFORK);
+	madvise((char *)map + head_size(shape.n_rings), memory.size - head_size(shape.n_rings), MADV_WIPEONFORK);
 	memory.shared = map;
 	lay_out(&shape, &memory);
 	*ret = memory;
@@ -224,11 +234,11 @@ bool kymo_record_memory_seal(struct record_memory *memory)
 
 void kymo_record_memory_release(struct record_memory *memory, bool is_sealed)
 {
-	size_t keep = KYMO_PAGE_SIZE + kymo_page_up(memory->n_rings * KYMO_WIRE_RING_STRIDE);
+	size_t head = head_size(memory->n_rings), keep = head + kymo_page_up(memory->n_rings * KYMO_WIRE_RING_STRIDE);
 
 	if (memory->shared && is_sealed) {
 		munmap((char *)memory->shared + keep, memory->size - keep);
-		madvise((char *)memory->shared + KYMO_PAGE_SIZE, keep - KYMO_PAGE_SIZE, MADV_DONTNEED);
+		madvise((char *)memory->shared + head, keep - head, MADV_DONTNEED);
 	}
 	free(memory->rings);
 	free(memory->places);
@@ -241,7 +251,7 @@ void kymo_record_memory_release(struct record_memory *memory, bool is_sealed)
  */
 void kymo_record_memory_forked(struct record_rings *rings)
 {
-	char *control = (char *)rings + KYMO_PAGE_SIZE;
+	char *control = (char *)rings + head_size(rings->geometry->n);
 
 	for (size_t i = 0; i < rings->rings.n_cpus + rings->n_locked; i++)
 		((struct kymo_wire_ring *)(void *)(control + i * KYMO_WIRE_RING_STRIDE))->n_subbuffers = 1;

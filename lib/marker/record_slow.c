@@ -24,13 +24,15 @@ _Thread_local uint32_t kymo_record_tid __attribute__((tls_model("initial-exec"))
 /* What the sequence reads; its offsets are in the assembly. */
 struct record {
 	uint64_t first, n_cpus;		/* rings for sequences */
+	const struct kymo_pad_ring *geometry;	/* of them */
 	uint64_t id;
 	const void *payload;
 	uint64_t size;			/* bytes of it */
 	uint32_t tid;
 };
-_Static_assert(offsetof(struct record, n_cpus) == 8 && offsetof(struct record, id) == 16 && offsetof(struct record, payload) == 24 &&
-		       offsetof(struct record, size) == 32 && offsetof(struct record, tid) == 40,
+_Static_assert(offsetof(struct record, n_cpus) == 8 && offsetof(struct record, geometry) == 16 && offsetof(struct record, id) == 24 &&
+		       offsetof(struct record, payload) == 32 && offsetof(struct record, size) == 40 && offsetof(struct record, tid) == 48 &&
+		       sizeof(struct kymo_pad_ring) == 32 && offsetof(struct kymo_pad_ring, end) == 0 && offsetof(struct kymo_pad_ring, data_offset) == 8,
 	       "offsets in the code below");
 _Static_assert(offsetof(struct kymo_wire_ring, cur) == 8 && offsetof(struct kymo_wire_ring, end) == 16 &&
 		       offsetof(struct kymo_wire_ring, last_tsc) == 24 && KYMO_WIRE_RING_STRIDE == 1 << 10,
@@ -71,26 +73,33 @@ static inline __attribute__((always_inline)) enum outcome store_in_sequence(cons
 			 "984: mov 4(%[area]), %%r10d\n"
 			 "cmp 8(%[record]), %%r10\n"
 			 "jae 2f\n"
+			 "mov %%r10, %%rsi\n"
+			 "shl $5, %%rsi\n"
+			 "add 16(%[record]), %%rsi\n"
 			 "shl $10, %%r10\n"
 			 "add (%[record]), %%r10\n"
-			 "mov 32(%[record]), %%rcx\n"
+			 "mov 40(%[record]), %%rcx\n"
 			 "mov 16(%%r10), %%rdx\n"	/* `end` before `cur` */
+			 "cmp (%%rsi), %%rdx\n"	/* both within the ring, whatever they say */
+			 "ja 1f\n"
 			 "mov 8(%%r10), %%rdi\n"
+			 "cmp 8(%%rsi), %%rdi\n"
+			 "jl 1f\n"
 			 "lea 12(%%rdi,%%rcx), %%r11\n"
 			 "cmp %%rdx, %%r11\n"
 			 "ja 1f\n"
 			 "add %%r10, %%rdi\n"
-			 "mov 40(%[record]), %%eax\n"
+			 "mov 48(%[record]), %%eax\n"
 			 "mov %%eax, 8(%%rdi)\n"
 			 "rdtsc\n"
 			 "shl $32, %%rdx\n"
 			 "or %%rdx, %%rax\n"
 			 "mov %%rax, 24(%%r10)\n"
 			 "shl $20, %%rax\n"
-			 "or 16(%[record]), %%rax\n"
+			 "or 24(%[record]), %%rax\n"
 			 "mov %%rax, (%%rdi)\n"
 			 "add $12, %%rdi\n"
-			 "mov 24(%[record]), %%rsi\n"
+			 "mov 32(%[record]), %%rsi\n"
 			 "rep movsb\n"
 			 "mov %%r11, 8(%%r10)\n"	/* it counts */
 			 "985: mov %[done], %%eax\n"
@@ -154,15 +163,19 @@ static struct kymo_wire_ring *take_ring(const struct record_rings *rings)
 	return kymo_guest_take(first, rings->n_locked);
 }
 
-static bool has_room(const struct kymo_wire_ring *ring, uint64_t size)
+/* Where a record of `size` bytes goes, within the ring whatever its words say; 0: there is no room. */
+static uint64_t find_room(const struct record_rings *rings, const struct kymo_wire_ring *ring, uint64_t size)
 {
-	return ring->cur + size <= ring->end;
+	const struct kymo_pad_ring *most = &rings->geometry->rings[((uint64_t)(uintptr_t)ring - rings->geometry->first) / KYMO_WIRE_RING_STRIDE];
+	uint64_t end = __atomic_load_n(&ring->end, __ATOMIC_ACQUIRE), cur = __atomic_load_n(&ring->cur, __ATOMIC_RELAXED);
+
+	return end <= most->end && cur >= most->data_offset && cur <= end && size <= end - cur ? cur : 0;
 }
 
-/* The lock is held, and there is room. */
-static void store(struct kymo_wire_ring *ring, const struct record *record)
+/* The lock is held, and there is room at `cur`. */
+static void store(struct kymo_wire_ring *ring, uint64_t cur, const struct record *record)
 {
-	uint8_t *at = (uint8_t *)ring + ring->cur;
+	uint8_t *at = (uint8_t *)ring + cur;
 	struct header *header = (struct header *)at;
 	uint64_t now = read_tsc();
 
@@ -173,7 +186,7 @@ static void store(struct kymo_wire_ring *ring, const struct record *record)
 	header->stamp_and_id = now << KYMO_EVENT_ID_BITS | record->id;
 	header->tid = record->tid;
 	copy(at + sizeof(*header), record->payload, record->size);
-	__atomic_store_n(&ring->cur, ring->cur + sizeof(*header) + record->size, __ATOMIC_RELEASE);
+	__atomic_store_n(&ring->cur, cur + sizeof(*header) + record->size, __ATOMIC_RELEASE);
 }
 
 /* True where a sub-buffer was changed. */
@@ -182,16 +195,19 @@ static bool record_by_lock(const struct record_rings *rings, const struct record
 	uint64_t size = sizeof(struct header) + record->size;
 	struct kymo_wire_ring *ring = take_ring(rings);
 	bool is_changed = false;
+	uint64_t cur;
 
 	if (!ring)
 		return false;
-	if (!has_room(ring, size)) {
+	cur = find_room(rings, ring, size);
+	if (!cur) {
 		is_changed = true;
-		if (!kymo_guest_switch(ring))
+		if (!kymo_guest_switch(ring, NULL, rings->geometry))
 			return true;
+		cur = find_room(rings, ring, size);
 	}
-	if (has_room(ring, size))
-		store(ring, record);
+	if (cur)
+		store(ring, cur, record);
 	else
 		__atomic_fetch_add(&ring->lost, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&ring->lock, 0, __ATOMIC_RELEASE);
@@ -216,7 +232,7 @@ static bool make_record(const struct record_rings *rings, const struct record *r
 			break;
 		if (outcome == RESTARTED)
 			continue;
-		change = kymo_guest_change(ring, area);
+		change = kymo_guest_change(ring, area, rings->geometry);
 		if (!change)
 			return true;
 		if (change == KYMO_GUEST_LOCKED)
@@ -289,6 +305,7 @@ void kymo_record_late(struct record_rings *rings, const struct kymo_marker_slots
 	struct record record = {
 		.first = rings->rings.first,
 		.n_cpus = rings->rings.n_cpus,
+		.geometry = rings->geometry->rings,
 		.id = id,
 		.payload = payload,
 		.size = size,

@@ -34,12 +34,40 @@
  * its handler of that finds the program counter in the program's own text. */
 #define KYMO_PAD_STACK_ENOUGH (KYMO_PAD_STACK_MAX + 128)
 
+/*
+ * Where rings are and how large they are at the most, in memory that the target cannot write: whatever the words of a ring say (wire/shared.h), each store stays within
+ * what is said here. A ring may use fewer and smaller sub-buffers than these.
+ */
+struct kymo_pad_ring {
+	uint64_t end;		/* of the ring's last sub-buffer; offsets are relative to the ring's control block */
+	uint64_t data_offset;	/* of its first */
+	uint64_t subbuffer_size;
+	uint32_t n_subbuffers;
+	uint32_t cpu;		/* whose sequences are the producers, if any are */
+};
+
+struct kymo_pad_rings {
+	uint64_t first;		/* address of the first control block */
+	uint32_t n;
+	uint32_t overwrite;
+	uint64_t reserved[2];
+	struct kymo_pad_ring rings[];	/* those for sequences, then those with locks */
+};
+
+/* Bytes of a table of `n` rings. */
+static inline size_t kymo_pad_rings_size(uint32_t n)
+{
+	return sizeof(struct kymo_pad_rings) + n * sizeof(struct kymo_pad_ring);
+}
+
 /* What the pads of one region share. Runtime addresses in the target. */
 struct kymo_pad_env {
 	uint64_t guest;		/* where kymo_pad_guest()'s bytes are */
+	uint64_t geometry;	/* where struct kymo_pad_rings is */
 	uint64_t live;		/* the live page */
 	uint64_t rseq_rings;	/* one for each CPU, for restartable sequences; 0: the pads have none */
-	uint64_t rings;		/* the first ring with a lock */
+	uint64_t rings;		/* the first ring with a lock, right behind those */
+	uint32_t n_sequenced;	/* rings for sequences */
 	uint32_t n_rings;	/* those with a lock; the first n_cpus are the CPUs' own */
 	uint64_t vforks;	/* struct kymo_wire_vforks, which guards keep */
 	uint64_t header;	/* struct kymo_wire_header */

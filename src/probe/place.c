@@ -43,16 +43,59 @@ void probes_layout_deinit(struct probe_layout *layout)
 
 /* ---- a region ---------------------------------------------------------------------------------------------------- */
 
+/* What comes first in a region: the shared code, then what that and pads know of the rings. */
+static uint64_t geometry_offset(void)
+{
+	size_t size;
+
+	kymo_pad_guest(&size);
+	return align_up(size, PAD_ALIGN);
+}
+
+static uint64_t guest_size_of(const struct kymo_probes *probes)
+{
+	return geometry_offset() + kymo_pad_rings_size(probes->shared.n_rings);
+}
+
+static void write_guest(const struct kymo_probes *probes, const struct kymo_pad_env *env, uint8_t *out)
+{
+	struct kymo_pad_rings *geometry = (void *)(out + geometry_offset());
+	const uint8_t *guest;
+	size_t size;
+
+	guest = kymo_pad_guest(&size);
+	memcpy(out, guest, size);
+	*geometry = (struct kymo_pad_rings){
+		.first = env->rings - (uint64_t)env->n_sequenced * KYMO_WIRE_RING_STRIDE,
+		.n = probes->shared.n_rings,
+		.overwrite = probes->options.overwrite,
+	};
+	for (uint32_t i = 0; i < geometry->n; i++) {
+		struct kymo_shared_ring ring = kymo_probes_ring(probes, i);
+		uint64_t data_offset = (uint64_t)(ring.data - (const uint8_t *)ring.shared);
+
+		geometry->rings[i] = (struct kymo_pad_ring){
+			.end = data_offset + ring.n_subbuffers * ring.subbuffer_size,
+			.data_offset = data_offset,
+			.subbuffer_size = ring.subbuffer_size,
+			.n_subbuffers = ring.n_subbuffers,
+			.cpu = ring.cpu,
+		};
+	}
+}
+
 static void fill_env(const struct kymo_probes *probes, const struct probe_region *region, struct kymo_pad_env *ret)
 {
 	uint64_t first_live = probes->shared.n_regions ? probes->shared.live[0] : region->live;
 
 	*ret = (struct kymo_pad_env){
 		.guest = region->address,
+		.geometry = region->address + geometry_offset(),
 		.live = region->live,
 		.rseq_rings = probes->shared.is_sequenced ? probes->shared.data_address + KYMO_WIRE_RINGS_OFFSET : 0,
 		.rings = probes->shared.data_address + KYMO_WIRE_RINGS_OFFSET +
 			 (uint64_t)probes->shared.n_sequenced * KYMO_WIRE_RING_STRIDE,
+		.n_sequenced = probes->shared.n_sequenced,
 		.n_rings = probes->shared.n_rings - probes->shared.n_sequenced,
 		.vforks = first_live + KYMO_PAD_LIVE_VFORK_LIST,
 		.header = probes->shared.address,
@@ -67,10 +110,8 @@ static void fill_env(const struct kymo_probes *probes, const struct probe_region
 /* The most that the pads of the pending ones among sites [first, end) can need. */
 static uint64_t room_for(const struct kymo_probes *probes, size_t first, size_t end)
 {
-	size_t guest_size;
-	uint64_t room;
+	uint64_t guest_size = guest_size_of(probes), room;
 
-	kymo_pad_guest(&guest_size);
 	room = kymo_page_up(guest_size) + KYMO_PAGE_SIZE;
 	for (size_t i = first; i < end; i++)
 		if (!probes->sites.items[i].installed)
@@ -177,10 +218,8 @@ static struct kymo_error *open_region(struct placing *placing, size_t first, siz
 	const struct probe_module *from = &probes->modules.items[probes->sites.items[first].module];
 	const struct probe_module *to = &probes->modules.items[probes->sites.items[end - 1].module];
 	struct probe_region region = { .size = room_for(probes, first, end), .at = probes->shared.pads_used };
-	const uint8_t *guest;
-	size_t guest_size;
+	uint64_t guest_size = guest_size_of(probes);
 
-	guest = kymo_pad_guest(&guest_size);
 	if (region.size > KYMO_WINDOW_SIZE - probes->shared.pads_used)
 		region.size = kymo_page_down(KYMO_WINDOW_SIZE - probes->shared.pads_used);
 	region.cap = kymo_page_up(guest_size) + 2 * KYMO_PAGE_SIZE;
@@ -199,11 +238,11 @@ static struct kymo_error *open_region(struct placing *placing, size_t first, siz
 		return &kymo_error_no_memory;
 	}
 	memset(region.bytes, 0xcc, region.cap);
-	memcpy(region.bytes, guest, guest_size);
 	placing->region = &placing->layout->regions.items[placing->layout->regions.n - 1];
 	if (!occupy(&placing->maps, region.address, region.size) || !find_room(placing, &region))
 		return &kymo_error_no_memory;
 	fill_env(probes, placing->region, &placing->env);
+	write_guest(probes, &placing->env, placing->region->bytes);
 	return NULL;
 }
 

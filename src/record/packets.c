@@ -159,7 +159,8 @@ struct kymo_error *source_finish_rings(struct recording *recording, struct sourc
 		recording_tell_late(recording, source);
 	for (size_t i = 0; i < source->n_rings; i++)
 		kymo_ring_finish(&source->rings[i], clock_tsc());
-	while (!error && n)
+	/* Twice: all that a ring holds, and what came meanwhile. A target that goes on claiming packets does not keep the recorder here. */
+	for (int round = 0; round < 2 && !error && n; round++)
 		error = drain(recording, source, true, &n);
 	for (size_t i = 0; i < source->n_rings; i++) {
 		struct kymo_error *last = output_finish(&recording->output, &source->places[i], &source->rings[i],

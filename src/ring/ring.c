@@ -75,6 +75,7 @@ static void close_packet(struct kymo_ring *ring, uint64_t tsc)
 {
 	struct kymo_wire_ring *shared = ring->shared;
 	uint64_t opened = __atomic_load_n(&shared->opened, __ATOMIC_RELAXED), start;
+	uint64_t cur = __atomic_load_n(&shared->cur, __ATOMIC_RELAXED), last = __atomic_load_n(&shared->last_tsc, __ATOMIC_RELAXED);
 	struct kymo_wire_subbuffer *sub;
 	uint32_t k;
 
@@ -82,12 +83,14 @@ static void close_packet(struct kymo_ring *ring, uint64_t tsc)
 		return;
 	k = (uint32_t)((opened - 1) % ring->n_subbuffers);
 	start = (uint64_t)(ring->data - (const uint8_t *)shared) + k * ring->subbuffer_size;
-	if (shared->cur < start || shared->cur - start > ring->subbuffer_size)
+	if (cur < start || cur - start > ring->subbuffer_size)
 		return;
 	sub = &shared->subbuffers[k];
-	sub->size = shared->cur - start;
-	sub->tsc_end = tsc > shared->last_tsc ? tsc : shared->last_tsc;
-	shared->last_tsc = sub->tsc_end;
+	if (tsc < last)
+		tsc = last;
+	sub->size = cur - start;
+	sub->tsc_end = tsc;
+	shared->last_tsc = tsc;
 	sub->lost = __atomic_load_n(&shared->lost, __ATOMIC_RELAXED);
 	__atomic_store_n(&shared->closed, opened, __ATOMIC_RELEASE);
 	shared->is_open = 0;

@@ -28,7 +28,9 @@
  *    sub-buffer. Records of one hit, of several events and recordings, have one stamp if their rings have no later one: a sequence keeps the ring's last. Under a lock the value is raised to the ring's last one, because rdtsc may run ahead of the exchange.
  * 7. The sequence's descriptor pointer is zero whenever a thread is outside of a pad: each way out clears it, and the kernel does when it
  *    aborts a sequence or delivers a signal. So the descriptor may be unmapped with the pad.
- * 8. The flags come back by sahf and an addition that sets OF; DF, AC and the rest are never changed. Vector and x87
+ * 8. Each store to a ring lies within that ring's sub-buffers or is of a word of its control block, whatever those words say and whenever they change: another process may share the memory, or the program may
+ *    have a wild pointer. What is a limit is in the code memory (struct kymo_pad_rings). Nobody is kept in a loop by the words either.
+ * 9. The flags come back by sahf and an addition that sets OF; DF, AC and the rest are never changed. Vector and x87
  *    state is not touched.
  *
  * docs/rings.md has the measurements behind this.
@@ -49,7 +51,7 @@
 _Static_assert(KYMO_WIRE_PATCH_MAX == KYMO_PATCH_MAX && KYMO_WIRE_WINDOW_MAX == KYMO_WINDOW_MAX, "the journal holds a plan");
 _Static_assert(KYMO_PAD_LIVE_VFORK_LIST + sizeof(struct kymo_wire_vforks) <= 4096, "the live page holds the list");
 
-#define EVENT_SIZE_MAX 2816u	/* code bytes of one event in both forms, with 8 arguments from memory */
+#define EVENT_SIZE_MAX 3072u	/* code bytes of one event in both forms, with 8 arguments from memory */
 #define FIXED_SIZE_MAX 256u	/* around the events: frame, watch, hop */
 
 /* ---- the frame ---- */

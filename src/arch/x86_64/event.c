@@ -15,6 +15,8 @@
 #define RSEQ_CPU_ID 4
 #define RSEQ_CS 8
 
+#define TRIES 8		/* of a sequence whose sub-buffer was changed: then a ring with a lock is used */
+
 static bool has_rdpid(void)
 {
 	unsigned int a, b, c, d;
@@ -94,11 +96,38 @@ static void store_header(struct code *c, const struct kymo_pad_event *event, con
 	store(c, RAX, 8, 0);
 }
 
+_Static_assert(sizeof(struct kymo_pad_ring) == 32 && offsetof(struct kymo_pad_ring, end) == 0 && offsetof(struct kymo_pad_ring, data_offset) == 8,
+	       "offsets and shifts below");
+
+/* r11 = what is known of the rings from number `i` on */
+static void load_geometry(struct code *c, const struct kymo_pad_env *env, uint32_t i)
+{
+	rip_to(c, "\x4c\x8d\x1d", 3, env->geometry + kymo_pad_rings_size(i), 0);	/* lea rings(%rip),%r11 */
+}
+
+/* r11 = what is known of the ring in r10, one with a lock */
+static void find_geometry(struct code *c, const struct kymo_pad_env *env)
+{
+	load_geometry(c, env, env->n_sequenced);
+	movabs(c, RDX, env->rings);
+	EMIT(c, 0x4c, 0x89, 0xd0);				/* mov %r10,%rax */
+	EMIT(c, 0x48, 0x29, 0xd0);				/* sub %rdx,%rax */
+	EMIT(c, 0x48, 0xc1, 0xe8, 0x05);			/* shr $5,%rax */
+	EMIT(c, 0x49, 0x01, 0xc3);				/* add %rax,%r11 */
+}
+
+/* Ways out of find_room(). */
+struct no_room {
+	struct label *full;	/* the sub-buffer has no room: r11 and rax are set */
+	struct label *broken;	/* the ring's words make no sense: to be treated as full */
+	struct label *large;	/* the payload is larger than any may be */
+};
+
 /*
- * r11 = the ring's position, rax = the one behind the record; a jump to `full` unless that is within the sub-buffer, and to `large` if a payload is larger than
- * any may be.
+ * r11: what is known of the ring in r10 (struct kymo_pad_ring). After it r11 = the ring's position, rax = the one behind the record; both lie within the ring, whatever its words say:
+ * data_offset <= position (signed, so the addition cannot wrap), and the position behind <= `end` <= the ring's end. Each word is loaded once.
  */
-static void find_room(struct code *c, const struct kymo_pad_event *event, struct label *full, struct label *large)
+static void find_room(struct code *c, const struct kymo_pad_event *event, const struct no_room *ways)
 {
 	const struct kymo_fetch *payload = x86_payload(event);
 	uint32_t size = kymo_pad_record_size(event->args, event->n_args);
@@ -107,22 +136,27 @@ static void find_room(struct code *c, const struct kymo_pad_event *event, struct
 		x86_load_saved(c, RAX, (unsigned int)payload->value);
 		x86_load_saved(c, RDX, (unsigned int)payload->base);
 		EMIT(c, 0x48, 0x39, 0xd0);			/* cmp %rdx,%rax */
-		JNE(c, large);
+		JNE(c, ways->large);
 	}
 	EMIT(c, 0x49, 0x8b, 0x52, 0x10);			/* mov end(%r10),%rdx */
-	EMIT(c, 0x4d, 0x8b, 0x5a, 0x08);			/* mov cur(%r10),%r11 */
+	EMIT(c, 0x49, 0x3b, 0x13);				/* cmp ring's end(%r11),%rdx */
+	JA(c, ways->broken);
+	EMIT(c, 0x49, 0x8b, 0x42, 0x08);			/* mov cur(%r10),%rax */
+	EMIT(c, 0x49, 0x3b, 0x43, 0x08);			/* cmp data_offset(%r11),%rax */
+	branch(c, ways->broken, "\x0f\x8c", 2);			/* jl */
+	EMIT(c, 0x49, 0x89, 0xc3);				/* mov %rax,%r11 */
 	if (payload) {
 		x86_load_saved(c, RAX, (unsigned int)payload->index);
 		EMIT(c, 0x48, 0x3d);				/* cmp $KYMO_PAYLOAD_MAX,%rax */
 		imm32(c, KYMO_PAYLOAD_MAX);
-		JA(c, large);
+		JA(c, ways->large);
 		EMIT(c, 0x49, 0x8d, 0x84, 0x03);		/* lea size(%r11,%rax),%rax */
 	} else {
 		EMIT(c, 0x49, 0x8d, 0x83);			/* lea size(%r11),%rax */
 	}
 	imm32(c, size);
 	EMIT(c, 0x48, 0x39, 0xd0);				/* cmp %rdx,%rax */
-	JA(c, full);
+	JA(c, ways->full);
 }
 
 /* On the way from find_room() to change the sub-buffer: a jump to `large` if an empty one has no room either. */
@@ -153,6 +187,7 @@ static void store_rest(struct code *c, const struct kymo_pad_env *env, const str
 
 static void call_guest(struct code *c, const struct kymo_pad_env *env, uint32_t entry)
 {
+	rip_to(c, "\x48\x8d\x15", 3, env->geometry, 0);		/* lea geometry(%rip),%rdx */
 	byte(c, 0xe8);
 	rel32_to(c, env->guest + entry);
 }
@@ -165,9 +200,10 @@ static void call_guest(struct code *c, const struct kymo_pad_env *env, uint32_t 
  */
 static void emit_locked(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event, const struct x86_site *site)
 {
-	struct label take = { .n = 0 }, full = { .n = 0 }, large = { .n = 0 }, lost = { .n = 0 }, done = { .n = 0 };
+	struct label take = { .n = 0 }, full = { .n = 0 }, broken = { .n = 0 }, large = { .n = 0 }, lost = { .n = 0 }, done = { .n = 0 };
+	const struct no_room first = { &full, &broken, &large }, second = { &large, &large, &large };
 	struct kymo_guest_image guest;
-	size_t got, unlock;
+	size_t got, room, unlock;
 
 	kymo_guest_image(&guest);
 	ring_of_cpu(c, env);
@@ -176,7 +212,9 @@ static void emit_locked(struct code *c, const struct kymo_pad_env *env, const st
 	EMIT(c, 0x45, 0x85, 0xdb);				/* test %r11d,%r11d */
 	JNE(c, &take);
 	got = c->n;
-	find_room(c, event, &full, &large);
+	find_geometry(c, env);
+	find_room(c, event, &first);
+	room = c->n;
 	read_tsc(c);
 	EMIT(c, 0x49, 0x8b, 0x52, 0x18);			/* mov last_tsc(%r10),%rdx */
 	EMIT(c, 0x48, 0x39, 0xd0, 0x48, 0x0f, 0x42, 0xc2);	/* cmp %rdx,%rax; cmovb %rdx,%rax */
@@ -199,15 +237,16 @@ static void emit_locked(struct code *c, const struct kymo_pad_env *env, const st
 	place(c, &full);
 	if (x86_payload(event))
 		find_large(c, &large);
+	place(c, &broken);
 	call_guest(c, env, guest.switch_);
 	EMIT(c, 0x4d, 0x85, 0xd2);
 	JE(c, &lost);
-	jump_back(c, got);
-	if (x86_payload(event)) {
-		place(c, &large);
-		count_loss(c);
-		jump_back(c, unlock);
-	}
+	find_geometry(c, env);
+	find_room(c, event, &second);				/* once: whoever else writes the ring does not keep the thread here */
+	jump_back(c, room);
+	place(c, &large);
+	count_loss(c);
+	jump_back(c, unlock);
 	place(c, &lost);
 	place(c, &done);
 }
@@ -244,6 +283,8 @@ void x86_event_sequence(struct code *c, const struct kymo_pad_env *env, const st
 	load_live(c, env, R10, KYMO_PAD_LIVE_VFORKS);
 	EMIT(c, 0x41, 0x83, 0x3a, 0x00);			/* cmpl $0,n(%r10) */
 	JNE(c, &parts->vfork);
+	EMIT(c, 0xc7, 0x44, 0x24, SLOT_TID);			/* movl $TRIES,tid(%rsp) */
+	imm32(c, TRIES);
 	parts->restart = c->n;
 	load_rseq(c, env);
 	rip_to(c, "\x48\x8d\x05", 3, c->address + descriptor[2], 0);	/* lea descriptor(%rip),%rax */
@@ -253,10 +294,13 @@ void x86_event_sequence(struct code *c, const struct kymo_pad_env *env, const st
 	EMIT(c, 0x3d);						/* cmp $n_cpus,%eax */
 	imm32(c, env->n_cpus);
 	JAE(c, &parts->unregistered);
+	load_geometry(c, env, 0);
+	EMIT(c, 0xc1, 0xe0, 0x05);				/* shl $5,%eax */
+	EMIT(c, 0x49, 0x01, 0xc3);				/* add %rax,%r11 */
 	movabs(c, R10, env->rseq_rings);
-	EMIT(c, 0xc1, 0xe0, 0x0a);				/* shl $10,%eax */
+	EMIT(c, 0xc1, 0xe0, 0x05);				/* shl $5,%eax */
 	EMIT(c, 0x49, 0x01, 0xc2);				/* add %rax,%r10 */
-	find_room(c, event, &parts->full, &parts->large);
+	find_room(c, event, &(struct no_room){ &parts->full, &parts->broken, &parts->large });
 	stamp(c, use);
 	EMIT(c, 0x49, 0x89, 0x42, 0x18);			/* mov %rax,last_tsc(%r10) */
 	store_header(c, event, site);
@@ -302,6 +346,7 @@ void x86_event_cold(struct code *c, const struct kymo_pad_env *env, const struct
 {
 	struct label handled = { .n = 0 }, again = { .n = 0 }, parent = { .n = 0 };
 	struct kymo_guest_image guest;
+	size_t locked;
 
 	kymo_guest_image(&guest);
 	emit_states(c, env, parts);
@@ -325,6 +370,7 @@ void x86_event_cold(struct code *c, const struct kymo_pad_env *env, const struct
 	place(c, &parts->full);					/* r10: the ring */
 	if (x86_payload(event))
 		find_large(c, &parts->large);
+	place(c, &parts->broken);
 	clear_rseq(c, env);
 	EMIT(c, 0x64, 0x4c, 0x03, 0x1c, 0x25, 0, 0, 0, 0);	/* add %fs:0,%r11 */
 	call_guest(c, env, guest.change);
@@ -335,11 +381,15 @@ void x86_event_cold(struct code *c, const struct kymo_pad_env *env, const struct
 	tid_to_slot(c, env, true);
 
 	place(c, &parts->locked);
+	locked = c->n;
 	emit_locked(c, env, event, site);
 	place(c, &handled);
 	jump_back(c, parts->end);
-	place(c, &again);
-	jump_back(c, parts->restart);
+	place(c, &again);					/* a few times: the ring's words may be somebody else's, who keeps them full */
+	EMIT(c, 0xff, 0x4c, 0x24, SLOT_TID);			/* decl tid(%rsp) */
+	branch_back(c, "\x0f\x85", 2, parts->restart);		/* jne */
+	tid_to_slot(c, env, true);
+	jump_back(c, locked);
 	if (x86_payload(event)) {
 		place(c, &parts->large);			/* r10: the ring */
 		clear_rseq(c, env);

@@ -61,44 +61,71 @@ GUEST struct kymo_wire_ring *kymo_guest_take(char *rings, uint32_t n)
 	return 0;
 }
 
+/* What is used of a ring: as much as its words say, and never more than it has. */
+struct use {
+	const struct kymo_pad_ring *most;
+	uint64_t size;
+	uint32_t n;
+};
+
+/* Each word is loaded once: another process may change it at any moment. */
+static inline __attribute__((always_inline)) struct use use_of(const struct kymo_wire_ring *ring, const struct kymo_pad_rings *geometry)
+{
+	struct use use = { .most = &geometry->rings[((uint64_t)(const char *)ring - geometry->first) / KYMO_WIRE_RING_STRIDE] };
+
+	use.size = __atomic_load_n(&ring->subbuffer_size, __ATOMIC_RELAXED);
+	use.n = __atomic_load_n(&ring->n_subbuffers, __ATOMIC_RELAXED);
+	if (use.size > use.most->subbuffer_size)
+		use.size = use.most->subbuffer_size;
+	if (use.n > use.most->n_subbuffers)
+		use.n = use.most->n_subbuffers;
+	return use;
+}
+
+/* Packet `opened - 1` is complete. What its entry says is for the recorder, which checks it. */
+static inline __attribute__((always_inline)) void close_packet(struct kymo_wire_ring *ring, const struct use *use, uint64_t opened, uint64_t now)
+{
+	uint32_t k = (uint32_t)((opened - 1) % use->n);
+	struct kymo_wire_subbuffer *sub = &ring->subbuffers[k];
+
+	sub->size = ring->cur - (use->most->data_offset + k * use->size);
+	sub->tsc_end = now;
+	sub->lost = __atomic_load_n(&ring->lost, __ATOMIC_RELAXED);
+	/* First of all, for a death in between: a packet that is closed twice is nothing, one that never is would be lost. */
+	__atomic_store_n(&ring->closed, opened, __ATOMIC_RELEASE);
+	ring->is_open = 0;
+	ring->end = 0;
+}
+
 /*
  * Called with the lock of `ring` held and no room for a record. Closes the packet that is open and opens the next: returns `ring`. When
  * the recorder has not yet copied the sub-buffer that comes next, the record is counted as lost, the lock released, NULL returned.
  */
-GUEST struct kymo_wire_ring *kymo_guest_switch(struct kymo_wire_ring *ring)
+GUEST struct kymo_wire_ring *kymo_guest_switch(struct kymo_wire_ring *ring, char *unused, const struct kymo_pad_rings *geometry)
 {
-	uint64_t now = stamp();
+	uint64_t now = stamp(), opened = __atomic_load_n(&ring->opened, __ATOMIC_RELAXED), last = __atomic_load_n(&ring->last_tsc, __ATOMIC_RELAXED), start;
+	struct use use = use_of(ring, geometry);
 	struct kymo_wire_subbuffer *sub;
 
-	if (now < ring->last_tsc)
-		now = ring->last_tsc;
-	if (ring->is_open) {
-		uint32_t k = (uint32_t)((ring->opened - 1) % ring->n_subbuffers);
-
-		sub = &ring->subbuffers[k];
-		sub->size = ring->cur - (ring->data_offset + k * ring->subbuffer_size);
-		sub->tsc_end = now;
-		sub->lost = __atomic_load_n(&ring->lost, __ATOMIC_RELAXED);
-		/* First of all, for a death in between: a packet that is closed twice is nothing, one that never is would be lost. */
-		__atomic_store_n(&ring->closed, ring->opened, __ATOMIC_RELEASE);
-		ring->is_open = 0;
-		ring->end = 0;
-	}
-	if (!ring->overwrite &&
-	    ring->opened - __atomic_load_n(&ring->consumed, __ATOMIC_ACQUIRE) >= ring->n_subbuffers) {
+	if (now < last)
+		now = last;
+	if (use.n && ring->is_open)
+		close_packet(ring, &use, opened, now);
+	if (!use.n || (!geometry->overwrite && opened - __atomic_load_n(&ring->consumed, __ATOMIC_ACQUIRE) >= use.n)) {
 		__atomic_fetch_add(&ring->lost, 1, __ATOMIC_RELAXED);
 		__atomic_store_n(&ring->lock, 0, __ATOMIC_RELEASE);
 		return 0;
 	}
-	sub = &ring->subbuffers[ring->opened % ring->n_subbuffers];
-	sub->sequence = ring->opened;
+	sub = &ring->subbuffers[opened % use.n];
+	start = use.most->data_offset + (opened % use.n) * use.size;
+	sub->sequence = opened;
 	sub->tsc_begin = now;
 	ring->last_tsc = now;
-	ring->cur = ring->data_offset + (ring->opened % ring->n_subbuffers) * ring->subbuffer_size;
+	ring->cur = start;
 	ring->is_open = 1;
-	__atomic_store_n(&ring->opened, ring->opened + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&ring->opened, opened + 1, __ATOMIC_RELEASE);
 	wait_out_reordering(now);
-	__atomic_store_n(&ring->end, ring->cur + ring->subbuffer_size, __ATOMIC_RELEASE);
+	__atomic_store_n(&ring->end, start + use.size, __ATOMIC_RELEASE);
 	return ring;
 }
 
@@ -138,11 +165,13 @@ static inline __attribute__((always_inline)) int close_on(struct kymo_wire_ring 
 }
 
 /* A sequence found no room in `ring`. Whoever gets the lock changes the sub-buffer. */
-GUEST uint64_t kymo_guest_change(struct kymo_wire_ring *ring, char *area)
+GUEST uint64_t kymo_guest_change(struct kymo_wire_ring *ring, char *area, const struct kymo_pad_rings *geometry)
 {
+	uint64_t i = ((uint64_t)(char *)ring - geometry->first) / KYMO_WIRE_RING_STRIDE;
+
 	if (__atomic_exchange_n(&ring->lock, 1, __ATOMIC_ACQUIRE))
 		return KYMO_GUEST_LOCKED;
-	if (close_on(ring, area, ring->cpu) && !kymo_guest_switch(ring))
+	if (close_on(ring, area, geometry->rings[i].cpu) && !kymo_guest_switch(ring, area, geometry))
 		return 0;
 	__atomic_store_n(&ring->lock, 0, __ATOMIC_RELEASE);
 	return KYMO_GUEST_AGAIN;
@@ -165,8 +194,8 @@ GUEST uint64_t kymo_guest_is_vfork_child(const struct kymo_wire_vforks *vforks)
  * which a pad has saved already. r10 comes back as the ring (or 0), and rax too.
  *
  *	kymo_guest_take_entry	r10: ring 0, r11d: number of rings
- *	kymo_guest_switch_entry	r10: ring
- *	kymo_guest_change_entry	r10: ring, r11: struct rseq of the thread; KYMO_GUEST_… comes back
+ *	kymo_guest_switch_entry	r10: ring, rdx: struct kymo_pad_rings
+ *	kymo_guest_change_entry	r10: ring, r11: struct rseq of the thread, rdx: as above; KYMO_GUEST_… comes back
  *	kymo_guest_vfork_entry	r10: struct kymo_wire_vforks; not 0 comes back in a vfork child
  */
 __asm__(".pushsection kymo_guest,\"ax\",@progbits\n"

@@ -110,7 +110,23 @@ static void map_code(struct world *world)
 	assert_int_equal(madvise(world->live, PAGE, MADV_WIPEONFORK), 0);
 	guest = kymo_pad_guest(&size);
 	memcpy(world->write, guest, size);
-	world->code_used = size;
+	world->code_used = (size + 31) / 32 * 32;
+	world->env.geometry = (uint64_t)world->code + world->code_used;
+}
+
+/* What pads know of the rings is where they can't write it. */
+static void write_geometry(struct world *world)
+{
+	struct kymo_pad_rings *geometry = (void *)(world->write + world->code_used);
+
+	world->code_used += kymo_pad_rings_size(world->n_rings);
+	*geometry = (struct kymo_pad_rings){ (uint64_t)world_ring(world, 0), world->n_rings, world->shape.overwrite, { 0 } };
+	for (uint32_t i = 0; i < world->n_rings; i++) {
+		const struct kymo_wire_ring *ring = world_ring(world, i);
+
+		geometry->rings[i] = (struct kymo_pad_ring){ ring->data_offset + ring->n_subbuffers * ring->subbuffer_size,
+							    ring->data_offset, ring->subbuffer_size, ring->n_subbuffers, ring->cpu };
+	}
 }
 
 struct kymo_wire_ring *world_ring(const struct world *world, uint32_t i)
@@ -120,11 +136,17 @@ struct kymo_wire_ring *world_ring(const struct world *world, uint32_t i)
 
 static void map_rings(struct world *world)
 {
-	uint64_t each = world->shape.subbuffer_size * world->shape.n_subbuffers, controls;
+	uint64_t each = world->shape.subbuffer_size * world->shape.n_subbuffers + world->gap, controls;
 
-	controls = (world->n_rings * KYMO_WIRE_RING_STRIDE + PAGE - 1) / PAGE * PAGE;
+	controls = (world->n_rings * KYMO_WIRE_RING_STRIDE + PAGE - 1) / PAGE * PAGE + world->gap;
 	world->shared_size = controls + world->n_rings * each;
-	world->shared = map(world->shared_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+	world->around = map(world->shared_size + 2 * world->reserve, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+	assert_int_equal(madvise(world->around, world->shared_size + 2 * world->reserve, MADV_NOHUGEPAGE), 0);
+	world->shared = world->around + world->reserve;
+	if (!world->reserve)	/* forked children have the same */
+		assert_ptr_equal(mmap(world->shared, world->shared_size, PROT_READ | PROT_WRITE,
+				      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0),
+				 world->shared);
 	world->readers = calloc(world->n_rings, sizeof(*world->readers));
 	world->last_stamp = calloc(world->n_rings, sizeof(*world->last_stamp));
 	assert_non_null(world->readers);
@@ -150,17 +172,25 @@ void world_state(struct world *world, uint8_t state)
 
 void world_init(struct world *world, enum kind kind, struct shape shape)
 {
+	world_init_within(world, kind, shape, 0, 0);
+}
+
+void world_init_within(struct world *world, enum kind kind, struct shape shape, uint64_t gap, uint64_t reserve)
+{
 	int64_t offsets[2] = { tid_offset(), rseq_offset() };
 	const int32_t pid = WORLD_PID;
 
 	memset(world, 0, sizeof(*world));
 	world->kind = kind;
 	world->shape = shape;
+	world->gap = gap;
+	world->reserve = reserve;
 	world->env.n_cpus = (uint32_t)sysconf(_SC_NPROCESSORS_CONF);
 	world->n_sequenced = kind == SEQUENCES ? world->env.n_cpus : 0;
 	world->n_rings = world->n_sequenced + world->env.n_cpus + N_SPARE;
 	map_code(world);
 	map_rings(world);
+	write_geometry(world);
 	memcpy(world->live + KYMO_PAD_LIVE_TID_OFFSET, &offsets[0], 8);
 	memcpy(world->live + KYMO_PAD_LIVE_RSEQ_OFFSET, &offsets[1], 8);
 	world->vforks = (void *)(world->live + KYMO_PAD_LIVE_VFORK_LIST);
@@ -178,6 +208,7 @@ void world_init(struct world *world, enum kind kind, struct shape shape)
 	world->env.live = (uint64_t)world->live;
 	world->env.rseq_rings = kind == SEQUENCES ? (uint64_t)world_ring(world, 0) : 0;
 	world->env.rings = (uint64_t)world_ring(world, world->n_sequenced);
+	world->env.n_sequenced = world->n_sequenced;
 	world->env.n_rings = world->n_rings - world->n_sequenced;
 }
 
@@ -194,7 +225,7 @@ void world_deinit(struct world *world)
 	munmap(world->header, sizeof(*world->header));
 	munmap(world->words, sizeof(*world->words));
 	munmap(world->counts, sizeof(*world->counts));
-	munmap(world->shared, world->shared_size);
+	munmap(world->around, world->shared_size + 2 * world->reserve);
 	munmap(world->code, CODE_SIZE);
 	munmap(world->write, CODE_SIZE);
 }

@@ -39,6 +39,8 @@ struct world {
 	size_t code_used;
 	uint8_t *live;
 	uint8_t *shared;
+	uint8_t *around; /* what is reserved before and behind it: `reserve` bytes each */
+	uint64_t gap, reserve; /* gap: bytes between rings, and between them and their control blocks */
 	size_t shared_size;
 	struct kymo_wire_vforks *vforks;
 	struct kymo_wire_header *header; /* zero */
@@ -76,6 +78,9 @@ bool is_possible(enum kind kind);
 /* The live page says LIVE or RSEQ, by kind. */
 void world_init(struct world *world, enum kind kind, struct shape shape);
 void world_deinit(struct world *world);
+
+/* The same with rings apart from each other, in private memory of which only what is touched exists. */
+void world_init_within(struct world *world, enum kind kind, struct shape shape, uint64_t gap, uint64_t reserve);
 void world_state(struct world *world, uint8_t state);
 
 struct kymo_wire_ring *world_ring(const struct world *world, uint32_t i);

@@ -53,6 +53,7 @@ static const struct kymo_plan nop = {
 
 static const struct kymo_pad_env plain_env = {
 	.guest = 0x7f0000100000,
+	.geometry = 0x7f0000110000,
 	.live = 0x7f0000200000,
 	.rings = 0x7e0000000000,
 	.vforks = 0x7e0000800000,

@@ -99,6 +99,7 @@ static void a_function_that_calls_others_has_its_stack(void **state)
 
 static const struct kymo_pad_env env = {
 	.guest = 0x7f0000100000,
+	.geometry = 0x7f0000110000,
 	.live = 0x7f0000200000,
 	.rings = 0x7e0000000000,
 	.rseq_rings = 0x7e0000400000,
