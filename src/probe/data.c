@@ -118,13 +118,15 @@ struct kymo_error *kymo_data_open(const struct kymo_shared *shared, struct kymo_
 	return NULL;
 }
 
-struct kymo_error *kymo_data_map(const struct kymo_shared *shared, struct kymo_process *process, int64_t remote)
+struct kymo_error *kymo_data_map(const struct kymo_shared *shared, struct kymo_process *process, int64_t remote, struct kymo_remote_mapping *made_ret)
 {
 	const struct kymo_remote_mapping mapping = { shared->data_address, shared->data_size, PROT_READ | PROT_WRITE, MAP_SHARED, remote, 0 };
 	uint64_t advise[6] = { shared->data_address, shared->data_size, MADV_DONTFORK };
 	struct kymo_error *error = kymo_remote_map(process, &mapping);
 	int64_t result;
 
+	if (!error)
+		*made_ret = mapping;
 	if (!error)
 		error = kymo_remote_syscall(process, SYS_madvise, advise, &result);
 	if (!error && result)
@@ -199,6 +201,7 @@ struct kymo_adopted {
 
 static struct kymo_error *set_up(const struct kymo_probes *probes, struct kymo_process *child, struct kymo_data *data)
 {
+	struct kymo_remote_mapping made = { .size = 0 };
 	struct kymo_error *error;
 	int64_t remote = -1;
 
@@ -208,9 +211,11 @@ static struct kymo_error *set_up(const struct kymo_probes *probes, struct kymo_p
 	if (!error)
 		error = kymo_data_open(&probes->shared, child, data);
 	if (!error)
-		error = kymo_data_map(&probes->shared, child, remote);
+		error = kymo_data_map(&probes->shared, child, remote, &made);
 	if (!error)
 		error = kymo_give_size(data->fd, data->size);
+	if (error && made.size)
+		kymo_remote_unmap(child, &made);
 	return kymo_remote_close(child, remote, error);
 }
 

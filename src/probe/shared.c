@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "base/page.h"
 #include "probe/probes.h"
 
@@ -21,6 +23,10 @@
 
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+
+#ifndef PIDFD_THREAD
+#define PIDFD_THREAD O_EXCL	/* Linux 6.9 */
 #endif
 
 #define SPARE_MIN 4
@@ -97,9 +103,24 @@ static bool is_fresh(int fd, const char *name)
 	return !fstat(fd, &st) && S_ISREG(st.st_mode) && !st.st_size && !st.st_blocks && !st.st_nlink && fcntl(fd, F_GET_SEALS) == 0 && has_name(fd, name);
 }
 
+/* A first thread that has ended has no descriptors any more, and the others do. Before Linux 6.9 a thread is nothing that a pidfd can be of. */
+static int get_descriptor(struct kymo_process *process, int remote)
+{
+	int fd = (int)syscall(SYS_pidfd_getfd, kymo_process_pidfd(process), remote, 0);
+	pid_t pid = kymo_process_pid(process), thread = fd < 0 && errno == ESRCH ? kymo_live_thread(pid) : pid;
+	kymo_cleanup_close int pidfd = thread != pid ? (int)syscall(SYS_pidfd_open, thread, PIDFD_THREAD) : -1;
+	char name[64];
+
+	if (thread == pid)
+		return fd;
+	fd = pidfd < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, pidfd, remote, 0);
+	snprintf(name, sizeof(name), "/proc/%d/fd/%d", thread, remote);
+	return fd < 0 ? open(name, O_RDWR | O_CLOEXEC) : fd;
+}
+
 struct kymo_error *kymo_take_memfd(struct kymo_process *process, const char *name, int64_t remote, int *fd_ret)
 {
-	int fd = (int)syscall(SYS_pidfd_getfd, kymo_process_pidfd(process), (int)remote, 0);
+	int fd = get_descriptor(process, (int)remote);
 
 	if (fd < 0)
 		return kymo_error_errno(errno, "cannot take over the descriptor that process %d made", kymo_process_pid(process));
@@ -126,11 +147,23 @@ struct kymo_error *kymo_remote_map(struct kymo_process *process, const struct ky
 	if (result == -EACCES || result == -EPERM)
 		return kymo_error_create(KYMO_ERROR_PERMISSION,
 					 "a policy forbids mapping executable memory in the process (a security module, or a filesystem without exec)");
+	if (result == -EAGAIN)
+		return kymo_error_create(KYMO_ERROR_PERMISSION,
+					 "process %d locks its memory (mlockall), and may not lock as much as kymo's mappings have; raise its limit first: prlimit --pid %d --memlock=unlimited",
+					 kymo_process_pid(process), kymo_process_pid(process));
 	if (result < 0 && result > -4096)
 		return remote_failed("map kymo's memory", result);
 	if ((uint64_t)result != mapping->address)
 		return kymo_error_create(KYMO_ERROR_FAILED, "the kernel mapped memory elsewhere than at 0x%" PRIx64, mapping->address);
 	return NULL;
+}
+
+void kymo_remote_unmap(struct kymo_process *process, const struct kymo_remote_mapping *mapping)
+{
+	uint64_t args[6] = { mapping->address, mapping->size };
+	int64_t result;
+
+	kymo_error_destroy(kymo_remote_syscall(process, SYS_munmap, args, &result));
 }
 
 struct kymo_error *kymo_remote_close(struct kymo_process *process, int64_t remote, struct kymo_error *error)
@@ -256,7 +289,13 @@ static struct kymo_error *choose_addresses(struct kymo_shared *shared, pid_t pid
 	return NULL;
 }
 
-static struct kymo_error *map_all(const struct kymo_shared *shared, struct kymo_process *process, int64_t code, int64_t data)
+/* What the process has mapped so far. */
+struct made {
+	struct kymo_remote_mapping items[4];
+	size_t n;
+};
+
+static struct kymo_error *map_all(const struct kymo_shared *shared, struct kymo_process *process, int64_t code, int64_t data, struct made *made)
 {
 	const struct kymo_remote_mapping mappings[] = {
 		{ shared->address, shared->size, PROT_READ, MAP_SHARED, code, 0 },
@@ -265,9 +304,49 @@ static struct kymo_error *map_all(const struct kymo_shared *shared, struct kymo_
 	};
 	struct kymo_error *error = NULL;
 
-	for (size_t i = 0; i < sizeof(mappings) / sizeof(*mappings) && !error; i++)
+	for (size_t i = 0; i < kymo_countof(mappings) && !error; i++) {
 		error = kymo_remote_map(process, &mappings[i]);
-	return error ? error : kymo_data_map(shared, process, data);
+		if (!error)
+			made->items[made->n++] = mappings[i];
+	}
+	if (!error)
+		error = kymo_data_map(shared, process, data, &made->items[made->n]);
+	if (made->items[made->n].size)
+		made->n++;
+	return error;
+}
+
+/* Bytes of the process that are locked: the length of mappings, not what is in them. */
+static uint64_t locked(pid_t pid)
+{
+	kymo_cleanup_free char *text = NULL;
+	char name[64];
+	const char *line;
+	size_t size;
+
+	snprintf(name, sizeof(name), "/proc/%d/status", kymo_live_thread(pid));
+	if (kymo_read_file(AT_FDCWD, name, 1 << 20, &text, &size))
+		return 0;
+	line = strstr(text, "\nVmLck:");
+	return line ? strtoull(line + 7, NULL, 10) << 10 : 0;
+}
+
+/* A process that locks what it will map (mlockall) has locked kymo's mappings at their full length. What the kernel could swap out is of no harm: a pad may wait for it. */
+static struct kymo_error *unlock_all(struct kymo_process *process, const struct made *made)
+{
+	struct kymo_error *error = NULL;
+	int64_t result;
+
+	for (size_t i = 0; locked(kymo_process_pid(process)) && i < made->n && !error; i++)
+		error = kymo_remote_syscall(process, SYS_munlock, (uint64_t[6]){ made->items[i].address, made->items[i].size }, &result);
+	return error;
+}
+
+/* An attach that fails leaves nothing: no later one would know of memory without a recording in it. */
+static void unmap_all(struct kymo_process *process, const struct made *made)
+{
+	for (size_t i = made->n; i-- > 0;)
+		kymo_remote_unmap(process, &made->items[i]);
 }
 
 static bool is_at(const struct kymo_maps *maps, uint64_t address, uint64_t inode)
@@ -299,6 +378,7 @@ static struct kymo_error *fill_and_map(struct kymo_shared *shared, struct kymo_p
 				       int64_t code, int64_t data)
 {
 	struct kymo_error *error = open_own_view(shared);
+	struct made made = { .n = 0 };
 
 	if (!error)
 		error = fill_header(shared, process, options);
@@ -307,12 +387,18 @@ static struct kymo_error *fill_and_map(struct kymo_shared *shared, struct kymo_p
 	if (!error)
 		error = kymo_data_open(shared, process, &shared->data);
 	if (!error)
-		error = map_all(shared, process, code, data);
+		error = map_all(shared, process, code, data, &made);
+	if (!error)
+		error = unlock_all(process, &made);
 	if (!error)
 		error = check_mapped(shared, process);
 	if (!error)
 		error = kymo_give_size(shared->fd, shared->view_size);
-	return error ? error : kymo_give_size(shared->data.fd, shared->data_size);
+	if (!error)
+		error = kymo_give_size(shared->data.fd, shared->data_size);
+	if (error)
+		unmap_all(process, &made);
+	return error;
 }
 
 static struct kymo_error *set_up(struct kymo_shared *shared, struct kymo_process *process,

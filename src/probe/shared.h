@@ -40,6 +40,14 @@ struct kymo_shared {
 	uint64_t pads_used;			/* bytes of the window */
 };
 
+/* A mapping of the target's. */
+struct kymo_remote_mapping {
+	uint64_t address, size;
+	int protection, kind;		/* kind: MAP_SHARED or MAP_PRIVATE */
+	int64_t fd;
+	uint64_t offset;
+};
+
 /* Make both memfds in the process, of which all threads are stopped, and map them; no pads and rings are allocated yet. */
 struct kymo_error *kymo_shared_create(struct kymo_process *process, const struct kymo_probes_options *options,
 				      struct kymo_shared *ret);
@@ -64,8 +72,8 @@ struct kymo_shared_ring kymo_data_ring(const struct kymo_shared *shared, const s
 /* The controller's view of a memfd that was taken over, with its head. */
 struct kymo_error *kymo_data_open(const struct kymo_shared *shared, struct kymo_process *process, struct kymo_data *data);
 
-/* Map descriptor `remote` of the stopped process there, thread borrowed, so that forked children do not get it. */
-struct kymo_error *kymo_data_map(const struct kymo_shared *shared, struct kymo_process *process, int64_t remote);
+/* Map descriptor `remote` of the stopped process there, thread borrowed, so that forked children do not get it. `made_ret` has a size once it is mapped, also on an error. */
+struct kymo_error *kymo_data_map(const struct kymo_shared *shared, struct kymo_process *process, int64_t remote, struct kymo_remote_mapping *made_ret);
 
 /* Allocate the rings' memory, so that no producer can fault on it, and lay the rings out. The process may run. */
 struct kymo_error *kymo_data_format(const struct kymo_shared *shared, const struct kymo_probes_options *options, struct kymo_data *data);
@@ -91,15 +99,11 @@ struct kymo_error *kymo_remote_memfd(struct kymo_process *process, const char *n
 /* That descriptor, for this process. UNSAFE: it is something else, or not fresh. */
 struct kymo_error *kymo_take_memfd(struct kymo_process *process, const char *name, int64_t remote, int *fd_ret);
 
-struct kymo_remote_mapping {
-	uint64_t address, size;
-	int protection, kind;		/* kind: MAP_SHARED or MAP_PRIVATE */
-	int64_t fd;
-	uint64_t offset;
-};
-
 /* Map it at that very address, where nothing may be. */
 struct kymo_error *kymo_remote_map(struct kymo_process *process, const struct kymo_remote_mapping *mapping);
+
+/* Take it away again. Errors go unsaid: this is what comes after one. */
+void kymo_remote_unmap(struct kymo_process *process, const struct kymo_remote_mapping *mapping);
 
 /* Close a descriptor there, unless it is negative, behind `error`, which is returned if there is one. */
 struct kymo_error *kymo_remote_close(struct kymo_process *process, int64_t remote, struct kymo_error *error);

@@ -17,6 +17,7 @@
 #define MAPS_LIMIT (64u << 20)
 #define REACH ((1ull << 31) - (16ull << 20))	/* of a rel32, less room for what is around */
 #define KEEP_CLEAR (64ull << 20)		/* for the heap above, the stack below */
+#define BELOW_LIBRARIES (64ull << 30)	/* what is mapped later comes right below them; further down sanitizers and others keep addresses for themselves */
 #define USER_LOW (1ull << 20)
 #define USER_HIGH (1ull << 47)
 
@@ -166,8 +167,10 @@ uint64_t kymo_maps_hole_anywhere(const struct kymo_maps *maps, uint64_t size)
 
 		hole_before(maps, i, &from, &to);
 		if (to > from && to - from >= size + 2 * KEEP_CLEAR && to - from > best_size) {
+			uint64_t spare = (to - from - size) / 2;
+
 			best_size = to - from;
-			best = kymo_page_down(from + (to - from) / 2);
+			best = kymo_page_down(to - size - (spare < BELOW_LIBRARIES ? spare : BELOW_LIBRARIES));
 		}
 	}
 	return best;
