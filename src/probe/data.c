@@ -10,6 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "arch/pad.h"
+#include "arch/remote.h"
 #include "base/page.h"
 #include "probe/probes.h"
 
@@ -20,7 +22,8 @@
 #define CHILD_SUBBUFFER_SIZE (64ull << 10)
 #define CHILD_SPARE_SIZE (16ull << 10)
 #define CHILD_SUBBUFFER_MIN (8ull << 10)	/* holds the largest record */
-#define CHILD_AT_ONCE 2				/* sub-buffers of a CPU's first ring; of others, 1 */
+#define AT_ONCE 2				/* sub-buffers of a CPU's first ring; of others, 1: the rest comes with use */
+#define GROWTH 2				/* sub-buffers that come at a time: the other rings wait meanwhile */
 #define CHILD_AT_ONCE_SIZE (2ull << 20)		/* of all CPUs' first rings, at the most, if the least is not more */
 
 /* ---- geometry --------------------------------------------------------------------------------------------------- */
@@ -72,7 +75,7 @@ static struct shape shape_in_child(const struct kymo_shared *shared, struct shap
 {
 	uint64_t most = i < shared->n_cpus ? CHILD_SUBBUFFER_SIZE : CHILD_SPARE_SIZE;
 
-	while (most > CHILD_SUBBUFFER_MIN && CHILD_AT_ONCE * most * shared->n_cpus > CHILD_AT_ONCE_SIZE)
+	while (most > CHILD_SUBBUFFER_MIN && AT_ONCE * most * shared->n_cpus > CHILD_AT_ONCE_SIZE)
 		most /= 2;
 	return (struct shape){ parents.n_subbuffers, parents.subbuffer_size < most ? parents.subbuffer_size : most };
 }
@@ -140,18 +143,25 @@ void kymo_data_deinit(struct kymo_data *data)
 		munmap(data->head, data->size);
 	if (data->fd >= 0)
 		close(data->fd);
+	free(data->have);
 	*data = (struct kymo_data){ .fd = -1 };
 }
 
-static int allocate_ring(struct kymo_data *data, const struct kymo_shared_ring *ring, uint32_t n)
+/* Memory for `n` sub-buffers more of ring `i`. */
+static int allocate_ring(struct kymo_data *data, const struct kymo_shared_ring *ring, size_t i, uint32_t n)
 {
-	return kymo_allocate(data->fd, (uint64_t)(ring->data - (const uint8_t *)data->head), n * ring->subbuffer_size);
+	uint64_t begin = (uint64_t)(ring->data - (const uint8_t *)data->head) + data->have[i] * ring->subbuffer_size;
+	int err = kymo_allocate(data->fd, begin, n * ring->subbuffer_size);
+
+	if (!err)
+		data->have[i] += n;
+	return err;
 }
 
 /* Sub-buffers that are there from the beginning. Producers that overwrite do not wait until more are. */
 static uint32_t at_once(const struct kymo_shared *shared, const struct kymo_probes_options *options, size_t i, uint32_t n)
 {
-	uint32_t some = i < shared->n_cpus ? CHILD_AT_ONCE : 1;
+	uint32_t some = i < shared->n_cpus ? AT_ONCE : 1;
 
 	return options->overwrite || some > n ? n : some;
 }
@@ -164,16 +174,19 @@ static int allocate_some(const struct kymo_shared *shared, const struct kymo_pro
 	for (size_t i = 0; i < shared->n_rings && !err; i++) {
 		struct kymo_shared_ring ring = kymo_data_ring(shared, options, data, i);
 
-		err = allocate_ring(data, &ring, at_once(shared, options, i, ring.n_subbuffers));
+		err = allocate_ring(data, &ring, i, at_once(shared, options, i, ring.n_subbuffers));
 	}
 	return err;
 }
 
 struct kymo_error *kymo_data_format(const struct kymo_shared *shared, const struct kymo_probes_options *options, struct kymo_data *data)
 {
-	int err = data->is_childs ? allocate_some(shared, options, data) :
-				    kymo_allocate(data->fd, KYMO_WIRE_RINGS_OFFSET, data->size - KYMO_WIRE_RINGS_OFFSET);
+	int err;
 
+	data->have = calloc(shared->n_rings, sizeof(*data->have));
+	if (!data->have)
+		return &kymo_error_no_memory;
+	err = allocate_some(shared, options, data);
 	if (err)
 		return kymo_error_errno(err, "cannot allocate %" PRIu64 " MiB for the rings; a smaller --buffer needs less", data->size >> 20);
 	for (size_t i = 0; i < shared->n_rings; i++) {
@@ -186,17 +199,37 @@ struct kymo_error *kymo_data_format(const struct kymo_shared *shared, const stru
 		ring.shared->cpu = ring.cpu;
 		ring.shared->is_sequenced = ring.is_sequenced;
 		/* Before the first packet, as many of which nothing is copied yet as there are sub-buffers without memory: nobody gets that far. */
-		if (data->is_childs)
-			ring.shared->consumed = (uint64_t)at_once(shared, options, i, ring.n_subbuffers) - ring.n_subbuffers;
+		ring.shared->consumed = (uint64_t)data->have[i] - ring.n_subbuffers;
 	}
 	return NULL;
+}
+
+/* Whether a quarter of the first sub-buffer has been written, or more. What the process says of that decides when it gets memory, and nothing else. */
+static bool is_used(const struct kymo_shared_ring *ring)
+{
+	uint64_t opened = __atomic_load_n(&ring->shared->opened, __ATOMIC_RELAXED), cur = __atomic_load_n(&ring->shared->cur, __ATOMIC_RELAXED);
+
+	return opened > 1 || __atomic_load_n(&ring->shared->closed, __ATOMIC_RELAXED) ||
+	       (opened && cur - (uint64_t)(ring->data - (const uint8_t *)ring->shared) > ring->subbuffer_size / 4);
+}
+
+enum kymo_growth kymo_data_grow(const struct kymo_shared *shared, const struct kymo_probes_options *options, struct kymo_data *data, size_t i)
+{
+	struct kymo_shared_ring ring = kymo_data_ring(shared, options, data, i);
+	uint32_t lacks = ring.n_subbuffers - data->have[i];
+
+	if (!lacks)
+		return KYMO_IS_WHOLE;
+	if (!is_used(&ring) || allocate_ring(data, &ring, i, data->is_childs || lacks < GROWTH ? lacks : GROWTH))
+		return KYMO_IS_PART;
+	__atomic_store_n(&ring.shared->consumed, (uint64_t)data->have[i] - ring.n_subbuffers, __ATOMIC_RELEASE);
+	return data->have[i] == ring.n_subbuffers ? KYMO_IS_WHOLE : KYMO_HAS_GROWN;
 }
 
 /* ---- a forked child's -------------------------------------------------------------------------------------------- */
 
 struct kymo_adopted {
 	struct kymo_data data;
-	bool *are_whole;	/* per ring: all of its memory is there */
 };
 
 static struct kymo_error *set_up(const struct kymo_probes *probes, struct kymo_process *child, struct kymo_data *data)
@@ -219,6 +252,18 @@ static struct kymo_error *set_up(const struct kymo_probes *probes, struct kymo_p
 	return kymo_remote_close(child, remote, error);
 }
 
+/* In the code that the pads of the first region share, or 0. */
+static uint64_t own_syscall(const struct kymo_probes *probes)
+{
+	struct kymo_gadgets gadgets = { 0 };
+	size_t size;
+	const uint8_t *guest = kymo_pad_guest(&size);
+
+	if (probes->shared.n_regions)
+		kymo_gadgets_scan(guest, size, probes->shared.header->regions[0].address, &gadgets);
+	return gadgets.syscall;
+}
+
 struct kymo_error *probes_make_data(const struct kymo_probes *probes, struct kymo_process *child, struct kymo_adopted **ret)
 {
 	struct kymo_adopted *adopted = calloc(1, sizeof(*adopted));
@@ -227,9 +272,8 @@ struct kymo_error *probes_make_data(const struct kymo_probes *probes, struct kym
 	if (!adopted)
 		return &kymo_error_no_memory;
 	adopted->data = (struct kymo_data){ .fd = -1, .is_childs = true };
-	adopted->are_whole = calloc(probes->shared.n_rings, sizeof(*adopted->are_whole));
-	kymo_remote_inherit(child, probes->process);
-	error = adopted->are_whole ? kymo_remote_begin(child) : &kymo_error_no_memory;
+	kymo_remote_inherit(child, probes->process, own_syscall(probes));
+	error = kymo_remote_begin(child);
 	if (!error) {
 		error = set_up(probes, child, &adopted->data);
 		ending = kymo_remote_end(child);
@@ -260,7 +304,6 @@ void kymo_adopted_destroy(struct kymo_adopted *adopted)
 	if (!adopted)
 		return;
 	kymo_data_deinit(&adopted->data);
-	free(adopted->are_whole);
 	free(adopted);
 }
 
@@ -269,17 +312,9 @@ struct kymo_shared_ring kymo_adopted_ring(const struct kymo_adopted *adopted, co
 	return kymo_data_ring(&probes->shared, &probes->options, &adopted->data, i);
 }
 
-bool kymo_adopted_grow(struct kymo_adopted *adopted, const struct kymo_probes *probes, size_t i)
+enum kymo_growth kymo_probes_grow(struct kymo_probes *probes, struct kymo_adopted *adopted, size_t i)
 {
-	struct kymo_shared_ring ring = kymo_adopted_ring(adopted, probes, i);
-
-	if (adopted->are_whole[i])
-		return true;
-	if (!__atomic_load_n(&ring.shared->closed, __ATOMIC_ACQUIRE) || allocate_ring(&adopted->data, &ring, ring.n_subbuffers))
-		return false;
-	__atomic_store_n(&ring.shared->consumed, 0, __ATOMIC_RELEASE);
-	adopted->are_whole[i] = true;
-	return true;
+	return kymo_data_grow(&probes->shared, &probes->options, adopted ? &adopted->data : &probes->shared.data, i);
 }
 
 bool kymo_adopted_is_muted(const struct kymo_adopted *adopted)

@@ -21,7 +21,7 @@
 #define REGION_MAX ((uint64_t)64 << 20)
 #define MIDDLE ((uint64_t)12 << 20)
 #define KEEP_CLEAR ((uint64_t)256 << 20)	/* above the heap, below the stack */
-#define HEAP_TO_COME ((uint64_t)64 << 20)	/* of a program that has none yet: as much as regions of pads leave to it */
+#define HEAP_TO_COME ((uint64_t)1 << 20)	/* of a program that has none yet. Beyond it brk() may fail, and the C library maps memory in its place */
 #define LOWEST ((uint64_t)1 << 20)
 #define HIGHEST ((uint64_t)0x7ffffffff000)	/* arch/x86/include/asm/page_64_types.h: TASK_SIZE_MAX, with 4 levels of page tables */
 #define STAT_START_BRK 47	/* field of /proc/PID/stat */

@@ -9,7 +9,6 @@
 
 #include "base/cleanup.h"
 #include "base/page.h"
-#include "base/search.h"
 #include "probe/placing.h"
 
 #define SHARED_PAGES_MAX 2048	/* with trampolines, for the sake of other tools' breakpoints: 8 MiB of the target's */
@@ -53,14 +52,6 @@ static void release(void *data, uint64_t vaddr, size_t size)
 	probe_room_release(&placing->room, placing->bias + vaddr, size);
 }
 
-/* Where instructions behind an entry have probes, too, places are scarce: what a tactic takes from them counts for more than a breakpoint that may come. */
-static bool has_room_behind(const struct kymo_probes *probes, uint64_t address)
-{
-	size_t at = kymo_partition_point(i, probes->sites.n, probes->sites.items[i].address <= address);
-
-	return at == probes->sites.n || probes->sites.items[at].address - address > KYMO_WINDOW_MAX;
-}
-
 static int plan(struct placing *placing, const struct probe_site *site, struct kymo_code *code, struct kymo_plan plans[KYMO_PLANS_MAX],
 		size_t *n_ret, char *reasons, size_t size)
 {
@@ -74,7 +65,7 @@ static int plan(struct placing *placing, const struct probe_site *site, struct k
 		.watched_faults = probes_watched_faults(placing->probes, &code->code),
 		.possible_faults = probes_possible_faults(placing->probes),
 		.is_alone = placing->probes->is_alone,
-		.shares_entries = placing->room.pages.n < SHARED_PAGES_MAX && has_room_behind(placing->probes, site->address),
+		.shares_entries = placing->room.pages.n < SHARED_PAGES_MAX,
 	};
 	struct kymo_refusal refusals[KYMO_N_TACTICS];
 	size_t n = 0, used = 0;

@@ -61,6 +61,8 @@ static struct kymo_error *find_gadgets(struct kymo_process *process, const struc
 		if (has_lasting_text(map) && !(process->gadgets.syscall && process->gadgets.sigreturn))
 			error = scan_map(process, map);
 	}
+	if (!process->gadgets.syscall)
+		process->gadgets.syscall = process->own_syscall;
 	if (!error && !kymo_gadgets_complete(&process->gadgets))
 		error = kymo_error_create(KYMO_ERROR_UNSAFE,
 					  "process %d has no instructions through which a system call could be made safely (syscall; ret, and a way to rt_sigreturn)",
@@ -95,9 +97,14 @@ static uint64_t sigreturn_of(const struct kymo_gadgets *gadgets)
 /* Gadgets may go away with the library that they are in. */
 static struct kymo_error *check_gadgets(struct kymo_process *process, const struct kymo_maps *maps)
 {
-	if (process->gadgets.sigreturn && is_there(process, maps, process->gadgets.syscall, syscall_of) &&
-	    is_there(process, maps, process->gadgets.sigreturn, sigreturn_of))
+	bool has_way_home = process->gadgets.sigreturn && is_there(process, maps, process->gadgets.sigreturn, sigreturn_of);
+
+	if (has_way_home && is_there(process, maps, process->gadgets.syscall, syscall_of))
 		return NULL;
+	if (has_way_home && process->own_syscall) {
+		process->gadgets.syscall = process->own_syscall;
+		return NULL;
+	}
 	return find_gadgets(process, maps);
 }
 
@@ -113,9 +120,10 @@ struct kymo_error *kymo_remote_prepare(struct kymo_process *process)
 	return error;
 }
 
-void kymo_remote_inherit(struct kymo_process *child, const struct kymo_process *maker)
+void kymo_remote_inherit(struct kymo_process *child, const struct kymo_process *maker, uint64_t syscall)
 {
 	child->gadgets = maker->gadgets;
+	child->own_syscall = syscall;
 }
 
 /* ---- a place for the frame ------------------------------------------------------------------------------------------ */

@@ -230,8 +230,11 @@ uint64_t kymo_remote_scratch(const struct kymo_process *process);
  * them. */
 struct kymo_error *kymo_remote_prepare(struct kymo_process *process);
 
-/* What was found for the process that has forked this one holds for both: looking again takes milliseconds. It is checked before it is used. */
-void kymo_remote_inherit(struct kymo_process *child, const struct kymo_process *maker);
+/*
+ * What was found for the process that has forked this one holds for both: looking again takes milliseconds. It is checked before it is used. Where each system call of the text has a probe there
+ * is none left: then the `syscall; ret` at `syscall` in the shared code of pads is used, which stays as long as the child does what it is asked for here.
+ */
+void kymo_remote_inherit(struct kymo_process *child, const struct kymo_process *maker, uint64_t syscall);
 
 /* Give the thread its own registers and signal mask back. */
 struct kymo_error *kymo_remote_end(struct kymo_process *process);

@@ -28,6 +28,7 @@ struct kymo_process {
 	struct kymo_process *memory_of;	/* whose memory it runs in (vfork); NULL: its own */
 
 	struct kymo_gadgets gadgets;
+	uint64_t own_syscall;	/* one of kymo's own (kymo_remote_inherit()), or 0 */
 	struct {
 		bool active;
 		size_t thread;

@@ -65,13 +65,14 @@ static struct kymo_error *drain(struct recording *recording, struct source *sour
 {
 	*n_ret = 0;
 	for (size_t i = 0; i < source->n_rings; i++) {
+		enum kymo_growth growth = ends ? KYMO_IS_WHOLE : kymo_probes_grow(source->probes, source->adopted, i);
 		struct kymo_error *error;
 		size_t n;
 
-		if (source->adopted && !ends && !kymo_adopted_grow(source->adopted, source->probes, i))
+		*n_ret += growth == KYMO_HAS_GROWN;
+		if (growth != KYMO_IS_WHOLE)
 			continue;
-		error = output_drain(&recording->output, &source->places[i], &source->rings[i],
-							source->shared[i].cpu, &n);
+		error = output_drain(&recording->output, &source->places[i], &source->rings[i], source->shared[i].cpu, &n);
 		if (error)
 			return error;
 		/* A ring that was full has as many packets as it can have. Spare ones, with fewer, are small whatever --buffer says. */

@@ -81,7 +81,7 @@ static struct kymo_error *now_and_then(struct recording *recording)
 	return error;
 }
 
-/* A producer that never pauses fills half of its buffer in this time. */
+/* A producer that never pauses fills half of what its buffer begins with, a quarter, in this time. */
 static int poll_ms(const struct recording *recording)
 {
 	uint64_t size = recording->options->buffer_size, ms;
@@ -92,7 +92,7 @@ static int poll_ms(const struct recording *recording)
 		if (recording->sources.items[i]->buffer_size < size)
 			size = recording->sources.items[i]->buffer_size;
 	}
-	ms = size / 2 / FASTEST_PRODUCER / 1000;
+	ms = size / 8 / FASTEST_PRODUCER / 1000;
 	return ms < 1 ? 1 : ms > POLL_MAX_MS ? POLL_MAX_MS : (int)ms;
 }
 

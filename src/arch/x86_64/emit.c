@@ -168,6 +168,8 @@ static void emit_watch(struct code *c, const struct kymo_pad_env *env, const str
 	imm32(c, KYMO_PAD_WATCH_ROUNDS);
 	again = c->n;
 	EMIT(c, 0xf3, 0x90);					/* pause */
+	compare_byte(c, env->live, 0);				/* a signal handler may have forked: the child has no such memory */
+	JE(c, &done);
 	EMIT(c, 0x41, 0x8b, 0x42, offsetof(struct kymo_wire_watch, answers));	/* mov answers(%r10),%eax */
 	EMIT(c, 0x44, 0x29, 0xd8);				/* sub %r11d,%eax */
 	EMIT(c, 0x85, 0xc0);					/* test %eax,%eax */
