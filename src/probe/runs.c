@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -102,10 +103,35 @@ static struct kymo_error *map_run(struct kymo_process *process, const struct pro
 	return kymo_error_errno((int)result, "process %d could not map memory for jumps", kymo_process_pid(process));
 }
 
+/* Whether all that was mapped is of the file: a process that shares the table of descriptors may have put another one in its place. */
+static struct kymo_error *check_mapped(struct kymo_process *process, const struct probe_layout *layout, int fd)
+{
+	struct kymo_maps maps;
+	struct kymo_error *error = kymo_maps_read(kymo_process_pid(process), &maps);
+	struct stat st;
+	bool same;
+
+	if (error)
+		return error;
+	same = !fstat(fd, &st);
+	for (size_t i = 0; i < layout->runs.n && same; i++) {
+		const struct probe_run *run = &layout->runs.items[i];
+		const struct kymo_map *map = kymo_maps_at(&maps, run->address);
+
+		same = map && map->inode == st.st_ino && run->address + run->size <= map->end;
+	}
+	kymo_maps_deinit(&maps);
+	return same ? NULL :
+		      kymo_error_create(KYMO_ERROR_UNSAFE,
+					"process %d was made to map kymo's jumps, and has something else there; nothing was changed in its code",
+					kymo_process_pid(process));
+}
+
 static struct kymo_error *fill_and_map(struct kymo_process *process, const struct probe_layout *layout, int64_t remote, bool *taken_ret)
 {
 	kymo_cleanup_close int fd = -1;
 	struct kymo_error *error = kymo_take_memfd(process, KYMO_WIRE_JUMPS_NAME, remote, &fd);
+	size_t n = 0;
 
 	if (error)
 		return error;
@@ -114,8 +140,12 @@ static struct kymo_error *fill_and_map(struct kymo_process *process, const struc
 		error = kymo_error_errno(errno, "cannot seal the memory for jumps");
 	if (!error)
 		error = check_filled(fd, layout);
-	for (size_t i = 0; i < layout->runs.n && !error && !*taken_ret; i++)
-		error = map_run(process, &layout->runs.items[i], remote, taken_ret);
+	for (; n < layout->runs.n && !error && !*taken_ret; n += !error && !*taken_ret)
+		error = map_run(process, &layout->runs.items[n], remote, taken_ret);
+	if (!error && !*taken_ret)
+		error = check_mapped(process, layout, fd);
+	for (size_t i = 0; i < n && error; i++)
+		kymo_remote_unmap(process, &(struct kymo_remote_mapping){ .address = layout->runs.items[i].address, .size = layout->runs.items[i].size });
 	return error;
 }
 
