@@ -22,7 +22,8 @@
 #define CHILD_SUBBUFFER_SIZE (64ull << 10)
 #define CHILD_SPARE_SIZE (16ull << 10)
 #define CHILD_SUBBUFFER_MIN (8ull << 10)	/* holds the largest record */
-#define AT_ONCE 2				/* sub-buffers of a CPU's first ring; of others, 1: the rest comes with use */
+#define AT_ONCE_SIZE (4ull << 20)		/* of a CPU's first ring, which the fastest producer fills in some milliseconds; the rest comes with use */
+#define CHILD_AT_ONCE 4				/* sub-buffers of a child's */
 #define GROWTH 2				/* sub-buffers that come at a time: the other rings wait meanwhile */
 #define CHILD_AT_ONCE_SIZE (2ull << 20)		/* of all CPUs' first rings, at the most, if the least is not more */
 
@@ -75,7 +76,7 @@ static struct shape shape_in_child(const struct kymo_shared *shared, struct shap
 {
 	uint64_t most = i < shared->n_cpus ? CHILD_SUBBUFFER_SIZE : CHILD_SPARE_SIZE;
 
-	while (most > CHILD_SUBBUFFER_MIN && AT_ONCE * most * shared->n_cpus > CHILD_AT_ONCE_SIZE)
+	while (most > CHILD_SUBBUFFER_MIN && CHILD_AT_ONCE * most * shared->n_cpus > CHILD_AT_ONCE_SIZE)
 		most /= 2;
 	return (struct shape){ parents.n_subbuffers, parents.subbuffer_size < most ? parents.subbuffer_size : most };
 }
@@ -159,11 +160,15 @@ static int allocate_ring(struct kymo_data *data, const struct kymo_shared_ring *
 }
 
 /* Sub-buffers that are there from the beginning. Producers that overwrite do not wait until more are. */
-static uint32_t at_once(const struct kymo_shared *shared, const struct kymo_probes_options *options, size_t i, uint32_t n)
+static uint32_t at_once(const struct kymo_shared *shared, const struct kymo_probes_options *options, const struct kymo_data *data, size_t i, uint32_t n,
+			uint64_t size)
 {
-	uint32_t some = i < shared->n_cpus ? AT_ONCE : 1;
+	uint64_t some = data->is_childs ? CHILD_AT_ONCE : (AT_ONCE_SIZE + size - 1) / size;
 
-	return options->overwrite || some > n ? n : some;
+	/* The other rings are for moments. Two at least: the recorder closes a packet now and then, and is not back at once with more memory. */
+	if (i >= shared->n_cpus || some < 2)
+		some = 2;
+	return options->overwrite || some > n ? n : (uint32_t)some;
 }
 
 /* The control blocks in one piece, and some of each ring. */
@@ -174,7 +179,7 @@ static int allocate_some(const struct kymo_shared *shared, const struct kymo_pro
 	for (size_t i = 0; i < shared->n_rings && !err; i++) {
 		struct kymo_shared_ring ring = kymo_data_ring(shared, options, data, i);
 
-		err = allocate_ring(data, &ring, i, at_once(shared, options, i, ring.n_subbuffers));
+		err = allocate_ring(data, &ring, i, at_once(shared, options, data, i, ring.n_subbuffers, ring.subbuffer_size));
 	}
 	return err;
 }
