@@ -19,8 +19,8 @@
 #define SPARE_SUBBUFFERS 4
 #define SPARE_SUBBUFFER_SIZE (64ull << 10)
 /* Of a forked child: a tree has many of those, and the memory that is there at once is what a fork costs. */
-#define CHILD_SUBBUFFER_SIZE (64ull << 10)
-#define CHILD_SPARE_SIZE (16ull << 10)
+#define CHILD_SUBBUFFER_SIZE (256ull << 10)
+#define CHILD_SPARE_SIZE (64ull << 10)
 #define CHILD_SUBBUFFER_MIN (8ull << 10)	/* holds the largest record */
 #define AT_ONCE_SIZE (4ull << 20)		/* of a CPU's first ring, which the fastest producer fills in some milliseconds; the rest comes with use */
 #define CHILD_AT_ONCE 4				/* sub-buffers of a child's */
