@@ -21,7 +21,12 @@
 #define REGION_MAX ((uint64_t)64 << 20)
 #define MIDDLE ((uint64_t)12 << 20)
 #define KEEP_CLEAR ((uint64_t)256 << 20)	/* above the heap, below the stack */
-#define HEAP_TO_COME ((uint64_t)1 << 20)	/* of a program that has none yet. Beyond it brk() may fail, and the C library maps memory in its place */
+/*
+ * The same of trampolines, which have no choice of their addresses: an entry without a pun gets a jump that another tool's breakpoint does not survive. Beyond it brk() may
+ * fail, and the C library maps memory in its place.
+ */
+#define HEAP_TO_GROW ((uint64_t)32 << 20)
+#define HEAP_TO_COME ((uint64_t)1 << 20)	/* of a program that has none yet */
 #define LOWEST ((uint64_t)1 << 20)
 #define HIGHEST ((uint64_t)0x7ffffffff000)	/* arch/x86/include/asm/page_64_types.h: TASK_SIZE_MAX, with 4 levels of page tables */
 #define STAT_START_BRK 47	/* field of /proc/PID/stat */
@@ -169,7 +174,7 @@ static bool find_room(struct placing *placing, const struct probe_region *region
 		if (!map)
 			break;
 		if (map->end > at)
-			at = map->end + (!strcmp(map->path, "[heap]") ? KEEP_CLEAR : 0);
+			at = map->end + (!strcmp(map->path, "[heap]") ? HEAP_TO_GROW : 0);
 	}
 	return true;
 }

@@ -152,6 +152,7 @@ struct kymo_probes {
 	bool is_starting;		/* a launched program that has not reached its entry */
 	bool is_confused;		/* there were threads that could not be told apart */
 	bool has_guards, has_watch;
+	bool is_watched;		/* a recorder answers: kymo_probes_watch() */
 	bool has_handler_watch;		/* threads that are about to set a handler of faults wait */
 	bool told_other_code;
 	uint32_t n_answers;		/* requests that were dealt with */
@@ -376,6 +377,9 @@ struct probe_site *probes_site_at(struct kymo_probes *probes, uint64_t address);
 
 /* A site where the dynamic linker tells debuggers what it has loaded. Where there is none, libraries that are loaded later are not noticed. */
 struct kymo_error *probes_add_watch(struct kymo_probes *probes);
+
+/* The program has started: what its linker has mapped is known, and so the request that it still makes when that is linked is answered already. */
+void probes_watch_from_here(struct kymo_probes *probes);
 
 /* Whether the file is a dynamic linker. */
 bool probes_is_linker(const char *path);

@@ -331,6 +331,7 @@ struct kymo_error *kymo_probes_started(struct kymo_probes *probes)
 	size_t n;
 
 	probes->is_starting = false;
+	probes_watch_from_here(probes);
 	if (!probes->has_shared || (!probes->shared.is_sequenced && !is_to_look))
 		return NULL;
 	error = kymo_process_stop_others(probes->process);

@@ -69,10 +69,16 @@ struct kymo_error *probes_add_handler_watch(struct kymo_probes *probes)
 	return error;
 }
 
-/* Threads have not waited, or some of them. */
+/* Threads have not waited, or some of them. While a program starts its system calls tell more, and nobody is to wait. */
 static bool has_let_pass(const struct kymo_probes *probes)
 {
-	return probes->were_let_pass || __atomic_load_n(&probes->shared.data.head->watch.given_up, __ATOMIC_RELAXED);
+	return !probes->is_starting && (probes->were_let_pass || __atomic_load_n(&probes->shared.data.head->watch.given_up, __ATOMIC_RELAXED));
+}
+
+/* One may be answered before it comes. */
+static bool is_unanswered(const struct kymo_probes *probes, uint32_t requests)
+{
+	return (int32_t)(requests - probes->n_answers) > 0;
 }
 
 /* ---- what comes and goes ------------------------------------------------------------------------------------------- */
@@ -241,21 +247,34 @@ bool kymo_probes_are_watching(const struct kymo_probes *probes)
 
 void kymo_probes_watch(struct kymo_probes *probes)
 {
-	if (kymo_probes_are_watching(probes))
+	probes->is_watched = true;
+	if (kymo_probes_are_watching(probes) && !probes->is_starting)
 		__atomic_store_n(&probes->shared.data.head->watch.given_up, 0, __ATOMIC_RELEASE);
 	if (probes->has_shared)
 		__atomic_store_n(&probes->shared.data.head->handlers.given_up, 0, __ATOMIC_RELEASE);
+}
+
+void probes_watch_from_here(struct kymo_probes *probes)
+{
+	struct kymo_wire_watch *watch;
+
+	if (!kymo_probes_are_watching(probes))
+		return;
+	watch = &probes->shared.data.head->watch;
+	probes->n_answers = probes->n_on_time = __atomic_load_n(&watch->requests, __ATOMIC_ACQUIRE) + kymo_process_is_linking(probes->process);
+	__atomic_store_n(&watch->answers, probes->n_answers, __ATOMIC_RELAXED);
+	if (probes->is_watched)
+		__atomic_store_n(&watch->given_up, 0, __ATOMIC_RELEASE);
 }
 
 bool kymo_probes_are_asked(const struct kymo_probes *probes)
 {
 	const struct kymo_wire_watch *watch;
 
-	if (!kymo_probes_are_watching(probes))
+	if (!kymo_probes_are_watching(probes) || probes->is_starting)
 		return false;
 	watch = &probes->shared.data.head->watch;
-	return __atomic_load_n(&watch->requests, __ATOMIC_ACQUIRE) != probes->n_answers ||
-	       __atomic_load_n(&watch->given_up, __ATOMIC_RELAXED);
+	return is_unanswered(probes, __atomic_load_n(&watch->requests, __ATOMIC_ACQUIRE)) || __atomic_load_n(&watch->given_up, __ATOMIC_RELAXED);
 }
 
 /* Of the kernel's half of a recording that is made in two nothing is known here. */
@@ -285,10 +304,10 @@ static bool are_files_awaited(const struct kymo_probes *probes)
  */
 static bool may_have_missed(struct kymo_probes *probes, uint32_t requests)
 {
-	uint32_t n = requests - probes->n_on_time;
+	int32_t n = (int32_t)(requests - probes->n_on_time);
 	bool has_ended;
 
-	if (!n || !has_let_pass(probes))
+	if (n <= 0 || !has_let_pass(probes))
 		return false;
 	has_ended = !kymo_probes_are_mapped(probes);
 	return n > REQUESTS_OF_ONE && has_ended ? are_files_wanted(probes) : (n > REQUESTS_OF_ONE || has_ended) && are_files_awaited(probes);
@@ -300,11 +319,12 @@ static void go_on(struct kymo_probes *probes, uint32_t requests)
 	struct kymo_wire_watch *watch = &probes->shared.data.head->watch;
 	bool has_given_up;
 
-	probes->n_answers = requests;
-	__atomic_store_n(&watch->answers, requests, __ATOMIC_RELEASE);
+	if (is_unanswered(probes, requests))
+		probes->n_answers = requests;
+	__atomic_store_n(&watch->answers, probes->n_answers, __ATOMIC_RELEASE);
 	has_given_up = __atomic_exchange_n(&watch->given_up, 0, __ATOMIC_ACQ_REL);
 	probes->were_let_pass = has_given_up && __atomic_load_n(&watch->requests, __ATOMIC_ACQUIRE) != requests;
-	if (!probes->were_let_pass)
+	if (!probes->were_let_pass && (int32_t)(requests - probes->n_on_time) > 0)
 		probes->n_on_time = requests;
 }
 
@@ -333,5 +353,5 @@ bool kymo_probes_were_too_late(struct kymo_probes *probes)
 {
 	const struct kymo_wire_data *head = kymo_probes_are_watching(probes) ? probes->shared.data.head : NULL;
 
-	return head && !head->has_left && head->watch.requests != probes->n_answers && may_have_missed(probes, head->watch.requests);
+	return head && !head->has_left && is_unanswered(probes, head->watch.requests) && may_have_missed(probes, head->watch.requests);
 }

@@ -255,6 +255,12 @@ enum kymo_startup_event {
  */
 struct kymo_error *kymo_process_startup(struct kymo_process *process, enum kymo_startup_event *ret);
 
+/*
+ * Whether the dynamic linker of a stopped process that has just started is still to tell debuggers that it is done (r_state is RT_ADD; glibc, elf/rtld.c). False
+ * where it tells nothing, and for a process that was not launched or followed.
+ */
+bool kymo_process_is_linking(struct kymo_process *process);
+
 /* ---- a tree of processes ------------------------------------------------------------------------------------------- */
 
 /*

@@ -105,15 +105,31 @@ static struct kymo_error *begin(struct kymo_process *process)
 	return NULL;
 }
 
-/* Linkers fill r_version in before r_state means anything. */
-static bool is_loaded(struct kymo_process *process)
+/* What the linker tells debuggers. Linkers fill r_version in before r_state means anything. */
+static bool read_state(struct kymo_process *process, int *state_ret)
 {
 	struct r_debug debug;
 	uint64_t at;
 
-	return process->startup.debug && !kymo_process_read(process, process->startup.debug, &at, sizeof(at)) && at &&
-	       !kymo_process_read(process, at, &debug, sizeof(debug)) && debug.r_version > 0 && debug.r_map &&
-	       debug.r_state == RT_CONSISTENT;
+	if (!process->startup.debug || kymo_process_read(process, process->startup.debug, &at, sizeof(at)) || !at ||
+	    kymo_process_read(process, at, &debug, sizeof(debug)) || debug.r_version <= 0 || !debug.r_map)
+		return false;
+	*state_ret = debug.r_state;
+	return true;
+}
+
+static bool is_loaded(struct kymo_process *process)
+{
+	int state;
+
+	return read_state(process, &state) && state == RT_CONSISTENT;
+}
+
+bool kymo_process_is_linking(struct kymo_process *process)
+{
+	int state;
+
+	return read_state(process, &state) && state == RT_ADD;
 }
 
 /* What the call that just ended means for probes; false: nothing. */

@@ -225,12 +225,15 @@ def test_what_stays_is_exact_while_plans_are_exchanged(tmp):
     is_handling(process)
     ask(process, 'fault 1000', 'faulted 3000')
     ask(process, 'call 1000', 'called 1000')
-    recorder.end(2).ok()
+    result = recorder.end(2).ok()
     process.end().ok()
     counts = collections.Counter(probe_counts().values())
     # 16 instructions; the last four of a call that faults run, too. Loads are in until the handler comes, and what comes between them is skipped by the fault.
     check_equal(set(counts), {1000, 2000, 3000}, f'counts {counts}')
-    check_equal(counts[1000], 3, 'loads')
+    # Three loads; and where the jump of another one can only lead to one address, something may be mapped there. Each is told.
+    n_left_out = int(re.search(r'warning: (\d+) instructions that match', result.err)[1])
+    check_equal(counts[1000], n_left_out, 'probes that are in until the handler comes')
+    check(3 <= n_left_out <= 6, f'{n_left_out} are left out', result)
     check(counts[3000] >= 6, f'all that is run each time: {counts}')
 
 
