@@ -441,6 +441,16 @@ static struct kymo_error *check_dispatch(const struct kymo_probes *probes, const
 	return NULL;
 }
 
+/* Entries of sites that come back are in the journal already. A recording that has read them while they were dormant is to plan anew. */
+static void touch_revived(struct kymo_probes *probes, const struct pending *pending)
+{
+	for (size_t i = 0; i < pending->n; i++)
+		if (pending->sites[i]->is_revived) {
+			kymo_shared_touch(&probes->shared);
+			return;
+		}
+}
+
 static struct kymo_error *apply_checked(struct kymo_probes *probes, enum probes_again *again_ret)
 {
 	struct pending pending = { NULL, 0 };
@@ -476,7 +486,9 @@ static struct kymo_error *apply_checked(struct kymo_probes *probes, enum probes_
 	}
 	move_threads(probes);
 	probes->is_dirty = true;
+	touch_revived(probes, &pending);	/* for a death while it writes, too */
 	error = write_text(probes, &pending);
+	touch_revived(probes, &pending);
 	if (!error)
 		error = probes_turn_on(probes);
 	if (!error) {

@@ -521,6 +521,11 @@ void kymo_shared_installed(struct kymo_shared *shared)
 	__atomic_store_n(&shared->header->n_installed, shared->n_sites, __ATOMIC_RELEASE);
 }
 
+void kymo_shared_touch(struct kymo_shared *shared)
+{
+	__atomic_store_n(&shared->header->generation, ++shared->generation, __ATOMIC_RELEASE);
+}
+
 void kymo_shared_rewind(struct kymo_shared *shared, uint64_t n)
 {
 	shared->n_sites = n;

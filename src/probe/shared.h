@@ -135,6 +135,9 @@ struct kymo_error *kymo_shared_map_runs(struct kymo_shared *shared, struct kymo_
 /* All entries are in the text. */
 void kymo_shared_installed(struct kymo_shared *shared);
 
+/* The text is about to change, or has changed, with the process stopped: entries whose library is back are in it again, and recordings that took them for dormant plan anew. */
+void kymo_shared_touch(struct kymo_shared *shared);
+
 /* Forget journal entries behind the first `n`: nothing of them is in the text. */
 void kymo_shared_rewind(struct kymo_shared *shared, uint64_t n);
 
