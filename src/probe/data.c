@@ -22,7 +22,8 @@
 #define CHILD_SUBBUFFER_SIZE (256ull << 10)
 #define CHILD_SPARE_SIZE (64ull << 10)
 #define CHILD_SUBBUFFER_MIN (8ull << 10)	/* holds the largest record */
-#define AT_ONCE_SIZE (4ull << 20)		/* of a CPU's first ring, which the fastest producer fills in some milliseconds; the rest comes with use */
+#define AT_ONCE_SIZE (4ull << 20)		/* of a CPU's working ring, which the fastest producer fills in some milliseconds; the rest comes with use */
+#define USED_SIZE (32ull << 10)			/* so much in one ring says that a process is no short command with a few hits */
 #define CHILD_AT_ONCE 4				/* sub-buffers of a child's */
 #define GROWTH 2				/* sub-buffers that come at a time: the other rings wait meanwhile */
 #define CHILD_AT_ONCE_SIZE (2ull << 20)		/* of all CPUs' first rings, at the most, if the least is not more */
@@ -71,10 +72,18 @@ uint64_t kymo_data_size(const struct kymo_shared *shared, const struct kymo_prob
 	return data_offset(shared, options, shared->n_rings);
 }
 
-/* A forked child's are at the same places, and use less of them. */
-static struct shape shape_in_child(const struct kymo_shared *shared, struct shape parents, size_t i)
+/* A CPU's ring that threads use which are in nobody's way: that for sequences, or, where none are used, that with a lock. */
+static bool is_working(const struct kymo_shared *shared, const struct kymo_data *data, size_t i)
 {
-	uint64_t most = i < shared->n_cpus ? CHILD_SUBBUFFER_SIZE : CHILD_SPARE_SIZE;
+	size_t first = data->is_locked ? shared->n_sequenced : 0;
+
+	return i >= first && i < first + shared->n_cpus;
+}
+
+/* A forked child's are at the same places, and use less of them. */
+static struct shape shape_in_child(const struct kymo_shared *shared, const struct kymo_data *data, struct shape parents, size_t i)
+{
+	uint64_t most = is_working(shared, data, i) ? CHILD_SUBBUFFER_SIZE : CHILD_SPARE_SIZE;
 
 	while (most > CHILD_SUBBUFFER_MIN && CHILD_AT_ONCE * most * shared->n_cpus > CHILD_AT_ONCE_SIZE)
 		most /= 2;
@@ -83,7 +92,7 @@ static struct shape shape_in_child(const struct kymo_shared *shared, struct shap
 
 struct kymo_shared_ring kymo_data_ring(const struct kymo_shared *shared, const struct kymo_probes_options *options, const struct kymo_data *data, size_t i)
 {
-	struct shape shape = data->is_childs ? shape_in_child(shared, shape_of(shared, options, i), i) : shape_of(shared, options, i);
+	struct shape shape = data->is_childs ? shape_in_child(shared, data, shape_of(shared, options, i), i) : shape_of(shared, options, i);
 	uint8_t *base = (uint8_t *)data->head;
 
 	return (struct kymo_shared_ring){
@@ -159,29 +168,40 @@ static int allocate_ring(struct kymo_data *data, const struct kymo_shared_ring *
 	return err;
 }
 
-/* Sub-buffers that are there from the beginning. Producers that overwrite do not wait until more are. */
-static uint32_t at_once(const struct kymo_shared *shared, const struct kymo_probes_options *options, const struct kymo_data *data, size_t i, uint32_t n,
-			uint64_t size)
+/* Sub-buffers that ring `i` has before anything is written. Producers that overwrite do not wait until more are there. */
+static uint32_t at_once(const struct kymo_shared *shared, const struct kymo_probes_options *options, const struct kymo_data *data, size_t i,
+			const struct kymo_shared_ring *ring)
 {
-	uint64_t some = data->is_childs ? CHILD_AT_ONCE : (AT_ONCE_SIZE + size - 1) / size;
+	uint64_t some = data->is_childs ? CHILD_AT_ONCE : (AT_ONCE_SIZE + ring->subbuffer_size - 1) / ring->subbuffer_size;
 
 	/* The other rings are for moments. Two at least: the recorder closes a packet now and then, and is not back at once with more memory. */
-	if (i >= shared->n_cpus || some < 2)
+	if (!is_working(shared, data, i) || some < 2)
 		some = 2;
-	return options->overwrite || some > n ? n : (uint32_t)some;
+	return options->overwrite || some > ring->n_subbuffers ? ring->n_subbuffers : (uint32_t)some;
 }
 
-/* The control blocks in one piece, and some of each ring. */
-static int allocate_some(const struct kymo_shared *shared, const struct kymo_probes_options *options, struct kymo_data *data)
+static void tell_size(struct kymo_data *data, const struct kymo_shared_ring *ring, size_t i)
 {
-	int err = kymo_allocate(data->fd, KYMO_WIRE_RINGS_OFFSET, (uint64_t)shared->n_rings * KYMO_WIRE_RING_STRIDE);
+	/* Before the first packet, as many of which nothing is copied yet as there are sub-buffers without memory: nobody gets that far. */
+	__atomic_store_n(&ring->shared->consumed, (uint64_t)data->have[i] - ring->n_subbuffers, __ATOMIC_RELEASE);
+}
 
+struct kymo_error *kymo_data_prepare(const struct kymo_shared *shared, const struct kymo_probes_options *options, struct kymo_data *data, bool is_locked)
+{
+	int err = 0;
+
+	data->is_locked = is_locked;
 	for (size_t i = 0; i < shared->n_rings && !err; i++) {
 		struct kymo_shared_ring ring = kymo_data_ring(shared, options, data, i);
+		uint32_t n = at_once(shared, options, data, i, &ring);
 
-		err = allocate_ring(data, &ring, i, at_once(shared, options, data, i, ring.n_subbuffers, ring.subbuffer_size));
+		if (n <= data->have[i])
+			continue;
+		err = allocate_ring(data, &ring, i, n - data->have[i]);
+		if (!err)
+			tell_size(data, &ring, i);
 	}
-	return err;
+	return err ? kymo_error_errno(err, "cannot allocate %" PRIu64 " MiB for the rings; a smaller --buffer needs less", data->size >> 20) : NULL;
 }
 
 struct kymo_error *kymo_data_format(const struct kymo_shared *shared, const struct kymo_probes_options *options, struct kymo_data *data)
@@ -191,9 +211,9 @@ struct kymo_error *kymo_data_format(const struct kymo_shared *shared, const stru
 	data->have = calloc(shared->n_rings, sizeof(*data->have));
 	if (!data->have)
 		return &kymo_error_no_memory;
-	err = allocate_some(shared, options, data);
+	err = kymo_allocate(data->fd, KYMO_WIRE_RINGS_OFFSET, (uint64_t)shared->n_rings * KYMO_WIRE_RING_STRIDE);
 	if (err)
-		return kymo_error_errno(err, "cannot allocate %" PRIu64 " MiB for the rings; a smaller --buffer needs less", data->size >> 20);
+		return kymo_error_errno(err, "cannot allocate the heads of the rings");
 	for (size_t i = 0; i < shared->n_rings; i++) {
 		struct kymo_shared_ring ring = kymo_data_ring(shared, options, data, i);
 
@@ -203,32 +223,62 @@ struct kymo_error *kymo_data_format(const struct kymo_shared *shared, const stru
 		ring.shared->overwrite = options->overwrite;
 		ring.shared->cpu = ring.cpu;
 		ring.shared->is_sequenced = ring.is_sequenced;
-		/* Before the first packet, as many of which nothing is copied yet as there are sub-buffers without memory: nobody gets that far. */
-		ring.shared->consumed = (uint64_t)data->have[i] - ring.n_subbuffers;
+		tell_size(data, &ring, i);
 	}
 	return NULL;
 }
 
-/* Whether a quarter of the first sub-buffer has been written, or more. What the process says of that decides when it gets memory, and nothing else. */
+/* Whether a little has been written. What the process says of that decides when it gets memory, and nothing else. */
 static bool is_used(const struct kymo_shared_ring *ring)
 {
 	uint64_t opened = __atomic_load_n(&ring->shared->opened, __ATOMIC_RELAXED), cur = __atomic_load_n(&ring->shared->cur, __ATOMIC_RELAXED);
+	uint64_t least = ring->subbuffer_size / 4 < USED_SIZE ? ring->subbuffer_size / 4 : USED_SIZE;
 
 	return opened > 1 || __atomic_load_n(&ring->shared->closed, __ATOMIC_RELAXED) ||
-	       (opened && cur - (uint64_t)(ring->data - (const uint8_t *)ring->shared) > ring->subbuffer_size / 4);
+	       (opened && cur - (uint64_t)(ring->data - (const uint8_t *)ring->shared) > least);
 }
 
-enum kymo_growth kymo_data_grow(const struct kymo_shared *shared, const struct kymo_probes_options *options, struct kymo_data *data, size_t i)
+static bool grow_ring(struct kymo_data *data, const struct kymo_shared_ring *ring, size_t i)
+{
+	uint32_t lacks = ring->n_subbuffers - data->have[i];
+
+	if (allocate_ring(data, ring, i, lacks < GROWTH ? lacks : GROWTH))
+		return false;
+	tell_size(data, ring, i);
+	return true;
+}
+
+bool kymo_data_is_whole(const struct kymo_shared *shared, const struct kymo_probes_options *options, const struct kymo_data *data, size_t i)
 {
 	struct kymo_shared_ring ring = kymo_data_ring(shared, options, data, i);
-	uint32_t lacks = ring.n_subbuffers - data->have[i];
 
-	if (!lacks)
-		return KYMO_IS_WHOLE;
-	if (!is_used(&ring) || allocate_ring(data, &ring, i, data->is_childs || lacks < GROWTH ? lacks : GROWTH))
-		return KYMO_IS_PART;
-	__atomic_store_n(&ring.shared->consumed, (uint64_t)data->have[i] - ring.n_subbuffers, __ATOMIC_RELEASE);
-	return data->have[i] == ring.n_subbuffers ? KYMO_IS_WHOLE : KYMO_HAS_GROWN;
+	return data->have[i] == ring.n_subbuffers;
+}
+
+/* Those in use first. Then, one at a time, the others of all CPUs: threads move. */
+bool kymo_data_grow(const struct kymo_shared *shared, const struct kymo_probes_options *options, struct kymo_data *data)
+{
+	size_t next = shared->n_rings;
+	bool has_grown = false;
+
+	for (size_t i = 0; i < shared->n_rings; i++) {
+		struct kymo_shared_ring ring = kymo_data_ring(shared, options, data, i);
+
+		if (kymo_data_is_whole(shared, options, data, i)) {
+			continue;
+		} else if (is_used(&ring)) {
+			has_grown |= grow_ring(data, &ring, i);
+			data->are_to_grow |= is_working(shared, data, i);
+		} else if (is_working(shared, data, i) && next == shared->n_rings) {
+			next = i;
+		}
+	}
+	if (!has_grown && data->are_to_grow && next < shared->n_rings) {
+		struct kymo_shared_ring ring = kymo_data_ring(shared, options, data, next);
+
+		has_grown = grow_ring(data, &ring, next);
+	}
+	return has_grown;
 }
 
 /* ---- a forked child's -------------------------------------------------------------------------------------------- */
@@ -276,7 +326,7 @@ struct kymo_error *probes_make_data(const struct kymo_probes *probes, struct kym
 
 	if (!adopted)
 		return &kymo_error_no_memory;
-	adopted->data = (struct kymo_data){ .fd = -1, .is_childs = true };
+	adopted->data = (struct kymo_data){ .fd = -1, .is_childs = true, .is_locked = probes->shared.data.is_locked };
 	kymo_remote_inherit(child, probes->process, own_syscall(probes));
 	error = kymo_remote_begin(child);
 	if (!error) {
@@ -289,6 +339,8 @@ struct kymo_error *probes_make_data(const struct kymo_probes *probes, struct kym
 	}
 	if (!error)
 		error = kymo_data_format(&probes->shared, &probes->options, &adopted->data);
+	if (!error)
+		error = kymo_data_prepare(&probes->shared, &probes->options, &adopted->data, adopted->data.is_locked);
 	if (!error)	/* who sets a handler is answered from now on, as in its parent */
 		adopted->data.head->handlers.given_up = !probes->has_handler_watch;
 	if (error) {
@@ -317,9 +369,14 @@ struct kymo_shared_ring kymo_adopted_ring(const struct kymo_adopted *adopted, co
 	return kymo_data_ring(&probes->shared, &probes->options, &adopted->data, i);
 }
 
-enum kymo_growth kymo_probes_grow(struct kymo_probes *probes, struct kymo_adopted *adopted, size_t i)
+bool kymo_probes_grow(struct kymo_probes *probes, struct kymo_adopted *adopted)
 {
-	return kymo_data_grow(&probes->shared, &probes->options, adopted ? &adopted->data : &probes->shared.data, i);
+	return kymo_data_grow(&probes->shared, &probes->options, adopted ? &adopted->data : &probes->shared.data);
+}
+
+bool kymo_probes_is_ring_whole(const struct kymo_probes *probes, const struct kymo_adopted *adopted, size_t i)
+{
+	return kymo_data_is_whole(&probes->shared, &probes->options, adopted ? &adopted->data : &probes->shared.data, i);
 }
 
 bool kymo_adopted_is_muted(const struct kymo_adopted *adopted)

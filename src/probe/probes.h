@@ -352,6 +352,9 @@ bool probes_is_tid_offset(struct kymo_process *process, int64_t offset);
 /* Whether the process looks as if its threads could use restartable sequences: glibc says where, and the user did not forbid it. */
 bool probes_may_use_sequences(struct kymo_probes *probes);
 
+/* Give those rings memory that will have the work: of which kind they are follows from whether there are guards, or may be. */
+struct kymo_error *probes_prepare_rings(struct kymo_probes *probes);
+
 /* With the process stopped and guards in: let pads use sequences, if every thread turns out to be registered as glibc does it, or not yet registered. */
 struct kymo_error *probes_use_sequences(struct kymo_probes *probes);
 

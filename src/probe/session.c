@@ -398,6 +398,8 @@ static struct kymo_error *plan_and_try(struct kymo_probes *probes, bool was_stop
 			error = kymo_error_create(KYMO_ERROR_BUSY, "another recording of process %d is being changed", kymo_process_pid(probes->process));
 	}
 	if (!error)
+		error = probes_prepare_rings(probes);
+	if (!error)
 		error = write_pads(probes, &layout);
 	if (!error)
 		error = write_journal(probes);

@@ -171,16 +171,13 @@ void kymo_adopted_destroy(struct kymo_adopted *adopted);
 /* What kymo_probes_ring(), kymo_probes_are_muted() and kymo_probes_lost_in_vforks() are for the process that the probes are in. */
 struct kymo_shared_ring kymo_adopted_ring(const struct kymo_adopted *adopted, const struct kymo_probes *probes, size_t i);
 
-enum kymo_growth {
-	KYMO_IS_PART,		/* it has a part of its memory, which is enough so far, or there is no more */
-	KYMO_HAS_GROWN,		/* it has more now, and not all: look again at once */
-	KYMO_IS_WHOLE,
-};
-
 /*
- * Ring `i` begins with a part of its memory, and gets more when it is used: here. Packets may be released when it is whole. `adopted` is the child whose ring it is, or NULL.
+ * Rings begin with a part of their memory, and get more when one is used: here. `adopted` is the child whose rings they are, or NULL. true: some have more now, and perhaps not all; call again at once.
  */
-enum kymo_growth kymo_probes_grow(struct kymo_probes *probes, struct kymo_adopted *adopted, size_t i);
+bool kymo_probes_grow(struct kymo_probes *probes, struct kymo_adopted *adopted);
+
+/* Whether ring `i` has all of its memory: packets may be released from then on. */
+bool kymo_probes_is_ring_whole(const struct kymo_probes *probes, const struct kymo_adopted *adopted, size_t i);
 
 bool kymo_adopted_is_muted(const struct kymo_adopted *adopted);
 uint64_t kymo_adopted_lost_in_vforks(const struct kymo_adopted *adopted);

@@ -18,6 +18,8 @@ struct kymo_data {
 	struct kymo_wire_data *head;		/* the controller's mapping of it; the target writes it, too */
 	uint64_t inode, size;
 	bool is_childs;				/* a forked child's: less of it is used */
+	bool is_locked;				/* no sequences are used: the CPUs' rings with locks have the work */
+	bool are_to_grow;			/* of the working rings one is used: so will be the others */
 	uint32_t *have;				/* per ring: sub-buffers whose memory is there */
 };
 
@@ -76,14 +78,18 @@ struct kymo_error *kymo_data_open(const struct kymo_shared *shared, struct kymo_
 /* Map descriptor `remote` of the stopped process there, thread borrowed, so that forked children do not get it. `made_ret` has a size once it is mapped, also on an error. */
 struct kymo_error *kymo_data_map(const struct kymo_shared *shared, struct kymo_process *process, int64_t remote, struct kymo_remote_mapping *made_ret);
 
-/*
- * Lay the rings out, and allocate what is used first of their memory, so that no producer can fault on it: until there is more, `consumed` tells producers that the others are full. Producers
- * that overwrite have all of it at once. The process may run.
- */
+/* Lay the rings out. None has memory yet. */
 struct kymo_error *kymo_data_format(const struct kymo_shared *shared, const struct kymo_probes_options *options, struct kymo_data *data);
 
-/* kymo_probes_grow() for these rings. */
-enum kymo_growth kymo_data_grow(const struct kymo_shared *shared, const struct kymo_probes_options *options, struct kymo_data *data, size_t i);
+/*
+ * Allocate what is used first of their memory, so that no producer can fault on it: until there is more, `consumed` tells producers that the others are full. Producers
+ * that overwrite have all of it at once. The process may run. `is_locked`: no sequences are used; may be told again, when that is known.
+ */
+struct kymo_error *kymo_data_prepare(const struct kymo_shared *shared, const struct kymo_probes_options *options, struct kymo_data *data, bool is_locked);
+
+/* kymo_probes_grow() and kymo_probes_is_ring_whole() for these rings. */
+bool kymo_data_grow(const struct kymo_shared *shared, const struct kymo_probes_options *options, struct kymo_data *data);
+bool kymo_data_is_whole(const struct kymo_shared *shared, const struct kymo_probes_options *options, const struct kymo_data *data, size_t i);
 
 void kymo_data_deinit(struct kymo_data *data);
 

@@ -318,6 +318,22 @@ struct kymo_error *probes_use_sequences(struct kymo_probes *probes)
 	return probes_write_state(probes, KYMO_PAD_RSEQ);
 }
 
+static bool has_libc(const struct kymo_probes *probes)
+{
+	for (size_t i = 0; i < probes->modules.n; i++)
+		if (kymo_name_matches_file("libc", probes->modules.items[i].path, NULL))
+			return true;
+	return false;
+}
+
+/* While a program is starting its C library is still to come, and the guards with it. */
+struct kymo_error *probes_prepare_rings(struct kymo_probes *probes)
+{
+	bool may_come = probes->is_starting && probes->shared.is_sequenced && !probes->options.no_rseq && !has_libc(probes);
+
+	return kymo_data_prepare(&probes->shared, &probes->options, &probes->shared.data, !probes->has_guards && !may_come);
+}
+
 void kymo_probes_starting(struct kymo_probes *probes)
 {
 	probes->is_starting = true;
@@ -334,7 +350,9 @@ struct kymo_error *kymo_probes_started(struct kymo_probes *probes)
 	probes_watch_from_here(probes);
 	if (!probes->has_shared || (!probes->shared.is_sequenced && !is_to_look))
 		return NULL;
-	error = kymo_process_stop_others(probes->process);
+	error = probes_prepare_rings(probes);
+	if (!error)
+		error = kymo_process_stop_others(probes->process);
 	kymo_process_threads(probes->process, &n);
 	if (!error && is_to_look && n > 1)
 		error = look_at_threads(probes, probes->process);

@@ -63,14 +63,12 @@ static void note_full(struct recording *recording, const struct source *source)
 /* `ends`: no producer is left. */
 static struct kymo_error *drain(struct recording *recording, struct source *source, bool ends, size_t *n_ret)
 {
-	*n_ret = 0;
+	*n_ret = source->n_rings && !ends && kymo_probes_grow(source->probes, source->adopted);
 	for (size_t i = 0; i < source->n_rings; i++) {
-		enum kymo_growth growth = ends ? KYMO_IS_WHOLE : kymo_probes_grow(source->probes, source->adopted, i);
 		struct kymo_error *error;
 		size_t n;
 
-		*n_ret += growth == KYMO_HAS_GROWN;
-		if (growth != KYMO_IS_WHOLE)
+		if (!ends && !kymo_probes_is_ring_whole(source->probes, source->adopted, i))
 			continue;
 		error = output_drain(&recording->output, &source->places[i], &source->rings[i], source->shared[i].cpu, &n);
 		if (error)

@@ -3,9 +3,10 @@ import os
 import re
 import signal
 
-from kymotest import Event, check, check_equal, check_same, events, program, record, report_json, run, start_record, target, target_path
+from kymotest import KYMO, Event, check, check_equal, check_same, events, program, record, report_json, run, start, start_record, target, target_path
 
 N = 1_000_000
+LATE = 150_000
 PROBE = ['-p', 'callmany:work_a n=%edi:s32 x=%si']
 
 
@@ -51,6 +52,27 @@ def test_without_sequences_the_accounts_are_exact_too():
 def test_threads_on_all_processors_lose_and_record_all_that_there_was():
     said = record('--buffer', '64K', '-p', 'selfcheck:work_*', '--', target_path('selfcheck'), '-p', '0', '-n', '3000').ok().json()
     check_accounts(sum(calls for name, calls in said.items() if name.startswith('work_')))
+
+
+def lost_while_the_recorder_sleeps(*options):
+    """Of 3.6 MB that are written before the recorder has looked at the rings once more."""
+    recorder = start(KYMO, 'record', *options, *PROBE, '--', target_path('callmany'), '-w', LATE)
+    recorder.wait_for(r'^ready$')
+    recorder.signal(signal.SIGSTOP)
+    recorder.send('\n')
+    recorder.wait_for(rf'^work_a {LATE}$')
+    recorder.signal(signal.SIGCONT)
+    recorder.end(input='\n').ok()
+    return check_accounts(LATE)['lost_events']
+
+
+def test_what_a_buffer_begins_with_is_enough_for_a_recorder_that_comes_late():
+    check_equal(lost_while_the_recorder_sleeps(), 0, 'lost events')
+
+
+def test_what_a_buffer_begins_with_is_there_where_a_probe_takes_the_place_of_a_guard():
+    """Threads then use no restartable sequences, and the rings with locks have the work."""
+    check_equal(lost_while_the_recorder_sleeps('-p', 'libc:vfork'), 0, 'lost events')
 
 
 def test_losses_that_no_larger_buffer_avoids_are_not_put_down_to_it():
