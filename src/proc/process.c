@@ -38,6 +38,13 @@ static struct kymo_error *allocate(pid_t pid, struct kymo_process **ret)
 	return NULL;
 }
 
+static bool has_ended(const struct kymo_process *process)
+{
+	struct pollfd ended = { .fd = process->pidfd, .events = POLLIN };
+
+	return poll(&ended, 1, 0) != 0;
+}
+
 static struct kymo_error *open_memory(struct kymo_process *process, pid_t thread)
 {
 	pid_t pid = process->pid;
@@ -46,8 +53,13 @@ static struct kymo_error *open_memory(struct kymo_process *process, pid_t thread
 
 	snprintf(name, sizeof(name), "/proc/%d/mem", thread);
 	process->memory = open(name, O_RDWR | O_CLOEXEC);
-	if (process->memory >= 0)
+	if (process->memory >= 0 && !has_ended(process))
 		return NULL;
+	if (process->memory >= 0) {	/* the id may be another process' by now, and so the memory */
+		close(process->memory);
+		process->memory = -1;
+		return kymo_error_create(KYMO_ERROR_GONE, "process %d has ended", pid);
+	}
 	err = errno;
 	if (err == ESRCH)
 		return kymo_error_create(KYMO_ERROR_BAD_DATA, "process %d has no memory: it is a kernel thread, or it is ending",
