@@ -455,6 +455,8 @@ void hub_report_owed(struct kymo_hub *hub, struct task *task, bool with_steps);
 
 void hub_report_syscall(struct kymo_hub *hub, struct task *task, unsigned int event);
 void hub_report_clone(struct kymo_hub *hub, struct task *task, const struct kymo_clone_report *report);
+/* Has those that are connected prove again that they may trace it; engines of those that may not are detached. */
+void hub_report_to_guests(struct kymo_hub *hub, struct task *task);
 void hub_report_exec(struct kymo_hub *hub, struct task *task, pid_t former_tid);
 void hub_report_exit(struct kymo_hub *hub, struct task *task, int status);
 void hub_report_jctl(struct kymo_hub *hub, struct task *task, int signal);

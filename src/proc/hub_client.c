@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "proc/hub_place.h"
+#include "proc/hub_proof.h"
 #include "proc/hub_remote.h"
 
 #define MS 1000000ull
@@ -37,10 +38,17 @@ bool hub_client_is_told(const struct hub_client *client, const struct kymo_engin
 	return pthread_equal(pthread_self(), client->thread) && client->told && (!engine || client->told == engine);
 }
 
+static int send_with_proof(int socket, const struct hub_message *message)
+{
+	kymo_cleanup_close int proof = hub_proof_open(message->tid);
+
+	return proof < 0 ? hub_send(socket, message, NULL) : hub_send_fd(socket, message, proof);
+}
+
 static int exchange(int socket, struct hub_message *message, void *memory, uint8_t *room, uint64_t deadline_ns)
 {
 	struct hub_message reply;
-	int err = hub_send(socket, message, memory);
+	int err = hub_message_needs_proof(message) ? send_with_proof(socket, message) : hub_send(socket, message, memory);
 
 	if (!err)
 		err = hub_receive(socket, HUB_ITSELF, deadline_ns, &reply, room, NULL);
@@ -243,6 +251,14 @@ static bool forget(struct hub_client *client, struct hub_message *message)
 	return is_well;
 }
 
+/* Whether an engine may stay is for the hub to say. */
+static bool prove(const struct hub_client *client, struct hub_message *message)
+{
+	message->is_reply = 1;
+	message->result = 0;
+	return !send_with_proof(client->events, message);
+}
+
 static bool take_one(struct hub_client *client)
 {
 	struct hub_message message;
@@ -258,6 +274,8 @@ static bool take_one(struct hub_client *client)
 	}
 	if (message.type == HUB_GONE)
 		return forget(client, &message);
+	if (message.type == HUB_PROVE)
+		return prove(client, &message);
 	engine = hub_client_find(client, message.engine);
 	is_well = engine && tell(client, engine, &message);
 	kymo_engine_put(engine);

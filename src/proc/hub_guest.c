@@ -76,11 +76,12 @@ static bool greet(struct hub_guest *guest)
 static bool serve_one(struct hub_guest *guest)
 {
 	struct hub_message message;
+	int proof;
 	uint64_t deadline_ns = guest->holder.held ? kymo_now_ns() + HUB_ANSWER_MS * MS : 0;	/* a program that stands still waits for it */
 
-	if (hub_receive(guest->requests, HUB_CLIENT, deadline_ns, &message, guest->memory[0], NULL))
+	if (hub_receive(guest->requests, HUB_CLIENT, deadline_ns, &message, guest->memory[0], &proof))
 		return false;
-	hub_guest_run(guest, &message, guest->memory[0]);
+	hub_guest_run(guest, &message, guest->memory[0], proof);
 	return !hub_send(guest->requests, &message, guest->memory[0]) && message.type != HUB_BYE;
 }
 

@@ -6,8 +6,11 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/io.h"
+#include "proc/hub_proof.h"
 #include "proc/hub_remote.h"
 
 #define MS 1000000ull
@@ -16,7 +19,7 @@
 /* ---- callbacks -------------------------------------------------------------------------------------------------------------- */
 
 /* The thread may have more to do than to be a hub's. */
-static bool receive(struct hub_guest *guest, uint64_t deadline_ns, struct hub_message *ret)
+static bool receive(struct hub_guest *guest, uint64_t deadline_ns, struct hub_message *ret, int *fd_ret)
 {
 	const struct kymo_hub *hub = guest->hub;
 	uint64_t now;
@@ -25,7 +28,7 @@ static bool receive(struct hub_guest *guest, uint64_t deadline_ns, struct hub_me
 	while ((now = kymo_now_ns()) < deadline_ns) {
 		uint64_t until_ns = hub->while_waiting && deadline_ns > now + MEANWHILE_NS ? now + MEANWHILE_NS : deadline_ns;
 
-		err = hub_receive(guest->events, HUB_CLIENT, until_ns, ret, guest->memory[1], NULL);
+		err = hub_receive(guest->events, HUB_CLIENT, until_ns, ret, guest->memory[1], fd_ret);
 		if (err != -ETIMEDOUT || until_ns == deadline_ns)
 			return !err;
 		hub->while_waiting(hub->data);
@@ -33,25 +36,28 @@ static bool receive(struct hub_guest *guest, uint64_t deadline_ns, struct hub_me
 	return false;
 }
 
-static bool wait_for_answer(struct hub_guest *guest, struct hub_message *message, uint64_t deadline_ns)
+static bool wait_for_answer(struct hub_guest *guest, struct hub_message *message, uint64_t deadline_ns, int *fd_ret)
 {
 	struct hub_message got;
+	int fd;
 
-	while (receive(guest, deadline_ns, &got)) {
+	while (receive(guest, deadline_ns, &got, &fd)) {
 		if (got.is_reply) {
+			*fd_ret = fd;
 			if (got.type != message->type || got.serial != message->serial)
 				return false;
 			*message = got;
 			return true;
 		}
-		hub_guest_run(guest, &got, guest->memory[1]);
+		hub_guest_run(guest, &got, guest->memory[1], fd);
 		if (hub_send(guest->events, &got, guest->memory[1]))
 			return false;
 	}
 	return false;
 }
 
-bool hub_guest_ask(struct hub_guest *guest, struct hub_message *message)
+/* The caller closes what comes, which is nothing or the answer's descriptor. */
+static bool ask_for_fd(struct hub_guest *guest, struct hub_message *message, int *fd_ret)
 {
 	uint64_t deadline_ns = kymo_now_ns() + HUB_ANSWER_MS * MS;
 
@@ -59,10 +65,25 @@ bool hub_guest_ask(struct hub_guest *guest, struct hub_message *message)
 		return false;
 	message->version = HUB_VERSION;
 	message->serial = ++guest->serial;
-	if (!hub_send(guest->events, message, NULL) && wait_for_answer(guest, message, deadline_ns))
+	if (!hub_send(guest->events, message, NULL) && wait_for_answer(guest, message, deadline_ns, fd_ret))
 		return true;
 	hub_guest_lose(guest);
 	return false;
+}
+
+bool hub_guest_ask(struct hub_guest *guest, struct hub_message *message)
+{
+	kymo_cleanup_close int fd = -1;
+
+	return ask_for_fd(guest, message, &fd);
+}
+
+bool hub_guest_proves(struct hub_guest *guest, pid_t tid)
+{
+	struct hub_message message = { .type = HUB_PROVE, .tid = tid };
+	kymo_cleanup_close int fd = -1;
+
+	return ask_for_fd(guest, &message, &fd) && !hub_proof_check(fd, tid);
 }
 
 /* What the callback answers; `verdict` goes with the answer of one that is lost. */
@@ -345,13 +366,41 @@ static int64_t call_engine(struct hub_guest *guest, engine_call *run, struct hub
 	return result;
 }
 
-void hub_guest_run(struct hub_guest *guest, struct hub_message *message, uint8_t *memory)
+static int64_t run(struct hub_guest *guest, struct hub_message *message, uint8_t *memory)
+{
+	if (calls[message->type].of_guest)
+		return calls[message->type].of_guest(guest, message, memory);
+	if (calls[message->type].of_engine)
+		return call_engine(guest, calls[message->type].of_engine, message, memory);
+	return hub_hold_run(&guest->holder, message, memory);	/* -EINVAL: a second HELLO */
+}
+
+static void undo(struct hub_guest *guest, const struct hub_message *message)
+{
+	if (message->type == HUB_HOLD)
+		hub_hold_drop(&guest->holder);
+	else
+		hub_guest_lose(guest);
+}
+
+/* It may have become another program until it was seized; afterwards, it is asked about at its exec. */
+static int64_t run_with_proof(struct hub_guest *guest, struct hub_message *message, uint8_t *memory, int proof)
+{
+	const pid_t tid = message->tid;
+	int64_t result = hub_proof_check(proof, tid);
+
+	if (!result)
+		result = run(guest, message, memory);
+	if (result < 0 || hub_proof_check(proof, tid) != -EPERM)
+		return result;
+	undo(guest, message);
+	return -EPERM;
+}
+
+void hub_guest_run(struct hub_guest *guest, struct hub_message *message, uint8_t *memory, int proof)
 {
 	message->is_reply = 1;
-	if (calls[message->type].of_guest)
-		message->result = calls[message->type].of_guest(guest, message, memory);
-	else if (calls[message->type].of_engine)
-		message->result = call_engine(guest, calls[message->type].of_engine, message, memory);
-	else
-		message->result = hub_hold_run(&guest->holder, message, memory);	/* -EINVAL: a second HELLO */
+	message->result = hub_message_needs_proof(message) ? run_with_proof(guest, message, memory, proof) : run(guest, message, memory);
+	if (proof >= 0)
+		close(proof);
 }

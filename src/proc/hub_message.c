@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/io.h"
 
@@ -29,6 +30,11 @@ bool hub_message_takes_memory(unsigned int type)
 bool hub_message_brings_memory(unsigned int type)
 {
 	return type == HUB_READ || type == HUB_LIST || type == HUB_HELD || type == HUB_HOLD_XSTATE;
+}
+
+bool hub_message_needs_proof(const struct hub_message *message)
+{
+	return (message->type == HUB_ATTACH && message->flags & KYMO_ATTACH_CREATE) || message->type == HUB_ATTACH_PROCESS || message->type == HUB_HOLD;
 }
 
 static size_t memory_of(const struct hub_message *message)
@@ -137,14 +143,34 @@ static int wait_until_readable(int socket, uint64_t deadline_ns)
 	}
 }
 
-static int fd_of(struct msghdr *parts)
-{
-	struct cmsghdr *header = CMSG_FIRSTHDR(parts);
-	int fd = -1;
+#define FDS_MAX 253u	/* SCM_MAX_FD: the kernel puts no more into a message */
 
-	if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS && header->cmsg_len == CMSG_LEN(sizeof(fd)))
-		memcpy(&fd, CMSG_DATA(header), sizeof(fd));
-	return fd;
+union many_fds {
+	struct cmsghdr header;
+	char room[CMSG_SPACE(FDS_MAX * sizeof(int))];
+};
+
+/* How many came; the first one goes to `ret`, and the others are closed. */
+static size_t take_fds(struct msghdr *parts, int *ret)
+{
+	size_t n = 0;
+
+	for (struct cmsghdr *header = CMSG_FIRSTHDR(parts); header; header = CMSG_NXTHDR(parts, header)) {
+		size_t here = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+		if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t i = 0; i < here; i++) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(header) + i * sizeof(fd), sizeof(fd));
+			if (n++)
+				close(fd);
+			else
+				*ret = fd;
+		}
+	}
+	return n;
 }
 
 /* Its size, or a negative errno. */
@@ -169,18 +195,21 @@ static ssize_t receive_parts(int socket, struct msghdr *parts, uint64_t deadline
 int hub_receive(int socket, enum hub_side from, uint64_t deadline_ns, struct hub_message *message, void *memory, int *fd_ret)
 {
 	struct iovec parts[2] = { { message, sizeof(*message) }, { memory, HUB_DATA_MAX } };
-	union one_fd control;
-	struct msghdr both = { .msg_iov = parts, .msg_iovlen = memory ? 2 : 1 };
-	ssize_t n;
+	union many_fds control;
+	struct msghdr both = { .msg_iov = parts, .msg_iovlen = memory ? 2 : 1, .msg_control = &control, .msg_controllen = sizeof(control) };
+	ssize_t n = receive_parts(socket, &both, deadline_ns);
+	int fd = -1, err;
+	size_t n_fds;
 
-	if (fd_ret) {
-		both.msg_control = &control;
-		both.msg_controllen = sizeof(control);
-	}
-	n = receive_parts(socket, &both, deadline_ns);
+	if (fd_ret)
+		*fd_ret = -1;
 	if (n < 0)
 		return (int)n;
-	if (fd_ret)
-		*fd_ret = fd_of(&both);
-	return both.msg_flags & MSG_TRUNC ? -EPROTO : hub_message_check(message, (size_t)n, from);
+	n_fds = take_fds(&both, &fd);
+	err = both.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || n_fds > (fd_ret ? 1u : 0u) ? -EPROTO : hub_message_check(message, (size_t)n, from);
+	if (!err && fd_ret)
+		*fd_ret = fd;
+	else if (fd >= 0)
+		close(fd);
+	return err;
 }

@@ -13,7 +13,7 @@
 #include "kymo/engine.h"
 #include "proc/tracee.h"
 
-#define HUB_VERSION 2
+#define HUB_VERSION 3
 #define HUB_DATA_MAX 32768u	/* bytes of memory in a message */
 #define HUB_ANSWER_MS KYMO_ANSWER_MS
 
@@ -63,6 +63,7 @@ enum hub_message_type {
 	HUB_DEATH,
 	HUB_REAP,
 	HUB_GONE,		/* nothing comes of this engine any more */
+	HUB_PROVE,		/* process `tid` has executed something: the reply has a proof again */
 	HUB_N_TYPES,
 };
 
@@ -122,9 +123,12 @@ int hub_send(int socket, const struct hub_message *message, const void *memory);
 
 /*
  * Wait for one until `deadline_ns` of kymo_now_ns() (0: for ever). `memory` has room for HUB_DATA_MAX, or is NULL: none is expected. -ETIMEDOUT, -EPIPE, -EPROTO.
- * `fd_ret` (may be NULL) is a descriptor that came with it, also where it is refused, or -1.
+ * `fd_ret` is the descriptor that came with it, or -1; NULL: none may come. A message with more than it may have is refused, and none of them is left open.
  */
 int hub_receive(int socket, enum hub_side from, uint64_t deadline_ns, struct hub_message *message, void *memory, int *fd_ret);
+
+/* Whether this is a request with which its client has to prove that it may trace `tid` (hub_proof.h). */
+bool hub_message_needs_proof(const struct hub_message *message);
 
 /* Send one with a descriptor. */
 int hub_send_fd(int socket, const struct hub_message *message, int fd);

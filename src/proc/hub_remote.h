@@ -64,8 +64,11 @@ void hub_guest_put(struct hub_guest *guest);
 /* The callbacks of its engines. */
 extern const struct kymo_engine_ops hub_guest_ops;
 
-/* Do what `message` asks for, and make the reply of it. The memory is the message's, and the reply's. */
-void hub_guest_run(struct hub_guest *guest, struct hub_message *message, uint8_t *memory);
+/* Do what `message` asks for, and make the reply of it. The memory is the message's, and the reply's. Closes `proof`, a descriptor that came along, or -1. */
+void hub_guest_run(struct hub_guest *guest, struct hub_message *message, uint8_t *memory, int proof);
+
+/* On the hub's thread, in a callback: have the guest prove again that it may trace `tid`. */
+bool hub_guest_proves(struct hub_guest *guest, pid_t tid);
 
 /* On the hub's thread: have it told, and put the answer in place of the message. False: it is lost. */
 bool hub_guest_ask(struct hub_guest *guest, struct hub_message *message);

@@ -4,9 +4,11 @@
  * One event at a time is told to a task's engines, one after the other. The lock is not held in a callback, so meanwhile others attach (their engines were born in this event, and are
  * not told of it), detach (their engines are passed over, and taken out when the event is over), and say what they want.
  */
-#include "proc/hub.h"
 
 #include <errno.h>
+#include <stddef.h>
+
+#include "proc/hub_remote.h"
 
 /* What one event tells; `call` calls the engine's callback for it. */
 struct hub_event {
@@ -196,6 +198,67 @@ void hub_report_clone(struct kymo_hub *hub, struct task *task, const struct kymo
 static unsigned int call_exec(struct kymo_engine *engine, enum kymo_action action, struct hub_event *event)
 {
 	return engine->ops->exec ? engine->ops->exec(engine, engine->data, action, event->report) : KYMO_ACTION_RESUME;
+}
+
+/* The first one whose engines were not asked about yet. */
+static struct hub_guest *next_guest(const struct task *task, size_t *i)
+{
+	while (*i < task->engines.n) {
+		const struct kymo_engine *engine = task->engines.items[(*i)++];
+		bool is_new = engine->guest && !engine->is_detached;
+
+		for (size_t j = 0; is_new && j + 1 < *i; j++)
+			is_new = task->engines.items[j]->guest != engine->guest;
+		if (is_new)
+			return engine->guest;
+	}
+	return NULL;
+}
+
+static void detach_guest(struct kymo_hub *hub, const struct task *task, const struct hub_guest *guest)
+{
+	for (size_t i = 0; i < task->engines.n; i++)
+		if (task->engines.items[i]->guest == guest && !task->engines.items[i]->is_detached)
+			hub_detach_engine(hub, task->engines.items[i]);
+}
+
+/* With the lock, which is given up while the guest answers. */
+static bool proves(struct kymo_hub *hub, struct hub_guest *guest, pid_t tid)
+{
+	bool is_proven;
+
+	hub_guest_get(guest);
+	pthread_mutex_unlock(&hub->lock);
+	is_proven = hub_guest_proves(guest, tid);
+	hub_guest_put(guest);
+	pthread_mutex_lock(&hub->lock);
+	return is_proven;
+}
+
+void hub_report_to_guests(struct kymo_hub *hub, struct task *task)
+{
+	const struct hub_holder *holder = task->process->holder;
+	struct hub_guest *guest;
+	bool is_any = false;
+	size_t i = 0;
+
+	begin_event(hub, task);
+	while ((guest = next_guest(task, &i))) {
+		is_any = true;
+		if (!proves(hub, guest, task->tid))
+			detach_guest(hub, task, guest);
+	}
+	if (holder && holder->requests >= 0) {
+		guest = (struct hub_guest *)((uintptr_t)holder - offsetof(struct hub_guest, holder));
+		is_any = true;
+		hub_guest_get(guest);
+		if (!proves(hub, guest, task->tid))
+			hub_guest_lose(guest);
+		hub_guest_put(guest);
+	}
+	if (is_any)
+		hub_memory_of(task->process);	/* of this very program, also if it executes another one before it is asked for */
+	end_event(hub, task);
 }
 
 void hub_report_exec(struct kymo_hub *hub, struct task *task, pid_t former_tid)

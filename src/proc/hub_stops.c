@@ -187,6 +187,7 @@ static void execed(struct kymo_hub *hub, pid_t pid)
 	hub_watches_forget(hub, task);
 	hub_breakpoint_passed(task);
 	task->group_stop = 0;
+	hub_report_to_guests(hub, task);
 	hub_report_exec(hub, task, former_tid);
 	hub_report_owed(hub, task, false);
 	hub_settle(hub, task);
