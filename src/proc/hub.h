@@ -455,7 +455,10 @@ void hub_report_owed(struct kymo_hub *hub, struct task *task, bool with_steps);
 
 void hub_report_syscall(struct kymo_hub *hub, struct task *task, unsigned int event);
 void hub_report_clone(struct kymo_hub *hub, struct task *task, const struct kymo_clone_report *report);
-/* Has those that are connected prove again that they may trace it; engines of those that may not are detached. */
+/*
+ * It has executed a program: has each client prove again that it may trace it, and lets go of the former memory, which is all that a client reaches until then. Engines of a client that
+ * may not are detached, its hold ends.
+ */
 void hub_report_to_guests(struct kymo_hub *hub, struct task *task);
 void hub_report_exec(struct kymo_hub *hub, struct task *task, pid_t former_tid);
 void hub_report_exit(struct kymo_hub *hub, struct task *task, int status);
@@ -517,6 +520,7 @@ struct hub_attach {
 	void *data;
 	uint64_t ops_key, data_key;
 	struct hub_guest *guest;
+	int proof;			/* of the guest: a descriptor, or -1 (hub_proof.h) */
 	uint64_t name;			/* the first engine's; others count on */
 	struct kymo_engine **ret;
 	size_t n;

@@ -38,17 +38,17 @@ bool hub_client_is_told(const struct hub_client *client, const struct kymo_engin
 	return pthread_equal(pthread_self(), client->thread) && client->told && (!engine || client->told == engine);
 }
 
-static int send_with_proof(int socket, const struct hub_message *message)
+static int send_with_proof(const struct hub_client *client, int socket, const struct hub_message *message)
 {
-	kymo_cleanup_close int proof = hub_proof_open(message->tid);
+	kymo_cleanup_close int proof = hub_proof_open(message->tid, client->hub_tid, message->type != HUB_PROVE);
 
 	return proof < 0 ? hub_send(socket, message, NULL) : hub_send_fd(socket, message, proof);
 }
 
-static int exchange(int socket, struct hub_message *message, void *memory, uint8_t *room, uint64_t deadline_ns)
+static int exchange(const struct hub_client *client, int socket, struct hub_message *message, void *memory, uint8_t *room, uint64_t deadline_ns)
 {
 	struct hub_message reply;
-	int err = hub_message_needs_proof(message) ? send_with_proof(socket, message) : hub_send(socket, message, memory);
+	int err = hub_message_needs_proof(message) ? send_with_proof(client, socket, message) : hub_send(socket, message, memory);
 
 	if (!err)
 		err = hub_receive(socket, HUB_ITSELF, deadline_ns, &reply, room, NULL);
@@ -76,7 +76,7 @@ static int64_t ask_until(struct hub_client *client, struct hub_message *message,
 	message->version = HUB_VERSION;
 	message->serial = ++client->serial;
 	if (!client->failure)
-		err = exchange(is_told ? client->events : client->requests, message, memory, room, deadline_ns);
+		err = exchange(client, is_told ? client->events : client->requests, message, memory, room, deadline_ns);
 	if (!is_told)
 		pthread_mutex_unlock(&client->lock);
 	if (!err)
@@ -256,7 +256,7 @@ static bool prove(const struct hub_client *client, struct hub_message *message)
 {
 	message->is_reply = 1;
 	message->result = 0;
-	return !send_with_proof(client->events, message);
+	return !send_with_proof(client, client->events, message);
 }
 
 static bool take_one(struct hub_client *client)
@@ -357,6 +357,7 @@ int hub_connect_to(pid_t tid, struct kymo_hub **ret)
 		return err;
 	}
 	client->events = -1;
+	client->hub_tid = tid;
 	client->hub = calloc(1, sizeof(*client->hub));
 	pthread_mutex_init(&client->lock, NULL);
 	pthread_mutex_init(&client->state_lock, NULL);

@@ -1,4 +1,5 @@
 /* The calls of include/kymo/engine.h that are about engines. */
+#include "proc/hub_proof.h"
 #include "proc/hub_trap.h"
 
 #include <errno.h>
@@ -161,6 +162,12 @@ static int look_up(struct kymo_hub *hub, struct hub_attach *attach)
 	return 0;
 }
 
+/* With the lock, when it is the hub's: from then on an exec of it is told, and asked about. */
+static int check_proof(const struct hub_attach *attach, struct hub_process *process)
+{
+	return attach->guest ? hub_proof_check_guest(attach->proof, process, attach->id) : 0;
+}
+
 static int attach_to_thread(struct kymo_hub *hub, void *argument)
 {
 	struct hub_attach *attach = argument;
@@ -179,6 +186,11 @@ static int attach_to_thread(struct kymo_hub *hub, void *argument)
 	if (task->is_taken) {	/* by one who has let go of it, but for who has yet to stop */
 		hub_kick(hub, task);
 		return -EAGAIN;
+	}
+	err = check_proof(attach, task->process);
+	if (err) {
+		hub_kick(hub, task);
+		return err;
 	}
 	engine = add_engine(hub, task, attach);
 	if (!engine) {
@@ -272,7 +284,9 @@ static int attach_to_process(struct kymo_hub *hub, void *argument)
 	err = hub_seize_all(hub, attach->id);
 	process = hub_find_process(hub, attach->id);
 	if (!err)
-		err = process ? add_engines(hub, process, attach) : -ESRCH;
+		err = process ? check_proof(attach, process) : -ESRCH;
+	if (!err)
+		err = add_engines(hub, process, attach);
 	if (err && process)
 		take_back(hub, process, attach);
 	look_at_all(hub, process);

@@ -49,6 +49,10 @@ static bool wait_for_answer(struct hub_guest *guest, struct hub_message *message
 			*message = got;
 			return true;
 		}
+		if (message->type == HUB_PROVE) {	/* nothing of the new program is its before it has answered */
+			*fd_ret = fd;
+			return false;
+		}
 		hub_guest_run(guest, &got, guest->memory[1], fd);
 		if (hub_send(guest->events, &got, guest->memory[1]))
 			return false;
@@ -83,7 +87,7 @@ bool hub_guest_proves(struct hub_guest *guest, pid_t tid)
 	struct hub_message message = { .type = HUB_PROVE, .tid = tid };
 	kymo_cleanup_close int fd = -1;
 
-	return ask_for_fd(guest, &message, &fd) && !hub_proof_check(fd, tid);
+	return ask_for_fd(guest, &message, &fd) && !hub_proof_check(fd, tid, -1);
 }
 
 /* What the callback answers; `verdict` goes with the answer of one that is lost. */
@@ -166,10 +170,10 @@ const struct kymo_engine_ops hub_guest_ops = {
 
 /* ---- calls --------------------------------------------------------------------------------------------------------------------- */
 
-typedef int64_t guest_call(struct hub_guest *guest, struct hub_message *message, uint8_t *memory);
+typedef int64_t guest_call(struct hub_guest *guest, struct hub_message *message, uint8_t *memory, int proof);
 typedef int64_t engine_call(struct kymo_engine *engine, struct hub_message *message, uint8_t *memory);
 
-static struct hub_attach what_to_attach(struct hub_guest *guest, const struct hub_message *message)
+static struct hub_attach what_to_attach(struct hub_guest *guest, const struct hub_message *message, int proof)
 {
 	return (struct hub_attach){
 		.id = message->tid,
@@ -179,13 +183,14 @@ static struct hub_attach what_to_attach(struct hub_guest *guest, const struct hu
 		.ops_key = message->ops,
 		.data_key = message->data,
 		.guest = guest,
+		.proof = proof,
 		.name = message->engine,
 	};
 }
 
-static int64_t attach(struct hub_guest *guest, struct hub_message *message, uint8_t *memory)
+static int64_t attach(struct hub_guest *guest, struct hub_message *message, uint8_t *memory, int proof)
 {
-	struct hub_attach what = what_to_attach(guest, message);
+	struct hub_attach what = what_to_attach(guest, message, proof);
 	struct kymo_engine *engine;
 	int err;
 
@@ -199,27 +204,27 @@ static int64_t attach(struct hub_guest *guest, struct hub_message *message, uint
 	return 0;
 }
 
-static int64_t attach_process(struct hub_guest *guest, struct hub_message *message, uint8_t *memory)
+static int64_t attach_process(struct hub_guest *guest, struct hub_message *message, uint8_t *memory, int proof)
 {
-	struct hub_attach what = what_to_attach(guest, message);
+	struct hub_attach what = what_to_attach(guest, message, proof);
 	int err = hub_attach_process(guest->hub, &what);
 
 	return err ? err : (int64_t)what.n;
 }
 
-static int64_t detach_all(struct hub_guest *guest, struct hub_message *message, uint8_t *memory)
+static int64_t detach_all(struct hub_guest *guest, struct hub_message *message, uint8_t *memory, int proof)
 {
 	return (int64_t)hub_detach_all(guest->hub, &(struct hub_match){ .guest = guest, .ops_key = message->ops, .data_key = message->data });
 }
 
-static int64_t bye(struct hub_guest *guest, struct hub_message *message, uint8_t *memory)
+static int64_t bye(struct hub_guest *guest, struct hub_message *message, uint8_t *memory, int proof)
 {
 	hub_hold_drop(&guest->holder);
 	hub_detach_all(guest->hub, &(struct hub_match){ .guest = guest, .is_any = true });
 	return 0;
 }
 
-static int64_t list(struct hub_guest *guest, struct hub_message *message, uint8_t *memory)
+static int64_t list(struct hub_guest *guest, struct hub_message *message, uint8_t *memory, int proof)
 {
 	size_t n = 0;
 	int err;
@@ -366,41 +371,31 @@ static int64_t call_engine(struct hub_guest *guest, engine_call *run, struct hub
 	return result;
 }
 
-static int64_t run(struct hub_guest *guest, struct hub_message *message, uint8_t *memory)
+static int64_t run_hold(struct hub_guest *guest, struct hub_message *message, uint8_t *memory, int proof)
+{
+	int64_t result;
+
+	if (message->type != HUB_HOLD || hub_hold_is_in_callback(&guest->holder))
+		return hub_hold_run(&guest->holder, message, memory);	/* -EINVAL: a second HELLO */
+	guest->holder.proof = proof;
+	result = hub_hold_run(&guest->holder, message, memory);
+	guest->holder.proof = -1;
+	return result;
+}
+
+static int64_t run(struct hub_guest *guest, struct hub_message *message, uint8_t *memory, int proof)
 {
 	if (calls[message->type].of_guest)
-		return calls[message->type].of_guest(guest, message, memory);
+		return calls[message->type].of_guest(guest, message, memory, proof);
 	if (calls[message->type].of_engine)
 		return call_engine(guest, calls[message->type].of_engine, message, memory);
-	return hub_hold_run(&guest->holder, message, memory);	/* -EINVAL: a second HELLO */
-}
-
-static void undo(struct hub_guest *guest, const struct hub_message *message)
-{
-	if (message->type == HUB_HOLD)
-		hub_hold_drop(&guest->holder);
-	else
-		hub_guest_lose(guest);
-}
-
-/* It may have become another program until it was seized; afterwards, it is asked about at its exec. */
-static int64_t run_with_proof(struct hub_guest *guest, struct hub_message *message, uint8_t *memory, int proof)
-{
-	const pid_t tid = message->tid;
-	int64_t result = hub_proof_check(proof, tid);
-
-	if (!result)
-		result = run(guest, message, memory);
-	if (result < 0 || hub_proof_check(proof, tid) != -EPERM)
-		return result;
-	undo(guest, message);
-	return -EPERM;
+	return run_hold(guest, message, memory, proof);
 }
 
 void hub_guest_run(struct hub_guest *guest, struct hub_message *message, uint8_t *memory, int proof)
 {
 	message->is_reply = 1;
-	message->result = hub_message_needs_proof(message) ? run_with_proof(guest, message, memory, proof) : run(guest, message, memory);
+	message->result = run(guest, message, memory, proof);
 	if (proof >= 0)
 		close(proof);
 }

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "base/io.h"
+#include "proc/hub_proof.h"
 #include "proc/hub_remote.h"
 #include "proc/hub_trap.h"
 
@@ -261,6 +262,16 @@ static int claim_first(struct kymo_hub *hub, struct hub_process *process, pid_t 
 	return 0;
 }
 
+/* Of a client; the hub's own process needs none. */
+static int check_proof(struct kymo_hub *hub, const struct hub_holder *holder, pid_t pid)
+{
+	struct hub_process *process = hub_find_process(hub, pid);
+
+	if (holder->requests < 0)
+		return 0;
+	return process ? hub_proof_check_guest(holder->proof, process, pid) : -ESRCH;
+}
+
 static int claim(struct kymo_hub *hub, void *argument)
 {
 	const struct holding *holding = argument;
@@ -268,6 +279,7 @@ static int claim(struct kymo_hub *hub, void *argument)
 	bool is_first = holding->message->flags & HUB_HOLD_FIRST;
 	pid_t second = holding->message->word <= INT32_MAX ? (pid_t)holding->message->word : 0;
 	struct hub_process *process = hub_find_process(hub, holding->message->tid);
+	int n, err;
 
 	if (holder->takes)
 		process = hub_get_process(hub, holding->message->tid);
@@ -279,10 +291,15 @@ static int claim(struct kymo_hub *hub, void *argument)
 		hub_put_process(hub, process);
 		return -EBUSY;
 	}
+	err = check_proof(hub, holder, process->pid);
+	if (err)
+		return err;
 	process->holder = holder;
 	process->is_first_held = is_first;
 	holder->held = process->pid;
-	return is_first ? claim_first(hub, process, second) : claim_all(hub, process);
+	n = is_first ? claim_first(hub, process, second) : claim_all(hub, process);
+	err = n < 0 ? n : check_proof(hub, holder, holder->held);	/* seizing may have waited for an exec */
+	return err ? err : n;
 }
 
 /* Threads that were made so that nobody is told (CLONE_UNTRACED). */
@@ -454,15 +471,14 @@ static int64_t answer_write(struct hub_holder *holder, struct hub_message *messa
 
 /* ---- the end of a hold ----------------------------------------------------------------------------------------------------------- */
 
-static int drop(struct kymo_hub *hub, void *argument)
+void hub_hold_end(struct kymo_hub *hub, struct hub_holder *holder)
 {
-	struct hub_holder *holder = argument;
 	struct hub_process *process = held_process(hub, holder);
 
 	holder->held = 0;
 	hub_hold_forgo(hub, holder);
 	if (!process)
-		return 0;
+		return;
 	for (struct task *task = process->tasks; task; task = task->in_process) {
 		task->is_claimed = process->is_owed;
 		hub_borrow_leave(task);
@@ -473,6 +489,11 @@ static int drop(struct kymo_hub *hub, void *argument)
 		hub_hold_take(process);
 	else
 		hub_put_process(hub, process);
+}
+
+static int drop(struct kymo_hub *hub, void *argument)
+{
+	hub_hold_end(hub, argument);
 	return 0;
 }
 

@@ -14,6 +14,7 @@ struct hub_holder {
 	pid_t kept;			/* that it follows, or 0 */
 	bool is_closed;			/* … and nobody else may hold for now */
 	bool takes;			/* threads that nobody traces, for as long as it holds them */
+	int proof;			/* a client's, for as long as it asks for a hold (hub_proof.h) */
 };
 
 /* ---- hub_hold.c: holding --------------------------------------------------------------------------------------------- */
@@ -23,6 +24,9 @@ int64_t hub_hold_run(struct hub_holder *holder, struct hub_message *message, uin
 
 /* The end of a hold, if there is one. From the holder's thread, or the hub's. */
 void hub_hold_drop(struct hub_holder *holder);
+
+/* The same, on the hub's thread, lock held. */
+void hub_hold_end(struct kymo_hub *hub, struct hub_holder *holder);
 
 /* Whether it can be written to by whoever has it open: no breakpoints are in its memory, which the hub would have to know of. */
 bool hub_hold_is_plain(struct hub_holder *holder);

@@ -84,6 +84,7 @@ struct hub_group {
 
 struct hub_client {
 	struct kymo_hub *hub;
+	pid_t hub_tid;			/* the thread that it is connected to */
 	int requests, events;		/* sockets */
 	pthread_t thread;		/* that runs callbacks */
 	pthread_mutex_t lock;		/* of the first socket: one asks at a time */

@@ -235,29 +235,57 @@ static bool proves(struct kymo_hub *hub, struct hub_guest *guest, pid_t tid)
 	return is_proven;
 }
 
+/* Whose hold it is, or NULL. */
+static struct hub_guest *holding_guest(const struct hub_process *process)
+{
+	const struct hub_holder *holder = process->holder;
+
+	return holder && holder->requests >= 0 ? (struct hub_guest *)((uintptr_t)holder - offsetof(struct hub_guest, holder)) : NULL;
+}
+
+/* What it has asked for and still waits in the queue finds no hold. It may have let go, or have gone, while it was asked. */
+static void lose_holder(struct kymo_hub *hub, const struct hub_process *process, struct hub_guest *guest)
+{
+	if (holding_guest(process) != guest)
+		return;
+	hub_hold_end(hub, &guest->holder);
+	hub_guest_lose(guest);
+}
+
+static bool has_guests(const struct task *task)
+{
+	size_t i = 0;
+
+	return next_guest(task, &i) || holding_guest(task->process);
+}
+
+static void lose_guests(struct kymo_hub *hub, const struct task *task)
+{
+	struct hub_guest *guest;
+	size_t i = 0;
+
+	while ((guest = next_guest(task, &i)))
+		detach_guest(hub, task, guest);
+	guest = holding_guest(task->process);
+	if (guest)
+		lose_holder(hub, task->process, guest);
+}
+
 void hub_report_to_guests(struct kymo_hub *hub, struct task *task)
 {
-	const struct hub_holder *holder = task->process->holder;
 	struct hub_guest *guest;
-	bool is_any = false;
 	size_t i = 0;
 
 	begin_event(hub, task);
-	while ((guest = next_guest(task, &i))) {
-		is_any = true;
+	while ((guest = next_guest(task, &i)))
 		if (!proves(hub, guest, task->tid))
 			detach_guest(hub, task, guest);
-	}
-	if (holder && holder->requests >= 0) {
-		guest = (struct hub_guest *)((uintptr_t)holder - offsetof(struct hub_guest, holder));
-		is_any = true;
-		hub_guest_get(guest);
-		if (!proves(hub, guest, task->tid))
-			hub_guest_lose(guest);
-		hub_guest_put(guest);
-	}
-	if (is_any)
-		hub_memory_of(task->process);	/* of this very program, also if it executes another one before it is asked for */
+	guest = holding_guest(task->process);
+	if (guest && !proves(hub, guest, task->tid))
+		lose_holder(hub, task->process, guest);
+	hub_forget_memory(task->process);
+	if (has_guests(task) && !hub_memory_of(task->process))	/* of this very program, also if it executes another one before it is asked for */
+		lose_guests(hub, task);
 	end_event(hub, task);
 }
 

@@ -183,7 +183,6 @@ static void execed(struct kymo_hub *hub, pid_t pid)
 	if (former_tid != pid)
 		hub_rekey_task(hub, task, pid);
 	hub_space_leave(hub, task->process);
-	hub_forget_memory(task->process);
 	hub_watches_forget(hub, task);
 	hub_breakpoint_passed(task);
 	task->group_stop = 0;
