@@ -113,7 +113,7 @@ struct hub_guest *hub_guest_create(struct kymo_hub *hub, struct hub_door *door, 
 	guest->hub = hub;
 	guest->door = door;
 	guest->requests = socket;
-	guest->holder = (struct hub_holder){ .hub = hub, .requests = socket, .proof = -1 };
+	guest->holder = (struct hub_holder){ .hub = hub, .requests = socket, .guest = guest, .proof = -1 };
 	guest->events = -1;
 	atomic_init(&guest->refs, 1);
 	hub_table_init(&guest->table);

@@ -267,7 +267,7 @@ static int check_proof(struct kymo_hub *hub, const struct hub_holder *holder, pi
 {
 	struct hub_process *process = hub_find_process(hub, pid);
 
-	if (holder->requests < 0)
+	if (!holder->guest)
 		return 0;
 	return process ? hub_proof_check_guest(holder->proof, process, pid) : -ESRCH;
 }

@@ -14,6 +14,7 @@ struct hub_holder {
 	pid_t kept;			/* that it follows, or 0 */
 	bool is_closed;			/* … and nobody else may hold for now */
 	bool takes;			/* threads that nobody traces, for as long as it holds them */
+	struct hub_guest *guest;	/* the client whose it is, or NULL */
 	int proof;			/* a client's, for as long as it asks for a hold (hub_proof.h) */
 };
 

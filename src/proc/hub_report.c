@@ -6,7 +6,6 @@
  */
 
 #include <errno.h>
-#include <stddef.h>
 
 #include "proc/hub_remote.h"
 
@@ -238,9 +237,7 @@ static bool proves(struct kymo_hub *hub, struct hub_guest *guest, pid_t tid)
 /* Whose hold it is, or NULL. */
 static struct hub_guest *holding_guest(const struct hub_process *process)
 {
-	const struct hub_holder *holder = process->holder;
-
-	return holder && holder->requests >= 0 ? (struct hub_guest *)((uintptr_t)holder - offsetof(struct hub_guest, holder)) : NULL;
+	return process->holder ? process->holder->guest : NULL;
 }
 
 /* What it has asked for and still waits in the queue finds no hold. It may have let go, or have gone, while it was asked. */

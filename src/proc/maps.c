@@ -176,6 +176,12 @@ uint64_t kymo_maps_hole_anywhere(const struct kymo_maps *maps, uint64_t size)
 	return best;
 }
 
+/* A path of the process' own may lead to anything by now; nothing but a file may block us, or become our terminal. */
+static int open_for_reading(const char *name)
+{
+	return open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+}
+
 struct kymo_error *kymo_open_mapped(pid_t pid, const struct kymo_map *map, int *fd_ret)
 {
 	kymo_cleanup_close int fd = -1;
@@ -187,9 +193,9 @@ struct kymo_error *kymo_open_mapped(pid_t pid, const struct kymo_map *map, int *
 					 map->start, pid);
 	pid = kymo_live_thread(pid);
 	snprintf(name, sizeof(name), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, map->start, map->end);
-	fd = open(name, O_RDONLY | O_CLOEXEC);
+	fd = open_for_reading(name);
 	if (fd < 0 && snprintf(name, sizeof(name), "/proc/%d/root%s", pid, map->path) < (int)sizeof(name)) {
-		fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		fd = open_for_reading(name);
 		/* The device differs between maps and stat on some filesystems (btrfs, overlay); the inode does not. */
 		if (fd >= 0 && (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_ino != map->inode))
 			return kymo_error_create(KYMO_ERROR_NOT_FOUND,

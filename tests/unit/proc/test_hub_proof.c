@@ -1,0 +1,545 @@
+/* What a client of a hub has to prove, and what it gives to a hub with that (hub_proof.h). e2e/syscalls/test_hub_rights.py compares kymo with the kernel. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "engines.h"
+#include "proc/hub_place.h"
+#include "proc/hub_proof.h"
+#include "proc/hub_remote.h"
+
+#define MS 1000000ull
+#define NOBODY 65534
+#define REFUSED 1	/* exit statuses of clients and targets */
+#define FAILED 2
+
+static void need_root(void)
+{
+	if (!geteuid())
+		return;
+	print_message("needs root, to give rights away\n");
+	skip();
+}
+
+static int waiting(struct shared *shared)
+{
+	shared->ready = 1;
+	while (!shared->is_over)
+		nap();
+	return 0;
+}
+
+static pid_t waiting_child(struct shared **shared_ret)
+{
+	pid_t pid;
+
+	*shared_ret = share();
+	pid = child_of(waiting, *shared_ret);
+	eventually((*shared_ret)->ready);
+	return pid;
+}
+
+static int open_of(pid_t pid, const char *file, int flags)
+{
+	char name[64];
+	int fd;
+
+	snprintf(name, sizeof(name), "/proc/%d/%s", pid, file);
+	fd = open(name, flags | O_CLOEXEC);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static void is_refused(int fd, pid_t pid)
+{
+	assert_int_equal(hub_proof_check(fd, pid, -1), -EPERM);
+	close(fd);
+}
+
+/* ---- what is a proof -------------------------------------------------------------------------------------------------------- */
+
+static void only_the_memory_of_that_process_open_for_writing_is_a_proof(void **state)
+{
+	struct shared *shared, *of_other;
+	pid_t pid = waiting_child(&shared), other = waiting_child(&of_other);
+	char file[] = "/tmp/kymo-test-XXXXXX";
+	int fd = open_of(pid, "mem", O_RDWR);
+
+	assert_int_equal(hub_proof_check(fd, pid, -1), 0);
+	assert_int_equal(hub_proof_check(fd, pid, fd), 0);
+	assert_int_equal(hub_proof_check(fd, other, -1), -EPERM);	/* with the same random bytes, as both are our children */
+	close(fd);
+	is_refused(-1, pid);
+	is_refused(open_of(pid, "mem", O_RDONLY), pid);
+	is_refused(open_of(pid, "mem", O_WRONLY), pid);
+	is_refused(open_of(pid, "mem", O_PATH), pid);
+	is_refused(open_of(pid, "mem", O_PATH | O_RDWR), pid);
+	is_refused(open_of(other, "mem", O_RDWR), pid);
+	is_refused(open_of(getpid(), "mem", O_RDWR), pid);
+	is_refused(open_of(pid, "comm", O_RDWR), pid);
+	is_refused(open("/dev/null", O_RDWR | O_CLOEXEC), pid);
+	is_refused(mkstemp(file), pid);
+	unlink(file);
+	shared->is_over = of_other->is_over = 1;
+	assert_int_equal(end_of(pid) | end_of(other), 0);
+	fd = open_of(getpid(), "mem", O_RDWR);
+	assert_int_equal(hub_proof_check(fd, pid, -1), -ESRCH);
+	close(fd);
+}
+
+static int executing(struct shared *shared)
+{
+	shared->ready = 1;
+	while (!shared->go)
+		nap();
+	execl("/bin/sleep", "sleep", "600", NULL);
+	return 1;
+}
+
+static bool is_called(pid_t pid, const char *name)
+{
+	char comm[32];
+
+	kymo_read_comm(pid, comm);
+	return !strcmp(comm, name);
+}
+
+static void a_descriptor_from_before_an_exec_is_no_proof(void **state)
+{
+	struct shared *shared = share();
+	pid_t pid = child_of(executing, shared);
+	int before, now;
+
+	eventually(shared->ready);
+	before = open_of(pid, "mem", O_RDWR);
+	assert_int_equal(hub_proof_check(before, pid, -1), 0);
+	shared->go = 1;
+	eventually(is_called(pid, "sleep"));
+	eventually(hub_proof_check(before, pid, -1) == -EPERM);
+	now = open_of(pid, "mem", O_RDWR);
+	eventually(hub_proof_check(now, pid, -1) == 0);
+	assert_int_equal(hub_proof_check(now, pid, before), -EAGAIN);	/* the hub has that of before: it was not told yet */
+	assert_int_equal(hub_proof_check(before, pid, before), -EAGAIN);
+	close(before);
+	close(now);
+	end_with_kill(pid);
+}
+
+/* ---- what a client gives away ------------------------------------------------------------------------------------------------ */
+
+static void become_nobody(void)
+{
+	if (setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) || setresuid(NOBODY, NOBODY, NOBODY) || prctl(PR_SET_DUMPABLE, 1))
+		_exit(FAILED);
+}
+
+/* Traces `count`, if that is a process, as a hub of another user. */
+static int tracing_as_nobody(struct shared *shared)
+{
+	become_nobody();
+	shared->tid = gettid();
+	while (!shared->is_over) {
+		if (shared->count && !shared->seen)
+			shared->seen = ptrace(PTRACE_SEIZE, shared->count, 0, 0) ? -errno : 1;
+		nap();
+	}
+	return 0;
+}
+
+static int waiting_as_nobody(struct shared *shared)
+{
+	become_nobody();
+	return waiting(shared);
+}
+
+static void gives(pid_t tid, pid_t hub, bool may_be_untraced, bool expected)
+{
+	int fd = hub_proof_open(tid, hub, may_be_untraced);
+
+	if (expected)
+		assert_true(fd >= 0);
+	else
+		assert_int_equal(fd, -EPERM);
+	if (fd >= 0)
+		close(fd);
+}
+
+static void a_hub_that_may_less_gets_no_memory_but_of_what_it_traces(void **state)
+{
+	struct shared *of_hub, *of_target, *of_roots;
+	pid_t hub, target, roots;
+
+	need_root();
+	of_hub = share();
+	of_target = share();
+	hub = child_of(tracing_as_nobody, of_hub);
+	target = child_of(waiting_as_nobody, of_target);
+	roots = waiting_child(&of_roots);
+	eventually(of_hub->tid && of_target->ready);
+	gives(roots, hub, false, false);
+	gives(roots, hub, true, false);
+	gives(target, hub, true, false);
+	gives(roots, roots, true, true);	/* one that may as much as we */
+	gives(roots, roots, false, false);
+	of_hub->count = target;
+	eventually(of_hub->seen);
+	assert_int_equal(of_hub->seen, 1);
+	gives(target, hub, false, true);
+	gives(target, hub, true, true);
+	gives(roots, hub, true, false);
+	of_hub->is_over = of_target->is_over = of_roots->is_over = 1;
+	assert_int_equal(end_of(hub) | end_of(target) | end_of(roots), 0);
+}
+
+static void *connect_here(void *data)
+{
+	struct kymo_hub **hub = data;
+
+	if (hub_connect_to(getpid(), hub))
+		*hub = NULL;
+	return NULL;
+}
+
+/* As a hub that asks its client for processes of which the client has told it nothing. */
+static void a_hub_that_asks_for_a_process_that_it_does_not_trace_gets_nothing(void **state)
+{
+	struct hub_message message;
+	struct hub_place place;
+	struct shared *shared;
+	pid_t pid = waiting_child(&shared);
+	int requests, pair[2], proof = -1;
+	struct kymo_hub *hub = NULL;
+	pthread_t thread;
+
+	assert_int_equal(hub_place_open(getpid(), &place), 0);
+	assert_int_equal(pthread_create(&thread, NULL, connect_here, &hub), 0);
+	requests = accept4(place.socket, NULL, NULL, SOCK_CLOEXEC);
+	assert_int_equal(hub_receive(requests, HUB_CLIENT, kymo_now_ns() + 20000 * MS, &message, NULL, NULL), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	message.is_reply = 1;
+	assert_int_equal(hub_send_fd(requests, &message, pair[1]), 0);
+	close(pair[1]);
+	pthread_join(thread, NULL);
+	assert_non_null(hub);
+	message = (struct hub_message){ .version = HUB_VERSION, .type = HUB_PROVE, .tid = pid };
+	assert_int_equal(hub_send(pair[0], &message, NULL), 0);
+	assert_int_equal(hub_receive(pair[0], HUB_CLIENT, kymo_now_ns() + 20000 * MS, &message, NULL, &proof), 0);
+	assert_int_equal(proof, -1);
+	close(requests);
+	close(pair[0]);
+	kymo_hub_destroy(hub);
+	hub_place_close(&place);
+	shared->is_over = 1;
+	assert_int_equal(end_of(pid), 0);
+}
+
+/* ---- clients of a hub -------------------------------------------------------------------------------------------------------- */
+
+static void drop_capabilities(bool for_good)
+{
+	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
+	struct __user_cap_data_struct none[2] = { { 0 } };
+
+	for (int i = 0; for_good && i < 64; i++)
+		prctl(PR_CAPBSET_DROP, i, 0, 0, 0);
+	if (syscall(SYS_capset, &header, none) || (for_good && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)))
+		_exit(FAILED);
+	prctl(PR_SET_DUMPABLE, 1);
+}
+
+/* Without capabilities, and a program that it executes as uid 0 gets all: as if that were set-uid. */
+static int gaining(struct shared *shared)
+{
+	drop_capabilities(false);
+	return executing(shared);
+}
+
+static int not_gaining(struct shared *shared)
+{
+	drop_capabilities(true);
+	return executing(shared);
+}
+
+/* Joins the hub of `tid` and says what becomes of it: `seen` when it is attached, `count` when it was told of the exec, `ready` when it has lost its engine. */
+static int client_without_rights(struct shared *shared)
+{
+	struct book book = { 0 };
+	struct kymo_engine *engine;
+	struct kymo_hub *hub;
+	int err;
+
+	drop_capabilities(true);
+	if (kymo_hub_connect(shared->tid, &hub))
+		return FAILED;
+	err = kymo_engine_attach(hub, shared->tid, KYMO_ATTACH_CREATE, &ops, &book, &engine);
+	if (err)
+		return err == -EPERM ? REFUSED : FAILED;
+	if (kymo_engine_set_events(engine, KYMO_EVENTS_ALL))
+		return FAILED;
+	shared->seen = 1;
+	while (!shared->is_over) {
+		uint8_t byte;
+
+		if (book.told[EXEC])
+			shared->count = 1;
+		if (book.told[RELEASE])
+			shared->ready = 1;
+		kymo_engine_read(engine, (uintptr_t)&client_without_rights, &byte, 1);
+		nap();
+	}
+	kymo_engine_put(engine);
+	kymo_hub_destroy(hub);
+	return 0;
+}
+
+struct fixture {
+	struct shared *of_target, *of_client;
+	pid_t target, client;
+	struct kymo_hub *hub;
+	struct kymo_engine *engine;
+	struct book book;
+};
+
+static void begin(struct fixture *f, int (*target)(struct shared *shared), int (*client)(struct shared *shared))
+{
+	memset(f, 0, sizeof(*f));
+	f->of_target = share();
+	f->of_client = share();
+	f->target = child_of(target, f->of_target);
+	eventually(f->of_target->ready);
+	assert_int_equal(kymo_hub_create(&f->hub), 0);
+	f->engine = engine_of(f->hub, f->target, &f->book, 0);
+	assert_int_equal(kymo_hub_serve(f->hub), 0);
+	f->of_client->tid = f->target;
+	f->client = client ? child_of(client, f->of_client) : 0;
+}
+
+static void end(struct fixture *f)
+{
+	kymo_engine_put(f->engine);
+	kymo_hub_destroy(f->hub);
+	end_with_kill(f->target);
+	munmap(f->of_client, sizeof(*f->of_client));
+	munmap(f->of_target, sizeof(*f->of_target));
+}
+
+static size_t engines_of(const struct fixture *f)
+{
+	const struct task *task;
+	size_t n;
+
+	pthread_mutex_lock(&f->hub->lock);
+	task = hub_find(f->hub, f->target);
+	n = task ? task->engines.n : 0;
+	pthread_mutex_unlock(&f->hub->lock);
+	return n;
+}
+
+static void execute(struct fixture *f, bool is_told)
+{
+	eventually(f->of_client->seen);
+	f->of_target->go = 1;
+	eventually(is_called(f->target, "sleep"));
+	if (is_told)
+		eventually(f->of_client->count);
+	else
+		eventually(engines_of(f) == 1);
+	assert_int_equal(f->of_client->count, is_told);
+	f->of_client->is_over = 1;
+	assert_int_equal(end_of(f->client), 0);
+	assert_int_equal(kymo_engine_tid(f->engine), f->target);
+}
+
+static void a_client_that_may_not_trace_the_new_program_is_not_told_of_it(void **state)
+{
+	struct fixture f;
+
+	need_root();
+	begin(&f, gaining, client_without_rights);
+	execute(&f, false);
+	end(&f);
+}
+
+static void a_client_that_may_trace_the_new_program_goes_on(void **state)
+{
+	struct fixture f;
+
+	need_root();
+	begin(&f, not_gaining, client_without_rights);
+	execute(&f, true);
+	end(&f);
+}
+
+static void a_client_without_capabilities_is_refused_where_the_target_has_some(void **state)
+{
+	struct fixture f;
+
+	need_root();
+	begin(&f, waiting, client_without_rights);
+	assert_int_equal(end_of(f.client), REFUSED << 8);
+	end(&f);
+}
+
+static void write_to(const char *name, const char *text)
+{
+	int fd = open(name, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0 || write(fd, text, strlen(text)) < 0)
+		_exit(FAILED);
+	close(fd);
+}
+
+/* With all capabilities, in a namespace of its own. */
+static int client_in_another_namespace(struct shared *shared)
+{
+	struct book book = { 0 };
+	struct kymo_engine *engine;
+	struct kymo_hub *hub;
+	int err;
+
+	if (unshare(CLONE_NEWUSER))
+		return 77;
+	write_to("/proc/self/uid_map", "0 0 1");
+	write_to("/proc/self/setgroups", "deny");
+	write_to("/proc/self/gid_map", "0 0 1");
+	if (kymo_hub_connect(shared->tid, &hub))
+		return FAILED;
+	err = kymo_engine_attach(hub, shared->tid, KYMO_ATTACH_CREATE, &ops, &book, &engine);
+	return err == -EPERM ? REFUSED : err ? FAILED : 0;
+}
+
+static void a_client_in_another_user_namespace_is_refused(void **state)
+{
+	struct fixture f;
+	int status;
+
+	need_root();
+	begin(&f, waiting, client_in_another_namespace);
+	status = end_of(f.client);
+	end(&f);
+	if (status == 77 << 8) {
+		print_message("the kernel makes no user namespace\n");
+		skip();
+	}
+	assert_int_equal(status, REFUSED << 8);
+}
+
+/* ---- descriptors that come ------------------------------------------------------------------------------------------------- */
+
+#define FDS_MAX 253
+#define SOME 10	/* the memory of the process, which the hub keeps, and sockets of the last client, which is seen off when the next one comes */
+
+static int n_fds(void)
+{
+	DIR *list = opendir("/proc/self/fd");
+	int n = 0;
+
+	assert_non_null(list);
+	while (readdir(list))
+		n++;
+	closedir(list);
+	return n;
+}
+
+static int greeted(const struct fixture *f)
+{
+	struct hub_message hello = { .version = HUB_VERSION, .type = HUB_HELLO };
+	int fd = -1, events = -1;
+
+	assert_int_equal(hub_place_dial(f->hub->tid, &fd), 0);
+	assert_int_equal(hub_send(fd, &hello, NULL), 0);
+	assert_int_equal(hub_receive(fd, HUB_ITSELF, kymo_now_ns() + 20000 * MS, &hello, NULL, &events), 0);
+	close(events);
+	return fd;
+}
+
+static void send_fds(int socket, const struct hub_message *message, const int *fds, size_t n)
+{
+	struct iovec part = { (void *)(uintptr_t)message, sizeof(*message) };
+	union {
+		struct cmsghdr header;
+		char room[CMSG_SPACE(FDS_MAX * sizeof(int))];
+	} control = { .header = { .cmsg_len = CMSG_LEN(n * sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS } };
+	struct msghdr both = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = CMSG_SPACE(n * sizeof(int)) };
+
+	memcpy(CMSG_DATA(&control.header), fds, n * sizeof(int));
+	assert_int_equal(sendmsg(socket, &both, MSG_NOSIGNAL), sizeof(*message));
+}
+
+static void a_message_with_many_descriptors_is_refused_and_none_is_left_open(void **state)
+{
+	static const size_t counts[] = { 2, 3, 17, FDS_MAX };
+	struct hub_message message = { .version = HUB_VERSION, .type = HUB_ATTACH };
+	int fds[FDS_MAX], before;
+	struct fixture f;
+
+	begin(&f, waiting, NULL);
+	message.tid = f.target;
+	message.flags = KYMO_ATTACH_CREATE;
+	fds[0] = open_of(f.target, "mem", O_RDWR);
+	for (int i = 1; i < FDS_MAX; i++)
+		fds[i] = fds[0];
+	before = n_fds();
+	for (int i = 0; i < 100; i++) {
+		int socket = greeted(&f), err;
+		struct hub_message reply;
+
+		send_fds(socket, &message, fds, counts[(size_t)i % kymo_countof(counts)]);
+		err = hub_receive(socket, HUB_ITSELF, kymo_now_ns() + 20000 * MS, &reply, NULL, NULL);
+		assert_int_equal(err, -EPIPE);
+		close(socket);
+	}
+	eventually(n_fds() < before + SOME);
+	assert_int_equal(kymo_engine_tid(f.engine), f.target);
+	close(fds[0]);
+	end(&f);
+}
+
+/* One where none is asked for, and one that is no proof. */
+static void a_descriptor_that_comes_along_is_not_left_open(void **state)
+{
+	struct hub_message where = { .version = HUB_VERSION, .type = HUB_WHERE }, attach = { .version = HUB_VERSION, .type = HUB_ATTACH, .flags = KYMO_ATTACH_CREATE };
+	int fd = open("/dev/null", O_RDWR | O_CLOEXEC), socket, before;
+	struct hub_message reply;
+	struct fixture f;
+
+	begin(&f, waiting, NULL);
+	attach.tid = f.target;
+	socket = greeted(&f);
+	before = n_fds();
+	for (int i = 0; i < 100; i++) {
+		send_fds(socket, i % 2 ? &where : &attach, &fd, 1);
+		assert_int_equal(hub_receive(socket, HUB_ITSELF, kymo_now_ns() + 20000 * MS, &reply, NULL, NULL), 0);
+		assert_int_equal(reply.result, i % 2 ? -ESRCH : -EPERM);
+	}
+	assert_true(n_fds() < before + SOME);
+	close(socket);
+	close(fd);
+	end(&f);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(only_the_memory_of_that_process_open_for_writing_is_a_proof),
+		cmocka_unit_test(a_descriptor_from_before_an_exec_is_no_proof),
+		cmocka_unit_test(a_hub_that_may_less_gets_no_memory_but_of_what_it_traces),
+		cmocka_unit_test(a_hub_that_asks_for_a_process_that_it_does_not_trace_gets_nothing),
+		cmocka_unit_test(a_client_that_may_not_trace_the_new_program_is_not_told_of_it),
+		cmocka_unit_test(a_client_that_may_trace_the_new_program_goes_on),
+		cmocka_unit_test(a_client_without_capabilities_is_refused_where_the_target_has_some),
+		cmocka_unit_test(a_client_in_another_user_namespace_is_refused),
+		cmocka_unit_test(a_message_with_many_descriptors_is_refused_and_none_is_left_open),
+		cmocka_unit_test(a_descriptor_that_comes_along_is_not_left_open),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
