@@ -76,7 +76,7 @@ int kymo_pwrite_all(int fd, const void *data, size_t size, off_t offset)
 
 int kymo_read_file(int dirfd, const char *path, size_t limit, char **ret, size_t *size_ret)
 {
-	kymo_cleanup_close int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC);
+	kymo_cleanup_close int fd = openat(dirfd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	kymo_cleanup_free char *data = NULL;
 	size_t size = 0, cap = 0;
 

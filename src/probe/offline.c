@@ -213,7 +213,7 @@ static struct kymo_error *find_file(struct kymo_offline *offline, const char *na
 	if (error)
 		return error;
 	whole = realpath(path, NULL);
-	fd = open(whole ? whole : path, O_RDONLY | O_CLOEXEC);
+	fd = open(whole ? whole : path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return kymo_error_errno(errno, "cannot open %s", path);
 	return add_file(offline, fd, whole ? whole : path, ret);

@@ -82,6 +82,16 @@ def test_a_pipe_in_place_of_metadata_is_not_waited_for(tmp):
     check((place / 'data/metadata').exists(), 'the earlier recording is where it was')
 
 
+def test_a_pipe_in_a_trace_is_not_waited_for_by_its_reader(tmp):
+    (tmp / 'trace').mkdir()
+    os.mkfifo(tmp / 'trace/metadata')
+    result = run(KYMO, 'report', tmp / 'trace', seconds=30).ended(1)
+    check_matches(result.err, r'kymo: \S*trace')
+    record('-o', tmp / 'data').ok()
+    os.mkfifo(tmp / 'data/more')
+    run(KYMO, 'report', tmp / 'data', seconds=30)
+
+
 def test_directories_of_other_users_are_left_alone(tmp):
     place = shared_directory(tmp)
     run(*AS_OTHER, 'sh', '-c', f'mkdir {place}/data && printf "/* CTF 1.8 */" >{place}/data/metadata').ok()

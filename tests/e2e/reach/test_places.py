@@ -53,6 +53,29 @@ def test_a_bare_name_is_looked_up_in_that_process(tmp):
     process.end(input='\n').ok()
 
 
+def test_a_pipe_in_the_place_of_a_library_is_not_waited_for(tmp):
+    """By a user that may not follow /proc/PID/map_files, so that the path is opened in the namespace of the process."""
+    need_root()
+    library, pipe = tmp / 'libmarked.so', tmp / 'pipe'
+    shutil.copy(target_path('libmarked.so'), library)
+    tmp.chmod(0o777)
+    library.chmod(0o755)
+    os.mkfifo(pipe)
+    pipe.chmod(0o666)
+    as_user = ['setpriv', '--reuid', str(NOBODY), '--regid', str(NOBODY), '--clear-groups']
+    process = start(program('unshare'), '-m', *as_user, 'env', f'LD_PRELOAD={library}', 'sleep', '600')
+    eventually(lambda: any(mapping.path == str(library) for mapping in processes.maps(process.pid)), 'it has the library')
+    eventually(lambda: processes.status(process.pid)['Name'] == 'sleep', 'it is the program')
+    result = run(program('nsenter'), '-m', '-t', str(process.pid), 'mount', '--bind', pipe, library)
+    if result.status:
+        skip(f'no mount there: {result.err.strip()}')
+    for command in (['list', process.pid, 'libmarked*'], ['explain', process.pid, f'{library}:0x1000'],
+                    ['record', '-o', tmp / 'data', '-p', f'{library}:0x1000', '--for', '1', '--pid', process.pid],
+                    ['record', '-o', tmp / 'data', '-s', 'all', '--for', '1', '--pid', process.pid]):
+        run(KYMO, *command, user=NOBODY, cwd=tmp, seconds=60)
+    check(process.is_alive(), 'the process lives')
+
+
 def test_detach_and_status_in_other_namespaces(tmp):
     process, pid, path = inside(tmp, '-w', '300')
     before = remains.lasting_mappings(pid)

@@ -1,8 +1,9 @@
 """A hub lends its rights to no client: what a client may join is what the kernel would let it trace itself. `strace -p` on a twin of the target is the reference."""
 import os
 import re
+import signal
 
-from kymotest import KYMO, at_end, check, check_equal, eventually, need_root, program, run, start
+from kymotest import KYMO, NOBODY, at_end, check, check_equal, eventually, need_root, program, run, skip, start
 
 LOOP = 'while :; do read -t 0.05 line <> <(:); kill -0 $$; done'
 NO_RIGHTS = ['setpriv', '--bounding-set=-all', '--inh-caps=-all', '--no-new-privs']
@@ -24,20 +25,30 @@ def hub_of(process):
     return hub
 
 
+def hub_that_launches(tmp, **options):
+    """One whose target is its child, which Yama lets it trace; and the target."""
+    hub = start(KYMO, 'syscalls', '-o', os.devnull, '--', 'bash', '-c', f'echo $$ >{tmp}/pid; {LOOP}', **options)
+    at_end(hub.kill)
+    eventually(lambda: (tmp / 'pid').exists() and (tmp / 'pid').read_text().endswith('\n'), 'its target runs')
+    pid = int((tmp / 'pid').read_text())
+    at_end(os.kill, pid, signal.SIGKILL)
+    return hub, pid
+
+
 def tracer_of(pid):
     return int(re.search(r'^TracerPid:\s*(\d+)', open(f'/proc/{pid}/status').read(), re.M).group(1))
 
 
-def may_strace(pid, client):
+def may_strace(pid, client, **options):
     """Whether the kernel lets a process of these rights attach."""
-    result = run(*client, 'timeout', '-s', 'INT', '1', program('strace'), '-o', os.devnull, '-p', str(pid))
+    result = run(*client, 'timeout', '-s', 'INT', '1', program('strace'), '-o', os.devnull, '-p', str(pid), **options)
     check(('attached' in result.err) != ('not permitted' in result.err), 'it is one or the other', result)
     return 'attached' in result.err
 
 
-def joins(pid, client):
+def joins(pid, client, **options):
     """Whether it is told of calls by the hub."""
-    result = run(*client, 'timeout', '-s', 'INT', '4', KYMO, 'syscalls', '--pid', str(pid), seconds=60)
+    result = run(*client, 'timeout', '-s', 'INT', '4', KYMO, 'syscalls', '--pid', str(pid), seconds=60, **options)
     check('Sanitizer' not in result.err.replace('LeakSanitizer has encountered a fatal error', ''), 'no report', result)
     return bool(re.search(r'kill\(|read\(|clone', result.out + result.err)), result
 
@@ -59,3 +70,35 @@ def test_a_client_joins_what_the_kernel_would_let_it_trace():
         told, result = joins(process.pid, client)
         check(told == expected, f'the hub: {what}', result)
         check(process.is_alive(), 'the target lives')
+
+
+def joins_as_the_kernel_allows(tmp, **options):
+    """An ordinary user's client of a hub of the same user, where the target is no child of the client."""
+    other = start('bash', '-c', LOOP, **options)
+    at_end(other.kill)
+    eventually(lambda: open(f'/proc/{other.pid}/comm').read() == 'bash\n', 'it is the shell')
+    allowed = may_strace(other.pid, [], **options)
+    hub, pid = hub_that_launches(tmp, **options)
+    told, result = joins(pid, [], **options)
+    check_equal(told, allowed, f'the hub lets it in ({result})')
+    check(hub.is_alive(), 'the hub lives')
+    return allowed
+
+
+def test_an_ordinary_user_joins_a_hub_of_its_own(tmp):
+    tmp.chmod(0o777)
+    as_user = {'user': NOBODY} if os.geteuid() == 0 else {}
+    joins_as_the_kernel_allows(tmp, env={'XDG_RUNTIME_DIR': str(tmp)}, **as_user)
+
+
+def test_yama_holds_for_clients(tmp):
+    """Where it is there, and lets a process trace its descendants alone."""
+    scope = '/proc/sys/kernel/yama/ptrace_scope'
+    if not os.path.exists(scope):
+        skip('this kernel has no Yama')
+    with open(scope) as file:
+        if int(file.read()) != 1:
+            skip(f'{scope} is not 1')
+    tmp.chmod(0o777)
+    as_user = {'user': NOBODY} if os.geteuid() == 0 else {}
+    check_equal(joins_as_the_kernel_allows(tmp, env={'XDG_RUNTIME_DIR': str(tmp)}, **as_user), False, 'the kernel')
