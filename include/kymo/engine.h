@@ -306,7 +306,8 @@ enum kymo_attach_flag {
  *   -EEXIST    EXCLUSIVE, and one matches
  *   -ENOENT    a lookup finds none
  *   -ESRCH     there is no such thread, or it is ending
- *   -EPERM     it may not be traced; kymo_hub_explain() says why
+ *   -EPERM     it may not be traced, on a connected hub by this process itself, as PTRACE_ATTACH would have it; kymo_hub_explain() says why. Engines of a connected hub are detached when the
+ *              thread executes a program that this process may not trace
  *   -EBUSY     somebody else traces it; kymo_hub_explain() names who
  *   -EAGAIN    in a callback: its process has become another program, of which the hub has yet to tell
  *   -ENOMEM

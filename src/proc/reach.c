@@ -24,6 +24,7 @@ int kymo_hub_reach(const struct kymo_reach *reach)
 {
 	pid_t busy;
 	int err, why;
+	bool is_in;
 
 	for (int i = 1;; i++) {
 		err = reach->open(reach->data);
@@ -33,10 +34,13 @@ int kymo_hub_reach(const struct kymo_reach *reach)
 			return err;
 		reach->close(reach->data);
 		why = kymo_hub_connect(busy, reach->hub);
-		if (!why)
+		is_in = !why;
+		if (is_in)
 			why = attach(reach, &busy);
 		if (!why)
 			return 0;
+		if (is_in && why == -EPERM)	/* the hub asks for what the kernel would ask for */
+			return why;
 		reach->close(reach->data);
 		if (i >= (why == -EPIPE ? HUB_TRIES : JOIN_TRIES) || reach->is_given_up(reach->data) || why == -EPERM || why == -EPROTO || why == -ETIMEDOUT)
 			return err;

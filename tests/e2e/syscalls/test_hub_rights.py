@@ -69,6 +69,7 @@ def test_a_client_joins_what_the_kernel_would_let_it_trace():
         hub_of(process)
         told, result = joins(process.pid, client)
         check(told == expected, f'the hub: {what}', result)
+        check(told or 'does not let you trace it; try as its user or as root' in result.err, f'the sentence: {what}', result)
         check(process.is_alive(), 'the target lives')
 
 
