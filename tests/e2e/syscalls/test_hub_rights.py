@@ -17,9 +17,9 @@ def twin(*by, **options):
     return process
 
 
-def hub_of(process):
-    """Root's, which serves."""
-    hub = start(KYMO, 'syscalls', '-o', os.devnull, '--pid', str(process.pid))
+def hub_of(process, by=(), **options):
+    """Root's, or that of another user, which serves."""
+    hub = start(*by, KYMO, 'syscalls', '-o', os.devnull, '--pid', str(process.pid), **options)
     at_end(hub.kill)
     eventually(lambda: tracer_of(process.pid) > 0, 'it is traced')
     return hub
@@ -71,6 +71,21 @@ def test_a_client_joins_what_the_kernel_would_let_it_trace():
         check(told == expected, f'the hub: {what}', result)
         check(told or 'does not let you trace it; try as its user or as root' in result.err, f'the sentence: {what}', result)
         check(process.is_alive(), 'the target lives')
+
+
+def test_ambient_capabilities_of_a_hub_are_no_gift(tmp):
+    """A hub of an ordinary user with capabilities that it has by no file, so that nothing marks it as secure."""
+    need_root()
+    tmp.chmod(0o777)
+    env = {'XDG_RUNTIME_DIR': str(tmp)}
+    as_user = [program('setpriv'), '--reuid', str(NOBODY), '--regid', str(NOBODY), '--clear-groups']
+    with_rights = as_user + ['--inh-caps=+sys_ptrace,+dac_override,+kill', '--ambient-caps=+sys_ptrace,+dac_override,+kill']
+    for what, client, expected in ('without capabilities', as_user, False), ('with the same', with_rights, True):
+        check_equal(may_strace(twin().pid, client, env=env), expected, f'the kernel: {what}')
+        process = twin()
+        hub_of(process, with_rights, env=env)
+        told, result = joins(process.pid, client, env=env)
+        check(told == expected, f'the hub: {what}', result)
 
 
 def joins_as_the_kernel_allows(tmp, **options):

@@ -378,6 +378,72 @@ static void a_client_that_may_trace_the_new_program_goes_on(void **state)
 	end(&f);
 }
 
+/* Makes no calls of the new program's but for the exec. */
+static int gaining_soon(struct shared *shared)
+{
+	drop_capabilities(false);
+	shared->ready = 1;
+	while (!shared->go)
+		syscall(SYS_getppid);
+	execl("/bin/sleep", "sleep", "600", NULL);
+	return 1;
+}
+
+static unsigned int look_at_call(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+{
+	const struct kymo_syscall_report *call = report;
+
+	if (told == ENTRY && call->number != SYS_getppid && call->number != SYS_execve)
+		((struct shared *)book->more)->count = (int)call->number;
+	return KYMO_ACTION_RESUME;
+}
+
+static int attaching_client(struct shared *shared)
+{
+	struct book book = { .hook = look_at_call, .more = shared };
+	struct kymo_engine *engine = NULL;
+	struct kymo_hub *hub;
+
+	drop_capabilities(true);
+	if (kymo_hub_connect(shared->tid, &hub))
+		return FAILED;
+	shared->seen = 1;
+	while (!shared->is_over) {
+		engine = NULL;
+		if (!kymo_engine_attach(hub, shared->tid, KYMO_ATTACH_CREATE, &ops, &book, &engine))
+			kymo_engine_set_events(engine, KYMO_EVENTS_ALL);
+		sched_yield();
+		if (engine)
+			kymo_engine_control(engine, KYMO_ACTION_DETACH);
+		kymo_engine_put(engine);
+	}
+	kymo_hub_destroy(hub);
+	return 0;
+}
+
+/* At any moment between the proof and the end of the attach. */
+static void a_client_that_attaches_while_the_target_executes_sees_nothing_of_the_new_program(void **state)
+{
+	unsigned int seed = 1;
+
+	need_root();
+	for (int i = 0; i < 20; i++) {
+		struct fixture f;
+
+		begin(&f, gaining_soon, attaching_client);
+		eventually(f.of_client->seen);
+		nanosleep(&(struct timespec){ 0, (rand_r(&seed) % 5000) * 1000L }, NULL);
+		f.of_target->go = 1;
+		eventually(is_called(f.target, "sleep"));
+		for (int n = 0; n < 10; n++)
+			nap();
+		f.of_client->is_over = 1;
+		assert_int_equal(end_of(f.client), 0);
+		assert_int_equal(f.of_client->count, 0);
+		end(&f);
+	}
+}
+
 static void a_client_without_capabilities_is_refused_where_the_target_has_some(void **state)
 {
 	struct fixture f;
@@ -535,6 +601,7 @@ int main(void)
 		cmocka_unit_test(a_hub_that_asks_for_a_process_that_it_does_not_trace_gets_nothing),
 		cmocka_unit_test(a_client_that_may_not_trace_the_new_program_is_not_told_of_it),
 		cmocka_unit_test(a_client_that_may_trace_the_new_program_goes_on),
+		cmocka_unit_test(a_client_that_attaches_while_the_target_executes_sees_nothing_of_the_new_program),
 		cmocka_unit_test(a_client_without_capabilities_is_refused_where_the_target_has_some),
 		cmocka_unit_test(a_client_in_another_user_namespace_is_refused),
 		cmocka_unit_test(a_message_with_many_descriptors_is_refused_and_none_is_left_open),
