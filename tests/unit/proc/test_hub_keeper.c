@@ -3,6 +3,7 @@
  * of luck; KYMO_KILLS is how often the others are tried (20), and with KYMO_HOT the lucky ones are counted, too.
  */
 #define KYMO_TESTS_REMOTE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 
@@ -46,22 +47,35 @@ static uint8_t byte_of(pid_t pid, uint64_t address)
 	return byte;
 }
 
-/* A child of `parent`, made not long after it, that is called so, or 0. */
+/* Whether `pid` is a child of `parent` and called so. */
+static bool is_child_called(const char *pid, pid_t parent, const char *name)
+{
+	char file[300], line[256] = "";
+	FILE *stat;
+	int of = 0;
+
+	snprintf(file, sizeof(file), "/proc/%s/stat", pid);
+	stat = fopen(file, "r");
+	if (!stat)
+		return false;
+	if (fgets(line, sizeof(line), stat) && strstr(line, name))
+		sscanf(strrchr(line, ')') + 2, "%*c %d", &of);
+	fclose(stat);
+	return of == parent;
+}
+
+/* A child of `parent` that is called so, or 0. Its id may be the smaller one: they begin anew when they are used up. */
 static pid_t child_called(pid_t parent, const char *name)
 {
-	char file[64], line[256];
-	int child, found = 0;
-	FILE *children;
+	DIR *list = opendir("/proc");
+	const struct dirent *entry;
+	pid_t found = 0;
 
-	for (pid_t pid = parent; pid < parent + 2000 && !found; pid++) {
-		snprintf(file, sizeof(file), "/proc/%d/stat", pid);
-		children = fopen(file, "r");
-		if (!children)
-			continue;
-		if (fgets(line, sizeof(line), children) && strstr(line, name) && sscanf(strrchr(line, ')') + 2, "%*c %d", &child) == 1 && child == parent)
-			found = pid;
-		fclose(children);
-	}
+	assert_non_null(list);
+	while (!found && (entry = readdir(list)))
+		if (*entry->d_name >= '1' && *entry->d_name <= '9' && is_child_called(entry->d_name, parent, name))
+			found = atoi(entry->d_name);
+	closedir(list);
 	return found;
 }
 
