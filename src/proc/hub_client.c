@@ -45,10 +45,12 @@ static int send_with_proof(const struct hub_client *client, int socket, const st
 	return proof < 0 ? hub_send(socket, message, NULL) : hub_send_fd(socket, message, proof);
 }
 
-static int exchange(const struct hub_client *client, int socket, struct hub_message *message, void *memory, uint8_t *room, uint64_t deadline_ns)
+static int exchange(const struct hub_client *client, int socket, struct hub_message *message, void *memory,
+		    uint8_t *room, uint64_t deadline_ns)
 {
 	struct hub_message reply;
-	int err = hub_message_needs_proof(message) ? send_with_proof(client, socket, message) : hub_send(socket, message, memory);
+	int err = hub_message_needs_proof(message) ? send_with_proof(client, socket, message)
+						   : hub_send(socket, message, memory);
 
 	if (!err)
 		err = hub_receive(socket, HUB_ITSELF, deadline_ns, &reply, room, NULL);

@@ -49,7 +49,7 @@ static bool wait_for_answer(struct hub_guest *guest, struct hub_message *message
 			*message = got;
 			return true;
 		}
-		if (message->type == HUB_PROVE) {	/* nothing of the new program is its before it has answered */
+		if (message->type == HUB_PROVE) { /* nothing of the new program is its before it has answered */
 			*fd_ret = fd;
 			return false;
 		}
@@ -376,7 +376,7 @@ static int64_t run_hold(struct hub_guest *guest, struct hub_message *message, ui
 	int64_t result;
 
 	if (message->type != HUB_HOLD || hub_hold_is_in_callback(&guest->holder))
-		return hub_hold_run(&guest->holder, message, memory);	/* -EINVAL: a second HELLO */
+		return hub_hold_run(&guest->holder, message, memory); /* -EINVAL: a second HELLO */
 	guest->holder.proof = proof;
 	result = hub_hold_run(&guest->holder, message, memory);
 	guest->holder.proof = -1;

@@ -298,7 +298,7 @@ static int claim(struct kymo_hub *hub, void *argument)
 	process->is_first_held = is_first;
 	holder->held = process->pid;
 	n = is_first ? claim_first(hub, process, second) : claim_all(hub, process);
-	err = n < 0 ? n : check_proof(hub, holder, holder->held);	/* seizing may have waited for an exec */
+	err = n < 0 ? n : check_proof(hub, holder, holder->held); /* seizing may have waited for an exec */
 	return err ? err : n;
 }
 

@@ -34,7 +34,8 @@ bool hub_message_brings_memory(unsigned int type)
 
 bool hub_message_needs_proof(const struct hub_message *message)
 {
-	return (message->type == HUB_ATTACH && message->flags & KYMO_ATTACH_CREATE) || message->type == HUB_ATTACH_PROCESS || message->type == HUB_HOLD;
+	return (message->type == HUB_ATTACH && message->flags & KYMO_ATTACH_CREATE) ||
+	       message->type == HUB_ATTACH_PROCESS || message->type == HUB_HOLD;
 }
 
 static size_t memory_of(const struct hub_message *message)
@@ -143,7 +144,7 @@ static int wait_until_readable(int socket, uint64_t deadline_ns)
 	}
 }
 
-#define FDS_MAX 253u	/* SCM_MAX_FD: the kernel puts no more into a message */
+#define FDS_MAX 253u /* SCM_MAX_FD: the kernel puts no more into a message */
 
 union many_fds {
 	struct cmsghdr header;
@@ -196,7 +197,10 @@ int hub_receive(int socket, enum hub_side from, uint64_t deadline_ns, struct hub
 {
 	struct iovec parts[2] = { { message, sizeof(*message) }, { memory, HUB_DATA_MAX } };
 	union many_fds control;
-	struct msghdr both = { .msg_iov = parts, .msg_iovlen = memory ? 2 : 1, .msg_control = &control, .msg_controllen = sizeof(control) };
+	struct msghdr both = { .msg_iov = parts,
+			       .msg_iovlen = memory ? 2 : 1,
+			       .msg_control = &control,
+			       .msg_controllen = sizeof(control) };
 	ssize_t n = receive_parts(socket, &both, deadline_ns);
 	int fd = -1, err;
 	size_t n_fds;
@@ -206,7 +210,9 @@ int hub_receive(int socket, enum hub_side from, uint64_t deadline_ns, struct hub
 	if (n < 0)
 		return (int)n;
 	n_fds = take_fds(&both, &fd);
-	err = both.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || n_fds > (fd_ret ? 1u : 0u) ? -EPROTO : hub_message_check(message, (size_t)n, from);
+	err = both.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || n_fds > (fd_ret ? 1u : 0u)
+		      ? -EPROTO
+		      : hub_message_check(message, (size_t)n, from);
 	if (!err && fd_ret)
 		*fd_ret = fd;
 	else if (fd >= 0)

@@ -1,6 +1,8 @@
 /*
- * The kernel is the judge: it opens /proc/TID/mem for writing only for a process that may attach to TID (credentials, capabilities, user namespaces, dumpability, Yama and other security
- * modules). The hub has to see that it is really that file, and of today's memory: a descriptor that was opened before an exec is of the former one, and has the same inode.
+ * The kernel is the judge: it opens /proc/TID/mem for writing only for a process that may attach to TID
+ * (credentials, capabilities, user namespaces, dumpability, Yama and other security modules). The hub has to see
+ * that it is really that file, and of today's memory: a descriptor that was opened before an exec is of the former
+ * one, and has the same inode.
  */
 #include "proc/hub_proof.h"
 
@@ -21,7 +23,7 @@
 #include "proc/hub.h"
 #include "proc/process.h"
 
-#define RANDOM_SIZE 16		/* bytes at AT_RANDOM */
+#define RANDOM_SIZE 16 /* bytes at AT_RANDOM */
 #define AUXV_WORDS 128
 #define STATUS_MAX 65536
 
@@ -48,8 +50,10 @@ static bool is_same_inode(int a, int b)
 {
 	struct statx of_a, of_b;
 
-	return !statx(a, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &of_a) && !statx(b, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &of_b) &&
-	       of_a.stx_dev_major == of_b.stx_dev_major && of_a.stx_dev_minor == of_b.stx_dev_minor && of_a.stx_ino == of_b.stx_ino;
+	return !statx(a, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &of_a) &&
+	       !statx(b, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &of_b) &&
+	       of_a.stx_dev_major == of_b.stx_dev_major && of_a.stx_dev_minor == of_b.stx_dev_minor &&
+	       of_a.stx_ino == of_b.stx_ino;
 }
 
 /* "/TID/mem", whatever the mount's name is before it. */
@@ -75,7 +79,8 @@ static bool is_same_file(int a, int b)
 {
 	char of_a[64], of_b[64];
 
-	return is_same_inode(a, b) && name_of(a, of_a, sizeof(of_a)) && name_of(b, of_b, sizeof(of_b)) && !strcmp(of_a, of_b);
+	return is_same_inode(a, b) && name_of(a, of_a, sizeof(of_a)) && name_of(b, of_b, sizeof(of_b)) &&
+	       !strcmp(of_a, of_b);
 }
 
 /* From the kernel's copy, which an exec replaces. 0: there is none. A 32-bit program has words of half the size. */
@@ -108,7 +113,8 @@ static bool read_random(int fd, uint64_t address, uint8_t *ret)
 }
 
 /*
- * Each exec gives a process 16 random bytes that no other program knows; the memory of before is gone, or another process' (vfork). A forked child has its parent's bytes, but another file.
+ * Each exec gives a process 16 random bytes that no other program knows; the memory of before is gone, or another
+ * process' (vfork). A forked child has its parent's bytes, but another file.
  */
 static int check_memory(int fd, int own, pid_t tid)
 {
@@ -120,7 +126,10 @@ static int check_memory(int fd, int own, pid_t tid)
 		return -EPERM;
 	if (!read_random(own, address, ours))
 		return -EAGAIN;
-	return read_random(fd, address, theirs) && !memcmp(theirs, ours, sizeof(ours)) && memcmp(ours, wiped, sizeof(ours)) != 0 ? 0 : -EPERM;
+	return read_random(fd, address, theirs) && !memcmp(theirs, ours, sizeof(ours)) &&
+			       memcmp(ours, wiped, sizeof(ours)) != 0
+		       ? 0
+		       : -EPERM;
 }
 
 int hub_proof_check(int fd, pid_t tid, int memory)
@@ -141,7 +150,7 @@ int hub_proof_check_guest(int fd, struct hub_process *process, pid_t tid)
 	return memory && memory->process->memory >= 0 ? hub_proof_check(fd, tid, memory->process->memory) : -EPERM;
 }
 
-/* ---- at the client -------------------------------------------------------------------------------------------------------- */
+/* ---- at the client ----------------------------------------------------------------------------------------------- */
 
 static bool is_traced_by(pid_t tid, pid_t hub)
 {
@@ -153,7 +162,7 @@ static bool is_traced_by(pid_t tid, pid_t hub)
 }
 
 struct rights {
-	unsigned int uid[3], gid[3];	/* real, effective, saved */
+	unsigned int uid[3], gid[3]; /* real, effective, saved */
 	uint64_t permitted, effective;
 	struct stat namespace;
 };
@@ -174,8 +183,10 @@ static bool get_rights(pid_t tid, struct rights *ret)
 	gid = strstr(status, "\nGid:");
 	permitted = strstr(status, "\nCapPrm:");
 	effective = strstr(status, "\nCapEff:");
-	return uid && gid && permitted && effective && sscanf(uid, "\nUid: %u %u %u", &ret->uid[0], &ret->uid[1], &ret->uid[2]) == 3 &&
-	       sscanf(gid, "\nGid: %u %u %u", &ret->gid[0], &ret->gid[1], &ret->gid[2]) == 3 && sscanf(permitted, "\nCapPrm: %" SCNx64, &ret->permitted) == 1 &&
+	return uid && gid && permitted && effective &&
+	       sscanf(uid, "\nUid: %u %u %u", &ret->uid[0], &ret->uid[1], &ret->uid[2]) == 3 &&
+	       sscanf(gid, "\nGid: %u %u %u", &ret->gid[0], &ret->gid[1], &ret->gid[2]) == 3 &&
+	       sscanf(permitted, "\nCapPrm: %" SCNx64, &ret->permitted) == 1 &&
 	       sscanf(effective, "\nCapEff: %" SCNx64, &ret->effective) == 1;
 }
 
@@ -184,14 +195,16 @@ static bool may_as_much(pid_t hub)
 {
 	struct rights theirs, ours;
 
-	return get_rights(hub, &theirs) && get_rights(gettid(), &ours) && !memcmp(theirs.uid, ours.uid, sizeof(ours.uid)) &&
-	       !memcmp(theirs.gid, ours.gid, sizeof(ours.gid)) && !(ours.permitted & ~theirs.effective) && theirs.namespace.st_dev == ours.namespace.st_dev &&
+	return get_rights(hub, &theirs) && get_rights(gettid(), &ours) &&
+	       !memcmp(theirs.uid, ours.uid, sizeof(ours.uid)) && !memcmp(theirs.gid, ours.gid, sizeof(ours.gid)) &&
+	       !(ours.permitted & ~theirs.effective) && theirs.namespace.st_dev == ours.namespace.st_dev &&
 	       theirs.namespace.st_ino == ours.namespace.st_ino;
 }
 
 /*
- * The id may come from a hub that may less than we, and be another process' in the next moment. That is why the memory is looked at last: what it has now it had all the time, so the process that was
- * traced meanwhile is the one that was opened.
+ * The id may come from a hub that may less than we, and be another process' in the next moment. That is why the
+ * memory is looked at last: what it has now it had all the time, so the process that was traced meanwhile is the one
+ * that was opened.
  */
 static bool is_no_gift(int fd, pid_t tid, pid_t hub, bool may_be_untraced)
 {

@@ -240,7 +240,7 @@ static struct hub_guest *holding_guest(const struct hub_process *process)
 	return process->holder ? process->holder->guest : NULL;
 }
 
-/* What it has asked for and still waits in the queue finds no hold. It may have let go, or have gone, while it was asked. */
+/* What waits in the queue for it finds no hold. It may have let go, or have gone, while it was asked. */
 static void lose_holder(struct kymo_hub *hub, const struct hub_process *process, struct hub_guest *guest)
 {
 	if (holding_guest(process) != guest)
@@ -281,7 +281,8 @@ void hub_report_to_guests(struct kymo_hub *hub, struct task *task)
 	if (guest && !proves(hub, guest, task->tid))
 		lose_holder(hub, task->process, guest);
 	hub_forget_memory(task->process);
-	if (has_guests(task) && !hub_memory_of(task->process))	/* of this very program, also if it executes another one before it is asked for */
+	/* Of this very program, also if it executes another one before it is asked for. */
+	if (has_guests(task) && !hub_memory_of(task->process))
 		lose_guests(hub, task);
 	end_event(hub, task);
 }

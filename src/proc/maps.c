@@ -194,6 +194,9 @@ struct kymo_error *kymo_open_mapped(pid_t pid, const struct kymo_map *map, int *
 	pid = kymo_live_thread(pid);
 	snprintf(name, sizeof(name), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, map->start, map->end);
 	fd = open_for_reading(name);
+	if (fd >= 0 && (fstat(fd, &st) || !S_ISREG(st.st_mode)))
+		return kymo_error_create(KYMO_ERROR_NOT_FOUND, "%s, which process %d has mapped, is not a regular file",
+					 map->path, pid);
 	if (fd < 0 && snprintf(name, sizeof(name), "/proc/%d/root%s", pid, map->path) < (int)sizeof(name)) {
 		fd = open_for_reading(name);
 		/* The device differs between maps and stat on some filesystems (btrfs, overlay); the inode does not. */
