@@ -15,6 +15,7 @@
 #include "record/ktime.h"
 
 #define CHECK_BUFFER (UINT64_C(64) << 10)
+#define OVERWRITE_RING (UINT64_C(4) << 20) /* the kernel's ring buffers do not overwrite: room for 75 ms of the fastest probe, in which the recorder comes */
 
 struct recording_kernel {
 	struct recording_kernel_options options;
@@ -67,7 +68,7 @@ struct kymo_error *recording_kernel_open(const struct recording_kernel_options *
 		.thread = options->pid ? kymo_live_thread(options->pid) : 0,
 		.follow = options->follow,
 		.names = true,
-		.buffer_size = options->buffer_size,
+		.buffer_size = options->overwrite && options->buffer_size < OVERWRITE_RING ? OVERWRITE_RING : options->buffer_size,
 	};
 	struct kymo_error *error;
 
