@@ -79,6 +79,7 @@ static struct kymo_error *load(struct kymo_kernel *kernel, const struct kymo_ker
 	const struct kernel_program program = {
 		.rings = kernel->rings_fd,
 		.state = kernel->state_fd,
+		.gate = kernel->gate_fd,
 		.processes = kernel->processes_fd,
 		.first_cpu = kernel->rings[0].cpu,
 		.ids = kernel->ids,

@@ -399,7 +399,7 @@ struct kymo_error *kymo_kernel_calls_create(const struct kymo_kernel_calls_optio
 	/* The table has the machine's ids, as where descendants are followed. */
 	calls->base.options = (struct kymo_kernel_options){ .pid = options->pid, .follow = options->pid };
 	calls->base.ids.not_tgid = options->pid ? 0 : getpid();
-	calls->base.rings_fd = calls->base.state_fd = calls->base.processes_fd = -1;
+	calls->base.rings_fd = calls->base.state_fd = calls->base.processes_fd = calls->base.gate_fd = -1;
 	calls->ring.shape.fd = calls->scratch_fd = calls->again_fd = calls->plain_fd = calls->entries_fd = calls->exits_fd = -1;
 	error = set_up(calls);
 	if (error)

@@ -31,6 +31,7 @@ struct kymo_kernel_options {
 	bool follow;		/* with `pid`: its descendants to come, too */
 	bool names;		/* samples tell the name of their thread */
 	uint64_t buffer_size;	/* bytes a CPU; rounded up to a power of two */
+	bool is_shut;		/* no samples are made before kymo_kernel_let_in() */
 	bool no_multi;		/* one perf event a probe, as on kernels before 6.10; for tests */
 };
 
@@ -82,6 +83,10 @@ struct kymo_kernel_place {
  */
 struct kymo_error *kymo_kernel_attach(struct kymo_kernel *kernel, const struct kymo_kernel_probe *probe,
 				      struct kymo_kernel_place *places, size_t n);
+
+/* From one moment on, for all probes: samples are made; none are. Putting thousands in, or taking them out, lasts. */
+void kymo_kernel_let_in(struct kymo_kernel *kernel);
+void kymo_kernel_shut(struct kymo_kernel *kernel);
 
 /* Take all probes out. What was recorded stays to be drained; counts of losses are final then. */
 void kymo_kernel_detach(struct kymo_kernel *kernel);

@@ -67,6 +67,7 @@ struct kymo_error *recording_kernel_open(const struct recording_kernel_options *
 		.pid = options->pid,
 		.thread = options->pid ? kymo_live_thread(options->pid) : 0,
 		.follow = options->follow,
+		.is_shut = options->is_shut,
 		.names = true,
 		.buffer_size = options->overwrite && options->buffer_size < OVERWRITE_RING ? OVERWRITE_RING : options->buffer_size,
 	};
@@ -353,11 +354,22 @@ struct kymo_error *recording_kernel_copy(struct recording_kernel *source, struct
 	return error;
 }
 
+void recording_kernel_let_in(struct recording_kernel *source)
+{
+	kymo_kernel_let_in(source->kernel);
+}
+
+void recording_kernel_shut(struct recording_kernel *source)
+{
+	kymo_kernel_shut(source->kernel);
+}
+
 struct kymo_error *recording_kernel_finish(struct recording_kernel *source, struct output *output)
 {
 	struct kymo_error *error;
 	size_t n;
 
+	kymo_kernel_shut(source->kernel);
 	kymo_kernel_detach(source->kernel);
 	error = recording_kernel_drain(source, output, &n);
 	for (size_t i = 0; i < source->n_streams && !error; i++)

@@ -21,6 +21,7 @@ struct recording_kernel_options {
 	bool follow;			/* with `pid`: the processes that descend from it, too */
 	uint64_t buffer_size;		/* bytes a CPU */
 	bool overwrite;
+	bool is_shut;			/* nothing is recorded before recording_kernel_let_in() */
 	void (*warn)(const char *sentence, void *data);
 	void *data;
 };
@@ -57,6 +58,10 @@ struct kymo_error *recording_kernel_flush(struct recording_kernel *source, struc
 
 /* With `overwrite`: write what is kept to the directory of `copy`, and keep it. */
 struct kymo_error *recording_kernel_copy(struct recording_kernel *source, struct output *output, struct output *copy);
+
+/* From one moment on, at all places: records are made; none are. */
+void recording_kernel_let_in(struct recording_kernel *source);
+void recording_kernel_shut(struct recording_kernel *source);
 
 /* Take all probes out, and write the rest. Also to be called after an error; probes are out in any case. */
 struct kymo_error *recording_kernel_finish(struct recording_kernel *source, struct output *output);

@@ -79,6 +79,7 @@ static struct kymo_error *open_source(struct recording *recording)
 		.follow = is_followed(recording),
 		.buffer_size = options->buffer_size,
 		.overwrite = options->overwrite,
+		.is_shut = !options->command,	/* each file of a command has its probes before anything in it runs */
 		.warn = options->warn,
 		.data = options->data,
 	};
@@ -201,6 +202,8 @@ static struct kymo_error *begin(struct recording *recording)
 
 static struct kymo_error *let_go(struct recording *recording)
 {
+	if (recording->kernel)
+		recording_kernel_let_in(recording->kernel);
 	if (recording->process)
 		kymo_process_resume(recording->process);
 	if (recording->child && kymo_write_all(recording->go, "", 1))
@@ -288,6 +291,8 @@ static struct kymo_error *finish(struct recording *recording)
 {
 	struct kymo_error *error = NULL, *other = NULL;
 
+	if (recording->kernel)
+		recording_kernel_shut(recording->kernel);
 	if (recording->kernel)
 		error = recording_kernel_finish(recording->kernel, &recording->output);
 	if (recording->calls)

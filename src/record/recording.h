@@ -203,6 +203,10 @@ struct kymo_error *recording_mix(struct recording *recording, struct source *sou
 /* The same for files that it has not mapped yet. */
 struct kymo_error *recording_finish_mix(struct recording *recording);
 
+/* Both halves begin, and end, at one moment: within one stop of the process. `data`: the recording. */
+void recording_begin_together(void *data);
+struct kymo_error *recording_end_together(struct recording *recording);
+
 /* Tell the user what goes through the kernel: each of `reasons`, and why all of it does, if that is yet another one (or NULL). */
 void recording_tell_reasons(struct recording *recording, const struct kymo_error *refusal);
 
