@@ -76,8 +76,11 @@ struct kymo_kernel_place {
 	int err;
 };
 
+/* Where the kernel sets uprobes one by one: a minute at most. */
+#define KYMO_KERNEL_MAX_SINGLE 1000
+
 /*
- * Put a probe at `n` places. Processes need not be stopped; those that map the file later get it before they can run
+ * Put a probe at `n` places (UNSAFE: more than KYMO_KERNEL_MAX_SINGLE, where that is the limit). Processes need not be stopped; those that map the file later get it before they can run
  * it. An error is about all places. That single ones are refused is no error, and known only where some process of
  * those that are recorded has the file mapped.
  */

@@ -15,6 +15,7 @@
 #include "record/ktime.h"
 
 #define CHECK_BUFFER (UINT64_C(64) << 10)
+#define MANY_PLACES 500
 #define OVERWRITE_RING (UINT64_C(4) << 20) /* the kernel's ring buffers do not overwrite: room for 75 ms of the fastest probe, in which the recorder comes */
 
 struct recording_kernel {
@@ -239,6 +240,18 @@ static struct kymo_error *attach_run(struct recording_kernel *source, size_t fir
 	return error ? error : attach_kind(source, first, end, KYMO_OFFLINE_CALLER);
 }
 
+static void tell_many(const struct recording_kernel *source)
+{
+	const struct kymo_offline_place *places;
+	size_t n, many = 0;
+
+	places = kymo_offline_places(source->offline, &n);
+	for (size_t i = source->n_attached; i < n; i++)
+		many += !places[i].is_refused;
+	if (many >= MANY_PLACES && source->options.tell_many)
+		source->options.tell_many(many, source->options.recording);
+}
+
 static struct kymo_error *attach_new(struct recording_kernel *source)
 {
 	const struct kymo_offline_place *places;
@@ -251,6 +264,8 @@ static struct kymo_error *attach_new(struct recording_kernel *source)
 	else
 		error = kymo_offline_check_all(source->offline, source->n_attached);
 	places = kymo_offline_places(source->offline, &n);
+	if (!error)
+		tell_many(source);
 	/*
 	 * At one place the kernel runs first what came last: backwards, records come in the order of the user's words.
 	 */

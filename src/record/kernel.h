@@ -24,6 +24,8 @@ struct recording_kernel_options {
 	bool is_shut;			/* nothing is recorded before recording_kernel_let_in() */
 	void (*warn)(const char *sentence, void *data);
 	void *data;
+	void (*tell_many)(size_t n, void *recording);	/* so many places are about to get breakpoints, which lasts; or NULL */
+	void *recording;
 };
 
 /* Set up; nothing is probed yet. PERMISSION, NOT_FOUND as kymo_kernel_create(). */

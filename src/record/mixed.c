@@ -60,6 +60,11 @@ static void warn(const char *sentence, void *data)
 	recording_warn(data, "%s", sentence);
 }
 
+static void tell_many(size_t n, void *data)
+{
+	recording_warn(data, "the kernel sets breakpoints at %zu places, 2 to 50 ms each, before anything is recorded; ask for fewer, or wait", n);
+}
+
 struct kymo_error *recording_open_mix(struct recording *recording)
 {
 	const struct recording_kernel_options options = {
@@ -72,6 +77,8 @@ struct kymo_error *recording_open_mix(struct recording *recording)
 		.is_shut = !recording->options->command,
 		.warn = warn,
 		.data = recording,
+		.tell_many = tell_many,
+		.recording = recording,
 	};
 
 	return recording->n_kernel ? recording_kernel_open(&options, &recording->kernel) : NULL;

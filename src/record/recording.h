@@ -84,6 +84,7 @@ struct recording {
 	bool lacks_thread_ids;		/* of some process: its records carry the process id */
 	bool has_run;			/* the launched command may have run code of its own; it can't be started again */
 	struct recording_looks looks;
+	bool has_told_refusal;
 	struct kymo_error *drain_error;	/* of recording_drain_meanwhile() */
 	struct kymo_error *refusal;	/* why the process is recorded through the kernel */
 	struct kymo_record_result result;
