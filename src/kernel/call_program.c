@@ -58,6 +58,87 @@ static void take_scratch(struct code *c, const struct kernel_call_program *progr
 	move(c, R6, R0);
 }
 
+static int shift_of_sections(const struct call_ring_shape *ring)
+{
+	return __builtin_ctz(ring->size / CALL_RING_SECTIONS);
+}
+
+/* dst = the section that the position in dst is in. */
+static void find_section(struct code *c, const struct call_ring_shape *ring, uint8_t dst)
+{
+	emit(c, BPF_ALU64 | BPF_RSH | BPF_K, dst, 0, 0, shift_of_sections(ring));
+}
+
+/* dst = where `firsts` is of the section in `section`, which is lost. */
+static void find_first(struct code *c, const struct call_ring_shape *ring, uint8_t dst, uint8_t section)
+{
+	emit(c, BPF_ALU64 | BPF_AND | BPF_K, section, 0, 0, CALL_RING_SECTIONS - 1);
+	emit(c, BPF_ALU64 | BPF_LSH | BPF_K, section, 0, 0, 3);
+	set_value(c, dst, ring->fd, offsetof(struct call_ring_head, firsts));
+	add_register(c, dst, section);
+}
+
+/* To `none` where some CPU is writing below the position in r2. r1, r3, r4 are lost. */
+static void check_begun(struct code *c, const struct call_ring_shape *ring, struct label *none)
+{
+	int loop;
+
+	set_value(c, R1, ring->fd, CALL_RING_LINES);
+	set(c, R3, (int32_t)ring->n_lines);
+	loop = c->n;
+	load(c, BPF_DW, R4, R1, offsetof(struct call_ring_line, begun));
+	jump_if_both(c, BPF_JLT, R4, R2, none);
+	add(c, R1, sizeof(struct call_ring_line));
+	add(c, R3, -1);
+	emit(c, BPF_JMP | BPF_JNE | BPF_K, R3, 0, loop - c->n - 1, 0);
+}
+
+/* r3 = the bytes between the tail, in r4, and the head, in r2; the ring is in r5. */
+static void measure(struct code *c)
+{
+	load(c, BPF_DW, R4, R5, offsetof(struct call_ring_head, tail)); /* first: it must not be past that head */
+	load(c, BPF_DW, R2, R5, offsetof(struct call_ring_head, head));
+	move(c, R3, R2);
+	subtract_register(c, R3, R4);
+}
+
+/* The oldest section goes; the tail that was looked at is in r4, the ring in r5. All but r5 is lost. */
+static void drop_section(struct code *c, const struct call_ring_shape *ring, struct label *none)
+{
+	move(c, R0, R4);
+	move(c, R3, R4);
+	find_section(c, ring, R3);
+	add(c, R3, 1);
+	move(c, R4, R3);
+	find_first(c, ring, R1, R4);
+	load(c, BPF_DW, R2, R1, 0);
+	move(c, R4, R2);
+	find_section(c, ring, R4);
+	jump_if_both(c, BPF_JNE, R4, R3, none);
+	check_begun(c, ring, none);
+	emit(c, BPF_STX | BPF_ATOMIC | BPF_DW, R5, R2, offsetof(struct call_ring_head, tail), BPF_CMPXCHG);
+}
+
+/* The record that comes next begins where the one at r1, of `size` bytes or as many as are in r7, ends. r0 and r2 to r4 are lost. */
+static void note_first(struct code *c, const struct call_ring_shape *ring, int32_t size)
+{
+	struct label same = { .n = 0 };
+
+	move(c, R2, R1);
+	find_section(c, ring, R2);
+	move(c, R3, R1);
+	if (size)
+		add(c, R3, size);
+	else
+		add_register(c, R3, R7);
+	move(c, R4, R3);
+	find_section(c, ring, R4);
+	jump_if_both(c, BPF_JEQ, R2, R4, &same);
+	find_first(c, ring, R0, R4);
+	store(c, BPF_DW, R0, 0, R3);
+	here(c, &same);
+}
+
 /* dst = room for `size` bytes, or as many as are in r7 where that is 0; behind it publish() has to be come to. */
 static void take_room(struct code *c, const struct kernel_call_program *program, uint8_t dst, int32_t size, struct label *out)
 {
@@ -69,11 +150,14 @@ static void take_room(struct code *c, const struct kernel_call_program *program,
 	set_value(c, R5, ring->fd, 0);
 	load(c, BPF_DW, R3, R1, offsetof(struct call_ring_line, begun));
 	jump_if(c, BPF_JNE, R3, (int32_t)CALL_RING_IDLE, &none);
-	load(c, BPF_DW, R4, R5, offsetof(struct call_ring_head, tail)); /* first: it must not be past that head */
-	load(c, BPF_DW, R2, R5, offsetof(struct call_ring_head, head));
-	move(c, R3, R2);
-	subtract_register(c, R3, R4);
+	measure(c);
 	jump_if(c, BPF_JLE, R3, (int32_t)ring->capacity, &has_room);
+	for (int i = 0; ring->overwrite && i < 2; i++) {	/* the first may be all but read */
+		drop_section(c, ring, &none);
+		load(c, BPF_DW, R1, FP, LINE);
+		measure(c);
+		jump_if(c, BPF_JLE, R3, (int32_t)ring->capacity, &has_room);
+	}
 	here(c, &none);
 	set(c, R1, 1);
 	emit(c, BPF_STX | BPF_ATOMIC | BPF_DW, R5, R1, offsetof(struct call_ring_head, lost), BPF_ADD);
@@ -85,6 +169,8 @@ static void take_room(struct code *c, const struct kernel_call_program *program,
 	else
 		move(c, R1, R7);
 	emit(c, BPF_STX | BPF_ATOMIC | BPF_DW, R5, R1, offsetof(struct call_ring_head, head), BPF_ADD | BPF_FETCH);
+	if (ring->overwrite)
+		note_first(c, ring, size);
 	emit(c, BPF_ALU64 | BPF_AND | BPF_K, R1, 0, 0, (int32_t)(ring->size - 8));
 	set_value(c, dst, ring->fd, (int)CALL_RING_BYTES(ring->n_lines));
 	add_register(c, dst, R1);

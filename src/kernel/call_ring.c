@@ -1,6 +1,7 @@
 #include "kernel/call_ring.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/param.h>
 #include <unistd.h>
@@ -37,7 +38,7 @@ static int create_map(struct call_ring_shape *shape, uint32_t n_cpus)
 	do
 		fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "kymo_ring", 4, (uint32_t)memory_size(shape), 1, &options);
 	while (fd == -E2BIG && (shape->size /= 2) >= 2 * (uint64_t)n_cpus * CALL_RING_RECORD_MAX_LEAST);
-	while (2 * (uint64_t)n_cpus * shape->record_max > shape->size)
+	while (2 * (uint64_t)n_cpus * shape->record_max > shape->size || CALL_RING_SECTIONS * (uint64_t)shape->record_max > shape->size)
 		shape->record_max /= 2;
 	return fd;
 }
@@ -52,12 +53,12 @@ static struct kymo_error *too_many(uint32_t n_cpus)
 	return kymo_error_create(KYMO_ERROR_FAILED, "this machine may have %u CPUs, which is more than one buffer can serve; leave --backend kernel and --all out", n_cpus);
 }
 
-struct kymo_error *call_ring_init(struct call_ring *ring, uint64_t wanted, uint32_t n_cpus)
+struct kymo_error *call_ring_init(struct call_ring *ring, uint64_t wanted, uint32_t n_cpus, bool overwrite)
 {
 	struct call_ring_shape *shape = &ring->shape;
 	void *memory;
 
-	*ring = (struct call_ring){ .shape = { .fd = -1, .n_lines = 1, .size = size_of(wanted, n_cpus), .record_max = CALL_RING_RECORD_MAX } };
+	*ring = (struct call_ring){ .shape = { .fd = -1, .n_lines = 1, .size = size_of(wanted, n_cpus), .record_max = CALL_RING_RECORD_MAX, .overwrite = overwrite } };
 	while (shape->n_lines < n_cpus)
 		shape->n_lines *= 2;
 	if (shape->size < 2 * margin_of(n_cpus))
@@ -114,6 +115,29 @@ const void *call_ring_peek(const struct call_ring *ring, uint64_t limit)
 	return (const uint8_t *)ring->memory + CALL_RING_BYTES(ring->shape.n_lines) + (ring->read & (ring->shape.size - 1));
 }
 
+/* What the size of a record says is not known to be true before the tail is looked at again. */
+const void *call_ring_copy(struct call_ring *ring, uint64_t limit, void *room, bool *has_gap_ret)
+{
+	for (;;) {
+		const uint64_t tail = __atomic_load_n(&call_ring_head(ring)->tail, __ATOMIC_ACQUIRE);
+		const void *record;
+		uint32_t stride;
+
+		if (tail > ring->read) {
+			ring->read = tail;
+			*has_gap_ret = true;
+		}
+		record = call_ring_peek(ring, limit);
+		if (!record)
+			return NULL;
+		stride = __atomic_load_n((const uint32_t *)record, __ATOMIC_RELAXED);
+		memcpy(room, record, MIN(stride, CALL_RING_RECORD_MAX));
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (__atomic_load_n(&call_ring_head(ring)->tail, __ATOMIC_RELAXED) <= ring->read)
+			return room;
+	}
+}
+
 void call_ring_next(struct call_ring *ring, uint32_t stride)
 {
 	ring->read += stride;
@@ -123,5 +147,11 @@ void call_ring_next(struct call_ring *ring, uint32_t stride)
 
 void call_ring_tell(struct call_ring *ring)
 {
-	__atomic_store_n(&call_ring_head(ring)->tail, ring->read, __ATOMIC_RELEASE);
+	uint64_t tail = __atomic_load_n(&call_ring_head(ring)->tail, __ATOMIC_RELAXED);
+
+	if (!ring->shape.overwrite)
+		__atomic_store_n(&call_ring_head(ring)->tail, ring->read, __ATOMIC_RELEASE);
+	/* Producers move it, too, and never back. */
+	while (ring->shape.overwrite && tail < ring->read && !__atomic_compare_exchange_n(&call_ring_head(ring)->tail, &tail, ring->read, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		;
 }

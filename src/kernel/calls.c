@@ -33,6 +33,8 @@ struct kymo_kernel_calls {
 	int scratch_fd, again_fd, plain_fd, entries_fd, exits_fd;
 	uint64_t plain[KERNEL_CALL_PLAIN / 64];
 	uint32_t n_cpus;
+	uint8_t *copy;			/* with options.overwrite: of the sample at hand */
+	bool has_gap;			/* in front of it, and not told */
 	KYMO_VEC(struct loaded) loaded;
 	struct bpf_insn *insns;
 	uint32_t status_at;		/* in task_struct */
@@ -260,7 +262,7 @@ static bool is_sound(const struct kernel_call *sample)
 	       sample->size <= sample->stride;
 }
 
-static struct kymo_error *hand_out(const struct kymo_kernel_calls *calls, const struct kernel_call *sample,
+static struct kymo_error *hand_out(struct kymo_kernel_calls *calls, const struct kernel_call *sample,
 				   struct kymo_error *(*see)(const struct kymo_kernel_call *call, void *data), void *data)
 {
 	const size_t header = offsetof(struct kernel_call, copies);
@@ -268,6 +270,7 @@ static struct kymo_error *hand_out(const struct kymo_kernel_calls *calls, const 
 	struct kymo_kernel_call call = {
 		.ns = sample->ns,
 		.lost = sample->lost,
+		.has_gap = calls->has_gap,
 		.cpu = sample->cpu,
 		.tid = sample->tid,
 		.pid = sample->pid,
@@ -279,7 +282,13 @@ static struct kymo_error *hand_out(const struct kymo_kernel_calls *calls, const 
 		.copies = { sample->copies, sample->size > header ? sample->size - header : 0 },
 	};
 
+	calls->has_gap = false;
 	return read_event(sample, &call, &info) ? see(&call, data) : NULL;
+}
+
+static const struct kernel_call *next_sample(struct kymo_kernel_calls *calls, uint64_t limit)
+{
+	return calls->copy ? call_ring_copy(&calls->ring, limit, calls->copy, &calls->has_gap) : call_ring_peek(&calls->ring, limit);
 }
 
 struct kymo_error *kymo_kernel_calls_drain(struct kymo_kernel_calls *calls,
@@ -291,7 +300,7 @@ struct kymo_error *kymo_kernel_calls_drain(struct kymo_kernel_calls *calls,
 	const struct kernel_call *sample = NULL;
 	struct kymo_error *error = NULL;
 
-	for (int i = 0; i < DRAIN_MAX && !error && (sample = call_ring_peek(&calls->ring, limit)); i++) {
+	for (int i = 0; i < DRAIN_MAX && !error && (sample = next_sample(calls, limit)); i++) {
 		if (!is_sound(sample)) {
 			error = kymo_error_create(KYMO_ERROR_FAILED, "the ring of system calls holds what is no sample");
 			break;
@@ -325,7 +334,7 @@ bool kymo_kernel_calls_has_processes(const struct kymo_kernel_calls *calls)
 
 static struct kymo_error *create_maps(struct kymo_kernel_calls *calls)
 {
-	struct kymo_error *error = call_ring_init(&calls->ring, calls->options.buffer_size, calls->n_cpus);
+	struct kymo_error *error = call_ring_init(&calls->ring, calls->options.buffer_size, calls->n_cpus, calls->options.overwrite);
 
 	if (error)
 		return error;
@@ -348,7 +357,9 @@ static struct kymo_error *set_up(struct kymo_kernel_calls *calls)
 		return kymo_error_create(KYMO_ERROR_FAILED, "cannot tell how many CPUs there are");
 	calls->n_cpus = (uint32_t)n_cpus;
 	calls->insns = calloc(KERNEL_CALL_PROGRAM_MAX, sizeof(*calls->insns));
-	if (!calls->insns)
+	if (calls->options.overwrite)
+		calls->copy = malloc(CALL_RING_RECORD_MAX);
+	if (!calls->insns || (calls->options.overwrite && !calls->copy))
 		return &kymo_error_no_memory;
 	error = kernel_choose_namespace(&calls->base);
 	if (!error && calls->options.pid)
@@ -388,7 +399,7 @@ struct kymo_error *kymo_kernel_calls_create(const struct kymo_kernel_calls_optio
 	/* The table has the machine's ids, as where descendants are followed. */
 	calls->base.options = (struct kymo_kernel_options){ .pid = options->pid, .follow = options->pid };
 	calls->base.ids.not_tgid = options->pid ? 0 : getpid();
-	calls->base.rings_fd = calls->base.state_fd = calls->base.processes_fd = -1;
+	calls->base.rings_fd = calls->base.state_fd = calls->base.processes_fd = calls->base.gate_fd = -1;
 	calls->ring.shape.fd = calls->scratch_fd = calls->again_fd = calls->plain_fd = calls->entries_fd = calls->exits_fd = -1;
 	error = set_up(calls);
 	if (error)
@@ -419,5 +430,6 @@ void kymo_kernel_calls_destroy(struct kymo_kernel_calls *calls)
 	close_if_open(calls->entries_fd);
 	close_if_open(calls->exits_fd);
 	free(calls->insns);
+	free(calls->copy);
 	free(calls);
 }

@@ -24,6 +24,7 @@ struct kymo_kernel_calls_options {
 	bool names;		/* samples tell the name of their thread */
 	bool signals;		/* they are seen, too */
 	uint64_t buffer_size;	/* bytes; rounded up to a power of two */
+	bool overwrite;		/* where it is full the oldest are lost, in place of the newest */
 	const struct kymo_call_layout *layout;
 	void *context;		/* handed to the functions */
 	/* Whether calls of that number are seen; KYMO_KERNEL_CALLS_MAX stands for all that are not below. */
@@ -53,6 +54,7 @@ struct kymo_kernel_call {
 	enum kymo_kernel_call_event event;
 	uint64_t ns;		/* CLOCK_MONOTONIC; 0 without options.has_times */
 	uint64_t lost;		/* running total before this one, of all CPUs */
+	bool has_gap;		/* with options.overwrite: some before this one are no more */
 	uint32_t cpu;
 	int32_t tid, pid;	/* as struct kymo_kernel_sample has them */
 	const char *name;	/* of the thread; NULL without options.names */

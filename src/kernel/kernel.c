@@ -162,6 +162,32 @@ struct kymo_error *kernel_create_processes(struct kymo_kernel *kernel)
 	return NULL;
 }
 
+static struct kymo_error *create_gate(struct kymo_kernel *kernel)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
+	void *gate;
+
+	kernel->gate_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "kymo_gate", 4, sizeof(*kernel->gate), 1, &options);
+	if (kernel->gate_fd < 0)
+		return kernel_refused(errno, "make BPF maps");
+	gate = mmap(NULL, sizeof(*kernel->gate), PROT_READ | PROT_WRITE, MAP_SHARED, kernel->gate_fd, 0);
+	if (gate == MAP_FAILED)
+		return kernel_refused(errno, "map BPF maps");
+	kernel->gate = gate;
+	*kernel->gate = !kernel->options.is_shut;
+	return NULL;
+}
+
+void kymo_kernel_let_in(struct kymo_kernel *kernel)
+{
+	__atomic_store_n(kernel->gate, 1, __ATOMIC_SEQ_CST);
+}
+
+void kymo_kernel_shut(struct kymo_kernel *kernel)
+{
+	__atomic_store_n(kernel->gate, 0, __ATOMIC_SEQ_CST);
+}
+
 /* ---- samples ---------------------------------------------------------------------------------------------------- */
 
 /* Pack the values as wire/event.h wants them. Returns the size. */
@@ -305,6 +331,8 @@ static struct kymo_error *set_up(struct kymo_kernel *kernel)
 	if (!error)
 		error = kernel_create_state(kernel, (uint32_t)n_possible);
 	if (!error)
+		error = create_gate(kernel);
+	if (!error)
 		error = create_rings(kernel, (uint32_t)n_possible);
 	if (!error)
 		error = open_reader(kernel);
@@ -328,7 +356,7 @@ struct kymo_error *kymo_kernel_create(const struct kymo_kernel_options *options,
 	if (kernel->attach_pid && options->thread)
 		kernel->attach_pid = options->thread;
 	kernel->ids.not_tgid = options->pid ? 0 : getpid();
-	kernel->rings_fd = kernel->state_fd = kernel->processes_fd = -1;
+	kernel->rings_fd = kernel->state_fd = kernel->processes_fd = kernel->gate_fd = -1;
 	error = set_up(kernel);
 	if (error) {
 		kymo_kernel_destroy(kernel);
@@ -367,6 +395,10 @@ void kernel_deinit(struct kymo_kernel *kernel)
 		munmap(kernel->state, kernel->state_size);
 	if (kernel->processes)
 		munmap(kernel->processes, sizeof(*kernel->processes));
+	if (kernel->gate)
+		munmap(kernel->gate, sizeof(*kernel->gate));
+	if (kernel->gate_fd >= 0)
+		close(kernel->gate_fd);
 	if (kernel->rings_fd >= 0)
 		close(kernel->rings_fd);
 	if (kernel->state_fd >= 0)

@@ -31,6 +31,7 @@ struct kymo_kernel_options {
 	bool follow;		/* with `pid`: its descendants to come, too */
 	bool names;		/* samples tell the name of their thread */
 	uint64_t buffer_size;	/* bytes a CPU; rounded up to a power of two */
+	bool is_shut;		/* no samples are made before kymo_kernel_let_in() */
 	bool no_multi;		/* one perf event a probe, as on kernels before 6.10; for tests */
 };
 
@@ -75,13 +76,20 @@ struct kymo_kernel_place {
 	int err;
 };
 
+/* Where the kernel sets uprobes one by one: a minute at most. */
+#define KYMO_KERNEL_MAX_SINGLE 1000
+
 /*
- * Put a probe at `n` places. Processes need not be stopped; those that map the file later get it before they can run
+ * Put a probe at `n` places (UNSAFE: more than KYMO_KERNEL_MAX_SINGLE, where that is the limit). Processes need not be stopped; those that map the file later get it before they can run
  * it. An error is about all places. That single ones are refused is no error, and known only where some process of
  * those that are recorded has the file mapped.
  */
 struct kymo_error *kymo_kernel_attach(struct kymo_kernel *kernel, const struct kymo_kernel_probe *probe,
 				      struct kymo_kernel_place *places, size_t n);
+
+/* From one moment on, for all probes: samples are made; none are. Putting thousands in, or taking them out, lasts. */
+void kymo_kernel_let_in(struct kymo_kernel *kernel);
+void kymo_kernel_shut(struct kymo_kernel *kernel);
 
 /* Take all probes out. What was recorded stays to be drained; counts of losses are final then. */
 void kymo_kernel_detach(struct kymo_kernel *kernel);

@@ -28,7 +28,8 @@ struct kymo_kernel {
 	struct kymo_kernel_options options;
 	pid_t attach_pid;		/* what links and perf events are bound to: 0 for all processes */
 	struct kernel_ids ids;
-	int rings_fd, state_fd, processes_fd;
+	int rings_fd, state_fd, processes_fd, gate_fd;
+	uint64_t *gate;			/* mapped */
 	struct kernel_processes *processes;	/* mapped, as the next one */
 	struct kernel_state *state;	/* n_state elements */
 	size_t n_state, state_size;

@@ -1,6 +1,7 @@
 /*
  * The program of a probe does this:
  *
+ *	is the gate open?					one word for all probes
  *	is the process one of those that are recorded?		its bit, where they are told apart
  *	the CPU's ring and its state				ring and count are found by the same key
  *	ids, arguments, cookie, losses, name			into a sample on the stack
@@ -106,6 +107,9 @@ int kernel_program_make(const struct kernel_program *program, struct bpf_insn ou
 	if (c.err)
 		return c.err;
 	move(&c, R6, R1);
+	set_value(&c, R1, program->gate, 0);
+	load(&c, BPF_DW, R1, R1, 0);
+	jump_if(&c, BPF_JEQ, R1, 0, &leaving);
 	filter(&c, program, &leaving);
 	store_ids(&c, &program->ids, sample + (int)offsetof(struct kernel_sample, tid), &leaving);
 	find_ring(&c, program, &leaving);

@@ -46,6 +46,7 @@ struct kernel_ids {
 struct kernel_program {
 	int rings;		/* array of ring buffers, by CPU; those that were offline have none */
 	int state;		/* array of struct kernel_state, by CPU */
+	int gate;		/* array of one number: 0: no samples are made */
 	int processes;		/* struct kernel_processes, or -1: all that run into the probe */
 	uint32_t first_cpu;	/* whose ring serves CPUs without one */
 	struct kernel_ids ids;

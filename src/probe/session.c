@@ -335,6 +335,8 @@ static struct kymo_error *patch(struct kymo_probes *probes, const struct probe_l
 	}
 	if (!error)
 		error = probes_apply(probes, again_ret);
+	if (!error && *again_ret == PROBES_DONE && probes->options.has_begun)
+		probes->options.has_begun(probes->options.data);
 	if (!error && *again_ret == PROBES_DONE && !probes->is_starting)
 		error = probes_use_sequences(probes);
 	return error;

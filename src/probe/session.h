@@ -31,6 +31,7 @@ struct kymo_probes_options {
 	bool is_followed;		/* the recorder hears of new threads: kymo_probes_tell_apart() will come */
 	bool displace_faulting;		/* also what may fault, in a process that handles faults */
 	bool has_addresses;		/* what specs say of addresses is said of this process */
+	void (*has_begun)(void *data);	/* pending sites were put in, and the process is still stopped: what is to begin with them; or NULL */
 	/* A sentence that the user should see although all goes on. */
 	void (*warn)(const char *sentence, void *data);
 	void *data;

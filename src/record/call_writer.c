@@ -243,7 +243,18 @@ static struct kymo_error *leave(struct call_writer *writer, struct output *outpu
 	return error ? error : see_thread(writer, output, call, tsc + 1);
 }
 
-struct kymo_error *call_writer_add(struct call_writer *writer, struct output *output, const struct kymo_kernel_call *call, uint64_t tsc)
+/* Of which CPUs they were is not known. */
+static struct kymo_error *tell_gap(struct call_writer *writer, struct output *output)
+{
+	struct kymo_error *error = NULL;
+
+	for (size_t i = 0; i < writer->n_streams && !error; i++)
+		if (writer->streams[i])
+			error = kernel_stream_skip(writer->streams[i], output);
+	return error;
+}
+
+static struct kymo_error *add(struct call_writer *writer, struct output *output, const struct kymo_kernel_call *call, uint64_t tsc)
 {
 	switch (call->event) {
 	case KYMO_KERNEL_CALL_ENTERED:
@@ -256,6 +267,13 @@ struct kymo_error *call_writer_add(struct call_writer *writer, struct output *ou
 	default:
 		return NULL;
 	}
+}
+
+struct kymo_error *call_writer_add(struct call_writer *writer, struct output *output, const struct kymo_kernel_call *call, uint64_t tsc)
+{
+	struct kymo_error *error = call->has_gap ? tell_gap(writer, output) : NULL;
+
+	return error ? error : add(writer, output, call, tsc);
 }
 
 struct kymo_error *call_writer_rename(struct call_writer *writer, struct output *output, const struct kymo_kernel_call *call, uint64_t tsc)

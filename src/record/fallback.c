@@ -219,7 +219,8 @@ struct kymo_error *recording_fell_back(struct recording *recording, struct kymo_
 	if (!refusal)
 		return error;
 	if (!error) {
-		recording_tell_reasons(recording, refusal);
+		if (!recording->has_told_refusal)
+			recording_tell_reasons(recording, refusal);
 	} else if (error->code == KYMO_ERROR_UNSAFE) {
 		refusal = strcmp(error->message, refusal->message) ? with_remark(refusal, error) : refusal;
 		kymo_error_destroy(error);

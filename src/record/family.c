@@ -127,6 +127,7 @@ struct kymo_error *recording_create_source(struct recording *recording, struct t
 		.kernel = recording->kernel ? recording_kernel_places(recording->kernel) : NULL,
 		.is_followed = recording->tree,
 		.has_addresses = !target->is_starting,
+		.has_begun = recording_begin_together,
 		.warn = warn,
 		.data = recording,
 	};

@@ -15,6 +15,8 @@
 #include "record/ktime.h"
 
 #define CHECK_BUFFER (UINT64_C(64) << 10)
+#define MANY_PLACES 500
+#define OVERWRITE_RING (UINT64_C(4) << 20) /* the kernel's ring buffers do not overwrite: room for 75 ms of the fastest probe, in which the recorder comes */
 
 struct recording_kernel {
 	struct recording_kernel_options options;
@@ -66,8 +68,9 @@ struct kymo_error *recording_kernel_open(const struct recording_kernel_options *
 		.pid = options->pid,
 		.thread = options->pid ? kymo_live_thread(options->pid) : 0,
 		.follow = options->follow,
+		.is_shut = options->is_shut,
 		.names = true,
-		.buffer_size = options->buffer_size,
+		.buffer_size = options->overwrite && options->buffer_size < OVERWRITE_RING ? OVERWRITE_RING : options->buffer_size,
 	};
 	struct kymo_error *error;
 
@@ -237,6 +240,18 @@ static struct kymo_error *attach_run(struct recording_kernel *source, size_t fir
 	return error ? error : attach_kind(source, first, end, KYMO_OFFLINE_CALLER);
 }
 
+static void tell_many(const struct recording_kernel *source)
+{
+	const struct kymo_offline_place *places;
+	size_t n, many = 0;
+
+	places = kymo_offline_places(source->offline, &n);
+	for (size_t i = source->n_attached; i < n; i++)
+		many += !places[i].is_refused;
+	if (many >= MANY_PLACES && source->options.tell_many)
+		source->options.tell_many(many, source->options.recording);
+}
+
 static struct kymo_error *attach_new(struct recording_kernel *source)
 {
 	const struct kymo_offline_place *places;
@@ -249,6 +264,8 @@ static struct kymo_error *attach_new(struct recording_kernel *source)
 	else
 		error = kymo_offline_check_all(source->offline, source->n_attached);
 	places = kymo_offline_places(source->offline, &n);
+	if (!error)
+		tell_many(source);
 	/*
 	 * At one place the kernel runs first what came last: backwards, records come in the order of the user's words.
 	 */
@@ -352,11 +369,22 @@ struct kymo_error *recording_kernel_copy(struct recording_kernel *source, struct
 	return error;
 }
 
+void recording_kernel_let_in(struct recording_kernel *source)
+{
+	kymo_kernel_let_in(source->kernel);
+}
+
+void recording_kernel_shut(struct recording_kernel *source)
+{
+	kymo_kernel_shut(source->kernel);
+}
+
 struct kymo_error *recording_kernel_finish(struct recording_kernel *source, struct output *output)
 {
 	struct kymo_error *error;
 	size_t n;
 
+	kymo_kernel_shut(source->kernel);
 	kymo_kernel_detach(source->kernel);
 	error = recording_kernel_drain(source, output, &n);
 	for (size_t i = 0; i < source->n_streams && !error; i++)

@@ -21,8 +21,11 @@ struct recording_kernel_options {
 	bool follow;			/* with `pid`: the processes that descend from it, too */
 	uint64_t buffer_size;		/* bytes a CPU */
 	bool overwrite;
+	bool is_shut;			/* nothing is recorded before recording_kernel_let_in() */
 	void (*warn)(const char *sentence, void *data);
 	void *data;
+	void (*tell_many)(size_t n, void *recording);	/* so many places are about to get breakpoints, which lasts; or NULL */
+	void *recording;
 };
 
 /* Set up; nothing is probed yet. PERMISSION, NOT_FOUND as kymo_kernel_create(). */
@@ -58,6 +61,10 @@ struct kymo_error *recording_kernel_flush(struct recording_kernel *source, struc
 /* With `overwrite`: write what is kept to the directory of `copy`, and keep it. */
 struct kymo_error *recording_kernel_copy(struct recording_kernel *source, struct output *output, struct output *copy);
 
+/* From one moment on, at all places: records are made; none are. */
+void recording_kernel_let_in(struct recording_kernel *source);
+void recording_kernel_shut(struct recording_kernel *source);
+
 /* Take all probes out, and write the rest. Also to be called after an error; probes are out in any case. */
 struct kymo_error *recording_kernel_finish(struct recording_kernel *source, struct output *output);
 
@@ -92,6 +99,9 @@ void kernel_stream_destroy(struct kernel_stream *stream);
 struct kymo_error *kernel_stream_add(struct kernel_stream *stream, struct output *output, const uint8_t *record,
 				     size_t size, uint64_t tsc, uint64_t lost);
 struct kymo_error *kernel_stream_flush(struct kernel_stream *stream, struct output *output);
+
+/* Records were overwritten before they came here: the trace shows a packet that is not there. */
+struct kymo_error *kernel_stream_skip(struct kernel_stream *stream, struct output *output);
 
 /* Write the packets that are kept to the directory of `copy`, too, and keep them. */
 struct kymo_error *kernel_stream_copy(struct kernel_stream *stream, struct output *output, struct output *copy);

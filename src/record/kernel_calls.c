@@ -62,7 +62,8 @@ static void add_sample(struct kernel_calls *source)
 }
 
 /*
- * A producer that finds the ring full loses what is newest, which a flight recorder is for: it has room for half a second of a busy system, in which the recorder comes, however little is kept.
+ * What a flight recorder keeps it keeps by CPU, and the ring is one for all: where the recorder comes late, a busy CPU overwrites what another one has to keep. So the ring has room for half a second of
+ * a busy system, in which the recorder comes, however little is kept.
  */
 static uint64_t ring_size(const struct recording_calls_options *o)
 {
@@ -80,6 +81,7 @@ static struct kymo_error *set_up(struct kernel_calls *source)
 		.names = true,
 		.has_times = true,
 		.buffer_size = ring_size(o),	/* one ring is for all CPUs */
+		.overwrite = o->overwrite,
 		.layout = &kymo_call_layout,
 		.context = source,
 		.wants = wants,

@@ -68,6 +68,17 @@ static struct kymo_error *open_calls(struct recording *recording)
 	return kernel_calls_open(&calls, &recording->calls);
 }
 
+/* Why it goes this way comes before what that costs. */
+static void tell_many(size_t n, void *data)
+{
+	struct recording *recording = data;
+
+	if (recording->refusal && !recording->has_told_refusal)
+		recording_tell_reasons(recording, recording->refusal);
+	recording->has_told_refusal = true;
+	recording_warn(recording, "the kernel sets breakpoints at %zu places, 2 to 50 ms each, before anything is recorded; ask for fewer, or wait", n);
+}
+
 static struct kymo_error *open_source(struct recording *recording)
 {
 	const struct kymo_record_options *options = recording->options;
@@ -79,8 +90,11 @@ static struct kymo_error *open_source(struct recording *recording)
 		.follow = is_followed(recording),
 		.buffer_size = options->buffer_size,
 		.overwrite = options->overwrite,
+		.is_shut = !options->command,	/* each file of a command has its probes before anything in it runs */
 		.warn = options->warn,
 		.data = options->data,
+		.tell_many = tell_many,
+		.recording = recording,
 	};
 
 	return kernel.n_specs ? recording_kernel_open(&kernel, &recording->kernel) : NULL;
@@ -201,6 +215,8 @@ static struct kymo_error *begin(struct recording *recording)
 
 static struct kymo_error *let_go(struct recording *recording)
 {
+	if (recording->kernel)
+		recording_kernel_let_in(recording->kernel);
 	if (recording->process)
 		kymo_process_resume(recording->process);
 	if (recording->child && kymo_write_all(recording->go, "", 1))
@@ -288,6 +304,8 @@ static struct kymo_error *finish(struct recording *recording)
 {
 	struct kymo_error *error = NULL, *other = NULL;
 
+	if (recording->kernel)
+		recording_kernel_shut(recording->kernel);
 	if (recording->kernel)
 		error = recording_kernel_finish(recording->kernel, &recording->output);
 	if (recording->calls)

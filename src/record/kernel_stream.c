@@ -153,6 +153,14 @@ struct kymo_error *kernel_stream_flush(struct kernel_stream *stream, struct outp
 			    stream->entries.items[stream->entries.n - 1].tsc);
 }
 
+struct kymo_error *kernel_stream_skip(struct kernel_stream *stream, struct output *output)
+{
+	struct kymo_error *error = kernel_stream_flush(stream, output);
+
+	stream->sequence++;
+	return error;
+}
+
 struct kymo_error *kernel_stream_copy(struct kernel_stream *stream, struct output *output, struct output *copy)
 {
 	struct kymo_error *error = kernel_stream_flush(stream, output);

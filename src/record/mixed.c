@@ -60,6 +60,11 @@ static void warn(const char *sentence, void *data)
 	recording_warn(data, "%s", sentence);
 }
 
+static void tell_many(size_t n, void *data)
+{
+	recording_warn(data, "the kernel sets breakpoints at %zu places, 2 to 50 ms each, before anything is recorded; ask for fewer, or wait", n);
+}
+
 struct kymo_error *recording_open_mix(struct recording *recording)
 {
 	const struct recording_kernel_options options = {
@@ -69,8 +74,11 @@ struct kymo_error *recording_open_mix(struct recording *recording)
 		.pid = recording->pid,
 		.buffer_size = recording->options->buffer_size,
 		.overwrite = recording->options->overwrite,
+		.is_shut = !recording->options->command,
 		.warn = warn,
 		.data = recording,
+		.tell_many = tell_many,
+		.recording = recording,
 	};
 
 	return recording->n_kernel ? recording_kernel_open(&options, &recording->kernel) : NULL;
@@ -117,6 +125,48 @@ struct kymo_error *recording_finish_mix(struct recording *recording)
 		return NULL;
 	error = recording_kernel_find(recording->kernel);
 	return error ? error : recording_kernel_tell_refused(recording->kernel);
+}
+
+void recording_begin_together(void *data)
+{
+	struct recording *recording = data;
+
+	if (recording->kernel)
+		recording_kernel_let_in(recording->kernel);
+}
+
+/* Breakpoints are taken out one after the other, and jumps after them: what comes from either meanwhile is not recorded. */
+static struct kymo_error *end_stopped(struct recording *recording)
+{
+	struct kymo_error *error = NULL;
+
+	recording_kernel_shut(recording->kernel);
+	for (size_t i = 0; i < recording->sources.n && !error; i++)
+		error = source_finish_rings(recording, recording->sources.items[i]);
+	return error;
+}
+
+struct kymo_error *recording_end_together(struct recording *recording)
+{
+	struct source *source = recording->sources.items[0];
+	uint64_t begin;
+	struct kymo_error *error = NULL;
+	size_t n;
+
+	if (!recording->options->overwrite)
+		error = recording_drain(recording, &n);	/* while it runs */
+	if (error)
+		return error;
+	begin = kymo_now_ns();
+	error = kymo_probes_hold(source->probes);
+	if (error) {	/* it has ended, or somebody traces it: then each half ends when it is out */
+		kymo_error_destroy(error);
+		return NULL;
+	}
+	error = end_stopped(recording);
+	kymo_process_resume(source->process);
+	recording->result.stopped_ns += kymo_now_ns() - begin;
+	return error;
 }
 
 static void tell(struct recording *recording, const char *reason)

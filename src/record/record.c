@@ -443,9 +443,12 @@ static struct kymo_error *run(struct recording *recording)
 	recording->next_seal_ns = recording->begin_ns + SEAL_NS;
 	recording_progress(recording, "recording");
 	recording_note_threads(recording, true);
+	recording_begin_together(recording);	/* where there was nothing to put in yet */
 	kymo_process_resume(recording->process);
 	error = record_until_end(recording, &alive);
 	recording->result.seconds = (double)(kymo_now_ns() - recording->begin_ns) / SECOND_NS;
+	if (recording->kernel && alive)
+		keep_first(&error, recording_end_together(recording));
 	if (recording->kernel) {	/* first: who takes out the others looks whether all text is the file's then */
 		keep_first(&error, recording_kernel_finish(recording->kernel, &recording->output));
 		recording->result.were_full |= recording_kernel_lost(recording->kernel) > 0;

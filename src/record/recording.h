@@ -84,6 +84,7 @@ struct recording {
 	bool lacks_thread_ids;		/* of some process: its records carry the process id */
 	bool has_run;			/* the launched command may have run code of its own; it can't be started again */
 	struct recording_looks looks;
+	bool has_told_refusal;
 	struct kymo_error *drain_error;	/* of recording_drain_meanwhile() */
 	struct kymo_error *refusal;	/* why the process is recorded through the kernel */
 	struct kymo_record_result result;
@@ -202,6 +203,10 @@ struct kymo_error *recording_mix(struct recording *recording, struct source *sou
 
 /* The same for files that it has not mapped yet. */
 struct kymo_error *recording_finish_mix(struct recording *recording);
+
+/* Both halves begin, and end, at one moment: within one stop of the process. `data`: the recording. */
+void recording_begin_together(void *data);
+struct kymo_error *recording_end_together(struct recording *recording);
 
 /* Tell the user what goes through the kernel: each of `reasons`, and why all of it does, if that is yet another one (or NULL). */
 void recording_tell_reasons(struct recording *recording, const struct kymo_error *refusal);

@@ -15,8 +15,8 @@ import kernelcount
 import processes
 import remains
 from confined import CONFINED
-from kymotest import (KYMO, NOBODY, babeltrace, check, check_equal, check_same, check_text_intact, event_counts, events, eventually,
-                      need_uprobes, program, record, report_json, run, start, target, target_path)
+from kymotest import (KYMO, NOBODY, babeltrace, check, check_equal, check_matches, check_same, check_text_intact, event_counts, events,
+                      eventually, need_uprobes, program, record, report_json, run, start, target, target_path)
 from recorders import kill_between_writes
 
 M64 = (1 << 64) - 1
@@ -465,3 +465,9 @@ def test_the_status_of_the_command_is_the_recordings():
     path = own_path('callmany')
     check_equal(by_kernel('-p', f'{path}:work_a', '--', 'sh', '-c', f'{path} 3; exit 7').status, 7, 'exit status')
     check_equal(event_counts()['callmany:work_a'], 3, 'calls')
+
+
+def test_many_breakpoints_are_told_of_before_they_are_set():
+    need_uprobes()
+    result = record('--backend', 'kernel', '--no-follow', '-p', 'libc:[m-r]*', '--', 'true').ok()
+    check_matches(result.warnings()[0], r'the kernel sets breakpoints at \d+ places, 2 to 50 ms each, before anything is recorded; ask for fewer, or wait$')

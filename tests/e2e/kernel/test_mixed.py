@@ -162,6 +162,55 @@ def test_a_process_is_recorded_both_ways_and_counts_and_arguments_are_those_of_t
     process.end(input='end\n').ok()
 
 
+THREADS = 3
+ALWAYS = r'''
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+long plain(long n), awkward(long n), paired(long n);
+__asm__(%s);
+
+static void *work(void *unused)
+{
+	for (long i = 0;; i++) {
+		plain(i);
+		paired(i);
+		awkward(i);
+		usleep(50);
+	}
+}
+
+int main(void)
+{
+	pthread_t thread;
+
+	for (int i = 0; i < %d; i++)
+		pthread_create(&thread, NULL, work, NULL);
+	puts("ready");
+	fflush(stdout);
+	getchar();
+	return 0;
+}
+'''
+
+
+def test_all_places_begin_and_end_at_one_moment():
+    """Each thread calls the functions in turn, all the time: so counts differ by what threads are within at both ends, however long breakpoints take to come and go."""
+    need_uprobes()
+    Path('always.c').write_text(ALWAYS % (PROGRAM.split('__asm__(')[1].split(');')[0], THREADS))
+    run('gcc', '-O1', '-pthread', '-o', 'always', 'always.c').ok()
+    process = start('./always')
+    process.wait_for('^ready$')
+    specs = ['-p', './always:plain', '-r', './always:plain', '-p', './always:paired', '-r', './always:paired', '-p', './always:awkward']
+    for way in ([], ['--backend', 'kernel']) * 3:
+        result = record('--for', '0.2', *way, *specs, '--pid', process.pid).ok()
+        counts = event_counts()
+        check_equal((report_json()['lost_events'], len(counts)), (0, 5), 'losses, and events')
+        check(max(counts.values()) - min(counts.values()) <= 2 * THREADS, f'counts {way} are those of one interval', dict(counts))
+    process.end(input='\n').ok()
+
+
 def test_a_command_that_is_not_followed_is_recorded_both_ways():
     build()
     result = record('--no-follow', *REFUSED, *TAKEN, '--', './mix', CALLS).ok()

@@ -226,6 +226,35 @@ def test_the_newest_calls_are_kept_by_overwrite():
     check(not re.search(r'execve\("[^"]*/ls"', out), 'the oldest are gone')
 
 
+MANY_CALLS = '''
+import os, sys
+print('ready', flush=True)
+sys.stdin.readline()
+for _ in range(100_000):
+    os.getppid()
+print('done', flush=True)
+sys.stdin.readline()
+'''
+
+
+def test_the_newest_calls_are_kept_while_the_recorder_sleeps():
+    """What comes meanwhile is ten times what the kernel's buffer holds."""
+    need_root()
+    recorder = start(KYMO, 'record', *KERNEL, '-s', 'all', '--overwrite', '--buffer', '64K', '--', program('python3'), '-c', MANY_CALLS)
+    recorder.wait_for('^ready$')
+    recorder.signal(signal.SIGSTOP)
+    recorder.send('\n')
+    recorder.wait_for('^done$')
+    recorder.signal(signal.SIGCONT)
+    recorder.end(input='\n').ok()
+    check_equal(report_json()['lost_events'], 0, 'lost events')
+    check(report_json()['overwritten_packets'] > 0, 'what was overwritten is told')
+    lines = kymo('report', '--events').ok().out.splitlines()
+    check_matches(lines[-1], r'exit_group\(0\) +')
+    (at,) = [i for i, line in enumerate(lines) if 'write(1, "done' in line]
+    check(all('getppid()' in line for line in lines[at - 100:at]), 'the calls right before are there', *lines[at - 100:at])
+
+
 def test_a_user_without_rights_is_told_which_are_missing(tmp):
     tmp.chmod(0o777)
     for words in ((*KERNEL, '-s', '%file', '--', 'true'), ('--all', '-s', '%file')):

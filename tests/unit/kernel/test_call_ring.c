@@ -112,12 +112,59 @@ static void records_are_in_one_piece_and_in_order_round_after_round(void **state
 	free(ring.memory);
 }
 
+/* The oldest go, as they do where a producer finds no room. */
+static void drop(struct call_ring *ring, uint64_t to)
+{
+	call_ring_head(ring)->tail = to;
+}
+
+static uint64_t value_of(struct call_ring *ring, bool *has_gap_ret)
+{
+	uint64_t room[CALL_RING_RECORD_MAX / 8];
+	bool is_head;
+	const uint64_t *record = call_ring_copy(ring, call_ring_limit(ring, &is_head), room, has_gap_ret);
+
+	assert_true(!record || record == room);
+	return record ? record[1] : 0;
+}
+
+static void what_is_overwritten_is_a_gap_and_the_newest_follow_it(void **state)
+{
+	struct call_ring ring = make();
+	bool has_gap = false;
+
+	ring.shape.overwrite = true;
+	for (uint64_t i = 1; i <= SIZE / 64; i++) {
+		uint64_t *record = take(&ring, 0, 64);
+
+		*(uint32_t *)record = 64;
+		record[1] = i;
+		publish(&ring, 0);
+	}
+	assert_int_equal(value_of(&ring, &has_gap), 1);
+	assert_false(has_gap);
+	call_ring_next(&ring, 64);
+	drop(&ring, 20 * 64);
+	assert_int_equal(value_of(&ring, &has_gap), 21);
+	assert_true(has_gap);
+	call_ring_next(&ring, 64);
+	call_ring_tell(&ring);
+	assert_int_equal(call_ring_head(&ring)->tail, 21 * 64);
+	drop(&ring, 30 * 64);
+	call_ring_tell(&ring);
+	assert_int_equal(call_ring_head(&ring)->tail, 30 * 64);
+	drop(&ring, SIZE);
+	assert_int_equal(value_of(&ring, &has_gap), 0);
+	free(ring.memory);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_a_cpu_writes_holds_back_what_is_behind_it),
 		cmocka_unit_test(a_cpu_that_is_late_to_say_that_it_begins_takes_nothing_back),
 		cmocka_unit_test(records_are_in_one_piece_and_in_order_round_after_round),
+		cmocka_unit_test(what_is_overwritten_is_a_gap_and_the_newest_follow_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

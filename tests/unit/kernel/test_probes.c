@@ -206,6 +206,23 @@ static void perf_events_serve_where_there_are_no_links_for_many(void **state)
 	check_registers(true);
 }
 
+static void more_than_one_by_one_can_serve_are_refused_before_the_first(void **state)
+{
+	struct kymo_kernel *kernel = open_kernel((struct kymo_kernel_options){ .pid = getpid(), .no_multi = true });
+	struct kymo_kernel_place *places = calloc(KYMO_KERNEL_MAX_SINGLE + 1, sizeof(*places));
+	const struct kymo_kernel_probe probe = { .file = -1 };
+	struct kymo_error *error;
+
+	assert_non_null(places);
+	error = kymo_kernel_attach(kernel, &probe, places, KYMO_KERNEL_MAX_SINGLE + 1);
+	assert_non_null(error);
+	assert_int_equal(error->code, KYMO_ERROR_UNSAFE);
+	assert_non_null(strstr(error->message, "1001 would take 50 s; ask for 1000 at most"));
+	kymo_error_destroy(error);
+	free(places);
+	kymo_kernel_destroy(kernel);
+}
+
 static void memory_is_read_and_faults_are_told(void **state)
 {
 	static const struct kymo_kernel_arg args[] = {
@@ -384,6 +401,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_call_gives_its_registers),
 		cmocka_unit_test(perf_events_serve_where_there_are_no_links_for_many),
+		cmocka_unit_test(more_than_one_by_one_can_serve_are_refused_before_the_first),
 		cmocka_unit_test(memory_is_read_and_faults_are_told),
 		cmocka_unit_test(returns_give_what_is_returned),
 		cmocka_unit_test(threads_to_come_are_recorded),
