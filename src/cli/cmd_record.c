@@ -446,6 +446,8 @@ static void tell_losses(const struct recording *recording, const struct kymo_rec
 	else if (result->full_size)
 		fprintf(stderr, "kymo: the buffers of children were full, which have %s a CPU whatever --buffer says\n",
 			cli_format_bytes(result->full_size, bytes));
+	else if (result->were_small_yet)
+		fputs("kymo: a process filled a buffer before kymo had given it all of its memory, which a buffer gets with use\n", stderr);
 	else
 		fputs("kymo: no CPU's buffer was full: what was lost found them in use by others, no packet that it fits into, or a stack that was nearly full\n", stderr);
 }

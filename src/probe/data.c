@@ -22,7 +22,7 @@
 #define CHILD_SUBBUFFER_SIZE (256ull << 10)
 #define CHILD_SPARE_SIZE (64ull << 10)
 #define CHILD_SUBBUFFER_MIN (8ull << 10)	/* holds the largest record */
-#define AT_ONCE_SIZE (4ull << 20)		/* of a CPU's working ring, which the fastest producer fills in some milliseconds; the rest comes with use */
+#define AT_ONCE_SIZE (8ull << 20)		/* of a CPU's working ring, which the fastest producer fills in some milliseconds; the rest comes with use */
 #define USED_SIZE (32ull << 10)			/* so much in one ring says that a process is no short command with a few hits */
 #define CHILD_AT_ONCE 4				/* sub-buffers of a child's */
 #define GROWTH 2				/* sub-buffers that come at a time: the other rings wait meanwhile */

@@ -68,8 +68,11 @@ static struct kymo_error *drain(struct recording *recording, struct source *sour
 		struct kymo_error *error;
 		size_t n;
 
-		if (!ends && !kymo_probes_is_ring_whole(source->probes, source->adopted, i))
-			continue;
+		if (!kymo_probes_is_ring_whole(source->probes, source->adopted, i)) {
+			recording->result.were_small_yet |= kymo_ring_lost(&source->rings[i]) > 0;
+			if (!ends)
+				continue;
+		}
 		error = output_drain(&recording->output, &source->places[i], &source->rings[i], source->shared[i].cpu, &n);
 		if (error)
 			return error;

@@ -66,6 +66,7 @@ struct kymo_record_result {
 	uint64_t events;		/* about, as in the progress */
 	size_t n_sites;
 	bool were_full;			/* events were lost as buffers of `buffer_size` were full */
+	bool were_small_yet;		/* events were lost in buffers that had not got all of their memory, which comes with use */
 	uint64_t full_size;		/* the same of smaller ones, which some processes have: their size; or 0 */
 	double seconds;
 	uint64_t stopped_ns;		/* how long the threads were held while probes went in */

@@ -4,6 +4,8 @@ import os
 import re
 import shutil
 import signal
+import struct
+from pathlib import Path
 
 import killing
 import places
@@ -18,6 +20,7 @@ CALLS = 1000
 CTOR_CALLS = 101  # of ctor_work, when the library is opened by reopener
 OPEN_CALLS = 111  # and with its close
 KILLS = 8
+PWRITE64 = 18
 
 
 def line(process, pattern):
@@ -583,3 +586,30 @@ def test_a_recording_that_was_asleep_when_a_library_came_back_leaves_others_thei
     check(result.json()['ctor_work'] > 0, 'it has called the function', result)
     for each in (asleep, comes):
         each.end()
+
+
+def generation(pid):
+    """Of the journal of the only recording: src/wire/shared.h, struct kymo_wire_header."""
+    for text in Path(f'/proc/{pid}/maps').read_text().splitlines():
+        if text.endswith('/memfd:kymo (deleted)'):
+            with open(f'/proc/{pid}/mem', 'rb', buffering=0) as memory:
+                return struct.unpack('<Q', os.pread(memory.fileno(), 8, int(text.partition('-')[0], 16) + 72))[0]
+    return check(False, 'a recording is mapped')
+
+
+def test_others_are_told_when_the_places_of_a_library_are_in_its_code_again(tmp):
+    """Entries were in the journal before. Who reads it while the library is new, and its code the file's, takes them for nothing that is in the way."""
+    path = target_path('libctor.so')
+    process = target('reopener', path)
+    opened(process)
+    recording = watching_recorder(process.pid, 'data', '--backend', 'inproc', '-p', 'libctor.so:ctor_work')
+    slow = start(program('strace'), '-o', tmp / 'calls', '-p', recording.pid, '-e', 'trace=pwrite64', '-e', 'signal=none', '-e', 'inject=pwrite64:delay_enter=300000')
+    slow.wait_for('attached', which=1)
+    process.send('\n')
+    eventually(lambda: Path(f'/proc/{recording.pid}/syscall').read_text().startswith(f'{PWRITE64} '), 'it is about to write')
+    before = generation(process.pid)
+    process.wait_for(r'^open .*\n(?:.*\n)*?open ')
+    check(generation(process.pid) > before, 'the generation has gone up behind the code')
+    slow.end(signal.SIGINT)
+    process.end().ok()
+    recording.end().ok()
