@@ -11,6 +11,7 @@
 
 #define DEFAULT_DIR "kymo.data"
 #define DEFAULT_WIDTH 80
+#define FILE_WIDTH 120
 #define MIN_WIDTH 20
 #define MAX_WIDTH 1000
 
@@ -41,17 +42,17 @@ static bool parse_width(const char *text, unsigned int *ret)
 	return true;
 }
 
-/* COLUMNS as the user sets it, else the terminal's, else 80. */
-static unsigned int output_width(void)
+/* COLUMNS as the user sets it, else the terminal's, else 80. Pipes and files have no width, and nothing is cut there. */
+static void take_output_width(struct kymo_report_options *options)
 {
 	const char *columns = getenv("COLUMNS");
-	unsigned int width;
 	int own;
 
-	if (columns && parse_width(columns, &width))
-		return width;
+	if (columns && parse_width(columns, &options->width))
+		return;
+	options->whole = !isatty(STDOUT_FILENO);
 	cli_terminal_size(STDOUT_FILENO, &own, NULL);
-	return own < MIN_WIDTH ? DEFAULT_WIDTH : (unsigned int)own;
+	options->width = options->whole ? FILE_WIDTH : own < MIN_WIDTH ? DEFAULT_WIDTH : (unsigned int)own;
 }
 
 /* On a terminal that knows colours, unless the user has set NO_COLOR (https://no-color.org/). */
@@ -127,6 +128,7 @@ static int take_option(int option, const struct cli_options *in, struct kymo_rep
 		options->colour = false;
 		return 0;
 	case WIDTH:
+		options->whole = false;
 		if (parse_width(in->value, &options->width))
 			return 0;
 		return cli_usage(in->command, "'%s' is no width: a number from %d to %d is", in->value, MIN_WIDTH,
@@ -187,7 +189,7 @@ int cmd_report(int argc, char **argv)
 	setlocale(LC_CTYPE, "");
 	options.unicode = !strcmp(nl_langinfo(CODESET), "UTF-8");
 	options.colour = wants_colour();
-	options.width = output_width();
+	take_output_width(&options);
 	status = parse_arguments(argc, argv, &options, &dir);
 	if (status)
 		return status < 0 ? 0 : status;

@@ -19,7 +19,6 @@ struct writer {
 	const struct kymo_ctf_reader *reader;
 	const struct kymo_ctf_trace *trace;
 	const struct names *names;
-	struct event_text *texts;	/* as trace->events */
 	struct threads threads;
 	bool wall, json, raw;
 	bool started;
@@ -135,7 +134,7 @@ static void begin_line(struct writer *w, size_t thread, int32_t tid)
 
 static void write_record(struct writer *w, size_t thread, const struct kymo_ctf_record *record)
 {
-	const struct event_text *text = &w->texts[record->event - w->trace->events];
+	const struct event_text *text = &w->names->events[record->event - w->trace->events];
 	const struct thread found = thread_at(w, thread, record->tid);
 	FILE *out = w->page->out;
 
@@ -343,13 +342,11 @@ static struct kymo_error *write_all(struct writer *w, struct kymo_ctf_reader *re
 	return NULL;
 }
 
-static struct kymo_error *init(struct writer *w, const struct page *page)
+static struct kymo_error *init(struct writer *w)
 {
 	struct kymo_error *error = kymo_threads_init(&w->threads, w->trace);
 
 	kymo_syscalls_init(&w->syscalls, w->trace, w->json);
-	if (!error)
-		error = kymo_event_texts_create(w->trace, page->unicode, &w->texts);
 	if (!error && w->joins)
 		error = kymo_calls_init(&w->calls, w->reader, &w->threads);
 	w->calls.left = w->calls.forgotten = left;
@@ -361,7 +358,6 @@ static void deinit(struct writer *w)
 {
 	kymo_calls_deinit(&w->calls);
 	kymo_syscalls_deinit(&w->syscalls);
-	kymo_event_texts_destroy(w->texts, w->trace);
 	kymo_threads_deinit(&w->threads);
 }
 
@@ -378,7 +374,7 @@ struct kymo_error *kymo_events_write(struct kymo_ctf_reader *reader, const struc
 		.raw = options->raw,
 		.joins = !options->raw && kymo_syscalls_has_any(kymo_ctf_reader_trace(reader)),
 	};
-	struct kymo_error *error = init(&w, page);
+	struct kymo_error *error = init(&w);
 
 	if (!error)
 		error = write_all(&w, reader);

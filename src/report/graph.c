@@ -50,7 +50,6 @@ struct graph {
 	const struct kymo_ctf_reader *reader;
 	const struct names *names;
 	const struct graph_filter *filter;
-	struct event_text *texts;		/* as trace->events */
 	bool *matches;				/* likewise; what the filter says */
 	struct threads threads;
 	struct calls calls;
@@ -92,7 +91,7 @@ static void write_thread(const struct graph *g, const struct line *line)
 
 static void write_fields(const struct graph *g, const struct kymo_ctf_record *record, const char *separator)
 {
-	const struct event_text *text = &g->texts[record->event - g->trace->events];
+	const struct event_text *text = &g->names->events[record->event - g->trace->events];
 
 	for (uint32_t i = 0; i < record->event->n_fields; i++) {
 		fprintf(g->page->out, "%s%s=", i ? separator : "", text->fields[i]);
@@ -117,7 +116,7 @@ static void write_result(const struct graph *g, const struct kymo_ctf_record *re
 
 static void write_call(const struct graph *g, const struct kymo_ctf_record *record)
 {
-	kymo_page_text(g->page, INK_HEAD, g->texts[record->event - g->trace->events].function);
+	kymo_page_text(g->page, INK_HEAD, g->names->events[record->event - g->trace->events].function);
 	putc('(', g->page->out);
 	write_fields(g, record, ", ");
 	putc(')', g->page->out);
@@ -125,7 +124,7 @@ static void write_call(const struct graph *g, const struct kymo_ctf_record *reco
 
 static void write_place(const struct graph *g, const struct kymo_ctf_record *record)
 {
-	kymo_page_printf(g->page, INK_DIM, "* %s", g->texts[record->event - g->trace->events].name);
+	kymo_page_printf(g->page, INK_DIM, "* %s", g->names->events[record->event - g->trace->events].name);
 	if (record->event->n_fields)
 		putc(' ', g->page->out);
 	write_fields(g, record, " ");
@@ -139,7 +138,7 @@ static void write_text(const struct graph *g, const struct line *line)
 		break;
 	case LINE_CLOSE:
 		fputs("} ", g->page->out);
-		kymo_page_text(g->page, INK_HEAD, g->texts[line->entry - g->trace->events].function);
+		kymo_page_text(g->page, INK_HEAD, g->names->events[line->entry - g->trace->events].function);
 		break;
 	default:
 		write_call(g, &line->record);
@@ -438,8 +437,6 @@ static struct kymo_error *init(struct graph *g)
 
 	if (!error)
 		error = kymo_calls_init(&g->calls, g->reader, &g->threads);
-	if (!error)
-		error = kymo_event_texts_create(g->trace, g->page->unicode, &g->texts);
 	if (error)
 		return error;
 	g->calls.left = left_without_return;
@@ -460,7 +457,6 @@ static void deinit(struct graph *g)
 	free(g->lines);
 	free(g->matches);
 	kymo_vec_deinit(&g->waiting);
-	kymo_event_texts_destroy(g->texts, g->trace);
 	if (g->calls.trace)
 		kymo_calls_deinit(&g->calls);
 	kymo_threads_deinit(&g->threads);

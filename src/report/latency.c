@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "report/labels.h"
 #include "report/table.h"
 #include "report/text.h"
 
@@ -21,13 +22,14 @@ static const char *const headings[N_COLUMNS] = {
 static const unsigned int dispensable[] = { P90, MIN, MEAN, SELF, P99, MAX, P50 };
 
 struct row {
-	char *name;
+	const char *name;			/* the caller's */
 	char cells[N_COLUMNS][TEXT_NUMBER];
 };
 
 struct latency_table {
 	struct row *rows;
 	size_t n;
+	char **labels;				/* names as they are shown */
 	unsigned int name, widths[N_COLUMNS];	/* 0: not shown */
 };
 
@@ -109,8 +111,20 @@ static void fill_row(struct row *row, const struct function *function, bool unic
 	kymo_text_span(row->cells[SELF], durations->self_ns, unicode);
 }
 
+static struct kymo_error *write_labels(struct latency_table *table, const struct page *page, unsigned int columns)
+{
+	kymo_cleanup_free const char **names = calloc(table->n + 1, sizeof(char *));
+
+	for (size_t i = 0; names && i < table->n; i++)
+		names[i] = table->rows[i].name;
+	if (names)
+		table->labels = kymo_labels_create(names, table->n, columns, page->unicode, &table->name);
+	table->name = kymo_at_least(table->name, MIN_NAME);
+	return table->labels ? NULL : &kymo_error_no_memory;
+}
+
 /* Widths of what fits; the time without calls within, and errors, say something only where there are any. */
-static void plan(struct latency_table *table, const struct page *page, bool has_self, bool has_errors)
+static struct kymo_error *plan(struct latency_table *table, const struct page *page, bool has_self, bool has_errors)
 {
 	unsigned int used = 0, longest = MIN_NAME, wanted;
 
@@ -128,12 +142,12 @@ static void plan(struct latency_table *table, const struct page *page, bool has_
 	for (size_t i = 0; i < table->n; i++)
 		longest = kymo_at_least(kymo_text_columns(table->rows[i].name), longest);
 	wanted = longest < 20 ? longest : 20;
-	for (unsigned int i = 0; i < kymo_countof(dispensable) && used + wanted > page->width; i++) {
+	for (unsigned int i = 0; i < kymo_countof(dispensable) && used + wanted > page->width && !page->whole; i++) {
 		used -= table->widths[dispensable[i]] ? 2 + table->widths[dispensable[i]] : 0;
 		table->widths[dispensable[i]] = 0;
 	}
-	table->name = page->width > used + MIN_NAME ? page->width - used : MIN_NAME;
-	table->name = longest < table->name ? longest : table->name;
+	wanted = page->whole ? longest : page->width > used + MIN_NAME ? page->width - used : MIN_NAME;
+	return write_labels(table, page, wanted);
 }
 
 static void write_table(const struct latency_table *table, const struct page *page)
@@ -145,7 +159,7 @@ static void write_table(const struct latency_table *table, const struct page *pa
 			kymo_table_right(page, INK_DIM, headings[column], table->widths[column]);
 	putc('\n', page->out);
 	for (size_t i = 0; i < table->n; i++) {
-		kymo_page_name(page, INK_HEAD, table->rows[i].name, table->name);
+		kymo_page_left(page, INK_HEAD, table->labels[i], table->name);
 		for (unsigned int column = 0; column < N_COLUMNS; column++)
 			if (table->widths[column])
 				kymo_table_right(page, INK_PLAIN, table->rows[i].cells[column], table->widths[column]);
@@ -155,31 +169,31 @@ static void write_table(const struct latency_table *table, const struct page *pa
 
 static void deinit_table(struct latency_table *table)
 {
-	for (size_t i = 0; i < table->n; i++)
-		free(table->rows[i].name);
+	kymo_labels_destroy(table->labels, table->n);
 	free(table->rows);
 }
 
-static struct kymo_error *write_functions(const struct page *page, struct function *const *functions, size_t n)
+static struct kymo_error *write_functions(const struct summary *summary, const struct page *page, struct function *const *functions,
+					  size_t n)
 {
 	kymo_cleanup(deinit_table) struct latency_table table = { .rows = calloc(n + 1, sizeof(*table.rows)) };
 	bool has_self = false, has_errors = false;
+	struct kymo_error *error;
 
 	if (!table.rows)
 		return &kymo_error_no_memory;
 	for (; table.n < n; table.n++) {
 		struct row *row = &table.rows[table.n];
 
-		row->name = kymo_text_escape(functions[table.n]->entry->name, page->unicode);
-		if (!row->name)
-			return &kymo_error_no_memory;
+		row->name = summary->names->events[functions[table.n]->entry - summary->trace->events].name;
 		fill_row(row, functions[table.n], page->unicode);
 		has_errors |= functions[table.n]->errors > 0;
 		has_self |= functions[table.n]->durations && functions[table.n]->durations->has_children;
 	}
-	plan(&table, page, has_self, has_errors);
-	write_table(&table, page);
-	return NULL;
+	error = plan(&table, page, has_self, has_errors);
+	if (!error)
+		write_table(&table, page);
+	return error;
 }
 
 struct kymo_error *kymo_latency_write(const struct summary *summary, const struct page *page)
@@ -196,7 +210,7 @@ struct kymo_error *kymo_latency_write(const struct summary *summary, const struc
 	if (!n)
 		return NULL;
 	shown = summary->all || n <= TOP_FUNCTIONS ? n : TOP_FUNCTIONS;
-	error = write_functions(page, functions, shown);
+	error = write_functions(summary, page, functions, shown);
 	if (error)
 		return error;
 	if (shown < n)

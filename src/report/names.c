@@ -29,6 +29,8 @@ static bool escape_all(struct names *names, bool unicode)
 
 struct kymo_error *kymo_names_init(struct names *names, const struct kymo_ctf_trace *trace, bool unicode)
 {
+	struct kymo_error *error;
+
 	*names = (struct names){
 		.trace = trace,
 		.threads = calloc(trace->n_threads + 1, sizeof(char *)),
@@ -36,9 +38,12 @@ struct kymo_error *kymo_names_init(struct names *names, const struct kymo_ctf_tr
 		.has_processes = kymo_ctf_trace_n_pids(trace) > 1,
 	};
 	if (names->threads && names->processes && escape_all(names, unicode))
-		return NULL;
-	kymo_names_deinit(names);
-	return &kymo_error_no_memory;
+		error = kymo_event_texts_create(trace, unicode, &names->events);
+	else
+		error = &kymo_error_no_memory;
+	if (error)
+		kymo_names_deinit(names);
+	return error;
 }
 
 void kymo_names_deinit(struct names *names)
@@ -47,6 +52,8 @@ void kymo_names_deinit(struct names *names)
 		free(names->threads[i]);
 	for (size_t i = 0; names->processes && i < names->trace->n_processes; i++)
 		free(names->processes[i]);
+	if (names->events)
+		kymo_event_texts_destroy(names->events, names->trace);
 	free(names->threads);
 	free(names->processes);
 	*names = (struct names){ 0 };

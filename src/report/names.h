@@ -9,11 +9,13 @@
 #include <stdint.h>
 
 #include "ctf/ctf.h"
+#include "report/lines.h"
 #include "report/threads.h"
 
 struct names {
 	const struct kymo_ctf_trace *trace;
 	char **threads, **processes;	/* as the trace's tables */
+	struct event_text *events;	/* as trace->events */
 	bool has_processes;		/* the trace is of several */
 };
 

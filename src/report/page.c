@@ -52,21 +52,6 @@ void kymo_page_left(const struct page *page, enum ink ink, const char *text, uns
 	kymo_page_spaces(page, columns - put_cut(page, ink, text, columns));
 }
 
-void kymo_page_name(const struct page *page, enum ink ink, const char *name, unsigned int columns)
-{
-	const char *plus = strrchr(name, '+');
-	unsigned int tail = plus && !strncmp(plus, "+0x", 3) ? kymo_text_columns(plus) : 0, used;
-
-	if (!tail || columns < tail + 2 || kymo_text_columns(name) <= columns) {
-		kymo_page_left(page, ink, name, columns);
-		return;
-	}
-	/* The tail is among what does not fit: so the beginning is cut before it. */
-	used = put_cut(page, ink, name, columns - tail);
-	kymo_page_text(page, ink, plus);
-	kymo_page_spaces(page, columns - tail - used);
-}
-
 void kymo_page_right(const struct page *page, enum ink ink, const char *text, unsigned int columns)
 {
 	unsigned int used = kymo_text_columns(text);

@@ -12,6 +12,7 @@ struct page {
 	FILE *out;
 	unsigned int width;
 	bool colour, unicode;
+	bool whole;		/* no name and no column of a table is cut or left out, whatever the width */
 };
 
 enum ink {
@@ -26,9 +27,6 @@ void kymo_page_spaces(const struct page *page, unsigned int n);
 
 /* Write `text` (safe, of one line) in `columns`, filled up with spaces on the right; cut where it is longer. */
 void kymo_page_left(const struct page *page, enum ink ink, const char *text, unsigned int columns);
-
-/* The same of the name of a probe: where it is cut, the "+0x…" at its end stays, which tells the places of one function apart. */
-void kymo_page_name(const struct page *page, enum ink ink, const char *name, unsigned int columns);
 
 /* As kymo_page_left(), filled up on the left. */
 void kymo_page_right(const struct page *page, enum ink ink, const char *text, unsigned int columns);

@@ -82,7 +82,7 @@ static struct kymo_error *report(const char *dir, const struct kymo_report_optio
 	case KYMO_REPORT_GRAPH:
 		return kymo_graph_write(reader, names, &filter, page);
 	case KYMO_REPORT_TREE:
-		return kymo_tree_write(reader, options->tid, options->all, page);
+		return kymo_tree_write(reader, names, options->tid, options->all, page);
 	default:
 		return report_model(options, reader, &summary, page);
 	}
@@ -97,6 +97,7 @@ struct kymo_error *kymo_report(const char *dir, const struct kymo_report_options
 		.width = options->width ? options->width : 80,
 		.colour = options->colour,
 		.unicode = options->unicode,
+		.whole = options->whole,
 	};
 	struct names names;
 

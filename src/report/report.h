@@ -21,6 +21,7 @@ enum kymo_report_mode {
 struct kymo_report_options {
 	enum kymo_report_mode mode;
 	unsigned int width;	/* columns of the summary; 0: 80 */
+	bool whole;		/* names and tables of the summary are not cut to it */
 	bool colour;		/* ANSI colours */
 	bool unicode;		/* the output takes UTF-8 */
 	bool all;		/* every probe, thread, distribution (summary) and path (tree), not the first few */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "report/labels.h"
 #include "report/latency.h"
 #include "report/panel.h"
 #include "report/table.h"
@@ -30,24 +31,29 @@ static void write_probe_row(const struct summary *summary, const struct page *pa
 	putc('\n', page->out);
 }
 
-/* Names of the first `n` probes, safe; a fresh array of fresh strings. */
-static char **probe_names(struct probe *const *probes, size_t n, bool unicode, unsigned int *longest_ret)
+static const char *name_of(const struct summary *summary, const struct kymo_ctf_event *event)
 {
-	char **names = calloc(n + 1, sizeof(*names));
-	unsigned int longest = 12;
+	return summary->names->events[event - summary->trace->events].name;
+}
 
-	for (size_t i = 0; names && i < n; i++) {
-		names[i] = kymo_text_escape(probes[i]->event->name, unicode);
-		if (!names[i]) {
-			while (i)
-				free(names[--i]);
-			free(names);
-			return NULL;
-		}
-		longest = kymo_at_least(kymo_text_columns(names[i]), longest);
-	}
-	*longest_ret = longest;
-	return names;
+static struct kymo_error *write_rows(const struct summary *summary, const struct page *page, struct probe *const *probes, size_t n)
+{
+	kymo_cleanup_free const char **names = calloc(n + 1, sizeof(char *));
+	struct columns c;
+	char **labels;
+	struct kymo_error *error;
+
+	for (size_t i = 0; names && i < n; i++)
+		names[i] = name_of(summary, probes[i]->event);
+	error = names ? kymo_table_plan(summary, page, names, n, &c, &labels) : &kymo_error_no_memory;
+	if (error)
+		return error;
+	putc('\n', page->out);
+	kymo_table_heading(page, &c, "PROBE");
+	for (size_t i = 0; i < n; i++)
+		write_probe_row(summary, page, &c, labels[i], probes[i]);
+	kymo_labels_destroy(labels, n);
+	return NULL;
 }
 
 static struct kymo_error *write_probes(const struct summary *summary, const struct page *page,
@@ -55,23 +61,14 @@ static struct kymo_error *write_probes(const struct summary *summary, const stru
 {
 	const struct model *model = summary->model;
 	size_t shown = summary->all || model->n_hit <= TOP_PROBES ? model->n_hit : TOP_PROBES;
-	unsigned int longest;
-	char **names = probe_names(probes, shown, page->unicode, &longest);
-	struct columns c;
+	struct kymo_error *error = write_rows(summary, page, probes, shown);
 	char number[TEXT_NUMBER];
 	uint64_t rest = model->count;
 
-	if (!names)
-		return &kymo_error_no_memory;
-	c = kymo_table_plan(summary, page, longest);
-	putc('\n', page->out);
-	kymo_table_heading(page, &c, "PROBE");
-	for (size_t i = 0; i < shown; i++) {
-		write_probe_row(summary, page, &c, names[i], probes[i]);
+	if (error)
+		return error;
+	for (size_t i = 0; i < shown; i++)
 		rest -= probes[i]->count;
-		free(names[i]);
-	}
-	free(names);
 	if (shown < model->n_hit)
 		kymo_page_printf(page, INK_DIM, "%zu more %s, %s events (--all shows them)\n", model->n_hit - shown,
 				 model->n_hit - shown == 1 ? "probe" : "probes", kymo_text_count(number, rest));
@@ -79,26 +76,18 @@ static struct kymo_error *write_probes(const struct summary *summary, const stru
 }
 
 /* With --all, the probes without a record, a line each. */
-static struct kymo_error *write_unhit(const struct summary *summary, const struct page *page)
+static void write_unhit(const struct summary *summary, const struct page *page)
 {
 	const struct model *model = summary->model;
 	size_t n = model->n_probes - model->n_hit;
 
 	if (!n)
-		return NULL;
+		return;
 	kymo_page_printf(page, INK_DIM, "%zu %s never hit%s\n", n, n == 1 ? "probe was" : "probes were",
 			 summary->all ? ":" : "");
-	for (size_t i = 0; summary->all && i < summary->trace->n_events; i++) {
-		kymo_cleanup_free char *safe = NULL;
-
-		if (model->places[i].first != i || model->probes[i])
-			continue;
-		safe = kymo_text_escape(summary->trace->events[i].name, page->unicode);
-		if (!safe)
-			return &kymo_error_no_memory;
-		kymo_page_printf(page, INK_DIM, "  %s\n", safe);
-	}
-	return NULL;
+	for (size_t i = 0; summary->all && i < summary->trace->n_events; i++)
+		if (model->places[i].first == i && !model->probes[i])
+			kymo_page_printf(page, INK_DIM, "  %s\n", summary->names->events[i].name);
 }
 
 /* Write ` text` or, where nothing has been written, `text`, as a terminal may have it; nothing of NULL or "". */
@@ -140,24 +129,24 @@ static char *site_text(const struct model *model, const struct kymo_ctf_event *e
 	return text;
 }
 
-/* The name, and where the probe sits. */
-static struct kymo_error *write_panel_heading(const struct model *model, const struct page *page,
+/* The name, and where the probe sits, as far as there is room for it. */
+static struct kymo_error *write_panel_heading(const struct summary *summary, const struct page *page,
 					      const struct kymo_ctf_event *event)
 {
-	kymo_cleanup_free char *name = kymo_text_escape(event->name, page->unicode);
-	kymo_cleanup_free char *site = site_text(model, event, page->unicode);
-	unsigned int columns, room;
+	kymo_cleanup_free char *site = site_text(summary->model, event, page->unicode);
+	const char *name = name_of(summary, event);
+	unsigned int columns = kymo_text_columns(name), room;
 
-	if (!name || !site)
+	if (!site)
 		return &kymo_error_no_memory;
 	putc('\n', page->out);
-	columns = kymo_text_columns(name);
-	kymo_page_left(page, INK_HEAD, name, columns < page->width ? columns : page->width);
-	if (*site) {
-		room = columns + 2 < page->width ? page->width - columns - 2 : 0;
-		kymo_page_spaces(page, room ? 2 : 0);
-		columns = kymo_text_columns(site);
-		kymo_page_left(page, INK_DIM, site, columns < room ? columns : room);
+	kymo_page_text(page, INK_HEAD, name);
+	room = columns + 2 < page->width ? page->width - columns - 2 : 0;
+	if (page->whole || room >= kymo_text_columns(site))
+		room = kymo_text_columns(site);
+	if (*site && room) {
+		kymo_page_spaces(page, 2);
+		kymo_page_left(page, INK_DIM, site, kymo_text_columns(site) < room ? kymo_text_columns(site) : room);
 	}
 	putc('\n', page->out);
 	return NULL;
@@ -202,7 +191,7 @@ static struct kymo_error *write_distributions(const struct summary *summary, con
 	if (!failed && probe->gaps.count)
 		kymo_panel_init(&panels[n++], page, "time between", PANEL_TIME, &probe->gaps, 0, fault);
 	if (!failed && n)
-		error = write_panel_heading(summary->model, page, probe->event);
+		error = write_panel_heading(summary, page, probe->event);
 	if (!failed && n && !error)
 		kymo_panels_write(panels, n, page);
 	for (size_t i = 0; i < KYMO_EVENT_MAX_ARGS; i++)
@@ -237,7 +226,7 @@ struct kymo_error *kymo_summary_write(const struct summary *summary, const struc
 	if (!error)
 		error = write_probes(summary, page, probes);
 	if (!error)
-		error = write_unhit(summary, page);
+		write_unhit(summary, page);
 	if (!error)
 		error = kymo_latency_write(summary, page);
 	if (!error)

@@ -4,36 +4,54 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "report/labels.h"
 #include "report/text.h"
 
 #define RATE_COLUMNS 6
 #define SHARE_COLUMNS 6		/* "100.0%" */
 #define THREADS_COLUMNS 7
+#define MIN_NAME 12
 #define MIN_BAR 6
 #define MAX_BAR 30
 
-struct columns kymo_table_plan(const struct summary *summary, const struct page *page, unsigned int longest_name)
+/* What there is room for beside names and bars; the columns that these two get. */
+static unsigned int plan_numbers(const struct summary *summary, const struct page *page, struct columns *c)
 {
 	const struct model *model = summary->model;
 	uint64_t duration = kymo_model_duration_ns(model);
-	struct columns c = { .threads = THREADS_COLUMNS };
 	char number[TEXT_NUMBER];
-	unsigned int fixed, room;
+	unsigned int fixed;
 
-	c.decimals = duration >= 1000000000 ? 3 : duration >= 1000000 ? 6 : 9;
-	c.time = kymo_at_least((unsigned int)strlen(kymo_text_seconds(number, (int64_t)duration, c.decimals)), 5);
-	c.count = kymo_at_least((unsigned int)strlen(kymo_text_count(number, model->count)), 5);
+	*c = (struct columns){ .threads = THREADS_COLUMNS };
+	c->decimals = duration >= 1000000000 ? 3 : duration >= 1000000 ? 6 : 9;
+	c->time = kymo_at_least((unsigned int)strlen(kymo_text_seconds(number, (int64_t)duration, c->decimals)), 5);
+	c->count = kymo_at_least((unsigned int)strlen(kymo_text_count(number, model->count)), 5);
 	/* Each column has two spaces before it, but the share has its bar behind it. */
-	fixed = 2 + c.count + 2 + RATE_COLUMNS + 2 + SHARE_COLUMNS + 1;
-	if (fixed + 2 + c.threads + 2 * (2 + c.time) + MIN_BAR + 16 > page->width)
-		c.time = 0;
-	if (fixed + 2 + c.threads + MIN_BAR + 12 > page->width)
-		c.threads = 0;
-	fixed += (c.threads ? 2 + c.threads : 0) + (c.time ? 2 * (2 + c.time) : 0);
-	room = page->width > fixed + MIN_BAR + 8 ? page->width - fixed : MIN_BAR + 8;
-	c.name = longest_name < room - MIN_BAR ? longest_name : room - MIN_BAR;
-	c.bar = room - c.name > MAX_BAR ? MAX_BAR : room - c.name;
-	return c;
+	fixed = 2 + c->count + 2 + RATE_COLUMNS + 2 + SHARE_COLUMNS + 1;
+	if (page->whole)
+		return UINT16_MAX;
+	if (fixed + 2 + c->threads + 2 * (2 + c->time) + MIN_BAR + 16 > page->width)
+		c->time = 0;
+	if (fixed + 2 + c->threads + MIN_BAR + 12 > page->width)
+		c->threads = 0;
+	fixed += (c->threads ? 2 + c->threads : 0) + (c->time ? 2 * (2 + c->time) : 0);
+	return page->width > fixed + MIN_BAR + 8 ? page->width - fixed : MIN_BAR + 8;
+}
+
+struct kymo_error *kymo_table_plan(const struct summary *summary, const struct page *page, const char *const *names, size_t n,
+				   struct columns *ret, char ***labels_ret)
+{
+	struct columns c;
+	unsigned int room = plan_numbers(summary, page, &c), longest;
+	char **labels = kymo_labels_create(names, n, room - MIN_BAR, page->unicode, &longest);
+
+	if (!labels)
+		return &kymo_error_no_memory;
+	c.name = kymo_at_least(longest, room - MIN_BAR < MIN_NAME ? room - MIN_BAR : MIN_NAME);
+	c.bar = room <= c.name ? 0 : room - c.name > MAX_BAR ? MAX_BAR : room - c.name;
+	*ret = c;
+	*labels_ret = labels;
+	return NULL;
 }
 
 void kymo_table_right(const struct page *page, enum ink ink, const char *text, unsigned int columns)
@@ -65,7 +83,7 @@ unsigned int kymo_table_counts(const struct summary *summary, const struct page 
 	const struct model *model = summary->model;
 	char number[TEXT_NUMBER];
 
-	kymo_page_name(page, INK_HEAD, name, c->name);
+	kymo_page_left(page, INK_HEAD, name, c->name);
 	kymo_table_right(page, INK_PLAIN, kymo_text_count(number, count), c->count);
 	kymo_table_right(page, INK_PLAIN,
 		    kymo_model_duration_ns(model) ? kymo_text_short(number, kymo_model_rate(model, count)) : "-",

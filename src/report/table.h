@@ -12,7 +12,9 @@ struct columns {
 	unsigned int name, count, bar, threads, time, decimals;
 };
 
-struct columns kymo_table_plan(const struct summary *summary, const struct page *page, unsigned int longest_name);
+/* For rows of these names (safe), which become `labels_ret`: what the first column shows, for kymo_labels_destroy(). */
+struct kymo_error *kymo_table_plan(const struct summary *summary, const struct page *page, const char *const *names, size_t n,
+				   struct columns *ret, char ***labels_ret);
 
 /* The first line; `name` heads the first column. */
 void kymo_table_heading(const struct page *page, const struct columns *c, const char *name);

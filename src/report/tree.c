@@ -27,9 +27,9 @@ struct tree {
 	const struct page *page;
 	const struct kymo_ctf_trace *trace;
 	const struct kymo_ctf_reader *reader;
+	const struct names *names;
 	struct threads threads;
 	struct calls calls;
-	struct event_text *texts;
 	KYMO_VEC(struct node) nodes;	/* 0 is the root, which is no function */
 	uint32_t *index;		/* hash of parent and function: place in nodes, or 0 */
 	size_t index_size;		/* a power of two */
@@ -171,7 +171,7 @@ static void write_node(const struct tree *t, const struct node *node)
 	kymo_page_spaces(t->page, 1);
 	kymo_page_right(t->page, INK_PLAIN, kymo_text_count(number, node->count), 11);
 	kymo_page_spaces(t->page, 2 + 2 * indent);
-	kymo_page_text(t->page, INK_HEAD, t->texts[entry - t->trace->events].function);
+	kymo_page_text(t->page, INK_HEAD, t->names->events[entry - t->trace->events].function);
 	putc('\n', t->page->out);
 }
 
@@ -273,8 +273,6 @@ static struct kymo_error *init(struct tree *t)
 
 	if (!error)
 		error = kymo_calls_init(&t->calls, t->reader, &t->threads);
-	if (!error)
-		error = kymo_event_texts_create(t->trace, t->page->unicode, &t->texts);
 	if (!error && (!kymo_vec_push(&t->nodes, (struct node){ 0 }) || !grow_index(t)))
 		error = &kymo_error_no_memory;
 	return error;
@@ -284,15 +282,14 @@ static void deinit(struct tree *t)
 {
 	kymo_vec_deinit(&t->nodes);
 	free(t->index);
-	kymo_event_texts_destroy(t->texts, t->trace);
 	if (t->calls.trace)
 		kymo_calls_deinit(&t->calls);
 	kymo_threads_deinit(&t->threads);
 }
 
-struct kymo_error *kymo_tree_write(struct kymo_ctf_reader *reader, int32_t tid, bool all, const struct page *page)
+struct kymo_error *kymo_tree_write(struct kymo_ctf_reader *reader, const struct names *names, int32_t tid, bool all, const struct page *page)
 {
-	struct tree t = { .page = page, .reader = reader, .trace = kymo_ctf_reader_trace(reader) };
+	struct tree t = { .page = page, .reader = reader, .names = names, .trace = kymo_ctf_reader_trace(reader) };
 	struct kymo_error *error = init(&t);
 
 	if (!error)

@@ -4,12 +4,14 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "report/labels.h"
 #include "report/table.h"
 #include "report/text.h"
 
 #define TOP_PROCESSES 10
 #define TOP_THREADS 10
 #define LABEL_SIZE 320
+#define LABEL_COLUMNS 240
 
 /* "PREFIX NAME", not cut within a character. */
 static void make_label(char label[LABEL_SIZE], const char *prefix, const char *name, unsigned int columns)
@@ -18,6 +20,25 @@ static void make_label(char label[LABEL_SIZE], const char *prefix, const char *n
 	size_t fits = name ? kymo_text_fit(name, columns, &used) : 0;
 
 	snprintf(label, LABEL_SIZE, "%s%s%.*s", prefix, name ? " " : "", fits < 240 ? (int)fits : 0, name ? name : "");
+}
+
+/* Of a table that counts no threads. */
+static struct kymo_error *plan(const struct summary *summary, const struct page *page, char (*names)[LABEL_SIZE], size_t n,
+			       struct columns *ret, char ***labels_ret)
+{
+	kymo_cleanup_free const char **texts = calloc(n + 1, sizeof(char *));
+	struct kymo_error *error;
+
+	if (!texts)
+		return &kymo_error_no_memory;
+	for (size_t i = 0; i < n; i++)
+		texts[i] = names[i];
+	error = kymo_table_plan(summary, page, texts, n, ret, labels_ret);
+	if (error)
+		return error;
+	ret->threads = 0;
+	putc('\n', page->out);
+	return NULL;
 }
 
 static void write_row(const struct summary *summary, const struct page *page, const struct columns *c,
@@ -34,33 +55,34 @@ static void write_row(const struct summary *summary, const struct page *page, co
 
 /* ---- processes --------------------------------------------------------------------------------------------------- */
 
-static void process_label(const struct summary *summary, const struct process_count *process, char label[LABEL_SIZE])
+static void process_label(const struct summary *summary, const struct page *page, const struct process_count *process, char label[LABEL_SIZE])
 {
 	char pid[TEXT_NUMBER];
 
 	snprintf(pid, sizeof(pid), "%" PRId32, process->process->pid);
-	make_label(label, pid, summary->names->processes[process->process - summary->trace->processes], 60);
+	make_label(label, pid, summary->names->processes[process->process - summary->trace->processes], page->whole ? LABEL_COLUMNS : 60);
 }
 
-static void write_process_rows(const struct summary *summary, const struct page *page,
-			       const struct process_count *const *processes, size_t shown)
+static struct kymo_error *write_process_rows(const struct summary *summary, const struct page *page,
+					     const struct process_count *const *processes, size_t shown)
 {
-	unsigned int longest = 12;
-	char label[LABEL_SIZE];
+	kymo_cleanup_free char (*names)[LABEL_SIZE] = calloc(shown + 1, sizeof(*names));
 	struct columns c;
+	char **labels;
+	struct kymo_error *error;
 
-	for (size_t i = 0; i < shown; i++) {
-		process_label(summary, processes[i], label);
-		longest = kymo_at_least(kymo_text_columns(label), longest);
-	}
-	c = kymo_table_plan(summary, page, longest);
-	c.threads = 0;
-	putc('\n', page->out);
+	if (!names)
+		return &kymo_error_no_memory;
+	for (size_t i = 0; i < shown; i++)
+		process_label(summary, page, processes[i], names[i]);
+	error = plan(summary, page, names, shown, &c, &labels);
+	if (error)
+		return error;
 	kymo_table_heading(page, &c, "PROCESS");
-	for (size_t i = 0; i < shown; i++) {
-		process_label(summary, processes[i], label);
-		write_row(summary, page, &c, label, processes[i]->count, processes[i]->first, processes[i]->last);
-	}
+	for (size_t i = 0; i < shown; i++)
+		write_row(summary, page, &c, labels[i], processes[i]->count, processes[i]->first, processes[i]->last);
+	kymo_labels_destroy(labels, shown);
+	return NULL;
 }
 
 struct kymo_error *kymo_who_processes(const struct summary *summary, const struct page *page)
@@ -68,6 +90,7 @@ struct kymo_error *kymo_who_processes(const struct summary *summary, const struc
 	kymo_cleanup_free const struct process_count **processes = NULL;
 	uint64_t rest = summary->model->count, others = summary->model->count;
 	char number[TEXT_NUMBER];
+	struct kymo_error *error;
 	size_t n, shown;
 
 	if (!summary->names->has_processes)
@@ -76,7 +99,9 @@ struct kymo_error *kymo_who_processes(const struct summary *summary, const struc
 	if (!processes)
 		return &kymo_error_no_memory;
 	shown = summary->all || n <= TOP_PROCESSES ? n : TOP_PROCESSES;
-	write_process_rows(summary, page, processes, shown);
+	error = write_process_rows(summary, page, processes, shown);
+	if (error)
+		return error;
 	for (size_t i = 0; i < n; i++) {
 		others -= processes[i]->count;
 		rest -= i < shown ? processes[i]->count : 0;
@@ -95,7 +120,7 @@ struct kymo_error *kymo_who_processes(const struct summary *summary, const struc
 
 /* ---- threads ----------------------------------------------------------------------------------------------------- */
 
-static void thread_label(const struct summary *summary, const struct thread *thread, char label[LABEL_SIZE])
+static void thread_label(const struct summary *summary, const struct page *page, const struct thread *thread, char label[LABEL_SIZE])
 {
 	char ids[TEXT_NUMBER];
 
@@ -103,22 +128,29 @@ static void thread_label(const struct summary *summary, const struct thread *thr
 		snprintf(ids, sizeof(ids), "%" PRId32 "/%" PRId32, thread->process->pid, thread->tid);
 	else
 		snprintf(ids, sizeof(ids), "%" PRId32, thread->tid);
-	make_label(label, ids, kymo_names_thread(summary->names, thread), 60);
+	make_label(label, ids, kymo_names_thread(summary->names, thread), page->whole ? LABEL_COLUMNS : 60);
 }
 
-static unsigned int longest_thread(const struct summary *summary, struct thread *const *threads, size_t n)
+static struct kymo_error *write_thread_rows(const struct summary *summary, const struct page *page, struct thread *const *threads,
+					    size_t shown)
 {
-	unsigned int longest = 12;
+	kymo_cleanup_free char (*names)[LABEL_SIZE] = calloc(shown + 1, sizeof(*names));
+	struct columns c;
+	char **labels;
+	struct kymo_error *error;
 
-	for (size_t i = 0; i < n; i++) {
-		const char *name = kymo_names_thread(summary->names, threads[i]);
-
-		if (name)
-			longest = kymo_at_least(12 + kymo_text_columns(name), longest);
-		if (summary->names->has_processes)
-			longest = kymo_at_least(19 + (name ? kymo_text_columns(name) : 0), longest);
-	}
-	return longest;
+	if (!names)
+		return &kymo_error_no_memory;
+	for (size_t i = 0; i < shown; i++)
+		thread_label(summary, page, threads[i], names[i]);
+	error = plan(summary, page, names, shown, &c, &labels);
+	if (error)
+		return error;
+	kymo_table_heading(page, &c, "THREAD");
+	for (size_t i = 0; i < shown; i++)
+		write_row(summary, page, &c, labels[i], threads[i]->count, threads[i]->first, threads[i]->last);
+	kymo_labels_destroy(labels, shown);
+	return NULL;
 }
 
 struct kymo_error *kymo_who_threads(const struct summary *summary, const struct page *page)
@@ -126,21 +158,17 @@ struct kymo_error *kymo_who_threads(const struct summary *summary, const struct 
 	const struct model *model = summary->model;
 	kymo_cleanup_free struct thread **threads = kymo_model_sorted_threads(model);
 	size_t n = model->threads.items.n, shown = summary->all || n <= TOP_THREADS ? n : TOP_THREADS;
-	char number[TEXT_NUMBER], label[LABEL_SIZE];
+	char number[TEXT_NUMBER];
 	uint64_t rest = model->count;
-	struct columns c;
+	struct kymo_error *error;
 
 	if (!threads)
 		return &kymo_error_no_memory;
-	c = kymo_table_plan(summary, page, longest_thread(summary, threads, shown));
-	putc('\n', page->out);
-	c.threads = 0;
-	kymo_table_heading(page, &c, "THREAD");
-	for (size_t i = 0; i < shown; i++) {
-		thread_label(summary, threads[i], label);
-		write_row(summary, page, &c, label, threads[i]->count, threads[i]->first, threads[i]->last);
+	error = write_thread_rows(summary, page, threads, shown);
+	if (error)
+		return error;
+	for (size_t i = 0; i < shown; i++)
 		rest -= threads[i]->count;
-	}
 	if (rest)
 		kymo_page_printf(page, INK_DIM, "%zu%s more %s, %s events%s\n", n - shown,
 				 model->other_threads ? "+" : "", n - shown == 1 ? "thread" : "threads",

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
+#include "report/labels.h"
 #include "report/losses.h"
 #include "report/page.h"
 #include "report/stats.h"
@@ -169,25 +170,77 @@ static void near_losses_become_one_span(void **state)
 
 static void assert_name(const char *name, unsigned int columns, const char *expected)
 {
-	kymo_cleanup_free char *text = NULL;
-	size_t size;
-	struct page page = { .out = open_memstream(&text, &size), .width = 80, .unicode = true };
+	unsigned int longest;
+	char **labels = kymo_labels_create(&name, 1, columns, true, &longest);
 
-	assert_non_null(page.out);
-	kymo_page_name(&page, INK_PLAIN, name, columns);
-	assert_int_equal(fclose(page.out), 0);
-	assert_string_equal(text, expected);
+	assert_non_null(labels);
+	assert_string_equal(labels[0], expected);
+	assert_int_equal(longest, kymo_text_columns(expected));
+	kymo_labels_destroy(labels, 1);
 }
 
 static void names_of_places_keep_their_offsets_where_they_are_cut(void **state)
 {
-	assert_name("libz:inflate+0x1a2", 20, "libz:inflate+0x1a2  ");
+	assert_name("libz:inflate+0x1a2", 20, "libz:inflate+0x1a2");
 	assert_name("libz:inflate+0x1a2", 18, "libz:inflate+0x1a2");
-	assert_name("libz:inflate+0x1a2", 15, "libz:inf…+0x1a2");
-	assert_name("libz:inflate+0x1a2", 8, "l…+0x1a2");
-	assert_name("libz:inflate+0x1a2", 7, "libz:i…");
-	assert_name("libz:inflate", 8, "libz:in…");
-	assert_name("operator+(int, int)", 8, "operato…");
+	assert_name("libz:inflate+0x1a2", 15, "inflate+0x1a2");
+	assert_name("libz:inflate+0x1a2", 10, "i…te+0x1a2");
+	assert_name("libz:inflate+0x1a2", 8, "i…+0x1a2");
+	assert_name("libz:inflate%return", 13, "in…ate%return");
+	assert_name("libz:inflate", 8, "inflate");
+	assert_name("libz:inflate", 5, "in…te");
+	assert_name("app:shop::Cart::add(int)", 20, "shop::Cart::add(int)");
+	assert_name("shop::Cart::add(int)", 10, "shop…(int)");
+	assert_name("operator+(int, int)", 8, "ope…int)");
+}
+
+static void assert_names(const char *const *names, size_t n, unsigned int columns, const char *const *expected)
+{
+	unsigned int longest;
+	char **labels = kymo_labels_create(names, n, columns, true, &longest);
+
+	assert_non_null(labels);
+	for (size_t i = 0; i < n; i++)
+		assert_string_equal(labels[i], expected[i]);
+	kymo_labels_destroy(labels, n);
+}
+
+static void names_are_never_cut_to_the_same(void **state)
+{
+	static const char *const names[] = {
+		"libc:memcpy", "libother:memcpy", "app:handle_a_request_of_kind_first_in_the_queue", "app:handle_a_request_of_kind_third_in_the_queue",
+		"app:handle_a_request_of_kind_first_in_the_queue%return", "libc:pthread_mutex_lock", "libc:pthread_mutex_trylock", "libc:memcpy",
+	};
+	/* Only what is between "kind_" and "_in" tells two of them apart, and no cut of twelve columns shows that. */
+	static const char *const expected[] = {
+		"libc:memcpy", "memcpy", "app:handle_a_request_of_kind_first_in_the_queue", "app:handle_a_request_of_kind_third_in_the_queue",
+		"ha…ue%return", "pthre…x_lock", "pthre…rylock", "libc:memcpy",
+	};
+
+	assert_names(names, 8, 12, expected);
+}
+
+static void any_number_of_names_at_any_width_stay_apart(void **state)
+{
+	enum { N = 60 };
+	char texts[N][80];
+	const char *names[N];
+
+	for (size_t i = 0; i < N; i++) {
+		snprintf(texts[i], sizeof(texts[i]), "%s:%s_%zu_%s%s", i % 3 ? "libone" : "libanother", i % 2 ? "request" : "réponse你", i / 12,
+			 i % 5 ? "handler" : "handled", i % 4 ? "" : "%return");
+		names[i] = texts[i];
+	}
+	for (unsigned int columns = 0; columns < 40; columns++) {
+		unsigned int longest;
+		char **labels = kymo_labels_create(names, N, columns, true, &longest);
+
+		assert_non_null(labels);
+		for (size_t i = 0; i < N; i++)
+			for (size_t k = 0; k < i; k++)
+				assert_int_equal(!strcmp(labels[i], labels[k]), !strcmp(names[i], names[k]));
+		kymo_labels_destroy(labels, N);
+	}
 }
 
 int main(void)
@@ -202,6 +255,8 @@ int main(void)
 		cmocka_unit_test(few_values_are_kept_and_many_are_not),
 		cmocka_unit_test(near_losses_become_one_span),
 		cmocka_unit_test(names_of_places_keep_their_offsets_where_they_are_cut),
+		cmocka_unit_test(names_are_never_cut_to_the_same),
+		cmocka_unit_test(any_number_of_names_at_any_width_stay_apart),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
