@@ -281,13 +281,17 @@ static int adopt_plan(const struct placing *placing, struct kymo_code *code, con
 	return kymo_plan_window(code->map, ret);
 }
 
-/* A trampoline that lies on two pages can't be changed by one write. */
+/* A trampoline that lies on two pages can't be changed by one write. One in no mapping that is known was mapped since the others were read. */
 static bool can_share_link(const struct placing *placing, const struct kymo_wire_site *head, struct probe_run *ret)
 {
 	struct kymo_wire_run run;
 
-	if (kymo_page_down(head->link) != kymo_page_down(head->link + KYMO_JUMP_SIZE - 1) || !probes_others_run(&placing->others, head, &run))
+	if (kymo_page_down(head->link) != kymo_page_down(head->link + KYMO_JUMP_SIZE - 1))
 		return false;
+	if (!probes_others_run(&placing->others, head, &run)) {
+		placing->probes->is_early = true;
+		return false;
+	}
 	*ret = (struct probe_run){ run.address, run.size, 0 };
 	return true;
 }
