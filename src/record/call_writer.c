@@ -243,14 +243,14 @@ static struct kymo_error *leave(struct call_writer *writer, struct output *outpu
 	return error ? error : see_thread(writer, output, call, tsc + 1);
 }
 
-/* Of which CPUs they were is not known. */
-static struct kymo_error *tell_gap(struct call_writer *writer, struct output *output)
+/* Of which CPUs they were is not known; that they were before this record, at `tsc`, is. */
+static struct kymo_error *tell_gap(struct call_writer *writer, struct output *output, uint64_t tsc)
 {
 	struct kymo_error *error = NULL;
 
 	for (size_t i = 0; i < writer->n_streams && !error; i++)
 		if (writer->streams[i])
-			error = kernel_stream_skip(writer->streams[i], output);
+			error = kernel_stream_skip(writer->streams[i], output, tsc);
 	return error;
 }
 
@@ -271,7 +271,7 @@ static struct kymo_error *add(struct call_writer *writer, struct output *output,
 
 struct kymo_error *call_writer_add(struct call_writer *writer, struct output *output, const struct kymo_kernel_call *call, uint64_t tsc)
 {
-	struct kymo_error *error = call->has_gap ? tell_gap(writer, output) : NULL;
+	struct kymo_error *error = call->has_gap ? tell_gap(writer, output, tsc) : NULL;
 
 	return error ? error : add(writer, output, call, tsc);
 }

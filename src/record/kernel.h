@@ -100,8 +100,8 @@ struct kymo_error *kernel_stream_add(struct kernel_stream *stream, struct output
 				     size_t size, uint64_t tsc, uint64_t lost);
 struct kymo_error *kernel_stream_flush(struct kernel_stream *stream, struct output *output);
 
-/* Records were overwritten before they came here: the trace shows a packet that is not there. */
-struct kymo_error *kernel_stream_skip(struct kernel_stream *stream, struct output *output);
+/* Records were overwritten before they came here: the trace shows a packet that is not there, and an empty one at `tsc`, behind which nothing is missing. */
+struct kymo_error *kernel_stream_skip(struct kernel_stream *stream, struct output *output, uint64_t tsc);
 
 /* Write the packets that are kept to the directory of `copy`, too, and keep them. */
 struct kymo_error *kernel_stream_copy(struct kernel_stream *stream, struct output *output, struct output *copy);

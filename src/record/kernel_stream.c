@@ -153,12 +153,14 @@ struct kymo_error *kernel_stream_flush(struct kernel_stream *stream, struct outp
 			    stream->entries.items[stream->entries.n - 1].tsc);
 }
 
-struct kymo_error *kernel_stream_skip(struct kernel_stream *stream, struct output *output)
+struct kymo_error *kernel_stream_skip(struct kernel_stream *stream, struct output *output, uint64_t tsc)
 {
 	struct kymo_error *error = kernel_stream_flush(stream, output);
 
 	stream->sequence++;
-	return error;
+	if (tsc < stream->last_tsc)
+		tsc = stream->last_tsc;
+	return error ? error : close_packet(stream, output, tsc, tsc);
 }
 
 struct kymo_error *kernel_stream_copy(struct kernel_stream *stream, struct output *output, struct output *copy)
