@@ -311,6 +311,18 @@ static enum kymo_remote_sleep sleep_of(struct kymo_process *process, size_t inde
 	return kymo_remote_sleep(&home);
 }
 
+pid_t kymo_thread_to_borrow_rather(struct kymo_process *process)
+{
+	enum kymo_remote_sleep best = KYMO_REMOTE_SLEEPS_ONCE;
+
+	for (size_t i = 0; i < process->threads.n; i++) {
+		enum kymo_remote_sleep sleep = sleep_of(process, i);
+
+		best = sleep < best ? sleep : best;
+	}
+	return kymo_thread_rather_than(process->pid, best, process);
+}
+
 static struct kymo_error *borrow_any(struct kymo_process *process, const struct kymo_maps *maps)
 {
 	const char *reason = "there is no room for a signal frame on any stack";

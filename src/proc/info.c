@@ -192,12 +192,12 @@ static enum kymo_remote_sleep sleep_of(pid_t pid, pid_t tid)
 	return kymo_remote_sleep_in(number, args);
 }
 
-pid_t kymo_thread_to_borrow(pid_t pid)
+pid_t kymo_thread_rather_than(pid_t pid, enum kymo_remote_sleep best, const struct kymo_process *held)
 {
-	enum kymo_remote_sleep sleep, best = sleep_of(pid, pid);
 	kymo_cleanup_closedir DIR *tasks = NULL;
 	const struct dirent *entry;
-	pid_t found = pid;
+	enum kymo_remote_sleep sleep;
+	pid_t found = 0;
 	char name[64];
 
 	snprintf(name, sizeof(name), "/proc/%d/task", pid);
@@ -205,13 +205,22 @@ pid_t kymo_thread_to_borrow(pid_t pid)
 	for (int i = 0; tasks && best != KYMO_REMOTE_AWAKE && i < LOOKED_AT && (entry = readdir(tasks)); i++) {
 		const pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
 
-		sleep = tid > 0 ? sleep_of(pid, tid) : KYMO_REMOTE_SLEEPS_ONCE;
+		if (tid <= 0 || (held && kymo_find_thread(held, tid)))
+			continue;
+		sleep = sleep_of(pid, tid);
 		if (sleep >= best)
 			continue;
 		best = sleep;
 		found = tid;
 	}
 	return found;
+}
+
+pid_t kymo_thread_to_borrow(pid_t pid)
+{
+	pid_t found = kymo_thread_rather_than(pid, sleep_of(pid, pid), NULL);
+
+	return found ? found : pid;
 }
 
 size_t kymo_count_threads(pid_t pid)

@@ -167,13 +167,12 @@ static struct kymo_error *bring_all_home(struct kymo_process *process)
 	return NULL;
 }
 
-static struct kymo_error *hold(struct kymo_process *process, pid_t tracer, bool is_first, bool *joined_ret)
+static struct kymo_error *hold(struct kymo_process *process, pid_t tracer, pid_t second, bool *joined_ret)
 {
-	struct hub_message message = { .type = HUB_HOLD, .tid = process->pid, .flags = is_first ? HUB_HOLD_FIRST : 0 };
+	struct hub_message message = { .type = HUB_HOLD, .tid = process->pid, .flags = second ? HUB_HOLD_FIRST : 0, .word = (uint64_t)second };
 	struct kymo_error *error;
 	int err;
 
-	message.word = is_first ? (uint64_t)kymo_thread_to_borrow(process->pid) : 0;
 	err = ask(process->joined, &message, NULL);
 	*joined_ret = err != -ENOENT;	/* it has let go of the process meanwhile */
 	if (err == -ENOENT)
@@ -181,14 +180,14 @@ static struct kymo_error *hold(struct kymo_process *process, pid_t tracer, bool 
 	if (err >= 0)
 		err = read_held(process->joined);
 	if (err == -ESRCH)
-		return kymo_error_create(KYMO_ERROR_GONE, is_first ? "the first thread of process %d has ended" : "process %d has ended", process->pid);
+		return kymo_error_create(KYMO_ERROR_GONE, second ? "the first thread of process %d has ended" : "process %d has ended", process->pid);
 	if (err)
 		return hold_failed(process, tracer, &message, err);
 	error = take_over(process);
 	return error ? error : bring_all_home(process);
 }
 
-struct kymo_error *kymo_joined_stop(struct kymo_process *process, bool is_first, bool *joined_ret)
+struct kymo_error *kymo_joined_stop(struct kymo_process *process, pid_t second, bool *joined_ret)
 {
 	pid_t tracer = kymo_other_tracer(kymo_live_thread(process->pid));
 	struct kymo_error *error;
@@ -206,7 +205,7 @@ struct kymo_error *kymo_joined_stop(struct kymo_process *process, bool is_first,
 		return &kymo_error_no_memory;
 	}
 	process->joined->hub = hub;
-	error = hold(process, tracer, is_first, joined_ret);
+	error = hold(process, tracer, second, joined_ret);
 	if (error || !*joined_ret)
 		kymo_joined_resume(process);
 	else
@@ -214,7 +213,7 @@ struct kymo_error *kymo_joined_stop(struct kymo_process *process, bool is_first,
 	return error;
 }
 
-struct kymo_error *kymo_joined_hold(struct kymo_process *process, bool is_first)
+struct kymo_error *kymo_joined_hold(struct kymo_process *process, pid_t second)
 {
 	struct kymo_error *error;
 	bool is_there;
@@ -225,7 +224,7 @@ struct kymo_error *kymo_joined_hold(struct kymo_process *process, bool is_first)
 		return &kymo_error_no_memory;
 	process->joined->holder = process->holder;
 	process->joined->held.n = process->threads.n = 0;
-	error = hold(process, gettid(), is_first, &is_there);
+	error = hold(process, gettid(), second, &is_there);
 	process->stopped = !error && is_there;
 	if (!error && !is_there)
 		error = kymo_error_create(KYMO_ERROR_GONE, "process %d has ended", process->pid);

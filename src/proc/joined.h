@@ -10,13 +10,13 @@ struct kymo_joined;
 bool kymo_can_join(pid_t tracer);
 
 /*
- * Stop all threads of the process, or the first one alone, through somebody else's hub, which traces it. `joined_ret` is false where there is none: then it is to be stopped by ourselves, and no
+ * Stop all threads of the process (`second` is 0), or the first one and thread `second`, which may be the same, through somebody else's hub, which traces it. `joined_ret` is false where there is none: then it is to be stopped by ourselves, and no
  * error is given. BUSY, GONE. Behind it threads are in process->threads, and process->joined is set until kymo_joined_resume().
  */
-struct kymo_error *kymo_joined_stop(struct kymo_process *process, bool is_first, bool *joined_ret);
+struct kymo_error *kymo_joined_stop(struct kymo_process *process, pid_t second, bool *joined_ret);
 
 /* The same through its holder, by this thread's hub. It may stand still already, and is looked at anew. Behind an error it may be claimed still, until kymo_joined_resume(). */
-struct kymo_error *kymo_joined_hold(struct kymo_process *process, bool is_first);
+struct kymo_error *kymo_joined_hold(struct kymo_process *process, pid_t second);
 
 /* They run as they had been. */
 void kymo_joined_resume(struct kymo_process *process);

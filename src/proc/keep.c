@@ -190,7 +190,7 @@ static int hurry(struct kymo_hub *hub, void *argument)
 
 /* ---- one that nobody traces ------------------------------------------------------------------------------------------ */
 
-struct kymo_error *kymo_keep_take(struct kymo_process *process, bool is_first)
+struct kymo_error *kymo_keep_take(struct kymo_process *process, pid_t second)
 {
 	struct kymo_error *error;
 
@@ -202,7 +202,7 @@ struct kymo_error *kymo_keep_take(struct kymo_process *process, bool is_first)
 	if (!process->holder)
 		return &kymo_error_no_memory;
 	process->holder->takes = true;
-	error = kymo_joined_hold(process, is_first);
+	error = kymo_joined_hold(process, second);
 	if (error)
 		kymo_keep_leave(process);
 	return error;
@@ -288,7 +288,7 @@ struct kymo_error *kymo_keep_stop(struct kymo_process *process)
 		return NULL;
 	wait_until(process, has_turn, TURN_TIMEOUT_NS);
 	if (!process->is_past)
-		error = kymo_joined_hold(process, false);
+		error = kymo_joined_hold(process, 0);
 	if (error && error->code == KYMO_ERROR_GONE)
 		wait_for_end(process);
 	if (process->is_past) {

@@ -62,8 +62,17 @@ struct kymo_error *kymo_process_create_held(pid_t pid, struct kymo_process **ret
 /* What a call that was interrupted by a stop alone would fail with is undone: it is made again when the thread, which is stopped with its registers read, goes on. */
 void kymo_undo_interruption(struct kymo_process *process, struct kymo_thread *thread);
 
-/* The thread of a running process to make system calls by: one that is in none, if there is such a one among the first some; `pid` where none is better than the first. */
+/*
+ * The thread of a process to make system calls by: one that is in none, if there is such a one among the first some; `pid` where none is better than the first. A running thread may be one
+ * that is about to sleep, or to sleep on.
+ */
 pid_t kymo_thread_to_borrow(pid_t pid);
+
+/* One that sleeps less badly for that than `best`, and is none of those that are stopped in `held`, if it is given; 0: there is none. */
+pid_t kymo_thread_rather_than(pid_t pid, enum kymo_remote_sleep best, const struct kymo_process *held);
+
+/* The same for a process of which some threads are stopped, as kymo_process_stop_first() does; 0 where none is better than those. */
+pid_t kymo_thread_to_borrow_rather(struct kymo_process *process);
 
 /* A character as in /proc/PID/stat; 'X': it is gone. */
 char kymo_thread_state(pid_t pid, pid_t tid);
@@ -107,8 +116,8 @@ bool kymo_tree_is_alone(const struct kymo_tree *tree);
 
 /* ---- keep.c: stopping and resuming ------------------------------------------------------------------------------------ */
 
-/* One that nobody traces: stop all threads, or the first one alone, or those that there are beside the first one. Behind an error it runs as before. */
-struct kymo_error *kymo_keep_take(struct kymo_process *process, bool is_first);
+/* One that nobody traces: stop all threads, those that there are beside the first one too (`second` is 0), or the first one and `second`. Behind an error it runs as before. */
+struct kymo_error *kymo_keep_take(struct kymo_process *process, pid_t second);
 
 /* Let it run, and be nobody's tracer. Who does not stop for that in a while is let go by the next of these two, or by kymo_keep_serve(). */
 void kymo_keep_leave(struct kymo_process *process);

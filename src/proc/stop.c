@@ -13,6 +13,7 @@
 
 #define STOP_TIMEOUT_MS 2000
 #define SPINS 30
+#define BORROW_TRIES 8	/* threads that were to be awake, and sleep where they are stopped */
 #define LONG_WAIT_MS 10000
 
 /* A nap is at least as long as the timer slack, some 50 us. */
@@ -79,7 +80,8 @@ struct kymo_error *kymo_thread_did_not_stop(struct kymo_process *process, pid_t 
 				 where ? where : "");
 }
 
-static struct kymo_error *stop(struct kymo_process *process, bool is_first)
+/* `second`: 0 for all threads. */
+static struct kymo_error *stop(struct kymo_process *process, pid_t second)
 {
 	struct kymo_error *error;
 	bool is_joined;
@@ -88,23 +90,30 @@ static struct kymo_error *stop(struct kymo_process *process, bool is_first)
 		return kymo_keep_stop(process);
 	if (process->stopped)
 		return NULL;
-	error = kymo_joined_stop(process, is_first, &is_joined);
-	return error || is_joined ? error : kymo_keep_take(process, is_first);
+	error = kymo_joined_stop(process, second, &is_joined);
+	return error || is_joined ? error : kymo_keep_take(process, second);
 }
 
 struct kymo_error *kymo_process_stop(struct kymo_process *process)
 {
-	return stop(process, false);
+	return stop(process, 0);
 }
 
 struct kymo_error *kymo_process_stop_first(struct kymo_process *process)
 {
-	return stop(process, true);
+	pid_t second = kymo_thread_to_borrow(process->pid);
+	struct kymo_error *error = stop(process, second);
+
+	for (int i = 0; i < BORROW_TRIES && !error && !process->tree && (second = kymo_thread_to_borrow_rather(process)); i++) {
+		kymo_process_resume(process);
+		error = stop(process, second);
+	}
+	return error;
 }
 
 struct kymo_error *kymo_process_stop_others(struct kymo_process *process)
 {
-	return process->tree ? kymo_keep_stop(process) : kymo_keep_take(process, false);
+	return process->tree ? kymo_keep_stop(process) : kymo_keep_take(process, 0);
 }
 
 void kymo_process_resume(struct kymo_process *process)

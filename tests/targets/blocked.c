@@ -1,8 +1,9 @@
 /*
- * blocked [-m MILLISECONDS] [-b THREADS] WAY...
+ * blocked [-m MILLISECONDS] [-b THREADS] [-a MILLISECONDS] WAY...
  *
  * Sleeps in system calls until MILLISECONDS (1500) have passed: each WAY in a thread of its own, but the last one in the main thread where it is
  * alone, or where THREADS more (0 will do) are busy meanwhile.
+ * The main thread begins to sleep when it has been awake for so many milliseconds (-a, 0).
  * Ways that end in _timeout reach the call's own limit, the others are woken by a child process. No call is repeated: one that is
  * disturbed shows. Prints, for each, how the call returned and how long it took: {"read": [1, 0, 1501], ...}, result, errno, ms.
  */
@@ -359,12 +360,12 @@ int main(int argc, char **argv)
 {
 	static struct sleeper sleepers[sizeof(ways) / sizeof(ways[0])];
 	pthread_t busy[MOST_BUSY];
-	long n_busy = -1;
+	long n_busy = -1, awake_ms = 0;
 	sigset_t set;
 	int n, n_beside;
 
 	for (; argc > 2 && argv[1][0] == '-'; argv += 2, argc -= 2)
-		*(argv[1][1] == 'b' ? &n_busy : &limit_ms) = number(argv[2]);
+		*(argv[1][1] == 'b' ? &n_busy : argv[1][1] == 'a' ? &awake_ms : &limit_ms) = number(argv[2]);
 	if (n_busy > MOST_BUSY)
 		return 2;
 	n = argc - 1;
@@ -386,6 +387,8 @@ int main(int argc, char **argv)
 		CHECK(pthread_create(&sleepers[i].thread, NULL, run, &sleepers[i]) == 0);
 	for (long i = 0; i < n_busy; i++)
 		CHECK(pthread_create(&busy[i], NULL, be_busy, NULL) == 0);
+	for (long begin = now_ms(); now_ms() - begin < awake_ms;)
+		;
 	if (n_beside < n)
 		run(&sleepers[n_beside]);
 	for (int i = 0; i < n_beside; i++)
