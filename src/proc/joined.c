@@ -169,7 +169,8 @@ static struct kymo_error *bring_all_home(struct kymo_process *process)
 
 static struct kymo_error *hold(struct kymo_process *process, pid_t tracer, pid_t second, bool *joined_ret)
 {
-	struct hub_message message = { .type = HUB_HOLD, .tid = process->pid, .flags = second ? HUB_HOLD_FIRST : 0, .word = (uint64_t)second };
+	struct hub_message message = { .type = HUB_HOLD, .tid = process->pid, .flags = second ? HUB_HOLD_FIRST : 0,
+				       .word = (uint64_t)second };
 	struct kymo_error *error;
 	int err;
 

@@ -10,8 +10,10 @@ struct kymo_joined;
 bool kymo_can_join(pid_t tracer);
 
 /*
- * Stop all threads of the process (`second` is 0), or the first one and thread `second`, which may be the same, through somebody else's hub, which traces it. `joined_ret` is false where there is none: then it is to be stopped by ourselves, and no
- * error is given. BUSY, GONE. Behind it threads are in process->threads, and process->joined is set until kymo_joined_resume().
+ * Stop the process through the hub of another process, which traces it: all threads if `second` is 0, else the first
+ * thread and thread `second`, which may be the same. `joined_ret` is false where there is no such hub; then no error is
+ * given, and the caller stops the process itself. Errors: BUSY, GONE. After success process->threads holds the threads,
+ * and process->joined is set until kymo_joined_resume().
  */
 struct kymo_error *kymo_joined_stop(struct kymo_process *process, pid_t second, bool *joined_ret);
 

@@ -63,15 +63,19 @@ struct kymo_error *kymo_process_create_held(pid_t pid, struct kymo_process **ret
 void kymo_undo_interruption(struct kymo_process *process, struct kymo_thread *thread);
 
 /*
- * The thread of a process to make system calls by: one that is in none, if there is such a one among the first some; `pid` where none is better than the first. A running thread may be one
- * that is about to sleep, or to sleep on.
+ * Choose a thread of the process to make system calls by: one of the first threads that is in no system call, or else
+ * the one whose call suffers least. Returns `pid` where no thread is better than the first one. The choice may be out of
+ * date: a thread that runs may be about to sleep.
  */
 pid_t kymo_thread_to_borrow(pid_t pid);
 
-/* One that sleeps less badly for that than `best`, and is none of those that are stopped in `held`, if it is given; 0: there is none. */
+/*
+ * Find a thread of process `pid` whose system call suffers less by that than `best` says. Threads that are stopped in
+ * `held` are left out; `held` may be NULL. Returns 0 where there is no such thread.
+ */
 pid_t kymo_thread_rather_than(pid_t pid, enum kymo_remote_sleep best, const struct kymo_process *held);
 
-/* The same for a process of which some threads are stopped, as kymo_process_stop_first() does; 0 where none is better than those. */
+/* The same for threads that run beside the stopped threads of `process`: one that is better than all of these, or 0. */
 pid_t kymo_thread_to_borrow_rather(struct kymo_process *process);
 
 /* A character as in /proc/PID/stat; 'X': it is gone. */
@@ -116,7 +120,10 @@ bool kymo_tree_is_alone(const struct kymo_tree *tree);
 
 /* ---- keep.c: stopping and resuming ------------------------------------------------------------------------------------ */
 
-/* One that nobody traces: stop all threads, those that there are beside the first one too (`second` is 0), or the first one and `second`. Behind an error it runs as before. */
+/*
+ * Stop a process that nobody traces: all threads if `second` is 0, also where the first one is stopped already; else the
+ * first thread and thread `second`. Behind an error the process runs as before.
+ */
 struct kymo_error *kymo_keep_take(struct kymo_process *process, pid_t second);
 
 /* Let it run, and be nobody's tracer. Who does not stop for that in a while is let go by the next of these two, or by kymo_keep_serve(). */

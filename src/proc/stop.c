@@ -101,10 +101,14 @@ struct kymo_error *kymo_process_stop(struct kymo_process *process)
 
 struct kymo_error *kymo_process_stop_first(struct kymo_process *process)
 {
-	pid_t second = kymo_thread_to_borrow(process->pid);
-	struct kymo_error *error = stop(process, second);
+	struct kymo_error *error;
+	pid_t second;
 
-	for (int i = 0; i < BORROW_TRIES && !error && !process->tree && (second = kymo_thread_to_borrow_rather(process)); i++) {
+	if (process->tree || process->stopped)
+		return stop(process, 0);
+	second = kymo_thread_to_borrow(process->pid);
+	error = stop(process, second);
+	for (int i = 0; i < BORROW_TRIES && !error && (second = kymo_thread_to_borrow_rather(process)); i++) {
 		kymo_process_resume(process);
 		error = stop(process, second);
 	}

@@ -9,7 +9,7 @@ import time
 import processes
 import remains
 from killing import NO_LEAKS
-from kymotest import KYMO, KYMO_PLAIN, check, check_equal, eventually, program, record, run, skip, start, start_record, target
+from kymotest import KYMO, KYMO_PLAIN, check, check_equal, eventually, program, record, run, start, start_record, target
 from sleeping import WITH_BLOCK, Sleepers
 from sleeping import WOKEN as WOKEN_BY_KERNEL
 from test_joined import SLEEPING
@@ -120,9 +120,7 @@ def test_a_stopped_process_stays_stopped():
 def check_killed(tmp, ways, busy, may_begin_anew=False):
     sleepers = Sleepers(tmp, ways, busy)
     sleepers.kill_for_a_while(1000)
-    kills = sleepers.end(may_begin_anew)
-    if kills < 3:
-        skip(f'the machine is too busy: {kills} recorders were killed while the threads slept')
+    check(sleepers.end(may_begin_anew) > 2, 'recorders were killed')
 
 
 def test_a_killed_recorder_ends_no_sleep_where_a_thread_is_awake(tmp):
