@@ -147,3 +147,24 @@ def test_a_part_that_cannot_be_is_refused(tmp):
     for options, (status, sentence) in refused.items():
         result = run(KYMO, 'report', *options)
         check_equal((result.status, result.err.replace("try 'kymo help report'\n", '')), (status, sentence), f'{options}')
+
+
+def test_markers_that_begin_and_end_something_have_durations(tmp):
+    """Python's own clock around each of its collections is never below what lies between the two markers."""
+    python = Path('/usr/bin/python3')
+    if 'gc__start' not in run(KYMO, 'list', python, 'python:gc__*').ok().out:
+        skip('this Python has no SDT probes')
+    script = tmp / 'collect.py'
+    script.write_text('import gc, time\ngc.disable()\nfor i in range(17):\n    begin = time.monotonic_ns()\n    gc.collect()\n'
+                      '    print(time.monotonic_ns() - begin)\n')
+    took = [int(line) for line in record('-m', 'python:gc__*', '--', python, '-S', script).ok().out.splitlines() if line.isdigit()]
+    marks = events()
+    call, = numbers()['calls']
+    check_equal((call['name'], call['count'], call['open'], call['without_entry']),
+                ('python:gc__start', sum(mark['name'] == 'python:gc__done' for mark in marks), 0, 0), 'pairs')
+    starts = [mark['time_ns'] for mark in marks if mark['name'] == 'python:gc__start']
+    ends = [mark['time_ns'] for mark in marks if mark['name'] == 'python:gc__done']
+    between = [end - start for start, end in zip(starts, ends)]
+    check_equal(len(took), 17, 'collections that the program timed')
+    check(any(all(own >= ns for own, ns in zip(took, between[at:])) for at in range(len(between) - 16)), f'within {took}: {between}')
+    check(abs(call['duration_ns']['sum'] - sum(between)) <= len(between), f"{call['duration_ns']['sum']} ns are {between}")
