@@ -12,6 +12,7 @@
 #include "report/calls.h"
 #include "report/latency.h"
 #include "report/lines.h"
+#include "report/syscalls.h"
 
 #define MAX_LINES 4096u		/* a power of two */
 #define MAX_INDENT 64u		/* levels */
@@ -52,6 +53,8 @@ struct graph {
 	bool *matches;				/* likewise; what the function's glob says */
 	struct threads threads;
 	struct calls calls;
+	struct syscalls syscalls;
+	struct kymo_line text;			/* of the line that is being written */
 	KYMO_VEC(uint64_t) waiting;		/* as threads.items: the line of the last entry, or 0 */
 	struct line *lines;			/* a ring */
 	uint64_t first, next;			/* numbers of lines; from 1 */
@@ -129,8 +132,32 @@ static void write_place(const struct graph *g, const struct kymo_ctf_record *rec
 	write_fields(g, record, " ");
 }
 
-static void write_text(const struct graph *g, const struct line *line)
+/* "openat(AT_FDCWD, ...", as the events have it. False where the records cannot be shown so. */
+static bool write_syscall(struct graph *g, const struct line *line)
 {
+	const bool is_call = kymo_syscalls_text(&g->syscalls, &line->record, line->has_leave ? &line->leave : NULL, &g->text);
+
+	g->no_memory |= g->text.is_cut;
+	fwrite(g->text.data, 1, g->text.n, g->page->out);
+	return is_call;
+}
+
+/* " = 3" */
+static bool write_syscall_result(struct graph *g, const struct line *line)
+{
+	const struct kymo_ctf_event *entry = line->entry;
+
+	if (!entry || entry->kind != KYMO_CTF_SYSCALL || !kymo_syscalls_result_text(&g->syscalls, entry->offset, &line->leave, &g->text))
+		return false;
+	g->no_memory |= g->text.is_cut;
+	fprintf(g->page->out, " = %.*s", (int)g->text.n, g->text.data);
+	return true;
+}
+
+static void write_text(struct graph *g, const struct line *line)
+{
+	bool is_whole = false;
+
 	switch (line->kind) {
 	case LINE_PLACE:
 		write_place(g, &line->record);
@@ -138,11 +165,14 @@ static void write_text(const struct graph *g, const struct line *line)
 	case LINE_CLOSE:
 		fputs("} ", g->page->out);
 		kymo_page_text(g->page, INK_HEAD, g->names->events[line->entry - g->trace->events].function);
+		is_whole = line->has_leave && write_syscall_result(g, line);
 		break;
 	default:
-		write_call(g, &line->record);
+		is_whole = line->record.event->kind == KYMO_CTF_SYSCALL && write_syscall(g, line);
+		if (!is_whole)
+			write_call(g, &line->record);
 	}
-	if (line->has_leave)
+	if (line->has_leave && !is_whole)
 		write_result(g, &line->leave);
 	if (line->kind == LINE_OPEN)
 		fputs(" {", g->page->out);
@@ -434,6 +464,7 @@ static struct kymo_error *init(struct graph *g, const char *function)
 	if (error)
 		return error;
 	kymo_calls_filter(&g->calls, g->filter);
+	kymo_syscalls_init(&g->syscalls, g->trace, false);
 	g->calls.left = left_without_return;
 	g->calls.data = g;
 	g->lines = calloc(MAX_LINES, sizeof(*g->lines));
@@ -452,6 +483,8 @@ static void deinit(struct graph *g)
 	free(g->lines);
 	free(g->matches);
 	kymo_vec_deinit(&g->waiting);
+	kymo_syscalls_deinit(&g->syscalls);
+	kymo_line_deinit(&g->text);
 	if (g->calls.trace)
 		kymo_calls_deinit(&g->calls);
 	kymo_threads_deinit(&g->threads);

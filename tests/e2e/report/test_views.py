@@ -1,5 +1,6 @@
 """What `kymo report` shows of a recording: on pages of any width, of a part of it, by thread, and two beside each other."""
 import json
+import os
 import re
 import shutil
 from collections import Counter
@@ -168,3 +169,16 @@ def test_markers_that_begin_and_end_something_have_durations(tmp):
     check_equal(len(took), 17, 'collections that the program timed')
     check(any(all(own >= ns for own, ns in zip(took, between[at:])) for at in range(len(between) - 16)), f'within {took}: {between}')
     check(abs(call['duration_ns']['sum'] - sum(between)) <= len(between), f"{call['duration_ns']['sum']} ns are {between}")
+
+
+def test_a_graph_has_system_calls_as_the_events_have_them(tmp):
+    backends = ['ptrace'] if os.geteuid() else ['ptrace', 'kernel']
+    for backend in backends:
+        record('-s', '%file,read,fstat,mmap,exit_group', '--backend', backend, '--', 'cat', '/etc/hostname').ok()
+        lines = [re.search(r' cat (\w+\(.*)$', line) for line in run(KYMO, 'report', '--events').ok().out.splitlines()]
+        calls = [re.sub(r'\s+= ', ' = ', re.sub(r' <[\d.]+>$', '', line[1])) for line in lines if line]
+        graph = [line.split('│ ', 1)[1] for line in run(KYMO, 'report', '--graph', env={'LC_ALL': 'C.UTF-8'}).ok().out.splitlines() if '│ ' in line]
+        check(len(calls) > 10 and any('openat(AT_FDCWD, ' in call for call in calls), f'{backend}: there are calls', calls)
+        check_equal([call for call in graph if not call.startswith('exit_group')], [call for call in calls if not call.startswith('exit_group')],
+                    f'calls recorded by {backend}')
+        check(graph[-1].startswith('exit_group(0)'), 'the last one', graph[-1])
