@@ -92,8 +92,8 @@ static bool mark_thread(struct probe *probe, size_t thread)
 	return true;
 }
 
-/* When the last bin is behind, neighbours are joined until it is not. */
-static void add_to_timeline(struct model *model, uint64_t tsc)
+/* The bin of that time. When the last bin is behind, neighbours are joined until it is not. */
+static uint64_t *timeline_bin(struct model *model, uint64_t tsc)
 {
 	uint64_t ticks = tsc > model->origin ? tsc - model->origin : 0;
 
@@ -103,7 +103,7 @@ static void add_to_timeline(struct model *model, uint64_t tsc)
 		memset(model->timeline + TIMELINE_BINS / 2, 0, sizeof(model->timeline) / 2);
 		model->timeline_shift++;
 	}
-	model->timeline[ticks >> model->timeline_shift]++;
+	return &model->timeline[ticks >> model->timeline_shift];
 }
 
 static void add_to_field(struct field_stats *stats, const struct kymo_ctf_record *record, uint32_t i)
@@ -142,7 +142,7 @@ static void add_to_totals(struct model *model, const struct kymo_ctf_record *rec
 		model->cpus[record->cpu / 32] |= 1u << record->cpu % 32;
 		model->n_cpus++;
 	}
-	add_to_timeline(model, record->tsc);
+	++*timeline_bin(model, record->tsc);
 }
 
 void kymo_model_see(struct model *model, uint64_t tsc)
@@ -157,8 +157,10 @@ void kymo_model_see(struct model *model, uint64_t tsc)
 	model->has_first = true;
 	if (tsc < model->first)
 		model->first = tsc;
-	if (tsc > model->last)
-		model->last = tsc;
+	if (tsc <= model->last)
+		return;
+	model->last = tsc;
+	timeline_bin(model, tsc);	/* it reaches to the last record, whether that is counted or not */
 }
 
 static void add_to_process(struct model *model, const struct kymo_ctf_process *process, uint64_t tsc)

@@ -182,3 +182,16 @@ def test_a_graph_has_system_calls_as_the_events_have_them(tmp):
         check_equal([call for call in graph if not call.startswith('exit_group')], [call for call in calls if not call.startswith('exit_group')],
                     f'calls recorded by {backend}')
         check(graph[-1].startswith('exit_group(0)'), 'the last one', graph[-1])
+
+
+def test_the_activity_of_a_part_stands_in_its_place(tmp):
+    """One process at the beginning, one at the end: the line is of the whole time."""
+    record('-p', 'libc:malloc', '--', 'sh', '-c', 'ls / > listed; sleep 0.4; cat /etc/hostname > listed').ok()
+
+    def activity(process):
+        text = run(KYMO, 'report', '-w', 80, '--process', process, env={'LC_ALL': 'C'}).ok().out
+        line, = (line for line in text.splitlines() if line.startswith('activity'))
+        columns = line[len('activity  '):].ljust(70)
+        return {half: bool(columns[at:at + 35].strip()) for half, at in (('first', 0), ('second', 35))}
+    check_equal(activity('ls'), {'first': True, 'second': False}, 'of the first')
+    check_equal(activity('cat'), {'first': False, 'second': True}, 'of the last')
