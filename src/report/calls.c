@@ -35,8 +35,7 @@ void kymo_calls_filter(struct calls *calls, const struct filter *filter)
 		calls->functions.items[i].is_hidden = !kymo_filter_has_event(filter, calls->functions.items[i].entry);
 }
 
-/* Whether a call of the function at that time is counted. */
-static bool counts(const struct calls *calls, const struct function *function, uint64_t tsc)
+bool kymo_calls_count(const struct calls *calls, const struct function *function, uint64_t tsc)
 {
 	return !function->is_hidden && (!calls->filter || kymo_filter_has_time(calls->filter, tsc));
 }
@@ -105,9 +104,9 @@ static void shift(struct calls *calls, size_t thread, struct stack *stack)
 	bool over_loss = is_over_loss(calls, frame);
 
 	if (over_loss)
-		function->over_losses += counts(calls, function, frame->begin);
+		function->over_losses += kymo_calls_count(calls, function, frame->begin);
 	else
-		function->too_deep += counts(calls, function, frame->begin);
+		function->too_deep += kymo_calls_count(calls, function, frame->begin);
 	remember_absent(stack, frame->function, over_loss ? STEP_LEAVE_OVER_LOSS : STEP_LEAVE_TOO_DEEP);
 	if (calls->forgotten)
 		calls->forgotten(calls->data, thread, frame);
@@ -121,7 +120,7 @@ static void drop(struct calls *calls, size_t thread, struct stack *stack)
 	const struct frame *frame = kymo_stack_at(stack, stack->now.n - 1);
 	struct function *function = &calls->functions.items[frame->function];
 
-	if (!counts(calls, function, frame->begin))
+	if (!kymo_calls_count(calls, function, frame->begin))
 		;
 	else if (is_over_loss(calls, frame))
 		function->over_losses++;
@@ -299,7 +298,7 @@ static uint32_t find_call(struct calls *calls, struct stack *stack, uint32_t fun
 	for (uint32_t i = 0; i < n; i++) {
 		struct function *of = &calls->functions.items[kymo_stack_at(stack, i)->function];
 
-		if (!counts(calls, of, kymo_stack_at(stack, i)->begin))
+		if (!kymo_calls_count(calls, of, kymo_stack_at(stack, i)->begin))
 			continue;
 		if (!is_over_loss(calls, kymo_stack_at(stack, i)))
 			of->unwound -= of->unwound > 0;
@@ -317,7 +316,7 @@ static struct kymo_error *leave(struct calls *calls, size_t thread, struct stack
 	uint32_t height = stack_pointer ? find_call(calls, stack, step->function, stack_pointer) : find_innermost(stack, step->function);
 
 	if (!height) {
-		leave_absent(stack, function, counts(calls, function, record->tsc), step);
+		leave_absent(stack, function, kymo_calls_count(calls, function, record->tsc), step);
 		return NULL;
 	}
 	stack->moment++;
@@ -332,11 +331,11 @@ static struct kymo_error *leave(struct calls *calls, size_t thread, struct stack
 		kymo_stack_at(stack, stack->now.n - 1)->children_ns += step->ns;
 	if (is_over_loss(calls, &step->frame)) {
 		step->kind = STEP_LEAVE_OVER_LOSS;
-		function->over_losses += counts(calls, function, step->frame.begin);
+		function->over_losses += kymo_calls_count(calls, function, step->frame.begin);
 		return NULL;
 	}
 	step->kind = STEP_LEAVE;
-	if (!counts(calls, function, step->frame.begin))
+	if (!kymo_calls_count(calls, function, step->frame.begin))
 		return NULL;
 	return kymo_function_add(function, step->ns, step->frame.children_ns) ? NULL : &kymo_error_no_memory;
 }
@@ -351,7 +350,7 @@ static void drop_spans(struct calls *calls, struct span_stack *stack, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		const uint64_t begin = stack->begins.items[i];
 
-		if (!counts(calls, function, begin))
+		if (!kymo_calls_count(calls, function, begin))
 			continue;
 		function->over_losses += is_over_loss_since(calls, begin);
 		function->left += !is_over_loss_since(calls, begin);
@@ -366,11 +365,11 @@ static bool end_span(struct calls *calls, struct span_stack *stack, uint64_t tsc
 	uint64_t begin;
 
 	if (!stack->begins.n) {
-		function->without_entry += counts(calls, function, tsc);
+		function->without_entry += kymo_calls_count(calls, function, tsc);
 		return true;
 	}
 	begin = stack->begins.items[--stack->begins.n];
-	if (!counts(calls, function, begin))
+	if (!kymo_calls_count(calls, function, begin))
 		return true;
 	if (is_over_loss_since(calls, begin)) {
 		function->over_losses++;
@@ -406,7 +405,7 @@ static void finish_spans(struct calls *calls)
 		for (size_t k = 0; k < stack->begins.n; k++) {
 			const uint64_t begin = stack->begins.items[k];
 
-			if (!counts(calls, function, begin))
+			if (!kymo_calls_count(calls, function, begin))
 				continue;
 			function->over_losses += is_over_loss_since(calls, begin);
 			function->open += !is_over_loss_since(calls, begin);
@@ -448,7 +447,7 @@ struct kymo_error *kymo_calls_add(struct calls *calls, size_t thread, const stru
 		if (!find_any_syscall(calls, stack, role, record, &ret->function))
 			return NULL;
 		calls->functions.items[ret->function].errors +=
-			has_failed(record) && counts(calls, &calls->functions.items[ret->function], record->tsc);
+			has_failed(record) && kymo_calls_count(calls, &calls->functions.items[ret->function], record->tsc);
 	}
 	return role->is_entry ? enter(calls, thread, stack, record, ret) : leave(calls, thread, stack, record, ret);
 }
@@ -472,7 +471,7 @@ static void finish(struct calls *calls, size_t thread, struct stack *stack, bool
 			drop(calls, thread, stack);
 			continue;
 		}
-		calls->functions.items[frame->function].open += counts(calls, &calls->functions.items[frame->function], frame->begin);
+		calls->functions.items[frame->function].open += kymo_calls_count(calls, &calls->functions.items[frame->function], frame->begin);
 		stack->now.n--;
 	}
 }

@@ -104,9 +104,13 @@ static bool take_step(struct tree *t, size_t thread, const struct step *step)
 		stack = &t->calls.stacks.items[thread];
 		if (stack->now.n > 1)
 			parent = (uint32_t)kymo_stack_at(stack, stack->now.n - 2)->line;
-		if (!find_node(t, parent, step->function, &found))
+		step->entered->is_shown = kymo_calls_count(&t->calls, &t->calls.functions.items[step->function], step->entered->begin);
+		found = parent;
+		if (step->entered->is_shown && !find_node(t, parent, step->function, &found))
 			return false;
 		step->entered->line = found;
+	} else if (step->kind == STEP_LEAVE && !step->frame.is_shown) {
+		/* What it calls is its caller's here. */
 	} else if (step->kind == STEP_LEAVE && step->frame.line == NO_NODE) {
 		t->other_calls++;
 	} else if (step->kind == STEP_LEAVE) {

@@ -195,3 +195,12 @@ def test_the_activity_of_a_part_stands_in_its_place(tmp):
         return {half: bool(columns[at:at + 35].strip()) for half, at in (('first', 0), ('second', 35))}
     check_equal(activity('ls'), {'first': True, 'second': False}, 'of the first')
     check_equal(activity('cat'), {'first': False, 'second': True}, 'of the last')
+
+
+def test_a_tree_of_some_probes_has_no_others(tmp):
+    """Each call of the selected functions is in it, and a call between two of them is passed over."""
+    record_a_tree()
+    text = run(KYMO, 'report', '--tree', '--all', '--probe', 'openat', '--process', 'ls').ok().out
+    rows = [line.split() for line in text.splitlines()[1:] if 'syscall:' in line or 'malloc' in line]
+    opens = sum(event['name'] == 'syscall:openat' for event in events('--process', 'ls'))
+    check_equal([(row[2], row[3]) for row in rows], [(str(opens), 'syscall:openat')], text)
