@@ -406,7 +406,8 @@ static struct kymo_error *look_closely(struct kymo_look *look, uint64_t tsc, uin
 	if (!learn_sites(look))
 		return &kymo_error_no_memory;
 	error = note_all(look, tsc);
-	memcpy(look->seen, look->now, look->size);
+	if (look->size)	/* else nothing was laid out */
+		memcpy(look->seen, look->now, look->size);
 	look->is_seen = !error;
 	return error;
 }
