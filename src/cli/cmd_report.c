@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/vec.h"
 #include "cli/cli.h"
 #include "cli/terminal.h"
 #include "report/report.h"
@@ -15,7 +16,7 @@
 #define MIN_WIDTH 20
 #define MAX_WIDTH 1000
 
-enum { EVENTS = 1, JSON, GRAPH, TREE, ALL, WALL, RAW, THREAD, FUNCTION, NO_COLOUR, WIDTH };
+enum { EVENTS = 1, JSON, GRAPH, TREE, ALL, WALL, RAW, THREAD, PROCESS, PROBE, FROM, TO, BY_THREAD, FUNCTION, NO_COLOUR, WIDTH };
 
 static const struct cli_option table[] = {
 	{ EVENTS, 0, "events", NULL },
@@ -25,12 +26,34 @@ static const struct cli_option table[] = {
 	{ ALL, 0, "all", NULL },
 	{ WALL, 0, "wall", NULL },
 	{ RAW, 0, "raw", NULL },
-	{ THREAD, 0, "thread", "TID" },
+	{ THREAD, 0, "thread", "THREAD" },
+	{ PROCESS, 0, "process", "PROCESS" },
+	{ PROBE, 0, "probe", "GLOB" },
+	{ FROM, 0, "from", "TIME" },
+	{ TO, 0, "to", "TIME" },
+	{ BY_THREAD, 0, "by-thread", NULL },
 	{ FUNCTION, 0, "function", "GLOB" },
 	{ NO_COLOUR, 0, "no-colour", NULL },
 	{ NO_COLOUR, 0, "no-color", NULL },
 	{ WIDTH, 'w', "width", "COLUMNS" },
 };
+
+/* The options as they are parsed: lists grow. */
+struct arguments {
+	struct kymo_report_options options;
+	KYMO_VEC(const char *) threads, processes, probes;
+	KYMO_VEC(char *) copies;		/* what `threads` and `processes` point into */
+};
+
+static void arguments_deinit(struct arguments *arguments)
+{
+	for (size_t i = 0; i < arguments->copies.n; i++)
+		free(arguments->copies.items[i]);
+	kymo_vec_deinit(&arguments->copies);
+	kymo_vec_deinit(&arguments->threads);
+	kymo_vec_deinit(&arguments->processes);
+	kymo_vec_deinit(&arguments->probes);
+}
 
 static bool parse_width(const char *text, unsigned int *ret)
 {
@@ -102,9 +125,55 @@ static int take_mode(int option, const struct cli_options *in, struct kymo_repor
 	return 0;
 }
 
-static int take_option(int option, const struct cli_options *in, struct kymo_report_options *options)
+/* "1.5", "1.5s", "20ms", "7us", "300ns": nanoseconds. False for anything else, and for what no recording lasts. */
+static bool parse_time(const char *text, uint64_t *ret)
 {
-	pid_t tid;
+	static const struct {
+		const char *name;
+		double ns;
+	} units[] = { { "", 1e9 }, { "s", 1e9 }, { "ms", 1e6 }, { "us", 1e3 }, { "ns", 1 } };
+	char *end;
+	double value;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	value = strtod(text, &end);
+	for (size_t i = 0; i < kymo_countof(units); i++)
+		if (!strcmp(end, units[i].name) && value * units[i].ns <= 1e18) {
+			*ret = (uint64_t)(value * units[i].ns + 0.5);
+			return true;
+		}
+	return false;
+}
+
+static int take_time(const struct cli_options *in, const char *option, bool *has_ret, uint64_t *ret)
+{
+	*has_ret = true;
+	if (parse_time(in->value, ret))
+		return 0;
+	return cli_usage(in->command, "%s takes a time since the first event, as 1.5, 1.5s, 20ms, 7us or 300ns: '%s' is none", option, in->value);
+}
+
+/* "17,nginx" */
+static int take_words(const struct cli_options *in, struct arguments *arguments, bool is_thread)
+{
+	char *copy = strdup(in->value), *rest, *word;
+
+	if (!copy || !kymo_vec_push(&arguments->copies, copy)) {
+		free(copy);
+		return cli_fail(in->command, &kymo_error_no_memory);
+	}
+	for (word = strtok_r(copy, ",", &rest); word; word = strtok_r(NULL, ",", &rest))
+		if (is_thread ? !kymo_vec_push(&arguments->threads, word) : !kymo_vec_push(&arguments->processes, word))
+			return cli_fail(in->command, &kymo_error_no_memory);
+	if (is_thread ? arguments->threads.n : arguments->processes.n)
+		return 0;
+	return cli_usage(in->command, "'%s' names no %s", in->value, is_thread ? "thread" : "process");
+}
+
+static int take_option(int option, const struct cli_options *in, struct arguments *arguments)
+{
+	struct kymo_report_options *options = &arguments->options;
 
 	switch (option) {
 	case ALL:
@@ -117,9 +186,16 @@ static int take_option(int option, const struct cli_options *in, struct kymo_rep
 		options->raw = true;
 		return 0;
 	case THREAD:
-		if (!cli_parse_pid(in->value, &tid))
-			return cli_usage(in->command, "'%s' is no thread id", in->value);
-		options->tid = tid;
+	case PROCESS:
+		return take_words(in, arguments, option == THREAD);
+	case PROBE:
+		return kymo_vec_push(&arguments->probes, in->value) ? 0 : cli_fail(in->command, &kymo_error_no_memory);
+	case FROM:
+		return take_time(in, "--from", &options->filter.has_from, &options->filter.from_ns);
+	case TO:
+		return take_time(in, "--to", &options->filter.has_to, &options->filter.to_ns);
+	case BY_THREAD:
+		options->by_thread = true;
 		return 0;
 	case FUNCTION:
 		options->function = in->value;
@@ -139,11 +215,13 @@ static int take_option(int option, const struct cli_options *in, struct kymo_rep
 }
 
 /* Fills in options, and the directory if there is one. 0, or the exit status; -1 when help was asked for and given. */
-static int parse_arguments(int argc, char **argv, struct kymo_report_options *options, const char **dir_ret)
+static int parse_arguments(int argc, char **argv, struct arguments *arguments, const char **dir_ret)
 {
 	struct cli_options in = {
 		.command = argv[0], .table = table, .n = kymo_countof(table), .argc = argc, .argv = argv, .at = 1,
 	};
+	struct kymo_report_options *options = &arguments->options;
+	struct kymo_report_filter *filter = &options->filter;
 	const char *dir = NULL;
 
 	for (;;) {
@@ -156,7 +234,7 @@ static int parse_arguments(int argc, char **argv, struct kymo_report_options *op
 		if (option == CLI_WRONG)
 			return 2;
 		if (option != CLI_OPERAND)
-			status = take_option(option, &in, options);
+			status = take_option(option, &in, arguments);
 		else if (dir)
 			status = cli_usage(argv[0], "one directory at a time: '%s' is too much", in.value);
 		else
@@ -170,10 +248,18 @@ static int parse_arguments(int argc, char **argv, struct kymo_report_options *op
 		return cli_usage(argv[0], "--wall is for lines: with --json times are nanoseconds since 1970");
 	if (options->raw && options->mode != KYMO_REPORT_EVENTS)
 		return cli_usage(argv[0], "--raw goes with --events only");
-	if (options->tid && options->mode != KYMO_REPORT_GRAPH && options->mode != KYMO_REPORT_TREE)
-		return cli_usage(argv[0], "--thread goes with --graph and --tree only");
+	if (options->by_thread && options->mode != KYMO_REPORT_SUMMARY && options->mode != KYMO_REPORT_JSON)
+		return cli_usage(argv[0], "--by-thread goes with the summary and --json only");
+	if (filter->has_from && filter->has_to && filter->from_ns > filter->to_ns)
+		return cli_usage(argv[0], "--from is later than --to: nothing is between them");
 	if (options->function && options->mode != KYMO_REPORT_GRAPH)
 		return cli_usage(argv[0], "--function goes with --graph only");
+	filter->threads = arguments->threads.items;
+	filter->n_threads = arguments->threads.n;
+	filter->processes = arguments->processes.items;
+	filter->n_processes = arguments->processes.n;
+	filter->probes = arguments->probes.items;
+	filter->n_probes = arguments->probes.n;
 	if (dir)
 		*dir_ret = dir;
 	return 0;
@@ -181,18 +267,19 @@ static int parse_arguments(int argc, char **argv, struct kymo_report_options *op
 
 int cmd_report(int argc, char **argv)
 {
-	struct kymo_report_options options = { .mode = KYMO_REPORT_SUMMARY };
+	kymo_cleanup(arguments_deinit) struct arguments arguments = { .options = { .mode = KYMO_REPORT_SUMMARY } };
+	struct kymo_report_options *options = &arguments.options;
 	const char *dir = DEFAULT_DIR;
 	struct kymo_error *error;
 	int status;
 
 	setlocale(LC_CTYPE, "");
-	options.unicode = !strcmp(nl_langinfo(CODESET), "UTF-8");
-	options.colour = wants_colour();
-	take_output_width(&options);
-	status = parse_arguments(argc, argv, &options, &dir);
+	options->unicode = !strcmp(nl_langinfo(CODESET), "UTF-8");
+	options->colour = wants_colour();
+	take_output_width(options);
+	status = parse_arguments(argc, argv, &arguments, &dir);
 	if (status)
 		return status < 0 ? 0 : status;
-	error = kymo_report(dir, &options, stdout);
+	error = kymo_report(dir, options, stdout);
 	return error ? cli_fail(argv[0], error) : 0;
 }

@@ -79,7 +79,7 @@ static bool add_stretch(struct kymo_look *look, uint64_t address, size_t size)
 			last->size = address + size - last->address;
 		return true;
 	}
-	return kymo_vec_push(&look->stretches, (struct look_stretch){ address, size, 0 });
+	return kymo_vec_push(&look->stretches, (struct look_stretch){ .address = address, .size = size });
 }
 
 static bool add_site(struct kymo_look *look, const struct probe_site *site)
@@ -139,10 +139,14 @@ static bool lay_out(struct kymo_look *look)
 void look_read(struct kymo_look *look)
 {
 	for (size_t i = 0; i < look->stretches.n; i++) {
-		const struct look_stretch *stretch = &look->stretches.items[i];
+		struct look_stretch *stretch = &look->stretches.items[i];
 
-		if (kymo_process_read(look->process, stretch->address, look->now + stretch->at, stretch->size))
-			memcpy(look->now + stretch->at, look->seen + stretch->at, stretch->size);
+		if (!kymo_process_read(look->process, stretch->address, look->now + stretch->at, stretch->size)) {
+			stretch->is_unread = false;
+			continue;
+		}
+		stretch->is_unread |= !look->is_seen;
+		memcpy(look->now + stretch->at, look->seen + stretch->at, stretch->size);
 	}
 }
 
@@ -152,7 +156,7 @@ bool look_bytes(const struct kymo_look *look, uint64_t address, uint8_t *out, si
 		size_t at = kymo_partition_point(i, look->stretches.n, look->stretches.items[i].address <= address), n;
 		const struct look_stretch *stretch = at ? &look->stretches.items[at - 1] : NULL;
 
-		if (!stretch || address - stretch->address >= stretch->size)
+		if (!stretch || stretch->is_unread || address - stretch->address >= stretch->size)
 			return false;
 		n = stretch->size - (address - stretch->address);
 		n = n < size ? n : size;
@@ -228,6 +232,8 @@ static bool note_back(struct kymo_look *look, struct look_site *known, uint64_t 
 
 static bool note(struct kymo_look *look, struct look_site *known, const struct probe_site *site, enum look_text text, uint64_t tsc, size_t first_gap)
 {
+	if (text == LOOK_UNREAD)
+		return true;
 	known->is_file = text == LOOK_FILE;
 	if (text == LOOK_JUMP)
 		return !known->is_out || note_back(look, known, tsc, first_gap);
@@ -400,7 +406,8 @@ static struct kymo_error *look_closely(struct kymo_look *look, uint64_t tsc, uin
 	if (!learn_sites(look))
 		return &kymo_error_no_memory;
 	error = note_all(look, tsc);
-	memcpy(look->seen, look->now, look->size);
+	if (look->size)	/* else nothing was laid out */
+		memcpy(look->seen, look->now, look->size);
 	look->is_seen = !error;
 	return error;
 }

@@ -11,6 +11,7 @@ enum look_text {
 	LOOK_YIELDED,	/* a breakpoint, and no byte of a jump behind it */
 	LOOK_TORN,	/* a breakpoint or the file's first byte before the rest of a jump; or a jump that leads elsewhere as bytes that it relies on have changed */
 	LOOK_OTHER,	/* something else has patched it: left alone */
+	LOOK_UNREAD,	/* it cannot be read, and has not been: its process is at its end, or its library has gone */
 };
 
 /* A site that has been seen in. */
@@ -25,6 +26,7 @@ struct look_site {
 struct look_stretch {
 	uint64_t address;
 	size_t size, at;	/* at: in `seen` and `now` */
+	bool is_unread;		/* what stands there means nothing */
 };
 
 struct kymo_look {
@@ -45,7 +47,7 @@ struct kymo_look {
 /* The `size` bytes at `address`, as this look has read them; false where it has not. */
 bool look_bytes(const struct kymo_look *look, uint64_t address, uint8_t *out, size_t size);
 
-/* Read all stretches. What can't be read is taken for unchanged. */
+/* Read all stretches. What cannot be read is taken for unchanged, if it has been read before. */
 void look_read(struct kymo_look *look);
 
 /* ---- mend.c ------------------------------------------------------------------------------------------------------- */

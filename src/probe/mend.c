@@ -147,8 +147,10 @@ enum look_text look_at_site(struct kymo_look *look, const struct probe_site *sit
 	uint8_t now[64], patch[KYMO_PATCH_MAX];
 	size_t size = size_of(site);
 
-	if (size > sizeof(now) || !look_bytes(look, site->address, now, size) || probes_patch_of(site, patch))
+	if (size > sizeof(now) || probes_patch_of(site, patch))
 		return LOOK_OTHER;
+	if (!look_bytes(look, site->address, now, size))
+		return LOOK_UNREAD;
 	return classify(look, site, now, size, patch);
 }
 

@@ -23,8 +23,21 @@ void kymo_calls_deinit(struct calls *calls)
 	for (size_t i = 0; i < calls->stacks.n; i++)
 		kymo_stack_deinit(&calls->stacks.items[i]);
 	kymo_vec_deinit(&calls->stacks);
+	kymo_spans_deinit(&calls->spans);
 	kymo_functions_deinit(&calls->functions);
 	*calls = (struct calls){ 0 };
+}
+
+void kymo_calls_filter(struct calls *calls, const struct filter *filter)
+{
+	calls->filter = filter;
+	for (size_t i = 0; i < calls->functions.n; i++)
+		calls->functions.items[i].is_hidden = !kymo_filter_has_event(filter, calls->functions.items[i].entry);
+}
+
+bool kymo_calls_count(const struct calls *calls, const struct function *function, uint64_t tsc)
+{
+	return !function->is_hidden && (!calls->filter || kymo_filter_has_time(calls->filter, tsc));
 }
 
 /* ---- losses ------------------------------------------------------------------------------------------------------ */
@@ -56,9 +69,14 @@ static void take_losses(struct calls *calls, uint64_t tsc)
 	}
 }
 
+static bool is_over_loss_since(const struct calls *calls, uint64_t begin)
+{
+	return calls->has_loss && calls->loss_end >= begin;
+}
+
 static bool is_over_loss(const struct calls *calls, const struct frame *frame)
 {
-	return calls->has_loss && calls->loss_end >= frame->begin;
+	return is_over_loss_since(calls, frame->begin);
 }
 
 /* ---- stacks ------------------------------------------------------------------------------------------------------ */
@@ -86,9 +104,9 @@ static void shift(struct calls *calls, size_t thread, struct stack *stack)
 	bool over_loss = is_over_loss(calls, frame);
 
 	if (over_loss)
-		function->over_losses++;
+		function->over_losses += kymo_calls_count(calls, function, frame->begin);
 	else
-		function->too_deep++;
+		function->too_deep += kymo_calls_count(calls, function, frame->begin);
 	remember_absent(stack, frame->function, over_loss ? STEP_LEAVE_OVER_LOSS : STEP_LEAVE_TOO_DEEP);
 	if (calls->forgotten)
 		calls->forgotten(calls->data, thread, frame);
@@ -102,7 +120,9 @@ static void drop(struct calls *calls, size_t thread, struct stack *stack)
 	const struct frame *frame = kymo_stack_at(stack, stack->now.n - 1);
 	struct function *function = &calls->functions.items[frame->function];
 
-	if (is_over_loss(calls, frame))
+	if (!kymo_calls_count(calls, function, frame->begin))
+		;
+	else if (is_over_loss(calls, frame))
 		function->over_losses++;
 	else if (frame->stack_pointer)
 		function->unwound++;
@@ -183,7 +203,7 @@ static struct kymo_error *enter(struct calls *calls, size_t thread, struct stack
 }
 
 /* No call of the function is on the stack. */
-static void leave_absent(struct stack *stack, struct function *function, struct step *step)
+static void leave_absent(struct stack *stack, struct function *function, bool is_counted, struct step *step)
 {
 	step->kind = STEP_LEAVE_WITHOUT_ENTRY;
 	for (size_t i = 0; i < stack->absent.n; i++) {
@@ -196,7 +216,7 @@ static void leave_absent(struct stack *stack, struct function *function, struct 
 			*absent = stack->absent.items[--stack->absent.n];
 		return;
 	}
-	function->without_entry++;
+	function->without_entry += is_counted;
 }
 
 static bool has_failed(const struct kymo_ctf_record *record)
@@ -278,6 +298,8 @@ static uint32_t find_call(struct calls *calls, struct stack *stack, uint32_t fun
 	for (uint32_t i = 0; i < n; i++) {
 		struct function *of = &calls->functions.items[kymo_stack_at(stack, i)->function];
 
+		if (!kymo_calls_count(calls, of, kymo_stack_at(stack, i)->begin))
+			continue;
 		if (!is_over_loss(calls, kymo_stack_at(stack, i)))
 			of->unwound -= of->unwound > 0;
 		else
@@ -294,7 +316,7 @@ static struct kymo_error *leave(struct calls *calls, size_t thread, struct stack
 	uint32_t height = stack_pointer ? find_call(calls, stack, step->function, stack_pointer) : find_innermost(stack, step->function);
 
 	if (!height) {
-		leave_absent(stack, function, step);
+		leave_absent(stack, function, kymo_calls_count(calls, function, record->tsc), step);
 		return NULL;
 	}
 	stack->moment++;
@@ -309,12 +331,89 @@ static struct kymo_error *leave(struct calls *calls, size_t thread, struct stack
 		kymo_stack_at(stack, stack->now.n - 1)->children_ns += step->ns;
 	if (is_over_loss(calls, &step->frame)) {
 		step->kind = STEP_LEAVE_OVER_LOSS;
-		function->over_losses++;
+		function->over_losses += kymo_calls_count(calls, function, step->frame.begin);
 		return NULL;
 	}
 	step->kind = STEP_LEAVE;
+	if (!kymo_calls_count(calls, function, step->frame.begin))
+		return NULL;
 	return kymo_function_add(function, step->ns, step->frame.children_ns) ? NULL : &kymo_error_no_memory;
 }
+
+/* ---- pairs of markers -------------------------------------------------------------------------------------------- */
+
+/* What is open was left: its end does not come any more. */
+static void drop_spans(struct calls *calls, struct span_stack *stack, size_t n)
+{
+	struct function *function = &calls->functions.items[stack->function];
+
+	for (size_t i = 0; i < n; i++) {
+		const uint64_t begin = stack->begins.items[i];
+
+		if (!kymo_calls_count(calls, function, begin))
+			continue;
+		function->over_losses += is_over_loss_since(calls, begin);
+		function->left += !is_over_loss_since(calls, begin);
+	}
+	stack->begins.n -= n;
+	memmove(stack->begins.items, stack->begins.items + n, stack->begins.n * sizeof(stack->begins.items[0]));
+}
+
+static bool end_span(struct calls *calls, struct span_stack *stack, uint64_t tsc)
+{
+	struct function *function = &calls->functions.items[stack->function];
+	uint64_t begin;
+
+	if (!stack->begins.n) {
+		function->without_entry += kymo_calls_count(calls, function, tsc);
+		return true;
+	}
+	begin = stack->begins.items[--stack->begins.n];
+	if (!kymo_calls_count(calls, function, begin))
+		return true;
+	if (is_over_loss_since(calls, begin)) {
+		function->over_losses++;
+		return true;
+	}
+	return kymo_function_add(function, tsc > begin ? kymo_ctf_duration_ns(calls->trace, tsc - begin) : 0, 0);
+}
+
+static struct kymo_error *add_span(struct calls *calls, size_t thread, const struct role *role, const struct kymo_ctf_record *record)
+{
+	const struct kymo_ctf_process *process = calls->threads->items.items[thread].process;
+	struct span_stack *stack = kymo_spans_find(&calls->spans, thread, role->function);
+
+	if (!stack)
+		return &kymo_error_no_memory;
+	/* An exec: nothing that the old program began ends. */
+	if (stack->begins.n && stack->process != process)
+		drop_spans(calls, stack, stack->begins.n);
+	stack->process = process;
+	if (!role->is_entry)
+		return end_span(calls, stack, record->tsc) ? NULL : &kymo_error_no_memory;
+	if (stack->begins.n == MAX_DEPTH)
+		drop_spans(calls, stack, MAX_DEPTH / 2);
+	return kymo_vec_push(&stack->begins, record->tsc) ? NULL : &kymo_error_no_memory;
+}
+
+static void finish_spans(struct calls *calls)
+{
+	for (size_t i = 0; i < calls->spans.stacks.n; i++) {
+		const struct span_stack *stack = &calls->spans.stacks.items[i];
+		struct function *function = &calls->functions.items[stack->function];
+
+		for (size_t k = 0; k < stack->begins.n; k++) {
+			const uint64_t begin = stack->begins.items[k];
+
+			if (!kymo_calls_count(calls, function, begin))
+				continue;
+			function->over_losses += is_over_loss_since(calls, begin);
+			function->open += !is_over_loss_since(calls, begin);
+		}
+	}
+}
+
+/* ---- records ----------------------------------------------------------------------------------------------------- */
 
 struct kymo_error *kymo_calls_add(struct calls *calls, size_t thread, const struct kymo_ctf_record *record,
 				  struct step *ret)
@@ -335,6 +434,8 @@ struct kymo_error *kymo_calls_add(struct calls *calls, size_t thread, const stru
 	if (!stack)
 		return &kymo_error_no_memory;
 	ret->function = role->function;
+	if (role->is_span)
+		return add_span(calls, thread, role, record);
 	if (record->event->kind == KYMO_CTF_ENTRY && !role->is_second && kymo_ctf_stack_pointer(record)) {
 		if (!kymo_stack_select(stack, kymo_ctf_stack_pointer(record)))
 			return &kymo_error_no_memory;
@@ -345,7 +446,8 @@ struct kymo_error *kymo_calls_add(struct calls *calls, size_t thread, const stru
 	if (role->is_sysret) {	/* without an entry, that was lost: nobody knows of what call */
 		if (!find_any_syscall(calls, stack, role, record, &ret->function))
 			return NULL;
-		calls->functions.items[ret->function].errors += has_failed(record);
+		calls->functions.items[ret->function].errors +=
+			has_failed(record) && kymo_calls_count(calls, &calls->functions.items[ret->function], record->tsc);
 	}
 	return role->is_entry ? enter(calls, thread, stack, record, ret) : leave(calls, thread, stack, record, ret);
 }
@@ -369,7 +471,7 @@ static void finish(struct calls *calls, size_t thread, struct stack *stack, bool
 			drop(calls, thread, stack);
 			continue;
 		}
-		calls->functions.items[frame->function].open++;
+		calls->functions.items[frame->function].open += kymo_calls_count(calls, &calls->functions.items[frame->function], frame->begin);
 		stack->now.n--;
 	}
 }
@@ -378,6 +480,7 @@ void kymo_calls_finish(struct calls *calls)
 {
 	calls->left = NULL;
 	take_losses(calls, UINT64_MAX);
+	finish_spans(calls);
 	for (size_t i = 0; i < calls->stacks.n; i++) {
 		struct stack *stack = &calls->stacks.items[i];
 		bool has_ended = has_successor(calls, &calls->threads->items.items[i]);

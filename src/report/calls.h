@@ -25,7 +25,9 @@
 #include "base/error.h"
 #include "base/vec.h"
 #include "ctf/ctf.h"
+#include "report/filter.h"
 #include "report/functions.h"
+#include "report/spans.h"
 #include "report/stacks.h"
 #include "report/threads.h"
 
@@ -56,6 +58,8 @@ struct calls {
 	const struct threads *threads;
 	struct functions functions;
 	KYMO_VEC(struct stack) stacks;	/* as threads->items */
+	struct spans spans;
+	const struct filter *filter;	/* calls that it does not show are not counted; NULL: all are */
 	size_t n_losses;		/* that have begun */
 	bool has_loss;
 	uint64_t loss_end;		/* the latest of them */
@@ -73,6 +77,12 @@ struct calls {
 struct kymo_error *kymo_calls_init(struct calls *calls, const struct kymo_ctf_reader *reader,
 				   const struct threads *threads);
 void kymo_calls_deinit(struct calls *calls);
+
+/* Count only calls that the filter shows: of its probes, and that begin in its time. It must outlive the calls. */
+void kymo_calls_filter(struct calls *calls, const struct filter *filter);
+
+/* Is a call of the function that begins at that time counted? */
+bool kymo_calls_count(const struct calls *calls, const struct function *function, uint64_t tsc);
 
 /* Take in one record of the thread at that place (NO_THREAD too), in the order of time. */
 struct kymo_error *kymo_calls_add(struct calls *calls, size_t thread, const struct kymo_ctf_record *record,

@@ -19,6 +19,7 @@ struct writer {
 	const struct kymo_ctf_reader *reader;
 	const struct kymo_ctf_trace *trace;
 	const struct names *names;
+	struct filter *filter;
 	struct threads threads;
 	bool wall, json, raw;
 	bool started;
@@ -78,6 +79,8 @@ static void write_loss(struct writer *w, const struct kymo_ctf_loss *loss)
 {
 	w->written.events += loss->events;
 	w->written.packets += loss->packets;
+	if (loss->end < w->filter->from || loss->begin > w->filter->to)
+		return;
 	if (w->json) {
 		kymo_event_json_loss(w->page->out, w->trace, loss);
 		return;
@@ -276,20 +279,23 @@ static struct kymo_error *join(struct writer *w, size_t thread, const struct kym
 	bool ends;
 	struct kymo_error *error = meet(w, thread);
 
-	*is_done_ret = false;
+	*is_done_ret = !kymo_filter_shows(w->filter, record);
 	if (!error)
 		error = kymo_calls_add(&w->calls, thread, record, &step);
 	if (error)
 		return error;
 	ends = step.has_frame && kymo_syscalls_is_open(&w->syscalls, thread, &step.frame);
 	if (step.kind == STEP_ENTER && kymo_syscalls_read(record, &call)) {
+		if (!*is_done_ret)
+			error = write_entry(w, thread, record, step.entered);
 		*is_done_ret = true;
-		error = write_entry(w, thread, record, step.entered);
 	} else if (ends && step.kind == STEP_LEAVE && has_result(record)) {
 		*is_done_ret = true;
 		write_exit(w, thread, record, &step);
 	} else if (ends) {	/* a loss may have taken its own return, and the entry of this one */
 		give_up(w, thread, step.frame.line);
+	} else if (step.has_frame && !kymo_filter_has_time(w->filter, step.frame.begin)) {
+		*is_done_ret |= record->event->kind == KYMO_CTF_SYSRET;
 	}
 	return error ? error : w->syscalls.text.is_cut ? &kymo_error_no_memory : NULL;
 }
@@ -307,6 +313,8 @@ static struct kymo_error *write_next(struct writer *w, const struct kymo_ctf_rec
 	w->record = record;
 	if (w->joins)
 		error = join(w, thread, record, &is_done);
+	else
+		is_done = !kymo_filter_shows(w->filter, record);
 	if (!error && !is_done)
 		write_record(w, thread, record);
 	return error;
@@ -322,6 +330,11 @@ static struct kymo_error *write_all(struct writer *w, struct kymo_ctf_reader *re
 			w->started = true;
 			w->first = record.tsc;
 		}
+		if (!kymo_filter_takes(w->filter, &record))
+			continue;
+		/* Behind it nothing is shown but the ends of calls. */
+		if (record.tsc > w->filter->to && !w->joins)
+			break;
 		write_losses(w, record.tsc);
 		error = write_next(w, &record);
 		if (error)
@@ -361,7 +374,7 @@ static void deinit(struct writer *w)
 	kymo_threads_deinit(&w->threads);
 }
 
-struct kymo_error *kymo_events_write(struct kymo_ctf_reader *reader, const struct names *names,
+struct kymo_error *kymo_events_write(struct kymo_ctf_reader *reader, const struct names *names, struct filter *filter,
 				     const struct kymo_report_options *options, const struct page *page)
 {
 	struct writer w = {
@@ -369,6 +382,7 @@ struct kymo_error *kymo_events_write(struct kymo_ctf_reader *reader, const struc
 		.reader = reader,
 		.trace = kymo_ctf_reader_trace(reader),
 		.names = names,
+		.filter = filter,
 		.wall = options->wall,
 		.json = options->json,
 		.raw = options->raw,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "report/spans.h"
 
 static int compare_texts(const char *a, const char *b)
 {
@@ -77,6 +78,92 @@ static void add_syscalls(struct functions *functions, const struct kymo_ctf_trac
 	}
 }
 
+/* ---- pairs of markers -------------------------------------------------------------------------------------------- */
+
+static int compare_names(const struct kymo_ctf_event *a, const struct kymo_ctf_event *b)
+{
+	int order = compare_texts(a->path, b->path);
+
+	if (!order)
+		order = compare_texts(a->build_id, b->build_id);
+	return order ? order : strcmp(a->name, b->name);
+}
+
+/* Copies of a marker side by side, as they stand in the trace. */
+static int compare_markers(const void *a, const void *b)
+{
+	const struct kymo_ctf_event *x = *(const struct kymo_ctf_event *const *)a;
+	const struct kymo_ctf_event *y = *(const struct kymo_ctf_event *const *)b;
+	int order = compare_names(x, y);
+
+	return order ? order : x < y ? -1 : x > y;
+}
+
+static const struct kymo_ctf_event **sorted_markers(const struct kymo_ctf_trace *trace, size_t *n_ret)
+{
+	const struct kymo_ctf_event **markers = calloc(trace->n_events + 1, sizeof(struct kymo_ctf_event *));
+	size_t n = 0;
+
+	for (size_t i = 0; markers && i < trace->n_events; i++)
+		if (trace->events[i].kind == KYMO_CTF_MARKER)
+			markers[n++] = &trace->events[i];
+	if (n)
+		qsort(markers, n, sizeof(struct kymo_ctf_event *), compare_markers);
+	*n_ret = n;
+	return markers;
+}
+
+/* The first of the copies of the marker that ends what this one begins, as a place in `markers`; `n` where there is none. */
+static size_t find_end(const struct kymo_ctf_event *const *markers, size_t n, const struct kymo_ctf_event *begin)
+{
+	for (size_t word = 0;; word++) {
+		kymo_cleanup_free char *name = kymo_span_end_name(begin->name, word);
+		struct kymo_ctf_event wanted = { .name = name, .path = begin->path, .build_id = begin->build_id };
+		size_t low = 0, high = n;
+
+		if (!name)
+			return n;
+		while (low < high) {
+			const size_t middle = low + (high - low) / 2;
+
+			if (compare_names(markers[middle], &wanted) < 0)
+				low = middle + 1;
+			else
+				high = middle;
+		}
+		if (low < n && !compare_names(markers[low], &wanted))
+			return low;
+	}
+}
+
+static void give_role(struct functions *functions, const struct kymo_ctf_trace *trace, const struct kymo_ctf_event *const *markers, size_t from,
+		      size_t n, bool is_entry)
+{
+	for (size_t i = from; i < n && !compare_names(markers[from], markers[i]); i++)
+		functions->roles[markers[i] - trace->events] =
+			(struct role){ .function = (uint32_t)functions->n, .is_entry = is_entry, .is_span = true };
+}
+
+/* Those that have room at the end of `items`. */
+static bool add_spans(struct functions *functions, const struct kymo_ctf_trace *trace)
+{
+	size_t n;
+	kymo_cleanup_free const struct kymo_ctf_event **markers = sorted_markers(trace, &n);
+
+	for (size_t i = 0; markers && i < n; i++) {
+		const size_t end = find_end(markers, n, markers[i]);
+
+		if (end == n || functions->roles[markers[i] - trace->events].is_span || functions->roles[markers[end] - trace->events].is_span)
+			continue;
+		give_role(functions, trace, markers, i, n, true);
+		give_role(functions, trace, markers, end, n, false);
+		functions->items[functions->n++] = (struct function){ .entry = markers[i], .leave = markers[end] };
+	}
+	return markers;
+}
+
+/* ---- all of them ------------------------------------------------------------------------------------------------- */
+
 struct kymo_error *kymo_functions_init(struct functions *functions, const struct kymo_ctf_trace *trace)
 {
 	kymo_cleanup_free const struct kymo_ctf_event **events = NULL;
@@ -108,7 +195,10 @@ struct kymo_error *kymo_functions_init(struct functions *functions, const struct
 		functions->items[functions->n++] = (struct function){ .entry = events[from], .leave = leave };
 	}
 	add_syscalls(functions, trace);
-	return NULL;
+	if (add_spans(functions, trace))
+		return NULL;
+	kymo_functions_deinit(functions);
+	return &kymo_error_no_memory;
 }
 
 void kymo_functions_deinit(struct functions *functions)

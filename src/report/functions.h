@@ -1,6 +1,6 @@
 /*
  * Functions whose calls can be paired: those that have an event at the entry and one at the exits. A system call is one, too: its entry has an event of its own, and the
- * event of its return is everybody's.
+ * event of its return is everybody's. So is a pair of markers, "x__start" and "x__done".
  */
 #ifndef KYMO_REPORT_FUNCTIONS_H
 #define KYMO_REPORT_FUNCTIONS_H
@@ -36,6 +36,7 @@ struct function {
 	uint64_t too_deep;		/* too many calls were nested in them */
 	uint64_t errors;		/* of system calls: they failed. Of those that have returned, over a loss or not */
 	bool is_syscall;
+	bool is_hidden;			/* by a filter: not counted */
 };
 
 /* What an event is to the calls. */
@@ -44,6 +45,7 @@ struct role {
 	bool is_entry;
 	bool is_sysret;			/* ends the innermost system call, whichever; */
 	bool knows_number;		/* or tells which: its second value */
+	bool is_span;			/* a marker that begins or ends something (report/spans.h) */
 	bool is_second;			/* of a function in `items` where another event has the role */
 };
 

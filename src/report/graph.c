@@ -5,7 +5,6 @@
  */
 #include "report/graph.h"
 
-#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -13,6 +12,7 @@
 #include "report/calls.h"
 #include "report/latency.h"
 #include "report/lines.h"
+#include "report/syscalls.h"
 
 #define MAX_LINES 4096u		/* a power of two */
 #define MAX_INDENT 64u		/* levels */
@@ -49,10 +49,12 @@ struct graph {
 	const struct kymo_ctf_trace *trace;
 	const struct kymo_ctf_reader *reader;
 	const struct names *names;
-	const struct graph_filter *filter;
-	bool *matches;				/* likewise; what the filter says */
+	struct filter *filter;
+	bool *matches;				/* likewise; what the function's glob says */
 	struct threads threads;
 	struct calls calls;
+	struct syscalls syscalls;
+	struct kymo_line text;			/* of the line that is being written */
 	KYMO_VEC(uint64_t) waiting;		/* as threads.items: the line of the last entry, or 0 */
 	struct line *lines;			/* a ring */
 	uint64_t first, next;			/* numbers of lines; from 1 */
@@ -130,8 +132,32 @@ static void write_place(const struct graph *g, const struct kymo_ctf_record *rec
 	write_fields(g, record, " ");
 }
 
-static void write_text(const struct graph *g, const struct line *line)
+/* "openat(AT_FDCWD, ...", as the events have it. False where the records cannot be shown so. */
+static bool write_syscall(struct graph *g, const struct line *line)
 {
+	const bool is_call = kymo_syscalls_text(&g->syscalls, &line->record, line->has_leave ? &line->leave : NULL, &g->text);
+
+	g->no_memory |= g->text.is_cut;
+	fwrite(g->text.data, 1, g->text.n, g->page->out);
+	return is_call;
+}
+
+/* " = 3" */
+static bool write_syscall_result(struct graph *g, const struct line *line)
+{
+	const struct kymo_ctf_event *entry = line->entry;
+
+	if (!entry || entry->kind != KYMO_CTF_SYSCALL || !kymo_syscalls_result_text(&g->syscalls, entry->offset, &line->leave, &g->text))
+		return false;
+	g->no_memory |= g->text.is_cut;
+	fprintf(g->page->out, " = %.*s", (int)g->text.n, g->text.data);
+	return true;
+}
+
+static void write_text(struct graph *g, const struct line *line)
+{
+	bool is_whole = false;
+
 	switch (line->kind) {
 	case LINE_PLACE:
 		write_place(g, &line->record);
@@ -139,11 +165,14 @@ static void write_text(const struct graph *g, const struct line *line)
 	case LINE_CLOSE:
 		fputs("} ", g->page->out);
 		kymo_page_text(g->page, INK_HEAD, g->names->events[line->entry - g->trace->events].function);
+		is_whole = line->has_leave && write_syscall_result(g, line);
 		break;
 	default:
-		write_call(g, &line->record);
+		is_whole = line->record.event->kind == KYMO_CTF_SYSCALL && write_syscall(g, line);
+		if (!is_whole)
+			write_call(g, &line->record);
 	}
-	if (line->has_leave)
+	if (line->has_leave && !is_whole)
 		write_result(g, &line->leave);
 	if (line->kind == LINE_OPEN)
 		fputs(" {", g->page->out);
@@ -282,7 +311,7 @@ static void add_entry(struct graph *g, size_t thread, const struct kymo_ctf_reco
 	uint32_t height = stack->now.n - 1;
 	struct line *line;
 
-	step->entered->is_shown = is_within || g->matches[record->event - g->trace->events];
+	step->entered->is_shown = (is_within || g->matches[record->event - g->trace->events]) && kymo_filter_shows(g->filter, record);
 	if (!step->entered->is_shown)
 		return;
 	step->entered->level = is_within ? outer->level + 1 : 0;
@@ -317,7 +346,7 @@ static void add_exit(struct graph *g, size_t thread, const struct kymo_ctf_recor
 	if (step->has_frame)
 		level = step->frame.level < height ? step->frame.level : height;
 	if (step->has_frame ? !step->frame.is_shown :
-			      !(outer && outer->is_shown) && !g->matches[entry - g->trace->events])
+			      (!(outer && outer->is_shown) && !g->matches[entry - g->trace->events]) || !kymo_filter_shows(g->filter, record))
 		return;
 	if (line)
 		line->kind = LINE_LEAF;
@@ -339,7 +368,7 @@ static void add_other(struct graph *g, size_t thread, const struct kymo_ctf_reco
 	bool is_call = record->event->kind == KYMO_CTF_ENTRY && !role->is_second;
 	struct line *line;
 
-	if (!(outer && outer->is_shown) && !g->matches[record->event - g->trace->events])
+	if ((!(outer && outer->is_shown) && !g->matches[record->event - g->trace->events]) || !kymo_filter_shows(g->filter, record))
 		return;
 	line = push(g, is_call ? LINE_CALL : LINE_PLACE, thread, level);
 	keep(g, record, &line->record, &line->strings);
@@ -382,7 +411,8 @@ static void add_losses(struct graph *g, uint64_t until)
 	const struct kymo_ctf_loss *losses = kymo_ctf_reader_losses(g->reader, &n);
 
 	for (; g->n_losses < n && losses[g->n_losses].begin <= until; g->n_losses++) {
-		push(g, LINE_LOSS, NO_THREAD, 0)->loss = losses[g->n_losses];
+		if (losses[g->n_losses].end >= g->filter->from && losses[g->n_losses].begin <= g->filter->to)
+			push(g, LINE_LOSS, NO_THREAD, 0)->loss = losses[g->n_losses];
 		g->written.events += losses[g->n_losses].events;
 		g->written.packets += losses[g->n_losses].packets;
 	}
@@ -413,7 +443,7 @@ static struct kymo_error *write_all(struct graph *g, struct kymo_ctf_reader *rea
 
 	while (kymo_ctf_next(reader, &record, &error)) {
 		add_losses(g, record.tsc);
-		if (!g->filter->has_tid || record.tid == g->filter->tid)
+		if (kymo_filter_takes(g->filter, &record))
 			error = add_record(g, &record);
 		if (error)
 			return error;
@@ -425,13 +455,7 @@ static struct kymo_error *write_all(struct graph *g, struct kymo_ctf_reader *rea
 	return error ? error : finish(g);
 }
 
-static bool matches(const struct graph_filter *filter, const struct kymo_ctf_event *event)
-{
-	return !filter->function || !fnmatch(filter->function, event->name, 0) ||
-	       (event->symbol && !fnmatch(filter->function, event->symbol, 0));
-}
-
-static struct kymo_error *init(struct graph *g)
+static struct kymo_error *init(struct graph *g, const char *function)
 {
 	struct kymo_error *error = kymo_threads_init(&g->threads, g->trace);
 
@@ -439,6 +463,8 @@ static struct kymo_error *init(struct graph *g)
 		error = kymo_calls_init(&g->calls, g->reader, &g->threads);
 	if (error)
 		return error;
+	kymo_calls_filter(&g->calls, g->filter);
+	kymo_syscalls_init(&g->syscalls, g->trace, false);
 	g->calls.left = left_without_return;
 	g->calls.data = g;
 	g->lines = calloc(MAX_LINES, sizeof(*g->lines));
@@ -446,7 +472,7 @@ static struct kymo_error *init(struct graph *g)
 	if (!g->lines || !g->matches)
 		return &kymo_error_no_memory;
 	for (size_t i = 0; i < g->trace->n_events; i++)
-		g->matches[i] = matches(g->filter, &g->trace->events[i]);
+		g->matches[i] = !function || kymo_filter_matches(function, &g->trace->events[i], &g->names->events[i]);
 	return NULL;
 }
 
@@ -457,13 +483,15 @@ static void deinit(struct graph *g)
 	free(g->lines);
 	free(g->matches);
 	kymo_vec_deinit(&g->waiting);
+	kymo_syscalls_deinit(&g->syscalls);
+	kymo_line_deinit(&g->text);
 	if (g->calls.trace)
 		kymo_calls_deinit(&g->calls);
 	kymo_threads_deinit(&g->threads);
 }
 
 struct kymo_error *kymo_graph_write(struct kymo_ctf_reader *reader, const struct names *names,
-				    const struct graph_filter *filter, const struct page *page)
+				    struct filter *filter, const char *function, const struct page *page)
 {
 	struct graph g = {
 		.page = page,
@@ -476,8 +504,8 @@ struct kymo_error *kymo_graph_write(struct kymo_ctf_reader *reader, const struct
 	};
 	struct kymo_error *error;
 
-	g.has_threads = !filter->has_tid && g.trace->n_threads != 1;
-	error = init(&g);
+	g.has_threads = !kymo_filter_is_one_thread(filter) && g.trace->n_threads != 1;
+	error = init(&g, function);
 	if (!error)
 		error = write_all(&g, reader);
 	deinit(&g);

@@ -3,17 +3,13 @@
 #define KYMO_REPORT_GRAPH_H
 
 #include "ctf/ctf.h"
+#include "report/filter.h"
 #include "report/names.h"
 #include "report/page.h"
 
-struct graph_filter {
-	bool has_tid;
-	int32_t tid;			/* of this thread alone */
-	const char *function;		/* calls of functions that match, and what happens within them; NULL: all */
-};
-
-/* Write the records of `reader`, from where it is, to its end. */
+/* Write the records of `reader`, from where it is, to its end. `function`: calls of functions that match the glob, and what happens
+ * within them; NULL: all. */
 struct kymo_error *kymo_graph_write(struct kymo_ctf_reader *reader, const struct names *names,
-				    const struct graph_filter *filter, const struct page *page);
+				    struct filter *filter, const char *function, const struct page *page);
 
 #endif

@@ -216,7 +216,7 @@ static void write_probes(FILE *out, const struct model *model)
 
 	fputs("\"probes\": [", out);
 	for (size_t i = 0; i < model->trace->n_events; i++) {
-		if (model->places[i].first != i)
+		if (model->places[i].first != i || (model->filter && !kymo_filter_has_event(model->filter, &model->trace->events[i])))
 			continue;
 		fputs(comma ? ",\n  " : "\n  ", out);
 		write_probe(out, model, i);
@@ -310,14 +310,27 @@ static void write_processes(FILE *out, const struct model *model)
 	fputs("],\n", out);
 }
 
+/* ", "probes": [{"id": 3, "count": 17}]" */
+static void write_pairs(FILE *out, const struct model *model, const struct pair *sorted, size_t thread)
+{
+	size_t n;
+	const struct pair *pairs = kymo_pairs_of(sorted, model->pairs.n, thread, &n);
+
+	fputs(", \"probes\": [", out);
+	for (size_t i = 0; i < n; i++)
+		fprintf(out, "%s{\"id\": %" PRIu32 ", \"count\": %" PRIu64 "}", i ? ", " : "", model->trace->events[pairs[i].probe].id, pairs[i].count);
+	putc(']', out);
+}
+
 static struct kymo_error *write_threads(FILE *out, const struct model *model)
 {
 	kymo_cleanup_free struct thread **threads = kymo_model_sorted_threads(model);
+	kymo_cleanup_free struct pair *sorted = model->has_pairs ? kymo_pairs_sorted(&model->pairs) : NULL;
 
-	if (!threads)
+	if (!threads || (model->has_pairs && !sorted))
 		return &kymo_error_no_memory;
 	fputs("\"threads\": [", out);
-	for (size_t i = 0; i < model->threads.items.n; i++) {
+	for (size_t i = 0; i < model->n_threads; i++) {
 		const struct kymo_ctf_process *process = threads[i]->process;
 
 		fprintf(out, "%s{\"tid\": %" PRId32 ", \"pid\": ", i ? ",\n  " : "\n  ", threads[i]->tid);
@@ -326,6 +339,8 @@ static struct kymo_error *write_threads(FILE *out, const struct model *model)
 		write_member(out, "name", threads[i]->entry ? threads[i]->entry->comm : NULL);
 		fprintf(out, ", \"count\": %" PRIu64, threads[i]->count);
 		write_times(out, model->trace, threads[i]->first, threads[i]->last);
+		if (sorted)
+			write_pairs(out, model, sorted, (size_t)(threads[i] - model->threads.items.items));
 		putc('}', out);
 	}
 	fprintf(out, "],\n\"events_of_other_threads\": %" PRIu64 ",\n", model->other_threads);

@@ -3,6 +3,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Returns of system calls are everybody's. */
+static bool is_probe(const struct model *model, size_t at)
+{
+	const struct kymo_ctf_event *event = &model->trace->events[at];
+
+	return model->places[at].first == at && event->kind != KYMO_CTF_SYSRET && (!model->filter || kymo_filter_has_event(model->filter, event));
+}
+
+void kymo_model_filter(struct model *model, const struct filter *filter, bool has_pairs)
+{
+	model->filter = filter;
+	model->has_pairs = has_pairs;
+	model->n_probes = 0;
+	for (size_t i = 0; i < model->trace->n_events; i++)
+		model->n_probes += is_probe(model, i);
+}
+
 struct kymo_error *kymo_model_init(struct model *model, const struct kymo_ctf_trace *trace)
 {
 	*model = (struct model){ .trace = trace };
@@ -17,6 +34,7 @@ struct kymo_error *kymo_model_init(struct model *model, const struct kymo_ctf_tr
 	}
 	for (size_t i = 0; i < trace->n_processes; i++)
 		model->processes[i].process = &trace->processes[i];
+	kymo_model_filter(model, NULL, false);
 	return NULL;
 }
 
@@ -31,6 +49,7 @@ void kymo_model_deinit(struct model *model)
 	free(model->counts);
 	free(model->places);
 	free(model->processes);
+	kymo_pairs_deinit(&model->pairs);
 	kymo_threads_deinit(&model->threads);
 	*model = (struct model){ 0 };
 }
@@ -46,7 +65,7 @@ static struct probe *make_probe(struct model *model, size_t at)
 	for (uint32_t i = 0; i < event->n_fields; i++)
 		probe->fields[i].stats.is_signed = kymo_type_is_signed(event->fields[i].type);
 	model->probes[at] = probe;
-	model->n_hit++;
+	model->n_hit += event->kind != KYMO_CTF_SYSRET;
 	return probe;
 }
 
@@ -73,8 +92,8 @@ static bool mark_thread(struct probe *probe, size_t thread)
 	return true;
 }
 
-/* When the last bin is behind, neighbours are joined until it is not. */
-static void add_to_timeline(struct model *model, uint64_t tsc)
+/* The bin of that time. When the last bin is behind, neighbours are joined until it is not. */
+static uint64_t *timeline_bin(struct model *model, uint64_t tsc)
 {
 	uint64_t ticks = tsc > model->origin ? tsc - model->origin : 0;
 
@@ -84,7 +103,7 @@ static void add_to_timeline(struct model *model, uint64_t tsc)
 		memset(model->timeline + TIMELINE_BINS / 2, 0, sizeof(model->timeline) / 2);
 		model->timeline_shift++;
 	}
-	model->timeline[ticks >> model->timeline_shift]++;
+	return &model->timeline[ticks >> model->timeline_shift];
 }
 
 static void add_to_field(struct field_stats *stats, const struct kymo_ctf_record *record, uint32_t i)
@@ -117,18 +136,31 @@ static void add_to_probe(const struct model *model, struct probe *probe, const s
 
 static void add_to_totals(struct model *model, const struct kymo_ctf_record *record)
 {
-	if (!model->count)
-		model->origin = model->first = model->last = record->tsc;
 	model->count++;
-	if (record->tsc < model->first)
-		model->first = record->tsc;
-	if (record->tsc > model->last)
-		model->last = record->tsc;
+	model->n_returns += record->event->kind == KYMO_CTF_SYSRET;
 	if (record->cpu < 4096 && !(model->cpus[record->cpu / 32] & 1u << record->cpu % 32)) {
 		model->cpus[record->cpu / 32] |= 1u << record->cpu % 32;
 		model->n_cpus++;
 	}
-	add_to_timeline(model, record->tsc);
+	++*timeline_bin(model, record->tsc);
+}
+
+void kymo_model_see(struct model *model, uint64_t tsc)
+{
+	if (!model->has_zero || tsc < model->zero)
+		model->zero = tsc;
+	model->has_zero = true;
+	if (model->filter && !kymo_filter_has_time(model->filter, tsc))
+		return;
+	if (!model->has_first)
+		model->origin = model->first = model->last = tsc;
+	model->has_first = true;
+	if (tsc < model->first)
+		model->first = tsc;
+	if (tsc <= model->last)
+		return;
+	model->last = tsc;
+	timeline_bin(model, tsc);	/* it reaches to the last record, whether that is counted or not */
 }
 
 static void add_to_process(struct model *model, const struct kymo_ctf_process *process, uint64_t tsc)
@@ -146,11 +178,17 @@ static bool add_to_thread(struct model *model, struct probe *probe, size_t at, u
 {
 	struct thread *thread = &model->threads.items.items[at];
 
-	thread->count++;
+	if (!thread->count++) {
+		thread->first = thread->last = tsc;
+		model->n_threads++;
+	}
 	if (tsc > thread->last)
 		thread->last = tsc;
 	if (thread->process)
 		add_to_process(model, thread->process, tsc);
+	if (model->has_pairs && probe->event->kind != KYMO_CTF_SYSRET &&
+	    !kymo_pairs_add(&model->pairs, at, (size_t)(probe->event - model->trace->events)))
+		return false;
 	return mark_thread(probe, at);
 }
 
@@ -186,9 +224,9 @@ uint64_t kymo_model_duration_ns(const struct model *model)
 
 int64_t kymo_model_relative_ns(const struct model *model, uint64_t tsc)
 {
-	if (tsc >= model->first)
-		return (int64_t)kymo_ctf_duration_ns(model->trace, tsc - model->first);
-	return (int64_t)(0 - kymo_ctf_duration_ns(model->trace, model->first - tsc));
+	if (tsc >= model->zero)
+		return (int64_t)kymo_ctf_duration_ns(model->trace, tsc - model->zero);
+	return (int64_t)(0 - kymo_ctf_duration_ns(model->trace, model->zero - tsc));
 }
 
 double kymo_model_rate(const struct model *model, uint64_t count)
@@ -215,7 +253,7 @@ struct probe **kymo_model_sorted_probes(const struct model *model)
 	if (!sorted)
 		return NULL;
 	for (size_t i = 0; i < model->trace->n_events; i++)
-		if (model->probes[i])
+		if (model->probes[i] && model->probes[i]->event->kind != KYMO_CTF_SYSRET)
 			sorted[n++] = model->probes[i];
 	qsort(sorted, n, sizeof(*sorted), compare_probes);
 	return sorted;
@@ -234,13 +272,14 @@ static int compare_threads(const void *a, const void *b)
 
 struct thread **kymo_model_sorted_threads(const struct model *model)
 {
-	size_t n = model->threads.items.n;
-	struct thread **sorted = calloc(n + 1, sizeof(*sorted));
+	struct thread **sorted = calloc(model->n_threads + 1, sizeof(*sorted));
+	size_t n = 0;
 
 	if (!sorted)
 		return NULL;
-	for (size_t i = 0; i < n; i++)
-		sorted[i] = &model->threads.items.items[i];
+	for (size_t i = 0; i < model->threads.items.n; i++)
+		if (model->threads.items.items[i].count)
+			sorted[n++] = &model->threads.items.items[i];
 	qsort(sorted, n, sizeof(*sorted), compare_threads);
 	return sorted;
 }

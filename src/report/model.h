@@ -12,6 +12,8 @@
 #include "base/error.h"
 #include "base/vec.h"
 #include "ctf/ctf.h"
+#include "report/filter.h"
+#include "report/pairs.h"
 #include "report/places.h"
 #include "report/stats.h"
 #include "report/threads.h"
@@ -50,11 +52,18 @@ struct model {
 	struct place *places;		/* as trace->events */
 	uint64_t *counts;		/* likewise: records of the event alone */
 	struct probe **probes;		/* likewise, at its first place; NULL: never hit */
-	size_t n_probes, n_hit;		/* all, and those that were hit */
+	size_t n_probes, n_hit;		/* all that the filter has, and those that were hit; returns of system calls are none */
+	uint64_t n_returns;		/* records of returns of system calls */
+	const struct filter *filter;	/* NULL: everything is counted */
 	struct threads threads;
+	size_t n_threads;		/* of these, with a record that is counted */
+	bool has_pairs;			/* `pairs` is wanted */
+	struct pairs pairs;
 	struct process_count *processes;	/* as trace->processes */
 	uint64_t other_threads;		/* records of threads beyond MAX_THREADS */
-	uint64_t count, first, last;
+	bool has_zero, has_first;	/* there is a record, and one in the filter's time */
+	uint64_t zero;			/* the first record of the trace */
+	uint64_t count, first, last;	/* `first` and `last` of all records in the filter's time, whatever their threads and probes */
 	uint64_t timeline[TIMELINE_BINS];	/* records from `origin`, in steps of 2^timeline_shift ticks */
 	uint64_t origin;
 	unsigned int timeline_shift;
@@ -66,11 +75,17 @@ struct model {
 struct kymo_error *kymo_model_init(struct model *model, const struct kymo_ctf_trace *trace);
 void kymo_model_deinit(struct model *model);
 
-/* Take in one record; records come in the order of time, or nearly. `thread_ret` is its thread's place in `threads`, or
+/* Count only what the filter shows, by thread and probe, too, if `has_pairs`. It must outlive the model. */
+void kymo_model_filter(struct model *model, const struct filter *filter, bool has_pairs);
+
+/* Before anything else is said of it: there is a record at that time. */
+void kymo_model_see(struct model *model, uint64_t tsc);
+
+/* Take in one record that is shown; records come in the order of time, or nearly. `thread_ret` is its thread's place in `threads`, or
  * NO_THREAD. */
 struct kymo_error *kymo_model_add(struct model *model, const struct kymo_ctf_record *record, size_t *thread_ret);
 
-/* Nanoseconds from the first record to the last, and to `tsc` (negative before it). */
+/* Nanoseconds from the first record that is shown to the last; and from the first of the trace to `tsc` (negative before it). */
 uint64_t kymo_model_duration_ns(const struct model *model);
 int64_t kymo_model_relative_ns(const struct model *model, uint64_t tsc);
 

@@ -47,7 +47,7 @@ static void write_totals(const struct summary *summary, const struct page *page)
 	time_t first = (time_t)(kymo_ctf_wall_ns(summary->trace, model->first) / 1000000000);
 	char date[64] = "", seconds[TEXT_NUMBER], count[TEXT_NUMBER], rate[TEXT_NUMBER];
 	uint64_t duration = kymo_model_duration_ns(model);
-	size_t n_threads = model->threads.items.n;
+	size_t n_threads = model->n_threads;
 	struct tm parts;
 
 	if (!model->count) {

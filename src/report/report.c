@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "report/calls.h"
 #include "report/events.h"
+#include "report/filter.h"
 #include "report/graph.h"
 #include "report/json.h"
 #include "report/model.h"
@@ -17,7 +18,7 @@ static void close_cleanup(struct kymo_ctf_reader **reader)
 	kymo_ctf_close(*reader);
 }
 
-static struct kymo_error *gather(struct kymo_ctf_reader *reader, struct model *model, struct calls *calls)
+static struct kymo_error *gather(struct kymo_ctf_reader *reader, struct filter *filter, struct model *model, struct calls *calls)
 {
 	struct kymo_ctf_record record;
 	struct kymo_error *error;
@@ -25,7 +26,11 @@ static struct kymo_error *gather(struct kymo_ctf_reader *reader, struct model *m
 	size_t thread;
 
 	while (kymo_ctf_next(reader, &record, &error)) {
-		error = kymo_model_add(model, &record, &thread);
+		kymo_model_see(model, record.tsc);
+		if (!kymo_filter_takes(filter, &record))
+			continue;
+		error = kymo_filter_shows(filter, &record) ? kymo_model_add(model, &record, &thread) :
+							     kymo_threads_find(&model->threads, &record, &thread);
 		if (!error)
 			error = kymo_calls_add(calls, thread, &record, &step);
 		if (error)
@@ -36,7 +41,7 @@ static struct kymo_error *gather(struct kymo_ctf_reader *reader, struct model *m
 }
 
 /* The summary, or the same as JSON. */
-static struct kymo_error *report_model(const struct kymo_report_options *options, struct kymo_ctf_reader *reader,
+static struct kymo_error *report_model(const struct kymo_report_options *options, struct kymo_ctf_reader *reader, struct filter *filter,
 				       struct summary *summary, const struct page *page)
 {
 	struct model model;
@@ -50,9 +55,11 @@ static struct kymo_error *report_model(const struct kymo_report_options *options
 		kymo_model_deinit(&model);
 		return error;
 	}
+	kymo_model_filter(&model, filter, options->by_thread);
+	kymo_calls_filter(&calls, filter);
 	summary->model = &model;
 	summary->calls = &calls;
-	error = gather(reader, &model, &calls);
+	error = gather(reader, filter, &model, &calls);
 	if (!error && options->mode == KYMO_REPORT_JSON)
 		error = kymo_json_write(summary, page->out);
 	else if (!error)
@@ -63,11 +70,8 @@ static struct kymo_error *report_model(const struct kymo_report_options *options
 }
 
 static struct kymo_error *report(const char *dir, const struct kymo_report_options *options,
-				 struct kymo_ctf_reader *reader, const struct names *names, const struct page *page)
+				 struct kymo_ctf_reader *reader, const struct names *names, struct filter *filter, const struct page *page)
 {
-	struct graph_filter filter = {
-		.has_tid = options->tid != 0, .tid = options->tid, .function = options->function,
-	};
 	struct summary summary = {
 		.dir = dir,
 		.reader = reader,
@@ -78,13 +82,13 @@ static struct kymo_error *report(const char *dir, const struct kymo_report_optio
 
 	switch (options->mode) {
 	case KYMO_REPORT_EVENTS:
-		return kymo_events_write(reader, names, options, page);
+		return kymo_events_write(reader, names, filter, options, page);
 	case KYMO_REPORT_GRAPH:
-		return kymo_graph_write(reader, names, &filter, page);
+		return kymo_graph_write(reader, names, filter, options->function, page);
 	case KYMO_REPORT_TREE:
-		return kymo_tree_write(reader, names, options->tid, options->all, page);
+		return kymo_tree_write(reader, names, filter, options->all, page);
 	default:
-		return report_model(options, reader, &summary, page);
+		return report_model(options, reader, filter, &summary, page);
 	}
 }
 
@@ -99,6 +103,7 @@ struct kymo_error *kymo_report(const char *dir, const struct kymo_report_options
 		.unicode = options->unicode,
 		.whole = options->whole,
 	};
+	struct filter filter;
 	struct names names;
 
 	if (error)
@@ -108,7 +113,10 @@ struct kymo_error *kymo_report(const char *dir, const struct kymo_report_options
 	error = kymo_names_init(&names, kymo_ctf_reader_trace(reader), page.unicode);
 	if (error)
 		return error;
-	error = report(dir, options, reader, &names, &page);
+	error = kymo_filter_init(&filter, &options->filter, kymo_ctf_reader_trace(reader), &names);
+	if (!error)
+		error = report(dir, options, reader, &names, &filter, &page);
+	kymo_filter_deinit(&filter);
 	kymo_names_deinit(&names);
 	errno = 0;
 	if (!error && (fflush(out) || ferror(out)))

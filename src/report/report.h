@@ -10,6 +10,15 @@
 
 #include "base/error.h"
 
+/* A part of a trace. Words of one kind are alternatives; those of different kinds must all be true. */
+struct kymo_report_filter {
+	const char *const *threads, *const *processes;	/* ids, or globs for the name or the command */
+	const char *const *probes;	/* globs for the event, or its function */
+	size_t n_threads, n_processes, n_probes;	/* 0: all */
+	bool has_from, has_to;
+	uint64_t from_ns, to_ns;	/* since the trace's first record */
+};
+
 enum kymo_report_mode {
 	KYMO_REPORT_SUMMARY,	/* counts, rates, distributions, losses */
 	KYMO_REPORT_EVENTS,	/* a line a record, or a system call; losses in their place */
@@ -28,7 +37,8 @@ struct kymo_report_options {
 	bool wall;		/* events: local time of day, not seconds since the first event */
 	bool raw;		/* events: a line a record, of system calls too */
 	bool json;		/* events: an object a line */
-	int32_t tid;		/* graph, tree: of this thread alone; 0: of all */
+	bool by_thread;		/* summary, JSON: counts by thread and probe, too */
+	struct kymo_report_filter filter;
 	const char *function;	/* graph: calls of functions that match this glob, and what happens within; NULL: all */
 };
 
@@ -38,9 +48,15 @@ struct kymo_report_options {
  * Memory is bounded by the numbers of probes and threads, and by how deep their calls are nested, whatever the length
  * of the trace.
  *
+ * A call is in the filter's time if it begins there. Its probes' calls are shown or counted; calls of other probes are not.
+ *
  * Damage of the trace is no error: what can be read is reported, and a sentence says what was left out. Errors:
- * NOT_FOUND, BAD_DATA (nothing can be read), FAILED (`out` takes no more), NO_MEMORY.
+ * NOT_FOUND (also of a probe in the filter), BAD_DATA (nothing can be read), FAILED (`out` takes no more), NO_MEMORY.
  */
 struct kymo_error *kymo_report(const char *dir, const struct kymo_report_options *options, FILE *out);
+
+/* The same of two traces side by side: counts, rates and durations of each probe, and what is in one of them only. As JSON with
+ * KYMO_REPORT_JSON. The filter is for both. */
+struct kymo_error *kymo_report_diff(const char *first, const char *second, const struct kymo_report_options *options, FILE *out);
 
 #endif

@@ -63,7 +63,7 @@ static struct kymo_error *write_probes(const struct summary *summary, const stru
 	size_t shown = summary->all || model->n_hit <= TOP_PROBES ? model->n_hit : TOP_PROBES;
 	struct kymo_error *error = write_rows(summary, page, probes, shown);
 	char number[TEXT_NUMBER];
-	uint64_t rest = model->count;
+	uint64_t rest = model->count - model->n_returns;
 
 	if (error)
 		return error;

@@ -308,6 +308,50 @@ void kymo_syscalls_write_json(struct syscalls *syscalls, FILE *out, bool has_res
 		fputs(", \"result\": null", out);
 }
 
+/* ---- one alone --------------------------------------------------------------------------------------------------- */
+
+static bool has_result(const struct kymo_ctf_record *leave)
+{
+	return leave->event->kind == KYMO_CTF_SYSRET && leave->event->n_fields && kymo_type_is_integer(leave->event->fields[0].type) && !(leave->faults & 1);
+}
+
+bool kymo_syscalls_text(struct syscalls *syscalls, const struct kymo_ctf_record *entry, const struct kymo_ctf_record *leave, struct kymo_line *text)
+{
+	const struct kymo_syscall_target target = target_of(syscalls);
+	const struct kymo_copies later = leave ? memory_of(leave) : (struct kymo_copies){ 0 };
+	struct kymo_syscall_call call;
+
+	kymo_line_clear(text);
+	if (!kymo_syscalls_read(entry, &call) || (leave && !has_result(leave)))
+		return false;
+	know(syscalls, memory_of(entry), later);
+	kymo_syscall_enter(&call, &target, text);
+	if (!leave) {
+		kymo_line_puts(text, kymo_syscall_is_complete(&call) ? ")" : call.n_args ? ", ...)" : "...)");
+		return true;
+	}
+	know(syscalls, later, (struct kymo_copies){ 0 });
+	call.result = (int64_t)leave->values[0];
+	kymo_syscall_leave(&call, &target, text);
+	kymo_line_puts(text, " = ");
+	kymo_syscall_result(&call, &target, text);
+	return true;
+}
+
+bool kymo_syscalls_result_text(struct syscalls *syscalls, uint64_t number, const struct kymo_ctf_record *leave, struct kymo_line *text)
+{
+	const struct kymo_syscall_target target = target_of(syscalls);
+	struct kymo_syscall_call call = { .number = number };
+
+	kymo_line_clear(text);
+	if (number >= KYMO_SYSCALL_MAX || !has_result(leave))
+		return false;
+	know(syscalls, memory_of(leave), (struct kymo_copies){ 0 });
+	call.result = (int64_t)leave->values[0];
+	kymo_syscall_result(&call, &target, text);
+	return true;
+}
+
 bool kymo_syscalls_interrupt(struct syscalls *syscalls)
 {
 	const bool was_open = syscalls->open != 0;

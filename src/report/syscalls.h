@@ -47,6 +47,15 @@ struct syscalls {
 void kymo_syscalls_init(struct syscalls *syscalls, const struct kymo_ctf_trace *trace, bool is_json);
 void kymo_syscalls_deinit(struct syscalls *syscalls);
 
+/*
+ * Of one call alone, without those that are open: `text` becomes "openat(AT_FDCWD, "x", O_RDONLY) = 3", or, while no return is known (`leave` is NULL), its beginning with "...)" for
+ * what is not known. False, and the text is empty, if the records cannot be shown so. `text->is_cut`: memory is out.
+ */
+bool kymo_syscalls_text(struct syscalls *syscalls, const struct kymo_ctf_record *entry, const struct kymo_ctf_record *leave, struct kymo_line *text);
+
+/* The same of what it returned, where its entry is kept no longer: "3", "-1 ENOENT (No such file or directory)". */
+bool kymo_syscalls_result_text(struct syscalls *syscalls, uint64_t number, const struct kymo_ctf_record *leave, struct kymo_line *text);
+
 /* Is there any system call in the trace? */
 bool kymo_syscalls_has_any(const struct kymo_ctf_trace *trace);
 

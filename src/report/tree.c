@@ -104,9 +104,13 @@ static bool take_step(struct tree *t, size_t thread, const struct step *step)
 		stack = &t->calls.stacks.items[thread];
 		if (stack->now.n > 1)
 			parent = (uint32_t)kymo_stack_at(stack, stack->now.n - 2)->line;
-		if (!find_node(t, parent, step->function, &found))
+		step->entered->is_shown = kymo_calls_count(&t->calls, &t->calls.functions.items[step->function], step->entered->begin);
+		found = parent;
+		if (step->entered->is_shown && !find_node(t, parent, step->function, &found))
 			return false;
 		step->entered->line = found;
+	} else if (step->kind == STEP_LEAVE && !step->frame.is_shown) {
+		/* What it calls is its caller's here. */
 	} else if (step->kind == STEP_LEAVE && step->frame.line == NO_NODE) {
 		t->other_calls++;
 	} else if (step->kind == STEP_LEAVE) {
@@ -118,7 +122,7 @@ static bool take_step(struct tree *t, size_t thread, const struct step *step)
 	return true;
 }
 
-static struct kymo_error *gather(struct tree *t, struct kymo_ctf_reader *reader, int32_t tid)
+static struct kymo_error *gather(struct tree *t, struct kymo_ctf_reader *reader, struct filter *filter)
 {
 	struct kymo_ctf_record record;
 	struct kymo_error *error;
@@ -126,7 +130,7 @@ static struct kymo_error *gather(struct tree *t, struct kymo_ctf_reader *reader,
 	size_t thread;
 
 	while (kymo_ctf_next(reader, &record, &error)) {
-		if (tid && record.tid != tid)
+		if (!kymo_filter_takes(filter, &record))
 			continue;
 		error = kymo_threads_find(&t->threads, &record, &thread);
 		if (!error)
@@ -267,12 +271,14 @@ static struct kymo_error *write_tree(struct tree *t, bool all)
 	return kymo_lines_finish(t->page, t->reader, &total);
 }
 
-static struct kymo_error *init(struct tree *t)
+static struct kymo_error *init(struct tree *t, const struct filter *filter)
 {
 	struct kymo_error *error = kymo_threads_init(&t->threads, t->trace);
 
 	if (!error)
 		error = kymo_calls_init(&t->calls, t->reader, &t->threads);
+	if (!error)
+		kymo_calls_filter(&t->calls, filter);
 	if (!error && (!kymo_vec_push(&t->nodes, (struct node){ 0 }) || !grow_index(t)))
 		error = &kymo_error_no_memory;
 	return error;
@@ -287,13 +293,13 @@ static void deinit(struct tree *t)
 	kymo_threads_deinit(&t->threads);
 }
 
-struct kymo_error *kymo_tree_write(struct kymo_ctf_reader *reader, const struct names *names, int32_t tid, bool all, const struct page *page)
+struct kymo_error *kymo_tree_write(struct kymo_ctf_reader *reader, const struct names *names, struct filter *filter, bool all, const struct page *page)
 {
 	struct tree t = { .page = page, .reader = reader, .names = names, .trace = kymo_ctf_reader_trace(reader) };
-	struct kymo_error *error = init(&t);
+	struct kymo_error *error = init(&t, filter);
 
 	if (!error)
-		error = gather(&t, reader, tid);
+		error = gather(&t, reader, filter);
 	if (!error)
 		error = write_tree(&t, all);
 	deinit(&t);

@@ -6,11 +6,12 @@
 #include <stdint.h>
 
 #include "ctf/ctf.h"
+#include "report/filter.h"
 #include "report/names.h"
 #include "report/page.h"
 
-/* Read `reader` to its end and write the tree. `tid`: of this thread alone, 0: of all together. Without `all`, paths
+/* Read `reader` to its end and write the tree. Without `all`, paths
  * that took less than half a percent of the time are left out, and said. */
-struct kymo_error *kymo_tree_write(struct kymo_ctf_reader *reader, const struct names *names, int32_t tid, bool all, const struct page *page);
+struct kymo_error *kymo_tree_write(struct kymo_ctf_reader *reader, const struct names *names, struct filter *filter, bool all, const struct page *page);
 
 #endif

@@ -4,12 +4,14 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/vec.h"
 #include "report/labels.h"
 #include "report/table.h"
 #include "report/text.h"
 
 #define TOP_PROCESSES 10
 #define TOP_THREADS 10
+#define TOP_PROBES 10	/* of a thread */
 #define LABEL_SIZE 320
 #define LABEL_COLUMNS 240
 
@@ -23,17 +25,11 @@ static void make_label(char label[LABEL_SIZE], const char *prefix, const char *n
 }
 
 /* Of a table that counts no threads. */
-static struct kymo_error *plan(const struct summary *summary, const struct page *page, char (*names)[LABEL_SIZE], size_t n,
-			       struct columns *ret, char ***labels_ret)
+static struct kymo_error *plan(const struct summary *summary, const struct page *page, const char *const *texts, size_t n, struct columns *ret,
+			       char ***labels_ret)
 {
-	kymo_cleanup_free const char **texts = calloc(n + 1, sizeof(char *));
-	struct kymo_error *error;
+	struct kymo_error *error = kymo_table_plan(summary, page, texts, n, ret, labels_ret);
 
-	if (!texts)
-		return &kymo_error_no_memory;
-	for (size_t i = 0; i < n; i++)
-		texts[i] = names[i];
-	error = kymo_table_plan(summary, page, texts, n, ret, labels_ret);
 	if (error)
 		return error;
 	ret->threads = 0;
@@ -53,6 +49,53 @@ static void write_row(const struct summary *summary, const struct page *page, co
 	putc('\n', page->out);
 }
 
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
+
+struct row {
+	char name[LABEL_SIZE];
+	uint64_t count, first, last;
+	bool has_times;
+};
+
+struct rows {
+	KYMO_VEC(struct row) items;
+};
+
+static struct row *push_row(struct rows *rows, uint64_t count)
+{
+	return kymo_vec_push(&rows->items, (struct row){ .count = count }) ? &rows->items.items[rows->items.n - 1] : NULL;
+}
+
+static struct kymo_error *write_rows(const struct summary *summary, const struct page *page, const struct rows *rows, const char *heading)
+{
+	const size_t n = rows->items.n;
+	kymo_cleanup_free const char **names = calloc(n + 1, sizeof(char *));
+	struct columns c;
+	char **labels;
+	struct kymo_error *error;
+
+	if (!names)
+		return &kymo_error_no_memory;
+	for (size_t i = 0; i < n; i++)
+		names[i] = rows->items.items[i].name;
+	error = plan(summary, page, names, n, &c, &labels);
+	if (error)
+		return error;
+	kymo_table_heading(page, &c, heading);
+	for (size_t i = 0; i < n; i++) {
+		const struct row *row = &rows->items.items[i];
+
+		if (row->has_times) {
+			write_row(summary, page, &c, labels[i], row->count, row->first, row->last);
+			continue;
+		}
+		kymo_table_counts(summary, page, &c, labels[i], row->count);
+		putc('\n', page->out);
+	}
+	kymo_labels_destroy(labels, n);
+	return NULL;
+}
+
 /* ---- processes --------------------------------------------------------------------------------------------------- */
 
 static void process_label(const struct summary *summary, const struct page *page, const struct process_count *process, char label[LABEL_SIZE])
@@ -66,23 +109,25 @@ static void process_label(const struct summary *summary, const struct page *page
 static struct kymo_error *write_process_rows(const struct summary *summary, const struct page *page,
 					     const struct process_count *const *processes, size_t shown)
 {
-	kymo_cleanup_free char (*names)[LABEL_SIZE] = calloc(shown + 1, sizeof(*names));
-	struct columns c;
-	char **labels;
-	struct kymo_error *error;
+	struct rows rows = { 0 };
+	struct kymo_error *error = NULL;
 
-	if (!names)
-		return &kymo_error_no_memory;
-	for (size_t i = 0; i < shown; i++)
-		process_label(summary, page, processes[i], names[i]);
-	error = plan(summary, page, names, shown, &c, &labels);
-	if (error)
-		return error;
-	kymo_table_heading(page, &c, "PROCESS");
-	for (size_t i = 0; i < shown; i++)
-		write_row(summary, page, &c, labels[i], processes[i]->count, processes[i]->first, processes[i]->last);
-	kymo_labels_destroy(labels, shown);
-	return NULL;
+	for (size_t i = 0; i < shown && !error; i++) {
+		struct row *row = push_row(&rows, processes[i]->count);
+
+		if (!row) {
+			error = &kymo_error_no_memory;
+			break;
+		}
+		row->first = processes[i]->first;
+		row->last = processes[i]->last;
+		row->has_times = true;
+		process_label(summary, page, processes[i], row->name);
+	}
+	if (!error)
+		error = write_rows(summary, page, &rows, "PROCESS");
+	kymo_vec_deinit(&rows.items);
+	return error;
 }
 
 struct kymo_error *kymo_who_processes(const struct summary *summary, const struct page *page)
@@ -131,33 +176,68 @@ static void thread_label(const struct summary *summary, const struct page *page,
 	make_label(label, ids, kymo_names_thread(summary->names, thread), page->whole ? LABEL_COLUMNS : 60);
 }
 
-static struct kymo_error *write_thread_rows(const struct summary *summary, const struct page *page, struct thread *const *threads,
-					    size_t shown)
+/* The thread's probes, those that were hit most often first. */
+static bool push_probes(const struct summary *summary, const struct page *page, const struct pair *sorted, size_t thread, struct rows *rows)
 {
-	kymo_cleanup_free char (*names)[LABEL_SIZE] = calloc(shown + 1, sizeof(*names));
-	struct columns c;
-	char **labels;
-	struct kymo_error *error;
+	size_t n;
+	const struct pair *pairs = kymo_pairs_of(sorted, summary->model->pairs.n, thread, &n);
+	const size_t shown = summary->all || n <= TOP_PROBES ? n : TOP_PROBES;
+	struct row *row;
+	uint64_t rest = 0;
 
-	if (!names)
+	for (size_t i = 0; i < shown; i++) {
+		row = push_row(rows, pairs[i].count);
+		if (!row)
+			return false;
+		make_label(row->name, " ", summary->names->events[pairs[i].probe].name, page->whole ? LABEL_COLUMNS : 60);
+	}
+	for (size_t i = shown; i < n; i++)
+		rest += pairs[i].count;
+	row = rest ? push_row(rows, rest) : NULL;
+	if (row)
+		snprintf(row->name, LABEL_SIZE, "  %zu more (--all shows them)", n - shown);
+	return row || !rest;
+}
+
+static struct kymo_error *fill_thread_rows(const struct summary *summary, const struct page *page, struct thread *const *threads, size_t shown,
+					   struct rows *rows)
+{
+	const struct model *model = summary->model;
+	kymo_cleanup_free struct pair *sorted = model->has_pairs ? kymo_pairs_sorted(&model->pairs) : NULL;
+
+	if (model->has_pairs && !sorted)
 		return &kymo_error_no_memory;
-	for (size_t i = 0; i < shown; i++)
-		thread_label(summary, page, threads[i], names[i]);
-	error = plan(summary, page, names, shown, &c, &labels);
-	if (error)
-		return error;
-	kymo_table_heading(page, &c, "THREAD");
-	for (size_t i = 0; i < shown; i++)
-		write_row(summary, page, &c, labels[i], threads[i]->count, threads[i]->first, threads[i]->last);
-	kymo_labels_destroy(labels, shown);
+	for (size_t i = 0; i < shown; i++) {
+		struct row *row = push_row(rows, threads[i]->count);
+
+		if (!row)
+			return &kymo_error_no_memory;
+		row->first = threads[i]->first;
+		row->last = threads[i]->last;
+		row->has_times = true;
+		thread_label(summary, page, threads[i], row->name);
+		if (sorted && !push_probes(summary, page, sorted, (size_t)(threads[i] - model->threads.items.items), rows))
+			return &kymo_error_no_memory;
+	}
 	return NULL;
+}
+
+static struct kymo_error *write_thread_rows(const struct summary *summary, const struct page *page, struct thread *const *threads, size_t shown)
+{
+	struct rows rows = { 0 };
+	struct kymo_error *error = fill_thread_rows(summary, page, threads, shown, &rows);
+
+	if (!error)
+		error = write_rows(summary, page, &rows, summary->model->has_pairs ? "THREAD, PROBE" : "THREAD");
+	kymo_vec_deinit(&rows.items);
+	return error;
 }
 
 struct kymo_error *kymo_who_threads(const struct summary *summary, const struct page *page)
 {
 	const struct model *model = summary->model;
 	kymo_cleanup_free struct thread **threads = kymo_model_sorted_threads(model);
-	size_t n = model->threads.items.n, shown = summary->all || n <= TOP_THREADS ? n : TOP_THREADS;
+	size_t n = model->n_threads, shown = summary->all || n <= TOP_THREADS ? n : TOP_THREADS;
 	char number[TEXT_NUMBER];
 	uint64_t rest = model->count;
 	struct kymo_error *error;

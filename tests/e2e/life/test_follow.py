@@ -168,6 +168,16 @@ def test_two_hundred_short_children_leave_nothing_behind(tmp):
     check_equal(processes.children(os.getpid()), [], 'children that nobody waits for')
 
 
+def test_of_processes_that_end_or_execute_nobody_is_told_that_their_code_was_changed(tmp):
+    """What cannot be read any more, when the recorder looks at its probes for the first time, is no change."""
+    script = tmp / 'tree.sh'
+    script.write_text('for k in 1 2 3 4; do\n  for i in 1 2 3 4 5; do\n'
+                      '    bash -c \'x=$(echo hi | cat); y=$(bash -c "echo \\$(date)"); exec bash -c "exec bash -c :"\'\n  done &\ndone\nwait\n')
+    said = record('-s', 'all', '--', 'bash', script).ok().err
+    check('records nothing' not in said and 'out of its code' not in said, 'nobody has changed anything', said)
+    check('not recorded:' not in run(KYMO, 'report').ok().out, 'and the report knows of no gap')
+
+
 def test_exit_statuses_and_signals_are_those_of_the_command(tmp):
     check_undisturbed(['timeout', '0.5', 'sleep', '50'], ['-q', '-p', 'libc:malloc'])
     check_undisturbed(['sh', '-c', 'sh -c "kill -SEGV \\$\\$"; echo $?; kill -TERM $$'], ['-q', '-p', 'libc:malloc'])

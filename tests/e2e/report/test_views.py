@@ -1,6 +1,9 @@
 """What `kymo report` shows of a recording: on pages of any width, of a part of it, by thread, and two beside each other."""
+import json
+import os
 import re
 import shutil
+from collections import Counter
 from pathlib import Path
 
 from kymotest import KYMO, check, check_equal, check_matches, program, record, run, skip
@@ -43,3 +46,161 @@ def test_a_pipe_gets_whole_names_and_a_narrow_page_names_that_differ(tmp):
             check_equal(sorted(count for _, count in rows), [3, 3, 5, 5, 7, 7], f'counts at {width}')
             check_equal(len(set(name for name, _ in rows)), 6, f'different names at {width}: {rows}')
             check_equal(len(set(name for name, _ in table(text, 'CALLS'))), 3, f'different calls at {width}')
+
+
+def events(*options):
+    """Records, without losses, of the recording in the test's directory."""
+    lines = run(KYMO, 'report', '--events', '--raw', '--json', *options).ok().out.splitlines()
+    return [event for event in map(json.loads, lines) if event['event'] == 'probe']
+
+
+def numbers(*options):
+    return json.loads(run(KYMO, 'report', '--json', *options).ok().out)
+
+
+def counts(of):
+    """Records by probe; returns of system calls are not known by one."""
+    return dict(Counter(event['name'] for event in of if event['name'] != 'syscall:return'))
+
+
+def hit(summary):
+    return {probe['name']: probe['count'] for probe in summary['probes'] if probe['count'] and probe['name'] != 'syscall:return'}
+
+
+def program_of(event, processes):
+    """The name of the program that its process ran then: a child is its parent's until it executes another."""
+    ran = [process for process in processes if process['pid'] == event['pid'] and (process['begin_ns'] or 0) <= event['time_ns']]
+    return max(ran, key=lambda process: process['begin_ns'] or 0)['command'].split()[0]
+
+
+def record_a_tree():
+    record('-p', 'libc:malloc', '-r', 'libc:malloc', '-p', 'libc:read', '-s', '%file', '--', 'sh', '-c', 'ls /; cat /etc/passwd | head -3').ok()
+
+
+def test_a_part_of_a_recording_is_what_the_whole_says_of_it(tmp):
+    record_a_tree()
+    whole = events()
+    summary = numbers()
+    first = min(event['time_ns'] for event in whole)
+    ls, = {process['pid'] for process in summary['processes'] if process['command'] == 'ls /'}
+    third = (max(event['time_ns'] for event in whole) - first) // 3
+    within = [event for event in whole if third <= event['time_ns'] - first <= 2 * third]
+    parts = [
+        (['--process', ls], [event for event in whole if event['pid'] == ls]),
+        (['--process', 'ls'], [event for event in whole if event['pid'] == ls]),
+        (['--thread', ls], [event for event in whole if event['tid'] == ls]),
+        (['--probe', 'libc:malloc'], [event for event in whole if event['name'].startswith('libc:malloc')]),
+        (['--probe', 'openat', '--probe', 'read'], [event for event in whole if event['name'] in ('syscall:openat', 'libc:read')]),
+        (['--from', f'{third}ns', '--to', f'{2 * third}ns'], within),
+        (['--from', f'{third}ns', '--to', f'{2 * third}ns', '--process', 'ls,cat', '--probe', 'libc:*'],
+         [event for event in within if program_of(event, summary['processes']) in ('ls', 'cat') and event['name'].startswith('libc:')]),
+    ]
+    for options, part in parts:
+        check(0 < len(part) < len(whole) or options[0] == '--from', f'{options} is a part of the recording')
+        check_equal(counts(events(*options)), counts(part), f'records with {options}')
+        check_equal(hit(numbers(*options)), counts(part), f'probes with {options}')
+    malloc, = (call for call in numbers('--probe', 'libc:malloc', '--process', 'ls')['calls'] if call['count'])
+    entries = sum(event['name'] == 'libc:malloc' for event in parts[0][1])
+    check_equal((malloc['name'], malloc['count']), ('libc:malloc', entries), 'its calls')
+
+
+def test_a_call_that_ends_behind_the_time_has_its_duration(tmp):
+    """A call counts by when it begins, and is whole."""
+    record('-p', 'libc:nanosleep', '-r', 'libc:nanosleep', '-p', 'libc:clock_nanosleep', '-r', 'libc:clock_nanosleep', '--', 'sleep', '0.2').ok()
+    call, = (call for call in numbers('--to', '100ms')['calls'] if call['count'] and 'clock' in call['name'])
+    check(call['count'] == 1 and call['duration_ns']['min'] >= 200_000_000, f'it is whole: {call}')
+    check_equal([call for call in numbers('--from', '100ms')['calls'] if call['count']], [], 'no call begins later')
+
+
+def test_counts_by_thread_and_probe_are_those_of_the_records(tmp):
+    record_a_tree()
+    expected = {}
+    for event in events():
+        if event['name'] != 'syscall:return':
+            expected.setdefault((event['pid'], event['tid'], event['name']), []).append(event)
+    summary = numbers('--by-thread')
+    names = {probe['id']: probe['name'] for probe in summary['probes']}
+    counted = Counter()
+    for thread in summary['threads']:  # a child before and after its exec is two
+        for probe in thread['probes']:
+            counted[thread['pid'], thread['tid'], names[probe['id']]] += probe['count']
+    check_equal(dict(counted), {key: len(found) for key, found in expected.items()}, 'counts by thread and probe')
+    text = run(KYMO, 'report', '--by-thread', '--all').ok().out
+    at = text.splitlines().index(next(line for line in text.splitlines() if line.startswith('THREAD, PROBE ')))
+    rows = [line for line in text.splitlines()[at + 1:] if line.startswith('  ')]
+    check(len(rows) >= len(expected), 'a row for each', text)
+
+
+def test_returns_of_system_calls_are_no_probe(tmp):
+    record_a_tree()
+    check('syscall:return' not in run(KYMO, 'report', '--all').ok().out, 'it is none in the summary')
+
+
+def test_a_part_that_cannot_be_is_refused(tmp):
+    record_a_tree()
+    refused = {
+        ('--probe', 'nothing'): (1, "kymo: no probe of this recording matches 'nothing': 'kymo report --all' names them all\n"),
+        ('--from', 'soon'): (2, "kymo: --from takes a time since the first event, as 1.5, 1.5s, 20ms, 7us or 300ns: 'soon' is none\n"),
+        ('--from', '2', '--to', '1'): (2, 'kymo: --from is later than --to: nothing is between them\n'),
+        ('--thread', ','): (2, "kymo: ',' names no thread\n"),
+        ('--events', '--by-thread'): (2, 'kymo: --by-thread goes with the summary and --json only\n'),
+    }
+    for options, (status, sentence) in refused.items():
+        result = run(KYMO, 'report', *options)
+        check_equal((result.status, result.err.replace("try 'kymo help report'\n", '')), (status, sentence), f'{options}')
+
+
+def test_markers_that_begin_and_end_something_have_durations(tmp):
+    """Python's own clock around each of its collections is never below what lies between the two markers."""
+    python = Path('/usr/bin/python3')
+    if 'gc__start' not in run(KYMO, 'list', python, 'python:gc__*').ok().out:
+        skip('this Python has no SDT probes')
+    script = tmp / 'collect.py'
+    script.write_text('import gc, time\ngc.disable()\nfor i in range(17):\n    begin = time.monotonic_ns()\n    gc.collect()\n'
+                      '    print(time.monotonic_ns() - begin)\n')
+    took = [int(line) for line in record('-m', 'python:gc__*', '--', python, '-S', script).ok().out.splitlines() if line.isdigit()]
+    marks = events()
+    call, = numbers()['calls']
+    check_equal((call['name'], call['count'], call['open'], call['without_entry']),
+                ('python:gc__start', sum(mark['name'] == 'python:gc__done' for mark in marks), 0, 0), 'pairs')
+    starts = [mark['time_ns'] for mark in marks if mark['name'] == 'python:gc__start']
+    ends = [mark['time_ns'] for mark in marks if mark['name'] == 'python:gc__done']
+    between = [end - start for start, end in zip(starts, ends)]
+    check_equal(len(took), 17, 'collections that the program timed')
+    check(any(all(own >= ns for own, ns in zip(took, between[at:])) for at in range(len(between) - 16)), f'within {took}: {between}')
+    check(abs(call['duration_ns']['sum'] - sum(between)) <= len(between), f"{call['duration_ns']['sum']} ns are {between}")
+
+
+def test_a_graph_has_system_calls_as_the_events_have_them(tmp):
+    backends = ['ptrace'] if os.geteuid() else ['ptrace', 'kernel']
+    for backend in backends:
+        record('-s', '%file,read,fstat,mmap,exit_group', '--backend', backend, '--', 'cat', '/etc/hostname').ok()
+        lines = [re.search(r' cat (\w+\(.*)$', line) for line in run(KYMO, 'report', '--events').ok().out.splitlines()]
+        calls = [re.sub(r'\s+= ', ' = ', re.sub(r' <[\d.]+>$', '', line[1])) for line in lines if line]
+        graph = [line.split('│ ', 1)[1] for line in run(KYMO, 'report', '--graph', env={'LC_ALL': 'C.UTF-8'}).ok().out.splitlines() if '│ ' in line]
+        check(len(calls) > 10 and any('openat(AT_FDCWD, ' in call for call in calls), f'{backend}: there are calls', calls)
+        check_equal([call for call in graph if not call.startswith('exit_group')], [call for call in calls if not call.startswith('exit_group')],
+                    f'calls recorded by {backend}')
+        check(graph[-1].startswith('exit_group(0)'), 'the last one', graph[-1])
+
+
+def test_the_activity_of_a_part_stands_in_its_place(tmp):
+    """One process at the beginning, one at the end: the line is of the whole time."""
+    record('-p', 'libc:malloc', '--', 'sh', '-c', 'ls / > listed; sleep 0.4; cat /etc/hostname > listed').ok()
+
+    def activity(process):
+        text = run(KYMO, 'report', '-w', 80, '--process', process, env={'LC_ALL': 'C'}).ok().out
+        line, = (line for line in text.splitlines() if line.startswith('activity'))
+        columns = line[len('activity  '):].ljust(70)
+        return {half: bool(columns[at:at + 35].strip()) for half, at in (('first', 0), ('second', 35))}
+    check_equal(activity('ls'), {'first': True, 'second': False}, 'of the first')
+    check_equal(activity('cat'), {'first': False, 'second': True}, 'of the last')
+
+
+def test_a_tree_of_some_probes_has_no_others(tmp):
+    """Each call of the selected functions is in it, and a call between two of them is passed over."""
+    record_a_tree()
+    text = run(KYMO, 'report', '--tree', '--all', '--probe', 'openat', '--process', 'ls').ok().out
+    rows = [line.split() for line in text.splitlines()[1:] if 'syscall:' in line or 'malloc' in line]
+    opens = sum(event['name'] == 'syscall:openat' for event in events('--process', 'ls'))
+    check_equal([(row[2], row[3]) for row in rows], [(str(opens), 'syscall:openat')], text)

@@ -7,6 +7,9 @@
 
 #include "outputs.h"
 
+#define THREADS(id) { .threads = (const char *const[]){ id }, .n_threads = 1 }
+#define ONE_THREAD(id) .filter = THREADS(id)
+
 static const struct kymo_report_options graph = { .mode = KYMO_REPORT_GRAPH };
 
 /* A bit of everything: two threads, recursion, an exception, a loss, what began before and what did not end. */
@@ -120,9 +123,9 @@ static void one_thread_and_one_function_can_be_had_alone(void **state)
 
 	enter(&scratch);
 	write_timeline(scratch.fd, &trace, everything, kymo_countof(everything));
-	options.tid = 8;
+	options.filter = (struct kymo_report_filter)THREADS("8");
 	assert_report(&options, of_thread);
-	options.tid = 7;
+	options.filter = (struct kymo_report_filter)THREADS("7");
 	options.function = "ev*";
 	assert_report(&options, of_function);
 	leave(&scratch);
@@ -223,7 +226,7 @@ static void two_probes_at_an_entry_are_one_call(void **state)
 		{ 1000, 7, MALLOC, 1 }, { 1000, 7, MALLOC_AGAIN, 1 }, { 1100, 7, MALLOC_RETURN, 2 },
 		{ 1200, 7, MALLOC, 1 }, { 1200, 7, MALLOC_AGAIN, 1 }, { 1400, 7, MALLOC_RETURN, 2 },
 	};
-	struct kymo_report_options options = { .mode = KYMO_REPORT_GRAPH, .tid = 7 };
+	struct kymo_report_options options = { .mode = KYMO_REPORT_GRAPH, ONE_THREAD("7") };
 	struct kymo_ctf_trace trace = timeline_trace();
 	struct scratch scratch;
 
@@ -241,7 +244,7 @@ static void without_returns_the_graph_says_so(void **state)
 		"--- lost 5 events within 1.0s ---\n"
 		"           | * libc:read fd=3 buf=(fault) int=202\n"
 		"--- no function has a probe at its entry (-p) and one at its return (-r) ---\n";
-	struct kymo_report_options options = { .mode = KYMO_REPORT_GRAPH, .tid = 4243 };
+	struct kymo_report_options options = { .mode = KYMO_REPORT_GRAPH, ONE_THREAD("4243") };
 	struct scratch scratch;
 
 	enter(&scratch);
@@ -254,7 +257,7 @@ static void nesting_beyond_the_limit_is_said(void **state)
 {
 	enum { N = 5000 };
 	struct moment *moments = calloc(2 * N, sizeof(*moments));
-	struct kymo_report_options options = { .mode = KYMO_REPORT_GRAPH, .tid = 7 };
+	struct kymo_report_options options = { .mode = KYMO_REPORT_GRAPH, ONE_THREAD("7") };
 	struct kymo_ctf_trace trace = timeline_trace();
 	kymo_cleanup_free char *text = NULL;
 	kymo_cleanup_free char *summary = NULL;
@@ -309,7 +312,7 @@ static void a_tree_looks_so(void **state)
 	enter(&scratch);
 	write_timeline(scratch.fd, &trace, moments, kymo_countof(moments));
 	assert_report(&options, expected);
-	options.tid = 7;
+	options.filter = (struct kymo_report_filter)THREADS("7");
 	options.all = true;
 	assert_report(&options, all_of_thread);
 	leave(&scratch);
