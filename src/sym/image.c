@@ -70,7 +70,7 @@ bool sym_image_segment(const struct sym_image *image, uint64_t i, Elf64_Phdr *re
 
 bool sym_image_section(const struct sym_image *image, uint64_t i, Elf64_Shdr *ret)
 {
-	Elf_Scn *scn = i < image->n_sections ? elf_getscn(image->elf, i) : NULL;
+	Elf_Scn *scn = i && i < image->n_sections ? elf_getscn(image->elf, i) : NULL;
 
 	return scn && gelf_getshdr(scn, ret);
 }

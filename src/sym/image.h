@@ -48,7 +48,10 @@ struct kymo_error *sym_image_bad(const struct sym_image *image, const char *form
 /* Whether [offset, offset + size) lies inside of the file. */
 bool sym_image_holds(const struct sym_image *image, uint64_t offset, uint64_t size);
 
-/* Header `i` of either table; false where libelf does not give it. */
+/*
+ * Header `i` of either table; false where libelf does not give it. There is no section 0: a link to it means "none"
+ * (SHN_UNDEF), and what its header says is not checked.
+ */
 bool sym_image_segment(const struct sym_image *image, uint64_t i, Elf64_Phdr *ret);
 bool sym_image_section(const struct sym_image *image, uint64_t i, Elf64_Shdr *ret);
 

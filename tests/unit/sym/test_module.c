@@ -198,6 +198,29 @@ static void damage_is_told_with_its_place(void **state)
 	assert_null(module);
 }
 
+static void section_0_is_no_string_table(void **state)
+{
+	size_t size;
+	kymo_cleanup_free uint8_t *bytes = read_bytes(in_directory("everything.so"), &size);
+	Elf64_Ehdr *header = (Elf64_Ehdr *)bytes;
+	Elf64_Shdr *sections = (Elf64_Shdr *)(bytes + header->e_shoff);
+	struct kymo_module *module = NULL;
+	char sentence[100];
+	size_t i = 1;
+
+	while (sections[i].sh_type != SHT_SYMTAB) {
+		i++;
+		assert_true(i < header->e_shnum);
+	}
+	sections[0].sh_type = SHT_STRTAB;
+	sections[0].sh_offset = 1ull << 40;
+	sections[0].sh_size = 1;
+	sections[i].sh_link = 0;
+	snprintf(sentence, sizeof(sentence), "file: the string table of section %zu is damaged (section 0)", i);
+	fails(open_bytes(bytes, size, &module), KYMO_ERROR_BAD_DATA, sentence);
+	assert_null(module);
+}
+
 static void a_file_cut_at_any_length_is_an_error(void **state)
 {
 	size_t size;
@@ -380,6 +403,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_program_is_refused_with_a_sentence),
 		cmocka_unit_test(other_architectures_are_named),
 		cmocka_unit_test(damage_is_told_with_its_place),
+		cmocka_unit_test(section_0_is_no_string_table),
 		cmocka_unit_test(a_file_cut_at_any_length_is_an_error),
 		cmocka_unit_test(a_cut_file_without_sections_does_no_harm),
 		cmocka_unit_test(changed_bytes_do_no_harm),
