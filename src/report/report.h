@@ -55,8 +55,4 @@ struct kymo_report_options {
  */
 struct kymo_error *kymo_report(const char *dir, const struct kymo_report_options *options, FILE *out);
 
-/* The same of two traces side by side: counts, rates and durations of each probe, and what is in one of them only. As JSON with
- * KYMO_REPORT_JSON. The filter is for both. */
-struct kymo_error *kymo_report_diff(const char *first, const char *second, const struct kymo_report_options *options, FILE *out);
-
 #endif

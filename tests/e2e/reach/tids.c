@@ -35,7 +35,10 @@ struct member {
 NOINLINE long inner(long n)
 {
 	__asm__ volatile("" : "+r"(n));
-	return 3 * n + 1;
+	n = 3 * n + 1;
+	/* Room for a jump before the `ret`: a pun there would need free memory at one address, which not each layout has. */
+	__asm__ volatile("nopl 64(%%rax)" : "+r"(n));
+	return n;
 }
 
 NOINLINE long outer(long n, struct crowd *crowd)
