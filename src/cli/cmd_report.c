@@ -16,7 +16,7 @@
 #define MIN_WIDTH 20
 #define MAX_WIDTH 1000
 
-enum { EVENTS = 1, JSON, GRAPH, TREE, ALL, WALL, RAW, THREAD, PROCESS, PROBE, FROM, TO, BY_THREAD, FUNCTION, NO_COLOUR, WIDTH };
+enum { EVENTS = 1, JSON, GRAPH, TREE, ALL, WALL, RAW, THREAD, PROCESS, PROBE, FROM, TO, BY_THREAD, DIFF, FUNCTION, NO_COLOUR, WIDTH };
 
 static const struct cli_option table[] = {
 	{ EVENTS, 0, "events", NULL },
@@ -32,6 +32,7 @@ static const struct cli_option table[] = {
 	{ FROM, 0, "from", "TIME" },
 	{ TO, 0, "to", "TIME" },
 	{ BY_THREAD, 0, "by-thread", NULL },
+	{ DIFF, 0, "diff", "DIR" },
 	{ FUNCTION, 0, "function", "GLOB" },
 	{ NO_COLOUR, 0, "no-colour", NULL },
 	{ NO_COLOUR, 0, "no-color", NULL },
@@ -41,6 +42,7 @@ static const struct cli_option table[] = {
 /* The options as they are parsed: lists grow. */
 struct arguments {
 	struct kymo_report_options options;
+	const char *before;			/* the recording that another one is compared with; NULL: none is */
 	KYMO_VEC(const char *) threads, processes, probes;
 	KYMO_VEC(char *) copies;		/* what `threads` and `processes` point into */
 };
@@ -197,6 +199,9 @@ static int take_option(int option, const struct cli_options *in, struct argument
 	case BY_THREAD:
 		options->by_thread = true;
 		return 0;
+	case DIFF:
+		arguments->before = in->value;
+		return 0;
 	case FUNCTION:
 		options->function = in->value;
 		return 0;
@@ -236,7 +241,7 @@ static int parse_arguments(int argc, char **argv, struct arguments *arguments, c
 		if (option != CLI_OPERAND)
 			status = take_option(option, &in, arguments);
 		else if (dir)
-			status = cli_usage(argv[0], "one directory at a time: '%s' is too much", in.value);
+			status = cli_usage(argv[0], "one directory at a time: '%s' is too much; --diff A B compares two", in.value);
 		else
 			dir = in.value;
 		if (status)
@@ -250,6 +255,9 @@ static int parse_arguments(int argc, char **argv, struct arguments *arguments, c
 		return cli_usage(argv[0], "--raw goes with --events only");
 	if (options->by_thread && options->mode != KYMO_REPORT_SUMMARY && options->mode != KYMO_REPORT_JSON)
 		return cli_usage(argv[0], "--by-thread goes with the summary and --json only");
+	if (arguments->before && ((options->mode != KYMO_REPORT_SUMMARY && options->mode != KYMO_REPORT_JSON) || options->by_thread))
+		return cli_usage(argv[0], "--diff compares summaries: it goes with --json, and not with %s",
+				 options->by_thread ? "--by-thread" : mode_name(options->mode));
 	if (filter->has_from && filter->has_to && filter->from_ns > filter->to_ns)
 		return cli_usage(argv[0], "--from is later than --to: nothing is between them");
 	if (options->function && options->mode != KYMO_REPORT_GRAPH)
@@ -280,6 +288,6 @@ int cmd_report(int argc, char **argv)
 	status = parse_arguments(argc, argv, &arguments, &dir);
 	if (status)
 		return status < 0 ? 0 : status;
-	error = kymo_report(dir, options, stdout);
+	error = arguments.before ? kymo_report_diff(arguments.before, dir, options, stdout) : kymo_report(dir, options, stdout);
 	return error ? cli_fail(argv[0], error) : 0;
 }

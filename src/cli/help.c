@@ -51,6 +51,7 @@ static const char record[] =
 
 static const char report[] =
 	"usage: kymo report [OPTION...] [DIR]\n"
+	"       kymo report --diff BEFORE [OPTION...] [DIR]\n"
 	"\n"
 	"Show what was recorded in DIR (default kymo.data): counts, rates, times of calls, distributions, losses.\n"
 	"\n"
@@ -65,6 +66,7 @@ static const char report[] =
 	"      --from TIME      nothing before this, since the first event: 1.5, 1.5s, 20ms, 7us, 300ns\n"
 	"      --to TIME        nothing after this; a call counts by when it begins\n"
 	"      --by-thread      in the summary and with --json: counts by thread and probe, too\n"
+	"      --diff BEFORE    counts and durations of the recording BEFORE beside those of DIR, what changed most first\n"
 	"      --function GLOB  with --graph: of functions that match, and what happens within\n"
 	"      --json           the summary's numbers as JSON; with --events an object a line\n"
 	"      --all            every probe, thread and distribution, not the first few\n"
@@ -72,7 +74,8 @@ static const char report[] =
 	"      --no-colour      no colours on a terminal\n"
 	"\n"
 	"  kymo report\n"
-	"  kymo report --events my.data | grep malloc\n";
+	"  kymo report --events my.data | grep malloc\n"
+	"  kymo report --diff before.data after.data\n";
 
 static const char syscalls[] =
 	"usage: kymo syscalls [OPTION...] [--] COMMAND [ARGUMENT...]\n"

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns of system calls are everybody's. */
-static bool is_probe(const struct model *model, size_t at)
+/* The event that all returns of system calls share is no probe. */
+bool kymo_model_is_probe(const struct model *model, size_t at)
 {
 	const struct kymo_ctf_event *event = &model->trace->events[at];
 
@@ -17,7 +17,7 @@ void kymo_model_filter(struct model *model, const struct filter *filter, bool ha
 	model->has_pairs = has_pairs;
 	model->n_probes = 0;
 	for (size_t i = 0; i < model->trace->n_events; i++)
-		model->n_probes += is_probe(model, i);
+		model->n_probes += kymo_model_is_probe(model, i);
 }
 
 struct kymo_error *kymo_model_init(struct model *model, const struct kymo_ctf_trace *trace)

@@ -78,6 +78,9 @@ void kymo_model_deinit(struct model *model);
 /* Count only what the filter shows, by thread and probe, too, if `has_pairs`. It must outlive the model. */
 void kymo_model_filter(struct model *model, const struct filter *filter, bool has_pairs);
 
+/* Is the event at this place of the trace's table the first of a probe that the filter has? */
+bool kymo_model_is_probe(const struct model *model, size_t at);
+
 /* Before anything else is said of it: there is a record at that time. */
 void kymo_model_see(struct model *model, uint64_t tsc);
 

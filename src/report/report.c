@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "report/calls.h"
+#include "report/diff.h"
 #include "report/events.h"
 #include "report/filter.h"
 #include "report/graph.h"
@@ -13,9 +14,37 @@
 #include "report/summary.h"
 #include "report/tree.h"
 
-static void close_cleanup(struct kymo_ctf_reader **reader)
+/* A trace that is read, and what was gathered from it. It stays where it is: its parts point at one another. */
+struct source {
+	struct kymo_ctf_reader *reader;
+	struct names names;
+	struct filter filter;
+	struct model model;
+	struct calls calls;
+	struct summary summary;
+};
+
+static void source_deinit(struct source *source)
 {
-	kymo_ctf_close(*reader);
+	kymo_calls_deinit(&source->calls);
+	kymo_model_deinit(&source->model);
+	kymo_filter_deinit(&source->filter);
+	kymo_names_deinit(&source->names);
+	kymo_ctf_close(source->reader);
+}
+
+static struct kymo_error *source_open(struct source *source, const char *dir, const struct kymo_report_options *options)
+{
+	struct kymo_error *error = kymo_ctf_open(dir, &source->reader);
+	const struct kymo_ctf_trace *trace;
+
+	if (error)
+		return error;
+	trace = kymo_ctf_reader_trace(source->reader);
+	error = kymo_names_init(&source->names, trace, options->unicode);
+	if (!error)
+		error = kymo_error_prefix(kymo_filter_init(&source->filter, &options->filter, trace, &source->names), "%s", dir);
+	return error;
 }
 
 static struct kymo_error *gather(struct kymo_ctf_reader *reader, struct filter *filter, struct model *model, struct calls *calls)
@@ -40,86 +69,100 @@ static struct kymo_error *gather(struct kymo_ctf_reader *reader, struct filter *
 	return error;
 }
 
-/* The summary, or the same as JSON. */
-static struct kymo_error *report_model(const struct kymo_report_options *options, struct kymo_ctf_reader *reader, struct filter *filter,
-				       struct summary *summary, const struct page *page)
+/* Read all of it for source->summary. */
+static struct kymo_error *source_gather(struct source *source, const char *dir, const struct kymo_report_options *options)
 {
-	struct model model;
-	struct calls calls;
-	struct kymo_error *error = kymo_model_init(&model, summary->trace);
+	const struct kymo_ctf_trace *trace = kymo_ctf_reader_trace(source->reader);
+	struct kymo_error *error = kymo_model_init(&source->model, trace);
 
+	if (!error)
+		error = kymo_calls_init(&source->calls, source->reader, &source->model.threads);
 	if (error)
 		return error;
-	error = kymo_calls_init(&calls, reader, &model.threads);
-	if (error) {
-		kymo_model_deinit(&model);
-		return error;
-	}
-	kymo_model_filter(&model, filter, options->by_thread);
-	kymo_calls_filter(&calls, filter);
-	summary->model = &model;
-	summary->calls = &calls;
-	error = gather(reader, filter, &model, &calls);
-	if (!error && options->mode == KYMO_REPORT_JSON)
-		error = kymo_json_write(summary, page->out);
-	else if (!error)
-		error = kymo_summary_write(summary, page);
-	kymo_calls_deinit(&calls);
-	kymo_model_deinit(&model);
-	return error;
-}
-
-static struct kymo_error *report(const char *dir, const struct kymo_report_options *options,
-				 struct kymo_ctf_reader *reader, const struct names *names, struct filter *filter, const struct page *page)
-{
-	struct summary summary = {
+	kymo_model_filter(&source->model, &source->filter, options->by_thread);
+	kymo_calls_filter(&source->calls, &source->filter);
+	source->summary = (struct summary){
 		.dir = dir,
-		.reader = reader,
-		.trace = kymo_ctf_reader_trace(reader),
-		.names = names,
+		.reader = source->reader,
+		.trace = trace,
+		.model = &source->model,
+		.calls = &source->calls,
+		.names = &source->names,
 		.all = options->all,
 	};
-
-	switch (options->mode) {
-	case KYMO_REPORT_EVENTS:
-		return kymo_events_write(reader, names, filter, options, page);
-	case KYMO_REPORT_GRAPH:
-		return kymo_graph_write(reader, names, filter, options->function, page);
-	case KYMO_REPORT_TREE:
-		return kymo_tree_write(reader, names, filter, options->all, page);
-	default:
-		return report_model(options, reader, filter, &summary, page);
-	}
+	return gather(source->reader, &source->filter, &source->model, &source->calls);
 }
 
-struct kymo_error *kymo_report(const char *dir, const struct kymo_report_options *options, FILE *out)
+/* Widths beyond these are wider than any line that makes sense, or too small for sums of columns. */
+static struct page page_of(const struct kymo_report_options *options, FILE *out)
 {
-	kymo_cleanup(close_cleanup) struct kymo_ctf_reader *reader = NULL;
-	struct kymo_error *error = kymo_ctf_open(dir, &reader);
-	struct page page = {
+	unsigned int width = options->width ? options->width : 80;
+
+	return (struct page){
 		.out = out,
-		.width = options->width ? options->width : 80,
+		.width = width > 1000 ? 1000 : width < 20 ? 20 : width,
 		.colour = options->colour,
 		.unicode = options->unicode,
 		.whole = options->whole,
 	};
-	struct filter filter;
-	struct names names;
+}
 
-	if (error)
-		return error;
-	/* Wider than any line that makes sense, and small enough for sums of columns. */
-	page.width = page.width > 1000 ? 1000 : page.width < 20 ? 20 : page.width;
-	error = kymo_names_init(&names, kymo_ctf_reader_trace(reader), page.unicode);
-	if (error)
-		return error;
-	error = kymo_filter_init(&filter, &options->filter, kymo_ctf_reader_trace(reader), &names);
-	if (!error)
-		error = report(dir, options, reader, &names, &filter, &page);
-	kymo_filter_deinit(&filter);
-	kymo_names_deinit(&names);
+static struct kymo_error *report(struct source *source, const char *dir, const struct kymo_report_options *options,
+				 const struct page *page)
+{
+	struct kymo_error *error;
+
+	switch (options->mode) {
+	case KYMO_REPORT_EVENTS:
+		return kymo_events_write(source->reader, &source->names, &source->filter, options, page);
+	case KYMO_REPORT_GRAPH:
+		return kymo_graph_write(source->reader, &source->names, &source->filter, options->function, page);
+	case KYMO_REPORT_TREE:
+		return kymo_tree_write(source->reader, &source->names, &source->filter, options->all, page);
+	case KYMO_REPORT_JSON:
+		error = source_gather(source, dir, options);
+		return error ? error : kymo_json_write(&source->summary, page->out);
+	case KYMO_REPORT_SUMMARY:
+		break;
+	}
+	error = source_gather(source, dir, options);
+	return error ? error : kymo_summary_write(&source->summary, page);
+}
+
+static struct kymo_error *flush(FILE *out)
+{
 	errno = 0;
-	if (!error && (fflush(out) || ferror(out)))
-		error = kymo_error_errno(errno ? errno : EIO, "can't write the report");
-	return error;
+	if (fflush(out) || ferror(out))
+		return kymo_error_errno(errno ? errno : EIO, "can't write the report");
+	return NULL;
+}
+
+struct kymo_error *kymo_report(const char *dir, const struct kymo_report_options *options, FILE *out)
+{
+	kymo_cleanup(source_deinit) struct source source = { 0 };
+	struct page page = page_of(options, out);
+	struct kymo_error *error = source_open(&source, dir, options);
+
+	if (!error)
+		error = report(&source, dir, options, &page);
+	return error ? error : flush(out);
+}
+
+struct kymo_error *kymo_report_diff(const char *a, const char *b, const struct kymo_report_options *options, FILE *out)
+{
+	kymo_cleanup(source_deinit) struct source first = { 0 }, second = { 0 };
+	struct page page = page_of(options, out);
+	struct kymo_error *error = source_open(&first, a, options);
+
+	if (!error)
+		error = source_open(&second, b, options);
+	if (!error)
+		error = source_gather(&first, a, options);
+	if (!error)
+		error = source_gather(&second, b, options);
+	if (!error && options->mode == KYMO_REPORT_JSON)
+		error = kymo_diff_write_json(&first.summary, &second.summary, out);
+	else if (!error)
+		error = kymo_diff_write(&first.summary, &second.summary, &page);
+	return error ? error : flush(out);
 }

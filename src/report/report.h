@@ -55,4 +55,12 @@ struct kymo_report_options {
  */
 struct kymo_error *kymo_report(const char *dir, const struct kymo_report_options *options, FILE *out);
 
+/*
+ * Report two traces beside each other, as a table or, with KYMO_REPORT_JSON, as one JSON object: for each probe its count
+ * and rate, for each function its durations, in `a` and in `b`, and what has changed. Probes are the same where they have
+ * the same name. The filter is for both; `options->mode` is KYMO_REPORT_SUMMARY or KYMO_REPORT_JSON. Text is escaped,
+ * memory is bounded, damage is no error, and errors are those of kymo_report().
+ */
+struct kymo_error *kymo_report_diff(const char *a, const char *b, const struct kymo_report_options *options, FILE *out);
+
 #endif

@@ -1,4 +1,4 @@
-"""What `kymo report` shows of a recording: on pages of any width, of a part of it, by thread, and two beside each other."""
+"""What `kymo report` shows of a recording: on pages of any width, of a part of it, by thread."""
 import json
 import os
 import re
@@ -139,7 +139,7 @@ def test_returns_of_system_calls_are_no_probe(tmp):
 def test_a_part_that_cannot_be_is_refused(tmp):
     record_a_tree()
     refused = {
-        ('--probe', 'nothing'): (1, "kymo: no probe of this recording matches 'nothing': 'kymo report --all' names them all\n"),
+        ('--probe', 'nothing'): (1, "kymo: kymo.data: no probe of this recording matches 'nothing': 'kymo report --all' names them all\n"),
         ('--from', 'soon'): (2, "kymo: --from takes a time since the first event, as 1.5, 1.5s, 20ms, 7us or 300ns: 'soon' is none\n"),
         ('--from', '2', '--to', '1'): (2, 'kymo: --from is later than --to: nothing is between them\n'),
         ('--thread', ','): (2, "kymo: ',' names no thread\n"),
