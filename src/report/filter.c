@@ -55,12 +55,78 @@ static bool select_events(struct filter *filter, const char *glob, const struct 
 	return found;
 }
 
+static bool is_id(const char *word, int32_t *ret)
+{
+	char *end;
+	const long number = strtol(word, &end, 10);
+
+	*ret = (int32_t)number;
+	return *word && !*end && number > 0 && number <= INT32_MAX;
+}
+
+/* A number, or a glob for the name. */
+static bool has_who(const char *const *words, size_t n, int32_t id, const char *name)
+{
+	for (size_t i = 0; i < n; i++) {
+		int32_t wanted;
+
+		if (is_id(words[i], &wanted) ? wanted == id : matches_name(words[i], name))
+			return true;
+	}
+	return false;
+}
+
+/* "nginx" of "/usr/sbin/nginx -g daemon off;". */
+static bool has_command(const char *const *words, size_t n, const struct kymo_ctf_process *process)
+{
+	const size_t length = strcspn(process->command, " ");
+	kymo_cleanup_free char *path = strndup(process->command, length);
+	const char *slash = path ? strrchr(path, '/') : NULL;
+
+	return has_who(words, n, process->pid, slash ? slash + 1 : path);
+}
+
+/* The name of a thread that has none of its own is not known; an id may be that of such a one. */
+static bool knows_thread(const struct kymo_ctf_trace *trace, const char *word)
+{
+	int32_t id;
+
+	for (size_t i = 0; i < trace->n_threads; i++)
+		if (matches_name(word, trace->threads[i].comm))
+			return true;
+	return is_id(word, &id);
+}
+
+static bool knows_process(const struct kymo_ctf_trace *trace, const char *const *word)
+{
+	for (size_t i = 0; i < trace->n_processes; i++)
+		if (has_command(word, 1, &trace->processes[i]))
+			return true;
+	return false;
+}
+
+static struct kymo_error *check_who(const struct kymo_ctf_trace *trace, const struct kymo_report_filter *words)
+{
+	for (size_t i = 0; i < words->n_threads; i++)
+		if (!knows_thread(trace, words->threads[i]))
+			return kymo_error_create(KYMO_ERROR_NOT_FOUND, "no thread of this recording has the name '%s': 'kymo report --all' shows all",
+						 words->threads[i]);
+	for (size_t i = 0; i < words->n_processes; i++)
+		if (!knows_process(trace, &words->processes[i]))
+			return kymo_error_create(KYMO_ERROR_NOT_FOUND,
+						 "no process of this recording has the id or the program '%s': 'kymo report --all' shows all",
+						 words->processes[i]);
+	return NULL;
+}
+
 struct kymo_error *kymo_filter_init(struct filter *filter, const struct kymo_report_filter *words, const struct kymo_ctf_trace *trace,
 				    const struct names *names)
 {
+	struct kymo_error *error = check_who(trace, words);
+
 	*filter = (struct filter){ .words = words, .trace = trace, .to = UINT64_MAX };
-	if (!words->n_probes)
-		return NULL;
+	if (error || !words->n_probes)
+		return error;
 	filter->is_selected = calloc(trace->n_events + 1, sizeof(*filter->is_selected));
 	if (!filter->is_selected)
 		return &kymo_error_no_memory;
@@ -98,42 +164,11 @@ static void begin(struct filter *filter, uint64_t tsc)
 		filter->to = tsc + ticks_of(filter, filter->words->to_ns);
 }
 
-static bool is_id(const char *word, int32_t *ret)
-{
-	char *end;
-	const long number = strtol(word, &end, 10);
-
-	*ret = (int32_t)number;
-	return *word && !*end && number > 0 && number <= INT32_MAX;
-}
-
 bool kymo_filter_is_one_thread(const struct filter *filter)
 {
 	int32_t id;
 
 	return filter->words->n_threads == 1 && is_id(filter->words->threads[0], &id);
-}
-
-/* A number, or a glob for the name. */
-static bool has_who(const char *const *words, size_t n, int32_t id, const char *name)
-{
-	for (size_t i = 0; i < n; i++) {
-		int32_t wanted;
-
-		if (is_id(words[i], &wanted) ? wanted == id : matches_name(words[i], name))
-			return true;
-	}
-	return false;
-}
-
-/* "nginx" of "/usr/sbin/nginx -g daemon off;". */
-static bool has_command(const char *const *words, size_t n, const struct kymo_ctf_process *process)
-{
-	const size_t length = strcspn(process->command, " ");
-	kymo_cleanup_free char *path = strndup(process->command, length);
-	const char *slash = path ? strrchr(path, '/') : NULL;
-
-	return has_who(words, n, process->pid, slash ? slash + 1 : path);
 }
 
 bool kymo_filter_takes(struct filter *filter, const struct kymo_ctf_record *record)

@@ -22,7 +22,8 @@ struct filter {
 	uint64_t from, to;		/* of what is shown, both inclusive */
 };
 
-/* `words`, `trace` and `names` must outlive the filter. NOT_FOUND where the trace has no probe of a name. */
+/* `words`, `trace` and `names` must outlive the filter. NOT_FOUND where the trace has no thread, process or
+ * probe of a name. */
 struct kymo_error *kymo_filter_init(struct filter *filter, const struct kymo_report_filter *words, const struct kymo_ctf_trace *trace,
 				    const struct names *names);
 void kymo_filter_deinit(struct filter *filter);
@@ -35,6 +36,14 @@ bool kymo_filter_matches(const char *glob, const struct kymo_ctf_event *event, c
 
 /* Is one thread selected, by its id? */
 bool kymo_filter_is_one_thread(const struct filter *filter);
+
+/* Does it leave anything out? */
+static inline bool kymo_filter_is_part(const struct filter *filter)
+{
+	const struct kymo_report_filter *words = filter->words;
+
+	return words->n_threads || words->n_processes || words->n_probes || words->has_from || words->has_to;
+}
 
 static inline bool kymo_filter_has_event(const struct filter *filter, const struct kymo_ctf_event *event)
 {

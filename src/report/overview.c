@@ -165,7 +165,9 @@ static void write_lost_events(const struct model *model, const struct page *page
 
 	kymo_page_printf(page, INK_ALARM, "lost %s %s (", kymo_text_count(number, total->events),
 			 plural(total->events, "event", "events"));
-	if (percent < 0.01)
+	if (model->filter && kymo_filter_is_part(model->filter))
+		kymo_page_printf(page, INK_ALARM, "in the whole recording)");
+	else if (percent < 0.01)
 		kymo_page_printf(page, INK_ALARM, "less than 0.01 %% of all)");
 	else
 		kymo_page_printf(page, INK_ALARM, "%.*f %% of all)", percent < 1 ? 2 : 0, percent);

@@ -140,6 +140,9 @@ def test_a_part_that_cannot_be_is_refused(tmp):
     record_a_tree()
     refused = {
         ('--probe', 'nothing'): (1, "kymo: kymo.data: no probe of this recording matches 'nothing': 'kymo report --all' names them all\n"),
+        ('--thread', 'nob*dy'): (1, "kymo: kymo.data: no thread of this recording has the name 'nob*dy': 'kymo report --all' shows all\n"),
+        ('--process', '1'):
+            (1, "kymo: kymo.data: no process of this recording has the id or the program '1': 'kymo report --all' shows all\n"),
         ('--from', 'soon'): (2, "kymo: --from takes a time since the first event, as 1.5, 1.5s, 20ms, 7us or 300ns: 'soon' is none\n"),
         ('--from', '2', '--to', '1'): (2, 'kymo: --from is later than --to: nothing is between them\n'),
         ('--thread', ','): (2, "kymo: ',' names no thread\n"),

@@ -109,6 +109,28 @@ static void a_narrow_ascii_summary_with_losses_looks_so(void **state)
 	leave(&scratch);
 }
 
+static void losses_are_those_of_the_whole_recording_where_a_part_is_shown(void **state)
+{
+	static const char expected[] =
+		".: python3 -c 'import json', pid 4242\n"
+		"2023-11-14 22:13:20, 1.000 s: 1 event, 1.0/s; 1 probe, 1 thread, 1 CPU\n"
+		"lost 5 events (in the whole recording): 0.000 to 1.000 s\n";
+	const char *const probes[] = { "a *" };
+	const struct kymo_report_options options = { .width = 50, .filter = { .probes = probes, .n_probes = 1 } };
+	kymo_cleanup_free char *text = NULL;
+	struct scratch scratch;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	enter(&scratch);
+	write_synthetic(scratch.fd, 5);
+	assert_null(kymo_report(".", &options, out));
+	fclose(out);
+	text[sizeof(expected) - 1 < size ? sizeof(expected) - 1 : size] = '\0';
+	assert_string_equal(text, expected);
+	leave(&scratch);
+}
+
 static void events_look_so(void **state)
 {
 	static const char expected[] =
@@ -401,6 +423,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_summary_looks_so),
 		cmocka_unit_test(a_narrow_ascii_summary_with_losses_looks_so),
+		cmocka_unit_test(losses_are_those_of_the_whole_recording_where_a_part_is_shown),
 		cmocka_unit_test(events_look_so),
 		cmocka_unit_test(events_show_the_time_of_day_if_asked),
 		cmocka_unit_test(json_looks_so),
