@@ -57,5 +57,5 @@ int cmd_detach(int argc, char **argv)
 
 	if (status >= 0)
 		return status;
-	return pid ? detach(pid, quiet) : cli_usage("detach", "detach from whom? give a PID; 'kymo status' lists them");
+	return pid ? detach(pid, quiet) : cli_usage("detach", "which process? give a PID; 'kymo status' lists those that are recorded");
 }

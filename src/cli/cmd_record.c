@@ -280,7 +280,7 @@ static int check(struct recording *recording)
 	if (!recording->specs.n)
 		return cli_usage("record", "nothing to record: give a probe, such as -p 'libc:malloc size=%%di', a marker with -m, or system calls with -s");
 	if (!options->command && !options->pid && !options->all)
-		return cli_usage("record", "nobody to record: give a command, --pid PID, or --all");
+		return cli_usage("record", "nothing to attach to: give a command, --pid PID, or --all");
 	if (options->all && (options->command || options->pid))
 		return cli_usage("record", "--all records every process; leave %s out, or --all",
 				 options->pid ? "--pid" : "the command");

@@ -120,7 +120,7 @@ static int take_mode(int option, const struct cli_options *in, struct kymo_repor
 		if (modes[i].option != option)
 			continue;
 		if (options->mode != KYMO_REPORT_SUMMARY && options->mode != modes[i].mode)
-			return cli_usage(in->command, "%s and %s can't be had together", mode_name(options->mode),
+			return cli_usage(in->command, "%s and %s cannot be had together", mode_name(options->mode),
 					 modes[i].name);
 		options->mode = modes[i].mode;
 	}
@@ -248,20 +248,20 @@ static int parse_arguments(int argc, char **argv, struct arguments *arguments, c
 			return status;
 	}
 	if (options->wall && options->mode != KYMO_REPORT_EVENTS)
-		return cli_usage(argv[0], "--wall goes with --events only");
+		return cli_usage(argv[0], "--wall requires --events");
 	if (options->wall && options->json)
 		return cli_usage(argv[0], "--wall is for lines: with --json times are nanoseconds since 1970");
 	if (options->raw && options->mode != KYMO_REPORT_EVENTS)
-		return cli_usage(argv[0], "--raw goes with --events only");
+		return cli_usage(argv[0], "--raw requires --events");
 	if (options->by_thread && options->mode != KYMO_REPORT_SUMMARY && options->mode != KYMO_REPORT_JSON)
-		return cli_usage(argv[0], "--by-thread goes with the summary and --json only");
+		return cli_usage(argv[0], "--by-thread is for the summary and --json only");
 	if (arguments->before && ((options->mode != KYMO_REPORT_SUMMARY && options->mode != KYMO_REPORT_JSON) || options->by_thread))
 		return cli_usage(argv[0], "--diff compares summaries: it goes with --json, and not with %s",
 				 options->by_thread ? "--by-thread" : mode_name(options->mode));
 	if (filter->has_from && filter->has_to && filter->from_ns > filter->to_ns)
 		return cli_usage(argv[0], "--from is later than --to: nothing is between them");
 	if (options->function && options->mode != KYMO_REPORT_GRAPH)
-		return cli_usage(argv[0], "--function goes with --graph only");
+		return cli_usage(argv[0], "--function requires --graph");
 	filter->threads = arguments->threads.items;
 	filter->n_threads = arguments->threads.n;
 	filter->processes = arguments->processes.items;

@@ -139,7 +139,7 @@ static int show_all(bool json)
 	if (json)
 		puts(any ? "\n]" : "]");
 	else if (!any)
-		puts("no process is being recorded, as far as this user may look");
+		puts("no process that is visible to you is being recorded");
 	return 0;
 }
 

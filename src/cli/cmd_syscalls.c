@@ -196,7 +196,7 @@ static int check(struct words *words)
 	if (s->picks && (!words->command || words->in_kernel))
 		return cli_usage("syscalls", "--seccomp-bpf is for commands that kymo starts and traces: leave --pid, --all and --backend kernel out");
 	if (s->picks && !s->follows)
-		return cli_usage("syscalls", "with --seccomp-bpf children have the filter, too, and can't do without a tracer: add -f");
+		return cli_usage("syscalls", "with --seccomp-bpf children have the filter, too, and cannot do without a tracer: add -f");
 	return check_kernel(words);
 }
 

@@ -35,5 +35,5 @@ int cmd_threads(int argc, char **argv)
 
 	if (status >= 0)
 		return status;
-	return pid ? show(pid, json) : cli_usage("threads", "whose threads? give a process id");
+	return pid ? show(pid, json) : cli_usage("threads", "which process? give a PID");
 }

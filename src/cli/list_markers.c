@@ -113,9 +113,9 @@ static void print_why_not(const struct group *group)
 	if (!why)
 		return;
 	if (n < group->n)
-		printf("  (%zu of them can't be recorded: ", n);
+		printf("  (%zu of them cannot be recorded: ", n);
 	else
-		fputs("  (can't be recorded: ", stdout);
+		fputs("  (cannot be recorded: ", stdout);
 	cli_print_text(stdout, why);
 	putchar(')');
 }

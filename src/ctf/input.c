@@ -107,7 +107,7 @@ static bool fill(struct input *input, struct findings *findings)
 		done = pread(input->fd, input->window + input->filled, (size_t)room, (off_t)from);
 	} while (done < 0 && errno == EINTR);
 	if (done < 0) {
-		findings->error = kymo_error_errno(errno, "can't read %s", input->name);
+		findings->error = kymo_error_errno(errno, "cannot read %s", input->name);
 		return false;
 	}
 	input->filled += (size_t)done;
@@ -154,7 +154,7 @@ struct kymo_error *kymo_input_check(struct input *input, const uint8_t *uuid)
 		done = pread(input->fd, &packet, sizeof(packet), 0);
 	} while (done < 0 && errno == EINTR);
 	if (done < 0)
-		return kymo_error_errno(errno, "can't read %s", input->name);
+		return kymo_error_errno(errno, "cannot read %s", input->name);
 	if ((size_t)done < sizeof(packet))
 		return NULL;
 	wrong = header_wrong(&packet, uuid);

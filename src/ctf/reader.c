@@ -98,7 +98,7 @@ static struct kymo_error *read_metadata(int dirfd, const char *dir, struct kymo_
 		return kymo_error_create(KYMO_ERROR_NOT_FOUND, "%s is not a trace: there is no file 'metadata' in it",
 					 dir);
 	if (err)
-		return kymo_error_errno(err, "can't read %s/metadata", dir);
+		return kymo_error_errno(err, "cannot read %s/metadata", dir);
 	return kymo_error_prefix(kymo_ctf_parse_metadata(text, size, &reader->trace), "%s", dir);
 }
 
@@ -126,7 +126,7 @@ static struct kymo_error *add_stream(struct kymo_ctf_reader *reader, int dirfd, 
 	if (fd < 0 && (errno == ELOOP || errno == ENXIO || errno == ENOENT))
 		return NULL;
 	if (fd < 0 || fstat(fd, &status))
-		return kymo_error_errno(errno, "can't open %s", safe);
+		return kymo_error_errno(errno, "cannot open %s", safe);
 	if (!S_ISREG(status.st_mode))
 		return NULL;
 	if (reader->sources.n == MAX_STREAMS)
@@ -151,7 +151,7 @@ static struct kymo_error *add_streams(struct kymo_ctf_reader *reader, int dirfd)
 	size_t window;
 
 	if (n < 0)
-		return kymo_error_errno(errno, "can't list the streams");
+		return kymo_error_errno(errno, "cannot list the streams");
 	for (int i = 0; i < n; i++) {
 		if (!error)
 			error = add_stream(reader, dirfd, entries[i]->d_name);
@@ -174,7 +174,7 @@ struct kymo_error *kymo_ctf_open(const char *dir, struct kymo_ctf_reader **ret)
 	if (dirfd < 0 && errno == ENOTDIR)
 		return kymo_error_create(KYMO_ERROR_BAD_DATA, "%s is not a trace: it is not a directory", dir);
 	if (dirfd < 0)
-		return kymo_error_errno(errno, "can't open the trace %s", dir);
+		return kymo_error_errno(errno, "cannot open the trace %s", dir);
 	reader = calloc(1, sizeof(*reader));
 	if (!reader)
 		return &kymo_error_no_memory;

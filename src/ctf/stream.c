@@ -28,7 +28,7 @@ struct kymo_error *kymo_ctf_stream_create(int dirfd, const char *name, const uin
 	struct kymo_ctf_stream *stream;
 
 	if (!*name || *name == '.' || strchr(name, '/') || !strcmp(name, "metadata"))
-		return kymo_error_create(KYMO_ERROR_FAILED, "'%s' can't be the name of a stream", name);
+		return kymo_error_create(KYMO_ERROR_FAILED, "'%s' cannot be the name of a stream", name);
 	stream = calloc(1, sizeof(*stream));
 	if (!stream)
 		return &kymo_error_no_memory;
@@ -40,7 +40,7 @@ struct kymo_error *kymo_ctf_stream_create(int dirfd, const char *name, const uin
 	}
 	stream->fd = openat(dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (stream->fd < 0 || fchmod(stream->fd, 0600)) {
-		struct kymo_error *error = kymo_error_errno(errno, "can't create the stream %s", name);
+		struct kymo_error *error = kymo_error_errno(errno, "cannot create the stream %s", name);
 
 		kymo_ctf_stream_destroy(stream);
 		return error;
@@ -135,5 +135,5 @@ struct kymo_error *kymo_ctf_stream_append(struct kymo_ctf_stream *stream, const 
 	/* Should this fail too, readers leave the cut packet's last record out, and a later append writes over it. */
 	while (ftruncate(stream->fd, (off_t)stream->size) && errno == EINTR)
 		;
-	return kymo_error_errno(err, "can't write the stream %s", stream->name);
+	return kymo_error_errno(err, "cannot write the stream %s", stream->name);
 }

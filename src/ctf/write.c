@@ -48,7 +48,7 @@ static struct kymo_error *check_env(const struct kymo_ctf_trace *trace)
 		if (!is_identifier(key) || (*key >= '0' && *key <= '9') ||
 		    is_among(key, keywords, kymo_countof(keywords)) ||
 		    is_among(key, reserved, kymo_countof(reserved)) || kymo_ctf_is_table_key(key))
-			return kymo_error_create(KYMO_ERROR_FAILED, "'%s' can't be a key of the trace's environment",
+			return kymo_error_create(KYMO_ERROR_FAILED, "'%s' cannot be a key of the trace's environment",
 						 key);
 	}
 	return NULL;
@@ -253,5 +253,5 @@ struct kymo_error *kymo_ctf_write_metadata(int dirfd, const struct kymo_ctf_trac
 	if (!err)
 		return NULL;
 	unlinkat(dirfd, TEMPORARY, 0);
-	return kymo_error_errno(err, "can't write the trace's metadata");
+	return kymo_error_errno(err, "cannot write the trace's metadata");
 }

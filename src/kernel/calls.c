@@ -206,7 +206,7 @@ static struct kymo_error *look_at_kernel(struct kymo_kernel_calls *calls)
 	btf__free(btf);
 	if (!is_known)
 		return kymo_error_create(KYMO_ERROR_NOT_FOUND, "this kernel does not describe its structures (/sys/kernel/btf/vmlinux), so system calls "
-							       "can't be seen through it; leave --backend kernel and --all out");
+							       "cannot be seen through it; leave --backend kernel and --all out");
 	return NULL;
 }
 

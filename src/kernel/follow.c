@@ -69,7 +69,7 @@ struct kymo_error *kernel_follow(struct kymo_kernel *kernel)
 		btf__free(btf);
 		return kymo_error_create(KYMO_ERROR_NOT_FOUND,
 					 "this kernel does not describe its structures (/sys/kernel/btf/vmlinux), so "
-					 "descendants can't be followed through it; --all records every process");
+					 "descendants cannot be followed through it; --all records every process");
 	}
 	/* First, and for longest: who is taken in has to be seen to go. */
 	n = kernel_exit_make(kernel->processes_fd, &layout, insns);

@@ -32,7 +32,7 @@ struct kymo_error *kernel_refused(int err, const char *what)
 	if (err == ENOSYS || err == EINVAL || err == EOPNOTSUPP)
 		return kymo_error_create(
 			KYMO_ERROR_NOT_FOUND,
-			"this kernel can't %s (%s): recording through it takes Linux 5.15, with BPF and uprobes", what,
+			"this kernel cannot %s (%s): recording through it takes Linux 5.15, with BPF and uprobes", what,
 			strerror(err));
 	return kymo_error_errno(err, "the kernel does not %s", what);
 }
@@ -313,7 +313,7 @@ struct kymo_error *kernel_choose_namespace(struct kymo_kernel *kernel)
 	if (kernel->options.follow)
 		return kymo_error_create(
 			KYMO_ERROR_PERMISSION,
-			"descendants can't be followed through the kernel from within a container, where processes' "
+			"descendants cannot be followed through the kernel from within a container, where processes' "
 			"ids are not the machine's; run kymo outside of it, or with --all");
 	kernel->ids.ns_dev = (uint64_t)major(st.st_dev) << 20 | minor(st.st_dev); /* as the kernel writes it */
 	kernel->ids.ns_ino = st.st_ino;

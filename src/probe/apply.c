@@ -520,6 +520,6 @@ struct kymo_error *probes_apply(struct kymo_probes *probes, enum probes_again *a
 	return stale ? kymo_error_create(KYMO_ERROR_UNSAFE,
 					 "the code at %s (0x%" PRIx64 ") is not what its file holds: something else has patched it",
 					 probes_site_name(stale), stale->address) :
-		       kymo_error_create(KYMO_ERROR_UNSAFE, "the marker %s:%s at 0x%" PRIx64 " can't be turned on: %s", spoiled->provider,
+		       kymo_error_create(KYMO_ERROR_UNSAFE, "the marker %s:%s at 0x%" PRIx64 " cannot be turned on: %s", spoiled->provider,
 					 spoiled->name, spoiled->address, spoiled->spoiled);
 }

@@ -90,7 +90,7 @@ struct kymo_error *kymo_detach(pid_t pid, struct kymo_detach_result *ret)
 	if (!error)
 		error = read_remains(process, &list);
 	if (!error && !list.n && !list.has_strays)
-		error = kymo_error_create(KYMO_ERROR_NOT_FOUND, "there is nothing of kymo's in process %d", pid);
+		error = kymo_error_create(KYMO_ERROR_NOT_FOUND, "process %d has no kymo probes", pid);
 	if (!error)
 		error = end_recorders(&list, pid, &ended);
 	if (!error)
@@ -152,8 +152,8 @@ struct kymo_error *kymo_status(pid_t pid, struct kymo_status **ret, size_t *n_re
 	if (!error)
 		error = kymo_remains_read(process, &list);
 	if (!error && !list.n)
-		error = kymo_error_create(KYMO_ERROR_NOT_FOUND, "there is nothing of kymo's in process %d%s", pid,
-					  list.has_strays ? " but what a recorder left that died as it began; 'kymo detach' removes it" : "");
+		error = kymo_error_create(KYMO_ERROR_NOT_FOUND, "process %d has no kymo probes%s", pid,
+					  list.has_strays ? ", only memory of a recorder that died as it began; 'kymo detach' removes it" : "");
 	all = calloc(list.n ? list.n : 1, sizeof(*all));
 	if (!error && !all)
 		error = &kymo_error_no_memory;

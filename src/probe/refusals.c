@@ -204,7 +204,7 @@ static char *none_left(const struct kymo_spec *spec, const struct probe_refused 
 	int size;
 
 	if (refused->tried == 1)
-		size = asprintf(&ret, "the only %s that matches %s can't be probed safely: %s", kind_of(spec, true), spec->text, refused->reasons);
+		size = asprintf(&ret, "the only %s that matches %s cannot be probed safely: %s", kind_of(spec, true), spec->text, refused->reasons);
 	else
 		size = asprintf(&ret, "none of the %zu %s that match %s can be probed safely: %s", refused->tried, kind_of(spec, false),
 				spec->text, refused->reasons);

@@ -128,7 +128,7 @@ static struct kymo_error *check_site(struct kymo_probes *probes, const struct pr
 	*refused_ret = site->wishes.n && (meaning->kind == KYMO_EVENT_SYSCALL || site->wishes.items[0].kind == KYMO_EVENT_SYSCALL);
 	if (*refused_ret)
 		return probes_refuse_place(probes, meaning->spec, meaning->module, meaning->exact, place,
-					   "a system call is recorded there, or another probe is, and both can't be");
+					   "a system call is recorded there, or another probe is, and both cannot be");
 	if (site->wishes.n >= KYMO_PAD_MAX_EVENTS)
 		return kymo_error_create(KYMO_ERROR_USAGE, "more than %d probes at %s of %s", KYMO_PAD_MAX_EVENTS, place,
 					 probes->modules.items[meaning->module].path);

@@ -65,7 +65,7 @@ static struct kymo_error *fill(int fd, const struct probe_layout *layout)
 		int err;
 
 		if (!encode(layout, &layout->trampolines.items[i], jump, &at))
-			return kymo_error_create(KYMO_ERROR_FAILED, "a jump at 0x%" PRIx64 " can't lead to its pad", layout->trampolines.items[i].address);
+			return kymo_error_create(KYMO_ERROR_FAILED, "a jump at 0x%" PRIx64 " cannot lead to its pad", layout->trampolines.items[i].address);
 		err = kymo_pwrite_all(fd, jump, sizeof(jump), at);
 		if (err)
 			return kymo_error_errno(err, "cannot write the jumps to the pads");

@@ -393,7 +393,7 @@ static const char *take_over(struct placing *placing, struct kymo_code *code, co
 	if (adopt_plan(placing, code, head, &site->plan))
 		return "what another recording has here is no plan of this version";
 	if (!share_link(placing, head))
-		return "another recording has a probe here, the jump of which can't be shared";
+		return "another recording has a probe here, the jump of which cannot be shared";
 	if (site->plan.faults & probes_watched_faults(placing->probes, &code->code))
 		return "another recording has a probe here, which displaces an instruction that may fault, and the process handles that";
 	site->link = head->link;

@@ -128,7 +128,7 @@ static void tell_guarded(const struct kymo_probes *probes, const struct probe_mo
 		if (is_guarded_call[i])
 			used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", used ? ", " : "", strchr(all[first + i].name, ':') + 1);
 	if (used)
-		probes_warn(probes, "calls of %s by %s are not recorded: kymo's own guards are in their places", names, module->path);
+		probes_warn(probes, "calls of %s by %s are not recorded: kymo uses these locations itself", names, module->path);
 }
 
 static struct kymo_error *add_place(struct kymo_probes *probes, const struct probe_meaning *meaning, const struct kymo_syscall_place *at)
@@ -181,7 +181,7 @@ struct kymo_error *probes_resolve_syscalls(struct kymo_probes *probes, const str
 	if (!error)
 		tell_guarded(probes, module, is_guarded_call);
 	if (!error && kymo_module_cancels(module->module))
-		probes_warn(probes, "%s calls pthread_cancel: threads that it ends in a recorded call do not clean up (C++ destructors, locks of streams)",
+		probes_warn(probes, "%s calls pthread_cancel: threads canceled during a recorded system call skip their cleanup handlers (C++ destructors, locks of streams)",
 			    module->path);
 	return error;
 }

@@ -110,7 +110,7 @@ static void tell_confusion(struct kymo_probes *probes, struct kymo_process *proc
 {
 	probes->is_confused = true;
 	probes_warn(probes,
-		    "the threads of process %d can't be told apart (no thread id is found in its thread control blocks): all records carry the process id",
+		    "the threads of process %d cannot be told apart (no thread id is found in its thread control blocks): all records carry the process id",
 		    kymo_process_pid(process));
 }
 

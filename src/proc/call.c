@@ -298,7 +298,7 @@ static bool may_borrow(struct kymo_process *process, size_t index, const char **
 	else if (thread->registers.cs != USER_CS)
 		*reason = "it is in 32-bit mode";
 	else if (!leave_sequence(process, index))
-		*reason = "it is inside of a restartable sequence that can't be read";
+		*reason = "it is inside of a restartable sequence that cannot be read";
 	else
 		return true;
 	return false;

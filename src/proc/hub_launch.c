@@ -572,7 +572,7 @@ void kymo_hub_explain(pid_t tid, int err, char *text, size_t size)
 	else if (err == -ESRCH)
 		snprintf(text, size, error ? "there is no process %d" : "process %d is ending", tid);
 	else if (err == -EPERM && !error && (info.tgid == getpid()))
-		snprintf(text, size, "%d is this process, which can't trace itself", tid);
+		snprintf(text, size, "%d is this process, which cannot trace itself", tid);
 	else if (err == -EPERM && !error && info.is_kernels)
 		snprintf(text, size, "process %d (%s) is a thread of the kernel, which nobody can trace", tid, info.comm);
 	else if (err == -EPERM)

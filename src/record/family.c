@@ -463,7 +463,7 @@ static void tell_apart(struct recording *recording, const struct target *target,
 	if (target && target->source && !recording->is_ending)
 		error = kymo_probes_tell_apart(target->source->probes, process);
 	if (error && !is_dead(target, error))
-		recording_warn(recording, "the threads of process %d can't be told apart, and all records carry the process id: %s",
+		recording_warn(recording, "the threads of process %d cannot be told apart, and all records carry the process id: %s",
 			       target->pid, error->message);
 	kymo_error_destroy(error);
 	kymo_process_resume(process);

@@ -142,7 +142,7 @@ static struct kymo_error *translate(const struct kymo_probe_event *event,
 
 		if (err)
 			return kymo_error_create(KYMO_ERROR_USAGE,
-						 "argument %s of %s can't be recorded through the kernel",
+						 "argument %s of %s cannot be recorded through the kernel",
 						 event->fields[i].name, event->name);
 		ret[i] =
 			(struct kymo_kernel_arg){ source_of(value.source), event->args[i].type, value.at, value.value };
@@ -156,7 +156,7 @@ static const char *refusal_of(int err)
 {
 	return err == -EOPNOTSUPP || err == -524 /* ENOTSUPP of the kernel */ || err == -EILSEQ || err == -ENOEXEC ||
 			       err == -EINVAL
-		       ? "the kernel can't set a uprobe on its instruction"
+		       ? "the kernel cannot set a uprobe on its instruction"
 		       : strerror(-err);
 }
 

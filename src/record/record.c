@@ -189,7 +189,7 @@ static void look_at_faults(struct recording *recording)
 		error = look_at_source(recording, source);
 
 		if (error && kymo_probes_are_mapped(source->probes))
-			recording_warn(recording, "process %d has come to handle faults, and probes that displace what may fault can't be exchanged: %s",
+			recording_warn(recording, "process %d has come to handle faults, and probes that displace what may fault cannot be exchanged: %s",
 				       kymo_process_pid(source->process), error->message);
 		kymo_error_destroy(error);
 	}

@@ -83,7 +83,7 @@ void kymo_latency_notes(const struct calls *calls, struct notes *ret)
 	add_count(ret, calls->other_threads, "record", "of a call is left out: there are too many threads",
 		  "of calls are left out: there are too many threads");
 	if (calls->functions.n && ids && !strcmp(ids, "process"))
-		add_note(ret, "threads of a process can't be told apart in this recording: their calls may be mixed up");
+		add_note(ret, "threads of a process cannot be told apart in this recording: their calls may be mixed up");
 }
 
 /* ---- the table --------------------------------------------------------------------------------------------------- */

@@ -133,7 +133,7 @@ static struct kymo_error *flush(FILE *out)
 {
 	errno = 0;
 	if (fflush(out) || ferror(out))
-		return kymo_error_errno(errno ? errno : EIO, "can't write the report");
+		return kymo_error_errno(errno ? errno : EIO, "cannot write the report");
 	return NULL;
 }
 

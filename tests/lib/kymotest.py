@@ -41,7 +41,7 @@ _clean_ups = []
 
 
 class Skip(Exception):
-    """Not an outcome of kymo: the machine can't show it."""
+    """Not an outcome of kymo: the machine cannot show it."""
 
 
 class Failure(AssertionError):

@@ -46,7 +46,7 @@ class Load:
         check(self.program.is_alive(), 'the program runs on', self.program.result())
 
     def drop_refused(self, result):
-        """A place that can't be had is not asked for again. True when that was it. What is in another recording's way may be had the next time."""
+        """A place that cannot be had is not asked for again. True when that was it. What is in another recording's way may be had the next time."""
         self.tried += 1
         if result.status == 0 or 'no safe place' not in result.err:
             return False

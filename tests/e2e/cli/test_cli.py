@@ -78,7 +78,7 @@ def test_record_without_a_probe_names_an_example():
 
 
 def test_record_wants_a_command_or_a_process_and_not_both():
-    check_says(['record', '-p', 'libc:malloc'], 'nobody to record: give a command, --pid PID, or --all', 'record')
+    check_says(['record', '-p', 'libc:malloc'], 'nothing to attach to: give a command, --pid PID, or --all', 'record')
     check_says(['record', '-p', 'libc:malloc', '--pid', '1', 'true'],
                "record either --pid 1 or the command 'true', not both", 'record')
     check_says(['record', '-p', 'libc:malloc', '--', ''], "the command's name is empty", 'record')
@@ -111,9 +111,9 @@ def test_numbers_are_taken_whole_or_refused():
 
 
 def test_options_may_be_joined_with_their_values():
-    check_says(['record', '-qplibc:malloc'], 'nobody to record: give a command, --pid PID, or --all', 'record')
+    check_says(['record', '-qplibc:malloc'], 'nothing to attach to: give a command, --pid PID, or --all', 'record')
     check_says(['record', '--probe=libc:malloc', '--buffer=64K', '--for=.5', '--backend=auto', '--no-rseq', '--overwrite'],
-               'nobody to record: give a command, --pid PID, or --all', 'record')
+               'nothing to attach to: give a command, --pid PID, or --all', 'record')
 
 
 def test_what_this_version_does_not_record_is_refused_with_an_alternative():
@@ -299,7 +299,7 @@ column 13: expected a number after '+', such as +0x12
 def test_status_and_detach_check_their_words():
     check_says(['status', '12x'], "'12x' is no process id", 'status')
     check_says(['status', '1', '2'], "one process at a time: '2' is too much", 'status')
-    check_says(['detach'], "detach from whom? give a PID; 'kymo status' lists them", 'detach')
+    check_says(['detach'], "which process? give a PID; 'kymo status' lists those that are recorded", 'detach')
     check_says(['detach', '0'], "'0' is no process id", 'detach')
     check_says(['detach', '1', '2'], "one process at a time: '2' is too much", 'detach')
 

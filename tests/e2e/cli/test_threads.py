@@ -160,7 +160,7 @@ def test_a_process_that_ends_meanwhile_is_told_or_gone():
 
 
 def test_wrong_words_are_refused():
-    kymo('threads').refused('whose threads', status=2)
+    kymo('threads').refused('which process. give a PID', status=2)
     kymo('threads', 'x').refused("'x' is no process id", status=2)
     kymo('threads', 1, 2).refused("'2' is too much", status=2)
 

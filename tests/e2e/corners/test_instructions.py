@@ -132,7 +132,7 @@ def test_compiled_code_one_by_one():
 
 
 def test_lines_and_pages_are_straddled():
-    """What lies across two pages can't be written in one go."""
+    """What lies across two pages cannot be written in one go."""
     check_at_once('lines', 6)
 
 

@@ -138,8 +138,8 @@ def test_what_a_dead_recorder_had_written_can_be_read():
 
 def test_nothing_is_there():
     process = quiet_target()
-    kymo('detach', process.pid).refused(rf"^kymo: there is nothing of kymo's in process {process.pid}$")
-    kymo('status', process.pid).refused(rf"^kymo: there is nothing of kymo's in process {process.pid}$")
+    kymo('detach', process.pid).refused(rf"^kymo: process {process.pid} has no kymo probes$")
+    kymo('status', process.pid).refused(rf"^kymo: process {process.pid} has no kymo probes$")
     process.end(input='\n\n').ok()
 
 

@@ -46,7 +46,7 @@ class Recorder:
     def wait(self):
         """Until all of its probes are in. A trampoline that lies on two pages cannot be shared: that is seldom more than one."""
         sites = int(self.process.wait_for(r'^kymo: recording process \d+, (\d+) sites$', which=1)[1])
-        left_out = re.findall(r"(add_\d+): another recording has a probe here, the jump of which can't be shared", self.process.err)
+        left_out = re.findall(r"(add_\d+): another recording has a probe here, the jump of which cannot be shared", self.process.err)
         self.functions = [name for name in FUNCTIONS if name not in left_out]
         check_equal(sites, len(self.functions), f'sites, without {left_out}')
         check(sites >= 9, f'most places are shared, {sites} of 12')

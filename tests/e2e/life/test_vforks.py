@@ -1,4 +1,4 @@
-"""Hits of vfork children before their exec: such a child can't be told from its parent, so nothing is recorded of it; but each hit is counted, and told."""
+"""Hits of vfork children before their exec: such a child cannot be told from its parent, so nothing is recorded of it; but each hit is counted, and told."""
 import platform
 
 from comparing import babeltrace_with_losses

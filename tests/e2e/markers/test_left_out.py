@@ -133,7 +133,7 @@ def test_what_is_there_and_is_no_breakpoint_is_said_to_be_a_patch():
     (site,), _ = notes(broken.path, 'ints')
     markers.write(broken.pid, broken.at + site, bytes.fromhex('9090909090'))
     result = kymo('record', '-m', 'marked:ints', '-m', 'marked:longs', '--pid', broken.pid, '--for', '0.1').ended(1)
-    check_same(result.err, f"kymo: the only marker that matches marked:ints can't be probed safely: marked:ints at {named(broken.path, site)}: "
+    check_same(result.err, f"kymo: the only marker that matches marked:ints cannot be probed safely: marked:ints at {named(broken.path, site)}: "
                'what is there is not what its file holds: something else has patched it\n', 'what kymo says')
     markers.write(broken.pid, broken.at + site, markers.NOP)
     broken.end()
@@ -144,7 +144,7 @@ def test_a_marker_that_is_named_and_has_a_breakpoint_is_an_error_and_nothing_is_
     for vaddr in (notes(broken.path, 'ints')[0][0], notes(broken.path, 'ints')[1][0]):
         broken.put(vaddr)
         result = kymo('record', '-m', 'marked:longs', '-m', 'marked:ints', '--pid', broken.pid, '--for', '0.1').ended(1)
-        check_same(result.err, f"kymo: the only marker that matches marked:ints can't be probed safely: marked:ints at {named(broken.path, vaddr)}: {HAS_BREAKPOINT}\n",
+        check_same(result.err, f"kymo: the only marker that matches marked:ints cannot be probed safely: marked:ints at {named(broken.path, vaddr)}: {HAS_BREAKPOINT}\n",
                    'what kymo says')
         check_equal(set(markers.gates(broken.pid, broken.path)), {(0, 0, 0)}, 'gates')
         check(not remains.are_there(broken.pid), 'nothing of kymo is left')

@@ -139,7 +139,7 @@ def test_sdt_probes_of_installed_files_are_those_of_readelf():
 
 
 PROBED = '''\
-sdt     probes:floats   arg1:f64 arg2:x32  (can't be recorded: its 1st argument WHERE is of no kind that kymo records)
+sdt     probes:floats   arg1:f64 arg2:x32  (cannot be recorded: its 1st argument WHERE is of no kind that kymo records)
 sdt     probes:guarded  arg1:s32
 sdt     probes:places   arg1:s32 arg2:s32 arg3:u64 arg4:s8 arg5:s8 arg6:s64 arg7:s16 arg8:s32
 sdt     probes:plain
@@ -161,7 +161,7 @@ def test_operands_that_only_symbols_explain_need_the_symbols(tmp):
     if not re.search(r'\w+\(%rip\)', ''.join(probe[4] for probe in probes_of_readelf(path) if probe[1] == 'places')):
         skip('this gcc has no operand with a symbol')
     check_matches(kymo('list', path, 'places').ok().out,
-                  r"\(can't be recorded: its \dth argument '\S+\(%rip\)' names a symbol that the file does not have\)$")
+                  r"\(cannot be recorded: its \dth argument '\S+\(%rip\)' names a symbol that the file does not have\)$")
 
 
 def test_bpftrace_lists_the_same(tmp):

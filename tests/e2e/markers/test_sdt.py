@@ -250,7 +250,7 @@ def test_exceptions_of_cxx(tmp):
 
 
 def test_all_there_is_in_every_library_of_a_program(tmp):
-    """libc, libstdc++ and the dynamic linker have probes of their own; what can't be recorded is told and left out."""
+    """libc, libstdc++ and the dynamic linker have probes of their own; what cannot be recorded is told and left out."""
     (tmp / 'throwing.cc').write_text(THROWING)
     run(program('g++'), '-O2', '-o', tmp / 'throwing', tmp / 'throwing.cc').ok()
     if not any(True for _ in markers.Elf('/lib/x86_64-linux-gnu/libc.so.6').notes('.note.stapsdt')):

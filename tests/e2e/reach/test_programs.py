@@ -72,7 +72,7 @@ def test_functions_of_musl_itself(tmp):
     check(sum(event_counts().values()) > 0, 'calls of musl')
 
 
-NO_THREAD_IDS = "threads of a process can't be told apart in this recording: their calls may be mixed up"
+NO_THREAD_IDS = "threads of a process cannot be told apart in this recording: their calls may be mixed up"
 
 
 def check_thread_ids(path, command, warning, option='--follow'):
@@ -95,7 +95,7 @@ def test_where_threads_may_come_unseen_it_is_said(tmp):
     static, dynamic, musl = target_path('callmany-static'), target_path('callmany'), compile_with('musl-gcc', tmp, 'musl-dynamic')
     check_thread_ids(static, [static, '10'], 'this program sets up its threads without the dynamic linker, and nobody is there when it '
                      'does (--no-follow): all records carry the process id', '--no-follow')
-    check_thread_ids(musl, [musl, '10'], "the threads of process N can't be told apart (no thread id is found in its thread control "
+    check_thread_ids(musl, [musl, '10'], "the threads of process N cannot be told apart (no thread id is found in its thread control "
                      'blocks): all records carry the process id', '--no-follow')
     check_thread_ids(dynamic, [dynamic, '10'], None, '--no-follow')
 

@@ -121,7 +121,7 @@ def test_threads_that_cannot_be_told_apart_are_said(tmp):
     for command in ([path, '-r', THREADS, CALLS], ['sh', '-c', f'{path} -r {THREADS} {CALLS}; true']):
         result = record(*probes(), '--', *command).ok()
         said = [re.sub(r'process \d+', 'process N', line) for line in result.warnings()]
-        check_same(said, ["kymo: warning: the threads of process N can't be told apart (no thread id is found in its thread control "
+        check_same(said, ["kymo: warning: the threads of process N cannot be told apart (no thread id is found in its thread control "
                           f'blocks): {NOT_APART}'], 'warnings')
         process = {tid for tid, index in said_by(result.out).items() if not index}
         check_equal({event['tid'] for event in events()}, process, 'ids')

@@ -110,8 +110,8 @@ def test_of_a_part_both_are_shown(tmp):
 def test_what_cannot_be_compared_is_refused(tmp):
     two_recordings()
     refused = {
-        ('--diff', 'nowhere', 'after'): (1, "kymo: can't open the trace nowhere: No such file or directory\n"),
-        ('--diff', 'before', 'nowhere'): (1, "kymo: can't open the trace nowhere: No such file or directory\n"),
+        ('--diff', 'nowhere', 'after'): (1, "kymo: cannot open the trace nowhere: No such file or directory\n"),
+        ('--diff', 'before', 'nowhere'): (1, "kymo: cannot open the trace nowhere: No such file or directory\n"),
         ('--diff', 'before', '--events', 'after'): (2, 'kymo: --diff compares summaries: it goes with --json, and not with --events\n'),
         ('--diff', 'before', '--by-thread', 'after'):
             (2, 'kymo: --diff compares summaries: it goes with --json, and not with --by-thread\n'),

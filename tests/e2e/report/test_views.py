@@ -146,7 +146,7 @@ def test_a_part_that_cannot_be_is_refused(tmp):
         ('--from', 'soon'): (2, "kymo: --from takes a time since the first event, as 1.5, 1.5s, 20ms, 7us or 300ns: 'soon' is none\n"),
         ('--from', '2', '--to', '1'): (2, 'kymo: --from is later than --to: nothing is between them\n'),
         ('--thread', ','): (2, "kymo: ',' names no thread\n"),
-        ('--events', '--by-thread'): (2, 'kymo: --by-thread goes with the summary and --json only\n'),
+        ('--events', '--by-thread'): (2, 'kymo: --by-thread is for the summary and --json only\n'),
     }
     for options, (status, sentence) in refused.items():
         result = run(KYMO, 'report', *options)

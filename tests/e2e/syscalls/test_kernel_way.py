@@ -18,7 +18,7 @@ CHANGES = (
     (r'\n+$', ''),
 )
 
-# Memory that nobody has touched can't be copied while a call is refused that does not look at it either.
+# Memory that nobody has touched cannot be copied while a call is refused that does not look at it either.
 TOUCHED = '#include <sys/mman.h>\n__attribute__((constructor)) static void touch_all(void) { mlockall(1); }\n'
 
 GETPPID = '#include <stdlib.h>\n#include <unistd.h>\nint main(int argc, char **argv) { for (long n = atol(argv[1]); n > 0; n--) getppid(); }\n'

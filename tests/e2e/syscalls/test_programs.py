@@ -452,7 +452,7 @@ def test_children_recorded_by_tracing(tmp):
 # ---- less of it ------------------------------------------------------------------------------------------------------------
 
 def check_selected(way, tmp, *options):
-    """Of git, which asks for much that is not there. What is in no line at all can't be seen to differ, so there are to be some."""
+    """Of git, which asks for much that is not there. What is in no line at all cannot be seen to differ, so there are to be some."""
     git = repository(tmp)
     for words in options:
         check_way(way, tmp, [*git, 'log', '--stat', '-3'], options=words, at_least=3)

@@ -491,7 +491,7 @@ def test_a_full_disk_ends_the_recording_and_the_process_runs_on(tmp):
     recorder = start(KYMO, 'record', '-q', *TRACED, '-s', 'getpgid', '-o', tmp / 'full', '--pid', process.pid, env=NO_LEAKS)
     eventually((tmp / 'full/metadata').exists, 'it records', 60)
     resource.prlimit(recorder.pid, resource.RLIMIT_FSIZE, (20000, 20000))
-    recorder.end(seconds=90).refused("can't write the stream calls_0: File too large")
+    recorder.end(seconds=90).refused("cannot write the stream calls_0: File too large")
     eventually(lambda: processes.tracer(process.pid) == 0, 'nobody traces it')
     check(process.is_alive(), 'it runs on')
     process.end().ok()

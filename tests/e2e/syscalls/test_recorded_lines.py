@@ -79,7 +79,7 @@ def test_raw_events_are_records_with_numbers():
     check_matches(lines[0], r' sh syscall:write arg1=0x1 arg2=0x\w+ arg3=0x6 ')
     check_matches(lines[1], r' sh syscall:return result=6$')
     check_matches(kymo('report', '--events').ok().out, r'^ +0\.000000000 \[\d{3}\] +\d+ sh write\(1, 0x\w+, 6\) +  = 6 <0\.\d{9}>\n$')
-    kymo('report', '--raw').refused('--raw goes with --events only', 2)
+    kymo('report', '--raw').refused('--raw requires --events', 2)
 
 
 def test_calls_stand_between_other_events():

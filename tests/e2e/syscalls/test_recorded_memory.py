@@ -13,7 +13,7 @@ from straced import CALLS32, CHILDREN, PYTHON, PYTHON_ENV, Chance, Difference, b
 KERNEL = ('--backend', 'kernel')
 SH = program('sh')
 
-# Memory that nobody has touched can't be copied while a call is refused that does not look at it either.
+# Memory that nobody has touched cannot be copied while a call is refused that does not look at it either.
 TOUCHED = '#include <sys/mman.h>\n__attribute__((constructor)) static void touch_all(void) { mlockall(1); }\n'
 GETPPID = '#include <stdlib.h>\n#include <unistd.h>\nint main(int argc, char **argv) { for (long n = atol(argv[1]); n > 0; n--) getppid(); }\n'
 
@@ -266,4 +266,4 @@ def test_wrong_words_are_answered_with_a_sentence():
     record(*KERNEL, '-s', 'open', '--', '/no/such/program').refused('cannot run /no/such/program: No such file')
     record(*KERNEL, '-s', 'open', '--pid', 4194303).refused('no process 4194303')
     kymo('report', '--events', '--json', '--wall').refused('--wall is for lines', 2)
-    kymo('report', '--events', '--json', '--graph').refused("can't be had together", 2)
+    kymo('report', '--events', '--json', '--graph').refused("cannot be had together", 2)

@@ -270,7 +270,7 @@ static void what_babeltrace_could_not_read_is_not_written(void **state)
 	trace.env = &key;
 	trace.n_env = 1;
 	assert_error(kymo_ctf_write_metadata(scratch.fd, &trace), KYMO_ERROR_FAILED,
-		     "'event' can't be a key of the trace's environment");
+		     "'event' cannot be a key of the trace's environment");
 	trace.n_env = 0;
 	trace.events = events;
 	trace.n_events = 1;

@@ -55,7 +55,7 @@ static void a_packet_that_does_not_fit_leaves_the_trace_whole(void **state)
 	error = kymo_ctf_stream_append(stream, payload.bytes, payload.size, 5, 5, 0, 1);
 	set_file_limit(RLIM_INFINITY);
 	assert_non_null(error);
-	assert_string_equal(error->message, "can't write the stream s: File too large");
+	assert_string_equal(error->message, "cannot write the stream s: File too large");
 	kymo_error_destroy(error);
 	assert_int_equal(fstatat(scratch.fd, "s", &status, 0), 0);
 	assert_int_equal(status.st_size, sizeof(struct kymo_ctf_packet) + 1200);

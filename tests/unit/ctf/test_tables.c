@@ -245,7 +245,7 @@ static void a_key_of_a_table_cannot_be_set_as_environment(void **state)
 	must(kymo_ctf_trace_set_env(&trace, "thread_7", "x"));
 	error = kymo_ctf_write_metadata(scratch.fd, &trace);
 	assert_non_null(error);
-	assert_string_equal(error->message, "'thread_7' can't be a key of the trace's environment");
+	assert_string_equal(error->message, "'thread_7' cannot be a key of the trace's environment");
 	kymo_error_destroy(error);
 	kymo_ctf_trace_deinit(&trace);
 	scratch_deinit(&scratch);

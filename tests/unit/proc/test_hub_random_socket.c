@@ -53,7 +53,7 @@ static void run_program(struct kymo_hub *hub, struct arena *arena)
 
 	find_family(family, sizeof(family));
 	if (kymo_hub_launch(hub, 0, argv, &pid)) {
-		fault(arena, "the program can't be launched", arena->round);
+		fault(arena, "the program cannot be launched", arena->round);
 		return;
 	}
 	arena->n_coming = arena->n_attached = 0;

@@ -693,7 +693,7 @@ static void threads_that_cannot_be_told_apart_are_said(void **state)
 	enter(&scratch);
 	write_timeline(scratch.fd, &trace, two_processes, 3);
 	text = reported(&options);
-	assert_non_null(strstr(text, "\nthreads of a process can't be told apart in this recording: their calls may be "
+	assert_non_null(strstr(text, "\nthreads of a process cannot be told apart in this recording: their calls may be "
 				     "mixed up\n"));
 	leave(&scratch);
 }

@@ -395,7 +395,7 @@ static void an_output_that_takes_no_more_is_an_error(void **state)
 		options.mode = (enum kymo_report_mode)mode;
 		error = kymo_report(".", &options, out);
 		assert_non_null(error);
-		assert_string_equal(error->message, "can't write the report: No space left on device");
+		assert_string_equal(error->message, "cannot write the report: No space left on device");
 		kymo_error_destroy(error);
 	}
 	leave(&scratch);
