@@ -113,7 +113,7 @@ class Victim:
         there = remains.are_there(self.pid)
         result = kymo('detach', self.pid)
         if result.status:  # a thread that was borrowed may have made its last system call since the look above
-            result.refused('nothing of kymo')
+            result.refused('has no kymo probes')
             check(not remains.are_there(self.pid), 'nothing is there', result)
         elif not there:
             check(': 0 sites restored' in result.out, 'nothing was in the text', result)
