@@ -60,7 +60,10 @@ class Bpftrace(Tool):
     COUNT = r'^@: (\d+)$'
 
     def begin(self, path, symbol):
-        return start(program('bpftrace'), '-e', f'uprobe:{path}:{symbol} {{ @ = count(); }}')
+        process = start(program('bpftrace'), '-B', 'line', '-e',
+                        f'uprobe:{path}:{symbol} {{ @ = count(); }} interval:ms:50 {{ printf("counts\\n"); }}')
+        eventually(lambda: 'counts\n' in process.out or not process.is_alive(), 'bpftrace counts')  # its breakpoint is there before that
+        return process
 
 
 class Perf(Tool):
@@ -74,8 +77,10 @@ class Perf(Tool):
             os.mkfifo(fifo)
         process = start(program('perf'), 'stat', '-x,', '-D', '-1', '--control', f'fifo:{control},{told}', '-e', f'{group}:{symbol}', '-p', self.pid)
         here, there = os.open(told, os.O_RDONLY | os.O_NONBLOCK), os.open(control, os.O_RDWR)
+        poll = select.poll()
+        poll.register(here, select.POLLIN)
         os.write(there, b'enable\n')  # its events count some time after they are there
-        eventually(lambda: select.select([here], [], [], 0.1)[0] or not process.is_alive(), 'perf counts')
+        eventually(lambda: poll.poll(100) or not process.is_alive(), 'perf counts')
         os.close(here)
         os.close(there)
         shutil.rmtree(control.parent)
