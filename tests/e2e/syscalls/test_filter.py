@@ -129,6 +129,6 @@ def test_users_without_rights_may_use_it(tmp):
 
 
 def test_what_can_not_have_a_filter_is_refused():
-    kymo('syscalls', *FILTER, '-e', 'openat', 'true').refused(r'can.t do without a tracer: add -f', 2)
+    kymo('syscalls', *FILTER, '-e', 'openat', 'true').refused(r'cannot do without a tracer: add -f', 2)
     kymo('syscalls', *FILTER, '-f', '--pid', 1).refused(r'for commands that kymo starts and traces: leave --pid', 2)
     kymo('syscalls', *FILTER, '-f', '--backend', 'kernel', 'true').refused(r'leave --pid, --all and --backend kernel out', 2)
