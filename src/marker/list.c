@@ -3,52 +3,6 @@
 #include "base/cleanup.h"
 #include "marker/private.h"
 
-bool marker_is_writable(const struct kymo_module *module, uint64_t vaddr, size_t size)
-{
-	const struct kymo_segment *segment = kymo_module_segment_at(module, vaddr);
-
-	return segment && segment->writable && size <= segment->memory_size - (vaddr - segment->vaddr);
-}
-
-static int compare_numbers(uint64_t a, uint64_t b)
-{
-	return a < b ? -1 : a > b;
-}
-
-static int compare_names(const char *provider, const char *other_provider, const char *name, const char *other_name)
-{
-	int order = strcmp(provider, other_provider);
-
-	return order ? order : strcmp(name, other_name);
-}
-
-static int by_name_and_place(const void *a, const void *b)
-{
-	const struct kymo_marker *x = a, *y = b;
-	int order = compare_names(x->provider, y->provider, x->name, y->name);
-
-	return order ? order : compare_numbers(x->place, y->place);
-}
-
-int marker_by_site(const void *a, const void *b)
-{
-	const struct kymo_marker_switch *x = a, *y = b;
-
-	if (x->site || y->site)
-		return compare_numbers(x->site, y->site);
-	return compare_names(x->provider, y->provider, x->name, y->name);
-}
-
-static int by_name_and_site(const void *a, const void *b)
-{
-	const struct kymo_marker_switch *x = a, *y = b;
-	int order = compare_names(x->provider, y->provider, x->name, y->name);
-
-	if (!order)
-		order = compare_numbers(x->site, y->site);
-	return order ? order : compare_numbers(x->gate, y->gate);
-}
-
 /* Where .stapsdt.base is, or 0. */
 static uint64_t find_base(const struct kymo_module *module)
 {
@@ -101,7 +55,9 @@ static struct kymo_error *read_all(struct marker_reader *reader)
 
 static int by_gate(const void *a, const void *b)
 {
-	return compare_numbers(*(const uint64_t *)a, *(const uint64_t *)b);
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
 }
 
 /* Each site has a gate of its own: who turns one off must not turn off another. */
@@ -142,9 +98,9 @@ struct kymo_error *kymo_markers_create(struct kymo_module *module, struct kymo_m
 					   .n_switches = reader.switches.n,
 					   .strings = reader.strings };
 	if (list->n)
-		qsort(list->items, list->n, sizeof(*list->items), by_name_and_place);
+		qsort(list->items, list->n, sizeof(*list->items), marker_by_name_and_place);
 	if (list->n_switches)
-		qsort(list->switches, list->n_switches, sizeof(*list->switches), by_name_and_site);
+		qsort(list->switches, list->n_switches, sizeof(*list->switches), marker_by_name_and_site);
 	*ret = list;
 	return NULL;
 }

@@ -47,15 +47,23 @@ struct kymo_error *marker_copy_names(struct marker_reader *reader, const struct 
 
 void marker_strings_destroy(struct marker_strings *strings);
 
+/* ---- check.c ---------------------------------------------------------------------------------------------------- */
+
 /* BAD_DATA: "PATH: marker 'NAME' (note at offset 0x…): FORMAT..."; `name` may be NULL. */
 struct kymo_error *marker_bad(const struct marker_reader *reader, const struct kymo_note *note, const char *name,
 			      const char *format, ...) __attribute__((format(printf, 4, 5), returns_nonnull));
 
+/* Whether `size` bytes at `vaddr` can be written by the program, once it runs. */
+bool marker_is_writable(const struct kymo_module *module, uint64_t vaddr, size_t size);
+
+/* ---- order.c: for qsort() and bsearch() --------------------------------------------------------------------------- */
+
 /* Orders switches by site; those of the portable form, which have none, by provider and name. */
 int marker_by_site(const void *a, const void *b);
 
-/* Whether `size` bytes at `vaddr` can be written by the program, once it runs. */
-bool marker_is_writable(const struct kymo_module *module, uint64_t vaddr, size_t size);
+/* Order markers by provider, name and place, and switches by provider, name, site and gate. */
+int marker_by_name_and_place(const void *a, const void *b);
+int marker_by_name_and_site(const void *a, const void *b);
 
 /* ---- format.c ------------------------------------------------------------------------------------------------------- */
 

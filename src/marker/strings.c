@@ -71,22 +71,3 @@ void marker_strings_destroy(struct marker_strings *strings)
 	kymo_vec_deinit(&strings->blocks);
 	free(strings);
 }
-
-struct kymo_error *marker_bad(const struct marker_reader *reader, const struct kymo_note *note, const char *name,
-			      const char *format, ...)
-{
-	const char *path = kymo_module_path(reader->module);
-	kymo_cleanup_free char *what = NULL;
-	va_list args;
-
-	va_start(args, format);
-	what = kymo_format(format, args);
-	va_end(args);
-	if (!what)
-		return &kymo_error_no_memory;
-	if (!name)
-		return kymo_error_create(KYMO_ERROR_BAD_DATA, "%s: a marker (note at offset 0x%llx): %s", path,
-					 (unsigned long long)note->offset, what);
-	return kymo_error_create(KYMO_ERROR_BAD_DATA, "%s: marker '%s' (note at offset 0x%llx): %s", path, name,
-				 (unsigned long long)note->offset, what);
-}

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "arch/x86_64/plan.h"
+#include "arch/x86_64/faults.h"
 
 static bool are_sizes_sane(const struct kymo_plan *plan)
 {

@@ -29,7 +29,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "arch/x86_64/plan.h"
+#include "arch/x86_64/check.h"
+#include "arch/x86_64/evict.h"
+#include "arch/x86_64/pun.h"
 
 #define SHORT_SIZE 2 /* jmp rel8 */
 #define PREFIXES_MAX 2u /* in front of an evicted instruction's jump */

@@ -2,7 +2,7 @@
 #ifndef KYMO_ARCH_X86_64_EXITS_H
 #define KYMO_ARCH_X86_64_EXITS_H
 
-#include "arch/x86_64/plan.h"
+#include "arch/x86_64/site.h"
 #include "base/vec.h"
 
 #define X86_PARTS_MAX 16

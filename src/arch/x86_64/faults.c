@@ -7,7 +7,7 @@
  * of a goroutine at its stack's limit reads the goroutine's own descriptor. All else may be a bad pointer.
  */
 #include "arch/x86_64/entries.h"
-#include "arch/x86_64/plan.h"
+#include "arch/x86_64/faults.h"
 
 #define RED_ZONE 128
 

@@ -29,7 +29,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "arch/x86_64/plan.h"
+#include "arch/x86_64/check.h"
+#include "arch/x86_64/faults.h"
+#include "arch/x86_64/made.h"
+#include "arch/x86_64/pun.h"
 
 /* Segment overrides, of which es to ds are branch hints at most, and REX, which loses to a prefix behind it. */
 const uint8_t x86_prefixes[X86_N_PREFIXES] = {

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "arch/x86_64/plan.h"
+#include "arch/x86_64/site.h"
 #include "base/cleanup.h"
 #include "base/vec.h"
 

@@ -22,7 +22,7 @@
 
 #include "arch/pad.h"
 #include "arch/x86_64/entries.h"
-#include "arch/x86_64/plan.h"
+#include "arch/x86_64/stacks.h"
 
 #define RSP 4
 #define R14 14

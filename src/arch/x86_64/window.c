@@ -2,7 +2,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "arch/x86_64/plan.h"
+#include "arch/x86_64/check.h"
+#include "arch/x86_64/faults.h"
+#include "arch/x86_64/window.h"
 
 #define PADDING_MAX 64u /* between functions */
 
