@@ -19,58 +19,8 @@
 
 #include "proc/proc.h"
 
-#define ALWAYS \
-	(KYMO_EVENTS_SYSCALL | KYMO_EVENTS_SIGNAL | KYMO_EVENT_CLONE | KYMO_EVENT_EXEC | KYMO_EVENT_JCTL | KYMO_EVENT_DEATH | KYMO_EVENT_REAP)
-#define NOT_INVOLVED (ALWAYS | KYMO_MASK_PICKED_CALLS)	/* kymo_inner_pick() has what is needed */
-#define INVOLVED (ALWAYS | KYMO_EVENT_QUIESCE | KYMO_EVENT_EXIT)
-
-/* ---- the table ------------------------------------------------------------------------------------------------------------- */
-
-struct inner_thread *inner_find(const struct kymo_inner *inner, pid_t tid)
-{
-	struct inner_thread *thread = tid > 0 ? inner->buckets[(unsigned int)tid % INNER_BUCKETS] : NULL;
-
-	while (thread && thread->tid != tid)
-		thread = thread->next;
-	return thread;
-}
-
-struct inner_thread *inner_next(const struct kymo_inner *inner, const struct inner_thread *thread)
-{
-	unsigned int bucket = 0;
-
-	if (thread && thread->next)
-		return thread->next;
-	if (thread)
-		bucket = (unsigned int)thread->tid % INNER_BUCKETS + 1;
-	while (bucket < INNER_BUCKETS && !inner->buckets[bucket])
-		bucket++;
-	return bucket < INNER_BUCKETS ? inner->buckets[bucket] : NULL;
-}
-
-static void add_to_table(struct inner_thread *thread)
-{
-	struct inner_thread **bucket = &thread->owner->buckets[(unsigned int)thread->tid % INNER_BUCKETS];
-
-	thread->next = *bucket;
-	*bucket = thread;
-}
-
-static void take_from_table(struct inner_thread *thread)
-{
-	struct inner_thread **at = &thread->owner->buckets[(unsigned int)thread->tid % INNER_BUCKETS];
-
-	while (*at && *at != thread)
-		at = &(*at)->next;
-	if (*at)
-		*at = thread->next;
-}
-
-void inner_involve(struct inner_thread *thread)
-{
-	if (!thread->is_involved && !thread->is_dead)
-		thread->is_involved = !kymo_engine_set_events(thread->engine, INVOLVED);
-}
+/* kymo_inner_pick() has what is needed. */
+#define NOT_INVOLVED (INNER_ALWAYS | KYMO_MASK_PICKED_CALLS)
 
 static unsigned int answer(const struct inner_thread *thread)
 {
@@ -248,9 +198,9 @@ static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_ac
 	siginfo_t info;
 
 	if (thread->tid != kymo_engine_tid(engine)) {
-		take_from_table(thread);
+		inner_forget(thread);
 		thread->tid = thread->pid;
-		add_to_table(thread);
+		inner_add(thread);
 		inner_find_parent(thread);
 	}
 	if (thread->tracer && thread->options & PTRACE_O_TRACEEXEC) {
@@ -353,7 +303,7 @@ static void on_release(void *data)
 	struct kymo_inner *inner = thread->owner;
 
 	inner_forget_wait(thread);
-	take_from_table(thread);
+	inner_forget(thread);
 	for (struct inner_thread *other = thread->has_traced ? inner_next(inner, NULL) : NULL; other; other = inner_next(inner, other))
 		if (other->tracer == thread)
 			other->tracer = NULL;
@@ -416,7 +366,7 @@ static int follow(struct kymo_inner *inner, pid_t tid, pid_t pid, pid_t maker, s
 		return 0;
 	if (err)
 		return err;
-	add_to_table(*ret);
+	inner_add(*ret);
 	kymo_engine_put((*ret)->engine);
 	return 0;
 }

@@ -88,7 +88,14 @@ struct kymo_inner {
 	KYMO_VEC(struct inner_thread *) held;
 };
 
-/* ---- inner.c: the table of threads, and what engines are told ------------------------------------------------------------ */
+/* ---- inner_table.c: the threads of the tree, by their ids --------------------------------------------------------------- */
+
+/* Events of every thread's engine. */
+#define INNER_ALWAYS \
+	(KYMO_EVENTS_SYSCALL | KYMO_EVENTS_SIGNAL | KYMO_EVENT_CLONE | KYMO_EVENT_EXEC | KYMO_EVENT_JCTL | KYMO_EVENT_DEATH | KYMO_EVENT_REAP)
+
+void inner_add(struct inner_thread *thread);
+void inner_forget(struct inner_thread *thread);
 
 struct inner_thread *inner_find(const struct kymo_inner *inner, pid_t tid);
 
