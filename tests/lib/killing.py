@@ -30,10 +30,6 @@ PROBES = {
 }
 CALLS = 'ptrace,pwrite64,pwritev,pidfd_open,pidfd_getfd,ftruncate,fallocate,mmap,mremap,munmap,mkdir,renameat,rename'
 
-
-# The call, and which of them, in which a recorder of a second is when all of its probes are in.
-WHILE_RECORDING = ('poll', 3)
-
 # Leaks cannot be looked for under strace, and not in a process that is killed while it looks.
 NO_LEAKS = {'ASAN_OPTIONS': os.environ.get('ASAN_OPTIONS', '') + ':detect_leaks=0'}
 
@@ -75,6 +71,13 @@ class Victim:
         process.end()
         self.after_kill(f'{delay:.4f} s after its start')
 
+    def kill_while_recording(self):
+        """When all probes are in. What it leaves is there afterwards."""
+        process = start_record(self.pid, '-q', '-o', self.directory / 'killed', '--buffer', '1M', *self.probes, '--for', '600', env=NO_LEAKS)
+        process.signal(signal.SIGKILL)
+        process.end()
+        check(remains.are_there(self.pid), 'the killed recorder left something')
+
     def strace(self, call, number, command):
         """Run `command` to its `number`th call, from 1, of `call`: it is killed there."""
         result = run(program('strace'), '-qq', '-o', '/dev/null', '-e', f'trace={call}', '-e', 'signal=none',
@@ -84,8 +87,7 @@ class Victim:
 
     def kill_detach_at(self, call, number):
         """Two in a row: a recorder in the middle of its work, and then who cleans up after it."""
-        self.strace(*WHILE_RECORDING, self.recorder(600))
-        check(remains.are_there(self.pid), 'the killed recorder left something')
+        self.kill_while_recording()
         killed = self.strace(call, number, [KYMO, 'detach', '-q', str(self.pid)])
         self.after_kill(f'while it detached, at {call} number {number}', killed)
 

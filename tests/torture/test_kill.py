@@ -8,7 +8,7 @@ import random
 import time
 
 import processes
-from killing import NO_LEAKS, WHILE_RECORDING, Victim, kill_often
+from killing import NO_LEAKS, Victim, kill_often
 from kymotest import KYMO, TORTURE_SECONDS, check, check_equal, program, run, timeout
 from seeds import seed
 from sleeping import WITH_BLOCK, WOKEN, Sleepers
@@ -104,7 +104,8 @@ def test_a_recorder_that_is_killed_again_and_again_while_it_works_under_load(tmp
     end = time.monotonic() + TORTURE_SECONDS
     victim = Victim(tmp, threads=4, args=('-p', '0'), probes=random.choice(['entries', 'puns', 'returns']))
     calls = victim.calls()
-    victim.kill_at(*WHILE_RECORDING, seconds=600)  # one, at least, that leaves something, however few kills there is time for
+    victim.kill_while_recording()  # one, at least, that leaves something, however few kills there is time for
+    victim.after_kill('while it recorded')
     while time.monotonic() < end:
         call = random.choice(calls)
         victim.kill_at(call, random.randint(1, calls.count(call)))
