@@ -451,9 +451,32 @@ static void touch_revived(struct kymo_probes *probes, const struct pending *pend
 		}
 }
 
-static struct kymo_error *apply_checked(struct kymo_probes *probes, enum probes_again *again_ret)
+/* Whether all text is as the plans have it: else an error, with `again_ret` where planning anew may help. */
+static struct kymo_error *check_is_planned(struct kymo_probes *probes, enum probes_again *again_ret)
 {
-	struct pending pending = { NULL, 0 };
+	const struct probe_site *stale = NULL;
+	const struct probe_switch *spoiled = NULL;
+	struct kymo_error *error = check_all(probes, &stale);
+
+	if (!error)
+		error = probes_check_switches(probes, &spoiled);
+	if (error || (!stale && !spoiled))
+		return error;
+	if (stale && probes->modules.items[stale->module].jit && !stale->behind)
+		return kymo_error_create(KYMO_ERROR_UNSAFE,
+					 "the program has changed the code at 0x%" PRIx64 " (%s) since it was looked at; nothing was written, look where it is now",
+					 stale->address, probes_site_name(stale));
+	*again_ret = PROBES_AGAIN_ANEW;
+	return stale ? kymo_error_create(KYMO_ERROR_UNSAFE,
+					 "the code at %s (0x%" PRIx64 ") is not what its file holds: something else has patched it",
+					 probes_site_name(stale), stale->address) :
+		       kymo_error_create(KYMO_ERROR_UNSAFE, "the marker %s:%s at 0x%" PRIx64 " cannot be turned on: %s", spoiled->provider,
+					 spoiled->name, spoiled->address, spoiled->spoiled);
+}
+
+/* Whether no thread is where one must not be. PROBES_AGAIN_LATER: one is, or the program may be about to write where code is to be changed. */
+static struct kymo_error *check_is_free(struct kymo_probes *probes, enum probes_again *again_ret)
+{
 	struct kymo_error *error;
 	struct kymo_maps maps;
 	uint64_t pc;
@@ -473,13 +496,29 @@ static struct kymo_error *apply_checked(struct kymo_probes *probes, enum probes_
 	}
 	pc = probes_find_saved_pc(probes->process, &maps, is_in_a_window, probes, &tid);
 	kymo_maps_deinit(&maps);
-	if (pc || !can_move_all(probes) || probes_are_switches_busy(probes)) {
+	if (pc || !can_move_all(probes) || probes_are_switches_busy(probes))
 		*again_ret = PROBES_AGAIN_LATER;
-		return NULL;
-	}
+	return NULL;
+}
+
+/*
+ * The text is compared last of all: the kernel sets uprobes in a process that is stopped, too, and one that is set between the comparison and the write is lost to its tool
+ * (docs/design/coexisting.md).
+ */
+struct kymo_error *probes_apply(struct kymo_probes *probes, enum probes_again *again_ret)
+{
+	struct pending pending = { NULL, 0 };
+	struct kymo_error *error;
+
+	*again_ret = PROBES_DONE;
+	error = check_is_free(probes, again_ret);
+	if (error || *again_ret != PROBES_DONE)
+		return error;
 	error = gather_pending(probes, &pending);
 	if (!error)
 		error = check_dispatch(probes, &pending);
+	if (!error)
+		error = check_is_planned(probes, again_ret);
 	if (error) {
 		free(pending.sites);
 		return error;
@@ -497,29 +536,4 @@ static struct kymo_error *apply_checked(struct kymo_probes *probes, enum probes_
 	}
 	free(pending.sites);
 	return error;
-}
-
-struct kymo_error *probes_apply(struct kymo_probes *probes, enum probes_again *again_ret)
-{
-	const struct probe_site *stale = NULL;
-	const struct probe_switch *spoiled = NULL;
-	struct kymo_error *error = check_all(probes, &stale);
-
-	*again_ret = PROBES_DONE;
-	if (!error)
-		error = probes_check_switches(probes, &spoiled);
-	if (error)
-		return error;
-	if (!stale && !spoiled)
-		return apply_checked(probes, again_ret);
-	if (stale && probes->modules.items[stale->module].jit && !stale->behind)
-		return kymo_error_create(KYMO_ERROR_UNSAFE,
-					 "the program has changed the code at 0x%" PRIx64 " (%s) since it was looked at; nothing was written, look where it is now",
-					 stale->address, probes_site_name(stale));
-	*again_ret = PROBES_AGAIN_ANEW;
-	return stale ? kymo_error_create(KYMO_ERROR_UNSAFE,
-					 "the code at %s (0x%" PRIx64 ") is not what its file holds: something else has patched it",
-					 probes_site_name(stale), stale->address) :
-		       kymo_error_create(KYMO_ERROR_UNSAFE, "the marker %s:%s at 0x%" PRIx64 " cannot be turned on: %s", spoiled->provider,
-					 spoiled->name, spoiled->address, spoiled->spoiled);
 }

@@ -43,12 +43,7 @@ class Tool:
         return text_at(self.pid, self.address) == BREAKPOINT
 
     def end(self):
-        def has_ended():  # a signal may come before the tool waits for one
-            if self.process.is_alive():
-                self.process.signal(signal.SIGINT)
-            return not self.process.is_alive()
-        eventually(has_ended, f'{self.process.command} ends')
-        result = self.process.end()
+        result = self.process.end(signal.SIGINT)  # once: a second one ends bpftrace before it has told its count
         eventually(lambda: not self.has_breakpoint(), f'the breakpoint of {self.process.command} is gone')
         match = re.search(self.COUNT, result.out + result.err, re.MULTILINE)
         check(match, 'a count', result)

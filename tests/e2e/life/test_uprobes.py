@@ -1,5 +1,6 @@
 """Other tools' uprobes on recorded functions, and pages of code that a program drops: the program runs on, the other tool counts
 right, and what kymo has not recorded it says."""
+import os
 import re
 import shutil
 import signal
@@ -7,7 +8,8 @@ import socket
 import time
 
 import processes
-from kymotest import (KYMO, check, check_equal, check_text_intact, eventually, kymo, need_uprobes, report_json, run, skip, start,
+from killing import NO_LEAKS
+from kymotest import (KYMO, check, check_equal, check_text_intact, eventually, kymo, need_uprobes, program, report_json, run, skip, start,
                       start_record, target_path, timeout)
 from uprobers import BREAKPOINT, Bpftrace, Perf, address_of, build, text_at
 
@@ -269,3 +271,45 @@ def test_a_forked_child_bears_a_breakpoint(tmp):
     recorder.wait_for('^done 70$')
     result = recorder.end().ok()
     check('another tool has set a breakpoint' in result.err, 'it is told', result)
+
+
+def looks_at_memory(called, trace):
+    """How often a recorder lists the memory of the process before it writes into its text."""
+    trace, page = trace / 'looks', address_of(called.pid, called.path, 'first') & ~4095
+    run(program('strace'), '-qq', '-o', trace, '-P', f'/proc/{called.pid}/maps', '-P', f'/proc/{called.pid}/mem', '-e', 'trace=openat,pwrite64',
+        '-e', 'signal=none', KYMO, 'record', '-q', '-p', f'{called.path}:*', '--for', '0.01', '--pid', called.pid, env=NO_LEAKS).ok()
+    looks = 0
+    for line in trace.read_text().splitlines():
+        write = re.match(r'pwrite64\(.*, (\d+)\) += ', line)
+        if write and page <= int(write[1]) < page + 4096:
+            return looks
+        looks += '/maps"' in line
+    check(False, 'the recorder writes into the text', trace.read_text())
+
+
+def test_a_breakpoint_that_is_set_while_the_recorder_looks_at_stacks_is_not_written_over(tmp):
+    """The last look at the memory of the process comes right before the stacks are read. strace makes it long."""
+    need_uprobes()
+    called = Called(tmp)
+    before = called.bytes('first')
+    n = looks_at_memory(called, tmp)
+    recorder = start(program('strace'), '-qq', '-o', tmp / 'calls', '-P', f'/proc/{called.pid}/maps', '-e', 'trace=openat', '-e', 'signal=none',
+                     '-e', f'inject=openat:delay_exit=4000000:when={n}', KYMO, 'record', '-q', '-p', f'{called.path}:*', '--pid', called.pid,
+                     env=NO_LEAKS)
+    since = time.monotonic()
+
+    def is_held():
+        nonlocal since
+        if processes.status(called.pid)['State'][0] != 't':
+            since = time.monotonic()
+        return time.monotonic() - since > 0.5 or not recorder.is_alive()
+    eventually(is_held, 'the process is stopped')
+    other = Perf(called.pid, called.path, 'whole')
+    check_equal(called.bytes('first'), before, 'text that is not written yet')
+    eventually(lambda: is_in(called, 'first', before) and processes.tracer(called.pid) == 0, 'the probes are in')
+    called.call(500)
+    check_equal(other.end(), 500, 'calls that the other tool counts')
+    for pid in processes.children(recorder.pid):
+        os.kill(pid, signal.SIGINT)
+    recorder.end().ok()
+    called.end()
