@@ -266,6 +266,12 @@ bool kymo_ctf_next_unordered(struct kymo_ctf_reader *reader, struct kymo_ctf_rec
 /* Losses met so far, in the order of time. */
 const struct kymo_ctf_loss *kymo_ctf_reader_losses(const struct kymo_ctf_reader *reader, size_t *n);
 
+/*
+ * The stamp from which on each stream has its records: the first packets of some were overwritten (kymo record --overwrite), and those of an idle CPU go back
+ * further than those of a busy one. 0 where each stream has its beginning. It is known once a first record was read by kymo_ctf_next().
+ */
+uint64_t kymo_ctf_reader_whole_since(const struct kymo_ctf_reader *reader);
+
 /* The stamp from which on records may be missing because of damage met so far; UINT64_MAX where there is none. */
 uint64_t kymo_ctf_reader_damaged_since(const struct kymo_ctf_reader *reader);
 

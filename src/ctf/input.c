@@ -178,6 +178,8 @@ static bool count_losses(struct input *input, const struct kymo_ctf_packet *pack
 		loss.packets = packet->packet_seq_num - seq;
 		if (!lose(findings, &loss))
 			return false;
+		if (!input->has_content && loss.end > findings->whole_since)
+			findings->whole_since = loss.end;
 	} else if (packet->packet_seq_num < seq) {
 		warn(findings, input, "packet %" PRIu64 " follows packet %" PRIu64, packet->packet_seq_num,
 		     before->packet_seq_num);
@@ -228,6 +230,7 @@ static bool begin_packet(struct input *input, const uint8_t *uuid, struct findin
 	input->in_packet = true;
 	input->packet = packet;
 	input->n_packets++;
+	input->has_content |= packet.content_size / 8 > sizeof(packet);
 	input->packet_begin = begin;
 	input->content_end = content_end;
 	input->packet_end = packet_end;

@@ -30,6 +30,7 @@ struct findings {
 	size_t n_sorted;		/* losses that are in order already */
 	KYMO_VEC(char *) warnings;
 	uint64_t damaged_since;		/* TSC; UINT64_MAX: nothing is damaged */
+	uint64_t whole_since;		/* TSC of the latest packet that is the first one left of its stream; 0: no stream's first packet is missing */
 	struct kymo_error *error;	/* the first one that ends reading */
 };
 
@@ -47,6 +48,7 @@ struct input {
 	uint64_t tsc;			/* the last stamp of the packet */
 	struct kymo_ctf_packet packet;	/* valid if n_packets */
 	uint64_t n_packets;
+	bool has_content;		/* one of the packets up to this one has more than a header */
 	bool in_packet, ended;
 };
 

@@ -322,6 +322,11 @@ static void sort_losses(struct findings *findings)
 	}
 }
 
+uint64_t kymo_ctf_reader_whole_since(const struct kymo_ctf_reader *reader)
+{
+	return reader->findings->whole_since;
+}
+
 const struct kymo_ctf_loss *kymo_ctf_reader_losses(const struct kymo_ctf_reader *reader, size_t *n)
 {
 	struct findings *findings = reader->findings;

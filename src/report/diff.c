@@ -75,8 +75,8 @@ static void fill_counts(struct row *row, const struct diff_row *of, const struct
 		const uint64_t count = kymo_diff_count(of->probes[i]);
 
 		counts[i] = (double)count;
-		rates[i] = kymo_model_rate(sides[i]->model, count);
-		has_rates[i] = of->is_there[i] && kymo_model_duration_ns(sides[i]->model);
+		rates[i] = kymo_model_rate(sides[i]->model, of->probes[i] ? of->probes[i]->recent : 0);
+		has_rates[i] = of->is_there[i] && kymo_model_rated_ns(sides[i]->model);
 		strcpy(row->cells[0][i], "-");
 		strcpy(row->cells[1][i], "-");
 		if (of->is_there[i])
@@ -236,8 +236,8 @@ static struct kymo_error *write_side(const struct summary *summary, char letter,
 	kymo_page_printf(page, INK_HEAD, "%c  %s", letter, dir);
 	kymo_page_printf(page, INK_PLAIN, "  %s %s", kymo_text_count(number, model->count), model->count == 1 ? "event" : "events");
 	kymo_page_printf(page, INK_PLAIN, " in %s s", kymo_text_seconds(number, (int64_t)duration, 3));
-	if (duration)
-		kymo_page_printf(page, INK_PLAIN, ", %s/s", kymo_text_short(number, kymo_model_rate(model, model->count)));
+	if (kymo_model_rated_ns(model))
+		kymo_page_printf(page, INK_PLAIN, ", %s/s", kymo_text_short(number, kymo_model_rate(model, model->recent)));
 	putc('\n', page->out);
 	if (total.events)
 		kymo_page_printf(page, INK_ALARM, "   lost %s %s: counts are too low\n", kymo_text_count(number, total.events),

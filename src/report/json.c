@@ -192,6 +192,8 @@ static void write_probe(FILE *out, const struct model *model, size_t at)
 	if (event->kind == KYMO_CTF_MARKER)
 		write_marker(out, model, at);
 	fprintf(out, ", \"count\": %" PRIu64, probe ? probe->count : 0);
+	if (model->since > model->first)
+		fprintf(out, ", \"count_since\": %" PRIu64, probe ? probe->recent : 0);
 	fprintf(out, ", \"threads\": %" PRIu32 ", \"more_threads\": %s", probe ? probe->n_threads : 0,
 		probe && probe->more_threads ? "true" : "false");
 	if (probe)
@@ -424,6 +426,8 @@ struct kymo_error *kymo_json_write(const struct summary *summary, FILE *out)
 		kymo_model_duration_ns(model), model->n_cpus);
 	if (model->count)
 		write_times(out, model->trace, model->first, model->last);
+	if (model->since > model->first)
+		fprintf(out, ",\n\"since_ns\": %" PRIu64 ", \"events_since\": %" PRIu64, kymo_ctf_wall_ns(model->trace, model->since), model->recent);
 	fputs(",\n", out);
 	write_probes(out, model);
 	error = write_calls(out, summary->calls);

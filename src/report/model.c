@@ -128,6 +128,7 @@ static void add_to_probe(const struct model *model, struct probe *probe, const s
 		probe->first = probe->last = record->tsc;
 	}
 	probe->count++;
+	probe->recent += record->tsc >= model->since;
 	if (record->tsc > probe->last)
 		probe->last = record->tsc;
 	for (uint32_t i = 0; i < probe->event->n_fields; i++)
@@ -137,12 +138,18 @@ static void add_to_probe(const struct model *model, struct probe *probe, const s
 static void add_to_totals(struct model *model, const struct kymo_ctf_record *record)
 {
 	model->count++;
+	model->recent += record->tsc >= model->since;
 	model->n_returns += record->event->kind == KYMO_CTF_SYSRET;
 	if (record->cpu < 4096 && !(model->cpus[record->cpu / 32] & 1u << record->cpu % 32)) {
 		model->cpus[record->cpu / 32] |= 1u << record->cpu % 32;
 		model->n_cpus++;
 	}
 	++*timeline_bin(model, record->tsc);
+}
+
+void kymo_model_begin(struct model *model, uint64_t whole_since)
+{
+	model->since = whole_since;
 }
 
 void kymo_model_see(struct model *model, uint64_t tsc)
@@ -170,6 +177,7 @@ static void add_to_process(struct model *model, const struct kymo_ctf_process *p
 	if (!count->count)
 		count->first = count->last = tsc;
 	count->count++;
+	count->recent += tsc >= model->since;
 	if (tsc > count->last)
 		count->last = tsc;
 }
@@ -182,12 +190,13 @@ static bool add_to_thread(struct model *model, struct probe *probe, size_t at, u
 		thread->first = thread->last = tsc;
 		model->n_threads++;
 	}
+	thread->recent += tsc >= model->since;
 	if (tsc > thread->last)
 		thread->last = tsc;
 	if (thread->process)
 		add_to_process(model, thread->process, tsc);
 	if (model->has_pairs && probe->event->kind != KYMO_CTF_SYSRET &&
-	    !kymo_pairs_add(&model->pairs, at, (size_t)(probe->event - model->trace->events)))
+	    !kymo_pairs_add(&model->pairs, at, (size_t)(probe->event - model->trace->events), tsc >= model->since))
 		return false;
 	return mark_thread(probe, at);
 }
@@ -229,11 +238,18 @@ int64_t kymo_model_relative_ns(const struct model *model, uint64_t tsc)
 	return (int64_t)(0 - kymo_ctf_duration_ns(model->trace, model->zero - tsc));
 }
 
-double kymo_model_rate(const struct model *model, uint64_t count)
+uint64_t kymo_model_rated_ns(const struct model *model)
 {
-	uint64_t ns = kymo_model_duration_ns(model);
+	uint64_t from = model->since > model->first ? model->since : model->first;
 
-	return ns ? (double)count * 1e9 / (double)ns : 0;
+	return from < model->last ? kymo_ctf_duration_ns(model->trace, model->last - from) : 0;
+}
+
+double kymo_model_rate(const struct model *model, uint64_t recent)
+{
+	uint64_t ns = kymo_model_rated_ns(model);
+
+	return ns ? (double)recent * 1e9 / (double)ns : 0;
 }
 
 static int compare_probes(const void *a, const void *b)

@@ -33,6 +33,7 @@ struct field_stats {
 struct probe {
 	const struct kymo_ctf_event *event;	/* of several places the first */
 	uint64_t count, first, last;
+	uint64_t recent;		/* of these, since model->since */
 	struct stats gaps;		/* ns between one record and the next, of all threads */
 	uint64_t *threads;		/* a bit for each thread's place in the model */
 	size_t n_words;
@@ -44,7 +45,7 @@ struct probe {
 /* Of one entry of the trace's table of processes. */
 struct process_count {
 	const struct kymo_ctf_process *process;
-	uint64_t count, first, last;
+	uint64_t count, recent, first, last;
 };
 
 struct model {
@@ -63,7 +64,9 @@ struct model {
 	uint64_t other_threads;		/* records of threads beyond MAX_THREADS */
 	bool has_zero, has_first;	/* there is a record, and one in the filter's time */
 	uint64_t zero;			/* the first record of the trace */
-	uint64_t count, first, last;	/* `first` and `last` of all records in the filter's time, whatever their threads and probes */
+	uint64_t since;			/* each stream has its records from then on; what is older is not in rates */
+	uint64_t count, recent;		/* in all, and since then */
+	uint64_t first, last;		/* of all records in the filter's time, whatever their threads and probes */
 	uint64_t timeline[TIMELINE_BINS];	/* records from `origin`, in steps of 2^timeline_shift ticks */
 	uint64_t origin;
 	unsigned int timeline_shift;
@@ -81,6 +84,9 @@ void kymo_model_filter(struct model *model, const struct filter *filter, bool ha
 /* Is the event at this place of the trace's table the first of a probe that the filter has? */
 bool kymo_model_is_probe(const struct model *model, size_t at);
 
+/* Before the first record is seen: see kymo_ctf_reader_whole_since(). */
+void kymo_model_begin(struct model *model, uint64_t whole_since);
+
 /* Before anything else is said of it: there is a record at that time. */
 void kymo_model_see(struct model *model, uint64_t tsc);
 
@@ -92,8 +98,11 @@ struct kymo_error *kymo_model_add(struct model *model, const struct kymo_ctf_rec
 uint64_t kymo_model_duration_ns(const struct model *model);
 int64_t kymo_model_relative_ns(const struct model *model, uint64_t tsc);
 
-/* Records a second over the trace's duration; 0 where it has none. */
-double kymo_model_rate(const struct model *model, uint64_t count);
+/* Nanoseconds that rates are of: as the duration, but not from before `since`. */
+uint64_t kymo_model_rated_ns(const struct model *model);
+
+/* A second, of `recent` records in that time; 0 where it has none. */
+double kymo_model_rate(const struct model *model, uint64_t recent);
 
 /* The probes that were hit, most often first, and the threads likewise. Fresh arrays; NULL when memory is out. */
 struct probe **kymo_model_sorted_probes(const struct model *model);

@@ -40,13 +40,26 @@ static struct kymo_error *write_subject(const struct summary *summary, const str
 	return NULL;
 }
 
-/* "2024-11-20 12:58:01, 5.012 s, 12,345 events, 2.46k/s; 3 of 5 probes, 2 threads, 2 CPUs" */
+/* ", 2.46k/s", and since when, where not all CPUs have their records from the beginning: ", 2.46k/s since 4.012 s" */
+static void write_rate(const struct model *model, const struct page *page, unsigned int decimals)
+{
+	char number[TEXT_NUMBER];
+
+	if (!kymo_model_rated_ns(model))
+		return;
+	kymo_page_printf(page, INK_PLAIN, ", %s/s", kymo_text_short(number, kymo_model_rate(model, model->recent)));
+	if (model->since > model->first)
+		kymo_page_printf(page, INK_PLAIN, " since %s s", kymo_text_seconds(number, kymo_model_relative_ns(model, model->since), decimals));
+}
+
+/* "2024-11-20 12:58:01, 5.012 s: 12,345 events, 2.46k/s; 3 of 5 probes, 2 threads, 2 CPUs" */
 static void write_totals(const struct summary *summary, const struct page *page)
 {
 	const struct model *model = summary->model;
 	time_t first = (time_t)(kymo_ctf_wall_ns(summary->trace, model->first) / 1000000000);
-	char date[64] = "", seconds[TEXT_NUMBER], count[TEXT_NUMBER], rate[TEXT_NUMBER];
+	char date[64] = "", seconds[TEXT_NUMBER], count[TEXT_NUMBER];
 	uint64_t duration = kymo_model_duration_ns(model);
+	const unsigned int decimals = duration >= 1000000000 ? 3 : duration >= 1000000 ? 6 : 9;
 	size_t n_threads = model->n_threads;
 	struct tm parts;
 
@@ -57,12 +70,11 @@ static void write_totals(const struct summary *summary, const struct page *page)
 	}
 	if (localtime_r(&first, &parts))
 		strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S, ", &parts);
-	kymo_text_seconds(seconds, (int64_t)duration, duration >= 1000000000 ? 3 : duration >= 1000000 ? 6 : 9);
+	kymo_text_seconds(seconds, (int64_t)duration, decimals);
 	kymo_page_printf(page, INK_PLAIN, "%s%s s: ", date, seconds);
 	kymo_page_printf(page, INK_HEAD, "%s %s", kymo_text_count(count, model->count),
 			 plural(model->count, "event", "events"));
-	if (duration)
-		kymo_page_printf(page, INK_PLAIN, ", %s/s", kymo_text_short(rate, kymo_model_rate(model, model->count)));
+	write_rate(model, page, decimals);
 	kymo_page_printf(page, INK_PLAIN, "; ");
 	if (model->n_hit < model->n_probes)
 		kymo_page_printf(page, INK_PLAIN, "%zu of ", model->n_hit);
@@ -192,10 +204,14 @@ static void write_losses(const struct summary *summary, const struct page *page,
 	if (total.packets)
 		kymo_page_printf(page, INK_ALARM, "%s%s %s overwritten", total.events ? ", " : "",
 				 kymo_text_count(number, total.packets), plural(total.packets, "packet", "packets"));
-	for (size_t i = 0; i < n_spans; i++)
-		kymo_page_printf(page, INK_PLAIN, "%s %s to %s s", i ? "," : ":",
-				 kymo_text_seconds(begin, kymo_model_relative_ns(model, spans[i].begin), decimals),
-				 kymo_text_seconds(end, kymo_model_relative_ns(model, spans[i].end), decimals));
+	for (size_t i = 0; i < n_spans; i++) {
+		kymo_text_seconds(begin, kymo_model_relative_ns(model, spans[i].begin), decimals);
+		kymo_text_seconds(end, kymo_model_relative_ns(model, spans[i].end), decimals);
+		if (total.packets && spans[i].begin == spans[i].end)	/* of the packets that are gone, only the end is known */
+			kymo_page_printf(page, INK_PLAIN, "%s before %s s", i ? "," : ":", end);
+		else
+			kymo_page_printf(page, INK_PLAIN, "%s %s to %s s", i ? "," : ":", begin, end);
+	}
 	putc('\n', page->out);
 }
 

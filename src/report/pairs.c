@@ -33,7 +33,7 @@ static bool grow(struct pairs *pairs)
 	return true;
 }
 
-bool kymo_pairs_add(struct pairs *pairs, size_t thread, size_t probe)
+bool kymo_pairs_add(struct pairs *pairs, size_t thread, size_t probe, bool is_recent)
 {
 	struct pair *pair;
 
@@ -41,7 +41,7 @@ bool kymo_pairs_add(struct pairs *pairs, size_t thread, size_t probe)
 		return false;
 	pair = find_slot(pairs, (uint32_t)thread, (uint32_t)probe);
 	pairs->n += !pair->count;
-	*pair = (struct pair){ .thread = (uint32_t)thread, .probe = (uint32_t)probe, .count = pair->count + 1 };
+	*pair = (struct pair){ (uint32_t)thread, (uint32_t)probe, pair->count + 1, pair->recent + is_recent };
 	return true;
 }
 

@@ -8,7 +8,8 @@
 
 struct pair {
 	uint32_t thread, probe;		/* places in the model's threads, and in trace->events */
-	uint64_t count;			/* 0: nobody's */
+	uint64_t count;			/* 0: the entry is free */
+	uint64_t recent;		/* of these, since model->since */
 };
 
 struct pairs {
@@ -19,7 +20,7 @@ struct pairs {
 void kymo_pairs_deinit(struct pairs *pairs);
 
 /* One record more. False when memory is out. */
-bool kymo_pairs_add(struct pairs *pairs, size_t thread, size_t probe);
+bool kymo_pairs_add(struct pairs *pairs, size_t thread, size_t probe, bool is_recent);
 
 /* All of them, by thread, and most often first there; a fresh array of pairs->n. NULL when memory is out. */
 struct pair *kymo_pairs_sorted(const struct pairs *pairs);

@@ -55,6 +55,8 @@ static struct kymo_error *gather(struct kymo_ctf_reader *reader, struct filter *
 	size_t thread;
 
 	while (kymo_ctf_next(reader, &record, &error)) {
+		if (!model->has_zero)
+			kymo_model_begin(model, kymo_ctf_reader_whole_since(reader));
 		kymo_model_see(model, record.tsc);
 		if (!kymo_filter_takes(filter, &record))
 			continue;

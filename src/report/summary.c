@@ -18,7 +18,7 @@
 static void write_probe_row(const struct summary *summary, const struct page *page, const struct columns *c,
 			    const char *name, const struct probe *probe)
 {
-	unsigned int owed = kymo_table_counts(summary, page, c, name, probe->count);
+	unsigned int owed = kymo_table_counts(summary, page, c, name, probe->count, probe->recent);
 	char number[TEXT_NUMBER];
 
 	if (c->threads || c->time)

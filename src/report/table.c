@@ -78,7 +78,7 @@ void kymo_table_heading(const struct page *page, const struct columns *c, const 
 }
 
 unsigned int kymo_table_counts(const struct summary *summary, const struct page *page, const struct columns *c,
-				 const char *name, uint64_t count)
+				 const char *name, uint64_t count, uint64_t recent)
 {
 	const struct model *model = summary->model;
 	char number[TEXT_NUMBER];
@@ -86,7 +86,7 @@ unsigned int kymo_table_counts(const struct summary *summary, const struct page 
 	kymo_page_left(page, INK_HEAD, name, c->name);
 	kymo_table_right(page, INK_PLAIN, kymo_text_count(number, count), c->count);
 	kymo_table_right(page, INK_PLAIN,
-		    kymo_model_duration_ns(model) ? kymo_text_short(number, kymo_model_rate(model, count)) : "-",
+		    kymo_model_rated_ns(model) ? kymo_text_short(number, kymo_model_rate(model, recent)) : "-",
 		    RATE_COLUMNS);
 	snprintf(number, sizeof(number), "%.1f%%", (double)count * 100 / (double)model->count);
 	kymo_table_right(page, INK_PLAIN, number, SHARE_COLUMNS);

@@ -23,7 +23,7 @@ struct thread {
 	const struct kymo_ctf_process *process;	/* that its last record was of, or NULL */
 	bool is_fixed;				/* no other thread has this tid */
 	bool process_is_fixed;			/* it stays in `process` */
-	uint64_t count, first, last;		/* the model's */
+	uint64_t count, recent, first, last;	/* the model's */
 };
 
 struct threads {

@@ -37,33 +37,33 @@ static struct kymo_error *plan(const struct summary *summary, const struct page 
 	return NULL;
 }
 
-static void write_row(const struct summary *summary, const struct page *page, const struct columns *c,
-		      const char *label, uint64_t count, uint64_t first, uint64_t last)
-{
-	unsigned int owed = kymo_table_counts(summary, page, c, label, count);
-
-	if (c->time) {
-		kymo_page_spaces(page, owed + (c->threads ? 2 + c->threads : 0));
-		kymo_table_times(summary, page, c, first, last);
-	}
-	putc('\n', page->out);
-}
-
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 struct row {
 	char name[LABEL_SIZE];
-	uint64_t count, first, last;
+	uint64_t count, recent, first, last;
 	bool has_times;
 };
+
+static void write_row(const struct summary *summary, const struct page *page, const struct columns *c,
+		      const char *label, const struct row *row)
+{
+	unsigned int owed = kymo_table_counts(summary, page, c, label, row->count, row->recent);
+
+	if (c->time) {
+		kymo_page_spaces(page, owed + (c->threads ? 2 + c->threads : 0));
+		kymo_table_times(summary, page, c, row->first, row->last);
+	}
+	putc('\n', page->out);
+}
 
 struct rows {
 	KYMO_VEC(struct row) items;
 };
 
-static struct row *push_row(struct rows *rows, uint64_t count)
+static struct row *push_row(struct rows *rows, uint64_t count, uint64_t recent)
 {
-	return kymo_vec_push(&rows->items, (struct row){ .count = count }) ? &rows->items.items[rows->items.n - 1] : NULL;
+	return kymo_vec_push(&rows->items, (struct row){ .count = count, .recent = recent }) ? &rows->items.items[rows->items.n - 1] : NULL;
 }
 
 static struct kymo_error *write_rows(const struct summary *summary, const struct page *page, const struct rows *rows, const char *heading)
@@ -86,10 +86,10 @@ static struct kymo_error *write_rows(const struct summary *summary, const struct
 		const struct row *row = &rows->items.items[i];
 
 		if (row->has_times) {
-			write_row(summary, page, &c, labels[i], row->count, row->first, row->last);
+			write_row(summary, page, &c, labels[i], row);
 			continue;
 		}
-		kymo_table_counts(summary, page, &c, labels[i], row->count);
+		kymo_table_counts(summary, page, &c, labels[i], row->count, row->recent);
 		putc('\n', page->out);
 	}
 	kymo_labels_destroy(labels, n);
@@ -113,7 +113,7 @@ static struct kymo_error *write_process_rows(const struct summary *summary, cons
 	struct kymo_error *error = NULL;
 
 	for (size_t i = 0; i < shown && !error; i++) {
-		struct row *row = push_row(&rows, processes[i]->count);
+		struct row *row = push_row(&rows, processes[i]->count, processes[i]->recent);
 
 		if (!row) {
 			error = &kymo_error_no_memory;
@@ -183,17 +183,19 @@ static bool push_probes(const struct summary *summary, const struct page *page, 
 	const struct pair *pairs = kymo_pairs_of(sorted, summary->model->pairs.n, thread, &n);
 	const size_t shown = summary->all || n <= TOP_PROBES ? n : TOP_PROBES;
 	struct row *row;
-	uint64_t rest = 0;
+	uint64_t rest = 0, recent_rest = 0;
 
 	for (size_t i = 0; i < shown; i++) {
-		row = push_row(rows, pairs[i].count);
+		row = push_row(rows, pairs[i].count, pairs[i].recent);
 		if (!row)
 			return false;
 		make_label(row->name, " ", summary->names->events[pairs[i].probe].name, page->whole ? LABEL_COLUMNS : 60);
 	}
-	for (size_t i = shown; i < n; i++)
+	for (size_t i = shown; i < n; i++) {
 		rest += pairs[i].count;
-	row = rest ? push_row(rows, rest) : NULL;
+		recent_rest += pairs[i].recent;
+	}
+	row = rest ? push_row(rows, rest, recent_rest) : NULL;
 	if (row)
 		snprintf(row->name, LABEL_SIZE, "  %zu more (--all shows them)", n - shown);
 	return row || !rest;
@@ -208,7 +210,7 @@ static struct kymo_error *fill_thread_rows(const struct summary *summary, const 
 	if (model->has_pairs && !sorted)
 		return &kymo_error_no_memory;
 	for (size_t i = 0; i < shown; i++) {
-		struct row *row = push_row(rows, threads[i]->count);
+		struct row *row = push_row(rows, threads[i]->count, threads[i]->recent);
 
 		if (!row)
 			return &kymo_error_no_memory;

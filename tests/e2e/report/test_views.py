@@ -207,3 +207,65 @@ def test_a_tree_of_some_probes_has_no_others(tmp):
     rows = [line.split() for line in text.splitlines()[1:] if 'syscall:' in line or 'malloc' in line]
     opens = sum(event['name'] == 'syscall:openat' for event in events('--process', 'ls'))
     check_equal([(row[2], row[3]) for row in rows], [(str(opens), 'syscall:openat')], text)
+
+
+IDLE = r'''
+#define _GNU_SOURCE
+#include <sched.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+__attribute__((noinline)) void hot(void)
+{
+	__asm__ volatile("nop; nop; nop; nop; nop");
+}
+
+static void run_on(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		_exit(1);
+}
+
+int main(void)
+{
+	run_on(1);
+	hot();
+	run_on(0);
+	sleep(1);
+	for (int i = 0; i < 20000; i++)
+		hot();
+	return 0;
+}
+'''
+
+
+def test_rates_of_a_flight_recorder_leave_out_what_only_an_idle_cpu_still_has(tmp):
+    """The first call was on a CPU whose ring is never full; of the others the newest are left."""
+    if len(os.sched_getaffinity(0)) < 2 or not os.sched_getaffinity(0) >= {0, 1}:
+        skip('one CPU')
+    (tmp / 'idle.c').write_text(IDLE)
+    run(program('gcc'), '-O1', '-o', tmp / 'idle', tmp / 'idle.c').ok()
+    record('--overwrite', '--buffer', '64K', '-p', f'{tmp}/idle:hot', '--', tmp / 'idle').ok()
+    times = [event['time_ns'] for event in events()]
+    times = [time - times[0] for time in times]
+    said = numbers()
+    check(said['duration_ns'] > 10**9 and said['cpus'] == 2, 'the first call is there', said)
+    since = said['since_ns'] - said['first_ns']
+    check_equal(said['events_since'], len(times) - 1, 'events since every CPU has all')
+    check(0 < since <= times[1], 'since the first of the busy CPU', since, times[1])
+    check_equal([probe['count_since'] for probe in said['probes']], [len(times) - 1], 'of the probe')
+    text = run(KYMO, 'report').ok().out
+    rate = (len(times) - 1) / (said['duration_ns'] - since) * 1e9
+    shown = re.search(r' events, ([\d.]+)([kM]?)/s since (1\.\d+) s; 1 probe', text)
+    check(shown, 'the header', text)
+    check(abs(float(shown[1]) * {'': 1, 'k': 1e3, 'M': 1e6}[shown[2]] / rate - 1) < 0.01, f'{rate:.0f}/s', text)
+    check_equal(len(re.findall(rf' +{shown[1]}{shown[2]}  100.0%', text)), 2, 'rates of the probe and of the thread')
+    check_matches(text, r'packets overwritten: before 1\.\d+ s', 'losses')
+    later = numbers('--from', '0.5')
+    check_equal(later['events'], len(times) - 1, 'of a part')
+    run(KYMO, 'report', '--diff', 'kymo.data', 'kymo.data').ok()
