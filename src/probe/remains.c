@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -271,17 +272,42 @@ static bool is_recorders(const struct kymo_maps *maps, struct kymo_process *proc
 	return false;
 }
 
-static bool has_strays(struct kymo_process *process, const struct kymo_maps *maps, const struct kymo_remains_list *list)
+/* By its program's name: it may not have come far enough to be known by its memory. A program that lies about this keeps what a dead recorder has left. */
+static bool is_kymo(pid_t pid)
+{
+	char link[32], path[PATH_MAX];
+	const char *name;
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/%d/exe", pid);
+	n = readlink(link, path, sizeof(path) - 1);
+	if (n < 0)
+		return false;
+	path[n] = '\0';
+	name = strrchr(path, '/');
+	return name && (!strcmp(name, "/kymo") || !strcmp(name, "/kymo (deleted)"));
+}
+
+static bool is_recorder(struct kymo_process *process, const struct kymo_maps *maps)
 {
 	for (size_t i = 0; i < maps->n; i++) {
 		const struct kymo_map *map = &maps->items[i];
 
-		if (kymo_is_shared_map(map) && !is_listed(list, map->inode) && !is_recorders(maps, process, map->inode))
-			return true;
-		if (kymo_is_data_map(map) && !has_data(list, map->start) && !is_recorders_data(process, map))
+		if ((kymo_is_shared_map(map) && is_recorders(maps, process, map->inode)) || (kymo_is_data_map(map) && is_recorders_data(process, map)))
 			return true;
 	}
-	return false;
+	return is_kymo(kymo_process_pid(process));
+}
+
+static bool has_strays(const struct kymo_maps *maps, const struct kymo_remains_list *list)
+{
+	for (size_t i = 0; i < maps->n; i++) {
+		const struct kymo_map *map = &maps->items[i];
+
+		if ((kymo_is_shared_map(map) && !is_listed(list, map->inode)) || (kymo_is_data_map(map) && !has_data(list, map->start)))
+			return true;
+	}
+	return kymo_next_descriptor(list->pid, -1) >= 0;
 }
 
 static struct kymo_error *read_all(struct kymo_process *process, const struct kymo_maps *maps, bool whole, struct kymo_remains_list *list)
@@ -318,9 +344,10 @@ static struct kymo_error *read_list(struct kymo_process *process, bool whole, st
 	if (error)
 		return error;
 	error = read_all(process, &maps, whole, &list);
-	if (!error && whole)
-		list.has_strays = has_strays(process, &maps, &list) ||
-				  (kymo_next_descriptor(list.pid, -1) >= 0 && list.pid != getpid());
+	if (!error && whole) {
+		list.is_recorder = is_recorder(process, &maps);
+		list.has_strays = !list.is_recorder && has_strays(&maps, &list);
+	}
 	kymo_maps_deinit(&maps);
 	if (error) {
 		kymo_remains_deinit(&list);

@@ -332,7 +332,8 @@ static struct kymo_error *unmap_and_close(struct removal *removal)
 
 	if (error)
 		return error;
-	error = close_descriptors(removal->process);
+	if (!removal->list.is_recorder)	/* it needs its own */
+		error = close_descriptors(removal->process);
 	if (!error)
 		error = unmap_all(removal);
 	ending = kymo_remote_end(removal->process);

@@ -27,7 +27,8 @@ struct kymo_remains_list {
 	pid_t pid;
 	struct kymo_remains *items;
 	size_t n;
-	bool has_strays;		/* mappings or a descriptor of a recorder that died before it had written a header */
+	bool is_recorder;		/* the process is a kymo itself: what is in no item is its own */
+	bool has_strays;		/* mappings or a descriptor of a recorder that died before it had written a header; not in a recorder */
 };
 
 /* Look for what kymo has in `process`, which may run. BAD_DATA: a header of another version, or damaged. */
