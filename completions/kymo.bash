@@ -26,7 +26,7 @@ _kymo_places()
 	local file=${1%%:*}
 
 	case $1 in
-	*:*) kymo list -- "$file" "${1#*:}*" 2>/dev/null | awk -v file="$file" '{ sub(/^.*:/, "", $NF); print file ":" $NF }' | head -n 500 ;;
+	*:*) kymo list --names -- "$file" "${1#*:}*" 2>/dev/null | awk -v file="$file" '{ print file ":" $0 }' | head -n 500 ;;
 	*/*) compgen -f -- "$1" ;;
 	*) compgen -c -- "$1"; { ldconfig -p || /sbin/ldconfig -p; } 2>/dev/null | sed -n 's/^\t\([^ ]*\)\.so.*/\1/p' | grep "^$1" ;;
 	esac
@@ -39,6 +39,7 @@ _kymo_words()
 	case $previous in
 	-p | --probe | -r | --return) _kymo_places "$word"; return ;;
 	--pid) _kymo_pids; return ;;
+	--name) ps -eo comm= 2>/dev/null | sort -u; return ;;
 	--backend) printf '%s\n' inproc kernel ptrace auto hub; return ;;
 	-s | --syscall | -e | --set) printf '%s\n' all none %file %desc %process %network %signal %ipc %memory %creds %clock; return ;;
 	-o | --output | -P | --path) compgen -f -- "$word"; return ;;

@@ -25,7 +25,7 @@ function __kymo_places
     set -l word (commandline -ct)
     set -l file (string replace -r ':.*' '' -- $word)
     if string match -q '*:*' -- $word
-        kymo list -- $file (string replace -r '^[^:]*:' '' -- $word)'*' 2>/dev/null | string replace -r '^.*:' "$file:" | head -n 500
+        kymo list --names -- $file (string replace -r '^[^:]*:' '' -- $word)'*' 2>/dev/null | string replace -r '^' "$file:" | head -n 500
     else if string match -q '*/*' -- $word
         __fish_complete_path $word
     else
@@ -41,6 +41,7 @@ complete -c kymo -n 'not __kymo_needs_command; and string match -q -- "-*" (comm
 complete -c kymo -n '__kymo_is record' -s p -l probe -x -a '(__kymo_places)' -d 'record at this place'
 complete -c kymo -n '__kymo_is record' -s r -l return -x -a '(__kymo_places)' -d 'record at this return'
 complete -c kymo -n '__kymo_is record syscalls' -l pid -x -a '(__fish_complete_pids)' -d 'this process'
+complete -c kymo -n '__kymo_is record' -l name -x -a '(ps -eo comm= 2>/dev/null | sort -u)' -d 'all processes of this name'
 complete -c kymo -n '__kymo_is record syscalls' -l backend -x -a 'inproc kernel ptrace auto hub' -d 'how to record'
 complete -c kymo -n '__kymo_is record report syscalls' -s o -l output -r -F -d 'where to write to'
 complete -c kymo -n '__kymo_is record' -s s -l syscall -x -a 'all none %file %desc %process %network %signal %ipc %memory %creds %clock'

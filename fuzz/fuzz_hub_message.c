@@ -3,7 +3,7 @@
 #include <sys/socket.h>
 
 #include "fuzz.h"
-#include "proc/hub_message.h"
+#include "hub/remote/message.h"
 
 static volatile unsigned int seen;
 

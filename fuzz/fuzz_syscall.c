@@ -1,6 +1,6 @@
 /*
- * Any registers and memory as a system call. Two bytes are the number, then come the result, six arguments and the memory, which lies at an
- * address that arguments can have. The text that comes out is bounded by what there is to read.
+ * Any registers and memory as a system call. Two bytes are the number and how it is shown. The result, six arguments and the memory
+ * follow; the memory lies at an address that arguments can have. The text is bounded by what there is to read.
  */
 #include "fuzz.h"
 #include "syscall/syscall.h"
@@ -33,7 +33,7 @@ static size_t fd_path(void *context, int fd, char *out, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct bytes bytes;
-	struct kymo_syscall_target target = { &bytes, read_bytes, NULL, 16 };
+	struct kymo_syscall_target target = { .context = &bytes, .read = read_bytes, .string_size = 16 };
 	struct kymo_syscall_call call = { 0 };
 	struct kymo_line line = { 0 };
 	uint64_t words[7];
@@ -45,6 +45,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	call.number = data[0] | (data[1] & 3u) << 8;
 	if (data[1] & 4)
 		target.fd_path = fd_path;
+	target.style.constants = (enum kymo_constants)((data[1] >> 3 & 3u) % 3);
+	target.style.strings = (enum kymo_strings)((data[1] >> 5 & 3u) % 3);
+	target.is_whole = data[1] & 128;
 	for (unsigned i = 0; i < 6; i++)
 		call.args[i] = words[1 + i] >> 63 ? words[1 + i] : words[1 + i] & 0xffff;
 	call.stack_pointer = call.args[0];

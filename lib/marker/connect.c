@@ -30,8 +30,6 @@ static struct lib_connection **list_of(const char *name)
 	return &connections[(hash ^ hash >> 16) % LISTS];
 }
 
-#define TYPES (KYMO_MARKER_INLINE | KYMO_MARKER_EXCLUSIVE | KYMO_MARKER_PENDING)
-
 static bool is_inline(const struct lib_connection *connection)
 {
 	return connection->type & KYMO_MARKER_INLINE;
@@ -175,7 +173,7 @@ static int connect_all(const struct lib_connection *connection)
 	return status < 0 ? status : kymo_lib_update(true);
 }
 
-/* ---- the two calls ---------------------------------------------------------------------------------------------------- */
+/* ---- connecting, and the end of that ----------------------------------------------------------------------------------- */
 
 static struct lib_connection **find(const char *name, kymo_marker_probe *probe, const void *data, int type)
 {
@@ -185,14 +183,6 @@ static struct lib_connection **find(const char *name, kymo_marker_probe *probe, 
 			((*at)->type & KYMO_MARKER_INLINE) == (type & KYMO_MARKER_INLINE)))
 		at = &(*at)->next;
 	return at;
-}
-
-/* What the arguments alone say. */
-static int check_arguments(const char *name, kymo_marker_probe *probe, int type)
-{
-	if (!name || (type & ~TYPES) || !!probe == !!(type & KYMO_MARKER_INLINE))
-		return -EINVAL;
-	return 0;
 }
 
 /* What other connections say. */
@@ -255,8 +245,7 @@ static void take_back(struct lib_connection *connection)
 	destroy(connection);
 }
 
-/* With the lock held. */
-static int connect_probe(const char *name, const char *format, kymo_marker_probe *probe, void *data, int type)
+int kymo_lib_connect(const char *name, const char *format, kymo_marker_probe *probe, void *data, int type)
 {
 	int status = check_others(name, probe, data, type);
 	if (status == 0)
@@ -278,34 +267,15 @@ static int connect_probe(const char *name, const char *format, kymo_marker_probe
 	return 0;
 }
 
-KYMO_LIB_API int kymo_marker_set_probe(const char *name, const char *format, kymo_marker_probe *probe, void *data, int type)
+bool kymo_lib_disconnect(const char *name, kymo_marker_probe *probe, const void *data, int type)
 {
-	int status = check_arguments(name, probe, type);
-	if (status == 0)
-		status = kymo_lib_enter();
-	if (status < 0)
-		return status;
-	status = connect_probe(name, format, probe, data, type);
-	/* What was undone may have been called in between. */
-	kymo_lib_leave(status < 0);
-	return status;
-}
-
-KYMO_LIB_API int kymo_marker_disable_probe(const char *name, kymo_marker_probe *probe, void *data, int type)
-{
-	if (!name)
-		return -ENOENT;
-	int status = kymo_lib_enter();
-	if (status < 0)
-		return status;
 	struct lib_connection **at = find(name, probe, data, type), *connection = *at;
-	if (connection) {
-		*at = connection->next;
-		take_back(connection);
-	}
-	/* Its probes may have been retired before, with their module, by a thread that is waiting still. */
-	kymo_lib_leave(connection != NULL);
-	return connection ? 0 : -ENOENT;
+
+	if (!connection)
+		return false;
+	*at = connection->next;
+	take_back(connection);
+	return true;
 }
 
 static void take_out_inlines(const struct lib_connection *connection)
@@ -335,20 +305,4 @@ void kymo_lib_drop_inline(void)
 {
 	for (size_t i = 0; i < LISTS; i++)
 		drop_inline_of(&connections[i]);
-}
-
-KYMO_LIB_API int kymo_marker_for_each(int (*visit)(const struct kymo_marker_info *marker, void *data), void *data)
-{
-	int status = kymo_lib_enter();
-	if (status < 0)
-		return status;
-	kymo_lib_each_marker(marker) {
-		struct kymo_marker_info info;
-		kymo_lib_describe(marker, &info);
-		status = visit(&info, data);
-		if (status)
-			break;
-	}
-	kymo_lib_leave(false);
-	return status;
 }

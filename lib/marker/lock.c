@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <sys/stat.h>
 
 #include "readers.h"
 #include "toggle.h"
@@ -22,7 +21,7 @@ static int cancel_state;		/* the holder's, from before */
 static struct lib_retired *retired;	/* with the lock */
 static unsigned long grace;		/* with the lock: the epoch to wait for, which began behind all that was retired; 0: none */
 
-static bool have_lock(void)
+bool kymo_lib_has_lock(void)
 {
 	return __atomic_load_n(&holder, __ATOMIC_RELAXED) == &kymo_lib_thread;
 }
@@ -31,7 +30,7 @@ int kymo_lib_lock(void)
 {
 	int state;
 
-	if (have_lock())
+	if (kymo_lib_has_lock())
 		return -EDEADLK;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	pthread_mutex_lock(&lock);
@@ -63,14 +62,6 @@ void kymo_lib_begin_grace(void)
 	grace = kymo_lib_next_epoch();
 }
 
-/* A directory's link count is 2 and one for each directory in it. */
-bool kymo_lib_has_one_thread(void)
-{
-	struct stat threads;
-
-	return stat("/proc/self/task", &threads) == 0 && threads.st_nlink == 3;
-}
-
 static void free_all(struct lib_retired *list)
 {
 	while (list) {
@@ -98,28 +89,6 @@ void kymo_lib_unlock_and_wait(bool wait)
 		free_all(mine);
 	}
 	pthread_setcancelstate(state, NULL);
-}
-
-int kymo_lib_enter(void)
-{
-	struct lib_look look = { 0 };
-
-	if (have_lock())
-		return -EDEADLK;
-	/* From a probe nothing is asked of the loader: a thread that has its lock may be waiting for this probe to end. */
-	if (!kymo_lib_is_in_probe())
-		kymo_lib_look_around(&look);
-	kymo_lib_lock();
-	kymo_lib_adopt(&look);
-	return 0;
-}
-
-void kymo_lib_leave(bool wait)
-{
-	struct lib_look look = kymo_lib_end_look();
-
-	kymo_lib_unlock_and_wait(wait);
-	kymo_lib_unpin(&look);
 }
 
 /* ---- fork ----------------------------------------------------------------------------------------------------------- */

@@ -17,9 +17,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/search.h"
-
-struct lib_registry kymo_lib_registry;
 static size_t cap;
 static unsigned long long known_adds, known_subs;	/* of the last look that was adopted */
 static size_t n_silent;					/* modules that don't tell, but the program */
@@ -127,15 +124,6 @@ static struct lib_module *find_known(const struct lib_found *found)
 			return module;
 	}
 	return NULL;
-}
-
-static size_t index_of(const struct lib_module *module)
-{
-	size_t index = 0;
-
-	while (kymo_lib_registry.modules[index] != module)
-		index++;
-	return index;
 }
 
 /* Whether it needs not be held. Between this and the lock it may begin to tell, or go: then it is held for nothing. */
@@ -295,6 +283,30 @@ void kymo_lib_adopt(struct lib_look *look)
 	kymo_lib_update(false);
 }
 
+/* ---- changing something --------------------------------------------------------------------------------------------- */
+
+int kymo_lib_enter(void)
+{
+	struct lib_look look = { 0 };
+
+	if (kymo_lib_has_lock())
+		return -EDEADLK;
+	/* From a probe nothing is asked of the loader: a thread that has its lock may be waiting for this probe to end. */
+	if (!kymo_lib_is_in_probe())
+		kymo_lib_look_around(&look);
+	kymo_lib_lock();
+	kymo_lib_adopt(&look);
+	return 0;
+}
+
+void kymo_lib_leave(bool wait)
+{
+	struct lib_look look = kymo_lib_end_look();
+
+	kymo_lib_unlock_and_wait(wait);
+	kymo_lib_unpin(&look);
+}
+
 /* ---- modules that tell ---------------------------------------------------------------------------------------------- */
 
 struct inside {
@@ -324,7 +336,7 @@ KYMO_LIB_API void kymo_marker_module_comes(const void *address)
 	if (known && known->is_program)
 		known->tells = true;
 	if (known && !known->tells) {	/* seen before its constructor ran; or another that was there before */
-		module_goes(index_of(known));
+		module_goes(kymo_lib_index_of(known));
 		known = NULL;
 	}
 	if (!known)
@@ -348,50 +360,4 @@ KYMO_LIB_API void kymo_marker_module_goes(const void *address)
 			module_goes(i);
 	}
 	kymo_lib_leave(found);
-}
-
-/* ---- markers of all modules ----------------------------------------------------------------------------------------- */
-
-/* The first marker of the first module from the index that has some and can be touched. */
-static struct lib_marker *first_from(size_t index)
-{
-	for (; index < kymo_lib_registry.n_modules; index++) {
-		struct lib_module *module = kymo_lib_registry.modules[index];
-		if (kymo_lib_is_usable(module) && module->n_markers)
-			return module->markers;
-	}
-	return NULL;
-}
-
-struct lib_marker *kymo_lib_first_marker(void)
-{
-	return first_from(0);
-}
-
-struct lib_marker *kymo_lib_next_marker(struct lib_marker *marker)
-{
-	const struct lib_module *module = marker->module;
-
-	return marker + 1 < module->markers + module->n_markers ? marker + 1 : first_from(index_of(module) + 1);
-}
-
-/* Where the first marker of that name is in `named`, or would be. */
-static size_t find_name(const struct lib_module *module, const char *name)
-{
-	return kymo_partition_point(i, module->n_markers, strcmp(module->named[i]->name, name) < 0);
-}
-
-struct lib_marker *kymo_lib_next_named(struct lib_named *at)
-{
-	for (; at->module < kymo_lib_registry.n_modules; at->module++, at->is_inside = false) {
-		const struct lib_module *module = kymo_lib_registry.modules[at->module];
-		if (!kymo_lib_is_usable(module))
-			continue;
-		if (!at->is_inside)
-			at->index = find_name(module, at->name);
-		at->is_inside = true;
-		if (at->index < module->n_markers && strcmp(module->named[at->index]->name, at->name) == 0)
-			return module->named[at->index++];
-	}
-	return NULL;
 }

@@ -9,6 +9,7 @@
 /* ---- lock.c ------------------------------------------------------------------------------------------------------- */
 
 /* The lock alone. -EDEADLK where this thread has it. */
+bool kymo_lib_has_lock(void);	/* this thread */
 int kymo_lib_lock(void);
 void kymo_lib_unlock(void);
 
@@ -20,6 +21,11 @@ void kymo_lib_begin_grace(void);
 
 /* dl_iterate_phdr(), which nobody forks in: the loader's lock for it would stay locked in the child. */
 int kymo_lib_iterate(int (*visit)(struct dl_phdr_info *info, size_t size, void *data), void *data);
+
+/* ---- registry.c --------------------------------------------------------------------------------------------------- */
+
+/* Where the module is among those of the registry. */
+size_t kymo_lib_index_of(const struct lib_module *module);
 
 /* ---- modules.c ---------------------------------------------------------------------------------------------------- */
 
@@ -52,6 +58,12 @@ struct lib_look kymo_lib_end_look(void);
 void kymo_lib_unpin(struct lib_look *look);
 
 /* ---- connect.c ---------------------------------------------------------------------------------------------------- */
+
+/* Connect a probe with the markers that there are, and with those to come. The lock is held. As kymo_marker_set_probe(), of arguments that are right. */
+int kymo_lib_connect(const char *name, const char *format, kymo_marker_probe *probe, void *data, int type);
+
+/* End that; false: there is no such connection. The lock is held. */
+bool kymo_lib_disconnect(const char *name, kymo_marker_probe *probe, const void *data, int type);
 
 /* Connect what waits for this marker. The lock is held; the caller updates. */
 void kymo_lib_connect_new(struct lib_marker *marker);

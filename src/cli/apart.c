@@ -28,6 +28,8 @@ struct word {
 
 static volatile sig_atomic_t worker;
 
+enum { REAP_MS = 50 };
+
 /* The handler is for signals that were meant for kymo. */
 static void forward(int number)
 {
@@ -51,12 +53,26 @@ static int end_of_worker(pid_t pid)
 						pid, WTERMSIG(status), strsignal(WTERMSIG(status))));
 }
 
+/* As the first process of a PID namespace (a container's) we get the children that others leave behind, and somebody waits for their end. Until the channel has something. */
+static void reap_orphans(int channel)
+{
+	struct pollfd word = { .fd = channel, .events = POLLIN };
+
+	while (getpid() == 1 && poll(&word, 1, REAP_MS) == 0) {
+		siginfo_t info = { .si_pid = 0 };
+
+		while (!waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid && info.si_pid != worker)
+			waitpid(info.si_pid, NULL, 0);
+	}
+}
+
 static int be_front(pid_t pid, int channel)
 {
 	struct word word;
 	ssize_t n;
 
 	do {
+		reap_orphans(channel);
 		n = recv(channel, &word, sizeof(word), 0);
 	} while (n < 0 && errno == EINTR);
 	if (n != sizeof(word))

@@ -33,7 +33,7 @@ struct cli_option {
 	int id;			/* > 0, the command's own */
 	char letter;		/* or 0 */
 	const char *name;	/* without the dashes */
-	const char *value;	/* its name in messages ("SPEC"), or NULL: it takes none */
+	const char *value;	/* its name in messages ("SPEC"); NULL: it takes none; "=SPEC": it may have one behind the long name and "=" */
 };
 
 enum {
@@ -55,7 +55,7 @@ struct cli_options {
 	bool only_operands;	/* "--" was seen */
 };
 
-/* The next option's id, or one of the above. Options may stand behind operands; who takes the rest stops asking. */
+/* The next option's id, or one of the above. Every command takes --no-demangle, which is seen to here. Options may stand behind operands; who takes the rest stops asking. */
 int cli_options_next(struct cli_options *options);
 
 /* The words of a command that has one option, which takes no value, and takes one process: `pid_ret` is NULL when none was named. -1, or the exit status: help was given, or the user told what is wrong. */
@@ -76,16 +76,21 @@ bool cli_parse_seconds(const char *text, double *ret);		/* "5", "0.25"; more tha
 /* "kymo: SENTENCE" and "try 'kymo help COMMAND'" on stderr; `command` may be NULL. Returns 2. */
 int cli_usage(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* "kymo: SENTENCE" on stderr, with the hint where the user's words are wrong. Consumes the error; returns 1 or 2. */
+/* "kymo: SENTENCE" on stderr, with the hint where the user's words are wrong. Names are demangled, but for what quotes the user's words on a line of
+ * its own. Consumes the error; returns 1 or 2. */
 int cli_fail(const char *command, struct kymo_error *error);
 
-/* "kymo: warning: SENTENCE" on stderr. */
+/* "kymo: warning: SENTENCE" on stderr, with names demangled. */
 void cli_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Text from files and processes, with what a terminal would take as a command replaced by "?". */
 void cli_print_text(FILE *out, const char *text);
 
-/* The same as a JSON string, quoted; NULL is null; what is not UTF-8 becomes U+FFFD. */
+/* A name from a symbol table, demangled unless the user wants it raw; the same for JSON. */
+void cli_print_name(FILE *out, const char *name);
+void cli_print_json_name(FILE *out, const char *name);
+
+/* Text as a JSON string, quoted; NULL is null; what is not UTF-8 becomes U+FFFD. */
 void cli_print_json(FILE *out, const char *text);
 
 /* "1,234,567" and "12.3 MiB". `out` has room for 32 bytes. */

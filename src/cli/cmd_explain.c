@@ -249,7 +249,7 @@ static struct kymo_error *explain(const char *where, const char *location)
 	error = cli_target_init(where, &target);
 	if (error)
 		return error;
-	names_file = target.pid && (strchr(location, ':') || !strncasecmp(location, "0x", 2));
+	names_file = target.pid && (kymo_spec_file_end(location) || !strncasecmp(location, "0x", 2));
 	error = parse_location(where, location, names_file, &spec);
 	if (error)
 		return error;

@@ -1,5 +1,6 @@
 #include <fnmatch.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,11 +10,14 @@
 #include "cli/cli.h"
 #include "cli/list_markers.h"
 #include "cli/target.h"
+#include "probe/spec.h"
+#include "sym/demangle.h"
 
-enum { JSON = 1 };
+enum { JSON = 1, NAMES };
 
 static const struct cli_option table[] = {
 	{ JSON, 0, "json", NULL },
+	{ NAMES, 0, "names", NULL },
 };
 
 /* A function that can be named in a probe. Strings belong to the module. */
@@ -27,8 +31,10 @@ struct list {
 	char *file_wanted; /* of "FILE:GLOB", or NULL */
 	const char *glob; /* or NULL: everything */
 	char *pattern; /* the glob as fnmatch() takes it, or NULL */
+	struct kymo_pattern *names; /* what the glob means in C++ and Rust, or NULL */
 	struct cli_marker_lister markers;
 	bool json;
+	bool names_only;
 	size_t n_printed;
 };
 
@@ -50,7 +56,7 @@ static bool wanted(const struct list *list, const char *name, const char *versio
 {
 	char full[1024];
 
-	if (!list->pattern || !fnmatch(list->pattern, name, 0))
+	if (!list->pattern || !fnmatch(list->pattern, name, 0) || kymo_pattern_means(list->names, name))
 		return true;
 	if (!version || snprintf(full, sizeof(full), "%s@%s", name, version) >= (int)sizeof(full))
 		return false;
@@ -102,7 +108,7 @@ static void print_text_row(const char *path, const struct row *row)
 	cli_print_text(stdout, path);
 	putchar(':');
 	if (row->name)
-		cli_print_text(stdout, row->name);
+		cli_print_name(stdout, row->name);
 	else
 		printf("0x%" PRIx64, row->offset);
 	if (row->version) {
@@ -112,12 +118,31 @@ static void print_text_row(const char *path, const struct row *row)
 	puts(row->is_ifunc ? "  (ifunc)" : "");
 }
 
+/* What a shell completes. Of a demangled name this is what comes before its parameters, if a shell takes it for one word. */
+static void print_word(const struct row *row, char last[KYMO_DEMANGLED_MAX])
+{
+	kymo_cleanup_free char *shown = row->name ? kymo_shown(row->name) : NULL;
+	const bool is_demangled = shown && strcmp(shown, row->name) != 0;
+
+	if (is_demangled)
+		shown[kymo_name_size(shown)] = '\0';
+	if (!shown || !*shown || (is_demangled && strpbrk(shown, " \t\n()<>{}[]*?&;|'\"\\`$!#")) || !strncmp(shown, last, KYMO_DEMANGLED_MAX - 1))
+		return;
+	snprintf(last, KYMO_DEMANGLED_MAX, "%s", shown);
+	cli_print_text(stdout, shown);
+	putchar('\n');
+}
+
 static void print_json_row(const char *path, const struct row *row, bool first)
 {
 	fputs(first ? "[\n {\"file\": " : ",\n {\"file\": ", stdout);
 	cli_print_json(stdout, path);
 	fputs(", \"name\": ", stdout);
-	cli_print_json(stdout, row->name);
+	cli_print_json_name(stdout, row->name);
+	if (row->name && kymo_is_mangled(row->name)) {
+		fputs(", \"mangled\": ", stdout);
+		cli_print_json(stdout, row->name);
+	}
 	fputs(", \"version\": ", stdout);
 	cli_print_json(stdout, row->version);
 	printf(", \"vaddr\": %" PRIu64 ", \"offset\": %" PRIu64 ", \"size\": %" PRIu64 ", \"ifunc\": %s}", row->vaddr,
@@ -127,6 +152,7 @@ static void print_json_row(const char *path, const struct row *row, bool first)
 static struct kymo_error *list_functions(struct list *list, struct kymo_module *module)
 {
 	const char *path = kymo_module_path(module);
+	char last[KYMO_DEMANGLED_MAX] = "";
 	struct rows rows = { 0 };
 	struct kymo_error *error;
 
@@ -135,12 +161,14 @@ static struct kymo_error *list_functions(struct list *list, struct kymo_module *
 	error = gather(list, module, &rows);
 	if (!error && rows.n) {
 		qsort(rows.items, rows.n, sizeof(*rows.items), by_name);
-		if (!list->json && !list->n_printed && isatty(STDOUT_FILENO))
+		if (!list->json && !list->names_only && !list->n_printed && isatty(STDOUT_FILENO))
 			puts("address     in file        bytes  function");
 	}
 	for (size_t i = 0; !error && i < rows.n; i++) {
 		if (list->json)
 			print_json_row(path, &rows.items[i], !list->n_printed);
+		else if (list->names_only)
+			print_word(&rows.items[i], last);
 		else
 			print_text_row(path, &rows.items[i]);
 		list->n_printed++;
@@ -153,7 +181,7 @@ static struct kymo_error *list_module(struct list *list, struct kymo_module *mod
 {
 	struct kymo_error *error = list_functions(list, module);
 
-	return error ? error : cli_list_markers(&list->markers, module);
+	return error || list->names_only ? error : cli_list_markers(&list->markers, module);
 }
 
 /* For a process, a file that cannot be read is told and the others are listed. */
@@ -185,12 +213,12 @@ static struct kymo_error *nothing_found(const struct list *list, const struct cl
 				 *near ? "; near are " : "", near);
 }
 
-static int list_target(const char *where, const char *glob, bool json)
+static int list_target(const char *where, const char *glob, bool json, bool names_only)
 {
 	kymo_cleanup(cli_target_deinit) struct cli_target target = { 0 };
 	kymo_cleanup_free char *file_wanted = NULL, *pattern = NULL;
-	const char *colon = glob ? strrchr(glob, ':') : NULL;
-	struct list list = { .glob = glob, .json = json, .markers = { .glob = glob, .json = json } };
+	const char *colon = glob ? kymo_spec_file_end(glob) : NULL;
+	struct list list = { .glob = glob, .json = json, .names_only = names_only, .markers = { .glob = glob, .json = json } };
 	struct kymo_error *error;
 
 	error = cli_target_init(where, &target);
@@ -204,13 +232,17 @@ static int list_target(const char *where, const char *glob, bool json)
 	}
 	if (list.glob) {
 		list.pattern = pattern = kymo_glob_create(list.glob);
-		if (!pattern)
+		list.names = kymo_pattern_create(list.glob);
+		if (!pattern || !list.names) {
+			kymo_pattern_destroy(list.names);
 			return cli_fail("list", &kymo_error_no_memory);
+		}
 	}
 	list.markers.n_printed = &list.n_printed;
 	list.markers.names_file = target.pid;
 	for (size_t i = 0; !error && i < cli_target_count(&target); i++)
 		error = list_file(&list, &target, i);
+	kymo_pattern_destroy(list.names);
 	if (json && list.n_printed)
 		puts("\n]");
 	else if (!error && !list.n_printed)
@@ -223,12 +255,15 @@ int cmd_list(int argc, char **argv)
 	struct cli_options options = { "list", table, kymo_countof(table), argc, argv, .at = 1 };
 	const char *operands[2] = { NULL, NULL };
 	size_t n = 0;
-	bool json = false;
+	bool json = false, names_only = false;
 
 	for (;;) {
 		switch (cli_options_next(&options)) {
 		case JSON:
 			json = true;
+			break;
+		case NAMES:
+			names_only = true;
 			break;
 		case CLI_OPERAND:
 			if (n == kymo_countof(operands))
@@ -240,7 +275,9 @@ int cmd_list(int argc, char **argv)
 			if (!n)
 				return cli_usage("list",
 						 "list what? give a file, such as libc, or the PID of a process");
-			return list_target(operands[0], operands[1], json);
+			if (json && names_only)
+				return cli_usage("list", "--names and --json exclude each other");
+			return list_target(operands[0], operands[1], json, names_only);
 		case CLI_HELP:
 			return 0;
 		default:

@@ -11,6 +11,7 @@
 #include "cli/late.h"
 #include "cli/live.h"
 #include "cli/signals.h"
+#include "cli/targets.h"
 #include "record/record.h"
 #include "syscall/syscall.h"
 
@@ -23,6 +24,7 @@
 struct recording {
 	struct kymo_record_options options;
 	KYMO_VEC(struct kymo_spec) specs;
+	struct cli_targets targets;
 	struct kymo_syscall_set syscalls;	/* of all sets */
 	const char *syscalls_text;		/* the first; NULL: none */
 	bool quiet;
@@ -46,6 +48,7 @@ enum {
 	SYSCALL,
 	BRANCH,
 	PID,
+	NAME,
 	FOR,
 	BUFFER,
 	OVERWRITE,
@@ -55,6 +58,7 @@ enum {
 	DISPLACE_FAULTING,
 	FOLLOW,
 	NO_FOLLOW,
+	NO_EXISTING,
 	ALL,
 	COMPLETE,
 	STRING_SIZE,
@@ -69,6 +73,7 @@ static const struct cli_option table[] = {
 	{ SYSCALL, 's', "syscall", "SET" },
 	{ BRANCH, 'b', "branch", "SPEC" },
 	{ PID, 0, "pid", "PID" },
+	{ NAME, 0, "name", "NAME" },
 	{ FOR, 0, "for", "SECONDS" },
 	{ BUFFER, 0, "buffer", "SIZE" },
 	{ OVERWRITE, 0, "overwrite", NULL },
@@ -78,6 +83,7 @@ static const struct cli_option table[] = {
 	{ DISPLACE_FAULTING, 0, "displace-faulting", NULL },
 	{ FOLLOW, 0, "follow", NULL },
 	{ NO_FOLLOW, 0, "no-follow", NULL },
+	{ NO_EXISTING, 0, "no-existing", NULL },
 	{ ALL, 0, "all", NULL },
 	{ COMPLETE, 0, "complete", NULL },
 	{ STRING_SIZE, 'S', "string-size", "SIZE" },
@@ -89,7 +95,7 @@ static const struct {
 	int id;
 	const char *sentence;
 } later[] = {
-	{ BRANCH, "branches (--branch) are not in this version; --probe FILE:FUNCTION+OFFSET records one place" },
+	{ BRANCH, "branches (--branch) are not in this version; --probe FILE:FUNCTION+OFFSET records one location" },
 };
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
@@ -108,6 +114,13 @@ static int take_probe(struct recording *recording, const char *text, int id)
 		return cli_fail("record", &kymo_error_no_memory);
 	}
 	return 0;
+}
+
+static int take_targets(struct recording *recording, const char *text, int id)
+{
+	struct kymo_error *error = id == PID ? cli_targets_add_pids(&recording->targets, text) : cli_targets_add_name(&recording->targets, text);
+
+	return error ? cli_fail("record", error) : 0;
 }
 
 static int take_syscalls(struct recording *recording, const char *text)
@@ -208,9 +221,8 @@ static int take_option(struct recording *recording, int id, const char *value)
 	case SYSCALL:
 		return take_syscalls(recording, value);
 	case PID:
-		if (cli_parse_pid(value, &options->pid))
-			return 0;
-		return cli_usage("record", "--pid '%s' is no process id", value);
+	case NAME:
+		return take_targets(recording, value, id);
 	case FOR:
 		if (cli_parse_seconds(value, &options->seconds))
 			return 0;
@@ -242,6 +254,9 @@ static int take_option(struct recording *recording, int id, const char *value)
 	case LATE:
 		recording->late = true;
 		return 0;
+	case NO_EXISTING:
+		options->existing = false;
+		return 0;
 	case FOLLOW:
 	case NO_FOLLOW:
 		recording->says_follow = true;
@@ -269,33 +284,66 @@ static int check_calls(const struct recording *recording)
 	return -1;
 }
 
+/* What one process can be asked for, and several cannot. */
+static int check_several(const struct recording *recording)
+{
+	const struct kymo_record_options *options = &recording->options;
+	const char *way = options->backend == KYMO_RECORD_KERNEL ? "--backend kernel" : options->backend == KYMO_RECORD_PTRACE ? "--backend ptrace" : "--complete";
+
+	if (options->backend == KYMO_RECORD_KERNEL || options->backend == KYMO_RECORD_PTRACE || options->complete)
+		return cli_usage("record", "%s records one process, not %zu: name one of them, or leave it out", way, options->n_pids);
+	for (size_t i = 0; i < recording->specs.n; i++)
+		if (recording->specs.items[i].address)
+			return cli_usage("record", "'%s' is an address of one process, and %zu are named: name one of them", recording->specs.items[i].text, options->n_pids);
+	return 0;
+}
+
+/* The processes that --pid and --name mean. */
+static int find_targets(struct recording *recording)
+{
+	struct kymo_record_options *options = &recording->options;
+	struct kymo_error *error = cli_targets_find(&recording->targets, recording->quiet ? NULL : stderr);
+
+	if (error)
+		return cli_fail("record", error);
+	options->pids = recording->targets.pids.items;
+	options->n_pids = recording->targets.pids.n;
+	options->pid = options->pids[0];
+	return options->n_pids > 1 ? check_several(recording) : 0;
+}
+
 /* -1: go on; else the exit status. */
 static int check(struct recording *recording)
 {
 	struct kymo_record_options *options = &recording->options;
+	const bool has_targets = !cli_targets_is_empty(&recording->targets);
 	int status = add_syscalls(recording);
 
 	if (status)
 		return status;
 	if (!recording->specs.n)
 		return cli_usage("record", "nothing to record: give a probe, such as -p 'libc:malloc size=%%di', a marker with -m, or system calls with -s");
-	if (!options->command && !options->pid && !options->all)
-		return cli_usage("record", "nothing to attach to: give a command, --pid PID, or --all");
-	if (options->all && (options->command || options->pid))
+	if (!options->command && !has_targets && !options->all)
+		return cli_usage("record", "nothing to attach to: give a command, --pid PID, --name NAME, or --all");
+	if (options->all && (options->command || has_targets))
 		return cli_usage("record", "--all records every process; leave %s out, or --all",
-				 options->pid ? "--pid" : "the command");
+				 has_targets ? "--pid" : "the command");
 	if (options->all && (options->backend == KYMO_RECORD_INPROC || options->backend == KYMO_RECORD_PTRACE))
 		return cli_usage("record", "--all is done through the kernel; leave --backend %s out", options->backend == KYMO_RECORD_INPROC ? "inproc" : "ptrace");
-	if (options->command && options->pid)
-		return cli_usage("record", "record either --pid %d or the command '%s', not both", options->pid,
-				 options->command[0]);
+	if (options->command && has_targets)
+		return cli_usage("record", "record either %s or the command '%s', not both", recording->targets.names.n ? "--name" : "--pid", options->command[0]);
 	if (options->command && !*options->command[0])
 		return cli_usage("record", "the command's name is empty");
 	status = check_calls(recording);
 	if (status >= 0)
 		return status;
+	status = has_targets ? find_targets(recording) : 0;
+	if (status)
+		return status;
 	if (!recording->says_follow)
 		options->follow = options->command;
+	if (!options->existing && !(has_targets && options->follow))
+		return cli_usage("record", "--no-existing leaves out the children that a followed process has: add --pid and --follow, or leave it out");
 	options->specs = recording->specs.items;
 	options->n_specs = recording->specs.n;
 	return recording->late || !options->command ? -1 : cli_check_files(options);
@@ -363,14 +411,16 @@ static void catch_signals(const struct kymo_record_options *options)
 /* ---- what the user sees ------------------------------------------------------------------------------------------ */
 
 /* Where no line lives, one that tells whoever waits for it that all probes are in. A command's stderr is its own. */
-static void announce(struct recording *recording, size_t n_sites)
+static void announce(struct recording *recording, size_t n_sites, size_t n_processes)
 {
 	if (recording->announced || recording->quiet || recording->live.enabled || recording->options.command)
 		return;
 	if (recording->options.all)
 		fprintf(stderr, "kymo: recording every process, ");
-	else
+	else if (n_processes <= 1 && recording->options.n_pids <= 1)	/* one that is recorded from outside is not counted */
 		fprintf(stderr, "kymo: recording process %d, ", recording->options.pid);
+	else
+		fprintf(stderr, "kymo: recording %zu %s, ", n_processes, n_processes == 1 ? "process" : "processes");
 	fprintf(stderr, "%zu %s\n", n_sites, n_sites == 1 ? "site" : "sites");
 	fflush(stderr);
 	recording->announced = true;
@@ -405,7 +455,7 @@ static void on_progress(const struct kymo_record_progress *progress, void *data)
 	if (progress->command_ended)
 		cli_signals_are_ours();
 	if (running)
-		announce(recording, progress->n_sites);
+		announce(recording, progress->n_sites, progress->n_processes);
 	/* The terminal is the command's while it runs: it may be half way through a line, or an editor. */
 	if (running && recording->options.command)
 		cli_live_clear(&recording->live);
@@ -449,19 +499,23 @@ static void tell_losses(const struct recording *recording, const struct kymo_rec
 	else if (result->were_small_yet)
 		fputs("kymo: a process filled a buffer before kymo had given it all of its memory, which a buffer gets with use\n", stderr);
 	else
-		fputs("kymo: no CPU's buffer was full: what was lost found them in use by others, no packet that it fits into, or a stack that was nearly full\n", stderr);
+		fputs("kymo: no CPU's buffer was full: what was lost found them in use by other threads, no packet that it fits into, or a stack that was nearly full\n", stderr);
 }
 
+/* "12,345 events (58.6 KiB), none lost, in d". Their number is exact unless it says so. */
 static void summarise(const struct recording *recording, const struct kymo_record_result *result)
 {
 	const char *directory = recording->options.directory;
-	char bytes[32], lost[32];
+	const bool is_elsewhere = strcmp(directory, "kymo.data") != 0;
+	char bytes[32], events[32], lost[32];
 
-	fprintf(stderr, "kymo: %s in %s, %s %s lost, %zu %s, %.1f s; 'kymo report%s%s' shows them\n",
-		cli_format_bytes(result->bytes, bytes), directory, cli_format_count(result->lost, lost),
-		result->lost == 1 ? "event" : "events", result->n_sites, result->n_sites == 1 ? "site" : "sites",
-		result->seconds, strcmp(directory, "kymo.data") ? " " : "",
-		strcmp(directory, "kymo.data") ? directory : "");
+	if (!result->events)
+		fputs("kymo: no events", stderr);
+	else
+		fprintf(stderr, "kymo: %s%s %s (%s)", result->is_estimate ? "about " : "", cli_format_count(result->events, events),
+			result->events == 1 ? "event" : "events", cli_format_bytes(result->bytes, bytes));
+	fprintf(stderr, ", %s lost, in %s; 'kymo report%s%s' shows them\n", result->lost ? cli_format_count(result->lost, lost) : "none", directory,
+		is_elsewhere ? " " : "", is_elsewhere ? directory : "");
 	if (result->lost)
 		tell_losses(recording, result);
 }
@@ -541,7 +595,7 @@ static int run(struct recording *recording)
 
 int cmd_record(int argc, char **argv)
 {
-	struct recording recording = { .options = { .directory = "kymo.data", .buffer_size = BUFFER_DEFAULT, .string_size = KYMO_SYSCALL_STRING_SIZE } };
+	struct recording recording = { .options = { .directory = "kymo.data", .existing = true, .buffer_size = BUFFER_DEFAULT, .string_size = KYMO_SYSCALL_STRING_SIZE } };
 	int status = read_options(&recording, argc, argv);
 
 	if (status < 0)
@@ -549,5 +603,6 @@ int cmd_record(int argc, char **argv)
 	for (size_t i = 0; i < recording.specs.n; i++)
 		kymo_spec_deinit(&recording.specs.items[i]);
 	kymo_vec_deinit(&recording.specs);
+	cli_targets_deinit(&recording.targets);
 	return status;
 }

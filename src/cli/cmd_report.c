@@ -120,7 +120,7 @@ static int take_mode(int option, const struct cli_options *in, struct kymo_repor
 		if (modes[i].option != option)
 			continue;
 		if (options->mode != KYMO_REPORT_SUMMARY && options->mode != modes[i].mode)
-			return cli_usage(in->command, "%s and %s cannot be had together", mode_name(options->mode),
+			return cli_usage(in->command, "%s and %s exclude each other", mode_name(options->mode),
 					 modes[i].name);
 		options->mode = modes[i].mode;
 	}

@@ -25,7 +25,7 @@ static void print_json(const struct kymo_status *status, bool first)
 
 		printf("%s\n  {\"address\": %" PRIu64 ", \"event\": %" PRIu32 ", \"name\": ", i ? "," : "",
 		       site->address, site->event_id);
-		cli_print_json(stdout, site->name);
+		cli_print_json_name(stdout, site->name);
 		fputs(", \"tactic\": ", stdout);
 		cli_print_json(stdout, site->tactic);
 		putchar('}');
@@ -70,7 +70,7 @@ static void print_whole(const struct kymo_status *status, bool first)
 		printf("%20s0x%012" PRIx64 "  ", "", site->address);
 		cli_print_text(stdout, site->tactic);
 		fputs("  ", stdout);
-		cli_print_text(stdout, site->name);
+		cli_print_name(stdout, site->name);
 		putchar('\n');
 	}
 }

@@ -9,6 +9,7 @@
 #include "cli/cli.h"
 #include "cli/free_room.h"
 #include "probe/faults.h"
+#include "sym/demangle.h"
 
 #define INSN_MAX 15
 #define SHOWN_WHEN_REFUSED 6 /* instructions */
@@ -78,7 +79,7 @@ static void print_proof_of_group(const struct cli_explainer *explainer, const st
 
 	fputs("  why safe   ", stdout);
 	if (function) {
-		cli_print_text(stdout, function->name ? function->name : "the function");
+		cli_print_name(stdout, function->name ? function->name : "the function");
 		printf(" is 0x%" PRIx64 " to 0x%" PRIx64 ", and all of it decodes;\n", function->start, function->end);
 	} else {
 		puts("the code around it decodes;");
@@ -93,7 +94,7 @@ static void print_proof_of_group(const struct cli_explainer *explainer, const st
 
 		printf("%s 0x%" PRIx64, between, plan->vaddr + plan->insn_offset[i]);
 	}
-	puts(";\n             no system call is displaced, and a call only as the last: nobody returns into the window;");
+	puts(";\n             no system call is displaced, and a call only as the last: no thread returns into the window;");
 }
 
 static void print_proof_of_pun(const struct kymo_plan *plan, const struct kymo_plan *evicted)
@@ -205,14 +206,14 @@ void cli_explain_begin(struct cli_explainer *explainer)
 static void print_heading(struct cli_explainer *explainer, uint64_t vaddr)
 {
 	const struct kymo_function *function = kymo_module_function_at(explainer->module, vaddr);
-	char place[512];
+	char place[KYMO_MANGLED_MAX + 64];
 	uint64_t offset;
 
 	kymo_module_describe(explainer->module, vaddr, place, sizeof(place));
 	cli_explain_begin(explainer);
 	cli_print_text(stdout, kymo_module_path(explainer->module));
 	putchar(':');
-	cli_print_text(stdout, place);
+	cli_print_name(stdout, place);
 	printf("\n  site       0x%" PRIx64, vaddr);
 	if (!kymo_module_vaddr_to_offset(explainer->module, vaddr, &offset))
 		printf(", 0x%" PRIx64 " in the file", offset);

@@ -10,7 +10,7 @@ static void print_name(const struct cli_indirects *indirects, uint64_t vaddr)
 	char name[300];
 
 	kymo_indirect_describe(indirects->module, vaddr, name, sizeof(name));
-	cli_print_text(stdout, name);
+	cli_print_name(stdout, name);
 }
 
 static bool has_function(const struct kymo_indirect *indirect, uint64_t vaddr)

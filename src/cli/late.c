@@ -94,19 +94,21 @@ int cli_check_files(const struct kymo_record_options *options)
 {
 	kymo_cleanup_free char *program = NULL;
 	struct kymo_error *error = kymo_find_file(options->command[0], &program);
-	char nearest[64] = "";
+	char nearest[64] = "", sentence[1024];
 
 	/* Why it can't be run is told by who runs it. */
 	kymo_error_destroy(error);
 	for (size_t i = 0; program && i < options->n_specs; i++) {
 		const char *name = options->specs[i].file;
 
+		if (name && access(name, X_OK) && kymo_tell_source_line(name, sentence, sizeof(sentence)))
+			return cli_fail("record", kymo_error_create(KYMO_ERROR_NOT_FOUND, "%s", sentence));
 		if (!name || kymo_is_glob(name) || may_be_met(options, program, name))
 			continue;
 		if (!strchr(name, '/'))
 			kymo_nearest_file(name, program, nearest, sizeof(nearest));
 		return cli_fail("record", kymo_error_create(KYMO_ERROR_NOT_FOUND, "there is no file called %s, and %s was not run.%s%s%s"
-							    " Write --late if the file comes to be, or is loaded from elsewhere, later",
+							    " Write --late if the file is created, or loaded from elsewhere, later",
 							    name, options->command[0], *nearest ? " Did you mean " : "", nearest, *nearest ? "?" : ""));
 	}
 	return -1;

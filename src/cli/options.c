@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "cli/cli.h"
+#include "sym/demangle.h"
 
 #define WORD_MAX 64
 
@@ -86,6 +87,11 @@ static int answer_help(const struct cli_options *options)
 	return CLI_HELP;
 }
 
+static bool needs_value(const struct cli_option *option)
+{
+	return option->value && *option->value != '=';
+}
+
 static int next_long(struct cli_options *options, const char *name)
 {
 	size_t length = strcspn(name, "=");
@@ -98,7 +104,7 @@ static int next_long(struct cli_options *options, const char *name)
 
 		if (strlen(option->name) != length || memcmp(option->name, name, length))
 			continue;
-		if (option->value && !given)
+		if (needs_value(option) && !given)
 			return take_value(options, option, name - 2);
 		if (!option->value && given) {
 			cli_usage(options->command, "option '--%s' takes no value", option->name);
@@ -119,7 +125,7 @@ static int next_letter(struct cli_options *options)
 
 		if (!option->letter || option->letter != spelled[1])
 			continue;
-		if (!option->value) {
+		if (!needs_value(option)) {
 			options->value = NULL;
 			return option->id;
 		}
@@ -150,6 +156,10 @@ int cli_options_next(struct cli_options *options)
 	}
 	if (!strcmp(word, "--")) {
 		options->only_operands = true;
+		return cli_options_next(options);
+	}
+	if (!strcmp(word, "--no-demangle")) {
+		kymo_show_raw_names();
 		return cli_options_next(options);
 	}
 	if (word[1] == '-')

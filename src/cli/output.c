@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "cli/cli.h"
+#include "sym/demangle.h"
 
 /*
  * Bytes of the UTF-8 character at `text`, or 0 where there is none: overlong forms, surrogates and what lies beyond
@@ -53,6 +54,20 @@ void cli_print_text(FILE *out, const char *text)
 	print(out, text, false);
 }
 
+void cli_print_name(FILE *out, const char *name)
+{
+	kymo_cleanup_free char *shown = kymo_shown(name);
+
+	cli_print_text(out, shown ? shown : name);
+}
+
+void cli_print_json_name(FILE *out, const char *name)
+{
+	kymo_cleanup_free char *shown = name ? kymo_shown(name) : NULL;
+
+	cli_print_json(out, shown ? shown : name);
+}
+
 static void hint(const char *command)
 {
 	fprintf(stderr, "try 'kymo help%s%s'\n", command ? " " : "", command ? command : "");
@@ -61,8 +76,10 @@ static void hint(const char *command)
 /* "kymo: PREFIX SENTENCE". Sentences hold names from files and processes, and lines where a text is quoted. */
 static void say(const char *prefix, const char *format, va_list args)
 {
-	kymo_cleanup_free char *sentence = kymo_format(format, args);
+	kymo_cleanup_free char *raw = kymo_format(format, args), *sentence = NULL;
 
+	if (raw)
+		sentence = strchr(raw, '\n') ? strdup(raw) : kymo_shown(raw);
 	fflush(stdout);
 	if (!sentence) {
 		fputs("kymo: out of memory\n", stderr);

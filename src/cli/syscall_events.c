@@ -14,6 +14,8 @@ void cli_syscall_enter(struct cli_syscall_thread *thread, uint64_t number, const
 	thread->call = (struct kymo_syscall_call){ .number = number, .stack_pointer = stack_pointer, .interrupted = interrupted };
 	thread->number = number;
 	memcpy(thread->call.args, args, sizeof(thread->call.args));
+	thread->target.is_whole = kymo_syscall_set_has(&thread->owner->whole, number);
+	thread->target.is_raw = kymo_syscall_set_has(&thread->owner->raw, number);
 	thread->is_in_call = true;
 }
 
@@ -25,7 +27,7 @@ void cli_syscall_set_mode(struct cli_syscall_thread *thread, bool is_i386)
 	if (is_i386)
 		thread->call.number = kymo_syscall_from_i386(thread->number);
 	thread->call.is_i386 = is_i386;
-	if (is_i386 != thread->is_i386 && !s->is_file && !s->json && !s->counts)
+	if (is_i386 != thread->is_i386 && !s->is_file && !s->json && s->shows_lines && !(s->quiet & CLI_QUIET_MODE))
 		cli_syscall_line_mode(thread);
 	thread->is_i386 = is_i386;
 }
@@ -34,7 +36,7 @@ void cli_syscall_show_entry(struct cli_syscall_thread *thread)
 {
 	const struct cli_syscalls *s = thread->owner;
 
-	if (thread->is_shown && !s->counts)
+	if (thread->is_shown && s->shows_lines)
 		(s->json ? cli_syscall_json_enter : cli_syscall_line_enter)(thread);
 }
 
@@ -52,7 +54,7 @@ void cli_syscall_leave(struct cli_syscall_thread *thread, int64_t result, uint64
 		return;
 	if (s->counts)
 		cli_syscall_counts_add(s->table, &thread->call, duration_ns);
-	else
+	if (s->shows_lines)
 		(s->json ? cli_syscall_json_leave : cli_syscall_line_leave)(thread, duration_ns);
 }
 
@@ -60,7 +62,7 @@ void cli_syscall_signal(struct cli_syscall_thread *thread, const siginfo_t *info
 {
 	const struct cli_syscalls *s = thread->owner;
 
-	if (!s->counts)
+	if (s->shows_lines && !(s->hidden_signals >> (info->si_signo - 1) & 1))
 		(s->json ? cli_syscall_json_signal : cli_syscall_line_signal)(thread, info);
 }
 
@@ -68,7 +70,7 @@ void cli_syscall_end_call(struct cli_syscall_thread *thread)
 {
 	const struct cli_syscalls *s = thread->owner;
 
-	if (!s->counts && thread->is_in_call && thread->is_shown)
+	if (s->shows_lines && thread->is_in_call && thread->is_shown)
 		(s->json ? cli_syscall_json_end_call : cli_syscall_line_end_call)(thread);
 	thread->is_in_call = false;
 }
@@ -77,6 +79,6 @@ void cli_syscall_end(struct cli_syscall_thread *thread, int status)
 {
 	const struct cli_syscalls *s = thread->owner;
 
-	if (!s->counts)
+	if (s->shows_lines && !(s->quiet & CLI_QUIET_EXIT))
 		(s->json ? cli_syscall_json_end : cli_syscall_line_end)(thread, status);
 }

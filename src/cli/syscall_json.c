@@ -8,7 +8,13 @@
 
 static void begin(const struct cli_syscall_thread *thread, const char *what)
 {
-	fprintf(thread->owner->out, "{\"event\": \"%s\", \"pid\": %d, \"tid\": %d", what, thread->pid, thread->tid);
+	FILE *out = thread->owner->out;
+
+	fprintf(out, "{\"event\": \"%s\", \"pid\": %d, \"tid\": %d", what, thread->pid, thread->tid);
+	if (!thread->owner->shows_names)
+		return;
+	fputs(", \"comm\": ", out);
+	cli_print_json(out, thread->name);
 }
 
 static void end(struct cli_syscall_thread *thread)
@@ -44,7 +50,7 @@ void cli_syscall_json_leave(struct cli_syscall_thread *thread, uint64_t duration
 	const struct cli_syscalls *s = thread->owner;
 	const bool failed = kymo_syscall_failed(&thread->call);
 
-	if ((s->only_good && failed) || (s->only_failed && !failed))
+	if (failed ? s->hides_failed : s->hides_good)
 		return;
 	kymo_syscall_leave(&thread->call, &thread->target, &thread->text);
 	print_call(thread);
@@ -63,7 +69,7 @@ void cli_syscall_json_signal(struct cli_syscall_thread *thread, const siginfo_t 
 
 	begin(thread, "signal");
 	fprintf(thread->owner->out, ", \"signal\": \"%s\", \"info\": ", kymo_signal_name(info->si_signo, name));
-	kymo_siginfo_text(info, &text);
+	kymo_siginfo_text(info, &thread->target, &text);
 	cli_print_json(thread->owner->out, text.data ? text.data : "");
 	kymo_line_deinit(&text);
 	print_stack(thread);
@@ -86,7 +92,7 @@ void cli_syscall_json_stop(struct cli_syscall_thread *thread, int signal)
 
 void cli_syscall_json_end_call(struct cli_syscall_thread *thread)
 {
-	if (thread->owner->only_good || thread->owner->only_failed)
+	if (thread->owner->hides_unfinished)
 		return;
 	kymo_syscall_stop(&thread->call, &thread->text);
 	print_call(thread);

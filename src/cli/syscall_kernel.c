@@ -60,6 +60,25 @@ static size_t place_of(const struct watch *w, pid_t tid)
 	return kymo_partition_point(i, w->threads.n, w->threads.items[i]->thread.tid < tid);
 }
 
+/* Bytes that a terminal might take for more than letters are shown as '?'. A thread that has ended has no name. */
+static void find_name(struct cli_syscall_thread *thread)
+{
+	char path[64];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", thread->tid);
+	kymo_cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	n = fd < 0 ? -1 : read(fd, thread->name, sizeof(thread->name) - 1);
+	if (n > 0 && thread->name[n - 1] == '\n')
+		n--;
+	for (ssize_t i = 0; i < n; i++)
+		if (thread->name[i] < ' ' || thread->name[i] > '~')
+			thread->name[i] = '?';
+	if (n >= 0)
+		thread->name[n] = '\0';
+}
+
 /* NULL where memory is out. */
 static struct seen *get(struct watch *w, pid_t tid, pid_t pid)
 {
@@ -76,7 +95,9 @@ static struct seen *get(struct watch *w, pid_t tid, pid_t pid)
 	memmove(&w->threads.items[at + 1], &w->threads.items[at], (w->threads.n - 1 - at) * sizeof(seen));
 	w->threads.items[at] = seen;
 	seen->thread = (struct cli_syscall_thread){ .owner = w->s, .tid = tid, .pid = pid };
-	seen->thread.target = (struct kymo_syscall_target){ .context = seen, .read = read_copies, .string_size = w->s->string_size };
+	seen->thread.target = (struct kymo_syscall_target){ .context = seen, .read = read_copies, .string_size = w->s->string_size, .style = w->s->style };
+	if (w->s->shows_names)
+		find_name(&seen->thread);
 	w->s->n_threads++;
 	return seen;
 }
@@ -188,8 +209,13 @@ static void tell_lost(struct watch *w, uint64_t lost)
 	if (lost <= w->lost)
 		return;
 	w->lost = lost;
-	if (!w->s->counts)
+	if (w->s->shows_lines)
 		(w->s->json ? cli_syscall_json_lost : cli_syscall_line_lost)(w->s, n);
+}
+
+static void tell_time(struct cli_syscalls *s, uint64_t ns)
+{
+	s->now = (struct timespec){ .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) };
 }
 
 static struct kymo_error *see(const struct kymo_kernel_call *call, void *data)
@@ -203,8 +229,8 @@ static struct kymo_error *see(const struct kymo_kernel_call *call, void *data)
 	seen = get(w, call->tid, call->pid);
 	if (!seen)
 		return &kymo_error_no_memory;
-	if (w->s->times)
-		w->s->seconds = (time_t)(((int64_t)call->ns + w->since_1970_ns) / 1000000000);
+	if (w->s->clock || w->s->relative_times)
+		tell_time(w->s, (uint64_t)((int64_t)call->ns + w->since_1970_ns));
 	switch (call->event) {
 	case KYMO_KERNEL_CALL_ENTERED:
 		if (!enter(seen, call))
@@ -249,7 +275,7 @@ static size_t copies(void *context, unsigned int number, bool is_leaving, struct
 {
 	const struct watch *w = context;
 
-	return w->s->counts ? 0 : kymo_syscall_copies(number, is_leaving, w->s->string_size, ret);
+	return w->s->shows_lines ? kymo_syscall_copies(number, is_leaving, w->s->string_size, ret) : 0;
 }
 
 static bool replaces_memory(void *context, unsigned int number)
@@ -264,8 +290,8 @@ static struct kymo_error *begin(struct watch *w, pid_t pid, bool is_command)
 		.pid = pid,
 		.thread = is_command && !s->follows ? pid : 0,
 		.follow = pid && s->follows,
-		.has_times = s->times || s->durations || s->counts || s->json,
-		.signals = !s->counts,
+		.has_times = s->clock || s->relative_times || s->durations || s->counts || s->json,
+		.signals = s->shows_lines,
 		.buffer_size = s->buffer_size,
 		.layout = &kymo_call_layout,
 		.context = w,
@@ -281,8 +307,9 @@ static struct kymo_error *begin(struct watch *w, pid_t pid, bool is_command)
 /* ---- the whole ------------------------------------------------------------------------------------------------------------- */
 
 /* Until the process has ended, all that are followed have, or the user ends it. Then what is in the ring is all there is. */
-static struct kymo_error *watch_on(struct watch *w)
+static struct kymo_error *watch_on(struct watch *w, bool is_command)
 {
+	const uint64_t until = w->s->for_ns ? kymo_now_ns() + w->s->for_ns : UINT64_MAX;
 	struct pollfd fds[] = { { .fd = w->wake[0], .events = POLLIN }, { .fd = w->pidfd, .events = POLLIN } };
 	const bool counts_processes = w->pid && w->s->follows;
 	struct kymo_error *error = NULL;
@@ -295,6 +322,10 @@ static struct kymo_error *watch_on(struct watch *w)
 		if (n < 0 && errno != EINTR)
 			return kymo_error_errno(errno, "cannot wait for system calls");
 		is_over |= n > 0 || (counts_processes && !kymo_kernel_calls_has_processes(w->calls));
+		if (!is_over && kymo_now_ns() >= until) {
+			is_over = true;
+			w->s->running = is_command ? w->pid : 0;
+		}
 		if (is_over)
 			kymo_kernel_calls_detach(w->calls);
 		error = kymo_kernel_calls_drain(w->calls, see, w, &is_empty);
@@ -360,11 +391,11 @@ static struct kymo_error *trace(struct watch *w, char **command, int *status_ret
 	cli_catch_signals(command, SA_RESTART, on_signal);
 	if (command && kymo_write_all(w->go, "", 1))
 		return kymo_error_create(KYMO_ERROR_GONE, "%s has ended before it was begun", command[0]);
-	error = watch_on(w);
+	error = watch_on(w, command);
 	if (w->s->open)
 		cli_syscall_line_let_go(w->s);
 	tell_missing(w);
-	if (!error && command)
+	if (!error && command && !w->s->running)
 		error = end_of_command(w, command[0], status_ret);
 	return error;
 }
@@ -379,6 +410,7 @@ struct kymo_error *cli_syscalls_run_in_kernel(struct cli_syscalls *s, char **com
 	s->flushes_later = true;
 	if (pipe2(w.wake, O_CLOEXEC))
 		return kymo_error_errno(errno, "cannot make a pipe");
+	s->done[0] = w.wake[0];
 	if (command) {
 		err = kymo_command_fork(command, &w.pid, &w.go);
 		if (err)
@@ -395,7 +427,7 @@ struct kymo_error *cli_syscalls_run_in_kernel(struct cli_syscalls *s, char **com
 	kymo_vec_deinit(&w.threads);
 	if (w.pidfd >= 0)
 		close(w.pidfd);
-	s->seconds = 0;
+	s->now = (struct timespec){ 0 };
 	/* The pipe stays: a signal may come until the end. */
 	return error;
 }

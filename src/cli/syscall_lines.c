@@ -4,32 +4,18 @@
  */
 #include <inttypes.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "cli/syscalls.h"
 
-static void put_time(struct kymo_line *line, time_t seconds)
+static FILE *out_of(const struct cli_syscall_thread *thread)
 {
-	struct tm local;
-	char text[32];
-
-	if (localtime_r(&seconds, &local) && strftime(text, sizeof(text), "%T ", &local))
-		kymo_line_puts(line, text);
+	return thread->out ? thread->out : thread->owner->out;
 }
 
-/* More than one thread; a file that may have more, or has had. */
-static void put_prefix(struct cli_syscall_thread *thread)
+static void begin_line(struct cli_syscall_thread *thread)
 {
-	struct cli_syscalls *s = thread->owner;
-
 	kymo_line_clear(&thread->text);
-	s->had_several |= s->n_threads > 1;
-	if (s->is_file && (s->follows || s->had_several))
-		kymo_line_printf(&thread->text, "%-5d ", thread->tid);
-	else if (s->n_threads > 1)
-		kymo_line_printf(&thread->text, "[pid %5d] ", thread->tid);
-	if (s->times)
-		put_time(&thread->text, s->seconds ? s->seconds : time(NULL));
+	cli_syscall_put_prefix(thread);
 }
 
 static void write_from(struct cli_syscall_thread *thread, size_t begin)
@@ -39,9 +25,9 @@ static void write_from(struct cli_syscall_thread *thread, size_t begin)
 	if (thread->text.is_cut)
 		s->has_failed = true;
 	if (thread->text.n > begin)
-		fwrite(thread->text.data + begin, 1, thread->text.n - begin, s->out);
+		fwrite(thread->text.data + begin, 1, thread->text.n - begin, out_of(thread));
 	if (!s->flushes_later)
-		fflush(s->out);
+		fflush(out_of(thread));
 }
 
 /* Behind the line of a call or signal. */
@@ -58,6 +44,30 @@ static void leave_open_line(struct cli_syscalls *s)
 	s->open = NULL;
 }
 
+static bool has_open_line(const struct cli_syscall_thread *thread)
+{
+	return thread->out ? thread->has_open_line : thread->owner->open == thread;
+}
+
+static void set_open(struct cli_syscall_thread *thread, bool is_open)
+{
+	if (thread->out)
+		thread->has_open_line = is_open;
+	else
+		thread->owner->open = is_open ? thread : NULL;
+}
+
+/* What others have begun, and for a file of its own what the thread itself has. */
+static void begin_alone(struct cli_syscall_thread *thread)
+{
+	if (!thread->out)
+		leave_open_line(thread->owner);
+	else if (thread->has_open_line)
+		fputs(" <unfinished ...>\n", thread->out);
+	thread->has_open_line = false;
+	begin_line(thread);
+}
+
 void cli_syscall_line_mode(struct cli_syscall_thread *thread)
 {
 	leave_open_line(thread->owner);
@@ -66,20 +76,21 @@ void cli_syscall_line_mode(struct cli_syscall_thread *thread)
 
 static bool waits_for_result(const struct cli_syscalls *s)
 {
-	return s->only_good || s->only_failed;
+	return s->hides_good || s->hides_failed || s->hides_unfinished;
 }
 
 void cli_syscall_line_enter(struct cli_syscall_thread *thread)
 {
 	struct cli_syscalls *s = thread->owner;
 
-	put_prefix(thread);
+	begin_line(thread);
 	kymo_syscall_enter(&thread->call, &thread->target, &thread->text);
 	if (waits_for_result(s))
 		return;
-	leave_open_line(s);
+	if (!thread->out)
+		leave_open_line(s);
 	write_from(thread, 0);
-	s->open = thread;
+	set_open(thread, true);
 }
 
 /* Where the rest of the line begins in the text. */
@@ -89,12 +100,11 @@ static size_t take_up(struct cli_syscall_thread *thread)
 
 	if (waits_for_result(s))
 		return 0;
-	if (s->open == thread) {
-		s->open = NULL;
+	if (has_open_line(thread)) {
+		set_open(thread, false);
 		return thread->text.n;
 	}
-	leave_open_line(s);
-	put_prefix(thread);
+	begin_alone(thread);
 	kymo_syscall_put_resumed(&thread->call, &thread->text);
 	return 0;
 }
@@ -105,14 +115,17 @@ void cli_syscall_line_leave(struct cli_syscall_thread *thread, uint64_t duration
 	const bool failed = kymo_syscall_failed(&thread->call);
 	size_t begin;
 
-	if ((s->only_good && failed) || (s->only_failed && !failed))
+	if (failed ? s->hides_failed : s->hides_good)
 		return;
 	begin = take_up(thread);
 	kymo_syscall_leave(&thread->call, &thread->target, &thread->text);
 	kymo_syscall_put_result(&thread->call, &thread->target, &thread->text);
 	kymo_line_puts(&thread->text, cli_syscall_injected(thread));
-	if (s->durations)
-		kymo_line_printf(&thread->text, " <%.6f>", (double)duration_ns / 1e9);
+	if (s->durations) {
+		kymo_line_puts(&thread->text, " <");
+		cli_syscall_put_seconds(&thread->text, duration_ns, s->duration_digits);
+		kymo_line_puts(&thread->text, ">");
+	}
 	kymo_line_puts(&thread->text, "\n");
 	put_stack(thread);
 	write_from(thread, begin);
@@ -122,10 +135,9 @@ void cli_syscall_line_signal(struct cli_syscall_thread *thread, const siginfo_t 
 {
 	char name[32];
 
-	leave_open_line(thread->owner);
-	put_prefix(thread);
+	begin_alone(thread);
 	kymo_line_printf(&thread->text, "--- %s ", kymo_signal_name(info->si_signo, name));
-	kymo_siginfo_text(info, &thread->text);
+	kymo_siginfo_text(info, &thread->target, &thread->text);
 	kymo_line_puts(&thread->text, " ---\n");
 	put_stack(thread);
 	write_from(thread, 0);
@@ -144,12 +156,19 @@ void cli_syscall_line_let_go(struct cli_syscalls *s)
 	s->open = NULL;
 }
 
+void cli_syscall_line_let_go_of(struct cli_syscall_thread *thread)
+{
+	if (!has_open_line(thread))
+		return;
+	fputs(" <detached ...>\n", out_of(thread));
+	set_open(thread, false);
+}
+
 void cli_syscall_line_stop(struct cli_syscall_thread *thread, int signal)
 {
 	char name[32];
 
-	leave_open_line(thread->owner);
-	put_prefix(thread);
+	begin_alone(thread);
 	kymo_line_printf(&thread->text, "--- stopped by %s ---\n", kymo_signal_name(signal, name));
 	write_from(thread, 0);
 }
@@ -158,10 +177,10 @@ void cli_syscall_line_end_call(struct cli_syscall_thread *thread)
 {
 	size_t begin;
 
-	if (waits_for_result(thread->owner))
+	if (thread->owner->hides_unfinished)
 		return;
 	begin = take_up(thread);
-	kymo_syscall_put_no_result(&thread->call, &thread->text);
+	kymo_syscall_put_no_result(&thread->call, &thread->target, &thread->text);
 	kymo_line_puts(&thread->text, "\n");
 	put_stack(thread);
 	write_from(thread, begin);
@@ -169,8 +188,7 @@ void cli_syscall_line_end_call(struct cli_syscall_thread *thread)
 
 void cli_syscall_line_superseded(struct cli_syscall_thread *thread, pid_t by)
 {
-	leave_open_line(thread->owner);
-	put_prefix(thread);
+	begin_alone(thread);
 	kymo_line_printf(&thread->text, "+++ superseded by execve in pid %d +++\n", by);
 	write_from(thread, 0);
 }
@@ -179,8 +197,7 @@ void cli_syscall_line_end(struct cli_syscall_thread *thread, int status)
 {
 	char name[32];
 
-	leave_open_line(thread->owner);
-	put_prefix(thread);
+	begin_alone(thread);
 	if (WIFSIGNALED(status))
 		kymo_line_printf(&thread->text, "+++ killed by %s %s+++\n", kymo_signal_name(WTERMSIG(status), name),
 				 WCOREDUMP(status) ? "(core dumped) " : "");

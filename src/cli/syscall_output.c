@@ -7,9 +7,12 @@
 #include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/io.h"
 #include "cli/syscalls.h"
 
@@ -109,15 +112,86 @@ static int make_private(int fd)
 	return fstat(fd, &st) || (S_ISREG(st.st_mode) && st.st_uid == geteuid() && fchmod(fd, 0600)) ? -1 : 0;
 }
 
-int cli_syscalls_open_output(struct cli_syscalls *s, const char *path)
+static int open_file(const char *path, bool appends)
 {
-	const int fd = path ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : STDERR_FILENO;
+	const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (appends ? O_APPEND : O_TRUNC), 0600);
 
-	if (fd < 0 || (path && make_private(fd)))
+	if (fd < 0)
 		return -errno;
+	if (!make_private(fd))
+		return fd;
+	close(fd);
+	return -EPERM;
+}
+
+/* A shell that runs `command` with the lines for its input: where they go, or a negative errno. */
+static int open_filter(struct cli_syscalls *s, const char *command)
+{
+	int ends[2], err;
+
+	if (pipe2(ends, O_CLOEXEC))
+		return -errno;
+	s->filter = fork();
+	if (!s->filter) {
+		dup2(ends[0], STDIN_FILENO);
+		if (s->apart.front >= 0)
+			sigprocmask(SIG_SETMASK, &s->apart.mask, NULL);
+		execl("/bin/sh", "sh", "-c", command, NULL);
+		_exit(127);
+	}
+	err = errno;
+	close(ends[0]);
+	if (s->filter > 0)
+		return ends[1];
+	close(ends[1]);
+	s->filter = 0;
+	return -err;
+}
+
+static int open_path(struct cli_syscalls *s, const char *path, bool appends)
+{
+	if (!path)
+		return STDERR_FILENO;
+	return strchr("|!", *path) ? open_filter(s, path + 1) : open_file(path, appends);
+}
+
+int cli_syscalls_open_own_output(struct cli_syscall_thread *thread)
+{
+	kymo_cleanup_free char *path = NULL;
+	int fd;
+
+	if (asprintf(&path, "%s.%d", thread->owner->file, thread->tid) < 0)
+		return -ENOMEM;
+	fd = open_file(path, thread->owner->appends);
+	if (fd < 0)
+		return fd;
+	thread->out = fdopen(fd, "w");
+	if (!thread->out)
+		close(fd);
+	return thread->out ? 0 : -ENOMEM;
+}
+
+void cli_syscalls_close_output(struct cli_syscalls *s)
+{
+	if (s->out)
+		fclose(s->out);
+	s->out = NULL;
+	while (s->filter && waitpid(s->filter, NULL, 0) < 0 && errno == EINTR)
+		;
+	s->filter = 0;
+}
+
+int cli_syscalls_open_output(struct cli_syscalls *s, const char *path, bool appends)
+{
+	const int fd = open_path(s, s->is_apart ? NULL : path, appends);
+
+	if (fd < 0)
+		return fd;
+	s->file = path;
+	s->appends = appends;
 	s->is_file = path;
 	s->fd = open_for_ourselves(fd, &s->waits);
-	if (s->fd != fd && path)
+	if (s->fd != fd && fd != STDERR_FILENO)
 		close(fd);
 	s->out = fopencookie(s, "w", (cookie_io_functions_t){ .write = put, .close = close_own });
 	return s->out ? 0 : -ENOMEM;

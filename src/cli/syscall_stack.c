@@ -24,7 +24,7 @@ static void print_frame(FILE *out, const struct kymo_stack_frame *frame)
 		cli_print_text(out, frame->file);
 		fputs("(", out);
 		if (frame->function)
-			cli_print_text(out, frame->function);
+			cli_print_name(out, frame->function);
 		fprintf(out, "+0x%" PRIx64 ") ", frame->function ? frame->offset : frame->address);
 	}
 	fprintf(out, "[0x%" PRIx64 "]\n", frame->address);
@@ -40,7 +40,7 @@ static void print_object(FILE *out, const struct kymo_stack_frame *frame, bool i
 	}
 	if (frame->function) {
 		fputs("\"function\": ", out);
-		cli_print_json(out, frame->function);
+		cli_print_json_name(out, frame->function);
 		fprintf(out, ", \"offset\": %" PRIu64 ", ", frame->offset);
 	}
 	fprintf(out, "\"address\": \"0x%" PRIx64 "\"%s}", frame->address, frame->is_lost ? ", \"lost\": true" : "");

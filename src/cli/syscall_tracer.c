@@ -1,17 +1,15 @@
 /*
- * Engines that see system calls, one for each thread. The thread's struct is the engine's data, and goes with it.
- *
- * Everything but cli_syscalls_run() happens on the hub's thread, one callback at a time, so nothing here is locked. The main thread waits
- * until the pipe says that there is no engine left, or that the user has interrupted.
+ * Tracing from its beginning to its end. Engines see the calls, on the hub's thread (syscall_engine.c). The main thread waits until the pipe says that there is no engine left, or that the
+ * user has interrupted.
  */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/audit.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,230 +19,13 @@
 #include "cli/cli.h"
 #include "cli/signals.h"
 #include "cli/syscalls.h"
+#include "nested/nested.h"
 #include "proc/proc.h"
 #include "stack/stack.h"
 
 enum { IDLE_LISTS = 100 };
 
-#define SEEN (KYMO_MASK_PICKED_CALLS | KYMO_EVENTS_SYSCALL | KYMO_EVENTS_SIGNAL | KYMO_EVENT_CLONE | KYMO_EVENT_EXEC | KYMO_EVENT_DEATH | KYMO_EVENT_REAP | KYMO_EVENT_JCTL)
-
-/* ---- the memory and descriptors of a thread ---------------------------------------------------------------------------- */
-
-static size_t read_memory(void *context, uint64_t address, void *out, size_t size)
-{
-	const struct cli_syscall_thread *thread = context;
-
-	return kymo_engine_read(thread->engine, address, out, size) ? 0 : size;
-}
-
-static size_t read_fd_path(void *context, int fd, char *out, size_t size)
-{
-	const struct cli_syscall_thread *thread = context;
-	char link[64];
-	ssize_t n;
-
-	if (fd == AT_FDCWD)
-		snprintf(link, sizeof(link), "/proc/%d/cwd", thread->tid);
-	else
-		snprintf(link, sizeof(link), "/proc/%d/fd/%d", thread->tid, fd);
-	n = readlink(link, out, size);
-	return n < 0 ? 0 : (size_t)n;
-}
-
-/* ---- callbacks --------------------------------------------------------------------------------------------------------- */
-
-static bool touches_path(const struct cli_syscall_thread *thread)
-{
-	const struct cli_syscalls *s = thread->owner;
-	struct kymo_syscall_target target = thread->target;
-
-	if (!s->path)
-		return true;
-	target.fd_path = read_fd_path;
-	return kymo_syscall_touches(&thread->call, &target, s->path) ||
-	       (s->real_path && kymo_syscall_touches(&thread->call, &target, s->real_path));
-}
-
-/* Whether it touches the path. */
-static bool begin_call(struct cli_syscall_thread *thread, const struct kymo_syscall_report *report)
-{
-	const struct cli_syscalls *s = thread->owner;
-	bool touches;
-
-	cli_syscall_enter(thread, report->number, report->args, report->sp);
-	cli_syscall_set_mode(thread, report->arch == AUDIT_ARCH_I386);
-	thread->is_shown = kymo_syscall_set_has(&s->set, thread->call.number);
-	touches = (thread->is_shown || s->injections) && touches_path(thread);
-	thread->is_shown &= touches;
-	if (thread->is_shown)
-		cli_syscall_stack_take(thread, true);
-	cli_syscall_show_entry(thread);
-	thread->injection = NULL;
-	return touches;
-}
-
-static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_syscall_report *report)
-{
-	struct cli_syscall_thread *thread = data;
-	bool touches;
-
-	thread->engine = engine;
-	touches = begin_call(thread, report);
-	thread->entered_ns = kymo_now_ns();
-	return thread->owner->injections && touches && !thread->is_i386 ? cli_syscall_inject_enter(thread) : KYMO_ACTION_RESUME | KYMO_SYSCALL_RUN;
-}
-
-/* A call whose beginning others were told before this one came to them is shown when it returns. */
-static unsigned int on_exit_of_call(struct kymo_engine *engine, void *data, enum kymo_action action,
-				    const struct kymo_syscall_report *report)
-{
-	struct cli_syscall_thread *thread = data;
-	unsigned int answer;
-
-	thread->engine = engine;
-	if (!thread->is_in_call && !report->is_entry_known)
-		return KYMO_ACTION_RESUME;
-	if (!thread->is_in_call)
-		begin_call(thread, report);
-	answer = cli_syscall_inject_leave(thread, report);
-	cli_syscall_stack_saw(thread);
-	cli_syscall_leave(thread, report->result, kymo_now_ns());
-	return answer;
-}
-
-static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_action action, struct kymo_signal_report *report)
-{
-	struct cli_syscall_thread *thread = data;
-
-	thread->engine = engine;
-	cli_syscall_stack_take(thread, false);
-	cli_syscall_signal(thread, &report->info);
-	return KYMO_ACTION_RESUME | report->verdict;
-}
-
-static unsigned int on_job_control(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_jctl_report *report)
-{
-	struct cli_syscall_thread *thread = data;
-	const struct cli_syscalls *s = thread->owner;
-
-	if (report->signal != SIGCONT && !s->counts)
-		(s->json ? cli_syscall_json_stop : cli_syscall_line_stop)(thread, report->signal);
-	return KYMO_ACTION_RESUME;
-}
-
-static int follow(struct cli_syscalls *s, pid_t tid, pid_t pid);
-
-static unsigned int on_clone(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_clone_report *report)
-{
-	struct cli_syscall_thread *thread = data;
-	struct cli_syscalls *s = thread->owner;
-	int err;
-
-	if (!s->follows)
-		return KYMO_ACTION_RESUME;
-	err = follow(s, report->child, report->kind == KYMO_CLONE_THREAD ? thread->pid : report->child);
-	if (err && err != -ESRCH && err != -EEXIST) {
-		cli_warn("cannot follow process %d: %s", report->child, strerror(-err));
-		s->has_failed = true;
-	}
-	return KYMO_ACTION_RESUME;
-}
-
-/* A thread that calls exec becomes the first of its process. */
-static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_exec_report *report)
-{
-	struct cli_syscall_thread *thread = data;
-
-	cli_syscall_stack_forget(thread);
-	thread->tid = kymo_engine_tid(engine);
-	thread->is_starting = false;
-	return KYMO_ACTION_RESUME;
-}
-
-/* It never returns from the call that it is in. */
-static unsigned int on_death(struct kymo_engine *engine, void *data, const struct kymo_death_report *report)
-{
-	struct cli_syscall_thread *thread = data;
-
-	thread->engine = engine;
-	thread->has_ended = true;
-	cli_syscall_inject_end(thread);
-	cli_syscall_end_call(thread);
-	return KYMO_ACTION_RESUME;
-}
-
-/* A first thread is not told to be gone before its process is, or another one has its place. */
-static void on_reap(struct kymo_engine *engine, void *data, const struct kymo_reap_report *report)
-{
-	struct cli_syscall_thread *thread = data;
-	const struct cli_syscalls *s = thread->owner;
-
-	if (thread->tid == thread->pid)
-		cli_syscall_stack_forget(thread);
-	if (!report->superseded_by || thread->tid != thread->pid)
-		cli_syscall_end(thread, report->status);
-	else if (!s->counts)
-		(s->json ? cli_syscall_json_superseded : cli_syscall_line_superseded)(thread, report->superseded_by);
-}
-
-/* On the main thread where that holds the last reference of one that has ended while it was delayed. */
-static void on_release(void *data)
-{
-	struct cli_syscall_thread *thread = data;
-	struct cli_syscalls *s = thread->owner;
-
-	if (!thread->has_ended && s->open == thread && !s->is_over)
-		cli_syscall_line_let_go(s);
-	kymo_line_deinit(&thread->text);
-	free(thread->stack);
-	free(thread->made);
-	s->n_cut += !thread->has_ended;
-	free(thread);
-	if (!--s->n_threads && !s->is_attaching)
-		cli_syscalls_wake(s, CLI_SYSCALLS_END);
-}
-
-static const struct kymo_engine_ops ops = {
-	.signal = on_signal,
-	.clone = on_clone,
-	.jctl = on_job_control,
-	.exec = on_exec,
-	.syscall_entry = on_entry,
-	.syscall_exit = on_exit_of_call,
-	.death = on_death,
-	.reap = on_reap,
-	.release = on_release,
-};
-
 /* ---- threads ------------------------------------------------------------------------------------------------------------- */
-
-/* A negative errno of kymo_engine_attach(). -EEXIST: it is followed already. */
-static int follow(struct cli_syscalls *s, pid_t tid, pid_t pid)
-{
-	struct cli_syscall_thread *thread = calloc(1, sizeof(*thread));
-	struct kymo_engine *engine;
-	int err;
-
-	if (!thread)
-		return -ENOMEM;
-	if (s->inner)
-		kymo_inner_follow(s->inner, tid, pid); /* without it, it can't trace, as under every tracer */
-	*thread = (struct cli_syscall_thread){ .owner = s, .tid = tid, .pid = pid, .is_starting = s->is_command && !s->n_threads, .entered_ns = kymo_now_ns() };
-	thread->target = (struct kymo_syscall_target){ .context = thread, .read = read_memory, .string_size = s->string_size };
-	if (s->fd_paths)
-		thread->target.fd_path = read_fd_path;
-	err = kymo_engine_attach(s->hub, tid, KYMO_ATTACH_CREATE | KYMO_ATTACH_EXCLUSIVE | KYMO_ATTACH_MATCH_OPS, &ops, thread, &engine);
-	if (err) {
-		free(thread);
-		return err;
-	}
-	s->n_threads++;
-	err = kymo_engine_set_events(engine, SEEN);
-	if (err)
-		kymo_engine_control(engine, KYMO_ACTION_DETACH);
-	kymo_engine_put(engine);
-	return err == -EALREADY ? -ESRCH : err;
-}
 
 /* Threads of a process that have been found; those of the lists before the last one in order. */
 struct found {
@@ -288,7 +69,7 @@ static int follow_new(struct cli_syscalls *s, pid_t pid, struct found *found, pi
 		if (tid <= 0 || is_found(found, tid))
 			continue;
 		*last_ret = tid;
-		err = kymo_vec_push(&found->tids, tid) ? follow(s, tid, pid) : -ENOMEM;
+		err = kymo_vec_push(&found->tids, tid) ? cli_syscall_follow(s, tid, pid) : -ENOMEM;
 		found->n_followed += !err || err == -EEXIST;
 		found->is_leaderless |= err == -ESRCH && tid == pid;
 		if (err == -EEXIST || err == -ESRCH)
@@ -361,17 +142,20 @@ static bool wait_until(const struct cli_syscalls *s, uint64_t time_ns)
 	return ppoll(fds, kymo_countof(fds), time_ns == UINT64_MAX ? NULL : &limit, NULL) > 0 && fds[0].revents;
 }
 
-static void wait_for_end(struct cli_syscalls *s)
+/* True: time was up (--for), and threads are left. */
+static bool wait_for_end(struct cli_syscalls *s)
 {
+	const uint64_t until = s->for_ns ? kymo_now_ns() + s->for_ns : UINT64_MAX;
 	char why = CLI_SYSCALLS_DELAYED;
 
 	s->is_attaching = false;
-	while (s->n_threads && why != CLI_SYSCALLS_END && !cli_apart_is_alone(&s->apart)) {
+	while (s->n_threads && why != CLI_SYSCALLS_END && !cli_apart_is_alone(&s->apart) && kymo_now_ns() < until) {
 		const uint64_t next = s->injections ? cli_syscall_injections_end_delays(s->injections, kymo_now_ns()) : UINT64_MAX;
 
-		if (wait_until(s, next) && read(s->done[0], &why, 1) < 0)
+		if (wait_until(s, next < until ? next : until) && read(s->done[0], &why, 1) < 0)
 			why = CLI_SYSCALLS_DELAYED;
 	}
+	return s->n_threads && why != CLI_SYSCALLS_END && kymo_now_ns() >= until;
 }
 
 static int open_own(struct cli_syscalls *s)
@@ -440,8 +224,8 @@ static struct kymo_error *trace_command(struct cli_syscalls *s, char **command, 
 		err = kymo_hub_start(s->hub, pid);
 	if (err)
 		return kymo_trace_error(pid, err);
-	wait_for_end(s);
-	if (is_given_up(s) && s->n_threads) {
+	s->running = wait_for_end(s) ? pid : 0;
+	if (s->running || (is_given_up(s) && s->n_threads)) {
 		*status_ret = cli_last_signal();
 		return NULL;
 	}
@@ -452,7 +236,9 @@ static struct kymo_error *trace_command(struct cli_syscalls *s, char **command, 
 /* Who is to be followed, for kymo_hub_reach(). */
 struct wanted {
 	struct cli_syscalls *s;
-	pid_t pid;
+	const pid_t *pids;
+	size_t n;
+	pid_t failed;	/* the process that an error is of */
 };
 
 static int open_for(void *data)
@@ -462,10 +248,14 @@ static int open_for(void *data)
 
 static int attach_for(void *data, pid_t *busy_ret)
 {
-	const struct wanted *wanted = data;
+	struct wanted *wanted = data;
+	int err = 0;
 
-	*busy_ret = wanted->pid;
-	return follow_process(wanted->s, wanted->pid, busy_ret);
+	for (size_t i = 0; i < wanted->n && !err; i++) {
+		wanted->failed = *busy_ret = wanted->pids[i];
+		err = follow_process(wanted->s, wanted->pids[i], busy_ret);
+	}
+	return err;
 }
 
 static void close_for(void *data)
@@ -478,12 +268,11 @@ static bool is_given_up_for(void *data)
 	return is_given_up(((const struct wanted *)data)->s);
 }
 
-static int follow_somehow(struct cli_syscalls *s, pid_t pid)
+static int follow_somehow(struct wanted *wanted)
 {
-	struct wanted wanted = { s, pid };
 	const struct kymo_reach reach = {
-		.hub = &s->hub,
-		.data = &wanted,
+		.hub = &wanted->s->hub,
+		.data = wanted,
 		.open = open_for,
 		.attach = attach_for,
 		.close = close_for,
@@ -493,16 +282,17 @@ static int follow_somehow(struct cli_syscalls *s, pid_t pid)
 	return kymo_hub_reach(&reach);
 }
 
-static struct kymo_error *trace_process(struct cli_syscalls *s, pid_t pid)
+static struct kymo_error *trace_processes(struct cli_syscalls *s, const pid_t *pids, size_t n)
 {
+	struct wanted wanted = { s, pids, n, pids[0] };
 	int err;
 
 	cli_apart_leave_job();
-	err = follow_somehow(s, pid);
+	err = follow_somehow(&wanted);
 	if (err == -EPERM && !s->hub)
 		return kymo_begin_error(err);
 	if (err)
-		return kymo_trace_error(pid, err);
+		return kymo_trace_error(wanted.failed, err);
 	wait_for_end(s);
 	if (!is_given_up(s) && s->n_cut)
 		s->cut = kymo_hub_failure(s->hub);
@@ -516,17 +306,17 @@ static void on_wish(int number)
 	kymo_write_all(wake_up, (const char[]){ CLI_SYSCALLS_END }, 1);
 }
 
-/* Our own engines go, and the hub, too, if nobody else has any use for it. */
+/* Our own engines go, and the hub, too, if it has no other use: others are connected to it, or it waits for the command. */
 static void leave(struct cli_syscalls *s)
 {
 	kymo_inner_stop(s->inner);
 	s->is_over = true;
-	if (!s->hub || kymo_hub_linger(s->hub, -1, 0) != -EAGAIN)
+	if (!s->hub || (kymo_hub_linger(s->hub, -1, 0) != -EAGAIN && !s->running))
 		close_hub(s);
 	cli_syscall_line_let_go(s);
 }
 
-struct kymo_error *cli_syscalls_run(struct cli_syscalls *s, char **command, pid_t pid, int *status_ret)
+struct kymo_error *cli_syscalls_run(struct cli_syscalls *s, char **command, const pid_t *pids, size_t n, int *status_ret)
 {
 	struct kymo_error *error;
 
@@ -541,7 +331,7 @@ struct kymo_error *cli_syscalls_run(struct cli_syscalls *s, char **command, pid_
 	wake_up = s->done[1];
 	cli_catch_signals(command, SA_RESTART, on_wish);
 	cli_apart_take_signals(&s->apart);
-	error = command ? trace_command(s, command, status_ret) : trace_process(s, pid);
+	error = command ? trace_command(s, command, status_ret) : trace_processes(s, pids, n);
 	leave(s);
 	if (s->injections)
 		cli_syscall_injections_end_delays(s->injections, UINT64_MAX);
@@ -558,6 +348,27 @@ static void empty_pipe(int fd)
 	fcntl(fd, F_SETFL, O_NONBLOCK);
 	while (read(fd, bytes, sizeof(bytes)) > 0)
 		;
+}
+
+int cli_syscalls_wait(struct cli_syscalls *s)
+{
+	kymo_cleanup_close int pidfd = (int)syscall(SYS_pidfd_open, s->running, 0);
+	struct pollfd fds[] = { { .fd = pidfd, .events = POLLIN }, { .fd = s->done[0], .events = POLLIN }, { .fd = s->apart.front, .events = POLLIN } };
+	int status = 0;
+
+	while (pidfd >= 0 && !fds[0].revents) {
+		empty_pipe(s->done[0]);	/* threads that are let go of write to it, too; a signal is known of from here on, or is in it */
+		if (cli_last_signal() || fds[2].revents)
+			return cli_last_signal();
+		if (poll(fds, kymo_countof(fds), -1) < 0)
+			fds[0].revents = fds[2].revents = 0;
+	}
+	if (s->hub)
+		kymo_hub_wait(s->hub, s->running, &status);
+	else
+		while (waitpid(s->running, &status, 0) < 0 && errno == EINTR)
+			;
+	return status;
 }
 
 void cli_syscalls_outlive(struct cli_syscalls *s, int status)

@@ -132,7 +132,7 @@ static int print_head(const struct cli_threads *view, FILE *out)
 			fprintf(out, " by a process that is gone; 'kymo detach %d' cleans up\n", view->pid);
 	}
 	if (!may_look(view))
-		fputs("where they sleep, and whether they are recorded, is told to those who may trace the process\n", out);
+		fputs("only a user who may trace the process sees where its threads sleep, and whether they are recorded\n", out);
 	fprintf(out, "    TID  %-16s %-8s %9s%s  %-18s %-16s %s\n", "NAME", "STATE", "CPU", view->shares ? "   SHARE" : "", "IN", "TRACER", "ENGINES");
 	return 2 + (int)view->n_recordings + !may_look(view);
 }

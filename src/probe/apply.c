@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "arch/remote.h"
 #include "base/cleanup.h"
 #include "base/page.h"
 #include "base/search.h"
@@ -22,19 +23,6 @@
 #define USER_CS 0x33	/* arch/x86/include/asm/segment.h: __USER_CS */
 #define USER_SELECTORS UINT64_C(0x002b000000000033)	/* cs, gs, fs, ss, as the kernel saves them */
 #define STACKS_MAX 4	/* that a thread has left for others, in handlers upon handlers */
-
-void probes_warn(const struct kymo_probes *probes, const char *format, ...)
-{
-	char sentence[2048];
-	va_list args;
-
-	if (!probes->options.warn)
-		return;
-	va_start(args, format);
-	vsnprintf(sentence, sizeof(sentence), format, args);
-	va_end(args);
-	probes->options.warn(sentence, probes->options.data);
-}
 
 /* ---- saved program counters --------------------------------------------------------------------------------------- */
 
@@ -482,7 +470,7 @@ static struct kymo_error *check_is_free(struct kymo_probes *probes, enum probes_
 	uint64_t pc;
 	pid_t tid;
 
-	error = kymo_maps_read(kymo_process_pid(probes->process), &maps);
+	error = kymo_process_maps(probes->process, &maps);
 	if (error)
 		return error;
 	error = check_jits(probes, &maps);

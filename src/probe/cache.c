@@ -28,6 +28,7 @@ struct kymo_error *probe_cache_create(struct probe_cache **ret)
 static void file_destroy(struct probe_cached *file)
 {
 	kymo_code_destroy(file->code);
+	free(file->places);
 	kymo_markers_destroy(file->markers);
 	kymo_module_close(file->module);
 	free(file);
@@ -181,5 +182,20 @@ struct kymo_error *probe_cached_guards(struct probe_cached *file, const struct k
 	file->knows_guards = true;
 	*ret = file->guards;
 	*n_ret = file->n_guards;
+	return NULL;
+}
+
+struct kymo_error *probe_cached_syscalls(struct probe_cached *file, const struct kymo_syscall_place **ret, size_t *n_ret)
+{
+	struct kymo_code *code;
+	struct kymo_error *error = probe_cached_code(file, &code);
+
+	if (error)
+		return error;
+	if (!file->knows_places && kymo_syscall_places_create(&code->code, code->map, &file->places, &file->n_places))
+		return &kymo_error_no_memory;
+	file->knows_places = true;
+	*ret = file->places;
+	*n_ret = file->n_places;
 	return NULL;
 }

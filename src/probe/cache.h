@@ -21,6 +21,9 @@ struct probe_cached {
 	struct kymo_plan guards[CACHED_MAX_GUARDS];	/* of its system calls; found by probe_cached_guards() */
 	int n_guards;			/* as kymo_guard_find() returns it */
 	bool knows_guards;
+	struct kymo_syscall_place *places;	/* made by probe_cached_syscalls() */
+	size_t n_places;
+	bool knows_places;
 	struct kymo_marker_list *markers;	/* made by probe_cached_markers() */
 	uint64_t device, inode, size, changed_ns;
 	size_t users;
@@ -54,5 +57,8 @@ struct kymo_error *probe_cached_markers(struct probe_cached *file, const struct 
 
 /* kymo_guard_find() for it. `ret` belongs to the file. */
 struct kymo_error *probe_cached_guards(struct probe_cached *file, const struct kymo_plan **ret, int *n_ret);
+
+/* kymo_syscall_places_create() for it. `ret` belongs to the file. */
+struct kymo_error *probe_cached_syscalls(struct probe_cached *file, const struct kymo_syscall_place **ret, size_t *n_ret);
 
 #endif

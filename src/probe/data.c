@@ -18,13 +18,14 @@
 #define SUBBUFFERS 8
 #define SPARE_SUBBUFFERS 4
 #define SPARE_SUBBUFFER_SIZE (64ull << 10)
+#define MANYS_SPARE_SIZE (16ull << 10)		/* of a program that a followed one executes; holds the largest record */
 /* Of a forked child: a tree has many of those, and the memory that is there at once is what a fork costs. */
 #define CHILD_SUBBUFFER_SIZE (256ull << 10)
 #define CHILD_SPARE_SIZE (64ull << 10)
 #define CHILD_SUBBUFFER_MIN (8ull << 10)	/* holds the largest record */
 #define AT_ONCE_SIZE (8ull << 20)		/* of a CPU's working ring, which the fastest producer fills in some milliseconds; the rest comes with use */
 #define USED_SIZE (32ull << 10)			/* so much in one ring says that a process is no short command with a few hits */
-#define CHILD_AT_ONCE 4				/* sub-buffers of a child's */
+#define CHILD_AT_ONCE 4				/* sub-buffers of a child's, and of a program that a followed one executes */
 #define GROWTH 2				/* sub-buffers that come at a time: the other rings wait meanwhile */
 #define CHILD_AT_ONCE_SIZE (2ull << 20)		/* of all CPUs' first rings, at the most, if the least is not more */
 
@@ -43,16 +44,26 @@ struct shape {
 	uint64_t subbuffer_size;
 };
 
-static struct shape shape_of(const struct kymo_shared *shared, const struct kymo_probes_options *options, size_t i)
+static struct shape usual_shape(const struct kymo_shared *shared, const struct kymo_probes_options *options, size_t i)
 {
-	uint64_t own = subbuffer_size(options), less = kymo_page_down(own / 4);
+	uint64_t own = subbuffer_size(options), less = kymo_page_down(own / 4), spare = options->is_one_of_many ? MANYS_SPARE_SIZE : SPARE_SUBBUFFER_SIZE;
 
 	if (i < shared->n_cpus)
 		return (struct shape){ SUBBUFFERS, own };
 	/* Beside sequences locks serve the few threads that have none, and whoever comes while a sub-buffer is being changed. */
 	if (i < shared->n_sequenced + shared->n_cpus)
-		return (struct shape){ SUBBUFFERS, less > SPARE_SUBBUFFER_SIZE ? less : SPARE_SUBBUFFER_SIZE };
-	return (struct shape){ SPARE_SUBBUFFERS, SPARE_SUBBUFFER_SIZE };
+		return (struct shape){ SUBBUFFERS, less > spare ? less : spare };
+	return (struct shape){ SPARE_SUBBUFFERS, spare };
+}
+
+static struct shape shape_of(const struct kymo_shared *shared, const struct kymo_probes_options *options, size_t i)
+{
+	struct shape shape = usual_shape(shared, options, i);
+	uint64_t own = subbuffer_size(options);
+
+	if (options->is_tight && shape.subbuffer_size > own)
+		shape.subbuffer_size = own;
+	return shape;
 }
 
 static uint64_t data_offset(const struct kymo_shared *shared, const struct kymo_probes_options *options, size_t i)
@@ -87,6 +98,8 @@ static struct shape shape_in_child(const struct kymo_shared *shared, const struc
 
 	while (most > CHILD_SUBBUFFER_MIN && CHILD_AT_ONCE * most * shared->n_cpus > CHILD_AT_ONCE_SIZE)
 		most /= 2;
+	if (data->most && most > data->most)
+		most = data->most;
 	return (struct shape){ parents.n_subbuffers, parents.subbuffer_size < most ? parents.subbuffer_size : most };
 }
 
@@ -172,7 +185,7 @@ static int allocate_ring(struct kymo_data *data, const struct kymo_shared_ring *
 static uint32_t at_once(const struct kymo_shared *shared, const struct kymo_probes_options *options, const struct kymo_data *data, size_t i,
 			const struct kymo_shared_ring *ring)
 {
-	uint64_t some = data->is_childs ? CHILD_AT_ONCE : (AT_ONCE_SIZE + ring->subbuffer_size - 1) / ring->subbuffer_size;
+	uint64_t some = data->is_childs || options->is_one_of_many ? CHILD_AT_ONCE : (AT_ONCE_SIZE + ring->subbuffer_size - 1) / ring->subbuffer_size;
 
 	/* The other rings are for moments. Two at least: the recorder closes a packet now and then, and is not back at once with more memory. */
 	if (!is_working(shared, data, i) || some < 2)
@@ -319,6 +332,13 @@ static uint64_t own_syscall(const struct kymo_probes *probes)
 	return gadgets.syscall;
 }
 
+static uint64_t child_subbuffer(uint64_t buffer)
+{
+	uint64_t size = kymo_page_down(buffer / SUBBUFFERS);
+
+	return buffer && size < CHILD_SUBBUFFER_MIN ? CHILD_SUBBUFFER_MIN : size;
+}
+
 struct kymo_error *probes_make_data(const struct kymo_probes *probes, struct kymo_process *child, struct kymo_adopted **ret)
 {
 	struct kymo_adopted *adopted = calloc(1, sizeof(*adopted));
@@ -326,7 +346,7 @@ struct kymo_error *probes_make_data(const struct kymo_probes *probes, struct kym
 
 	if (!adopted)
 		return &kymo_error_no_memory;
-	adopted->data = (struct kymo_data){ .fd = -1, .is_childs = true, .is_locked = probes->shared.data.is_locked };
+	adopted->data = (struct kymo_data){ .fd = -1, .is_childs = true, .most = child_subbuffer(probes->child_buffer), .is_locked = probes->shared.data.is_locked };
 	kymo_remote_inherit(child, probes->process, own_syscall(probes));
 	error = kymo_remote_begin(child);
 	if (!error) {

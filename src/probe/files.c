@@ -85,8 +85,10 @@ static struct kymo_error *not_mapped(struct kymo_probes *probes, const char *fil
 	pid_t pid = kymo_process_pid(probes->process);
 	struct kymo_error *error;
 	struct kymo_maps maps;
-	char files[400];
+	char files[400], sentence[1024];
 
+	if (access(file, F_OK) && kymo_tell_source_line(file, sentence, sizeof(sentence)))
+		return kymo_error_create(KYMO_ERROR_NOT_FOUND, "%s", sentence);
 	if (strchr(file, '/') && access(file, F_OK))
 		return kymo_error_create(KYMO_ERROR_NOT_FOUND, "there is no file %s", file);
 	error = kymo_maps_read(pid, &maps);
@@ -99,12 +101,20 @@ static struct kymo_error *not_mapped(struct kymo_probes *probes, const char *fil
 				 probes->is_starting ? "without --no-follow" : "with --follow");
 }
 
+struct kymo_error *kymo_probes_check_found(struct kymo_probes *probes, size_t spec)
+{
+	if (!probes->met[spec] && probes->specs[spec].marker)
+		return probes_no_such_marker(probes, probes->specs[spec].marker);
+	if (!probes->met[spec] && probes->specs[spec].file)
+		return not_mapped(probes, probes->specs[spec].file);
+	return NULL;
+}
+
 struct kymo_error *kymo_probes_check_all_found(struct kymo_probes *probes)
 {
-	for (size_t i = 0; i < probes->n_specs; i++)
-		if (!probes->met[i] && probes->specs[i].marker)
-			return probes_no_such_marker(probes, probes->specs[i].marker);
-		else if (!probes->met[i] && probes->specs[i].file)
-			return not_mapped(probes, probes->specs[i].file);
-	return NULL;
+	struct kymo_error *error = NULL;
+
+	for (size_t i = 0; i < probes->n_specs && !error; i++)
+		error = kymo_probes_check_found(probes, i);
+	return error;
 }

@@ -115,7 +115,7 @@ static struct kymo_error *read_code(struct kymo_process *process, uint64_t low, 
 	for (int i = 0; i < SNAPSHOT_TRIES && !alike && !error; i++)
 		error = read_once(process, low, bytes, size, &alike);
 	if (!error && !alike)
-		error = kymo_error_create(KYMO_ERROR_BUSY, "others put probes into process %d all the time; try again later", kymo_process_pid(process));
+		error = kymo_error_create(KYMO_ERROR_BUSY, "other recorders keep changing the probes of process %d; try again later", kymo_process_pid(process));
 	return error;
 }
 
@@ -197,7 +197,7 @@ static struct kymo_error *analyse(struct kymo_jit *jit, uint64_t size)
 		error = kymo_code_create_made(&text, &function, jit->address, &jit->code);
 	if (!error && kymo_site_of(jit->code->map, jit->address) != jit->address)
 		error = kymo_error_create(KYMO_ERROR_UNSAFE,
-					  "the endbr64 at 0x%" PRIx64 " has to stay, and who calls directly may not pass it; write 0x%" PRIx64 ", the instruction behind it",
+					  "the endbr64 at 0x%" PRIx64 " has to stay, and direct calls may not pass it; write 0x%" PRIx64 ", the instruction behind it",
 					  jit->address, kymo_site_of(jit->code->map, jit->address));
 	return error;
 }
@@ -235,7 +235,7 @@ struct kymo_error *kymo_jit_open(struct kymo_process *process, uint64_t address,
 	if (!jit)
 		return &kymo_error_no_memory;
 	jit->address = address;
-	error = kymo_maps_read(kymo_process_pid(process), &maps);
+	error = kymo_process_maps(process, &maps);
 	if (!error) {
 		error = look(jit, process, &maps);
 		kymo_maps_deinit(&maps);

@@ -496,10 +496,10 @@ static struct kymo_error *foreign_left(const struct leaving *leaving)
 
 	if (leaving->foreign == 1)
 		return kymo_error_create(KYMO_ERROR_UNSAFE,
-					 "1 place in the code of process %d (0x%" PRIx64 ") holds bytes that neither kymo nor the file put there; it and the pads are left as they are",
+					 "1 location in the code of process %d (0x%" PRIx64 ") holds bytes that neither kymo nor the file put there; that location and the pads are left as they are",
 					 pid, leaving->first_foreign);
 	return kymo_error_create(KYMO_ERROR_UNSAFE,
-				 "%zu places in the code of process %d (from 0x%" PRIx64 " on) hold bytes that neither kymo nor the file put there; they and the pads are left as they are",
+				 "%zu locations in the code of process %d (from 0x%" PRIx64 " on) hold bytes that neither kymo nor the file put there; they and the pads are left as they are",
 				 leaving->foreign, pid, leaving->first_foreign);
 }
 
@@ -507,14 +507,14 @@ static struct kymo_error *foreign_left(const struct leaving *leaving)
 static struct kymo_error *false_left(const struct leaving *leaving)
 {
 	return kymo_error_create(KYMO_ERROR_BAD_DATA,
-				 "the journal in process %d is not to be believed: of %zu of its places (from 0x%" PRIx64 " on) it says what the mapped files gainsay; nothing was written there, and the pads are left as they are",
+				 "the journal in process %d cannot be trusted: of %zu of its locations (from 0x%" PRIx64 " on) it contradicts the mapped files; nothing was written there, and the pads are left as they are",
 				 kymo_process_pid(leaving->process), leaving->false_ones, leaving->first_false);
 }
 
 /* Of all tries the first tells: the rest finds the same places. */
 static void tell_rewritten(const struct leaving *leaving)
 {
-	const char *are = leaving->rewritten == 1 ? "place in code that the program has made is" : "places in code that the program has made are";
+	const char *are = leaving->rewritten == 1 ? "location in code that the program has made is" : "locations in code that the program has made are";
 
 	if (leaving->rewritten && !leaving->result->note &&
 	    asprintf(&leaving->result->note, "%zu probed %s gone: it was unmapped, or other code was put there; nothing was recorded from then on",

@@ -13,6 +13,8 @@
 #include "base/io.h"
 #include "base/page.h"
 #include "base/search.h"
+#include "probe/look_text.h"
+#include "probe/mend.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 #define PAUSE_MAX_NS (8 * SECOND_NS)
@@ -61,7 +63,7 @@ void kymo_look_end(struct kymo_look *look, uint64_t tsc)
 
 /* ---- what is read --------------------------------------------------------------------------------------------------- */
 
-/* What was exchanged for handlers of faults (faults.c) is out of children for good. */
+/* What was exchanged for handlers of faults (exchange.c) is out of children for good. */
 static bool is_watched(const struct kymo_look *look, const struct probe_site *site)
 {
 	const struct kymo_probes *probes = look->probes;
@@ -134,38 +136,6 @@ static bool lay_out(struct kymo_look *look)
 	look->is_seen = false;
 	look->changes = look->seen && look->now ? probes->changes : 0;
 	return look->changes;
-}
-
-void look_read(struct kymo_look *look)
-{
-	for (size_t i = 0; i < look->stretches.n; i++) {
-		struct look_stretch *stretch = &look->stretches.items[i];
-
-		if (!kymo_process_read(look->process, stretch->address, look->now + stretch->at, stretch->size)) {
-			stretch->is_unread = false;
-			continue;
-		}
-		stretch->is_unread |= !look->is_seen;
-		memcpy(look->now + stretch->at, look->seen + stretch->at, stretch->size);
-	}
-}
-
-bool look_bytes(const struct kymo_look *look, uint64_t address, uint8_t *out, size_t size)
-{
-	while (size) {
-		size_t at = kymo_partition_point(i, look->stretches.n, look->stretches.items[i].address <= address), n;
-		const struct look_stretch *stretch = at ? &look->stretches.items[at - 1] : NULL;
-
-		if (!stretch || stretch->is_unread || address - stretch->address >= stretch->size)
-			return false;
-		n = stretch->size - (address - stretch->address);
-		n = n < size ? n : size;
-		memcpy(out, look->now + stretch->at + (address - stretch->address), n);
-		out += n;
-		address += n;
-		size -= n;
-	}
-	return true;
 }
 
 /* ---- what has become of it ------------------------------------------------------------------------------------------- */

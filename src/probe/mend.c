@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "base/io.h"
-#include "probe/look.h"
+#include "probe/look_text.h"
+#include "probe/mend.h"
 #include "probe/placing.h"
 #include "probe/remains.h"
 

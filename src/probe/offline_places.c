@@ -187,7 +187,7 @@ static struct kymo_error *add_caller(struct kymo_offline *offline, const struct 
 		return error;
 	offline->places.items[offline->places.n - 1].kind = KYMO_OFFLINE_CALLER;
 	offline_warn(offline,
-		     "not all places where %s returns can be told (%s), so the kernel puts a return address of its own "
+		     "kymo cannot tell every location where %s returns (%s), so the kernel puts a return address of its own "
 		     "on the stack; an exception that is thrown through it ends the program",
 		     name, why);
 	return NULL;
@@ -283,7 +283,7 @@ static struct kymo_error *add_instructions(struct kymo_offline *offline, const s
 	const struct kymo_function *function = kymo_module_function_at(file->module, vaddr);
 	struct kymo_error *error = need_code(file);
 	kymo_cleanup_free uint64_t *starts = NULL;
-	char place[300];
+	char place[PROBE_PLACE_MAX];
 	size_t n;
 	int err;
 
@@ -313,7 +313,7 @@ static struct kymo_error *resolve_target(struct kymo_offline *offline, const str
 	uint64_t vaddr = target->vaddr + (uint64_t)spec->offset;
 	struct meaning meaning = *spec_meaning;
 	struct kymo_error *error;
-	char place[700];
+	char place[PROBE_PLACE_MAX];
 
 	meaning.exact &= !target->is_one_of_many;
 	probe_target_place(spec, target, place, sizeof(place));
@@ -344,10 +344,19 @@ static struct kymo_error *resolve_targets(struct kymo_offline *offline, const st
 	return error;
 }
 
-static struct kymo_error *resolve_symbol(struct kymo_offline *offline, const struct meaning *meaning)
+static void tell_overloads(struct kymo_offline *offline, const struct kymo_spec *spec, const struct kymo_symbol *const *found, size_t n)
 {
-	const struct kymo_spec *spec = &offline->specs[meaning->spec];
-	struct offline_file *file = &offline->files.items[meaning->file];
+	char text[1300];
+
+	probe_overloads_text(spec, found, n, text, sizeof(text));
+	offline_warn(offline, "%s", text);
+}
+
+static struct kymo_error *resolve_symbol(struct kymo_offline *offline, const struct meaning *spec_meaning)
+{
+	const struct kymo_spec *spec = &offline->specs[spec_meaning->spec];
+	struct offline_file *file = &offline->files.items[spec_meaning->file];
+	struct meaning meaning = *spec_meaning;
 	kymo_cleanup_free const struct kymo_symbol **found = NULL;
 	struct probe_targets targets;
 	struct kymo_error *error;
@@ -358,13 +367,19 @@ static struct kymo_error *resolve_symbol(struct kymo_offline *offline, const str
 		return error;
 	if (!n)
 		return probe_no_such_function(spec, file->module);
+	error = probe_check_overloads(spec, found, n);
+	if (error)
+		return error;
+	if (probe_is_overloaded(spec, found, n))
+		tell_overloads(offline, spec, found, n);
+	meaning.exact &= !probe_is_overloaded(spec, found, n);
 	if (probe_has_indirect(found, n))
 		error = need_code(file);
 	if (!error)
 		error = probe_targets_init(spec, file->module, file->code, found, n, &targets);
 	if (error)
 		return error;
-	error = resolve_targets(offline, meaning, &targets);
+	error = resolve_targets(offline, &meaning, &targets);
 	probe_targets_deinit(&targets);
 	return error;
 }
@@ -373,7 +388,7 @@ static struct kymo_error *resolve_offset(struct kymo_offline *offline, const str
 {
 	const struct kymo_spec *spec = &offline->specs[meaning->spec];
 	struct kymo_module *module = offline->files.items[meaning->file].module;
-	char place[300];
+	char place[PROBE_PLACE_MAX];
 	uint64_t vaddr;
 	struct kymo_error *error = probe_spec_offset(spec, module, &vaddr);
 

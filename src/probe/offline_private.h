@@ -1,6 +1,6 @@
 /*
  * What the files about probes without a process share: offline.c has files and texts, offline_places.c what specs mean
- * in one file. Private to the room.
+ * in one file, offline_refusals.c what is told of places that cannot be probed. Private to the room.
  */
 #ifndef KYMO_PROBE_OFFLINE_PRIVATE_H
 #define KYMO_PROBE_OFFLINE_PRIVATE_H

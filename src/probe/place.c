@@ -514,7 +514,7 @@ static struct kymo_error *place_once(struct kymo_probes *probes, struct probe_la
 	if (!error)
 		error = mark_wanted(probes);
 	if (!error)
-		error = kymo_maps_read(kymo_process_pid(probes->process), &placing.maps);
+		error = kymo_process_maps(probes->process, &placing.maps);
 	if (!error && (!probes_others_remember(&placing.others, probes) || !probes_others_mark(probes, &placing.others, &probes->text)))
 		error = &kymo_error_no_memory;
 	if (!error && (!probes_mark_foreign(probes, &placing.maps, &probes->text) || !probes_mark_kernel(probes, &probes->text) ||

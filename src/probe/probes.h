@@ -132,6 +132,7 @@ struct kymo_probes {
 	bool *met;			/* per spec: some file and function was found */
 	const struct probe_file *files;	/* per spec; the cache's */
 	struct kymo_probes_options options;
+	uint64_t child_buffer;		/* kymo_probes_set_child_buffer() */
 	char *directory;		/* what options.directory points to */
 	KYMO_VEC(struct probe_module) modules;
 	KYMO_VEC(struct probe_site) sites;	/* sorted by address; installed and pending ones */
@@ -181,6 +182,9 @@ size_t probe_events_syscalls(const struct kymo_events *events);
 
 /* ---- faults.c ---------------------------------------------------------------------------------------------------- */
 
+/* Of signals, 1 << each. */
+unsigned int probes_faults_of(uint64_t mask);
+
 /* KYMO_FAULT_…: what no plan may displace, and what plans had better not. */
 unsigned int probes_watched_faults(const struct kymo_probes *probes, const struct kymo_module_code *code);
 unsigned int probes_possible_faults(const struct kymo_probes *probes);
@@ -228,15 +232,11 @@ const struct kymo_map *probes_find_library(const struct kymo_maps *maps, const c
 /* The value of a data object of a mapped library, by name; false when there is none of that size to be read. */
 bool probes_read_object(struct kymo_probes *probes, const struct kymo_map *map, const char *name, void *data, size_t size);
 
-/* ---- resolve.c --------------------------------------------------------------------------------------------------- */
+/* ---- warning.c -------------------------------------------------------------------------------------------------------- */
 
-/* Free modules and sites. */
-void probes_resolve_deinit(struct kymo_probes *probes);
+void probes_warn(const struct kymo_probes *probes, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-void probes_site_deinit(struct probe_site *site);
-
-/* "libc:malloc", for messages. */
-const char *probes_site_name(const struct probe_site *site);
+/* ---- sites.c ---------------------------------------------------------------------------------------------------------- */
 
 /* What a spec means in one module. */
 struct probe_meaning {
@@ -245,9 +245,25 @@ struct probe_meaning {
 	bool exact;
 };
 
+/* The site at exactly `address`, or NULL. */
+struct probe_site *probes_site_at(struct kymo_probes *probes, uint64_t address);
+
+/* Add a site in the order of addresses; its wishes are taken over. */
+struct kymo_error *probes_insert_site(struct kymo_probes *probes, const struct probe_site *site, struct probe_site **ret);
+
+/* "libc:malloc", for messages. */
+const char *probes_site_name(const struct probe_site *site);
+
+void probes_site_deinit(struct probe_site *site);
+
 /* Add what is wanted at `at` (vaddr); strings of `wanted` are copied, and its spec and kind are the meaning's. */
 struct kymo_error *probes_add_wish(struct kymo_probes *probes, const struct probe_meaning *meaning, uint64_t at,
 				   const struct probe_wish *wanted);
+
+/* ---- resolve.c --------------------------------------------------------------------------------------------------- */
+
+/* Free modules and sites. */
+void probes_resolve_deinit(struct kymo_probes *probes);
 
 /* The site is planned: its wishes become events. */
 struct kymo_error *probes_make_events(struct kymo_probes *probes, struct probe_site *site);
@@ -370,13 +386,10 @@ struct kymo_error *probes_add_guards(struct kymo_probes *probes);
 /* Guards that are not in yet: there will be none, and no sequences. */
 void probes_drop_guards(struct kymo_probes *probes);
 
-/* Add a site in the order of addresses; its wishes are taken over. */
-struct kymo_error *probes_insert_site(struct kymo_probes *probes, const struct probe_site *site, struct probe_site **ret);
-
-/* The site at exactly `address`, or NULL. */
-struct probe_site *probes_site_at(struct kymo_probes *probes, uint64_t address);
-
 /* ---- watch.c ----------------------------------------------------------------------------------------------------- */
+
+/* Threads have not waited, or some of them. While a program starts its system calls tell more, and nobody is to wait. */
+bool probes_have_let_pass(const struct kymo_probes *probes);
 
 /* A site where the dynamic linker tells debuggers what it has loaded. Where there is none, libraries that are loaded later are not noticed. */
 struct kymo_error *probes_add_watch(struct kymo_probes *probes);
@@ -514,7 +527,5 @@ uint64_t probes_find_saved_pc(struct kymo_process *process, const struct kymo_ma
 
 /* Stop it, also when another tracer is there for a moment: another kymo that comes or goes is one. */
 struct kymo_error *probes_stop_patiently(struct kymo_process *process);
-
-void probes_warn(const struct kymo_probes *probes, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -261,14 +261,16 @@ static void tell_refused(const struct kymo_probes *probes, const struct kymo_spe
 {
 	const char *more = refused->now.n_reasons > REASONS_SHOWN ? "; … ('kymo explain' tells the rest)" : "";
 	size_t n = refused->now.n + refused->now.n_switches;
+	const char *first = n > 1 ? "first: " : "";
 
 	if (n <= refused->tried)
-		probes_warn(probes, "%zu of %zu %s that match %s are left out: %s%s", n, refused->tried, kind_of(spec, false), spec->text,
-			    refused->reasons, more);
+		probes_warn(probes, "skipped %zu of %zu %s that match %s and cannot be probed safely (%s%s%s)", n, refused->tried, kind_of(spec, false),
+			    spec->text, first, refused->reasons, more);
 	else if (n == 1)
-		probes_warn(probes, "1 %s that matches %s is left out: %s", kind_of(spec, true), spec->text, refused->reasons);
+		probes_warn(probes, "skipped 1 %s that matches %s and cannot be probed safely (%s)", kind_of(spec, true), spec->text, refused->reasons);
 	else
-		probes_warn(probes, "%zu %s that match %s are left out: %s%s", n, kind_of(spec, false), spec->text, refused->reasons, more);
+		probes_warn(probes, "skipped %zu %s that match %s and cannot be probed safely (%s%s%s)", n, kind_of(spec, false), spec->text, first,
+			    refused->reasons, more);
 }
 
 void probes_tell_refused(struct kymo_probes *probes)
@@ -277,10 +279,10 @@ void probes_tell_refused(struct kymo_probes *probes)
 		if (probes->sites.items[i].was_watch && !probes->sites.items[i].is_watch) {
 			probes->sites.items[i].was_watch = false;
 			if (probes->sites.items[i].is_sigaction)
-				probes_warn(probes, "handlers of faults that process %d sets from now on are noticed late: there is no place for a probe in its sigaction",
+				probes_warn(probes, "handlers of faults that process %d sets from now on are noticed late: its sigaction has no safe location for a probe",
 					    kymo_process_pid(probes->process));
 			else
-				probes_warn(probes, "libraries that process %d loads from now on are not noticed: there is no place for a probe in its dynamic linker",
+				probes_warn(probes, "libraries that process %d loads from now on are not noticed: its dynamic linker has no safe location for a probe",
 					    kymo_process_pid(probes->process));
 		}
 	for (size_t i = 0; i < probes->n_specs; i++) {

@@ -339,7 +339,7 @@ static struct kymo_error *read_list(struct kymo_process *process, bool whole, st
 {
 	struct kymo_remains_list list = { .pid = kymo_process_pid(process) };
 	struct kymo_maps maps;
-	struct kymo_error *error = kymo_maps_read(list.pid, &maps);
+	struct kymo_error *error = kymo_process_maps(process, &maps);
 
 	if (error)
 		return error;

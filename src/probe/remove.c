@@ -371,7 +371,7 @@ static struct kymo_error *remove_stopped(struct kymo_process *process, uint64_t 
 	if (error)
 		return error;
 	*found_ret = choose(&removal, *inode);
-	error = *found_ret ? kymo_maps_read(kymo_process_pid(process), &removal.maps) : NULL;
+	error = *found_ret ? kymo_process_maps(process, &removal.maps) : NULL;
 	if (error || !*found_ret) {
 		*done_ret = true;
 		kymo_remains_deinit(&removal.list);

@@ -5,67 +5,12 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/search.h"
 #include "probe/parts.h"
 #include "probe/probes.h"
 #include "probe/remains.h"
 #include "probe/switches.h"
 #include "probe/targets.h"
 #include "probe/words.h"
-
-/* ---- sites and wishes -------------------------------------------------------------------------------------------- */
-
-static void wish_deinit(struct probe_wish *wish)
-{
-	free(wish->place);
-	free(wish->name);
-}
-
-void probes_site_deinit(struct probe_site *site)
-{
-	for (size_t i = 0; i < site->wishes.n; i++)
-		wish_deinit(&site->wishes.items[i]);
-	kymo_vec_deinit(&site->wishes);
-}
-
-const char *probes_site_name(const struct probe_site *site)
-{
-	return site->is_guard	? "(guard)" :
-	       site->wishes.n	? site->wishes.items[0].name :
-	       site->is_watch	? "(watch)" :
-				  "(evicted)";
-}
-
-/* The first site that is not below `address`. */
-static size_t site_place(const struct kymo_probes *probes, uint64_t address)
-{
-	size_t n = probes->sites.n;
-
-	/* A glob hands its sites over in the order of addresses. */
-	if (n && probes->sites.items[n - 1].address < address)
-		return n;
-	return kymo_partition_point(i, n, probes->sites.items[i].address < address);
-}
-
-struct probe_site *probes_site_at(struct kymo_probes *probes, uint64_t address)
-{
-	size_t at = site_place(probes, address);
-
-	return at < probes->sites.n && probes->sites.items[at].address == address ? &probes->sites.items[at] : NULL;
-}
-
-struct kymo_error *probes_insert_site(struct kymo_probes *probes, const struct probe_site *site, struct probe_site **ret)
-{
-	size_t at = site_place(probes, site->address);
-
-	if (!kymo_vec_reserve(&probes->sites, probes->sites.n + 1))
-		return &kymo_error_no_memory;
-	memmove(&probes->sites.items[at + 1], &probes->sites.items[at], (probes->sites.n - at) * sizeof(*site));
-	probes->sites.items[at] = *site;
-	probes->sites.n++;
-	*ret = &probes->sites.items[at];
-	return NULL;
-}
 
 struct kymo_error *probes_make_events(struct kymo_probes *probes, struct probe_site *site)
 {
@@ -104,74 +49,6 @@ struct kymo_error *probes_make_events(struct kymo_probes *probes, struct probe_s
 }
 
 /* ---- a place ----------------------------------------------------------------------------------------------------- */
-
-static void forget_site(struct kymo_probes *probes, struct probe_site *site)
-{
-	size_t at = (size_t)(site - probes->sites.items);
-
-	probes_site_deinit(site);
-	memmove(site, site + 1, (probes->sites.n - at - 1) * sizeof(*site));
-	probes->sites.n--;
-}
-
-/* Whether the site can have one more wish. */
-static struct kymo_error *check_site(struct kymo_probes *probes, const struct probe_meaning *meaning, const struct probe_site *site,
-				     const char *place, bool *refused_ret)
-{
-	*refused_ret = site->installed;
-	if (site->installed)
-		return probes_refuse_place(probes, meaning->spec, meaning->module, meaning->exact, place,
-				    "there is a jump already that was put in earlier");
-	*refused_ret = site->is_guard;
-	if (site->is_guard)
-		return probes_refuse_place(probes, meaning->spec, meaning->module, meaning->exact, place, "one of kymo's own guards is there");
-	*refused_ret = site->wishes.n && (meaning->kind == KYMO_EVENT_SYSCALL || site->wishes.items[0].kind == KYMO_EVENT_SYSCALL);
-	if (*refused_ret)
-		return probes_refuse_place(probes, meaning->spec, meaning->module, meaning->exact, place,
-					   "a system call is recorded there, or another probe is, and both cannot be");
-	if (site->wishes.n >= KYMO_PAD_MAX_EVENTS)
-		return kymo_error_create(KYMO_ERROR_USAGE, "more than %d probes at %s of %s", KYMO_PAD_MAX_EVENTS, place,
-					 probes->modules.items[meaning->module].path);
-	return NULL;
-}
-
-struct kymo_error *probes_add_wish(struct kymo_probes *probes, const struct probe_meaning *meaning, uint64_t at,
-				   const struct probe_wish *wanted)
-{
-	struct probe_wish wish = *wanted;
-	struct probe_site fresh = { .module = meaning->module }, *site;
-	struct kymo_error *error = NULL;
-	struct kymo_code *code;
-	bool refused = false;
-
-	error = probes_code(probes, meaning->module, &code);
-	if (error)
-		return error;
-	fresh.address = probes->modules.items[meaning->module].bias + kymo_site_of(code->map, at);
-	site = probes_site_at(probes, fresh.address);
-	if (site && site->is_retired && site->module != meaning->module) {
-		forget_site(probes, site);	/* of a file that was mapped here before this one */
-		site = NULL;
-	}
-	if (site)
-		error = check_site(probes, meaning, site, wish.place, &refused);
-	if (error || refused)
-		return error;
-	wish.spec = meaning->spec;
-	wish.kind = meaning->kind;
-	wish.place = strdup(wanted->place);
-	wish.name = strdup(wanted->name);
-	error = wish.place && wish.name ? NULL : &kymo_error_no_memory;
-	if (!error && !site)
-		error = probes_insert_site(probes, &fresh, &site);
-	if (!error && !kymo_vec_push(&site->wishes, wish))
-		error = &kymo_error_no_memory;
-	if (error)
-		wish_deinit(&wish);
-	else
-		site->exact |= meaning->exact;
-	return error;
-}
 
 /* Wish for the event of `meaning` at `at`; `vaddr` is what the user named. */
 static struct kymo_error *add_wish(struct kymo_probes *probes, const struct probe_meaning *meaning, uint64_t at, uint64_t vaddr,
@@ -228,7 +105,7 @@ static struct kymo_error *add_instructions(struct kymo_probes *probes, const str
 	kymo_cleanup_free uint64_t *starts = NULL;
 	struct kymo_code *code;
 	struct kymo_error *error = probes_code(probes, meaning->module, &code);
-	char place[300];
+	char place[PROBE_PLACE_MAX];
 	size_t n;
 	int err;
 
@@ -262,7 +139,7 @@ static struct kymo_error *resolve_target(struct kymo_probes *probes, const struc
 	uint64_t vaddr = target->vaddr + (uint64_t)spec->offset;
 	struct probe_meaning meaning = *spec_meaning;
 	struct kymo_error *error;
-	char place[700];
+	char place[PROBE_PLACE_MAX];
 
 	meaning.exact &= !target->is_one_of_many;
 	probe_target_place(spec, target, place, sizeof(place));
@@ -294,10 +171,19 @@ static struct kymo_error *resolve_targets(struct kymo_probes *probes, const stru
 	return error;
 }
 
-static struct kymo_error *resolve_symbol(struct kymo_probes *probes, const struct probe_meaning *meaning)
+static void tell_overloads(struct kymo_probes *probes, size_t spec, const struct kymo_symbol *const *found, size_t n)
 {
-	const struct kymo_spec *spec = &probes->specs[meaning->spec];
-	struct kymo_module *module = probes->modules.items[meaning->module].module;
+	char text[2000];
+
+	probe_overloads_text(&probes->specs[spec], found, n, text, sizeof(text));
+	probes_warn(probes, "%s", text);
+}
+
+static struct kymo_error *resolve_symbol(struct kymo_probes *probes, const struct probe_meaning *spec_meaning)
+{
+	const struct kymo_spec *spec = &probes->specs[spec_meaning->spec];
+	struct probe_meaning meaning = *spec_meaning;
+	struct kymo_module *module = probes->modules.items[meaning.module].module;
 	kymo_cleanup_free const struct kymo_symbol **found = NULL;
 	struct probe_targets targets;
 	struct kymo_code *code = NULL;
@@ -309,14 +195,20 @@ static struct kymo_error *resolve_symbol(struct kymo_probes *probes, const struc
 		return error;
 	if (!n)
 		return probe_no_such_function(spec, module);
-	error = probes_code(probes, meaning->module, &code);
+	error = probe_check_overloads(spec, found, n);
+	if (error)
+		return error;
+	if (probe_is_overloaded(spec, found, n))
+		tell_overloads(probes, spec_meaning->spec, found, n);
+	meaning.exact &= !probe_is_overloaded(spec, found, n);
+	error = probes_code(probes, meaning.module, &code);
 	if (!error)
 		error = probe_targets_init(spec, module, code, found, n, &targets);
 	if (error)
 		return error;
-	error = resolve_targets(probes, meaning, &targets);
+	error = resolve_targets(probes, &meaning, &targets);
 	probe_targets_deinit(&targets);
-	probes->met[meaning->spec] = true;
+	probes->met[meaning.spec] = true;
 	return error;
 }
 
@@ -324,7 +216,7 @@ static struct kymo_error *resolve_offset(struct kymo_probes *probes, const struc
 {
 	const struct kymo_spec *spec = &probes->specs[meaning->spec];
 	struct kymo_module *module = probes->modules.items[meaning->module].module;
-	char place[300];
+	char place[PROBE_PLACE_MAX];
 	uint64_t vaddr;
 	struct kymo_error *error = probe_spec_offset(spec, module, &vaddr);
 
@@ -394,7 +286,7 @@ static bool has_marker_specs(const struct kymo_probes *probes)
 struct kymo_error *kymo_probes_resolve(struct kymo_probes *probes)
 {
 	struct kymo_maps maps;
-	struct kymo_error *error = kymo_maps_read(kymo_process_pid(probes->process), &maps);
+	struct kymo_error *error = kymo_process_maps(probes->process, &maps);
 	bool has_syscalls = probes_has_syscalls(probes), has_all = has_syscalls || has_marker_specs(probes), wanted;
 	size_t known;
 

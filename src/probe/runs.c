@@ -39,52 +39,49 @@ static struct kymo_error *note_runs(struct kymo_shared *shared, const struct pro
 	return NULL;
 }
 
-/* A trampoline's jump, and where in the file it is. False when it can't lead to its pad. */
-static bool encode(const struct probe_layout *layout, const struct probe_trampoline *trampoline, uint8_t jump[KYMO_JUMP_SIZE], off_t *at_ret)
+/* A trampoline's jump in the file's contents. False when it can't lead to its pad. */
+static bool encode(const struct probe_layout *layout, const struct probe_trampoline *trampoline, uint8_t *bytes)
 {
 	for (size_t run = 0; run < layout->runs.n; run++) {
 		uint64_t at = trampoline->address - layout->runs.items[run].address;
 
-		*at_ret = (off_t)(layout->runs.items[run].at + at);
 		if (at < layout->runs.items[run].size)
-			return !kymo_encode_jump(trampoline->address, trampoline->target, jump);
+			return !kymo_encode_jump(trampoline->address, trampoline->target, bytes + layout->runs.items[run].at + at);
 	}
 	return false;
 }
 
-/* The file's contents. A jump may begin on one page and end on the next, of the same run. */
-static struct kymo_error *fill(int fd, const struct probe_layout *layout)
+static size_t size_of(const struct probe_layout *layout)
 {
 	const struct probe_run *last = &layout->runs.items[layout->runs.n - 1];
 
-	if (ftruncate(fd, (off_t)(last->at + last->size)))
-		return kymo_error_errno(errno, "cannot size the memory for jumps");
-	for (size_t i = 0; i < layout->trampolines.n; i++) {
-		uint8_t jump[KYMO_JUMP_SIZE];
-		off_t at;
-		int err;
+	return last->at + last->size;
+}
 
-		if (!encode(layout, &layout->trampolines.items[i], jump, &at))
+/* The file's contents: `bytes`, which are zero. A jump may begin on one page and end on the next, of the same run. */
+static struct kymo_error *fill(int fd, const struct probe_layout *layout, uint8_t *bytes)
+{
+	int err;
+
+	if (ftruncate(fd, (off_t)size_of(layout)))
+		return kymo_error_errno(errno, "cannot size the memory for jumps");
+	for (size_t i = 0; i < layout->trampolines.n; i++)
+		if (!encode(layout, &layout->trampolines.items[i], bytes))
 			return kymo_error_create(KYMO_ERROR_FAILED, "a jump at 0x%" PRIx64 " cannot lead to its pad", layout->trampolines.items[i].address);
-		err = kymo_pwrite_all(fd, jump, sizeof(jump), at);
-		if (err)
-			return kymo_error_errno(err, "cannot write the jumps to the pads");
-	}
-	return NULL;
+	err = kymo_pwrite_all(fd, bytes, size_of(layout), 0);
+	return err ? kymo_error_errno(err, "cannot write the jumps to the pads") : NULL;
 }
 
 /* Other threads run: a child that one has forked meanwhile had the descriptor, too. The file is sealed now, and can be looked at. */
-static struct kymo_error *check_filled(int fd, const struct probe_layout *layout)
+static struct kymo_error *check_filled(int fd, const struct probe_layout *layout, const uint8_t *bytes)
 {
-	for (size_t i = 0; i < layout->trampolines.n; i++) {
-		uint8_t jump[KYMO_JUMP_SIZE], there[KYMO_JUMP_SIZE];
-		off_t at;
+	kymo_cleanup_free uint8_t *there = malloc(size_of(layout));
 
-		if (!encode(layout, &layout->trampolines.items[i], jump, &at) || pread(fd, there, sizeof(there), at) != sizeof(there) ||
-		    memcmp(jump, there, sizeof(jump)))
-			return kymo_error_create(KYMO_ERROR_UNSAFE, "somebody has changed the jump at 0x%" PRIx64 " before it was mapped; nothing was changed in the process",
-						 layout->trampolines.items[i].address);
-	}
+	if (!there)
+		return &kymo_error_no_memory;
+	if (kymo_pread_all(fd, there, size_of(layout), 0) || memcmp(bytes, there, size_of(layout)))
+		return kymo_error_create(KYMO_ERROR_UNSAFE, "another program has changed the jumps at 0x%" PRIx64 " before they were mapped; nothing was changed in the process",
+					 layout->runs.items[0].address);
 	return NULL;
 }
 
@@ -107,7 +104,7 @@ static struct kymo_error *map_run(struct kymo_process *process, const struct pro
 static struct kymo_error *check_mapped(struct kymo_process *process, const struct probe_layout *layout, int fd)
 {
 	struct kymo_maps maps;
-	struct kymo_error *error = kymo_maps_read(kymo_process_pid(process), &maps);
+	struct kymo_error *error = kymo_process_maps(process, &maps);
 	struct stat st;
 	bool same;
 
@@ -129,17 +126,18 @@ static struct kymo_error *check_mapped(struct kymo_process *process, const struc
 
 static struct kymo_error *fill_and_map(struct kymo_process *process, const struct probe_layout *layout, int64_t remote, bool *taken_ret)
 {
+	kymo_cleanup_free uint8_t *bytes = calloc(1, size_of(layout));
 	kymo_cleanup_close int fd = -1;
-	struct kymo_error *error = kymo_take_memfd(process, KYMO_WIRE_JUMPS_NAME, remote, &fd);
+	struct kymo_error *error = bytes ? kymo_take_memfd(process, KYMO_WIRE_JUMPS_NAME, remote, &fd) : &kymo_error_no_memory;
 	size_t n = 0;
 
 	if (error)
 		return error;
-	error = fill(fd, layout);
+	error = fill(fd, layout, bytes);
 	if (!error && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL))
 		error = kymo_error_errno(errno, "cannot seal the memory for jumps");
 	if (!error)
-		error = check_filled(fd, layout);
+		error = check_filled(fd, layout, bytes);
 	for (; n < layout->runs.n && !error && !*taken_ret; n += !error && !*taken_ret)
 		error = map_run(process, &layout->runs.items[n], remote, taken_ret);
 	if (!error && !*taken_ret)

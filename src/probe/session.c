@@ -65,31 +65,12 @@ void kymo_probes_destroy(struct kymo_probes *probes)
 	free(probes);
 }
 
-/* Wanted, and not in. What was refused once stays out. */
-static bool is_pending(const struct probe_site *site)
-{
-	bool wanted = site->is_guard || site->is_watch;
-
-	for (size_t i = 0; i < site->wishes.n; i++)
-		wanted |= !site->wishes.items[i].is_refused;
-	return wanted && !site->installed && !site->is_retired;
-}
-
-size_t kymo_probes_pending(const struct kymo_probes *probes)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < probes->sites.n; i++)
-		n += is_pending(&probes->sites.items[i]);
-	return n + probes_pending_switches(probes);
-}
-
 /* ---- installing ---------------------------------------------------------------------------------------------------- */
 
 static struct kymo_error *find_stack(struct kymo_probes *probes)
 {
 	struct kymo_maps maps;
-	struct kymo_error *error = kymo_maps_read(kymo_process_pid(probes->process), &maps);
+	struct kymo_error *error = kymo_process_maps(probes->process, &maps);
 
 	if (error)
 		return error;
@@ -237,7 +218,7 @@ static struct kymo_error *map_regions(struct kymo_probes *probes, const struct p
 static struct kymo_error *check_holes(struct kymo_probes *probes, const struct probe_layout *layout, bool *taken_ret)
 {
 	struct kymo_maps maps;
-	struct kymo_error *error = kymo_maps_read(kymo_process_pid(probes->process), &maps);
+	struct kymo_error *error = kymo_process_maps(probes->process, &maps);
 
 	if (error)
 		return error;
@@ -316,14 +297,14 @@ static struct kymo_error *patch(struct kymo_probes *probes, const struct probe_l
 		return error;
 	if (!same) {
 		*again_ret = PROBES_AGAIN_ANEW;
-		return kymo_error_create(KYMO_ERROR_BUSY, "others put probes into process %d all the time; try again later",
+		return kymo_error_create(KYMO_ERROR_BUSY, "other recorders keep changing the probes of process %d; try again later",
 					 kymo_process_pid(probes->process));
 	}
 	if (!*mapped) {
 		error = check_holes(probes, layout, &taken);
 		if (!error && taken) {
 			*again_ret = PROBES_AGAIN_ANEW;
-			return kymo_error_create(KYMO_ERROR_UNSAFE, "process %d maps memory faster than a place for pads can be found in it",
+			return kymo_error_create(KYMO_ERROR_UNSAFE, "process %d maps memory faster than kymo can find addresses for pads",
 						 kymo_process_pid(probes->process));
 		}
 		if (!error)
@@ -409,7 +390,7 @@ static struct kymo_error *plan_and_try(struct kymo_probes *probes, bool was_stop
 		error = map_runs(probes, &layout, was_stopped, &taken);
 	if (!error && taken) {
 		*again_ret = PROBES_AGAIN_ANEW;
-		error = kymo_error_create(KYMO_ERROR_UNSAFE, "process %d maps memory faster than a place for jumps can be found in it",
+		error = kymo_error_create(KYMO_ERROR_UNSAFE, "process %d maps memory faster than kymo can find addresses for jumps",
 					  kymo_process_pid(probes->process));
 	}
 	if (!error)
@@ -481,56 +462,4 @@ struct kymo_error *kymo_probes_hold(struct kymo_probes *probes)
 	struct kymo_error *error = kymo_process_check_alone(probes->process);
 
 	return error ? error : probes_stop_patiently(probes->process);
-}
-
-/* ---- looking ------------------------------------------------------------------------------------------------------- */
-
-size_t kymo_probes_n_sites(const struct kymo_probes *probes)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < probes->sites.n; i++)
-		n += probes->sites.items[i].installed && probes->sites.items[i].wishes.n;
-	return n;
-}
-
-uint64_t kymo_probes_inode(const struct kymo_probes *probes)
-{
-	return probes->has_shared ? probes->shared.inode : 0;
-}
-
-size_t kymo_probes_n_rings(const struct kymo_probes *probes)
-{
-	return probes->has_shared ? probes->shared.n_rings : 0;
-}
-
-struct kymo_shared_ring kymo_probes_ring(const struct kymo_probes *probes, size_t i)
-{
-	return kymo_data_ring(&probes->shared, &probes->options, &probes->shared.data, i);
-}
-
-void kymo_probes_publish(struct kymo_probes *probes, uint64_t recorded_bytes, uint64_t lost)
-{
-	if (!probes->has_shared)
-		return;
-	probes->shared.header->recorded_bytes = recorded_bytes;
-	probes->shared.header->lost_events = lost;
-}
-
-bool kymo_probes_are_muted(const struct kymo_probes *probes)
-{
-	return probes->has_shared && __atomic_load_n(&probes->shared.data.head->is_muted, __ATOMIC_RELAXED);
-}
-
-uint64_t kymo_probes_lost_in_vforks(const struct kymo_probes *probes)
-{
-	return probes->has_shared ? __atomic_load_n(&probes->shared.data.head->lost_in_vforks, __ATOMIC_RELAXED) : 0;
-}
-
-bool kymo_probes_are_mapped(struct kymo_probes *probes)
-{
-	uint64_t magic;
-
-	return probes->has_shared &&
-	       !kymo_process_read(probes->process, probes->shared.address, &magic, sizeof(magic)) && magic == KYMO_WIRE_MAGIC;
 }

@@ -26,8 +26,10 @@ struct kymo_probes_options {
 	const char *directory;		/* for kymo status */
 	uint64_t buffer_size;		/* bytes a CPU */
 	bool overwrite;
+	bool is_tight;			/* one of many that share a bound: no ring is larger than the CPUs' own */
 	bool no_rseq;			/* never use restartable sequences */
 	const struct kymo_offline *kernel;	/* places that the kernel has breakpoints on for the same recording, or NULL; must outlive the probes */
+	bool is_one_of_many;		/* of a tree, mostly short: less memory is there at once */
 	bool is_followed;		/* the recorder hears of new threads: kymo_probes_tell_apart() will come */
 	bool displace_faulting;		/* also what may fault, in a process that handles faults */
 	bool has_addresses;		/* what specs say of addresses is said of this process */
@@ -125,6 +127,9 @@ const char *kymo_probes_refusal(const struct kymo_probes *probes, size_t spec);
 /* NOT_FOUND for the first spec that has met no file yet, with what the process has mapped. */
 struct kymo_error *kymo_probes_check_all_found(struct kymo_probes *probes);
 
+/* The same for one spec. */
+struct kymo_error *kymo_probes_check_found(struct kymo_probes *probes, size_t spec);
+
 /* How many sites are planned and not installed. */
 size_t kymo_probes_pending(const struct kymo_probes *probes);
 
@@ -157,6 +162,9 @@ bool kymo_probes_lack_thread_ids(const struct kymo_probes *probes);
 /* The program is being launched: kymo_probes_started() will come. */
 void kymo_probes_starting(struct kymo_probes *probes);
 
+
+/* Children that are adopted from here on have so many bytes a CPU at the most; 0, as at first: no such bound. Of no ring they have more. */
+void kymo_probes_set_child_buffer(struct kymo_probes *probes, uint64_t bytes);
 
 /*
  * A process that was born by fork from the one that `probes` are in, and stands stopped at its first instruction: it has the pads and the text already, and records nothing. Let it record, into

@@ -5,6 +5,7 @@
 #define KYMO_PROBE_SHARED_H
 
 #include "base/error.h"
+#include "probe/remote_memory.h"
 #include "probe/session.h"
 #include "proc/proc.h"
 #include "wire/shared.h"
@@ -18,6 +19,7 @@ struct kymo_data {
 	struct kymo_wire_data *head;		/* the controller's mapping of it; the target writes it, too */
 	uint64_t inode, size;
 	bool is_childs;				/* a forked child's: less of it is used */
+	uint64_t most;				/* bytes of a sub-buffer, of a child's; 0: no such bound */
 	bool is_locked;				/* no sequences are used: the CPUs' rings with locks have the work */
 	bool are_to_grow;			/* of the working rings one is used: so will be the others */
 	uint32_t *have;				/* per ring: sub-buffers whose memory is there */
@@ -41,14 +43,6 @@ struct kymo_shared {
 	bool is_sequenced;			/* the first n_cpus rings are driven by restartable sequences; set before kymo_shared_create() */
 	uint32_t n_cpus, n_sequenced, n_rings;
 	uint64_t pads_used;			/* bytes of the window */
-};
-
-/* A mapping of the target's. */
-struct kymo_remote_mapping {
-	uint64_t address, size;
-	int protection, kind;		/* kind: MAP_SHARED or MAP_PRIVATE */
-	int64_t fd;
-	uint64_t offset;
 };
 
 /* Make both memfds in the process, of which all threads are stopped, and map them; no pads and rings are allocated yet. */
@@ -103,27 +97,6 @@ uint64_t kymo_shared_journal_offset(void);
 
 /* Append entries to the journal, which the process's words belong to; they count when this returns. FAILED when it is full. */
 struct kymo_error *kymo_shared_journal(struct kymo_shared *shared, struct kymo_process *process, const struct kymo_wire_site *sites, size_t n);
-
-/* ---- memory of the target's, thread borrowed ---- */
-
-/* memfd_create() in the stopped process; its descriptor there. */
-struct kymo_error *kymo_remote_memfd(struct kymo_process *process, const char *name, int64_t *fd_ret);
-
-/* That descriptor, for this process. UNSAFE: it is something else, or not fresh. */
-struct kymo_error *kymo_take_memfd(struct kymo_process *process, const char *name, int64_t remote, int *fd_ret);
-
-/* Map it at that very address, where nothing may be. */
-struct kymo_error *kymo_remote_map(struct kymo_process *process, const struct kymo_remote_mapping *mapping);
-
-/* Take it away again. Errors go unsaid: this is what comes after one. */
-void kymo_remote_unmap(struct kymo_process *process, const struct kymo_remote_mapping *mapping);
-
-/* Close a descriptor there, unless it is negative, behind `error`, which is returned if there is one. */
-struct kymo_error *kymo_remote_close(struct kymo_process *process, int64_t remote, struct kymo_error *error);
-
-/* Allocate a range of a memfd (errno); give it its size for good. */
-int kymo_allocate(int fd, uint64_t offset, uint64_t size);
-struct kymo_error *kymo_give_size(int fd, uint64_t size);
 
 struct probe_region;
 struct probe_layout;

@@ -5,125 +5,57 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/hex.h"
-#include "probe/spec_private.h"
+#include "probe/spec_arg.h"
+#include "sym/demangle.h"
 #include "sym/sym.h"
 
 #define TEXT_MAX 4096
 #define ADDRESS_END ((uint64_t)1 << 47)
-
-static bool is_space(char c)
-{
-	return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
-/* The text on one line, fit for a terminal: white space becomes blanks, other control bytes question marks. */
-static char *printable(const char *text)
-{
-	char *copy = strdup(text);
-
-	for (char *c = copy; c && *c; c++)
-		if (is_space(*c))
-			*c = ' ';
-		else if ((unsigned char)*c < ' ' || *c == 0x7f)
-			*c = '?';
-	return copy;
-}
-
-/* Characters of UTF-8 between `from` and `to`: bytes that do not continue one. */
-static int count_characters(const char *from, const char *to)
-{
-	int n = 0;
-
-	for (; from < to; from++)
-		n += ((unsigned char)*from & 0xc0) != 0x80;
-	return n;
-}
-
-struct kymo_error *kymo_spec_wrong(const char *text, const char *at, const char *format, ...)
-{
-	kymo_cleanup_free char *shown = printable(text), *sentence = NULL;
-	int before = count_characters(text, at);
-	va_list args;
-
-	va_start(args, format);
-	sentence = kymo_format(format, args);
-	va_end(args);
-	if (!shown || !sentence)
-		return &kymo_error_no_memory;
-	return kymo_error_create(KYMO_ERROR_USAGE, "column %d: %s\n  %s\n  %*s^", before + 1, sentence, shown, before,
-				 "");
-}
-
-static bool is_digit_of(char c, int base)
-{
-	int digit = kymo_hex_digit(c);
-
-	return digit >= 0 && digit < base;
-}
-
-bool kymo_spec_number(const char *start, const char *end, const char **end_ret, uint64_t *ret)
-{
-	const char *at = start;
-	uint64_t value = 0;
-	int base = 10;
-
-	*end_ret = start;
-	if (at < end && *at == '0') {
-		base = 8;
-		if (end - at > 2 && (at[1] == 'x' || at[1] == 'X') && is_digit_of(at[2], 16)) {
-			base = 16;
-			at += 2;
-		}
-	}
-	for (; at < end && is_digit_of(*at, base); at++)
-		if (__builtin_mul_overflow(value, (uint64_t)base, &value) ||
-		    __builtin_add_overflow(value, (uint64_t)kymo_hex_digit(*at), &value))
-			return false;
-	*end_ret = at;
-	*ret = value;
-	return at > start;
-}
-
-bool kymo_spec_is_name(struct kymo_spec_piece piece, const char **bad_ret)
-{
-	for (const char *c = piece.start; c < piece.end; c++) {
-		bool letter = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || *c == '_';
-
-		if (!letter && !(is_digit(*c) && c > piece.start)) {
-			*bad_ret = c;
-			return false;
-		}
-	}
-	*bad_ret = piece.start;
-	return piece.end > piece.start;
-}
-
-bool kymo_spec_is_arg(struct kymo_spec_piece piece)
-{
-	const char *equals = memchr(piece.start, '=', (size_t)(piece.end - piece.start)), *bad;
-	const char *fetch = piece.start;
-
-	if (equals && kymo_spec_is_name((struct kymo_spec_piece){ piece.start, equals }, &bad))
-		fetch = equals + 1;
-	return fetch < piece.end && strchr("%$\\@+-", *fetch);
-}
 
 /* The next run of bytes without unquoted white space; empty at the end of the text. Moves `at` behind it. */
 static struct kymo_spec_piece next_piece(const char **at)
 {
 	struct kymo_spec_piece piece;
 
-	while (is_space(**at))
+	while (kymo_spec_is_space(**at))
 		++*at;
 	piece.start = *at;
-	while (**at && !is_space(**at))
+	while (**at && !kymo_spec_is_space(**at))
 		*at += **at == '\\' && (*at)[1] ? 2 : 1;
+	piece.end = *at;
+	return piece;
+}
+
+/* Behind parameters a qualifier belongs to the name, "total() const", as does what the compiler adds. */
+static const char *skip_qualifiers(const char *at, const char *end)
+{
+	static const char *const words[] = { " const", " volatile", " &&", " &" };
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+		const size_t n = strlen(words[i]);
+
+		if (!strncmp(at, words[i], n) && (!at[n] || strchr(" %+", at[n])))
+			return skip_qualifiers(at + n, end);
+	}
+	return strncmp(at, " [clone ", 8) != 0 ? at : skip_qualifiers(kymo_name_skip(at, at + 1, end), end);
+}
+
+/* The same of where a probe is: blanks within brackets, and those of an operator's name, are part of it. */
+static struct kymo_spec_piece next_location(const char **at)
+{
+	struct kymo_spec_piece piece;
+	const char *end = *at + strlen(*at);
+
+	while (kymo_spec_is_space(**at))
+		++*at;
+	piece.start = *at;
+	while (**at && !kymo_spec_is_space(**at)) {
+		const char *behind = kymo_name_skip(piece.start, *at, end);
+
+		if (behind == *at)
+			behind += **at == '\\' && (*at)[1] ? 2 : 1;
+		*at = behind[-1] == ')' ? skip_qualifiers(behind, end) : behind;
+	}
 	piece.end = *at;
 	return piece;
 }
@@ -136,7 +68,7 @@ static char *unquote(struct kymo_spec_piece piece)
 	if (!copy)
 		return NULL;
 	for (const char *c = piece.start; c < piece.end; c++) {
-		if (*c == '\\' && c + 1 < piece.end && (is_space(c[1]) || strchr(":+-%\\", c[1])))
+		if (*c == '\\' && c + 1 < piece.end && (kymo_spec_is_space(c[1]) || strchr(":+-%\\", c[1])))
 			c++;
 		*to++ = *c;
 	}
@@ -144,18 +76,27 @@ static char *unquote(struct kymo_spec_piece piece)
 	return copy;
 }
 
-/* The last `wanted` byte of the piece that has no backslash before it, or NULL. */
-static const char *find_last(struct kymo_spec_piece piece, char wanted)
+/* The last ":" of the piece that separates: it has no backslash before it, and is not in brackets, nor half of a "::". The first of three does. */
+static const char *find_colon(struct kymo_spec_piece piece)
 {
 	const char *found = NULL;
 
-	for (const char *c = piece.start; c < piece.end; c++) {
-		if (*c == '\\')
-			c++;
-		else if (*c == wanted)
+	for (const char *c = piece.start; c < piece.end;) {
+		const char *behind = kymo_name_skip(piece.start, c, piece.end);
+		size_t n = 0;
+
+		while (c + n < piece.end && c[n] == ':')
+			n++;
+		if (n % 2)
 			found = c;
+		c = behind > c ? behind : n ? c + n : c + (*c == '\\' ? 2 : 1);
 	}
 	return found;
+}
+
+const char *kymo_spec_file_end(const char *text)
+{
+	return find_colon((struct kymo_spec_piece){ text, text + strlen(text) });
 }
 
 static struct kymo_error *copy_name(const char *text, struct kymo_spec_piece piece, const char *what, char **ret)
@@ -206,13 +147,17 @@ static const char *find_offset(struct kymo_spec_piece place)
 	bool in_set = false;
 
 	for (const char *c = place.start; c < place.end; c++) {
-		if (*c == '\\')
+		const char *behind = in_set ? c : kymo_name_skip(place.start, c, place.end);
+
+		if (behind > c)
+			c = behind - 1;
+		else if (*c == '\\')
 			c++;
 		else if (*c == '[')
 			in_set = true;
 		else if (*c == ']')
 			in_set = false;
-		else if (!in_set && (*c == '+' || (*c == '-' && c + 1 < place.end && is_digit(c[1]))))
+		else if (!in_set && (*c == '+' || (*c == '-' && c + 1 < place.end && kymo_spec_is_digit(c[1]))))
 			return c;
 	}
 	return place.end;
@@ -225,7 +170,7 @@ static struct kymo_error *parse_offset(const char *text, struct kymo_spec_piece 
 	uint64_t value = 0;
 
 	if (!kymo_spec_number(digits, piece.end, &end, &value)) {
-		if (digits < piece.end && is_digit(*digits))
+		if (digits < piece.end && kymo_spec_is_digit(*digits))
 			return kymo_spec_wrong(text, digits, "the offset does not fit in 64 bits");
 		return kymo_spec_wrong(text, digits, "expected a number after '%c', such as +0x12", *piece.start);
 	}
@@ -251,7 +196,7 @@ static struct kymo_error *check_offset(const char *text, const char *offset, con
 	if (spec->is_return && spec->offset)
 		return kymo_spec_wrong(text, offset,
 				       "a return probe is for a whole function; leave the offset out, or record this "
-				       "place with -p");
+				       "location with -p");
 	return NULL;
 }
 
@@ -264,9 +209,9 @@ static struct kymo_error *parse_place(const char *text, struct kymo_spec_piece p
 		return kymo_spec_wrong(text, place.start,
 				       "expected a function, a glob or a file offset, such as malloc, "
 				       "'mem*' or 0x1234");
-	if (is_digit(*place.start) && spec->every_instruction)
+	if (kymo_spec_is_digit(*place.start) && spec->every_instruction)
 		return kymo_spec_wrong(text, place.start, "':*' goes with the name of a function, or with a glob");
-	if (is_digit(*place.start))
+	if (kymo_spec_is_digit(*place.start))
 		return parse_offset(text, place, &spec->offset);
 	offset = find_offset(place);
 	if (offset == place.start)
@@ -287,12 +232,12 @@ static struct kymo_error *parse_place(const char *text, struct kymo_spec_piece p
 /* Take "%return" off the end of the place. */
 static void take_return(struct kymo_spec_piece *place, struct kymo_spec *spec)
 {
-	const char *percent = find_last(*place, '%');
+	const size_t size = (size_t)(place->end - place->start), n = strlen("%return");
 
-	if (percent && place->end - percent == 7 && !memcmp(percent, "%return", 7)) {
-		spec->is_return = true;
-		place->end = percent;
-	}
+	if (size < n || memcmp(place->end - n, "%return", n) != 0 || (size > n && place->end[-(ptrdiff_t)n - 1] == '\\'))
+		return;
+	spec->is_return = true;
+	place->end -= n;
 }
 
 /* Whether this goes on the name of a file, and is no function. Those of Go have the path of a package, and a dot behind it: "encoding/json.Marshal". */
@@ -310,12 +255,12 @@ static bool is_path(struct kymo_spec_piece piece)
 /* Take ":*" off the end of FILE ":" SYMBOL ":*". A path before it is of a file whose name has a colon: all of its functions are meant. */
 static void take_every(struct kymo_spec_piece *piece, struct kymo_spec *spec)
 {
-	const char *colon = find_last(*piece, ':');
+	const char *colon = find_colon(*piece);
 	struct kymo_spec_piece rest = { piece->start, colon };
 
 	if (!colon || piece->end - colon != 2 || colon[1] != '*')
 		return;
-	colon = find_last(rest, ':');
+	colon = find_colon(rest);
 	if (!colon || colon == rest.start || colon + 1 == rest.end || is_path((struct kymo_spec_piece){ colon + 1, rest.end }))
 		return;
 	spec->every_instruction = true;
@@ -365,18 +310,17 @@ static struct kymo_error *parse_location(const char *text, struct kymo_spec_piec
 		return kymo_spec_wrong(text, piece.end,
 				       "a return probe is for a whole function; leave ':*' out, or record each "
 				       "instruction with -p");
-	colon = find_last(piece, ':');
+	colon = find_colon(piece);
 	if (!colon && is_address(piece))
 		return parse_address(text, piece, spec);
+	if (!colon && memmem(piece.start, (size_t)(piece.end - piece.start), "::", 2))
+		return kymo_spec_wrong(text, piece.start,
+				       "expected the file before the function, such as ./app:shop::Cart::add; '::' is part of a name");
 	if (!colon)
 		return kymo_spec_wrong(text, piece.end,
 				       "expected ':' and a function after the file, such as libc:malloc");
 	if (colon == piece.start)
 		return kymo_spec_wrong(text, colon, "expected a program or library before ':', such as libc:malloc");
-	if (colon[-1] == ':' && colon - 1 > piece.start)
-		return kymo_spec_wrong(text, colon - 1,
-				       "C++ functions are named as the file has them (_ZN3foo3barEv); "
-				       "'kymo list FILE' shows the names, and globs such as '*foo*bar*' work");
 	spec->file = unquote((struct kymo_spec_piece){ piece.start, colon });
 	if (!spec->file)
 		return &kymo_error_no_memory;
@@ -393,7 +337,7 @@ static struct kymo_error *parse(const char *text, struct kymo_spec *spec)
 	spec->text = strdup(text);
 	if (!spec->text)
 		return &kymo_error_no_memory;
-	piece = next_piece(&at);
+	piece = next_location(&at);
 	if (is_prefix(piece)) {
 		struct kymo_spec_piece prefix = piece;
 
@@ -401,7 +345,7 @@ static struct kymo_error *parse(const char *text, struct kymo_spec *spec)
 		error = parse_prefix(text, prefix, spec);
 		if (error)
 			return error;
-		piece = next_piece(&at);
+		piece = next_location(&at);
 		if (piece.start == piece.end)
 			return kymo_spec_wrong(text, prefix.end,
 					       "expected FILE:FUNCTION after '%.*s'; a program called %c is "

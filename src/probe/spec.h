@@ -9,7 +9,8 @@
  *	TYPE	:= u8 u16 u32 u64 s8 s16 s32 s64 x8 x16 x32 x64
  *	ADDRESS	:= "0x" HEX-DIGITS		in memory of no file, of one process (probe/jit.h)
  *
- * FILE runs to the last ":" before PLACE, so that paths may hold colons; `\ ` and "\:" quote. Parsing is pure, knows no process and
+ * FILE runs to the last ":" before PLACE, so that paths may hold colons; `\ ` and "\:" quote. A SYMBOL may be as C++ and Rust have it: "::" separates
+ * nothing, nor does what is within brackets or part of an operator's name, "./app:shop::Cart::add(int, char const*)". Parsing is pure, knows no process and
  * no file, and names registers through arch.
  *
  * "r" and "%return" both make a return probe, of a whole function: of a SYMBOL or GLOB, or of the function that begins at a lone
@@ -66,6 +67,9 @@ struct kymo_error *kymo_spec_parse_marker(const char *text, struct kymo_spec *re
 /* System calls by number, which `text` stands for in sentences. */
 struct kymo_error *kymo_spec_make_syscalls(const char *text, const uint64_t numbers[KYMO_PAD_SYSCALLS / 64], struct kymo_spec *ret);
 void kymo_spec_deinit(struct kymo_spec *spec);
+
+/* The ":" of "FILE:PLACE", or NULL where no file is named: a "::" separates nothing. */
+const char *kymo_spec_file_end(const char *text);
 
 /*
  * Where some of the specs are for entries of functions and some for returns, records of both hold the stack pointer behind their arguments, if these are fewer than

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "probe/spec_private.h"
+#include "probe/spec_arg.h"
 
 /* One argument while it is read. `type` is what the fetch implies until the user names one. */
 struct reader {

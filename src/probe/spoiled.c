@@ -141,36 +141,3 @@ struct kymo_error *probes_rest_switches(struct kymo_probes *probes)
 		keys[i].item->is_refused = !keys[i].is_live;
 	return NULL;
 }
-
-/* ---- which are meant --------------------------------------------------------------------------------------------------- */
-
-bool probes_means_switch(const struct kymo_probes *probes, size_t spec, const struct probe_switch *item)
-{
-	const struct probe_module *module = &probes->modules.items[item->module];
-	const char *glob = probes->specs[spec].marker;
-
-	return glob && kymo_marker_matches(glob, module->path, kymo_module_soname(module->module), item->provider, item->name);
-}
-
-static bool has_live_sdt(const struct kymo_probes *probes, size_t spec)
-{
-	for (size_t i = 0; i < probes->sites.n; i++)
-		for (size_t k = 0; k < probes->sites.items[i].wishes.n; k++) {
-			const struct probe_wish *wish = &probes->sites.items[i].wishes.items[k];
-
-			if (wish->spec == spec && wish->marker && wish->marker->is_sdt && !wish->is_refused)
-				return true;
-		}
-	return false;
-}
-
-bool probes_has_live_marker(const struct kymo_probes *probes, size_t spec)
-{
-	for (size_t i = 0; i < probes->switches.n; i++) {
-		const struct probe_switch *item = &probes->switches.items[i];
-
-		if ((!item->is_refused || item->has_entry) && probes_means_switch(probes, spec, item))
-			return true;
-	}
-	return has_live_sdt(probes, spec);
-}

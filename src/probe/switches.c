@@ -251,7 +251,7 @@ struct kymo_error *probes_look_at_switch(struct kymo_probes *probes, const struc
 		return kymo_error_create(KYMO_ERROR_GONE, "what turns a marker of %s on is not mapped any more",
 					 probes->modules.items[item->module].path);
 	if (item->is_gate && !item->has_entry && count & probes->gate_bit)
-		*why_ret = "its gate says that recordings have it on that nobody knows of";
+		*why_ret = "its gate counts recordings that kymo does not know of";
 	else if (!item->is_gate && count == UINT16_MAX)
 		*why_ret = "its counter has come to its end";
 	else if (item->target && (kymo_encode_jump(item->address, item->target, jump) || kymo_process_read(probes->process, item->address, now, SIZE) ||
@@ -497,4 +497,37 @@ void probe_excuse_markers(int fd, uint64_t offset, const uint8_t memory[KYMO_PAG
 	kymo_error_destroy(error);
 	kymo_markers_destroy(list);
 	kymo_module_close(module);
+}
+
+/* ---- which are meant --------------------------------------------------------------------------------------------------- */
+
+bool probes_means_switch(const struct kymo_probes *probes, size_t spec, const struct probe_switch *item)
+{
+	const struct probe_module *module = &probes->modules.items[item->module];
+	const char *glob = probes->specs[spec].marker;
+
+	return glob && kymo_marker_matches(glob, module->path, kymo_module_soname(module->module), item->provider, item->name);
+}
+
+static bool has_live_sdt(const struct kymo_probes *probes, size_t spec)
+{
+	for (size_t i = 0; i < probes->sites.n; i++)
+		for (size_t k = 0; k < probes->sites.items[i].wishes.n; k++) {
+			const struct probe_wish *wish = &probes->sites.items[i].wishes.items[k];
+
+			if (wish->spec == spec && wish->marker && wish->marker->is_sdt && !wish->is_refused)
+				return true;
+		}
+	return false;
+}
+
+bool probes_has_live_marker(const struct kymo_probes *probes, size_t spec)
+{
+	for (size_t i = 0; i < probes->switches.n; i++) {
+		const struct probe_switch *item = &probes->switches.items[i];
+
+		if ((!item->is_refused || item->has_entry) && probes_means_switch(probes, spec, item))
+			return true;
+	}
+	return has_live_sdt(probes, spec);
 }

@@ -156,21 +156,21 @@ struct kymo_error *probes_resolve_syscalls(struct kymo_probes *probes, const str
 {
 	const struct probe_module *module = &probes->modules.items[meaning->module];
 	const struct kymo_spec *spec = &probes->specs[meaning->spec];
-	kymo_cleanup_free struct kymo_syscall_place *places = NULL;
+	const struct kymo_syscall_place *places = NULL;
 	const struct kymo_plan *guards = NULL;
 	struct kymo_code *code;
 	struct kymo_error *error = probes_code(probes, meaning->module, &code);
 	int n_guards = 0;
 	bool is_guarded_call[KYMO_PAD_SYSCALLS] = { false };
-	size_t n;
+	size_t n = 0;
 
 	probes->met[meaning->spec] = true;
+	if (!error)
+		error = probe_cached_syscalls(module->file, &places, &n);
 	if (!error && !probes->options.no_rseq && kymo_name_matches_file("libc", module->path, NULL))
 		error = probe_cached_guards(module->file, &guards, &n_guards);
 	if (error)
 		return error;
-	if (kymo_syscall_places_create(&code->code, code->map, &places, &n))
-		return &kymo_error_no_memory;
 	for (size_t i = 0; i < n && !error; i++)
 		if (places[i].number >= 0 && !(places[i].number < KYMO_PAD_SYSCALLS && has_number(spec, (uint32_t)places[i].number)))
 			continue;

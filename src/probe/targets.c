@@ -196,7 +196,7 @@ struct kymo_error *probe_targets_init(const struct kymo_spec *spec, struct kymo_
 
 void probe_target_place(const struct kymo_spec *spec, const struct probe_target *target, char *out, size_t size)
 {
-	char name[600];
+	char name[PROBE_PLACE_MAX];
 
 	snprintf(name, sizeof(name), "%s%s%s", target->names ? target->names : "", target->names ? "=" : "", target->function);
 	probe_place_name(spec, name, out, size);

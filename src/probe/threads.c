@@ -82,6 +82,11 @@ static bool is_muted(const struct kymo_probes *probes, struct kymo_process *make
  * it. With glibc the kernel has stored its tid, too; musl asks for it later, and till then, as where a program forks without its library,
  * its maker's is there.
  */
+void kymo_probes_set_child_buffer(struct kymo_probes *probes, uint64_t bytes)
+{
+	probes->child_buffer = bytes;
+}
+
 struct kymo_error *kymo_probes_adopt(struct kymo_probes *probes, struct kymo_process *child, struct kymo_process *maker,
 				     const struct kymo_adopted *makers, struct kymo_adopted **ret)
 {
@@ -124,7 +129,7 @@ struct kymo_error *kymo_probes_set_live(struct kymo_probes *probes)
 	probes->is_live = true;
 	if (!probes->has_shared)
 		return NULL;
-	error = kymo_maps_read(kymo_process_pid(probes->process), &maps);
+	error = kymo_process_maps(probes->process, &maps);
 	if (error)
 		return error;
 	/* A program that is starting has no other thread yet, and may be about to store the id of this one. */
@@ -214,7 +219,7 @@ bool probes_may_use_sequences(struct kymo_probes *probes)
 
 	if (probes->options.no_rseq || (!probes->is_starting && !probes->has_guards))
 		return false;
-	error = kymo_maps_read(kymo_process_pid(probes->process), &maps);
+	error = kymo_process_maps(probes->process, &maps);
 	if (error) {
 		kymo_error_destroy(error);
 		return false;
@@ -236,7 +241,7 @@ static bool read_rseq_offset(struct kymo_probes *probes)
 
 	if (probes->rseq_offset)
 		return true;
-	error = kymo_maps_read(kymo_process_pid(probes->process), &maps);
+	error = kymo_process_maps(probes->process, &maps);
 	if (error) {
 		kymo_error_destroy(error);
 		return false;
@@ -260,7 +265,7 @@ void probes_read_ahead(struct kymo_probes *probes)
 	kymo_error_destroy(kymo_remote_prepare(probes->process));
 	if (probes->is_starting)
 		return;
-	error = kymo_maps_read(kymo_process_pid(probes->process), &maps);
+	error = kymo_process_maps(probes->process, &maps);
 	if (!error) {
 		probes_tid_offset_of_glibc(probes, &maps);
 		kymo_maps_deinit(&maps);

@@ -15,7 +15,6 @@
 
 #define DEBUG_FUNCTION "_dl_debug_state"
 #define SIGACTION "sigaction"
-#define REQUESTS_OF_ONE 2	/* before and after a library is loaded, and as many when it goes */
 
 bool probes_is_linker(const char *path)
 {
@@ -32,6 +31,8 @@ static struct kymo_error *add_watch_in(struct kymo_probes *probes, size_t module
 	size_t n = 0;
 
 	error = kymo_module_find(module->module, function, &found, &n);
+	if (n && strcmp(found[0]->name, function) != 0)
+		return error;	/* a function of C++ that has the name in its source is another one */
 	if (!error && n)
 		error = probes_code(probes, module_at, &code);
 	if (error || !n)
@@ -69,16 +70,9 @@ struct kymo_error *probes_add_handler_watch(struct kymo_probes *probes)
 	return error;
 }
 
-/* Threads have not waited, or some of them. While a program starts its system calls tell more, and nobody is to wait. */
-static bool has_let_pass(const struct kymo_probes *probes)
+bool probes_have_let_pass(const struct kymo_probes *probes)
 {
 	return !probes->is_starting && (probes->were_let_pass || __atomic_load_n(&probes->shared.data.head->watch.given_up, __ATOMIC_RELAXED));
-}
-
-/* One may be answered before it comes. */
-static bool is_unanswered(const struct kymo_probes *probes, uint32_t requests)
-{
-	return (int32_t)(requests - probes->n_answers) > 0;
 }
 
 /* ---- what comes and goes ------------------------------------------------------------------------------------------- */
@@ -117,7 +111,7 @@ static enum version version_of(const struct kymo_probes *probes, const struct pr
 static bool is_mapped_now(const struct kymo_probes *probes, const struct probe_module *module)
 {
 	struct kymo_maps maps;
-	struct kymo_error *error = kymo_maps_read(kymo_process_pid(probes->process), &maps);
+	struct kymo_error *error = kymo_process_maps(probes->process, &maps);
 	bool is_there = !error && mapping_of(module, &maps);
 
 	if (!error)
@@ -228,7 +222,7 @@ static struct kymo_error *note_mapping(struct kymo_probes *probes, size_t module
 
 struct kymo_error *probes_note_mappings(struct kymo_probes *probes, const struct kymo_maps *maps)
 {
-	const bool is_late = kymo_probes_are_watching(probes) && has_let_pass(probes);
+	const bool is_late = kymo_probes_are_watching(probes) && probes_have_let_pass(probes);
 	struct probe_others others = { .n = 0 };
 	struct kymo_error *error = is_late ? probes_others_read(probes, &others) : NULL;
 
@@ -265,93 +259,4 @@ void probes_watch_from_here(struct kymo_probes *probes)
 	__atomic_store_n(&watch->answers, probes->n_answers, __ATOMIC_RELAXED);
 	if (probes->is_watched)
 		__atomic_store_n(&watch->given_up, 0, __ATOMIC_RELEASE);
-}
-
-bool kymo_probes_are_asked(const struct kymo_probes *probes)
-{
-	const struct kymo_wire_watch *watch;
-
-	if (!kymo_probes_are_watching(probes) || probes->is_starting)
-		return false;
-	watch = &probes->shared.data.head->watch;
-	return is_unanswered(probes, __atomic_load_n(&watch->requests, __ATOMIC_ACQUIRE)) || __atomic_load_n(&watch->given_up, __ATOMIC_RELAXED);
-}
-
-/* Of the kernel's half of a recording that is made in two nothing is known here. */
-static bool are_files_wanted(const struct kymo_probes *probes)
-{
-	for (size_t i = 0; i < probes->n_specs; i++)
-		if (!probes->specs[i].address)
-			return true;
-	return probes->options.kernel;
-}
-
-/* A library that has come and gone may have been a wanted one: nobody names a file for markers and system calls, and those that are named may come back. */
-static bool are_files_awaited(const struct kymo_probes *probes)
-{
-	for (size_t i = 0; i < probes->n_specs; i++)
-		if (!probes->specs[i].address && (!probes->specs[i].file || !probes->met[i]))
-			return true;
-	for (size_t i = 0; i < probes->modules.n; i++)
-		if (probes->modules.items[i].is_gone && !probes->modules.items[i].is_replaced && !probes->modules.items[i].jit)
-			return true;
-	return probes->options.kernel;
-}
-
-/*
- * Threads have not waited for answers to some of the `requests`, and a library may have come and gone meanwhile, if only with its process. What stood there when its process ended is not known: it may
- * have been closed and opened again.
- */
-static bool may_have_missed(struct kymo_probes *probes, uint32_t requests)
-{
-	int32_t n = (int32_t)(requests - probes->n_on_time);
-	bool has_ended;
-
-	if (n <= 0 || !has_let_pass(probes))
-		return false;
-	has_ended = !kymo_probes_are_mapped(probes);
-	return n > REQUESTS_OF_ONE && has_ended ? are_files_wanted(probes) : (n > REQUESTS_OF_ONE || has_ended) && are_files_awaited(probes);
-}
-
-/* From now on they wait again. Who has not, since `requests` were counted, is dealt with next. */
-static void go_on(struct kymo_probes *probes, uint32_t requests)
-{
-	struct kymo_wire_watch *watch = &probes->shared.data.head->watch;
-	bool has_given_up;
-
-	if (is_unanswered(probes, requests))
-		probes->n_answers = requests;
-	__atomic_store_n(&watch->answers, probes->n_answers, __ATOMIC_RELEASE);
-	has_given_up = __atomic_exchange_n(&watch->given_up, 0, __ATOMIC_ACQ_REL);
-	probes->were_let_pass = has_given_up && __atomic_load_n(&watch->requests, __ATOMIC_ACQUIRE) != requests;
-	if (!probes->were_let_pass && (int32_t)(requests - probes->n_on_time) > 0)
-		probes->n_on_time = requests;
-}
-
-struct kymo_error *kymo_probes_answer(struct kymo_probes *probes, bool has_new, bool *late_ret, uint64_t *stopped_ns_ret)
-{
-	const struct kymo_wire_watch *watch = &probes->shared.data.head->watch;
-	uint32_t requests = __atomic_load_n(&watch->requests, __ATOMIC_ACQUIRE), seen;
-	struct kymo_error *error = NULL;
-
-	probes_forget_errors(probes);	/* of another library */
-	if (kymo_probes_are_mapped(probes))	/* of a process that is gone there is nothing to be seen, or the next program */
-		error = kymo_probes_resolve(probes);
-	seen = __atomic_load_n(&watch->requests, __ATOMIC_ACQUIRE);	/* what has gone since, too, is not among what was looked at */
-	if (!error && kymo_probes_are_mapped(probes) && kymo_probes_pending(probes)) {
-		has_new = true;
-		error = kymo_probes_install(probes, stopped_ns_ret);
-	}
-	*late_ret = (has_new && has_let_pass(probes)) || may_have_missed(probes, seen);
-	if (*late_ret)
-		probes->n_on_time = seen;
-	go_on(probes, requests);
-	return error;
-}
-
-bool kymo_probes_were_too_late(struct kymo_probes *probes)
-{
-	const struct kymo_wire_data *head = kymo_probes_are_watching(probes) ? probes->shared.data.head : NULL;
-
-	return head && !head->has_left && is_unanswered(probes, head->watch.requests) && may_have_missed(probes, head->watch.requests);
 }

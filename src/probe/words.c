@@ -80,6 +80,39 @@ void probe_place_name(const struct kymo_spec *spec, const char *symbol, char *ou
 		snprintf(out, size, "%s", symbol);
 }
 
+/* ---- overloads --------------------------------------------------------------------------------------------------- */
+
+#define OVERLOADS_SHOWN 3
+
+bool probe_is_overloaded(const struct kymo_spec *spec, const struct kymo_symbol *const *found, size_t n)
+{
+	for (size_t i = 1; i < n && !kymo_is_glob(spec->symbol); i++)
+		if (strcmp(found[i]->name, found[0]->name) != 0)
+			return true;
+	return false;
+}
+
+void probe_overloads_text(const struct kymo_spec *spec, const struct kymo_symbol *const *found, size_t n, char *out, size_t size)
+{
+	int used = snprintf(out, size, "%s means %zu functions, and all are recorded; parameters or template arguments choose one:", spec->symbol, n);
+
+	for (size_t i = 0; i < n && i < OVERLOADS_SHOWN && used >= 0 && (size_t)used < size; i++)
+		used += snprintf(out + used, size - (size_t)used, "%s %s", i ? "," : "", found[i]->name);
+	if (n > OVERLOADS_SHOWN && used >= 0 && (size_t)used < size)
+		snprintf(out + used, size - (size_t)used, " and %zu more", n - OVERLOADS_SHOWN);
+}
+
+struct kymo_error *probe_check_overloads(const struct kymo_spec *spec, const struct kymo_symbol *const *found, size_t n)
+{
+	if (!spec->offset || !probe_is_overloaded(spec, found, n))
+		return NULL;
+	return kymo_error_create(KYMO_ERROR_NOT_FOUND,
+				 "%s means %zu functions, and the offset may be meant in any of them; write its parameters or template arguments, as in %s",
+				 spec->symbol, n, found[0]->name);
+}
+
+/* ---- what is not there ---------------------------------------------------------------------------------------------- */
+
 struct kymo_error *probe_no_such_function(const struct kymo_spec *spec, struct kymo_module *module)
 {
 	char nearest[512] = "";

@@ -9,6 +9,9 @@
 #include "probe/spec.h"
 #include "sym/sym.h"
 
+/* Bytes of a place's text, with the NUL: mangled names that kymo can demangle are whole. */
+#define PROBE_PLACE_MAX 1400
+
 /* Why an IFUNC has no place: its resolver does not say what it chooses from (printf, with the reason); an offset is meant in one of several
  * (with their number, the file, the name). */
 #define PROBE_IS_IFUNC_NOT_KNOWN                                                                                    \
@@ -44,6 +47,15 @@ void probe_event_arguments(const struct kymo_spec *spec, struct kymo_probe_event
 
 /* "malloc", "malloc+0x4": the place that `spec` means by a symbol. */
 void probe_place_name(const struct kymo_spec *spec, const char *symbol, char *out, size_t size);
+
+/* Whether `found` are several functions that the one name of `spec` means: overloads, and what is made of one template. */
+bool probe_is_overloaded(const struct kymo_spec *spec, const struct kymo_symbol *const *found, size_t n);
+
+/* "shop::Cart::add means 2 functions, and all are recorded: …" */
+void probe_overloads_text(const struct kymo_spec *spec, const struct kymo_symbol *const *found, size_t n, char *out, size_t size);
+
+/* USAGE where an offset of `spec` may be meant in several functions. */
+struct kymo_error *probe_check_overloads(const struct kymo_spec *spec, const struct kymo_symbol *const *found, size_t n);
 
 /* NOT_FOUND, with the nearest names. */
 struct kymo_error *probe_no_such_function(const struct kymo_spec *spec, struct kymo_module *module);

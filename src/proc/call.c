@@ -20,9 +20,19 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "arch/remote.h"
 #include "base/cleanup.h"
-#include "proc/joined.h"
-#include "proc/process.h"
+#include "base/error.h"
+#include "hub/tracee.h"
+#include "proc/borrow.h"
+#include "proc/call.h"
+#include "proc/members.h"
+#include "proc/memory.h"
+#include "proc/request.h"
+#include "proc/state.h"
+#include "proc/thread.h"
+#include "procfs/info.h"
+#include "procfs/maps.h"
 
 #define XSTATE_MAX (64u << 10)
 #define SCRATCH 1024	/* below the frame, for path names and such */
@@ -50,26 +60,6 @@ static bool has_lasting_text(const struct kymo_map *map)
 	       (!strcmp(map->path, "[vdso]") || (map->path[0] == '/' && strncmp(map->path, "/memfd:", 7)));
 }
 
-static struct kymo_error *find_gadgets(struct kymo_process *process, const struct kymo_maps *maps)
-{
-	struct kymo_error *error = NULL;
-
-	memset(&process->gadgets, 0, sizeof(process->gadgets));
-	for (size_t i = maps->n; i-- > 0 && !error;) {
-		const struct kymo_map *map = &maps->items[i];
-
-		if (has_lasting_text(map) && !(process->gadgets.syscall && process->gadgets.sigreturn))
-			error = scan_map(process, map);
-	}
-	if (!process->gadgets.syscall)
-		process->gadgets.syscall = process->own_syscall;
-	if (!error && !kymo_gadgets_complete(&process->gadgets))
-		error = kymo_error_create(KYMO_ERROR_UNSAFE,
-					  "process %d has no instructions through which a system call could be made safely (syscall; ret, and a way to rt_sigreturn)",
-					  process->pid);
-	return error;
-}
-
 /* Whether a gadget is (still) at `address`, in executable memory. */
 static bool is_there(struct kymo_process *process, const struct kymo_maps *maps, uint64_t address,
 		     uint64_t (*which)(const struct kymo_gadgets *gadgets))
@@ -94,6 +84,73 @@ static uint64_t sigreturn_of(const struct kymo_gadgets *gadgets)
 	return gadgets->sigreturn;
 }
 
+static bool is_of_last(const struct kymo_tree *tree, const struct kymo_map *map)
+{
+	return tree->gadgets.inode == map->inode && tree->gadgets.major == map->major && tree->gadgets.minor == map->minor &&
+	       tree->gadgets.offset == map->offset && tree->gadgets.size == map->end - map->start;
+}
+
+/* Where the last process of the tree had them, in the same file. Its bytes are looked at here: the file may say what it likes. */
+static bool find_as_last(struct kymo_process *process, const struct kymo_maps *maps)
+{
+	const struct kymo_tree *tree = process->tree;
+	struct kymo_gadgets gadgets = { 0 };
+
+	for (size_t i = maps->n; tree && tree->gadgets.inode && i-- > 0;) {
+		const struct kymo_map *map = &maps->items[i];
+
+		if (!map->executable || !is_of_last(tree, map))
+			continue;
+		gadgets.syscall = map->start + tree->gadgets.syscall;
+		gadgets.sigreturn = map->start + tree->gadgets.sigreturn;
+		if (!is_there(process, maps, gadgets.syscall, syscall_of) || !is_there(process, maps, gadgets.sigreturn, sigreturn_of))
+			return false;
+		process->gadgets = gadgets;
+		return true;
+	}
+	return false;
+}
+
+static void keep_for_next(struct kymo_process *process, const struct kymo_maps *maps)
+{
+	const struct kymo_map *map = kymo_maps_at(maps, process->gadgets.syscall);
+	struct kymo_tree *tree = process->tree;
+
+	if (!tree || !map || !map->inode || map != kymo_maps_at(maps, process->gadgets.sigreturn))
+		return;
+	tree->gadgets.inode = map->inode;
+	tree->gadgets.major = map->major;
+	tree->gadgets.minor = map->minor;
+	tree->gadgets.offset = map->offset;
+	tree->gadgets.size = map->end - map->start;
+	tree->gadgets.syscall = process->gadgets.syscall - map->start;
+	tree->gadgets.sigreturn = process->gadgets.sigreturn - map->start;
+}
+
+static struct kymo_error *find_gadgets(struct kymo_process *process, const struct kymo_maps *maps)
+{
+	struct kymo_error *error = NULL;
+
+	if (find_as_last(process, maps))
+		return NULL;
+	memset(&process->gadgets, 0, sizeof(process->gadgets));
+	for (size_t i = maps->n; i-- > 0 && !error;) {
+		const struct kymo_map *map = &maps->items[i];
+
+		if (has_lasting_text(map) && !(process->gadgets.syscall && process->gadgets.sigreturn))
+			error = scan_map(process, map);
+	}
+	if (!process->gadgets.syscall)
+		process->gadgets.syscall = process->own_syscall;
+	if (!error)
+		keep_for_next(process, maps);
+	if (!error && !kymo_gadgets_complete(&process->gadgets))
+		error = kymo_error_create(KYMO_ERROR_UNSAFE,
+					  "process %d has no instructions through which a system call could be made safely (syscall; ret, and a way to rt_sigreturn)",
+					  process->pid);
+	return error;
+}
+
 /* Gadgets may go away with the library that they are in. */
 static struct kymo_error *check_gadgets(struct kymo_process *process, const struct kymo_maps *maps)
 {
@@ -111,7 +168,7 @@ static struct kymo_error *check_gadgets(struct kymo_process *process, const stru
 struct kymo_error *kymo_remote_prepare(struct kymo_process *process)
 {
 	struct kymo_maps maps;
-	struct kymo_error *error = kymo_maps_read(process->pid, &maps);
+	struct kymo_error *error = kymo_process_maps(process, &maps);
 
 	if (error)
 		return error;
@@ -287,7 +344,7 @@ static bool may_borrow(struct kymo_process *process, size_t index, const char **
 	const struct kymo_thread *thread = &process->threads.items[index];
 	struct kymo_process_info info;
 
-	if (!kymo_process_peek(thread->tid, &info))
+	if (!kymo_process_peek_status(thread->tid, &info))
 		return false;
 	if (info.seccomp)
 		*reason = "a seccomp filter might kill it for the system calls that setting up memory takes";
@@ -338,7 +395,7 @@ static struct kymo_error *borrow_any(struct kymo_process *process, const struct 
 struct kymo_error *kymo_remote_begin(struct kymo_process *process)
 {
 	struct kymo_maps maps;
-	struct kymo_error *error = kymo_maps_read(process->pid, &maps);
+	struct kymo_error *error = kymo_process_maps(process, &maps);
 
 	if (error)
 		return error;
@@ -355,6 +412,8 @@ struct kymo_error *kymo_remote_syscall(struct kymo_process *process, long number
 	struct user_regs_struct registers;
 	struct kymo_error *error;
 
+	if (number != SYS_memfd_create && number != SYS_close)
+		kymo_process_forget_maps(process);
 	kymo_remote_call(&process->remote.registers, &process->gadgets, process->remote.sp, number, args, &registers);
 	error = kymo_joined_call(process, tid, &registers, &registers);
 	if (error && error->code == KYMO_ERROR_GONE)

@@ -9,9 +9,20 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "base/io.h"
-#include "proc/hub_hold.h"
+#include "hub/freeze/hold.h"
+#include "hub/freeze/holder.h"
+#include "hub/hub.h"
+#include "hub/state.h"
+#include "hub/task.h"
+#include "kymo/engine.h"
+#include "proc/follow.h"
+#include "proc/linker.h"
+#include "proc/members.h"
+#include "proc/state.h"
 #include "proc/tree.h"
+#include "procfs/info.h"
 
 #define EVENTS (KYMO_EVENT_CLONE | KYMO_EVENT_EXEC | KYMO_EVENT_REAP)
 #define EVENTS_OF_START (EVENTS | KYMO_EVENT_SYSCALL_EXIT | KYMO_EVENT_JCTL | KYMO_EVENT_QUIESCE)
@@ -68,11 +79,6 @@ static void new_thread(struct kymo_process *process, pid_t tid)
 	tell(process, KYMO_TREE_THREAD, tid);
 }
 
-void kymo_process_hold_birth(struct kymo_process *process, bool is_to_hold)
-{
-	process->holds_birth = is_to_hold;
-}
-
 /* Where the kernel has no kcmp(), it is vfork() that shares memory. */
 static bool shares_memory(pid_t a, const struct kymo_clone_report *report)
 {
@@ -93,7 +99,7 @@ static struct kymo_process *new_member(struct kymo_tree *tree, pid_t pid, struct
 	}
 	if (!error) {
 		kymo_error_destroy(*refusal_ret);
-		kymo_process_destroy(process);
+		kymo_process_free(process);
 		error = &kymo_error_no_memory;
 	}
 	*refusal_ret = error;
@@ -149,7 +155,7 @@ void kymo_follow_orphan(void *data, pid_t tid)
 static void is_over(struct kymo_process *process)
 {
 	process->is_past = true;
-	process->stopped = process->is_held = false;
+	process->stopped = process->has_all_engines = process->is_held = false;
 	process->startup.is_on = false;
 	process->threads.n = 0;
 }
@@ -238,6 +244,8 @@ void kymo_follow_start(struct kymo_process *process)
 
 void kymo_follow_start_is_over(struct kymo_process *process)
 {
+	if (!process->startup.is_on)
+		return;
 	set_starting(process, false);
 	set_events(process, EVENTS, false);
 }

@@ -6,7 +6,13 @@
  * stopped. Whoever stops the process meanwhile finds memory as it is before that call; and would write a frame of its own where the thread's lies. So a
  * thread that is met on its way is brought home first.
  */
-#include "proc/joined.h"
+#include "arch/remote.h"
+#include "base/error.h"
+#include "proc/home.h"
+#include "proc/memory.h"
+#include "proc/request.h"
+#include "proc/state.h"
+#include "proc/thread.h"
 
 #define TRIES 4	/* two are enough: its call, and rt_sigreturn */
 

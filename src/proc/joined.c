@@ -2,31 +2,35 @@
  * The recorder's side of a hold. The connection lives as long as the process stands still: what the hub does when it ends is what has to be done when the recorder resumes, is killed, or
  * sleeps for too long.
  */
-#include "proc/joined.h"
-
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "arch/remote.h"
 #include "base/cleanup.h"
+#include "base/error.h"
+#include "base/io.h"
 #include "base/page.h"
-#include "proc/hub_place.h"
-#include "proc/hub_remote.h"
+#include "base/vec.h"
+#include "hub/freeze/hold.h"
+#include "hub/remote/client_calls.h"
+#include "hub/remote/message.h"
+#include "hub/remote/place.h"
+#include "hub/state.h"
+#include "hub/tracee.h"
+#include "kymo/engine.h"
+#include "proc/home.h"
+#include "proc/joined.h"
+#include "proc/request.h"
+#include "proc/state.h"
+#include "proc/thread.h"
+#include "procfs/info.h"
+#include "procfs/threads.h"
 
-struct kymo_joined {
-	struct kymo_hub *hub;		/* another process', to which this is a connection */
-	struct hub_holder *holder;	/* … or of this process' own, which the process has */
-	KYMO_VEC(struct hub_held) held;
-};
-
-/* NULL: it does not stand still. */
-static int ask(struct kymo_joined *joined, struct hub_message *message, void *memory)
-{
-	if (!joined)
-		return -ESRCH;
-	return (int)(joined->holder ? hub_hold_run(joined->holder, message, memory) : hub_client_ask(joined->hub->client, message, memory));
-}
+#define STOP_TIMEOUT_MS 2000
 
 bool kymo_can_join(pid_t tracer)
 {
@@ -53,18 +57,12 @@ static struct kymo_error *not_joined(const struct kymo_process *process, pid_t t
 {
 	char comm[16];
 
-	return kymo_error_create(KYMO_ERROR_BUSY, "process %d is being traced by process %d, which lets nobody else in (%s); let that one detach first",
+	return kymo_error_create(KYMO_ERROR_BUSY, "process %d is being traced by process %d, which lets no other tracer in (%s); detach it first",
 				 process->pid, kymo_process_of(tracer, comm),
 				 err == -EPROTO	   ? "it is a kymo of another version" :
 				 err == -EPERM	   ? "it is another user's" :
 				 err == -ETIMEDOUT ? "it does not answer" :
 						     "it has just ended, or has too many clients");
-}
-
-static struct kymo_error *is_lost(const struct kymo_process *process)
-{
-	return kymo_error_create(KYMO_ERROR_BUSY, "the kymo that traces process %d, through which its threads were stopped, has ended or has let this one go",
-				 process->pid);
 }
 
 struct kymo_error *kymo_not_seized(pid_t pid, int err)
@@ -85,6 +83,20 @@ static struct kymo_error *not_stopped(struct kymo_process *process, int err)
 	return kymo_not_seized(process->pid, err);
 }
 
+static struct kymo_error *did_not_stop(struct kymo_process *process, pid_t tid)
+{
+	kymo_cleanup_free char *where = NULL;
+	char name[64], state = kymo_thread_state(process->pid, tid);
+
+	snprintf(name, sizeof(name), "/proc/%d/task/%d/wchan", process->pid, tid);
+	if (kymo_read_file(AT_FDCWD, name, 4096, &where, NULL))
+		where = NULL;
+	return kymo_error_create(KYMO_ERROR_BUSY,
+				 "thread %d of process %d did not stop within %d s (state %c%s%s: uninterruptible sleep, or waiting for a vfork child); nothing was changed, try again later",
+				 tid, process->pid, STOP_TIMEOUT_MS / 1000, state, where && *where ? ", in " : "",
+				 where ? where : "");
+}
+
 static struct kymo_error *hold_failed(struct kymo_process *process, pid_t tracer, const struct hub_message *reply, int err)
 {
 	bool is_own = process->joined->holder;
@@ -93,15 +105,15 @@ static struct kymo_error *hold_failed(struct kymo_process *process, pid_t tracer
 	case -EBUSY:
 		if (is_own && process->holder->takes)
 			return not_stopped(process, err);
-		return kymo_error_create(KYMO_ERROR_BUSY, "process %d is being changed by another recorder, or a thread of it is traced by somebody else than process %d; try again later",
+		return kymo_error_create(KYMO_ERROR_BUSY, "process %d is being changed by another recorder, or another tracer than process %d traces one of its threads; try again later",
 					 process->pid, tracer);
 	case -EAGAIN:
-		return kymo_error_create(KYMO_ERROR_BUSY, "thread %d of process %d is held by somebody who uses process %d as its tracer, at a system call or before a signal; try again later",
+		return kymo_error_create(KYMO_ERROR_BUSY, "thread %d of process %d is held by another client of its tracer, process %d, at a system call or before a signal; try again later",
 					 reply->tid, process->pid, tracer);
 	case -ETIMEDOUT:
-		return kymo_thread_did_not_stop(process, reply->tid);
+		return did_not_stop(process, reply->tid);
 	case -EPIPE:
-		return is_lost(process);
+		return kymo_request_lost(process);
 	default:
 		if (is_own)
 			return not_stopped(process, err);
@@ -119,7 +131,7 @@ static int read_held(struct kymo_joined *joined)
 		return -ENOMEM;
 	do {
 		struct hub_message message = { .type = HUB_HELD, .word = joined->held.n, .size = HUB_HELD_MAX * sizeof(*part) };
-		int err = ask(joined, &message, part);
+		int err = kymo_request(joined, &message, part);
 
 		if (err)
 			return err;
@@ -174,7 +186,7 @@ static struct kymo_error *hold(struct kymo_process *process, pid_t tracer, pid_t
 	struct kymo_error *error;
 	int err;
 
-	err = ask(process->joined, &message, NULL);
+	err = kymo_request(process->joined, &message, NULL);
 	*joined_ret = err != -ENOENT;	/* it has let go of the process meanwhile */
 	if (err == -ENOENT)
 		return NULL;
@@ -219,6 +231,9 @@ struct kymo_error *kymo_joined_hold(struct kymo_process *process, pid_t second)
 	struct kymo_error *error;
 	bool is_there;
 
+	if (!process->stopped)
+		kymo_process_forget_maps(process);
+	process->has_all_engines = false;
 	if (!process->joined)
 		process->joined = calloc(1, sizeof(*process->joined));
 	if (!process->joined)
@@ -236,113 +251,9 @@ void kymo_joined_resume(struct kymo_process *process)
 {
 	struct kymo_joined *joined = process->joined;
 
+	kymo_process_forget_maps(process);
 	process->joined = NULL;
 	process->threads.n = 0;
 	process->stopped = false;
 	destroy(joined);
-}
-
-/* ---- stopped threads --------------------------------------------------------------------------------------------------------- */
-
-int kymo_joined_set_registers(struct kymo_joined *joined, pid_t tid, const struct user_regs_struct *registers)
-{
-	return ask(joined, &(struct hub_message){ .type = HUB_HOLD_SET, .tid = tid, .registers = *registers }, NULL);
-}
-
-int kymo_joined_facts(const struct kymo_joined *joined, pid_t tid, unsigned int which, struct kymo_tracee_facts *ret)
-{
-	if (!joined)
-		return -ESRCH;
-	if (joined->holder)	/* this is the hub's thread */
-		return kymo_get_facts(tid, which, ret);
-	for (size_t i = 0; i < joined->held.n; i++) {
-		if (joined->held.items[i].tid != tid)
-			continue;
-		*ret = joined->held.items[i].facts;
-		return 0;
-	}
-	return -ESRCH;
-}
-
-int kymo_joined_xstate(struct kymo_joined *joined, pid_t tid, void *ret, size_t size, size_t *size_ret)
-{
-	struct hub_message message = { .type = HUB_HOLD_XSTATE, .tid = tid, .size = HUB_DATA_MAX };
-	kymo_cleanup_free uint8_t *room = malloc(HUB_DATA_MAX);
-	int err = room ? ask(joined, &message, room) : -ENOMEM;
-
-	if (!err && (message.word > HUB_DATA_MAX || message.word > size))
-		err = -EPROTO;
-	if (err)
-		return err;
-	memcpy(ret, room, message.word);
-	*size_ret = message.word;
-	return 0;
-}
-
-int kymo_joined_borrow(struct kymo_joined *joined, pid_t tid, const struct user_regs_struct *call)
-{
-	return ask(joined, &(struct hub_message){ .type = HUB_HOLD_BORROW, .tid = tid, .registers = *call }, NULL);
-}
-
-static struct kymo_error *is_gone(const struct kymo_process *process, pid_t tid)
-{
-	return kymo_error_create(KYMO_ERROR_GONE, "thread %d of process %d ended meanwhile", tid, process->pid);
-}
-
-struct kymo_error *kymo_joined_give_back(struct kymo_process *process, pid_t tid)
-{
-	int err = ask(process->joined, &(struct hub_message){ .type = HUB_HOLD_RETURN, .tid = tid }, NULL);
-
-	if (!err)
-		return NULL;
-	return !process->joined || process->joined->holder ? is_gone(process, tid) : is_lost(process);
-}
-
-static struct kymo_error *call_failed(struct kymo_process *process, pid_t tid, int err)
-{
-	switch (err) {
-	case -ETIMEDOUT:
-		return kymo_error_create(KYMO_ERROR_BUSY, "thread %d of process %d does not return from a system call", tid, process->pid);
-	case -EPIPE:
-		return is_lost(process);
-	case -EBUSY:
-		return kymo_error_create(KYMO_ERROR_BUSY, "somebody has put a breakpoint on the instruction by which calls are made in process %d; try again later", process->pid);
-	default:
-		return is_gone(process, tid);
-	}
-}
-
-struct kymo_error *kymo_joined_call(struct kymo_process *process, pid_t tid, const struct user_regs_struct *call, struct user_regs_struct *ret)
-{
-	struct hub_message message = { .type = HUB_HOLD_CALL, .tid = tid };
-	int err;
-
-	if (call)
-		message.registers = *call;
-	else
-		message.flags = HUB_CALL_AS_IS;
-	err = ask(process->joined, &message, NULL);
-	if (err)
-		return call_failed(process, tid, err);
-	*ret = message.registers;
-	return NULL;
-}
-
-bool kymo_joined_writes(const struct kymo_joined *joined)
-{
-	return !joined->holder || !hub_hold_is_plain(joined->holder);
-}
-
-/* What lies within one page goes with one message. */
-int kymo_joined_write(struct kymo_joined *joined, uint64_t address, const void *data, size_t size)
-{
-	const uint8_t *from = data;
-	int err = 0;
-
-	for (size_t done = 0, n; !err && done < size; done += n) {
-		n = HUB_DATA_MAX - (address + done) % KYMO_PAGE_SIZE;
-		n = size - done < n ? size - done : n;
-		err = ask(joined, &(struct hub_message){ .type = HUB_HOLD_WRITE, .word = address + done, .size = n }, (void *)(uintptr_t)(from + done));
-	}
-	return err;
 }

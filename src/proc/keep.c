@@ -1,192 +1,29 @@
 /*
  * Stopping a process by the hub of this thread, letting it run, letting it go: one of a tree, or one that nobody traces otherwise. It stands still as one does for a recorder that is connected to a
- * hub (hub_hold.c, joined.c), but the hub is that of this process, so messages are calls. While such a recorder has one of a tree, what is claimed here waits.
+ * hub (hub/freeze/hold.c, joined.c), but the hub is that of this process, so messages are calls. While such a recorder has one of a tree, what is claimed here waits.
  */
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/backoff.h"
+#include "base/error.h"
 #include "base/io.h"
-#include "proc/hub_hold.h"
+#include "hub/freeze/hold.h"
+#include "hub/freeze/holder.h"
+#include "hub/hub.h"
+#include "kymo/engine.h"
+#include "proc/follow.h"
 #include "proc/joined.h"
-#include "proc/tree.h"
+#include "proc/keep.h"
+#include "proc/members.h"
+#include "proc/state.h"
+#include "procfs/info.h"
 
 #define RELEASE_TIMEOUT_NS 10000000000ull
 #define END_TIMEOUT_NS 2000000000ull
 #define TURN_TIMEOUT_NS (2 * KYMO_ANSWER_MS * 1000000ull)	/* whoever says nothing for half of that has lost its hold */
 #define LEAVE_TIMEOUT_NS 100000000ull	/* without anybody going */
 #define LEAVE_MOST_NS 5000000000ull
-#define DRAIN_NS 10000000ull
-
-struct hub_holder *hub_holder_create(void)
-{
-	struct hub_holder *holder = calloc(1, sizeof(*holder));
-
-	if (!holder)
-		return NULL;
-	holder->requests = -1;
-	if (!hub_create_here(&holder->hub))
-		return holder;
-	free(holder);
-	return NULL;
-}
-
-void hub_holder_destroy(struct hub_holder *holder)
-{
-	if (!holder)
-		return;
-	hub_hold_drop(holder);
-	kymo_hub_destroy(holder->hub);
-	free(holder);
-}
-
-/* ---- at the hub ---------------------------------------------------------------------------------------------------- */
-
-static int keep(struct kymo_hub *hub, void *argument)
-{
-	struct hub_holder *holder = argument;
-	struct hub_process *process = hub_find_process(hub, holder->kept);
-
-	if (!process)
-		return -ESRCH;
-	process->keeper = holder;
-	if (process->holder != holder)
-		process->holder = NULL;
-	process->is_owed = false;
-	return 0;
-}
-
-int hub_hold_keep(struct hub_holder *holder, pid_t pid)
-{
-	holder->kept = pid;
-	return hub_call(holder->hub, keep, holder);
-}
-
-void hub_hold_take(struct hub_process *process)
-{
-	process->holder = process->keeper;
-	process->keeper->held = process->pid;
-	process->is_first_held = process->is_owed = false;
-}
-
-/* Those that are claimed for nobody else run on. */
-void hub_hold_forgo(struct kymo_hub *hub, struct hub_holder *holder)
-{
-	struct hub_process *process = holder->kept ? hub_find_process(hub, holder->kept) : NULL;
-
-	if (!process || process->keeper != holder || !process->is_owed)
-		return;
-	process->is_owed = false;
-	for (struct task *task = process->is_first_held ? process->tasks : NULL; task; task = task->in_process) {
-		task->is_claimed = task->tid == process->pid || task->tid == process->second_held;
-		hub_kick(hub, task);
-	}
-}
-
-static int claim(struct kymo_hub *hub, void *argument)
-{
-	struct hub_holder *holder = argument;
-	struct hub_process *process = hub_find_process(hub, holder->kept);
-
-	if (!process || process->keeper != holder)
-		return -ESRCH;
-	process->is_owed = process->holder && process->holder != holder;
-	if (!process->is_owed)
-		hub_hold_take(process);
-	for (struct task *task = process->tasks; task; task = task->in_process) {
-		task->is_claimed = true;
-		hub_kick(hub, task);
-	}
-	return process->is_owed;
-}
-
-int hub_hold_claim(struct hub_holder *holder)
-{
-	return hub_call(holder->hub, claim, holder);
-}
-
-static int abandon(struct kymo_hub *hub, void *argument)
-{
-	const struct hub_holder *holder = argument;
-	struct hub_process *process = hub_find_process(hub, holder->kept);
-
-	if (!process || process->keeper != holder)
-		return 0;
-	process->keeper = NULL;
-	process->holder = NULL;
-	process->is_owed = false;
-	for (struct task *task = process->tasks; task; task = task->in_process) {
-		task->is_claimed = false;
-		hub_kick(hub, task);
-	}
-	return 0;
-}
-
-void hub_hold_abandon(struct hub_holder *holder)
-{
-	hub_call(holder->hub, abandon, holder);
-}
-
-/* What the tree has of a process; others may have engines there. */
-static int leave(struct kymo_hub *hub, void *argument)
-{
-	struct hub_holder *holder = argument;
-	struct hub_process *process = hub_find_process(hub, holder->kept);
-
-	if (!process || process->keeper != holder)
-		return 0;
-	hub_hold_forgo(hub, holder);
-	process->keeper = NULL;
-	for (struct task *task = process->tasks; task; task = task->in_process)
-		for (size_t i = task->engines.n; i-- > 0;)
-			if (!task->engines.items[i]->guest)
-				hub_detach_engine(hub, task->engines.items[i]);
-	return 0;
-}
-
-static int count_left(struct kymo_hub *hub, void *argument)
-{
-	const struct hub_holder *holder = argument;
-	const struct hub_process *process = hub_find_process(hub, holder->kept);
-	int n = 0;
-
-	for (const struct task *task = process ? process->tasks : NULL; task; task = task->in_process)
-		n += task->leavers.n > 0;
-	return n;
-}
-
-static int count_living(struct kymo_hub *hub, void *argument)
-{
-	const struct hub_holder *holder = argument;
-	const struct hub_process *process = hub_find_process(hub, holder->kept);
-	int n = 0;
-
-	for (const struct task *task = process ? process->tasks : NULL; task; task = task->in_process)
-		n += !task->was_death_told;
-	return n;
-}
-
-/* Nobody wants it any more. A first thread that has ended before the others tells nothing until they have. */
-static bool is_leaving(const struct task *task)
-{
-	bool is_told_last = task->state == TASK_ENDING && task->tid == task->process->pid;
-
-	return !task->engines.n && !task->process->holder && !task->process->is_held && !is_told_last;
-}
-
-/* How many there are. */
-static int hurry(struct kymo_hub *hub, void *argument)
-{
-	int n = 0;
-
-	for (size_t i = 0; i < TASK_BUCKETS && hub->n_tasks; i++)
-		for (struct task *task = hub->buckets[i]; task; task = task->in_bucket) {
-			if (!is_leaving(task))
-				continue;
-			hub_kick(hub, task);
-			n++;
-		}
-	return n;
-}
 
 /* ---- one that nobody traces ------------------------------------------------------------------------------------------ */
 
@@ -208,15 +45,6 @@ struct kymo_error *kymo_keep_take(struct kymo_process *process, pid_t second)
 	return error;
 }
 
-/* All that has come. */
-static void drain(struct kymo_hub *hub)
-{
-	uint64_t deadline = kymo_now_ns() + DRAIN_NS;
-
-	while ((hub->n_tasks || hub->early.n) && hub_pump(hub) && kymo_now_ns() < deadline)
-		;
-}
-
 void kymo_keep_leave(struct kymo_process *process)
 {
 	uint64_t now = kymo_now_ns(), deadline = now + LEAVE_TIMEOUT_NS, latest = now + LEAVE_MOST_NS;
@@ -225,14 +53,14 @@ void kymo_keep_leave(struct kymo_process *process)
 
 	if (process->joined)
 		kymo_joined_resume(process);
-	while (process->holder && (n = hub_call(process->holder->hub, hurry, NULL)) && now < deadline && now < latest) {
+	while (process->holder && (n = hub_hold_hurry(process->holder)) && now < deadline && now < latest) {
 		if (n < before) {
 			deadline = now + LEAVE_TIMEOUT_NS;
 			spins = 0;
 		}
 		before = n;
-		drain(process->holder->hub);	/* that there was something to do says nothing: they were hurried */
-		kymo_wait_a_little(spins++);
+		hub_hold_serve(process->holder);	/* that there was something to do says nothing: they were hurried */
+		kymo_back_off(spins++);
 		now = kymo_now_ns();
 	}
 }
@@ -240,16 +68,22 @@ void kymo_keep_leave(struct kymo_process *process)
 void kymo_keep_serve(struct kymo_process *process)
 {
 	if (process->holder)
-		drain(process->holder->hub);
+		hub_hold_serve(process->holder);
 }
 
 /* ---- at the tree --------------------------------------------------------------------------------------------------- */
 
 /* Also of threads that were made so that nobody is told (CLONE_UNTRACED), and were found only now. */
-static void follow_threads(struct kymo_process *process)
+void kymo_keep_engines(struct kymo_process *process)
 {
 	for (size_t i = 0; i < process->threads.n; i++)
 		kymo_follow_thread(process->tree, process->threads.items[i].tid);
+	process->has_all_engines = true;
+}
+
+static bool is_past(const struct kymo_process *process)
+{
+	return process->is_past;
 }
 
 static void wait_until(const struct kymo_process *process, bool (*is_done)(const struct kymo_process *process), uint64_t timeout_ns)
@@ -259,14 +93,14 @@ static void wait_until(const struct kymo_process *process, bool (*is_done)(const
 	for (unsigned int spins = 0; !is_done(process) && kymo_now_ns() < deadline; spins++) {
 		if (hub_pump(process->tree->hub))
 			spins = 0;
-		kymo_wait_a_little(spins);
+		kymo_back_off(spins);
 	}
 }
 
 /* All of its threads are on their last way: from now on nobody is to find it alive. */
 static void wait_for_end(const struct kymo_process *process)
 {
-	wait_until(process, kymo_process_is_past, END_TIMEOUT_NS);
+	wait_until(process, is_past, END_TIMEOUT_NS);
 }
 
 static bool has_turn(const struct kymo_process *process)
@@ -276,7 +110,7 @@ static bool has_turn(const struct kymo_process *process)
 
 void kymo_keep_look(struct kymo_process *process)
 {
-	if (!process->is_past && !hub_call(process->tree->hub, count_living, process->holder))
+	if (!process->is_past && !hub_hold_count_living(process->holder))
 		wait_for_end(process);
 }
 
@@ -284,7 +118,7 @@ struct kymo_error *kymo_keep_stop(struct kymo_process *process)
 {
 	struct kymo_error *error = NULL;
 
-	if (process->remote.active)
+	if (process->remote.active || (process->stopped && process->has_all_engines))	/* all threads were found, and none of them runs */
 		return NULL;
 	wait_until(process, has_turn, TURN_TIMEOUT_NS);
 	if (!process->is_past)
@@ -298,7 +132,7 @@ struct kymo_error *kymo_keep_stop(struct kymo_process *process)
 	if (error)
 		kymo_keep_resume(process);
 	else
-		follow_threads(process);
+		kymo_keep_engines(process);
 	return error;
 }
 
@@ -314,20 +148,20 @@ void kymo_keep_resume(struct kymo_process *process)
 {
 	if (process->is_held)
 		return;
-	kymo_startup_off(process);
+	kymo_follow_start_is_over(process);
 	kymo_keep_run(process);
 }
 
 static bool is_left(const struct kymo_process *process)
 {
-	return !hub_call(process->tree->hub, count_left, process->holder);
+	return !hub_hold_count_left(process->holder);
 }
 
 void kymo_keep_release(struct kymo_process *process)
 {
 	struct kymo_tree *tree = process->tree;
 
-	hub_call(tree->hub, leave, process->holder);
+	hub_hold_leave(process->holder);
 	process->is_held = false;
 	kymo_keep_resume(process);
 	if (!process->is_past)
@@ -336,7 +170,7 @@ void kymo_keep_release(struct kymo_process *process)
 	process->tree = NULL;
 	process->was_born_here = false;
 	if (tree->is_alone) {
-		kymo_tree_destroy(tree);
+		kymo_tree_free(tree);
 		kymo_keep_leave(process);
 	}
 }

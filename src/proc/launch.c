@@ -4,8 +4,15 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "proc/hub_hold.h"
+#include "base/error.h"
+#include "hub/freeze/hold.h"
+#include "hub/freeze/holder.h"
+#include "hub/launch.h"
+#include "proc/keep.h"
+#include "proc/launch.h"
 #include "proc/process.h"
+#include "proc/reach.h"
+#include "proc/state.h"
 
 static struct kymo_error *exec_failed(const char *command, const struct hub_launched *launched)
 {

@@ -1,7 +1,3 @@
-#include "proc/process.h"
-
-#define OTHERS_PATIENCE_NS 4000000000u
-
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -12,118 +8,26 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/backoff.h"
 #include "base/cleanup.h"
+#include "base/error.h"
 #include "base/io.h"
-#include "proc/hub_hold.h"
+#include "base/vec.h"
+#include "hub/freeze/hold.h"
+#include "hub/freeze/holder.h"
+#include "hub/launch.h"
+#include "proc/call.h"
 #include "proc/joined.h"
+#include "proc/keep.h"
+#include "proc/members.h"
+#include "proc/process.h"
+#include "proc/state.h"
+#include "proc/stop.h"
+#include "procfs/info.h"
+#include "procfs/maps.h"
+#include "procfs/memory.h"
 
-/* All but the memory. */
-static struct kymo_error *allocate(pid_t pid, struct kymo_process **ret)
-{
-	struct kymo_process *process = calloc(1, sizeof(*process));
-
-	if (!process)
-		return &kymo_error_no_memory;
-	process->pid = pid;
-	process->memory = -1;
-	process->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-	if (process->pidfd < 0) {
-		int err = errno;
-
-		free(process);
-		return err == ESRCH ? kymo_error_create(KYMO_ERROR_GONE, "there is no process %d", pid) :
-				      kymo_error_errno(err, "cannot watch process %d", pid);
-	}
-	*ret = process;
-	return NULL;
-}
-
-static bool has_ended(const struct kymo_process *process)
-{
-	struct pollfd ended = { .fd = process->pidfd, .events = POLLIN };
-
-	return poll(&ended, 1, 0) != 0;
-}
-
-static struct kymo_error *open_memory(struct kymo_process *process, pid_t thread)
-{
-	pid_t pid = process->pid;
-	char name[64];
-	int err;
-
-	snprintf(name, sizeof(name), "/proc/%d/mem", thread);
-	process->memory = open(name, O_RDWR | O_CLOEXEC);
-	if (process->memory >= 0 && !has_ended(process))
-		return NULL;
-	if (process->memory >= 0) {	/* the id may be another process' by now, and so the memory */
-		close(process->memory);
-		process->memory = -1;
-		return kymo_error_create(KYMO_ERROR_GONE, "process %d has ended", pid);
-	}
-	err = errno;
-	if (err == ESRCH)
-		return kymo_error_create(KYMO_ERROR_BAD_DATA, "process %d has no memory: it is a kernel thread, or it is ending",
-					 pid);
-	if (err == EACCES || err == EPERM)
-		return kymo_error_create(KYMO_ERROR_PERMISSION,
-					 "process %d does not let you trace it: it runs as another user, with more rights than you, or protects itself (PR_SET_DUMPABLE); try as root",
-					 pid);
-	return kymo_error_errno(err, "cannot open the memory of process %d", pid);
-}
-
-struct kymo_error *kymo_process_create(pid_t pid, struct kymo_process **ret)
-{
-	struct kymo_process *process;
-	struct kymo_error *error = allocate(pid, &process);
-
-	if (error)
-		return error;
-	error = open_memory(process, kymo_live_thread(pid));
-	if (error) {
-		kymo_process_destroy(process);
-		return error;
-	}
-	*ret = process;
-	return NULL;
-}
-
-struct kymo_error *kymo_process_create_held(pid_t pid, struct kymo_process **ret, struct kymo_error **refusal_ret)
-{
-	struct kymo_process *process;
-	struct kymo_error *error = allocate(pid, &process);
-
-	if (error)
-		return error;
-	*refusal_ret = open_memory(process, pid);
-	if (*refusal_ret && kymo_live_thread(pid) != pid) {	/* the first thread has ended before the others */
-		kymo_error_destroy(*refusal_ret);
-		*refusal_ret = open_memory(process, kymo_live_thread(pid));
-	}
-	*ret = process;
-	return NULL;
-}
-
-/* EI_CLASS and e_machine of the program. */
-struct kymo_error *kymo_process_check_class(struct kymo_process *process)
-{
-	unsigned char ident[20];
-	char name[64];
-	kymo_cleanup_close int fd = -1;
-
-	snprintf(name, sizeof(name), "/proc/%d/exe", kymo_live_thread(process->pid));
-	fd = open(name, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 && errno == ENOENT)
-		return kymo_error_create(KYMO_ERROR_BAD_DATA, "process %d has no program: it is a kernel thread, or it is ending",
-					 process->pid);
-	if (fd < 0)
-		return kymo_error_errno(errno, "cannot read the program of process %d", process->pid);
-	if (kymo_pread_all(fd, ident, sizeof(ident), 0) || memcmp(ident, "\177ELF", 4))
-		return NULL;	/* binfmt_misc; the planner looks at the real files */
-	if (ident[4] != 2 || ident[18] != 62)
-		return kymo_error_create(KYMO_ERROR_BAD_DATA,
-					 "process %d is not a 64-bit x86 program; kymo traces x86-64 programs only", process->pid);
-	return NULL;
-}
+#define OTHERS_PATIENCE_NS 4000000000u
 
 static struct kymo_error *is_traced(pid_t pid, pid_t by)
 {
@@ -207,12 +111,7 @@ void kymo_process_destroy(struct kymo_process *process)
 		kymo_keep_release(process);
 	else
 		kymo_keep_leave(process);
-	hub_holder_destroy(process->holder);
-	if (process->memory >= 0)
-		close(process->memory);
-	close(process->pidfd);
-	kymo_vec_deinit(&process->threads);
-	free(process);
+	kymo_process_free(process);
 }
 
 pid_t kymo_process_pid(const struct kymo_process *process)
@@ -227,12 +126,12 @@ bool kymo_process_is_at_own_hub(const struct kymo_process *process)
 
 int kymo_process_pidfd(const struct kymo_process *process)
 {
-	return process->pidfd;
+	return process->memory.pidfd;
 }
 
 bool kymo_process_ended(struct kymo_process *process, int *status_ret)
 {
-	struct pollfd ended = { .fd = process->pidfd, .events = POLLIN };
+	struct pollfd ended = { .fd = process->memory.pidfd, .events = POLLIN };
 
 	if (process->tree)
 		kymo_keep_look(process);
@@ -261,27 +160,8 @@ void kymo_process_kill(struct kymo_process *process)
 	for (unsigned int spins = 0; !kymo_process_ended(process, &status); spins++) {
 		if (process->tree && kymo_tree_pump(process->tree))
 			spins = 0;
-		kymo_wait_a_little(spins);
+		kymo_back_off(spins);
 	}
-}
-
-int kymo_process_read(struct kymo_process *process, uint64_t address, void *data, size_t size)
-{
-	return kymo_pread_all(process->memory, data, size, (off_t)address);
-}
-
-/* A hub writes to what the process has now. If that has executed something since it was opened here, what is read here is gone. */
-static int write_through_hub(struct kymo_process *process, uint64_t address, const void *data, size_t size)
-{
-	uint8_t first;
-	int err = size ? kymo_process_read(process, address, &first, sizeof(first)) : 0;
-
-	return err ? err : kymo_joined_write(process->joined, address, data, size);
-}
-
-int kymo_process_write(struct kymo_process *process, uint64_t address, const void *data, size_t size)
-{
-	return process->joined && kymo_joined_writes(process->joined) ? write_through_hub(process, address, data, size) : kymo_pwrite_all(process->memory, data, size, (off_t)address);
 }
 
 bool kymo_process_is_past(const struct kymo_process *process)

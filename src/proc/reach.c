@@ -3,8 +3,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "kymo/engine.h"
-#include "proc/proc.h"
+#include "proc/launch.h"
+#include "proc/reach.h"
+#include "procfs/info.h"
 
 enum { AGAIN_TRIES = 100, JOIN_TRIES = 10, HUB_TRIES = 200 /* while it ends */, NAP_NS = 20000000 };
 

@@ -9,8 +9,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "base/io.h"
-#include "proc/process.h"
+#include "proc/members.h"
+#include "proc/sharing.h"
+#include "proc/state.h"
+#include "procfs/info.h"
 
 #define PATIENCE 100	/* moments: a vfork child is on its way to exec */
 #define MOMENT_NS 20000000u

@@ -1,176 +1,19 @@
-/*
- * The first moments of a launched program, from its exec until the dynamic linker has mapped what the program is linked with.
- *
- * glibc registers the thread for restartable sequences when all files are mapped, before it links them; that call is the end. For other linkers, and older ones:
- *
- * The linker tells debuggers in a struct r_debug when it is done (r_state is RT_CONSISTENT), and DT_DEBUG of the program tells
- * where that is. It is looked at when the thread has made a system call, of which there is usually one right then, and else after a
- * moment. A debug register at the entry point would be more exact, but it survives its tracer, and the trap that nobody takes
- * kills the program.
- */
-#include <elf.h>
-#include <fcntl.h>
-#include <link.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-
-#include "base/cleanup.h"
+/* Running a launched program through its first moments, from one event to the next. linker.c knows what the events are. */
+#include "base/backoff.h"
+#include "base/error.h"
 #include "base/io.h"
+#include "proc/follow.h"
+#include "proc/keep.h"
+#include "proc/linker.h"
+#include "proc/members.h"
+#include "proc/startup.h"
+#include "proc/state.h"
 #include "proc/tree.h"
-
-#define MAX_HEADERS 256
-#define MAX_DYNAMIC 4096
-#define MOMENT_MS 20	/* without a call */
-
-struct start {
-	uint64_t headers, n_headers, interpreter;	/* AT_PHDR, AT_PHNUM, AT_BASE */
-};
-
-static struct kymo_error *read_auxv(pid_t pid, struct start *ret)
-{
-	kymo_cleanup_free char *data = NULL;
-	struct start start = { 0 };
-	char name[64];
-	size_t size;
-	int err;
-
-	snprintf(name, sizeof(name), "/proc/%d/auxv", pid);
-	err = kymo_read_file(AT_FDCWD, name, 65536, &data, &size);
-	if (err)
-		return kymo_error_errno(err, "cannot read %s", name);
-	for (size_t i = 0; i + sizeof(Elf64_auxv_t) <= size; i += sizeof(Elf64_auxv_t)) {
-		Elf64_auxv_t entry;
-
-		memcpy(&entry, data + i, sizeof(entry));
-		if (entry.a_type == AT_PHDR)
-			start.headers = entry.a_un.a_val;
-		else if (entry.a_type == AT_PHNUM)
-			start.n_headers = entry.a_un.a_val;
-		else if (entry.a_type == AT_BASE)
-			start.interpreter = entry.a_un.a_val;
-	}
-	*ret = start;
-	return NULL;
-}
-
-/* The program's dynamic section in memory; 0 when it has none, or does not say where it was loaded. */
-static uint64_t find_dynamic(struct kymo_process *process, const struct start *start)
-{
-	uint64_t dynamic = 0, bias = 0;
-	bool has_bias = false;
-
-	for (uint64_t i = 0; i < start->n_headers && i < MAX_HEADERS; i++) {
-		Elf64_Phdr header;
-
-		if (kymo_process_read(process, start->headers + i * sizeof(header), &header, sizeof(header)))
-			return 0;
-		if (header.p_type == PT_PHDR) {
-			bias = start->headers - header.p_vaddr;
-			has_bias = true;
-		} else if (header.p_type == PT_DYNAMIC) {
-			dynamic = header.p_vaddr;
-		}
-	}
-	return has_bias && dynamic ? dynamic + bias : 0;
-}
-
-/* Where in the process the value of DT_DEBUG is, or 0. */
-static uint64_t find_debug(struct kymo_process *process, uint64_t dynamic)
-{
-	for (uint64_t i = 0; dynamic && i < MAX_DYNAMIC; i++) {
-		uint64_t at = dynamic + i * sizeof(Elf64_Dyn);
-		Elf64_Dyn entry;
-
-		if (kymo_process_read(process, at, &entry, sizeof(entry)) || entry.d_tag == DT_NULL)
-			return 0;
-		if (entry.d_tag == DT_DEBUG)
-			return at + offsetof(Elf64_Dyn, d_un);
-	}
-	return 0;
-}
-
-static struct kymo_error *begin(struct kymo_process *process)
-{
-	struct start start;
-	struct kymo_error *error = read_auxv(process->pid, &start);
-
-	if (error)
-		return error;
-	process->startup.began = true;
-	process->startup.is_static = !start.interpreter;
-	process->startup.debug = find_debug(process, find_dynamic(process, &start));
-	return NULL;
-}
-
-/* What the linker tells debuggers. Linkers fill r_version in before r_state means anything. */
-static bool read_state(struct kymo_process *process, int *state_ret)
-{
-	struct r_debug debug;
-	uint64_t at;
-
-	if (!process->startup.debug || kymo_process_read(process, process->startup.debug, &at, sizeof(at)) || !at ||
-	    kymo_process_read(process, at, &debug, sizeof(debug)) || debug.r_version <= 0 || !debug.r_map)
-		return false;
-	*state_ret = debug.r_state;
-	return true;
-}
-
-static bool is_loaded(struct kymo_process *process)
-{
-	int state;
-
-	return read_state(process, &state) && state == RT_CONSISTENT;
-}
-
-bool kymo_process_is_linking(struct kymo_process *process)
-{
-	int state;
-
-	return read_state(process, &state) && state == RT_ADD;
-}
-
-/* What the call that just ended means for probes; false: nothing. */
-static bool call_ended(long number, const uint64_t args[6], int64_t result, enum kymo_startup_event *ret)
-{
-	if (number == SYS_set_tid_address) {
-		*ret = KYMO_STARTUP_TLS;
-		return true;
-	}
-	if (number == SYS_rseq) {	/* glibc's last call before it links what it has mapped */
-		*ret = KYMO_STARTUP_LOADED;
-		return true;
-	}
-	if (result < 0 && result > -4096)
-		return false;
-	if ((number == SYS_mmap && args[2] & PROT_EXEC && !(args[3] & MAP_ANONYMOUS)) || (number == SYS_mprotect && args[2] & PROT_EXEC)) {
-		*ret = KYMO_STARTUP_MAPPED;
-		return true;
-	}
-	return false;
-}
-
-bool kymo_startup_returned(struct kymo_process *process, long number, const uint64_t args[6], int64_t result, enum kymo_startup_event *ret)
-{
-	process->startup.moment_ns = kymo_now_ns() + (uint64_t)MOMENT_MS * 1000000;
-	*ret = KYMO_STARTUP_LOADED;
-	return is_loaded(process) || call_ended(number, args, result, ret);
-}
-
-/* A linker that tells nothing has had its time. */
-bool kymo_startup_looks_done(struct kymo_process *process)
-{
-	return process->startup.debug ? is_loaded(process) : true;
-}
-
-/* ---- running it -------------------------------------------------------------------------------------------------------- */
 
 struct kymo_error *kymo_process_startup_on(struct kymo_process *process)
 {
 	struct kymo_tree_event event = { .kind = KYMO_TREE_STARTUP, .process = process, .tid = process->pid };
-	struct kymo_error *error = process->startup.began ? NULL : begin(process);
+	struct kymo_error *error = process->startup.began ? NULL : kymo_startup_begin(process);
 
 	if (error)
 		return error;
@@ -179,16 +22,10 @@ struct kymo_error *kymo_process_startup_on(struct kymo_process *process)
 		kymo_tree_tell(process->tree, &event);
 		return NULL;
 	}
-	process->startup.moment_ns = kymo_now_ns() + (uint64_t)MOMENT_MS * 1000000;
+	process->startup.moment_ns = kymo_now_ns() + KYMO_STARTUP_MOMENT_NS;
 	kymo_follow_start(process);
 	kymo_keep_run(process);
 	return NULL;
-}
-
-void kymo_startup_off(struct kymo_process *process)
-{
-	if (process->startup.is_on)
-		kymo_follow_start_is_over(process);
 }
 
 static struct kymo_error *startup_in_tree(struct kymo_process *process, enum kymo_startup_event *ret)
@@ -200,14 +37,14 @@ static struct kymo_error *startup_in_tree(struct kymo_process *process, enum kym
 		if (kymo_tree_pump(process->tree))
 			spins = 0;
 		else
-			kymo_wait_a_little(spins++);
+			kymo_back_off(spins++);
 	}
 	return error;
 }
 
 struct kymo_error *kymo_process_startup(struct kymo_process *process, enum kymo_startup_event *ret)
 {
-	struct kymo_error *error = process->startup.began ? NULL : begin(process);
+	struct kymo_error *error = process->startup.began ? NULL : kymo_startup_begin(process);
 
 	if (error)
 		return error;

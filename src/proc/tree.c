@@ -1,9 +1,7 @@
 /*
- * Who is in a tree, and what is to be told of it. Its hub is on the recorder's own thread: the kernel says by SIGCHLD that some thread has changed its state, others by the same signal that they
+ * Following processes, and telling what becomes of them. A tree's hub is on the recorder's own thread: the kernel says by SIGCHLD that some thread has changed its state, others by the same signal that they
  * ask for something; it is taken from a descriptor, so that the recorder waits for it and for rings in one place.
  */
-#include "proc/tree.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,13 +10,29 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/error.h"
 #include "base/io.h"
-#include "proc/hub_hold.h"
+#include "base/vec.h"
+#include "hub/freeze/hold.h"
+#include "hub/freeze/holder.h"
+#include "hub/hub.h"
+#include "hub/launch.h"
+#include "hub/remote/door.h"
+#include "hub/state.h"
+#include "kymo/engine.h"
+#include "proc/follow.h"
 #include "proc/joined.h"
+#include "proc/keep.h"
+#include "proc/launch.h"
+#include "proc/linker.h"
+#include "proc/members.h"
+#include "proc/process.h"
+#include "proc/state.h"
+#include "proc/tree.h"
+#include "procfs/info.h"
 
 #define SHARE_NS 2000000u	/* for changes of state that need nobody's opinion, before others are asked whether they have something to do */
-#define MOMENT_NS 20000000u	/* see startup.c */
-#define STILL_TRIES 3		/* to have it stand still, each for a while (hub_hold.c) */
+#define STILL_TRIES 3		/* to have it stand still, each for a while (hub/freeze/hold.c) */
 
 /* Elsewhere the recorder is in the middle of something. */
 static void while_waiting(void *data)
@@ -110,12 +124,7 @@ void kymo_tree_destroy(struct kymo_tree *tree)
 		kymo_process_destroy(tree->members.items[tree->members.n - 1]);
 	if (!tree->is_alone)
 		end_serving(tree);
-	kymo_hub_destroy(tree->hub);
-	for (size_t i = tree->first; i < tree->queue.n; i++)
-		kymo_error_destroy(tree->queue.items[i].refusal);
-	kymo_vec_deinit(&tree->members);
-	kymo_vec_deinit(&tree->queue);
-	free(tree);
+	kymo_tree_free(tree);
 }
 
 bool kymo_tree_linger(struct kymo_tree *tree, pid_t *who_ret)
@@ -146,54 +155,6 @@ bool kymo_tree_has_ended(struct kymo_tree *tree, pid_t pid, int *status_ret)
 int kymo_tree_fd(const struct kymo_tree *tree)
 {
 	return tree->fd;
-}
-
-/* ---- members ------------------------------------------------------------------------------------------------------- */
-
-struct kymo_process *kymo_tree_find(const struct kymo_tree *tree, pid_t pid)
-{
-	for (size_t i = tree->members.n; i-- > 0;)
-		if (tree->members.items[i]->pid == pid && !tree->members.items[i]->is_past)
-			return tree->members.items[i];
-	return NULL;
-}
-
-bool kymo_tree_add(struct kymo_tree *tree, struct kymo_process *process)
-{
-	if (!process->holder)
-		process->holder = hub_holder_create();
-	if (!process->holder || !kymo_vec_push(&tree->members, process))
-		return false;
-	process->holder->takes = false;
-	process->tree = tree;
-	hub_hold_keep(process->holder, process->pid);
-	return true;
-}
-
-void kymo_tree_forget(struct kymo_tree *tree, const struct kymo_process *process)
-{
-	size_t left = 0;
-
-	for (size_t i = 0; i < tree->members.n; i++) {
-		if (tree->members.items[i] == process)
-			continue;
-		if (tree->members.items[i]->memory_of == process)
-			tree->members.items[i]->memory_of = NULL;
-		tree->members.items[left++] = tree->members.items[i];
-	}
-	tree->members.n = left;
-	left = tree->first;
-	for (size_t i = tree->first; i < tree->queue.n; i++) {
-		struct kymo_tree_event *event = &tree->queue.items[i];
-
-		if (event->other == process)
-			event->other = NULL;
-		if (event->process == process)
-			kymo_error_destroy(event->refusal);
-		else
-			tree->queue.items[left++] = *event;
-	}
-	tree->queue.n = left;
 }
 
 /* A launched one stands still by this hub. */
@@ -244,35 +205,7 @@ struct kymo_error *kymo_tree_take(struct kymo_tree *tree, struct kymo_process *p
 	return kymo_tree_add(tree, process) ? NULL : &kymo_error_no_memory;
 }
 
-pid_t kymo_tree_sharing_child(const struct kymo_process *process)
-{
-	const struct kymo_tree *tree = process->tree;
-
-	for (size_t i = 0; i < tree->members.n; i++)
-		if (tree->members.items[i]->memory_of == process && !tree->members.items[i]->is_past)
-			return tree->members.items[i]->pid;
-	return 0;
-}
-
 /* ---- events -------------------------------------------------------------------------------------------------------- */
-
-void kymo_tree_tell(struct kymo_tree *tree, const struct kymo_tree_event *event)
-{
-	if (tree->first == tree->queue.n)
-		tree->first = tree->queue.n = 0;
-	if (!kymo_vec_push(&tree->queue, *event))
-		kymo_error_destroy(event->refusal);
-}
-
-bool kymo_tree_is_alone(const struct kymo_tree *tree)
-{
-	return tree->is_alone;
-}
-
-bool kymo_tree_pump(struct kymo_tree *tree)
-{
-	return hub_pump(tree->hub);
-}
 
 /* Programs that start and make no system calls are looked at now and then. */
 static void look_at_starting(struct kymo_tree *tree)
@@ -287,7 +220,7 @@ static void look_at_starting(struct kymo_tree *tree)
 		now = now ? now : kymo_now_ns();
 		if (now < process->startup.moment_ns)
 			continue;
-		process->startup.moment_ns = now + MOMENT_NS;
+		process->startup.moment_ns = now + KYMO_STARTUP_MOMENT_NS;
 		kymo_follow_look_at_start(process);
 	}
 }
@@ -296,7 +229,7 @@ static void forget_signals(struct kymo_tree *tree)
 {
 	struct signalfd_siginfo infos[8];
 
-	while (read(tree->fd, infos, sizeof(infos)) > 0)
+	while (read(tree->fd, infos, sizeof(infos)) == sizeof(infos))	/* less: there were no more */
 		;
 }
 
@@ -322,6 +255,8 @@ static void stand_still(const struct kymo_tree_event *event)
 		return;
 	for (int i = 0; i < STILL_TRIES && (!i || !process->stopped) && !process->is_past; i++)
 		kymo_error_destroy(kymo_joined_hold(process, false));
+	if (process->stopped)
+		kymo_keep_engines(process);
 }
 
 static bool next(struct kymo_tree *tree, struct kymo_tree_event *ret)
@@ -379,4 +314,9 @@ bool kymo_tree_take_startup(struct kymo_process *process, enum kymo_startup_even
 		return true;
 	}
 	return false;
+}
+
+void kymo_process_hold_birth(struct kymo_process *process, bool is_to_hold)
+{
+	process->holds_birth = is_to_hold;
 }

@@ -2,51 +2,17 @@
 #include <stdlib.h>
 
 #include "probe/remove.h"
-#include "record/directory.h"
 #include "record/recording.h"
 
-static struct kymo_error *make_output(struct recording *recording)
-{
-	struct kymo_error *error = NULL;
-
-	if (recording->is_described)
-		return NULL;
-	if (!recording->has_output)
-		error = output_init(recording->options->directory, &recording->output);
-	if (error)
-		return error;
-	recording->has_output = recording->is_described = true;
-	error = recording_describe_target(recording);
-	for (size_t i = 0; i < recording->targets.n; i++)
-		recording_note_begin(recording, recording->targets.items[i], NULL);
-	return error ? error : recording_write_metadata(recording);
-}
-
-/* A command that is refused in the end, as its last file lacks a function, leaves no directory and the earlier recording in place. */
-struct kymo_error *recording_install(struct recording *recording, struct source *source)
-{
-	struct kymo_error *error = kymo_probes_resolve(source->probes);
-	size_t n_sites;
-
-	if (!error && kymo_probes_pending(source->probes) && !recording->is_described)
-		error = recording->options->command ? directory_check(recording->options->directory) : make_output(recording);
-	if (!error)
-		error = kymo_probes_install(source->probes, &recording->result.stopped_ns);
-	n_sites = kymo_probes_n_sites(source->probes);
-	if (n_sites > recording->n_sites)
-		recording->n_sites = n_sites;
-	return error;
-}
-
 /* What recorders that are gone have left is taken out first. Living ones have their own. */
-static struct kymo_error *clear_remains(struct recording *recording)
+struct kymo_error *recording_clear_remains(struct kymo_process *process)
 {
 	struct kymo_detach_result result = { .note = NULL };
-	struct kymo_error *error = kymo_remove(recording->process, 0, &result);
+	struct kymo_error *error = kymo_remove(process, 0, &result);
 
 	if (!error && result.pads_left)
 		error = kymo_error_create(KYMO_ERROR_BUSY, "a thread of process %d still stands in a pad of an earlier recording",
-					  kymo_process_pid(recording->process));
+					  kymo_process_pid(process));
 	free(result.note);
 	return error;
 }
@@ -69,6 +35,7 @@ static struct kymo_error *take_process(struct recording *recording, struct targe
 	target = recording_add_target(recording, recording->process, NULL);
 	if (!target)
 		return &kymo_error_no_memory;
+	target->is_named = true;
 	error = recording_create_source(recording, target);
 	*ret = target;
 	return error;
@@ -77,16 +44,16 @@ static struct kymo_error *take_process(struct recording *recording, struct targe
 /* With others to come, a file that is not there yet may be theirs. */
 static struct kymo_error *check_all_found(const struct recording *recording, const struct target *target)
 {
-	return recording->tree ? NULL : kymo_probes_check_all_found(target->source->probes);
+	return recording->tree || recording_has_several(recording) ? NULL : kymo_probes_check_all_found(target->source->probes);
 }
 
 struct kymo_error *recording_attach(struct recording *recording)
 {
-	struct kymo_error *error = kymo_process_open(recording->options->pid, &recording->process);
+	struct kymo_error *error = kymo_process_open(recording->options->pids[recording->at_pid], &recording->process);
 	struct target *target = NULL;
 
 	if (!error)
-		error = clear_remains(recording);
+		error = recording_clear_remains(recording->process);
 	if (!error)
 		error = take_process(recording, &target);
 	if (error)
@@ -97,6 +64,8 @@ struct kymo_error *recording_attach(struct recording *recording)
 	if (!error)
 		error = check_all_found(recording, target);
 	if (!error)
+		error = recording_check_any_met(recording, target);
+	if (!error)
 		error = kymo_probes_set_live(target->source->probes);
 	if (!error)
 		error = recording_mix(recording, target->source, NULL);
@@ -105,7 +74,7 @@ struct kymo_error *recording_attach(struct recording *recording)
 	if (!error)
 		error = recording_install(recording, target->source);
 	if (!error)
-		error = make_output(recording);
+		error = recording_make_output(recording);
 	if (!error)
 		error = recording_update_metadata(recording);
 	return error ? error : source_open_rings(recording, target->source);
@@ -130,7 +99,7 @@ static struct kymo_error *start_up(struct recording *recording, struct target *t
 	if (error || done)
 		return error;
 	if (!target->has_threads && !recording->tree)
-		recording_warn(recording, "this program sets up its threads without the dynamic linker, and nobody is there when it does "
+		recording_warn(recording, "this program sets up its threads without the dynamic linker, and kymo does not see when "
 					  "(--no-follow): all records carry the process id");
 	error = check_all_found(recording, target);
 	if (!error)
@@ -148,7 +117,7 @@ struct kymo_error *recording_launch(struct recording *recording)
 	if (!error)
 		error = start_up(recording, target);
 	if (!error)
-		error = make_output(recording);
+		error = recording_make_output(recording);
 	if (!error)
 		error = source_open_rings(recording, target->source);
 	recording->has_begun = !error;

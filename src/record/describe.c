@@ -109,11 +109,27 @@ static struct kymo_error *set_env(struct recording *recording, const char *key, 
 	return kymo_ctf_trace_set_env(&recording->output.trace, key, value);
 }
 
+/* "3 processes: 12, 13, 14", those that are asked for. */
+static char *join_pids(const struct kymo_record_options *options)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return NULL;
+	fprintf(out, "%zu processes", options->n_pids);
+	for (size_t i = 0; i < options->n_pids; i++)
+		fprintf(out, "%s%d", i ? ", " : ": ", options->pids[i]);
+	return fclose(out) ? NULL : text;
+}
+
 struct kymo_error *recording_describe_target(struct recording *recording)
 {
 	static const char *const ways[] = { [KYMO_RECORD_INPROC] = "inproc", [KYMO_RECORD_KERNEL] = "kernel", [KYMO_RECORD_PTRACE] = "ptrace" };
-	pid_t pid = recording->process ? kymo_process_pid(recording->process) : recording->pid;
+	pid_t pid = recording->options->n_pids > 1 ? 0 : recording->process ? kymo_process_pid(recording->process) : recording->pid;
 	kymo_cleanup_free char *command = recording->options->command ? command_join(recording->options->command) :
+					  recording->options->n_pids > 1 ? join_pids(recording->options) :
 					  pid ? command_of(pid) : strdup("every process");
 	struct kymo_error *error;
 

@@ -80,30 +80,6 @@ static struct kymo_error *with_remark(struct kymo_error *refusal, const struct k
 	return both;
 }
 
-bool recording_has_markers(const struct kymo_record_options *options)
-{
-	for (size_t i = 0; i < options->n_specs; i++)
-		if (options->specs[i].marker)
-			return true;
-	return false;
-}
-
-bool recording_has_syscalls(const struct kymo_record_options *options)
-{
-	for (size_t i = 0; i < options->n_specs; i++)
-		if (options->specs[i].syscalls)
-			return true;
-	return false;
-}
-
-bool recording_has_addresses(const struct kymo_record_options *options)
-{
-	for (size_t i = 0; i < options->n_specs; i++)
-		if (options->specs[i].address)
-			return true;
-	return false;
-}
-
 /* The reason of each spec that was refused as such, by its place among those for the process; others are NULL. The number of reasons. */
 static size_t find_reasons(const struct recording *recording, const char **reasons)
 {
@@ -152,7 +128,7 @@ static bool are_refused_for_kernel(const struct recording *recording, const char
 static bool may_go_elsewhere(const struct recording *recording, const struct kymo_error *refusal)
 {
 	return recording->options->backend == KYMO_RECORD_AUTO && !recording_has_markers(recording->options) &&
-	       !recording_has_addresses(recording->options) && refusal->code == KYMO_ERROR_UNSAFE && recording->process && !recording->has_run;
+	       !recording_has_addresses(recording->options) && recording->options->n_pids <= 1 && refusal->code == KYMO_ERROR_UNSAFE && recording->process && !recording->has_run;
 }
 
 /*

@@ -1,5 +1,5 @@
 /*
- * Who is recorded: the processes of a tree, and the probes and rings that they have or share (docs/design/following.md).
+ * Who is recorded: the processes of a tree, as they begin, execute programs and end (docs/design/following.md). targets.c has what each of them has.
  */
 #include <errno.h>
 #include <poll.h>
@@ -13,81 +13,10 @@
 #include "probe/remove.h"
 #include "record/kernel.h"
 #include "record/recording.h"
+#include "sym/sym.h"
 
-#define CHILD_BUFFER (UINT64_C(1) << 20)	/* bytes a CPU, of whom a tree has many; less where --buffer is less */
 #define DYING_MS 50
 #define SHARE_NS 5000000u			/* of the recorder's time for events of the tree, before rings are looked at again */
-
-/* ---- warnings ------------------------------------------------------------------------------------------------------ */
-
-/* FNV-1a, without digits. */
-static uint64_t hash_of(const char *sentence)
-{
-	uint64_t hash = 0xcbf29ce484222325ull;
-
-	for (; *sentence; sentence++)
-		if (*sentence < '0' || *sentence > '9')
-			hash = (hash ^ (uint8_t)*sentence) * 0x100000001b3ull;
-	return hash;
-}
-
-static void warn(const char *sentence, void *data)
-{
-	struct recording *recording = data;
-	uint64_t hash = hash_of(sentence);
-	char *copy;
-
-	if (recording->is_holding) {
-		copy = strdup(sentence);
-		if (copy && kymo_vec_push(&recording->held, copy))
-			return;
-		free(copy);
-	}
-	for (size_t i = 0; i < recording->told.n; i++)
-		if (recording->told.items[i] == hash)
-			return;
-	if (recording->options->warn && (!recording->tree || kymo_vec_push(&recording->told, hash)))
-		recording->options->warn(sentence, recording->options->data);
-}
-
-void recording_release_warnings(struct recording *recording, bool tell)
-{
-	recording->is_holding = false;
-	for (size_t i = 0; i < recording->held.n; i++) {
-		if (tell)
-			warn(recording->held.items[i], recording);
-		free(recording->held.items[i]);
-	}
-	kymo_vec_deinit(&recording->held);
-}
-
-void recording_warn(struct recording *recording, const char *format, ...)
-{
-	char sentence[2048];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(sentence, sizeof(sentence), format, args);
-	va_end(args);
-	warn(sentence, recording);
-}
-
-/* ---- targets ------------------------------------------------------------------------------------------------------- */
-
-struct target *recording_add_target(struct recording *recording, struct kymo_process *process, const struct target *parent)
-{
-	struct target *target = calloc(1, sizeof(*target));
-
-	if (!target || !kymo_vec_push(&recording->targets, target)) {
-		free(target);
-		return NULL;
-	}
-	target->process = process;
-	target->pid = kymo_process_pid(process);
-	target->inner_pid = kymo_inner_tid(target->pid);
-	target->parent = parent ? parent->inner_pid : 0;
-	return target;
-}
 
 static struct target *find_target(const struct recording *recording, const struct kymo_process *process)
 {
@@ -95,138 +24,6 @@ static struct target *find_target(const struct recording *recording, const struc
 		if (recording->targets.items[i]->process == process)
 			return recording->targets.items[i];
 	return NULL;
-}
-
-/* ---- sources ------------------------------------------------------------------------------------------------------- */
-
-static void use_source(struct target *target, struct source *source)
-{
-	target->source = source;
-	if (source)
-		source->users++;
-}
-
-static uint64_t buffer_of(const struct recording *recording, const struct target *target)
-{
-	uint64_t size = recording->options->buffer_size;
-
-	return target->pid == recording->pid || size < CHILD_BUFFER ? size : CHILD_BUFFER;
-}
-
-struct kymo_error *recording_create_source(struct recording *recording, struct target *target)
-{
-	const struct kymo_record_options *options = recording->options;
-	kymo_cleanup_free char *directory = realpath(".", NULL), *path = NULL;
-	struct source *source = calloc(1, sizeof(*source));
-	struct kymo_probes_options probe_options = {
-		.events = recording->events,
-		.buffer_size = buffer_of(recording, target),
-		.overwrite = options->overwrite,
-		.no_rseq = options->no_rseq,
-		.displace_faulting = options->displace_faulting,
-		.kernel = recording->kernel ? recording_kernel_places(recording->kernel) : NULL,
-		.is_followed = recording->tree,
-		.has_addresses = !target->is_starting,
-		.has_begun = recording_begin_together,
-		.warn = warn,
-		.data = recording,
-	};
-	struct kymo_error *error;
-
-	if (asprintf(&path, "%s/%s", directory ? directory : "", options->directory) < 0)
-		path = NULL;
-	if (!source || !path || !kymo_vec_reserve(&recording->sources, recording->sources.n + 1)) {
-		free(source);
-		return &kymo_error_no_memory;
-	}
-	probe_options.directory = options->directory[0] == '/' ? options->directory : path;
-	error = kymo_probes_create(target->process, recording->specs, recording->n_inproc, &probe_options, &source->probes);
-	if (error) {
-		free(source);
-		return error;
-	}
-	source->process = target->process;
-	source->pid = target->pid;
-	source->buffer_size = probe_options.buffer_size;
-	recording->sources.items[recording->sources.n++] = source;
-	use_source(target, source);
-	return NULL;
-}
-
-static struct kymo_error *leave_source(struct recording *recording, struct source *source);
-
-static struct kymo_error *end_source(struct recording *recording, struct source *source)
-{
-	struct kymo_error *error = recording->has_output ? source_finish_rings(recording, source) : NULL, *last;
-	struct source *lender = source->lender;
-
-	recording_note_thread_ids(recording, source);
-	for (size_t i = 0; i < recording->sources.n; i++)
-		if (recording->sources.items[i] == source)
-			recording->sources.items[i] = recording->sources.items[--recording->sources.n];
-	kymo_adopted_destroy(source->adopted);
-	if (!lender) {
-		kymo_probes_destroy(source->probes);
-		kymo_process_destroy(source->process);
-	}
-	free(source->rings);
-	free(source->shared);
-	free(source->places);
-	free(source);
-	last = lender ? leave_source(recording, lender) : NULL;
-	if (error)
-		kymo_error_destroy(last);
-	else
-		error = last;
-	return error;
-}
-
-static struct kymo_error *leave_source(struct recording *recording, struct source *source)
-{
-	return --source->users ? NULL : end_source(recording, source);
-}
-
-/* The rings of a forked child, with the probes of `parent`. */
-static struct source *borrow_source(struct recording *recording, struct source *parent, struct kymo_adopted *adopted, pid_t pid)
-{
-	struct source *source = calloc(1, sizeof(*source)), *lender = parent->lender ? parent->lender : parent;
-
-	if (!source || !kymo_vec_reserve(&recording->sources, recording->sources.n + 1)) {
-		free(source);
-		return NULL;
-	}
-	*source = (struct source){
-		.process = lender->process,
-		.probes = lender->probes,
-		.lender = lender,
-		.adopted = adopted,
-		.pid = pid,
-		.buffer_size = kymo_adopted_ring(adopted, lender->probes, 0).subbuffer_size * kymo_adopted_ring(adopted, lender->probes, 0).n_subbuffers,
-	};
-	lender->users++;
-	recording->sources.items[recording->sources.n++] = source;
-	return source;
-}
-
-struct kymo_error *recording_drop_target(struct recording *recording, struct target *target)
-{
-	struct source *source = target->source;
-	struct kymo_error *error = NULL;
-
-	recording_end_look(recording, target);
-	for (size_t i = 0; i < recording->targets.n; i++)
-		if (recording->targets.items[i] == target)
-			recording->targets.items[i] = recording->targets.items[--recording->targets.n];
-	if (recording->process == target->process)
-		recording->process = NULL;
-	if (recording->has_output)
-		recording_note_end(recording, target);
-	if (!source || source->process != target->process)
-		kymo_process_destroy(target->process);
-	if (source)
-		error = leave_source(recording, source);
-	free(target);
-	return error;
 }
 
 /* ---- programs that start --------------------------------------------------------------------------------------------- */
@@ -261,7 +58,7 @@ struct kymo_error *recording_start_up(struct recording *recording, struct target
 }
 
 /* Killed, which the tree is about to tell. Memory is gone a little before. */
-static bool is_dead(const struct target *target, const struct kymo_error *error)
+bool recording_is_dead(const struct target *target, const struct kymo_error *error)
 {
 	struct pollfd ended = { .fd = kymo_process_pidfd(target->process), .events = POLLIN };
 	bool may_be = error->code == KYMO_ERROR_FAILED || error->code == KYMO_ERROR_GONE;
@@ -273,7 +70,7 @@ static bool is_dead(const struct target *target, const struct kymo_error *error)
 static void give_up(struct recording *recording, struct target *target, struct kymo_error *error)
 {
 	target->is_starting = false;
-	if (error && !is_dead(target, error))
+	if (error && !recording_is_dead(target, error))
 		recording_warn(recording, "process %d runs without probes: %s", target->pid, error->message);
 	kymo_error_destroy(error);
 	kymo_process_resume(target->process);
@@ -323,6 +120,21 @@ static struct kymo_error *begin_program(struct recording *recording, struct targ
 
 /* ---- what the tree tells --------------------------------------------------------------------------------------------- */
 
+struct kymo_error *recording_probe_running(struct recording *recording, struct target *target)
+{
+	struct kymo_error *error = recording_create_source(recording, target);
+
+	if (!error)
+		error = kymo_probes_resolve(target->source->probes);
+	if (!error)
+		error = recording_check_any_met(recording, target);
+	if (!error)
+		error = kymo_probes_set_live(target->source->probes);
+	if (!error)
+		error = recording_install(recording, target->source);
+	return error ? error : open_rings(recording, target->source);
+}
+
 static struct kymo_error *no_target(const struct kymo_tree_event *event)
 {
 	kymo_process_destroy(event->process);
@@ -342,14 +154,7 @@ static struct kymo_error *attach_child(struct recording *recording, struct targe
 		return error;
 	target->source->users--;	/* the parent is another */
 	target->source = NULL;
-	error = recording_create_source(recording, target);
-	if (!error)
-		error = kymo_probes_resolve(target->source->probes);
-	if (!error)
-		error = kymo_probes_set_live(target->source->probes);
-	if (!error)
-		error = recording_install(recording, target->source);
-	return error ? error : open_rings(recording, target->source);
+	return recording_probe_running(recording, target);
 }
 
 /* A child has its parent's text and memory, but for the rings: it gets its own. */
@@ -357,16 +162,20 @@ static struct kymo_error *adopt(struct recording *recording, struct target *targ
 {
 	struct source *before = target->source, *source;
 	struct kymo_adopted *adopted;
-	struct kymo_error *error = kymo_probes_adopt(before->probes, target->process, parent->process, before->adopted, &adopted);
+	struct kymo_error *error;
+
+	if (recording->options->overwrite)
+		kymo_probes_set_child_buffer(before->probes, recording_share_of(recording));
+	error = kymo_probes_adopt(before->probes, target->process, parent->process, before->adopted, &adopted);
 
 	if (error || !adopted)
 		return error;
-	source = borrow_source(recording, before, adopted, target->pid);
+	source = recording_borrow_source(recording, before, adopted, target->pid);
 	if (!source) {
 		kymo_adopted_destroy(adopted);
 		return &kymo_error_no_memory;
 	}
-	use_source(target, source);
+	recording_use_source(target, source);
 	before->users--;	/* the parent is another */
 	return source_open_rings(recording, source);
 }
@@ -380,7 +189,7 @@ static struct kymo_error *forked(struct recording *recording, const struct kymo_
 	if (!target)
 		return no_target(event);
 	if (parent)
-		use_source(target, parent->source);
+		recording_use_source(target, parent->source);
 	target->is_sharing = event->kind == KYMO_TREE_SHARING;
 	recording_note_begin(recording, target, parent);
 	recording_note_thread(recording, target, target->pid, true, event->comm);
@@ -388,7 +197,7 @@ static struct kymo_error *forked(struct recording *recording, const struct kymo_
 		return NULL;
 	if (target->source && target->source->n_rings && !event->refusal)
 		error = adopt(recording, target, parent);
-	if (error && parent && !is_dead(target, error)) {
+	if (error && parent && !recording_is_dead(target, error)) {
 		kymo_error_destroy(error);
 		error = attach_child(recording, target);
 	}
@@ -417,6 +226,7 @@ static struct kymo_error *execed(struct recording *recording, const struct kymo_
 	if (!target)
 		return no_target(event);
 	target->parent = before ? before->parent : 0;
+	target->is_named = before && before->is_named;
 	if (recording->process == event->other)
 		recording->process = event->process;
 	if (before)
@@ -462,7 +272,7 @@ static void tell_apart(struct recording *recording, const struct target *target,
 
 	if (target && target->source && !recording->is_ending)
 		error = kymo_probes_tell_apart(target->source->probes, process);
-	if (error && !is_dead(target, error))
+	if (error && !recording_is_dead(target, error))
 		recording_warn(recording, "the threads of process %d cannot be told apart, and all records carry the process id: %s",
 			       target->pid, error->message);
 	kymo_error_destroy(error);
@@ -524,6 +334,19 @@ struct kymo_error *recording_follow(struct recording *recording)
 	return error ? error : kymo_take(recording->drain_error);
 }
 
+static void warn_not_loaded(struct recording *recording, const struct kymo_spec *spec)
+{
+	const char *command = recording->options->command ? recording->options->command[0] : "";
+	char nearest[64] = "";
+
+	if (!strchr(spec->file, '/'))
+		kymo_nearest_file(spec->file, command, nearest, sizeof(nearest));
+	if (!strcmp(nearest, spec->file))
+		nearest[0] = '\0';
+	recording_warn(recording, "no process loaded a file called %s ('%s').%s%s%s", spec->file, spec->text, *nearest ? " Did you mean " : "", nearest,
+		       *nearest ? "?" : "");
+}
+
 void recording_tell_unmet(struct recording *recording)
 {
 	const struct kymo_probe_event *events;
@@ -539,8 +362,10 @@ void recording_tell_unmet(struct recording *recording)
 		if (met)
 			continue;
 		if (spec->file)
-			recording_warn(recording, "no process loaded a file called %s ('%s')", spec->file, spec->text);
+			warn_not_loaded(recording, spec);
+		else if (spec->marker)
+			recording_warn(recording, "no process has a marker that matches '%s'", spec->text);
 		else
-			recording_warn(recording, "'%s' was met in no process", spec->text);
+			recording_warn(recording, "no process has code for '%s'", spec->text);
 	}
 }

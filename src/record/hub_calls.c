@@ -356,7 +356,7 @@ static struct kymo_error *check_hub(const struct hub_calls *source)
 	if (!err)
 		return NULL;
 	return kymo_error_create(KYMO_ERROR_GONE, "what process %d did from here on is not recorded: %s", source->pid,
-				 err == -ETIMEDOUT ? "this kymo was too slow for the one that traces it" : "the kymo that traced it, and let this one in, has ended");
+				 err == -ETIMEDOUT ? "this kymo was too slow for the kymo process that traces it" : "the kymo that traced it, and let this one in, has ended");
 }
 
 static struct kymo_error *take_error(struct hub_calls *source)

@@ -224,7 +224,7 @@ static struct kymo_error *refuse_callers(struct recording_kernel *source, size_t
 	for (size_t i = first; i < end && !error; i++)
 		if (places[i].kind == KYMO_OFFLINE_CALLER && may_kill_filtered())
 			error = kymo_offline_refuse(source->offline, i,
-						    "not all places where it returns can be told, and the return "
+						    "kymo cannot tell every location where it returns, and the return "
 						    "probes of this kernel may kill processes under seccomp");
 	return error;
 }

@@ -76,7 +76,7 @@ static void tell_many(size_t n, void *data)
 	if (recording->refusal && !recording->has_told_refusal)
 		recording_tell_reasons(recording, recording->refusal);
 	recording->has_told_refusal = true;
-	recording_warn(recording, "the kernel sets breakpoints at %zu places, 2 to 50 ms each, before anything is recorded; ask for fewer, or wait", n);
+	recording_warn(recording, "the kernel sets breakpoints at %zu locations, 2 to 50 ms each, before anything is recorded; ask for fewer, or wait", n);
 }
 
 static struct kymo_error *open_source(struct recording *recording)
@@ -209,6 +209,8 @@ static struct kymo_error *begin(struct recording *recording)
 		error = put_probes_in(recording);
 	if (!error)
 		error = make_output(recording);
+	if (!error)
+		recording_tell_left_out(recording);
 	recording->has_begun = !error;
 	return error;
 }

@@ -62,7 +62,7 @@ static void warn(const char *sentence, void *data)
 
 static void tell_many(size_t n, void *data)
 {
-	recording_warn(data, "the kernel sets breakpoints at %zu places, 2 to 50 ms each, before anything is recorded; ask for fewer, or wait", n);
+	recording_warn(data, "the kernel sets breakpoints at %zu locations, 2 to 50 ms each, before anything is recorded; ask for fewer, or wait", n);
 }
 
 struct kymo_error *recording_open_mix(struct recording *recording)

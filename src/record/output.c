@@ -56,6 +56,26 @@ void output_restart(struct output *output)
 
 /* ---- streams ------------------------------------------------------------------------------------------------------- */
 
+/* The size that all records have; 0 where they differ. */
+static uint32_t only_size(const struct kymo_ctf_trace *trace)
+{
+	static const uint8_t zeros[512];
+	uint32_t size = 0;
+
+	for (size_t i = 0; i < trace->n_events; i++) {
+		const struct kymo_ctf_event *event = &trace->events[i];
+		const uint32_t own = kymo_ctf_record_size(event, zeros, sizeof(zeros));
+
+		for (uint32_t k = 0; k < kymo_ctf_n_values(event); k++)
+			if (event->fields[k].type == KYMO_TYPE_STRING || event->fields[k].type == KYMO_TYPE_BYTES)
+				return 0;
+		if (!own || (i && own != size))
+			return 0;
+		size = own;
+	}
+	return size;
+}
+
 struct kymo_error *output_index_events(struct output *output)
 {
 	const struct kymo_ctf_trace *trace = &output->trace;
@@ -72,17 +92,22 @@ struct kymo_error *output_index_events(struct output *output)
 		by_id[trace->events[i].id] = (uint32_t)i + 1;
 	output->by_id = by_id;
 	output->n_ids = most + 1;
+	output->only_size = only_size(trace);
 	return NULL;
 }
 
 /*
- * How many records a packet has, for the line that lives: the first ones are walked over, strings and all, the rest is taken to be of the same
- * sizes. Exact for packets of few records; the report counts for good.
+ * How many records a packet has: the first ones are walked over, strings and all, the rest is taken to be of the same sizes. Exact for packets of
+ * few records, and where all are of one size; else the report counts for good.
  */
-static uint64_t about_events(const struct output *output, const struct kymo_ring_packet *packet)
+static uint64_t about_events(struct output *output, const struct kymo_ring_packet *packet)
 {
+	const bool was_estimate = output->is_estimate;
 	uint64_t at = 0, n = 0;
 
+	if (output->only_size && packet->size % output->only_size == 0)
+		return packet->size / output->only_size;
+	output->is_estimate = true;
 	while (n < WALKED && at + sizeof(uint64_t) <= packet->size) {
 		const struct kymo_ctf_event *event;
 		uint64_t header;
@@ -99,6 +124,8 @@ static uint64_t about_events(const struct output *output, const struct kymo_ring
 		at += size;
 		n++;
 	}
+	if (at == packet->size)
+		output->is_estimate = was_estimate;
 	return at ? n * packet->size / at : 0;
 }
 

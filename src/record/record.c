@@ -32,25 +32,7 @@
 #define FASTEST_PRODUCER 800		/* bytes a microsecond that one CPU can write */
 #define POLL_MAX_MS 20
 
-volatile int kymo_record_stop, kymo_record_snapshots;
-
 /* ---- while it goes on ---------------------------------------------------------------------------------------------- */
-
-void recording_progress(struct recording *recording, const char *phase)
-{
-	struct kymo_record_progress now = {
-		.seconds = recording->begin_ns ? (double)(kymo_now_ns() - recording->begin_ns) / SECOND_NS : 0,
-		.bytes = __atomic_load_n(&recording->output.bytes, __ATOMIC_RELAXED),
-		.events = __atomic_load_n(&recording->output.events, __ATOMIC_RELAXED),
-		.lost = recording_lost(recording),
-		.n_sites = recording_n_sites(recording),
-		.phase = phase,
-		.command_ended = recording->result.command_ended,
-	};
-
-	if (recording->options->progress)
-		recording->options->progress(&now, recording->options->data);
-}
 
 static void publish(const struct recording *recording)
 {
@@ -195,13 +177,6 @@ static void look_at_faults(struct recording *recording)
 	}
 }
 
-bool recording_is_time_up(const struct recording *recording)
-{
-	return kymo_record_stop ||
-	       (recording->options->seconds > 0 &&
-		(double)(kymo_now_ns() - recording->begin_ns) >= recording->options->seconds * SECOND_NS);
-}
-
 /* A process that exits has none from some moment on, and has ended a little later only. */
 static bool has_memory(pid_t pid)
 {
@@ -215,10 +190,9 @@ static bool has_memory(pid_t pid)
 	return has;
 }
 
-/* The one process that is recorded has ended, or is another. */
-static bool is_over(struct recording *recording)
+/* A process that is not followed has ended, or is another. */
+static bool is_over(struct recording *recording, const struct target *target)
 {
-	struct target *target = recording->targets.items[0];
 	int status;
 
 	if (kymo_process_ended(target->process, &status))
@@ -226,9 +200,25 @@ static bool is_over(struct recording *recording)
 	/* The kernel's probes are in the next program, too, until that is noticed. */
 	if ((!recording->kernel && kymo_now_ns() < recording->next_flush_ns) || kymo_probes_are_mapped(target->source->probes) || !has_memory(target->pid))
 		return false;
-	recording_warn(recording, "process %d has become another program (exec), which is not recorded%s; what it did before is", target->pid,
+	recording_warn(recording, "process %d has executed another program, which is not recorded%s; what it did before is", target->pid,
 		       recording->kernel ? ", but for a moment what goes through the kernel" : "");
 	return true;
+}
+
+/* Processes that are over leave the recording, but for the last; `all_ret`: that is over, too. */
+static struct kymo_error *drop_those_that_are_over(struct recording *recording, bool *all_ret)
+{
+	struct kymo_error *error = NULL;
+
+	*all_ret = false;
+	for (size_t i = recording->targets.n; i-- > 0 && !error;) {
+		if (!is_over(recording, recording->targets.items[i]))
+			continue;
+		*all_ret = recording->targets.n == 1;
+		if (!*all_ret)
+			error = recording_drop_target(recording, recording->targets.items[i]);
+	}
+	return error;
 }
 
 /* Until the end of time, processes, disk. `alive_ret`: there are processes to take probes out of. */
@@ -236,12 +226,14 @@ static struct kymo_error *record_until_end(struct recording *recording, bool *al
 {
 	struct pollfd changed = { .events = POLLIN };
 	size_t n = 0, n_kernel;
+	bool is_all_over;
 
-	changed.fd = recording->tree ? kymo_tree_fd(recording->tree) : kymo_process_pidfd(recording->targets.items[0]->process);
 	*alive_ret = true;
 	while (!recording_is_time_up(recording)) {
 		struct kymo_error *error = NULL;
 
+		/* Of several that nobody follows the end of the first wakes, the others' are seen when rings are looked at. */
+		changed.fd = recording->tree ? kymo_tree_fd(recording->tree) : kymo_process_pidfd(recording->targets.items[0]->process);
 		poll(&changed, 1, n ? 0 : poll_ms(recording));	/* where there was something to write, more has come meanwhile */
 		/* Producers that overwrite wait for nobody: what they may be writing is not read before they are gone. */
 		if (!recording->options->overwrite)
@@ -255,9 +247,12 @@ static struct kymo_error *record_until_end(struct recording *recording, bool *al
 		answer_all(recording);
 		recording_snapshot(recording);
 		look_at_faults(recording);
-		if (recording->tree ? !recording->targets.n : is_over(recording)) {
-			*alive_ret = false;
-			return NULL;
+		is_all_over = !recording->targets.n;
+		if (!recording->tree)
+			error = drop_those_that_are_over(recording, &is_all_over);
+		if (error || is_all_over) {
+			*alive_ret = !is_all_over;
+			return error;
 		}
 		error = recording_look(recording);
 		if (!error)
@@ -428,24 +423,36 @@ static void hurry(void)
 	syscall(SYS_sched_setattr, 0, &attr, 0);
 }
 
+static bool is_anyone_left(const struct recording *recording)
+{
+	bool is = recording->tree;
+	int status;
+
+	for (size_t i = 0; i < recording->targets.n && !is; i++)
+		is = !kymo_process_ended(recording->targets.items[i]->process, &status);
+	return is;
+}
+
 static struct kymo_error *run(struct recording *recording)
 {
 	struct kymo_error *error = NULL;
-	bool alive;
-	int status;
+	bool alive = true;
 
 	hurry();
 	if (recording->tree)
 		raise_limit();
 	if (recording->kernel && recording->lacks_thread_ids)
 		recording_kernel_carry_pids(recording->kernel);
+	error = recording_attach_others(recording);
 	recording->begin_ns = kymo_now_ns();
 	recording->next_seal_ns = recording->begin_ns + SEAL_NS;
 	recording_progress(recording, "recording");
 	recording_note_threads(recording, true);
 	recording_begin_together(recording);	/* where there was nothing to put in yet */
-	kymo_process_resume(recording->process);
-	error = record_until_end(recording, &alive);
+	if (recording->process)
+		kymo_process_resume(recording->process);
+	if (!error && recording->targets.n)
+		error = record_until_end(recording, &alive);
 	recording->result.seconds = (double)(kymo_now_ns() - recording->begin_ns) / SECOND_NS;
 	if (recording->kernel && alive)
 		keep_first(&error, recording_end_together(recording));
@@ -453,7 +460,7 @@ static struct kymo_error *run(struct recording *recording)
 		keep_first(&error, recording_kernel_finish(recording->kernel, &recording->output));
 		recording->result.were_full |= recording_kernel_lost(recording->kernel) > 0;
 	}
-	if (alive && (recording->tree || !kymo_process_ended(recording->process, &status))) {
+	if (alive && is_anyone_left(recording)) {
 		recording_note_threads(recording, !recording->tree);
 		keep_first(&error, take_out(recording));
 	}
@@ -493,6 +500,7 @@ static struct kymo_error *begin_anew(struct recording *recording, enum kymo_reco
 		.begin = before.begin,
 		.go = -1,
 		.way = way,
+		.at_pid = before.at_pid,
 		.output = recording->output,
 		.has_output = recording->has_output,
 		.specs = recording->specs,
@@ -502,6 +510,21 @@ static struct kymo_error *begin_anew(struct recording *recording, enum kymo_reco
 		output_restart(&recording->output);
 	error = kymo_events_create(&recording->events);
 	return error ? error : recording_divide(recording);
+}
+
+/* The next of several that are asked for is the first of the recording; false: there is none. */
+static bool pass_over(struct recording *recording, struct kymo_error **error)
+{
+	const struct kymo_record_options *options = recording->options;
+
+	if (recording->at_pid + 1 >= options->n_pids || kymo_record_stop) {
+		if (options->n_pids > 1)
+			*error = kymo_error_prefix(*error, "none of the %zu processes can be recorded; process %d", options->n_pids, options->pids[recording->at_pid]);
+		return false;
+	}
+	recording_tell_refused(recording, options->pids[recording->at_pid], *error);
+	recording->at_pid++;
+	return true;
 }
 
 static struct kymo_error *run_in_processes(struct recording *recording)
@@ -515,6 +538,10 @@ static struct kymo_error *run_in_processes(struct recording *recording)
 		if (!error)
 			break;
 		undo(recording);
+		if (pass_over(recording, &error)) {
+			error = begin_anew(recording, KYMO_RECORD_INPROC);
+			continue;
+		}
 		way_out = recording_way_out(recording, &error);
 		if (way_out == RECORDING_NO_WAY)
 			break;
@@ -579,6 +606,7 @@ struct kymo_error *kymo_record(const struct kymo_record_options *options, struct
 		keep_first(&error, recording_write_metadata(&recording));
 	recording.result.bytes = recording.output.bytes;
 	recording.result.events = recording.output.events;
+	recording.result.is_estimate = recording.output.is_estimate;
 	recording.result.lost = recording_lost(&recording);
 	recording.result.lost_in_vforks = recording.lost_in_vforks;
 	recording.result.n_sites = recording_n_sites(&recording);

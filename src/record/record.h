@@ -18,6 +18,7 @@ struct kymo_record_progress {
 	uint64_t events;		/* the same, about: estimated from the first records of each packet */
 	uint64_t lost;			/* events */
 	size_t n_sites;
+	size_t n_processes;		/* that are recorded or followed now; 0 where the kernel alone knows */
 	const char *phase;		/* "planning", "recording", "stopping" */
 	bool command_ended;		/* recording goes on for what it has left running */
 };
@@ -35,7 +36,10 @@ struct kymo_record_options {
 	const struct kymo_spec *specs;
 	size_t n_specs;
 	char *const *command;		/* argv to launch, or NULL */
-	pid_t pid;			/* process to attach to, where command is NULL */
+	const pid_t *pids;		/* processes to attach to, each once, where command is NULL */
+	size_t n_pids;
+	pid_t pid;			/* the first of them, or 0 */
+	bool existing;			/* with `follow`: children of them that exist already, too */
 	enum kymo_record_backend backend;
 	bool complete;			/* no system call may be missing, and each with its memory: by the kernel, or else by tracing */
 	size_t string_size;		/* of system calls with memory: so many bytes of a string */
@@ -63,7 +67,8 @@ struct kymo_record_result {
 	bool command_ended;
 	uint64_t bytes, lost;
 	uint64_t lost_in_vforks;	/* of those, hits of vfork children before their exec */
-	uint64_t events;		/* about, as in the progress */
+	uint64_t events;
+	bool is_estimate;		/* `events` is about right, as in the progress */
 	size_t n_sites;
 	bool were_full;			/* events were lost as buffers of `buffer_size` were full */
 	bool were_small_yet;		/* events were lost in buffers that had not got all of their memory, which comes with use */

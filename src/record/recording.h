@@ -25,6 +25,7 @@ struct source {
 	size_t n_rings;
 	size_t users;			/* targets, and sources that have borrowed the probes */
 	uint64_t buffer_size;		/* bytes a CPU */
+	bool is_named;			/* of a process that was asked for, or of what that has executed */
 };
 
 /* A process that is recorded, or at least followed. */
@@ -36,6 +37,7 @@ struct target {
 	bool is_sharing;		/* runs in its parent's memory until its exec */
 	bool is_starting, has_threads;
 	bool is_id_due;			/* its thread stores its id behind the call at which it was seen last */
+	bool is_named;			/* was asked for by its id */
 	bool is_clean;			/* has no probes in it, or none any more */
 	struct kymo_look *look;		/* or NULL: not yet, or nothing of it is recorded */
 	uint64_t next_look_ns, look_begin;	/* the latter a stamp */
@@ -54,6 +56,7 @@ struct recording {
 	const struct kymo_record_options *options;
 	struct kymo_process *process;	/* the command or process that was asked for, as it was at first; NULL when it is past */
 	pid_t pid;			/* its */
+	size_t at_pid;			/* of the options' ids: it is this one, and those before have refused */
 	struct kymo_events *events;
 	struct kymo_tree *tree;		/* NULL: nobody is followed */
 	KYMO_VEC(struct target *) targets;
@@ -92,11 +95,12 @@ struct recording {
 
 /* Tell the user; a sentence that differs from an earlier one in numbers only, not again. */
 void recording_warn(struct recording *recording, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void recording_tell(const char *sentence, void *data);	/* the same of a sentence; `data` is the recording */
 
 /* Tell what was held back (`is_holding`), or forget it; nothing is held back from then on. */
 void recording_release_warnings(struct recording *recording, bool tell);
 
-/* ---- record.c ------------------------------------------------------------------------------------------------------ */
+/* ---- progress.c ---------------------------------------------------------------------------------------------------- */
 
 /* Tell who asked for it how far the recording is: "planning", "recording", "stopping" or "done". */
 void recording_progress(struct recording *recording, const char *phase);
@@ -104,18 +108,24 @@ void recording_progress(struct recording *recording, const char *phase);
 /* Somebody wants it to end, or the time that it was given is over. */
 bool recording_is_time_up(const struct recording *recording);
 
-/* ---- begin.c ------------------------------------------------------------------------------------------------------- */
+/* ---- wanted.c ------------------------------------------------------------------------------------------------------ */
 
-/* The process of the options, with probes in it; it goes on when it is resumed. An error leaves what was done to it so far. */
-struct kymo_error *recording_attach(struct recording *recording);
+/* Whether more than one process is asked for, by ids or as children that exist. */
+bool recording_has_several(const struct recording *recording);
 
-/* The same for the command of the options, up to the first instruction of its own. */
-struct kymo_error *recording_launch(struct recording *recording);
+/* NOT_FOUND: of several that nobody follows this one has no file with a probe, so it is to be left alone. */
+struct kymo_error *recording_check_any_met(const struct recording *recording, const struct target *target);
 
-/* Put in what is mapped and not in yet. */
-struct kymo_error *recording_install(struct recording *recording, struct source *source);
+/* Whether markers are asked for, which only the way through the process can turn on. */
+bool recording_has_markers(const struct kymo_record_options *options);
 
-/* ---- family.c: who is recorded ------------------------------------------------------------------------------------- */
+/* Whether system calls are asked for. */
+bool recording_has_syscalls(const struct kymo_record_options *options);
+
+/* Whether addresses are asked for, in memory of no file: of one process that runs, and nothing for the kernel. */
+bool recording_has_addresses(const struct kymo_record_options *options);
+
+/* ---- targets.c: processes and their sources ------------------------------------------------------------------------- */
 
 /* Add a process, which is the target's from here on; NULL when memory is out. */
 struct target *recording_add_target(struct recording *recording, struct kymo_process *process, const struct target *parent);
@@ -125,6 +135,54 @@ struct kymo_error *recording_drop_target(struct recording *recording, struct tar
 
 /* Probes for a target that has none, not yet in. */
 struct kymo_error *recording_create_source(struct recording *recording, struct target *target);
+
+/* Nothing of it is recorded: what has come of its probes is taken out, and it leaves the recording. Frees the target. */
+void recording_give_back(struct recording *recording, struct target *target);
+
+/* The target records by this source, which may be NULL. */
+void recording_use_source(struct target *target, struct source *source);
+
+/* How many bytes a CPU the next process has that was not asked for: all of those have no more than one that was; but for the least of each. */
+uint64_t recording_share_of(const struct recording *recording);
+
+/* The rings of a forked child, with the probes of `parent`. NULL when memory is out. */
+struct source *recording_borrow_source(struct recording *recording, struct source *parent, struct kymo_adopted *adopted, pid_t pid);
+
+/* The directory and its first metadata, if they are not there yet. */
+struct kymo_error *recording_make_output(struct recording *recording);
+
+/* Put in what is mapped and not in yet. */
+struct kymo_error *recording_install(struct recording *recording, struct source *source);
+
+/* ---- begin.c ------------------------------------------------------------------------------------------------------- */
+
+/* The process of the options, with probes in it; it goes on when it is resumed. An error leaves what was done to it so far. */
+struct kymo_error *recording_attach(struct recording *recording);
+
+/* The same for the command of the options, up to the first instruction of its own. */
+struct kymo_error *recording_launch(struct recording *recording);
+
+/* Take out what recorders that are gone have left in a process. BUSY: a thread is in it still. */
+struct kymo_error *recording_clear_remains(struct kymo_process *process);
+
+/* ---- several.c: processes beside the first -------------------------------------------------------------------------- */
+
+/* Put probes into the other processes that are asked for, and into children that exist. A process that refuses is told of; an error is about the recording. The first process runs on. */
+struct kymo_error *recording_attach_others(struct recording *recording);
+
+/* From outside, children that exist already are not recorded: the user is told, if there are any and they were not to be left out. */
+void recording_tell_left_out(struct recording *recording);
+
+/* The user is told that this process is not in the recording; consumes the error. */
+void recording_tell_refused(struct recording *recording, pid_t pid, struct kymo_error *error);
+
+/* ---- family.c: who is recorded ------------------------------------------------------------------------------------- */
+
+/* Whether its process has ended, or has no memory any more, as `error` of a request to it may say. */
+bool recording_is_dead(const struct target *target, const struct kymo_error *error);
+
+/* Give a process that runs its probes and rings. It is stopped afterwards. */
+struct kymo_error *recording_probe_running(struct recording *recording, struct target *target);
 
 /* A start-up event of a target, which is stopped. `done_ret`: it may run on its own. */
 struct kymo_error *recording_start_up(struct recording *recording, struct target *target, enum kymo_startup_event event,
@@ -174,15 +232,6 @@ enum recording_way_out {
  * process is still as the attempt has left it.
  */
 enum recording_way_out recording_way_out(struct recording *recording, struct kymo_error **refusal);
-
-/* Whether markers are asked for, which only the way through the process can turn on. */
-bool recording_has_markers(const struct kymo_record_options *options);
-
-/* Whether system calls are asked for. */
-bool recording_has_syscalls(const struct kymo_record_options *options);
-
-/* Whether addresses are asked for, in memory of no file: of one process that runs, and nothing for the kernel. */
-bool recording_has_addresses(const struct kymo_record_options *options);
 
 /* The kernel's attempt after a refusal (or without one) has come to `error`: tells the user why, or returns the error that says more. */
 struct kymo_error *recording_fell_back(struct recording *recording, struct kymo_error *error);

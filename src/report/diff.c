@@ -312,7 +312,7 @@ static void write_json_rows(const struct diff_rows *rows, bool of_functions, con
 	fprintf(out, "\"%s\": [", key);
 	for (size_t i = 0; i < rows->n; i++) {
 		fputs(i ? ",\n  {\"name\": " : "\n  {\"name\": ", out);
-		kymo_json_string(out, rows->items[i].name);
+		kymo_json_string(out, rows->items[i].shown);
 		for (unsigned int side = 0; side < 2; side++) {
 			fprintf(out, ", \"%c\": ", side ? 'b' : 'a');
 			if (of_functions)

@@ -10,7 +10,7 @@
 struct item {
 	const struct kymo_ctf_event *event;
 	const void *of;
-	const char *label;
+	const struct event_text *text;
 };
 
 struct items {
@@ -34,7 +34,7 @@ static int compare_items(const void *a, const void *b)
 
 static void add(const struct summary *summary, struct items *items, const struct kymo_ctf_event *event, const void *of)
 {
-	items->items[items->n++] = (struct item){ event, of, summary->names->events[event - summary->trace->events].name };
+	items->items[items->n++] = (struct item){ event, of, &summary->names->events[event - summary->trace->events] };
 }
 
 /* All that the filter has, hit or not. */
@@ -71,7 +71,7 @@ static void fill_row(struct diff_row *row, const struct item *first, const struc
 {
 	const struct item *any = first ? first : second;
 
-	*row = (struct diff_row){ .name = any->event->name, .label = any->label, .is_there = { first, second } };
+	*row = (struct diff_row){ .name = any->event->name, .label = any->text->name, .shown = any->text->plain_name, .is_there = { first, second } };
 	if (of_functions) {
 		row->functions[0] = first ? first->of : NULL;
 		row->functions[1] = second ? second->of : NULL;

@@ -9,7 +9,8 @@
 
 struct diff_row {
 	const char *name;	/* as the trace has it */
-	const char *label;	/* as a terminal may have it */
+	const char *shown;	/* as users know it */
+	const char *label;	/* the same as a terminal may have it */
 	bool is_there[2];	/* the recording has this probe, hit or not */
 	union {			/* NULL: no record, or no call */
 		const struct probe *probes[2];

@@ -53,14 +53,14 @@ static void write_value(FILE *out, const struct kymo_ctf_record *record, uint32_
 	}
 }
 
-void kymo_event_json_record(FILE *out, const struct kymo_ctf_trace *trace, const struct thread *thread, const struct kymo_ctf_record *record,
+void kymo_event_json_record(FILE *out, const struct kymo_ctf_trace *trace, const struct thread *thread, const char *name, const struct kymo_ctf_record *record,
 			    bool raw)
 {
 	const struct kymo_ctf_event *event = record->event;
 
 	kymo_event_json_begin(out, "probe", thread, kymo_ctf_wall_ns(trace, record->tsc));
 	fprintf(out, "\"cpu\": %" PRIu32 ", \"name\": ", record->cpu);
-	kymo_json_string(out, event->name);
+	kymo_json_string(out, name);
 	fputs(", \"args\": {", out);
 	for (uint32_t i = 0; i < event->n_fields; i++) {
 		fputs(i ? ", " : "", out);

@@ -11,7 +11,7 @@
 void kymo_event_json_begin(FILE *out, const char *what, const struct thread *thread, uint64_t wall_ns);
 
 /* With `raw` the stack pointer is among the arguments. */
-void kymo_event_json_record(FILE *out, const struct kymo_ctf_trace *trace, const struct thread *thread, const struct kymo_ctf_record *record,
+void kymo_event_json_record(FILE *out, const struct kymo_ctf_trace *trace, const struct thread *thread, const char *name, const struct kymo_ctf_record *record,
 			    bool raw);
 void kymo_event_json_loss(FILE *out, const struct kymo_ctf_trace *trace, const struct kymo_ctf_loss *loss);
 

@@ -142,7 +142,7 @@ static void write_record(struct writer *w, size_t thread, const struct kymo_ctf_
 	FILE *out = w->page->out;
 
 	if (w->json) {
-		kymo_event_json_record(out, w->trace, &found, record, w->raw);
+		kymo_event_json_record(w->page->out, w->trace, &found, text->plain_name, record, w->raw);
 		return;
 	}
 	begin_line(w, thread, record->tid);

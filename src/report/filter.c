@@ -33,25 +33,27 @@ static const char *short_name(const char *name)
 	return colon ? colon + 1 : name;
 }
 
-bool kymo_filter_matches(const char *glob, const struct kymo_ctf_event *event, const struct event_text *text)
+bool kymo_filter_matches(const char *glob, const struct kymo_pattern *pattern, const struct kymo_ctf_event *event, const struct event_text *text)
 {
 	return matches_name(glob, short_name(event->name)) || matches_name(glob, event->name) || matches_name(glob, event->symbol) || matches_name(glob, text->name) ||
-	       matches_name(glob, text->function);
+	       matches_name(glob, text->function) || (pattern && event->symbol && kymo_pattern_means(pattern, event->symbol));
 }
 
 static bool select_events(struct filter *filter, const char *glob, const struct names *names)
 {
+	struct kymo_pattern *pattern = kymo_pattern_create(glob);
 	bool found = false;
 
 	for (size_t i = 0; i < filter->trace->n_events; i++) {
 		const struct kymo_ctf_event *event = &filter->trace->events[i];
 		const struct event_text *text = &names->events[i];
 
-		if (!kymo_filter_matches(glob, event, text) &&
+		if (!kymo_filter_matches(glob, pattern, event, text) &&
 		    !(event->kind == KYMO_CTF_RETURN && (matches_entry(glob, event->name) || matches_entry(glob, short_name(event->name)) || matches_entry(glob, text->name))))
 			continue;
 		filter->is_selected[i] = found = true;
 	}
+	kymo_pattern_destroy(pattern);
 	return found;
 }
 

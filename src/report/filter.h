@@ -12,6 +12,7 @@
 #include "ctf/ctf.h"
 #include "report/names.h"
 #include "report/report.h"
+#include "sym/demangle.h"
 
 struct filter {
 	const struct kymo_report_filter *words;
@@ -31,8 +32,8 @@ void kymo_filter_deinit(struct filter *filter);
 /* Each record, in the order of time: false where its thread or process is not selected. */
 bool kymo_filter_takes(struct filter *filter, const struct kymo_ctf_record *record);
 
-/* Does the glob match the event, by its name, its function, or both as they are shown? */
-bool kymo_filter_matches(const char *glob, const struct kymo_ctf_event *event, const struct event_text *text);
+/* Does the glob match the event, by its name, its function, or both as they are shown? `pattern` is the glob's, for C++ and Rust, or NULL. */
+bool kymo_filter_matches(const char *glob, const struct kymo_pattern *pattern, const struct kymo_ctf_event *event, const struct event_text *text);
 
 /* Is one thread selected, by its id? */
 bool kymo_filter_is_one_thread(const struct filter *filter);

@@ -116,10 +116,16 @@ static void write_result(const struct graph *g, const struct kymo_ctf_record *re
 	putc('}', g->page->out);
 }
 
+/* Behind a name that has its parameters the values stand apart: "shop::Cart::add(int) (price=3)". */
 static void write_call(const struct graph *g, const struct kymo_ctf_record *record)
 {
-	kymo_page_text(g->page, INK_HEAD, g->names->events[record->event - g->trace->events].function);
-	putc('(', g->page->out);
+	const char *function = g->names->events[record->event - g->trace->events].function;
+	const bool has_parameters = strchr(function, '(');
+
+	kymo_page_text(g->page, INK_HEAD, function);
+	if (has_parameters && !record->event->n_fields)
+		return;
+	fputs(has_parameters ? " (" : "(", g->page->out);
 	write_fields(g, record, ", ");
 	putc(')', g->page->out);
 }
@@ -458,6 +464,7 @@ static struct kymo_error *write_all(struct graph *g, struct kymo_ctf_reader *rea
 static struct kymo_error *init(struct graph *g, const char *function)
 {
 	struct kymo_error *error = kymo_threads_init(&g->threads, g->trace);
+	struct kymo_pattern *pattern;
 
 	if (!error)
 		error = kymo_calls_init(&g->calls, g->reader, &g->threads);
@@ -471,8 +478,10 @@ static struct kymo_error *init(struct graph *g, const char *function)
 	g->matches = calloc(g->trace->n_events + 1, sizeof(*g->matches));
 	if (!g->lines || !g->matches)
 		return &kymo_error_no_memory;
+	pattern = function ? kymo_pattern_create(function) : NULL;
 	for (size_t i = 0; i < g->trace->n_events; i++)
-		g->matches[i] = !function || kymo_filter_matches(function, &g->trace->events[i], &g->names->events[i]);
+		g->matches[i] = !function || kymo_filter_matches(function, pattern, &g->trace->events[i], &g->names->events[i]);
+	kymo_pattern_destroy(pattern);
 	return NULL;
 }
 

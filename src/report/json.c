@@ -2,11 +2,13 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "report/gaps.h"
 #include "report/losses.h"
 #include "report/text.h"
+#include "sym/demangle.h"
 
 /* Of what this file writes; goes up when a member changes its meaning. */
 #define FORMAT 1
@@ -115,6 +117,19 @@ static void write_reals(FILE *out, const struct reals *reals)
 	fprintf(out, ", \"mean\": %s", kymo_text_double(number, kymo_reals_mean(reals)));
 }
 
+/* A name as users know it, behind it the mangled one where that differs. */
+static void write_name(FILE *out, const char *key, const char *name)
+{
+	kymo_cleanup_free char *shown = name ? kymo_shown(name) : NULL;
+	const bool differs = shown && strcmp(shown, name) != 0;
+
+	write_member(out, key, shown ? shown : name);
+	if (differs && !strcmp(key, "symbol")) {
+		fputs(", ", out);
+		write_member(out, "mangled", name);
+	}
+}
+
 static void write_argument(FILE *out, const struct kymo_ctf_field *field, const struct probe *probe, uint32_t i)
 {
 	static const struct field_stats none;
@@ -167,7 +182,7 @@ static void write_marker(FILE *out, const struct model *model, size_t at)
 
 		fprintf(out, "%s{\"id\": %" PRIu32 ", \"offset\": %" PRIu64 ", ", i == at ? "" : ", ", event->id,
 			event->offset);
-		write_member(out, "symbol", event->symbol);
+		write_name(out, "symbol", event->symbol);
 		fputs(", ", out);
 		write_member(out, "source", event->source);
 		fprintf(out, ", \"count\": %" PRIu64 "}", model->counts[i]);
@@ -181,11 +196,11 @@ static void write_probe(FILE *out, const struct model *model, size_t at)
 	const struct probe *probe = model->probes[at];
 
 	fprintf(out, "{\"id\": %" PRIu32 ", ", event->id);
-	write_member(out, "name", event->name);
+	write_name(out, "name", event->name);
 	fputs(", ", out);
 	write_member(out, "path", event->path);
 	fprintf(out, ", \"offset\": %" PRIu64 ", ", event->offset);
-	write_member(out, "symbol", event->symbol);
+	write_name(out, "symbol", event->symbol);
 	fputs(", ", out);
 	write_member(out, "build_id", event->build_id);
 	write_kind(out, event);
@@ -248,11 +263,11 @@ static void write_function(FILE *out, const struct function *function)
 	const struct kymo_ctf_event *entry = function->entry;
 
 	fputs("{", out);
-	write_member(out, "name", entry->name);
+	write_name(out, "name", entry->name);
 	fputs(", ", out);
 	write_member(out, "path", entry->path);
 	fprintf(out, ", \"function_offset\": %" PRIu64 ", ", entry->function_offset);
-	write_member(out, "symbol", entry->symbol);
+	write_name(out, "symbol", entry->symbol);
 	fprintf(out, ", \"entry\": %" PRIu32 ", \"return\": %" PRIu32 ", \"count\": %" PRIu64, entry->id,
 		function->leave->id, function->durations ? function->durations->stats.count : 0);
 	fprintf(out, ", \"over_losses\": %" PRIu64 ", \"without_return\": %" PRIu64 ", \"unwound\": %" PRIu64 ", \"without_entry\": %" PRIu64

@@ -7,11 +7,17 @@
 
 #include "base/cleanup.h"
 #include "report/text.h"
+#include "sym/demangle.h"
 
 static bool fill(struct event_text *text, const struct kymo_ctf_event *event, bool unicode)
 {
-	text->name = kymo_text_escape(event->name, unicode);
-	text->function = kymo_text_escape(event->symbol && *event->symbol ? event->symbol : event->name, unicode);
+	kymo_cleanup_free char *function = kymo_shown(event->symbol && *event->symbol ? event->symbol : event->name);
+
+	text->plain_name = kymo_shown(event->name);
+	if (!text->plain_name || !function)
+		return false;
+	text->name = kymo_text_escape(text->plain_name, unicode);
+	text->function = kymo_text_escape(function, unicode);
 	if (!text->name || !text->function)
 		return false;
 	for (uint32_t i = 0; i < event->n_fields; i++) {
@@ -42,6 +48,7 @@ void kymo_event_texts_destroy(struct event_text *texts, const struct kymo_ctf_tr
 {
 	for (size_t i = 0; texts && i < trace->n_events; i++) {
 		free(texts[i].name);
+		free(texts[i].plain_name);
 		free(texts[i].function);
 		for (size_t j = 0; j < KYMO_EVENT_MAX_ARGS; j++)
 			free(texts[i].fields[j]);

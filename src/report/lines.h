@@ -15,6 +15,7 @@
 struct event_text {
 	char *name;
 	char *function;			/* the symbol, or the name where there is none */
+	char *plain_name;		/* for what is no terminal; demangled, as the others are */
 	char *fields[KYMO_EVENT_MAX_ARGS];
 };
 

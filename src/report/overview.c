@@ -8,8 +8,9 @@
 #include "base/cleanup.h"
 #include "report/gaps.h"
 #include "report/losses.h"
-#include "report/summary.h"
+#include "report/overview.h"
 #include "report/text.h"
+#include "sym/demangle.h"
 
 #define LABEL_COLUMNS 10
 #define MAX_SPANS 5
@@ -219,7 +220,7 @@ static void write_losses(const struct summary *summary, const struct page *page,
 static struct kymo_error *write_gap(const struct summary *summary, const struct page *page, const struct trace_gap *gap)
 {
 	const struct model *model = summary->model;
-	kymo_cleanup_free char *name = kymo_text_escape(gap->name, page->unicode);
+	kymo_cleanup_free char *shown = kymo_shown(gap->name), *name = shown ? kymo_text_escape(shown, page->unicode) : NULL;
 	char number[TEXT_NUMBER], begin[TEXT_NUMBER], end[TEXT_NUMBER];
 
 	if (!name)

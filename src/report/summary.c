@@ -7,10 +7,12 @@
 #include "base/cleanup.h"
 #include "report/labels.h"
 #include "report/latency.h"
+#include "report/overview.h"
 #include "report/panel.h"
 #include "report/table.h"
 #include "report/text.h"
 #include "report/who.h"
+#include "sym/demangle.h"
 
 #define TOP_PROBES 20
 #define TOP_PANELS 5
@@ -105,6 +107,7 @@ static void write_word(FILE *out, const char *text, bool unicode)
 static char *site_text(const struct model *model, const struct kymo_ctf_event *event, bool unicode)
 {
 	size_t n = model->places[event - model->trace->events].n;
+	kymo_cleanup_free char *symbol = event->symbol ? kymo_shown(event->symbol) : NULL;
 	char *text = NULL;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
@@ -112,7 +115,7 @@ static char *site_text(const struct model *model, const struct kymo_ctf_event *e
 	if (!out)
 		return NULL;
 	write_word(out, event->source, unicode);
-	write_word(out, event->symbol, unicode);
+	write_word(out, symbol, unicode);
 	write_word(out, event->path, unicode);
 	if (event->path && *event->path)
 		fprintf(out, "+0x%" PRIx64, event->offset);

@@ -19,9 +19,6 @@ struct summary {
 	bool all;
 };
 
-/* The first lines: what, when, how many, activity over time, losses, damage. */
-struct kymo_error *kymo_summary_overview(const struct summary *summary, const struct page *page);
-
 /* All of it. */
 struct kymo_error *kymo_summary_write(const struct summary *summary, const struct page *page);
 

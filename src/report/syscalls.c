@@ -24,7 +24,7 @@ static size_t read_copies(void *context, uint64_t address, void *out, size_t siz
 
 static struct kymo_syscall_target target_of(struct syscalls *syscalls)
 {
-	return (struct kymo_syscall_target){ .context = syscalls, .read = read_copies, .string_size = syscalls->string_size };
+	return (struct kymo_syscall_target){ .context = syscalls, .read = read_copies, .string_size = syscalls->string_size, .style = { .column = KYMO_SYSCALL_COLUMN } };
 }
 
 /* What the record has of the target's memory. */
@@ -190,10 +190,12 @@ bool kymo_syscalls_waits(const struct syscalls *syscalls, const struct kymo_ctf_
 /* The end of a call of which no return is known. */
 static void stop(struct syscalls *syscalls, struct kymo_syscall_call *call, uint64_t begin)
 {
+	const struct kymo_syscall_target target = target_of(syscalls);
+
 	if (syscalls->is_json)
 		kymo_syscall_stop(call, &syscalls->text);
 	else
-		kymo_syscall_put_no_result(call, &syscalls->text);
+		kymo_syscall_put_no_result(call, &target, &syscalls->text);
 	syscalls->call = *call;
 	syscalls->begin = begin;
 }

@@ -3,7 +3,7 @@
 #define KYMO_STACK_SPACE_H
 
 #include "base/vec.h"
-#include "proc/proc.h"
+#include "procfs/maps.h"
 #include "stack/stack.h"
 #include "sym/sym.h"
 

@@ -201,3 +201,18 @@ struct kymo_error *sym_debug_attach(struct kymo_module *module)
 	error = try_build_id(module, &found);
 	return error || found ? error : try_link(module, &found);
 }
+
+static bool has_section(const struct sym_image *image, const char *name)
+{
+	Elf64_Shdr header;
+
+	for (uint64_t i = 1; image->bytes && i < image->n_sections && sym_image_section(image, i, &header); i++)
+		if (!strcmp(sym_image_section_name(image, &header), name))
+			return true;
+	return false;
+}
+
+bool kymo_module_has_lines(const struct kymo_module *module)
+{
+	return has_section(&module->image, ".debug_line") || has_section(&module->debug, ".debug_line");
+}

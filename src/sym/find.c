@@ -4,66 +4,13 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "sym/demangle.h"
 #include "sym/module.h"
+#include "sym/names.h"
 
 /* Longer words are nobody's typing mistake. */
 #define NEAREST_MAX 256
 #define N_NEAREST 3
-
-/* ---- globs ----------------------------------------------------------------------------------------------------- */
-
-/* What stands for itself: in Go's names of generic functions, and of methods of pointers if a type follows. */
-static const struct literal {
-	const char *text, *quoted;
-} type_arguments = { "[...]", "\\[...]" }, pointer = { "(*", "(\\*" };
-
-static bool is_letter(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (unsigned char)c >= 0x80;
-}
-
-static const struct literal *literal_at(const char *text)
-{
-	if (!strncmp(text, type_arguments.text, strlen(type_arguments.text)))
-		return &type_arguments;
-	return !strncmp(text, pointer.text, strlen(pointer.text)) && is_letter(text[strlen(pointer.text)]) ? &pointer
-													   : NULL;
-}
-
-bool kymo_is_glob(const char *text)
-{
-	for (; *text; text++) {
-		const struct literal *literal = literal_at(text);
-
-		if (literal)
-			text += strlen(literal->text) - 1;
-		else if (strchr("*?[", *text))
-			return true;
-	}
-	return false;
-}
-
-char *kymo_glob_create(const char *text)
-{
-	char *glob = malloc(2 * strlen(text) + 1), *to = glob;
-
-	if (!glob)
-		return NULL;
-	while (*text) {
-		const struct literal *literal = literal_at(text);
-
-		if (literal) {
-			to = stpcpy(to, literal->quoted);
-			text += strlen(literal->text);
-			continue;
-		}
-		if (*text == '\\' && text[1])
-			*to++ = *text++;
-		*to++ = *text++;
-	}
-	*to = '\0';
-	return glob;
-}
 
 /* ---- the index ------------------------------------------------------------------------------------------------- */
 
@@ -178,6 +125,32 @@ static bool find_all(const struct kymo_module *module, const char *name, const c
 	return true;
 }
 
+/* The run of symbols whose names may be mangled, in the order of names. */
+static void find_mangled(const struct kymo_module *module, size_t *from_ret, size_t *to_ret)
+{
+	*from_ret = first_of_name(module, "_R");
+	*to_ret = first_of_name(module, "_[");
+}
+
+/* Those that the name means in its source. */
+static bool find_demangled(const struct kymo_module *module, const char *name, const char *version, struct found *found)
+{
+	struct kymo_pattern *pattern = kymo_pattern_create(name);
+	size_t from, to;
+	bool done = pattern;
+
+	find_mangled(module, &from, &to);
+	for (size_t i = from, end; done && i < to; i = end) {
+		const char *mangled = nth(module, i)->name;
+
+		end = run_end(module, i);
+		if (kymo_pattern_means(pattern, mangled))
+			done = add_run(module, i, end, version, found);
+	}
+	kymo_pattern_destroy(pattern);
+	return done;
+}
+
 /* By address; of aliases the one first that a user would write: exported, without leading underscores, short. */
 static int compare_found(const void *a, const void *b)
 {
@@ -219,7 +192,8 @@ struct kymo_error *kymo_module_find(struct kymo_module *module, const char *patt
 		return &kymo_error_no_memory;
 	if (version && *version == '@')
 		version++;
-	if (!find_all(module, name, version, &found)) {
+	if (!find_all(module, name, version, &found) ||
+	    ((!found.list.n || strstr(name, "::")) && *name && !find_demangled(module, name, version, &found))) {
 		kymo_vec_deinit(&found.list);
 		return &kymo_error_no_memory;
 	}
@@ -268,11 +242,21 @@ static unsigned int distance(const char *a, size_t a_size, const char *b, size_t
 	return row[b_size] > limit ? limit + 1 : row[b_size];
 }
 
+#define NEAR_TEXT 400
+
 struct near {
-	const char *names[N_NEAREST];
+	char names[N_NEAREST][NEAR_TEXT];
 	unsigned int distances[N_NEAREST];
 	size_t n;
 };
+
+static bool is_known(const struct near *near, const char *name)
+{
+	for (size_t i = 0; i < near->n; i++)
+		if (!strcmp(near->names[i], name))
+			return true;
+	return false;
+}
 
 /* Names come in order, so that of equal distances the first stays ahead. */
 static void consider(struct near *near, const char *name, unsigned int d)
@@ -281,15 +265,15 @@ static void consider(struct near *near, const char *name, unsigned int d)
 
 	while (at && near->distances[at - 1] > d)
 		at--;
-	if (at == N_NEAREST)
+	if (at == N_NEAREST || strlen(name) >= NEAR_TEXT || is_known(near, name))
 		return;
 	if (near->n < N_NEAREST)
 		near->n++;
 	for (size_t i = near->n - 1; i > at; i--) {
-		near->names[i] = near->names[i - 1];
+		strcpy(near->names[i], near->names[i - 1]);
 		near->distances[i] = near->distances[i - 1];
 	}
-	near->names[at] = name;
+	strcpy(near->names[at], name);
 	near->distances[at] = d;
 }
 
@@ -299,6 +283,64 @@ unsigned int sym_nearness(const char *name, size_t length, const char *other, si
 	unsigned int d = distance(name, length, other, other_length, limit);
 
 	return length >= 3 && other_length > length && !strncmp(name, other, length) && d > 2 ? 2 : d;
+}
+
+static void consider_raw(const struct kymo_module *module, const char *name, size_t length, unsigned int limit, struct near *near)
+{
+	for (size_t i = 0; i < module->symbols.n; i = run_end(module, i)) {
+		const char *other = nth(module, i)->name;
+		size_t other_length = strnlen(other, NEAREST_MAX + 1);
+		unsigned int d;
+
+		if (other_length > NEAREST_MAX || other_length + limit < length)
+			continue;
+		d = sym_nearness(name, length, other, other_length, limit);
+		if (d <= limit)
+			consider(near, other, d);
+	}
+}
+
+/* Whether `name` is how `whole` ends, behind a "::". */
+static bool is_unqualified(const char *name, size_t length, const char *whole, size_t whole_length)
+{
+	return whole_length > length + 2 && !memcmp(whole + whole_length - length, name, length) && !memcmp(whole + whole_length - length - 2, "::", 2);
+}
+
+/* A name in its source, without parameters, is near; where nothing but these is wrong it is meant with them. */
+static void consider_demangled(const char *name, size_t length, unsigned int limit, const char *demangled, struct near *near)
+{
+	char text[KYMO_DEMANGLED_MAX];
+	struct sym_parts parts;
+	size_t other_length;
+	unsigned int d;
+
+	sym_parts_find(demangled, &parts);
+	other_length = (size_t)(parts.parameters - parts.name);
+	memcpy(text, parts.name, other_length);
+	text[other_length] = '\0';
+	if (other_length > NEAREST_MAX || other_length + limit < length)
+		return;
+	if (is_unqualified(name, length, text, other_length))
+		d = 1;
+	else if (other_length > length + limit && strncmp(name, text, length) != 0)
+		return;
+	else
+		d = sym_nearness(name, length, text, other_length, limit);
+	if (d <= limit)
+		consider(near, d ? text : demangled, d);
+}
+
+static void consider_mangled(const struct kymo_module *module, const char *name, unsigned int limit, struct near *near)
+{
+	struct sym_parts parts;
+	char text[KYMO_DEMANGLED_MAX];
+	size_t from, to;
+
+	sym_parts_find(name, &parts);
+	find_mangled(module, &from, &to);
+	for (size_t i = from; i < to; i = run_end(module, i))
+		if (kymo_demangle(nth(module, i)->name, text) && !strstr(text, " [clone "))
+			consider_demangled(name, (size_t)(parts.parameters - name), limit, text, near);
 }
 
 void kymo_module_nearest(struct kymo_module *module, const char *name, char *out, size_t size)
@@ -313,17 +355,10 @@ void kymo_module_nearest(struct kymo_module *module, const char *name, char *out
 	*out = '\0';
 	if (!length || length > NEAREST_MAX || !sym_index(module))
 		return;
-	for (size_t i = 0; i < module->symbols.n; i = run_end(module, i)) {
-		const char *other = nth(module, i)->name;
-		size_t other_length = strnlen(other, NEAREST_MAX + 1);
-		unsigned int d;
-
-		if (other_length > NEAREST_MAX || other_length + limit < length)
-			continue;
-		d = sym_nearness(name, length, other, other_length, limit);
-		if (d <= limit)
-			consider(&near, other, d);
-	}
+	if (!kymo_is_mangled(name))
+		consider_mangled(module, name, limit, &near);
+	if (!near.n || !strstr(name, "::"))
+		consider_raw(module, name, length, limit, &near);
 	for (size_t i = 0; i < near.n && at < size; i++) {
 		int r = snprintf(out + at, size - at, "%s%s", i ? ", " : "", near.names[i]);
 

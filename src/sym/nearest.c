@@ -1,7 +1,8 @@
-/* The library that a user may have meant. */
+/* What a user may have meant: another library, or a line of source. */
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "sym/module.h"
 #include "sym/sym.h"
 
@@ -41,4 +42,48 @@ void kymo_nearest_file(const char *name, const char *program, char *out, size_t 
 		sym_each_library(compare_name, &nearest);
 	}
 	snprintf(out, size, "%s", nearest.best);
+}
+
+static bool is_source(const char *name)
+{
+	static const char *const endings[] = { ".c", ".cc", ".cpp", ".cxx", ".h", ".hpp", ".rs", ".go", ".S", ".s", ".f90", ".ml", ".adb", ".d", ".zig" };
+	const char *dot = strrchr(name, '.');
+
+	for (size_t i = 0; dot && dot > name && i < sizeof(endings) / sizeof(*endings); i++)
+		if (!strcmp(dot, endings[i]))
+			return true;
+	return false;
+}
+
+/* Whether the program tells lines; "" where it cannot be read. */
+static const char *tell_lines(const char *program)
+{
+	struct kymo_module *module = NULL;
+	struct kymo_error *error;
+	kymo_cleanup_free char *path = NULL;
+	const char *text;
+
+	error = kymo_find_file(program, &path);
+	if (!error)
+		error = kymo_module_open(path, &module);
+	text = error ? "" : kymo_module_has_lines(module) ? "it has debug information, so gdb's 'info line' tells the address of a line" :
+							     "it has no debug information, so nothing tells where its lines are";
+	kymo_error_destroy(error);
+	kymo_module_close(module);
+	return text;
+}
+
+bool kymo_tell_source_line(const char *file, char *out, size_t size)
+{
+	const char *colon = strrchr(file, ':'), *source = colon ? colon + 1 : file, *lines;
+	kymo_cleanup_free char *program = colon ? strndup(file, (size_t)(colon - file)) : NULL;
+
+	if (!is_source(source))
+		return false;
+	lines = program ? tell_lines(program) : "";
+	snprintf(out, size, "kymo takes no lines of source, such as %s:12; write %s:FUNCTION or %s:FUNCTION+OFFSET%s%s%s%s", source,
+		 program ? program : "PROGRAM", program ? program : "PROGRAM", *lines ? " (" : "", *lines ? program : "", *lines ? ": " : "", lines);
+	if (*lines)
+		snprintf(out + strnlen(out, size), size - strnlen(out, size), ")");
+	return true;
 }

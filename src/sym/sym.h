@@ -77,6 +77,9 @@ bool kymo_module_cancels(const struct kymo_module *module);
 /* Whether nobody but root and the user who runs this can have written the file, and separate debug information that was read with it. */
 bool kymo_module_is_protected(const struct kymo_module *module);
 
+/* Whether the file, or separate debug information that was read with it, tells lines of source (.debug_line). */
+bool kymo_module_has_lines(const struct kymo_module *module);
+
 /* The GNU build-id; `size` is 0 where there is none. */
 const uint8_t *kymo_module_build_id(const struct kymo_module *module, size_t *size);
 
@@ -184,22 +187,26 @@ int kymo_perf_map_find(int fd, uint64_t address, struct kymo_perf_function *ret)
 
 /* ---- looking names up ------------------------------------------------------------------------------------------ */
 
-/* Whether `text` has one of * ? [, but for what Go has in names: "(*" before a type, as in "main.(*T).String", and the "[...]" of "main.Map[...]". */
+/*
+ * Whether `text` has one of * ? [, but for what names have of them. Go: "(*" before a type, as in "main.(*T).String", and the "[...]" of
+ * "main.Map[...]". C++ and Rust: "operator*", "operator[]", "[abi:cxx11]"; within brackets a "*" behind a type, and every "[".
+ */
 bool kymo_is_glob(const char *text);
 
 /* The same for fnmatch(), with a backslash before what stands for itself: a fresh string, or NULL when memory is out. */
 char *kymo_glob_create(const char *text);
 
 /*
- * Symbols whose name matches `pattern` (kymo_is_glob(), or exact), into a fresh array that the caller frees (the pointers belong to
- * the module). One entry per vaddr: of aliases that match the exported one, without leading
+ * Symbols whose name matches `pattern` (kymo_is_glob(), or exact), as the file has it, or, where there are none or `pattern` has a "::", as its source
+ * in C++ or Rust does: with parameters one function, without these each overload, without template arguments each that is made of the template. Into a
+ * fresh array that the caller frees (the pointers belong to the module). One entry per vaddr: of aliases that match the exported one, without leading
  * underscores, the shortest, the first by name. "name@VERSION" selects a version; a
  * plain name with several versions takes the default. 0 matches is success with n = 0.
  */
 struct kymo_error *kymo_module_find(struct kymo_module *module, const char *pattern, const struct kymo_symbol ***ret, size_t *n);
 
 /* The up to three function names nearest to `name` (edit distance, at most half of the length; a name that only goes on counts as two; ties by name), joined ", " into
- * `out`; "" where nothing is near. */
+ * `out`; "" where nothing is near. Mangled names are compared, and given, without parameters; with these where nothing else is wrong. */
 void kymo_module_nearest(struct kymo_module *module, const char *name, char *out, size_t size);
 
 /*
@@ -211,6 +218,12 @@ struct kymo_error *kymo_find_file(const char *name, char **ret);
 
 /* The name nearest to `name`, without ".so" and version, among the libraries of the dynamic linker's cache and `program`, into `out`; "" where nothing is near. */
 void kymo_nearest_file(const char *name, const char *program, char *out, size_t size);
+
+/*
+ * "kymo takes no source lines, such as ./app:app.cc:12: …" for a file that a user wrote as "./app:app.cc" or "app.cc", with what to write, and whether the
+ * program has debug information. False, and nothing in `out`, where it does not look like a source file.
+ */
+bool kymo_tell_source_line(const char *file, char *out, size_t size);
 
 /* Whether a mapped file at `path` (soname may be NULL) is what the user calls `name`: equal paths, equal base names, or base
  * name / soname up to ".so", "-2.36.so" or a version ("libc" matches /lib/x86_64-linux-gnu/libc.so.6, "python3" matches

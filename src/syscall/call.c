@@ -7,8 +7,6 @@
 #include "base/page.h"
 #include "syscall/decode.h"
 
-enum { RESULT_COLUMN = 40 };
-
 /* Errors within the kernel: a tracer sees them, programs do not. */
 static const struct {
 	int number;
@@ -57,6 +55,8 @@ static const struct kind *kind_of(const struct kymo_syscall_call *call, unsigned
 	if (arg >= 6)
 		return NULL;
 	kind = row ? row->args[arg] : k_hex;
+	if (kind && call->is_raw)
+		return k_hex;
 	return kind && call->is_i386 ? syscall_i386_kind(kind, arg) : kind;
 }
 
@@ -92,6 +92,7 @@ void kymo_syscall_enter(struct kymo_syscall_call *call, const struct kymo_syscal
 
 	call->next = call->n_args = 0;
 	call->is_stopped = false;
+	call->is_raw = target->is_raw;
 	call->saved[0] = call->saved[1] = 0;
 	kymo_line_puts(text, kymo_syscall_name_or_number(call->number, buffer));
 	kymo_line_puts(text, "(");
@@ -132,7 +133,9 @@ void kymo_syscall_result(const struct kymo_syscall_call *call, const struct kymo
 	struct decode d = { .call = &copy, .target = target, .text = text, .is_leaving = true };
 	const struct row *row = syscall_row(call->number);
 
-	if (kymo_syscall_failed(call))
+	if (call->is_raw && !kymo_syscall_failed(call))
+		result_hex(&d);
+	else if (kymo_syscall_failed(call))
 		put_error(text, (int)-call->result);
 	else if (row && row->result && (!call->is_i386 || row->result == result_hex))
 		row->result(&d);
@@ -140,23 +143,23 @@ void kymo_syscall_result(const struct kymo_syscall_call *call, const struct kymo
 		kymo_line_printf(text, "%" PRId64, call->result);
 }
 
-static void put_equals(struct kymo_line *text)
+static void put_equals(const struct kymo_syscall_target *target, struct kymo_line *text)
 {
 	kymo_line_puts(text, " ");
-	kymo_line_pad(text, RESULT_COLUMN);
+	kymo_line_pad(text, target->style.column);
 	kymo_line_puts(text, "= ");
 }
 
 void kymo_syscall_put_result(const struct kymo_syscall_call *call, const struct kymo_syscall_target *target, struct kymo_line *text)
 {
-	put_equals(text);
+	put_equals(target, text);
 	kymo_syscall_result(call, target, text);
 }
 
-void kymo_syscall_put_no_result(const struct kymo_syscall_call *call, struct kymo_line *text)
+void kymo_syscall_put_no_result(const struct kymo_syscall_call *call, const struct kymo_syscall_target *target, struct kymo_line *text)
 {
 	kymo_line_puts(text, kymo_syscall_is_complete(call) ? ")" : " <unfinished ...>)");
-	put_equals(text);
+	put_equals(target, text);
 	kymo_line_puts(text, "?");
 }
 

@@ -18,6 +18,8 @@ struct decode {
 	bool is_output; /* the argument at hand is what the call writes: nothing, where it failed */
 };
 
+enum { SET_TIDS_MAX = 32 }; /* of clone3: as deep as namespaces of processes are */
+
 /* How an argument is shown. */
 struct kind {
 	void (*print)(struct decode *d, unsigned arg, const void *data);
@@ -78,6 +80,7 @@ struct names {
 	const struct name *items; /* in the order in which they are shown */
 	size_t n;
 	const char *unknown; /* "O_???" */
+	bool is_decimal; /* by -X its numbers are no hex */
 };
 
 #define NAME(constant) \
@@ -86,12 +89,16 @@ struct names {
 	}
 #define NAMES(variable, unknown_text, ...) \
 	static const struct name variable##_items[] = { __VA_ARGS__ }; \
-	static const struct names variable = { variable##_items, kymo_countof(variable##_items), unknown_text }
+	static const struct names variable = { variable##_items, kymo_countof(variable##_items), unknown_text, false }
 #define SHARED_NAMES(variable, unknown_text, ...) \
 	static const struct name variable##_items[] = { __VA_ARGS__ }; \
-	const struct names variable = { variable##_items, kymo_countof(variable##_items), unknown_text }
+	const struct names variable = { variable##_items, kymo_countof(variable##_items), unknown_text, false }
 
-extern const struct names open_flags, at_flags, fd_flags, socket_families, socket_levels, clock_ids;
+#define DECIMAL_NAMES(variable, unknown_text, ...) \
+	static const struct name variable##_items[] = { __VA_ARGS__ }; \
+	static const struct names variable = { variable##_items, kymo_countof(variable##_items), unknown_text, true }
+
+extern const struct names open_flags, at_flags, fd_flags, socket_families, socket_levels, clock_ids, capability_names;
 
 /* NULL where none has this very value. */
 const char *name_of(const struct names *names, uint64_t value);
@@ -105,8 +112,18 @@ static inline void puts_(struct decode *d, const char *string)
 }
 
 void put_flags(struct decode *d, const struct names *names, uint64_t value); /* "A|B|0x40", "0", "0x40 / * X_??? * /" */
-void put_more_flags(struct decode *d, const struct names *names, uint64_t value); /* "|A|B|0x40" behind something, or nothing */
+bool has_any_flag(const struct names *names, uint64_t value);
+void put_flags_plainly(struct decode *d, const struct names *names, uint64_t value); /* "A|B" whatever -X says */
+void put_flags_after(struct decode *d, const struct names *names, const char *first, uint64_t value, uint64_t rest); /* "FIRST|A|B" for `value`, of which `rest` has names of the table */
 void put_name(struct decode *d, const struct names *names, uint64_t value); /* one of them, or "0x7 / * X_??? * /" */
+void put_constant(struct decode *d, const char *name, int64_t value); /* whose number is decimal */
+void put_hex_constant(struct decode *d, const char *name, uint64_t value);
+
+/* Of a value in network order: its bytes, if -X asks for them, and whether the text follows that is easier to read; then end_form(). */
+bool begin_form(struct decode *d, const void *bytes, size_t n);
+void end_form(struct decode *d);
+
+void put_pid(struct decode *d, int pid); /* of a process or thread, with what -Y says */
 void put_address(struct decode *d, uint64_t address); /* "NULL", "0x…" */
 void put_fd(struct decode *d, int fd);
 void put_dirfd(struct decode *d, int fd);
@@ -124,6 +141,7 @@ void put_device(struct decode *d, uint64_t device);
 void put_id(struct decode *d, unsigned id); /* of a user or group: "-1" for none */
 void put_wait_status(struct decode *d, int status);
 void put_siginfo(struct decode *d, const void *siginfo);
+void put_date(struct decode *d, int64_t seconds, int64_t fraction, int digits, const char *before, const char *after); /* "2026-01-31T12:00:00.500000000+0000"; nothing for 0 */
 void put_timespec(struct decode *d, const void *timespec);
 void put_timeval(struct decode *d, const void *timeval);
 void put_timespec_at(struct decode *d, uint64_t address);
@@ -132,6 +150,9 @@ void put_sockaddr(struct decode *d, uint64_t address, uint64_t size);
 void put_sigset_at(struct decode *d, uint64_t address, uint64_t size);
 void put_ticks(struct decode *d, int64_t ticks); /* of the user's clock, with seconds behind them */
 void put_rusage_at(struct decode *d, uint64_t address);
+
+/* What stands behind the `known` bytes of a structure of `size` bytes: nothing where it is all zero. */
+void put_struct_rest(struct decode *d, uint64_t address, size_t known, uint64_t size);
 
 /* Vectors of buffers; `limit` is how many bytes they hold in all (what was transferred), or UINT64_MAX. */
 void put_iovec(struct decode *d, uint64_t address, uint64_t n, uint64_t limit, bool with_data);
@@ -151,8 +172,8 @@ void put_array(struct decode *d, uint64_t address, uint64_t n, size_t element_si
 
 /* ---- results ------------------------------------------------------------------------------------------------------- */
 
-result_fn result_hex, result_octal, result_fd, result_fcntl, result_poll, result_select, result_scheduler, result_signal,
-	result_time, result_prctl, result_recvmmsg, result_membarrier;
+result_fn result_pid, result_hex, result_octal, result_fd, result_fcntl, result_poll, result_select, result_scheduler, result_signal,
+	result_time, result_prctl, result_recvmmsg, result_membarrier, result_priority;
 
 /* ---- kinds, by family ---------------------------------------------------------------------------------------------- */
 
@@ -196,8 +217,10 @@ extern const struct kind k_priority_which[1], k_seccomp_op[1], k_membarrier[1], 
 
 /* limits.c */
 extern const struct kind k_resource[1], k_rlimit[1], k_rlimit_out[1], k_rusage_who[1], k_uname[1], k_sysinfo[1], k_times[1];
-extern const struct kind k_capability_header[1], k_capability_data[1], k_capability_out[1], k_prctl[1], k_prctl_in[1];
-extern const struct kind k_prctl_out[1], k_arch_prctl[1], k_arch_in[1], k_arch_out[1];
+extern const struct kind k_capability_header[1], k_capability_data[1], k_capability_out[1];
+
+/* prctl.c */
+extern const struct kind k_prctl[1], k_prctl_in[1], k_prctl_out[1], k_arch_prctl[1], k_arch_in[1], k_arch_out[1];
 
 /* signal.c */
 extern const struct kind k_signal[1], k_sigaction[1], k_sigaction_out[1], k_sigmask_how[1], k_sigset4[1], k_sigset4_out[1];
@@ -212,11 +235,19 @@ extern const struct kind k_utimes[1], k_utime[1];
 
 /* socket.c */
 extern const struct kind k_family[1], k_socket_type[1], k_protocol[1], k_sockaddr[1], k_sockaddr_out[1], k_socklen_out[1];
-extern const struct kind k_shutdown[1], k_accept_flags[1], k_level[1], k_option[1], k_option_value[1], k_option_out[1];
+extern const struct kind k_shutdown[1], k_accept_flags[1];
+
+/* sockopt.c */
+extern const struct kind k_level[1], k_option[1], k_option_asked[1], k_option_value[1], k_option_out[1];
 
 /* poll.c */
 extern const struct kind k_pollfds[1], k_fdset[1], k_pselect_mask[1], k_epoll_flags[1], k_epoll_op[1], k_epoll_event[1];
 extern const struct kind k_epoll_events[1], k_eventfd_flags[1];
+
+/* various.c */
+extern const struct kind k_fsopen_flags[1], k_fsmount_flags[1], k_mount_attributes[1], k_fspick_flags[1], k_open_tree_flags[1], k_move_mount_flags[1];
+extern const struct kind k_delete_flags[1], k_finit_flags[1], k_compared[1], k_secret_flags[1], k_key_rights[1], k_uint_hex[1];
+extern const struct kind k_priority_target[1], k_priority_id[1], k_priority[1];
 
 /* ipc.c */
 extern const struct kind k_ipc_key[1], k_ipc_flags[1], k_shm_flags[1], k_shmat_flags[1], k_shm_command[1], k_sem_command[1];

@@ -25,8 +25,7 @@ void put_open_flags(struct decode *d, uint64_t flags)
 {
 	static const char *const modes[] = { "O_RDONLY", "O_WRONLY", "O_RDWR", "O_ACCMODE" };
 
-	puts_(d, modes[flags & O_ACCMODE]);
-	put_more_flags(d, &open_flags, flags & ~(uint64_t)O_ACCMODE);
+	put_flags_after(d, &open_flags, modes[flags & O_ACCMODE], flags, flags & ~(uint64_t)O_ACCMODE);
 }
 
 static void put_lock(struct decode *d, uint64_t address, bool with_owner)

@@ -19,7 +19,6 @@
 
 #include "syscall/decode.h"
 
-#define REST_MAX 4096 /* the kernel takes no more */
 #define ARG (d->call->args[arg])
 #define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)
 
@@ -98,29 +97,6 @@ PRINT(print_mode)
 	put_permissions(d, (uint16_t)ARG);
 }
 
-/* What is behind the members that are known here, up to `size`: nothing where it is all zero. */
-static void put_rest(struct decode *d, uint64_t address, size_t known, uint64_t size)
-{
-	char bytes[REST_MAX];
-	const size_t n = size - known;
-	bool is_zero = true;
-
-	if (size <= known || n > sizeof(bytes)) {
-		puts_(d, size > known ? ", ..." : "");
-		return;
-	}
-	if (!fetch(d, address + known, bytes, n)) {
-		puts_(d, ", ???");
-		return;
-	}
-	for (size_t i = 0; i < n; i++)
-		is_zero &= !bytes[i];
-	if (is_zero)
-		return;
-	put(d, ", /* bytes %zu..%" PRIu64 " */ ", known, size - 1);
-	put_hex_bytes(d, address + known, n);
-}
-
 PRINT(print_open_how)
 {
 	struct open_how how;
@@ -138,7 +114,7 @@ PRINT(print_open_how)
 	}
 	puts_(d, ", resolve=");
 	put_flags(d, &resolve_flags, how.resolve);
-	put_rest(d, ARG, sizeof(how), size);
+	put_struct_rest(d, ARG, sizeof(how), size);
 	puts_(d, "}");
 }
 

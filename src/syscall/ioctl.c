@@ -60,6 +60,28 @@ static void put_rest(struct decode *d, const struct names *names, unsigned flags
 	put_flags(d, names, flags);
 }
 
+/* Of c_cc in the kernel's struct termios, which is shorter than the C library's. */
+enum { KERNEL_CHARACTERS = 19 };
+
+static void put_characters(struct decode *d, const struct termios *t)
+{
+	static const char *const names[] = { "VINTR", "VQUIT",	"VERASE", "VKILL",    "VEOF",	  "VTIME",   "VMIN",   "VSWTC", "VSTART",
+					     "VSTOP", "VSUSP",	"VEOL",	  "VREPRINT", "VDISCARD", "VWERASE", "VLNEXT", "VEOL2" };
+
+	if (t->c_line)
+		put(d, ", c_line=%#x", t->c_line);
+	else
+		puts_(d, ", c_line=N_TTY");
+	puts_(d, ", c_cc=[");
+	for (unsigned i = 0; i < KERNEL_CHARACTERS; i++) {
+		if (i < kymo_countof(names))
+			put(d, "%s[%s]=%#x", i ? ", " : "", names[i], t->c_cc[i]);
+		else
+			put(d, ", [%u]=%#x", i, t->c_cc[i]);
+	}
+	puts_(d, "]}");
+}
+
 static void put_termios(struct decode *d, uint64_t address)
 {
 	struct termios t;
@@ -80,7 +102,10 @@ static void put_termios(struct decode *d, uint64_t address)
 	put_rest(d, &cflags, t.c_cflag & ~(unsigned)(CBAUD | CSIZE));
 	puts_(d, ", c_lflag=");
 	put_flags(d, &lflags, t.c_lflag);
-	puts_(d, ", ...}");
+	if (d->target->is_whole)
+		put_characters(d, &t);
+	else
+		puts_(d, ", ...}");
 }
 
 static void put_window(struct decode *d, uint64_t address)

@@ -5,7 +5,9 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-#include "syscall/decode.h"
+#include "syscall/socket.h"
+
+enum { UNKNOWN = -1 };
 
 #define ARG (d->call->args[arg])
 #define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)
@@ -16,8 +18,6 @@ NAMES(message_flags, "MSG_???", { "MSG_OOB", 1 }, { "MSG_PEEK", 2 }, { "MSG_DONT
       { "MSG_MORE", 0x8000 }, { "MSG_WAITFORONE", 0x10000 }, { "MSG_SENDPAGE_NOTLAST", 0x20000 }, { "MSG_BATCH", 0x40000 },
       { "MSG_NO_SHARED_FRAGS", 0x80000 }, { "MSG_ZEROCOPY", 0x4000000 }, { "MSG_FASTOPEN", 0x20000000 }, { "MSG_CMSG_CLOEXEC", 0x40000000 },
       { "MSG_CMSG_COMPAT", 0x80000000 });
-NAMES(socket_messages, "SCM_???", NAME(SCM_RIGHTS), NAME(SCM_CREDENTIALS), { "SCM_SECURITY", 3 }, { "SO_TIMESTAMP_OLD", 29 },
-      { "SO_TIMESTAMPNS_OLD", 35 }, { "SO_TIMESTAMPING_OLD", 37 });
 
 /* ---- iovec ----------------------------------------------------------------------------------------------------------- */
 
@@ -46,7 +46,7 @@ void put_iovec(struct decode *d, uint64_t address, uint64_t n, uint64_t limit, b
 		else
 			put_address(d, (uint64_t)iov.iov_base);
 		put(d, ", iov_len=%zu}", iov.iov_len);
-		limit -= MIN(limit, iov.iov_len);
+		limit -= limit == UINT64_MAX ? 0 : MIN(limit, iov.iov_len);
 	}
 	puts_(d, "]");
 }
@@ -63,84 +63,6 @@ PRINT(print_iovec_plain)
 PRINT(print_iovec_out)
 {
 	put_iovec(d, ARG, d->call->args[arg + 1], (uint64_t)d->call->result, !call_failed(d));
-}
-
-/* ---- control messages ------------------------------------------------------------------------------------------------- */
-
-static void put_rights(struct decode *d, uint64_t address, uint64_t size)
-{
-	const uint64_t n = size / sizeof(int);
-
-	puts_(d, "[");
-	for (uint64_t i = 0; i < n; i++) {
-		int fd;
-
-		puts_(d, i ? ", " : "");
-		if (i >= d->target->string_size || !fetch(d, address + i * sizeof(fd), &fd, sizeof(fd))) {
-			puts_(d, "...");
-			break;
-		}
-		put_fd(d, fd);
-	}
-	puts_(d, "]");
-}
-
-static void put_control_data(struct decode *d, int level, int type, uint64_t address, uint64_t size)
-{
-	struct ucred who;
-	char time[16];
-
-	puts_(d, ", cmsg_data=");
-	if (level == SOL_SOCKET && type == SCM_RIGHTS) {
-		put_rights(d, address, size);
-	} else if (level == SOL_SOCKET && type == SCM_CREDENTIALS && size == sizeof(who) && fetch(d, address, &who, sizeof(who))) {
-		put(d, "{pid=%d, uid=", who.pid);
-		put_id(d, who.uid);
-		puts_(d, ", gid=");
-		put_id(d, who.gid);
-		puts_(d, "}");
-	} else if (level == SOL_SOCKET && type == 29 && size >= sizeof(time) && fetch(d, address, time, sizeof(time))) {
-		put_timeval(d, time);
-	} else if (level == SOL_SOCKET && type == 35 && size >= sizeof(time) && fetch(d, address, time, sizeof(time))) {
-		put_timespec(d, time);
-	} else {
-		put_bytes(d, address, size);
-	}
-}
-
-static void put_control(struct decode *d, uint64_t address, uint64_t size)
-{
-	struct cmsghdr header;
-	uint64_t at = 0;
-
-	if (!fetch(d, address, &header, MIN(sizeof(header), size)) || size < sizeof(header)) {
-		put_address(d, address);
-		return;
-	}
-	puts_(d, "[");
-	for (unsigned i = 0; at + sizeof(header) <= size && fetch(d, address + at, &header, sizeof(header)); i++) {
-		const uint64_t length = MIN(header.cmsg_len, size - at);
-
-		puts_(d, i ? ", " : "");
-		if (i >= d->target->string_size) {
-			puts_(d, "...");
-			break;
-		}
-		put(d, "{cmsg_len=%" PRIu64 ", cmsg_level=", (uint64_t)header.cmsg_len);
-		put_name(d, &socket_levels, (unsigned)header.cmsg_level);
-		puts_(d, ", cmsg_type=");
-		if (header.cmsg_level == SOL_SOCKET)
-			put_name(d, &socket_messages, (unsigned)header.cmsg_type);
-		else
-			put(d, "%#x", (unsigned)header.cmsg_type);
-		if (length > sizeof(header))
-			put_control_data(d, header.cmsg_level, header.cmsg_type, address + at + sizeof(header), length - sizeof(header));
-		puts_(d, "}");
-		if (header.cmsg_len < sizeof(header) || header.cmsg_len > size - at)
-			break;
-		at += (header.cmsg_len + 7) & ~(uint64_t)7;
-	}
-	puts_(d, "]");
 }
 
 /* ---- messages ----------------------------------------------------------------------------------------------------------- */
@@ -188,7 +110,8 @@ PRINT(print_message_out)
 		put_message(d, &m, (int)d->call->saved[0], (uint64_t)d->call->result);
 }
 
-static void put_messages(struct decode *d, uint64_t address, uint64_t n, bool with_length)
+/* `name_sizes` are those that the caller said, of the first ones, where they are known; or NULL. */
+static void put_messages(struct decode *d, uint64_t address, uint64_t n, bool with_length, const int32_t *name_sizes)
 {
 	struct mmsghdr m;
 
@@ -198,13 +121,21 @@ static void put_messages(struct decode *d, uint64_t address, uint64_t n, bool wi
 	}
 	puts_(d, "[");
 	for (uint64_t i = 0; i < n; i++) {
+		const uint64_t at = address + i * sizeof(m);
+		int name_size;
+
 		puts_(d, i ? ", " : "");
-		if (i >= d->target->string_size || !fetch(d, address + i * sizeof(m), &m, sizeof(m))) {
+		if (!fetch(d, at, &m, sizeof(m))) {
+			put(d, "... /* 0x%" PRIx64 " */", at);
+			break;
+		}
+		if (i >= d->target->string_size) {
 			puts_(d, "...");
 			break;
 		}
+		name_size = name_sizes && i < KYMO_SYSCALL_NAME_SIZES ? name_sizes[i] : UNKNOWN;
 		puts_(d, "{msg_hdr=");
-		put_message(d, &m.msg_hdr, (int)m.msg_hdr.msg_namelen, with_length ? m.msg_len : UINT64_MAX);
+		put_message(d, &m.msg_hdr, name_size == UNKNOWN ? (int)m.msg_hdr.msg_namelen : name_size, with_length ? m.msg_len : UINT64_MAX);
 		if (with_length)
 			put(d, ", msg_len=%u", m.msg_len);
 		puts_(d, "}");
@@ -216,17 +147,31 @@ static void put_messages(struct decode *d, uint64_t address, uint64_t n, bool wi
 PRINT(print_messages_in)
 {
 	if (call_failed(d))
-		put_messages(d, ARG, (unsigned)d->call->args[arg + 1], false);
+		put_messages(d, ARG, (unsigned)d->call->args[arg + 1], false, NULL);
 	else
-		put_messages(d, ARG, (uint64_t)d->call->result, true);
+		put_messages(d, ARG, (uint64_t)d->call->result, true, NULL);
+}
+
+/* The kernel writes how long each name is over how much room there was. */
+static void save_name_sizes(struct decode *d, uint64_t address, uint64_t n)
+{
+	struct mmsghdr m;
+
+	for (uint64_t i = 0; i < MIN(n, KYMO_SYSCALL_NAME_SIZES); i++) {
+		const bool there = fetch(d, address + i * sizeof(m), &m, sizeof(m));
+
+		d->call->name_sizes[i] = there ? (int32_t)m.msg_hdr.msg_namelen : UNKNOWN;
+	}
 }
 
 PRINT(print_messages_out)
 {
-	if (call_failed(d))
+	if (!d->is_leaving)
+		save_name_sizes(d, ARG, (unsigned)d->call->args[arg + 1]);
+	else if (call_failed(d))
 		put_address(d, ARG);
 	else
-		put_messages(d, ARG, (uint64_t)d->call->result, true);
+		put_messages(d, ARG, (uint64_t)d->call->result, true, d->call->name_sizes);
 }
 
 /* The call writes what is left where it found the limit. */
@@ -254,7 +199,7 @@ const struct kind k_iovec_plain[1] = { { print_iovec_plain, NULL, 0 } };
 const struct kind k_msg_in[1] = { { print_message_in, NULL, 0 } };
 const struct kind k_msg_out[1] = { { print_message_out, NULL, AT_EXIT | LOOKS_AT_ENTRY } };
 const struct kind k_mmsg_in[1] = { { print_messages_in, NULL, AT_EXIT } };
-const struct kind k_mmsg_out[1] = { { print_messages_out, NULL, AT_EXIT } };
+const struct kind k_mmsg_out[1] = { { print_messages_out, NULL, AT_EXIT | LOOKS_AT_ENTRY } };
 const struct kind k_receive_limit[1] = { { print_receive_limit, NULL, AT_EXIT | LOOKS_AT_ENTRY } };
 const struct kind k_msg_flags[1] = { { print_message_flags, NULL, 0 } };
 

@@ -48,10 +48,19 @@ PRINT(print_map_flags)
 	const uint64_t flags = (unsigned)ARG & ((1u << HUGE_SHIFT) - 1) & ~(unsigned)TYPE_MASK;
 	const unsigned huge = (unsigned)ARG >> HUGE_SHIFT;
 
-	put_name(d, &map_types, ARG & TYPE_MASK);
-	if (flags) {
-		puts_(d, "|");
-		put_flags(d, &map_flags, flags);
+	const char *type = name_of(&map_types, ARG & TYPE_MASK);
+
+	if (d->target->style.constants == KYMO_CONSTANTS_NUMBERS) {
+		put(d, "%#x", (unsigned)ARG);
+		return;
+	}
+	if (type) {
+		put_flags_after(d, &map_flags, type, ARG & ((1u << HUGE_SHIFT) - 1), flags);
+	} else {
+		put_name(d, &map_types, ARG & TYPE_MASK);
+		puts_(d, flags ? "|" : "");
+		if (flags)
+			put_flags(d, &map_flags, flags);
 	}
 	if (huge)
 		put(d, "|%u<<MAP_HUGE_SHIFT", huge);

@@ -9,6 +9,11 @@
 #include "base/page.h"
 #include "syscall/decode.h"
 
+enum {
+	REST_MAX = 4096, /* the kernel takes no larger structure */
+	MEMFD_NAME_SIZE = 250, /* with its NUL */
+};
+
 /* ---- memory ---------------------------------------------------------------------------------------------------------- */
 
 bool fetch(struct decode *d, uint64_t address, void *out, size_t size)
@@ -54,60 +59,6 @@ void put_array(struct decode *d, uint64_t address, uint64_t n, size_t element_si
 	puts_(d, "]");
 }
 
-/* ---- flags and values ------------------------------------------------------------------------------------------------ */
-
-const char *name_of(const struct names *names, uint64_t value)
-{
-	for (size_t i = 0; i < names->n; i++)
-		if (names->items[i].value == value)
-			return names->items[i].text;
-	return NULL;
-}
-
-void put_name(struct decode *d, const struct names *names, uint64_t value)
-{
-	const char *name = name_of(names, value);
-
-	if (name)
-		puts_(d, name);
-	else
-		put(d, "%#" PRIx64 " /* %s */", value, names->unknown);
-}
-
-/* Those that have names, and the rest as a number. */
-static void put_set_flags(struct decode *d, const struct names *names, uint64_t rest, bool any)
-{
-	for (size_t i = 0; i < names->n && rest; i++) {
-		const uint64_t flag = names->items[i].value;
-
-		if (!flag || (rest & flag) != flag)
-			continue;
-		put(d, "%s%s", any ? "|" : "", names->items[i].text);
-		any = true;
-		rest &= ~flag;
-	}
-	if (!any)
-		put(d, "%#" PRIx64 " /* %s */", rest, names->unknown);
-	else if (rest)
-		put(d, "|%#" PRIx64, rest);
-}
-
-void put_flags(struct decode *d, const struct names *names, uint64_t value)
-{
-	const char *zero = value ? NULL : name_of(names, 0);
-
-	if (value)
-		put_set_flags(d, names, value, false);
-	else
-		puts_(d, zero ? zero : "0");
-}
-
-void put_more_flags(struct decode *d, const struct names *names, uint64_t value)
-{
-	if (value)
-		put_set_flags(d, names, value, true);
-}
-
 /* ---- single values ----------------------------------------------------------------------------------------------------- */
 
 void put_address(struct decode *d, uint64_t address)
@@ -127,8 +78,11 @@ static void put_fd_path(struct decode *d, int fd)
 
 	if (!d->target->fd_path)
 		return;
-	n = d->target->fd_path(d->target->context, fd, path, sizeof(path));
+	n = d->target->fd_path(d->target->context, fd, path, sizeof(path) - 1);
 	if (!n)
+		return;
+	path[n] = '\0';
+	if (d->target->put_fd && d->target->put_fd(d->target->context, fd, path, n, d->text))
 		return;
 	puts_(d, "<");
 	if (n > tail && !memcmp(path + n - tail, deleted, tail)) {
@@ -153,7 +107,7 @@ void put_dirfd(struct decode *d, int fd)
 		put_fd(d, fd);
 		return;
 	}
-	puts_(d, "AT_FDCWD");
+	put_constant(d, "AT_FDCWD", AT_FDCWD);
 	put_fd_path(d, fd);
 }
 
@@ -164,7 +118,12 @@ void put_permissions(struct decode *d, unsigned mode)
 
 void put_device(struct decode *d, uint64_t device)
 {
-	put(d, "makedev(%#x, %#x)", major(device), minor(device));
+	const enum kymo_constants style = d->target->style.constants;
+
+	if (style != KYMO_CONSTANTS_NAMES)
+		put(d, "%#" PRIx64, device);
+	if (style != KYMO_CONSTANTS_NUMBERS)
+		put(d, style == KYMO_CONSTANTS_BOTH ? " /* makedev(%#x, %#x) */" : "makedev(%#x, %#x)", major(device), minor(device));
 }
 
 void put_id(struct decode *d, unsigned id)
@@ -173,6 +132,25 @@ void put_id(struct decode *d, unsigned id)
 		puts_(d, "-1");
 	else
 		put(d, "%u", id);
+}
+
+void put_pid(struct decode *d, int pid)
+{
+	const struct kymo_syscall_target *target = d->target;
+	const pid_t here = pid > 0 && target->pid_here ? target->pid_here(target->context, pid) : pid;
+	char name[64];
+	size_t n = 0;
+
+	put(d, "%d", pid);
+	if (here > 0 && target->pid_name)
+		n = target->pid_name(target->context, here, name, sizeof(name));
+	if (n) {
+		puts_(d, "<");
+		kymo_line_escape(d->text, name, n, "<>");
+		puts_(d, ">");
+	}
+	if (here > 0 && here != pid)
+		put(d, " /* %d in strace's PID NS */", here);
 }
 
 /* ---- strings --------------------------------------------------------------------------------------------------------- */
@@ -204,6 +182,31 @@ static size_t read_string(struct decode *d, uint64_t address, char *out, size_t 
 	return n;
 }
 
+static void put_as_hex(struct decode *d, const char *bytes, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		put(d, "\\x%02x", (unsigned char)bytes[i]);
+}
+
+static bool is_text(const char *bytes, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!(bytes[i] >= ' ' && bytes[i] < 0x7f) && !(bytes[i] && strchr("\t\n\v\f\r", bytes[i])))
+			return false;
+	return true;
+}
+
+/* By -x and -xx as hex. */
+static void put_text(struct decode *d, const char *bytes, size_t n)
+{
+	const enum kymo_strings style = d->target->style.strings;
+
+	if (style == KYMO_STRINGS_HEX || (style == KYMO_STRINGS_HEX_IF_BINARY && !is_text(bytes, n)))
+		put_as_hex(d, bytes, n);
+	else
+		kymo_line_escape(d->text, bytes, n, NULL);
+}
+
 void put_path(struct decode *d, uint64_t address)
 {
 	char path[PATH_MAX + 1];
@@ -215,7 +218,7 @@ void put_path(struct decode *d, uint64_t address)
 		return;
 	}
 	puts_(d, "\"");
-	kymo_line_escape(d->text, path, whole ? n : PATH_MAX - 1, NULL);
+	put_text(d, path, whole ? n : PATH_MAX - 1);
 	puts_(d, whole ? "\"" : "\"...");
 }
 
@@ -223,7 +226,7 @@ void put_path(struct decode *d, uint64_t address)
 static void put_cut(struct decode *d, uint64_t address, uint64_t size, bool until_nul, bool as_hex)
 {
 	const size_t shown = d->target->string_size;
-	const size_t n_wanted = until_nul ? shown + 1 : (size_t)MIN(size, shown);
+	const size_t n_wanted = (size_t)MIN(size, until_nul ? shown + 1 : shown);
 	kymo_cleanup_free char *bytes = address ? malloc(n_wanted + 1) : NULL;
 	bool whole = false;
 	size_t n;
@@ -239,16 +242,15 @@ static void put_cut(struct decode *d, uint64_t address, uint64_t size, bool unti
 	}
 	puts_(d, "\"");
 	if (as_hex)
-		for (size_t i = 0; i < n; i++)
-			put(d, "\\x%02x", (unsigned char)bytes[i]);
+		put_as_hex(d, bytes, n);
 	else
-		kymo_line_escape(d->text, bytes, MIN(n, shown), NULL);
+		put_text(d, bytes, MIN(n, shown));
 	puts_(d, (until_nul ? !whole : size > shown) ? "\"..." : "\"");
 }
 
 void put_string(struct decode *d, uint64_t address)
 {
-	put_cut(d, address, 0, true, false);
+	put_cut(d, address, UINT64_MAX, true, false);
 }
 
 void put_bytes(struct decode *d, uint64_t address, uint64_t size)
@@ -264,8 +266,30 @@ void put_hex_bytes(struct decode *d, uint64_t address, uint64_t size)
 void put_quoted(struct decode *d, const char *bytes, size_t size)
 {
 	puts_(d, "\"");
-	kymo_line_escape(d->text, bytes, strnlen(bytes, size), NULL);
+	put_text(d, bytes, strnlen(bytes, size));
 	puts_(d, "\"");
+}
+
+void put_struct_rest(struct decode *d, uint64_t address, size_t known, uint64_t size)
+{
+	char bytes[REST_MAX];
+	const size_t n = size - known;
+	bool is_zero = true;
+
+	if (size <= known || n > sizeof(bytes)) {
+		puts_(d, size > known ? ", ..." : "");
+		return;
+	}
+	if (!fetch(d, address + known, bytes, n)) {
+		puts_(d, ", ???");
+		return;
+	}
+	for (size_t i = 0; i < n; i++)
+		is_zero &= !bytes[i];
+	if (is_zero)
+		return;
+	put(d, ", /* bytes %zu..%" PRIu64 " */ ", known, size - 1);
+	put_hex_bytes(d, address + known, n);
 }
 
 /* ---- kinds of many calls ------------------------------------------------------------------------------------------------ */
@@ -276,6 +300,10 @@ void put_quoted(struct decode *d, const char *bytes, size_t size)
 PRINT(print_int)
 {
 	put(d, "%d", (int)ARG);
+}
+PRINT(print_pid)
+{
+	put_pid(d, (int)ARG);
 }
 PRINT(print_uint)
 {
@@ -312,6 +340,10 @@ PRINT(print_path)
 PRINT(print_string)
 {
 	put_string(d, ARG);
+}
+PRINT(print_memfd_name)
+{
+	put_cut(d, ARG, MEMFD_NAME_SIZE, true, false);
 }
 PRINT(print_id)
 {
@@ -442,7 +474,7 @@ PRINT(print_ids)
 }
 
 const struct kind k_int[1] = { { print_int, NULL, 0 } };
-const struct kind k_pid[1] = { { print_int, NULL, 0 } };
+const struct kind k_pid[1] = { { print_pid, NULL, 0 } };
 const struct kind k_uint[1] = { { print_uint, NULL, 0 } };
 const struct kind k_long[1] = { { print_long, NULL, 0 } };
 const struct kind k_ulong[1] = { { print_ulong, NULL, 0 } };
@@ -460,7 +492,7 @@ const struct kind k_read_buffer[1] = { { print_read_buffer, NULL, AT_EXIT } };
 const struct kind k_random_buffer[1] = { { print_random_buffer, NULL, AT_EXIT } };
 const struct kind k_path_out[1] = { { print_path_out, NULL, AT_EXIT } };
 const struct kind k_cwd_out[1] = { { print_path_out, "", AT_EXIT } };
-const struct kind k_memfd_name[1] = { { print_string, NULL, 0 } };
+const struct kind k_memfd_name[1] = { { print_memfd_name, NULL, 0 } };
 const struct kind k_int_at[1] = { { print_int_out, NULL, 0 } };
 const struct kind k_uint_out[1] = { { print_int_out, NULL, AT_EXIT } };
 const struct kind k_int_out[1] = { { print_int_out, NULL, AT_EXIT } };
@@ -482,6 +514,11 @@ void result_hex(struct decode *d)
 void result_octal(struct decode *d)
 {
 	put_permissions(d, (unsigned)d->call->result);
+}
+
+void result_pid(struct decode *d)
+{
+	put_pid(d, (int)d->call->result);
 }
 
 void result_fd(struct decode *d)

@@ -13,6 +13,8 @@
 
 #include "syscall/decode.h"
 
+enum { SIGNAL_MAX = 64 };
+
 #define ARG (d->call->args[arg])
 #define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)
 
@@ -93,6 +95,10 @@ PRINT(print_envp)
 	uint64_t address, n = 0;
 	bool ends = false;
 
+	if (d->target->is_whole) {
+		print_argv(d, arg, data);
+		return;
+	}
 	put_address(d, ARG);
 	if (!ARG)
 		return;
@@ -163,6 +169,11 @@ static bool read_clone_args(struct decode *d, struct clone_args *ret)
 	return size >= CLONE_ARGS_SIZE_VER0 && fetch(d, d->call->args[0], ret, MIN(size, sizeof(*ret)));
 }
 
+static void put_tid(struct decode *d, const void *bytes)
+{
+	put(d, "%d", *(const int *)bytes);
+}
+
 PRINT(print_clone3)
 {
 	struct clone_args c;
@@ -186,7 +197,10 @@ PRINT(print_clone3)
 		put_address(d, c.parent_tid);
 	}
 	puts_(d, ", exit_signal=");
-	put_signal(d, (int)c.exit_signal);
+	if (c.exit_signal && c.exit_signal <= SIGNAL_MAX)
+		put_signal(d, (int)c.exit_signal);
+	else
+		put(d, "%" PRIu64, (uint64_t)c.exit_signal);
 	puts_(d, ", stack=");
 	put_address(d, c.stack);
 	put(d, ", stack_size=%#" PRIx64, (uint64_t)c.stack_size);
@@ -196,32 +210,47 @@ PRINT(print_clone3)
 	}
 	if (c.set_tid || c.set_tid_size) {
 		puts_(d, ", set_tid=");
-		put_address(d, c.set_tid);
+		if (c.set_tid && c.set_tid_size && c.set_tid_size <= SET_TIDS_MAX)
+			put_array(d, c.set_tid, c.set_tid_size, sizeof(int), put_tid);
+		else
+			put_address(d, c.set_tid);
 		put(d, ", set_tid_size=%" PRIu64, (uint64_t)c.set_tid_size);
 	}
 	if (d->call->args[1] >= CLONE_ARGS_SIZE_VER2 && (c.cgroup || c.flags & (1ull << 33)))
 		put(d, ", cgroup=%" PRIu64, (uint64_t)c.cgroup);
+	put_struct_rest(d, ARG, sizeof(c), d->call->args[1]);
 	puts_(d, "}");
+}
+
+/* ' => {name=[', or ', name=[' behind another; where nothing can be read, the address. */
+static void put_clone3_result(struct decode *d, const char *name, uint64_t address, bool is_first, bool is_fd)
+{
+	int number;
+
+	put(d, "%s%s=", is_first ? " => {" : ", ", name);
+	if (!fetch(d, address, &number, sizeof(number))) {
+		put_address(d, address);
+		return;
+	}
+	puts_(d, "[");
+	if (is_fd)
+		put_fd(d, number);
+	else
+		put(d, "%d", number);
+	puts_(d, "]");
 }
 
 PRINT(print_clone3_out)
 {
+	const uint64_t shown = CLONE_PIDFD | CLONE_PARENT_SETTID;
 	struct clone_args c;
-	bool any = false;
-	int number;
 
-	if (!call_failed(d) && read_clone_args(d, &c)) {
-		if (c.flags & CLONE_PIDFD && fetch(d, c.pidfd, &number, sizeof(number))) {
-			puts_(d, " => {pidfd=[");
-			put_fd(d, number);
-			puts_(d, "]");
-			any = true;
-		}
-		if (c.flags & CLONE_PARENT_SETTID && fetch(d, c.parent_tid, &number, sizeof(number))) {
-			put(d, "%sparent_tid=[%d]", any ? ", " : " => {", number);
-			any = true;
-		}
-		puts_(d, any ? "}" : "");
+	if (!call_failed(d) && read_clone_args(d, &c) && c.flags & shown) {
+		if (c.flags & CLONE_PIDFD)
+			put_clone3_result(d, "pidfd", c.pidfd, true, true);
+		if (c.flags & CLONE_PARENT_SETTID)
+			put_clone3_result(d, "parent_tid", c.parent_tid, !(c.flags & CLONE_PIDFD), false);
+		puts_(d, "}");
 	}
 	put(d, ", %" PRIu64, d->call->args[1]);
 }
@@ -265,7 +294,14 @@ void put_rusage_at(struct decode *d, uint64_t address)
 	put_timeval(d, &usage.ru_utime);
 	puts_(d, ", ru_stime=");
 	put_timeval(d, &usage.ru_stime);
-	puts_(d, ", ...}");
+	if (!d->target->is_whole) {
+		puts_(d, ", ...}");
+		return;
+	}
+	put(d, ", ru_maxrss=%ld, ru_ixrss=%ld, ru_idrss=%ld, ru_isrss=%ld, ru_minflt=%ld, ru_majflt=%ld, ru_nswap=%ld, ru_inblock=%ld, ru_oublock=%ld", usage.ru_maxrss,
+	    usage.ru_ixrss, usage.ru_idrss, usage.ru_isrss, usage.ru_minflt, usage.ru_majflt, usage.ru_nswap, usage.ru_inblock, usage.ru_oublock);
+	put(d, ", ru_msgsnd=%ld, ru_msgrcv=%ld, ru_nsignals=%ld, ru_nvcsw=%ld, ru_nivcsw=%ld}", usage.ru_msgsnd, usage.ru_msgrcv, usage.ru_nsignals, usage.ru_nvcsw,
+	    usage.ru_nivcsw);
 }
 
 PRINT(print_wait_rusage)

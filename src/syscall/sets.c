@@ -13,7 +13,21 @@ static const struct {
 } classes[] = {
 	{ "file", CLASS_FILE },       { "desc", CLASS_DESC },     { "process", CLASS_PROCESS },
 	{ "network", CLASS_NETWORK }, { "signal", CLASS_SIGNAL }, { "ipc", CLASS_IPC },
-	{ "memory", CLASS_MEMORY },   { "creds", CLASS_CREDS },   { "clock", CLASS_CLOCK },
+	{ "memory", CLASS_MEMORY },   { "creds", CLASS_CREDS },   { "clock", CLASS_CLOCK },     { "net", CLASS_NETWORK },
+};
+
+/* strace's classes of calls that have the same purpose. */
+static const struct {
+	const char *name, *calls;
+} families[] = {
+	{ "stat", "stat" },
+	{ "lstat", "lstat" },
+	{ "fstat", "fstat,newfstatat" },
+	{ "%stat", "stat,lstat,fstat,newfstatat,statx" },
+	{ "statfs", "statfs" },
+	{ "fstatfs", "fstatfs" },
+	{ "%statfs", "statfs,fstatfs,ustat" },
+	{ "pure", "getpid,getuid,getgid,geteuid,getegid,getppid,getpgrp,gettid" },
 };
 
 bool kymo_syscall_set_has(const struct kymo_syscall_set *set, uint64_t number)
@@ -95,6 +109,20 @@ static struct kymo_error *unknown_name(const char *item, size_t n)
 
 /* ---- items ----------------------------------------------------------------------------------------------------------------- */
 
+static struct kymo_error *change_item(struct kymo_syscall_set *set, const char *item, size_t n, bool in);
+
+static bool change_family(struct kymo_syscall_set *set, const char *item, size_t n, bool in)
+{
+	for (size_t f = 0; f < kymo_countof(families); f++) {
+		if (strlen(families[f].name) != n || memcmp(families[f].name, item, n))
+			continue;
+		for (const char *at = families[f].calls; *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ','))
+			kymo_error_destroy(change_item(set, at, strcspn(at, ","), in));
+		return true;
+	}
+	return false;
+}
+
 static struct kymo_error *change_class(struct kymo_syscall_set *set, const char *item, size_t n, bool in)
 {
 	for (size_t c = 0; c < kymo_countof(classes); c++) {
@@ -105,6 +133,8 @@ static struct kymo_error *change_class(struct kymo_syscall_set *set, const char 
 				change(set, i, in);
 		return NULL;
 	}
+	if (change_family(set, item, n, in))
+		return NULL;
 	return kymo_error_create(
 		KYMO_ERROR_USAGE,
 		"there is no class '%%%.*s'; there are %%file, %%desc, %%process, %%network, %%signal, %%ipc, %%memory, %%creds, %%clock",
@@ -148,12 +178,27 @@ static bool is_word(const char *item, size_t n, const char *word)
 	return n == strlen(word) && !memcmp(item, word, n);
 }
 
+static bool is_class(const char *item, size_t n)
+{
+	for (size_t c = 0; c < kymo_countof(classes); c++)
+		if (strlen(classes[c].name) == n && !memcmp(classes[c].name, item, n))
+			return true;
+	return false;
+}
+
 static struct kymo_error *change_item(struct kymo_syscall_set *set, const char *item, size_t n, bool in)
 {
+	const bool may_be_unknown = n > 1 && *item == '?';	/* strace's: no error where there is no such call */
 	unsigned number;
 
+	item += may_be_unknown;
+	n -= may_be_unknown;
 	if (!n)
 		return kymo_error_create(KYMO_ERROR_USAGE, "the set has nothing between two commas, or at an end");
+	if (n > 3 && !memcmp(item + n - 3, "@64", 3))	/* strace's: not the calls of 32 bits; they have the same names here */
+		n -= 3;
+	if (n > 3 && (!memcmp(item + n - 3, "@32", 3) || (n > 4 && !memcmp(item + n - 4, "@x32", 4))))
+		return kymo_error_create(KYMO_ERROR_USAGE, "'%.*s': a set has the calls of 64 and 32 bits alike; leave '@32' out", (int)n, item);
 	if (*item == '%')
 		return change_class(set, item + 1, n - 1, in);
 	if (is_word(item, n, "all") || is_word(item, n, "none")) {
@@ -169,7 +214,9 @@ static struct kymo_error *change_item(struct kymo_syscall_set *set, const char *
 			change(set, i, in);
 			return NULL;
 		}
-	return unknown_name(item, n);
+	if (is_class(item, n))	/* as in strace's older versions: -e trace=file */
+		return change_class(set, item, n, in);
+	return may_be_unknown ? NULL : unknown_name(item, n);
 }
 
 struct kymo_error *kymo_syscall_set_parse(const char *text, struct kymo_syscall_set *ret)

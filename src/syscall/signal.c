@@ -58,8 +58,12 @@ const char *kymo_signal_name(int signal, char buffer[32])
 void put_signal(struct decode *d, int signal)
 {
 	char buffer[32];
+	const char *name = kymo_signal_name(signal, buffer);
 
-	puts_(d, kymo_signal_name(signal, buffer));
+	if (!strncmp(name, "SIG", 3))
+		put_constant(d, name, signal);
+	else
+		puts_(d, name);
 }
 
 /* ---- sets ------------------------------------------------------------------------------------------------------------- */
@@ -77,7 +81,8 @@ static void put_sigset_of(struct decode *d, uint64_t mask, int n_signals)
 
 		if (!(shown >> (signal - 1) & 1))
 			continue;
-		put(d, "%s%s", any ? " " : "", kymo_signal_name(signal, buffer) + 3);
+		puts_(d, any ? " " : "");
+		put_constant(d, kymo_signal_name(signal, buffer) + 3, signal);
 		any = true;
 	}
 	puts_(d, "]");
@@ -126,11 +131,11 @@ PRINT(print_sigset_part)
 static void put_handler(struct decode *d, uint64_t handler)
 {
 	if (!handler)
-		puts_(d, "SIG_DFL");
+		put_hex_constant(d, "SIG_DFL", handler);
 	else if (handler == 1)
-		puts_(d, "SIG_IGN");
+		put_hex_constant(d, "SIG_IGN", handler);
 	else if (handler == UINT64_MAX)
-		puts_(d, "SIG_ERR");
+		put_hex_constant(d, "SIG_ERR", handler);
 	else
 		put_address(d, handler);
 }
@@ -228,14 +233,16 @@ static void put_code(struct decode *d, const siginfo_t *info)
 	if (!name && names)
 		name = name_of(names, (unsigned)info->si_code);
 	if (name)
-		puts_(d, name);
+		put_hex_constant(d, name, (unsigned)info->si_code);
 	else
-		put(d, "%#x /* SI_??? */", (unsigned)info->si_code);
+		put_name(d, &codes, (unsigned)info->si_code);
 }
 
 static void put_sender(struct decode *d, const siginfo_t *info)
 {
-	put(d, ", si_pid=%d, si_uid=", info->si_pid);
+	puts_(d, ", si_pid=");
+	put_pid(d, info->si_pid);
+	puts_(d, ", si_uid=");
 	put_id(d, info->si_uid);
 }
 
@@ -328,9 +335,9 @@ void put_siginfo(struct decode *d, const void *siginfo)
 	puts_(d, "}");
 }
 
-void kymo_siginfo_text(const void *siginfo, struct kymo_line *text)
+void kymo_siginfo_text(const void *siginfo, const struct kymo_syscall_target *target, struct kymo_line *text)
 {
-	struct decode d = { .text = text };
+	struct decode d = { .target = target, .text = text };
 
 	put_siginfo(&d, siginfo);
 }

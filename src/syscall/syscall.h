@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "base/error.h"
 #include "syscall/line.h"
@@ -28,6 +29,7 @@ enum {
 	KYMO_SYSCALL_MAX = 512, /* numbers are below; those without a name are unknown */
 	KYMO_SYSCALL_STRING_SIZE = 32, /* strace's own for -s */
 	KYMO_SYSCALL_COPIED_MAX = 4096,
+	KYMO_SYSCALL_NAME_SIZES = 32, /* messages of which the room for a name is kept until the call returns */
 };
 
 /* The kernel's name of a call, static; NULL where this table has none. */
@@ -77,6 +79,27 @@ bool kymo_syscall_injection_is_due(const struct kymo_syscall_injection *injectio
 
 /* ---- calls as text ----------------------------------------------------------------------------------------------- */
 
+/* How values are written. All zero but for the column: as strace does where it is not told otherwise. */
+enum kymo_constants {
+	KYMO_CONSTANTS_NAMES,	/* O_RDONLY|O_CLOEXEC */
+	KYMO_CONSTANTS_NUMBERS, /* 0x80000 */
+	KYMO_CONSTANTS_BOTH,	/* 0x80000, and the names as a comment */
+};
+
+enum kymo_strings {
+	KYMO_STRINGS_AS_TEXT,
+	KYMO_STRINGS_HEX_IF_BINARY, /* those that have bytes which are no text */
+	KYMO_STRINGS_HEX,
+};
+
+enum { KYMO_SYSCALL_COLUMN = 40 }; /* strace's own for -a */
+
+struct kymo_syscall_style {
+	unsigned int column; /* where results begin */
+	enum kymo_constants constants;
+	enum kymo_strings strings;
+};
+
 /* The process that makes the call. All functions are called from within the three below only. */
 struct kymo_syscall_target {
 	void *context; /* handed to the functions */
@@ -88,7 +111,19 @@ struct kymo_syscall_target {
 	 * `size`; 0 where there is none. NULL: descriptors are shown as numbers alone. */
 	size_t (*fd_path)(void *context, int fd, char *out, size_t size);
 
+	/* Write more of a descriptor than its link, the `n` bytes (and a NUL) at `link`, with "<" and ">" around it; false: nothing was written, and the link is to be shown. NULL: links are shown. */
+	bool (*put_fd)(void *context, int fd, const char *link, size_t n, struct kymo_line *text);
+
+	/* The name of a process or thread, by its id as this process has it: its length, 0 where there is none. NULL: none is shown. */
+	size_t (*pid_name)(void *context, pid_t pid, char *out, size_t size);
+
+	/* The id that this process has for what the one that calls has `pid` for, in its own PID namespace; `pid` where they are in the same, 0: unknown. NULL: is not shown. */
+	pid_t (*pid_here)(void *context, pid_t pid);
+
 	size_t string_size; /* at most so many bytes of a string and elements of an array */
+	struct kymo_syscall_style style;
+	bool is_whole; /* structures are shown with all of their members */
+	bool is_raw; /* arguments are numbers in hex */
 };
 
 struct kymo_syscall_call {
@@ -104,8 +139,9 @@ struct kymo_syscall_call {
 
 	/* The decoder's own between entry and exit. */
 	unsigned next, base;
-	bool is_stopped;
+	bool is_stopped, is_raw;
 	uint64_t saved[2];
+	int32_t name_sizes[KYMO_SYSCALL_NAME_SIZES]; /* of recvmmsg */
 };
 
 /* Begin with a call whose number, arguments and stack pointer are set. */
@@ -125,7 +161,7 @@ bool kymo_syscall_is_complete(const struct kymo_syscall_call *call);
  * ")   = ?", which needs no kymo_syscall_leave(); and the beginning of a line that takes up what was left unfinished.
  */
 void kymo_syscall_put_result(const struct kymo_syscall_call *call, const struct kymo_syscall_target *target, struct kymo_line *text);
-void kymo_syscall_put_no_result(const struct kymo_syscall_call *call, struct kymo_line *text);
+void kymo_syscall_put_no_result(const struct kymo_syscall_call *call, const struct kymo_syscall_target *target, struct kymo_line *text);
 void kymo_syscall_put_resumed(const struct kymo_syscall_call *call, struct kymo_line *text);
 
 /*
@@ -163,6 +199,6 @@ bool kymo_syscall_touches(const struct kymo_syscall_call *call, const struct kym
 const char *kymo_signal_name(int signal, char buffer[32]);
 
 /* "{si_signo=SIGCHLD, si_code=CLD_EXITED, …}" of the kernel's siginfo_t, 128 bytes. */
-void kymo_siginfo_text(const void *siginfo, struct kymo_line *text);
+void kymo_siginfo_text(const void *siginfo, const struct kymo_syscall_target *target, struct kymo_line *text);
 
 #endif

@@ -65,7 +65,7 @@ PRINT(print_timeval)
 }
 
 /* " 2020-02-02T02:02:02.000000001+0000" in local time; nothing where the number is no time, or 0. */
-static void put_date(struct decode *d, int64_t seconds, int64_t fraction, int digits, const char *before, const char *after)
+void put_date(struct decode *d, int64_t seconds, int64_t fraction, int digits, const char *before, const char *after)
 {
 	const time_t time = (time_t)seconds;
 	struct tm local;

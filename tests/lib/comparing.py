@@ -199,7 +199,7 @@ def check_glob(comparison, spec, path):
     places = {offset for name in matching for offset in named[name]}
     recorded = {probe['offset'] for probe in comparison.report['probes'] if os.path.realpath(probe['path']) == path}
     missing = places - recorded
-    said = re.search(rf'^kymo: warning: (\d+) of (\d+) functions that match {re.escape(spec)} are left out',
+    said = re.search(rf'^kymo: warning: skipped (\d+) of (\d+) functions that match {re.escape(spec)} and cannot be probed safely',
                      comparison.result.err, re.MULTILINE)
     n_said = int(said[1]) if said else 0
     if len(missing) > n_said:

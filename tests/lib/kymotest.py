@@ -440,7 +440,8 @@ def event_counts(directory='kymo.data'):
 
 
 def report_json(directory='kymo.data'):
-    return json.loads(kymo('report', '--json', directory).ok().out)
+    """The summary's numbers, with names as the trace has them: other tools know no others."""
+    return json.loads(kymo('report', '--json', '--no-demangle', directory).ok().out)
 
 
 def probe_counts(directory='kymo.data'):

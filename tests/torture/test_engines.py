@@ -8,8 +8,8 @@ import processes
 from kymotest import SOURCE, TARGETS, TORTURE_SECONDS, Process, check, check_equal, clean_up_after, eventually, skip, start, timeout
 from seeds import seed
 
-RANDOM = SOURCE / 'build/tests/unit/unit-proc-hub_random'
-THROUGH_SOCKET = SOURCE / 'build/tests/unit/unit-proc-hub_random_socket'
+RANDOM = SOURCE / 'build/tests/unit/unit-hub-random'
+THROUGH_SOCKET = SOURCE / 'build/tests/unit/unit-hub-random_socket'
 
 # What each thing that tests/targets/family does ends with, if it has found nothing wrong.
 ENDS = {'exec': 7, 'storm': 3, 'stops': 0}

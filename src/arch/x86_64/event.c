@@ -17,11 +17,19 @@
 
 #define TRIES 8		/* of a sequence whose sub-buffer was changed: then a ring with a lock is used */
 
+/* Asked once: in a virtual machine each cpuid is tens of microseconds in the hypervisor. */
 static bool has_rdpid(void)
 {
+	enum { UNKNOWN, NO, YES };
+	static int known;
+	int has = __atomic_load_n(&known, __ATOMIC_RELAXED);
 	unsigned int a, b, c, d;
 
-	return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c & 1u << 22);
+	if (has == UNKNOWN) {
+		has = __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c & 1u << 22) ? YES : NO;
+		__atomic_store_n(&known, has, __ATOMIC_RELAXED);
+	}
+	return has == YES;
 }
 
 /* r10 = the ring of this CPU. The CPU's number is in the low 12 bits of TSC_AUX and of the limit of segment 0x7b

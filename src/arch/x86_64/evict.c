@@ -240,7 +240,7 @@ static int find_hop(const struct x86_site *site, struct hop *ret, struct kymo_re
 			return x86_refuse(refusal, from - 1, "the text ends at 0x%lx", from - 1);
 		if (site->room->is_unsteady(site->room->data, from - 1, 1))
 			return x86_refuse(refusal, from - 1,
-					  "a short jump would rely on 0x%lx, which somebody else may change",
+					  "a short jump would rely on 0x%lx, which another tracer may change",
 					  from - 1);
 		hop.low = hop.high = from + (uint64_t)(int8_t)layout.bytes[1];
 	}

@@ -138,10 +138,10 @@ static int check_sources(struct x86_body *body)
 		from = body->map->functions[index].entered_from;
 		if (from == X86_SEVERAL)
 			return x86_refuse(body->refusal, start,
-					  "other functions jump to places inside of the one at 0x%lx, not to its start", start);
+					  "other functions jump into the middle of the one at 0x%lx, not to its start", start);
 		if (from && !x86_body_has(body, from - 1))
 			return x86_refuse(body->refusal, start,
-					  "the function at 0x%lx jumps to a place inside of the one at 0x%lx, not to its start",
+					  "the function at 0x%lx jumps into the middle of the one at 0x%lx, not to its start",
 					  body->code->functions[from - 1].start, start);
 	}
 	return 0;

@@ -83,7 +83,7 @@ int x86_layout_check(const struct x86_layout *layout, const struct x86_site *sit
 
 		if (!layout->open[i] && site->room->is_unsteady(site->room->data, vaddr, 1))
 			return x86_refuse(refusal, vaddr,
-					  "a jump at 0x%lx would rely on 0x%lx, which somebody else may change",
+					  "a jump at 0x%lx would rely on 0x%lx, which another tracer may change",
 					  layout->base + at, vaddr);
 	}
 	return 0;

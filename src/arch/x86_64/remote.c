@@ -3,6 +3,7 @@
 #include <asm/sigcontext.h>
 #include <cpuid.h>
 #include <errno.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <stdbool.h>
 #include <string.h>
@@ -146,13 +147,26 @@ static void mark_xstate(uint8_t *xstate, size_t size)
  * ptrace hands out room for AMX tiles on every machine that has them; rt_sigreturn takes an image with them only from a thread
  * that asked for the permission, and would else restore no more than SSE. Without tile data the image ends where they begin.
  */
+static unsigned int tiles_offset(void)
+{
+	static unsigned int known = UINT_MAX;	/* asked once: in a virtual machine each cpuid is tens of microseconds in the hypervisor */
+	unsigned int a, offset = __atomic_load_n(&known, __ATOMIC_RELAXED), c, d;
+
+	if (offset != UINT_MAX)
+		return offset;
+	if (!__get_cpuid_count(0xd, XTILEDATA, &a, &offset, &c, &d) || !a)
+		offset = 0;
+	__atomic_store_n(&known, offset, __ATOMIC_RELAXED);
+	return offset;
+}
+
 static size_t used_xstate(const uint8_t *xstate, size_t size)
 {
-	unsigned int a, offset, c, d;
+	const size_t offset = tiles_offset();
 	uint64_t components;
 
 	memcpy(&components, xstate + XSTATE_HEADER, sizeof(components));
-	if (components & 1ull << XTILEDATA || !__get_cpuid_count(0xd, XTILEDATA, &a, &offset, &c, &d) || !a)
+	if (components & 1ull << XTILEDATA)
 		return size;
 	return offset < size && offset >= XSTATE_HEADER + 64 ? offset : size;
 }

@@ -208,7 +208,7 @@ static enum x86_verdict judge_end(struct x86_body *body, const struct x86_insn *
 static enum x86_verdict judge_call(struct x86_body *body, const struct x86_insn *insn, const struct x86_state *state)
 {
 	if (insn->has_target && insn->target != body->parts[0].start && x86_body_part(body, insn->target))
-		return refuse(body, insn, "calls a place inside of the function");
+		return refuse(body, insn, "calls into the middle of the function");
 	return judge_end(body, insn, state);
 }
 

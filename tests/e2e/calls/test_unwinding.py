@@ -144,6 +144,6 @@ def test_a_glob_of_returns_leaves_out_what_has_none(tmp):
         tmp.chmod(0o777)
         shutil.rmtree('kymo.data', ignore_errors=True)  # each has one of their own
         result = record('-p', './unwinding:w_*', '-r', './unwinding:*', '--', program, 'throw', 40, **who).ok()
-        check(' are left out: _init: the file does not say where it ends; ' in result.err, result.err)
+        check(' and cannot be probed safely (first: _init: the file does not say where it ends; ' in result.err, result.err)
         check('through the kernel' not in result.err, result.err)
         compare(truth_of(result.out))

@@ -78,9 +78,9 @@ def test_record_without_a_probe_names_an_example():
 
 
 def test_record_wants_a_command_or_a_process_and_not_both():
-    check_says(['record', '-p', 'libc:malloc'], 'nothing to attach to: give a command, --pid PID, or --all', 'record')
+    check_says(['record', '-p', 'libc:malloc'], 'nothing to attach to: give a command, --pid PID, --name NAME, or --all', 'record')
     check_says(['record', '-p', 'libc:malloc', '--pid', '1', 'true'],
-               "record either --pid 1 or the command 'true', not both", 'record')
+               "record either --pid or the command 'true', not both", 'record')
     check_says(['record', '-p', 'libc:malloc', '--', ''], "the command's name is empty", 'record')
 
 
@@ -111,14 +111,14 @@ def test_numbers_are_taken_whole_or_refused():
 
 
 def test_options_may_be_joined_with_their_values():
-    check_says(['record', '-qplibc:malloc'], 'nothing to attach to: give a command, --pid PID, or --all', 'record')
+    check_says(['record', '-qplibc:malloc'], 'nothing to attach to: give a command, --pid PID, --name NAME, or --all', 'record')
     check_says(['record', '--probe=libc:malloc', '--buffer=64K', '--for=.5', '--backend=auto', '--no-rseq', '--overwrite'],
-               'nothing to attach to: give a command, --pid PID, or --all', 'record')
+               'nothing to attach to: give a command, --pid PID, --name NAME, or --all', 'record')
 
 
 def test_what_this_version_does_not_record_is_refused_with_an_alternative():
     check_says(['record', '-b', 'all'],
-               'branches (--branch) are not in this version; --probe FILE:FUNCTION+OFFSET records one place', 'record')
+               'branches (--branch) are not in this version; --probe FILE:FUNCTION+OFFSET records one location', 'record')
     check_says(['record', '--backend', 'magic'], "there is no backend 'magic'; write auto, inproc, kernel or ptrace", 'record')
 
 

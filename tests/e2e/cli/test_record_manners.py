@@ -4,7 +4,7 @@ import pty
 import re
 import signal
 
-from kymotest import KYMO, Result, at_end, check, check_equal, check_matches, record, run, run_on_terminal, sleeper, start, start_record, target
+from kymotest import KYMO, Result, at_end, check, check_equal, check_matches, probe_counts, record, run, run_on_terminal, sleeper, start, start_record, target
 
 PROBE = ('-p', 'libc:read')
 
@@ -34,7 +34,7 @@ def test_the_exit_status_is_the_commands_where_the_ends_of_children_are_ignored(
 
 def test_the_summary_is_one_line_that_names_the_directory():
     result = record(*PROBE, '-o', 'my.data', 'true').ok()
-    check_matches(result.err, r"\Akymo: .* in my\.data, \d[\d,]* events? lost, \d+ sites?, [\d.]+ s; 'kymo report my\.data' shows them\n\Z")
+    check_matches(result.err, r"\Akymo: (?:no events|\d[\d,]* events? \([\d.]+ \w+\)), none lost, in my\.data; 'kymo report my\.data' shows them\n\Z")
     check_equal(result.out, '', 'stdout')
 
 
@@ -148,3 +148,21 @@ def test_a_second_interrupt_from_the_terminal_ends_the_recording():
     result = run_and_type([KYMO, 'record', *PROBE, 'sh', '-c', script], ('ready', '\x03'), ('caught', '\x03'))
     check_equal(result.status, 128 + signal.SIGINT, str(result))
     check_matches(result.out, r'(?s)caught.*shows them.*sh runs on')
+
+
+def last_line(result):
+    return result.err.splitlines()[-1]
+
+
+def test_the_summary_counts_events_as_the_report_does(tmp):
+    """Exactly where all records are of one size, and where there are few; else it says that it does not."""
+    for words, command, is_exact in ((('-p', 'libc:malloc', '-p', 'libc:free'), ('python3', '-c', 'for i in range(20000): str(i) * 99'), True),
+                                     (('-p', 'libc:malloc size=%di', '-p', 'libc:exit'), ('sh', '-c', 'exit 0'), True),
+                                     (('-p', 'libc:malloc size=%di', '-p', 'libc:free'), ('python3', '-c', 'for i in range(20000): str(i) * 99'), False)):
+        said = last_line(record(*words, '--', *command).ok())
+        found = re.fullmatch(r"kymo: (about )?(\d[\d,]*) events \([\d.]+ \w+\), none lost, in kymo\.data; 'kymo report' shows them", said)
+        check(found, said)
+        n, told = sum(probe_counts().values()), int(found[2].replace(',', ''))
+        check(n == told if is_exact else found[1] and abs(n - told) < n / 2, f'{n} events, said: {said}')
+        check(not found[1] or not is_exact, said)
+    check_matches(last_line(record('-p', 'libc:getservbyname_r', '--', 'true').ok()), r"\Akymo: no events, none lost, in kymo\.data; ")

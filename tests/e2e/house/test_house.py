@@ -83,9 +83,11 @@ def test_a_broken_layer_is_seen(tmp):
             ('report', '#include "proc/proc.h"', 'report may not use proc'),
             ('record', '#include "ctf/token.h"', 'private to ctf'),
             ('record', '#include "cli/cli.h"', 'nobody uses cli'),
-            ('base', 'void f(void) { ptrace(0, 0, 0, 0); }', 'ptrace is used in src/proc only'),
-            ('proc', 'void f(void) { ptrace(0, 0, 0, 0); }', 'ptrace is called by hub*.c, tracee.c and'),
-            ('proc', 'int f(int *status) { return waitpid(1, status, 0); }', 'waited for by hub*.c only'),
+            ('base', 'void f(void) { ptrace(0, 0, 0, 0); }', 'ptrace is used in src/hub and src/nested only'),
+            ('proc', 'void f(void) { ptrace(0, 0, 0, 0); }', 'ptrace is used in src/hub and src/nested only'),
+            ('proc', 'int f(int *status) { return waitpid(1, status, 0); }', 'waited for by src/hub only'),
+            ('hub', '#include "proc/proc.h"', 'hub may not use proc'),
+            ('hub/trap', '#include "proc/proc.h"', 'hub may not use proc'),
             ('sym', '#include <Zydis/Zydis.h>', 'Zydis is used in src/arch only'),
             ('proc', '#include <libelf.h>', 'libdw or libelf is used in src/sym only'),
             ('attic', '', 'has no row')):
@@ -96,6 +98,34 @@ def test_a_broken_layer_is_seen(tmp):
         check_matches(result.out, rf'^src/{room}/wrong\.c.*{re.escape(reason)}')
         check_equal(result.out.count('wrong.c'), 1, 'problems')
         path.unlink()
+
+
+def test_circles_are_seen(tmp):
+    tree = copy_tree(tmp)
+    ring = tree / 'src/ring'
+
+    def problems(**files):
+        for name, text in files.items():
+            path = ring / name.replace('__', '/').replace('_h', '.h').replace('_c', '.c')
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
+        out = run(tree / 'tools/check-layers').ended(1).out
+        for name in files:
+            (ring / name.replace('__', '/').replace('_h', '.h').replace('_c', '.c')).unlink()
+        return out.splitlines()[:-1]
+
+    check_equal(problems(one_c='int one(void)\n{\n\treturn two();\n}\n', two_c='int two(void)\n{\n\treturn three();\n}\n',
+                         three_c='static int two;\nint three(void)\n{\n\treturn one() + it.two;\n}\n'),
+                ['src/ring/one.c: a circle: src/ring/one.c uses two of src/ring/two.c, src/ring/two.c uses three of src/ring/three.c, '
+                 'src/ring/three.c uses one of src/ring/one.c'], 'three files')
+    check_equal(problems(one_h='#include "ring/two.h"\n', two_h='#include "ring/one.h"\n'),
+                ['src/ring/one.h: a circle: src/ring/one.h uses "ring/two.h" of src/ring/two.h, src/ring/two.h uses "ring/one.h" of src/ring/one.h'],
+                'two headers')
+    check_equal(problems(one_c='int one(void)\n{\n\treturn two();\n}\n', sub__two_c='int two(void)\n{\n\treturn 0;\n}\n',
+                         sub__three_c='int three(void)\n{\n\treturn four();\n}\n', four_c='int four(void)\n{\n\treturn 0;\n}\n'),
+                ['src/ring: a circle: src/ring uses two of two.c of src/ring/sub, src/ring/sub uses four of four.c of src/ring'], 'directories')
+    check_equal(problems(one_c='int one(void)\n{\n\treturn 0;\n}\n', two_h='int one(void);\n'),
+                ['src/ring/two.h: declares one(), which src/ring/one.c defines'], 'a header')
 
 
 def run_runner(tmp, text, *args):

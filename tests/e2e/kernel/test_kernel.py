@@ -118,7 +118,7 @@ int main(void)
     run('gcc', '-O1', '-o', 'jumper', 'jumper.c').ok()
     result = by_kernel('-r', './jumper:jumper ret=$retval:s64 to=$stack0', '--', './jumper').ok()
     check_equal(result.out, '220\n', 'output')
-    check(re.search(r'not all places where jumper returns can be told .* an exception .* ends the program', result.err),
+    check(re.search(r'kymo cannot tell every location where jumper returns .* an exception .* ends the program', result.err),
           'it warns', result)
     check_equal([int(event['ret']) for event in fields('jumper:jumper%return')], [i + 1 + i % 2 for i in range(20)], 'values')
     check_equal(len({event['to'] for event in fields('jumper:jumper%return')}), 1, 'addresses that it returns to')
@@ -470,4 +470,4 @@ def test_the_status_of_the_command_is_the_recordings():
 def test_many_breakpoints_are_told_of_before_they_are_set():
     need_uprobes()
     result = record('--backend', 'kernel', '--no-follow', '-p', 'libc:[m-r]*', '--', 'true').ok()
-    check_matches(result.warnings()[0], r'the kernel sets breakpoints at \d+ places, 2 to 50 ms each, before anything is recorded; ask for fewer, or wait$')
+    check_matches(result.warnings()[0], r'the kernel sets breakpoints at \d+ locations, 2 to 50 ms each, before anything is recorded; ask for fewer, or wait$')

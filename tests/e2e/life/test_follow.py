@@ -12,7 +12,7 @@ import processes
 import remains
 from kernelcount import TracefsCounter, function_offset, library
 from killing import NO_LEAKS, spread
-from kymotest import (KYMO, NOBODY, SYS_CLOCK_NANOSLEEP, alone, check, check_equal, check_matches, check_undisturbed, check_untraced, event_counts, events,
+from kymotest import (KYMO, KYMO_PLAIN, NOBODY, SYS_CLOCK_NANOSLEEP, alone, check, check_equal, check_matches, check_undisturbed, check_untraced, event_counts, events,
                       eventually, kymo, program, record, report_json, run, skip, start, start_record, target, target_path, timeout)
 from test_children import check_vforks
 
@@ -225,7 +225,11 @@ def test_a_file_that_only_children_have(tmp):
 
 def test_a_file_that_nobody_has_is_told_at_the_end(tmp):
     result = record('-p', 'libc:malloc', '-p', 'nosuch:function', '--late', '--', 'sh', '-c', 'exit 4').ended(4)
-    check_matches(result.err, r"^kymo: warning: no process loaded a file called nosuch \('nosuch:function'\)$")
+    check_matches(result.err, r"^kymo: warning: no process loaded a file called nosuch \('nosuch:function'\)\.$")
+    result = record('-p', 'libcc:malloc', '--late', '--', 'true').ok()
+    check_matches(result.err, r"^kymo: warning: no process loaded a file called libcc \('libcc:malloc'\)\. Did you mean libc\?$")
+    result = record('-p', 'libcrypto:RAND_bytes', '--late', '--', 'true').ok()
+    check_matches(result.err, r"^kymo: warning: no process loaded a file called libcrypto \('libcrypto:RAND_bytes'\)\.$")
 
 
 def test_an_offset_beyond_its_function_is_an_error_before_the_command_begins(tmp):
@@ -422,6 +426,32 @@ def test_without_following_nobody_is_the_tracer(tmp):
     check_untraced(child)
     recorder.end(input='\n').ok()
     check_equal(event_counts()['libc:getppid'], 0, 'records of children')
+
+
+# ---- what a program costs ----------------------------------------------------------------------------------------------
+
+COUNTED = 'openat,pread64,pwrite64,fallocate'  # waits and signals are as many as the machine's other work makes them
+MOST_A_PROGRAM = {'openat': 60, 'pread64': 150, 'pwrite64': 60, 'fallocate': 20}
+MOST_WITH_CALLS = {'openat': 70, 'pread64': 350, 'pwrite64': 200, 'fallocate': 25}
+
+
+def calls_a_program(*what):
+    """System calls that the recorder makes for one more program of a tree."""
+    counts = []
+    for n in (10, 30):
+        script = f'i=0; while [ $i -lt {n} ]; do /bin/true; i=$((i+1)); done'
+        run(program('strace'), '-qq', '-o', 'calls', '-e', f'trace={COUNTED}', '-e', 'signal=none', KYMO_PLAIN, 'record', '-q', '-o', 'counted', *what,
+            '--', 'sh', '-c', script).ok()
+        counts.append(collections.Counter(re.findall(r'^(\w+)\(', Path('calls').read_text(), re.MULTILINE)))
+    return {call: (counts[1][call] - counts[0][call]) / 20 for call in COUNTED.split(',')}
+
+
+@timeout(100)
+def test_a_program_of_a_tree_takes_few_calls_of_the_recorder(tmp):
+    run(KYMO_PLAIN, 'record', '-q', '-o', 'counted', '-p', 'libc:malloc', '-s', '%file', '--', '/bin/true').ok()  # what is kept of libc is there
+    for what, most in ((['-p', 'libc:malloc'], MOST_A_PROGRAM), (['-s', '%file'], MOST_WITH_CALLS)):
+        calls = calls_a_program(*what)
+        check(all(calls[call] <= limit for call, limit in most.items()), f'{what[0]}: no more calls than {most}', calls)
 
 
 # ---- kills at each step -----------------------------------------------------------------------------------------------------

@@ -247,7 +247,7 @@ for line in sys.stdin:
     ctypes.memmove(text, before, 5) if ctypes.string_at(text, 5) != before and not libc.mprotect(text & ~4095, 8192, 7) else None
 '''
 EVIL = b'\x90\x90\x90\x90\xc3'
-REFUSED = 'is not to be believed'
+REFUSED = 'cannot be trusted'
 
 
 def lie(entry):

@@ -80,7 +80,7 @@ def test_losses_that_no_larger_buffer_avoids_are_not_put_down_to_it():
     result = record('--buffer', '64M', '-p', 'sharer:work_a', '--', target_path('sharer'), '4', '50000').ok()
     lost = check_accounts(result.json()['calls'])['lost_events']
     said = [line for line in result.err.splitlines() if 'buffer' in line]
-    check_same(said, ["kymo: no CPU's buffer was full: what was lost found them in use by others, no packet that it fits into, or a stack that was nearly full"] if lost else [],
+    check_same(said, ["kymo: no CPU's buffer was full: what was lost found them in use by other threads, no packet that it fits into, or a stack that was nearly full"] if lost else [],
                'what is said of buffers')
 
 

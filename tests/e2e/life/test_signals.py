@@ -43,7 +43,7 @@ def end_recorders(numbers, *options):
     for number in numbers:
         recorder = start(*RECORD, *options, '--pid', program.pid)
         recorder.wait_for(r'^kymo: recording process', which=1)
-        check_matches(ended(recorder, number).err, r'^kymo: .* in ended, .* lost', f'summary, by signal {number}')
+        check_matches(ended(recorder, number).err, r'^kymo: .* events .*lost.*, in ended; ', f'summary, by signal {number}')
         check(report_json('ended')['events'] > 0, f'records, by signal {number}')
         program.check_untouched()
     program.end()

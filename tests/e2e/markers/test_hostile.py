@@ -145,7 +145,7 @@ def test_a_cold_block_that_begins_within_an_instruction(tmp):
 
 
 def test_a_gate_that_is_full_of_recordings_that_do_not_exist(tmp):
-    Hostile(tmp, 'FULL').refused('recordings have it on that nobody knows of')
+    Hostile(tmp, 'FULL').refused('its gate counts recordings that kymo does not know of')
 
 
 def test_a_gate_that_says_for_ever_that_the_program_is_changing_the_site(tmp):

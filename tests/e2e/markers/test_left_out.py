@@ -97,7 +97,7 @@ def test_a_breakpoint_on_a_site_leaves_that_marker_out_and_no_other():
     (site,), _ = notes(broken.path, 'ints')
     broken.put(site)
     said = record_around(broken, '-m', 'marked:*')
-    check_same(said, f'kymo: warning: 1 of 25 markers that match marked:* are left out: marked:ints at {named(broken.path, site)}: {HAS_BREAKPOINT}\n', 'what kymo says')
+    check_same(said, f'kymo: warning: skipped 1 of 25 markers that match marked:* and cannot be probed safely (marked:ints at {named(broken.path, site)}: {HAS_BREAKPOINT})\n', 'what kymo says')
     check_records(without=['ints'])
     broken.end()
 
@@ -110,7 +110,7 @@ def test_a_breakpoint_on_a_place_leaves_that_marker_off_and_out():
     check_equal((broken.wanted('ints'), broken.wanted('longs')), ([0], [1]), 'who wants them')
     broken.go()
     each.end(signal.SIGINT).ok()
-    check_same(each.err, f'kymo: warning: 1 of 25 markers that match marked:* are left out: marked:ints at {named(broken.path, place)}: {HAS_BREAKPOINT}\n',
+    check_same(each.err, f'kymo: warning: skipped 1 of 25 markers that match marked:* and cannot be probed safely (marked:ints at {named(broken.path, place)}: {HAS_BREAKPOINT})\n',
                'what kymo says')
     check_records(without=['ints'])
     broken.end()
@@ -123,7 +123,7 @@ def test_breakpoints_on_many_markers_are_found_at_once():
         for vaddr in notes(broken.path, name)[i % 2]:
             broken.put(vaddr)
     said = record_around(broken, '-m', 'marked:*')
-    check(said.startswith(f'kymo: warning: {len(broken.kept)} of 25 markers that match marked:* are left out: '), 'what kymo says', said)
+    check(said.startswith(f'kymo: warning: skipped {len(broken.kept)} of 25 markers that match marked:* and cannot be probed safely (first: '), 'what kymo says', said)
     check_records(without=names)
     broken.end()
 
@@ -158,7 +158,7 @@ def test_of_a_named_marker_the_copies_without_a_breakpoint_are_recorded():
     check_equal(len(sites), 3, 'copies')
     broken.put(sites[0])
     said = record_around(broken, '-m', 'copies')
-    check_same(said, f'kymo: warning: 1 of 3 markers that match copies are left out: marked:copies at {named(broken.path, sites[0])}: {HAS_BREAKPOINT}\n', 'what kymo says')
+    check_same(said, f'kymo: warning: skipped 1 of 3 markers that match copies and cannot be probed safely (marked:copies at {named(broken.path, sites[0])}: {HAS_BREAKPOINT})\n', 'what kymo says')
     counts = [event_counts('data')['marked:copies'], ROUNDS // 2 * 5]
     check(0 < counts[0] < counts[1], 'some copies are recorded', counts)
     for site in sites[1:]:
@@ -174,7 +174,7 @@ def test_a_breakpoint_that_has_gone_leaves_nothing_out():
     for vaddr in (notes(broken.path, 'ints')[0][0], notes(broken.path, 'longs')[1][0]):
         broken.put(vaddr)
     said = record_around(broken, '-m', 'marked:*')
-    check('2 of 25 markers that match marked:* are left out: ' in said, 'what kymo says', said)
+    check('skipped 2 of 25 markers that match marked:* and cannot be probed safely (first: ' in said, 'what kymo says', said)
     broken.clear()
     check_same(record_around(broken, '-m', 'marked:*'), '', 'what kymo says then')
     check_records()
@@ -194,8 +194,8 @@ def test_uprobes_of_the_kernel_on_markers_and_a_recording_of_the_others(tmp):
         process.send('\n')
         process.wait_for('(done\n){%d}' % (i + 1))
         each.end(signal.SIGINT).ok()
-        check_same(each.err, f'kymo: warning: 2 of 25 markers that match marked:* are left out: marked:ints at {named(path, ints)}: {HAS_BREAKPOINT}; '
-                   f'marked:longs at {named(path, longs)}: {HAS_BREAKPOINT}\n', 'what kymo says')
+        check_same(each.err, f'kymo: warning: skipped 2 of 25 markers that match marked:* and cannot be probed safely (first: marked:ints at {named(path, ints)}: {HAS_BREAKPOINT}; '
+                   f'marked:longs at {named(path, longs)}: {HAS_BREAKPOINT})\n', 'what kymo says')
         check_records(without=['ints', 'longs'])
         check_equal(uprobes.counts(), {'ints': (i + 1) * ROUNDS, 'longs': 0}, 'what the kernel counts')
     check_equal(process.end().ok().json()['ints'], 2 * ROUNDS, 'passes')
@@ -215,8 +215,9 @@ def put_breakpoint_meanwhile(tmp):
     process.wait_for('open .*\nclosed\nopen .*\n')
     each.end(signal.SIGINT).ok()
     said = '; '.join(f'libmarked:lib_work at {named(path, site)}: {HAS_BREAKPOINT}' for site in sorted(sites))
-    n = '1 marker that matches libmarked:* is' if len(sites) == 1 else f'{len(sites)} markers that match libmarked:* are'
-    check_same(each.err, f'kymo: warning: {n} left out: {said}\n', 'what kymo says')
+    n = '1 marker that matches libmarked:*' if len(sites) == 1 else f'{len(sites)} markers that match libmarked:*'
+    first = '' if len(sites) == 1 else 'first: '
+    check_same(each.err, f'kymo: warning: skipped {n} and cannot be probed safely ({first}{said})\n', 'what kymo says')
     check_equal(event_counts('data')['libmarked:lib_comes'], 100, 'records of another marker')
     check(sum(uprobes.counts().values()) > 100, 'the kernel counts', uprobes.counts())
     process.end().ok()
@@ -263,7 +264,7 @@ def test_a_breakpoint_on_an_sdt_probe_leaves_that_one_out_and_its_semaphore_alon
     sdted.go()
     each.end(signal.SIGINT).ok()
     n = sum(map(len, sdt_places(sdted.path).values()))
-    check_same(each.err, f'kymo: warning: 1 of {n} markers that match sdted:* are left out: sdted:guarded at {named(sdted.path, place)}: {HAS_BREAKPOINT}\n',
+    check_same(each.err, f'kymo: warning: skipped 1 of {n} markers that match sdted:* and cannot be probed safely (sdted:guarded at {named(sdted.path, place)}: {HAS_BREAKPOINT})\n',
                'what kymo says')
     check_equal((event_counts('data').get('sdted:guarded', 0), event_counts('data')['sdted:shared']), (0, 2 * ROUNDS), 'records')
     markers.check_off(sdted.pid, sdted.path)
@@ -282,8 +283,8 @@ def test_a_semaphore_that_can_count_no_further_leaves_its_probes_out(tmp):
     sdted.go()
     each.end(signal.SIGINT).ok()
     found = sdt_places(sdted.path)
-    check_same(each.err, f'kymo: warning: 2 of {sum(map(len, found.values()))} markers that match sdted:* are left out: '
-               + '; '.join(f'sdted:shared at {named(sdted.path, place)}: its counter has come to its end' for place in sorted(found['shared'])) + '\n', 'what kymo says')
+    check_same(each.err, f'kymo: warning: skipped 2 of {sum(map(len, found.values()))} markers that match sdted:* and cannot be probed safely (first: '
+               + '; '.join(f'sdted:shared at {named(sdted.path, place)}: its counter has come to its end' for place in sorted(found['shared'])) + ')\n', 'what kymo says')
     counts = event_counts('data')
     check_equal((counts['sdted:guarded'], counts.get('sdted:shared', 0)), (ROUNDS, 0), 'records')
     check_equal(sorted(markers.counters(sdted.pid, sdted.path)), [0] * 7 + [0xffff], 'semaphores then')
@@ -314,8 +315,8 @@ def test_a_probe_on_a_function_that_begins_with_a_marker_is_refused_and_why_is_s
     result = kymo('record', '--backend', 'inproc', '-p', 'marked:mark_nothing', '--pid', process.pid, '--for', '0.1').ended(1)
     check_same(result.err, f'kymo: no safe place for a probe at mark_nothing of {path}: {why}\n', 'what kymo says')
     result = kymo('record', '-q', '-p', 'marked:mark_[ni]*', '--pid', process.pid, '--for', '0.1').ok()
-    check_same(result.err, 'kymo: warning: 1 of 2 functions that match marked:mark_[ni]* are left out: mark_nothing: '
-               'there is the NOP of a marker, which changes when that is turned on (-m records markers)\n', 'what kymo says of a glob')
+    check_same(result.err, 'kymo: warning: skipped 1 of 2 functions that match marked:mark_[ni]* and cannot be probed safely (mark_nothing: '
+               'there is the NOP of a marker, which changes when that is turned on (-m records markers))\n', 'what kymo says of a glob')
     markers.check_off(process.pid, path)
     process.end().ok()
 
@@ -330,7 +331,7 @@ def test_a_breakpoint_in_a_function_leaves_it_out_of_a_glob():
     process.send('\n')
     process.wait_for('done')
     each.end(signal.SIGINT).ok()
-    check_same(each.err, f'kymo: warning: 1 of 4 functions that match marked:mark_[ilr]* are left out: mark_ints: {HAS_BREAKPOINT}\n', 'what kymo says')
+    check_same(each.err, f'kymo: warning: skipped 1 of 4 functions that match marked:mark_[ilr]* and cannot be probed safely (mark_ints: {HAS_BREAKPOINT})\n', 'what kymo says')
     check_equal(dict(event_counts('data')), {f'marked:mark_{name}': ROUNDS for name in ('longs', 'reals', 'looped')}, 'records')
     process.end().ok()
 

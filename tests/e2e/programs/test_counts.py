@@ -24,7 +24,7 @@ exit 7
 
 
 # Said of a command that is there for long enough to be looked at after an exec.
-EXECUTED = (r'^kymo: warning: process \d+ has become another program \(exec\), which is not recorded; what it did before is\n')
+EXECUTED = (r'^kymo: warning: process \d+ has executed another program, which is not recorded; what it did before is\n')
 
 
 def test_bash_runs_a_script_with_functions_loops_and_expansions():

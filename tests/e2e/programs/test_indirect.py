@@ -301,7 +301,7 @@ def test_a_resolver_that_is_not_understood_is_refused(tmp):
     explained = kymo('explain', './libchoice.so', 'looked_up').ended(1)
     check_matches(explained.out, r'its resolver at 0x\w+\n +does not tell which functions it chooses from: what it returns')
     result = record('-p', './libchoice.so:[blc]*_*', '--', './program').ok()
-    check_matches(result.err, r'warning: 1 of 6 functions that match \./libchoice\.so:\[blc\]\*_\* are left out: looked_up: it is an IFUNC, and')
+    check_matches(result.err, r'warning: skipped 1 of 6 functions that match \./libchoice\.so:\[blc\]\*_\* and cannot be probed safely \(looked_up: it is an IFUNC, and')
 
 
 def test_explain_names_the_functions_and_the_one_that_a_process_has_chosen(tmp):

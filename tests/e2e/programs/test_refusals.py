@@ -35,7 +35,7 @@ def test_no_such_program(tmp):
 
 
 def test_no_such_file(tmp):
-    later = r'and touch was not run\.( Did you mean \w+\?)? Write --late if the file comes to be, or is loaded from elsewhere, later'
+    later = r'and touch was not run\.( Did you mean \w+\?)? Write --late if the file is created, or loaded from elsewhere, later'
     check_refused(['--no-follow', '-p', './no-such-file:main', '--', 'touch', 'ran'], rf'there is no file called \./no-such-file, {later}')
     check_refused(['--no-follow', '-p', 'nosuchlib:malloc', '--', 'touch', 'ran'], f'there is no file called nosuchlib, {later}')
     check_refused(['--late', '--no-follow', '-p', './no-such-file:main', '--', 'touch', 'ran'], r'there is no file \./no-such-file')
@@ -43,6 +43,17 @@ def test_no_such_file(tmp):
                   r'process \d+ has mapped no file called nosuchlib; it has touch, libc\.so\.6, ld-linux-x86-64\.so\.2 '
                   r'\(without --no-follow it is waited for\)')
     check(not (tmp / 'ran').exists(), 'the command ran')
+
+
+def test_lines_of_source_are_no_files(tmp):
+    (tmp / 'app.cc').write_text('int main() {}\n')
+    for options, has in (('-g',), 'it has debug information, so gdb'), ((), 'it has no debug information'):
+        run(program('g++'), *options, '-o', 'app', 'app.cc').ok()
+        for words in (['--', './app'], ['--late', '--no-follow', '--', './app']):
+            result = record('-p', './app:app.cc:1', *words)
+            check_equal(result.status, 1, str(result))
+            check_matches(result.err, rf"\Akymo: kymo takes no lines of source, such as app\.cc:12; write \./app:FUNCTION or \./app:FUNCTION\+OFFSET \(\./app: {has}")
+    check_matches(record('-p', 'app.cc:1', '--', './app').err, r'\Akymo: kymo takes no lines of source, such as app\.cc:12; write PROGRAM:FUNCTION or')
     process = sleeper()
     check_refused(['-p', 'libz:inflate', '--pid', process.pid],
                   rf'process {process.pid} has mapped no file called libz; it has sleep, libc\.so\.6, ld-linux-x86-64\.so\.2 '
@@ -121,7 +132,7 @@ def test_a_process_that_has_ended_and_a_kernel_thread():
     if processes.status(2).get('Name') == 'kthreadd' and not os.getuid():
         check_refused(['-p', 'libc:malloc', '--pid', 2], 'process 2 has no memory: it is a kernel thread, or it is ending')
         for command in (['syscalls'], ['record', '-s', 'all', '--backend', 'ptrace']):
-            kymo(*command, '--pid', 2).refused(r'cannot trace process 2: process 2 \(kthreadd\) is a thread of the kernel, which nobody can trace')
+            kymo(*command, '--pid', 2).refused(r'cannot trace process 2: process 2 \(kthreadd\) is a thread of the kernel, which cannot be traced')
 
 
 # ---- permission ----------------------------------------------------------------------------------------------------------------
@@ -276,8 +287,8 @@ def test_text_that_the_program_changes_below_a_probe():
     process.wait_for('^done$')
     changed = [line for line in processes.changed_text(process.pid) if '/changer' in str(line)]
     check_equal(len(changed), 1, 'places')
-    sentence = (rf'kymo: 1 place in the code of process {process.pid} \(0x[0-9a-f]+\) holds bytes that neither kymo nor the file put there; '
-                r'it and the pads are left as they are\n')
+    sentence = (rf'kymo: 1 location in the code of process {process.pid} \(0x[0-9a-f]+\) holds bytes that neither kymo nor the file put there; '
+                r'that location and the pads are left as they are\n')
     result = recorder.end(signal.SIGINT).ended(1)
     check(re.search(rf'^{sentence}\Z', result.err, re.MULTILINE), 'the recorder says so', result)
     result = kymo('detach', process.pid).ended(1)

@@ -93,8 +93,8 @@ def test_programs_with_one_thread_need_no_thread_ids(tmp):
 
 def test_where_threads_may_come_unseen_it_is_said(tmp):
     static, dynamic, musl = target_path('callmany-static'), target_path('callmany'), compile_with('musl-gcc', tmp, 'musl-dynamic')
-    check_thread_ids(static, [static, '10'], 'this program sets up its threads without the dynamic linker, and nobody is there when it '
-                     'does (--no-follow): all records carry the process id', '--no-follow')
+    check_thread_ids(static, [static, '10'], 'this program sets up its threads without the dynamic linker, and kymo does not see '
+                     'when (--no-follow): all records carry the process id', '--no-follow')
     check_thread_ids(musl, [musl, '10'], "the threads of process N cannot be told apart (no thread id is found in its thread control "
                      'blocks): all records carry the process id', '--no-follow')
     check_thread_ids(dynamic, [dynamic, '10'], None, '--no-follow')

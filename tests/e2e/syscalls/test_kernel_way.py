@@ -174,10 +174,10 @@ def test_a_user_without_rights_is_told_which_are_missing():
 
 
 def test_wrong_words_are_answered_with_a_sentence():
-    kymo('syscalls', *KERNEL, '-y', 'true').refused(r'-y and -P look at descriptors while the process stands', 2)
+    kymo('syscalls', *KERNEL, '-y', 'true').refused(r'-y, -Y and -P look at the process while it stands', 2)
     kymo('syscalls', '--all', 'true').refused(r'--all has the calls of every process: leave the command or --pid out', 2)
     kymo('syscalls', '--all', '--backend', 'hub').refused(r'--all is done through the kernel', 2)
     kymo('syscalls', '--backend', 'uprobe', 'true').refused(r"there is no backend 'uprobe'; write hub or kernel", 2)
     kymo('syscalls', '--buffer', '1M', 'true').refused(r'--buffer is for --backend kernel and --all', 2)
     kymo('syscalls', *KERNEL, '-s', '5000', 'true').refused(r'-s takes at most 4096 bytes', 2)
-    kymo('syscalls', *KERNEL, '--pid', 4194303).refused(r'cannot trace process 4194303: No such process')
+    kymo('syscalls', *KERNEL, '--pid', 4194303).refused(r'there is no process 4194303')

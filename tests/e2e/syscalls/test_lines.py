@@ -162,12 +162,12 @@ def test_wrong_words_are_answered_with_a_sentence(tmp):
     kymo('syscalls', '-e', 'opnat', 'true').refused(r"there is no system call 'opnat'; near are openat", 2)
     kymo('syscalls', '-z', '-Z', 'true').refused(r'together they show none', 2)
     kymo('syscalls', '-c', '-T', 'true').refused(r'have no meaning beside it', 2)
-    kymo('syscalls', '--json', '-t', 'true').refused(r'leave -T and -t out', 2)
+    kymo('syscalls', '--json', '-t', 'true').refused(r'leave -T, -t, -r, -n and -i out', 2)
     kymo('syscalls', '-s', 'x', 'true').refused(r"-s takes a number of bytes up to 1M, not 'x'", 2)
     kymo('syscalls', '-P', '', 'true').refused(r"-P takes the path of a file, and '' is none", 2)
     kymo('syscalls', '-o', tmp / 'no/file', 'true').refused(r'cannot write \S+no/file: No such file or directory')
     kymo('syscalls', '/nonexistent/program').refused(r'cannot run /nonexistent/program: No such file or directory')
-    kymo('syscalls', '--pid', 4194303).refused(r'cannot trace process 4194303: No such process')
+    kymo('syscalls', '--pid', 4194303).refused(r'there is no process 4194303')
 
 
 def test_who_traces_already_is_named():

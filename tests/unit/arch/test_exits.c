@@ -200,7 +200,7 @@ static void parts_that_were_split_off_belong_to_the_function(void **state)
 static void what_is_entered_inside_is_refused_and_who_enters_it_is_not(void **state)
 {
 	exits_of("enters_inside", 1);
-	refused("entered_inside", "jumps to a place inside of the one at");
+	refused("entered_inside", "jumps into the middle of the one at");
 }
 
 static void ways_out_that_cannot_be_told_are_refused(void **state)
@@ -209,7 +209,7 @@ static void ways_out_that_cannot_be_told_are_refused(void **state)
 	refused("falls_into_next", "is the last instruction, and control goes on into the next function");
 	refused("jumps_with_frame", "jumps to another function with the frame still there");
 	refused("returns_to_pushed", "returns to what the function has pushed");
-	refused("calls_inside", "calls a place inside of the function");
+	refused("calls_inside", "calls into the middle of the function");
 	refused("returns_far", "leaves the function in a way that is not a near return");
 	refused("does_not_decode", "that are no instruction");
 }
@@ -361,7 +361,7 @@ static void count_function(const struct loaded *module, const struct kymo_entry_
 		assert_int_equal(err, -EPERM);
 		assert_true(*refusal.reason);
 		/* What the compiler split off is a function as far as .eh_frame tells, and is entered inside. */
-		if (strstr(refusal.reason, "jumps to a place inside of the one at"))
+		if (strstr(refusal.reason, "jumps into the middle of the one at"))
 			counts->parts++;
 		else
 			counts->refused++;

@@ -129,11 +129,62 @@ static void what_is_no_location_is_told_so(void **state)
 		"column 6: expected a function, a glob or a file offset, such as malloc, 'mem*' or 0x1234\n"
 		"  libc: size=%di\n"
 		"       ^");
-	refused("app:Foo::bar",
-		"column 8: C++ functions are named as the file has them (_ZN3foo3barEv); 'kymo list FILE' shows the "
-		"names, and globs such as '*foo*bar*' work\n"
-		"  app:Foo::bar\n"
-		"         ^");
+	refused("Foo::bar", "column 1: expected the file before the function, such as ./app:shop::Cart::add; '::' is part of a name\n"
+			    "  Foo::bar\n"
+			    "  ^");
+}
+
+static void names_of_cxx_and_rust_are_taken_whole(void **state)
+{
+	static const struct {
+		const char *text, *file, *symbol;
+		int64_t offset;
+		bool is_return, every_instruction;
+		size_t n_args;
+	} specs[] = {
+		{ .text = "./app:shop::Cart::add", .file = "./app", .symbol = "shop::Cart::add" },
+		{ .text = "./app:shop::Cart::add(int, char const*)+0x12 a=%di", .file = "./app", .symbol = "shop::Cart::add(int, char const*)", .offset = 0x12, .n_args = 1 },
+		{ .text = "app:Cart::total() const%return $retval", .file = "app", .symbol = "Cart::total() const", .is_return = true, .n_args = 1 },
+		{ .text = "app:shop::*", .file = "app", .symbol = "shop::*" },
+		{ .text = "app:shop::Cart::*:*", .file = "app", .symbol = "shop::Cart::*", .every_instruction = true },
+		{ .text = "app:shop::Cart::add:*", .file = "app", .symbol = "shop::Cart::add", .every_instruction = true },
+		{ .text = "/tmp/a:b/app:x::f", .file = "/tmp/a:b/app", .symbol = "x::f" },
+		{ .text = "/tmp/a::b:f", .file = "/tmp/a::b", .symbol = "f" },
+		{ .text = "app:::f", .file = "app", .symbol = "::f" },
+		{ .text = "app:V::operator+", .file = "app", .symbol = "V::operator+" },
+		{ .text = "app:V::operator-+4", .file = "app", .symbol = "V::operator-", .offset = 4 },
+		{ .text = "app:V::operator->*(int)", .file = "app", .symbol = "V::operator->*(int)" },
+		{ .text = "app:operator new a=%di", .file = "app", .symbol = "operator new", .n_args = 1 },
+		{ .text = "app:operator new[](unsigned long) %di", .file = "app", .symbol = "operator new[](unsigned long)", .n_args = 1 },
+		{ .text = "app:V::operator unsigned long() const x=%di", .file = "app", .symbol = "V::operator unsigned long() const", .n_args = 1 },
+		{ .text = "app:std::map<int, std::vector<int> >::find %si", .file = "app", .symbol = "std::map<int, std::vector<int> >::find", .n_args = 1 },
+		{ .text = "app:f[abi:cxx11](int)", .file = "app", .symbol = "f[abi:cxx11](int)" },
+		{ .text = "app:(anonymous namespace)::f %di", .file = "app", .symbol = "(anonymous namespace)::f", .n_args = 1 },
+		{ .text = "app:<a::T as core::fmt::Debug>::fmt %di", .file = "app", .symbol = "<a::T as core::fmt::Debug>::fmt", .n_args = 1 },
+		{ .text = "app:a::main::{closure#0}", .file = "app", .symbol = "a::main::{closure#0}" },
+		{ .text = "r:ev app:shop::Cart::add(int)", .file = "app", .symbol = "shop::Cart::add(int)", .is_return = true },
+		{ .text = "app:f(int) [clone .cold] %di", .file = "app", .symbol = "f(int) [clone .cold]", .n_args = 1 },
+		{ .text = "app:f(int x=%di", .file = "app", .symbol = "f(int", .n_args = 1 },
+	};
+
+	for (size_t i = 0; i < sizeof(specs) / sizeof(*specs); i++) {
+		struct kymo_spec spec;
+		struct kymo_error *error = kymo_spec_parse(specs[i].text, &spec);
+
+		if (error)
+			fail_msg("%s", error->message);
+		assert_string_equal(spec.file, specs[i].file);
+		assert_string_equal(spec.symbol, specs[i].symbol);
+		assert_int_equal(spec.offset, specs[i].offset);
+		assert_int_equal(spec.is_return, specs[i].is_return);
+		assert_int_equal(spec.every_instruction, specs[i].every_instruction);
+		assert_int_equal(spec.n_args, specs[i].n_args);
+		kymo_spec_deinit(&spec);
+	}
+	refused("app:shop::Cart::add(int, long) x=%dj",
+		"column 34: no register '%dj' on x86-64; write %di, %edi, %al, %r8 …\n"
+		"  app:shop::Cart::add(int, long) x=%dj\n"
+		"                                   ^");
 }
 
 static void a_bad_offset_is_marked(void **state)
@@ -233,18 +284,18 @@ static void a_return_probe_is_for_a_whole_function(void **state)
 
 	assert_int_equal(none.offset, 0);
 	refused("r libc:malloc+0x12 $retval",
-		"column 14: a return probe is for a whole function; leave the offset out, or record this place with -p\n"
+		"column 14: a return probe is for a whole function; leave the offset out, or record this location with -p\n"
 		"  r libc:malloc+0x12 $retval\n"
 		"               ^");
 	refused("libc:malloc-1%return",
-		"column 12: a return probe is for a whole function; leave the offset out, or record this place with -p\n"
+		"column 12: a return probe is for a whole function; leave the offset out, or record this location with -p\n"
 		"  libc:malloc-1%return\n"
 		"             ^");
 	error = kymo_spec_parse_return("libc:malloc+4", &spec);
 	assert_non_null(error);
 	assert_string_equal(error->message,
 			    "column 12: a return probe is for a whole function; leave the offset out, or record this "
-			    "place with -p\n"
+			    "location with -p\n"
 			    "  libc:malloc+4\n"
 			    "             ^");
 	kymo_error_destroy(error);
@@ -306,11 +357,6 @@ static void what_is_no_function_has_no_star_behind_it(void **state)
 	refused("libc:0x1234:*", "column 6: ':*' goes with the name of a function, or with a glob\n"
 				 "  libc:0x1234:*\n"
 				 "       ^");
-	refused("app:Foo::*",
-		"column 8: C++ functions are named as the file has them (_ZN3foo3barEv); 'kymo list FILE' shows the "
-		"names, and globs such as '*foo*bar*' work\n"
-		"  app:Foo::*\n"
-		"         ^");
 	refused("libc:malloc:* $arg1",
 		"column 15: '$arg1' would be right at the first instruction only; write a register, such as %di\n"
 		"  libc:malloc:* $arg1\n"
@@ -392,6 +438,7 @@ int main(void)
 		cmocka_unit_test(the_file_runs_to_the_last_colon),
 		cmocka_unit_test(the_kernels_prefix_names_group_and_event),
 		cmocka_unit_test(what_is_no_location_is_told_so),
+		cmocka_unit_test(names_of_cxx_and_rust_are_taken_whole),
 		cmocka_unit_test(a_bad_offset_is_marked),
 		cmocka_unit_test(a_bad_prefix_is_marked),
 		cmocka_unit_test(a_return_probe_is_written_in_three_ways),

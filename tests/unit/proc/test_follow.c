@@ -15,9 +15,12 @@
 
 #include <cmocka.h>
 
-#include "proc/hub_hold.h"
+#include "hub/freeze/hold.h"
+#include "hub/state.h"
+#include "hub/task.h"
 #include "proc/proc.h"
-#include "proc/tree.h"
+#include "proc/members.h"
+#include "proc/state.h"
 
 #define MAX 64
 

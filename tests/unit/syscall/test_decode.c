@@ -9,6 +9,8 @@
 #include <string.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -226,7 +228,7 @@ static void check_siginfo(siginfo_t info, const char *text)
 {
 	struct kymo_line line = { 0 };
 
-	kymo_siginfo_text(&info, &line);
+	kymo_siginfo_text(&info, &(struct kymo_syscall_target){ 0 }, &line);
 	assert_string_equal(line.data, text);
 	kymo_line_deinit(&line);
 }
@@ -261,6 +263,52 @@ static void paths_and_descriptors_are_found(void **state)
 	assert_false(kymo_syscall_touches(&close, &target, "/dev/nul"));
 }
 
+static void control_messages_are_shown_as_far_as_they_can_be_read(void **state)
+{
+	struct msghdr message = { .msg_control = (void *)(BASE + 256), .msg_controllen = 40 };
+	const uint64_t header = put(0, &message, sizeof(message));
+	char long_message[512];
+
+	put(256, &(struct cmsghdr){ 20, 41, 50 }, 16); /* IPV6_PKTINFO: no decoder for it */
+	put(272, "abcd", 4);
+	put(280, &(struct cmsghdr){ 16, SOL_SOCKET, SCM_CREDENTIALS }, 16);
+	check_call(CALL(SYS_sendmsg, 3, header, 0), -EBADF, NULL,
+		   "sendmsg(3, {msg_name=NULL, msg_namelen=0, msg_iov=NULL, msg_iovlen=0, msg_control=[{cmsg_len=20, cmsg_level=SOL_IPV6, "
+		   "cmsg_type=0x32, cmsg_data=\"abcd\"}, {cmsg_len=16, cmsg_level=SOL_SOCKET, cmsg_type=SCM_CREDENTIALS}], "
+		   "msg_controllen=40, msg_flags=0}, 0) = -1 EBADF (Bad file descriptor)");
+	message.msg_control = (void *)(BASE + SIZE - 16);
+	put(0, &message, sizeof(message));
+	put(SIZE - 16, &(struct cmsghdr){ 16, SOL_SOCKET, SCM_RIGHTS }, 16);
+	check_call(CALL(SYS_sendmsg, 3, header, 0), -EFAULT, NULL,
+		   "sendmsg(3, {msg_name=NULL, msg_namelen=0, msg_iov=NULL, msg_iovlen=0, msg_control=[{cmsg_len=16, cmsg_level=SOL_SOCKET, "
+		   "cmsg_type=SCM_RIGHTS}, ... /* 0x12000 */], msg_controllen=40, msg_flags=0}, 0) = -1 EFAULT (Bad address)");
+	message = (struct msghdr){ .msg_control = (void *)(BASE + 256), .msg_controllen = SIZE_MAX };
+	put(0, &message, sizeof(message));
+	for (unsigned i = 0; i < 4; i++)
+		put(256 + 16 * i, &(struct cmsghdr){ 16, SOL_SOCKET, SCM_RIGHTS }, 16);
+	target.string_size = 2;
+	snprintf(long_message, sizeof(long_message),
+		 "sendmsg(3, {msg_name=NULL, msg_namelen=0, msg_iov=NULL, msg_iovlen=0, msg_control=[%s, %s, ..., ...], msg_controllen=%zu, "
+		 "msg_flags=0}, 0) = -1 ENOBUFS (No buffer space available)",
+		 "{cmsg_len=16, cmsg_level=SOL_SOCKET, cmsg_type=SCM_RIGHTS}",
+		 "{cmsg_len=16, cmsg_level=SOL_SOCKET, cmsg_type=SCM_RIGHTS}", SIZE_MAX);
+	check_call(CALL(SYS_sendmsg, 3, header, 0), -ENOBUFS, NULL, long_message);
+}
+
+static void options_of_a_socket_are_never_read_beyond_their_size(void **state)
+{
+	memset(memory + SIZE - 8, 1, 8);
+	check_call(CALL(SYS_setsockopt, 3, SOL_IP, 42, BASE + SIZE - 8, 8), -EINVAL, NULL,
+		   "setsockopt(3, SOL_IP, MCAST_JOIN_GROUP, 0x11ff8, 8) = -1 EINVAL (Invalid argument)");
+	check_call(CALL(SYS_setsockopt, 3, SOL_IP, 42, BASE + SIZE - 8, 136), -EFAULT, NULL,
+		   "setsockopt(3, SOL_IP, MCAST_JOIN_GROUP, 0x11ff8, 136) = -1 EFAULT (Bad address)");
+	check_call(CALL(SYS_setsockopt, 3, SOL_SOCKET, SO_LINGER, BASE + SIZE - 8, (uint64_t)-1), -EINVAL, NULL,
+		   "setsockopt(3, SOL_SOCKET, SO_LINGER, 0x11ff8, -1) = -1 EINVAL (Invalid argument)");
+	put(0, &(int){ 5 }, 4);
+	check_call(CALL(SYS_getsockopt, 3, SOL_SOCKET, SO_LINGER, BASE + SIZE - 5, BASE), 0, NULL,
+		   "getsockopt(3, SOL_SOCKET, SO_LINGER, {l_onoff=16843009, l_linger=\"\\x01\"}, [5]) = 0");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -273,6 +321,8 @@ int main(void)
 		cmocka_unit_test_setup(descriptors_have_paths_where_they_are_wanted, setup),
 		cmocka_unit_test_setup(vectors_end_where_the_transfer_did, setup),
 		cmocka_unit_test_setup(huge_counts_are_bounded, setup),
+		cmocka_unit_test_setup(control_messages_are_shown_as_far_as_they_can_be_read, setup),
+		cmocka_unit_test_setup(options_of_a_socket_are_never_read_beyond_their_size, setup),
 		cmocka_unit_test_setup(sets_of_signals_are_inverted_where_that_is_shorter, setup),
 		cmocka_unit_test_setup(what_a_signal_tells_depends_on_its_sender, setup),
 		cmocka_unit_test_setup(paths_and_descriptors_are_found, setup),

@@ -1,0 +1,273 @@
+/*
+ * Engines that see system calls, one for each thread. The thread's struct is the engine's data, and goes with it. All of this happens on the hub's thread, one callback at a time, so nothing
+ * here is locked.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "cli/cli.h"
+#include "cli/syscalls.h"
+#include "nested/nested.h"
+#include "proc/proc.h"
+#include "procfs/pidns.h"
+
+#define SEEN (KYMO_MASK_PICKED_CALLS | KYMO_EVENTS_SYSCALL | KYMO_EVENTS_SIGNAL | KYMO_EVENT_CLONE | KYMO_EVENT_EXEC | KYMO_EVENT_DEATH | KYMO_EVENT_REAP | KYMO_EVENT_JCTL)
+
+/* ---- the memory and descriptors of a thread ---------------------------------------------------------------------------- */
+
+static size_t read_memory(void *context, uint64_t address, void *out, size_t size)
+{
+	const struct cli_syscall_thread *thread = context;
+
+	return kymo_engine_read(thread->engine, address, out, size) ? 0 : size;
+}
+
+static size_t read_fd_path(void *context, int fd, char *out, size_t size)
+{
+	const struct cli_syscall_thread *thread = context;
+	char link[64];
+	ssize_t n;
+
+	if (fd == AT_FDCWD)
+		snprintf(link, sizeof(link), "/proc/%d/cwd", thread->tid);
+	else
+		snprintf(link, sizeof(link), "/proc/%d/fd/%d", thread->tid, fd);
+	n = readlink(link, out, size);
+	return n < 0 ? 0 : (size_t)n;
+}
+
+static size_t read_name(void *context, pid_t pid, char *out, size_t size)
+{
+	char comm[16];
+	size_t n;
+
+	kymo_read_comm(pid, comm);
+	n = strnlen(comm, sizeof(comm));
+	memcpy(out, comm, n < size ? n : size);
+	return n < size ? n : size;
+}
+
+static pid_t find_pid_here(void *context, pid_t pid)
+{
+	const struct cli_syscall_thread *thread = context;
+
+	return kymo_pid_here(thread->tid, pid);
+}
+
+/* ---- callbacks --------------------------------------------------------------------------------------------------------- */
+
+static bool touches_path(const struct cli_syscall_thread *thread)
+{
+	const struct cli_syscalls *s = thread->owner;
+	struct kymo_syscall_target target = thread->target;
+
+	target.fd_path = read_fd_path;
+	for (size_t i = 0; i < s->paths.n; i++)
+		if (kymo_syscall_touches(&thread->call, &target, s->paths.items[i]))
+			return true;
+	return !s->paths.n;
+}
+
+/* Whether it touches the path. */
+static bool begin_call(struct cli_syscall_thread *thread, const struct kymo_syscall_report *report)
+{
+	const struct cli_syscalls *s = thread->owner;
+	bool touches;
+
+	cli_syscall_enter(thread, report->number, report->args, report->sp);
+	cli_syscall_set_mode(thread, report->arch == AUDIT_ARCH_I386);
+	thread->is_shown = kymo_syscall_set_has(&s->set, thread->call.number);
+	touches = (thread->is_shown || s->injections) && touches_path(thread);
+	thread->is_shown &= touches;
+	if (thread->is_shown)
+		cli_syscall_stack_take(thread, true);
+	cli_syscall_show_entry(thread);
+	thread->injection = NULL;
+	return touches;
+}
+
+static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_syscall_report *report)
+{
+	struct cli_syscall_thread *thread = data;
+	bool touches;
+
+	thread->engine = engine;
+	thread->address = report->ip;
+	touches = begin_call(thread, report);
+	thread->entered_ns = kymo_now_ns();
+	return thread->owner->injections && touches && !thread->is_i386 ? cli_syscall_inject_enter(thread) : KYMO_ACTION_RESUME | KYMO_SYSCALL_RUN;
+}
+
+/* A call whose beginning others were told before this one came to them is shown when it returns. */
+static unsigned int on_exit_of_call(struct kymo_engine *engine, void *data, enum kymo_action action,
+				    const struct kymo_syscall_report *report)
+{
+	struct cli_syscall_thread *thread = data;
+	unsigned int answer;
+
+	thread->engine = engine;
+	if (!thread->is_in_call && !report->is_entry_known)
+		return KYMO_ACTION_RESUME;
+	if (!thread->is_in_call)
+		begin_call(thread, report);
+	answer = cli_syscall_inject_leave(thread, report);
+	cli_syscall_stack_saw(thread);
+	cli_syscall_leave(thread, report->result, kymo_now_ns());
+	return answer;
+}
+
+static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_action action, struct kymo_signal_report *report)
+{
+	struct cli_syscall_thread *thread = data;
+
+	thread->engine = engine;
+	cli_syscall_stack_take(thread, false);
+	cli_syscall_signal(thread, &report->info);
+	return KYMO_ACTION_RESUME | report->verdict;
+}
+
+static unsigned int on_job_control(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_jctl_report *report)
+{
+	struct cli_syscall_thread *thread = data;
+	const struct cli_syscalls *s = thread->owner;
+
+	if (report->signal != SIGCONT && s->shows_lines)
+		(s->json ? cli_syscall_json_stop : cli_syscall_line_stop)(thread, report->signal);
+	return KYMO_ACTION_RESUME;
+}
+
+static unsigned int on_clone(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_clone_report *report)
+{
+	struct cli_syscall_thread *thread = data;
+	struct cli_syscalls *s = thread->owner;
+	int err;
+
+	if (!s->follows)
+		return KYMO_ACTION_RESUME;
+	err = cli_syscall_follow(s, report->child, report->kind == KYMO_CLONE_THREAD ? thread->pid : report->child);
+	if (err && err != -ESRCH && err != -EEXIST) {
+		cli_warn("cannot follow process %d: %s", report->child, strerror(-err));
+		s->has_failed = true;
+	}
+	return KYMO_ACTION_RESUME;
+}
+
+/* A thread that calls exec becomes the first of its process. */
+static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_exec_report *report)
+{
+	struct cli_syscall_thread *thread = data;
+
+	cli_syscall_stack_forget(thread);
+	thread->tid = kymo_engine_tid(engine);
+	if (thread->owner->leaves_on_exec && !thread->is_starting) {
+		cli_syscall_line_let_go_of(thread);
+		return KYMO_ACTION_DETACH;
+	}
+	thread->is_starting = false;
+	return KYMO_ACTION_RESUME;
+}
+
+/* It never returns from the call that it is in. */
+static unsigned int on_death(struct kymo_engine *engine, void *data, const struct kymo_death_report *report)
+{
+	struct cli_syscall_thread *thread = data;
+
+	thread->engine = engine;
+	thread->has_ended = true;
+	thread->address = 0;
+	cli_syscall_inject_end(thread);
+	cli_syscall_end_call(thread);
+	return KYMO_ACTION_RESUME;
+}
+
+/* A first thread is not told to be gone before its process is, or another one has its place. */
+static void on_reap(struct kymo_engine *engine, void *data, const struct kymo_reap_report *report)
+{
+	struct cli_syscall_thread *thread = data;
+	const struct cli_syscalls *s = thread->owner;
+
+	if (thread->tid == thread->pid)
+		cli_syscall_stack_forget(thread);
+	if (!report->superseded_by || thread->tid != thread->pid)
+		cli_syscall_end(thread, report->status);
+	else if (s->shows_lines && !(s->quiet & CLI_QUIET_EXEC))
+		(s->json ? cli_syscall_json_superseded : cli_syscall_line_superseded)(thread, report->superseded_by);
+}
+
+/* On the main thread where that holds the last reference of one that has ended while it was delayed. */
+static void on_release(void *data)
+{
+	struct cli_syscall_thread *thread = data;
+	struct cli_syscalls *s = thread->owner;
+
+	if (!thread->has_ended && !s->is_over)
+		cli_syscall_line_let_go_of(thread);
+	if (thread->out)
+		fclose(thread->out);
+	kymo_line_deinit(&thread->text);
+	free(thread->stack);
+	free(thread->made);
+	s->n_cut += !thread->has_ended;
+	free(thread);
+	if (!--s->n_threads && !s->is_attaching)
+		cli_syscalls_wake(s, CLI_SYSCALLS_END);
+}
+
+static const struct kymo_engine_ops ops = {
+	.signal = on_signal,
+	.clone = on_clone,
+	.jctl = on_job_control,
+	.exec = on_exec,
+	.syscall_entry = on_entry,
+	.syscall_exit = on_exit_of_call,
+	.death = on_death,
+	.reap = on_reap,
+	.release = on_release,
+};
+
+/* ---- threads ------------------------------------------------------------------------------------------------------------- */
+
+int cli_syscall_follow(struct cli_syscalls *s, pid_t tid, pid_t pid)
+{
+	struct cli_syscall_thread *thread = calloc(1, sizeof(*thread));
+	struct kymo_engine *engine;
+	int err;
+
+	if (!thread)
+		return -ENOMEM;
+	if (s->inner)
+		kymo_inner_follow(s->inner, tid, pid); /* without it, it can't trace, as under every tracer */
+	*thread = (struct cli_syscall_thread){ .owner = s, .tid = tid, .pid = pid, .is_starting = s->is_command && !s->n_threads, .entered_ns = kymo_now_ns() };
+	thread->target = (struct kymo_syscall_target){ .context = thread, .read = read_memory, .string_size = s->string_size, .style = s->style };
+	if (s->fds)
+		thread->target.fd_path = read_fd_path;
+	if (s->fds && s->fds != CLI_FD_PATH)
+		thread->target.put_fd = cli_syscall_put_fd;
+	if (s->pids & CLI_PID_COMM)
+		thread->target.pid_name = read_name;
+	if (s->pids & CLI_PID_NAMESPACE)
+		thread->target.pid_here = find_pid_here;
+	err = s->is_apart ? cli_syscalls_open_own_output(thread) : 0;
+	if (err) {
+		free(thread);
+		return err;
+	}
+	err = kymo_engine_attach(s->hub, tid, KYMO_ATTACH_CREATE | KYMO_ATTACH_EXCLUSIVE | KYMO_ATTACH_MATCH_OPS, &ops, thread, &engine);
+	if (err) {
+		if (thread->out)
+			fclose(thread->out);
+		free(thread);
+		return err;
+	}
+	s->n_threads++;
+	err = kymo_engine_set_events(engine, SEEN);
+	if (err)
+		kymo_engine_control(engine, KYMO_ACTION_DETACH);
+	kymo_engine_put(engine);
+	return err == -EALREADY ? -ESRCH : err;
+}

@@ -1,0 +1,120 @@
+/* What stands before a line, as strace has it: the thread, the time, the number of the call, the address. */
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/syscalls.h"
+
+static struct timespec now_of(const struct cli_syscalls *s)
+{
+	struct timespec now = s->now;
+
+	if (!now.tv_sec)
+		clock_gettime(CLOCK_REALTIME, &now);
+	return now;
+}
+
+static void put_fraction(struct kymo_line *line, uint64_t ns, unsigned int digits)
+{
+	for (unsigned int i = digits; i < 9; i++)
+		ns /= 10;
+	if (digits)
+		kymo_line_printf(line, ".%0*" PRIu64, (int)digits, ns);
+}
+
+void cli_syscall_put_seconds(struct kymo_line *line, uint64_t ns, unsigned int digits)
+{
+	kymo_line_printf(line, "%" PRIu64, ns / 1000000000);
+	put_fraction(line, ns % 1000000000, digits);
+}
+
+static void put_clock(const struct cli_syscalls *s, struct kymo_line *line, const struct timespec *now)
+{
+	struct tm local;
+	char text[32];
+
+	if (s->clock == CLI_UNIX_TIME)
+		kymo_line_printf(line, "%" PRId64, (int64_t)now->tv_sec);
+	else if (localtime_r(&now->tv_sec, &local) && strftime(text, sizeof(text), "%T", &local))
+		kymo_line_puts(line, text);
+	put_fraction(line, (uint64_t)now->tv_nsec, s->clock_digits);
+	kymo_line_puts(line, " ");
+}
+
+/* Since the line before; 0 for the first. */
+static uint64_t since_last(struct cli_syscalls *s, const struct timespec *now)
+{
+	const int64_t ns = (now->tv_sec - s->last.tv_sec) * 1000000000 + (now->tv_nsec - s->last.tv_nsec);
+
+	return s->last.tv_sec && ns > 0 ? (uint64_t)ns : 0;
+}
+
+static void put_times(struct cli_syscalls *s, struct kymo_line *line)
+{
+	const struct timespec now = now_of(s);
+	uint64_t ns;
+
+	if (s->clock)
+		put_clock(s, line, &now);
+	if (!s->relative_times)
+		return;
+	ns = since_last(s, &now);
+	kymo_line_printf(line, "%s%6" PRIu64, s->clock ? "(+" : "", ns / 1000000000);
+	put_fraction(line, ns % 1000000000, s->relative_digits);
+	kymo_line_puts(line, s->clock ? ") " : " ");
+	s->last = now;
+}
+
+/* With its name, as -Y or --all wants it. */
+static void put_id(struct cli_syscall_thread *thread, const char *before, int width, const char *after)
+{
+	struct kymo_line *line = &thread->text;
+	char comm[sizeof(thread->comm)];
+	size_t n = 0;
+
+	kymo_line_puts(line, before);
+	kymo_line_printf(line, "%*d", thread->target.pid_name && width < 0 ? 0 : width, thread->tid);
+	if (thread->target.pid_name)
+		n = thread->target.pid_name(thread, thread->tid, comm, sizeof(comm));
+	if (n) {	/* where it has ended, it has the name that it had */
+		memcpy(thread->comm, comm, n);
+		thread->n_comm = n;
+	}
+	if (thread->n_comm) {
+		kymo_line_puts(line, "<");
+		kymo_line_escape(line, thread->comm, thread->n_comm, "<>");
+		kymo_line_puts(line, ">");
+	}
+	if (*thread->name)
+		kymo_line_printf(line, " %s", thread->name);
+	kymo_line_puts(line, after);
+}
+
+/* More than one thread; a file that may have more, or has had. */
+static void put_thread(struct cli_syscall_thread *thread)
+{
+	struct cli_syscalls *s = thread->owner;
+
+	s->had_several |= s->n_threads > 1;
+	if (s->is_apart)
+		return;
+	if (s->is_file && (s->follows || s->had_several))
+		put_id(thread, "", -5, " ");
+	else if (s->n_threads > 1 || s->shows_names)
+		put_id(thread, "[pid ", 5, "] ");
+}
+
+void cli_syscall_put_prefix(struct cli_syscall_thread *thread)
+{
+	struct cli_syscalls *s = thread->owner;
+
+	put_thread(thread);
+	if (s->clock || s->relative_times)
+		put_times(s, &thread->text);
+	if (s->numbers)
+		kymo_line_printf(&thread->text, "[%4" PRIu64 "] ", thread->number);
+	if (s->addresses && thread->address)
+		kymo_line_printf(&thread->text, "[%016" PRIx64 "] ", thread->address);
+	else if (s->addresses)
+		kymo_line_puts(&thread->text, "[????????????????] ");
+}

@@ -1,0 +1,78 @@
+/* Engines of a hub: attaching, detaching, references. include/kymo/engine.h has the calls of its users. */
+#ifndef KYMO_HUB_ENGINE_H
+#define KYMO_HUB_ENGINE_H
+
+#include <stdatomic.h>
+
+#include "base/vec.h"
+#include "kymo/engine.h"
+
+struct hub_guest;
+struct task;
+
+#define EVENTS_OF_STOPS (KYMO_EVENTS_SYSCALL)	/* that a thread stops for only if asked to when it is resumed */
+#define HUB_MASK ((unsigned int)KYMO_EVENTS_ALL | KYMO_MASK_PICKED_CALLS)
+
+struct kymo_engine {
+	atomic_uint refs;
+	struct kymo_hub *hub;
+	struct task *task;		/* NULL: detached and let go, or reaped */
+	const struct kymo_engine_ops *ops;
+	void *data;
+	unsigned int events;
+	enum kymo_action wants;
+	bool owes_report, owes_step;	/* to be told by quiesce at the next stop, when the step is done */
+	bool is_detached;
+	bool is_in_callback;
+	bool has_later;			/* was said by control() during a callback */
+	enum kymo_action later;
+	uint64_t born;			/* hub->event when it was attached */
+	struct hub_guest *guest;	/* whose it is, with a reference; NULL: this process' own */
+	uint64_t ops_key, data_key;	/* what MATCH_OPS and MATCH_DATA compare */
+	bool may_break;			/* KYMO_ATTACH_BREAKPOINTS */
+	KYMO_VEC(uint64_t) breakpoints;	/* addresses of those that it has inserted */
+	uint64_t name;			/* between a hub and a client of it */
+	struct kymo_engine *in_names;
+};
+
+/* What is attached, or looked for. Keys of own engines are their addresses. */
+struct hub_attach {
+	pid_t id;
+	unsigned int flags, events;
+	const struct kymo_engine_ops *ops;
+	void *data;
+	uint64_t ops_key, data_key;
+	struct hub_guest *guest;
+	int proof;			/* of the guest: a descriptor, or -1 (remote/proof.h) */
+	uint64_t name;			/* the first engine's; others count on */
+	struct kymo_engine **ret;
+	size_t n;
+};
+
+/* kymo_engine_attach(), kymo_engine_attach_process(); flags and events have been checked. */
+int hub_attach(struct kymo_hub *hub, struct hub_attach *attach);
+int hub_attach_process(struct kymo_hub *hub, struct hub_attach *attach);
+
+/* Whose engines to detach: all of the guest's, or those that match. */
+struct hub_match {
+	const struct hub_guest *guest;
+	bool is_any;
+	uint64_t ops_key, data_key;
+};
+
+/* kymo_engine_detach_all() */
+size_t hub_detach_all(struct kymo_hub *hub, const struct hub_match *match);
+
+/* Put an engine from a thread, or at a time, that must not run what comes after its last reference. */
+void hub_put_later(struct kymo_engine *engine);
+
+/* kymo_engine_barrier() that does not wait, but says -EAGAIN. `event` is 0 the first time, and what it was made afterwards. */
+int hub_try_barrier(struct kymo_engine *engine, uint64_t *event);
+
+/* Not an engine of its task any more. Lock held. */
+void hub_detach_engine(struct kymo_hub *hub, struct kymo_engine *engine);
+
+/* The event in progress is over: take out what was detached meanwhile. Lock held. */
+void hub_purge_engines(struct kymo_hub *hub, struct task *task);
+
+#endif

@@ -1,0 +1,100 @@
+/* The end of a hub: all threads are let go. */
+#include <signal.h>
+
+#include "base/backoff.h"
+#include "base/io.h"
+#include "hub/engine.h"
+#include "hub/hub.h"
+#include "hub/release.h"
+#include "hub/run.h"
+#include "hub/state.h"
+#include "hub/stops.h"
+#include "hub/task.h"
+#include "hub/trap/keeper.h"
+#include "hub/trap/space.h"
+#include "hub/wait.h"
+
+/* It could not make picked calls without us. */
+static void end_filtered(struct hub_process *process)
+{
+	if (!process->has_filter || process->was_killed)
+		return;
+	process->was_killed = true;
+	kill(process->pid, SIGKILL);
+}
+
+static void detach_all(struct kymo_hub *hub)
+{
+	for (size_t i = 0; i < TASK_BUCKETS; i++)
+		for (struct task *task = hub->buckets[i]; task; task = task->in_bucket) {
+			task->has_maker = false;
+			for (size_t j = task->engines.n; j-- > 0;)
+				hub_detach_engine(hub, task->engines.items[j]);
+			hub_kick(hub, task);
+		}
+}
+
+/* But those of whom nothing but their end will come. */
+static bool is_any_left(const struct kymo_hub *hub)
+{
+	for (size_t i = 0; i < TASK_BUCKETS; i++)
+		for (const struct task *task = hub->buckets[i]; task; task = task->in_bucket)
+			if (task->state != TASK_ENDING)
+				return true;
+	return false;
+}
+
+static void release_processes(struct kymo_hub *hub)
+{
+	for (struct hub_process *process = hub->processes, *next; process; process = next) {
+		next = process->next;
+		if (process->is_held)
+			kill(process->pid, SIGKILL);
+		process->is_launched = process->is_held = false;
+		hub_put_process(hub, process);
+	}
+}
+
+static void attend_all(struct kymo_hub *hub)
+{
+	for (struct hub_process *process = hub->has_filters ? hub->processes : NULL; process; process = process->next)
+		end_filtered(process);		/* some may be new */
+	while (hub->kicked.n) {
+		struct task *task = hub->kicked.items[--hub->kicked.n];
+
+		task->is_kicked = false;
+		hub_attend(hub, task);
+	}
+	hub_look_at_clock(hub, true);
+}
+
+void hub_release_all(struct kymo_hub *hub, int timeout_ms)
+{
+	uint64_t deadline = kymo_now_ns() + (uint64_t)timeout_ms * 1000000;
+
+	hub_space_clear_all(hub);
+	release_processes(hub);
+	detach_all(hub);
+	/* Where the thread goes on, the ends of children that nobody traces are for somebody else. */
+	for (unsigned int spins = 0; (hub->n_tasks || !hub->is_here) && kymo_now_ns() < deadline; spins++) {
+		attend_all(hub);
+		if (hub_deal_with_next(hub))
+			spins = 0;
+		else if (!is_any_left(hub))
+			break;
+		else
+			kymo_back_off(spins);
+	}
+	/* Whoever sleeps so that it can't be stopped: the kernel lets it go when this thread ends. */
+	for (size_t i = 0; i < TASK_BUCKETS; i++)
+		while (hub->buckets[i])
+			hub_forget_task(hub, hub->buckets[i]);
+	for (size_t i = 0; i < hub->strangers.n; i++) {
+		hub_space_clean_stranger(hub, hub->strangers.items[i].tid);
+		hub_abandon(hub, hub->strangers.items[i].tid);
+	}
+	hub->strangers.n = 0;
+	hub_leave_keeper(hub);
+	release_processes(hub);
+	hub_bury(hub);
+}

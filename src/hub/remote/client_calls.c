@@ -1,0 +1,359 @@
+/* The calls of include/kymo/engine.h on engines of another process' hub. */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/uio.h>
+#include <time.h>
+
+#include "base/vec.h"
+#include "hub/engine.h"
+#include "hub/remote/client.h"
+#include "hub/remote/client_calls.h"
+#include "hub/remote/message.h"
+#include "hub/remote/ops.h"
+#include "hub/remote/table.h"
+#include "hub/state.h"
+#include "kymo/engine.h"
+#include "procfs/info.h"
+
+enum { PER_MESSAGE = HUB_DATA_MAX / sizeof(struct kymo_engine_info) };
+
+#define NAP_NS 500000
+
+static int ask(const struct kymo_engine *engine, struct hub_message *message, void *memory)
+{
+	int64_t result;
+
+	message->engine = engine->name;
+	result = hub_client_ask(engine->hub->client, message, memory);
+	return result == -EPIPE ? -ESRCH : (int)result;
+}
+
+/* ---- attaching --------------------------------------------------------------------------------------------------------------- */
+
+static const struct kymo_engine_ops nothing;
+
+/* It was not attached: nobody gets its data. Where the connection is over, that may not be known, but then no callback runs any more. */
+static void take_back(struct hub_client *client, struct kymo_engine *engine, int64_t result)
+{
+	if (result == -EPIPE)
+		hub_client_wait_for_end(client);
+	engine->ops = &nothing;
+	if (hub_table_take(&client->table, engine->name))
+		kymo_engine_put(engine);
+	kymo_engine_put(engine);
+}
+
+static int create(struct kymo_hub *hub, struct hub_message *message, const struct kymo_engine_ops *ops, void *data, struct kymo_engine **ret)
+{
+	struct kymo_engine *engine = calloc(1, sizeof(*engine));
+	int64_t result;
+
+	if (!engine)
+		return -ENOMEM;
+	atomic_init(&engine->refs, 2);	/* the caller's, the table's */
+	engine->hub = hub;
+	engine->ops = ops;
+	engine->data = data;
+	engine->name = message->engine = hub_client_new_name(hub->client);
+	hub_table_add(&hub->client->table, engine);
+	result = hub_client_ask(hub->client, message, NULL);
+	if (result)
+		take_back(hub->client, engine, result);
+	else
+		*ret = engine;
+	return result > 0 ? -EPROTO : (int)result;
+}
+
+static int client_attach(struct kymo_hub *hub, pid_t tid, unsigned int flags, const struct kymo_engine_ops *ops, void *data, struct kymo_engine **ret)
+{
+	struct hub_message message = { .type = HUB_ATTACH, .tid = tid, .flags = flags, .ops = (uintptr_t)ops, .data = (uintptr_t)data };
+	struct kymo_engine *engine;
+	int64_t result;
+
+	if (flags & KYMO_ATTACH_CREATE)
+		return create(hub, &message, ops, data, ret);
+	result = hub_client_ask(hub->client, &message, NULL);
+	if (result)
+		return result > 0 ? -EPROTO : (int)result;
+	engine = hub_client_find(hub->client, message.engine);
+	if (!engine)
+		return -ENOENT;
+	*ret = engine;
+	return 0;
+}
+
+static int client_attach_process(struct kymo_hub *hub, pid_t pid, unsigned int flags, const struct kymo_engine_ops *ops, void *data, unsigned int events,
+			  size_t *n_ret)
+{
+	struct hub_message message = { .type = HUB_ATTACH_PROCESS, .tid = pid, .flags = flags, .events = events };
+	struct hub_client *client = hub->client;
+	bool is_kept;
+	int64_t result;
+
+	message.engine = hub_client_new_name(client);
+	message.ops = (uintptr_t)ops;
+	message.data = (uintptr_t)data;
+	pthread_mutex_lock(&client->state_lock);
+	is_kept = kymo_vec_push(&client->groups, (struct hub_group){ HUB_GROUP_OF(message.engine), ops, data });
+	pthread_mutex_unlock(&client->state_lock);
+	result = is_kept ? hub_client_ask(client, &message, NULL) : -ENOMEM;
+	if (result < 0)
+		return (int)result;
+	if (n_ret)
+		*n_ret = (size_t)result;
+	return 0;
+}
+
+static size_t client_detach_all(struct kymo_hub *hub, const struct kymo_engine_ops *ops, const void *data)
+{
+	struct hub_message message = { .type = HUB_DETACH_ALL, .ops = (uintptr_t)ops, .data = (uintptr_t)data };
+	int64_t result = hub_client_ask(hub->client, &message, NULL);
+
+	if (result == -EPIPE)
+		hub_client_wait_for_end(hub->client);
+	return result < 0 ? 0 : (size_t)result;
+}
+
+/* ---- an engine ------------------------------------------------------------------------------------------------------------------ */
+
+static pid_t client_tid(const struct kymo_engine *engine)
+{
+	struct hub_message message = { .type = HUB_WHERE };
+
+	if (hub_client_is_told(engine->hub->client, engine))
+		return engine->hub->client->told_tid;
+	return ask(engine, &message, NULL) ? 0 : message.tid;
+}
+
+static pid_t client_pid(const struct kymo_engine *engine)
+{
+	struct hub_message message = { .type = HUB_WHERE };
+
+	if (hub_client_is_told(engine->hub->client, engine))
+		return engine->hub->client->told_pid;
+	return ask(engine, &message, NULL) ? 0 : message.pid;
+}
+
+static int client_set_events(struct kymo_engine *engine, unsigned int events)
+{
+	return ask(engine, &(struct hub_message){ .type = HUB_SET_EVENTS, .events = events }, NULL);
+}
+
+static int client_control(struct kymo_engine *engine, enum kymo_action action)
+{
+	return ask(engine, &(struct hub_message){ .type = HUB_CONTROL, .action = action }, NULL);
+}
+
+/* The hub says "not yet" instead of waiting, so that other threads' calls get through meanwhile. */
+static int client_barrier(struct kymo_engine *engine)
+{
+	struct hub_message message = { .type = HUB_BARRIER };
+	int err;
+
+	while ((err = ask(engine, &message, NULL)) == -EAGAIN) {
+		uint64_t event = message.word;
+
+		nanosleep(&(struct timespec){ 0, NAP_NS }, NULL);
+		message = (struct hub_message){ .type = HUB_BARRIER, .word = event };
+	}
+	if (engine->hub->client->failure)
+		hub_client_wait_for_end(engine->hub->client);
+	return err;
+}
+
+/* ---- looking at a thread ------------------------------------------------------------------------------------------------------------ */
+
+static int client_prepare_examine(struct kymo_engine *engine, struct kymo_examiner *ret)
+{
+	struct hub_message message = { .type = HUB_PREPARE };
+	int err = ask(engine, &message, NULL);
+
+	if (!err)
+		ret->stop = message.word;
+	return err;
+}
+
+static int client_finish_examine(struct kymo_engine *engine, const struct kymo_examiner *examiner)
+{
+	return ask(engine, &(struct hub_message){ .type = HUB_FINISH, .word = examiner->stop }, NULL);
+}
+
+static int client_get_registers(struct kymo_engine *engine, struct user_regs_struct *ret)
+{
+	struct hub_message message = { .type = HUB_GET_REGISTERS };
+	int err = ask(engine, &message, NULL);
+
+	if (!err)
+		*ret = message.registers;
+	return err;
+}
+
+static int client_set_registers(struct kymo_engine *engine, const struct user_regs_struct *registers)
+{
+	return ask(engine, &(struct hub_message){ .type = HUB_SET_REGISTERS, .registers = *registers }, NULL);
+}
+
+static int client_set_syscall(struct kymo_engine *engine, uint64_t number, const uint64_t args[6])
+{
+	struct hub_message message = { .type = HUB_SET_SYSCALL, .call = { .number = number } };
+
+	for (int i = 0; i < 6; i++)
+		message.call.args[i] = args[i];
+	return ask(engine, &message, NULL);
+}
+
+static int client_set_result(struct kymo_engine *engine, int64_t result)
+{
+	return ask(engine, &(struct hub_message){ .type = HUB_SET_RESULT, .word = (uint64_t)result }, NULL);
+}
+
+/* In a callback the thread stands still, so its id is nobody else's. What can't be read so may be to be had from the hub. */
+static bool read_directly(const struct kymo_engine *engine, uint64_t address, void *data, size_t size)
+{
+	struct iovec here = { data, size }, there = { (void *)(uintptr_t)address, size };
+
+	return hub_client_is_told(engine->hub->client, engine) && engine->hub->client->told_tid > 0 && !engine->hub->client->told_breakpoints &&
+	       process_vm_readv(engine->hub->client->told_tid, &here, 1, &there, 1, 0) == (ssize_t)size;
+}
+
+static int client_read(struct kymo_engine *engine, uint64_t address, void *data, size_t size)
+{
+	uint8_t *to = data;
+	int err = 0;
+
+	if (read_directly(engine, address, data, size))
+		return 0;
+	for (size_t done = 0, n; !err && done < size; done += n) {
+		n = size - done < HUB_DATA_MAX ? size - done : HUB_DATA_MAX;
+		err = ask(engine, &(struct hub_message){ .type = HUB_READ, .word = address + done, .size = n }, to + done);
+	}
+	return err;
+}
+
+static int client_write(struct kymo_engine *engine, uint64_t address, const void *data, size_t size)
+{
+	const uint8_t *from = data;
+	int err = 0;
+
+	for (size_t done = 0, n; !err && done < size; done += n) {
+		n = size - done < HUB_DATA_MAX ? size - done : HUB_DATA_MAX;
+		err = ask(engine, &(struct hub_message){ .type = HUB_WRITE, .word = address + done, .size = n }, (void *)(uintptr_t)(from + done));
+	}
+	return err;
+}
+
+static int client_inject(struct kymo_engine *engine, const siginfo_t *info)
+{
+	return ask(engine, &(struct hub_message){ .type = HUB_INJECT, .info = *info }, NULL);
+}
+
+static int client_insert_breakpoint(struct kymo_engine *engine, uint64_t address)
+{
+	int err = ask(engine, &(struct hub_message){ .type = HUB_INSERT, .word = address }, NULL);
+
+	if (!err && hub_client_is_told(engine->hub->client, NULL))
+		engine->hub->client->told_breakpoints = true;
+	return err;
+}
+
+static int client_remove_breakpoint(struct kymo_engine *engine, uint64_t address)
+{
+	return ask(engine, &(struct hub_message){ .type = HUB_REMOVE, .word = address }, NULL);
+}
+
+static int client_watch(struct kymo_engine *engine, enum kymo_watch watch, uint64_t address, size_t size, unsigned int *slot_ret)
+{
+	struct hub_message message = { .type = HUB_WATCH, .action = watch, .word = address, .flags = (uint32_t)size };
+	int err = ask(engine, &message, NULL);
+
+	if (!err)
+		*slot_ret = (unsigned int)message.word;
+	return err;
+}
+
+static int client_unwatch(struct kymo_engine *engine, unsigned int slot)
+{
+	return ask(engine, &(struct hub_message){ .type = HUB_UNWATCH, .word = slot }, NULL);
+}
+
+static bool is_sane(const struct kymo_engine_info *info)
+{
+	return !(info->events & ~HUB_MASK) && info->wants >= 0 && info->wants <= KYMO_ACTION_DETACH;
+}
+
+/* One message's; how many were asked for is how many fit. */
+static int ask_for_some(struct hub_client *client, pid_t id, size_t from, struct kymo_engine_info *infos, size_t n, size_t *all_ret)
+{
+	struct hub_message message = { .type = HUB_LIST, .tid = id, .word = from, .size = n * sizeof(*infos) };
+	int64_t err = hub_client_ask_for(client, &message, infos, HUB_ANSWER_MS);
+
+	if (err)
+		return err > 0 ? -EPROTO : client->failure ? client->failure : (int)err;
+	for (size_t i = 0; i < n && from + i < message.word; i++)
+		if (!is_sane(&infos[i]))
+			return -EPROTO;
+	*all_ret = (size_t)message.word;
+	return 0;
+}
+
+static int client_list(struct kymo_hub *hub, pid_t id, struct kymo_engine_info *infos, size_t max, size_t *n_ret)
+{
+	struct kymo_engine_info none;
+	size_t from = 0, all = 0;
+	int err;
+
+	do {
+		const size_t n = max - from < PER_MESSAGE ? max - from : PER_MESSAGE;
+
+		err = ask_for_some(hub->client, id, from, n ? infos + from : &none, n, &all);
+		from += n;
+	} while (!err && from < max && from < all);
+	if (!err)
+		*n_ret = all;
+	return err;
+}
+
+static void client_destroy(struct kymo_hub *hub)
+{
+	hub_client_destroy(hub->client);
+}
+
+static const struct hub_remote_ops ops = {
+	.attach = client_attach,
+	.attach_process = client_attach_process,
+	.detach_all = client_detach_all,
+	.tid = client_tid,
+	.pid = client_pid,
+	.set_events = client_set_events,
+	.control = client_control,
+	.barrier = client_barrier,
+	.prepare_examine = client_prepare_examine,
+	.finish_examine = client_finish_examine,
+	.get_registers = client_get_registers,
+	.set_registers = client_set_registers,
+	.set_syscall = client_set_syscall,
+	.set_result = client_set_result,
+	.read = client_read,
+	.write = client_write,
+	.inject = client_inject,
+	.insert_breakpoint = client_insert_breakpoint,
+	.remove_breakpoint = client_remove_breakpoint,
+	.watch = client_watch,
+	.unwatch = client_unwatch,
+	.list = client_list,
+	.destroy = client_destroy,
+};
+
+int hub_connect_to(pid_t tid, struct kymo_hub **ret)
+{
+	return hub_client_create(tid, &ops, ret);
+}
+
+int kymo_hub_connect(pid_t tid, struct kymo_hub **ret)
+{
+	struct kymo_process_info info;
+
+	if (!kymo_process_peek(tid, &info))
+		return -ESRCH;
+	return info.tracer ? hub_connect_to(info.tracer, ret) : -ENOENT;
+}

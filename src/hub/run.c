@@ -1,0 +1,350 @@
+/* Threads of a hub that stop and go on, as their engines want. */
+#include <errno.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+
+#include "arch/remote.h"
+#include "base/io.h"
+#include "hub/engine.h"
+#include "hub/freeze/hold.h"
+#include "hub/report.h"
+#include "hub/replaced.h"
+#include "hub/run.h"
+#include "hub/state.h"
+#include "hub/stops.h"
+#include "hub/task.h"
+#include "hub/tracee.h"
+#include "hub/trap/breakpoint.h"
+#include "hub/trap/park.h"
+#include "hub/trap/watch.h"
+#include "hub/wait.h"
+#include "kymo/engine.h"
+#include "procfs/memory.h"
+
+#define EXIT_HOLD_NS (KYMO_EXIT_HOLD_MS * 1000000ull)
+#define SWALLOW_NS 2000000000ull
+
+unsigned int hub_events(const struct task *task)
+{
+	unsigned int events = 0;
+
+	for (size_t i = 0; i < task->engines.n; i++)
+		if (!task->engines.items[i]->is_detached)
+			events |= task->engines.items[i]->events;
+	return events;
+}
+
+/* Whether it has to stop at each system call; else at picked ones, or at none. */
+static bool wants_all_calls(const struct task *task)
+{
+	for (size_t i = 0; i < task->engines.n; i++) {
+		const struct kymo_engine *engine = task->engines.items[i];
+		bool is_content = task->process->has_filter && engine->events & KYMO_MASK_PICKED_CALLS && !engine->guest;
+
+		if (!engine->is_detached && engine->events & EVENTS_OF_STOPS && !is_content)
+			return true;
+	}
+	return false;
+}
+
+/* Under a filter: the exit is always fetched where the entry was, so that the stops of a call are known to be one call's. */
+static bool owes_exit(const struct task *task)
+{
+	return task->process->has_filter && task->call.is_entry_known;
+}
+
+static bool does_anybody_want(const struct task *task, enum kymo_action strongest, enum kymo_action weakest)
+{
+	for (size_t i = 0; i < task->engines.n; i++) {
+		const struct kymo_engine *engine = task->engines.items[i];
+
+		if (!engine->is_detached && engine->wants >= strongest && engine->wants <= weakest)
+			return true;
+	}
+	return false;
+}
+
+static bool is_anything_owed(const struct task *task)
+{
+	for (size_t i = 0; i < task->engines.n; i++)
+		if (!task->engines.items[i]->is_detached && task->engines.items[i]->owes_report)
+			return true;
+	return false;
+}
+
+static bool has_engines(const struct task *task)
+{
+	for (size_t i = 0; i < task->engines.n; i++)
+		if (!task->engines.items[i]->is_detached)
+			return true;
+	return false;
+}
+
+static bool is_held(const struct task *task)
+{
+	return task->process->is_held || task->has_maker || hub_is_still(task) || does_anybody_want(task, KYMO_ACTION_STOP, KYMO_ACTION_STOP);
+}
+
+bool hub_is_held(const struct task *task)
+{
+	return task->state == TASK_STOPPED && does_anybody_want(task, KYMO_ACTION_STOP, KYMO_ACTION_STOP);
+}
+
+bool hub_is_interrupted(const struct task *task)
+{
+	return does_anybody_want(task, KYMO_ACTION_INTERRUPT, KYMO_ACTION_INTERRUPT);
+}
+
+/* Whether it is the hub's without engines, too. */
+static bool is_kept(const struct task *task)
+{
+	return task->process->has_filter || hub_space_keeps(task);
+}
+
+/* Whether it is to be the hub's any longer. */
+static bool is_wanted(const struct task *task)
+{
+	return has_engines(task) || is_kept(task);
+}
+
+/* Whether one that does not stand still has to be interrupted for what engines want. */
+static bool has_to_stop(const struct task *task)
+{
+	bool is_listening = task->state == TASK_LISTENING;
+
+	return (!is_wanted(task) && !task->process->is_held) || is_anything_owed(task) || task->is_claimed || (!is_listening && task->has_stale_watch) ||
+	       does_anybody_want(task, KYMO_ACTION_STOP, is_listening ? KYMO_ACTION_REPORT : KYMO_ACTION_BLOCKSTEP) ||
+	       (!is_listening && !task->traces_calls && wants_all_calls(task));
+}
+
+/* What is wanted once becomes a promise to tell. The strongest. */
+static enum kymo_action take_wishes(struct task *task)
+{
+	enum kymo_action strongest = KYMO_ACTION_RESUME;
+
+	for (size_t i = 0; i < task->engines.n; i++) {
+		struct kymo_engine *engine = task->engines.items[i];
+
+		if (engine->is_detached || engine->wants >= KYMO_ACTION_RESUME)
+			continue;
+		if (engine->wants < strongest)
+			strongest = engine->wants;
+		engine->owes_report |= engine->wants <= KYMO_ACTION_REPORT;
+		engine->owes_step |= engine->wants == KYMO_ACTION_SINGLESTEP || engine->wants == KYMO_ACTION_BLOCKSTEP;
+		engine->wants = KYMO_ACTION_RESUME;
+	}
+	return strongest;
+}
+
+static bool is_step_owed(const struct task *task)
+{
+	for (size_t i = 0; i < task->engines.n; i++)
+		if (!task->engines.items[i]->is_detached && task->engines.items[i]->owes_step)
+			return true;
+	return false;
+}
+
+static bool is_at_call(const struct task *task)
+{
+	const struct hub_memory *memory = hub_memory_of(task->process);
+	struct user_regs_struct registers;
+	uint8_t code[KYMO_REMOTE_CALL];
+
+	if (!memory || kymo_get_registers(task->tid, &registers))
+		return false;
+	return kymo_remote_restarts(&registers) ||
+	       (!kymo_memory_read(&memory->opened, registers.rip, code, sizeof(code)) && kymo_remote_is_call(code));
+}
+
+/* The stop a step begins at: within a system call already, or before an instruction. */
+static long step_request(struct task *task, bool is_block)
+{
+	unsigned int events = hub_events(task);
+
+	task->steps = true;
+	task->steps_call = task->stop == STOP_ENTRY || owes_exit(task) || (events & EVENTS_OF_STOPS && task->stop != STOP_EVENT && is_at_call(task));
+	if (task->steps_call)
+		return PTRACE_SYSCALL;
+	return is_block ? PTRACE_SINGLEBLOCK : PTRACE_SINGLESTEP;
+}
+
+void hub_interrupt(struct kymo_hub *hub, struct task *task)
+{
+	task->was_interrupted = true;
+	if (ptrace(PTRACE_INTERRUPT, task->tid, 0, 0) && errno == ESRCH && task->tid == task->process->pid)
+		hub_was_replaced(hub, task->tid);	/* then its end is kept, and told next */
+	hub_expect(hub, task);
+}
+
+static bool is_event_stop(int status)
+{
+	return WIFSTOPPED(status) && status >> 16 == PTRACE_EVENT_STOP;
+}
+
+/* One that another thread's core dump keeps from stopping, say, stops there later, and comes to the same place again. */
+bool hub_swallow(struct kymo_hub *hub, struct task *task, int *group_ret)
+{
+	int status;
+
+	task->state = TASK_RUNNING;
+	hub_interrupt(hub, task);
+	ptrace(PTRACE_CONT, task->tid, 0, 0);
+	if (!hub_fetch(hub, task, SWALLOW_NS, &status) || !is_event_stop(status))
+		return false;
+	hub_forget_status(hub, task);
+	task->was_interrupted = false;
+	task->state = TASK_STOPPED;
+	task->stop = STOP_TRAP;
+	*group_ret = WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status);
+	return true;
+}
+
+/* One that was killed comes to its exit event yet. Where any thread is waited for it is found there as a stranger. */
+static void let_go(struct kymo_hub *hub, struct task *task)
+{
+	hub_space_wake(task);
+	hub_watches_clear(hub, task, true);
+	if (ptrace(PTRACE_DETACH, task->tid, 0, task->stop == STOP_SIGNAL ? task->signal : 0) && hub->is_here && !hub->waits_for_any)
+		task->state = TASK_RUNNING;
+	else
+		hub_forget_task(hub, task);
+}
+
+/* From its exit event. What comes now is its end. */
+static void go_to_end(struct kymo_hub *hub, struct task *task)
+{
+	hub_end_hold(hub, task);
+	task->state = TASK_ENDING;
+	ptrace(PTRACE_CONT, task->tid, 0, 0);
+	hub_report_death(hub, task, task->end_status);
+}
+
+/*
+ * At the entry of a call that waits: that ends because of an interrupt that this stop has taken the place of, which is told no more, and of letting go here, which is a signal to the kernel. So there has to
+ * be another stop, in which that is repaired; it is asked for while the thread still stands, as the call is over at once.
+ */
+static bool needs_other_stop(const struct task *task)
+{
+	return task->stop == STOP_ENTRY && (task->ends_interrupt || !is_wanted(task));
+}
+
+/* To tell a step. Whether the group stop lasts, nobody knows. */
+static bool has_left_group_stop(const struct task *task)
+{
+	return task->stop == STOP_SIGNAL && task->group_stop;
+}
+
+/* Only on its way out of another stop does the kernel look whether a call of before is to be made again, and whether the process is stopped. */
+static void come_back(struct kymo_hub *hub, struct task *task)
+{
+	task->state = TASK_RUNNING;
+	task->traces_calls = false;
+	hub_interrupt(hub, task);
+	ptrace(PTRACE_CONT, task->tid, 0, 0);
+}
+
+static void go_on(struct kymo_hub *hub, struct task *task)
+{
+	enum kymo_action wish = take_wishes(task);
+	bool wants_step = wish == KYMO_ACTION_SINGLESTEP || wish == KYMO_ACTION_BLOCKSTEP || is_step_owed(task);
+	bool traces_calls = wants_all_calls(task);
+	long request = traces_calls || owes_exit(task) ? PTRACE_SYSCALL : PTRACE_CONT;
+	int signal = task->stop == STOP_SIGNAL ? task->signal : 0;
+
+	hub_space_wake(task);
+	hub_watches_clear(hub, task, false);
+	task->traces_calls = traces_calls;
+	/* Before it runs. One that has left a group stop, the kernel takes back to where its process is; one that is claimed would make an interrupted call again, and be at its entry. */
+	if (has_left_group_stop(task) || task->is_claimed || needs_other_stop(task))
+		hub_interrupt(hub, task);
+	if (task->stop == STOP_TRAP && task->group_stop) {
+		task->state = TASK_LISTENING;
+		ptrace(PTRACE_LISTEN, task->tid, 0, 0);
+	} else {
+		task->state = TASK_RUNNING;
+		task->steps = task->steps_call = false;
+		if (!signal && hub_step_over(hub, task, wants_step))
+			return;		/* another stop has come, which serves what is wanted */
+		if (wants_step)
+			request = step_request(task, wish == KYMO_ACTION_BLOCKSTEP);
+		if (ptrace(request, task->tid, 0, signal) && errno == EIO && request == PTRACE_SINGLEBLOCK)
+			ptrace(PTRACE_SINGLESTEP, task->tid, 0, signal);
+		task->makes_call_again &= request == PTRACE_SYSCALL;
+		if (task->makes_call_again)
+			hub_expect(hub, task);
+	}
+	if (wish <= KYMO_ACTION_REPORT)
+		hub_interrupt(hub, task);
+}
+
+/* Those that have left a thread that stays traced are through when it runs. */
+static void release_left(struct kymo_hub *hub, struct task *task)
+{
+	if (!task->leavers.n)
+		return;
+	hub_release_leavers(hub, task);
+	pthread_cond_broadcast(&hub->changed);
+}
+
+void hub_settle(struct kymo_hub *hub, struct task *task)
+{
+	if (task->state != TASK_STOPPED)
+		return;
+	if (task->stop == STOP_ENDING) {
+		if (is_held(task) && !task->hold_deadline_ns) {
+			task->hold_deadline_ns = kymo_now_ns() + EXIT_HOLD_NS;
+			hub->n_ending++;
+		}
+		if (!is_held(task))
+			go_to_end(hub, task);
+		return;
+	}
+	if (is_held(task)) {
+		hub_space_rest(hub, task);
+		return;
+	}
+	if (task->stop == STOP_AWAY && is_wanted(task))
+		come_back(hub, task);
+	else if (is_wanted(task) || needs_other_stop(task) || task->is_claimed)
+		go_on(hub, task);
+	else if (!hub_waits_for_step(task))
+		return let_go(hub, task);
+	if (is_kept(task) && !has_engines(task))
+		release_left(hub, task);
+}
+
+void hub_attend(struct kymo_hub *hub, struct task *task)
+{
+	hub_purge_engines(hub, task);
+	if (task->borrow)
+		return;		/* it is looked at when it has come back */
+	switch (task->state) {
+	case TASK_RUNNING:
+	case TASK_LISTENING:
+		if (!task->was_interrupted && !task->is_newborn && !task->is_fetched && has_to_stop(task))
+			hub_interrupt(hub, task);
+		if (is_kept(task))
+			release_left(hub, task);
+		return;
+	case TASK_STOPPED:
+		hub_report_owed(hub, task, false);
+		hub_settle(hub, task);
+		return;
+	case TASK_ENDING:
+		return;
+	}
+}
+
+void hub_break_stops(struct task *task)
+{
+	for (size_t i = 0; i < task->engines.n; i++)
+		if (task->engines.items[i]->wants == KYMO_ACTION_STOP)
+			task->engines.items[i]->wants = KYMO_ACTION_RESUME;
+}
+
+void hub_end_hold(struct kymo_hub *hub, struct task *task)
+{
+	hub->n_ending -= task->hold_deadline_ns != 0;
+	task->hold_deadline_ns = 0;
+}

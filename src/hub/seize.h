@@ -1,0 +1,39 @@
+/* Seizing that does not wait for ever. docs/design/engines.md, "Seizing while a thread executes". */
+#ifndef KYMO_HUB_SEIZE_H
+#define KYMO_HUB_SEIZE_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/types.h>
+#include <time.h>
+
+#define HUB_OPTIONS                                                                                               \
+	(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | \
+	 PTRACE_O_TRACEEXIT)
+
+/* Of who is taken: who makes something for the kernel to attach may be killed before it has told of that. */
+#define HUB_TAKER_OPTIONS (PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT)
+
+/* A thread that seizes, and what breaks its waits off. Zeroed, it has no timer. */
+struct hub_seizer {
+	unsigned int depth;
+	bool has_timer;
+	timer_t timer;
+	sigset_t mask;
+};
+
+/* From here to the end, which nest, hub_seize_thread() may return -EINTR, if this process has taken the signal; sleeps may end early. On the thread that seizes, which is always the same. */
+void hub_seizing_begins(struct hub_seizer *seizer);
+void hub_seizing_ends(struct hub_seizer *seizer);
+void hub_seizer_deinit(struct hub_seizer *seizer);
+
+/* PTRACE_SEIZE. 0 or a negative errno. */
+int hub_seize_thread(pid_t tid, unsigned long options);
+
+/*
+ * Have a signal of this process, which is kymo's own, break off what its hubs wait for in vain while they seize threads (docs/design/engines.md, hazard 17). It has a handler from then on, in what is forked,
+ * too, until that executes something. Once, before there is a hub or another thread.
+ */
+void kymo_take_seize_signal(void);
+
+#endif

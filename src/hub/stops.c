@@ -1,0 +1,565 @@
+/* What wait statuses mean. docs/design/engines.md has the table. */
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "arch/remote.h"
+#include "base/io.h"
+#include "base/vec.h"
+#include "hub/filter.h"
+#include "hub/freeze/borrow.h"
+#include "hub/freeze/hold.h"
+#include "hub/hub.h"
+#include "hub/look.h"
+#include "hub/report.h"
+#include "hub/run.h"
+#include "hub/signal.h"
+#include "hub/state.h"
+#include "hub/stops.h"
+#include "hub/task.h"
+#include "hub/tracee.h"
+#include "hub/trap/breakpoint.h"
+#include "hub/trap/keeper.h"
+#include "hub/trap/space.h"
+#include "hub/trap/watch.h"
+#include "hub/wait.h"
+#include "kymo/engine.h"
+#include "procfs/disposition.h"
+#include "procfs/info.h"
+#include "procfs/memory.h"
+
+#define STRANGER_NS 2000000000ull
+#define CALL_STOP (SIGTRAP | 0x80)
+#define I386_CLONE 120
+#define LONG_WAIT_MS 10000
+
+static unsigned long message_of(pid_t tid)
+{
+	unsigned long message;
+
+	return ptrace(PTRACE_GETEVENTMSG, tid, 0, &message) ? 0 : message;
+}
+
+/* ---- births ------------------------------------------------------------------------------------------------------------ */
+
+static bool take_stranger(struct kymo_hub *hub, pid_t tid, int *status_ret)
+{
+	for (size_t i = 0; i < hub->strangers.n; i++) {
+		if (hub->strangers.items[i].tid != tid)
+			continue;
+		*status_ret = hub->strangers.items[i].status;
+		hub->strangers.items[i] = hub->strangers.items[--hub->strangers.n];
+		return true;
+	}
+	return false;
+}
+
+static void add_stranger(struct kymo_hub *hub, pid_t tid, int status)
+{
+	struct hub_status stranger = { tid, status, kymo_now_ns() };
+	int before;
+
+	take_stranger(hub, tid, &before);
+	if (!kymo_vec_push(&hub->strangers, stranger))
+		hub_abandon(hub, tid);
+}
+
+static struct task *get_child(struct kymo_hub *hub, struct task *maker, pid_t tid, bool is_thread)
+{
+	struct task *child = hub_find(hub, tid);
+	struct hub_process *process;
+
+	if (!child) {
+		process = is_thread ? maker->process : hub_get_process(hub, tid);
+		child = process ? hub_add_task(hub, process, tid) : NULL;
+		if (child)
+			child->is_newborn = child->has_maker = true;
+		else if (process)
+			hub_put_process(hub, process);
+	}
+	if (child)
+		child->process->has_filter |= maker->process->has_filter;
+	return child;
+}
+
+static void cloned(struct kymo_hub *hub, struct task *task, int event)
+{
+	struct kymo_clone_report report = { .child = (pid_t)message_of(task->tid) };
+	bool is_thread = report.child && !syscall(SYS_tgkill, task->process->pid, report.child, 0);
+	struct task *child = report.child ? get_child(hub, task, report.child, is_thread) : NULL;
+	int status;
+
+	if (!child)
+		return;		/* the maker was killed: the child is a stranger until its time is over */
+	report.kind = is_thread ? KYMO_CLONE_THREAD : event == PTRACE_EVENT_VFORK ? KYMO_CLONE_VFORK : KYMO_CLONE_PROCESS;
+	if (!is_thread)
+		hub_space_born(hub, task->process, child->process, event == PTRACE_EVENT_VFORK);
+	hub_report_clone(hub, task, &report);
+	child->has_maker = false;
+	if (take_stranger(hub, report.child, &status))
+		hub_dispatch(hub, report.child, status);
+	else
+		hub_kick(hub, child);
+}
+
+/* ---- ends -------------------------------------------------------------------------------------------------------------- */
+
+static void reap(struct kymo_hub *hub, struct task *task, int status)
+{
+	task->state = TASK_ENDING;
+	if (!task->was_death_told)
+		hub_report_death(hub, task, status);
+	hub_report_reap(hub, task, status);
+}
+
+static void ended(struct kymo_hub *hub, pid_t tid, int status)
+{
+	struct task *task = hub_find(hub, tid);
+	struct hub_process *process = hub_find_process(hub, tid);
+	bool is_launched = process && process->is_launched;	/* else it may go with its last task */
+	int before;
+
+	take_stranger(hub, tid, &before);
+	if (task)
+		reap(hub, task, status);
+	if (is_launched) {
+		process->has_ended = true;
+		process->status = status;
+	}
+	if (hub->awaited && hub->awaited->pid == tid)
+		*hub->awaited = (struct hub_awaited){ tid, true, status };
+}
+
+static void ending(struct kymo_hub *hub, struct task *task)
+{
+	unsigned long status;
+
+	if (!ptrace(PTRACE_GETEVENTMSG, task->tid, 0, &status))
+		task->end_status = (int)status;
+	task->group_stop = 0;
+	hub_report_exit(hub, task, task->end_status);
+}
+
+/* ---- exec -------------------------------------------------------------------------------------------------------------- */
+
+/* The kernel has taken away all threads but the one that executes; their ends were told before, but the first one's. */
+static void take_away_others(struct kymo_hub *hub, struct hub_process *process, const struct task *executing)
+{
+	for (;;) {
+		struct task *other = process->tasks;
+
+		while (other && other == executing)
+			other = other->in_process;
+		if (!other)
+			return;
+		other->superseded_by = executing->tid;
+		reap(hub, other, SIGKILL);
+	}
+}
+
+static void begin_stop(struct kymo_hub *hub, struct task *task, enum task_stop stop)
+{
+	if (task->state == TASK_STOPPED)	/* the kernel has woken it, to end */
+		hub_break_stops(task);
+	task->state = TASK_STOPPED;
+	task->stop = stop;
+	task->stop_serial = ++hub->stops;
+	task->signal = 0;
+	task->ends_interrupt = task->was_interrupted;	/* whichever stop comes first: the kernel forgets the other one */
+	task->was_interrupted = task->is_newborn = task->makes_call_again = task->knows_registers = false;
+}
+
+/* One that was seized between its exec and its telling of that is known by its new id alone. */
+static struct task *find_executing(struct kymo_hub *hub, pid_t pid, pid_t *former_tid)
+{
+	struct task *task = *former_tid ? hub_find(hub, *former_tid) : NULL;
+
+	if (task || !*former_tid)
+		return task;
+	task = hub_find(hub, pid);
+	if (!task)
+		return NULL;
+	task->has_maker = false;
+	*former_tid = pid;
+	return task;
+}
+
+static void execed(struct kymo_hub *hub, pid_t pid)
+{
+	pid_t former_tid = (pid_t)message_of(pid);
+	struct task *task = find_executing(hub, pid, &former_tid);
+
+	if (!task) {
+		if (former_tid)
+			hub_abandon(hub, pid);
+		return;		/* nobody's, or killed meanwhile */
+	}
+	hub_forget_borrow(task);
+	begin_stop(hub, task, STOP_EVENT);
+	take_away_others(hub, task->process, task);
+	if (former_tid != pid)
+		hub_rekey_task(hub, task, pid);
+	hub_space_leave(hub, task->process);
+	hub_watches_forget(hub, task);
+	hub_breakpoint_passed(task);
+	task->group_stop = 0;
+	hub_report_to_guests(hub, task);
+	hub_report_exec(hub, task, former_tid);
+	hub_report_owed(hub, task, false);
+	hub_settle(hub, task);
+}
+
+/* ---- stops ------------------------------------------------------------------------------------------------------------- */
+
+static bool is_to_be_undone(const struct task *task, int signal, const struct user_regs_struct *registers)
+{
+	struct user_regs_struct again;
+	uint64_t limit_at;
+	int64_t limit_ms;
+
+	return kymo_remote_uninterrupt(registers, &again, &limit_ms, &limit_at) &&
+	       (!signal || kymo_signal_disposition(task->tid, signal) == KYMO_DISPOSITION_IGNORED);
+}
+
+/*
+ * The stop made a waiting call fail: have it made again. Its time limit begins anew then, because nobody knows how much of it has passed; that is better
+ * than an error for who waits shortly. Who waits for long has timers that must not be late, and expects EINTR.
+ */
+static void make_call_again(const struct kymo_memory *memory, pid_t tid, struct user_regs_struct *registers)
+{
+	struct user_regs_struct again;
+	int64_t limit_ms, limit[2];
+	uint64_t limit_at;
+
+	if (!kymo_remote_uninterrupt(registers, &again, &limit_ms, &limit_at))
+		return;
+	if (limit_at && !kymo_memory_read(memory, limit_at, limit, sizeof(limit)))
+		limit_ms = limit[0] < LONG_WAIT_MS / 1000 ? 0 : LONG_WAIT_MS + 1;
+	if (limit_ms <= LONG_WAIT_MS && !kymo_set_registers(tid, &again))
+		*registers = again;
+}
+
+void hub_undo_interruption(struct task *task, int signal)
+{
+	struct user_regs_struct registers;
+	struct hub_memory *memory;
+
+	if (hub_is_interrupted(task) || kymo_get_registers(task->tid, &registers))
+		return;
+	task->makes_call_again = kymo_remote_restarts(&registers);
+	memory = is_to_be_undone(task, signal, &registers) ? hub_memory_of(task->process) : NULL;
+	if (memory) {
+		make_call_again(&memory->opened, task->tid, &registers);
+		task->makes_call_again = kymo_remote_restarts(&registers);
+	}
+	hub_hold_note(task, &registers);
+}
+
+static void trapped(struct kymo_hub *hub, struct task *task, int signal)
+{
+	int before = task->group_stop;
+
+	task->group_stop = signal == SIGTRAP ? 0 : signal;
+	if (!before && !task->group_stop)
+		hub_undo_interruption(task, 0);
+	if (task->group_stop && task->group_stop != before)
+		hub_report_jctl(hub, task, task->group_stop);
+	if (before && !task->group_stop)
+		hub_report_jctl(hub, task, SIGCONT);
+}
+
+/* In the program's memory. */
+static bool wants_no_tracer(struct task *task)
+{
+	struct hub_memory *memory = hub_memory_of(task->process);
+	uint64_t flags;
+
+	return memory && !kymo_memory_read(&memory->opened, task->call.args[0], &flags, sizeof(flags)) && flags & CLONE_UNTRACED;
+}
+
+/* Children that are made so have no tracer. Where the flags are in memory, they stay as they are: it is the program's; but a child with our filter needs one. */
+static void keep_child(struct task *task)
+{
+	struct kymo_syscall_report *call = &task->call;
+	uint64_t clone = call->arch == AUDIT_ARCH_I386 ? I386_CLONE : SYS_clone;
+
+	if (call->number == SYS_clone3 && task->process->has_filter && wants_no_tracer(task)) {
+		call->is_aborted = true;	/* ENOSYS, as by older kernels */
+		return;
+	}
+	if (call->number != clone || !(call->args[0] & CLONE_UNTRACED) || !(task->process->has_filter || hub_events(task) & KYMO_EVENT_CLONE))
+		return;
+	call->args[0] &= ~(uint64_t)CLONE_UNTRACED;
+	hub_set_call(task, call->number, call->args);
+}
+
+static void entered(struct kymo_hub *hub, struct task *task)
+{
+	task->call.is_entry_known = true;
+	hub_report_syscall(hub, task, KYMO_EVENT_SYSCALL_ENTRY);
+	if (!task->call.is_aborted)
+		keep_child(task);
+	if (task->call.is_aborted)
+		hub_set_call(task, (uint64_t)-1, task->call.args);
+}
+
+/*
+ * A filter has picked the call. Where the thread stops at all calls, it has stood at the entry of this one before. What a filter of the program's own wants to have traced fails with
+ * ENOSYS, as it would without us.
+ */
+static void picked(struct kymo_hub *hub, struct task *task)
+{
+	bool was_told = task->call.is_entry_known;
+
+	task->stop = was_told ? STOP_ENTRY : hub_read_call(task);
+	if (task->stop != STOP_ENTRY)
+		return;		/* it was killed */
+	if (!was_told)
+		entered(hub, task);
+	if (message_of(task->tid) != HUB_FILTER_MARK)
+		hub_set_call(task, (uint64_t)-1, task->call.args);
+}
+
+/* Whether a step is done with that. */
+static bool call_stopped(struct kymo_hub *hub, struct task *task)
+{
+	task->stop = hub_read_call(task);
+	if (task->stop == STOP_ENTRY) {
+		entered(hub, task);
+	} else if (task->stop == STOP_EXIT) {
+		hub_report_syscall(hub, task, KYMO_EVENT_SYSCALL_EXIT);
+		if (task->ends_interrupt)
+			hub_undo_interruption(task, 0);
+		task->call.is_entry_known = task->call.is_aborted = false;
+		return task->steps_call;
+	}
+	return false;
+}
+
+bool hub_is_of_step(const siginfo_t *info)
+{
+	return info->si_signo == SIGTRAP && (info->si_code == TRAP_TRACE || info->si_code == TRAP_BRKPT || info->si_code == SIGTRAP);
+}
+
+static bool is_step(const struct task *task, int signal)
+{
+	siginfo_t info;
+
+	return task->steps && signal == SIGTRAP && !ptrace(PTRACE_GETSIGINFO, task->tid, 0, &info) && hub_is_of_step(&info);
+}
+
+/* A step may be done, or a breakpoint executed, and the signal be waiting behind an interrupt or a group stop. Let go so, the thread would die of it. */
+static bool is_step_on_its_way(const struct task *task)
+{
+	struct __ptrace_peeksiginfo_args args = { .nr = 1 };
+	bool is_possible = task->steps || task->process->space || task->had_watches;
+	siginfo_t info;
+
+	while (is_possible && ptrace(PTRACE_PEEKSIGINFO, task->tid, &args, &info) == 1) {
+		if ((task->steps && hub_is_of_step(&info)) || hub_is_trap_of_ours(task, &info))
+			return true;
+		args.off++;
+	}
+	return false;
+}
+
+bool hub_waits_for_step(struct task *task)
+{
+	if (task->stop != STOP_TRAP || !is_step_on_its_way(task))
+		return false;
+	task->state = TASK_RUNNING;
+	task->was_interrupted = true;	/* a stop is coming; an interrupt would come before it, again and again */
+	ptrace(PTRACE_CONT, task->tid, 0, 0);
+	return true;
+}
+
+static enum task_stop stop_of(int event)
+{
+	switch (event) {
+	case 0:
+		return STOP_SIGNAL;
+	case PTRACE_EVENT_STOP:
+		return STOP_TRAP;
+	case PTRACE_EVENT_EXIT:
+		return STOP_ENDING;
+	default:
+		return STOP_EVENT;
+	}
+}
+
+/* A SIGTRAP that is the hub's own business: of a step, a breakpoint, a debug register. False: it is the program's. */
+static bool took_trap(struct kymo_hub *hub, struct task *task, bool *is_step_done)
+{
+	int group_stop = 0;
+
+	*is_step_done = is_step(task, SIGTRAP);
+	if (!hub_watch_stopped(hub, task, *is_step_done, &group_stop) && (*is_step_done || !hub_breakpoint_stopped(hub, task, &group_stop)))
+		return *is_step_done;
+	if (group_stop && task->state == TASK_STOPPED)
+		trapped(hub, task, group_stop);
+	return true;
+}
+
+static void stopped(struct kymo_hub *hub, struct task *task, int status)
+{
+	int event = status >> 16, signal = WSTOPSIG(status);
+	bool is_step_done = false;
+
+	begin_stop(hub, task, stop_of(event));
+	if (signal == SIGTRAP && hub_waits_for_step(task))	/* in a group stop it waits */
+		return;
+	switch (event) {
+	case PTRACE_EVENT_STOP:
+		trapped(hub, task, signal);
+		break;
+	case PTRACE_EVENT_EXIT:
+		ending(hub, task);
+		break;
+	case PTRACE_EVENT_CLONE:
+	case PTRACE_EVENT_FORK:
+	case PTRACE_EVENT_VFORK:
+		cloned(hub, task, event);
+		break;
+	case PTRACE_EVENT_SECCOMP:
+		picked(hub, task);
+		break;
+	case 0:
+		if (signal == CALL_STOP)
+			is_step_done = call_stopped(hub, task);
+		else if (signal != SIGTRAP || !took_trap(hub, task, &is_step_done))
+			hub_signal_stopped(hub, task, signal);
+		break;
+	}
+	if (task->state != TASK_STOPPED)
+		return;		/* it was killed while its signal was taken from it, which is told next */
+	if (is_step_done)
+		hub_breakpoint_passed(task);
+	hub_forget_lost_signals(hub, task);
+	hub_report_owed(hub, task, is_step_done);
+	hub_settle(hub, task);
+}
+
+static bool is_thread(pid_t tid)
+{
+	return kymo_process_of(tid, NULL) != tid;
+}
+
+/*
+ * A thread that ends before its maker has told of it was killed with its process, or by an exec, which waits for its end: so was the maker, who tells nothing any more. True: nobody knows it. A
+ * process may have been killed alone.
+ */
+static bool was_killed_newborn(struct kymo_hub *hub, struct task *task, pid_t tid, int status)
+{
+	int before;
+
+	if (status >> 16 != PTRACE_EVENT_EXIT || (task ? !task->has_maker || tid == task->process->pid : !is_thread(tid)))
+		return false;
+	take_stranger(hub, tid, &before);
+	if (task)
+		task->has_maker = false;
+	else
+		ptrace(PTRACE_DETACH, tid, 0, 0);
+	return !task;
+}
+
+static void dispatch(struct kymo_hub *hub, pid_t tid, int status)
+{
+	struct task *task = hub_find(hub, tid);
+
+	if (task && task->is_fetched)
+		hub_forget_status(hub, task);	/* of a stop in which it was killed */
+	if (WIFSTOPPED(status) && was_killed_newborn(hub, task, tid, status))
+		return;
+	if (!WIFSTOPPED(status)) {
+		ended(hub, tid, status);
+	} else if (status >> 16 == PTRACE_EVENT_EXEC) {
+		execed(hub, tid);
+	} else if (!task) {
+		add_stranger(hub, tid, status);
+	} else if (task->has_maker) {
+		task->is_newborn = false;
+		add_stranger(hub, tid, status);
+	} else if (!hub_borrowed_stopped(hub, task, status)) {
+		stopped(hub, task, status);
+	}
+}
+
+void hub_dispatch(struct kymo_hub *hub, pid_t tid, int status)
+{
+	hub->depth++;
+	dispatch(hub, tid, status);
+	hub->depth--;
+}
+
+/* ---- the clock --------------------------------------------------------------------------------------------------------- */
+
+bool hub_needs_clock(const struct kymo_hub *hub)
+{
+	return hub->strangers.n || hub->n_ending || hub_lacks_keeper(hub) || hub_space_needs_clock(hub);
+}
+
+/* Its maker was killed before it could tell. */
+static void no_maker_comes(struct kymo_hub *hub, const struct hub_status *stranger)
+{
+	struct task *task;
+
+	hub_space_clean_stranger(hub, stranger->tid);
+	if (hub->on_orphan && !hub_find(hub, stranger->tid)) {
+		hub->depth++;
+		pthread_mutex_unlock(&hub->lock);
+		hub->on_orphan(hub->data, stranger->tid);
+		pthread_mutex_lock(&hub->lock);
+		hub->depth--;
+	}
+	task = hub_find(hub, stranger->tid);
+	if (!task) {
+		hub_abandon(hub, stranger->tid);
+		return;
+	}
+	task->has_maker = false;
+	hub_dispatch(hub, stranger->tid, stranger->status);
+}
+
+static void end_long_holds(struct kymo_hub *hub, uint64_t now)
+{
+	for (size_t i = 0; i < TASK_BUCKETS; i++)
+		for (struct task *task = hub->buckets[i]; task; task = task->in_bucket) {
+			if (!task->hold_deadline_ns || now < task->hold_deadline_ns)
+				continue;
+			hub_break_stops(task);
+			hub_kick(hub, task);
+		}
+}
+
+static void look_at_strangers(struct kymo_hub *hub, uint64_t now)
+{
+	for (size_t i = 0; i < hub->strangers.n;) {
+		struct hub_status stranger = hub->strangers.items[i];
+
+		if (now - stranger.since_ns < STRANGER_NS) {
+			i++;
+			continue;
+		}
+		hub->strangers.items[i] = hub->strangers.items[--hub->strangers.n];
+		no_maker_comes(hub, &stranger);
+	}
+}
+
+void hub_look_at_clock(struct kymo_hub *hub, bool is_idle)
+{
+	uint64_t now = hub_needs_clock(hub) ? kymo_now_ns() : 0;
+
+	if (is_idle)
+		look_at_strangers(hub, now);
+	if (hub->n_ending)
+		end_long_holds(hub, now);
+	if (hub_lacks_keeper(hub))
+		hub_get_keeper(hub);
+	if (now)
+		hub_space_look_at_clock(hub, now);
+}

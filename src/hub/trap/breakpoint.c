@@ -1,0 +1,259 @@
+/*
+ * Breakpoints: who owns them, who is told, and how threads get past them.
+ *
+ * A thread that has executed one stands before a SIGTRAP. That is taken from it first (hub_swallow()), so that the hub's death delivers it no more, and its program counter put back; then
+ * owners are told. When it goes on, the byte is put back for one instruction, while nobody else runs there. What else happens to it instead of that instruction (a signal, an interrupt) leaves it where
+ * it is, to be stepped over when it goes on the next time; and if a signal handler runs in between, it comes to the breakpoint again with the same registers, which is no news.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+
+#include "arch/remote.h"
+#include "arch/trap.h"
+#include "base/vec.h"
+#include "hub/engine.h"
+#include "hub/hub.h"
+#include "hub/remote/ops.h"
+#include "hub/report.h"
+#include "hub/run.h"
+#include "hub/state.h"
+#include "hub/stops.h"
+#include "hub/task.h"
+#include "hub/tracee.h"
+#include "hub/trap/breakpoint.h"
+#include "hub/trap/park.h"
+#include "hub/trap/space.h"
+#include "hub/wait.h"
+#include "kymo/engine.h"
+#include "procfs/memory.h"
+
+#define STEP_NS 100000000ull
+
+/* ---- owners ---------------------------------------------------------------------------------------------------------------- */
+
+static bool owns(const struct kymo_engine *engine, uint64_t address)
+{
+	for (size_t i = 0; i < engine->breakpoints.n; i++)
+		if (engine->breakpoints.items[i] == address)
+			return true;
+	return false;
+}
+
+struct place {
+	struct kymo_engine *engine;
+	uint64_t address;
+};
+
+static int check_engine(const struct kymo_engine *engine)
+{
+	return engine->is_detached || !engine->task || engine->task->was_death_told ? -ESRCH : 0;
+}
+
+static int insert(struct kymo_hub *hub, void *argument)
+{
+	const struct place *place = argument;
+	struct kymo_engine *engine = place->engine;
+	int err = check_engine(engine);
+
+	if (err)
+		return err;
+	if (!engine->may_break)
+		return -EPERM;
+	if (owns(engine, place->address))
+		return -EEXIST;
+	if (!kymo_vec_reserve(&engine->breakpoints, engine->breakpoints.n + 1))
+		return -ENOMEM;
+	err = hub_space_insert(hub, engine->task->process, place->address);
+	if (!err)
+		kymo_vec_push(&engine->breakpoints, place->address);
+	return err;
+}
+
+int kymo_engine_insert_breakpoint(struct kymo_engine *engine, uint64_t address)
+{
+	if (engine->hub->remote)
+		return engine->hub->remote->insert_breakpoint(engine, address);
+	return hub_call(engine->hub, insert, &(struct place){ engine, address });
+}
+
+static int remove_(struct kymo_hub *hub, void *argument)
+{
+	const struct place *place = argument;
+	struct kymo_engine *engine = place->engine;
+
+	if (check_engine(engine))
+		return -ESRCH;
+	for (size_t i = 0; i < engine->breakpoints.n; i++) {
+		if (engine->breakpoints.items[i] != place->address)
+			continue;
+		engine->breakpoints.items[i] = engine->breakpoints.items[--engine->breakpoints.n];
+		hub_space_remove(hub, engine->task->process->space, place->address);
+		return 0;
+	}
+	return -ENOENT;
+}
+
+int kymo_engine_remove_breakpoint(struct kymo_engine *engine, uint64_t address)
+{
+	if (engine->hub->remote)
+		return engine->hub->remote->remove_breakpoint(engine, address);
+	return hub_call(engine->hub, remove_, &(struct place){ engine, address });
+}
+
+void hub_breakpoints_drop(struct kymo_hub *hub, struct kymo_engine *engine)
+{
+	while (engine->breakpoints.n)
+		hub_space_remove(hub, engine->task->process->space, engine->breakpoints.items[--engine->breakpoints.n]);
+}
+
+/* ---- hits -------------------------------------------------------------------------------------------------------------------- */
+
+/* The one that a thread has executed; NULL: it is the program's own. */
+static const struct hub_break *find_hit(const struct task *task, const siginfo_t *info, struct user_regs_struct *registers)
+{
+	const struct hub_space *space = task->process->space;
+	const struct hub_break *b;
+
+	if (!space || info->si_signo != SIGTRAP || info->si_code != SI_KERNEL || kymo_get_registers(task->tid, registers))
+		return NULL;
+	b = hub_space_find(space, kymo_trap_address(registers));
+	return b && (b->owners || !hub_space_has_trap(space, b->address)) ? b : NULL;
+}
+
+bool hub_is_trap_of_ours(const struct task *task, const siginfo_t *info)
+{
+	struct user_regs_struct registers;
+
+	return find_hit(task, info, &registers) || (task->had_watches && info->si_signo == SIGTRAP && info->si_code == TRAP_HWBKPT);
+}
+
+static bool is_owner(const struct kymo_engine *engine, const void *report)
+{
+	return owns(engine, ((const struct kymo_signal_report *)report)->address);
+}
+
+static void tell(struct kymo_hub *hub, struct task *task, uint64_t address)
+{
+	struct kymo_signal_report report;
+
+	memset(&report, 0, sizeof(report));
+	report.info.si_signo = SIGTRAP;
+	report.info.si_code = TRAP_BRKPT;
+	report.info.si_addr = (void *)address;
+	report.kind = KYMO_EVENT_SIGNAL;
+	report.verdict = KYMO_SIGNAL_IGN;
+	report.trap = KYMO_TRAP_BREAKPOINT;
+	report.address = address;
+	hub_report_trap(hub, task, &report, is_owner);
+}
+
+bool hub_breakpoint_stopped(struct kymo_hub *hub, struct task *task, int *group_ret)
+{
+	struct user_regs_struct registers;
+	const struct hub_break *b;
+	bool is_late, is_again;
+	siginfo_t info;
+
+	if (task->passes_own_trap || ptrace(PTRACE_GETSIGINFO, task->tid, 0, &info)) {
+		task->passes_own_trap = false;
+		return false;
+	}
+	b = find_hit(task, &info, &registers);
+	if (!b)
+		return false;
+	is_late = !b->owners;
+	kymo_trap_return(&registers);
+	if (kymo_set_registers(task->tid, &registers) || !hub_swallow(hub, task, group_ret) || is_late)
+		return true;
+	is_again = task->has_told && kymo_trap_is_same(&task->told, &registers);
+	task->told = registers;
+	task->has_told = task->is_at_breakpoint = true;
+	if (!is_again)
+		tell(hub, task, registers.rip);
+	return true;
+}
+
+/* ---- stepping over ------------------------------------------------------------------------------------------------------------- */
+
+void hub_breakpoint_passed(struct task *task)
+{
+	task->has_told = task->is_at_breakpoint = false;
+}
+
+/* The one at which it stands and has been told of; else it stands at none. */
+static const struct hub_break *find_own(struct task *task)
+{
+	const struct hub_space *space = task->process->space;
+	struct user_regs_struct registers;
+	const struct hub_break *b = NULL;
+
+	if (!task->is_at_breakpoint)
+		return NULL;
+	if (space && !kymo_get_registers(task->tid, &registers) && registers.rip == task->told.rip)
+		b = hub_space_find(space, registers.rip);
+	task->is_at_breakpoint = b && b->owners;
+	return task->is_at_breakpoint ? b : NULL;
+}
+
+static bool is_call(const struct hub_space *space, const struct hub_break *b)
+{
+	uint8_t code[KYMO_REMOTE_CALL] = { b->original };
+
+	return !kymo_memory_read(&space->memory->opened, b->address + 1, code + 1, sizeof(code) - 1) && kymo_remote_is_call(code);
+}
+
+/* Whether that status is the end of the step. */
+static bool is_step(pid_t tid, int status)
+{
+	siginfo_t info;
+
+	return WIFSTOPPED(status) && status >> 8 == SIGTRAP && !ptrace(PTRACE_GETSIGINFO, tid, 0, &info) && hub_is_of_step(&info);
+}
+
+/* Its own byte is there, and nobody else runs. False: it has yet to be told what has happened. */
+static bool make_step(struct kymo_hub *hub, struct task *task, const struct hub_break *b, bool wants_step)
+{
+	bool makes_call = is_call(task->process->space, b), is_own_trap = b->original == KYMO_TRAP_BYTE;
+	int status;
+
+	task->steps = true;	/* its SIGTRAP is the hub's, whenever it comes */
+	if (ptrace(makes_call ? PTRACE_SYSCALL : PTRACE_SINGLESTEP, task->tid, 0, 0) || !hub_fetch(hub, task, STEP_NS, &status))
+		return false;
+	if (makes_call && WIFSTOPPED(status) && status >> 8 == (SIGTRAP | 0x80)) {
+		hub_breakpoint_passed(task);
+		task->steps = task->steps_call = wants_step;
+		return false;
+	}
+	if (is_own_trap && WIFSTOPPED(status) && status >> 8 == SIGTRAP) {
+		hub_breakpoint_passed(task);
+		task->passes_own_trap = true;
+		task->steps = false;
+		return false;
+	}
+	if (!is_step(task->tid, status))
+		return false;
+	hub_breakpoint_passed(task);
+	return !wants_step && !task->had_watches;
+}
+
+bool hub_step_over(struct kymo_hub *hub, struct task *task, bool wants_step)
+{
+	struct hub_space *space = task->process->space;
+	const struct hub_break *b = find_own(task);
+	bool is_done;
+
+	if (!b)
+		return false;
+	hub_space_hold(hub, task->process, task);
+	hub_space_lift(space, b);
+	is_done = make_step(hub, task, b, wants_step);
+	hub_space_lower(space, b);
+	if (!is_done)
+		return true;
+	hub_forget_status(hub, task);	/* of a step that nobody is to be told of */
+	task->steps = false;
+	return false;
+}

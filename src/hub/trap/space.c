@@ -1,0 +1,480 @@
+/*
+ * Spaces: memories with breakpoints in them.
+ *
+ * Bytes are written one at a time, and each write is complete: a thread that runs there executes the breakpoint or the instruction. So nobody has to stand still for one to be put in or taken
+ * out, but all threads have to be the hub's. What is compared before it is written may have been changed by the program. trap/park.c has the threads.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <linux/kcmp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "arch/arch.h"
+#include "arch/trap.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/io.h"
+#include "base/search.h"
+#include "base/vec.h"
+#include "hub/freeze/borrow.h"
+#include "hub/hub.h"
+#include "hub/state.h"
+#include "hub/task.h"
+#include "hub/trap/breakpoint.h"
+#include "hub/trap/keeper.h"
+#include "hub/trap/park.h"
+#include "hub/trap/space.h"
+#include "procfs/info.h"
+#include "procfs/maps.h"
+#include "procfs/memory.h"
+#include "wire/shared.h"
+
+#define LINGER_NS 5000000000ull		/* longer than a child waits for its maker's event */
+#define LATE_NS 2000000000ull
+
+/* ---- bytes ---------------------------------------------------------------------------------------------------------------- */
+
+static bool swap(const struct hub_memory *memory, uint64_t address, uint8_t from, uint8_t to)
+{
+	uint8_t now;
+
+	return !kymo_memory_read(&memory->opened, address, &now, 1) && now == from && (from == to || !kymo_memory_write(&memory->opened, address, &to, 1));
+}
+
+void hub_space_lift(struct hub_space *space, const struct hub_break *b)
+{
+	swap(space->memory, b->address, KYMO_TRAP_BYTE, b->original);
+}
+
+void hub_space_lower(struct hub_space *space, const struct hub_break *b)
+{
+	if (!b->is_in_jump)
+		swap(space->memory, b->address, b->original, KYMO_TRAP_BYTE);
+}
+
+bool hub_space_has_trap(const struct hub_space *space, uint64_t address)
+{
+	return swap(space->memory, address, KYMO_TRAP_BYTE, KYMO_TRAP_BYTE);
+}
+
+/* The first one that is not below the address. */
+static size_t place_of(const struct hub_space *space, uint64_t address)
+{
+	return kymo_partition_point(i, space->breaks.n, space->breaks.items[i].address < address);
+}
+
+struct hub_break *hub_space_find(const struct hub_space *space, uint64_t address)
+{
+	size_t i = place_of(space, address);
+
+	return i < space->breaks.n && space->breaks.items[i].address == address ? &space->breaks.items[i] : NULL;
+}
+
+/* ---- making one ------------------------------------------------------------------------------------------------------------- */
+
+static void join(struct hub_process *process, struct hub_space *space)
+{
+	process->space = space;
+	space->n_processes++;
+}
+
+static struct hub_space *make_space(struct kymo_hub *hub, struct hub_process *process)
+{
+	struct hub_memory *memory = hub_memory_of(process);
+	struct hub_space *space = memory ? calloc(1, sizeof(*space)) : NULL;
+
+	if (!space)
+		return NULL;
+	atomic_fetch_add(&memory->refs, 1);
+	space->memory = memory;
+	space->next = hub->spaces;
+	hub->spaces = space;
+	join(process, space);
+	return space;
+}
+
+/* All threads, and none of them is making another one: each has been stopped since it was the hub's. */
+static int seize_all(struct kymo_hub *hub, const struct hub_process *process)
+{
+	int n;
+
+	do {
+		n = hub_seize_threads(hub, process->pid);
+		if (n > 0)
+			hub_space_hold(hub, process, NULL);
+	} while (n > 0);
+	return n;
+}
+
+static int shares_memory(pid_t one, pid_t other)
+{
+	return (int)syscall(SYS_kcmp, one, other, KCMP_VM, 0, 0);
+}
+
+static int take_sharer(struct kymo_hub *hub, struct hub_space *space, pid_t pid)
+{
+	struct hub_process *process = hub_find_process(hub, pid);
+	int err;
+
+	if (!process || !process->tasks)
+		return -EBUSY;
+	err = seize_all(hub, process);
+	if (err || process->space == space)
+		return err;
+	hub_space_leave(hub, process);
+	join(process, space);
+	return 0;
+}
+
+/* Processes that run in the same memory, if the kernel can tell. */
+static int take_sharers(struct kymo_hub *hub, const struct hub_process *process, struct hub_space *space)
+{
+	pid_t own = kymo_live_thread(process->pid);
+	kymo_cleanup_closedir DIR *proc = opendir("/proc");
+	struct dirent *entry;
+	int err = 0;
+
+	while (proc && !err && (entry = readdir(proc))) {
+		pid_t other = (pid_t)strtol(entry->d_name, NULL, 10);
+
+		if (other > 0 && other != process->pid && shares_memory(own, other) == 0)
+			err = take_sharer(hub, space, other);
+	}
+	return err;
+}
+
+/* The space of a process into which a breakpoint is to be put: all its threads are the hub's then. A negative errno. */
+static int get_space(struct kymo_hub *hub, struct hub_process *process, struct hub_space **ret)
+{
+	struct hub_space *space = process->space;
+	int err;
+
+	if (space && space->n_in) {
+		*ret = space;
+		return 0;
+	}
+	err = seize_all(hub, process);
+	if (!err && !space)
+		space = make_space(hub, process);
+	if (!err && !space)
+		err = -EPERM;
+	if (!err)
+		err = take_sharers(hub, process, space);
+	if (!err)
+		*ret = space;
+	return err;
+}
+
+/* ---- putting in and taking out ---------------------------------------------------------------------------------------------- */
+
+/* Whether the address is within a jump that leads to kymo's code, behind its first byte. */
+static bool is_in_jump(struct hub_space *space, const struct kymo_maps *maps, uint64_t address)
+{
+	uint8_t bytes[2 * KYMO_JUMP_SIZE];
+
+	for (uint64_t back = 1; back < KYMO_JUMP_SIZE; back++) {
+		const struct kymo_map *map;
+
+		if (hub_space_read(space, address - back, bytes, KYMO_JUMP_SIZE))	/* there may be a breakpoint on the jump itself */
+			continue;
+		map = kymo_maps_at(maps, kymo_jump_target(address - back, bytes));
+		if (map && kymo_wire_is_own_path(map->path))
+			return true;
+	}
+	return false;
+}
+
+static int check_place(struct hub_space *space, const struct hub_process *process, uint64_t address)
+{
+	struct kymo_maps maps = { 0 };
+	struct kymo_error *error = kymo_maps_read(kymo_live_thread(process->pid), &maps);
+	const struct kymo_map *map = error ? NULL : kymo_maps_at(&maps, address);
+	int err = 0;
+
+	if (error)
+		err = -ESRCH;
+	else if (!map)
+		err = -EIO;
+	else if (!map->executable || map->shared)
+		err = -EINVAL;
+	else if (is_in_jump(space, &maps, address) || hub_calls_at(process, address))
+		err = -EBUSY;
+	kymo_error_destroy(error);
+	kymo_maps_deinit(&maps);
+	return err;
+}
+
+static struct hub_break *add(struct hub_space *space, uint64_t address)
+{
+	size_t i = place_of(space, address);
+
+	if (!kymo_vec_reserve(&space->breaks, space->breaks.n + 1))
+		return NULL;
+	memmove(&space->breaks.items[i + 1], &space->breaks.items[i], (space->breaks.n - i) * sizeof(space->breaks.items[0]));
+	space->breaks.n++;
+	space->breaks.items[i] = (struct hub_break){ .address = address, .entry = -1 };
+	return &space->breaks.items[i];
+}
+
+/* Note it, then write it. Where nobody can run, it is parked at once; that it can be written is tried with the byte that is there. */
+static int put_in(struct kymo_hub *hub, struct hub_space *space, struct hub_break *b)
+{
+	int err = kymo_memory_read(&space->memory->opened, b->address, &b->original, 1);
+
+	if (err)
+		return err;
+	b->entry = hub_note_byte(hub, space->memory->opened.fd, b->address, b->original);
+	if (b->entry < 0)
+		return b->entry;
+	if (b->original != KYMO_TRAP_BYTE)
+		err = kymo_memory_write(&space->memory->opened, b->address, &(uint8_t){ space->is_parked ? b->original : KYMO_TRAP_BYTE }, 1);
+	if (err) {
+		hub_strike(hub, b->entry);
+		return err;
+	}
+	b->owners = 1;
+	b->is_in_jump = false;
+	space->n_in++;
+	return 0;
+}
+
+/* Threads that have no engines are no business of the hub's, where nothing is in. */
+static void look_at_all(struct kymo_hub *hub, const struct hub_space *space)
+{
+	for (struct hub_process *p = hub->processes; p; p = p->next)
+		for (struct task *task = p->space == space ? p->tasks : NULL; task; task = task->in_process)
+			hub_kick(hub, task);
+}
+
+int hub_space_insert(struct kymo_hub *hub, struct hub_process *process, uint64_t address)
+{
+	struct hub_space *space = NULL;
+	int err = get_space(hub, process, &space);
+	struct hub_break *b = err ? NULL : hub_space_find(space, address);
+
+	if (b && b->owners) {
+		b->owners++;
+		return 0;
+	}
+	if (!err)
+		err = check_place(space, process, address);
+	if (!err && !b)
+		b = add(space, address);
+	if (!err)
+		space->is_parked |= !hub_space_can_run(hub, space);	/* who holds it may be reading its text */
+	if (!err)
+		err = b ? put_in(hub, space, b) : -ENOMEM;
+	if (process->space)
+		look_at_all(hub, process->space);
+	else
+		for (struct task *task = process->tasks; task; task = task->in_process)
+			hub_kick(hub, task);
+	return err;
+}
+
+void hub_space_remove(struct kymo_hub *hub, struct hub_space *space, uint64_t address)
+{
+	struct hub_break *b = hub_space_find(space, address);
+
+	if (!b || !b->owners || --b->owners)
+		return;
+	if (b->original != KYMO_TRAP_BYTE)
+		hub_space_lift(space, b);
+	hub_strike(hub, b->entry);
+	b->entry = -1;
+	b->out_ns = kymo_now_ns();
+	if (!--space->n_in)
+		look_at_all(hub, space);
+}
+
+static void clear(struct kymo_hub *hub, struct hub_space *space)
+{
+	for (size_t i = 0; i < space->breaks.n; i++)
+		while (space->breaks.items[i].owners)
+			hub_space_remove(hub, space, space->breaks.items[i].address);
+}
+
+void hub_space_clear_all(struct kymo_hub *hub)
+{
+	for (struct hub_space *space = hub->spaces; space; space = space->next)
+		clear(hub, space);
+}
+
+/* ---- births and ends --------------------------------------------------------------------------------------------------------- */
+
+void hub_space_leave(struct kymo_hub *hub, struct hub_process *process)
+{
+	struct hub_space *space = process->space;
+
+	if (!space)
+		return;
+	for (struct task *task = process->tasks; task; task = task->in_process)
+		for (size_t i = 0; i < task->engines.n; i++)
+			hub_breakpoints_drop(hub, task->engines.items[i]);
+	process->space = NULL;
+	if (--space->n_processes)
+		return;
+	clear(hub, space);
+	hub_memory_put(space->memory);
+	space->memory = NULL;
+	space->left_ns = kymo_now_ns();
+}
+
+/* What it has is a copy, as the memory was when it was made. What was taken out since is in there. */
+static void clean(const struct hub_memory *memory, const struct hub_space *space)
+{
+	uint64_t now = kymo_now_ns();
+
+	for (size_t i = 0; i < space->breaks.n; i++) {
+		const struct hub_break *b = &space->breaks.items[i];
+
+		if (b->owners || now - b->out_ns < LATE_NS + LINGER_NS)
+			swap(memory, b->address, KYMO_TRAP_BYTE, b->original);
+	}
+}
+
+void hub_space_born(struct kymo_hub *hub, struct hub_process *maker, struct hub_process *child, bool is_vfork)
+{
+	const struct hub_memory *memory;
+	int differs;
+
+	if (!maker->space || child->space)
+		return;
+	differs = shares_memory(kymo_live_thread(maker->pid), child->pid);
+	if (differs == 0 || (differs < 0 && is_vfork)) {
+		join(child, maker->space);
+		return;
+	}
+	memory = hub_memory_of(child);
+	if (memory)
+		clean(memory, maker->space);
+}
+
+void hub_space_clean_stranger(struct kymo_hub *hub, pid_t tid)
+{
+	struct hub_memory memory = { 0 };
+	struct kymo_error *error, *refusal = NULL;
+
+	if (!hub->spaces)
+		return;
+	error = kymo_memory_init_held(tid, &memory.opened, &refusal);
+	for (const struct hub_space *space = hub->spaces; space && !error && !refusal; space = space->next)
+		clean(&memory, space);
+	if (!error)
+		kymo_memory_deinit(&memory.opened);
+	kymo_error_destroy(refusal);
+	kymo_error_destroy(error);
+}
+
+bool hub_space_needs_clock(const struct kymo_hub *hub)
+{
+	const struct hub_space *space = hub->spaces;
+
+	while (space && space->n_processes)
+		space = space->next;
+	return space != NULL;
+}
+
+void hub_space_look_at_clock(struct kymo_hub *hub, uint64_t now)
+{
+	for (struct hub_space **at = &hub->spaces, *space; (space = *at);) {
+		if (space->n_processes || now - space->left_ns < LINGER_NS) {
+			at = &space->next;
+			continue;
+		}
+		*at = space->next;
+		kymo_vec_deinit(&space->breaks);
+		free(space);
+	}
+}
+
+/* ---- what engines read and write ---------------------------------------------------------------------------------------------- */
+
+static struct hub_break *first_from(const struct hub_space *space, uint64_t address)
+{
+	return space->breaks.items + place_of(space, address);
+}
+
+static bool is_within(const struct hub_space *space, const struct hub_break *b, uint64_t address, size_t size)
+{
+	return b < space->breaks.items + space->breaks.n && b->address - address < size;
+}
+
+int hub_space_read(struct hub_space *space, uint64_t address, void *data, size_t size)
+{
+	int err = kymo_memory_read(&space->memory->opened, address, data, size);
+
+	for (const struct hub_break *b = first_from(space, address); !err && is_within(space, b, address, size); b++)
+		if (b->owners)
+			((uint8_t *)data)[b->address - address] = b->original;
+	return err;
+}
+
+/* Exchange what is below breakpoints with what is in `data`, which then has what is to be in memory. */
+static void exchange(struct kymo_hub *hub, struct hub_space *space, uint64_t address, uint8_t *data, size_t size, uint8_t *kept)
+{
+	for (struct hub_break *b = first_from(space, address); is_within(space, b, address, size); b++) {
+		uint64_t at = b->address - address;
+
+		if (!b->owners)
+			continue;
+		kept[at] = b->original;
+		b->original = data[at];
+		hub_note_change(hub, b->entry, b->original);
+		data[at] = space->is_parked || b->is_in_jump ? b->original : KYMO_TRAP_BYTE;
+	}
+}
+
+int hub_space_write(struct kymo_hub *hub, struct hub_space *space, uint64_t address, const void *data, size_t size)
+{
+	kymo_cleanup_free uint8_t *bytes = malloc(size + 1), *kept = malloc(size + 1);
+	int err;
+
+	if (!bytes || !kept)
+		return -ENOMEM;
+	memcpy(bytes, data, size);
+	exchange(hub, space, address, bytes, size, kept);
+	err = kymo_memory_write(&space->memory->opened, address, bytes, size);
+	if (err)
+		exchange(hub, space, address, kept, size, bytes);
+	return err;
+}
+
+/* A breakpoint within a jump would be a part of where it leads. */
+static void look_for_jumps(struct hub_space *space, const struct kymo_maps *maps, uint64_t address, size_t size)
+{
+	for (struct hub_break *b = first_from(space, address); is_within(space, b, address, size); b++) {
+		bool is = b->owners && is_in_jump(space, maps, b->address);
+
+		if (is && !space->is_parked)
+			hub_space_lift(space, b);
+		if (is == b->is_in_jump)
+			continue;
+		b->is_in_jump = is;
+		if (b->owners && !space->is_parked)
+			hub_space_lower(space, b);
+	}
+}
+
+int hub_space_write_text(struct kymo_hub *hub, const struct hub_process *process, uint64_t address, const void *data, size_t size)
+{
+	struct hub_space *space = process->space;
+	struct kymo_maps maps = { 0 };
+	struct kymo_error *error;
+	int err;
+
+	if (!is_within(space, first_from(space, address), address, size))
+		return hub_space_write(hub, space, address, data, size);
+	if (!space->is_parked)
+		return -EBUSY;		/* who runs would find a breakpoint in the middle of a jump */
+	error = kymo_maps_read(kymo_live_thread(process->pid), &maps);
+	err = error ? -ESRCH : hub_space_write(hub, space, address, data, size);
+	if (!err)
+		look_for_jumps(space, &maps, address, size);
+	kymo_error_destroy(error);
+	kymo_maps_deinit(&maps);
+	return err;
+}

@@ -1,0 +1,258 @@
+/* Debug registers: four a thread, each an engine's. A hit is told to that one, after its SIGTRAP was taken from the thread. */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ptrace.h>
+
+#include "arch/trap.h"
+#include "hub/engine.h"
+#include "hub/hub.h"
+#include "hub/remote/ops.h"
+#include "hub/report.h"
+#include "hub/run.h"
+#include "hub/state.h"
+#include "hub/task.h"
+#include "hub/trap/keeper.h"
+#include "hub/trap/watch.h"
+#include "kymo/engine.h"
+
+static uint64_t peek(const struct task *task, unsigned int number)
+{
+	long value;
+
+	errno = 0;
+	value = ptrace(PTRACE_PEEKUSER, task->tid, kymo_watch_register(number), 0);
+	return errno ? 0 : (uint64_t)value;
+}
+
+static int poke(const struct task *task, unsigned int number, uint64_t value)
+{
+	return ptrace(PTRACE_POKEUSER, task->tid, kymo_watch_register(number), value) ? -errno : 0;
+}
+
+/* ---- claiming ---------------------------------------------------------------------------------------------------------------- */
+
+static int choose(const struct task *task, uint64_t control, unsigned int *slot_ret)
+{
+	bool is_foreign = false;
+
+	for (unsigned int slot = 0; slot < KYMO_WATCH_SLOTS; slot++) {
+		const struct hub_watch *watch = &task->watches[slot];
+
+		if (!watch->is_on && !kymo_watch_is_on(control, slot)) {
+			*slot_ret = slot;
+			return 0;
+		}
+		is_foreign |= !watch->is_on;
+	}
+	return is_foreign ? -EBUSY : -ENOSPC;
+}
+
+/* Noted before it is armed. */
+static int arm(struct kymo_hub *hub, struct task *task, unsigned int slot, uint64_t control, uint64_t address)
+{
+	bool is_new = task->watch_entry < 0;
+	int err;
+
+	if (is_new)
+		task->watch_entry = hub_note_watches(hub, task->tid);
+	if (task->watch_entry < 0)
+		return task->watch_entry;
+	err = poke(task, slot, address);
+	if (!err)
+		err = poke(task, KYMO_WATCH_CONTROL, control);
+	if (err && is_new) {
+		hub_strike(hub, task->watch_entry);
+		task->watch_entry = -1;
+	}
+	return err;
+}
+
+struct claim {
+	struct kymo_engine *engine;
+	enum kymo_watch_kind kind;
+	uint64_t address;
+	size_t size;
+	unsigned int slot;
+};
+
+static int check_stopped(const struct kymo_engine *engine)
+{
+	if (engine->is_detached || !engine->task || engine->task->state == TASK_ENDING)
+		return -ESRCH;
+	return engine->task->state == TASK_STOPPED ? 0 : -EAGAIN;
+}
+
+static int claim(struct kymo_hub *hub, void *argument)
+{
+	struct claim *claim = argument;
+	struct task *task = claim->engine->task;
+	int err = check_stopped(claim->engine);
+	uint64_t control;
+
+	if (err)
+		return err;
+	if (!claim->engine->may_break)
+		return -EPERM;
+	hub_watches_clear(hub, task, false);
+	control = peek(task, KYMO_WATCH_CONTROL);
+	err = choose(task, control, &claim->slot);
+	if (!err)
+		err = arm(hub, task, claim->slot, kymo_watch_on(control, claim->slot, claim->kind, (unsigned int)claim->size), claim->address);
+	if (err)
+		return err;
+	task->watches[claim->slot] = (struct hub_watch){ claim->engine, true, claim->address };
+	task->had_watches = true;
+	return 0;
+}
+
+int kymo_engine_watch(struct kymo_engine *engine, enum kymo_watch watch, uint64_t address, size_t size, unsigned int *slot_ret)
+{
+	static const enum kymo_watch_kind kinds[] = { KYMO_WATCH_ON_EXECUTION, KYMO_WATCH_ON_WRITE, KYMO_WATCH_ON_ACCESS };
+	struct claim argument = { .engine = engine, .address = address, .size = size };
+	int err;
+
+	if ((unsigned int)watch >= sizeof(kinds) / sizeof(kinds[0]) || !kymo_watch_can(kinds[watch], address, size))
+		return -EINVAL;
+	if (engine->hub->remote)
+		return engine->hub->remote->watch(engine, watch, address, size, slot_ret);
+	argument.kind = kinds[watch];
+	err = hub_call(engine->hub, claim, &argument);
+	if (!err)
+		*slot_ret = argument.slot;
+	return err;
+}
+
+static void turn_off(struct task *task, unsigned int slot)
+{
+	poke(task, KYMO_WATCH_CONTROL, kymo_watch_off(peek(task, KYMO_WATCH_CONTROL), slot));
+	task->watches[slot] = (struct hub_watch){ 0 };
+}
+
+static void strike_if_none(struct kymo_hub *hub, struct task *task)
+{
+	for (unsigned int slot = 0; slot < KYMO_WATCH_SLOTS; slot++)
+		if (task->watches[slot].is_on)
+			return;
+	if (task->watch_entry >= 0)
+		hub_strike(hub, task->watch_entry);
+	task->watch_entry = -1;
+}
+
+static int give_up(struct kymo_hub *hub, void *argument)
+{
+	const struct claim *claim = argument;
+	struct task *task = claim->engine->task;
+	int err = check_stopped(claim->engine);
+
+	if (err)
+		return err;
+	if (claim->slot >= KYMO_WATCH_SLOTS || task->watches[claim->slot].engine != claim->engine)
+		return -ENOENT;
+	turn_off(task, claim->slot);
+	strike_if_none(hub, task);
+	return 0;
+}
+
+int kymo_engine_unwatch(struct kymo_engine *engine, unsigned int slot)
+{
+	if (engine->hub->remote)
+		return engine->hub->remote->unwatch(engine, slot);
+	return hub_call(engine->hub, give_up, &(struct claim){ .engine = engine, .slot = slot });
+}
+
+/* ---- letting go ---------------------------------------------------------------------------------------------------------------- */
+
+void hub_watches_drop(struct kymo_engine *engine)
+{
+	struct task *task = engine->task;
+
+	for (unsigned int slot = 0; slot < KYMO_WATCH_SLOTS; slot++) {
+		if (task->watches[slot].engine != engine)
+			continue;
+		task->watches[slot].engine = NULL;
+		task->has_stale_watch = true;
+	}
+}
+
+void hub_watches_clear(struct kymo_hub *hub, struct task *task, bool all)
+{
+	if (!task->had_watches || !(all || task->has_stale_watch))
+		return;
+	for (unsigned int slot = 0; slot < KYMO_WATCH_SLOTS; slot++)
+		if (task->watches[slot].is_on && (all || !task->watches[slot].engine))
+			turn_off(task, slot);
+	task->has_stale_watch = false;
+	strike_if_none(hub, task);
+}
+
+void hub_watches_forget(struct kymo_hub *hub, struct task *task)
+{
+	memset(task->watches, 0, sizeof(task->watches));
+	task->had_watches = task->has_stale_watch = false;
+	strike_if_none(hub, task);
+}
+
+/* ---- hits ------------------------------------------------------------------------------------------------------------------------ */
+
+/* Which have been hit, as bits, but those of somebody else's: ours, and those that are off, which were ours when they were hit. */
+static unsigned int hits_of(const struct task *task)
+{
+	uint64_t status = peek(task, KYMO_WATCH_STATUS), control = peek(task, KYMO_WATCH_CONTROL);
+	unsigned int hits = 0;
+
+	for (unsigned int slot = 0; slot < KYMO_WATCH_SLOTS; slot++)
+		if (status >> slot & 1 && (task->watches[slot].is_on || !kymo_watch_is_on(control, slot)))
+			hits |= 1u << slot;
+	poke(task, KYMO_WATCH_STATUS, 0);
+	return hits;
+}
+
+static bool is_claimant(const struct kymo_engine *engine, const void *data)
+{
+	const struct kymo_signal_report *report = data;
+
+	return engine->task->watches[report->slot].engine == engine;
+}
+
+/* An instruction that is watched was told of before the breakpoint on it, and comes again when that is stepped over. */
+static bool is_behind_breakpoint(const struct task *task, unsigned int slot)
+{
+	return task->is_at_breakpoint && task->told.rip == task->watches[slot].address;
+}
+
+static void tell(struct kymo_hub *hub, struct task *task, unsigned int slot)
+{
+	struct kymo_signal_report report;
+
+	if (!task->watches[slot].engine || is_behind_breakpoint(task, slot))
+		return;
+	memset(&report, 0, sizeof(report));
+	report.address = task->watches[slot].address;
+	report.info.si_signo = SIGTRAP;
+	report.info.si_code = TRAP_HWBKPT;
+	report.info.si_addr = (void *)report.address;
+	report.kind = KYMO_EVENT_SIGNAL;
+	report.verdict = KYMO_SIGNAL_IGN;
+	report.trap = KYMO_TRAP_WATCH;
+	report.slot = slot;
+	hub_report_trap(hub, task, &report, is_claimant);
+}
+
+bool hub_watch_stopped(struct kymo_hub *hub, struct task *task, bool is_step, int *group_ret)
+{
+	unsigned int hits;
+	siginfo_t info;
+
+	if (!task->had_watches || ptrace(PTRACE_GETSIGINFO, task->tid, 0, &info) || (info.si_code != TRAP_HWBKPT && !is_step))
+		return false;
+	hits = hits_of(task);
+	if (!hits)
+		return false;
+	if (!hub_swallow(hub, task, group_ret))
+		return true;
+	for (unsigned int slot = 0; slot < KYMO_WATCH_SLOTS; slot++)
+		if (hits >> slot & 1)
+			tell(hub, task, slot);
+	return true;
+}

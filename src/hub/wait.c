@@ -1,0 +1,394 @@
+/*
+ * Waiting for threads that are traced.
+ *
+ * In a wait for any thread the kernel looks at each that is traced; in one for a single thread, at that. So where there are many, two kinds are asked for by their ids first: those whose
+ * stops are on their way, as they were interrupted, or go on to make a call again that an interrupt came into; and those that have told something lately. For as long as a look at all would take. All
+ * are looked at now and then, as others wait too.
+ *
+ * The kernel looks at those first that were seized last. So that others get their turn, all that stand at system calls are fetched before the first of them goes on: by waits for any thread, and
+ * by their ids where those have found some. Who is expected goes before them, which is once for each interrupt.
+ *
+ * A stop that was waited for, the kernel forgets: if the tracer is killed then, the thread goes on without the signal that it stood before. So one before a signal is told, and goes on, without
+ * having been waited for. It is waited for behind its event if it stays there, as it would hide others. SIGTRAP is not spared so: those of steps and breakpoints would end the program.
+ */
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/backoff.h"
+#include "base/io.h"
+#include "base/vec.h"
+#include "hub/hub.h"
+#include "hub/state.h"
+#include "hub/stops.h"
+#include "hub/task.h"
+#include "hub/trap/keeper.h"
+#include "hub/wait.h"
+#include "procfs/info.h"
+
+#define CLOCK_NS 2000000
+#define MANY_TASKS 64
+#define WAITS_A_SCAN 64
+#define SCAN_NS 50		/* of a thread, in a wait for any */
+#define NEXT_EXPECTED 2
+#define MORE_EXPECTED 32
+#define FOUND_BY_SCANS 8	/* then it is cheaper to ask for each by its id */
+#define CALL_STOP (SIGTRAP | 0x80)
+
+/* ---- statuses that were fetched before their turn ------------------------------------------------------------------------------ */
+
+void hub_keep_status(struct kymo_hub *hub, pid_t tid, int status)
+{
+	struct hub_status early = { .tid = tid, .status = status };
+	struct task *task = hub_find(hub, tid);
+
+	kymo_vec_push(&hub->early, early);	/* hub_add_task() has made room */
+	if (task)
+		task->is_fetched = true;
+}
+
+bool hub_fetch(struct kymo_hub *hub, struct task *task, uint64_t timeout_ns, int *status_ret)
+{
+	uint64_t deadline = timeout_ns ? kymo_now_ns() + timeout_ns : 0;
+	pid_t got = 0;
+
+	for (unsigned int spins = 0; !got; spins++) {
+		got = waitpid(task->tid, status_ret, __WALL | WNOHANG);
+		if (got || !timeout_ns || kymo_now_ns() >= deadline)
+			break;
+		kymo_back_off(spins);
+	}
+	if (got != task->tid)
+		return false;
+	hub_keep_status(hub, task->tid, *status_ret);
+	return true;
+}
+
+static struct hub_status take_out(struct kymo_hub *hub, size_t i)
+{
+	struct hub_status early = hub->early.items[i];
+
+	hub->early.n--;
+	memmove(&hub->early.items[i], &hub->early.items[i + 1], (hub->early.n - i) * sizeof(early));
+	return early;
+}
+
+void hub_forget_status(struct kymo_hub *hub, struct task *task)
+{
+	for (size_t i = 0; i < hub->early.n; i++)
+		if (hub->early.items[i].tid == task->tid) {
+			take_out(hub, i);
+			break;
+		}
+	task->is_fetched = false;
+}
+
+void hub_forget_stop(struct kymo_hub *hub, const struct task *task)
+{
+	for (size_t i = hub->early.n; i-- > 0;)
+		if (hub->early.items[i].tid == task->tid && WIFSTOPPED(hub->early.items[i].status))
+			take_out(hub, i);
+}
+
+/* Who was killed since stands elsewhere, or has ended. */
+static pid_t take_early(struct kymo_hub *hub, int *status_ret)
+{
+	struct hub_status early;
+	struct task *task;
+	int newer;
+
+	if (!hub->early.n)
+		return 0;
+	early = take_out(hub, 0);
+	task = hub_find(hub, early.tid);
+	if (task)
+		task->is_fetched = false;
+	if (WIFSTOPPED(early.status) && waitpid(early.tid, &newer, __WALL | __WNOTHREAD | WNOHANG) == early.tid)
+		early.status = newer;
+	*status_ret = early.status;
+	return early.tid;
+}
+
+/* ---- one look ------------------------------------------------------------------------------------------------------------------- */
+
+/* Nobody hides anybody, so no stop is waited for: one before a signal is none that a death could lose. */
+static bool looks_by_id(const struct kymo_hub *hub)
+{
+	return hub->is_here && !hub->waits_for_any;
+}
+
+/* Before a signal; or at a system call, which saves a wait. */
+static bool is_spared(const struct kymo_hub *hub, const siginfo_t *info)
+{
+	return info->si_code == CLD_TRAPPED && !(info->si_status >> 8) && info->si_status != SIGTRAP && info->si_pid != hub->waker;
+}
+
+/* The name of a thread that has ended can be read until it is waited for. */
+static void note_end(struct kymo_hub *hub, const siginfo_t *info)
+{
+	if (!hub->is_here || (info->si_code != CLD_EXITED && info->si_code != CLD_KILLED && info->si_code != CLD_DUMPED))
+		return;
+	hub->ended = info->si_pid;
+	kymo_read_comm(info->si_pid, hub->ended_comm);
+}
+
+/* Whether `tid` (0: anybody) has told something: its id, or 0. */
+static pid_t look(struct kymo_hub *hub, pid_t tid, int options, int *status_ret)
+{
+	siginfo_t info = { .si_pid = 0 };
+	pid_t got;
+
+	/* Without WSTOPPED, which is for children that nobody traces: their stops could not be taken below, and would hide all others. */
+	if (waitid(tid ? P_PID : P_ALL, (id_t)tid, &info, WEXITED | WNOWAIT | __WALL | __WNOTHREAD | options) || !info.si_pid)
+		return 0;
+	/* Who has changed its id by an exec gets no request before that stop was waited for. */
+	if (info.si_code == CLD_TRAPPED && looks_by_id(hub) && info.si_status >> 8 != PTRACE_EVENT_EXEC) {
+		*status_ret = info.si_status << 8 | 0x7f;
+		return info.si_pid;
+	}
+	if (is_spared(hub, &info)) {
+		*status_ret = info.si_status << 8 | 0x7f;
+		hub->spared = (struct hub_status){ .tid = info.si_pid, .status = *status_ret };
+		return info.si_pid;
+	}
+	note_end(hub, &info);
+	got = waitpid(info.si_pid, status_ret, __WALL | __WNOTHREAD | WNOHANG);
+	return got > 0 ? got : 0;
+}
+
+bool hub_look(struct kymo_hub *hub, pid_t tid, int *status_ret)
+{
+	return look(hub, tid, WNOHANG, status_ret) == tid;
+}
+
+void hub_wait_for_spared(struct kymo_hub *hub)
+{
+	struct hub_status spared = hub->spared;
+	const struct task *task = hub_find(hub, spared.tid);
+	int status;
+
+	hub->spared.tid = 0;
+	if (!spared.tid || (task && task->state != TASK_STOPPED && !task->has_maker))
+		return;		/* it goes on */
+	if (waitpid(spared.tid, &status, __WALL | __WNOTHREAD | WNOHANG) == spared.tid && status != spared.status)
+		hub_keep_status(hub, spared.tid, status);	/* it was killed meanwhile, or was let go, is a child of ours and has ended */
+}
+
+/* ---- those that are likely to tell something. The lock is not held; what is looked at, the hub's thread alone changes ---------- */
+
+void hub_expect(struct kymo_hub *hub, struct task *task)
+{
+	if (!looks_by_id(hub) && hub->n_tasks >= MANY_TASKS && !task->is_expected)
+		task->is_expected = kymo_vec_push(&hub->expected, task->tid);
+}
+
+static void told(struct kymo_hub *hub, pid_t tid)
+{
+	size_t i = 0;
+
+	while (i < HUB_RECENT - 1 && hub->recent[i] != tid)
+		i++;
+	for (; i > 0; i--)
+		hub->recent[i] = hub->recent[i - 1];
+	hub->recent[0] = tid;
+}
+
+/* Whether `tid`, which has just been found, stands at a system call, and waits for its turn now: others are to be found before its next call. */
+static bool takes_turn(struct kymo_hub *hub, pid_t tid, int *status_ret)
+{
+	if (hub->spared.tid != tid || WSTOPSIG(*status_ret) != CALL_STOP || !hub->recent[1] || !hub_find(hub, tid))
+		return false;
+	hub->spared.tid = 0;
+	if (waitpid(tid, status_ret, __WALL | __WNOTHREAD | WNOHANG) == tid)
+		hub_keep_status(hub, tid, *status_ret);
+	return true;
+}
+
+static pid_t look_at_recent(struct kymo_hub *hub, int *status_ret)
+{
+	for (size_t i = 0; i < HUB_RECENT && hub->recent[i]; i++)
+		if (look(hub, hub->recent[i], WNOHANG, status_ret) && !takes_turn(hub, hub->recent[i], status_ret))
+			return hub->recent[i];
+	return take_early(hub, status_ret);
+}
+
+/* All of them by their ids; one that does not wait for its turn, or 0. */
+static pid_t look_at_each(struct kymo_hub *hub, int *status_ret)
+{
+	for (size_t i = 0; i < TASK_BUCKETS; i++)
+		for (const struct task *task = hub->buckets[i]; task; task = task->in_bucket) {
+			pid_t tid = task->tid;
+
+			if (task->state == TASK_RUNNING && !task->is_fetched && look(hub, tid, WNOHANG, status_ret) && !takes_turn(hub, tid, status_ret))
+				return tid;
+		}
+	return 0;
+}
+
+static pid_t look_at_all(struct kymo_hub *hub, int options, int *status_ret)
+{
+	pid_t got = look(hub, 0, options, status_ret);
+
+	for (unsigned int n = 1; got && takes_turn(hub, got, status_ret); n++)
+		got = n < FOUND_BY_SCANS ? look(hub, 0, WNOHANG, status_ret) : look_at_each(hub, status_ret);
+	return got ? got : take_early(hub, status_ret);
+}
+
+static void forget_expected(struct kymo_hub *hub, size_t i)
+{
+	struct task *task = hub_find(hub, hub->expected.items[i]);
+
+	if (task)
+		task->is_expected = false;
+	hub->expected.items[i] = hub->expected.items[--hub->expected.n];
+}
+
+static bool is_to_come(const struct task *task)
+{
+	return task && !task->is_fetched && (task->was_interrupted || (task->makes_call_again && task->state == TASK_RUNNING));
+}
+
+/* At most `most` of them, from where the last look has ended: those that were made to stop first have stopped first. */
+static pid_t look_at_expected(struct kymo_hub *hub, size_t most, int *status_ret)
+{
+	for (size_t left = hub->expected.n < most ? hub->expected.n : most; left && !hub->is_woken; left--) {
+		size_t i = hub->next_expected < hub->expected.n ? hub->next_expected : 0;
+		pid_t tid = hub->expected.items[i], got = 0;
+		bool is_one = is_to_come(hub_find(hub, tid));
+
+		if (is_one)
+			got = look(hub, tid, WNOHANG, status_ret);
+		hub->next_expected = i;
+		if (is_one && !got)
+			hub->next_expected++;
+		else
+			forget_expected(hub, i);
+		if (got == tid)
+			return tid;
+	}
+	return 0;
+}
+
+/* The next of the expected ones before those of lately, who may keep us busy; but no more, as some don't come for long. */
+static pid_t look_at_likely(struct kymo_hub *hub, int *status_ret)
+{
+	pid_t got = look_at_expected(hub, NEXT_EXPECTED, status_ret);
+
+	if (!got)
+		got = look_at_recent(hub, status_ret);
+	return got ? got : look_at_expected(hub, MORE_EXPECTED, status_ret);
+}
+
+static pid_t wait_for_likely(struct kymo_hub *hub, bool sleeps, unsigned int n_tasks, int *status_ret)
+{
+	uint64_t now = kymo_now_ns(), deadline = now + n_tasks * SCAN_NS;
+
+	for (;;) {
+		pid_t got = look_at_likely(hub, status_ret);
+
+		if (got || !sleeps || hub->is_woken || now >= deadline)
+			return got;
+		sched_yield();		/* there is a look behind it, however long it takes */
+		now = kymo_now_ns();
+	}
+}
+
+/* A stop that was dealt with was not waited for, so it is told again. But who stands still may be killed, as by the exec of another thread, which waits for its end. */
+static bool is_news(const struct task *task, int status)
+{
+	int event = status >> 16;
+
+	if (!WIFSTOPPED(status) || event == PTRACE_EVENT_EXEC)
+		return true;
+	if (task->state == TASK_STOPPED)
+		return event == PTRACE_EVENT_EXIT && task->stop != STOP_ENDING;
+	/* Else its first stop is kept for its maker, who is gone where a thread was killed. */
+	return !task->has_maker || task->is_newborn || (event == PTRACE_EVENT_EXIT && task->tid != task->process->pid);
+}
+
+static pid_t look_at_each_own(struct kymo_hub *hub, bool stopped, int *status_ret)
+{
+	for (size_t i = 0; i < TASK_BUCKETS && hub->n_tasks; i++)
+		for (const struct task *task = hub->buckets[i]; task; task = task->in_bucket)
+			if ((task->state == TASK_STOPPED) == stopped && look(hub, task->tid, WNOHANG, status_ret) == task->tid && is_news(task, *status_ret))
+				return task->tid;
+	return 0;
+}
+
+/* Who executes something gets the id of its process, which may have no thread of that id any more. */
+static pid_t look_at_firsts(struct kymo_hub *hub, int *status_ret)
+{
+	for (const struct hub_process *process = hub->processes; process; process = process->next)
+		if (process->tasks && !hub_find(hub, process->pid) && look(hub, process->pid, WNOHANG, status_ret) == process->pid &&
+		    (!WIFSTOPPED(*status_ret) || *status_ret >> 16 == PTRACE_EVENT_EXEC))
+			return process->pid;
+	return 0;
+}
+
+/* Each by its id: those of whom something is to come, and then the others. */
+static pid_t look_at_own(struct kymo_hub *hub, int *status_ret)
+{
+	pid_t got = look_at_each_own(hub, false, status_ret);
+
+	if (!got)
+		got = look_at_firsts(hub, status_ret);
+	return got ? got : look_at_each_own(hub, true, status_ret);
+}
+
+/* ---- any ------------------------------------------------------------------------------------------------------------------------ */
+
+static pid_t wait_for_any(struct kymo_hub *hub, bool sleeps, int *status_ret)
+{
+	bool has_clock = hub_needs_clock(hub) || !hub->waker;
+	bool asks_likely = hub->n_tasks >= MANY_TASKS && ++hub->n_unscanned % WAITS_A_SCAN;
+	unsigned int n_tasks = hub->n_tasks;
+	pid_t got;
+
+	hub->is_asleep = true;
+	pthread_mutex_unlock(&hub->lock);
+	got = asks_likely ? wait_for_likely(hub, sleeps, n_tasks, status_ret) : 0;
+	if (!got)
+		got = look_at_all(hub, sleeps && !has_clock ? 0 : WNOHANG, status_ret);
+	if (sleeps && has_clock && !got)
+		nanosleep(&(struct timespec){ 0, CLOCK_NS }, NULL);
+	pthread_mutex_lock(&hub->lock);
+	hub->is_asleep = false;
+	return got;
+}
+
+pid_t hub_wait(struct kymo_hub *hub, bool sleeps, int *status_ret)
+{
+	pid_t got;
+
+	hub_wait_for_spared(hub);	/* in the middle of an event, who waits for others has to be done with this one */
+	got = take_early(hub, status_ret);
+	if (got)
+		return got;
+	return looks_by_id(hub) ? look_at_own(hub, status_ret) : wait_for_any(hub, sleeps, status_ret);
+}
+
+void hub_deal(struct kymo_hub *hub, pid_t tid, int status)
+{
+	if (tid == hub->waker) {
+		hub_waker_stopped(hub, status);
+	} else if (tid == hub->keeper) {
+		hub_keeper_ended(hub);
+	} else {
+		told(hub, tid);
+		hub_dispatch(hub, tid, status);
+		hub_wait_for_spared(hub);
+	}
+}
+
+bool hub_deal_with_next(struct kymo_hub *hub)
+{
+	int status;
+	pid_t tid = hub_wait(hub, false, &status);
+
+	if (tid > 0)
+		hub_deal(hub, tid, status);
+	return tid > 0;
+}

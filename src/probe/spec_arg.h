@@ -1,0 +1,10 @@
+/* The arguments of a SPEC. Private to the room. */
+#ifndef KYMO_PROBE_SPEC_ARG_H
+#define KYMO_PROBE_SPEC_ARG_H
+
+#include "probe/spec_piece.h"
+
+/* Parse `[NAME=]FETCH[:TYPE]` and append it to `spec`. */
+struct kymo_error *kymo_spec_arg_parse(const char *text, struct kymo_spec_piece piece, struct kymo_spec *spec);
+
+#endif

@@ -1,0 +1,45 @@
+#include "base/error.h"
+#include "proc/members.h"
+#include "proc/memory.h"
+#include "proc/request.h"
+#include "proc/state.h"
+#include "procfs/maps.h"
+#include "procfs/memory.h"
+
+/* Who was followed from its birth shares its memory with nobody that its tree does not know: while it stands still nobody maps anything in it. */
+static bool are_maps_at_rest(const struct kymo_process *process)
+{
+	return process->stopped && process->tree && process->was_born_here && !kymo_tree_sharing_child(process);
+}
+
+struct kymo_error *kymo_process_maps(struct kymo_process *process, struct kymo_maps *ret)
+{
+	struct kymo_error *error;
+
+	if (!are_maps_at_rest(process))
+		return kymo_maps_read(process->pid, ret);
+	error = process->has_maps ? NULL : kymo_maps_read(process->pid, &process->maps);
+	if (error)
+		return error;
+	process->has_maps = true;
+	return kymo_maps_copy(&process->maps, ret);
+}
+
+int kymo_process_read(struct kymo_process *process, uint64_t address, void *data, size_t size)
+{
+	return kymo_memory_read(&process->memory, address, data, size);
+}
+
+/* A hub writes to what the process has now. If that has executed something since it was opened here, what is read here is gone. */
+static int write_through_hub(struct kymo_process *process, uint64_t address, const void *data, size_t size)
+{
+	uint8_t first;
+	int err = size ? kymo_process_read(process, address, &first, sizeof(first)) : 0;
+
+	return err ? err : kymo_joined_write(process->joined, address, data, size);
+}
+
+int kymo_process_write(struct kymo_process *process, uint64_t address, const void *data, size_t size)
+{
+	return process->joined && kymo_joined_writes(process->joined) ? write_through_hub(process, address, data, size) : kymo_memory_write(&process->memory, address, data, size);
+}

@@ -1,0 +1,103 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/io.h"
+#include "base/vec.h"
+#include "hub/freeze/holder.h"
+#include "proc/state.h"
+#include "proc/thread.h"
+#include "procfs/info.h"
+#include "procfs/maps.h"
+#include "procfs/memory.h"
+
+static struct kymo_error *create(pid_t pid, const struct kymo_memory *memory, struct kymo_process **ret)
+{
+	struct kymo_process *process = calloc(1, sizeof(*process));
+
+	if (!process)
+		return &kymo_error_no_memory;
+	process->pid = pid;
+	process->memory = *memory;
+	*ret = process;
+	return NULL;
+}
+
+struct kymo_error *kymo_process_create(pid_t pid, struct kymo_process **ret)
+{
+	struct kymo_memory memory;
+	struct kymo_error *error = kymo_memory_init(pid, &memory);
+
+	if (error)
+		return error;
+	error = create(pid, &memory, ret);
+	if (error)
+		kymo_memory_deinit(&memory);
+	return error;
+}
+
+struct kymo_error *kymo_process_create_held(pid_t pid, struct kymo_process **ret, struct kymo_error **refusal_ret)
+{
+	struct kymo_memory memory;
+	struct kymo_error *error = kymo_memory_init_held(pid, &memory, refusal_ret);
+
+	if (error)
+		return error;
+	error = create(pid, &memory, ret);
+	if (error) {
+		kymo_memory_deinit(&memory);
+		kymo_error_destroy(*refusal_ret);
+		*refusal_ret = NULL;
+	}
+	return error;
+}
+
+/* EI_CLASS and e_machine of the program. */
+struct kymo_error *kymo_process_check_class(struct kymo_process *process)
+{
+	unsigned char ident[20];
+	char name[64];
+	kymo_cleanup_close int fd = -1;
+
+	snprintf(name, sizeof(name), "/proc/%d/exe", kymo_live_thread(process->pid));
+	fd = open(name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT)
+		return kymo_error_create(KYMO_ERROR_BAD_DATA, "process %d has no program: it is a kernel thread, or it is ending",
+					 process->pid);
+	if (fd < 0)
+		return kymo_error_errno(errno, "cannot read the program of process %d", process->pid);
+	if (kymo_pread_all(fd, ident, sizeof(ident), 0) || memcmp(ident, "\177ELF", 4))
+		return NULL;	/* binfmt_misc; the planner looks at the real files */
+	if (ident[4] != 2 || ident[18] != 62)
+		return kymo_error_create(KYMO_ERROR_BAD_DATA,
+					 "process %d is not a 64-bit x86 program; kymo traces x86-64 programs only", process->pid);
+	return NULL;
+}
+
+void kymo_process_free(struct kymo_process *process)
+{
+	hub_holder_destroy(process->holder);
+	kymo_memory_deinit(&process->memory);
+	kymo_process_forget_maps(process);
+	kymo_vec_deinit(&process->threads);
+	free(process);
+}
+
+void kymo_process_forget_maps(struct kymo_process *process)
+{
+	if (process->has_maps)
+		kymo_maps_deinit(&process->maps);
+	process->has_maps = false;
+}
+
+struct kymo_thread *kymo_find_thread(const struct kymo_process *process, pid_t tid)
+{
+	for (size_t i = 0; i < process->threads.n; i++)
+		if (process->threads.items[i].tid == tid)
+			return &process->threads.items[i];
+	return NULL;
+}

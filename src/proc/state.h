@@ -1,0 +1,81 @@
+/* What a process is made of, for the files of this room. */
+#ifndef KYMO_PROC_STATE_H
+#define KYMO_PROC_STATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/user.h>
+
+#include "arch/remote.h"
+#include "base/error.h"
+#include "base/vec.h"
+#include "proc/thread.h"
+#include "procfs/maps.h"
+#include "procfs/memory.h"
+
+struct hub_holder;
+struct kymo_joined;
+struct kymo_tree;
+
+struct kymo_process {
+	pid_t pid;
+	struct kymo_memory memory;
+	bool launched;			/* our child */
+	bool reaped;
+	int status;			/* of a reaped one */
+	bool stopped;
+	bool has_all_engines;		/* of a followed one, since it was stopped: no thread is left that nobody was told of */
+	KYMO_VEC(struct kymo_thread) threads;	/* stopped ones */
+	bool has_maps;			/* `maps` is what it has, as long as it stands still and makes no call */
+	struct kymo_maps maps;
+
+	struct kymo_joined *joined;	/* the hub through which it stands still; NULL: it runs */
+
+	struct kymo_tree *tree;		/* whose hub has its threads while they run, too; NULL: nobody does */
+	struct hub_holder *holder;	/* for which it stands still, where the hub is this thread's; NULL: it never has, and was not launched */
+	pid_t anothers;			/* the thread that another one traced when it was to be stopped last, or 0 */
+	bool is_past;			/* it has ended or become another program, and no thread of it is left */
+	bool was_born_here;		/* followed from its first instruction on */
+	bool holds_birth;		/* of its next thread */
+	bool is_held;			/* one is held, which is yet to be told: until then nobody lets the process run */
+	struct kymo_process *memory_of;	/* whose memory it runs in (vfork); NULL: its own */
+
+	struct kymo_gadgets gadgets;
+	uint64_t own_syscall;	/* one of kymo's own (kymo_remote_inherit()), or 0 */
+	struct {
+		bool active;
+		size_t thread;
+		struct user_regs_struct registers;	/* the thread's own */
+		uint64_t sp;
+		uint8_t *kept;		/* what lay where scratch and frame are */
+		size_t n_kept;
+	} remote;
+	struct {
+		bool began;
+		bool is_static;		/* no dynamic linker */
+		bool is_on;		/* it runs, to its next event */
+		bool is_stopped;	/* … but for a group stop */
+		uint64_t moment_ns;	/* when it is looked at although nothing has happened */
+		uint64_t debug;		/* where the linker puts the address of its struct r_debug, or 0 */
+	} startup;
+};
+
+/* Allocate the struct for `pid` and open what belongs to it; the latter as kymo_memory_init_held() does. */
+struct kymo_error *kymo_process_create(pid_t pid, struct kymo_process **ret);
+struct kymo_error *kymo_process_create_held(pid_t pid, struct kymo_process **ret, struct kymo_error **refusal_ret);
+
+/* Free it, with what belongs to it; it is held by nobody, and in no tree. */
+void kymo_process_free(struct kymo_process *process);
+
+/* What is known of its mappings is out of date. */
+void kymo_process_forget_maps(struct kymo_process *process);
+
+/* BAD_DATA for anything but a 64-bit program of this architecture. */
+struct kymo_error *kymo_process_check_class(struct kymo_process *process);
+
+/* The one with that id, or NULL. */
+struct kymo_thread *kymo_find_thread(const struct kymo_process *process, pid_t tid);
+
+#endif

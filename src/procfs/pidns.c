@@ -1,0 +1,121 @@
+/*
+ * Process ids across PID namespaces. /proc may be that of a namespace above our own (a container without a /proc of its own): its status files have an id for each namespace from there down
+ * to the thread's (NSpid of proc(5)), and our own has as many as there are down to us.
+ */
+#include "procfs/pidns.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+
+#define STATUS_LIMIT 65536
+#define DEPTH_MAX 33	/* MAX_PID_NS_LEVEL of the kernel, and the first one */
+
+/* Its ids, from the namespace of /proc to its own; how many, 0 where it is gone. */
+static size_t read_ids(const char *path, pid_t ids[DEPTH_MAX])
+{
+	kymo_cleanup_free char *status = NULL;
+	const char *at;
+	char *end;
+	size_t n = 0;
+
+	if (kymo_read_file(AT_FDCWD, path, STATUS_LIMIT, &status, NULL))
+		return 0;
+	at = strstr(status, "\nNSpid:");
+	for (at = at ? at + strlen("\nNSpid:") : ""; *at == '\t' && n < DEPTH_MAX; at = end)
+		ids[n++] = (pid_t)strtol(at + 1, &end, 10);
+	return n;
+}
+
+static bool read_namespace(pid_t process, struct stat *ret)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/pid", process);
+	return !stat(path, ret);
+}
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+	return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
+}
+
+/* What is looked for: a thread with the id `pid` in namespace `space`, or at `level` where that is NULL. */
+struct search {
+	const struct stat *space;
+	size_t level;
+	pid_t pid;
+	pid_t process, ids[DEPTH_MAX];	/* what was found: its process as /proc has it, its ids */
+	size_t n;
+};
+
+static bool is_wanted(struct search *search, const char *path)
+{
+	search->n = read_ids(path, search->ids);
+	if (search->space)
+		return search->n && search->ids[search->n - 1] == search->pid;
+	return search->n > search->level && search->ids[search->level] == search->pid;
+}
+
+static bool find_thread(struct search *search, pid_t process)
+{
+	kymo_cleanup_closedir DIR *tasks = NULL;
+	struct dirent *entry;
+	char path[128];
+
+	snprintf(path, sizeof(path), "/proc/%d/task", process);
+	tasks = opendir(path);
+	while (tasks && (entry = readdir(tasks))) {
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/status", process, atoi(entry->d_name));
+		if (atoi(entry->d_name) > 0 && is_wanted(search, path)) {
+			search->process = process;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool find(struct search *search)
+{
+	kymo_cleanup_closedir DIR *processes = opendir("/proc");
+	struct dirent *entry;
+	struct stat space;
+
+	while (processes && (entry = readdir(processes))) {
+		const pid_t process = atoi(entry->d_name);
+
+		if (process <= 0 || (search->space && (!read_namespace(process, &space) || !is_same(&space, search->space))))
+			continue;
+		if (find_thread(search, process))
+			return true;
+	}
+	return false;
+}
+
+pid_t kymo_pid_here(pid_t tid, pid_t pid)
+{
+	struct search caller = { .pid = tid }, wanted = { .pid = pid };
+	pid_t own[DEPTH_MAX];
+	const size_t depth = read_ids("/proc/self/status", own);
+	struct stat own_space, space;
+
+	if (!depth || stat("/proc/self/ns/pid", &own_space))
+		return 0;
+	caller.level = depth - 1;
+	caller.process = tid;
+	if (depth > 1 && !find(&caller))
+		return 0;
+	if (!read_namespace(caller.process, &space))
+		return 0;
+	if (is_same(&own_space, &space))
+		return pid;
+	wanted.space = &space;
+	return find(&wanted) && wanted.n >= depth ? wanted.ids[depth - 1] : 0;
+}

@@ -1,0 +1,31 @@
+/* How far a recording is, and whether it is to end. */
+#include "base/io.h"
+#include "record/recording.h"
+
+#define SECOND_NS 1000000000u
+
+volatile int kymo_record_stop, kymo_record_snapshots;
+
+void recording_progress(struct recording *recording, const char *phase)
+{
+	struct kymo_record_progress now = {
+		.seconds = recording->begin_ns ? (double)(kymo_now_ns() - recording->begin_ns) / SECOND_NS : 0,
+		.bytes = __atomic_load_n(&recording->output.bytes, __ATOMIC_RELAXED),
+		.events = __atomic_load_n(&recording->output.events, __ATOMIC_RELAXED),
+		.lost = recording_lost(recording),
+		.n_sites = recording_n_sites(recording),
+		.n_processes = recording->targets.n,
+		.phase = phase,
+		.command_ended = recording->result.command_ended,
+	};
+
+	if (recording->options->progress)
+		recording->options->progress(&now, recording->options->data);
+}
+
+bool recording_is_time_up(const struct recording *recording)
+{
+	return kymo_record_stop ||
+	       (recording->options->seconds > 0 &&
+		(double)(kymo_now_ns() - recording->begin_ns) >= recording->options->seconds * SECOND_NS);
+}

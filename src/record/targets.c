@@ -1,0 +1,225 @@
+/* The processes of a recording, and their sources: probes and rings, which they have or share. */
+#include <stdlib.h>
+#include <stdio.h>
+
+#include "base/cleanup.h"
+#include "probe/remove.h"
+#include "record/directory.h"
+#include "record/kernel.h"
+#include "record/recording.h"
+
+#define CHILD_BUFFER (UINT64_C(1) << 20)	/* bytes a CPU, of whom a tree has many; less where --buffer is less */
+#define BUFFER_LEAST (UINT64_C(64) << 10)	/* bytes a CPU, of each */
+#define SHARES 4				/* what is left of the bound for a flight recorder's children is divided so */
+
+struct target *recording_add_target(struct recording *recording, struct kymo_process *process, const struct target *parent)
+{
+	struct target *target = calloc(1, sizeof(*target));
+
+	if (!target || !kymo_vec_push(&recording->targets, target)) {
+		free(target);
+		return NULL;
+	}
+	target->process = process;
+	target->pid = kymo_process_pid(process);
+	target->inner_pid = kymo_inner_tid(target->pid);
+	target->parent = parent ? parent->inner_pid : 0;
+	return target;
+}
+
+/* ---- sources ------------------------------------------------------------------------------------------------------- */
+
+void recording_use_source(struct target *target, struct source *source)
+{
+	target->source = source;
+	if (source)
+		source->users++;
+}
+
+uint64_t recording_share_of(const struct recording *recording)
+{
+	uint64_t used = 0, left;
+
+	for (size_t i = 0; i < recording->sources.n; i++)
+		used += recording->sources.items[i]->is_named ? 0 : recording->sources.items[i]->buffer_size;
+	left = used < recording->options->buffer_size ? recording->options->buffer_size - used : 0;
+	return left / SHARES < BUFFER_LEAST ? BUFFER_LEAST : left / SHARES;
+}
+
+static uint64_t buffer_of(const struct recording *recording, const struct target *target)
+{
+	const struct kymo_record_options *options = recording->options;
+	uint64_t size = options->buffer_size, most = options->overwrite ? recording_share_of(recording) : CHILD_BUFFER;
+
+	if (options->overwrite && target->is_named && options->n_pids > 1)	/* one bound for all that were asked for, too */
+		return size / options->n_pids < BUFFER_LEAST ? BUFFER_LEAST : size / options->n_pids;
+	if (most > CHILD_BUFFER)
+		most = CHILD_BUFFER;
+	return target->is_named || size < most ? size : most;
+}
+
+struct kymo_error *recording_create_source(struct recording *recording, struct target *target)
+{
+	const struct kymo_record_options *options = recording->options;
+	kymo_cleanup_free char *directory = realpath(".", NULL), *path = NULL;
+	struct source *source = calloc(1, sizeof(*source));
+	struct kymo_probes_options probe_options = {
+		.events = recording->events,
+		.buffer_size = buffer_of(recording, target),
+		.overwrite = options->overwrite,
+		.is_tight = options->overwrite && (!target->is_named || options->n_pids > 1),
+		.no_rseq = options->no_rseq,
+		.displace_faulting = options->displace_faulting,
+		.kernel = recording->kernel ? recording_kernel_places(recording->kernel) : NULL,
+		.is_one_of_many = recording->tree && target->pid != recording->pid,
+		.is_followed = recording->tree,
+		.has_addresses = !target->is_starting,
+		.has_begun = recording_begin_together,
+		.warn = recording_tell,
+		.data = recording,
+	};
+	struct kymo_error *error;
+
+	if (asprintf(&path, "%s/%s", directory ? directory : "", options->directory) < 0)
+		path = NULL;
+	if (!source || !path || !kymo_vec_reserve(&recording->sources, recording->sources.n + 1)) {
+		free(source);
+		return &kymo_error_no_memory;
+	}
+	probe_options.directory = options->directory[0] == '/' ? options->directory : path;
+	error = kymo_probes_create(target->process, recording->specs, recording->n_inproc, &probe_options, &source->probes);
+	if (error) {
+		free(source);
+		return error;
+	}
+	source->process = target->process;
+	source->pid = target->pid;
+	source->is_named = target->is_named;
+	source->buffer_size = probe_options.buffer_size;
+	recording->sources.items[recording->sources.n++] = source;
+	recording_use_source(target, source);
+	return NULL;
+}
+
+static struct kymo_error *leave_source(struct recording *recording, struct source *source);
+
+static struct kymo_error *end_source(struct recording *recording, struct source *source)
+{
+	struct kymo_error *error = recording->has_output ? source_finish_rings(recording, source) : NULL, *last;
+	struct source *lender = source->lender;
+
+	recording_note_thread_ids(recording, source);
+	for (size_t i = 0; i < recording->sources.n; i++)
+		if (recording->sources.items[i] == source)
+			recording->sources.items[i] = recording->sources.items[--recording->sources.n];
+	kymo_adopted_destroy(source->adopted);
+	if (!lender) {
+		kymo_probes_destroy(source->probes);
+		kymo_process_destroy(source->process);
+	}
+	free(source->rings);
+	free(source->shared);
+	free(source->places);
+	free(source);
+	last = lender ? leave_source(recording, lender) : NULL;
+	if (error)
+		kymo_error_destroy(last);
+	else
+		error = last;
+	return error;
+}
+
+static struct kymo_error *leave_source(struct recording *recording, struct source *source)
+{
+	return --source->users ? NULL : end_source(recording, source);
+}
+
+/* The rings of a forked child, with the probes of `parent`. */
+struct source *recording_borrow_source(struct recording *recording, struct source *parent, struct kymo_adopted *adopted, pid_t pid)
+{
+	struct source *source = calloc(1, sizeof(*source)), *lender = parent->lender ? parent->lender : parent;
+
+	if (!source || !kymo_vec_reserve(&recording->sources, recording->sources.n + 1)) {
+		free(source);
+		return NULL;
+	}
+	*source = (struct source){
+		.process = lender->process,
+		.probes = lender->probes,
+		.lender = lender,
+		.adopted = adopted,
+		.pid = pid,
+		.buffer_size = kymo_adopted_ring(adopted, lender->probes, 0).subbuffer_size * kymo_adopted_ring(adopted, lender->probes, 0).n_subbuffers,
+	};
+	lender->users++;
+	recording->sources.items[recording->sources.n++] = source;
+	return source;
+}
+
+struct kymo_error *recording_drop_target(struct recording *recording, struct target *target)
+{
+	struct source *source = target->source;
+	struct kymo_error *error = NULL;
+
+	recording_end_look(recording, target);
+	for (size_t i = 0; i < recording->targets.n; i++)
+		if (recording->targets.items[i] == target)
+			recording->targets.items[i] = recording->targets.items[--recording->targets.n];
+	if (recording->process == target->process)
+		recording->process = NULL;
+	if (recording->has_output)
+		recording_note_end(recording, target);
+	if (!source || source->process != target->process)
+		kymo_process_destroy(target->process);
+	if (source)
+		error = leave_source(recording, source);
+	free(target);
+	return error;
+}
+
+void recording_give_back(struct recording *recording, struct target *target)
+{
+	struct kymo_detach_result result = { .note = NULL };
+	const uint64_t inode = target->source ? kymo_probes_inode(target->source->probes) : 0;
+
+	kymo_process_resume(target->process);
+	if (inode)
+		kymo_error_destroy(kymo_remove(target->process, inode, &result));
+	free(result.note);
+	kymo_error_destroy(recording_drop_target(recording, target));
+}
+
+/* ---- probes in --------------------------------------------------------------------------------------------------------- */
+
+struct kymo_error *recording_make_output(struct recording *recording)
+{
+	struct kymo_error *error = NULL;
+
+	if (recording->is_described)
+		return NULL;
+	if (!recording->has_output)
+		error = output_init(recording->options->directory, &recording->output);
+	if (error)
+		return error;
+	recording->has_output = recording->is_described = true;
+	error = recording_describe_target(recording);
+	for (size_t i = 0; i < recording->targets.n; i++)
+		recording_note_begin(recording, recording->targets.items[i], NULL);
+	return error ? error : recording_write_metadata(recording);
+}
+
+/* A command that is refused in the end, as its last file lacks a function, leaves no directory and the earlier recording in place. */
+struct kymo_error *recording_install(struct recording *recording, struct source *source)
+{
+	struct kymo_error *error = kymo_probes_resolve(source->probes);
+	size_t n_sites;
+
+	if (!error && kymo_probes_pending(source->probes) && !recording->is_described)
+		error = recording->options->command ? directory_check(recording->options->directory) : recording_make_output(recording);
+	if (!error)
+		error = kymo_probes_install(source->probes, &recording->result.stopped_ns);
+	n_sites = kymo_probes_n_sites(source->probes);
+	if (n_sites > recording->n_sites)
+		recording->n_sites = n_sites;
+	return error;
+}
