@@ -5,8 +5,9 @@
  *
  * loads a library made by gen_many.py and starts THREADS threads that sleep, call some of its functions and check what
  * they return. Two more threads watch the time: the oldest spins on the clock, the youngest sleeps for 200 us at a
- * time. Each keeps the longest gap between two looks at the clock. A thread that was preempted was not held, so the time for
- * which the thread was ready but another one had its CPU (/proc/self/task/TID/schedstat) is taken off: "blocked".
+ * time. Each keeps the longest gap between two looks at the clock. A thread that was preempted was not held, so the
+ *time for which the thread was ready but another one had its CPU (/proc/self/task/TID/schedstat) is taken off:
+ *"blocked".
  *
  * Commands, one byte each on stdin: 'b' begins a measurement; 'e' ends it and prints
  * "gaps LARGEST_NS LARGEST_BLOCKED_NS SUM_OF_BLOCKED_NS"; the end of stdin ends the program. A wrong result of a
@@ -41,17 +42,17 @@ static unsigned int table_count;
 static long *expected;
 
 static atomic_bool measuring, stopping;
-static atomic_uint epoch;		/* odd while a measurement runs */
+static atomic_uint epoch; /* odd while a measurement runs */
 
 struct watch {
-	uint64_t sleep_ns;		/* asked for between two looks */
-	int schedstat;			/* or -1 */
+	uint64_t sleep_ns; /* asked for between two looks */
+	int schedstat;     /* or -1 */
 	uint64_t last_ns, last_delay_ns;
 	unsigned int epoch;
 	_Atomic uint64_t largest_ns, largest_blocked_ns, sum_blocked_ns;
 };
 
-static struct watch spinner = {.sleep_ns = 0}, sleeper = {.sleep_ns = SLEEPER_SLEEP_NS};
+static struct watch spinner = { .sleep_ns = 0 }, sleeper = { .sleep_ns = SLEEPER_SLEEP_NS };
 
 static uint64_t now_ns(void)
 {
@@ -63,7 +64,7 @@ static uint64_t now_ns(void)
 
 static void sleep_ns(uint64_t ns)
 {
-	struct timespec time = {.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
+	struct timespec time = { .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) };
 
 	nanosleep(&time, NULL);
 }

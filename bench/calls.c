@@ -1,7 +1,8 @@
 /*
- * calls THREADS CALL=N...: ns of a system call, as a program sees it that makes N of them, one after the other, on its first thread; the others, THREADS - 1, sleep. CALL is getppid,
- * read or write, of one byte. Prints "CALL NS" a line, on the clock: what a tracer does on another CPU meanwhile is waited for. Without a CALL it says "ready" with its process id, and
- * waits for the end of its input.
+ * calls THREADS CALL=N...: ns of a system call, as a program sees it that makes N of them, one after the other, on its
+ * first thread; the others, THREADS - 1, sleep. CALL is getppid, read or write, of one byte. Prints "CALL NS" a line,
+ * on the clock: what a tracer does on another CPU meanwhile is waited for. Without a CALL it says "ready" with its
+ * process id, and waits for the end of its input.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -69,7 +70,7 @@ static void make_threads(long n)
 		if (pthread_create(&thread, &attributes, sleep_on, &barrier))
 			abort();
 	pthread_barrier_wait(&barrier);
-	usleep(100000);		/* they go to sleep */
+	usleep(100000); /* they go to sleep */
 }
 
 static int measure(char *words)

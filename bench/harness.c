@@ -22,25 +22,25 @@
 #define SUSTAIN_BATCH 2000
 
 struct sample {
-	double cpu_ns, wall_ns;		/* of a call */
+	double cpu_ns, wall_ns; /* of a call */
 };
 
 struct job {
 	const struct bench_loop *loop;
-	long calls;			/* a round */
+	long calls; /* a round */
 	int rounds;
-	int warm_up;			/* rounds before, not kept */
-	int n_threads;			/* threads that take part: 0 … n_threads - 1 */
-	useconds_t pause_us;		/* between rounds, for whoever reads the buffers */
-	double seconds;			/* > 0: call until that long has passed, `rounds` does not count */
-	double calls_per_ns;		/* > 0: of a thread, on average: it sleeps when it is ahead */
+	int warm_up;         /* rounds before, not kept */
+	int n_threads;       /* threads that take part: 0 … n_threads - 1 */
+	useconds_t pause_us; /* between rounds, for whoever reads the buffers */
+	double seconds;      /* > 0: call until that long has passed, `rounds` does not count */
+	double calls_per_ns; /* > 0: of a thread, on average: it sleeps when it is ahead */
 };
 
 struct worker {
 	pthread_t thread;
 	int index;
 	struct sample samples[MAX_ROUNDS];
-	uint64_t calls;			/* of the sustained case */
+	uint64_t calls; /* of the sustained case */
 	uint64_t wall_ns;
 };
 
@@ -97,7 +97,7 @@ static void run_rounds(struct worker *self)
 static void keep_pace(uint64_t calls, uint64_t begin)
 {
 	if (job.calls_per_ns > 0 && (double)calls > (double)(now_ns(CLOCK_MONOTONIC) - begin) * job.calls_per_ns)
-		nanosleep(&(struct timespec){0, 100000}, NULL);
+		nanosleep(&(struct timespec){ 0, 100000 }, NULL);
 }
 
 static void run_for(struct worker *self)
@@ -302,7 +302,7 @@ struct event_options {
 	int threads[8];
 	int n_threads;
 	int max_threads;
-	char **words;			/* SHAPE=CALLS */
+	char **words; /* SHAPE=CALLS */
 	int n_words;
 };
 
@@ -344,7 +344,7 @@ static void prime(const struct bench_loop *loop, long calls, const struct event_
 
 static int event_main(int argc, char **argv, const struct bench_loop *loops, size_t n_loops)
 {
-	struct event_options options = {0};
+	struct event_options options = { 0 };
 	bool primed = false;
 
 	if (!parse_event_options(argc, argv, &options))
@@ -382,7 +382,7 @@ static int event_main(int argc, char **argv, const struct bench_loop *loops, siz
 /* "sustained CALLS SECONDS": the calls of all threads, the time of the one that took longest. */
 static int sustain_main(int argc, char **argv, const struct bench_loop *loops, size_t n_loops)
 {
-	struct job only = {0};
+	struct job only = { 0 };
 	uint64_t calls = 0, longest = 0;
 
 	if (argc != 6 && argc != 7)
@@ -419,7 +419,9 @@ int bench_main(int argc, char **argv, const struct bench_loop *loops, size_t n_l
 	else if (argc > 1 && !strcmp(argv[1], "sustain"))
 		status = sustain_main(argc, argv, loops, n_loops);
 	if (status == 2)
-		fprintf(stderr, "usage: %s event ROUNDS PAUSE_US THREADS,... SHAPE=CALLS... [idle=N]\n"
-			"       %s sustain SECONDS THREADS SHAPE ARGS [CALLS_PER_SECOND]\n", argv[0], argv[0]);
+		fprintf(stderr,
+			"usage: %s event ROUNDS PAUSE_US THREADS,... SHAPE=CALLS... [idle=N]\n"
+			"       %s sustain SECONDS THREADS SHAPE ARGS [CALLS_PER_SECOND]\n",
+			argv[0], argv[0]);
 	return status;
 }

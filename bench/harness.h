@@ -18,9 +18,9 @@
 #include <stddef.h>
 
 struct bench_loop {
-	const char *shape;		/* what is called: "nop", "push", "c", "tp", "pun"; not "idle" */
+	const char *shape; /* what is called: "nop", "push", "c", "tp", "pun"; not "idle" */
 	int n_args;
-	void (*run)(long calls);	/* makes `calls` calls */
+	void (*run)(long calls); /* makes `calls` calls */
 };
 
 /* main() of a target program. Returns its exit status. */

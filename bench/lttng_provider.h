@@ -15,29 +15,17 @@
 LTTNG_UST_TRACEPOINT_EVENT(kymo_bench, tp0, LTTNG_UST_TP_ARGS(), LTTNG_UST_TP_FIELDS())
 
 LTTNG_UST_TRACEPOINT_EVENT(kymo_bench, tp2, LTTNG_UST_TP_ARGS(int, a, long, b),
-	LTTNG_UST_TP_FIELDS(
-		lttng_ust_field_integer(int, a, a)
-		lttng_ust_field_integer(long, b, b)
-	)
-)
+			   LTTNG_UST_TP_FIELDS(lttng_ust_field_integer(int, a, a) lttng_ust_field_integer(long, b, b)))
 
-LTTNG_UST_TRACEPOINT_EVENT(kymo_bench, tp6,
-	LTTNG_UST_TP_ARGS(int, a, long, b, long, c, long, d, long, e, long, f),
-	LTTNG_UST_TP_FIELDS(
-		lttng_ust_field_integer(int, a, a)
-		lttng_ust_field_integer(long, b, b)
-		lttng_ust_field_integer(long, c, c)
-		lttng_ust_field_integer(long, d, d)
-		lttng_ust_field_integer(long, e, e)
-		lttng_ust_field_integer(long, f, f)
-	)
-)
+LTTNG_UST_TRACEPOINT_EVENT(kymo_bench, tp6, LTTNG_UST_TP_ARGS(int, a, long, b, long, c, long, d, long, e, long, f),
+			   LTTNG_UST_TP_FIELDS(lttng_ust_field_integer(int, a, a) lttng_ust_field_integer(long, b, b)
+						       lttng_ust_field_integer(long, c, c)
+							       lttng_ust_field_integer(long, d, d)
+								       lttng_ust_field_integer(long, e, e)
+									       lttng_ust_field_integer(long, f, f)))
 
 LTTNG_UST_TRACEPOINT_EVENT(kymo_bench, text, LTTNG_UST_TP_ARGS(const char *, text),
-	LTTNG_UST_TP_FIELDS(
-		lttng_ust_field_string(text, text)
-	)
-)
+			   LTTNG_UST_TP_FIELDS(lttng_ust_field_string(text, text)))
 
 #endif
 

@@ -45,7 +45,8 @@ static void loop_empty(long calls)
 }
 
 static const struct bench_loop loops[] = {
-	{"tp", 2, loop_tp2}, {"tp", 0, loop_tp0}, {"tp", 6, loop_tp6}, {"text", 1, loop_text}, {"empty", 2, loop_empty},
+	{ "tp", 2, loop_tp2 },    { "tp", 0, loop_tp0 },      { "tp", 6, loop_tp6 },
+	{ "text", 1, loop_text }, { "empty", 2, loop_empty },
 };
 
 int main(int argc, char **argv)

@@ -20,9 +20,9 @@
 #endif
 
 /* 10 bytes, SITE_OFFSET. rax points to memory of the red zone, for those that write to it. */
-#define BEFORE							\
-	"lea -64(%rsp), %rax\n\t"				\
-	"test %rsi, %rsi\n\t"					\
+#define BEFORE \
+	"lea -64(%rsp), %rax\n\t" \
+	"test %rsi, %rsi\n\t" \
 	"js 1f\n\t"
 
 #define THREE_BYTES "mov %rdi, %rcx\n\t"
@@ -33,37 +33,31 @@
 /* Behind the program's text, so that jumps of 8 MiB and of 32 KiB forward lead into it. It is never touched. */
 __attribute__((used)) static char occupied[32 << 20];
 
-#define SHAPE(shape, body)							\
-	void hit_##shape(int a, long b);					\
-	FUNCTION void hit_##shape(int a, long b)				\
-	{									\
-		asm(BEFORE body "ret");						\
-	}									\
-	static void loop_##shape(long calls)					\
-	{									\
-		for (long i = 0; i < calls; i++)				\
-			hit_##shape((int)i, i);					\
+#define SHAPE(shape, body) \
+	void hit_##shape(int a, long b); \
+	FUNCTION void hit_##shape(int a, long b) \
+	{ \
+		asm(BEFORE body "ret"); \
+	} \
+	static void loop_##shape(long calls) \
+	{ \
+		for (long i = 0; i < calls; i++) \
+			hit_##shape((int)i, i); \
 	}
 
 SHAPE(jump, "lea 0x11223344(%rdi), %rcx\n\t"
 	    "1: " BACKWARDS)
-SHAPE(group, THREE_BYTES
-	     "mov %rsi, %rdx\n\t"
-	     "1: " BACKWARDS)
-SHAPE(pun, THREE_BYTES
-	   "1: " BACKWARDS)
+SHAPE(group, THREE_BYTES "mov %rsi, %rdx\n\t"
+			 "1: " BACKWARDS)
+SHAPE(pun, THREE_BYTES "1: " BACKWARDS)
 /* test %al, (%rax) */
-SHAPE(prefixed, THREE_BYTES
-		"1: .byte 0x84, 0x00\n\t"
-		BACKWARDS_LATER)
+SHAPE(prefixed, THREE_BYTES "1: .byte 0x84, 0x00\n\t" BACKWARDS_LATER)
 /* test %al, (%rax); add %al, (%rax) */
-SHAPE(evicted, THREE_BYTES
-	       "1: .byte 0x84, 0x00, 0x00, 0x00\n\t"
-	       BACKWARDS_LATER)
+SHAPE(evicted, THREE_BYTES "1: .byte 0x84, 0x00, 0x00, 0x00\n\t" BACKWARDS_LATER)
 
 static const struct bench_loop loops[] = {
-	{"jump", 2, loop_jump},		{"group", 2, loop_group},	{"pun", 2, loop_pun},
-	{"prefixed", 2, loop_prefixed},	{"evicted", 2, loop_evicted},
+	{ "jump", 2, loop_jump },         { "group", 2, loop_group },     { "pun", 2, loop_pun },
+	{ "prefixed", 2, loop_prefixed }, { "evicted", 2, loop_evicted },
 };
 
 int main(int argc, char **argv)

@@ -30,7 +30,7 @@ UNTRACED static void loop_c2(long calls)
 }
 
 static const struct bench_loop loops[] = {
-	{"c", 2, loop_c2},
+	{ "c", 2, loop_c2 },
 };
 
 #else
@@ -38,39 +38,43 @@ static const struct bench_loop loops[] = {
 /*
  * hit_SHAPEn(): its n arguments are the first n of (int, long, long, long, long, long).
  */
-#define SHAPE(shape, body)                                                                                            \
-	void hit_##shape##0(void);                                                                                    \
-	void hit_##shape##2(int a, long b);                                                                           \
-	void hit_##shape##6(int a, long b, long c, long d, long e, long f);                                           \
-	FUNCTION void hit_##shape##0(void)                                                                            \
-	{                                                                                                             \
-		asm(body);                                                                                            \
-	}                                                                                                             \
-	FUNCTION void hit_##shape##2(int a, long b)                                                                   \
-	{                                                                                                             \
-		asm(body);                                                                                            \
-	}                                                                                                             \
-	FUNCTION void hit_##shape##6(int a, long b, long c, long d, long e, long f)                                   \
-	{                                                                                                             \
-		asm(body);                                                                                            \
-	}                                                                                                             \
-	static void loop_##shape##0(long calls)                                                                       \
-	{                                                                                                             \
-		for (long i = 0; i < calls; i++)                                                                      \
-			hit_##shape##0();                                                                             \
-	}                                                                                                             \
-	static void loop_##shape##2(long calls)                                                                       \
-	{                                                                                                             \
-		for (long i = 0; i < calls; i++)                                                                      \
-			hit_##shape##2((int)i, i);                                                                    \
-	}                                                                                                             \
-	static void loop_##shape##6(long calls)                                                                       \
-	{                                                                                                             \
-		for (long i = 0; i < calls; i++)                                                                      \
-			hit_##shape##6((int)i, i, i, i, i, i);                                                        \
+#define SHAPE(shape, body) \
+	void hit_##shape##0(void); \
+	void hit_##shape##2(int a, long b); \
+	void hit_##shape##6(int a, long b, long c, long d, long e, long f); \
+	FUNCTION void hit_##shape##0(void) \
+	{ \
+		asm(body); \
+	} \
+	FUNCTION void hit_##shape##2(int a, long b) \
+	{ \
+		asm(body); \
+	} \
+	FUNCTION void hit_##shape##6(int a, long b, long c, long d, long e, long f) \
+	{ \
+		asm(body); \
+	} \
+	static void loop_##shape##0(long calls) \
+	{ \
+		for (long i = 0; i < calls; i++) \
+			hit_##shape##0(); \
+	} \
+	static void loop_##shape##2(long calls) \
+	{ \
+		for (long i = 0; i < calls; i++) \
+			hit_##shape##2((int)i, i); \
+	} \
+	static void loop_##shape##6(long calls) \
+	{ \
+		for (long i = 0; i < calls; i++) \
+			hit_##shape##6((int)i, i, i, i, i, i); \
 	}
 
-#define LOOPS(shape) {#shape, 2, loop_##shape##2}, {#shape, 0, loop_##shape##0}, {#shape, 6, loop_##shape##6}
+#define LOOPS(shape) \
+	{ #shape, 2, loop_##shape##2 }, { #shape, 0, loop_##shape##0 }, \
+	{ \
+#shape, 6, loop_##shape##6 \
+	}
 
 #ifdef __clang__
 #define FUNCTION __attribute__((naked, noinline, aligned(16)))
@@ -90,7 +94,7 @@ SHAPE(step, "sub $0x18, %rsp\n\t"
 	    "add $0x18, %rsp\n\t"
 	    "ret")
 
-static const struct bench_loop loops[] = {LOOPS(nop), LOOPS(push), LOOPS(step)};
+static const struct bench_loop loops[] = { LOOPS(nop), LOOPS(push), LOOPS(step) };
 
 #endif
 

@@ -56,54 +56,108 @@ static void write_file(const char *name, const void *data, size_t size)
 static void write_good_metadata(uint8_t *uuid)
 {
 	struct kymo_ctf_field fields[] = {
-		{ (char *)"a", KYMO_TYPE_U8 }, { (char *)"b", KYMO_TYPE_S16 },
-		{ (char *)"c", KYMO_TYPE_S64 }, { (char *)"d", KYMO_TYPE_X32 },
+		{ (char *)"a", KYMO_TYPE_U8 },
+		{ (char *)"b", KYMO_TYPE_S16 },
+		{ (char *)"c", KYMO_TYPE_S64 },
+		{ (char *)"d", KYMO_TYPE_X32 },
 	};
 	struct kymo_ctf_field marked[] = {
-		{ (char *)"a", KYMO_TYPE_STRING }, { (char *)"b", KYMO_TYPE_U8 }, { (char *)"c", KYMO_TYPE_F64 },
+		{ (char *)"a", KYMO_TYPE_STRING },
+		{ (char *)"b", KYMO_TYPE_U8 },
+		{ (char *)"c", KYMO_TYPE_F64 },
 		{ (char *)"d", KYMO_TYPE_STRING },
 	};
 	struct kymo_ctf_field call[] = {
-		{ (char *)"arg1", KYMO_TYPE_X64 }, { (char *)"arg2", KYMO_TYPE_X64 }, { (char *)"arg3", KYMO_TYPE_X64 },
-		{ (char *)"arg4", KYMO_TYPE_X64 }, { (char *)"arg5", KYMO_TYPE_X64 }, { (char *)"arg6", KYMO_TYPE_X64 },
-		{ (char *)"sp", KYMO_TYPE_X64 }, { (char *)"memory", KYMO_TYPE_BYTES },
+		{ (char *)"arg1", KYMO_TYPE_X64 }, { (char *)"arg2", KYMO_TYPE_X64 },
+		{ (char *)"arg3", KYMO_TYPE_X64 }, { (char *)"arg4", KYMO_TYPE_X64 },
+		{ (char *)"arg5", KYMO_TYPE_X64 }, { (char *)"arg6", KYMO_TYPE_X64 },
+		{ (char *)"sp", KYMO_TYPE_X64 },   { (char *)"memory", KYMO_TYPE_BYTES },
 	};
 	struct kymo_ctf_field back[] = {
-		{ (char *)"result", KYMO_TYPE_S64 }, { (char *)"number", KYMO_TYPE_S64 }, { (char *)"memory", KYMO_TYPE_BYTES },
+		{ (char *)"result", KYMO_TYPE_S64 },
+		{ (char *)"number", KYMO_TYPE_S64 },
+		{ (char *)"memory", KYMO_TYPE_BYTES },
 	};
 	struct kymo_ctf_event events[] = {
 		{ .id = 0, .name = (char *)"zero", .kind = KYMO_CTF_ENTRY },
 		{ .id = 1, .name = (char *)"one", .fields = fields, .n_fields = 2 },
 		{ .id = 2, .name = (char *)"two", .kind = KYMO_CTF_RETURN },
 		{ .id = 3, .name = (char *)"three", .kind = KYMO_CTF_ENTRY, .function_offset = 1 },
-		{ .id = 4, .name = (char *)"four", .fields = fields, .n_fields = 1, .has_faults = true,
-		  .kind = KYMO_CTF_RETURN, .function_offset = 1 },
+		{ .id = 4,
+		  .name = (char *)"four",
+		  .fields = fields,
+		  .n_fields = 1,
+		  .has_faults = true,
+		  .kind = KYMO_CTF_RETURN,
+		  .function_offset = 1 },
 		{ .id = 5, .name = (char *)"five", .fields = fields, .n_fields = 4, .has_faults = true },
 		{ .id = 6, .name = (char *)"mark", .fields = marked, .n_fields = 4, .kind = KYMO_CTF_MARKER },
-		{ .id = 7, .name = (char *)"mark", .fields = marked, .n_fields = 4, .kind = KYMO_CTF_MARKER,
+		{ .id = 7,
+		  .name = (char *)"mark",
+		  .fields = marked,
+		  .n_fields = 4,
+		  .kind = KYMO_CTF_MARKER,
 		  .offset = 1 },
-		{ .id = 8, .name = (char *)"eight", .fields = marked, .n_fields = 2, .has_faults = true,
-		  .kind = KYMO_CTF_ENTRY, .function_offset = 2 },
-		{ .id = 9, .name = (char *)"nine", .fields = marked, .n_fields = 1, .kind = KYMO_CTF_RETURN,
+		{ .id = 8,
+		  .name = (char *)"eight",
+		  .fields = marked,
+		  .n_fields = 2,
+		  .has_faults = true,
+		  .kind = KYMO_CTF_ENTRY,
 		  .function_offset = 2 },
-		{ .id = 10, .name = (char *)"syscall:openat", .fields = call, .n_fields = 8, .has_faults = true, .kind = KYMO_CTF_SYSCALL, .offset = SYS_openat },
-		{ .id = 11, .name = (char *)"syscall:recvmsg", .fields = call, .n_fields = 8, .has_faults = true, .kind = KYMO_CTF_SYSCALL, .offset = SYS_recvmsg },
-		{ .id = 12, .name = (char *)"syscall:exit", .fields = call, .n_fields = 8, .has_faults = true, .kind = KYMO_CTF_SYSCALL, .offset = SYS_exit },
-		{ .id = 13, .name = (char *)"syscall:return", .fields = back, .n_fields = 3, .has_faults = true, .kind = KYMO_CTF_SYSRET },
+		{ .id = 9,
+		  .name = (char *)"nine",
+		  .fields = marked,
+		  .n_fields = 1,
+		  .kind = KYMO_CTF_RETURN,
+		  .function_offset = 2 },
+		{ .id = 10,
+		  .name = (char *)"syscall:openat",
+		  .fields = call,
+		  .n_fields = 8,
+		  .has_faults = true,
+		  .kind = KYMO_CTF_SYSCALL,
+		  .offset = SYS_openat },
+		{ .id = 11,
+		  .name = (char *)"syscall:recvmsg",
+		  .fields = call,
+		  .n_fields = 8,
+		  .has_faults = true,
+		  .kind = KYMO_CTF_SYSCALL,
+		  .offset = SYS_recvmsg },
+		{ .id = 12,
+		  .name = (char *)"syscall:exit",
+		  .fields = call,
+		  .n_fields = 8,
+		  .has_faults = true,
+		  .kind = KYMO_CTF_SYSCALL,
+		  .offset = SYS_exit },
+		{ .id = 13,
+		  .name = (char *)"syscall:return",
+		  .fields = back,
+		  .n_fields = 3,
+		  .has_faults = true,
+		  .kind = KYMO_CTF_SYSRET },
 	};
 	struct kymo_ctf_thread threads[] = {
-		{ .tid = 0, .comm = (char *)"a" }, { .tid = 0, .pid = 1, .begin = 1000, .comm = (char *)"b" },
+		{ .tid = 0, .comm = (char *)"a" },
+		{ .tid = 0, .pid = 1, .begin = 1000, .comm = (char *)"b" },
 		{ .tid = 1, .pid = 1, .comm = (char *)"c" },
 	};
 	struct kymo_ctf_process processes[] = {
-		{ .pid = 0, .command = (char *)"d" }, { .pid = 1, .command = (char *)"e" },
+		{ .pid = 0, .command = (char *)"d" },
+		{ .pid = 1, .command = (char *)"e" },
 		{ .pid = 1, .begin = 2000, .command = (char *)"f" },
 	};
 	struct kymo_ctf_trace trace = {
-		.clock_frequency = 3000000000, .clock_offset_s = 1700000000,
-		.events = events, .n_events = kymo_countof(events),
-		.threads = threads, .n_threads = kymo_countof(threads),
-		.processes = processes, .n_processes = kymo_countof(processes),
+		.clock_frequency = 3000000000,
+		.clock_offset_s = 1700000000,
+		.events = events,
+		.n_events = kymo_countof(events),
+		.threads = threads,
+		.n_threads = kymo_countof(threads),
+		.processes = processes,
+		.n_processes = kymo_countof(processes),
 	};
 	struct kymo_error *error = kymo_ctf_write_metadata(dir_fd, &trace);
 
@@ -173,7 +227,9 @@ static void sign_packets(uint8_t *data, size_t size, const uint8_t *uuid)
 
 static void check_report(enum kymo_report_mode mode, unsigned int width, bool json)
 {
-	struct kymo_report_options options = { .mode = mode, .width = width, .unicode = width & 1, .all = true, .json = json, .raw = json && width & 1 };
+	struct kymo_report_options options = {
+		.mode = mode, .width = width, .unicode = width & 1, .all = true, .json = json, .raw = json && width & 1
+	};
 	kymo_cleanup_free char *text = NULL;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);

@@ -76,7 +76,8 @@ static void check_code(struct kymo_module *module)
 	size_t n;
 
 	if (!failed(kymo_module_small_stacks(module, &low, &high, &left)))
-		check(low <= high && (low == high || (kymo_module_is_code(module, low, 1) && kymo_module_is_code(module, high - 1, 1))));
+		check(low <= high && (low == high || (kymo_module_is_code(module, low, 1) &&
+						      kymo_module_is_code(module, high - 1, 1))));
 	if (!failed(kymo_module_functions(module, &functions, &n)))
 		for (size_t i = 0; i < n; i++) {
 			check(functions[i].start < functions[i].end);

@@ -1,6 +1,6 @@
 /*
- * Random bytes as a module, split as in fuzz_plan.c: the exits of each function, of two of them as parts of one, and its
- * instructions, with what their contracts promise.
+ * Random bytes as a module, split as in fuzz_plan.c: the exits of each function, of two of them as parts of one, and
+ * its instructions, with what their contracts promise.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -49,13 +49,15 @@ static void check_exits(const struct kymo_module_code *code, const struct kymo_e
 		require(is_in(exits[i].vaddr, code->functions, code->n_functions));
 		require(exits[i].is_tail || !exits[i].target);
 		require(kymo_disassemble(text->bytes + (exits[i].vaddr - text->vaddr),
-					 text->size - (exits[i].vaddr - text->vaddr), exits[i].vaddr, line, sizeof(line)) > 0);
+					 text->size - (exits[i].vaddr - text->vaddr), exits[i].vaddr, line,
+					 sizeof(line)) > 0);
 		require(strstr(line, exits[i].is_tail ? "jmp" : "ret"));
 	}
 	free(exits);
 }
 
-static void check_instructions(const struct kymo_entry_map *map, const struct kymo_span *text, uint64_t low, uint64_t high)
+static void check_instructions(const struct kymo_entry_map *map, const struct kymo_span *text, uint64_t low,
+			       uint64_t high)
 {
 	uint64_t *list = NULL;
 	size_t n = 99;
@@ -63,7 +65,8 @@ static void check_instructions(const struct kymo_entry_map *map, const struct ky
 
 	require(err ? err == -EPERM && !list && n == 99 : n <= high - low);
 	for (size_t i = 0; !err && i < n; i++)
-		require(list[i] >= low && list[i] < high && list[i] - text->vaddr < text->size && (!i || list[i] > list[i - 1]));
+		require(list[i] >= low && list[i] < high && list[i] - text->vaddr < text->size &&
+			(!i || list[i] > list[i - 1]));
 	free(list);
 }
 

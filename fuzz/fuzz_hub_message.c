@@ -1,4 +1,5 @@
-/* Any bytes as a message between a hub and a client, over a socket, from either side: refused, or with values that its type allows. */
+/* Any bytes as a message between a hub and a client, over a socket, from either side: refused, or with values that its
+ * type allows. */
 #include <errno.h>
 #include <sys/socket.h>
 
@@ -29,10 +30,12 @@ static void check_message(const struct hub_message *message, size_t size, enum h
 
 	check(message->version == HUB_VERSION && message->type >= HUB_HELLO && message->type < HUB_N_TYPES);
 	check(message->size <= HUB_DATA_MAX && (!has_memory || size == sizeof(*message) + message->size));
-	check(!has_memory || (from == HUB_ITSELF ? hub_message_brings_memory(message->type) && message->is_reply && !message->result :
-						   hub_message_takes_memory(message->type) && !message->is_reply));
+	check(!has_memory ||
+	      (from == HUB_ITSELF ? hub_message_brings_memory(message->type) && message->is_reply && !message->result
+				  : hub_message_takes_memory(message->type) && !message->is_reply));
 	check((message->type >= HUB_QUIESCE) == ((from == HUB_ITSELF) != message->is_reply));
-	check(!message->is_reply || message->type < HUB_QUIESCE || (message->result >= 0 && KYMO_ACTION_OF(message->result) <= KYMO_ACTION_DETACH));
+	check(!message->is_reply || message->type < HUB_QUIESCE ||
+	      (message->result >= 0 && KYMO_ACTION_OF(message->result) <= KYMO_ACTION_DETACH));
 	check(from != HUB_ITSELF || message->is_reply || message->action <= KYMO_ACTION_DETACH);
 	seen = touch(message);
 }

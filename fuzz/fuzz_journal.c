@@ -15,9 +15,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 8)
 		return 0;
 	memcpy((uint8_t *)&header + offsetof(struct kymo_wire_header, recorder_pid), data,
-	       size < sizeof(header) - offsetof(struct kymo_wire_header, recorder_pid) ?
-		       size :
-		       sizeof(header) - offsetof(struct kymo_wire_header, recorder_pid));
+	       size < sizeof(header) - offsetof(struct kymo_wire_header, recorder_pid)
+		       ? size
+		       : sizeof(header) - offsetof(struct kymo_wire_header, recorder_pid));
 	if (data[0] & 1) {
 		header.address = 0x1000;
 		header.size = mapped;

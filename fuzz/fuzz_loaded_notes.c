@@ -1,4 +1,5 @@
-/* The notes of a loaded module, as libkymo-marker reads them: the input is what a module has in memory, its first byte says where the notes begin. */
+/* The notes of a loaded module, as libkymo-marker reads them: the input is what a module has in memory, its first byte
+ * says where the notes begin. */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -19,7 +20,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		{ .p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_vaddr = 0, .p_memsz = 1024 },
 		{ .p_type = PT_LOAD, .p_flags = PF_R | PF_W, .p_vaddr = 1024, .p_memsz = 1024 },
 		{ .p_type = PT_LOAD, .p_flags = PF_R, .p_vaddr = 0, .p_memsz = IMAGE_SIZE },
-		{ .p_type = PT_NOTE, .p_flags = PF_R, .p_vaddr = notes, .p_align = 4, .p_memsz = size > notes ? size - notes : 0 },
+		{ .p_type = PT_NOTE,
+		  .p_flags = PF_R,
+		  .p_vaddr = notes,
+		  .p_align = 4,
+		  .p_memsz = size > notes ? size - notes : 0 },
 	};
 	struct lib_found found = { (ElfW(Addr))(uintptr_t)image, phdrs, 4 };
 	struct lib_module *module;

@@ -1,7 +1,7 @@
 /*
- * Any bytes as the notes of a program: the first tells what kind of program, the next how much of the rest is .note.kymo, in 16 bytes each; what
- * follows is .note.stapsdt, and its pieces up to each NUL are operands. Reading them succeeds or is an error of BAD_DATA; what is accepted keeps
- * the promises of marker/marker.h.
+ * Any bytes as the notes of a program: the first tells what kind of program, the next how much of the rest is
+ * .note.kymo, in 16 bytes each; what follows is .note.stapsdt, and its pieces up to each NUL are operands. Reading them
+ * succeeds or is an error of BAD_DATA; what is accepted keeps the promises of marker/marker.h.
  */
 #include <elf.h>
 #include <errno.h>
@@ -10,14 +10,15 @@
 #include "fuzz.h"
 #include "marker/marker.h"
 
-/* ---- the program --------------------------------------------------------------------------------------------------- */
+/* ---- the program ---------------------------------------------------------------------------------------------------
+ */
 
 enum {
 	PAGE = 4096,
-	NOTES = 1024,		/* in the first page, which is read-only */
+	NOTES = 1024, /* in the first page, which is read-only */
 	TEXT = PAGE,
-	DATA = 2 * PAGE,	/* and a page of zeros behind it */
-	TABLES = 4 * PAGE,	/* not loaded */
+	DATA = 2 * PAGE,   /* and a page of zeros behind it */
+	TABLES = 4 * PAGE, /* not loaded */
 	SECTIONS = TABLES,
 	NAMES = TABLES + 1024,
 	SYMBOLS = TABLES + 1280,
@@ -36,18 +37,31 @@ static uint32_t name_at(const char *name)
 	abort();
 }
 
-static void put_segment(uint8_t *file, int i, uint32_t type, uint32_t flags, uint64_t at, uint64_t size, uint64_t memory)
+static void put_segment(uint8_t *file, int i, uint32_t type, uint32_t flags, uint64_t at, uint64_t size,
+			uint64_t memory)
 {
-	Elf64_Phdr header = { .p_type = type, .p_flags = flags, .p_offset = at, .p_vaddr = at, .p_filesz = size, .p_memsz = memory,
+	Elf64_Phdr header = { .p_type = type,
+			      .p_flags = flags,
+			      .p_offset = at,
+			      .p_vaddr = at,
+			      .p_filesz = size,
+			      .p_memsz = memory,
 			      .p_align = type == PT_LOAD ? PAGE : 4 };
 
 	memcpy(file + sizeof(Elf64_Ehdr) + (size_t)i * sizeof(header), &header, sizeof(header));
 }
 
-static void put_section(uint8_t *file, int i, const char *name, uint32_t type, uint64_t flags, uint64_t at, uint64_t size)
+static void put_section(uint8_t *file, int i, const char *name, uint32_t type, uint64_t flags, uint64_t at,
+			uint64_t size)
 {
-	Elf64_Shdr header = { .sh_name = name_at(name), .sh_type = type, .sh_flags = flags, .sh_addr = flags ? at : 0, .sh_offset = at,
-			      .sh_size = size, .sh_addralign = 4, .sh_link = type == SHT_SYMTAB ? 6 : 0,
+	Elf64_Shdr header = { .sh_name = name_at(name),
+			      .sh_type = type,
+			      .sh_flags = flags,
+			      .sh_addr = flags ? at : 0,
+			      .sh_offset = at,
+			      .sh_size = size,
+			      .sh_addralign = 4,
+			      .sh_link = type == SHT_SYMTAB ? 6 : 0,
 			      .sh_entsize = type == SHT_SYMTAB ? sizeof(Elf64_Sym) : 0 };
 
 	memcpy(file + SECTIONS + (size_t)i * sizeof(header), &header, sizeof(header));
@@ -55,19 +69,28 @@ static void put_section(uint8_t *file, int i, const char *name, uint32_t type, u
 
 static void put_symbol(uint8_t *file, int i, const char *name, uint64_t vaddr)
 {
-	Elf64_Sym symbol = { .st_name = name_at(name), .st_info = ELF64_ST_INFO(STB_LOCAL, STT_OBJECT), .st_shndx = 3, .st_value = vaddr };
+	Elf64_Sym symbol = { .st_name = name_at(name),
+			     .st_info = ELF64_ST_INFO(STB_LOCAL, STT_OBJECT),
+			     .st_shndx = 3,
+			     .st_value = vaddr };
 
 	memcpy(file + SYMBOLS + (size_t)i * sizeof(symbol), &symbol, sizeof(symbol));
 }
 
 /* Text that is markers' NOPs all over, data, three symbols, and the notes. */
-static void put_program(uint8_t *file, unsigned int kind, const uint8_t *kymo, size_t kymo_size, const uint8_t *sdt, size_t sdt_size)
+static void put_program(uint8_t *file, unsigned int kind, const uint8_t *kymo, size_t kymo_size, const uint8_t *sdt,
+			size_t sdt_size)
 {
 	static const uint8_t nop[] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
 	Elf64_Ehdr header = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
-			      .e_type = kind & IS_FIXED ? ET_EXEC : ET_DYN, .e_machine = EM_X86_64, .e_version = EV_CURRENT,
-			      .e_entry = TEXT, .e_phoff = sizeof(header), .e_ehsize = sizeof(header),
-			      .e_phentsize = sizeof(Elf64_Phdr), .e_phnum = 4 };
+			      .e_type = kind & IS_FIXED ? ET_EXEC : ET_DYN,
+			      .e_machine = EM_X86_64,
+			      .e_version = EV_CURRENT,
+			      .e_entry = TEXT,
+			      .e_phoff = sizeof(header),
+			      .e_ehsize = sizeof(header),
+			      .e_phentsize = sizeof(Elf64_Phdr),
+			      .e_phnum = 4 };
 
 	put_segment(file, 0, PT_LOAD, PF_R, 0, PAGE, PAGE);
 	put_segment(file, 1, PT_LOAD, PF_R | PF_X, TEXT, PAGE, PAGE);
@@ -97,7 +120,8 @@ static void put_program(uint8_t *file, unsigned int kind, const uint8_t *kymo, s
 	memcpy(file, &header, sizeof(header));
 }
 
-/* ---- what has to hold ---------------------------------------------------------------------------------------------- */
+/* ---- what has to hold ----------------------------------------------------------------------------------------------
+ */
 
 static void check_fetch(struct kymo_module *module, const struct kymo_fetch *fetch)
 {
@@ -133,7 +157,8 @@ static void check_names(const struct kymo_marker *marker)
 	for (size_t i = 0; i < marker->n_fields; i++) {
 		const char *name = marker->fields[i].name;
 
-		check(*name && strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == strlen(name));
+		check(*name &&
+		      strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == strlen(name));
 		check(*name < '0' || *name > '9');
 		for (size_t other = 0; other < i; other++)
 			check(strcmp(name, marker->fields[other].name));
@@ -176,7 +201,8 @@ static void check_list(struct kymo_module *module, const struct kymo_marker_list
 		const struct kymo_marker_switch *one = &list->switches[i];
 
 		check(*one->name && *one->provider && kymo_module_segment_at(module, one->gate)->writable);
-		check(!one->site || (kymo_module_is_code(module, one->site, 5) && kymo_module_is_code(module, one->cold, 5)));
+		check(!one->site ||
+		      (kymo_module_is_code(module, one->site, 5) && kymo_module_is_code(module, one->cold, 5)));
 	}
 }
 

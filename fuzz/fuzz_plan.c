@@ -70,7 +70,7 @@ struct room {
 	struct kymo_plan_room ops;
 	const struct kymo_span *text;
 	uint8_t now[TEXT_MAX], flags[TEXT_MAX];
-	int64_t low[2], high[2];	/* free */
+	int64_t low[2], high[2]; /* free */
 	int64_t taken[TAKEN_MAX];
 	size_t n_taken;
 	struct kymo_plan plans[TAKEN_MAX];

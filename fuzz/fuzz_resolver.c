@@ -1,6 +1,6 @@
 /*
- * Random bytes as the text of a module with functions in it, each of them taken for the resolver of an indirect function: whatever it
- * does, what comes out are starts of functions, or a sentence.
+ * Random bytes as the text of a module with functions in it, each of them taken for the resolver of an indirect
+ * function: whatever it does, what comes out are starts of functions, or a sentence.
  */
 #include <errno.h>
 #include <stdlib.h>

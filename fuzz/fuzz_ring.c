@@ -1,4 +1,5 @@
-/* A ring whose control block is hostile: whatever it says, the reader stays within the ring's data, and comes to an end. */
+/* A ring whose control block is hostile: whatever it says, the reader stays within the ring's data, and comes to an
+ * end. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

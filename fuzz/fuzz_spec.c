@@ -1,6 +1,6 @@
 /*
- * Any bytes as a SPEC. What is accepted keeps the promises of probe/spec.h; what is refused is a USAGE error whose caret
- * line stands below the text.
+ * Any bytes as a SPEC. What is accepted keeps the promises of probe/spec.h; what is refused is a USAGE error whose
+ * caret line stands below the text.
  */
 #include "fuzz.h"
 #include "probe/spec.h"
@@ -28,7 +28,8 @@ static void check_spec(const struct kymo_spec *spec, const char *text)
 	check(!strcmp(spec->text, text) && !spec->address == (spec->file && *spec->file));
 	check(spec->symbol ? !!*spec->symbol : spec->offset >= 0);
 	if (spec->address)
-		check(!spec->file && !spec->symbol && !spec->offset && !spec->is_return && spec->address < (uint64_t)1 << 47);
+		check(!spec->file && !spec->symbol && !spec->offset && !spec->is_return &&
+		      spec->address < (uint64_t)1 << 47);
 	if (spec->every_instruction)
 		check(spec->symbol && !spec->offset && !spec->is_return);
 	if (spec->is_return && spec->symbol)

@@ -1,6 +1,7 @@
 /*
- * Any registers and memory as a system call. Two bytes are the number and how it is shown. The result, six arguments and the memory
- * follow; the memory lies at an address that arguments can have. The text is bounded by what there is to read.
+ * Any registers and memory as a system call. Two bytes are the number and how it is shown. The result, six arguments
+ * and the memory follow; the memory lies at an address that arguments can have. The text is bounded by what there is to
+ * read.
  */
 #include "fuzz.h"
 #include "syscall/syscall.h"

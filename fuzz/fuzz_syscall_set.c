@@ -1,4 +1,5 @@
-/* Any text as a set of system calls: what is refused is a USAGE error with a sentence, what is accepted has what its inverse has not. */
+/* Any text as a set of system calls: what is refused is a USAGE error with a sentence, what is accepted has what its
+ * inverse has not. */
 #include "fuzz.h"
 #include "syscall/syscall.h"
 

@@ -1,13 +1,15 @@
 /*
  * kymo-coverage [-v] [-n N] [-s SEEDS] FILE...: on how many of a file's instructions a probe can be put, and how.
  *
- * Two figures a file. Alone: each instruction of each function is planned by itself, with nothing else in the text and all addresses
- * within 2 GiB of the file free but its own; counted is the tactic that is taken, which is the best that there is. Together: 1,000
- * instructions chosen at random are planned into one room, from the highest address to the lowest, as a recording does; counted is
- * how many get a place. Faults handled: alone, where nothing may be displaced that may fault. -n N looks at N instructions alone, evenly spread, in place of all. -s SEEDS repeats the second so often (3).
- * -v prints each address that is refused.
+ * Two figures a file. Alone: each instruction of each function is planned by itself, with nothing else in the text and
+ * all addresses within 2 GiB of the file free but its own; counted is the tactic that is taken, which is the best that
+ * there is. Together: 1,000 instructions chosen at random are planned into one room, from the highest address to the
+ * lowest, as a recording does; counted is how many get a place. Faults handled: alone, where nothing may be displaced
+ * that may fault. -n N looks at N instructions alone, evenly spread, in place of all. -s SEEDS repeats the second so
+ * often (3). -v prints each address that is refused.
  *
- * Which addresses are free is what a file tells, not what some process has: programs at fixed addresses have nothing below 64 KiB.
+ * Which addresses are free is what a file tells, not what some process has: programs at fixed addresses have nothing
+ * below 64 KiB.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -25,10 +27,10 @@
 #include "probe/text.h"
 #include "sym/sym.h"
 
-#define REACH (UINT64_C(1) << 31) /* a jump's */
-#define LOWEST_ADDRESS UINT64_C(0x10000) /* vm.mmap_min_addr */
+#define REACH (UINT64_C(1) << 31)          /* a jump's */
+#define LOWEST_ADDRESS UINT64_C(0x10000)   /* vm.mmap_min_addr */
 #define LOADED_AT UINT64_C(0x550000000000) /* what can be loaded anywhere */
-#define PADS_SIZE (UINT64_C(1) << 20) /* right behind the module, for what plain jumps lead to */
+#define PADS_SIZE (UINT64_C(1) << 20)      /* right behind the module, for what plain jumps lead to */
 #define PAD_SIZE 64
 #define TOGETHER 1000
 #define N_REASONS_SHOWN 12
@@ -38,7 +40,7 @@
 struct surroundings {
 	uint64_t bias;
 	uint64_t low, high; /* of the module, as loaded */
-	uint64_t pad; /* the next one */
+	uint64_t pad;       /* the next one */
 	struct probe_room room;
 	struct probe_text text;
 };
@@ -52,7 +54,7 @@ struct counts {
 	bool tells; /* each that is refused */
 	size_t n;
 	size_t by_tactic[KYMO_N_TACTICS]; /* NONE: refused */
-	size_t watched; /* those that have a place in a process that handles all faults, too */
+	size_t watched;                   /* those that have a place in a process that handles all faults, too */
 	KYMO_VEC(struct reason) reasons;
 };
 
@@ -161,7 +163,8 @@ static struct kymo_error *surroundings_init(struct surroundings *around, const s
 
 /* ---- why not ----------------------------------------------------------------------------------------------------- */
 
-/* The length of the number that `sentence` begins with: hexadecimal, decimal, or a byte of two digits ("be" is a word). */
+/* The length of the number that `sentence` begins with: hexadecimal, decimal, or a byte of two digits ("be" is a word).
+ */
 static size_t number_length(const char *sentence)
 {
 	size_t length = strspn(sentence, "0123456789abcdef");
@@ -203,7 +206,8 @@ static bool count_text(struct counts *counts, const char *text)
 	return kymo_vec_push(&counts->reasons, reason);
 }
 
-/* What forbids the site, where something does; else what each tactic lacks but jump and group, which lack the same thing nearly always. */
+/* What forbids the site, where something does; else what each tactic lacks but jump and group, which lack the same
+ * thing nearly always. */
 static bool count_reason(struct counts *counts, const struct kymo_refusal *refusals, size_t n)
 {
 	char text[REASON_SIZE] = "", sentence[REASON_SIZE];
@@ -272,8 +276,8 @@ static struct kymo_error *plan_one(const struct file *file, struct surroundings 
 }
 
 /* Whether there is a place where nothing may be displaced that may fault. `plans` are those made without that rule. */
-static struct kymo_error *plan_watched(const struct file *file, struct surroundings *around, uint64_t vaddr, const struct kymo_plan *plans,
-				       size_t n, struct counts *counts)
+static struct kymo_error *plan_watched(const struct file *file, struct surroundings *around, uint64_t vaddr,
+				       const struct kymo_plan *plans, size_t n, struct counts *counts)
 {
 	struct kymo_plan_room with = callbacks;
 	struct kymo_plan again[KYMO_PLANS_MAX];
@@ -295,7 +299,8 @@ static struct kymo_error *plan_watched(const struct file *file, struct surroundi
 	return NULL;
 }
 
-static struct kymo_error *plan_alone(const struct file *file, struct surroundings *around, size_t at_most, struct counts *counts)
+static struct kymo_error *plan_alone(const struct file *file, struct surroundings *around, size_t at_most,
+				     struct counts *counts)
 {
 	size_t n = file->instructions.n < at_most ? file->instructions.n : at_most, n_plans;
 	struct kymo_plan plans[KYMO_PLANS_MAX];
@@ -398,7 +403,7 @@ static struct kymo_error *plan_entries(const struct file *file, struct surroundi
 		if (error || !n_plans)
 			continue;
 		ret->n++;
-		if (plans[n_plans - 1].vaddr != code->functions[i].start)	/* the breakpoint is on the endbr64 */
+		if (plans[n_plans - 1].vaddr != code->functions[i].start) /* the breakpoint is on the endbr64 */
 			ret->by[KYMO_BEARS_GONE]++;
 		else
 			ret->by[kymo_plan_bears(&plans[n_plans - 1])]++;
@@ -496,8 +501,10 @@ static void print_row(const struct file *file, const struct counts *alone, const
 
 static void print_bearings(const struct bearings *bearings)
 {
-	printf("  %zu entries of functions; another tool's uprobe there is harmless at %.2f %%, harmless while it is set at %.2f %%, neither at %.2f %%\n",
-	       bearings->n, percent(bearings->by[KYMO_BEARS_GONE], bearings->n), percent(bearings->by[KYMO_BEARS_SET], bearings->n),
+	printf("  %zu entries of functions; another tool's uprobe there is harmless at %.2f %%, harmless while it is "
+	       "set at %.2f %%, neither at %.2f %%\n",
+	       bearings->n, percent(bearings->by[KYMO_BEARS_GONE], bearings->n),
+	       percent(bearings->by[KYMO_BEARS_SET], bearings->n),
 	       percent(bearings->by[KYMO_BEARS_NOTHING], bearings->n));
 }
 

@@ -2,8 +2,8 @@
  * What markers cost: kymo's and those of <sys/sdt.h>, off and on. LTTng's are in lttng_target.c.
  *
  * With BENCH_OFF the loops that are only measured while they are off are there too: one of them is no marker that kymo
- * could record. With BENCH_LIBRARY the program is linked to libkymo-marker, and has connected an empty probe to the marker of
- * the loop `call`.
+ * could record. With BENCH_LIBRARY the program is linked to libkymo-marker, and has connected an empty probe to the
+ * marker of the loop `call`.
  */
 #include "../harness.h"
 
@@ -86,18 +86,13 @@ static int connect_probe(void)
 #endif
 
 static const struct bench_loop loops[] = {
-	{"empty", 2, loop_empty},
-	{"kymo", 2, loop_kymo},
-	{"portable", 2, loop_portable},
-	{"sdt", 2, loop_sdt},
-	{"kymotext", 1, loop_kymo_text},
-	{"sdttext", 1, loop_sdt_text},
+	{ "empty", 2, loop_empty },      { "kymo", 2, loop_kymo },           { "portable", 2, loop_portable },
+	{ "sdt", 2, loop_sdt },          { "kymotext", 1, loop_kymo_text },  { "sdttext", 1, loop_sdt_text },
 #ifdef BENCH_OFF
-	{"short", 2, loop_short_jump},
-	{"semaphore", 2, loop_semaphore},
+	{ "short", 2, loop_short_jump }, { "semaphore", 2, loop_semaphore },
 #endif
 #ifdef BENCH_LIBRARY
-	{"call", 2, loop_call},
+	{ "call", 2, loop_call },
 #endif
 };
 

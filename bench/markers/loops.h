@@ -10,8 +10,8 @@ void loop_short_jump(long calls);
 void loop_semaphore(long calls);
 
 /*
- * All begin at a cache line, so that where the linker has put them makes no difference. The loops inside of them do because they
- * are built with -falign-loops=64.
+ * All begin at a cache line, so that where the linker has put them makes no difference. The loops inside of them do
+ * because they are built with -falign-loops=64.
  */
 #define LOOP __attribute__((noinline, aligned(64)))
 

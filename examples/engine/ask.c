@@ -1,4 +1,5 @@
-/* ask COMMAND [ARGUMENT...]: before a signal ends the command, the user is asked: "y" lets it, a number is another signal instead, all else takes it away. */
+/* ask COMMAND [ARGUMENT...]: before a signal ends the command, the user is asked: "y" lets it, a number is another
+ * signal instead, all else takes it away. */
 #include <kymo/engine.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +8,8 @@
 #include <unistd.h>
 
 /* Answering takes long, and a callback must not: it has the thread held, and leaves the rest to main(). */
-static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_action action, struct kymo_signal_report *report)
+static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_action action,
+			      struct kymo_signal_report *report)
 {
 	if (report->kind != KYMO_EVENT_SIGNAL_TERM)
 		return KYMO_ACTION_RESUME | report->verdict;
@@ -30,7 +32,7 @@ static int ask(struct kymo_engine *engine, int number)
 	printf("%s? ", strsignal(number));
 	fflush(stdout);
 	fgets(answer, sizeof(answer), stdin);
-	kymo_engine_barrier(engine);	/* its answer holds then */
+	kymo_engine_barrier(engine); /* its answer holds then */
 	err = kymo_engine_prepare_examine(engine, &examiner);
 	info.si_signo = atoi(answer);
 	if (!err && *answer != 'y')

@@ -1,10 +1,12 @@
-/* deaf COMMAND [ARGUMENT...]: signals that would end the command, but SIGKILL, do not reach it; those that it catches do. */
+/* deaf COMMAND [ARGUMENT...]: signals that would end the command, but SIGKILL, do not reach it; those that it catches
+ * do. */
 #include <kymo/engine.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 
-static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_action action, struct kymo_signal_report *report)
+static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_action action,
+			      struct kymo_signal_report *report)
 {
 	if (report->kind != KYMO_EVENT_SIGNAL_TERM)
 		return KYMO_ACTION_RESUME | report->verdict;

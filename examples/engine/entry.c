@@ -1,6 +1,6 @@
 /*
- * entry COMMAND [ARGUMENT...]: says when the command comes to its entry point, by a breakpoint there, and when it first writes below its stack pointer then (which a call does), by a debug
- * register.
+ * entry COMMAND [ARGUMENT...]: says when the command comes to its entry point, by a breakpoint there, and when it first
+ * writes below its stack pointer then (which a call does), by a debug register.
  */
 #include <elf.h>
 #include <kymo/engine.h>
@@ -26,7 +26,8 @@ static uint64_t entry_of(pid_t pid)
 	return entry;
 }
 
-static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_exec_report *report)
+static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_action action,
+			    const struct kymo_exec_report *report)
 {
 	int err = kymo_engine_insert_breakpoint(engine, entry_of(kymo_engine_pid(engine)));
 
@@ -35,7 +36,8 @@ static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_ac
 	return KYMO_ACTION_RESUME;
 }
 
-static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_action action, struct kymo_signal_report *report)
+static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_action action,
+			      struct kymo_signal_report *report)
 {
 	struct user_regs_struct registers;
 	unsigned int slot;

@@ -1,4 +1,5 @@
-/* execs COMMAND [ARGUMENT...]: what programs the command and all that it starts execute. Who dies, takes all of them along: KYMO_LAUNCH_EXITKILL. */
+/* execs COMMAND [ARGUMENT...]: what programs the command and all that it starts execute. Who dies, takes all of them
+ * along: KYMO_LAUNCH_EXITKILL. */
 #include <kymo/engine.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +11,8 @@
 static const struct kymo_engine_ops ops;
 
 /* The child has not run yet, and runs on when all engines have answered. */
-static unsigned int on_clone(struct kymo_engine *engine, void *hub, enum kymo_action action, const struct kymo_clone_report *report)
+static unsigned int on_clone(struct kymo_engine *engine, void *hub, enum kymo_action action,
+			     const struct kymo_clone_report *report)
 {
 	struct kymo_engine *child;
 
@@ -21,7 +23,8 @@ static unsigned int on_clone(struct kymo_engine *engine, void *hub, enum kymo_ac
 	return KYMO_ACTION_RESUME;
 }
 
-static unsigned int on_exec(struct kymo_engine *engine, void *hub, enum kymo_action action, const struct kymo_exec_report *report)
+static unsigned int on_exec(struct kymo_engine *engine, void *hub, enum kymo_action action,
+			    const struct kymo_exec_report *report)
 {
 	char link[64], program[4096];
 	ssize_t n;

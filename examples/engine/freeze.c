@@ -1,4 +1,5 @@
-/* freeze PID: hold all threads of a process, show where they stand, and let them run on at the end of the input. Nobody is told of it, as by SIGSTOP. */
+/* freeze PID: hold all threads of a process, show where they stand, and let them run on at the end of the input. Nobody
+ * is told of it, as by SIGSTOP. */
 #include <dirent.h>
 #include <errno.h>
 #include <kymo/engine.h>
@@ -6,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static const struct kymo_engine_ops ops;	/* asks for no events */
+static const struct kymo_engine_ops ops; /* asks for no events */
 
 /* STOP takes effect some time; then registers and memory are steady, if `finish` says so. */
 static void hold(struct kymo_engine *engine)
@@ -64,7 +65,7 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	while (getchar() != EOF)
 		;
-	kymo_engine_detach_all(hub, &ops, NULL);	/* nobody holds them any more */
+	kymo_engine_detach_all(hub, &ops, NULL); /* nobody holds them any more */
 	kymo_hub_destroy(hub);
 	return 0;
 }

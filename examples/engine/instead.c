@@ -5,18 +5,20 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#define BELOW 1024	/* the stack, and what the ABI lets a function use below it */
+#define BELOW 1024 /* the stack, and what the ABI lets a function use below it */
 
 static const char *old, *new;
 
-static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_syscall_report *call)
+static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_action action,
+			     const struct kymo_syscall_report *call)
 {
 	const size_t size = strlen(old) + 1, new_size = strlen(new) + 1;
 	const uint64_t room = call->sp - BELOW - new_size;
 	uint64_t args[6];
 	char path[4096];
 
-	if (call->number != SYS_openat || size > sizeof(path) || kymo_engine_read(engine, call->args[1], path, size) || memcmp(path, old, size))
+	if (call->number != SYS_openat || size > sizeof(path) || kymo_engine_read(engine, call->args[1], path, size) ||
+	    memcmp(path, old, size))
 		return KYMO_ACTION_RESUME | KYMO_SYSCALL_RUN;
 	memcpy(args, call->args, sizeof(args));
 	args[1] = room;

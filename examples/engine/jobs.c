@@ -6,7 +6,8 @@
 
 static int done[2];
 
-static unsigned int on_jctl(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_jctl_report *report)
+static unsigned int on_jctl(struct kymo_engine *engine, void *data, enum kymo_action action,
+			    const struct kymo_jctl_report *report)
 {
 	printf("%d: %s\n", kymo_engine_pid(engine), strsignal(report->signal));
 	fflush(stdout);

@@ -17,7 +17,8 @@ static void print(const char *when, int status)
 }
 
 /* Registers and memory are there still. */
-static unsigned int on_exit_event(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_exit_report *report)
+static unsigned int on_exit_event(struct kymo_engine *engine, void *data, enum kymo_action action,
+				  const struct kymo_exit_report *report)
 {
 	print("ends", report->status);
 	return KYMO_ACTION_RESUME;
@@ -44,7 +45,9 @@ static void on_release(void *data)
 
 int main(int argc, char **argv)
 {
-	static const struct kymo_engine_ops ops = { .exit = on_exit_event, .death = on_death, .reap = on_reap, .release = on_release };
+	static const struct kymo_engine_ops ops = {
+		.exit = on_exit_event, .death = on_death, .reap = on_reap, .release = on_release
+	};
 	struct kymo_engine *engine;
 	struct kymo_hub *hub;
 	char why[256], byte;
@@ -60,7 +63,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "last-words: %s\n", why);
 	} else {
 		kymo_engine_set_events(engine, KYMO_EVENT_EXIT | KYMO_EVENT_DEATH | KYMO_EVENT_REAP);
-		kymo_engine_put(engine);	/* the hub has one, until it is reaped */
+		kymo_engine_put(engine); /* the hub has one, until it is reaped */
 		printf("waiting\n");
 		fflush(stdout);
 		if (read(done[0], &byte, 1) < 0)

@@ -1,4 +1,5 @@
-/* no-delete COMMAND [ARGUMENT...]: the command may not remove or rename files; it is told "Operation not permitted". Its children may. */
+/* no-delete COMMAND [ARGUMENT...]: the command may not remove or rename files; it is told "Operation not permitted".
+ * Its children may. */
 #include <errno.h>
 #include <kymo/engine.h>
 #include <stdbool.h>
@@ -9,17 +10,19 @@
 
 static bool is_forbidden(uint64_t number)
 {
-	return number == SYS_unlink || number == SYS_unlinkat || number == SYS_rmdir || number == SYS_rename || number == SYS_renameat ||
-	       number == SYS_renameat2;
+	return number == SYS_unlink || number == SYS_unlinkat || number == SYS_rmdir || number == SYS_rename ||
+	       number == SYS_renameat || number == SYS_renameat2;
 }
 
-static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_syscall_report *call)
+static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_action action,
+			     const struct kymo_syscall_report *call)
 {
 	return KYMO_ACTION_RESUME | (is_forbidden(call->number) ? KYMO_SYSCALL_ABORT : KYMO_SYSCALL_RUN);
 }
 
 /* A call that is not made returns -ENOSYS, unless somebody changes that here. */
-static unsigned int on_exit_of_call(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_syscall_report *call)
+static unsigned int on_exit_of_call(struct kymo_engine *engine, void *data, enum kymo_action action,
+				    const struct kymo_syscall_report *call)
 {
 	if (call->is_aborted)
 		kymo_engine_set_result(engine, -EPERM);

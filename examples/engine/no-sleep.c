@@ -1,11 +1,13 @@
-/* no-sleep COMMAND [ARGUMENT...]: the command never waits for time to pass: sleeping is made another call, which gives the processor away. */
+/* no-sleep COMMAND [ARGUMENT...]: the command never waits for time to pass: sleeping is made another call, which gives
+ * the processor away. */
 #include <kymo/engine.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_syscall_report *call)
+static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_action action,
+			     const struct kymo_syscall_report *call)
 {
 	static const uint64_t none[6];
 

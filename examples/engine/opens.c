@@ -1,4 +1,5 @@
-/* opens COMMAND [ARGUMENT...]: what files the command opens, as strace -e openat shows it. Other calls don't stop it, and so it ends with us. */
+/* opens COMMAND [ARGUMENT...]: what files the command opens, as strace -e openat shows it. Other calls don't stop it,
+ * and so it ends with us. */
 #include <kymo/engine.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +16,8 @@ static void read_path(struct kymo_engine *engine, uint64_t address, char *path, 
 	path[n] = '\0';
 }
 
-static unsigned int on_exit_of_call(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_syscall_report *call)
+static unsigned int on_exit_of_call(struct kymo_engine *engine, void *data, enum kymo_action action,
+				    const struct kymo_syscall_report *call)
 {
 	char path[4096];
 

@@ -1,11 +1,13 @@
-/* past-ud2 COMMAND [ARGUMENT...]: where the command runs into a ud2 instruction, which compilers put where nobody should come, it goes on behind. */
+/* past-ud2 COMMAND [ARGUMENT...]: where the command runs into a ud2 instruction, which compilers put where nobody
+ * should come, it goes on behind. */
 #include <kymo/engine.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 
-static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_action action, struct kymo_signal_report *report)
+static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_action action,
+			      struct kymo_signal_report *report)
 {
 	struct user_regs_struct registers;
 	unsigned char code[2];

@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static unsigned int on_entry(struct kymo_engine *engine, void *n, enum kymo_action action, const struct kymo_syscall_report *call)
+static unsigned int on_entry(struct kymo_engine *engine, void *n, enum kymo_action action,
+			     const struct kymo_syscall_report *call)
 {
 	++*(_Atomic long *)n;
 	return KYMO_ACTION_RESUME | KYMO_SYSCALL_RUN;
@@ -14,7 +15,7 @@ static unsigned int on_entry(struct kymo_engine *engine, void *n, enum kymo_acti
 int main(int argc, char **argv)
 {
 	static const struct kymo_engine_ops ops = { .syscall_entry = on_entry };
-	_Atomic long n = 0;	/* on the stack: no callback may come when main() is left */
+	_Atomic long n = 0; /* on the stack: no callback may come when main() is left */
 	struct kymo_engine *engine;
 	struct kymo_hub *hub;
 	long wanted, then;

@@ -32,7 +32,8 @@ int main(int argc, char **argv)
 		kymo_hub_destroy(hub);
 		return 1;
 	}
-	if (kymo_engine_attach(hub, pid, KYMO_ATTACH_CREATE | KYMO_ATTACH_EXCLUSIVE | KYMO_ATTACH_MATCH_OPS, &ops, other, &found) == -EEXIST)
+	if (kymo_engine_attach(hub, pid, KYMO_ATTACH_CREATE | KYMO_ATTACH_EXCLUSIVE | KYMO_ATTACH_MATCH_OPS, &ops,
+			       other, &found) == -EEXIST)
 		printf("nobody else with these callbacks\n");
 	if (!kymo_engine_attach(hub, pid, KYMO_ATTACH_MATCH_DATA, NULL, one, &found))
 		printf("%s is found by its data\n", found == engine ? "it" : "another");
@@ -40,11 +41,11 @@ int main(int argc, char **argv)
 	kymo_engine_attach_process(hub, pid, 0, &ops, other, 0, &n);
 	printf("%zu more of all threads\n", n);
 
-	kymo_engine_get(engine);	/* a second reference of ours */
+	kymo_engine_get(engine); /* a second reference of ours */
 	printf("%zu detached\n", kymo_engine_detach_all(hub, &ops, one));
 	kymo_engine_put(engine);
 	printf("detached, and there: %s\n", kymo_engine_tid(engine) ? "attached" : "of no thread");
-	kymo_engine_put(engine);	/* our last one; the hub may have one a moment longer */
+	kymo_engine_put(engine); /* our last one; the hub may have one a moment longer */
 	kymo_hub_destroy(hub);
 	return 0;
 }

@@ -1,4 +1,5 @@
-/* steps COUNT COMMAND [ARGUMENT...]: execute COUNT instructions of the command one by one; then it runs on alone. Says how many different ones they were. */
+/* steps COUNT COMMAND [ARGUMENT...]: execute COUNT instructions of the command one by one; then it runs on alone. Says
+ * how many different ones they were. */
 #include <kymo/engine.h>
 #include <stdio.h>
 #include <stdlib.h>

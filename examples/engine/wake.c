@@ -1,4 +1,5 @@
-/* wake TID SIGNAL: end the system call that a thread sleeps in, if it is one that fails with EINTR without a handler, as epoll_wait; with a SIGNAL other than 0, send it that one, as if the kernel had. */
+/* wake TID SIGNAL: end the system call that a thread sleeps in, if it is one that fails with EINTR without a handler,
+ * as epoll_wait; with a SIGNAL other than 0, send it that one, as if the kernel had. */
 #include <kymo/engine.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -32,7 +33,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "wake: %s\n", why);
 	} else {
 		kymo_engine_set_events(engine, KYMO_EVENT_QUIESCE);
-		err = info.si_signo ? kymo_engine_inject(engine, &info) : kymo_engine_control(engine, KYMO_ACTION_INTERRUPT);
+		err = info.si_signo ? kymo_engine_inject(engine, &info)
+				    : kymo_engine_control(engine, KYMO_ACTION_INTERRUPT);
 		while (!err && !info.si_signo && !is_woken && kymo_engine_tid(engine))
 			usleep(1000);
 		kymo_engine_put(engine);

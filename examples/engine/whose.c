@@ -19,10 +19,12 @@ int main(int argc, char **argv)
 		kymo_hub_destroy(hub);
 	}
 	if (err) {
-		fprintf(stderr, "whose: process %d: %s\n", pid, err == -ENOENT ? "nobody traces it, or nobody who lets others in" : strerror(-err));
+		fprintf(stderr, "whose: process %d: %s\n", pid,
+			err == -ENOENT ? "nobody traces it, or nobody who lets others in" : strerror(-err));
 		return 1;
 	}
 	for (size_t i = 0; i < n && i < 1000; i++)
-		printf("%d %d 0x%x%s\n", infos[i].tid, infos[i].owner, infos[i].events, infos[i].wants == KYMO_ACTION_STOP ? " held" : "");
+		printf("%d %d 0x%x%s\n", infos[i].tid, infos[i].owner, infos[i].events,
+		       infos[i].wants == KYMO_ACTION_STOP ? " held" : "");
 	return 0;
 }

@@ -1,5 +1,6 @@
 /*
- * main [PROBE-MODULE [TIMES]]: let the marked module work; once without, and so often with a probe module that is loaded for it.
+ * main [PROBE-MODULE [TIMES]]: let the marked module work; once without, and so often with a probe module that is
+ * loaded for it.
  */
 #include <dlfcn.h>
 #include <stdio.h>

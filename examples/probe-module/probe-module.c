@@ -1,5 +1,6 @@
 /*
- * A probe module: loaded at run time, it connects probes to markers that it knows by name and format; unloaded, it disconnects them.
+ * A probe module: loaded at run time, it connects probes to markers that it knows by name and format; unloaded, it
+ * disconnects them.
  */
 #include <kymo/marker_probe.h>
 
@@ -55,7 +56,8 @@ static const struct {
 __attribute__((constructor)) static void load(void)
 {
 	for (size_t i = 0; i < N_PROBES; i++) {
-		int status = kymo_marker_set_probe(probes[i].name, probes[i].format, probes[i].probe, &n_events, KYMO_MARKER_CALL | KYMO_MARKER_PENDING);
+		int status = kymo_marker_set_probe(probes[i].name, probes[i].format, probes[i].probe, &n_events,
+						   KYMO_MARKER_CALL | KYMO_MARKER_PENDING);
 		if (status < 0)
 			fprintf(stderr, "%s: %s\n", probes[i].name, strerror(-status));
 	}

@@ -6,26 +6,29 @@
  *	MARK(request_begin, "fd=%d path=%s", fd, path);
  *	MARK(tick, MARK_NOARGS);
  *
- * Nothing has to be linked to it: `kymo record -m 'request_*' --pid N` records a program that only includes this header. Programs that connect probes of their own
- * include <kymo/marker_probe.h> and link libkymo-marker.
+ * Nothing has to be linked to it: `kymo record -m 'request_*' --pid N` records a program that only includes this
+ *header. Programs that connect probes of their own include <kymo/marker_probe.h> and link libkymo-marker.
  *
  *	name	an identifier; need not be unique: a name turns on every marker that is called so
- *	format	a literal as for printf; the compiler checks it against the arguments. It gives the fields their names: "fd=%d path=%s" has the fields
- *		fd and path, "%d %s" has arg1 and arg2
- *	...	at most 8: integers, floating point (not long double), pointers. They are evaluated only while the marker is on, each once
+ *	format	a literal as for printf; the compiler checks it against the arguments. It gives the fields their names:
+ *"fd=%d path=%s" has the fields fd and path, "%d %s" has arg1 and arg2
+ *	...	at most 8: integers, floating point (not long double), pointers. They are evaluated only while the
+ *marker is on, each once
  *
- * A `char *` is a string: its first 255 bytes are copied up to the NUL. To record where one points write (void *)pointer for %p. "%.*s" and "%n" can't be recorded.
+ * A `char *` is a string: its first 255 bytes are copied up to the NUL. To record where one points write (void
+ **)pointer for %p. "%.*s" and "%n" can't be recorded.
  *
- * A marker may stand in functions that are inlined, unrolled, cloned, in headers and templates, at any optimisation; in threads, signal handlers, constructors. Turned on it may
- * take 2.5 KiB of stack. What is written into the object file is described below and in docs/markers.md; every site is an SDT probe, too (provider KYMO_MARKER_PROVIDER).
+ * A marker may stand in functions that are inlined, unrolled, cloned, in headers and templates, at any optimisation; in
+ *threads, signal handlers, constructors. Turned on it may take 2.5 KiB of stack. What is written into the object file
+ *is described below and in docs/markers.md; every site is an SDT probe, too (provider KYMO_MARKER_PROVIDER).
  *
  *	-DKYMO_NO_MARKERS	all of it is compiled away; formats are still checked
- *	-DKYMO_MARKER_PORTABLE	test a byte in place of patching an instruction: where text can't be changed, and on architectures that nobody has ported
- *	-DKYMO_MARKER_PROVIDER=x	in place of `kymo`; an identifier
- *	-DKYMO_NO_MARK		do not define MARK and MARK_NOARGS: write KYMO_MARK and KYMO_MARK_NOARGS
+ *	-DKYMO_MARKER_PORTABLE	test a byte in place of patching an instruction: where text can't be changed, and on
+ *architectures that nobody has ported -DKYMO_MARKER_PROVIDER=x	in place of `kymo`; an identifier -DKYMO_NO_MARK
+ *do not define MARK and MARK_NOARGS: write KYMO_MARK and KYMO_MARK_NOARGS
  *
- * Origin: Linux Kernel Markers 0.5 (2006); the NOP is that of the kernel's jump labels (Documentation/staging/static-keys.rst), the second note
- * that of SystemTap's <sys/sdt.h>.
+ * Origin: Linux Kernel Markers 0.5 (2006); the NOP is that of the kernel's jump labels
+ *(Documentation/staging/static-keys.rst), the second note that of SystemTap's <sys/sdt.h>.
  */
 #ifndef KYMO_MARKER_H
 #define KYMO_MARKER_H
@@ -42,9 +45,10 @@
 #define KYMO_MARK_NOARGS " "
 
 #define KYMO_MARK(name, ...) \
-	KYMO_MARKER_PICK_(__VA_ARGS__, takes_at_most_8_arguments, takes_at_most_8_arguments, takes_at_most_8_arguments, \
+	KYMO_MARKER_PICK_(__VA_ARGS__, takes_at_most_8_arguments, takes_at_most_8_arguments, \
 			  takes_at_most_8_arguments, takes_at_most_8_arguments, takes_at_most_8_arguments, \
-			  takes_at_most_8_arguments, takes_at_most_8_arguments, 8, 7, 6, 5, 4, 3, 2, 1, 0, 0) \
+			  takes_at_most_8_arguments, takes_at_most_8_arguments, takes_at_most_8_arguments, 8, 7, 6, 5, \
+			  4, 3, 2, 1, 0, 0) \
 	(#name, struct name##_is_a_kymo_marker, __VA_ARGS__)
 
 #ifndef KYMO_MARKER_PROVIDER
@@ -66,12 +70,9 @@
 #define KYMO_MARKER_takes_at_most_8_arguments(...) \
 	__extension__({ KYMO_MARKER_ASSERT_(0, "MARK() takes at most 8 arguments behind its format"); })
 
-#define KYMO_MARKER_0(name, proof, f) \
-	KYMO_MARKER_(name, proof, f, 0, 0u, \
-		     , f)
+#define KYMO_MARKER_0(name, proof, f) KYMO_MARKER_(name, proof, f, 0, 0u, , f)
 #define KYMO_MARKER_1(name, proof, f, a) \
-	KYMO_MARKER_(name, proof, f, 1, KYMO_MARKER_CODE_(0, a), \
-		     KYMO_MARKER_KEEP_(0, a), f, a)
+	KYMO_MARKER_(name, proof, f, 1, KYMO_MARKER_CODE_(0, a), KYMO_MARKER_KEEP_(0, a), f, a)
 #define KYMO_MARKER_2(name, proof, f, a, b) \
 	KYMO_MARKER_(name, proof, f, 2, KYMO_MARKER_CODE_(0, a) | KYMO_MARKER_CODE_(1, b), \
 		     KYMO_MARKER_KEEP_(0, a) KYMO_MARKER_KEEP_(1, b), f, a, b)
@@ -79,36 +80,45 @@
 	KYMO_MARKER_(name, proof, f, 3, KYMO_MARKER_CODE_(0, a) | KYMO_MARKER_CODE_(1, b) | KYMO_MARKER_CODE_(2, c), \
 		     KYMO_MARKER_KEEP_(0, a) KYMO_MARKER_KEEP_(1, b) KYMO_MARKER_KEEP_(2, c), f, a, b, c)
 #define KYMO_MARKER_4(name, proof, f, a, b, c, d) \
-	KYMO_MARKER_(name, proof, f, 4, KYMO_MARKER_CODE_(0, a) | KYMO_MARKER_CODE_(1, b) | KYMO_MARKER_CODE_(2, c) | \
-		     KYMO_MARKER_CODE_(3, d), \
-		     KYMO_MARKER_KEEP_(0, a) KYMO_MARKER_KEEP_(1, b) KYMO_MARKER_KEEP_(2, c) \
-		     KYMO_MARKER_KEEP_(3, d), f, a, b, c, d)
+	KYMO_MARKER_(name, proof, f, 4, \
+		     KYMO_MARKER_CODE_(0, a) | KYMO_MARKER_CODE_(1, b) | KYMO_MARKER_CODE_(2, c) | \
+			     KYMO_MARKER_CODE_(3, d), \
+		     KYMO_MARKER_KEEP_(0, a) KYMO_MARKER_KEEP_(1, b) KYMO_MARKER_KEEP_(2, c) KYMO_MARKER_KEEP_(3, d), \
+		     f, a, b, c, d)
 #define KYMO_MARKER_5(name, proof, f, a, b, c, d, e) \
-	KYMO_MARKER_(name, proof, f, 5, KYMO_MARKER_CODE_(0, a) | KYMO_MARKER_CODE_(1, b) | KYMO_MARKER_CODE_(2, c) | \
-		     KYMO_MARKER_CODE_(3, d) | KYMO_MARKER_CODE_(4, e), \
-		     KYMO_MARKER_KEEP_(0, a) KYMO_MARKER_KEEP_(1, b) KYMO_MARKER_KEEP_(2, c) \
-		     KYMO_MARKER_KEEP_(3, d) KYMO_MARKER_KEEP_(4, e), f, a, b, c, d, e)
+	KYMO_MARKER_(name, proof, f, 5, \
+		     KYMO_MARKER_CODE_(0, a) | KYMO_MARKER_CODE_(1, b) | KYMO_MARKER_CODE_(2, c) | \
+			     KYMO_MARKER_CODE_(3, d) | KYMO_MARKER_CODE_(4, e), \
+		     KYMO_MARKER_KEEP_(0, a) KYMO_MARKER_KEEP_(1, b) KYMO_MARKER_KEEP_(2, c) KYMO_MARKER_KEEP_(3, d) \
+			     KYMO_MARKER_KEEP_(4, e), \
+		     f, a, b, c, d, e)
 #define KYMO_MARKER_6(name, proof, f, a, b, c, d, e, g) \
-	KYMO_MARKER_(name, proof, f, 6, KYMO_MARKER_CODE_(0, a) | KYMO_MARKER_CODE_(1, b) | KYMO_MARKER_CODE_(2, c) | \
-		     KYMO_MARKER_CODE_(3, d) | KYMO_MARKER_CODE_(4, e) | KYMO_MARKER_CODE_(5, g), \
-		     KYMO_MARKER_KEEP_(0, a) KYMO_MARKER_KEEP_(1, b) KYMO_MARKER_KEEP_(2, c) \
-		     KYMO_MARKER_KEEP_(3, d) KYMO_MARKER_KEEP_(4, e) KYMO_MARKER_KEEP_(5, g), f, a, b, c, d, e, g)
+	KYMO_MARKER_(name, proof, f, 6, \
+		     KYMO_MARKER_CODE_(0, a) | KYMO_MARKER_CODE_(1, b) | KYMO_MARKER_CODE_(2, c) | \
+			     KYMO_MARKER_CODE_(3, d) | KYMO_MARKER_CODE_(4, e) | KYMO_MARKER_CODE_(5, g), \
+		     KYMO_MARKER_KEEP_(0, a) KYMO_MARKER_KEEP_(1, b) KYMO_MARKER_KEEP_(2, c) KYMO_MARKER_KEEP_(3, d) \
+			     KYMO_MARKER_KEEP_(4, e) KYMO_MARKER_KEEP_(5, g), \
+		     f, a, b, c, d, e, g)
 #define KYMO_MARKER_7(name, proof, f, a, b, c, d, e, g, h) \
-	KYMO_MARKER_(name, proof, f, 7, KYMO_MARKER_CODE_(0, a) | KYMO_MARKER_CODE_(1, b) | KYMO_MARKER_CODE_(2, c) | \
-		     KYMO_MARKER_CODE_(3, d) | KYMO_MARKER_CODE_(4, e) | KYMO_MARKER_CODE_(5, g) | \
-		     KYMO_MARKER_CODE_(6, h), \
-		     KYMO_MARKER_KEEP_(0, a) KYMO_MARKER_KEEP_(1, b) KYMO_MARKER_KEEP_(2, c) \
-		     KYMO_MARKER_KEEP_(3, d) KYMO_MARKER_KEEP_(4, e) KYMO_MARKER_KEEP_(5, g) \
-		     KYMO_MARKER_KEEP_(6, h), f, a, b, c, d, e, g, h)
+	KYMO_MARKER_(name, proof, f, 7, \
+		     KYMO_MARKER_CODE_(0, a) | KYMO_MARKER_CODE_(1, b) | KYMO_MARKER_CODE_(2, c) | \
+			     KYMO_MARKER_CODE_(3, d) | KYMO_MARKER_CODE_(4, e) | KYMO_MARKER_CODE_(5, g) | \
+			     KYMO_MARKER_CODE_(6, h), \
+		     KYMO_MARKER_KEEP_(0, a) KYMO_MARKER_KEEP_(1, b) KYMO_MARKER_KEEP_(2, c) KYMO_MARKER_KEEP_(3, d) \
+			     KYMO_MARKER_KEEP_(4, e) KYMO_MARKER_KEEP_(5, g) KYMO_MARKER_KEEP_(6, h), \
+		     f, a, b, c, d, e, g, h)
 #define KYMO_MARKER_8(name, proof, f, a, b, c, d, e, g, h, i) \
-	KYMO_MARKER_(name, proof, f, 8, KYMO_MARKER_CODE_(0, a) | KYMO_MARKER_CODE_(1, b) | KYMO_MARKER_CODE_(2, c) | \
-		     KYMO_MARKER_CODE_(3, d) | KYMO_MARKER_CODE_(4, e) | KYMO_MARKER_CODE_(5, g) | \
-		     KYMO_MARKER_CODE_(6, h) | KYMO_MARKER_CODE_(7, i), \
-		     KYMO_MARKER_KEEP_(0, a) KYMO_MARKER_KEEP_(1, b) KYMO_MARKER_KEEP_(2, c) \
-		     KYMO_MARKER_KEEP_(3, d) KYMO_MARKER_KEEP_(4, e) KYMO_MARKER_KEEP_(5, g) \
-		     KYMO_MARKER_KEEP_(6, h) KYMO_MARKER_KEEP_(7, i), f, a, b, c, d, e, g, h, i)
+	KYMO_MARKER_(name, proof, f, 8, \
+		     KYMO_MARKER_CODE_(0, a) | KYMO_MARKER_CODE_(1, b) | KYMO_MARKER_CODE_(2, c) | \
+			     KYMO_MARKER_CODE_(3, d) | KYMO_MARKER_CODE_(4, e) | KYMO_MARKER_CODE_(5, g) | \
+			     KYMO_MARKER_CODE_(6, h) | KYMO_MARKER_CODE_(7, i), \
+		     KYMO_MARKER_KEEP_(0, a) KYMO_MARKER_KEEP_(1, b) KYMO_MARKER_KEEP_(2, c) KYMO_MARKER_KEEP_(3, d) \
+			     KYMO_MARKER_KEEP_(4, e) KYMO_MARKER_KEEP_(5, g) KYMO_MARKER_KEEP_(6, h) \
+				     KYMO_MARKER_KEEP_(7, i), \
+		     f, a, b, c, d, e, g, h, i)
 
-/* ---- what an argument is ------------------------------------------------------------------------------------------ */
+/* ---- what an argument is ------------------------------------------------------------------------------------------
+ */
 
 enum kymo_marker_code {
 	KYMO_MARKER_END,
@@ -123,7 +133,7 @@ enum kymo_marker_code {
 };
 
 #define KYMO_MARKER_MAX_ARGUMENTS 8
-#define KYMO_MARKER_STRING_MAX 256	/* with its NUL */
+#define KYMO_MARKER_STRING_MAX 256 /* with its NUL */
 
 #ifdef __LP64__
 #define KYMO_MARKER_SLONG_ 3u
@@ -140,7 +150,9 @@ enum kymo_marker_code {
 
 #ifdef __cplusplus
 extern "C++" {
-template <unsigned int code> struct kymo_marker_coded { char bytes[code]; };
+template <unsigned int code> struct kymo_marker_coded {
+	char bytes[code];
+};
 kymo_marker_coded<1> kymo_marker_code_of(int);
 kymo_marker_coded<2> kymo_marker_code_of(unsigned int);
 kymo_marker_coded<KYMO_MARKER_SLONG_> kymo_marker_code_of(long);
@@ -153,64 +165,118 @@ kymo_marker_coded<KYMO_MARKER_PTR_> kymo_marker_code_of(const volatile void *);
 kymo_marker_coded<KYMO_MARKER_PTR_> kymo_marker_code_of(decltype(nullptr));
 #define KYMO_MARKER_CODE(x) ((unsigned int)sizeof(kymo_marker_code_of(x).bytes))
 
-KYMO_MARKER_INLINE_ uint64_t kymo_marker_bits(int x) { return (uint64_t)x; }
-KYMO_MARKER_INLINE_ uint64_t kymo_marker_bits(unsigned int x) { return x; }
-KYMO_MARKER_INLINE_ uint64_t kymo_marker_bits(long x) { return (uint64_t)x; }
-KYMO_MARKER_INLINE_ uint64_t kymo_marker_bits(unsigned long x) { return x; }
-KYMO_MARKER_INLINE_ uint64_t kymo_marker_bits(long long x) { return (uint64_t)x; }
-KYMO_MARKER_INLINE_ uint64_t kymo_marker_bits(unsigned long long x) { return x; }
-KYMO_MARKER_INLINE_ uint64_t kymo_marker_bits(double x) { uint64_t to; __builtin_memcpy(&to, &x, sizeof(to)); return to; }
-KYMO_MARKER_INLINE_ uint64_t kymo_marker_bits(const volatile void *x) { return (uint64_t)(uintptr_t)x; }
+KYMO_MARKER_INLINE_ uint64_t kymo_marker_bits(int x)
+{
+	return (uint64_t)x;
+}
+KYMO_MARKER_INLINE_ uint64_t kymo_marker_bits(unsigned int x)
+{
+	return x;
+}
+KYMO_MARKER_INLINE_ uint64_t kymo_marker_bits(long x)
+{
+	return (uint64_t)x;
+}
+KYMO_MARKER_INLINE_ uint64_t kymo_marker_bits(unsigned long x)
+{
+	return x;
+}
+KYMO_MARKER_INLINE_ uint64_t kymo_marker_bits(long long x)
+{
+	return (uint64_t)x;
+}
+KYMO_MARKER_INLINE_ uint64_t kymo_marker_bits(unsigned long long x)
+{
+	return x;
+}
+KYMO_MARKER_INLINE_ uint64_t kymo_marker_bits(double x)
+{
+	uint64_t to;
+	__builtin_memcpy(&to, &x, sizeof(to));
+	return to;
+}
+KYMO_MARKER_INLINE_ uint64_t kymo_marker_bits(const volatile void *x)
+{
+	return (uint64_t)(uintptr_t)x;
+}
 #define KYMO_MARKER_BITS(x) kymo_marker_bits(x)
 }
 #else
-/* The conditional makes of each operand what it is as a value: promoted, arrays and functions as pointers, no bit-field. */
-#define KYMO_MARKER_CODE(x) _Generic(1 ? (x) : (x), \
-	int: 1u, unsigned int: 2u, long: KYMO_MARKER_SLONG_, unsigned long: KYMO_MARKER_ULONG_, long long: 3u, unsigned long long: 4u, \
-	float: 6u, double: 6u, char *: 7u, const char *: 7u, default: KYMO_MARKER_PTR_)
+/* The conditional makes of each operand what it is as a value: promoted, arrays and functions as pointers, no
+ * bit-field. */
+#define KYMO_MARKER_CODE(x) \
+	_Generic(1 ? (x) : (x), int : 1u, unsigned int : 2u, long \
+		 : KYMO_MARKER_SLONG_, unsigned long \
+		 : KYMO_MARKER_ULONG_, long long : 3u, unsigned long long : 4u, float : 6u, double : 6u, char * : 7u, \
+		   const char * : 7u, default \
+		 : KYMO_MARKER_PTR_)
 
-KYMO_MARKER_INLINE_ uint64_t kymo_marker_signed(long long x) { return (uint64_t)x; }
-KYMO_MARKER_INLINE_ uint64_t kymo_marker_unsigned(unsigned long long x) { return x; }
-KYMO_MARKER_INLINE_ uint64_t kymo_marker_double(double x) { uint64_t to; __builtin_memcpy(&to, &x, sizeof(to)); return to; }
-KYMO_MARKER_INLINE_ uint64_t kymo_marker_pointer(const volatile void *x) { return (uint64_t)(uintptr_t)x; }
-#define KYMO_MARKER_BITS(x) (_Generic(1 ? (x) : (x), \
-	int: kymo_marker_signed, unsigned int: kymo_marker_unsigned, long: kymo_marker_signed, unsigned long: kymo_marker_unsigned, \
-	long long: kymo_marker_signed, unsigned long long: kymo_marker_unsigned, float: kymo_marker_double, double: kymo_marker_double, \
-	default: kymo_marker_pointer)(x))
+KYMO_MARKER_INLINE_ uint64_t kymo_marker_signed(long long x)
+{
+	return (uint64_t)x;
+}
+KYMO_MARKER_INLINE_ uint64_t kymo_marker_unsigned(unsigned long long x)
+{
+	return x;
+}
+KYMO_MARKER_INLINE_ uint64_t kymo_marker_double(double x)
+{
+	uint64_t to;
+	__builtin_memcpy(&to, &x, sizeof(to));
+	return to;
+}
+KYMO_MARKER_INLINE_ uint64_t kymo_marker_pointer(const volatile void *x)
+{
+	return (uint64_t)(uintptr_t)x;
+}
+#define KYMO_MARKER_BITS(x) \
+	(_Generic(1 ? (x) : (x), int \
+		  : kymo_marker_signed, unsigned int \
+		  : kymo_marker_unsigned, long \
+		  : kymo_marker_signed, unsigned long \
+		  : kymo_marker_unsigned, long long \
+		  : kymo_marker_signed, unsigned long long \
+		  : kymo_marker_unsigned, float \
+		  : kymo_marker_double, double \
+		  : kymo_marker_double, default \
+		  : kymo_marker_pointer)(x))
 #endif
 
 #define KYMO_MARKER_CODE_(i, x) (KYMO_MARKER_CODE(x) << (4 * (i)))
 
 /* Never called: the compiler checks the format. */
-__attribute__((format(printf, 1, 2))) KYMO_MARKER_INLINE_ void kymo_marker_check(const char *format __attribute__((unused)), ...);
+__attribute__((format(printf, 1, 2))) KYMO_MARKER_INLINE_ void
+kymo_marker_check(const char *format __attribute__((unused)), ...);
 KYMO_MARKER_INLINE_ void kymo_marker_check(const char *format __attribute__((unused)), ...)
 {
 }
 
-/* ---- what is shared with libkymo-marker and kymo --------------------------------------------------------------------- */
+/* ---- what is shared with libkymo-marker and kymo
+ * --------------------------------------------------------------------- */
 
 /* Who wants a site on; each copy has its own. The portable form tests all four bytes. */
 struct kymo_marker_gate {
-	uint8_t inside;		/* libkymo-marker does */
-	uint8_t busy;		/* and is changing the text now */
-	uint16_t outside;	/* recordings of kymo's do: a bit each */
+	uint8_t inside;   /* libkymo-marker does */
+	uint8_t busy;     /* and is changing the text now */
+	uint16_t outside; /* recordings of kymo's do: a bit each */
 };
 
 /* What is done at a place; each copy of the cold block has its own. Written by libkymo-marker alone. */
 struct kymo_marker_slots {
-	void (*call)(void);			/* probes; or NULL */
-	const struct kymo_marker_rings *rings;	/* recording in place; or NULL */
-	uint64_t event_id;			/* then */
-	void *owner;				/* the library's */
+	void (*call)(void);                    /* probes; or NULL */
+	const struct kymo_marker_rings *rings; /* recording in place; or NULL */
+	uint64_t event_id;                     /* then */
+	void *owner;                           /* the library's */
 };
 
-/* Where a recording in place goes (docs/markers.md). Read by compiled code: the layout never changes, a new one gets a new note. */
+/* Where a recording in place goes (docs/markers.md). Read by compiled code: the layout never changes, a new one gets a
+ * new note. */
 struct kymo_marker_rings {
-	uint64_t first;		/* ring of CPU 0; they lie 1,024 bytes apart */
-	uint64_t n_cpus;	/* 0: threads have no restartable sequences, all goes by `slow` */
-	int64_t rseq_offset;	/* of struct rseq from the thread pointer */
-	int64_t tid_offset;	/* of the thread id, s32 */
-	void (*slow)(void);	/* for what the sequence can't do: see marker_x86_64.h */
+	uint64_t first;      /* ring of CPU 0; they lie 1,024 bytes apart */
+	uint64_t n_cpus;     /* 0: threads have no restartable sequences, all goes by `slow` */
+	int64_t rseq_offset; /* of struct rseq from the thread pointer */
+	int64_t tid_offset;  /* of the thread id, s32 */
+	void (*slow)(void);  /* for what the sequence can't do: see marker_x86_64.h */
 };
 
 #define KYMO_MARKER_NOTE_SITE 1
@@ -218,10 +284,11 @@ struct kymo_marker_rings {
 
 /* In `.note.kymo`, owner "kymo". Offsets are relative to their own field; 0 is none. */
 struct kymo_marker_note {
-	int32_t code;		/* of a site: the NOP; of a place: the NOP behind the arguments */
-	int32_t target;		/* of a site: the cold block; of a place: struct kymo_marker_slots */
-	int32_t gate;		/* of a site: struct kymo_marker_gate; of a place: text that says where each argument is, "8@%rcx 8@%rsi" */
-	uint32_t types;		/* enum kymo_marker_code of argument i in bits 4i to 4i + 3 */
+	int32_t code;   /* of a site: the NOP; of a place: the NOP behind the arguments */
+	int32_t target; /* of a site: the cold block; of a place: struct kymo_marker_slots */
+	int32_t gate; /* of a site: struct kymo_marker_gate; of a place: text that says where each argument is, "8@%rcx
+			 8@%rsi" */
+	uint32_t types; /* enum kymo_marker_code of argument i in bits 4i to 4i + 3 */
 	int32_t name, format, file;
 	uint32_t line;
 	int32_t provider;
@@ -238,24 +305,27 @@ __attribute__((weak, visibility("default"))) void kymo_marker_module_goes(const 
 #endif
 
 /* That the name is an identifier: one that is none makes no type, or none at all. */
-#define KYMO_MARKER_PROVE_(name, proof) (void)sizeof(proof *[sizeof(name) > 1 ? 1 : -1]);
+#define KYMO_MARKER_PROVE_(name, proof) (void)sizeof(proof * [sizeof(name) > 1 ? 1 : -1]);
 
 /*
- * KYMO_MARKER_(name, proof, format, number of arguments, their types, KYMO_MARKER_KEEP_() of each, format, arguments) is the marker; KYMO_MARKER_KEEP_(i, x) is the left side of
- * a comma operator that evaluates argument i. What is on the right side then is part of the same expression, so temporary objects are there still.
+ * KYMO_MARKER_(name, proof, format, number of arguments, their types, KYMO_MARKER_KEEP_() of each, format, arguments)
+ * is the marker; KYMO_MARKER_KEEP_(i, x) is the left side of a comma operator that evaluates argument i. What is on the
+ * right side then is part of the same expression, so temporary objects are there still.
  */
 #if defined(KYMO_NO_MARKERS)
 #define KYMO_MARKER_KEEP_(i, x) (void)KYMO_MARKER_BITS(x),
-#define KYMO_MARKER_(name, proof, format, n, types, keep, ...) __extension__({ \
+#define KYMO_MARKER_(name, proof, format, n, types, keep, ...) \
+	__extension__({ \
 		KYMO_MARKER_PROVE_(name, proof) \
 		if (0) { \
 			kymo_marker_check(__VA_ARGS__); \
-			(keep (void)0); \
+			(keep(void) 0); \
 		} \
 	})
 #else
 /*
- * Every object file has these and calls them; of the functions the linker keeps one a module, so what is static in them is the module's.
+ * Every object file has these and calls them; of the functions the linker keeps one a module, so what is static in them
+ * is the module's.
  */
 #if defined(__cplusplus)
 extern "C" {

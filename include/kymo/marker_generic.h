@@ -2,21 +2,25 @@
 /*
  * Markers on i386, on aarch64, and wherever else gcc or clang make ELF files. Included by marker.h alone.
  *
- * On i386 the site is the NOP that it is on x86-64. Elsewhere, and with KYMO_MARKER_PORTABLE, it reads its gate, all four bytes at once, and tests it.
+ * On i386 the site is the NOP that it is on x86-64. Elsewhere, and with KYMO_MARKER_PORTABLE, it reads its gate, all
+ *four bytes at once, and tests it.
  *
  * The cold block is C. Where the program's library has something to call, slots.call is called as
  *
  *	void call(struct kymo_marker_slots *slots, const char *format, ...)
  *
- * with the arguments; where it has not they are not evaluated. The note of the place has no instruction, since nothing can be recorded there from
- * outside. The compiler does see that call: a value that lives across a marker may be kept in another register because of it, or on the stack.
+ * with the arguments; where it has not they are not evaluated. The note of the place has no instruction, since nothing
+ *can be recorded there from outside. The compiler does see that call: a value that lives across a marker may be kept in
+ *another register because of it, or on the stack.
  *
- * The gate and the slots are made by assembly, one a copy; ADDRESS and READ say how code gets there. What has none of these has them as static objects:
- * one for all copies of a marker, which does as well, but in C compilers warn about them in an `inline` function that is neither static nor gnu_inline,
- * and in C++ such a function can't be part of a shared object.
+ * The gate and the slots are made by assembly, one a copy; ADDRESS and READ say how code gets there. What has none of
+ *these has them as static objects: one for all copies of a marker, which does as well, but in C compilers warn about
+ *them in an `inline` function that is neither static nor gnu_inline, and in C++ such a function can't be part of a
+ *shared object.
  */
 
-/* KYMO_MARKER_ADDRESS_(label, register): the address of data into it; KYMO_MARKER_READ_(label, register): four bytes of data, by one load. */
+/* KYMO_MARKER_ADDRESS_(label, register): the address of data into it; KYMO_MARKER_READ_(label, register): four bytes of
+ * data, by one load. */
 #if defined(__i386__) && (defined(__PIC__) || defined(__PIE__))
 #define KYMO_MARKER_HERE_(to) "call 1f\n1: pop " to "\n"
 #define KYMO_MARKER_ADDRESS_(label, to) KYMO_MARKER_HERE_(to) "lea " label " - 1b(" to "), " to "\n"
@@ -43,7 +47,8 @@
 #define KYMO_MARKER_SYNTAX_
 #endif
 
-/* ---- the site ------------------------------------------------------------------------------------------------------- */
+/* ---- the site -------------------------------------------------------------------------------------------------------
+ */
 
 #if defined(__i386__) && !defined(KYMO_MARKER_PORTABLE)
 #define KYMO_MARKER_SITE_(cold) "990: .byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n"
@@ -52,16 +57,18 @@ KYMO_MARKER_IS_ON_
 #else
 #undef KYMO_MARKER_WHEN_ON_
 #ifdef KYMO_MARKER_READ_
-#define KYMO_MARKER_WHEN_ON_(name, f, t, ...) { \
+#define KYMO_MARKER_WHEN_ON_(name, f, t, ...) \
+	{ \
 		uintptr_t kymo_on; \
-		KYMO_MARKER_APART_ { \
+		KYMO_MARKER_APART_ \
+		{ \
 			KYMO_MARKER_TEXTS_(f) \
-			KYMO_MARKER_ASM_ volatile(KYMO_MARKER_ATT_ \
-						  "990: " KYMO_MARKER_READ_("989f", KYMO_MARKER_TO_) \
-						  KYMO_MARKER_GATE_ \
-						  KYMO_MARKER_NOTE_("1", "0", "0", "989b - .", name, ) \
-						  KYMO_MARKER_SDT_(name) \
-						  KYMO_MARKER_SYNTAX_ : [to] "=r"(kymo_on) : KYMO_MARKER_ABOUT_(f, t)); \
+			KYMO_MARKER_ASM_ volatile( \
+				KYMO_MARKER_ATT_ "990: " KYMO_MARKER_READ_("989f", KYMO_MARKER_TO_) \
+					KYMO_MARKER_GATE_ KYMO_MARKER_NOTE_("1", "0", "0", "989b - .", name, ) \
+						KYMO_MARKER_SDT_(name) KYMO_MARKER_SYNTAX_ \
+				: [to] "=r"(kymo_on) \
+				: KYMO_MARKER_ABOUT_(f, t)); \
 		} \
 		if (__builtin_expect((uint32_t)kymo_on != 0, 0)) { \
 			__VA_ARGS__ \
@@ -69,41 +76,47 @@ KYMO_MARKER_IS_ON_
 	}
 #else
 typedef uint32_t __attribute__((may_alias)) kymo_marker_gate_word;
-#define KYMO_MARKER_WHEN_ON_(name, f, t, ...) { \
+#define KYMO_MARKER_WHEN_ON_(name, f, t, ...) \
+	{ \
 		static struct kymo_marker_gate kymo_gate __attribute__((aligned(4))); \
-		KYMO_MARKER_ASM_ volatile("990:\n" \
-					  KYMO_MARKER_NOTE_("1", "0", "0", "%c[gate] - .", name, ) \
-					  KYMO_MARKER_SDT_(name) : : KYMO_MARKER_ABOUT_(f, t), [gate] "i"(&kymo_gate)); \
-		if (__builtin_expect(__atomic_load_n((kymo_marker_gate_word *)&kymo_gate, __ATOMIC_RELAXED) != 0, 0)) { \
+		KYMO_MARKER_ASM_ volatile("990:\n" KYMO_MARKER_NOTE_("1", "0", "0", "%c[gate] - .", name, ) \
+						  KYMO_MARKER_SDT_(name) \
+					  : \
+					  : KYMO_MARKER_ABOUT_(f, t), [gate] "i"(&kymo_gate)); \
+		if (__builtin_expect(__atomic_load_n((kymo_marker_gate_word *)&kymo_gate, __ATOMIC_RELAXED) != 0, \
+				     0)) { \
 			__VA_ARGS__ \
 		} \
 	}
 #endif
 #endif
 
-/* ---- the place ------------------------------------------------------------------------------------------------------ */
+/* ---- the place ------------------------------------------------------------------------------------------------------
+ */
 
 #ifdef KYMO_MARKER_ADDRESS_
 #define KYMO_MARKER_PLACE_(name, f, t) \
-		struct kymo_marker_slots *kymo_slots; \
-		KYMO_MARKER_APART_ { \
-			KYMO_MARKER_TEXTS_(f) \
-			KYMO_MARKER_ASM_ volatile(KYMO_MARKER_ATT_ \
-						  KYMO_MARKER_ADDRESS_("987f", KYMO_MARKER_TO_) \
-						  ".pushsection .data.kymo,\"aw?\"\n" \
-						  ".balign 8\n" \
-						  "987: .space %c[size]\n" \
-						  ".popsection\n" \
-						  KYMO_MARKER_NOTE_("2", "0", "987b - .", "0", name, ) \
-						  KYMO_MARKER_SYNTAX_ : [to] "=r"(kymo_slots) \
-						  : KYMO_MARKER_ABOUT_(f, t), [size] "i"(sizeof(struct kymo_marker_slots))); \
-		}
+	struct kymo_marker_slots *kymo_slots; \
+	KYMO_MARKER_APART_ \
+	{ \
+		KYMO_MARKER_TEXTS_(f) \
+		KYMO_MARKER_ASM_ volatile(KYMO_MARKER_ATT_ KYMO_MARKER_ADDRESS_( \
+						  "987f", KYMO_MARKER_TO_) ".pushsection .data.kymo,\"aw?\"\n" \
+									   ".balign 8\n" \
+									   "987: .space %c[size]\n" \
+									   ".popsection\n" KYMO_MARKER_NOTE_( \
+										   "2", "0", "987b - .", "0", name, ) \
+										   KYMO_MARKER_SYNTAX_ \
+					  : [to] "=r"(kymo_slots) \
+					  : KYMO_MARKER_ABOUT_(f, t), [size] "i"(sizeof(struct kymo_marker_slots))); \
+	}
 #else
 #define KYMO_MARKER_PLACE_(name, f, t) \
-		static struct kymo_marker_slots kymo_static_slots; \
-		struct kymo_marker_slots *const kymo_slots = &kymo_static_slots; \
-		KYMO_MARKER_ASM_ volatile(KYMO_MARKER_NOTE_("2", "0", "%c[slots] - .", "0", name, ) \
-					  : : KYMO_MARKER_ABOUT_(f, t), [slots] "i"(&kymo_static_slots));
+	static struct kymo_marker_slots kymo_static_slots; \
+	struct kymo_marker_slots *const kymo_slots = &kymo_static_slots; \
+	KYMO_MARKER_ASM_ volatile(KYMO_MARKER_NOTE_("2", "0", "%c[slots] - .", "0", name, ) \
+				  : \
+				  : KYMO_MARKER_ABOUT_(f, t), [slots] "i"(&kymo_static_slots));
 #endif
 
 typedef void kymo_marker_variadic(struct kymo_marker_slots *slots, const char *format, ...);
@@ -117,16 +130,15 @@ KYMO_MARKER_INLINE_ kymo_marker_variadic *kymo_marker_callee(struct kymo_marker_
 /* An argument is evaluated by the call alone; this is for its type. */
 #define KYMO_MARKER_KEEP_(i, x) (void)KYMO_MARKER_BITS(x),
 
-#define KYMO_MARKER_(name, proof, f, n, t, keep, ...) __extension__({ \
+#define KYMO_MARKER_(name, proof, f, n, t, keep, ...) \
+	__extension__({ \
 		KYMO_MARKER_PROVE_(name, proof) \
-		KYMO_MARKER_WHEN_ON_(name, f, t, \
-			KYMO_MARKER_PLACE_(name, f, t) \
-			kymo_marker_variadic *const kymo_call = kymo_marker_callee(kymo_slots); \
+		KYMO_MARKER_WHEN_ON_( \
+			name, f, t, \
+			KYMO_MARKER_PLACE_(name, f, t) kymo_marker_variadic *const kymo_call = \
+				kymo_marker_callee(kymo_slots); \
 			if (0) { \
 				kymo_marker_check(__VA_ARGS__); \
-				(keep (void)0); \
-			} \
-			if (kymo_call) \
-				kymo_call(kymo_slots, __VA_ARGS__); \
-		) \
+				(keep(void) 0); \
+			} if (kymo_call) kymo_call(kymo_slots, __VA_ARGS__);) \
 	})

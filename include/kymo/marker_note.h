@@ -2,8 +2,9 @@
 /*
  * What markers write into the object file beside their code, for all architectures. Included by marker.h alone.
  *
- * Assembly, because each copy that the compiler makes of a marker needs its own: inlined, unrolled, cloned. The `?` puts a section into the group of the
- * function, so that they are dropped together. Local labels 978 to 999 are the markers'; 990 is where the marker is.
+ * Assembly, because each copy that the compiler makes of a marker needs its own: inlined, unrolled, cloned. The `?`
+ * puts a section into the group of the function, so that they are dropped together. Local labels 978 to 999 are the
+ * markers'; 990 is where the marker is.
  */
 
 /* Statements between which nothing comes, and that are not merged with their like. */
@@ -13,7 +14,8 @@
 #define KYMO_MARKER_APART_
 #endif
 
-/* Compilers that count each line of assembly as an instruction would find functions with markers too large to be inlined. */
+/* Compilers that count each line of assembly as an instruction would find functions with markers too large to be
+ * inlined. */
 #if (defined(__clang__) && __clang_major__ >= 11) || (!defined(__clang__) && __GNUC__ >= 9)
 #define KYMO_MARKER_ASM_ __asm__ __inline__
 #else
@@ -30,19 +32,21 @@
 #define KYMO_MARKER_ABOUT_(f, t) [types] "i"(t), KYMO_MARKER_STRINGS_(f)[line] "i"(__LINE__)
 
 /*
- * Those that are addresses: `i`, or what compilers want in its place where code may lie anywhere. gcc has nothing for that on i386 and with
- * -mcmodel=large; and on i386 GNU ld takes what clang writes for the address of the wrong string. There assembly without operands, before the one with
- * the note, repeats the strings as the source has them, so all but C's rarer escapes.
+ * Those that are addresses: `i`, or what compilers want in its place where code may lie anywhere. gcc has nothing for
+ * that on i386 and with -mcmodel=large; and on i386 GNU ld takes what clang writes for the address of the wrong string.
+ * There assembly without operands, before the one with the note, repeats the strings as the source has them, so all but
+ * C's rarer escapes.
  */
 #if defined(__aarch64__)
 #define KYMO_MARKER_STRINGS_(f) [format] "S"(f), [file] "S"(__FILE__),
 #elif defined(__i386__) || (defined(__code_model_large__) && !defined(__clang__))
 #define KYMO_MARKER_STRINGS_(f)
 #define KYMO_MARKER_TEXTS_(f) \
-		KYMO_MARKER_ASM_ volatile(".pushsection .rodata.kymo,\"a?\"\n" \
-					  "978: .ascii " KYMO_MARKER_TEXT(f) "\n.byte 0\n" \
-					  "979: .ascii " KYMO_MARKER_TEXT(__FILE__) "\n.byte 0\n" \
-					  ".popsection\n");
+	KYMO_MARKER_ASM_ volatile( \
+		".pushsection .rodata.kymo,\"a?\"\n" \
+		"978: .ascii " KYMO_MARKER_TEXT(f) "\n.byte 0\n" \
+						   "979: .ascii " KYMO_MARKER_TEXT(__FILE__) "\n.byte 0\n" \
+											     ".popsection\n");
 #define KYMO_MARKER_FORMAT_AT_ "978b"
 #define KYMO_MARKER_FILE_AT_ "979b"
 #elif defined(__code_model_large__)
@@ -63,14 +67,12 @@
 	".4byte 992f - 991f, 994f - 993f, " type "\n" \
 	"991: .asciz \"kymo\"\n" \
 	"992: .balign 4\n" \
-	"993: .4byte " code ", " target ", " third ", %c[types], 995f - ., " KYMO_MARKER_FORMAT_AT_ " - ., " \
-		KYMO_MARKER_FILE_AT_ " - ., %c[line], 996f - .\n" \
+	"993: .4byte " code ", " target ", " third ", %c[types], 995f - ., " KYMO_MARKER_FORMAT_AT_ \
+	" - ., " KYMO_MARKER_FILE_AT_ " - ., %c[line], 996f - .\n" \
 	"995: .asciz \"" name "\"\n" \
-	"996: .asciz \"" KYMO_MARKER_TEXT(KYMO_MARKER_PROVIDER) "\"\n" \
-	more \
-	".balign 4\n" \
-	"994:\n" \
-	".popsection\n"
+	"996: .asciz \"" KYMO_MARKER_TEXT(KYMO_MARKER_PROVIDER) "\"\n" more ".balign 4\n" \
+								"994:\n" \
+								".popsection\n"
 
 /* What debuggers and the kernel's tools look for: an SDT probe without arguments at 990. */
 #define KYMO_MARKER_SDT_(name) \
@@ -80,19 +82,20 @@
 	"991: .asciz \"stapsdt\"\n" \
 	"992: .balign 4\n" \
 	"993: " KYMO_MARKER_WORD_ "990b, _.stapsdt.base, 0\n" \
-	".asciz \"" KYMO_MARKER_TEXT(KYMO_MARKER_PROVIDER) "\"\n" \
-	".asciz \"" name "\"\n" \
-	".asciz \"\"\n" \
-	"994: .balign 4\n" \
-	".popsection\n" \
-	".ifndef _.stapsdt.base\n" \
-	".pushsection .stapsdt.base,\"aG\",\"progbits\",.stapsdt.base,comdat\n" \
-	".weak _.stapsdt.base\n" \
-	".hidden _.stapsdt.base\n" \
-	"_.stapsdt.base: .space 1\n" \
-	".size _.stapsdt.base, 1\n" \
-	".popsection\n" \
-	".endif\n"
+	".asciz \"" KYMO_MARKER_TEXT( \
+		KYMO_MARKER_PROVIDER) "\"\n" \
+				      ".asciz \"" name "\"\n" \
+				      ".asciz \"\"\n" \
+				      "994: .balign 4\n" \
+				      ".popsection\n" \
+				      ".ifndef _.stapsdt.base\n" \
+				      ".pushsection .stapsdt.base,\"aG\",\"progbits\",.stapsdt.base,comdat\n" \
+				      ".weak _.stapsdt.base\n" \
+				      ".hidden _.stapsdt.base\n" \
+				      "_.stapsdt.base: .space 1\n" \
+				      ".size _.stapsdt.base, 1\n" \
+				      ".popsection\n" \
+				      ".endif\n"
 
 /* struct kymo_marker_gate */
 #define KYMO_MARKER_GATE_ \
@@ -102,45 +105,57 @@
 	".popsection\n"
 
 /*
- * KYMO_MARKER_WHEN_ON_(name, format, types, cold block): a site that jumps. KYMO_MARKER_SITE_(label) is its instruction at 990, KYMO_MARKER_CODE_AT_
- * whether that is to be changed.
+ * KYMO_MARKER_WHEN_ON_(name, format, types, cold block): a site that jumps. KYMO_MARKER_SITE_(label) is its instruction
+ * at 990, KYMO_MARKER_CODE_AT_ whether that is to be changed.
  *
- * clang before 17 refuses a function that has an asm goto if the label of any other asm goto in it lies among variables that have destructors, or in
- * another statement expression. So there the jump is in a function of its own, and what it can't know it gets from the statement before it, through a
- * macro of the assembler's. That function can't stand by itself: -fsanitize=function would keep it. Nor can that statement: merged with that of another
- * copy it would be there once for two.
+ * clang before 17 refuses a function that has an asm goto if the label of any other asm goto in it lies among variables
+ * that have destructors, or in another statement expression. So there the jump is in a function of its own, and what it
+ * can't know it gets from the statement before it, through a macro of the assembler's. That function can't stand by
+ * itself: -fsanitize=function would keep it. Nor can that statement: merged with that of another copy it would be there
+ * once for two.
  */
 #ifdef __clang__
 #define KYMO_MARKER_WHEN_ON_(name, f, t, ...) \
-		KYMO_MARKER_APART_ { \
-			KYMO_MARKER_TEXTS_(f) \
-			KYMO_MARKER_ASM_ volatile(".macro kymo_marker_notes cold\n" \
-						  KYMO_MARKER_NOTE_("1", KYMO_MARKER_CODE_AT_, "\\cold - .", "989b - .", name, ) \
-						  KYMO_MARKER_SDT_(name) \
-						  ".endm\n" : : KYMO_MARKER_ABOUT_(f, t)); \
-		} \
-		if (__builtin_expect(kymo_marker_is_on(), 0)) { \
-			__VA_ARGS__ \
-		}
+	KYMO_MARKER_APART_ \
+	{ \
+		KYMO_MARKER_TEXTS_(f) \
+		KYMO_MARKER_ASM_ volatile(".macro kymo_marker_notes cold\n" KYMO_MARKER_NOTE_( \
+						  "1", KYMO_MARKER_CODE_AT_, "\\cold - .", "989b - .", name, ) \
+						  KYMO_MARKER_SDT_(name) ".endm\n" \
+					  : \
+					  : KYMO_MARKER_ABOUT_(f, t)); \
+	} \
+	if (__builtin_expect(kymo_marker_is_on(), 0)) { \
+		__VA_ARGS__ \
+	}
 #define KYMO_MARKER_IS_ON_ \
 	__attribute__((no_sanitize("function"))) KYMO_MARKER_INLINE_ int kymo_marker_is_on(void) \
 	{ \
-		__asm__ goto(KYMO_MARKER_SITE_("%l[on]") KYMO_MARKER_GATE_ "kymo_marker_notes %l[on]\n.purgem kymo_marker_notes\n" \
-			     : : : "cc" : on); \
+		__asm__ goto(KYMO_MARKER_SITE_("%l[on]") KYMO_MARKER_GATE_ \
+			     "kymo_marker_notes %l[on]\n.purgem kymo_marker_notes\n" \
+			     : \
+			     : \
+			     : "cc" \
+			     : on); \
 		return 0; \
-	on: \
+on: \
 		return 1; \
 	}
 #else
-#define KYMO_MARKER_WHEN_ON_(name, f, t, ...) { \
+#define KYMO_MARKER_WHEN_ON_(name, f, t, ...) \
+	{ \
 		__label__ kymo_cold; \
 		KYMO_MARKER_TEXTS_(f) \
-		KYMO_MARKER_ASM_ goto(KYMO_MARKER_SITE_("%l[kymo_cold]") KYMO_MARKER_GATE_ \
-				      KYMO_MARKER_NOTE_("1", KYMO_MARKER_CODE_AT_, "%l[kymo_cold] - .", "989b - .", name, ) \
-				      KYMO_MARKER_SDT_(name) \
-				      : : KYMO_MARKER_ABOUT_(f, t) : "cc" : kymo_cold); \
+		KYMO_MARKER_ASM_ goto(KYMO_MARKER_SITE_("%l[kymo_cold]") KYMO_MARKER_GATE_ KYMO_MARKER_NOTE_( \
+					      "1", KYMO_MARKER_CODE_AT_, "%l[kymo_cold] - .", "989b - .", name, ) \
+					      KYMO_MARKER_SDT_(name) \
+				      : \
+				      : KYMO_MARKER_ABOUT_(f, t) \
+				      : "cc" \
+				      : kymo_cold); \
 		if (0) { \
-		kymo_cold: __attribute__((unused, cold)); \
+kymo_cold: \
+			__attribute__((unused, cold)); \
 			__VA_ARGS__ \
 		} \
 	}

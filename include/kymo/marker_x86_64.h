@@ -2,27 +2,30 @@
 /*
  * Markers on x86-64. Included by marker.h alone.
  *
- * A marker is two pieces of assembly. The *site* is in the hot path: a NOP of five bytes, or, in the portable form, a test of its gate. The *place* is
- * at the end of the cold block, behind the evaluation of the arguments, each of which is in some register:
+ * A marker is two pieces of assembly. The *site* is in the hot path: a NOP of five bytes, or, in the portable form, a
+ *test of its gate. The *place* is at the end of the cold block, behind the evaluation of the arguments, each of which
+ *is in some register:
  *
  *	1. the probes of the process, through slots.call
  *	2. with a string among them: kymo_marker_pack makes a payload of all arguments, r10 its address and r11 its size
  *	3. the second NOP, where kymo puts a pad; the note says which registers
  *	4. a record into the rings of the process, through slots.rings
  *
- * Why the compiler does not see a call: what a call may change would have to be kept somewhere else in the hot path, too. So all of this preserves every
- * register, and steps over the red zone.
+ * Why the compiler does not see a call: what a call may change would have to be kept somewhere else in the hot path,
+ *too. So all of this preserves every register, and steps over the red zone.
  *
- * The record is made in a restartable sequence as kymo's pads make theirs: room in the ring of this CPU, arguments, stamp, header, thread id, and at
- * last the store of the ring's new position, with which the record counts. The kernel restarts it where it was preempted, migrated or interrupted by a
- * signal before that store (rseq(2)), so there is one producer a ring. The signature is glibc's.
+ * The record is made in a restartable sequence as kymo's pads make theirs: room in the ring of this CPU, arguments,
+ *stamp, header, thread id, and at last the store of the ring's new position, with which the record counts. The kernel
+ *restarts it where it was preempted, migrated or interrupted by a signal before that store (rseq(2)), so there is one
+ *producer a ring. The signature is glibc's.
  */
 
 /*
- * The frame, below the red zone: 0 rax, 8 r10, 16 r11, 24 rdx, 32 the arguments, 8 bytes each. slots.call and rings.slow are called with rdx the slots
- * and the return address right below the frame; but rings.slow may get a payload in r10 and r11, which lies in between then; without one r11 is 0. Both
- * preserve all registers but rax, rdx, r10, r11. An unwinder has to be told that the caller's stack pointer is KYMO_MARKER_FRAME above the return
- * address's end.
+ * The frame, below the red zone: 0 rax, 8 r10, 16 r11, 24 rdx, 32 the arguments, 8 bytes each. slots.call and
+ * rings.slow are called with rdx the slots and the return address right below the frame; but rings.slow may get a
+ * payload in r10 and r11, which lies in between then; without one r11 is 0. Both preserve all registers but rax, rdx,
+ * r10, r11. An unwinder has to be told that the caller's stack pointer is KYMO_MARKER_FRAME above the return address's
+ * end.
  */
 #define KYMO_MARKER_FRAME 224
 #define KYMO_MARKER_FRAME_ARGUMENTS 32
@@ -43,11 +46,13 @@
 #endif
 KYMO_MARKER_IS_ON_
 
-/* ---- strings ------------------------------------------------------------------------------------------------------- */
+/* ---- strings -------------------------------------------------------------------------------------------------------
+ */
 
 /*
- * Once a module: make a payload out of the arguments, whose types are in eax. It lies above the return address, in KYMO_MARKER_PACK_FRAME bytes that lie
- * below the frame. rax, rdx, r10 and r11 change. rdi: where the next byte goes, r10: the next argument; both and rcx are pushed.
+ * Once a module: make a payload out of the arguments, whose types are in eax. It lies above the return address, in
+ * KYMO_MARKER_PACK_FRAME bytes that lie below the frame. rax, rdx, r10 and r11 change. rdi: where the next byte goes,
+ * r10: the next argument; both and rcx are pushed.
  */
 #define KYMO_MARKER_PACK_FRAME 2048
 #define KYMO_MARKER_PACK_ \
@@ -67,7 +72,7 @@ KYMO_MARKER_IS_ON_
 	"add $8, %%r10\n" \
 	"cmp $7, %%ecx\n" \
 	"je 3f\n" \
-	"mov $0x106, %%edx\n"		/* the types of four bytes */ \
+	"mov $0x106, %%edx\n" /* the types of four bytes */ \
 	"bt %%ecx, %%edx\n" \
 	"jc 2f\n" \
 	"mov %%r11, (%%rdi)\n" \
@@ -103,11 +108,11 @@ KYMO_MARKER_IS_ON_
 	".popsection\n" \
 	".endif\n"
 
-/* ---- a record in place ------------------------------------------------------------------------------------------------ */
+/* ---- a record in place
+ * ------------------------------------------------------------------------------------------------ */
 
 /* Bytes that an argument of this type takes in a record, and those of the first i. */
-#define KYMO_MARKER_SIZE_(types, i) \
-	(0x106u >> ((types) >> (4 * (i)) & 15) & 1 ? 4 : (types) >> (4 * (i)) & 15 ? 8 : 0)
+#define KYMO_MARKER_SIZE_(types, i) (0x106u >> ((types) >> (4 * (i)) & 15) & 1 ? 4 : (types) >> (4 * (i)) & 15 ? 8 : 0)
 #define KYMO_MARKER_UPTO1_(t) (12 + KYMO_MARKER_SIZE_(t, 0))
 #define KYMO_MARKER_UPTO2_(t) (KYMO_MARKER_UPTO1_(t) + KYMO_MARKER_SIZE_(t, 1))
 #define KYMO_MARKER_UPTO3_(t) (KYMO_MARKER_UPTO2_(t) + KYMO_MARKER_SIZE_(t, 2))
@@ -120,8 +125,9 @@ KYMO_MARKER_IS_ON_
 /* Whether one of the arguments is a string. */
 #define KYMO_MARKER_IS_STRING_(t, i) (((t) >> (4 * (i)) & 15) == 7)
 #define KYMO_MARKER_HAS_STRING_(t) \
-	(KYMO_MARKER_IS_STRING_(t, 0) || KYMO_MARKER_IS_STRING_(t, 1) || KYMO_MARKER_IS_STRING_(t, 2) || KYMO_MARKER_IS_STRING_(t, 3) || \
-	 KYMO_MARKER_IS_STRING_(t, 4) || KYMO_MARKER_IS_STRING_(t, 5) || KYMO_MARKER_IS_STRING_(t, 6) || KYMO_MARKER_IS_STRING_(t, 7))
+	(KYMO_MARKER_IS_STRING_(t, 0) || KYMO_MARKER_IS_STRING_(t, 1) || KYMO_MARKER_IS_STRING_(t, 2) || \
+	 KYMO_MARKER_IS_STRING_(t, 3) || KYMO_MARKER_IS_STRING_(t, 4) || KYMO_MARKER_IS_STRING_(t, 5) || \
+	 KYMO_MARKER_IS_STRING_(t, 6) || KYMO_MARKER_IS_STRING_(t, 7))
 
 /* Store argument i; the assembler drops it where there is none. */
 #define KYMO_MARKER_PUT_0
@@ -141,57 +147,58 @@ KYMO_MARKER_IS_ON_
 	"mov %%rdx, %c[at" #i "](%%r10,%%r11)\n" \
 	".endif\n"
 
-/* slots.rings may become others meanwhile, so those that are taken are kept right below the frame: the arguments lie 8 bytes higher then. */
+/* slots.rings may become others meanwhile, so those that are taken are kept right below the frame: the arguments lie 8
+ * bytes higher then. */
 #define KYMO_MARKER_RECORD_(n) \
 	"push %%rax\n" \
-	"cmpq $0, 8(%%rax)\n"			/* no restartable sequences */ \
+	"cmpq $0, 8(%%rax)\n" /* no restartable sequences */ \
 	"je 982f\n" \
 	"980: mov 16(%%rax), %%r11\n" \
 	"lea 988f(%%rip), %%r10\n" \
-	"mov %%r10, %%fs:8(%%r11)\n"		/* struct rseq.rseq_cs */ \
-	"984: mov %%fs:4(%%r11), %%r10d\n"	/* struct rseq.cpu_id */ \
+	"mov %%r10, %%fs:8(%%r11)\n"       /* struct rseq.rseq_cs */ \
+	"984: mov %%fs:4(%%r11), %%r10d\n" /* struct rseq.cpu_id */ \
 	"cmp 8(%%rax), %%r10\n" \
 	"jae 981f\n" \
 	"shl $10, %%r10d\n" \
 	"add (%%rax), %%r10\n" \
-	"mov 16(%%r10), %%rax\n"		/* where the sub-buffer ends, before the position: see kymo's emit.c */ \
+	"mov 16(%%r10), %%rax\n" /* where the sub-buffer ends, before the position: see kymo's emit.c */ \
 	"mov 8(%%r10), %%r11\n" \
 	"sub $%c[size], %%rax\n" \
 	"cmp %%r11, %%rax\n" \
-	"jl 981f\n" \
-	KYMO_MARKER_PUT_##n \
-	"rdtsc\n" \
-	"shl $32, %%rdx\n" \
-	"or %%rdx, %%rax\n" \
-	"mov %%rax, 24(%%r10)\n" \
-	"shl $20, %%rax\n" \
-	"or 987f + 16(%%rip), %%rax\n" \
-	"mov %%rax, (%%r10,%%r11)\n" \
-	"mov (%%rsp), %%rax\n" \
-	"mov 24(%%rax), %%rdx\n" \
-	"mov %%fs:(%%rdx), %%edx\n" \
-	"mov %%edx, 8(%%r10,%%r11)\n" \
-	"add $%c[size], %%r11\n" \
-	"mov %%r11, 8(%%r10)\n"			/* it counts */ \
-	"985: mov 16(%%rax), %%r11\n" \
-	"movq $0, %%fs:8(%%r11)\n" \
-	"pop %%rax\n" \
-	"jmp 983f\n" \
-	".byte 0x0f, 0xb9, 0x3d\n"		/* ud1: the signature disassembles as its operand */ \
-	".4byte 0x53053053\n" \
-	"986: mov (%%rsp), %%rax\n" \
-	"jmp 980b\n" \
-	"981: mov (%%rsp), %%rax\n"	/* no room, or not registered */ \
-	"mov 16(%%rax), %%r11\n" \
-	"movq $0, %%fs:8(%%r11)\n" \
-	".pushsection __rseq_cs,\"aw?\"\n" \
-	".balign 32\n" \
-	"988: .4byte 0, 0\n" \
-	".8byte 984b, 985b - 984b, 986b\n" \
-	".popsection\n" \
-	"982: pop %%rax\n"
+	"jl 981f\n" KYMO_MARKER_PUT_##n \
+		"rdtsc\n" \
+		"shl $32, %%rdx\n" \
+		"or %%rdx, %%rax\n" \
+		"mov %%rax, 24(%%r10)\n" \
+		"shl $20, %%rax\n" \
+		"or 987f + 16(%%rip), %%rax\n" \
+		"mov %%rax, (%%r10,%%r11)\n" \
+		"mov (%%rsp), %%rax\n" \
+		"mov 24(%%rax), %%rdx\n" \
+		"mov %%fs:(%%rdx), %%edx\n" \
+		"mov %%edx, 8(%%r10,%%r11)\n" \
+		"add $%c[size], %%r11\n" \
+		"mov %%r11, 8(%%r10)\n" /* it counts */ \
+		"985: mov 16(%%rax), %%r11\n" \
+		"movq $0, %%fs:8(%%r11)\n" \
+		"pop %%rax\n" \
+		"jmp 983f\n" \
+		".byte 0x0f, 0xb9, 0x3d\n" /* ud1: the signature disassembles as its operand */ \
+		".4byte 0x53053053\n" \
+		"986: mov (%%rsp), %%rax\n" \
+		"jmp 980b\n" \
+		"981: mov (%%rsp), %%rax\n" /* no room, or not registered */ \
+		"mov 16(%%rax), %%r11\n" \
+		"movq $0, %%fs:8(%%r11)\n" \
+		".pushsection __rseq_cs,\"aw?\"\n" \
+		".balign 32\n" \
+		"988: .4byte 0, 0\n" \
+		".8byte 984b, 985b - 984b, 986b\n" \
+		".popsection\n" \
+		"982: pop %%rax\n"
 
-/* ---- the marker ---------------------------------------------------------------------------------------------------------- */
+/* ---- the marker
+ * ---------------------------------------------------------------------------------------------------------- */
 
 #define KYMO_MARKER_SAVE_0
 #define KYMO_MARKER_SAVE_1 "mov " KYMO_MARKER_ARG_(0) ", 32(%%rsp)\n"
@@ -219,53 +226,50 @@ KYMO_MARKER_IS_ON_
 	"mov %%rax, (%%rsp)\n" \
 	"mov %%r10, 8(%%rsp)\n" \
 	"mov %%r11, 16(%%rsp)\n" \
-	"mov %%rdx, 24(%%rsp)\n" \
-	KYMO_MARKER_SAVE_##n \
-	"mov 987f(%%rip), %%rax\n" \
-	"test %%rax, %%rax\n" \
-	"je 1f\n" \
-	"lea 987f(%%rip), %%rdx\n" \
-	"call *%%rax\n" \
-	"mov 8(%%rsp), %%r10\n" \
-	"mov 16(%%rsp), %%r11\n" \
-	"mov 24(%%rsp), %%rdx\n" \
-	"1:\n" \
-	".if %c[strings]\n" \
-	"lea -2048(%%rsp), %%rsp\n" \
-	"mov $%c[types], %%eax\n" \
-	"call kymo_marker_pack\n" \
-	".else\n" \
-	"mov (%%rsp), %%rax\n" \
-	".endif\n" \
-	".balign 8\n"				/* one page */ \
-	"990: .byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n" \
-	"mov 987f + 8(%%rip), %%rax\n" \
-	"test %%rax, %%rax\n" \
-	"je 983f\n" \
-	".if %c[strings] == 0\n" \
-	KYMO_MARKER_RECORD_(n) \
-	"xor %%r11d, %%r11d\n" \
-	".endif\n" \
-	"lea 987f(%%rip), %%rdx\n" \
-	"call *32(%%rax)\n" \
-	"983:\n" \
-	".if %c[strings]\n" \
-	"lea 2048(%%rsp), %%rsp\n" \
-	".endif\n" \
-	"mov (%%rsp), %%rax\n" \
-	"mov 8(%%rsp), %%r10\n" \
-	"mov 16(%%rsp), %%r11\n" \
-	"mov 24(%%rsp), %%rdx\n" \
-	"lea 224(%%rsp), %%rsp\n" \
-	".pushsection .data.kymo,\"aw?\"\n" \
-	".balign 8\n" \
-	"987: .8byte 0, 0, 0, 0\n" \
-	".popsection\n" \
-	".if %c[strings]\n" \
-	KYMO_MARKER_PACK_ \
-	".endif\n" \
-	KYMO_MARKER_NOTE_("2", "990b - .", "987b - .", "998f - .", name, "998: .asciz \"" KYMO_MARKER_OPERANDS_##n "\"\n") \
-	"{|.intel_syntax noprefix}\n"
+	"mov %%rdx, 24(%%rsp)\n" KYMO_MARKER_SAVE_##n \
+		"mov 987f(%%rip), %%rax\n" \
+		"test %%rax, %%rax\n" \
+		"je 1f\n" \
+		"lea 987f(%%rip), %%rdx\n" \
+		"call *%%rax\n" \
+		"mov 8(%%rsp), %%r10\n" \
+		"mov 16(%%rsp), %%r11\n" \
+		"mov 24(%%rsp), %%rdx\n" \
+		"1:\n" \
+		".if %c[strings]\n" \
+		"lea -2048(%%rsp), %%rsp\n" \
+		"mov $%c[types], %%eax\n" \
+		"call kymo_marker_pack\n" \
+		".else\n" \
+		"mov (%%rsp), %%rax\n" \
+		".endif\n" \
+		".balign 8\n" /* one page */ \
+		"990: .byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n" \
+		"mov 987f + 8(%%rip), %%rax\n" \
+		"test %%rax, %%rax\n" \
+		"je 983f\n" \
+		".if %c[strings] == 0\n" KYMO_MARKER_RECORD_(n) "xor %%r11d, %%r11d\n" \
+								".endif\n" \
+								"lea 987f(%%rip), %%rdx\n" \
+								"call *32(%%rax)\n" \
+								"983:\n" \
+								".if %c[strings]\n" \
+								"lea 2048(%%rsp), %%rsp\n" \
+								".endif\n" \
+								"mov (%%rsp), %%rax\n" \
+								"mov 8(%%rsp), %%r10\n" \
+								"mov 16(%%rsp), %%r11\n" \
+								"mov 24(%%rsp), %%rdx\n" \
+								"lea 224(%%rsp), %%rsp\n" \
+								".pushsection .data.kymo,\"aw?\"\n" \
+								".balign 8\n" \
+								"987: .8byte 0, 0, 0, 0\n" \
+								".popsection\n" \
+								".if %c[strings]\n" KYMO_MARKER_PACK_ \
+								".endif\n" KYMO_MARKER_NOTE_( \
+									"2", "990b - .", "987b - .", "998f - .", name, \
+									"998: .asciz \"" KYMO_MARKER_OPERANDS_##n \
+									"\"\n") "{|.intel_syntax noprefix}\n"
 
 #define KYMO_MARKER_KEEP_(i, x) (void)(kymo_value##i = KYMO_MARKER_BITS(x)),
 
@@ -276,32 +280,46 @@ KYMO_MARKER_IS_ON_
 #define KYMO_MARKER_VALUES_4 uint64_t kymo_value0, kymo_value1, kymo_value2, kymo_value3;
 #define KYMO_MARKER_VALUES_5 uint64_t kymo_value0, kymo_value1, kymo_value2, kymo_value3, kymo_value4;
 #define KYMO_MARKER_VALUES_6 uint64_t kymo_value0, kymo_value1, kymo_value2, kymo_value3, kymo_value4, kymo_value5;
-#define KYMO_MARKER_VALUES_7 uint64_t kymo_value0, kymo_value1, kymo_value2, kymo_value3, kymo_value4, kymo_value5, kymo_value6;
-#define KYMO_MARKER_VALUES_8 uint64_t kymo_value0, kymo_value1, kymo_value2, kymo_value3, kymo_value4, kymo_value5, kymo_value6, kymo_value7;
+#define KYMO_MARKER_VALUES_7 \
+	uint64_t kymo_value0, kymo_value1, kymo_value2, kymo_value3, kymo_value4, kymo_value5, kymo_value6;
+#define KYMO_MARKER_VALUES_8 \
+	uint64_t kymo_value0, kymo_value1, kymo_value2, kymo_value3, kymo_value4, kymo_value5, kymo_value6, kymo_value7;
 
 /*
- * Argument i. The upper halves of arguments of four bytes are anything: compilers would rather extend such a value in the hot path than in the cold
- * block, and in loops count twice.
+ * Argument i. The upper halves of arguments of four bytes are anything: compilers would rather extend such a value in
+ * the hot path than in the cold block, and in loops count twice.
  */
 #ifdef __cplusplus
 extern "C++" {
-template <bool is_word> struct kymo_marker_operand { typedef uint64_t type; };
-template <> struct kymo_marker_operand<true> { typedef uint32_t type; };
+template <bool is_word> struct kymo_marker_operand {
+	typedef uint64_t type;
+};
+template <> struct kymo_marker_operand<true> {
+	typedef uint32_t type;
+};
 }
 #define KYMO_MARKER_OPERAND_(i) typename kymo_marker_operand<KYMO_MARKER_SIZE_(kymo_types, i) == 4>::type(kymo_value##i)
 #else
-#define KYMO_MARKER_OPERAND_(i) __builtin_choose_expr(KYMO_MARKER_SIZE_(kymo_types, i) == 4, (uint32_t)kymo_value##i, kymo_value##i)
+#define KYMO_MARKER_OPERAND_(i) \
+	__builtin_choose_expr(KYMO_MARKER_SIZE_(kymo_types, i) == 4, (uint32_t)kymo_value##i, kymo_value##i)
 #endif
 
 #define KYMO_MARKER_INPUTS_0
 #define KYMO_MARKER_INPUTS_1 , [a0] "r"(KYMO_MARKER_OPERAND_(0)), [at0] "i"(12)
-#define KYMO_MARKER_INPUTS_2 KYMO_MARKER_INPUTS_1, [a1] "r"(KYMO_MARKER_OPERAND_(1)), [at1] "i"(KYMO_MARKER_UPTO1_(kymo_types))
-#define KYMO_MARKER_INPUTS_3 KYMO_MARKER_INPUTS_2, [a2] "r"(KYMO_MARKER_OPERAND_(2)), [at2] "i"(KYMO_MARKER_UPTO2_(kymo_types))
-#define KYMO_MARKER_INPUTS_4 KYMO_MARKER_INPUTS_3, [a3] "r"(KYMO_MARKER_OPERAND_(3)), [at3] "i"(KYMO_MARKER_UPTO3_(kymo_types))
-#define KYMO_MARKER_INPUTS_5 KYMO_MARKER_INPUTS_4, [a4] "r"(KYMO_MARKER_OPERAND_(4)), [at4] "i"(KYMO_MARKER_UPTO4_(kymo_types))
-#define KYMO_MARKER_INPUTS_6 KYMO_MARKER_INPUTS_5, [a5] "r"(KYMO_MARKER_OPERAND_(5)), [at5] "i"(KYMO_MARKER_UPTO5_(kymo_types))
-#define KYMO_MARKER_INPUTS_7 KYMO_MARKER_INPUTS_6, [a6] "r"(KYMO_MARKER_OPERAND_(6)), [at6] "i"(KYMO_MARKER_UPTO6_(kymo_types))
-#define KYMO_MARKER_INPUTS_8 KYMO_MARKER_INPUTS_7, [a7] "r"(KYMO_MARKER_OPERAND_(7)), [at7] "i"(KYMO_MARKER_UPTO7_(kymo_types))
+#define KYMO_MARKER_INPUTS_2 \
+	KYMO_MARKER_INPUTS_1, [a1] "r"(KYMO_MARKER_OPERAND_(1)), [at1] "i"(KYMO_MARKER_UPTO1_(kymo_types))
+#define KYMO_MARKER_INPUTS_3 \
+	KYMO_MARKER_INPUTS_2, [a2] "r"(KYMO_MARKER_OPERAND_(2)), [at2] "i"(KYMO_MARKER_UPTO2_(kymo_types))
+#define KYMO_MARKER_INPUTS_4 \
+	KYMO_MARKER_INPUTS_3, [a3] "r"(KYMO_MARKER_OPERAND_(3)), [at3] "i"(KYMO_MARKER_UPTO3_(kymo_types))
+#define KYMO_MARKER_INPUTS_5 \
+	KYMO_MARKER_INPUTS_4, [a4] "r"(KYMO_MARKER_OPERAND_(4)), [at4] "i"(KYMO_MARKER_UPTO4_(kymo_types))
+#define KYMO_MARKER_INPUTS_6 \
+	KYMO_MARKER_INPUTS_5, [a5] "r"(KYMO_MARKER_OPERAND_(5)), [at5] "i"(KYMO_MARKER_UPTO5_(kymo_types))
+#define KYMO_MARKER_INPUTS_7 \
+	KYMO_MARKER_INPUTS_6, [a6] "r"(KYMO_MARKER_OPERAND_(6)), [at6] "i"(KYMO_MARKER_UPTO6_(kymo_types))
+#define KYMO_MARKER_INPUTS_8 \
+	KYMO_MARKER_INPUTS_7, [a7] "r"(KYMO_MARKER_OPERAND_(7)), [at7] "i"(KYMO_MARKER_UPTO7_(kymo_types))
 
 #define KYMO_MARKER_(name, proof, f, n, t, keep, ...) __extension__({ \
 		enum { kymo_types = (int)(t) }; \
@@ -319,5 +337,5 @@ template <> struct kymo_marker_operand<true> { typedef uint32_t type; };
 						[size] "i"(KYMO_MARKER_UPTO8_(t)) KYMO_MARKER_INPUTS_##n \
 						: "memory", "cc"); \
 				} \
-			}));) \
+	}));) \
 	})

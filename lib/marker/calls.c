@@ -13,7 +13,8 @@ static int check_arguments(const char *name, kymo_marker_probe *probe, int type)
 	return 0;
 }
 
-KYMO_LIB_API int kymo_marker_set_probe(const char *name, const char *format, kymo_marker_probe *probe, void *data, int type)
+KYMO_LIB_API int kymo_marker_set_probe(const char *name, const char *format, kymo_marker_probe *probe, void *data,
+				       int type)
 {
 	int status = check_arguments(name, probe, type);
 	if (status == 0)
@@ -44,7 +45,8 @@ KYMO_LIB_API int kymo_marker_for_each(int (*visit)(const struct kymo_marker_info
 	int status = kymo_lib_enter();
 	if (status < 0)
 		return status;
-	kymo_lib_each_marker(marker) {
+	kymo_lib_each_marker(marker)
+	{
 		struct kymo_marker_info info;
 		kymo_lib_describe(marker, &info);
 		status = visit(&info, data);

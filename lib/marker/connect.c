@@ -8,9 +8,9 @@
 #include <string.h>
 
 struct lib_connection {
-	struct lib_connection *next;	/* of its list */
+	struct lib_connection *next; /* of its list */
 	char *name;
-	char *format;			/* NULL: any */
+	char *format; /* NULL: any */
 	kymo_marker_probe *probe;
 	void *data;
 	int type;
@@ -35,7 +35,8 @@ static bool is_inline(const struct lib_connection *connection)
 	return connection->type & KYMO_MARKER_INLINE;
 }
 
-/* ---- probes of one marker ------------------------------------------------------------------------------------------ */
+/* ---- probes of one marker ------------------------------------------------------------------------------------------
+ */
 
 static void free_probe(struct lib_retired *retired)
 {
@@ -50,7 +51,7 @@ static struct lib_probe *append(struct lib_probe **list, kymo_marker_probe *prob
 	*made = (struct lib_probe){ { NULL, free_probe }, NULL, probe, data, owner };
 	while (*list)
 		list = &(*list)->next;
-	__atomic_store_n(list, made, __ATOMIC_RELEASE);	/* with the loads of call_probes() */
+	__atomic_store_n(list, made, __ATOMIC_RELEASE); /* with the loads of call_probes() */
 	return made;
 }
 
@@ -101,7 +102,8 @@ void kymo_lib_disconnect_gone(struct lib_marker *marker)
 	__atomic_store_n(&marker->n_probes, 0, __ATOMIC_RELAXED);
 }
 
-/* ---- a connection and its markers ----------------------------------------------------------------------------------- */
+/* ---- a connection and its markers -----------------------------------------------------------------------------------
+ */
 
 /* Of a marker that has the name. */
 static bool is_meant(const struct lib_marker *marker, const char *format)
@@ -146,7 +148,8 @@ static void disconnect_all(const struct lib_connection *connection)
 
 void kymo_lib_connect_new(struct lib_marker *marker)
 {
-	for (const struct lib_connection *connection = *list_of(marker->name); connection; connection = connection->next) {
+	for (const struct lib_connection *connection = *list_of(marker->name); connection;
+	     connection = connection->next) {
 		if (strcmp(marker->name, connection->name) == 0 && is_meant(marker, connection->format))
 			connect_marker(connection, marker);
 	}
@@ -173,7 +176,8 @@ static int connect_all(const struct lib_connection *connection)
 	return status < 0 ? status : kymo_lib_update(true);
 }
 
-/* ---- connecting, and the end of that ----------------------------------------------------------------------------------- */
+/* ---- connecting, and the end of that
+ * ----------------------------------------------------------------------------------- */
 
 static struct lib_connection **find(const char *name, kymo_marker_probe *probe, const void *data, int type)
 {
@@ -224,7 +228,8 @@ static void destroy(struct lib_connection *connection)
 	free(connection);
 }
 
-static struct lib_connection *create(const char *name, const char *format, kymo_marker_probe *probe, void *data, int type)
+static struct lib_connection *create(const char *name, const char *format, kymo_marker_probe *probe, void *data,
+				     int type)
 {
 	struct lib_connection *connection = calloc(1, sizeof(*connection));
 	if (!connection)

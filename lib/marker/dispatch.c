@@ -1,6 +1,6 @@
 /*
- * Who passes a marker: no lock, no memory is allocated, errno is kept. A reader's section is around all that is read, so that what was disconnected is not freed
- * meanwhile (readers.h).
+ * Who passes a marker: no lock, no memory is allocated, errno is kept. A reader's section is around all that is read,
+ * so that what was disconnected is not freed meanwhile (readers.h).
  */
 #include "readers.h"
 
@@ -59,7 +59,8 @@ static void pass(const struct kymo_marker_slots *slots, va_list arguments)
 
 #if defined(__x86_64__) && defined(__LP64__)
 
-/* From call_x86_64.S. The arguments lie as those of a variadic function do that did not fit into registers, so a va_list whose registers are used up reads them. */
+/* From call_x86_64.S. The arguments lie as those of a variadic function do that did not fit into registers, so a
+ * va_list whose registers are used up reads them. */
 void kymo_lib_pass(const struct kymo_marker_slots *slots, uint64_t *frame);
 void kymo_lib_pass(const struct kymo_marker_slots *slots, uint64_t *frame)
 {

@@ -1,9 +1,9 @@
 /*
  * What the files of libkymo-marker share. Private to the library: all names here are hidden in the shared object.
  *
- * Two kinds of threads meet here. Those that change something (connect, disconnect, record, load) hold the lock. Those that pass markers hold nothing: they
- * read slots, and from there a marker's list of probes, within a reader's section (readers.h). So what they can reach is published with one store,
- * and freed by kymo_lib_retire() alone.
+ * Two kinds of threads meet here. Those that change something (connect, disconnect, record, load) hold the lock. Those
+ *that pass markers hold nothing: they read slots, and from there a marker's list of probes, within a reader's section
+ *(readers.h). So what they can reach is published with one store, and freed by kymo_lib_retire() alone.
  *
  *	connection	what kymo_marker_set_probe() made: a name, a format, a probe. It outlives modules
  *	module		a loaded ELF object with notes; comes and goes
@@ -11,13 +11,14 @@
  *	site, place	one note each
  *	probe		a connection at one marker
  *
- * Order of locks: the loader's (dlopen() and dlclose() hold it while constructors and destructors run), then this library's. So nothing here calls the loader with the
- * lock held; nor does anything wait for readers with it, for a probe may be waiting for the lock.
+ * Order of locks: the loader's (dlopen() and dlclose() hold it while constructors and destructors run), then this
+ *library's. So nothing here calls the loader with the lock held; nor does anything wait for readers with it, for a
+ *probe may be waiting for the lock.
  */
 #ifndef KYMO_LIB_MARKERS_H
 #define KYMO_LIB_MARKERS_H
 
-#define KYMO_NO_MARKERS		/* the library has none itself: no constructor of the header's */
+#define KYMO_NO_MARKERS /* the library has none itself: no constructor of the header's */
 #define KYMO_NO_MARK
 #include <link.h>
 #include <kymo/marker.h>
@@ -37,23 +38,25 @@
 #define KYMO_LIB_HAS_TEXT false
 #endif
 
-/* ---- what there is ------------------------------------------------------------------------------------------------- */
+/* ---- what there is -------------------------------------------------------------------------------------------------
+ */
 
 struct lib_site {
-	unsigned char *text;		/* the NOP; NULL in the portable form */
-	unsigned char *cold;		/* where it jumps */
+	unsigned char *text; /* the NOP; NULL in the portable form */
+	unsigned char *cold; /* where it jumps */
 	struct kymo_marker_gate *gate;
 	struct lib_marker *marker;
-	int error;			/* of the last toggle: 0 or a negative errno */
+	int error; /* of the last toggle: 0 or a negative errno */
 };
 
 struct lib_place {
-	unsigned char *code;		/* the NOP behind the arguments; NULL where the note has none */
+	unsigned char *code; /* the NOP behind the arguments; NULL where the note has none */
 	struct kymo_marker_slots *slots;
 	struct lib_marker *marker;
 };
 
-/* What is freed once no thread can have got it from a slot, a marker or a list any more: the first member of such structures. */
+/* What is freed once no thread can have got it from a slot, a marker or a list any more: the first member of such
+ * structures. */
 struct lib_retired {
 	struct lib_retired *next;
 	void (*free)(struct lib_retired *retired);
@@ -65,41 +68,41 @@ struct lib_probe {
 	struct lib_probe *next;
 	kymo_marker_probe *probe;
 	void *data;
-	const void *owner;		/* its struct lib_connection, or the recorder: who may remove it */
+	const void *owner; /* its struct lib_connection, or the recorder: who may remove it */
 };
 
 struct lib_marker {
 	struct lib_module *module;
-	const char *provider, *name, *format, *file;	/* in the module */
+	const char *provider, *name, *format, *file; /* in the module */
 	uint32_t line;
 	uint32_t types;
-	struct lib_site *sites;		/* of the module's */
+	struct lib_site *sites; /* of the module's */
 	size_t n_sites;
 	struct lib_place *places;
 	size_t n_places;
 
-	struct lib_probe *probes;	/* in the order in which they were connected */
+	struct lib_probe *probes; /* in the order in which they were connected */
 	unsigned int n_probes;
-	struct lib_probe *inlines;	/* connections of KYMO_MARKER_INLINE; nobody reads them without the lock */
-	bool is_recorded;		/* slots.rings are those of a recording that runs; read without the lock, too */
-	void *record;			/* the recorder's own: NULL where it does nothing here */
+	struct lib_probe *inlines; /* connections of KYMO_MARKER_INLINE; nobody reads them without the lock */
+	bool is_recorded;          /* slots.rings are those of a recording that runs; read without the lock, too */
+	void *record;              /* the recorder's own: NULL where it does nothing here */
 
-	bool is_changed;		/* in the registry's list of those that kymo_lib_update() has to look at */
+	bool is_changed; /* in the registry's list of those that kymo_lib_update() has to look at */
 	struct lib_marker *next_changed;
 };
 
 struct lib_module {
 	struct lib_retired retired;
 	ElfW(Addr) base;
-	const ElfW(Phdr) *phdrs;	/* which module this is, together with `base`; not to be followed */
-	uintptr_t begin, end;		/* the addresses it takes */
-	char *path;			/* "" for the program itself where it has none */
-	bool is_program;		/* never goes */
-	bool tells;			/* its destructor calls kymo_marker_module_goes() */
-	void *pin;			/* one that does not tell is held by dlopen() while it is worked on; else NULL */
-	struct lib_marker *markers;	/* by file, line, name, format */
+	const ElfW(Phdr) * phdrs;   /* which module this is, together with `base`; not to be followed */
+	uintptr_t begin, end;       /* the addresses it takes */
+	char *path;                 /* "" for the program itself where it has none */
+	bool is_program;            /* never goes */
+	bool tells;                 /* its destructor calls kymo_marker_module_goes() */
+	void *pin;                  /* one that does not tell is held by dlopen() while it is worked on; else NULL */
+	struct lib_marker *markers; /* by file, line, name, format */
 	size_t n_markers;
-	struct lib_marker **named;	/* the same by name, and those of one name as they are in `markers` */
+	struct lib_marker **named; /* the same by name, and those of one name as they are in `markers` */
 	struct lib_site *sites;
 	size_t n_sites;
 	struct lib_place *places;
@@ -129,18 +132,21 @@ struct lib_marker *kymo_lib_next_marker(struct lib_marker *marker);
 struct lib_named {
 	const char *name;
 	size_t module, index;
-	bool is_inside;		/* `index` is where to go on in the module */
+	bool is_inside; /* `index` is where to go on in the module */
 };
 struct lib_marker *kymo_lib_next_named(struct lib_named *at);
 
-/* ---- the lock ------------------------------------------------------------------------------------------------------- */
+/* ---- the lock -------------------------------------------------------------------------------------------------------
+ */
 
 /*
- * Begin and end what changes something. kymo_lib_enter() looks for modules that have come without telling, takes the lock, and puts off cancellation. kymo_lib_leave()
- * releases it, then frees what was retired when all readers that there are have ended; with `wait` it waits for them also where there is nothing to free. In a
- * probe neither is done: one of those readers is the caller.
+ * Begin and end what changes something. kymo_lib_enter() looks for modules that have come without telling, takes the
+ *lock, and puts off cancellation. kymo_lib_leave() releases it, then frees what was retired when all readers that there
+ *are have ended; with `wait` it waits for them also where there is nothing to free. In a probe neither is done: one of
+ *those readers is the caller.
  *
- *	-EDEADLK	enter: this thread has the lock: it is in a signal handler, or in a malloc() of the program's that passes markers
+ *	-EDEADLK	enter: this thread has the lock: it is in a signal handler, or in a malloc() of the program's
+ *that passes markers
  */
 int kymo_lib_enter(void);
 void kymo_lib_leave(bool wait);
@@ -153,9 +159,9 @@ bool kymo_lib_has_one_thread(void);
 
 /* Of each thread. Static TLS: passing a marker must not allocate. */
 struct lib_thread {
-	unsigned int in_probe;		/* how deep; such a thread must not wait for readers */
-	unsigned int in_loader;		/* in kymo_lib_iterate() */
-	struct lib_reader *reader;	/* NULL: it has none yet */
+	unsigned int in_probe;     /* how deep; such a thread must not wait for readers */
+	unsigned int in_loader;    /* in kymo_lib_iterate() */
+	struct lib_reader *reader; /* NULL: it has none yet */
 	bool forks_with_lock;
 };
 extern _Thread_local struct lib_thread kymo_lib_thread __attribute__((tls_model("initial-exec")));
@@ -165,7 +171,8 @@ static inline bool kymo_lib_is_in_probe(void)
 	return kymo_lib_thread.in_probe > 0;
 }
 
-/* ---- probes of one marker (the lock is held) ----------------------------------------------------------------------- */
+/* ---- probes of one marker (the lock is held) -----------------------------------------------------------------------
+ */
 
 /* Append a probe. -ENOMEM. It is called once kymo_lib_update() has turned the marker on. */
 int kymo_lib_add_probe(struct lib_marker *marker, kymo_marker_probe *probe, void *data, const void *owner);
@@ -173,68 +180,74 @@ int kymo_lib_add_probe(struct lib_marker *marker, kymo_marker_probe *probe, void
 /* Remove the probes of `owner`; false where there are none. They may run until kymo_lib_leave() returns. */
 bool kymo_lib_remove_probes(struct lib_marker *marker, const void *owner);
 
-/* ---- recording in place (the lock is held) ------------------------------------------------------------------------- */
+/* ---- recording in place (the lock is held) -------------------------------------------------------------------------
+ */
 
 /*
- * Let all places of the marker record into `rings`, the first as event `event_id`, the next as the one after it, from kymo_lib_update() on. Compiled code
- * reads slots.rings more than once, and may have been interrupted in between: neither `rings` nor the memory of rings that it names may ever be freed,
- * changed, or unmapped, and ids are not used again for something else. -ENODEV where the marker has no place that can.
+ * Let all places of the marker record into `rings`, the first as event `event_id`, the next as the one after it, from
+ * kymo_lib_update() on. Compiled code reads slots.rings more than once, and may have been interrupted in between:
+ * neither `rings` nor the memory of rings that it names may ever be freed, changed, or unmapped, and ids are not used
+ * again for something else. -ENODEV where the marker has no place that can.
  */
 int kymo_lib_record(struct lib_marker *marker, const struct kymo_marker_rings *rings, uint64_t event_id);
 
 /*
- * End that: `idle` are rings with the same rseq_offset and tid_offset, n_cpus 0, and kymo_lib_nothing() as `slow`. A thread may finish a record until
- * kymo_lib_leave() … and later: it is not a reader.
+ * End that: `idle` are rings with the same rseq_offset and tid_offset, n_cpus 0, and kymo_lib_nothing() as `slow`. A
+ * thread may finish a record until kymo_lib_leave() … and later: it is not a reader.
  */
 void kymo_lib_record_end(struct lib_marker *marker, const struct kymo_marker_rings *idle);
 
 /* A function as slots.call and rings.slow must be, which returns at once. */
 void kymo_lib_nothing(void);
 
-/* ---- turning on and off (the lock is held) -------------------------------------------------------------------------- */
+/* ---- turning on and off (the lock is held) --------------------------------------------------------------------------
+ */
 
 /* Look at this marker with the next update; done by the functions above. */
 void kymo_lib_changed(struct lib_marker *marker);
 
 /*
- * Turn on all changed markers that have probes or are recorded, and off those that are not: one batch, a few milliseconds at the most. With `all` it is
- * all or nothing: where one site can't be turned on all are as before, and the caller undoes its changes; without, what can be done is. Turning off always succeeds:
- * a site that can't be changed runs through its cold block for nothing.
+ * Turn on all changed markers that have probes or are recorded, and off those that are not: one batch, a few
+ *milliseconds at the most. With `all` it is all or nothing: where one site can't be turned on all are as before, and
+ *the caller undoes its changes; without, what can be done is. Turning off always succeeds: a site that can't be changed
+ *runs through its cold block for nothing.
  *
  *	-EPERM, -EACCES, -EIO, -EBUSY	see toggle.h
  *	-ENOMEM
  */
 int kymo_lib_update(bool all);
 
-/* ---- who passes a marker (no lock) ---------------------------------------------------------------------------------- */
+/* ---- who passes a marker (no lock) ----------------------------------------------------------------------------------
+ */
 
 /*
- * What slots.call is set to: a marker's probes are called with the arguments of its frame (call_x86_64.S), or with its own (elsewhere). slots.owner is the
- * struct lib_marker.
+ * What slots.call is set to: a marker's probes are called with the arguments of its frame (call_x86_64.S), or with its
+ * own (elsewhere). slots.owner is the struct lib_marker.
  */
 void kymo_lib_call(void);
 
 /* What the marker tells of itself; the counts are those of this moment. */
 void kymo_lib_describe(const struct lib_marker *marker, struct kymo_marker_info *ret);
 
-/* ---- what the recorder is told (record.c; the lock is held) ---------------------------------------------------------- */
+/* ---- what the recorder is told (record.c; the lock is held)
+ * ---------------------------------------------------------- */
 
 /*
- * The module of this marker has come, or is read anew: its slots.rings may be there already, and end with kymo_lib_record_end() where it is not to be recorded
- * any more. Where it is: kymo_lib_record() or kymo_lib_add_probe(); the caller updates.
+ * The module of this marker has come, or is read anew: its slots.rings may be there already, and end with
+ * kymo_lib_record_end() where it is not to be recorded any more. Where it is: kymo_lib_record() or
+ * kymo_lib_add_probe(); the caller updates.
  */
 void kymo_record_marker_comes(struct lib_marker *marker);
 
 /*
- * It goes, or has gone: kymo_lib_record_end() may be called and knows whether its memory may be touched; else the module's memory must not be. marker->record is
- * for the recorder to free (by kymo_lib_retire() where readers use it).
+ * It goes, or has gone: kymo_lib_record_end() may be called and knows whether its memory may be touched; else the
+ * module's memory must not be. marker->record is for the recorder to free (by kymo_lib_retire() where readers use it).
  */
 void kymo_record_marker_goes(struct lib_marker *marker);
 
 /*
- * kymo_marker_set_probe() with KYMO_MARKER_INLINE: one more who wants this marker to be recorded in place. The caller updates.
- *	-ENODEV	it can't be; or nothing is being recorded
- *	-ENOMEM
+ * kymo_marker_set_probe() with KYMO_MARKER_INLINE: one more who wants this marker to be recorded in place. The caller
+ *updates. -ENODEV	it can't be; or nothing is being recorded -ENOMEM
  */
 int kymo_record_add(struct lib_marker *marker);
 
@@ -246,7 +259,8 @@ void kymo_lib_drop_inline(void);
 
 bool kymo_record_is_running(void);
 
-/* In the child of a fork(), whose only thread this is: the writer is not there, and nothing is recorded. The lock is held. */
+/* In the child of a fork(), whose only thread this is: the writer is not there, and nothing is recorded. The lock is
+ * held. */
 void kymo_record_forked(void);
 
 #endif

@@ -1,12 +1,15 @@
 /*
  * Which modules with markers there are.
  *
- * One that tells calls kymo_marker_module_comes() from a constructor and kymo_marker_module_goes() from a destructor. It can't be unmapped before the latter
- * has returned, and that takes the lock: so whoever holds the lock may touch it. One that can't tell (it did not see this library when it was loaded) may be
- * unmapped at any time by a thread that knows nothing of the lock. So before the lock is taken dlopen(RTLD_NOLOAD) holds it, and dlclose() lets it go when
- * the lock is released. Between two calls it may have gone, and another may be where it was: where anything was unloaded meanwhile it is read anew.
+ * One that tells calls kymo_marker_module_comes() from a constructor and kymo_marker_module_goes() from a destructor.
+ * It can't be unmapped before the latter has returned, and that takes the lock: so whoever holds the lock may touch it.
+ * One that can't tell (it did not see this library when it was loaded) may be unmapped at any time by a thread that
+ * knows nothing of the lock. So before the lock is taken dlopen(RTLD_NOLOAD) holds it, and dlclose() lets it go when
+ * the lock is released. Between two calls it may have gone, and another may be where it was: where anything was
+ * unloaded meanwhile it is read anew.
  *
- * The loader's callback is called with a lock of the loader's held. Nothing is allocated there: a malloc() may have locks under which it asks the loader.
+ * The loader's callback is called with a lock of the loader's held. Nothing is allocated there: a malloc() may have
+ * locks under which it asks the loader.
  */
 #include "registry.h"
 
@@ -18,11 +21,12 @@
 #include <unistd.h>
 
 static size_t cap;
-static unsigned long long known_adds, known_subs;	/* of the last look that was adopted */
-static size_t n_silent;					/* modules that don't tell, but the program */
-static struct lib_look current;				/* who holds the lock has it; its pins hold modules */
+static unsigned long long known_adds, known_subs; /* of the last look that was adopted */
+static size_t n_silent;                           /* modules that don't tell, but the program */
+static struct lib_look current;                   /* who holds the lock has it; its pins hold modules */
 
-/* By name: static programs have neither it nor anything to hold, and linkers warn about those that name it. No lock is held. */
+/* By name: static programs have neither it nor anything to hold, and linkers warn about those that name it. No lock is
+ * held. */
 static void *hold(const char *name)
 {
 	__typeof__(dlopen) *open;
@@ -32,13 +36,14 @@ static void *hold(const char *name)
 	return open ? open(name, RTLD_LAZY | RTLD_NOLOAD) : NULL;
 }
 
-/* ---- asking the loader --------------------------------------------------------------------------------------------- */
+/* ---- asking the loader ---------------------------------------------------------------------------------------------
+ */
 
 /* Until all fits into what was allocated before. */
 struct search {
 	struct lib_look *look;
 	size_t cap, names_cap;
-	size_t n, names_used;	/* counted beyond what there is room for */
+	size_t n, names_used; /* counted beyond what there is room for */
 };
 
 static int search_one(struct dl_phdr_info *info, size_t size, void *data)
@@ -114,7 +119,8 @@ static bool has_anything_changed(void)
 	       counts.subs != __atomic_load_n(&known_subs, __ATOMIC_RELAXED);
 }
 
-/* ---- holding modules that do not tell ------------------------------------------------------------------------------ */
+/* ---- holding modules that do not tell ------------------------------------------------------------------------------
+ */
 
 static struct lib_module *find_known(const struct lib_found *found)
 {
@@ -167,7 +173,8 @@ void kymo_lib_unpin(struct lib_look *look)
 	look_deinit(look);
 }
 
-/* ---- coming and going ---------------------------------------------------------------------------------------------- */
+/* ---- coming and going ----------------------------------------------------------------------------------------------
+ */
 
 static void count_silent(void)
 {
@@ -252,7 +259,8 @@ static void module_goes(size_t index)
 	kymo_lib_retire(&module->retired);
 }
 
-/* A module that does not tell is known by where it is. Where anything was unloaded it may be another by now: it is read again. */
+/* A module that does not tell is known by where it is. Where anything was unloaded it may be another by now: it is read
+ * again. */
 static void forget_silent(void)
 {
 	for (size_t i = kymo_lib_registry.n_modules; i-- > 0;) {
@@ -283,7 +291,8 @@ void kymo_lib_adopt(struct lib_look *look)
 	kymo_lib_update(false);
 }
 
-/* ---- changing something --------------------------------------------------------------------------------------------- */
+/* ---- changing something ---------------------------------------------------------------------------------------------
+ */
 
 int kymo_lib_enter(void)
 {
@@ -291,7 +300,8 @@ int kymo_lib_enter(void)
 
 	if (kymo_lib_has_lock())
 		return -EDEADLK;
-	/* From a probe nothing is asked of the loader: a thread that has its lock may be waiting for this probe to end. */
+	/* From a probe nothing is asked of the loader: a thread that has its lock may be waiting for this probe to end.
+	 */
 	if (!kymo_lib_is_in_probe())
 		kymo_lib_look_around(&look);
 	kymo_lib_lock();
@@ -307,14 +317,16 @@ void kymo_lib_leave(bool wait)
 	kymo_lib_unpin(&look);
 }
 
-/* ---- modules that tell ---------------------------------------------------------------------------------------------- */
+/* ---- modules that tell ----------------------------------------------------------------------------------------------
+ */
 
 struct inside {
 	uintptr_t address;
 	struct lib_seen seen;
 };
 
-/* Each file of a module calls this: the first one counts. Its constructor runs meanwhile: the name stays where it is. */
+/* Each file of a module calls this: the first one counts. Its constructor runs meanwhile: the name stays where it is.
+ */
 static int find_inside(struct dl_phdr_info *info, size_t size, void *data)
 {
 	struct inside *inside = data;
@@ -335,7 +347,7 @@ KYMO_LIB_API void kymo_marker_module_comes(const void *address)
 	struct lib_module *known = find_known(&inside.seen.found);
 	if (known && known->is_program)
 		known->tells = true;
-	if (known && !known->tells) {	/* seen before its constructor ran; or another that was there before */
+	if (known && !known->tells) { /* seen before its constructor ran; or another that was there before */
 		module_goes(kymo_lib_index_of(known));
 		known = NULL;
 	}

@@ -1,5 +1,6 @@
 /*
- * In a static program all names are in one space: what the rooms that this library shares with kymo call without a prefix gets one here. Included before all else (meson.build).
+ * In a static program all names are in one space: what the rooms that this library shares with kymo call without a
+ * prefix gets one here. Included before all else (meson.build).
  */
 #define clock_describe kymo_record_clock_describe
 #define clock_sample kymo_record_clock_sample

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NOTES_MAX (1u << 20)	/* of one module */
-#define STRING_MAX 65536	/* bytes of a format or path with its NUL: the end of those that have none */
-#define NAME_MAX_ 256		/* of a name or provider */
+#define NOTES_MAX (1u << 20) /* of one module */
+#define STRING_MAX 65536     /* bytes of a format or path with its NUL: the end of those that have none */
+#define NAME_MAX_ 256        /* of a name or provider */
 #define TEXT_SIZE 5
 #define OWNER "kymo"
 
@@ -16,9 +16,9 @@ struct note {
 	uint32_t kind;
 	uint32_t types, line;
 	const char *provider, *name, *format, *file;
-	unsigned char *text;		/* of a site: the NOP */
-	unsigned char *cold;		/* where a site jumps; of a place: the NOP */
-	uintptr_t data;			/* its gate; or a place's slots */
+	unsigned char *text; /* of a site: the NOP */
+	unsigned char *cold; /* where a site jumps; of a place: the NOP */
+	uintptr_t data;      /* its gate; or a place's slots */
 };
 
 struct notes {
@@ -34,9 +34,11 @@ static uint32_t read32(uintptr_t at)
 	return value;
 }
 
-/* ---- segments ------------------------------------------------------------------------------------------------------- */
+/* ---- segments -------------------------------------------------------------------------------------------------------
+ */
 
-/* Whether `size` bytes at `address` are all in one loaded segment whose flags include `flags`; the bytes that are left in it. */
+/* Whether `size` bytes at `address` are all in one loaded segment whose flags include `flags`; the bytes that are left
+ * in it. */
 static size_t room_at(const struct lib_found *found, uintptr_t address, ElfW(Word) flags)
 {
 	for (size_t i = 0; i < found->n_phdrs; i++) {
@@ -72,7 +74,8 @@ bool kymo_lib_is_inside(const struct lib_found *found, uintptr_t address)
 	return room_at(found, address, 0) > 0;
 }
 
-/* ---- one note ------------------------------------------------------------------------------------------------------- */
+/* ---- one note -------------------------------------------------------------------------------------------------------
+ */
 
 /* The address that the s32 at `field` gives; 0 where it gives none. */
 static uintptr_t target_of(uintptr_t field)
@@ -109,7 +112,7 @@ static bool read_site(const struct lib_found *found, uintptr_t desc, struct note
 	if (!ret->data || !is_writable(found, ret->data, sizeof(struct kymo_marker_gate)))
 		return false;
 	if (!text)
-		return true;	/* the portable form: where the cold block is does not matter */
+		return true; /* the portable form: where the cold block is does not matter */
 	if (!KYMO_LIB_HAS_TEXT || !is_text(found, text, TEXT_SIZE) || !cold || !is_text(found, cold, 1))
 		return false;
 	intptr_t distance = (intptr_t)(cold - (text + TEXT_SIZE));
@@ -149,14 +152,15 @@ static bool read_desc(const struct lib_found *found, uint32_t kind, uintptr_t de
 	return kind == KYMO_MARKER_NOTE_SITE ? read_site(found, desc, ret) : read_place(found, desc, ret);
 }
 
-/* ---- all notes ------------------------------------------------------------------------------------------------------ */
+/* ---- all notes ------------------------------------------------------------------------------------------------------
+ */
 
 /* A cursor over the notes of one segment. */
 struct cursor {
 	uintptr_t at, end;
 };
 
-static bool is_note_segment(const struct lib_found *found, const ElfW(Phdr) *phdr, struct cursor *ret)
+static bool is_note_segment(const struct lib_found *found, const ElfW(Phdr) * phdr, struct cursor *ret)
 {
 	uintptr_t begin = found->base + phdr->p_vaddr;
 
@@ -190,7 +194,8 @@ static int next_note(struct cursor *cursor, struct raw_note *ret)
 		return -EBADMSG;
 	*ret = (struct raw_note){
 		.kind = read32(cursor->at + 8),
-		.is_ours = name_size == sizeof(OWNER) && memcmp((const void *)(cursor->at + 12), OWNER, sizeof(OWNER)) == 0,
+		.is_ours = name_size == sizeof(OWNER) &&
+			   memcmp((const void *)(cursor->at + 12), OWNER, sizeof(OWNER)) == 0,
 		.desc = cursor->at + desc,
 		.size = size,
 	};
@@ -238,7 +243,7 @@ static int read_segment(const struct lib_found *found, struct cursor *cursor, st
 
 	while ((status = next_note(cursor, &raw)) > 0) {
 		if (!raw.is_ours || (raw.kind != KYMO_MARKER_NOTE_SITE && raw.kind != KYMO_MARKER_NOTE_PLACE))
-			continue;	/* somebody else's; or a later version's */
+			continue; /* somebody else's; or a later version's */
 		if (!read_desc(found, raw.kind, raw.desc, raw.size, &note))
 			return -EBADMSG;
 		status = append(notes, &note);
@@ -261,7 +266,8 @@ static int read_notes(const struct lib_found *found, struct notes *notes)
 	return notes->n ? 0 : -ENOENT;
 }
 
-/* ---- no two overlap ------------------------------------------------------------------------------------------------- */
+/* ---- no two overlap -------------------------------------------------------------------------------------------------
+ */
 
 static int compare_addresses(const void *left, const void *right)
 {
@@ -334,7 +340,8 @@ static int check_overlaps(const struct notes *notes)
 	return status;
 }
 
-/* ---- markers -------------------------------------------------------------------------------------------------------- */
+/* ---- markers --------------------------------------------------------------------------------------------------------
+ */
 
 static int compare_text(const char *a, const char *b)
 {
@@ -414,8 +421,15 @@ static void fill(const struct notes *notes, struct lib_module *module)
 		if (i == 0 || compare_markers(&notes->items[i - 1], note) != 0) {
 			marker = next++;
 			*marker = (struct lib_marker){
-				.module = module, .provider = note->provider, .name = note->name, .format = note->format,
-				.file = note->file, .line = note->line, .types = note->types, .sites = sites, .places = places,
+				.module = module,
+				.provider = note->provider,
+				.name = note->name,
+				.format = note->format,
+				.file = note->file,
+				.line = note->line,
+				.types = note->types,
+				.sites = sites,
+				.places = places,
 			};
 		}
 		add_copy(marker, note);

@@ -4,7 +4,8 @@
  *	begin	look at the directory; rings; slots and sites; the directory; the writer. What fails is taken back
  *	end	slots and sites; then the writer seals the rings, writes what is in them, and ends
  *	exit()	the writer alone: sites are on to the end, and those who pass them find no room
- *	fork()	the child's slots get rings of nothing. Its sites stay on until something is changed there: most children call exec next
+ *	fork()	the child's slots get rings of nothing. Its sites stay on until something is changed there: most
+ *children call exec next
  */
 #include "record.h"
 
@@ -28,14 +29,15 @@ struct globs {
 
 /* With the lock; `live` is also read at exit(), without. */
 static struct recording *running;
-static struct recording *left;		/* by the parents of this process; nobody works on them here */
+static struct recording *left; /* by the parents of this process; nobody works on them here */
 static struct globs wanted;
-static uint64_t serial;			/* of the recording */
-static bool is_finishing;		/* one has ended, and its writer is not done; set with the lock, cleared without */
-static struct record_rings *live;	/* of the writer that there is, or was last */
-static struct recording *unjoined;	/* who takes it joins its writer */
+static uint64_t serial;            /* of the recording */
+static bool is_finishing;          /* one has ended, and its writer is not done; set with the lock, cleared without */
+static struct record_rings *live;  /* of the writer that there is, or was last */
+static struct recording *unjoined; /* who takes it joins its writer */
 
-/* ---- what is asked for ---------------------------------------------------------------------------------------------------- */
+/* ---- what is asked for
+ * ---------------------------------------------------------------------------------------------------- */
 
 static void globs_deinit(struct globs *globs)
 {
@@ -113,7 +115,8 @@ static int errno_of(struct kymo_error *error)
 	return -err;
 }
 
-/* ---- one marker (the lock is held) -------------------------------------------------------------------------------------------- */
+/* ---- one marker (the lock is held)
+ * -------------------------------------------------------------------------------------------- */
 
 /* marker->record is a number: how many want it. */
 static uintptr_t n_wants(const struct lib_marker *marker)
@@ -130,7 +133,8 @@ static void publish(struct record_news *news)
 	while (last->next)
 		last = last->next;
 	last->next = __atomic_load_n(&running->news, __ATOMIC_RELAXED);
-	while (!__atomic_compare_exchange_n(&running->news, &last->next, news, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+	while (!__atomic_compare_exchange_n(&running->news, &last->next, news, true, __ATOMIC_RELEASE,
+					    __ATOMIC_RELAXED))
 		;
 }
 
@@ -139,8 +143,8 @@ static bool is_recordable(const struct lib_marker *marker)
 {
 	struct kymo_marker_fields fields;
 
-	return marker->n_places && marker->places[0].code && kymo_marker_fields(marker->types, marker->format, &fields) == 0 &&
-	       !fields.why_not;
+	return marker->n_places && marker->places[0].code &&
+	       kymo_marker_fields(marker->types, marker->format, &fields) == 0 && !fields.why_not;
 }
 
 static int begin_marker(struct lib_marker *marker)
@@ -207,7 +211,8 @@ bool kymo_record_is_running(void)
 	return running != NULL;
 }
 
-/* ---- begin and end (the lock is held) ------------------------------------------------------------------------------------------ */
+/* ---- begin and end (the lock is held)
+ * ------------------------------------------------------------------------------------------ */
 
 static void destroy(struct recording *recording)
 {
@@ -223,7 +228,8 @@ static void destroy(struct recording *recording)
 /* Nobody is to record any more. The modules that can't be touched now find out when they can. */
 static void want_no_markers(void)
 {
-	kymo_lib_each_marker(marker) {
+	kymo_lib_each_marker(marker)
+	{
 		if (n_wants(marker))
 			end_marker(marker);
 	}
@@ -244,7 +250,8 @@ static int begin_all_markers(size_t *n_ret)
 	int status = 0;
 	size_t n = 0;
 
-	kymo_lib_each_marker(marker) {
+	kymo_lib_each_marker(marker)
+	{
 		int one = is_meant(&wanted, marker) ? kymo_record_add(marker) : -ENODEV;
 
 		n += one == 0;
@@ -260,7 +267,8 @@ static int begin_all_markers(size_t *n_ret)
 
 static bool is_any_meant(const struct globs *globs)
 {
-	kymo_lib_each_marker(marker) {
+	kymo_lib_each_marker(marker)
+	{
 		if (is_meant(globs, marker) && is_recordable(marker))
 			return true;
 	}
@@ -297,7 +305,9 @@ static int begin(struct recording *recording, const char *directory)
 	return status;
 }
 
-/* ---- the calls -------------------------------------------------------------------------------------------------------------------- */
+/* ---- the calls
+ * --------------------------------------------------------------------------------------------------------------------
+ */
 
 static int record(const char *globs, const char *directory, uint64_t buffer_size, bool may_come)
 {
@@ -350,7 +360,7 @@ static int finish(struct recording *recording, unsigned long *lost)
 	kymo_record_writer_end(rings);
 	if (!__atomic_exchange_n(&unjoined, NULL, __ATOMIC_ACQ_REL)) {
 		kymo_record_writer_wait(rings);
-		return 0;	/* another thread is in exit(), and all of it is left to that */
+		return 0; /* another thread is in exit(), and all of it is left to that */
 	}
 	pthread_join(recording->thread, NULL);
 	if (lost)
@@ -383,7 +393,8 @@ KYMO_LIB_API int kymo_marker_record_end(unsigned long *lost)
 	return status;
 }
 
-/* ---- fork and exit ------------------------------------------------------------------------------------------------------------------ */
+/* ---- fork and exit
+ * ------------------------------------------------------------------------------------------------------------------ */
 
 /* What the writer was working on may be in any state, and is left. */
 void kymo_record_forked(void)
@@ -403,7 +414,8 @@ void kymo_record_forked(void)
 	left = recording;
 }
 
-/* Behind the destructors of all modules that are linked to this library. No lock is taken: whoever has it may have been interrupted by the handler that calls exit(). */
+/* Behind the destructors of all modules that are linked to this library. No lock is taken: whoever has it may have been
+ * interrupted by the handler that calls exit(). */
 __attribute__((destructor)) static void finish_at_exit(void)
 {
 	struct record_rings *rings = __atomic_load_n(&live, __ATOMIC_ACQUIRE);
@@ -421,7 +433,8 @@ __attribute__((destructor)) static void finish_at_exit(void)
 		kymo_record_writer_wait(rings);
 }
 
-/* ---- the environment ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the environment
+ * ------------------------------------------------------------------------------------------------------------------ */
 
 static void complain(const char *what)
 {
@@ -429,8 +442,9 @@ static void complain(const char *what)
 }
 
 /*
- * Here, and not when the first module tells that it comes: all modules of the program are mapped by now, and the markers in their constructors are recorded, too. What this program
- * runs would move the trace away that is being written, if it recorded itself into the same directory: it does not inherit the wish.
+ * Here, and not when the first module tells that it comes: all modules of the program are mapped by now, and the
+ * markers in their constructors are recorded, too. What this program runs would move the trace away that is being
+ * written, if it recorded itself into the same directory: it does not inherit the wish.
  */
 static void record_as_environment_says(void)
 {

@@ -1,8 +1,10 @@
 /*
- * What the trace says of a marker. An event is a place: each copy that the compiler has made has one, as in recordings from outside.
+ * What the trace says of a marker. An event is a place: each copy that the compiler has made has one, as in recordings
+ * from outside.
  *
- * Ids are the process's, not the recording's: a thread that was interrupted in a cold block may have read the id of an earlier recording. A library that is loaded, unloaded and
- * loaded again has the ids that it had. So the table below grows only, as do the types by id, which producers read.
+ * Ids are the process's, not the recording's: a thread that was interrupted in a cold block may have read the id of an
+ * earlier recording. A library that is loaded, unloaded and loaded again has the ids that it had. So the table below
+ * grows only, as do the types by id, which producers read.
  */
 #include "record.h"
 
@@ -16,26 +18,27 @@
 #define PLACE_NAME_SIZE 300
 
 struct event {
-	struct event *next;		/* in the chain of its hash */
-	char *key;			/* all that makes it the same */
-	uint32_t id;			/* of its first place */
-	uint64_t recording;		/* the last one that knows it */
+	struct event *next; /* in the chain of its hash */
+	char *key;          /* all that makes it the same */
+	uint32_t id;        /* of its first place */
+	uint64_t recording; /* the last one that knows it */
 };
 
 #define CHAINS 1024
 
 static struct event *chains[CHAINS];
 static uint32_t last_id;
-static struct record_image image;	/* of the module of the last marker */
+static struct record_image image; /* of the module of the last marker */
 
-/* ---- the table ---------------------------------------------------------------------------------------------------------- */
+/* ---- the table
+ * ---------------------------------------------------------------------------------------------------------- */
 
 static char *key_of(const struct lib_marker *marker)
 {
 	char *key;
 	int n = asprintf(&key, "%s\n%s\n%#lx %zu %#x\n%s:%s\n%s:%u\n%s", image.path, image.build_id,
-			 (unsigned long)((uintptr_t)marker->places[0].code - marker->module->base), marker->n_places, marker->types,
-			 marker->provider, marker->name, marker->file, marker->line, marker->format);
+			 (unsigned long)((uintptr_t)marker->places[0].code - marker->module->base), marker->n_places,
+			 marker->types, marker->provider, marker->name, marker->file, marker->line, marker->format);
 
 	return n < 0 ? NULL : key;
 }
@@ -94,7 +97,8 @@ static int find_or_add(const struct lib_marker *marker, struct event **ret)
 	return 0;
 }
 
-/* ---- descriptions --------------------------------------------------------------------------------------------------------- */
+/* ---- descriptions
+ * --------------------------------------------------------------------------------------------------------- */
 
 void kymo_record_news_destroy(struct record_news *news)
 {

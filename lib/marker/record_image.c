@@ -1,6 +1,7 @@
 /*
- * What a module's file says about an address in its text: path and offset as the process has it mapped, build-id, and the function's name. The file may be another by
- * now, and may be damaged: each offset and size is checked, and what does not fit is left out.
+ * What a module's file says about an address in its text: path and offset as the process has it mapped, build-id, and
+ * the function's name. The file may be another by now, and may be damaged: each offset and size is checked, and what
+ * does not fit is left out.
  */
 #include "record.h"
 
@@ -16,7 +17,7 @@
 #include "base/io.h"
 #include "base/search.h"
 
-#define TABLE_MAX (UINT64_C(1) << 30)	/* bytes of all symbols and their names */
+#define TABLE_MAX (UINT64_C(1) << 30) /* bytes of all symbols and their names */
 #define SECTIONS_MAX 65536
 #define NOTES_MAX_SIZE 65536
 #define PLACE_SIZE 5
@@ -27,7 +28,8 @@ struct record_symbol {
 	bool is_global;
 };
 
-/* ---- where it is mapped ------------------------------------------------------------------------------------------------ */
+/* ---- where it is mapped
+ * ------------------------------------------------------------------------------------------------ */
 
 /* One line of maps: "55d0-55d4 r-xp 00001000 fe:00 1234    /usr/bin/x". The path, or NULL for another line. */
 static char *parse_mapping(char *line, uintptr_t inside, struct record_image *image)
@@ -35,7 +37,8 @@ static char *parse_mapping(char *line, uintptr_t inside, struct record_image *im
 	unsigned long start, end, offset;
 	int at = 0;
 
-	if (sscanf(line, "%lx-%lx %*4s %lx %*s %*s %n", &start, &end, &offset, &at) < 3 || !at || inside < start || inside >= end)
+	if (sscanf(line, "%lx-%lx %*4s %lx %*s %*s %n", &start, &end, &offset, &at) < 3 || !at || inside < start ||
+	    inside >= end)
 		return NULL;
 	image->start = start;
 	image->offset = offset;
@@ -59,7 +62,8 @@ static int find_mapping(uintptr_t inside, struct record_image *image)
 	return image->path ? 0 : -ENOMEM;
 }
 
-/* ---- the file --------------------------------------------------------------------------------------------------------- */
+/* ---- the file
+ * --------------------------------------------------------------------------------------------------------- */
 
 struct file {
 	int fd;
@@ -69,7 +73,8 @@ struct file {
 
 static bool read_at(const struct file *file, void *data, uint64_t size, uint64_t offset)
 {
-	return offset <= file->size && size <= file->size - offset && kymo_pread_all(file->fd, data, size, (off_t)offset) == 0;
+	return offset <= file->size && size <= file->size - offset &&
+	       kymo_pread_all(file->fd, data, size, (off_t)offset) == 0;
 }
 
 static bool open_file(const struct record_image *image, uintptr_t inside, struct file *file)
@@ -83,12 +88,13 @@ static bool open_file(const struct record_image *image, uintptr_t inside, struct
 		return false;
 	file->size = (uint64_t)st.st_size;
 	/* A file that has taken its place does not have the marker there. */
-	return read_at(file, text, sizeof(text), image->offset + (inside - image->start)) && memcmp(text, nop, sizeof(nop)) == 0 &&
-	       read_at(file, &file->header, sizeof(file->header), 0) &&
+	return read_at(file, text, sizeof(text), image->offset + (inside - image->start)) &&
+	       memcmp(text, nop, sizeof(nop)) == 0 && read_at(file, &file->header, sizeof(file->header), 0) &&
 	       memcmp(file->header.e_ident, ELFMAG, SELFMAG) == 0 && file->header.e_ident[EI_CLASS] == ELFCLASS64;
 }
 
-/* ---- build-id ---------------------------------------------------------------------------------------------------------- */
+/* ---- build-id
+ * ---------------------------------------------------------------------------------------------------------- */
 
 static bool find_build_id(const char *notes, size_t size, char *out, size_t out_size)
 {
@@ -136,7 +142,8 @@ static void read_build_id(const struct file *file, struct record_image *image)
 	}
 }
 
-/* ---- symbols ----------------------------------------------------------------------------------------------------------- */
+/* ---- symbols
+ * ----------------------------------------------------------------------------------------------------------- */
 
 /* A table of symbols and one of names, as pieces of the file. */
 struct table {
@@ -145,7 +152,8 @@ struct table {
 
 static bool is_piece(const struct file *file, const Elf64_Shdr *section)
 {
-	return section->sh_offset <= file->size && section->sh_size <= file->size - section->sh_offset && section->sh_size < TABLE_MAX;
+	return section->sh_offset <= file->size && section->sh_size <= file->size - section->sh_offset &&
+	       section->sh_size < TABLE_MAX;
 }
 
 static bool read_section(const struct file *file, uint64_t i, Elf64_Shdr *ret)
@@ -161,14 +169,16 @@ static bool find_table(const struct file *file, uint32_t type, struct table *ret
 		return false;
 	for (uint64_t i = 1; read_section(file, i, &ret->symbols); i++) {
 		if (ret->symbols.sh_type == type)
-			return read_section(file, ret->symbols.sh_link, &ret->names) && ret->names.sh_type == SHT_STRTAB &&
-			       is_piece(file, &ret->symbols) && is_piece(file, &ret->names) && ret->names.sh_size > 0;
+			return read_section(file, ret->symbols.sh_link, &ret->names) &&
+			       ret->names.sh_type == SHT_STRTAB && is_piece(file, &ret->symbols) &&
+			       is_piece(file, &ret->names) && ret->names.sh_size > 0;
 	}
 	return false;
 }
 
 /* Symbols of functions that are defined here. */
-static size_t take_symbols(const char *entries, size_t n, const char *names, size_t names_size, struct record_symbol *out)
+static size_t take_symbols(const char *entries, size_t n, const char *names, size_t names_size,
+			   struct record_symbol *out)
 {
 	size_t taken = 0;
 
@@ -178,8 +188,8 @@ static size_t take_symbols(const char *entries, size_t n, const char *names, siz
 
 		memcpy(&entry, entries + i * sizeof(entry), sizeof(entry));
 		type = ELF64_ST_TYPE(entry.st_info);
-		if ((type != STT_FUNC && type != STT_GNU_IFUNC) || entry.st_shndx == SHN_UNDEF || entry.st_name >= names_size ||
-		    !names[entry.st_name])
+		if ((type != STT_FUNC && type != STT_GNU_IFUNC) || entry.st_shndx == SHN_UNDEF ||
+		    entry.st_name >= names_size || !names[entry.st_name])
 			continue;
 		out[taken++] = (struct record_symbol){ entry.st_value, entry.st_size, names + entry.st_name,
 						       ELF64_ST_BIND(entry.st_info) != STB_LOCAL };
@@ -202,7 +212,8 @@ static const struct record_symbol *better_name(const struct record_symbol *a, co
 	return strlen(b->name) < strlen(a->name) ? b : a;
 }
 
-/* Extents that don't overlap: a symbol inside of another one's has none of its own, and one that runs into the next ends there. */
+/* Extents that don't overlap: a symbol inside of another one's has none of its own, and one that runs into the next
+ * ends there. */
 static void make_functions(struct record_image *image)
 {
 	struct record_symbol *out = image->functions;
@@ -252,12 +263,13 @@ static int read_symbols(const struct file *file, struct record_image *image)
 	for (size_t i = 0; i < TABLES; i++) {
 		char *names = at + tables[i].symbols.sh_size;
 
-		if (!tables[i].symbols.sh_size || !read_at(file, at, tables[i].symbols.sh_size, tables[i].symbols.sh_offset) ||
+		if (!tables[i].symbols.sh_size ||
+		    !read_at(file, at, tables[i].symbols.sh_size, tables[i].symbols.sh_offset) ||
 		    !read_at(file, names, tables[i].names.sh_size, tables[i].names.sh_offset))
 			continue;
 		names[tables[i].names.sh_size] = '\0';
-		image->n_symbols += take_symbols(at, tables[i].symbols.sh_size / sizeof(Elf64_Sym), names, tables[i].names.sh_size,
-						 image->symbols + image->n_symbols);
+		image->n_symbols += take_symbols(at, tables[i].symbols.sh_size / sizeof(Elf64_Sym), names,
+						 tables[i].names.sh_size, image->symbols + image->n_symbols);
 		at = names + tables[i].names.sh_size + 1;
 	}
 	qsort(image->symbols, image->n_symbols, sizeof(*image->symbols), by_address);
@@ -265,7 +277,8 @@ static int read_symbols(const struct file *file, struct record_image *image)
 	return 0;
 }
 
-/* ---- asking -------------------------------------------------------------------------------------------------------------- */
+/* ---- asking
+ * -------------------------------------------------------------------------------------------------------------- */
 
 int kymo_record_image_create(const struct lib_module *module, uintptr_t inside, struct record_image *ret)
 {
@@ -324,7 +337,8 @@ void kymo_record_image_describe(const struct record_image *image, uintptr_t addr
 	i = first_behind(image->functions, image->n_functions, vaddr);
 	best = i ? &image->functions[i - 1] : NULL;
 	if (best && vaddr - best->vaddr < best->size)
-		snprintf(out, size, "%.*s+0x%llx", name_length(best), best->name, (unsigned long long)(vaddr - best->vaddr));
+		snprintf(out, size, "%.*s+0x%llx", name_length(best), best->name,
+			 (unsigned long long)(vaddr - best->vaddr));
 	else
 		snprintf(out, size, "0x%llx", (unsigned long long)vaddr);
 }

@@ -1,5 +1,6 @@
 /*
- * Recording in place where it is not built: no architecture but x86-64 has the compiled code for it (KYMO_LIB_HAS_INLINE). Probes can be connected all the same.
+ * Recording in place where it is not built: no architecture but x86-64 has the compiled code for it
+ * (KYMO_LIB_HAS_INLINE). Probes can be connected all the same.
  */
 #include <errno.h>
 

@@ -5,11 +5,14 @@
  *	then			struct kymo_wire_ring [n_rings], KYMO_WIRE_RING_STRIDE apart; never unmapped
  *	then			sub-buffers
  *
- * Geometry is that of pads' rings (docs/rings.md). All of it is populated when it is made, so that producers don't fault.
+ * Geometry is that of pads' rings (docs/rings.md). All of it is populated when it is made, so that producers don't
+ *fault.
  *
- * How it ends. Places get other rings, but a thread may have loaded these and been interrupted. So the ender takes all locks and keeps them; then
- * whoever holds one is through. It stores an `end` of 0 in the rings that sequences drive, and has the kernel restart all sequences (membarrier):
- * they find no room, go to rings.slow, and find all locks taken. From then on nobody writes sub-buffers any more, and they are unmapped. The control blocks become zeros: a ring of no sub-buffers, which is always full.
+ * How it ends. Places get other rings, but a thread may have loaded these and been interrupted. So the ender takes all
+ *locks and keeps them; then whoever holds one is through. It stores an `end` of 0 in the rings that sequences drive,
+ *and has the kernel restart all sequences (membarrier): they find no room, go to rings.slow, and find all locks taken.
+ *From then on nobody writes sub-buffers any more, and they are unmapped. The control blocks become zeros: a ring of no
+ *sub-buffers, which is always full.
  *
  * A forked child has zeros there, too (MADV_WIPEONFORK), also when it was made by a system call that nobody heard of.
  */
@@ -32,7 +35,7 @@
 #define SPARE_SUBBUFFERS 4
 #define SPARE_SUBBUFFER_SIZE (UINT64_C(64) << 10)
 #define SPARE_MIN 4
-#define LOCK_NS 200000000	/* who holds a lock has a few instructions to go; unless it does not go on */
+#define LOCK_NS 200000000 /* who holds a lock has a few instructions to go; unless it does not go on */
 
 _Static_assert(sizeof(struct record_rings) % 8 == 0, "the geometry comes behind it");
 
@@ -42,14 +45,15 @@ static size_t head_size(size_t n_rings)
 	return kymo_page_up(sizeof(struct record_rings) + kymo_pad_rings_size((uint32_t)n_rings));
 }
 
-/* ---- threads -------------------------------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------------------------------
+ */
 
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
 __typeof__(dlvsym) dlvsym __attribute__((weak));
 
 static struct kymo_marker_rings idle = { .slow = kymo_lib_nothing };
-static int64_t tid_offset;	/* 0: not known */
+static int64_t tid_offset; /* 0: not known */
 
 /* What glibc tells debuggers of struct pthread.tid: bits, count, offset (nptl_db's DB_STRUCT_FIELD). */
 void kymo_record_find_threads(void)
@@ -88,11 +92,12 @@ static bool has_rdpid(void)
 	return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c & 1u << 22);
 }
 
-/* ---- making them ------------------------------------------------------------------------------------------------------ */
+/* ---- making them
+ * ------------------------------------------------------------------------------------------------------ */
 
 struct shape {
 	uint32_t n_cpus, n_sequenced, n_rings;
-	uint64_t own;		/* bytes of a sub-buffer of the CPUs' own rings */
+	uint64_t own; /* bytes of a sub-buffer of the CPUs' own rings */
 };
 
 static struct shape make_shape(uint64_t buffer_size)
@@ -133,7 +138,8 @@ static uint64_t size_of(const struct shape *shape)
 	return size;
 }
 
-/* Sequences of the CPU see the end of their sub-buffer before this returns a stamp. 0 where the kernel can't do it: the packet waits until it is full. */
+/* Sequences of the CPU see the end of their sub-buffer before this returns a stamp. 0 where the kernel can't do it: the
+ * packet waits until it is full. */
 static uint64_t close_ring(struct kymo_wire_ring *shared, uint32_t cpu)
 {
 	__atomic_store_n(&shared->end, 0, __ATOMIC_SEQ_CST);
@@ -157,7 +163,8 @@ static void lay_out(const struct shape *shape, struct record_memory *memory)
 		ring->subbuffer_size = size;
 		ring->n_subbuffers = n;
 		ring->cpu = (uint32_t)(i % shape->n_cpus);
-		geometry->rings[i] = (struct kymo_pad_ring){ ring->data_offset + n * size, ring->data_offset, size, n, ring->cpu };
+		geometry->rings[i] =
+			(struct kymo_pad_ring){ ring->data_offset + n * size, ring->data_offset, size, n, ring->cpu };
 		ring->is_sequenced = i < shape->n_sequenced;
 		kymo_ring_init(&memory->rings[i], ring, data, size, n, false);
 		memory->rings[i].cpu = ring->cpu;
@@ -190,7 +197,8 @@ int kymo_record_memory_create(uint64_t buffer_size, struct record_memory *ret)
 	void *map = MAP_FAILED;
 
 	if (memory.rings && memory.places)
-		map = mmap(NULL, memory.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+		map = mmap(NULL, memory.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1,
+			   0);
 	if (map == MAP_FAILED) {
 		free(memory.rings);
 		free(memory.places);
@@ -203,7 +211,8 @@ int kymo_record_memory_create(uint64_t buffer_size, struct record_memory *ret)
 	return 0;
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------------------------ */
+/* ---- the end
+ * ------------------------------------------------------------------------------------------------------------ */
 
 static bool take_lock(struct kymo_wire_ring *ring, uint64_t until_ns)
 {
@@ -246,8 +255,8 @@ void kymo_record_memory_release(struct record_memory *memory, bool is_sealed)
 }
 
 /*
- * The thread may be below a signal handler that has interrupted a change of sub-buffers, and go on with it: that divides by the number of sub-buffers. One of no bytes is as full as
- * none.
+ * The thread may be below a signal handler that has interrupted a change of sub-buffers, and go on with it: that
+ * divides by the number of sub-buffers. One of no bytes is as full as none.
  */
 void kymo_record_memory_forked(struct record_rings *rings)
 {

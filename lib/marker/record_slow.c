@@ -1,11 +1,13 @@
 /*
- * rings.slow: a record that the sequence of compiled code can't make. It has found no room, or the arguments have strings, or the thread has no restartable sequences.
+ * rings.slow: a record that the sequence of compiled code can't make. It has found no room, or the arguments have
+ * strings, or the thread has no restartable sequences.
  *
- * A record is made by a sequence here, too, the payload copied within it; where there is no room the sub-buffer is changed as pads do it (arch/x86_64/guest.c, which is linked into this
- * library). Who can't use a sequence takes a ring with a lock, and never waits: a lock that is taken means another ring. src/arch/x86_64/emit.c says why that is right.
+ * A record is made by a sequence here, too, the payload copied within it; where there is no room the sub-buffer is
+ * changed as pads do it (arch/x86_64/guest.c, which is linked into this library). Who can't use a sequence takes a ring
+ * with a lock, and never waits: a lock that is taken means another ring. src/arch/x86_64/emit.c says why that is right.
  *
- * This runs wherever a marker is: below any signal handler, with anything in the vector registers. So this file is compiled for general registers only, is not
- * instrumented, and calls nothing but guest.c.
+ * This runs wherever a marker is: below any signal handler, with anything in the vector registers. So this file is
+ * compiled for general registers only, is not instrumented, and calls nothing but guest.c.
  */
 #include "record.h"
 
@@ -15,7 +17,7 @@
 #include "arch/x86_64/guest.h"
 #include "wire/event.h"
 
-#define TRIES 64	/* of a sequence: each time preempted, or on another CPU than the one whose sub-buffer was changed */
+#define TRIES 64 /* of a sequence: each time preempted, or on another CPU than the one whose sub-buffer was changed */
 #define RSEQ_CPU_ID 4
 
 const uint32_t *kymo_record_types[RECORD_CHUNKS];
@@ -23,21 +25,24 @@ _Thread_local uint32_t kymo_record_tid __attribute__((tls_model("initial-exec"))
 
 /* What the sequence reads; its offsets are in the assembly. */
 struct record {
-	uint64_t first, n_cpus;		/* rings for sequences */
-	const struct kymo_pad_ring *geometry;	/* of them */
+	uint64_t first, n_cpus;               /* rings for sequences */
+	const struct kymo_pad_ring *geometry; /* of them */
 	uint64_t id;
 	const void *payload;
-	uint64_t size;			/* bytes of it */
+	uint64_t size; /* bytes of it */
 	uint32_t tid;
 };
-_Static_assert(offsetof(struct record, n_cpus) == 8 && offsetof(struct record, geometry) == 16 && offsetof(struct record, id) == 24 &&
-		       offsetof(struct record, payload) == 32 && offsetof(struct record, size) == 40 && offsetof(struct record, tid) == 48 &&
-		       sizeof(struct kymo_pad_ring) == 32 && offsetof(struct kymo_pad_ring, end) == 0 && offsetof(struct kymo_pad_ring, data_offset) == 8,
+_Static_assert(offsetof(struct record, n_cpus) == 8 && offsetof(struct record, geometry) == 16 &&
+		       offsetof(struct record, id) == 24 && offsetof(struct record, payload) == 32 &&
+		       offsetof(struct record, size) == 40 && offsetof(struct record, tid) == 48 &&
+		       sizeof(struct kymo_pad_ring) == 32 && offsetof(struct kymo_pad_ring, end) == 0 &&
+		       offsetof(struct kymo_pad_ring, data_offset) == 8,
 	       "offsets in the code below");
 _Static_assert(offsetof(struct kymo_wire_ring, cur) == 8 && offsetof(struct kymo_wire_ring, end) == 16 &&
 		       offsetof(struct kymo_wire_ring, last_tsc) == 24 && KYMO_WIRE_RING_STRIDE == 1 << 10,
 	       "offsets in the code below");
-_Static_assert(KYMO_EVENT_ID_BITS == 20 && KYMO_EVENT_TID_OFFSET == 8 && KYMO_EVENT_ARGS_OFFSET == 12, "a record's header below");
+_Static_assert(KYMO_EVENT_ID_BITS == 20 && KYMO_EVENT_TID_OFFSET == 8 && KYMO_EVENT_ARGS_OFFSET == 12,
+	       "a record's header below");
 
 struct __attribute__((packed)) header {
 	uint64_t stamp_and_id;
@@ -52,12 +57,13 @@ struct __attribute__((packed)) word8 {
 	uint64_t value;
 };
 
-/* ---- by a sequence ----------------------------------------------------------------------------------------------------- */
+/* ---- by a sequence
+ * ----------------------------------------------------------------------------------------------------- */
 
 enum outcome {
 	DONE,
 	FULL,
-	UNREGISTERED,	/* the thread has no sequences */
+	UNREGISTERED, /* the thread has no sequences */
 	RESTARTED,
 };
 
@@ -79,8 +85,8 @@ static inline __attribute__((always_inline)) enum outcome store_in_sequence(cons
 			 "shl $10, %%r10\n"
 			 "add (%[record]), %%r10\n"
 			 "mov 40(%[record]), %%rcx\n"
-			 "mov 16(%%r10), %%rdx\n"	/* `end` before `cur` */
-			 "cmp (%%rsi), %%rdx\n"	/* both within the ring, whatever they say */
+			 "mov 16(%%r10), %%rdx\n" /* `end` before `cur` */
+			 "cmp (%%rsi), %%rdx\n"   /* both within the ring, whatever they say */
 			 "ja 1f\n"
 			 "mov 8(%%r10), %%rdi\n"
 			 "cmp 8(%%rsi), %%rdi\n"
@@ -101,14 +107,14 @@ static inline __attribute__((always_inline)) enum outcome store_in_sequence(cons
 			 "add $12, %%rdi\n"
 			 "mov 32(%[record]), %%rsi\n"
 			 "rep movsb\n"
-			 "mov %%r11, 8(%%r10)\n"	/* it counts */
+			 "mov %%r11, 8(%%r10)\n" /* it counts */
 			 "985: mov %[done], %%eax\n"
 			 "jmp 3f\n"
 			 "1: mov %[full], %%eax\n"
 			 "jmp 3f\n"
 			 "2: mov %[unregistered], %%eax\n"
 			 "jmp 3f\n"
-			 ".byte 0x0f, 0xb9, 0x3d\n"	/* ud1: the signature disassembles as its operand */
+			 ".byte 0x0f, 0xb9, 0x3d\n" /* ud1: the signature disassembles as its operand */
 			 ".4byte 0x53053053\n"
 			 "986: mov %[restarted], %%eax\n"
 			 "3: movq $0, 8(%[area])\n"
@@ -125,7 +131,8 @@ static inline __attribute__((always_inline)) enum outcome store_in_sequence(cons
 	return (enum outcome)outcome;
 }
 
-/* ---- by a lock ---------------------------------------------------------------------------------------------------------- */
+/* ---- by a lock
+ * ---------------------------------------------------------------------------------------------------------- */
 
 static inline __attribute__((always_inline)) void copy(void *to, const void *from, uint64_t size)
 {
@@ -146,7 +153,7 @@ static uint32_t current_cpu(const struct record_rings *rings)
 	uint64_t number;
 
 	if (rings->has_rdpid)
-		__asm__ volatile(".byte 0xf3, 0x0f, 0xc7, 0xf8" : "=a"(number));	/* rdpid %rax */
+		__asm__ volatile(".byte 0xf3, 0x0f, 0xc7, 0xf8" : "=a"(number)); /* rdpid %rax */
 	else
 		__asm__ volatile("lsl %1, %0" : "=r"(number) : "r"(UINT64_C(0x7b)) : "cc");
 	number &= 0xfff;
@@ -166,8 +173,10 @@ static struct kymo_wire_ring *take_ring(const struct record_rings *rings)
 /* Where a record of `size` bytes goes, within the ring whatever its words say; 0: there is no room. */
 static uint64_t find_room(const struct record_rings *rings, const struct kymo_wire_ring *ring, uint64_t size)
 {
-	const struct kymo_pad_ring *most = &rings->geometry->rings[((uint64_t)(uintptr_t)ring - rings->geometry->first) / KYMO_WIRE_RING_STRIDE];
-	uint64_t end = __atomic_load_n(&ring->end, __ATOMIC_ACQUIRE), cur = __atomic_load_n(&ring->cur, __ATOMIC_RELAXED);
+	const struct kymo_pad_ring *most =
+		&rings->geometry->rings[((uint64_t)(uintptr_t)ring - rings->geometry->first) / KYMO_WIRE_RING_STRIDE];
+	uint64_t end = __atomic_load_n(&ring->end, __ATOMIC_ACQUIRE),
+		 cur = __atomic_load_n(&ring->cur, __ATOMIC_RELAXED);
 
 	return end <= most->end && cur >= most->data_offset && cur <= end && size <= end - cur ? cur : 0;
 }
@@ -214,7 +223,8 @@ static bool record_by_lock(const struct record_rings *rings, const struct record
 	return is_changed;
 }
 
-/* ---- both ------------------------------------------------------------------------------------------------------------------ */
+/* ---- both
+ * ------------------------------------------------------------------------------------------------------------------ */
 
 /* True where a sub-buffer was changed. */
 static bool make_record(const struct record_rings *rings, const struct record *record)
@@ -284,10 +294,10 @@ static void wake_writer(struct record_rings *rings)
 }
 
 /* `payload` is NULL where there are no strings: then the frame has the arguments. */
-void kymo_record_late(struct record_rings *rings, const struct kymo_marker_slots *slots, const uint64_t *arguments, const uint8_t *payload,
-		      uint64_t size);
-void kymo_record_late(struct record_rings *rings, const struct kymo_marker_slots *slots, const uint64_t *arguments, const uint8_t *payload,
-		      uint64_t size)
+void kymo_record_late(struct record_rings *rings, const struct kymo_marker_slots *slots, const uint64_t *arguments,
+		      const uint8_t *payload, uint64_t size);
+void kymo_record_late(struct record_rings *rings, const struct kymo_marker_slots *slots, const uint64_t *arguments,
+		      const uint8_t *payload, uint64_t size)
 {
 	uint64_t id = __atomic_load_n(&slots->event_id, __ATOMIC_RELAXED);
 	uint8_t packed[8 * KYMO_MARKER_MAX_ARGUMENTS];
@@ -316,9 +326,9 @@ void kymo_record_late(struct record_rings *rings, const struct kymo_marker_slots
 }
 
 /*
- * rax: the rings, rdx: the slots, r10 and r11: payload and size. All registers but rax, rdx, r10, r11 are preserved; the stack is aligned by hand. What the unwinder is told is
- * in marker_x86_64.h: the caller's stack pointer is as far above the return address as its frame (224 bytes, the arguments at 32) and
- * its payload (2,048) are large.
+ * rax: the rings, rdx: the slots, r10 and r11: payload and size. All registers but rax, rdx, r10, r11 are preserved;
+ * the stack is aligned by hand. What the unwinder is told is in marker_x86_64.h: the caller's stack pointer is as far
+ * above the return address as its frame (224 bytes, the arguments at 32) and its payload (2,048) are large.
  */
 __asm__(".macro kymo_late above, arguments\n"
 	"	.cfi_def_cfa %rsp, 8 + \\above\n"
@@ -329,12 +339,15 @@ __asm__(".macro kymo_late above, arguments\n"
 	"	mov %rsp, %rbp\n"
 	"	.cfi_def_cfa_register %rbp\n"
 	"	push %rcx\n	push %rsi\n	push %rdi\n	push %r8\n	push %r9\n"
-	"	.cfi_offset %rcx, -24 - \\above\n	.cfi_offset %rsi, -32 - \\above\n	.cfi_offset %rdi, -40 - \\above\n"
+	"	.cfi_offset %rcx, -24 - \\above\n	.cfi_offset %rsi, -32 - \\above\n	.cfi_offset %rdi, -40 "
+	"- \\above\n"
 	"	.cfi_offset %r8, -48 - \\above\n	.cfi_offset %r9, -56 - \\above\n"
 	"	and $-16, %rsp\n"
-	"	mov %rax, %rdi\n	mov %rdx, %rsi\n	lea \\arguments(%rbp), %rdx\n	mov %r10, %rcx\n	mov %r11, %r8\n"
+	"	mov %rax, %rdi\n	mov %rdx, %rsi\n	lea \\arguments(%rbp), %rdx\n	mov %r10, "
+	"%rcx\n	mov %r11, %r8\n"
 	"	call kymo_record_late\n"
-	"	mov -8(%rbp), %rcx\n	mov -16(%rbp), %rsi\n	mov -24(%rbp), %rdi\n	mov -32(%rbp), %r8\n	mov -40(%rbp), %r9\n"
+	"	mov -8(%rbp), %rcx\n	mov -16(%rbp), %rsi\n	mov -24(%rbp), %rdi\n	mov -32(%rbp), %r8\n	mov "
+	"-40(%rbp), %r9\n"
 	"	mov %rbp, %rsp\n"
 	"	pop %rbp\n"
 	"	.cfi_def_cfa %rsp, 8 + \\above\n"

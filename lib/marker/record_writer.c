@@ -1,8 +1,8 @@
 /*
  * The thread that writes the trace: a recorder within the program, the same files as `kymo record` makes.
  *
- * It has all signals blocked, sleeps on a futex that producers wake when they have filled a sub-buffer, and twice a second closes what is half full.
- * It takes no lock of the library's, so exit() can wait for it wherever it was called.
+ * It has all signals blocked, sleeps on a futex that producers wake when they have filled a sub-buffer, and twice a
+ * second closes what is half full. It takes no lock of the library's, so exit() can wait for it wherever it was called.
  */
 #include "record.h"
 
@@ -31,7 +31,8 @@
 #define WRITER_NICE (-10)
 #define WRITER_NAME "kymo-marker"
 
-/* ---- futexes ---------------------------------------------------------------------------------------------------------- */
+/* ---- futexes
+ * ---------------------------------------------------------------------------------------------------------- */
 
 static void wake(uint32_t *word)
 {
@@ -66,7 +67,8 @@ void kymo_record_writer_wait(struct record_rings *rings)
 		wait(&rings->is_done, 0, 0);
 }
 
-/* ---- the metadata -------------------------------------------------------------------------------------------------------- */
+/* ---- the metadata
+ * -------------------------------------------------------------------------------------------------------- */
 
 static void keep_first(struct recording *recording, struct kymo_error *error)
 {
@@ -95,7 +97,8 @@ static void note_threads(struct recording *recording)
 			continue;
 		comm[strcspn(comm, "\n")] = '\0';
 		if (*comm)
-			kymo_error_destroy(kymo_ctf_trace_add_thread(&recording->output.trace, tid, rings->pid, 0, comm));
+			kymo_error_destroy(
+				kymo_ctf_trace_add_thread(&recording->output.trace, tid, rings->pid, 0, comm));
 	}
 	if (tasks)
 		closedir(tasks);
@@ -122,7 +125,8 @@ static struct kymo_error *describe_process(struct recording *recording)
 	return error ? error : kymo_ctf_trace_add_process(trace, pid, 0, 0, command);
 }
 
-/* With the clock as it is known by now: to some parts in a thousand at first, as records don't wait, and better from the next second on. */
+/* With the clock as it is known by now: to some parts in a thousand at first, as records don't wait, and better from
+ * the next second on. */
 static struct kymo_error *write_metadata(struct recording *recording)
 {
 	struct clock_sample now = clock_sample();
@@ -180,7 +184,8 @@ static struct kymo_error *update_metadata(struct recording *recording)
 	return error ? error : write_metadata(recording);
 }
 
-/* ---- packets ------------------------------------------------------------------------------------------------------------- */
+/* ---- packets
+ * ------------------------------------------------------------------------------------------------------------- */
 
 /* One round. Returns how many packets were written. */
 static size_t drain(struct recording *recording)
@@ -196,7 +201,8 @@ static size_t drain(struct recording *recording)
 		keep_first(recording, update_metadata(recording));
 		if (recording->error)
 			break;
-		keep_first(recording, output_drain(&recording->output, &memory->places[i], &memory->rings[i], memory->rings[i].cpu, &n));
+		keep_first(recording, output_drain(&recording->output, &memory->places[i], &memory->rings[i],
+						   memory->rings[i].cpu, &n));
 		if (!recording->error)
 			n_all += n;
 	}
@@ -219,7 +225,8 @@ static bool has_packets(const struct recording *recording)
 	return false;
 }
 
-/* ---- the end -------------------------------------------------------------------------------------------------------------- */
+/* ---- the end
+ * -------------------------------------------------------------------------------------------------------------- */
 
 /* What has not been closed, and losses behind the last packet. */
 static void finish_rings(struct recording *recording)
@@ -259,8 +266,8 @@ static void finish(struct recording *recording)
 }
 
 /*
- * Whether all threads of the program have ended: a process ends with its last thread, which must not be this one. Its first thread, when it has ended before the
- * others, is there as a zombie.
+ * Whether all threads of the program have ended: a process ends with its last thread, which must not be this one. Its
+ * first thread, when it has ended before the others, is there as a zombie.
  */
 static bool is_alone(void)
 {
@@ -272,11 +279,14 @@ static bool is_alone(void)
 	if (kymo_read_file(AT_FDCWD, "/proc/self/stat", 4096, &stat, NULL))
 		return false;
 	behind = strrchr(stat, ')');
-	return behind && sscanf(behind, ") %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld", &state, &n) == 2 &&
+	return behind &&
+	       sscanf(behind, ") %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld", &state, &n) ==
+		       2 &&
 	       state == 'Z' && n == 2;
 }
 
-/* ---- while it goes on ------------------------------------------------------------------------------------------------------ */
+/* ---- while it goes on
+ * ------------------------------------------------------------------------------------------------------ */
 
 static void now_and_then(struct recording *recording)
 {
@@ -290,7 +300,8 @@ static void now_and_then(struct recording *recording)
 		return;
 	recording->next_look_ns = now + LOOK_NS;
 	note_threads(recording);
-	if ((recording->has_rough_clock || recording->output.trace.n_threads != recording->n_threads) && !recording->error)
+	if ((recording->has_rough_clock || recording->output.trace.n_threads != recording->n_threads) &&
+	    !recording->error)
 		keep_first(recording, write_metadata(recording));
 	if (is_alone()) {
 		__atomic_store_n(&recording->memory.shared->is_at_exit, 1, __ATOMIC_RELAXED);

@@ -36,7 +36,8 @@ struct lib_marker *kymo_lib_next_marker(struct lib_marker *marker)
 {
 	const struct lib_module *module = marker->module;
 
-	return marker + 1 < module->markers + module->n_markers ? marker + 1 : first_from(kymo_lib_index_of(module) + 1);
+	return marker + 1 < module->markers + module->n_markers ? marker + 1
+								: first_from(kymo_lib_index_of(module) + 1);
 }
 
 /* Where the first marker of that name is in `named`, or would be. */

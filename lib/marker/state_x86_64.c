@@ -1,6 +1,7 @@
 /*
- * How much of the processor's state call_x86_64.S saves, and with which instruction. Intel SDM vol. 1, 13.4 and 13.10: the compacted format has the
- * components that are asked for one behind the other, each at its size and alignment of CPUID leaf 0xd.
+ * How much of the processor's state call_x86_64.S saves, and with which instruction. Intel SDM vol. 1, 13.4 and 13.10:
+ * the compacted format has the components that are asked for one behind the other, each at its size and alignment of
+ * CPUID leaf 0xd.
  */
 #if defined(__x86_64__) && defined(__LP64__)
 #include <cpuid.h>
@@ -8,15 +9,15 @@
 
 #include "state_x86_64.h"
 
-#define LEGACY_SIZE 512		/* FXSAVE's area, which all begin with */
+#define LEGACY_SIZE 512 /* FXSAVE's area, which all begin with */
 #define HEADER_SIZE 64
 #define CPUID1_ECX_OSXSAVE (1u << 27)
 #define CPUID0D_1_EAX_XSAVEC (1u << 1)
 #define COMPONENT_IS_ALIGNED (1u << 1)
 
 /*
- * x87, SSE, AVX, the three of AVX-512, and APX's general registers. Not: MPX, which compilers have forgotten; the protection key, which a probe may change;
- * AMX's tiles, which no C code uses that did not ask for it.
+ * x87, SSE, AVX, the three of AVX-512, and APX's general registers. Not: MPX, which compilers have forgotten; the
+ * protection key, which a probe may change; AMX's tiles, which no C code uses that did not ask for it.
  */
 #define WANTED ((1u << 0) | (1u << 1) | (1u << 2) | (1u << 5) | (1u << 6) | (1u << 7) | (1u << 19))
 
@@ -63,7 +64,7 @@ __attribute__((constructor(101))) static void ask_processor(void)
 		kymo_lib_state_how = KYMO_LIB_XSAVEC;
 	} else {
 		__cpuid_count(0xd, 0, a, b, c, d);
-		kymo_lib_state_size = b;	/* of all that is enabled, in the standard format */
+		kymo_lib_state_size = b; /* of all that is enabled, in the standard format */
 		kymo_lib_state_how = KYMO_LIB_XSAVE;
 	}
 	kymo_lib_state_mask = mask;

@@ -13,8 +13,8 @@ enum {
 	KYMO_LIB_XSAVEC,
 };
 
-extern uint64_t kymo_lib_state_size;	/* bytes of the area */
-extern uint32_t kymo_lib_state_mask;	/* the components */
+extern uint64_t kymo_lib_state_size; /* bytes of the area */
+extern uint32_t kymo_lib_state_mask; /* the components */
 extern uint32_t kymo_lib_state_how;
 
 #endif

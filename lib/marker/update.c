@@ -1,12 +1,13 @@
 /*
  * What slots and gates say, and which sites have to change for it.
  *
- * A place's slots are set before its marker's sites are turned on, and cleared after they are off; threads that are in a cold block meanwhile find something in both
- * states. slots.call and slots.rings are read more than once by compiled code, so neither becomes NULL again: they become something that does nothing.
+ * A place's slots are set before its marker's sites are turned on, and cleared after they are off; threads that are in
+ * a cold block meanwhile find something in both states. slots.call and slots.rings are read more than once by compiled
+ * code, so neither becomes NULL again: they become something that does nothing.
  *
- * A site's gate is shared with `kymo record`, which comes from outside and stops all threads first. `busy` tells it that this library has looked at `outside`
- * and is changing the text: it lets go, and comes again. It can't see `busy` of the portable form, whose text stays as it is: each side has bytes of its own
- * there.
+ * A site's gate is shared with `kymo record`, which comes from outside and stops all threads first. `busy` tells it
+ * that this library has looked at `outside` and is changing the text: it lets go, and comes again. It can't see `busy`
+ * of the portable form, whose text stays as it is: each side has bytes of its own there.
  */
 #include "registry.h"
 
@@ -14,12 +15,13 @@
 
 #include "toggle.h"
 
-#define BATCH 1024	/* sites; each batch has its three synchronisations */
+#define BATCH 1024 /* sites; each batch has its three synchronisations */
 
 static struct lib_marker *changed;
 static struct lib_site *batch[BATCH];
 
-/* ---- slots ------------------------------------------------------------------------------------------------------------ */
+/* ---- slots
+ * ------------------------------------------------------------------------------------------------------------ */
 
 static void set_call(struct kymo_marker_slots *slots, void (*call)(void))
 {
@@ -46,7 +48,7 @@ void kymo_lib_inherit(struct lib_marker *marker)
 	for (size_t i = 0; i < marker->n_places; i++) {
 		struct kymo_marker_slots *slots = marker->places[i].slots;
 		if (__atomic_load_n(&slots->owner, __ATOMIC_RELAXED))
-			__atomic_store_n(&slots->owner, marker, __ATOMIC_SEQ_CST);	/* takes the one before out */
+			__atomic_store_n(&slots->owner, marker, __ATOMIC_SEQ_CST); /* takes the one before out */
 	}
 	for (size_t i = 0; i < marker->n_sites; i++) {
 		if (__atomic_load_n(&marker->sites[i].gate->inside, __ATOMIC_RELAXED))
@@ -86,7 +88,7 @@ void kymo_lib_silence(struct lib_marker *marker)
 	for (size_t i = 0; i < marker->n_places; i++) {
 		struct kymo_marker_slots *slots = marker->places[i].slots;
 		if (!__atomic_load_n(&slots->owner, __ATOMIC_RELAXED))
-			continue;	/* not written to, so that its page stays as it is */
+			continue; /* not written to, so that its page stays as it is */
 		if (__atomic_load_n(&slots->call, __ATOMIC_RELAXED))
 			set_call(slots, kymo_lib_nothing);
 		__atomic_store_n(&slots->owner, NULL, __ATOMIC_SEQ_CST);
@@ -97,7 +99,8 @@ void kymo_lib_silence(struct lib_marker *marker)
 	}
 }
 
-/* ---- which markers ------------------------------------------------------------------------------------------------ */
+/* ---- which markers ------------------------------------------------------------------------------------------------
+ */
 
 void kymo_lib_changed(struct lib_marker *marker)
 {
@@ -144,7 +147,8 @@ static void forget_changed(void)
 	}
 }
 
-/* ---- sites -------------------------------------------------------------------------------------------------------- */
+/* ---- sites --------------------------------------------------------------------------------------------------------
+ */
 
 static bool is_inside(const struct lib_site *site)
 {
@@ -162,8 +166,9 @@ static void set_inside(struct lib_site *site, bool on)
 }
 
 /*
- * The first `n` sites of `batch`: their text changes, where kymo does not want it on anyway, then their gates say so. A recorder that can't wait any longer lets go of a site
- * that is busy and leaves its text alone: those are the first of `batch` then. How many.
+ * The first `n` sites of `batch`: their text changes, where kymo does not want it on anyway, then their gates say so. A
+ * recorder that can't wait any longer lets go of a site that is busy and leaves its text alone: those are the first of
+ * `batch` then. How many.
  */
 static size_t toggle_once(size_t n, bool on, int *status)
 {

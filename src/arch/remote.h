@@ -1,11 +1,11 @@
 /*
  * Making a stopped thread execute system calls in such a way that it finds its own way home.
  *
- * A thread whose registers were replaced and whose tracer then dies would run on wild. So before its registers are touched,
- * a complete signal frame with the thread's own state is written to memory that nobody uses, behind a return address that
- * leads to rt_sigreturn; the program counter is then put on a `syscall; ret` that the target has mapped anyway. Whatever
- * happens to the tracer, the thread executes the call, returns into rt_sigreturn and continues where it was.
- * (Frame layout: arch/x86/kernel/signal_64.c, arch/x86/include/uapi/asm/sigcontext.h.)
+ * A thread whose registers were replaced and whose tracer then dies would run on wild. So before its registers are
+ * touched, a complete signal frame with the thread's own state is written to memory that nobody uses, behind a return
+ * address that leads to rt_sigreturn; the program counter is then put on a `syscall; ret` that the target has mapped
+ * anyway. Whatever happens to the tracer, the thread executes the call, returns into rt_sigreturn and continues where
+ * it was. (Frame layout: arch/x86/kernel/signal_64.c, arch/x86/include/uapi/asm/sigcontext.h.)
  *
  * Public header of the room, beside arch.h. Pure.
  */
@@ -19,9 +19,9 @@
 
 /* Addresses of useful bytes in executable memory of a target; 0 where not found yet. */
 struct kymo_gadgets {
-	uint64_t syscall;	/* syscall; ret */
-	uint64_t sigreturn;	/* mov $15,%eax (or %rax); syscall */
-	uint64_t pop_rax;	/* pop %rax; ret: leads to sigreturn where there is no better way */
+	uint64_t syscall;   /* syscall; ret */
+	uint64_t sigreturn; /* mov $15,%eax (or %rax); syscall */
+	uint64_t pop_rax;   /* pop %rax; ret: leads to sigreturn where there is no better way */
 };
 
 /* Look through `size` bytes that are at `address` in the target; fills what is still 0. */
@@ -34,47 +34,52 @@ int kymo_gadgets_complete(const struct kymo_gadgets *gadgets);
 #define KYMO_REMOTE_FRAME_MAX 1280
 
 /*
- * Write to `out` what must lie at `sp_ret` in the target, below `top`, and return its size; -ENOSPC, -EINVAL. `registers` are the thread's as PTRACE_GETREGSET gave
- * them, `xstate` its NT_X86_XSTATE image, `mask` its blocked signals. A thread that was stopped inside of a system call
- * restarts it on its way home, as the kernel would have.
+ * Write to `out` what must lie at `sp_ret` in the target, below `top`, and return its size; -ENOSPC, -EINVAL.
+ * `registers` are the thread's as PTRACE_GETREGSET gave them, `xstate` its NT_X86_XSTATE image, `mask` its blocked
+ * signals. A thread that was stopped inside of a system call restarts it on its way home, as the kernel would have.
  */
-int kymo_remote_frame(const struct user_regs_struct *registers, uint64_t top, const uint8_t *xstate, size_t xstate_size, uint64_t mask,
-		      const struct kymo_gadgets *gadgets, uint8_t *out, size_t size, uint64_t *sp_ret);
+int kymo_remote_frame(const struct user_regs_struct *registers, uint64_t top, const uint8_t *xstate, size_t xstate_size,
+		      uint64_t mask, const struct kymo_gadgets *gadgets, uint8_t *out, size_t size, uint64_t *sp_ret);
 
 /* The registers for system call `number` with up to 6 arguments, on the frame at `sp`. */
 void kymo_remote_call(const struct user_regs_struct *registers, const struct kymo_gadgets *gadgets, uint64_t sp,
 		      long number, const uint64_t args[6], struct user_regs_struct *ret);
 
 /*
- * Whether a stopped thread makes a call for somebody who is gone, or is on its way home from that: it is on a frame of kymo_remote_frame(). `stack` is from
- * KYMO_REMOTE_BELOW under its stack pointer on, `code` at its program counter. Who can't be is told by the registers alone.
+ * Whether a stopped thread makes a call for somebody who is gone, or is on its way home from that: it is on a frame of
+ * kymo_remote_frame(). `stack` is from KYMO_REMOTE_BELOW under its stack pointer on, `code` at its program counter. Who
+ * can't be is told by the registers alone.
  */
 #define KYMO_REMOTE_BELOW 8
 #define KYMO_REMOTE_STACK 344
 #define KYMO_REMOTE_CODE 9
-bool kymo_remote_has_frame(const uint8_t *bytes, size_t size);	/* one begins somewhere in there, at a multiple of 8 */
+bool kymo_remote_has_frame(const uint8_t *bytes, size_t size); /* one begins somewhere in there, at a multiple of 8 */
 bool kymo_remote_may_be_away(const struct user_regs_struct *registers);
 bool kymo_remote_is_away(const uint8_t stack[KYMO_REMOTE_STACK], const uint8_t code[KYMO_REMOTE_CODE]);
 
-/* Whether a stopped thread makes its system call again when it goes on: it continues before the instruction that its program counter is behind. */
+/* Whether a stopped thread makes its system call again when it goes on: it continues before the instruction that its
+ * program counter is behind. */
 bool kymo_remote_restarts(const struct user_regs_struct *registers);
 
 /*
- * What becomes of the system call of a thread that is borrowed, and whose borrower dies: rt_sigreturn ends the restart block by which the kernel continues a call
- * that has a limit. The lower, the better to borrow.
+ * What becomes of the system call of a thread that is borrowed, and whose borrower dies: rt_sigreturn ends the restart
+ * block by which the kernel continues a call that has a limit. The lower, the better to borrow.
  */
 enum kymo_remote_sleep {
-	KYMO_REMOTE_AWAKE,		/* it is in none, or has the result already */
-	KYMO_REMOTE_SLEEPS,		/* it is made again, and nothing shows */
-	KYMO_REMOTE_SLEEPS_ANEW,	/* it is made again, and its limit begins anew */
-	KYMO_REMOTE_SLEEPS_ONCE,	/* it fails with EINTR: the kernel has restarted it by restart_syscall(2) already, and does so once more or never */
+	KYMO_REMOTE_AWAKE,       /* it is in none, or has the result already */
+	KYMO_REMOTE_SLEEPS,      /* it is made again, and nothing shows */
+	KYMO_REMOTE_SLEEPS_ANEW, /* it is made again, and its limit begins anew */
+	KYMO_REMOTE_SLEEPS_ONCE, /* it fails with EINTR: the kernel has restarted it by restart_syscall(2) already, and
+				    does so once more or never */
 };
-enum kymo_remote_sleep kymo_remote_sleep(const struct user_regs_struct *registers);				/* of a stopped one */
-enum kymo_remote_sleep kymo_remote_sleep_in(int64_t number, const uint64_t args[6]);	/* of one that sleeps in a call; -1: in none */
+enum kymo_remote_sleep kymo_remote_sleep(const struct user_regs_struct *registers); /* of a stopped one */
+enum kymo_remote_sleep kymo_remote_sleep_in(int64_t number,
+					    const uint64_t args[6]); /* of one that sleeps in a call; -1: in none */
 
 /*
- * Name the call of a thread that is stopped in restart_syscall(2), by the instruction before it, which loads the number: `code` is from KYMO_REMOTE_NAME
- * below the program counter on. `registers` become those of the call itself. False, and nothing is changed, where that cannot be told, or is not so.
+ * Name the call of a thread that is stopped in restart_syscall(2), by the instruction before it, which loads the
+ * number: `code` is from KYMO_REMOTE_NAME below the program counter on. `registers` become those of the call itself.
+ * False, and nothing is changed, where that cannot be told, or is not so.
  */
 #define KYMO_REMOTE_NAME 9
 bool kymo_remote_name_call(struct user_regs_struct *registers, const uint8_t code[KYMO_REMOTE_NAME]);
@@ -90,12 +95,13 @@ void kymo_remote_set_call(struct user_regs_struct *registers, uint64_t number, c
 void kymo_remote_set_result(struct user_regs_struct *registers, int64_t result);
 
 /*
- * Most system calls that a stop interrupts are continued by the kernel as if nothing had been. A few fail with EINTR, as for a signal
- * (epoll_wait, semop, sigtimedwait, a recv with a time limit: signal(7)). True for a thread that was stopped in one of them: `ret` are the registers with which
- * it makes the call again, unless a signal handler runs first. `limit_ms_ret` is the call's own time limit, which begins anew then, or -1;
- * or it is the struct timespec at `limit_at_ret` in the target, where that is not 0.
+ * Most system calls that a stop interrupts are continued by the kernel as if nothing had been. A few fail with EINTR,
+ * as for a signal (epoll_wait, semop, sigtimedwait, a recv with a time limit: signal(7)). True for a thread that was
+ * stopped in one of them: `ret` are the registers with which it makes the call again, unless a signal handler runs
+ * first. `limit_ms_ret` is the call's own time limit, which begins anew then, or -1; or it is the struct timespec at
+ * `limit_at_ret` in the target, where that is not 0.
  */
-bool kymo_remote_uninterrupt(const struct user_regs_struct *registers, struct user_regs_struct *ret, int64_t *limit_ms_ret,
-			     uint64_t *limit_at_ret);
+bool kymo_remote_uninterrupt(const struct user_regs_struct *registers, struct user_regs_struct *ret,
+			     int64_t *limit_ms_ret, uint64_t *limit_at_ret);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * Instructions and registers that stop a thread for its tracer: the breakpoint instruction, and watching by debug registers. Public header of the room, beside arch.h. Pure.
+ * Instructions and registers that stop a thread for its tracer: the breakpoint instruction, and watching by debug
+ * registers. Public header of the room, beside arch.h. Pure.
  */
 #ifndef KYMO_ARCH_TRAP_H
 #define KYMO_ARCH_TRAP_H
@@ -12,17 +13,20 @@
 /* The breakpoint instruction: one byte, so it is written at once and fits everywhere. */
 #define KYMO_TRAP_BYTE 0xcc
 
-/* Where it is, for a thread that has executed one and stopped for its SIGTRAP; to set it back there, as if it had not. */
+/* Where it is, for a thread that has executed one and stopped for its SIGTRAP; to set it back there, as if it had not.
+ */
 uint64_t kymo_trap_address(const struct user_regs_struct *registers);
 void kymo_trap_return(struct user_regs_struct *registers);
 
-/* Whether two stops find a thread in the same state at the same place: it has executed nothing in between, or a whole signal handler. */
+/* Whether two stops find a thread in the same state at the same place: it has executed nothing in between, or a whole
+ * signal handler. */
 bool kymo_trap_is_same(const struct user_regs_struct *a, const struct user_regs_struct *b);
 
-/* ---- debug registers ------------------------------------------------------------------------------------------------ */
+/* ---- debug registers ------------------------------------------------------------------------------------------------
+ */
 
 #define KYMO_WATCH_SLOTS 4
-#define KYMO_WATCH_STATUS 6	/* numbers of the registers behind those for addresses */
+#define KYMO_WATCH_STATUS 6 /* numbers of the registers behind those for addresses */
 #define KYMO_WATCH_CONTROL 7
 
 /* Their places in struct user, for PTRACE_PEEKUSER. */

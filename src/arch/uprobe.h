@@ -26,9 +26,9 @@ bool kymo_uprobe_is_free(const uint8_t *file, const uint8_t *memory, size_t size
 #define KYMO_UPROBE_REACH 15
 
 enum kymo_uprobe_source {
-	KYMO_UPROBE_REGISTER,	/* value of the register at `at` in struct pt_regs, plus `value` */
-	KYMO_UPROBE_MEMORY,	/* the 8 bytes at that address */
-	KYMO_UPROBE_IMMEDIATE,	/* `value` */
+	KYMO_UPROBE_REGISTER,  /* value of the register at `at` in struct pt_regs, plus `value` */
+	KYMO_UPROBE_MEMORY,    /* the 8 bytes at that address */
+	KYMO_UPROBE_IMMEDIATE, /* `value` */
 };
 
 struct kymo_uprobe_value {

@@ -40,19 +40,19 @@ static inline void kymo_cleanup_closedir_(DIR **directory)
 #define kymo_cleanup_closedir kymo_cleanup(kymo_cleanup_closedir_)
 
 /* The pointer's value; the variable becomes NULL, so that its cleanup does nothing. */
-#define kymo_take(pointer)                          \
-	__extension__({                             \
+#define kymo_take(pointer) \
+	__extension__({ \
 		__typeof__(pointer) taken_ = (pointer); \
-		(pointer) = NULL;                   \
-		taken_;                             \
+		(pointer) = NULL; \
+		taken_; \
 	})
 
 /* The same for a descriptor; the variable becomes -1. */
-#define kymo_take_fd(fd)         \
-	__extension__({          \
+#define kymo_take_fd(fd) \
+	__extension__({ \
 		int taken_ = (fd); \
-		(fd) = -1;       \
-		taken_;          \
+		(fd) = -1; \
+		taken_; \
 	})
 
 #define kymo_countof(array) (sizeof(array) / sizeof((array)[0]))

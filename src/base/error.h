@@ -11,21 +11,21 @@
 #include <stdarg.h>
 
 enum kymo_error_code {
-	KYMO_ERROR_FAILED = 1,	/* anything without a code of its own */
+	KYMO_ERROR_FAILED = 1, /* anything without a code of its own */
 	KYMO_ERROR_NO_MEMORY,
-	KYMO_ERROR_USAGE,	/* the user's words are wrong; exit status 2 */
-	KYMO_ERROR_NOT_FOUND,	/* no such program, file, symbol, process */
+	KYMO_ERROR_USAGE,     /* the user's words are wrong; exit status 2 */
+	KYMO_ERROR_NOT_FOUND, /* no such program, file, symbol, process */
 	KYMO_ERROR_PERMISSION,
-	KYMO_ERROR_BUSY,	/* somebody else holds it: a foreign tracer, another recorder */
-	KYMO_ERROR_GONE,	/* the process ended meanwhile */
-	KYMO_ERROR_UNSAFE,	/* the planner has no proof, or a thread stands where it must not */
-	KYMO_ERROR_BAD_DATA,	/* a file, a trace or a shared mapping is damaged or lies */
+	KYMO_ERROR_BUSY,     /* somebody else holds it: a foreign tracer, another recorder */
+	KYMO_ERROR_GONE,     /* the process ended meanwhile */
+	KYMO_ERROR_UNSAFE,   /* the planner has no proof, or a thread stands where it must not */
+	KYMO_ERROR_BAD_DATA, /* a file, a trace or a shared mapping is damaged or lies */
 };
 
 struct kymo_error {
 	enum kymo_error_code code;
-	int err;		/* the errno value that it was made of, positive; or 0 */
-	char *message;		/* one sentence, no trailing full stop; of several refusals, each in a line */
+	int err;       /* the errno value that it was made of, positive; or 0 */
+	char *message; /* one sentence, no trailing full stop; of several refusals, each in a line */
 };
 
 /* Returned where allocation of the error itself failed; destroying it is a no-op. */

@@ -14,10 +14,10 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#define KYMO_VEC(type)     \
-	struct {           \
+#define KYMO_VEC(type) \
+	struct { \
 		type *items; \
-		size_t n;  \
+		size_t n; \
 		size_t cap; \
 	}
 
@@ -31,10 +31,10 @@ bool kymo_vec_reserve_(void **items, size_t *cap, size_t want, size_t size);
 #define kymo_vec_push(vec, ...) \
 	(kymo_vec_reserve((vec), (vec)->n + 1) && ((vec)->items[(vec)->n++] = (__VA_ARGS__), true))
 
-#define kymo_vec_deinit(vec)            \
-	do {                            \
-		free((vec)->items);     \
-		(vec)->items = NULL;    \
+#define kymo_vec_deinit(vec) \
+	do { \
+		free((vec)->items); \
+		(vec)->items = NULL; \
 		(vec)->n = (vec)->cap = 0; \
 	} while (0)
 

@@ -21,10 +21,11 @@
 /* What the worker says to the front. */
 struct word {
 	int status;
-	char sentence[252];	/* or "" */
+	char sentence[252]; /* or "" */
 };
 
-/* ---- the front ------------------------------------------------------------------------------------------------------------ */
+/* ---- the front
+ * ------------------------------------------------------------------------------------------------------------ */
 
 static volatile sig_atomic_t worker;
 
@@ -41,19 +42,22 @@ static int end_of_worker(pid_t pid)
 {
 	int status;
 
-	worker = 0;	/* its id may be another's soon */
+	worker = 0; /* its id may be another's soon */
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return cli_fail(NULL, kymo_error_errno(errno, "cannot wait for process %d, which traces", pid));
 	if (WIFEXITED(status))
 		return WEXITSTATUS(status);
-	if (WTERMSIG(status) == SIGPIPE)	/* who reads what it writes has left */
+	if (WTERMSIG(status) == SIGPIPE) /* who reads what it writes has left */
 		return 128 + SIGPIPE;
-	return cli_fail(NULL, kymo_error_create(KYMO_ERROR_FAILED, "process %d, which did the tracing, was ended by signal %d (%s): what happened from there on is not shown",
+	return cli_fail(NULL, kymo_error_create(KYMO_ERROR_FAILED,
+						"process %d, which did the tracing, was ended by signal %d (%s): what "
+						"happened from there on is not shown",
 						pid, WTERMSIG(status), strsignal(WTERMSIG(status))));
 }
 
-/* As the first process of a PID namespace (a container's) we get the children that others leave behind, and somebody waits for their end. Until the channel has something. */
+/* As the first process of a PID namespace (a container's) we get the children that others leave behind, and somebody
+ * waits for their end. Until the channel has something. */
 static void reap_orphans(int channel)
 {
 	struct pollfd word = { .fd = channel, .events = POLLIN };
@@ -82,7 +86,8 @@ static int be_front(pid_t pid, int channel)
 	return word.status;
 }
 
-/* ---- the beginning -------------------------------------------------------------------------------------------------------- */
+/* ---- the beginning
+ * -------------------------------------------------------------------------------------------------------- */
 
 static void block_signals(bool launches, sigset_t *mask_ret)
 {
@@ -102,7 +107,8 @@ int cli_apart_begin(bool launches, struct cli_apart *ret)
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return cli_fail(NULL, kymo_error_errno(errno, "cannot begin to trace"));
 	block_signals(launches, &apart.mask);
-	sigaction(SIGCHLD, &waits, &before);	/* where it is ignored, ends of children are not told; the command has it as it was */
+	sigaction(SIGCHLD, &waits,
+		  &before); /* where it is ignored, ends of children are not told; the command has it as it was */
 	pid = fork();
 	if (!pid) {
 		sigaction(SIGCHLD, &before, NULL);
@@ -123,7 +129,8 @@ int cli_apart_begin(bool launches, struct cli_apart *ret)
 	return status;
 }
 
-/* ---- the worker ----------------------------------------------------------------------------------------------------------- */
+/* ---- the worker
+ * ----------------------------------------------------------------------------------------------------------- */
 
 void cli_apart_take_signals(const struct cli_apart *apart)
 {
@@ -180,7 +187,7 @@ void cli_apart_dismiss(struct cli_apart *apart, int status, const char *sentence
 	close_standard_streams();
 	close_inherited();
 	if (chdir("/") < 0)
-		errno = 0;	/* then its file system stays busy */
+		errno = 0; /* then its file system stays busy */
 	prctl(PR_SET_NAME, "kymo-hub");
 	send(apart->front, &word, sizeof(word), MSG_NOSIGNAL);
 	close(apart->front);

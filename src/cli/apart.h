@@ -1,5 +1,6 @@
 /*
- * Work in a process of its own, the worker, which may outlive the one that the user has started, the front. docs/design/engines.md, "Whose process the hub is".
+ * Work in a process of its own, the worker, which may outlive the one that the user has started, the front.
+ * docs/design/engines.md, "Whose process the hub is".
  *
  *     status = cli_apart_begin(&apart, launches);
  *     if (status >= 0)
@@ -17,11 +18,12 @@
 #include <stdbool.h>
 
 struct cli_apart {
-	int front;	/* the worker's: can be read (an end) when the front is no more. -1: nobody is apart */
-	sigset_t mask;	/* of signals, before */
+	int front;     /* the worker's: can be read (an end) when the front is no more. -1: nobody is apart */
+	sigset_t mask; /* of signals, before */
 };
 
-/* -1: this is the worker. Else this is the front, and it is over: an exit status; where that is its own, the user was told why. `launches`: as of cli_catch_signals(). */
+/* -1: this is the worker. Else this is the front, and it is over: an exit status; where that is its own, the user was
+ * told why. `launches`: as of cli_catch_signals(). */
 int cli_apart_begin(bool launches, struct cli_apart *ret);
 
 /* Signals are blocked from the beginning until this. */
@@ -32,7 +34,8 @@ void cli_apart_leave_job(void);
 
 bool cli_apart_is_alone(const struct cli_apart *apart);
 
-/* Let go of all that is the user's, and then of the front, which ends with `status`, and says `sentence` before, if there is one. What the worker writes to the standard streams goes nowhere from then on. */
+/* Let go of all that is the user's, and then of the front, which ends with `status`, and says `sentence` before, if
+ * there is one. What the worker writes to the standard streams goes nowhere from then on. */
 void cli_apart_dismiss(struct cli_apart *apart, int status, const char *sentence);
 
 #endif

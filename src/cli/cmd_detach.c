@@ -13,10 +13,12 @@ static const char *plural(size_t n)
 
 static void print_result(pid_t pid, const struct kymo_detach_result *result)
 {
-	bool was_anything_left = result->sites_restored || result->sites_clean || result->pages_verified || result->mappings_removed;
+	bool was_anything_left =
+		result->sites_restored || result->sites_clean || result->pages_verified || result->mappings_removed;
 
 	for (size_t i = 0; i < result->n_recorders; i++)
-		printf("recorder %d has ended its recording of process %d and taken its probes out\n", result->recorders[i], pid);
+		printf("recorder %d has ended its recording of process %d and taken its probes out\n",
+		       result->recorders[i], pid);
 	if (result->n_recorders && !was_anything_left)
 		return;
 	printf("process %d: %zu site%s restored", pid, result->sites_restored, plural(result->sites_restored));
@@ -57,5 +59,6 @@ int cmd_detach(int argc, char **argv)
 
 	if (status >= 0)
 		return status;
-	return pid ? detach(pid, quiet) : cli_usage("detach", "which process? give a PID; 'kymo status' lists those that are recorded");
+	return pid ? detach(pid, quiet)
+		   : cli_usage("detach", "which process? give a PID; 'kymo status' lists those that are recorded");
 }

@@ -30,7 +30,7 @@ static struct kymo_error *explain_instructions(struct cli_explainer *explainer, 
 		return NULL;
 	}
 	for (size_t i = 0; i < n; i++)
-		if (kymo_site_of(map, starts[i]) == starts[i])	/* an endbr64 stays */
+		if (kymo_site_of(map, starts[i]) == starts[i]) /* an endbr64 stays */
 			cli_explain_site(explainer, starts[i]);
 	return NULL;
 }
@@ -53,7 +53,8 @@ static bool is_explained(const struct cli_explainer *explainer, const struct fou
 	return false;
 }
 
-static struct kymo_error *explain_function(struct cli_explainer *explainer, const struct kymo_spec *spec, uint64_t vaddr)
+static struct kymo_error *explain_function(struct cli_explainer *explainer, const struct kymo_spec *spec,
+					   uint64_t vaddr)
 {
 	if (spec->every_instruction)
 		return explain_instructions(explainer, vaddr);
@@ -61,9 +62,10 @@ static struct kymo_error *explain_function(struct cli_explainer *explainer, cons
 	return NULL;
 }
 
-/* What the symbol points to runs once, in the dynamic linker; what callers reach are other functions. Several IFUNCs may share these. */
-static struct kymo_error *explain_indirect(struct cli_explainer *explainer, const struct kymo_spec *spec, const struct found *found,
-					   const struct kymo_symbol *symbol)
+/* What the symbol points to runs once, in the dynamic linker; what callers reach are other functions. Several IFUNCs
+ * may share these. */
+static struct kymo_error *explain_indirect(struct cli_explainer *explainer, const struct kymo_spec *spec,
+					   const struct found *found, const struct kymo_symbol *symbol)
 {
 	struct cli_indirects *indirects = &explainer->indirects;
 	const struct kymo_indirect *indirect;
@@ -74,7 +76,7 @@ static struct kymo_error *explain_indirect(struct cli_explainer *explainer, cons
 	if (error)
 		return error;
 	indirect = kymo_indirect_at(indirects->items, indirects->n, symbol->vaddr);
-	if (!indirect)	/* two symbols disagree about what it is */
+	if (!indirect) /* two symbols disagree about what it is */
 		return explain_function(explainer, spec, symbol->vaddr);
 	cli_explain_begin(explainer);
 	cli_print_indirect(indirects, indirect, symbol->name);
@@ -108,8 +110,8 @@ static struct kymo_error *explain_symbols(struct cli_explainer *explainer, const
 	found.symbols = symbols;
 	error = kymo_code_create(explainer->module, NULL, &explainer->code);
 	for (size_t i = 0; !error && i < found.n; i++)
-		error = symbols[i]->is_ifunc ? explain_indirect(explainer, spec, &found, symbols[i]) :
-					       explain_function(explainer, spec, symbols[i]->vaddr);
+		error = symbols[i]->is_ifunc ? explain_indirect(explainer, spec, &found, symbols[i])
+					     : explain_function(explainer, spec, symbols[i]->vaddr);
 	kymo_vec_deinit(&explainer->chosen);
 	return error;
 }

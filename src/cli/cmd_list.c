@@ -28,9 +28,9 @@ struct row {
 };
 
 struct list {
-	char *file_wanted; /* of "FILE:GLOB", or NULL */
-	const char *glob; /* or NULL: everything */
-	char *pattern; /* the glob as fnmatch() takes it, or NULL */
+	char *file_wanted;          /* of "FILE:GLOB", or NULL */
+	const char *glob;           /* or NULL: everything */
+	char *pattern;              /* the glob as fnmatch() takes it, or NULL */
 	struct kymo_pattern *names; /* what the glob means in C++ and Rust, or NULL */
 	struct cli_marker_lister markers;
 	bool json;
@@ -118,7 +118,8 @@ static void print_text_row(const char *path, const struct row *row)
 	puts(row->is_ifunc ? "  (ifunc)" : "");
 }
 
-/* What a shell completes. Of a demangled name this is what comes before its parameters, if a shell takes it for one word. */
+/* What a shell completes. Of a demangled name this is what comes before its parameters, if a shell takes it for one
+ * word. */
 static void print_word(const struct row *row, char last[KYMO_DEMANGLED_MAX])
 {
 	kymo_cleanup_free char *shown = row->name ? kymo_shown(row->name) : NULL;
@@ -126,7 +127,8 @@ static void print_word(const struct row *row, char last[KYMO_DEMANGLED_MAX])
 
 	if (is_demangled)
 		shown[kymo_name_size(shown)] = '\0';
-	if (!shown || !*shown || (is_demangled && strpbrk(shown, " \t\n()<>{}[]*?&;|'\"\\`$!#")) || !strncmp(shown, last, KYMO_DEMANGLED_MAX - 1))
+	if (!shown || !*shown || (is_demangled && strpbrk(shown, " \t\n()<>{}[]*?&;|'\"\\`$!#")) ||
+	    !strncmp(shown, last, KYMO_DEMANGLED_MAX - 1))
 		return;
 	snprintf(last, KYMO_DEMANGLED_MAX, "%s", shown);
 	cli_print_text(stdout, shown);
@@ -218,7 +220,9 @@ static int list_target(const char *where, const char *glob, bool json, bool name
 	kymo_cleanup(cli_target_deinit) struct cli_target target = { 0 };
 	kymo_cleanup_free char *file_wanted = NULL, *pattern = NULL;
 	const char *colon = glob ? kymo_spec_file_end(glob) : NULL;
-	struct list list = { .glob = glob, .json = json, .names_only = names_only, .markers = { .glob = glob, .json = json } };
+	struct list list = {
+		.glob = glob, .json = json, .names_only = names_only, .markers = { .glob = glob, .json = json }
+	};
 	struct kymo_error *error;
 
 	error = cli_target_init(where, &target);

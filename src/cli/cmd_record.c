@@ -25,12 +25,12 @@ struct recording {
 	struct kymo_record_options options;
 	KYMO_VEC(struct kymo_spec) specs;
 	struct cli_targets targets;
-	struct kymo_syscall_set syscalls;	/* of all sets */
-	const char *syscalls_text;		/* the first; NULL: none */
+	struct kymo_syscall_set syscalls; /* of all sets */
+	const char *syscalls_text;        /* the first; NULL: none */
 	bool quiet;
 	bool says_follow; /* or not to */
 	bool says_string_size;
-	bool late; /* files that specs name may come later from anywhere */
+	bool late;      /* files that specs name may come later from anywhere */
 	bool announced; /* that recording has begun */
 	struct cli_live live;
 	struct {
@@ -103,9 +103,9 @@ static const struct {
 static int take_probe(struct recording *recording, const char *text, int id)
 {
 	struct kymo_spec spec;
-	struct kymo_error *error = id == RETURN ? kymo_spec_parse_return(text, &spec) :
-				   id == MARKER ? kymo_spec_parse_marker(text, &spec) :
-						  kymo_spec_parse(text, &spec);
+	struct kymo_error *error = id == RETURN   ? kymo_spec_parse_return(text, &spec)
+				   : id == MARKER ? kymo_spec_parse_marker(text, &spec)
+						  : kymo_spec_parse(text, &spec);
 
 	if (error)
 		return cli_fail("record", error);
@@ -118,7 +118,8 @@ static int take_probe(struct recording *recording, const char *text, int id)
 
 static int take_targets(struct recording *recording, const char *text, int id)
 {
-	struct kymo_error *error = id == PID ? cli_targets_add_pids(&recording->targets, text) : cli_targets_add_name(&recording->targets, text);
+	struct kymo_error *error = id == PID ? cli_targets_add_pids(&recording->targets, text)
+					     : cli_targets_add_name(&recording->targets, text);
 
 	return error ? cli_fail("record", error) : 0;
 }
@@ -191,7 +192,8 @@ static int take_string_size(struct recording *recording, const char *text)
 	uint64_t size;
 
 	if (!cli_parse_size(text, &size) || size > KYMO_SYSCALL_COPIED_MAX)
-		return cli_usage("record", "--string-size takes a number of bytes up to %d, not '%s'", KYMO_SYSCALL_COPIED_MAX, text);
+		return cli_usage("record", "--string-size takes a number of bytes up to %d, not '%s'",
+				 KYMO_SYSCALL_COPIED_MAX, text);
 	recording->options.string_size = (size_t)size;
 	recording->says_string_size = true;
 	return 0;
@@ -271,16 +273,20 @@ static int take_option(struct recording *recording, int id, const char *value)
 static int check_calls(const struct recording *recording)
 {
 	const struct kymo_record_options *options = &recording->options;
-	const bool has_memory = options->complete || options->all || options->backend == KYMO_RECORD_KERNEL || options->backend == KYMO_RECORD_PTRACE;
+	const bool has_memory = options->complete || options->all || options->backend == KYMO_RECORD_KERNEL ||
+				options->backend == KYMO_RECORD_PTRACE;
 
 	if (options->complete && !recording->syscalls_text)
 		return cli_usage("record", "--complete is for system calls: name them with -s, or leave it out");
 	if (options->complete && options->backend == KYMO_RECORD_INPROC)
-		return cli_usage("record", "code in the process sees neither all calls nor their memory: leave --backend inproc out, or --complete");
+		return cli_usage("record", "code in the process sees neither all calls nor their memory: leave "
+					   "--backend inproc out, or --complete");
 	if (options->backend == KYMO_RECORD_PTRACE && (!recording->syscalls_text || recording->specs.n > 1))
-		return cli_usage("record", "--backend ptrace is for system calls alone: record them with -s, and probes of the same process by a second 'kymo record --pid'");
+		return cli_usage("record", "--backend ptrace is for system calls alone: record them with -s, and "
+					   "probes of the same process by a second 'kymo record --pid'");
 	if (recording->says_string_size && !(recording->syscalls_text && has_memory))
-		return cli_usage("record", "--string-size is for system calls with their memory: add -s with --complete, --backend kernel or --backend ptrace");
+		return cli_usage("record", "--string-size is for system calls with their memory: add -s with "
+					   "--complete, --backend kernel or --backend ptrace");
 	return -1;
 }
 
@@ -288,13 +294,18 @@ static int check_calls(const struct recording *recording)
 static int check_several(const struct recording *recording)
 {
 	const struct kymo_record_options *options = &recording->options;
-	const char *way = options->backend == KYMO_RECORD_KERNEL ? "--backend kernel" : options->backend == KYMO_RECORD_PTRACE ? "--backend ptrace" : "--complete";
+	const char *way = options->backend == KYMO_RECORD_KERNEL   ? "--backend kernel"
+			  : options->backend == KYMO_RECORD_PTRACE ? "--backend ptrace"
+								   : "--complete";
 
 	if (options->backend == KYMO_RECORD_KERNEL || options->backend == KYMO_RECORD_PTRACE || options->complete)
-		return cli_usage("record", "%s records one process, not %zu: name one of them, or leave it out", way, options->n_pids);
+		return cli_usage("record", "%s records one process, not %zu: name one of them, or leave it out", way,
+				 options->n_pids);
 	for (size_t i = 0; i < recording->specs.n; i++)
 		if (recording->specs.items[i].address)
-			return cli_usage("record", "'%s' is an address of one process, and %zu are named: name one of them", recording->specs.items[i].text, options->n_pids);
+			return cli_usage("record",
+					 "'%s' is an address of one process, and %zu are named: name one of them",
+					 recording->specs.items[i].text, options->n_pids);
 	return 0;
 }
 
@@ -322,16 +333,19 @@ static int check(struct recording *recording)
 	if (status)
 		return status;
 	if (!recording->specs.n)
-		return cli_usage("record", "nothing to record: give a probe, such as -p 'libc:malloc size=%%di', a marker with -m, or system calls with -s");
+		return cli_usage("record", "nothing to record: give a probe, such as -p 'libc:malloc size=%%di', a "
+					   "marker with -m, or system calls with -s");
 	if (!options->command && !has_targets && !options->all)
 		return cli_usage("record", "nothing to attach to: give a command, --pid PID, --name NAME, or --all");
 	if (options->all && (options->command || has_targets))
 		return cli_usage("record", "--all records every process; leave %s out, or --all",
 				 has_targets ? "--pid" : "the command");
 	if (options->all && (options->backend == KYMO_RECORD_INPROC || options->backend == KYMO_RECORD_PTRACE))
-		return cli_usage("record", "--all is done through the kernel; leave --backend %s out", options->backend == KYMO_RECORD_INPROC ? "inproc" : "ptrace");
+		return cli_usage("record", "--all is done through the kernel; leave --backend %s out",
+				 options->backend == KYMO_RECORD_INPROC ? "inproc" : "ptrace");
 	if (options->command && has_targets)
-		return cli_usage("record", "record either %s or the command '%s', not both", recording->targets.names.n ? "--name" : "--pid", options->command[0]);
+		return cli_usage("record", "record either %s or the command '%s', not both",
+				 recording->targets.names.n ? "--name" : "--pid", options->command[0]);
 	if (options->command && !*options->command[0])
 		return cli_usage("record", "the command's name is empty");
 	status = check_calls(recording);
@@ -343,7 +357,8 @@ static int check(struct recording *recording)
 	if (!recording->says_follow)
 		options->follow = options->command;
 	if (!options->existing && !(has_targets && options->follow))
-		return cli_usage("record", "--no-existing leaves out the children that a followed process has: add --pid and --follow, or leave it out");
+		return cli_usage("record", "--no-existing leaves out the children that a followed process has: add "
+					   "--pid and --follow, or leave it out");
 	options->specs = recording->specs.items;
 	options->n_specs = recording->specs.n;
 	return recording->late || !options->command ? -1 : cli_check_files(options);
@@ -402,7 +417,8 @@ static void handle(int number, void (*handler)(int number))
 static void catch_signals(const struct kymo_record_options *options)
 {
 	cli_catch_signals(options->command, 0, on_signal);
-	/* A closed stderr must not end a recording in disorder: it comes back as an error of write(). SIG_IGN would outlive exec in the command; handlers don't. */
+	/* A closed stderr must not end a recording in disorder: it comes back as an error of write(). SIG_IGN would
+	 * outlive exec in the command; handlers don't. */
 	handle(SIGPIPE, on_pipe);
 	if (options->overwrite)
 		handle(SIGUSR1, on_snapshot);
@@ -417,7 +433,8 @@ static void announce(struct recording *recording, size_t n_sites, size_t n_proce
 		return;
 	if (recording->options.all)
 		fprintf(stderr, "kymo: recording every process, ");
-	else if (n_processes <= 1 && recording->options.n_pids <= 1)	/* one that is recorded from outside is not counted */
+	else if (n_processes <= 1 &&
+		 recording->options.n_pids <= 1) /* one that is recorded from outside is not counted */
 		fprintf(stderr, "kymo: recording process %d, ", recording->options.pid);
 	else
 		fprintf(stderr, "kymo: recording %zu %s, ", n_processes, n_processes == 1 ? "process" : "processes");
@@ -430,7 +447,9 @@ static void draw(struct recording *recording, const struct kymo_record_progress 
 {
 	const unsigned int oldest = recording->n_before < RATE_SAMPLES ? 0 : recording->n_before % RATE_SAMPLES;
 	double passed = progress->seconds - recording->before[oldest].seconds;
-	uint64_t more = progress->events >= recording->before[oldest].events ? progress->events - recording->before[oldest].events : 0;
+	uint64_t more = progress->events >= recording->before[oldest].events
+				? progress->events - recording->before[oldest].events
+				: 0;
 	char bytes[32], events[32], rate[32], lost[32], line[256];
 
 	if (!strcmp(progress->phase, "recording"))
@@ -438,8 +457,8 @@ static void draw(struct recording *recording, const struct kymo_record_progress 
 			 "kymo: recording %.1f s   %s events   %s/s   %s   %s lost   %zu sites   (Ctrl-C stops)",
 			 progress->seconds, cli_format_count(progress->events, events),
 			 cli_format_count(passed > 0 ? (uint64_t)((double)more / passed) : 0, rate),
-			 cli_format_bytes(progress->bytes, bytes),
-			 cli_format_count(progress->lost, lost), progress->n_sites);
+			 cli_format_bytes(progress->bytes, bytes), cli_format_count(progress->lost, lost),
+			 progress->n_sites);
 	else
 		snprintf(line, sizeof(line), "kymo: %s   %zu sites", progress->phase, progress->n_sites);
 	cli_live_show(&recording->live, line);
@@ -486,7 +505,8 @@ static void tell_losses(const struct recording *recording, const struct kymo_rec
 	char bytes[32], lost[32];
 
 	if (result->lost_in_vforks)
-		fprintf(stderr, "kymo: lost in vfork children before their exec, whose hits are counted and not recorded: %s\n",
+		fprintf(stderr,
+			"kymo: lost in vfork children before their exec, whose hits are counted and not recorded: %s\n",
 			cli_format_count(result->lost_in_vforks, lost));
 	if (result->lost == result->lost_in_vforks || recording->options.overwrite)
 		return;
@@ -497,9 +517,13 @@ static void tell_losses(const struct recording *recording, const struct kymo_rec
 		fprintf(stderr, "kymo: the buffers of children were full, which have %s a CPU whatever --buffer says\n",
 			cli_format_bytes(result->full_size, bytes));
 	else if (result->were_small_yet)
-		fputs("kymo: a process filled a buffer before kymo had given it all of its memory, which a buffer gets with use\n", stderr);
+		fputs("kymo: a process filled a buffer before kymo had given it all of its memory, which a buffer gets "
+		      "with use\n",
+		      stderr);
 	else
-		fputs("kymo: no CPU's buffer was full: what was lost found them in use by other threads, no packet that it fits into, or a stack that was nearly full\n", stderr);
+		fputs("kymo: no CPU's buffer was full: what was lost found them in use by other threads, no packet "
+		      "that it fits into, or a stack that was nearly full\n",
+		      stderr);
 }
 
 /* "12,345 events (58.6 KiB), none lost, in d". Their number is exact unless it says so. */
@@ -512,10 +536,12 @@ static void summarise(const struct recording *recording, const struct kymo_recor
 	if (!result->events)
 		fputs("kymo: no events", stderr);
 	else
-		fprintf(stderr, "kymo: %s%s %s (%s)", result->is_estimate ? "about " : "", cli_format_count(result->events, events),
-			result->events == 1 ? "event" : "events", cli_format_bytes(result->bytes, bytes));
-	fprintf(stderr, ", %s lost, in %s; 'kymo report%s%s' shows them\n", result->lost ? cli_format_count(result->lost, lost) : "none", directory,
-		is_elsewhere ? " " : "", is_elsewhere ? directory : "");
+		fprintf(stderr, "kymo: %s%s %s (%s)", result->is_estimate ? "about " : "",
+			cli_format_count(result->events, events), result->events == 1 ? "event" : "events",
+			cli_format_bytes(result->bytes, bytes));
+	fprintf(stderr, ", %s lost, in %s; 'kymo report%s%s' shows them\n",
+		result->lost ? cli_format_count(result->lost, lost) : "none", directory, is_elsewhere ? " " : "",
+		is_elsewhere ? directory : "");
 	if (result->lost)
 		tell_losses(recording, result);
 }
@@ -552,10 +578,13 @@ static void serve_others(struct kymo_record_result *result)
 	kymo_record_stop = 0;
 	is_anyone_left = kymo_record_serve(result, SOON_MS, &who);
 	if (is_anyone_left && !kymo_record_stop)
-		fprintf(stderr, "kymo: kymo process %d still traces what was recorded, through this one, which stays for it; Ctrl-C ends that, too\n", who);
+		fprintf(stderr,
+			"kymo: kymo process %d still traces what was recorded, through this one, which stays for it; "
+			"Ctrl-C ends that, too\n",
+			who);
 	while (is_anyone_left && !kymo_record_stop) {
 		if (result->command_ended)
-			cli_signals_are_ours();	/* no Ctrl-C is the command's any more */
+			cli_signals_are_ours(); /* no Ctrl-C is the command's any more */
 		is_anyone_left = kymo_record_serve(result, SOON_MS, &who);
 	}
 	kymo_record_leave(result);
@@ -595,7 +624,10 @@ static int run(struct recording *recording)
 
 int cmd_record(int argc, char **argv)
 {
-	struct recording recording = { .options = { .directory = "kymo.data", .existing = true, .buffer_size = BUFFER_DEFAULT, .string_size = KYMO_SYSCALL_STRING_SIZE } };
+	struct recording recording = { .options = { .directory = "kymo.data",
+						    .existing = true,
+						    .buffer_size = BUFFER_DEFAULT,
+						    .string_size = KYMO_SYSCALL_STRING_SIZE } };
 	int status = read_options(&recording, argc, argv);
 
 	if (status < 0)

@@ -16,7 +16,25 @@
 #define MIN_WIDTH 20
 #define MAX_WIDTH 1000
 
-enum { EVENTS = 1, JSON, GRAPH, TREE, ALL, WALL, RAW, THREAD, PROCESS, PROBE, FROM, TO, BY_THREAD, DIFF, FUNCTION, NO_COLOUR, WIDTH };
+enum {
+	EVENTS = 1,
+	JSON,
+	GRAPH,
+	TREE,
+	ALL,
+	WALL,
+	RAW,
+	THREAD,
+	PROCESS,
+	PROBE,
+	FROM,
+	TO,
+	BY_THREAD,
+	DIFF,
+	FUNCTION,
+	NO_COLOUR,
+	WIDTH
+};
 
 static const struct cli_option table[] = {
 	{ EVENTS, 0, "events", NULL },
@@ -42,9 +60,9 @@ static const struct cli_option table[] = {
 /* The options as they are parsed: lists grow. */
 struct arguments {
 	struct kymo_report_options options;
-	const char *before;			/* the recording that another one is compared with; NULL: none is */
+	const char *before; /* the recording that another one is compared with; NULL: none is */
 	KYMO_VEC(const char *) threads, processes, probes;
-	KYMO_VEC(char *) copies;		/* what `threads` and `processes` point into */
+	KYMO_VEC(char *) copies; /* what `threads` and `processes` point into */
 };
 
 static void arguments_deinit(struct arguments *arguments)
@@ -67,7 +85,8 @@ static bool parse_width(const char *text, unsigned int *ret)
 	return true;
 }
 
-/* COLUMNS as the user sets it, else the terminal's, else 80. Pipes and files have no width, and nothing is cut there. */
+/* COLUMNS as the user sets it, else the terminal's, else 80. Pipes and files have no width, and nothing is cut there.
+ */
 static void take_output_width(struct kymo_report_options *options)
 {
 	const char *columns = getenv("COLUMNS");
@@ -111,7 +130,8 @@ static const char *mode_name(enum kymo_report_mode mode)
 static int take_mode(int option, const struct cli_options *in, struct kymo_report_options *options)
 {
 	/* Both together are a third thing. */
-	if ((option == JSON && options->mode == KYMO_REPORT_EVENTS) || (option == EVENTS && options->mode == KYMO_REPORT_JSON)) {
+	if ((option == JSON && options->mode == KYMO_REPORT_EVENTS) ||
+	    (option == EVENTS && options->mode == KYMO_REPORT_JSON)) {
 		options->mode = KYMO_REPORT_EVENTS;
 		options->json = true;
 		return 0;
@@ -153,7 +173,9 @@ static int take_time(const struct cli_options *in, const char *option, bool *has
 	*has_ret = true;
 	if (parse_time(in->value, ret))
 		return 0;
-	return cli_usage(in->command, "%s takes a time since the first event, as 1.5, 1.5s, 20ms, 7us or 300ns: '%s' is none", option, in->value);
+	return cli_usage(in->command,
+			 "%s takes a time since the first event, as 1.5, 1.5s, 20ms, 7us or 300ns: '%s' is none",
+			 option, in->value);
 }
 
 /* "17,nginx" */
@@ -223,7 +245,12 @@ static int take_option(int option, const struct cli_options *in, struct argument
 static int parse_arguments(int argc, char **argv, struct arguments *arguments, const char **dir_ret)
 {
 	struct cli_options in = {
-		.command = argv[0], .table = table, .n = kymo_countof(table), .argc = argc, .argv = argv, .at = 1,
+		.command = argv[0],
+		.table = table,
+		.n = kymo_countof(table),
+		.argc = argc,
+		.argv = argv,
+		.at = 1,
 	};
 	struct kymo_report_options *options = &arguments->options;
 	struct kymo_report_filter *filter = &options->filter;
@@ -241,7 +268,9 @@ static int parse_arguments(int argc, char **argv, struct arguments *arguments, c
 		if (option != CLI_OPERAND)
 			status = take_option(option, &in, arguments);
 		else if (dir)
-			status = cli_usage(argv[0], "one directory at a time: '%s' is too much; --diff A B compares two", in.value);
+			status =
+				cli_usage(argv[0], "one directory at a time: '%s' is too much; --diff A B compares two",
+					  in.value);
 		else
 			dir = in.value;
 		if (status)
@@ -255,7 +284,8 @@ static int parse_arguments(int argc, char **argv, struct arguments *arguments, c
 		return cli_usage(argv[0], "--raw requires --events");
 	if (options->by_thread && options->mode != KYMO_REPORT_SUMMARY && options->mode != KYMO_REPORT_JSON)
 		return cli_usage(argv[0], "--by-thread is for the summary and --json only");
-	if (arguments->before && ((options->mode != KYMO_REPORT_SUMMARY && options->mode != KYMO_REPORT_JSON) || options->by_thread))
+	if (arguments->before &&
+	    ((options->mode != KYMO_REPORT_SUMMARY && options->mode != KYMO_REPORT_JSON) || options->by_thread))
 		return cli_usage(argv[0], "--diff compares summaries: it goes with --json, and not with %s",
 				 options->by_thread ? "--by-thread" : mode_name(options->mode));
 	if (filter->has_from && filter->has_to && filter->from_ns > filter->to_ns)
@@ -288,6 +318,7 @@ int cmd_report(int argc, char **argv)
 	status = parse_arguments(argc, argv, &arguments, &dir);
 	if (status)
 		return status < 0 ? 0 : status;
-	error = arguments.before ? kymo_report_diff(arguments.before, dir, options, stdout) : kymo_report(dir, options, stdout);
+	error = arguments.before ? kymo_report_diff(arguments.before, dir, options, stdout)
+				 : kymo_report(dir, options, stdout);
 	return error ? cli_fail(argv[0], error) : 0;
 }

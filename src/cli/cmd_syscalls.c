@@ -13,7 +13,8 @@
 
 typedef struct cli_syscall_words words_t;
 
-/* A reader that has left ends kymo as every program that writes to it: by SIGPIPE, which does not come to the thread that writes. */
+/* A reader that has left ends kymo as every program that writes to it: by SIGPIPE, which does not come to the thread
+ * that writes. */
 static int not_written(const words_t *words)
 {
 	const int err = words->tracing.write_error;
@@ -21,7 +22,8 @@ static int not_written(const words_t *words)
 
 	if (err == EPIPE && !sigaction(SIGPIPE, NULL, &action) && action.sa_handler != SIG_IGN)
 		return 128 + SIGPIPE;
-	fprintf(stderr, "kymo: cannot write %s: the output is not whole (%s)\n", words->output ? words->output : "stderr", err ? strerror(err) : "memory is out");
+	fprintf(stderr, "kymo: cannot write %s: the output is not whole (%s)\n",
+		words->output ? words->output : "stderr", err ? strerror(err) : "memory is out");
 	return 1;
 }
 
@@ -36,14 +38,16 @@ static int conclude(const words_t *words, int status)
 	const struct cli_syscalls *s = &words->tracing;
 
 	if (s->is_stuck)
-		return 1;	/* it can't be said here */
+		return 1; /* it can't be said here */
 	if (s->counts)
 		cli_syscall_counts_print(s->table, &s->columns, s->json, s->out);
 	if (fflush(s->out) || ferror(s->out))
 		return not_written(words);
 	if (s->cut) {
-		fprintf(stderr, "kymo: what process %d did from here on is not shown: %s\n", words->targets.pids.items[0],
-			s->cut == -ETIMEDOUT ? "this kymo was too slow for the one that traces it" : "the kymo that traced it, and let this one in, has ended");
+		fprintf(stderr, "kymo: what process %d did from here on is not shown: %s\n",
+			words->targets.pids.items[0],
+			s->cut == -ETIMEDOUT ? "this kymo was too slow for the one that traces it"
+					     : "the kymo that traced it, and let this one in, has ended");
 		return 1;
 	}
 	if (s->has_failed) {
@@ -58,7 +62,9 @@ static int open_output(words_t *words)
 {
 	int err = cli_syscalls_open_output(&words->tracing, words->output, words->appends);
 
-	return err ? cli_fail("syscalls", kymo_error_errno(err, "cannot write %s", words->output ? words->output : "stderr")) : -1;
+	return err ? cli_fail("syscalls",
+			      kymo_error_errno(err, "cannot write %s", words->output ? words->output : "stderr"))
+		   : -1;
 }
 
 static int run(words_t *words)
@@ -70,7 +76,8 @@ static int run(words_t *words)
 	int status;
 
 	s->had_several = n > 1 || (n && kymo_count_threads(pids[0]) > 1);
-	error = words->in_kernel ? cli_syscalls_run_in_kernel(s, words->command, n ? pids[0] : 0, &status) : cli_syscalls_run(s, words->command, pids, n, &status);
+	error = words->in_kernel ? cli_syscalls_run_in_kernel(s, words->command, n ? pids[0] : 0, &status)
+				 : cli_syscalls_run(s, words->command, pids, n, &status);
 	status = error ? cli_fail("syscalls", error) : conclude(words, status);
 	cli_syscalls_close_output(s);
 	if (s->running && !status)
@@ -132,7 +139,9 @@ static int find_processes(words_t *words)
 	if (error)
 		return cli_fail("syscalls", error);
 	if (words->in_kernel && words->targets.pids.n > 1)
-		return cli_usage("syscalls", "--backend kernel takes one process, not %zu: leave it out, or write --all", words->targets.pids.n);
+		return cli_usage("syscalls",
+				 "--backend kernel takes one process, not %zu: leave it out, or write --all",
+				 words->targets.pids.n);
 	return -1;
 }
 

@@ -56,7 +56,8 @@ static void print_code(const struct kymo_module_code *code, uint64_t vaddr, cons
 
 static void print_proof_of_jump(const struct cli_explainer *explainer, const struct kymo_plan *plan)
 {
-	printf("  why safe   the instruction has %u bytes: a thread stands before or behind it, never inside;\n", plan->window);
+	printf("  why safe   the instruction has %u bytes: a thread stands before or behind it, never inside;\n",
+	       plan->window);
 	if (!explainer->jit)
 		puts("             nothing in the file leads into it;");
 }
@@ -65,11 +66,14 @@ static void print_proof_of_jump(const struct cli_explainer *explainer, const str
 static void print_what_is_believed(const struct kymo_jit *jit)
 {
 	if (jit->is_named)
-		printf("  believed   an instruction begins there: all from 0x%" PRIx64 " on decodes, where /tmp/perf-PID.map has the function;\n",
+		printf("  believed   an instruction begins there: all from 0x%" PRIx64
+		       " on decodes, where /tmp/perf-PID.map has the function;\n",
 		       jit->start);
 	else
-		puts("  believed   an instruction begins there: you say so, and there is no perf map (/tmp/perf-PID.map) to ask;");
-	puts("             the program does not move this code, and replaces it as a whole if at all; of kinds that are\n"
+		puts("  believed   an instruction begins there: you say so, and there is no perf map "
+		     "(/tmp/perf-PID.map) to ask;");
+	puts("             the program does not move this code, and replaces it as a whole if at all; of kinds that "
+	     "are\n"
 	     "             changed in place no instruction is displaced or relied on;");
 }
 
@@ -85,7 +89,8 @@ static void print_proof_of_group(const struct cli_explainer *explainer, const st
 		puts("the code around it decodes;");
 	}
 	if (plan->n_insns == 1) {
-		puts("             the flow ends here, and all up to the next function is padding: nothing leads to it;");
+		puts("             the flow ends here, and all up to the next function is padding: nothing leads to "
+		     "it;");
 		return;
 	}
 	fputs("             no branch, symbol, jump table, landing pad or relocation in the file leads to", stdout);
@@ -94,7 +99,8 @@ static void print_proof_of_group(const struct cli_explainer *explainer, const st
 
 		printf("%s 0x%" PRIx64, between, plan->vaddr + plan->insn_offset[i]);
 	}
-	puts(";\n             no system call is displaced, and a call only as the last: no thread returns into the window;");
+	puts(";\n             no system call is displaced, and a call only as the last: no thread returns into the "
+	     "window;");
 }
 
 static void print_proof_of_pun(const struct kymo_plan *plan, const struct kymo_plan *evicted)
@@ -127,12 +133,16 @@ static void print_trampoline(const struct kymo_plan *plan)
 static void print_faults(const struct cli_explainer *explainer, unsigned int faults)
 {
 	if (faults)
-		printf("  may fault  what is displaced may fault (%s), and its handler would find the address of the copy: a process that handles it\n"
+		printf("  may fault  what is displaced may fault (%s), and its handler would find the address of the "
+		       "copy: a process that handles it\n"
 		       "             gets another tactic, or none%s\n",
-		       faults & KYMO_FAULT_MEMORY ? "SIGSEGV, SIGBUS" : faults & KYMO_FAULT_ARITHMETIC ? "SIGFPE" : "SIGILL",
+		       faults & KYMO_FAULT_MEMORY       ? "SIGSEGV, SIGBUS"
+		       : faults & KYMO_FAULT_ARITHMETIC ? "SIGFPE"
+							: "SIGILL",
 		       explainer->indirects.pid ? "; this one does not handle it now" : "");
 	else if (explainer->watched_faults)
-		puts("             nothing that is displaced may fault, and the process handles faults: its handlers find no copy's address;");
+		puts("             nothing that is displaced may fault, and the process handles faults: its handlers "
+		     "find no copy's address;");
 }
 
 /* What another tool's uprobe at the same address does to it. */
@@ -173,10 +183,12 @@ static void print_plan(const struct cli_explainer *explainer, uint64_t vaddr, co
 	printf("             %s elsewhere the same: relative addresses are rewritten, calls push what they did;\n",
 	       one ? "it runs" : "all of them run");
 	if (explainer->jit)
-		puts("             what is written lies in one page: one write makes it, with all threads stopped, if the memory is still\n"
+		puts("             what is written lies in one page: one write makes it, with all threads stopped, if "
+		     "the memory is still\n"
 		     "             private, executable and not writable");
 	else
-		puts("             no restartable sequence covers it; what is written lies in one page: one write makes it");
+		puts("             no restartable sequence covers it; what is written lies in one page: one write "
+		     "makes it");
 	if (explainer->jit) {
 		print_what_is_believed(explainer->jit);
 	} else {
@@ -233,7 +245,8 @@ static void print_jit_heading(const struct kymo_jit *jit)
 }
 
 /* Whether `vaddr` lies inside of an instruction, and where that and the next one begin. */
-static bool find_neighbours(const struct cli_explainer *explainer, uint64_t vaddr, uint64_t *before_ret, uint64_t *after_ret)
+static bool find_neighbours(const struct cli_explainer *explainer, uint64_t vaddr, uint64_t *before_ret,
+			    uint64_t *after_ret)
 {
 	const struct kymo_function *function = kymo_module_function_at(explainer->module, vaddr);
 	kymo_cleanup_free uint64_t *starts = NULL;

@@ -16,8 +16,8 @@ struct cli_explainer {
 	struct kymo_code *code;
 	struct cli_indirects indirects;
 	unsigned int watched_faults; /* KYMO_FAULT_…: what the process handles */
-	KYMO_VEC(uint64_t) chosen; /* functions of IFUNCs that were explained */
-	bool is_begun; /* something was printed */
+	KYMO_VEC(uint64_t) chosen;   /* functions of IFUNCs that were explained */
+	bool is_begun;               /* something was printed */
 	size_t n_sites;
 	size_t n_by_tactic[KYMO_N_TACTICS]; /* NONE: refused */
 };

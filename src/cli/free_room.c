@@ -2,7 +2,7 @@
 
 #include "base/page.h"
 
-#define PAGE (int64_t)KYMO_PAGE_SIZE
+#define PAGE (int64_t) KYMO_PAGE_SIZE
 #define FIRST_ADDRESS 0x10000 /* Linux maps nothing lower unless it is told to (vm.mmap_min_addr) */
 
 static void look(void *data, uint64_t vaddr, uint8_t *bytes, size_t size)
@@ -65,7 +65,12 @@ static void release(void *data, uint64_t vaddr, size_t size)
 void cli_free_room_init_at(struct cli_free_room *room, uint64_t low, uint64_t high)
 {
 	*room = (struct cli_free_room){
-		.ops = { .data = room, .look = look, .is_locked = never, .is_unsteady = never, .reserve = reserve, .release = release },
+		.ops = { .data = room,
+			 .look = look,
+			 .is_locked = never,
+			 .is_unsteady = never,
+			 .reserve = reserve,
+			 .release = release },
 		.low = (int64_t)low,
 		.high = (int64_t)high,
 		.lowest = FIRST_ADDRESS,
@@ -78,7 +83,13 @@ void cli_free_room_init(struct cli_free_room *room, const struct kymo_module *mo
 	const struct kymo_segment *segments = kymo_module_segments(module, &n);
 
 	*room = (struct cli_free_room){
-		.ops = { .data = room, .look = look, .is_locked = never, .is_unsteady = never, .reserve = reserve, .release = release, .shares_entries = true },
+		.ops = { .data = room,
+			 .look = look,
+			 .is_locked = never,
+			 .is_unsteady = never,
+			 .reserve = reserve,
+			 .release = release,
+			 .shares_entries = true },
 		.low = INT64_MAX,
 		.lowest = kymo_module_is_pie(module) ? INT64_MIN : FIRST_ADDRESS,
 	};

@@ -8,10 +8,10 @@
 #include "sym/sym.h"
 
 struct cli_free_room {
-	struct kymo_plan_room ops;	/* for kymo_plan() */
-	int64_t low, high;		/* of the module, whole pages */
-	int64_t lowest;			/* below that is nothing to be had */
-	uint64_t taken[KYMO_PLANS_MAX];	/* 0: none */
+	struct kymo_plan_room ops;      /* for kymo_plan() */
+	int64_t low, high;              /* of the module, whole pages */
+	int64_t lowest;                 /* below that is nothing to be had */
+	uint64_t taken[KYMO_PLANS_MAX]; /* 0: none */
 };
 
 /* One room is good for one site. */

@@ -29,11 +29,14 @@ static bool find_bound(const struct cli_indirects *indirects, const struct kymo_
 	uint64_t bias, word, value;
 	bool found = false;
 
-	if (!indirects->pid || kymo_module_bias(indirects->module, indirects->map->start, indirects->map->offset, &bias))
+	if (!indirects->pid ||
+	    kymo_module_bias(indirects->module, indirects->map->start, indirects->map->offset, &bias))
 		return false;
 	error = kymo_process_look(indirects->pid, &process);
-	for (size_t i = 0; !error && !found && !kymo_module_bound_word(indirects->module, indirect->resolver, i, &word); i++)
-		found = !kymo_process_read(process, bias + word, &value, sizeof(value)) && has_function(indirect, value - bias);
+	for (size_t i = 0; !error && !found && !kymo_module_bound_word(indirects->module, indirect->resolver, i, &word);
+	     i++)
+		found = !kymo_process_read(process, bias + word, &value, sizeof(value)) &&
+			has_function(indirect, value - bias);
 	kymo_process_destroy(process);
 	kymo_error_destroy(error);
 	if (found)
@@ -66,12 +69,14 @@ void cli_print_indirect(const struct cli_indirects *indirects, const struct kymo
 	cli_print_text(stdout, name);
 	if (!indirect->n) {
 		printf("\n  site       none: it is an indirect function (IFUNC), and its resolver at 0x%" PRIx64 "\n"
-		       "             does not tell which functions it chooses from: ", indirect->resolver);
+		       "             does not tell which functions it chooses from: ",
+		       indirect->resolver);
 		cli_print_text(stdout, indirect->reason);
 		putchar('\n');
 		return;
 	}
-	printf("\n  ifunc      an indirect function: its resolver at 0x%" PRIx64 " chooses one of %zu function%s when the program\n"
+	printf("\n  ifunc      an indirect function: its resolver at 0x%" PRIx64
+	       " chooses one of %zu function%s when the program\n"
 	       "             is linked, and a probe is put on each:\n",
 	       indirect->resolver, indirect->n, indirect->n == 1 ? "" : "s");
 	for (size_t i = 0; i < indirect->n; i++) {

@@ -14,12 +14,12 @@ struct cli_indirects {
 	struct kymo_module *module;
 	const struct kymo_indirect *items;
 	size_t n;
-	pid_t pid;			/* 0: no process */
-	const struct kymo_map *map;	/* one of the module's executable mappings in the process */
+	pid_t pid;                  /* 0: no process */
+	const struct kymo_map *map; /* one of the module's executable mappings in the process */
 };
 
-/* Print the place `name`, its resolver, the functions that it chooses from, the one that the process has chosen where that can be told, and
- * who shares them. */
+/* Print the place `name`, its resolver, the functions that it chooses from, the one that the process has chosen where
+ * that can be told, and who shares them. */
 void cli_print_indirect(const struct cli_indirects *indirects, const struct kymo_indirect *indirect, const char *name);
 
 #endif

@@ -73,7 +73,8 @@ static bool is_in_library_path(const char *name)
 		size_t length = strcspn(at, ":");
 		char path[PATH_MAX];
 
-		if (snprintf(path, sizeof(path), "%.*s/%s.so", (int)length, at, name) < (int)sizeof(path) && !access(path, F_OK))
+		if (snprintf(path, sizeof(path), "%.*s/%s.so", (int)length, at, name) < (int)sizeof(path) &&
+		    !access(path, F_OK))
 			return true;
 		at += length + (at[length] == ':');
 	}
@@ -107,9 +108,13 @@ int cli_check_files(const struct kymo_record_options *options)
 			continue;
 		if (!strchr(name, '/'))
 			kymo_nearest_file(name, program, nearest, sizeof(nearest));
-		return cli_fail("record", kymo_error_create(KYMO_ERROR_NOT_FOUND, "there is no file called %s, and %s was not run.%s%s%s"
-							    " Write --late if the file is created, or loaded from elsewhere, later",
-							    name, options->command[0], *nearest ? " Did you mean " : "", nearest, *nearest ? "?" : ""));
+		return cli_fail(
+			"record",
+			kymo_error_create(KYMO_ERROR_NOT_FOUND,
+					  "there is no file called %s, and %s was not run.%s%s%s"
+					  " Write --late if the file is created, or loaded from elsewhere, later",
+					  name, options->command[0], *nearest ? " Did you mean " : "", nearest,
+					  *nearest ? "?" : ""));
 	}
 	return -1;
 }

@@ -7,8 +7,9 @@
 #include "record/record.h"
 
 /*
- * -1 where each spec's file may be met: it is there, by its path or in PATH, the dynamic linker's cache, its directories or those of LD_LIBRARY_PATH; or the command's words, its
- * file, or LD_PRELOAD have its name. Else the exit status, and a sentence was written.
+ * -1 where each spec's file may be met: it is there, by its path or in PATH, the dynamic linker's cache, its
+ * directories or those of LD_LIBRARY_PATH; or the command's words, its file, or LD_PRELOAD have its name. Else the exit
+ * status, and a sentence was written.
  */
 int cli_check_files(const struct kymo_record_options *options);
 

@@ -8,8 +8,8 @@
 #include "base/vec.h"
 #include "cli/cli.h"
 
-#define WIDTH_MAX 40	/* of the column of names; longer ones are on their own */
-#define SOURCES_MAX 3	/* told of one marker; there may be a line of source for each place */
+#define WIDTH_MAX 40  /* of the column of names; longer ones are on their own */
+#define SOURCES_MAX 3 /* told of one marker; there may be a line of source for each place */
 
 /* Markers with the same name and the same arguments: one thing to record, at several places. */
 struct group {
@@ -64,7 +64,8 @@ static bool is_same_source(const struct kymo_marker *x, const struct kymo_marker
 	return x->line == y->line && !compare_texts(x->file, y->file);
 }
 
-/* ---- text ---------------------------------------------------------------------------------------------------------- */
+/* ---- text ----------------------------------------------------------------------------------------------------------
+ */
 
 /* What the arguments are called: by the author, or with their types where nobody has named them. */
 static void print_arguments(const struct kymo_marker *marker)
@@ -154,7 +155,8 @@ static void print_text(const struct group *group, int width, const char *path)
 	putchar('\n');
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------------------------------- */
+/* ---- JSON ----------------------------------------------------------------------------------------------------------
+ */
 
 static void print_member(const char *before, const char *text)
 {
@@ -200,7 +202,8 @@ static void print_json(const struct group *group, const struct kymo_module *modu
 	fputs("]}", stdout);
 }
 
-/* ---- the list ------------------------------------------------------------------------------------------------------ */
+/* ---- the list ------------------------------------------------------------------------------------------------------
+ */
 
 static size_t group_size(const struct kymo_marker *const *items, size_t n)
 {
@@ -241,8 +244,9 @@ struct kymo_error *cli_list_markers(const struct cli_marker_lister *lister, stru
 	for (size_t i = 0; i < markers->n && !error; i++) {
 		const struct kymo_marker *marker = &markers->items[i];
 
-		if ((!lister->glob || kymo_marker_matches(lister->glob, kymo_module_path(module), kymo_module_soname(module),
-							  marker->provider, marker->name)) &&
+		if ((!lister->glob ||
+		     kymo_marker_matches(lister->glob, kymo_module_path(module), kymo_module_soname(module),
+					 marker->provider, marker->name)) &&
 		    !kymo_vec_push(&wanted, marker))
 			error = &kymo_error_no_memory;
 	}

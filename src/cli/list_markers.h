@@ -1,5 +1,6 @@
 /*
- * The markers and SDT probes of a file, as `kymo list` shows them: one line for all places of one marker with one format.
+ * The markers and SDT probes of a file, as `kymo list` shows them: one line for all places of one marker with one
+ * format.
  */
 #ifndef KYMO_CLI_LIST_MARKERS_H
 #define KYMO_CLI_LIST_MARKERS_H
@@ -8,10 +9,10 @@
 #include "marker/marker.h"
 
 struct cli_marker_lister {
-	const char *glob;	/* as kymo_marker_matches() takes it, or NULL: all */
-	bool json;		/* each as an element of an array that has been begun where *n_printed is not 0 */
-	bool names_file;	/* at the end of each line; there are several */
-	size_t *n_printed;	/* lines of the whole list */
+	const char *glob;  /* as kymo_marker_matches() takes it, or NULL: all */
+	bool json;         /* each as an element of an array that has been begun where *n_printed is not 0 */
+	bool names_file;   /* at the end of each line; there are several */
+	size_t *n_printed; /* lines of the whole list */
 };
 
 /* Print those of `module` that match. BAD_DATA. */

@@ -168,7 +168,8 @@ int cli_options_next(struct cli_options *options)
 	return next_letter(options);
 }
 
-int cli_flag_and_process(const char *command, const struct cli_option *flag, int argc, char **argv, bool *flag_ret, const char **pid_ret)
+int cli_flag_and_process(const char *command, const struct cli_option *flag, int argc, char **argv, bool *flag_ret,
+			 const char **pid_ret)
 {
 	struct cli_options options = { command, flag, 1, argc, argv, .at = 1 };
 

@@ -21,7 +21,8 @@ static void give_back(const struct cli_screen *screen)
 		tcsetattr(STDIN_FILENO, TCSADRAIN, &screen->before);
 }
 
-/* In a session of its own no signal of the terminal reaches it, and the terminal lets it change things from the background. */
+/* In a session of its own no signal of the terminal reaches it, and the terminal lets it change things from the
+ * background. */
 static void __attribute__((noreturn)) be_guard(const struct cli_screen *screen, int from_owner)
 {
 	ssize_t n;
@@ -87,7 +88,8 @@ void cli_screen_leave(struct cli_screen *screen)
 	screen->is_entered = false;
 }
 
-/* How many bytes of a line fit: all columns but the last, as some terminals wrap when that is written. Each character counts as one column. */
+/* How many bytes of a line fit: all columns but the last, as some terminals wrap when that is written. Each character
+ * counts as one column. */
 static size_t fitting(const char *line, size_t size, int columns)
 {
 	int n = 0;

@@ -1,7 +1,8 @@
 /*
  * The whole terminal, for a while: another screen without a cursor, and keys that come as they are typed.
  *
- * It is given back whatever ends this process. A process of its own, the guard, holds the other end of a pipe: where that is closed without a word, the guard gives the terminal back.
+ * It is given back whatever ends this process. A process of its own, the guard, holds the other end of a pipe: where
+ * that is closed without a word, the guard gives the terminal back.
  */
 #ifndef KYMO_CLI_SCREEN_H
 #define KYMO_CLI_SCREEN_H
@@ -13,7 +14,7 @@
 
 struct cli_screen {
 	bool is_entered;
-	bool has_keys;			/* stdin is a terminal, too */
+	bool has_keys; /* stdin is a terminal, too */
 	struct termios before;
 	pid_t guard;
 	int to_guard;

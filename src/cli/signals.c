@@ -11,7 +11,8 @@ static volatile sig_atomic_t is_launched, interrupts, last_signal;
 static void (*tell)(int number);
 
 /* All whose default action ends a process, and that come from outside of it. Those of real time are behind them. */
-static const int endings[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGPWR, SIGSTKFLT, SIGXCPU, SIGXFSZ };
+static const int endings[] = { SIGINT,    SIGTERM, SIGHUP, SIGQUIT, SIGUSR1,   SIGUSR2, SIGALRM,
+			       SIGVTALRM, SIGPROF, SIGIO,  SIGPWR,  SIGSTKFLT, SIGXCPU, SIGXFSZ };
 
 static int number_of(size_t index)
 {
@@ -23,7 +24,8 @@ static size_t count(void)
 	return kymo_countof(endings) + (size_t)(SIGRTMAX - SIGRTMIN + 1);
 }
 
-/* Of those that reach all that the terminal runs, the first is the command's; and a limit on the size of a file comes back as an error of the write as well. */
+/* Of those that reach all that the terminal runs, the first is the command's; and a limit on the size of a file comes
+ * back as an error of the write as well. */
 static bool is_for_others(int number, const siginfo_t *info)
 {
 	if (number == SIGXFSZ)

@@ -6,9 +6,11 @@
 #include <stdbool.h>
 
 /*
- * Have `react` called, in their handler, for all signals from outside whose default action ends a process: SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGALRM, those of real time and their like.
- * What is ignored stays so, for the command too (nohup, the background of a script), but for an interrupt without a
- * command. With `launches`, an interrupt from the terminal reaches the command, too, and it is the command's to end by it: it is not told, the first time. `flags`: SA_RESTART or 0.
+ * Have `react` called, in their handler, for all signals from outside whose default action ends a process: SIGINT,
+ * SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGALRM, those of real time and their like. What is ignored stays so, for the
+ * command too (nohup, the background of a script), but for an interrupt without a command. With `launches`, an
+ * interrupt from the terminal reaches the command, too, and it is the command's to end by it: it is not told, the first
+ * time. `flags`: SA_RESTART or 0.
  */
 void cli_catch_signals(bool launches, int flags, void (*react)(int number));
 

@@ -23,11 +23,14 @@ static int check_kernel(words_t *words)
 	if (!words->in_kernel)
 		return -1;
 	if (s->fds || s->pids || s->paths.n)
-		return cli_usage(COMMAND, "-y, -Y and -P look at the process while it stands, and through the kernel it does not: leave them out");
+		return cli_usage(COMMAND, "-y, -Y and -P look at the process while it stands, and through the kernel "
+					  "it does not: leave them out");
 	if (s->stack_traces || s->addresses)
-		return cli_usage(COMMAND, "-k and -i look at the thread while it stands, and through the kernel it does not: leave them out");
+		return cli_usage(COMMAND, "-k and -i look at the thread while it stands, and through the kernel it "
+					  "does not: leave them out");
 	if (s->leaves_on_exec)
-		return cli_usage(COMMAND, "-b lets go of what is traced, and through the kernel nothing is: leave it out");
+		return cli_usage(COMMAND,
+				 "-b lets go of what is traced, and through the kernel nothing is: leave it out");
 	if (s->string_size > KYMO_SYSCALL_COPIED_MAX)
 		return cli_usage(COMMAND, "through the kernel -s takes at most %d bytes", KYMO_SYSCALL_COPIED_MAX);
 	if (!s->buffer_size)
@@ -45,12 +48,18 @@ static int check_output(words_t *words)
 	}
 	if (words->output && strchr("|!", *words->output)) {
 		if (!words->output[1])
-			return cli_usage(COMMAND, "-o '%c' needs the command that the lines go to behind it", *words->output);
+			return cli_usage(COMMAND, "-o '%c' needs the command that the lines go to behind it",
+					 *words->output);
 		if (s->is_apart)
-			return cli_usage(COMMAND, "-ff writes a file for each process, and '%s' is a command: leave one of them out", words->output);
+			return cli_usage(
+				COMMAND,
+				"-ff writes a file for each process, and '%s' is a command: leave one of them out",
+				words->output);
 	}
 	if (s->is_apart && (s->counts || s->json))
-		return cli_usage(COMMAND, "-ff writes the lines of each process to a file of its own: leave -c, -C and --json out");
+		return cli_usage(
+			COMMAND,
+			"-ff writes the lines of each process to a file of its own: leave -c, -C and --json out");
 	if (s->is_apart && (words->in_kernel || words->all))
 		return cli_usage(COMMAND, "-ff is for what kymo traces: leave --all and --backend kernel out");
 	if (words->appends && !words->output)
@@ -73,18 +82,28 @@ int cli_syscall_words_check(words_t *words)
 	if (s->hides_good && s->hides_failed && s->hides_unfinished)
 		return cli_usage(COMMAND, "-z shows calls that succeed, -Z those that fail: together they show none");
 	if (s->counts && !s->shows_lines &&
-	    (s->durations || s->clock || s->relative_times || s->numbers || s->addresses || s->hides_good || s->hides_failed || s->fds || s->pids || s->stack_traces))
-		return cli_usage(COMMAND, "-c shows a table and no lines, so -T, -t, -r, -n, -i, -y, -Y, -k, -z and -Z have no meaning beside it; -C shows both");
+	    (s->durations || s->clock || s->relative_times || s->numbers || s->addresses || s->hides_good ||
+	     s->hides_failed || s->fds || s->pids || s->stack_traces))
+		return cli_usage(COMMAND, "-c shows a table and no lines, so -T, -t, -r, -n, -i, -y, -Y, -k, -z and -Z "
+					  "have no meaning beside it; -C shows both");
 	if (s->counts && s->shows_lines && s->json)
 		return cli_usage(COMMAND, "--json has lines or, with -c, a table: leave -C out");
 	if (s->json && (s->durations || s->clock || s->relative_times || s->numbers || s->addresses))
-		return cli_usage(COMMAND, "--json has numbers and durations always, and no times: leave -T, -t, -r, -n and -i out");
+		return cli_usage(
+			COMMAND,
+			"--json has numbers and durations always, and no times: leave -T, -t, -r, -n and -i out");
 	if (s->picks && (!words->command || words->in_kernel))
-		return cli_usage(COMMAND, "--seccomp-bpf is for commands that kymo starts and traces: leave --pid, --all and --backend kernel out");
+		return cli_usage(COMMAND, "--seccomp-bpf is for commands that kymo starts and traces: leave --pid, "
+					  "--all and --backend kernel out");
 	if (s->picks && (s->for_ns || s->leaves_on_exec))
-		return cli_usage(COMMAND, "after %s the command runs on without a tracer, and with --seccomp-bpf it cannot: leave one of them out", s->for_ns ? "--for" : "-b");
+		return cli_usage(COMMAND,
+				 "after %s the command runs on without a tracer, and with --seccomp-bpf it cannot: "
+				 "leave one of them out",
+				 s->for_ns ? "--for" : "-b");
 	if (s->picks && !s->follows)
-		return cli_usage(COMMAND, "with --seccomp-bpf children have the filter, too, and cannot do without a tracer: add -f");
+		return cli_usage(
+			COMMAND,
+			"with --seccomp-bpf children have the filter, too, and cannot do without a tracer: add -f");
 	status = check_output(words);
 	return status < 0 ? check_kernel(words) : status;
 }

@@ -29,7 +29,8 @@ void cli_syscall_counts_destroy(struct cli_syscall_counts *counts)
 	free(counts);
 }
 
-void cli_syscall_counts_add(struct cli_syscall_counts *counts, const struct kymo_syscall_call *call, uint64_t duration_ns)
+void cli_syscall_counts_add(struct cli_syscall_counts *counts, const struct kymo_syscall_call *call,
+			    uint64_t duration_ns)
 {
 	struct row *row = &counts->rows[kymo_syscall_name(call->number) ? call->number : KYMO_SYSCALL_MAX];
 
@@ -49,23 +50,20 @@ static const char *name_of_row(const struct row *row)
 	return name ? name : "(unknown)";
 }
 
-/* ---- columns ------------------------------------------------------------------------------------------------------- */
+/* ---- columns -------------------------------------------------------------------------------------------------------
+ */
 
 enum column { SHARE, SECONDS, LEAST, MOST, MEAN, CALLS, ERRORS, NAME_OF_CALL, NO_COLUMN };
 
 static const struct {
 	enum column column;
 	const char *title;
-	int width;		/* less than 0: on the left */
+	int width; /* less than 0: on the left */
 } columns[] = {
-	[SHARE] = { SHARE, "% time", 6 },
-	[SECONDS] = { SECONDS, "seconds", 11 },
-	[LEAST] = { LEAST, "shortest", 8 },
-	[MOST] = { MOST, "longest", 8 },
-	[MEAN] = { MEAN, "usecs/call", 11 },
-	[CALLS] = { CALLS, "calls", 9 },
-	[ERRORS] = { ERRORS, "errors", 9 },
-	[NAME_OF_CALL] = { NAME_OF_CALL, "syscall", -16 },
+	[SHARE] = { SHARE, "% time", 6 },    [SECONDS] = { SECONDS, "seconds", 11 },
+	[LEAST] = { LEAST, "shortest", 8 },  [MOST] = { MOST, "longest", 8 },
+	[MEAN] = { MEAN, "usecs/call", 11 }, [CALLS] = { CALLS, "calls", 9 },
+	[ERRORS] = { ERRORS, "errors", 9 },  [NAME_OF_CALL] = { NAME_OF_CALL, "syscall", -16 },
 };
 
 /* strace's words for them. */
@@ -73,11 +71,18 @@ static const struct {
 	const char *word;
 	enum column column;
 } words[] = {
-	{ "time-percent", SHARE },	{ "time", SHARE },	  { "percent-time", SHARE },	{ "total-time", SECONDS },   { "total_time", SECONDS },
-	{ "time-total", SECONDS },	{ "min-time", LEAST },	  { "min_time", LEAST },	{ "shortest", LEAST },	     { "max-time", MOST },
-	{ "max_time", MOST },		{ "longest", MOST },	  { "avg-time", MEAN },		{ "avg_time", MEAN },	     { "usecs/call", MEAN },
-	{ "calls", CALLS },		{ "count", CALLS },	  { "errors", ERRORS },		{ "error", ERRORS },	     { "name", NAME_OF_CALL },
-	{ "syscall", NAME_OF_CALL },	{ "syscall-name", NAME_OF_CALL }, { "nothing", NO_COLUMN }, { "none", NO_COLUMN },
+	{ "time-percent", SHARE },   { "time", SHARE },
+	{ "percent-time", SHARE },   { "total-time", SECONDS },
+	{ "total_time", SECONDS },   { "time-total", SECONDS },
+	{ "min-time", LEAST },       { "min_time", LEAST },
+	{ "shortest", LEAST },       { "max-time", MOST },
+	{ "max_time", MOST },        { "longest", MOST },
+	{ "avg-time", MEAN },        { "avg_time", MEAN },
+	{ "usecs/call", MEAN },      { "calls", CALLS },
+	{ "count", CALLS },          { "errors", ERRORS },
+	{ "error", ERRORS },         { "name", NAME_OF_CALL },
+	{ "syscall", NAME_OF_CALL }, { "syscall-name", NAME_OF_CALL },
+	{ "nothing", NO_COLUMN },    { "none", NO_COLUMN },
 };
 
 static const unsigned char usual[] = { SHARE, SECONDS, MEAN, CALLS, ERRORS, NAME_OF_CALL };
@@ -110,7 +115,8 @@ bool cli_syscall_counts_choose(struct cli_syscall_columns *chosen, const char *t
 		const size_t n = strcspn(at, ",");
 		enum column column;
 
-		if (!find_column(at, n, &column) || column == NO_COLUMN || memchr(chosen->shown, (int)column, chosen->n))
+		if (!find_column(at, n, &column) || column == NO_COLUMN ||
+		    memchr(chosen->shown, (int)column, chosen->n))
 			return false;
 		chosen->shown[chosen->n++] = (unsigned char)column;
 		at += n;
@@ -119,7 +125,8 @@ bool cli_syscall_counts_choose(struct cli_syscall_columns *chosen, const char *t
 	}
 }
 
-/* ---- order --------------------------------------------------------------------------------------------------------- */
+/* ---- order ---------------------------------------------------------------------------------------------------------
+ */
 
 static uint64_t mean_ns(const struct row *row)
 {
@@ -167,14 +174,18 @@ static void print_json(const struct row *rows, size_t n, FILE *out)
 {
 	fputs("[", out);
 	for (size_t i = 0; i < n; i++)
-		fprintf(out, "%s\n {\"name\": \"%s\", \"calls\": %" PRIu64 ", \"errors\": %" PRIu64 ", \"duration_ns\": %" PRIu64 "}",
+		fprintf(out,
+			"%s\n {\"name\": \"%s\", \"calls\": %" PRIu64 ", \"errors\": %" PRIu64
+			", \"duration_ns\": %" PRIu64 "}",
 			i ? "," : "", name_of_row(&rows[i]), rows[i].calls, rows[i].errors, rows[i].ns);
 	fputs(n ? "\n]\n" : "]\n", out);
 }
 
-/* ---- the table ----------------------------------------------------------------------------------------------------- */
+/* ---- the table -----------------------------------------------------------------------------------------------------
+ */
 
-static void put_cell(const struct row *row, enum column column, uint64_t all_ns, const char *name, char *out, size_t size)
+static void put_cell(const struct row *row, enum column column, uint64_t all_ns, const char *name, char *out,
+		     size_t size)
 {
 	switch (column) {
 	case SHARE:
@@ -200,7 +211,8 @@ static void put_cell(const struct row *row, enum column column, uint64_t all_ns,
 }
 
 /* `name`: of the row of sums; NULL: of a call. */
-static void print_row(const struct cli_syscall_columns *chosen, const struct row *row, uint64_t all_ns, const char *name, FILE *out)
+static void print_row(const struct cli_syscall_columns *chosen, const struct row *row, uint64_t all_ns,
+		      const char *name, FILE *out)
 {
 	for (unsigned int i = 0; i < chosen->n; i++) {
 		const enum column column = chosen->shown[i];
@@ -208,7 +220,8 @@ static void print_row(const struct cli_syscall_columns *chosen, const struct row
 		char cell[64];
 
 		put_cell(row, column, all_ns, name, cell, sizeof(cell));
-		fprintf(out, "%*s%s", is_last && columns[column].width < 0 ? 0 : columns[column].width, cell, is_last ? "\n" : " ");
+		fprintf(out, "%*s%s", is_last && columns[column].width < 0 ? 0 : columns[column].width, cell,
+			is_last ? "\n" : " ");
 	}
 }
 
@@ -218,14 +231,16 @@ static void print_titles(const struct cli_syscall_columns *chosen, FILE *out)
 		const enum column column = chosen->shown[i];
 		const bool is_last = i + 1 == chosen->n;
 
-		fprintf(out, "%*s%s", is_last && columns[column].width < 0 ? 0 : columns[column].width, columns[column].title, is_last ? "\n" : " ");
+		fprintf(out, "%*s%s", is_last && columns[column].width < 0 ? 0 : columns[column].width,
+			columns[column].title, is_last ? "\n" : " ");
 	}
 }
 
 static void print_rule(const struct cli_syscall_columns *chosen, FILE *out)
 {
 	for (unsigned int i = 0; i < chosen->n; i++)
-		fprintf(out, "%.*s%s", abs(columns[chosen->shown[i]].width), "----------------", i + 1 == chosen->n ? "\n" : " ");
+		fprintf(out, "%.*s%s", abs(columns[chosen->shown[i]].width), "----------------",
+			i + 1 == chosen->n ? "\n" : " ");
 }
 
 static struct cli_syscall_columns or_usual(const struct cli_syscall_columns *asked)
@@ -236,12 +251,13 @@ static struct cli_syscall_columns or_usual(const struct cli_syscall_columns *ask
 		memcpy(chosen.shown, usual, sizeof(usual));
 		chosen.n = sizeof(usual);
 	}
-	if (!memchr(chosen.shown, NAME_OF_CALL, chosen.n))	/* as strace, which shows the name always */
+	if (!memchr(chosen.shown, NAME_OF_CALL, chosen.n)) /* as strace, which shows the name always */
 		chosen.shown[chosen.n++] = NAME_OF_CALL;
 	return chosen;
 }
 
-void cli_syscall_counts_print(const struct cli_syscall_counts *counts, const struct cli_syscall_columns *asked, bool json, FILE *out)
+void cli_syscall_counts_print(const struct cli_syscall_counts *counts, const struct cli_syscall_columns *asked,
+			      bool json, FILE *out)
 {
 	struct cli_syscall_columns chosen = or_usual(asked);
 	struct row rows[KYMO_SYSCALL_MAX + 1], total = { .least_ns = UINT64_MAX };

@@ -1,6 +1,6 @@
 /*
- * Engines that see system calls, one for each thread. The thread's struct is the engine's data, and goes with it. All of this happens on the hub's thread, one callback at a time, so nothing
- * here is locked.
+ * Engines that see system calls, one for each thread. The thread's struct is the engine's data, and goes with it. All
+ * of this happens on the hub's thread, one callback at a time, so nothing here is locked.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,9 +16,12 @@
 #include "proc/proc.h"
 #include "procfs/pidns.h"
 
-#define SEEN (KYMO_MASK_PICKED_CALLS | KYMO_EVENTS_SYSCALL | KYMO_EVENTS_SIGNAL | KYMO_EVENT_CLONE | KYMO_EVENT_EXEC | KYMO_EVENT_DEATH | KYMO_EVENT_REAP | KYMO_EVENT_JCTL)
+#define SEEN \
+	(KYMO_MASK_PICKED_CALLS | KYMO_EVENTS_SYSCALL | KYMO_EVENTS_SIGNAL | KYMO_EVENT_CLONE | KYMO_EVENT_EXEC | \
+	 KYMO_EVENT_DEATH | KYMO_EVENT_REAP | KYMO_EVENT_JCTL)
 
-/* ---- the memory and descriptors of a thread ---------------------------------------------------------------------------- */
+/* ---- the memory and descriptors of a thread
+ * ---------------------------------------------------------------------------- */
 
 static size_t read_memory(void *context, uint64_t address, void *out, size_t size)
 {
@@ -59,7 +62,8 @@ static pid_t find_pid_here(void *context, pid_t pid)
 	return kymo_pid_here(thread->tid, pid);
 }
 
-/* ---- callbacks --------------------------------------------------------------------------------------------------------- */
+/* ---- callbacks
+ * --------------------------------------------------------------------------------------------------------- */
 
 static bool touches_path(const struct cli_syscall_thread *thread)
 {
@@ -91,7 +95,8 @@ static bool begin_call(struct cli_syscall_thread *thread, const struct kymo_sysc
 	return touches;
 }
 
-static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_syscall_report *report)
+static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_action action,
+			     const struct kymo_syscall_report *report)
 {
 	struct cli_syscall_thread *thread = data;
 	bool touches;
@@ -100,7 +105,8 @@ static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_a
 	thread->address = report->ip;
 	touches = begin_call(thread, report);
 	thread->entered_ns = kymo_now_ns();
-	return thread->owner->injections && touches && !thread->is_i386 ? cli_syscall_inject_enter(thread) : KYMO_ACTION_RESUME | KYMO_SYSCALL_RUN;
+	return thread->owner->injections && touches && !thread->is_i386 ? cli_syscall_inject_enter(thread)
+									: KYMO_ACTION_RESUME | KYMO_SYSCALL_RUN;
 }
 
 /* A call whose beginning others were told before this one came to them is shown when it returns. */
@@ -121,7 +127,8 @@ static unsigned int on_exit_of_call(struct kymo_engine *engine, void *data, enum
 	return answer;
 }
 
-static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_action action, struct kymo_signal_report *report)
+static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_action action,
+			      struct kymo_signal_report *report)
 {
 	struct cli_syscall_thread *thread = data;
 
@@ -131,7 +138,8 @@ static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_
 	return KYMO_ACTION_RESUME | report->verdict;
 }
 
-static unsigned int on_job_control(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_jctl_report *report)
+static unsigned int on_job_control(struct kymo_engine *engine, void *data, enum kymo_action action,
+				   const struct kymo_jctl_report *report)
 {
 	struct cli_syscall_thread *thread = data;
 	const struct cli_syscalls *s = thread->owner;
@@ -141,7 +149,8 @@ static unsigned int on_job_control(struct kymo_engine *engine, void *data, enum 
 	return KYMO_ACTION_RESUME;
 }
 
-static unsigned int on_clone(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_clone_report *report)
+static unsigned int on_clone(struct kymo_engine *engine, void *data, enum kymo_action action,
+			     const struct kymo_clone_report *report)
 {
 	struct cli_syscall_thread *thread = data;
 	struct cli_syscalls *s = thread->owner;
@@ -158,7 +167,8 @@ static unsigned int on_clone(struct kymo_engine *engine, void *data, enum kymo_a
 }
 
 /* A thread that calls exec becomes the first of its process. */
-static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_exec_report *report)
+static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_action action,
+			    const struct kymo_exec_report *report)
 {
 	struct cli_syscall_thread *thread = data;
 
@@ -230,7 +240,8 @@ static const struct kymo_engine_ops ops = {
 	.release = on_release,
 };
 
-/* ---- threads ------------------------------------------------------------------------------------------------------------- */
+/* ---- threads
+ * ------------------------------------------------------------------------------------------------------------- */
 
 int cli_syscall_follow(struct cli_syscalls *s, pid_t tid, pid_t pid)
 {
@@ -242,8 +253,14 @@ int cli_syscall_follow(struct cli_syscalls *s, pid_t tid, pid_t pid)
 		return -ENOMEM;
 	if (s->inner)
 		kymo_inner_follow(s->inner, tid, pid); /* without it, it can't trace, as under every tracer */
-	*thread = (struct cli_syscall_thread){ .owner = s, .tid = tid, .pid = pid, .is_starting = s->is_command && !s->n_threads, .entered_ns = kymo_now_ns() };
-	thread->target = (struct kymo_syscall_target){ .context = thread, .read = read_memory, .string_size = s->string_size, .style = s->style };
+	*thread = (struct cli_syscall_thread){ .owner = s,
+					       .tid = tid,
+					       .pid = pid,
+					       .is_starting = s->is_command && !s->n_threads,
+					       .entered_ns = kymo_now_ns() };
+	thread->target = (struct kymo_syscall_target){
+		.context = thread, .read = read_memory, .string_size = s->string_size, .style = s->style
+	};
 	if (s->fds)
 		thread->target.fd_path = read_fd_path;
 	if (s->fds && s->fds != CLI_FD_PATH)
@@ -257,7 +274,8 @@ int cli_syscall_follow(struct cli_syscalls *s, pid_t tid, pid_t pid)
 		free(thread);
 		return err;
 	}
-	err = kymo_engine_attach(s->hub, tid, KYMO_ATTACH_CREATE | KYMO_ATTACH_EXCLUSIVE | KYMO_ATTACH_MATCH_OPS, &ops, thread, &engine);
+	err = kymo_engine_attach(s->hub, tid, KYMO_ATTACH_CREATE | KYMO_ATTACH_EXCLUSIVE | KYMO_ATTACH_MATCH_OPS, &ops,
+				 thread, &engine);
 	if (err) {
 		if (thread->out)
 			fclose(thread->out);

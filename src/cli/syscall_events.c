@@ -5,13 +5,16 @@
 
 enum { RESTART_BLOCK = 516 }; /* the kernel's own: the call is made again as restart_syscall */
 
-void cli_syscall_enter(struct cli_syscall_thread *thread, uint64_t number, const uint64_t args[6], uint64_t stack_pointer)
+void cli_syscall_enter(struct cli_syscall_thread *thread, uint64_t number, const uint64_t args[6],
+		       uint64_t stack_pointer)
 {
 	const char *interrupted = NULL;
 
 	if (thread->call.result == -RESTART_BLOCK)
 		interrupted = kymo_syscall_name(thread->call.number);
-	thread->call = (struct kymo_syscall_call){ .number = number, .stack_pointer = stack_pointer, .interrupted = interrupted };
+	thread->call = (struct kymo_syscall_call){ .number = number,
+						   .stack_pointer = stack_pointer,
+						   .interrupted = interrupted };
 	thread->number = number;
 	memcpy(thread->call.args, args, sizeof(thread->call.args));
 	thread->target.is_whole = kymo_syscall_set_has(&thread->owner->whole, number);

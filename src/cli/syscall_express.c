@@ -42,7 +42,8 @@ static bool read_bits(const char *qualifier, const char *text, const struct bit 
 		for (i = 0; i < n_bits && !is_item(item, n, bits[i].word); i++)
 			;
 		if (i == n_bits && !is_item(item, n, "all") && !is_item(item, n, "none")) {
-			cli_usage(COMMAND, "-e %s: there is no '%.*s'; 'kymo help %s' has the words", qualifier, (int)n, item, COMMAND);
+			cli_usage(COMMAND, "-e %s: there is no '%.*s'; 'kymo help %s' has the words", qualifier, (int)n,
+				  item, COMMAND);
 			return false;
 		}
 		found |= i < n_bits ? bits[i].bit : is_item(item, n, "all") ? all : 0;
@@ -51,7 +52,8 @@ static bool read_bits(const char *qualifier, const char *text, const struct bit 
 	return true;
 }
 
-/* ---- sets of calls ------------------------------------------------------------------------------------------------- */
+/* ---- sets of calls -------------------------------------------------------------------------------------------------
+ */
 
 static int take_set(struct cli_syscall_words *words, const char *text)
 {
@@ -79,7 +81,8 @@ static int take_raw(struct cli_syscall_words *words, const char *text)
 	return error ? cli_fail(COMMAND, error) : -1;
 }
 
-/* ---- signals, results ---------------------------------------------------------------------------------------------- */
+/* ---- signals, results ----------------------------------------------------------------------------------------------
+ */
 
 static bool find_signal(const char *item, size_t n, int *ret)
 {
@@ -128,7 +131,8 @@ enum { SUCCESSFUL = 1, FAILED = 2, UNFINISHED = 4, UNAVAILABLE = 8, DETACHED = 1
 static int take_status(struct cli_syscall_words *words, const char *text)
 {
 	static const struct bit bits[] = {
-		{ "successful", SUCCESSFUL }, { "failed", FAILED }, { "unfinished", UNFINISHED }, { "unavailable", UNAVAILABLE }, { "detached", DETACHED },
+		{ "successful", SUCCESSFUL },   { "failed", FAILED },     { "unfinished", UNFINISHED },
+		{ "unavailable", UNAVAILABLE }, { "detached", DETACHED },
 	};
 	struct cli_syscalls *s = &words->tracing;
 	unsigned int wanted;
@@ -139,11 +143,13 @@ static int take_status(struct cli_syscall_words *words, const char *text)
 	s->hides_failed = !(wanted & FAILED);
 	s->hides_unfinished = !(wanted & (UNFINISHED | UNAVAILABLE));
 	if (s->hides_good && s->hides_failed && s->hides_unfinished)
-		return cli_usage(COMMAND, "-e status=%s shows no call at all: name successful, failed or unfinished", text);
+		return cli_usage(COMMAND, "-e status=%s shows no call at all: name successful, failed or unfinished",
+				 text);
 	return -1;
 }
 
-/* ---- what is injected ---------------------------------------------------------------------------------------------- */
+/* ---- what is injected ----------------------------------------------------------------------------------------------
+ */
 
 static int inject(struct cli_syscall_words *words, const char *text)
 {
@@ -164,13 +170,22 @@ static int take_fault(struct cli_syscall_words *words, const char *text)
 	return inject(words, whole);
 }
 
-/* ---- messages, descriptors, ids -------------------------------------------------------------------------------------- */
+/* ---- messages, descriptors, ids
+ * -------------------------------------------------------------------------------------- */
 
 static int take_quiet(struct cli_syscall_words *words, const char *text)
 {
 	static const struct bit bits[] = {
-		{ "attach", 1 }, { "exit", CLI_QUIET_EXIT }, { "exits", CLI_QUIET_EXIT }, { "path-resolution", 1 }, { "path-resolve", 1 }, { "path", 1 },
-		{ "personality", CLI_QUIET_MODE }, { "thread-execve", CLI_QUIET_EXEC }, { "thread-exec", CLI_QUIET_EXEC }, { "superseded", CLI_QUIET_EXEC },
+		{ "attach", 1 },
+		{ "exit", CLI_QUIET_EXIT },
+		{ "exits", CLI_QUIET_EXIT },
+		{ "path-resolution", 1 },
+		{ "path-resolve", 1 },
+		{ "path", 1 },
+		{ "personality", CLI_QUIET_MODE },
+		{ "thread-execve", CLI_QUIET_EXEC },
+		{ "thread-exec", CLI_QUIET_EXEC },
+		{ "superseded", CLI_QUIET_EXEC },
 	};
 
 	return read_bits("quiet", text, bits, kymo_countof(bits), &words->tracing.quiet) ? -1 : 2;
@@ -179,7 +194,10 @@ static int take_quiet(struct cli_syscall_words *words, const char *text)
 static int take_fds(struct cli_syscall_words *words, const char *text)
 {
 	static const struct bit bits[] = {
-		{ "path", CLI_FD_PATH }, { "socket", CLI_FD_SOCKET }, { "dev", CLI_FD_DEVICE }, { "pidfd", CLI_FD_PIDFD },
+		{ "path", CLI_FD_PATH },
+		{ "socket", CLI_FD_SOCKET },
+		{ "dev", CLI_FD_DEVICE },
+		{ "pidfd", CLI_FD_PIDFD },
 	};
 
 	return read_bits("decode-fds", text, bits, kymo_countof(bits), &words->tracing.fds) ? -1 : 2;
@@ -192,11 +210,13 @@ static int take_pids(struct cli_syscall_words *words, const char *text)
 	return read_bits("decode-pids", text, bits, kymo_countof(bits), &words->tracing.pids) ? -1 : 2;
 }
 
-/* ---- qualifiers ------------------------------------------------------------------------------------------------------ */
+/* ---- qualifiers
+ * ------------------------------------------------------------------------------------------------------ */
 
 static int refuse(struct cli_syscall_words *words, const char *text)
 {
-	return cli_usage(COMMAND, "-e verbose, read, write and kvm are strace's, and kymo has nothing like them; -s SIZE shows more of what is read and written");
+	return cli_usage(COMMAND, "-e verbose, read, write and kvm are strace's, and kymo has nothing like them; -s "
+				  "SIZE shows more of what is read and written");
 }
 
 static const struct {

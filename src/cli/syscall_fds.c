@@ -1,6 +1,7 @@
 /*
- * What -yy shows of descriptors: addresses of sockets, numbers of devices, processes of pidfds. Sockets are found by their inode: those of the Internet in the tables of the thread's network
- * namespace, those of Unix through a socket of NETLINK_SOCK_DIAG (sock_diag(7)), which looks into the namespace of kymo.
+ * What -yy shows of descriptors: addresses of sockets, numbers of devices, processes of pidfds. Sockets are found by
+ * their inode: those of the Internet in the tables of the thread's network namespace, those of Unix through a socket of
+ * NETLINK_SOCK_DIAG (sock_diag(7)), which looks into the namespace of kymo.
  */
 #include <arpa/inet.h>
 #include <inttypes.h>
@@ -20,7 +21,8 @@
 #include "base/cleanup.h"
 #include "cli/syscalls.h"
 
-/* ---- the Internet ------------------------------------------------------------------------------------------------------ */
+/* ---- the Internet
+ * ------------------------------------------------------------------------------------------------------ */
 
 /* "0100007F:1F90", as the tables have it: words in the machine's order. */
 static bool read_address(const char *hex, char out[80], bool *is_any_ret)
@@ -72,11 +74,13 @@ static bool find_in_table(pid_t tid, const char *table, uint64_t inode, struct k
 static const struct {
 	const char *protocol, *table;
 } tables[] = {
-	{ "TCP", "tcp" },	  { "TCPv6", "tcp6" },	     { "UDP", "udp" },		{ "UDPv6", "udp6" },  { "UDP-Lite", "udplite" },
-	{ "UDPLITEv6", "udplite6" }, { "RAW", "raw" },	     { "RAWv6", "raw6" },	{ "PING", "icmp" },   { "PINGv6", "icmp6" },
+	{ "TCP", "tcp" },          { "TCPv6", "tcp6" },         { "UDP", "udp" }, { "UDPv6", "udp6" },
+	{ "UDP-Lite", "udplite" }, { "UDPLITEv6", "udplite6" }, { "RAW", "raw" }, { "RAWv6", "raw6" },
+	{ "PING", "icmp" },        { "PINGv6", "icmp6" },
 };
 
-/* ---- Unix -------------------------------------------------------------------------------------------------------------- */
+/* ---- Unix
+ * -------------------------------------------------------------------------------------------------------------- */
 
 struct unix_socket {
 	char name[sizeof(((struct sockaddr_un *)0)->sun_path)];
@@ -109,7 +113,11 @@ static bool ask_for_unix(uint64_t inode, struct unix_socket *ret)
 		struct unix_diag_req request;
 	} question = {
 		{ .nlmsg_len = sizeof(question), .nlmsg_type = SOCK_DIAG_BY_FAMILY, .nlmsg_flags = NLM_F_REQUEST },
-		{ .sdiag_family = AF_UNIX, .udiag_ino = (uint32_t)inode, .udiag_states = UINT32_MAX, .udiag_show = UDIAG_SHOW_NAME | UDIAG_SHOW_PEER, .udiag_cookie = { UINT32_MAX, UINT32_MAX } },
+		{ .sdiag_family = AF_UNIX,
+		  .udiag_ino = (uint32_t)inode,
+		  .udiag_states = UINT32_MAX,
+		  .udiag_show = UDIAG_SHOW_NAME | UDIAG_SHOW_PEER,
+		  .udiag_cookie = { UINT32_MAX, UINT32_MAX } },
 	};
 	kymo_cleanup_close int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
 	_Alignas(struct nlmsghdr) char answer[4096];
@@ -120,7 +128,8 @@ static bool ask_for_unix(uint64_t inode, struct unix_socket *ret)
 	if (fd < 0 || send(fd, &question, sizeof(question), 0) != sizeof(question))
 		return false;
 	n = recv(fd, answer, sizeof(answer), MSG_DONTWAIT);
-	if (n < (ssize_t)NLMSG_LENGTH(sizeof(struct unix_diag_msg)) || header->nlmsg_type != SOCK_DIAG_BY_FAMILY || header->nlmsg_len > (size_t)n)
+	if (n < (ssize_t)NLMSG_LENGTH(sizeof(struct unix_diag_msg)) || header->nlmsg_type != SOCK_DIAG_BY_FAMILY ||
+	    header->nlmsg_len > (size_t)n)
 		return false;
 	read_attributes(header, ret);
 	return true;
@@ -139,20 +148,24 @@ static bool put_unix(uint64_t inode, struct kymo_line *text)
 		const bool is_abstract = !found.name[0];
 
 		kymo_line_puts(text, is_abstract ? ",@\"" : ",\"");
-		kymo_line_escape(text, found.name + is_abstract, is_abstract ? found.n_name - 1 : strnlen(found.name, found.n_name), "<>");
+		kymo_line_escape(text, found.name + is_abstract,
+				 is_abstract ? found.n_name - 1 : strnlen(found.name, found.n_name), "<>");
 		kymo_line_puts(text, "\"");
 	}
 	kymo_line_puts(text, "]");
 	return true;
 }
 
-/* ---- netlink ------------------------------------------------------------------------------------------------------------ */
+/* ---- netlink
+ * ------------------------------------------------------------------------------------------------------------ */
 
 static bool put_netlink(pid_t tid, uint64_t inode, struct kymo_line *text)
 {
-	static const char *const families[] = { "ROUTE", "UNUSED", "USERSOCK", "FIREWALL", "SOCK_DIAG", "NFLOG", "XFRM", "SELINUX", "ISCSI", "AUDIT", "FIB_LOOKUP",
-						"CONNECTOR", "NETFILTER", "IP6_FW", "DNRTMSG", "KOBJECT_UEVENT", "GENERIC", "0x11", "SCSITRANSPORT", "ECRYPTFS",
-						"RDMA", "CRYPTO", "SMC" };
+	static const char *const families[] = {
+		"ROUTE",   "UNUSED", "USERSOCK",      "FIREWALL",  "SOCK_DIAG", "NFLOG",  "XFRM",    "SELINUX",
+		"ISCSI",   "AUDIT",  "FIB_LOOKUP",    "CONNECTOR", "NETFILTER", "IP6_FW", "DNRTMSG", "KOBJECT_UEVENT",
+		"GENERIC", "0x11",   "SCSITRANSPORT", "ECRYPTFS",  "RDMA",      "CRYPTO", "SMC"
+	};
 	kymo_cleanup_fclose FILE *file = NULL;
 	unsigned int family, port;
 	char path[64], row[256];
@@ -161,7 +174,8 @@ static bool put_netlink(pid_t tid, uint64_t inode, struct kymo_line *text)
 	snprintf(path, sizeof(path), "/proc/%d/net/netlink", tid);
 	file = fopen(path, "re");
 	while (file && fgets(row, sizeof(row), file)) {
-		if (sscanf(row, "%*s %u %u %*s %*s %*s %*s %*s %*s %" SCNu64, &family, &port, &found) != 3 || found != inode)
+		if (sscanf(row, "%*s %u %u %*s %*s %*s %*s %*s %*s %" SCNu64, &family, &port, &found) != 3 ||
+		    found != inode)
 			continue;
 		if (family < kymo_countof(families))
 			kymo_line_printf(text, "[%s:", families[family]);
@@ -173,7 +187,8 @@ static bool put_netlink(pid_t tid, uint64_t inode, struct kymo_line *text)
 	return false;
 }
 
-/* ---- descriptors -------------------------------------------------------------------------------------------------------- */
+/* ---- descriptors
+ * -------------------------------------------------------------------------------------------------------- */
 
 static bool put_socket(pid_t tid, const char *path, uint64_t inode, struct kymo_line *text)
 {
@@ -203,7 +218,8 @@ static bool put_device(const char *path, const char *link, size_t n, struct kymo
 		return false;
 	kymo_line_puts(text, "<");
 	kymo_line_escape(text, link, n, "<>");
-	kymo_line_printf(text, "<%s %u:%u>", S_ISCHR(file.st_mode) ? "char" : "block", major(file.st_rdev), minor(file.st_rdev));
+	kymo_line_printf(text, "<%s %u:%u>", S_ISCHR(file.st_mode) ? "char" : "block", major(file.st_rdev),
+			 minor(file.st_rdev));
 	return true;
 }
 

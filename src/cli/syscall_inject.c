@@ -1,6 +1,6 @@
 /*
- * Errors, results, signals and delays that the user wants in calls. A thread that is to be delayed is held by its engine's STOP, at the
- * entry or at the exit of the call; the main thread lets it go when its time is over.
+ * Errors, results, signals and delays that the user wants in calls. A thread that is to be delayed is held by its
+ * engine's STOP, at the entry or at the exit of the call; the main thread lets it go when its time is over.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -19,7 +19,7 @@ struct delay {
 
 struct cli_syscall_injections {
 	KYMO_VEC(struct kymo_syscall_injection) items; /* the last one counts that has the call */
-	pthread_mutex_t lock; /* of the delays */
+	pthread_mutex_t lock;                          /* of the delays */
 	KYMO_VEC(struct delay) delays;
 };
 
@@ -49,7 +49,8 @@ void cli_syscall_injections_destroy(struct cli_syscall_injections *injections)
 	free(injections);
 }
 
-/* ---- on the hub's thread -------------------------------------------------------------------------------------------------- */
+/* ---- on the hub's thread
+ * -------------------------------------------------------------------------------------------------- */
 
 static const struct kymo_syscall_injection *find(const struct cli_syscall_injections *injections, uint64_t number)
 {
@@ -64,7 +65,8 @@ bool cli_syscall_injections_have(const struct cli_syscall_injections *injections
 	return find(injections, number);
 }
 
-/* As the kernel itself sends them. Engines are not told of what they send, and ours is to show it: so somebody else's does. */
+/* As the kernel itself sends them. Engines are not told of what they send, and ours is to show it: so somebody else's
+ * does. */
 static void send_signal(const struct cli_syscall_thread *thread, int number)
 {
 	static const struct kymo_engine_ops silent;
@@ -124,7 +126,8 @@ unsigned int cli_syscall_inject_enter(struct cli_syscall_thread *thread)
 	thread->injection = injection;
 	if (injection->signal)
 		send_signal(thread, injection->signal);
-	return delay(thread, injection->delay_enter_ns) | (injection->has_result ? KYMO_SYSCALL_ABORT : KYMO_SYSCALL_RUN);
+	return delay(thread, injection->delay_enter_ns) |
+	       (injection->has_result ? KYMO_SYSCALL_ABORT : KYMO_SYSCALL_RUN);
 }
 
 unsigned int cli_syscall_inject_leave(struct cli_syscall_thread *thread, const struct kymo_syscall_report *report)
@@ -167,7 +170,8 @@ void cli_syscall_inject_end(const struct cli_syscall_thread *thread)
 		kymo_engine_put(thread->engine);
 }
 
-/* ---- on the main thread ---------------------------------------------------------------------------------------------------- */
+/* ---- on the main thread
+ * ---------------------------------------------------------------------------------------------------- */
 
 /* One whose time is over, with its reference; else NULL, and when the next one's is. */
 static struct kymo_engine *take_due(struct cli_syscall_injections *injections, uint64_t now, uint64_t *next_ret)

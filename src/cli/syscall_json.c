@@ -114,8 +114,8 @@ void cli_syscall_json_end(struct cli_syscall_thread *thread, int status)
 
 	begin(thread, "end");
 	if (WIFSIGNALED(status))
-		fprintf(thread->owner->out, ", \"signal\": \"%s\", \"core\": %s", kymo_signal_name(WTERMSIG(status), name),
-			WCOREDUMP(status) ? "true" : "false");
+		fprintf(thread->owner->out, ", \"signal\": \"%s\", \"core\": %s",
+			kymo_signal_name(WTERMSIG(status), name), WCOREDUMP(status) ? "true" : "false");
 	else
 		fprintf(thread->owner->out, ", \"status\": %d", WEXITSTATUS(status));
 	end(thread);

@@ -1,5 +1,6 @@
 /*
- * System calls by the kernel's tracepoints: nobody is stopped. What is seen has happened already; memory is what the kernel has copied.
+ * System calls by the kernel's tracepoints: nobody is stopped. What is seen has happened already; memory is what the
+ * kernel has copied.
  *
  * A call of which something could not be copied as it was made is shown when it returns, with what is there then.
  */
@@ -29,8 +30,9 @@ enum { ROUND_MS = 10 };
 /* A thread, and what is known of its memory. */
 struct seen {
 	struct cli_syscall_thread thread; /* the first member */
-	struct kymo_copies known[2]; /* of the call at hand; and what was copied when it returned, of one that is late */
-	void *saved; /* of a call that waits for its return */
+	struct kymo_copies
+		known[2]; /* of the call at hand; and what was copied when it returned, of one that is late */
+	void *saved;      /* of a call that waits for its return */
 	size_t saved_size;
 	bool is_late;
 };
@@ -39,14 +41,15 @@ struct watch {
 	struct cli_syscalls *s;
 	struct kymo_kernel_calls *calls;
 	KYMO_VEC(struct seen *) threads; /* by id */
-	int64_t since_1970_ns; /* to be added to the monotonic clock */
-	uint64_t lost; /* told so far */
+	int64_t since_1970_ns;           /* to be added to the monotonic clock */
+	uint64_t lost;                   /* told so far */
 	int wake[2];
 	int pidfd, go;
 	pid_t pid;
 };
 
-/* ---- threads -------------------------------------------------------------------------------------------------------------- */
+/* ---- threads
+ * -------------------------------------------------------------------------------------------------------------- */
 
 static size_t read_copies(void *context, uint64_t address, void *out, size_t size)
 {
@@ -95,7 +98,9 @@ static struct seen *get(struct watch *w, pid_t tid, pid_t pid)
 	memmove(&w->threads.items[at + 1], &w->threads.items[at], (w->threads.n - 1 - at) * sizeof(seen));
 	w->threads.items[at] = seen;
 	seen->thread = (struct cli_syscall_thread){ .owner = w->s, .tid = tid, .pid = pid };
-	seen->thread.target = (struct kymo_syscall_target){ .context = seen, .read = read_copies, .string_size = w->s->string_size, .style = w->s->style };
+	seen->thread.target = (struct kymo_syscall_target){
+		.context = seen, .read = read_copies, .string_size = w->s->string_size, .style = w->s->style
+	};
 	if (w->s->shows_names)
 		find_name(&seen->thread);
 	w->s->n_threads++;
@@ -121,7 +126,8 @@ static void drop(struct watch *w, struct seen *seen)
 	destroy(seen);
 }
 
-/* ---- what happens ---------------------------------------------------------------------------------------------------------- */
+/* ---- what happens
+ * ---------------------------------------------------------------------------------------------------------- */
 
 /* A beginning that can't be shown yet is kept. */
 static bool keep(struct seen *seen, const struct kymo_copies *copies)
@@ -178,7 +184,8 @@ static struct seen *find_who_executed(struct watch *w, struct seen *first, const
 	for (size_t i = 0; i < w->threads.n; i++) {
 		struct seen *seen = w->threads.items[i];
 
-		if (seen->thread.pid != call->pid || !seen->thread.is_in_call || seen->thread.call.number != number_of(call))
+		if (seen->thread.pid != call->pid || !seen->thread.is_in_call ||
+		    seen->thread.call.number != number_of(call))
 			continue;
 		w->threads.items[place_of(w, first->thread.tid)] = seen;
 		w->threads.items[i] = first;
@@ -255,7 +262,8 @@ static struct kymo_error *see(const struct kymo_kernel_call *call, void *data)
 	return NULL;
 }
 
-/* ---- what is wanted -------------------------------------------------------------------------------------------------------- */
+/* ---- what is wanted
+ * -------------------------------------------------------------------------------------------------------- */
 
 static bool wants(void *context, unsigned int number)
 {
@@ -304,9 +312,11 @@ static struct kymo_error *begin(struct watch *w, pid_t pid, bool is_command)
 	return kymo_kernel_calls_create(&options, &w->calls);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------------------- */
+/* ---- the whole
+ * ------------------------------------------------------------------------------------------------------------- */
 
-/* Until the process has ended, all that are followed have, or the user ends it. Then what is in the ring is all there is. */
+/* Until the process has ended, all that are followed have, or the user ends it. Then what is in the ring is all there
+ * is. */
 static struct kymo_error *watch_on(struct watch *w, bool is_command)
 {
 	const uint64_t until = w->s->for_ns ? kymo_now_ns() + w->s->for_ns : UINT64_MAX;
@@ -343,7 +353,8 @@ static void tell_missing(struct watch *w)
 	tell_lost(w, lost);
 	fflush(w->s->out);
 	if (lost)
-		cli_warn("%s beginnings and ends of calls were lost, as the buffer of %s was full: a larger --buffer, or a smaller set with -e, loses less",
+		cli_warn("%s beginnings and ends of calls were lost, as the buffer of %s was full: a larger --buffer, "
+			 "or a smaller set with -e, loses less",
 			 cli_format_count(lost, count), cli_format_bytes(w->s->buffer_size, size));
 }
 

@@ -1,6 +1,6 @@
 /*
- * A line a call, as strace writes them. It is begun when the call is, so that one that waits can be seen; when another thread has
- * something to say meanwhile, the line is left " <unfinished ...>" and taken up as "<... read resumed>".
+ * A line a call, as strace writes them. It is begun when the call is, so that one that waits can be seen; when another
+ * thread has something to say meanwhile, the line is left " <unfinished ...>" and taken up as "<... read resumed>".
  */
 #include <inttypes.h>
 #include <sys/wait.h>
@@ -71,7 +71,8 @@ static void begin_alone(struct cli_syscall_thread *thread)
 void cli_syscall_line_mode(struct cli_syscall_thread *thread)
 {
 	leave_open_line(thread->owner);
-	fprintf(thread->owner->out, "[ Process PID=%d runs in %d bit mode. ]\n", thread->pid, thread->call.is_i386 ? 32 : 64);
+	fprintf(thread->owner->out, "[ Process PID=%d runs in %d bit mode. ]\n", thread->pid,
+		thread->call.is_i386 ? 32 : 64);
 }
 
 static bool waits_for_result(const struct cli_syscalls *s)

@@ -1,6 +1,7 @@
 /*
- * Where lines go. They are written on the hub's thread, and nobody that is traced gets on meanwhile; so a reader who does not read, or a terminal that is halted, holds up others than the
- * user's own process too. He is waited for, as by any program, until the user's kymo is no more, or while nobody else needs the hub.
+ * Where lines go. They are written on the hub's thread, and nobody that is traced gets on meanwhile; so a reader who
+ * does not read, or a terminal that is halted, holds up others than the user's own process too. He is waited for, as by
+ * any program, until the user's kymo is no more, or while nobody else needs the hub.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +19,8 @@
 
 enum { LOOK_MS = 100 };
 
-/* A pipe or terminal is opened once more, so that not waiting for it is our own business. Where that can't be, little is written at a time, and only when there is room. */
+/* A pipe or terminal is opened once more, so that not waiting for it is our own business. Where that can't be, little
+ * is written at a time, and only when there is room. */
 static int open_for_ourselves(int fd, bool *waits_ret)
 {
 	struct stat info;
@@ -44,7 +46,8 @@ static bool wait_for_room(struct cli_syscalls *s)
 	uint64_t deadline_ns = UINT64_MAX;
 
 	for (;;) {
-		struct pollfd fds[] = { { .fd = s->fd, .events = POLLOUT }, { .fd = s->apart.front, .events = POLLIN } };
+		struct pollfd fds[] = { { .fd = s->fd, .events = POLLOUT },
+					{ .fd = s->apart.front, .events = POLLIN } };
 		const int n = poll(fds, s->apart.front < 0 ? 1 : 2, LOOK_MS);
 		const uint64_t now_ns = kymo_now_ns();
 
@@ -104,7 +107,8 @@ static int close_own(void *cookie)
 	return s->fd == STDERR_FILENO ? 0 : close(s->fd);
 }
 
-/* What calls read and write is for this user alone, also in a file that was there and is empty now. Pipes and terminals stay as they are. */
+/* What calls read and write is for this user alone, also in a file that was there and is empty now. Pipes and terminals
+ * stay as they are. */
 static int make_private(int fd)
 {
 	struct stat st;

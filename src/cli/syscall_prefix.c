@@ -76,7 +76,7 @@ static void put_id(struct cli_syscall_thread *thread, const char *before, int wi
 	kymo_line_printf(line, "%*d", thread->target.pid_name && width < 0 ? 0 : width, thread->tid);
 	if (thread->target.pid_name)
 		n = thread->target.pid_name(thread, thread->tid, comm, sizeof(comm));
-	if (n) {	/* where it has ended, it has the name that it had */
+	if (n) { /* where it has ended, it has the name that it had */
 		memcpy(thread->comm, comm, n);
 		thread->n_comm = n;
 	}

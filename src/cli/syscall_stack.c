@@ -1,5 +1,6 @@
 /*
- * Stacks behind lines. A stack is made text when it is taken, at the entry of the call: by its exit the program may have other code mapped.
+ * Stacks behind lines. A stack is made text when it is taken, at the entry of the call: by its exit the program may
+ * have other code mapped.
  */
 #include <asm/unistd.h>
 #include <errno.h>
@@ -12,7 +13,8 @@
 #include "cli/syscalls.h"
 #include "stack/stack.h"
 
-/* ---- text ------------------------------------------------------------------------------------------------------------- */
+/* ---- text
+ * ------------------------------------------------------------------------------------------------------------- */
 
 /* As strace writes them. */
 static void print_frame(FILE *out, const struct kymo_stack_frame *frame)
@@ -75,7 +77,8 @@ static void keep(struct cli_syscall_thread *thread, const struct kymo_stack_fram
 		thread->owner->has_failed = true;
 }
 
-/* ---- taking it -------------------------------------------------------------------------------------------------------- */
+/* ---- taking it
+ * -------------------------------------------------------------------------------------------------------- */
 
 static bool read_memory(void *context, uint64_t address, void *data, size_t size)
 {
@@ -87,7 +90,11 @@ static bool read_memory(void *context, uint64_t address, void *data, size_t size
 void cli_syscall_stack_take(struct cli_syscall_thread *thread, bool is_in_call)
 {
 	struct kymo_stack_frame frames[KYMO_STACK_MAX];
-	struct kymo_stack_thread taken = { .tid = thread->tid, .pid = thread->pid, .is_behind_call = is_in_call, .read = read_memory, .context = thread };
+	struct kymo_stack_thread taken = { .tid = thread->tid,
+					   .pid = thread->pid,
+					   .is_behind_call = is_in_call,
+					   .read = read_memory,
+					   .context = thread };
 	struct kymo_stacks *stacks = thread->owner->stacks;
 	size_t n = 0;
 	int err;
@@ -99,10 +106,15 @@ void cli_syscall_stack_take(struct cli_syscall_thread *thread, bool is_in_call)
 	err = kymo_engine_get_registers(thread->engine, &taken.registers);
 	if (!err)
 		n = kymo_stacks_take(stacks, &taken, frames);
-	keep(thread, frames, n, err == -ESRCH ? "the thread has ended" : err ? strerror(-err) : n ? NULL : "memory is out");
+	keep(thread, frames, n,
+	     err == -ESRCH ? "the thread has ended"
+	     : err         ? strerror(-err)
+	     : n           ? NULL
+			   : "memory is out");
 }
 
-/* ---- what changes them ------------------------------------------------------------------------------------------------- */
+/* ---- what changes them
+ * ------------------------------------------------------------------------------------------------- */
 
 void cli_syscall_stack_saw(struct cli_syscall_thread *thread)
 {

@@ -1,6 +1,6 @@
 /*
- * Tracing from its beginning to its end. Engines see the calls, on the hub's thread (syscall_engine.c). The main thread waits until the pipe says that there is no engine left, or that the
- * user has interrupted.
+ * Tracing from its beginning to its end. Engines see the calls, on the hub's thread (syscall_engine.c). The main thread
+ * waits until the pipe says that there is no engine left, or that the user has interrupted.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -25,7 +25,8 @@
 
 enum { IDLE_LISTS = 100 };
 
-/* ---- threads ------------------------------------------------------------------------------------------------------------- */
+/* ---- threads
+ * ------------------------------------------------------------------------------------------------------------- */
 
 /* Threads of a process that have been found; those of the lists before the last one in order. */
 struct found {
@@ -78,7 +79,8 @@ static int follow_new(struct cli_syscalls *s, pid_t pid, struct found *found, pi
 	return err;
 }
 
-/* A list ends early where a thread in it has just ended; their number is known all the same. Those of ours that end stay in it until the hub's thread has time for them. */
+/* A list ends early where a thread in it has just ended; their number is known all the same. Those of ours that end
+ * stay in it until the hub's thread has time for them. */
 static bool has_more(pid_t pid, const struct found *found)
 {
 	return kymo_count_threads(pid) > found->n_followed + found->is_leaderless;
@@ -91,7 +93,8 @@ struct following {
 	int err;
 };
 
-/* All threads that a process has; again, until no new one is found, as they make more meanwhile, and no other can be. */
+/* All threads that a process has; again, until no new one is found, as they make more meanwhile, and no other can be.
+ */
 static void follow_all(void *data)
 {
 	struct following *following = data;
@@ -102,7 +105,8 @@ static void follow_all(void *data)
 		n_lists = found.tids.n > found.n_ordered ? 1 : n_lists + 1;
 		put_in_order(&found);
 		following->err = follow_new(following->s, following->pid, &found, &following->last);
-	} while (!following->err && (found.tids.n > found.n_ordered || (n_lists < IDLE_LISTS && has_more(following->pid, &found))));
+	} while (!following->err &&
+		 (found.tids.n > found.n_ordered || (n_lists < IDLE_LISTS && has_more(following->pid, &found))));
 	if (!following->err && !found.n_followed)
 		following->err = -ESRCH;
 	kymo_vec_deinit(&found.tids);
@@ -117,7 +121,8 @@ static int follow_process(struct cli_syscalls *s, pid_t pid, pid_t *last_ret)
 	return following.err;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------------------- */
+/* ---- the whole
+ * ------------------------------------------------------------------------------------------------------------- */
 
 void cli_syscalls_wake(const struct cli_syscalls *s, enum cli_syscalls_wake why)
 {
@@ -150,7 +155,8 @@ static bool wait_for_end(struct cli_syscalls *s)
 
 	s->is_attaching = false;
 	while (s->n_threads && why != CLI_SYSCALLS_END && !cli_apart_is_alone(&s->apart) && kymo_now_ns() < until) {
-		const uint64_t next = s->injections ? cli_syscall_injections_end_delays(s->injections, kymo_now_ns()) : UINT64_MAX;
+		const uint64_t next =
+			s->injections ? cli_syscall_injections_end_delays(s->injections, kymo_now_ns()) : UINT64_MAX;
 
 		if (wait_until(s, next < until ? next : until) && read(s->done[0], &why, 1) < 0)
 			why = CLI_SYSCALLS_DELAYED;
@@ -163,7 +169,8 @@ static int open_own(struct cli_syscalls *s)
 	int err = kymo_hub_create(&s->hub);
 
 	if (!err)
-		kymo_hub_serve(s->hub); /* where that is not possible, whoever comes later is told that the process is being traced */
+		kymo_hub_serve(s->hub); /* where that is not possible, whoever comes later is told that the process is
+					   being traced */
 	if (!err && s->follows)
 		err = kymo_inner_create(s->hub, &s->inner);
 	return err;
@@ -190,7 +197,8 @@ static void pick(const struct cli_syscalls *s, uint64_t *calls)
 	const bool shows_restarts = kymo_syscall_set_has(&s->set, SYS_restart_syscall);
 
 	for (unsigned int i = 0; i < KYMO_CALL_NUMBERS; i++)
-		if (kymo_syscall_set_has(&s->set, i) || (shows_restarts && may_be_continued(i)) || (s->injections && cli_syscall_injections_have(s->injections, i)))
+		if (kymo_syscall_set_has(&s->set, i) || (shows_restarts && may_be_continued(i)) ||
+		    (s->injections && cli_syscall_injections_have(s->injections, i)))
 			calls[i / 64] |= 1ull << (i % 64);
 	if (s->inner)
 		kymo_inner_pick(calls);
@@ -238,7 +246,7 @@ struct wanted {
 	struct cli_syscalls *s;
 	const pid_t *pids;
 	size_t n;
-	pid_t failed;	/* the process that an error is of */
+	pid_t failed; /* the process that an error is of */
 };
 
 static int open_for(void *data)
@@ -306,7 +314,8 @@ static void on_wish(int number)
 	kymo_write_all(wake_up, (const char[]){ CLI_SYSCALLS_END }, 1);
 }
 
-/* Our own engines go, and the hub, too, if it has no other use: others are connected to it, or it waits for the command. */
+/* Our own engines go, and the hub, too, if it has no other use: others are connected to it, or it waits for the
+ * command. */
 static void leave(struct cli_syscalls *s)
 {
 	kymo_inner_stop(s->inner);
@@ -316,7 +325,8 @@ static void leave(struct cli_syscalls *s)
 	cli_syscall_line_let_go(s);
 }
 
-struct kymo_error *cli_syscalls_run(struct cli_syscalls *s, char **command, const pid_t *pids, size_t n, int *status_ret)
+struct kymo_error *cli_syscalls_run(struct cli_syscalls *s, char **command, const pid_t *pids, size_t n,
+				    int *status_ret)
 {
 	struct kymo_error *error;
 
@@ -353,11 +363,14 @@ static void empty_pipe(int fd)
 int cli_syscalls_wait(struct cli_syscalls *s)
 {
 	kymo_cleanup_close int pidfd = (int)syscall(SYS_pidfd_open, s->running, 0);
-	struct pollfd fds[] = { { .fd = pidfd, .events = POLLIN }, { .fd = s->done[0], .events = POLLIN }, { .fd = s->apart.front, .events = POLLIN } };
+	struct pollfd fds[] = { { .fd = pidfd, .events = POLLIN },
+				{ .fd = s->done[0], .events = POLLIN },
+				{ .fd = s->apart.front, .events = POLLIN } };
 	int status = 0;
 
 	while (pidfd >= 0 && !fds[0].revents) {
-		empty_pipe(s->done[0]);	/* threads that are let go of write to it, too; a signal is known of from here on, or is in it */
+		empty_pipe(s->done[0]); /* threads that are let go of write to it, too; a signal is known of from here
+					   on, or is in it */
 		if (cli_last_signal() || fds[2].revents)
 			return cli_last_signal();
 		if (poll(fds, kymo_countof(fds), -1) < 0)
@@ -377,9 +390,12 @@ void cli_syscalls_outlive(struct cli_syscalls *s, int status)
 
 	if (!s->hub)
 		return;
-	snprintf(sentence, sizeof(sentence), "what happened from some point on is not shown: nobody has taken the lines for %d seconds, and others trace the same", KYMO_ANSWER_MS / 1000);
+	snprintf(sentence, sizeof(sentence),
+		 "what happened from some point on is not shown: nobody has taken the lines for %d seconds, and others "
+		 "trace the same",
+		 KYMO_ANSWER_MS / 1000);
 	cli_forget_signals();
-	empty_pipe(s->done[0]);	/* from here on a signal is known of, or is in it */
+	empty_pipe(s->done[0]); /* from here on a signal is known of, or is in it */
 	cli_apart_dismiss(&s->apart, status, s->is_stuck ? sentence : NULL);
 	while (!cli_last_signal() && kymo_hub_linger(s->hub, s->done[0], -1) == -EINTR)
 		empty_pipe(s->done[0]);

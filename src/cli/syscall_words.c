@@ -12,7 +12,8 @@ enum { STRING_SIZE_MAX = 1 << 20, BUFFER_MIN = 1 << 16, BUFFER_MAX = 256 << 20, 
 
 typedef struct cli_syscall_words words_t;
 
-/* ---- effects: -1, or the exit status, when the user was told what is wrong --------------------------------------------- */
+/* ---- effects: -1, or the exit status, when the user was told what is wrong
+ * --------------------------------------------- */
 
 static int follow(words_t *words, const char *value)
 {
@@ -58,14 +59,20 @@ static int sort_counts(words_t *words, const char *value)
 {
 	if (cli_syscall_counts_sort(&words->tracing.columns, value))
 		return -1;
-	return cli_usage(COMMAND, "-S takes time, total-time, min-time, max-time, avg-time, calls, errors, name or nothing, not '%s'", value);
+	return cli_usage(
+		COMMAND,
+		"-S takes time, total-time, min-time, max-time, avg-time, calls, errors, name or nothing, not '%s'",
+		value);
 }
 
 static int choose_columns(words_t *words, const char *value)
 {
 	if (cli_syscall_counts_choose(&words->tracing.columns, value))
 		return -1;
-	return cli_usage(COMMAND, "-U takes time-percent, total-time, min-time, max-time, avg-time, calls, errors and name with commas between them, each once, not '%s'", value);
+	return cli_usage(COMMAND,
+			 "-U takes time-percent, total-time, min-time, max-time, avg-time, calls, errors and name with "
+			 "commas between them, each once, not '%s'",
+			 value);
 }
 
 static bool read_digits(const char *word, size_t n, unsigned int *ret)
@@ -73,7 +80,8 @@ static bool read_digits(const char *word, size_t n, unsigned int *ret)
 	static const struct {
 		const char *word;
 		unsigned int digits;
-	} precisions[] = { { "s", 0 }, { "0", 0 }, { "ms", 3 }, { "3", 3 }, { "us", 6 }, { "6", 6 }, { "ns", 9 }, { "9", 9 } };
+	} precisions[] = { { "s", 0 },  { "0", 0 }, { "ms", 3 }, { "3", 3 },
+			   { "us", 6 }, { "6", 6 }, { "ns", 9 }, { "9", 9 } };
 
 	for (size_t i = 0; i < kymo_countof(precisions); i++)
 		if (strlen(precisions[i].word) == n && !memcmp(precisions[i].word, word, n)) {
@@ -146,7 +154,10 @@ static int show_absolute_times(words_t *words, const char *value)
 		else if ((size_t)(rest - word) == 4 && !memcmp(word, "none", 4))
 			s->clock = CLI_NO_TIME;
 		else if (!read_digits(word, (size_t)(rest - word), &s->clock_digits))
-			return cli_usage(COMMAND, "--absolute-timestamps takes format:time, format:unix and precision:s, ms, us or ns, not '%.*s'", (int)(rest - word), word);
+			return cli_usage(COMMAND,
+					 "--absolute-timestamps takes format:time, format:unix and precision:s, ms, us "
+					 "or ns, not '%.*s'",
+					 (int)(rest - word), word);
 	}
 	return -1;
 }
@@ -268,7 +279,9 @@ static int be_quiet(words_t *words, const char *value)
 {
 	unsigned int *quiet = &words->tracing.quiet;
 
-	*quiet |= !(*quiet & CLI_QUIET_MODE) ? CLI_QUIET_MODE : !(*quiet & CLI_QUIET_EXIT) ? CLI_QUIET_EXIT : CLI_QUIET_EXEC;
+	*quiet |= !(*quiet & CLI_QUIET_MODE)   ? CLI_QUIET_MODE
+		  : !(*quiet & CLI_QUIET_EXIT) ? CLI_QUIET_EXIT
+					       : CLI_QUIET_EXEC;
 	return -1;
 }
 
@@ -389,21 +402,27 @@ static int set_buffer(words_t *words, const char *value)
 	return -1;
 }
 
-/* ---- what strace has and kymo has not ---------------------------------------------------------------------------------- */
+/* ---- what strace has and kymo has not
+ * ---------------------------------------------------------------------------------- */
 
 static int refuse_daemon(words_t *words, const char *value)
 {
-	return cli_usage(COMMAND, "-D is strace's: the command of kymo is a child of its own; trace a running process with --pid in the background instead");
+	return cli_usage(COMMAND, "-D is strace's: the command of kymo is a child of its own; trace a running process "
+				  "with --pid in the background instead");
 }
 
 static int refuse_user(words_t *words, const char *value)
 {
-	return cli_usage(COMMAND, "-u is strace's: write 'kymo syscalls -f -- setpriv --reuid %s --init-groups COMMAND', or trace it with --pid", value);
+	return cli_usage(COMMAND,
+			 "-u is strace's: write 'kymo syscalls -f -- setpriv --reuid %s --init-groups COMMAND', or "
+			 "trace it with --pid",
+			 value);
 }
 
 static int refuse_signals(words_t *words, const char *value)
 {
-	return cli_usage(COMMAND, "-I is strace's: kymo can be interrupted at any time, and the command has the terminal's first interrupt");
+	return cli_usage(COMMAND, "-I is strace's: kymo can be interrupted at any time, and the command has the "
+				  "terminal's first interrupt");
 }
 
 static int refuse_overhead(words_t *words, const char *value)
@@ -421,7 +440,8 @@ static int refuse_context(words_t *words, const char *value)
 	return cli_usage(COMMAND, "--secontext is strace's: kymo does not show SELinux contexts");
 }
 
-/* ---- the table --------------------------------------------------------------------------------------------------------- */
+/* ---- the table
+ * --------------------------------------------------------------------------------------------------------- */
 
 struct word {
 	char letter;
@@ -496,7 +516,8 @@ static const struct word table[] = {
 };
 
 /* Those of -e that have long names of their own. */
-static const char *const qualifiers[] = { "trace", "abbrev", "raw", "signal", "status", "fault", "decode-pids", "verbose", "read", "write", "kvm" };
+static const char *const qualifiers[] = { "trace",       "abbrev",  "raw",  "signal", "status", "fault",
+					  "decode-pids", "verbose", "read", "write",  "kvm" };
 
 enum { N_WORDS = kymo_countof(table), N_QUALIFIERS = kymo_countof(qualifiers) };
 
@@ -508,7 +529,8 @@ static void fill(struct cli_option options[N_WORDS + N_QUALIFIERS])
 		options[N_WORDS + i] = (struct cli_option){ N_WORDS + i + 1, 0, qualifiers[i], "SET" };
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------------- */
+/* ---- reading
+ * ------------------------------------------------------------------------------------------------------------- */
 
 static int take(words_t *words, int option, const char *value)
 {

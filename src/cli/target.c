@@ -113,7 +113,8 @@ void cli_target_nearest(const struct cli_target *target, const char *file, const
 
 		/* What cannot be read has been told already. */
 		kymo_error_destroy(cli_target_open(target, i, &module));
-		if (module && (!file || kymo_name_matches_file(file, kymo_module_path(module), kymo_module_soname(module))))
+		if (module &&
+		    (!file || kymo_name_matches_file(file, kymo_module_path(module), kymo_module_soname(module))))
 			kymo_module_nearest(module, name, out, size);
 		kymo_module_close(module);
 	}

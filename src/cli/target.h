@@ -10,10 +10,10 @@
 #include "sym/sym.h"
 
 struct cli_target {
-	pid_t pid;			/* 0: a file */
-	struct kymo_maps maps;		/* of the process */
-	char *file;			/* path of the one file */
-	KYMO_VEC(const struct kymo_map *) files;	/* of the process, one map each, by path */
+	pid_t pid;                               /* 0: a file */
+	struct kymo_maps maps;                   /* of the process */
+	char *file;                              /* path of the one file */
+	KYMO_VEC(const struct kymo_map *) files; /* of the process, one map each, by path */
 };
 
 /* `text` is a PID when it has digits only. USAGE, NOT_FOUND, GONE, PERMISSION. */
@@ -26,8 +26,8 @@ size_t cli_target_count(const struct cli_target *target);
 struct kymo_error *cli_target_open(const struct cli_target *target, size_t i, struct kymo_module **ret);
 
 /*
- * The function names nearest to `name`, as kymo_module_nearest() gives them, of the first file that has such; "" where none
- * has. `file` is what the user calls the file, or NULL: any.
+ * The function names nearest to `name`, as kymo_module_nearest() gives them, of the first file that has such; "" where
+ * none has. `file` is what the user calls the file, or NULL: any.
  */
 void cli_target_nearest(const struct cli_target *target, const char *file, const char *name, char *out, size_t size);
 

@@ -15,7 +15,7 @@
 #include "proc/proc.h"
 
 #define COMM_SIZE 16
-#define ARGV0_LIMIT 65536	/* bytes of a command line that are looked at */
+#define ARGV0_LIMIT 65536 /* bytes of a command line that are looked at */
 #define NEAREST_MAX 3
 
 /* What a process is called, in the three ways that users know. */
@@ -25,7 +25,8 @@ struct called {
 	char argv0[NAME_MAX + 1];
 };
 
-/* ---- process ids --------------------------------------------------------------------------------------------------- */
+/* ---- process ids ---------------------------------------------------------------------------------------------------
+ */
 
 static bool has_pid(const struct cli_targets *targets, pid_t pid)
 {
@@ -83,7 +84,8 @@ static struct kymo_error *find_pids(struct cli_targets *targets)
 		if (is_alive(targets->pids.items[i]))
 			error = add_pid(&found, kymo_process_of(targets->pids.items[i], NULL));
 		else
-			error = kymo_error_create(KYMO_ERROR_NOT_FOUND, "there is no process %d", targets->pids.items[i]);
+			error = kymo_error_create(KYMO_ERROR_NOT_FOUND, "there is no process %d",
+						  targets->pids.items[i]);
 	}
 	if (error) {
 		kymo_vec_deinit(&found.pids);
@@ -96,7 +98,8 @@ static struct kymo_error *find_pids(struct cli_targets *targets)
 	return NULL;
 }
 
-/* ---- names --------------------------------------------------------------------------------------------------------- */
+/* ---- names ---------------------------------------------------------------------------------------------------------
+ */
 
 struct kymo_error *cli_targets_add_name(struct cli_targets *targets, const char *name)
 {
@@ -128,7 +131,7 @@ static void read_program(int directory, char ret[NAME_MAX + 1])
 	char path[PATH_MAX], *deleted;
 	ssize_t length = readlinkat(directory, "exe", path, sizeof(path) - 1);
 
-	if (length <= 0)	/* another user's is not to be had */
+	if (length <= 0) /* another user's is not to be had */
 		return;
 	path[length] = '\0';
 	deleted = strstr(path, " (deleted)");
@@ -145,7 +148,8 @@ static void read_program_of_kymo(char ret[NAME_MAX + 1])
 		read_program(self, ret);
 }
 
-/* False for what has no program (a kernel thread, a process that has ended), and for kymo itself, whichever copy of it. */
+/* False for what has no program (a kernel thread, a process that has ended), and for kymo itself, whichever copy of it.
+ */
 static bool read_called(pid_t pid, struct called *ret)
 {
 	kymo_cleanup_close int directory = -1;
@@ -165,7 +169,8 @@ static bool read_called(pid_t pid, struct called *ret)
 
 static bool is_called(const struct called *called, const char *name)
 {
-	return !fnmatch(name, called->comm, 0) || !fnmatch(name, called->argv0, 0) || !fnmatch(name, called->program, 0);
+	return !fnmatch(name, called->comm, 0) || !fnmatch(name, called->argv0, 0) ||
+	       !fnmatch(name, called->program, 0);
 }
 
 static int by_id(const void *a, const void *b)
@@ -213,7 +218,7 @@ static void suggest(const char *name, const struct cli_targets *all, char *out, 
 		size_t left = 0;
 
 		length += (size_t)snprintf(out + length, size - length, "%s'%s'", i ? " or " : "; did you mean ", near);
-		for (size_t k = 0; k < n; k++)	/* each name once */
+		for (size_t k = 0; k < n; k++) /* each name once */
 			if (strcmp(words[k], near))
 				words[left++] = words[k];
 		n = left;
@@ -222,7 +227,8 @@ static void suggest(const char *name, const struct cli_targets *all, char *out, 
 		strcpy(out + length, "?");
 }
 
-static struct kymo_error *find_name(struct cli_targets *targets, const char *name, const struct cli_targets *all, FILE *told)
+static struct kymo_error *find_name(struct cli_targets *targets, const char *name, const struct cli_targets *all,
+				    FILE *told)
 {
 	struct kymo_error *error = NULL;
 	struct called called;

@@ -12,8 +12,8 @@
 #include "base/vec.h"
 
 struct cli_targets {
-	KYMO_VEC(pid_t) pids;		/* the processes, each once; the named ones after cli_targets_find() */
-	KYMO_VEC(const char *) names;	/* as given; strings are the caller's */
+	KYMO_VEC(pid_t) pids;         /* the processes, each once; the named ones after cli_targets_find() */
+	KYMO_VEC(const char *) names; /* as given; strings are the caller's */
 };
 
 /* Add `text`, one process id or several with commas between them. USAGE; nothing is added then. */
@@ -26,9 +26,10 @@ struct kymo_error *cli_targets_add_name(struct cli_targets *targets, const char 
 bool cli_targets_is_empty(const struct cli_targets *targets);
 
 /*
- * Find the processes: the id of a thread becomes its process, each id must be that of a living process, and each name must match one. A name matches what /proc/PID/comm says, or the last part of the
- * program's path or of its argv[0]. Processes of kymo match no name. Each process is there once afterwards, ids first. For each name a line on `told` says which processes it means; NULL: none does.
- * NOT_FOUND, with the nearest names.
+ * Find the processes: the id of a thread becomes its process, each id must be that of a living process, and each name
+ * must match one. A name matches what /proc/PID/comm says, or the last part of the program's path or of its argv[0].
+ * Processes of kymo match no name. Each process is there once afterwards, ids first. For each name a line on `told`
+ * says which processes it means; NULL: none does. NOT_FOUND, with the nearest names.
  */
 struct kymo_error *cli_targets_find(struct cli_targets *targets, FILE *told);
 

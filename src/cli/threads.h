@@ -14,19 +14,20 @@ struct cli_threads {
 	char comm[64];
 	struct kymo_thread_infos threads;
 	uint64_t at_ns;
-	double *shares;			/* of one CPU, for each thread; NULL: there was no look before */
+	double *shares; /* of one CPU, for each thread; NULL: there was no look before */
 	struct kymo_status *recordings;
 	size_t n_recordings;
 	bool knows_recordings;
-	pid_t tracer_tid, tracer_pid;	/* the tracer that was asked for last */
+	pid_t tracer_tid, tracer_pid; /* the tracer that was asked for last */
 	char tracer_comm[32];
 	struct kymo_engine_info *engines; /* sorted by tid */
 	size_t n_engines;
-	pid_t hub;			/* the tracer that has told them; 0: none has */
-	pid_t silent;			/* a tracer that has not answered in time */
+	pid_t hub;    /* the tracer that has told them; 0: none has */
+	pid_t silent; /* a tracer that has not answered in time */
 };
 
-/* Look at the process of `pid`, which may be any of its threads. GONE: also where it is another process than the one of the look before. */
+/* Look at the process of `pid`, which may be any of its threads. GONE: also where it is another process than the one of
+ * the look before. */
 struct kymo_error *cli_threads_look(struct cli_threads *view, pid_t pid);
 
 /* The engines of its threads, asked of their hub. `before` is the look before. */

@@ -15,19 +15,28 @@ static const struct {
 	unsigned int events;
 	const char *word; /* in the table, where all of these are in the mask */
 } groups[] = {
-	{ KYMO_EVENTS_SYSCALL, "calls" },   { KYMO_EVENTS_SIGNAL, "signals" },
-	{ KYMO_EVENT_SYSCALL_ENTRY, "syscall_entry" }, { KYMO_EVENT_SYSCALL_EXIT, "syscall_exit" },
-	{ KYMO_EVENT_SIGNAL, "signal" },    { KYMO_EVENT_SIGNAL_IGN, "signal_ign" },
-	{ KYMO_EVENT_SIGNAL_STOP, "signal_stop" }, { KYMO_EVENT_SIGNAL_TERM, "signal_term" },
-	{ KYMO_EVENT_SIGNAL_CORE, "signal_core" }, { KYMO_EVENT_QUIESCE, "quiesce" },
-	{ KYMO_EVENT_CLONE, "clone" },	    { KYMO_EVENT_EXEC, "exec" },
-	{ KYMO_EVENT_EXIT, "exit" },	    { KYMO_EVENT_DEATH, "death" },
-	{ KYMO_EVENT_REAP, "reap" },	    { KYMO_EVENT_JCTL, "jctl" },
+	{ KYMO_EVENTS_SYSCALL, "calls" },
+	{ KYMO_EVENTS_SIGNAL, "signals" },
+	{ KYMO_EVENT_SYSCALL_ENTRY, "syscall_entry" },
+	{ KYMO_EVENT_SYSCALL_EXIT, "syscall_exit" },
+	{ KYMO_EVENT_SIGNAL, "signal" },
+	{ KYMO_EVENT_SIGNAL_IGN, "signal_ign" },
+	{ KYMO_EVENT_SIGNAL_STOP, "signal_stop" },
+	{ KYMO_EVENT_SIGNAL_TERM, "signal_term" },
+	{ KYMO_EVENT_SIGNAL_CORE, "signal_core" },
+	{ KYMO_EVENT_QUIESCE, "quiesce" },
+	{ KYMO_EVENT_CLONE, "clone" },
+	{ KYMO_EVENT_EXEC, "exec" },
+	{ KYMO_EVENT_EXIT, "exit" },
+	{ KYMO_EVENT_DEATH, "death" },
+	{ KYMO_EVENT_REAP, "reap" },
+	{ KYMO_EVENT_JCTL, "jctl" },
 };
 
 static const char *const wishes[] = { "stop", "interrupt", "report", "singlestep", "blockstep", "resume", "detach" };
 
-/* ---- asking ------------------------------------------------------------------------------------------------------------------ */
+/* ---- asking
+ * ------------------------------------------------------------------------------------------------------------------ */
 
 static int compare(const void *a, const void *b)
 {
@@ -82,7 +91,8 @@ void cli_threads_look_at_engines(struct cli_threads *view, const struct cli_thre
 	view->silent = err == -ETIMEDOUT ? view->threads.items[i].tracer : 0;
 }
 
-/* ---- showing ----------------------------------------------------------------------------------------------------------------- */
+/* ---- showing
+ * ----------------------------------------------------------------------------------------------------------------- */
 
 /* The first engine of a thread, and how many there are. */
 static const struct kymo_engine_info *engines_of(const struct cli_threads *view, pid_t tid, size_t *n_ret)

@@ -15,7 +15,7 @@
 
 #define PERIOD_NS 1000000000ull
 
-enum { GO_ON = -1, DRAW = -2 };	/* or an exit status */
+enum { GO_ON = -1, DRAW = -2 }; /* or an exit status */
 
 /* Those that shall end it, but where somebody has had them ignored, and those that change the terminal. */
 static int catch_signals(sigset_t *ret)
@@ -72,7 +72,7 @@ static int take_signal(struct cli_screen *screen, int fd)
 		return DRAW;
 	case SIGTSTP:
 		return stop(screen);
-	case SIGCONT:	/* the shell has had the terminal meanwhile */
+	case SIGCONT: /* the shell has had the terminal meanwhile */
 		cli_screen_leave(screen);
 		return cli_screen_enter(screen) ? DRAW : 1;
 	}
@@ -92,7 +92,8 @@ static int take_key(void)
 /* Until the next look is due. */
 static int wait_for_user(struct cli_screen *screen, int signals, uint64_t until_ns)
 {
-	struct pollfd fds[] = { { .fd = signals, .events = POLLIN }, { .fd = screen->has_keys ? STDIN_FILENO : -1, .events = POLLIN } };
+	struct pollfd fds[] = { { .fd = signals, .events = POLLIN },
+				{ .fd = screen->has_keys ? STDIN_FILENO : -1, .events = POLLIN } };
 
 	for (;;) {
 		const uint64_t now = kymo_now_ns();

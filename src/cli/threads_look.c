@@ -39,7 +39,8 @@ static const struct kymo_thread_info *first_thread(const struct kymo_thread_info
 /* The first thread stays as long as the process does. */
 static bool is_another(const struct cli_threads *before, const struct kymo_thread_infos *now)
 {
-	const struct kymo_thread_info *then = first_thread(&before->threads, before->pid), *first = first_thread(now, before->pid);
+	const struct kymo_thread_info *then = first_thread(&before->threads, before->pid),
+				      *first = first_thread(now, before->pid);
 
 	return then && first && !is_same(then, first);
 }

@@ -39,7 +39,8 @@ static pid_t find_tracer(struct cli_threads *view, pid_t tid)
 	return view->tracer_pid;
 }
 
-/* ---- the table ----------------------------------------------------------------------------------------------------------- */
+/* ---- the table
+ * ----------------------------------------------------------------------------------------------------------- */
 
 /* Text of another program's, and blanks up to `width` columns, as far as a character is one. */
 static void print_padded(FILE *out, const char *text, int width)
@@ -124,7 +125,8 @@ static int print_head(const struct cli_threads *view, FILE *out)
 	for (size_t i = 0; i < view->n_recordings; i++) {
 		const struct kymo_status *recording = &view->recordings[i];
 
-		fprintf(out, "%zu site%s of kymo's, recorded into ", recording->n_sites, recording->n_sites == 1 ? "" : "s");
+		fprintf(out, "%zu site%s of kymo's, recorded into ", recording->n_sites,
+			recording->n_sites == 1 ? "" : "s");
 		cli_print_text(out, recording->directory);
 		if (recording->recorder)
 			fprintf(out, " by process %d\n", recording->recorder);
@@ -132,8 +134,11 @@ static int print_head(const struct cli_threads *view, FILE *out)
 			fprintf(out, " by a process that is gone; 'kymo detach %d' cleans up\n", view->pid);
 	}
 	if (!may_look(view))
-		fputs("only a user who may trace the process sees where its threads sleep, and whether they are recorded\n", out);
-	fprintf(out, "    TID  %-16s %-8s %9s%s  %-18s %-16s %s\n", "NAME", "STATE", "CPU", view->shares ? "   SHARE" : "", "IN", "TRACER", "ENGINES");
+		fputs("only a user who may trace the process sees where its threads sleep, and whether they are "
+		      "recorded\n",
+		      out);
+	fprintf(out, "    TID  %-16s %-8s %9s%s  %-18s %-16s %s\n", "NAME", "STATE", "CPU",
+		view->shares ? "   SHARE" : "", "IN", "TRACER", "ENGINES");
 	return 2 + (int)view->n_recordings + !may_look(view);
 }
 
@@ -166,7 +171,8 @@ void cli_threads_print(struct cli_threads *view, FILE *out, int rows)
 		fprintf(out, "… and %s more\n", cli_format_count(view->threads.n - n, count));
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------------------------------------- */
+/* ---- JSON
+ * ---------------------------------------------------------------------------------------------------------------- */
 
 static void print_recordings_json(const struct cli_threads *view, FILE *out)
 {
@@ -205,8 +211,8 @@ static void print_thread_json(struct cli_threads *view, const struct kymo_thread
 
 	fprintf(out, "  {\"tid\": %d, \"comm\": ", thread->tid);
 	cli_print_json(out, thread->comm);
-	fprintf(out, ", \"state\": \"%s\", \"cpu_ns\": %" PRIu64 ", \"may_look\": %s, \"syscall\": ", state_word(thread->state), thread->cpu_ns,
-		thread->may_look ? "true" : "false");
+	fprintf(out, ", \"state\": \"%s\", \"cpu_ns\": %" PRIu64 ", \"may_look\": %s, \"syscall\": ",
+		state_word(thread->state), thread->cpu_ns, thread->may_look ? "true" : "false");
 	cli_print_json(out, thread->call < 0 ? NULL : kymo_syscall_name_or_number((uint64_t)thread->call, number));
 	fputs(", \"wchan\": ", out);
 	cli_print_json(out, *thread->wchan ? thread->wchan : NULL);

@@ -21,68 +21,71 @@
 
 #define KYMO_CTF_MAGIC 0xC1FC1FC1u
 
-/* The `cpu_id` of a stream without records, which tells of hits in vfork children: they run in their parent's memory until they execute something, and are counted only. */
+/* The `cpu_id` of a stream without records, which tells of hits in vfork children: they run in their parent's memory
+ * until they execute something, and are counted only. */
 #define KYMO_CTF_NO_CPU UINT32_MAX
 
-/* Packet header and packet context, as the TSDL declares them; packed, little endian. Sizes in bits, as CTF wants them. */
+/* Packet header and packet context, as the TSDL declares them; packed, little endian. Sizes in bits, as CTF wants them.
+ */
 struct kymo_ctf_packet {
 	uint32_t magic;
 	uint8_t uuid[16];
-	uint32_t stream_id;		/* 0 */
-	uint64_t content_size;		/* bits, this header included */
-	uint64_t packet_size;		/* bits */
-	uint64_t timestamp_begin;	/* TSC, <= the first record's */
-	uint64_t timestamp_end;		/* TSC, >= the last record's */
-	uint64_t events_discarded;	/* running total of the stream up to the end of this packet */
-	uint64_t packet_seq_num;	/* running number in the stream; a gap is overwritten packets */
+	uint32_t stream_id;        /* 0 */
+	uint64_t content_size;     /* bits, this header included */
+	uint64_t packet_size;      /* bits */
+	uint64_t timestamp_begin;  /* TSC, <= the first record's */
+	uint64_t timestamp_end;    /* TSC, >= the last record's */
+	uint64_t events_discarded; /* running total of the stream up to the end of this packet */
+	uint64_t packet_seq_num;   /* running number in the stream; a gap is overwritten packets */
 	uint32_t cpu_id;
 } __attribute__((packed));
 
 /* ---- schema ---------------------------------------------------------------------------------------------------- */
 
 struct kymo_ctf_field {
-	char *name;			/* as the user sees it ("size"); the TSDL has it with a leading "_". Bytes are two fields there: "_NAME_length", and a sequence */
+	char *name; /* as the user sees it ("size"); the TSDL has it with a leading "_". Bytes are two fields there:
+		       "_NAME_length", and a sequence */
 	enum kymo_type type;
 };
 
 /* What an event tells about its function. */
 enum kymo_ctf_kind {
-	KYMO_CTF_PLACE,			/* nothing: any instruction; also what traces say that know no kinds */
-	KYMO_CTF_ENTRY,			/* it is entered */
-	KYMO_CTF_RETURN,		/* it is left, by one of its exits */
-	KYMO_CTF_MARKER,		/* nothing; its author marked it. Copies of a marker are events of one name */
-	KYMO_CTF_SYSCALL,		/* nothing; a system call is made, that of its name */
-	KYMO_CTF_SYSRET,		/* nothing; any system call has come back */
+	KYMO_CTF_PLACE,   /* nothing: any instruction; also what traces say that know no kinds */
+	KYMO_CTF_ENTRY,   /* it is entered */
+	KYMO_CTF_RETURN,  /* it is left, by one of its exits */
+	KYMO_CTF_MARKER,  /* nothing; its author marked it. Copies of a marker are events of one name */
+	KYMO_CTF_SYSCALL, /* nothing; a system call is made, that of its name */
+	KYMO_CTF_SYSRET,  /* nothing; any system call has come back */
 };
 
 /* A record that strings make larger than this is none: what writes records cuts strings far below. */
 #define KYMO_CTF_MAX_RECORD (16u << 10)
-#define KYMO_CTF_MAX_RECORD_OF_BYTES (68u << 10)	/* the same of one that has bytes */
+#define KYMO_CTF_MAX_RECORD_OF_BYTES (68u << 10) /* the same of one that has bytes */
 
 struct kymo_ctf_event {
 	uint32_t id;
-	char *name;			/* "libc:malloc" */
+	char *name; /* "libc:malloc" */
 	struct kymo_ctf_field *fields;
 	uint32_t n_fields;
-	bool has_stack_pointer;		/* of ENTRY and RETURN: one field more, KYMO_STACK_POINTER_FIELD, behind the others */
-	bool has_faults;		/* the record carries the faults byte */
-	uint32_t size;			/* least bytes of a record, header included; computed by kymo_ctf_event_size() */
-	/* What the report says about the site; in the TSDL event block all of it is one `model.emf.uri` (see site.h) that other
-	 * readers skip. May be NULL / 0. */
-	char *path;			/* the file */
-	uint64_t offset;		/* in the file */
-	char *symbol;			/* "malloc+0x12" */
-	char *build_id;			/* hex */
-	char *source;			/* "server.c:120" */
-	char *format;			/* a marker's: "fd=%d path=%s" */
+	bool has_stack_pointer; /* of ENTRY and RETURN: one field more, KYMO_STACK_POINTER_FIELD, behind the others */
+	bool has_faults;        /* the record carries the faults byte */
+	uint32_t size;          /* least bytes of a record, header included; computed by kymo_ctf_event_size() */
+	/* What the report says about the site; in the TSDL event block all of it is one `model.emf.uri` (see site.h)
+	 * that other readers skip. May be NULL / 0. */
+	char *path;      /* the file */
+	uint64_t offset; /* in the file */
+	char *symbol;    /* "malloc+0x12" */
+	char *build_id;  /* hex */
+	char *source;    /* "server.c:120" */
+	char *format;    /* a marker's: "fd=%d path=%s" */
 	enum kymo_ctf_kind kind;
 	/* Of ENTRY and RETURN: of the function's entry in the file; `path`, `build_id` and this name the function. */
 	uint64_t function_offset;
 };
 
 struct kymo_ctf_env {
-	char *key;			/* [A-Za-z_][A-Za-z0-9_]* */
-	char *value;			/* any text; written escaped */
+	char *key;   /* [A-Za-z_][A-Za-z0-9_]* */
+	char *value; /* any text; written escaped */
 };
 
 /*
@@ -91,33 +94,33 @@ struct kymo_ctf_env {
  * are TSC, 0 for not known: such a beginning is before all others.
  */
 struct kymo_ctf_thread {
-	int32_t tid;			/* as records have it */
-	int32_t pid;			/* 0: not known */
+	int32_t tid; /* as records have it */
+	int32_t pid; /* 0: not known */
 	uint64_t begin;
 	char *comm;
 };
 
 struct kymo_ctf_process {
 	int32_t pid;
-	int32_t parent;			/* 0: not known */
+	int32_t parent; /* 0: not known */
 	uint64_t begin, end;
-	char *command;			/* arguments separated by spaces */
+	char *command; /* arguments separated by spaces */
 };
 
 struct kymo_ctf_trace {
 	uint8_t uuid[16];
-	uint64_t clock_frequency;	/* TSC ticks a second */
-	uint64_t clock_offset_s;	/* clock value 0 in seconds since 1970 … */
-	uint64_t clock_offset;		/* … and ticks */
+	uint64_t clock_frequency; /* TSC ticks a second */
+	uint64_t clock_offset_s;  /* clock value 0 in seconds since 1970 … */
+	uint64_t clock_offset;    /* … and ticks */
 	bool clock_is_invariant;
-	int64_t monotonic_offset_ns;	/* nanoseconds: CLOCK_MONOTONIC = wall time + this */
+	int64_t monotonic_offset_ns; /* nanoseconds: CLOCK_MONOTONIC = wall time + this */
 	struct kymo_ctf_env *env;
 	size_t n_env;
-	struct kymo_ctf_event *events;	/* indexed by position; ids unique, not necessarily dense */
+	struct kymo_ctf_event *events; /* indexed by position; ids unique, not necessarily dense */
 	size_t n_events;
-	struct kymo_ctf_thread *threads;	/* sorted by tid, then begin; no two are equal in both */
+	struct kymo_ctf_thread *threads; /* sorted by tid, then begin; no two are equal in both */
 	size_t n_threads;
-	struct kymo_ctf_process *processes;	/* sorted by pid, then begin; likewise */
+	struct kymo_ctf_process *processes; /* sorted by pid, then begin; likewise */
 	size_t n_processes;
 };
 
@@ -142,8 +145,8 @@ static inline uint32_t kymo_ctf_n_values(const struct kymo_ctf_event *event)
 	return event->n_fields + event->has_stack_pointer;
 }
 
-/* Bytes of the record of `event` that begins at `bytes`, of which `left` are there; 0 where they are not all of it, or it is larger
- * than kymo_ctf_record_max(). The bytes may change while this looks at them. */
+/* Bytes of the record of `event` that begins at `bytes`, of which `left` are there; 0 where they are not all of it, or
+ * it is larger than kymo_ctf_record_max(). The bytes may change while this looks at them. */
 uint32_t kymo_ctf_record_size(const struct kymo_ctf_event *event, const uint8_t *bytes, size_t left);
 
 /* Free what the members point to (all from malloc). */
@@ -152,16 +155,16 @@ void kymo_ctf_event_deinit(struct kymo_ctf_event *event);
 /* The same of a trace, and zero the struct. */
 void kymo_ctf_trace_deinit(struct kymo_ctf_trace *trace);
 
-/* Add a key to the env; strings are copied. An existing key is replaced. Keys as `thread_7` and `process_7_1_0_0` are the
- * tables' own. */
+/* Add a key to the env; strings are copied. An existing key is replaced. Keys as `thread_7` and `process_7_1_0_0` are
+ * the tables' own. */
 struct kymo_error *kymo_ctf_trace_set_env(struct kymo_ctf_trace *trace, const char *key, const char *value);
 /* The value, or NULL. */
 const char *kymo_ctf_trace_env(const struct kymo_ctf_trace *trace, const char *key);
 
 /*
- * Add to the tables; strings are copied. An entry with the same id and the same `begin` is replaced, so that a name can be
- * looked at again and again. The table of threads need not be complete. Pointers into the tables are good until the next
- * addition.
+ * Add to the tables; strings are copied. An entry with the same id and the same `begin` is replaced, so that a name can
+ * be looked at again and again. The table of threads need not be complete. Pointers into the tables are good until the
+ * next addition.
  */
 struct kymo_error *kymo_ctf_trace_add_thread(struct kymo_ctf_trace *trace, int32_t tid, int32_t pid, uint64_t begin,
 					     const char *comm);
@@ -172,14 +175,14 @@ struct kymo_error *kymo_ctf_trace_add_process(struct kymo_ctf_trace *trace, int3
 void kymo_ctf_trace_end_process(struct kymo_ctf_trace *trace, int32_t pid, uint64_t end);
 
 /*
- * Who had the id at `tsc`: the last that had begun by then, or the first of all, as a beginning may be noticed late. NULL
- * where the table has nobody of that id.
+ * Who had the id at `tsc`: the last that had begun by then, or the first of all, as a beginning may be noticed late.
+ * NULL where the table has nobody of that id.
  */
 const struct kymo_ctf_thread *kymo_ctf_trace_thread(const struct kymo_ctf_trace *trace, int32_t tid, uint64_t tsc);
 const struct kymo_ctf_process *kymo_ctf_trace_process(const struct kymo_ctf_trace *trace, int32_t pid, uint64_t tsc);
 
-/* The process that a record's thread belonged to: by the table of threads, else the one whose pid the tid is, else the only
- * one there is. Or NULL. */
+/* The process that a record's thread belonged to: by the table of threads, else the one whose pid the tid is, else the
+ * only one there is. Or NULL. */
 const struct kymo_ctf_process *kymo_ctf_trace_process_of(const struct kymo_ctf_trace *trace, int32_t tid, uint64_t tsc);
 
 /* How many entries the tables have for an id. */
@@ -189,8 +192,8 @@ size_t kymo_ctf_trace_n_processes_of(const struct kymo_ctf_trace *trace, int32_t
 /* How many different pids the tables have. */
 size_t kymo_ctf_trace_n_pids(const struct kymo_ctf_trace *trace);
 
-/* Write `metadata` in the directory `dirfd`, through a hidden temporary name and rename, so that a reader sees the old one or the
- * new one. */
+/* Write `metadata` in the directory `dirfd`, through a hidden temporary name and rename, so that a reader sees the old
+ * one or the new one. */
 struct kymo_error *kymo_ctf_write_metadata(int dirfd, const struct kymo_ctf_trace *trace);
 
 /* Parse TSDL as kymo_ctf_write_metadata() writes it. BAD_DATA with the line: "metadata:12: …". */
@@ -203,11 +206,11 @@ struct kymo_ctf_reader;
 /* A record. Pointers are good until the next call. */
 struct kymo_ctf_record {
 	const struct kymo_ctf_event *event;
-	uint64_t tsc;			/* full 64 bits */
+	uint64_t tsc; /* full 64 bits */
 	int32_t tid;
 	uint32_t cpu;
 	uint8_t faults;
-	uint64_t values[KYMO_EVENT_MAX_ARGS];	/* sign-extended for signed types; of others as the next two give it */
+	uint64_t values[KYMO_EVENT_MAX_ARGS]; /* sign-extended for signed types; of others as the next two give it */
 };
 
 /* Value `i`, which is a string (the target's bytes, whatever they are), or a double. */
@@ -243,10 +246,11 @@ static inline double kymo_ctf_double(const struct kymo_ctf_record *record, uint3
 
 /* A span of time in which records were lost. */
 struct kymo_ctf_loss {
-	uint64_t begin, end;		/* TSC */
-	uint64_t events;		/* 0 when it is packets that were overwritten */
+	uint64_t begin, end; /* TSC */
+	uint64_t events;     /* 0 when it is packets that were overwritten */
 	uint64_t packets;
-	uint32_t cpu;			/* KYMO_CTF_NO_CPU: hits of vfork children, whoever else is recorded in that span has all records */
+	uint32_t cpu; /* KYMO_CTF_NO_CPU: hits of vfork children, whoever else is recorded in that span has all records
+		       */
 };
 
 /* Open a trace directory. NOT_FOUND when DIR or its metadata is not there, BAD_DATA. */
@@ -255,8 +259,9 @@ void kymo_ctf_close(struct kymo_ctf_reader *reader);
 const struct kymo_ctf_trace *kymo_ctf_reader_trace(const struct kymo_ctf_reader *reader);
 
 /*
- * The next record of all streams in the order of time. true and `ret`, or false at the end or on an error (`error` is set then,
- * else NULL). A stream that ends within a packet gives the whole records it has, and a warning (kymo_ctf_reader_warnings).
+ * The next record of all streams in the order of time. true and `ret`, or false at the end or on an error (`error` is
+ * set then, else NULL). A stream that ends within a packet gives the whole records it has, and a warning
+ * (kymo_ctf_reader_warnings).
  */
 bool kymo_ctf_next(struct kymo_ctf_reader *reader, struct kymo_ctf_record *ret, struct kymo_error **error);
 
@@ -267,8 +272,9 @@ bool kymo_ctf_next_unordered(struct kymo_ctf_reader *reader, struct kymo_ctf_rec
 const struct kymo_ctf_loss *kymo_ctf_reader_losses(const struct kymo_ctf_reader *reader, size_t *n);
 
 /*
- * The stamp from which on each stream has its records: the first packets of some were overwritten (kymo record --overwrite), and those of an idle CPU go back
- * further than those of a busy one. 0 where each stream has its beginning. It is known once a first record was read by kymo_ctf_next().
+ * The stamp from which on each stream has its records: the first packets of some were overwritten (kymo record
+ * --overwrite), and those of an idle CPU go back further than those of a busy one. 0 where each stream has its
+ * beginning. It is known once a first record was read by kymo_ctf_next().
  */
 uint64_t kymo_ctf_reader_whole_since(const struct kymo_ctf_reader *reader);
 

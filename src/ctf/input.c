@@ -29,8 +29,8 @@ void kymo_input_deinit(struct input *input)
 
 /* Add a warning; without memory there is none, which ends nothing. All of them are about what is missing or in disorder
  * from where the stream is. */
-__attribute__((format(printf, 3, 4)))
-static void warn(struct findings *findings, const struct input *input, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void warn(struct findings *findings, const struct input *input,
+						       const char *format, ...)
 {
 	char *what, *sentence;
 	va_list args;
@@ -221,7 +221,8 @@ static bool begin_packet(struct input *input, const uint8_t *uuid, struct findin
 		       __builtin_add_overflow(begin, packet.packet_size / 8, &packet_end) || packet_end > INT64_MAX))
 		wrong = "has an impossible size";
 	if (wrong) {
-		warn(findings, input, "the packet at byte %" PRIu64 " %s; the rest of the stream was left out", begin, wrong);
+		warn(findings, input, "the packet at byte %" PRIu64 " %s; the rest of the stream was left out", begin,
+		     wrong);
 		return false;
 	}
 	if (!count_losses(input, &packet, findings))
@@ -253,18 +254,23 @@ static void warn_of_rest(struct input *input, const struct layout *layouts, uint
 		memcpy(&header, input->window + input->at, sizeof(header));
 		header &= KYMO_EVENT_ID_MAX;
 		if (header >= n_layouts || !layouts[header].event) {
-			warn(findings, input, "the record at byte %" PRIu64 " has the unknown id %" PRIu64 "; %" PRIu64
-			     " bytes of its packet were left out", position(input), header, left);
+			warn(findings, input,
+			     "the record at byte %" PRIu64 " has the unknown id %" PRIu64 "; %" PRIu64
+			     " bytes of its packet were left out",
+			     position(input), header, left);
 			return;
 		}
 		largest = kymo_ctf_record_max(layouts[header].event);
 	}
 	if (left >= largest)
-		warn(findings, input, "the record at byte %" PRIu64 " is larger than %u bytes; %" PRIu64
-		     " bytes of its packet were left out", position(input), largest, left);
+		warn(findings, input,
+		     "the record at byte %" PRIu64 " is larger than %u bytes; %" PRIu64
+		     " bytes of its packet were left out",
+		     position(input), largest, left);
 	else
-		warn(findings, input, "the record at byte %" PRIu64 " runs over the end of its packet; %" PRIu64
-		     " bytes were left out", position(input), left);
+		warn(findings, input,
+		     "the record at byte %" PRIu64 " runs over the end of its packet; %" PRIu64 " bytes were left out",
+		     position(input), left);
 }
 
 /* Is an unknown id what stopped the decoder, or a record that is too large? More bytes don't help then. */

@@ -17,8 +17,8 @@
 
 /* How a record of one event id is laid out. */
 struct layout {
-	const struct kymo_ctf_event *event;	/* NULL: no such id */
-	uint32_t size;				/* the least */
+	const struct kymo_ctf_event *event; /* NULL: no such id */
+	uint32_t size;                      /* the least */
 	uint8_t n_fields;
 	bool has_faults, varies;
 	uint8_t types[KYMO_EVENT_MAX_ARGS];
@@ -27,28 +27,29 @@ struct layout {
 /* What all inputs of a reader add to. */
 struct findings {
 	KYMO_VEC(struct kymo_ctf_loss) losses;
-	size_t n_sorted;		/* losses that are in order already */
+	size_t n_sorted; /* losses that are in order already */
 	KYMO_VEC(char *) warnings;
-	uint64_t damaged_since;		/* TSC; UINT64_MAX: nothing is damaged */
-	uint64_t whole_since;		/* TSC of the latest packet that is the first one left of its stream; 0: no stream's first packet is missing */
-	struct kymo_error *error;	/* the first one that ends reading */
+	uint64_t damaged_since; /* TSC; UINT64_MAX: nothing is damaged */
+	uint64_t whole_since; /* TSC of the latest packet that is the first one left of its stream; 0: no stream's first
+				 packet is missing */
+	struct kymo_error *error; /* the first one that ends reading */
 };
 
 struct input {
-	char *name;			/* safe to print */
+	char *name; /* safe to print */
 	int fd;
-	uint64_t size;			/* of the file when it was opened: a recording that goes on may write as fast as it is read */
-	uint8_t *window;		/* made at the first read */
+	uint64_t size;   /* of the file when it was opened: a recording that goes on may write as fast as it is read */
+	uint8_t *window; /* made at the first read */
 	size_t window_size;
-	uint64_t window_offset;		/* in the file, of the window's first byte */
-	size_t filled;			/* bytes in the window */
-	size_t at;			/* next byte to decode */
-	size_t limit;			/* end of what may be decoded: of the window or of the packet's content */
-	uint64_t packet_begin, content_end, packet_end;	/* in the file */
-	uint64_t tsc;			/* the last stamp of the packet */
-	struct kymo_ctf_packet packet;	/* valid if n_packets */
+	uint64_t window_offset; /* in the file, of the window's first byte */
+	size_t filled;          /* bytes in the window */
+	size_t at;              /* next byte to decode */
+	size_t limit;           /* end of what may be decoded: of the window or of the packet's content */
+	uint64_t packet_begin, content_end, packet_end; /* in the file */
+	uint64_t tsc;                                   /* the last stamp of the packet */
+	struct kymo_ctf_packet packet;                  /* valid if n_packets */
 	uint64_t n_packets;
-	bool has_content;		/* one of the packets up to this one has more than a header */
+	bool has_content; /* one of the packets up to this one has more than a header */
 	bool in_packet, ended;
 };
 

@@ -15,21 +15,20 @@
 #include "ctf/tsdl.h"
 
 #define MAX_ENV (1u << 20)
-#define MAX_FIELDS (KYMO_EVENT_MAX_ARGS + 1)	/* while the last two may be one */
+#define MAX_FIELDS (KYMO_EVENT_MAX_ARGS + 1) /* while the last two may be one */
 
 struct parser {
 	struct tokenizer in;
 	struct token now;
-	struct kymo_error *error;	/* set by whoever returned false */
+	struct kymo_error *error; /* set by whoever returned false */
 	KYMO_VEC(struct kymo_ctf_env) env;
 	KYMO_VEC(struct kymo_ctf_event) events;
-	uint8_t *ids;			/* a bit for each id that has been declared */
-	bool has_f64;			/* that type is declared */
-	struct kymo_ctf_trace trace;	/* but for env and events */
+	uint8_t *ids;                /* a bit for each id that has been declared */
+	bool has_f64;                /* that type is declared */
+	struct kymo_ctf_trace trace; /* but for env and events */
 };
 
-__attribute__((format(printf, 3, 4)))
-static bool fail_at(struct parser *p, unsigned int line, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static bool fail_at(struct parser *p, unsigned int line, const char *format, ...)
 {
 	va_list args;
 	char *what;
@@ -259,8 +258,8 @@ static bool parse_clock(struct parser *p)
 	uint8_t uuid[16];
 	unsigned int line;
 
-	if (!expect(p, "clock { name = kymo; uuid =") || !take_uuid(p, uuid) ||
-	    !expect(p, "; description =") || !take_string(p, &description) || !expect(p, "; freq ="))
+	if (!expect(p, "clock { name = kymo; uuid =") || !take_uuid(p, uuid) || !expect(p, "; description =") ||
+	    !take_string(p, &description) || !expect(p, "; freq ="))
 		return false;
 	line = p->now.line;
 	if (!take_number(p, UINT64_MAX, &p->trace.clock_frequency))
@@ -293,8 +292,8 @@ static bool join_bytes(struct parser *p, struct kymo_ctf_event *event)
 	size_t n = strlen(bytes->name);
 	kymo_cleanup_free char *name = NULL;
 
-	if (event->n_fields < 2 || bytes->type != KYMO_TYPE_X8 || length->type != KYMO_TYPE_U16 || strncmp(length->name, bytes->name, n) ||
-	    strcmp(length->name + n, "_length"))
+	if (event->n_fields < 2 || bytes->type != KYMO_TYPE_X8 || length->type != KYMO_TYPE_U16 ||
+	    strncmp(length->name, bytes->name, n) || strcmp(length->name + n, "_length"))
 		return fail_expected(p, ";", 1);
 	if (!expect(p, "[") || !take_name(p, 1, &name))
 		return false;
@@ -316,7 +315,8 @@ static bool parse_field(struct parser *p, struct kymo_ctf_event *event)
 		type = kymo_type_parse_any(p->now.text, (uint32_t)p->now.size);
 	if (type < 0 || type == KYMO_TYPE_BYTES || (type == KYMO_TYPE_F64 && !p->has_f64))
 		return fail_expected(p, "type", 4);
-	if (event->n_fields >= KYMO_EVENT_MAX_ARGS && (event->n_fields == MAX_FIELDS || type != KYMO_TYPE_X8 || field[-1].type != KYMO_TYPE_U16))
+	if (event->n_fields >= KYMO_EVENT_MAX_ARGS &&
+	    (event->n_fields == MAX_FIELDS || type != KYMO_TYPE_X8 || field[-1].type != KYMO_TYPE_U16))
 		return fail_at(p, p->now.line, "an event has more than %d fields", KYMO_EVENT_MAX_ARGS);
 	if (!advance(p))
 		return false;

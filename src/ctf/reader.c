@@ -16,7 +16,8 @@
 #define MAX_METADATA (512u << 20)
 #define MAX_STREAMS 4096u
 
-/* Windows of all streams together stay within tens of megabytes, unless there are hundreds of streams, and one is larger than a record. */
+/* Windows of all streams together stay within tens of megabytes, unless there are hundreds of streams, and one is
+ * larger than a record. */
 #define MIN_WINDOW (128u << 10)
 #define MAX_WINDOW (512u << 10)
 #define WINDOWS_TOTAL (32u << 20)
@@ -29,14 +30,14 @@ struct source {
 
 struct kymo_ctf_reader {
 	struct kymo_ctf_trace trace;
-	struct layout *layouts;		/* by id */
+	struct layout *layouts; /* by id */
 	uint32_t n_layouts;
 	KYMO_VEC(struct source) sources;
-	struct source **heap;		/* room for all sources */
+	struct source **heap; /* room for all sources */
 	size_t n_heap;
-	bool merging;			/* the heap is filled, its top was returned last */
-	size_t current;			/* of the unordered way */
-	struct findings *findings;	/* apart, as sorting losses changes what a const reader points to */
+	bool merging;              /* the heap is filled, its top was returned last */
+	size_t current;            /* of the unordered way */
+	struct findings *findings; /* apart, as sorting losses changes what a const reader points to */
 };
 
 void kymo_ctf_close(struct kymo_ctf_reader *reader)

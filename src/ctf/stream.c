@@ -11,15 +11,15 @@
 #include "base/cleanup.h"
 #include "ctf/ctf.h"
 
-#define LARGE_PACKET (256u << 10)	/* below, a stream does not grow fast */
+#define LARGE_PACKET (256u << 10) /* below, a stream does not grow fast */
 #define CACHED ((uint64_t)32 << 20)
 
 struct kymo_ctf_stream {
 	int fd;
-	uint64_t size;			/* end of the last whole packet */
-	uint64_t dropped;		/* up to here the page cache was told to forget */
+	uint64_t size;    /* end of the last whole packet */
+	uint64_t dropped; /* up to here the page cache was told to forget */
 	char *name;
-	struct kymo_ctf_packet header;	/* of the next packet */
+	struct kymo_ctf_packet header; /* of the next packet */
 };
 
 struct kymo_error *kymo_ctf_stream_create(int dirfd, const char *name, const uint8_t uuid[16], uint32_t cpu,
@@ -101,16 +101,18 @@ static int write_packet(struct kymo_ctf_stream *stream, const void *payload, siz
 }
 
 /*
- * A recording of gigabytes would fill the page cache, push the target's files out of it, and cost a fresh page for each one written, which takes longer than
- * the copy. So writing to the disk begins at once, and what lies CACHED bytes back, and is on the disk by then, is dropped. Nothing is waited for: where the disk is slow the
- * pages stay, as ever. Both calls are advice; on a tmpfs they do nothing.
+ * A recording of gigabytes would fill the page cache, push the target's files out of it, and cost a fresh page for each
+ * one written, which takes longer than the copy. So writing to the disk begins at once, and what lies CACHED bytes
+ * back, and is on the disk by then, is dropped. Nothing is waited for: where the disk is slow the pages stay, as ever.
+ * Both calls are advice; on a tmpfs they do nothing.
  */
 static void keep_cache_small(struct kymo_ctf_stream *stream, uint64_t written)
 {
 	sync_file_range(stream->fd, (off_t)(stream->size - written), (off_t)written, SYNC_FILE_RANGE_WRITE);
 	if (stream->size < stream->dropped + 2 * CACHED)
 		return;
-	posix_fadvise(stream->fd, (off_t)stream->dropped, (off_t)(stream->size - CACHED - stream->dropped), POSIX_FADV_DONTNEED);
+	posix_fadvise(stream->fd, (off_t)stream->dropped, (off_t)(stream->size - CACHED - stream->dropped),
+		      POSIX_FADV_DONTNEED);
 	stream->dropped = stream->size - CACHED;
 }
 

@@ -73,7 +73,10 @@ static bool parse_process(const char *key, struct kymo_ctf_process *ret)
 	if (strncmp(key, PROCESS, strlen(PROCESS)) || parse_numbers(key + strlen(PROCESS), numbers, 4) != 4)
 		return false;
 	*ret = (struct kymo_ctf_process){
-		.pid = (int32_t)numbers[0], .parent = (int32_t)numbers[1], .begin = numbers[2], .end = numbers[3],
+		.pid = (int32_t)numbers[0],
+		.parent = (int32_t)numbers[1],
+		.begin = numbers[2],
+		.end = numbers[3],
 	};
 	return true;
 }
@@ -95,9 +98,11 @@ struct key {
 };
 
 _Static_assert(offsetof(struct kymo_ctf_thread, tid) == offsetof(struct key, id) &&
-	       offsetof(struct kymo_ctf_thread, begin) == offsetof(struct key, begin), "threads have the key");
+		       offsetof(struct kymo_ctf_thread, begin) == offsetof(struct key, begin),
+	       "threads have the key");
 _Static_assert(offsetof(struct kymo_ctf_process, pid) == offsetof(struct key, id) &&
-	       offsetof(struct kymo_ctf_process, begin) == offsetof(struct key, begin), "processes have the key");
+		       offsetof(struct kymo_ctf_process, begin) == offsetof(struct key, begin),
+	       "processes have the key");
 
 static int compare(const void *a, const void *b)
 {
@@ -200,7 +205,10 @@ struct kymo_error *kymo_ctf_trace_add_process(struct kymo_ctf_trace *trace, int3
 	process = &trace->processes[at];
 	memmove(process + 1, process, (trace->n_processes - at) * sizeof(*process));
 	*process = (struct kymo_ctf_process){
-		.pid = pid, .parent = parent, .begin = begin, .command = kymo_take(copy),
+		.pid = pid,
+		.parent = parent,
+		.begin = begin,
+		.command = kymo_take(copy),
 	};
 	trace->n_processes++;
 	return NULL;
@@ -316,10 +324,10 @@ const struct kymo_ctf_thread *kymo_ctf_trace_thread(const struct kymo_ctf_trace 
 const struct kymo_ctf_process *kymo_ctf_trace_process(const struct kymo_ctf_trace *trace, int32_t pid, uint64_t tsc)
 {
 	size_t at = process_place(trace, pid, tsc);
-	const struct kymo_ctf_process *next = at < trace->n_processes && trace->processes[at].pid == pid ?
-						      &trace->processes[at] : NULL;
-	const struct kymo_ctf_process *before = at && trace->processes[at - 1].pid == pid ? &trace->processes[at - 1] :
-											     NULL;
+	const struct kymo_ctf_process *next =
+		at < trace->n_processes && trace->processes[at].pid == pid ? &trace->processes[at] : NULL;
+	const struct kymo_ctf_process *before =
+		at && trace->processes[at - 1].pid == pid ? &trace->processes[at - 1] : NULL;
 
 	if (!before || (next && next->begin == tsc))
 		return next;

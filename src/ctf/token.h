@@ -10,10 +10,10 @@
 
 enum token_kind {
 	TOKEN_END,
-	TOKEN_NAME,		/* identifier or keyword */
-	TOKEN_NUMBER,		/* decimal or 0x…; the sign is a mark of its own */
-	TOKEN_STRING,		/* with its quotes and escapes */
-	TOKEN_MARK,		/* one of {}[]();=.,:- or := */
+	TOKEN_NAME,   /* identifier or keyword */
+	TOKEN_NUMBER, /* decimal or 0x…; the sign is a mark of its own */
+	TOKEN_STRING, /* with its quotes and escapes */
+	TOKEN_MARK,   /* one of {}[]();=.,:- or := */
 };
 
 struct token {

@@ -13,17 +13,25 @@
 	"typealias integer { size = " #bits "; align = 8; signed = " #is_signed "; byte_order = le; base = " #base \
 	"; } := " #name ";\n"
 
+/* clang-format off */
 #define KYMO_TSDL_TYPES \
-	TSDL_TYPE_(u8, 8, false, 10) TSDL_TYPE_(u16, 16, false, 10) \
-	TSDL_TYPE_(u32, 32, false, 10) TSDL_TYPE_(u64, 64, false, 10) \
-	TSDL_TYPE_(s8, 8, true, 10) TSDL_TYPE_(s16, 16, true, 10) \
-	TSDL_TYPE_(s32, 32, true, 10) TSDL_TYPE_(s64, 64, true, 10) \
-	TSDL_TYPE_(x8, 8, false, 16) TSDL_TYPE_(x16, 16, false, 16) \
-	TSDL_TYPE_(x32, 32, false, 16) TSDL_TYPE_(x64, 64, false, 16)
+	TSDL_TYPE_(u8, 8, false, 10) \
+	TSDL_TYPE_(u16, 16, false, 10) \
+	TSDL_TYPE_(u32, 32, false, 10) \
+	TSDL_TYPE_(u64, 64, false, 10) \
+	TSDL_TYPE_(s8, 8, true, 10) \
+	TSDL_TYPE_(s16, 16, true, 10) \
+	TSDL_TYPE_(s32, 32, true, 10) \
+	TSDL_TYPE_(s64, 64, true, 10) \
+	TSDL_TYPE_(x8, 8, false, 16) \
+	TSDL_TYPE_(x16, 16, false, 16) \
+	TSDL_TYPE_(x32, 32, false, 16) \
+	TSDL_TYPE_(x64, 64, false, 16)
+/* clang-format on */
 
-/* Only where some field is one. Strings need no such line: `string` is a type of TSDL, UTF-8 unless it says something else. */
-#define KYMO_TSDL_F64 \
-	"typealias floating_point { exp_dig = 11; mant_dig = 53; align = 8; byte_order = le; } := f64;\n"
+/* Only where some field is one. Strings need no such line: `string` is a type of TSDL, UTF-8 unless it says something
+ * else. */
+#define KYMO_TSDL_F64 "typealias floating_point { exp_dig = 11; mant_dig = 53; align = 8; byte_order = le; } := f64;\n"
 
 #define KYMO_TSDL_TRACE_HEAD \
 	"trace {\n" \
@@ -35,12 +43,11 @@
 	"\t\tu8 uuid[16];\n" \
 	"\t\tu32 stream_id;\n" \
 	"\t};\n" \
-	"\tuuid = "		/* string */
+	"\tuuid = " /* string */
 #define KYMO_TSDL_TRACE_TAIL ";\n};\n"
 
 #define TSDL_STAMP_(bits, align) \
-	"integer { size = " #bits "; align = " #align \
-	"; signed = false; byte_order = le; map = clock.kymo.value; }"
+	"integer { size = " #bits "; align = " #align "; signed = false; byte_order = le; map = clock.kymo.value; }"
 
 #define KYMO_TSDL_STREAM \
 	"stream {\n" \
@@ -48,20 +55,22 @@
 	"\tpacket.context := struct {\n" \
 	"\t\tu64 content_size;\n" \
 	"\t\tu64 packet_size;\n" \
-	"\t\t" TSDL_STAMP_(64, 8) " timestamp_begin;\n" \
-	"\t\t" TSDL_STAMP_(64, 8) " timestamp_end;\n" \
-	"\t\tu64 events_discarded;\n" \
-	"\t\tu64 packet_seq_num;\n" \
-	"\t\tu32 cpu_id;\n" \
-	"\t};\n" \
-	"\tevent.header := struct {\n" \
-	"\t\tinteger { size = 20; align = 1; signed = false; byte_order = le; } id;\n" \
-	"\t\t" TSDL_STAMP_(44, 1) " timestamp;\n" \
-	"\t} align(8);\n" \
-	"\tevent.context := struct {\n" \
-	"\t\ts32 tid;\n" \
-	"\t};\n" \
-	"};\n"
+	"\t\t" TSDL_STAMP_( \
+		64, 8) " timestamp_begin;\n" \
+		       "\t\t" TSDL_STAMP_( \
+			       64, 8) " timestamp_end;\n" \
+				      "\t\tu64 events_discarded;\n" \
+				      "\t\tu64 packet_seq_num;\n" \
+				      "\t\tu32 cpu_id;\n" \
+				      "\t};\n" \
+				      "\tevent.header := struct {\n" \
+				      "\t\tinteger { size = 20; align = 1; signed = false; byte_order = le; } id;\n" \
+				      "\t\t" TSDL_STAMP_(44, 1) " timestamp;\n" \
+								"\t} align(8);\n" \
+								"\tevent.context := struct {\n" \
+								"\t\ts32 tid;\n" \
+								"\t};\n" \
+								"};\n"
 
 #define KYMO_TSDL_FAULTS "\tcontext := struct { x8 faults; };\n"
 

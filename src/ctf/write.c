@@ -17,9 +17,10 @@
 #define TEMPORARY ".metadata.new"
 
 static const char *const keywords[] = {
-	"align", "callsite", "char", "clock", "const", "double", "enum", "env", "event", "floating_point", "float", "integer",
-	"int", "long", "short", "signed", "stream", "string", "struct", "trace", "typealias", "typedef", "unsigned",
-	"variant", "void", "_Bool", "_Complex", "_Imaginary",
+	"align",   "callsite", "char",           "clock",  "const",   "double",   "enum",
+	"env",     "event",    "floating_point", "float",  "integer", "int",      "long",
+	"short",   "signed",   "stream",         "string", "struct",  "trace",    "typealias",
+	"typedef", "unsigned", "variant",        "void",   "_Bool",   "_Complex", "_Imaginary",
 };
 
 /* Keys that the writer sets itself. */
@@ -68,8 +69,8 @@ static struct kymo_error *check_event(const struct kymo_ctf_event *event)
 		return kymo_error_create(KYMO_ERROR_FAILED, "%s: event id %u is over %u; record fewer probes at once",
 					 event->name, event->id, KYMO_EVENT_ID_MAX);
 	if (kymo_ctf_n_values(event) > KYMO_EVENT_MAX_ARGS)
-		return kymo_error_create(KYMO_ERROR_USAGE, "%s: %u arguments; at most %d can be recorded",
-					 event->name, event->n_fields, KYMO_EVENT_MAX_ARGS);
+		return kymo_error_create(KYMO_ERROR_USAGE, "%s: %u arguments; at most %d can be recorded", event->name,
+					 event->n_fields, KYMO_EVENT_MAX_ARGS);
 	for (uint32_t i = 0; i < kymo_ctf_n_values(event); i++) {
 		const char *name = event->fields[i].name;
 
@@ -77,7 +78,8 @@ static struct kymo_error *check_event(const struct kymo_ctf_event *event)
 			return kymo_error_create(KYMO_ERROR_USAGE, "%s: '%s' is no name for an argument", event->name,
 						 name);
 		for (uint32_t j = 0; j < i; j++)
-			if (!strcmp(event->fields[j].name, name) || is_length_of(name, &event->fields[j]) || is_length_of(event->fields[j].name, &event->fields[i]))
+			if (!strcmp(event->fields[j].name, name) || is_length_of(name, &event->fields[j]) ||
+			    is_length_of(event->fields[j].name, &event->fields[i]))
 				return kymo_error_create(KYMO_ERROR_USAGE, "%s: two arguments are named '%s'",
 							 event->name, name);
 	}
@@ -160,8 +162,10 @@ static void write_clock(FILE *out, const struct kymo_ctf_trace *trace)
 {
 	fputs("clock {\n\tname = kymo;\n\tuuid = ", out);
 	write_uuid(out, trace->uuid);
-	fprintf(out, ";\n\tdescription = \"time stamp counter%s\";\n", trace->clock_is_invariant ? "" : ", not invariant");
-	fprintf(out, "\tfreq = %" PRIu64 ";\n\toffset_s = %" PRIu64 ";\n\toffset = %" PRIu64 ";\n\tabsolute = TRUE;\n};\n",
+	fprintf(out, ";\n\tdescription = \"time stamp counter%s\";\n",
+		trace->clock_is_invariant ? "" : ", not invariant");
+	fprintf(out,
+		"\tfreq = %" PRIu64 ";\n\toffset_s = %" PRIu64 ";\n\toffset = %" PRIu64 ";\n\tabsolute = TRUE;\n};\n",
 		trace->clock_frequency, trace->clock_offset_s, trace->clock_offset);
 }
 
@@ -189,7 +193,9 @@ static void write_event(FILE *out, const struct kymo_ctf_event *event)
 	for (uint32_t i = 0; i < event->n_fields; i++)
 		write_field(out, &event->fields[i]);
 	if (event->has_stack_pointer)
-		fputs("\t\t/* the stack pointer, where it leads to the return address */\n\t\tx64 _" KYMO_STACK_POINTER_FIELD ";\n", out);
+		fputs("\t\t/* the stack pointer, where it leads to the return address */\n\t\tx64 "
+		      "_" KYMO_STACK_POINTER_FIELD ";\n",
+		      out);
 	fputs("\t};\n};\n", out);
 }
 

@@ -23,7 +23,8 @@
 #define LEAVE_NS 2000000000ull
 #define AGAIN_NS 2000000000ull
 
-/* ---- lifetime ------------------------------------------------------------------------------------------------------------ */
+/* ---- lifetime
+ * ------------------------------------------------------------------------------------------------------------ */
 
 void kymo_engine_get(struct kymo_engine *engine)
 {
@@ -129,13 +130,18 @@ void hub_detach_engine(struct kymo_hub *hub, struct kymo_engine *engine)
 	hub_kick(hub, task);
 }
 
-/* ---- attaching ----------------------------------------------------------------------------------------------------------- */
+/* ---- attaching
+ * ----------------------------------------------------------------------------------------------------------- */
 
-#define ATTACH_FLAGS (KYMO_ATTACH_CREATE | KYMO_ATTACH_EXCLUSIVE | KYMO_ATTACH_MATCH_OPS | KYMO_ATTACH_MATCH_DATA | KYMO_ATTACH_BREAKPOINTS)
+#define ATTACH_FLAGS \
+	(KYMO_ATTACH_CREATE | KYMO_ATTACH_EXCLUSIVE | KYMO_ATTACH_MATCH_OPS | KYMO_ATTACH_MATCH_DATA | \
+	 KYMO_ATTACH_BREAKPOINTS)
 
-static bool is_match(const struct kymo_engine *engine, unsigned int flags, const struct hub_guest *guest, uint64_t ops_key, uint64_t data_key)
+static bool is_match(const struct kymo_engine *engine, unsigned int flags, const struct hub_guest *guest,
+		     uint64_t ops_key, uint64_t data_key)
 {
-	return !engine->is_detached && engine->guest == guest && (!(flags & KYMO_ATTACH_MATCH_OPS) || engine->ops_key == ops_key) &&
+	return !engine->is_detached && engine->guest == guest &&
+	       (!(flags & KYMO_ATTACH_MATCH_OPS) || engine->ops_key == ops_key) &&
 	       (!(flags & KYMO_ATTACH_MATCH_DATA) || engine->data_key == data_key);
 }
 
@@ -195,7 +201,7 @@ static int attach_to_thread(struct kymo_hub *hub, void *argument)
 	err = hub_seize(hub, attach->id, 0, &task);
 	if (err)
 		return err;
-	if (task->is_taken) {	/* by one who has let go of it, but for who has yet to stop */
+	if (task->is_taken) { /* by one who has let go of it, but for who has yet to stop */
 		hub_kick(hub, task);
 		return -EAGAIN;
 	}
@@ -214,14 +220,17 @@ static int attach_to_thread(struct kymo_hub *hub, void *argument)
 	return 0;
 }
 
-/* Again, where the process has become another program meanwhile, when that has been dealt with. Not in a callback, which would wait for itself. */
-static int attach_patiently(struct kymo_hub *hub, int (*run)(struct kymo_hub *hub, void *argument), struct hub_attach *attach)
+/* Again, where the process has become another program meanwhile, when that has been dealt with. Not in a callback,
+ * which would wait for itself. */
+static int attach_patiently(struct kymo_hub *hub, int (*run)(struct kymo_hub *hub, void *argument),
+			    struct hub_attach *attach)
 {
 	uint64_t deadline = kymo_now_ns() + AGAIN_NS;
 	bool is_own = hub_is_own_thread(hub);
 	int err = hub_call(hub, run, attach);
 
-	for (unsigned int spins = 0; err == -EAGAIN && (!is_own || (hub->is_here && !hub->depth)) && kymo_now_ns() < deadline; spins++) {
+	for (unsigned int spins = 0;
+	     err == -EAGAIN && (!is_own || (hub->is_here && !hub->depth)) && kymo_now_ns() < deadline; spins++) {
 		if (is_own)
 			hub_pump(hub);
 		else
@@ -236,7 +245,8 @@ int hub_attach(struct kymo_hub *hub, struct hub_attach *attach)
 	return attach_patiently(hub, attach_to_thread, attach);
 }
 
-int kymo_engine_attach(struct kymo_hub *hub, pid_t tid, unsigned int flags, const struct kymo_engine_ops *ops, void *data, struct kymo_engine **ret)
+int kymo_engine_attach(struct kymo_hub *hub, pid_t tid, unsigned int flags, const struct kymo_engine_ops *ops,
+		       void *data, struct kymo_engine **ret)
 {
 	struct hub_attach attach = { .id = tid, .flags = flags, .ops = ops, .data = data, .ret = ret };
 
@@ -311,8 +321,8 @@ int hub_attach_process(struct kymo_hub *hub, struct hub_attach *attach)
 	return attach_patiently(hub, attach_to_process, attach);
 }
 
-int kymo_engine_attach_process(struct kymo_hub *hub, pid_t pid, unsigned int flags, const struct kymo_engine_ops *ops, void *data, unsigned int events,
-			       size_t *n_ret)
+int kymo_engine_attach_process(struct kymo_hub *hub, pid_t pid, unsigned int flags, const struct kymo_engine_ops *ops,
+			       void *data, unsigned int events, size_t *n_ret)
 {
 	struct hub_attach attach = { .id = pid, .flags = flags, .events = events, .ops = ops, .data = data };
 	int err;
@@ -329,11 +339,12 @@ int kymo_engine_attach_process(struct kymo_hub *hub, pid_t pid, unsigned int fla
 	return err;
 }
 
-/* ---- detaching many -------------------------------------------------------------------------------------------------------- */
+/* ---- detaching many
+ * -------------------------------------------------------------------------------------------------------- */
 
 struct leaving {
 	const struct hub_match *match;
-	KYMO_VEC(struct kymo_engine *) engines;	/* references */
+	KYMO_VEC(struct kymo_engine *) engines; /* references */
 	size_t n;
 };
 
@@ -348,7 +359,8 @@ static int detach_matching(struct kymo_hub *hub, void *argument)
 			for (size_t j = task->engines.n; j-- > 0;) {
 				struct kymo_engine *engine = task->engines.items[j];
 
-				if (task->is_reaping || !is_match(engine, flags, match->guest, match->ops_key, match->data_key))
+				if (task->is_reaping ||
+				    !is_match(engine, flags, match->guest, match->ops_key, match->data_key))
 					continue;
 				if (kymo_vec_push(&leaving->engines, engine))
 					kymo_engine_get(engine);
@@ -413,7 +425,8 @@ size_t kymo_engine_detach_all(struct kymo_hub *hub, const struct kymo_engine_ops
 	return hub_detach_all(hub, &(struct hub_match){ .ops_key = (uintptr_t)ops, .data_key = (uintptr_t)data });
 }
 
-/* ---- one engine -------------------------------------------------------------------------------------------------------------- */
+/* ---- one engine
+ * -------------------------------------------------------------------------------------------------------------- */
 
 pid_t kymo_engine_tid(const struct kymo_engine *engine)
 {
@@ -502,7 +515,8 @@ static int control(struct kymo_engine *engine, enum kymo_action action)
 	} else {
 		engine->wants = action;
 	}
-	engine->owes_report |= action == KYMO_ACTION_INTERRUPT || action == KYMO_ACTION_REPORT || (action == KYMO_ACTION_STOP && !is_stopped);
+	engine->owes_report |= action == KYMO_ACTION_INTERRUPT || action == KYMO_ACTION_REPORT ||
+			       (action == KYMO_ACTION_STOP && !is_stopped);
 	hub_kick(engine->hub, task);
 	return action == KYMO_ACTION_STOP && !is_stopped ? -EINPROGRESS : 0;
 }
@@ -525,7 +539,8 @@ static bool is_past(const struct kymo_engine *engine, uint64_t event)
 {
 	const struct kymo_hub *hub = engine->hub;
 
-	return hub_is_own_thread(hub) || (is_through(engine) && !(engine->task && engine->task->is_in_event && hub->event == event));
+	return hub_is_own_thread(hub) ||
+	       (is_through(engine) && !(engine->task && engine->task->is_in_event && hub->event == event));
 }
 
 static int result_of_barrier(const struct kymo_engine *engine)

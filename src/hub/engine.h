@@ -10,28 +10,28 @@
 struct hub_guest;
 struct task;
 
-#define EVENTS_OF_STOPS (KYMO_EVENTS_SYSCALL)	/* that a thread stops for only if asked to when it is resumed */
+#define EVENTS_OF_STOPS (KYMO_EVENTS_SYSCALL) /* that a thread stops for only if asked to when it is resumed */
 #define HUB_MASK ((unsigned int)KYMO_EVENTS_ALL | KYMO_MASK_PICKED_CALLS)
 
 struct kymo_engine {
 	atomic_uint refs;
 	struct kymo_hub *hub;
-	struct task *task;		/* NULL: detached and let go, or reaped */
+	struct task *task; /* NULL: detached and let go, or reaped */
 	const struct kymo_engine_ops *ops;
 	void *data;
 	unsigned int events;
 	enum kymo_action wants;
-	bool owes_report, owes_step;	/* to be told by quiesce at the next stop, when the step is done */
+	bool owes_report, owes_step; /* to be told by quiesce at the next stop, when the step is done */
 	bool is_detached;
 	bool is_in_callback;
-	bool has_later;			/* was said by control() during a callback */
+	bool has_later; /* was said by control() during a callback */
 	enum kymo_action later;
-	uint64_t born;			/* hub->event when it was attached */
-	struct hub_guest *guest;	/* whose it is, with a reference; NULL: this process' own */
-	uint64_t ops_key, data_key;	/* what MATCH_OPS and MATCH_DATA compare */
-	bool may_break;			/* KYMO_ATTACH_BREAKPOINTS */
-	KYMO_VEC(uint64_t) breakpoints;	/* addresses of those that it has inserted */
-	uint64_t name;			/* between a hub and a client of it */
+	uint64_t born;                  /* hub->event when it was attached */
+	struct hub_guest *guest;        /* whose it is, with a reference; NULL: this process' own */
+	uint64_t ops_key, data_key;     /* what MATCH_OPS and MATCH_DATA compare */
+	bool may_break;                 /* KYMO_ATTACH_BREAKPOINTS */
+	KYMO_VEC(uint64_t) breakpoints; /* addresses of those that it has inserted */
+	uint64_t name;                  /* between a hub and a client of it */
 	struct kymo_engine *in_names;
 };
 
@@ -43,8 +43,8 @@ struct hub_attach {
 	void *data;
 	uint64_t ops_key, data_key;
 	struct hub_guest *guest;
-	int proof;			/* of the guest: a descriptor, or -1 (remote/proof.h) */
-	uint64_t name;			/* the first engine's; others count on */
+	int proof;     /* of the guest: a descriptor, or -1 (remote/proof.h) */
+	uint64_t name; /* the first engine's; others count on */
 	struct kymo_engine **ret;
 	size_t n;
 };
@@ -66,7 +66,8 @@ size_t hub_detach_all(struct kymo_hub *hub, const struct hub_match *match);
 /* Put an engine from a thread, or at a time, that must not run what comes after its last reference. */
 void hub_put_later(struct kymo_engine *engine);
 
-/* kymo_engine_barrier() that does not wait, but says -EAGAIN. `event` is 0 the first time, and what it was made afterwards. */
+/* kymo_engine_barrier() that does not wait, but says -EAGAIN. `event` is 0 the first time, and what it was made
+ * afterwards. */
 int hub_try_barrier(struct kymo_engine *engine, uint64_t *event);
 
 /* Not an engine of its task any more. Lock held. */

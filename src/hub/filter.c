@@ -1,8 +1,10 @@
 /*
- * The seccomp filter of commands that are launched with picked calls: which calls stop their threads. docs/design/engines.md, "Picked calls".
+ * The seccomp filter of commands that are launched with picked calls: which calls stop their threads.
+ * docs/design/engines.md, "Picked calls".
  *
- * The program looks at nothing but the number and the architecture, but for clone()'s flags. So the kernel (5.11 and later) finds out once, when the filter is put in, which numbers always pass, and runs
- * no program for those; for older ones it is a binary search.
+ * The program looks at nothing but the number and the architecture, but for clone()'s flags. So the kernel (5.11 and
+ * later) finds out once, when the filter is put in, which numbers always pass, and runs no program for those; for older
+ * ones it is a binary search.
  */
 #include <errno.h>
 #include <linux/audit.h>
@@ -20,7 +22,8 @@
 #define PASS SECCOMP_RET_ALLOW
 #define PICK (SECCOMP_RET_TRACE | HUB_FILTER_MARK)
 
-_Static_assert(KYMO_CALL_NUMBERS * 3 + 16 < HUB_FILTER_MAX && HUB_FILTER_MAX <= BPF_MAXINSNS, "room for runs of one number each");
+_Static_assert(KYMO_CALL_NUMBERS * 3 + 16 < HUB_FILTER_MAX && HUB_FILTER_MAX <= BPF_MAXINSNS,
+	       "room for runs of one number each");
 
 struct program {
 	struct sock_filter *at;
@@ -74,7 +77,7 @@ size_t hub_filter_make(const uint64_t *calls, struct sock_filter *out)
 	load(&program, offsetof(struct seccomp_data, arch));
 	put(&program, BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 0, 2);
 	load(&program, offsetof(struct seccomp_data, nr));
-	put(&program, BPF_JMP | BPF_JGE | BPF_K, KYMO_CALL_NUMBERS, 0, 1);	/* x32's, too */
+	put(&program, BPF_JMP | BPF_JGE | BPF_K, KYMO_CALL_NUMBERS, 0, 1); /* x32's, too */
 	put(&program, BPF_RET | BPF_K, PICK, 0, 0);
 	/* A child that had no tracer could not make picked calls. */
 	put(&program, BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1);

@@ -8,7 +8,7 @@
 struct sock_filter;
 
 #define HUB_FILTER_MAX 2048
-#define HUB_FILTER_MARK 0x6b79u	/* tells our filter's stops from those that a filter of the program's own wants */
+#define HUB_FILTER_MARK 0x6b79u /* tells our filter's stops from those that a filter of the program's own wants */
 
 /* `out` has room for HUB_FILTER_MAX. How many instructions. Pure. */
 size_t hub_filter_make(const uint64_t *calls, struct sock_filter *out);

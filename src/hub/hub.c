@@ -1,11 +1,14 @@
 /*
- * The hub's thread: waits for threads that are traced, and does what other threads ask for. docs/design/engines.md tells what stops mean.
+ * The hub's thread: waits for threads that are traced, and does what other threads ask for. docs/design/engines.md
+ * tells what stops mean.
  *
- * Waiting. Only wait() tells of traced threads, and nothing ends a wait() for all of them but a change of state of one. So the hub's thread has a child of its own that does nothing
- * but be traced, the waker: any signal to it makes it stop, and what is there to be done meanwhile is found by whoever waited. Signal handlers, and a SIGCHLD that the program around
- * us may want for itself, are not needed. The kernel ends the waker when the hub's thread is no more.
+ * Waiting. Only wait() tells of traced threads, and nothing ends a wait() for all of them but a change of state of one.
+ * So the hub's thread has a child of its own that does nothing but be traced, the waker: any signal to it makes it
+ * stop, and what is there to be done meanwhile is found by whoever waited. Signal handlers, and a SIGCHLD that the
+ * program around us may want for itself, are not needed. The kernel ends the waker when the hub's thread is no more.
  *
- * The lock. The hub's thread holds it but while it waits and while it calls callbacks. So whatever others do under the lock happens between two events, or within a callback.
+ * The lock. The hub's thread holds it but while it waits and while it calls callbacks. So whatever others do under the
+ * lock happens between two events, or within a callback.
  */
 #include <errno.h>
 #include <linux/close_range.h>
@@ -34,9 +37,10 @@
 #include "kymo/engine.h"
 
 #define RELEASE_MS 2000
-#define RELEASE_HERE_MS 100	/* who leaves late has been waited for (keep.c) */
+#define RELEASE_HERE_MS 100 /* who leaves late has been waited for (keep.c) */
 
-/* ---- the waker ------------------------------------------------------------------------------------------------------- */
+/* ---- the waker
+ * ------------------------------------------------------------------------------------------------------- */
 
 static void __attribute__((noreturn)) be_waker(pid_t parent)
 {
@@ -48,7 +52,7 @@ static void __attribute__((noreturn)) be_waker(pid_t parent)
 	prctl(PR_SET_NAME, "kymo-waker");
 	close_range(0, ~0u, 0);
 	if (chdir("/") < 0)
-		errno = 0;	/* then its file system stays busy */
+		errno = 0; /* then its file system stays busy */
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	for (;;)
@@ -91,10 +95,10 @@ void hub_waker_stopped(struct kymo_hub *hub, int status)
 {
 	hub->is_woken = false;
 	if (WIFSTOPPED(status)) {
-		ptrace(PTRACE_CONT, hub->waker, 0, 0);	/* without the signal */
+		ptrace(PTRACE_CONT, hub->waker, 0, 0); /* without the signal */
 		return;
 	}
-	hub->waker = 0;	/* somebody has killed it; where there can't be another, the clock does its work */
+	hub->waker = 0; /* somebody has killed it; where there can't be another, the clock does its work */
 	make_waker(hub);
 }
 
@@ -111,7 +115,8 @@ static void wake(struct kymo_hub *hub)
 	kill(hub->waker, SIGURG);
 }
 
-/* ---- what others want -------------------------------------------------------------------------------------------------- */
+/* ---- what others want
+ * -------------------------------------------------------------------------------------------------- */
 
 bool hub_is_own_thread(const struct kymo_hub *hub)
 {
@@ -148,7 +153,7 @@ static int visit(struct kymo_hub *hub, void *argument)
 {
 	const struct visit *visit = argument;
 
-	hub_seizing_begins(&hub->seizer);	/* once for all threads that it attaches to */
+	hub_seizing_begins(&hub->seizer); /* once for all threads that it attaches to */
 	pthread_mutex_unlock(&hub->lock);
 	visit->run(visit->data);
 	pthread_mutex_lock(&hub->lock);
@@ -169,7 +174,7 @@ void kymo_hub_run(struct kymo_hub *hub, void (*run)(void *data), void *data)
 void hub_kick(struct kymo_hub *hub, struct task *task)
 {
 	if (!task->is_kicked)
-		task->is_kicked = kymo_vec_push(&hub->kicked, task);	/* hub_add_task() has made room */
+		task->is_kicked = kymo_vec_push(&hub->kicked, task); /* hub_add_task() has made room */
 	if (!hub_is_own_thread(hub))
 		wake(hub);
 }
@@ -214,7 +219,8 @@ static void serve(struct kymo_hub *hub)
 	hub->depth--;
 }
 
-/* ---- the thread -------------------------------------------------------------------------------------------------------- */
+/* ---- the thread
+ * -------------------------------------------------------------------------------------------------------- */
 
 static void loop(struct kymo_hub *hub)
 {
@@ -256,7 +262,8 @@ static void *be_hub(void *data)
 	return NULL;
 }
 
-/* ---- beginning and end ------------------------------------------------------------------------------------------------- */
+/* ---- beginning and end
+ * ------------------------------------------------------------------------------------------------- */
 
 /* Of this thread: two would take each other's stops. */
 static _Thread_local struct kymo_hub *hub_here;
@@ -272,7 +279,8 @@ static void take_action(void)
 	struct sigaction action;
 
 	pthread_mutex_lock(&action_lock);
-	if (!n_hubs++ && !sigaction(SIGCHLD, NULL, &action) && action.sa_handler == SIG_DFL && !(action.sa_flags & SA_NOCLDSTOP)) {
+	if (!n_hubs++ && !sigaction(SIGCHLD, NULL, &action) && action.sa_handler == SIG_DFL &&
+	    !(action.sa_flags & SA_NOCLDSTOP)) {
 		action.sa_flags |= SA_NOCLDSTOP;
 		has_set_action = !sigaction(SIGCHLD, &action, NULL);
 	}
@@ -286,7 +294,8 @@ static void give_action_back(void)
 	pthread_mutex_lock(&action_lock);
 	if (!--n_hubs && has_set_action) {
 		has_set_action = false;
-		if (!sigaction(SIGCHLD, NULL, &action) && action.sa_handler == SIG_DFL && action.sa_flags & SA_NOCLDSTOP) {
+		if (!sigaction(SIGCHLD, NULL, &action) && action.sa_handler == SIG_DFL &&
+		    action.sa_flags & SA_NOCLDSTOP) {
 			action.sa_flags &= ~SA_NOCLDSTOP;
 			sigaction(SIGCHLD, &action, NULL);
 		}
@@ -333,7 +342,7 @@ int kymo_hub_create(struct kymo_hub **ret)
 	take_action();
 	sigfillset(&all);
 	pthread_mutex_lock(&hub->lock);
-	pthread_sigmask(SIG_SETMASK, &all, &mask);	/* handlers of the program's run on its own threads */
+	pthread_sigmask(SIG_SETMASK, &all, &mask); /* handlers of the program's run on its own threads */
 	err = -pthread_create(&hub->thread, NULL, be_hub, hub);
 	pthread_sigmask(SIG_SETMASK, &mask, NULL);
 	while (!err && !hub->has_started)
@@ -377,13 +386,14 @@ void kymo_hub_destroy(struct kymo_hub *hub)
 	deinit(hub);
 }
 
-/* ---- on the caller's thread --------------------------------------------------------------------------------------------- */
+/* ---- on the caller's thread
+ * --------------------------------------------------------------------------------------------- */
 
 int hub_create_here(struct kymo_hub **ret)
 {
 	struct kymo_hub *hub = hub_here;
 
-	if (hub && hub->tid == gettid()) {	/* else it is that of who has forked us */
+	if (hub && hub->tid == gettid()) { /* else it is that of who has forked us */
 		hub->n_users++;
 		*ret = hub;
 		return 0;

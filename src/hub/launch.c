@@ -1,5 +1,6 @@
 /*
- * Launching a command for engines: it stands at the entry of its execve until it is started, so that engines see that call, too.
+ * Launching a command for engines: it stands at the entry of its execve until it is started, so that engines see that
+ * call, too.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,16 +36,17 @@ struct launch {
 	char *const *argv;
 	char *const *environment;
 	const char *path;
-	char **script;			/* argv for /bin/sh, where the file is no program */
-	const sigset_t *mask;		/* NULL: that of the thread that forks */
-	const struct sock_filter *filter;	/* of picked calls, or NULL */
+	char **script;                    /* argv for /bin/sh, where the file is no program */
+	const sigset_t *mask;             /* NULL: that of the thread that forks */
+	const struct sock_filter *filter; /* of picked calls, or NULL */
 	size_t n_filter;
 	pid_t pid;
-	int report;			/* where the child's errno goes; it executes argv[0] as execvp() does then, whoever dies */
+	int report; /* where the child's errno goes; it executes argv[0] as execvp() does then, whoever dies */
 	struct hub_launched *launched;
 };
 
-/* ---- finding it ---------------------------------------------------------------------------------------------------------- */
+/* ---- finding it
+ * ---------------------------------------------------------------------------------------------------------- */
 
 static int check_file(const char *path)
 {
@@ -57,7 +59,8 @@ static int check_file(const char *path)
 	return access(path, X_OK) ? -errno : 0;
 }
 
-/* As execvp(3) does: an empty part of PATH is the current directory, and the first file that may be executed is taken. */
+/* As execvp(3) does: an empty part of PATH is the current directory, and the first file that may be executed is taken.
+ */
 static int find_program(const char *name, char **ret)
 {
 	const char *path = getenv("PATH"), *at;
@@ -108,7 +111,8 @@ static char **script_arguments(const char *path, char *const *argv)
 	return script;
 }
 
-/* ---- the child ----------------------------------------------------------------------------------------------------------- */
+/* ---- the child
+ * ----------------------------------------------------------------------------------------------------------- */
 
 /* What this process had for SIGCHLD, and commands have, where that was changed: once, before the first of them. */
 static struct {
@@ -159,7 +163,7 @@ static void __attribute__((noreturn)) become(const struct launch *launch, int go
 {
 	int err;
 
-	if (!is_told_to_go(go))		/* the parent is gone */
+	if (!is_told_to_go(go)) /* the parent is gone */
 		_exit(127);
 	if (launch->mask)
 		sigprocmask(SIG_SETMASK, launch->mask, NULL);
@@ -180,7 +184,8 @@ static void close_pipe(const int ends[2])
 	close(ends[1]);
 }
 
-/* Its pid, or a negative errno. It waits until a byte comes through the pipe. The caller closes that, and has both ends so that the child's death is no SIGPIPE. */
+/* Its pid, or a negative errno. It waits until a byte comes through the pipe. The caller closes that, and has both ends
+ * so that the child's death is no SIGPIPE. */
 static pid_t fork_child(const struct launch *launch, void (*be)(const struct launch *launch, int go), int go[2])
 {
 	pid_t pid;
@@ -201,7 +206,8 @@ static pid_t fork_child(const struct launch *launch, void (*be)(const struct lau
 	return err;
 }
 
-/* Run a seized child, which runs, on by `request` until it stands where it is to. 0; -ESRCH: it has ended, with `status_ret`; another errno. */
+/* Run a seized child, which runs, on by `request` until it stands where it is to. 0; -ESRCH: it has ended, with
+ * `status_ret`; another errno. */
 static int run_until(pid_t pid, enum __ptrace_request request, bool (*is_there)(pid_t pid, int status), int *status_ret)
 {
 	for (;;) {
@@ -241,7 +247,8 @@ static bool is_at_call(pid_t pid, int status)
 	return !(status >> 16) && WSTOPSIG(status) == CALL_STOP;
 }
 
-/* To the entry of its execve. A negative errno; it has ended, then: with the errno for its status where it got no filter. */
+/* To the entry of its execve. A negative errno; it has ended, then: with the errno for its status where it got no
+ * filter. */
 static int hold_at_exec(pid_t pid, int go, const struct launch *launch)
 {
 	long options = HUB_OPTIONS | (launch->flags & KYMO_LAUNCH_EXITKILL ? PTRACE_O_EXITKILL : 0) |
@@ -338,7 +345,7 @@ static int launch_here(struct kymo_hub *hub, void *argument)
 	if (!err)
 		err = add_here(hub, launched->pid);
 	if (err && err != -ESRCH && err != -ECHILD)
-		kill_and_reap(launched->pid);	/* before the pipe ends, as it would execute the command then */
+		kill_and_reap(launched->pid); /* before the pipe ends, as it would execute the command then */
 	close_pipe(go);
 	return err == -ESRCH ? -ECHILD : err;
 }
@@ -428,7 +435,7 @@ static int launch_command(struct kymo_hub *hub, struct launch *launch, pid_t *pi
 	script = script_arguments(path, argv);
 	if (!script)
 		return -ENOMEM;
-	pthread_sigmask(SIG_SETMASK, NULL, &mask);	/* the caller's, which the hub's thread has not */
+	pthread_sigmask(SIG_SETMASK, NULL, &mask); /* the caller's, which the hub's thread has not */
 	launch->environment = environ;
 	launch->path = path;
 	launch->script = script;
@@ -446,7 +453,8 @@ int kymo_hub_launch(struct kymo_hub *hub, unsigned int flags, char *const *argv,
 	return launch_command(hub, &launch, pid_ret);
 }
 
-int kymo_hub_launch_picking(struct kymo_hub *hub, unsigned int flags, char *const *argv, const uint64_t *calls, pid_t *pid_ret)
+int kymo_hub_launch_picking(struct kymo_hub *hub, unsigned int flags, char *const *argv, const uint64_t *calls,
+			    pid_t *pid_ret)
 {
 	struct sock_filter filter[HUB_FILTER_MAX];
 	struct launch launch = { .flags = flags, .argv = argv, .filter = filter };
@@ -457,7 +465,8 @@ int kymo_hub_launch_picking(struct kymo_hub *hub, unsigned int flags, char *cons
 	return launch_command(hub, &launch, pid_ret);
 }
 
-/* ---- starting it, and its end ---------------------------------------------------------------------------------------------- */
+/* ---- starting it, and its end
+ * ---------------------------------------------------------------------------------------------- */
 
 /* The stop that it stands in is told as if it had come only now. */
 static int start(struct kymo_hub *hub, void *argument)
@@ -557,7 +566,8 @@ bool kymo_hub_close(struct kymo_hub *hub, pid_t pid, int *status_ret)
 	return awaited.has_ended;
 }
 
-/* ---- why not -------------------------------------------------------------------------------------------------------------- */
+/* ---- why not
+ * -------------------------------------------------------------------------------------------------------------- */
 
 static void explain_busy(const struct kymo_process_info *info, pid_t tid, char *text, size_t size)
 {
@@ -567,8 +577,9 @@ static void explain_busy(const struct kymo_process_info *info, pid_t tid, char *
 	if (!info->tracer || !*comm)
 		snprintf(text, size, "another process was tracing thread %d of process %d; try again", tid, info->tgid);
 	else
-		snprintf(text, size, "thread %d of process %d is being traced by process %d (%s); let that one detach first", tid, info->tgid,
-			 tracer, comm);
+		snprintf(text, size,
+			 "thread %d of process %d is being traced by process %d (%s); let that one detach first", tid,
+			 info->tgid, tracer, comm);
 }
 
 void kymo_hub_explain(pid_t tid, int err, char *text, size_t size)
@@ -583,10 +594,13 @@ void kymo_hub_explain(pid_t tid, int err, char *text, size_t size)
 	else if (err == -EPERM && !error && (info.tgid == getpid()))
 		snprintf(text, size, "%d is this process, which cannot trace itself", tid);
 	else if (err == -EPERM && !error && info.is_kernels)
-		snprintf(text, size, "process %d (%s) is a thread of the kernel, which cannot be traced", tid, info.comm);
+		snprintf(text, size, "process %d (%s) is a thread of the kernel, which cannot be traced", tid,
+			 info.comm);
 	else if (err == -EPERM)
 		snprintf(text, size, "process %d does not let you trace it; try as its user or as root%s", tid,
-			 access("/proc/sys/kernel/yama/ptrace_scope", R_OK) ? "" : " (kernel.yama.ptrace_scope restricts tracing here)");
+			 access("/proc/sys/kernel/yama/ptrace_scope", R_OK)
+				 ? ""
+				 : " (kernel.yama.ptrace_scope restricts tracing here)");
 	else
 		snprintf(text, size, "cannot trace process %d: %s", tid, strerror(err < 0 ? -err : err));
 	kymo_error_destroy(error);

@@ -7,13 +7,14 @@
 /* What has come of a command that was launched here. */
 struct hub_launched {
 	pid_t pid;
-	int status;			/* of one that has ended before it has executed anything, as waitpid() gives it */
-	int err;			/* why that could not be executed, as execvp() has it; 0: the child has not told */
+	int status; /* of one that has ended before it has executed anything, as waitpid() gives it */
+	int err;    /* why that could not be executed, as execvp() has it; 0: the child has not told */
 };
 
 /*
- * Launch `argv`, found as execvp() does, for a recorder: it stands behind its execve, traced, and nobody's until it is held. If this process dies before it has executed anything, it does that
- * by itself. Its end is told by hub_launched_ended(): SIGCHLD is not ignored from then on, but by commands, if it was. From the hub's thread.
+ * Launch `argv`, found as execvp() does, for a recorder: it stands behind its execve, traced, and nobody's until it is
+ * held. If this process dies before it has executed anything, it does that by itself. Its end is told by
+ * hub_launched_ended(): SIGCHLD is not ignored from then on, but by commands, if it was. From the hub's thread.
  *
  *   0          it stands there
  *   -ECHILD    it has ended, see `ret`
@@ -22,18 +23,20 @@ struct hub_launched {
  */
 int hub_launch_here(struct kymo_hub *hub, char *const *argv, struct hub_launched *ret);
 
-/* Whether a launched command has ended; then its status. Looks whether it has, where the hub does not trace it any more. */
+/* Whether a launched command has ended; then its status. Looks whether it has, where the hub does not trace it any
+ * more. */
 bool hub_launched_ended(struct kymo_hub *hub, pid_t pid, int *status_ret);
 
 /*
- * kymo_hub_destroy(), of one that has launched `pid`: whether that had ended before it was let go, with its status as waitpid() has it. Else it runs on, a child of this process that may be
- * waited for. A status that kymo_hub_wait() has told is not told again.
+ * kymo_hub_destroy(), of one that has launched `pid`: whether that had ended before it was let go, with its status as
+ * waitpid() has it. Else it runs on, a child of this process that may be waited for. A status that kymo_hub_wait() has
+ * told is not told again.
  */
 bool kymo_hub_close(struct kymo_hub *hub, pid_t pid, int *status_ret);
 
 /*
- * Make a child that executes `argv`, found as execvp(3) does, when a byte is written to `go_ret`, and ends when that is closed instead. Nobody traces it; the caller
- * waits for it. A negative errno.
+ * Make a child that executes `argv`, found as execvp(3) does, when a byte is written to `go_ret`, and ends when that is
+ * closed instead. Nobody traces it; the caller waits for it. A negative errno.
  */
 int kymo_command_fork(char *const *argv, pid_t *pid_ret, int *go_ret);
 

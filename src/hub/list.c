@@ -1,4 +1,5 @@
-/* Which engines there are: of this process' hub, or of another one's. Only what the hub knows is told; no thread is looked at, so none is stopped and nothing waits for the hub's thread. */
+/* Which engines there are: of this process' hub, or of another one's. Only what the hub knows is told; no thread is
+ * looked at, so none is stopped and nothing waits for the hub's thread. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,7 +17,7 @@
 /* Engines that are told, of which the first `from` are left out. */
 struct list {
 	struct kymo_engine_info *infos;
-	size_t from, max, n; /* n: of all that there are */
+	size_t from, max, n;           /* n: of all that there are */
 	const struct hub_guest *guest; /* that was asked for last */
 	pid_t guest_pid;
 };
@@ -29,7 +30,8 @@ static pid_t owner_of(struct list *list, const struct kymo_engine *engine)
 	if (!engine->guest)
 		return getpid();
 	if (engine->guest != list->guest)
-		list->guest_pid = getsockopt(engine->guest->requests, SOL_SOCKET, SO_PEERCRED, &peer, &size) ? 0 : peer.pid;
+		list->guest_pid =
+			getsockopt(engine->guest->requests, SOL_SOCKET, SO_PEERCRED, &peer, &size) ? 0 : peer.pid;
 	list->guest = engine->guest;
 	return list->guest_pid;
 }

@@ -16,11 +16,12 @@
 #include "kymo/engine.h"
 #include "procfs/memory.h"
 
-#ifndef PTRACE_SET_SYSCALL_INFO	/* Linux 6.16 */
+#ifndef PTRACE_SET_SYSCALL_INFO /* Linux 6.16 */
 #define PTRACE_SET_SYSCALL_INFO 0x4212
 #endif
 
-/* ---- from outside of callbacks --------------------------------------------------------------------------------------------- */
+/* ---- from outside of callbacks
+ * --------------------------------------------------------------------------------------------- */
 
 static int prepare(const struct kymo_engine *engine, struct kymo_examiner *ret)
 {
@@ -60,7 +61,8 @@ static bool has_woken(struct kymo_hub *hub, struct task *task)
 	int status;
 
 	hub_wait_for_spared(hub);
-	return task->is_fetched || hub_fetch(hub, task, 0, &status) || ptrace(PTRACE_GETEVENTMSG, task->tid, 0, &message);
+	return task->is_fetched || hub_fetch(hub, task, 0, &status) ||
+	       ptrace(PTRACE_GETEVENTMSG, task->tid, 0, &message);
 }
 
 static int finish(struct kymo_hub *hub, void *argument)
@@ -84,7 +86,8 @@ int kymo_engine_finish_examine(struct kymo_engine *engine, const struct kymo_exa
 	return hub_call(engine->hub, finish, &argument);
 }
 
-/* ---- registers --------------------------------------------------------------------------------------------------------------- */
+/* ---- registers
+ * --------------------------------------------------------------------------------------------------------------- */
 
 struct access {
 	struct kymo_engine *engine;
@@ -139,7 +142,8 @@ int kymo_engine_set_registers(struct kymo_engine *engine, const struct user_regs
 	return hub_call(engine->hub, set_registers, &access);
 }
 
-/* ---- signals ------------------------------------------------------------------------------------------------------------------ */
+/* ---- signals
+ * ------------------------------------------------------------------------------------------------------------------ */
 
 static int set_signal(struct kymo_hub *hub, void *argument)
 {
@@ -165,7 +169,8 @@ int kymo_engine_set_signal(struct kymo_engine *engine, int signal, const siginfo
 	return hub_call(engine->hub, set_signal, &access);
 }
 
-/* ---- system calls -------------------------------------------------------------------------------------------------------------- */
+/* ---- system calls
+ * -------------------------------------------------------------------------------------------------------------- */
 
 static int get_info(pid_t tid, struct __ptrace_syscall_info *ret)
 {
@@ -174,7 +179,8 @@ static int get_info(pid_t tid, struct __ptrace_syscall_info *ret)
 
 static int set_info(pid_t tid, const struct __ptrace_syscall_info *info)
 {
-	return ptrace((enum __ptrace_request)PTRACE_SET_SYSCALL_INFO, tid, (void *)sizeof(*info), info) < 0 ? -errno : 0;
+	return ptrace((enum __ptrace_request)PTRACE_SET_SYSCALL_INFO, tid, (void *)sizeof(*info), info) < 0 ? -errno
+													    : 0;
 }
 
 static int set_call_in_registers(pid_t tid, uint64_t number, const uint64_t args[6])
@@ -286,11 +292,12 @@ enum task_stop hub_read_call(struct task *task)
 	struct __ptrace_syscall_info info = { .op = PTRACE_SYSCALL_INFO_NONE };
 
 	if (get_info(task->tid, &info))
-		return STOP_EVENT;	/* it was killed */
+		return STOP_EVENT; /* it was killed */
 	call->arch = info.arch;
 	call->ip = info.instruction_pointer;
 	call->sp = info.stack_pointer;
-	if (info.op == PTRACE_SYSCALL_INFO_ENTRY || info.op == PTRACE_SYSCALL_INFO_SECCOMP) {	/* which has the same in the same places */
+	if (info.op == PTRACE_SYSCALL_INFO_ENTRY ||
+	    info.op == PTRACE_SYSCALL_INFO_SECCOMP) { /* which has the same in the same places */
 		call->number = info.entry.nr;
 		for (int i = 0; i < 6; i++)
 			call->args[i] = info.entry.args[i];
@@ -305,7 +312,9 @@ enum task_stop hub_read_call(struct task *task)
 	return STOP_EXIT;
 }
 
-/* ---- memory ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- memory
+ * ----------------------------------------------------------------------------------------------------------------------
+ */
 
 /* The memory that it has now, with a reference. Behind an exec it is another one. */
 static struct hub_memory *get_memory(struct kymo_engine *engine, int *err_ret)
@@ -336,14 +345,16 @@ bool hub_has_breakpoints(struct kymo_engine *engine)
 }
 
 /* Where there are breakpoints: nobody puts any in or takes any out meanwhile. False: there are none. */
-static bool access_space(struct kymo_engine *engine, uint64_t address, void *to, const void *from, size_t size, int *err_ret)
+static bool access_space(struct kymo_engine *engine, uint64_t address, void *to, const void *from, size_t size,
+			 int *err_ret)
 {
 	struct hub_space *space;
 
 	pthread_mutex_lock(&engine->hub->lock);
 	space = engine->task && !engine->is_detached ? engine->task->process->space : NULL;
 	if (space)
-		*err_ret = to ? hub_space_read(space, address, to, size) : hub_space_write(engine->hub, space, address, from, size);
+		*err_ret = to ? hub_space_read(space, address, to, size)
+			      : hub_space_write(engine->hub, space, address, from, size);
 	pthread_mutex_unlock(&engine->hub->lock);
 	return space != NULL;
 }

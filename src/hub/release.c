@@ -58,7 +58,7 @@ static void release_processes(struct kymo_hub *hub)
 static void attend_all(struct kymo_hub *hub)
 {
 	for (struct hub_process *process = hub->has_filters ? hub->processes : NULL; process; process = process->next)
-		end_filtered(process);		/* some may be new */
+		end_filtered(process); /* some may be new */
 	while (hub->kicked.n) {
 		struct task *task = hub->kicked.items[--hub->kicked.n];
 

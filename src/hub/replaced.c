@@ -31,7 +31,8 @@ static void let_go_on(struct kymo_hub *hub, struct task *task, const siginfo_t *
 {
 	unsigned long status;
 
-	if (info->si_status >> 8 != PTRACE_EVENT_EXIT || (task && task->state == TASK_STOPPED && task->stop == STOP_ENDING))
+	if (info->si_status >> 8 != PTRACE_EVENT_EXIT ||
+	    (task && task->state == TASK_STOPPED && task->stop == STOP_ENDING))
 		return;
 	if (task && !ptrace(PTRACE_GETEVENTMSG, info->si_pid, 0, &status))
 		task->end_status = (int)status;
@@ -47,7 +48,7 @@ static void let_end(struct kymo_hub *hub, pid_t tid)
 	int status;
 
 	if (waitid(P_PID, (id_t)tid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL | __WNOTHREAD) || !info.si_pid)
-		return;		/* not ours, or it has nothing to tell */
+		return; /* not ours, or it has nothing to tell */
 	if (info.si_code == CLD_TRAPPED)
 		let_go_on(hub, task, &info);
 	else if (waitpid(tid, &status, __WALL | __WNOTHREAD | WNOHANG) == tid)

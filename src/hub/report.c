@@ -1,8 +1,9 @@
 /*
  * Calling engines.
  *
- * One event at a time is told to a task's engines, one after the other. The lock is not held in a callback, so meanwhile others attach (their engines were born in this event, and are
- * not told of it), detach (their engines are passed over, and taken out when the event is over), and say what they want.
+ * One event at a time is told to a task's engines, one after the other. The lock is not held in a callback, so
+ * meanwhile others attach (their engines were born in this event, and are not told of it), detach (their engines are
+ * passed over, and taken out when the event is over), and say what they want.
  */
 #include <errno.h>
 
@@ -18,18 +19,20 @@
 
 /* What one event tells; `call` calls the engine's callback for it. */
 struct hub_event {
-	unsigned int event;		/* a bit, or 0: quiesce alone */
+	unsigned int event; /* a bit, or 0: quiesce alone */
 	bool is_reversed;
-	const struct kymo_engine *skip;	/* is not told */
-	bool (*is_for)(const struct kymo_engine *engine, const void *report);	/* NULL: it is for all */
-	unsigned int (*call)(struct kymo_engine *engine, enum kymo_action so_far, struct hub_event *event);	/* with the lock released */
-	void (*verdict)(struct hub_event *event, unsigned int verdict);	/* NULL: there is none */
+	const struct kymo_engine *skip;                                       /* is not told */
+	bool (*is_for)(const struct kymo_engine *engine, const void *report); /* NULL: it is for all */
+	unsigned int (*call)(struct kymo_engine *engine, enum kymo_action so_far,
+			     struct hub_event *event);                  /* with the lock released */
+	void (*verdict)(struct hub_event *event, unsigned int verdict); /* NULL: there is none */
 	void *report;
 };
 
 static bool is_to_be_told(const struct kymo_hub *hub, const struct kymo_engine *engine, const struct hub_event *event)
 {
-	return !engine->is_detached && engine->born < hub->event && engine != event->skip && (!event->is_for || event->is_for(engine, event->report));
+	return !engine->is_detached && engine->born < hub->event && engine != event->skip &&
+	       (!event->is_for || event->is_for(engine, event->report));
 }
 
 /* The strongest that is wanted, as an engine is told it. */
@@ -56,7 +59,7 @@ static void answered(struct kymo_hub *hub, struct kymo_engine *engine, unsigned 
 		hub_detach_engine(hub, engine);
 	else if (engine->has_later)
 		engine->wants = engine->later;
-	else if (action < engine->wants)	/* what control() has asked before stays asked */
+	else if (action < engine->wants) /* what control() has asked before stays asked */
 		engine->wants = action;
 	engine->has_later = false;
 }
@@ -160,16 +163,19 @@ void hub_report_owed(struct kymo_hub *hub, struct task *task, bool with_steps)
 	end_event(hub, task);
 }
 
-/* ---- each event -------------------------------------------------------------------------------------------------------- */
+/* ---- each event
+ * -------------------------------------------------------------------------------------------------------- */
 
 static unsigned int call_entry(struct kymo_engine *engine, enum kymo_action action, struct hub_event *event)
 {
-	return engine->ops->syscall_entry ? engine->ops->syscall_entry(engine, engine->data, action, event->report) : KYMO_ACTION_RESUME;
+	return engine->ops->syscall_entry ? engine->ops->syscall_entry(engine, engine->data, action, event->report)
+					  : KYMO_ACTION_RESUME;
 }
 
 static unsigned int call_exit_of_call(struct kymo_engine *engine, enum kymo_action action, struct hub_event *event)
 {
-	return engine->ops->syscall_exit ? engine->ops->syscall_exit(engine, engine->data, action, event->report) : KYMO_ACTION_RESUME;
+	return engine->ops->syscall_exit ? engine->ops->syscall_exit(engine, engine->data, action, event->report)
+					 : KYMO_ACTION_RESUME;
 }
 
 static void abort_or_not(struct hub_event *event, unsigned int verdict)
@@ -191,7 +197,8 @@ void hub_report_syscall(struct kymo_hub *hub, struct task *task, unsigned int ev
 
 static unsigned int call_clone(struct kymo_engine *engine, enum kymo_action action, struct hub_event *event)
 {
-	return engine->ops->clone ? engine->ops->clone(engine, engine->data, action, event->report) : KYMO_ACTION_RESUME;
+	return engine->ops->clone ? engine->ops->clone(engine, engine->data, action, event->report)
+				  : KYMO_ACTION_RESUME;
 }
 
 void hub_report_clone(struct kymo_hub *hub, struct task *task, const struct kymo_clone_report *report)
@@ -329,7 +336,8 @@ static unsigned int call_signal(struct kymo_engine *engine, enum kymo_action act
 {
 	struct kymo_signal_report *report = event->report;
 
-	return engine->ops->signal ? engine->ops->signal(engine, engine->data, action, report) : KYMO_ACTION_RESUME | report->verdict;
+	return engine->ops->signal ? engine->ops->signal(engine, engine->data, action, report)
+				   : KYMO_ACTION_RESUME | report->verdict;
 }
 
 static void next_verdict(struct hub_event *event, unsigned int verdict)
@@ -340,19 +348,26 @@ static void next_verdict(struct hub_event *event, unsigned int verdict)
 		report->verdict = verdict;
 }
 
-void hub_report_signal(struct kymo_hub *hub, struct task *task, struct kymo_signal_report *report, const struct kymo_engine *skip)
+void hub_report_signal(struct kymo_hub *hub, struct task *task, struct kymo_signal_report *report,
+		       const struct kymo_engine *skip)
 {
-	struct hub_event event = { .event = report->kind, .skip = skip, .call = call_signal, .verdict = next_verdict, .report = report };
+	struct hub_event event = {
+		.event = report->kind, .skip = skip, .call = call_signal, .verdict = next_verdict, .report = report
+	};
 
 	tell_all(hub, task, &event);
 }
 
-void hub_report_trap(struct kymo_hub *hub, struct task *task, struct kymo_signal_report *report, bool (*is_for)(const struct kymo_engine *engine, const void *report))
+void hub_report_trap(struct kymo_hub *hub, struct task *task, struct kymo_signal_report *report,
+		     bool (*is_for)(const struct kymo_engine *engine, const void *report))
 {
-	tell_all(hub, task, &(struct hub_event){ .event = KYMO_EVENT_SIGNAL, .is_for = is_for, .call = call_signal, .report = report });
+	tell_all(hub, task,
+		 &(struct hub_event){
+			 .event = KYMO_EVENT_SIGNAL, .is_for = is_for, .call = call_signal, .report = report });
 }
 
-/* ---- the end ----------------------------------------------------------------------------------------------------------- */
+/* ---- the end
+ * ----------------------------------------------------------------------------------------------------------- */
 
 static unsigned int call_death(struct kymo_engine *engine, enum kymo_action action, struct hub_event *event)
 {

@@ -19,10 +19,12 @@ void hub_report_to_guests(struct kymo_hub *hub, struct task *task);
 void hub_report_exec(struct kymo_hub *hub, struct task *task, pid_t former_tid);
 void hub_report_exit(struct kymo_hub *hub, struct task *task, int status);
 void hub_report_jctl(struct kymo_hub *hub, struct task *task, int signal);
-void hub_report_signal(struct kymo_hub *hub, struct task *task, struct kymo_signal_report *report, const struct kymo_engine *skip);
+void hub_report_signal(struct kymo_hub *hub, struct task *task, struct kymo_signal_report *report,
+		       const struct kymo_engine *skip);
 
 /* What is told to `is_for` alone, and is no signal. */
-void hub_report_trap(struct kymo_hub *hub, struct task *task, struct kymo_signal_report *report, bool (*is_for)(const struct kymo_engine *engine, const void *report));
+void hub_report_trap(struct kymo_hub *hub, struct task *task, struct kymo_signal_report *report,
+		     bool (*is_for)(const struct kymo_engine *engine, const void *report));
 
 /* DEATH; may be called once. */
 void hub_report_death(struct kymo_hub *hub, struct task *task, int status);

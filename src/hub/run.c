@@ -40,7 +40,8 @@ static bool wants_all_calls(const struct task *task)
 {
 	for (size_t i = 0; i < task->engines.n; i++) {
 		const struct kymo_engine *engine = task->engines.items[i];
-		bool is_content = task->process->has_filter && engine->events & KYMO_MASK_PICKED_CALLS && !engine->guest;
+		bool is_content =
+			task->process->has_filter && engine->events & KYMO_MASK_PICKED_CALLS && !engine->guest;
 
 		if (!engine->is_detached && engine->events & EVENTS_OF_STOPS && !is_content)
 			return true;
@@ -48,7 +49,8 @@ static bool wants_all_calls(const struct task *task)
 	return false;
 }
 
-/* Under a filter: the exit is always fetched where the entry was, so that the stops of a call are known to be one call's. */
+/* Under a filter: the exit is always fetched where the entry was, so that the stops of a call are known to be one
+ * call's. */
 static bool owes_exit(const struct task *task)
 {
 	return task->process->has_filter && task->call.is_entry_known;
@@ -83,7 +85,8 @@ static bool has_engines(const struct task *task)
 
 static bool is_held(const struct task *task)
 {
-	return task->process->is_held || task->has_maker || hub_is_still(task) || does_anybody_want(task, KYMO_ACTION_STOP, KYMO_ACTION_STOP);
+	return task->process->is_held || task->has_maker || hub_is_still(task) ||
+	       does_anybody_want(task, KYMO_ACTION_STOP, KYMO_ACTION_STOP);
 }
 
 bool hub_is_held(const struct task *task)
@@ -113,7 +116,8 @@ static bool has_to_stop(const struct task *task)
 {
 	bool is_listening = task->state == TASK_LISTENING;
 
-	return (!is_wanted(task) && !task->process->is_held) || is_anything_owed(task) || task->is_claimed || (!is_listening && task->has_stale_watch) ||
+	return (!is_wanted(task) && !task->process->is_held) || is_anything_owed(task) || task->is_claimed ||
+	       (!is_listening && task->has_stale_watch) ||
 	       does_anybody_want(task, KYMO_ACTION_STOP, is_listening ? KYMO_ACTION_REPORT : KYMO_ACTION_BLOCKSTEP) ||
 	       (!is_listening && !task->traces_calls && wants_all_calls(task));
 }
@@ -163,7 +167,8 @@ static long step_request(struct task *task, bool is_block)
 	unsigned int events = hub_events(task);
 
 	task->steps = true;
-	task->steps_call = task->stop == STOP_ENTRY || owes_exit(task) || (events & EVENTS_OF_STOPS && task->stop != STOP_EVENT && is_at_call(task));
+	task->steps_call = task->stop == STOP_ENTRY || owes_exit(task) ||
+			   (events & EVENTS_OF_STOPS && task->stop != STOP_EVENT && is_at_call(task));
 	if (task->steps_call)
 		return PTRACE_SYSCALL;
 	return is_block ? PTRACE_SINGLEBLOCK : PTRACE_SINGLESTEP;
@@ -173,7 +178,7 @@ void hub_interrupt(struct kymo_hub *hub, struct task *task)
 {
 	task->was_interrupted = true;
 	if (ptrace(PTRACE_INTERRUPT, task->tid, 0, 0) && errno == ESRCH && task->tid == task->process->pid)
-		hub_was_replaced(hub, task->tid);	/* then its end is kept, and told next */
+		hub_was_replaced(hub, task->tid); /* then its end is kept, and told next */
 	hub_expect(hub, task);
 }
 
@@ -182,7 +187,8 @@ static bool is_event_stop(int status)
 	return WIFSTOPPED(status) && status >> 16 == PTRACE_EVENT_STOP;
 }
 
-/* One that another thread's core dump keeps from stopping, say, stops there later, and comes to the same place again. */
+/* One that another thread's core dump keeps from stopping, say, stops there later, and comes to the same place again.
+ */
 bool hub_swallow(struct kymo_hub *hub, struct task *task, int *group_ret)
 {
 	int status;
@@ -205,7 +211,8 @@ static void let_go(struct kymo_hub *hub, struct task *task)
 {
 	hub_space_wake(task);
 	hub_watches_clear(hub, task, true);
-	if (ptrace(PTRACE_DETACH, task->tid, 0, task->stop == STOP_SIGNAL ? task->signal : 0) && hub->is_here && !hub->waits_for_any)
+	if (ptrace(PTRACE_DETACH, task->tid, 0, task->stop == STOP_SIGNAL ? task->signal : 0) && hub->is_here &&
+	    !hub->waits_for_any)
 		task->state = TASK_RUNNING;
 	else
 		hub_forget_task(hub, task);
@@ -221,8 +228,9 @@ static void go_to_end(struct kymo_hub *hub, struct task *task)
 }
 
 /*
- * At the entry of a call that waits: that ends because of an interrupt that this stop has taken the place of, which is told no more, and of letting go here, which is a signal to the kernel. So there has to
- * be another stop, in which that is repaired; it is asked for while the thread still stands, as the call is over at once.
+ * At the entry of a call that waits: that ends because of an interrupt that this stop has taken the place of, which is
+ * told no more, and of letting go here, which is a signal to the kernel. So there has to be another stop, in which that
+ * is repaired; it is asked for while the thread still stands, as the call is over at once.
  */
 static bool needs_other_stop(const struct task *task)
 {
@@ -235,7 +243,8 @@ static bool has_left_group_stop(const struct task *task)
 	return task->stop == STOP_SIGNAL && task->group_stop;
 }
 
-/* Only on its way out of another stop does the kernel look whether a call of before is to be made again, and whether the process is stopped. */
+/* Only on its way out of another stop does the kernel look whether a call of before is to be made again, and whether
+ * the process is stopped. */
 static void come_back(struct kymo_hub *hub, struct task *task)
 {
 	task->state = TASK_RUNNING;
@@ -255,7 +264,8 @@ static void go_on(struct kymo_hub *hub, struct task *task)
 	hub_space_wake(task);
 	hub_watches_clear(hub, task, false);
 	task->traces_calls = traces_calls;
-	/* Before it runs. One that has left a group stop, the kernel takes back to where its process is; one that is claimed would make an interrupted call again, and be at its entry. */
+	/* Before it runs. One that has left a group stop, the kernel takes back to where its process is; one that is
+	 * claimed would make an interrupted call again, and be at its entry. */
 	if (has_left_group_stop(task) || task->is_claimed || needs_other_stop(task))
 		hub_interrupt(hub, task);
 	if (task->stop == STOP_TRAP && task->group_stop) {
@@ -265,7 +275,7 @@ static void go_on(struct kymo_hub *hub, struct task *task)
 		task->state = TASK_RUNNING;
 		task->steps = task->steps_call = false;
 		if (!signal && hub_step_over(hub, task, wants_step))
-			return;		/* another stop has come, which serves what is wanted */
+			return; /* another stop has come, which serves what is wanted */
 		if (wants_step)
 			request = step_request(task, wish == KYMO_ACTION_BLOCKSTEP);
 		if (ptrace(request, task->tid, 0, signal) && errno == EIO && request == PTRACE_SINGLEBLOCK)
@@ -318,7 +328,7 @@ void hub_attend(struct kymo_hub *hub, struct task *task)
 {
 	hub_purge_engines(hub, task);
 	if (task->borrow)
-		return;		/* it is looked at when it has come back */
+		return; /* it is looked at when it has come back */
 	switch (task->state) {
 	case TASK_RUNNING:
 	case TASK_LISTENING:

@@ -13,8 +13,9 @@ unsigned int hub_events(const struct task *task);
 void hub_interrupt(struct kymo_hub *hub, struct task *task);
 
 /*
- * From before a signal to a stop that has none, at the same place: it executes nothing in between. False: another thing happened to it (it was killed), or it stops later; that is told next.
- * `group_ret` is the signal of a group stop that this stop is, or 0.
+ * From before a signal to a stop that has none, at the same place: it executes nothing in between. False: another thing
+ * happened to it (it was killed), or it stops later; that is told next. `group_ret` is the signal of a group stop that
+ * this stop is, or 0.
  */
 bool hub_swallow(struct kymo_hub *hub, struct task *task, int *group_ret);
 
@@ -24,7 +25,8 @@ bool hub_is_held(const struct task *task);
 /* Whether somebody wants the call that it sleeps in to end. */
 bool hub_is_interrupted(const struct task *task);
 
-/* Deal with what engines have wanted since it was looked at last: interrupt it, tell what is owed, let it run, let it go. */
+/* Deal with what engines have wanted since it was looked at last: interrupt it, tell what is owed, let it run, let it
+ * go. */
 void hub_attend(struct kymo_hub *hub, struct task *task);
 
 /* Let a stopped one go on, or stay, as its engines want; or let it go where there are none. */

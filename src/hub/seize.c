@@ -1,7 +1,9 @@
 /*
- * Seizing, though a thread of the process may be executing something: PTRACE_SEIZE waits for that, and that for the end of threads that are ours.
+ * Seizing, though a thread of the process may be executing something: PTRACE_SEIZE waits for that, and that for the end
+ * of threads that are ours.
  *
- * The signal of a timer breaks the wait off. It is let in, and the timer runs, between hub_seizing_begins() and hub_seizing_ends() alone.
+ * The signal of a timer breaks the wait off. It is let in, and the timer runs, between hub_seizing_begins() and
+ * hub_seizing_ends() alone.
  */
 #include <errno.h>
 #include <sys/ptrace.h>
@@ -18,7 +20,7 @@
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
 
-static int the_signal;	/* 0: none was taken */
+static int the_signal; /* 0: none was taken */
 
 static void on_signal(int number, siginfo_t *info, void *context)
 {
@@ -30,13 +32,16 @@ void kymo_take_seize_signal(void)
 	struct sigaction action = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART }, before;
 
 	for (int number = SIGRTMAX - 1; number >= SIGRTMIN && !the_signal; number--)
-		if (!sigaction(number, NULL, &before) && before.sa_handler == SIG_DFL && !sigaction(number, &action, NULL))
+		if (!sigaction(number, NULL, &before) && before.sa_handler == SIG_DFL &&
+		    !sigaction(number, &action, NULL))
 			the_signal = number;
 }
 
-/* ---- the timer ------------------------------------------------------------------------------------------------------------- */
+/* ---- the timer
+ * ------------------------------------------------------------------------------------------------------------- */
 
-/* It counts as a signal that waits, of which the user, or the target for its user, may have as many as may be: then with the limit of this process as high as may be, for that moment. */
+/* It counts as a signal that waits, of which the user, or the target for its user, may have as many as may be: then
+ * with the limit of this process as high as may be, for that moment. */
 static bool make_timer(struct sigevent *event, timer_t *ret)
 {
 	struct rlimit limit, most = { RLIM_INFINITY, RLIM_INFINITY };
@@ -44,7 +49,7 @@ static bool make_timer(struct sigevent *event, timer_t *ret)
 
 	if (is_made || errno != EAGAIN || getrlimit(RLIMIT_SIGPENDING, &limit))
 		return is_made;
-	if (setrlimit(RLIMIT_SIGPENDING, &most)) {	/* it may not */
+	if (setrlimit(RLIMIT_SIGPENDING, &most)) { /* it may not */
 		most = (struct rlimit){ limit.rlim_max, limit.rlim_max };
 		setrlimit(RLIMIT_SIGPENDING, &most);
 	}
@@ -82,7 +87,8 @@ void hub_seizing_ends(struct hub_seizer *seizer)
 
 	if (!seizer->depth || --seizer->depth || !seizer->has_timer)
 		return;
-	timer_settime(seizer->timer, 0, &never, NULL);	/* a signal that has come is delivered before the mask is as it was */
+	timer_settime(seizer->timer, 0, &never,
+		      NULL); /* a signal that has come is delivered before the mask is as it was */
 	pthread_sigmask(SIG_SETMASK, &seizer->mask, NULL);
 }
 

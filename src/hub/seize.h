@@ -7,7 +7,7 @@
 #include <sys/types.h>
 #include <time.h>
 
-#define HUB_OPTIONS                                                                                               \
+#define HUB_OPTIONS \
 	(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | \
 	 PTRACE_O_TRACEEXIT)
 
@@ -22,7 +22,8 @@ struct hub_seizer {
 	sigset_t mask;
 };
 
-/* From here to the end, which nest, hub_seize_thread() may return -EINTR, if this process has taken the signal; sleeps may end early. On the thread that seizes, which is always the same. */
+/* From here to the end, which nest, hub_seize_thread() may return -EINTR, if this process has taken the signal; sleeps
+ * may end early. On the thread that seizes, which is always the same. */
 void hub_seizing_begins(struct hub_seizer *seizer);
 void hub_seizing_ends(struct hub_seizer *seizer);
 void hub_seizer_deinit(struct hub_seizer *seizer);
@@ -31,8 +32,9 @@ void hub_seizer_deinit(struct hub_seizer *seizer);
 int hub_seize_thread(pid_t tid, unsigned long options);
 
 /*
- * Have a signal of this process, which is kymo's own, break off what its hubs wait for in vain while they seize threads (docs/design/engines.md, hazard 17). It has a handler from then on, in what is forked,
- * too, until that executes something. Once, before there is a hub or another thread.
+ * Have a signal of this process, which is kymo's own, break off what its hubs wait for in vain while they seize threads
+ * (docs/design/engines.md, hazard 17). It has a handler from then on, in what is forked, too, until that executes
+ * something. Once, before there is a hub or another thread.
  */
 void kymo_take_seize_signal(void);
 

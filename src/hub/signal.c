@@ -18,15 +18,17 @@
 #include "kymo/engine.h"
 #include "procfs/disposition.h"
 
-/* ---- sending ----------------------------------------------------------------------------------------------------------- */
+/* ---- sending
+ * ----------------------------------------------------------------------------------------------------------- */
 
 /*
- * A signal that is sent from outside of a signal-delivery-stop can't carry what siginfo it should: the kernel lets nobody else say that it came from the kernel. So it carries a
- * tag, and gets its siginfo when it arrives. The tag is an address that means nothing to the program, should the hub die meanwhile.
+ * A signal that is sent from outside of a signal-delivery-stop can't carry what siginfo it should: the kernel lets
+ * nobody else say that it came from the kernel. So it carries a tag, and gets its siginfo when it arrives. The tag is
+ * an address that means nothing to the program, should the hub die meanwhile.
  */
 enum {
-	FIRST_QUEUED = 32,	/* of those that are kept however many there are: the kernel's SIGRTMIN */
-	A_LOOK = 32,		/* signals at a time */
+	FIRST_QUEUED = 32, /* of those that are kept however many there are: the kernel's SIGRTMIN */
+	A_LOOK = 32,       /* signals at a time */
 };
 
 static void *tag_of(struct kymo_hub *hub, int serial)
@@ -41,7 +43,7 @@ static int send_tagged(struct kymo_hub *hub, struct task *task, const siginfo_t 
 	int err;
 
 	if (info->si_signo < FIRST_QUEUED && kymo_signal_is_pending(task->tid, info->si_signo))
-		return 0;	/* the kernel makes one of them, and says nothing */
+		return 0; /* the kernel makes one of them, and says nothing */
 	tagged.si_pid = getpid();
 	tagged.si_uid = getuid();
 	tagged.si_value.sival_ptr = tag_of(hub, sent.serial);
@@ -79,7 +81,7 @@ static void note_waiting(struct kymo_hub *hub, struct task *task, const siginfo_
 		if (info->si_value.sival_ptr != tag_of(hub, sent->serial))
 			continue;
 		sent->is_waiting = true;
-		*next = (*next + i + 1) % task->sent.n;	/* they wait in the order in which they were sent, mostly */
+		*next = (*next + i + 1) % task->sent.n; /* they wait in the order in which they were sent, mostly */
 		return;
 	}
 }
@@ -102,8 +104,9 @@ static bool note_all_waiting(struct kymo_hub *hub, struct task *task)
 }
 
 /*
- * Some never arrive: sigwait() and signalfd take them past every tracer, SIG_IGN drops those that wait, and of two with one number that are sent at once there is one. Of a thread that
- * stands still it can be seen what waits. Not at each stop: when twice as many are missed as waited the last time.
+ * Some never arrive: sigwait() and signalfd take them past every tracer, SIG_IGN drops those that wait, and of two with
+ * one number that are sent at once there is one. Of a thread that stands still it can be seen what waits. Not at each
+ * stop: when twice as many are missed as waited the last time.
  */
 void hub_forget_lost_signals(struct kymo_hub *hub, struct task *task)
 {
@@ -146,7 +149,8 @@ int kymo_engine_inject(struct kymo_engine *engine, const siginfo_t *info)
 	return err;
 }
 
-/* ---- verdicts ------------------------------------------------------------------------------------------------------------ */
+/* ---- verdicts
+ * ------------------------------------------------------------------------------------------------------------ */
 
 /* What a disposition is called in events and verdicts. */
 static const struct {
@@ -188,12 +192,13 @@ static int signal_for(struct kymo_hub *hub, struct task *task, const struct kymo
 	case KYMO_SIGNAL_REQUEUE:
 		if (!send_tagged(hub, task, &report->info, NULL))
 			return 0;
-		break;	/* it can't wait, then */
+		break; /* it can't wait, then */
 	}
 	return signal;
 }
 
-static void ask(struct kymo_hub *hub, struct task *task, struct kymo_signal_report *report, const struct kymo_engine *skip)
+static void ask(struct kymo_hub *hub, struct task *task, struct kymo_signal_report *report,
+		const struct kymo_engine *skip)
 {
 	enum kymo_disposition disposition = kymo_signal_disposition(task->tid, report->info.si_signo);
 	int number = report->info.si_signo;
@@ -215,7 +220,7 @@ void hub_signal_stopped(struct kymo_hub *hub, struct task *task, int signal)
 	task->signal = signal;
 	memset(&report, 0, sizeof(report));
 	if (ptrace(PTRACE_GETSIGINFO, task->tid, 0, &report.info))
-		return;		/* it was killed */
+		return; /* it was killed */
 	memcpy(&before, &report.info, sizeof(before));
 	skip = untag(hub, task, &report.info);
 	if (hub_events(task) & KYMO_EVENTS_SIGNAL)

@@ -9,7 +9,8 @@ struct task;
 /* A thread has stopped before a signal is delivered: ask engines, and set task->signal. Lock held. */
 void hub_signal_stopped(struct kymo_hub *hub, struct task *task, int signal);
 
-/* Of a thread that has stopped, and a signal that it stands before has been dealt with: those that were sent and don't arrive any more. Lock held. */
+/* Of a thread that has stopped, and a signal that it stands before has been dealt with: those that were sent and don't
+ * arrive any more. Lock held. */
 void hub_forget_lost_signals(struct kymo_hub *hub, struct task *task);
 
 #endif

@@ -44,51 +44,57 @@ struct hub_awaited {
 };
 
 struct kymo_hub {
-	const struct hub_remote_ops *remote;	/* it is another process' hub, and nothing below is used but the next; or NULL */
+	const struct hub_remote_ops
+		*remote; /* it is another process' hub, and nothing below is used but the next; or NULL */
 	struct hub_client *client;
-	struct hub_door *door;		/* for clients of ours, or NULL */
+	struct hub_door *door; /* for clients of ours, or NULL */
 	pthread_t thread;
 	pid_t tid;
-	pthread_mutex_t lock;		/* guards all of this and all tasks and engines; not held in callbacks, nor while waiting for threads */
-	pthread_cond_t changed;		/* a request is done, an event is over, a thread was let go, a command has ended */
-	pid_t waker;			/* a child of the hub's thread, which any signal makes stop: that ends a blocking wait */
+	pthread_mutex_t lock; /* guards all of this and all tasks and engines; not held in callbacks, nor while waiting
+				 for threads */
+	pthread_cond_t changed; /* a request is done, an event is over, a thread was let go, a command has ended */
+	pid_t waker; /* a child of the hub's thread, which any signal makes stop: that ends a blocking wait */
 	bool is_asleep, is_ending;
 	atomic_bool is_woken;
-	int failure;			/* of the thread's start */
+	int failure; /* of the thread's start */
 	bool has_started;
-	bool is_here;			/* it has no thread of its own: see hub_create_here() */
-	unsigned int n_users;		/* of one that is here */
-	bool waits_for_any;		/* … has a tree, and is told of all children of its thread; else it looks at the threads that it has alone, by their ids */
-	unsigned int depth;		/* within what events and requests make the hub do */
-	void (*on_orphan)(void *data, pid_t tid);	/* of who has it here; NULL: they are let go */
-	void (*while_waiting)(void *data);	/* now and then, in a callback, while somebody who is connected has yet to answer; or NULL */
+	bool is_here;         /* it has no thread of its own: see hub_create_here() */
+	unsigned int n_users; /* of one that is here */
+	bool waits_for_any;   /* … has a tree, and is told of all children of its thread; else it looks at the threads
+				 that it has alone, by their ids */
+	unsigned int depth;   /* within what events and requests make the hub do */
+	void (*on_orphan)(void *data, pid_t tid); /* of who has it here; NULL: they are let go */
+	void (*while_waiting)(void *data); /* now and then, in a callback, while somebody who is connected has yet to
+					      answer; or NULL */
 	void *data;
-	pid_t ended;			/* the thread whose end was seen last */
-	char ended_comm[16];		/* its name, or "" */
+	pid_t ended;         /* the thread whose end was seen last */
+	char ended_comm[16]; /* its name, or "" */
 	struct hub_request *first, *last;
 	struct task *buckets[TASK_BUCKETS];
 	struct hub_process *processes;
 	KYMO_VEC(struct task *) kicked;
-	KYMO_VEC(struct hub_status) early;	/* statuses that were fetched before their turn */
-	struct hub_status spared;	/* the stop that is being dispatched, if it was not waited for */
-	KYMO_VEC(pid_t) expected;	/* whose stops are on their way, where there are many; perhaps some that have stopped since, or are gone */
-	size_t next_expected;		/* which to look at first */
-	KYMO_VEC(struct hub_status) strangers;	/* first stops whose makers' events have yet to come */
-	KYMO_VEC(struct kymo_engine *) dropped;	/* references to be put when the lock is not held */
-	uint64_t event;			/* counts events */
+	KYMO_VEC(struct hub_status) early; /* statuses that were fetched before their turn */
+	struct hub_status spared;          /* the stop that is being dispatched, if it was not waited for */
+	KYMO_VEC(pid_t)
+	expected; /* whose stops are on their way, where there are many; perhaps some that have stopped since, or are
+		     gone */
+	size_t next_expected;                   /* which to look at first */
+	KYMO_VEC(struct hub_status) strangers;  /* first stops whose makers' events have yet to come */
+	KYMO_VEC(struct kymo_engine *) dropped; /* references to be put when the lock is not held */
+	uint64_t event;                         /* counts events */
 	uint64_t stops;
 	int sent_serial;
 	unsigned int n_tasks;
-	pid_t recent[HUB_RECENT];	/* that have told something, the last one first */
-	unsigned int n_unscanned;	/* waits since one for any thread */
-	unsigned int n_ending;		/* tasks held in their exit events */
+	pid_t recent[HUB_RECENT]; /* that have told something, the last one first */
+	unsigned int n_unscanned; /* waits since one for any thread */
+	unsigned int n_ending;    /* tasks held in their exit events */
 	struct hub_space *spaces;
-	struct hub_journal *journal;	/* shared with the keeper; NULL before it is needed first */
-	pid_t keeper;			/* 0: none */
-	struct hub_awaited *awaited;	/* by kymo_hub_close(), or NULL */
-	bool has_filters;		/* some process has, or had, a filter of picked calls */
+	struct hub_journal *journal; /* shared with the keeper; NULL before it is needed first */
+	pid_t keeper;                /* 0: none */
+	struct hub_awaited *awaited; /* by kymo_hub_close(), or NULL */
+	bool has_filters;            /* some process has, or had, a filter of picked calls */
 	struct hub_seizer seizer;
-	int keeper_pidfd;		/* by which it sees the end of this process; -1: none */
+	int keeper_pidfd; /* by which it sees the end of this process; -1: none */
 };
 
 #endif

@@ -45,7 +45,8 @@ static unsigned long message_of(pid_t tid)
 	return ptrace(PTRACE_GETEVENTMSG, tid, 0, &message) ? 0 : message;
 }
 
-/* ---- births ------------------------------------------------------------------------------------------------------------ */
+/* ---- births
+ * ------------------------------------------------------------------------------------------------------------ */
 
 static bool take_stranger(struct kymo_hub *hub, pid_t tid, int *status_ret)
 {
@@ -95,8 +96,10 @@ static void cloned(struct kymo_hub *hub, struct task *task, int event)
 	int status;
 
 	if (!child)
-		return;		/* the maker was killed: the child is a stranger until its time is over */
-	report.kind = is_thread ? KYMO_CLONE_THREAD : event == PTRACE_EVENT_VFORK ? KYMO_CLONE_VFORK : KYMO_CLONE_PROCESS;
+		return; /* the maker was killed: the child is a stranger until its time is over */
+	report.kind = is_thread                     ? KYMO_CLONE_THREAD
+		      : event == PTRACE_EVENT_VFORK ? KYMO_CLONE_VFORK
+						    : KYMO_CLONE_PROCESS;
 	if (!is_thread)
 		hub_space_born(hub, task->process, child->process, event == PTRACE_EVENT_VFORK);
 	hub_report_clone(hub, task, &report);
@@ -107,7 +110,8 @@ static void cloned(struct kymo_hub *hub, struct task *task, int event)
 		hub_kick(hub, child);
 }
 
-/* ---- ends -------------------------------------------------------------------------------------------------------------- */
+/* ---- ends
+ * -------------------------------------------------------------------------------------------------------------- */
 
 static void reap(struct kymo_hub *hub, struct task *task, int status)
 {
@@ -121,7 +125,7 @@ static void ended(struct kymo_hub *hub, pid_t tid, int status)
 {
 	struct task *task = hub_find(hub, tid);
 	struct hub_process *process = hub_find_process(hub, tid);
-	bool is_launched = process && process->is_launched;	/* else it may go with its last task */
+	bool is_launched = process && process->is_launched; /* else it may go with its last task */
 	int before;
 
 	take_stranger(hub, tid, &before);
@@ -145,7 +149,8 @@ static void ending(struct kymo_hub *hub, struct task *task)
 	hub_report_exit(hub, task, task->end_status);
 }
 
-/* ---- exec -------------------------------------------------------------------------------------------------------------- */
+/* ---- exec
+ * -------------------------------------------------------------------------------------------------------------- */
 
 /* The kernel has taken away all threads but the one that executes; their ends were told before, but the first one's. */
 static void take_away_others(struct kymo_hub *hub, struct hub_process *process, const struct task *executing)
@@ -164,13 +169,13 @@ static void take_away_others(struct kymo_hub *hub, struct hub_process *process, 
 
 static void begin_stop(struct kymo_hub *hub, struct task *task, enum task_stop stop)
 {
-	if (task->state == TASK_STOPPED)	/* the kernel has woken it, to end */
+	if (task->state == TASK_STOPPED) /* the kernel has woken it, to end */
 		hub_break_stops(task);
 	task->state = TASK_STOPPED;
 	task->stop = stop;
 	task->stop_serial = ++hub->stops;
 	task->signal = 0;
-	task->ends_interrupt = task->was_interrupted;	/* whichever stop comes first: the kernel forgets the other one */
+	task->ends_interrupt = task->was_interrupted; /* whichever stop comes first: the kernel forgets the other one */
 	task->was_interrupted = task->is_newborn = task->makes_call_again = task->knows_registers = false;
 }
 
@@ -197,7 +202,7 @@ static void execed(struct kymo_hub *hub, pid_t pid)
 	if (!task) {
 		if (former_tid)
 			hub_abandon(hub, pid);
-		return;		/* nobody's, or killed meanwhile */
+		return; /* nobody's, or killed meanwhile */
 	}
 	hub_forget_borrow(task);
 	begin_stop(hub, task, STOP_EVENT);
@@ -214,7 +219,8 @@ static void execed(struct kymo_hub *hub, pid_t pid)
 	hub_settle(hub, task);
 }
 
-/* ---- stops ------------------------------------------------------------------------------------------------------------- */
+/* ---- stops
+ * ------------------------------------------------------------------------------------------------------------- */
 
 static bool is_to_be_undone(const struct task *task, int signal, const struct user_regs_struct *registers)
 {
@@ -227,8 +233,9 @@ static bool is_to_be_undone(const struct task *task, int signal, const struct us
 }
 
 /*
- * The stop made a waiting call fail: have it made again. Its time limit begins anew then, because nobody knows how much of it has passed; that is better
- * than an error for who waits shortly. Who waits for long has timers that must not be late, and expects EINTR.
+ * The stop made a waiting call fail: have it made again. Its time limit begins anew then, because nobody knows how much
+ * of it has passed; that is better than an error for who waits shortly. Who waits for long has timers that must not be
+ * late, and expects EINTR.
  */
 static void make_call_again(const struct kymo_memory *memory, pid_t tid, struct user_regs_struct *registers)
 {
@@ -279,20 +286,23 @@ static bool wants_no_tracer(struct task *task)
 	struct hub_memory *memory = hub_memory_of(task->process);
 	uint64_t flags;
 
-	return memory && !kymo_memory_read(&memory->opened, task->call.args[0], &flags, sizeof(flags)) && flags & CLONE_UNTRACED;
+	return memory && !kymo_memory_read(&memory->opened, task->call.args[0], &flags, sizeof(flags)) &&
+	       flags & CLONE_UNTRACED;
 }
 
-/* Children that are made so have no tracer. Where the flags are in memory, they stay as they are: it is the program's; but a child with our filter needs one. */
+/* Children that are made so have no tracer. Where the flags are in memory, they stay as they are: it is the program's;
+ * but a child with our filter needs one. */
 static void keep_child(struct task *task)
 {
 	struct kymo_syscall_report *call = &task->call;
 	uint64_t clone = call->arch == AUDIT_ARCH_I386 ? I386_CLONE : SYS_clone;
 
 	if (call->number == SYS_clone3 && task->process->has_filter && wants_no_tracer(task)) {
-		call->is_aborted = true;	/* ENOSYS, as by older kernels */
+		call->is_aborted = true; /* ENOSYS, as by older kernels */
 		return;
 	}
-	if (call->number != clone || !(call->args[0] & CLONE_UNTRACED) || !(task->process->has_filter || hub_events(task) & KYMO_EVENT_CLONE))
+	if (call->number != clone || !(call->args[0] & CLONE_UNTRACED) ||
+	    !(task->process->has_filter || hub_events(task) & KYMO_EVENT_CLONE))
 		return;
 	call->args[0] &= ~(uint64_t)CLONE_UNTRACED;
 	hub_set_call(task, call->number, call->args);
@@ -309,8 +319,8 @@ static void entered(struct kymo_hub *hub, struct task *task)
 }
 
 /*
- * A filter has picked the call. Where the thread stops at all calls, it has stood at the entry of this one before. What a filter of the program's own wants to have traced fails with
- * ENOSYS, as it would without us.
+ * A filter has picked the call. Where the thread stops at all calls, it has stood at the entry of this one before. What
+ * a filter of the program's own wants to have traced fails with ENOSYS, as it would without us.
  */
 static void picked(struct kymo_hub *hub, struct task *task)
 {
@@ -318,7 +328,7 @@ static void picked(struct kymo_hub *hub, struct task *task)
 
 	task->stop = was_told ? STOP_ENTRY : hub_read_call(task);
 	if (task->stop != STOP_ENTRY)
-		return;		/* it was killed */
+		return; /* it was killed */
 	if (!was_told)
 		entered(hub, task);
 	if (message_of(task->tid) != HUB_FILTER_MARK)
@@ -343,17 +353,20 @@ static bool call_stopped(struct kymo_hub *hub, struct task *task)
 
 bool hub_is_of_step(const siginfo_t *info)
 {
-	return info->si_signo == SIGTRAP && (info->si_code == TRAP_TRACE || info->si_code == TRAP_BRKPT || info->si_code == SIGTRAP);
+	return info->si_signo == SIGTRAP &&
+	       (info->si_code == TRAP_TRACE || info->si_code == TRAP_BRKPT || info->si_code == SIGTRAP);
 }
 
 static bool is_step(const struct task *task, int signal)
 {
 	siginfo_t info;
 
-	return task->steps && signal == SIGTRAP && !ptrace(PTRACE_GETSIGINFO, task->tid, 0, &info) && hub_is_of_step(&info);
+	return task->steps && signal == SIGTRAP && !ptrace(PTRACE_GETSIGINFO, task->tid, 0, &info) &&
+	       hub_is_of_step(&info);
 }
 
-/* A step may be done, or a breakpoint executed, and the signal be waiting behind an interrupt or a group stop. Let go so, the thread would die of it. */
+/* A step may be done, or a breakpoint executed, and the signal be waiting behind an interrupt or a group stop. Let go
+ * so, the thread would die of it. */
 static bool is_step_on_its_way(const struct task *task)
 {
 	struct __ptrace_peeksiginfo_args args = { .nr = 1 };
@@ -373,7 +386,7 @@ bool hub_waits_for_step(struct task *task)
 	if (task->stop != STOP_TRAP || !is_step_on_its_way(task))
 		return false;
 	task->state = TASK_RUNNING;
-	task->was_interrupted = true;	/* a stop is coming; an interrupt would come before it, again and again */
+	task->was_interrupted = true; /* a stop is coming; an interrupt would come before it, again and again */
 	ptrace(PTRACE_CONT, task->tid, 0, 0);
 	return true;
 }
@@ -398,7 +411,8 @@ static bool took_trap(struct kymo_hub *hub, struct task *task, bool *is_step_don
 	int group_stop = 0;
 
 	*is_step_done = is_step(task, SIGTRAP);
-	if (!hub_watch_stopped(hub, task, *is_step_done, &group_stop) && (*is_step_done || !hub_breakpoint_stopped(hub, task, &group_stop)))
+	if (!hub_watch_stopped(hub, task, *is_step_done, &group_stop) &&
+	    (*is_step_done || !hub_breakpoint_stopped(hub, task, &group_stop)))
 		return *is_step_done;
 	if (group_stop && task->state == TASK_STOPPED)
 		trapped(hub, task, group_stop);
@@ -411,7 +425,7 @@ static void stopped(struct kymo_hub *hub, struct task *task, int status)
 	bool is_step_done = false;
 
 	begin_stop(hub, task, stop_of(event));
-	if (signal == SIGTRAP && hub_waits_for_step(task))	/* in a group stop it waits */
+	if (signal == SIGTRAP && hub_waits_for_step(task)) /* in a group stop it waits */
 		return;
 	switch (event) {
 	case PTRACE_EVENT_STOP:
@@ -436,7 +450,7 @@ static void stopped(struct kymo_hub *hub, struct task *task, int status)
 		break;
 	}
 	if (task->state != TASK_STOPPED)
-		return;		/* it was killed while its signal was taken from it, which is told next */
+		return; /* it was killed while its signal was taken from it, which is told next */
 	if (is_step_done)
 		hub_breakpoint_passed(task);
 	hub_forget_lost_signals(hub, task);
@@ -450,14 +464,15 @@ static bool is_thread(pid_t tid)
 }
 
 /*
- * A thread that ends before its maker has told of it was killed with its process, or by an exec, which waits for its end: so was the maker, who tells nothing any more. True: nobody knows it. A
- * process may have been killed alone.
+ * A thread that ends before its maker has told of it was killed with its process, or by an exec, which waits for its
+ * end: so was the maker, who tells nothing any more. True: nobody knows it. A process may have been killed alone.
  */
 static bool was_killed_newborn(struct kymo_hub *hub, struct task *task, pid_t tid, int status)
 {
 	int before;
 
-	if (status >> 16 != PTRACE_EVENT_EXIT || (task ? !task->has_maker || tid == task->process->pid : !is_thread(tid)))
+	if (status >> 16 != PTRACE_EVENT_EXIT ||
+	    (task ? !task->has_maker || tid == task->process->pid : !is_thread(tid)))
 		return false;
 	take_stranger(hub, tid, &before);
 	if (task)
@@ -472,7 +487,7 @@ static void dispatch(struct kymo_hub *hub, pid_t tid, int status)
 	struct task *task = hub_find(hub, tid);
 
 	if (task && task->is_fetched)
-		hub_forget_status(hub, task);	/* of a stop in which it was killed */
+		hub_forget_status(hub, task); /* of a stop in which it was killed */
 	if (WIFSTOPPED(status) && was_killed_newborn(hub, task, tid, status))
 		return;
 	if (!WIFSTOPPED(status)) {
@@ -496,7 +511,8 @@ void hub_dispatch(struct kymo_hub *hub, pid_t tid, int status)
 	hub->depth--;
 }
 
-/* ---- the clock --------------------------------------------------------------------------------------------------------- */
+/* ---- the clock
+ * --------------------------------------------------------------------------------------------------------- */
 
 bool hub_needs_clock(const struct kymo_hub *hub)
 {

@@ -30,10 +30,11 @@
 #include "procfs/memory.h"
 
 #define SEIZE_TRIES 20
-#define EXEC_NS 2000000000ull	/* for an exec to get on */
+#define EXEC_NS 2000000000ull /* for an exec to get on */
 #define IDLE_LISTS 100
 
-/* ---- processes --------------------------------------------------------------------------------------------------------- */
+/* ---- processes
+ * --------------------------------------------------------------------------------------------------------- */
 
 struct hub_process *hub_find_process(const struct kymo_hub *hub, pid_t pid)
 {
@@ -105,7 +106,8 @@ void hub_put_process(struct kymo_hub *hub, struct hub_process *process)
 	free(process);
 }
 
-/* ---- the table of threads ------------------------------------------------------------------------------------------------ */
+/* ---- the table of threads
+ * ------------------------------------------------------------------------------------------------ */
 
 static struct task **bucket_of(struct kymo_hub *hub, pid_t tid)
 {
@@ -181,7 +183,7 @@ void hub_rekey_task(struct kymo_hub *hub, struct task *task, pid_t tid)
 {
 	out_of_bucket(hub, task);
 	task->tid = tid;
-	task->is_expected = false;	/* by its new id */
+	task->is_expected = false; /* by its new id */
 	into_bucket(hub, task);
 }
 
@@ -224,11 +226,12 @@ void hub_forget_task(struct kymo_hub *hub, struct task *task)
 	pthread_cond_broadcast(&hub->changed);
 }
 
-/* ---- seizing --------------------------------------------------------------------------------------------------------------- */
+/* ---- seizing
+ * --------------------------------------------------------------------------------------------------------------- */
 
 /*
- * What an EPERM means. 0: it is ours already, made by a thread that is followed, and its first stop has not been fetched. -EAGAIN: nobody was found, so whoever it was may be
- * gone.
+ * What an EPERM means. 0: it is ours already, made by a thread that is followed, and its first stop has not been
+ * fetched. -EAGAIN: nobody was found, so whoever it was may be gone.
  */
 static int look_again(pid_t tid)
 {
@@ -331,7 +334,7 @@ int hub_seize(struct kymo_hub *hub, pid_t tid, pid_t pid, struct task **ret)
 	if (!task) {
 		if (process)
 			hub_put_process(hub, process);
-		return -ENOMEM;		/* the kernel lets it go with the hub */
+		return -ENOMEM; /* the kernel lets it go with the hub */
 	}
 	task->is_newborn = task->has_maker = seized == 1;
 	task->is_taken = is_being_taken(process);
@@ -379,7 +382,7 @@ bool hub_lacks_threads(const struct kymo_hub *hub, pid_t pid)
 	const struct hub_process *process = hub_find_process(hub, pid);
 	struct stat tasks;
 	char name[64];
-	nlink_t n = 2;	/* of a directory, and one for each thread */
+	nlink_t n = 2; /* of a directory, and one for each thread */
 
 	snprintf(name, sizeof(name), "/proc/%d/task", pid);
 	n += process && !hub_find(hub, pid);
@@ -393,7 +396,8 @@ int hub_seize_all(struct kymo_hub *hub, pid_t pid)
 {
 	int n = 0;
 
-	for (int idle = 0; n >= 0 && idle < IDLE_LISTS && (!idle || hub_lacks_threads(hub, pid)); idle = n > 0 ? 0 : idle + 1)
+	for (int idle = 0; n >= 0 && idle < IDLE_LISTS && (!idle || hub_lacks_threads(hub, pid));
+	     idle = n > 0 ? 0 : idle + 1)
 		n = hub_seize_threads(hub, pid);
 	return n < 0 ? n : 0;
 }

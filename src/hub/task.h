@@ -22,91 +22,94 @@ struct hub_memory {
 struct hub_process {
 	pid_t pid;
 	struct hub_memory *memory;
-	struct hub_space *space;	/* with breakpoints, perhaps, and perhaps of other processes too; NULL: none */
+	struct hub_space *space; /* with breakpoints, perhaps, and perhaps of other processes too; NULL: none */
 	struct task *tasks;
 	struct hub_process *next;
-	bool is_launched;		/* our child; the struct stays until kymo_hub_wait() has had its status */
-	bool is_held;			/* launched and not started */
-	const struct hub_holder *holder;	/* for whom it stands still, or NULL */
-	struct hub_holder *keeper;	/* who follows it, and may claim it at any time; or NULL */
-	bool is_owed;			/* the keeper has, while another one holds it, and gets it next */
-	bool is_first_held;		/* its first thread alone */
-	pid_t second_held;		/* … and this one, which makes system calls; 0: none */
-	bool has_filter;		/* of picked calls: it can't be let go of */
-	bool was_killed;		/* … so it ends with the hub */
+	bool is_launched;                /* our child; the struct stays until kymo_hub_wait() has had its status */
+	bool is_held;                    /* launched and not started */
+	const struct hub_holder *holder; /* for whom it stands still, or NULL */
+	struct hub_holder *keeper;       /* who follows it, and may claim it at any time; or NULL */
+	bool is_owed;                    /* the keeper has, while another one holds it, and gets it next */
+	bool is_first_held;              /* its first thread alone */
+	pid_t second_held;               /* … and this one, which makes system calls; 0: none */
+	bool has_filter;                 /* of picked calls: it can't be let go of */
+	bool was_killed;                 /* … so it ends with the hub */
 	bool has_ended;
-	int status;			/* of a launched one that has ended */
+	int status; /* of a launched one that has ended */
 };
 
 enum task_state {
-	TASK_RUNNING,			/* or about to tell something: a wait status will come */
-	TASK_LISTENING,			/* in a group stop, PTRACE_LISTEN */
-	TASK_STOPPED,			/* in a ptrace-stop that the hub has been told of */
-	TASK_ENDING,			/* resumed from its exit event: nothing but its end will come */
+	TASK_RUNNING,   /* or about to tell something: a wait status will come */
+	TASK_LISTENING, /* in a group stop, PTRACE_LISTEN */
+	TASK_STOPPED,   /* in a ptrace-stop that the hub has been told of */
+	TASK_ENDING,    /* resumed from its exit event: nothing but its end will come */
 };
 
 enum task_stop {
-	STOP_TRAP,			/* PTRACE_EVENT_STOP */
-	STOP_SIGNAL,			/* signal-delivery-stop */
+	STOP_TRAP,   /* PTRACE_EVENT_STOP */
+	STOP_SIGNAL, /* signal-delivery-stop */
 	STOP_ENTRY,
 	STOP_EXIT,
-	STOP_EVENT,			/* clone, exec */
-	STOP_ENDING,			/* PTRACE_EVENT_EXIT */
-	STOP_AWAY,			/* behind a call that was not its own, or before the first of these; see freeze/hold.c */
+	STOP_EVENT,  /* clone, exec */
+	STOP_ENDING, /* PTRACE_EVENT_EXIT */
+	STOP_AWAY,   /* behind a call that was not its own, or before the first of these; see freeze/hold.c */
 };
 
 /* A signal that the hub has sent, until it arrives. */
 struct sent_signal {
 	int serial;
-	struct kymo_engine *sender;	/* is not told of it; NULL: all are. Compared only */
+	struct kymo_engine *sender; /* is not told of it; NULL: all are. Compared only */
 	siginfo_t info;
-	bool is_waiting;		/* for hub_forget_lost_signals() */
+	bool is_waiting; /* for hub_forget_lost_signals() */
 };
 
-/* A thread. There is one while it has engines, is let go, or has been made by such a one and has not made its first stop. */
+/* A thread. There is one while it has engines, is let go, or has been made by such a one and has not made its first
+ * stop. */
 struct task {
 	pid_t tid;
 	struct hub_process *process;
 	struct task *in_bucket, *in_process;
-	struct task **link;		/* what points to it in its process */
-	KYMO_VEC(struct kymo_engine *) engines;		/* in attach order; detached ones until the event in progress is over */
-	KYMO_VEC(struct kymo_engine *) leavers;		/* detached, while the thread has yet to be let go */
+	struct task **link;                     /* what points to it in its process */
+	KYMO_VEC(struct kymo_engine *) engines; /* in attach order; detached ones until the event in progress is over */
+	KYMO_VEC(struct kymo_engine *) leavers; /* detached, while the thread has yet to be let go */
 	KYMO_VEC(struct sent_signal) sent;
-	size_t n_waiting;		/* of them, when that was looked at last */
+	size_t n_waiting; /* of them, when that was looked at last */
 	enum task_state state;
 	enum task_stop stop;
 	uint64_t stop_serial;
-	int signal;			/* to go on with */
-	int group_stop;			/* the signal of the group stop that it is in, or 0 */
-	bool is_taken;			/* seized to stand still, and for no engine: what it makes is nobody's */
-	bool is_newborn;		/* its first stop has yet to come */
-	bool has_maker;			/* … or has come, and its maker's event has not */
-	bool was_interrupted;		/* an interrupt is on its way */
-	bool ends_interrupt;		/* the stop that it stands in came while one was */
-	bool traces_calls;		/* it was resumed so that it stops at system calls */
-	bool steps;			/* one instruction */
-	bool steps_call;		/* which is a system call */
-	bool is_in_event;		/* callbacks are being called */
+	int signal;           /* to go on with */
+	int group_stop;       /* the signal of the group stop that it is in, or 0 */
+	bool is_taken;        /* seized to stand still, and for no engine: what it makes is nobody's */
+	bool is_newborn;      /* its first stop has yet to come */
+	bool has_maker;       /* … or has come, and its maker's event has not */
+	bool was_interrupted; /* an interrupt is on its way */
+	bool ends_interrupt;  /* the stop that it stands in came while one was */
+	bool traces_calls;    /* it was resumed so that it stops at system calls */
+	bool steps;           /* one instruction */
+	bool steps_call;      /* which is a system call */
+	bool is_in_event;     /* callbacks are being called */
 	bool is_kicked;
-	bool is_expected;		/* is among those whose stops are on their way */
-	bool makes_call_again;		/* an interrupt came into its system call; running, it is about to be at the entry of that */
+	bool is_expected;      /* is among those whose stops are on their way */
+	bool makes_call_again; /* an interrupt came into its system call; running, it is about to be at the entry of
+				  that */
 	bool was_death_told, is_reaping;
-	pid_t superseded_by;		/* the thread that has executed something and has its place */
+	pid_t superseded_by; /* the thread that has executed something and has its place */
 	int end_status;
-	uint64_t hold_deadline_ns;	/* of a hold in its exit event */
-	bool is_claimed;		/* it has to stand still for its process' holder */
-	struct hub_borrow *borrow;	/* or NULL */
+	uint64_t hold_deadline_ns; /* of a hold in its exit event */
+	bool is_claimed;           /* it has to stand still for its process' holder */
+	struct hub_borrow *borrow; /* or NULL */
 	struct kymo_syscall_report call;
-	bool is_fetched;		/* its next wait status is among the early ones */
-	bool is_at_breakpoint;		/* of which has been told, and which has yet to be stepped over */
-	bool has_told;			/* of the breakpoint that it came to with the registers `told` */
-	bool passes_own_trap;		/* the next SIGTRAP is of an int3 of the program's */
-	bool had_watches, has_stale_watch;	/* stale: of an engine that has detached */
+	bool is_fetched;                   /* its next wait status is among the early ones */
+	bool is_at_breakpoint;             /* of which has been told, and which has yet to be stepped over */
+	bool has_told;                     /* of the breakpoint that it came to with the registers `told` */
+	bool passes_own_trap;              /* the next SIGTRAP is of an int3 of the program's */
+	bool had_watches, has_stale_watch; /* stale: of an engine that has detached */
 	struct user_regs_struct told;
-	bool knows_registers;		/* … which are those that it stands still with: of a process without breakpoints, for who takes it */
-	int watch_entry;		/* in the journal, or -1 */
+	bool knows_registers; /* … which are those that it stands still with: of a process without breakpoints, for who
+				 takes it */
+	int watch_entry;      /* in the journal, or -1 */
 	struct hub_watch {
-		struct kymo_engine *engine;	/* compared only; NULL: free, or stale */
+		struct kymo_engine *engine; /* compared only; NULL: free, or stale */
 		bool is_on;
 		uint64_t address;
 	} watches[KYMO_WATCH_SLOTS];
@@ -121,7 +124,8 @@ struct hub_process *hub_get_process(struct kymo_hub *hub, pid_t pid);
 /* Free it if nobody needs it. */
 void hub_put_process(struct kymo_hub *hub, struct hub_process *process);
 
-/* Its memory, opened when it is needed first, or NULL. The process keeps it; whoever uses it without the lock takes a reference. */
+/* Its memory, opened when it is needed first, or NULL. The process keeps it; whoever uses it without the lock takes a
+ * reference. */
 struct hub_memory *hub_memory_of(struct hub_process *process);
 void hub_memory_put(struct hub_memory *memory);
 
@@ -141,20 +145,23 @@ void hub_release_leavers(struct kymo_hub *hub, struct task *task);
 void hub_rekey_task(struct kymo_hub *hub, struct task *task, pid_t tid);
 
 /*
- * Seize a thread of process `pid` (0: look which), which runs on. A negative errno, as kymo_engine_attach() has them. `ret` may be one that there is.
+ * Seize a thread of process `pid` (0: look which), which runs on. A negative errno, as kymo_engine_attach() has them.
+ * `ret` may be one that there is.
  *
- *   -EAGAIN      it has become another program meanwhile, or is about to be let go: again, when what is known of the one before has been dealt with
- *   -ETIMEDOUT   another thread executes something, and does not get on with it
+ *   -EAGAIN      it has become another program meanwhile, or is about to be let go: again, when what is known of the
+ * one before has been dealt with -ETIMEDOUT   another thread executes something, and does not get on with it
  */
 int hub_seize(struct kymo_hub *hub, pid_t tid, pid_t pid, struct task **ret);
 
-/* Seize threads of a process that are not the hub's yet, once. How many were, or a negative errno; those that are ending are passed over. */
+/* Seize threads of a process that are not the hub's yet, once. How many were, or a negative errno; those that are
+ * ending are passed over. */
 int hub_seize_threads(struct kymo_hub *hub, pid_t pid);
 
 /* The same until there is no other. 0, or a negative errno. */
 int hub_seize_all(struct kymo_hub *hub, pid_t pid);
 
-/* Whether the process has threads that are not the hub's. A first thread that had ended before it could be seized is none. */
+/* Whether the process has threads that are not the hub's. A first thread that had ended before it could be seized is
+ * none. */
 bool hub_lacks_threads(const struct kymo_hub *hub, pid_t pid);
 
 /* Nobody knows it: it runs on without us, or, where it has a filter of ours, ends. */

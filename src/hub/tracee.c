@@ -6,7 +6,7 @@
 
 #include "hub/tracee.h"
 
-#define GET_DISPATCH 0x4211	/* PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG, of <linux/ptrace.h> from 6.4 on */
+#define GET_DISPATCH 0x4211 /* PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG, of <linux/ptrace.h> from 6.4 on */
 #define DISPATCH_OFF 0
 
 int kymo_get_registers(pid_t tid, struct user_regs_struct *ret)
@@ -15,7 +15,7 @@ int kymo_get_registers(pid_t tid, struct user_regs_struct *ret)
 
 	if (ptrace(PTRACE_GETREGSET, tid, (void *)NT_PRSTATUS, &part))
 		return -errno;
-	return part.iov_len == sizeof(*ret) ? 0 : -ENOTSUP;	/* shorter in 32-bit mode */
+	return part.iov_len == sizeof(*ret) ? 0 : -ENOTSUP; /* shorter in 32-bit mode */
 }
 
 int kymo_set_registers(pid_t tid, const struct user_regs_struct *registers)
@@ -31,7 +31,8 @@ static bool dispatches_calls(pid_t tid)
 		uint64_t mode, selector, offset, size;
 	} dispatch = { .mode = DISPATCH_OFF };
 
-	return !ptrace((enum __ptrace_request)GET_DISPATCH, tid, (void *)sizeof(dispatch), &dispatch) && dispatch.mode != DISPATCH_OFF;
+	return !ptrace((enum __ptrace_request)GET_DISPATCH, tid, (void *)sizeof(dispatch), &dispatch) &&
+	       dispatch.mode != DISPATCH_OFF;
 }
 
 int kymo_get_facts(pid_t tid, unsigned int which, struct kymo_tracee_facts *ret)
@@ -41,7 +42,8 @@ int kymo_get_facts(pid_t tid, unsigned int which, struct kymo_tracee_facts *ret)
 	memset(ret, 0, sizeof(*ret));
 	if (which & KYMO_FACT_MASK && ptrace(PTRACE_GETSIGMASK, tid, (void *)sizeof(ret->mask), &ret->mask))
 		return -errno;
-	if (which & KYMO_FACT_RSEQ && ptrace(PTRACE_GET_RSEQ_CONFIGURATION, tid, (void *)sizeof(configuration), &configuration) < 0)
+	if (which & KYMO_FACT_RSEQ &&
+	    ptrace(PTRACE_GET_RSEQ_CONFIGURATION, tid, (void *)sizeof(configuration), &configuration) < 0)
 		ret->rseq_error = -errno;
 	ret->rseq_pointer = configuration.rseq_abi_pointer;
 	ret->rseq_signature = configuration.signature;

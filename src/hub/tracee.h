@@ -1,4 +1,5 @@
-/* Requests about one stopped thread, by its tracer's own thread: a hub's. All give negative errno values; -ESRCH, it is gone. Recorders ask by joined.h. */
+/* Requests about one stopped thread, by its tracer's own thread: a hub's. All give negative errno values; -ESRCH, it is
+ * gone. Recorders ask by joined.h. */
 #ifndef KYMO_HUB_TRACEE_H
 #define KYMO_HUB_TRACEE_H
 
@@ -8,12 +9,13 @@
 #include <sys/types.h>
 #include <sys/user.h>
 
-/* What the kernel knows of a thread's restartable sequences, and whether its system calls are signals elsewhere than in one range. */
+/* What the kernel knows of a thread's restartable sequences, and whether its system calls are signals elsewhere than in
+ * one range. */
 struct kymo_tracee_facts {
-	uint64_t mask;			/* blocked signals */
+	uint64_t mask; /* blocked signals */
 	uint64_t rseq_pointer;
 	uint32_t rseq_signature;
-	int32_t rseq_error;		/* 0, or why the two above are not known */
+	int32_t rseq_error; /* 0, or why the two above are not known */
 	uint32_t dispatches_calls;
 	uint32_t unused;
 };
@@ -28,7 +30,7 @@ enum {
 
 int kymo_get_registers(pid_t tid, struct user_regs_struct *ret);
 int kymo_set_registers(pid_t tid, const struct user_regs_struct *registers);
-int kymo_get_facts(pid_t tid, unsigned int which, struct kymo_tracee_facts *ret);	/* 0 for the others */
+int kymo_get_facts(pid_t tid, unsigned int which, struct kymo_tracee_facts *ret); /* 0 for the others */
 int kymo_get_xstate(pid_t tid, void *ret, size_t size, size_t *size_ret);
 int kymo_set_mask(pid_t tid, uint64_t mask);
 

@@ -1,15 +1,19 @@
 /*
  * Waiting for threads that are traced.
  *
- * In a wait for any thread the kernel looks at each that is traced; in one for a single thread, at that. So where there are many, two kinds are asked for by their ids first: those whose
- * stops are on their way, as they were interrupted, or go on to make a call again that an interrupt came into; and those that have told something lately. For as long as a look at all would take. All
- * are looked at now and then, as others wait too.
+ * In a wait for any thread the kernel looks at each that is traced; in one for a single thread, at that. So where there
+ * are many, two kinds are asked for by their ids first: those whose stops are on their way, as they were interrupted,
+ * or go on to make a call again that an interrupt came into; and those that have told something lately. For as long as
+ * a look at all would take. All are looked at now and then, as others wait too.
  *
- * The kernel looks at those first that were seized last. So that others get their turn, all that stand at system calls are fetched before the first of them goes on: by waits for any thread, and
- * by their ids where those have found some. Who is expected goes before them, which is once for each interrupt.
+ * The kernel looks at those first that were seized last. So that others get their turn, all that stand at system calls
+ * are fetched before the first of them goes on: by waits for any thread, and by their ids where those have found some.
+ * Who is expected goes before them, which is once for each interrupt.
  *
- * A stop that was waited for, the kernel forgets: if the tracer is killed then, the thread goes on without the signal that it stood before. So one before a signal is told, and goes on, without
- * having been waited for. It is waited for behind its event if it stays there, as it would hide others. SIGTRAP is not spared so: those of steps and breakpoints would end the program.
+ * A stop that was waited for, the kernel forgets: if the tracer is killed then, the thread goes on without the signal
+ * that it stood before. So one before a signal is told, and goes on, without having been waited for. It is waited for
+ * behind its event if it stays there, as it would hide others. SIGTRAP is not spared so: those of steps and breakpoints
+ * would end the program.
  */
 #include <sched.h>
 #include <signal.h>
@@ -32,20 +36,21 @@
 #define CLOCK_NS 2000000
 #define MANY_TASKS 64
 #define WAITS_A_SCAN 64
-#define SCAN_NS 50		/* of a thread, in a wait for any */
+#define SCAN_NS 50 /* of a thread, in a wait for any */
 #define NEXT_EXPECTED 2
 #define MORE_EXPECTED 32
-#define FOUND_BY_SCANS 8	/* then it is cheaper to ask for each by its id */
+#define FOUND_BY_SCANS 8 /* then it is cheaper to ask for each by its id */
 #define CALL_STOP (SIGTRAP | 0x80)
 
-/* ---- statuses that were fetched before their turn ------------------------------------------------------------------------------ */
+/* ---- statuses that were fetched before their turn
+ * ------------------------------------------------------------------------------ */
 
 void hub_keep_status(struct kymo_hub *hub, pid_t tid, int status)
 {
 	struct hub_status early = { .tid = tid, .status = status };
 	struct task *task = hub_find(hub, tid);
 
-	kymo_vec_push(&hub->early, early);	/* hub_add_task() has made room */
+	kymo_vec_push(&hub->early, early); /* hub_add_task() has made room */
 	if (task)
 		task->is_fetched = true;
 }
@@ -112,7 +117,9 @@ static pid_t take_early(struct kymo_hub *hub, int *status_ret)
 	return early.tid;
 }
 
-/* ---- one look ------------------------------------------------------------------------------------------------------------------- */
+/* ---- one look
+ * -------------------------------------------------------------------------------------------------------------------
+ */
 
 /* Nobody hides anybody, so no stop is waited for: one before a signal is none that a death could lose. */
 static bool looks_by_id(const struct kymo_hub *hub)
@@ -123,13 +130,15 @@ static bool looks_by_id(const struct kymo_hub *hub)
 /* Before a signal; or at a system call, which saves a wait. */
 static bool is_spared(const struct kymo_hub *hub, const siginfo_t *info)
 {
-	return info->si_code == CLD_TRAPPED && !(info->si_status >> 8) && info->si_status != SIGTRAP && info->si_pid != hub->waker;
+	return info->si_code == CLD_TRAPPED && !(info->si_status >> 8) && info->si_status != SIGTRAP &&
+	       info->si_pid != hub->waker;
 }
 
 /* The name of a thread that has ended can be read until it is waited for. */
 static void note_end(struct kymo_hub *hub, const siginfo_t *info)
 {
-	if (!hub->is_here || (info->si_code != CLD_EXITED && info->si_code != CLD_KILLED && info->si_code != CLD_DUMPED))
+	if (!hub->is_here ||
+	    (info->si_code != CLD_EXITED && info->si_code != CLD_KILLED && info->si_code != CLD_DUMPED))
 		return;
 	hub->ended = info->si_pid;
 	kymo_read_comm(info->si_pid, hub->ended_comm);
@@ -141,8 +150,10 @@ static pid_t look(struct kymo_hub *hub, pid_t tid, int options, int *status_ret)
 	siginfo_t info = { .si_pid = 0 };
 	pid_t got;
 
-	/* Without WSTOPPED, which is for children that nobody traces: their stops could not be taken below, and would hide all others. */
-	if (waitid(tid ? P_PID : P_ALL, (id_t)tid, &info, WEXITED | WNOWAIT | __WALL | __WNOTHREAD | options) || !info.si_pid)
+	/* Without WSTOPPED, which is for children that nobody traces: their stops could not be taken below, and would
+	 * hide all others. */
+	if (waitid(tid ? P_PID : P_ALL, (id_t)tid, &info, WEXITED | WNOWAIT | __WALL | __WNOTHREAD | options) ||
+	    !info.si_pid)
 		return 0;
 	/* Who has changed its id by an exec gets no request before that stop was waited for. */
 	if (info.si_code == CLD_TRAPPED && looks_by_id(hub) && info.si_status >> 8 != PTRACE_EVENT_EXEC) {
@@ -172,12 +183,14 @@ void hub_wait_for_spared(struct kymo_hub *hub)
 
 	hub->spared.tid = 0;
 	if (!spared.tid || (task && task->state != TASK_STOPPED && !task->has_maker))
-		return;		/* it goes on */
+		return; /* it goes on */
 	if (waitpid(spared.tid, &status, __WALL | __WNOTHREAD | WNOHANG) == spared.tid && status != spared.status)
-		hub_keep_status(hub, spared.tid, status);	/* it was killed meanwhile, or was let go, is a child of ours and has ended */
+		hub_keep_status(hub, spared.tid,
+				status); /* it was killed meanwhile, or was let go, is a child of ours and has ended */
 }
 
-/* ---- those that are likely to tell something. The lock is not held; what is looked at, the hub's thread alone changes ---------- */
+/* ---- those that are likely to tell something. The lock is not held; what is looked at, the hub's thread alone changes
+ * ---------- */
 
 void hub_expect(struct kymo_hub *hub, struct task *task)
 {
@@ -196,7 +209,8 @@ static void told(struct kymo_hub *hub, pid_t tid)
 	hub->recent[0] = tid;
 }
 
-/* Whether `tid`, which has just been found, stands at a system call, and waits for its turn now: others are to be found before its next call. */
+/* Whether `tid`, which has just been found, stands at a system call, and waits for its turn now: others are to be found
+ * before its next call. */
 static bool takes_turn(struct kymo_hub *hub, pid_t tid, int *status_ret)
 {
 	if (hub->spared.tid != tid || WSTOPSIG(*status_ret) != CALL_STOP || !hub->recent[1] || !hub_find(hub, tid))
@@ -222,7 +236,8 @@ static pid_t look_at_each(struct kymo_hub *hub, int *status_ret)
 		for (const struct task *task = hub->buckets[i]; task; task = task->in_bucket) {
 			pid_t tid = task->tid;
 
-			if (task->state == TASK_RUNNING && !task->is_fetched && look(hub, tid, WNOHANG, status_ret) && !takes_turn(hub, tid, status_ret))
+			if (task->state == TASK_RUNNING && !task->is_fetched && look(hub, tid, WNOHANG, status_ret) &&
+			    !takes_turn(hub, tid, status_ret))
 				return tid;
 		}
 	return 0;
@@ -248,7 +263,8 @@ static void forget_expected(struct kymo_hub *hub, size_t i)
 
 static bool is_to_come(const struct task *task)
 {
-	return task && !task->is_fetched && (task->was_interrupted || (task->makes_call_again && task->state == TASK_RUNNING));
+	return task && !task->is_fetched &&
+	       (task->was_interrupted || (task->makes_call_again && task->state == TASK_RUNNING));
 }
 
 /* At most `most` of them, from where the last look has ended: those that were made to stop first have stopped first. */
@@ -272,7 +288,8 @@ static pid_t look_at_expected(struct kymo_hub *hub, size_t most, int *status_ret
 	return 0;
 }
 
-/* The next of the expected ones before those of lately, who may keep us busy; but no more, as some don't come for long. */
+/* The next of the expected ones before those of lately, who may keep us busy; but no more, as some don't come for long.
+ */
 static pid_t look_at_likely(struct kymo_hub *hub, int *status_ret)
 {
 	pid_t got = look_at_expected(hub, NEXT_EXPECTED, status_ret);
@@ -291,12 +308,13 @@ static pid_t wait_for_likely(struct kymo_hub *hub, bool sleeps, unsigned int n_t
 
 		if (got || !sleeps || hub->is_woken || now >= deadline)
 			return got;
-		sched_yield();		/* there is a look behind it, however long it takes */
+		sched_yield(); /* there is a look behind it, however long it takes */
 		now = kymo_now_ns();
 	}
 }
 
-/* A stop that was dealt with was not waited for, so it is told again. But who stands still may be killed, as by the exec of another thread, which waits for its end. */
+/* A stop that was dealt with was not waited for, so it is told again. But who stands still may be killed, as by the
+ * exec of another thread, which waits for its end. */
 static bool is_news(const struct task *task, int status)
 {
 	int event = status >> 16;
@@ -313,7 +331,8 @@ static pid_t look_at_each_own(struct kymo_hub *hub, bool stopped, int *status_re
 {
 	for (size_t i = 0; i < TASK_BUCKETS && hub->n_tasks; i++)
 		for (const struct task *task = hub->buckets[i]; task; task = task->in_bucket)
-			if ((task->state == TASK_STOPPED) == stopped && look(hub, task->tid, WNOHANG, status_ret) == task->tid && is_news(task, *status_ret))
+			if ((task->state == TASK_STOPPED) == stopped &&
+			    look(hub, task->tid, WNOHANG, status_ret) == task->tid && is_news(task, *status_ret))
 				return task->tid;
 	return 0;
 }
@@ -322,7 +341,8 @@ static pid_t look_at_each_own(struct kymo_hub *hub, bool stopped, int *status_re
 static pid_t look_at_firsts(struct kymo_hub *hub, int *status_ret)
 {
 	for (const struct hub_process *process = hub->processes; process; process = process->next)
-		if (process->tasks && !hub_find(hub, process->pid) && look(hub, process->pid, WNOHANG, status_ret) == process->pid &&
+		if (process->tasks && !hub_find(hub, process->pid) &&
+		    look(hub, process->pid, WNOHANG, status_ret) == process->pid &&
 		    (!WIFSTOPPED(*status_ret) || *status_ret >> 16 == PTRACE_EVENT_EXEC))
 			return process->pid;
 	return 0;
@@ -338,7 +358,9 @@ static pid_t look_at_own(struct kymo_hub *hub, int *status_ret)
 	return got ? got : look_at_each_own(hub, true, status_ret);
 }
 
-/* ---- any ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- any
+ * ------------------------------------------------------------------------------------------------------------------------
+ */
 
 static pid_t wait_for_any(struct kymo_hub *hub, bool sleeps, int *status_ret)
 {
@@ -363,7 +385,7 @@ pid_t hub_wait(struct kymo_hub *hub, bool sleeps, int *status_ret)
 {
 	pid_t got;
 
-	hub_wait_for_spared(hub);	/* in the middle of an event, who waits for others has to be done with this one */
+	hub_wait_for_spared(hub); /* in the middle of an event, who waits for others has to be done with this one */
 	got = take_early(hub, status_ret);
 	if (got)
 		return got;

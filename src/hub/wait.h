@@ -6,7 +6,8 @@
 
 struct task;
 
-/* What comes next, or 0: nothing has come, though others may want something. `sleeps`: wait for it. The lock is released meanwhile. */
+/* What comes next, or 0: nothing has come, though others may want something. `sleeps`: wait for it. The lock is
+ * released meanwhile. */
 pid_t hub_wait(struct kymo_hub *hub, bool sleeps, int *status_ret);
 
 /* Whether thread `tid` has told something, which is to be dispatched now. */

@@ -256,9 +256,11 @@ struct kymo_error *kymo_kernel_attach(struct kymo_kernel *kernel, const struct k
 	if (!n)
 		return NULL;
 	if (!kernel->has_multi && n > KYMO_KERNEL_MAX_SINGLE)
-		return kymo_error_create(KYMO_ERROR_UNSAFE,
-					 "this kernel sets uprobes one by one, some 50 ms each (Linux 6.10 sets many at once): %zu would take %zu s; ask for %d at most, by a glob that matches less",
-					 n, n / 20, KYMO_KERNEL_MAX_SINGLE);
+		return kymo_error_create(
+			KYMO_ERROR_UNSAFE,
+			"this kernel sets uprobes one by one, some 50 ms each (Linux 6.10 sets many at once): %zu "
+			"would take %zu s; ask for %d at most, by a glob that matches less",
+			n, n / 20, KYMO_KERNEL_MAX_SINGLE);
 	error = load(kernel, probe, &program);
 	if (!error)
 		error = add_shape(kernel, probe, places, n);

@@ -1,8 +1,8 @@
 /*
  * Memory that is copied into a sample.
  *
- * Memory that is not there yet, as a page of the file that nobody has touched, can't be had here: programs don't wait for it.
- * What fails at the entry is noted, and copied once more at the exit, when the kernel itself has read it.
+ * Memory that is not there yet, as a page of the file that nobody has touched, can't be had here: programs don't wait
+ * for it. What fails at the entry is noted, and copied once more at the exit, when the kernel itself has read it.
  */
 #include <errno.h>
 #include <sys/param.h>
@@ -13,7 +13,8 @@ enum {
 	PAGE = 4096,
 	LOWEST = 4096,
 	PAGES_MAX = KYMO_COPY_SIZE_MAX / PAGE + 1,
-	SMALL = 512,	/* copies that are made in the ring: room for all that there may be is taken before it is known how much there is */
+	SMALL = 512, /* copies that are made in the ring: room for all that there may be is taken before it is known how
+			much there is */
 };
 
 #define HEADER ((int)sizeof(struct kymo_copied))
@@ -26,8 +27,8 @@ static void load_register(struct code *c, uint8_t dst, unsigned arg)
 }
 
 /*
- * The verifier follows each path with what it knows of r7 on that one, unless it knows the same on all of them: so it is made to
- * forget, by way of the map's memory. Without that, a vector takes it a second.
+ * The verifier follows each path with what it knows of r7 on that one, unless it knows the same on all of them: so it
+ * is made to forget, by way of the map's memory. Without that, a vector takes it a second.
  */
 static void check_room(struct code *c, struct label *failed)
 {
@@ -52,7 +53,8 @@ static void end_piece(struct code *c)
 	emit(c, BPF_ALU64 | BPF_AND | BPF_K, R7, 0, 0, ~7);
 }
 
-/* r9 bytes from r8 on, of which the verifier knows that they are at most `PAGE`, then the first `n_fields` words of them to the stack. */
+/* r9 bytes from r8 on, of which the verifier knows that they are at most `PAGE`, then the first `n_fields` words of
+ * them to the stack. */
 static void copy_piece(struct code *c, unsigned n_fields, struct label *failed)
 {
 	begin_piece(c);
@@ -73,8 +75,9 @@ static void copy_piece(struct code *c, unsigned n_fields, struct label *failed)
 }
 
 /*
- * The same of up to BUFFER_SIZE bytes, by way of the stack. Where the kernel is to copy to, it checks (HARDENED_USERCOPY): a stack at once, what it has mapped, as the ring, by some functions more.
- * What follows in the sample is overwritten: the next copy comes there, or nothing.
+ * The same of up to BUFFER_SIZE bytes, by way of the stack. Where the kernel is to copy to, it checks
+ * (HARDENED_USERCOPY): a stack at once, what it has mapped, as the ring, by some functions more. What follows in the
+ * sample is overwritten: the next copy comes there, or nothing.
  */
 static void copy_to_stack(struct code *c, struct label *failed)
 {
@@ -93,7 +96,8 @@ static void copy_to_stack(struct code *c, struct label *failed)
 	end_piece(c);
 }
 
-/* r9 bytes from r8 on, at most `max`, page by page: the next one may not be there. The first piece goes by way of the stack if it `is_small`. */
+/* r9 bytes from r8 on, at most `max`, page by page: the next one may not be there. The first piece goes by way of the
+ * stack if it `is_small`. */
 static void copy_bytes(struct code *c, unsigned max, bool is_small, struct label *failed)
 {
 	struct label done = { .n = 0 };

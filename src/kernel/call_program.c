@@ -1,10 +1,11 @@
 /*
- * A sample of a system call is made in the ring itself (call_ring.h) where it is known to be small, else in memory of the CPU's own, and handed to the ring as a
- * whole: programs at these tracepoints run with preemption off, and none runs within another. From where room is taken in the ring to where the sample is made
- * known no way leads out. Registers and slots are in call_sample.h.
+ * A sample of a system call is made in the ring itself (call_ring.h) where it is known to be small, else in memory of
+ * the CPU's own, and handed to the ring as a whole: programs at these tracepoints run with preemption off, and none
+ * runs within another. From where room is taken in the ring to where the sample is made known no way leads out.
+ * Registers and slots are in call_sample.h.
  *
- * The registers that a call is made with are loaded one by one, as the kernel lets programs of type TRACING do that know its types: copying
- * all of them by a helper would cost more than all the rest.
+ * The registers that a call is made with are loaded one by one, as the kernel lets programs of type TRACING do that
+ * know its types: copying all of them by a helper would cost more than all the rest.
  */
 #include "kernel/call_program.h"
 
@@ -32,7 +33,8 @@ static bool knows_ids(const struct kernel_call_program *program)
 enum ids { UNKNOWN, IN_R9, IN_LINE };
 
 /* What of the event is to be had before there is a sample; the program's argument in r1. */
-static void begin(struct code *c, const struct kernel_call_program *program, enum kernel_call_what what, enum ids ids, struct label *out)
+static void begin(struct code *c, const struct kernel_call_program *program, enum kernel_call_what what, enum ids ids,
+		  struct label *out)
 {
 	load(c, BPF_DW, R2, R1, 0);
 	store(c, BPF_DW, FP, POINTER, R2);
@@ -119,7 +121,8 @@ static void drop_section(struct code *c, const struct call_ring_shape *ring, str
 	emit(c, BPF_STX | BPF_ATOMIC | BPF_DW, R5, R2, offsetof(struct call_ring_head, tail), BPF_CMPXCHG);
 }
 
-/* The record that comes next begins where the one at r1, of `size` bytes or as many as are in r7, ends. r0 and r2 to r4 are lost. */
+/* The record that comes next begins where the one at r1, of `size` bytes or as many as are in r7, ends. r0 and r2 to r4
+ * are lost. */
 static void note_first(struct code *c, const struct call_ring_shape *ring, int32_t size)
 {
 	struct label same = { .n = 0 };
@@ -140,7 +143,8 @@ static void note_first(struct code *c, const struct call_ring_shape *ring, int32
 }
 
 /* dst = room for `size` bytes, or as many as are in r7 where that is 0; behind it publish() has to be come to. */
-static void take_room(struct code *c, const struct kernel_call_program *program, uint8_t dst, int32_t size, struct label *out)
+static void take_room(struct code *c, const struct kernel_call_program *program, uint8_t dst, int32_t size,
+		      struct label *out)
 {
 	const struct call_ring_shape *ring = &program->ring;
 	struct label none = { .n = 0 }, has_room = { .n = 0 };
@@ -152,7 +156,7 @@ static void take_room(struct code *c, const struct kernel_call_program *program,
 	jump_if(c, BPF_JNE, R3, (int32_t)CALL_RING_IDLE, &none);
 	measure(c);
 	jump_if(c, BPF_JLE, R3, (int32_t)ring->capacity, &has_room);
-	for (int i = 0; ring->overwrite && i < 2; i++) {	/* the first may be all but read */
+	for (int i = 0; ring->overwrite && i < 2; i++) { /* the first may be all but read */
 		drop_section(c, ring, &none);
 		load(c, BPF_DW, R1, FP, LINE);
 		measure(c);
@@ -252,7 +256,8 @@ static void load_args(struct code *c, const uint16_t at[], uint8_t size)
 }
 
 /* What of the registers is wanted, into the sample; `may_be_i386`: the call's mode was noted. */
-static void load_registers(struct code *c, const struct kernel_call_program *program, enum kernel_call_what what, bool has_words, bool may_be_i386)
+static void load_registers(struct code *c, const struct kernel_call_program *program, enum kernel_call_what what,
+			   bool has_words, bool may_be_i386)
 {
 	const struct kymo_call_layout *layout = program->layout;
 	struct label done = { .n = 0 }, is_native = { .n = 0 };
@@ -280,7 +285,8 @@ static void load_registers(struct code *c, const struct kernel_call_program *pro
 	here(c, &done);
 }
 
-/* What is added to the count of threads that are to be copied for again; r0 is the result of a change of the table: 0 if there was one. */
+/* What is added to the count of threads that are to be copied for again; r0 is the result of a change of the table: 0
+ * if there was one. */
 static void count_noted(struct code *c, const struct kernel_call_program *program, int32_t change)
 {
 	struct label none = { .n = 0 };
@@ -331,7 +337,8 @@ static void hand_over(struct code *c, const struct kernel_call_program *program,
 	publish(c);
 }
 
-/* ---- a call ---------------------------------------------------------------------------------------------------------- */
+/* ---- a call
+ * ---------------------------------------------------------------------------------------------------------- */
 
 /* The key is the machine's id of the thread. */
 static void key_of_thread(struct code *c)
@@ -358,7 +365,8 @@ static void note_incomplete(struct code *c, const struct kernel_call_program *pr
 }
 
 /* The sample is at r6. */
-static void make_copies(struct code *c, const struct kernel_call_program *program, enum kernel_call_what what, const struct kymo_copy *copies, size_t n)
+static void make_copies(struct code *c, const struct kernel_call_program *program, enum kernel_call_what what,
+			const struct kymo_copy *copies, size_t n)
 {
 	fill(c, program, what);
 	load_registers(c, program, what, n || what == KERNEL_CALL_ENTER, !n);
@@ -369,8 +377,8 @@ static void make_copies(struct code *c, const struct kernel_call_program *progra
 		note_incomplete(c, program);
 }
 
-int kernel_call_make(const struct kernel_call_program *program, enum kernel_call_what what, const struct kymo_copy *copies, size_t n,
-		     struct bpf_insn *out)
+int kernel_call_make(const struct kernel_call_program *program, enum kernel_call_what what,
+		     const struct kymo_copy *copies, size_t n, struct bpf_insn *out)
 {
 	const int32_t room = call_copies_room(copies, n);
 	struct code c = { .insns = out, .max = KERNEL_CALL_PROGRAM_MAX };
@@ -399,9 +407,11 @@ int kernel_call_make(const struct kernel_call_program *program, enum kernel_call
 	return finish(&c);
 }
 
-/* ---- which program ---------------------------------------------------------------------------------------------------- */
+/* ---- which program
+ * ---------------------------------------------------------------------------------------------------- */
 
-/* r9 = the thread's pid and tgid, as get_current_pid_tgid() has them. One function of the kernel's tells that, and whether its call is one of 32 bits. */
+/* r9 = the thread's pid and tgid, as get_current_pid_tgid() has them. One function of the kernel's tells that, and
+ * whether its call is one of 32 bits. */
 static void look_at_task(struct code *c, const struct kernel_call_program *program)
 {
 	call(c, BPF_FUNC_get_current_task_btf);
@@ -436,7 +446,8 @@ static enum ids filter(struct code *c, const struct kernel_call_program *program
 	return leave_unless_wanted(c, program, out);
 }
 
-/* To the program number r8 of the array, or on where there is none. It runs on this CPU, and no other in between: the line tells it whose call that is. */
+/* To the program number r8 of the array, or on where there is none. It runs on this CPU, and no other in between: the
+ * line tells it whose call that is. */
 static void go_to(struct code *c, const struct kernel_call_program *program, int calls)
 {
 	if (knows_ids(program)) {
@@ -450,7 +461,8 @@ static void go_to(struct code *c, const struct kernel_call_program *program, int
 }
 
 /* The program's argument is in r6. */
-static void make_plain(struct code *c, const struct kernel_call_program *program, enum kernel_call_what what, enum ids ids, struct label *leaving)
+static void make_plain(struct code *c, const struct kernel_call_program *program, enum kernel_call_what what,
+		       enum ids ids, struct label *leaving)
 {
 	move(c, R1, R6);
 	begin(c, program, what, ids, leaving);
@@ -488,7 +500,8 @@ int kernel_call_pick(const struct kernel_call_program *program, int calls, bool 
 		look_up(&c, program->again);
 		jump_if(&c, BPF_JEQ, R0, 0, &first);
 		forget_noted(&c, program);
-		load(&c, BPF_DW, R1, FP, IS_I386); /* behind the exec of a 32-bit program: its number is another call's */
+		load(&c, BPF_DW, R1, FP,
+		     IS_I386); /* behind the exec of a 32-bit program: its number is another call's */
 		jump_if(&c, BPF_JNE, R1, 0, &first);
 		add(&c, R8, KERNEL_CALL_NUMBERS);
 		go_to(&c, program, calls);
@@ -516,7 +529,8 @@ int kernel_call_pick(const struct kernel_call_program *program, int calls, bool 
 	return finish(&c);
 }
 
-/* ---- signals and ends --------------------------------------------------------------------------------------------------- */
+/* ---- signals and ends
+ * --------------------------------------------------------------------------------------------------- */
 
 /* The number is the tracepoint's first argument, the siginfo its second one: 0 and 1 for what has none. */
 int kernel_call_signal_make(const struct kernel_call_program *program, struct bpf_insn *out)

@@ -10,8 +10,8 @@
 #include "kernel/private.h"
 
 enum {
-	SIZE_MAX_ = 1 << 28,	/* programs reach no further from one pointer than twice that */
-	TOLD_EACH = 64 << 10,	/* the line of the tail is the producers': it is written seldom */
+	SIZE_MAX_ = 1 << 28,  /* programs reach no further from one pointer than twice that */
+	TOLD_EACH = 64 << 10, /* the line of the tail is the producers': it is written seldom */
 };
 
 static uint64_t margin_of(uint32_t n_cpus)
@@ -38,7 +38,8 @@ static int create_map(struct call_ring_shape *shape, uint32_t n_cpus)
 	do
 		fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "kymo_ring", 4, (uint32_t)memory_size(shape), 1, &options);
 	while (fd == -E2BIG && (shape->size /= 2) >= 2 * (uint64_t)n_cpus * CALL_RING_RECORD_MAX_LEAST);
-	while (2 * (uint64_t)n_cpus * shape->record_max > shape->size || CALL_RING_SECTIONS * (uint64_t)shape->record_max > shape->size)
+	while (2 * (uint64_t)n_cpus * shape->record_max > shape->size ||
+	       CALL_RING_SECTIONS * (uint64_t)shape->record_max > shape->size)
 		shape->record_max /= 2;
 	return fd;
 }
@@ -50,7 +51,10 @@ static struct call_ring_line *lines(const struct call_ring *ring)
 
 static struct kymo_error *too_many(uint32_t n_cpus)
 {
-	return kymo_error_create(KYMO_ERROR_FAILED, "this machine may have %u CPUs, which is more than one buffer can serve; leave --backend kernel and --all out", n_cpus);
+	return kymo_error_create(KYMO_ERROR_FAILED,
+				 "this machine may have %u CPUs, which is more than one buffer can serve; leave "
+				 "--backend kernel and --all out",
+				 n_cpus);
 }
 
 struct kymo_error *call_ring_init(struct call_ring *ring, uint64_t wanted, uint32_t n_cpus, bool overwrite)
@@ -58,7 +62,11 @@ struct kymo_error *call_ring_init(struct call_ring *ring, uint64_t wanted, uint3
 	struct call_ring_shape *shape = &ring->shape;
 	void *memory;
 
-	*ring = (struct call_ring){ .shape = { .fd = -1, .n_lines = 1, .size = size_of(wanted, n_cpus), .record_max = CALL_RING_RECORD_MAX, .overwrite = overwrite } };
+	*ring = (struct call_ring){ .shape = { .fd = -1,
+					       .n_lines = 1,
+					       .size = size_of(wanted, n_cpus),
+					       .record_max = CALL_RING_RECORD_MAX,
+					       .overwrite = overwrite } };
 	while (shape->n_lines < n_cpus)
 		shape->n_lines *= 2;
 	if (shape->size < 2 * margin_of(n_cpus))
@@ -112,7 +120,8 @@ const void *call_ring_peek(const struct call_ring *ring, uint64_t limit)
 {
 	if (ring->read >= limit)
 		return NULL;
-	return (const uint8_t *)ring->memory + CALL_RING_BYTES(ring->shape.n_lines) + (ring->read & (ring->shape.size - 1));
+	return (const uint8_t *)ring->memory + CALL_RING_BYTES(ring->shape.n_lines) +
+	       (ring->read & (ring->shape.size - 1));
 }
 
 /* What the size of a record says is not known to be true before the tail is looked at again. */
@@ -152,6 +161,8 @@ void call_ring_tell(struct call_ring *ring)
 	if (!ring->shape.overwrite)
 		__atomic_store_n(&call_ring_head(ring)->tail, ring->read, __ATOMIC_RELEASE);
 	/* Producers move it, too, and never back. */
-	while (ring->shape.overwrite && tail < ring->read && !__atomic_compare_exchange_n(&call_ring_head(ring)->tail, &tail, ring->read, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+	while (ring->shape.overwrite && tail < ring->read &&
+	       !__atomic_compare_exchange_n(&call_ring_head(ring)->tail, &tail, ring->read, false, __ATOMIC_RELEASE,
+					    __ATOMIC_RELAXED))
 		;
 }

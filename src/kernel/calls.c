@@ -26,34 +26,37 @@ struct loaded {
 };
 
 struct kymo_kernel_calls {
-	struct kymo_kernel base;	/* processes, state, and what is attached */
+	struct kymo_kernel base; /* processes, state, and what is attached */
 	struct kymo_kernel_calls_options options;
 	struct call_ring ring;
 	bool is_detached;
 	int scratch_fd, again_fd, plain_fd, entries_fd, exits_fd;
 	uint64_t plain[KERNEL_CALL_PLAIN / 64];
 	uint32_t n_cpus;
-	uint8_t *copy;			/* with options.overwrite: of the sample at hand */
-	bool has_gap;			/* in front of it, and not told */
+	uint8_t *copy; /* with options.overwrite: of the sample at hand */
+	bool has_gap;  /* in front of it, and not told */
 	KYMO_VEC(struct loaded) loaded;
 	struct bpf_insn *insns;
-	uint32_t status_at;		/* in task_struct */
+	uint32_t status_at; /* in task_struct */
 	struct kernel_call_task task;
-	uint32_t sys_enter, sys_exit;	/* ids of the tracepoints, in the kernel's description of itself */
+	uint32_t sys_enter, sys_exit; /* ids of the tracepoints, in the kernel's description of itself */
 	struct kernel_call_program program;
 };
 
-/* ---- programs --------------------------------------------------------------------------------------------------------- */
+/* ---- programs
+ * --------------------------------------------------------------------------------------------------------- */
 
-/* `n` instructions that were made, for a tracepoint of which the kernel knows the types of its arguments (its id; else 0). */
+/* `n` instructions that were made, for a tracepoint of which the kernel knows the types of its arguments (its id; else
+ * 0). */
 static struct kymo_error *load_program(struct kymo_kernel_calls *calls, int n, uint32_t tracepoint, int *ret)
 {
-	LIBBPF_OPTS(bpf_prog_load_opts, options, .attach_btf_id = tracepoint, .expected_attach_type = tracepoint ? BPF_TRACE_RAW_TP : 0);
+	LIBBPF_OPTS(bpf_prog_load_opts, options, .attach_btf_id = tracepoint,
+		    .expected_attach_type = tracepoint ? BPF_TRACE_RAW_TP : 0);
 
 	if (n < 0)
 		return kymo_error_errno(n, "cannot make a BPF program for system calls");
-	*ret = bpf_prog_load(tracepoint ? BPF_PROG_TYPE_TRACING : BPF_PROG_TYPE_RAW_TRACEPOINT, "kymo_syscalls", KERNEL_LICENSE, calls->insns, (size_t)n,
-			     &options);
+	*ret = bpf_prog_load(tracepoint ? BPF_PROG_TYPE_TRACING : BPF_PROG_TYPE_RAW_TRACEPOINT, "kymo_syscalls",
+			     KERNEL_LICENSE, calls->insns, (size_t)n, &options);
 	return *ret < 0 ? kernel_refused(errno, "load BPF programs") : NULL;
 }
 
@@ -62,7 +65,8 @@ static const struct loaded *find_loaded(const struct kymo_kernel_calls *calls, c
 	for (size_t i = 0; i < calls->loaded.n; i++) {
 		const struct loaded *item = &calls->loaded.items[i];
 
-		if (item->what == wanted->what && item->n == wanted->n && !memcmp(item->copies, wanted->copies, sizeof(item->copies)))
+		if (item->what == wanted->what && item->n == wanted->n &&
+		    !memcmp(item->copies, wanted->copies, sizeof(item->copies)))
 			return item;
 	}
 	return NULL;
@@ -75,8 +79,9 @@ static struct kymo_error *put_program(struct kymo_kernel_calls *calls, struct lo
 	struct kymo_error *error;
 
 	if (!found) {
-		error = load_program(calls, kernel_call_make(&calls->program, wanted->what, wanted->copies, wanted->n, calls->insns),
-				     wanted->what == KERNEL_CALL_ENTER ? calls->sys_enter : calls->sys_exit, &wanted->fd);
+		error = load_program(
+			calls, kernel_call_make(&calls->program, wanted->what, wanted->copies, wanted->n, calls->insns),
+			wanted->what == KERNEL_CALL_ENTER ? calls->sys_enter : calls->sys_exit, &wanted->fd);
 		if (error)
 			return error;
 		if (!kymo_vec_push(&calls->loaded, *wanted)) {
@@ -94,7 +99,8 @@ static void set_bit(struct kymo_kernel_calls *calls, unsigned int bit)
 }
 
 /* Without copies it is plain, as bit `plain` says then; there is none for the last number. */
-static struct kymo_error *put_call(struct kymo_kernel_calls *calls, struct loaded *wanted, int map, unsigned int number, unsigned int plain)
+static struct kymo_error *put_call(struct kymo_kernel_calls *calls, struct loaded *wanted, int map, unsigned int number,
+				   unsigned int plain)
 {
 	if (wanted->n || number == KERNEL_CALL_NUMBERS - 1)
 		return put_program(calls, wanted, map, number);
@@ -136,10 +142,12 @@ static bool wants_signal_returns(const struct kymo_kernel_calls_options *o)
 {
 	enum { I386_SIGRETURN = 119, I386_RT_SIGRETURN = 173 };
 
-	return o->wants(o->context, SYS_rt_sigreturn) || o->wants_i386(o->context, I386_RT_SIGRETURN) || o->wants_i386(o->context, I386_SIGRETURN);
+	return o->wants(o->context, SYS_rt_sigreturn) || o->wants_i386(o->context, I386_RT_SIGRETURN) ||
+	       o->wants_i386(o->context, I386_SIGRETURN);
 }
 
-/* rt_sigreturn has no number any more when it returns. Exits without one are not seen where nobody wants it: they would fill the ring, and be counted where that is full. */
+/* rt_sigreturn has no number any more when it returns. Exits without one are not seen where nobody wants it: they would
+ * fill the ring, and be counted where that is full. */
 static struct kymo_error *put_all_programs(struct kymo_kernel_calls *calls)
 {
 	const struct kymo_kernel_calls_options *o = &calls->options;
@@ -185,8 +193,10 @@ static bool look_at_task_struct(const struct btf *btf, struct kernel_call_task *
 {
 	uint32_t info, status;
 
-	if (kernel_offset_of(btf, "task_struct", "pid", &ret->pid) || kernel_offset_of(btf, "task_struct", "tgid", &ret->tgid) ||
-	    kernel_offset_of(btf, "task_struct", "thread_info", &info) || kernel_offset_of(btf, "thread_info", "status", &status))
+	if (kernel_offset_of(btf, "task_struct", "pid", &ret->pid) ||
+	    kernel_offset_of(btf, "task_struct", "tgid", &ret->tgid) ||
+	    kernel_offset_of(btf, "task_struct", "thread_info", &info) ||
+	    kernel_offset_of(btf, "thread_info", "status", &status))
 		return false;
 	ret->mode = info + status;
 	return true;
@@ -196,7 +206,8 @@ static bool look_at_task_struct(const struct btf *btf, struct kernel_call_task *
 static struct kymo_error *look_at_kernel(struct kymo_kernel_calls *calls)
 {
 	struct btf *btf = btf__load_vmlinux_btf();
-	bool is_known = btf && !kernel_offset_of(btf, "task_struct", "exit_code", &calls->status_at) && look_at_task_struct(btf, &calls->task);
+	bool is_known = btf && !kernel_offset_of(btf, "task_struct", "exit_code", &calls->status_at) &&
+			look_at_task_struct(btf, &calls->task);
 
 	if (is_known) {
 		calls->sys_enter = id_of_tracepoint(btf, "btf_trace_sys_enter");
@@ -205,29 +216,35 @@ static struct kymo_error *look_at_kernel(struct kymo_kernel_calls *calls)
 	}
 	btf__free(btf);
 	if (!is_known)
-		return kymo_error_create(KYMO_ERROR_NOT_FOUND, "this kernel does not describe its structures (/sys/kernel/btf/vmlinux), so system calls "
-							       "cannot be seen through it; leave --backend kernel and --all out");
+		return kymo_error_create(
+			KYMO_ERROR_NOT_FOUND,
+			"this kernel does not describe its structures (/sys/kernel/btf/vmlinux), so system calls "
+			"cannot be seen through it; leave --backend kernel and --all out");
 	return NULL;
 }
 
 static struct kymo_error *attach_all(struct kymo_kernel_calls *calls)
 {
-	/* In front of the program that takes a process out of the table with its last thread: this one asks the table. */
-	struct kymo_error *error =
-		attach(calls, "sched_process_exit", 0, kernel_call_end_make(&calls->program, calls->status_at, calls->insns));
+	/* In front of the program that takes a process out of the table with its last thread: this one asks the table.
+	 */
+	struct kymo_error *error = attach(calls, "sched_process_exit", 0,
+					  kernel_call_end_make(&calls->program, calls->status_at, calls->insns));
 
 	if (!error && calls->options.follow)
 		error = kernel_follow(&calls->base);
 	if (!error && calls->options.signals)
 		error = attach(calls, "signal_deliver", 0, kernel_call_signal_make(&calls->program, calls->insns));
 	if (!error)
-		error = attach(calls, "sys_exit", calls->sys_exit, kernel_call_pick(&calls->program, calls->exits_fd, true, calls->insns));
+		error = attach(calls, "sys_exit", calls->sys_exit,
+			       kernel_call_pick(&calls->program, calls->exits_fd, true, calls->insns));
 	if (!error)
-		error = attach(calls, "sys_enter", calls->sys_enter, kernel_call_pick(&calls->program, calls->entries_fd, false, calls->insns));
+		error = attach(calls, "sys_enter", calls->sys_enter,
+			       kernel_call_pick(&calls->program, calls->entries_fd, false, calls->insns));
 	return error;
 }
 
-/* ---- samples ------------------------------------------------------------------------------------------------------------ */
+/* ---- samples
+ * ------------------------------------------------------------------------------------------------------------ */
 
 /* False: the sample is not as programs make them. */
 static bool read_event(const struct kernel_call *sample, struct kymo_kernel_call *call, siginfo_t *info)
@@ -258,12 +275,13 @@ static bool read_event(const struct kernel_call *sample, struct kymo_kernel_call
 
 static bool is_sound(const struct kernel_call *sample)
 {
-	return sample->stride >= offsetof(struct kernel_call, words) && sample->stride <= CALL_RING_RECORD_MAX && sample->stride % 8 == 0 &&
-	       sample->size <= sample->stride;
+	return sample->stride >= offsetof(struct kernel_call, words) && sample->stride <= CALL_RING_RECORD_MAX &&
+	       sample->stride % 8 == 0 && sample->size <= sample->stride;
 }
 
 static struct kymo_error *hand_out(struct kymo_kernel_calls *calls, const struct kernel_call *sample,
-				   struct kymo_error *(*see)(const struct kymo_kernel_call *call, void *data), void *data)
+				   struct kymo_error *(*see)(const struct kymo_kernel_call *call, void *data),
+				   void *data)
 {
 	const size_t header = offsetof(struct kernel_call, copies);
 	siginfo_t info = { 0 };
@@ -288,12 +306,13 @@ static struct kymo_error *hand_out(struct kymo_kernel_calls *calls, const struct
 
 static const struct kernel_call *next_sample(struct kymo_kernel_calls *calls, uint64_t limit)
 {
-	return calls->copy ? call_ring_copy(&calls->ring, limit, calls->copy, &calls->has_gap) : call_ring_peek(&calls->ring, limit);
+	return calls->copy ? call_ring_copy(&calls->ring, limit, calls->copy, &calls->has_gap)
+			   : call_ring_peek(&calls->ring, limit);
 }
 
 struct kymo_error *kymo_kernel_calls_drain(struct kymo_kernel_calls *calls,
-					   struct kymo_error *(*see)(const struct kymo_kernel_call *call, void *data), void *data,
-					   bool *is_empty_ret)
+					   struct kymo_error *(*see)(const struct kymo_kernel_call *call, void *data),
+					   void *data, bool *is_empty_ret)
 {
 	bool is_head;
 	const uint64_t limit = call_ring_limit(&calls->ring, &is_head);
@@ -302,14 +321,16 @@ struct kymo_error *kymo_kernel_calls_drain(struct kymo_kernel_calls *calls,
 
 	for (int i = 0; i < DRAIN_MAX && !error && (sample = next_sample(calls, limit)); i++) {
 		if (!is_sound(sample)) {
-			error = kymo_error_create(KYMO_ERROR_FAILED, "the ring of system calls holds what is no sample");
+			error = kymo_error_create(KYMO_ERROR_FAILED,
+						  "the ring of system calls holds what is no sample");
 			break;
 		}
 		error = hand_out(calls, sample, see, data);
 		call_ring_next(&calls->ring, sample->stride);
 	}
 	call_ring_tell(&calls->ring);
-	/* What is being written now must not be missed at the end. Until then it is the next round's: where many CPUs write there always is some, and nobody would sleep. */
+	/* What is being written now must not be missed at the end. Until then it is the next round's: where many CPUs
+	 * write there always is some, and nobody would sleep. */
 	*is_empty_ret = !sample && (is_head || !calls->is_detached);
 	return error;
 }
@@ -330,20 +351,24 @@ bool kymo_kernel_calls_has_processes(const struct kymo_kernel_calls *calls)
 	return kymo_kernel_has_processes(&calls->base);
 }
 
-/* ---- begin and end ------------------------------------------------------------------------------------------------------ */
+/* ---- begin and end
+ * ------------------------------------------------------------------------------------------------------ */
 
 static struct kymo_error *create_maps(struct kymo_kernel_calls *calls)
 {
-	struct kymo_error *error = call_ring_init(&calls->ring, calls->options.buffer_size, calls->n_cpus, calls->options.overwrite);
+	struct kymo_error *error =
+		call_ring_init(&calls->ring, calls->options.buffer_size, calls->n_cpus, calls->options.overwrite);
 
 	if (error)
 		return error;
-	calls->scratch_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "kymo_scratch", 4, KERNEL_CALL_SCRATCH, calls->n_cpus, NULL);
+	calls->scratch_fd =
+		bpf_map_create(BPF_MAP_TYPE_ARRAY, "kymo_scratch", 4, KERNEL_CALL_SCRATCH, calls->n_cpus, NULL);
 	calls->again_fd = bpf_map_create(BPF_MAP_TYPE_HASH, "kymo_again", 4, 4, THREADS_MAX, NULL);
 	calls->plain_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "kymo_plain", 4, sizeof(calls->plain), 1, NULL);
 	calls->entries_fd = bpf_map_create(BPF_MAP_TYPE_PROG_ARRAY, "kymo_entries", 4, 4, KERNEL_CALL_NUMBERS, NULL);
 	calls->exits_fd = bpf_map_create(BPF_MAP_TYPE_PROG_ARRAY, "kymo_exits", 4, 4, 2 * KERNEL_CALL_NUMBERS, NULL);
-	if (calls->scratch_fd < 0 || calls->again_fd < 0 || calls->plain_fd < 0 || calls->entries_fd < 0 || calls->exits_fd < 0)
+	if (calls->scratch_fd < 0 || calls->again_fd < 0 || calls->plain_fd < 0 || calls->entries_fd < 0 ||
+	    calls->exits_fd < 0)
 		return kernel_refused(errno, "make BPF maps");
 	return NULL;
 }
@@ -387,7 +412,8 @@ static struct kymo_error *set_up(struct kymo_kernel_calls *calls)
 	return error ? error : attach_all(calls);
 }
 
-struct kymo_error *kymo_kernel_calls_create(const struct kymo_kernel_calls_options *options, struct kymo_kernel_calls **ret)
+struct kymo_error *kymo_kernel_calls_create(const struct kymo_kernel_calls_options *options,
+					    struct kymo_kernel_calls **ret)
 {
 	struct kymo_kernel_calls *calls = calloc(1, sizeof(*calls));
 	struct kymo_error *error;
@@ -400,7 +426,8 @@ struct kymo_error *kymo_kernel_calls_create(const struct kymo_kernel_calls_optio
 	calls->base.options = (struct kymo_kernel_options){ .pid = options->pid, .follow = options->pid };
 	calls->base.ids.not_tgid = options->pid ? 0 : getpid();
 	calls->base.rings_fd = calls->base.state_fd = calls->base.processes_fd = calls->base.gate_fd = -1;
-	calls->ring.shape.fd = calls->scratch_fd = calls->again_fd = calls->plain_fd = calls->entries_fd = calls->exits_fd = -1;
+	calls->ring.shape.fd = calls->scratch_fd = calls->again_fd = calls->plain_fd = calls->entries_fd =
+		calls->exits_fd = -1;
 	error = set_up(calls);
 	if (error)
 		kymo_kernel_calls_destroy(calls);

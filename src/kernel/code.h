@@ -156,7 +156,8 @@ static inline void count_one(struct code *c, uint8_t state)
 	emit(c, BPF_STX | BPF_ATOMIC | BPF_DW, state, R1, 0, BPF_ADD);
 }
 
-/* The only element of `map` begins with `n` bits, a power of two: r3 = the word of number r1, r1 = its bit there. Changes r2. */
+/* The only element of `map` begins with `n` bits, a power of two: r3 = the word of number r1, r1 = its bit there.
+ * Changes r2. */
 static inline void find_bit(struct code *c, int map, int32_t n)
 {
 	emit(c, BPF_ALU64 | BPF_AND | BPF_K, R1, 0, 0, n - 1);

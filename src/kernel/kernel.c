@@ -129,14 +129,15 @@ struct kymo_error *kernel_create_processes(struct kymo_kernel *kernel)
 	uint32_t pid = (uint32_t)kernel->options.pid;
 	void *processes;
 
-	kernel->processes_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "kymo_processes", 4, sizeof(*kernel->processes), 1, &options);
+	kernel->processes_fd =
+		bpf_map_create(BPF_MAP_TYPE_ARRAY, "kymo_processes", 4, sizeof(*kernel->processes), 1, &options);
 	if (kernel->processes_fd < 0)
 		return kernel_refused(errno, "make BPF maps");
 	processes = mmap(NULL, sizeof(*kernel->processes), PROT_READ | PROT_WRITE, MAP_SHARED, kernel->processes_fd, 0);
 	if (processes == MAP_FAILED)
 		return kernel_refused(errno, "map BPF maps");
 	kernel->processes = processes;
-	kernel->processes->bits[pid % KERNEL_PIDS / 64] = 1ull << pid % 64;	/* nobody runs yet who would change it */
+	kernel->processes->bits[pid % KERNEL_PIDS / 64] = 1ull << pid % 64; /* nobody runs yet who would change it */
 	kernel->processes->n = 1;
 	return NULL;
 }
@@ -349,8 +350,9 @@ struct kymo_error *kymo_kernel_create(const struct kymo_kernel_options *options,
 }
 
 /*
- * Programs may still run then, with a sample that has room in the ring and is not handed over, which would hide all that are behind it: it is waited until none does (a barrier of this kind is the kernel's
- * synchronize_rcu()). Where CPUs are set aside for real time there is no such barrier.
+ * Programs may still run then, with a sample that has room in the ring and is not handed over, which would hide all
+ * that are behind it: it is waited until none does (a barrier of this kind is the kernel's synchronize_rcu()). Where
+ * CPUs are set aside for real time there is no such barrier.
  */
 void kymo_kernel_detach(struct kymo_kernel *kernel)
 {

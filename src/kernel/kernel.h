@@ -27,12 +27,12 @@ struct kymo_kernel_options {
 	 * but this one
 	 */
 	pid_t pid;
-	pid_t thread;		/* of `pid`: one that has not ended; 0: the first has not */
-	bool follow;		/* with `pid`: its descendants to come, too */
-	bool names;		/* samples tell the name of their thread */
-	uint64_t buffer_size;	/* bytes a CPU; rounded up to a power of two */
-	bool is_shut;		/* no samples are made before kymo_kernel_let_in() */
-	bool no_multi;		/* one perf event a probe, as on kernels before 6.10; for tests */
+	pid_t thread;         /* of `pid`: one that has not ended; 0: the first has not */
+	bool follow;          /* with `pid`: its descendants to come, too */
+	bool names;           /* samples tell the name of their thread */
+	uint64_t buffer_size; /* bytes a CPU; rounded up to a power of two */
+	bool is_shut;         /* no samples are made before kymo_kernel_let_in() */
+	bool no_multi;        /* one perf event a probe, as on kernels before 6.10; for tests */
 };
 
 /*
@@ -47,31 +47,31 @@ void kymo_kernel_destroy(struct kymo_kernel *kernel);
 /* ---- probes ----------------------------------------------------------------------------------------------------- */
 
 enum kymo_kernel_source {
-	KYMO_KERNEL_REGISTER,	/* value of the register at `at` in struct pt_regs, plus `value` */
-	KYMO_KERNEL_MEMORY,	/* the 8 bytes at that address */
-	KYMO_KERNEL_IMMEDIATE,	/* `value` */
-	KYMO_KERNEL_UNKNOWN,	/* always a fault */
+	KYMO_KERNEL_REGISTER,  /* value of the register at `at` in struct pt_regs, plus `value` */
+	KYMO_KERNEL_MEMORY,    /* the 8 bytes at that address */
+	KYMO_KERNEL_IMMEDIATE, /* `value` */
+	KYMO_KERNEL_UNKNOWN,   /* always a fault */
 };
 
 struct kymo_kernel_arg {
 	enum kymo_kernel_source source;
-	enum kymo_type type;	/* the low bytes are recorded */
-	uint16_t at;		/* a multiple of 8 */
+	enum kymo_type type; /* the low bytes are recorded */
+	uint16_t at;         /* a multiple of 8 */
 	int64_t value;
 };
 
 /* What is recorded at some places of one file. */
 struct kymo_kernel_probe {
-	int file;		/* open; need not stay so */
-	bool is_return;		/* places are functions: record when they return to who called them */
+	int file;       /* open; need not stay so */
+	bool is_return; /* places are functions: record when they return to who called them */
 	const struct kymo_kernel_arg *args;
-	size_t n_args;		/* <= KYMO_EVENT_MAX_ARGS */
-	bool has_faults;	/* records carry the faults byte (wire/event.h) */
+	size_t n_args;   /* <= KYMO_EVENT_MAX_ARGS */
+	bool has_faults; /* records carry the faults byte (wire/event.h) */
 };
 
 struct kymo_kernel_place {
-	uint32_t id;		/* of the event; several places of one have the same arguments' types */
-	uint64_t offset;	/* in the file */
+	uint32_t id;     /* of the event; several places of one have the same arguments' types */
+	uint64_t offset; /* in the file */
 	/* set by kymo_kernel_attach(): 0, or a negative errno where the kernel refuses the place */
 	int err;
 };
@@ -80,9 +80,9 @@ struct kymo_kernel_place {
 #define KYMO_KERNEL_MAX_SINGLE 1000
 
 /*
- * Put a probe at `n` places (UNSAFE: more than KYMO_KERNEL_MAX_SINGLE, where that is the limit). Processes need not be stopped; those that map the file later get it before they can run
- * it. An error is about all places. That single ones are refused is no error, and known only where some process of
- * those that are recorded has the file mapped.
+ * Put a probe at `n` places (UNSAFE: more than KYMO_KERNEL_MAX_SINGLE, where that is the limit). Processes need not be
+ * stopped; those that map the file later get it before they can run it. An error is about all places. That single ones
+ * are refused is no error, and known only where some process of those that are recorded has the file mapped.
  */
 struct kymo_error *kymo_kernel_attach(struct kymo_kernel *kernel, const struct kymo_kernel_probe *probe,
 				      struct kymo_kernel_place *places, size_t n);
@@ -98,15 +98,15 @@ void kymo_kernel_detach(struct kymo_kernel *kernel);
 
 struct kymo_kernel_sample {
 	size_t ring;
-	uint64_t ns;		/* CLOCK_MONOTONIC; may be a little before the sample in front of it */
-	uint64_t lost;		/* of the ring, running total before this sample */
+	uint64_t ns;   /* CLOCK_MONOTONIC; may be a little before the sample in front of it */
+	uint64_t lost; /* of the ring, running total before this sample */
 	/*
 	 * as the recorded process sees them; with several processes as this one does, or as the machine does where this
 	 * one can't
 	 */
 	int32_t tid, pid;
-	const char *name;	/* of the thread; NULL without options.names */
-	const uint8_t *record;	/* as in wire/event.h, with the time 0 */
+	const char *name;      /* of the thread; NULL without options.names */
+	const uint8_t *record; /* as in wire/event.h, with the time 0 */
 	size_t size;
 };
 

@@ -8,7 +8,7 @@
 #include "base/vec.h"
 #include "kernel/program.h"
 
-#define KERNEL_LICENSE "Dual MIT/GPL"	/* helpers that read memory or time want one that goes with the GPL */
+#define KERNEL_LICENSE "Dual MIT/GPL" /* helpers that read memory or time want one that goes with the GPL */
 
 /* How samples of an event become records. */
 struct kernel_shape {
@@ -26,20 +26,20 @@ struct kernel_ring {
 
 struct kymo_kernel {
 	struct kymo_kernel_options options;
-	pid_t attach_pid;		/* what links and perf events are bound to: 0 for all processes */
+	pid_t attach_pid; /* what links and perf events are bound to: 0 for all processes */
 	struct kernel_ids ids;
 	int rings_fd, state_fd, processes_fd, gate_fd;
-	uint64_t *gate;			/* mapped */
-	struct kernel_processes *processes;	/* mapped, as the next one */
-	struct kernel_state *state;	/* n_state elements */
+	uint64_t *gate;                     /* mapped */
+	struct kernel_processes *processes; /* mapped, as the next one */
+	struct kernel_state *state;         /* n_state elements */
 	size_t n_state, state_size;
 	struct kernel_ring *rings;
 	size_t n_rings;
 	struct ring_buffer *reader;
 	bool has_multi;
-	KYMO_VEC(int) fds;		/* that keep probes in: closed in the reverse order */
+	KYMO_VEC(int) fds; /* that keep probes in: closed in the reverse order */
 	KYMO_VEC(struct kernel_shape) shapes;
-	KYMO_VEC(uint32_t) shape_of;	/* by event id: index + 1 */
+	KYMO_VEC(uint32_t) shape_of; /* by event id: index + 1 */
 	/* of the drain that goes on */
 	struct kymo_error *(*see)(const struct kymo_kernel_sample *sample, void *data);
 	void *data;

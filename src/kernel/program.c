@@ -145,7 +145,8 @@ int kernel_program_make(const struct kernel_program *program, struct bpf_insn ou
 
 /* ---- processes come and go -------------------------------------------------------------------------------------- */
 
-/* The process in r1 is among them from now on, or no longer. Several threads may say so at once: the number changes with who has changed the bit. */
+/* The process in r1 is among them from now on, or no longer. Several threads may say so at once: the number changes
+ * with who has changed the bit. */
 static void change_process(struct code *c, int processes, bool is_there)
 {
 	struct label same = { .n = 0 };

@@ -8,8 +8,8 @@
 
 #include "kernel/kernel.h"
 
-#define KERNEL_PROGRAM_MAX 256	/* instructions */
-#define KERNEL_NAME_SIZE 16	/* TASK_COMM_LEN */
+#define KERNEL_PROGRAM_MAX 256 /* instructions */
+#define KERNEL_NAME_SIZE 16    /* TASK_COMM_LEN */
 
 /* A sample as it lies in a ring: this, `n_args` values, then the thread's name where names are wanted. */
 struct kernel_sample {
@@ -23,32 +23,32 @@ struct kernel_sample {
 
 /* An element of the state map, a cache line of its own. */
 struct kernel_state {
-	uint64_t count;		/* losses of a ring */
+	uint64_t count; /* losses of a ring */
 	uint64_t unused[7];
 };
 
 /*
- * Which processes are recorded, by the machine's ids: the only element of its map. A bit of each id that there can be is cheaper to ask for than an entry of a hash, in which the kernel's functions would look, and
- * has room for all.
+ * Which processes are recorded, by the machine's ids: the only element of its map. A bit of each id that there can be
+ * is cheaper to ask for than an entry of a hash, in which the kernel's functions would look, and has room for all.
  */
-#define KERNEL_PIDS (1 << 22)	/* PID_MAX_LIMIT */
+#define KERNEL_PIDS (1 << 22) /* PID_MAX_LIMIT */
 struct kernel_processes {
 	uint64_t bits[KERNEL_PIDS / 64];
-	uint64_t n;		/* that are set */
+	uint64_t n; /* that are set */
 };
 
 /* Whose ids samples carry. */
 struct kernel_ids {
-	pid_t not_tgid;		/* one that is never recorded, or 0 */
-	uint64_t ns_dev, ns_ino;	/* pid namespace that ids are of; 0: the machine's */
+	pid_t not_tgid;          /* one that is never recorded, or 0 */
+	uint64_t ns_dev, ns_ino; /* pid namespace that ids are of; 0: the machine's */
 };
 
 struct kernel_program {
-	int rings;		/* array of ring buffers, by CPU; those that were offline have none */
-	int state;		/* array of struct kernel_state, by CPU */
-	int gate;		/* array of one number: 0: no samples are made */
-	int processes;		/* struct kernel_processes, or -1: all that run into the probe */
-	uint32_t first_cpu;	/* whose ring serves CPUs without one */
+	int rings;          /* array of ring buffers, by CPU; those that were offline have none */
+	int state;          /* array of struct kernel_state, by CPU */
+	int gate;           /* array of one number: 0: no samples are made */
+	int processes;      /* struct kernel_processes, or -1: all that run into the probe */
+	uint32_t first_cpu; /* whose ring serves CPUs without one */
 	struct kernel_ids ids;
 	bool names;
 	const struct kymo_kernel_arg *args;
@@ -66,8 +66,8 @@ int kernel_program_make(const struct kernel_program *program, struct bpf_insn ou
 
 /* Offsets in the kernel's own structures. */
 struct kernel_task_layout {
-	uint32_t tgid, signal;	/* in task_struct */
-	uint32_t live;		/* in signal_struct: threads that have not ended */
+	uint32_t tgid, signal; /* in task_struct */
+	uint32_t live;         /* in signal_struct: threads that have not ended */
 };
 
 /*

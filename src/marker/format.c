@@ -99,9 +99,10 @@ void marker_make_names(const struct marker_conversion *conversions, size_t n, st
 	for (size_t i = 0; i < fields->n; i++) {
 		char *name = fields->names[i];
 		size_t size = sizeof(fields->names[i]);
-		int length = i < n && conversions[i].name ? snprintf(name, size, "%.*s", (int)conversions[i].name_length,
-								     conversions[i].name)
-							  : 0;
+		int length =
+			i < n && conversions[i].name
+				? snprintf(name, size, "%.*s", (int)conversions[i].name_length, conversions[i].name)
+				: 0;
 
 		if (!length || is_taken(fields, i, name))
 			length = snprintf(name, size, "arg%zu", i + 1);
@@ -112,11 +113,12 @@ void marker_make_names(const struct marker_conversion *conversions, size_t n, st
 	}
 }
 
-/* ---- all fields ---------------------------------------------------------------------------------------------------- */
+/* ---- all fields ----------------------------------------------------------------------------------------------------
+ */
 
 static const enum kymo_type types[] = {
-	[KYMO_MARKER_S32] = KYMO_TYPE_S32,	   [KYMO_MARKER_U32] = KYMO_TYPE_U32,
-	[KYMO_MARKER_S64] = KYMO_TYPE_S64,	   [KYMO_MARKER_U64] = KYMO_TYPE_U64,
+	[KYMO_MARKER_S32] = KYMO_TYPE_S32,       [KYMO_MARKER_U32] = KYMO_TYPE_U32,
+	[KYMO_MARKER_S64] = KYMO_TYPE_S64,       [KYMO_MARKER_U64] = KYMO_TYPE_U64,
 	[KYMO_MARKER_POINTER64] = KYMO_TYPE_X64, [KYMO_MARKER_F64] = KYMO_TYPE_F64,
 	[KYMO_MARKER_STRING] = KYMO_TYPE_STRING, [KYMO_MARKER_POINTER32] = KYMO_TYPE_X32,
 };
@@ -154,13 +156,15 @@ static void apply_conversions(const struct marker_conversion *conversions, size_
 }
 
 /* The cold block copies whatever is a char * up to its NUL: one that need not have any would be read too far. */
-static const char *find_why_not(const struct marker_conversion *conversions, size_t n, const struct kymo_marker_fields *fields)
+static const char *find_why_not(const struct marker_conversion *conversions, size_t n,
+				const struct kymo_marker_fields *fields)
 {
 	for (size_t i = 0; i < fields->n; i++) {
 		if (fields->types[i] != KYMO_TYPE_STRING)
 			continue;
 		if (i >= n || conversions[i].letter != 's')
-			return "it has a char * that its format does not print with %s, and that may be no string; the address alone is recorded of (void *)";
+			return "it has a char * that its format does not print with %s, and that may be no string; the "
+			       "address alone is recorded of (void *)";
 		if (conversions[i].has_precision)
 			return "it has a char * with a precision, which may have no NUL";
 	}

@@ -41,8 +41,7 @@ static struct kymo_error *read_all(struct marker_reader *reader)
 			error = marker_read_kymo(reader, &notes[i]);
 	}
 	if (reader->switches.n)
-		qsort(reader->switches.items, reader->switches.n, sizeof(*reader->switches.items),
-		      marker_by_site);
+		qsort(reader->switches.items, reader->switches.n, sizeof(*reader->switches.items), marker_by_site);
 	for (size_t i = 0; i < n && !error; i++) {
 		if (strcmp(notes[i].owner, "stapsdt"))
 			continue;
@@ -72,7 +71,8 @@ static struct kymo_error *check_gates(const struct marker_reader *reader)
 		qsort(gates, reader->switches.n, sizeof(*gates), by_gate);
 	for (size_t i = 1; i < reader->switches.n && !error; i++)
 		if (gates[i] - gates[i - 1] < sizeof(struct kymo_marker_gate))
-			error = kymo_error_create(KYMO_ERROR_BAD_DATA, "%s: the gate of a marker at 0x%llx is another one's, too",
+			error = kymo_error_create(KYMO_ERROR_BAD_DATA,
+						  "%s: the gate of a marker at 0x%llx is another one's, too",
 						  kymo_module_path(reader->module), (unsigned long long)gates[i]);
 	return error;
 }

@@ -1,6 +1,7 @@
 /*
- * What the author of a program has marked: kymo's own markers (include/kymo/marker.h, `.note.kymo`) and the SDT probes of others (`.note.stapsdt`). Pure
- * functions of a module; notes come from files that are not trusted, so each address, string and operand is checked.
+ * What the author of a program has marked: kymo's own markers (include/kymo/marker.h, `.note.kymo`) and the SDT probes
+ * of others (`.note.stapsdt`). Pure functions of a module; notes come from files that are not trusted, so each address,
+ * string and operand is checked.
  */
 #ifndef KYMO_MARKER_MARKER_H
 #define KYMO_MARKER_MARKER_H
@@ -12,42 +13,45 @@
 #include "wire/event.h"
 
 struct kymo_marker_field {
-	char *name;		/* "fd" of "fd=%d", else "arg1" …; unique in the marker; a C identifier */
+	char *name; /* "fd" of "fd=%d", else "arg1" …; unique in the marker; a C identifier */
 	enum kymo_type type;
 };
 
-/* One place at which a marker hands over its arguments: each copy that the compiler made of it has its own. Strings belong to the list. */
+/* One place at which a marker hands over its arguments: each copy that the compiler made of it has its own. Strings
+ * belong to the list. */
 struct kymo_marker {
 	bool is_sdt;
 	const char *provider, *name;
-	const char *format;		/* of kymo's; else NULL */
-	const char *file;		/* where it is in the source; of kymo's, else NULL */
+	const char *format; /* of kymo's; else NULL */
+	const char *file;   /* where it is in the source; of kymo's, else NULL */
 	uint32_t line;
-	uint64_t place;			/* vaddr of the NOP at which the arguments can be read */
-	uint64_t semaphore;		/* vaddr of a 16-bit counter that turns it on, or 0 (SDT) */
+	uint64_t place;     /* vaddr of the NOP at which the arguments can be read */
+	uint64_t semaphore; /* vaddr of a 16-bit counter that turns it on, or 0 (SDT) */
 	struct kymo_marker_field fields[KYMO_EVENT_MAX_ARGS];
 	size_t n_fields;
 	/* How to get them: one for each field, or one KYMO_FETCH_PAYLOAD for all. */
 	struct kymo_fetch fetches[KYMO_EVENT_MAX_ARGS];
 	size_t n_fetches;
-	const char *why_not;		/* a sentence why it can't be recorded ("its 2nd argument '8@%ymm1' is of no kind that kymo records"), or NULL */
+	const char *why_not; /* a sentence why it can't be recorded ("its 2nd argument '8@%ymm1' is of no kind that kymo
+				records"), or NULL */
 };
 
-/* What turns kymo's own markers on: a NOP of five bytes that becomes a jump to `cold`, or a byte that is tested. The places lie behind it. */
+/* What turns kymo's own markers on: a NOP of five bytes that becomes a jump to `cold`, or a byte that is tested. The
+ * places lie behind it. */
 struct kymo_marker_switch {
 	const char *provider, *name;
-	uint64_t site;			/* vaddr of the NOP; 0 in the portable form */
-	uint64_t cold;			/* where it jumps */
-	bool must_stay_off;		/* the markers behind it say why not */
-	uint64_t gate;			/* vaddr of its struct kymo_marker_gate (include/kymo/marker.h), 4 bytes */
+	uint64_t site;      /* vaddr of the NOP; 0 in the portable form */
+	uint64_t cold;      /* where it jumps */
+	bool must_stay_off; /* the markers behind it say why not */
+	uint64_t gate;      /* vaddr of its struct kymo_marker_gate (include/kymo/marker.h), 4 bytes */
 };
 
 struct kymo_marker_list {
-	struct kymo_marker *items;	/* sorted by provider, name, place */
+	struct kymo_marker *items; /* sorted by provider, name, place */
 	size_t n;
-	struct kymo_marker_switch *switches;	/* sorted by provider, name, site */
+	struct kymo_marker_switch *switches; /* sorted by provider, name, site */
 	size_t n_switches;
-	void *strings;			/* private */
+	void *strings; /* private */
 };
 
 /* All markers of a module. BAD_DATA for notes that are damaged: what, and where in the file. */
@@ -55,7 +59,8 @@ struct kymo_error *kymo_markers_create(struct kymo_module *module, struct kymo_m
 void kymo_markers_destroy(struct kymo_marker_list *list);
 
 /*
- * The operand of an SDT argument, "-4@%edi", "8@$5", "4@-20(%rbp)", "8@counter(%rip)", "8@8(%rax,%rbx,4)", `length` bytes. Symbols are looked up in the module. -EINVAL.
+ * The operand of an SDT argument, "-4@%edi", "8@$5", "4@-20(%rbp)", "8@counter(%rip)", "8@8(%rax,%rbx,4)", `length`
+ * bytes. Symbols are looked up in the module. -EINVAL.
  */
 int kymo_marker_parse_operand(struct kymo_module *module, const char *text, size_t length, struct kymo_fetch *ret);
 

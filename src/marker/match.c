@@ -4,7 +4,8 @@
 #include "base/cleanup.h"
 #include "marker/marker.h"
 
-/* Past the set "[...]" at `at`, or past its "[" where it has no end. A "]" that comes first is one of the set, and so is all within "[: :]". */
+/* Past the set "[...]" at `at`, or past its "[" where it has no end. A "]" that comes first is one of the set, and so
+ * is all within "[: :]". */
 static const char *skip_set(const char *at)
 {
 	const char *begin = at + 1, *end;

@@ -1,6 +1,7 @@
 /*
- * kymo's own markers: notes of the owner "kymo", laid out as struct kymo_marker_note says. Each address and string in them is checked; what
- * does not fit is an error, because whoever writes it is part of the program that is to be changed.
+ * kymo's own markers: notes of the owner "kymo", laid out as struct kymo_marker_note says. Each address and string in
+ * them is checked; what does not fit is an error, because whoever writes it is part of the program that is to be
+ * changed.
  */
 #include <string.h>
 
@@ -10,7 +11,7 @@
 #define FORMAT_SIZE 1024
 #define FILE_SIZE 4096
 #define OPERANDS_SIZE 256
-#define LONGEST 65536	/* of a format that costs its marker alone */
+#define LONGEST 65536 /* of a format that costs its marker alone */
 #define TOO_LONG "its format is longer than 1,023 bytes"
 
 #define LLX(x) ((unsigned long long)(x))
@@ -23,8 +24,8 @@ struct fields {
 	uint64_t code, target, gate;
 	uint32_t types, line;
 	const char *name, *provider, *format, *file;
-	const char *operands;	/* of a place; NULL: the usual ones */
-	bool is_too_long;	/* the format */
+	const char *operands; /* of a place; NULL: the usual ones */
+	bool is_too_long;     /* the format */
 };
 
 static const uint8_t nop[KYMO_JUMP_SIZE] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
@@ -63,7 +64,8 @@ static struct kymo_error *read_string(struct marker_reader *reader, const struct
 	text = kymo_module_string(reader->module, vaddr, size);
 	if (!text)
 		return marker_bad(reader, fields->note, fields->name,
-				  "its %s at 0x%llx is not in the file, or longer than %zu bytes", what, LLX(vaddr), size - 1);
+				  "its %s at 0x%llx is not in the file, or longer than %zu bytes", what, LLX(vaddr),
+				  size - 1);
 	error = marker_copy(reader, text, strlen(text), &copy);
 	if (error)
 		return error;
@@ -100,9 +102,11 @@ static struct kymo_error *read_fields(struct marker_reader *reader, struct field
 	if (!error && !fields->is_too_long)
 		error = read_string(reader, fields, FORMAT, FIELD(format), FORMAT_SIZE, "format", &fields->format);
 	if (!error)
-		error = read_string(reader, fields, SOURCE, FIELD(file), FILE_SIZE, "source file's name", &fields->file);
+		error = read_string(reader, fields, SOURCE, FIELD(file), FILE_SIZE, "source file's name",
+				    &fields->file);
 	if (!error && note->type == KYMO_MARKER_NOTE_PLACE)
-		error = read_string(reader, fields, OPERANDS, FIELD(gate), OPERANDS_SIZE, "operands", &fields->operands);
+		error = read_string(reader, fields, OPERANDS, FIELD(gate), OPERANDS_SIZE, "operands",
+				    &fields->operands);
 	fields->code = follow(note, FIELD(code));
 	fields->target = follow(note, FIELD(target));
 	fields->gate = follow(note, FIELD(gate));
@@ -112,14 +116,16 @@ static struct kymo_error *read_fields(struct marker_reader *reader, struct field
 	return error;
 }
 
-/* ---- checks -------------------------------------------------------------------------------------------------------- */
+/* ---- checks --------------------------------------------------------------------------------------------------------
+ */
 
 static struct kymo_error *check_code(const struct marker_reader *reader, const struct fields *fields, const char *what,
 				     uint64_t vaddr)
 {
 	if (kymo_module_is_code(reader->module, vaddr, KYMO_JUMP_SIZE))
 		return NULL;
-	return marker_bad(reader, fields->note, fields->name, "its %s 0x%llx is not in the program's text", what, LLX(vaddr));
+	return marker_bad(reader, fields->note, fields->name, "its %s 0x%llx is not in the program's text", what,
+			  LLX(vaddr));
 }
 
 static struct kymo_error *check_nop(const struct marker_reader *reader, const struct fields *fields, const char *what,
@@ -130,8 +136,8 @@ static struct kymo_error *check_nop(const struct marker_reader *reader, const st
 
 	if (error || (bytes && !memcmp(bytes, nop, sizeof(nop))))
 		return error;
-	return marker_bad(reader, fields->note, fields->name, "its %s 0x%llx is not the NOP of five bytes that a marker has",
-			  what, LLX(vaddr));
+	return marker_bad(reader, fields->note, fields->name,
+			  "its %s 0x%llx is not the NOP of five bytes that a marker has", what, LLX(vaddr));
 }
 
 static struct kymo_error *check_data(const struct marker_reader *reader, const struct fields *fields, const char *what,
@@ -139,22 +145,29 @@ static struct kymo_error *check_data(const struct marker_reader *reader, const s
 {
 	if (marker_is_writable(reader->module, vaddr, size))
 		return NULL;
-	return marker_bad(reader, fields->note, fields->name, "its %s 0x%llx %s not in the program's data", what, LLX(vaddr),
-			  size > sizeof(struct kymo_marker_gate) ? "are" : "is");
+	return marker_bad(reader, fields->note, fields->name, "its %s 0x%llx %s not in the program's data", what,
+			  LLX(vaddr), size > sizeof(struct kymo_marker_gate) ? "are" : "is");
 }
 
-static struct kymo_error *make_fields(const struct marker_reader *reader, const struct fields *fields, const char *format, struct kymo_marker_fields *ret)
+static struct kymo_error *make_fields(const struct marker_reader *reader, const struct fields *fields,
+				      const char *format, struct kymo_marker_fields *ret)
 {
 	if (kymo_marker_fields(fields->types, format, ret))
-		return marker_bad(reader, fields->note, fields->name, "the types of its arguments, 0x%x, are no types", fields->types);
+		return marker_bad(reader, fields->note, fields->name, "the types of its arguments, 0x%x, are no types",
+				  fields->types);
 	return NULL;
 }
 
-/* ---- a switch ------------------------------------------------------------------------------------------------------ */
+/* ---- a switch ------------------------------------------------------------------------------------------------------
+ */
 
 static struct kymo_error *add_switch(struct marker_reader *reader, const struct fields *fields)
 {
-	struct kymo_marker_switch new = { .provider = fields->provider, .name = fields->name, .site = fields->code, .cold = fields->target, .gate = fields->gate };
+	struct kymo_marker_switch new = { .provider = fields->provider,
+					  .name = fields->name,
+					  .site = fields->code,
+					  .cold = fields->target,
+					  .gate = fields->gate };
 	struct kymo_error *error = check_data(reader, fields, "gate", new.gate, sizeof(struct kymo_marker_gate));
 	struct kymo_marker_fields made;
 	uint8_t jump[KYMO_JUMP_SIZE];
@@ -177,9 +190,11 @@ static struct kymo_error *add_switch(struct marker_reader *reader, const struct 
 	return kymo_vec_push(&reader->switches, new) ? NULL : &kymo_error_no_memory;
 }
 
-/* ---- a place ------------------------------------------------------------------------------------------------------- */
+/* ---- a place -------------------------------------------------------------------------------------------------------
+ */
 
-static struct kymo_error *add_fields(struct marker_reader *reader, const struct fields *fields, struct kymo_marker *marker)
+static struct kymo_error *add_fields(struct marker_reader *reader, const struct fields *fields,
+				     struct kymo_marker *marker)
 {
 	struct kymo_marker_fields made;
 	struct kymo_error *error = make_fields(reader, fields, marker->format, &made);
@@ -212,9 +227,11 @@ static bool has_string(const struct kymo_marker *marker)
 }
 
 /*
- * Where the cold block has put the arguments: each in a register, as 64 bits. The note's operands say in which; without any they are those of a call, and two more.
+ * Where the cold block has put the arguments: each in a register, as 64 bits. The note's operands say in which; without
+ * any they are those of a call, and two more.
  */
-static struct kymo_error *make_fetches(struct marker_reader *reader, const struct fields *fields, struct kymo_marker *marker)
+static struct kymo_error *make_fetches(struct marker_reader *reader, const struct fields *fields,
+				       struct kymo_marker *marker)
 {
 	const char *at = fields->operands ? fields->operands : usual_operands, *operand, *why;
 	enum kymo_type ignored;
@@ -237,8 +254,8 @@ static struct kymo_error *make_fetches(struct marker_reader *reader, const struc
 					  marker->n_fields, i);
 		if (marker_parse_operand(reader->module, operand, length, fetch, &ignored, &why) ||
 		    fetch->kind != KYMO_FETCH_REGISTER || kymo_type_size(fetch->type) != 8)
-			return marker_bad(reader, fields->note, fields->name, "its operand '%.*s' is no register of 64 bits",
-					  (int)length, operand);
+			return marker_bad(reader, fields->note, fields->name,
+					  "its operand '%.*s' is no register of 64 bits", (int)length, operand);
 		fetch->type = marker->fields[i].type;
 	}
 	marker->n_fetches = marker->n_fields;

@@ -1,7 +1,7 @@
 /*
- * SDT operands: assembler text for where a compiler keeps an argument, in gas's AT&T syntax, behind the argument's size.
- * References: the wiki of SystemTap, "UserSpaceProbeImplementation", and the comments of <sys/sdt.h>; the manual of gas, "Memory References" of
- * the i386.
+ * SDT operands: assembler text for where a compiler keeps an argument, in gas's AT&T syntax, behind the argument's
+ *size. References: the wiki of SystemTap, "UserSpaceProbeImplementation", and the comments of <sys/sdt.h>; the manual
+ *of gas, "Memory References" of the i386.
  *
  *	operand	[SIZE@] ( $SUM | %REGISTER | [SUM] [( [%BASE] [, %INDEX [, SCALE]] )] )
  *	SIZE	[-] 1, 2, 4, 8, with an f behind it for floating point; - is signed
@@ -26,9 +26,9 @@ struct text {
 };
 
 struct sum {
-	uint64_t number;	/* modulo 2^64 */
+	uint64_t number; /* modulo 2^64 */
 	bool has_number;
-	struct text symbol;	/* empty: none */
+	struct text symbol; /* empty: none */
 };
 
 static bool is_at(const struct text *text, char c)
@@ -54,7 +54,8 @@ static bool starts_symbol(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.' || (unsigned char)c >= 0x80;
 }
 
-/* ---- size ---------------------------------------------------------------------------------------------------------- */
+/* ---- size ----------------------------------------------------------------------------------------------------------
+ */
 
 /* Of `bytes`, or X64 where no type has that size. */
 static enum kymo_type type_of_size(uint64_t bytes, bool is_signed)
@@ -74,8 +75,8 @@ static enum kymo_type type_of_size(uint64_t bytes, bool is_signed)
 }
 
 /*
- * "-4@" and the like. Old ones are without: `has_size_ret` is false then, and a register's name tells, or it is a word. False for what
- * kymo does not record; `type_ret` is what comes nearest then.
+ * "-4@" and the like. Old ones are without: `has_size_ret` is false then, and a register's name tells, or it is a word.
+ * False for what kymo does not record; `type_ret` is what comes nearest then.
  */
 static bool read_size(struct text *text, enum kymo_type *type_ret, bool *has_size_ret)
 {
@@ -101,7 +102,8 @@ static bool read_size(struct text *text, enum kymo_type *type_ret, bool *has_siz
 	return false;
 }
 
-/* ---- sums ---------------------------------------------------------------------------------------------------------- */
+/* ---- sums ----------------------------------------------------------------------------------------------------------
+ */
 
 static int digit_value(char c)
 {
@@ -186,7 +188,8 @@ static int resolve(const struct kymo_module *module, const struct sum *sum, uint
 	return 0;
 }
 
-/* ---- registers ----------------------------------------------------------------------------------------------------- */
+/* ---- registers -----------------------------------------------------------------------------------------------------
+ */
 
 /* The register behind a '%': its number, or -1 for those that are not general. */
 static int read_register(struct text *text, enum kymo_type *type_ret)
@@ -222,7 +225,7 @@ static bool read_address_register(struct text *text, int8_t *ret)
 	return true;
 }
 
-#define STACK_POINTER 4	/* never an index: its number means that there is none */
+#define STACK_POINTER 4 /* never an index: its number means that there is none */
 
 /* What stands between the parentheses, with the closing one, which ends the operand. */
 static bool read_registers(struct text *text, struct kymo_fetch *fetch)
@@ -243,7 +246,8 @@ static bool read_registers(struct text *text, struct kymo_fetch *fetch)
 	return fetch->base >= 0 || fetch->index >= 0;
 }
 
-/* ---- operands ------------------------------------------------------------------------------------------------------ */
+/* ---- operands ------------------------------------------------------------------------------------------------------
+ */
 
 static int read_immediate(const struct kymo_module *module, struct text *text, struct kymo_fetch *fetch,
 			  const char **why_ret)
@@ -297,9 +301,10 @@ static int make_global(const struct kymo_module *module, uint64_t vaddr, struct 
 	return 0;
 }
 
-/* "counter", "counter(%rip)": the rest, "(%rip)", has been seen. Absolute addresses are only right where the program is linked to one. */
-static int read_global(const struct kymo_module *module, const struct sum *sum, bool is_relative, struct kymo_fetch *fetch,
-		       const char **why_ret)
+/* "counter", "counter(%rip)": the rest, "(%rip)", has been seen. Absolute addresses are only right where the program is
+ * linked to one. */
+static int read_global(const struct kymo_module *module, const struct sum *sum, bool is_relative,
+		       struct kymo_fetch *fetch, const char **why_ret)
 {
 	uint64_t vaddr = sum->number;
 
@@ -310,7 +315,8 @@ static int read_global(const struct kymo_module *module, const struct sum *sum, 
 	return make_global(module, vaddr, fetch, why_ret);
 }
 
-static int read_memory(const struct kymo_module *module, struct text *text, struct kymo_fetch *fetch, const char **why_ret)
+static int read_memory(const struct kymo_module *module, struct text *text, struct kymo_fetch *fetch,
+		       const char **why_ret)
 {
 	struct sum sum = { 0 };
 	uint64_t value;

@@ -1,7 +1,7 @@
 /*
- * SDT probes: what <sys/sdt.h> leaves in .note.stapsdt, which is not loaded. A descriptor is three addresses and three strings: the place,
- * where the linker has put .stapsdt.base, and the semaphore; provider, name and arguments. Where .stapsdt.base is now tells
- * how far prelink(8) has moved the module since: notes that are not loaded are not moved.
+ * SDT probes: what <sys/sdt.h> leaves in .note.stapsdt, which is not loaded. A descriptor is three addresses and three
+ * strings: the place, where the linker has put .stapsdt.base, and the semaphore; provider, name and arguments. Where
+ * .stapsdt.base is now tells how far prelink(8) has moved the module since: notes that are not loaded are not moved.
  * Reference: the wiki of SystemTap, "UserSpaceProbeImplementation".
  */
 #include <string.h>
@@ -9,17 +9,18 @@
 #include "marker/private.h"
 
 #define NOTE_TYPE 3
-#define SEMAPHORE_SIZE 2	/* bytes */
-#define SHOWN_MAX 60		/* bytes of an operand, in a sentence */
+#define SEMAPHORE_SIZE 2 /* bytes */
+#define SHOWN_MAX 60     /* bytes of an operand, in a sentence */
 
 #define LLX(x) ((unsigned long long)(x))
 
 struct fields {
 	uint64_t place, base, semaphore;
-	const char *provider, *name, *arguments;	/* in the note */
+	const char *provider, *name, *arguments; /* in the note */
 };
 
-/* ---- arguments ----------------------------------------------------------------------------------------------------- */
+/* ---- arguments -----------------------------------------------------------------------------------------------------
+ */
 
 /* "1st", "12th" of 1 … 99, without the digits */
 static const char *ordinal_suffix(size_t n)
@@ -58,12 +59,14 @@ static struct kymo_error *read_arguments(struct marker_reader *reader, const cha
 		if (++n > KYMO_EVENT_MAX_ARGS)
 			continue;
 		marker->n_fields++;
-		if (marker_parse_operand(reader->module, operand, length, &marker->fetches[i], &marker->fields[i].type, &why) &&
+		if (marker_parse_operand(reader->module, operand, length, &marker->fetches[i], &marker->fields[i].type,
+					 &why) &&
 		    !marker->why_not)
 			error = say_why_not(reader, marker, operand, length, why);
 	}
 	if (!error && n > KYMO_EVENT_MAX_ARGS && !marker->why_not) {
-		error = marker_print(reader, &sentence, "it has %zu arguments; kymo records at most %d", n, KYMO_EVENT_MAX_ARGS);
+		error = marker_print(reader, &sentence, "it has %zu arguments; kymo records at most %d", n,
+				     KYMO_EVENT_MAX_ARGS);
 		if (!error)
 			marker->why_not = sentence;
 	}
@@ -73,7 +76,8 @@ static struct kymo_error *read_arguments(struct marker_reader *reader, const cha
 	return error ? error : marker_copy_names(reader, &fields, marker);
 }
 
-/* ---- notes --------------------------------------------------------------------------------------------------------- */
+/* ---- notes ---------------------------------------------------------------------------------------------------------
+ */
 
 /* The string at `*at` of the descriptor, and what is behind it. NULL where it does not end. */
 static const char *take_string(const struct kymo_note *note, size_t *at)
@@ -87,13 +91,15 @@ static const char *take_string(const struct kymo_note *note, size_t *at)
 	return text;
 }
 
-static struct kymo_error *read_fields(const struct marker_reader *reader, const struct kymo_note *note, struct fields *ret)
+static struct kymo_error *read_fields(const struct marker_reader *reader, const struct kymo_note *note,
+				      struct fields *ret)
 {
 	size_t at = 3 * sizeof(uint64_t);
 	struct fields fields;
 
 	if (note->size < at)
-		return marker_bad(reader, note, NULL, "it has %zu bytes; an SDT probe has more than %zu", note->size, at);
+		return marker_bad(reader, note, NULL, "it has %zu bytes; an SDT probe has more than %zu", note->size,
+				  at);
 	memcpy(&fields.place, note->desc, sizeof(fields.place));
 	memcpy(&fields.base, note->desc + 8, sizeof(fields.base));
 	memcpy(&fields.semaphore, note->desc + 16, sizeof(fields.semaphore));
@@ -112,7 +118,8 @@ static struct kymo_error *read_fields(const struct marker_reader *reader, const 
 
 static bool has_switch(const struct marker_reader *reader, const struct kymo_marker_switch *key)
 {
-	return reader->switches.n && bsearch(key, reader->switches.items, reader->switches.n, sizeof(*key), marker_by_site);
+	return reader->switches.n &&
+	       bsearch(key, reader->switches.items, reader->switches.n, sizeof(*key), marker_by_site);
 }
 
 /* Each site of kymo's is an SDT probe without arguments, too, for others: kymo has the marker itself. */
@@ -160,7 +167,8 @@ struct kymo_error *marker_read_sdt(struct marker_reader *reader, uint64_t base, 
 	if (is_of_kymo(reader, &fields))
 		return NULL;
 	if (!kymo_module_is_code(reader->module, fields.place, 1))
-		return marker_bad(reader, note, fields.name, "its place 0x%llx is not in the program's text", LLX(fields.place));
+		return marker_bad(reader, note, fields.name, "its place 0x%llx is not in the program's text",
+				  LLX(fields.place));
 	if (fields.semaphore && !marker_is_writable(reader->module, fields.semaphore, SEMAPHORE_SIZE))
 		return marker_bad(reader, note, fields.name, "its semaphore 0x%llx is not in the program's data",
 				  LLX(fields.semaphore));

@@ -42,7 +42,8 @@ struct kymo_error *marker_copy(struct marker_reader *reader, const char *text, s
 	return NULL;
 }
 
-struct kymo_error *marker_copy_names(struct marker_reader *reader, const struct kymo_marker_fields *fields, struct kymo_marker *marker)
+struct kymo_error *marker_copy_names(struct marker_reader *reader, const struct kymo_marker_fields *fields,
+				     struct kymo_marker *marker)
 {
 	struct kymo_error *error = NULL;
 

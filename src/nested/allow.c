@@ -1,4 +1,5 @@
-/* Who may trace whom: the rules of ptrace(2), "Ptrace access mode checking". Where something can't be told, it is refused. */
+/* Who may trace whom: the rules of ptrace(2), "Ptrace access mode checking". Where something can't be told, it is
+ * refused. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/capability.h>
@@ -39,7 +40,8 @@ bool inner_read_status(pid_t tid, struct inner_status *ret)
 	int a, b;
 
 	snprintf(name, sizeof(name), "/proc/%d/status", tid);
-	if (kymo_read_file(AT_FDCWD, name, STATUS_LIMIT, &status, NULL) || !has_ids(status, "\nUid:", read.uid) || !has_ids(status, "\nGid:", read.gid))
+	if (kymo_read_file(AT_FDCWD, name, STATUS_LIMIT, &status, NULL) || !has_ids(status, "\nUid:", read.uid) ||
+	    !has_ids(status, "\nGid:", read.gid))
 		return false;
 	at = strstr(status, "\nPPid:");
 	read.parent = at ? (pid_t)strtol(at + 6, NULL, 10) : 0;
@@ -110,10 +112,11 @@ bool inner_may_trace(pid_t tracer, pid_t tid)
 {
 	struct inner_status from, to;
 
-	if (!inner_read_status(tracer, &from) || !inner_read_status(tid, &to) || from.is_nested || to.is_nested || !is_same_user_namespace(tracer, tid))
+	if (!inner_read_status(tracer, &from) || !inner_read_status(tid, &to) || from.is_nested || to.is_nested ||
+	    !is_same_user_namespace(tracer, tid))
 		return false;
 	if (from.effective & 1ull << CAP_SYS_PTRACE)
 		return true;
-	return are_ids_same(to.uid, from.uid[0]) && are_ids_same(to.gid, from.gid[0]) && is_dumpable(tid, &to) && !(to.permitted & ~from.permitted) &&
-	       does_yama_allow(tracer, tid);
+	return are_ids_same(to.uid, from.uid[0]) && are_ids_same(to.gid, from.gid[0]) && is_dumpable(tid, &to) &&
+	       !(to.permitted & ~from.permitted) && does_yama_allow(tracer, tid);
 }

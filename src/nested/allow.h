@@ -7,11 +7,11 @@
 #include <sys/types.h>
 
 struct inner_status {
-	unsigned int uid[3], gid[3];	/* real, effective, saved */
+	unsigned int uid[3], gid[3]; /* real, effective, saved */
 	pid_t parent;
-	uint64_t pending, blocked, ignored;	/* signals; bit 0 is number 1 */
-	uint64_t permitted, effective;	/* capabilities */
-	bool is_nested;			/* in another pid namespace */
+	uint64_t pending, blocked, ignored; /* signals; bit 0 is number 1 */
+	uint64_t permitted, effective;      /* capabilities */
+	bool is_nested;                     /* in another pid namespace */
 };
 
 /* Of a thread. False: there is none. Any thread may call it. */

@@ -1,4 +1,5 @@
-/* The tree of threads that trace and are traced, for the files of this room. docs/design/inner.md has its rules. All runs on the hub's thread, but what is said not to. */
+/* The tree of threads that trace and are traced, for the files of this room. docs/design/inner.md has its rules. All
+ * runs on the hub's thread, but what is said not to. */
 #ifndef KYMO_NESTED_INNER_H
 #define KYMO_NESTED_INNER_H
 
@@ -9,15 +10,15 @@
 #include "kymo/engine.h"
 
 #define INNER_BUCKETS 1024u
-#define INNER_AT_ENTRY 1	/* messages of stops at system calls, PTRACE_EVENTMSG_SYSCALL_… of <linux/ptrace.h> */
+#define INNER_AT_ENTRY 1 /* messages of stops at system calls, PTRACE_EVENTMSG_SYSCALL_… of <linux/ptrace.h> */
 #define INNER_AT_EXIT 2
 
 enum inner_stop {
-	INNER_SIGNAL,		/* before a signal is delivered */
-	INNER_CALL,		/* at a system call */
-	INNER_MADE,		/* a signal that there never was: of attaching, an exec, a step */
-	INNER_EVENT,		/* PTRACE_EVENT_… */
-	INNER_GROUP,		/* with its process, and not seized: no siginfo */
+	INNER_SIGNAL, /* before a signal is delivered */
+	INNER_CALL,   /* at a system call */
+	INNER_MADE,   /* a signal that there never was: of attaching, an exec, a step */
+	INNER_EVENT,  /* PTRACE_EVENT_… */
+	INNER_GROUP,  /* with its process, and not seized: no siginfo */
 };
 
 enum inner_mode { INNER_RUNS, INNER_TRACES_CALLS, INNER_STEPS };
@@ -25,45 +26,45 @@ enum inner_mode { INNER_RUNS, INNER_TRACES_CALLS, INNER_STEPS };
 /* Where a thread is that calls wait4() or waitid(). */
 enum inner_phase {
 	INNER_NOT_WAITING,
-	INNER_WAITS,		/* in the kernel, for its own children */
-	INNER_HELD,		/* at the entry, as it has none */
-	INNER_ANSWERED,		/* `result` is what comes back */
+	INNER_WAITS,    /* in the kernel, for its own children */
+	INNER_HELD,     /* at the entry, as it has none */
+	INNER_ANSWERED, /* `result` is what comes back */
 };
 
 /* A thread of the tree, traced or tracing or neither. The engine's data. */
 struct inner_thread {
 	struct kymo_inner *owner;
 	struct kymo_engine *engine;
-	struct inner_thread *next;	/* in its bucket */
+	struct inner_thread *next; /* in its bucket */
 	pid_t tid, pid;
-	pid_t maker;			/* the thread that made its process, or 0 */
+	pid_t maker; /* the thread that made its process, or 0 */
 	bool is_involved, is_dead;
-	bool has_traced;		/* some other's tracer is it, or was */
-	int group_stop;			/* as in struct task */
+	bool has_traced; /* some other's tracer is it, or was */
+	int group_stop;  /* as in struct task */
 
 	/* The call that it is in. */
 	bool is_in_call;
 	uint64_t number, args[6];
 	enum inner_phase phase;
-	bool must_hold;			/* the kernel has said that there are no children to wait for */
+	bool must_hold; /* the kernel has said that there are no children to wait for */
 	int64_t result;
 
 	/* As one that is traced. */
-	struct inner_thread *tracer;	/* NULL: it is not */
+	struct inner_thread *tracer; /* NULL: it is not */
 	bool is_seized;
-	bool is_child;			/* the first thread of a child of its tracer's process: the kernel tells of its end */
+	bool is_child; /* the first thread of a child of its tracer's process: the kernel tells of its end */
 	unsigned int options;
-	pid_t group;			/* of processes, when it was attached to */
+	pid_t group; /* of processes, when it was attached to */
 	enum inner_mode mode;
-	bool is_stopped, is_untold;	/* … and nobody has waited for that */
+	bool is_stopped, is_untold; /* … and nobody has waited for that */
 	enum inner_stop stop;
-	int code;			/* of the stop: signal, and event << 8 */
+	int code; /* of the stop: signal, and event << 8 */
 	siginfo_t info;
 	unsigned long message;
-	uint64_t serial;		/* stops and ends are told in their order */
-	bool owes_attach, owes_interrupt, owes_exit;	/* stops to come at once when it goes on from this one */
-	bool owes_vfork_done;		/* at the exit of its call */
-	bool has_entry_to_see;		/* it stands at the entry of a wait that is yet to be looked at */
+	uint64_t serial;                             /* stops and ends are told in their order */
+	bool owes_attach, owes_interrupt, owes_exit; /* stops to come at once when it goes on from this one */
+	bool owes_vfork_done;                        /* at the exit of its call */
+	bool has_entry_to_see;                       /* it stands at the entry of a wait that is yet to be looked at */
 };
 
 /* A thread that has ended and was not waited for. */
@@ -76,12 +77,12 @@ struct inner_end {
 
 struct kymo_inner {
 	struct kymo_hub *hub;
-	atomic_uint refs;		/* of the caller's, and one a thread */
+	atomic_uint refs; /* of the caller's, and one a thread */
 	struct inner_thread *buckets[INNER_BUCKETS];
 	KYMO_VEC(struct inner_end) ends;
 	uint64_t serial;
-	pthread_t clock;		/* looks whether somebody sends a signal to one that is held */
-	pthread_mutex_t lock;		/* guards what follows; taken before the hub's, never within */
+	pthread_t clock;      /* looks whether somebody sends a signal to one that is held */
+	pthread_mutex_t lock; /* guards what follows; taken before the hub's, never within */
 	pthread_cond_t changed;
 	bool has_clock, is_ending;
 	KYMO_VEC(struct inner_thread *) held;

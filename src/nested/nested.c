@@ -1,8 +1,8 @@
 /*
  * Tracers inside of the tree that a hub traces: docs/design/inner.md.
  *
- * Each thread has an engine of this layer, in front of all others: it is told last of a call that is entered, and first of one that returns. So they see what the program asks for, and
- * what it gets.
+ * Each thread has an engine of this layer, in front of all others: it is told last of a call that is entered, and first
+ * of one that returns. So they see what the program asks for, and what it gets.
  */
 #include <errno.h>
 #include <linux/audit.h>
@@ -42,9 +42,11 @@ static void stop_for_event(struct inner_thread *thread, int event, unsigned long
 	inner_stop(thread, INNER_EVENT, SIGTRAP | event << 8, NULL, message);
 }
 
-/* ---- system calls ------------------------------------------------------------------------------------------------------------ */
+/* ---- system calls
+ * ------------------------------------------------------------------------------------------------------------ */
 
-static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_syscall_report *report)
+static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_action action,
+			     const struct kymo_syscall_report *report)
 {
 	struct inner_thread *thread = data;
 	bool is_ours = report->arch == AUDIT_ARCH_X86_64 && !report->is_aborted;
@@ -61,7 +63,8 @@ static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_a
 	return answer(thread) | KYMO_SYSCALL_RUN;
 }
 
-static unsigned int on_exit_of_call(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_syscall_report *report)
+static unsigned int on_exit_of_call(struct kymo_engine *engine, void *data, enum kymo_action action,
+				    const struct kymo_syscall_report *report)
 {
 	struct inner_thread *thread = data;
 	uint64_t number = thread->is_in_call ? thread->number : UINT64_MAX;
@@ -86,17 +89,20 @@ static unsigned int on_exit_of_call(struct kymo_engine *engine, void *data, enum
 	return answer(thread);
 }
 
-/* ---- signals ------------------------------------------------------------------------------------------------------------------ */
+/* ---- signals
+ * ------------------------------------------------------------------------------------------------------------------ */
 
 /* inner_tell() has sent it. */
 static bool is_told(const struct inner_thread *tracer, const siginfo_t *info)
 {
-	const struct inner_thread *from = info->si_signo == SIGCHLD && info->si_code == SI_QUEUE ? inner_find(tracer->owner, info->si_pid) : NULL;
+	const struct inner_thread *from =
+		info->si_signo == SIGCHLD && info->si_code == SI_QUEUE ? inner_find(tracer->owner, info->si_pid) : NULL;
 
 	return from && ((from->tracer && from->tracer->pid == tracer->pid) || from->is_dead);
 }
 
-static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_action action, struct kymo_signal_report *report)
+static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_action action,
+			      struct kymo_signal_report *report)
 {
 	struct inner_thread *thread = data;
 	int value = report->info.si_value.sival_int;
@@ -111,7 +117,8 @@ static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_
 	return answer(thread) | report->verdict;
 }
 
-static unsigned int on_job_control(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_jctl_report *report)
+static unsigned int on_job_control(struct kymo_engine *engine, void *data, enum kymo_action action,
+				   const struct kymo_jctl_report *report)
 {
 	struct inner_thread *thread = data;
 
@@ -119,7 +126,8 @@ static unsigned int on_job_control(struct kymo_engine *engine, void *data, enum 
 	if (!thread->tracer)
 		return answer(thread);
 	if (thread->is_seized)
-		inner_stop(thread, INNER_EVENT, (thread->group_stop ? thread->group_stop : SIGTRAP) | PTRACE_EVENT_STOP << 8, NULL, 0);
+		inner_stop(thread, INNER_EVENT,
+			   (thread->group_stop ? thread->group_stop : SIGTRAP) | PTRACE_EVENT_STOP << 8, NULL, 0);
 	else if (thread->group_stop)
 		inner_stop(thread, INNER_GROUP, thread->group_stop, NULL, 0);
 	return answer(thread);
@@ -147,13 +155,17 @@ static unsigned int on_quiesce(struct kymo_engine *engine, void *data, enum kymo
 	return answer(thread);
 }
 
-/* ---- births ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- births
+ * -----------------------------------------------------------------------------------------------------------------------
+ */
 
 static int follow(struct kymo_inner *inner, pid_t tid, pid_t pid, pid_t maker, struct inner_thread **ret);
 
 static int event_of_kind(enum kymo_clone_kind kind)
 {
-	return kind == KYMO_CLONE_VFORK ? PTRACE_EVENT_VFORK : kind == KYMO_CLONE_PROCESS ? PTRACE_EVENT_FORK : PTRACE_EVENT_CLONE;
+	return kind == KYMO_CLONE_VFORK     ? PTRACE_EVENT_VFORK
+	       : kind == KYMO_CLONE_PROCESS ? PTRACE_EVENT_FORK
+					    : PTRACE_EVENT_CLONE;
 }
 
 /* What kind of event the kernel makes of it, or 0: none, as it asks for that. */
@@ -161,14 +173,16 @@ static int event_of(const struct inner_thread *thread, enum kymo_clone_kind kind
 {
 	uint64_t flags = thread->args[0], signal = flags & CSIGNAL;
 
-	if (!thread->is_in_call)	/* it was not traced yet when it made the call */
+	if (!thread->is_in_call) /* it was not traced yet when it made the call */
 		return event_of_kind(kind);
 	if (thread->number == SYS_fork)
 		return PTRACE_EVENT_FORK;
 	if (thread->number == SYS_vfork)
 		return PTRACE_EVENT_VFORK;
-	if (thread->number == SYS_clone3 && (kymo_engine_read(thread->engine, thread->args[0], &flags, sizeof(flags)) ||
-					     kymo_engine_read(thread->engine, thread->args[0] + offsetof(struct clone_args, exit_signal), &signal, sizeof(signal))))
+	if (thread->number == SYS_clone3 &&
+	    (kymo_engine_read(thread->engine, thread->args[0], &flags, sizeof(flags)) ||
+	     kymo_engine_read(thread->engine, thread->args[0] + offsetof(struct clone_args, exit_signal), &signal,
+			      sizeof(signal))))
 		return 0;
 	if (flags & CLONE_UNTRACED)
 		return 0;
@@ -177,7 +191,8 @@ static int event_of(const struct inner_thread *thread, enum kymo_clone_kind kind
 	return signal == SIGCHLD ? PTRACE_EVENT_FORK : PTRACE_EVENT_CLONE;
 }
 
-static unsigned int on_clone(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_clone_report *report)
+static unsigned int on_clone(struct kymo_engine *engine, void *data, enum kymo_action action,
+			     const struct kymo_clone_report *report)
 {
 	struct inner_thread *thread = data, *child;
 	bool is_thread = report->kind == KYMO_CLONE_THREAD;
@@ -185,7 +200,8 @@ static unsigned int on_clone(struct kymo_engine *engine, void *data, enum kymo_a
 
 	if (!is_thread)
 		inner_wake(thread->owner, thread->pid);
-	if (follow(thread->owner, report->child, is_thread ? thread->pid : report->child, is_thread ? thread->maker : thread->tid, &child))
+	if (follow(thread->owner, report->child, is_thread ? thread->pid : report->child,
+		   is_thread ? thread->maker : thread->tid, &child))
 		return answer(thread);
 	thread->owes_vfork_done = event == PTRACE_EVENT_VFORK && thread->options & PTRACE_O_TRACEVFORKDONE;
 	thread->message = (unsigned long)report->child;
@@ -197,7 +213,8 @@ static unsigned int on_clone(struct kymo_engine *engine, void *data, enum kymo_a
 	return answer(thread);
 }
 
-static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_exec_report *report)
+static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_action action,
+			    const struct kymo_exec_report *report)
 {
 	struct inner_thread *thread = data;
 	siginfo_t info;
@@ -220,14 +237,17 @@ static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_ac
 	return answer(thread);
 }
 
-/* ---- ends -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- ends
+ * --------------------------------------------------------------------------------------------------------------------------
+ */
 
-static unsigned int on_end(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_exit_report *report)
+static unsigned int on_end(struct kymo_engine *engine, void *data, enum kymo_action action,
+			   const struct kymo_exit_report *report)
 {
 	struct inner_thread *thread = data;
 
 	inner_forget_wait(thread);
-	thread->is_stopped = thread->is_untold = false;	/* killed, if it was */
+	thread->is_stopped = thread->is_untold = false; /* killed, if it was */
 	if (thread->tracer && thread->options & PTRACE_O_TRACEEXIT)
 		stop_for_event(thread, PTRACE_EVENT_EXIT, (unsigned int)report->status);
 	return answer(thread);
@@ -286,10 +306,13 @@ static void on_reap(struct kymo_engine *engine, void *data, const struct kymo_re
 	if (thread->is_child)
 		inner_wake(thread->owner, tracer->pid);
 	else if (kymo_vec_push(&thread->owner->ends, end))
-		inner_tell(tracer, thread, is_normal ? CLD_EXITED : CLD_KILLED, is_normal ? WEXITSTATUS(report->status) : WTERMSIG(report->status));
+		inner_tell(tracer, thread, is_normal ? CLD_EXITED : CLD_KILLED,
+			   is_normal ? WEXITSTATUS(report->status) : WTERMSIG(report->status));
 }
 
-/* ---- lifetime ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- lifetime
+ * ------------------------------------------------------------------------------------------------------------------------
+ */
 
 static void put(struct kymo_inner *inner)
 {
@@ -309,7 +332,8 @@ static void on_release(void *data)
 
 	inner_forget_wait(thread);
 	inner_forget(thread);
-	for (struct inner_thread *other = thread->has_traced ? inner_next(inner, NULL) : NULL; other; other = inner_next(inner, other))
+	for (struct inner_thread *other = thread->has_traced ? inner_next(inner, NULL) : NULL; other;
+	     other = inner_next(inner, other))
 		if (other->tracer == thread)
 			other->tracer = NULL;
 	free(thread);
@@ -339,7 +363,8 @@ static int attach(struct kymo_inner *inner, pid_t tid, pid_t pid, pid_t maker, s
 	if (!thread)
 		return -ENOMEM;
 	*thread = (struct inner_thread){ .owner = inner, .tid = tid, .pid = pid, .maker = maker };
-	err = kymo_engine_attach(inner->hub, tid, KYMO_ATTACH_CREATE | KYMO_ATTACH_EXCLUSIVE | KYMO_ATTACH_MATCH_OPS, &ops, thread, &thread->engine);
+	err = kymo_engine_attach(inner->hub, tid, KYMO_ATTACH_CREATE | KYMO_ATTACH_EXCLUSIVE | KYMO_ATTACH_MATCH_OPS,
+				 &ops, thread, &thread->engine);
 	if (err) {
 		free(thread);
 		return err;

@@ -1,6 +1,7 @@
 /*
- * ptrace() of those who trace inside of the tree. The kernel has refused the call already: TRACEME, ATTACH and SEIZE by EPERM, as all threads of the tree have a tracer, everything else by
- * ESRCH, as that is another one. Here it is done after all. What is asked of a thread's state is asked of the kernel, in the hub's name.
+ * ptrace() of those who trace inside of the tree. The kernel has refused the call already: TRACEME, ATTACH and SEIZE by
+ * EPERM, as all threads of the tree have a tracer, everything else by ESRCH, as that is another one. Here it is done
+ * after all. What is asked of a thread's state is asked of the kernel, in the hub's name.
  */
 #include <errno.h>
 #include <signal.h>
@@ -18,10 +19,10 @@
 #include "nested/stop.h"
 #include "nested/table.h"
 
-#define INNER_OPTIONS                                                                                                                       \
-	(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEVFORKDONE | \
-	 PTRACE_O_TRACEEXIT | PTRACE_O_EXITKILL)
-#define REGISTERS_MAX 65536	/* of one set */
+#define INNER_OPTIONS \
+	(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | \
+	 PTRACE_O_TRACEVFORKDONE | PTRACE_O_TRACEEXIT | PTRACE_O_EXITKILL)
+#define REGISTERS_MAX 65536 /* of one set */
 #define INFOS_MAX 32
 #define MASK_SIZE 8
 
@@ -48,7 +49,8 @@ static int64_t fetch(const struct request *request, uint64_t address, void *ret,
 	return kymo_engine_read(request->tracer->engine, address, ret, size) ? -EFAULT : 0;
 }
 
-/* ---- memory and registers ---------------------------------------------------------------------------------------------------- */
+/* ---- memory and registers
+ * ---------------------------------------------------------------------------------------------------- */
 
 static int64_t peek(const struct request *request)
 {
@@ -106,7 +108,8 @@ static int64_t transfer_set(const struct request *request, const struct iovec *t
 	if (!err)
 		err = forward(request, request->address, &ours);
 	after.iov_len = ours.iov_len;
-	if (!err && is_get && kymo_engine_write(request->tracer->engine, (uint64_t)theirs->iov_base, data, ours.iov_len))
+	if (!err && is_get &&
+	    kymo_engine_write(request->tracer->engine, (uint64_t)theirs->iov_base, data, ours.iov_len))
 		err = -EFAULT;
 	return err ? err : give(request, &after, sizeof(after));
 }
@@ -126,7 +129,8 @@ static int64_t transfer_register_set(const struct request *request)
 	return err;
 }
 
-/* ---- signals and events ------------------------------------------------------------------------------------------------------- */
+/* ---- signals and events
+ * ------------------------------------------------------------------------------------------------------- */
 
 static int64_t get_message(const struct request *request)
 {
@@ -135,7 +139,8 @@ static int64_t get_message(const struct request *request)
 
 static int64_t get_info(const struct request *request)
 {
-	return request->thread->stop == INNER_GROUP ? -EINVAL : give(request, &request->thread->info, sizeof(siginfo_t));
+	return request->thread->stop == INNER_GROUP ? -EINVAL
+						    : give(request, &request->thread->info, sizeof(siginfo_t));
 }
 
 static int64_t set_info(const struct request *request)
@@ -190,7 +195,7 @@ static int64_t get_call(const struct request *request)
 
 	if (n < 0)
 		return n;
-	if (request->thread->stop != INNER_CALL) {	/* the hub may have it at a call all the same */
+	if (request->thread->stop != INNER_CALL) { /* the hub may have it at a call all the same */
 		info.op = PTRACE_SYSCALL_INFO_NONE;
 		n = offsetof(struct __ptrace_syscall_info, entry);
 	}
@@ -206,11 +211,15 @@ static int64_t set_options(const struct request *request)
 	return 0;
 }
 
-/* ---- running ------------------------------------------------------------------------------------------------------------------- */
+/* ---- running
+ * -------------------------------------------------------------------------------------------------------------------
+ */
 
 static int64_t resume(const struct request *request)
 {
-	enum inner_mode mode = request->number == PTRACE_SYSCALL ? INNER_TRACES_CALLS : request->number == PTRACE_SINGLESTEP ? INNER_STEPS : INNER_RUNS;
+	enum inner_mode mode = request->number == PTRACE_SYSCALL      ? INNER_TRACES_CALLS
+			       : request->number == PTRACE_SINGLESTEP ? INNER_STEPS
+								      : INNER_RUNS;
 
 	return request->data > (unsigned int)SIGRTMAX ? -EIO : inner_resume(request->thread, mode, (int)request->data);
 }
@@ -249,7 +258,7 @@ static int64_t interrupt(const struct request *request)
 static const struct {
 	unsigned int number;
 	int64_t (*run)(const struct request *request);
-	bool runs;		/* it need not stand still */
+	bool runs; /* it need not stand still */
 } requests[] = {
 	{ PTRACE_PEEKTEXT, peek, false },
 	{ PTRACE_PEEKDATA, peek, false },
@@ -290,7 +299,8 @@ static int64_t run(const struct request *request)
 	return -EIO;
 }
 
-/* ---- who traces whom ------------------------------------------------------------------------------------------------------------ */
+/* ---- who traces whom
+ * ------------------------------------------------------------------------------------------------------------ */
 
 /* Whether `thread` would trace itself, through others. */
 static bool is_cycle(const struct inner_thread *tracer, const struct inner_thread *thread)
@@ -327,7 +337,8 @@ static int64_t attach(const struct request *request)
 	struct inner_thread *thread = request->thread;
 	bool is_seize = request->number == PTRACE_SEIZE;
 
-	if (thread->is_dead || thread->tracer || is_cycle(request->tracer, thread) || !inner_may_trace(request->tracer->tid, thread->tid))
+	if (thread->is_dead || thread->tracer || is_cycle(request->tracer, thread) ||
+	    !inner_may_trace(request->tracer->tid, thread->tid))
 		return -EPERM;
 	if (is_seize && request->data & ~(uint64_t)INNER_OPTIONS)
 		return -EINVAL;
@@ -338,7 +349,8 @@ static int64_t attach(const struct request *request)
 void inner_ptrace_left(struct inner_thread *thread, int64_t result)
 {
 	const uint64_t *args = thread->args;
-	struct request request = { thread, inner_find(thread->owner, (pid_t)args[1]), (unsigned int)args[0], args[2], args[3] };
+	struct request request = { thread, inner_find(thread->owner, (pid_t)args[1]), (unsigned int)args[0], args[2],
+				   args[3] };
 	int64_t emulated = result;
 
 	if (result != -EPERM && result != -ESRCH)

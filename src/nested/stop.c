@@ -16,7 +16,8 @@
 
 #define CODE(signal, event) ((signal) | (event) << 8)
 
-void inner_stop(struct inner_thread *thread, enum inner_stop stop, int code, const siginfo_t *info, unsigned long message)
+void inner_stop(struct inner_thread *thread, enum inner_stop stop, int code, const siginfo_t *info,
+		unsigned long message)
 {
 	thread->is_stopped = thread->is_untold = true;
 	thread->stop = stop;
@@ -61,7 +62,8 @@ bool inner_make_owed(struct inner_thread *thread)
 
 	thread->owes_exit = false;
 	if (owes_exit) {
-		inner_stop(thread, INNER_CALL, SIGTRAP | (thread->options & PTRACE_O_TRACESYSGOOD ? 0x80 : 0), NULL, INNER_AT_EXIT);
+		inner_stop(thread, INNER_CALL, SIGTRAP | (thread->options & PTRACE_O_TRACESYSGOOD ? 0x80 : 0), NULL,
+			   INNER_AT_EXIT);
 		return true;
 	}
 	if (!thread->owes_attach && !thread->owes_interrupt)
@@ -95,10 +97,12 @@ void inner_find_parent(struct inner_thread *thread)
 {
 	struct inner_status status;
 
-	thread->is_child = thread->tracer && thread->tid == thread->pid && inner_read_status(thread->tid, &status) && status.parent == thread->tracer->pid;
+	thread->is_child = thread->tracer && thread->tid == thread->pid && inner_read_status(thread->tid, &status) &&
+			   status.parent == thread->tracer->pid;
 }
 
-void inner_trace(struct inner_thread *thread, struct inner_thread *tracer, bool is_seized, unsigned int options, bool stops)
+void inner_trace(struct inner_thread *thread, struct inner_thread *tracer, bool is_seized, unsigned int options,
+		 bool stops)
 {
 	pid_t group = getpgid(thread->tid);
 
@@ -117,7 +121,8 @@ void inner_trace(struct inner_thread *thread, struct inner_thread *tracer, bool 
 	make_stand(thread);
 }
 
-/* ---- going on ---------------------------------------------------------------------------------------------------------- */
+/* ---- going on
+ * ---------------------------------------------------------------------------------------------------------- */
 
 static void go_on(struct inner_thread *thread, enum kymo_action action)
 {

@@ -5,10 +5,12 @@
 #include "nested/inner.h"
 
 /* It stands so from now on, and its tracer is told. `info`: NULL: what belongs to the code. */
-void inner_stop(struct inner_thread *thread, enum inner_stop stop, int code, const siginfo_t *info, unsigned long message);
+void inner_stop(struct inner_thread *thread, enum inner_stop stop, int code, const siginfo_t *info,
+		unsigned long message);
 
 /* It is not traced before this, and is to stop if `stops`. */
-void inner_trace(struct inner_thread *thread, struct inner_thread *tracer, bool is_seized, unsigned int options, bool stops);
+void inner_trace(struct inner_thread *thread, struct inner_thread *tracer, bool is_seized, unsigned int options,
+		 bool stops);
 
 /* Whether the kernel tells its tracer of its end. */
 void inner_find_parent(struct inner_thread *thread);

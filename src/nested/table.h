@@ -6,7 +6,8 @@
 
 /* Events of every thread's engine. */
 #define INNER_ALWAYS \
-	(KYMO_EVENTS_SYSCALL | KYMO_EVENTS_SIGNAL | KYMO_EVENT_CLONE | KYMO_EVENT_EXEC | KYMO_EVENT_JCTL | KYMO_EVENT_DEATH | KYMO_EVENT_REAP)
+	(KYMO_EVENTS_SYSCALL | KYMO_EVENTS_SIGNAL | KYMO_EVENT_CLONE | KYMO_EVENT_EXEC | KYMO_EVENT_JCTL | \
+	 KYMO_EVENT_DEATH | KYMO_EVENT_REAP)
 
 void inner_add(struct inner_thread *thread);
 void inner_forget(struct inner_thread *thread);

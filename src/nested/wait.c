@@ -1,9 +1,11 @@
 /*
  * wait4() and waitid() of those who trace inside of the tree.
  *
- * The kernel knows nothing of their tracees, but all of their children, and often those are the same. So a call that finds nothing to tell here is made as it is, and ended by an
- * interrupt when there is something. Where the kernel finds no children at all, it is restarted, and held at its entry by a STOP: if kymo dies then, it is made, and says ECHILD. Nothing
- * tells of a signal to a thread that is held so. The clock, a thread of its own that lives while somebody is held, looks for them.
+ * The kernel knows nothing of their tracees, but all of their children, and often those are the same. So a call that
+ * finds nothing to tell here is made as it is, and ended by an interrupt when there is something. Where the kernel
+ * finds no children at all, it is restarted, and held at its entry by a STOP: if kymo dies then, it is made, and says
+ * ECHILD. Nothing tells of a signal to a thread that is held so. The clock, a thread of its own that lives while
+ * somebody is held, looks for them.
  */
 #include <errno.h>
 #include <signal.h>
@@ -22,14 +24,14 @@
 #include "nested/table.h"
 #include "nested/wait.h"
 
-#define RESTART 512		/* ERESTARTSYS, the kernel's own: again, or EINTR if a handler wants that */
+#define RESTART 512 /* ERESTARTSYS, the kernel's own: again, or EINTR if a handler wants that */
 #define CLOCK_NS 30000000
 
 struct wait {
 	idtype_t type;
 	pid_t id;
 	unsigned int options;
-	uint64_t status, info, usage;	/* addresses, or 0 */
+	uint64_t status, info, usage; /* addresses, or 0 */
 };
 
 bool inner_is_wait(uint64_t number)
@@ -60,20 +62,23 @@ static struct wait wait_of(const struct inner_thread *thread)
 	return wait;
 }
 
-static bool is_meant(const struct inner_thread *waiter, const struct wait *wait, const struct inner_thread *tracer, pid_t tid, pid_t group)
+static bool is_meant(const struct inner_thread *waiter, const struct wait *wait, const struct inner_thread *tracer,
+		     pid_t tid, pid_t group)
 {
 	if (tracer != waiter && (tracer->pid != waiter->pid || wait->options & __WNOTHREAD))
 		return false;
-	return wait->type == P_ALL || (wait->type == P_PID && wait->id == tid) || (wait->type == P_PGID && wait->id == group);
+	return wait->type == P_ALL || (wait->type == P_PID && wait->id == tid) ||
+	       (wait->type == P_PGID && wait->id == group);
 }
 
-/* ---- what there is to be told ---------------------------------------------------------------------------------------------- */
+/* ---- what there is to be told
+ * ---------------------------------------------------------------------------------------------- */
 
 struct found {
-	struct inner_thread *thread;	/* one that has stopped, or … */
-	size_t end;			/* … an end */
-	uint64_t serial;		/* 0: nothing */
-	bool is_any;			/* somebody will have something to tell */
+	struct inner_thread *thread; /* one that has stopped, or … */
+	size_t end;                  /* … an end */
+	uint64_t serial;             /* 0: nothing */
+	bool is_any;                 /* somebody will have something to tell */
 };
 
 static struct found look(const struct inner_thread *waiter, const struct wait *wait)
@@ -133,7 +138,8 @@ static int64_t take(struct inner_thread *waiter, const struct wait *wait, const 
 	if (wait->status)
 		err = kymo_engine_write(waiter->engine, wait->status, &status, sizeof(status));
 	if (!err && wait->info && end)
-		err = write_info(waiter, wait->info, tid, code_of_end(status), WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
+		err = write_info(waiter, wait->info, tid, code_of_end(status),
+				 WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
 	else if (!err && wait->info)
 		err = write_info(waiter, wait->info, tid, CLD_TRAPPED, found->thread->code);
 	if (!err && wait->usage)
@@ -149,7 +155,8 @@ static int64_t take(struct inner_thread *waiter, const struct wait *wait, const 
 	return waiter->number == SYS_waitid ? 0 : tid;
 }
 
-/* ---- holding ----------------------------------------------------------------------------------------------------------------- */
+/* ---- holding
+ * ----------------------------------------------------------------------------------------------------------------- */
 
 static void hold(struct inner_thread *thread)
 {
@@ -209,7 +216,8 @@ static void answer(struct inner_thread *thread, int64_t result)
 	kymo_engine_set_syscall(thread->engine, SYS_sched_yield, thread->args);
 }
 
-/* ---- telling tracers ------------------------------------------------------------------------------------------------------------ */
+/* ---- telling tracers
+ * ------------------------------------------------------------------------------------------------------------ */
 
 static void send_sigchld(const struct inner_thread *tracer, const struct inner_thread *thread, int code, int status)
 {
@@ -220,7 +228,7 @@ static void send_sigchld(const struct inner_thread *tracer, const struct inner_t
 		return;
 	memset(&info, 0, sizeof(info));
 	info.si_signo = SIGCHLD;
-	info.si_code = SI_QUEUE;	/* the kernel lets nobody else say CLD_…; that is put right when it arrives */
+	info.si_code = SI_QUEUE; /* the kernel lets nobody else say CLD_…; that is put right when it arrives */
 	info.si_pid = thread->tid;
 	info.si_uid = inner_read_status(thread->tid, &who) ? who.uid[0] : 0;
 	info.si_value.sival_int = (status & 0xff) | code << 8;
@@ -246,12 +254,15 @@ static void look_again(struct inner_thread *waiter)
 void inner_tell(struct inner_thread *tracer, const struct inner_thread *thread, int code, int status)
 {
 	send_sigchld(tracer, thread, code, status);
-	for (struct inner_thread *waiter = inner_next(tracer->owner, NULL); waiter; waiter = inner_next(tracer->owner, waiter))
+	for (struct inner_thread *waiter = inner_next(tracer->owner, NULL); waiter;
+	     waiter = inner_next(tracer->owner, waiter))
 		if (waiter->pid == tracer->pid && waiter->is_in_call && !waiter->is_stopped && !waiter->is_dead)
 			look_again(waiter);
 }
 
-/* ---- the calls ------------------------------------------------------------------------------------------------------------------- */
+/* ---- the calls
+ * -------------------------------------------------------------------------------------------------------------------
+ */
 
 bool inner_wait_entered(struct inner_thread *thread)
 {
@@ -268,7 +279,8 @@ bool inner_wait_entered(struct inner_thread *thread)
 	return thread->phase == INNER_HELD;
 }
 
-/* A restart is the kernel's business, on the way to user mode. An interrupt now sees to it that it looks, whether there is a signal or not. */
+/* A restart is the kernel's business, on the way to user mode. An interrupt now sees to it that it looks, whether there
+ * is a signal or not. */
 static void restart(struct inner_thread *thread)
 {
 	if (!kymo_engine_set_result(thread->engine, -RESTART))
@@ -280,7 +292,8 @@ void inner_wait_left(struct inner_thread *thread, int64_t result)
 	enum inner_phase phase = thread->phase;
 	struct wait wait = wait_of(thread);
 	struct found found;
-	bool is_nothing = result == -RESTART || result == -ECHILD || (result == 0 && wait.options & WNOHANG && thread->number == SYS_wait4);
+	bool is_nothing = result == -RESTART || result == -ECHILD ||
+			  (result == 0 && wait.options & WNOHANG && thread->number == SYS_wait4);
 
 	thread->phase = INNER_NOT_WAITING;
 	if (phase == INNER_ANSWERED) {
@@ -301,7 +314,9 @@ void inner_wait_left(struct inner_thread *thread, int64_t result)
 	}
 }
 
-/* ---- the clock -------------------------------------------------------------------------------------------------------------------- */
+/* ---- the clock
+ * --------------------------------------------------------------------------------------------------------------------
+ */
 
 /* Those that get a signal are to report, and go on from there. */
 static void look_at_held(const struct kymo_inner *inner)

@@ -1,10 +1,11 @@
 /*
  * Writing text. All threads are stopped; pads and journal are complete.
  *
- * A thread may stand inside of a window: then its next instruction would be in the middle of the jump. Each such thread is
- * moved to the same instruction of the displaced copy. A signal handler may have interrupted a thread inside of a window: then the program
- * counter to which it returns is in a signal frame on some stack. Frames are not ours to change, so nothing is written in that case,
- * and the caller tries again a little later. Return addresses never lie inside of a window: the planner displaces nothing behind a call.
+ * A thread may stand inside of a window: then its next instruction would be in the middle of the jump. Each such thread
+ * is moved to the same instruction of the displaced copy. A signal handler may have interrupted a thread inside of a
+ * window: then the program counter to which it returns is in a signal frame on some stack. Frames are not ours to
+ * change, so nothing is written in that case, and the caller tries again a little later. Return addresses never lie
+ * inside of a window: the planner displaces nothing behind a call.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -20,15 +21,17 @@
 #include "probe/switches.h"
 
 #define STACK_SCAN_MAX ((uint64_t)8 << 20)
-#define USER_CS 0x33	/* arch/x86/include/asm/segment.h: __USER_CS */
-#define USER_SELECTORS UINT64_C(0x002b000000000033)	/* cs, gs, fs, ss, as the kernel saves them */
-#define STACKS_MAX 4	/* that a thread has left for others, in handlers upon handlers */
+#define USER_CS 0x33                                /* arch/x86/include/asm/segment.h: __USER_CS */
+#define USER_SELECTORS UINT64_C(0x002b000000000033) /* cs, gs, fs, ss, as the kernel saves them */
+#define STACKS_MAX 4                                /* that a thread has left for others, in handlers upon handlers */
 
-/* ---- saved program counters --------------------------------------------------------------------------------------- */
+/* ---- saved program counters ---------------------------------------------------------------------------------------
+ */
 
 /*
- * Scan [low, end of its mapping). A stack that can't be read may hold anything: that counts as found. In struct sigcontext rip is followed by eflags and the 16-bit
- * selectors, cs first, and comes behind rsp: a handler on an alternate stack may have interrupted one on the stack that `left_ret` gets a place of.
+ * Scan [low, end of its mapping). A stack that can't be read may hold anything: that counts as found. In struct
+ * sigcontext rip is followed by eflags and the 16-bit selectors, cs first, and comes behind rsp: a handler on an
+ * alternate stack may have interrupted one on the stack that `left_ret` gets a place of.
  */
 static uint64_t scan_stack(struct kymo_process *process, const struct kymo_maps *maps, uint64_t low, uint64_t *left_ret,
 			   bool (*is_hot)(uint64_t pc, void *data), void *data)
@@ -45,7 +48,8 @@ static uint64_t scan_stack(struct kymo_process *process, const struct kymo_maps 
 	if (!words || kymo_process_read(process, low, words, size))
 		return low;
 	for (size_t i = 0; i + 2 < size / 8; i++) {
-		const struct kymo_map *left = i && words[i + 2] == USER_SELECTORS ? kymo_maps_at(maps, words[i - 1]) : NULL;
+		const struct kymo_map *left =
+			i && words[i + 2] == USER_SELECTORS ? kymo_maps_at(maps, words[i - 1]) : NULL;
 
 		if ((words[i + 2] & 0xffff) == USER_CS && is_hot(words[i], data))
 			return words[i];
@@ -55,7 +59,8 @@ static uint64_t scan_stack(struct kymo_process *process, const struct kymo_maps 
 	return 0;
 }
 
-/* Where the initial thread's stack begins if that thread is on another one: it is scanned as well, for what it may have left there. */
+/* Where the initial thread's stack begins if that thread is on another one: it is scanned as well, for what it may have
+ * left there. */
 static uint64_t left_stack(const struct kymo_thread *thread, pid_t pid, const struct kymo_maps *maps)
 {
 	for (size_t i = 0; i < maps->n && thread->tid == pid; i++)
@@ -73,7 +78,8 @@ uint64_t probes_find_saved_pc(struct kymo_process *process, const struct kymo_ma
 
 	threads = kymo_process_threads(process, &n);
 	for (size_t i = 0; i < n && !found; i++) {
-		uint64_t other = left_stack(&threads[i], kymo_process_pid(process), maps), left = threads[i].registers.rsp & ~(uint64_t)7;
+		uint64_t other = left_stack(&threads[i], kymo_process_pid(process), maps),
+			 left = threads[i].registers.rsp & ~(uint64_t)7;
 
 		for (int k = 0; k < STACKS_MAX && left && !found; k++)
 			found = scan_stack(process, maps, left, &left, is_hot, data);
@@ -84,7 +90,8 @@ uint64_t probes_find_saved_pc(struct kymo_process *process, const struct kymo_ma
 	return found;
 }
 
-/* ---- windows ------------------------------------------------------------------------------------------------------ */
+/* ---- windows ------------------------------------------------------------------------------------------------------
+ */
 
 static bool is_to_write(const struct probe_site *site)
 {
@@ -92,8 +99,8 @@ static bool is_to_write(const struct probe_site *site)
 }
 
 /*
- * The site to be written in whose window `pc` lies behind the first byte, or NULL. Windows of these do not overlap, but sites that are refused or retired lie
- * among them, also in their windows.
+ * The site to be written in whose window `pc` lies behind the first byte, or NULL. Windows of these do not overlap, but
+ * sites that are refused or retired lie among them, also in their windows.
  */
 static const struct probe_site *site_around(const struct kymo_probes *probes, uint64_t pc)
 {
@@ -113,7 +120,8 @@ static bool is_in_a_window(uint64_t pc, void *data)
 	return site_around(data, pc) != NULL;
 }
 
-/* Where a thread at `pc` inside of the window of `site` goes; 0 when `pc` is between instructions, or the thread must not be moved past what a guard does. */
+/* Where a thread at `pc` inside of the window of `site` goes; 0 when `pc` is between instructions, or the thread must
+ * not be moved past what a guard does. */
 static uint64_t moved_pc(const struct probe_site *site, uint64_t pc)
 {
 	if (site->is_guard)
@@ -124,11 +132,13 @@ static uint64_t moved_pc(const struct probe_site *site, uint64_t pc)
 	return 0;
 }
 
-/* ---- text, page by page --------------------------------------------------------------------------------------------- */
+/* ---- text, page by page ---------------------------------------------------------------------------------------------
+ */
 
-/* Sites are sorted, and thousands lie on a few hundred pages; a system call for each page is what keeps the stop short. */
+/* Sites are sorted, and thousands lie on a few hundred pages; a system call for each page is what keeps the stop short.
+ */
 struct text_page {
-	uint64_t address;	/* 0: none */
+	uint64_t address; /* 0: none */
 	uint8_t bytes[KYMO_PAGE_SIZE];
 };
 
@@ -146,14 +156,17 @@ static bool read_text(struct kymo_process *process, struct text_page *page, uint
 	return true;
 }
 
-/* ---- checks ------------------------------------------------------------------------------------------------------- */
+/* ---- checks -------------------------------------------------------------------------------------------------------
+ */
 
 /*
- * Compare what is at a site with what its plan is made for: the file's bytes in what it displaces, and those of the file or of other jumps where it relies on them. Bytes that other
- * pending sites will change are not looked at. `page` is of the memory around it, which is read again only for another page. False in `same_ret`: something else is
- * there, which is noted where it is nobody's of kymo.
+ * Compare what is at a site with what its plan is made for: the file's bytes in what it displaces, and those of the
+ * file or of other jumps where it relies on them. Bytes that other pending sites will change are not looked at. `page`
+ * is of the memory around it, which is read again only for another page. False in `same_ret`: something else is there,
+ * which is noted where it is nobody's of kymo.
  */
-static struct kymo_error *check_text(struct kymo_probes *probes, const struct probe_site *site, struct text_page *page, bool *same_ret)
+static struct kymo_error *check_text(struct kymo_probes *probes, const struct probe_site *site, struct text_page *page,
+				     bool *same_ret)
 {
 	const struct probe_module *module = &probes->modules.items[site->module];
 	size_t size = site->plan.window > site->plan.lock_size ? site->plan.window : site->plan.lock_size;
@@ -161,19 +174,20 @@ static struct kymo_error *check_text(struct kymo_probes *probes, const struct pr
 
 	*same_ret = false;
 	if (size > sizeof(now) || !read_text(probes->process, page, site->address, now, size))
-		return kymo_error_create(KYMO_ERROR_GONE, "the code at %s is not mapped any more", probes_site_name(site));
+		return kymo_error_create(KYMO_ERROR_GONE, "the code at %s is not mapped any more",
+					 probes_site_name(site));
 	if (site->is_standby) {
 		*same_ret = true;
 		return NULL;
 	}
-	if (site->behind) {	/* another recording's jump, which leads to the pad that comes behind this one's */
+	if (site->behind) { /* another recording's jump, which leads to the pad that comes behind this one's */
 		*same_ret = !kymo_process_read(probes->process, site->link, jump, sizeof(jump)) &&
 			    kymo_jump_target(site->link, jump) == site->leads_to &&
 			    (site->link == site->address || !memcmp(now, site->plan.patch, site->plan.patch_size));
 		return NULL;
 	}
 	if (!kymo_code_bytes(module->code, site->address - module->bias, want, size))
-		memcpy(want, site->plan.original, site->plan.window);	/* jumps may end behind the section, in padding */
+		memcpy(want, site->plan.original, site->plan.window); /* jumps may end behind the section, in padding */
 	memcpy(want, site->plan.original, site->plan.patch_size);
 	memcpy(file, want, size);
 	probe_text_look(&probes->text, site->address, want, size);
@@ -182,7 +196,8 @@ static struct kymo_error *check_text(struct kymo_probes *probes, const struct pr
 			want[i] = now[i];
 	memcpy(want, site->plan.original, site->plan.patch_size);
 	*same_ret = !memcmp(now, want, size);
-	return *same_ret || probes_note_foreign(probes, site->address, now, want, file, size) ? NULL : &kymo_error_no_memory;
+	return *same_ret || probes_note_foreign(probes, site->address, now, want, file, size) ? NULL
+											      : &kymo_error_no_memory;
 }
 
 /* Whether `pc` is where the system call of a guard that is being put in returns to. */
@@ -206,14 +221,14 @@ static bool can_move_all(const struct kymo_probes *probes)
 		if (site && !moved_pc(site, threads[i].registers.rip))
 			return false;
 		if (is_behind_a_guard(probes, threads[i].registers.rip) && kymo_remote_restarts(&threads[i].registers))
-			return false;	/* the system call begins anew, two bytes back */
+			return false; /* the system call begins anew, two bytes back */
 	}
 	return true;
 }
 
 /*
- * Death between moving a thread and writing the text is harmless: in the pad's copy it does what it would have done in place. So threads go
- * first.
+ * Death between moving a thread and writing the text is harmless: in the pad's copy it does what it would have done in
+ * place. So threads go first.
  */
 static void move_threads(struct kymo_probes *probes)
 {
@@ -229,7 +244,8 @@ static void move_threads(struct kymo_probes *probes)
 	}
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------------ */
+/* ---- writing ------------------------------------------------------------------------------------------------------
+ */
 
 /* One change: of the text, or of another recording's trampoline. */
 struct change {
@@ -285,10 +301,12 @@ static struct kymo_error *gather_pending(const struct kymo_probes *probes, struc
 }
 
 /*
- * Write the changes from `first` that lie on one page and follow each other in the order of planning, with one write: bytes in between stay what they are. No change
- * crosses a page, and a write within one is a single copy, so that all of them are made at once or none. `end_ret` is the first of another page.
+ * Write the changes from `first` that lie on one page and follow each other in the order of planning, with one write:
+ * bytes in between stay what they are. No change crosses a page, and a write within one is a single copy, so that all
+ * of them are made at once or none. `end_ret` is the first of another page.
  */
-static int write_page(struct kymo_probes *probes, const struct pending *pending, size_t first, struct text_page *page, size_t *end_ret)
+static int write_page(struct kymo_probes *probes, const struct pending *pending, size_t first, struct text_page *page,
+		      size_t *end_ret)
 {
 	uint64_t start = 0, low = UINT64_MAX, high = 0;
 	struct change change;
@@ -327,8 +345,9 @@ static void take_back(struct kymo_probes *probes, const struct pending *pending,
 }
 
 /*
- * A trampoline stays when its library goes, and may lead to a pad of another recording's that came first there, and is gone. Nobody comes by it before the text is written, which is the file's. Who is
- * still there comes again, and joins this one.
+ * A trampoline stays when its library goes, and may lead to a pad of another recording's that came first there, and is
+ * gone. Nobody comes by it before the text is written, which is the file's. Who is still there comes again, and joins
+ * this one.
  */
 static int restore_trampolines(struct kymo_probes *probes, const struct pending *pending)
 {
@@ -360,10 +379,12 @@ static struct kymo_error *write_text(struct kymo_probes *probes, const struct pe
 		take_back(probes, pending, i);
 		if (err == -EPIPE)
 			return kymo_error_create(KYMO_ERROR_BUSY,
-						 "the kymo that traces process %d, through which its code is changed, has ended or has let this one go; some probes may be in",
+						 "the kymo that traces process %d, through which its code is changed, "
+						 "has ended or has let this one go; some probes may be in",
 						 kymo_process_pid(probes->process));
-		return kymo_error_errno(err, "cannot change the code near %s (does the kernel forbid writes through /proc/PID/mem?)",
-					probes_site_name(pending->sites[i]));
+		return kymo_error_errno(
+			err, "cannot change the code near %s (does the kernel forbid writes through /proc/PID/mem?)",
+			probes_site_name(pending->sites[i]));
 	}
 	probes->changes++;
 	for (size_t i = 0; i < probes->sites.n; i++) {
@@ -384,7 +405,8 @@ static struct kymo_error *check_all(struct kymo_probes *probes, const struct pro
 	bool same;
 
 	*stale_ret = NULL;
-	for (size_t i = 0; i < probes->sites.n && !error; i++) {	/* all of them: planning keeps away from what is found */
+	for (size_t i = 0; i < probes->sites.n && !error;
+	     i++) { /* all of them: planning keeps away from what is found */
 		const struct probe_site *site = &probes->sites.items[i];
 
 		if (!is_to_write(site))
@@ -406,12 +428,14 @@ static struct kymo_error *check_jits(struct kymo_probes *probes, const struct ky
 		const struct probe_site *site = &probes->sites.items[i];
 
 		if (is_to_write(site) && probes->modules.items[site->module].jit)
-			error = kymo_jit_check(kymo_process_pid(probes->process), maps, site->address, &probes->was_written);
+			error = kymo_jit_check(kymo_process_pid(probes->process), maps, site->address,
+					       &probes->was_written);
 	}
 	return error;
 }
 
-/* Where system calls are told apart by their address, one that is made in a pad would be a signal, also within the handler of that signal. */
+/* Where system calls are told apart by their address, one that is made in a pad would be a signal, also within the
+ * handler of that signal. */
 static struct kymo_error *check_dispatch(const struct kymo_probes *probes, const struct pending *pending)
 {
 	const struct kymo_thread *threads;
@@ -423,13 +447,16 @@ static struct kymo_error *check_dispatch(const struct kymo_probes *probes, const
 		has_calls |= kymo_pad_is_syscall(&pending->sites[i]->plan);
 	for (size_t i = 0; has_calls && i < n; i++)
 		if (kymo_thread_dispatches_calls(probes->process, i))
-			return kymo_error_create(KYMO_ERROR_UNSAFE,
-						 "thread %d of process %d gets signals for system calls that are made outside of one range of addresses (PR_SET_SYSCALL_USER_DISPATCH), as pads are",
-						 threads[i].tid, kymo_process_pid(probes->process));
+			return kymo_error_create(
+				KYMO_ERROR_UNSAFE,
+				"thread %d of process %d gets signals for system calls that are made outside of one "
+				"range of addresses (PR_SET_SYSCALL_USER_DISPATCH), as pads are",
+				threads[i].tid, kymo_process_pid(probes->process));
 	return NULL;
 }
 
-/* Entries of sites that come back are in the journal already. A recording that has read them while they were dormant is to plan anew. */
+/* Entries of sites that come back are in the journal already. A recording that has read them while they were dormant is
+ * to plan anew. */
 static void touch_revived(struct kymo_probes *probes, const struct pending *pending)
 {
 	for (size_t i = 0; i < pending->n; i++)
@@ -452,17 +479,20 @@ static struct kymo_error *check_is_planned(struct kymo_probes *probes, enum prob
 		return error;
 	if (stale && probes->modules.items[stale->module].jit && !stale->behind)
 		return kymo_error_create(KYMO_ERROR_UNSAFE,
-					 "the program has changed the code at 0x%" PRIx64 " (%s) since it was looked at; nothing was written, look where it is now",
+					 "the program has changed the code at 0x%" PRIx64
+					 " (%s) since it was looked at; nothing was written, look where it is now",
 					 stale->address, probes_site_name(stale));
 	*again_ret = PROBES_AGAIN_ANEW;
 	return stale ? kymo_error_create(KYMO_ERROR_UNSAFE,
-					 "the code at %s (0x%" PRIx64 ") is not what its file holds: something else has patched it",
-					 probes_site_name(stale), stale->address) :
-		       kymo_error_create(KYMO_ERROR_UNSAFE, "the marker %s:%s at 0x%" PRIx64 " cannot be turned on: %s", spoiled->provider,
-					 spoiled->name, spoiled->address, spoiled->spoiled);
+					 "the code at %s (0x%" PRIx64
+					 ") is not what its file holds: something else has patched it",
+					 probes_site_name(stale), stale->address)
+		     : kymo_error_create(KYMO_ERROR_UNSAFE, "the marker %s:%s at 0x%" PRIx64 " cannot be turned on: %s",
+					 spoiled->provider, spoiled->name, spoiled->address, spoiled->spoiled);
 }
 
-/* Whether no thread is where one must not be. PROBES_AGAIN_LATER: one is, or the program may be about to write where code is to be changed. */
+/* Whether no thread is where one must not be. PROBES_AGAIN_LATER: one is, or the program may be about to write where
+ * code is to be changed. */
 static struct kymo_error *check_is_free(struct kymo_probes *probes, enum probes_again *again_ret)
 {
 	struct kymo_error *error;
@@ -490,8 +520,8 @@ static struct kymo_error *check_is_free(struct kymo_probes *probes, enum probes_
 }
 
 /*
- * The text is compared last of all: the kernel sets uprobes in a process that is stopped, too, and one that is set between the comparison and the write is lost to its tool
- * (docs/design/coexisting.md).
+ * The text is compared last of all: the kernel sets uprobes in a process that is stopped, too, and one that is set
+ * between the comparison and the write is lost to its tool (docs/design/coexisting.md).
  */
 struct kymo_error *probes_apply(struct kymo_probes *probes, enum probes_again *again_ret)
 {
@@ -513,7 +543,7 @@ struct kymo_error *probes_apply(struct kymo_probes *probes, enum probes_again *a
 	}
 	move_threads(probes);
 	probes->is_dirty = true;
-	touch_revived(probes, &pending);	/* for a death while it writes, too */
+	touch_revived(probes, &pending); /* for a death while it writes, too */
 	error = write_text(probes, &pending);
 	touch_revived(probes, &pending);
 	if (!error)

@@ -5,8 +5,10 @@
 
 #include "base/vec.h"
 
-#define IDLE_FILES 32			/* kept although nobody uses them, … */
-#define IDLE_BYTES ((uint64_t)48 << 20)	/* … if they are not larger than that together: what is known of a file is as large as it is */
+#define IDLE_FILES 32 /* kept although nobody uses them, … */
+#define IDLE_BYTES \
+	((uint64_t)48 \
+	 << 20) /* … if they are not larger than that together: what is known of a file is as large as it is */
 #define SECOND_NS 1000000000ull
 
 struct probe_cache {
@@ -77,7 +79,8 @@ static struct probe_cached *find(const struct probe_cache *cache, const struct s
 	return NULL;
 }
 
-static struct kymo_error *add(struct probe_cache *cache, int fd, const char *path, const struct stat *st, struct probe_cached **ret)
+static struct kymo_error *add(struct probe_cache *cache, int fd, const char *path, const struct stat *st,
+			      struct probe_cached **ret)
 {
 	struct probe_cached *file = calloc(1, sizeof(*file));
 	struct kymo_error *error;
@@ -185,7 +188,8 @@ struct kymo_error *probe_cached_guards(struct probe_cached *file, const struct k
 	return NULL;
 }
 
-struct kymo_error *probe_cached_syscalls(struct probe_cached *file, const struct kymo_syscall_place **ret, size_t *n_ret)
+struct kymo_error *probe_cached_syscalls(struct probe_cached *file, const struct kymo_syscall_place **ret,
+					 size_t *n_ret)
 {
 	struct kymo_code *code;
 	struct kymo_error *error = probe_cached_code(file, &code);

@@ -61,7 +61,8 @@ static int by_value(const void *a, const void *b)
 }
 
 /* Cold blocks of markers are entered by jumps that are not in the text yet. */
-static struct kymo_error *gather_entries(struct kymo_module *module, const struct kymo_marker_list *markers, struct kymo_module_code *code)
+static struct kymo_error *gather_entries(struct kymo_module *module, const struct kymo_marker_list *markers,
+					 struct kymo_module_code *code)
 {
 	size_t n, n_switches = markers ? markers->n_switches : 0;
 	const uint64_t *known;
@@ -94,7 +95,8 @@ static struct kymo_error *gather_entries_of_all(struct kymo_module *module, stru
 	return error;
 }
 
-static struct kymo_error *gather(struct kymo_module *module, const struct kymo_marker_list *markers, struct kymo_module_code *code)
+static struct kymo_error *gather(struct kymo_module *module, const struct kymo_marker_list *markers,
+				 struct kymo_module_code *code)
 {
 	const struct kymo_function *functions;
 	struct kymo_error *error;
@@ -112,14 +114,16 @@ static struct kymo_error *gather(struct kymo_module *module, const struct kymo_m
 	if (!error)
 		error = copy_extents(functions, n, &code->rseq, &code->n_rseq);
 	if (!error)
-		error = kymo_module_small_stacks(module, &code->small_stacks.start, &code->small_stacks.end, &code->small_stacks_left);
+		error = kymo_module_small_stacks(module, &code->small_stacks.start, &code->small_stacks.end,
+						 &code->small_stacks_left);
 	if (!error)
 		error = markers ? gather_entries(module, markers, code) : gather_entries_of_all(module, code);
 	code->position_independent = kymo_module_is_pie(module);
 	return error;
 }
 
-struct kymo_error *kymo_code_create(struct kymo_module *module, const struct kymo_marker_list *markers, struct kymo_code **ret)
+struct kymo_error *kymo_code_create(struct kymo_module *module, const struct kymo_marker_list *markers,
+				    struct kymo_code **ret)
 {
 	struct kymo_code *code = calloc(1, sizeof(*code));
 	struct kymo_error *error;
@@ -129,8 +133,8 @@ struct kymo_error *kymo_code_create(struct kymo_module *module, const struct kym
 		return &kymo_error_no_memory;
 	error = gather(module, markers, &code->code);
 	if (!error) {
-		r = kymo_module_is_protected(module) ? probe_store_map(&code->code, &code->map) :
-						       kymo_entry_map_create(&code->code, &code->map);
+		r = kymo_module_is_protected(module) ? probe_store_map(&code->code, &code->map)
+						     : kymo_entry_map_create(&code->code, &code->map);
 		if (r < 0)
 			error = kymo_error_errno(r, "cannot analyse the code of %s", kymo_module_path(module));
 	}
@@ -149,7 +153,8 @@ static void *copy_of(const void *item, size_t size)
 	return copy ? memcpy(copy, item, size) : NULL;
 }
 
-struct kymo_error *kymo_code_create_made(const struct kymo_span *text, const struct kymo_extent *function, uint64_t entry, struct kymo_code **ret)
+struct kymo_error *kymo_code_create_made(const struct kymo_span *text, const struct kymo_extent *function,
+					 uint64_t entry, struct kymo_code **ret)
 {
 	struct kymo_code *code = calloc(1, sizeof(*code));
 	int err = -ENOMEM;
@@ -193,7 +198,8 @@ bool kymo_code_bytes(const struct kymo_code *code, uint64_t vaddr, uint8_t *ret,
 	for (size_t i = 0; i < code->code.n_text; i++) {
 		const struct kymo_span *span = &code->code.text[i];
 
-		if (vaddr < span->vaddr || vaddr - span->vaddr > span->size || span->size - (vaddr - span->vaddr) < size)
+		if (vaddr < span->vaddr || vaddr - span->vaddr > span->size ||
+		    span->size - (vaddr - span->vaddr) < size)
 			continue;
 		memcpy(ret, span->bytes + (vaddr - span->vaddr), size);
 		return true;

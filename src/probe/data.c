@@ -1,5 +1,6 @@
 /*
- * What pads write: the head of the data memory, and the rings (docs/design/memory.md). A forked child has none of it; who is followed gets its own, at the same address.
+ * What pads write: the head of the data memory, and the rings (docs/design/memory.md). A forked child has none of it;
+ * who is followed gets its own, at the same address.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,16 +19,18 @@
 #define SUBBUFFERS 8
 #define SPARE_SUBBUFFERS 4
 #define SPARE_SUBBUFFER_SIZE (64ull << 10)
-#define MANYS_SPARE_SIZE (16ull << 10)		/* of a program that a followed one executes; holds the largest record */
+#define MANYS_SPARE_SIZE (16ull << 10) /* of a program that a followed one executes; holds the largest record */
 /* Of a forked child: a tree has many of those, and the memory that is there at once is what a fork costs. */
 #define CHILD_SUBBUFFER_SIZE (256ull << 10)
 #define CHILD_SPARE_SIZE (64ull << 10)
-#define CHILD_SUBBUFFER_MIN (8ull << 10)	/* holds the largest record */
-#define AT_ONCE_SIZE (8ull << 20)		/* of a CPU's working ring, which the fastest producer fills in some milliseconds; the rest comes with use */
-#define USED_SIZE (32ull << 10)			/* so much in one ring says that a process is no short command with a few hits */
-#define CHILD_AT_ONCE 4				/* sub-buffers of a child's, and of a program that a followed one executes */
-#define GROWTH 2				/* sub-buffers that come at a time: the other rings wait meanwhile */
-#define CHILD_AT_ONCE_SIZE (2ull << 20)		/* of all CPUs' first rings, at the most, if the least is not more */
+#define CHILD_SUBBUFFER_MIN (8ull << 10) /* holds the largest record */
+#define AT_ONCE_SIZE \
+	(8ull << 20) /* of a CPU's working ring, which the fastest producer fills in some milliseconds; the rest comes \
+			with use */
+#define USED_SIZE (32ull << 10) /* so much in one ring says that a process is no short command with a few hits */
+#define CHILD_AT_ONCE 4         /* sub-buffers of a child's, and of a program that a followed one executes */
+#define GROWTH 2                /* sub-buffers that come at a time: the other rings wait meanwhile */
+#define CHILD_AT_ONCE_SIZE (2ull << 20) /* of all CPUs' first rings, at the most, if the least is not more */
 
 /* ---- geometry --------------------------------------------------------------------------------------------------- */
 
@@ -46,11 +49,13 @@ struct shape {
 
 static struct shape usual_shape(const struct kymo_shared *shared, const struct kymo_probes_options *options, size_t i)
 {
-	uint64_t own = subbuffer_size(options), less = kymo_page_down(own / 4), spare = options->is_one_of_many ? MANYS_SPARE_SIZE : SPARE_SUBBUFFER_SIZE;
+	uint64_t own = subbuffer_size(options), less = kymo_page_down(own / 4),
+		 spare = options->is_one_of_many ? MANYS_SPARE_SIZE : SPARE_SUBBUFFER_SIZE;
 
 	if (i < shared->n_cpus)
 		return (struct shape){ SUBBUFFERS, own };
-	/* Beside sequences locks serve the few threads that have none, and whoever comes while a sub-buffer is being changed. */
+	/* Beside sequences locks serve the few threads that have none, and whoever comes while a sub-buffer is being
+	 * changed. */
 	if (i < shared->n_sequenced + shared->n_cpus)
 		return (struct shape){ SUBBUFFERS, less > spare ? less : spare };
 	return (struct shape){ SPARE_SUBBUFFERS, spare };
@@ -83,7 +88,8 @@ uint64_t kymo_data_size(const struct kymo_shared *shared, const struct kymo_prob
 	return data_offset(shared, options, shared->n_rings);
 }
 
-/* A CPU's ring that threads use which are in nobody's way: that for sequences, or, where none are used, that with a lock. */
+/* A CPU's ring that threads use which are in nobody's way: that for sequences, or, where none are used, that with a
+ * lock. */
 static bool is_working(const struct kymo_shared *shared, const struct kymo_data *data, size_t i)
 {
 	size_t first = data->is_locked ? shared->n_sequenced : 0;
@@ -92,7 +98,8 @@ static bool is_working(const struct kymo_shared *shared, const struct kymo_data 
 }
 
 /* A forked child's are at the same places, and use less of them. */
-static struct shape shape_in_child(const struct kymo_shared *shared, const struct kymo_data *data, struct shape parents, size_t i)
+static struct shape shape_in_child(const struct kymo_shared *shared, const struct kymo_data *data, struct shape parents,
+				   size_t i)
 {
 	uint64_t most = is_working(shared, data, i) ? CHILD_SUBBUFFER_SIZE : CHILD_SPARE_SIZE;
 
@@ -103,9 +110,11 @@ static struct shape shape_in_child(const struct kymo_shared *shared, const struc
 	return (struct shape){ parents.n_subbuffers, parents.subbuffer_size < most ? parents.subbuffer_size : most };
 }
 
-struct kymo_shared_ring kymo_data_ring(const struct kymo_shared *shared, const struct kymo_probes_options *options, const struct kymo_data *data, size_t i)
+struct kymo_shared_ring kymo_data_ring(const struct kymo_shared *shared, const struct kymo_probes_options *options,
+				       const struct kymo_data *data, size_t i)
 {
-	struct shape shape = data->is_childs ? shape_in_child(shared, data, shape_of(shared, options, i), i) : shape_of(shared, options, i);
+	struct shape shape = data->is_childs ? shape_in_child(shared, data, shape_of(shared, options, i), i)
+					     : shape_of(shared, options, i);
 	uint8_t *base = (uint8_t *)data->head;
 
 	return (struct kymo_shared_ring){
@@ -120,7 +129,8 @@ struct kymo_shared_ring kymo_data_ring(const struct kymo_shared *shared, const s
 
 /* ---- making it --------------------------------------------------------------------------------------------------- */
 
-struct kymo_error *kymo_data_open(const struct kymo_shared *shared, struct kymo_process *process, struct kymo_data *data)
+struct kymo_error *kymo_data_open(const struct kymo_shared *shared, struct kymo_process *process,
+				  struct kymo_data *data)
 {
 	struct stat st;
 	void *base;
@@ -139,14 +149,17 @@ struct kymo_error *kymo_data_open(const struct kymo_shared *shared, struct kymo_
 	data->head = base;
 	data->head->recorder_pid = (uint32_t)getpid();
 	data->head->target_pid = (uint32_t)kymo_process_pid(process);
-	data->head->watch.given_up = data->head->handlers.given_up = 1;	/* nobody answers yet */
+	data->head->watch.given_up = data->head->handlers.given_up = 1; /* nobody answers yet */
 	__atomic_store_n(&data->head->magic, KYMO_WIRE_MAGIC, __ATOMIC_RELEASE);
 	return NULL;
 }
 
-struct kymo_error *kymo_data_map(const struct kymo_shared *shared, struct kymo_process *process, int64_t remote, struct kymo_remote_mapping *made_ret)
+struct kymo_error *kymo_data_map(const struct kymo_shared *shared, struct kymo_process *process, int64_t remote,
+				 struct kymo_remote_mapping *made_ret)
 {
-	const struct kymo_remote_mapping mapping = { shared->data_address, shared->data_size, PROT_READ | PROT_WRITE, MAP_SHARED, remote, 0 };
+	const struct kymo_remote_mapping mapping = {
+		shared->data_address, shared->data_size, PROT_READ | PROT_WRITE, MAP_SHARED, remote, 0
+	};
 	uint64_t advise[6] = { shared->data_address, shared->data_size, MADV_DONTFORK };
 	struct kymo_error *error = kymo_remote_map(process, &mapping);
 	int64_t result;
@@ -181,13 +194,17 @@ static int allocate_ring(struct kymo_data *data, const struct kymo_shared_ring *
 	return err;
 }
 
-/* Sub-buffers that ring `i` has before anything is written. Producers that overwrite do not wait until more are there. */
-static uint32_t at_once(const struct kymo_shared *shared, const struct kymo_probes_options *options, const struct kymo_data *data, size_t i,
-			const struct kymo_shared_ring *ring)
+/* Sub-buffers that ring `i` has before anything is written. Producers that overwrite do not wait until more are there.
+ */
+static uint32_t at_once(const struct kymo_shared *shared, const struct kymo_probes_options *options,
+			const struct kymo_data *data, size_t i, const struct kymo_shared_ring *ring)
 {
-	uint64_t some = data->is_childs || options->is_one_of_many ? CHILD_AT_ONCE : (AT_ONCE_SIZE + ring->subbuffer_size - 1) / ring->subbuffer_size;
+	uint64_t some = data->is_childs || options->is_one_of_many
+				? CHILD_AT_ONCE
+				: (AT_ONCE_SIZE + ring->subbuffer_size - 1) / ring->subbuffer_size;
 
-	/* The other rings are for moments. Two at least: the recorder closes a packet now and then, and is not back at once with more memory. */
+	/* The other rings are for moments. Two at least: the recorder closes a packet now and then, and is not back at
+	 * once with more memory. */
 	if (!is_working(shared, data, i) || some < 2)
 		some = 2;
 	return options->overwrite || some > ring->n_subbuffers ? ring->n_subbuffers : (uint32_t)some;
@@ -195,11 +212,13 @@ static uint32_t at_once(const struct kymo_shared *shared, const struct kymo_prob
 
 static void tell_size(struct kymo_data *data, const struct kymo_shared_ring *ring, size_t i)
 {
-	/* Before the first packet, as many of which nothing is copied yet as there are sub-buffers without memory: nobody gets that far. */
+	/* Before the first packet, as many of which nothing is copied yet as there are sub-buffers without memory:
+	 * nobody gets that far. */
 	__atomic_store_n(&ring->shared->consumed, (uint64_t)data->have[i] - ring->n_subbuffers, __ATOMIC_RELEASE);
 }
 
-struct kymo_error *kymo_data_prepare(const struct kymo_shared *shared, const struct kymo_probes_options *options, struct kymo_data *data, bool is_locked)
+struct kymo_error *kymo_data_prepare(const struct kymo_shared *shared, const struct kymo_probes_options *options,
+				     struct kymo_data *data, bool is_locked)
 {
 	int err = 0;
 
@@ -214,10 +233,14 @@ struct kymo_error *kymo_data_prepare(const struct kymo_shared *shared, const str
 		if (!err)
 			tell_size(data, &ring, i);
 	}
-	return err ? kymo_error_errno(err, "cannot allocate %" PRIu64 " MiB for the rings; a smaller --buffer needs less", data->size >> 20) : NULL;
+	return err ? kymo_error_errno(err,
+				      "cannot allocate %" PRIu64 " MiB for the rings; a smaller --buffer needs less",
+				      data->size >> 20)
+		   : NULL;
 }
 
-struct kymo_error *kymo_data_format(const struct kymo_shared *shared, const struct kymo_probes_options *options, struct kymo_data *data)
+struct kymo_error *kymo_data_format(const struct kymo_shared *shared, const struct kymo_probes_options *options,
+				    struct kymo_data *data)
 {
 	int err;
 
@@ -244,7 +267,8 @@ struct kymo_error *kymo_data_format(const struct kymo_shared *shared, const stru
 /* Whether a little has been written. What the process says of that decides when it gets memory, and nothing else. */
 static bool is_used(const struct kymo_shared_ring *ring)
 {
-	uint64_t opened = __atomic_load_n(&ring->shared->opened, __ATOMIC_RELAXED), cur = __atomic_load_n(&ring->shared->cur, __ATOMIC_RELAXED);
+	uint64_t opened = __atomic_load_n(&ring->shared->opened, __ATOMIC_RELAXED),
+		 cur = __atomic_load_n(&ring->shared->cur, __ATOMIC_RELAXED);
 	uint64_t least = ring->subbuffer_size / 4 < USED_SIZE ? ring->subbuffer_size / 4 : USED_SIZE;
 
 	return opened > 1 || __atomic_load_n(&ring->shared->closed, __ATOMIC_RELAXED) ||
@@ -261,7 +285,8 @@ static bool grow_ring(struct kymo_data *data, const struct kymo_shared_ring *rin
 	return true;
 }
 
-bool kymo_data_is_whole(const struct kymo_shared *shared, const struct kymo_probes_options *options, const struct kymo_data *data, size_t i)
+bool kymo_data_is_whole(const struct kymo_shared *shared, const struct kymo_probes_options *options,
+			const struct kymo_data *data, size_t i)
 {
 	struct kymo_shared_ring ring = kymo_data_ring(shared, options, data, i);
 
@@ -339,14 +364,18 @@ static uint64_t child_subbuffer(uint64_t buffer)
 	return buffer && size < CHILD_SUBBUFFER_MIN ? CHILD_SUBBUFFER_MIN : size;
 }
 
-struct kymo_error *probes_make_data(const struct kymo_probes *probes, struct kymo_process *child, struct kymo_adopted **ret)
+struct kymo_error *probes_make_data(const struct kymo_probes *probes, struct kymo_process *child,
+				    struct kymo_adopted **ret)
 {
 	struct kymo_adopted *adopted = calloc(1, sizeof(*adopted));
 	struct kymo_error *error, *ending;
 
 	if (!adopted)
 		return &kymo_error_no_memory;
-	adopted->data = (struct kymo_data){ .fd = -1, .is_childs = true, .most = child_subbuffer(probes->child_buffer), .is_locked = probes->shared.data.is_locked };
+	adopted->data = (struct kymo_data){ .fd = -1,
+					    .is_childs = true,
+					    .most = child_subbuffer(probes->child_buffer),
+					    .is_locked = probes->shared.data.is_locked };
 	kymo_remote_inherit(child, probes->process, own_syscall(probes));
 	error = kymo_remote_begin(child);
 	if (!error) {
@@ -361,7 +390,7 @@ struct kymo_error *probes_make_data(const struct kymo_probes *probes, struct kym
 		error = kymo_data_format(&probes->shared, &probes->options, &adopted->data);
 	if (!error)
 		error = kymo_data_prepare(&probes->shared, &probes->options, &adopted->data, adopted->data.is_locked);
-	if (!error)	/* who sets a handler is answered from now on, as in its parent */
+	if (!error) /* who sets a handler is answered from now on, as in its parent */
 		adopted->data.head->handlers.given_up = !probes->has_handler_watch;
 	if (error) {
 		kymo_adopted_destroy(adopted);
@@ -384,7 +413,8 @@ void kymo_adopted_destroy(struct kymo_adopted *adopted)
 	free(adopted);
 }
 
-struct kymo_shared_ring kymo_adopted_ring(const struct kymo_adopted *adopted, const struct kymo_probes *probes, size_t i)
+struct kymo_shared_ring kymo_adopted_ring(const struct kymo_adopted *adopted, const struct kymo_probes *probes,
+					  size_t i)
 {
 	return kymo_data_ring(&probes->shared, &probes->options, &adopted->data, i);
 }
@@ -396,7 +426,8 @@ bool kymo_probes_grow(struct kymo_probes *probes, struct kymo_adopted *adopted)
 
 bool kymo_probes_is_ring_whole(const struct kymo_probes *probes, const struct kymo_adopted *adopted, size_t i)
 {
-	return kymo_data_is_whole(&probes->shared, &probes->options, adopted ? &adopted->data : &probes->shared.data, i);
+	return kymo_data_is_whole(&probes->shared, &probes->options, adopted ? &adopted->data : &probes->shared.data,
+				  i);
 }
 
 bool kymo_adopted_is_muted(const struct kymo_adopted *adopted)

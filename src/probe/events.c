@@ -7,10 +7,10 @@
 
 struct kymo_events {
 	KYMO_VEC(struct kymo_probe_event) items;
-	uint32_t *index;	/* hash: place in `items` + 1, or 0 */
-	size_t size;		/* a power of two */
+	uint32_t *index; /* hash: place in `items` + 1, or 0 */
+	size_t size;     /* a power of two */
 	struct probe_cache *cache;
-	size_t syscalls;	/* place of the event of system call 0, with those of the others behind it */
+	size_t syscalls; /* place of the event of system call 0, with those of the others behind it */
 };
 
 #define FIRST_SIZE 256
@@ -152,8 +152,8 @@ static bool copy_strings(const struct kymo_probe_event *event, struct kymo_probe
 		copy->fields[i].name = strdup(event->fields[i].name);
 		is_whole &= copy->fields[i].name != NULL;
 	}
-	return is_whole && copy->name && copy->path && copy->symbol && copy->build_id && !event->source == !copy->source &&
-	       !event->format == !copy->format;
+	return is_whole && copy->name && copy->path && copy->symbol && copy->build_id &&
+	       !event->source == !copy->source && !event->format == !copy->format;
 }
 
 struct kymo_error *kymo_events_add(struct kymo_events *events, const struct kymo_probe_event *event, size_t *ret)

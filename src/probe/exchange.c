@@ -1,11 +1,14 @@
 /*
- * Faults that the process handles itself. What may cause one is not displaced then (arch.h, KYMO_FAULT_…). A process may come to handle one when its probes are in: those that
- * displace such an instruction are taken out and planned anew, while it is stopped, so that no hit is missed.
+ * Faults that the process handles itself. What may cause one is not displaced then (arch.h, KYMO_FAULT_…). A process
+ * may come to handle one when its probes are in: those that displace such an instruction are taken out and planned
+ * anew, while it is stopped, so that no hit is missed.
  *
- * Threads may be on their way back out of the pads that are left behind. They go back behind the window that was, to an instruction: so from then on windows are
- * single instructions, and none begins in the middle of what somebody goes back to. Pads and journal entries stay to the end of the recording.
+ * Threads may be on their way back out of the pads that are left behind. They go back behind the window that was, to an
+ * instruction: so from then on windows are single instructions, and none begins in the middle of what somebody goes
+ * back to. Pads and journal entries stay to the end of the recording.
  *
- * The recorder may die at any point: each site holds its original bytes, or a jump to a pad that is whole and journalled.
+ * The recorder may die at any point: each site holds its original bytes, or a jump to a pad that is whole and
+ * journalled.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,21 +20,22 @@
 #include "probe/leave.h"
 #include "probe/probes.h"
 
-#define NEAR 256	/* bytes: a jump relies on none farther away */
+#define NEAR 256 /* bytes: a jump relies on none farther away */
 
-/* ---- sites that are in ---------------------------------------------------------------------------------------------- */
+/* ---- sites that are in ----------------------------------------------------------------------------------------------
+ */
 
 /* Sites that are to be taken out, by index. */
 struct outgoing {
 	struct kymo_probes *probes;
 	struct probe_others others;
 	bool *is_chosen;
-	size_t n;		/* of those that are in */
-	uint64_t n_entries;	/* of the journal, before others are planned */
-	size_t n_shared;	/* that another recording has, too: they stay */
-	struct kymo_process *const *children;	/* that were adopted */
+	size_t n;                             /* of those that are in */
+	uint64_t n_entries;                   /* of the journal, before others are planned */
+	size_t n_shared;                      /* that another recording has, too: they stay */
+	struct kymo_process *const *children; /* that were adopted */
 	size_t n_children;
-	bool is_orphaned;	/* the process that the probes were put into has ended: only children have them */
+	bool is_orphaned; /* the process that the probes were put into has ended: only children have them */
 };
 
 static bool is_in(const struct probe_site *site)
@@ -42,13 +46,16 @@ static bool is_in(const struct probe_site *site)
 /* Whether the jump of `site` is made of bytes of `other`'s patch, or leads into them. */
 static bool relies_on(const struct probe_site *site, const struct probe_site *other)
 {
-	uint64_t hop = site->plan.tactic == KYMO_TACTIC_NEIGHBOUR ? kymo_short_jump_target(site->address, site->plan.patch) : 0;
+	uint64_t hop = site->plan.tactic == KYMO_TACTIC_NEIGHBOUR
+			       ? kymo_short_jump_target(site->address, site->plan.patch)
+			       : 0;
 
 	if (site == other)
 		return false;
 	if (hop && hop - other->address < other->plan.patch_size)
 		return true;
-	return site->address < other->address + other->plan.patch_size && other->address < site->address + site->plan.lock_size;
+	return site->address < other->address + other->plan.patch_size &&
+	       other->address < site->address + site->plan.lock_size;
 }
 
 static bool has_return(const struct probe_site *site)
@@ -60,14 +67,18 @@ static bool is_same_return(const struct probe_site *a, const struct probe_site *
 {
 	for (size_t i = 0; i < a->wishes.n; i++)
 		for (size_t k = 0; k < b->wishes.n; k++)
-			if (a->module == b->module && a->wishes.items[i].kind == KYMO_EVENT_RETURN && b->wishes.items[k].kind == KYMO_EVENT_RETURN &&
-			    a->wishes.items[i].spec == b->wishes.items[k].spec && a->wishes.items[i].vaddr == b->wishes.items[k].vaddr)
+			if (a->module == b->module && a->wishes.items[i].kind == KYMO_EVENT_RETURN &&
+			    b->wishes.items[k].kind == KYMO_EVENT_RETURN &&
+			    a->wishes.items[i].spec == b->wishes.items[k].spec &&
+			    a->wishes.items[i].vaddr == b->wishes.items[k].vaddr)
 				return true;
 	return false;
 }
 
-/* Whether one that is chosen, or not, as `chosen` says, is so near that the other may have to do with its bytes, and has, as `which` tells. */
-static bool has_near(const struct outgoing *outgoing, size_t i, bool chosen, bool (*which)(const struct probe_site *, const struct probe_site *))
+/* Whether one that is chosen, or not, as `chosen` says, is so near that the other may have to do with its bytes, and
+ * has, as `which` tells. */
+static bool has_near(const struct outgoing *outgoing, size_t i, bool chosen,
+		     bool (*which)(const struct probe_site *, const struct probe_site *))
 {
 	const struct kymo_probes *probes = outgoing->probes;
 	const struct probe_site *sites = probes->sites.items;
@@ -93,7 +104,8 @@ static bool add_returns(struct outgoing *outgoing, const struct probe_site *site
 	bool more = false;
 
 	for (size_t i = 0; has_return(site) && i < probes->sites.n; i++)
-		if (!outgoing->is_chosen[i] && is_in(&probes->sites.items[i]) && is_same_return(site, &probes->sites.items[i]))
+		if (!outgoing->is_chosen[i] && is_in(&probes->sites.items[i]) &&
+		    is_same_return(site, &probes->sites.items[i]))
 			more = outgoing->is_chosen[i] = true;
 	return more;
 }
@@ -209,7 +221,8 @@ static struct kymo_error *take_out_of_child(struct kymo_process *child, struct p
 		if (!err && !memcmp(now, patch, site->plan.patch_size))
 			err = kymo_process_write(child, site->address, site->plan.original, site->plan.patch_size);
 		if (err)
-			error = kymo_error_errno(err, "cannot take the probe at %s out of process %d", probes_site_name(site), kymo_process_pid(child));
+			error = kymo_error_errno(err, "cannot take the probe at %s out of process %d",
+						 probes_site_name(site), kymo_process_pid(child));
 	}
 	kymo_process_resume(child);
 	return error;
@@ -230,7 +243,8 @@ static void take_out_of_children(const struct outgoing *outgoing, struct probe_s
 static struct kymo_error *take_out(struct outgoing *outgoing)
 {
 	struct kymo_probes *probes = outgoing->probes;
-	kymo_cleanup_free struct probe_site **sites = calloc(outgoing->n ? outgoing->n : 1, sizeof(struct probe_site *));
+	kymo_cleanup_free struct probe_site **sites =
+		calloc(outgoing->n ? outgoing->n : 1, sizeof(struct probe_site *));
 	size_t n = 0;
 
 	if (!sites)
@@ -241,7 +255,8 @@ static struct kymo_error *take_out(struct outgoing *outgoing)
 	qsort(sites, n, sizeof(*sites), by_order_down);
 	take_out_of_children(outgoing, sites, n);
 	for (size_t i = 0; i < n && !outgoing->is_orphaned; i++) {
-		int err = kymo_process_write(probes->process, sites[i]->address, sites[i]->plan.original, sites[i]->plan.patch_size);
+		int err = kymo_process_write(probes->process, sites[i]->address, sites[i]->plan.original,
+					     sites[i]->plan.patch_size);
 
 		if (err)
 			return kymo_error_errno(err, "cannot take the probe at %s out", probes_site_name(sites[i]));
@@ -288,19 +303,22 @@ static void tell(const struct outgoing *outgoing, unsigned int fresh)
 	size_t n_back = 0;
 
 	for (size_t i = 0; i < probes->sites.n; i++)
-		n_back += probes->sites.items[i].installed && probes->sites.items[i].is_exchanged && probes->sites.items[i].order >= outgoing->n_entries;
+		n_back += probes->sites.items[i].installed && probes->sites.items[i].is_exchanged &&
+			  probes->sites.items[i].order >= outgoing->n_entries;
 	if (outgoing->n)
 		probes_warn(probes,
-			    "process %d handles %s from now on: %zu probes that displaced an instruction which may fault, or relied on one of these, were taken out, and %zu were put in by other means",
+			    "process %d handles %s from now on: %zu probes that displaced an instruction which may "
+			    "fault, or relied on one of these, were taken out, and %zu were put in by other means",
 			    kymo_process_pid(probes->process), names_of(fresh), outgoing->n, n_back);
 	if (outgoing->n_shared)
 		probes_warn(probes,
-			    "process %d handles %s from now on, and %zu probes that displace an instruction which may fault stay: another recording has them, too. The process may die of a fault there",
+			    "process %d handles %s from now on, and %zu probes that displace an instruction which may "
+			    "fault stay: another recording has them, too. The process may die of a fault there",
 			    kymo_process_pid(probes->process), names_of(fresh), outgoing->n_shared);
 }
 
-static struct kymo_error *heed(struct kymo_probes *probes, struct kymo_process *const *children, struct kymo_adopted *const *adopted, size_t n,
-			       uint64_t *stopped_ns)
+static struct kymo_error *heed(struct kymo_probes *probes, struct kymo_process *const *children,
+			       struct kymo_adopted *const *adopted, size_t n, uint64_t *stopped_ns)
 {
 	struct outgoing outgoing = { .probes = probes, .children = children, .n_children = n };
 	unsigned int before = probes->watched_faults;
@@ -311,9 +329,13 @@ static struct kymo_error *heed(struct kymo_probes *probes, struct kymo_process *
 		return NULL;
 	probes_look_at_handlers(probes);
 	for (size_t i = 0; i < n; i++)
-		probes->watched_faults |= kymo_handled_faults(kymo_process_pid(children[i])) |
-					  (adopted[i] ? probes_faults_of(__atomic_load_n(&probes_adopted_head(adopted[i])->handlers.signals, __ATOMIC_ACQUIRE)) : 0);
-	probes->watched_faults |= probes_faults_of(__atomic_load_n(&probes->shared.data.head->handlers.signals, __ATOMIC_ACQUIRE));
+		probes->watched_faults |=
+			kymo_handled_faults(kymo_process_pid(children[i])) |
+			(adopted[i] ? probes_faults_of(__atomic_load_n(
+					      &probes_adopted_head(adopted[i])->handlers.signals, __ATOMIC_ACQUIRE))
+				    : 0);
+	probes->watched_faults |=
+		probes_faults_of(__atomic_load_n(&probes->shared.data.head->handlers.signals, __ATOMIC_ACQUIRE));
 	if (probes->watched_faults == before || !has_faulting(probes))
 		return NULL;
 	outgoing.is_orphaned = !kymo_probes_are_mapped(probes);
@@ -321,14 +343,14 @@ static struct kymo_error *heed(struct kymo_probes *probes, struct kymo_process *
 	outgoing.n_entries = probes->shared.n_sites;
 	error = outgoing.is_orphaned ? NULL : kymo_probes_hold(probes);
 	if (error) {
-		probes->watched_faults = before;	/* the next look tries again */
+		probes->watched_faults = before; /* the next look tries again */
 		return error;
 	}
 	error = exchange(&outgoing, stopped_ns);
 	if (!outgoing.is_orphaned)
 		kymo_process_resume(probes->process);
 	*stopped_ns += kymo_now_ns() - begin;
-	if (error && kymo_probes_are_mapped(probes)) {	/* a thread that had to go on first; hits are missed meanwhile */
+	if (error && kymo_probes_are_mapped(probes)) { /* a thread that had to go on first; hits are missed meanwhile */
 		kymo_error_destroy(error);
 		probes->is_lenient = true;
 		error = kymo_probes_install(probes, stopped_ns);
@@ -348,7 +370,8 @@ bool kymo_probes_are_handlers_set(const struct kymo_probes *probes, const struct
 	if (!probes->has_handler_watch || !probes->has_shared)
 		return false;
 	handlers = adopted ? &probes_adopted_head(adopted)->handlers : &probes->shared.data.head->handlers;
-	return __atomic_load_n(&handlers->requests, __ATOMIC_ACQUIRE) != __atomic_load_n(&handlers->answers, __ATOMIC_RELAXED) ||
+	return __atomic_load_n(&handlers->requests, __ATOMIC_ACQUIRE) !=
+		       __atomic_load_n(&handlers->answers, __ATOMIC_RELAXED) ||
 	       __atomic_load_n(&handlers->given_up, __ATOMIC_RELAXED);
 }
 
@@ -358,10 +381,11 @@ static void answer(struct kymo_wire_watch *handlers, uint32_t requests)
 	__atomic_store_n(&handlers->given_up, 0, __ATOMIC_RELEASE);
 }
 
-struct kymo_error *kymo_probes_heed_handlers(struct kymo_probes *probes, struct kymo_process *const *children, struct kymo_adopted *const *adopted,
-					     size_t n, uint64_t *stopped_ns)
+struct kymo_error *kymo_probes_heed_handlers(struct kymo_probes *probes, struct kymo_process *const *children,
+					     struct kymo_adopted *const *adopted, size_t n, uint64_t *stopped_ns)
 {
-	kymo_cleanup_free uint32_t *requests = calloc(n + 1, sizeof(*requests));	/* before the look; the own ones last */
+	kymo_cleanup_free uint32_t *requests =
+		calloc(n + 1, sizeof(*requests)); /* before the look; the own ones last */
 	struct kymo_error *error;
 
 	if (!requests)
@@ -369,7 +393,9 @@ struct kymo_error *kymo_probes_heed_handlers(struct kymo_probes *probes, struct 
 	if (!probes->has_shared)
 		return NULL;
 	for (size_t i = 0; i < n; i++)
-		requests[i] = adopted[i] ? __atomic_load_n(&probes_adopted_head(adopted[i])->handlers.requests, __ATOMIC_ACQUIRE) : 0;
+		requests[i] = adopted[i] ? __atomic_load_n(&probes_adopted_head(adopted[i])->handlers.requests,
+							   __ATOMIC_ACQUIRE)
+					 : 0;
 	requests[n] = __atomic_load_n(&probes->shared.data.head->handlers.requests, __ATOMIC_ACQUIRE);
 	error = heed(probes, children, adopted, n, stopped_ns);
 	if (!probes->has_handler_watch)

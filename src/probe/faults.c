@@ -1,4 +1,5 @@
-/* The faults that a process handles itself, and what that means for plans. exchange.c takes probes out when they become more. */
+/* The faults that a process handles itself, and what that means for plans. exchange.c takes probes out when they become
+ * more. */
 #include "probe/faults.h"
 
 #include <fcntl.h>
@@ -65,4 +66,3 @@ void probes_look_at_handlers(struct kymo_probes *probes)
 {
 	probes->watched_faults |= kymo_handled_faults(kymo_process_pid(probes->process));
 }
-

@@ -56,9 +56,9 @@ static bool is_named(const struct kymo_probes *probes, const struct kymo_map *ma
 
 bool probes_is_wanted_file(const struct kymo_probes *probes, const struct kymo_map *map)
 {
-	if (is_named(probes, map) || probes_is_linker(map->path))	/* for the watch */
+	if (is_named(probes, map) || probes_is_linker(map->path)) /* for the watch */
 		return true;
-	return !probes->options.no_rseq && kymo_name_matches_file("libc", map->path, NULL);	/* for guards */
+	return !probes->options.no_rseq && kymo_name_matches_file("libc", map->path, NULL); /* for guards */
 }
 
 /* "bash, libc.so.6, …": what the process has mapped executable, each file once. */
@@ -74,7 +74,8 @@ static void list_files(const struct kymo_maps *maps, char *out, size_t size)
 		for (size_t k = 0; k < i && is_new; k++)
 			is_new = !maps->items[k].executable || strcmp(maps->items[k].path, path) != 0;
 		if (is_new)
-			used += (size_t)snprintf(out + used, size - used, "%s%s", used ? ", " : "", strrchr(path, '/') + 1);
+			used += (size_t)snprintf(out + used, size - used, "%s%s", used ? ", " : "",
+						 strrchr(path, '/') + 1);
 	}
 	if (used >= size)
 		strcpy(out + size - 4, "…");
@@ -97,8 +98,9 @@ static struct kymo_error *not_mapped(struct kymo_probes *probes, const char *fil
 	list_files(&maps, files, sizeof(files));
 	kymo_maps_deinit(&maps);
 	/* Where nobody is followed a file has to be there; else it is waited for. */
-	return kymo_error_create(KYMO_ERROR_NOT_FOUND, "process %d has mapped no file called %s; it has %s (%s it is waited for)", pid, file, files,
-				 probes->is_starting ? "without --no-follow" : "with --follow");
+	return kymo_error_create(KYMO_ERROR_NOT_FOUND,
+				 "process %d has mapped no file called %s; it has %s (%s it is waited for)", pid, file,
+				 files, probes->is_starting ? "without --no-follow" : "with --follow");
 }
 
 struct kymo_error *kymo_probes_check_found(struct kymo_probes *probes, size_t spec)

@@ -1,16 +1,17 @@
 /*
  * Text that somebody else has patched: a debugger's breakpoint, a uprobe of the kernel.
  *
- * It is found with the process stopped, when all that is about to be written is compared with what it was planned for. Nothing is written then; planning begins anew, and keeps away from those bytes, so that
- * what stands there is left out, or is an error where it was named exactly.
+ * It is found with the process stopped, when all that is about to be written is compared with what it was planned for.
+ * Nothing is written then; planning begins anew, and keeps away from those bytes, so that what stands there is left
+ * out, or is an error where it was named exactly.
  */
 #include "probe/offline_private.h"
 #include "probe/probes.h"
 
 #define BREAKPOINT 0xcc
-#define NOP 0x0f	/* the first byte of one of five bytes, … */
-#define CALL 0xe8	/* … which Linux 6.18 replaces by a call when a uprobe on it has been hit */
-#define BYTES_MAX 4096	/* more than that is a file that was changed as a whole */
+#define NOP 0x0f       /* the first byte of one of five bytes, … */
+#define CALL 0xe8      /* … which Linux 6.18 replaces by a call when a uprobe on it has been hit */
+#define BYTES_MAX 4096 /* more than that is a file that was changed as a whole */
 
 bool probe_is_breakpoint(uint8_t now, uint8_t file)
 {
@@ -25,7 +26,8 @@ static struct probe_foreign *find(const struct kymo_probes *probes, uint64_t add
 	return NULL;
 }
 
-bool probes_note_foreign(struct kymo_probes *probes, uint64_t address, const uint8_t *now, const uint8_t *want, const uint8_t *file, size_t size)
+bool probes_note_foreign(struct kymo_probes *probes, uint64_t address, const uint8_t *now, const uint8_t *want,
+			 const uint8_t *file, size_t size)
 {
 	for (size_t i = 0; i < size; i++) {
 		struct probe_foreign *known;
@@ -36,7 +38,8 @@ bool probes_note_foreign(struct kymo_probes *probes, uint64_t address, const uin
 		known = find(probes, address + i);
 		if (known)
 			known->now = now[i];
-		else if (probes->foreign.n < BYTES_MAX && !kymo_vec_push(&probes->foreign, (struct probe_foreign){ address + i, now[i], file[i] }))
+		else if (probes->foreign.n < BYTES_MAX &&
+			 !kymo_vec_push(&probes->foreign, (struct probe_foreign){ address + i, now[i], file[i] }))
 			return false;
 	}
 	return true;
@@ -49,8 +52,8 @@ bool probes_is_still_mapped(const struct kymo_probes *probes, const struct kymo_
 	for (size_t i = 0; map && i < probes->modules.n; i++) {
 		const struct probe_module *module = &probes->modules.items[i];
 
-		if (!module->is_gone && address >= module->low && address < module->high && map->inode == module->inode &&
-		    map->major == module->major && map->minor == module->minor)
+		if (!module->is_gone && address >= module->low && address < module->high &&
+		    map->inode == module->inode && map->major == module->major && map->minor == module->minor)
 			return true;
 	}
 	return false;
@@ -58,7 +61,8 @@ bool probes_is_still_mapped(const struct kymo_probes *probes, const struct kymo_
 
 static bool keep_away(struct probe_text *text, uint64_t address, size_t size)
 {
-	return probe_text_mark(text, TEXT_FOREIGN, address, size, true) && probe_text_mark(text, TEXT_LOCKED, address, size, true) &&
+	return probe_text_mark(text, TEXT_FOREIGN, address, size, true) &&
+	       probe_text_mark(text, TEXT_LOCKED, address, size, true) &&
 	       probe_text_mark(text, TEXT_UNSTEADY, address, size, true);
 }
 
@@ -68,7 +72,8 @@ bool probes_mark_foreign(struct kymo_probes *probes, const struct kymo_maps *map
 		const struct probe_foreign *foreign = &probes->foreign.items[i];
 		uint8_t now;
 
-		if (probe_text_is(text, TEXT_UNSTEADY, foreign->address, 1) || !probes_is_still_mapped(probes, maps, foreign->address) ||
+		if (probe_text_is(text, TEXT_UNSTEADY, foreign->address, 1) ||
+		    !probes_is_still_mapped(probes, maps, foreign->address) ||
 		    kymo_process_read(probes->process, foreign->address, &now, 1) || now != foreign->now)
 			continue;
 		if (!keep_away(text, foreign->address, 1))

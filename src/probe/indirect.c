@@ -18,11 +18,12 @@ static bool read_constant(void *data, uint64_t vaddr, uint64_t *ret)
 	return !kymo_module_constant(data, vaddr, ret);
 }
 
-static struct kymo_error *find_functions(const struct kymo_code *code, struct kymo_module *module, struct kymo_indirect *indirect)
+static struct kymo_error *find_functions(const struct kymo_code *code, struct kymo_module *module,
+					 struct kymo_indirect *indirect)
 {
 	struct kymo_refusal refusal = { .vaddr = 0 };
-	int err = kymo_resolver_create(&code->code, code->map, indirect->resolver, read_constant, module, &indirect->functions,
-				       &indirect->n, &refusal);
+	int err = kymo_resolver_create(&code->code, code->map, indirect->resolver, read_constant, module,
+				       &indirect->functions, &indirect->n, &refusal);
 
 	if (err == -ENOMEM)
 		return &kymo_error_no_memory;
@@ -46,8 +47,8 @@ struct indirects {
 };
 
 /* The symbols from `i` on that have its address: one IFUNC at the most. `next_ret` is the first of another address. */
-static struct kymo_error *add(struct kymo_code *code, struct kymo_module *module, const struct kymo_symbol *symbols, size_t n, size_t i,
-			      size_t *next_ret, struct indirects *indirects)
+static struct kymo_error *add(struct kymo_code *code, struct kymo_module *module, const struct kymo_symbol *symbols,
+			      size_t n, size_t i, size_t *next_ret, struct indirects *indirects)
 {
 	struct kymo_indirect indirect = { .resolver = symbols[i].vaddr };
 	const struct kymo_symbol *best = NULL;
@@ -59,7 +60,8 @@ static struct kymo_error *add(struct kymo_code *code, struct kymo_module *module
 	if (!best)
 		return NULL;
 	if (indirects->list.n == INDIRECTS_MAX)
-		return kymo_error_create(KYMO_ERROR_BAD_DATA, "%s has more than %d IFUNCs", kymo_module_path(module), INDIRECTS_MAX);
+		return kymo_error_create(KYMO_ERROR_BAD_DATA, "%s has more than %d IFUNCs", kymo_module_path(module),
+					 INDIRECTS_MAX);
 	indirect.name = best->name;
 	error = find_functions(code, module, &indirect);
 	if (error)
@@ -70,7 +72,8 @@ static struct kymo_error *add(struct kymo_code *code, struct kymo_module *module
 	return &kymo_error_no_memory;
 }
 
-struct kymo_error *kymo_indirects(struct kymo_code *code, struct kymo_module *module, const struct kymo_indirect **ret, size_t *n_ret)
+struct kymo_error *kymo_indirects(struct kymo_code *code, struct kymo_module *module, const struct kymo_indirect **ret,
+				  size_t *n_ret)
 {
 	struct indirects found = { 0 };
 	struct kymo_error *error = NULL;
@@ -118,7 +121,8 @@ bool kymo_indirects_share(const struct kymo_indirect *a, const struct kymo_indir
 	return false;
 }
 
-/* Of the names of a function, one that no version hides: what glibc exports at its address for old programs is called as the IFUNC is. */
+/* Of the names of a function, one that no version hides: what glibc exports at its address for old programs is called
+ * as the IFUNC is. */
 static bool names_better(const struct kymo_symbol *a, const struct kymo_symbol *b)
 {
 	return a->is_default != b->is_default ? a->is_default : strlen(a->name) < strlen(b->name);

@@ -1,9 +1,11 @@
 /*
  * One recording leaves the text of a process, which other recordings may have probes in.
  *
- * A place in the text belongs to a chain of pads: its link leads to the first one's entry, whose word `next` leads to the second one's inner entry, and so on; the last
- * goes on to its own displaced instructions. To leave is to be taken out of that list: the link, or the word before, gets what the own `next` says. The last one to leave puts the
- * original bytes back. Places are left in the reverse order in which they were taken, because later jumps may rely on bytes of earlier ones.
+ * A place in the text belongs to a chain of pads: its link leads to the first one's entry, whose word `next` leads to
+ * the second one's inner entry, and so on; the last goes on to its own displaced instructions. To leave is to be taken
+ * out of that list: the link, or the word before, gets what the own `next` says. The last one to leave puts the
+ * original bytes back. Places are left in the reverse order in which they were taken, because later jumps may rely on
+ * bytes of earlier ones.
  *
  * Everything here is idempotent: whoever dies half way is followed by somebody who finds each place either left or not.
  */
@@ -22,7 +24,7 @@
 #include "probe/trust.h"
 
 #define BREAKPOINT 0xcc
-#define WATCH_AHEAD 65536	/* of threads that had not asked yet, but will without looking again */
+#define WATCH_AHEAD 65536 /* of threads that had not asked yet, but will without looking again */
 
 struct leaving {
 	struct kymo_process *process;
@@ -30,23 +32,25 @@ struct leaving {
 	const struct kymo_remains *own;
 	const struct kymo_remains_list *all;
 	struct kymo_detach_result *result;
-	bool nobody_stays;		/* all recordings go: bytes are restored whoever's they are */
-	bool must_go;			/* nothing is waited for any more */
-	size_t foreign, shared;		/* places that hold unknown bytes; that can't be left for the sake of another process, or not yet */
-	size_t rewritten;		/* places in memory of no file that the program has unmapped, or put other code to */
-	uint64_t first_foreign;		/* the lowest of the former */
-	size_t false_ones;		/* entries that the files gainsay */
+	bool nobody_stays;      /* all recordings go: bytes are restored whoever's they are */
+	bool must_go;           /* nothing is waited for any more */
+	size_t foreign, shared; /* places that hold unknown bytes; that can't be left for the sake of another process,
+				   or not yet */
+	size_t rewritten;       /* places in memory of no file that the program has unmapped, or put other code to */
+	uint64_t first_foreign; /* the lowest of the former */
+	size_t false_ones;      /* entries that the files gainsay */
 	uint64_t first_false;
 	struct probe_trust trust;
 };
 
-/* ---- the others at the same place ---------------------------------------------------------------------------------- */
+/* ---- the others at the same place ----------------------------------------------------------------------------------
+ */
 
 /* A journal entry of another recording, and where its word `next` is. */
 struct neighbour {
 	const struct kymo_remains *remains;
 	const struct kymo_wire_site *site;
-	uint64_t next_word, next;	/* next_word 0: it is gone */
+	uint64_t next_word, next; /* next_word 0: it is gone */
 };
 
 /* Those of an entry's that are not in yet, and may never be, can't inherit anything. */
@@ -81,7 +85,8 @@ static bool find(const struct leaving *leaving, uint64_t address, is_it *is, uin
 		for (size_t k = 0; other->inode != leaving->own->inode && k < other->n_sites; k++) {
 			if (other->sites[k].address != address || !is(&other->sites[k], value) ||
 			    !probe_trust_is_pad(leaving->maps, other, other->sites[k].entry) ||
-			    (other->sites[k].flags & KYMO_WIRE_STANDBY && (!is_installed(other, k) || other->is_leaving)))
+			    (other->sites[k].flags & KYMO_WIRE_STANDBY &&
+			     (!is_installed(other, k) || other->is_leaving)))
 				continue;
 			*ret = (struct neighbour){ .remains = other, .site = &other->sites[k] };
 			if (!other->words || !other->sites[k].hop)
@@ -95,8 +100,8 @@ static bool find(const struct leaving *leaving, uint64_t address, is_it *is, uin
 }
 
 /*
- * Whether what is at the place is another recording's: it has come when this one had left the place, but not yet the process. Nothing of this one's is there any more
- * then.
+ * Whether what is at the place is another recording's: it has come when this one had left the place, but not yet the
+ * process. Nothing of this one's is there any more then.
  */
 static bool is_anothers(const struct leaving *leaving, const struct kymo_wire_site *site)
 {
@@ -107,7 +112,8 @@ static bool is_anothers(const struct leaving *leaving, const struct kymo_wire_si
 			const struct kymo_wire_site *its = &other->sites[k];
 			uint8_t now[KYMO_WIRE_PATCH_MAX];
 
-			if (its->patch_size && its->patch_size <= sizeof(now) && its->address < site->address + site->patch_size &&
+			if (its->patch_size && its->patch_size <= sizeof(now) &&
+			    its->address < site->address + site->patch_size &&
 			    site->address < its->address + its->patch_size &&
 			    !kymo_process_read(leaving->process, its->address, now, its->patch_size) &&
 			    !memcmp(now, its->patched, its->patch_size))
@@ -117,14 +123,17 @@ static bool is_anothers(const struct leaving *leaving, const struct kymo_wire_si
 	return false;
 }
 
-/* ---- text ---------------------------------------------------------------------------------------------------------- */
+/* ---- text ----------------------------------------------------------------------------------------------------------
+ */
 
-static struct kymo_error *put(struct leaving *leaving, const struct kymo_wire_site *site, uint64_t address, const void *bytes, size_t size)
+static struct kymo_error *put(struct leaving *leaving, const struct kymo_wire_site *site, uint64_t address,
+			      const void *bytes, size_t size)
 {
 	int err = kymo_process_write(leaving->process, address, bytes, size);
 
 	if (err)
-		return kymo_error_errno(err, "cannot restore the code at 0x%" PRIx64 " (%s)", site->address, site->name);
+		return kymo_error_errno(err, "cannot restore the code at 0x%" PRIx64 " (%s)", site->address,
+					site->name);
 	leaving->result->sites_restored++;
 	return NULL;
 }
@@ -136,8 +145,9 @@ static void note_false(struct leaving *leaving, uint64_t address)
 }
 
 /*
- * The text of a place is written if the entry holds against the maps and the file; the program may have its text writable, and not executable, for a moment. Original bytes are the file's; those of
- * code that the program has made are in the journal alone.
+ * The text of a place is written if the entry holds against the maps and the file; the program may have its text
+ * writable, and not executable, for a moment. Original bytes are the file's; those of code that the program has made
+ * are in the journal alone.
  */
 static bool may_write_text(struct leaving *leaving, const struct kymo_wire_site *site)
 {
@@ -146,7 +156,8 @@ static bool may_write_text(struct leaving *leaving, const struct kymo_wire_site 
 
 	if (!is_made && map->writable && !map->executable && !leaving->must_go)
 		leaving->shared++;
-	else if (is_made ? !kymo_jit_is_map(map) : !probe_trust_is_text(map, site) || !probe_trust_original(&leaving->trust, map, site))
+	else if (is_made ? !kymo_jit_is_map(map)
+			 : !probe_trust_is_text(map, site) || !probe_trust_original(&leaving->trust, map, site))
 		note_false(leaving, site->address);
 	else
 		return true;
@@ -166,9 +177,11 @@ static struct kymo_error *leave_head(struct leaving *leaving, const struct kymo_
 
 	if (!next || next == site->displaced)
 		return put_text(leaving, site, site->original);
-	if (!find(leaving, site->address, is_inner, next, &behind) || kymo_encode_jump(site->link, behind.site->entry, jump))
+	if (!find(leaving, site->address, is_inner, next, &behind) ||
+	    kymo_encode_jump(site->link, behind.site->entry, jump))
 		return put_text(leaving, site, site->original);
-	if (!probe_trust_is_link(leaving->maps, site) || (site->link == site->address && !probe_trust_is_text(kymo_maps_at(leaving->maps, site->address), site))) {
+	if (!probe_trust_is_link(leaving->maps, site) ||
+	    (site->link == site->address && !probe_trust_is_text(kymo_maps_at(leaving->maps, site->address), site))) {
 		note_false(leaving, site->address);
 		return NULL;
 	}
@@ -176,7 +189,8 @@ static struct kymo_error *leave_head(struct leaving *leaving, const struct kymo_
 }
 
 /* Our pad is behind that of `first`, or nowhere. */
-static struct kymo_error *leave_middle(struct leaving *leaving, const struct kymo_wire_site *site, uint64_t next, struct neighbour *first)
+static struct kymo_error *leave_middle(struct leaving *leaving, const struct kymo_wire_site *site, uint64_t next,
+				       struct neighbour *first)
 {
 	struct neighbour at = *first;
 
@@ -208,7 +222,8 @@ static void note_foreign(struct leaving *leaving, uint64_t address)
 		leaving->first_foreign = address;
 }
 
-/* ---- where text leads ------------------------------------------------------------------------------------------------ */
+/* ---- where text leads
+ * ------------------------------------------------------------------------------------------------ */
 
 uint64_t probe_jump_at(struct kymo_process *process, uint64_t address)
 {
@@ -232,13 +247,15 @@ bool probe_leads_to_link(struct kymo_process *process, uint64_t address, size_t 
 	return link == address;
 }
 
-/* Whether the jump of the entry is there to its last byte: in the midst of what a program writes for itself, the few bytes that a pun changes are no proof. */
+/* Whether the jump of the entry is there to its last byte: in the midst of what a program writes for itself, the few
+ * bytes that a pun changes are no proof. */
 static bool is_whole(const struct leaving *leaving, const struct kymo_wire_site *site)
 {
 	return probe_leads_to_link(leaving->process, site->address, site->patch_size, site->link);
 }
 
-/* ---- memory of no file ----------------------------------------------------------------------------------------------- */
+/* ---- memory of no file
+ * ----------------------------------------------------------------------------------------------- */
 
 /* Whether nothing is left of what was written there: the program has put something else, or has got fresh memory. */
 static bool is_rewritten(const struct kymo_wire_site *site, const uint8_t *now)
@@ -253,7 +270,8 @@ static bool is_rewritten(const struct kymo_wire_site *site, const uint8_t *now)
 }
 
 /* Whether there is nothing (more) to do for the place. */
-static bool is_past(struct leaving *leaving, const struct kymo_wire_site *site, const struct kymo_map *map, const uint8_t *now)
+static bool is_past(struct leaving *leaving, const struct kymo_wire_site *site, const struct kymo_map *map,
+		    const uint8_t *now)
 {
 	if (!(site->flags & KYMO_WIRE_MADE))
 		return false;
@@ -264,22 +282,25 @@ static bool is_past(struct leaving *leaving, const struct kymo_wire_site *site, 
 	}
 	if (!map->writable || leaving->must_go)
 		return false;
-	leaving->shared++;	/* the program may be in the middle of a change */
+	leaving->shared++; /* the program may be in the middle of a change */
 	return true;
 }
 
 /*
- * Whether another build of the library has come to where it was (its file written over): then nothing of this recording's is in its text, however much that looks as it. The few bytes that a jump to a
- * trampoline changes are no proof, and are the file's if it has the same.
+ * Whether another build of the library has come to where it was (its file written over): then nothing of this
+ * recording's is in its text, however much that looks as it. The few bytes that a jump to a trampoline changes are no
+ * proof, and are the file's if it has the same.
  */
-static bool is_rebuilt(struct leaving *leaving, const struct kymo_wire_site *site, const struct kymo_map *map, const uint8_t *now)
+static bool is_rebuilt(struct leaving *leaving, const struct kymo_wire_site *site, const struct kymo_map *map,
+		       const uint8_t *now)
 {
 	if (site->flags & KYMO_WIRE_MADE)
 		return false;
 	return probe_trust_is_of_file(&leaving->trust, map, site->address, now, site->patch_size);
 }
 
-/* Whether the place was planned anew: entries of the same short patch can be told apart by where the text leads only. */
+/* Whether the place was planned anew: entries of the same short patch can be told apart by where the text leads only.
+ */
 static bool has_twin(const struct leaving *leaving, const struct kymo_wire_site *site)
 {
 	for (size_t i = 0; i < leaving->own->n_sites; i++)
@@ -288,7 +309,8 @@ static bool has_twin(const struct leaving *leaving, const struct kymo_wire_site 
 	return false;
 }
 
-/* ---- other tools' breakpoints -------------------------------------------------------------------------------------------- */
+/* ---- other tools' breakpoints
+ * -------------------------------------------------------------------------------------------- */
 
 /* Whether `now` is a jump with another first byte: this recording's, or one to the pad of another at the same place. */
 static bool is_rest_of_jump(struct leaving *leaving, const struct kymo_wire_site *site, const uint8_t *now)
@@ -310,19 +332,23 @@ static bool is_rest_of_jump(struct leaving *leaving, const struct kymo_wire_site
 /* Whether another tool's breakpoint is on the first byte. Linux 6.18 makes a call of one on a NOP of five bytes. */
 static bool has_breakpoint(const struct kymo_wire_site *site, const uint8_t *now)
 {
-	return now[0] != site->patched[0] && now[0] != site->original[0] && probe_is_breakpoint(now[0], site->original[0]);
+	return now[0] != site->patched[0] && now[0] != site->original[0] &&
+	       probe_is_breakpoint(now[0], site->original[0]);
 }
 
 /*
- * A breakpoint of another tool's, or what one has left: the first byte is its, or the file's, and the rest may be a jump's. The rest becomes the file's, and the first byte stays: the tool's breakpoint works on, and
- * leaves the file's bytes. Nothing else is there to be left then. False: this is none.
+ * A breakpoint of another tool's, or what one has left: the first byte is its, or the file's, and the rest may be a
+ * jump's. The rest becomes the file's, and the first byte stays: the tool's breakpoint works on, and leaves the file's
+ * bytes. Nothing else is there to be left then. False: this is none.
  */
-static bool leave_breakpoint(struct leaving *leaving, const struct kymo_wire_site *site, const uint8_t *now, struct kymo_error **error_ret)
+static bool leave_breakpoint(struct leaving *leaving, const struct kymo_wire_site *site, const uint8_t *now,
+			     struct kymo_error **error_ret)
 {
 	const bool is_rest = is_rest_of_jump(leaving, site, now);
 
 	*error_ret = NULL;
-	if (site->flags & KYMO_WIRE_MADE || !(has_breakpoint(site, now) || (now[0] == site->original[0] && now[0] != site->patched[0] && is_rest)))
+	if (site->flags & KYMO_WIRE_MADE ||
+	    !(has_breakpoint(site, now) || (now[0] == site->original[0] && now[0] != site->patched[0] && is_rest)))
 		return false;
 	if (is_rest) {
 		if (may_write_text(leaving, site))
@@ -351,7 +377,8 @@ static struct kymo_error *leave_site(struct leaving *leaving, size_t index)
 		leaving->result->sites_clean++;
 		return NULL;
 	}
-	if (!memcmp(now, site->original, site->patch_size) || (!is_whole(leaving, site) && is_rebuilt(leaving, site, map, now))) {
+	if (!memcmp(now, site->original, site->patch_size) ||
+	    (!is_whole(leaving, site) && is_rebuilt(leaving, site, map, now))) {
 		leaving->result->sites_clean++;
 		return NULL;
 	}
@@ -362,17 +389,23 @@ static struct kymo_error *leave_site(struct leaving *leaving, size_t index)
 	if (site->flags & KYMO_WIRE_GUARD) {
 		if (!memcmp(now, site->patched, site->patch_size))
 			return leave_guard(leaving, site);
-		if (!(site->flags & KYMO_WIRE_STANDBY) && is_installed(leaving->own, index) && !is_anothers(leaving, site) && !is_rebuilt(leaving, site, map, now))
+		if (!(site->flags & KYMO_WIRE_STANDBY) && is_installed(leaving->own, index) &&
+		    !is_anothers(leaving, site) && !is_rebuilt(leaving, site, map, now))
 			note_foreign(leaving, site->address);
 		return NULL;
 	}
-	target = !(site->flags & KYMO_WIRE_MADE) || is_whole(leaving, site) ? probe_jump_at(leaving->process, site->link) : 0;
+	target = !(site->flags & KYMO_WIRE_MADE) || is_whole(leaving, site)
+			 ? probe_jump_at(leaving->process, site->link)
+			 : 0;
 	/* A trampoline leads to its pad also when the text does not lead to it any more. */
 	if (site->link != site->address && memcmp(now, site->patched, site->patch_size))
 		target = 0;
-	if (leaving->nobody_stays && (target == site->entry || (target && find(leaving, site->address, enters_at, target, &first))))
+	if (leaving->nobody_stays &&
+	    (target == site->entry || (target && find(leaving, site->address, enters_at, target, &first))))
 		return put_text(leaving, site, site->original);
-	if (target == site->entry && (site->link == site->address || (!memcmp(now, site->patched, site->patch_size) && (is_whole(leaving, site) || !has_twin(leaving, site)))))
+	if (target == site->entry &&
+	    (site->link == site->address ||
+	     (!memcmp(now, site->patched, site->patch_size) && (is_whole(leaving, site) || !has_twin(leaving, site)))))
 		return leave_head(leaving, site, next);
 	if (target && find(leaving, site->address, enters_at, target, &first))
 		return leave_middle(leaving, site, next, &first);
@@ -387,7 +420,8 @@ static struct kymo_error *leave_site(struct leaving *leaving, size_t index)
 static struct kymo_error *leave_switch(struct leaving *leaving, size_t index)
 {
 	enum switch_left left = SWITCH_CLEAN;
-	struct kymo_error *error = probe_turn_off(&leaving->trust, leaving->maps, leaving->own, index, leaving->must_go, &left);
+	struct kymo_error *error =
+		probe_turn_off(&leaving->trust, leaving->maps, leaving->own, index, leaving->must_go, &left);
 
 	leaving->result->sites_restored += left == SWITCH_RESTORED;
 	leaving->result->sites_clean += left == SWITCH_CLEAN;
@@ -399,7 +433,8 @@ static struct kymo_error *leave_switch(struct leaving *leaving, size_t index)
 	return error;
 }
 
-/* ---- guards' lists ------------------------------------------------------------------------------------------------- */
+/* ---- guards' lists -------------------------------------------------------------------------------------------------
+ */
 
 /* The recording whose guards are in the text now, or NULL. */
 static const struct kymo_remains *on_duty(const struct leaving *leaving)
@@ -414,7 +449,8 @@ static const struct kymo_remains *on_duty(const struct leaving *leaving)
 }
 
 /* Another recording's region looks at the list of `header`'s from now on. Without guards its threads use locks. */
-static void point(struct leaving *leaving, const struct kymo_wire_region *region, const struct kymo_wire_header *header, bool has_guards)
+static void point(struct leaving *leaving, const struct kymo_wire_region *region, const struct kymo_wire_header *header,
+		  bool has_guards)
 {
 	uint64_t word = region->live + KYMO_PAD_LIVE_VFORKS;
 	uint8_t state;
@@ -424,7 +460,8 @@ static void point(struct leaving *leaving, const struct kymo_wire_region *region
 	kymo_process_write(leaving->process, word, &header->vforks, sizeof(header->vforks));
 }
 
-/* The list of threads that wait for a vfork child is kept by whoever has the guards: who uses ours is told where it is now. */
+/* The list of threads that wait for a vfork child is kept by whoever has the guards: who uses ours is told where it is
+ * now. */
 static void hand_over(struct leaving *leaving)
 {
 	const struct kymo_remains *heir = on_duty(leaving);
@@ -432,10 +469,13 @@ static void hand_over(struct leaving *leaving)
 	for (size_t i = 0; i < leaving->all->n; i++) {
 		const struct kymo_wire_header *header = &leaving->all->items[i].header;
 
-		for (uint32_t k = 0; leaving->all->items[i].inode != leaving->own->inode && k < header->n_regions; k++) {
+		for (uint32_t k = 0; leaving->all->items[i].inode != leaving->own->inode && k < header->n_regions;
+		     k++) {
 			uint64_t known;
 
-			if (header->regions[k].live && leaving->own->header.vforks && !kymo_process_read(leaving->process, header->regions[k].live + KYMO_PAD_LIVE_VFORKS, &known, sizeof(known)) &&
+			if (header->regions[k].live && leaving->own->header.vforks &&
+			    !kymo_process_read(leaving->process, header->regions[k].live + KYMO_PAD_LIVE_VFORKS, &known,
+					       sizeof(known)) &&
 			    known == leaving->own->header.vforks)
 				point(leaving, &header->regions[k], heir ? &heir->header : header, heir != NULL);
 		}
@@ -447,11 +487,13 @@ static bool is_anyone_listed(const struct leaving *leaving)
 {
 	struct kymo_wire_vforks list;
 
-	return leaving->own->header.vforks && !kymo_process_read(leaving->process, leaving->own->header.vforks, &list, sizeof(list)) && list.n > 0 &&
+	return leaving->own->header.vforks &&
+	       !kymo_process_read(leaving->process, leaving->own->header.vforks, &list, sizeof(list)) && list.n > 0 &&
 	       list.n <= KYMO_WIRE_MAX_VFORKS;
 }
 
-/* Threads in the pads of the dynamic linker and of sigaction wait for a recorder that will not answer any more; nobody could leave their pads meanwhile. */
+/* Threads in the pads of the dynamic linker and of sigaction wait for a recorder that will not answer any more; nobody
+ * could leave their pads meanwhile. */
 static void release_waiting(struct leaving *leaving, size_t offset)
 {
 	const uint64_t address = leaving->own->data + offset;
@@ -479,7 +521,8 @@ static void resign(struct leaving *leaving)
 	release_waiting(leaving, offsetof(struct kymo_wire_data, watch));
 	release_waiting(leaving, offsetof(struct kymo_wire_data, handlers));
 	if (leaving->own->data)
-		kymo_process_write(leaving->process, leaving->own->data + offsetof(struct kymo_wire_data, has_left), &has_left, sizeof(has_left));
+		kymo_process_write(leaving->process, leaving->own->data + offsetof(struct kymo_wire_data, has_left),
+				   &has_left, sizeof(has_left));
 }
 
 static bool does_nobody_stay(const struct kymo_remains_list *all, const struct kymo_remains *own)
@@ -496,34 +539,44 @@ static struct kymo_error *foreign_left(const struct leaving *leaving)
 
 	if (leaving->foreign == 1)
 		return kymo_error_create(KYMO_ERROR_UNSAFE,
-					 "1 location in the code of process %d (0x%" PRIx64 ") holds bytes that neither kymo nor the file put there; that location and the pads are left as they are",
+					 "1 location in the code of process %d (0x%" PRIx64
+					 ") holds bytes that neither kymo nor the file put there; that location and "
+					 "the pads are left as they are",
 					 pid, leaving->first_foreign);
-	return kymo_error_create(KYMO_ERROR_UNSAFE,
-				 "%zu locations in the code of process %d (from 0x%" PRIx64 " on) hold bytes that neither kymo nor the file put there; they and the pads are left as they are",
-				 leaving->foreign, pid, leaving->first_foreign);
+	return kymo_error_create(
+		KYMO_ERROR_UNSAFE,
+		"%zu locations in the code of process %d (from 0x%" PRIx64
+		" on) hold bytes that neither kymo nor the file put there; they and the pads are left as they are",
+		leaving->foreign, pid, leaving->first_foreign);
 }
 
 /* Bytes of the file are what could be written there, and are there, or are not what was found. */
 static struct kymo_error *false_left(const struct leaving *leaving)
 {
-	return kymo_error_create(KYMO_ERROR_BAD_DATA,
-				 "the journal in process %d cannot be trusted: of %zu of its locations (from 0x%" PRIx64 " on) it contradicts the mapped files; nothing was written there, and the pads are left as they are",
-				 kymo_process_pid(leaving->process), leaving->false_ones, leaving->first_false);
+	return kymo_error_create(
+		KYMO_ERROR_BAD_DATA,
+		"the journal in process %d cannot be trusted: of %zu of its locations (from 0x%" PRIx64
+		" on) it contradicts the mapped files; nothing was written there, and the pads are left as they are",
+		kymo_process_pid(leaving->process), leaving->false_ones, leaving->first_false);
 }
 
 /* Of all tries the first tells: the rest finds the same places. */
 static void tell_rewritten(const struct leaving *leaving)
 {
-	const char *are = leaving->rewritten == 1 ? "location in code that the program has made is" : "locations in code that the program has made are";
+	const char *are = leaving->rewritten == 1 ? "location in code that the program has made is"
+						  : "locations in code that the program has made are";
 
 	if (leaving->rewritten && !leaving->result->note &&
-	    asprintf(&leaving->result->note, "%zu probed %s gone: it was unmapped, or other code was put there; nothing was recorded from then on",
+	    asprintf(&leaving->result->note,
+		     "%zu probed %s gone: it was unmapped, or other code was put there; nothing was recorded from then "
+		     "on",
 		     leaving->rewritten, are) < 0)
 		leaving->result->note = NULL;
 }
 
-struct kymo_error *probe_leave_text(struct kymo_process *process, const struct kymo_maps *maps, const struct kymo_remains *own,
-				    const struct kymo_remains_list *all, bool must_go, bool *stays_ret, struct kymo_detach_result *result)
+struct kymo_error *probe_leave_text(struct kymo_process *process, const struct kymo_maps *maps,
+				    const struct kymo_remains *own, const struct kymo_remains_list *all, bool must_go,
+				    bool *stays_ret, struct kymo_detach_result *result)
 {
 	struct leaving leaving = {
 		.process = process,

@@ -1,8 +1,9 @@
 /*
  * The look at the sites of a process that is recorded, some times a second: whether the jumps are in the text still.
  *
- * It reads the bytes of sites, page by page, and compares them with those of the last look. Only what differs is looked at closely. What is torn is mended (mend.c), what is out is told as a gap, and put in
- * again when the text is the file's.
+ * It reads the bytes of sites, page by page, and compares them with those of the last look. Only what differs is looked
+ * at closely. What is torn is mended (mend.c), what is out is told as a gap, and put in again when the text is the
+ * file's.
  */
 #include "probe/look.h"
 
@@ -18,7 +19,7 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 #define PAUSE_MAX_NS (8 * SECOND_NS)
-#define NO_GAP SIZE_MAX	/* nobody asked for a probe there: a guard, an instruction that was evicted */
+#define NO_GAP SIZE_MAX /* nobody asked for a probe there: a guard, an instruction that was evicted */
 #define GAPS_MAX 1000
 
 struct kymo_error *kymo_look_create(struct kymo_probes *probes, struct kymo_process *process, struct kymo_look **ret)
@@ -61,7 +62,8 @@ void kymo_look_end(struct kymo_look *look, uint64_t tsc)
 		}
 }
 
-/* ---- what is read --------------------------------------------------------------------------------------------------- */
+/* ---- what is read ---------------------------------------------------------------------------------------------------
+ */
 
 /* What was exchanged for handlers of faults (exchange.c) is out of children for good. */
 static bool is_watched(const struct kymo_look *look, const struct probe_site *site)
@@ -76,7 +78,8 @@ static bool add_stretch(struct kymo_look *look, uint64_t address, size_t size)
 {
 	struct look_stretch *last = look->stretches.n ? &look->stretches.items[look->stretches.n - 1] : NULL;
 
-	if (last && kymo_page_down(last->address) == kymo_page_down(address)) {	/* sites are sorted, but reach behind each other */
+	if (last && kymo_page_down(last->address) ==
+			    kymo_page_down(address)) { /* sites are sorted, but reach behind each other */
 		if (address + size > last->address + last->size)
 			last->size = address + size - last->address;
 		return true;
@@ -86,7 +89,8 @@ static bool add_stretch(struct kymo_look *look, uint64_t address, size_t size)
 
 static bool add_site(struct kymo_look *look, const struct probe_site *site)
 {
-	size_t size = site->plan.lock_size > site->plan.patch_size ? site->plan.lock_size : site->plan.patch_size, first = size;
+	size_t size = site->plan.lock_size > site->plan.patch_size ? site->plan.lock_size : site->plan.patch_size,
+	       first = size;
 	uint64_t page_end = kymo_page_down(site->address) + KYMO_PAGE_SIZE;
 
 	if (site->address + size > page_end)
@@ -115,7 +119,8 @@ static bool lay_out(struct kymo_look *look)
 		if (!is_watched(look, site) && !(known && known->is_out))
 			continue;
 		if (!add_site(look, site) || (known && !kymo_vec_push(&sites, *known)) ||
-		    (!known && look->process == probes->process && !kymo_vec_push(&sites, (struct look_site){ .address = site->address }))) {
+		    (!known && look->process == probes->process &&
+		     !kymo_vec_push(&sites, (struct look_site){ .address = site->address }))) {
 			kymo_vec_deinit(&sites);
 			return false;
 		}
@@ -138,10 +143,12 @@ static bool lay_out(struct kymo_look *look)
 	return look->changes;
 }
 
-/* ---- what has become of it ------------------------------------------------------------------------------------------- */
+/* ---- what has become of it
+ * ------------------------------------------------------------------------------------------- */
 
 /* The gap that begins with this look, for this cause. */
-static bool note_out(struct kymo_look *look, struct look_site *known, const struct probe_site *site, enum kymo_gap_cause cause, size_t first_gap)
+static bool note_out(struct kymo_look *look, struct look_site *known, const struct probe_site *site,
+		     enum kymo_gap_cause cause, size_t first_gap)
 {
 	size_t at = first_gap;
 
@@ -151,7 +158,7 @@ static bool note_out(struct kymo_look *look, struct look_site *known, const stru
 		return true;
 	while (at < look->gaps.n && look->gaps.items[at].cause != cause)
 		at++;
-	if (at == look->gaps.n && at >= GAPS_MAX) {	/* the last one goes on */
+	if (at == look->gaps.n && at >= GAPS_MAX) { /* the last one goes on */
 		at--;
 		look->gaps.items[at].n = look->gaps.items[at].end ? 0 : look->gaps.items[at].n;
 		look->gaps.items[at].end = 0;
@@ -178,11 +185,12 @@ static bool note_back(struct kymo_look *look, struct look_site *known, uint64_t 
 	if (known->gap == NO_GAP)
 		return true;
 	gap = look->gaps.items[known->gap];
-	while (at < look->gaps.n && (look->gaps.items[at].cause != gap.cause || look->gaps.items[at].begin != gap.begin || look->gaps.items[at].end != tsc))
+	while (at < look->gaps.n && (look->gaps.items[at].cause != gap.cause ||
+				     look->gaps.items[at].begin != gap.begin || look->gaps.items[at].end != tsc))
 		at++;
 	if (gap.n <= 1 || look->gaps.n >= GAPS_MAX) {
 		look->gaps.items[known->gap].end = tsc;
-		if (at < look->gaps.n) {	/* of all that came back before it in this look: they are one gap */
+		if (at < look->gaps.n) { /* of all that came back before it in this look: they are one gap */
 			look->gaps.items[known->gap].n += look->gaps.items[at].n;
 			look->gaps.items[at].n = 0;
 		}
@@ -200,7 +208,8 @@ static bool note_back(struct kymo_look *look, struct look_site *known, uint64_t 
 	return kymo_vec_push(&look->gaps, gap);
 }
 
-static bool note(struct kymo_look *look, struct look_site *known, const struct probe_site *site, enum look_text text, uint64_t tsc, size_t first_gap)
+static bool note(struct kymo_look *look, struct look_site *known, const struct probe_site *site, enum look_text text,
+		 uint64_t tsc, size_t first_gap)
 {
 	if (text == LOOK_UNREAD)
 		return true;
@@ -209,7 +218,11 @@ static bool note(struct kymo_look *look, struct look_site *known, const struct p
 		return !known->is_out || note_back(look, known, tsc, first_gap);
 	if (known->is_out)
 		return true;
-	return note_out(look, known, site, text == LOOK_FILE ? KYMO_GAP_DROPPED : text == LOOK_OTHER ? KYMO_GAP_CHANGED : KYMO_GAP_BREAKPOINT, first_gap);
+	return note_out(look, known, site,
+			text == LOOK_FILE    ? KYMO_GAP_DROPPED
+			: text == LOOK_OTHER ? KYMO_GAP_CHANGED
+					     : KYMO_GAP_BREAKPOINT,
+			first_gap);
 }
 
 /* Guards are all there, or no sequence is used: a thread could be born with what its maker's says. */
@@ -237,7 +250,7 @@ static void lose_guards(struct kymo_look *look)
 	probes->state = probes->state == KYMO_PAD_RSEQ ? KYMO_PAD_LIVE : probes->state;
 	probes->has_guards = false;
 	probes->options.no_rseq = true;
-	kymo_error_destroy(probes_prepare_rings(probes));	/* where memory lacks the rings are as they were */
+	kymo_error_destroy(probes_prepare_rings(probes)); /* where memory lacks the rings are as they were */
 }
 
 static struct kymo_error *note_all(struct kymo_look *look, uint64_t tsc)
@@ -265,7 +278,8 @@ static struct kymo_error *note_all(struct kymo_look *look, uint64_t tsc)
 static bool is_any_torn(struct kymo_look *look)
 {
 	for (size_t i = 0; i < look->probes->sites.n; i++)
-		if (is_watched(look, &look->probes->sites.items[i]) && look_at_site(look, &look->probes->sites.items[i]) == LOOK_TORN)
+		if (is_watched(look, &look->probes->sites.items[i]) &&
+		    look_at_site(look, &look->probes->sites.items[i]) == LOOK_TORN)
 			return true;
 	return false;
 }
@@ -281,16 +295,19 @@ static bool learn_sites(struct kymo_look *look)
 			continue;
 		if (!kymo_vec_reserve(&look->sites, look->sites.n + 1))
 			return false;
-		memmove(&look->sites.items[at + 1], &look->sites.items[at], (look->sites.n - at) * sizeof(*look->sites.items));
+		memmove(&look->sites.items[at + 1], &look->sites.items[at],
+			(look->sites.n - at) * sizeof(*look->sites.items));
 		look->sites.items[at] = (struct look_site){ .address = site->address };
 		look->sites.n++;
 	}
 	return true;
 }
 
-/* ---- in again --------------------------------------------------------------------------------------------------------- */
+/* ---- in again
+ * --------------------------------------------------------------------------------------------------------- */
 
-/* The sites that are out and whose text is the file's are pending from here on. Guards stay out: sequences are not used any more. */
+/* The sites that are out and whose text is the file's are pending from here on. Guards stay out: sequences are not used
+ * any more. */
 static size_t revive(struct kymo_look *look)
 {
 	struct kymo_probes *probes = look->probes;
@@ -299,15 +316,17 @@ static size_t revive(struct kymo_look *look)
 	for (size_t i = 0; i < probes->sites.n; i++) {
 		struct probe_site *site = &probes->sites.items[i];
 		const struct look_site *known = find(look, site->address);
-		size_t size = site->plan.lock_size > site->plan.patch_size ? site->plan.lock_size : site->plan.patch_size;
+		size_t size =
+			site->plan.lock_size > site->plan.patch_size ? site->plan.lock_size : site->plan.patch_size;
 
 		if (!site->installed || !known || !known->is_out || !known->is_file)
 			continue;
 		for (enum probe_text_mark mark = 0; mark < N_TEXT_MARKS; mark++)
-			probe_text_mark(&probes->text, mark, site->address, size, false);	/* clearing takes no memory */
+			probe_text_mark(&probes->text, mark, site->address, size, false); /* clearing takes no memory */
 		site->installed = false;
 		site->is_retired = site->is_guard;
-		site->is_revived = !site->is_guard && !site->behind;	/* a pad of another recording's behind it may be gone */
+		site->is_revived =
+			!site->is_guard && !site->behind; /* a pad of another recording's behind it may be gone */
 		n += !site->is_guard;
 	}
 	return n;
@@ -358,7 +377,8 @@ static struct kymo_error *put_in_again(struct kymo_look *look, uint64_t *stopped
 	return error;
 }
 
-/* ---- for the recorder --------------------------------------------------------------------------------------------------- */
+/* ---- for the recorder
+ * --------------------------------------------------------------------------------------------------- */
 
 static struct kymo_error *look_closely(struct kymo_look *look, uint64_t tsc, uint64_t *stopped_ns_ret)
 {
@@ -376,7 +396,7 @@ static struct kymo_error *look_closely(struct kymo_look *look, uint64_t tsc, uin
 	if (!learn_sites(look))
 		return &kymo_error_no_memory;
 	error = note_all(look, tsc);
-	if (look->size)	/* else nothing was laid out */
+	if (look->size) /* else nothing was laid out */
 		memcpy(look->seen, look->now, look->size);
 	look->is_seen = !error;
 	return error;

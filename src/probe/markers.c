@@ -25,10 +25,12 @@ void probe_marker_arguments(const struct kymo_marker *marker, struct kymo_probe_
 	event->format = (char *)marker->format;
 }
 
-static struct kymo_error *add_marker(struct kymo_probes *probes, const struct probe_meaning *meaning, const struct kymo_marker *marker)
+static struct kymo_error *add_marker(struct kymo_probes *probes, const struct probe_meaning *meaning,
+				     const struct kymo_marker *marker)
 {
 	struct probe_module *module = &probes->modules.items[meaning->module];
-	kymo_cleanup_free char *name = kymo_marker_event_name(module->path, marker->is_sdt, marker->provider, marker->name);
+	kymo_cleanup_free char *name =
+		kymo_marker_event_name(module->path, marker->is_sdt, marker->provider, marker->name);
 	char place[300];
 	struct probe_wish wish = { .vaddr = marker->place, .place = place, .name = name, .marker = marker };
 	struct kymo_error *error;
@@ -51,7 +53,8 @@ struct known {
 	size_t n;
 };
 
-static struct kymo_error *know(struct kymo_probes *probes, size_t module_at, const struct kymo_function *function, struct known *known)
+static struct kymo_error *know(struct kymo_probes *probes, size_t module_at, const struct kymo_function *function,
+			       struct known *known)
 {
 	struct kymo_code *code;
 	struct kymo_error *error = probes_code(probes, module_at, &code);
@@ -66,7 +69,8 @@ static struct kymo_error *know(struct kymo_probes *probes, size_t module_at, con
 }
 
 /* A note may lie: its NOP may be the end of another instruction. What is in no known function can't be told. */
-static struct kymo_error *begins_instruction(struct kymo_probes *probes, size_t module_at, uint64_t vaddr, struct known *known, bool *ret)
+static struct kymo_error *begins_instruction(struct kymo_probes *probes, size_t module_at, uint64_t vaddr,
+					     struct known *known, bool *ret)
 {
 	struct kymo_module *module = probes->modules.items[module_at].module;
 	const struct kymo_function *function = kymo_module_function_at(module, vaddr);
@@ -80,18 +84,20 @@ static struct kymo_error *begins_instruction(struct kymo_probes *probes, size_t 
 	return NULL;
 }
 
-static struct kymo_error *add_switch(struct kymo_probes *probes, const struct probe_meaning *meaning, const struct kymo_marker_switch *wanted,
-				     struct known *known)
+static struct kymo_error *add_switch(struct kymo_probes *probes, const struct probe_meaning *meaning,
+				     const struct kymo_marker_switch *wanted, struct known *known)
 {
 	bool is_one = true;
-	struct kymo_error *error = wanted->site ? begins_instruction(probes, meaning->module, wanted->site, known, &is_one) : NULL;
+	struct kymo_error *error =
+		wanted->site ? begins_instruction(probes, meaning->module, wanted->site, known, &is_one) : NULL;
 
 	if (error)
 		return error;
 	if (is_one)
 		return probes_add_switch(probes, meaning->module, wanted);
 	probes->refused[meaning->spec].tried++;
-	return probes_refuse_place(probes, meaning->spec, meaning->module, false, wanted->name, "its site is no instruction of a known function");
+	return probes_refuse_place(probes, meaning->spec, meaning->module, false, wanted->name,
+				   "its site is no instruction of a known function");
 }
 
 struct kymo_error *probes_resolve_marker(struct kymo_probes *probes, const struct probe_meaning *meaning)
@@ -118,17 +124,19 @@ struct kymo_error *probes_resolve_marker(struct kymo_probes *probes, const struc
 	return error;
 }
 
-/* ---- where they are ---------------------------------------------------------------------------------------------------- */
+/* ---- where they are
+ * ---------------------------------------------------------------------------------------------------- */
 
-/* The places of SDT probes are single bytes, which no recording has to itself: a jump there is made of what is behind them, too. */
+/* The places of SDT probes are single bytes, which no recording has to itself: a jump there is made of what is behind
+ * them, too. */
 static bool mark_module(const struct probe_module *module, const struct kymo_marker_list *list, struct probe_text *text)
 {
 	for (size_t i = 0; i < list->n_switches; i++) {
 		uint64_t site = module->bias + list->switches[i].site;
 
-		if (list->switches[i].site &&
-		    (!probe_text_mark(text, TEXT_LOCKED, site, KYMO_JUMP_SIZE, true) || !probe_text_mark(text, TEXT_UNSTEADY, site, KYMO_JUMP_SIZE, true) ||
-		     !probe_text_mark(text, TEXT_SWITCH, site, KYMO_JUMP_SIZE, true)))
+		if (list->switches[i].site && (!probe_text_mark(text, TEXT_LOCKED, site, KYMO_JUMP_SIZE, true) ||
+					       !probe_text_mark(text, TEXT_UNSTEADY, site, KYMO_JUMP_SIZE, true) ||
+					       !probe_text_mark(text, TEXT_SWITCH, site, KYMO_JUMP_SIZE, true)))
 			return false;
 	}
 	for (size_t i = 0; i < list->n; i++) {
@@ -150,7 +158,7 @@ bool probes_mark_markers(const struct kymo_probes *probes, struct probe_text *te
 		struct kymo_error *error = has_none ? NULL : probe_cached_markers(module->file, &list);
 
 		if (error || has_none)
-			kymo_error_destroy(error);	/* notes that nobody can read are nobody's markers */
+			kymo_error_destroy(error); /* notes that nobody can read are nobody's markers */
 		else if (!mark_module(module, list, text))
 			return false;
 	}
@@ -172,7 +180,8 @@ char *probes_marker_at(const struct kymo_probes *probes, size_t module, uint64_t
 	return name;
 }
 
-/* ---- names that nobody has ---------------------------------------------------------------------------------------------- */
+/* ---- names that nobody has
+ * ---------------------------------------------------------------------------------------------- */
 
 /* "libc:setjmp, …": some that there are. */
 static size_t tell_markers(struct kymo_probes *probes, char *out, size_t size)
@@ -192,8 +201,8 @@ static size_t tell_markers(struct kymo_probes *probes, char *out, size_t size)
 			if (n++ == NAMES_SHOWN)
 				used += (size_t)snprintf(out + used, size - used, ", …");
 			else
-				used += (size_t)snprintf(out + used, size - used, "%s%s:%s", n > 1 ? ", " : "", marker->provider,
-							 marker->name);
+				used += (size_t)snprintf(out + used, size - used, "%s%s:%s", n > 1 ? ", " : "",
+							 marker->provider, marker->name);
 		}
 	}
 	return n;
@@ -205,7 +214,9 @@ struct kymo_error *probes_no_such_marker(struct kymo_probes *probes, const char 
 	char names[600];
 
 	if (!tell_markers(probes, names, sizeof(names)))
-		return kymo_error_create(KYMO_ERROR_NOT_FOUND, "process %d has no marker '%s': none of its files has any", pid, glob);
-	return kymo_error_create(KYMO_ERROR_NOT_FOUND, "process %d has no marker '%s'; it has %s ('kymo list %d' shows all)", pid, glob,
+		return kymo_error_create(KYMO_ERROR_NOT_FOUND,
+					 "process %d has no marker '%s': none of its files has any", pid, glob);
+	return kymo_error_create(KYMO_ERROR_NOT_FOUND,
+				 "process %d has no marker '%s'; it has %s ('kymo list %d' shows all)", pid, glob,
 				 names, pid);
 }

@@ -1,8 +1,10 @@
 /*
  * Text that somebody else has changed under a jump: a uprobe of the kernel's that comes or goes.
  *
- * The kernel goes by the file. It writes int3 over the first byte of the instruction, runs a copy of the file's instruction, goes on behind it, and puts the file's first byte back when the uprobe leaves, if
- * the int3 is there still (kernel/events/uprobes.c: verify_opcode()). The rest of a longer jump is in the way of that. docs/design/coexisting.md has the states.
+ * The kernel goes by the file. It writes int3 over the first byte of the instruction, runs a copy of the file's
+ * instruction, goes on behind it, and puts the file's first byte back when the uprobe leaves, if the int3 is there
+ * still (kernel/events/uprobes.c: verify_opcode()). The rest of a longer jump is in the way of that.
+ * docs/design/coexisting.md has the states.
  */
 #include <string.h>
 
@@ -13,9 +15,10 @@
 #include "probe/remains.h"
 
 #define BREAKPOINT 0xcc
-#define SHORT_REACH 160	/* from a short jump to the end of the jump that it leads to */
+#define SHORT_REACH 160 /* from a short jump to the end of the jump that it leads to */
 
-/* ---- what is there ------------------------------------------------------------------------------------------------- */
+/* ---- what is there -------------------------------------------------------------------------------------------------
+ */
 
 /* Bytes that the look may not have read. */
 static bool bytes_near(struct kymo_look *look, uint64_t address, uint8_t *out, size_t size)
@@ -23,12 +26,14 @@ static bool bytes_near(struct kymo_look *look, uint64_t address, uint8_t *out, s
 	return look_bytes(look, address, out, size) || !kymo_process_read(look->process, address, out, size);
 }
 
-/* Where the second jump of an evicted neighbour is, which the short one at the site leads to; 0: it is none. The distance may be a byte that stays. */
+/* Where the second jump of an evicted neighbour is, which the short one at the site leads to; 0: it is none. The
+ * distance may be a byte that stays. */
 static uint64_t near_jump(struct kymo_look *look, const struct probe_site *site)
 {
 	uint8_t hop[KYMO_SHORT_JUMP_SIZE];
 
-	if (site->plan.tactic != KYMO_TACTIC_NEIGHBOUR || site->plan.is_evicted || !bytes_near(look, site->address, hop, sizeof(hop)))
+	if (site->plan.tactic != KYMO_TACTIC_NEIGHBOUR || site->plan.is_evicted ||
+	    !bytes_near(look, site->address, hop, sizeof(hop)))
 		return 0;
 	return kymo_short_jump_target(site->address, hop);
 }
@@ -76,7 +81,7 @@ static bool is_chained(struct kymo_look *look, const struct probe_site *site)
 
 	if (error) {
 		kymo_error_destroy(error);
-		return true;	/* it is not known to be out */
+		return true; /* it is not known to be out */
 	}
 	is = !probes_others_leave_out(look->probes, &others, site);
 	probes_others_deinit(&others);
@@ -85,7 +90,8 @@ static bool is_chained(struct kymo_look *look, const struct probe_site *site)
 
 static bool is_breakpoint(const struct probe_site *site, const uint8_t *now, const uint8_t *patch)
 {
-	return now[0] != patch[0] && now[0] != site->plan.original[0] && probe_is_breakpoint(now[0], site->plan.original[0]);
+	return now[0] != patch[0] && now[0] != site->plan.original[0] &&
+	       probe_is_breakpoint(now[0], site->plan.original[0]);
 }
 
 /* The file's bytes but for breakpoints that are somebody else's. */
@@ -98,7 +104,8 @@ static bool is_file_behind(const struct probe_site *site, const uint8_t *now, co
 }
 
 /* The first byte is the file's, and the rest is not: whether that is the rest of a jump. */
-static bool is_rest_of_jump(struct kymo_look *look, const struct probe_site *site, const uint8_t *now, const uint8_t *patch)
+static bool is_rest_of_jump(struct kymo_look *look, const struct probe_site *site, const uint8_t *now,
+			    const uint8_t *patch)
 {
 	uint8_t jump[KYMO_JUMP_SIZE];
 
@@ -111,7 +118,8 @@ static bool is_rest_of_jump(struct kymo_look *look, const struct probe_site *sit
 	return leads_to_kymo(look, kymo_jump_target(site->address, jump));
 }
 
-static enum look_text classify(struct kymo_look *look, const struct probe_site *site, const uint8_t *now, size_t size, const uint8_t *patch)
+static enum look_text classify(struct kymo_look *look, const struct probe_site *site, const uint8_t *now, size_t size,
+			       const uint8_t *patch)
 {
 	const bool is_plain = site->link == site->address;
 	uint64_t target = is_plain ? kymo_jump_target(site->address, now) : 0;
@@ -126,14 +134,14 @@ static enum look_text classify(struct kymo_look *look, const struct probe_site *
 		return now[0] != BREAKPOINT || is_file_behind(site, now, patch) ? LOOK_YIELDED : LOOK_TORN;
 	if (now[0] == site->plan.original[0] && is_rest_of_jump(look, site, now, patch))
 		return LOOK_TORN;
-	if (!is_plain && !memcmp(now, patch, site->plan.patch_size))	/* what it relies on has changed */
+	if (!is_plain && !memcmp(now, patch, site->plan.patch_size)) /* what it relies on has changed */
 		return LOOK_TORN;
 	if (is_plain && now[0] == patch[0]) {
 		size_t kept = 0;
 
 		for (size_t i = 1; i < KYMO_JUMP_SIZE; i++)
 			kept += now[i] == patch[i] || now[i] == BREAKPOINT;
-		return kept == KYMO_JUMP_SIZE - 1 ? LOOK_TORN : LOOK_OTHER;	/* a breakpoint in the midst of it */
+		return kept == KYMO_JUMP_SIZE - 1 ? LOOK_TORN : LOOK_OTHER; /* a breakpoint in the midst of it */
 	}
 	return LOOK_OTHER;
 }
@@ -155,11 +163,12 @@ enum look_text look_at_site(struct kymo_look *look, const struct probe_site *sit
 	return classify(look, site, now, size, patch);
 }
 
-/* ---- mending --------------------------------------------------------------------------------------------------------- */
+/* ---- mending
+ * --------------------------------------------------------------------------------------------------------- */
 
 struct torn {
 	const struct probe_site *site;
-	bool is_whole;	/* its jump is in order, but for bytes that another one is about to lose */
+	bool is_whole; /* its jump is in order, but for bytes that another one is about to lose */
 };
 
 struct torn_list {
@@ -179,11 +188,13 @@ static bool add_dependents(struct kymo_look *look, const struct probe_site *site
 {
 	for (size_t i = 0; i < look->probes->sites.n; i++) {
 		const struct probe_site *other = &look->probes->sites.items[i];
-		uint64_t near = other->installed && other->address + SHORT_REACH > site->address && other->address < site->address + SHORT_REACH ?
-					near_jump(look, other) : 0;
+		uint64_t near = other->installed && other->address + SHORT_REACH > site->address &&
+						other->address < site->address + SHORT_REACH
+					? near_jump(look, other)
+					: 0;
 
-		if (near && near - site->address < site->plan.patch_size && look_at_site(look, other) == LOOK_JUMP && !has(list, other) &&
-		    !kymo_vec_push(&list->items, (struct torn){ other, true }))
+		if (near && near - site->address < site->plan.patch_size && look_at_site(look, other) == LOOK_JUMP &&
+		    !has(list, other) && !kymo_vec_push(&list->items, (struct torn){ other, true }))
 			return false;
 	}
 	return true;
@@ -235,7 +246,7 @@ static struct kymo_error *mend_stopped(struct kymo_look *look)
 	struct torn_list list = { .items = { 0 } };
 	struct kymo_error *error = NULL;
 
-	look_read(look);	/* what it is now: the kernel, or another recorder, may have been there meanwhile */
+	look_read(look); /* what it is now: the kernel, or another recorder, may have been there meanwhile */
 	if (!gather(look, &list))
 		error = &kymo_error_no_memory;
 	if (list.items.n)
@@ -244,8 +255,10 @@ static struct kymo_error *mend_stopped(struct kymo_look *look)
 		int err = mend(look, &list.items.items[i]);
 
 		if (err)
-			error = kymo_error_errno(err, "cannot give the code at %s its own bytes back under a breakpoint of another tool's",
-						 probes_site_name(list.items.items[i].site));
+			error = kymo_error_errno(
+				err,
+				"cannot give the code at %s its own bytes back under a breakpoint of another tool's",
+				probes_site_name(list.items.items[i].site));
 	}
 	kymo_vec_deinit(&list.items);
 	return error;

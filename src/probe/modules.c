@@ -6,7 +6,6 @@
 #include "base/page.h"
 #include "probe/probes.h"
 
-
 static bool is_same_file(const struct probe_module *module, const struct kymo_map *map)
 {
 	return module->inode == map->inode && module->major == map->major && module->minor == map->minor;
@@ -15,8 +14,8 @@ static bool is_same_file(const struct probe_module *module, const struct kymo_ma
 bool probes_is_known(const struct kymo_probes *probes, const struct kymo_map *map)
 {
 	for (size_t i = 0; i < probes->modules.n; i++)
-		if (!probes->modules.items[i].is_gone && is_same_file(&probes->modules.items[i], map) && map->start >= probes->modules.items[i].low &&
-		    map->end <= probes->modules.items[i].high)
+		if (!probes->modules.items[i].is_gone && is_same_file(&probes->modules.items[i], map) &&
+		    map->start >= probes->modules.items[i].low && map->end <= probes->modules.items[i].high)
 			return true;
 	return false;
 }
@@ -60,7 +59,8 @@ struct kymo_error *probes_open_module(struct kymo_probes *probes, const struct k
 
 	if (map->shared && map->writable)
 		return kymo_error_create(KYMO_ERROR_UNSAFE,
-					 "%s is mapped shared and writable: other processes would see the change", map->path);
+					 "%s is mapped shared and writable: other processes would see the change",
+					 map->path);
 	error = kymo_open_mapped(kymo_process_pid(probes->process), map, &fd);
 	if (!error)
 		error = probe_cache_get(probe_events_cache(probes->options.events), fd, map->path, &module.file);
@@ -73,7 +73,7 @@ struct kymo_error *probes_open_module(struct kymo_probes *probes, const struct k
 		return &kymo_error_no_memory;
 	}
 	if (kymo_module_bias(module.module, map->start, map->offset, &module.bias)) {
-		if (is_loaded(probes, map)) {	/* the program looks at its own file: nothing runs there */
+		if (is_loaded(probes, map)) { /* the program looks at its own file: nothing runs there */
 			probes_module_deinit(probes, &module);
 			return NULL;
 		}
@@ -94,7 +94,8 @@ struct kymo_error *probes_open_module(struct kymo_probes *probes, const struct k
 struct kymo_error *probes_open_address(struct kymo_probes *probes, uint64_t address)
 {
 	struct probe_module module = { .path = strdup(KYMO_JIT_PATH) };
-	struct kymo_error *error = module.path ? kymo_jit_open(probes->process, address, &module.jit) : &kymo_error_no_memory;
+	struct kymo_error *error =
+		module.path ? kymo_jit_open(probes->process, address, &module.jit) : &kymo_error_no_memory;
 
 	if (error) {
 		free(module.path);
@@ -120,7 +121,8 @@ struct kymo_error *probes_code(struct kymo_probes *probes, size_t i, struct kymo
 	return error;
 }
 
-bool probes_read_object(struct kymo_probes *probes, const struct kymo_map *map, const char *name, void *data, size_t size)
+bool probes_read_object(struct kymo_probes *probes, const struct kymo_map *map, const char *name, void *data,
+			size_t size)
 {
 	kymo_cleanup_close int fd = -1;
 	struct probe_cache *cache = probe_events_cache(probes->options.events);

@@ -195,8 +195,12 @@ static bool is_free(const struct offline_file *file, const struct kymo_offline_p
 /* The kernel sets no uprobes in such a mapping, and does not say so (kernel/events/uprobes.c: valid_vma()). */
 static void warn_of_map(struct kymo_offline *offline, pid_t pid, const struct kymo_map *map)
 {
-	offline_warn(offline, "process %d has mapped %s %s, where the kernel sets no probes: what runs there is not recorded", pid, map->path,
-		     !map->shared ? "writable" : map->writable ? "shared and writable" : "shared");
+	offline_warn(offline,
+		     "process %d has mapped %s %s, where the kernel sets no probes: what runs there is not recorded",
+		     pid, map->path,
+		     !map->shared    ? "writable"
+		     : map->writable ? "shared and writable"
+				     : "shared");
 }
 
 /* Whether another recording has anything in the process. */
@@ -227,9 +231,10 @@ static struct kymo_error *check_map(struct kymo_offline *offline, size_t first, 
 		if (is_free(&offline->files.items[place->file], place, map, memory))
 			continue;
 		snprintf(reason, sizeof(reason), "process %d has other code at it than the file: %s", pid,
-			 is_recorded(maps) ? "another kymo records that process, and the kernel's breakpoint would break it; wait for that "
-					     "recording's end, or leave this location out" :
-					     "a debugger or something else has changed it there");
+			 is_recorded(maps) ? "another kymo records that process, and the kernel's breakpoint would "
+					     "break it; wait for that "
+					     "recording's end, or leave this location out"
+					   : "a debugger or something else has changed it there");
 		error = kymo_offline_refuse(offline, i, reason);
 	}
 	return error;

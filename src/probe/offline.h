@@ -10,7 +10,7 @@
 struct kymo_offline;
 
 enum kymo_offline_kind {
-	KYMO_OFFLINE_PLACE,		/* an instruction; of a return, the one by which the function is left */
+	KYMO_OFFLINE_PLACE, /* an instruction; of a return, the one by which the function is left */
 	/* of a return: a jump to another function, so that what is returned is not known */
 	KYMO_OFFLINE_TAIL,
 	/* of a return: the function's first; to be recorded when it has come back to its caller */
@@ -19,14 +19,14 @@ enum kymo_offline_kind {
 
 /* A place, and what is recorded there. An event of a return may have several. */
 struct kymo_offline_place {
-	size_t event;			/* index in the table of events */
-	size_t spec, file;		/* indexes */
-	uint64_t offset;		/* in the file */
-	uint8_t length;			/* of the instruction */
+	size_t event;      /* index in the table of events */
+	size_t spec, file; /* indexes */
+	uint64_t offset;   /* in the file */
+	uint8_t length;    /* of the instruction */
 	enum kymo_offline_kind kind;
-	bool exact;			/* named without a glob: leaving it out is an error */
+	bool exact; /* named without a glob: leaving it out is an error */
 	bool is_refused;
-	bool may_be_data;		/* nothing is known to lead there, or it was not looked at whether something does */
+	bool may_be_data; /* nothing is known to lead there, or it was not looked at whether something does */
 };
 
 /* `specs` and `events` must outlive the result. `warn` as in struct kymo_probes_options. */
@@ -60,7 +60,8 @@ struct kymo_error *kymo_offline_check_all(struct kymo_offline *offline, size_t f
 /* All places so far. Grows only; items move when it does. */
 const struct kymo_offline_place *kymo_offline_places(const struct kymo_offline *offline, size_t *n);
 
-/* Whether the program reads bytes of any of the places, which breakpoints would change. The files are decoded for this. */
+/* Whether the program reads bytes of any of the places, which breakpoints would change. The files are decoded for this.
+ */
 struct kymo_error *kymo_offline_are_read(struct kymo_offline *offline, bool *ret);
 
 /* A descriptor of file `i`, and its path; both stay the table's. */

@@ -183,13 +183,14 @@ static struct kymo_error *add_caller(struct kymo_offline *offline, const struct 
 	size_t n = offline->places.n;
 	struct kymo_error *error = add_place(offline, meaning, vaddr, name, true);
 
-	if (error || offline->places.n == n)	/* refused */
+	if (error || offline->places.n == n) /* refused */
 		return error;
 	offline->places.items[offline->places.n - 1].kind = KYMO_OFFLINE_CALLER;
-	offline_warn(offline,
-		     "kymo cannot tell every location where %s returns (%s), so the kernel puts a return address of its own "
-		     "on the stack; an exception that is thrown through it ends the program",
-		     name, why);
+	offline_warn(
+		offline,
+		"kymo cannot tell every location where %s returns (%s), so the kernel puts a return address of its own "
+		"on the stack; an exception that is thrown through it ends the program",
+		name, why);
 	return NULL;
 }
 
@@ -272,7 +273,8 @@ static struct kymo_error *add_inner_place(struct kymo_offline *offline, const st
 		return add_place(offline, meaning, vaddr, name, false);
 	offline->states[meaning->spec].n_tried++;
 	return offline_refuse(offline, meaning->spec, meaning->exact, file->path, name,
-			      err ? "it is not known where the function's instructions begin" : "it lies inside of an instruction");
+			      err ? "it is not known where the function's instructions begin"
+				  : "it lies inside of an instruction");
 }
 
 /* ---- a spec in a file ------------------------------------------------------------------------------------------- */
@@ -319,7 +321,8 @@ static struct kymo_error *resolve_target(struct kymo_offline *offline, const str
 	probe_target_place(spec, target, place, sizeof(place));
 	if (target->refusal) {
 		offline->states[meaning.spec].n_tried++;
-		return offline_refuse(offline, meaning.spec, meaning.exact, offline->files.items[meaning.file].path, place, target->refusal);
+		return offline_refuse(offline, meaning.spec, meaning.exact, offline->files.items[meaning.file].path,
+				      place, target->refusal);
 	}
 	error = probe_check_offset(spec, offline->files.items[meaning.file].module, target->vaddr);
 	if (error)
@@ -333,7 +336,8 @@ static struct kymo_error *resolve_target(struct kymo_offline *offline, const str
 	return add_place(offline, &meaning, vaddr, place, true);
 }
 
-static struct kymo_error *resolve_targets(struct kymo_offline *offline, const struct meaning *meaning, const struct probe_targets *targets)
+static struct kymo_error *resolve_targets(struct kymo_offline *offline, const struct meaning *meaning,
+					  const struct probe_targets *targets)
 {
 	struct kymo_error *error = NULL;
 
@@ -344,7 +348,8 @@ static struct kymo_error *resolve_targets(struct kymo_offline *offline, const st
 	return error;
 }
 
-static void tell_overloads(struct kymo_offline *offline, const struct kymo_spec *spec, const struct kymo_symbol *const *found, size_t n)
+static void tell_overloads(struct kymo_offline *offline, const struct kymo_spec *spec,
+			   const struct kymo_symbol *const *found, size_t n)
 {
 	char text[1300];
 

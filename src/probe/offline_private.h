@@ -11,7 +11,7 @@
 
 struct offline_id {
 	uint32_t major, minor;
-	uint64_t inode;			/* 0: none */
+	uint64_t inode; /* 0: none */
 };
 
 struct offline_file {
@@ -20,13 +20,13 @@ struct offline_file {
 	int fd;
 	char *path;
 	struct kymo_module *module;
-	struct kymo_code *code;		/* made for specs of every instruction */
-	bool *resolved;			/* per spec: its places in this file are known */
+	struct kymo_code *code; /* made for specs of every instruction */
+	bool *resolved;         /* per spec: its places in this file are known */
 };
 
 /* Of one spec. */
 struct offline_spec {
-	struct offline_id id;		/* of the file that its name leads to from here */
+	struct offline_id id; /* of the file that its name leads to from here */
 	bool is_met;
 	size_t n_refused, n_tried;
 	char reasons[1024];

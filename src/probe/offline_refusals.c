@@ -64,8 +64,10 @@ struct kymo_error *kymo_offline_tell_refused(struct kymo_offline *offline)
 						 "none of the %zu %s that match %s can be probed safely: %s",
 						 state->n_tried, what, spec->text, state->reasons);
 		if (state->n_refused)
-			offline_warn(offline, "skipped %zu of %zu %s that match %s and cannot be probed safely (%s%s%s)", state->n_refused,
-				     state->n_tried, what, spec->text, state->n_refused > 1 ? "first: " : "", state->reasons,
+			offline_warn(offline,
+				     "skipped %zu of %zu %s that match %s and cannot be probed safely (%s%s%s)",
+				     state->n_refused, state->n_tried, what, spec->text,
+				     state->n_refused > 1 ? "first: " : "", state->reasons,
 				     state->n_refused > REASONS_SHOWN ? "; …" : "");
 		state->n_refused = state->n_tried = 0;
 		state->reasons[0] = '\0';

@@ -1,6 +1,7 @@
 /*
- * Other recordings of the same process. Their journals tell what they have changed; links and the words `next` tell in what order pads of the same place
- * run (wire/shared.h). All of it is the target's memory, so it is looked at with the same distrust as the target.
+ * Other recordings of the same process. Their journals tell what they have changed; links and the words `next` tell in
+ * what order pads of the same place run (wire/shared.h). All of it is the target's memory, so it is looked at with the
+ * same distrust as the target.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +45,8 @@ bool probes_others_remember(const struct probe_others *others, struct kymo_probe
 {
 	probes->seen.n = 0;
 	for (size_t i = 0; i < others->n; i++)
-		if (!kymo_vec_push(&probes->seen, (struct probe_seen){ others->items[i].inode, others->items[i].header.generation }))
+		if (!kymo_vec_push(&probes->seen,
+				   (struct probe_seen){ others->items[i].inode, others->items[i].header.generation }))
 			return false;
 	return true;
 }
@@ -83,7 +85,8 @@ static bool is_dormant(const struct kymo_probes *probes, const struct kymo_remai
 	const struct kymo_wire_site *site = &other->sites[index];
 	uint8_t now[KYMO_WIRE_PATCH_MAX];
 
-	return index < other->header.n_installed && !(site->flags & KYMO_WIRE_STANDBY) && site->patch_size <= sizeof(now) &&
+	return index < other->header.n_installed && !(site->flags & KYMO_WIRE_STANDBY) &&
+	       site->patch_size <= sizeof(now) &&
 	       (kymo_process_read(probes->process, site->address, now, site->patch_size) ||
 		!memcmp(now, site->original, site->patch_size));
 }
@@ -104,29 +107,35 @@ bool probes_others_mark(const struct kymo_probes *probes, const struct probe_oth
 	return true;
 }
 
-bool probes_others_have(const struct kymo_probes *probes, const struct probe_others *others, uint64_t address, size_t size)
+bool probes_others_have(const struct kymo_probes *probes, const struct probe_others *others, uint64_t address,
+			size_t size)
 {
 	for (size_t i = 0; i < others->n; i++)
 		for (size_t k = 0; k < others->items[i].n_sites; k++) {
 			const struct kymo_wire_site *site = &others->items[i].sites[k];
 			size_t taken = site->lock_size > site->patch_size ? site->lock_size : site->patch_size;
 
-			if (site->address < address + size && address < site->address + taken && !is_dormant(probes, &others->items[i], k))
+			if (site->address < address + size && address < site->address + taken &&
+			    !is_dormant(probes, &others->items[i], k))
 				return true;
 		}
 	return false;
 }
 
-const struct kymo_wire_site *probes_others_head(const struct kymo_probes *probes, const struct probe_others *others, uint64_t address)
+const struct kymo_wire_site *probes_others_head(const struct kymo_probes *probes, const struct probe_others *others,
+						uint64_t address)
 {
 	for (size_t i = 0; i < others->n; i++)
 		for (size_t k = 0; k < others->items[i].n_sites; k++) {
 			const struct kymo_wire_site *site = &others->items[i].sites[k];
 			uint8_t now[KYMO_WIRE_PATCH_MAX];
 
-			if (site->address != address || site->flags & (KYMO_WIRE_GUARD | KYMO_WIRE_SWITCH) || site->patch_size > sizeof(now) ||
+			if (site->address != address || site->flags & (KYMO_WIRE_GUARD | KYMO_WIRE_SWITCH) ||
+			    site->patch_size > sizeof(now) ||
 			    probe_jump_at(probes->process, site->link) != site->entry ||
-			    !probe_leads_to_link(probes->process, address, site->patch_size, site->link))	/* planned anew: an entry of the same short patch is there still */
+			    !probe_leads_to_link(
+				    probes->process, address, site->patch_size,
+				    site->link)) /* planned anew: an entry of the same short patch is there still */
 				continue;
 			if (!kymo_process_read(probes->process, address, now, site->patch_size) &&
 			    !memcmp(now, site->patched, site->patch_size))
@@ -145,7 +154,8 @@ static const struct kymo_wire_site *entry_within(const struct probe_others *othe
 	return NULL;
 }
 
-bool probes_others_leave_out(const struct kymo_probes *probes, const struct probe_others *others, const struct probe_site *site)
+bool probes_others_leave_out(const struct kymo_probes *probes, const struct probe_others *others,
+			     const struct probe_site *site)
 {
 	const struct kymo_wire_site *at = probes_others_head(probes, others, site->address);
 
@@ -163,7 +173,8 @@ bool probes_others_are_busy_at(const struct kymo_probes *probes, const struct pr
 {
 	for (size_t i = 0; i < others->n; i++)
 		for (size_t k = 0; k < others->items[i].n_sites; k++)
-			if (others->items[i].sites[k].address == address && !(others->items[i].sites[k].flags & (KYMO_WIRE_GUARD | KYMO_WIRE_SWITCH)) &&
+			if (others->items[i].sites[k].address == address &&
+			    !(others->items[i].sites[k].flags & (KYMO_WIRE_GUARD | KYMO_WIRE_SWITCH)) &&
 			    !is_dormant(probes, &others->items[i], k))
 				return true;
 	return false;
@@ -175,7 +186,8 @@ bool probes_others_rely_on(const struct probe_others *others, uint64_t address, 
 		for (size_t k = 0; k < others->items[i].n_sites; k++) {
 			const struct kymo_wire_site *site = &others->items[i].sites[k];
 
-			if (site->address != address && site->address < address + size && address < site->address + site->lock_size)
+			if (site->address != address && site->address < address + size &&
+			    address < site->address + site->lock_size)
 				return true;
 		}
 	return false;

@@ -1,8 +1,10 @@
 /*
- * Plans for sites, addresses for their pads, and the pads themselves: from addresses to everything that is written later.
+ * Plans for sites, addresses for their pads, and the pads themselves: from addresses to everything that is written
+ * later.
  *
- * Sites are planned from high addresses to low ones, because a pun relies on bytes behind it: when it is planned those are known, changed or not, and stay. Each
- * pad is emitted at once, so that the next plan knows the bytes of this one's jump.
+ * Sites are planned from high addresses to low ones, because a pun relies on bytes behind it: when it is planned those
+ * are known, changed or not, and stay. Each pad is emitted at once, so that the next plan knows the bytes of this one's
+ * jump.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,25 +18,29 @@
 #include "probe/placing.h"
 #include "probe/switches.h"
 
-#define SPREAD ((uint64_t)512 << 20)	/* sites of one region lie within this; the rest of ±2 GiB is for finding a hole */
+#define SPREAD \
+	((uint64_t)512 << 20) /* sites of one region lie within this; the rest of ±2 GiB is for finding a hole \
+			       */
 #define REACH ((uint64_t)0x7fff0000)
 #define REGION_MAX ((uint64_t)64 << 20)
 #define MIDDLE ((uint64_t)12 << 20)
-#define KEEP_CLEAR ((uint64_t)256 << 20)	/* above the heap, below the stack */
+#define KEEP_CLEAR ((uint64_t)256 << 20) /* above the heap, below the stack */
 /*
- * The same of trampolines, which have no choice of their addresses: an entry without a pun gets a jump that another tool's breakpoint does not survive. Beyond it brk() may
- * fail, and the C library maps memory in its place.
+ * The same of trampolines, which have no choice of their addresses: an entry without a pun gets a jump that another
+ * tool's breakpoint does not survive. Beyond it brk() may fail, and the C library maps memory in its place.
  */
 #define HEAP_TO_GROW ((uint64_t)32 << 20)
-#define HEAP_TO_COME ((uint64_t)1 << 20)	/* of a program that has none yet */
+#define HEAP_TO_COME ((uint64_t)1 << 20) /* of a program that has none yet */
 #define LOWEST ((uint64_t)1 << 20)
-#define HIGHEST ((uint64_t)0x7ffffffff000)	/* arch/x86/include/asm/page_64_types.h: TASK_SIZE_MAX, with 4 levels of page tables */
-#define STAT_START_BRK 47	/* field of /proc/PID/stat */
-#define GAP 16				/* pages between trampolines that are mapped with them, in a process that locks its memory too */
+#define HIGHEST \
+	((uint64_t)0x7ffffffff000) /* arch/x86/include/asm/page_64_types.h: TASK_SIZE_MAX, with 4 levels of page \
+				      tables */
+#define STAT_START_BRK 47          /* field of /proc/PID/stat */
+#define GAP 16 /* pages between trampolines that are mapped with them, in a process that locks its memory too */
 #define GAP_MAX 65536
-#define RUNS_FEW 64			/* each is a system call of the target's: as many are mapped with gaps of up to … */
-#define FEW_GAP_MAX 4096		/* … so many pages, which take no memory */
-#define RUNS_MAX 4096			/* more are mapped with larger gaps */
+#define RUNS_FEW 64      /* each is a system call of the target's: as many are mapped with gaps of up to … */
+#define FEW_GAP_MAX 4096 /* … so many pages, which take no memory */
+#define RUNS_MAX 4096    /* more are mapped with larger gaps */
 
 void probes_layout_deinit(struct probe_layout *layout)
 {
@@ -120,7 +126,9 @@ static uint64_t room_for(const struct kymo_probes *probes, size_t first, size_t 
 	room = kymo_page_up(guest_size) + KYMO_PAGE_SIZE;
 	for (size_t i = first; i < end; i++)
 		if (!probes->sites.items[i].installed)
-			room += align_up(kymo_pad_size_max(probes->sites.items[i].wishes.n + probes->sites.items[i].is_guard), PAD_ALIGN) +
+			room += align_up(kymo_pad_size_max(probes->sites.items[i].wishes.n +
+							   probes->sites.items[i].is_guard),
+					 PAD_ALIGN) +
 				2 * align_up(kymo_pad_size_max(0), PAD_ALIGN);
 	room = kymo_page_up(room);
 	return room < REGION_MAX ? room : REGION_MAX;
@@ -158,7 +166,8 @@ static bool add_hole(struct placing *placing, uint64_t low, uint64_t high, uint6
 static bool find_room(struct placing *placing, const struct probe_region *region)
 {
 	uint64_t low = region->address + region->size > REACH ? region->address + region->size - REACH : LOWEST;
-	uint64_t high = region->address + REACH < HIGHEST ? region->address + REACH : HIGHEST, at = low > LOWEST ? low : LOWEST;
+	uint64_t high = region->address + REACH < HIGHEST ? region->address + REACH : HIGHEST,
+		 at = low > LOWEST ? low : LOWEST;
 	const struct kymo_maps *maps = &placing->maps;
 	uint64_t heap = heap_start(kymo_process_pid(placing->probes->process));
 
@@ -199,8 +208,8 @@ static bool occupy(struct kymo_maps *maps, uint64_t address, uint64_t size)
 }
 
 /*
- * Not right beside the module: a pun in front of a plain jump is made of bytes of that jump's distance, and leads back into the module when those are near
- * 0 or -1. From MIDDLE below, their third byte is near 0x40.
+ * Not right beside the module: a pun in front of a plain jump is made of bytes of that jump's distance, and leads back
+ * into the module when those are near 0 or -1. From MIDDLE below, their third byte is near 0x40.
  */
 static uint64_t find_hole(const struct kymo_maps *maps, uint64_t low, uint64_t high, uint64_t size)
 {
@@ -233,7 +242,8 @@ static struct kymo_error *open_region(struct placing *placing, size_t first, siz
 					 (unsigned int)(KYMO_WINDOW_SIZE >> 20));
 	region.address = find_hole(&placing->maps, from->low, to->high, region.size);
 	if (!region.address)
-		return kymo_error_create(KYMO_ERROR_UNSAFE, "there is no hole of %" PRIu64 " KiB within 2 GiB of %s for its pads",
+		return kymo_error_create(KYMO_ERROR_UNSAFE,
+					 "there is no hole of %" PRIu64 " KiB within 2 GiB of %s for its pads",
 					 region.size >> 10, from->path);
 	region.live = region.address + kymo_page_up(guest_size);
 	region.n_bytes = kymo_page_up(guest_size) + KYMO_PAGE_SIZE;
@@ -297,7 +307,9 @@ static struct kymo_error *close_runs(struct placing *placing)
 	most = runs_allowed(placing);
 	if (!locks_memory(kymo_process_pid(placing->probes->process)))
 		few_gap = FEW_GAP_MAX;
-	while ((n = probe_room_runs(&placing->room, gap, NULL)) > (gap < few_gap && RUNS_FEW < most ? RUNS_FEW : most) && gap < GAP_MAX)
+	while ((n = probe_room_runs(&placing->room, gap, NULL)) >
+		       (gap < few_gap && RUNS_FEW < most ? RUNS_FEW : most) &&
+	       gap < GAP_MAX)
 		gap *= 4;
 	runs = calloc(n ? n : 1, sizeof(*runs));
 	if (!runs)
@@ -385,7 +397,8 @@ static struct kymo_error *place_all(struct placing *placing)
 			break;
 		limit = probes->modules.items[probes->sites.items[first].module].low + SPREAD;
 		for (end = first + 1;
-		     end < probes->sites.n && probes->modules.items[probes->sites.items[end].module].high < limit; end++)
+		     end < probes->sites.n && probes->modules.items[probes->sites.items[end].module].high < limit;
+		     end++)
 			;
 		while (!is_pending(&probes->sites.items[end - 1]))
 			end--;
@@ -396,8 +409,8 @@ static struct kymo_error *place_all(struct placing *placing)
 }
 
 /*
- * Guards of our own, unless another recording's are in the text: then ours are prepared only. Where another recording has something else in the place of one there can be none, and
- * no sequences.
+ * Guards of our own, unless another recording's are in the text: then ours are prepared only. Where another recording
+ * has something else in the place of one there can be none, and no sequences.
  */
 static struct kymo_error *settle_duty(struct placing *placing)
 {
@@ -435,7 +448,9 @@ static struct kymo_error *check_number(const struct kymo_probes *probes)
 		asked += is_pending(&probes->sites.items[i]);
 	if (asked <= room)
 		return NULL;
-	return kymo_error_create(KYMO_ERROR_FAILED, "a recording of one process can have %zu%s probes, and %zu are asked for; ask for fewer, by a glob that matches less",
+	return kymo_error_create(KYMO_ERROR_FAILED,
+				 "a recording of one process can have %zu%s probes, and %zu are asked for; ask for "
+				 "fewer, by a glob that matches less",
 				 room, probes->shared.n_sites ? " more" : "", asked);
 }
 
@@ -457,7 +472,8 @@ struct kymo_error *probes_unplace(struct kymo_probes *probes)
 		struct probe_site *site = &probes->sites.items[i];
 		uint8_t patch[KYMO_PATCH_MAX];
 
-		if (!site->installed && !site->is_retired && !site->is_revived && !site->is_guard && !site->is_watch && !site->wishes.n) {
+		if (!site->installed && !site->is_retired && !site->is_revived && !site->is_guard && !site->is_watch &&
+		    !site->wishes.n) {
 			probes_site_deinit(site);
 			continue;
 		}
@@ -466,9 +482,11 @@ struct kymo_error *probes_unplace(struct kymo_probes *probes)
 		else if (!site->installed && !site->is_revived)
 			site->is_planned = false, site->link = site->behind = 0, site->wants_flags = false;
 		else if (probes_patch_of(site, patch) ||
-			 (!site->is_standby && !probe_text_write(&probes->text, site->address, patch, site->plan.patch_size)) ||
+			 (!site->is_standby &&
+			  !probe_text_write(&probes->text, site->address, patch, site->plan.patch_size)) ||
 			 !probe_text_mark(&probes->text, TEXT_LOCKED, site->address, site->plan.lock_size, true) ||
-			 (!site->installed && !probe_text_mark(&probes->text, TEXT_PENDING, site->address, site->plan.patch_size, true)))
+			 (!site->installed &&
+			  !probe_text_mark(&probes->text, TEXT_PENDING, site->address, site->plan.patch_size, true)))
 			return &kymo_error_no_memory;
 		probes->sites.items[kept++] = *site;
 	}
@@ -515,20 +533,22 @@ static struct kymo_error *place_once(struct kymo_probes *probes, struct probe_la
 		error = mark_wanted(probes);
 	if (!error)
 		error = kymo_process_maps(probes->process, &placing.maps);
-	if (!error && (!probes_others_remember(&placing.others, probes) || !probes_others_mark(probes, &placing.others, &probes->text)))
+	if (!error && (!probes_others_remember(&placing.others, probes) ||
+		       !probes_others_mark(probes, &placing.others, &probes->text)))
 		error = &kymo_error_no_memory;
-	if (!error && (!probes_mark_foreign(probes, &placing.maps, &probes->text) || !probes_mark_kernel(probes, &probes->text) ||
-		       !probes_mark_markers(probes, &probes->text)))
+	if (!error && (!probes_mark_foreign(probes, &placing.maps, &probes->text) ||
+		       !probes_mark_kernel(probes, &probes->text) || !probes_mark_markers(probes, &probes->text)))
 		error = &kymo_error_no_memory;
 	if (!error && !probes_prepare_switches(probes, &placing.others, &placing.maps))
-		error = kymo_error_create(KYMO_ERROR_BUSY, "16 recordings of process %d have markers on; there can be no more",
+		error = kymo_error_create(KYMO_ERROR_BUSY,
+					  "16 recordings of process %d have markers on; there can be no more",
 					  kymo_process_pid(probes->process));
 	if (!error)
 		error = probes_refuse_switches(probes, &placing.maps);
 	if (!error)
 		error = settle_duty(&placing);
 	for (size_t i = 0; i < probes->sites.n && !error; i++)
-		if (is_pending(&probes->sites.items[i]))	/* in the order of addresses, and so shown */
+		if (is_pending(&probes->sites.items[i])) /* in the order of addresses, and so shown */
 			error = probes_make_events(probes, &probes->sites.items[i]);
 	if (!error)
 		error = place_all(&placing);

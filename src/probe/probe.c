@@ -19,9 +19,10 @@
 #include "probe/remove.h"
 #include "proc/proc.h"
 
-#define RECORDER_PATIENCE 500	/* times 10 ms */
+#define RECORDER_PATIENCE 500 /* times 10 ms */
 
-/* ---- detach -------------------------------------------------------------------------------------------------------- */
+/* ---- detach --------------------------------------------------------------------------------------------------------
+ */
 
 /* Ask a live recorder to end its recording; it takes its probes out itself. */
 static struct kymo_error *end_recorder(const struct kymo_remains *remains, pid_t pid, pid_t *ended_ret)
@@ -33,23 +34,28 @@ static struct kymo_error *end_recorder(const struct kymo_remains *remains, pid_t
 	if (!kymo_remains_have_recorder(remains, pid))
 		return NULL;
 	if (!kymo_remains_know_recorder(remains))
-		return kymo_error_create(KYMO_ERROR_PERMISSION,
-					 "process %d is being recorded by kymo process %d, which cannot be told to stop: you may not look at that one, and all that says that it is a recorder is process %d",
-					 pid, recorder, pid);
+		return kymo_error_create(
+			KYMO_ERROR_PERMISSION,
+			"process %d is being recorded by kymo process %d, which cannot be told to stop: you may not "
+			"look at that one, and all that says that it is a recorder is process %d",
+			pid, recorder, pid);
 	if (syscall(SYS_pidfd_send_signal, pidfd, SIGTERM, NULL, 0) && errno != ESRCH)
-		return kymo_error_errno(errno, "process %d is being recorded by kymo process %d, which cannot be told to stop", pid,
-					recorder);
+		return kymo_error_errno(errno,
+					"process %d is being recorded by kymo process %d, which cannot be told to stop",
+					pid, recorder);
 	for (int i = 0; i < RECORDER_PATIENCE && kymo_remains_have_recorder(remains, pid); i++)
 		nanosleep(&(struct timespec){ 0, 10000000 }, NULL);
 	if (kymo_remains_have_recorder(remains, pid))
-		return kymo_error_create(KYMO_ERROR_BUSY, "kymo process %d, which records process %d, does not end; end it and try again",
-					 recorder, pid);
+		return kymo_error_create(
+			KYMO_ERROR_BUSY,
+			"kymo process %d, which records process %d, does not end; end it and try again", recorder, pid);
 	*ended_ret = recorder;
 	return NULL;
 }
 
 /* All that live. */
-static struct kymo_error *end_recorders(const struct kymo_remains_list *list, pid_t pid, struct kymo_detach_result *result)
+static struct kymo_error *end_recorders(const struct kymo_remains_list *list, pid_t pid,
+					struct kymo_detach_result *result)
 {
 	struct kymo_error *error = NULL;
 
@@ -65,8 +71,8 @@ static struct kymo_error *end_recorders(const struct kymo_remains_list *list, pi
 }
 
 /*
- * What is there; where nothing is, also when threads have come home that were on their way for a dead recorder (a stop that fails brings nobody home). Who makes a
- * system call for a recorder that is gone does not sleep in it.
+ * What is there; where nothing is, also when threads have come home that were on their way for a dead recorder (a stop
+ * that fails brings nobody home). Who makes a system call for a recorder that is gone does not sleep in it.
  */
 static struct kymo_error *read_remains(struct kymo_process *process, struct kymo_remains_list *ret)
 {
@@ -106,7 +112,8 @@ struct kymo_error *kymo_detach(pid_t pid, struct kymo_detach_result *ret)
 	return error;
 }
 
-/* ---- status -------------------------------------------------------------------------------------------------------- */
+/* ---- status --------------------------------------------------------------------------------------------------------
+ */
 
 static void copy_site(const struct kymo_wire_site *from, struct kymo_status_site *ret)
 {
@@ -136,7 +143,7 @@ static struct kymo_error *fill_status(pid_t pid, const struct kymo_remains *rema
 		return &kymo_error_no_memory;
 	/* Those behind are in the journal already, and not in the text yet. */
 	for (size_t i = 0; i < remains->n_sites && i < remains->header.n_installed; i++)
-		if (remains->sites[i].event_id)	/* guards and evicted instructions have none */
+		if (remains->sites[i].event_id) /* guards and evicted instructions have none */
 			copy_site(&remains->sites[i], &status.sites[status.n_sites++]);
 	*ret = status;
 	return NULL;
@@ -152,8 +159,10 @@ struct kymo_error *kymo_status(pid_t pid, struct kymo_status **ret, size_t *n_re
 	if (!error)
 		error = kymo_remains_read(process, &list);
 	if (!error && !list.n)
-		error = kymo_error_create(KYMO_ERROR_NOT_FOUND, "process %d has no kymo probes%s", pid,
-					  list.has_strays ? ", only memory of a recorder that died as it began; 'kymo detach' removes it" : "");
+		error = kymo_error_create(
+			KYMO_ERROR_NOT_FOUND, "process %d has no kymo probes%s", pid,
+			list.has_strays ? ", only memory of a recorder that died as it began; 'kymo detach' removes it"
+					: "");
 	all = calloc(list.n ? list.n : 1, sizeof(*all));
 	if (!error && !all)
 		error = &kymo_error_no_memory;

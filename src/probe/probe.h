@@ -15,20 +15,21 @@
 /* ---- kymo detach ----------------------------------------------------------------------------------------------- */
 
 struct kymo_detach_result {
-	size_t sites_restored;		/* text changes taken back */
-	size_t sites_clean;		/* in the journal, but the text was the original already */
+	size_t sites_restored; /* text changes taken back */
+	size_t sites_clean;    /* in the journal, but the text was the original already */
 	size_t mappings_removed;
-	size_t pages_verified;		/* text pages compared with the file afterwards */
-	bool pads_left;			/* a thread still stands in a pad, or may return to one: pads stay mapped */
-	char *note;			/* a sentence for the user, or NULL; caller frees */
-	pid_t *recorders;		/* that have ended their recordings, and taken out what was theirs themselves; caller frees */
+	size_t pages_verified; /* text pages compared with the file afterwards */
+	bool pads_left;        /* a thread still stands in a pad, or may return to one: pads stay mapped */
+	char *note;            /* a sentence for the user, or NULL; caller frees */
+	pid_t *recorders; /* that have ended their recordings, and taken out what was theirs themselves; caller frees */
 	size_t n_recorders;
 };
 
 /*
- * Take everything of kymo's out of process `pid`, from the journal in the process alone, whoever put it there and however that
- * one ended. Live recorders are asked to stop first (SIGTERM) and waited for, 5 s at the most. GONE, PERMISSION, BUSY (a foreign tracer, named),
- * NOT_FOUND: nothing of kymo's is in there; UNSAFE: a site holds bytes that neither kymo nor the file put there (those are left).
+ * Take everything of kymo's out of process `pid`, from the journal in the process alone, whoever put it there and
+ * however that one ended. Live recorders are asked to stop first (SIGTERM) and waited for, 5 s at the most. GONE,
+ * PERMISSION, BUSY (a foreign tracer, named), NOT_FOUND: nothing of kymo's is in there; UNSAFE: a site holds bytes that
+ * neither kymo nor the file put there (those are left).
  */
 struct kymo_error *kymo_detach(pid_t pid, struct kymo_detach_result *ret);
 
@@ -44,9 +45,9 @@ struct kymo_status_site {
 struct kymo_status {
 	pid_t pid;
 	char comm[32];
-	pid_t recorder;			/* 0 when it is dead */
+	pid_t recorder; /* 0 when it is dead */
 	uint64_t started_wall_ns;
-	char directory[256];		/* of the recording */
+	char directory[256]; /* of the recording */
 	uint64_t recorded_bytes, lost_events;
 	struct kymo_status_site *sites;
 	size_t n_sites;

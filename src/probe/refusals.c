@@ -8,7 +8,8 @@
 
 #define REASONS_SHOWN 3
 
-/* ---- a place, a marker, a site -------------------------------------------------------------------------------------- */
+/* ---- a place, a marker, a site --------------------------------------------------------------------------------------
+ */
 
 static void add_reason(struct probe_refused *refused, const char *place, const char *reason)
 {
@@ -17,21 +18,22 @@ static void add_reason(struct probe_refused *refused, const char *place, const c
 
 	if (refused->now.n_reasons++ >= REASONS_SHOWN)
 		return;
-	wrote = snprintf(refused->reasons + refused->now.length, room, "%s%s: %s", refused->now.length ? "; " : "", place, reason);
+	wrote = snprintf(refused->reasons + refused->now.length, room, "%s%s: %s", refused->now.length ? "; " : "",
+			 place, reason);
 	if (wrote > 0)
 		refused->now.length += (size_t)wrote < room ? (size_t)wrote : room - 1;
 }
 
-struct kymo_error *probes_refuse_place(struct kymo_probes *probes, size_t spec, size_t module, bool exact, const char *place,
-				       const char *reason)
+struct kymo_error *probes_refuse_place(struct kymo_probes *probes, size_t spec, size_t module, bool exact,
+				       const char *place, const char *reason)
 {
 	struct probe_refused *refused = &probes->refused[spec];
 
 	if (!exact || probes->is_lenient) {
 		refused->now.n++;
 		add_reason(refused, place, reason);
-	} else if (!refused->why && asprintf(&refused->why, "no safe place for a probe at %s of %s: %s", place, probes->modules.items[module].path,
-					     reason) < 0) {
+	} else if (!refused->why && asprintf(&refused->why, "no safe place for a probe at %s of %s: %s", place,
+					     probes->modules.items[module].path, reason) < 0) {
 		refused->why = NULL;
 		return &kymo_error_no_memory;
 	}
@@ -59,7 +61,7 @@ struct kymo_error *probes_refuse_switch(struct kymo_probes *probes, const struct
 	kymo_module_describe(module->module, item->address - module->bias, place, sizeof(place));
 	if (item->target)
 		snprintf(text, sizeof(text), "%s at %s", name, place);
-	else	/* the portable form has no site */
+	else /* the portable form has no site */
 		snprintf(text, sizeof(text), "%s", name);
 	for (size_t i = 0; i < probes->n_specs; i++) {
 		if (!probes_means_switch(probes, i, item))
@@ -70,7 +72,8 @@ struct kymo_error *probes_refuse_switch(struct kymo_probes *probes, const struct
 	return NULL;
 }
 
-static bool is_refused_elsewhere(const struct kymo_probes *probes, const struct probe_site *site, const struct probe_wish *wish)
+static bool is_refused_elsewhere(const struct kymo_probes *probes, const struct probe_site *site,
+				 const struct probe_wish *wish)
 {
 	for (size_t i = 0; i < probes->sites.n; i++)
 		for (size_t k = 0; k < probes->sites.items[i].wishes.n; k++) {
@@ -83,14 +86,15 @@ static bool is_refused_elsewhere(const struct kymo_probes *probes, const struct 
 	return false;
 }
 
-struct kymo_error *probes_refuse_wish(struct kymo_probes *probes, const struct probe_site *site, struct probe_wish *wish, const char *reason)
+struct kymo_error *probes_refuse_wish(struct kymo_probes *probes, const struct probe_site *site,
+				      struct probe_wish *wish, const char *reason)
 {
 	char text[700];
 
 	wish->is_refused = true;
 	if (!wish->marker)
-		return probes_refuse_place(probes, wish->spec, site->module, probe_spec_is_exact(&probes->specs[wish->spec]), wish->place,
-					   reason);
+		return probes_refuse_place(probes, wish->spec, site->module,
+					   probe_spec_is_exact(&probes->specs[wish->spec]), wish->place, reason);
 	snprintf(text, sizeof(text), "%s at %s", wish->name, wish->place);
 	return probes_refuse_place(probes, wish->spec, site->module, false, text, reason);
 }
@@ -107,7 +111,7 @@ struct kymo_error *probes_refuse(struct kymo_probes *probes, struct probe_site *
 		if (wish->is_refused)
 			continue;
 		if (wish->kind == KYMO_EVENT_RETURN && is_refused_elsewhere(probes, site, wish))
-			wish->is_refused = true;	/* said already */
+			wish->is_refused = true; /* said already */
 		else
 			error = probes_refuse_wish(probes, site, wish, reason);
 	}
@@ -135,13 +139,15 @@ bool probes_refuse_together(struct kymo_probes *probes)
 	return more;
 }
 
-/* ---- from one try to the next ---------------------------------------------------------------------------------------- */
+/* ---- from one try to the next
+ * ---------------------------------------------------------------------------------------- */
 
 void probes_keep_refusals(struct kymo_probes *probes)
 {
 	for (size_t i = 0; i < probes->sites.n; i++)
 		for (size_t k = 0; k < probes->sites.items[i].wishes.n; k++)
-			probes->sites.items[i].wishes.items[k].was_refused = probes->sites.items[i].wishes.items[k].is_refused;
+			probes->sites.items[i].wishes.items[k].was_refused =
+				probes->sites.items[i].wishes.items[k].is_refused;
 	for (size_t i = 0; i < probes->switches.n; i++) {
 		probes->switches.items[i].was_refused = probes->switches.items[i].is_refused;
 		probes->switches.items[i].spoiled = NULL;
@@ -171,7 +177,7 @@ void probes_forget_refusals(struct kymo_probes *probes)
 		struct probe_site *site = &probes->sites.items[i];
 
 		site->is_watch |= site->was_watch;
-		site->is_revived = false;	/* another recording may have been there first: planned anew */
+		site->is_revived = false; /* another recording may have been there first: planned anew */
 		for (size_t k = 0; k < site->wishes.n; k++)
 			site->wishes.items[k].is_refused = site->wishes.items[k].was_refused;
 	}
@@ -185,7 +191,8 @@ void probes_forget_refusals(struct kymo_probes *probes)
 	}
 }
 
-/* ---- what is said ---------------------------------------------------------------------------------------------------- */
+/* ---- what is said
+ * ---------------------------------------------------------------------------------------------------- */
 
 static const char *kind_of(const struct kymo_spec *spec, bool is_one)
 {
@@ -204,10 +211,11 @@ static char *none_left(const struct kymo_spec *spec, const struct probe_refused 
 	int size;
 
 	if (refused->tried == 1)
-		size = asprintf(&ret, "the only %s that matches %s cannot be probed safely: %s", kind_of(spec, true), spec->text, refused->reasons);
-	else
-		size = asprintf(&ret, "none of the %zu %s that match %s can be probed safely: %s", refused->tried, kind_of(spec, false),
+		size = asprintf(&ret, "the only %s that matches %s cannot be probed safely: %s", kind_of(spec, true),
 				spec->text, refused->reasons);
+	else
+		size = asprintf(&ret, "none of the %zu %s that match %s can be probed safely: %s", refused->tried,
+				kind_of(spec, false), spec->text, refused->reasons);
 	return size < 0 ? NULL : ret;
 }
 
@@ -256,21 +264,24 @@ const char *kymo_probes_refusal(const struct kymo_probes *probes, size_t spec)
 	return probes->refused[spec].why;
 }
 
-/* A marker that can't be turned on has a place, which was tried. What was in before, in a library that has come back, was not tried anew. */
-static void tell_refused(const struct kymo_probes *probes, const struct kymo_spec *spec, const struct probe_refused *refused)
+/* A marker that can't be turned on has a place, which was tried. What was in before, in a library that has come back,
+ * was not tried anew. */
+static void tell_refused(const struct kymo_probes *probes, const struct kymo_spec *spec,
+			 const struct probe_refused *refused)
 {
 	const char *more = refused->now.n_reasons > REASONS_SHOWN ? "; … ('kymo explain' tells the rest)" : "";
 	size_t n = refused->now.n + refused->now.n_switches;
 	const char *first = n > 1 ? "first: " : "";
 
 	if (n <= refused->tried)
-		probes_warn(probes, "skipped %zu of %zu %s that match %s and cannot be probed safely (%s%s%s)", n, refused->tried, kind_of(spec, false),
-			    spec->text, first, refused->reasons, more);
+		probes_warn(probes, "skipped %zu of %zu %s that match %s and cannot be probed safely (%s%s%s)", n,
+			    refused->tried, kind_of(spec, false), spec->text, first, refused->reasons, more);
 	else if (n == 1)
-		probes_warn(probes, "skipped 1 %s that matches %s and cannot be probed safely (%s)", kind_of(spec, true), spec->text, refused->reasons);
+		probes_warn(probes, "skipped 1 %s that matches %s and cannot be probed safely (%s)",
+			    kind_of(spec, true), spec->text, refused->reasons);
 	else
-		probes_warn(probes, "skipped %zu %s that match %s and cannot be probed safely (%s%s%s)", n, kind_of(spec, false), spec->text, first,
-			    refused->reasons, more);
+		probes_warn(probes, "skipped %zu %s that match %s and cannot be probed safely (%s%s%s)", n,
+			    kind_of(spec, false), spec->text, first, refused->reasons, more);
 }
 
 void probes_tell_refused(struct kymo_probes *probes)
@@ -279,10 +290,14 @@ void probes_tell_refused(struct kymo_probes *probes)
 		if (probes->sites.items[i].was_watch && !probes->sites.items[i].is_watch) {
 			probes->sites.items[i].was_watch = false;
 			if (probes->sites.items[i].is_sigaction)
-				probes_warn(probes, "handlers of faults that process %d sets from now on are noticed late: its sigaction has no safe location for a probe",
+				probes_warn(probes,
+					    "handlers of faults that process %d sets from now on are noticed late: its "
+					    "sigaction has no safe location for a probe",
 					    kymo_process_pid(probes->process));
 			else
-				probes_warn(probes, "libraries that process %d loads from now on are not noticed: its dynamic linker has no safe location for a probe",
+				probes_warn(probes,
+					    "libraries that process %d loads from now on are not noticed: its dynamic "
+					    "linker has no safe location for a probe",
 					    kymo_process_pid(probes->process));
 		}
 	for (size_t i = 0; i < probes->n_specs; i++) {

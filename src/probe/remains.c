@@ -42,13 +42,15 @@ bool kymo_is_live_page(const struct kymo_maps *maps, size_t i, uint64_t inode)
 {
 	const struct kymo_map *map = &maps->items[i];
 
-	return i > 0 && i + 1 < maps->n && !*map->path && map->end - map->start == KYMO_PAGE_SIZE && map->writable && !map->shared &&
-	       is_pads(map - 1, inode) && map[-1].end == map->start && is_pads(map + 1, inode) && map[1].start == map->end;
+	return i > 0 && i + 1 < maps->n && !*map->path && map->end - map->start == KYMO_PAGE_SIZE && map->writable &&
+	       !map->shared && is_pads(map - 1, inode) && map[-1].end == map->start && is_pads(map + 1, inode) &&
+	       map[1].start == map->end;
 }
 
 static bool is_ours(const char *link, size_t size)
 {
-	static const char *const names[] = { KYMO_WIRE_MEMFD_PATH " (deleted)", KYMO_WIRE_DATA_PATH " (deleted)", KYMO_WIRE_JUMPS_PATH " (deleted)" };
+	static const char *const names[] = { KYMO_WIRE_MEMFD_PATH " (deleted)", KYMO_WIRE_DATA_PATH " (deleted)",
+					     KYMO_WIRE_JUMPS_PATH " (deleted)" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (size == strlen(names[i]) && !memcmp(link, names[i], size))
@@ -87,7 +89,7 @@ static struct kymo_error *read_table(struct kymo_process *process, uint64_t addr
 	if (!items)
 		return &kymo_error_no_memory;
 	err = n ? kymo_process_read(process, address, items, n * size) : 0;
-	if (err == -EIO) {	/* likewise */
+	if (err == -EIO) { /* likewise */
 		memset(items, 0, n * size);
 		err = 0;
 	}
@@ -105,7 +107,8 @@ static void remains_deinit(struct kymo_remains *remains)
 	free(remains->runs);
 }
 
-/* What the words say now, into the journal's copy. Without them (a removal that died had got as far) the text is restored. */
+/* What the words say now, into the journal's copy. Without them (a removal that died had got as far) the text is
+ * restored. */
 struct kymo_error *kymo_remains_read_words(struct kymo_process *process, struct kymo_remains *remains)
 {
 	kymo_cleanup_free uint64_t *words = calloc(remains->n_sites ? remains->n_sites : 1, sizeof(*words));
@@ -113,9 +116,9 @@ struct kymo_error *kymo_remains_read_words(struct kymo_process *process, struct 
 
 	if (!words)
 		return &kymo_error_no_memory;
-	err = remains->words && remains->n_sites ?
-		      kymo_process_read(process, remains->words + kymo_wire_word_offset(0), words, remains->n_sites * sizeof(*words)) :
-		      0;
+	err = remains->words && remains->n_sites ? kymo_process_read(process, remains->words + kymo_wire_word_offset(0),
+								     words, remains->n_sites * sizeof(*words))
+						 : 0;
 	if (err && err != -EIO)
 		return kymo_error_errno(err, "cannot read kymo's journal in process %d", kymo_process_pid(process));
 	for (size_t i = 0; i < remains->n_sites; i++) {
@@ -138,8 +141,8 @@ static struct kymo_error *read_tables(struct kymo_process *process, struct kymo_
 	error = read_table(process, header->address + header->journal_offset, header->n_sites, sizeof(*remains->sites),
 			   (void **)&remains->sites);
 	if (!error)
-		error = read_table(process, header->address + header->runs_offset, header->n_runs, sizeof(*remains->runs),
-				   (void **)&remains->runs);
+		error = read_table(process, header->address + header->runs_offset, header->n_runs,
+				   sizeof(*remains->runs), (void **)&remains->runs);
 	if (error) {
 		remains_deinit(remains);
 		return error;
@@ -148,7 +151,7 @@ static struct kymo_error *read_tables(struct kymo_process *process, struct kymo_
 	remains->n_runs = header->n_runs;
 	for (size_t i = 0; i < remains->n_sites; i++)
 		if (remains->sites[i].address - LOWEST >= HIGHEST)
-			memset(&remains->sites[i], 0, sizeof(remains->sites[i]));	/* no address of a program */
+			memset(&remains->sites[i], 0, sizeof(remains->sites[i])); /* no address of a program */
 	for (size_t i = 0; i < remains->n_sites; i++)
 		remains->sites[i].name[sizeof(remains->sites[i].name) - 1] = '\0';
 	remains->header.directory[sizeof(remains->header.directory) - 1] = '\0';
@@ -157,7 +160,8 @@ static struct kymo_error *read_tables(struct kymo_process *process, struct kymo_
 		remains_deinit(remains);
 		return error;
 	}
-	remains->is_adopted = header->n_regions && !kymo_process_read(process, header->regions[0].live, &state, 1) && state;
+	remains->is_adopted =
+		header->n_regions && !kymo_process_read(process, header->regions[0].live, &state, 1) && state;
 	return NULL;
 }
 
@@ -167,19 +171,21 @@ static uint64_t find_words(const struct kymo_maps *maps, const struct kymo_remai
 	const uint64_t address = remains->header.address + remains->header.size;
 	const struct kymo_map *map = kymo_maps_at(maps, address);
 
-	return map && map->start == address && kymo_is_shared_map(map) && map->inode == remains->inode && !map->shared && !map->executable &&
-			       map->end - map->start == kymo_wire_words_size(remains->header.journal_capacity) ?
-		       address :
-		       0;
+	return map && map->start == address && kymo_is_shared_map(map) && map->inode == remains->inode &&
+			       !map->shared && !map->executable &&
+			       map->end - map->start == kymo_wire_words_size(remains->header.journal_capacity)
+		       ? address
+		       : 0;
 }
 
 static uint64_t find_data(const struct kymo_maps *maps, const struct kymo_wire_header *header)
 {
 	const struct kymo_map *map = kymo_maps_at(maps, header->data_address);
 
-	return map && map->start == header->data_address && kymo_is_data_map(map) && map->shared && map->writable && map->end - map->start >= KYMO_WIRE_RINGS_OFFSET ?
-		       map->start :
-		       0;
+	return map && map->start == header->data_address && kymo_is_data_map(map) && map->shared && map->writable &&
+			       map->end - map->start >= KYMO_WIRE_RINGS_OFFSET
+		       ? map->start
+		       : 0;
 }
 
 /* Addresses that are written to are those of kymo's mappings, or 0. */
@@ -193,7 +199,8 @@ static void find_memory(struct kymo_process *process, const struct kymo_maps *ma
 	for (uint32_t i = 0; i < header->n_regions; i++) {
 		const struct kymo_map *map = kymo_maps_at(maps, header->regions[i].live);
 
-		if (!map || map->start != header->regions[i].live || !kymo_is_live_page(maps, (size_t)(map - maps->items), remains->inode))
+		if (!map || map->start != header->regions[i].live ||
+		    !kymo_is_live_page(maps, (size_t)(map - maps->items), remains->inode))
 			header->regions[i].live = 0;
 	}
 	if (!header->n_regions || header->vforks != header->regions[0].live + KYMO_PAD_LIVE_VFORK_LIST)
@@ -205,27 +212,30 @@ static void find_memory(struct kymo_process *process, const struct kymo_maps *ma
 }
 
 /* `found_ret`: there is a recording in the mapping, and it is not the memory of a recorder itself. */
-static struct kymo_error *read_header(struct kymo_process *process, const struct kymo_maps *maps, const struct kymo_map *map, bool whole,
-				      struct kymo_remains *remains, bool *found_ret)
+static struct kymo_error *read_header(struct kymo_process *process, const struct kymo_maps *maps,
+				      const struct kymo_map *map, bool whole, struct kymo_remains *remains,
+				      bool *found_ret)
 {
 	uint32_t pid = (uint32_t)kymo_process_pid(process);
 	int err = kymo_process_read(process, map->start, &remains->header, sizeof(remains->header));
 
 	*found_ret = false;
-	if (err == -EIO || err == -ENOMEM)	/* unmapped meanwhile: another recorder has left */
+	if (err == -EIO || err == -ENOMEM) /* unmapped meanwhile: another recorder has left */
 		return NULL;
 	if (err)
 		return kymo_error_errno(err, "cannot read kymo's memory in process %u", pid);
-	if (remains->header.magic != KYMO_WIRE_MAGIC)	/* a recorder that died before it had written anything */
+	if (remains->header.magic != KYMO_WIRE_MAGIC) /* a recorder that died before it had written anything */
 		return NULL;
 	if (remains->header.version != KYMO_WIRE_VERSION)
 		return kymo_error_create(KYMO_ERROR_BAD_DATA,
-					 "process %u holds probes of another version of kymo (layout %u, this is %u); use that one to detach",
+					 "process %u holds probes of another version of kymo (layout %u, this is %u); "
+					 "use that one to detach",
 					 pid, remains->header.version, KYMO_WIRE_VERSION);
 	if (remains->header.recorder_pid == pid && remains->header.target_pid != pid)
 		return NULL;
 	if (!kymo_wire_header_is_sane(&remains->header, map->start, map->end - map->start))
-		return kymo_error_create(KYMO_ERROR_BAD_DATA, "kymo's memory in process %u is damaged; nothing was touched", pid);
+		return kymo_error_create(KYMO_ERROR_BAD_DATA,
+					 "kymo's memory in process %u is damaged; nothing was touched", pid);
 	remains->inode = map->inode;
 	find_memory(process, maps, remains);
 	*found_ret = true;
@@ -253,8 +263,9 @@ static bool is_recorders_data(struct kymo_process *process, const struct kymo_ma
 {
 	struct kymo_wire_data head;
 
-	return !map->offset && !kymo_process_read(process, map->start, &head, sizeof(head)) && head.magic == KYMO_WIRE_MAGIC &&
-	       head.recorder_pid == (uint32_t)kymo_process_pid(process) && head.target_pid != head.recorder_pid;
+	return !map->offset && !kymo_process_read(process, map->start, &head, sizeof(head)) &&
+	       head.magic == KYMO_WIRE_MAGIC && head.recorder_pid == (uint32_t)kymo_process_pid(process) &&
+	       head.target_pid != head.recorder_pid;
 }
 
 /* A recorder that is recorded itself has memory of both kinds. */
@@ -264,7 +275,8 @@ static bool is_recorders(const struct kymo_maps *maps, struct kymo_process *proc
 		struct kymo_wire_header header;
 
 		if (!kymo_is_shared_map(&maps->items[i]) || maps->items[i].inode != inode || maps->items[i].offset ||
-		    !maps->items[i].writable || kymo_process_read(process, maps->items[i].start, &header, sizeof(header)))
+		    !maps->items[i].writable ||
+		    kymo_process_read(process, maps->items[i].start, &header, sizeof(header)))
 			continue;
 		return header.magic == KYMO_WIRE_MAGIC && header.recorder_pid == (uint32_t)kymo_process_pid(process) &&
 		       header.target_pid != header.recorder_pid;
@@ -272,7 +284,8 @@ static bool is_recorders(const struct kymo_maps *maps, struct kymo_process *proc
 	return false;
 }
 
-/* By its program's name: it may not have come far enough to be known by its memory. A program that lies about this keeps what a dead recorder has left. */
+/* By its program's name: it may not have come far enough to be known by its memory. A program that lies about this
+ * keeps what a dead recorder has left. */
 static bool is_kymo(pid_t pid)
 {
 	char link[32], path[PATH_MAX];
@@ -293,7 +306,8 @@ static bool is_recorder(struct kymo_process *process, const struct kymo_maps *ma
 	for (size_t i = 0; i < maps->n; i++) {
 		const struct kymo_map *map = &maps->items[i];
 
-		if ((kymo_is_shared_map(map) && is_recorders(maps, process, map->inode)) || (kymo_is_data_map(map) && is_recorders_data(process, map)))
+		if ((kymo_is_shared_map(map) && is_recorders(maps, process, map->inode)) ||
+		    (kymo_is_data_map(map) && is_recorders_data(process, map)))
 			return true;
 	}
 	return is_kymo(kymo_process_pid(process));
@@ -304,13 +318,15 @@ static bool has_strays(const struct kymo_maps *maps, const struct kymo_remains_l
 	for (size_t i = 0; i < maps->n; i++) {
 		const struct kymo_map *map = &maps->items[i];
 
-		if ((kymo_is_shared_map(map) && !is_listed(list, map->inode)) || (kymo_is_data_map(map) && !has_data(list, map->start)))
+		if ((kymo_is_shared_map(map) && !is_listed(list, map->inode)) ||
+		    (kymo_is_data_map(map) && !has_data(list, map->start)))
 			return true;
 	}
 	return kymo_next_descriptor(list->pid, -1) >= 0;
 }
 
-static struct kymo_error *read_all(struct kymo_process *process, const struct kymo_maps *maps, bool whole, struct kymo_remains_list *list)
+static struct kymo_error *read_all(struct kymo_process *process, const struct kymo_maps *maps, bool whole,
+				   struct kymo_remains_list *list)
 {
 	KYMO_VEC(struct kymo_remains) found = { 0 };
 	struct kymo_error *error = NULL;
@@ -319,10 +335,12 @@ static struct kymo_error *read_all(struct kymo_process *process, const struct ky
 		struct kymo_remains remains = { .inode = 0 };
 		bool is_one;
 
-		if (!kymo_is_shared_map(&maps->items[i]) || maps->items[i].offset || !maps->items[i].shared || maps->items[i].executable)
+		if (!kymo_is_shared_map(&maps->items[i]) || maps->items[i].offset || !maps->items[i].shared ||
+		    maps->items[i].executable)
 			continue;
 		if (found.n == MAX_RECORDINGS)
-			error = kymo_error_create(KYMO_ERROR_BUSY, "process %d has more than %d recordings", list->pid, MAX_RECORDINGS);
+			error = kymo_error_create(KYMO_ERROR_BUSY, "process %d has more than %d recordings", list->pid,
+						  MAX_RECORDINGS);
 		else
 			error = read_header(process, maps, &maps->items[i], whole, &remains, &is_one);
 		if (!error && is_one && !kymo_vec_push(&found, remains)) {
@@ -375,7 +393,8 @@ void kymo_remains_deinit(struct kymo_remains_list *list)
 	*list = (struct kymo_remains_list){ .pid = 0 };
 }
 
-/* A recorder has the memfd mapped: a header that names somebody else is not believed. `unknown_ret`: this user may not look at that process. */
+/* A recorder has the memfd mapped: a header that names somebody else is not believed. `unknown_ret`: this user may not
+ * look at that process. */
 static bool has_mapped(pid_t pid, uint64_t inode, bool *unknown_ret)
 {
 	struct kymo_maps maps;

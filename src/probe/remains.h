@@ -16,7 +16,8 @@ bool kymo_is_live_page(const struct kymo_maps *maps, size_t i, uint64_t inode);
 /* Trampolines. */
 bool kymo_is_jumps_map(const struct kymo_map *map);
 
-/* The next descriptor of kymo's memory in the process behind `fd`, or -1. Only a recorder that died between memfd_create and close leaves one. */
+/* The next descriptor of kymo's memory in the process behind `fd`, or -1. Only a recorder that died between
+ * memfd_create and close leaves one. */
 int kymo_next_descriptor(pid_t pid, int fd);
 
 #endif

@@ -19,7 +19,7 @@
 #endif
 
 #ifndef PIDFD_THREAD
-#define PIDFD_THREAD O_EXCL	/* Linux 6.9 */
+#define PIDFD_THREAD O_EXCL /* Linux 6.9 */
 #endif
 
 struct kymo_error *kymo_remote_failed(const char *what, int64_t result)
@@ -37,13 +37,14 @@ struct kymo_error *kymo_remote_memfd(struct kymo_process *process, const char *n
 	if (err)
 		return kymo_error_errno(err, "cannot write to the stack of the process");
 	error = kymo_remote_syscall(process, SYS_memfd_create, args, fd_ret);
-	if (!error && *fd_ret == -EINVAL) {	/* before Linux 6.3 */
+	if (!error && *fd_ret == -EINVAL) { /* before Linux 6.3 */
 		args[1] = MFD_CLOEXEC | MFD_ALLOW_SEALING;
 		error = kymo_remote_syscall(process, SYS_memfd_create, args, fd_ret);
 	}
 	if (!error && *fd_ret == -EACCES)
 		return kymo_error_create(KYMO_ERROR_PERMISSION,
-					 "a policy forbids executable memfds here (vm.memfd_noexec=2, or a security module), and kymo's pads live in one");
+					 "a policy forbids executable memfds here (vm.memfd_noexec=2, or a security "
+					 "module), and kymo's pads live in one");
 	if (!error && *fd_ret < 0)
 		error = kymo_remote_failed("make a memfd", *fd_ret);
 	return error;
@@ -65,10 +66,12 @@ static bool is_fresh(int fd, const char *name)
 {
 	struct stat st;
 
-	return !fstat(fd, &st) && S_ISREG(st.st_mode) && !st.st_size && !st.st_blocks && !st.st_nlink && fcntl(fd, F_GET_SEALS) == 0 && has_name(fd, name);
+	return !fstat(fd, &st) && S_ISREG(st.st_mode) && !st.st_size && !st.st_blocks && !st.st_nlink &&
+	       fcntl(fd, F_GET_SEALS) == 0 && has_name(fd, name);
 }
 
-/* A first thread that has ended has no descriptors any more, and the others do. Before Linux 6.9 a thread is nothing that a pidfd can be of. */
+/* A first thread that has ended has no descriptors any more, and the others do. Before Linux 6.9 a thread is nothing
+ * that a pidfd can be of. */
 static int get_descriptor(struct kymo_process *process, int remote)
 {
 	int fd = (int)syscall(SYS_pidfd_getfd, kymo_process_pidfd(process), remote, 0);
@@ -88,11 +91,13 @@ struct kymo_error *kymo_take_memfd(struct kymo_process *process, const char *nam
 	int fd = get_descriptor(process, (int)remote);
 
 	if (fd < 0)
-		return kymo_error_errno(errno, "cannot take over the descriptor that process %d made", kymo_process_pid(process));
+		return kymo_error_errno(errno, "cannot take over the descriptor that process %d made",
+					kymo_process_pid(process));
 	if (!is_fresh(fd, name)) {
 		close(fd);
 		return kymo_error_create(KYMO_ERROR_UNSAFE,
-					 "process %d was made to create memory for kymo, and its descriptor %d is not that memory; something answers system calls in its place",
+					 "process %d was made to create memory for kymo, and its descriptor %d is not "
+					 "that memory; something answers system calls in its place",
 					 kymo_process_pid(process), (int)remote);
 	}
 	*fd_ret = fd;
@@ -101,8 +106,12 @@ struct kymo_error *kymo_take_memfd(struct kymo_process *process, const char *nam
 
 struct kymo_error *kymo_remote_map(struct kymo_process *process, const struct kymo_remote_mapping *mapping)
 {
-	uint64_t args[6] = { mapping->address, mapping->size, (uint64_t)mapping->protection, (uint64_t)mapping->kind | MAP_FIXED_NOREPLACE,
-			     (uint64_t)mapping->fd, mapping->offset };
+	uint64_t args[6] = { mapping->address,
+			     mapping->size,
+			     (uint64_t)mapping->protection,
+			     (uint64_t)mapping->kind | MAP_FIXED_NOREPLACE,
+			     (uint64_t)mapping->fd,
+			     mapping->offset };
 	struct kymo_error *error;
 	int64_t result;
 
@@ -111,15 +120,18 @@ struct kymo_error *kymo_remote_map(struct kymo_process *process, const struct ky
 		return error;
 	if (result == -EACCES || result == -EPERM)
 		return kymo_error_create(KYMO_ERROR_PERMISSION,
-					 "a policy forbids mapping executable memory in the process (a security module, or a filesystem without exec)");
+					 "a policy forbids mapping executable memory in the process (a security "
+					 "module, or a filesystem without exec)");
 	if (result == -EAGAIN)
 		return kymo_error_create(KYMO_ERROR_PERMISSION,
-					 "process %d locks its memory (mlockall), and may not lock as much as kymo's mappings have; raise its limit first: prlimit --pid %d --memlock=unlimited",
+					 "process %d locks its memory (mlockall), and may not lock as much as kymo's "
+					 "mappings have; raise its limit first: prlimit --pid %d --memlock=unlimited",
 					 kymo_process_pid(process), kymo_process_pid(process));
 	if (result < 0 && result > -4096)
 		return kymo_remote_failed("map kymo's memory", result);
 	if ((uint64_t)result != mapping->address)
-		return kymo_error_create(KYMO_ERROR_FAILED, "the kernel mapped memory elsewhere than at 0x%" PRIx64, mapping->address);
+		return kymo_error_create(KYMO_ERROR_FAILED, "the kernel mapped memory elsewhere than at 0x%" PRIx64,
+					 mapping->address);
 	return NULL;
 }
 
@@ -156,8 +168,9 @@ int kymo_allocate(int fd, uint64_t offset, uint64_t size)
 }
 
 /*
- * The file gets its size when it is mapped in the target: a target that locks its memory (mlockall) would else get all of it at once. Then nobody can
- * change the size any more: a page cut off would be a SIGBUS for whoever touches it, here and there.
+ * The file gets its size when it is mapped in the target: a target that locks its memory (mlockall) would else get all
+ * of it at once. Then nobody can change the size any more: a page cut off would be a SIGBUS for whoever touches it,
+ * here and there.
  */
 struct kymo_error *kymo_give_size(int fd, uint64_t size)
 {

@@ -11,7 +11,7 @@ struct kymo_process;
 /* A mapping of the target's. */
 struct kymo_remote_mapping {
 	uint64_t address, size;
-	int protection, kind;		/* kind: MAP_SHARED or MAP_PRIVATE */
+	int protection, kind; /* kind: MAP_SHARED or MAP_PRIVATE */
 	int64_t fd;
 	uint64_t offset;
 };

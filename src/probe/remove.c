@@ -1,7 +1,8 @@
 /*
- * Order: text first, then wait, then memory. After the text is restored no thread enters a pad; those that are inside leave by
- * themselves within nanoseconds, unless a signal handler runs on top of them. Pads stay mapped until every program
- * counter and every saved one on a stack is elsewhere, and until no thread is about to enter them from another recording's pad.
+ * Order: text first, then wait, then memory. After the text is restored no thread enters a pad; those that are inside
+ * leave by themselves within nanoseconds, unless a signal handler runs on top of them. Pads stay mapped until every
+ * program counter and every saved one on a stack is elsewhere, and until no thread is about to enter them from another
+ * recording's pad.
  */
 #include "probe/remove.h"
 
@@ -22,7 +23,7 @@
 #include "probe/remains.h"
 #include "probe/switches.h"
 
-#define DRAIN_TRIES 12		/* about two seconds, with pauses that grow by half */
+#define DRAIN_TRIES 12 /* about two seconds, with pauses that grow by half */
 #define MAX_LEFT 64
 #define DRAIN_PAUSE_NS 5000000
 #define STOP_PATIENCE_NS 4000000000u
@@ -32,12 +33,13 @@
 struct removal {
 	struct kymo_process *process;
 	struct kymo_remains_list list;
-	const struct kymo_remains *own;		/* of the list; NULL: what has no header */
+	const struct kymo_remains *own; /* of the list; NULL: what has no header */
 	struct kymo_maps maps;
 	struct kymo_detach_result *result;
 };
 
-/* ---- checking the text ----------------------------------------------------------------------------------------------- */
+/* ---- checking the text
+ * ----------------------------------------------------------------------------------------------- */
 
 /* Compare the pages that were patched with the file. The bytes come from a copy-on-write page, so this is the proof. */
 static void verify_page(struct kymo_process *process, const struct kymo_maps *maps, uint64_t page,
@@ -90,11 +92,13 @@ static void verify_text(struct removal *removal)
 	}
 	if (different && !removal->result->note &&
 	    asprintf(&removal->result->note,
-		     "%zu text pages differ from their file although every probe is out: something else changed them", different) < 0)
+		     "%zu text pages differ from their file although every probe is out: something else changed them",
+		     different) < 0)
 		removal->result->note = NULL;
 }
 
-/* ---- whose memory ---------------------------------------------------------------------------------------------------- */
+/* ---- whose memory
+ * ---------------------------------------------------------------------------------------------------- */
 
 static bool is_listed(const struct removal *removal, uint64_t inode)
 {
@@ -127,7 +131,8 @@ static bool is_own_data(const struct removal *removal, const struct kymo_map *ma
 static bool has_run(const struct kymo_remains *remains, const struct kymo_map *map)
 {
 	for (size_t i = 0; i < remains->n_runs; i++)
-		if (remains->runs[i].address < map->end && remains->runs[i].address + remains->runs[i].size > map->start)
+		if (remains->runs[i].address < map->end &&
+		    remains->runs[i].address + remains->runs[i].size > map->start)
 			return true;
 	return false;
 }
@@ -143,7 +148,8 @@ static bool is_own_jumps(const struct removal *removal, const struct kymo_map *m
 	return !removal->own || has_run(removal->own, map);
 }
 
-/* ---- who is still there ------------------------------------------------------------------------------------------------ */
+/* ---- who is still there
+ * ------------------------------------------------------------------------------------------------ */
 
 static bool is_in_pads(uint64_t pc, void *data)
 {
@@ -153,7 +159,8 @@ static bool is_in_pads(uint64_t pc, void *data)
 	return map && map->executable && (is_own_shared(removal, map) || is_own_jumps(removal, map));
 }
 
-/* Whether the pad of another recording's entry goes on to one of ours. Where all that stay are left over, text is restored, and words `next` stay as they are. */
+/* Whether the pad of another recording's entry goes on to one of ours. Where all that stay are left over, text is
+ * restored, and words `next` stay as they are. */
 static bool leads_to_us(const struct removal *removal, const struct kymo_wire_site *site)
 {
 	const struct kymo_map *map = site->next ? kymo_maps_at(&removal->maps, site->next) : NULL;
@@ -169,7 +176,8 @@ static bool does_any_lead_to_us(const struct removal *removal, const struct kymo
 	return false;
 }
 
-/* Another recording's pad jumps to an address that it has loaded already, perhaps to one of ours, or is about to load one. */
+/* Another recording's pad jumps to an address that it has loaded already, perhaps to one of ours, or is about to load
+ * one. */
 static bool is_hopping(const struct removal *removal, const struct kymo_remains *other, uint64_t pc)
 {
 	for (size_t k = 0; k < other->n_sites; k++) {
@@ -178,7 +186,7 @@ static bool is_hopping(const struct removal *removal, const struct kymo_remains 
 		if (pc - site->pad < site->pad_size)
 			return (site->hop && site->hop == pc) || leads_to_us(removal, site);
 	}
-	return does_any_lead_to_us(removal, other);	/* code that its pads share */
+	return does_any_lead_to_us(removal, other); /* code that its pads share */
 }
 
 /* Whether the program counter lies in executable memory of any recording: few do, so the search for hops is rare. */
@@ -193,7 +201,8 @@ static bool is_hot(uint64_t pc, void *data)
 
 		if (other == removal->own)
 			continue;
-		found = (is_jump && does_any_lead_to_us(removal, other)) || (kymo_is_shared_map(map) && map->inode == other->inode && is_hopping(removal, other, pc));
+		found = (is_jump && does_any_lead_to_us(removal, other)) ||
+			(kymo_is_shared_map(map) && map->inode == other->inode && is_hopping(removal, other, pc));
 	}
 	return found;
 }
@@ -210,8 +219,8 @@ static void read_next_words(struct removal *removal)
 }
 
 /*
- * The entry whose pad a thread is in, in the system call that was displaced; or NULL. Nothing of the pad's is on its stack there. The bytes alone are no proof: another
- * instruction may end with them.
+ * The entry whose pad a thread is in, in the system call that was displaced; or NULL. Nothing of the pad's is on its
+ * stack there. The bytes alone are no proof: another instruction may end with them.
  */
 static const struct kymo_wire_site *called_from(const struct removal *removal, const struct user_regs_struct *registers)
 {
@@ -222,17 +231,21 @@ static const struct kymo_wire_site *called_from(const struct removal *removal, c
 	for (size_t i = 0; i < removal->own->n_sites && (int64_t)registers->orig_rax >= 0; i++) {
 		const struct kymo_wire_site *site = &removal->own->sites[i];
 
-		if (site->pad >= pc || pc - site->pad > site->pad_size || site->window != sizeof(call) || memcmp(site->original, call, sizeof(call)))
+		if (site->pad >= pc || pc - site->pad > site->pad_size || site->window != sizeof(call) ||
+		    memcmp(site->original, call, sizeof(call)))
 			continue;
-		return kymo_process_read(removal->process, pc - sizeof(call), before, sizeof(before)) || memcmp(before, call, sizeof(call)) ? NULL :
-																	     site;
+		return kymo_process_read(removal->process, pc - sizeof(call), before, sizeof(before)) ||
+				       memcmp(before, call, sizeof(call))
+			       ? NULL
+			       : site;
 	}
 	return NULL;
 }
 
 /*
- * A thread may sleep in a pad's system call for ever. It is sent to behind the call in the text, which is what it was: there, as in the pad, the kernel makes the
- * call again where it has to be, two bytes back. A death right after it changes nothing.
+ * A thread may sleep in a pad's system call for ever. It is sent to behind the call in the text, which is what it was:
+ * there, as in the pad, the kernel makes the call again where it has to be, two bytes back. A death right after it
+ * changes nothing.
  */
 static void send_home(struct removal *removal)
 {
@@ -241,7 +254,9 @@ static void send_home(struct removal *removal)
 
 	threads = kymo_process_threads(removal->process, &n);
 	for (size_t i = 0; i < n && removal->own; i++) {
-		const struct kymo_wire_site *site = is_in_pads(threads[i].registers.rip, removal) ? called_from(removal, &threads[i].registers) : NULL;
+		const struct kymo_wire_site *site = is_in_pads(threads[i].registers.rip, removal)
+							    ? called_from(removal, &threads[i].registers)
+							    : NULL;
 
 		if (site)
 			kymo_thread_set_pc(removal->process, i, site->address + site->window);
@@ -261,7 +276,8 @@ static bool is_anyone_in_pads(struct removal *removal)
 	return probes_find_saved_pc(removal->process, &removal->maps, is_hot, removal, &tid) != 0;
 }
 
-/* ---- memory -------------------------------------------------------------------------------------------------------- */
+/* ---- memory --------------------------------------------------------------------------------------------------------
+ */
 
 static struct kymo_error *unmap(struct removal *removal, const struct kymo_map *map)
 {
@@ -281,7 +297,8 @@ static bool is_live_page(const struct removal *removal, size_t i)
 {
 	const struct kymo_maps *maps = &removal->maps;
 
-	return i > 0 && is_own_shared(removal, &maps->items[i - 1]) && kymo_is_live_page(maps, i, maps->items[i - 1].inode);
+	return i > 0 && is_own_shared(removal, &maps->items[i - 1]) &&
+	       kymo_is_live_page(maps, i, maps->items[i - 1].inode);
 }
 
 /* Live pages are known by their neighbours, all else by the journal: so in this order, for a death in between. */
@@ -332,7 +349,7 @@ static struct kymo_error *unmap_and_close(struct removal *removal)
 
 	if (error)
 		return error;
-	if (!removal->list.is_recorder)	/* it needs its own */
+	if (!removal->list.is_recorder) /* it needs its own */
 		error = close_descriptors(removal->process);
 	if (!error)
 		error = unmap_all(removal);
@@ -344,22 +361,23 @@ static struct kymo_error *unmap_and_close(struct removal *removal)
 	return ending;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------------------------ */
+/* ---- all of it ------------------------------------------------------------------------------------------------------
+ */
 
 /* The first that is to go, of the recordings that the stopped process has: `inode`'s, or one whose recorder is gone. */
 static bool choose(struct removal *removal, uint64_t inode)
 {
 	removal->own = NULL;
 	for (size_t i = 0; i < removal->list.n && !removal->own; i++)
-		if (inode ? removal->list.items[i].inode == inode :
-			    !kymo_remains_have_recorder(&removal->list.items[i], removal->list.pid))
+		if (inode ? removal->list.items[i].inode == inode
+			  : !kymo_remains_have_recorder(&removal->list.items[i], removal->list.pid))
 			removal->own = &removal->list.items[i];
 	return removal->own || (!inode && removal->list.has_strays);
 }
 
 /* One try, the process stopped. `inode` becomes that of the recording that is on its way out. */
-static struct kymo_error *remove_stopped(struct kymo_process *process, uint64_t *inode, int try, bool *found_ret, bool *done_ret,
-					 struct kymo_detach_result *result)
+static struct kymo_error *remove_stopped(struct kymo_process *process, uint64_t *inode, int try, bool *found_ret,
+					 bool *done_ret, struct kymo_detach_result *result)
 {
 	bool stays = false;
 	size_t clean;
@@ -381,9 +399,10 @@ static struct kymo_error *remove_stopped(struct kymo_process *process, uint64_t 
 	/* Again each time: another recording that leaves meanwhile may have handed something over. */
 	clean = result->sites_clean;
 	if (removal.own)
-		error = probe_leave_text(process, &removal.maps, removal.own, &removal.list, try == DRAIN_TRIES - 1, &stays, result);
+		error = probe_leave_text(process, &removal.maps, removal.own, &removal.list, try == DRAIN_TRIES - 1,
+					 &stays, result);
 	if (try > 0)
-		result->sites_clean = clean;	/* counted before */
+		result->sites_clean = clean; /* counted before */
 	read_next_words(&removal);
 	if (!error && !stays)
 		send_home(&removal);
@@ -405,15 +424,18 @@ struct kymo_error *probes_stop_patiently(struct kymo_process *process)
 	for (;;) {
 		struct kymo_error *error = kymo_process_stop(process);
 
-		/* The tracer may be gone when the kernel's refusal is explained: then it looks like a missing permission. */
-		if (!error || (error->code != KYMO_ERROR_BUSY && error->code != KYMO_ERROR_PERMISSION) || kymo_now_ns() > deadline)
+		/* The tracer may be gone when the kernel's refusal is explained: then it looks like a missing
+		 * permission. */
+		if (!error || (error->code != KYMO_ERROR_BUSY && error->code != KYMO_ERROR_PERMISSION) ||
+		    kymo_now_ns() > deadline)
 			return error;
 		kymo_error_destroy(error);
 		nanosleep(&(struct timespec){ 0, STOP_PAUSE_NS }, NULL);
 	}
 }
 
-static struct kymo_error *remove_one(struct kymo_process *process, uint64_t inode, bool *found_ret, struct kymo_detach_result *result)
+static struct kymo_error *remove_one(struct kymo_process *process, uint64_t inode, bool *found_ret,
+				     struct kymo_detach_result *result)
 {
 	struct kymo_error *error = NULL;
 	uint64_t pause_ns = DRAIN_PAUSE_NS;

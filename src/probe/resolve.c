@@ -51,8 +51,8 @@ struct kymo_error *probes_make_events(struct kymo_probes *probes, struct probe_s
 /* ---- a place ----------------------------------------------------------------------------------------------------- */
 
 /* Wish for the event of `meaning` at `at`; `vaddr` is what the user named. */
-static struct kymo_error *add_wish(struct kymo_probes *probes, const struct probe_meaning *meaning, uint64_t at, uint64_t vaddr,
-				   char *place, bool is_unknown)
+static struct kymo_error *add_wish(struct kymo_probes *probes, const struct probe_meaning *meaning, uint64_t at,
+				   uint64_t vaddr, char *place, bool is_unknown)
 {
 	kymo_cleanup_free char *name = probe_event_name(&probes->specs[meaning->spec], place, !meaning->exact);
 	const struct probe_wish wish = { .vaddr = vaddr, .is_unknown = is_unknown, .place = place, .name = name };
@@ -63,8 +63,8 @@ static struct kymo_error *add_wish(struct kymo_probes *probes, const struct prob
 /* ---- returns and single instructions ----------------------------------------------------------------------------- */
 
 /* `name` is the function's own. */
-static struct kymo_error *add_returns(struct kymo_probes *probes, const struct probe_meaning *meaning, uint64_t vaddr, const char *name,
-				      char *place)
+static struct kymo_error *add_returns(struct kymo_probes *probes, const struct probe_meaning *meaning, uint64_t vaddr,
+				      const char *name, char *place)
 {
 	struct kymo_module *module = probes->modules.items[meaning->module].module;
 	kymo_cleanup_free struct kymo_extent *parts = NULL;
@@ -85,20 +85,22 @@ static struct kymo_error *add_returns(struct kymo_probes *probes, const struct p
 	probes->refused[meaning->spec].tried++;
 	if (error) {
 		kymo_error_destroy(error);
-		return probes_refuse_place(probes, meaning->spec, meaning->module, false, place, "the file does not say where it ends");
+		return probes_refuse_place(probes, meaning->spec, meaning->module, false, place,
+					   "the file does not say where it ends");
 	}
 	err = kymo_exits_create(&code->code, code->map, parts, n_parts, &exits, &n, &refusal);
 	if (err == -ENOMEM)
 		return &kymo_error_no_memory;
 	if (err || !n)
 		return probes_refuse_place(probes, meaning->spec, meaning->module, meaning->exact, place,
-				    err ? refusal.reason : "it never returns");
+					   err ? refusal.reason : "it never returns");
 	for (size_t i = 0; i < n && !error; i++)
 		error = add_wish(probes, meaning, exits[i].vaddr, vaddr, place, exits[i].is_tail);
 	return error;
 }
 
-static struct kymo_error *add_instructions(struct kymo_probes *probes, const struct probe_meaning *meaning, uint64_t vaddr)
+static struct kymo_error *add_instructions(struct kymo_probes *probes, const struct probe_meaning *meaning,
+					   uint64_t vaddr)
 {
 	struct kymo_module *module = probes->modules.items[meaning->module].module;
 	const struct kymo_function *function = kymo_module_function_at(module, vaddr);
@@ -118,7 +120,7 @@ static struct kymo_error *add_instructions(struct kymo_probes *probes, const str
 	if (err) {
 		probes->refused[meaning->spec].tried++;
 		return probes_refuse_place(probes, meaning->spec, meaning->module, meaning->exact, place,
-				    "it is not known where its instructions begin");
+					   "it is not known where its instructions begin");
 	}
 	for (size_t i = 0; i < n && !error; i++) {
 		if (kymo_site_of(code->map, starts[i]) != starts[i])
@@ -228,7 +230,8 @@ static struct kymo_error *resolve_offset(struct kymo_probes *probes, const struc
 		const struct kymo_function *function = kymo_module_function_at(module, vaddr);
 
 		if (!function || function->start != vaddr)
-			return kymo_error_create(KYMO_ERROR_NOT_FOUND, "no function of %s begins at file offset 0x%" PRIx64,
+			return kymo_error_create(KYMO_ERROR_NOT_FOUND,
+						 "no function of %s begins at file offset 0x%" PRIx64,
 						 kymo_module_path(module), (uint64_t)spec->offset);
 		return add_returns(probes, meaning, vaddr, place, place);
 	}
@@ -237,7 +240,8 @@ static struct kymo_error *resolve_offset(struct kymo_probes *probes, const struc
 }
 
 /* `map` is one of the module's mappings. */
-static struct kymo_error *resolve_spec(struct kymo_probes *probes, size_t spec_at, size_t module_at, const struct kymo_map *map)
+static struct kymo_error *resolve_spec(struct kymo_probes *probes, size_t spec_at, size_t module_at,
+				       const struct kymo_map *map)
 {
 	const struct kymo_spec *spec = &probes->specs[spec_at];
 	struct probe_meaning meaning = {
@@ -263,7 +267,9 @@ static struct kymo_error *resolve_spec(struct kymo_probes *probes, size_t spec_a
 /* An address is looked at once: what the program puts there later is other code. */
 static struct kymo_error *resolve_address(struct kymo_probes *probes, size_t spec_at)
 {
-	struct probe_meaning meaning = { .spec = spec_at, .module = probes->modules.n, .kind = KYMO_EVENT_PLACE, .exact = true };
+	struct probe_meaning meaning = {
+		.spec = spec_at, .module = probes->modules.n, .kind = KYMO_EVENT_PLACE, .exact = true
+	};
 	struct kymo_error *error = probes_open_address(probes, probes->specs[spec_at].address);
 	const struct kymo_jit *jit;
 
@@ -297,13 +303,16 @@ struct kymo_error *kymo_probes_resolve(struct kymo_probes *probes)
 		const struct kymo_map *map = &maps.items[i];
 
 		wanted = probes_is_wanted_file(probes, map);
-		if (!map->executable || map->path[0] != '/' || (!wanted && (!has_all || kymo_is_shared_map(map) || kymo_is_jumps_map(map))) || probes_is_known(probes, map))
+		if (!map->executable || map->path[0] != '/' ||
+		    (!wanted && (!has_all || kymo_is_shared_map(map) || kymo_is_jumps_map(map))) ||
+		    probes_is_known(probes, map))
 			continue;
 		known = probes->modules.n;
 		error = probes_open_module(probes, map);
-		if (error && !wanted) {	/* whatever it is, nobody has named it */
+		if (error && !wanted) { /* whatever it is, nobody has named it */
 			if (has_syscalls)
-				probes_warn(probes, "system calls of %s are not recorded: %s", map->path, error->message);
+				probes_warn(probes, "system calls of %s are not recorded: %s", map->path,
+					    error->message);
 			kymo_error_destroy(error);
 			error = NULL;
 		}

@@ -6,12 +6,12 @@
 #include "base/page.h"
 #include "base/search.h"
 
-#define PAGES_TRIED 64	/* in use, for one trampoline */
+#define PAGES_TRIED 64 /* in use, for one trampoline */
 
 struct room_page {
 	uint64_t address;
-	uint32_t used;			/* bytes */
-	uint64_t taken[KYMO_PAGE_SIZE / 64];	/* a bit each */
+	uint32_t used;                       /* bytes */
+	uint64_t taken[KYMO_PAGE_SIZE / 64]; /* a bit each */
 };
 
 void probe_room_deinit(struct probe_room *room)
@@ -102,7 +102,8 @@ void probe_room_release(struct probe_room *room, uint64_t address, size_t size)
 	}
 }
 
-/* The first of [low, high] where `size` bytes are free, or 0; the whole range, with the bytes behind it, lies in one hole. One that lies on two pages, which no other recording can share, is the last choice. */
+/* The first of [low, high] where `size` bytes are free, or 0; the whole range, with the bytes behind it, lies in one
+ * hole. One that lies on two pages, which no other recording can share, is the last choice. */
 static uint64_t first_free(const struct probe_room *room, uint64_t low, uint64_t high, size_t size)
 {
 	uint64_t run = 0, crossing = 0;
@@ -139,7 +140,8 @@ static uint64_t on_used_page(const struct probe_room *room, uint64_t low, uint64
 
 	for (size_t i = page_at(room, low); i < room->pages.n && tried < PAGES_TRIED; i++, tried++) {
 		const struct room_page *page = room->pages.items[i];
-		uint64_t from = page->address > low ? page->address : low, to = page->address + KYMO_PAGE_SIZE - size, found;
+		uint64_t from = page->address > low ? page->address : low, to = page->address + KYMO_PAGE_SIZE - size,
+			 found;
 
 		if (page->address > high)
 			break;
@@ -154,7 +156,8 @@ static uint64_t on_used_page(const struct probe_room *room, uint64_t low, uint64
 	return 0;
 }
 
-static uint64_t in_hole(const struct probe_room *room, const struct room_hole *hole, uint64_t low, uint64_t high, size_t size)
+static uint64_t in_hole(const struct probe_room *room, const struct room_hole *hole, uint64_t low, uint64_t high,
+			size_t size)
 {
 	uint64_t found;
 

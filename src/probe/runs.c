@@ -1,6 +1,7 @@
 /*
- * Trampolines: jumps at addresses that puns lead to, each run of pages a private mapping of one more memfd. Private, because who shares a place with another
- * recording changes its trampoline, through /proc/PID/mem like text; of a file, because mappings are known by its name.
+ * Trampolines: jumps at addresses that puns lead to, each run of pages a private mapping of one more memfd. Private,
+ * because who shares a place with another recording changes its trampoline, through /proc/PID/mem like text; of a file,
+ * because mappings are known by its name.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,13 +26,16 @@ static struct kymo_error *note_runs(struct kymo_shared *shared, const struct pro
 	if (!runs)
 		return &kymo_error_no_memory;
 	if (n > KYMO_WIRE_MAX_RUNS - shared->n_runs)
-		return kymo_error_create(KYMO_ERROR_FAILED, "the probes would need more than %d mappings of jumps", KYMO_WIRE_MAX_RUNS);
+		return kymo_error_create(KYMO_ERROR_FAILED, "the probes would need more than %d mappings of jumps",
+					 KYMO_WIRE_MAX_RUNS);
 	for (size_t i = 0; i < n; i++) {
-		const struct probe_run *run = i < layout->runs.n ? &layout->runs.items[i] : &layout->joined.items[i - layout->runs.n];
+		const struct probe_run *run =
+			i < layout->runs.n ? &layout->runs.items[i] : &layout->joined.items[i - layout->runs.n];
 
 		runs[i] = (struct kymo_wire_run){ run->address, run->size };
 	}
-	err = kymo_shared_store(shared, kymo_shared_runs_offset() + shared->n_runs * sizeof(*runs), runs, n * sizeof(*runs));
+	err = kymo_shared_store(shared, kymo_shared_runs_offset() + shared->n_runs * sizeof(*runs), runs,
+				n * sizeof(*runs));
 	if (err)
 		return kymo_error_errno(err, "cannot write the journal");
 	shared->n_runs += n;
@@ -46,7 +50,8 @@ static bool encode(const struct probe_layout *layout, const struct probe_trampol
 		uint64_t at = trampoline->address - layout->runs.items[run].address;
 
 		if (at < layout->runs.items[run].size)
-			return !kymo_encode_jump(trampoline->address, trampoline->target, bytes + layout->runs.items[run].at + at);
+			return !kymo_encode_jump(trampoline->address, trampoline->target,
+						 bytes + layout->runs.items[run].at + at);
 	}
 	return false;
 }
@@ -67,12 +72,14 @@ static struct kymo_error *fill(int fd, const struct probe_layout *layout, uint8_
 		return kymo_error_errno(errno, "cannot size the memory for jumps");
 	for (size_t i = 0; i < layout->trampolines.n; i++)
 		if (!encode(layout, &layout->trampolines.items[i], bytes))
-			return kymo_error_create(KYMO_ERROR_FAILED, "a jump at 0x%" PRIx64 " cannot lead to its pad", layout->trampolines.items[i].address);
+			return kymo_error_create(KYMO_ERROR_FAILED, "a jump at 0x%" PRIx64 " cannot lead to its pad",
+						 layout->trampolines.items[i].address);
 	err = kymo_pwrite_all(fd, bytes, size_of(layout), 0);
 	return err ? kymo_error_errno(err, "cannot write the jumps to the pads") : NULL;
 }
 
-/* Other threads run: a child that one has forked meanwhile had the descriptor, too. The file is sealed now, and can be looked at. */
+/* Other threads run: a child that one has forked meanwhile had the descriptor, too. The file is sealed now, and can be
+ * looked at. */
 static struct kymo_error *check_filled(int fd, const struct probe_layout *layout, const uint8_t *bytes)
 {
 	kymo_cleanup_free uint8_t *there = malloc(size_of(layout));
@@ -80,14 +87,18 @@ static struct kymo_error *check_filled(int fd, const struct probe_layout *layout
 	if (!there)
 		return &kymo_error_no_memory;
 	if (kymo_pread_all(fd, there, size_of(layout), 0) || memcmp(bytes, there, size_of(layout)))
-		return kymo_error_create(KYMO_ERROR_UNSAFE, "another program has changed the jumps at 0x%" PRIx64 " before they were mapped; nothing was changed in the process",
+		return kymo_error_create(KYMO_ERROR_UNSAFE,
+					 "another program has changed the jumps at 0x%" PRIx64
+					 " before they were mapped; nothing was changed in the process",
 					 layout->runs.items[0].address);
 	return NULL;
 }
 
-static struct kymo_error *map_run(struct kymo_process *process, const struct probe_run *run, int64_t fd, bool *taken_ret)
+static struct kymo_error *map_run(struct kymo_process *process, const struct probe_run *run, int64_t fd,
+				  bool *taken_ret)
 {
-	uint64_t args[6] = { run->address, run->size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED_NOREPLACE, (uint64_t)fd, run->at };
+	uint64_t args[6] = { run->address, run->size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED_NOREPLACE,
+			     (uint64_t)fd, run->at };
 	int64_t result;
 	struct kymo_error *error = kymo_remote_syscall(process, SYS_mmap, args, &result);
 
@@ -100,7 +111,8 @@ static struct kymo_error *map_run(struct kymo_process *process, const struct pro
 	return kymo_error_errno((int)result, "process %d could not map memory for jumps", kymo_process_pid(process));
 }
 
-/* Whether all that was mapped is of the file: a process that shares the table of descriptors may have put another one in its place. */
+/* Whether all that was mapped is of the file: a process that shares the table of descriptors may have put another one
+ * in its place. */
 static struct kymo_error *check_mapped(struct kymo_process *process, const struct probe_layout *layout, int fd)
 {
 	struct kymo_maps maps;
@@ -118,17 +130,20 @@ static struct kymo_error *check_mapped(struct kymo_process *process, const struc
 		same = map && map->inode == st.st_ino && run->address + run->size <= map->end;
 	}
 	kymo_maps_deinit(&maps);
-	return same ? NULL :
-		      kymo_error_create(KYMO_ERROR_UNSAFE,
-					"process %d was made to map kymo's jumps, and has something else there; nothing was changed in its code",
+	return same ? NULL
+		    : kymo_error_create(KYMO_ERROR_UNSAFE,
+					"process %d was made to map kymo's jumps, and has something else there; "
+					"nothing was changed in its code",
 					kymo_process_pid(process));
 }
 
-static struct kymo_error *fill_and_map(struct kymo_process *process, const struct probe_layout *layout, int64_t remote, bool *taken_ret)
+static struct kymo_error *fill_and_map(struct kymo_process *process, const struct probe_layout *layout, int64_t remote,
+				       bool *taken_ret)
 {
 	kymo_cleanup_free uint8_t *bytes = calloc(1, size_of(layout));
 	kymo_cleanup_close int fd = -1;
-	struct kymo_error *error = bytes ? kymo_take_memfd(process, KYMO_WIRE_JUMPS_NAME, remote, &fd) : &kymo_error_no_memory;
+	struct kymo_error *error =
+		bytes ? kymo_take_memfd(process, KYMO_WIRE_JUMPS_NAME, remote, &fd) : &kymo_error_no_memory;
 	size_t n = 0;
 
 	if (error)
@@ -143,12 +158,13 @@ static struct kymo_error *fill_and_map(struct kymo_process *process, const struc
 	if (!error && !*taken_ret)
 		error = check_mapped(process, layout, fd);
 	for (size_t i = 0; i < n && error; i++)
-		kymo_remote_unmap(process, &(struct kymo_remote_mapping){ .address = layout->runs.items[i].address, .size = layout->runs.items[i].size });
+		kymo_remote_unmap(process, &(struct kymo_remote_mapping){ .address = layout->runs.items[i].address,
+									  .size = layout->runs.items[i].size });
 	return error;
 }
 
-struct kymo_error *kymo_shared_map_runs(struct kymo_shared *shared, struct kymo_process *process, const struct probe_layout *layout,
-					bool *taken_ret)
+struct kymo_error *kymo_shared_map_runs(struct kymo_shared *shared, struct kymo_process *process,
+					const struct probe_layout *layout, bool *taken_ret)
 {
 	struct kymo_error *error;
 	int64_t fd;

@@ -13,14 +13,16 @@
 #include "probe/remove.h"
 #include "probe/switches.h"
 
-#define TRIES 16		/* about four seconds, with pauses that grow by half: on a loaded machine a handler may wait that long for its turn */
+#define TRIES \
+	16 /* about four seconds, with pauses that grow by half: on a loaded machine a handler may wait that long for \
+	      its turn */
 #define TRY_PAUSE_NS 5000000
-#define PLAN_TRIES 12	/* while the process stands still */
-#define PATIENT_TRIES 60	/* while it runs: each other recording that comes or goes costs one */
+#define PLAN_TRIES 12    /* while the process stands still */
+#define PATIENT_TRIES 60 /* while it runs: each other recording that comes or goes costs one */
 #define MOST_PAUSES 12
 #define EARLY_TRIES (PLAN_TRIES / 2)
 #define SECOND_NS 1000000000u
-#define STACK_DEPTH ((uint64_t)1 << 20)	/* of the initial stack that is taken for readable below its present start */
+#define STACK_DEPTH ((uint64_t)1 << 20) /* of the initial stack that is taken for readable below its present start */
 
 struct kymo_error *kymo_probes_create(struct kymo_process *process, const struct kymo_spec *specs, size_t n_specs,
 				      const struct kymo_probes_options *options, struct kymo_probes **ret)
@@ -65,7 +67,8 @@ void kymo_probes_destroy(struct kymo_probes *probes)
 	free(probes);
 }
 
-/* ---- installing ---------------------------------------------------------------------------------------------------- */
+/* ---- installing ----------------------------------------------------------------------------------------------------
+ */
 
 static struct kymo_error *find_stack(struct kymo_probes *probes)
 {
@@ -95,7 +98,8 @@ static bool is_worth_stopping_all(const struct kymo_error *error)
 	       error->code == KYMO_ERROR_PERMISSION;
 }
 
-/* All threads stand still: a child that one of them forks meanwhile would have the descriptors, and the rings (docs/design/memory.md). */
+/* All threads stand still: a child that one of them forks meanwhile would have the descriptors, and the rings
+ * (docs/design/memory.md). */
 static struct kymo_error *create_stopped(struct kymo_probes *probes, bool was_stopped, uint64_t *stopped_ns)
 {
 	uint64_t begin = kymo_now_ns();
@@ -159,16 +163,20 @@ static void journal_entry(const struct kymo_probes *probes, const struct probe_s
 	ret->lock_size = site->plan.lock_size;
 	ret->tactic = (uint8_t)site->plan.tactic;
 	ret->flags = (uint8_t)((site->is_guard ? KYMO_WIRE_GUARD : 0) | (site->is_standby ? KYMO_WIRE_STANDBY : 0) |
-			       (probes->modules.items[site->module].jit ? KYMO_WIRE_MADE : 0) | (site->plan.is_evicted ? KYMO_WIRE_EVICTED : 0) | (site->wants_flags ? KYMO_WIRE_WANTS_FLAGS : 0));
+			       (probes->modules.items[site->module].jit ? KYMO_WIRE_MADE : 0) |
+			       (site->plan.is_evicted ? KYMO_WIRE_EVICTED : 0) |
+			       (site->wants_flags ? KYMO_WIRE_WANTS_FLAGS : 0));
 	ret->inode = probes->modules.items[site->module].inode;
 	snprintf(ret->name, sizeof(ret->name), "%s", probes_site_name(site));
 }
 
-/* Entries are in the order of planning, as the text is changed. What turns markers on comes last, so that it goes first. */
+/* Entries are in the order of planning, as the text is changed. What turns markers on comes last, so that it goes
+ * first. */
 static struct kymo_error *write_journal(struct kymo_probes *probes)
 {
 	uint64_t begin = probes->shared.n_sites;
-	kymo_cleanup_free struct kymo_wire_site *entries = calloc(probes->sites.n + probes->switches.n + 1, sizeof(*entries));
+	kymo_cleanup_free struct kymo_wire_site *entries =
+		calloc(probes->sites.n + probes->switches.n + 1, sizeof(*entries));
 	size_t n = 0;
 
 	if (!entries)
@@ -224,14 +232,16 @@ static struct kymo_error *check_holes(struct kymo_probes *probes, const struct p
 		return error;
 	for (size_t i = 0; i < layout->regions.n; i++)
 		for (size_t k = 0; k < maps.n; k++)
-			*taken_ret |= maps.items[k].start < layout->regions.items[i].address + layout->regions.items[i].size &&
+			*taken_ret |= maps.items[k].start <
+					      layout->regions.items[i].address + layout->regions.items[i].size &&
 				      maps.items[k].end > layout->regions.items[i].address;
 	kymo_maps_deinit(&maps);
 	return NULL;
 }
 
 static struct kymo_error *map_runs_stopped(struct kymo_probes *probes, const struct probe_layout *layout,
-					   struct kymo_error *(*stop)(struct kymo_process *), bool was_stopped, bool *taken_ret)
+					   struct kymo_error *(*stop)(struct kymo_process *), bool was_stopped,
+					   bool *taken_ret)
 {
 	struct kymo_error *error = stop(probes->process), *ending;
 
@@ -250,7 +260,8 @@ static struct kymo_error *map_runs_stopped(struct kymo_probes *probes, const str
 	return error;
 }
 
-/* Whether a recorder that is gone has left something: a thread may be about to map memory for it yet, until all have been stopped. */
+/* Whether a recorder that is gone has left something: a thread may be about to map memory for it yet, until all have
+ * been stopped. */
 static struct kymo_error *is_anyone_away(struct kymo_probes *probes, bool *ret)
 {
 	struct kymo_remains_list list;
@@ -266,7 +277,8 @@ static struct kymo_error *is_anyone_away(struct kymo_probes *probes, bool *ret)
 }
 
 /* There may be thousands of them: the other threads run meanwhile. */
-static struct kymo_error *map_runs(struct kymo_probes *probes, const struct probe_layout *layout, bool was_stopped, bool *taken_ret)
+static struct kymo_error *map_runs(struct kymo_probes *probes, const struct probe_layout *layout, bool was_stopped,
+				   bool *taken_ret)
 {
 	struct kymo_error *error;
 	bool all = was_stopped;
@@ -276,7 +288,8 @@ static struct kymo_error *map_runs(struct kymo_probes *probes, const struct prob
 	error = all ? NULL : is_anyone_away(probes, &all);
 	if (error)
 		return error;
-	error = map_runs_stopped(probes, layout, all ? kymo_process_stop : kymo_process_stop_first, was_stopped, taken_ret);
+	error = map_runs_stopped(probes, layout, all ? kymo_process_stop : kymo_process_stop_first, was_stopped,
+				 taken_ret);
 	if (error && !was_stopped && is_worth_stopping_all(error)) {
 		kymo_error_destroy(error);
 		*taken_ret = false;
@@ -286,7 +299,8 @@ static struct kymo_error *map_runs(struct kymo_probes *probes, const struct prob
 }
 
 /* With the process stopped: memory for pads, their state, text. */
-static struct kymo_error *patch(struct kymo_probes *probes, const struct probe_layout *layout, bool *mapped, enum probes_again *again_ret)
+static struct kymo_error *patch(struct kymo_probes *probes, const struct probe_layout *layout, bool *mapped,
+				enum probes_again *again_ret)
 {
 	struct kymo_error *error;
 	bool taken = false, same;
@@ -297,14 +311,16 @@ static struct kymo_error *patch(struct kymo_probes *probes, const struct probe_l
 		return error;
 	if (!same) {
 		*again_ret = PROBES_AGAIN_ANEW;
-		return kymo_error_create(KYMO_ERROR_BUSY, "other recorders keep changing the probes of process %d; try again later",
+		return kymo_error_create(KYMO_ERROR_BUSY,
+					 "other recorders keep changing the probes of process %d; try again later",
 					 kymo_process_pid(probes->process));
 	}
 	if (!*mapped) {
 		error = check_holes(probes, layout, &taken);
 		if (!error && taken) {
 			*again_ret = PROBES_AGAIN_ANEW;
-			return kymo_error_create(KYMO_ERROR_UNSAFE, "process %d maps memory faster than kymo can find addresses for pads",
+			return kymo_error_create(KYMO_ERROR_UNSAFE,
+						 "process %d maps memory faster than kymo can find addresses for pads",
 						 kymo_process_pid(probes->process));
 		}
 		if (!error)
@@ -332,11 +348,13 @@ static struct kymo_error *try_layout(struct kymo_probes *probes, const struct pr
 	bool mapped = false;
 
 	*again_ret = PROBES_AGAIN_LATER;
-	for (int i = 0; i < (was_stopped && probes->is_lenient ? 1 : TRIES) && *again_ret == PROBES_AGAIN_LATER && !error; i++) {
+	for (int i = 0;
+	     i < (was_stopped && probes->is_lenient ? 1 : TRIES) && *again_ret == PROBES_AGAIN_LATER && !error; i++) {
 		uint64_t begin;
 
 		if (i) {
-			nanosleep(&(struct timespec){ (time_t)(pause_ns / SECOND_NS), (long)(pause_ns % SECOND_NS) }, NULL);
+			nanosleep(&(struct timespec){ (time_t)(pause_ns / SECOND_NS), (long)(pause_ns % SECOND_NS) },
+				  NULL);
 			pause_ns = pause_ns * 3 / 2;
 		}
 		begin = kymo_now_ns();
@@ -349,20 +367,24 @@ static struct kymo_error *try_layout(struct kymo_probes *probes, const struct pr
 	}
 	if (!error && *again_ret == PROBES_AGAIN_LATER && probes->was_busy)
 		error = kymo_error_create(KYMO_ERROR_BUSY,
-					  "process %d is changing its markers itself, whenever it is looked at; nothing was changed, try again later",
+					  "process %d is changing its markers itself, whenever it is looked at; "
+					  "nothing was changed, try again later",
 					  kymo_process_pid(probes->process));
 	else if (!error && *again_ret == PROBES_AGAIN_LATER && probes->was_written)
 		error = kymo_error_create(KYMO_ERROR_UNSAFE,
-					  "process %d keeps the memory of a probe writable, or takes it from being executed, whenever it is looked at; nothing was changed",
+					  "process %d keeps the memory of a probe writable, or takes it from being "
+					  "executed, whenever it is looked at; nothing was changed",
 					  kymo_process_pid(probes->process));
 	else if (!error && *again_ret == PROBES_AGAIN_LATER)
 		error = kymo_error_create(KYMO_ERROR_UNSAFE,
-					  "a signal handler of process %d keeps a thread inside of the code to be changed; nothing was changed, try again later",
+					  "a signal handler of process %d keeps a thread inside of the code to be "
+					  "changed; nothing was changed, try again later",
 					  kymo_process_pid(probes->process));
 	return error;
 }
 
-static struct kymo_error *plan_and_try(struct kymo_probes *probes, bool was_stopped, enum probes_again *again_ret, uint64_t *stopped_ns)
+static struct kymo_error *plan_and_try(struct kymo_probes *probes, bool was_stopped, enum probes_again *again_ret,
+				       uint64_t *stopped_ns)
 {
 	struct probe_layout layout = { .runs = { 0 } };
 	struct kymo_error *error;
@@ -378,7 +400,8 @@ static struct kymo_error *plan_and_try(struct kymo_probes *probes, bool was_stop
 		probes->patience--;
 		*again_ret = PROBES_AGAIN_ANEW;
 		if (!error)
-			error = kymo_error_create(KYMO_ERROR_BUSY, "another recording of process %d is being changed", kymo_process_pid(probes->process));
+			error = kymo_error_create(KYMO_ERROR_BUSY, "another recording of process %d is being changed",
+						  kymo_process_pid(probes->process));
 	}
 	if (!error)
 		error = probes_prepare_rings(probes);
@@ -390,7 +413,8 @@ static struct kymo_error *plan_and_try(struct kymo_probes *probes, bool was_stop
 		error = map_runs(probes, &layout, was_stopped, &taken);
 	if (!error && taken) {
 		*again_ret = PROBES_AGAIN_ANEW;
-		error = kymo_error_create(KYMO_ERROR_UNSAFE, "process %d maps memory faster than kymo can find addresses for jumps",
+		error = kymo_error_create(KYMO_ERROR_UNSAFE,
+					  "process %d maps memory faster than kymo can find addresses for jumps",
 					  kymo_process_pid(probes->process));
 	}
 	if (!error)
@@ -400,12 +424,14 @@ static struct kymo_error *plan_and_try(struct kymo_probes *probes, bool was_stop
 }
 
 /*
- * Before try `i`. Two that are in each other's way do not try again at the same moment. Who was met at work `n_early` times may need a tenth of a second through another process' hub, and seconds
- * on a loaded machine: 3.3 in all. Who gets no further while this one `is_awaited` is not waited for so long.
+ * Before try `i`. Two that are in each other's way do not try again at the same moment. Who was met at work `n_early`
+ * times may need a tenth of a second through another process' hub, and seconds on a loaded machine: 3.3 in all. Who
+ * gets no further while this one `is_awaited` is not waited for so long.
  */
 static void wait_for_others(int i, int n_early, bool is_awaited)
 {
-	const uint32_t own = ((uint32_t)getpid() + (uint32_t)i * 7919u) * 2654435761u >> 16;	/* twenty may come at once */
+	const uint32_t own =
+		((uint32_t)getpid() + (uint32_t)i * 7919u) * 2654435761u >> 16; /* twenty may come at once */
 	uint64_t ns = (uint64_t)(own % 16 + 1) * (uint64_t)(i < MOST_PAUSES ? i : MOST_PAUSES) * 500000;
 
 	ns += (uint64_t)n_early * (is_awaited ? 40000000u : (uint64_t)n_early * 36000000);
@@ -424,13 +450,14 @@ static struct kymo_error *try_often(struct kymo_probes *probes, bool was_stopped
 	for (int i = 0; i < (was_stopped ? PLAN_TRIES : PATIENT_TRIES) && again == PROBES_AGAIN_ANEW; i++) {
 		kymo_error_destroy(error);
 		if (i)
-			wait_for_others(i, probes->is_early ? EARLY_TRIES - probes->patience : 0, was_stopped || kymo_process_is_at_own_hub(probes->process));
+			wait_for_others(i, probes->is_early ? EARLY_TRIES - probes->patience : 0,
+					was_stopped || kymo_process_is_at_own_hub(probes->process));
 		error = plan_and_try(probes, was_stopped, &again, stopped_ns);
 		if (!error) {
 			probes_tell_refused(probes);
 			return NULL;
 		}
-		if (!probes->is_dirty)	/* nothing is in the text */
+		if (!probes->is_dirty) /* nothing is in the text */
 			kymo_shared_rewind(&probes->shared, n_sites);
 		if (again == PROBES_AGAIN_ANEW)
 			probes_forget_refusals(probes);

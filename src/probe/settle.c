@@ -1,6 +1,6 @@
 /*
- * One site: its plan, its pad, its marks in the text. A plan is the planner's; or another recording's, where that has a probe at the same place already: then this one's
- * pad comes before the other's (leave.c has the rules of such chains).
+ * One site: its plan, its pad, its marks in the text. A plan is the planner's; or another recording's, where that has a
+ * probe at the same place already: then this one's pad comes before the other's (leave.c has the rules of such chains).
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 #include "base/page.h"
 #include "probe/placing.h"
 
-#define SHARED_PAGES_MAX 2048	/* with trampolines, for the sake of other tools' breakpoints: 8 MiB of the target's */
+#define SHARED_PAGES_MAX 2048 /* with trampolines, for the sake of other tools' breakpoints: 8 MiB of the target's */
 
 /* ---- what the planner asks --------------------------------------------------------------------------------------- */
 
@@ -52,8 +52,8 @@ static void release(void *data, uint64_t vaddr, size_t size)
 	probe_room_release(&placing->room, placing->bias + vaddr, size);
 }
 
-static int plan(struct placing *placing, const struct probe_site *site, struct kymo_code *code, struct kymo_plan plans[KYMO_PLANS_MAX],
-		size_t *n_ret, char *reasons, size_t size)
+static int plan(struct placing *placing, const struct probe_site *site, struct kymo_code *code,
+		struct kymo_plan plans[KYMO_PLANS_MAX], size_t *n_ret, char *reasons, size_t size)
 {
 	const struct kymo_plan_room room = {
 		.data = placing,
@@ -74,8 +74,8 @@ static int plan(struct placing *placing, const struct probe_site *site, struct k
 	reasons[0] = '\0';
 	for (size_t i = 0; err && i < n && used < size; i++) {
 		const char *tactic = refusals[i].tactic == KYMO_TACTIC_NONE ? "" : kymo_tactic_name(refusals[i].tactic);
-		int wrote = snprintf(reasons + used, size - used, "%s%s%s%s", used ? "; " : "", tactic, *tactic ? ": " : "",
-				     refusals[i].reason);
+		int wrote = snprintf(reasons + used, size - used, "%s%s%s%s", used ? "; " : "", tactic,
+				     *tactic ? ": " : "", refusals[i].reason);
 
 		if (wrote > 0)
 			used += (size_t)wrote;
@@ -88,7 +88,8 @@ static int plan(struct placing *placing, const struct probe_site *site, struct k
 static struct kymo_error *emit_failed(const struct probe_site *site, int err)
 {
 	return kymo_error_create(KYMO_ERROR_UNSAFE, "no pad for the probe at %s: %s", probes_site_name(site),
-				 err == -ERANGE ? "something that its instructions refer to is out of reach from there" : strerror(-err));
+				 err == -ERANGE ? "something that its instructions refer to is out of reach from there"
+						: strerror(-err));
 }
 
 /* Those of this round; a region is shared by files that lie near each other. */
@@ -99,14 +100,16 @@ static struct kymo_error *region_is_full(const struct placing *placing)
 
 	for (size_t i = 0; i < probes->sites.n; i++)
 		asked += !probes->sites.items[i].installed && probes_is_wanted(&probes->sites.items[i]);
-	return kymo_error_create(KYMO_ERROR_FAILED,
-				 "the pads of %zu probes fit into the %" PRIu64 " MiB that there are for them, and %zu are asked for; ask for fewer, by a glob that matches less",
-				 fit, placing->region->size >> 20, asked);
+	return kymo_error_create(
+		KYMO_ERROR_FAILED,
+		"the pads of %zu probes fit into the %" PRIu64
+		" MiB that there are for them, and %zu are asked for; ask for fewer, by a glob that matches less",
+		fit, placing->region->size >> 20, asked);
 }
 
 /* `args` has room for the arguments of all events. */
-static size_t gather_events(const struct kymo_probes *probes, const struct probe_site *site, struct kymo_pad_event *events,
-			    struct kymo_fetch (*args)[KYMO_EVENT_MAX_ARGS])
+static size_t gather_events(const struct kymo_probes *probes, const struct probe_site *site,
+			    struct kymo_pad_event *events, struct kymo_fetch (*args)[KYMO_EVENT_MAX_ARGS])
 {
 	const struct kymo_probe_event *all;
 	size_t n_all, n = 0;
@@ -154,7 +157,9 @@ static int grow_region(struct probe_region *region, size_t size)
 /* The spec whose system calls the site is for, or NULL. */
 static const struct kymo_spec *syscalls_of(const struct kymo_probes *probes, const struct probe_site *site)
 {
-	return site->wishes.n && site->wishes.items[0].kind == KYMO_EVENT_SYSCALL ? &probes->specs[site->wishes.items[0].spec] : NULL;
+	return site->wishes.n && site->wishes.items[0].kind == KYMO_EVENT_SYSCALL
+		       ? &probes->specs[site->wishes.items[0].spec]
+		       : NULL;
 }
 
 static int emit_syscall_pad(const struct placing *placing, struct probe_site *site, uint8_t *out, size_t size)
@@ -164,7 +169,8 @@ static int emit_syscall_pad(const struct placing *placing, struct probe_site *si
 
 	if (!probe_syscalls_fill(placing->probes->options.events, spec, &syscalls))
 		return -EINVAL;
-	return kymo_pad_emit_syscall(&placing->env, &site->plan, site->address, site->pad, &syscalls, out, size, &site->layout);
+	return kymo_pad_emit_syscall(&placing->env, &site->plan, site->address, site->pad, &syscalls, out, size,
+				     &site->layout);
 }
 
 static int emit_pad(struct placing *placing, struct probe_site *site)
@@ -172,11 +178,12 @@ static int emit_pad(struct placing *placing, struct probe_site *site)
 	struct kymo_fetch args[KYMO_PAD_MAX_EVENTS][KYMO_EVENT_MAX_ARGS];
 	struct kymo_pad_event events[KYMO_PAD_MAX_EVENTS];
 	const uint64_t data = placing->probes->shared.data_address;
-	struct kymo_pad_chain chain = { .next = site->behind ? kymo_shared_word(&placing->probes->shared, site->order) : 0,
+	struct kymo_pad_chain chain = { .next = site->behind ? kymo_shared_word(&placing->probes->shared, site->order)
+							     : 0,
 					.save_flags = site->wants_flags,
-					.watch = !site->is_watch    ? 0 :
-						 site->is_sigaction ? data + offsetof(struct kymo_wire_data, handlers) :
-								      data + offsetof(struct kymo_wire_data, watch),
+					.watch = !site->is_watch      ? 0
+						 : site->is_sigaction ? data + offsetof(struct kymo_wire_data, handlers)
+								      : data + offsetof(struct kymo_wire_data, watch),
 					.watched_signals = site->is_sigaction ? PROBES_FAULT_SIGNALS : 0 };
 	bool is_syscall = syscalls_of(placing->probes, site);
 	size_t n = site->is_guard || is_syscall ? 0 : gather_events(placing->probes, site, events, args);
@@ -195,7 +202,8 @@ static int emit_pad(struct placing *placing, struct probe_site *site)
 	else if (is_syscall)
 		err = emit_syscall_pad(placing, site, out, size);
 	else
-		err = kymo_pad_emit(&placing->env, &site->plan, site->address, site->pad, events, n, &chain, out, size, &site->layout);
+		err = kymo_pad_emit(&placing->env, &site->plan, site->address, site->pad, events, n, &chain, out, size,
+				    &site->layout);
 	if (err)
 		return err;
 	site->wants_flags |= kymo_pad_wants_flags(events, n);
@@ -253,17 +261,20 @@ struct kymo_error *probes_settle(struct placing *placing, struct probe_site *sit
 	return NULL;
 }
 
-/* An instruction that makes room for another site's jump. If somebody wants it, it is a site already, and none that can be evicted. */
+/* An instruction that makes room for another site's jump. If somebody wants it, it is a site already, and none that can
+ * be evicted. */
 static struct kymo_error *settle_evicted(struct placing *placing, size_t module, const struct kymo_plan *evicted)
 {
-	struct probe_site fresh = { .module = module, .address = placing->bias + evicted->vaddr, .plan = *evicted }, *site;
+	struct probe_site fresh = { .module = module, .address = placing->bias + evicted->vaddr, .plan = *evicted },
+			  *site;
 	struct kymo_error *error = probes_insert_site(placing->probes, &fresh, &site);
 
 	return error ? error : probes_settle(placing, site);
 }
 
 /* The window that another recording's entry displaces, as a plan of this one's. */
-static int adopt_plan(const struct placing *placing, struct kymo_code *code, const struct kymo_wire_site *entry, struct kymo_plan *ret)
+static int adopt_plan(const struct placing *placing, struct kymo_code *code, const struct kymo_wire_site *entry,
+		      struct kymo_plan *ret)
 {
 	struct kymo_plan adopted = {
 		.tactic = (enum kymo_tactic)entry->tactic,
@@ -281,7 +292,8 @@ static int adopt_plan(const struct placing *placing, struct kymo_code *code, con
 	return kymo_plan_window(code->map, ret);
 }
 
-/* A trampoline that lies on two pages can't be changed by one write. One in no mapping that is known was mapped since the others were read. */
+/* A trampoline that lies on two pages can't be changed by one write. One in no mapping that is known was mapped since
+ * the others were read. */
 static bool can_share_link(const struct placing *placing, const struct kymo_wire_site *head, struct probe_run *ret)
 {
 	struct kymo_wire_run run;
@@ -296,8 +308,10 @@ static bool can_share_link(const struct placing *placing, const struct kymo_wire
 	return true;
 }
 
-/* Whether the jump of `head` relies on what is changed at `site`: by the bytes behind its own, or because the short jump that stands there leads into it. */
-static bool relies_on(const struct placing *placing, const struct kymo_wire_site *head, const struct kymo_wire_site *site)
+/* Whether the jump of `head` relies on what is changed at `site`: by the bytes behind its own, or because the short
+ * jump that stands there leads into it. */
+static bool relies_on(const struct placing *placing, const struct kymo_wire_site *head,
+		      const struct kymo_wire_site *site)
 {
 	uint64_t low = head->address + head->patch_size, high = head->address + head->lock_size, hop;
 	uint8_t text[KYMO_SHORT_JUMP_SIZE];
@@ -306,7 +320,8 @@ static bool relies_on(const struct placing *placing, const struct kymo_wire_site
 		return false;
 	if (site->address < high && site->address + site->patch_size > low)
 		return true;
-	if (head->tactic != KYMO_TACTIC_NEIGHBOUR || kymo_process_read(placing->probes->process, head->address, text, sizeof(text)))
+	if (head->tactic != KYMO_TACTIC_NEIGHBOUR ||
+	    kymo_process_read(placing->probes->process, head->address, text, sizeof(text)))
 		return false;
 	hop = kymo_short_jump_target(head->address, text);
 	return hop && site->address < hop + KYMO_JUMP_SIZE && site->address + site->patch_size > hop;
@@ -319,24 +334,31 @@ static bool has_joined(const struct placing *placing, uint64_t address)
 	return own && own->is_planned && own->behind;
 }
 
-static const char *cannot_join(struct placing *placing, const struct kymo_wire_site *head, const struct kymo_wire_site **evicted_ret);
+static const char *cannot_join(struct placing *placing, const struct kymo_wire_site *head,
+			       const struct kymo_wire_site **evicted_ret);
 
-/* The instruction that was evicted for `head`, if it is to be joined, too. Whoever wants it for itself does not have it by that. */
-static const struct kymo_wire_site *find_evicted(struct placing *placing, const struct kymo_wire_site *head, uint64_t address)
+/* The instruction that was evicted for `head`, if it is to be joined, too. Whoever wants it for itself does not have it
+ * by that. */
+static const struct kymo_wire_site *find_evicted(struct placing *placing, const struct kymo_wire_site *head,
+						 uint64_t address)
 {
-	const struct kymo_wire_site *evicted = probes_others_head(placing->probes, &placing->others, address), *none = NULL;
+	const struct kymo_wire_site *evicted = probes_others_head(placing->probes, &placing->others, address),
+				    *none = NULL;
 	const struct probe_site *own = probes_site_at(placing->probes, address);
 
-	if (!evicted || !(evicted->flags & KYMO_WIRE_EVICTED) || evicted->tactic != head->tactic || (own && (own->is_planned || probes_is_wanted(own))))
+	if (!evicted || !(evicted->flags & KYMO_WIRE_EVICTED) || evicted->tactic != head->tactic ||
+	    (own && (own->is_planned || probes_is_wanted(own))))
 		return NULL;
 	return cannot_join(placing, evicted, &none) ? NULL : evicted;
 }
 
 /*
- * A pun relies on bytes behind it, which another place of the other recording's may have changed. They stay as they are only as long as somebody has that
- * place: so this recording must have it, too. An instruction that was evicted for it can be joined with it: `evicted_ret`, or NULL.
+ * A pun relies on bytes behind it, which another place of the other recording's may have changed. They stay as they are
+ * only as long as somebody has that place: so this recording must have it, too. An instruction that was evicted for it
+ * can be joined with it: `evicted_ret`, or NULL.
  */
-static bool has_what_it_relies_on(struct placing *placing, const struct kymo_wire_site *head, const struct kymo_wire_site **evicted_ret)
+static bool has_what_it_relies_on(struct placing *placing, const struct kymo_wire_site *head,
+				  const struct kymo_wire_site **evicted_ret)
 {
 	const bool may_evict = !(head->flags & KYMO_WIRE_EVICTED);
 
@@ -357,7 +379,8 @@ static bool has_what_it_relies_on(struct placing *placing, const struct kymo_wir
 }
 
 /* Why the place of `head` can't be shared, or NULL. */
-static const char *cannot_join(struct placing *placing, const struct kymo_wire_site *head, const struct kymo_wire_site **evicted_ret)
+static const char *cannot_join(struct placing *placing, const struct kymo_wire_site *head,
+			       const struct kymo_wire_site **evicted_ret)
 {
 	const struct probe_region *region = placing->region;
 	uint8_t jump[KYMO_JUMP_SIZE];
@@ -366,7 +389,8 @@ static const char *cannot_join(struct placing *placing, const struct kymo_wire_s
 		return "another recording has a probe here, and other probes that rely on the bytes of its jump";
 	if (head->link != head->address && !has_what_it_relies_on(placing, head, evicted_ret))
 		return "another recording has a probe here, the jump of which relies on a jump that is its alone";
-	if (kymo_encode_jump(head->link, region->address, jump) || kymo_encode_jump(head->link, region->address + region->size, jump))
+	if (kymo_encode_jump(head->link, region->address, jump) ||
+	    kymo_encode_jump(head->link, region->address + region->size, jump))
 		return "another recording has a probe here, the jump of which is too far away";
 	return NULL;
 }
@@ -388,14 +412,16 @@ static bool share_link(struct placing *placing, const struct kymo_wire_site *hea
 }
 
 /* What `site` becomes by that, or why it can't. */
-static const char *take_over(struct placing *placing, struct kymo_code *code, const struct kymo_wire_site *head, struct probe_site *site)
+static const char *take_over(struct placing *placing, struct kymo_code *code, const struct kymo_wire_site *head,
+			     struct probe_site *site)
 {
 	if (adopt_plan(placing, code, head, &site->plan))
 		return "what another recording has here is no plan of this version";
 	if (!share_link(placing, head))
 		return "another recording has a probe here, the jump of which cannot be shared";
 	if (site->plan.faults & probes_watched_faults(placing->probes, &code->code))
-		return "another recording has a probe here, which displaces an instruction that may fault, and the process handles that";
+		return "another recording has a probe here, which displaces an instruction that may fault, and the "
+		       "process handles that";
 	site->link = head->link;
 	site->behind = head->inner;
 	site->leads_to = head->entry;
@@ -420,16 +446,19 @@ static struct kymo_error *settle_joined(struct placing *placing, const struct pr
 }
 
 /*
- * Join what another recording has at the same place: its plan, its link; our pad comes before its. The instruction that was evicted for it is joined before it, and after all that can refuse the
- * place.
+ * Join what another recording has at the same place: its plan, its link; our pad comes before its. The instruction that
+ * was evicted for it is joined before it, and after all that can refuse the place.
  */
-static struct kymo_error *join(struct placing *placing, uint64_t address, struct kymo_code *code, const struct kymo_wire_site *head)
+static struct kymo_error *join(struct placing *placing, uint64_t address, struct kymo_code *code,
+			       const struct kymo_wire_site *head)
 {
 	const struct probe_site *own = probes_site_at(placing->probes, address);
 	struct probe_site site = { .module = own->module, .address = address }, room = site;
 	const struct kymo_wire_site *evicted = NULL;
-	const char *why = head->flags & KYMO_WIRE_EVICTED ? "another recording has displaced the instruction here to make room for a probe of its own" :
-							    cannot_join(placing, head, &evicted);
+	const char *why =
+		head->flags & KYMO_WIRE_EVICTED
+			? "another recording has displaced the instruction here to make room for a probe of its own"
+			: cannot_join(placing, head, &evicted);
 	struct kymo_error *error = NULL;
 
 	if (!why)
@@ -460,8 +489,12 @@ static struct kymo_error *refuse_switch_site(struct kymo_probes *probes, struct 
 	kymo_cleanup_free char *reason = NULL;
 
 	if (!name)
-		return probes_refuse(probes, site, "there is the NOP of a marker, which changes when that is turned on (-m records markers)");
-	if (asprintf(&reason, "there is the NOP of the marker %s, which changes when that is turned on; -m %s records it", name, name) < 0) {
+		return probes_refuse(
+			probes, site,
+			"there is the NOP of a marker, which changes when that is turned on (-m records markers)");
+	if (asprintf(&reason,
+		     "there is the NOP of the marker %s, which changes when that is turned on; -m %s records it", name,
+		     name) < 0) {
 		reason = NULL;
 		return &kymo_error_no_memory;
 	}
@@ -497,7 +530,8 @@ struct kymo_error *probes_place_site(struct placing *placing, uint64_t address)
 			return probes_refuse(probes, site, probes_foreign_reason(probes, address));
 		return probes_refuse(probes, site, *reasons ? reasons : "the planner has no tactic for it");
 	}
-	if (probe_text_is(&probes->text, TEXT_FOREIGN, address, plans[n - 1].window))	/* behind the bytes that change: a copy would run without it */
+	if (probe_text_is(&probes->text, TEXT_FOREIGN, address,
+			  plans[n - 1].window)) /* behind the bytes that change: a copy would run without it */
 		return probes_refuse(probes, site, PROBE_IS_PATCHED);
 	for (size_t i = 0; i + 1 < n && !error; i++)
 		error = settle_evicted(placing, site->module, &plans[i]);

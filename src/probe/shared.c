@@ -112,14 +112,17 @@ static struct kymo_error *open_own_view(struct kymo_shared *shared)
 static struct kymo_error *close_to_writers(struct kymo_shared *shared)
 {
 	if (fcntl(shared->fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE))
-		return kymo_error_errno(errno, "cannot keep the pads from being written by the process (F_SEAL_FUTURE_WRITE, Linux 5.1)");
+		return kymo_error_errno(
+			errno,
+			"cannot keep the pads from being written by the process (F_SEAL_FUTURE_WRITE, Linux 5.1)");
 	return NULL;
 }
 
 /* A page lies between header and words, data, and window, so that none is taken for a part of another. */
 static struct kymo_error *choose_addresses(struct kymo_shared *shared, struct kymo_process *process)
 {
-	uint64_t code = pads_offset(shared), all = code + shared->data_size + KYMO_WINDOW_SIZE + 2 * KYMO_PAGE_SIZE, hole;
+	uint64_t code = pads_offset(shared), all = code + shared->data_size + KYMO_WINDOW_SIZE + 2 * KYMO_PAGE_SIZE,
+		 hole;
 	struct kymo_maps maps;
 	struct kymo_error *error = kymo_process_maps(process, &maps);
 
@@ -128,7 +131,9 @@ static struct kymo_error *choose_addresses(struct kymo_shared *shared, struct ky
 	hole = kymo_maps_hole_anywhere(&maps, all);
 	kymo_maps_deinit(&maps);
 	if (!hole)
-		return kymo_error_create(KYMO_ERROR_UNSAFE, "process %d has no room for %" PRIu64 " MiB of address space", kymo_process_pid(process), all >> 20);
+		return kymo_error_create(KYMO_ERROR_UNSAFE,
+					 "process %d has no room for %" PRIu64 " MiB of address space",
+					 kymo_process_pid(process), all >> 20);
 	shared->address = hole;
 	shared->data_address = hole + code + KYMO_PAGE_SIZE;
 	shared->window = shared->data_address + shared->data_size + KYMO_PAGE_SIZE;
@@ -141,11 +146,13 @@ struct made {
 	size_t n;
 };
 
-static struct kymo_error *map_all(const struct kymo_shared *shared, struct kymo_process *process, int64_t code, int64_t data, struct made *made)
+static struct kymo_error *map_all(const struct kymo_shared *shared, struct kymo_process *process, int64_t code,
+				  int64_t data, struct made *made)
 {
 	const struct kymo_remote_mapping mappings[] = {
 		{ shared->address, shared->size, PROT_READ, MAP_SHARED, code, 0 },
-		{ shared->address + shared->size, pads_offset(shared) - shared->size, PROT_READ, MAP_PRIVATE, code, shared->size },
+		{ shared->address + shared->size, pads_offset(shared) - shared->size, PROT_READ, MAP_PRIVATE, code,
+		  shared->size },
 		{ shared->window, KYMO_WINDOW_SIZE, PROT_READ | PROT_EXEC, MAP_SHARED, code, pads_offset(shared) },
 	};
 	struct kymo_error *error = NULL;
@@ -177,14 +184,16 @@ static uint64_t locked(pid_t pid)
 	return line ? strtoull(line + 7, NULL, 10) << 10 : 0;
 }
 
-/* A process that locks what it will map (mlockall) has locked kymo's mappings at their full length. What the kernel could swap out is of no harm: a pad may wait for it. */
+/* A process that locks what it will map (mlockall) has locked kymo's mappings at their full length. What the kernel
+ * could swap out is of no harm: a pad may wait for it. */
 static struct kymo_error *unlock_all(struct kymo_process *process, const struct made *made)
 {
 	struct kymo_error *error = NULL;
 	int64_t result;
 
 	for (size_t i = 0; locked(kymo_process_pid(process)) && i < made->n && !error; i++)
-		error = kymo_remote_syscall(process, SYS_munlock, (uint64_t[6]){ made->items[i].address, made->items[i].size }, &result);
+		error = kymo_remote_syscall(process, SYS_munlock,
+					    (uint64_t[6]){ made->items[i].address, made->items[i].size }, &result);
 	return error;
 }
 
@@ -211,17 +220,19 @@ static struct kymo_error *check_mapped(const struct kymo_shared *shared, struct 
 
 	if (error)
 		return error;
-	same = is_at(&maps, shared->address, shared->inode) && is_at(&maps, kymo_shared_words_address(shared), shared->inode) &&
+	same = is_at(&maps, shared->address, shared->inode) &&
+	       is_at(&maps, kymo_shared_words_address(shared), shared->inode) &&
 	       is_at(&maps, shared->window, shared->inode) && is_at(&maps, shared->data_address, shared->data.inode);
 	kymo_maps_deinit(&maps);
-	return same ? NULL :
-		      kymo_error_create(KYMO_ERROR_UNSAFE,
-					"process %d was made to map kymo's memory, and has something else there; something answers system calls in its place",
+	return same ? NULL
+		    : kymo_error_create(KYMO_ERROR_UNSAFE,
+					"process %d was made to map kymo's memory, and has something else there; "
+					"something answers system calls in its place",
 					kymo_process_pid(process));
 }
 
-static struct kymo_error *fill_and_map(struct kymo_shared *shared, struct kymo_process *process, const struct kymo_probes_options *options,
-				       int64_t code, int64_t data)
+static struct kymo_error *fill_and_map(struct kymo_shared *shared, struct kymo_process *process,
+				       const struct kymo_probes_options *options, int64_t code, int64_t data)
 {
 	struct kymo_error *error = open_own_view(shared);
 	struct made made = { .n = 0 };
@@ -276,7 +287,8 @@ struct kymo_error *kymo_shared_create(struct kymo_process *process, const struct
 	shared.n_cpus = n_cpus < 1 ? 1 : (uint32_t)n_cpus;
 	shared.n_sequenced = shared.is_sequenced ? shared.n_cpus : 0;
 	shared.n_rings = shared.n_sequenced + shared.n_cpus + (shared.n_cpus < SPARE_MIN ? SPARE_MIN : shared.n_cpus);
-	shared.size = kymo_shared_journal_offset() + kymo_page_up((uint64_t)KYMO_JOURNAL_CAPACITY * sizeof(struct kymo_wire_site));
+	shared.size = kymo_shared_journal_offset() +
+		      kymo_page_up((uint64_t)KYMO_JOURNAL_CAPACITY * sizeof(struct kymo_wire_site));
 	shared.data_size = kymo_data_size(&shared, options);
 	error = choose_addresses(&shared, process);
 	if (error)
@@ -322,10 +334,12 @@ int kymo_shared_store_pads(struct kymo_shared *shared, uint64_t at, const void *
 	return kymo_shared_store(shared, pads_offset(shared) + at, bytes, size);
 }
 
-/* ---- journal and regions ------------------------------------------------------------------------------------------ */
+/* ---- journal and regions ------------------------------------------------------------------------------------------
+ */
 
 /* Words that are not 0 are the process's own pages from here on. */
-static int write_words(struct kymo_shared *shared, struct kymo_process *process, const struct kymo_wire_site *sites, size_t n)
+static int write_words(struct kymo_shared *shared, struct kymo_process *process, const struct kymo_wire_site *sites,
+		       size_t n)
 {
 	kymo_cleanup_free uint64_t *words = calloc(n ? n : 1, sizeof(*words));
 	bool any = false;
@@ -336,7 +350,8 @@ static int write_words(struct kymo_shared *shared, struct kymo_process *process,
 		words[i] = sites[i].hop ? sites[i].next : 0;
 		any |= sites[i].hop || (sites[i].flags & KYMO_WIRE_SWITCH && !(sites[i].flags & KYMO_WIRE_GATE));
 	}
-	return any ? kymo_process_write(process, kymo_shared_word(shared, shared->n_sites), words, n * sizeof(*words)) : 0;
+	return any ? kymo_process_write(process, kymo_shared_word(shared, shared->n_sites), words, n * sizeof(*words))
+		   : 0;
 }
 
 uint64_t kymo_shared_word(const struct kymo_shared *shared, uint64_t entry)
@@ -344,14 +359,17 @@ uint64_t kymo_shared_word(const struct kymo_shared *shared, uint64_t entry)
 	return kymo_shared_words_address(shared) + kymo_wire_word_offset(entry);
 }
 
-struct kymo_error *kymo_shared_journal(struct kymo_shared *shared, struct kymo_process *process, const struct kymo_wire_site *sites, size_t n)
+struct kymo_error *kymo_shared_journal(struct kymo_shared *shared, struct kymo_process *process,
+				       const struct kymo_wire_site *sites, size_t n)
 {
 	uint64_t have = shared->n_sites;
 	int err;
 
 	if (n > KYMO_JOURNAL_CAPACITY - have)
-		return kymo_error_create(KYMO_ERROR_FAILED, "more than %u probes in one process", KYMO_JOURNAL_CAPACITY);
-	err = kymo_shared_store(shared, kymo_shared_journal_offset() + have * sizeof(*sites), sites, n * sizeof(*sites));
+		return kymo_error_create(KYMO_ERROR_FAILED, "more than %u probes in one process",
+					 KYMO_JOURNAL_CAPACITY);
+	err = kymo_shared_store(shared, kymo_shared_journal_offset() + have * sizeof(*sites), sites,
+				n * sizeof(*sites));
 	if (!err)
 		err = write_words(shared, process, sites, n);
 	if (err)
@@ -379,10 +397,10 @@ void kymo_shared_rewind(struct kymo_shared *shared, uint64_t n)
 	__atomic_store_n(&shared->header->n_sites, n, __ATOMIC_RELEASE);
 }
 
-/* A second view of the window's pages: mremap() of a shared mapping with an old size of 0 duplicates it, so no descriptor has to stay
- * open in the target for regions that come later. */
-static struct kymo_error *duplicate(struct kymo_shared *shared, struct kymo_process *process, uint64_t address, uint64_t size,
-				    uint64_t at)
+/* A second view of the window's pages: mremap() of a shared mapping with an old size of 0 duplicates it, so no
+ * descriptor has to stay open in the target for regions that come later. */
+static struct kymo_error *duplicate(struct kymo_shared *shared, struct kymo_process *process, uint64_t address,
+				    uint64_t size, uint64_t at)
 {
 	uint64_t args[6] = { shared->window + at, 0, size, MREMAP_MAYMOVE | MREMAP_FIXED, address };
 	struct kymo_error *error;
@@ -396,7 +414,9 @@ static struct kymo_error *duplicate(struct kymo_shared *shared, struct kymo_proc
 
 static struct kymo_error *make_live_page(struct kymo_process *process, uint64_t live)
 {
-	uint64_t map[6] = { live, KYMO_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, (uint64_t)-1, 0 };
+	uint64_t map[6] = {
+		live, KYMO_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, (uint64_t)-1, 0
+	};
 	uint64_t advise[6] = { live, KYMO_PAGE_SIZE, MADV_WIPEONFORK };
 	struct kymo_error *error;
 	int64_t result;
@@ -414,15 +434,18 @@ static struct kymo_error *make_live_page(struct kymo_process *process, uint64_t 
 /* In the process's own words: a forked child has its own number. */
 static struct kymo_error *note_region(const struct kymo_shared *shared, struct kymo_process *process)
 {
-	const uint64_t n = shared->n_regions, at = kymo_shared_words_address(shared) + offsetof(struct kymo_wire_words, n_regions);
+	const uint64_t n = shared->n_regions,
+		       at = kymo_shared_words_address(shared) + offsetof(struct kymo_wire_words, n_regions);
 	int err = kymo_process_write(process, at, &n, sizeof(n));
 
 	return err ? kymo_error_errno(err, "cannot write the journal") : NULL;
 }
 
-struct kymo_error *kymo_shared_map_region(struct kymo_shared *shared, struct kymo_process *process, const struct probe_region *region)
+struct kymo_error *kymo_shared_map_region(struct kymo_shared *shared, struct kymo_process *process,
+					  const struct probe_region *region)
 {
-	struct kymo_wire_region entry = { region->address, region->size, region->live, pads_offset(shared) + region->at };
+	struct kymo_wire_region entry = { region->address, region->size, region->live,
+					  pads_offset(shared) + region->at };
 	struct kymo_error *error;
 
 	if (shared->n_regions >= KYMO_WIRE_MAX_REGIONS)

@@ -20,10 +20,10 @@ void probes_site_deinit(struct probe_site *site)
 
 const char *probes_site_name(const struct probe_site *site)
 {
-	return site->is_guard	? "(guard)" :
-	       site->wishes.n	? site->wishes.items[0].name :
-	       site->is_watch	? "(watch)" :
-				  "(evicted)";
+	return site->is_guard   ? "(guard)"
+	       : site->wishes.n ? site->wishes.items[0].name
+	       : site->is_watch ? "(watch)"
+				: "(evicted)";
 }
 
 /* The first site that is not below `address`. */
@@ -44,7 +44,8 @@ struct probe_site *probes_site_at(struct kymo_probes *probes, uint64_t address)
 	return at < probes->sites.n && probes->sites.items[at].address == address ? &probes->sites.items[at] : NULL;
 }
 
-struct kymo_error *probes_insert_site(struct kymo_probes *probes, const struct probe_site *site, struct probe_site **ret)
+struct kymo_error *probes_insert_site(struct kymo_probes *probes, const struct probe_site *site,
+				      struct probe_site **ret)
 {
 	size_t at = site_place(probes, site->address);
 
@@ -67,23 +68,25 @@ static void forget_site(struct kymo_probes *probes, struct probe_site *site)
 }
 
 /* Whether the site can have one more wish. */
-static struct kymo_error *check_site(struct kymo_probes *probes, const struct probe_meaning *meaning, const struct probe_site *site,
-				     const char *place, bool *refused_ret)
+static struct kymo_error *check_site(struct kymo_probes *probes, const struct probe_meaning *meaning,
+				     const struct probe_site *site, const char *place, bool *refused_ret)
 {
 	*refused_ret = site->installed;
 	if (site->installed)
 		return probes_refuse_place(probes, meaning->spec, meaning->module, meaning->exact, place,
-				    "there is a jump already that was put in earlier");
+					   "there is a jump already that was put in earlier");
 	*refused_ret = site->is_guard;
 	if (site->is_guard)
-		return probes_refuse_place(probes, meaning->spec, meaning->module, meaning->exact, place, "one of kymo's own guards is there");
-	*refused_ret = site->wishes.n && (meaning->kind == KYMO_EVENT_SYSCALL || site->wishes.items[0].kind == KYMO_EVENT_SYSCALL);
+		return probes_refuse_place(probes, meaning->spec, meaning->module, meaning->exact, place,
+					   "one of kymo's own guards is there");
+	*refused_ret = site->wishes.n &&
+		       (meaning->kind == KYMO_EVENT_SYSCALL || site->wishes.items[0].kind == KYMO_EVENT_SYSCALL);
 	if (*refused_ret)
 		return probes_refuse_place(probes, meaning->spec, meaning->module, meaning->exact, place,
 					   "a system call is recorded there, or another probe is, and both cannot be");
 	if (site->wishes.n >= KYMO_PAD_MAX_EVENTS)
-		return kymo_error_create(KYMO_ERROR_USAGE, "more than %d probes at %s of %s", KYMO_PAD_MAX_EVENTS, place,
-					 probes->modules.items[meaning->module].path);
+		return kymo_error_create(KYMO_ERROR_USAGE, "more than %d probes at %s of %s", KYMO_PAD_MAX_EVENTS,
+					 place, probes->modules.items[meaning->module].path);
 	return NULL;
 }
 
@@ -102,7 +105,7 @@ struct kymo_error *probes_add_wish(struct kymo_probes *probes, const struct prob
 	fresh.address = probes->modules.items[meaning->module].bias + kymo_site_of(code->map, at);
 	site = probes_site_at(probes, fresh.address);
 	if (site && site->is_retired && site->module != meaning->module) {
-		forget_site(probes, site);	/* of a file that was mapped here before this one */
+		forget_site(probes, site); /* of a file that was mapped here before this one */
 		site = NULL;
 	}
 	if (site)

@@ -76,7 +76,8 @@ static char *unquote(struct kymo_spec_piece piece)
 	return copy;
 }
 
-/* The last ":" of the piece that separates: it has no backslash before it, and is not in brackets, nor half of a "::". The first of three does. */
+/* The last ":" of the piece that separates: it has no backslash before it, and is not in brackets, nor half of a "::".
+ * The first of three does. */
 static const char *find_colon(struct kymo_spec_piece piece)
 {
 	const char *found = NULL;
@@ -141,7 +142,8 @@ static struct kymo_error *parse_prefix(const char *text, struct kymo_spec_piece 
 	return copy_name(text, event, "the event", &spec->event);
 }
 
-/* The "+" or "-" that starts the offset, or the end. A "-" in a set of a glob, or before a letter, belongs to the name. */
+/* The "+" or "-" that starts the offset, or the end. A "-" in a set of a glob, or before a letter, belongs to the name.
+ */
 static const char *find_offset(struct kymo_spec_piece place)
 {
 	bool in_set = false;
@@ -234,13 +236,15 @@ static void take_return(struct kymo_spec_piece *place, struct kymo_spec *spec)
 {
 	const size_t size = (size_t)(place->end - place->start), n = strlen("%return");
 
-	if (size < n || memcmp(place->end - n, "%return", n) != 0 || (size > n && place->end[-(ptrdiff_t)n - 1] == '\\'))
+	if (size < n || memcmp(place->end - n, "%return", n) != 0 ||
+	    (size > n && place->end[-(ptrdiff_t)n - 1] == '\\'))
 		return;
 	spec->is_return = true;
 	place->end -= n;
 }
 
-/* Whether this goes on the name of a file, and is no function. Those of Go have the path of a package, and a dot behind it: "encoding/json.Marshal". */
+/* Whether this goes on the name of a file, and is no function. Those of Go have the path of a package, and a dot behind
+ * it: "encoding/json.Marshal". */
 static bool is_path(struct kymo_spec_piece piece)
 {
 	const char *slash = memrchr(piece.start, '/', (size_t)(piece.end - piece.start)), *so;
@@ -252,7 +256,8 @@ static bool is_path(struct kymo_spec_piece piece)
 	return so && (so + 3 == piece.end || so[3] == '.');
 }
 
-/* Take ":*" off the end of FILE ":" SYMBOL ":*". A path before it is of a file whose name has a colon: all of its functions are meant. */
+/* Take ":*" off the end of FILE ":" SYMBOL ":*". A path before it is of a file whose name has a colon: all of its
+ * functions are meant. */
 static void take_every(struct kymo_spec_piece *piece, struct kymo_spec *spec)
 {
 	const char *colon = find_colon(*piece);
@@ -261,7 +266,8 @@ static void take_every(struct kymo_spec_piece *piece, struct kymo_spec *spec)
 	if (!colon || piece->end - colon != 2 || colon[1] != '*')
 		return;
 	colon = find_colon(rest);
-	if (!colon || colon == rest.start || colon + 1 == rest.end || is_path((struct kymo_spec_piece){ colon + 1, rest.end }))
+	if (!colon || colon == rest.start || colon + 1 == rest.end ||
+	    is_path((struct kymo_spec_piece){ colon + 1, rest.end }))
 		return;
 	spec->every_instruction = true;
 	*piece = rest;
@@ -279,12 +285,13 @@ static struct kymo_error *parse_address(const char *text, struct kymo_spec_piece
 	uint64_t address = 0;
 
 	if (spec->is_return)
-		return kymo_spec_wrong(text, piece.start,
-				       "a return probe is for a whole function, and nothing says where one at an address ends; "
-				       "record the instructions by which it is left with -p");
+		return kymo_spec_wrong(
+			text, piece.start,
+			"a return probe is for a whole function, and nothing says where one at an address ends; "
+			"record the instructions by which it is left with -p");
 	if (kymo_spec_number(piece.start, piece.end, &end, &address) && end < piece.end)
-		return kymo_spec_wrong(text, end, "'%.*s' is not an address; write 0x7f3c12345678", (int)(piece.end - piece.start),
-				       piece.start);
+		return kymo_spec_wrong(text, end, "'%.*s' is not an address; write 0x7f3c12345678",
+				       (int)(piece.end - piece.start), piece.start);
 	if (!address || address >= ADDRESS_END)
 		return kymo_spec_wrong(text, piece.start, "no program has code at this address");
 	spec->address = address;
@@ -314,8 +321,9 @@ static struct kymo_error *parse_location(const char *text, struct kymo_spec_piec
 	if (!colon && is_address(piece))
 		return parse_address(text, piece, spec);
 	if (!colon && memmem(piece.start, (size_t)(piece.end - piece.start), "::", 2))
-		return kymo_spec_wrong(text, piece.start,
-				       "expected the file before the function, such as ./app:shop::Cart::add; '::' is part of a name");
+		return kymo_spec_wrong(
+			text, piece.start,
+			"expected the file before the function, such as ./app:shop::Cart::add; '::' is part of a name");
 	if (!colon)
 		return kymo_spec_wrong(text, piece.end,
 				       "expected ':' and a function after the file, such as libc:malloc");
@@ -395,7 +403,9 @@ struct kymo_error *kymo_spec_parse_marker(const char *text, struct kymo_spec *re
 	struct kymo_spec spec = { .text = NULL };
 
 	if (!*text || text[strlen(text) - 1] == ':')
-		return kymo_error_create(KYMO_ERROR_USAGE, "'%s' names no marker; write a name or a glob, such as 'request_*' or 'libc:*'", text);
+		return kymo_error_create(
+			KYMO_ERROR_USAGE,
+			"'%s' names no marker; write a name or a glob, such as 'request_*' or 'libc:*'", text);
 	spec.text = strdup(text);
 	spec.marker = strdup(text);
 	if (!spec.text || !spec.marker) {

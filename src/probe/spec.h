@@ -9,13 +9,14 @@
  *	TYPE	:= u8 u16 u32 u64 s8 s16 s32 s64 x8 x16 x32 x64
  *	ADDRESS	:= "0x" HEX-DIGITS		in memory of no file, of one process (probe/jit.h)
  *
- * FILE runs to the last ":" before PLACE, so that paths may hold colons; `\ ` and "\:" quote. A SYMBOL may be as C++ and Rust have it: "::" separates
- * nothing, nor does what is within brackets or part of an operator's name, "./app:shop::Cart::add(int, char const*)". Parsing is pure, knows no process and
- * no file, and names registers through arch.
+ * FILE runs to the last ":" before PLACE, so that paths may hold colons; `\ ` and "\:" quote. A SYMBOL may be as C++
+ *and Rust have it: "::" separates nothing, nor does what is within brackets or part of an operator's name,
+ *"./app:shop::Cart::add(int, char const*)". Parsing is pure, knows no process and no file, and names registers through
+ *arch.
  *
- * "r" and "%return" both make a return probe, of a whole function: of a SYMBOL or GLOB, or of the function that begins at a lone
- * NUMBER. There, $retval is known and $argN is not; $argN is not taken with ":*" either, since it would be right at the first
- * instruction alone.
+ * "r" and "%return" both make a return probe, of a whole function: of a SYMBOL or GLOB, or of the function that begins
+ *at a lone NUMBER. There, $retval is known and $argN is not; $argN is not taken with ":*" either, since it would be
+ *right at the first instruction alone.
  */
 #ifndef KYMO_PROBE_SPEC_H
 #define KYMO_PROBE_SPEC_H
@@ -30,29 +31,32 @@
 #include "wire/event.h"
 
 struct kymo_spec_arg {
-	char *name;		/* given, or "arg1" …; unique in the spec */
+	char *name; /* given, or "arg1" …; unique in the spec */
 	struct kymo_fetch fetch;
 };
 
 struct kymo_spec {
-	char *text;		/* as the user wrote it */
+	char *text; /* as the user wrote it */
 	bool is_return;
-	bool every_instruction;	/* of the function or functions: `symbol` is given, `offset` is 0, and it is no return probe */
-	char *group;		/* or NULL */
-	char *event;		/* or NULL */
-	char *marker;		/* a glob: what is wanted are markers and SDT probes, and nothing else is given; or NULL */
-	char *file;		/* "libc", "./app", "/usr/bin/git"; NULL for markers and addresses */
-	uint64_t *syscalls;	/* a bit for each of KYMO_PAD_SYSCALLS numbers: their calls are wanted, and nothing else is given; or NULL */
-	uint64_t address;	/* in memory of no file: `file` and `symbol` are NULL, and it is no return probe; else 0 */
-	char *symbol;		/* name or glob; NULL: `offset` is a file offset */
-	int64_t offset;		/* after the symbol, or in the file */
+	bool every_instruction; /* of the function or functions: `symbol` is given, `offset` is 0, and it is no return
+				   probe */
+	char *group;            /* or NULL */
+	char *event;            /* or NULL */
+	char *marker;       /* a glob: what is wanted are markers and SDT probes, and nothing else is given; or NULL */
+	char *file;         /* "libc", "./app", "/usr/bin/git"; NULL for markers and addresses */
+	uint64_t *syscalls; /* a bit for each of KYMO_PAD_SYSCALLS numbers: their calls are wanted, and nothing else is
+			       given; or NULL */
+	uint64_t address;   /* in memory of no file: `file` and `symbol` are NULL, and it is no return probe; else 0 */
+	char *symbol;       /* name or glob; NULL: `offset` is a file offset */
+	int64_t offset;     /* after the symbol, or in the file */
 	struct kymo_spec_arg args[KYMO_EVENT_MAX_ARGS];
 	size_t n_args;
-	bool is_paired;		/* its calls are to be paired: records hold the stack pointer, too; kymo_specs_pair() says so */
+	bool is_paired; /* its calls are to be paired: records hold the stack pointer, too; kymo_specs_pair() says so */
 };
 
 /*
- * Parse `text`. USAGE errors quote the text on a line of its own with a caret below the column, and say what was expected:
+ * Parse `text`. USAGE errors quote the text on a line of its own with a caret below the column, and say what was
+ *expected:
  *
  *	column 18: no register '%dj' on x86-64; write %di, %edi, %al, %r8 …
  *	  libc:malloc size=%dj
@@ -65,15 +69,17 @@ struct kymo_error *kymo_spec_parse_return(const char *text, struct kymo_spec *re
 /* Markers by name: GLOB, or PROVIDER:GLOB, or MODULE:GLOB. USAGE for an empty one. */
 struct kymo_error *kymo_spec_parse_marker(const char *text, struct kymo_spec *ret);
 /* System calls by number, which `text` stands for in sentences. */
-struct kymo_error *kymo_spec_make_syscalls(const char *text, const uint64_t numbers[KYMO_PAD_SYSCALLS / 64], struct kymo_spec *ret);
+struct kymo_error *kymo_spec_make_syscalls(const char *text, const uint64_t numbers[KYMO_PAD_SYSCALLS / 64],
+					   struct kymo_spec *ret);
 void kymo_spec_deinit(struct kymo_spec *spec);
 
 /* The ":" of "FILE:PLACE", or NULL where no file is named: a "::" separates nothing. */
 const char *kymo_spec_file_end(const char *text);
 
 /*
- * Where some of the specs are for entries of functions and some for returns, records of both hold the stack pointer behind their arguments, if these are fewer than
- * KYMO_EVENT_MAX_ARGS: it tells what call a return ends, and which calls were left without one.
+ * Where some of the specs are for entries of functions and some for returns, records of both hold the stack pointer
+ * behind their arguments, if these are fewer than KYMO_EVENT_MAX_ARGS: it tells what call a return ends, and which
+ * calls were left without one.
  */
 void kymo_specs_pair(struct kymo_spec *specs, size_t n);
 

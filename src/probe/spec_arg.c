@@ -117,9 +117,10 @@ static struct kymo_error *read_argument(struct reader *reader)
 		return kymo_spec_wrong(reader->text, reader->fetch.start,
 				       "arguments are gone at the return; record them at the entry with -p");
 	if (spec->every_instruction)
-		return kymo_spec_wrong(reader->text, reader->fetch.start,
-				       "'%.*s' would be right at the first instruction only; write a register, such as %%di",
-				       (int)piece_size(reader->fetch), reader->fetch.start);
+		return kymo_spec_wrong(
+			reader->text, reader->fetch.start,
+			"'%.*s' would be right at the first instruction only; write a register, such as %%di",
+			(int)piece_size(reader->fetch), reader->fetch.start);
 	if (spec->symbol && spec->offset)
 		return kymo_spec_wrong(
 			reader->text, reader->fetch.start,
@@ -274,7 +275,8 @@ static struct kymo_error *read_name(const char *text, struct kymo_spec_piece nam
 	if (!copy)
 		return &kymo_error_no_memory;
 	if (!strcmp(copy, KYMO_STACK_POINTER_FIELD))
-		return kymo_spec_wrong(text, name.start, "'%s' is the name of a value that kymo records by itself; use another", copy);
+		return kymo_spec_wrong(text, name.start,
+				       "'%s' is the name of a value that kymo records by itself; use another", copy);
 	if (name_is_taken(spec, copy))
 		return kymo_spec_wrong(text, name.start, "duplicate argument name '%s'", copy);
 	*ret = kymo_take(copy);

@@ -1,4 +1,5 @@
-/* Pieces of the text of a SPEC, and what is wrong with them: for spec.c, which reads prefix, file and place, and spec_arg.c, which reads arguments. */
+/* Pieces of the text of a SPEC, and what is wrong with them: for spec.c, which reads prefix, file and place, and
+ * spec_arg.c, which reads arguments. */
 #ifndef KYMO_PROBE_SPEC_PIECE_H
 #define KYMO_PROBE_SPEC_PIECE_H
 

@@ -1,7 +1,9 @@
 /*
- * Markers that stay off although they are wanted: what turns them on can't be changed, or no place behind it can be had. The others are recorded; a marker of which only half could be put in is not turned on.
+ * Markers that stay off although they are wanted: what turns them on can't be changed, or no place behind it can be
+ * had. The others are recorded; a marker of which only half could be put in is not turned on.
  *
- * A site of the hot path is known to belong to places by the marker's name alone: which of a marker's copies leads to which place no note says. So the copies of a marker rest together.
+ * A site of the hot path is known to belong to places by the marker's name alone: which of a marker's copies leads to
+ * which place no note says. So the copies of a marker rest together.
  */
 #include <string.h>
 
@@ -9,7 +11,8 @@
 #include "base/search.h"
 #include "probe/switches.h"
 
-/* ---- what can't be turned on ------------------------------------------------------------------------------------------ */
+/* ---- what can't be turned on
+ * ------------------------------------------------------------------------------------------ */
 
 /* An SDT probe that nobody can turn on has nothing to record. Several may have one counter. */
 static struct kymo_error *refuse_counted(struct kymo_probes *probes, const struct probe_switch *item)
@@ -25,7 +28,8 @@ static struct kymo_error *refuse_counted(struct kymo_probes *probes, const struc
 		for (size_t k = 0; k < site->wishes.n && !error; k++) {
 			struct probe_wish *wish = &site->wishes.items[k];
 
-			if (!wish->is_refused && wish->marker && wish->marker->semaphore && bias + wish->marker->semaphore == item->counter)
+			if (!wish->is_refused && wish->marker && wish->marker->semaphore &&
+			    bias + wish->marker->semaphore == item->counter)
 				error = probes_refuse_wish(probes, site, wish, item->spoiled);
 		}
 	}
@@ -39,10 +43,11 @@ struct kymo_error *probes_refuse_switches(struct kymo_probes *probes, const stru
 	for (size_t i = 0; i < probes->switches.n && !error; i++) {
 		struct probe_switch *item = &probes->switches.items[i];
 
-		if (!item->spoiled || item->is_refused || item->installed || item->is_retired || !probes_is_still_mapped(probes, maps, item->address))
+		if (!item->spoiled || item->is_refused || item->installed || item->is_retired ||
+		    !probes_is_still_mapped(probes, maps, item->address))
 			continue;
 		error = probes_look_at_switch(probes, item, &item->spoiled);
-		if (error || !item->spoiled)	/* it is as it should be again */
+		if (error || !item->spoiled) /* it is as it should be again */
 			continue;
 		item->is_refused = true;
 		error = item->is_gate ? probes_refuse_switch(probes, item) : refuse_counted(probes, item);
@@ -50,12 +55,13 @@ struct kymo_error *probes_refuse_switches(struct kymo_probes *probes, const stru
 	return error;
 }
 
-/* ---- what no place is behind of --------------------------------------------------------------------------------------- */
+/* ---- what no place is behind of
+ * --------------------------------------------------------------------------------------- */
 
 /* What a switch and the places behind it have in common: the marker's name, or the counter. */
 struct key {
 	size_t module;
-	uint64_t counter;	/* 0: a gate */
+	uint64_t counter; /* 0: a gate */
 	const char *provider, *name;
 	struct probe_switch *item;
 	bool is_live;
@@ -87,7 +93,9 @@ static struct kymo_error *gather_keys(struct kymo_probes *probes, struct key **r
 		struct probe_switch *item = &probes->switches.items[i];
 
 		if (!item->installed && !item->is_retired && !item->is_refused)
-			keys[n++] = (struct key){ item->module, item->is_gate ? 0 : item->counter, item->provider, item->name, item, false };
+			keys[n++] = (struct key){ item->module,   item->is_gate ? 0 : item->counter,
+						  item->provider, item->name,
+						  item,           false };
 	}
 	if (n)
 		qsort(keys, n, sizeof(*keys), compare);
@@ -115,7 +123,8 @@ static void note_places(const struct kymo_probes *probes, struct key *keys, size
 			const struct kymo_marker *marker = site->wishes.items[k].marker;
 			struct key key = { .module = site->module };
 
-			if (!marker || site->wishes.items[k].is_refused || site->is_retired || (marker->is_sdt && !marker->semaphore))
+			if (!marker || site->wishes.items[k].is_refused || site->is_retired ||
+			    (marker->is_sdt && !marker->semaphore))
 				continue;
 			key.counter = marker->is_sdt ? bias + marker->semaphore : 0;
 			key.provider = marker->provider;

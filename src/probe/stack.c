@@ -1,19 +1,21 @@
 /*
- * The end of the initial thread's stack. A program that survives the overflow of its stack finds the fault by its program counter: so a pad that may not fit
- * records nothing, and the program itself is the one that overflows (arch/pad.h). Where other threads' stacks end is not known.
+ * The end of the initial thread's stack. A program that survives the overflow of its stack finds the fault by its
+ * program counter: so a pad that may not fit records nothing, and the program itself is the one that overflows
+ * (arch/pad.h). Where other threads' stacks end is not known.
  */
 #include <sys/resource.h>
 
 #include "base/page.h"
 #include "probe/probes.h"
 
-/* The kernel lets it grow as long as all of it, in whole pages, is within the limit (mm/mmap.c, acct_stack_growth()). */
+/* The kernel lets it grow as long as all of it, in whole pages, is within the limit (mm/mmap.c, acct_stack_growth()).
+ */
 uint64_t probes_stack_end(const struct kymo_probes *probes)
 {
 	struct rlimit limit;
 
-	if (!probes->stack_high || prlimit(kymo_process_pid(probes->process), RLIMIT_STACK, NULL, &limit) || limit.rlim_cur == RLIM_INFINITY ||
-	    limit.rlim_cur >= probes->stack_high)
+	if (!probes->stack_high || prlimit(kymo_process_pid(probes->process), RLIMIT_STACK, NULL, &limit) ||
+	    limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= probes->stack_high)
 		return 0;
 	return kymo_page_up(probes->stack_high - limit.rlim_cur);
 }
@@ -29,7 +31,8 @@ static void follow_limit(struct kymo_probes *probes)
 		return;
 	probes->stack_end = end;
 	for (uint32_t i = 0; i < probes->shared.n_regions; i++)
-		kymo_process_write(probes->process, probes->shared.live[i] + KYMO_PAD_LIVE_STACK_ENOUGH, words, sizeof(words));
+		kymo_process_write(probes->process, probes->shared.live[i] + KYMO_PAD_LIVE_STACK_ENOUGH, words,
+				   sizeof(words));
 }
 
 void kymo_probes_look_at_stack(struct kymo_probes *probes)

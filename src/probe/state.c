@@ -68,5 +68,6 @@ bool kymo_probes_are_mapped(struct kymo_probes *probes)
 	uint64_t magic;
 
 	return probes->has_shared &&
-	       !kymo_process_read(probes->process, probes->shared.address, &magic, sizeof(magic)) && magic == KYMO_WIRE_MAGIC;
+	       !kymo_process_read(probes->process, probes->shared.address, &magic, sizeof(magic)) &&
+	       magic == KYMO_WIRE_MAGIC;
 }

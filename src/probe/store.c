@@ -19,21 +19,22 @@
 #include "base/io.h"
 #include "base/vec.h"
 
-#define STORE_MAX (UINT64_C(512) << 20)	/* bytes of all entries */
+#define STORE_MAX (UINT64_C(512) << 20) /* bytes of all entries */
 #define ENTRY_MAX (UINT64_C(128) << 20)
-#define TEXT_MIN (UINT64_C(64) << 10)	/* a smaller module is decoded sooner than an entry is looked for */
-#define STALE_SECONDS 3600		/* a name that is not final, and as old, is of a recorder that was killed */
-#define USED_SECONDS 3600		/* the time of an entry's last use is as exact as this */
-#define MAGIC UINT64_C(0x31706d6f796b)	/* "kymop1" */
+#define TEXT_MIN (UINT64_C(64) << 10)  /* a smaller module is decoded sooner than an entry is looked for */
+#define STALE_SECONDS 3600             /* a name that is not final, and as old, is of a recorder that was killed */
+#define USED_SECONDS 3600              /* the time of an entry's last use is as exact as this */
+#define MAGIC UINT64_C(0x31706d6f796b) /* "kymop1" */
 #define NAME_DIGITS 32
 
 struct store_head {
-	uint64_t magic, size;	/* of what follows */
+	uint64_t magic, size; /* of what follows */
 	XXH128_hash_t key;
-	uint64_t sum;		/* of what follows */
+	uint64_t sum; /* of what follows */
 };
 
-/* ---- the key --------------------------------------------------------------------------------------------------------- */
+/* ---- the key
+ * --------------------------------------------------------------------------------------------------------- */
 
 /* The build-id of the program that runs: another build may find something else. */
 static int add_build(struct dl_phdr_info *info, size_t size, void *data)
@@ -42,8 +43,9 @@ static int add_build(struct dl_phdr_info *info, size_t size, void *data)
 
 	for (int i = 0; i < info->dlpi_phnum; i++)
 		if (info->dlpi_phdr[i].p_type == PT_NOTE)
-			XXH3_128bits_update(state, (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr), info->dlpi_phdr[i].p_memsz);
-	return 1;	/* the first is the program */
+			XXH3_128bits_update(state, (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr),
+					    info->dlpi_phdr[i].p_memsz);
+	return 1; /* the first is the program */
 }
 
 static void add_spans(XXH3_state_t *state, const struct kymo_span *spans, size_t n)
@@ -59,8 +61,17 @@ static void add_spans(XXH3_state_t *state, const struct kymo_span *spans, size_t
 static bool find_key(const struct kymo_module_code *code, XXH128_hash_t *ret)
 {
 	const uint64_t facts[] = {
-		MAGIC, code->n_text, code->n_data, code->n_functions, code->n_entries, code->n_rseq, code->small_stacks.start,
-		code->small_stacks.end, code->small_stacks_left, code->position_independent, code->is_made,
+		MAGIC,
+		code->n_text,
+		code->n_data,
+		code->n_functions,
+		code->n_entries,
+		code->n_rseq,
+		code->small_stacks.start,
+		code->small_stacks.end,
+		code->small_stacks_left,
+		code->position_independent,
+		code->is_made,
 	};
 	XXH3_state_t *state = XXH3_createState();
 
@@ -81,15 +92,18 @@ static bool find_key(const struct kymo_module_code *code, XXH128_hash_t *ret)
 
 static void name_of(XXH128_hash_t key, char name[NAME_DIGITS + 1])
 {
-	snprintf(name, NAME_DIGITS + 1, "%016llx%016llx", (unsigned long long)key.high64, (unsigned long long)key.low64);
+	snprintf(name, NAME_DIGITS + 1, "%016llx%016llx", (unsigned long long)key.high64,
+		 (unsigned long long)key.low64);
 }
 
-/* ---- the directory --------------------------------------------------------------------------------------------------- */
+/* ---- the directory
+ * --------------------------------------------------------------------------------------------------- */
 
 /* Its path, a fresh string; NULL where there is to be none. */
 static char *find_path(void)
 {
-	const char *own = secure_getenv("KYMO_CACHE"), *xdg = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
+	const char *own = secure_getenv("KYMO_CACHE"), *xdg = secure_getenv("XDG_CACHE_HOME"),
+		   *home = secure_getenv("HOME");
 	char *path;
 	int n;
 
@@ -128,7 +142,8 @@ static int open_store(void)
 	return kymo_take_fd(fd);
 }
 
-/* ---- reading --------------------------------------------------------------------------------------------------------- */
+/* ---- reading
+ * --------------------------------------------------------------------------------------------------------- */
 
 static void note_use(int fd, const struct stat *st)
 {
@@ -139,7 +154,8 @@ static void note_use(int fd, const struct stat *st)
 		futimens(fd, NULL);
 }
 
-/* What the entry has behind its head: a fresh array. False where there is no such entry, or none that can be believed. */
+/* What the entry has behind its head: a fresh array. False where there is no such entry, or none that can be believed.
+ */
 static bool read_entry(int store, XXH128_hash_t key, void **ret, size_t *size_ret)
 {
 	char name[NAME_DIGITS + 1];
@@ -164,7 +180,8 @@ static bool read_entry(int store, XXH128_hash_t key, void **ret, size_t *size_re
 	return true;
 }
 
-/* ---- writing --------------------------------------------------------------------------------------------------------- */
+/* ---- writing
+ * --------------------------------------------------------------------------------------------------------- */
 
 struct entry {
 	struct timespec used;
@@ -232,7 +249,8 @@ static bool may_write(uint64_t size)
 {
 	struct rlimit limit;
 
-	return size <= ENTRY_MAX && !getrlimit(RLIMIT_FSIZE, &limit) && (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= size);
+	return size <= ENTRY_MAX && !getrlimit(RLIMIT_FSIZE, &limit) &&
+	       (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= size);
 }
 
 static void write_entry(int store, XXH128_hash_t key, const void *bytes, size_t size)
@@ -255,7 +273,8 @@ static void write_entry(int store, XXH128_hash_t key, const void *bytes, size_t 
 		make_room(store);
 }
 
-/* ---- the front door -------------------------------------------------------------------------------------------------- */
+/* ---- the front door
+ * -------------------------------------------------------------------------------------------------- */
 
 static uint64_t text_size(const struct kymo_module_code *code)
 {

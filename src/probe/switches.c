@@ -1,27 +1,35 @@
 /*
  * Turning markers on and off, from outside.
  *
- * A marker is on while somebody wants it: the process itself (kymo_marker_gate.inside, or what an SDT probe's semaphore counts besides), or recordings. Each of those has a bit
- * of the gate's `outside`; of a semaphore it adds 1. For kymo's own markers the text says so, too: the NOP is a jump to the marker's cold block. Those bytes are the same for
- * everybody, so no recording owns them. All of this happens with the threads stopped; pads are in the text before and until after.
+ * A marker is on while somebody wants it: the process itself (kymo_marker_gate.inside, or what an SDT probe's semaphore
+ *counts besides), or recordings. Each of those has a bit of the gate's `outside`; of a semaphore it adds 1. For kymo's
+ *own markers the text says so, too: the NOP is a jump to the marker's cold block. Those bytes are the same for
+ * everybody, so no recording owns them. All of this happens with the threads stopped; pads are in the text before and
+ *until after.
  *
- *	gate	on: journal entry (with the pads' journal, last), with the bit; the bit; the text, if it is the NOP. off: the bit; the text, if nobody wants it on any more. Each step
- *		can be repeated
- *	counter	on: state UP with the counter's value; counter + 1; state IN. off: state DOWN with the value; counter - 1; state NONE. Who dies between two steps leaves an
- *		entry from which the next one goes on: in UP it was counted if it is not what it was before; in DOWN it was not if it still is. Somebody else who counts in between
- *		can make that wrong by one: a probe's arguments are computed then that nobody reads
+ *	gate	on: journal entry (with the pads' journal, last), with the bit; the bit; the text, if it is the NOP.
+ *off: the bit; the text, if nobody wants it on any more. Each step can be repeated counter	on: state UP with the
+ *counter's value; counter + 1; state IN. off: state DOWN with the value; counter - 1; state NONE. Who dies between two
+ *steps leaves an entry from which the next one goes on: in UP it was counted if it is not what it was before; in DOWN
+ *it was not if it still is. Somebody else who counts in between can make that wrong by one: a probe's arguments are
+ *computed then that nobody reads
  *
- * The bit is chosen among those that no journal in the process has. Two recordings that choose the same at once notice it as they notice all that the other does: by its journal's generation.
+ * The bit is chosen among those that no journal in the process has. Two recordings that choose the same at once notice
+ *it as they notice all that the other does: by its journal's generation.
  *
- * libkymo-marker changes the same text while threads run. It sets `busy` before it looks at `outside` and until it is done: a stopped process in which that is set is let go, and looked at again.
- * Who leaves and finds it busy for seconds (the process does not get its turn) clears the bit alone: the library looks at `outside` once more when it is done, and does what is left to do with the text.
- * The text may be left as `test $imm32,%eax`, one of its steps, by nobody but a process that died; it is off as the NOP is.
+ * libkymo-marker changes the same text while threads run. It sets `busy` before it looks at `outside` and until it is
+ *done: a stopped process in which that is set is let go, and looked at again. Who leaves and finds it busy for seconds
+ *(the process does not get its turn) clears the bit alone: the library looks at `outside` once more when it is done,
+ *and does what is left to do with the text. The text may be left as `test $imm32,%eax`, one of its steps, by nobody but
+ *a process that died; it is off as the NOP is.
  *
- * A kernel's uprobe may have come to the NOP's first byte meanwhile. The kernel puts back what the file has there, so the other four are made the NOP's. Where it has made a call of the whole NOP it puts back all five.
+ * A kernel's uprobe may have come to the NOP's first byte meanwhile. The kernel puts back what the file has there, so
+ *the other four are made the NOP's. Where it has made a call of the whole NOP it puts back all five.
  *
  * A forked child has text, counters and words of its own, and its parent's journal.
  *
- * A jump that crosses a page is not one write. It goes by three, each of which leaves an instruction of five bytes that is off, or the jump.
+ * A jump that crosses a page is not one write. It goes by three, each of which leaves an instruction of five bytes that
+ *is off, or the jump.
  */
 #include "probe/switches.h"
 
@@ -36,14 +44,15 @@
 
 #define SIZE KYMO_JUMP_SIZE
 #define JUMP 0xe9
-#define TEST 0xa9	/* test $imm32,%eax */
+#define TEST 0xa9 /* test $imm32,%eax */
 #define BREAKPOINT 0xcc
-#define BUSY_AT (-1)	/* of `busy`, from `outside` */
+#define BUSY_AT (-1) /* of `busy`, from `outside` */
 #define INSIDE_AT (-2)
 
 static const uint8_t nop[SIZE] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
 
-/* ---- which there are ---------------------------------------------------------------------------------------------------- */
+/* ---- which there are
+ * ---------------------------------------------------------------------------------------------------- */
 
 static struct kymo_error *add(struct kymo_probes *probes, const struct probe_switch *fresh)
 {
@@ -88,8 +97,8 @@ struct kymo_error *probes_add_semaphore(struct kymo_probes *probes, size_t modul
 	struct kymo_error *error = probes_code(probes, module, &code);
 
 	if (!error && !kymo_code_bytes(code, marker->place, &fresh.original, 1))
-		error = kymo_error_create(KYMO_ERROR_BAD_DATA, "%s has no code at the place of %s:%s", probes->modules.items[module].path,
-					  marker->provider, marker->name);
+		error = kymo_error_create(KYMO_ERROR_BAD_DATA, "%s has no code at the place of %s:%s",
+					  probes->modules.items[module].path, marker->provider, marker->name);
 	return error ? error : add(probes, &fresh);
 }
 
@@ -120,7 +129,8 @@ static bool has_installed(const struct kymo_probes *probes)
 	return false;
 }
 
-bool probes_prepare_switches(struct kymo_probes *probes, const struct probe_others *others, const struct kymo_maps *maps)
+bool probes_prepare_switches(struct kymo_probes *probes, const struct probe_others *others,
+			     const struct kymo_maps *maps)
 {
 	uint16_t taken = 0;
 
@@ -149,7 +159,8 @@ size_t probes_pending_switches(const struct kymo_probes *probes)
 	return n;
 }
 
-/* ---- journal -------------------------------------------------------------------------------------------------------------- */
+/* ---- journal
+ * -------------------------------------------------------------------------------------------------------------- */
 
 static int set_state(struct kymo_probes *probes, uint64_t entry, enum kymo_wire_count count, uint16_t before)
 {
@@ -165,7 +176,7 @@ void probes_retire_switches(struct kymo_probes *probes, size_t module, bool is_g
 
 		if (item->module != module || item->is_retired == is_gone)
 			continue;
-		if (item->installed && !item->is_gate)	/* the counter went with the mapping */
+		if (item->installed && !item->is_gate) /* the counter went with the mapping */
 			set_state(probes, item->entry, KYMO_WIRE_COUNT_NONE, 0);
 		item->installed = false;
 		item->is_retired = is_gone;
@@ -200,7 +211,8 @@ size_t probes_journal_switches(struct kymo_probes *probes, uint64_t first, struc
 	return n;
 }
 
-/* ---- text ------------------------------------------------------------------------------------------------------------------ */
+/* ---- text
+ * ------------------------------------------------------------------------------------------------------------------ */
 
 enum text_state { TEXT_OFF, TEXT_ON, TEXT_UNKNOWN };
 
@@ -226,7 +238,9 @@ static int write_text(struct kymo_process *process, uint64_t address, const uint
 	return err ? err : kymo_process_write(process, address, then, 1);
 }
 
-/* ---- on ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- on
+ * ----------------------------------------------------------------------------------------------------------------------
+ */
 
 bool probes_are_switches_busy(struct kymo_probes *probes)
 {
@@ -235,13 +249,15 @@ bool probes_are_switches_busy(struct kymo_probes *probes)
 		const struct probe_switch *item = &probes->switches.items[i];
 		uint8_t busy;
 
-		if (is_next(item) && item->is_gate && !kymo_process_read(probes->process, item->counter + (uint64_t)BUSY_AT, &busy, 1) && busy)
+		if (is_next(item) && item->is_gate &&
+		    !kymo_process_read(probes->process, item->counter + (uint64_t)BUSY_AT, &busy, 1) && busy)
 			probes->was_busy = true;
 	}
 	return probes->was_busy;
 }
 
-struct kymo_error *probes_look_at_switch(struct kymo_probes *probes, const struct probe_switch *item, const char **why_ret)
+struct kymo_error *probes_look_at_switch(struct kymo_probes *probes, const struct probe_switch *item,
+					 const char **why_ret)
 {
 	uint8_t now[SIZE] = { 0 }, jump[SIZE];
 	uint16_t count;
@@ -254,7 +270,8 @@ struct kymo_error *probes_look_at_switch(struct kymo_probes *probes, const struc
 		*why_ret = "its gate counts recordings that kymo does not know of";
 	else if (!item->is_gate && count == UINT16_MAX)
 		*why_ret = "its counter has come to its end";
-	else if (item->target && (kymo_encode_jump(item->address, item->target, jump) || kymo_process_read(probes->process, item->address, now, SIZE) ||
+	else if (item->target && (kymo_encode_jump(item->address, item->target, jump) ||
+				  kymo_process_read(probes->process, item->address, now, SIZE) ||
 				  text_state(now, jump) == TEXT_UNKNOWN))
 		*why_ret = probe_is_breakpoint(now[0], nop[0]) ? PROBE_HAS_BREAKPOINT : PROBE_IS_PATCHED;
 	return NULL;
@@ -323,12 +340,14 @@ struct kymo_error *probes_turn_on(struct kymo_probes *probes)
 	return NULL;
 }
 
-/* ---- off --------------------------------------------------------------------------------------------------------------------- */
+/* ---- off
+ * ---------------------------------------------------------------------------------------------------------------------
+ */
 
 struct turning_off {
 	struct kymo_process *process;
 	const struct kymo_wire_site *site;
-	uint64_t state_word;	/* in the target; 0: it is gone */
+	uint64_t state_word; /* in the target; 0: it is gone */
 };
 
 static int put_state(const struct turning_off *off, enum kymo_wire_count count, uint16_t before)
@@ -388,7 +407,8 @@ static bool is_wanted(const struct turning_off *off)
 {
 	uint8_t gate[4];
 
-	return !kymo_process_read(off->process, off->site->next + (uint64_t)INSIDE_AT, gate, sizeof(gate)) && (gate[0] || gate[2] || gate[3]);
+	return !kymo_process_read(off->process, off->site->next + (uint64_t)INSIDE_AT, gate, sizeof(gate)) &&
+	       (gate[0] || gate[2] || gate[3]);
 }
 
 static bool is_busy(const struct turning_off *off)
@@ -407,11 +427,12 @@ static int restore_text(const struct turning_off *off, enum switch_left *ret)
 
 	if (err || !memcmp(now, nop, SIZE) || is_wanted(off))
 		return err;
-	if (now[0] == BREAKPOINT) {	/* the kernel's: it puts the file's byte back */
+	if (now[0] == BREAKPOINT) { /* the kernel's: it puts the file's byte back */
 		*ret = SWITCH_RESTORED;
 		return kymo_process_write(off->process, site->address + 1, nop + 1, SIZE - 1);
 	}
-	if (probe_is_breakpoint(now[0], nop[0]))	/* a call in its place, which leads to the kernel: that puts back the whole NOP */
+	if (probe_is_breakpoint(
+		    now[0], nop[0])) /* a call in its place, which leads to the kernel: that puts back the whole NOP */
 		return 0;
 	if (text_state(now, site->patched) == TEXT_UNKNOWN) {
 		*ret = SWITCH_FOREIGN;
@@ -421,12 +442,14 @@ static int restore_text(const struct turning_off *off, enum switch_left *ret)
 	return write_text(off->process, site->address, now, nop);
 }
 
-struct kymo_error *probe_turn_off(struct probe_trust *trust, const struct kymo_maps *maps, const struct kymo_remains *own, size_t index,
-				  bool must_go, enum switch_left *ret)
+struct kymo_error *probe_turn_off(struct probe_trust *trust, const struct kymo_maps *maps,
+				  const struct kymo_remains *own, size_t index, bool must_go, enum switch_left *ret)
 {
 	const struct kymo_wire_site *site = &own->sites[index];
 	const struct kymo_map *map = kymo_maps_at(maps, site->address);
-	struct turning_off off = { .process = trust->process, .site = site, .state_word = own->words ? own->words + kymo_wire_word_offset(index) : 0 };
+	struct turning_off off = { .process = trust->process,
+				   .site = site,
+				   .state_word = own->words ? own->words + kymo_wire_word_offset(index) : 0 };
 	enum switch_left left = SWITCH_CLEAN;
 	bool busy;
 	int err;
@@ -454,7 +477,8 @@ struct kymo_error *probe_turn_off(struct probe_trust *trust, const struct kymo_m
 }
 
 /* A breakpoint at a marker was there before a recording, which left that place out. */
-static void excuse_breakpoint(uint64_t at, uint64_t low, const uint8_t memory[KYMO_PAGE_SIZE], uint8_t file[KYMO_PAGE_SIZE])
+static void excuse_breakpoint(uint64_t at, uint64_t low, const uint8_t memory[KYMO_PAGE_SIZE],
+			      uint8_t file[KYMO_PAGE_SIZE])
 {
 	size_t from = at - low, size = memory[from] == BREAKPOINT || from + SIZE > KYMO_PAGE_SIZE ? 1 : SIZE;
 
@@ -462,18 +486,21 @@ static void excuse_breakpoint(uint64_t at, uint64_t low, const uint8_t memory[KY
 		memcpy(file + from, memory + from, size);
 }
 
-static void excuse(const struct kymo_marker_switch *one, uint64_t low, const uint8_t memory[KYMO_PAGE_SIZE], uint8_t file[KYMO_PAGE_SIZE])
+static void excuse(const struct kymo_marker_switch *one, uint64_t low, const uint8_t memory[KYMO_PAGE_SIZE],
+		   uint8_t file[KYMO_PAGE_SIZE])
 {
 	uint8_t jump[SIZE];
 
-	if (!one->site || one->site + SIZE <= low || one->site >= low + KYMO_PAGE_SIZE || kymo_encode_jump(one->site, one->cold, jump))
+	if (!one->site || one->site + SIZE <= low || one->site >= low + KYMO_PAGE_SIZE ||
+	    kymo_encode_jump(one->site, one->cold, jump))
 		return;
 	if (one->site >= low)
 		excuse_breakpoint(one->site, low, memory, file);
 	for (size_t i = 0; i < SIZE; i++) {
 		uint64_t at = one->site + i - low;
 
-		if (at < KYMO_PAGE_SIZE && (memory[at] == jump[i] || memory[at] == BREAKPOINT || (!i && memory[at] == TEST)))
+		if (at < KYMO_PAGE_SIZE &&
+		    (memory[at] == jump[i] || memory[at] == BREAKPOINT || (!i && memory[at] == TEST)))
 			file[at] = memory[at];
 	}
 }
@@ -499,14 +526,16 @@ void probe_excuse_markers(int fd, uint64_t offset, const uint8_t memory[KYMO_PAG
 	kymo_module_close(module);
 }
 
-/* ---- which are meant --------------------------------------------------------------------------------------------------- */
+/* ---- which are meant
+ * --------------------------------------------------------------------------------------------------- */
 
 bool probes_means_switch(const struct kymo_probes *probes, size_t spec, const struct probe_switch *item)
 {
 	const struct probe_module *module = &probes->modules.items[item->module];
 	const char *glob = probes->specs[spec].marker;
 
-	return glob && kymo_marker_matches(glob, module->path, kymo_module_soname(module->module), item->provider, item->name);
+	return glob &&
+	       kymo_marker_matches(glob, module->path, kymo_module_soname(module->module), item->provider, item->name);
 }
 
 static bool has_live_sdt(const struct kymo_probes *probes, size_t spec)

@@ -1,4 +1,5 @@
-/* Probes on system calls: the `syscall` instructions of all files that a process has mapped, and the events that their pads make. */
+/* Probes on system calls: the `syscall` instructions of all files that a process has mapped, and the events that their
+ * pads make. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,9 +7,11 @@
 #include "base/cleanup.h"
 #include "probe/probes.h"
 
-/* ---- events -------------------------------------------------------------------------------------------------------- */
+/* ---- events --------------------------------------------------------------------------------------------------------
+ */
 
-struct kymo_error *kymo_spec_make_syscalls(const char *text, const uint64_t numbers[KYMO_PAD_SYSCALLS / 64], struct kymo_spec *ret)
+struct kymo_error *kymo_spec_make_syscalls(const char *text, const uint64_t numbers[KYMO_PAD_SYSCALLS / 64],
+					   struct kymo_spec *ret)
 {
 	struct kymo_spec spec = { .text = strdup(text), .syscalls = calloc(KYMO_PAD_SYSCALLS / 64, sizeof(*numbers)) };
 
@@ -29,12 +32,15 @@ static bool has_number(const struct kymo_spec *spec, uint32_t number)
 static void fill_fields(struct kymo_probe_event *event, bool has_memory)
 {
 	static const struct kymo_event_field entry[] = {
-		{ (char *)"arg1", KYMO_TYPE_X64 }, { (char *)"arg2", KYMO_TYPE_X64 }, { (char *)"arg3", KYMO_TYPE_X64 },
-		{ (char *)"arg4", KYMO_TYPE_X64 }, { (char *)"arg5", KYMO_TYPE_X64 }, { (char *)"arg6", KYMO_TYPE_X64 },
-		{ (char *)"sp", KYMO_TYPE_X64 }, { (char *)"memory", KYMO_TYPE_BYTES },
+		{ (char *)"arg1", KYMO_TYPE_X64 }, { (char *)"arg2", KYMO_TYPE_X64 },
+		{ (char *)"arg3", KYMO_TYPE_X64 }, { (char *)"arg4", KYMO_TYPE_X64 },
+		{ (char *)"arg5", KYMO_TYPE_X64 }, { (char *)"arg6", KYMO_TYPE_X64 },
+		{ (char *)"sp", KYMO_TYPE_X64 },   { (char *)"memory", KYMO_TYPE_BYTES },
 	};
 	static const struct kymo_event_field leave[] = {
-		{ (char *)"result", KYMO_TYPE_S64 }, { (char *)"number", KYMO_TYPE_S64 }, { (char *)"memory", KYMO_TYPE_BYTES },
+		{ (char *)"result", KYMO_TYPE_S64 },
+		{ (char *)"number", KYMO_TYPE_S64 },
+		{ (char *)"memory", KYMO_TYPE_BYTES },
 	};
 	const bool is_entry = event->kind == KYMO_EVENT_SYSCALL;
 
@@ -98,7 +104,8 @@ void probe_syscalls_use(struct kymo_events *events, const struct kymo_spec *spec
 	kymo_events_use(events, first + KYMO_PAD_SYSCALLS);
 }
 
-/* ---- places -------------------------------------------------------------------------------------------------------- */
+/* ---- places --------------------------------------------------------------------------------------------------------
+ */
 
 bool probes_has_syscalls(const struct kymo_probes *probes)
 {
@@ -118,7 +125,8 @@ static bool is_guarded(const struct kymo_plan *guards, int n, uint64_t vaddr)
 }
 
 /* What is told of calls that guards are in the place of. */
-static void tell_guarded(const struct kymo_probes *probes, const struct probe_module *module, const bool *is_guarded_call)
+static void tell_guarded(const struct kymo_probes *probes, const struct probe_module *module,
+			 const bool *is_guarded_call)
 {
 	size_t first = probe_events_syscalls(probes->options.events), n, used = 0;
 	const struct kymo_probe_event *all = kymo_events_items(probes->options.events, &n);
@@ -126,12 +134,15 @@ static void tell_guarded(const struct kymo_probes *probes, const struct probe_mo
 
 	for (size_t i = 0; i < KYMO_PAD_SYSCALLS && used < sizeof(names); i++)
 		if (is_guarded_call[i])
-			used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", used ? ", " : "", strchr(all[first + i].name, ':') + 1);
+			used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", used ? ", " : "",
+						 strchr(all[first + i].name, ':') + 1);
 	if (used)
-		probes_warn(probes, "calls of %s by %s are not recorded: kymo uses these locations itself", names, module->path);
+		probes_warn(probes, "calls of %s by %s are not recorded: kymo uses these locations itself", names,
+			    module->path);
 }
 
-static struct kymo_error *add_place(struct kymo_probes *probes, const struct probe_meaning *meaning, const struct kymo_syscall_place *at)
+static struct kymo_error *add_place(struct kymo_probes *probes, const struct probe_meaning *meaning,
+				    const struct kymo_syscall_place *at)
 {
 	struct kymo_module *module = probes->modules.items[meaning->module].module;
 	kymo_cleanup_free char *name = NULL;
@@ -172,7 +183,8 @@ struct kymo_error *probes_resolve_syscalls(struct kymo_probes *probes, const str
 	if (error)
 		return error;
 	for (size_t i = 0; i < n && !error; i++)
-		if (places[i].number >= 0 && !(places[i].number < KYMO_PAD_SYSCALLS && has_number(spec, (uint32_t)places[i].number)))
+		if (places[i].number >= 0 &&
+		    !(places[i].number < KYMO_PAD_SYSCALLS && has_number(spec, (uint32_t)places[i].number)))
 			continue;
 		else if (!is_guarded(guards, n_guards, places[i].vaddr))
 			error = add_place(probes, meaning, &places[i]);
@@ -181,7 +193,9 @@ struct kymo_error *probes_resolve_syscalls(struct kymo_probes *probes, const str
 	if (!error)
 		tell_guarded(probes, module, is_guarded_call);
 	if (!error && kymo_module_cancels(module->module))
-		probes_warn(probes, "%s calls pthread_cancel: threads canceled during a recorded system call skip their cleanup handlers (C++ destructors, locks of streams)",
+		probes_warn(probes,
+			    "%s calls pthread_cancel: threads canceled during a recorded system call skip their "
+			    "cleanup handlers (C++ destructors, locks of streams)",
 			    module->path);
 	return error;
 }
@@ -194,7 +208,9 @@ void probes_tell_other_code(struct kymo_probes *probes, const struct kymo_maps *
 		n += maps->items[i].executable && (!*maps->items[i].path || maps->items[i].path[0] == '[') &&
 		     strcmp(maps->items[i].path, "[vdso]") != 0 && strcmp(maps->items[i].path, "[vsyscall]") != 0;
 	if (n && !probes->told_other_code)
-		probes_warn(probes, "process %d has code in memory of no file: system calls that it makes there are not recorded",
-			    kymo_process_pid(probes->process));
+		probes_warn(
+			probes,
+			"process %d has code in memory of no file: system calls that it makes there are not recorded",
+			kymo_process_pid(probes->process));
 	probes->told_other_code |= n > 0;
 }

@@ -32,7 +32,8 @@ bool probe_has_indirect(const struct kymo_symbol *const *symbols, size_t n)
 /* ---- adding ------------------------------------------------------------------------------------------------------ */
 
 /* Takes `refusal`; strings are copied. */
-static struct kymo_error *add(struct probe_targets *targets, struct probe_target target, const char *function, const char *names)
+static struct kymo_error *add(struct probe_targets *targets, struct probe_target target, const char *function,
+			      const char *names)
 {
 	target.function = strdup(function);
 	target.names = names ? strdup(names) : NULL;
@@ -49,8 +50,8 @@ static struct kymo_error *add_refused(struct probe_targets *targets, const struc
 	return refusal ? add(targets, target, symbol->name, NULL) : &kymo_error_no_memory;
 }
 
-static struct kymo_error *add_functions(struct probe_targets *targets, const struct kymo_module *module, const struct kymo_symbol *symbol,
-					const struct kymo_indirect *indirect)
+static struct kymo_error *add_functions(struct probe_targets *targets, const struct kymo_module *module,
+					const struct kymo_symbol *symbol, const struct kymo_indirect *indirect)
 {
 	struct kymo_error *error = NULL;
 	char function[300];
@@ -68,8 +69,9 @@ static struct kymo_error *add_functions(struct probe_targets *targets, const str
 	return error;
 }
 
-static struct kymo_error *add_indirect(struct probe_targets *targets, const struct kymo_spec *spec, const struct kymo_module *module,
-				       const struct kymo_symbol *symbol, const struct kymo_indirect *indirect)
+static struct kymo_error *add_indirect(struct probe_targets *targets, const struct kymo_spec *spec,
+				       const struct kymo_module *module, const struct kymo_symbol *symbol,
+				       const struct kymo_indirect *indirect)
 {
 	char *refusal = NULL;
 	int n;
@@ -162,7 +164,8 @@ static void note_shared(struct probe_targets *targets, const struct kymo_indirec
 {
 	size_t length = strlen(targets->shared);
 
-	snprintf(targets->shared + length, sizeof(targets->shared) - length, "%s%s", length ? ", " : "", indirect->name);
+	snprintf(targets->shared + length, sizeof(targets->shared) - length, "%s%s", length ? ", " : "",
+		 indirect->name);
 }
 
 struct kymo_error *probe_targets_init(const struct kymo_spec *spec, struct kymo_module *module, struct kymo_code *code,
@@ -177,10 +180,12 @@ struct kymo_error *probe_targets_init(const struct kymo_spec *spec, struct kymo_
 		error = kymo_indirects(code, module, &indirects, &n_indirects);
 	for (size_t i = 0; i < n && !error; i++)
 		if (!symbols[i]->is_ifunc)
-			error = add(&targets, (struct probe_target){ .vaddr = symbols[i]->vaddr }, symbols[i]->name, NULL);
+			error = add(&targets, (struct probe_target){ .vaddr = symbols[i]->vaddr }, symbols[i]->name,
+				    NULL);
 	for (size_t i = 0; i < n && !error; i++)
 		if (symbols[i]->is_ifunc)
-			error = add_indirect(&targets, spec, module, symbols[i], kymo_indirect_at(indirects, n_indirects, symbols[i]->vaddr));
+			error = add_indirect(&targets, spec, module, symbols[i],
+					     kymo_indirect_at(indirects, n_indirects, symbols[i]->vaddr));
 	if (!error)
 		error = unify(&targets);
 	for (size_t i = 0; i < n_indirects && !error; i++)
@@ -198,6 +203,7 @@ void probe_target_place(const struct kymo_spec *spec, const struct probe_target 
 {
 	char name[PROBE_PLACE_MAX];
 
-	snprintf(name, sizeof(name), "%s%s%s", target->names ? target->names : "", target->names ? "=" : "", target->function);
+	snprintf(name, sizeof(name), "%s%s%s", target->names ? target->names : "", target->names ? "=" : "",
+		 target->function);
 	probe_place_name(spec, name, out, size);
 }

@@ -6,7 +6,6 @@
 #include "base/page.h"
 #include "base/search.h"
 
-
 struct text_page {
 	uint64_t address;
 	uint8_t bytes[KYMO_PAGE_SIZE];

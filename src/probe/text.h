@@ -1,6 +1,6 @@
 /*
- * What planning has to know of a process's text beside the files: which bytes are changed, or will be when all that is planned is in, and which of them jumps
- * rely on. Addresses are the target's. Pure. Private to the room.
+ * What planning has to know of a process's text beside the files: which bytes are changed, or will be when all that is
+ * planned is in, and which of them jumps rely on. Addresses are the target's. Pure. Private to the room.
  */
 #ifndef KYMO_PROBE_TEXT_H
 #define KYMO_PROBE_TEXT_H
@@ -14,7 +14,7 @@
 struct text_page;
 
 struct probe_text {
-	KYMO_VEC(struct text_page *) pages;	/* sorted by address */
+	KYMO_VEC(struct text_page *) pages; /* sorted by address */
 };
 
 void probe_text_deinit(struct probe_text *text);
@@ -23,13 +23,13 @@ void probe_text_deinit(struct probe_text *text);
 void probe_text_look(const struct probe_text *text, uint64_t address, uint8_t *bytes, size_t size);
 
 enum probe_text_mark {
-	TEXT_CHANGED,	/* probe_text_look() tells to what */
-	TEXT_LOCKED,	/* may not be changed: part of a jump, or of what a jump displaces */
-	TEXT_UNSTEADY,	/* somebody else's, who may change it at any time: another recording's, a marker's */
-	TEXT_WANTED,	/* a probe will be planned on the instruction that begins here */
-	TEXT_PENDING,	/* changed in what is planned, and not yet in the process */
-	TEXT_SWITCH,	/* the NOP that turns a marker on */
-	TEXT_FOREIGN,	/* neither what the file has nor kymo's: a breakpoint, or whatever else has patched it */
+	TEXT_CHANGED,  /* probe_text_look() tells to what */
+	TEXT_LOCKED,   /* may not be changed: part of a jump, or of what a jump displaces */
+	TEXT_UNSTEADY, /* somebody else's, who may change it at any time: another recording's, a marker's */
+	TEXT_WANTED,   /* a probe will be planned on the instruction that begins here */
+	TEXT_PENDING,  /* changed in what is planned, and not yet in the process */
+	TEXT_SWITCH,   /* the NOP that turns a marker on */
+	TEXT_FOREIGN,  /* neither what the file has nor kymo's: a breakpoint, or whatever else has patched it */
 	N_TEXT_MARKS,
 };
 

@@ -1,6 +1,6 @@
 /*
- * How the threads of a process are told apart (tids.c has where their ids are), and whether they can use restartable sequences: what the
- * live pages say.
+ * How the threads of a process are told apart (tids.c has where their ids are), and whether they can use restartable
+ * sequences: what the live pages say.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -10,15 +10,16 @@
 #include "base/cleanup.h"
 #include "probe/probes.h"
 
-#define RSEQ_SIGNATURE 0x53053053	/* glibc's on x86, sysdeps/unix/sysv/linux/x86/bits/rseq.h */
-#define RSEQ_CPU_ID 4			/* in struct rseq */
-#define CONTROL_BLOCK_SELF 16		/* glibc's tcbhead_t */
+#define RSEQ_SIGNATURE 0x53053053 /* glibc's on x86, sysdeps/unix/sysv/linux/x86/bits/rseq.h */
+#define RSEQ_CPU_ID 4             /* in struct rseq */
+#define CONTROL_BLOCK_SELF 16     /* glibc's tcbhead_t */
 
-/* ---- the live pages ------------------------------------------------------------------------------------------------ */
+/* ---- the live pages ------------------------------------------------------------------------------------------------
+ */
 
 /*
- * While a process has one thread its own id is that thread's, so a process in which nothing is known yet is looked at when it makes its
- * second: both are held then. Not while a program starts: that is looked at when it has started.
+ * While a process has one thread its own id is that thread's, so a process in which nothing is known yet is looked at
+ * when it makes its second: both are held then. Not while a program starts: that is looked at when it has started.
  */
 static void watch_birth(const struct kymo_probes *probes, struct kymo_process *process, uint8_t state)
 {
@@ -35,16 +36,18 @@ static pid_t recorded_pid(struct kymo_process *process, uint8_t state)
 
 static struct kymo_error *write_pages(const struct kymo_probes *probes, struct kymo_process *process, uint8_t state)
 {
-	int64_t page[7] = { 0 };	/* up to what pads count */
+	int64_t page[7] = { 0 }; /* up to what pads count */
 
-	page[KYMO_PAD_LIVE_STACK_ENOUGH / 8] = probes->stack_end ? (int64_t)(probes->stack_end + KYMO_PAD_STACK_ENOUGH) : 0;
+	page[KYMO_PAD_LIVE_STACK_ENOUGH / 8] =
+		probes->stack_end ? (int64_t)(probes->stack_end + KYMO_PAD_STACK_ENOUGH) : 0;
 	page[KYMO_PAD_LIVE_STACK_LOW / 8] = (int64_t)probes->stack_end;
 	page[KYMO_PAD_LIVE_TID_OFFSET / 8] = probes->tid_offset;
 	page[KYMO_PAD_LIVE_RSEQ_OFFSET / 8] = probes->rseq_offset;
 	bool is_own = process == probes->process;
 
-	page[KYMO_PAD_LIVE_VFORKS / 8] = (int64_t)(probes->vforks && is_own ? probes->vforks :
-									      probes->shared.live[0] + KYMO_PAD_LIVE_VFORK_LIST);
+	page[KYMO_PAD_LIVE_VFORKS / 8] =
+		(int64_t)(probes->vforks && is_own ? probes->vforks
+						   : probes->shared.live[0] + KYMO_PAD_LIVE_VFORK_LIST);
 	page[KYMO_PAD_LIVE_PID / 8] = recorded_pid(process, state);
 	watch_birth(probes, process, state);
 	for (uint32_t i = 0; i < probes->shared.n_regions; i++) {
@@ -78,9 +81,9 @@ static bool is_muted(const struct kymo_probes *probes, struct kymo_process *make
 }
 
 /*
- * Its thread has the registration that its control block says: the kernel has seen to it. The guards of another recording do nothing in
- * it. With glibc the kernel has stored its tid, too; musl asks for it later, and till then, as where a program forks without its library,
- * its maker's is there.
+ * Its thread has the registration that its control block says: the kernel has seen to it. The guards of another
+ * recording do nothing in it. With glibc the kernel has stored its tid, too; musl asks for it later, and till then, as
+ * where a program forks without its library, its maker's is there.
  */
 void kymo_probes_set_child_buffer(struct kymo_probes *probes, uint64_t bytes)
 {
@@ -115,7 +118,8 @@ static void tell_confusion(struct kymo_probes *probes, struct kymo_process *proc
 {
 	probes->is_confused = true;
 	probes_warn(probes,
-		    "the threads of process %d cannot be told apart (no thread id is found in its thread control blocks): all records carry the process id",
+		    "the threads of process %d cannot be told apart (no thread id is found in its thread control "
+		    "blocks): all records carry the process id",
 		    kymo_process_pid(process));
 }
 
@@ -148,8 +152,8 @@ struct kymo_error *kymo_probes_set_live(struct kymo_probes *probes)
 }
 
 /*
- * Threads of `process` are known by their tids from now on. It may have been forked before there were all regions, and may have been
- * muted: what does not look like a live page of its own that is early is left alone.
+ * Threads of `process` are known by their tids from now on. It may have been forked before there were all regions, and
+ * may have been muted: what does not look like a live page of its own that is early is left alone.
  */
 static struct kymo_error *end_early(const struct kymo_probes *probes, struct kymo_process *process)
 {
@@ -162,7 +166,8 @@ static struct kymo_error *end_early(const struct kymo_probes *probes, struct kym
 
 		if (err || (uint8_t)page[0] != KYMO_PAD_EARLY || page[KYMO_PAD_LIVE_PID / 8] != pid)
 			continue;
-		err = kymo_process_write(process, at + KYMO_PAD_LIVE_TID_OFFSET, &probes->tid_offset, sizeof(probes->tid_offset));
+		err = kymo_process_write(process, at + KYMO_PAD_LIVE_TID_OFFSET, &probes->tid_offset,
+					 sizeof(probes->tid_offset));
 		if (!err)
 			err = kymo_process_write(process, at, &live, sizeof(live));
 		if (err)
@@ -174,7 +179,8 @@ static struct kymo_error *end_early(const struct kymo_probes *probes, struct kym
 /* With `process` stopped. */
 static struct kymo_error *look_at_threads(struct kymo_probes *probes, struct kymo_process *process)
 {
-	bool known = probes->tid_offset ? probes_is_tid_offset(process, probes->tid_offset) : probes_find_tid_offset(probes, process);
+	bool known = probes->tid_offset ? probes_is_tid_offset(process, probes->tid_offset)
+					: probes_find_tid_offset(probes, process);
 
 	if (!known) {
 		tell_confusion(probes, process);
@@ -207,7 +213,8 @@ bool kymo_probes_lack_thread_ids(const struct kymo_probes *probes)
 	return probes->options.is_followed ? probes->is_confused : probes->state == KYMO_PAD_EARLY;
 }
 
-/* ---- restartable sequences ------------------------------------------------------------------------------------------ */
+/* ---- restartable sequences ------------------------------------------------------------------------------------------
+ */
 
 bool probes_may_use_sequences(struct kymo_probes *probes)
 {
@@ -248,7 +255,8 @@ static bool read_rseq_offset(struct kymo_probes *probes)
 	}
 	linker = probes_find_library(&maps, "ld-linux-x86-64");
 	found = linker && probes_read_object(probes, linker, "__rseq_size", &size, sizeof(size)) && size &&
-		probes_read_object(probes, linker, "__rseq_offset", &probes->rseq_offset, sizeof(probes->rseq_offset)) &&
+		probes_read_object(probes, linker, "__rseq_offset", &probes->rseq_offset,
+				   sizeof(probes->rseq_offset)) &&
 		probes->rseq_offset > -(1 << 20) && probes->rseq_offset < 1 << 20 && probes->rseq_offset;
 	kymo_maps_deinit(&maps);
 	if (!found)
@@ -275,8 +283,8 @@ void probes_read_ahead(struct kymo_probes *probes)
 }
 
 /*
- * What the kernel says of a thread must be what its control block says. A thread that is not registered (it is on its way to it, or glibc was told not to) gets a
- * cpu_id that says so, which is what it should hold anyway.
+ * What the kernel says of a thread must be what its control block says. A thread that is not registered (it is on its
+ * way to it, or glibc was told not to) gets a cpu_id that says so, which is what it should hold anyway.
  */
 static bool is_thread_fit(struct kymo_probes *probes, size_t i, const struct kymo_thread *thread)
 {
@@ -288,7 +296,8 @@ static bool is_thread_fit(struct kymo_probes *probes, size_t i, const struct kym
 		return false;
 	if (pointer)
 		return pointer == area && signature == RSEQ_SIGNATURE;
-	return !kymo_process_read(probes->process, thread->registers.fs_base + CONTROL_BLOCK_SELF, &self, sizeof(self)) &&
+	return !kymo_process_read(probes->process, thread->registers.fs_base + CONTROL_BLOCK_SELF, &self,
+				  sizeof(self)) &&
 	       self == thread->registers.fs_base &&
 	       !kymo_process_write(probes->process, area + RSEQ_CPU_ID, &unregistered, sizeof(unregistered));
 }
@@ -334,9 +343,11 @@ static bool has_libc(const struct kymo_probes *probes)
 /* While a program is starting its C library is still to come, and the guards with it. */
 struct kymo_error *probes_prepare_rings(struct kymo_probes *probes)
 {
-	bool may_come = probes->is_starting && probes->shared.is_sequenced && !probes->options.no_rseq && !has_libc(probes);
+	bool may_come =
+		probes->is_starting && probes->shared.is_sequenced && !probes->options.no_rseq && !has_libc(probes);
 
-	return kymo_data_prepare(&probes->shared, &probes->options, &probes->shared.data, !probes->has_guards && !may_come);
+	return kymo_data_prepare(&probes->shared, &probes->options, &probes->shared.data,
+				 !probes->has_guards && !may_come);
 }
 
 void kymo_probes_starting(struct kymo_probes *probes)
@@ -366,9 +377,11 @@ struct kymo_error *kymo_probes_started(struct kymo_probes *probes)
 	return error ? error : probes_use_sequences(probes);
 }
 
-/* ---- guards --------------------------------------------------------------------------------------------------------- */
+/* ---- guards ---------------------------------------------------------------------------------------------------------
+ */
 
-/* Whether a probe of the user's is, or will be, where a guard has to be, or so close before it that its jump ends there. */
+/* Whether a probe of the user's is, or will be, where a guard has to be, or so close before it that its jump ends
+ * there. */
 static bool is_in_the_way(const struct kymo_probes *probes, uint64_t address, unsigned int size)
 {
 	uint64_t low = address - (KYMO_JUMP_SIZE - 1);

@@ -1,26 +1,25 @@
 /*
  * Where threads keep their ids.
  *
- * Pads read a thread's id (tid) at its thread pointer plus an offset that is the same for all threads of a process. A wrong id is worse
- * than none, so an offset has to be proven:
+ * Pads read a thread's id (tid) at its thread pointer plus an offset that is the same for all threads of a process. A
+ * wrong id is worse than none, so an offset has to be proven:
  *
  * glibc tells debuggers where it is.
  *
- * Of other libraries it is where one thread's block holds its tid, and all the others' do so too. The kernel stores the id of a new one
- * (musl's, and glibc's in static programs) before that runs. One thread alone may hold its id by chance; where the recorder hears of the
- * second, that is waited for.
+ * Of other libraries it is where one thread's block holds its tid, and all the others' do so too. The kernel stores the
+ * id of a new one (musl's, and glibc's in static programs) before that runs. One thread alone may hold its id by
+ * chance; where the recorder hears of the second, that is waited for.
  *
- * In Go the pointer leads into the runtime's struct m, and the word procid is a little before that. New threads ask for their id
- * themselves, with their first instructions: the word is 0 till then, and so is the tid of records of that moment, which is nobody's.
- * Before the pointers of others lie variables of the program's, which prove nothing.
+ * In Go the pointer leads into the runtime's struct m, and the word procid is a little before that. New threads ask for
+ * their id themselves, with their first instructions: the word is 0 till then, and so is the tid of records of that
+ * moment, which is nobody's. Before the pointers of others lie variables of the program's, which prove nothing.
  */
 #include "base/page.h"
 #include "probe/probes.h"
 
-
 /* Bytes behind a thread pointer in which tids are looked for, and before one of Go's. */
 #define SEARCHED 2048
-#define SEARCHED_IN_GO 128	/* it is 72 in Go 1.19 */
+#define SEARCHED_IN_GO 128 /* it is 72 in Go 1.19 */
 
 /* Three numbers: bits, count, offset (nptl_db's DB_STRUCT_FIELD). */
 bool probes_tid_offset_of_glibc(struct kymo_probes *probes, const struct kymo_maps *maps)
@@ -96,7 +95,7 @@ static bool find_between(struct kymo_process *process, int64_t from, int64_t to,
 
 	threads = kymo_process_threads(process, &n);
 	low = threads[0].registers.fs_base + (uint64_t)from;
-	if (kymo_process_read(process, low, words, size)) {	/* a block may lie at the end of its memory */
+	if (kymo_process_read(process, low, words, size)) { /* a block may lie at the end of its memory */
 		uint64_t left = KYMO_PAGE_SIZE - (low & (KYMO_PAGE_SIZE - 1));
 
 		size = left < size ? left : size;

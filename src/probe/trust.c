@@ -25,7 +25,8 @@ static void look_at(struct probe_trust *trust, const struct kymo_map *map)
 	kymo_error_destroy(kymo_open_mapped(kymo_process_pid(trust->process), map, &trust->file));
 }
 
-bool probe_trust_is_of_file(struct probe_trust *trust, const struct kymo_map *map, uint64_t address, const void *bytes, size_t size)
+bool probe_trust_is_of_file(struct probe_trust *trust, const struct kymo_map *map, uint64_t address, const void *bytes,
+			    size_t size)
 {
 	look_at(trust, map);
 	return kymo_is_of_file(trust->file, map, address, bytes, size);
@@ -46,8 +47,8 @@ bool probe_trust_is_link(const struct kymo_maps *maps, const struct kymo_wire_si
 {
 	const struct kymo_map *map = kymo_maps_at(maps, site->link);
 
-	return site->link == site->address ||
-	       (map && kymo_is_jumps_map(map) && !map->shared && map->executable && map->end - site->link >= KYMO_JUMP_SIZE);
+	return site->link == site->address || (map && kymo_is_jumps_map(map) && !map->shared && map->executable &&
+					       map->end - site->link >= KYMO_JUMP_SIZE);
 }
 
 bool probe_trust_is_pad(const struct kymo_maps *maps, const struct kymo_remains *remains, uint64_t address)
@@ -75,8 +76,9 @@ static bool is_jump(const struct kymo_marker_switch *one, const struct kymo_wire
 {
 	uint8_t jump[KYMO_JUMP_SIZE];
 
-	return !site->patch_size || (one->site && site->patch_size == KYMO_JUMP_SIZE && !kymo_encode_jump(one->site, one->cold, jump) &&
-				     !memcmp(jump, site->patched, sizeof(jump)));
+	return !site->patch_size ||
+	       (one->site && site->patch_size == KYMO_JUMP_SIZE && !kymo_encode_jump(one->site, one->cold, jump) &&
+		!memcmp(jump, site->patched, sizeof(jump)));
 }
 
 static bool has_gate(const struct kymo_marker_list *list, const struct kymo_wire_site *site, uint64_t bias)
@@ -84,7 +86,8 @@ static bool has_gate(const struct kymo_marker_list *list, const struct kymo_wire
 	for (size_t i = 0; i < list->n_switches; i++) {
 		const struct kymo_marker_switch *one = &list->switches[i];
 
-		if (bias + one->gate + 2 == site->next && bias + (one->site ? one->site : one->gate) == site->address && is_jump(one, site))
+		if (bias + one->gate + 2 == site->next && bias + (one->site ? one->site : one->gate) == site->address &&
+		    is_jump(one, site))
 			return true;
 	}
 	return false;
@@ -93,12 +96,14 @@ static bool has_gate(const struct kymo_marker_list *list, const struct kymo_wire
 static bool has_semaphore(const struct kymo_marker_list *list, const struct kymo_wire_site *site, uint64_t bias)
 {
 	for (size_t i = 0; i < list->n; i++)
-		if (list->items[i].semaphore && bias + list->items[i].semaphore == site->next && bias + list->items[i].place == site->address)
+		if (list->items[i].semaphore && bias + list->items[i].semaphore == site->next &&
+		    bias + list->items[i].place == site->address)
 			return true;
 	return false;
 }
 
-bool probe_trust_switch(struct probe_trust *trust, const struct kymo_maps *maps, const struct kymo_map *map, const struct kymo_wire_site *site)
+bool probe_trust_switch(struct probe_trust *trust, const struct kymo_maps *maps, const struct kymo_map *map,
+			const struct kymo_wire_site *site)
 {
 	const struct kymo_map *counter = kymo_maps_at(maps, site->next);
 	uint64_t vaddr;
@@ -109,7 +114,9 @@ bool probe_trust_switch(struct probe_trust *trust, const struct kymo_maps *maps,
 	if (trust->file < 0)
 		return counter->writable && (!site->patch_size || map->executable);
 	read_markers(trust);
-	if (!trust->markers || kymo_module_offset_to_vaddr(trust->module, map->offset + (site->address - map->start), &vaddr))
+	if (!trust->markers ||
+	    kymo_module_offset_to_vaddr(trust->module, map->offset + (site->address - map->start), &vaddr))
 		return false;
-	return site->flags & KYMO_WIRE_GATE ? has_gate(trust->markers, site, site->address - vaddr) : has_semaphore(trust->markers, site, site->address - vaddr);
+	return site->flags & KYMO_WIRE_GATE ? has_gate(trust->markers, site, site->address - vaddr)
+					    : has_semaphore(trust->markers, site, site->address - vaddr);
 }

@@ -17,7 +17,8 @@ enum kymo_event_kind probe_spec_kind(const struct kymo_spec *spec)
 
 bool probe_spec_is_exact(const struct kymo_spec *spec)
 {
-	return !spec->marker && !spec->syscalls && (!spec->symbol || (!kymo_is_glob(spec->symbol) && !spec->every_instruction));
+	return !spec->marker && !spec->syscalls &&
+	       (!spec->symbol || (!kymo_is_glob(spec->symbol) && !spec->every_instruction));
 }
 
 struct kymo_error *probe_spec_offset(const struct kymo_spec *spec, struct kymo_module *module, uint64_t *vaddr_ret)
@@ -92,9 +93,12 @@ bool probe_is_overloaded(const struct kymo_spec *spec, const struct kymo_symbol 
 	return false;
 }
 
-void probe_overloads_text(const struct kymo_spec *spec, const struct kymo_symbol *const *found, size_t n, char *out, size_t size)
+void probe_overloads_text(const struct kymo_spec *spec, const struct kymo_symbol *const *found, size_t n, char *out,
+			  size_t size)
 {
-	int used = snprintf(out, size, "%s means %zu functions, and all are recorded; parameters or template arguments choose one:", spec->symbol, n);
+	int used = snprintf(
+		out, size, "%s means %zu functions, and all are recorded; parameters or template arguments choose one:",
+		spec->symbol, n);
 
 	for (size_t i = 0; i < n && i < OVERLOADS_SHOWN && used >= 0 && (size_t)used < size; i++)
 		used += snprintf(out + used, size - (size_t)used, "%s %s", i ? "," : "", found[i]->name);
@@ -107,11 +111,13 @@ struct kymo_error *probe_check_overloads(const struct kymo_spec *spec, const str
 	if (!spec->offset || !probe_is_overloaded(spec, found, n))
 		return NULL;
 	return kymo_error_create(KYMO_ERROR_NOT_FOUND,
-				 "%s means %zu functions, and the offset may be meant in any of them; write its parameters or template arguments, as in %s",
+				 "%s means %zu functions, and the offset may be meant in any of them; write its "
+				 "parameters or template arguments, as in %s",
 				 spec->symbol, n, found[0]->name);
 }
 
-/* ---- what is not there ---------------------------------------------------------------------------------------------- */
+/* ---- what is not there ----------------------------------------------------------------------------------------------
+ */
 
 struct kymo_error *probe_no_such_function(const struct kymo_spec *spec, struct kymo_module *module)
 {
@@ -134,6 +140,7 @@ struct kymo_error *probe_check_offset(const struct kymo_spec *spec, struct kymo_
 	size = function->end - function->start;
 	if (spec->offset < 0 || (uint64_t)spec->offset < size)
 		return NULL;
-	return kymo_error_create(KYMO_ERROR_NOT_FOUND, "%s of %s has %" PRIu64 " bytes: +0x%" PRIx64 " is beyond its end",
-				 spec->symbol, kymo_module_path(module), size, (uint64_t)spec->offset);
+	return kymo_error_create(KYMO_ERROR_NOT_FOUND,
+				 "%s of %s has %" PRIu64 " bytes: +0x%" PRIx64 " is beyond its end", spec->symbol,
+				 kymo_module_path(module), size, (uint64_t)spec->offset);
 }

@@ -1,6 +1,6 @@
 /*
- * What specs mean, what probes are called, and what is said of those that can't be: the same in a process and without one. Private to
- * the room.
+ * What specs mean, what probes are called, and what is said of those that can't be: the same in a process and without
+ * one. Private to the room.
  */
 #ifndef KYMO_PROBE_WORDS_H
 #define KYMO_PROBE_WORDS_H
@@ -12,12 +12,12 @@
 /* Bytes of a place's text, with the NUL: mangled names that kymo can demangle are whole. */
 #define PROBE_PLACE_MAX 1400
 
-/* Why an IFUNC has no place: its resolver does not say what it chooses from (printf, with the reason); an offset is meant in one of several
- * (with their number, the file, the name). */
-#define PROBE_IS_IFUNC_NOT_KNOWN                                                                                    \
+/* Why an IFUNC has no place: its resolver does not say what it chooses from (printf, with the reason); an offset is
+ * meant in one of several (with their number, the file, the name). */
+#define PROBE_IS_IFUNC_NOT_KNOWN \
 	"it is an IFUNC, and its resolver does not tell which functions it chooses from (%s); name the chosen one " \
 	"or its file offset"
-#define PROBE_IS_IFUNC_OF_MANY                                                                               \
+#define PROBE_IS_IFUNC_OF_MANY \
 	"it is an IFUNC, and the offset may be meant in any of %zu functions; 'kymo explain %s %s' lists them, " \
 	"name one"
 
@@ -37,8 +37,8 @@ struct kymo_error *probe_spec_offset(const struct kymo_spec *spec, struct kymo_m
 void probe_build_id(const struct kymo_module *module, char out[PROBE_BUILD_ID_SIZE]);
 
 /*
- * "libc:malloc": the file as the user calls it (its last part), then the place; of an address the place alone. A name that the user gave is kept, with
- * the place where it stands for several. A fresh string, or NULL.
+ * "libc:malloc": the file as the user calls it (its last part), then the place; of an address the place alone. A name
+ * that the user gave is kept, with the place where it stands for several. A fresh string, or NULL.
  */
 char *probe_event_name(const struct kymo_spec *spec, const char *place, bool is_one_of_many);
 
@@ -48,14 +48,17 @@ void probe_event_arguments(const struct kymo_spec *spec, struct kymo_probe_event
 /* "malloc", "malloc+0x4": the place that `spec` means by a symbol. */
 void probe_place_name(const struct kymo_spec *spec, const char *symbol, char *out, size_t size);
 
-/* Whether `found` are several functions that the one name of `spec` means: overloads, and what is made of one template. */
+/* Whether `found` are several functions that the one name of `spec` means: overloads, and what is made of one template.
+ */
 bool probe_is_overloaded(const struct kymo_spec *spec, const struct kymo_symbol *const *found, size_t n);
 
 /* "shop::Cart::add means 2 functions, and all are recorded: …" */
-void probe_overloads_text(const struct kymo_spec *spec, const struct kymo_symbol *const *found, size_t n, char *out, size_t size);
+void probe_overloads_text(const struct kymo_spec *spec, const struct kymo_symbol *const *found, size_t n, char *out,
+			  size_t size);
 
 /* USAGE where an offset of `spec` may be meant in several functions. */
-struct kymo_error *probe_check_overloads(const struct kymo_spec *spec, const struct kymo_symbol *const *found, size_t n);
+struct kymo_error *probe_check_overloads(const struct kymo_spec *spec, const struct kymo_symbol *const *found,
+					 size_t n);
 
 /* NOT_FOUND, with the nearest names. */
 struct kymo_error *probe_no_such_function(const struct kymo_spec *spec, struct kymo_module *module);

@@ -11,7 +11,7 @@
 #include "proc/borrow.h"
 #include "proc/state.h"
 
-#define LOOKED_AT 64	/* threads, for one that is awake */
+#define LOOKED_AT 64 /* threads, for one that is awake */
 
 /* By the call that it sleeps in; running, and stopped ones are in none. */
 static enum kymo_remote_sleep sleep_of(pid_t pid, pid_t tid)
@@ -24,8 +24,8 @@ static enum kymo_remote_sleep sleep_of(pid_t pid, pid_t tid)
 	snprintf(name, sizeof(name), "/proc/%d/task/%d/syscall", pid, tid);
 	if (kymo_read_file(AT_FDCWD, name, 4096, &line, NULL))
 		return KYMO_REMOTE_SLEEPS_ONCE;
-	if (sscanf(line, "%" SCNd64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64, &number, &args[0], &args[1], &args[2],
-		   &args[3], &args[4], &args[5]) != 7)
+	if (sscanf(line, "%" SCNd64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64, &number,
+		   &args[0], &args[1], &args[2], &args[3], &args[4], &args[5]) != 7)
 		return KYMO_REMOTE_AWAKE;
 	return kymo_remote_sleep_in(number, args);
 }

@@ -2,17 +2,19 @@
  * System calls in the name of a stopped thread. The order of steps keeps the target safe at each of them:
  *
  *	1. the frame is written where nobody keeps anything (below)	(harmless)
- *	2. the registers point to `syscall; ret`, the stack pointer to the frame	(a death now: one call, then home)
+ *	2. the registers point to `syscall; ret`, the stack pointer to the frame	(a death now: one call, then
+ *home)
  *	3. all signals are blocked		(a death now: the frame's mask comes back by rt_sigreturn)
  *	4. calls: registers, run to the call's exit
  *	5. the mask is set back			(a death now: as 2)
- *	6. the registers are set back, as they were: the kernel restarts an interrupted system call, or makes it fail, when the thread
- *	   is let go
+ *	6. the registers are set back, as they were: the kernel restarts an interrupted system call, or makes it fail,
+ *when the thread is let go
  *	7. what lay where the frame was is written back
  *
- * Where nobody keeps anything: at the low end of the initial thread's stack, which has been in use only as deep as that, if that
- * thread is not so deep now. Else below the borrowed thread's own stack pointer, if its whole mapping is the frame's as well. A small
- * stack may be carved out of a larger mapping (coroutines), so the second is the worse; in both cases the bytes are kept and put back.
+ * Where nobody keeps anything: at the low end of the initial thread's stack, which has been in use only as deep as
+ *that, if that thread is not so deep now. Else below the borrowed thread's own stack pointer, if its whole mapping is
+ *the frame's as well. A small stack may be carved out of a larger mapping (coroutines), so the second is the worse; in
+ *both cases the bytes are kept and put back.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -35,11 +37,11 @@
 #include "procfs/maps.h"
 
 #define XSTATE_MAX (64u << 10)
-#define SCRATCH 1024	/* below the frame, for path names and such */
+#define SCRATCH 1024 /* below the frame, for path names and such */
 #define GADGET_MAX 16
 #define TEXT_MAX (64u << 20)
 #define RED_ZONE 128
-#define USER_CS 0x33	/* arch/x86/include/asm/segment.h: __USER_CS */
+#define USER_CS 0x33 /* arch/x86/include/asm/segment.h: __USER_CS */
 
 static struct kymo_error *scan_map(struct kymo_process *process, const struct kymo_map *map)
 {
@@ -53,7 +55,8 @@ static struct kymo_error *scan_map(struct kymo_process *process, const struct ky
 	return NULL;
 }
 
-/* Text that stays while calls are made: files' and the vDSO, not what a JIT compiler changes, and no pads, which a call may be about to unmap. */
+/* Text that stays while calls are made: files' and the vDSO, not what a JIT compiler changes, and no pads, which a call
+ * may be about to unmap. */
 static bool has_lasting_text(const struct kymo_map *map)
 {
 	return map->executable && map->readable &&
@@ -86,11 +89,13 @@ static uint64_t sigreturn_of(const struct kymo_gadgets *gadgets)
 
 static bool is_of_last(const struct kymo_tree *tree, const struct kymo_map *map)
 {
-	return tree->gadgets.inode == map->inode && tree->gadgets.major == map->major && tree->gadgets.minor == map->minor &&
-	       tree->gadgets.offset == map->offset && tree->gadgets.size == map->end - map->start;
+	return tree->gadgets.inode == map->inode && tree->gadgets.major == map->major &&
+	       tree->gadgets.minor == map->minor && tree->gadgets.offset == map->offset &&
+	       tree->gadgets.size == map->end - map->start;
 }
 
-/* Where the last process of the tree had them, in the same file. Its bytes are looked at here: the file may say what it likes. */
+/* Where the last process of the tree had them, in the same file. Its bytes are looked at here: the file may say what it
+ * likes. */
 static bool find_as_last(struct kymo_process *process, const struct kymo_maps *maps)
 {
 	const struct kymo_tree *tree = process->tree;
@@ -103,7 +108,8 @@ static bool find_as_last(struct kymo_process *process, const struct kymo_maps *m
 			continue;
 		gadgets.syscall = map->start + tree->gadgets.syscall;
 		gadgets.sigreturn = map->start + tree->gadgets.sigreturn;
-		if (!is_there(process, maps, gadgets.syscall, syscall_of) || !is_there(process, maps, gadgets.sigreturn, sigreturn_of))
+		if (!is_there(process, maps, gadgets.syscall, syscall_of) ||
+		    !is_there(process, maps, gadgets.sigreturn, sigreturn_of))
 			return false;
 		process->gadgets = gadgets;
 		return true;
@@ -146,7 +152,8 @@ static struct kymo_error *find_gadgets(struct kymo_process *process, const struc
 		keep_for_next(process, maps);
 	if (!error && !kymo_gadgets_complete(&process->gadgets))
 		error = kymo_error_create(KYMO_ERROR_UNSAFE,
-					  "process %d has no instructions through which a system call could be made safely (syscall; ret, and a way to rt_sigreturn)",
+					  "process %d has no instructions through which a system call could be made "
+					  "safely (syscall; ret, and a way to rt_sigreturn)",
 					  process->pid);
 	return error;
 }
@@ -154,7 +161,8 @@ static struct kymo_error *find_gadgets(struct kymo_process *process, const struc
 /* Gadgets may go away with the library that they are in. */
 static struct kymo_error *check_gadgets(struct kymo_process *process, const struct kymo_maps *maps)
 {
-	bool has_way_home = process->gadgets.sigreturn && is_there(process, maps, process->gadgets.sigreturn, sigreturn_of);
+	bool has_way_home =
+		process->gadgets.sigreturn && is_there(process, maps, process->gadgets.sigreturn, sigreturn_of);
 
 	if (has_way_home && is_there(process, maps, process->gadgets.syscall, syscall_of))
 		return NULL;
@@ -183,14 +191,16 @@ void kymo_remote_inherit(struct kymo_process *child, const struct kymo_process *
 	child->own_syscall = syscall;
 }
 
-/* ---- a place for the frame ------------------------------------------------------------------------------------------ */
+/* ---- a place for the frame ------------------------------------------------------------------------------------------
+ */
 
 static bool is_stack(const struct kymo_map *map)
 {
 	return map && map->readable && map->writable && !map->shared;
 }
 
-/* Whether a recorder that is gone has left a frame there: its thread may be on the way home yet, and not among those that are stopped. */
+/* Whether a recorder that is gone has left a frame there: its thread may be on the way home yet, and not among those
+ * that are stopped. */
 static bool has_frame(struct kymo_process *process, uint64_t address, uint64_t size)
 {
 	kymo_cleanup_free uint8_t *bytes = malloc(size);
@@ -226,7 +236,8 @@ static uint64_t room_in_own_stack(const struct kymo_thread *thread, const struct
 	return is_stack(map) && map == kymo_maps_at(maps, top) ? top : 0;
 }
 
-/* ---- borrowing ------------------------------------------------------------------------------------------------------ */
+/* ---- borrowing ------------------------------------------------------------------------------------------------------
+ */
 
 /* Write frame and scratch, with what was there kept for later; sp as kymo_remote_frame() gave it. */
 static int write_frame(struct kymo_process *process, uint64_t sp, const uint8_t *frame, size_t size)
@@ -248,13 +259,15 @@ static int write_frame(struct kymo_process *process, uint64_t sp, const uint8_t 
 	return 0;
 }
 
-/* What the thread finds home to if nobody gives its registers back: the call itself that it sleeps in, also where the kernel has restarted that. */
+/* What the thread finds home to if nobody gives its registers back: the call itself that it sleeps in, also where the
+ * kernel has restarted that. */
 static struct user_regs_struct home_of(struct kymo_process *process, const struct kymo_thread *thread)
 {
 	struct user_regs_struct home = thread->registers;
 	uint8_t code[KYMO_REMOTE_NAME];
 
-	if (kymo_remote_sleep(&home) == KYMO_REMOTE_SLEEPS_ONCE && !kymo_process_read(process, home.rip - sizeof(code), code, sizeof(code)))
+	if (kymo_remote_sleep(&home) == KYMO_REMOTE_SLEEPS_ONCE &&
+	    !kymo_process_read(process, home.rip - sizeof(code), code, sizeof(code)))
 		kymo_remote_name_call(&home, code);
 	return home;
 }
@@ -307,8 +320,9 @@ static int borrow(struct kymo_process *process, size_t index, const struct kymo_
 }
 
 /*
- * A thread inside of a restartable sequence is on its way to the abort handler: the kernel sends it there when it goes on, because it was stopped. That would not happen
- * behind calls that are made from elsewhere, so it is done here. False when that can't be done.
+ * A thread inside of a restartable sequence is on its way to the abort handler: the kernel sends it there when it goes
+ * on, because it was stopped. That would not happen behind calls that are made from elsewhere, so it is done here.
+ * False when that can't be done.
  */
 static bool leave_sequence(struct kymo_process *process, size_t index)
 {
@@ -336,8 +350,8 @@ static bool leave_sequence(struct kymo_process *process, size_t index)
 }
 
 /*
- * Whether a thread may make system calls that are not its own: no filter that might kill it for them, no 32-bit mode, no shadow stack (the gadget's
- * `ret` would not match). `reason` is for the user.
+ * Whether a thread may make system calls that are not its own: no filter that might kill it for them, no 32-bit mode,
+ * no shadow stack (the gadget's `ret` would not match). `reason` is for the user.
  */
 static bool may_borrow(struct kymo_process *process, size_t index, const char **reason)
 {
@@ -349,7 +363,8 @@ static bool may_borrow(struct kymo_process *process, size_t index, const char **
 	if (info.seccomp)
 		*reason = "a seccomp filter might kill it for the system calls that setting up memory takes";
 	else if (kymo_thread_dispatches_calls(process, index))
-		*reason = "it gets signals for system calls that are made outside of one range of addresses (PR_SET_SYSCALL_USER_DISPATCH)";
+		*reason = "it gets signals for system calls that are made outside of one range of addresses "
+			  "(PR_SET_SYSCALL_USER_DISPATCH)";
 	else if (info.shadow_stack)
 		*reason = "it has a shadow stack";
 	else if (thread->registers.cs != USER_CS)
@@ -386,10 +401,11 @@ static struct kymo_error *borrow_any(struct kymo_process *process, const struct 
 
 	for (enum kymo_remote_sleep sleep = KYMO_REMOTE_AWAKE; sleep <= KYMO_REMOTE_SLEEPS_ONCE; sleep++)
 		for (size_t i = 0; i < process->threads.n; i++)
-			if (sleep_of(process, i) == sleep && may_borrow(process, i, &reason) && !borrow(process, i, maps))
+			if (sleep_of(process, i) == sleep && may_borrow(process, i, &reason) &&
+			    !borrow(process, i, maps))
 				return NULL;
-	return kymo_error_create(KYMO_ERROR_UNSAFE, "no thread of process %d can be borrowed to set up memory: %s", process->pid,
-				 reason);
+	return kymo_error_create(KYMO_ERROR_UNSAFE, "no thread of process %d can be borrowed to set up memory: %s",
+				 process->pid, reason);
 }
 
 struct kymo_error *kymo_remote_begin(struct kymo_process *process)
@@ -406,7 +422,8 @@ struct kymo_error *kymo_remote_begin(struct kymo_process *process)
 	return error;
 }
 
-struct kymo_error *kymo_remote_syscall(struct kymo_process *process, long number, const uint64_t args[6], int64_t *result_ret)
+struct kymo_error *kymo_remote_syscall(struct kymo_process *process, long number, const uint64_t args[6],
+				       int64_t *result_ret)
 {
 	pid_t tid = process->threads.items[process->remote.thread].tid;
 	struct user_regs_struct registers;

@@ -1,6 +1,7 @@
 /*
- * What happens to followed threads, as their hub tells it, and what is done at once: docs/design/following.md has the table. All of this runs in callbacks, so nothing here waits: what has to stand
- * still until the recorder has dealt with it is claimed for that, and queued.
+ * What happens to followed threads, as their hub tells it, and what is done at once: docs/design/following.md has the
+ * table. All of this runs in callbacks, so nothing here waits: what has to stand still until the recorder has dealt
+ * with it is claimed for that, and queued.
  */
 #include <errno.h>
 #include <linux/kcmp.h>
@@ -45,7 +46,8 @@ static void tell(struct kymo_process *process, enum kymo_tree_kind kind, pid_t t
 static int attach(struct kymo_tree *tree, pid_t tid)
 {
 	struct kymo_engine *engine;
-	int err = kymo_engine_attach(tree->hub, tid, KYMO_ATTACH_CREATE | KYMO_ATTACH_EXCLUSIVE | KYMO_ATTACH_MATCH_OPS, &ops, tree, &engine);
+	int err = kymo_engine_attach(tree->hub, tid, KYMO_ATTACH_CREATE | KYMO_ATTACH_EXCLUSIVE | KYMO_ATTACH_MATCH_OPS,
+				     &ops, tree, &engine);
 
 	if (err)
 		return err;
@@ -66,12 +68,13 @@ int kymo_follow_process(struct kymo_tree *tree, pid_t pid)
 	return kymo_engine_attach_process(tree->hub, pid, 0, &ops, tree, EVENTS, NULL);
 }
 
-/* ---- births -------------------------------------------------------------------------------------------------------- */
+/* ---- births --------------------------------------------------------------------------------------------------------
+ */
 
 static void new_thread(struct kymo_process *process, pid_t tid)
 {
 	if (attach(process->tree, tid))
-		return;		/* it is known; or nobody follows it */
+		return; /* it is known; or nobody follows it */
 	if (process->holds_birth && hub_hold_claim(process->holder) >= 0) {
 		process->holds_birth = false;
 		process->is_held = true;
@@ -87,7 +90,8 @@ static bool shares_memory(pid_t a, const struct kymo_clone_report *report)
 	return order < 0 ? report->kind == KYMO_CLONE_VFORK : order == 0;
 }
 
-/* A process object for one whose first thread is an engine's; NULL with the reason when memory or descriptors are out. */
+/* A process object for one whose first thread is an engine's; NULL with the reason when memory or descriptors are out.
+ */
 static struct kymo_process *new_member(struct kymo_tree *tree, pid_t pid, struct kymo_error **refusal_ret)
 {
 	struct kymo_process *process;
@@ -108,7 +112,9 @@ static struct kymo_process *new_member(struct kymo_tree *tree, pid_t pid, struct
 
 static void new_process(struct kymo_tree *tree, struct kymo_process *maker, pid_t pid, bool shares)
 {
-	struct kymo_tree_event event = { .kind = shares ? KYMO_TREE_SHARING : KYMO_TREE_FORKED, .other = maker, .tid = pid };
+	struct kymo_tree_event event = { .kind = shares ? KYMO_TREE_SHARING : KYMO_TREE_FORKED,
+					 .other = maker,
+					 .tid = pid };
 
 	if (kymo_tree_find(tree, pid) || attach(tree, pid))
 		return;
@@ -123,7 +129,8 @@ static void new_process(struct kymo_tree *tree, struct kymo_process *maker, pid_
 	kymo_tree_tell(tree, &event);
 }
 
-static unsigned int on_clone(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_clone_report *report)
+static unsigned int on_clone(struct kymo_engine *engine, void *data, enum kymo_action action,
+			     const struct kymo_clone_report *report)
 {
 	struct kymo_tree *tree = data;
 	struct kymo_process *process = kymo_tree_find(tree, kymo_engine_pid(engine));
@@ -150,7 +157,8 @@ void kymo_follow_orphan(void *data, pid_t tid)
 		new_thread(kymo_tree_find(tree, info.tgid), tid);
 }
 
-/* ---- exec, and the end --------------------------------------------------------------------------------------------- */
+/* ---- exec, and the end ---------------------------------------------------------------------------------------------
+ */
 
 static void is_over(struct kymo_process *process)
 {
@@ -162,8 +170,10 @@ static void is_over(struct kymo_process *process)
 
 static void has_come(struct kymo_process *process, struct kymo_engine *engine, enum kymo_startup_event what);
 
-/* What it was is no more, also for who is about to stop it. Of a process alone that is the recorder's to see: a constructor has done it. */
-static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_exec_report *report)
+/* What it was is no more, also for who is about to stop it. Of a process alone that is the recorder's to see: a
+ * constructor has done it. */
+static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_action action,
+			    const struct kymo_exec_report *report)
 {
 	struct kymo_tree *tree = data;
 	struct kymo_process *before = kymo_tree_find(tree, kymo_engine_pid(engine));
@@ -212,7 +222,8 @@ static void on_reap(struct kymo_engine *engine, void *data, const struct kymo_re
 	tell(process, KYMO_TREE_ENDED, pid);
 }
 
-/* ---- programs that start ------------------------------------------------------------------------------------------- */
+/* ---- programs that start -------------------------------------------------------------------------------------------
+ */
 
 /* Of the first thread. */
 static void set_events(struct kymo_process *process, unsigned int events, bool is_to_report)
@@ -220,7 +231,7 @@ static void set_events(struct kymo_process *process, unsigned int events, bool i
 	struct kymo_engine *engine;
 
 	if (kymo_engine_attach(process->tree->hub, process->pid, KYMO_ATTACH_MATCH_OPS, &ops, process->tree, &engine))
-		return;		/* it was killed, which is told */
+		return; /* it was killed, which is told */
 	kymo_engine_set_events(engine, events);
 	if (is_to_report)
 		kymo_engine_control(engine, KYMO_ACTION_REPORT);
@@ -238,7 +249,7 @@ void kymo_follow_start(struct kymo_process *process)
 	const struct task *task = hub_find(process->tree->hub, process->pid);
 
 	set_starting(process, true);
-	process->startup.is_stopped = task && task->group_stop;	/* what comes from here on is told */
+	process->startup.is_stopped = task && task->group_stop; /* what comes from here on is told */
 	set_events(process, EVENTS_OF_START, false);
 }
 
@@ -266,7 +277,9 @@ static struct kymo_process *starting(struct kymo_tree *tree, const struct kymo_e
 
 static void has_come(struct kymo_process *process, struct kymo_engine *engine, enum kymo_startup_event what)
 {
-	struct kymo_tree_event event = { .kind = KYMO_TREE_STARTUP, .process = process, .tid = process->pid, .startup = what };
+	struct kymo_tree_event event = {
+		.kind = KYMO_TREE_STARTUP, .process = process, .tid = process->pid, .startup = what
+	};
 
 	set_starting(process, false);
 	kymo_engine_set_events(engine, EVENTS);
@@ -274,17 +287,20 @@ static void has_come(struct kymo_process *process, struct kymo_engine *engine, e
 	kymo_tree_tell(process->tree, &event);
 }
 
-static unsigned int on_syscall_exit(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_syscall_report *report)
+static unsigned int on_syscall_exit(struct kymo_engine *engine, void *data, enum kymo_action action,
+				    const struct kymo_syscall_report *report)
 {
 	struct kymo_process *process = starting(data, engine);
 	enum kymo_startup_event what;
 
-	if (process && report->is_entry_known && kymo_startup_returned(process, (long)report->number, report->args, report->result, &what))
+	if (process && report->is_entry_known &&
+	    kymo_startup_returned(process, (long)report->number, report->args, report->result, &what))
 		has_come(process, engine, what);
 	return KYMO_ACTION_RESUME;
 }
 
-static unsigned int on_jctl(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_jctl_report *report)
+static unsigned int on_jctl(struct kymo_engine *engine, void *data, enum kymo_action action,
+			    const struct kymo_jctl_report *report)
 {
 	struct kymo_process *process = starting(data, engine);
 

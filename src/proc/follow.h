@@ -14,7 +14,8 @@ int kymo_follow_process(struct kymo_tree *tree, pid_t pid);
 /* Its maker was killed before it could tell: a thread of a member, or a process that nobody is known to have made. */
 void kymo_follow_orphan(void *tree, pid_t tid);
 
-/* The process starts a program when it goes on; it does so no more, if it did; it may have done all without having told anything. */
+/* The process starts a program when it goes on; it does so no more, if it did; it may have done all without having told
+ * anything. */
 void kymo_follow_start(struct kymo_process *process);
 void kymo_follow_start_is_over(struct kymo_process *process);
 void kymo_follow_look_at_start(struct kymo_process *process);

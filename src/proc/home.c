@@ -1,9 +1,10 @@
 /*
  * Threads that somebody had borrowed who is gone.
  *
- * A recorder that is killed while a thread makes a system call for it leaves the thread to find its own way home (call.c): it makes the call, returns into
- * rt_sigreturn, and is where it was. That takes microseconds of its own time, but it may not get any for long: because the machine is busy, or the program is
- * stopped. Whoever stops the process meanwhile finds memory as it is before that call; and would write a frame of its own where the thread's lies. So a
+ * A recorder that is killed while a thread makes a system call for it leaves the thread to find its own way home
+ * (call.c): it makes the call, returns into rt_sigreturn, and is where it was. That takes microseconds of its own time,
+ * but it may not get any for long: because the machine is busy, or the program is stopped. Whoever stops the process
+ * meanwhile finds memory as it is before that call; and would write a frame of its own where the thread's lies. So a
  * thread that is met on its way is brought home first.
  */
 #include "arch/remote.h"
@@ -14,7 +15,7 @@
 #include "proc/state.h"
 #include "proc/thread.h"
 
-#define TRIES 4	/* two are enough: its call, and rt_sigreturn */
+#define TRIES 4 /* two are enough: its call, and rt_sigreturn */
 
 static bool is_away(struct kymo_process *process, const struct kymo_thread *thread)
 {
@@ -23,7 +24,8 @@ static bool is_away(struct kymo_process *process, const struct kymo_thread *thre
 	/* Code at the end of a mapping is none of a frame's. */
 	return kymo_remote_may_be_away(&thread->registers) &&
 	       !kymo_process_read(process, thread->registers.rsp - KYMO_REMOTE_BELOW, stack, sizeof(stack)) &&
-	       !kymo_process_read(process, thread->registers.rip, code, sizeof(code)) && kymo_remote_is_away(stack, code);
+	       !kymo_process_read(process, thread->registers.rip, code, sizeof(code)) &&
+	       kymo_remote_is_away(stack, code);
 }
 
 struct kymo_error *kymo_bring_home(struct kymo_process *process, pid_t tid)
@@ -40,6 +42,8 @@ struct kymo_error *kymo_bring_home(struct kymo_process *process, pid_t tid)
 			return error;
 		thread->registers = behind;
 	}
-	return kymo_error_create(KYMO_ERROR_BUSY, "thread %d of process %d, which a recorder that is gone had borrowed, does not come back to where it was",
+	return kymo_error_create(KYMO_ERROR_BUSY,
+				 "thread %d of process %d, which a recorder that is gone had borrowed, does not come "
+				 "back to where it was",
 				 tid, process->pid);
 }

@@ -1,6 +1,6 @@
 /*
- * The recorder's side of a hold. The connection lives as long as the process stands still: what the hub does when it ends is what has to be done when the recorder resumes, is killed, or
- * sleeps for too long.
+ * The recorder's side of a hold. The connection lives as long as the process stands still: what the hub does when it
+ * ends is what has to be done when the recorder resumes, is killed, or sleeps for too long.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -51,23 +51,29 @@ static void destroy(struct kymo_joined *joined)
 	free(joined);
 }
 
-/* ---- stopping ------------------------------------------------------------------------------------------------------------- */
+/* ---- stopping
+ * ------------------------------------------------------------------------------------------------------------- */
 
 static struct kymo_error *not_joined(const struct kymo_process *process, pid_t tracer, int err)
 {
 	char comm[16];
 
-	return kymo_error_create(KYMO_ERROR_BUSY, "process %d is being traced by process %d, which lets no other tracer in (%s); detach it first",
-				 process->pid, kymo_process_of(tracer, comm),
-				 err == -EPROTO	   ? "it is a kymo of another version" :
-				 err == -EPERM	   ? "it is another user's" :
-				 err == -ETIMEDOUT ? "it does not answer" :
-						     "it has just ended, or has too many clients");
+	return kymo_error_create(
+		KYMO_ERROR_BUSY,
+		"process %d is being traced by process %d, which lets no other tracer in (%s); detach it first",
+		process->pid, kymo_process_of(tracer, comm),
+		err == -EPROTO      ? "it is a kymo of another version"
+		: err == -EPERM     ? "it is another user's"
+		: err == -ETIMEDOUT ? "it does not answer"
+				    : "it has just ended, or has too many clients");
 }
 
 struct kymo_error *kymo_not_seized(pid_t pid, int err)
 {
-	enum kymo_error_code code = err == -EBUSY ? KYMO_ERROR_BUSY : err == -ESRCH ? KYMO_ERROR_GONE : err == -EPERM ? KYMO_ERROR_PERMISSION : KYMO_ERROR_FAILED;
+	enum kymo_error_code code = err == -EBUSY   ? KYMO_ERROR_BUSY
+				    : err == -ESRCH ? KYMO_ERROR_GONE
+				    : err == -EPERM ? KYMO_ERROR_PERMISSION
+						    : KYMO_ERROR_FAILED;
 	char text[512];
 
 	kymo_hub_explain(err == -EBUSY ? kymo_traced_thread(pid) : pid, err, text, sizeof(text));
@@ -92,12 +98,14 @@ static struct kymo_error *did_not_stop(struct kymo_process *process, pid_t tid)
 	if (kymo_read_file(AT_FDCWD, name, 4096, &where, NULL))
 		where = NULL;
 	return kymo_error_create(KYMO_ERROR_BUSY,
-				 "thread %d of process %d did not stop within %d s (state %c%s%s: uninterruptible sleep, or waiting for a vfork child); nothing was changed, try again later",
+				 "thread %d of process %d did not stop within %d s (state %c%s%s: uninterruptible "
+				 "sleep, or waiting for a vfork child); nothing was changed, try again later",
 				 tid, process->pid, STOP_TIMEOUT_MS / 1000, state, where && *where ? ", in " : "",
 				 where ? where : "");
 }
 
-static struct kymo_error *hold_failed(struct kymo_process *process, pid_t tracer, const struct hub_message *reply, int err)
+static struct kymo_error *hold_failed(struct kymo_process *process, pid_t tracer, const struct hub_message *reply,
+				      int err)
 {
 	bool is_own = process->joined->holder;
 
@@ -105,10 +113,14 @@ static struct kymo_error *hold_failed(struct kymo_process *process, pid_t tracer
 	case -EBUSY:
 		if (is_own && process->holder->takes)
 			return not_stopped(process, err);
-		return kymo_error_create(KYMO_ERROR_BUSY, "process %d is being changed by another recorder, or another tracer than process %d traces one of its threads; try again later",
+		return kymo_error_create(KYMO_ERROR_BUSY,
+					 "process %d is being changed by another recorder, or another tracer than "
+					 "process %d traces one of its threads; try again later",
 					 process->pid, tracer);
 	case -EAGAIN:
-		return kymo_error_create(KYMO_ERROR_BUSY, "thread %d of process %d is held by another client of its tracer, process %d, at a system call or before a signal; try again later",
+		return kymo_error_create(KYMO_ERROR_BUSY,
+					 "thread %d of process %d is held by another client of its tracer, process %d, "
+					 "at a system call or before a signal; try again later",
 					 reply->tid, process->pid, tracer);
 	case -ETIMEDOUT:
 		return did_not_stop(process, reply->tid);
@@ -117,7 +129,8 @@ static struct kymo_error *hold_failed(struct kymo_process *process, pid_t tracer
 	default:
 		if (is_own)
 			return not_stopped(process, err);
-		return kymo_error_errno(err, "process %d could not be stopped by process %d, which traces it", process->pid, tracer);
+		return kymo_error_errno(err, "process %d could not be stopped by process %d, which traces it",
+					process->pid, tracer);
 	}
 }
 
@@ -130,7 +143,9 @@ static int read_held(struct kymo_joined *joined)
 	if (!part)
 		return -ENOMEM;
 	do {
-		struct hub_message message = { .type = HUB_HELD, .word = joined->held.n, .size = HUB_HELD_MAX * sizeof(*part) };
+		struct hub_message message = { .type = HUB_HELD,
+					       .word = joined->held.n,
+					       .size = HUB_HELD_MAX * sizeof(*part) };
 		int err = kymo_request(joined, &message, part);
 
 		if (err)
@@ -168,7 +183,9 @@ static struct kymo_error *bring_all_home(struct kymo_process *process)
 {
 	for (size_t i = process->threads.n; i-- > 0;) {
 		pid_t tid = process->threads.items[i].tid;
-		struct kymo_error *error = kymo_remote_may_be_away(&process->threads.items[i].registers) ? kymo_bring_home(process, tid) : NULL;
+		struct kymo_error *error = kymo_remote_may_be_away(&process->threads.items[i].registers)
+						   ? kymo_bring_home(process, tid)
+						   : NULL;
 
 		if (error && error->code != KYMO_ERROR_GONE)
 			return error;
@@ -181,19 +198,22 @@ static struct kymo_error *bring_all_home(struct kymo_process *process)
 
 static struct kymo_error *hold(struct kymo_process *process, pid_t tracer, pid_t second, bool *joined_ret)
 {
-	struct hub_message message = { .type = HUB_HOLD, .tid = process->pid, .flags = second ? HUB_HOLD_FIRST : 0,
-				       .word = (uint64_t)second };
+	struct hub_message message = {
+		.type = HUB_HOLD, .tid = process->pid, .flags = second ? HUB_HOLD_FIRST : 0, .word = (uint64_t)second
+	};
 	struct kymo_error *error;
 	int err;
 
 	err = kymo_request(process->joined, &message, NULL);
-	*joined_ret = err != -ENOENT;	/* it has let go of the process meanwhile */
+	*joined_ret = err != -ENOENT; /* it has let go of the process meanwhile */
 	if (err == -ENOENT)
 		return NULL;
 	if (err >= 0)
 		err = read_held(process->joined);
 	if (err == -ESRCH)
-		return kymo_error_create(KYMO_ERROR_GONE, second ? "the first thread of process %d has ended" : "process %d has ended", process->pid);
+		return kymo_error_create(KYMO_ERROR_GONE,
+					 second ? "the first thread of process %d has ended" : "process %d has ended",
+					 process->pid);
 	if (err)
 		return hold_failed(process, tracer, &message, err);
 	error = take_over(process);

@@ -1,6 +1,8 @@
 /*
- * Stopping a process by the hub of this thread, letting it run, letting it go: one of a tree, or one that nobody traces otherwise. It stands still as one does for a recorder that is connected to a
- * hub (hub/freeze/hold.c, joined.c), but the hub is that of this process, so messages are calls. While such a recorder has one of a tree, what is claimed here waits.
+ * Stopping a process by the hub of this thread, letting it run, letting it go: one of a tree, or one that nobody traces
+ * otherwise. It stands still as one does for a recorder that is connected to a hub (hub/freeze/hold.c, joined.c), but
+ * the hub is that of this process, so messages are calls. While such a recorder has one of a tree, what is claimed here
+ * waits.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,11 +23,14 @@
 
 #define RELEASE_TIMEOUT_NS 10000000000ull
 #define END_TIMEOUT_NS 2000000000ull
-#define TURN_TIMEOUT_NS (2 * KYMO_ANSWER_MS * 1000000ull)	/* whoever says nothing for half of that has lost its hold */
-#define LEAVE_TIMEOUT_NS 100000000ull	/* without anybody going */
+#define TURN_TIMEOUT_NS \
+	(2 * KYMO_ANSWER_MS * 1000000ull) /* whoever says nothing for half of that has lost its hold \
+					   */
+#define LEAVE_TIMEOUT_NS 100000000ull     /* without anybody going */
 #define LEAVE_MOST_NS 5000000000ull
 
-/* ---- one that nobody traces ------------------------------------------------------------------------------------------ */
+/* ---- one that nobody traces
+ * ------------------------------------------------------------------------------------------ */
 
 struct kymo_error *kymo_keep_take(struct kymo_process *process, pid_t second)
 {
@@ -59,7 +64,7 @@ void kymo_keep_leave(struct kymo_process *process)
 			spins = 0;
 		}
 		before = n;
-		hub_hold_serve(process->holder);	/* that there was something to do says nothing: they were hurried */
+		hub_hold_serve(process->holder); /* that there was something to do says nothing: they were hurried */
 		kymo_back_off(spins++);
 		now = kymo_now_ns();
 	}
@@ -71,7 +76,8 @@ void kymo_keep_serve(struct kymo_process *process)
 		hub_hold_serve(process->holder);
 }
 
-/* ---- at the tree --------------------------------------------------------------------------------------------------- */
+/* ---- at the tree ---------------------------------------------------------------------------------------------------
+ */
 
 /* Also of threads that were made so that nobody is told (CLONE_UNTRACED), and were found only now. */
 void kymo_keep_engines(struct kymo_process *process)
@@ -86,7 +92,8 @@ static bool is_past(const struct kymo_process *process)
 	return process->is_past;
 }
 
-static void wait_until(const struct kymo_process *process, bool (*is_done)(const struct kymo_process *process), uint64_t timeout_ns)
+static void wait_until(const struct kymo_process *process, bool (*is_done)(const struct kymo_process *process),
+		       uint64_t timeout_ns)
 {
 	uint64_t deadline = kymo_now_ns() + timeout_ns;
 
@@ -118,7 +125,8 @@ struct kymo_error *kymo_keep_stop(struct kymo_process *process)
 {
 	struct kymo_error *error = NULL;
 
-	if (process->remote.active || (process->stopped && process->has_all_engines))	/* all threads were found, and none of them runs */
+	if (process->remote.active ||
+	    (process->stopped && process->has_all_engines)) /* all threads were found, and none of them runs */
 		return NULL;
 	wait_until(process, has_turn, TURN_TIMEOUT_NS);
 	if (!process->is_past)
@@ -127,7 +135,8 @@ struct kymo_error *kymo_keep_stop(struct kymo_process *process)
 		wait_for_end(process);
 	if (process->is_past) {
 		kymo_error_destroy(error);
-		error = kymo_error_create(KYMO_ERROR_GONE, "process %d has ended, or has become another program", process->pid);
+		error = kymo_error_create(KYMO_ERROR_GONE, "process %d has ended, or has become another program",
+					  process->pid);
 	}
 	if (error)
 		kymo_keep_resume(process);
@@ -141,7 +150,7 @@ void kymo_keep_run(struct kymo_process *process)
 	if (process->joined)
 		kymo_joined_resume(process);
 	else
-		hub_hold_drop(process->holder);	/* it may be claimed */
+		hub_hold_drop(process->holder); /* it may be claimed */
 }
 
 void kymo_keep_resume(struct kymo_process *process)
@@ -165,7 +174,10 @@ void kymo_keep_release(struct kymo_process *process)
 	process->is_held = false;
 	kymo_keep_resume(process);
 	if (!process->is_past)
-		wait_until(process, is_left, tree->is_alone ? LEAVE_TIMEOUT_NS : RELEASE_TIMEOUT_NS);	/* who does not stop in this time stays the hub's, and is let go by the kernel when this process ends */
+		wait_until(process, is_left,
+			   tree->is_alone ? LEAVE_TIMEOUT_NS
+					  : RELEASE_TIMEOUT_NS); /* who does not stop in this time stays the hub's, and
+								    is let go by the kernel when this process ends */
 	kymo_tree_forget(tree, process);
 	process->tree = NULL;
 	process->was_born_here = false;

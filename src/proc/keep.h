@@ -9,20 +9,21 @@
 struct kymo_process;
 
 /*
- * Stop a process that nobody traces: all threads if `second` is 0, also where the first one is stopped already; else the
- * first thread and thread `second`. Behind an error the process runs as before.
+ * Stop a process that nobody traces: all threads if `second` is 0, also where the first one is stopped already; else
+ * the first thread and thread `second`. Behind an error the process runs as before.
  */
 struct kymo_error *kymo_keep_take(struct kymo_process *process, pid_t second);
 
-/* Let it run, and be nobody's tracer. Who does not stop for that in a while is let go by the next of these two, or by kymo_keep_serve(). */
+/* Let it run, and be nobody's tracer. Who does not stop for that in a while is let go by the next of these two, or by
+ * kymo_keep_serve(). */
 void kymo_keep_leave(struct kymo_process *process);
 void kymo_keep_serve(struct kymo_process *process);
 
 /* Those that are followed. */
 struct kymo_error *kymo_keep_stop(struct kymo_process *process);
 void kymo_keep_resume(struct kymo_process *process);
-void kymo_keep_engines(struct kymo_process *process);	/* have one on each stopped thread */
-void kymo_keep_run(struct kymo_process *process);	/* the same, of a program that is starting and goes on with that */
+void kymo_keep_engines(struct kymo_process *process); /* have one on each stopped thread */
+void kymo_keep_run(struct kymo_process *process); /* the same, of a program that is starting and goes on with that */
 
 /* If no thread of it lives, wait for its end to be told. */
 void kymo_keep_look(struct kymo_process *process);

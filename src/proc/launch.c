@@ -16,13 +16,17 @@
 
 static struct kymo_error *exec_failed(const char *command, const struct hub_launched *launched)
 {
-	if (!launched->err && WIFSIGNALED(launched->status))	/* the old program was gone already when the new one turned out to be wrong */
-		return kymo_error_create(KYMO_ERROR_FAILED, "the kernel ended %s while it loaded it (%s); is the file damaged?", command,
+	if (!launched->err &&
+	    WIFSIGNALED(
+		    launched->status)) /* the old program was gone already when the new one turned out to be wrong */
+		return kymo_error_create(KYMO_ERROR_FAILED,
+					 "the kernel ended %s while it loaded it (%s); is the file damaged?", command,
 					 strsignal(WTERMSIG(launched->status)));
 	if (!launched->err)
 		return kymo_error_create(KYMO_ERROR_FAILED, "%s ended before it began", command);
 	if (launched->err == ENOENT)
-		return kymo_error_create(KYMO_ERROR_NOT_FOUND, "there is no program %s%s", command, strchr(command, '/') ? "" : " in PATH");
+		return kymo_error_create(KYMO_ERROR_NOT_FOUND, "there is no program %s%s", command,
+					 strchr(command, '/') ? "" : " in PATH");
 	return kymo_error_errno(launched->err, "cannot run %s", command);
 }
 
@@ -45,7 +49,9 @@ static struct kymo_error *check(struct kymo_process *process, struct kymo_error 
 	struct kymo_error *error = kymo_process_check_class(process);
 
 	if (!error && refusal)
-		error = kymo_error_errno(EACCES, "cannot open the memory of process %d (is the program set-uid, or not readable?)", process->pid);
+		error = kymo_error_errno(
+			EACCES, "cannot open the memory of process %d (is the program set-uid, or not readable?)",
+			process->pid);
 	kymo_error_destroy(refusal);
 	return error;
 }

@@ -7,8 +7,8 @@
 struct kymo_process;
 
 /*
- * Start `argv` (looked up in PATH), stopped before its first instruction, traced. If kymo dies before kymo_process_resume(), the command runs on by itself.
- * NOT_FOUND, PERMISSION as execvp gives them.
+ * Start `argv` (looked up in PATH), stopped before its first instruction, traced. If kymo dies before
+ * kymo_process_resume(), the command runs on by itself. NOT_FOUND, PERMISSION as execvp gives them.
  */
 struct kymo_error *kymo_process_launch(char *const *argv, struct kymo_process **ret);
 

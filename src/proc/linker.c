@@ -1,12 +1,14 @@
 /*
- * The first moments of a launched program, from its exec until the dynamic linker has mapped what the program is linked with.
+ * The first moments of a launched program, from its exec until the dynamic linker has mapped what the program is linked
+ * with.
  *
- * glibc registers the thread for restartable sequences when all files are mapped, before it links them; that call is the end. For other linkers, and older ones:
+ * glibc registers the thread for restartable sequences when all files are mapped, before it links them; that call is
+ * the end. For other linkers, and older ones:
  *
- * The linker tells debuggers in a struct r_debug when it is done (r_state is RT_CONSISTENT), and DT_DEBUG of the program tells
- * where that is. It is looked at when the thread has made a system call, of which there is usually one right then, and else after a
- * moment. A debug register at the entry point would be more exact, but it survives its tracer, and the trap that nobody takes
- * kills the program.
+ * The linker tells debuggers in a struct r_debug when it is done (r_state is RT_CONSISTENT), and DT_DEBUG of the
+ * program tells where that is. It is looked at when the thread has made a system call, of which there is usually one
+ * right then, and else after a moment. A debug register at the entry point would be more exact, but it survives its
+ * tracer, and the trap that nobody takes kills the program.
  */
 #include <elf.h>
 #include <fcntl.h>
@@ -30,7 +32,7 @@
 #define DYNAMIC_AT_ONCE 32
 
 struct start {
-	uint64_t headers, n_headers, interpreter;	/* AT_PHDR, AT_PHNUM, AT_BASE */
+	uint64_t headers, n_headers, interpreter; /* AT_PHDR, AT_PHNUM, AT_BASE */
 };
 
 static struct kymo_error *read_auxv(pid_t pid, struct start *ret)
@@ -90,7 +92,7 @@ static uint64_t find_debug(struct kymo_process *process, uint64_t dynamic)
 	for (uint64_t i = 0; dynamic && i < MAX_DYNAMIC; i++) {
 		const uint64_t at = dynamic + i * sizeof(Elf64_Dyn), k = i % DYNAMIC_AT_ONCE;
 
-		if (!k) {	/* where there is less to be read, the rest is as the section's end: DT_NULL */
+		if (!k) { /* where there is less to be read, the rest is as the section's end: DT_NULL */
 			memset(entries, 0, sizeof(entries));
 			kymo_process_read(process, at, entries, sizeof(entries));
 		}
@@ -149,20 +151,22 @@ static bool call_ended(long number, const uint64_t args[6], int64_t result, enum
 		*ret = KYMO_STARTUP_TLS;
 		return true;
 	}
-	if (number == SYS_rseq) {	/* glibc's last call before it links what it has mapped */
+	if (number == SYS_rseq) { /* glibc's last call before it links what it has mapped */
 		*ret = KYMO_STARTUP_LOADED;
 		return true;
 	}
 	if (result < 0 && result > -4096)
 		return false;
-	if ((number == SYS_mmap && args[2] & PROT_EXEC && !(args[3] & MAP_ANONYMOUS)) || (number == SYS_mprotect && args[2] & PROT_EXEC)) {
+	if ((number == SYS_mmap && args[2] & PROT_EXEC && !(args[3] & MAP_ANONYMOUS)) ||
+	    (number == SYS_mprotect && args[2] & PROT_EXEC)) {
 		*ret = KYMO_STARTUP_MAPPED;
 		return true;
 	}
 	return false;
 }
 
-bool kymo_startup_returned(struct kymo_process *process, long number, const uint64_t args[6], int64_t result, enum kymo_startup_event *ret)
+bool kymo_startup_returned(struct kymo_process *process, long number, const uint64_t args[6], int64_t result,
+			   enum kymo_startup_event *ret)
 {
 	process->startup.moment_ns = kymo_now_ns() + KYMO_STARTUP_MOMENT_NS;
 	*ret = KYMO_STARTUP_LOADED;
@@ -173,4 +177,3 @@ bool kymo_startup_looks_done(struct kymo_process *process)
 {
 	return process->startup.debug ? is_loaded(process) : true;
 }
-

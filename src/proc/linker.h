@@ -10,28 +10,33 @@
 struct kymo_process;
 
 enum kymo_startup_event {
-	KYMO_STARTUP_MAPPED,		/* a file was mapped executable; the thread is stopped behind its mmap */
-	KYMO_STARTUP_TLS,		/* the thread pointer is set, and the tid behind it */
-	KYMO_STARTUP_LOADED,		/* all initial files are mapped and linked; their constructors run next, or have begun to */
-	KYMO_STARTUP_ENDED,		/* it ended before */
-	KYMO_STARTUP_EXECED,		/* it became another program before; only of one that is followed, and the tree tells the rest; else LOADED */
+	KYMO_STARTUP_MAPPED, /* a file was mapped executable; the thread is stopped behind its mmap */
+	KYMO_STARTUP_TLS,    /* the thread pointer is set, and the tid behind it */
+	KYMO_STARTUP_LOADED, /* all initial files are mapped and linked; their constructors run next, or have begun to
+			      */
+	KYMO_STARTUP_ENDED,  /* it ended before */
+	KYMO_STARTUP_EXECED, /* it became another program before; only of one that is followed, and the tree tells the
+				rest; else LOADED */
 };
 
 /*
- * Whether the dynamic linker of a stopped process that has just started is still to tell debuggers that it is done (r_state is RT_ADD; glibc, elf/rtld.c). False
- * where it tells nothing, and for a process that was not launched or followed.
+ * Whether the dynamic linker of a stopped process that has just started is still to tell debuggers that it is done
+ * (r_state is RT_ADD; glibc, elf/rtld.c). False where it tells nothing, and for a process that was not launched or
+ * followed.
  */
 bool kymo_process_is_linking(struct kymo_process *process);
 
-/* ---- for startup.c and follow.c ------------------------------------------------------------------------------------ */
+/* ---- for startup.c and follow.c ------------------------------------------------------------------------------------
+ */
 
-#define KYMO_STARTUP_MOMENT_NS 20000000u	/* without a call, before a program that starts is looked at */
+#define KYMO_STARTUP_MOMENT_NS 20000000u /* without a call, before a program that starts is looked at */
 
 /* Find out where its linker is, and what it tells. */
 struct kymo_error *kymo_startup_begin(struct kymo_process *process);
 
 /* What the end of a system call means; false: nothing. */
-bool kymo_startup_returned(struct kymo_process *process, long number, const uint64_t args[6], int64_t result, enum kymo_startup_event *ret);
+bool kymo_startup_returned(struct kymo_process *process, long number, const uint64_t args[6], int64_t result,
+			   enum kymo_startup_event *ret);
 
 /* A moment has passed without any. A linker that tells nothing has had its time. */
 bool kymo_startup_looks_done(struct kymo_process *process);

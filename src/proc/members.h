@@ -13,16 +13,18 @@ struct kymo_hub;
 struct kymo_process;
 
 struct kymo_tree {
-	struct kymo_hub *hub;		/* on this thread: whatever happens is told within hub_pump() */
-	bool is_alone;			/* of one process, while it starts: what that makes is not followed. It goes with the process, and has none of the three below */
-	int fd;				/* of SIGCHLD */
-	sigset_t mask;			/* as it was before */
+	struct kymo_hub *hub; /* on this thread: whatever happens is told within hub_pump() */
+	bool is_alone; /* of one process, while it starts: what that makes is not followed. It goes with the process,
+			  and has none of the three below */
+	int fd;        /* of SIGCHLD */
+	sigset_t mask; /* as it was before */
 	struct sigaction action;
-	KYMO_VEC(struct kymo_process *) members;	/* past ones, too, until they are destroyed */
+	KYMO_VEC(struct kymo_process *) members; /* past ones, too, until they are destroyed */
 	KYMO_VEC(struct kymo_tree_event) queue;
-	size_t first;			/* of the queue that was not told yet */
+	size_t first; /* of the queue that was not told yet */
 	bool is_in_next;
-	struct {			/* in the file that had the last process' gadgets: where to look first in the next one. Its programs' linker is mostly the same */
+	struct { /* in the file that had the last process' gadgets: where to look first in the next one. Its programs'
+		    linker is mostly the same */
 		uint64_t inode, offset, size, syscall, sigreturn;
 		uint32_t major, minor;
 	} gadgets;

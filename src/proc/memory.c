@@ -6,7 +6,8 @@
 #include "procfs/maps.h"
 #include "procfs/memory.h"
 
-/* Who was followed from its birth shares its memory with nobody that its tree does not know: while it stands still nobody maps anything in it. */
+/* Who was followed from its birth shares its memory with nobody that its tree does not know: while it stands still
+ * nobody maps anything in it. */
 static bool are_maps_at_rest(const struct kymo_process *process)
 {
 	return process->stopped && process->tree && process->was_born_here && !kymo_tree_sharing_child(process);
@@ -30,7 +31,8 @@ int kymo_process_read(struct kymo_process *process, uint64_t address, void *data
 	return kymo_memory_read(&process->memory, address, data, size);
 }
 
-/* A hub writes to what the process has now. If that has executed something since it was opened here, what is read here is gone. */
+/* A hub writes to what the process has now. If that has executed something since it was opened here, what is read here
+ * is gone. */
 static int write_through_hub(struct kymo_process *process, uint64_t address, const void *data, size_t size)
 {
 	uint8_t first;
@@ -41,5 +43,7 @@ static int write_through_hub(struct kymo_process *process, uint64_t address, con
 
 int kymo_process_write(struct kymo_process *process, uint64_t address, const void *data, size_t size)
 {
-	return process->joined && kymo_joined_writes(process->joined) ? write_through_hub(process, address, data, size) : kymo_memory_write(&process->memory, address, data, size);
+	return process->joined && kymo_joined_writes(process->joined)
+		       ? write_through_hub(process, address, data, size)
+		       : kymo_memory_write(&process->memory, address, data, size);
 }

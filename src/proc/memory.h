@@ -11,14 +11,14 @@ struct kymo_maps;
 struct kymo_process;
 
 /*
- * The mappings of `process`, for kymo_maps_deinit(). While a followed process stands still they are read once, and again behind each
- * call that was made in its name. Errors as kymo_maps_read() has them.
+ * The mappings of `process`, for kymo_maps_deinit(). While a followed process stands still they are read once, and
+ * again behind each call that was made in its name. Errors as kymo_maps_read() has them.
  */
 struct kymo_error *kymo_process_maps(struct kymo_process *process, struct kymo_maps *ret);
 
 /*
- * Whole reads and writes of memory, of running or stopped processes, read-only text too. Negative errno; -EIO where unmapped. A write
- * within one page is one copy: it is made or not made, also if this process is killed.
+ * Whole reads and writes of memory, of running or stopped processes, read-only text too. Negative errno; -EIO where
+ * unmapped. A write within one page is one copy: it is made or not made, also if this process is killed.
  */
 int kymo_process_read(struct kymo_process *process, uint64_t address, void *data, size_t size);
 int kymo_process_write(struct kymo_process *process, uint64_t address, const void *data, size_t size);

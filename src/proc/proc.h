@@ -1,8 +1,9 @@
 /*
- * Processes from outside: stopping them, system calls executed in their name, launching and following them, all through a hub (docs/design/engines.md).
+ * Processes from outside: stopping them, system calls executed in their name, launching and following them, all through
+ * a hub (docs/design/engines.md).
  *
- * A `struct kymo_process` is used from one thread, the one that created it (ptrace knows its tracer by thread). Destroying it lets go of
- * every thread, in the state in which the process had them.
+ * A `struct kymo_process` is used from one thread, the one that created it (ptrace knows its tracer by thread).
+ * Destroying it lets go of every thread, in the state in which the process had them.
  */
 #ifndef KYMO_PROC_PROC_H
 #define KYMO_PROC_PROC_H

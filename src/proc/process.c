@@ -34,7 +34,9 @@ static struct kymo_error *is_traced(pid_t pid, pid_t by)
 	char comm[16];
 	const pid_t tracer = kymo_process_of(by, comm);
 
-	return kymo_error_create(KYMO_ERROR_BUSY, "process %d is being traced by process %d (%s); let that one detach first", pid, tracer, comm);
+	return kymo_error_create(KYMO_ERROR_BUSY,
+				 "process %d is being traced by process %d (%s); let that one detach first", pid,
+				 tracer, comm);
 }
 
 /* Another kymo that comes or goes traces it for a moment. One that lets others in need not go. */
@@ -70,7 +72,8 @@ static struct kymo_error *open_checked(pid_t pid, bool may_be_traced, struct kym
 	if (pid == getpid())
 		return kymo_error_create(KYMO_ERROR_USAGE, "kymo cannot record itself");
 	if ((info.state == 'Z' || info.state == 'X') && kymo_live_thread(pid) == pid)
-		return kymo_error_create(KYMO_ERROR_GONE, "process %d has ended; its parent has not collected it yet", pid);
+		return kymo_error_create(KYMO_ERROR_GONE, "process %d has ended; its parent has not collected it yet",
+					 pid);
 	if (info.tracer && !may_be_traced)
 		error = outwait_kymo(pid, &info, &may_join);
 	if (error)
@@ -135,7 +138,8 @@ bool kymo_process_ended(struct kymo_process *process, int *status_ret)
 
 	if (process->tree)
 		kymo_keep_look(process);
-	if (process->tree || process->is_past) {	/* stops are told by the same waitpid() as the end, and are not to be lost */
+	if (process->tree ||
+	    process->is_past) { /* stops are told by the same waitpid() as the end, and are not to be lost */
 		*status_ret = process->status;
 		return process->is_past;
 	}

@@ -10,8 +10,9 @@
 struct kymo_process;
 
 /*
- * Look at a running process; nothing is stopped or traced yet. GONE: no such process; PERMISSION with what to do; BUSY: it is traced already by somebody who
- * lets nobody in, and is named; else it is stopped through that one's hub; BAD_DATA: a 32-bit program.
+ * Look at a running process; nothing is stopped or traced yet. GONE: no such process; PERMISSION with what to do; BUSY:
+ * it is traced already by somebody who lets nobody in, and is named; else it is stopped through that one's hub;
+ * BAD_DATA: a 32-bit program.
  */
 struct kymo_error *kymo_process_open(pid_t pid, struct kymo_process **ret);
 
@@ -23,7 +24,8 @@ void kymo_process_destroy(struct kymo_process *process);
 
 pid_t kymo_process_pid(const struct kymo_process *process);
 
-/* It is in a tree: who else traces or records it does so through the hub of this thread, and gets no further while that sleeps. */
+/* It is in a tree: who else traces or records it does so through the hub of this thread, and gets no further while that
+ * sleeps. */
 bool kymo_process_is_at_own_hub(const struct kymo_process *process);
 
 /* Readable when the process has ended. Stays with the process. */

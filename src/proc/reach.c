@@ -42,10 +42,11 @@ int kymo_hub_reach(const struct kymo_reach *reach)
 			why = attach(reach, &busy);
 		if (!why)
 			return 0;
-		if (is_in && why == -EPERM)	/* the hub asks for what the kernel would ask for */
+		if (is_in && why == -EPERM) /* the hub asks for what the kernel would ask for */
 			return why;
 		reach->close(reach->data);
-		if (i >= (why == -EPIPE ? HUB_TRIES : JOIN_TRIES) || reach->is_given_up(reach->data) || why == -EPERM || why == -EPROTO || why == -ETIMEDOUT)
+		if (i >= (why == -EPIPE ? HUB_TRIES : JOIN_TRIES) || reach->is_given_up(reach->data) || why == -EPERM ||
+		    why == -EPROTO || why == -ETIMEDOUT)
 			return err;
 		nanosleep(&(struct timespec){ 0, NAP_NS }, NULL);
 	}
@@ -57,7 +58,8 @@ struct kymo_error *kymo_trace_error(pid_t pid, int err)
 
 	if (err == -EPERM || err == -EBUSY) {
 		kymo_hub_explain(pid, err, why, sizeof(why));
-		return kymo_error_create(err == -EBUSY ? KYMO_ERROR_BUSY : KYMO_ERROR_PERMISSION, "cannot trace process %d: %s", pid, why);
+		return kymo_error_create(err == -EBUSY ? KYMO_ERROR_BUSY : KYMO_ERROR_PERMISSION,
+					 "cannot trace process %d: %s", pid, why);
 	}
 	return kymo_error_errno(err, "cannot trace process %d", pid);
 }
@@ -76,10 +78,13 @@ struct kymo_error *kymo_begin_error(int err)
 		return error;
 	if (!self.tracer)
 		return kymo_error_create(KYMO_ERROR_PERMISSION,
-					 "cannot begin to trace: nothing may be traced from here; a container's seccomp filter or a security module forbids it");
+					 "cannot begin to trace: nothing may be traced from here; a container's "
+					 "seccomp filter or a security module forbids it");
 	tracer = kymo_process_of(self.tracer, comm);
 	return kymo_error_create(KYMO_ERROR_PERMISSION,
-				 "cannot begin to trace: process %d (%s) traces this one, with what it starts; %s", tracer, comm,
-				 strcmp(comm, "kymo") ? "let that one detach first" :
-							"record it with --no-follow, as a recording follows all that its command starts, or trace from outside");
+				 "cannot begin to trace: process %d (%s) traces this one, with what it starts; %s",
+				 tracer, comm,
+				 strcmp(comm, "kymo") ? "let that one detach first"
+						      : "record it with --no-follow, as a recording follows all that "
+							"its command starts, or trace from outside");
 }

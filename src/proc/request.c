@@ -17,25 +17,29 @@ int kymo_request(struct kymo_joined *joined, struct hub_message *message, void *
 {
 	if (!joined)
 		return -ESRCH;
-	return (int)(joined->holder ? hub_hold_run(joined->holder, message, memory) : hub_client_ask(joined->hub->client, message, memory));
+	return (int)(joined->holder ? hub_hold_run(joined->holder, message, memory)
+				    : hub_client_ask(joined->hub->client, message, memory));
 }
 
 struct kymo_error *kymo_request_lost(const struct kymo_process *process)
 {
-	return kymo_error_create(KYMO_ERROR_BUSY, "the kymo that traces process %d, through which its threads were stopped, has ended or has let this one go",
+	return kymo_error_create(KYMO_ERROR_BUSY,
+				 "the kymo that traces process %d, through which its threads were stopped, has ended "
+				 "or has let this one go",
 				 process->pid);
 }
 
 int kymo_joined_set_registers(struct kymo_joined *joined, pid_t tid, const struct user_regs_struct *registers)
 {
-	return kymo_request(joined, &(struct hub_message){ .type = HUB_HOLD_SET, .tid = tid, .registers = *registers }, NULL);
+	return kymo_request(joined, &(struct hub_message){ .type = HUB_HOLD_SET, .tid = tid, .registers = *registers },
+			    NULL);
 }
 
 int kymo_joined_facts(const struct kymo_joined *joined, pid_t tid, unsigned int which, struct kymo_tracee_facts *ret)
 {
 	if (!joined)
 		return -ESRCH;
-	if (joined->holder)	/* this is the hub's thread */
+	if (joined->holder) /* this is the hub's thread */
 		return kymo_get_facts(tid, which, ret);
 	for (size_t i = 0; i < joined->held.n; i++) {
 		if (joined->held.items[i].tid != tid)
@@ -63,7 +67,8 @@ int kymo_joined_xstate(struct kymo_joined *joined, pid_t tid, void *ret, size_t 
 
 int kymo_joined_borrow(struct kymo_joined *joined, pid_t tid, const struct user_regs_struct *call)
 {
-	return kymo_request(joined, &(struct hub_message){ .type = HUB_HOLD_BORROW, .tid = tid, .registers = *call }, NULL);
+	return kymo_request(joined, &(struct hub_message){ .type = HUB_HOLD_BORROW, .tid = tid, .registers = *call },
+			    NULL);
 }
 
 static struct kymo_error *is_gone(const struct kymo_process *process, pid_t tid)
@@ -84,17 +89,22 @@ static struct kymo_error *call_failed(struct kymo_process *process, pid_t tid, i
 {
 	switch (err) {
 	case -ETIMEDOUT:
-		return kymo_error_create(KYMO_ERROR_BUSY, "thread %d of process %d does not return from a system call", tid, process->pid);
+		return kymo_error_create(KYMO_ERROR_BUSY, "thread %d of process %d does not return from a system call",
+					 tid, process->pid);
 	case -EPIPE:
 		return kymo_request_lost(process);
 	case -EBUSY:
-		return kymo_error_create(KYMO_ERROR_BUSY, "another tracer has put a breakpoint on the instruction by which calls are made in process %d; try again later", process->pid);
+		return kymo_error_create(KYMO_ERROR_BUSY,
+					 "another tracer has put a breakpoint on the instruction by which calls are "
+					 "made in process %d; try again later",
+					 process->pid);
 	default:
 		return is_gone(process, tid);
 	}
 }
 
-struct kymo_error *kymo_joined_call(struct kymo_process *process, pid_t tid, const struct user_regs_struct *call, struct user_regs_struct *ret)
+struct kymo_error *kymo_joined_call(struct kymo_process *process, pid_t tid, const struct user_regs_struct *call,
+				    struct user_regs_struct *ret)
 {
 	struct hub_message message = { .type = HUB_HOLD_CALL, .tid = tid };
 	int err;
@@ -126,7 +136,9 @@ int kymo_joined_write(struct kymo_joined *joined, uint64_t address, const void *
 	for (size_t done = 0, n; !err && done < size; done += n) {
 		n = HUB_DATA_MAX - (address + done) % KYMO_PAGE_SIZE;
 		n = size - done < n ? size - done : n;
-		err = kymo_request(joined, &(struct hub_message){ .type = HUB_HOLD_WRITE, .word = address + done, .size = n }, (void *)(uintptr_t)(from + done));
+		err = kymo_request(joined,
+				   &(struct hub_message){ .type = HUB_HOLD_WRITE, .word = address + done, .size = n },
+				   (void *)(uintptr_t)(from + done));
 	}
 	return err;
 }

@@ -17,18 +17,20 @@ struct kymo_hub;
 struct kymo_process;
 
 struct kymo_joined {
-	struct kymo_hub *hub;		/* another process', to which this is a connection */
-	struct hub_holder *holder;	/* … or of this process' own, which the process has */
+	struct kymo_hub *hub;      /* another process', to which this is a connection */
+	struct hub_holder *holder; /* … or of this process' own, which the process has */
 	KYMO_VEC(struct hub_held) held;
 };
 
-/* Have the hub do what the message asks for, and put the reply in its place. -ESRCH: the process does not stand still; -EPIPE: the hub is gone. */
+/* Have the hub do what the message asks for, and put the reply in its place. -ESRCH: the process does not stand still;
+ * -EPIPE: the hub is gone. */
 int kymo_request(struct kymo_joined *joined, struct hub_message *message, void *memory);
 
 /* BUSY: the hub has ended, or has let the process go. */
 struct kymo_error *kymo_request_lost(const struct kymo_process *process);
 
-/* ---- of one stopped thread. Negative errno values: -ESRCH, it is gone; -EPIPE, the hub is -------------------------------- */
+/* ---- of one stopped thread. Negative errno values: -ESRCH, it is gone; -EPIPE, the hub is
+ * -------------------------------- */
 
 int kymo_joined_set_registers(struct kymo_joined *joined, pid_t tid, const struct user_regs_struct *registers);
 int kymo_joined_facts(const struct kymo_joined *joined, pid_t tid, unsigned int which, struct kymo_tracee_facts *ret);
@@ -38,8 +40,10 @@ int kymo_joined_xstate(struct kymo_joined *joined, pid_t tid, void *ret, size_t 
 int kymo_joined_borrow(struct kymo_joined *joined, pid_t tid, const struct user_regs_struct *call);
 struct kymo_error *kymo_joined_give_back(struct kymo_process *process, pid_t tid);
 
-/* Run it from here (`call`; NULL: from where it is) to the exit of the next system call, and read its registers. GONE, BUSY after five seconds. */
-struct kymo_error *kymo_joined_call(struct kymo_process *process, pid_t tid, const struct user_regs_struct *call, struct user_regs_struct *ret);
+/* Run it from here (`call`; NULL: from where it is) to the exit of the next system call, and read its registers. GONE,
+ * BUSY after five seconds. */
+struct kymo_error *kymo_joined_call(struct kymo_process *process, pid_t tid, const struct user_regs_struct *call,
+				    struct user_regs_struct *ret);
 
 /* Whether memory is to be written by the next one; else as that of any process. */
 bool kymo_joined_writes(const struct kymo_joined *joined);

@@ -1,6 +1,7 @@
 /*
- * Other processes with the same memory. clone(CLONE_VM) without CLONE_THREAD (vfork, posix_spawn, some old thread libraries) makes a
- * process that runs the same text and is not in /proc/PID/task, so stopping the threads does not stop it.
+ * Other processes with the same memory. clone(CLONE_VM) without CLONE_THREAD (vfork, posix_spawn, some old thread
+ * libraries) makes a process that runs the same text and is not in /proc/PID/task, so stopping the threads does not
+ * stop it.
  */
 #include <dirent.h>
 #include <linux/kcmp.h>
@@ -16,7 +17,7 @@
 #include "proc/state.h"
 #include "procfs/info.h"
 
-#define PATIENCE 100	/* moments: a vfork child is on its way to exec */
+#define PATIENCE 100 /* moments: a vfork child is on its way to exec */
 #define MOMENT_NS 20000000u
 
 /* Threads that have ended, and the kernel's, all have the same memory: none. */
@@ -27,7 +28,8 @@ static bool has_memory(pid_t tid)
 	return kymo_process_peek(tid, &info) && info.state != 'Z' && info.state != 'X';
 }
 
-/* A process that shares the memory, or 0: a child, the parent, another child of the parent's. Where the kernel has no kcmp(), there is no telling. */
+/* A process that shares the memory, or 0: a child, the parent, another child of the parent's. Where the kernel has no
+ * kcmp(), there is no telling. */
 static pid_t sharing_process(const struct kymo_process *process)
 {
 	pid_t own = kymo_live_thread(process->pid), found = 0;
@@ -73,7 +75,8 @@ struct kymo_error *kymo_process_check_alone(struct kymo_process *process)
 		child = find_sharing(process);
 	}
 	return child ? kymo_error_create(KYMO_ERROR_BUSY,
-					 "process %d shares the memory of process %d, and would run on while its code is changed; nothing was changed",
-					 child, process->pid) :
-		       NULL;
+					 "process %d shares the memory of process %d, and would run on while its code "
+					 "is changed; nothing was changed",
+					 child, process->pid)
+		     : NULL;
 }

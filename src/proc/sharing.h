@@ -6,8 +6,9 @@
 
 struct kymo_process;
 
-/* BUSY when another process (a child, the parent) shares the memory of this one and does not get memory of its own (exec) within two seconds: it would run
- * on while the threads are stopped. To be asked before the process is stopped. */
+/* BUSY when another process (a child, the parent) shares the memory of this one and does not get memory of its own
+ * (exec) within two seconds: it would run on while the threads are stopped. To be asked before the process is stopped.
+ */
 struct kymo_error *kymo_process_check_alone(struct kymo_process *process);
 
 #endif

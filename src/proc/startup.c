@@ -1,4 +1,5 @@
-/* Running a launched program through its first moments, from one event to the next. linker.c knows what the events are. */
+/* Running a launched program through its first moments, from one event to the next. linker.c knows what the events are.
+ */
 #include "base/backoff.h"
 #include "base/error.h"
 #include "base/io.h"

@@ -8,12 +8,14 @@
 struct kymo_process;
 
 /*
- * Run the launched process until its next start-up event (linker.h); it is stopped then (as by kymo_process_stop(), one thread). Nothing is set up in the process for it: if
- * this one dies meanwhile the command runs on as if nothing had been.
+ * Run the launched process until its next start-up event (linker.h); it is stopped then (as by kymo_process_stop(), one
+ * thread). Nothing is set up in the process for it: if this one dies meanwhile the command runs on as if nothing had
+ * been.
  */
 struct kymo_error *kymo_process_startup(struct kymo_process *process, enum kymo_startup_event *ret);
 
-/* Run a followed process, stopped by EXECED or STARTUP, to its next start-up event, which kymo_tree_next() will tell; nothing is waited for. */
+/* Run a followed process, stopped by EXECED or STARTUP, to its next start-up event, which kymo_tree_next() will tell;
+ * nothing is waited for. */
 struct kymo_error *kymo_process_startup_on(struct kymo_process *process);
 
 #endif

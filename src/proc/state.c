@@ -66,15 +66,17 @@ struct kymo_error *kymo_process_check_class(struct kymo_process *process)
 	snprintf(name, sizeof(name), "/proc/%d/exe", kymo_live_thread(process->pid));
 	fd = open(name, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 && errno == ENOENT)
-		return kymo_error_create(KYMO_ERROR_BAD_DATA, "process %d has no program: it is a kernel thread, or it is ending",
+		return kymo_error_create(KYMO_ERROR_BAD_DATA,
+					 "process %d has no program: it is a kernel thread, or it is ending",
 					 process->pid);
 	if (fd < 0)
 		return kymo_error_errno(errno, "cannot read the program of process %d", process->pid);
 	if (kymo_pread_all(fd, ident, sizeof(ident), 0) || memcmp(ident, "\177ELF", 4))
-		return NULL;	/* binfmt_misc; the planner looks at the real files */
+		return NULL; /* binfmt_misc; the planner looks at the real files */
 	if (ident[4] != 2 || ident[18] != 62)
 		return kymo_error_create(KYMO_ERROR_BAD_DATA,
-					 "process %d is not a 64-bit x86 program; kymo traces x86-64 programs only", process->pid);
+					 "process %d is not a 64-bit x86 program; kymo traces x86-64 programs only",
+					 process->pid);
 	return NULL;
 }
 

@@ -22,43 +22,44 @@ struct kymo_tree;
 struct kymo_process {
 	pid_t pid;
 	struct kymo_memory memory;
-	bool launched;			/* our child */
+	bool launched; /* our child */
 	bool reaped;
-	int status;			/* of a reaped one */
+	int status; /* of a reaped one */
 	bool stopped;
-	bool has_all_engines;		/* of a followed one, since it was stopped: no thread is left that nobody was told of */
-	KYMO_VEC(struct kymo_thread) threads;	/* stopped ones */
-	bool has_maps;			/* `maps` is what it has, as long as it stands still and makes no call */
+	bool has_all_engines; /* of a followed one, since it was stopped: no thread is left that nobody was told of */
+	KYMO_VEC(struct kymo_thread) threads; /* stopped ones */
+	bool has_maps;                        /* `maps` is what it has, as long as it stands still and makes no call */
 	struct kymo_maps maps;
 
-	struct kymo_joined *joined;	/* the hub through which it stands still; NULL: it runs */
+	struct kymo_joined *joined; /* the hub through which it stands still; NULL: it runs */
 
-	struct kymo_tree *tree;		/* whose hub has its threads while they run, too; NULL: nobody does */
-	struct hub_holder *holder;	/* for which it stands still, where the hub is this thread's; NULL: it never has, and was not launched */
-	pid_t anothers;			/* the thread that another one traced when it was to be stopped last, or 0 */
-	bool is_past;			/* it has ended or become another program, and no thread of it is left */
-	bool was_born_here;		/* followed from its first instruction on */
-	bool holds_birth;		/* of its next thread */
-	bool is_held;			/* one is held, which is yet to be told: until then nobody lets the process run */
-	struct kymo_process *memory_of;	/* whose memory it runs in (vfork); NULL: its own */
+	struct kymo_tree *tree;    /* whose hub has its threads while they run, too; NULL: nobody does */
+	struct hub_holder *holder; /* for which it stands still, where the hub is this thread's; NULL: it never has, and
+				      was not launched */
+	pid_t anothers;            /* the thread that another one traced when it was to be stopped last, or 0 */
+	bool is_past;              /* it has ended or become another program, and no thread of it is left */
+	bool was_born_here;        /* followed from its first instruction on */
+	bool holds_birth;          /* of its next thread */
+	bool is_held;              /* one is held, which is yet to be told: until then nobody lets the process run */
+	struct kymo_process *memory_of; /* whose memory it runs in (vfork); NULL: its own */
 
 	struct kymo_gadgets gadgets;
-	uint64_t own_syscall;	/* one of kymo's own (kymo_remote_inherit()), or 0 */
+	uint64_t own_syscall; /* one of kymo's own (kymo_remote_inherit()), or 0 */
 	struct {
 		bool active;
 		size_t thread;
-		struct user_regs_struct registers;	/* the thread's own */
+		struct user_regs_struct registers; /* the thread's own */
 		uint64_t sp;
-		uint8_t *kept;		/* what lay where scratch and frame are */
+		uint8_t *kept; /* what lay where scratch and frame are */
 		size_t n_kept;
 	} remote;
 	struct {
 		bool began;
-		bool is_static;		/* no dynamic linker */
-		bool is_on;		/* it runs, to its next event */
-		bool is_stopped;	/* … but for a group stop */
-		uint64_t moment_ns;	/* when it is looked at although nothing has happened */
-		uint64_t debug;		/* where the linker puts the address of its struct r_debug, or 0 */
+		bool is_static;     /* no dynamic linker */
+		bool is_on;         /* it runs, to its next event */
+		bool is_stopped;    /* … but for a group stop */
+		uint64_t moment_ns; /* when it is looked at although nothing has happened */
+		uint64_t debug;     /* where the linker puts the address of its struct r_debug, or 0 */
 	} startup;
 };
 

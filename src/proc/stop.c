@@ -16,7 +16,7 @@
 #include "proc/stop.h"
 #include "procfs/threads.h"
 
-#define BORROW_TRIES 8	/* threads that were to be awake, and sleep where they are stopped */
+#define BORROW_TRIES 8 /* threads that were to be awake, and sleep where they are stopped */
 
 /* `second`: 0 for all threads. */
 static struct kymo_error *stop(struct kymo_process *process, pid_t second)

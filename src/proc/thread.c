@@ -27,7 +27,8 @@ bool kymo_thread_dispatches_calls(struct kymo_process *process, size_t index)
 {
 	struct kymo_tracee_facts facts;
 
-	return !kymo_joined_facts(process->joined, process->threads.items[index].tid, KYMO_FACT_DISPATCH, &facts) && facts.dispatches_calls;
+	return !kymo_joined_facts(process->joined, process->threads.items[index].tid, KYMO_FACT_DISPATCH, &facts) &&
+	       facts.dispatches_calls;
 }
 
 int kymo_thread_set_pc(struct kymo_process *process, size_t index, uint64_t pc)

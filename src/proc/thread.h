@@ -13,17 +13,18 @@ struct kymo_process;
 /* A stopped thread. */
 struct kymo_thread {
 	pid_t tid;
-	struct user_regs_struct registers;	/* valid while stopped; change through kymo_thread_set_pc() */
+	struct user_regs_struct registers; /* valid while stopped; change through kymo_thread_set_pc() */
 };
 
 /* All threads that are stopped: none while the process runs. */
 const struct kymo_thread *kymo_process_threads(const struct kymo_process *process, size_t *n);
 
-/* What the kernel knows of a stopped thread's restartable sequences: where its struct rseq is (0: not registered), and the signature. Negative errno; -EIO where
- * the kernel can't tell. */
+/* What the kernel knows of a stopped thread's restartable sequences: where its struct rseq is (0: not registered), and
+ * the signature. Negative errno; -EIO where the kernel can't tell. */
 int kymo_thread_rseq(struct kymo_process *process, size_t index, uint64_t *pointer_ret, uint32_t *signature_ret);
 
-/* Whether a stopped thread's system calls are signals where they are made outside of one range of code (PR_SET_SYSCALL_USER_DISPATCH), as far as the kernel tells. */
+/* Whether a stopped thread's system calls are signals where they are made outside of one range of code
+ * (PR_SET_SYSCALL_USER_DISPATCH), as far as the kernel tells. */
 bool kymo_thread_dispatches_calls(struct kymo_process *process, size_t index);
 
 /* Move the program counter of a stopped thread. Negative errno; -ESRCH when it died. */

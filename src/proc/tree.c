@@ -1,6 +1,7 @@
 /*
- * Following processes, and telling what becomes of them. A tree's hub is on the recorder's own thread: the kernel says by SIGCHLD that some thread has changed its state, others by the same signal that they
- * ask for something; it is taken from a descriptor, so that the recorder waits for it and for rings in one place.
+ * Following processes, and telling what becomes of them. A tree's hub is on the recorder's own thread: the kernel says
+ * by SIGCHLD that some thread has changed its state, others by the same signal that they ask for something; it is taken
+ * from a descriptor, so that the recorder waits for it and for rings in one place.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,8 +32,10 @@
 #include "proc/tree.h"
 #include "procfs/info.h"
 
-#define SHARE_NS 2000000u	/* for changes of state that need nobody's opinion, before others are asked whether they have something to do */
-#define STILL_TRIES 3		/* to have it stand still, each for a while (hub/freeze/hold.c) */
+#define SHARE_NS \
+	2000000u      /* for changes of state that need nobody's opinion, before others are asked whether they have \
+			 something to do */
+#define STILL_TRIES 3 /* to have it stand still, each for a while (hub/freeze/hold.c) */
 
 /* Elsewhere the recorder is in the middle of something. */
 static void while_waiting(void *data)
@@ -82,8 +85,8 @@ struct kymo_error *kymo_tree_create(struct kymo_tree **ret)
 	tree->hub->while_waiting = while_waiting;
 	tree->hub->data = tree;
 	sigprocmask(SIG_BLOCK, &child, &tree->mask);
-	sigaction(SIGCHLD, &action, &tree->action);	/* the kernel sends none to who ignores it */
-	kymo_hub_serve(tree->hub);	/* where nobody can connect, nobody joins */
+	sigaction(SIGCHLD, &action, &tree->action); /* the kernel sends none to who ignores it */
+	kymo_hub_serve(tree->hub);                  /* where nobody can connect, nobody joins */
 	*ret = tree;
 	return NULL;
 }
@@ -134,7 +137,7 @@ bool kymo_tree_linger(struct kymo_tree *tree, pid_t *who_ret)
 
 	tree->hub->on_orphan = NULL;
 	tree->meanwhile = NULL;
-	do {	/* who was born, or became another program, while the others were let go, stands still for us */
+	do { /* who was born, or became another program, while the others were let go, stands still for us */
 		while (tree->members.n)
 			kymo_process_destroy(tree->members.items[tree->members.n - 1]);
 		while (kymo_tree_next(tree, &event))
@@ -143,7 +146,7 @@ bool kymo_tree_linger(struct kymo_tree *tree, pid_t *who_ret)
 	is_shared = hub_is_shared(tree->hub);
 	*who_ret = is_shared ? hub_visitor(tree->hub) : 0;
 	if (!is_shared)
-		hub_close_door(tree->hub->door);	/* now, as ends may be told meanwhile */
+		hub_close_door(tree->hub->door); /* now, as ends may be told meanwhile */
 	return is_shared;
 }
 
@@ -162,7 +165,7 @@ static struct kymo_error *take_stopped(struct kymo_tree *tree, struct kymo_proce
 {
 	int err;
 
-	if (!kymo_vec_reserve(&tree->members, tree->members.n + 1))	/* so that the engine is a member's */
+	if (!kymo_vec_reserve(&tree->members, tree->members.n + 1)) /* so that the engine is a member's */
 		return &kymo_error_no_memory;
 	err = kymo_follow_thread(tree, process->pid);
 	if (err)
@@ -181,11 +184,14 @@ static struct kymo_error *check_untraced(const struct kymo_process *process)
 	char comm[16];
 	pid_t tracer;
 
-	if (error || !info.tracer || !kymo_can_join(info.tracer))	/* others may be gone in a moment, or are told of by who finds that they are not */
+	if (error || !info.tracer ||
+	    !kymo_can_join(
+		    info.tracer)) /* others may be gone in a moment, or are told of by who finds that they are not */
 		return error;
 	tracer = kymo_process_of(info.tracer, comm);
 	return kymo_error_create(KYMO_ERROR_BUSY,
-				 "process %d is traced by process %d (%s) already, so the children that it makes cannot be followed; record it without --follow",
+				 "process %d is traced by process %d (%s) already, so the children that it makes "
+				 "cannot be followed; record it without --follow",
 				 process->pid, tracer, comm);
 }
 
@@ -205,7 +211,8 @@ struct kymo_error *kymo_tree_take(struct kymo_tree *tree, struct kymo_process *p
 	return kymo_tree_add(tree, process) ? NULL : &kymo_error_no_memory;
 }
 
-/* ---- events -------------------------------------------------------------------------------------------------------- */
+/* ---- events --------------------------------------------------------------------------------------------------------
+ */
 
 /* Programs that start and make no system calls are looked at now and then. */
 static void look_at_starting(struct kymo_tree *tree)
@@ -229,7 +236,7 @@ static void forget_signals(struct kymo_tree *tree)
 {
 	struct signalfd_siginfo infos[8];
 
-	while (read(tree->fd, infos, sizeof(infos)) == sizeof(infos))	/* less: there were no more */
+	while (read(tree->fd, infos, sizeof(infos)) == sizeof(infos)) /* less: there were no more */
 		;
 }
 
@@ -241,12 +248,13 @@ static void pump(struct kymo_tree *tree)
 	while (tree->first == tree->queue.n && kymo_tree_pump(tree)) {
 		if (kymo_now_ns() < deadline)
 			continue;
-		tgkill(getpid(), gettid(), SIGCHLD);	/* there is more, for the next poll() */
+		tgkill(getpid(), gettid(), SIGCHLD); /* there is more, for the next poll() */
 		return;
 	}
 }
 
-/* It has been claimed, and is on its way to where it stands still. One that does not come there in this time stays claimed; what can't be had of it then, whoever asks for that is told. */
+/* It has been claimed, and is on its way to where it stands still. One that does not come there in this time stays
+ * claimed; what can't be had of it then, whoever asks for that is told. */
 static void stand_still(const struct kymo_tree_event *event)
 {
 	struct kymo_process *process = event->process;
@@ -262,7 +270,7 @@ static void stand_still(const struct kymo_tree_event *event)
 static bool next(struct kymo_tree *tree, struct kymo_tree_event *ret)
 {
 	if (tree->first == tree->queue.n) {
-		forget_signals(tree);	/* first: a signal that comes from here on is kept for the next poll() */
+		forget_signals(tree); /* first: a signal that comes from here on is kept for the next poll() */
 		pump(tree);
 		look_at_starting(tree);
 	}
@@ -285,7 +293,8 @@ bool kymo_tree_next(struct kymo_tree *tree, struct kymo_tree_event *ret)
 	return has_any;
 }
 
-static bool is_startup_of(const struct kymo_tree_event *event, const struct kymo_process *process, enum kymo_startup_event *ret)
+static bool is_startup_of(const struct kymo_tree_event *event, const struct kymo_process *process,
+			  enum kymo_startup_event *ret)
 {
 	bool is_exec = event->kind == KYMO_TREE_EXECED && event->other == process;
 

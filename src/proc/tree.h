@@ -11,37 +11,43 @@
 struct kymo_process;
 
 /*
- * A process with all that descends from it, whose threads stay seized while they run (docs/design/following.md). All functions of processes work for its
- * members as for others. What must not wait (signals, new threads) is dealt with by whoever waits for anything here; the rest is told by kymo_tree_next().
+ * A process with all that descends from it, whose threads stay seized while they run (docs/design/following.md). All
+ * functions of processes work for its members as for others. What must not wait (signals, new threads) is dealt with by
+ * whoever waits for anything here; the rest is told by kymo_tree_next().
  */
 struct kymo_tree;
 
 enum kymo_tree_kind {
-	KYMO_TREE_FORKED,		/* `process` is new, stopped before its first instruction; made by `other` */
-	KYMO_TREE_SHARING,		/* `process` is new, and runs in the memory of `other`, which made it (vfork) */
-	KYMO_TREE_REFUSED,		/* process `tid` is new and not followed, nor what it does; `refusal` says why. `process` is NULL */
-	KYMO_TREE_EXECED,		/* `process` is new, and has the pid of `other`, which is no more; stopped as after kymo_process_launch() */
-	KYMO_TREE_STARTUP,		/* `startup` has happened in `process`, which is stopped; see kymo_process_startup_on() */
-	KYMO_TREE_THREAD,		/* `process` has a new thread `tid`, which runs; or see `is_held` */
-	KYMO_TREE_THREAD_ENDED,		/* another than the last one */
-	KYMO_TREE_ENDED,		/* `process` is no more; `status` as waitpid() gives it */
+	KYMO_TREE_FORKED,  /* `process` is new, stopped before its first instruction; made by `other` */
+	KYMO_TREE_SHARING, /* `process` is new, and runs in the memory of `other`, which made it (vfork) */
+	KYMO_TREE_REFUSED, /* process `tid` is new and not followed, nor what it does; `refusal` says why. `process` is
+			      NULL */
+	KYMO_TREE_EXECED,  /* `process` is new, and has the pid of `other`, which is no more; stopped as after
+			      kymo_process_launch() */
+	KYMO_TREE_STARTUP, /* `startup` has happened in `process`, which is stopped; see kymo_process_startup_on() */
+	KYMO_TREE_THREAD,  /* `process` has a new thread `tid`, which runs; or see `is_held` */
+	KYMO_TREE_THREAD_ENDED, /* another than the last one */
+	KYMO_TREE_ENDED,        /* `process` is no more; `status` as waitpid() gives it */
 };
 
 struct kymo_tree_event {
 	enum kymo_tree_kind kind;
-	struct kymo_process *process;	/* the tree's until the receiver destroys it; which must be after it has ended or has been replaced, or it is let go */
-	struct kymo_process *other;	/* NULL: not known */
+	struct kymo_process *process; /* the tree's until the receiver destroys it; which must be after it has ended or
+					 has been replaced, or it is let go */
+	struct kymo_process *other;   /* NULL: not known */
 	pid_t tid;
 	int status;
 	enum kymo_startup_event startup;
-	char comm[16];			/* of the thread; "" where it was not to be had */
-	bool is_held;			/* of THREAD: see kymo_process_hold_birth() */
-	struct kymo_error *refusal;	/* of FORKED and EXECED: why its memory can't be looked at; of ENDED: it has executed a program, and why that is not followed; of REFUSED; the receiver's */
+	char comm[16];              /* of the thread; "" where it was not to be had */
+	bool is_held;               /* of THREAD: see kymo_process_hold_birth() */
+	struct kymo_error *refusal; /* of FORKED and EXECED: why its memory can't be looked at; of ENDED: it has
+				       executed a program, and why that is not followed; of REFUSED; the receiver's */
 };
 
 /*
- * Other recorders may join its processes, as long as the tree is there (kymo_hub_connect()). Only one at a time: it takes SIGCHLD for itself (blocked, and not ignored)
- * until it is destroyed, and the ends of all children of this process. To be called after kymo_process_launch(), as children inherit both.
+ * Other recorders may join its processes, as long as the tree is there (kymo_hub_connect()). Only one at a time: it
+ * takes SIGCHLD for itself (blocked, and not ignored) until it is destroyed, and the ends of all children of this
+ * process. To be called after kymo_process_launch(), as children inherit both.
  */
 struct kymo_error *kymo_tree_create(struct kymo_tree **ret);
 
@@ -49,29 +55,34 @@ struct kymo_error *kymo_tree_create(struct kymo_tree **ret);
 void kymo_tree_destroy(struct kymo_tree *tree);
 
 /*
- * Let go of all that are left. Whether others trace some of them through it, who are served by this, as often as by kymo_tree_next(). `who_ret` is the process of one of them; 0: it has just gone, or
- * can't be seen from here. Nobody is called meanwhile any more. False: nobody does, nor can from now on.
+ * Let go of all that are left. Whether others trace some of them through it, who are served by this, as often as by
+ * kymo_tree_next(). `who_ret` is the process of one of them; 0: it has just gone, or can't be seen from here. Nobody is
+ * called meanwhile any more. False: nobody does, nor can from now on.
  */
 bool kymo_tree_linger(struct kymo_tree *tree, pid_t *who_ret);
 
-/* Whether a launched process that it has let go has ended since, with its status, which waitpid() gives nobody then. Where kymo_tree_linger() was false, that is known for good: later ends are the caller's to wait for. */
+/* Whether a launched process that it has let go has ended since, with its status, which waitpid() gives nobody then.
+ * Where kymo_tree_linger() was false, that is known for good: later ends are the caller's to wait for. */
 bool kymo_tree_has_ended(struct kymo_tree *tree, pid_t pid, int *status_ret);
 
 /* Readable when there is something for kymo_tree_next(). */
 int kymo_tree_fd(const struct kymo_tree *tree);
 
-/* Who has joined may take its time to answer (KYMO_ANSWER_MS at most), in kymo_tree_next() too: there `meanwhile` is called every few milliseconds. It may not use the tree, nor its processes. */
+/* Who has joined may take its time to answer (KYMO_ANSWER_MS at most), in kymo_tree_next() too: there `meanwhile` is
+ * called every few milliseconds. It may not use the tree, nor its processes. */
 void kymo_tree_set_meanwhile(struct kymo_tree *tree, void (*meanwhile)(void *data), void *data);
 
-/* Follow `process` from now on. It may be launched and stopped, or opened and running; it is left as it was. BUSY, GONE as kymo_process_stop() has them. */
+/* Follow `process` from now on. It may be launched and stopped, or opened and running; it is left as it was. BUSY, GONE
+ * as kymo_process_stop() has them. */
 struct kymo_error *kymo_tree_take(struct kymo_tree *tree, struct kymo_process *process);
 
 /* The next event, without waiting; false: none yet. To be called every 20 ms while programs start. */
 bool kymo_tree_next(struct kymo_tree *tree, struct kymo_tree_event *ret);
 
 /*
- * Whether the next thread that a followed process makes is held, once: it and its maker run no instruction of their own until the receiver
- * of THREAD, which says so, resumes the process. kymo_process_stop() stops what else there is of it. Not for programs that start.
+ * Whether the next thread that a followed process makes is held, once: it and its maker run no instruction of their own
+ * until the receiver of THREAD, which says so, resumes the process. kymo_process_stop() stops what else there is of it.
+ * Not for programs that start.
  */
 void kymo_process_hold_birth(struct kymo_process *process, bool is_to_hold);
 

@@ -8,7 +8,7 @@
 /* What thread `tid` does with a signal; where it can't be asked, what is the default. */
 enum kymo_disposition {
 	KYMO_DISPOSITION_CAUGHT,
-	KYMO_DISPOSITION_IGNORED,	/* by default, too */
+	KYMO_DISPOSITION_IGNORED, /* by default, too */
 	KYMO_DISPOSITION_STOP,
 	KYMO_DISPOSITION_TERM,
 	KYMO_DISPOSITION_CORE,

@@ -15,7 +15,7 @@
 #include "procfs/threads.h"
 
 #define STATUS_LIMIT (1u << 20)
-#define PF_KTHREAD 0x00200000u	/* of the flags in stat */
+#define PF_KTHREAD 0x00200000u /* of the flags in stat */
 
 static long field(const char *status, const char *name)
 {
@@ -43,7 +43,8 @@ static bool parse_stat(const char *stat, struct kymo_process_info *ret)
 
 static bool has_shadow_stack(const char *status)
 {
-	const char *features = strstr(status, "\nx86_Thread_features:"), *found = features ? strstr(features, "shstk") : NULL;
+	const char *features = strstr(status, "\nx86_Thread_features:"),
+		   *found = features ? strstr(features, "shstk") : NULL;
 
 	return found && found < strchrnul(features + 1, '\n');
 }
@@ -192,7 +193,8 @@ static bool is_awake(pid_t pid, pid_t tid)
 	char name[64];
 
 	snprintf(name, sizeof(name), "/proc/%d/task/%d/syscall", pid, tid);
-	return !kymo_read_file(AT_FDCWD, name, 4096, &call, NULL) && (*call < '0' || *call > '9');	/* "running", or "-1": in none */
+	return !kymo_read_file(AT_FDCWD, name, 4096, &call, NULL) &&
+	       (*call < '0' || *call > '9'); /* "running", or "-1": in none */
 }
 
 bool kymo_is_anyone_awake(pid_t pid)

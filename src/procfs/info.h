@@ -12,12 +12,12 @@
 struct kymo_process_info {
 	char comm[32];
 	pid_t tgid, parent;
-	pid_t tracer;			/* 0: nobody */
-	unsigned int seccomp;		/* 0 none, 1 strict, 2 filter; of this thread, if `pid` was one */
-	bool shadow_stack;		/* likewise */
-	bool is_kernels;		/* a thread of the kernel */
-	pid_t inner_pid;		/* as it knows itself in its own pid namespace */
-	uint64_t start_time;		/* field 22 of stat: pid and this name a process for good */
+	pid_t tracer;         /* 0: nobody */
+	unsigned int seccomp; /* 0 none, 1 strict, 2 filter; of this thread, if `pid` was one */
+	bool shadow_stack;    /* likewise */
+	bool is_kernels;      /* a thread of the kernel */
+	pid_t inner_pid;      /* as it knows itself in its own pid namespace */
+	uint64_t start_time;  /* field 22 of stat: pid and this name a process for good */
 	char state;
 };
 
@@ -30,16 +30,19 @@ bool kymo_process_peek(pid_t pid, struct kymo_process_info *ret);
 /* What /proc/PID/status has of that: ids, tracer, seccomp, shadow stack. */
 bool kymo_process_peek_status(pid_t pid, struct kymo_process_info *ret);
 
-/* What a process or thread is called by itself: another number, where it is in a container. `tid` where that can't be read. */
+/* What a process or thread is called by itself: another number, where it is in a container. `tid` where that can't be
+ * read. */
 pid_t kymo_inner_tid(pid_t tid);
 
-/* A thread of the process that has its memory still: the first one, or, where that has ended before the others (pthread_exit in main), another. */
+/* A thread of the process that has its memory still: the first one, or, where that has ended before the others
+ * (pthread_exit in main), another. */
 pid_t kymo_live_thread(pid_t pid);
 
 /* How many threads a process has; 0: there is no such process. */
 size_t kymo_count_threads(pid_t pid);
 
-/* The process that a thread is of, and its name (NULL: not wanted); `tid` and "" where that is not to be had. TracerPid in /proc is the id of a thread, which ps(1) does not show. */
+/* The process that a thread is of, and its name (NULL: not wanted); `tid` and "" where that is not to be had. TracerPid
+ * in /proc is the id of a thread, which ps(1) does not show. */
 pid_t kymo_process_of(pid_t tid, char comm_ret[16]);
 
 /* The name of a thread, also of one that has ended and was not waited for; "" where it is not to be had. */
@@ -48,7 +51,8 @@ void kymo_read_comm(pid_t tid, char ret[16]);
 /* The first thread of a process that somebody else than the caller traces; `pid` where none is. */
 pid_t kymo_traced_thread(pid_t pid);
 
-/* Whether some thread of `pid` is not asleep in a system call, as far as /proc tells; false too where there is no such process. */
+/* Whether some thread of `pid` is not asleep in a system call, as far as /proc tells; false too where there is no such
+ * process. */
 bool kymo_is_anyone_awake(pid_t pid);
 
 /* Who else than the caller traces the thread; 0: nobody. */

@@ -17,9 +17,11 @@
 #include "procfs/info.h"
 
 #define MAPS_LIMIT (64u << 20)
-#define REACH ((1ull << 31) - (16ull << 20))	/* of a rel32, less room for what is around */
-#define KEEP_CLEAR (64ull << 20)		/* for the heap above, the stack below */
-#define BELOW_LIBRARIES (64ull << 30)	/* what is mapped later comes right below them; further down sanitizers and others keep addresses for themselves */
+#define REACH ((1ull << 31) - (16ull << 20)) /* of a rel32, less room for what is around */
+#define KEEP_CLEAR (64ull << 20)             /* for the heap above, the stack below */
+#define BELOW_LIBRARIES \
+	(64ull << 30) /* what is mapped later comes right below them; further down sanitizers and others keep \
+			 addresses for themselves */
 #define USER_LOW (1ull << 20)
 #define USER_HIGH (1ull << 47)
 
@@ -152,8 +154,8 @@ static void hole_before(const struct kymo_maps *maps, size_t i, uint64_t *low_re
 
 uint64_t kymo_maps_hole(const struct kymo_maps *maps, uint64_t low, uint64_t high, uint64_t size)
 {
-	uint64_t least = high > REACH ? high - REACH : USER_LOW;	/* of the hole's start */
-	uint64_t most = low + REACH;					/* of its end */
+	uint64_t least = high > REACH ? high - REACH : USER_LOW; /* of the hole's start */
+	uint64_t most = low + REACH;                             /* of its end */
 	uint64_t best = 0;
 
 	size = kymo_page_up(size);
@@ -170,7 +172,7 @@ uint64_t kymo_maps_hole(const struct kymo_maps *maps, uint64_t low, uint64_t hig
 		if (from >= to || to - from < size)
 			continue;
 		if (to <= low)
-			best = to - size;		/* the last such is the nearest below */
+			best = to - size; /* the last such is the nearest below */
 		else if (!best)
 			return from + (to - from - size > KEEP_CLEAR ? KEEP_CLEAR : kymo_page_down(to - from - size));
 	}
@@ -209,11 +211,12 @@ struct kymo_error *kymo_open_mapped(pid_t pid, const struct kymo_map *map, int *
 	struct stat st;
 
 	if (map->path[0] != '/')
-		return kymo_error_create(KYMO_ERROR_NOT_FOUND, "the memory at 0x%" PRIx64 " of process %d is not of a file",
-					 map->start, pid);
+		return kymo_error_create(KYMO_ERROR_NOT_FOUND,
+					 "the memory at 0x%" PRIx64 " of process %d is not of a file", map->start, pid);
 	snprintf(name, sizeof(name), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, map->start, map->end);
 	fd = open_for_reading(name);
-	if (fd < 0 && kymo_live_thread(pid) != pid) {	/* the first thread has ended before the others, and has no memory */
+	if (fd < 0 &&
+	    kymo_live_thread(pid) != pid) { /* the first thread has ended before the others, and has no memory */
 		pid = kymo_live_thread(pid);
 		snprintf(name, sizeof(name), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, map->start, map->end);
 		fd = open_for_reading(name);
@@ -225,15 +228,17 @@ struct kymo_error *kymo_open_mapped(pid_t pid, const struct kymo_map *map, int *
 		fd = open_for_reading(name);
 		/* The device differs between maps and stat on some filesystems (btrfs, overlay); the inode does not. */
 		if (fd >= 0 && (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_ino != map->inode))
-			return kymo_error_create(KYMO_ERROR_NOT_FOUND,
-						 "%s was replaced since process %d mapped it; restart the process, or run kymo as root",
-						 map->path, pid);
+			return kymo_error_create(
+				KYMO_ERROR_NOT_FOUND,
+				"%s was replaced since process %d mapped it; restart the process, or run kymo as root",
+				map->path, pid);
 	}
 	if (fd < 0)
-		return map->deleted ? kymo_error_create(KYMO_ERROR_NOT_FOUND,
-							"%s was deleted since process %d mapped it; run kymo as root to read it",
-							map->path, pid) :
-				      kymo_error_errno(errno, "cannot open %s of process %d", map->path, pid);
+		return map->deleted ? kymo_error_create(
+					      KYMO_ERROR_NOT_FOUND,
+					      "%s was deleted since process %d mapped it; run kymo as root to read it",
+					      map->path, pid)
+				    : kymo_error_errno(errno, "cannot open %s of process %d", map->path, pid);
 	*fd_ret = kymo_take_fd(fd);
 	return NULL;
 }
@@ -242,7 +247,9 @@ bool kymo_is_of_file(int fd, const struct kymo_map *map, uint64_t address, const
 {
 	uint8_t file[64];
 
-	return fd >= 0 && size <= sizeof(file) && !kymo_pread_all(fd, file, size, (off_t)(map->offset + (address - map->start))) && !memcmp(file, bytes, size);
+	return fd >= 0 && size <= sizeof(file) &&
+	       !kymo_pread_all(fd, file, size, (off_t)(map->offset + (address - map->start))) &&
+	       !memcmp(file, bytes, size);
 }
 
 bool kymo_is_of_mapped_file(pid_t pid, const struct kymo_map *map, uint64_t address, const void *bytes, size_t size)

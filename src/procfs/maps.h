@@ -13,12 +13,12 @@ struct kymo_map {
 	uint64_t start, end, offset, inode;
 	uint32_t major, minor;
 	bool readable, writable, executable, shared;
-	bool deleted;		/* the path ends in " (deleted)", which is cut off */
-	char *path;		/* "" for anonymous memory; "[stack]", "/usr/bin/git" */
+	bool deleted; /* the path ends in " (deleted)", which is cut off */
+	char *path;   /* "" for anonymous memory; "[stack]", "/usr/bin/git" */
 };
 
 struct kymo_maps {
-	struct kymo_map *items;	/* sorted by start */
+	struct kymo_map *items; /* sorted by start */
 	size_t n, cap;
 };
 
@@ -33,19 +33,22 @@ void kymo_maps_deinit(struct kymo_maps *maps);
 const struct kymo_map *kymo_maps_at(const struct kymo_maps *maps, uint64_t address);
 
 /*
- * A page-aligned hole of `size` bytes such that all of it is within ±2 GiB (less a margin) of all of [low, high); 0 when there is none. Holes
- * just above the heap and just below a stack are left to them. The nearest below `low` is preferred.
+ * A page-aligned hole of `size` bytes such that all of it is within ±2 GiB (less a margin) of all of [low, high); 0
+ * when there is none. Holes just above the heap and just below a stack are left to them. The nearest below `low` is
+ * preferred.
  */
 uint64_t kymo_maps_hole(const struct kymo_maps *maps, uint64_t low, uint64_t high, uint64_t size);
 
 /* A hole of `size` bytes anywhere, or 0. */
 uint64_t kymo_maps_hole_anywhere(const struct kymo_maps *maps, uint64_t size);
 
-/* A descriptor of the file that `map` of process `pid` was mapped from: by /proc/PID/map_files where that is allowed, else through
- * /proc/PID/root, and then only if the inode is the same. NOT_FOUND with the reason ("was replaced since it was mapped"). */
+/* A descriptor of the file that `map` of process `pid` was mapped from: by /proc/PID/map_files where that is allowed,
+ * else through /proc/PID/root, and then only if the inode is the same. NOT_FOUND with the reason ("was replaced since
+ * it was mapped"). */
 struct kymo_error *kymo_open_mapped(pid_t pid, const struct kymo_map *map, int *fd_ret);
 
-/* Whether the file that `map` was mapped from has these bytes (64 at most) where `address` is. False where that can't be read. The second form: of its descriptor, which may be -1. */
+/* Whether the file that `map` was mapped from has these bytes (64 at most) where `address` is. False where that can't
+ * be read. The second form: of its descriptor, which may be -1. */
 bool kymo_is_of_mapped_file(pid_t pid, const struct kymo_map *map, uint64_t address, const void *bytes, size_t size);
 bool kymo_is_of_file(int fd, const struct kymo_map *map, uint64_t address, const void *bytes, size_t size);
 

@@ -16,8 +16,8 @@ static struct kymo_error *watch(pid_t pid, struct kymo_memory *ret)
 	const int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 
 	if (pidfd < 0)
-		return errno == ESRCH ? kymo_error_create(KYMO_ERROR_GONE, "there is no process %d", pid) :
-					kymo_error_errno(errno, "cannot watch process %d", pid);
+		return errno == ESRCH ? kymo_error_create(KYMO_ERROR_GONE, "there is no process %d", pid)
+				      : kymo_error_errno(errno, "cannot watch process %d", pid);
 	*ret = (struct kymo_memory){ .pidfd = pidfd, .fd = -1 };
 	return NULL;
 }
@@ -38,17 +38,19 @@ static struct kymo_error *open_memory(struct kymo_memory *memory, pid_t pid, pid
 	memory->fd = open(name, O_RDWR | O_CLOEXEC);
 	if (memory->fd >= 0 && !has_ended(memory))
 		return NULL;
-	if (memory->fd >= 0) {	/* the id may be another process' by now, and so the memory */
+	if (memory->fd >= 0) { /* the id may be another process' by now, and so the memory */
 		close(memory->fd);
 		memory->fd = -1;
 		return kymo_error_create(KYMO_ERROR_GONE, "process %d has ended", pid);
 	}
 	err = errno;
 	if (err == ESRCH)
-		return kymo_error_create(KYMO_ERROR_BAD_DATA, "process %d has no memory: it is a kernel thread, or it is ending", pid);
+		return kymo_error_create(KYMO_ERROR_BAD_DATA,
+					 "process %d has no memory: it is a kernel thread, or it is ending", pid);
 	if (err == EACCES || err == EPERM)
 		return kymo_error_create(KYMO_ERROR_PERMISSION,
-					 "process %d does not let you trace it: it runs as another user, with more rights than you, or protects itself (PR_SET_DUMPABLE); try as root",
+					 "process %d does not let you trace it: it runs as another user, with more "
+					 "rights than you, or protects itself (PR_SET_DUMPABLE); try as root",
 					 pid);
 	return kymo_error_errno(err, "cannot open the memory of process %d", pid);
 }
@@ -75,7 +77,7 @@ struct kymo_error *kymo_memory_init_held(pid_t pid, struct kymo_memory *ret, str
 	if (error)
 		return error;
 	*refusal_ret = open_memory(ret, pid, pid);
-	if (*refusal_ret && kymo_live_thread(pid) != pid) {	/* the first thread has ended before the others */
+	if (*refusal_ret && kymo_live_thread(pid) != pid) { /* the first thread has ended before the others */
 		kymo_error_destroy(*refusal_ret);
 		*refusal_ret = open_memory(ret, pid, kymo_live_thread(pid));
 	}

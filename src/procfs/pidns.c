@@ -1,6 +1,7 @@
 /*
- * Process ids across PID namespaces. /proc may be that of a namespace above our own (a container without a /proc of its own): its status files have an id for each namespace from there down
- * to the thread's (NSpid of proc(5)), and our own has as many as there are down to us.
+ * Process ids across PID namespaces. /proc may be that of a namespace above our own (a container without a /proc of its
+ * own): its status files have an id for each namespace from there down to the thread's (NSpid of proc(5)), and our own
+ * has as many as there are down to us.
  */
 #include "procfs/pidns.h"
 
@@ -16,7 +17,7 @@
 #include "base/io.h"
 
 #define STATUS_LIMIT 65536
-#define DEPTH_MAX 33	/* MAX_PID_NS_LEVEL of the kernel, and the first one */
+#define DEPTH_MAX 33 /* MAX_PID_NS_LEVEL of the kernel, and the first one */
 
 /* Its ids, from the namespace of /proc to its own; how many, 0 where it is gone. */
 static size_t read_ids(const char *path, pid_t ids[DEPTH_MAX])
@@ -52,7 +53,7 @@ struct search {
 	const struct stat *space;
 	size_t level;
 	pid_t pid;
-	pid_t process, ids[DEPTH_MAX];	/* what was found: its process as /proc has it, its ids */
+	pid_t process, ids[DEPTH_MAX]; /* what was found: its process as /proc has it, its ids */
 	size_t n;
 };
 
@@ -91,7 +92,8 @@ static bool find(struct search *search)
 	while (processes && (entry = readdir(processes))) {
 		const pid_t process = atoi(entry->d_name);
 
-		if (process <= 0 || (search->space && (!read_namespace(process, &space) || !is_same(&space, search->space))))
+		if (process <= 0 ||
+		    (search->space && (!read_namespace(process, &space) || !is_same(&space, search->space))))
 			continue;
 		if (find_thread(search, process))
 			return true;

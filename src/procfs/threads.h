@@ -13,17 +13,17 @@
 struct kymo_thread_info {
 	pid_t tid;
 	char comm[64];
-	char state;			/* as proc(5) has it: R, S, D, T, t, Z, X, I, P */
-	pid_t tracer;			/* the thread that traces it; 0: nobody */
-	uint64_t start_time;		/* tid and this name a thread for good */
-	uint64_t cpu_ns;		/* in steps of some milliseconds */
-	bool may_look;			/* the rest is known */
-	int64_t call;			/* number of the system call that it is stopped or asleep in; -1: none */
-	char wchan[64];			/* function of the kernel that it sleeps in; "": none, or not told */
+	char state;          /* as proc(5) has it: R, S, D, T, t, Z, X, I, P */
+	pid_t tracer;        /* the thread that traces it; 0: nobody */
+	uint64_t start_time; /* tid and this name a thread for good */
+	uint64_t cpu_ns;     /* in steps of some milliseconds */
+	bool may_look;       /* the rest is known */
+	int64_t call;        /* number of the system call that it is stopped or asleep in; -1: none */
+	char wchan[64];      /* function of the kernel that it sleeps in; "": none, or not told */
 };
 
 struct kymo_thread_infos {
-	struct kymo_thread_info *items;	/* sorted by tid */
+	struct kymo_thread_info *items; /* sorted by tid */
 	size_t n, cap;
 };
 

@@ -11,7 +11,8 @@ struct kymo_error *recording_clear_remains(struct kymo_process *process)
 	struct kymo_error *error = kymo_remove(process, 0, &result);
 
 	if (!error && result.pads_left)
-		error = kymo_error_create(KYMO_ERROR_BUSY, "a thread of process %d still stands in a pad of an earlier recording",
+		error = kymo_error_create(KYMO_ERROR_BUSY,
+					  "a thread of process %d still stands in a pad of an earlier recording",
 					  kymo_process_pid(process));
 	free(result.note);
 	return error;
@@ -44,7 +45,9 @@ static struct kymo_error *take_process(struct recording *recording, struct targe
 /* With others to come, a file that is not there yet may be theirs. */
 static struct kymo_error *check_all_found(const struct recording *recording, const struct target *target)
 {
-	return recording->tree || recording_has_several(recording) ? NULL : kymo_probes_check_all_found(target->source->probes);
+	return recording->tree || recording_has_several(recording)
+		       ? NULL
+		       : kymo_probes_check_all_found(target->source->probes);
 }
 
 struct kymo_error *recording_attach(struct recording *recording)
@@ -91,7 +94,7 @@ static struct kymo_error *start_up(struct recording *recording, struct target *t
 	error = recording_start_up(recording, target, event, &done);
 	while (!error && !done) {
 		error = kymo_process_startup(target->process, &event);
-		recording->has_run = event == KYMO_STARTUP_LOADED;	/* constructors */
+		recording->has_run = event == KYMO_STARTUP_LOADED; /* constructors */
 		if (error || event == KYMO_STARTUP_LOADED)
 			break;
 		error = recording_start_up(recording, target, event, &done);
@@ -99,8 +102,10 @@ static struct kymo_error *start_up(struct recording *recording, struct target *t
 	if (error || done)
 		return error;
 	if (!target->has_threads && !recording->tree)
-		recording_warn(recording, "this program sets up its threads without the dynamic linker, and kymo does not see when "
-					  "(--no-follow): all records carry the process id");
+		recording_warn(
+			recording,
+			"this program sets up its threads without the dynamic linker, and kymo does not see when "
+			"(--no-follow): all records carry the process id");
 	error = check_all_found(recording, target);
 	if (!error)
 		error = recording_finish_mix(recording);

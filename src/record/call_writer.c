@@ -1,8 +1,10 @@
 /*
- * A call becomes a record as wire/event.h has it: of an entry the arguments, the stack pointer and what was copied; of an exit the result, the call's number and the same.
+ * A call becomes a record as wire/event.h has it: of an entry the arguments, the stack pointer and what was copied; of
+ * an exit the result, the call's number and the same.
  *
- * A thread is in one call at a time, so an exit is recorded only where the entry of the same call was: what was begun before anybody looked, a child that comes back from its
- * parent's fork, and what the set does not have (an exit without a number) are none of the trace's. Where entries were lost their exits are left out, too: the loss is told.
+ * A thread is in one call at a time, so an exit is recorded only where the entry of the same call was: what was begun
+ * before anybody looked, a child that comes back from its parent's fork, and what the set does not have (an exit
+ * without a number) are none of the trace's. Where entries were lost their exits are left out, too: the loss is told.
  */
 #include "record/call_writer.h"
 
@@ -20,14 +22,14 @@ struct call_writer {
 	struct recording_calls_options options;
 	uint64_t keep;
 	struct kernel_threads *own_threads;
-	struct kernel_stream **streams;	/* by CPU; NULL: nothing has come from it */
-	uint64_t *lost_of;		/* likewise: what was lost, as far as it is told */
+	struct kernel_stream **streams; /* by CPU; NULL: nothing has come from it */
+	uint64_t *lost_of;              /* likewise: what was lost, as far as it is told */
 	size_t n_streams;
 	uint32_t ids[KYMO_SYSCALL_MAX], exit_id;
-	uint64_t lost;			/* told */
+	uint64_t lost; /* told */
 	bool has_told_i386;
-	bool has_begun;			/* the command has executed its program */
-	char own_name[16];		/* of this thread */
+	bool has_begun;    /* the command has executed its program */
+	char own_name[16]; /* of this thread */
 	uint8_t *record;
 };
 
@@ -47,7 +49,8 @@ void call_writer_tell_i386(struct call_writer *writer)
 		return;
 	writer->has_told_i386 = true;
 	if (writer->options.warn)
-		writer->options.warn("32-bit calls are made: they are recorded under their names, without memory, where there are 64-bit ones of that name",
+		writer->options.warn("32-bit calls are made: they are recorded under their names, without memory, "
+				     "where there are 64-bit ones of that name",
 				     writer->options.data);
 }
 
@@ -93,7 +96,8 @@ uint64_t recording_calls_buffer(const struct recording_calls_options *options)
 	return options->buffer_size * (uint64_t)(n > 0 ? n : 1);
 }
 
-struct kymo_error *call_writer_create(const struct recording_calls_options *options, uint64_t keep, struct call_writer **ret)
+struct kymo_error *call_writer_create(const struct recording_calls_options *options, uint64_t keep,
+				      struct call_writer **ret)
 {
 	struct call_writer *writer = calloc(1, sizeof(*writer));
 	struct kymo_error *error;
@@ -125,7 +129,8 @@ void call_writer_destroy(struct call_writer *writer)
 	free(writer);
 }
 
-/* ---- streams -------------------------------------------------------------------------------------------------------------- */
+/* ---- streams
+ * -------------------------------------------------------------------------------------------------------------- */
 
 static struct kymo_error *grow_streams(struct call_writer *writer, size_t n)
 {
@@ -158,7 +163,8 @@ static struct kymo_error *stream_of(struct call_writer *writer, uint32_t cpu, st
 	return error;
 }
 
-/* ---- records -------------------------------------------------------------------------------------------------------------- */
+/* ---- records
+ * -------------------------------------------------------------------------------------------------------------- */
 
 static void put(uint8_t *record, size_t *at, const void *bytes, size_t size)
 {
@@ -173,7 +179,8 @@ static size_t make_record(struct call_writer *writer, const struct kymo_kernel_c
 	const bool is_entry = call->event == KYMO_KERNEL_CALL_ENTERED;
 	const uint64_t header = is_entry ? writer->ids[call->number] : writer->exit_id;
 	const uint16_t length = call->copies.size <= UINT16_MAX ? (uint16_t)call->copies.size : 0;
-	const uint8_t faults = call->is_incomplete || length != call->copies.size ? 1u << (is_entry ? N_ARGS + 1 : 2) : 0;
+	const uint8_t faults =
+		call->is_incomplete || length != call->copies.size ? 1u << (is_entry ? N_ARGS + 1 : 2) : 0;
 	size_t at = 0;
 
 	put(writer->record, &at, &header, sizeof(header));
@@ -191,7 +198,8 @@ static size_t make_record(struct call_writer *writer, const struct kymo_kernel_c
 	return at;
 }
 
-static struct kymo_error *write_record(struct call_writer *writer, struct output *output, const struct kymo_kernel_call *call, int32_t tid, uint64_t tsc)
+static struct kymo_error *write_record(struct call_writer *writer, struct output *output,
+				       const struct kymo_kernel_call *call, int32_t tid, uint64_t tsc)
 {
 	const size_t size = make_record(writer, call, tid);
 	struct kernel_stream *stream;
@@ -199,7 +207,7 @@ static struct kymo_error *write_record(struct call_writer *writer, struct output
 
 	if (error)
 		return error;
-	if (call->lost > writer->lost) {	/* by whatever CPU: it is told here */
+	if (call->lost > writer->lost) { /* by whatever CPU: it is told here */
 		writer->lost_of[call->cpu] += call->lost - writer->lost;
 		writer->lost = call->lost;
 	}
@@ -207,7 +215,8 @@ static struct kymo_error *write_record(struct call_writer *writer, struct output
 }
 
 /* Before it executes its program, a command is called as this one is; whether it does may not be in the set. */
-static struct kymo_error *see_thread(struct call_writer *writer, struct output *output, const struct kymo_kernel_call *call, uint64_t tsc)
+static struct kymo_error *see_thread(struct call_writer *writer, struct output *output,
+				     const struct kymo_kernel_call *call, uint64_t tsc)
 {
 	if (!call->name)
 		return NULL;
@@ -217,7 +226,8 @@ static struct kymo_error *see_thread(struct call_writer *writer, struct output *
 	return kernel_threads_see(writer->options.threads, &output->trace, call->tid, call->pid, call->name, tsc);
 }
 
-static struct kymo_error *enter(struct call_writer *writer, struct output *output, const struct kymo_kernel_call *call, uint64_t tsc)
+static struct kymo_error *enter(struct call_writer *writer, struct output *output, const struct kymo_kernel_call *call,
+				uint64_t tsc)
 {
 	struct kymo_error *error;
 
@@ -229,8 +239,10 @@ static struct kymo_error *enter(struct call_writer *writer, struct output *outpu
 	return error ? error : write_record(writer, output, call, call->tid, tsc);
 }
 
-/* What the thread is called now it was called behind the call only, and so was what the process is: both begin behind the record. */
-static struct kymo_error *leave(struct call_writer *writer, struct output *output, const struct kymo_kernel_call *call, uint64_t tsc)
+/* What the thread is called now it was called behind the call only, and so was what the process is: both begin behind
+ * the record. */
+static struct kymo_error *leave(struct call_writer *writer, struct output *output, const struct kymo_kernel_call *call,
+				uint64_t tsc)
 {
 	const bool has_executed = !call->result && kymo_syscall_replaces_memory(call->number);
 	struct kymo_error *error;
@@ -254,7 +266,8 @@ static struct kymo_error *tell_gap(struct call_writer *writer, struct output *ou
 	return error;
 }
 
-static struct kymo_error *add(struct call_writer *writer, struct output *output, const struct kymo_kernel_call *call, uint64_t tsc)
+static struct kymo_error *add(struct call_writer *writer, struct output *output, const struct kymo_kernel_call *call,
+			      uint64_t tsc)
 {
 	switch (call->event) {
 	case KYMO_KERNEL_CALL_ENTERED:
@@ -269,14 +282,16 @@ static struct kymo_error *add(struct call_writer *writer, struct output *output,
 	}
 }
 
-struct kymo_error *call_writer_add(struct call_writer *writer, struct output *output, const struct kymo_kernel_call *call, uint64_t tsc)
+struct kymo_error *call_writer_add(struct call_writer *writer, struct output *output,
+				   const struct kymo_kernel_call *call, uint64_t tsc)
 {
 	struct kymo_error *error = call->has_gap ? tell_gap(writer, output, tsc) : NULL;
 
 	return error ? error : add(writer, output, call, tsc);
 }
 
-struct kymo_error *call_writer_rename(struct call_writer *writer, struct output *output, const struct kymo_kernel_call *call, uint64_t tsc)
+struct kymo_error *call_writer_rename(struct call_writer *writer, struct output *output,
+				      const struct kymo_kernel_call *call, uint64_t tsc)
 {
 	return see_thread(writer, output, call, tsc);
 }

@@ -1,6 +1,7 @@
 /*
- * System calls that are seen from outside of the process, with the memory that they are made with, as a source of events (docs/design/syscalls.md): by the kernel's tracepoints
- * (kernel_calls.h) or by a hub that traces the threads (hub_calls.h). Both write the same records, by call_writer.h. Private to the room.
+ * System calls that are seen from outside of the process, with the memory that they are made with, as a source of
+ * events (docs/design/syscalls.md): by the kernel's tracepoints (kernel_calls.h) or by a hub that traces the threads
+ * (hub_calls.h). Both write the same records, by call_writer.h. Private to the room.
  *
  * Its streams are files of their own; its events are those of kymo_events_add_syscalls(), with memory.
  */
@@ -11,19 +12,20 @@
 #include "record/kernel.h"
 #include "record/output.h"
 
-#define RECORDING_CALLS_SITES 2	/* where calls are entered and left */
+#define RECORDING_CALLS_SITES 2 /* where calls are entered and left */
 
 struct recording_calls;
 
 struct recording_calls_options {
-	const uint64_t *wanted;		/* a bit for each number; must outlive the source, as `events` */
+	const uint64_t *wanted; /* a bit for each number; must outlive the source, as `events` */
 	struct kymo_events *events;
-	struct kernel_threads *threads;	/* of another source of the same recording, which outlives this one; NULL: its own */
-	pid_t pid;			/* 0: every process */
-	bool is_command;		/* which has not begun: it is this program still, until it executes something */
-	bool follow;			/* with `pid`: the processes that descend from it, too */
-	size_t string_size;		/* so many bytes of a string are recorded */
-	uint64_t buffer_size;		/* bytes a CPU */
+	struct kernel_threads
+		*threads;     /* of another source of the same recording, which outlives this one; NULL: its own */
+	pid_t pid;            /* 0: every process */
+	bool is_command;      /* which has not begun: it is this program still, until it executes something */
+	bool follow;          /* with `pid`: the processes that descend from it, too */
+	size_t string_size;   /* so many bytes of a string are recorded */
+	uint64_t buffer_size; /* bytes a CPU */
 	bool overwrite;
 	void (*warn)(const char *sentence, void *data);
 	void *data;
@@ -38,12 +40,13 @@ struct recording_calls_ops {
 	struct kymo_error *(*begin)(struct recording_calls *calls, struct output *output);
 	struct kymo_error *(*drain)(struct recording_calls *calls, struct output *output, bool *is_empty_ret);
 	struct kymo_error *(*flush)(struct recording_calls *calls, struct output *output);
-	struct kymo_error *(*copy)(struct recording_calls *calls, struct output *output, struct output *copy);	/* NULL: it cannot */
+	struct kymo_error *(*copy)(struct recording_calls *calls, struct output *output,
+				   struct output *copy); /* NULL: it cannot */
 	struct kymo_error *(*finish)(struct recording_calls *calls, struct output *output);
 	uint64_t (*lost)(const struct recording_calls *calls);
 	bool (*has_processes)(const struct recording_calls *calls);
-	bool (*command_ended)(const struct recording_calls *calls, int *status_ret);	/* NULL: nobody knows */
-	struct kymo_hub *(*share)(struct recording_calls *calls);	/* may be NULL */
+	bool (*command_ended)(const struct recording_calls *calls, int *status_ret); /* NULL: nobody knows */
+	struct kymo_hub *(*share)(struct recording_calls *calls);                    /* may be NULL */
 	void (*destroy)(struct recording_calls *calls);
 };
 
@@ -58,7 +61,8 @@ static inline struct kymo_error *recording_calls_begin(struct recording_calls *c
 }
 
 /* As those of recording_kernel (record/kernel.h). `is_empty_ret`: there was no more than was taken. */
-static inline struct kymo_error *recording_calls_drain(struct recording_calls *calls, struct output *output, bool *is_empty_ret)
+static inline struct kymo_error *recording_calls_drain(struct recording_calls *calls, struct output *output,
+						       bool *is_empty_ret)
 {
 	return calls->ops->drain(calls, output, is_empty_ret);
 }
@@ -73,7 +77,8 @@ static inline bool recording_calls_can_copy(const struct recording_calls *calls)
 	return calls->ops->copy;
 }
 
-static inline struct kymo_error *recording_calls_copy(struct recording_calls *calls, struct output *output, struct output *copy)
+static inline struct kymo_error *recording_calls_copy(struct recording_calls *calls, struct output *output,
+						      struct output *copy)
 {
 	return calls->ops->copy(calls, output, copy);
 }
@@ -100,7 +105,8 @@ static inline bool recording_calls_command_ended(const struct recording_calls *c
 	return calls->ops->command_ended && calls->ops->command_ended(calls, status_ret);
 }
 
-/* Behind recording_calls_finish(): the hub through which others trace what was recorded, the caller's from here on, or NULL. */
+/* Behind recording_calls_finish(): the hub through which others trace what was recorded, the caller's from here on, or
+ * NULL. */
 static inline struct kymo_hub *recording_calls_share(struct recording_calls *calls)
 {
 	return calls->ops->share ? calls->ops->share(calls) : NULL;

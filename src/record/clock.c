@@ -11,7 +11,7 @@
 
 uint64_t clock_tsc(void)
 {
-	_mm_lfence();	/* not before what was read until now */
+	_mm_lfence(); /* not before what was read until now */
 	return __rdtsc();
 }
 
@@ -48,7 +48,8 @@ void clock_settle(const struct clock_sample *begin)
 		nanosleep(&(struct timespec){ 0, (long)(SETTLE_NS - age) }, NULL);
 }
 
-/* constant_tsc and nonstop_tsc are CPUID 80000007H, EDX bit 8; the kernel clears the flag in cpuinfo where it found the TSC wanting. */
+/* constant_tsc and nonstop_tsc are CPUID 80000007H, EDX bit 8; the kernel clears the flag in cpuinfo where it found the
+ * TSC wanting. */
 static bool is_invariant(void)
 {
 	char line[8192];

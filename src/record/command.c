@@ -7,10 +7,11 @@
 
 #include "base/io.h"
 
-#define COMMAND_MAX 4096	/* bytes of a command that are kept */
+#define COMMAND_MAX 4096 /* bytes of a command that are kept */
 #define COMMAND_MORE "…"
 
-/* Cut what is longer than anybody reads, and has to be in memory with each look at the trace; between characters of UTF-8. */
+/* Cut what is longer than anybody reads, and has to be in memory with each look at the trace; between characters of
+ * UTF-8. */
 static void cut(char *text)
 {
 	size_t size = strnlen(text, COMMAND_MAX + 1);

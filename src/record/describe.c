@@ -47,13 +47,14 @@ static struct kymo_error *describe_event(const struct kymo_probe_event *event, s
 		.format = event->format ? strdup(event->format) : NULL,
 		.function_offset = event->function_offset,
 	};
-	if (!ret->name || !ret->fields || !ret->path || !ret->symbol || !ret->build_id || !event->source != !ret->source ||
-	    !event->format != !ret->format)
+	if (!ret->name || !ret->fields || !ret->path || !ret->symbol || !ret->build_id ||
+	    !event->source != !ret->source || !event->format != !ret->format)
 		return &kymo_error_no_memory;
 	for (size_t i = 0; i < n; i++) {
 		ret->fields[i].name = strdup(event->fields[i].name);
 		ret->fields[i].type = event->fields[i].type;
-		ret->has_faults |= ret->fields[i].type == KYMO_TYPE_BYTES;	/* copies may be a part of what was to be copied */
+		ret->has_faults |=
+			ret->fields[i].type == KYMO_TYPE_BYTES; /* copies may be a part of what was to be copied */
 		ret->n_fields++;
 		if (!ret->fields[i].name)
 			return &kymo_error_no_memory;
@@ -126,11 +127,16 @@ static char *join_pids(const struct kymo_record_options *options)
 
 struct kymo_error *recording_describe_target(struct recording *recording)
 {
-	static const char *const ways[] = { [KYMO_RECORD_INPROC] = "inproc", [KYMO_RECORD_KERNEL] = "kernel", [KYMO_RECORD_PTRACE] = "ptrace" };
-	pid_t pid = recording->options->n_pids > 1 ? 0 : recording->process ? kymo_process_pid(recording->process) : recording->pid;
-	kymo_cleanup_free char *command = recording->options->command ? command_join(recording->options->command) :
-					  recording->options->n_pids > 1 ? join_pids(recording->options) :
-					  pid ? command_of(pid) : strdup("every process");
+	static const char *const ways[] = {
+		[KYMO_RECORD_INPROC] = "inproc", [KYMO_RECORD_KERNEL] = "kernel", [KYMO_RECORD_PTRACE] = "ptrace"
+	};
+	pid_t pid = recording->options->n_pids > 1 ? 0
+		    : recording->process           ? kymo_process_pid(recording->process)
+						   : recording->pid;
+	kymo_cleanup_free char *command = recording->options->command      ? command_join(recording->options->command)
+					  : recording->options->n_pids > 1 ? join_pids(recording->options)
+					  : pid                            ? command_of(pid)
+									   : strdup("every process");
 	struct kymo_error *error;
 
 	if (!command)
@@ -149,7 +155,8 @@ struct kymo_error *recording_describe_target(struct recording *recording)
 	return error;
 }
 
-/* ---- who was there ------------------------------------------------------------------------------------------------- */
+/* ---- who was there -------------------------------------------------------------------------------------------------
+ */
 
 /* What was there before recording began is before everything, and so is who is met by looking now and then. */
 static uint64_t stamp(const struct recording *recording)
@@ -160,7 +167,8 @@ static uint64_t stamp(const struct recording *recording)
 void recording_note_begin(struct recording *recording, const struct target *target, const struct target *maker)
 {
 	struct kymo_ctf_trace *trace = &recording->output.trace;
-	const struct kymo_ctf_process *known = maker ? kymo_ctf_trace_process(trace, maker->inner_pid, UINT64_MAX) : NULL;
+	const struct kymo_ctf_process *known =
+		maker ? kymo_ctf_trace_process(trace, maker->inner_pid, UINT64_MAX) : NULL;
 	kymo_cleanup_free char *command = NULL;
 
 	if (!recording->has_output)
@@ -183,7 +191,8 @@ static int32_t inner_tid(const struct target *target, pid_t tid)
 	return tid == target->pid ? target->inner_pid : kymo_inner_tid(tid);
 }
 
-void recording_note_thread(struct recording *recording, const struct target *target, pid_t tid, bool is_new, const char *comm)
+void recording_note_thread(struct recording *recording, const struct target *target, pid_t tid, bool is_new,
+			   const char *comm)
 {
 	struct kymo_ctf_trace *trace = &recording->output.trace;
 	const struct kymo_ctf_thread *known;
@@ -202,7 +211,8 @@ void recording_note_thread(struct recording *recording, const struct target *tar
 
 static bool is_noted(const struct recording *recording, const struct target *target, pid_t tid)
 {
-	const struct kymo_ctf_thread *known = kymo_ctf_trace_thread(&recording->output.trace, inner_tid(target, tid), UINT64_MAX);
+	const struct kymo_ctf_thread *known =
+		kymo_ctf_trace_thread(&recording->output.trace, inner_tid(target, tid), UINT64_MAX);
 
 	return known && known->pid == target->inner_pid;
 }
@@ -244,7 +254,8 @@ void recording_note_thread_ids(struct recording *recording, const struct source 
 	recording->lacks_thread_ids |= kymo_probes_lack_thread_ids(source->probes);
 }
 
-/* ---- the metadata -------------------------------------------------------------------------------------------------- */
+/* ---- the metadata --------------------------------------------------------------------------------------------------
+ */
 
 struct kymo_error *recording_write_metadata(struct recording *recording)
 {

@@ -15,7 +15,8 @@
 
 #define OPEN_AS_IT_IS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
 
-/* ---- names --------------------------------------------------------------------------------------------------------- */
+/* ---- names ---------------------------------------------------------------------------------------------------------
+ */
 
 /* Where a trace is to be: `name` in the directory open as `parent`; `path` for messages. */
 struct place {
@@ -62,7 +63,8 @@ static struct kymo_error *place_init(const char *path, struct place *ret)
 	if (!parent || !place.old)
 		error = &kymo_error_no_memory;
 	else if (!*place.name || !strcmp(place.name, ".") || !strcmp(place.name, ".."))
-		error = kymo_error_create(KYMO_ERROR_FAILED, "'%s' cannot be the name of a new directory; choose another with -o", path);
+		error = kymo_error_create(KYMO_ERROR_FAILED,
+					  "'%s' cannot be the name of a new directory; choose another with -o", path);
 	if (!error) {
 		place.parent = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
 		if (place.parent < 0)
@@ -76,11 +78,13 @@ static struct kymo_error *place_init(const char *path, struct place *ret)
 	return NULL;
 }
 
-/* ---- what is there --------------------------------------------------------------------------------------------------- */
+/* ---- what is there
+ * --------------------------------------------------------------------------------------------------- */
 
 static bool is_name_of_kymo(const char *name)
 {
-	static const char *const begins[] = { "stream_", "kernel_", "calls_" };	/* of streams: output.c, kernel_stream.c */
+	static const char *const begins[] = { "stream_", "kernel_",
+					      "calls_" }; /* of streams: output.c, kernel_stream.c */
 
 	for (size_t i = 0; i < kymo_countof(begins); i++)
 		if (!strncmp(name, begins[i], strlen(begins[i])))
@@ -89,8 +93,8 @@ static bool is_name_of_kymo(const char *name)
 }
 
 /*
- * Calls `see` for each entry until that returns false, which is returned then, with the entry's name in `name_ret` (which may be NULL). Entries may be removed
- * meanwhile. False also where the directory cannot be read.
+ * Calls `see` for each entry until that returns false, which is returned then, with the entry's name in `name_ret`
+ * (which may be NULL). Entries may be removed meanwhile. False also where the directory cannot be read.
  */
 static bool for_each(int fd, bool (*see)(int fd, const char *name), char name_ret[NAME_MAX + 1])
 {
@@ -138,7 +142,8 @@ static bool is_empty(int fd)
 static bool has_metadata(int fd)
 {
 	static const char mark[] = "/* CTF 1.8";
-	kymo_cleanup_close int metadata = openat(fd, "metadata", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	kymo_cleanup_close int metadata =
+		openat(fd, "metadata", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	char begin[sizeof(mark)];
 	struct stat st;
 
@@ -148,10 +153,12 @@ static bool has_metadata(int fd)
 
 static struct kymo_error *in_the_way(const struct place *place, const char *suffix, const char *why)
 {
-	return kymo_error_create(KYMO_ERROR_FAILED, "%s%s exists and %s; choose another directory with -o", place->path, suffix, why);
+	return kymo_error_create(KYMO_ERROR_FAILED, "%s%s exists and %s; choose another directory with -o", place->path,
+				 suffix, why);
 }
 
-/* Open what is called `name`, PATH with `suffix`, if it is a recording; `fd_ret` stays as it is where there is nothing. FAILED where it is something else. */
+/* Open what is called `name`, PATH with `suffix`, if it is a recording; `fd_ret` stays as it is where there is nothing.
+ * FAILED where it is something else. */
 static struct kymo_error *open_earlier(const struct place *place, const char *name, const char *suffix, int *fd_ret)
 {
 	kymo_cleanup_close int fd = openat(place->parent, name, OPEN_AS_IT_IS);
@@ -180,12 +187,15 @@ static struct kymo_error *look(const struct place *place, int *fd_ret, int *old_
 	if (!error && *fd_ret >= 0)
 		error = open_earlier(place, place->old, ".old", old_ret);
 	if (!error && *old_ret >= 0 && !for_each(*old_ret, is_regular_of_kymo, foreign))
-		error = kymo_error_create(KYMO_ERROR_FAILED, "%s.old has '%s' in it, which is not kymo's; move it, or choose another directory with -o",
-					  place->path, foreign);
+		error = kymo_error_create(
+			KYMO_ERROR_FAILED,
+			"%s.old has '%s' in it, which is not kymo's; move it, or choose another directory with -o",
+			place->path, foreign);
 	return error;
 }
 
-/* ---- moving and making ----------------------------------------------------------------------------------------------- */
+/* ---- moving and making
+ * ----------------------------------------------------------------------------------------------- */
 
 /* A recording's files, then itself. */
 static struct kymo_error *remove_old(const struct place *place, int fd)
@@ -203,7 +213,8 @@ static struct kymo_error *move_earlier(const struct place *place)
 	if (!error && old >= 0)
 		error = remove_old(place, old);
 	if (!error && earlier >= 0 && renameat(place->parent, place->name, place->parent, place->old))
-		error = kymo_error_errno(errno, "cannot move the earlier recording %s to %s.old", place->path, place->path);
+		error = kymo_error_errno(errno, "cannot move the earlier recording %s to %s.old", place->path,
+					 place->path);
 	return error;
 }
 

@@ -1,27 +1,33 @@
 /*
  * The directory of a trace: made, and an earlier one moved out of the way. Private to the room.
  *
- * Root may record into a directory that others can write to, such as /tmp. Then every name may be exchanged between two system calls. So:
+ * Root may record into a directory that others can write to, such as /tmp. Then every name may be exchanged between two
+ *system calls. So:
  *
- *	1. The parent is opened once, and all that follows is relative to it. Its own path is the user's: links in it are followed.
- *	2. A directory is looked at, and its files are removed, through one descriptor, which was opened without following a link.
- *	3. It is taken for a recording only if it belongs to the effective user, and its `metadata` is a regular file that begins as CTF's does, or it is empty.
+ *	1. The parent is opened once, and all that follows is relative to it. Its own path is the user's: links in it
+ *are followed.
+ *	2. A directory is looked at, and its files are removed, through one descriptor, which was opened without
+ *following a link.
+ *	3. It is taken for a recording only if it belongs to the effective user, and its `metadata` is a regular file
+ *that begins as CTF's does, or it is empty.
  *	4. Files are removed by names that kymo gives to them, and only where there are no others.
  *	5. The new directory is one that belongs to the effective user and is empty, opened without following a link.
  *
- * What remains for somebody who can exchange names in the parent: an empty directory of that name is removed in place of the earlier one, or something that lay in the
- * parent is renamed within it. Who can do that could have done it without kymo.
+ * What remains for somebody who can exchange names in the parent: an empty directory of that name is removed in place
+ *of the earlier one, or something that lay in the parent is renamed within it. Who can do that could have done it
+ *without kymo.
  */
 #ifndef KYMO_RECORD_DIRECTORY_H
 #define KYMO_RECORD_DIRECTORY_H
 
 #include "base/error.h"
 
-#define DIRECTORY_UNFINISHED ".metadata.new"	/* kymo_ctf_write_metadata() renames it when it is whole */
+#define DIRECTORY_UNFINISHED ".metadata.new" /* kymo_ctf_write_metadata() renames it when it is whole */
 
 /*
- * Make the directory `path`, with mode 0700 whatever the umask is, and open it: `fd_ret`. An earlier recording there becomes PATH.old, and one that
- * is there is removed. FAILED for anything else that is in the way, which is left as it is.
+ * Make the directory `path`, with mode 0700 whatever the umask is, and open it: `fd_ret`. An earlier recording there
+ * becomes PATH.old, and one that is there is removed. FAILED for anything else that is in the way, which is left as it
+ * is.
  */
 struct kymo_error *directory_make(const char *path, int *fd_ret);
 

@@ -1,4 +1,5 @@
-/* Which way a recording goes: as it is asked for, or from one that a process refuses to one from outside, or one in two halves. */
+/* Which way a recording goes: as it is asked for, or from one that a process refuses to one from outside, or one in two
+ * halves. */
 #include <string.h>
 #include <unistd.h>
 
@@ -21,14 +22,15 @@ static bool has_shared_text(pid_t pid)
 		return true;
 	}
 	for (size_t i = 0; i < maps.n && !found; i++)
-		found = maps.items[i].executable && maps.items[i].shared && maps.items[i].writable && maps.items[i].path[0] == '/';
+		found = maps.items[i].executable && maps.items[i].shared && maps.items[i].writable &&
+			maps.items[i].path[0] == '/';
 	kymo_maps_deinit(&maps);
 	return found;
 }
 
 /*
- * What only those get who ask for the kernel: breakpoints in what may be data, or is read; and returns that take a changed
- * return address, by which an exception would end the program.
+ * What only those get who ask for the kernel: breakpoints in what may be data, or is read; and returns that take a
+ * changed return address, by which an exception would end the program.
  */
 static bool has_risks(const struct kymo_offline *offline)
 {
@@ -42,7 +44,8 @@ static bool has_risks(const struct kymo_offline *offline)
 	return false;
 }
 
-/* The places as the kernel would be asked for them: none of an IFUNC that is not understood, or inside of an instruction. */
+/* The places as the kernel would be asked for them: none of an IFUNC that is not understood, or inside of an
+ * instruction. */
 static bool are_for_kernel(const struct kymo_spec *specs, size_t n_specs, pid_t pid)
 {
 	struct kymo_offline *offline = NULL;
@@ -73,14 +76,17 @@ static struct kymo_error *with_remark(struct kymo_error *refusal, const struct k
 	struct kymo_error *both;
 
 	if (error->code == KYMO_ERROR_PERMISSION && geteuid())
-		both = kymo_error_create(refusal->code, "%s (as root kymo could record it through the kernel)", refusal->message);
+		both = kymo_error_create(refusal->code, "%s (as root kymo could record it through the kernel)",
+					 refusal->message);
 	else
-		both = kymo_error_create(refusal->code, "%s; and through the kernel: %s", refusal->message, error->message);
+		both = kymo_error_create(refusal->code, "%s; and through the kernel: %s", refusal->message,
+					 error->message);
 	kymo_error_destroy(refusal);
 	return both;
 }
 
-/* The reason of each spec that was refused as such, by its place among those for the process; others are NULL. The number of reasons. */
+/* The reason of each spec that was refused as such, by its place among those for the process; others are NULL. The
+ * number of reasons. */
 static size_t find_reasons(const struct recording *recording, const char **reasons)
 {
 	size_t n = 0;
@@ -105,7 +111,8 @@ static struct kymo_error *keep_reasons(struct recording *recording, const char *
 }
 
 /* Whether the refused ones are for the kernel; else the first that is not gives the error. */
-static bool are_refused_for_kernel(const struct recording *recording, const char *const *reasons, pid_t pid, struct kymo_error **refusal)
+static bool are_refused_for_kernel(const struct recording *recording, const char *const *reasons, pid_t pid,
+				   struct kymo_error **refusal)
 {
 	kymo_cleanup_free struct kymo_spec *refused = calloc(recording->n_inproc, sizeof(*refused));
 	size_t n = 0;
@@ -128,14 +135,16 @@ static bool are_refused_for_kernel(const struct recording *recording, const char
 static bool may_go_elsewhere(const struct recording *recording, const struct kymo_error *refusal)
 {
 	return recording->options->backend == KYMO_RECORD_AUTO && !recording_has_markers(recording->options) &&
-	       !recording_has_addresses(recording->options) && recording->options->n_pids <= 1 && refusal->code == KYMO_ERROR_UNSAFE && recording->process && !recording->has_run;
+	       !recording_has_addresses(recording->options) && recording->options->n_pids <= 1 &&
+	       refusal->code == KYMO_ERROR_UNSAFE && recording->process && !recording->has_run;
 }
 
 /*
- * Of what has system calls in it all goes one way: theirs; probes with them are the kernel's or nobody's. A process that runs is not traced unasked for its places, as others' recordings may have: only where it
- * refuses as a whole.
+ * Of what has system calls in it all goes one way: theirs; probes with them are the kernel's or nobody's. A process
+ * that runs is not traced unasked for its places, as others' recordings may have: only where it refuses as a whole.
  */
-static enum recording_way_out way_out_of_calls(struct recording *recording, const char **reasons, struct kymo_error **refusal)
+static enum recording_way_out way_out_of_calls(struct recording *recording, const char **reasons,
+					       struct kymo_error **refusal)
 {
 	const struct kymo_record_options *options = recording->options;
 	kymo_cleanup_free struct kymo_spec *probes = calloc(options->n_specs, sizeof(*probes));
@@ -174,7 +183,8 @@ enum recording_way_out recording_way_out(struct recording *recording, struct kym
 	pid = kymo_process_pid(recording->process);
 	n_refused = options->follow ? 0 : find_reasons(recording, reasons);
 	is_mixed = n_refused && n_refused < recording->n_inproc;
-	if (is_mixed ? !are_refused_for_kernel(recording, reasons, pid, refusal) : !are_for_kernel(options->specs, options->n_specs, pid))
+	if (is_mixed ? !are_refused_for_kernel(recording, reasons, pid, refusal)
+		     : !are_for_kernel(options->specs, options->n_specs, pid))
 		return RECORDING_NO_WAY;
 	error = recording_kernel_check(pid, options->follow);
 	if (error)
@@ -206,7 +216,8 @@ struct kymo_error *recording_fell_back(struct recording *recording, struct kymo_
 	return error;
 }
 
-/* ---- the way that is asked for ----------------------------------------------------------------------------------------- */
+/* ---- the way that is asked for
+ * ----------------------------------------------------------------------------------------- */
 
 /* The kernel, where it may be used; else tracing, which can't do anything but calls. */
 static struct kymo_error *choose_complete_way(struct recording *recording)
@@ -218,7 +229,10 @@ static struct kymo_error *choose_complete_way(struct recording *recording)
 		kymo_error_destroy(error);
 		return NULL;
 	}
-	refusal = kymo_error_create(error->code, "probes together with all system calls (--complete) go through the kernel, and %s; leave the probes out, or --complete", error->message);
+	refusal = kymo_error_create(error->code,
+				    "probes together with all system calls (--complete) go through the kernel, and %s; "
+				    "leave the probes out, or --complete",
+				    error->message);
 	kymo_error_destroy(error);
 	return refusal;
 }

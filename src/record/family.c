@@ -1,5 +1,6 @@
 /*
- * Who is recorded: the processes of a tree, as they begin, execute programs and end (docs/design/following.md). targets.c has what each of them has.
+ * Who is recorded: the processes of a tree, as they begin, execute programs and end (docs/design/following.md).
+ * targets.c has what each of them has.
  */
 #include <errno.h>
 #include <poll.h>
@@ -16,7 +17,7 @@
 #include "sym/sym.h"
 
 #define DYING_MS 50
-#define SHARE_NS 5000000u			/* of the recorder's time for events of the tree, before rings are looked at again */
+#define SHARE_NS 5000000u /* of the recorder's time for events of the tree, before rings are looked at again */
 
 static struct target *find_target(const struct recording *recording, const struct kymo_process *process)
 {
@@ -26,7 +27,8 @@ static struct target *find_target(const struct recording *recording, const struc
 	return NULL;
 }
 
-/* ---- programs that start --------------------------------------------------------------------------------------------- */
+/* ---- programs that start
+ * --------------------------------------------------------------------------------------------- */
 
 struct kymo_error *recording_start_up(struct recording *recording, struct target *target, enum kymo_startup_event event,
 				      bool *done_ret)
@@ -118,7 +120,8 @@ static struct kymo_error *begin_program(struct recording *recording, struct targ
 	return step(recording, target, KYMO_STARTUP_MAPPED);
 }
 
-/* ---- what the tree tells --------------------------------------------------------------------------------------------- */
+/* ---- what the tree tells
+ * --------------------------------------------------------------------------------------------- */
 
 struct kymo_error *recording_probe_running(struct recording *recording, struct target *target)
 {
@@ -141,7 +144,8 @@ static struct kymo_error *no_target(const struct kymo_tree_event *event)
 	return &kymo_error_no_memory;
 }
 
-/* Born while its parent's probes were going in: it has none of them, or not all that belongs to them, and gets its own as a process that runs. */
+/* Born while its parent's probes were going in: it has none of them, or not all that belongs to them, and gets its own
+ * as a process that runs. */
 static struct kymo_error *attach_child(struct recording *recording, struct target *target)
 {
 	struct kymo_detach_result result = { .note = NULL };
@@ -152,7 +156,7 @@ static struct kymo_error *attach_child(struct recording *recording, struct targe
 		error = kymo_error_create(KYMO_ERROR_BUSY, "a thread of process %d stands in a pad", target->pid);
 	if (error)
 		return error;
-	target->source->users--;	/* the parent is another */
+	target->source->users--; /* the parent is another */
 	target->source = NULL;
 	return recording_probe_running(recording, target);
 }
@@ -176,7 +180,7 @@ static struct kymo_error *adopt(struct recording *recording, struct target *targ
 		return &kymo_error_no_memory;
 	}
 	recording_use_source(target, source);
-	before->users--;	/* the parent is another */
+	before->users--; /* the parent is another */
 	return source_open_rings(recording, source);
 }
 
@@ -213,7 +217,9 @@ static void warn_of_lost_rights(struct recording *recording, const struct kymo_t
 
 	snprintf(name, sizeof(name), "/proc/%d/exe", kymo_process_pid(event->process));
 	if (geteuid() && !stat(name, &program) && program.st_mode & S_ISUID && program.st_uid != geteuid())
-		recording_warn(recording, "%s is set-uid, and runs without the rights of its owner while it is followed; --no-follow lets it have them",
+		recording_warn(recording,
+			       "%s is set-uid, and runs without the rights of its owner while it is followed; "
+			       "--no-follow lets it have them",
 			       event->comm);
 }
 
@@ -252,7 +258,8 @@ static struct kymo_error *ended(struct recording *recording, const struct kymo_t
 	struct target *target = find_target(recording, event->process);
 
 	if (event->refusal)
-		recording_warn(recording, "process %d has executed another program, which is not recorded: %s", kymo_process_pid(event->process), event->refusal->message);
+		recording_warn(recording, "process %d has executed another program, which is not recorded: %s",
+			       kymo_process_pid(event->process), event->refusal->message);
 	if (kymo_process_pid(event->process) == recording->pid && recording->options->command && !event->refusal) {
 		recording->result.command_ended = true;
 		recording->result.command_status = event->status;
@@ -273,8 +280,10 @@ static void tell_apart(struct recording *recording, const struct target *target,
 	if (target && target->source && !recording->is_ending)
 		error = kymo_probes_tell_apart(target->source->probes, process);
 	if (error && !recording_is_dead(target, error))
-		recording_warn(recording, "the threads of process %d cannot be told apart, and all records carry the process id: %s",
-			       target->pid, error->message);
+		recording_warn(
+			recording,
+			"the threads of process %d cannot be told apart, and all records carry the process id: %s",
+			target->pid, error->message);
 	kymo_error_destroy(error);
 	kymo_process_resume(process);
 }
@@ -288,7 +297,8 @@ static struct kymo_error *dispatch(struct recording *recording, const struct kym
 	case KYMO_TREE_SHARING:
 		return forked(recording, event);
 	case KYMO_TREE_REFUSED:
-		recording_warn(recording, "process %d (%s), a child of a recorded one, is not recorded: %s", event->tid, event->comm, event->refusal->message);
+		recording_warn(recording, "process %d (%s), a child of a recorded one, is not recorded: %s", event->tid,
+			       event->comm, event->refusal->message);
 		return NULL;
 	case KYMO_TREE_EXECED:
 		return execed(recording, event);
@@ -302,7 +312,8 @@ static struct kymo_error *dispatch(struct recording *recording, const struct kym
 	case KYMO_TREE_THREAD:
 	case KYMO_TREE_THREAD_ENDED:
 		if (target)
-			recording_note_thread(recording, target, event->tid, event->kind == KYMO_TREE_THREAD, event->comm);
+			recording_note_thread(recording, target, event->tid, event->kind == KYMO_TREE_THREAD,
+					      event->comm);
 		if (event->is_held)
 			tell_apart(recording, target, event->process);
 		return NULL;
@@ -343,8 +354,8 @@ static void warn_not_loaded(struct recording *recording, const struct kymo_spec 
 		kymo_nearest_file(spec->file, command, nearest, sizeof(nearest));
 	if (!strcmp(nearest, spec->file))
 		nearest[0] = '\0';
-	recording_warn(recording, "no process loaded a file called %s ('%s').%s%s%s", spec->file, spec->text, *nearest ? " Did you mean " : "", nearest,
-		       *nearest ? "?" : "");
+	recording_warn(recording, "no process loaded a file called %s ('%s').%s%s%s", spec->file, spec->text,
+		       *nearest ? " Did you mean " : "", nearest, *nearest ? "?" : "");
 }
 
 void recording_tell_unmet(struct recording *recording)

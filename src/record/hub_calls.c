@@ -1,8 +1,9 @@
 /*
  * All threads' engines have the source for their data: who is in which call is the writer's to know.
  *
- * Callbacks run on the hub's thread, or, of a hub that was joined, on one of ours, one at a time. They share the writer and the trace with the recorder's thread, which closes packets
- * now and then: `lock` is for these, and for `error`. Nobody calls the hub with it held.
+ * Callbacks run on the hub's thread, or, of a hub that was joined, on one of ours, one at a time. They share the writer
+ * and the trace with the recorder's thread, which closes packets now and then: `lock` is for these, and for `error`.
+ * Nobody calls the hub with it held.
  */
 #include "record/hub_calls.h"
 
@@ -27,32 +28,33 @@
 #define SEEN (KYMO_EVENTS_SYSCALL | KYMO_EVENT_CLONE | KYMO_EVENT_EXEC | KYMO_EVENT_DEATH | KYMO_EVENT_REAP)
 #define OURS (KYMO_ATTACH_EXCLUSIVE | KYMO_ATTACH_MATCH_OPS | KYMO_ATTACH_MATCH_DATA)
 
-enum { MEMORY_SIZE = UINT16_MAX & ~7 };	/* of a record: wire/copy.h, and room for its length */
+enum { MEMORY_SIZE = UINT16_MAX & ~7 }; /* of a record: wire/copy.h, and room for its length */
 
 struct hub_calls {
-	struct recording_calls base;	/* the first member */
+	struct recording_calls base; /* the first member */
 	struct recording_calls_options options;
 	struct kymo_hub *hub;
-	pid_t pid;			/* the command, or the process */
+	pid_t pid; /* the command, or the process */
 	bool is_command;
-	_Atomic int n_threads;		/* with an engine of ours, that have not ended */
-	_Atomic int status;		/* the command's */
-	_Atomic bool has_ended;		/* the command */
-	_Atomic int missed;		/* why a child is not followed, a positive errno; or 0 */
-	_Atomic bool has_i386;		/* 32-bit calls were seen */
+	_Atomic int n_threads;  /* with an engine of ours, that have not ended */
+	_Atomic int status;     /* the command's */
+	_Atomic bool has_ended; /* the command */
+	_Atomic int missed;     /* why a child is not followed, a positive errno; or 0 */
+	_Atomic bool has_i386;  /* 32-bit calls were seen */
 	bool told_missed;
-	bool is_shared;			/* others are connected to the hub, which is of this process, at the end */
+	bool is_shared; /* others are connected to the hub, which is of this process, at the end */
 	pthread_mutex_t lock;
 	struct call_writer *writer;
-	struct output *output;		/* NULL: nothing is recorded, not yet or not any more */
-	struct kymo_error *error;	/* why not any more */
+	struct output *output;    /* NULL: nothing is recorded, not yet or not any more */
+	struct kymo_error *error; /* why not any more */
 	/* Of callbacks alone. */
 	uint64_t last_tsc;
-	KYMO_VEC(pid_t) executed;	/* threads that have begun another program, and have yet to leave execve */
+	KYMO_VEC(pid_t) executed; /* threads that have begun another program, and have yet to leave execve */
 	uint8_t memory[MEMORY_SIZE];
 };
 
-/* ---- records -------------------------------------------------------------------------------------------------------------- */
+/* ---- records
+ * -------------------------------------------------------------------------------------------------------------- */
 
 /* Later than the last one: records of one stream are in this order. */
 static uint64_t stamp(struct hub_calls *source)
@@ -66,7 +68,8 @@ static uint64_t stamp(struct hub_calls *source)
 /* What changes a thread's name is seen where it does so itself. */
 static bool may_be_renamed(const struct kymo_kernel_call *call)
 {
-	return call->event == KYMO_KERNEL_CALL_LEFT && (call->number == SYS_prctl || kymo_syscall_replaces_memory(call->number));
+	return call->event == KYMO_KERNEL_CALL_LEFT &&
+	       (call->number == SYS_prctl || kymo_syscall_replaces_memory(call->number));
 }
 
 static void record(struct hub_calls *source, struct kymo_kernel_call *call, uint64_t tsc)
@@ -95,7 +98,8 @@ static int read_memory(void *context, uint64_t address, void *out, size_t size)
 }
 
 /* Structures of 32-bit programs are laid out otherwise: those are recorded without memory. */
-static void copy_memory(struct hub_calls *source, struct kymo_engine *engine, struct kymo_kernel_call *call, bool is_leaving)
+static void copy_memory(struct hub_calls *source, struct kymo_engine *engine, struct kymo_kernel_call *call,
+			bool is_leaving)
 {
 	struct kymo_copying copying = {
 		.args = call->args,
@@ -108,7 +112,8 @@ static void copy_memory(struct hub_calls *source, struct kymo_engine *engine, st
 	};
 	struct kymo_copy copies[KYMO_COPIES_MAX];
 
-	kymo_copies_make(&copying, copies, kymo_syscall_copies(call->number, is_leaving, source->options.string_size, copies));
+	kymo_copies_make(&copying, copies,
+			 kymo_syscall_copies(call->number, is_leaving, source->options.string_size, copies));
 	call->copies = (struct kymo_copies){ source->memory, copying.size };
 }
 
@@ -124,7 +129,8 @@ static bool take_executed(struct hub_calls *source, pid_t tid)
 }
 
 /* Behind an exec the report is that of the new program, and may be another architecture's than the call was. */
-static uint64_t number_of(struct hub_calls *source, const struct kymo_syscall_report *report, pid_t tid, bool is_leaving)
+static uint64_t number_of(struct hub_calls *source, const struct kymo_syscall_report *report, pid_t tid,
+			  bool is_leaving)
 {
 	enum { I386_EXECVE = 11 };
 
@@ -133,7 +139,8 @@ static uint64_t number_of(struct hub_calls *source, const struct kymo_syscall_re
 	return report->arch == AUDIT_ARCH_I386 ? kymo_syscall_from_i386(report->number) : report->number;
 }
 
-static void see(struct hub_calls *source, struct kymo_engine *engine, const struct kymo_syscall_report *report, bool is_leaving)
+static void see(struct hub_calls *source, struct kymo_engine *engine, const struct kymo_syscall_report *report,
+		bool is_leaving)
 {
 	const uint64_t tsc = stamp(source);
 	struct kymo_kernel_call call = {
@@ -156,16 +163,19 @@ static void see(struct hub_calls *source, struct kymo_engine *engine, const stru
 		record(source, &call, tsc);
 }
 
-/* ---- callbacks ------------------------------------------------------------------------------------------------------------ */
+/* ---- callbacks
+ * ------------------------------------------------------------------------------------------------------------ */
 
-static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_syscall_report *report)
+static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_action action,
+			     const struct kymo_syscall_report *report)
 {
 	see(data, engine, report, false);
 	return KYMO_ACTION_RESUME | KYMO_SYSCALL_RUN;
 }
 
 /* One whose entry nobody was told was begun before, or is a child's that comes back from its parent's. */
-static unsigned int on_exit_of_call(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_syscall_report *report)
+static unsigned int on_exit_of_call(struct kymo_engine *engine, void *data, enum kymo_action action,
+				    const struct kymo_syscall_report *report)
 {
 	if (report->is_entry_known)
 		see(data, engine, report, true);
@@ -176,7 +186,8 @@ static unsigned int on_exit_of_call(struct kymo_engine *engine, void *data, enum
 
 static int attach(struct hub_calls *source, pid_t tid);
 
-static unsigned int on_clone(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_clone_report *report)
+static unsigned int on_clone(struct kymo_engine *engine, void *data, enum kymo_action action,
+			     const struct kymo_clone_report *report)
 {
 	struct hub_calls *source = data;
 	int err;
@@ -189,18 +200,22 @@ static unsigned int on_clone(struct kymo_engine *engine, void *data, enum kymo_a
 	return KYMO_ACTION_RESUME;
 }
 
-static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_exec_report *report)
+static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_action action,
+			    const struct kymo_exec_report *report)
 {
 	struct hub_calls *source = data;
 
-	kymo_vec_push(&source->executed, kymo_engine_tid(engine));	/* where memory is out the number is the new architecture's */
+	kymo_vec_push(&source->executed,
+		      kymo_engine_tid(engine)); /* where memory is out the number is the new architecture's */
 	return KYMO_ACTION_RESUME;
 }
 
 static unsigned int on_death(struct kymo_engine *engine, void *data, const struct kymo_death_report *report)
 {
 	struct hub_calls *source = data;
-	struct kymo_kernel_call end = { .event = KYMO_KERNEL_CALL_ENDED, .tid = kymo_engine_tid(engine), .pid = kymo_engine_pid(engine) };
+	struct kymo_kernel_call end = { .event = KYMO_KERNEL_CALL_ENDED,
+					.tid = kymo_engine_tid(engine),
+					.pid = kymo_engine_pid(engine) };
 
 	take_executed(source, end.tid);
 	record(source, &end, stamp(source));
@@ -227,7 +242,8 @@ static const struct kymo_engine_ops engine_ops = {
 	.reap = on_reap,
 };
 
-/* ---- whose calls ----------------------------------------------------------------------------------------------------------- */
+/* ---- whose calls
+ * ----------------------------------------------------------------------------------------------------------- */
 
 /* A negative errno of kymo_engine_attach(). */
 static int attach(struct hub_calls *source, pid_t tid)
@@ -238,7 +254,7 @@ static int attach(struct hub_calls *source, pid_t tid)
 	err = kymo_engine_attach(source->hub, tid, KYMO_ATTACH_CREATE | OURS, &engine_ops, source, &engine);
 	if (err)
 		return err;
-	source->n_threads++;	/* it is not told its end before it has a mask */
+	source->n_threads++; /* it is not told its end before it has a mask */
 	err = kymo_engine_set_events(engine, SEEN);
 	if (err) {
 		source->n_threads--;
@@ -254,7 +270,8 @@ static int open_own(void *data)
 	int err = kymo_hub_create(&source->hub);
 
 	if (!err)
-		kymo_hub_serve(source->hub);	/* where that is not possible, whoever comes later is told that the process is being traced */
+		kymo_hub_serve(source->hub); /* where that is not possible, whoever comes later is told that the process
+						is being traced */
 	return err;
 }
 
@@ -315,7 +332,8 @@ static struct kymo_error *join(struct hub_calls *source)
 	return err ? kymo_trace_error(source->pid, err) : NULL;
 }
 
-/* ---- the source ------------------------------------------------------------------------------------------------------------ */
+/* ---- the source
+ * ------------------------------------------------------------------------------------------------------------ */
 
 static struct kymo_error *begin(struct recording_calls *calls, struct output *output)
 {
@@ -341,7 +359,8 @@ static void tell(struct hub_calls *source)
 
 	if (source->missed && !source->told_missed) {
 		source->told_missed = true;
-		snprintf(sentence, sizeof(sentence), "a child could not be followed (%s): its calls are not recorded", strerror(source->missed));
+		snprintf(sentence, sizeof(sentence), "a child could not be followed (%s): its calls are not recorded",
+			 strerror(source->missed));
 		warn(source, sentence);
 	}
 	if (source->has_i386)
@@ -356,7 +375,8 @@ static struct kymo_error *check_hub(const struct hub_calls *source)
 	if (!err)
 		return NULL;
 	return kymo_error_create(KYMO_ERROR_GONE, "what process %d did from here on is not recorded: %s", source->pid,
-				 err == -ETIMEDOUT ? "this kymo was too slow for the kymo process that traces it" : "the kymo that traced it, and let this one in, has ended");
+				 err == -ETIMEDOUT ? "this kymo was too slow for the kymo process that traces it"
+						   : "the kymo that traced it, and let this one in, has ended");
 }
 
 static struct kymo_error *take_error(struct hub_calls *source)
@@ -395,7 +415,8 @@ static struct kymo_error *flush(struct recording_calls *calls, struct output *ou
 	return error;
 }
 
-/* A command may end until nobody traces it any more; behind that it is the caller's to wait for. A hub that others have joined stays for them. */
+/* A command may end until nobody traces it any more; behind that it is the caller's to wait for. A hub that others have
+ * joined stays for them. */
 static void let_go(struct hub_calls *source)
 {
 	int status;
@@ -423,7 +444,7 @@ static struct kymo_error *finish(struct recording_calls *calls, struct output *o
 	source->error = NULL;
 	if (!error && source->output)
 		error = call_writer_finish(source->writer, output, 0);
-	source->output = NULL;	/* who has been slow to be let go of has nothing to say any more */
+	source->output = NULL; /* who has been slow to be let go of has nothing to say any more */
 	pthread_mutex_unlock(&source->lock);
 	return error;
 }
@@ -492,7 +513,8 @@ static struct kymo_error *set_up(struct hub_calls *source, char *const *command)
 	return error || command ? error : join(source);
 }
 
-struct kymo_error *hub_calls_open(const struct recording_calls_options *options, char *const *command, pid_t *pid_ret, struct recording_calls **ret)
+struct kymo_error *hub_calls_open(const struct recording_calls_options *options, char *const *command, pid_t *pid_ret,
+				  struct recording_calls **ret)
 {
 	struct hub_calls *source = calloc(1, sizeof(*source));
 	struct kymo_error *error;
@@ -502,7 +524,10 @@ struct kymo_error *hub_calls_open(const struct recording_calls_options *options,
 	source->base.ops = &ops;
 	source->options = *options;
 	source->options.is_command = source->is_command = command;
-	source->pid = command ? 0 : kymo_process_of(options->pid, NULL);	/* as for other ways, the id of any thread stands for its process */
+	source->pid =
+		command ? 0
+			: kymo_process_of(options->pid,
+					  NULL); /* as for other ways, the id of any thread stands for its process */
 	pthread_mutex_init(&source->lock, NULL);
 	error = set_up(source, command);
 	if (error) {

@@ -16,7 +16,9 @@
 
 #define CHECK_BUFFER (UINT64_C(64) << 10)
 #define MANY_PLACES 500
-#define OVERWRITE_RING (UINT64_C(4) << 20) /* the kernel's ring buffers do not overwrite: room for 75 ms of the fastest probe, in which the recorder comes */
+#define OVERWRITE_RING \
+	(UINT64_C(4) << 20) /* the kernel's ring buffers do not overwrite: room for 75 ms of the fastest probe, in \
+			       which the recorder comes */
 
 struct recording_kernel {
 	struct recording_kernel_options options;
@@ -70,7 +72,8 @@ struct kymo_error *recording_kernel_open(const struct recording_kernel_options *
 		.follow = options->follow,
 		.is_shut = options->is_shut,
 		.names = true,
-		.buffer_size = options->overwrite && options->buffer_size < OVERWRITE_RING ? OVERWRITE_RING : options->buffer_size,
+		.buffer_size = options->overwrite && options->buffer_size < OVERWRITE_RING ? OVERWRITE_RING
+											   : options->buffer_size,
 	};
 	struct kymo_error *error;
 
@@ -133,8 +136,8 @@ static enum kymo_kernel_source source_of(enum kymo_uprobe_source source)
 }
 
 /* Where the values are at places of this kind. */
-static struct kymo_error *translate(const struct kymo_probe_event *event,
-				    enum kymo_offline_kind kind, struct kymo_kernel_arg ret[KYMO_EVENT_MAX_ARGS])
+static struct kymo_error *translate(const struct kymo_probe_event *event, enum kymo_offline_kind kind,
+				    struct kymo_kernel_arg ret[KYMO_EVENT_MAX_ARGS])
 {
 	for (size_t i = 0; i < event->n_args; i++) {
 		struct kymo_uprobe_value value;
@@ -336,7 +339,8 @@ static struct kymo_error *on_sample(const struct kymo_kernel_sample *sample, voi
 		memcpy(changed + KYMO_EVENT_TID_OFFSET, &tid, sizeof(tid));
 		record = changed;
 	}
-	return kernel_stream_add(source->streams[sample->ring], source->output, record, sample->size, tsc, sample->lost);
+	return kernel_stream_add(source->streams[sample->ring], source->output, record, sample->size, tsc,
+				 sample->lost);
 }
 
 struct kymo_error *recording_kernel_drain(struct recording_kernel *source, struct output *output, size_t *n_ret)

@@ -14,17 +14,18 @@
 struct recording_kernel;
 
 struct recording_kernel_options {
-	const struct kymo_spec *specs;	/* must outlive the source, as `events` */
+	const struct kymo_spec *specs; /* must outlive the source, as `events` */
 	size_t n_specs;
 	struct kymo_events *events;
-	pid_t pid;			/* 0: every process */
-	bool follow;			/* with `pid`: the processes that descend from it, too */
-	uint64_t buffer_size;		/* bytes a CPU */
+	pid_t pid;            /* 0: every process */
+	bool follow;          /* with `pid`: the processes that descend from it, too */
+	uint64_t buffer_size; /* bytes a CPU */
 	bool overwrite;
-	bool is_shut;			/* nothing is recorded before recording_kernel_let_in() */
+	bool is_shut; /* nothing is recorded before recording_kernel_let_in() */
 	void (*warn)(const char *sentence, void *data);
 	void *data;
-	void (*tell_many)(size_t n, void *recording);	/* so many places are about to get breakpoints, which lasts; or NULL */
+	void (*tell_many)(size_t n,
+			  void *recording); /* so many places are about to get breakpoints, which lasts; or NULL */
 	void *recording;
 };
 
@@ -37,7 +38,8 @@ struct kymo_error *recording_kernel_check(pid_t pid, bool follow);
 /* NULL is allowed. */
 void recording_kernel_destroy(struct recording_kernel *source);
 
-/* Look at files that `pid` has mapped since the last time; nothing is probed yet. `new_ret`: there are places for recording_kernel_look(). */
+/* Look at files that `pid` has mapped since the last time; nothing is probed yet. `new_ret`: there are places for
+ * recording_kernel_look(). */
 struct kymo_error *recording_kernel_read(struct recording_kernel *source, pid_t pid, bool *new_ret);
 
 /* Put probes into files that `pid` has mapped since the last time. They work in all processes that are recorded. */
@@ -88,7 +90,8 @@ bool recording_kernel_has_processes(const struct recording_kernel *source);
 struct kernel_stream;
 
 /* The file will be called NAME_INDEX; `name` is static. */
-struct kymo_error *kernel_stream_create(const char *name, size_t index, uint32_t cpu, uint64_t keep, struct kernel_stream **ret);
+struct kymo_error *kernel_stream_create(const char *name, size_t index, uint32_t cpu, uint64_t keep,
+					struct kernel_stream **ret);
 void kernel_stream_destroy(struct kernel_stream *stream);
 
 /*
@@ -100,7 +103,8 @@ struct kymo_error *kernel_stream_add(struct kernel_stream *stream, struct output
 				     size_t size, uint64_t tsc, uint64_t lost);
 struct kymo_error *kernel_stream_flush(struct kernel_stream *stream, struct output *output);
 
-/* Records were overwritten before they came here: the trace shows a packet that is not there, and an empty one at `tsc`, behind which nothing is missing. */
+/* Records were overwritten before they came here: the trace shows a packet that is not there, and an empty one at
+ * `tsc`, behind which nothing is missing. */
 struct kymo_error *kernel_stream_skip(struct kernel_stream *stream, struct output *output, uint64_t tsc);
 
 /* Write the packets that are kept to the directory of `copy`, too, and keep them. */
@@ -132,10 +136,12 @@ bool kernel_threads_knows(const struct kernel_threads *threads, int32_t tid, int
 struct kymo_error *kernel_threads_enter(struct kernel_threads *threads, int32_t tid, int32_t pid, uint64_t number);
 
 /*
- * It comes back from one: whether from the one that it has begun, or, where the kernel does not know the number any more (UINT64_MAX), any. One that has executed a program has
- * the id of its process since then, and begun the call with its own: `tid` becomes that.
+ * It comes back from one: whether from the one that it has begun, or, where the kernel does not know the number any
+ * more (UINT64_MAX), any. One that has executed a program has the id of its process since then, and begun the call with
+ * its own: `tid` becomes that.
  */
-bool kernel_threads_leave(struct kernel_threads *threads, int32_t *tid, int32_t pid, uint64_t number, bool has_executed);
+bool kernel_threads_leave(struct kernel_threads *threads, int32_t *tid, int32_t pid, uint64_t number,
+			  bool has_executed);
 
 /* It has ended at `tsc`: whoever has the id behind that is another one. */
 void kernel_threads_end(struct kernel_threads *threads, int32_t tid, uint64_t tsc);

@@ -1,5 +1,6 @@
 /*
- * Samples are stamped by the kernel's clock, and taken out of one ring for all CPUs in the order in which they were put in.
+ * Samples are stamped by the kernel's clock, and taken out of one ring for all CPUs in the order in which they were put
+ * in.
  */
 #include "record/kernel_calls.h"
 
@@ -16,15 +17,16 @@
 #define OVERWRITE_RING (UINT64_C(4) << 20)
 
 struct kernel_calls {
-	struct recording_calls base;	/* the first member */
+	struct recording_calls base; /* the first member */
 	struct recording_calls_options options;
 	struct kymo_kernel_calls *calls;
 	struct call_writer *writer;
 	struct ktime ktime;
-	struct output *output;		/* of the drain that goes on */
+	struct output *output; /* of the drain that goes on */
 };
 
-/* ---- what is wanted ------------------------------------------------------------------------------------------------------- */
+/* ---- what is wanted
+ * ------------------------------------------------------------------------------------------------------- */
 
 static bool wants(void *context, unsigned int number)
 {
@@ -52,7 +54,8 @@ static bool replaces_memory(void *context, unsigned int number)
 	return kymo_syscall_replaces_memory(number);
 }
 
-/* ---- begin and end -------------------------------------------------------------------------------------------------------- */
+/* ---- begin and end
+ * -------------------------------------------------------------------------------------------------------- */
 
 static void add_sample(struct kernel_calls *source)
 {
@@ -62,8 +65,9 @@ static void add_sample(struct kernel_calls *source)
 }
 
 /*
- * What a flight recorder keeps it keeps by CPU, and the ring is one for all: where the recorder comes late, a busy CPU overwrites what another one has to keep. So the ring has room for half a second of
- * a busy system, in which the recorder comes, however little is kept.
+ * What a flight recorder keeps it keeps by CPU, and the ring is one for all: where the recorder comes late, a busy CPU
+ * overwrites what another one has to keep. So the ring has room for half a second of a busy system, in which the
+ * recorder comes, however little is kept.
  */
 static uint64_t ring_size(const struct recording_calls_options *o)
 {
@@ -80,7 +84,7 @@ static struct kymo_error *set_up(struct kernel_calls *source)
 		.follow = o->pid && o->follow,
 		.names = true,
 		.has_times = true,
-		.buffer_size = ring_size(o),	/* one ring is for all CPUs */
+		.buffer_size = ring_size(o), /* one ring is for all CPUs */
 		.overwrite = o->overwrite,
 		.layout = &kymo_call_layout,
 		.context = source,
@@ -127,7 +131,8 @@ struct kymo_error *kernel_calls_check(void)
 	return error;
 }
 
-/* ---- records out ---------------------------------------------------------------------------------------------------------- */
+/* ---- records out
+ * ---------------------------------------------------------------------------------------------------------- */
 
 static struct kymo_error *on_call(const struct kymo_kernel_call *call, void *data)
 {

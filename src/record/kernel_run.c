@@ -1,8 +1,9 @@
 /*
  * A recording from outside: nobody's memory is touched.
  *
- * Through the kernel nobody is stopped or traced, but for a command while it starts, so that the files it is linked with are known before they run; where nothing but system calls is
- * recorded, not that either. System calls alone may be recorded by tracing (hub_calls.c).
+ * Through the kernel nobody is stopped or traced, but for a command while it starts, so that the files it is linked
+ * with are known before they run; where nothing but system calls is recorded, not that either. System calls alone may
+ * be recorded by tracing (hub_calls.c).
  */
 #include <errno.h>
 #include <poll.h>
@@ -51,7 +52,9 @@ static struct kymo_error *open_calls(struct recording *recording)
 		.wanted = recording->calls_spec ? recording->calls_spec->syscalls : NULL,
 		.events = recording->events,
 		.threads = recording->kernel ? recording_kernel_threads(recording->kernel) : NULL,
-		.pid = options->all ? 0 : is_traced(recording) ? options->pid : recording->pid,
+		.pid = options->all           ? 0
+		       : is_traced(recording) ? options->pid
+					      : recording->pid,
 		.is_command = recording->child,
 		.follow = is_followed(recording),
 		.string_size = options->string_size,
@@ -76,7 +79,10 @@ static void tell_many(size_t n, void *data)
 	if (recording->refusal && !recording->has_told_refusal)
 		recording_tell_reasons(recording, recording->refusal);
 	recording->has_told_refusal = true;
-	recording_warn(recording, "the kernel sets breakpoints at %zu locations, 2 to 50 ms each, before anything is recorded; ask for fewer, or wait", n);
+	recording_warn(recording,
+		       "the kernel sets breakpoints at %zu locations, 2 to 50 ms each, before anything is recorded; "
+		       "ask for fewer, or wait",
+		       n);
 }
 
 static struct kymo_error *open_source(struct recording *recording)
@@ -90,7 +96,7 @@ static struct kymo_error *open_source(struct recording *recording)
 		.follow = is_followed(recording),
 		.buffer_size = options->buffer_size,
 		.overwrite = options->overwrite,
-		.is_shut = !options->command,	/* each file of a command has its probes before anything in it runs */
+		.is_shut = !options->command, /* each file of a command has its probes before anything in it runs */
 		.warn = options->warn,
 		.data = options->data,
 		.tell_many = tell_many,
@@ -123,7 +129,7 @@ static struct kymo_error *make_output(struct recording *recording)
 	struct kymo_error *error = NULL;
 
 	if (recording->has_output)
-		output_restart(&recording->output);	/* the attempt in the process has made it */
+		output_restart(&recording->output); /* the attempt in the process has made it */
 	else
 		error = output_init(recording->options->directory, &recording->output);
 	if (error)
@@ -166,7 +172,7 @@ static struct kymo_error *find_process(struct recording *recording)
 	struct kymo_error *error = NULL;
 
 	if (is_traced(recording))
-		return NULL;	/* who traces it finds it */
+		return NULL; /* who traces it finds it */
 	if (options->command && !n_probes(recording))
 		return fork_command(recording);
 	if (options->command)
@@ -222,7 +228,8 @@ static struct kymo_error *let_go(struct recording *recording)
 	if (recording->process)
 		kymo_process_resume(recording->process);
 	if (recording->child && kymo_write_all(recording->go, "", 1))
-		return kymo_error_create(KYMO_ERROR_GONE, "%s has ended before it was begun", recording->options->command[0]);
+		return kymo_error_create(KYMO_ERROR_GONE, "%s has ended before it was begun",
+					 recording->options->command[0]);
 	return recording->calls ? recording_calls_begin(recording->calls, &recording->output) : NULL;
 }
 
@@ -240,7 +247,8 @@ bool recording_child_ended(struct recording *recording)
 	struct kymo_record_result *result = &recording->result;
 	int status;
 
-	if (recording->child && !result->command_ended && waitpid(recording->child, &status, WNOHANG) == recording->child) {
+	if (recording->child && !result->command_ended &&
+	    waitpid(recording->child, &status, WNOHANG) == recording->child) {
 		result->command_ended = true;
 		result->command_status = status;
 	}
@@ -289,7 +297,8 @@ static struct kymo_error *drain(struct recording *recording, bool *is_empty_ret)
 	*is_empty_ret = true;
 	if (recording->kernel)
 		error = recording_kernel_drain(recording->kernel, &recording->output, &n);
-	return error || !recording->calls ? error : recording_calls_drain(recording->calls, &recording->output, is_empty_ret);
+	return error || !recording->calls ? error
+					  : recording_calls_drain(recording->calls, &recording->output, is_empty_ret);
 }
 
 static struct kymo_error *flush(struct recording *recording)

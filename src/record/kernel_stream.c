@@ -32,7 +32,7 @@ struct kernel_stream {
 	uint32_t cpu;
 	uint64_t keep, kept_size;
 	KYMO_VEC(struct kept) kept;
-	size_t n_dropped; /* of them, at the front */
+	size_t n_dropped;               /* of them, at the front */
 	KYMO_VEC(struct entry) entries; /* of the packet that is being filled, in the order of time */
 	uint8_t *records;
 	size_t size, packet_size;
@@ -41,7 +41,8 @@ struct kernel_stream {
 	uint64_t last_tsc; /* where it ended */
 };
 
-struct kymo_error *kernel_stream_create(const char *name, size_t index, uint32_t cpu, uint64_t keep, struct kernel_stream **ret)
+struct kymo_error *kernel_stream_create(const char *name, size_t index, uint32_t cpu, uint64_t keep,
+					struct kernel_stream **ret)
 {
 	struct kernel_stream *stream = calloc(1, sizeof(*stream));
 
@@ -76,7 +77,8 @@ void kernel_stream_destroy(struct kernel_stream *stream)
 
 /* ---- packets ---------------------------------------------------------------------------------------------------- */
 
-static struct kymo_error *write_packet(const struct kernel_stream *stream, struct kymo_ctf_stream **file, struct output *output, const struct kept *packet)
+static struct kymo_error *write_packet(const struct kernel_stream *stream, struct kymo_ctf_stream **file,
+				       struct output *output, const struct kept *packet)
 {
 	struct kymo_error *error = NULL;
 	char name[32];
@@ -86,8 +88,7 @@ static struct kymo_error *write_packet(const struct kernel_stream *stream, struc
 		snprintf(name, sizeof(name), "%s_%zu", stream->name, stream->index);
 		error = kymo_ctf_stream_create(output->dirfd, name, output->trace.uuid, stream->cpu, file);
 		if (!error)
-			error = kymo_ctf_stream_append(*file, packet->records, 0, packet->begin, packet->begin,
-						       0, 0);
+			error = kymo_ctf_stream_append(*file, packet->records, 0, packet->begin, packet->begin, 0, 0);
 	}
 	if (!error)
 		error = kymo_ctf_stream_append(*file, packet->records, packet->size, packet->begin, packet->end,
@@ -134,7 +135,8 @@ static struct kymo_error *close_packet(struct kernel_stream *stream, struct outp
 		.lost = stream->lost,
 		.sequence = ++stream->sequence,
 	};
-	struct kymo_error *error = stream->keep ? keep_packet(stream, &packet) : write_packet(stream, &stream->file, output, &packet);
+	struct kymo_error *error =
+		stream->keep ? keep_packet(stream, &packet) : write_packet(stream, &stream->file, output, &packet);
 
 	/* Who tells how far it is may be another thread. */
 	__atomic_store_n(&output->bytes, output->bytes + stream->size, __ATOMIC_RELAXED);

@@ -14,17 +14,18 @@
 #define FIRST_SIZE 256
 
 struct seen {
-	int32_t tid, pid;	/* pid 0: nobody's, at the moment */
-	bool is_known;		/* to the trace */
-	uint64_t call;		/* the number of the system call that it is in, plus 1; or 0 */
-	uint64_t ended;		/* when it did: what is not behind that is still its own, as probes and calls have rings of their own; or 0 */
+	int32_t tid, pid; /* pid 0: nobody's, at the moment */
+	bool is_known;    /* to the trace */
+	uint64_t call;    /* the number of the system call that it is in, plus 1; or 0 */
+	uint64_t ended;   /* when it did: what is not behind that is still its own, as probes and calls have rings of
+			     their own; or 0 */
 	char name[NAME_SIZE];
 };
 
 struct kernel_threads {
 	KYMO_VEC(struct seen) items;
 	uint32_t *index; /* hash of tid: place in `items` + 1, or 0 */
-	size_t size; /* a power of two */
+	size_t size;     /* a power of two */
 };
 
 struct kymo_error *kernel_threads_create(struct kernel_threads **ret)
@@ -118,8 +119,8 @@ static bool is_still(int32_t tid, const char *name)
 }
 
 /* A thread of `pid` was seen for the first time, or under another name: the process may be new, or another program. */
-static struct kymo_error *see_process(struct kymo_ctf_trace *trace, int32_t tid, int32_t pid, bool is_new, const char *name,
-				      uint64_t tsc)
+static struct kymo_error *see_process(struct kymo_ctf_trace *trace, int32_t tid, int32_t pid, bool is_new,
+				      const char *name, uint64_t tsc)
 {
 	const struct kymo_ctf_process *known = kymo_ctf_trace_process(trace, pid, UINT64_MAX);
 	kymo_cleanup_free char *command = NULL;

@@ -14,7 +14,7 @@
 #define KTIME_SAMPLES 16
 
 struct ktime {
-	struct clock_sample samples[KTIME_SAMPLES];	/* the newest ones, oldest first */
+	struct clock_sample samples[KTIME_SAMPLES]; /* the newest ones, oldest first */
 	size_t n;
 };
 

@@ -1,4 +1,5 @@
-/* When a recording is over, and others trace what it has followed: the hub through which they do is this process', and stays for them (docs/design/following.md). */
+/* When a recording is over, and others trace what it has followed: the hub through which they do is this process', and
+ * stays for them (docs/design/following.md). */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -9,7 +10,7 @@
 #include "record/calls.h"
 #include "record/recording.h"
 
-#define LOOK_MS 20	/* as the tree wants it */
+#define LOOK_MS 20 /* as the tree wants it */
 
 static void note_end(struct kymo_record_result *result, struct kymo_tree *tree)
 {

@@ -1,8 +1,10 @@
 /*
- * The looks at the text of the processes that are recorded: 20 times a second each, as far as that takes no more than a hundredth of a CPU.
+ * The looks at the text of the processes that are recorded: 20 times a second each, as far as that takes no more than a
+ * hundredth of a CPU.
  *
- * What a look has cost is paid for by a hundred times as long a pause for all looks. Two milliseconds, as for 10,000 probes on 3,000 pages, make one look in 200 ms; a thousand processes of 20 microseconds are
- * looked at in turn, each once in two seconds.
+ * What a look has cost is paid for by a hundred times as long a pause for all looks. Two milliseconds, as for 10,000
+ * probes on 3,000 pages, make one look in 200 ms; a thousand processes of 20 microseconds are looked at in turn, each
+ * once in two seconds.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,9 +17,9 @@
 
 #define LOOK_NS UINT64_C(50000000)
 #define COST_FACTOR 100
-#define CREDIT_NS UINT64_C(50000000)	/* of pauses that were not needed */
+#define CREDIT_NS UINT64_C(50000000) /* of pauses that were not needed */
 #define NOTE_NS UINT64_C(1000000000)
-#define TOLD_MAX 3	/* gaps of one process that are told at once */
+#define TOLD_MAX 3 /* gaps of one process that are told at once */
 
 static uint64_t cpu_ns(void)
 {
@@ -27,7 +29,8 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* ---- gaps ------------------------------------------------------------------------------------------------------------ */
+/* ---- gaps
+ * ------------------------------------------------------------------------------------------------------------ */
 
 static const char *cause_of(const struct kymo_gap *gap)
 {
@@ -44,15 +47,19 @@ static const char *cause_of(const struct kymo_gap *gap)
 static void tell(struct recording *recording, const struct target *target, const struct kymo_gap *gap)
 {
 	static const char *const words[] = {
-		[KYMO_GAP_BREAKPOINT] = "another tool has set a breakpoint there (a uprobe of perf or bpftrace, a debugger)",
-		[KYMO_GAP_DROPPED] = "the file's own bytes are there: a page of code was dropped, or another tool's breakpoint has come and gone",
+		[KYMO_GAP_BREAKPOINT] =
+			"another tool has set a breakpoint there (a uprobe of perf or bpftrace, a debugger)",
+		[KYMO_GAP_DROPPED] = "the file's own bytes are there: a page of code was dropped, or another tool's "
+				     "breakpoint has come and gone",
 		[KYMO_GAP_CHANGED] = "something else has changed the code",
 	};
 	kymo_cleanup_free char *more = NULL;
 
 	if (gap->n > 1 && asprintf(&more, " and %zu more", gap->n - 1) < 0)
 		more = NULL;
-	recording_warn(recording, "process %d: the probe at %s%s records nothing: %s; kymo puts it in again when the file's bytes are there, and 'kymo report' shows the gaps",
+	recording_warn(recording,
+		       "process %d: the probe at %s%s records nothing: %s; kymo puts it in again when the file's bytes "
+		       "are there, and 'kymo report' shows the gaps",
 		       target->pid, gap->name, more ? more : "", words[gap->cause]);
 }
 
@@ -69,8 +76,8 @@ static void note(struct recording *recording, const struct target *target)
 		if (!gaps[i].n)
 			continue;
 		snprintf(key, sizeof(key), "gap_%" PRId32 "_%" PRIu64 "_%zu", target->inner_pid, target->look_begin, i);
-		if (asprintf(&value, "%s %zu %" PRIu64 " %" PRIu64 " %s", cause_of(&gaps[i]), gaps[i].n, gaps[i].begin, gaps[i].is_open ? 0 : gaps[i].end,
-			     gaps[i].name) < 0)
+		if (asprintf(&value, "%s %zu %" PRIu64 " %" PRIu64 " %s", cause_of(&gaps[i]), gaps[i].n, gaps[i].begin,
+			     gaps[i].is_open ? 0 : gaps[i].end, gaps[i].name) < 0)
 			value = NULL;
 		if (value)
 			kymo_error_destroy(kymo_ctf_trace_set_env(&recording->output.trace, key, value));
@@ -104,18 +111,21 @@ void recording_end_look(struct recording *recording, struct target *target)
 		n_open += gaps[i].is_open ? gaps[i].n : 0;
 	note(recording, target);
 	if (n)
-		recording_warn(recording, "process %d: probes were out of its code %zu time%s, and what ran there then is not recorded; %zu of them were out at the end", target->pid, n,
-			       n == 1 ? "" : "s", n_open);
+		recording_warn(recording,
+			       "process %d: probes were out of its code %zu time%s, and what ran there then is not "
+			       "recorded; %zu of them were out at the end",
+			       target->pid, n, n == 1 ? "" : "s", n_open);
 	kymo_look_destroy(target->look);
 	target->look = NULL;
 }
 
-/* ---- turns ----------------------------------------------------------------------------------------------------------- */
+/* ---- turns
+ * ----------------------------------------------------------------------------------------------------------- */
 
 static bool is_fit(const struct target *target, uint64_t now)
 {
-	return target->source && target->source->n_rings && !target->is_sharing && !target->is_starting && !target->is_clean &&
-	       target->next_look_ns <= now;
+	return target->source && target->source->n_rings && !target->is_sharing && !target->is_starting &&
+	       !target->is_clean && target->next_look_ns <= now;
 }
 
 static struct kymo_error *look_at(struct recording *recording, struct target *target)
@@ -135,7 +145,7 @@ static struct kymo_error *look_at(struct recording *recording, struct target *ta
 	target->next_look_ns = kymo_now_ns() + LOOK_NS;
 	if (error && error->code == KYMO_ERROR_NO_MEMORY)
 		return error;
-	kymo_error_destroy(error);	/* it has ended, or has another tracer for a moment: the next look tries again */
+	kymo_error_destroy(error); /* it has ended, or has another tracer for a moment: the next look tries again */
 	return NULL;
 }
 

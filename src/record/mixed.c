@@ -1,8 +1,9 @@
 /*
- * A recording in two halves: what the process refuses goes through the kernel, the rest does not (docs/design/kernel.md).
+ * A recording in two halves: what the process refuses goes through the kernel, the rest does not
+ * (docs/design/kernel.md).
  *
- * Each spec goes one way as a whole. The kernel's half is put in first, with the process stopped: its places are the file's text, and what is planned afterwards
- * keeps away from them.
+ * Each spec goes one way as a whole. The kernel's half is put in first, with the process stopped: its places are the
+ * file's text, and what is planned afterwards keeps away from them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +52,8 @@ struct kymo_error *recording_divide(struct recording *recording)
 	recording->calls_spec = take_part(recording, CALLS, n_probes) ? &recording->specs[n_probes] : NULL;
 	for (size_t i = 0; i < n; i++)
 		if (recording->specs[i].syscalls)
-			return kymo_events_add_syscalls(recording->events, &recording->specs[i], kymo_syscall_name, recording->calls_spec);
+			return kymo_events_add_syscalls(recording->events, &recording->specs[i], kymo_syscall_name,
+							recording->calls_spec);
 	return NULL;
 }
 
@@ -62,7 +64,10 @@ static void warn(const char *sentence, void *data)
 
 static void tell_many(size_t n, void *data)
 {
-	recording_warn(data, "the kernel sets breakpoints at %zu locations, 2 to 50 ms each, before anything is recorded; ask for fewer, or wait", n);
+	recording_warn(data,
+		       "the kernel sets breakpoints at %zu locations, 2 to 50 ms each, before anything is recorded; "
+		       "ask for fewer, or wait",
+		       n);
 }
 
 struct kymo_error *recording_open_mix(struct recording *recording)
@@ -107,7 +112,7 @@ struct kymo_error *recording_mix(struct recording *recording, struct source *sou
 
 	if (!recording->kernel)
 		return NULL;
-	error = recording_kernel_read(recording->kernel, pid, &has_new);	/* while it runs: files are decoded */
+	error = recording_kernel_read(recording->kernel, pid, &has_new); /* while it runs: files are decoded */
 	if (new_ret)
 		*new_ret = !error && has_new;
 	if (error || !has_new)
@@ -135,7 +140,8 @@ void recording_begin_together(void *data)
 		recording_kernel_let_in(recording->kernel);
 }
 
-/* Breakpoints are taken out one after the other, and jumps after them: what comes from either meanwhile is not recorded. */
+/* Breakpoints are taken out one after the other, and jumps after them: what comes from either meanwhile is not
+ * recorded. */
 static struct kymo_error *end_stopped(struct recording *recording)
 {
 	struct kymo_error *error = NULL;
@@ -154,12 +160,12 @@ struct kymo_error *recording_end_together(struct recording *recording)
 	size_t n;
 
 	if (!recording->options->overwrite)
-		error = recording_drain(recording, &n);	/* while it runs */
+		error = recording_drain(recording, &n); /* while it runs */
 	if (error)
 		return error;
 	begin = kymo_now_ns();
 	error = kymo_probes_hold(source->probes);
-	if (error) {	/* it has ended, or somebody traces it: then each half ends when it is out */
+	if (error) { /* it has ended, or somebody traces it: then each half ends when it is out */
 		kymo_error_destroy(error);
 		return NULL;
 	}
@@ -172,9 +178,12 @@ struct kymo_error *recording_end_together(struct recording *recording)
 static void tell(struct recording *recording, const char *reason)
 {
 	if (recording->way == KYMO_RECORD_PTRACE)
-		recording_warn(recording, "%s; its system calls are recorded by tracing it instead, which stops it twice for each", reason);
+		recording_warn(recording,
+			       "%s; its system calls are recorded by tracing it instead, which stops it twice for each",
+			       reason);
 	else
-		recording_warn(recording, "%s; recorded through the kernel instead, a microsecond and more an event", reason);
+		recording_warn(recording, "%s; recorded through the kernel instead, a microsecond and more an event",
+			       reason);
 }
 
 void recording_tell_reasons(struct recording *recording, const struct kymo_error *refusal)
@@ -185,7 +194,8 @@ void recording_tell_reasons(struct recording *recording, const struct kymo_error
 		if (!recording->reasons[i])
 			continue;
 		tell(recording, recording->reasons[i]);
-		is_told |= refusal && strstr(refusal->message, recording->reasons[i]);	/* the reasons of all specs, or another */
+		is_told |= refusal &&
+			   strstr(refusal->message, recording->reasons[i]); /* the reasons of all specs, or another */
 	}
 	if (!is_told)
 		tell(recording, refusal->message);

@@ -9,9 +9,10 @@
 
 #include "record/directory.h"
 
-#define WALKED 128	/* records of a packet that are looked at */
+#define WALKED 128 /* records of a packet that are looked at */
 
-/* ---- the directory ------------------------------------------------------------------------------------------------- */
+/* ---- the directory -------------------------------------------------------------------------------------------------
+ */
 
 struct kymo_error *output_init(const char *path, struct output *ret)
 {
@@ -54,7 +55,8 @@ void output_restart(struct output *output)
 	output->n_ids = 0;
 }
 
-/* ---- streams ------------------------------------------------------------------------------------------------------- */
+/* ---- streams -------------------------------------------------------------------------------------------------------
+ */
 
 /* The size that all records have; 0 where they differ. */
 static uint32_t only_size(const struct kymo_ctf_trace *trace)
@@ -97,8 +99,8 @@ struct kymo_error *output_index_events(struct output *output)
 }
 
 /*
- * How many records a packet has: the first ones are walked over, strings and all, the rest is taken to be of the same sizes. Exact for packets of
- * few records, and where all are of one size; else the report counts for good.
+ * How many records a packet has: the first ones are walked over, strings and all, the rest is taken to be of the same
+ * sizes. Exact for packets of few records, and where all are of one size; else the report counts for good.
  */
 static uint64_t about_events(struct output *output, const struct kymo_ring_packet *packet)
 {
@@ -130,10 +132,11 @@ static uint64_t about_events(struct output *output, const struct kymo_ring_packe
 }
 
 /*
- * A new stream begins with an empty packet: readers tell losses by comparing a packet with the one before it, so without that they would not see
- * what was lost or overwritten before the first.
+ * A new stream begins with an empty packet: readers tell losses by comparing a packet with the one before it, so
+ * without that they would not see what was lost or overwritten before the first.
  */
-static struct kymo_error *make_stream(struct output *output, size_t ring, uint32_t cpu, const struct kymo_ring_packet *packet)
+static struct kymo_error *make_stream(struct output *output, size_t ring, uint32_t cpu,
+				      const struct kymo_ring_packet *packet)
 {
 	struct output_stream stream = { .ring = ring, .cpu = cpu };
 	struct kymo_error *error;
@@ -218,7 +221,8 @@ struct kymo_error *output_drain(struct output *output, struct output_place *plac
 	struct kymo_ring_packet packet;
 	size_t n = 0;
 
-	/* One round: a producer that is as fast as this must not keep the other rings waiting, or the end of the recording. */
+	/* One round: a producer that is as fast as this must not keep the other rings waiting, or the end of the
+	 * recording. */
 	while (n < ring->n_subbuffers && kymo_ring_peek(ring, &packet)) {
 		struct kymo_error *error = append(output, place, cpu, &packet);
 
@@ -231,7 +235,8 @@ struct kymo_error *output_drain(struct output *output, struct output_place *plac
 	return NULL;
 }
 
-struct kymo_error *output_copy(struct output *output, struct output_place *place, const struct kymo_ring *ring, uint32_t cpu, uint8_t *room)
+struct kymo_error *output_copy(struct output *output, struct output_place *place, const struct kymo_ring *ring,
+			       uint32_t cpu, uint8_t *room)
 {
 	struct kymo_ring reader = *ring;
 	struct kymo_error *error = NULL;
@@ -242,8 +247,8 @@ struct kymo_error *output_copy(struct output *output, struct output_place *place
 	return error;
 }
 
-struct kymo_error *output_finish(struct output *output, struct output_place *place, const struct kymo_ring *ring, uint32_t cpu,
-				 uint64_t tsc)
+struct kymo_error *output_finish(struct output *output, struct output_place *place, const struct kymo_ring *ring,
+				 uint32_t cpu, uint64_t tsc)
 {
 	const struct output_stream *stream = place->stream ? &output->streams.items[place->stream - 1] : NULL;
 	uint64_t written = stream ? stream->lost - stream->first_lost : 0;
@@ -264,7 +269,8 @@ struct kymo_error *output_finish(struct output *output, struct output_place *pla
 
 struct kymo_error *output_vforks(struct output *output, uint64_t lost, uint64_t since, uint64_t tsc)
 {
-	const struct output_stream *stream = output->vforks.stream ? &output->streams.items[output->vforks.stream - 1] : NULL;
+	const struct output_stream *stream =
+		output->vforks.stream ? &output->streams.items[output->vforks.stream - 1] : NULL;
 	struct kymo_ring_packet packet = {
 		.records = (const uint8_t *)"",
 		.tsc_begin = stream ? stream->last_tsc : since,

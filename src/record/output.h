@@ -9,36 +9,37 @@
 #include "ring/ring.h"
 
 /*
- * A stream file. Rings have it one after another: when a process has ended, another's ring of the same place and CPU whose packets begin later may go on with it. Running numbers
- * go on, too: what a ring counts from 0 is added to the bases.
+ * A stream file. Rings have it one after another: when a process has ended, another's ring of the same place and CPU
+ * whose packets begin later may go on with it. Running numbers go on, too: what a ring counts from 0 is added to the
+ * bases.
  */
 struct output_stream {
 	struct kymo_ctf_stream *ctf;
 	size_t ring;
 	uint32_t cpu;
 	bool is_taken;
-	uint64_t first_sequence, first_lost;	/* bases */
-	uint64_t sequence, lost, last_tsc;	/* of the last packet */
+	uint64_t first_sequence, first_lost; /* bases */
+	uint64_t sequence, lost, last_tsc;   /* of the last packet */
 };
 
 /* Where the packets of a ring go. */
 struct output_place {
-	size_t ring;			/* which one of its process it is: names the file */
-	size_t stream;			/* number, from 1; 0, as at first: none */
+	size_t ring;   /* which one of its process it is: names the file */
+	size_t stream; /* number, from 1; 0, as at first: none */
 };
 
-#define OUTPUT_VFORKS SIZE_MAX		/* in place of a ring: losses in vfork children, which belong to no CPU */
+#define OUTPUT_VFORKS SIZE_MAX /* in place of a ring: losses in vfork children, which belong to no CPU */
 
 struct output {
 	int dirfd;
-	char *path;			/* absolute */
+	char *path; /* absolute */
 	struct kymo_ctf_trace trace;
 	KYMO_VEC(struct output_stream) streams;
-	uint64_t bytes;			/* of records */
-	uint64_t events;		/* about, where `is_estimate`: packets are not walked through (see output.c) */
+	uint64_t bytes;  /* of records */
+	uint64_t events; /* about, where `is_estimate`: packets are not walked through (see output.c) */
 	bool is_estimate;
-	uint32_t only_size;		/* of each record of each event; 0: they differ */
-	uint32_t *by_id;		/* place in the trace's events + 1, by event id; 0: no such event */
+	uint32_t only_size; /* of each record of each event; 0: they differ */
+	uint32_t *by_id;    /* place in the trace's events + 1, by event id; 0: no such event */
 	size_t n_ids;
 	struct output_place vforks;
 };
@@ -60,15 +61,18 @@ struct kymo_error *output_drain(struct output *output, struct output_place *plac
 				size_t *n_ret);
 
 /* Write the packets of a ring that is being overwritten, and leave them there; `room` is for one. */
-struct kymo_error *output_copy(struct output *output, struct output_place *place, const struct kymo_ring *ring, uint32_t cpu, uint8_t *room);
+struct kymo_error *output_copy(struct output *output, struct output_place *place, const struct kymo_ring *ring,
+			       uint32_t cpu, uint8_t *room);
 
-/* After the last packet: losses that came behind it get a packet of their own, without records. The stream is free then, also on an error. */
-struct kymo_error *output_finish(struct output *output, struct output_place *place, const struct kymo_ring *ring, uint32_t cpu,
-				 uint64_t tsc);
+/* After the last packet: losses that came behind it get a packet of their own, without records. The stream is free
+ * then, also on an error. */
+struct kymo_error *output_finish(struct output *output, struct output_place *place, const struct kymo_ring *ring,
+				 uint32_t cpu, uint64_t tsc);
 
 /*
- * Hits of vfork children, of which `lost` is the running total: a packet without records tells readers how many more there are than the last time. They were lost behind the last time (the first
- * time: behind the stamp `since`) and up to `tsc`. Nothing happens where there are no more.
+ * Hits of vfork children, of which `lost` is the running total: a packet without records tells readers how many more
+ * there are than the last time. They were lost behind the last time (the first time: behind the stamp `since`) and up
+ * to `tsc`. Nothing happens where there are no more.
  */
 struct kymo_error *output_vforks(struct output *output, uint64_t lost, uint64_t since, uint64_t tsc);
 

@@ -6,7 +6,8 @@
 #include "record/kernel_calls.h"
 #include "record/recording.h"
 
-/* A ring of sequences is closed from its own CPU. Where this process may not run there, the packet waits until it is full. */
+/* A ring of sequences is closed from its own CPU. Where this process may not run there, the packet waits until it is
+ * full. */
 static uint64_t close_on_cpu(struct kymo_wire_ring *shared, uint32_t cpu)
 {
 	cpu_set_t before, here;
@@ -38,7 +39,8 @@ struct kymo_error *source_open_rings(struct recording *recording, struct source 
 	for (size_t i = 0; i < n; i++) {
 		struct kymo_shared_ring *ring = &source->shared[i];
 
-		*ring = source->adopted ? kymo_adopted_ring(source->adopted, source->probes, i) : kymo_probes_ring(source->probes, i);
+		*ring = source->adopted ? kymo_adopted_ring(source->adopted, source->probes, i)
+					: kymo_probes_ring(source->probes, i);
 		kymo_ring_init(&source->rings[i], ring->shared, ring->data, ring->subbuffer_size, ring->n_subbuffers,
 			       recording->options->overwrite);
 		if (ring->is_sequenced)
@@ -48,7 +50,7 @@ struct kymo_error *source_open_rings(struct recording *recording, struct source 
 	}
 	source->n_rings = n;
 	if (!source->adopted)
-		kymo_probes_watch(source->probes);	/* from now on somebody looks */
+		kymo_probes_watch(source->probes); /* from now on somebody looks */
 	return NULL;
 }
 
@@ -73,10 +75,12 @@ static struct kymo_error *drain(struct recording *recording, struct source *sour
 			if (!ends)
 				continue;
 		}
-		error = output_drain(&recording->output, &source->places[i], &source->rings[i], source->shared[i].cpu, &n);
+		error = output_drain(&recording->output, &source->places[i], &source->rings[i], source->shared[i].cpu,
+				     &n);
 		if (error)
 			return error;
-		/* A ring that was full has as many packets as it can have. Spare ones, with fewer, are small whatever --buffer says. */
+		/* A ring that was full has as many packets as it can have. Spare ones, with fewer, are small whatever
+		 * --buffer says. */
 		if (n >= source->rings[0].n_subbuffers && kymo_ring_lost(&source->rings[i]))
 			note_full(recording, source);
 		*n_ret += n;
@@ -101,7 +105,8 @@ static uint64_t lost_in_vforks_of(const struct source *source)
 {
 	if (!source->n_rings)
 		return 0;
-	return source->adopted ? kymo_adopted_lost_in_vforks(source->adopted) : kymo_probes_lost_in_vforks(source->probes);
+	return source->adopted ? kymo_adopted_lost_in_vforks(source->adopted)
+			       : kymo_probes_lost_in_vforks(source->probes);
 }
 
 static uint64_t lost_in_vforks(const struct recording *recording)
@@ -129,7 +134,8 @@ static uint64_t lost_of(const struct source *source)
 
 uint64_t recording_lost(const struct recording *recording)
 {
-	uint64_t lost = recording->lost + lost_in_vforks(recording) + (recording->kernel ? recording_kernel_lost(recording->kernel) : 0) +
+	uint64_t lost = recording->lost + lost_in_vforks(recording) +
+			(recording->kernel ? recording_kernel_lost(recording->kernel) : 0) +
 			(recording->calls ? recording_calls_lost(recording->calls) : 0);
 
 	for (size_t i = 0; i < recording->sources.n; i++)
@@ -145,7 +151,9 @@ size_t recording_n_sites(const struct recording *recording)
 
 void recording_tell_late(struct recording *recording, const struct source *source)
 {
-	recording_warn(recording, "process %d had to wait too long for probes in a library that it has loaded, and went on: its first calls may be missing",
+	recording_warn(recording,
+		       "process %d had to wait too long for probes in a library that it has loaded, and went on: its "
+		       "first calls may be missing",
 		       kymo_process_pid(source->process));
 }
 
@@ -155,13 +163,16 @@ struct kymo_error *source_finish_rings(struct recording *recording, struct sourc
 	size_t n = 1;
 
 	if (source->adopted ? kymo_adopted_is_muted(source->adopted) : kymo_probes_are_muted(source->probes))
-		recording_warn(recording, "process %d has made reading the time stamp counter a fault (strict seccomp, PR_TSC_SIGSEGV): nothing was recorded of it, and of what it forked, from then on",
+		recording_warn(recording,
+			       "process %d has made reading the time stamp counter a fault (strict seccomp, "
+			       "PR_TSC_SIGSEGV): nothing was recorded of it, and of what it forked, from then on",
 			       source->pid);
 	if (source->n_rings && !source->adopted && !recording->is_ending && kymo_probes_were_too_late(source->probes))
 		recording_tell_late(recording, source);
 	for (size_t i = 0; i < source->n_rings; i++)
 		kymo_ring_finish(&source->rings[i], clock_tsc());
-	/* Twice: all that a ring holds, and what came meanwhile. A target that goes on claiming packets does not keep the recorder here. */
+	/* Twice: all that a ring holds, and what came meanwhile. A target that goes on claiming packets does not keep
+	 * the recorder here. */
 	for (int round = 0; round < 2 && !error && n; round++)
 		error = drain(recording, source, true, &n);
 	for (size_t i = 0; i < source->n_rings; i++) {

@@ -25,7 +25,6 @@ void recording_progress(struct recording *recording, const char *phase)
 
 bool recording_is_time_up(const struct recording *recording)
 {
-	return kymo_record_stop ||
-	       (recording->options->seconds > 0 &&
-		(double)(kymo_now_ns() - recording->begin_ns) >= recording->options->seconds * SECOND_NS);
+	return kymo_record_stop || (recording->options->seconds > 0 && (double)(kymo_now_ns() - recording->begin_ns) >=
+									       recording->options->seconds * SECOND_NS);
 }

@@ -27,12 +27,13 @@
 #define FLUSH_NS SECOND_NS
 #define HEED_NS (SECOND_NS / 20)
 #define RECORDER_NICE (-10)
-#define RECORDER_SLICE_NS 100000u	/* the shortest that Linux knows */
-#define SEAL_NS (1200ull * SECOND_NS)	/* stamps in a packet are told apart for an hour and more: wire/event.h */
-#define FASTEST_PRODUCER 800		/* bytes a microsecond that one CPU can write */
+#define RECORDER_SLICE_NS 100000u     /* the shortest that Linux knows */
+#define SEAL_NS (1200ull * SECOND_NS) /* stamps in a packet are told apart for an hour and more: wire/event.h */
+#define FASTEST_PRODUCER 800          /* bytes a microsecond that one CPU can write */
 #define POLL_MAX_MS 20
 
-/* ---- while it goes on ---------------------------------------------------------------------------------------------- */
+/* ---- while it goes on ----------------------------------------------------------------------------------------------
+ */
 
 static void publish(const struct recording *recording)
 {
@@ -103,13 +104,13 @@ static void answer(struct recording *recording, struct source *source)
 	n_sites = kymo_probes_n_sites(source->probes);
 	if (!error)
 		error = recording_update_metadata(recording);
-	if (error && !kymo_probes_are_mapped(source->probes)) {	/* the process has ended */
+	if (error && !kymo_probes_are_mapped(source->probes)) { /* the process has ended */
 		kymo_error_destroy(error);
 		error = NULL;
 	}
 	if (error)
-		recording_warn(recording, "a library that process %d has loaded is not probed: %s", kymo_process_pid(source->process),
-			       error->message);
+		recording_warn(recording, "a library that process %d has loaded is not probed: %s",
+			       kymo_process_pid(source->process), error->message);
 	if (late)
 		recording_tell_late(recording, source);
 	kymo_error_destroy(error);
@@ -126,8 +127,10 @@ static void answer_all(struct recording *recording)
 
 static struct kymo_error *look_at_source(struct recording *recording, const struct source *source)
 {
-	kymo_cleanup_free struct kymo_process **children = calloc(recording->targets.n + 1, sizeof(struct kymo_process *));
-	kymo_cleanup_free struct kymo_adopted **adopted = calloc(recording->targets.n + 1, sizeof(struct kymo_adopted *));
+	kymo_cleanup_free struct kymo_process **children =
+		calloc(recording->targets.n + 1, sizeof(struct kymo_process *));
+	kymo_cleanup_free struct kymo_adopted **adopted =
+		calloc(recording->targets.n + 1, sizeof(struct kymo_adopted *));
 	size_t n = 0;
 
 	if (!children || !adopted)
@@ -135,8 +138,8 @@ static struct kymo_error *look_at_source(struct recording *recording, const stru
 	for (size_t i = 0; i < recording->targets.n; i++) {
 		const struct target *target = recording->targets.items[i];
 
-		if (!target->source || (target->source != source && target->source->lender != source) || target->process == source->process || target->is_sharing ||
-		    target->is_clean)
+		if (!target->source || (target->source != source && target->source->lender != source) ||
+		    target->process == source->process || target->is_sharing || target->is_clean)
 			continue;
 		adopted[n] = target->source->adopted;
 		children[n++] = target->process;
@@ -150,11 +153,13 @@ static bool are_handlers_set(const struct recording *recording, const struct sou
 	bool are = kymo_probes_are_handlers_set(source->probes, NULL);
 
 	for (size_t i = 0; i < recording->sources.n && !are; i++)
-		are = recording->sources.items[i]->lender == source && kymo_probes_are_handlers_set(source->probes, recording->sources.items[i]->adopted);
+		are = recording->sources.items[i]->lender == source &&
+		      kymo_probes_are_handlers_set(source->probes, recording->sources.items[i]->adopted);
 	return are;
 }
 
-/* A program that has come to handle faults must find their instructions in their places, and one that overflows its stack what it has done itself. */
+/* A program that has come to handle faults must find their instructions in their places, and one that overflows its
+ * stack what it has done itself. */
 static void look_at_faults(struct recording *recording)
 {
 	uint64_t now = kymo_now_ns();
@@ -171,7 +176,9 @@ static void look_at_faults(struct recording *recording)
 		error = look_at_source(recording, source);
 
 		if (error && kymo_probes_are_mapped(source->probes))
-			recording_warn(recording, "process %d has come to handle faults, and probes that displace what may fault cannot be exchanged: %s",
+			recording_warn(recording,
+				       "process %d has come to handle faults, and probes that displace what may fault "
+				       "cannot be exchanged: %s",
 				       kymo_process_pid(source->process), error->message);
 		kymo_error_destroy(error);
 	}
@@ -198,10 +205,12 @@ static bool is_over(struct recording *recording, const struct target *target)
 	if (kymo_process_ended(target->process, &status))
 		return true;
 	/* The kernel's probes are in the next program, too, until that is noticed. */
-	if ((!recording->kernel && kymo_now_ns() < recording->next_flush_ns) || kymo_probes_are_mapped(target->source->probes) || !has_memory(target->pid))
+	if ((!recording->kernel && kymo_now_ns() < recording->next_flush_ns) ||
+	    kymo_probes_are_mapped(target->source->probes) || !has_memory(target->pid))
 		return false;
-	recording_warn(recording, "process %d has executed another program, which is not recorded%s; what it did before is", target->pid,
-		       recording->kernel ? ", but for a moment what goes through the kernel" : "");
+	recording_warn(recording,
+		       "process %d has executed another program, which is not recorded%s; what it did before is",
+		       target->pid, recording->kernel ? ", but for a moment what goes through the kernel" : "");
 	return true;
 }
 
@@ -232,10 +241,14 @@ static struct kymo_error *record_until_end(struct recording *recording, bool *al
 	while (!recording_is_time_up(recording)) {
 		struct kymo_error *error = NULL;
 
-		/* Of several that nobody follows the end of the first wakes, the others' are seen when rings are looked at. */
-		changed.fd = recording->tree ? kymo_tree_fd(recording->tree) : kymo_process_pidfd(recording->targets.items[0]->process);
-		poll(&changed, 1, n ? 0 : poll_ms(recording));	/* where there was something to write, more has come meanwhile */
-		/* Producers that overwrite wait for nobody: what they may be writing is not read before they are gone. */
+		/* Of several that nobody follows the end of the first wakes, the others' are seen when rings are looked
+		 * at. */
+		changed.fd = recording->tree ? kymo_tree_fd(recording->tree)
+					     : kymo_process_pidfd(recording->targets.items[0]->process);
+		poll(&changed, 1,
+		     n ? 0 : poll_ms(recording)); /* where there was something to write, more has come meanwhile */
+		/* Producers that overwrite wait for nobody: what they may be writing is not read before they are gone.
+		 */
 		if (!recording->options->overwrite)
 			error = recording_drain(recording, &n);
 		if (!error && recording->kernel)
@@ -260,17 +273,18 @@ static struct kymo_error *record_until_end(struct recording *recording, bool *al
 		if (error)
 			return error;
 	}
-	answer_all(recording);	/* who has asked since is told of what it has missed, or nobody would be */
+	answer_all(recording); /* who has asked since is told of what it has missed, or nobody would be */
 	return NULL;
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------------------- */
+/* ---- the end -------------------------------------------------------------------------------------------------------
+ */
 
 static struct kymo_error *take_out_of(struct recording *recording, struct target *target)
 {
 	struct kymo_detach_result result = { .note = NULL };
 	struct kymo_error *error;
-	uint64_t inode = 0;	/* whose child it is nobody knows: whatever is not recorded */
+	uint64_t inode = 0; /* whose child it is nobody knows: whatever is not recorded */
 	int status;
 
 	recording_end_look(recording, target);
@@ -289,7 +303,9 @@ static struct kymo_error *take_out_of(struct recording *recording, struct target
 		return NULL;
 	}
 	if (!error && result.pads_left)
-		recording_warn(recording, "a signal handler of process %d still runs on top of a pad: kymo's memory stays mapped; 'kymo detach %d' removes it later",
+		recording_warn(recording,
+			       "a signal handler of process %d still runs on top of a pad: kymo's memory stays mapped; "
+			       "'kymo detach %d' removes it later",
 			       target->pid, target->pid);
 	if (!error && result.note)
 		recording_warn(recording, "%s", result.note);
@@ -297,8 +313,8 @@ static struct kymo_error *take_out_of(struct recording *recording, struct target
 	/* What stays as somebody has changed it: no later detach would take it out either. */
 	if (error && error->code == KYMO_ERROR_UNSAFE)
 		return error;
-	return kymo_error_prefix(error, "some probes are still in process %d, and 'kymo detach %d' takes them out", target->pid,
-				 target->pid);
+	return kymo_error_prefix(error, "some probes are still in process %d, and 'kymo detach %d' takes them out",
+				 target->pid, target->pid);
 }
 
 /* Who runs in another's memory has its probes taken out with the other's. */
@@ -361,7 +377,7 @@ static void deinit(struct recording *recording)
 	struct kymo_process *process = recording->process;
 
 	if (recording->targets.n)
-		process = NULL;		/* it is among them */
+		process = NULL; /* it is among them */
 	while (recording->targets.n)
 		kymo_error_destroy(recording_drop_target(recording, recording->targets.items[0]));
 	recording_calls_destroy(recording->calls);
@@ -409,8 +425,9 @@ static struct kymo_error *finish_rings(struct recording *recording)
 }
 
 /*
- * On a busy machine a recorder that gets its turn late loses records; it sleeps when there is nothing to write. A thread that asks for short slices gets its turn at once when it wakes
- * (Linux 6.12; a kernel before that looks at no slices). Both may be refused.
+ * On a busy machine a recorder that gets its turn late loses records; it sleeps when there is nothing to write. A
+ * thread that asks for short slices gets its turn at once when it wakes (Linux 6.12; a kernel before that looks at no
+ * slices). Both may be refused.
  */
 static void hurry(void)
 {
@@ -448,7 +465,7 @@ static struct kymo_error *run(struct recording *recording)
 	recording->next_seal_ns = recording->begin_ns + SEAL_NS;
 	recording_progress(recording, "recording");
 	recording_note_threads(recording, true);
-	recording_begin_together(recording);	/* where there was nothing to put in yet */
+	recording_begin_together(recording); /* where there was nothing to put in yet */
 	if (recording->process)
 		kymo_process_resume(recording->process);
 	if (!error && recording->targets.n)
@@ -456,7 +473,7 @@ static struct kymo_error *run(struct recording *recording)
 	recording->result.seconds = (double)(kymo_now_ns() - recording->begin_ns) / SECOND_NS;
 	if (recording->kernel && alive)
 		keep_first(&error, recording_end_together(recording));
-	if (recording->kernel) {	/* first: who takes out the others looks whether all text is the file's then */
+	if (recording->kernel) { /* first: who takes out the others looks whether all text is the file's then */
 		keep_first(&error, recording_kernel_finish(recording->kernel, &recording->output));
 		recording->result.were_full |= recording_kernel_lost(recording->kernel) > 0;
 	}
@@ -519,7 +536,8 @@ static bool pass_over(struct recording *recording, struct kymo_error **error)
 
 	if (recording->at_pid + 1 >= options->n_pids || kymo_record_stop) {
 		if (options->n_pids > 1)
-			*error = kymo_error_prefix(*error, "none of the %zu processes can be recorded; process %d", options->n_pids, options->pids[recording->at_pid]);
+			*error = kymo_error_prefix(*error, "none of the %zu processes can be recorded; process %d",
+						   options->n_pids, options->pids[recording->at_pid]);
 		return false;
 	}
 	recording_tell_refused(recording, options->pids[recording->at_pid], *error);
@@ -545,8 +563,9 @@ static struct kymo_error *run_in_processes(struct recording *recording)
 		way_out = recording_way_out(recording, &error);
 		if (way_out == RECORDING_NO_WAY)
 			break;
-		failed = begin_anew(recording, way_out == RECORDING_BY_KERNEL ? KYMO_RECORD_KERNEL :
-					       way_out == RECORDING_BY_PTRACE ? KYMO_RECORD_PTRACE : KYMO_RECORD_INPROC);
+		failed = begin_anew(recording, way_out == RECORDING_BY_KERNEL   ? KYMO_RECORD_KERNEL
+					       : way_out == RECORDING_BY_PTRACE ? KYMO_RECORD_PTRACE
+										: KYMO_RECORD_INPROC);
 		if (way_out != RECORDING_MIXED && !failed) {
 			recording->refusal = error;
 			return recording_run_kernel(recording);
@@ -564,12 +583,18 @@ static struct kymo_error *run_in_processes(struct recording *recording)
 static struct kymo_error *check_outside(const struct recording *recording)
 {
 	const struct kymo_record_options *options = recording->options;
-	const char *way = options->all ? "--all" : options->backend == KYMO_RECORD_AUTO ? "--complete" : "--backend kernel";
+	const char *way = options->all                           ? "--all"
+			  : options->backend == KYMO_RECORD_AUTO ? "--complete"
+								 : "--backend kernel";
 
 	if (recording_has_markers(options))
-		return kymo_error_create(KYMO_ERROR_USAGE, "markers are turned on in the process itself: leave %s out, or --marker", way);
+		return kymo_error_create(KYMO_ERROR_USAGE,
+					 "markers are turned on in the process itself: leave %s out, or --marker", way);
 	if (recording_has_addresses(options))
-		return kymo_error_create(KYMO_ERROR_USAGE, "an address is of one process, and the kernel's probes are of files: leave %s out, or name FILE:0xOFFSET", way);
+		return kymo_error_create(KYMO_ERROR_USAGE,
+					 "an address is of one process, and the kernel's probes are of files: leave %s "
+					 "out, or name FILE:0xOFFSET",
+					 way);
 	return NULL;
 }
 
@@ -582,7 +607,9 @@ static struct kymo_error *check_options(const struct recording *recording)
 		return check_outside(recording);
 	if (recording_has_addresses(options) && options->command)
 		return kymo_error_create(KYMO_ERROR_USAGE,
-					 "an address is of a process that runs, and '%s' has no code there yet: start it, and record it with --pid", options->command[0]);
+					 "an address is of a process that runs, and '%s' has no code there yet: start "
+					 "it, and record it with --pid",
+					 options->command[0]);
 	return NULL;
 }
 

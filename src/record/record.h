@@ -13,44 +13,45 @@
 #include "probe/spec.h"
 
 struct kymo_record_progress {
-	double seconds;			/* since recording began */
-	uint64_t bytes;			/* recorded */
-	uint64_t events;		/* the same, about: estimated from the first records of each packet */
-	uint64_t lost;			/* events */
+	double seconds;  /* since recording began */
+	uint64_t bytes;  /* recorded */
+	uint64_t events; /* the same, about: estimated from the first records of each packet */
+	uint64_t lost;   /* events */
 	size_t n_sites;
-	size_t n_processes;		/* that are recorded or followed now; 0 where the kernel alone knows */
-	const char *phase;		/* "planning", "recording", "stopping" */
-	bool command_ended;		/* recording goes on for what it has left running */
+	size_t n_processes; /* that are recorded or followed now; 0 where the kernel alone knows */
+	const char *phase;  /* "planning", "recording", "stopping" */
+	bool command_ended; /* recording goes on for what it has left running */
 };
 
 /* Who makes the records. */
 enum kymo_record_backend {
-	KYMO_RECORD_AUTO,		/* code in the processes; the kernel for `all`, and for what a process refuses */
+	KYMO_RECORD_AUTO, /* code in the processes; the kernel for `all`, and for what a process refuses */
 	KYMO_RECORD_INPROC,
-	KYMO_RECORD_KERNEL,		/* the kernel's uprobes alone: nobody's memory is touched */
-	KYMO_RECORD_PTRACE,		/* system calls alone, by tracing whoever makes them */
+	KYMO_RECORD_KERNEL, /* the kernel's uprobes alone: nobody's memory is touched */
+	KYMO_RECORD_PTRACE, /* system calls alone, by tracing whoever makes them */
 };
 
 struct kymo_record_options {
-	const char *directory;		/* "kymo.data" */
+	const char *directory; /* "kymo.data" */
 	const struct kymo_spec *specs;
 	size_t n_specs;
-	char *const *command;		/* argv to launch, or NULL */
-	const pid_t *pids;		/* processes to attach to, each once, where command is NULL */
+	char *const *command; /* argv to launch, or NULL */
+	const pid_t *pids;    /* processes to attach to, each once, where command is NULL */
 	size_t n_pids;
-	pid_t pid;			/* the first of them, or 0 */
-	bool existing;			/* with `follow`: children of them that exist already, too */
+	pid_t pid;     /* the first of them, or 0 */
+	bool existing; /* with `follow`: children of them that exist already, too */
 	enum kymo_record_backend backend;
-	bool complete;			/* no system call may be missing, and each with its memory: by the kernel, or else by tracing */
-	size_t string_size;		/* of system calls with memory: so many bytes of a string */
-	bool all;			/* every process, in place of `pid` and `command`; by the kernel */
-	double seconds;			/* stop after that long; 0: no limit */
-	uint64_t buffer_size;		/* bytes a CPU */
+	bool complete; /* no system call may be missing, and each with its memory: by the kernel, or else by tracing */
+	size_t string_size;   /* of system calls with memory: so many bytes of a string */
+	bool all;             /* every process, in place of `pid` and `command`; by the kernel */
+	double seconds;       /* stop after that long; 0: no limit */
+	uint64_t buffer_size; /* bytes a CPU */
 	bool overwrite;
-	bool follow;			/* all that descends from it, too; of `pid`: what is made from now on */
-	bool displace_faulting;		/* also what may fault, in processes that handle faults */
-	bool no_rseq;			/* for measuring: never use restartable sequences */
-	/* Called about five times a second and once at the end, from the thread that called kymo_record(). May be NULL. */
+	bool follow;            /* all that descends from it, too; of `pid`: what is made from now on */
+	bool displace_faulting; /* also what may fault, in processes that handle faults */
+	bool no_rseq;           /* for measuring: never use restartable sequences */
+	/* Called about five times a second and once at the end, from the thread that called kymo_record(). May be NULL.
+	 */
 	void (*progress)(const struct kymo_record_progress *progress, void *data);
 	/* A sentence that the user should see although recording goes on. May be NULL. */
 	void (*warn)(const char *sentence, void *data);
@@ -63,41 +64,45 @@ struct kymo_hub;
 struct kymo_tree;
 
 struct kymo_record_result {
-	int command_status;		/* as waitpid() gives it; of a launched command */
+	int command_status; /* as waitpid() gives it; of a launched command */
 	bool command_ended;
 	uint64_t bytes, lost;
-	uint64_t lost_in_vforks;	/* of those, hits of vfork children before their exec */
+	uint64_t lost_in_vforks; /* of those, hits of vfork children before their exec */
 	uint64_t events;
-	bool is_estimate;		/* `events` is about right, as in the progress */
+	bool is_estimate; /* `events` is about right, as in the progress */
 	size_t n_sites;
-	bool were_full;			/* events were lost as buffers of `buffer_size` were full */
-	bool were_small_yet;		/* events were lost in buffers that had not got all of their memory, which comes with use */
-	uint64_t full_size;		/* the same of smaller ones, which some processes have: their size; or 0 */
+	bool were_full;      /* events were lost as buffers of `buffer_size` were full */
+	bool were_small_yet; /* events were lost in buffers that had not got all of their memory, which comes with use
+			      */
+	uint64_t full_size;  /* the same of smaller ones, which some processes have: their size; or 0 */
 	double seconds;
-	uint64_t stopped_ns;		/* how long the threads were held while probes went in */
-	pid_t pid;			/* that was asked for, or launched; with `follow`, and where something is shared */
-	struct kymo_tree *shared;	/* through which others trace what was followed: kymo_record_serve(), kymo_record_leave(). NULL: nobody does */
-	struct kymo_hub *shared_hub;	/* the same, where calls were recorded by tracing */
+	uint64_t stopped_ns;         /* how long the threads were held while probes went in */
+	pid_t pid;                   /* that was asked for, or launched; with `follow`, and where something is shared */
+	struct kymo_tree *shared;    /* through which others trace what was followed: kymo_record_serve(),
+					kymo_record_leave(). NULL: nobody does */
+	struct kymo_hub *shared_hub; /* the same, where calls were recorded by tracing */
 };
 
 /* Set by the command's signal handlers to end a recording early and in order. */
 extern volatile int kymo_record_stop;
 
 /*
- * With `overwrite`, each time that this is changed, by a signal handler, while recording goes on, what is in the buffers becomes a recording of its own: DIRECTORY.1, or the first
- * number that is free. Recording goes on.
+ * With `overwrite`, each time that this is changed, by a signal handler, while recording goes on, what is in the
+ * buffers becomes a recording of its own: DIRECTORY.1, or the first number that is free. Recording goes on.
  */
 extern volatile int kymo_record_snapshots;
 
 /*
- * Record until the time is up, the process (with `follow`: the last of the tree) ends, or kymo_record_stop is set. On an error nothing of kymo's is left in the process; a
- * launched command that had not begun is ended, one that had begun runs on. What was recorded before the error is complete in the directory.
+ * Record until the time is up, the process (with `follow`: the last of the tree) ends, or kymo_record_stop is set. On
+ * an error nothing of kymo's is left in the process; a launched command that had not begun is ended, one that had begun
+ * runs on. What was recorded before the error is complete in the directory.
  */
 struct kymo_error *kymo_record(const struct kymo_record_options *options, struct kymo_record_result *ret);
 
 /*
- * Serve those who trace through `shared` or `shared_hub`, until nobody is left, kymo_record_stop is set, or `ms` have passed. Whether somebody is left, and the process of one; 0: it can't be told. If the command
- * ends meanwhile, the result tells it.
+ * Serve those who trace through `shared` or `shared_hub`, until nobody is left, kymo_record_stop is set, or `ms` have
+ * passed. Whether somebody is left, and the process of one; 0: it can't be told. If the command ends meanwhile, the
+ * result tells it.
  */
 bool kymo_record_serve(struct kymo_record_result *result, int ms, pid_t *who_ret);
 

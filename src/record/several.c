@@ -1,4 +1,5 @@
-/* The processes of a recording beside its first: those that were named with it, and children that exist already (docs/design/following.md). */
+/* The processes of a recording beside its first: those that were named with it, and children that exist already
+ * (docs/design/following.md). */
 #include <dirent.h>
 #include <errno.h>
 #include <linux/kcmp.h>
@@ -12,7 +13,7 @@
 #include "probe/remove.h"
 #include "record/recording.h"
 
-#define SHARING_TRIES 200	/* for a child in its parent's memory to execute its program */
+#define SHARING_TRIES 200 /* for a child in its parent's memory to execute its program */
 #define SHARING_WAIT_NS 2000000u
 
 void recording_tell_refused(struct recording *recording, pid_t pid, struct kymo_error *error)
@@ -39,7 +40,8 @@ static struct kymo_error *put_in(struct recording *recording, struct target *tar
 	return recording_probe_running(recording, target);
 }
 
-/* `is_named`: it was asked for; else it is a child that exists, of `parent`, which is NULL where that is not recorded. */
+/* `is_named`: it was asked for; else it is a child that exists, of `parent`, which is NULL where that is not recorded.
+ */
 static void attach_one(struct recording *recording, pid_t pid, const struct target *parent, bool is_named)
 {
 	struct kymo_process *process;
@@ -79,11 +81,12 @@ static struct kymo_error *keep_up(struct recording *recording)
 	return error || !recording->tree ? error : recording_follow(recording);
 }
 
-/* ---- children that exist ------------------------------------------------------------------------------------------- */
+/* ---- children that exist -------------------------------------------------------------------------------------------
+ */
 
 struct descent {
-	KYMO_VEC(pid_t) tried;		/* children that got their probes, or refused */
-	unsigned int n_waits;		/* for children in their parents' memory */
+	KYMO_VEC(pid_t) tried; /* children that got their probes, or refused */
+	unsigned int n_waits;  /* for children in their parents' memory */
 };
 
 static const struct target *find_by_pid(const struct recording *recording, pid_t pid)
@@ -113,13 +116,16 @@ static bool shares_memory(pid_t a, pid_t b)
 	return syscall(SYS_kcmp, a, b, KCMP_VM, 0, 0) == 0;
 }
 
-/* A child of somebody who is recorded, or who refused; `again_ret`: it is one to be looked at later, or there may be more now. */
-static struct kymo_error *look_at_child(struct recording *recording, struct descent *descent, pid_t pid, bool *again_ret)
+/* A child of somebody who is recorded, or who refused; `again_ret`: it is one to be looked at later, or there may be
+ * more now. */
+static struct kymo_error *look_at_child(struct recording *recording, struct descent *descent, pid_t pid,
+					bool *again_ret)
 {
 	const struct target *parent;
 	struct kymo_process_info info;
 
-	if (was_tried(descent, pid) || !kymo_process_peek(pid, &info) || info.state == 'Z' || is_ours(recording, pid, &info))
+	if (was_tried(descent, pid) || !kymo_process_peek(pid, &info) || info.state == 'Z' ||
+	    is_ours(recording, pid, &info))
 		return NULL;
 	parent = find_by_pid(recording, info.parent);
 	if (!parent && !was_tried(descent, info.parent))
@@ -185,10 +191,14 @@ void recording_tell_left_out(struct recording *recording)
 	const struct kymo_record_options *options = recording->options;
 
 	if (options->pid && options->follow && options->existing && has_children(options->pid))
-		recording_warn(recording, "the children that process %d has are not recorded, but those that it makes from now on: only code in the process records both", options->pid);
+		recording_warn(recording,
+			       "the children that process %d has are not recorded, but those that it makes from now "
+			       "on: only code in the process records both",
+			       options->pid);
 }
 
-/* ---- the others ---------------------------------------------------------------------------------------------------- */
+/* ---- the others ----------------------------------------------------------------------------------------------------
+ */
 
 /* Where nobody is followed, each spec is to be met by some process. */
 static struct kymo_error *check_all_met(const struct recording *recording)
@@ -215,7 +225,7 @@ struct kymo_error *recording_attach_others(struct recording *recording)
 	if (recording->process)
 		kymo_process_resume(recording->process);
 	for (size_t i = recording->at_pid + 1; i < options->n_pids && !error && !kymo_record_stop; i++) {
-		if (!find_by_pid(recording, options->pids[i]))	/* born of another meanwhile */
+		if (!find_by_pid(recording, options->pids[i])) /* born of another meanwhile */
 			attach_one(recording, options->pids[i], NULL, true);
 		error = keep_up(recording);
 	}

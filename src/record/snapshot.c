@@ -40,7 +40,8 @@ static struct kymo_error *copy_source(const struct source *source, size_t first_
 		kymo_ring_flush(&source->rings[i], clock_tsc());
 		free(room);
 		room = malloc(source->rings[i].subbuffer_size);
-		error = room ? output_copy(copy, &place, &source->rings[i], source->shared[i].cpu, room) : &kymo_error_no_memory;
+		error = room ? output_copy(copy, &place, &source->rings[i], source->shared[i].cpu, room)
+			     : &kymo_error_no_memory;
 	}
 	return error;
 }
@@ -61,7 +62,8 @@ static struct kymo_error *copy_all(struct recording *recording, struct output *o
 	return error;
 }
 
-/* What describes the recording is one for all, but for the uuid: it is the snapshot's while that is written. `bytes_ret`: of records. */
+/* What describes the recording is one for all, but for the uuid: it is the snapshot's while that is written.
+ * `bytes_ret`: of records. */
 static struct kymo_error *write_snapshot(struct recording *recording, const char *name, uint64_t *bytes_ret)
 {
 	const size_t n_described = recording->n_described;
@@ -91,7 +93,7 @@ static struct kymo_error *write_snapshot(struct recording *recording, const char
 	own.by_id = copy.by_id;
 	own.n_ids = copy.n_ids;
 	recording->output = own;
-	recording->n_described = n_described;	/* on the disk, for this one */
+	recording->n_described = n_described; /* on the disk, for this one */
 	copy.trace = (struct kymo_ctf_trace){ .n_events = 0 };
 	copy.by_id = NULL;
 	output_deinit(&copy);
@@ -105,14 +107,16 @@ static void take(struct recording *recording)
 	uint64_t bytes = 0;
 
 	if (recording->calls && !recording_calls_can_copy(recording->calls)) {
-		recording_warn(recording, "system calls that are recorded by tracing have no snapshots; recording goes on");
+		recording_warn(recording,
+			       "system calls that are recorded by tracing have no snapshots; recording goes on");
 		return;
 	}
 	if (!error)
 		error = write_snapshot(recording, name, &bytes);
 	if (error)
 		recording_warn(recording, "a snapshot was not written, and recording goes on: %s", error->message);
-	else if (recording->options->tell && asprintf(&sentence, "snapshot in %s, %" PRIu64 " bytes of records", name, bytes) >= 0)
+	else if (recording->options->tell &&
+		 asprintf(&sentence, "snapshot in %s, %" PRIu64 " bytes of records", name, bytes) >= 0)
 		recording->options->tell(sentence, recording->options->data);
 	kymo_error_destroy(error);
 }

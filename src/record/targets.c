@@ -8,11 +8,12 @@
 #include "record/kernel.h"
 #include "record/recording.h"
 
-#define CHILD_BUFFER (UINT64_C(1) << 20)	/* bytes a CPU, of whom a tree has many; less where --buffer is less */
-#define BUFFER_LEAST (UINT64_C(64) << 10)	/* bytes a CPU, of each */
-#define SHARES 4				/* what is left of the bound for a flight recorder's children is divided so */
+#define CHILD_BUFFER (UINT64_C(1) << 20)  /* bytes a CPU, of whom a tree has many; less where --buffer is less */
+#define BUFFER_LEAST (UINT64_C(64) << 10) /* bytes a CPU, of each */
+#define SHARES 4                          /* what is left of the bound for a flight recorder's children is divided so */
 
-struct target *recording_add_target(struct recording *recording, struct kymo_process *process, const struct target *parent)
+struct target *recording_add_target(struct recording *recording, struct kymo_process *process,
+				    const struct target *parent)
 {
 	struct target *target = calloc(1, sizeof(*target));
 
@@ -27,7 +28,8 @@ struct target *recording_add_target(struct recording *recording, struct kymo_pro
 	return target;
 }
 
-/* ---- sources ------------------------------------------------------------------------------------------------------- */
+/* ---- sources -------------------------------------------------------------------------------------------------------
+ */
 
 void recording_use_source(struct target *target, struct source *source)
 {
@@ -51,7 +53,8 @@ static uint64_t buffer_of(const struct recording *recording, const struct target
 	const struct kymo_record_options *options = recording->options;
 	uint64_t size = options->buffer_size, most = options->overwrite ? recording_share_of(recording) : CHILD_BUFFER;
 
-	if (options->overwrite && target->is_named && options->n_pids > 1)	/* one bound for all that were asked for, too */
+	if (options->overwrite && target->is_named &&
+	    options->n_pids > 1) /* one bound for all that were asked for, too */
 		return size / options->n_pids < BUFFER_LEAST ? BUFFER_LEAST : size / options->n_pids;
 	if (most > CHILD_BUFFER)
 		most = CHILD_BUFFER;
@@ -87,7 +90,8 @@ struct kymo_error *recording_create_source(struct recording *recording, struct t
 		return &kymo_error_no_memory;
 	}
 	probe_options.directory = options->directory[0] == '/' ? options->directory : path;
-	error = kymo_probes_create(target->process, recording->specs, recording->n_inproc, &probe_options, &source->probes);
+	error = kymo_probes_create(target->process, recording->specs, recording->n_inproc, &probe_options,
+				   &source->probes);
 	if (error) {
 		free(source);
 		return error;
@@ -135,7 +139,8 @@ static struct kymo_error *leave_source(struct recording *recording, struct sourc
 }
 
 /* The rings of a forked child, with the probes of `parent`. */
-struct source *recording_borrow_source(struct recording *recording, struct source *parent, struct kymo_adopted *adopted, pid_t pid)
+struct source *recording_borrow_source(struct recording *recording, struct source *parent, struct kymo_adopted *adopted,
+				       pid_t pid)
 {
 	struct source *source = calloc(1, sizeof(*source)), *lender = parent->lender ? parent->lender : parent;
 
@@ -149,7 +154,8 @@ struct source *recording_borrow_source(struct recording *recording, struct sourc
 		.lender = lender,
 		.adopted = adopted,
 		.pid = pid,
-		.buffer_size = kymo_adopted_ring(adopted, lender->probes, 0).subbuffer_size * kymo_adopted_ring(adopted, lender->probes, 0).n_subbuffers,
+		.buffer_size = kymo_adopted_ring(adopted, lender->probes, 0).subbuffer_size *
+			       kymo_adopted_ring(adopted, lender->probes, 0).n_subbuffers,
 	};
 	lender->users++;
 	recording->sources.items[recording->sources.n++] = source;
@@ -189,7 +195,8 @@ void recording_give_back(struct recording *recording, struct target *target)
 	kymo_error_destroy(recording_drop_target(recording, target));
 }
 
-/* ---- probes in --------------------------------------------------------------------------------------------------------- */
+/* ---- probes in
+ * --------------------------------------------------------------------------------------------------------- */
 
 struct kymo_error *recording_make_output(struct recording *recording)
 {
@@ -208,14 +215,16 @@ struct kymo_error *recording_make_output(struct recording *recording)
 	return error ? error : recording_write_metadata(recording);
 }
 
-/* A command that is refused in the end, as its last file lacks a function, leaves no directory and the earlier recording in place. */
+/* A command that is refused in the end, as its last file lacks a function, leaves no directory and the earlier
+ * recording in place. */
 struct kymo_error *recording_install(struct recording *recording, struct source *source)
 {
 	struct kymo_error *error = kymo_probes_resolve(source->probes);
 	size_t n_sites;
 
 	if (!error && kymo_probes_pending(source->probes) && !recording->is_described)
-		error = recording->options->command ? directory_check(recording->options->directory) : recording_make_output(recording);
+		error = recording->options->command ? directory_check(recording->options->directory)
+						    : recording_make_output(recording);
 	if (!error)
 		error = kymo_probes_install(source->probes, &recording->result.stopped_ns);
 	n_sites = kymo_probes_n_sites(source->probes);

@@ -13,7 +13,9 @@ struct kymo_error *kymo_calls_init(struct calls *calls, const struct kymo_ctf_re
 				   const struct threads *threads)
 {
 	*calls = (struct calls){
-		.trace = kymo_ctf_reader_trace(reader), .reader = reader, .threads = threads,
+		.trace = kymo_ctf_reader_trace(reader),
+		.reader = reader,
+		.threads = threads,
 	};
 	return kymo_functions_init(&calls->functions, calls->trace);
 }
@@ -135,7 +137,8 @@ static void drop(struct calls *calls, size_t thread, struct stack *stack)
 	kymo_stack_end(stack);
 }
 
-/* The thread was seen at that stack pointer: what is below it on the present stack is over, and with `inclusive` what is there, too. */
+/* The thread was seen at that stack pointer: what is below it on the present stack is over, and with `inclusive` what
+ * is there, too. */
 static void unwind(struct calls *calls, size_t thread, struct stack *stack, uint64_t stack_pointer, bool inclusive)
 {
 	uint32_t keep = stack->now.n;
@@ -186,8 +189,8 @@ static struct stack *stack_of(struct calls *calls, size_t thread)
 
 /* ---- steps ------------------------------------------------------------------------------------------------------- */
 
-static struct kymo_error *enter(struct calls *calls, size_t thread, struct stack *stack, const struct kymo_ctf_record *record,
-				struct step *step)
+static struct kymo_error *enter(struct calls *calls, size_t thread, struct stack *stack,
+				const struct kymo_ctf_record *record, struct step *step)
 {
 	if (stack->now.n == MAX_DEPTH)
 		shift(calls, thread, stack);
@@ -197,7 +200,9 @@ static struct kymo_error *enter(struct calls *calls, size_t thread, struct stack
 	step->kind = STEP_ENTER;
 	step->entered = kymo_stack_at(stack, stack->now.n - 1);
 	*step->entered = (struct frame){
-		.begin = record->tsc, .stack_pointer = kymo_ctf_stack_pointer(record), .function = step->function,
+		.begin = record->tsc,
+		.stack_pointer = kymo_ctf_stack_pointer(record),
+		.function = step->function,
 	};
 	return NULL;
 }
@@ -225,10 +230,12 @@ static bool has_failed(const struct kymo_ctf_record *record)
 }
 
 /*
- * The innermost system call that is open, and can have come back so; false where none is. A child of vfork that is not glibc's makes calls in the name of its parent's
- * thread, and its last one never returns: what does is the parent's, below it.
+ * The innermost system call that is open, and can have come back so; false where none is. A child of vfork that is not
+ * glibc's makes calls in the name of its parent's thread, and its last one never returns: what does is the parent's,
+ * below it.
  */
-static bool find_syscall(const struct calls *calls, const struct frames *frames, const struct kymo_ctf_record *record, uint32_t *function_ret)
+static bool find_syscall(const struct calls *calls, const struct frames *frames, const struct kymo_ctf_record *record,
+			 uint32_t *function_ret)
 {
 	for (uint32_t i = frames->n; i-- > 0;) {
 		const uint32_t function = kymo_frames_at(frames, i)->function;
@@ -243,10 +250,11 @@ static bool find_syscall(const struct calls *calls, const struct frames *frames,
 }
 
 /*
- * The same where the record has the call's number, as the kernel has it: of one that has none any more (a signal handler's return) that is -1. There, a thread is in one
- * call at a time.
+ * The same where the record has the call's number, as the kernel has it: of one that has none any more (a signal
+ * handler's return) that is -1. There, a thread is in one call at a time.
  */
-static bool find_numbered(const struct calls *calls, const struct frames *frames, uint64_t number, uint32_t *function_ret)
+static bool find_numbered(const struct calls *calls, const struct frames *frames, uint64_t number,
+			  uint32_t *function_ret)
 {
 	for (uint32_t i = frames->n; i-- > 0;) {
 		const uint32_t function = kymo_frames_at(frames, i)->function;
@@ -267,8 +275,8 @@ static bool find_any_syscall(const struct calls *calls, struct stack *stack, con
 	const struct frames *frames = &stack->now;
 
 	for (size_t i = 0;; i++) {
-		if (role->knows_number ? find_numbered(calls, frames, record->values[1], function_ret) :
-					 find_syscall(calls, frames, record, function_ret)) {
+		if (role->knows_number ? find_numbered(calls, frames, record->values[1], function_ret)
+				       : find_syscall(calls, frames, record, function_ret)) {
 			if (i)
 				kymo_stack_wake(stack, i - 1);
 			return true;
@@ -313,7 +321,8 @@ static struct kymo_error *leave(struct calls *calls, size_t thread, struct stack
 {
 	struct function *function = &calls->functions.items[step->function];
 	uint64_t stack_pointer = kymo_ctf_stack_pointer(record);
-	uint32_t height = stack_pointer ? find_call(calls, stack, step->function, stack_pointer) : find_innermost(stack, step->function);
+	uint32_t height = stack_pointer ? find_call(calls, stack, step->function, stack_pointer)
+					: find_innermost(stack, step->function);
 
 	if (!height) {
 		leave_absent(stack, function, kymo_calls_count(calls, function, record->tsc), step);
@@ -324,8 +333,8 @@ static struct kymo_error *leave(struct calls *calls, size_t thread, struct stack
 		drop(calls, thread, stack);
 	step->frame = *kymo_stack_at(stack, height - 1);
 	step->has_frame = true;
-	step->ns = record->tsc > step->frame.begin ?
-			   kymo_ctf_duration_ns(calls->trace, record->tsc - step->frame.begin) : 0;
+	step->ns = record->tsc > step->frame.begin ? kymo_ctf_duration_ns(calls->trace, record->tsc - step->frame.begin)
+						   : 0;
 	stack->now.n--;
 	if (stack->now.n)
 		kymo_stack_at(stack, stack->now.n - 1)->children_ns += step->ns;
@@ -378,7 +387,8 @@ static bool end_span(struct calls *calls, struct span_stack *stack, uint64_t tsc
 	return kymo_function_add(function, tsc > begin ? kymo_ctf_duration_ns(calls->trace, tsc - begin) : 0, 0);
 }
 
-static struct kymo_error *add_span(struct calls *calls, size_t thread, const struct role *role, const struct kymo_ctf_record *record)
+static struct kymo_error *add_span(struct calls *calls, size_t thread, const struct role *role,
+				   const struct kymo_ctf_record *record)
 {
 	const struct kymo_ctf_process *process = calls->threads->items.items[thread].process;
 	struct span_stack *stack = kymo_spans_find(&calls->spans, thread, role->function);
@@ -443,11 +453,12 @@ struct kymo_error *kymo_calls_add(struct calls *calls, size_t thread, const stru
 	}
 	if (role->function == NO_FUNCTION)
 		return NULL;
-	if (role->is_sysret) {	/* without an entry, that was lost: nobody knows of what call */
+	if (role->is_sysret) { /* without an entry, that was lost: nobody knows of what call */
 		if (!find_any_syscall(calls, stack, role, record, &ret->function))
 			return NULL;
 		calls->functions.items[ret->function].errors +=
-			has_failed(record) && kymo_calls_count(calls, &calls->functions.items[ret->function], record->tsc);
+			has_failed(record) &&
+			kymo_calls_count(calls, &calls->functions.items[ret->function], record->tsc);
 	}
 	return role->is_entry ? enter(calls, thread, stack, record, ret) : leave(calls, thread, stack, record, ret);
 }
@@ -471,7 +482,8 @@ static void finish(struct calls *calls, size_t thread, struct stack *stack, bool
 			drop(calls, thread, stack);
 			continue;
 		}
-		calls->functions.items[frame->function].open += kymo_calls_count(calls, &calls->functions.items[frame->function], frame->begin);
+		calls->functions.items[frame->function].open +=
+			kymo_calls_count(calls, &calls->functions.items[frame->function], frame->begin);
 		stack->now.n--;
 	}
 }

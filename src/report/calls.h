@@ -1,11 +1,11 @@
 /*
  * Entries and returns paired, for each thread.
  *
- * A thread has stacks of calls that are open (report/stacks.h). Where records hold stack pointers, a return ends the call of its function
- * that has the same one, and a call is over when its thread is seen above its frame: an exception, a longjmp or the
- * like has left it. Where they do not, a return ends the innermost call of its function, and what is open above
- * that has been left without a return. A return that finds none is one
- * of a call that began before the recording, or whose entry was lost.
+ * A thread has stacks of calls that are open (report/stacks.h). Where records hold stack pointers, a return ends the
+ * call of its function that has the same one, and a call is over when its thread is seen above its frame: an exception,
+ * a longjmp or the like has left it. Where they do not, a return ends the innermost call of its function, and what is
+ * open above that has been left without a return. A return that finds none is one of a call that began before the
+ * recording, or whose entry was lost.
  *
  * Losses: nobody knows whose records are missing from a span with a loss, so no call that was open at any moment of it
  * is trusted: it is counted, not timed. When the span is over such calls leave the stack, or those whose return was
@@ -35,9 +35,9 @@
 
 /* What a record is to its thread's calls. */
 enum step_kind {
-	STEP_NONE,			/* no entry and no return, or none that can be paired */
+	STEP_NONE, /* no entry and no return, or none that can be paired */
 	STEP_ENTER,
-	STEP_LEAVE,			/* and all about the call is known */
+	STEP_LEAVE, /* and all about the call is known */
 	STEP_LEAVE_OVER_LOSS,
 	STEP_LEAVE_TOO_DEEP,
 	STEP_LEAVE_WITHOUT_ENTRY,
@@ -45,11 +45,11 @@ enum step_kind {
 
 struct step {
 	enum step_kind kind;
-	uint32_t function;		/* unless NONE */
-	uint64_t ns;			/* of LEAVE, and of LEAVE_OVER_LOSS if it has a frame */
-	bool has_frame;			/* of LEAVE…: `frame` is the one that has ended */
+	uint32_t function; /* unless NONE */
+	uint64_t ns;       /* of LEAVE, and of LEAVE_OVER_LOSS if it has a frame */
+	bool has_frame;    /* of LEAVE…: `frame` is the one that has ended */
 	struct frame frame;
-	struct frame *entered;		/* of ENTER; good until the next record */
+	struct frame *entered; /* of ENTER; good until the next record */
 };
 
 struct calls {
@@ -57,17 +57,18 @@ struct calls {
 	const struct kymo_ctf_reader *reader;
 	const struct threads *threads;
 	struct functions functions;
-	KYMO_VEC(struct stack) stacks;	/* as threads->items */
+	KYMO_VEC(struct stack) stacks; /* as threads->items */
 	struct spans spans;
-	const struct filter *filter;	/* calls that it does not show are not counted; NULL: all are */
-	size_t n_losses;		/* that have begun */
+	const struct filter *filter; /* calls that it does not show are not counted; NULL: all are */
+	size_t n_losses;             /* that have begun */
 	bool has_loss;
-	uint64_t loss_end;		/* the latest of them */
-	uint64_t stale_before;		/* calls that began before are not kept on stacks */
-	uint64_t other_threads;		/* records of threads that are not told apart */
+	uint64_t loss_end;      /* the latest of them */
+	uint64_t stale_before;  /* calls that began before are not kept on stacks */
+	uint64_t other_threads; /* records of threads that are not told apart */
 	/* Called for a call that was left without a return, innermost first. May be NULL. */
 	void (*left)(void *data, size_t thread, const struct frame *frame);
-	/* The same of one that leaves the stack because of a loss, or as too many are within it; its return may still come. */
+	/* The same of one that leaves the stack because of a loss, or as too many are within it; its return may still
+	 * come. */
 	void (*forgotten)(void *data, size_t thread, const struct frame *frame);
 	void *data;
 };

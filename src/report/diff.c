@@ -22,13 +22,13 @@ enum { A, B, CHANGE, N_CELLS };
 enum { N_GROUPS = 3 };
 
 struct row {
-	const char *name;	/* the caller's */
+	const char *name; /* the caller's */
 	char cells[N_GROUPS][N_CELLS][TEXT_NUMBER];
 };
 
 struct table {
 	const char *heading;
-	const char *groups[N_GROUPS];	/* the first stays on the narrowest page, the last goes first */
+	const char *groups[N_GROUPS]; /* the first stays on the narrowest page, the last goes first */
 	struct row *rows;
 	size_t n;
 	char **labels;
@@ -46,7 +46,8 @@ static void deinit_rows(struct diff_rows *rows)
 	free(rows->items);
 }
 
-/* ---- cells --------------------------------------------------------------------------------------------------------- */
+/* ---- cells ---------------------------------------------------------------------------------------------------------
+ */
 
 /* "+20%", "-3.5%", "x12" from tenfold on; "=" for no change. A number that is there on one side only is new or gone. */
 static void fill_change(struct row *row, unsigned int group, bool has_a, bool has_b, double a, double b)
@@ -103,15 +104,16 @@ static void fill_durations(struct row *row, const struct diff_row *of, bool unic
 				strcpy(row->cells[group][i], "-");
 				continue;
 			}
-			ns[i] = group < 2 ? (double)kymo_durations_quantile(durations[i], percents[group]) :
-					    kymo_diff_total_ns(of->functions[i]);
+			ns[i] = group < 2 ? (double)kymo_durations_quantile(durations[i], percents[group])
+					  : kymo_diff_total_ns(of->functions[i]);
 			kymo_text_span(row->cells[group][i], ns[i] < 1.8e19 ? (uint64_t)ns[i] : UINT64_MAX, unicode);
 		}
 		fill_change(row, group, durations[0], durations[1], ns[0], ns[1]);
 	}
 }
 
-/* ---- tables -------------------------------------------------------------------------------------------------------- */
+/* ---- tables --------------------------------------------------------------------------------------------------------
+ */
 
 static void heading_of(const struct table *table, unsigned int group, unsigned int cell, char text[TEXT_NUMBER])
 {
@@ -181,8 +183,8 @@ static void write_table(const struct table *table, const struct page *page)
 		kymo_page_left(page, INK_HEAD, table->labels[i], table->name);
 		for (unsigned int group = 0; group < table->n_groups; group++)
 			for (unsigned int cell = 0; cell < N_CELLS; cell++)
-				kymo_table_right(page, cell == CHANGE ? INK_BAR : INK_PLAIN, table->rows[i].cells[group][cell],
-						 table->widths[group][cell]);
+				kymo_table_right(page, cell == CHANGE ? INK_BAR : INK_PLAIN,
+						 table->rows[i].cells[group][cell], table->widths[group][cell]);
 		putc('\n', page->out);
 	}
 }
@@ -234,17 +236,19 @@ static struct kymo_error *write_side(const struct summary *summary, char letter,
 	if (!dir)
 		return &kymo_error_no_memory;
 	kymo_page_printf(page, INK_HEAD, "%c  %s", letter, dir);
-	kymo_page_printf(page, INK_PLAIN, "  %s %s", kymo_text_count(number, model->count), model->count == 1 ? "event" : "events");
+	kymo_page_printf(page, INK_PLAIN, "  %s %s", kymo_text_count(number, model->count),
+			 model->count == 1 ? "event" : "events");
 	kymo_page_printf(page, INK_PLAIN, " in %s s", kymo_text_seconds(number, (int64_t)duration, 3));
 	if (kymo_model_rated_ns(model))
-		kymo_page_printf(page, INK_PLAIN, ", %s/s", kymo_text_short(number, kymo_model_rate(model, model->recent)));
+		kymo_page_printf(page, INK_PLAIN, ", %s/s",
+				 kymo_text_short(number, kymo_model_rate(model, model->recent)));
 	putc('\n', page->out);
 	if (total.events)
-		kymo_page_printf(page, INK_ALARM, "   lost %s %s: counts are too low\n", kymo_text_count(number, total.events),
-				 total.events == 1 ? "event" : "events");
+		kymo_page_printf(page, INK_ALARM, "   lost %s %s: counts are too low\n",
+				 kymo_text_count(number, total.events), total.events == 1 ? "event" : "events");
 	if (total.packets)
-		kymo_page_printf(page, INK_ALARM, "   overwritten: %s %s of events\n", kymo_text_count(number, total.packets),
-				 total.packets == 1 ? "packet" : "packets");
+		kymo_page_printf(page, INK_ALARM, "   overwritten: %s %s of events\n",
+				 kymo_text_count(number, total.packets), total.packets == 1 ? "packet" : "packets");
 	return NULL;
 }
 
@@ -267,7 +271,8 @@ struct kymo_error *kymo_diff_write(const struct summary *a, const struct summary
 	return error ? error : write_rows(sides, &durations, &functions, true, page);
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------------------------------- */
+/* ---- JSON ----------------------------------------------------------------------------------------------------------
+ */
 
 static void write_json_side(const struct summary *summary, char letter, FILE *out)
 {
@@ -277,7 +282,9 @@ static void write_json_side(const struct summary *summary, char letter, FILE *ou
 
 	fprintf(out, "\"%c\": {\"directory\": ", letter);
 	kymo_json_string(out, summary->dir);
-	fprintf(out, ", \"events\": %" PRIu64 ", \"duration_ns\": %" PRIu64 ", \"lost_events\": %" PRIu64 ", \"overwritten_packets\": %" PRIu64 "},\n",
+	fprintf(out,
+		", \"events\": %" PRIu64 ", \"duration_ns\": %" PRIu64 ", \"lost_events\": %" PRIu64
+		", \"overwritten_packets\": %" PRIu64 "},\n",
 		summary->model->count, kymo_model_duration_ns(summary->model), total.events, total.packets);
 }
 

@@ -71,7 +71,10 @@ static void fill_row(struct diff_row *row, const struct item *first, const struc
 {
 	const struct item *any = first ? first : second;
 
-	*row = (struct diff_row){ .name = any->event->name, .label = any->text->name, .shown = any->text->plain_name, .is_there = { first, second } };
+	*row = (struct diff_row){ .name = any->event->name,
+				  .label = any->text->name,
+				  .shown = any->text->plain_name,
+				  .is_there = { first, second } };
 	if (of_functions) {
 		row->functions[0] = first ? first->of : NULL;
 		row->functions[1] = second ? second->of : NULL;
@@ -93,7 +96,8 @@ static struct kymo_error *pair(const struct items *a, const struct items *b, boo
 		return &kymo_error_no_memory;
 	while (i < a->n || j < b->n) {
 		int order = i == a->n ? 1 : j == b->n ? -1 : strcmp(a->items[i].event->name, b->items[j].event->name);
-		const struct item *first = order <= 0 ? &a->items[i++] : NULL, *second = order >= 0 ? &b->items[j++] : NULL;
+		const struct item *first = order <= 0 ? &a->items[i++] : NULL,
+				  *second = order >= 0 ? &b->items[j++] : NULL;
 
 		if ((first && first->of) || (second && second->of))
 			fill_row(&ret->items[ret->n++], first, second, of_functions);

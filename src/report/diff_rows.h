@@ -8,15 +8,15 @@
 #include "report/summary.h"
 
 struct diff_row {
-	const char *name;	/* as the trace has it */
-	const char *shown;	/* as users know it */
-	const char *label;	/* the same as a terminal may have it */
-	bool is_there[2];	/* the recording has this probe, hit or not */
-	union {			/* NULL: no record, or no call */
+	const char *name;  /* as the trace has it */
+	const char *shown; /* as users know it */
+	const char *label; /* the same as a terminal may have it */
+	bool is_there[2];  /* the recording has this probe, hit or not */
+	union {            /* NULL: no record, or no call */
 		const struct probe *probes[2];
 		const struct function *functions[2];
 	};
-	double change;		/* of the count, or of the total time in ns; above 0 where the second has more */
+	double change; /* of the count, or of the total time in ns; above 0 where the second has more */
 };
 
 struct diff_rows {

@@ -53,8 +53,8 @@ static void write_value(FILE *out, const struct kymo_ctf_record *record, uint32_
 	}
 }
 
-void kymo_event_json_record(FILE *out, const struct kymo_ctf_trace *trace, const struct thread *thread, const char *name, const struct kymo_ctf_record *record,
-			    bool raw)
+void kymo_event_json_record(FILE *out, const struct kymo_ctf_trace *trace, const struct thread *thread,
+			    const char *name, const struct kymo_ctf_record *record, bool raw)
 {
 	const struct kymo_ctf_event *event = record->event;
 
@@ -72,15 +72,17 @@ void kymo_event_json_record(FILE *out, const struct kymo_ctf_trace *trace, const
 			write_value(out, record, i);
 	}
 	if (raw && event->has_stack_pointer)
-		fprintf(out, "%s\"" KYMO_STACK_POINTER_FIELD "\": %" PRIu64, event->n_fields ? ", " : "", kymo_ctf_stack_pointer(record));
+		fprintf(out, "%s\"" KYMO_STACK_POINTER_FIELD "\": %" PRIu64, event->n_fields ? ", " : "",
+			kymo_ctf_stack_pointer(record));
 	fputs("}}\n", out);
 }
 
 void kymo_event_json_loss(FILE *out, const struct kymo_ctf_trace *trace, const struct kymo_ctf_loss *loss)
 {
-	fprintf(out, "{\"event\": \"%s\", \"count\": %" PRIu64 ", \"begin_ns\": %" PRIu64 ", \"end_ns\": %" PRIu64 "}\n",
-		loss->events ? "lost" : "overwritten", loss->events ? loss->events : loss->packets, kymo_ctf_wall_ns(trace, loss->begin),
-		kymo_ctf_wall_ns(trace, loss->end));
+	fprintf(out,
+		"{\"event\": \"%s\", \"count\": %" PRIu64 ", \"begin_ns\": %" PRIu64 ", \"end_ns\": %" PRIu64 "}\n",
+		loss->events ? "lost" : "overwritten", loss->events ? loss->events : loss->packets,
+		kymo_ctf_wall_ns(trace, loss->begin), kymo_ctf_wall_ns(trace, loss->end));
 }
 
 static void write_rest(FILE *out, const char *what, uint64_t total, uint64_t written)

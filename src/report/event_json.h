@@ -7,12 +7,13 @@
 #include "report/page.h"
 #include "report/threads.h"
 
-/* The beginning of an object: what it is, of which thread, when. The rest of its members and the brace are the caller's. */
+/* The beginning of an object: what it is, of which thread, when. The rest of its members and the brace are the
+ * caller's. */
 void kymo_event_json_begin(FILE *out, const char *what, const struct thread *thread, uint64_t wall_ns);
 
 /* With `raw` the stack pointer is among the arguments. */
-void kymo_event_json_record(FILE *out, const struct kymo_ctf_trace *trace, const struct thread *thread, const char *name, const struct kymo_ctf_record *record,
-			    bool raw);
+void kymo_event_json_record(FILE *out, const struct kymo_ctf_trace *trace, const struct thread *thread,
+			    const char *name, const struct kymo_ctf_record *record, bool raw);
 void kymo_event_json_loss(FILE *out, const struct kymo_ctf_trace *trace, const struct kymo_ctf_loss *loss);
 
 /* At the end, as kymo_lines_finish(). */

@@ -23,20 +23,20 @@ struct writer {
 	struct threads threads;
 	bool wall, json, raw;
 	bool started;
-	uint64_t first;			/* TSC of the first record, if started */
-	time_t date_second;		/* what `date` says */
+	uint64_t first;     /* TSC of the first record, if started */
+	time_t date_second; /* what `date` says */
 	char date[64];
-	size_t n_losses;		/* that were written */
+	size_t n_losses; /* that were written */
 	struct loss_total written;
-	size_t labelled;		/* the thread that `label` is of, if it has text; */
-	const struct kymo_ctf_process *labelled_process;	/* and its process then */
+	size_t labelled;                                 /* the thread that `label` is of, if it has text; */
+	const struct kymo_ctf_process *labelled_process; /* and its process then */
 	char label[THREAD_LABEL];
 	/* Where system calls are lines: */
 	bool joins;
 	struct calls calls;
 	struct syscalls syscalls;
-	size_t n_known;			/* threads that have a record */
-	const struct kymo_ctf_record *record;	/* at hand; NULL behind the last */
+	size_t n_known;                       /* threads that have a record */
+	const struct kymo_ctf_record *record; /* at hand; NULL behind the last */
 };
 
 static void write_wall_time(struct writer *w, uint64_t tsc)
@@ -62,8 +62,8 @@ static void write_time(struct writer *w, uint64_t tsc)
 		write_wall_time(w, tsc);
 		return;
 	}
-	ns = tsc >= w->first ? (int64_t)kymo_ctf_duration_ns(w->trace, tsc - w->first) :
-			       (int64_t)(0 - kymo_ctf_duration_ns(w->trace, w->first - tsc));
+	ns = tsc >= w->first ? (int64_t)kymo_ctf_duration_ns(w->trace, tsc - w->first)
+			     : (int64_t)(0 - kymo_ctf_duration_ns(w->trace, w->first - tsc));
 	kymo_text_seconds(number, ns, 9);
 	kymo_page_right(w->page, INK_DIM, number, SECONDS_COLUMNS);
 }
@@ -175,12 +175,14 @@ static void write_object(struct writer *w, size_t thread, bool has_result, uint6
 {
 	FILE *out = w->page->out;
 
-	kymo_event_json_begin(out, "syscall", &w->threads.items.items[thread], kymo_ctf_wall_ns(w->trace, w->syscalls.begin));
+	kymo_event_json_begin(out, "syscall", &w->threads.items.items[thread],
+			      kymo_ctf_wall_ns(w->trace, w->syscalls.begin));
 	kymo_syscalls_write_json(&w->syscalls, out, has_result, ns);
 	fputs_unlocked("}\n", out);
 }
 
-static struct kymo_error *write_entry(struct writer *w, size_t thread, const struct kymo_ctf_record *record, struct frame *frame)
+static struct kymo_error *write_entry(struct writer *w, size_t thread, const struct kymo_ctf_record *record,
+				      struct frame *frame)
 {
 	const bool waits = kymo_syscalls_waits(&w->syscalls, record);
 	struct kymo_error *error;
@@ -263,7 +265,8 @@ static struct kymo_error *meet(struct writer *w, size_t thread)
 	if (thread == NO_THREAD || thread < w->n_known)
 		return NULL;
 	w->n_known = thread + 1;
-	return w->threads.items.items[thread].is_fixed ? NULL : give_up_those_of(w, &w->threads.items.items[thread].tid);
+	return w->threads.items.items[thread].is_fixed ? NULL
+						       : give_up_those_of(w, &w->threads.items.items[thread].tid);
 }
 
 static bool has_result(const struct kymo_ctf_record *record)
@@ -292,7 +295,7 @@ static struct kymo_error *join(struct writer *w, size_t thread, const struct kym
 	} else if (ends && step.kind == STEP_LEAVE && has_result(record)) {
 		*is_done_ret = true;
 		write_exit(w, thread, record, &step);
-	} else if (ends) {	/* a loss may have taken its own return, and the entry of this one */
+	} else if (ends) { /* a loss may have taken its own return, and the entry of this one */
 		give_up(w, thread, step.frame.line);
 	} else if (step.has_frame && !kymo_filter_has_time(w->filter, step.frame.begin)) {
 		*is_done_ret |= record->event->kind == KYMO_CTF_SYSRET;

@@ -33,10 +33,13 @@ static const char *short_name(const char *name)
 	return colon ? colon + 1 : name;
 }
 
-bool kymo_filter_matches(const char *glob, const struct kymo_pattern *pattern, const struct kymo_ctf_event *event, const struct event_text *text)
+bool kymo_filter_matches(const char *glob, const struct kymo_pattern *pattern, const struct kymo_ctf_event *event,
+			 const struct event_text *text)
 {
-	return matches_name(glob, short_name(event->name)) || matches_name(glob, event->name) || matches_name(glob, event->symbol) || matches_name(glob, text->name) ||
-	       matches_name(glob, text->function) || (pattern && event->symbol && kymo_pattern_means(pattern, event->symbol));
+	return matches_name(glob, short_name(event->name)) || matches_name(glob, event->name) ||
+	       matches_name(glob, event->symbol) || matches_name(glob, text->name) ||
+	       matches_name(glob, text->function) ||
+	       (pattern && event->symbol && kymo_pattern_means(pattern, event->symbol));
 }
 
 static bool select_events(struct filter *filter, const char *glob, const struct names *names)
@@ -49,7 +52,9 @@ static bool select_events(struct filter *filter, const char *glob, const struct 
 		const struct event_text *text = &names->events[i];
 
 		if (!kymo_filter_matches(glob, pattern, event, text) &&
-		    !(event->kind == KYMO_CTF_RETURN && (matches_entry(glob, event->name) || matches_entry(glob, short_name(event->name)) || matches_entry(glob, text->name))))
+		    !(event->kind == KYMO_CTF_RETURN &&
+		      (matches_entry(glob, event->name) || matches_entry(glob, short_name(event->name)) ||
+		       matches_entry(glob, text->name))))
 			continue;
 		filter->is_selected[i] = found = true;
 	}
@@ -111,18 +116,21 @@ static struct kymo_error *check_who(const struct kymo_ctf_trace *trace, const st
 {
 	for (size_t i = 0; i < words->n_threads; i++)
 		if (!knows_thread(trace, words->threads[i]))
-			return kymo_error_create(KYMO_ERROR_NOT_FOUND, "no thread of this recording has the name '%s': 'kymo report --all' shows all",
-						 words->threads[i]);
+			return kymo_error_create(
+				KYMO_ERROR_NOT_FOUND,
+				"no thread of this recording has the name '%s': 'kymo report --all' shows all",
+				words->threads[i]);
 	for (size_t i = 0; i < words->n_processes; i++)
 		if (!knows_process(trace, &words->processes[i]))
 			return kymo_error_create(KYMO_ERROR_NOT_FOUND,
-						 "no process of this recording has the id or the program '%s': 'kymo report --all' shows all",
+						 "no process of this recording has the id or the program '%s': 'kymo "
+						 "report --all' shows all",
 						 words->processes[i]);
 	return NULL;
 }
 
-struct kymo_error *kymo_filter_init(struct filter *filter, const struct kymo_report_filter *words, const struct kymo_ctf_trace *trace,
-				    const struct names *names)
+struct kymo_error *kymo_filter_init(struct filter *filter, const struct kymo_report_filter *words,
+				    const struct kymo_ctf_trace *trace, const struct names *names)
 {
 	struct kymo_error *error = check_who(trace, words);
 
@@ -136,7 +144,8 @@ struct kymo_error *kymo_filter_init(struct filter *filter, const struct kymo_rep
 		if (select_events(filter, words->probes[i], names))
 			continue;
 		kymo_filter_deinit(filter);
-		return kymo_error_create(KYMO_ERROR_NOT_FOUND, "no probe of this recording matches '%s': 'kymo report --all' names them all",
+		return kymo_error_create(KYMO_ERROR_NOT_FOUND,
+					 "no probe of this recording matches '%s': 'kymo report --all' names them all",
 					 words->probes[i]);
 	}
 	return NULL;

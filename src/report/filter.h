@@ -1,7 +1,7 @@
 /*
- * Which part of a trace a report is of: threads, processes, probes, a span of time. Records of other threads and processes
- * are passed over as if they were not there. Those of other probes, and of other times, still say which calls are open, so
- * that a call that begins within the span has its duration; they are not shown and not counted.
+ * Which part of a trace a report is of: threads, processes, probes, a span of time. Records of other threads and
+ * processes are passed over as if they were not there. Those of other probes, and of other times, still say which calls
+ * are open, so that a call that begins within the span has its duration; they are not shown and not counted.
  */
 #ifndef KYMO_REPORT_FILTER_H
 #define KYMO_REPORT_FILTER_H
@@ -17,23 +17,25 @@
 struct filter {
 	const struct kymo_report_filter *words;
 	const struct kymo_ctf_trace *trace;
-	bool *is_selected;		/* as trace->events; NULL: all are */
+	bool *is_selected; /* as trace->events; NULL: all are */
 	bool has_origin;
-	uint64_t origin;		/* TSC of the trace's first record */
-	uint64_t from, to;		/* of what is shown, both inclusive */
+	uint64_t origin;   /* TSC of the trace's first record */
+	uint64_t from, to; /* of what is shown, both inclusive */
 };
 
 /* `words`, `trace` and `names` must outlive the filter. NOT_FOUND where the trace has no thread, process or
  * probe of a name. */
-struct kymo_error *kymo_filter_init(struct filter *filter, const struct kymo_report_filter *words, const struct kymo_ctf_trace *trace,
-				    const struct names *names);
+struct kymo_error *kymo_filter_init(struct filter *filter, const struct kymo_report_filter *words,
+				    const struct kymo_ctf_trace *trace, const struct names *names);
 void kymo_filter_deinit(struct filter *filter);
 
 /* Each record, in the order of time: false where its thread or process is not selected. */
 bool kymo_filter_takes(struct filter *filter, const struct kymo_ctf_record *record);
 
-/* Does the glob match the event, by its name, its function, or both as they are shown? `pattern` is the glob's, for C++ and Rust, or NULL. */
-bool kymo_filter_matches(const char *glob, const struct kymo_pattern *pattern, const struct kymo_ctf_event *event, const struct event_text *text);
+/* Does the glob match the event, by its name, its function, or both as they are shown? `pattern` is the glob's, for C++
+ * and Rust, or NULL. */
+bool kymo_filter_matches(const char *glob, const struct kymo_pattern *pattern, const struct kymo_ctf_event *event,
+			 const struct event_text *text);
 
 /* Is one thread selected, by its id? */
 bool kymo_filter_is_one_thread(const struct filter *filter);

@@ -56,7 +56,8 @@ static const struct kymo_ctf_event **sorted_events(const struct kymo_ctf_trace *
 /* As one that the kernel has seen: result, number, memory. */
 static bool knows_number(const struct kymo_ctf_event *leave)
 {
-	return leave->n_fields == 3 && kymo_type_is_integer(leave->fields[1].type) && leave->fields[2].type == KYMO_TYPE_BYTES;
+	return leave->n_fields == 3 && kymo_type_is_integer(leave->fields[1].type) &&
+	       leave->fields[2].type == KYMO_TYPE_BYTES;
 }
 
 /* Those that have room at the end of `items`. */
@@ -69,7 +70,9 @@ static void add_syscalls(struct functions *functions, const struct kymo_ctf_trac
 			leave = &trace->events[i];
 	for (size_t i = 0; i < trace->n_events && leave; i++) {
 		if (trace->events[i].kind == KYMO_CTF_SYSRET)
-			functions->roles[i] = (struct role){ .function = (uint32_t)functions->n, .is_sysret = true, .knows_number = knows_number(&trace->events[i]) };
+			functions->roles[i] = (struct role){ .function = (uint32_t)functions->n,
+							     .is_sysret = true,
+							     .knows_number = knows_number(&trace->events[i]) };
 		if (trace->events[i].kind != KYMO_CTF_SYSCALL)
 			continue;
 		functions->roles[i] = (struct role){ .function = (uint32_t)functions->n, .is_entry = true };
@@ -113,7 +116,8 @@ static const struct kymo_ctf_event **sorted_markers(const struct kymo_ctf_trace 
 	return markers;
 }
 
-/* The first of the copies of the marker that ends what this one begins, as a place in `markers`; `n` where there is none. */
+/* The first of the copies of the marker that ends what this one begins, as a place in `markers`; `n` where there is
+ * none. */
 static size_t find_end(const struct kymo_ctf_event *const *markers, size_t n, const struct kymo_ctf_event *begin)
 {
 	for (size_t word = 0;; word++) {
@@ -136,8 +140,8 @@ static size_t find_end(const struct kymo_ctf_event *const *markers, size_t n, co
 	}
 }
 
-static void give_role(struct functions *functions, const struct kymo_ctf_trace *trace, const struct kymo_ctf_event *const *markers, size_t from,
-		      size_t n, bool is_entry)
+static void give_role(struct functions *functions, const struct kymo_ctf_trace *trace,
+		      const struct kymo_ctf_event *const *markers, size_t from, size_t n, bool is_entry)
 {
 	for (size_t i = from; i < n && !compare_names(markers[from], markers[i]); i++)
 		functions->roles[markers[i] - trace->events] =
@@ -153,7 +157,8 @@ static bool add_spans(struct functions *functions, const struct kymo_ctf_trace *
 	for (size_t i = 0; markers && i < n; i++) {
 		const size_t end = find_end(markers, n, markers[i]);
 
-		if (end == n || functions->roles[markers[i] - trace->events].is_span || functions->roles[markers[end] - trace->events].is_span)
+		if (end == n || functions->roles[markers[i] - trace->events].is_span ||
+		    functions->roles[markers[end] - trace->events].is_span)
 			continue;
 		give_role(functions, trace, markers, i, n, true);
 		give_role(functions, trace, markers, end, n, false);
@@ -188,7 +193,8 @@ struct kymo_error *kymo_functions_init(struct functions *functions, const struct
 		if (!leave || events[from]->kind != KYMO_CTF_ENTRY)
 			continue;
 		for (size_t i = from; i < to; i++)
-			functions->roles[events[i] - trace->events].is_second = events[i] != events[from] && events[i] != leave;
+			functions->roles[events[i] - trace->events].is_second =
+				events[i] != events[from] && events[i] != leave;
 		functions->roles[leave - trace->events] = (struct role){ .function = (uint32_t)functions->n };
 		functions->roles[events[from] - trace->events] =
 			(struct role){ .function = (uint32_t)functions->n, .is_entry = true };
@@ -224,7 +230,8 @@ struct function *kymo_functions_of_entry(const struct functions *functions, cons
 static int compare_totals(const void *a, const void *b)
 {
 	const struct function *x = *(struct function *const *)a, *y = *(struct function *const *)b;
-	__int128 x_sum = x->durations ? x->durations->stats.sum : -1, y_sum = y->durations ? y->durations->stats.sum : -1;
+	__int128 x_sum = x->durations ? x->durations->stats.sum : -1,
+		 y_sum = y->durations ? y->durations->stats.sum : -1;
 
 	if (x_sum != y_sum)
 		return x_sum > y_sum ? -1 : 1;
@@ -241,7 +248,8 @@ struct function **kymo_functions_sorted(const struct functions *functions, size_
 	for (size_t i = 0; i < functions->n; i++) {
 		struct function *f = &functions->items[i];
 
-		if (f->durations || f->over_losses || f->left || f->unwound || f->without_entry || f->open || f->too_deep)
+		if (f->durations || f->over_losses || f->left || f->unwound || f->without_entry || f->open ||
+		    f->too_deep)
 			sorted[n++] = f;
 	}
 	qsort(sorted, n, sizeof(struct function *), compare_totals);

@@ -1,6 +1,7 @@
 /*
- * Functions whose calls can be paired: those that have an event at the entry and one at the exits. A system call is one, too: its entry has an event of its own, and the
- * event of its return is everybody's. So is a pair of markers, "x__start" and "x__done".
+ * Functions whose calls can be paired: those that have an event at the entry and one at the exits. A system call is
+ * one, too: its entry has an event of its own, and the event of its return is everybody's. So is a pair of markers,
+ * "x__start" and "x__done".
  */
 #ifndef KYMO_REPORT_FUNCTIONS_H
 #define KYMO_REPORT_FUNCTIONS_H
@@ -18,41 +19,41 @@
 
 /* How long calls took. */
 struct durations {
-	struct stats stats;		/* ns */
-	struct quantiles quantiles;	/* of the same */
-	uint64_t self_ns;		/* of the same: without calls within them */
-	bool has_children;		/* there were such calls */
+	struct stats stats;         /* ns */
+	struct quantiles quantiles; /* of the same */
+	uint64_t self_ns;           /* of the same: without calls within them */
+	bool has_children;          /* there were such calls */
 };
 
 /* Each call is counted in one way. */
 struct function {
 	const struct kymo_ctf_event *entry, *leave;
-	struct durations *durations;	/* of those that have one; NULL: no call has */
-	uint64_t over_losses;		/* records were lost between begin and end */
-	uint64_t left;			/* without a return: the caller went on, or the thread ended */
-	uint64_t unwound;		/* the same where stack pointers show it: by an exception, longjmp or the like */
-	uint64_t without_entry;		/* returns */
-	uint64_t open;			/* at the end of the recording */
-	uint64_t too_deep;		/* too many calls were nested in them */
-	uint64_t errors;		/* of system calls: they failed. Of those that have returned, over a loss or not */
+	struct durations *durations; /* of those that have one; NULL: no call has */
+	uint64_t over_losses;        /* records were lost between begin and end */
+	uint64_t left;               /* without a return: the caller went on, or the thread ended */
+	uint64_t unwound;            /* the same where stack pointers show it: by an exception, longjmp or the like */
+	uint64_t without_entry;      /* returns */
+	uint64_t open;               /* at the end of the recording */
+	uint64_t too_deep;           /* too many calls were nested in them */
+	uint64_t errors;             /* of system calls: they failed. Of those that have returned, over a loss or not */
 	bool is_syscall;
-	bool is_hidden;			/* by a filter: not counted */
+	bool is_hidden; /* by a filter: not counted */
 };
 
 /* What an event is to the calls. */
 struct role {
-	uint32_t function;		/* place in `items`, or NO_FUNCTION */
+	uint32_t function; /* place in `items`, or NO_FUNCTION */
 	bool is_entry;
-	bool is_sysret;			/* ends the innermost system call, whichever; */
-	bool knows_number;		/* or tells which: its second value */
-	bool is_span;			/* a marker that begins or ends something (report/spans.h) */
-	bool is_second;			/* of a function in `items` where another event has the role */
+	bool is_sysret;    /* ends the innermost system call, whichever; */
+	bool knows_number; /* or tells which: its second value */
+	bool is_span;      /* a marker that begins or ends something (report/spans.h) */
+	bool is_second;    /* of a function in `items` where another event has the role */
 };
 
 struct functions {
 	struct function *items;
 	size_t n;
-	struct role *roles;		/* as trace->events */
+	struct role *roles; /* as trace->events */
 };
 
 /*

@@ -37,7 +37,8 @@ bool kymo_gap_parse(const struct kymo_ctf_env *env, struct trace_gap *ret)
 	if (sscanf(env->key, "gap_%" SCNd32 "_", &gap.pid) != 1)
 		return false;
 	length = strcspn(at, " ");
-	while (which < kymo_countof(causes) && (strlen(causes[which].word) != length || memcmp(at, causes[which].word, length)))
+	while (which < kymo_countof(causes) &&
+	       (strlen(causes[which].word) != length || memcmp(at, causes[which].word, length)))
 		which++;
 	if (which == kymo_countof(causes) || !at[length])
 		return false;

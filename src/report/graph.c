@@ -14,18 +14,18 @@
 #include "report/lines.h"
 #include "report/syscalls.h"
 
-#define MAX_LINES 4096u		/* a power of two */
-#define MAX_INDENT 64u		/* levels */
+#define MAX_LINES 4096u /* a power of two */
+#define MAX_INDENT 64u  /* levels */
 #define THREAD_COLUMNS 24
 #define PROCESS_COLUMNS 32
 
 enum line_kind {
-	LINE_WAITS,			/* the entry of a call; one of the next three will be known */
+	LINE_WAITS, /* the entry of a call; one of the next three will be known */
 	LINE_LEAF,
 	LINE_OPEN,
-	LINE_LEFT,			/* without a return, with nothing in it */
+	LINE_LEFT, /* without a return, with nothing in it */
 	LINE_CLOSE,
-	LINE_CALL,			/* of a function whose returns are not recorded */
+	LINE_CALL, /* of a function whose returns are not recorded */
 	LINE_PLACE,
 	LINE_LOSS,
 };
@@ -33,14 +33,14 @@ enum line_kind {
 struct line {
 	enum line_kind kind;
 	uint32_t level;
-	struct thread thread;			/* as it was; a copy, since threads move */
-	const struct kymo_ctf_event *entry;	/* of CLOSE, which may have no record of it */
-	struct kymo_ctf_record record;		/* but of CLOSE */
-	struct kymo_ctf_record leave;		/* of LEAF and CLOSE, if has_leave */
-	char *strings, *leave_strings;		/* theirs; may be NULL */
+	struct thread thread;               /* as it was; a copy, since threads move */
+	const struct kymo_ctf_event *entry; /* of CLOSE, which may have no record of it */
+	struct kymo_ctf_record record;      /* but of CLOSE */
+	struct kymo_ctf_record leave;       /* of LEAF and CLOSE, if has_leave */
+	char *strings, *leave_strings;      /* theirs; may be NULL */
 	bool has_leave, has_ns;
 	uint64_t ns;
-	const char *note;			/* or NULL */
+	const char *note; /* or NULL */
 	struct kymo_ctf_loss loss;
 };
 
@@ -50,18 +50,18 @@ struct graph {
 	const struct kymo_ctf_reader *reader;
 	const struct names *names;
 	struct filter *filter;
-	bool *matches;				/* likewise; what the function's glob says */
+	bool *matches; /* likewise; what the function's glob says */
 	struct threads threads;
 	struct calls calls;
 	struct syscalls syscalls;
-	struct kymo_line text;			/* of the line that is being written */
-	KYMO_VEC(uint64_t) waiting;		/* as threads.items: the line of the last entry, or 0 */
-	struct line *lines;			/* a ring */
-	uint64_t first, next;			/* numbers of lines; from 1 */
-	bool has_threads;			/* a column of them */
-	bool has_tid;				/* there was a record, of `tid` */
+	struct kymo_line text;      /* of the line that is being written */
+	KYMO_VEC(uint64_t) waiting; /* as threads.items: the line of the last entry, or 0 */
+	struct line *lines;         /* a ring */
+	uint64_t first, next;       /* numbers of lines; from 1 */
+	bool has_threads;           /* a column of them */
+	bool has_tid;               /* there was a record, of `tid` */
 	int32_t tid;
-	size_t n_losses;			/* that were written */
+	size_t n_losses; /* that were written */
 	struct loss_total written;
 	bool no_memory;
 };
@@ -141,7 +141,8 @@ static void write_place(const struct graph *g, const struct kymo_ctf_record *rec
 /* "openat(AT_FDCWD, ...", as the events have it. False where the records cannot be shown so. */
 static bool write_syscall(struct graph *g, const struct line *line)
 {
-	const bool is_call = kymo_syscalls_text(&g->syscalls, &line->record, line->has_leave ? &line->leave : NULL, &g->text);
+	const bool is_call =
+		kymo_syscalls_text(&g->syscalls, &line->record, line->has_leave ? &line->leave : NULL, &g->text);
 
 	g->no_memory |= g->text.is_cut;
 	fwrite(g->text.data, 1, g->text.n, g->page->out);
@@ -153,7 +154,8 @@ static bool write_syscall_result(struct graph *g, const struct line *line)
 {
 	const struct kymo_ctf_event *entry = line->entry;
 
-	if (!entry || entry->kind != KYMO_CTF_SYSCALL || !kymo_syscalls_result_text(&g->syscalls, entry->offset, &line->leave, &g->text))
+	if (!entry || entry->kind != KYMO_CTF_SYSCALL ||
+	    !kymo_syscalls_result_text(&g->syscalls, entry->offset, &line->leave, &g->text))
 		return false;
 	g->no_memory |= g->text.is_cut;
 	fprintf(g->page->out, " = %.*s", (int)g->text.n, g->text.data);
@@ -317,7 +319,8 @@ static void add_entry(struct graph *g, size_t thread, const struct kymo_ctf_reco
 	uint32_t height = stack->now.n - 1;
 	struct line *line;
 
-	step->entered->is_shown = (is_within || g->matches[record->event - g->trace->events]) && kymo_filter_shows(g->filter, record);
+	step->entered->is_shown =
+		(is_within || g->matches[record->event - g->trace->events]) && kymo_filter_shows(g->filter, record);
 	if (!step->entered->is_shown)
 		return;
 	step->entered->level = is_within ? outer->level + 1 : 0;
@@ -351,8 +354,9 @@ static void add_exit(struct graph *g, size_t thread, const struct kymo_ctf_recor
 
 	if (step->has_frame)
 		level = step->frame.level < height ? step->frame.level : height;
-	if (step->has_frame ? !step->frame.is_shown :
-			      (!(outer && outer->is_shown) && !g->matches[entry - g->trace->events]) || !kymo_filter_shows(g->filter, record))
+	if (step->has_frame ? !step->frame.is_shown
+			    : (!(outer && outer->is_shown) && !g->matches[entry - g->trace->events]) ||
+				      !kymo_filter_shows(g->filter, record))
 		return;
 	if (line)
 		line->kind = LINE_LEAF;
@@ -374,7 +378,8 @@ static void add_other(struct graph *g, size_t thread, const struct kymo_ctf_reco
 	bool is_call = record->event->kind == KYMO_CTF_ENTRY && !role->is_second;
 	struct line *line;
 
-	if ((!(outer && outer->is_shown) && !g->matches[record->event - g->trace->events]) || !kymo_filter_shows(g->filter, record))
+	if ((!(outer && outer->is_shown) && !g->matches[record->event - g->trace->events]) ||
+	    !kymo_filter_shows(g->filter, record))
 		return;
 	line = push(g, is_call ? LINE_CALL : LINE_PLACE, thread, level);
 	keep(g, record, &line->record, &line->strings);
@@ -438,7 +443,8 @@ static struct kymo_error *finish(struct graph *g)
 	for (unsigned int i = 0; i < notes.n; i++)
 		kymo_page_printf(g->page, INK_ALARM, "--- %s ---\n", notes.texts[i]);
 	if (!g->calls.functions.n)
-		kymo_page_text(g->page, INK_ALARM, "--- no function has a probe at its entry (-p) and one at its return (-r) ---\n");
+		kymo_page_text(g->page, INK_ALARM,
+			       "--- no function has a probe at its entry (-p) and one at its return (-r) ---\n");
 	return kymo_lines_finish(g->page, g->reader, &g->written);
 }
 
@@ -480,7 +486,8 @@ static struct kymo_error *init(struct graph *g, const char *function)
 		return &kymo_error_no_memory;
 	pattern = function ? kymo_pattern_create(function) : NULL;
 	for (size_t i = 0; i < g->trace->n_events; i++)
-		g->matches[i] = !function || kymo_filter_matches(function, pattern, &g->trace->events[i], &g->names->events[i]);
+		g->matches[i] =
+			!function || kymo_filter_matches(function, pattern, &g->trace->events[i], &g->names->events[i]);
 	kymo_pattern_destroy(pattern);
 	return NULL;
 }
@@ -499,8 +506,8 @@ static void deinit(struct graph *g)
 	kymo_threads_deinit(&g->threads);
 }
 
-struct kymo_error *kymo_graph_write(struct kymo_ctf_reader *reader, const struct names *names,
-				    struct filter *filter, const char *function, const struct page *page)
+struct kymo_error *kymo_graph_write(struct kymo_ctf_reader *reader, const struct names *names, struct filter *filter,
+				    const char *function, const struct page *page)
 {
 	struct graph g = {
 		.page = page,

@@ -7,9 +7,9 @@
 #include "report/names.h"
 #include "report/page.h"
 
-/* Write the records of `reader`, from where it is, to its end. `function`: calls of functions that match the glob, and what happens
- * within them; NULL: all. */
-struct kymo_error *kymo_graph_write(struct kymo_ctf_reader *reader, const struct names *names,
-				    struct filter *filter, const char *function, const struct page *page);
+/* Write the records of `reader`, from where it is, to its end. `function`: calls of functions that match the glob, and
+ * what happens within them; NULL: all. */
+struct kymo_error *kymo_graph_write(struct kymo_ctf_reader *reader, const struct names *names, struct filter *filter,
+				    const char *function, const struct page *page);
 
 #endif

@@ -158,7 +158,7 @@ static void write_times(FILE *out, const struct kymo_ctf_trace *trace, uint64_t 
 static void write_kind(FILE *out, const struct kymo_ctf_event *event)
 {
 	static const char *const names[] = {
-		[KYMO_CTF_PLACE] = "place", [KYMO_CTF_ENTRY] = "entry", [KYMO_CTF_RETURN] = "return",
+		[KYMO_CTF_PLACE] = "place",   [KYMO_CTF_ENTRY] = "entry",     [KYMO_CTF_RETURN] = "return",
 		[KYMO_CTF_MARKER] = "marker", [KYMO_CTF_SYSCALL] = "syscall", [KYMO_CTF_SYSRET] = "sysret",
 	};
 
@@ -233,7 +233,8 @@ static void write_probes(FILE *out, const struct model *model)
 
 	fputs("\"probes\": [", out);
 	for (size_t i = 0; i < model->trace->n_events; i++) {
-		if (model->places[i].first != i || (model->filter && !kymo_filter_has_event(model->filter, &model->trace->events[i])))
+		if (model->places[i].first != i ||
+		    (model->filter && !kymo_filter_has_event(model->filter, &model->trace->events[i])))
 			continue;
 		fputs(comma ? ",\n  " : "\n  ", out);
 		write_probe(out, model, i);
@@ -270,9 +271,11 @@ static void write_function(FILE *out, const struct function *function)
 	write_name(out, "symbol", entry->symbol);
 	fprintf(out, ", \"entry\": %" PRIu32 ", \"return\": %" PRIu32 ", \"count\": %" PRIu64, entry->id,
 		function->leave->id, function->durations ? function->durations->stats.count : 0);
-	fprintf(out, ", \"over_losses\": %" PRIu64 ", \"without_return\": %" PRIu64 ", \"unwound\": %" PRIu64 ", \"without_entry\": %" PRIu64
-		", \"open\": %" PRIu64 ", \"too_deep\": %" PRIu64, function->over_losses, function->left,
-		function->unwound, function->without_entry, function->open, function->too_deep);
+	fprintf(out,
+		", \"over_losses\": %" PRIu64 ", \"without_return\": %" PRIu64 ", \"unwound\": %" PRIu64
+		", \"without_entry\": %" PRIu64 ", \"open\": %" PRIu64 ", \"too_deep\": %" PRIu64,
+		function->over_losses, function->left, function->unwound, function->without_entry, function->open,
+		function->too_deep);
 	if (function->is_syscall)
 		fprintf(out, ", \"errors\": %" PRIu64, function->errors);
 	if (function->durations)
@@ -335,7 +338,8 @@ static void write_pairs(FILE *out, const struct model *model, const struct pair 
 
 	fputs(", \"probes\": [", out);
 	for (size_t i = 0; i < n; i++)
-		fprintf(out, "%s{\"id\": %" PRIu32 ", \"count\": %" PRIu64 "}", i ? ", " : "", model->trace->events[pairs[i].probe].id, pairs[i].count);
+		fprintf(out, "%s{\"id\": %" PRIu32 ", \"count\": %" PRIu64 "}", i ? ", " : "",
+			model->trace->events[pairs[i].probe].id, pairs[i].count);
 	putc(']', out);
 }
 
@@ -370,12 +374,16 @@ static void write_losses(FILE *out, const struct kymo_ctf_reader *reader, const 
 	const struct kymo_ctf_loss *losses = kymo_ctf_reader_losses(reader, &n);
 	struct loss_total total = kymo_losses_total(losses, n);
 
-	fprintf(out, "\"lost_events\": %" PRIu64 ",\n\"lost_in_vforks\": %" PRIu64 ",\n\"overwritten_packets\": %" PRIu64
-		",\n\"losses\": [", total.events, total.in_vforks, total.packets);
+	fprintf(out,
+		"\"lost_events\": %" PRIu64 ",\n\"lost_in_vforks\": %" PRIu64 ",\n\"overwritten_packets\": %" PRIu64
+		",\n\"losses\": [",
+		total.events, total.in_vforks, total.packets);
 	for (size_t i = 0; i < n; i++) {
 		fprintf(out, "%s{\"cpu\": ", i ? ",\n  " : "\n  ");
 		fprintf(out, kymo_loss_is_in_vforks(&losses[i]) ? "null" : "%" PRIu32, losses[i].cpu);
-		fprintf(out, ", \"events\": %" PRIu64 ", \"packets\": %" PRIu64 ", \"begin_ns\": %" PRIu64 ", \"end_ns\": %" PRIu64 "}",
+		fprintf(out,
+			", \"events\": %" PRIu64 ", \"packets\": %" PRIu64 ", \"begin_ns\": %" PRIu64
+			", \"end_ns\": %" PRIu64 "}",
 			losses[i].events, losses[i].packets, kymo_ctf_wall_ns(trace, losses[i].begin),
 			kymo_ctf_wall_ns(trace, losses[i].end));
 	}
@@ -392,9 +400,11 @@ static void write_gaps(FILE *out, const struct kymo_ctf_trace *trace)
 
 		if (!kymo_gap_parse(&trace->env[i], &gap))
 			continue;
-		fprintf(out, "%s{\"pid\": %" PRId32 ", \"cause\": \"%s\", \"probes\": %" PRIu64 ", \"first\": ", before, gap.pid, gap.word, gap.n);
+		fprintf(out, "%s{\"pid\": %" PRId32 ", \"cause\": \"%s\", \"probes\": %" PRIu64 ", \"first\": ", before,
+			gap.pid, gap.word, gap.n);
 		kymo_json_string(out, gap.name);
-		fprintf(out, ", \"begin_ns\": %" PRIu64 ", \"end_ns\": ", gap.begin ? kymo_ctf_wall_ns(trace, gap.begin) : 0);
+		fprintf(out, ", \"begin_ns\": %" PRIu64 ", \"end_ns\": ",
+			gap.begin ? kymo_ctf_wall_ns(trace, gap.begin) : 0);
 		fprintf(out, gap.end ? "%" PRIu64 "}" : "null}", kymo_ctf_wall_ns(trace, gap.end));
 		before = ",\n  ";
 	}
@@ -416,7 +426,8 @@ static void write_warnings(FILE *out, const struct kymo_ctf_reader *reader)
 
 static void write_trace(FILE *out, const struct kymo_ctf_trace *trace)
 {
-	fprintf(out, "\"clock_frequency\": %" PRIu64 ",\n\"clock_invariant\": %s,\n\"monotonic_offset_ns\": %" PRId64 ",\n",
+	fprintf(out,
+		"\"clock_frequency\": %" PRIu64 ",\n\"clock_invariant\": %s,\n\"monotonic_offset_ns\": %" PRId64 ",\n",
 		trace->clock_frequency, trace->clock_is_invariant ? "true" : "false", trace->monotonic_offset_ns);
 	fputs("\"environment\": {", out);
 	for (size_t i = 0; i < trace->n_env; i++) {
@@ -442,7 +453,8 @@ struct kymo_error *kymo_json_write(const struct summary *summary, FILE *out)
 	if (model->count)
 		write_times(out, model->trace, model->first, model->last);
 	if (model->since > model->first)
-		fprintf(out, ",\n\"since_ns\": %" PRIu64 ", \"events_since\": %" PRIu64, kymo_ctf_wall_ns(model->trace, model->since), model->recent);
+		fprintf(out, ",\n\"since_ns\": %" PRIu64 ", \"events_since\": %" PRIu64,
+			kymo_ctf_wall_ns(model->trace, model->since), model->recent);
 	fputs(",\n", out);
 	write_probes(out, model);
 	error = write_calls(out, summary->calls);

@@ -12,17 +12,17 @@
 enum way {
 	WAY_WHOLE,
 	WAY_NO_FILE,
-	WAY_CUT_EVENLY,			/* the middle is left out, without the file; */
-	WAY_CUT_EARLY,			/* nearer to the beginning; */
-	WAY_CUT_LATE,			/* nearer to the end */
-	WAY_LAST,			/* whole, and longer than the column */
+	WAY_CUT_EVENLY, /* the middle is left out, without the file; */
+	WAY_CUT_EARLY,  /* nearer to the beginning; */
+	WAY_CUT_LATE,   /* nearer to the end */
+	WAY_LAST,       /* whole, and longer than the column */
 };
 
 struct label {
 	const char *name;
 	char *text;
 	enum way way;
-	bool is_stuck;			/* no other way is left, or none is needed */
+	bool is_stuck; /* no other way is left, or none is needed */
 	bool is_ambiguous;
 };
 
@@ -71,7 +71,8 @@ static char *cut(const char *name, unsigned int columns, unsigned int sixths, bo
 	const size_t fits = kymo_text_fit(name, head, &used);
 	char *text;
 
-	return asprintf(&text, "%.*s%s%s", (int)fits, name, unicode ? "…" : "~", ending(name, room - head)) < 0 ? NULL : text;
+	return asprintf(&text, "%.*s%s%s", (int)fits, name, unicode ? "…" : "~", ending(name, room - head)) < 0 ? NULL
+														: text;
 }
 
 static char *write_so(const char *name, enum way way, unsigned int columns, bool unicode)
@@ -153,7 +154,8 @@ static bool write_labels(struct label *labels, struct label **sorted, size_t n, 
 	return true;
 }
 
-char **kymo_labels_create(const char *const *names, size_t n, unsigned int columns, bool unicode, unsigned int *longest_ret)
+char **kymo_labels_create(const char *const *names, size_t n, unsigned int columns, bool unicode,
+			  unsigned int *longest_ret)
 {
 	kymo_cleanup_free struct label *labels = calloc(n + 1, sizeof(*labels));
 	kymo_cleanup_free struct label **sorted = calloc(n + 1, sizeof(struct label *));

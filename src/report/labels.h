@@ -12,7 +12,8 @@
  * What to show for `names` (safe, each of one line) in `columns`; a fresh array of fresh strings, for
  * kymo_labels_destroy(). `longest_ret`: the columns of the longest, which may be more. NULL when memory is out.
  */
-char **kymo_labels_create(const char *const *names, size_t n, unsigned int columns, bool unicode, unsigned int *longest_ret);
+char **kymo_labels_create(const char *const *names, size_t n, unsigned int columns, bool unicode,
+			  unsigned int *longest_ret);
 void kymo_labels_destroy(char **labels, size_t n);
 
 #endif

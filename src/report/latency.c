@@ -22,21 +22,20 @@ static const char *const headings[N_COLUMNS] = {
 static const unsigned int dispensable[] = { P90, MIN, MEAN, SELF, P99, MAX, P50 };
 
 struct row {
-	const char *name;			/* the caller's */
+	const char *name; /* the caller's */
 	char cells[N_COLUMNS][TEXT_NUMBER];
 };
 
 struct latency_table {
 	struct row *rows;
 	size_t n;
-	char **labels;				/* names as they are shown */
-	unsigned int name, widths[N_COLUMNS];	/* 0: not shown */
+	char **labels;                        /* names as they are shown */
+	unsigned int name, widths[N_COLUMNS]; /* 0: not shown */
 };
 
 /* ---- what is left out -------------------------------------------------------------------------------------------- */
 
-__attribute__((format(printf, 2, 3)))
-static void add_note(struct notes *notes, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void add_note(struct notes *notes, const char *format, ...)
 {
 	va_list args;
 
@@ -83,7 +82,8 @@ void kymo_latency_notes(const struct calls *calls, struct notes *ret)
 	add_count(ret, calls->other_threads, "record", "of a call is left out: there are too many threads",
 		  "of calls are left out: there are too many threads");
 	if (calls->functions.n && ids && !strcmp(ids, "process"))
-		add_note(ret, "threads of a process cannot be told apart in this recording: their calls may be mixed up");
+		add_note(ret,
+			 "threads of a process cannot be told apart in this recording: their calls may be mixed up");
 }
 
 /* ---- the table --------------------------------------------------------------------------------------------------- */
@@ -131,10 +131,11 @@ static struct kymo_error *plan(struct latency_table *table, const struct page *p
 	for (unsigned int column = 0; column < N_COLUMNS; column++) {
 		table->widths[column] = column == COUNT || column == TOTAL ? 5 : 4;
 		for (size_t i = 0; i < table->n; i++)
-			table->widths[column] = kymo_at_least(kymo_text_columns(table->rows[i].cells[column]),
-							      table->widths[column]);
+			table->widths[column] =
+				kymo_at_least(kymo_text_columns(table->rows[i].cells[column]), table->widths[column]);
 		if (column == ERRORS)
-			table->widths[column] = kymo_at_least(table->widths[column], (unsigned int)strlen(headings[ERRORS]));
+			table->widths[column] =
+				kymo_at_least(table->widths[column], (unsigned int)strlen(headings[ERRORS]));
 		if ((column == SELF && !has_self) || (column == ERRORS && !has_errors))
 			table->widths[column] = 0;
 		used += table->widths[column] ? 2 + table->widths[column] : 0;
@@ -173,8 +174,8 @@ static void deinit_table(struct latency_table *table)
 	free(table->rows);
 }
 
-static struct kymo_error *write_functions(const struct summary *summary, const struct page *page, struct function *const *functions,
-					  size_t n)
+static struct kymo_error *write_functions(const struct summary *summary, const struct page *page,
+					  struct function *const *functions, size_t n)
 {
 	kymo_cleanup(deinit_table) struct latency_table table = { .rows = calloc(n + 1, sizeof(*table.rows)) };
 	bool has_self = false, has_errors = false;

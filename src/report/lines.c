@@ -155,8 +155,8 @@ void kymo_loss_write(const struct page *page, const struct kymo_ctf_trace *trace
 	kymo_text_span(span, kymo_ctf_duration_ns(trace, ticks), page->unicode);
 	kymo_text_count(number, loss->events ? loss->events : loss->packets);
 	kymo_page_printf(page, INK_ALARM, loss->events ? "--- lost %s %s" : "--- overwritten: %s %s", number,
-			 loss->events ? (loss->events == 1 ? "event" : "events") :
-					(loss->packets == 1 ? "packet" : "packets"));
+			 loss->events ? (loss->events == 1 ? "event" : "events")
+				      : (loss->packets == 1 ? "packet" : "packets"));
 	if (kymo_loss_is_in_vforks(loss))
 		kymo_page_text(page, INK_ALARM, " in vfork children");
 	/* What was overwritten before the first packet has no beginning. */

@@ -14,8 +14,8 @@
 /* Text of one event that is the same on each of its lines, safe. */
 struct event_text {
 	char *name;
-	char *function;			/* the symbol, or the name where there is none */
-	char *plain_name;		/* for what is no terminal; demangled, as the others are */
+	char *function;   /* the symbol, or the name where there is none */
+	char *plain_name; /* for what is no terminal; demangled, as the others are */
 	char *fields[KYMO_EVENT_MAX_ARGS];
 };
 
@@ -23,8 +23,8 @@ struct event_text {
 struct kymo_error *kymo_event_texts_create(const struct kymo_ctf_trace *trace, bool unicode, struct event_text **ret);
 void kymo_event_texts_destroy(struct event_text *texts, const struct kymo_ctf_trace *trace);
 
-/* A record that outlives its reader's next one. `strings_ret`: its strings and bytes, for the caller to free; NULL where it has none. False when memory is
- * out. */
+/* A record that outlives its reader's next one. `strings_ret`: its strings and bytes, for the caller to free; NULL
+ * where it has none. False when memory is out. */
 bool kymo_record_copy(const struct kymo_ctf_record *record, struct kymo_ctf_record *ret, char **strings_ret);
 
 /* Value `i` of a record; (fault) where it could not be read, (unknown) where a function had not returned it yet: it was

@@ -12,7 +12,7 @@
 
 struct loss_total {
 	uint64_t events, packets;
-	uint64_t in_vforks;		/* of the events, hits of vfork children before their exec */
+	uint64_t in_vforks; /* of the events, hits of vfork children before their exec */
 };
 
 struct loss_total kymo_losses_total(const struct kymo_ctf_loss *losses, size_t n);

@@ -8,7 +8,8 @@ bool kymo_model_is_probe(const struct model *model, size_t at)
 {
 	const struct kymo_ctf_event *event = &model->trace->events[at];
 
-	return model->places[at].first == at && event->kind != KYMO_CTF_SYSRET && (!model->filter || kymo_filter_has_event(model->filter, event));
+	return model->places[at].first == at && event->kind != KYMO_CTF_SYSRET &&
+	       (!model->filter || kymo_filter_has_event(model->filter, event));
 }
 
 void kymo_model_filter(struct model *model, const struct filter *filter, bool has_pairs)
@@ -167,7 +168,7 @@ void kymo_model_see(struct model *model, uint64_t tsc)
 	if (tsc <= model->last)
 		return;
 	model->last = tsc;
-	timeline_bin(model, tsc);	/* it reaches to the last record, whether that is counted or not */
+	timeline_bin(model, tsc); /* it reaches to the last record, whether that is counted or not */
 }
 
 static void add_to_process(struct model *model, const struct kymo_ctf_process *process, uint64_t tsc)

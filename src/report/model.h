@@ -24,22 +24,22 @@
 #define TIMELINE_BINS 512
 
 struct field_stats {
-	struct stats stats;		/* of integers that could be read */
-	struct reals reals;		/* of doubles, likewise */
+	struct stats stats; /* of integers that could be read */
+	struct reals reals; /* of doubles, likewise */
 	uint64_t faults;
 };
 
 /* Times are TSC values. */
 struct probe {
-	const struct kymo_ctf_event *event;	/* of several places the first */
+	const struct kymo_ctf_event *event; /* of several places the first */
 	uint64_t count, first, last;
-	uint64_t recent;		/* of these, since model->since */
-	struct stats gaps;		/* ns between one record and the next, of all threads */
-	uint64_t *threads;		/* a bit for each thread's place in the model */
+	uint64_t recent;   /* of these, since model->since */
+	struct stats gaps; /* ns between one record and the next, of all threads */
+	uint64_t *threads; /* a bit for each thread's place in the model */
 	size_t n_words;
 	uint32_t n_threads;
-	bool more_threads;		/* than are counted */
-	struct field_stats fields[];	/* event->n_fields */
+	bool more_threads;           /* than are counted */
+	struct field_stats fields[]; /* event->n_fields */
 };
 
 /* Of one entry of the trace's table of processes. */
@@ -50,27 +50,27 @@ struct process_count {
 
 struct model {
 	const struct kymo_ctf_trace *trace;
-	struct place *places;		/* as trace->events */
-	uint64_t *counts;		/* likewise: records of the event alone */
-	struct probe **probes;		/* likewise, at its first place; NULL: never hit */
-	size_t n_probes, n_hit;		/* all that the filter has, and those that were hit; returns of system calls are none */
-	uint64_t n_returns;		/* records of returns of system calls */
-	const struct filter *filter;	/* NULL: everything is counted */
+	struct place *places;   /* as trace->events */
+	uint64_t *counts;       /* likewise: records of the event alone */
+	struct probe **probes;  /* likewise, at its first place; NULL: never hit */
+	size_t n_probes, n_hit; /* all that the filter has, and those that were hit; returns of system calls are none */
+	uint64_t n_returns;     /* records of returns of system calls */
+	const struct filter *filter; /* NULL: everything is counted */
 	struct threads threads;
-	size_t n_threads;		/* of these, with a record that is counted */
-	bool has_pairs;			/* `pairs` is wanted */
+	size_t n_threads; /* of these, with a record that is counted */
+	bool has_pairs;   /* `pairs` is wanted */
 	struct pairs pairs;
-	struct process_count *processes;	/* as trace->processes */
-	uint64_t other_threads;		/* records of threads beyond MAX_THREADS */
-	bool has_zero, has_first;	/* there is a record, and one in the filter's time */
-	uint64_t zero;			/* the first record of the trace */
-	uint64_t since;			/* each stream has its records from then on; what is older is not in rates */
-	uint64_t count, recent;		/* in all, and since then */
-	uint64_t first, last;		/* of all records in the filter's time, whatever their threads and probes */
-	uint64_t timeline[TIMELINE_BINS];	/* records from `origin`, in steps of 2^timeline_shift ticks */
+	struct process_count *processes;  /* as trace->processes */
+	uint64_t other_threads;           /* records of threads beyond MAX_THREADS */
+	bool has_zero, has_first;         /* there is a record, and one in the filter's time */
+	uint64_t zero;                    /* the first record of the trace */
+	uint64_t since;                   /* each stream has its records from then on; what is older is not in rates */
+	uint64_t count, recent;           /* in all, and since then */
+	uint64_t first, last;             /* of all records in the filter's time, whatever their threads and probes */
+	uint64_t timeline[TIMELINE_BINS]; /* records from `origin`, in steps of 2^timeline_shift ticks */
 	uint64_t origin;
 	unsigned int timeline_shift;
-	uint32_t cpus[4096 / 32];	/* a bit each */
+	uint32_t cpus[4096 / 32]; /* a bit each */
 	uint32_t n_cpus;
 };
 
@@ -90,11 +90,12 @@ void kymo_model_begin(struct model *model, uint64_t whole_since);
 /* Before anything else is said of it: there is a record at that time. */
 void kymo_model_see(struct model *model, uint64_t tsc);
 
-/* Take in one record that is shown; records come in the order of time, or nearly. `thread_ret` is its thread's place in `threads`, or
- * NO_THREAD. */
+/* Take in one record that is shown; records come in the order of time, or nearly. `thread_ret` is its thread's place in
+ * `threads`, or NO_THREAD. */
 struct kymo_error *kymo_model_add(struct model *model, const struct kymo_ctf_record *record, size_t *thread_ret);
 
-/* Nanoseconds from the first record that is shown to the last; and from the first of the trace to `tsc` (negative before it). */
+/* Nanoseconds from the first record that is shown to the last; and from the first of the trace to `tsc` (negative
+ * before it). */
 uint64_t kymo_model_duration_ns(const struct model *model);
 int64_t kymo_model_relative_ns(const struct model *model, uint64_t tsc);
 

@@ -76,8 +76,9 @@ void kymo_names_label(const struct names *names, const struct thread *thread, ch
 	if (!names->has_processes)
 		snprintf(label, THREAD_LABEL, "%6" PRId32 "%s%.*s", thread->tid, space, (int)fits, name ? name : "");
 	else if (thread->process)
-		snprintf(label, THREAD_LABEL, "%6" PRId32 "/%-6" PRId32 "%s%.*s", thread->process->pid, thread->tid, space,
-			 (int)fits, name ? name : "");
+		snprintf(label, THREAD_LABEL, "%6" PRId32 "/%-6" PRId32 "%s%.*s", thread->process->pid, thread->tid,
+			 space, (int)fits, name ? name : "");
 	else
-		snprintf(label, THREAD_LABEL, "     -/%-6" PRId32 "%s%.*s", thread->tid, space, (int)fits, name ? name : "");
+		snprintf(label, THREAD_LABEL, "     -/%-6" PRId32 "%s%.*s", thread->tid, space, (int)fits,
+			 name ? name : "");
 }

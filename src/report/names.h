@@ -14,9 +14,9 @@
 
 struct names {
 	const struct kymo_ctf_trace *trace;
-	char **threads, **processes;	/* as the trace's tables */
-	struct event_text *events;	/* as trace->events */
-	bool has_processes;		/* the trace is of several */
+	char **threads, **processes; /* as the trace's tables */
+	struct event_text *events;   /* as trace->events */
+	bool has_processes;          /* the trace is of several */
 };
 
 /* The trace must outlive the names. */

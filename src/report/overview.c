@@ -50,7 +50,8 @@ static void write_rate(const struct model *model, const struct page *page, unsig
 		return;
 	kymo_page_printf(page, INK_PLAIN, ", %s/s", kymo_text_short(number, kymo_model_rate(model, model->recent)));
 	if (model->since > model->first)
-		kymo_page_printf(page, INK_PLAIN, " since %s s", kymo_text_seconds(number, kymo_model_relative_ns(model, model->since), decimals));
+		kymo_page_printf(page, INK_PLAIN, " since %s s",
+				 kymo_text_seconds(number, kymo_model_relative_ns(model, model->since), decimals));
 }
 
 /* "2024-11-20 12:58:01, 5.012 s: 12,345 events, 2.46k/s; 3 of 5 probes, 2 threads, 2 CPUs" */
@@ -92,7 +93,8 @@ static void write_calls_way(const struct summary *summary, const struct page *pa
 	static const struct {
 		const char *way, *text;
 	} ways[] = {
-		{ "inproc", "by code in the process, without memory; those of code that it has made itself (a JIT's) are not covered" },
+		{ "inproc", "by code in the process, without memory; those of code that it has made itself (a JIT's) "
+			    "are not covered" },
 		{ "kernel", "through the kernel, with memory" },
 		{ "ptrace", "by tracing (ptrace), with memory" },
 	};
@@ -122,7 +124,8 @@ static void fill_columns(const struct model *model, double *heights, unsigned in
 
 	for (unsigned int column = 0; column < columns; column++) {
 		/* All bins of which column_of() gives this column. */
-		size_t from = (column * n_bins + columns - 1) / columns, to = ((column + 1) * n_bins + columns - 1) / columns;
+		size_t from = (column * n_bins + columns - 1) / columns,
+		       to = ((column + 1) * n_bins + columns - 1) / columns;
 
 		heights[column] = 0;
 		for (size_t bin = from; bin < to; bin++)
@@ -159,7 +162,8 @@ static void mark_losses(const struct summary *summary, const struct page *page, 
 	for (size_t i = 0; i < n; i++) {
 		unsigned int last = column_of(summary->model, losses[i].end, columns);
 
-		if (kymo_loss_is_in_vforks(&losses[i]))	/* known to the second only, and the records shown are not fewer for them */
+		if (kymo_loss_is_in_vforks(
+			    &losses[i])) /* known to the second only, and the records shown are not fewer for them */
 			continue;
 		for (unsigned int c = column_of(summary->model, losses[i].begin, columns); c <= last; c++)
 			marks[c] = 'x';
@@ -208,7 +212,8 @@ static void write_losses(const struct summary *summary, const struct page *page,
 	for (size_t i = 0; i < n_spans; i++) {
 		kymo_text_seconds(begin, kymo_model_relative_ns(model, spans[i].begin), decimals);
 		kymo_text_seconds(end, kymo_model_relative_ns(model, spans[i].end), decimals);
-		if (total.packets && spans[i].begin == spans[i].end)	/* of the packets that are gone, only the end is known */
+		if (total.packets &&
+		    spans[i].begin == spans[i].end) /* of the packets that are gone, only the end is known */
 			kymo_page_printf(page, INK_PLAIN, "%s before %s s", i ? "," : ":", end);
 		else
 			kymo_page_printf(page, INK_PLAIN, "%s %s to %s s", i ? "," : ":", begin, end);
@@ -216,24 +221,27 @@ static void write_losses(const struct summary *summary, const struct page *page,
 	putc('\n', page->out);
 }
 
-/* "not recorded: 3 probes of process 7 (libc:malloc and 2 more), 1.234 to 2.345 s: another tool's breakpoint was there" */
+/* "not recorded: 3 probes of process 7 (libc:malloc and 2 more), 1.234 to 2.345 s: another tool's breakpoint was there"
+ */
 static struct kymo_error *write_gap(const struct summary *summary, const struct page *page, const struct trace_gap *gap)
 {
 	const struct model *model = summary->model;
-	kymo_cleanup_free char *shown = kymo_shown(gap->name), *name = shown ? kymo_text_escape(shown, page->unicode) : NULL;
+	kymo_cleanup_free char *shown = kymo_shown(gap->name),
+			       *name = shown ? kymo_text_escape(shown, page->unicode) : NULL;
 	char number[TEXT_NUMBER], begin[TEXT_NUMBER], end[TEXT_NUMBER];
 
 	if (!name)
 		return &kymo_error_no_memory;
-	kymo_page_printf(page, INK_ALARM, "not recorded: %s %s of process %d (%s%s)", kymo_text_count(number, gap->n), plural(gap->n, "probe", "probes"), gap->pid, name,
-			 gap->n > 1 ? " …" : "");
-	if (!model->count) {	/* nothing that times could be told from */
+	kymo_page_printf(page, INK_ALARM, "not recorded: %s %s of process %d (%s%s)", kymo_text_count(number, gap->n),
+			 plural(gap->n, "probe", "probes"), gap->pid, name, gap->n > 1 ? " …" : "");
+	if (!model->count) { /* nothing that times could be told from */
 		kymo_page_printf(page, INK_PLAIN, ": %s\n", gap->cause);
 		return NULL;
 	}
 	kymo_page_printf(page, INK_PLAIN, ", %s s to %s%s: %s\n",
 			 gap->begin ? kymo_text_seconds(begin, kymo_model_relative_ns(model, gap->begin), 3) : "0",
-			 gap->end ? kymo_text_seconds(end, kymo_model_relative_ns(model, gap->end), 3) : "the end", gap->end ? " s" : "", gap->cause);
+			 gap->end ? kymo_text_seconds(end, kymo_model_relative_ns(model, gap->end), 3) : "the end",
+			 gap->end ? " s" : "", gap->cause);
 	return NULL;
 }
 
@@ -294,6 +302,7 @@ struct kymo_error *kymo_summary_overview(const struct summary *summary, const st
 	if (error)
 		return error;
 	if (!summary->trace->clock_is_invariant)
-		kymo_page_printf(page, INK_ALARM, "times are uncertain: this machine's time stamp counter changes its rate\n");
+		kymo_page_printf(page, INK_ALARM,
+				 "times are uncertain: this machine's time stamp counter changes its rate\n");
 	return write_warnings(summary, page);
 }

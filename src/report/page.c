@@ -9,7 +9,10 @@
 static void begin(const struct page *page, enum ink ink)
 {
 	static const char *const codes[] = {
-		[INK_HEAD] = "\x1b[1m", [INK_DIM] = "\x1b[2m", [INK_BAR] = "\x1b[36m", [INK_ALARM] = "\x1b[1;31m",
+		[INK_HEAD] = "\x1b[1m",
+		[INK_DIM] = "\x1b[2m",
+		[INK_BAR] = "\x1b[36m",
+		[INK_ALARM] = "\x1b[1;31m",
 	};
 
 	if (page->colour && ink != INK_PLAIN)

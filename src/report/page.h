@@ -12,15 +12,15 @@ struct page {
 	FILE *out;
 	unsigned int width;
 	bool colour, unicode;
-	bool whole;		/* no name and no column of a table is cut or left out, whatever the width */
+	bool whole; /* no name and no column of a table is cut or left out, whatever the width */
 };
 
 enum ink {
 	INK_PLAIN,
-	INK_HEAD,	/* headings and names */
-	INK_DIM,	/* what is beside the point */
+	INK_HEAD, /* headings and names */
+	INK_DIM,  /* what is beside the point */
 	INK_BAR,
-	INK_ALARM,	/* losses, faults, damage */
+	INK_ALARM, /* losses, faults, damage */
 };
 
 void kymo_page_spaces(const struct page *page, unsigned int n);
@@ -34,8 +34,8 @@ void kymo_page_right(const struct page *page, enum ink ink, const char *text, un
 /* All of `text`. */
 void kymo_page_text(const struct page *page, enum ink ink, const char *text);
 
-__attribute__((format(printf, 3, 4)))
-void kymo_page_printf(const struct page *page, enum ink ink, const char *format, ...);
+__attribute__((format(printf, 3, 4))) void kymo_page_printf(const struct page *page, enum ink ink, const char *format,
+							    ...);
 
 /* A bar of `part` of `whole` in at most `columns`; returns the columns that it takes. What is more than nothing
  * shows. */

@@ -7,14 +7,14 @@
 #include <stdint.h>
 
 struct pair {
-	uint32_t thread, probe;		/* places in the model's threads, and in trace->events */
-	uint64_t count;			/* 0: the entry is free */
-	uint64_t recent;		/* of these, since model->since */
+	uint32_t thread, probe; /* places in the model's threads, and in trace->events */
+	uint64_t count;         /* 0: the entry is free */
+	uint64_t recent;        /* of these, since model->since */
 };
 
 struct pairs {
-	struct pair *items;		/* a hash table */
-	size_t size, n;			/* a power of two, and how many are used */
+	struct pair *items; /* a hash table */
+	size_t size, n;     /* a power of two, and how many are used */
 };
 
 void kymo_pairs_deinit(struct pairs *pairs);

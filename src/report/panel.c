@@ -164,8 +164,8 @@ void kymo_panel_init_reals(struct panel *panel, const struct page *page, const c
 	if (reals->count && reals->min == reals->max)
 		snprintf(panel->note, sizeof(panel->note), "always %s", low);
 	else if (reals->count)
-		snprintf(panel->note, sizeof(panel->note), "%s %s %s, mean %.3g", low, page->unicode ? "…" : "..",
-			 high, kymo_reals_mean(reals));
+		snprintf(panel->note, sizeof(panel->note), "%s %s %s, mean %.3g", low, page->unicode ? "…" : "..", high,
+			 kymo_reals_mean(reals));
 	add_named_row(panel, "(nan, inf)", reals->n_others);
 	add_named_row(panel, fault, faults);
 }
@@ -225,8 +225,8 @@ static void write_group(const struct panel *panels, unsigned int n, const struct
 			if (row <= panels[i].n_rows) {
 				kymo_page_spaces(page, owed);
 				owed = 0;
-				used = row ? write_row(&panels[i], &panels[i].rows[row - 1], page, columns) :
-					     write_title(&panels[i], page, columns);
+				used = row ? write_row(&panels[i], &panels[i].rows[row - 1], page, columns)
+					   : write_title(&panels[i], page, columns);
 			}
 			owed += columns + GAP > used ? columns + GAP - used : GAP;
 		}

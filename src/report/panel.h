@@ -14,12 +14,12 @@
 struct panel_row {
 	char label[TEXT_NUMBER];
 	uint64_t count;
-	bool skipped;			/* stands for a run of empty buckets */
+	bool skipped; /* stands for a run of empty buckets */
 };
 
 struct panel {
-	const char *title;		/* the caller's, safe */
-	char note[160];			/* range and mean */
+	const char *title; /* the caller's, safe */
+	char note[160];    /* range and mean */
 	unsigned int n_rows, label_columns, count_columns;
 	uint64_t largest;
 	struct panel_row rows[MAX_ROWS];
@@ -28,7 +28,7 @@ struct panel {
 enum panel_kind {
 	PANEL_DECIMAL,
 	PANEL_HEX,
-	PANEL_TIME,			/* nanoseconds; always buckets, never single values */
+	PANEL_TIME, /* nanoseconds; always buckets, never single values */
 };
 
 /* Fill in a panel. Sorts the distinct values in `stats`. The row of `faults`, values that could not be had, is named

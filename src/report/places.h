@@ -1,6 +1,7 @@
 /*
- * Which events are one probe. A marker that the compiler has copied, or whose name stands at several places of a file, has an event for each place;
- * where these have the same fields they are one to whoever counts. All other events are each a probe of its own, whatever their names.
+ * Which events are one probe. A marker that the compiler has copied, or whose name stands at several places of a file,
+ * has an event for each place; where these have the same fields they are one to whoever counts. All other events are
+ * each a probe of its own, whatever their names.
  */
 #ifndef KYMO_REPORT_PLACES_H
 #define KYMO_REPORT_PLACES_H
@@ -13,9 +14,9 @@
 
 /* Of one event. Numbers are places in trace->events. */
 struct place {
-	size_t first;			/* event of the same probe; itself where there is no other */
-	size_t next;			/* likewise, or NO_PLACE */
-	size_t n;			/* places of the probe; of the first one */
+	size_t first; /* event of the same probe; itself where there is no other */
+	size_t next;  /* likewise, or NO_PLACE */
+	size_t n;     /* places of the probe; of the first one */
 };
 
 /* As trace->events, a fresh array; `n_ret` is how many probes there are. NULL when memory is out. */

@@ -12,7 +12,7 @@
 
 struct quantiles {
 	uint64_t count;
-	uint64_t *octaves[N_OCTAVES];	/* counts of its steps; NULL where it has none */
+	uint64_t *octaves[N_OCTAVES]; /* counts of its steps; NULL where it has none */
 };
 
 /* Frees the counts. */

@@ -43,11 +43,13 @@ static struct kymo_error *source_open(struct source *source, const char *dir, co
 	trace = kymo_ctf_reader_trace(source->reader);
 	error = kymo_names_init(&source->names, trace, options->unicode);
 	if (!error)
-		error = kymo_error_prefix(kymo_filter_init(&source->filter, &options->filter, trace, &source->names), "%s", dir);
+		error = kymo_error_prefix(kymo_filter_init(&source->filter, &options->filter, trace, &source->names),
+					  "%s", dir);
 	return error;
 }
 
-static struct kymo_error *gather(struct kymo_ctf_reader *reader, struct filter *filter, struct model *model, struct calls *calls)
+static struct kymo_error *gather(struct kymo_ctf_reader *reader, struct filter *filter, struct model *model,
+				 struct calls *calls)
 {
 	struct kymo_ctf_record record;
 	struct kymo_error *error;
@@ -60,8 +62,8 @@ static struct kymo_error *gather(struct kymo_ctf_reader *reader, struct filter *
 		kymo_model_see(model, record.tsc);
 		if (!kymo_filter_takes(filter, &record))
 			continue;
-		error = kymo_filter_shows(filter, &record) ? kymo_model_add(model, &record, &thread) :
-							     kymo_threads_find(&model->threads, &record, &thread);
+		error = kymo_filter_shows(filter, &record) ? kymo_model_add(model, &record, &thread)
+							   : kymo_threads_find(&model->threads, &record, &thread);
 		if (!error)
 			error = kymo_calls_add(calls, thread, &record, &step);
 		if (error)
@@ -72,7 +74,8 @@ static struct kymo_error *gather(struct kymo_ctf_reader *reader, struct filter *
 }
 
 /* Read all of it for source->summary. */
-static struct kymo_error *source_gather(struct source *source, const char *dir, const struct kymo_report_options *options)
+static struct kymo_error *source_gather(struct source *source, const char *dir,
+					const struct kymo_report_options *options)
 {
 	const struct kymo_ctf_trace *trace = kymo_ctf_reader_trace(source->reader);
 	struct kymo_error *error = kymo_model_init(&source->model, trace);
@@ -102,7 +105,9 @@ static struct page page_of(const struct kymo_report_options *options, FILE *out)
 
 	return (struct page){
 		.out = out,
-		.width = width > 1000 ? 1000 : width < 20 ? 20 : width,
+		.width = width > 1000 ? 1000
+			 : width < 20 ? 20
+				      : width,
 		.colour = options->colour,
 		.unicode = options->unicode,
 		.whole = options->whole,

@@ -75,7 +75,8 @@ char *kymo_span_end_name(const char *name, size_t i)
 		const size_t tail = strlen(words[w].begin);
 
 		/* A word of its own: "x__start", "x-start", "p:start", and not "restart". */
-		if (n < tail || strcmp(name + n - tail, words[w].begin) || (n > tail && !strchr("_-:", name[n - tail - 1])))
+		if (n < tail || strcmp(name + n - tail, words[w].begin) ||
+		    (n > tail && !strchr("_-:", name[n - tail - 1])))
 			continue;
 		if (i >= sizeof(words[w].ends) / sizeof(words[w].ends[0]) || !words[w].ends[i])
 			return NULL;

@@ -1,7 +1,7 @@
 /*
  * Pairs of markers that begin and end something: "x__start" and "x__done". They are not nested as calls are — one may
- * begin in a function and end in its caller — so each pair has a stack of its own in each thread, where an end goes with the
- * last beginning.
+ * begin in a function and end in its caller — so each pair has a stack of its own in each thread, where an end goes
+ * with the last beginning.
  */
 #ifndef KYMO_REPORT_SPANS_H
 #define KYMO_REPORT_SPANS_H
@@ -23,8 +23,8 @@ struct span_stack {
 
 struct spans {
 	KYMO_VEC(struct span_stack) stacks;
-	uint32_t *index;		/* hash of thread and function: place in `stacks` + 1, or 0 */
-	size_t index_size;		/* a power of two */
+	uint32_t *index;   /* hash of thread and function: place in `stacks` + 1, or 0 */
+	size_t index_size; /* a power of two */
 };
 
 void kymo_spans_deinit(struct spans *spans);
@@ -34,7 +34,8 @@ struct span_stack *kymo_spans_find(struct spans *spans, size_t thread, uint32_t 
 
 /*
  * The name of the event that ends what `name` begins, and the next one that may with the next `i`: "x__done" for
- * "x__start", "p:function-return" for "p:function-entry". A fresh string; NULL where there is none any more, or memory is out.
+ * "x__start", "p:function-return" for "p:function-entry". A fresh string; NULL where there is none any more, or memory
+ * is out.
  */
 char *kymo_span_end_name(const char *name, size_t i);
 

@@ -111,8 +111,9 @@ static bool is_cut_off(const struct stack *stack, uint64_t stack_pointer)
 	for (size_t i = 0; i < stack->others.n; i++) {
 		const struct frames *other = &stack->others.items[i];
 
-		if (other->high && (stack_pointer < stack->now.low ? other->low < stack->now.low && other->high > stack_pointer :
-								     other->high > stack->now.high && other->low < stack_pointer))
+		if (other->high &&
+		    (stack_pointer < stack->now.low ? other->low < stack->now.low && other->high > stack_pointer
+						    : other->high > stack->now.high && other->low < stack_pointer))
 			return true;
 	}
 	return false;
@@ -134,7 +135,7 @@ bool kymo_stack_select(struct stack *stack, uint64_t stack_pointer)
 	if (to_now && !least)
 		kymo_stack_wake(stack, nearest);
 	else if (to_now < STACK_REACH && !is_cut_off(stack, stack_pointer))
-		;	/* it is the present one */
+		; /* it is the present one */
 	else if (least < STACK_NEAR)
 		kymo_stack_wake(stack, nearest);
 	else if (!begin(stack))

@@ -1,15 +1,18 @@
 /*
  * The calls that a thread is in, by stack.
  *
- * Where records hold the stack pointer, it says what a record's thread is in: on one stack, a call with a lower one is over. A thread may have several
- * stacks (of coroutines, of goroutines, for signals), and nothing in a trace says where one ends, so that is found by these rules:
+ * Where records hold the stack pointer, it says what a record's thread is in: on one stack, a call with a lower one is
+ *over. A thread may have several stacks (of coroutines, of goroutines, for signals), and nothing in a trace says where
+ *one ends, so that is found by these rules:
  *
- *	1. A return belongs to the call of its function that has the very same stack pointer, on whatever stack. That is no guess: no two
- *	   calls that are open have the same one.
- *	2. Other records are of the stack on which their stack pointer was seen before; else of the present one, if that is less than STACK_REACH away and no other
- *	   stack lies between; else of one that is less than STACK_NEAR away; else of a new one.
- *	3. Rule 2 may take two stacks for one, and calls that wait for over. So they are remembered for a while: when one returns after all, by rule 1, it and those around it
- *	   that were taken for over with it are a stack of their own from then on.
+ *	1. A return belongs to the call of its function that has the very same stack pointer, on whatever stack. That is
+ *no guess: no two calls that are open have the same one.
+ *	2. Other records are of the stack on which their stack pointer was seen before; else of the present one, if that
+ *is less than STACK_REACH away and no other stack lies between; else of one that is less than STACK_NEAR away; else of
+ *a new one.
+ *	3. Rule 2 may take two stacks for one, and calls that wait for over. So they are remembered for a while: when
+ *one returns after all, by rule 1, it and those around it that were taken for over with it are a stack of their own
+ *from then on.
  *
  * So rule 2 decides within what a call is shown, and never how long it took.
  */
@@ -22,16 +25,16 @@
 #include "base/vec.h"
 #include "ctf/ctf.h"
 
-#define STACK_REACH (1u << 20)	/* bytes */
+#define STACK_REACH (1u << 20) /* bytes */
 #define STACK_NEAR (1u << 14)
-#define MAX_STACKS 1024u	/* of a thread, besides the present one */
-#define MAX_OVER 256u		/* calls of a thread that are remembered; a power of two */
+#define MAX_STACKS 1024u /* of a thread, besides the present one */
+#define MAX_OVER 256u    /* calls of a thread that are remembered; a power of two */
 
 /* A call that is open. */
 struct frame {
-	uint64_t begin;			/* TSC */
-	uint64_t stack_pointer;		/* at its entry; 0: not known */
-	uint64_t children_ns;		/* of calls within it */
+	uint64_t begin;         /* TSC */
+	uint64_t stack_pointer; /* at its entry; 0: not known */
+	uint64_t children_ns;   /* of calls within it */
 	uint32_t function;
 	/* Whatever the caller keeps with it: */
 	bool is_shown;
@@ -41,29 +44,29 @@ struct frame {
 
 /* Calls on one stack, each within the one before it: their stack pointers never go up. */
 struct frames {
-	struct frame *items;		/* a ring of `size`, a power of two or 0 */
+	struct frame *items; /* a ring of `size`, a power of two or 0 */
 	uint32_t first, n, size;
-	uint64_t low, high;		/* stack pointers that were seen on it; 0: none */
+	uint64_t low, high; /* stack pointers that were seen on it; 0: none */
 };
 
 /* A call that was taken for over. */
 struct over {
 	struct frame frame;
-	uint64_t moment;		/* those of one moment were on one stack, innermost first */
+	uint64_t moment; /* those of one moment were on one stack, innermost first */
 };
 
 /* Calls of one function that left the stack before their returns have come. */
 struct absent {
 	uint32_t function;
-	int kind;			/* enum step_kind of their returns */
+	int kind; /* enum step_kind of their returns */
 	uint64_t count;
 };
 
 struct stack {
-	struct frames now;		/* the thread runs on it */
-	KYMO_VEC(struct frames) others;	/* which have calls that are open */
-	struct over *over;		/* a ring of MAX_OVER, or NULL */
-	uint64_t n_over;		/* that were put there */
+	struct frames now;              /* the thread runs on it */
+	KYMO_VEC(struct frames) others; /* which have calls that are open */
+	struct over *over;              /* a ring of MAX_OVER, or NULL */
+	uint64_t n_over;                /* that were put there */
 	uint64_t moment;
 	const struct kymo_ctf_process *process;
 	KYMO_VEC(struct absent) absent;
@@ -74,10 +77,12 @@ void kymo_stack_deinit(struct stack *stack);
 /* Room for one call more. False when memory is out. */
 bool kymo_frames_reserve(struct frames *frames);
 
-/* The height of the innermost call of `function` with that stack pointer (or with none that is known), plus 1; 0: there is none. */
+/* The height of the innermost call of `function` with that stack pointer (or with none that is known), plus 1; 0: there
+ * is none. */
 uint32_t kymo_frames_find(const struct frames *frames, uint32_t function, uint64_t stack_pointer);
 
-/* Go on on the other stack at that place. The present one is kept if it has calls, and the place of others may change. */
+/* Go on on the other stack at that place. The present one is kept if it has calls, and the place of others may change.
+ */
 void kymo_stack_wake(struct stack *stack, size_t other);
 
 /* Rule 2. False when memory is out. */

@@ -20,12 +20,12 @@ struct value_count {
 
 struct stats {
 	uint64_t count;
-	uint64_t min, max;		/* as the type has it; valid if count */
+	uint64_t min, max; /* as the type has it; valid if count */
 	__int128 sum;
 	uint64_t buckets[N_BUCKETS];
 	struct value_count distinct[MAX_DISTINCT];
 	uint8_t n_distinct;
-	bool many;			/* there were more; `distinct` is of no use */
+	bool many; /* there were more; `distinct` is of no use */
 	bool is_signed;
 };
 
@@ -34,8 +34,8 @@ void kymo_stats_add(struct stats *stats, uint64_t value);
 /* Of doubles. All but the count of the others is of those that are numbers: NaNs and infinities would spoil it. */
 struct reals {
 	uint64_t count, n_others;
-	double min, max;		/* valid if count */
-	long double sum;		/* no number of doubles makes it overflow */
+	double min, max; /* valid if count */
+	long double sum; /* no number of doubles makes it overflow */
 };
 
 void kymo_reals_add(struct reals *reals, double value);

@@ -38,7 +38,8 @@ static const char *name_of(const struct summary *summary, const struct kymo_ctf_
 	return summary->names->events[event - summary->trace->events].name;
 }
 
-static struct kymo_error *write_rows(const struct summary *summary, const struct page *page, struct probe *const *probes, size_t n)
+static struct kymo_error *write_rows(const struct summary *summary, const struct page *page,
+				     struct probe *const *probes, size_t n)
 {
 	kymo_cleanup_free const char **names = calloc(n + 1, sizeof(char *));
 	struct columns c;
@@ -102,8 +103,8 @@ static void write_word(FILE *out, const char *text, bool unicode)
 	kymo_text_write(out, text, unicode);
 }
 
-/* Where the probe sits: "server.c:120 serve+0x4 /usr/bin/server+0x1234 and 2 more places: "fd=%d"", or what of it is known. NULL when memory is
- * out. */
+/* Where the probe sits: "server.c:120 serve+0x4 /usr/bin/server+0x1234 and 2 more places: "fd=%d"", or what of it is
+ * known. NULL when memory is out. */
 static char *site_text(const struct model *model, const struct kymo_ctf_event *event, bool unicode)
 {
 	size_t n = model->places[event - model->trace->events].n;

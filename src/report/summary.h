@@ -11,10 +11,10 @@
 /* All that the summary draws on; everything is the caller's. */
 struct summary {
 	const char *dir;
-	const struct kymo_ctf_reader *reader;	/* read to its end */
+	const struct kymo_ctf_reader *reader; /* read to its end */
 	const struct kymo_ctf_trace *trace;
 	struct model *model;
-	const struct calls *calls;			/* finished */
+	const struct calls *calls; /* finished */
 	const struct names *names;
 	bool all;
 };

@@ -24,7 +24,10 @@ static size_t read_copies(void *context, uint64_t address, void *out, size_t siz
 
 static struct kymo_syscall_target target_of(struct syscalls *syscalls)
 {
-	return (struct kymo_syscall_target){ .context = syscalls, .read = read_copies, .string_size = syscalls->string_size, .style = { .column = KYMO_SYSCALL_COLUMN } };
+	return (struct kymo_syscall_target){ .context = syscalls,
+					     .read = read_copies,
+					     .string_size = syscalls->string_size,
+					     .style = { .column = KYMO_SYSCALL_COLUMN } };
 }
 
 /* What the record has of the target's memory. */
@@ -147,7 +150,8 @@ static void take_out(struct syscalls *syscalls, uint64_t number)
 
 static int compare_orders(const void *a, const void *b, void *data)
 {
-	const struct open_syscall *items = data, *x = &items[*(const uint64_t *)a - 1], *y = &items[*(const uint64_t *)b - 1];
+	const struct open_syscall *items = data, *x = &items[*(const uint64_t *)a - 1],
+				  *y = &items[*(const uint64_t *)b - 1];
 
 	return x->order < y->order ? -1 : x->order > y->order;
 }
@@ -211,7 +215,8 @@ static bool keep_memory(struct open_syscall *open, const struct kymo_copies *cop
 	return true;
 }
 
-struct kymo_error *kymo_syscalls_enter(struct syscalls *syscalls, size_t thread, const struct kymo_ctf_record *record, uint64_t *ret)
+struct kymo_error *kymo_syscalls_enter(struct syscalls *syscalls, size_t thread, const struct kymo_ctf_record *record,
+				       uint64_t *ret)
 {
 	const struct kymo_syscall_target target = target_of(syscalls);
 	const struct kymo_copies memory = memory_of(record);
@@ -234,7 +239,9 @@ struct kymo_error *kymo_syscalls_enter(struct syscalls *syscalls, size_t thread,
 	open = add(syscalls, ret);
 	if (!open)
 		return &kymo_error_no_memory;
-	*open = (struct open_syscall){ .call = call, .thread = thread, .begin = record->tsc, .order = ++syscalls->order };
+	*open = (struct open_syscall){
+		.call = call, .thread = thread, .begin = record->tsc, .order = ++syscalls->order
+	};
 	if (is_late)
 		return keep_memory(open, &memory) ? NULL : &kymo_error_no_memory;
 	if (syscalls->is_json)
@@ -314,10 +321,12 @@ void kymo_syscalls_write_json(struct syscalls *syscalls, FILE *out, bool has_res
 
 static bool has_result(const struct kymo_ctf_record *leave)
 {
-	return leave->event->kind == KYMO_CTF_SYSRET && leave->event->n_fields && kymo_type_is_integer(leave->event->fields[0].type) && !(leave->faults & 1);
+	return leave->event->kind == KYMO_CTF_SYSRET && leave->event->n_fields &&
+	       kymo_type_is_integer(leave->event->fields[0].type) && !(leave->faults & 1);
 }
 
-bool kymo_syscalls_text(struct syscalls *syscalls, const struct kymo_ctf_record *entry, const struct kymo_ctf_record *leave, struct kymo_line *text)
+bool kymo_syscalls_text(struct syscalls *syscalls, const struct kymo_ctf_record *entry,
+			const struct kymo_ctf_record *leave, struct kymo_line *text)
 {
 	const struct kymo_syscall_target target = target_of(syscalls);
 	const struct kymo_copies later = leave ? memory_of(leave) : (struct kymo_copies){ 0 };
@@ -340,7 +349,8 @@ bool kymo_syscalls_text(struct syscalls *syscalls, const struct kymo_ctf_record 
 	return true;
 }
 
-bool kymo_syscalls_result_text(struct syscalls *syscalls, uint64_t number, const struct kymo_ctf_record *leave, struct kymo_line *text)
+bool kymo_syscalls_result_text(struct syscalls *syscalls, uint64_t number, const struct kymo_ctf_record *leave,
+			       struct kymo_line *text)
 {
 	const struct kymo_syscall_target target = target_of(syscalls);
 	struct kymo_syscall_call call = { .number = number };

@@ -8,7 +8,7 @@
 #include "report/text.h"
 
 #define RATE_COLUMNS 6
-#define SHARE_COLUMNS 6		/* "100.0%" */
+#define SHARE_COLUMNS 6 /* "100.0%" */
 #define THREADS_COLUMNS 7
 #define MIN_NAME 12
 #define MIN_BAR 6
@@ -38,8 +38,8 @@ static unsigned int plan_numbers(const struct summary *summary, const struct pag
 	return page->width > fixed + MIN_BAR + 8 ? page->width - fixed : MIN_BAR + 8;
 }
 
-struct kymo_error *kymo_table_plan(const struct summary *summary, const struct page *page, const char *const *names, size_t n,
-				   struct columns *ret, char ***labels_ret)
+struct kymo_error *kymo_table_plan(const struct summary *summary, const struct page *page, const char *const *names,
+				   size_t n, struct columns *ret, char ***labels_ret)
 {
 	struct columns c;
 	unsigned int room = plan_numbers(summary, page, &c), longest;
@@ -78,7 +78,7 @@ void kymo_table_heading(const struct page *page, const struct columns *c, const 
 }
 
 unsigned int kymo_table_counts(const struct summary *summary, const struct page *page, const struct columns *c,
-				 const char *name, uint64_t count, uint64_t recent)
+			       const char *name, uint64_t count, uint64_t recent)
 {
 	const struct model *model = summary->model;
 	char number[TEXT_NUMBER];
@@ -86,8 +86,8 @@ unsigned int kymo_table_counts(const struct summary *summary, const struct page 
 	kymo_page_left(page, INK_HEAD, name, c->name);
 	kymo_table_right(page, INK_PLAIN, kymo_text_count(number, count), c->count);
 	kymo_table_right(page, INK_PLAIN,
-		    kymo_model_rated_ns(model) ? kymo_text_short(number, kymo_model_rate(model, recent)) : "-",
-		    RATE_COLUMNS);
+			 kymo_model_rated_ns(model) ? kymo_text_short(number, kymo_model_rate(model, recent)) : "-",
+			 RATE_COLUMNS);
 	snprintf(number, sizeof(number), "%.1f%%", (double)count * 100 / (double)model->count);
 	kymo_table_right(page, INK_PLAIN, number, SHARE_COLUMNS);
 	kymo_page_spaces(page, 1);
@@ -95,14 +95,15 @@ unsigned int kymo_table_counts(const struct summary *summary, const struct page 
 }
 
 void kymo_table_times(const struct summary *summary, const struct page *page, const struct columns *c, uint64_t first,
-			uint64_t last)
+		      uint64_t last)
 {
 	char number[TEXT_NUMBER];
 
 	if (!c->time)
 		return;
 	kymo_table_right(page, INK_DIM,
-		    kymo_text_seconds(number, kymo_model_relative_ns(summary->model, first), c->decimals), c->time);
-	kymo_table_right(page, INK_DIM, kymo_text_seconds(number, kymo_model_relative_ns(summary->model, last), c->decimals),
-		    c->time);
+			 kymo_text_seconds(number, kymo_model_relative_ns(summary->model, first), c->decimals),
+			 c->time);
+	kymo_table_right(page, INK_DIM,
+			 kymo_text_seconds(number, kymo_model_relative_ns(summary->model, last), c->decimals), c->time);
 }

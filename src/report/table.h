@@ -13,13 +13,14 @@ struct columns {
 };
 
 /* For rows of these names (safe), which become `labels_ret`: what the first column shows, for kymo_labels_destroy(). */
-struct kymo_error *kymo_table_plan(const struct summary *summary, const struct page *page, const char *const *names, size_t n,
-				   struct columns *ret, char ***labels_ret);
+struct kymo_error *kymo_table_plan(const struct summary *summary, const struct page *page, const char *const *names,
+				   size_t n, struct columns *ret, char ***labels_ret);
 
 /* The first line; `name` heads the first column. */
 void kymo_table_heading(const struct page *page, const struct columns *c, const char *name);
 
-/* A row up to its bar; `recent` of `count` are since model->since. Returns what is left to fill up before the next column. */
+/* A row up to its bar; `recent` of `count` are since model->since. Returns what is left to fill up before the next
+ * column. */
 unsigned int kymo_table_counts(const struct summary *summary, const struct page *page, const struct columns *c,
 			       const char *name, uint64_t count, uint64_t recent);
 

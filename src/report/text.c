@@ -10,7 +10,11 @@
 static int32_t decode_utf8(const unsigned char *at, size_t *size_ret)
 {
 	static const int32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	size_t size = *at < 0x80 ? 1 : (*at & 0xe0) == 0xc0 ? 2 : (*at & 0xf0) == 0xe0 ? 3 : (*at & 0xf8) == 0xf0 ? 4 : 0;
+	size_t size = *at < 0x80             ? 1
+		      : (*at & 0xe0) == 0xc0 ? 2
+		      : (*at & 0xf0) == 0xe0 ? 3
+		      : (*at & 0xf8) == 0xf0 ? 4
+					     : 0;
 	int32_t point;
 
 	*size_ret = 1;
@@ -236,10 +240,10 @@ char *kymo_text_seconds(char buffer[TEXT_NUMBER], int64_t ns, unsigned int decim
 
 	for (unsigned int i = 0; i < decimals; i++)
 		shown /= 10;
-	if (magnitude < shown)	/* no "-0.000" */
+	if (magnitude < shown) /* no "-0.000" */
 		ns = 0;
 	n = snprintf(buffer, TEXT_NUMBER, "%s%" PRIu64 ".%09" PRIu64, ns < 0 ? "-" : "", magnitude / 1000000000,
-			 magnitude % 1000000000);
+		     magnitude % 1000000000);
 
 	buffer[decimals ? n - 9 + (int)decimals : n - 10] = '\0';
 	return buffer;

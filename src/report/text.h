@@ -25,7 +25,8 @@ char *kymo_text_escape(const char *text, bool unicode);
 /* Write the same. */
 void kymo_text_write(FILE *out, const char *text, bool unicode);
 
-/* Write `text` in quotes as a C string: the same, and quotes, backslashes, newlines and their like escaped. \xNN has two digits always. */
+/* Write `text` in quotes as a C string: the same, and quotes, backslashes, newlines and their like escaped. \xNN has
+ * two digits always. */
 void kymo_text_quote(FILE *out, const char *text, bool unicode);
 
 /* Columns of text that kymo_text_escape() made. */
@@ -34,7 +35,8 @@ unsigned int kymo_text_columns(const char *text);
 /* Bytes of the longest beginning of `text` that fits in `columns`, and the columns that it takes. */
 size_t kymo_text_fit(const char *text, unsigned int columns, unsigned int *columns_ret);
 
-/* A decimal that is read back as the same double, of 15 digits if that is enough, of 17 at most: 0.25, 1e+300; inf, -inf, nan. */
+/* A decimal that is read back as the same double, of 15 digits if that is enough, of 17 at most: 0.25, 1e+300; inf,
+ * -inf, nan. */
 char *kymo_text_double(char buffer[TEXT_NUMBER], double value);
 
 /* 1,234,567; and for `negative` the same with a minus. */

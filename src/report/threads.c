@@ -98,7 +98,8 @@ struct kymo_error *kymo_threads_find(struct threads *threads, const struct kymo_
 	size_t at = threads->last;
 	struct thread *thread;
 
-	if (at >= threads->items.n || threads->items.items[at].tid != record->tid || !threads->items.items[at].is_fixed) {
+	if (at >= threads->items.n || threads->items.items[at].tid != record->tid ||
+	    !threads->items.items[at].is_fixed) {
 		struct kymo_error *error = find(threads, record, &at);
 
 		if (error)

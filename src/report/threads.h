@@ -19,19 +19,19 @@
 
 struct thread {
 	int32_t tid;
-	const struct kymo_ctf_thread *entry;	/* in the trace's table, or NULL */
-	const struct kymo_ctf_process *process;	/* that its last record was of, or NULL */
-	bool is_fixed;				/* no other thread has this tid */
-	bool process_is_fixed;			/* it stays in `process` */
-	uint64_t count, recent, first, last;	/* the model's */
+	const struct kymo_ctf_thread *entry;    /* in the trace's table, or NULL */
+	const struct kymo_ctf_process *process; /* that its last record was of, or NULL */
+	bool is_fixed;                          /* no other thread has this tid */
+	bool process_is_fixed;                  /* it stays in `process` */
+	uint64_t count, recent, first, last;    /* the model's */
 };
 
 struct threads {
 	const struct kymo_ctf_trace *trace;
-	KYMO_VEC(struct thread) items;	/* as they came */
-	uint32_t *index;		/* hash of tid: place in `items` + 1, or 0 */
-	size_t index_size;		/* a power of two */
-	size_t last;			/* the place that was found last, if there is any item */
+	KYMO_VEC(struct thread) items; /* as they came */
+	uint32_t *index;               /* hash of tid: place in `items` + 1, or 0 */
+	size_t index_size;             /* a power of two */
+	size_t last;                   /* the place that was found last, if there is any item */
 };
 
 /* The trace must outlive the threads. */

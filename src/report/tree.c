@@ -11,15 +11,15 @@
 
 /* 40 MB. Calls on further paths are counted together. */
 #define MAX_NODES (1u << 20)
-#define MAX_INDENT 64u		/* levels */
+#define MAX_INDENT 64u /* levels */
 #define NO_NODE UINT32_MAX
 
 /* A function, as it is called on one path. */
 struct node {
-	uint32_t parent;		/* the root is its own */
+	uint32_t parent; /* the root is its own */
 	uint32_t function;
 	uint32_t level;
-	uint32_t number;		/* its place, while they are being sorted */
+	uint32_t number; /* its place, while they are being sorted */
 	uint64_t count, total_ns, self_ns;
 };
 
@@ -30,11 +30,11 @@ struct tree {
 	const struct names *names;
 	struct threads threads;
 	struct calls calls;
-	KYMO_VEC(struct node) nodes;	/* 0 is the root, which is no function */
-	uint32_t *index;		/* hash of parent and function: place in nodes, or 0 */
-	size_t index_size;		/* a power of two */
-	uint64_t other_calls;		/* on paths beyond MAX_NODES */
-	uint64_t hidden;		/* nodes that are too small to be shown */
+	KYMO_VEC(struct node) nodes; /* 0 is the root, which is no function */
+	uint32_t *index;             /* hash of parent and function: place in nodes, or 0 */
+	size_t index_size;           /* a power of two */
+	uint64_t other_calls;        /* on paths beyond MAX_NODES */
+	uint64_t hidden;             /* nodes that are too small to be shown */
 };
 
 /* ---- growing ----------------------------------------------------------------------------------------------------- */
@@ -104,7 +104,8 @@ static bool take_step(struct tree *t, size_t thread, const struct step *step)
 		stack = &t->calls.stacks.items[thread];
 		if (stack->now.n > 1)
 			parent = (uint32_t)kymo_stack_at(stack, stack->now.n - 2)->line;
-		step->entered->is_shown = kymo_calls_count(&t->calls, &t->calls.functions.items[step->function], step->entered->begin);
+		step->entered->is_shown =
+			kymo_calls_count(&t->calls, &t->calls.functions.items[step->function], step->entered->begin);
 		found = parent;
 		if (step->entered->is_shown && !find_node(t, parent, step->function, &found))
 			return false;
@@ -179,7 +180,8 @@ static void write_node(const struct tree *t, const struct node *node)
 	putc('\n', t->page->out);
 }
 
-/* What a node is worth: its own time, or that of calls within where that is more, as in a main() that did not return. */
+/* What a node is worth: its own time, or that of calls within where that is more, as in a main() that did not return.
+ */
 static void add_up(struct tree *t, uint64_t *weights)
 {
 	/* Children stand behind their parents. */
@@ -233,15 +235,18 @@ static void write_notes(const struct tree *t)
 
 	kymo_latency_notes(&t->calls, &notes);
 	if (t->hidden)
-		kymo_page_printf(t->page, INK_DIM, "%" PRIu64 " more %s of less than 0.5 %% of the time"
-				 " (--all shows them)\n", t->hidden, t->hidden == 1 ? "path" : "paths");
+		kymo_page_printf(t->page, INK_DIM,
+				 "%" PRIu64 " more %s of less than 0.5 %% of the time"
+				 " (--all shows them)\n",
+				 t->hidden, t->hidden == 1 ? "path" : "paths");
 	if (t->other_calls)
 		kymo_page_printf(t->page, INK_ALARM, "%" PRIu64 " calls are left out: there are too many paths\n",
 				 t->other_calls);
 	for (unsigned int i = 0; i < notes.n; i++)
 		kymo_page_printf(t->page, INK_ALARM, "%s\n", notes.texts[i]);
 	if (!t->calls.functions.n)
-		kymo_page_text(t->page, INK_ALARM, "no function has a probe at its entry (-p) and one at its return (-r)\n");
+		kymo_page_text(t->page, INK_ALARM,
+			       "no function has a probe at its entry (-p) and one at its return (-r)\n");
 }
 
 static struct kymo_error *write_tree(struct tree *t, bool all)
@@ -293,7 +298,8 @@ static void deinit(struct tree *t)
 	kymo_threads_deinit(&t->threads);
 }
 
-struct kymo_error *kymo_tree_write(struct kymo_ctf_reader *reader, const struct names *names, struct filter *filter, bool all, const struct page *page)
+struct kymo_error *kymo_tree_write(struct kymo_ctf_reader *reader, const struct names *names, struct filter *filter,
+				   bool all, const struct page *page)
 {
 	struct tree t = { .page = page, .reader = reader, .names = names, .trace = kymo_ctf_reader_trace(reader) };
 	struct kymo_error *error = init(&t, filter);

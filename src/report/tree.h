@@ -12,6 +12,7 @@
 
 /* Read `reader` to its end and write the tree. Without `all`, paths
  * that took less than half a percent of the time are left out, and said. */
-struct kymo_error *kymo_tree_write(struct kymo_ctf_reader *reader, const struct names *names, struct filter *filter, bool all, const struct page *page);
+struct kymo_error *kymo_tree_write(struct kymo_ctf_reader *reader, const struct names *names, struct filter *filter,
+				   bool all, const struct page *page);
 
 #endif

@@ -11,7 +11,7 @@
 
 #define TOP_PROCESSES 10
 #define TOP_THREADS 10
-#define TOP_PROBES 10	/* of a thread */
+#define TOP_PROBES 10 /* of a thread */
 #define LABEL_SIZE 320
 #define LABEL_COLUMNS 240
 
@@ -25,8 +25,8 @@ static void make_label(char label[LABEL_SIZE], const char *prefix, const char *n
 }
 
 /* Of a table that counts no threads. */
-static struct kymo_error *plan(const struct summary *summary, const struct page *page, const char *const *texts, size_t n, struct columns *ret,
-			       char ***labels_ret)
+static struct kymo_error *plan(const struct summary *summary, const struct page *page, const char *const *texts,
+			       size_t n, struct columns *ret, char ***labels_ret)
 {
 	struct kymo_error *error = kymo_table_plan(summary, page, texts, n, ret, labels_ret);
 
@@ -63,10 +63,13 @@ struct rows {
 
 static struct row *push_row(struct rows *rows, uint64_t count, uint64_t recent)
 {
-	return kymo_vec_push(&rows->items, (struct row){ .count = count, .recent = recent }) ? &rows->items.items[rows->items.n - 1] : NULL;
+	return kymo_vec_push(&rows->items, (struct row){ .count = count, .recent = recent })
+		       ? &rows->items.items[rows->items.n - 1]
+		       : NULL;
 }
 
-static struct kymo_error *write_rows(const struct summary *summary, const struct page *page, const struct rows *rows, const char *heading)
+static struct kymo_error *write_rows(const struct summary *summary, const struct page *page, const struct rows *rows,
+				     const char *heading)
 {
 	const size_t n = rows->items.n;
 	kymo_cleanup_free const char **names = calloc(n + 1, sizeof(char *));
@@ -98,12 +101,14 @@ static struct kymo_error *write_rows(const struct summary *summary, const struct
 
 /* ---- processes --------------------------------------------------------------------------------------------------- */
 
-static void process_label(const struct summary *summary, const struct page *page, const struct process_count *process, char label[LABEL_SIZE])
+static void process_label(const struct summary *summary, const struct page *page, const struct process_count *process,
+			  char label[LABEL_SIZE])
 {
 	char pid[TEXT_NUMBER];
 
 	snprintf(pid, sizeof(pid), "%" PRId32, process->process->pid);
-	make_label(label, pid, summary->names->processes[process->process - summary->trace->processes], page->whole ? LABEL_COLUMNS : 60);
+	make_label(label, pid, summary->names->processes[process->process - summary->trace->processes],
+		   page->whole ? LABEL_COLUMNS : 60);
 }
 
 static struct kymo_error *write_process_rows(const struct summary *summary, const struct page *page,
@@ -165,7 +170,8 @@ struct kymo_error *kymo_who_processes(const struct summary *summary, const struc
 
 /* ---- threads ----------------------------------------------------------------------------------------------------- */
 
-static void thread_label(const struct summary *summary, const struct page *page, const struct thread *thread, char label[LABEL_SIZE])
+static void thread_label(const struct summary *summary, const struct page *page, const struct thread *thread,
+			 char label[LABEL_SIZE])
 {
 	char ids[TEXT_NUMBER];
 
@@ -177,7 +183,8 @@ static void thread_label(const struct summary *summary, const struct page *page,
 }
 
 /* The thread's probes, those that were hit most often first. */
-static bool push_probes(const struct summary *summary, const struct page *page, const struct pair *sorted, size_t thread, struct rows *rows)
+static bool push_probes(const struct summary *summary, const struct page *page, const struct pair *sorted,
+			size_t thread, struct rows *rows)
 {
 	size_t n;
 	const struct pair *pairs = kymo_pairs_of(sorted, summary->model->pairs.n, thread, &n);
@@ -189,7 +196,8 @@ static bool push_probes(const struct summary *summary, const struct page *page, 
 		row = push_row(rows, pairs[i].count, pairs[i].recent);
 		if (!row)
 			return false;
-		make_label(row->name, " ", summary->names->events[pairs[i].probe].name, page->whole ? LABEL_COLUMNS : 60);
+		make_label(row->name, " ", summary->names->events[pairs[i].probe].name,
+			   page->whole ? LABEL_COLUMNS : 60);
 	}
 	for (size_t i = shown; i < n; i++) {
 		rest += pairs[i].count;
@@ -201,8 +209,8 @@ static bool push_probes(const struct summary *summary, const struct page *page, 
 	return row || !rest;
 }
 
-static struct kymo_error *fill_thread_rows(const struct summary *summary, const struct page *page, struct thread *const *threads, size_t shown,
-					   struct rows *rows)
+static struct kymo_error *fill_thread_rows(const struct summary *summary, const struct page *page,
+					   struct thread *const *threads, size_t shown, struct rows *rows)
 {
 	const struct model *model = summary->model;
 	kymo_cleanup_free struct pair *sorted = model->has_pairs ? kymo_pairs_sorted(&model->pairs) : NULL;
@@ -218,13 +226,15 @@ static struct kymo_error *fill_thread_rows(const struct summary *summary, const 
 		row->last = threads[i]->last;
 		row->has_times = true;
 		thread_label(summary, page, threads[i], row->name);
-		if (sorted && !push_probes(summary, page, sorted, (size_t)(threads[i] - model->threads.items.items), rows))
+		if (sorted &&
+		    !push_probes(summary, page, sorted, (size_t)(threads[i] - model->threads.items.items), rows))
 			return &kymo_error_no_memory;
 	}
 	return NULL;
 }
 
-static struct kymo_error *write_thread_rows(const struct summary *summary, const struct page *page, struct thread *const *threads, size_t shown)
+static struct kymo_error *write_thread_rows(const struct summary *summary, const struct page *page,
+					    struct thread *const *threads, size_t shown)
 {
 	struct rows rows = { 0 };
 	struct kymo_error *error = fill_thread_rows(summary, page, threads, shown, &rows);

@@ -27,7 +27,7 @@ bool kymo_ring_peek(struct kymo_ring *ring, struct kymo_ring_packet *ret)
 	if (ring->overwrite && closed - ring->consumed > ring->n_subbuffers)
 		ring->consumed = closed - ring->n_subbuffers;
 	if (closed - ring->consumed > ring->n_subbuffers)
-		return false;	/* no producer of ours does this */
+		return false; /* no producer of ours does this */
 	k = (uint32_t)(ring->consumed % ring->n_subbuffers);
 	sub = &ring->shared->subbuffers[k];
 	size = __atomic_load_n(&sub->size, __ATOMIC_RELAXED);
@@ -44,7 +44,8 @@ bool kymo_ring_peek(struct kymo_ring *ring, struct kymo_ring_packet *ret)
 	return true;
 }
 
-/* A producer that opens a packet has written into its entry before `opened` says so: what is read counts only as long as the packet that takes its place is not the very next one. */
+/* A producer that opens a packet has written into its entry before `opened` says so: what is read counts only as long
+ * as the packet that takes its place is not the very next one. */
 bool kymo_ring_copy(struct kymo_ring *ring, uint8_t *room, struct kymo_ring_packet *ret)
 {
 	for (uint32_t i = 0; i <= ring->n_subbuffers; i++) {
@@ -55,7 +56,8 @@ bool kymo_ring_copy(struct kymo_ring *ring, uint8_t *room, struct kymo_ring_pack
 		ring->consumed = packet.sequence + 1;
 		memcpy(room, packet.records, packet.size);
 		/* Adding nothing keeps the copy before it, as a fence would, which ThreadSanitizer does not know. */
-		if (__atomic_fetch_add(&ring->shared->opened, 0, __ATOMIC_ACQ_REL) - packet.sequence >= ring->n_subbuffers)
+		if (__atomic_fetch_add(&ring->shared->opened, 0, __ATOMIC_ACQ_REL) - packet.sequence >=
+		    ring->n_subbuffers)
 			continue;
 		packet.records = room;
 		*ret = packet;
@@ -75,7 +77,8 @@ static void close_packet(struct kymo_ring *ring, uint64_t tsc)
 {
 	struct kymo_wire_ring *shared = ring->shared;
 	uint64_t opened = __atomic_load_n(&shared->opened, __ATOMIC_RELAXED), start;
-	uint64_t cur = __atomic_load_n(&shared->cur, __ATOMIC_RELAXED), last = __atomic_load_n(&shared->last_tsc, __ATOMIC_RELAXED);
+	uint64_t cur = __atomic_load_n(&shared->cur, __ATOMIC_RELAXED),
+		 last = __atomic_load_n(&shared->last_tsc, __ATOMIC_RELAXED);
 	struct kymo_wire_subbuffer *sub;
 	uint32_t k;
 

@@ -2,7 +2,8 @@
  * The recorder's side of a ring (wire/shared.h). The producers' side is generated code.
  *
  * The memory is shared with a target that may write anything at any time: geometry is kept in the reader, every value
- * read is checked before it is used, and record bytes are passed on without being looked at. Nothing allocates; not thread safe.
+ * read is checked before it is used, and record bytes are passed on without being looked at. Nothing allocates; not
+ * thread safe.
  */
 #ifndef KYMO_RING_RING_H
 #define KYMO_RING_RING_H
@@ -15,13 +16,13 @@
 
 struct kymo_ring {
 	struct kymo_wire_ring *shared;
-	const uint8_t *data;		/* sub-buffer 0 */
+	const uint8_t *data; /* sub-buffer 0 */
 	uint64_t subbuffer_size;
 	uint32_t n_subbuffers;
 	bool overwrite;
 	uint64_t consumed;
-	/* Set by the owner where producers don't use the lock: makes them leave the ring alone, so that its packet can be closed, and gives a
-	 * stamp taken after that; 0 when it can't. */
+	/* Set by the owner where producers don't use the lock: makes them leave the ring alone, so that its packet can
+	 * be closed, and gives a stamp taken after that; 0 when it can't. */
 	uint64_t (*close)(struct kymo_wire_ring *shared, uint32_t cpu);
 	uint32_t cpu;
 };
@@ -31,7 +32,7 @@ struct kymo_ring_packet {
 	const uint8_t *records;
 	uint64_t size;
 	uint64_t tsc_begin, tsc_end;
-	uint64_t lost;			/* running total of the ring when the packet was closed */
+	uint64_t lost; /* running total of the ring when the packet was closed */
 	uint64_t sequence;
 };
 
@@ -39,21 +40,23 @@ struct kymo_ring_packet {
 void kymo_ring_init(struct kymo_ring *ring, struct kymo_wire_ring *shared, const uint8_t *data, uint64_t subbuffer_size,
 		    uint32_t n_subbuffers, bool overwrite);
 
-/* The oldest complete packet that was not released. false when there is none, or the ring makes no sense. In overwrite mode only after
- * kymo_ring_finish(). */
+/* The oldest complete packet that was not released. false when there is none, or the ring makes no sense. In overwrite
+ * mode only after kymo_ring_finish(). */
 bool kymo_ring_peek(struct kymo_ring *ring, struct kymo_ring_packet *ret);
 
 /*
- * The same of a ring that is being overwritten: copy the next complete packet to `room`, of `subbuffer_size` bytes. The oldest one of a full ring, which a producer may be about to write over,
- * is left out. `ring` is a copy of the reader's own, whose `consumed` goes on.
+ * The same of a ring that is being overwritten: copy the next complete packet to `room`, of `subbuffer_size` bytes. The
+ * oldest one of a full ring, which a producer may be about to write over, is left out. `ring` is a copy of the reader's
+ * own, whose `consumed` goes on.
  */
 bool kymo_ring_copy(struct kymo_ring *ring, uint8_t *room, struct kymo_ring_packet *ret);
 
 /* Give the packet of the last peek back to the producers. */
 void kymo_ring_release(struct kymo_ring *ring);
 
-/* Close the packet that is being filled, if it has records and no producer is at work; producers go on in the next one. Called now and then,
- * so that records of a quiet program reach the disk, and that no two stamps in a packet lie hours apart. */
+/* Close the packet that is being filled, if it has records and no producer is at work; producers go on in the next one.
+ * Called now and then, so that records of a quiet program reach the disk, and that no two stamps in a packet lie hours
+ * apart. */
 void kymo_ring_flush(struct kymo_ring *ring, uint64_t tsc);
 
 /* The same when no producer can be running any more; a lock left behind by a thread that died is no obstacle. */

@@ -77,7 +77,9 @@ static struct stack_file *open_file(struct kymo_stacks *stacks, int fd, const ch
 			free(file);
 			return NULL;
 		}
-		*file = (struct stack_file){ .dev = st.st_dev, .inode = st.st_ino, .changed = st.st_ctim, .size = (uint64_t)st.st_size };
+		*file = (struct stack_file){
+			.dev = st.st_dev, .inode = st.st_ino, .changed = st.st_ctim, .size = (uint64_t)st.st_size
+		};
 		kymo_error_destroy(kymo_module_open_fd(fd, path, &file->module));
 	}
 	file->users++;
@@ -96,7 +98,8 @@ static int copy_vdso(const struct stack_region *region, const struct kymo_stack_
 	return kymo_take_fd(fd);
 }
 
-struct kymo_module *stack_module(struct kymo_stacks *stacks, struct stack_region *region, const struct kymo_stack_thread *thread)
+struct kymo_module *stack_module(struct kymo_stacks *stacks, struct stack_region *region,
+				 const struct kymo_stack_thread *thread)
 {
 	kymo_cleanup_close int fd = -1;
 

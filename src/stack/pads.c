@@ -1,6 +1,7 @@
 /*
- * System calls that are recorded by kymo, too (`kymo record -s`), are made in a pad. The stack there is what it would be at the place in the text (arch/x86_64/syscall_pad.c), which the
- * recording's journal tells. The journal is in the target's memory: what it says is looked at as everything there.
+ * System calls that are recorded by kymo, too (`kymo record -s`), are made in a pad. The stack there is what it would
+ * be at the place in the text (arch/x86_64/syscall_pad.c), which the recording's journal tells. The journal is in the
+ * target's memory: what it says is looked at as everything there.
  */
 #include <string.h>
 
@@ -19,7 +20,8 @@ static uint64_t home_by(const struct kymo_wire_site *site, uint64_t pc)
 {
 	static const uint8_t call[] = { 0x0f, 0x05 };
 
-	if (site->pad >= pc || pc - site->pad > site->pad_size || site->window != sizeof(call) || memcmp(site->original, call, sizeof(call)))
+	if (site->pad >= pc || pc - site->pad > site->pad_size || site->window != sizeof(call) ||
+	    memcmp(site->original, call, sizeof(call)))
 		return 0;
 	return site->address + sizeof(call);
 }
@@ -29,12 +31,14 @@ static uint64_t search(const struct kymo_stack_thread *thread, uint64_t journal,
 	struct kymo_wire_site sites[CHUNK];
 	struct kymo_wire_header header;
 
-	if (!thread->read(thread->context, journal, &header, sizeof(header)) || header.n_sites > header.journal_capacity || header.journal_capacity > KYMO_WIRE_MAX_SITES)
+	if (!thread->read(thread->context, journal, &header, sizeof(header)) ||
+	    header.n_sites > header.journal_capacity || header.journal_capacity > KYMO_WIRE_MAX_SITES)
 		return 0;
 	for (uint64_t i = 0; i < header.n_sites; i += CHUNK) {
 		const size_t n = header.n_sites - i < CHUNK ? (size_t)(header.n_sites - i) : CHUNK;
 
-		if (!thread->read(thread->context, journal + header.journal_offset + i * sizeof(*sites), sites, n * sizeof(*sites)))
+		if (!thread->read(thread->context, journal + header.journal_offset + i * sizeof(*sites), sites,
+				  n * sizeof(*sites)))
 			return 0;
 		for (size_t k = 0; k < n; k++)
 			if (home_by(&sites[k], pc))

@@ -1,6 +1,7 @@
 /*
- * The code that processes have mapped, read when it may have changed: when somebody says so, when a frame is in none of it, and every 0.1 s, as threads that nobody looks at may map
- * some, too. Reading takes the longer the more a process has mapped; it is given a twentieth of the time at most, where nobody has said that something changed.
+ * The code that processes have mapped, read when it may have changed: when somebody says so, when a frame is in none of
+ * it, and every 0.1 s, as threads that nobody looks at may map some, too. Reading takes the longer the more a process
+ * has mapped; it is given a twentieth of the time at most, where nobody has said that something changed.
  */
 #include <stdio.h>
 #include <string.h>
@@ -34,16 +35,19 @@ static void drop_space(struct kymo_stacks *stacks, size_t i)
 	stacks->spaces.items[i] = stacks->spaces.items[--stacks->spaces.n];
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------------- */
+/* ---- reading
+ * ------------------------------------------------------------------------------------------------------------- */
 
 /* What was found out of a region stays, where it is still the same. */
 static void inherit(struct stack_space *before, struct stack_region *region)
 {
-	const size_t at = kymo_partition_point(i, before->regions.n, before->regions.items[i].map.start < region->map.start);
+	const size_t at =
+		kymo_partition_point(i, before->regions.n, before->regions.items[i].map.start < region->map.start);
 	struct stack_region *same = at < before->regions.n ? &before->regions.items[at] : NULL;
 
-	if (!same || same->map.start != region->map.start || same->map.end != region->map.end || same->map.offset != region->map.offset ||
-	    same->map.inode != region->map.inode || same->map.major != region->map.major || same->map.minor != region->map.minor ||
+	if (!same || same->map.start != region->map.start || same->map.end != region->map.end ||
+	    same->map.offset != region->map.offset || same->map.inode != region->map.inode ||
+	    same->map.major != region->map.major || same->map.minor != region->map.minor ||
 	    strcmp(same->name, region->name) != 0)
 		return;
 	region->file = same->file;
@@ -68,7 +72,9 @@ static bool add_region(struct stack_space *space, struct stack_space *before, st
 
 static void note_journal(struct stack_space *space, const struct kymo_map *map)
 {
-	if (!map->offset && !map->executable && space->n_journals < sizeof(space->journals) / sizeof(*space->journals) && kymo_wire_is_shared_path(map->path))
+	if (!map->offset && !map->executable &&
+	    space->n_journals < sizeof(space->journals) / sizeof(*space->journals) &&
+	    kymo_wire_is_shared_path(map->path))
 		space->journals[space->n_journals++] = map->start;
 }
 
@@ -100,7 +106,8 @@ static bool is_due(const struct stack_space *space, uint64_t after_ns)
 	return age > after_ns && age > SHARE * space->cost_ns;
 }
 
-/* ---- finding ------------------------------------------------------------------------------------------------------------- */
+/* ---- finding
+ * ------------------------------------------------------------------------------------------------------------- */
 
 static size_t find(const struct kymo_stacks *stacks, pid_t pid)
 {
@@ -160,10 +167,12 @@ struct stack_region *stack_region_at(struct stack_space *space, uint64_t address
 {
 	const size_t at = kymo_partition_point(i, space->regions.n, space->regions.items[i].map.end <= address);
 
-	return at < space->regions.n && space->regions.items[at].map.start <= address ? &space->regions.items[at] : NULL;
+	return at < space->regions.n && space->regions.items[at].map.start <= address ? &space->regions.items[at]
+										      : NULL;
 }
 
-/* ---- life ---------------------------------------------------------------------------------------------------------------- */
+/* ---- life
+ * ---------------------------------------------------------------------------------------------------------------- */
 
 struct kymo_stacks *kymo_stacks_create(void)
 {

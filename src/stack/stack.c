@@ -1,5 +1,6 @@
 /*
- * Frame after frame: the code that it is in, its function, its caller. Memory is read a page at a time, and kept for one stack.
+ * Frame after frame: the code that it is in, its function, its caller. Memory is read a page at a time, and kept for
+ * one stack.
  */
 #include "stack/stack.h"
 
@@ -18,7 +19,7 @@ struct walk {
 	struct stack_space *space;
 	const struct kymo_stack_thread *thread;
 	struct kymo_frame frame;
-	bool is_lost; /* a frame was in no code that is known */
+	bool is_lost;          /* a frame was in no code that is known */
 	uint64_t pages[PAGES]; /* their addresses, where they are not 0 */
 	uint8_t bytes[PAGES][PAGE];
 };
@@ -62,8 +63,9 @@ static struct stack_region *find_region(struct walk *walk)
 static void begin(struct walk *walk)
 {
 	const struct user_regs_struct *r = &walk->thread->registers;
-	const uint64_t registers[KYMO_FRAME_REGISTERS] = { r->rax, r->rdx, r->rcx, r->rbx, r->rsi, r->rdi, r->rbp, r->rsp, r->r8,
-							   r->r9,  r->r10, r->r11, r->r12, r->r13, r->r14, r->r15, r->rip };
+	const uint64_t registers[KYMO_FRAME_REGISTERS] = { r->rax, r->rdx, r->rcx, r->rbx, r->rsi, r->rdi,
+							   r->rbp, r->rsp, r->r8,  r->r9,  r->r10, r->r11,
+							   r->r12, r->r13, r->r14, r->r15, r->rip };
 	const struct stack_region *region;
 
 	memcpy(walk->frame.registers, registers, sizeof(registers));
@@ -106,7 +108,8 @@ static void name(struct kymo_stack_frame *frame, struct kymo_module *module, uin
 		frame->offset = frame->address - (function ? function->start : symbol->vaddr);
 }
 
-static struct kymo_stack_frame describe(struct walk *walk, const struct stack_region *region, struct kymo_module *module, uint64_t vaddr)
+static struct kymo_stack_frame describe(struct walk *walk, const struct stack_region *region,
+					struct kymo_module *module, uint64_t vaddr)
 {
 	const uint64_t pc = walk->frame.registers[KYMO_FRAME_PC], behind = pc - kymo_frame_place(&walk->frame);
 	struct kymo_stack_frame frame = { .file = *region->name ? region->name : NULL, .address = pc };
@@ -120,7 +123,8 @@ static struct kymo_stack_frame describe(struct walk *walk, const struct stack_re
 	return frame;
 }
 
-/* To the caller's frame; false where this was the last one. By the frame pointer, where nothing describes the place, if that leads to code. */
+/* To the caller's frame; false where this was the last one. By the frame pointer, where nothing describes the place, if
+ * that leads to code. */
 static bool go_on(struct walk *walk, const struct stack_region *region, struct kymo_module *module, uint64_t vaddr)
 {
 	int err = module ? kymo_module_unwind(module, vaddr, &walk->frame, read_word, walk) : -ENOENT;
@@ -145,7 +149,8 @@ static size_t walk_all(struct walk *walk, struct kymo_stack_frame *frames)
 		uint64_t vaddr = 0;
 
 		if (!region) {
-			frames[n++] = (struct kymo_stack_frame){ .address = walk->frame.registers[KYMO_FRAME_PC], .is_lost = true };
+			frames[n++] = (struct kymo_stack_frame){ .address = walk->frame.registers[KYMO_FRAME_PC],
+								 .is_lost = true };
 			break;
 		}
 		module = find_module(walk, region, &vaddr);
@@ -155,7 +160,8 @@ static size_t walk_all(struct walk *walk, struct kymo_stack_frame *frames)
 	return n;
 }
 
-size_t kymo_stacks_take(struct kymo_stacks *stacks, const struct kymo_stack_thread *thread, struct kymo_stack_frame *frames)
+size_t kymo_stacks_take(struct kymo_stacks *stacks, const struct kymo_stack_thread *thread,
+			struct kymo_stack_frame *frames)
 {
 	struct walk walk;
 	size_t n;

@@ -1,7 +1,9 @@
 /*
- * Stacks of threads that stand still: which function was called from which. By what the process has mapped, and by what the files say of their frames.
+ * Stacks of threads that stand still: which function was called from which. By what the process has mapped, and by what
+ * the files say of their frames.
  *
- * Memory, registers and files are the target's, and not trusted: a stack has at most KYMO_STACK_MAX frames, each of which reads a bounded number of words; what is damaged ends it.
+ * Memory, registers and files are the target's, and not trusted: a stack has at most KYMO_STACK_MAX frames, each of
+ * which reads a bounded number of words; what is damaged ends it.
  *
  * Not for use from several threads at a time.
  */
@@ -23,18 +25,18 @@ struct kymo_stacks;
 struct kymo_stack_thread {
 	pid_t tid, pid;
 	struct user_regs_struct registers;
-	bool is_behind_call;	/* the program counter is behind the instruction that it stands in */
+	bool is_behind_call; /* the program counter is behind the instruction that it stands in */
 	bool (*read)(void *context, uint64_t address, void *data, size_t size);
 	void *context;
 };
 
 /* One frame. Strings are valid until the next call of a function here. */
 struct kymo_stack_frame {
-	const char *file;	/* as it is mapped, "[vdso]" too; NULL: the memory is of no file */
-	const char *function;	/* NULL where nothing names it */
-	uint64_t offset;	/* of the place in the function */
-	uint64_t address;	/* of the place, as linked; of memory of no file, in the process */
-	bool is_lost;		/* the last one: `address`, and nothing is known of it */
+	const char *file;     /* as it is mapped, "[vdso]" too; NULL: the memory is of no file */
+	const char *function; /* NULL where nothing names it */
+	uint64_t offset;      /* of the place in the function */
+	uint64_t address;     /* of the place, as linked; of memory of no file, in the process */
+	bool is_lost;         /* the last one: `address`, and nothing is known of it */
 };
 
 /* NULL when memory is out. */
@@ -42,9 +44,11 @@ struct kymo_stacks *kymo_stacks_create(void);
 void kymo_stacks_destroy(struct kymo_stacks *stacks);
 
 /* The frames of a thread, the innermost first, into `frames`, of which there are KYMO_STACK_MAX. How many. */
-size_t kymo_stacks_take(struct kymo_stacks *stacks, const struct kymo_stack_thread *thread, struct kymo_stack_frame *frames);
+size_t kymo_stacks_take(struct kymo_stacks *stacks, const struct kymo_stack_thread *thread,
+			struct kymo_stack_frame *frames);
 
-/* Process `pid` has, or will have, other code mapped than before. What nobody tells is found out by itself, up to 0.1 s later. */
+/* Process `pid` has, or will have, other code mapped than before. What nobody tells is found out by itself, up to 0.1 s
+ * later. */
 void kymo_stacks_changed(struct kymo_stacks *stacks, pid_t pid);
 
 /* It executes another program, or is gone. */

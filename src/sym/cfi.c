@@ -1,9 +1,10 @@
 /*
- * The programs in .eh_frame, which say for each place of a function where the caller's registers are. Those of the CIE, which many functions share, and then the function's own are
- * executed up to the place; what is left is its row.
+ * The programs in .eh_frame, which say for each place of a function where the caller's registers are. Those of the CIE,
+ * which many functions share, and then the function's own are executed up to the place; what is left is its row.
  *
- * libdw has an interpreter of these, too. It is not used: it makes room for whatever register number a program names (elfutils 0.188, cfi.c, enough_registers()), so one damaged byte
- * of a file may ask for all memory, or for less than is written to.
+ * libdw has an interpreter of these, too. It is not used: it makes room for whatever register number a program names
+ * (elfutils 0.188, cfi.c, enough_registers()), so one damaged byte of a file may ask for all memory, or for less than
+ * is written to.
  *
  * Reference: DWARF 5, 6.4; Linux Standard Base, "DWARF Extensions"; the x86-64 psABI, 3.6.
  */
@@ -119,7 +120,9 @@ static bool set_cfa_register(struct program *p)
 
 	if (!sym_read_uleb(&p->at, &number) || number >= KYMO_FRAME_REGISTERS)
 		return false;
-	p->row.cfa = (struct sym_rule){ .kind = SYM_RULE_REGISTER, .value = (int64_t)number, .extra = is_register ? p->row.cfa.extra : 0 };
+	p->row.cfa = (struct sym_rule){ .kind = SYM_RULE_REGISTER,
+					.value = (int64_t)number,
+					.extra = is_register ? p->row.cfa.extra : 0 };
 	return true;
 }
 
@@ -155,7 +158,8 @@ static bool advance(struct program *p, uint64_t steps)
 {
 	uint64_t bytes;
 
-	return !__builtin_mul_overflow(steps, p->cie->code_factor, &bytes) && !__builtin_add_overflow(p->vaddr, bytes, &p->vaddr);
+	return !__builtin_mul_overflow(steps, p->cie->code_factor, &bytes) &&
+	       !__builtin_add_overflow(p->vaddr, bytes, &p->vaddr);
 }
 
 static bool read_advance(struct program *p, unsigned int size)
@@ -248,7 +252,8 @@ static bool execute(struct program *p, struct kymo_module *module, struct sym_ru
 	uint64_t offset = (uint64_t)(rules.start - module->image.bytes);
 
 	p->at = (struct sym_cursor){ .module = module, .at = rules.start, .end = rules.end };
-	if (!rules.start || rules.end - rules.start > PROGRAM_MAX || kymo_module_offset_to_vaddr(module, offset, &p->at.vaddr))
+	if (!rules.start || rules.end - rules.start > PROGRAM_MAX ||
+	    kymo_module_offset_to_vaddr(module, offset, &p->at.vaddr))
 		return rules.start && rules.start == rules.end;
 	while (p->at.at < p->at.end && p->vaddr <= p->place)
 		if (!execute_one(p))
@@ -265,7 +270,9 @@ static const struct sym_fde *fde_at(struct kymo_module *module, uint64_t vaddr)
 	if (error)
 		return NULL;
 	n = kymo_partition_point(i, module->fdes.n, module->fdes.items[i].start <= vaddr);
-	return n && vaddr < module->fdes.items[n - 1].end && module->fdes.items[n - 1].rules.start ? &module->fdes.items[n - 1] : NULL;
+	return n && vaddr < module->fdes.items[n - 1].end && module->fdes.items[n - 1].rules.start
+		       ? &module->fdes.items[n - 1]
+		       : NULL;
 }
 
 void sym_row_find(struct kymo_module *module, uint64_t vaddr, struct sym_row *ret)
@@ -280,7 +287,8 @@ void sym_row_find(struct kymo_module *module, uint64_t vaddr, struct sym_row *re
 	p.row.vaddr = vaddr;
 	p.row.is_signal = p.cie->is_signal;
 	p.row.return_register = p.cie->return_register;
-	/* Registers that nobody speaks of are the caller's, as compilers mean it; the stack pointer is what the CFA says. */
+	/* Registers that nobody speaks of are the caller's, as compilers mean it; the stack pointer is what the CFA
+	 * says. */
 	p.row.registers[KYMO_FRAME_RSP] = (struct sym_rule){ .kind = SYM_RULE_IS };
 	p.row.cfa.kind = SYM_RULE_UNDEFINED;
 	if (p.row.return_register != KYMO_FRAME_PC || !execute(&p, module, p.cie->rules))

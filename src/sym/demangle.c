@@ -9,7 +9,8 @@
 #include "sym/names.h"
 #include "sym/rust.h"
 
-/* libsupc++: hands the text over in pieces, takes no memory from the heap, and refuses names that nest too deeply. Not 0: no name of C++. */
+/* libsupc++: hands the text over in pieces, takes no memory from the heap, and refuses names that nest too deeply. Not
+ * 0: no name of C++. */
 int __gcclibcxx_demangle_callback(const char *name, void (*take)(const char *text, size_t n, void *data), void *data);
 
 static bool shows_raw_names;
@@ -73,7 +74,8 @@ static bool demangle_rust(const char *name, size_t n, char out[KYMO_DEMANGLED_MA
 	const size_t kept = own ? (size_t)(own - suffix) : strlen(suffix);
 
 	out[0] = '\0';
-	if (!(name[1] == 'R' ? sym_rust_v0(name, end, &sink) : sym_rust_legacy(name, end, &sink)) || !out[0] || (*suffix && *suffix != '.'))
+	if (!(name[1] == 'R' ? sym_rust_v0(name, end, &sink) : sym_rust_legacy(name, end, &sink)) || !out[0] ||
+	    (*suffix && *suffix != '.'))
 		return false;
 	if (kept) {
 		sym_sink_put(&sink, " [clone ", 8);
@@ -83,7 +85,8 @@ static bool demangle_rust(const char *name, size_t n, char out[KYMO_DEMANGLED_MA
 	return !sink.is_full;
 }
 
-/* ---- the front door ------------------------------------------------------------------------------------------------ */
+/* ---- the front door ------------------------------------------------------------------------------------------------
+ */
 
 bool kymo_is_mangled(const char *name)
 {
@@ -123,7 +126,8 @@ bool kymo_demangle(const char *name, char out[KYMO_DEMANGLED_MAX])
 	return true;
 }
 
-/* ---- names in texts ------------------------------------------------------------------------------------------------- */
+/* ---- names in texts -------------------------------------------------------------------------------------------------
+ */
 
 void kymo_show_raw_names(void)
 {

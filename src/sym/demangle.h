@@ -1,6 +1,6 @@
 /*
- * Names of C++ and Rust as their sources have them. Mangled names come from files and traces and are not trusted: what is longer than
- * KYMO_MANGLED_MAX, nests too deeply, or grows beyond KYMO_DEMANGLED_MAX stays as it is.
+ * Names of C++ and Rust as their sources have them. Mangled names come from files and traces and are not trusted: what
+ * is longer than KYMO_MANGLED_MAX, nests too deeply, or grows beyond KYMO_DEMANGLED_MAX stays as it is.
  */
 #ifndef KYMO_SYM_DEMANGLE_H
 #define KYMO_SYM_DEMANGLE_H
@@ -8,12 +8,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define KYMO_MANGLED_MAX 1024	/* bytes; the C++ runtime's demangler takes no more */
-#define KYMO_DEMANGLED_MAX 4096	/* bytes, with the NUL */
+#define KYMO_MANGLED_MAX 1024   /* bytes; the C++ runtime's demangler takes no more */
+#define KYMO_DEMANGLED_MAX 4096 /* bytes, with the NUL */
 
 /*
- * The name in its source, with parameters and without the type of what it returns: "shop::Cart::add(int)". The hashes of Rust are left out. A suffix
- * of the compiler is "[clone .cold]", a version stays behind the name. False where `name` is no mangled name; `out` is not touched then.
+ * The name in its source, with parameters and without the type of what it returns: "shop::Cart::add(int)". The hashes
+ * of Rust are left out. A suffix of the compiler is "[clone .cold]", a version stays behind the name. False where
+ * `name` is no mangled name; `out` is not touched then.
  */
 bool kymo_demangle(const char *name, char out[KYMO_DEMANGLED_MAX]);
 
@@ -21,8 +22,8 @@ bool kymo_demangle(const char *name, char out[KYMO_DEMANGLED_MAX]);
 bool kymo_is_mangled(const char *name);
 
 /*
- * A name, or a glob, as a user writes it. Without parameters it means all overloads, without template arguments all that are made of the
- * template; blanks do not matter. "shop::Cart::add", "shop::Cart::add(int)", "shop::*".
+ * A name, or a glob, as a user writes it. Without parameters it means all overloads, without template arguments all
+ * that are made of the template; blanks do not matter. "shop::Cart::add", "shop::Cart::add(int)", "shop::*".
  */
 struct kymo_pattern;
 
@@ -39,15 +40,17 @@ bool kymo_pattern_matches(const struct kymo_pattern *pattern, const char *demang
 /* From now on kymo_shown() leaves names as they are. */
 void kymo_show_raw_names(void);
 
-/* `text` for a user, with each mangled name in it demangled: "app:_ZN1a1fEi%return" is "app:a::f(int)%return". A fresh string, or NULL when memory is out. */
+/* `text` for a user, with each mangled name in it demangled: "app:_ZN1a1fEi%return" is "app:a::f(int)%return". A fresh
+ * string, or NULL when memory is out. */
 char *kymo_shown(const char *text);
 
 /* How many bytes of a demangled name come before its parameters. */
 size_t kymo_name_size(const char *name);
 
 /*
- * Where brackets, or the name of an operator, that begin at `at` end: within them nothing separates. `at` itself where none begin there, or where they
- * are not closed before `end`. The text begins at `start`. "operator<<", "(anonymous namespace)", "<T as Trait>", "[abi:cxx11]".
+ * Where brackets, or the name of an operator, that begin at `at` end: within them nothing separates. `at` itself where
+ * none begin there, or where they are not closed before `end`. The text begins at `start`. "operator<<", "(anonymous
+ * namespace)", "<T as Trait>", "[abi:cxx11]".
  */
 const char *kymo_name_skip(const char *start, const char *at, const char *end);
 

@@ -17,9 +17,9 @@
 struct marker {
 	struct kymo_module *module;
 	uint64_t *bits;
-	uint64_t *first; /* bit of each code range's first byte */
+	uint64_t *first;    /* bit of each code range's first byte */
 	uint64_t low, high; /* bounds of all code */
-	size_t n; /* bits set */
+	size_t n;           /* bits set */
 };
 
 static void mark(struct marker *marker, uint64_t vaddr)
@@ -159,7 +159,7 @@ static void mark_words(struct marker *marker, const struct kymo_segment *segment
 {
 	const uint8_t *bytes;
 
-	if (!segment->file_size)	/* then the offset may be anything */
+	if (!segment->file_size) /* then the offset may be anything */
 		return;
 	bytes = marker->module->image.bytes + segment->offset;
 	for (uint64_t at = 0; segment->file_size - at >= 4; at++) {

@@ -1,6 +1,6 @@
 /*
- * Expressions of DWARF, as what describes frames uses them: of signals, of PLT entries, of stacks that were realigned. There are no jumps in those, so none are taken, and each ends.
- * Reference: DWARF 5, 2.5 and 6.4.2.
+ * Expressions of DWARF, as what describes frames uses them: of signals, of PLT entries, of stacks that were realigned.
+ * There are no jumps in those, so none are taken, and each ends. Reference: DWARF 5, 2.5 and 6.4.2.
  */
 #include <dwarf.h>
 #include <errno.h>
@@ -44,7 +44,8 @@ static bool push_register(struct machine *m, uint64_t number)
 {
 	uint64_t offset;
 
-	return number < KYMO_FRAME_REGISTERS && sym_read_sleb(&m->at, &offset) && push(m, m->frame->registers[number] + offset);
+	return number < KYMO_FRAME_REGISTERS && sym_read_sleb(&m->at, &offset) &&
+	       push(m, m->frame->registers[number] + offset);
 }
 
 static bool read_memory(struct machine *m)
@@ -175,9 +176,14 @@ static bool execute(struct machine *m, uint8_t code)
 	}
 }
 
-int sym_expression(struct sym_rules expression, const struct kymo_frame *frame, const uint64_t *initial, kymo_frame_read *read, void *context, uint64_t *ret)
+int sym_expression(struct sym_rules expression, const struct kymo_frame *frame, const uint64_t *initial,
+		   kymo_frame_read *read, void *context, uint64_t *ret)
 {
-	struct machine m = { .at = { .at = expression.start, .end = expression.end }, .frame = frame, .read = read, .context = context, .err = -EBADMSG };
+	struct machine m = { .at = { .at = expression.start, .end = expression.end },
+			     .frame = frame,
+			     .read = read,
+			     .context = context,
+			     .err = -EBADMSG };
 	uint8_t code;
 
 	if (expression.end - expression.start > SIZE_MAX_BYTES)

@@ -112,7 +112,7 @@ struct choice {
 	const char *name;
 	char *path;
 	char *file; /* what was compared with the name */
-	int rank; /* 3: exact, 2: NAME.so…, 1: another that is called so */
+	int rank;   /* 3: exact, 2: NAME.so…, 1: another that is called so */
 };
 
 static int rank_of(const char *name, const char *file)

@@ -285,7 +285,8 @@ unsigned int sym_nearness(const char *name, size_t length, const char *other, si
 	return length >= 3 && other_length > length && !strncmp(name, other, length) && d > 2 ? 2 : d;
 }
 
-static void consider_raw(const struct kymo_module *module, const char *name, size_t length, unsigned int limit, struct near *near)
+static void consider_raw(const struct kymo_module *module, const char *name, size_t length, unsigned int limit,
+			 struct near *near)
 {
 	for (size_t i = 0; i < module->symbols.n; i = run_end(module, i)) {
 		const char *other = nth(module, i)->name;
@@ -303,11 +304,13 @@ static void consider_raw(const struct kymo_module *module, const char *name, siz
 /* Whether `name` is how `whole` ends, behind a "::". */
 static bool is_unqualified(const char *name, size_t length, const char *whole, size_t whole_length)
 {
-	return whole_length > length + 2 && !memcmp(whole + whole_length - length, name, length) && !memcmp(whole + whole_length - length - 2, "::", 2);
+	return whole_length > length + 2 && !memcmp(whole + whole_length - length, name, length) &&
+	       !memcmp(whole + whole_length - length - 2, "::", 2);
 }
 
 /* A name in its source, without parameters, is near; where nothing but these is wrong it is meant with them. */
-static void consider_demangled(const char *name, size_t length, unsigned int limit, const char *demangled, struct near *near)
+static void consider_demangled(const char *name, size_t length, unsigned int limit, const char *demangled,
+			       struct near *near)
 {
 	char text[KYMO_DEMANGLED_MAX];
 	struct sym_parts parts;

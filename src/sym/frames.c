@@ -101,14 +101,15 @@ static struct kymo_error *add_cie(struct frames *frames, uint64_t offset, const 
 	if (!ok)
 		return bad_entry(frames, offset, "an augmentation that cannot be read");
 	cie.index = (uint32_t)frames->module->cies.n;
-	if (!kymo_vec_push(&frames->module->cies, ((struct sym_cie){
-							  .rules = { entry->initial_instructions, entry->initial_instructions_end },
-							  .code_factor = entry->code_alignment_factor,
-							  .data_factor = entry->data_alignment_factor,
-							  .return_register = entry->return_address_register,
-							  .pointer_encoding = cie.pointer_encoding,
-							  .is_signal = cie.is_signal,
-						  })))
+	if (!kymo_vec_push(&frames->module->cies,
+			   ((struct sym_cie){
+				   .rules = { entry->initial_instructions, entry->initial_instructions_end },
+				   .code_factor = entry->code_alignment_factor,
+				   .data_factor = entry->data_alignment_factor,
+				   .return_register = entry->return_address_register,
+				   .pointer_encoding = cie.pointer_encoding,
+				   .is_signal = cie.is_signal,
+			   })))
 		return &kymo_error_no_memory;
 	return kymo_vec_push(&frames->cies, cie) ? NULL : &kymo_error_no_memory;
 }
@@ -265,7 +266,9 @@ static struct kymo_error *add_go(struct kymo_module *module)
 	for (size_t i = 0; i < module->go_functions.n && !error; i++) {
 		const struct sym_go_function *function = &module->go_functions.items[i];
 
-		if (!kymo_vec_push(&module->fdes, ((struct sym_fde){ .start = function->start, .end = function->end, .is_loose = true })) ||
+		if (!kymo_vec_push(
+			    &module->fdes,
+			    ((struct sym_fde){ .start = function->start, .end = function->end, .is_loose = true })) ||
 		    (function->resume && !kymo_vec_push(&module->frame_marks, function->start + function->resume)))
 			return &kymo_error_no_memory;
 	}

@@ -34,12 +34,13 @@ static bool is_of_type(const char *text, const char *at, const char *end)
 		return true;
 	while (before > text && before[-1] == ' ')
 		before--;
-	return before > text && (is_letter(before[-1]) || (before[-1] >= '0' && before[-1] <= '9') || strchr(">*&)", before[-1]));
+	return before > text &&
+	       (is_letter(before[-1]) || (before[-1] >= '0' && before[-1] <= '9') || strchr(">*&)", before[-1]));
 }
 
 struct scan {
 	const char *text, *end;
-	const char *group_end;	/* of brackets that are open */
+	const char *group_end; /* of brackets that are open */
 };
 
 /* How many characters at `at` stand for themselves, whatever they are elsewhere; 0: `at` has what a glob may have. */
@@ -48,9 +49,9 @@ static size_t literal_size(struct scan *scan, const char *at)
 	const char *behind;
 
 	if (!strncmp(at, "[...]", 5))
-		return 5;	/* Go's generic functions */
+		return 5; /* Go's generic functions */
 	if (at[0] == '(' && at[1] == '*' && is_letter(at[2]))
-		return 2;	/* methods of Go's pointers */
+		return 2; /* methods of Go's pointers */
 	behind = kymo_name_skip(scan->text, at, scan->end);
 	if (behind > at && (*at == 'o' || *at == '['))
 		return (size_t)(behind - at);

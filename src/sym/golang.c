@@ -3,17 +3,17 @@
  * with. It has their names, and tells the runtime where to go on in a function that recovered from a panic, an address
  * that no code names. So is the return address of what a goroutine runs first: inside of runtime.goexit.
  *
- * The table is known by the name of its section, or else by its first eight bytes: ld puts that of a position-independent
- * program into .data.rel.ro, and there may be no section headers. Such bytes may stand in any data, as in a Go program
- * that another program carries along. So then a structure of the runtime's must agree with them:
+ * The table is known by the name of its section, or else by its first eight bytes: ld puts that of a
+ *position-independent program into .data.rel.ro, and there may be no section headers. Such bytes may stand in any data,
+ *as in a Go program that another program carries along. So then a structure of the runtime's must agree with them:
  *
  *	moduledata	[table|...|first function|end of the last|start of the text|...]
  *
  * From Go 1.26 on only that says where the text starts, on which all addresses in the table depend. The section of the
  * text does not: where ld made the program, C's start-up code is first in it.
  *
- * Reference: Go's runtime/symtab.go (pcHeader, functab, _func, moduledata, and moduledataverify1, which holds the two to
- * each other as is done here) and debug/gosym/pclntab.go, which knows all four forms; runtime/stack.go (StackGuard -
+ * Reference: Go's runtime/symtab.go (pcHeader, functab, _func, moduledata, and moduledataverify1, which holds the two
+ *to each other as is done here) and debug/gosym/pclntab.go, which knows all four forms; runtime/stack.go (StackGuard -
  * StackSmall).
  */
 #include <string.h>
@@ -40,11 +40,11 @@ static const struct form {
 	unsigned int
 		text_word; /* index of the header's word that holds the start of the text; 0: addresses are whole */
 	unsigned int names_word; /* of the one that holds the offset of the names; 0: they count from the header on */
-	unsigned int left; /* bytes of a stack below the frame of a function that has looked at its limit */
+	unsigned int left;       /* bytes of a stack below the frame of a function that has looked at its limit */
 	unsigned int table_word; /* of the one that holds the offset of the function table; 0: it follows the header */
 } forms[] = {
 	{ .magic = 0xfffffffb, .left = 512 }, /* Go 1.2; what is left was 512 in 1.5, and more later */
-	{ .magic = 0xfffffffa, .names_word = 2, .table_word = 6, .left = 800 }, /* 1.16 */
+	{ .magic = 0xfffffffa, .names_word = 2, .table_word = 6, .left = 800 },                 /* 1.16 */
 	{ .magic = 0xfffffff0, .text_word = 2, .names_word = 3, .table_word = 7, .left = 800 }, /* 1.18 */
 	{ .magic = 0xfffffff1, .text_word = 2, .names_word = 3, .table_word = 7, .left = 800 }, /* 1.20 */
 };
@@ -56,8 +56,8 @@ struct go_table {
 	uint64_t vaddr, size; /* `size`: what may belong to it */
 	const struct form *form;
 	uint64_t n, text;
-	uint64_t base; /* offset that offsets of functions count from */
-	uint64_t names; /* offset of names */
+	uint64_t base;      /* offset that offsets of functions count from */
+	uint64_t names;     /* offset of names */
 	uint64_t functions; /* offset of the function table */
 };
 
@@ -186,7 +186,8 @@ static bool find_moduledata(struct go_table *table)
 
 /* ---- functions ------------------------------------------------------------------------------------------------- */
 
-/* The end of the code in [start, end) without the fill behind it, of whose first byte it may be unknown that it is that. */
+/* The end of the code in [start, end) without the fill behind it, of whose first byte it may be unknown that it is
+ * that. */
 static uint64_t end_of_code(const struct go_table *table, uint64_t start, uint64_t end)
 {
 	const uint8_t *bytes = sym_bytes(table->module, start, end - start);

@@ -16,7 +16,7 @@
 
 enum sym_image_kind {
 	SYM_PROGRAM, /* an executable or a shared object: its segments are in the file */
-	SYM_DEBUG, /* separate debug information: its segments are those of another file */
+	SYM_DEBUG,   /* separate debug information: its segments are those of another file */
 };
 
 /* A string table that ends in a NUL, so that each offset within it is a string. */
@@ -34,7 +34,7 @@ struct sym_image {
 	uint64_t n_segments, n_sections; /* entries of the header tables */
 	struct sym_strings section_names;
 	bool is_protected; /* nobody but root and this user can have written it */
-	uint64_t budget; /* bytes that may still be parsed, see sym_image_spend() */
+	uint64_t budget;   /* bytes that may still be parsed, see sym_image_spend() */
 };
 
 /* Read the file open at `fd` and check its headers. The image is empty after a failure. */

@@ -80,7 +80,7 @@ struct sym_row_cache;
 struct sym_go_function {
 	const char *name;
 	uint64_t start, end; /* the end may be one byte into the padding */
-	uint32_t resume; /* offset of a second place where control may arrive; 0 where there is none */
+	uint32_t resume;     /* offset of a second place where control may arrive; 0 where there is none */
 };
 
 /* Code that runs on Go's stacks (kymo_module_small_stacks()); [0, 0) where there is none. */
@@ -89,7 +89,8 @@ struct sym_small_stacks {
 	uint32_t left;
 };
 
-/* A word at `where` that is `value` when the module is loaded at 0; or, `is_indirect`, what the resolver at `value` returns. */
+/* A word at `where` that is `value` when the module is loaded at 0; or, `is_indirect`, what the resolver at `value`
+ * returns. */
 struct sym_reloc {
 	uint64_t where, value;
 	bool is_indirect;
@@ -106,7 +107,7 @@ struct kymo_module {
 
 	KYMO_VEC(struct kymo_segment) segments; /* sorted, not overlapping */
 	KYMO_VEC(struct kymo_section) sections; /* sorted by vaddr */
-	KYMO_VEC(struct sym_range) code; /* executable bytes in the file; sorted, not overlapping */
+	KYMO_VEC(struct sym_range) code;        /* executable bytes in the file; sorted, not overlapping */
 	struct sym_part dynamic_part, eh_frame_header;
 	struct sym_dynamic dynamic;
 	const char *interpreter, *soname;
@@ -118,17 +119,17 @@ struct kymo_module {
 	KYMO_VEC(struct kymo_symbol) symbols; /* n_symbols sorted by vaddr; then further versions of those */
 	size_t n_symbols;
 	KYMO_VEC(struct sym_object) objects; /* sorted by name */
-	KYMO_VEC(uint64_t) marks; /* code addresses that symbols of other kinds name */
-	KYMO_VEC(char *) names; /* names cut off before their version */
-	uint32_t *by_name; /* indexes of all symbols, sorted by name; made by sym_index() */
+	KYMO_VEC(uint64_t) marks;            /* code addresses that symbols of other kinds name */
+	KYMO_VEC(char *) names;              /* names cut off before their version */
+	uint32_t *by_name;                   /* indexes of all symbols, sorted by name; made by sym_index() */
 
 	struct sym_lazy relocs_lazy, frames_lazy, functions_lazy, entries_lazy, rseq_lazy, notes_lazy, go_lazy;
 	KYMO_VEC(struct sym_reloc) relocs;
 	bool relocs_sorted;
 	KYMO_VEC(struct sym_fde) fdes; /* sorted by start */
 	KYMO_VEC(struct sym_cie) cies;
-	struct sym_row_cache *rows; /* of unwind.c, or NULL */
-	KYMO_VEC(uint64_t) frame_marks; /* other code addresses that what describes frames names */
+	struct sym_row_cache *rows;                    /* of unwind.c, or NULL */
+	KYMO_VEC(uint64_t) frame_marks;                /* other code addresses that what describes frames names */
 	KYMO_VEC(struct sym_go_function) go_functions; /* as their table has them: sorted, where it is not damaged */
 	struct sym_small_stacks small_stacks;
 	KYMO_VEC(struct kymo_function) functions;
@@ -167,7 +168,8 @@ struct kymo_error *sym_dynamic_read(struct kymo_module *module);
  */
 struct kymo_error *sym_debug_attach(struct kymo_module *module);
 
-/* symbols.c: fill in `symbols`, `objects` and `marks` from all tables, and names of Go's functions that these lack. `sym_section_table` finds an image's .symtab. */
+/* symbols.c: fill in `symbols`, `objects` and `marks` from all tables, and names of Go's functions that these lack.
+ * `sym_section_table` finds an image's .symtab. */
 struct kymo_error *sym_symbols_read(struct kymo_module *module);
 struct kymo_error *sym_section_table(const struct sym_image *image, struct sym_table *ret);
 
@@ -192,10 +194,12 @@ struct kymo_error *sym_landing_pads(struct kymo_module *module, void (*see)(void
 /* find.c: make `by_name`. False when memory is out. */
 bool sym_index(struct kymo_module *module);
 
-/* `take` is given the name and path of each library in the dynamic linker's cache, until it says false; so does this then. */
+/* `take` is given the name and path of each library in the dynamic linker's cache, until it says false; so does this
+ * then. */
 bool sym_each_library(bool (*take)(void *data, const char *file, const char *path), void *data_of_take);
 
-/* How near `other` is to what a user has typed: an edit distance, or `limit` + 1 for all that is more. Both have at most 256 letters. */
+/* How near `other` is to what a user has typed: an edit distance, or `limit` + 1 for all that is more. Both have at
+ * most 256 letters. */
 unsigned int sym_nearness(const char *name, size_t length, const char *other, size_t other_length, unsigned int limit);
 
 #endif

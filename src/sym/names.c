@@ -8,7 +8,8 @@
 
 static bool is_word(char c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || (unsigned char)c >= 0x80;
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+	       (unsigned char)c >= 0x80;
 }
 
 static bool begins(const char *at, const char *end, const char *with)
@@ -24,8 +25,9 @@ static bool begins(const char *at, const char *end, const char *with)
 static const char *skip_symbol(const char *at, const char *end)
 {
 	static const char *const symbols[] = {
-		"<=>", "->*", "<<=", ">>=", "()", "[]", "->", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "++", "--", "+=", "-=",
-		"*=", "/=", "%=", "^=", "&=", "|=", "+", "-", "*", "/", "%", "^", "&", "|", "~", "!", "=", "<", ">", ",",
+		"<=>", "->*", "<<=", ">>=", "()", "[]", "->", "<<", ">>", "<=", ">=", "==", "!=",
+		"&&",  "||",  "++",  "--",  "+=", "-=", "*=", "/=", "%=", "^=", "&=", "|=", "+",
+		"-",   "*",   "/",   "%",   "^",  "&",  "|",  "~",  "!",  "=",  "<",  ">",  ",",
 	};
 
 	for (size_t i = 0; i < sizeof(symbols) / sizeof(*symbols); i++)
@@ -34,7 +36,8 @@ static const char *skip_symbol(const char *at, const char *end)
 	return at;
 }
 
-/* Template arguments of such a type; nothing within them is looked at, so that the time does not grow with how they nest. */
+/* Template arguments of such a type; nothing within them is looked at, so that the time does not grow with how they
+ * nest. */
 static const char *skip_angles(const char *at, const char *end)
 {
 	const char *begin = at;
@@ -153,8 +156,8 @@ static bool is_rest(const char *at, const char *end)
 /* "vtable for X", "virtual thunk to X::f()": no type that is returned. */
 static bool is_special(const char *text, const char *blank)
 {
-	return begins(blank, blank + strlen(blank), " for ") || begins(blank, blank + strlen(blank), " to ") || begins(text, blank, "typeinfo") ||
-	       begins(text, blank, "guard");
+	return begins(blank, blank + strlen(blank), " for ") || begins(blank, blank + strlen(blank), " to ") ||
+	       begins(text, blank, "typeinfo") || begins(text, blank, "guard");
 }
 
 void sym_parts_find(const char *text, struct sym_parts *ret)

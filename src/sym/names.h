@@ -5,7 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* "int shop::twice<int>(int) const": `name` is behind the type, then come the parameters and the rest; both may be empty. */
+/* "int shop::twice<int>(int) const": `name` is behind the type, then come the parameters and the rest; both may be
+ * empty. */
 struct sym_parts {
 	const char *name, *parameters, *rest;
 };

@@ -9,7 +9,7 @@
 struct nearest {
 	const char *name;
 	size_t length;
-	unsigned int distance;		/* twice that */
+	unsigned int distance; /* twice that */
 	char best[64];
 };
 
@@ -24,7 +24,8 @@ static bool compare_name(void *data, const char *file, const char *path)
 	if (!length || length >= sizeof(nearest->best))
 		return true;
 	d = 2 * sym_nearness(nearest->name, nearest->length, file, length, nearest->distance / 2);
-	d -= d && length < nearest->length && !strncmp(nearest->name, file, length);	/* a letter too many is likelier than a wrong one */
+	d -= d && length < nearest->length &&
+	     !strncmp(nearest->name, file, length); /* a letter too many is likelier than a wrong one */
 	if (d >= nearest->distance)
 		return true;
 	nearest->distance = d;
@@ -46,7 +47,8 @@ void kymo_nearest_file(const char *name, const char *program, char *out, size_t 
 
 static bool is_source(const char *name)
 {
-	static const char *const endings[] = { ".c", ".cc", ".cpp", ".cxx", ".h", ".hpp", ".rs", ".go", ".S", ".s", ".f90", ".ml", ".adb", ".d", ".zig" };
+	static const char *const endings[] = { ".c", ".cc", ".cpp", ".cxx", ".h",   ".hpp", ".rs", ".go",
+					       ".S", ".s",  ".f90", ".ml",  ".adb", ".d",   ".zig" };
 	const char *dot = strrchr(name, '.');
 
 	for (size_t i = 0; dot && dot > name && i < sizeof(endings) / sizeof(*endings); i++)
@@ -66,8 +68,10 @@ static const char *tell_lines(const char *program)
 	error = kymo_find_file(program, &path);
 	if (!error)
 		error = kymo_module_open(path, &module);
-	text = error ? "" : kymo_module_has_lines(module) ? "it has debug information, so gdb's 'info line' tells the address of a line" :
-							     "it has no debug information, so nothing tells where its lines are";
+	text = error ? ""
+	       : kymo_module_has_lines(module)
+		       ? "it has debug information, so gdb's 'info line' tells the address of a line"
+		       : "it has no debug information, so nothing tells where its lines are";
 	kymo_error_destroy(error);
 	kymo_module_close(module);
 	return text;
@@ -81,8 +85,10 @@ bool kymo_tell_source_line(const char *file, char *out, size_t size)
 	if (!is_source(source))
 		return false;
 	lines = program ? tell_lines(program) : "";
-	snprintf(out, size, "kymo takes no lines of source, such as %s:12; write %s:FUNCTION or %s:FUNCTION+OFFSET%s%s%s%s", source,
-		 program ? program : "PROGRAM", program ? program : "PROGRAM", *lines ? " (" : "", *lines ? program : "", *lines ? ": " : "", lines);
+	snprintf(out, size,
+		 "kymo takes no lines of source, such as %s:12; write %s:FUNCTION or %s:FUNCTION+OFFSET%s%s%s%s",
+		 source, program ? program : "PROGRAM", program ? program : "PROGRAM", *lines ? " (" : "",
+		 *lines ? program : "", *lines ? ": " : "", lines);
 	if (*lines)
 		snprintf(out + strnlen(out, size), size - strnlen(out, size), ")");
 	return true;

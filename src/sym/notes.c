@@ -32,7 +32,8 @@ static bool read_note(const struct run *run, uint64_t at, struct kymo_note *ret,
 	if (header.n_namesz > run->size - name || (header.n_descsz && desc + header.n_descsz > run->size))
 		return false;
 	*ret = (struct kymo_note){
-		.owner = header.n_namesz && !run->bytes[name + header.n_namesz - 1] ? (const char *)run->bytes + name : "",
+		.owner = header.n_namesz && !run->bytes[name + header.n_namesz - 1] ? (const char *)run->bytes + name
+										    : "",
 		.type = header.n_type,
 		.desc = run->bytes + (header.n_descsz ? desc : at),
 		.size = header.n_descsz,

@@ -1,6 +1,7 @@
 /*
- * From names as users write them to functions. Both sides are compared without blanks that separate nothing, with one spelling of
- * std::string. Of a function the template arguments, ABI tags and anonymous namespaces that the user leaves out are passed over.
+ * From names as users write them to functions. Both sides are compared without blanks that separate nothing, with one
+ * spelling of std::string. Of a function the template arguments, ABI tags and anonymous namespaces that the user leaves
+ * out are passed over.
  */
 #include <fnmatch.h>
 #include <stdlib.h>
@@ -16,20 +17,22 @@
 #define STRING "basic_string<char,std::char_traits<char>,std::allocator<char>>"
 
 struct kymo_pattern {
-	char *name;		/* without parameters */
-	char *glob;		/* of the name as fnmatch() takes it, or NULL */
-	char *parameters;	/* "(int)", or NULL: any */
+	char *name;       /* without parameters */
+	char *glob;       /* of the name as fnmatch() takes it, or NULL */
+	char *parameters; /* "(int)", or NULL: any */
 	char *parameters_glob;
-	char *rest;		/* " const", "" where none is given */
-	char needle[NEEDLE_MAX];	/* a word that each mangled name has; may be "" */
+	char *rest;              /* " const", "" where none is given */
+	char needle[NEEDLE_MAX]; /* a word that each mangled name has; may be "" */
 };
 
 static bool is_word(char c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || (unsigned char)c >= 0x80;
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+	       (unsigned char)c >= 0x80;
 }
 
-/* ---- one spelling ---------------------------------------------------------------------------------------------------- */
+/* ---- one spelling
+ * ---------------------------------------------------------------------------------------------------- */
 
 /* In place: each `from` in `text` becomes `to`, which is no longer. */
 static void replace(char *text, const char *from, const char *to)
@@ -100,14 +103,15 @@ static void move_const(char *parameters)
 	}
 }
 
-/* ---- patterns -------------------------------------------------------------------------------------------------------- */
+/* ---- patterns
+ * -------------------------------------------------------------------------------------------------------- */
 
 /* Words that names may have without their mangled forms having them. */
 static bool is_abbreviated(const char *word, size_t n)
 {
 	static const char *const words[] = {
-		"std", "allocator", "basic_string", "string", "istream", "ostream", "iostream", "basic_istream", "basic_ostream", "basic_iostream",
-		"char_traits", "const",
+		"std",      "allocator",     "basic_string",  "string",         "istream",     "ostream",
+		"iostream", "basic_istream", "basic_ostream", "basic_iostream", "char_traits", "const",
 	};
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
@@ -134,7 +138,8 @@ static void find_needle(struct kymo_pattern *pattern)
 		}
 		for (; at < end && is_word(*at) && kymo_name_skip(text, at, end) == at; at++)
 			is_ascii &= (unsigned char)*at < 0x80;
-		if (is_ascii && (size_t)(at - word) > best && at - word < NEEDLE_MAX && !is_abbreviated(word, (size_t)(at - word))) {
+		if (is_ascii && (size_t)(at - word) > best && at - word < NEEDLE_MAX &&
+		    !is_abbreviated(word, (size_t)(at - word))) {
 			best = (size_t)(at - word);
 			memcpy(pattern->needle, word, best);
 			pattern->needle[best] = '\0';
@@ -189,7 +194,8 @@ void kymo_pattern_destroy(struct kymo_pattern *pattern)
 	free(pattern);
 }
 
-/* ---- matching -------------------------------------------------------------------------------------------------------- */
+/* ---- matching
+ * -------------------------------------------------------------------------------------------------------- */
 
 /* What a user may leave out at `at`: its end, or `at`. */
 static const char *optional(const char *name, const char *at, const char *end)
@@ -258,7 +264,8 @@ static bool unwrap(char *name)
 {
 	char *close = (char *)kymo_name_skip(name, name, name + strlen(name)) - 1;
 
-	if (*name != '<' || close < name || strncmp(close + 1, "::", 2) != 0 || memmem(name, (size_t)(close - name), " as ", 4))
+	if (*name != '<' || close < name || strncmp(close + 1, "::", 2) != 0 ||
+	    memmem(name, (size_t)(close - name), " as ", 4))
 		return false;
 	memmove(close, close + 1, strlen(close));
 	memmove(name, name + 1, strlen(name));
@@ -287,16 +294,19 @@ bool kymo_pattern_matches(const struct kymo_pattern *pattern, const char *demang
 		return false;
 	if (pattern->parameters) {
 		spell(parts.parameters, parts.rest, text);
-		if (strcmp(pattern->parameters, text) && (!pattern->parameters_glob || fnmatch(pattern->parameters_glob, text, 0)))
+		if (strcmp(pattern->parameters, text) &&
+		    (!pattern->parameters_glob || fnmatch(pattern->parameters_glob, text, 0)))
 			return false;
 	}
 	spell(parts.rest, demangled + strlen(demangled), text);
-	return !strncmp(pattern->rest, text, strlen(pattern->rest)) && (pattern->glob || strstr(pattern->rest, "[clone") || !is_part(text));
+	return !strncmp(pattern->rest, text, strlen(pattern->rest)) &&
+	       (pattern->glob || strstr(pattern->rest, "[clone") || !is_part(text));
 }
 
 bool kymo_pattern_means(const struct kymo_pattern *pattern, const char *name)
 {
 	char text[KYMO_DEMANGLED_MAX];
 
-	return kymo_is_mangled(name) && strstr(name, pattern->needle) && kymo_demangle(name, text) && kymo_pattern_matches(pattern, text);
+	return kymo_is_mangled(name) && strstr(name, pattern->needle) && kymo_demangle(name, text) &&
+	       kymo_pattern_matches(pattern, text);
 }

@@ -1,4 +1,5 @@
-/* Perf maps: tools/perf/Documentation/jit-interface.txt in Linux. The program writes them, so they may hold anything. */
+/* Perf maps: tools/perf/Documentation/jit-interface.txt in Linux. The program writes them, so they may hold anything.
+ */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -32,7 +33,10 @@ static bool take_number(const char **at, const char *end, uint64_t *ret)
 static size_t character(const char *at, const char *end)
 {
 	uint8_t first = (uint8_t)*at;
-	size_t n = first >= 0xf0 && first < 0xf5 ? 4 : first >= 0xe0 && first < 0xf0 ? 3 : first >= 0xc2 && first < 0xe0 ? 2 : 1;
+	size_t n = first >= 0xf0 && first < 0xf5   ? 4
+		   : first >= 0xe0 && first < 0xf0 ? 3
+		   : first >= 0xc2 && first < 0xe0 ? 2
+						   : 1;
 
 	if ((size_t)(end - at) < n)
 		return 1;
@@ -52,7 +56,7 @@ static void copy_name(const char *at, const char *end, char name[KYMO_PERF_NAME_
 		if (used + n >= KYMO_PERF_NAME_MAX)
 			break;
 		if (n == 1)
-			name[used] = *at >= ' ' && *at < 0x7f ? *at : '?';	/* bytes of no character are negative */
+			name[used] = *at >= ' ' && *at < 0x7f ? *at : '?'; /* bytes of no character are negative */
 		else
 			memcpy(name + used, at, n);
 		used += n;
@@ -82,7 +86,8 @@ static size_t search(const char *text, size_t size, uint64_t address, struct kym
 	for (const char *end; (end = memchr(text + done, '\n', size - done)); done = (size_t)(end - text) + 1) {
 		struct kymo_perf_function function;
 
-		if (!kymo_perf_map_parse(text + done, (size_t)(end - text) - done, &function) || address - function.start >= function.size)
+		if (!kymo_perf_map_parse(text + done, (size_t)(end - text) - done, &function) ||
+		    address - function.start >= function.size)
 			continue;
 		*ret = function;
 		*found = true;
@@ -111,7 +116,8 @@ int kymo_perf_map_find(int fd, uint64_t address, struct kymo_perf_function *ret)
 		kept += (size_t)n;
 		done = search(text, kept, address, ret, &found);
 		if (!done && kept == CHUNK)
-			done = kept;	/* the rest of such a line may be taken for another: the program could have written that as well */
+			done = kept; /* the rest of such a line may be taken for another: the program could have written
+					that as well */
 		memmove(text, text + done, kept - done);
 		kept -= done;
 	}

@@ -26,10 +26,13 @@ static bool read_delta(const char **at, const char *end, uint32_t bias, uint32_t
 	for (uint32_t k = 36;; k += 36) {
 		const uint32_t t = k <= bias ? 1 : k >= bias + 26 ? 26 : k - bias;
 		const char c = *at < end ? *(*at)++ : '\0';
-		const uint32_t digit = c >= 'a' && c <= 'z' ? (uint32_t)(c - 'a') : c >= '0' && c <= '9' ? (uint32_t)(c - '0') + 26 : 36;
+		const uint32_t digit = c >= 'a' && c <= 'z'   ? (uint32_t)(c - 'a')
+				       : c >= '0' && c <= '9' ? (uint32_t)(c - '0') + 26
+							      : 36;
 		uint32_t part;
 
-		if (digit > 35 || __builtin_mul_overflow(digit, weight, &part) || __builtin_add_overflow(value, part, &value))
+		if (digit > 35 || __builtin_mul_overflow(digit, weight, &part) ||
+		    __builtin_add_overflow(value, part, &value))
 			return false;
 		if (digit < t) {
 			*ret = value;

@@ -273,7 +273,8 @@ bool sym_word(struct kymo_module *module, uint64_t vaddr, uint64_t *ret)
 /* Whether only the dynamic linker writes to the section, before anything else runs. */
 static bool is_constant(const struct kymo_section *section)
 {
-	return !section->writable || (section->name && (!strncmp(section->name, ".got", 4) || !strncmp(section->name, ".data.rel.ro", 12)));
+	return !section->writable ||
+	       (section->name && (!strncmp(section->name, ".got", 4) || !strncmp(section->name, ".data.rel.ro", 12)));
 }
 
 int kymo_module_constant(struct kymo_module *module, uint64_t vaddr, uint64_t *ret)
@@ -283,7 +284,8 @@ int kymo_module_constant(struct kymo_module *module, uint64_t vaddr, uint64_t *r
 	struct kymo_error *error;
 
 	for (size_t i = 0; i < module->sections.n && !section; i++)
-		if (vaddr >= module->sections.items[i].vaddr && vaddr - module->sections.items[i].vaddr < module->sections.items[i].size)
+		if (vaddr >= module->sections.items[i].vaddr &&
+		    vaddr - module->sections.items[i].vaddr < module->sections.items[i].size)
 			section = &module->sections.items[i];
 	if (!section || !is_constant(section))
 		return -ENOENT;

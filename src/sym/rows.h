@@ -8,13 +8,13 @@
 #include "sym/unwind.h"
 
 enum sym_rule_kind {
-	SYM_RULE_SAME,		/* the caller's is this frame's */
-	SYM_RULE_UNDEFINED,	/* of the return address: there is no caller */
-	SYM_RULE_AT,		/* in memory at CFA + value */
-	SYM_RULE_IS,		/* CFA + value */
-	SYM_RULE_REGISTER,	/* register number `value`, plus `extra` where it is the CFA's */
-	SYM_RULE_AT_EXPRESSION,	/* in memory where the expression says */
-	SYM_RULE_IS_EXPRESSION,	/* what it says */
+	SYM_RULE_SAME,          /* the caller's is this frame's */
+	SYM_RULE_UNDEFINED,     /* of the return address: there is no caller */
+	SYM_RULE_AT,            /* in memory at CFA + value */
+	SYM_RULE_IS,            /* CFA + value */
+	SYM_RULE_REGISTER,      /* register number `value`, plus `extra` where it is the CFA's */
+	SYM_RULE_AT_EXPRESSION, /* in memory where the expression says */
+	SYM_RULE_IS_EXPRESSION, /* what it says */
 };
 
 struct sym_rule {
@@ -22,14 +22,14 @@ struct sym_rule {
 	int64_t value;
 	union {
 		int64_t extra;
-		struct sym_rules expression;	/* a part of the image */
+		struct sym_rules expression; /* a part of the image */
 	};
 };
 
 /* The CFA, canonical frame address, is the caller's stack pointer before its call. */
 struct sym_row {
-	uint64_t vaddr;		/* of whoever asked */
-	int err;		/* 0, or as kymo_module_unwind() has it */
+	uint64_t vaddr; /* of whoever asked */
+	int err;        /* 0, or as kymo_module_unwind() has it */
 	bool is_signal;
 	uint64_t return_register;
 	struct sym_rule cfa, registers[KYMO_FRAME_REGISTERS];
@@ -38,7 +38,9 @@ struct sym_row {
 /* cfi.c: the row for `vaddr`. */
 void sym_row_find(struct kymo_module *module, uint64_t vaddr, struct sym_row *ret);
 
-/* expression.c: what an expression says, beginning with `initial` on its stack if that is given. Negative errno as kymo_module_unwind(). */
-int sym_expression(struct sym_rules expression, const struct kymo_frame *frame, const uint64_t *initial, kymo_frame_read *read, void *context, uint64_t *ret);
+/* expression.c: what an expression says, beginning with `initial` on its stack if that is given. Negative errno as
+ * kymo_module_unwind(). */
+int sym_expression(struct sym_rules expression, const struct kymo_frame *frame, const uint64_t *initial,
+		   kymo_frame_read *read, void *context, uint64_t *ret);
 
 #endif

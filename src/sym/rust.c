@@ -5,7 +5,7 @@
 
 #include "base/hex.h"
 
-#define HASH_SIZE 17	/* "h" and 16 digits */
+#define HASH_SIZE 17 /* "h" and 16 digits */
 
 void sym_sink_put(struct sym_sink *sink, const char *text, size_t n)
 {
@@ -54,7 +54,8 @@ static bool put_escape(const char *at, const char *end, struct sym_sink *sink)
 	static const struct {
 		const char *name, *text;
 	} escapes[] = {
-		{ "SP", "@" }, { "BP", "*" }, { "RF", "&" }, { "LT", "<" }, { "GT", ">" }, { "LP", "(" }, { "RP", ")" }, { "C", "," },
+		{ "SP", "@" }, { "BP", "*" }, { "RF", "&" }, { "LT", "<" },
+		{ "GT", ">" }, { "LP", "(" }, { "RP", ")" }, { "C", "," },
 	};
 	const size_t n = (size_t)(end - at);
 
@@ -102,7 +103,8 @@ bool sym_rust_legacy(const char *name, size_t n, struct sym_sink *sink)
 	const char *at = name + 3, *end = name + n;
 	bool is_first = true;
 
-	if (n < 4 + HASH_SIZE + 2 || memcmp(name, "_ZN", 3) || end[-1] != 'E' || !is_hash(end - 1 - HASH_SIZE, HASH_SIZE))
+	if (n < 4 + HASH_SIZE + 2 || memcmp(name, "_ZN", 3) || end[-1] != 'E' ||
+	    !is_hash(end - 1 - HASH_SIZE, HASH_SIZE))
 		return false;
 	while (at < end - 1) {
 		size_t size = 0;

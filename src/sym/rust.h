@@ -9,7 +9,7 @@
 /* Where text goes; what does not fit is not written, and `is_full` says so. */
 struct sym_sink {
 	char *text;
-	size_t n, size;		/* `size` has room for the NUL */
+	size_t n, size; /* `size` has room for the NUL */
 	bool is_full;
 };
 

@@ -1,6 +1,7 @@
 /*
- * The newer mangling of Rust (RFC 2603). References lead back into the name, so that it may stand for a text that is longer by any factor: steps
- * are counted, as is their depth. Where a text is read that is not shown, the sink is set aside.
+ * The newer mangling of Rust (RFC 2603). References lead back into the name, so that it may stand for a text that is
+ * longer by any factor: steps are counted, as is their depth. Where a text is read that is not shown, the sink is set
+ * aside.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,11 +15,11 @@
 #define LIFETIMES_MAX 64
 
 struct reader {
-	const char *name;	/* behind "_R": what references count from */
+	const char *name; /* behind "_R": what references count from */
 	size_t n, at;
-	struct sym_sink *sink;	/* NULL: nothing is shown */
+	struct sym_sink *sink; /* NULL: nothing is shown */
 	unsigned int depth, steps;
-	uint64_t lifetimes;	/* that are bound here */
+	uint64_t lifetimes; /* that are bound here */
 };
 
 static bool read_path(struct reader *r, bool is_value);
@@ -70,9 +71,13 @@ static bool read_base62(struct reader *r, uint64_t *ret)
 	}
 	while (!take(r, '_')) {
 		const char c = peek(r);
-		const int digit = is_digit(c) ? c - '0' : c >= 'a' && c <= 'z' ? c - 'a' + 10 : c >= 'A' && c <= 'Z' ? c - 'A' + 36 : -1;
+		const int digit = is_digit(c)            ? c - '0'
+				  : c >= 'a' && c <= 'z' ? c - 'a' + 10
+				  : c >= 'A' && c <= 'Z' ? c - 'A' + 36
+							 : -1;
 
-		if (digit < 0 || __builtin_mul_overflow(value, UINT64_C(62), &value) || __builtin_add_overflow(value, (uint64_t)digit, &value))
+		if (digit < 0 || __builtin_mul_overflow(value, UINT64_C(62), &value) ||
+		    __builtin_add_overflow(value, (uint64_t)digit, &value))
 			return false;
 		r->at++;
 	}
@@ -124,7 +129,8 @@ static bool put_identifier(struct reader *r, const struct identifier *id)
 	return true;
 }
 
-/* ---- references, lists, lifetimes ----------------------------------------------------------------------------------- */
+/* ---- references, lists, lifetimes -----------------------------------------------------------------------------------
+ */
 
 static bool enter(struct reader *r)
 {
@@ -225,7 +231,8 @@ static bool read_list(struct reader *r, bool (*read)(struct reader *r), const ch
 	return true;
 }
 
-/* ---- paths --------------------------------------------------------------------------------------------------------- */
+/* ---- paths ---------------------------------------------------------------------------------------------------------
+ */
 
 static bool read_nested(struct reader *r, bool is_value)
 {
@@ -328,13 +335,14 @@ static bool read_path(struct reader *r, bool is_value)
 	return done;
 }
 
-/* ---- types --------------------------------------------------------------------------------------------------------- */
+/* ---- types ---------------------------------------------------------------------------------------------------------
+ */
 
 static const char *basic_type(char tag)
 {
 	static const char *const names['z' - 'a' + 1] = {
-		"i8", "bool", "char", "f64", "str", "f32", NULL, "u8", "isize", "usize", NULL, "i32", "u32",
-		"i128", "u128", "_", NULL, NULL, "i16", "u16", "()", "...", NULL, "i64", "u64", "!",
+		"i8",   "bool", "char", "f64", "str", "f32", NULL,  "u8", "isize", "usize", NULL,  "i32", "u32",
+		"i128", "u128", "_",    NULL,  NULL,  "i16", "u16", "()", "...",   NULL,    "i64", "u64", "!",
 	};
 
 	return tag >= 'a' && tag <= 'z' ? names[tag - 'a'] : NULL;
@@ -513,7 +521,8 @@ static bool read_type(struct reader *r)
 	return done;
 }
 
-/* ---- constants ------------------------------------------------------------------------------------------------------ */
+/* ---- constants ------------------------------------------------------------------------------------------------------
+ */
 
 /* Hex digits up to "_". False where the number has more than 64 bits; its digits are then what `start` and `n` say. */
 static bool read_hex(struct reader *r, const char **start_ret, size_t *n_ret, uint64_t *ret)
@@ -586,7 +595,8 @@ static bool read_const(struct reader *r)
 	return done;
 }
 
-/* ---- the name ------------------------------------------------------------------------------------------------------ */
+/* ---- the name ------------------------------------------------------------------------------------------------------
+ */
 
 bool sym_rust_v0(const char *name, size_t n, struct sym_sink *sink)
 {

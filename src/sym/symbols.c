@@ -1,4 +1,5 @@
-/* Symbols of .dynsym, .symtab and separate debug information, joined into one list. Go's own names stand in where these have none. */
+/* Symbols of .dynsym, .symtab and separate debug information, joined into one list. Go's own names stand in where these
+ * have none. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -214,7 +215,8 @@ static bool is_named(const struct kymo_module *module, size_t n, uint64_t vaddr)
 	return at < n && module->symbols.items[at].vaddr == vaddr;
 }
 
-/* Name functions of Go that no symbol table names: stripped programs keep the table of Go's runtime. The symbols are sorted. */
+/* Name functions of Go that no symbol table names: stripped programs keep the table of Go's runtime. The symbols are
+ * sorted. */
 static struct kymo_error *add_go_names(struct kymo_module *module)
 {
 	struct kymo_error *error = sym_go_read(module);

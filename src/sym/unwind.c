@@ -1,5 +1,6 @@
 /*
- * One frame after the other. Rows are kept by their place, as a program makes its calls from few: 256 of a module, each where its address falls.
+ * One frame after the other. Rows are kept by their place, as a program makes its calls from few: 256 of a module, each
+ * where its address falls.
  */
 #include "sym/unwind.h"
 
@@ -87,7 +88,8 @@ static bool is_further(const struct kymo_frame *caller, const struct kymo_frame 
 	return caller->registers[KYMO_FRAME_RSP] > frame->registers[KYMO_FRAME_RSP];
 }
 
-int kymo_module_unwind(struct kymo_module *module, uint64_t vaddr, struct kymo_frame *frame, kymo_frame_read *read, void *context)
+int kymo_module_unwind(struct kymo_module *module, uint64_t vaddr, struct kymo_frame *frame, kymo_frame_read *read,
+		       void *context)
 {
 	struct sym_row spare;
 	const struct sym_row *row = row_of(module, vaddr, &spare);
@@ -120,7 +122,8 @@ int kymo_frame_unwind_by_pointer(struct kymo_frame *frame, kymo_frame_read *read
 	caller.registers[KYMO_FRAME_RSP] = pointer + 16;
 	if (pointer % 8 || !is_further(&caller, frame))
 		return -EBADMSG;
-	if (!read(context, pointer, &caller.registers[KYMO_FRAME_RBP]) || !read(context, pointer + 8, &caller.registers[KYMO_FRAME_PC]))
+	if (!read(context, pointer, &caller.registers[KYMO_FRAME_RBP]) ||
+	    !read(context, pointer + 8, &caller.registers[KYMO_FRAME_PC]))
 		return -EFAULT;
 	caller.is_exact = false;
 	*frame = caller;

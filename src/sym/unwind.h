@@ -1,5 +1,6 @@
 /*
- * Frames: how to get from a function to its caller, by what .eh_frame says of the place. The registers are a thread's, the stack is memory of its process; neither is trusted.
+ * Frames: how to get from a function to its caller, by what .eh_frame says of the place. The registers are a thread's,
+ * the stack is memory of its process; neither is trusted.
  */
 #ifndef KYMO_SYM_UNWIND_H
 #define KYMO_SYM_UNWIND_H
@@ -19,7 +20,8 @@ enum {
 
 struct kymo_frame {
 	uint64_t registers[KYMO_FRAME_REGISTERS];
-	bool is_exact;	/* the program counter is where it goes on after a signal; else behind a call, which may be the last instruction of its function */
+	bool is_exact; /* the program counter is where it goes on after a signal; else behind a call, which may be the
+			  last instruction of its function */
 };
 
 /* The word of memory at `address`. */
@@ -39,7 +41,8 @@ static inline uint64_t kymo_frame_place(const struct kymo_frame *frame)
  *   -EBADMSG   what does is damaged or not understood, or would lead down the stack
  *   -EFAULT    memory can't be read
  */
-int kymo_module_unwind(struct kymo_module *module, uint64_t vaddr, struct kymo_frame *frame, kymo_frame_read *read, void *context);
+int kymo_module_unwind(struct kymo_module *module, uint64_t vaddr, struct kymo_frame *frame, kymo_frame_read *read,
+		       void *context);
 
 /* The same by the frame pointer, for code of which nothing is known. -EBADMSG, -EFAULT. */
 int kymo_frame_unwind_by_pointer(struct kymo_frame *frame, kymo_frame_read *read, void *context);

@@ -84,7 +84,8 @@ static void print_args(struct decode *d)
 	}
 }
 
-void kymo_syscall_enter(struct kymo_syscall_call *call, const struct kymo_syscall_target *target, struct kymo_line *text)
+void kymo_syscall_enter(struct kymo_syscall_call *call, const struct kymo_syscall_target *target,
+			struct kymo_line *text)
 {
 	struct decode d = { .call = call, .target = target, .text = text };
 	const struct kind *kind;
@@ -103,7 +104,8 @@ void kymo_syscall_enter(struct kymo_syscall_call *call, const struct kymo_syscal
 	print_args(&d);
 }
 
-void kymo_syscall_leave(struct kymo_syscall_call *call, const struct kymo_syscall_target *target, struct kymo_line *text)
+void kymo_syscall_leave(struct kymo_syscall_call *call, const struct kymo_syscall_target *target,
+			struct kymo_line *text)
 {
 	struct decode d = { .call = call, .target = target, .text = text, .is_leaving = true };
 
@@ -127,7 +129,8 @@ static void put_error(struct kymo_line *text, int number)
 		kymo_line_printf(text, "-1 (errno %d)", number);
 }
 
-void kymo_syscall_result(const struct kymo_syscall_call *call, const struct kymo_syscall_target *target, struct kymo_line *text)
+void kymo_syscall_result(const struct kymo_syscall_call *call, const struct kymo_syscall_target *target,
+			 struct kymo_line *text)
 {
 	struct kymo_syscall_call copy = *call;
 	struct decode d = { .call = &copy, .target = target, .text = text, .is_leaving = true };
@@ -150,13 +153,15 @@ static void put_equals(const struct kymo_syscall_target *target, struct kymo_lin
 	kymo_line_puts(text, "= ");
 }
 
-void kymo_syscall_put_result(const struct kymo_syscall_call *call, const struct kymo_syscall_target *target, struct kymo_line *text)
+void kymo_syscall_put_result(const struct kymo_syscall_call *call, const struct kymo_syscall_target *target,
+			     struct kymo_line *text)
 {
 	put_equals(target, text);
 	kymo_syscall_result(call, target, text);
 }
 
-void kymo_syscall_put_no_result(const struct kymo_syscall_call *call, const struct kymo_syscall_target *target, struct kymo_line *text)
+void kymo_syscall_put_no_result(const struct kymo_syscall_call *call, const struct kymo_syscall_target *target,
+				struct kymo_line *text)
 {
 	kymo_line_puts(text, kymo_syscall_is_complete(call) ? ")" : " <unfinished ...>)");
 	put_equals(target, text);
@@ -198,7 +203,8 @@ static bool is_fd(const struct kymo_syscall_target *target, int fd, const char *
 	return n == strlen(path) && !memcmp(link, path, n);
 }
 
-bool kymo_syscall_touches(const struct kymo_syscall_call *call, const struct kymo_syscall_target *target, const char *path)
+bool kymo_syscall_touches(const struct kymo_syscall_call *call, const struct kymo_syscall_target *target,
+			  const char *path)
 {
 	const struct row *row = syscall_row(call->number);
 

@@ -1,6 +1,6 @@
 /*
- * What memory the kinds of argument are shown from, as data, for those who copy it while the call is made. A kind that is not here is
- * shown from registers alone.
+ * What memory the kinds of argument are shown from, as data, for those who copy it while the call is made. A kind that
+ * is not here is shown from registers alone.
  */
 #include <sys/param.h>
 
@@ -8,25 +8,40 @@
 
 /* In place of numbers that are known later. */
 enum {
-	HERE = 0, /* `arg`: the kind's own; argument N is OF(N) */
-	NEXT = 9, /* `times`: the argument behind it */
+	HERE = 0,           /* `arg`: the kind's own; argument N is OF(N) */
+	NEXT = 9,           /* `times`: the argument behind it */
 	SHOWN = UINT16_MAX, /* what -s says */
 	PATH_SIZE = 4096 + 2,
 };
 
 #define OF(number) ((number) + 1)
-#define FIXED(bytes) { .what = KYMO_COPY_BYTES, .size = (bytes) }
-#define FIXED_OF(number, bytes) { .what = KYMO_COPY_BYTES, .arg = OF(number), .size = (bytes) }
-#define COUNTED(count, bytes, most) { .what = KYMO_COPY_BYTES, .times = (count), .size = (bytes), .max = (most) }
+#define FIXED(bytes) \
+	{ \
+		.what = KYMO_COPY_BYTES, .size = (bytes) \
+	}
+#define FIXED_OF(number, bytes) \
+	{ \
+		.what = KYMO_COPY_BYTES, .arg = OF(number), .size = (bytes) \
+	}
+#define COUNTED(count, bytes, most) \
+	{ \
+		.what = KYMO_COPY_BYTES, .times = (count), .size = (bytes), .max = (most) \
+	}
 #define BUFFER(count) COUNTED(count, 1, SHOWN)
-#define TEXT { .what = KYMO_COPY_STRING, .max = SHOWN }
-#define PATH { .what = KYMO_COPY_STRING, .max = PATH_SIZE }
+#define TEXT \
+	{ \
+		.what = KYMO_COPY_STRING, .max = SHOWN \
+	}
+#define PATH \
+	{ \
+		.what = KYMO_COPY_STRING, .max = PATH_SIZE \
+	}
 
 struct copies {
 	const struct kind *kind;
-	struct kymo_copy shown[3]; /* where it is shown */
+	struct kymo_copy shown[3];  /* where it is shown */
 	struct kymo_copy looked_at; /* at the entry, by LOOKS_AT_ENTRY */
-	bool is_in_result; /* the result is shown with it */
+	bool is_in_result;          /* the result is shown with it */
 };
 
 static const struct copies table[] = {
@@ -75,11 +90,13 @@ static const struct copies table[] = {
 	{ .kind = k_argv, .shown = { { .what = KYMO_COPY_STRINGS, .max = SHOWN } } },
 	{ .kind = k_envp, .shown = { FIXED(8192) } },
 	{ .kind = k_clone_rest, .shown = { FIXED_OF(2, 4) } },
-	{ .kind = k_clone3, .shown = { COUNTED(OF(1), 1, 4096), { .what = KYMO_COPY_BYTES, .is_pointer = true, .offset = 64, .size = 4 * SET_TIDS_MAX } } },
+	{ .kind = k_clone3,
+	  .shown = { COUNTED(OF(1), 1, 4096),
+		     { .what = KYMO_COPY_BYTES, .is_pointer = true, .offset = 64, .size = 4 * SET_TIDS_MAX } } },
 	{ .kind = k_clone3_out,
 	  .shown = { { .what = KYMO_COPY_BYTES, .arg = OF(0), .times = OF(1), .size = 1, .max = 88 },
-	    { .what = KYMO_COPY_BYTES, .arg = OF(0), .is_pointer = true, .offset = 8, .size = 4 },
-	    { .what = KYMO_COPY_BYTES, .arg = OF(0), .is_pointer = true, .offset = 24, .size = 4 } } },
+		     { .what = KYMO_COPY_BYTES, .arg = OF(0), .is_pointer = true, .offset = 8, .size = 4 },
+		     { .what = KYMO_COPY_BYTES, .arg = OF(0), .is_pointer = true, .offset = 24, .size = 4 } } },
 	{ .kind = k_wait_status, .shown = { FIXED(4) } },
 	{ .kind = k_wait_rusage, .shown = { FIXED(144) } },
 	{ .kind = k_rusage_out, .shown = { FIXED(144) } },
@@ -111,7 +128,8 @@ static const struct copies table[] = {
 	{ .kind = k_sigset, .shown = { FIXED(8) } },
 	{ .kind = k_sigset_out, .shown = { FIXED(8) } },
 	{ .kind = k_sigset_part, .shown = { FIXED(8) } },
-	{ .kind = k_sigreturn, .shown = { { .what = KYMO_COPY_BYTES, .arg = OF(KYMO_COPY_STACK), .offset = MASK_IN_FRAME, .size = 8 } } },
+	{ .kind = k_sigreturn,
+	  .shown = { { .what = KYMO_COPY_BYTES, .arg = OF(KYMO_COPY_STACK), .offset = MASK_IN_FRAME, .size = 8 } } },
 	{ .kind = k_sigaltstack, .shown = { FIXED(24) } },
 	{ .kind = k_sigaltstack_out, .shown = { FIXED(24) } },
 	{ .kind = k_siginfo_in, .shown = { FIXED(128) } },
@@ -122,8 +140,10 @@ static const struct copies table[] = {
 	{ .kind = k_option_value, .shown = { COUNTED(NEXT, 1, 136), BUFFER(NEXT) } },
 	{ .kind = k_option_out, .shown = { FIXED(128), { .what = KYMO_COPY_BYTES, .size = SHOWN } } },
 	{ .kind = k_sembufs, .shown = { COUNTED(NEXT, 6, 1536) } },
-	{ .kind = k_message_in, .shown = { FIXED(8), { .what = KYMO_COPY_BYTES, .offset = 8, .times = NEXT, .size = 1, .max = SHOWN } } },
-	{ .kind = k_message_out, .shown = { FIXED(8), { .what = KYMO_COPY_BYTES, .offset = 8, .times = NEXT, .size = 1, .max = SHOWN } } },
+	{ .kind = k_message_in,
+	  .shown = { FIXED(8), { .what = KYMO_COPY_BYTES, .offset = 8, .times = NEXT, .size = 1, .max = SHOWN } } },
+	{ .kind = k_message_out,
+	  .shown = { FIXED(8), { .what = KYMO_COPY_BYTES, .offset = 8, .times = NEXT, .size = 1, .max = SHOWN } } },
 	{ .kind = k_timespec, .shown = { FIXED(16) }, .is_in_result = true },
 	{ .kind = k_timespec_out, .shown = { FIXED(16) } },
 	{ .kind = k_timeval, .shown = { FIXED(16) }, .is_in_result = true },
@@ -161,8 +181,10 @@ static struct kymo_copy complete(const struct kymo_copy *copy, unsigned arg, siz
 		result.times = (uint8_t)OF(arg + 1);
 	if (copy->size == SHOWN)
 		result.size = (uint16_t)shown;
-	if (copy->max == SHOWN) /* one more tells that there are more, and the kernel ends a string that it cuts with a NUL */
-		result.max = (uint16_t)(shown + (copy->what == KYMO_COPY_STRING || copy->what == KYMO_COPY_STRINGS ? 2 : 0));
+	if (copy->max ==
+	    SHOWN) /* one more tells that there are more, and the kernel ends a string that it cuts with a NUL */
+		result.max =
+			(uint16_t)(shown + (copy->what == KYMO_COPY_STRING || copy->what == KYMO_COPY_STRINGS ? 2 : 0));
 	return result;
 }
 
@@ -187,7 +209,8 @@ size_t kymo_syscall_copies(uint64_t number, bool is_leaving, size_t string_size,
 			ret[n++] = complete(&copies->looked_at, arg, string_size);
 		if (is_late != is_leaving && !(is_leaving && copies->is_in_result))
 			continue;
-		for (size_t i = 0; i < kymo_countof(copies->shown) && is_copy(&copies->shown[i]) && n < KYMO_COPIES_MAX; i++)
+		for (size_t i = 0; i < kymo_countof(copies->shown) && is_copy(&copies->shown[i]) && n < KYMO_COPIES_MAX;
+		     i++)
 			ret[n++] = complete(&copies->shown[i], arg, string_size);
 	}
 	return n;

@@ -1,6 +1,6 @@
 /*
- * The system calls of 32-bit programs, by name. They have numbers of their own, and their structures are laid out in another way, so only
- * arguments are decoded that are the same for both.
+ * The system calls of 32-bit programs, by name. They have numbers of their own, and their structures are laid out in
+ * another way, so only arguments are decoded that are the same for both.
  */
 #include <stdio.h>
 #include <string.h>
@@ -113,11 +113,13 @@ const char *syscall_i386_name(uint64_t number, uint64_t *number_ret)
 
 const struct kind *syscall_i386_kind(const struct kind *kind, unsigned arg)
 {
-	static const struct kind *const same[] = { k_int, k_pid, k_uint, k_ulong, k_fd, k_dirfd, k_path, k_string, k_open_flags, k_mode, k_signal,
-						   k_write_buffer, k_read_buffer };
+	static const struct kind *const same[] = { k_int,    k_pid,          k_uint,       k_ulong,      k_fd,
+						   k_dirfd,  k_path,         k_string,     k_open_flags, k_mode,
+						   k_signal, k_write_buffer, k_read_buffer };
 
 	for (size_t i = 0; i < kymo_countof(same); i++)
 		if (kind == same[i])
 			return kind;
-	return (kind->when & OWN_COMMA) && arg > 2 ? NULL : k_hex; /* one that shows the argument before in another way */
+	return (kind->when & OWN_COMMA) && arg > 2 ? NULL
+						   : k_hex; /* one that shows the argument before in another way */
 }

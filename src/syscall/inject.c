@@ -21,7 +21,8 @@ struct reading {
 	bool does_anything;
 };
 
-static struct kymo_error *wrong(const struct reading *r, const char *at, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static struct kymo_error *wrong(const struct reading *r, const char *at, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 
 /* The sentence, and where in the text that is. */
 static struct kymo_error *wrong(const struct reading *r, const char *at, const char *format, ...)
@@ -35,10 +36,12 @@ static struct kymo_error *wrong(const struct reading *r, const char *at, const c
 	va_end(args);
 	if (!sentence)
 		return &kymo_error_no_memory;
-	return kymo_error_create(KYMO_ERROR_USAGE, "column %d: %s\n  %s\n  %*s", column, sentence, r->text, column, "^");
+	return kymo_error_create(KYMO_ERROR_USAGE, "column %d: %s\n  %s\n  %*s", column, sentence, r->text, column,
+				 "^");
 }
 
-/* ---- values --------------------------------------------------------------------------------------------------------------- */
+/* ---- values
+ * --------------------------------------------------------------------------------------------------------------- */
 
 /* Decimal digits alone. */
 static bool read_number(const char *text, const char **end_ret, uint64_t *ret)
@@ -80,7 +83,8 @@ static struct kymo_error *take_error(struct reading *r)
 	for (number = 1; number <= ERRNO_MAX; number++)
 		if (kymo_syscall_errno((int)number) && !strcmp(kymo_syscall_errno((int)number), r->value))
 			return take_result(r, -(int64_t)number);
-	return wrong(r, r->at, "there is no error '%s'; write a name such as ENOENT, or a number from 1 to %d", r->value, ERRNO_MAX);
+	return wrong(r, r->at, "there is no error '%s'; write a name such as ENOENT, or a number from 1 to %d",
+		     r->value, ERRNO_MAX);
 }
 
 static struct kymo_error *take_retval(struct reading *r)
@@ -93,7 +97,8 @@ static struct kymo_error *take_retval(struct reading *r)
 	if (errno || *end || end == r->value || !strchr("-0123456789", *r->value))
 		return wrong(r, r->at, "'%s' is no number of 64 bits to return", r->value);
 	if (number > UINT64_MAX - ERRNO_MAX)
-		return wrong(r, r->at, "a call that returns %s has failed: write error=%llu", r->value, (unsigned long long)-number);
+		return wrong(r, r->at, "a call that returns %s has failed: write error=%llu", r->value,
+			     (unsigned long long)-number);
 	return take_result(r, (int64_t)number);
 }
 
@@ -111,8 +116,9 @@ static struct kymo_error *take_signal(struct reading *r)
 				break;
 		}
 	if (number > (unsigned)SIGRTMAX)
-		return wrong(r, r->at, "there is no signal '%s'; write a name such as SIGUSR1, or a number from 1 to %d", r->value,
-			     SIGRTMAX);
+		return wrong(r, r->at,
+			     "there is no signal '%s'; write a name such as SIGUSR1, or a number from 1 to %d",
+			     r->value, SIGRTMAX);
 	r->to.signal = (int)number;
 	return NULL;
 }
@@ -127,7 +133,8 @@ static struct kymo_error *take_delay(struct reading *r, uint64_t *ret)
 	uint64_t number;
 
 	if (!read_number(r->value, &end, &number))
-		return wrong(r, r->at, "'%s' is no time; write microseconds, or a number with ns, us, ms or s", r->value);
+		return wrong(r, r->at, "'%s' is no time; write microseconds, or a number with ns, us, ms or s",
+			     r->value);
 	for (size_t i = 0; i < kymo_countof(units); i++) {
 		if (strcmp(units[i].name, end))
 			continue;
@@ -171,7 +178,9 @@ static struct kymo_error *take_when(struct reading *r)
 	if (step && *step)
 		is_right = is_right && read_small(step, COUNT_MAX, &to->step);
 	return is_right ? NULL
-			: wrong(r, r->at, "when= takes FIRST[..LAST][+STEP], numbers of calls from 1 to %d, the last one not before the first",
+			: wrong(r, r->at,
+				"when= takes FIRST[..LAST][+STEP], numbers of calls from 1 to %d, the last one not "
+				"before the first",
 				COUNT_MAX);
 }
 
@@ -180,19 +189,17 @@ bool kymo_syscall_injection_is_due(const struct kymo_syscall_injection *injectio
 	return nth >= injection->first && nth <= injection->last && (nth - injection->first) % injection->step == 0;
 }
 
-/* ---- words ---------------------------------------------------------------------------------------------------------------- */
+/* ---- words
+ * ---------------------------------------------------------------------------------------------------------------- */
 
 static const struct word {
 	const char *name;
 	struct kymo_error *(*take)(struct reading *r);
 	bool does_something;
 } words[] = {
-	{ "error=", take_error, true },
-	{ "retval=", take_retval, true },
-	{ "signal=", take_signal, true },
-	{ "delay_enter=", take_delay_enter, true },
-	{ "delay_exit=", take_delay_exit, true },
-	{ "when=", take_when, false },
+	{ "error=", take_error, true },           { "retval=", take_retval, true },
+	{ "signal=", take_signal, true },         { "delay_enter=", take_delay_enter, true },
+	{ "delay_exit=", take_delay_exit, true }, { "when=", take_when, false },
 };
 
 static struct kymo_error *take_word(struct reading *r, const char *at, size_t n)
@@ -238,7 +245,9 @@ struct kymo_error *kymo_syscall_injection_parse(const char *text, struct kymo_sy
 		error = take_word(&r, at, (size_t)(end - at));
 	}
 	if (!error && !r.does_anything)
-		error = wrong(&r, end, "what is to be injected? add :error=ERRNO, :retval=N, :signal=SIG, :delay_enter=US or :delay_exit=US");
+		error = wrong(&r, end,
+			      "what is to be injected? add :error=ERRNO, :retval=N, :signal=SIG, :delay_enter=US or "
+			      ":delay_exit=US");
 	if (!error)
 		*ret = r.to;
 	return error;

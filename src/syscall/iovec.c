@@ -12,14 +12,16 @@ enum { UNKNOWN = -1 };
 #define ARG (d->call->args[arg])
 #define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)
 
-NAMES(message_flags, "MSG_???", { "MSG_OOB", 1 }, { "MSG_PEEK", 2 }, { "MSG_DONTROUTE", 4 }, { "MSG_CTRUNC", 8 }, { "MSG_PROBE", 0x10 },
-      { "MSG_TRUNC", 0x20 }, { "MSG_DONTWAIT", 0x40 }, { "MSG_EOR", 0x80 }, { "MSG_WAITALL", 0x100 }, { "MSG_FIN", 0x200 },
-      { "MSG_SYN", 0x400 }, { "MSG_CONFIRM", 0x800 }, { "MSG_RST", 0x1000 }, { "MSG_ERRQUEUE", 0x2000 }, { "MSG_NOSIGNAL", 0x4000 },
-      { "MSG_MORE", 0x8000 }, { "MSG_WAITFORONE", 0x10000 }, { "MSG_SENDPAGE_NOTLAST", 0x20000 }, { "MSG_BATCH", 0x40000 },
-      { "MSG_NO_SHARED_FRAGS", 0x80000 }, { "MSG_ZEROCOPY", 0x4000000 }, { "MSG_FASTOPEN", 0x20000000 }, { "MSG_CMSG_CLOEXEC", 0x40000000 },
-      { "MSG_CMSG_COMPAT", 0x80000000 });
+NAMES(message_flags, "MSG_???", { "MSG_OOB", 1 }, { "MSG_PEEK", 2 }, { "MSG_DONTROUTE", 4 }, { "MSG_CTRUNC", 8 },
+      { "MSG_PROBE", 0x10 }, { "MSG_TRUNC", 0x20 }, { "MSG_DONTWAIT", 0x40 }, { "MSG_EOR", 0x80 },
+      { "MSG_WAITALL", 0x100 }, { "MSG_FIN", 0x200 }, { "MSG_SYN", 0x400 }, { "MSG_CONFIRM", 0x800 },
+      { "MSG_RST", 0x1000 }, { "MSG_ERRQUEUE", 0x2000 }, { "MSG_NOSIGNAL", 0x4000 }, { "MSG_MORE", 0x8000 },
+      { "MSG_WAITFORONE", 0x10000 }, { "MSG_SENDPAGE_NOTLAST", 0x20000 }, { "MSG_BATCH", 0x40000 },
+      { "MSG_NO_SHARED_FRAGS", 0x80000 }, { "MSG_ZEROCOPY", 0x4000000 }, { "MSG_FASTOPEN", 0x20000000 },
+      { "MSG_CMSG_CLOEXEC", 0x40000000 }, { "MSG_CMSG_COMPAT", 0x80000000 });
 
-/* ---- iovec ----------------------------------------------------------------------------------------------------------- */
+/* ---- iovec
+ * ----------------------------------------------------------------------------------------------------------- */
 
 void put_iovec(struct decode *d, uint64_t address, uint64_t n, uint64_t limit, bool with_data)
 {
@@ -65,7 +67,8 @@ PRINT(print_iovec_out)
 	put_iovec(d, ARG, d->call->args[arg + 1], (uint64_t)d->call->result, !call_failed(d));
 }
 
-/* ---- messages ----------------------------------------------------------------------------------------------------------- */
+/* ---- messages
+ * ----------------------------------------------------------------------------------------------------------- */
 
 /* `name_size` is what the caller said before the call; the kernel writes what it is. */
 static void put_message(struct decode *d, const struct msghdr *m, int name_size, uint64_t limit)
@@ -135,7 +138,8 @@ static void put_messages(struct decode *d, uint64_t address, uint64_t n, bool wi
 		}
 		name_size = name_sizes && i < KYMO_SYSCALL_NAME_SIZES ? name_sizes[i] : UNKNOWN;
 		puts_(d, "{msg_hdr=");
-		put_message(d, &m.msg_hdr, name_size == UNKNOWN ? (int)m.msg_hdr.msg_namelen : name_size, with_length ? m.msg_len : UINT64_MAX);
+		put_message(d, &m.msg_hdr, name_size == UNKNOWN ? (int)m.msg_hdr.msg_namelen : name_size,
+			    with_length ? m.msg_len : UINT64_MAX);
 		if (with_length)
 			put(d, ", msg_len=%u", m.msg_len);
 		puts_(d, "}");
@@ -178,10 +182,10 @@ PRINT(print_messages_out)
 PRINT(print_receive_limit)
 {
 	if (!d->is_leaving)
-		d->call->saved[1] =
-			fetch(d, ARG, &d->call->saved[0], sizeof(uint64_t)) && fetch(d, ARG + 8, &d->call->saved[1], sizeof(uint64_t))
-				? d->call->saved[1]
-				: UINT64_MAX;
+		d->call->saved[1] = fetch(d, ARG, &d->call->saved[0], sizeof(uint64_t)) &&
+						    fetch(d, ARG + 8, &d->call->saved[1], sizeof(uint64_t))
+					    ? d->call->saved[1]
+					    : UINT64_MAX;
 	else if (d->call->saved[1] == UINT64_MAX)
 		put_address(d, ARG);
 	else

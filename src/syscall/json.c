@@ -23,7 +23,8 @@ static void write_text(FILE *out, const char *bytes, size_t n)
 /* One argument out of the text; a comma belongs to none. */
 static void write_argument(FILE *out, const struct kymo_syscall_call *call, unsigned i, const struct kymo_line *text)
 {
-	const char *at = text->data + call->base + call->arg_at[i], *stop = text->data + call->base + call->arg_at[i + 1];
+	const char *at = text->data + call->base + call->arg_at[i],
+		   *stop = text->data + call->base + call->arg_at[i + 1];
 
 	while (at < stop && (*at == ',' || *at == ' '))
 		at++;
@@ -32,12 +33,13 @@ static void write_argument(FILE *out, const struct kymo_syscall_call *call, unsi
 	write_text(out, at, (size_t)(stop - at));
 }
 
-void kymo_syscall_write_json(FILE *out, const struct kymo_syscall_call *call, uint64_t number, const struct kymo_line *text)
+void kymo_syscall_write_json(FILE *out, const struct kymo_syscall_call *call, uint64_t number,
+			     const struct kymo_line *text)
 {
 	char name[32];
 
-	fprintf(out, "\"number\": %" PRIu64 ", \"name\": \"%s\", %s\"args\": [", number, kymo_syscall_name_or_number(call->number, name),
-		call->is_i386 ? "\"arch\": \"i386\", " : "");
+	fprintf(out, "\"number\": %" PRIu64 ", \"name\": \"%s\", %s\"args\": [", number,
+		kymo_syscall_name_or_number(call->number, name), call->is_i386 ? "\"arch\": \"i386\", " : "");
 	for (unsigned i = 0; i < call->n_args && !text->is_cut; i++) {
 		fputs(i ? ", " : "", out);
 		write_argument(out, call, i, text);
@@ -45,7 +47,8 @@ void kymo_syscall_write_json(FILE *out, const struct kymo_syscall_call *call, ui
 	fputs("]", out);
 }
 
-void kymo_syscall_write_json_result(FILE *out, const struct kymo_syscall_call *call, const struct kymo_syscall_target *target, uint64_t duration_ns,
+void kymo_syscall_write_json_result(FILE *out, const struct kymo_syscall_call *call,
+				    const struct kymo_syscall_target *target, uint64_t duration_ns,
 				    struct kymo_line *text)
 {
 	const char *error = kymo_syscall_failed(call) ? kymo_syscall_errno((int)-call->result) : NULL;

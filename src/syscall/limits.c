@@ -12,19 +12,23 @@
 #define ARG (d->call->args[arg])
 #define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)
 
-NAMES(resources, "RLIMIT_???", NAME(RLIMIT_CPU), NAME(RLIMIT_FSIZE), NAME(RLIMIT_DATA), NAME(RLIMIT_STACK), NAME(RLIMIT_CORE),
-      NAME(RLIMIT_RSS), NAME(RLIMIT_NPROC), NAME(RLIMIT_NOFILE), NAME(RLIMIT_MEMLOCK), NAME(RLIMIT_AS), NAME(RLIMIT_LOCKS),
-      NAME(RLIMIT_SIGPENDING), NAME(RLIMIT_MSGQUEUE), NAME(RLIMIT_NICE), NAME(RLIMIT_RTPRIO), NAME(RLIMIT_RTTIME));
-NAMES(usages, "RUSAGE_???", NAME(RUSAGE_SELF), { "RUSAGE_CHILDREN", (unsigned)-1 }, { "RUSAGE_BOTH", (unsigned)-2 }, NAME(RUSAGE_THREAD));
-NAMES(capability_versions, "_LINUX_CAPABILITY_VERSION_???", NAME(_LINUX_CAPABILITY_VERSION_1), NAME(_LINUX_CAPABILITY_VERSION_2),
-      NAME(_LINUX_CAPABILITY_VERSION_3));
-SHARED_NAMES(capability_names, "CAP_???", NAME(CAP_CHOWN), NAME(CAP_DAC_OVERRIDE), NAME(CAP_DAC_READ_SEARCH), NAME(CAP_FOWNER), NAME(CAP_FSETID),
-      NAME(CAP_KILL), NAME(CAP_SETGID), NAME(CAP_SETUID), NAME(CAP_SETPCAP), NAME(CAP_LINUX_IMMUTABLE), NAME(CAP_NET_BIND_SERVICE),
-      NAME(CAP_NET_BROADCAST), NAME(CAP_NET_ADMIN), NAME(CAP_NET_RAW), NAME(CAP_IPC_LOCK), NAME(CAP_IPC_OWNER), NAME(CAP_SYS_MODULE),
-      NAME(CAP_SYS_RAWIO), NAME(CAP_SYS_CHROOT), NAME(CAP_SYS_PTRACE), NAME(CAP_SYS_PACCT), NAME(CAP_SYS_ADMIN), NAME(CAP_SYS_BOOT),
-      NAME(CAP_SYS_NICE), NAME(CAP_SYS_RESOURCE), NAME(CAP_SYS_TIME), NAME(CAP_SYS_TTY_CONFIG), NAME(CAP_MKNOD), NAME(CAP_LEASE),
-      NAME(CAP_AUDIT_WRITE), NAME(CAP_AUDIT_CONTROL), NAME(CAP_SETFCAP), NAME(CAP_MAC_OVERRIDE), NAME(CAP_MAC_ADMIN), NAME(CAP_SYSLOG),
-      NAME(CAP_WAKE_ALARM), NAME(CAP_BLOCK_SUSPEND), NAME(CAP_AUDIT_READ), NAME(CAP_PERFMON), NAME(CAP_BPF), NAME(CAP_CHECKPOINT_RESTORE));
+NAMES(resources, "RLIMIT_???", NAME(RLIMIT_CPU), NAME(RLIMIT_FSIZE), NAME(RLIMIT_DATA), NAME(RLIMIT_STACK),
+      NAME(RLIMIT_CORE), NAME(RLIMIT_RSS), NAME(RLIMIT_NPROC), NAME(RLIMIT_NOFILE), NAME(RLIMIT_MEMLOCK),
+      NAME(RLIMIT_AS), NAME(RLIMIT_LOCKS), NAME(RLIMIT_SIGPENDING), NAME(RLIMIT_MSGQUEUE), NAME(RLIMIT_NICE),
+      NAME(RLIMIT_RTPRIO), NAME(RLIMIT_RTTIME));
+NAMES(usages, "RUSAGE_???", NAME(RUSAGE_SELF), { "RUSAGE_CHILDREN", (unsigned)-1 }, { "RUSAGE_BOTH", (unsigned)-2 },
+      NAME(RUSAGE_THREAD));
+NAMES(capability_versions, "_LINUX_CAPABILITY_VERSION_???", NAME(_LINUX_CAPABILITY_VERSION_1),
+      NAME(_LINUX_CAPABILITY_VERSION_2), NAME(_LINUX_CAPABILITY_VERSION_3));
+SHARED_NAMES(capability_names, "CAP_???", NAME(CAP_CHOWN), NAME(CAP_DAC_OVERRIDE), NAME(CAP_DAC_READ_SEARCH),
+	     NAME(CAP_FOWNER), NAME(CAP_FSETID), NAME(CAP_KILL), NAME(CAP_SETGID), NAME(CAP_SETUID), NAME(CAP_SETPCAP),
+	     NAME(CAP_LINUX_IMMUTABLE), NAME(CAP_NET_BIND_SERVICE), NAME(CAP_NET_BROADCAST), NAME(CAP_NET_ADMIN),
+	     NAME(CAP_NET_RAW), NAME(CAP_IPC_LOCK), NAME(CAP_IPC_OWNER), NAME(CAP_SYS_MODULE), NAME(CAP_SYS_RAWIO),
+	     NAME(CAP_SYS_CHROOT), NAME(CAP_SYS_PTRACE), NAME(CAP_SYS_PACCT), NAME(CAP_SYS_ADMIN), NAME(CAP_SYS_BOOT),
+	     NAME(CAP_SYS_NICE), NAME(CAP_SYS_RESOURCE), NAME(CAP_SYS_TIME), NAME(CAP_SYS_TTY_CONFIG), NAME(CAP_MKNOD),
+	     NAME(CAP_LEASE), NAME(CAP_AUDIT_WRITE), NAME(CAP_AUDIT_CONTROL), NAME(CAP_SETFCAP), NAME(CAP_MAC_OVERRIDE),
+	     NAME(CAP_MAC_ADMIN), NAME(CAP_SYSLOG), NAME(CAP_WAKE_ALARM), NAME(CAP_BLOCK_SUSPEND), NAME(CAP_AUDIT_READ),
+	     NAME(CAP_PERFMON), NAME(CAP_BPF), NAME(CAP_CHECKPOINT_RESTORE));
 
 /* ---- limits and usage ---- */
 
@@ -96,10 +100,10 @@ PRINT(print_sysinfo)
 
 	if (!fetch_or_put(d, ARG, &s, sizeof(s)))
 		return;
-	put(d, "{uptime=%ld, loads=[%lu, %lu, %lu], totalram=%lu, freeram=%lu, sharedram=%lu, bufferram=%lu, ", s.uptime, s.loads[0],
-	    s.loads[1], s.loads[2], s.totalram, s.freeram, s.sharedram, s.bufferram);
-	put(d, "totalswap=%lu, freeswap=%lu, procs=%u, totalhigh=%lu, freehigh=%lu, mem_unit=%u}", s.totalswap, s.freeswap, s.procs,
-	    s.totalhigh, s.freehigh, s.mem_unit);
+	put(d, "{uptime=%ld, loads=[%lu, %lu, %lu], totalram=%lu, freeram=%lu, sharedram=%lu, bufferram=%lu, ",
+	    s.uptime, s.loads[0], s.loads[1], s.loads[2], s.totalram, s.freeram, s.sharedram, s.bufferram);
+	put(d, "totalswap=%lu, freeswap=%lu, procs=%u, totalhigh=%lu, freehigh=%lu, mem_unit=%u}", s.totalswap,
+	    s.freeswap, s.procs, s.totalhigh, s.freehigh, s.mem_unit);
 }
 
 PRINT(print_times)
@@ -119,7 +123,8 @@ PRINT(print_times)
 	puts_(d, "}");
 }
 
-/* ---- capabilities ------------------------------------------------------------------------------------------------------ */
+/* ---- capabilities
+ * ------------------------------------------------------------------------------------------------------ */
 
 static void put_capability_set(struct decode *d, const char *name, uint64_t set)
 {
@@ -158,8 +163,10 @@ PRINT(print_capabilities)
 	struct __user_cap_header_struct header;
 	struct __user_cap_data_struct c[2] = { 0 };
 	const bool is_known = fetch(d, d->call->args[0], &header, sizeof(header));
-	const size_t n =
-		is_known && (header.version == _LINUX_CAPABILITY_VERSION_2 || header.version == _LINUX_CAPABILITY_VERSION_3) ? 2 : 1;
+	const size_t n = is_known && (header.version == _LINUX_CAPABILITY_VERSION_2 ||
+				      header.version == _LINUX_CAPABILITY_VERSION_3)
+				 ? 2
+				 : 1;
 
 	if (!is_known || !fetch_or_put(d, ARG, c, n * sizeof(*c)))
 		return;

@@ -22,7 +22,8 @@ void kymo_line_add(struct kymo_line *text, const char *bytes, size_t n);
 void kymo_line_puts(struct kymo_line *text, const char *string);
 void kymo_line_printf(struct kymo_line *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The bytes as they stand within quotes, escaped as in C, with the shortest octal numbers. `also`: those that become \x…, or NULL. */
+/* The bytes as they stand within quotes, escaped as in C, with the shortest octal numbers. `also`: those that become
+ * \x…, or NULL. */
 void kymo_line_escape(struct kymo_line *text, const char *bytes, size_t n, const char *also);
 
 /* Spaces up to `column` bytes in all. */

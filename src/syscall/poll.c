@@ -12,18 +12,20 @@
 #define ARG (d->call->args[arg])
 #define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)
 
-NAMES(poll_events, "POLL???", NAME(POLLIN), NAME(POLLPRI), NAME(POLLOUT), NAME(POLLERR), NAME(POLLHUP), NAME(POLLNVAL), NAME(POLLRDNORM),
-      NAME(POLLRDBAND), NAME(POLLWRNORM), NAME(POLLWRBAND), NAME(POLLMSG), NAME(POLLREMOVE), NAME(POLLRDHUP));
+NAMES(poll_events, "POLL???", NAME(POLLIN), NAME(POLLPRI), NAME(POLLOUT), NAME(POLLERR), NAME(POLLHUP), NAME(POLLNVAL),
+      NAME(POLLRDNORM), NAME(POLLRDBAND), NAME(POLLWRNORM), NAME(POLLWRBAND), NAME(POLLMSG), NAME(POLLREMOVE),
+      NAME(POLLRDHUP));
 NAMES(epoll_flags, "EPOLL_???", NAME(EPOLL_CLOEXEC));
 NAMES(epoll_operations, "EPOLL_CTL_???", NAME(EPOLL_CTL_ADD), NAME(EPOLL_CTL_DEL), NAME(EPOLL_CTL_MOD));
-NAMES(epoll_events, "EPOLL???", NAME(EPOLLIN), NAME(EPOLLPRI), NAME(EPOLLOUT), NAME(EPOLLERR), NAME(EPOLLHUP), { "EPOLLNVAL", 0x20 },
-      NAME(EPOLLRDNORM), NAME(EPOLLRDBAND), NAME(EPOLLWRNORM), NAME(EPOLLWRBAND), NAME(EPOLLMSG), NAME(EPOLLRDHUP), NAME(EPOLLEXCLUSIVE),
-      NAME(EPOLLWAKEUP), NAME(EPOLLONESHOT), NAME(EPOLLET));
+NAMES(epoll_events, "EPOLL???", NAME(EPOLLIN), NAME(EPOLLPRI), NAME(EPOLLOUT), NAME(EPOLLERR), NAME(EPOLLHUP),
+      { "EPOLLNVAL", 0x20 }, NAME(EPOLLRDNORM), NAME(EPOLLRDBAND), NAME(EPOLLWRNORM), NAME(EPOLLWRBAND), NAME(EPOLLMSG),
+      NAME(EPOLLRDHUP), NAME(EPOLLEXCLUSIVE), NAME(EPOLLWAKEUP), NAME(EPOLLONESHOT), NAME(EPOLLET));
 NAMES(eventfd_flags, "EFD_???", NAME(EFD_SEMAPHORE), NAME(EFD_CLOEXEC), NAME(EFD_NONBLOCK));
 
-enum { N_FDS_MAX = 1 << 16, N_FDS_SHOWN = 1024 };	/* each may have a path behind it */
+enum { N_FDS_MAX = 1 << 16, N_FDS_SHOWN = 1024 }; /* each may have a path behind it */
 
-/* ---- poll ------------------------------------------------------------------------------------------------------------- */
+/* ---- poll
+ * ------------------------------------------------------------------------------------------------------------- */
 
 static void put_pollfd(struct decode *d, const void *bytes)
 {
@@ -103,7 +105,8 @@ void result_poll(struct decode *d)
 	puts_(d, ")");
 }
 
-/* ---- select ------------------------------------------------------------------------------------------------------------- */
+/* ---- select
+ * ------------------------------------------------------------------------------------------------------------- */
 
 /* A set of the first `args[0]` descriptors; false where there is none, or it can't be read. */
 static bool read_fdset(struct decode *d, uint64_t address, uint64_t set[N_FDS_MAX / 64], unsigned *n)
@@ -150,7 +153,9 @@ PRINT(print_fdset)
 
 void result_select(struct decode *d)
 {
-	static const char *const words[3][2] = { { " (in [", ", in [" }, { " (out [", ", out [" }, { " (except [", ", except [" } };
+	static const char *const words[3][2] = { { " (in [", ", in [" },
+						 { " (out [", ", out [" },
+						 { " (except [", ", except [" } };
 	bool any = false;
 	size_t before;
 
@@ -181,7 +186,8 @@ PRINT(print_pselect_mask)
 	put(d, ", sigsetsize=%" PRIu64 "}", mask[1]);
 }
 
-/* ---- epoll and eventfd ---------------------------------------------------------------------------------------------------- */
+/* ---- epoll and eventfd
+ * ---------------------------------------------------------------------------------------------------- */
 
 static void put_event(struct decode *d, const void *bytes)
 {

@@ -1,5 +1,6 @@
 /*
- * prctl and arch_prctl: what an option takes and gives is a row of a table. What most take is known at the entry; what some give, at the exit.
+ * prctl and arch_prctl: what an option takes and gives is a row of a table. What most take is known at the entry; what
+ * some give, at the exit.
  */
 #include <asm/prctl.h>
 #include <inttypes.h>
@@ -14,33 +15,45 @@
 #define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)
 
 NAMES(dumpables, "SUID_DUMP_???", { "SUID_DUMP_DISABLE", 0 }, { "SUID_DUMP_USER", 1 }, { "SUID_DUMP_ROOT", 2 });
-NAMES(seccomp_modes, "SECCOMP_MODE_???", { "SECCOMP_MODE_DISABLED", 0 }, { "SECCOMP_MODE_STRICT", 1 }, { "SECCOMP_MODE_FILTER", 2 });
+NAMES(seccomp_modes, "SECCOMP_MODE_???", { "SECCOMP_MODE_DISABLED", 0 }, { "SECCOMP_MODE_STRICT", 1 },
+      { "SECCOMP_MODE_FILTER", 2 });
 NAMES(unaligns, "PR_UNALIGN_???", NAME(PR_UNALIGN_NOPRINT), NAME(PR_UNALIGN_SIGBUS));
 NAMES(emulations, "PR_FPEMU_???", NAME(PR_FPEMU_NOPRINT), NAME(PR_FPEMU_SIGFPE));
-NAMES(exceptions, "PR_FP_EXC_???", { "PR_FP_EXC_DISABLED", 0 }, NAME(PR_FP_EXC_SW_ENABLE), NAME(PR_FP_EXC_DIV), NAME(PR_FP_EXC_OVF), NAME(PR_FP_EXC_UND), NAME(PR_FP_EXC_RES),
-      NAME(PR_FP_EXC_INV), NAME(PR_FP_EXC_NONRECOV), NAME(PR_FP_EXC_ASYNC), NAME(PR_FP_EXC_PRECISE));
+NAMES(exceptions, "PR_FP_EXC_???", { "PR_FP_EXC_DISABLED", 0 }, NAME(PR_FP_EXC_SW_ENABLE), NAME(PR_FP_EXC_DIV),
+      NAME(PR_FP_EXC_OVF), NAME(PR_FP_EXC_UND), NAME(PR_FP_EXC_RES), NAME(PR_FP_EXC_INV), NAME(PR_FP_EXC_NONRECOV),
+      NAME(PR_FP_EXC_ASYNC), NAME(PR_FP_EXC_PRECISE));
 NAMES(timings, "PR_TIMING_???", NAME(PR_TIMING_STATISTICAL), NAME(PR_TIMING_TIMESTAMP));
 NAMES(endians, "PR_ENDIAN_???", NAME(PR_ENDIAN_BIG), NAME(PR_ENDIAN_LITTLE), NAME(PR_ENDIAN_PPC_LITTLE));
 NAMES(tscs, "PR_TSC_???", NAME(PR_TSC_ENABLE), NAME(PR_TSC_SIGSEGV));
-NAMES(securebits, "SECBIT_???", NAME(SECBIT_NOROOT), NAME(SECBIT_NOROOT_LOCKED), NAME(SECBIT_NO_SETUID_FIXUP), NAME(SECBIT_NO_SETUID_FIXUP_LOCKED), NAME(SECBIT_KEEP_CAPS),
-      NAME(SECBIT_KEEP_CAPS_LOCKED), NAME(SECBIT_NO_CAP_AMBIENT_RAISE), NAME(SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED));
+NAMES(securebits, "SECBIT_???", NAME(SECBIT_NOROOT), NAME(SECBIT_NOROOT_LOCKED), NAME(SECBIT_NO_SETUID_FIXUP),
+      NAME(SECBIT_NO_SETUID_FIXUP_LOCKED), NAME(SECBIT_KEEP_CAPS), NAME(SECBIT_KEEP_CAPS_LOCKED),
+      NAME(SECBIT_NO_CAP_AMBIENT_RAISE), NAME(SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED));
 NAMES(memory_kills, "PR_MCE_KILL_???", NAME(PR_MCE_KILL_CLEAR), NAME(PR_MCE_KILL_SET));
 NAMES(kill_policies, "PR_MCE_KILL_???", NAME(PR_MCE_KILL_LATE), NAME(PR_MCE_KILL_EARLY), NAME(PR_MCE_KILL_DEFAULT));
 NAMES(fp_modes, "PR_FP_MODE_???", NAME(PR_FP_MODE_FR), NAME(PR_FP_MODE_FRE));
-NAMES(ambients, "PR_CAP_AMBIENT_???", NAME(PR_CAP_AMBIENT_IS_SET), NAME(PR_CAP_AMBIENT_RAISE), NAME(PR_CAP_AMBIENT_LOWER), NAME(PR_CAP_AMBIENT_CLEAR_ALL));
+NAMES(ambients, "PR_CAP_AMBIENT_???", NAME(PR_CAP_AMBIENT_IS_SET), NAME(PR_CAP_AMBIENT_RAISE),
+      NAME(PR_CAP_AMBIENT_LOWER), NAME(PR_CAP_AMBIENT_CLEAR_ALL));
 NAMES(sve_flags, "PR_SVE_???", NAME(PR_SVE_SET_VL_ONEXEC), NAME(PR_SVE_VL_INHERIT));
 NAMES(sme_flags, "PR_SME_???", { "PR_SME_SET_VL_ONEXEC", 1 << 18 }, { "PR_SME_VL_INHERIT", 1 << 17 });
 NAMES(speculations, "PR_SPEC_???", NAME(PR_SPEC_STORE_BYPASS), NAME(PR_SPEC_INDIRECT_BRANCH), NAME(PR_SPEC_L1D_FLUSH));
-NAMES(speculation_states, "PR_SPEC_???", NAME(PR_SPEC_ENABLE), NAME(PR_SPEC_DISABLE), NAME(PR_SPEC_FORCE_DISABLE), NAME(PR_SPEC_DISABLE_NOEXEC));
-NAMES(speculation_results, "PR_SPEC_???", NAME(PR_SPEC_PRCTL), NAME(PR_SPEC_ENABLE), NAME(PR_SPEC_DISABLE), NAME(PR_SPEC_FORCE_DISABLE), NAME(PR_SPEC_DISABLE_NOEXEC));
-NAMES(keys, "PR_PAC_???", NAME(PR_PAC_APIAKEY), NAME(PR_PAC_APIBKEY), NAME(PR_PAC_APDAKEY), NAME(PR_PAC_APDBKEY), NAME(PR_PAC_APGAKEY));
-NAMES(enabled_keys, "PR_PAC_???", NAME(PR_PAC_APIAKEY), NAME(PR_PAC_APIBKEY), NAME(PR_PAC_APDAKEY), NAME(PR_PAC_APDBKEY));
-NAMES(tag_checks, "PR_MTE_TCF_???", NAME(PR_MTE_TCF_NONE), NAME(PR_MTE_TCF_SYNC), NAME(PR_MTE_TCF_ASYNC), NAME(PR_MTE_TCF_MASK));
+NAMES(speculation_states, "PR_SPEC_???", NAME(PR_SPEC_ENABLE), NAME(PR_SPEC_DISABLE), NAME(PR_SPEC_FORCE_DISABLE),
+      NAME(PR_SPEC_DISABLE_NOEXEC));
+NAMES(speculation_results, "PR_SPEC_???", NAME(PR_SPEC_PRCTL), NAME(PR_SPEC_ENABLE), NAME(PR_SPEC_DISABLE),
+      NAME(PR_SPEC_FORCE_DISABLE), NAME(PR_SPEC_DISABLE_NOEXEC));
+NAMES(keys, "PR_PAC_???", NAME(PR_PAC_APIAKEY), NAME(PR_PAC_APIBKEY), NAME(PR_PAC_APDAKEY), NAME(PR_PAC_APDBKEY),
+      NAME(PR_PAC_APGAKEY));
+NAMES(enabled_keys, "PR_PAC_???", NAME(PR_PAC_APIAKEY), NAME(PR_PAC_APIBKEY), NAME(PR_PAC_APDAKEY),
+      NAME(PR_PAC_APDBKEY));
+NAMES(tag_checks, "PR_MTE_TCF_???", NAME(PR_MTE_TCF_NONE), NAME(PR_MTE_TCF_SYNC), NAME(PR_MTE_TCF_ASYNC),
+      NAME(PR_MTE_TCF_MASK));
 NAMES(dispatches, "PR_SYS_DISPATCH_???", NAME(PR_SYS_DISPATCH_OFF), NAME(PR_SYS_DISPATCH_ON));
-NAMES(core_commands, "PR_SCHED_CORE_???", NAME(PR_SCHED_CORE_GET), NAME(PR_SCHED_CORE_CREATE), NAME(PR_SCHED_CORE_SHARE_TO), NAME(PR_SCHED_CORE_SHARE_FROM));
-NAMES(arch_options, "ARCH_???", NAME(ARCH_SET_GS), NAME(ARCH_SET_FS), NAME(ARCH_GET_FS), NAME(ARCH_GET_GS), NAME(ARCH_GET_CPUID), NAME(ARCH_SET_CPUID),
-      { "ARCH_GET_XCOMP_SUPP", 0x1021 }, { "ARCH_GET_XCOMP_PERM", 0x1022 }, { "ARCH_REQ_XCOMP_PERM", 0x1023 }, { "ARCH_GET_XCOMP_GUEST_PERM", 0x1024 },
-      { "ARCH_REQ_XCOMP_GUEST_PERM", 0x1025 }, { "ARCH_MAP_VDSO_X32", 0x2001 }, { "ARCH_MAP_VDSO_32", 0x2002 }, { "ARCH_MAP_VDSO_64", 0x2003 });
+NAMES(core_commands, "PR_SCHED_CORE_???", NAME(PR_SCHED_CORE_GET), NAME(PR_SCHED_CORE_CREATE),
+      NAME(PR_SCHED_CORE_SHARE_TO), NAME(PR_SCHED_CORE_SHARE_FROM));
+NAMES(arch_options, "ARCH_???", NAME(ARCH_SET_GS), NAME(ARCH_SET_FS), NAME(ARCH_GET_FS), NAME(ARCH_GET_GS),
+      NAME(ARCH_GET_CPUID), NAME(ARCH_SET_CPUID), { "ARCH_GET_XCOMP_SUPP", 0x1021 }, { "ARCH_GET_XCOMP_PERM", 0x1022 },
+      { "ARCH_REQ_XCOMP_PERM", 0x1023 }, { "ARCH_GET_XCOMP_GUEST_PERM", 0x1024 },
+      { "ARCH_REQ_XCOMP_GUEST_PERM", 0x1025 }, { "ARCH_MAP_VDSO_X32", 0x2001 }, { "ARCH_MAP_VDSO_32", 0x2002 },
+      { "ARCH_MAP_VDSO_64", 0x2003 });
 
 struct option;
 typedef void shape_fn(struct decode *d, const struct option *option);
@@ -48,14 +61,15 @@ typedef void shape_fn(struct decode *d, const struct option *option);
 struct option {
 	const char *name;
 	uint32_t number;
-	shape_fn *write;		/* its arguments; NULL: it has none */
-	const struct names *names;	/* of the first of them */
-	bool is_output;			/* known at the exit */
-	bool has_more;			/* the others follow, in hex */
-	const struct names *result;	/* of what a call that did not fail gives; NULL: a number */
+	shape_fn *write;            /* its arguments; NULL: it has none */
+	const struct names *names;  /* of the first of them */
+	bool is_output;             /* known at the exit */
+	bool has_more;              /* the others follow, in hex */
+	const struct names *result; /* of what a call that did not fail gives; NULL: a number */
 };
 
-/* ---- shapes ------------------------------------------------------------------------------------------------------------ */
+/* ---- shapes
+ * ------------------------------------------------------------------------------------------------------------ */
 
 static void put_rest(struct decode *d, unsigned first)
 {
@@ -166,7 +180,9 @@ static void thread_name(struct decode *d, const struct option *option)
 	}
 	for (n = 0; n < NAME_SIZE - 1 && fetch(d, d->call->args[1] + n, &name[n], 1) && name[n]; n++)
 		;
-	if (n == NAME_SIZE - 1 && !option->is_output && !(fetch(d, d->call->args[1] + n, &name[n], 1) && !name[n])) {	/* what is behind it is not the kernel's business */
+	if (n == NAME_SIZE - 1 && !option->is_output &&
+	    !(fetch(d, d->call->args[1] + n, &name[n], 1) &&
+	      !name[n])) { /* what is behind it is not the kernel's business */
 		put_bytes(d, d->call->args[1], n < target.string_size ? n : target.string_size);
 		puts_(d, "...");
 		return;
@@ -332,9 +348,11 @@ static void vector_length(struct decode *d, const struct option *option)
 
 static void put_tagged(struct decode *d, uint64_t value)
 {
-	const uint64_t tags = (value & PR_MTE_TAG_MASK) >> PR_MTE_TAG_SHIFT, rest = value & ~(PR_TAGGED_ADDR_ENABLE | PR_MTE_TCF_MASK | PR_MTE_TAG_MASK);
+	const uint64_t tags = (value & PR_MTE_TAG_MASK) >> PR_MTE_TAG_SHIFT,
+		       rest = value & ~(PR_TAGGED_ADDR_ENABLE | PR_MTE_TCF_MASK | PR_MTE_TAG_MASK);
 
-	put(d, "%sPR_TAGGED_ADDR_ENABLE|%s", value & PR_TAGGED_ADDR_ENABLE ? "" : "!", name_of(&tag_checks, value & PR_MTE_TCF_MASK));
+	put(d, "%sPR_TAGGED_ADDR_ENABLE|%s", value & PR_TAGGED_ADDR_ENABLE ? "" : "!",
+	    name_of(&tag_checks, value & PR_MTE_TCF_MASK));
 	if (tags)
 		put(d, "|%#" PRIx64 "<<PR_MTE_TAG_SHIFT", tags);
 	if (rest)
@@ -355,9 +373,13 @@ static void tagged(struct decode *d, const struct option *option)
 	puts_(d, style == KYMO_CONSTANTS_BOTH ? " */" : "");
 }
 
-/* ---- the table ----------------------------------------------------------------------------------------------------------- */
+/* ---- the table
+ * ----------------------------------------------------------------------------------------------------------- */
 
-#define OPTION(option, ...) { .name = #option, .number = (uint32_t)(option), __VA_ARGS__ }
+#define OPTION(option, ...) \
+	{ \
+		.name = #option, .number = (uint32_t)(option), __VA_ARGS__ \
+	}
 
 static const struct option options[] = {
 	OPTION(PR_SET_PDEATHSIG, .write = signal_number),
@@ -475,7 +497,8 @@ void result_prctl(struct decode *d)
 {
 	const struct names *names = option_of(d)->result;
 	const uint64_t value = (uint64_t)d->call->result;
-	const bool is_single = names == &dumpables || names == &kill_policies, is_length = names == &sve_flags || names == &sme_flags;
+	const bool is_single = names == &dumpables || names == &kill_policies,
+		   is_length = names == &sve_flags || names == &sme_flags;
 
 	put(d, names && !is_single ? "%#" PRIx64 : "%" PRId64, value);
 	if (d->target->style.constants == KYMO_CONSTANTS_NUMBERS)
@@ -501,13 +524,15 @@ void result_prctl(struct decode *d)
 	}
 }
 
-/* ---- arch_prctl ------------------------------------------------------------------------------------------------------------ */
+/* ---- arch_prctl
+ * ------------------------------------------------------------------------------------------------------------ */
 
 enum { GET_XCOMP_SUPPORTED = 0x1021, GET_XCOMP_PERMITTED = 0x1022, GET_XCOMP_GUEST = 0x1024 };
 
 static bool arch_writes(int option)
 {
-	return option == ARCH_GET_FS || option == ARCH_GET_GS || option == GET_XCOMP_SUPPORTED || option == GET_XCOMP_PERMITTED || option == GET_XCOMP_GUEST;
+	return option == ARCH_GET_FS || option == ARCH_GET_GS || option == GET_XCOMP_SUPPORTED ||
+	       option == GET_XCOMP_PERMITTED || option == GET_XCOMP_GUEST;
 }
 
 PRINT(print_arch_prctl)

@@ -10,11 +10,12 @@
 #include "syscall/decode.h"
 
 enum {
-	REST_MAX = 4096, /* the kernel takes no larger structure */
+	REST_MAX = 4096,       /* the kernel takes no larger structure */
 	MEMFD_NAME_SIZE = 250, /* with its NUL */
 };
 
-/* ---- memory ---------------------------------------------------------------------------------------------------------- */
+/* ---- memory
+ * ---------------------------------------------------------------------------------------------------------- */
 
 bool fetch(struct decode *d, uint64_t address, void *out, size_t size)
 {
@@ -34,7 +35,8 @@ bool fetch_or_put(struct decode *d, uint64_t address, void *out, size_t size)
 	return false;
 }
 
-void put_array(struct decode *d, uint64_t address, uint64_t n, size_t element_size, void (*element)(struct decode *d, const void *bytes))
+void put_array(struct decode *d, uint64_t address, uint64_t n, size_t element_size,
+	       void (*element)(struct decode *d, const void *bytes))
 {
 	_Alignas(16) char bytes[128];
 
@@ -59,7 +61,8 @@ void put_array(struct decode *d, uint64_t address, uint64_t n, size_t element_si
 	puts_(d, "]");
 }
 
-/* ---- single values ----------------------------------------------------------------------------------------------------- */
+/* ---- single values
+ * ----------------------------------------------------------------------------------------------------- */
 
 void put_address(struct decode *d, uint64_t address)
 {
@@ -123,7 +126,8 @@ void put_device(struct decode *d, uint64_t device)
 	if (style != KYMO_CONSTANTS_NAMES)
 		put(d, "%#" PRIx64, device);
 	if (style != KYMO_CONSTANTS_NUMBERS)
-		put(d, style == KYMO_CONSTANTS_BOTH ? " /* makedev(%#x, %#x) */" : "makedev(%#x, %#x)", major(device), minor(device));
+		put(d, style == KYMO_CONSTANTS_BOTH ? " /* makedev(%#x, %#x) */" : "makedev(%#x, %#x)", major(device),
+		    minor(device));
 }
 
 void put_id(struct decode *d, unsigned id)
@@ -153,11 +157,12 @@ void put_pid(struct decode *d, int pid)
 		put(d, " /* %d in strace's PID NS */", here);
 }
 
-/* ---- strings --------------------------------------------------------------------------------------------------------- */
+/* ---- strings
+ * --------------------------------------------------------------------------------------------------------- */
 
 /*
- * Up to `size` bytes from `address` on into `out`, a page at a time, because a string may end right before one that is not there;
- * to its NUL, if `until_nul`. How many there are; `whole` tells that none is missing.
+ * Up to `size` bytes from `address` on into `out`, a page at a time, because a string may end right before one that is
+ * not there; to its NUL, if `until_nul`. How many there are; `whole` tells that none is missing.
  */
 static size_t read_string(struct decode *d, uint64_t address, char *out, size_t size, bool until_nul, bool *whole)
 {
@@ -292,7 +297,8 @@ void put_struct_rest(struct decode *d, uint64_t address, size_t known, uint64_t 
 	put_hex_bytes(d, address + known, n);
 }
 
-/* ---- kinds of many calls ------------------------------------------------------------------------------------------------ */
+/* ---- kinds of many calls
+ * ------------------------------------------------------------------------------------------------ */
 
 #define ARG (d->call->args[arg])
 #define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)
@@ -368,7 +374,7 @@ PRINT(print_read_buffer)
 {
 	if (call_failed(d))
 		put_address(d, ARG);
-	else	/* recvfrom with MSG_TRUNC tells more than there is room for */
+	else /* recvfrom with MSG_TRUNC tells more than there is room for */
 		put_bytes(d, ARG, MIN((uint64_t)d->call->result, d->call->args[arg + 1]));
 }
 
@@ -449,7 +455,8 @@ PRINT(print_sent)
 {
 	int64_t offset;
 
-	if (!call_failed(d) && fetch(d, d->call->args[arg - 1], &offset, sizeof(offset)) && (uint64_t)offset != d->call->saved[0])
+	if (!call_failed(d) && fetch(d, d->call->args[arg - 1], &offset, sizeof(offset)) &&
+	    (uint64_t)offset != d->call->saved[0])
 		put(d, " => [%" PRIu64 "]", (uint64_t)offset);
 	put(d, ", %" PRIu64, ARG);
 }
@@ -504,7 +511,8 @@ const struct kind k_sent[1] = { { print_sent, NULL, AT_EXIT | OWN_COMMA } };
 const struct kind k_ids[1] = { { print_ids, NULL, 0 } };
 const struct kind k_ids_out[1] = { { print_ids, "", AT_EXIT } };
 
-/* ---- results ----------------------------------------------------------------------------------------------------------- */
+/* ---- results
+ * ----------------------------------------------------------------------------------------------------------- */
 
 void result_hex(struct decode *d)
 {

@@ -18,34 +18,35 @@ enum { SIGNAL_MAX = 64 };
 #define ARG (d->call->args[arg])
 #define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)
 
-NAMES(clone_flags, "CLONE_???", NAME(CLONE_VM), NAME(CLONE_FS), NAME(CLONE_FILES), NAME(CLONE_SIGHAND), NAME(CLONE_PIDFD),
-      NAME(CLONE_PTRACE), NAME(CLONE_VFORK), NAME(CLONE_PARENT), NAME(CLONE_THREAD), NAME(CLONE_NEWNS), NAME(CLONE_SYSVSEM),
-      NAME(CLONE_SETTLS), NAME(CLONE_PARENT_SETTID), NAME(CLONE_CHILD_CLEARTID), NAME(CLONE_UNTRACED), NAME(CLONE_CHILD_SETTID),
-      NAME(CLONE_NEWCGROUP), NAME(CLONE_NEWUTS), NAME(CLONE_NEWIPC), NAME(CLONE_NEWUSER), NAME(CLONE_NEWPID), NAME(CLONE_NEWNET),
-      NAME(CLONE_IO));
-NAMES(clone3_flags, "CLONE_???", NAME(CLONE_VM), NAME(CLONE_FS), NAME(CLONE_FILES), NAME(CLONE_SIGHAND), NAME(CLONE_PIDFD),
-      NAME(CLONE_PTRACE), NAME(CLONE_VFORK), NAME(CLONE_PARENT), NAME(CLONE_THREAD), NAME(CLONE_NEWNS), NAME(CLONE_SYSVSEM),
-      NAME(CLONE_SETTLS), NAME(CLONE_PARENT_SETTID), NAME(CLONE_CHILD_CLEARTID), NAME(CLONE_UNTRACED), NAME(CLONE_CHILD_SETTID),
-      NAME(CLONE_NEWCGROUP), NAME(CLONE_NEWUTS), NAME(CLONE_NEWIPC), NAME(CLONE_NEWUSER), NAME(CLONE_NEWPID), NAME(CLONE_NEWNET),
-      NAME(CLONE_IO), { "CLONE_NEWTIME", 0x80 }, { "CLONE_CLEAR_SIGHAND", 1ull << 32 }, { "CLONE_INTO_CGROUP", 1ull << 33 });
-NAMES(unshare_flags, "CLONE_???", { "CLONE_NEWTIME", 0x80 }, NAME(CLONE_VM), NAME(CLONE_FS), NAME(CLONE_FILES), NAME(CLONE_SIGHAND),
-      NAME(CLONE_THREAD), NAME(CLONE_NEWNS), NAME(CLONE_SYSVSEM), NAME(CLONE_NEWCGROUP), NAME(CLONE_NEWUTS), NAME(CLONE_NEWIPC),
-      NAME(CLONE_NEWUSER), NAME(CLONE_NEWPID), NAME(CLONE_NEWNET));
-NAMES(setns_types, "CLONE_NEW???", { "CLONE_NEWTIME", 0x80 }, NAME(CLONE_NEWNS), NAME(CLONE_NEWCGROUP), NAME(CLONE_NEWUTS),
-      NAME(CLONE_NEWIPC), NAME(CLONE_NEWUSER), NAME(CLONE_NEWPID), NAME(CLONE_NEWNET));
-NAMES(wait4_flags, "W???", NAME(WNOHANG), NAME(WEXITED), NAME(WSTOPPED), NAME(WCONTINUED), NAME(WNOWAIT), { "__WCLONE", 0x80000000 },
-      { "__WALL", 0x40000000 }, { "__WNOTHREAD", 0x20000000 });
+NAMES(clone_flags, "CLONE_???", NAME(CLONE_VM), NAME(CLONE_FS), NAME(CLONE_FILES), NAME(CLONE_SIGHAND),
+      NAME(CLONE_PIDFD), NAME(CLONE_PTRACE), NAME(CLONE_VFORK), NAME(CLONE_PARENT), NAME(CLONE_THREAD),
+      NAME(CLONE_NEWNS), NAME(CLONE_SYSVSEM), NAME(CLONE_SETTLS), NAME(CLONE_PARENT_SETTID), NAME(CLONE_CHILD_CLEARTID),
+      NAME(CLONE_UNTRACED), NAME(CLONE_CHILD_SETTID), NAME(CLONE_NEWCGROUP), NAME(CLONE_NEWUTS), NAME(CLONE_NEWIPC),
+      NAME(CLONE_NEWUSER), NAME(CLONE_NEWPID), NAME(CLONE_NEWNET), NAME(CLONE_IO));
+NAMES(clone3_flags, "CLONE_???", NAME(CLONE_VM), NAME(CLONE_FS), NAME(CLONE_FILES), NAME(CLONE_SIGHAND),
+      NAME(CLONE_PIDFD), NAME(CLONE_PTRACE), NAME(CLONE_VFORK), NAME(CLONE_PARENT), NAME(CLONE_THREAD),
+      NAME(CLONE_NEWNS), NAME(CLONE_SYSVSEM), NAME(CLONE_SETTLS), NAME(CLONE_PARENT_SETTID), NAME(CLONE_CHILD_CLEARTID),
+      NAME(CLONE_UNTRACED), NAME(CLONE_CHILD_SETTID), NAME(CLONE_NEWCGROUP), NAME(CLONE_NEWUTS), NAME(CLONE_NEWIPC),
+      NAME(CLONE_NEWUSER), NAME(CLONE_NEWPID), NAME(CLONE_NEWNET), NAME(CLONE_IO), { "CLONE_NEWTIME", 0x80 },
+      { "CLONE_CLEAR_SIGHAND", 1ull << 32 }, { "CLONE_INTO_CGROUP", 1ull << 33 });
+NAMES(unshare_flags, "CLONE_???", { "CLONE_NEWTIME", 0x80 }, NAME(CLONE_VM), NAME(CLONE_FS), NAME(CLONE_FILES),
+      NAME(CLONE_SIGHAND), NAME(CLONE_THREAD), NAME(CLONE_NEWNS), NAME(CLONE_SYSVSEM), NAME(CLONE_NEWCGROUP),
+      NAME(CLONE_NEWUTS), NAME(CLONE_NEWIPC), NAME(CLONE_NEWUSER), NAME(CLONE_NEWPID), NAME(CLONE_NEWNET));
+NAMES(setns_types, "CLONE_NEW???", { "CLONE_NEWTIME", 0x80 }, NAME(CLONE_NEWNS), NAME(CLONE_NEWCGROUP),
+      NAME(CLONE_NEWUTS), NAME(CLONE_NEWIPC), NAME(CLONE_NEWUSER), NAME(CLONE_NEWPID), NAME(CLONE_NEWNET));
+NAMES(wait4_flags, "W???", NAME(WNOHANG), NAME(WEXITED), NAME(WSTOPPED), NAME(WCONTINUED), NAME(WNOWAIT),
+      { "__WCLONE", 0x80000000 }, { "__WALL", 0x40000000 }, { "__WNOTHREAD", 0x20000000 });
 NAMES(id_types, "P_???", NAME(P_ALL), NAME(P_PID), NAME(P_PGID), NAME(P_PIDFD));
-NAMES(schedulers, "SCHED_???", NAME(SCHED_OTHER), NAME(SCHED_FIFO), NAME(SCHED_RR), NAME(SCHED_BATCH), { "SCHED_ISO", 4 }, NAME(SCHED_IDLE),
-      NAME(SCHED_DEADLINE));
+NAMES(schedulers, "SCHED_???", NAME(SCHED_OTHER), NAME(SCHED_FIFO), NAME(SCHED_RR), NAME(SCHED_BATCH),
+      { "SCHED_ISO", 4 }, NAME(SCHED_IDLE), NAME(SCHED_DEADLINE));
 NAMES(priority_whiches, "PRIO_???", NAME(PRIO_PROCESS), NAME(PRIO_PGRP), NAME(PRIO_USER));
 NAMES(seccomp_operations, "SECCOMP_SET_MODE_???", NAME(SECCOMP_SET_MODE_STRICT), NAME(SECCOMP_SET_MODE_FILTER),
       NAME(SECCOMP_GET_ACTION_AVAIL), NAME(SECCOMP_GET_NOTIF_SIZES));
-NAMES(membarriers, "MEMBARRIER_CMD_???", NAME(MEMBARRIER_CMD_QUERY), NAME(MEMBARRIER_CMD_GLOBAL), NAME(MEMBARRIER_CMD_GLOBAL_EXPEDITED),
-      NAME(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED), NAME(MEMBARRIER_CMD_PRIVATE_EXPEDITED),
-      NAME(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED), NAME(MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE),
-      NAME(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE), NAME(MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ),
-      NAME(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ));
+NAMES(membarriers, "MEMBARRIER_CMD_???", NAME(MEMBARRIER_CMD_QUERY), NAME(MEMBARRIER_CMD_GLOBAL),
+      NAME(MEMBARRIER_CMD_GLOBAL_EXPEDITED), NAME(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED),
+      NAME(MEMBARRIER_CMD_PRIVATE_EXPEDITED), NAME(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED),
+      NAME(MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE), NAME(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE),
+      NAME(MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ), NAME(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ));
 
 PRINT(print_flags)
 {
@@ -60,7 +61,8 @@ PRINT(print_name)
 	put_name(d, data, (unsigned)ARG);
 }
 
-/* ---- exec ------------------------------------------------------------------------------------------------------------- */
+/* ---- exec
+ * ------------------------------------------------------------------------------------------------------------- */
 
 PRINT(print_argv)
 {
@@ -110,7 +112,8 @@ PRINT(print_envp)
 		put(d, " /* %" PRIu64 " var%s%s */", n, n == 1 ? "" : "s", ends ? "" : ", unterminated");
 }
 
-/* ---- clone -------------------------------------------------------------------------------------------------------------- */
+/* ---- clone
+ * -------------------------------------------------------------------------------------------------------------- */
 
 enum { EXIT_SIGNAL_MASK = 0xff };
 
@@ -255,7 +258,8 @@ PRINT(print_clone3_out)
 	put(d, ", %" PRIu64, d->call->args[1]);
 }
 
-/* ---- wait ----------------------------------------------------------------------------------------------------------------- */
+/* ---- wait
+ * ----------------------------------------------------------------------------------------------------------------- */
 
 void put_wait_status(struct decode *d, int status)
 {
@@ -298,10 +302,13 @@ void put_rusage_at(struct decode *d, uint64_t address)
 		puts_(d, ", ...}");
 		return;
 	}
-	put(d, ", ru_maxrss=%ld, ru_ixrss=%ld, ru_idrss=%ld, ru_isrss=%ld, ru_minflt=%ld, ru_majflt=%ld, ru_nswap=%ld, ru_inblock=%ld, ru_oublock=%ld", usage.ru_maxrss,
-	    usage.ru_ixrss, usage.ru_idrss, usage.ru_isrss, usage.ru_minflt, usage.ru_majflt, usage.ru_nswap, usage.ru_inblock, usage.ru_oublock);
-	put(d, ", ru_msgsnd=%ld, ru_msgrcv=%ld, ru_nsignals=%ld, ru_nvcsw=%ld, ru_nivcsw=%ld}", usage.ru_msgsnd, usage.ru_msgrcv, usage.ru_nsignals, usage.ru_nvcsw,
-	    usage.ru_nivcsw);
+	put(d,
+	    ", ru_maxrss=%ld, ru_ixrss=%ld, ru_idrss=%ld, ru_isrss=%ld, ru_minflt=%ld, ru_majflt=%ld, ru_nswap=%ld, "
+	    "ru_inblock=%ld, ru_oublock=%ld",
+	    usage.ru_maxrss, usage.ru_ixrss, usage.ru_idrss, usage.ru_isrss, usage.ru_minflt, usage.ru_majflt,
+	    usage.ru_nswap, usage.ru_inblock, usage.ru_oublock);
+	put(d, ", ru_msgsnd=%ld, ru_msgrcv=%ld, ru_nsignals=%ld, ru_nvcsw=%ld, ru_nivcsw=%ld}", usage.ru_msgsnd,
+	    usage.ru_msgrcv, usage.ru_nsignals, usage.ru_nvcsw, usage.ru_nivcsw);
 }
 
 PRINT(print_wait_rusage)
@@ -317,7 +324,8 @@ PRINT(print_rusage)
 	put_rusage_at(d, ARG);
 }
 
-/* ---- futex ---------------------------------------------------------------------------------------------------------------- */
+/* ---- futex
+ * ---------------------------------------------------------------------------------------------------------------- */
 
 enum { PRIVATE = 128, REALTIME = 256 };
 
@@ -352,13 +360,16 @@ PRINT(print_futex_op)
 	if (command >= N_FUTEX || (op & REALTIME && !takes_clock))
 		put(d, "%#x /* FUTEX_??? */", op);
 	else
-		put(d, "FUTEX_%s%s%s", futex_names[command], op & PRIVATE ? "_PRIVATE" : "", op & REALTIME ? "|FUTEX_CLOCK_REALTIME" : "");
+		put(d, "FUTEX_%s%s%s", futex_names[command], op & PRIVATE ? "_PRIVATE" : "",
+		    op & REALTIME ? "|FUTEX_CLOCK_REALTIME" : "");
 }
 
 /* Two operations in one number: what to do to the second word, and with what to compare it. */
 static void put_wake_op(struct decode *d, unsigned value)
 {
-	static const char *const ops[] = { "SET", "ADD", "OR", "ANDN", "XOR" }, *const compares[] = { "EQ", "NE", "LT", "LE", "GT", "GE" };
+	static const char *const ops[] = { "SET", "ADD", "OR", "ANDN", "XOR" }, *const compares[] = {
+		"EQ", "NE", "LT", "LE", "GT", "GE"
+	};
 	const unsigned op = value >> 28 & 7, compare = value >> 24 & 15;
 
 	if (value >> 31)
@@ -438,7 +449,8 @@ PRINT(print_futex_args)
 	}
 }
 
-/* ---- scheduling ------------------------------------------------------------------------------------------------------------ */
+/* ---- scheduling
+ * ------------------------------------------------------------------------------------------------------------ */
 
 static void put_cpus(struct decode *d, uint64_t address, uint64_t size)
 {

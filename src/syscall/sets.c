@@ -13,7 +13,8 @@ static const struct {
 } classes[] = {
 	{ "file", CLASS_FILE },       { "desc", CLASS_DESC },     { "process", CLASS_PROCESS },
 	{ "network", CLASS_NETWORK }, { "signal", CLASS_SIGNAL }, { "ipc", CLASS_IPC },
-	{ "memory", CLASS_MEMORY },   { "creds", CLASS_CREDS },   { "clock", CLASS_CLOCK },     { "net", CLASS_NETWORK },
+	{ "memory", CLASS_MEMORY },   { "creds", CLASS_CREDS },   { "clock", CLASS_CLOCK },
+	{ "net", CLASS_NETWORK },
 };
 
 /* strace's classes of calls that have the same purpose. */
@@ -53,7 +54,8 @@ static void change_all(struct kymo_syscall_set *set, bool in)
 	set->has_unknown = in;
 }
 
-/* ---- what is nearest ---------------------------------------------------------------------------------------------------- */
+/* ---- what is nearest
+ * ---------------------------------------------------------------------------------------------------- */
 
 enum { NAME_MAX_SIZE = 48 };
 
@@ -102,12 +104,15 @@ static struct kymo_error *unknown_name(const char *item, size_t n)
 
 	find_nearest(item, n, near, sizeof(near));
 	if (*near)
-		return kymo_error_create(KYMO_ERROR_USAGE, "there is no system call '%.*s'; near are %s", (int)n, item, near);
-	return kymo_error_create(KYMO_ERROR_USAGE, "there is no system call '%.*s'; a set has names, %%file and other classes, or /REGEX",
+		return kymo_error_create(KYMO_ERROR_USAGE, "there is no system call '%.*s'; near are %s", (int)n, item,
+					 near);
+	return kymo_error_create(KYMO_ERROR_USAGE,
+				 "there is no system call '%.*s'; a set has names, %%file and other classes, or /REGEX",
 				 (int)n, item);
 }
 
-/* ---- items ----------------------------------------------------------------------------------------------------------------- */
+/* ---- items
+ * ----------------------------------------------------------------------------------------------------------------- */
 
 static struct kymo_error *change_item(struct kymo_syscall_set *set, const char *item, size_t n, bool in);
 
@@ -135,10 +140,10 @@ static struct kymo_error *change_class(struct kymo_syscall_set *set, const char 
 	}
 	if (change_family(set, item, n, in))
 		return NULL;
-	return kymo_error_create(
-		KYMO_ERROR_USAGE,
-		"there is no class '%%%.*s'; there are %%file, %%desc, %%process, %%network, %%signal, %%ipc, %%memory, %%creds, %%clock",
-		(int)n, item);
+	return kymo_error_create(KYMO_ERROR_USAGE,
+				 "there is no class '%%%.*s'; there are %%file, %%desc, %%process, %%network, "
+				 "%%signal, %%ipc, %%memory, %%creds, %%clock",
+				 (int)n, item);
 }
 
 static struct kymo_error *change_regex(struct kymo_syscall_set *set, const char *expression, bool in)
@@ -188,17 +193,20 @@ static bool is_class(const char *item, size_t n)
 
 static struct kymo_error *change_item(struct kymo_syscall_set *set, const char *item, size_t n, bool in)
 {
-	const bool may_be_unknown = n > 1 && *item == '?';	/* strace's: no error where there is no such call */
+	const bool may_be_unknown = n > 1 && *item == '?'; /* strace's: no error where there is no such call */
 	unsigned number;
 
 	item += may_be_unknown;
 	n -= may_be_unknown;
 	if (!n)
 		return kymo_error_create(KYMO_ERROR_USAGE, "the set has nothing between two commas, or at an end");
-	if (n > 3 && !memcmp(item + n - 3, "@64", 3))	/* strace's: not the calls of 32 bits; they have the same names here */
+	if (n > 3 &&
+	    !memcmp(item + n - 3, "@64", 3)) /* strace's: not the calls of 32 bits; they have the same names here */
 		n -= 3;
 	if (n > 3 && (!memcmp(item + n - 3, "@32", 3) || (n > 4 && !memcmp(item + n - 4, "@x32", 4))))
-		return kymo_error_create(KYMO_ERROR_USAGE, "'%.*s': a set has the calls of 64 and 32 bits alike; leave '@32' out", (int)n, item);
+		return kymo_error_create(KYMO_ERROR_USAGE,
+					 "'%.*s': a set has the calls of 64 and 32 bits alike; leave '@32' out", (int)n,
+					 item);
 	if (*item == '%')
 		return change_class(set, item + 1, n - 1, in);
 	if (is_word(item, n, "all") || is_word(item, n, "none")) {
@@ -214,7 +222,7 @@ static struct kymo_error *change_item(struct kymo_syscall_set *set, const char *
 			change(set, i, in);
 			return NULL;
 		}
-	if (is_class(item, n))	/* as in strace's older versions: -e trace=file */
+	if (is_class(item, n)) /* as in strace's older versions: -e trace=file */
 		return change_class(set, item, n, in);
 	return may_be_unknown ? NULL : unknown_name(item, n);
 }
@@ -232,8 +240,10 @@ struct kymo_error *kymo_syscall_set_parse(const char *text, struct kymo_syscall_
 		const char *item = at + taken_out, *end;
 
 		if (taken_out && inverted)
-			return kymo_error_create(KYMO_ERROR_USAGE,
-						 "'!' at the beginning of a set inverts all of it; there is no second one, as in '%s'", at);
+			return kymo_error_create(
+				KYMO_ERROR_USAGE,
+				"'!' at the beginning of a set inverts all of it; there is no second one, as in '%s'",
+				at);
 		if (*item == '/') {
 			error = change_regex(&set, item + 1, inverted == taken_out);
 			break;

@@ -18,28 +18,32 @@ enum {
 };
 
 static const char *const names_of_signals[FIRST_RT] = {
-	NULL,     "HUP",  "INT",  "QUIT", "ILL",  "TRAP", "ABRT", "BUS", "FPE",  "KILL", "USR1",   "SEGV", "USR2",  "PIPE", "ALRM", "TERM",
-	"STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ", "VTALRM", "PROF", "WINCH", "IO",   "PWR",  "SYS",
+	NULL,   "HUP",  "INT",  "QUIT", "ILL",    "TRAP",   "ABRT",  "BUS",  "FPE",  "KILL", "USR1",
+	"SEGV", "USR2", "PIPE", "ALRM", "TERM",   "STKFLT", "CHLD",  "CONT", "STOP", "TSTP", "TTIN",
+	"TTOU", "URG",  "XCPU", "XFSZ", "VTALRM", "PROF",   "WINCH", "IO",   "PWR",  "SYS",
 };
 
-NAMES(action_flags, "SA_???", { "SA_RESTORER", KERNEL_SA_RESTORER }, NAME(SA_ONSTACK), NAME(SA_RESTART), { "SA_INTERRUPT", 0x20000000 },
-      NAME(SA_NODEFER), NAME(SA_RESETHAND), NAME(SA_SIGINFO), NAME(SA_NOCLDSTOP), NAME(SA_NOCLDWAIT));
+NAMES(action_flags, "SA_???", { "SA_RESTORER", KERNEL_SA_RESTORER }, NAME(SA_ONSTACK), NAME(SA_RESTART),
+      { "SA_INTERRUPT", 0x20000000 }, NAME(SA_NODEFER), NAME(SA_RESETHAND), NAME(SA_SIGINFO), NAME(SA_NOCLDSTOP),
+      NAME(SA_NOCLDWAIT));
 NAMES(mask_hows, "SIG_???", NAME(SIG_BLOCK), NAME(SIG_UNBLOCK), NAME(SIG_SETMASK));
 NAMES(stack_flags, "SS_???", NAME(SS_ONSTACK), NAME(SS_DISABLE), { "SS_AUTODISARM", 1u << 31 });
 NAMES(signalfd_flags, "SFD_???", NAME(SFD_CLOEXEC), NAME(SFD_NONBLOCK));
 NAMES(codes, "SI_???", NAME(SI_USER), NAME(SI_KERNEL), { "SI_QUEUE", (unsigned)-1 }, { "SI_TIMER", (unsigned)-2 },
-      { "SI_MESGQ", (unsigned)-3 }, { "SI_ASYNCIO", (unsigned)-4 }, { "SI_SIGIO", (unsigned)-5 }, { "SI_TKILL", (unsigned)-6 },
-      { "SI_DETHREAD", (unsigned)-7 }, { "SI_ASYNCNL", (unsigned)-60 });
-NAMES(ill_codes, "ILL_???", NAME(ILL_ILLOPC), NAME(ILL_ILLOPN), NAME(ILL_ILLADR), NAME(ILL_ILLTRP), NAME(ILL_PRVOPC), NAME(ILL_PRVREG),
-      NAME(ILL_COPROC), NAME(ILL_BADSTK));
-NAMES(fpe_codes, "FPE_???", NAME(FPE_INTDIV), NAME(FPE_INTOVF), NAME(FPE_FLTDIV), NAME(FPE_FLTOVF), NAME(FPE_FLTUND), NAME(FPE_FLTRES),
-      NAME(FPE_FLTINV), NAME(FPE_FLTSUB));
+      { "SI_MESGQ", (unsigned)-3 }, { "SI_ASYNCIO", (unsigned)-4 }, { "SI_SIGIO", (unsigned)-5 },
+      { "SI_TKILL", (unsigned)-6 }, { "SI_DETHREAD", (unsigned)-7 }, { "SI_ASYNCNL", (unsigned)-60 });
+NAMES(ill_codes, "ILL_???", NAME(ILL_ILLOPC), NAME(ILL_ILLOPN), NAME(ILL_ILLADR), NAME(ILL_ILLTRP), NAME(ILL_PRVOPC),
+      NAME(ILL_PRVREG), NAME(ILL_COPROC), NAME(ILL_BADSTK));
+NAMES(fpe_codes, "FPE_???", NAME(FPE_INTDIV), NAME(FPE_INTOVF), NAME(FPE_FLTDIV), NAME(FPE_FLTOVF), NAME(FPE_FLTUND),
+      NAME(FPE_FLTRES), NAME(FPE_FLTINV), NAME(FPE_FLTSUB));
 NAMES(segv_codes, "SEGV_???", NAME(SEGV_MAPERR), NAME(SEGV_ACCERR), NAME(SEGV_BNDERR), NAME(SEGV_PKUERR));
-NAMES(bus_codes, "BUS_???", NAME(BUS_ADRALN), NAME(BUS_ADRERR), NAME(BUS_OBJERR), NAME(BUS_MCEERR_AR), NAME(BUS_MCEERR_AO));
+NAMES(bus_codes, "BUS_???", NAME(BUS_ADRALN), NAME(BUS_ADRERR), NAME(BUS_OBJERR), NAME(BUS_MCEERR_AR),
+      NAME(BUS_MCEERR_AO));
 NAMES(trap_codes, "TRAP_???", NAME(TRAP_BRKPT), NAME(TRAP_TRACE), NAME(TRAP_BRANCH), NAME(TRAP_HWBKPT));
-NAMES(child_codes, "CLD_???", NAME(CLD_EXITED), NAME(CLD_KILLED), NAME(CLD_DUMPED), NAME(CLD_TRAPPED), NAME(CLD_STOPPED),
-      NAME(CLD_CONTINUED));
-NAMES(poll_codes, "POLL_???", NAME(POLL_IN), NAME(POLL_OUT), NAME(POLL_MSG), NAME(POLL_ERR), NAME(POLL_PRI), NAME(POLL_HUP));
+NAMES(child_codes, "CLD_???", NAME(CLD_EXITED), NAME(CLD_KILLED), NAME(CLD_DUMPED), NAME(CLD_TRAPPED),
+      NAME(CLD_STOPPED), NAME(CLD_CONTINUED));
+NAMES(poll_codes, "POLL_???", NAME(POLL_IN), NAME(POLL_OUT), NAME(POLL_MSG), NAME(POLL_ERR), NAME(POLL_PRI),
+      NAME(POLL_HUP));
 NAMES(sys_codes, "SYS_???", { "SYS_SECCOMP", 1 });
 
 const char *kymo_signal_name(int signal, char buffer[32])
@@ -66,7 +70,8 @@ void put_signal(struct decode *d, int signal)
 		puts_(d, name);
 }
 
-/* ---- sets ------------------------------------------------------------------------------------------------------------- */
+/* ---- sets
+ * ------------------------------------------------------------------------------------------------------------- */
 
 /* Those that are missing, where that is shorter. */
 static void put_sigset_of(struct decode *d, uint64_t mask, int n_signals)
@@ -126,7 +131,8 @@ PRINT(print_sigset_part)
 		put_sigset_of(d, mask, size > 4 ? N_SIGNALS : N_SIGNALS / 2);
 }
 
-/* ---- handlers ---------------------------------------------------------------------------------------------------------- */
+/* ---- handlers
+ * ---------------------------------------------------------------------------------------------------------- */
 
 static void put_handler(struct decode *d, uint64_t handler)
 {
@@ -159,7 +165,8 @@ PRINT(print_action)
 	puts_(d, "}");
 }
 
-/* The frame of the handler lies where the stack pointer is; the call returns what the interrupted code had in its register. */
+/* The frame of the handler lies where the stack pointer is; the call returns what the interrupted code had in its
+ * register. */
 PRINT(print_frame)
 {
 	uint64_t mask;
@@ -199,7 +206,8 @@ PRINT(print_signalfd_flags)
 	put_flags(d, &signalfd_flags, (unsigned)ARG);
 }
 
-/* ---- siginfo ------------------------------------------------------------------------------------------------------------- */
+/* ---- siginfo
+ * ------------------------------------------------------------------------------------------------------------- */
 
 static const struct names *codes_of(int signal)
 {
@@ -296,7 +304,8 @@ static void put_detail(struct decode *d, const siginfo_t *info)
 			put_value(d, info);
 	} else if (info->si_signo == SIGCHLD) {
 		put_child(d, info);
-	} else if (info->si_signo == SIGILL || info->si_signo == SIGFPE || info->si_signo == SIGSEGV || info->si_signo == SIGBUS) {
+	} else if (info->si_signo == SIGILL || info->si_signo == SIGFPE || info->si_signo == SIGSEGV ||
+		   info->si_signo == SIGBUS) {
 		puts_(d, ", si_addr=");
 		put_address(d, (uint64_t)info->si_addr);
 	} else if (info->si_signo == SIGIO) {

@@ -1,6 +1,6 @@
 /*
- * What the files about sockets share: address.c (addresses), sockopt.c with sockopt_names.c (options), control.c (control
- * messages), socket.c (the rest).
+ * What the files about sockets share: address.c (addresses), sockopt.c with sockopt_names.c (options), control.c
+ * (control messages), socket.c (the rest).
  */
 #ifndef KYMO_SYSCALL_SOCKET_H
 #define KYMO_SYSCALL_SOCKET_H
@@ -21,7 +21,8 @@ void put_inet6_address(struct decode *d, const void *bytes,
 
 void put_ethernet_protocol(struct decode *d, uint16_t protocol); /* 'htons(ETH_P_IP)', of network order */
 
-/* A network interface: 'if_nametoindex("lo")' for the loopback, which has number 1 in each namespace; others by number. */
+/* A network interface: 'if_nametoindex("lo")' for the loopback, which has number 1 in each namespace; others by number.
+ */
 void put_interface(struct decode *d, unsigned index);
 
 void put_credentials(struct decode *d, const void *ucred);

@@ -31,8 +31,8 @@ NAMES(rehashes, "SOCK_TXREHASH_???", { "SOCK_TXREHASH_DISABLED", 0 }, { "SOCK_TX
       { "SOCK_TXREHASH_DEFAULT", 255 });
 
 enum {
-	VALUE_MAX = 136, /* of the structures below: group_req */
-	TXREHASH = 74, /* SO_TXREHASH, of Linux 6.0 */
+	VALUE_MAX = 136,      /* of the structures below: group_req */
+	TXREHASH = 74,        /* SO_TXREHASH, of Linux 6.0 */
 	LIST_MEMBERSHIPS = 9, /* NETLINK_LIST_MEMBERSHIPS */
 };
 
@@ -67,9 +67,10 @@ static const struct member ring_members[] = { { "tp_block_size", put_unsigned },
 					      { "tp_frame_size", put_unsigned },
 					      { "tp_frame_nr", put_unsigned },
 					      { NULL, NULL } };
-static const struct member statistics_members[] = {
-	{ "tp_packets", put_unsigned }, { "tp_drops", put_unsigned }, { "tp_freeze_q_cnt", put_unsigned }, { NULL, NULL }
-};
+static const struct member statistics_members[] = { { "tp_packets", put_unsigned },
+						    { "tp_drops", put_unsigned },
+						    { "tp_freeze_q_cnt", put_unsigned },
+						    { NULL, NULL } };
 
 /* The first `size` bytes: a member of which there is a part is shown as bytes. */
 static void put_structure(struct decode *d, const struct member *member, const unsigned char *bytes, size_t size)
@@ -124,7 +125,8 @@ static void put_rehash(struct decode *d, const void *bytes)
 	if (name)
 		put_constant(d, name, value);
 	else
-		put(d, d->target->style.constants == KYMO_CONSTANTS_NUMBERS ? "%d" : "%d /* SOCK_TXREHASH_??? */", value);
+		put(d, d->target->style.constants == KYMO_CONSTANTS_NUMBERS ? "%d" : "%d /* SOCK_TXREHASH_??? */",
+		    value);
 	puts_(d, "]");
 }
 
@@ -216,7 +218,7 @@ static void put_group_number(struct decode *d, const void *bytes)
 struct value {
 	int level, option;
 	bool is_set, is_asked; /* by which call */
-	bool is_exact; /* not more than `size` bytes */
+	bool is_exact;         /* not more than `size` bytes */
 	uint16_t size;
 	const struct member *members; /* of which fewer may be asked for; or */
 	void (*show)(struct decode *d, const void *bytes);

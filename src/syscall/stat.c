@@ -14,32 +14,36 @@
 #define ARG (d->call->args[arg])
 #define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)
 
-NAMES(formats, "S_IF???", NAME(S_IFSOCK), NAME(S_IFLNK), NAME(S_IFREG), NAME(S_IFBLK), NAME(S_IFDIR), NAME(S_IFCHR), NAME(S_IFIFO));
-NAMES(statx_masks, "STATX_???", { "STATX_ALL", 0xfff }, { "STATX_BASIC_STATS", 0x7ff }, { "STATX_TYPE", 1 }, { "STATX_MODE", 2 },
-      { "STATX_NLINK", 4 }, { "STATX_UID", 8 }, { "STATX_GID", 0x10 }, { "STATX_ATIME", 0x20 }, { "STATX_MTIME", 0x40 },
-      { "STATX_CTIME", 0x80 }, { "STATX_INO", 0x100 }, { "STATX_SIZE", 0x200 }, { "STATX_BLOCKS", 0x400 }, { "STATX_BTIME", 0x800 },
-      { "STATX_MNT_ID", 0x1000 }, { "STATX_DIOALIGN", 0x2000 });
-NAMES(statx_attributes, "STATX_ATTR_???", { "STATX_ATTR_COMPRESSED", 4 }, { "STATX_ATTR_IMMUTABLE", 0x10 }, { "STATX_ATTR_APPEND", 0x20 },
-      { "STATX_ATTR_NODUMP", 0x40 }, { "STATX_ATTR_ENCRYPTED", 0x800 }, { "STATX_ATTR_AUTOMOUNT", 0x1000 },
-      { "STATX_ATTR_MOUNT_ROOT", 0x2000 }, { "STATX_ATTR_VERITY", 0x100000 }, { "STATX_ATTR_DAX", 0x200000 });
-NAMES(sync_types, "AT_STATX_???", { "AT_STATX_SYNC_AS_STAT", 0 }, { "AT_STATX_FORCE_SYNC", 0x2000 }, { "AT_STATX_DONT_SYNC", 0x4000 },
-      { "AT_STATX_FORCE_SYNC|AT_STATX_DONT_SYNC", 0x6000 });
-NAMES(mount_states, "ST_???", { "ST_VALID", 0x20 }, { "ST_RDONLY", 1 }, { "ST_NOSUID", 2 }, { "ST_NODEV", 4 }, { "ST_NOEXEC", 8 },
-      { "ST_SYNCHRONOUS", 0x10 }, { "ST_MANDLOCK", 0x40 }, { "ST_NOATIME", 0x400 }, { "ST_NODIRATIME", 0x800 }, { "ST_RELATIME", 0x1000 },
-      { "ST_NOSYMFOLLOW", 0x2000 });
+NAMES(formats, "S_IF???", NAME(S_IFSOCK), NAME(S_IFLNK), NAME(S_IFREG), NAME(S_IFBLK), NAME(S_IFDIR), NAME(S_IFCHR),
+      NAME(S_IFIFO));
+NAMES(statx_masks, "STATX_???", { "STATX_ALL", 0xfff }, { "STATX_BASIC_STATS", 0x7ff }, { "STATX_TYPE", 1 },
+      { "STATX_MODE", 2 }, { "STATX_NLINK", 4 }, { "STATX_UID", 8 }, { "STATX_GID", 0x10 }, { "STATX_ATIME", 0x20 },
+      { "STATX_MTIME", 0x40 }, { "STATX_CTIME", 0x80 }, { "STATX_INO", 0x100 }, { "STATX_SIZE", 0x200 },
+      { "STATX_BLOCKS", 0x400 }, { "STATX_BTIME", 0x800 }, { "STATX_MNT_ID", 0x1000 }, { "STATX_DIOALIGN", 0x2000 });
+NAMES(statx_attributes, "STATX_ATTR_???", { "STATX_ATTR_COMPRESSED", 4 }, { "STATX_ATTR_IMMUTABLE", 0x10 },
+      { "STATX_ATTR_APPEND", 0x20 }, { "STATX_ATTR_NODUMP", 0x40 }, { "STATX_ATTR_ENCRYPTED", 0x800 },
+      { "STATX_ATTR_AUTOMOUNT", 0x1000 }, { "STATX_ATTR_MOUNT_ROOT", 0x2000 }, { "STATX_ATTR_VERITY", 0x100000 },
+      { "STATX_ATTR_DAX", 0x200000 });
+NAMES(sync_types, "AT_STATX_???", { "AT_STATX_SYNC_AS_STAT", 0 }, { "AT_STATX_FORCE_SYNC", 0x2000 },
+      { "AT_STATX_DONT_SYNC", 0x4000 }, { "AT_STATX_FORCE_SYNC|AT_STATX_DONT_SYNC", 0x6000 });
+NAMES(mount_states, "ST_???", { "ST_VALID", 0x20 }, { "ST_RDONLY", 1 }, { "ST_NOSUID", 2 }, { "ST_NODEV", 4 },
+      { "ST_NOEXEC", 8 }, { "ST_SYNCHRONOUS", 0x10 }, { "ST_MANDLOCK", 0x40 }, { "ST_NOATIME", 0x400 },
+      { "ST_NODIRATIME", 0x800 }, { "ST_RELATIME", 0x1000 }, { "ST_NOSYMFOLLOW", 0x2000 });
 NAMES(magics, "???", NAME(ADFS_SUPER_MAGIC), NAME(AFFS_SUPER_MAGIC), NAME(AFS_SUPER_MAGIC), NAME(ANON_INODE_FS_MAGIC),
       NAME(AUTOFS_SUPER_MAGIC), NAME(BDEVFS_MAGIC), NAME(BINFMTFS_MAGIC), NAME(BPF_FS_MAGIC), NAME(BTRFS_SUPER_MAGIC),
-      NAME(BTRFS_TEST_MAGIC), NAME(CEPH_SUPER_MAGIC), NAME(CGROUP2_SUPER_MAGIC), NAME(CGROUP_SUPER_MAGIC), NAME(CRAMFS_MAGIC),
-      NAME(DEBUGFS_MAGIC), NAME(DEVPTS_SUPER_MAGIC), NAME(ECRYPTFS_SUPER_MAGIC), NAME(EFIVARFS_MAGIC), NAME(EROFS_SUPER_MAGIC_V1),
-      NAME(EXFAT_SUPER_MAGIC), NAME(EXT2_SUPER_MAGIC), NAME(F2FS_SUPER_MAGIC), NAME(FUSE_SUPER_MAGIC), NAME(HUGETLBFS_MAGIC),
-      NAME(ISOFS_SUPER_MAGIC), NAME(JFFS2_SUPER_MAGIC), NAME(MSDOS_SUPER_MAGIC), NAME(NFS_SUPER_MAGIC), NAME(NILFS_SUPER_MAGIC),
-      NAME(NSFS_MAGIC), NAME(OVERLAYFS_SUPER_MAGIC), NAME(PIPEFS_MAGIC), NAME(PROC_SUPER_MAGIC), NAME(PSTOREFS_MAGIC), NAME(RAMFS_MAGIC),
-      NAME(RDTGROUP_SUPER_MAGIC), NAME(SECURITYFS_MAGIC), NAME(SELINUX_MAGIC), NAME(SMACK_MAGIC), NAME(SMB2_SUPER_MAGIC),
-      NAME(SMB_SUPER_MAGIC), NAME(SOCKFS_MAGIC), NAME(SQUASHFS_MAGIC), NAME(SYSFS_MAGIC), NAME(TMPFS_MAGIC), NAME(TRACEFS_MAGIC),
-      NAME(UDF_SUPER_MAGIC), NAME(USBDEVICE_SUPER_MAGIC), NAME(V9FS_MAGIC), NAME(XENFS_SUPER_MAGIC), NAME(XFS_SUPER_MAGIC),
-      NAME(ZONEFS_MAGIC));
+      NAME(BTRFS_TEST_MAGIC), NAME(CEPH_SUPER_MAGIC), NAME(CGROUP2_SUPER_MAGIC), NAME(CGROUP_SUPER_MAGIC),
+      NAME(CRAMFS_MAGIC), NAME(DEBUGFS_MAGIC), NAME(DEVPTS_SUPER_MAGIC), NAME(ECRYPTFS_SUPER_MAGIC),
+      NAME(EFIVARFS_MAGIC), NAME(EROFS_SUPER_MAGIC_V1), NAME(EXFAT_SUPER_MAGIC), NAME(EXT2_SUPER_MAGIC),
+      NAME(F2FS_SUPER_MAGIC), NAME(FUSE_SUPER_MAGIC), NAME(HUGETLBFS_MAGIC), NAME(ISOFS_SUPER_MAGIC),
+      NAME(JFFS2_SUPER_MAGIC), NAME(MSDOS_SUPER_MAGIC), NAME(NFS_SUPER_MAGIC), NAME(NILFS_SUPER_MAGIC),
+      NAME(NSFS_MAGIC), NAME(OVERLAYFS_SUPER_MAGIC), NAME(PIPEFS_MAGIC), NAME(PROC_SUPER_MAGIC), NAME(PSTOREFS_MAGIC),
+      NAME(RAMFS_MAGIC), NAME(RDTGROUP_SUPER_MAGIC), NAME(SECURITYFS_MAGIC), NAME(SELINUX_MAGIC), NAME(SMACK_MAGIC),
+      NAME(SMB2_SUPER_MAGIC), NAME(SMB_SUPER_MAGIC), NAME(SOCKFS_MAGIC), NAME(SQUASHFS_MAGIC), NAME(SYSFS_MAGIC),
+      NAME(TMPFS_MAGIC), NAME(TRACEFS_MAGIC), NAME(UDF_SUPER_MAGIC), NAME(USBDEVICE_SUPER_MAGIC), NAME(V9FS_MAGIC),
+      NAME(XENFS_SUPER_MAGIC), NAME(XFS_SUPER_MAGIC), NAME(ZONEFS_MAGIC));
 
-NAMES(entry_types, "DT_???", NAME(DT_UNKNOWN), NAME(DT_FIFO), NAME(DT_CHR), NAME(DT_DIR), NAME(DT_BLK), NAME(DT_REG), NAME(DT_LNK), NAME(DT_SOCK), NAME(DT_WHT));
+NAMES(entry_types, "DT_???", NAME(DT_UNKNOWN), NAME(DT_FIFO), NAME(DT_CHR), NAME(DT_DIR), NAME(DT_BLK), NAME(DT_REG),
+      NAME(DT_LNK), NAME(DT_SOCK), NAME(DT_WHT));
 
 void put_mode(struct decode *d, unsigned mode)
 {
@@ -83,8 +87,8 @@ static void put_whole_stat(struct decode *d, const struct stat *st)
 	put_device(d, st->st_dev);
 	put(d, ", st_ino=%" PRIu64 ", st_mode=", (uint64_t)st->st_ino);
 	put_mode(d, st->st_mode);
-	put(d, ", st_nlink=%" PRIu64 ", st_uid=%u, st_gid=%u, st_blksize=%" PRId64 ", st_blocks=%" PRId64, (uint64_t)st->st_nlink, st->st_uid, st->st_gid,
-	    (int64_t)st->st_blksize, (int64_t)st->st_blocks);
+	put(d, ", st_nlink=%" PRIu64 ", st_uid=%u, st_gid=%u, st_blksize=%" PRId64 ", st_blocks=%" PRId64,
+	    (uint64_t)st->st_nlink, st->st_uid, st->st_gid, (int64_t)st->st_blksize, (int64_t)st->st_blocks);
 	put_size_of_file(d, st);
 	put_stat_time(d, "st_atime", &st->st_atim);
 	put_stat_time(d, "st_mtime", &st->st_mtim);
@@ -138,8 +142,8 @@ static void put_rest_of_statx(struct decode *d, const struct statx *st)
 	put_statx_time(d, "stx_btime", &st->stx_btime);
 	put_statx_time(d, "stx_ctime", &st->stx_ctime);
 	put_statx_time(d, "stx_mtime", &st->stx_mtime);
-	put(d, ", stx_rdev_major=%u, stx_rdev_minor=%u, stx_dev_major=%u, stx_dev_minor=%u, stx_mnt_id=%#" PRIx64 "}", st->stx_rdev_major, st->stx_rdev_minor,
-	    st->stx_dev_major, st->stx_dev_minor, (uint64_t)st->stx_mnt_id);
+	put(d, ", stx_rdev_major=%u, stx_rdev_minor=%u, stx_dev_major=%u, stx_dev_minor=%u, stx_mnt_id=%#" PRIx64 "}",
+	    st->stx_rdev_major, st->stx_rdev_minor, st->stx_dev_major, st->stx_dev_minor, (uint64_t)st->stx_mnt_id);
 }
 
 PRINT(print_statx)
@@ -178,9 +182,11 @@ PRINT(print_statfs)
 	memcpy(id, &st.f_fsid, sizeof(id));
 	puts_(d, "{f_type=");
 	put_name(d, &magics, (uint64_t)st.f_type);
-	put(d, ", f_bsize=%" PRIu64 ", f_blocks=%" PRIu64 ", f_bfree=%" PRIu64 ", f_bavail=%" PRIu64, (uint64_t)st.f_bsize,
-	    (uint64_t)st.f_blocks, (uint64_t)st.f_bfree, (uint64_t)st.f_bavail);
-	put(d, ", f_files=%" PRIu64 ", f_ffree=%" PRIu64 ", f_fsid={val=[%#x, %#x]}, f_namelen=%" PRIu64 ", f_frsize=%" PRIu64 ", f_flags=",
+	put(d, ", f_bsize=%" PRIu64 ", f_blocks=%" PRIu64 ", f_bfree=%" PRIu64 ", f_bavail=%" PRIu64,
+	    (uint64_t)st.f_bsize, (uint64_t)st.f_blocks, (uint64_t)st.f_bfree, (uint64_t)st.f_bavail);
+	put(d,
+	    ", f_files=%" PRIu64 ", f_ffree=%" PRIu64 ", f_fsid={val=[%#x, %#x]}, f_namelen=%" PRIu64
+	    ", f_frsize=%" PRIu64 ", f_flags=",
 	    (uint64_t)st.f_files, (uint64_t)st.f_ffree, id[0], id[1], (uint64_t)st.f_namelen, (uint64_t)st.f_frsize);
 	put_flags(d, &mount_states, (uint64_t)st.f_flags);
 	puts_(d, "}");

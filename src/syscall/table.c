@@ -1,6 +1,6 @@
 /*
- * All system calls of x86-64. Numbers are those of <asm/unistd_64.h>; kinds say how arguments are shown, from the first to the last, and
- * k_hex stands where nothing more is known.
+ * All system calls of x86-64. Numbers are those of <asm/unistd_64.h>; kinds say how arguments are shown, from the first
+ * to the last, and k_hex stands where nothing more is known.
  */
 #include <asm/unistd_64.h>
 #include <inttypes.h>

@@ -14,14 +14,17 @@
 #define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)
 
 SHARED_NAMES(clock_ids, "CLOCK_???", NAME(CLOCK_REALTIME), NAME(CLOCK_MONOTONIC), NAME(CLOCK_PROCESS_CPUTIME_ID),
-	     NAME(CLOCK_THREAD_CPUTIME_ID), NAME(CLOCK_MONOTONIC_RAW), NAME(CLOCK_REALTIME_COARSE), NAME(CLOCK_MONOTONIC_COARSE),
-	     NAME(CLOCK_BOOTTIME), NAME(CLOCK_REALTIME_ALARM), NAME(CLOCK_BOOTTIME_ALARM), NAME(CLOCK_TAI));
+	     NAME(CLOCK_THREAD_CPUTIME_ID), NAME(CLOCK_MONOTONIC_RAW), NAME(CLOCK_REALTIME_COARSE),
+	     NAME(CLOCK_MONOTONIC_COARSE), NAME(CLOCK_BOOTTIME), NAME(CLOCK_REALTIME_ALARM), NAME(CLOCK_BOOTTIME_ALARM),
+	     NAME(CLOCK_TAI));
 NAMES(timer_flags, "TIMER_???", NAME(TIMER_ABSTIME));
-NAMES(timerfd_flags, "TFD_???", NAME(TFD_TIMER_ABSTIME), NAME(TFD_TIMER_CANCEL_ON_SET), NAME(TFD_CLOEXEC), NAME(TFD_NONBLOCK));
+NAMES(timerfd_flags, "TFD_???", NAME(TFD_TIMER_ABSTIME), NAME(TFD_TIMER_CANCEL_ON_SET), NAME(TFD_CLOEXEC),
+      NAME(TFD_NONBLOCK));
 NAMES(itimers, "ITIMER_???", NAME(ITIMER_REAL), NAME(ITIMER_VIRTUAL), NAME(ITIMER_PROF));
 NAMES(notifications, "SIGEV_???", NAME(SIGEV_SIGNAL), NAME(SIGEV_NONE), NAME(SIGEV_THREAD), NAME(SIGEV_THREAD_ID));
 
-/* ---- struct timespec and struct timeval -------------------------------------------------------------------------------- */
+/* ---- struct timespec and struct timeval
+ * -------------------------------------------------------------------------------- */
 
 void put_timespec(struct decode *d, const void *timespec)
 {
@@ -72,8 +75,8 @@ void put_date(struct decode *d, int64_t seconds, int64_t fraction, int digits, c
 	const int64_t second = digits == 9 ? 1000000000 : 1000000;
 	char date[64], zone[16];
 
-	if ((!seconds && !fraction) || fraction < 0 || fraction >= second || !localtime_r(&time, &local) || !strftime(date, sizeof(date), "%FT%T", &local) ||
-	    !strftime(zone, sizeof(zone), "%z", &local))
+	if ((!seconds && !fraction) || fraction < 0 || fraction >= second || !localtime_r(&time, &local) ||
+	    !strftime(date, sizeof(date), "%FT%T", &local) || !strftime(zone, sizeof(zone), "%z", &local))
 		return;
 	put(d, "%s%s", before, date);
 	if (fraction)
@@ -115,7 +118,8 @@ void result_time(struct decode *d)
 	put_date(d, d->call->result, 0, 0, " (", ")");
 }
 
-/* ---- sleeping ----------------------------------------------------------------------------------------------------------- */
+/* ---- sleeping
+ * ----------------------------------------------------------------------------------------------------------- */
 
 /* What is left is written only where a signal has ended the sleep. */
 PRINT(print_rest)
@@ -142,7 +146,8 @@ PRINT(print_timerfd_flags)
 	put_flags(d, &timerfd_flags, (unsigned)ARG);
 }
 
-/* ---- timers ---------------------------------------------------------------------------------------------------------------- */
+/* ---- timers
+ * ---------------------------------------------------------------------------------------------------------------- */
 
 PRINT(print_itimer)
 {
@@ -190,7 +195,8 @@ PRINT(print_sigevent)
 		puts_(d, "}, ");
 	}
 	puts_(d, "sigev_signo=");
-	if (event.sigev_notify == SIGEV_SIGNAL || event.sigev_notify == SIGEV_THREAD || event.sigev_notify == SIGEV_THREAD_ID)
+	if (event.sigev_notify == SIGEV_SIGNAL || event.sigev_notify == SIGEV_THREAD ||
+	    event.sigev_notify == SIGEV_THREAD_ID)
 		put_signal(d, event.sigev_signo);
 	else
 		put(d, "%u", (unsigned)event.sigev_signo);
@@ -207,7 +213,8 @@ PRINT(print_sigevent)
 	puts_(d, "}");
 }
 
-/* ---- times of files -------------------------------------------------------------------------------------------------------- */
+/* ---- times of files
+ * -------------------------------------------------------------------------------------------------------- */
 
 static void put_file_time(struct decode *d, const struct timespec *t)
 {

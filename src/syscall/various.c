@@ -1,4 +1,5 @@
-/* Calls of few words: mounts by descriptors, modules, keys of memory protection, kcmp, priorities of input and output. */
+/* Calls of few words: mounts by descriptors, modules, keys of memory protection, kcmp, priorities of input and output.
+ */
 #include <fcntl.h>
 #include <inttypes.h>
 
@@ -9,21 +10,29 @@
 
 NAMES(fsopen_flags, "FSOPEN_???", { "FSOPEN_CLOEXEC", 1 });
 NAMES(fsmount_flags, "FSMOUNT_???", { "FSMOUNT_CLOEXEC", 1 });
-NAMES(mount_attributes, "MOUNT_ATTR_???", { "MOUNT_ATTR_RDONLY", 1 }, { "MOUNT_ATTR_NOSUID", 2 }, { "MOUNT_ATTR_NODEV", 4 }, { "MOUNT_ATTR_NOEXEC", 8 }, { "MOUNT_ATTR_NOATIME", 0x10 },
-      { "MOUNT_ATTR_STRICTATIME", 0x20 }, { "MOUNT_ATTR_NODIRATIME", 0x80 }, { "MOUNT_ATTR_IDMAP", 0x100000 }, { "MOUNT_ATTR_NOSYMFOLLOW", 0x200000 });
-NAMES(fspick_flags, "FSPICK_???", { "FSPICK_CLOEXEC", 1 }, { "FSPICK_SYMLINK_NOFOLLOW", 2 }, { "FSPICK_NO_AUTOMOUNT", 4 }, { "FSPICK_EMPTY_PATH", 8 });
-NAMES(open_tree_flags, "OPEN_TREE_???", { "OPEN_TREE_CLONE", 1 }, { "OPEN_TREE_CLOEXEC", 0x80000 }, { "AT_SYMLINK_NOFOLLOW", 0x100 }, { "AT_REMOVEDIR", 0x200 }, { "AT_SYMLINK_FOLLOW", 0x400 },
+NAMES(mount_attributes, "MOUNT_ATTR_???", { "MOUNT_ATTR_RDONLY", 1 }, { "MOUNT_ATTR_NOSUID", 2 },
+      { "MOUNT_ATTR_NODEV", 4 }, { "MOUNT_ATTR_NOEXEC", 8 }, { "MOUNT_ATTR_NOATIME", 0x10 },
+      { "MOUNT_ATTR_STRICTATIME", 0x20 }, { "MOUNT_ATTR_NODIRATIME", 0x80 }, { "MOUNT_ATTR_IDMAP", 0x100000 },
+      { "MOUNT_ATTR_NOSYMFOLLOW", 0x200000 });
+NAMES(fspick_flags, "FSPICK_???", { "FSPICK_CLOEXEC", 1 }, { "FSPICK_SYMLINK_NOFOLLOW", 2 },
+      { "FSPICK_NO_AUTOMOUNT", 4 }, { "FSPICK_EMPTY_PATH", 8 });
+NAMES(open_tree_flags, "OPEN_TREE_???", { "OPEN_TREE_CLONE", 1 }, { "OPEN_TREE_CLOEXEC", 0x80000 },
+      { "AT_SYMLINK_NOFOLLOW", 0x100 }, { "AT_REMOVEDIR", 0x200 }, { "AT_SYMLINK_FOLLOW", 0x400 },
       { "AT_NO_AUTOMOUNT", 0x800 }, { "AT_EMPTY_PATH", 0x1000 }, { "AT_RECURSIVE", 0x8000 });
-NAMES(move_mount_flags, "MOVE_MOUNT_???", { "MOVE_MOUNT_F_SYMLINKS", 1 }, { "MOVE_MOUNT_F_AUTOMOUNTS", 2 }, { "MOVE_MOUNT_F_EMPTY_PATH", 4 }, { "MOVE_MOUNT_T_SYMLINKS", 0x10 },
-      { "MOVE_MOUNT_T_AUTOMOUNTS", 0x20 }, { "MOVE_MOUNT_T_EMPTY_PATH", 0x40 }, { "MOVE_MOUNT_SET_GROUP", 0x100 });
+NAMES(move_mount_flags, "MOVE_MOUNT_???", { "MOVE_MOUNT_F_SYMLINKS", 1 }, { "MOVE_MOUNT_F_AUTOMOUNTS", 2 },
+      { "MOVE_MOUNT_F_EMPTY_PATH", 4 }, { "MOVE_MOUNT_T_SYMLINKS", 0x10 }, { "MOVE_MOUNT_T_AUTOMOUNTS", 0x20 },
+      { "MOVE_MOUNT_T_EMPTY_PATH", 0x40 }, { "MOVE_MOUNT_SET_GROUP", 0x100 });
 NAMES(delete_flags, "O_???", NAME(O_NONBLOCK), NAME(O_TRUNC));
-NAMES(finit_flags, "MODULE_INIT_???", { "MODULE_INIT_IGNORE_MODVERSIONS", 1 }, { "MODULE_INIT_IGNORE_VERMAGIC", 2 }, { "MODULE_INIT_COMPRESSED_FILE", 4 });
-NAMES(compared, "KCMP_???", { "KCMP_FILE", 0 }, { "KCMP_VM", 1 }, { "KCMP_FILES", 2 }, { "KCMP_FS", 3 }, { "KCMP_SIGHAND", 4 }, { "KCMP_IO", 5 }, { "KCMP_SYSVSEM", 6 },
-      { "KCMP_EPOLL_TFD", 7 });
+NAMES(finit_flags, "MODULE_INIT_???", { "MODULE_INIT_IGNORE_MODVERSIONS", 1 }, { "MODULE_INIT_IGNORE_VERMAGIC", 2 },
+      { "MODULE_INIT_COMPRESSED_FILE", 4 });
+NAMES(compared, "KCMP_???", { "KCMP_FILE", 0 }, { "KCMP_VM", 1 }, { "KCMP_FILES", 2 }, { "KCMP_FS", 3 },
+      { "KCMP_SIGHAND", 4 }, { "KCMP_IO", 5 }, { "KCMP_SYSVSEM", 6 }, { "KCMP_EPOLL_TFD", 7 });
 NAMES(secret_flags, "FD_???", { "O_CLOEXEC", O_CLOEXEC });
 NAMES(key_rights, "PKEY_???", { "PKEY_DISABLE_ACCESS", 1 }, { "PKEY_DISABLE_WRITE", 2 }, { "PKEY_DISABLE_EXECUTE", 4 });
-NAMES(priority_targets, "IOPRIO_WHO_???", { "IOPRIO_WHO_PROCESS", 1 }, { "IOPRIO_WHO_PGRP", 2 }, { "IOPRIO_WHO_USER", 3 });
-NAMES(priority_classes, "IOPRIO_CLASS_???", { "IOPRIO_CLASS_NONE", 0 }, { "IOPRIO_CLASS_RT", 1 }, { "IOPRIO_CLASS_BE", 2 }, { "IOPRIO_CLASS_IDLE", 3 });
+NAMES(priority_targets, "IOPRIO_WHO_???", { "IOPRIO_WHO_PROCESS", 1 }, { "IOPRIO_WHO_PGRP", 2 },
+      { "IOPRIO_WHO_USER", 3 });
+NAMES(priority_classes, "IOPRIO_CLASS_???", { "IOPRIO_CLASS_NONE", 0 }, { "IOPRIO_CLASS_RT", 1 },
+      { "IOPRIO_CLASS_BE", 2 }, { "IOPRIO_CLASS_IDLE", 3 });
 
 PRINT(print_flags)
 {
@@ -40,7 +49,8 @@ PRINT(print_uint_hex)
 	put(d, "%#x", (unsigned)ARG);
 }
 
-/* ---- kcmp ------------------------------------------------------------------------------------------------------------ */
+/* ---- kcmp
+ * ------------------------------------------------------------------------------------------------------------ */
 
 enum { COMPARED_FILE = 0, COMPARED_TFD = 7 };
 
@@ -67,7 +77,8 @@ PRINT(print_compared)
 	d->call->is_stopped = true;
 }
 
-/* ---- priorities -------------------------------------------------------------------------------------------------------- */
+/* ---- priorities
+ * -------------------------------------------------------------------------------------------------------- */
 
 enum { CLASS_SHIFT = 13 };
 

@@ -50,7 +50,8 @@ size_t kymo_copies_read(const struct kymo_copies *copies, size_t n_copies, uint6
 	return n;
 }
 
-/* ---- making them ----------------------------------------------------------------------------------------------------------- */
+/* ---- making them
+ * ----------------------------------------------------------------------------------------------------------- */
 
 /* The same, bound for bound, as the programs in src/kernel/call_copies.c make. */
 enum { PAGE = 4096, LOWEST = 4096, PIECE = 256, MESSAGE_SIZE = 56, NAME_SIZE = 128, CONTROL_SIZE = 512, ALIGNED = 7 };
@@ -62,7 +63,8 @@ static uint8_t *copy_piece(struct kymo_copying *copying, uint64_t address, size_
 	const size_t whole = sizeof(copied) + ((size + ALIGNED) & ~(size_t)ALIGNED);
 	uint8_t *at = copying->bytes + copying->size;
 
-	if (whole > copying->capacity - copying->size || copying->read(copying->context, address, at + sizeof(copied), size))
+	if (whole > copying->capacity - copying->size ||
+	    copying->read(copying->context, address, at + sizeof(copied), size))
 		return NULL;
 	memset(at + sizeof(copied) + size, 0, whole - sizeof(copied) - size);
 	memcpy(at, &copied, sizeof(copied));
@@ -135,27 +137,31 @@ static bool copy_fields(struct kymo_copying *copying, uint64_t address, uint64_t
 
 	if (!copy_bytes(copying, address, size))
 		return false;
-	return kymo_copies_read(&(struct kymo_copies){ copying->bytes + before, copying->size - before }, 1, address, fields, size) == size;
+	return kymo_copies_read(&(struct kymo_copies){ copying->bytes + before, copying->size - before }, 1, address,
+				fields, size) == size;
 }
 
 static bool copy_vector(struct kymo_copying *copying, uint64_t address, uint64_t n, size_t max)
 {
-	uint64_t fields[2];	/* of a struct iovec */
+	uint64_t fields[2]; /* of a struct iovec */
 
 	for (uint64_t i = 0; i < n && i < KYMO_COPY_ELEMENTS && address >= LOWEST; i++)
-		if (!copy_fields(copying, address + i * sizeof(fields), fields, sizeof(fields)) || !copy_bytes(copying, fields[0], at_most(fields[1], max)))
+		if (!copy_fields(copying, address + i * sizeof(fields), fields, sizeof(fields)) ||
+		    !copy_bytes(copying, fields[0], at_most(fields[1], max)))
 			return false;
 	return true;
 }
 
 static bool copy_message(struct kymo_copying *copying, uint64_t address, size_t max)
 {
-	uint64_t fields[MESSAGE_SIZE / 8];	/* of a struct msghdr */
+	uint64_t fields[MESSAGE_SIZE / 8]; /* of a struct msghdr */
 
 	if (address < LOWEST)
 		return true;
-	return copy_fields(copying, address, fields, sizeof(fields)) && copy_bytes(copying, fields[0], at_most((uint32_t)fields[1], NAME_SIZE)) &&
-	       copy_bytes(copying, fields[4], at_most(fields[5], CONTROL_SIZE)) && copy_vector(copying, fields[2], fields[3], max);
+	return copy_fields(copying, address, fields, sizeof(fields)) &&
+	       copy_bytes(copying, fields[0], at_most((uint32_t)fields[1], NAME_SIZE)) &&
+	       copy_bytes(copying, fields[4], at_most(fields[5], CONTROL_SIZE)) &&
+	       copy_vector(copying, fields[2], fields[3], max);
 }
 
 static bool copy_strings(struct kymo_copying *copying, uint64_t address, size_t max)

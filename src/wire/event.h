@@ -20,11 +20,11 @@
 #define KYMO_EVENT_ID_MAX ((1u << KYMO_EVENT_ID_BITS) - 1)
 #define KYMO_EVENT_TIME_BITS 44
 #define KYMO_EVENT_TID_OFFSET 8
-#define KYMO_EVENT_ARGS_OFFSET 12	/* without the faults byte */
+#define KYMO_EVENT_ARGS_OFFSET 12 /* without the faults byte */
 #define KYMO_EVENT_MAX_ARGS 8
 /*
- * The last value, an x64, of records by which calls are paired: the stack pointer at the entry of a function, where it leads to the return
- * address, or at an instruction that leaves it. Both are the same for one call.
+ * The last value, an x64, of records by which calls are paired: the stack pointer at the entry of a function, where it
+ * leads to the return address, or at an instruction that leaves it. Both are the same for one call.
  */
 #define KYMO_STACK_POINTER_FIELD "_sp"
 /* Of a record without strings. */

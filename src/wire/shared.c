@@ -5,7 +5,8 @@ int kymo_wire_header_is_sane(const struct kymo_wire_header *header, uint64_t add
 	return header->magic == KYMO_WIRE_MAGIC && header->version == KYMO_WIRE_VERSION && header->address == address &&
 	       header->size == size && header->journal_offset < size &&
 	       header->journal_capacity <= (size - header->journal_offset) / sizeof(struct kymo_wire_site) &&
-	       header->journal_capacity <= KYMO_WIRE_MAX_SITES && header->n_sites <= header->journal_capacity && header->runs_offset < size &&
+	       header->journal_capacity <= KYMO_WIRE_MAX_SITES && header->n_sites <= header->journal_capacity &&
+	       header->runs_offset < size &&
 	       (size - header->runs_offset) / sizeof(struct kymo_wire_run) >= KYMO_WIRE_MAX_RUNS &&
 	       header->n_runs <= KYMO_WIRE_MAX_RUNS && header->n_regions <= KYMO_WIRE_MAX_REGIONS;
 }

@@ -3,8 +3,21 @@
 #include <string.h>
 
 static const char *const names[] = {
-	"u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "x8", "x16", "x32", "x64",
-	[KYMO_TYPE_STRING] = "string", [KYMO_TYPE_BYTES] = "bytes", [KYMO_TYPE_F64] = "f64",
+	"u8",
+	"u16",
+	"u32",
+	"u64",
+	"s8",
+	"s16",
+	"s32",
+	"s64",
+	"x8",
+	"x16",
+	"x32",
+	"x64",
+	[KYMO_TYPE_STRING] = "string",
+	[KYMO_TYPE_BYTES] = "bytes",
+	[KYMO_TYPE_F64] = "f64",
 };
 
 const char *kymo_type_name(enum kymo_type type)

@@ -23,8 +23,8 @@ enum kymo_type {
 	KYMO_N_TYPES,
 
 	/* What markers record besides, and system calls; not in the kernel's grammar. */
-	KYMO_TYPE_STRING = 12,	/* NUL-terminated; its size is the least that it takes */
-	KYMO_TYPE_BYTES = 13,	/* a u16, and so many bytes; likewise */
+	KYMO_TYPE_STRING = 12, /* NUL-terminated; its size is the least that it takes */
+	KYMO_TYPE_BYTES = 13,  /* a u16, and so many bytes; likewise */
 	KYMO_TYPE_F64 = 15,
 };
 

@@ -1,11 +1,11 @@
 /*
  * blocked [-m MILLISECONDS] [-b THREADS] [-a MILLISECONDS] WAY...
  *
- * Sleeps in system calls until MILLISECONDS (1500) have passed: each WAY in a thread of its own, but the last one in the main thread where it is
- * alone, or where THREADS more (0 will do) are busy meanwhile.
- * The main thread begins to sleep when it has been awake for so many milliseconds (-a, 0).
- * Ways that end in _timeout reach the call's own limit, the others are woken by a child process. No call is repeated: one that is
- * disturbed shows. Prints, for each, how the call returned and how long it took: {"read": [1, 0, 1501], ...}, result, errno, ms.
+ * Sleeps in system calls until MILLISECONDS (1500) have passed: each WAY in a thread of its own, but the last one in
+ * the main thread where it is alone, or where THREADS more (0 will do) are busy meanwhile. The main thread begins to
+ * sleep when it has been awake for so many milliseconds (-a, 0). Ways that end in _timeout reach the call's own limit,
+ * the others are woken by a child process. No call is repeated: one that is disturbed shows. Prints, for each, how the
+ * call returned and how long it took: {"read": [1, 0, 1501], ...}, result, errno, ms.
  */
 #include <linux/aio_abi.h>
 #include <linux/futex.h>
@@ -38,10 +38,10 @@ struct way;
 
 struct sleeper {
 	const struct way *way;
-	int fds[2];			/* a pipe, a socket */
-	int begin[2];			/* a pipe: tells the child that the sleep begins */
+	int fds[2];   /* a pipe, a socket */
+	int begin[2]; /* a pipe: tells the child that the sleep begins */
 	int ipc;
-	uint32_t *futex;		/* shared with the child */
+	uint32_t *futex; /* shared with the child */
 	aio_context_t aio;
 	struct sockaddr_un address;
 	socklen_t address_size;
@@ -55,7 +55,7 @@ struct way {
 	const char *name;
 	void (*prepare)(struct sleeper *s);
 	long (*sleep)(struct sleeper *s);
-	void (*wake)(struct sleeper *s);	/* in the child; NULL: nobody does */
+	void (*wake)(struct sleeper *s); /* in the child; NULL: nobody does */
 	void (*clean)(struct sleeper *s);
 };
 
@@ -162,7 +162,8 @@ static void make_socket(struct sleeper *s)
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 
 	s->fds[0] = socket(AF_UNIX, SOCK_STREAM, 0);
-	CHECK(bind(s->fds[0], (struct sockaddr *)&address, sizeof(sa_family_t)) == 0);	/* an address of the kernel's choice */
+	CHECK(bind(s->fds[0], (struct sockaddr *)&address, sizeof(sa_family_t)) ==
+	      0); /* an address of the kernel's choice */
 	s->address_size = sizeof(s->address);
 	CHECK(getsockname(s->fds[0], (struct sockaddr *)&s->address, &s->address_size) == 0);
 	CHECK(listen(s->fds[0], 1) == 0);
@@ -229,14 +230,20 @@ static void make_queue(struct sleeper *s)
 
 static long sleep_queue(struct sleeper *s)
 {
-	struct { long type; char text[8]; } message;
+	struct {
+		long type;
+		char text[8];
+	} message;
 
 	return msgrcv(s->ipc, &message, sizeof(message.text), 0, 0);
 }
 
 static void wake_queue(struct sleeper *s)
 {
-	struct { long type; char text[8]; } message = { 1, "x" };
+	struct {
+		long type;
+		char text[8];
+	} message = { 1, "x" };
 
 	CHECK(msgsnd(s->ipc, &message, 1, 0) == 0);
 }

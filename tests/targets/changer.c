@@ -2,8 +2,9 @@
  * changer text
  * changer shared FILE
  *
- * Changes its own text for the first line on stdin: work_a() returns at once from then on. Or maps FILE, a copy of its own, shared and writable and executable, and calls
- * work_a() there 1,000 times. Says "ready" before, "done" behind, and ends with the next line.
+ * Changes its own text for the first line on stdin: work_a() returns at once from then on. Or maps FILE, a copy of its
+ * own, shared and writable and executable, and calls work_a() there 1,000 times. Says "ready" before, "done" behind,
+ * and ends with the next line.
  */
 #include <fcntl.h>
 #include <stdbool.h>

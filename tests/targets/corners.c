@@ -1,9 +1,9 @@
 /*
  * corners [-n ROUNDS] [-w] [-l] [CASE...]
  *
- * Calls the functions of corners.S and corners_operands.S, all or those named, ROUNDS (20) times each, and checks what they return
- * and leave behind. Prints how often each was called. -w says "ready" and waits for a line on stdin before it begins; -l only lists
- * the cases, one a line, with what the processor lacks for them.
+ * Calls the functions of corners.S and corners_operands.S, all or those named, ROUNDS (20) times each, and checks what
+ * they return and leave behind. Prints how often each was called. -w says "ready" and waits for a line on stdin before
+ * it begins; -l only lists the cases, one a line, with what the processor lacks for them.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -70,19 +70,28 @@ DECLARE(corner_ymm_live);
 DECLARE(corner_switch);
 DECLARE(corner_compiled);
 
-/* ---- the compiler's ----------------------------------------------------------------------------------------------- */
+/* ---- the compiler's -----------------------------------------------------------------------------------------------
+ */
 
 PROBED long corner_switch(long a, long b, long c)
 {
 	switch (a) {
-	case 0: return b + 3;
-	case 1: return b * 5;
-	case 2: return b ^ 0x77;
-	case 3: return corner_lea_ret(b, 0, 0);
-	case 4: return -b;
-	case 5: return b << 3 | 1;
-	case 6: return c - b;
-	default: return 99;
+	case 0:
+		return b + 3;
+	case 1:
+		return b * 5;
+	case 2:
+		return b ^ 0x77;
+	case 3:
+		return corner_lea_ret(b, 0, 0);
+	case 4:
+		return -b;
+	case 5:
+		return b << 3 | 1;
+	case 6:
+		return c - b;
+	default:
+		return 99;
 	}
 }
 
@@ -126,7 +135,8 @@ static void check_compiled(long i)
 	CHECK(i % 8 != 1 || corner_compiled(1, 3, 5) == result);
 }
 
-/* ---- short functions, branches -------------------------------------------------------------------------------------- */
+/* ---- short functions, branches --------------------------------------------------------------------------------------
+ */
 
 static void check_short(long i)
 {
@@ -192,7 +202,8 @@ static void check_spin(long i)
 	CHECK(pthread_join(thread, NULL) == 0 && spinning == 2);
 }
 
-/* ---- tables, lines, the stack --------------------------------------------------------------------------------------- */
+/* ---- tables, lines, the stack ---------------------------------------------------------------------------------------
+ */
 
 static void check_tables(long i)
 {
@@ -226,7 +237,8 @@ static void check_flags(long i)
 	CHECK(corner_carry(i, 5, 0) == i + 6);
 }
 
-/* ---- special instructions ------------------------------------------------------------------------------------------- */
+/* ---- special instructions -------------------------------------------------------------------------------------------
+ */
 
 static void check_strings(long i)
 {
@@ -261,7 +273,8 @@ static void check_syscall(long i)
 	CHECK(corner_syscall(0, 0, 0) == getpid() + EBADF);
 }
 
-/* ---- operands ------------------------------------------------------------------------------------------------------- */
+/* ---- operands -------------------------------------------------------------------------------------------------------
+ */
 
 static void check_rip(long i)
 {
@@ -305,7 +318,8 @@ static void check_zmm_live(long i)
 	CHECK(!memcmp(from, to, sizeof(from)));
 }
 
-/* ---- all ------------------------------------------------------------------------------------------------------------ */
+/* ---- all ------------------------------------------------------------------------------------------------------------
+ */
 
 static const struct corner corners[] = {
 	{ "short", check_short, NOTHING },
@@ -358,10 +372,17 @@ int main(int argc, char **argv)
 
 	while ((option = getopt(argc, argv, "n:wl")) != -1) {
 		switch (option) {
-		case 'n': rounds = number(optarg); break;
-		case 'w': waits = true; break;
-		case 'l': lists = true; break;
-		default: return 2;
+		case 'n':
+			rounds = number(optarg);
+			break;
+		case 'w':
+			waits = true;
+			break;
+		case 'l':
+			lists = true;
+			break;
+		default:
+			return 2;
 		}
 	}
 	for (size_t i = 0; lists && i < N_CORNERS; i++)

@@ -1,9 +1,9 @@
 /*
  * crasher [-w] N HOW
  *
- * Calls work_a() N times and then ends: segv, abort, kill (by SIGKILL), trap, term, stack (overflow), _exit (7), exit (7),
- * return (7), thread (the main thread ends first, another calls work_a() N times more and exits with 7),
- * exec (of true). -w waits for a line on stdin first, and the thread for another one, or the end of stdin, before it exits.
+ * Calls work_a() N times and then ends: segv, abort, kill (by SIGKILL), trap, term, stack (overflow), _exit (7), exit
+ * (7), return (7), thread (the main thread ends first, another calls work_a() N times more and exits with 7), exec (of
+ * true). -w waits for a line on stdin first, and the thread for another one, or the end of stdin, before it exits.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -52,7 +52,7 @@ static void crash(const char *how)
 	static char start[1];
 	volatile int *nowhere = (volatile int *)8;
 
-	__asm__ volatile("" : "+r"(nowhere));	/* compilers complain about what they know */
+	__asm__ volatile("" : "+r"(nowhere)); /* compilers complain about what they know */
 	if (!strcmp(how, "segv"))
 		*nowhere = 1;
 	else if (!strcmp(how, "abort"))

@@ -1,9 +1,11 @@
 /*
  * crowd sleep|wait|births [-t THREADS] [-l]
  *
- * THREADS (1000) threads. With `sleep` they are in a condition variable, with `wait` in epoll_wait(), which signals end and which must not end early; for a line on stdin all of them are woken up, and "woke N" tells how
- * many were. With `births` each makes its successor and ends; the Nth of all makes the call getpgid(BIRTHS + N), and for a line "births N" tells how many there are. -l: the first thread ends before
- * "ready". At the end of stdin it says so once more, and ends.
+ * THREADS (1000) threads. With `sleep` they are in a condition variable, with `wait` in epoll_wait(), which signals end
+ * and which must not end early; for a line on stdin all of them are woken up, and "woke N" tells how many were. With
+ * `births` each makes its successor and ends; the Nth of all makes the call getpgid(BIRTHS + N), and for a line "births
+ * N" tells how many there are. -l: the first thread ends before "ready". At the end of stdin it says so once more, and
+ * ends.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -157,9 +159,14 @@ int main(int argc, char **argv)
 
 	while ((option = getopt(argc, argv, "t:l")) != -1) {
 		switch (option) {
-		case 't': n_threads = number(optarg); break;
-		case 'l': leaves = true; break;
-		default: return 2;
+		case 't':
+			n_threads = number(optarg);
+			break;
+		case 'l':
+			leaves = true;
+			break;
+		default:
+			return 2;
 		}
 	}
 	if (n_threads < 1 || optind != argc - 1)

@@ -1,8 +1,8 @@
 /*
  * ctor [N]
  *
- * Linked with libctor.so, whose constructor and destructor call ctor_work(). Calls it N (20) times itself and prints how
- * often it is called in all, from before main() to after it.
+ * Linked with libctor.so, whose constructor and destructor call ctor_work(). Calls it N (20) times itself and prints
+ * how often it is called in all, from before main() to after it.
  */
 #include "ctor.h"
 

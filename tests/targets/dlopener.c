@@ -1,8 +1,8 @@
 /*
  * dlopener LIBRARY [N]
  *
- * Opens LIBRARY (libctor.so) N (3) times, calls its ctor_work() once, and closes it again; with N = 0 until SIGTERM, after it has said
- * "ready". Prints how often that was called.
+ * Opens LIBRARY (libctor.so) N (3) times, calls its ctor_work() once, and closes it again; with N = 0 until SIGTERM,
+ * after it has said "ready". Prints how often that was called.
  */
 #include <dlfcn.h>
 #include <signal.h>

@@ -1,10 +1,12 @@
 /*
  * family exec N | storm [N] | stops | wakes | daemon
  *
- * What processes do to each other and to their threads, each checked by who did it; calls work_a() on the way and prints how often. exec: executes
- * itself N times, from a thread beside others, after half of which the first thread has ended already. storm: four threads make N (400) threads each, one after
- * another, while another makes three children for eight of one's threads, a third of which are killed at once. stops: a child with threads is stopped and continued by job control, and its parent
- * is told each time. wakes: waits in epoll_wait() while signals come that it ignores. daemon: a grandchild in a session of its own outlives the others.
+ * What processes do to each other and to their threads, each checked by who did it; calls work_a() on the way and
+ * prints how often. exec: executes itself N times, from a thread beside others, after half of which the first thread
+ * has ended already. storm: four threads make N (400) threads each, one after another, while another makes three
+ * children for eight of one's threads, a third of which are killed at once. stops: a child with threads is stopped and
+ * continued by job control, and its parent is told each time. wakes: waits in epoll_wait() while signals come that it
+ * ignores. daemon: a grandchild in a session of its own outlives the others.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -15,7 +17,7 @@
 #include "target.h"
 #include "work.h"
 
-static _Atomic long *calls;	/* shared with all children */
+static _Atomic long *calls; /* shared with all children */
 
 static void call(long n)
 {
@@ -49,7 +51,8 @@ static int wait_for(pid_t pid, int options)
 	return status;
 }
 
-/* ---- exec ---------------------------------------------------------------------------------------------------------- */
+/* ---- exec ----------------------------------------------------------------------------------------------------------
+ */
 
 static char *next[] = { (char *)"family", (char *)"exec", NULL, NULL };
 
@@ -80,7 +83,8 @@ static int exec_often(long n)
 		pause();
 }
 
-/* ---- storm --------------------------------------------------------------------------------------------------------- */
+/* ---- storm ---------------------------------------------------------------------------------------------------------
+ */
 
 static void *call_once(void *arg)
 {
@@ -115,7 +119,8 @@ static void make_child(int i)
 	if (i % 3 == 0)
 		CHECK(kill(pid, SIGKILL) == 0);
 	status = wait_for(pid, 0);
-	CHECK(i % 3 ? WIFEXITED(status) && WEXITSTATUS(status) == i % 5 : WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	CHECK(i % 3 ? WIFEXITED(status) && WEXITSTATUS(status) == i % 5
+		    : WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
 static int storm(int n)
@@ -131,7 +136,8 @@ static int storm(int n)
 	return 3;
 }
 
-/* ---- stops --------------------------------------------------------------------------------------------------------- */
+/* ---- stops ---------------------------------------------------------------------------------------------------------
+ */
 
 static int stops(void)
 {
@@ -144,7 +150,7 @@ static int stops(void)
 		for (;;)
 			pause();
 	}
-	CHECK(setpgid(pid, pid) == 0);	/* SIGTSTP does nothing in a group that has no parent in its session */
+	CHECK(setpgid(pid, pid) == 0); /* SIGTSTP does nothing in a group that has no parent in its session */
 	usleep(20000);
 	for (int i = 0; i < 20; i++) {
 		int signal = i % 2 ? SIGSTOP : SIGTSTP;
@@ -163,7 +169,8 @@ static int stops(void)
 	return 0;
 }
 
-/* ---- wakes --------------------------------------------------------------------------------------------------------- */
+/* ---- wakes ---------------------------------------------------------------------------------------------------------
+ */
 
 static int wakes(void)
 {
@@ -179,7 +186,7 @@ static int wakes(void)
 				usleep(2000);
 				kill(parent, k == 1 ? SIGUSR1 : SIGWINCH);
 			}
-			_exit(0);	/* SIGCHLD */
+			_exit(0); /* SIGCHLD */
 		}
 		CHECK(epoll_wait(epoll, &event, 1, 60) == 0);
 		CHECK(wait_for(pid, 0) == 0);
@@ -188,11 +195,12 @@ static int wakes(void)
 	return 0;
 }
 
-/* ---- daemon -------------------------------------------------------------------------------------------------------- */
+/* ---- daemon --------------------------------------------------------------------------------------------------------
+ */
 
 static int leave_daemon(void)
 {
-	int first[2];	/* whose write end nobody has but the first process */
+	int first[2]; /* whose write end nobody has but the first process */
 	pid_t pid;
 	char c;
 

@@ -3,7 +3,8 @@
  *
  * Calls work_a() N times itself, and again in children made by fork (which end by _exit and by exit), fork of a second
  * thread, vfork, posix_spawn and fork + exec. Each child checks its results. -w waits for a line on stdin first; -e
- * ends by executing itself, which calls work_a() N times more. Prints how many calls were made in which kind of process.
+ * ends by executing itself, which calls work_a() N times more. Prints how many calls were made in which kind of
+ * process.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -115,10 +116,17 @@ int main(int argc, char **argv)
 
 	while ((option = getopt(argc, argv, "wec")) != -1) {
 		switch (option) {
-		case 'w': wait_first = 1; break;
-		case 'e': exec_self = 1; break;
-		case 'c': only_call = 1; break;
-		default: return 2;
+		case 'w':
+			wait_first = 1;
+			break;
+		case 'e':
+			exec_self = 1;
+			break;
+		case 'c':
+			only_call = 1;
+			break;
+		default:
+			return 2;
 		}
 	}
 	if (optind != argc - 1)
@@ -138,8 +146,9 @@ int main(int argc, char **argv)
 	make_children();
 	call(&counts->parent);
 	printf("{\"parent\": %ld, \"fork\": %ld, \"fork_exit\": %ld, \"thread_fork\": %ld, \"vfork\": %ld, "
-	       "\"spawn\": %ld, \"exec\": %ld}\n", counts->parent, counts->fork, counts->fork_exit, counts->thread_fork,
-	       counts->vfork, counts->spawn, counts->exec);
+	       "\"spawn\": %ld, \"exec\": %ld}\n",
+	       counts->parent, counts->fork, counts->fork_exit, counts->thread_fork, counts->vfork, counts->spawn,
+	       counts->exec);
 	fflush(stdout);
 	if (exec_self)
 		execl("/proc/self/exe", "forker", "-c", n_text, (char *)NULL);

@@ -1,8 +1,9 @@
 /*
  * jitted [-t THREADS] [-m]
  *
- * Makes code as a JIT compiler does: writes it to anonymous memory, which becomes executable and read-only then. "code 0xADDRESS" and "ready" are said first; with -m it is in
- * /tmp/perf-PID.map as "made add" and "made call". Then it does what lines on stdin say, and says when that is done:
+ * Makes code as a JIT compiler does: writes it to anonymous memory, which becomes executable and read-only then. "code
+ *0xADDRESS" and "ready" are said first; with -m it is in /tmp/perf-PID.map as "made add" and "made call". Then it does
+ *what lines on stdin say, and says when that is done:
  *
  *	call N		each of THREADS threads calls add() N times: "called TOTAL"
  *	loop, halt	they call it all the time, until they are told to halt: "looping", "halted TOTAL"
@@ -27,17 +28,17 @@
 
 /* int add(int n) { return n + 5; } */
 static const unsigned char add_5[16] = {
-	0x55,				/* push %rbp */
-	0x48, 0x89, 0xe5,		/* mov %rsp,%rbp */
-	0xb8, 5, 0, 0, 0,		/* mov $5,%eax */
-	0x01, 0xf8,			/* add %edi,%eax */
-	0x5d,				/* pop %rbp */
-	0xc3,				/* ret */
+	0x55,                   /* push %rbp */
+	0x48, 0x89, 0xe5,       /* mov %rsp,%rbp */
+	0xb8, 5,    0,    0, 0, /* mov $5,%eax */
+	0x01, 0xf8,             /* add %edi,%eax */
+	0x5d,                   /* pop %rbp */
+	0xc3,                   /* ret */
 };
 
 static const unsigned char add_7[16] = {
-	0x8d, 0x47, 7,			/* lea 7(%rdi),%eax */
-	0xc3,				/* ret */
+	0x8d, 0x47, 7, /* lea 7(%rdi),%eax */
+	0xc3,          /* ret */
 };
 
 /* A direct call of add(), 64 bytes before: endbr64; push %rax; call; pop %rcx; ret */
@@ -68,7 +69,8 @@ static void put(const unsigned char *bytes, int adds)
 
 static void map(void)
 {
-	void *at = mmap(code, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | (code ? MAP_FIXED_NOREPLACE : 0), -1, 0);
+	void *at = mmap(code, PAGE, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | (code ? MAP_FIXED_NOREPLACE : 0), -1, 0);
 
 	CHECK(at != MAP_FAILED);
 	code = at;
@@ -82,8 +84,8 @@ static void write_perf_map(void)
 	snprintf(name, sizeof(name), "/tmp/perf-%d.map", getpid());
 	file = fopen(name, "w");
 	CHECK(file);
-	fprintf(file, "not a line\n%lx 10 stale\n%lx d made add\n%lx c made call\n", (unsigned long)code, (unsigned long)code,
-		(unsigned long)code + CALL_AT);
+	fprintf(file, "not a line\n%lx 10 stale\n%lx d made add\n%lx c made call\n", (unsigned long)code,
+		(unsigned long)code, (unsigned long)code + CALL_AT);
 	CHECK(fclose(file) == 0);
 }
 

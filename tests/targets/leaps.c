@@ -1,9 +1,9 @@
 /*
  * leaps [-w] [N]
  *
- * N (200) times leaves functions in every way but by their return: longjmp, siglongjmp out of a handler, setcontext and swapcontext, the end
- * of a thread in the middle, cancellation, and signal handlers that return through sigreturn. Checks where it comes out; prints how often each function was
- * entered and left by a return.
+ * N (200) times leaves functions in every way but by their return: longjmp, siglongjmp out of a handler, setcontext and
+ * swapcontext, the end of a thread in the middle, cancellation, and signal handlers that return through sigreturn.
+ * Checks where it comes out; prints how often each function was entered and left by a return.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -186,8 +186,10 @@ int main(int argc, char **argv)
 		raise(SIGUSR2);
 	}
 	CHECK(handled == n);
-	printf("{\"leap_deep\": %ld, \"leap_handler\": %ld, \"leap_context\": %ld, \"leap_thread\": %ld, \"leap_cancelled\": %ld, \"leap_plain\": %ld, "
-	       "\"returns\": %ld}\n", counts.deep, counts.handler, counts.context, counts.thread, counts.cancelled, counts.plain,
+	printf("{\"leap_deep\": %ld, \"leap_handler\": %ld, \"leap_context\": %ld, \"leap_thread\": %ld, "
+	       "\"leap_cancelled\": %ld, \"leap_plain\": %ld, "
+	       "\"returns\": %ld}\n",
+	       counts.deep, counts.handler, counts.context, counts.thread, counts.cancelled, counts.plain,
 	       counts.returns);
 	fflush(stdout);
 	return 0;

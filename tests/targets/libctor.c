@@ -1,9 +1,10 @@
-/* A library that works before main() and after it: its constructor calls ctor_work() 100 times, its destructor 10 times. */
+/* A library that works before main() and after it: its constructor calls ctor_work() 100 times, its destructor 10
+ * times. */
 #include "ctor.h"
 
 static int sum;
 
-#ifdef REBUILT	/* another version of it: all that follows is elsewhere in the file */
+#ifdef REBUILT /* another version of it: all that follows is elsewhere in the file */
 int ctor_more(int n);
 
 PROBED int ctor_more(int n)

@@ -1,4 +1,5 @@
-/* A library with markers, for ctor, reopener and dlopener: in its constructor, its destructor, and where it works. Stands in for libctor.c. */
+/* A library with markers, for ctor, reopener and dlopener: in its constructor, its destructor, and where it works.
+ * Stands in for libctor.c. */
 #include <kymo/marker.h>
 
 #include "ctor.h"

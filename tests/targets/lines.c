@@ -1,8 +1,9 @@
 /*
  * lines [-f] N
  *
- * Calls work_a() and work_b() N times for each line on stdin and prints "done" and how often each was called so far. With -f it makes a child when the first line comes, prints
- * "child PID", and that calls them all the time until it is told to end, which the parent does when stdin ends.
+ * Calls work_a() and work_b() N times for each line on stdin and prints "done" and how often each was called so far.
+ * With -f it makes a child when the first line comes, prints "child PID", and that calls them all the time until it is
+ * told to end, which the parent does when stdin ends.
  */
 #include <signal.h>
 #include <stdbool.h>

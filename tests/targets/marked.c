@@ -1,12 +1,13 @@
 /*
  * marked [-t THREADS] [-w ROUNDS] [-n ROUNDS] [-l FILE] [-p PAUSE_US] [-f N] [-s]
  *
- * THREADS (1) threads pass markers with arguments of every type, around computations that they check. Each round has a number, from which all arguments follow.
- * Runs until SIGTERM or SIGINT, or for -n ROUNDS of each thread, or for -w ROUNDS of each thread for each line that it reads, after which it says
- * "done". At its end it prints how often each marker was passed, and how often the argument of `costly` was evaluated. -l writes what is passed to FILE, one JSON object a marker (one thread only).
- * PAUSE_US (0) microseconds of sleep come after each round. -f forks N children at the end of each round with a number that 100 divides; each does ten
- * rounds and must end well.
- * -s (marked-toggling): another thread turns markers on and off all the time, with a probe that checks what it gets; at the end they are off.
+ * THREADS (1) threads pass markers with arguments of every type, around computations that they check. Each round has a
+ * number, from which all arguments follow. Runs until SIGTERM or SIGINT, or for -n ROUNDS of each thread, or for -w
+ * ROUNDS of each thread for each line that it reads, after which it says "done". At its end it prints how often each
+ * marker was passed, and how often the argument of `costly` was evaluated. -l writes what is passed to FILE, one JSON
+ * object a marker (one thread only). PAUSE_US (0) microseconds of sleep come after each round. -f forks N children at
+ * the end of each round with a number that 100 divides; each does ten rounds and must end well. -s (marked-toggling):
+ * another thread turns markers on and off all the time, with a probe that checks what it gets; at the end they are off.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -52,7 +53,8 @@ __attribute__((format(printf, 1, 2))) static void note(const char *format, ...)
 	va_end(args);
 }
 
-/* ---- one marker a function ---------------------------------------------------------------------------------------- */
+/* ---- one marker a function ----------------------------------------------------------------------------------------
+ */
 
 OWN void mark_nothing(long i)
 {
@@ -87,7 +89,8 @@ OWN void mark_longs(long i)
 	size_t z = (size_t)i << 40;
 
 	MARK(longs, "l=%ld ul=%lu ux=%lx ll=%lld z=%zu", l, ul, ul, ll, z);
-	note("{\"name\": \"longs\", \"l\": %ld, \"ul\": %lu, \"ux\": %lu, \"ll\": %lld, \"z\": %zu}\n", l, ul, ul, ll, z);
+	note("{\"name\": \"longs\", \"l\": %ld, \"ul\": %lu, \"ux\": %lu, \"ll\": %lld, \"z\": %zu}\n", l, ul, ul, ll,
+	     z);
 }
 
 OWN void mark_pointers(long i)
@@ -130,7 +133,8 @@ OWN void mark_mixed(long i)
 
 	snprintf(buffer, sizeof(buffer), "<%ld>", i);
 	MARK(mixed, "%d %s %f %s %x %s %u %ld", (int)i, s, d, buffer, (unsigned int)i * 3u, t, 5u, -i);
-	note("{\"name\": \"mixed\", \"arg1\": %d, \"arg2\": \"%.255s\", \"arg3\": %.17g, \"arg4\": \"%s\", \"arg5\": %u, "
+	note("{\"name\": \"mixed\", \"arg1\": %d, \"arg2\": \"%.255s\", \"arg3\": %.17g, \"arg4\": \"%s\", \"arg5\": "
+	     "%u, "
 	     "\"arg6\": \"%.255s\", \"arg7\": 5, \"arg8\": %ld}\n",
 	     (int)i, s ? s : "(null)", d, buffer, (unsigned int)i * 3u, t ? t : "(null)", -i);
 }
@@ -138,10 +142,13 @@ OWN void mark_mixed(long i)
 OWN void mark_eight(long a, int b, long c, int d, long e, int f, long g, int h)
 {
 	MARK(eight, "a=%ld b=%d c=%ld d=%d e=%ld f=%d g=%ld h=%d", a, b, c, d, e, f, g, h);
-	note("{\"name\": \"eight\", \"a\": %ld, \"b\": %d, \"c\": %ld, \"d\": %d, \"e\": %ld, \"f\": %d, \"g\": %ld, \"h\": %d}\n", a, b, c, d, e, f, g, h);
+	note("{\"name\": \"eight\", \"a\": %ld, \"b\": %d, \"c\": %ld, \"d\": %d, \"e\": %ld, \"f\": %d, \"g\": %ld, "
+	     "\"h\": %d}\n",
+	     a, b, c, d, e, f, g, h);
 }
 
-/* ---- copies --------------------------------------------------------------------------------------------------------- */
+/* ---- copies ---------------------------------------------------------------------------------------------------------
+ */
 
 __attribute__((always_inline)) static inline void mark_copy(long i, int where)
 {
@@ -163,7 +170,7 @@ OWN long mark_looped(long i)
 {
 	long sum = 0;
 
-#ifndef __clang__	/* which unrolls none with an asm goto in it */
+#ifndef __clang__ /* which unrolls none with an asm goto in it */
 #pragma GCC unroll 8
 #endif
 	for (int k = 0; k < 8; k++) {
@@ -176,7 +183,8 @@ OWN long mark_looped(long i)
 	return sum;
 }
 
-/* ---- what may not be disturbed ------------------------------------------------------------------------------------ */
+/* ---- what may not be disturbed ------------------------------------------------------------------------------------
+ */
 
 OWN int mark_costly(long i)
 {
@@ -193,21 +201,23 @@ static void on_usr1(int number_of_signal)
 	errno = saved;
 }
 
-/* Much that is alive across markers: in registers, on the stack, in vector registers, in flags and below the stack pointer. */
+/* Much that is alive across markers: in registers, on the stack, in vector registers, in flags and below the stack
+ * pointer. */
 #define COMPUTE(name, mark) \
 	OWN double name(long a, long b, double x, double y) \
 	{ \
 		long c = a * 3, d = b ^ a, e = a + b, f = a - b, g = a << 3, h = ~b; \
 		double z = x * y, w = x - y; \
 		volatile long kept[4] = { a, b, c, d }; \
-	\
+\
 		for (int i = 0; i < 3; i++) { \
 			c += d ^ i, d = d * 5 + e, e ^= f, f += g, g -= h, h = (h << 1) | (h < 0); \
 			mark; \
 			z += w * i, w -= x, x += 0.5 * y; \
 			kept[i] += c; \
 		} \
-		return z + w + x + y + (double)((c ^ d ^ e ^ f ^ g ^ h ^ kept[0] ^ kept[1] ^ kept[2] ^ kept[3]) & 0xffff); \
+		return z + w + x + y + \
+		       (double)((c ^ d ^ e ^ f ^ g ^ h ^ kept[0] ^ kept[1] ^ kept[2] ^ kept[3]) & 0xffff); \
 	}
 COMPUTE(compute_marked, MARK(alive, "c=%ld e=%ld z=%f i=%d", c, e, z, i))
 COMPUTE(compute_marked_text, MARK(alive_text, "e=%ld s=%s z=%f", e, alphabet + (e & 127), z))
@@ -221,7 +231,8 @@ static void compute(long i)
 	CHECK(compute_marked_text(i, -i, (double)i, 2.5) == bare);
 }
 
-/* ---- toggling ------------------------------------------------------------------------------------------------------- */
+/* ---- toggling -------------------------------------------------------------------------------------------------------
+ */
 
 #ifdef TOGGLES
 static atomic_long toggles, calls;
@@ -260,7 +271,8 @@ static void *toggle(void *arg)
 }
 #endif
 
-/* ---- rounds --------------------------------------------------------------------------------------------------------- */
+/* ---- rounds ---------------------------------------------------------------------------------------------------------
+ */
 
 OWN void do_round(long i)
 {
@@ -310,7 +322,7 @@ static void pause_for(long us)
 }
 
 struct task {
-	long first, n;	/* n 0: until told to stop */
+	long first, n; /* n 0: until told to stop */
 };
 
 static void *work(void *arg)
@@ -345,14 +357,16 @@ static void on_end(int number_of_signal)
 
 static void print_counts(void)
 {
-	static const char *const often[] = { "nothing", "small", "ints", "longs", "pointers", "reals", "text", "mixed", "eight" };
+	static const char *const often[] = { "nothing", "small", "ints",  "longs", "pointers",
+					     "reals",   "text",  "mixed", "eight" };
 
 	printf("{");
 	for (size_t i = 0; i < sizeof(often) / sizeof(often[0]); i++)
 		printf("\"%s\": %lu, ", often[i], counts.rounds);
-	printf("\"copies\": %lu, \"looped\": %lu, \"costly\": %lu, \"alive\": %lu, \"alive_text\": %lu, ", counts.copies, counts.looped, counts.rounds,
-	       3 * counts.rounds, 3 * counts.rounds);
-	printf("\"handled\": %lu, \"evaluations\": %lu, \"children\": %lu}\n", counts.handled, counts.costly, counts.children);
+	printf("\"copies\": %lu, \"looped\": %lu, \"costly\": %lu, \"alive\": %lu, \"alive_text\": %lu, ",
+	       counts.copies, counts.looped, counts.rounds, 3 * counts.rounds, 3 * counts.rounds);
+	printf("\"handled\": %lu, \"evaluations\": %lu, \"children\": %lu}\n", counts.handled, counts.costly,
+	       counts.children);
 }
 
 int main(int argc, char **argv)
@@ -367,16 +381,32 @@ int main(int argc, char **argv)
 
 	while ((option = getopt(argc, argv, "t:w:n:l:p:f:s")) != -1) {
 		switch (option) {
-		case 't': n_threads = number(optarg); break;
-		case 'w': waited = number(optarg); break;
-		case 'n': task.n = number(optarg); break;
-		case 'l': record = fopen(optarg, "w"); CHECK(record); break;
-		case 'p': pause_us = number(optarg); break;
-		case 'f': n_children = number(optarg); break;
+		case 't':
+			n_threads = number(optarg);
+			break;
+		case 'w':
+			waited = number(optarg);
+			break;
+		case 'n':
+			task.n = number(optarg);
+			break;
+		case 'l':
+			record = fopen(optarg, "w");
+			CHECK(record);
+			break;
+		case 'p':
+			pause_us = number(optarg);
+			break;
+		case 'f':
+			n_children = number(optarg);
+			break;
 #ifdef TOGGLES
-		case 's': toggles_itself = true; break;
+		case 's':
+			toggles_itself = true;
+			break;
 #endif
-		default: return 2;
+		default:
+			return 2;
 		}
 	}
 	CHECK(n_threads >= 1 && n_threads <= MAX_THREADS && (!record || n_threads == 1));

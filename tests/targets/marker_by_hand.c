@@ -1,9 +1,11 @@
 /*
- * Turns the markers of marker_forms.c or marker_forms.cc on as libkymo-marker would, with one thread and no care, and prints each that is passed:
+ * Turns the markers of marker_forms.c or marker_forms.cc on as libkymo-marker would, with one thread and no care, and
+ *prints each that is passed:
  *
  *	NAME ARGUMENT...
  *
- * and at the end what forms_run() returned and how many arguments were evaluated. Usage: marker_by_hand [on | record | slow]
+ * and at the end what forms_run() returned and how many arguments were evaluated. Usage: marker_by_hand [on | record |
+ *slow]
  *
  *	on	through slots.call
  *	record	into a ring, which is printed at the end, and before what can't go there (x86-64)
@@ -35,7 +37,7 @@ static char *follow(const int32_t *field)
 {
 	const int32_t *at = field;
 
-	__asm__("" : "+r"(at));		/* what is beyond the field is no business of the compiler's */
+	__asm__("" : "+r"(at)); /* what is beyond the field is no business of the compiler's */
 	return *field ? (char *)(uintptr_t)at + *field : NULL;
 }
 #define AT(note, field) follow(&(note)->field)
@@ -102,25 +104,40 @@ static void print_marker(const struct kymo_marker_note *note, const char *at, in
 		memcpy(&number, &value, sizeof(number));
 		at += is_word && is_packed ? 4 : 8;
 		switch (type) {
-		case KYMO_MARKER_S32: printf(" %d", (int)value); break;
-		case KYMO_MARKER_U32: printf(" %u", (unsigned int)value); break;
-		case KYMO_MARKER_S64: printf(" %lld", (long long)value); break;
-		case KYMO_MARKER_U64: printf(" %llu", (unsigned long long)value); break;
-		case KYMO_MARKER_F64: printf(" %g", number); break;
-		case KYMO_MARKER_POINTER64: printf(" 0x%llx", (unsigned long long)value); break;
-		case KYMO_MARKER_STRING: print_string((const char *)value); break;
-		default: abort();
+		case KYMO_MARKER_S32:
+			printf(" %d", (int)value);
+			break;
+		case KYMO_MARKER_U32:
+			printf(" %u", (unsigned int)value);
+			break;
+		case KYMO_MARKER_S64:
+			printf(" %lld", (long long)value);
+			break;
+		case KYMO_MARKER_U64:
+			printf(" %llu", (unsigned long long)value);
+			break;
+		case KYMO_MARKER_F64:
+			printf(" %g", number);
+			break;
+		case KYMO_MARKER_POINTER64:
+			printf(" 0x%llx", (unsigned long long)value);
+			break;
+		case KYMO_MARKER_STRING:
+			print_string((const char *)value);
+			break;
+		default:
+			abort();
 		}
 	}
 	printf("\n");
 }
 
-/* slots.call, and rings.slow: C functions get the frame's arguments, the slots, r10 and r11. What they may change they do change. */
+/* slots.call, and rings.slow: C functions get the frame's arguments, the slots, r10 and r11. What they may change they
+ * do change. */
 void by_hand_call(void);
 void by_hand_slow(void);
 #define STUB(name, function) \
-	__asm__(".text\n" \
-		#name ":\n" \
+	__asm__(".text\n" #name ":\n" \
 		"push %rbp\n" \
 		"mov %rsp, %rbp\n" \
 		"push %rcx\n" \
@@ -152,12 +169,14 @@ void by_hand_slow(void);
 STUB(by_hand_call, by_hand_passed);
 STUB(by_hand_slow, by_hand_slowly);
 
-__attribute__((used, visibility("hidden"))) void by_hand_passed(const char *frame, const struct kymo_marker_slots *slots)
+__attribute__((used, visibility("hidden"))) void by_hand_passed(const char *frame,
+								const struct kymo_marker_slots *slots)
 {
 	print_marker(note_of(slots), frame, 0);
 }
 
-/* ---- rings: one is used, since the process stays on one CPU ---------------------------------------------------------- */
+/* ---- rings: one is used, since the process stays on one CPU
+ * ---------------------------------------------------------- */
 
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 
@@ -166,7 +185,7 @@ extern const ptrdiff_t __rseq_offset __attribute__((weak));
 
 static char rings_memory[N_CPUS * 1024 + RECORDS_SIZE] __attribute__((aligned(64)));
 static struct kymo_marker_rings rings = { .slow = by_hand_slow };
-static uint64_t *position;	/* of the ring's next record, relative to the ring */
+static uint64_t *position; /* of the ring's next record, relative to the ring */
 static uint64_t printed;
 static _Thread_local int thread_id;
 
@@ -191,13 +210,13 @@ static void print_ring(void)
 	}
 }
 
-__attribute__((used, visibility("hidden"))) void by_hand_slowly(const char *frame, const struct kymo_marker_slots *slots,
-								const char *payload, size_t size)
+__attribute__((used, visibility("hidden"))) void
+by_hand_slowly(const char *frame, const struct kymo_marker_slots *slots, const char *payload, size_t size)
 {
 	const struct kymo_marker_note *note = note_of(slots);
 
 	if (position) {
-		if (!size)	/* there is room for all of them */
+		if (!size) /* there is room for all of them */
 			abort();
 		print_ring();
 	}
@@ -234,15 +253,30 @@ static void passed(struct kymo_marker_slots *slots, const char *format, ...)
 	va_start(list, format);
 	for (unsigned int types = note->types; types; types >>= 4) {
 		switch (types & 15) {
-		case KYMO_MARKER_S32: printf(" %d", va_arg(list, int)); break;
-		case KYMO_MARKER_U32: printf(" %u", va_arg(list, unsigned int)); break;
-		case KYMO_MARKER_S64: printf(" %lld", va_arg(list, long long)); break;
-		case KYMO_MARKER_U64: printf(" %llu", va_arg(list, unsigned long long)); break;
-		case KYMO_MARKER_F64: printf(" %g", va_arg(list, double)); break;
+		case KYMO_MARKER_S32:
+			printf(" %d", va_arg(list, int));
+			break;
+		case KYMO_MARKER_U32:
+			printf(" %u", va_arg(list, unsigned int));
+			break;
+		case KYMO_MARKER_S64:
+			printf(" %lld", va_arg(list, long long));
+			break;
+		case KYMO_MARKER_U64:
+			printf(" %llu", va_arg(list, unsigned long long));
+			break;
+		case KYMO_MARKER_F64:
+			printf(" %g", va_arg(list, double));
+			break;
 		case KYMO_MARKER_POINTER64:
-		case KYMO_MARKER_POINTER32: printf(" 0x%llx", (unsigned long long)(uintptr_t)va_arg(list, void *)); break;
-		case KYMO_MARKER_STRING: print_string(va_arg(list, const char *)); break;
-		default: abort();
+		case KYMO_MARKER_POINTER32:
+			printf(" 0x%llx", (unsigned long long)(uintptr_t)va_arg(list, void *));
+			break;
+		case KYMO_MARKER_STRING:
+			print_string(va_arg(list, const char *));
+			break;
+		default:
+			abort();
 		}
 	}
 	va_end(list);
@@ -288,7 +322,8 @@ static void turn_on(int with_rings)
 		const struct kymo_marker_note *note = notes[i].note;
 
 		if (notes[i].type == KYMO_MARKER_NOTE_PLACE)
-			turn_place_on((struct kymo_marker_slots *)(void *)AT(note, target), (unsigned int)i, with_rings);
+			turn_place_on((struct kymo_marker_slots *)(void *)AT(note, target), (unsigned int)i,
+				      with_rings);
 		else if (note->code)
 			jump(AT(note, code), AT(note, target));
 		else

@@ -22,7 +22,7 @@ struct event {
 
 int forms_evaluated;
 static unsigned int sum;
-static volatile int three = 3;	/* compilers don't know */
+static volatile int three = 3; /* compilers don't know */
 static const char *volatile no_text;
 
 int forms_evaluate(int x)
@@ -43,7 +43,8 @@ __attribute__((constructor)) static void construct(void)
 	MARK(constructor, "%d", forms_evaluate(1));
 }
 
-static void integers(signed char c, unsigned char uc, short s, unsigned short us, int i, unsigned int u, bool b, enum colour e)
+static void integers(signed char c, unsigned char uc, short s, unsigned short us, int i, unsigned int u, bool b,
+		     enum colour e)
 {
 	MARK(integers, "%d %d %d %d %d %u b=%d e=%u", c, uc, s, us, i, u, b, e);
 	add(c + uc + s + us + i + b);
@@ -76,7 +77,10 @@ static void strings(const char *text, char *own, struct event *event)
 	MARK(strings, "%s %s %s %s %d", text, own, local, event->text, event->number);
 	MARK(one_string, "s=%s", event->name);
 	MARK(temporary, "s=%s", an_event().name);
-	MARK(quoted, "\"s\"=%s" " 100%%\t\\", text);
+	MARK(quoted,
+	     "\"s\"=%s"
+	     " 100%%\t\\",
+	     text);
 	MARK(no_string, "%d %s %d", three, no_text, three + 1);
 	MARK(pointers, "%p %p", (void *)0x1234, (const volatile void *)0);
 	add(local[0] + own[1] + event->name[2]);
@@ -135,7 +139,7 @@ static int with_strings(int a, const char *b, double c, long d, const char *e, u
 
 static void unrolled(void)
 {
-#ifndef __clang__	/* which warns where it does not */
+#ifndef __clang__ /* which warns where it does not */
 #pragma GCC unroll 4
 #endif
 	for (int i = 0; i < 4; i++)

@@ -1,5 +1,6 @@
 /*
- * Functions whose code must be, but for one NOP a marker, what it is without markers. Compiled by tests/e2e/markers/test_compile.py, never run.
+ * Functions whose code must be, but for one NOP a marker, what it is without markers. Compiled by
+ * tests/e2e/markers/test_compile.py, never run.
  */
 #include <kymo/marker.h>
 
@@ -63,7 +64,8 @@ int four(int a, long b, const char *c, unsigned int d)
 
 int eight(const struct request *request, int a, long b, struct request *self)
 {
-	MARK(eight, "%d %x %ld %s %f %d %ld %d", request->fd, request->flags, request->size, request->path, request->weight, a, b, a + 1);
+	MARK(eight, "%d %x %ld %s %f %d %ld %d", request->fd, request->flags, request->size, request->path,
+	     request->weight, a, b, a + 1);
 	done(self);
 	return 0;
 }

@@ -1,6 +1,7 @@
 /*
- * Threads pass a marker while probes are connected to it and taken away, for libkymo-marker on architectures for which nothing else here is built:
- * tests/e2e/markers/test_architectures.py compiles the library beside it. Usage: marker_library TURNS
+ * Threads pass a marker while probes are connected to it and taken away, for libkymo-marker on architectures for which
+ * nothing else here is built: tests/e2e/markers/test_architectures.py compiles the library beside it. Usage:
+ * marker_library TURNS
  */
 #include <errno.h>
 #include <pthread.h>
@@ -23,7 +24,7 @@
 
 static _Atomic int must_end;
 static _Atomic long n_evaluated, n_passed, n_called;
-static char allowed;	/* what probes get as data; NULL would be one that is called too late */
+static char allowed; /* what probes get as data; NULL would be one that is called too late */
 static char *_Atomic data;
 
 static int evaluate(int x)
@@ -36,7 +37,8 @@ static void *pass(void *arg)
 {
 	(void)arg;
 	for (int i = 1; !must_end; i++) {
-		MARK(turn, "i=%d twice=%lld half=%f name=%s c=%c p=%p", evaluate(i), i * 2ll, i / 2.0, "name", 'c', (void *)(uintptr_t)i);
+		MARK(turn, "i=%d twice=%lld half=%f name=%s c=%c p=%p", evaluate(i), i * 2ll, i / 2.0, "name", 'c',
+		     (void *)(uintptr_t)i);
 		n_passed++;
 	}
 	return NULL;
@@ -87,7 +89,7 @@ int main(int argc, char **argv)
 		while (n_called < before + 10)
 			sched_yield();
 		CHECK(!kymo_marker_disable_probe("turn", probe, &allowed, KYMO_MARKER_CALL));
-		data = NULL;	/* nobody is in the probe now */
+		data = NULL; /* nobody is in the probe now */
 		CHECK(kymo_marker_disable_probe("turn", probe, &allowed, KYMO_MARKER_CALL) == -ENOENT);
 	}
 	must_end = 1;

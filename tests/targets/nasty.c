@@ -1,9 +1,11 @@
 /*
  * nasty
  *
- * Two threads check their results, a large array and text that has no probes, while four forked children without rights attack: each changes its user to 65534, and then writes random and
- * chosen values over all of kymo's memory that it can write, tries to make the rest writable, and passes probes. A child lives for a fifth of a second, or until it harms itself; then there is another one.
- * What it should not be able to do it names on stderr: "breach: …". Ends by SIGTERM.
+ * Two threads check their results, a large array and text that has no probes, while four forked children without rights
+ * attack: each changes its user to 65534, and then writes random and chosen values over all of kymo's memory that it
+ * can write, tries to make the rest writable, and passes probes. A child lives for a fifth of a second, or until it
+ * harms itself; then there is another one. What it should not be able to do it names on stderr: "breach: …". Ends by
+ * SIGTERM.
  */
 #include <fcntl.h>
 #include <grp.h>
@@ -77,7 +79,8 @@ QUIET static uint64_t sum_of(const void *bytes, size_t size)
 
 static void *check_all(void *unused)
 {
-	uint64_t text = sum_of(__start_quiet_text, (size_t)(__stop_quiet_text - __start_quiet_text)), all = sum_of(data, sizeof(data));
+	uint64_t text = sum_of(__start_quiet_text, (size_t)(__stop_quiet_text - __start_quiet_text)),
+		 all = sum_of(data, sizeof(data));
 
 	for (int i = 0; !is_over; i++) {
 		CHECK(work_a(i, i * 5l) == expect_a(i, i * 5l));
@@ -117,7 +120,8 @@ static size_t read_maps(struct map *out)
 /* Private memory without a file between two mappings of kymo's: a live page. */
 static bool is_between(const struct map *map, size_t i, size_t n)
 {
-	return i > 0 && i + 1 < n && !map->inode && map[-1].is_kymos && map[1].is_kymos && map[-1].end == map->start && map->end == map[1].start;
+	return i > 0 && i + 1 < n && !map->inode && map[-1].is_kymos && map[1].is_kymos && map[-1].end == map->start &&
+	       map->end == map[1].start;
 }
 
 static bool is_parents(const struct map *map)
@@ -136,7 +140,8 @@ static void breach(const char *what, const struct map *map)
 		dprintf(STDERR_FILENO, "breach: %s (%lx-%lx %s)\n", what, map->start, map->end, map->rights);
 }
 
-/* The parent's memory, if all of it is not writable: try to change that. A writable copy is kept, for what is written later. */
+/* The parent's memory, if all of it is not writable: try to change that. A writable copy is kept, for what is written
+ * later. */
 static void open_up(const struct map *map)
 {
 	size_t size = map->end - map->start;
@@ -144,7 +149,8 @@ static void open_up(const struct map *map)
 	uint8_t byte;
 	void *copy;
 
-	if (memory >= 0 && pread(memory, &byte, 1, (off_t)map->start) == 1 && pwrite(memory, &byte, 1, (off_t)map->start) == 1)
+	if (memory >= 0 && pread(memory, &byte, 1, (off_t)map->start) == 1 &&
+	    pwrite(memory, &byte, 1, (off_t)map->start) == 1)
 		breach("/proc/self/mem writes to memory of the parent's", map);
 	if (memory >= 0)
 		close(memory);
@@ -159,8 +165,23 @@ static void open_up(const struct map *map)
 
 static uint64_t chosen_value(const struct map *map)
 {
-	const uint64_t values[] = { 0, 1, UINT64_MAX, UINT64_MAX - 16, INT64_MAX, UINT64_C(1) << 63, UINT32_MAX, 4096, 65536, map->start, map->end,
-				    (uint64_t)(uintptr_t)data - map->start, (uint64_t)(uintptr_t)data, 'R', 'L', random_value(), random_value() % (map->end - map->start) };
+	const uint64_t values[] = { 0,
+				    1,
+				    UINT64_MAX,
+				    UINT64_MAX - 16,
+				    INT64_MAX,
+				    UINT64_C(1) << 63,
+				    UINT32_MAX,
+				    4096,
+				    65536,
+				    map->start,
+				    map->end,
+				    (uint64_t)(uintptr_t)data - map->start,
+				    (uint64_t)(uintptr_t)data,
+				    'R',
+				    'L',
+				    random_value(),
+				    random_value() % (map->end - map->start) };
 
 	return values[random_value() % (sizeof(values) / sizeof(values[0]))];
 }
@@ -190,7 +211,8 @@ static void attack(void)
 		if (is_theirs && maps[i].rights[1] != 'w')
 			open_up(&maps[i]);
 		else if (maps[i].rights[1] != 'w')
-			mprotect((void *)maps[i].start, maps[i].end - maps[i].start, PROT_READ | PROT_WRITE | PROT_EXEC);
+			mprotect((void *)maps[i].start, maps[i].end - maps[i].start,
+				 PROT_READ | PROT_WRITE | PROT_EXEC);
 	}
 	n_maps = read_maps(maps);
 	for (size_t i = 0; i < n_maps; i++)
@@ -208,7 +230,7 @@ static void be_child(unsigned int i)
 	alarm(10);
 	seed = mix((uint64_t)getpid() << 8 | i);
 	CHECK(!setgroups(0, NULL) && !setresgid(65534, 65534, 65534) && !setresuid(65534, 65534, 65534));
-	prctl(PR_SET_DUMPABLE, 1);	/* else its own /proc/self/mem is root's */
+	prctl(PR_SET_DUMPABLE, 1); /* else its own /proc/self/mem is root's */
 	while (now_ns() < end) {
 		for (int k = 0; k < 100; k++)
 			work_a(k, k);
@@ -224,7 +246,7 @@ static void on_term(int signal)
 
 static void start_child(pid_t *pid, unsigned int i)
 {
-	n_parents = read_maps(parents);	/* a followed child gets some of its own */
+	n_parents = read_maps(parents); /* a followed child gets some of its own */
 	*pid = fork();
 	if (!*pid)
 		be_child(i);

@@ -1,8 +1,9 @@
 /*
  * packed [-t THREADS] [-p MICROSECONDS]
  *
- * THREADS (2) threads call the functions of packed.S, which have no room between them, again and again, with a pause of MICROSECONDS (100) after each round, until SIGTERM; each result is checked.
- * A line on stdin, "count N", makes each function be called N times more by the first thread, and is answered by "counted"; the other threads rest meanwhile.
+ * THREADS (2) threads call the functions of packed.S, which have no room between them, again and again, with a pause of
+ * MICROSECONDS (100) after each round, until SIGTERM; each result is checked. A line on stdin, "count N", makes each
+ * function be called N times more by the first thread, and is answered by "counted"; the other threads rest meanwhile.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -18,7 +19,8 @@ typedef int function(int);
 
 function add_1, add_2, add_3, add_4, add_5, add_6, add_7, add_8, add_9, add_10, add_11, add_12, after_last;
 
-static function *const functions[N_FUNCTIONS] = { add_1, add_2, add_3, add_4, add_5, add_6, add_7, add_8, add_9, add_10, add_11, add_12 };
+static function *const functions[N_FUNCTIONS] = { add_1, add_2, add_3, add_4,  add_5,  add_6,
+						  add_7, add_8, add_9, add_10, add_11, add_12 };
 static atomic_bool stop, rest;
 static atomic_ulong rounds;
 static atomic_int resting;

@@ -40,8 +40,8 @@ static size_t read_areas(struct area *areas)
 	CHECK(maps);
 	while (fgets(line, sizeof(line), maps) && n < MAX_AREAS) {
 		path[0] = '\0';
-		CHECK(sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %*s %*s %lu %4095s", &areas[n].start, &areas[n].end, &inode,
-			     path) >= 3);
+		CHECK(sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %*s %*s %lu %4095s", &areas[n].start, &areas[n].end,
+			     &inode, path) >= 3);
 		areas[n++].is_file = inode != 0;
 	}
 	fclose(maps);
@@ -124,13 +124,26 @@ int main(int argc, char **argv)
 
 	while ((option = getopt(argc, argv, "cr:u:sdf")) != -1) {
 		switch (option) {
-		case 'c': closes = true; break;
-		case 'r': root = optarg; break;
-		case 'u': user = number(optarg); break;
-		case 's': strict = true; break;
-		case 'd': hides = true; break;
-		case 'f': fills = true; break;
-		default: return 2;
+		case 'c':
+			closes = true;
+			break;
+		case 'r':
+			root = optarg;
+			break;
+		case 'u':
+			user = number(optarg);
+			break;
+		case 's':
+			strict = true;
+			break;
+		case 'd':
+			hides = true;
+			break;
+		case 'f':
+			fills = true;
+			break;
+		default:
+			return 2;
 		}
 	}
 	n = optind < argc ? number(argv[optind]) : 1000;
@@ -152,6 +165,6 @@ int main(int argc, char **argv)
 		CHECK(work_a((int)i, i * 77) == expect_a((int)i, i * 77));
 	print_number("work_a", n);
 	wait_for_line();
-	syscall(SYS_exit, 0);	/* exit_group is not among what strict allows */
+	syscall(SYS_exit, 0); /* exit_group is not among what strict allows */
 	return 0;
 }

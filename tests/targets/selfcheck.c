@@ -2,8 +2,8 @@
  * selfcheck [-t THREADS] [-s SECONDS] [-n ROUNDS] [-p PAUSE_US]
  *
  * THREADS (16) threads call the functions of work.c and check each result, take signals, sleep, pass bytes through
- * pipes, and start threads that soon end. Runs until SIGTERM or SIGINT, for SECONDS, or for ROUNDS of each thread; then prints how
- * often each function was called. PAUSE_US (100) microseconds of sleep come after each round; 0 for none.
+ * pipes, and start threads that soon end. Runs until SIGTERM or SIGINT, for SECONDS, or for ROUNDS of each thread; then
+ * prints how often each function was called. PAUSE_US (100) microseconds of sleep come after each round; 0 for none.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -111,7 +111,8 @@ static void *worker(void *arg)
 	return NULL;
 }
 
-/* Send SIGUSR1 around until it is time to stop. Threads that ended by themselves are joined later, so the ids stay good. */
+/* Send SIGUSR1 around until it is time to stop. Threads that ended by themselves are joined later, so the ids stay
+ * good. */
 static void conduct(pthread_t *threads, int n, long seconds)
 {
 	struct timespec tick = { 0, 2000000 }, start, now;
@@ -134,14 +135,14 @@ static void conduct(pthread_t *threads, int n, long seconds)
 static void print_counts(void)
 {
 	printf("{\"work_a\": %lu, \"work_b\": %lu, \"work_c\": %lu, \"work_redzone\": %lu, \"work_deep\": %lu, "
-	       "\"work_signal\": %lu, \"threads\": %lu}\n", counts.a, counts.b, counts.c, counts.redzone, counts.deep,
-	       counts.signal, counts.threads);
+	       "\"work_signal\": %lu, \"threads\": %lu}\n",
+	       counts.a, counts.b, counts.c, counts.redzone, counts.deep, counts.signal, counts.threads);
 	fflush(stdout);
 }
 
 int main(int argc, char **argv)
 {
-	struct sigaction action = { .sa_handler = on_usr1 };	/* no SA_RESTART: EINTR is part of the game */
+	struct sigaction action = { .sa_handler = on_usr1 }; /* no SA_RESTART: EINTR is part of the game */
 	static pthread_t threads[MAX_THREADS];
 	long n = 16, seconds = 0;
 	sigset_t set;
@@ -149,11 +150,20 @@ int main(int argc, char **argv)
 
 	while ((option = getopt(argc, argv, "t:s:n:p:")) != -1) {
 		switch (option) {
-		case 't': n = number(optarg); break;
-		case 's': seconds = number(optarg); break;
-		case 'n': rounds = number(optarg); break;
-		case 'p': pause_us = number(optarg); break;
-		default: return 2;
+		case 't':
+			n = number(optarg);
+			break;
+		case 's':
+			seconds = number(optarg);
+			break;
+		case 'n':
+			rounds = number(optarg);
+			break;
+		case 'p':
+			pause_us = number(optarg);
+			break;
+		default:
+			return 2;
 		}
 	}
 	if (n < 1 || n > MAX_THREADS)

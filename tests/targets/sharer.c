@@ -1,8 +1,9 @@
 /*
  * sharer [-w] CHILDREN N
  *
- * Makes children by clone() that share its memory and are no threads of it: raw CLONE_VM, as old thread libraries have it. Each calls work_a() N times, and so does the
- * process itself. With -w it says "ready" when they are there, and all of them wait for a line. At its end it prints how many calls there were.
+ * Makes children by clone() that share its memory and are no threads of it: raw CLONE_VM, as old thread libraries have
+ * it. Each calls work_a() N times, and so does the process itself. With -w it says "ready" when they are there, and all
+ * of them wait for a line. At its end it prints how many calls there were.
  */
 #include <sched.h>
 #include <signal.h>

@@ -1,9 +1,9 @@
 /*
  * sigrate [-a] [-i INTERVAL_US] [-n ROUNDS]
  *
- * Calls the functions of work.c without a pause while a timer sends SIGALRM every INTERVAL_US (100) microseconds; the handler
- * calls them too, and all results are checked. -a: the handler runs on a stack of its own. Ends after ROUNDS, or by SIGTERM. Prints
- * how often each function was called, and how many signals came.
+ * Calls the functions of work.c without a pause while a timer sends SIGALRM every INTERVAL_US (100) microseconds; the
+ * handler calls them too, and all results are checked. -a: the handler runs on a stack of its own. Ends after ROUNDS,
+ * or by SIGTERM. Prints how often each function was called, and how many signals came.
  */
 #include <signal.h>
 #include <sys/time.h>
@@ -59,10 +59,18 @@ int main(int argc, char **argv)
 
 	while ((option = getopt(argc, argv, "ai:n:")) != -1) {
 		switch (option) {
-		case 'a': action.sa_flags |= SA_ONSTACK; use_own_stack(); break;
-		case 'i': timer.it_interval.tv_usec = timer.it_value.tv_usec = number(optarg); break;
-		case 'n': rounds = number(optarg); break;
-		default: return 2;
+		case 'a':
+			action.sa_flags |= SA_ONSTACK;
+			use_own_stack();
+			break;
+		case 'i':
+			timer.it_interval.tv_usec = timer.it_value.tv_usec = number(optarg);
+			break;
+		case 'n':
+			rounds = number(optarg);
+			break;
+		default:
+			return 2;
 		}
 	}
 	sigaction(SIGALRM, &action, NULL);

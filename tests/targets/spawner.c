@@ -1,8 +1,8 @@
 /*
  * spawner
  *
- * After a line on stdin one thread makes children by posix_spawn, one after the other, and calls work_a() after each. After the next line it ends, and prints how
- * many there were.
+ * After a line on stdin one thread makes children by posix_spawn, one after the other, and calls work_a() after each.
+ * After the next line it ends, and prints how many there were.
  */
 #include <pthread.h>
 #include <signal.h>

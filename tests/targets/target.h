@@ -20,7 +20,7 @@
 #define PROBED __attribute__((noipa, visibility("default"), used))
 #endif
 
-#define EXIT_WRONG 3	/* a result was not what it must be */
+#define EXIT_WRONG 3 /* a result was not what it must be */
 
 static inline void say(const char *text)
 {
@@ -36,12 +36,12 @@ static inline void say(const char *text)
 }
 
 /* Ends the whole process: a wrong result must not be outrun by anything. */
-#define CHECK(condition)                                                                          \
-	do {                                                                                      \
-		if (!(condition)) {                                                               \
+#define CHECK(condition) \
+	do { \
+		if (!(condition)) { \
 			dprintf(STDERR_FILENO, "%s:%d: wrong: %s\n", __FILE__, __LINE__, #condition); \
-			_exit(EXIT_WRONG);                                                        \
-		}                                                                                 \
+			_exit(EXIT_WRONG); \
+		} \
 	} while (0)
 
 /* The number in `text`, or the end of the program. */

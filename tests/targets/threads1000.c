@@ -1,8 +1,9 @@
 /*
  * threads1000 [-t THREADS] [-w WORKERS]
  *
- * THREADS (1000) threads, of which WORKERS (4) call work_a() and check it, and the others sleep in one of four ways: in a
- * condition variable, a read from a pipe, poll, and nanosleep. Until SIGTERM; then all end and the number of calls is printed.
+ * THREADS (1000) threads, of which WORKERS (4) call work_a() and check it, and the others sleep in one of four ways: in
+ * a condition variable, a read from a pipe, poll, and nanosleep. Until SIGTERM; then all end and the number of calls is
+ * printed.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -20,7 +21,7 @@ static pthread_barrier_t barrier;
 static atomic_bool stop;
 static _Atomic long calls;
 static long workers = 4;
-static int ending[2];	/* a pipe; its write end is closed to end the sleepers */
+static int ending[2]; /* a pipe; its write end is closed to end the sleepers */
 
 static void work(void)
 {
@@ -117,9 +118,14 @@ int main(int argc, char **argv)
 
 	while ((option = getopt(argc, argv, "t:w:")) != -1) {
 		switch (option) {
-		case 't': n = number(optarg); break;
-		case 'w': workers = number(optarg); break;
-		default: return 2;
+		case 't':
+			n = number(optarg);
+			break;
+		case 'w':
+			workers = number(optarg);
+			break;
+		default:
+			return 2;
 		}
 	}
 	if (n < 1 || n > MAX_THREADS || pipe(ending) < 0)

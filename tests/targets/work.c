@@ -36,7 +36,7 @@ PROBED long work_deep(long n)
 {
 	long rest = n <= 0 ? 0 : work_deep(n - 1);
 
-	__asm__ volatile("" : "+r"(rest));	/* else compilers make a loop of it */
+	__asm__ volatile("" : "+r"(rest)); /* else compilers make a loop of it */
 	return n <= 0 ? 0 : n + rest;
 }
 

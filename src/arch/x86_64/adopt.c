@@ -6,8 +6,8 @@
 
 static bool are_sizes_sane(const struct kymo_plan *plan)
 {
-	if (plan->tactic <= KYMO_TACTIC_NONE || plan->tactic >= KYMO_N_TACTICS || !plan->window || plan->window > KYMO_WINDOW_MAX ||
-	    !plan->patch_size || plan->patch_size > KYMO_PATCH_MAX)
+	if (plan->tactic <= KYMO_TACTIC_NONE || plan->tactic >= KYMO_N_TACTICS || !plan->window ||
+	    plan->window > KYMO_WINDOW_MAX || !plan->patch_size || plan->patch_size > KYMO_PATCH_MAX)
 		return false;
 	/* A plain jump may lie over padding behind what it displaces. */
 	if (plan->trampoline ? plan->patch_size > plan->window : plan->patch_size != KYMO_JUMP_SIZE)
@@ -25,7 +25,8 @@ int kymo_plan_window(const struct kymo_entry_map *map, struct kymo_plan *plan)
 	if (!are_sizes_sane(plan))
 		return -EINVAL;
 	bytes = x86_text_at(map, plan->vaddr, &size);
-	if (!bytes || size < changed || memcmp(bytes, plan->original, changed) || !x86_test(map, X86_STARTS, plan->vaddr))
+	if (!bytes || size < changed || memcmp(bytes, plan->original, changed) ||
+	    !x86_test(map, X86_STARTS, plan->vaddr))
 		return -EINVAL;
 	x86_decoder_init(&decoder);
 	for (found.n_insns = 0; at < plan->window; found.n_insns++) {
@@ -44,4 +45,3 @@ int kymo_plan_window(const struct kymo_entry_map *map, struct kymo_plan *plan)
 	*plan = found;
 	return 0;
 }
-

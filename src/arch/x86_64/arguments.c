@@ -1,9 +1,9 @@
 /*
  * Records' arguments: from registers, the frame and memory into the record.
  *
- * What is read at an address that the program gives is read only where that can't fault. Two stretches are there for certain: the page of
- * the frame, which the pad has written, up to the end of the page that the stack pointer points to; and for the initial
- * thread, whose stack's end is known, on to that end. The first has the red zone in it.
+ * What is read at an address that the program gives is read only where that can't fault. Two stretches are there for
+ * certain: the page of the frame, which the pad has written, up to the end of the page that the stack pointer points
+ * to; and for the initial thread, whose stack's end is known, on to that end. The first has the red zone in it.
  */
 #include <stddef.h>
 
@@ -127,7 +127,7 @@ void x86_load_saved(struct code *c, unsigned int to, unsigned int reg)
 	} else if (reg == RSP) {
 		rsp_slot(c, 0x8d, to, FRAME);
 	} else {
-		byte(c, 0x48 | (reg >> 3) << 2 | to >> 3);	/* mov %reg,%to */
+		byte(c, 0x48 | (reg >> 3) << 2 | to >> 3); /* mov %reg,%to */
 		byte(c, 0x89);
 		byte(c, 0xc0 | (reg & 7) << 3 | (to & 7));
 	}
@@ -150,8 +150,8 @@ static unsigned int load_register(struct code *c, unsigned int reg, const struct
 /* rax = 0, and the fault bit */
 static void load_fault(struct code *c, unsigned int bit, unsigned int faults)
 {
-	EMIT(c, 0x31, 0xc0);				/* xor %eax,%eax */
-	EMIT(c, 0x43, 0x80, 0x4c, 0x1a);		/* orb $bit,faults(%r10,%r11) */
+	EMIT(c, 0x31, 0xc0);             /* xor %eax,%eax */
+	EMIT(c, 0x43, 0x80, 0x4c, 0x1a); /* orb $bit,faults(%r10,%r11) */
 	byte(c, faults);
 	byte(c, bit);
 }
@@ -161,41 +161,43 @@ static void load_bytes(struct code *c, unsigned int size)
 {
 	switch (size) {
 	case 1:
-		EMIT(c, 0x0f, 0xb6, 0x00);		/* movzbl (%rax),%eax */
+		EMIT(c, 0x0f, 0xb6, 0x00); /* movzbl (%rax),%eax */
 		break;
 	case 2:
-		EMIT(c, 0x0f, 0xb7, 0x00);		/* movzwl (%rax),%eax */
+		EMIT(c, 0x0f, 0xb7, 0x00); /* movzwl (%rax),%eax */
 		break;
 	case 4:
-		EMIT(c, 0x8b, 0x00);			/* mov (%rax),%eax */
+		EMIT(c, 0x8b, 0x00); /* mov (%rax),%eax */
 		break;
 	default:
-		EMIT(c, 0x48, 0x8b, 0x00);		/* mov (%rax),%rax */
+		EMIT(c, 0x48, 0x8b, 0x00); /* mov (%rax),%rax */
 		break;
 	}
 }
 
-/* rax = the `size` bytes at rax, where they can be read for certain. Else 0, and the fault bit. Any address may be given. */
-static void load_checked(struct code *c, const struct kymo_pad_env *env, unsigned int size, unsigned int bit, unsigned int faults)
+/* rax = the `size` bytes at rax, where they can be read for certain. Else 0, and the fault bit. Any address may be
+ * given. */
+static void load_checked(struct code *c, const struct kymo_pad_env *env, unsigned int size, unsigned int bit,
+			 unsigned int faults)
 {
 	struct label readable = { .n = 0 }, fault = { .n = 0 }, done = { .n = 0 };
 
-	EMIT(c, 0x48, 0x89, 0xe2);			/* mov %rsp,%rdx */
-	EMIT(c, 0x48, 0x81, 0xe2, 0x00, 0xf0, 0xff, 0xff);	/* and $-4096,%rdx: the frame's page */
-	EMIT(c, 0x48, 0x39, 0xd0);			/* cmp %rdx,%rax */
+	EMIT(c, 0x48, 0x89, 0xe2);                         /* mov %rsp,%rdx */
+	EMIT(c, 0x48, 0x81, 0xe2, 0x00, 0xf0, 0xff, 0xff); /* and $-4096,%rdx: the frame's page */
+	EMIT(c, 0x48, 0x39, 0xd0);                         /* cmp %rdx,%rax */
 	JB(c, &fault);
 	rsp_slot(c, 0x8d, RDX, FRAME);
-	EMIT(c, 0x48, 0x81, 0xca, 0xff, 0x0f, 0, 0);	/* or $4095,%rdx: last byte of the stack pointer's page */
-	EMIT(c, 0x48, 0x83, 0xea);			/* sub $(size - 1),%rdx */
+	EMIT(c, 0x48, 0x81, 0xca, 0xff, 0x0f, 0, 0); /* or $4095,%rdx: last byte of the stack pointer's page */
+	EMIT(c, 0x48, 0x83, 0xea);                   /* sub $(size - 1),%rdx */
 	byte(c, size - 1);
-	EMIT(c, 0x48, 0x39, 0xd0);			/* cmp %rdx,%rax */
-	branch(c, &readable, "\x0f\x86", 2);		/* jbe */
+	EMIT(c, 0x48, 0x39, 0xd0);           /* cmp %rdx,%rax */
+	branch(c, &readable, "\x0f\x86", 2); /* jbe */
 	if (env->stack_high > size) {
 		movabs(c, RDX, env->stack_high - size);
-		EMIT(c, 0x48, 0x39, 0xd0);		/* cmp %rdx,%rax */
+		EMIT(c, 0x48, 0x39, 0xd0); /* cmp %rdx,%rax */
 		JA(c, &fault);
 		movabs(c, RDX, env->stack_low);
-		EMIT(c, 0x48, 0x39, 0xd4);		/* cmp %rdx,%rsp */
+		EMIT(c, 0x48, 0x39, 0xd4); /* cmp %rdx,%rsp */
 		JAE(c, &readable);
 	}
 	place(c, &fault);
@@ -216,15 +218,15 @@ static void load_address(struct code *c, const struct kymo_fetch *f)
 	if (f->base >= 0)
 		x86_load_saved(c, RAX, (unsigned int)f->base);
 	if (f->base >= 0 && f->index >= 0) {
-		EMIT(c, 0x48, 0x8d, 0x84);		/* lea disp(%rax,%rdx,scale),%rax */
+		EMIT(c, 0x48, 0x8d, 0x84); /* lea disp(%rax,%rdx,scale),%rax */
 		byte(c, sib | RAX);
 	} else if (f->base >= 0) {
-		EMIT(c, 0x48, 0x8d, 0x80);		/* lea disp(%rax),%rax */
+		EMIT(c, 0x48, 0x8d, 0x80); /* lea disp(%rax),%rax */
 	} else if (f->index >= 0) {
-		EMIT(c, 0x48, 0x8d, 0x04);		/* lea disp(,%rdx,scale),%rax */
+		EMIT(c, 0x48, 0x8d, 0x04); /* lea disp(,%rdx,scale),%rax */
 		byte(c, sib | 5);
 	} else {
-		EMIT(c, 0x48, 0xc7, 0xc0);		/* mov $disp,%rax */
+		EMIT(c, 0x48, 0xc7, 0xc0); /* mov $disp,%rax */
 	}
 	imm32(c, f->value);
 }
@@ -235,7 +237,7 @@ void x86_store_arguments(struct code *c, const struct kymo_pad_env *env, const s
 	unsigned int at = KYMO_EVENT_ARGS_OFFSET;
 
 	if (kymo_pad_has_faults(event->args, event->n_args)) {
-		EMIT(c, 0x43, 0xc6, 0x44, 0x1a);	/* movb $0,at(%r10,%r11) */
+		EMIT(c, 0x43, 0xc6, 0x44, 0x1a); /* movb $0,at(%r10,%r11) */
 		byte(c, at++);
 		byte(c, 0);
 	}
@@ -271,7 +273,7 @@ void x86_store_arguments(struct code *c, const struct kymo_pad_env *env, const s
 			movabs(c, RAX, site->bias + (uint64_t)f.value);
 			load_bytes(c, size);
 			break;
-		case KYMO_FETCH_ARGUMENT:	/* resolved */
+		case KYMO_FETCH_ARGUMENT: /* resolved */
 		case KYMO_FETCH_PAYLOAD:
 			break;
 		}
@@ -283,8 +285,9 @@ void x86_store_arguments(struct code *c, const struct kymo_pad_env *env, const s
 _Static_assert(offsetof(struct kymo_wire_ring, cur) == 8, "the offset below");
 
 /*
- * A loop in the four registers that are free: no string instruction, because those go by DF, which is the program's. Eight bytes at a time, the last eight
- * of them again if need be; less than eight one by one. r10 and r11 point behind source and record, rdx counts up to 0.
+ * A loop in the four registers that are free: no string instruction, because those go by DF, which is the program's.
+ * Eight bytes at a time, the last eight of them again if need be; less than eight one by one. r10 and r11 point behind
+ * source and record, rdx counts up to 0.
  */
 void x86_store_payload(struct code *c, const struct kymo_fetch *payload)
 {
@@ -292,32 +295,32 @@ void x86_store_payload(struct code *c, const struct kymo_fetch *payload)
 	size_t again;
 
 	rsp_slot(c, 0x89, R10, BELOW_RING);
-	EMIT(c, 0x4f, 0x8d, 0x5c, 0x1a, KYMO_EVENT_ARGS_OFFSET);	/* lea ARGS_OFFSET(%r10,%r11),%r11 */
+	EMIT(c, 0x4f, 0x8d, 0x5c, 0x1a, KYMO_EVENT_ARGS_OFFSET); /* lea ARGS_OFFSET(%r10,%r11),%r11 */
 	x86_load_saved(c, R10, (unsigned int)payload->value);
 	x86_load_saved(c, RDX, (unsigned int)payload->index);
-	EMIT(c, 0x49, 0x01, 0xd2);			/* add %rdx,%r10 */
-	EMIT(c, 0x49, 0x01, 0xd3);			/* add %rdx,%r11 */
-	EMIT(c, 0x48, 0xf7, 0xda);			/* neg %rdx */
-	EMIT(c, 0x48, 0x83, 0xc2, 0x08);		/* add $8,%rdx */
-	branch(c, &small, "\x0f\x8f", 2);		/* jg */
+	EMIT(c, 0x49, 0x01, 0xd2);        /* add %rdx,%r10 */
+	EMIT(c, 0x49, 0x01, 0xd3);        /* add %rdx,%r11 */
+	EMIT(c, 0x48, 0xf7, 0xda);        /* neg %rdx */
+	EMIT(c, 0x48, 0x83, 0xc2, 0x08);  /* add $8,%rdx */
+	branch(c, &small, "\x0f\x8f", 2); /* jg */
 	again = c->n;
-	EMIT(c, 0x49, 0x8b, 0x44, 0x12, 0xf8);		/* mov -8(%r10,%rdx),%rax */
-	EMIT(c, 0x49, 0x89, 0x44, 0x13, 0xf8);		/* mov %rax,-8(%r11,%rdx) */
-	EMIT(c, 0x48, 0x83, 0xc2, 0x08);		/* add $8,%rdx */
-	branch_back(c, "\x0f\x8e", 2, again);		/* jle */
-	EMIT(c, 0x49, 0x8b, 0x42, 0xf8);		/* mov -8(%r10),%rax */
-	EMIT(c, 0x49, 0x89, 0x43, 0xf8);		/* mov %rax,-8(%r11) */
+	EMIT(c, 0x49, 0x8b, 0x44, 0x12, 0xf8); /* mov -8(%r10,%rdx),%rax */
+	EMIT(c, 0x49, 0x89, 0x44, 0x13, 0xf8); /* mov %rax,-8(%r11,%rdx) */
+	EMIT(c, 0x48, 0x83, 0xc2, 0x08);       /* add $8,%rdx */
+	branch_back(c, "\x0f\x8e", 2, again);  /* jle */
+	EMIT(c, 0x49, 0x8b, 0x42, 0xf8);       /* mov -8(%r10),%rax */
+	EMIT(c, 0x49, 0x89, 0x43, 0xf8);       /* mov %rax,-8(%r11) */
 	JMP(c, &done);
 	place(c, &small);
-	EMIT(c, 0x48, 0x83, 0xea, 0x08);		/* sub $8,%rdx */
+	EMIT(c, 0x48, 0x83, 0xea, 0x08); /* sub $8,%rdx */
 	JE(c, &done);
 	again = c->n;
-	EMIT(c, 0x41, 0x0f, 0xb6, 0x04, 0x12);		/* movzbl (%r10,%rdx),%eax */
-	EMIT(c, 0x41, 0x88, 0x04, 0x13);		/* mov %al,(%r11,%rdx) */
-	EMIT(c, 0x48, 0xff, 0xc2);			/* inc %rdx */
-	branch_back(c, "\x0f\x85", 2, again);		/* jne */
+	EMIT(c, 0x41, 0x0f, 0xb6, 0x04, 0x12); /* movzbl (%r10,%rdx),%eax */
+	EMIT(c, 0x41, 0x88, 0x04, 0x13);       /* mov %al,(%r11,%rdx) */
+	EMIT(c, 0x48, 0xff, 0xc2);             /* inc %rdx */
+	branch_back(c, "\x0f\x85", 2, again);  /* jne */
 	place(c, &done);
 	rsp_slot(c, 0x8b, R10, BELOW_RING);
-	EMIT(c, 0x4d, 0x29, 0xd3);			/* sub %r10,%r11 */
-	EMIT(c, 0x4d, 0x89, 0x5a, 0x08);		/* mov %r11,cur(%r10) */
+	EMIT(c, 0x4d, 0x29, 0xd3);       /* sub %r10,%r11 */
+	EMIT(c, 0x4d, 0x89, 0x5a, 0x08); /* mov %r11,cur(%r10) */
 }

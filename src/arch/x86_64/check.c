@@ -28,8 +28,8 @@ static int check_function(const struct x86_site *site, struct kymo_refusal *refu
 
 	if (!site->about->decodes)
 		return x86_refuse(refusal, site->about->bad,
-			      "the function at 0x%lx has bytes at 0x%lx that are no instruction", start,
-			      site->about->bad);
+				  "the function at 0x%lx has bytes at 0x%lx that are no instruction", start,
+				  site->about->bad);
 	if (site->about->bad)
 		return x86_refuse(
 			refusal, site->about->bad,
@@ -38,8 +38,7 @@ static int check_function(const struct x86_site *site, struct kymo_refusal *refu
 	if (!x86_test(site->map, X86_STARTS, vaddr))
 		return x86_refuse(refusal, vaddr, "no instruction begins at 0x%lx", vaddr);
 	last = x86_last(site->map, entered | 1u << X86_STOPS, start, vaddr);
-	if ((last == UINT64_MAX ||
-	     (!x86_test(site->map, X86_FIRM, last) && !x86_test(site->map, X86_LIKELY, last))) &&
+	if ((last == UINT64_MAX || (!x86_test(site->map, X86_FIRM, last) && !x86_test(site->map, X86_LIKELY, last))) &&
 	    !is_behind_nops(site, last))
 		return x86_refuse(refusal, vaddr, "nothing is known to lead to 0x%lx: it may be data", vaddr);
 	return 0;
@@ -96,7 +95,7 @@ static bool is_cancellable(const struct x86_site *site, uint64_t vaddr)
 }
 
 int x86_check_insn(const struct x86_site *site, const struct x86_insn *insn, uint64_t end, bool alone,
-		      struct kymo_refusal *refusal)
+		   struct kymo_refusal *refusal)
 {
 	const char *why = alone ? x86_cannot_move_alone(insn) : x86_cannot_move(insn);
 

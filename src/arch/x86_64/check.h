@@ -7,7 +7,8 @@
 /* Find the instruction at `site->vaddr`: sets `function`, `about` and `insn`. */
 int x86_find_insn(struct x86_site *site, struct kymo_refusal *refusal);
 
-/* Go on to the instruction after an endbr64, which has to stay, where it is entered from nowhere else: it runs as often. */
+/* Go on to the instruction after an endbr64, which has to stay, where it is entered from nowhere else: it runs as
+ * often. */
 int x86_skip_endbr(struct x86_site *site, struct kymo_refusal *refusal);
 
 /* Whether the site's instruction can be displaced. */

@@ -1,6 +1,6 @@
 /*
- * A small assembler: bytes into a buffer, labels, and the few forms that pads are made of. Errors stick (`full`, `far`) and are looked
- * at once, at the end. Private to arch/x86_64.
+ * A small assembler: bytes into a buffer, labels, and the few forms that pads are made of. Errors stick (`full`, `far`)
+ * and are looked at once, at the end. Private to arch/x86_64.
  */
 #ifndef KYMO_ARCH_X86_64_CODE_H
 #define KYMO_ARCH_X86_64_CODE_H
@@ -15,7 +15,7 @@ enum { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R9, R10, R11, R12, R13, R14, 
 struct code {
 	uint8_t *out;
 	size_t size, n;
-	uint64_t address;	/* runtime address of out[0] */
+	uint64_t address; /* runtime address of out[0] */
 	bool full, far;
 };
 
@@ -29,10 +29,10 @@ static inline void bytes(struct code *c, const void *data, size_t n)
 	c->n += n;
 }
 
-#define EMIT(c, ...)                                            \
-	do {                                                    \
+#define EMIT(c, ...) \
+	do { \
 		static const uint8_t literal_[] = { __VA_ARGS__ }; \
-		bytes(c, literal_, sizeof(literal_));           \
+		bytes(c, literal_, sizeof(literal_)); \
 	} while (0)
 
 static inline void byte(struct code *c, unsigned int value)

@@ -3,33 +3,37 @@
  *
  *	step over the red zone; keep rax, rdx, r10, r11 and the flags
  *	for each event:
- *		the live byte: what kind of process this is, and how threads are told apart; in a forked child nothing is recorded
- *		by a restartable sequence: the ring of this CPU, room for the record, stamp, header, tid, arguments, and at last the
- *			store of the ring's new position, with which the record counts
- *		or by a lock, where the thread has no such sequence: the same between an exchange and a store
- *	restore; the displaced instructions; jump back
+ *		the live byte: what kind of process this is, and how threads are told apart; in a forked child nothing
+ *is recorded by a restartable sequence: the ring of this CPU, room for the record, stamp, header, tid, arguments, and
+ *at last the store of the ring's new position, with which the record counts or by a lock, where the thread has no such
+ *sequence: the same between an exchange and a store restore; the displaced instructions; jump back
  *
  * Why this is right:
  *
  * 1. Nothing here faults. Stores go to rings whose memory was allocated before (fallocate), loads to rings, the live
- *    page, the thread control block (in the states that say it is there), the data of the module that the site is in, a payload that the program has just
- *    written and, checked, the stack.
+ *    page, the thread control block (in the states that say it is there), the data of the module that the site is in, a
+ *payload that the program has just written and, checked, the stack.
  * 2. Nothing waits. A taken lock sends the producer to another ring; no ring at all counts a loss.
- * 3. A record counts with one store at its end. A thread that never gets there (a signal handler that longjmps, death) leaves nothing behind but,
- *    if it used a lock, a locked ring with whole records in it.
- * 4. The kernel restarts a sequence that was preempted, migrated or interrupted by a signal before its last store (rseq(2)), so a ring of this kind
- *    has one producer at a time: the threads of its CPU. This holds for threads that are registered with the kernel. A thread
- *    that is not has a cpu_id that says so: guard.c sees to it for new threads, and keeps a list of those that wait for
- *    a vfork child, which has its parent's thread control block but is not registered: that child records nothing, and its hits are counted in the header. A restart computes everything anew from the frame and from registers that
- *    the pad never changes; what was half written lies behind the position. Losses are counted outside of sequences, so once.
- * 5. A sequence loads `end` before `cur`, and whoever changes the sub-buffer stores `cur` before `end` (x86-TSO keeps both orders), with `end` zero before:
- *    so `cur` is never taken for one sub-buffer and `end` for another.
- * 6. Stamps of one ring never decrease. Sequences of one CPU are in order, and guest.c waits out the reordering of rdtsc when it opens a
- *    sub-buffer. Records of one hit, of several events and recordings, have one stamp if their rings have no later one: a sequence keeps the ring's last. Under a lock the value is raised to the ring's last one, because rdtsc may run ahead of the exchange.
- * 7. The sequence's descriptor pointer is zero whenever a thread is outside of a pad: each way out clears it, and the kernel does when it
- *    aborts a sequence or delivers a signal. So the descriptor may be unmapped with the pad.
- * 8. Each store to a ring lies within that ring's sub-buffers or is of a word of its control block, whatever those words say and whenever they change: another process may share the memory, or the program may
- *    have a wild pointer. What is a limit is in the code memory (struct kymo_pad_rings). Nobody is kept in a loop by the words either.
+ * 3. A record counts with one store at its end. A thread that never gets there (a signal handler that longjmps, death)
+ *leaves nothing behind but, if it used a lock, a locked ring with whole records in it.
+ * 4. The kernel restarts a sequence that was preempted, migrated or interrupted by a signal before its last store
+ *(rseq(2)), so a ring of this kind has one producer at a time: the threads of its CPU. This holds for threads that are
+ *registered with the kernel. A thread that is not has a cpu_id that says so: guard.c sees to it for new threads, and
+ *keeps a list of those that wait for a vfork child, which has its parent's thread control block but is not registered:
+ *that child records nothing, and its hits are counted in the header. A restart computes everything anew from the frame
+ *and from registers that the pad never changes; what was half written lies behind the position. Losses are counted
+ *outside of sequences, so once.
+ * 5. A sequence loads `end` before `cur`, and whoever changes the sub-buffer stores `cur` before `end` (x86-TSO keeps
+ *both orders), with `end` zero before: so `cur` is never taken for one sub-buffer and `end` for another.
+ * 6. Stamps of one ring never decrease. Sequences of one CPU are in order, and guest.c waits out the reordering of
+ *rdtsc when it opens a sub-buffer. Records of one hit, of several events and recordings, have one stamp if their rings
+ *have no later one: a sequence keeps the ring's last. Under a lock the value is raised to the ring's last one, because
+ *rdtsc may run ahead of the exchange.
+ * 7. The sequence's descriptor pointer is zero whenever a thread is outside of a pad: each way out clears it, and the
+ *kernel does when it aborts a sequence or delivers a signal. So the descriptor may be unmapped with the pad.
+ * 8. Each store to a ring lies within that ring's sub-buffers or is of a word of its control block, whatever those
+ *words say and whenever they change: another process may share the memory, or the program may have a wild pointer. What
+ *is a limit is in the code memory (struct kymo_pad_rings). Nobody is kept in a loop by the words either.
  * 9. The flags come back by sahf and an addition that sets OF; DF, AC and the rest are never changed. Vector and x87
  *    state is not touched.
  *
@@ -48,24 +52,25 @@
 #include "wire/event.h"
 #include "wire/shared.h"
 
-_Static_assert(KYMO_WIRE_PATCH_MAX == KYMO_PATCH_MAX && KYMO_WIRE_WINDOW_MAX == KYMO_WINDOW_MAX, "the journal holds a plan");
+_Static_assert(KYMO_WIRE_PATCH_MAX == KYMO_PATCH_MAX && KYMO_WIRE_WINDOW_MAX == KYMO_WINDOW_MAX,
+	       "the journal holds a plan");
 _Static_assert(KYMO_PAD_LIVE_VFORK_LIST + sizeof(struct kymo_wire_vforks) <= 4096, "the live page holds the list");
 
-#define EVENT_SIZE_MAX 3072u	/* code bytes of one event in both forms, with 8 arguments from memory */
-#define FIXED_SIZE_MAX 256u	/* around the events: frame, watch, hop */
+#define EVENT_SIZE_MAX 3072u /* code bytes of one event in both forms, with 8 arguments from memory */
+#define FIXED_SIZE_MAX 256u  /* around the events: frame, watch, hop */
 
 /* ---- the frame ---- */
 
 void x86_emit_save(struct code *c, bool flags)
 {
-	rsp_slot(c, 0x8d, RSP, -FRAME);		/* lea -FRAME(%rsp),%rsp: no flags */
+	rsp_slot(c, 0x8d, RSP, -FRAME); /* lea -FRAME(%rsp),%rsp: no flags */
 	if (flags) {
-		EMIT(c, 0x9c);			/* pushfq */
-		EMIT(c, 0x8f, 0x44, 0x24, SLOT_RFLAGS);	/* pop SLOT(%rsp) */
+		EMIT(c, 0x9c);                          /* pushfq */
+		EMIT(c, 0x8f, 0x44, 0x24, SLOT_RFLAGS); /* pop SLOT(%rsp) */
 	}
 	rsp_slot(c, 0x89, RAX, SLOT_RAX);
-	EMIT(c, 0x9f, 0x0f, 0x90, 0xc0);	/* lahf; seto %al */
-	EMIT(c, 0x89, 0x44, 0x24, SLOT_FLAGS);	/* mov %eax,FLAGS(%rsp) */
+	EMIT(c, 0x9f, 0x0f, 0x90, 0xc0);       /* lahf; seto %al */
+	EMIT(c, 0x89, 0x44, 0x24, SLOT_FLAGS); /* mov %eax,FLAGS(%rsp) */
 	rsp_slot(c, 0x89, RDX, SLOT_RDX);
 	rsp_slot(c, 0x89, R10, SLOT_R10);
 	rsp_slot(c, 0x89, R11, SLOT_R11);
@@ -73,8 +78,8 @@ void x86_emit_save(struct code *c, bool flags)
 
 void x86_emit_restore(struct code *c)
 {
-	EMIT(c, 0x8b, 0x44, 0x24, SLOT_FLAGS);	/* mov FLAGS(%rsp),%eax */
-	EMIT(c, 0x04, 0x7f, 0x9e);		/* add $0x7f,%al; sahf */
+	EMIT(c, 0x8b, 0x44, 0x24, SLOT_FLAGS); /* mov FLAGS(%rsp),%eax */
+	EMIT(c, 0x04, 0x7f, 0x9e);             /* add $0x7f,%al; sahf */
 	rsp_slot(c, 0x8b, RAX, SLOT_RAX);
 	rsp_slot(c, 0x8b, RDX, SLOT_RDX);
 	rsp_slot(c, 0x8b, R10, SLOT_R10);
@@ -129,24 +134,25 @@ int x86_emit_way_out(struct code *c, const struct kymo_plan *plan, uint64_t site
 /* With the frame in place: to whoever `next` names. */
 static void emit_hop(struct code *c, uint64_t next, struct kymo_pad_layout *layout)
 {
-	EMIT(c, 0x48, 0xa1);					/* movabs next,%rax */
+	EMIT(c, 0x48, 0xa1); /* movabs next,%rax */
 	imm64(c, next);
 	layout->hop = (uint32_t)c->n;
-	EMIT(c, 0xff, 0xe0);					/* jmp *%rax */
+	EMIT(c, 0xff, 0xe0); /* jmp *%rax */
 }
 
 /* sigaction(%edi, %rsi, …): a jump to `done` unless it sets a handler of one of the signals; that is noted at r10. */
 static void emit_signal(struct code *c, uint32_t signals, struct label *done)
 {
-	EMIT(c, 0x83, 0xff, 0x1f);				/* cmp $31,%edi */
+	EMIT(c, 0x83, 0xff, 0x1f); /* cmp $31,%edi */
 	JA(c, done);
-	EMIT(c, 0xb8);						/* mov $signals,%eax */
+	EMIT(c, 0xb8); /* mov $signals,%eax */
 	imm32(c, signals);
-	EMIT(c, 0x0f, 0xa3, 0xf8);				/* bt %edi,%eax */
+	EMIT(c, 0x0f, 0xa3, 0xf8); /* bt %edi,%eax */
 	JAE(c, done);
-	EMIT(c, 0x48, 0x85, 0xf6);				/* test %rsi,%rsi */
+	EMIT(c, 0x48, 0x85, 0xf6); /* test %rsi,%rsi */
 	JE(c, done);
-	EMIT(c, 0xf0, 0x41, 0x0f, 0xab, 0x7a, offsetof(struct kymo_wire_watch, signals));	/* lock bts %edi,signals(%r10) */
+	EMIT(c, 0xf0, 0x41, 0x0f, 0xab, 0x7a,
+	     offsetof(struct kymo_wire_watch, signals)); /* lock bts %edi,signals(%r10) */
 }
 
 /* Ask the recorder to look, and wait for it: no system call, and not for ever. */
@@ -160,32 +166,32 @@ static void emit_watch(struct code *c, const struct kymo_pad_env *env, const str
 	movabs(c, R10, chain->watch);
 	if (chain->watched_signals)
 		emit_signal(c, chain->watched_signals, &done);
-	EMIT(c, 0x41, 0xbb, 1, 0, 0, 0);			/* mov $1,%r11d */
-	EMIT(c, 0xf0, 0x45, 0x0f, 0xc1, 0x1a);			/* lock xadd %r11d,requests(%r10) */
-	EMIT(c, 0x41, 0x83, 0x7a, offsetof(struct kymo_wire_watch, given_up), 0x00);	/* cmpl $0,given_up(%r10) */
+	EMIT(c, 0x41, 0xbb, 1, 0, 0, 0);       /* mov $1,%r11d */
+	EMIT(c, 0xf0, 0x45, 0x0f, 0xc1, 0x1a); /* lock xadd %r11d,requests(%r10) */
+	EMIT(c, 0x41, 0x83, 0x7a, offsetof(struct kymo_wire_watch, given_up), 0x00); /* cmpl $0,given_up(%r10) */
 	JNE(c, &done);
-	EMIT(c, 0xba);						/* mov $rounds,%edx */
+	EMIT(c, 0xba); /* mov $rounds,%edx */
 	imm32(c, KYMO_PAD_WATCH_ROUNDS);
 	again = c->n;
-	EMIT(c, 0xf3, 0x90);					/* pause */
-	compare_byte(c, env->live, 0);				/* a signal handler may have forked: the child has no such memory */
+	EMIT(c, 0xf3, 0x90);           /* pause */
+	compare_byte(c, env->live, 0); /* a signal handler may have forked: the child has no such memory */
 	JE(c, &done);
-	EMIT(c, 0x41, 0x8b, 0x42, offsetof(struct kymo_wire_watch, answers));	/* mov answers(%r10),%eax */
-	EMIT(c, 0x44, 0x29, 0xd8);				/* sub %r11d,%eax */
-	EMIT(c, 0x85, 0xc0);					/* test %eax,%eax */
-	branch(c, &done, "\x0f\x8f", 2);			/* jg */
-	EMIT(c, 0xff, 0xca);					/* dec %edx */
-	EMIT(c, 0x0f, 0x85);					/* jne again */
+	EMIT(c, 0x41, 0x8b, 0x42, offsetof(struct kymo_wire_watch, answers)); /* mov answers(%r10),%eax */
+	EMIT(c, 0x44, 0x29, 0xd8);                                            /* sub %r11d,%eax */
+	EMIT(c, 0x85, 0xc0);                                                  /* test %eax,%eax */
+	branch(c, &done, "\x0f\x8f", 2);                                      /* jg */
+	EMIT(c, 0xff, 0xca);                                                  /* dec %edx */
+	EMIT(c, 0x0f, 0x85);                                                  /* jne again */
 	imm32(c, (int64_t)again - (int64_t)(c->n + 4));
-	EMIT(c, 0x41, 0xc7, 0x42, offsetof(struct kymo_wire_watch, given_up), 1, 0, 0, 0);	/* movl $1,given_up(%r10) */
+	EMIT(c, 0x41, 0xc7, 0x42, offsetof(struct kymo_wire_watch, given_up), 1, 0, 0, 0); /* movl $1,given_up(%r10) */
 	place(c, &done);
 }
 
 /* ---- the end of the stack ---- */
 
 /*
- * Before anything is stored, where the flags are dead: whether the stack pointer is near the end of the initial thread's stack. No register is free, so it is compared with memory. Below that
- * end lie other threads' stacks.
+ * Before anything is stored, where the flags are dead: whether the stack pointer is near the end of the initial
+ * thread's stack. No register is free, so it is compared with memory. Below that end lie other threads' stacks.
  */
 struct stack_check {
 	struct label is_low;
@@ -194,10 +200,11 @@ struct stack_check {
 
 static void compare_rsp(struct code *c, uint64_t address)
 {
-	rip_to(c, "\x48\x3b\x25", 3, address, 0);		/* cmp address(%rip),%rsp */
+	rip_to(c, "\x48\x3b\x25", 3, address, 0); /* cmp address(%rip),%rsp */
 }
 
-static void emit_stack_check(struct code *c, const struct kymo_pad_env *env, const struct kymo_plan *plan, struct stack_check *check)
+static void emit_stack_check(struct code *c, const struct kymo_pad_env *env, const struct kymo_plan *plan,
+			     struct stack_check *check)
 {
 	if (!plan->flags_are_dead)
 		return;
@@ -207,22 +214,22 @@ static void emit_stack_check(struct code *c, const struct kymo_pad_env *env, con
 }
 
 /* Behind the way out: `layout` tells where the displaced instructions are. */
-static void emit_stack_low(struct code *c, const struct kymo_pad_env *env, const struct kymo_plan *plan, struct stack_check *check,
-			   const struct kymo_pad_layout *layout)
+static void emit_stack_low(struct code *c, const struct kymo_pad_env *env, const struct kymo_plan *plan,
+			   struct stack_check *check, const struct kymo_pad_layout *layout)
 {
 	if (!plan->flags_are_dead)
 		return;
 	place(c, &check->is_low);
 	compare_rsp(c, env->live + KYMO_PAD_LIVE_STACK_LOW);
-	branch_back(c, "\x0f\x82", 2, check->resume);		/* jb: another thread's */
-	rip_to(c, "\xf0\x48\xff\x05", 4, env->live + KYMO_PAD_LIVE_SKIPPED, 0);	/* lock incq skipped(%rip) */
+	branch_back(c, "\x0f\x82", 2, check->resume);                           /* jb: another thread's */
+	rip_to(c, "\xf0\x48\xff\x05", 4, env->live + KYMO_PAD_LIVE_SKIPPED, 0); /* lock incq skipped(%rip) */
 	jump_back(c, layout->insn_at[0]);
 }
 
 /* The frame comes with no stamp in it. */
 static void clear_stamp(struct code *c)
 {
-	EMIT(c, 0x48, 0xc7, 0x44, 0x24, SLOT_TSC, 0, 0, 0, 0);	/* movq $0,tsc(%rsp) */
+	EMIT(c, 0x48, 0xc7, 0x44, 0x24, SLOT_TSC, 0, 0, 0, 0); /* movq $0,tsc(%rsp) */
 }
 
 /* An evicted instruction: nothing is recorded. */
@@ -247,10 +254,12 @@ static int emit_silent(struct code *c, const struct kymo_plan *plan, uint64_t si
 
 /* The events in their hot form, once; `table` is where their descriptors are. */
 static void emit_hot(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *events, size_t n,
-		     const struct x86_site *site, size_t table, bool is_inner, bool is_followed, struct x86_event_code *parts, uint64_t (*descriptors)[3])
+		     const struct x86_site *site, size_t table, bool is_inner, bool is_followed,
+		     struct x86_event_code *parts, uint64_t (*descriptors)[3])
 {
 	for (size_t i = 0; i < n; i++) {
-		struct x86_stamp_use use = { .takes = is_inner || i > 0, .leaves = is_inner || is_followed || i + 1 < n };
+		struct x86_stamp_use use = { .takes = is_inner || i > 0,
+					     .leaves = is_inner || is_followed || i + 1 < n };
 
 		descriptors[i][2] = table + 32 * i;
 		x86_event_sequence(c, env, &events[i], site, &parts[i], descriptors[i], use);
@@ -267,11 +276,12 @@ static void emit_all_cold(struct code *c, const struct kymo_pad_env *env, const 
 }
 
 /*
- * With sequences the events are there twice: for threads from the text, which have no stamp, and for those from another recording's pad, which may have
- * one. Descriptors come first: they want 32-byte alignment.
+ * With sequences the events are there twice: for threads from the text, which have no stamp, and for those from another
+ * recording's pad, which may have one. Descriptors come first: they want 32-byte alignment.
  */
-static int emit_sequenced(struct code *c, const struct kymo_pad_env *env, const struct kymo_plan *plan, const struct x86_site *site,
-			  const struct kymo_pad_event *events, size_t n, const struct kymo_pad_chain *chain, struct kymo_pad_layout *layout)
+static int emit_sequenced(struct code *c, const struct kymo_pad_env *env, const struct kymo_plan *plan,
+			  const struct x86_site *site, const struct kymo_pad_event *events, size_t n,
+			  const struct kymo_pad_chain *chain, struct kymo_pad_layout *layout)
 {
 	struct x86_event_code parts[2][KYMO_PAD_MAX_EVENTS];
 	uint64_t descriptors[2][KYMO_PAD_MAX_EVENTS][3];
@@ -302,8 +312,9 @@ static int emit_sequenced(struct code *c, const struct kymo_pad_env *env, const 
 	return 0;
 }
 
-static int emit_unsequenced(struct code *c, const struct kymo_pad_env *env, const struct kymo_plan *plan, const struct x86_site *site,
-			    const struct kymo_pad_event *events, size_t n, const struct kymo_pad_chain *chain, struct kymo_pad_layout *layout)
+static int emit_unsequenced(struct code *c, const struct kymo_pad_env *env, const struct kymo_plan *plan,
+			    const struct x86_site *site, const struct kymo_pad_event *events, size_t n,
+			    const struct kymo_pad_chain *chain, struct kymo_pad_layout *layout)
 {
 	struct x86_event_code parts[KYMO_PAD_MAX_EVENTS];
 	struct stack_check check = { .resume = 0 };
@@ -330,8 +341,8 @@ static int emit_unsequenced(struct code *c, const struct kymo_pad_env *env, cons
 }
 
 int kymo_pad_emit(const struct kymo_pad_env *env, const struct kymo_plan *plan, uint64_t site, uint64_t pad,
-		  const struct kymo_pad_event *events, size_t n_events, const struct kymo_pad_chain *chain, uint8_t *out, size_t size,
-		  struct kymo_pad_layout *ret)
+		  const struct kymo_pad_event *events, size_t n_events, const struct kymo_pad_chain *chain,
+		  uint8_t *out, size_t size, struct kymo_pad_layout *ret)
 {
 	size_t table = env->rseq_rings ? 2 * 32 * n_events : 0;
 	struct code c = { .out = out, .size = size, .address = pad, .n = table };

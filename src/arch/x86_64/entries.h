@@ -31,19 +31,19 @@ struct x86_builder {
 	const struct kymo_module_code *code;
 	struct kymo_entry_map *map;
 	ZydisDecoder decoder;
-	struct kymo_span *data; /* sorted copy */
+	struct kymo_span *data;           /* sorted copy */
 	KYMO_VEC(struct x86_taken) taken; /* sorted by target once the sweep is over */
 	KYMO_VEC(struct x86_indirect) indirect;
-	KYMO_VEC(uint64_t) sure; /* addresses of tables that a jump was seen to use, sorted */
+	KYMO_VEC(uint64_t) sure;   /* addresses of tables that a jump was seen to use, sorted */
 	KYMO_VEC(uint64_t) tables; /* addresses that are taken and at which entries were found, sorted */
 	KYMO_VEC(struct x86_doubted) doubted;
-	bool is_firm; /* the sweep stands in code that is known to be entered */
+	bool is_firm;    /* the sweep stands in code that is known to be entered */
 	uint64_t budget; /* table entries still to be read before the module is refused */
 };
 
 /* scan.c: what can be found without knowing where instructions begin. Cannot fail. */
 void x86_scan_text(struct x86_builder *builder); /* rel32 branches and lea, at each byte */
-void x86_scan_short(struct x86_builder *builder, uint64_t low, uint64_t high); /* rel8 branches that begin there */
+void x86_scan_short(struct x86_builder *builder, uint64_t low, uint64_t high);    /* rel8 branches that begin there */
 void x86_scan_absolute(struct x86_builder *builder, uint64_t low, uint64_t high); /* addresses as constants */
 void x86_scan_data(struct x86_builder *builder); /* addresses in data, for position-dependent modules */
 
@@ -51,7 +51,8 @@ void x86_scan_data(struct x86_builder *builder); /* addresses in data, for posit
 int x86_note_branch(struct x86_builder *builder, size_t function, uint64_t source, uint64_t target);
 int x86_note_address(struct x86_builder *builder, size_t function, uint64_t source, uint64_t target);
 void x86_firm_reached(struct x86_builder *builder); /* settle those whose code turned out to be entered */
-bool x86_firm_computed(struct x86_builder *builder); /* and those in functions with computed jumps: true if there are any */
+bool x86_firm_computed(
+	struct x86_builder *builder); /* and those in functions with computed jumps: true if there are any */
 
 /* sources.c: who leads into a function. Cannot fail. */
 void x86_note_source(struct x86_builder *builder, size_t function, const struct x86_insn *branch);

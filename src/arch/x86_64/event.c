@@ -9,13 +9,13 @@
 #include "wire/event.h"
 #include "wire/shared.h"
 
-#define RSEQ_SIGNATURE 0x53053053	/* glibc's, in front of abort handlers */
+#define RSEQ_SIGNATURE 0x53053053 /* glibc's, in front of abort handlers */
 
 /* struct rseq of linux/rseq.h */
 #define RSEQ_CPU_ID 4
 #define RSEQ_CS 8
 
-#define TRIES 8		/* of a sequence whose sub-buffer was changed: then a ring with a lock is used */
+#define TRIES 8 /* of a sequence whose sub-buffer was changed: then a ring with a lock is used */
 
 /* Asked once: in a virtual machine each cpuid is tens of microseconds in the hypervisor. */
 static bool has_rdpid(void)
@@ -37,17 +37,17 @@ static bool has_rdpid(void)
 static void ring_of_cpu(struct code *c, const struct kymo_pad_env *env)
 {
 	if (has_rdpid())
-		EMIT(c, 0xf3, 0x0f, 0xc7, 0xf8);				/* rdpid %rax */
+		EMIT(c, 0xf3, 0x0f, 0xc7, 0xf8); /* rdpid %rax */
 	else
-		EMIT(c, 0xb8, 0x7b, 0, 0, 0, 0x0f, 0x03, 0xc0);			/* mov $0x7b,%eax; lsl %eax,%eax */
-	EMIT(c, 0x25, 0xff, 0x0f, 0, 0);					/* and $0xfff,%eax */
-	EMIT(c, 0x3d);								/* cmp $n_cpus,%eax */
+		EMIT(c, 0xb8, 0x7b, 0, 0, 0, 0x0f, 0x03, 0xc0); /* mov $0x7b,%eax; lsl %eax,%eax */
+	EMIT(c, 0x25, 0xff, 0x0f, 0, 0);                        /* and $0xfff,%eax */
+	EMIT(c, 0x3d);                                          /* cmp $n_cpus,%eax */
 	imm32(c, env->n_cpus);
-	EMIT(c, 0x72, 0x02, 0x31, 0xc0);					/* jb 1f; xor %eax,%eax; 1: */
+	EMIT(c, 0x72, 0x02, 0x31, 0xc0); /* jb 1f; xor %eax,%eax; 1: */
 	movabs(c, R10, env->rings);
 	_Static_assert(KYMO_WIRE_RING_STRIDE == 1 << 10, "the shift below");
-	EMIT(c, 0xc1, 0xe0, 0x0a);						/* shl $10,%eax */
-	EMIT(c, 0x49, 0x01, 0xc2);						/* add %rax,%r10 */
+	EMIT(c, 0xc1, 0xe0, 0x0a); /* shl $10,%eax */
+	EMIT(c, 0x49, 0x01, 0xc2); /* add %rax,%r10 */
 }
 
 /* mov `at` in the live page, %reg */
@@ -62,7 +62,7 @@ static void load_live(struct code *c, const struct kymo_pad_env *env, unsigned i
 static void load_tid(struct code *c, const struct kymo_pad_env *env)
 {
 	load_live(c, env, RAX, KYMO_PAD_LIVE_TID_OFFSET);
-	EMIT(c, 0x64, 0x8b, 0x00);				/* mov %fs:(%rax),%eax */
+	EMIT(c, 0x64, 0x8b, 0x00); /* mov %fs:(%rax),%eax */
 }
 
 /* r11 = where struct rseq is, from the thread pointer */
@@ -74,12 +74,12 @@ static void load_rseq(struct code *c, const struct kymo_pad_env *env)
 static void clear_rseq(struct code *c, const struct kymo_pad_env *env)
 {
 	load_rseq(c, env);
-	EMIT(c, 0x64, 0x49, 0xc7, 0x43, RSEQ_CS, 0, 0, 0, 0);	/* movq $0,%fs:RSEQ_CS(%r11) */
+	EMIT(c, 0x64, 0x49, 0xc7, 0x43, RSEQ_CS, 0, 0, 0, 0); /* movq $0,%fs:RSEQ_CS(%r11) */
 }
 
 _Static_assert(offsetof(struct kymo_wire_ring, lock) == 0 && offsetof(struct kymo_wire_ring, cur) == 8 &&
-	       offsetof(struct kymo_wire_ring, end) == 16 && offsetof(struct kymo_wire_ring, last_tsc) == 24 &&
-	       offsetof(struct kymo_wire_ring, subbuffer_size) < 128,
+		       offsetof(struct kymo_wire_ring, end) == 16 && offsetof(struct kymo_wire_ring, last_tsc) == 24 &&
+		       offsetof(struct kymo_wire_ring, subbuffer_size) < 128,
 	       "offsets in the code below");
 _Static_assert(KYMO_EVENT_ID_BITS == 20, "the shifts below");
 _Static_assert(KYMO_WIRE_RING_STRIDE == 1 << 10, "the shifts below");
@@ -87,30 +87,31 @@ _Static_assert(KYMO_WIRE_RING_STRIDE == 1 << 10, "the shifts below");
 /* rax = stamp */
 static void read_tsc(struct code *c)
 {
-	EMIT(c, 0x0f, 0x31);					/* rdtsc */
-	EMIT(c, 0x48, 0xc1, 0xe2, 0x20, 0x48, 0x09, 0xd0);	/* shl $32,%rdx; or %rdx,%rax */
+	EMIT(c, 0x0f, 0x31);                               /* rdtsc */
+	EMIT(c, 0x48, 0xc1, 0xe2, 0x20, 0x48, 0x09, 0xd0); /* shl $32,%rdx; or %rdx,%rax */
 }
 
 /* the record's first word from the stamp in rax */
 static void store_header(struct code *c, const struct kymo_pad_event *event, const struct x86_site *site)
 {
-	EMIT(c, 0x48, 0xc1, 0xe0, 0x14);			/* shl $20,%rax */
-	EMIT(c, 0x48, 0x0d);					/* or $id,%rax */
+	EMIT(c, 0x48, 0xc1, 0xe0, 0x14); /* shl $20,%rax */
+	EMIT(c, 0x48, 0x0d);             /* or $id,%rax */
 	imm32(c, event->id);
 	if (site->adds_number) {
 		x86_load_saved(c, RDX, RAX);
-		EMIT(c, 0x48, 0x01, 0xd0);			/* add %rdx,%rax */
+		EMIT(c, 0x48, 0x01, 0xd0); /* add %rdx,%rax */
 	}
 	store(c, RAX, 8, 0);
 }
 
-_Static_assert(sizeof(struct kymo_pad_ring) == 32 && offsetof(struct kymo_pad_ring, end) == 0 && offsetof(struct kymo_pad_ring, data_offset) == 8,
+_Static_assert(sizeof(struct kymo_pad_ring) == 32 && offsetof(struct kymo_pad_ring, end) == 0 &&
+		       offsetof(struct kymo_pad_ring, data_offset) == 8,
 	       "offsets and shifts below");
 
 /* r11 = what is known of the rings from number `i` on */
 static void load_geometry(struct code *c, const struct kymo_pad_env *env, uint32_t i)
 {
-	rip_to(c, "\x4c\x8d\x1d", 3, env->geometry + kymo_pad_rings_size(i), 0);	/* lea rings(%rip),%r11 */
+	rip_to(c, "\x4c\x8d\x1d", 3, env->geometry + kymo_pad_rings_size(i), 0); /* lea rings(%rip),%r11 */
 }
 
 /* r11 = what is known of the ring in r10, one with a lock */
@@ -118,22 +119,23 @@ static void find_geometry(struct code *c, const struct kymo_pad_env *env)
 {
 	load_geometry(c, env, env->n_sequenced);
 	movabs(c, RDX, env->rings);
-	EMIT(c, 0x4c, 0x89, 0xd0);				/* mov %r10,%rax */
-	EMIT(c, 0x48, 0x29, 0xd0);				/* sub %rdx,%rax */
-	EMIT(c, 0x48, 0xc1, 0xe8, 0x05);			/* shr $5,%rax */
-	EMIT(c, 0x49, 0x01, 0xc3);				/* add %rax,%r11 */
+	EMIT(c, 0x4c, 0x89, 0xd0);       /* mov %r10,%rax */
+	EMIT(c, 0x48, 0x29, 0xd0);       /* sub %rdx,%rax */
+	EMIT(c, 0x48, 0xc1, 0xe8, 0x05); /* shr $5,%rax */
+	EMIT(c, 0x49, 0x01, 0xc3);       /* add %rax,%r11 */
 }
 
 /* Ways out of find_room(). */
 struct no_room {
-	struct label *full;	/* the sub-buffer has no room: r11 and rax are set */
-	struct label *broken;	/* the ring's words make no sense: to be treated as full */
-	struct label *large;	/* the payload is larger than any may be */
+	struct label *full;   /* the sub-buffer has no room: r11 and rax are set */
+	struct label *broken; /* the ring's words make no sense: to be treated as full */
+	struct label *large;  /* the payload is larger than any may be */
 };
 
 /*
- * r11: what is known of the ring in r10 (struct kymo_pad_ring). After it r11 = the ring's position, rax = the one behind the record; both lie within the ring, whatever its words say:
- * data_offset <= position (signed, so the addition cannot wrap), and the position behind <= `end` <= the ring's end. Each word is loaded once.
+ * r11: what is known of the ring in r10 (struct kymo_pad_ring). After it r11 = the ring's position, rax = the one
+ * behind the record; both lie within the ring, whatever its words say: data_offset <= position (signed, so the addition
+ * cannot wrap), and the position behind <= `end` <= the ring's end. Each word is loaded once.
  */
 static void find_room(struct code *c, const struct kymo_pad_event *event, const struct no_room *ways)
 {
@@ -143,59 +145,60 @@ static void find_room(struct code *c, const struct kymo_pad_event *event, const 
 	if (payload && payload->base >= 0) {
 		x86_load_saved(c, RAX, (unsigned int)payload->value);
 		x86_load_saved(c, RDX, (unsigned int)payload->base);
-		EMIT(c, 0x48, 0x39, 0xd0);			/* cmp %rdx,%rax */
+		EMIT(c, 0x48, 0x39, 0xd0); /* cmp %rdx,%rax */
 		JNE(c, ways->large);
 	}
-	EMIT(c, 0x49, 0x8b, 0x52, 0x10);			/* mov end(%r10),%rdx */
-	EMIT(c, 0x49, 0x3b, 0x13);				/* cmp ring's end(%r11),%rdx */
+	EMIT(c, 0x49, 0x8b, 0x52, 0x10); /* mov end(%r10),%rdx */
+	EMIT(c, 0x49, 0x3b, 0x13);       /* cmp ring's end(%r11),%rdx */
 	JA(c, ways->broken);
-	EMIT(c, 0x49, 0x8b, 0x42, 0x08);			/* mov cur(%r10),%rax */
-	EMIT(c, 0x49, 0x3b, 0x43, 0x08);			/* cmp data_offset(%r11),%rax */
-	branch(c, ways->broken, "\x0f\x8c", 2);			/* jl */
-	EMIT(c, 0x49, 0x89, 0xc3);				/* mov %rax,%r11 */
+	EMIT(c, 0x49, 0x8b, 0x42, 0x08);        /* mov cur(%r10),%rax */
+	EMIT(c, 0x49, 0x3b, 0x43, 0x08);        /* cmp data_offset(%r11),%rax */
+	branch(c, ways->broken, "\x0f\x8c", 2); /* jl */
+	EMIT(c, 0x49, 0x89, 0xc3);              /* mov %rax,%r11 */
 	if (payload) {
 		x86_load_saved(c, RAX, (unsigned int)payload->index);
-		EMIT(c, 0x48, 0x3d);				/* cmp $KYMO_PAYLOAD_MAX,%rax */
+		EMIT(c, 0x48, 0x3d); /* cmp $KYMO_PAYLOAD_MAX,%rax */
 		imm32(c, KYMO_PAYLOAD_MAX);
 		JA(c, ways->large);
-		EMIT(c, 0x49, 0x8d, 0x84, 0x03);		/* lea size(%r11,%rax),%rax */
+		EMIT(c, 0x49, 0x8d, 0x84, 0x03); /* lea size(%r11,%rax),%rax */
 	} else {
-		EMIT(c, 0x49, 0x8d, 0x83);			/* lea size(%r11),%rax */
+		EMIT(c, 0x49, 0x8d, 0x83); /* lea size(%r11),%rax */
 	}
 	imm32(c, size);
-	EMIT(c, 0x48, 0x39, 0xd0);				/* cmp %rdx,%rax */
+	EMIT(c, 0x48, 0x39, 0xd0); /* cmp %rdx,%rax */
 	JA(c, ways->full);
 }
 
 /* On the way from find_room() to change the sub-buffer: a jump to `large` if an empty one has no room either. */
 static void find_large(struct code *c, struct label *large)
 {
-	EMIT(c, 0x4c, 0x29, 0xd8);				/* sub %r11,%rax */
-	EMIT(c, 0x49, 0x3b, 0x42, offsetof(struct kymo_wire_ring, subbuffer_size));	/* cmp subbuffer_size(%r10),%rax */
+	EMIT(c, 0x4c, 0x29, 0xd8);                                                  /* sub %r11,%rax */
+	EMIT(c, 0x49, 0x3b, 0x42, offsetof(struct kymo_wire_ring, subbuffer_size)); /* cmp subbuffer_size(%r10),%rax */
 	JA(c, large);
 }
 
 static void count_loss(struct code *c)
 {
-	EMIT(c, 0xf0, 0x49, 0xff, 0x42, offsetof(struct kymo_wire_ring, lost));	/* lock incq lost(%r10) */
+	EMIT(c, 0xf0, 0x49, 0xff, 0x42, offsetof(struct kymo_wire_ring, lost)); /* lock incq lost(%r10) */
 }
 
 /* What comes behind the tid. Then the ring moves behind the record, with the last instruction: it counts. */
-static void store_rest(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event, const struct x86_site *site)
+static void store_rest(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event,
+		       const struct x86_site *site)
 {
 	if (x86_payload(event)) {
 		x86_store_payload(c, x86_payload(event));
 		return;
 	}
 	x86_store_arguments(c, env, event, site);
-	EMIT(c, 0x49, 0x81, 0xc3);				/* add $size,%r11 */
+	EMIT(c, 0x49, 0x81, 0xc3); /* add $size,%r11 */
 	imm32(c, kymo_pad_record_size(event->args, event->n_args));
-	EMIT(c, 0x4d, 0x89, 0x5a, 0x08);			/* mov %r11,cur(%r10) */
+	EMIT(c, 0x4d, 0x89, 0x5a, 0x08); /* mov %r11,cur(%r10) */
 }
 
 static void call_guest(struct code *c, const struct kymo_pad_env *env, uint32_t entry)
 {
-	rip_to(c, "\x48\x8d\x15", 3, env->geometry, 0);		/* lea geometry(%rip),%rdx */
+	rip_to(c, "\x48\x8d\x15", 3, env->geometry, 0); /* lea geometry(%rip),%rdx */
 	byte(c, 0xe8);
 	rel32_to(c, env->guest + entry);
 }
@@ -204,42 +207,45 @@ static void call_guest(struct code *c, const struct kymo_pad_env *env, uint32_t 
 /* ---- by a lock ---- */
 
 /*
- * The tid is in its slot. Emitted in line where no thread has restartable sequences, else behind. Ends with a fall through or a jump to `end`.
+ * The tid is in its slot. Emitted in line where no thread has restartable sequences, else behind. Ends with a fall
+ * through or a jump to `end`.
  */
-static void emit_locked(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event, const struct x86_site *site)
+static void emit_locked(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event,
+			const struct x86_site *site)
 {
-	struct label take = { .n = 0 }, full = { .n = 0 }, broken = { .n = 0 }, large = { .n = 0 }, lost = { .n = 0 }, done = { .n = 0 };
+	struct label take = { .n = 0 }, full = { .n = 0 }, broken = { .n = 0 }, large = { .n = 0 }, lost = { .n = 0 },
+		     done = { .n = 0 };
 	const struct no_room first = { &full, &broken, &large }, second = { &large, &large, &large };
 	struct kymo_guest_image guest;
 	size_t got, room, unlock;
 
 	kymo_guest_image(&guest);
 	ring_of_cpu(c, env);
-	EMIT(c, 0x41, 0xbb, 1, 0, 0, 0);			/* mov $1,%r11d */
-	EMIT(c, 0x45, 0x87, 0x1a);				/* xchg %r11d,lock(%r10) */
-	EMIT(c, 0x45, 0x85, 0xdb);				/* test %r11d,%r11d */
+	EMIT(c, 0x41, 0xbb, 1, 0, 0, 0); /* mov $1,%r11d */
+	EMIT(c, 0x45, 0x87, 0x1a);       /* xchg %r11d,lock(%r10) */
+	EMIT(c, 0x45, 0x85, 0xdb);       /* test %r11d,%r11d */
 	JNE(c, &take);
 	got = c->n;
 	find_geometry(c, env);
 	find_room(c, event, &first);
 	room = c->n;
 	read_tsc(c);
-	EMIT(c, 0x49, 0x8b, 0x52, 0x18);			/* mov last_tsc(%r10),%rdx */
-	EMIT(c, 0x48, 0x39, 0xd0, 0x48, 0x0f, 0x42, 0xc2);	/* cmp %rdx,%rax; cmovb %rdx,%rax */
-	EMIT(c, 0x49, 0x89, 0x42, 0x18);			/* mov %rax,last_tsc(%r10) */
+	EMIT(c, 0x49, 0x8b, 0x52, 0x18);                   /* mov last_tsc(%r10),%rdx */
+	EMIT(c, 0x48, 0x39, 0xd0, 0x48, 0x0f, 0x42, 0xc2); /* cmp %rdx,%rax; cmovb %rdx,%rax */
+	EMIT(c, 0x49, 0x89, 0x42, 0x18);                   /* mov %rax,last_tsc(%r10) */
 	store_header(c, event, site);
-	EMIT(c, 0x8b, 0x44, 0x24, SLOT_TID);			/* mov tid(%rsp),%eax */
+	EMIT(c, 0x8b, 0x44, 0x24, SLOT_TID); /* mov tid(%rsp),%eax */
 	store(c, RAX, 4, KYMO_EVENT_TID_OFFSET);
 	store_rest(c, env, event, site);
 	unlock = c->n;
-	EMIT(c, 0x41, 0xc7, 0x02, 0, 0, 0, 0);			/* movl $0,lock(%r10) */
+	EMIT(c, 0x41, 0xc7, 0x02, 0, 0, 0, 0); /* movl $0,lock(%r10) */
 	JMP(c, &done);
 	place(c, &take);
 	movabs(c, R10, env->rings);
-	EMIT(c, 0x41, 0xbb);					/* mov $n,%r11d */
+	EMIT(c, 0x41, 0xbb); /* mov $n,%r11d */
 	imm32(c, env->n_rings);
 	call_guest(c, env, guest.take);
-	EMIT(c, 0x4d, 0x85, 0xd2);				/* test %r10,%r10 */
+	EMIT(c, 0x4d, 0x85, 0xd2); /* test %r10,%r10 */
 	JE(c, &lost);
 	jump_back(c, got);
 	place(c, &full);
@@ -250,7 +256,7 @@ static void emit_locked(struct code *c, const struct kymo_pad_env *env, const st
 	EMIT(c, 0x4d, 0x85, 0xd2);
 	JE(c, &lost);
 	find_geometry(c, env);
-	find_room(c, event, &second);				/* once: whoever else writes the ring does not keep the thread here */
+	find_room(c, event, &second); /* once: whoever else writes the ring does not keep the thread here */
 	jump_back(c, room);
 	place(c, &large);
 	count_loss(c);
@@ -268,9 +274,9 @@ static void stamp(struct code *c, struct x86_stamp_use use)
 
 	if (use.takes) {
 		rsp_slot(c, 0x8b, RAX, SLOT_TSC);
-		EMIT(c, 0x48, 0x85, 0xc0);			/* test %rax,%rax */
+		EMIT(c, 0x48, 0x85, 0xc0); /* test %rax,%rax */
 		JE(c, &fresh);
-		EMIT(c, 0x49, 0x3b, 0x42, 0x18);		/* cmp last_tsc(%r10),%rax */
+		EMIT(c, 0x49, 0x3b, 0x42, 0x18); /* cmp last_tsc(%r10),%rax */
 		JAE(c, &have);
 		place(c, &fresh);
 	}
@@ -280,37 +286,39 @@ static void stamp(struct code *c, struct x86_stamp_use use)
 	place(c, &have);
 }
 
-void x86_event_sequence(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event, const struct x86_site *site,
-			struct x86_event_code *parts, uint64_t descriptor[3], struct x86_stamp_use use)
+void x86_event_sequence(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event,
+			const struct x86_site *site, struct x86_event_code *parts, uint64_t descriptor[3],
+			struct x86_stamp_use use)
 {
 	compare_byte(c, env->live, KYMO_PAD_RSEQ);
 	JNE(c, &parts->state);
-	EMIT(c, 0x64, 0x48, 0x8b, 0x04, 0x25, 0x10, 0, 0, 0);	/* mov %fs:16,%rax: a control block of glibc's points to itself */
-	EMIT(c, 0x64, 0x48, 0x3b, 0x04, 0x25, 0, 0, 0, 0);	/* cmp %fs:0,%rax */
+	EMIT(c, 0x64, 0x48, 0x8b, 0x04, 0x25, 0x10, 0, 0,
+	     0); /* mov %fs:16,%rax: a control block of glibc's points to itself */
+	EMIT(c, 0x64, 0x48, 0x3b, 0x04, 0x25, 0, 0, 0, 0); /* cmp %fs:0,%rax */
 	JNE(c, &parts->foreign);
 	load_live(c, env, R10, KYMO_PAD_LIVE_VFORKS);
-	EMIT(c, 0x41, 0x83, 0x3a, 0x00);			/* cmpl $0,n(%r10) */
+	EMIT(c, 0x41, 0x83, 0x3a, 0x00); /* cmpl $0,n(%r10) */
 	JNE(c, &parts->vfork);
-	EMIT(c, 0xc7, 0x44, 0x24, SLOT_TID);			/* movl $TRIES,tid(%rsp) */
+	EMIT(c, 0xc7, 0x44, 0x24, SLOT_TID); /* movl $TRIES,tid(%rsp) */
 	imm32(c, TRIES);
 	parts->restart = c->n;
 	load_rseq(c, env);
-	rip_to(c, "\x48\x8d\x05", 3, c->address + descriptor[2], 0);	/* lea descriptor(%rip),%rax */
-	EMIT(c, 0x64, 0x49, 0x89, 0x43, RSEQ_CS);		/* mov %rax,%fs:RSEQ_CS(%r11) */
+	rip_to(c, "\x48\x8d\x05", 3, c->address + descriptor[2], 0); /* lea descriptor(%rip),%rax */
+	EMIT(c, 0x64, 0x49, 0x89, 0x43, RSEQ_CS);                    /* mov %rax,%fs:RSEQ_CS(%r11) */
 	descriptor[0] = c->n;
-	EMIT(c, 0x64, 0x41, 0x8b, 0x43, RSEQ_CPU_ID);		/* mov %fs:RSEQ_CPU_ID(%r11),%eax */
-	EMIT(c, 0x3d);						/* cmp $n_cpus,%eax */
+	EMIT(c, 0x64, 0x41, 0x8b, 0x43, RSEQ_CPU_ID); /* mov %fs:RSEQ_CPU_ID(%r11),%eax */
+	EMIT(c, 0x3d);                                /* cmp $n_cpus,%eax */
 	imm32(c, env->n_cpus);
 	JAE(c, &parts->unregistered);
 	load_geometry(c, env, 0);
-	EMIT(c, 0xc1, 0xe0, 0x05);				/* shl $5,%eax */
-	EMIT(c, 0x49, 0x01, 0xc3);				/* add %rax,%r11 */
+	EMIT(c, 0xc1, 0xe0, 0x05); /* shl $5,%eax */
+	EMIT(c, 0x49, 0x01, 0xc3); /* add %rax,%r11 */
 	movabs(c, R10, env->rseq_rings);
-	EMIT(c, 0xc1, 0xe0, 0x05);				/* shl $5,%eax */
-	EMIT(c, 0x49, 0x01, 0xc2);				/* add %rax,%r10 */
+	EMIT(c, 0xc1, 0xe0, 0x05); /* shl $5,%eax */
+	EMIT(c, 0x49, 0x01, 0xc2); /* add %rax,%r10 */
 	find_room(c, event, &(struct no_room){ &parts->full, &parts->broken, &parts->large });
 	stamp(c, use);
-	EMIT(c, 0x49, 0x89, 0x42, 0x18);			/* mov %rax,last_tsc(%r10) */
+	EMIT(c, 0x49, 0x89, 0x42, 0x18); /* mov %rax,last_tsc(%r10) */
 	store_header(c, event, site);
 	load_tid(c, env);
 	store(c, RAX, 4, KYMO_EVENT_TID_OFFSET);
@@ -327,7 +335,7 @@ static void tid_to_slot(struct code *c, const struct kymo_pad_env *env, bool fro
 		load_tid(c, env);
 	else
 		load_live(c, env, RAX, KYMO_PAD_LIVE_PID);
-	EMIT(c, 0x89, 0x44, 0x24, SLOT_TID);			/* mov %eax,tid(%rsp) */
+	EMIT(c, 0x89, 0x44, 0x24, SLOT_TID); /* mov %eax,tid(%rsp) */
 }
 
 /* The states other than the one that the hot code is for. */
@@ -342,15 +350,15 @@ static void emit_states(struct code *c, const struct kymo_pad_env *env, struct x
 	JMP(c, &parts->locked);
 	place(c, &early);
 	compare_byte(c, env->live, KYMO_PAD_EARLY);
-	branch(c, &parts->foreign, "\x0f\x84", 2);		/* je */
+	branch(c, &parts->foreign, "\x0f\x84", 2); /* je */
 	jump_back(c, parts->end);
 	place(c, &parts->foreign);
 	tid_to_slot(c, env, false);
 	JMP(c, &parts->locked);
 }
 
-void x86_event_cold(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event, const struct x86_site *site,
-		    struct x86_event_code *parts)
+void x86_event_cold(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event,
+		    const struct x86_site *site, struct x86_event_code *parts)
 {
 	struct label handled = { .n = 0 }, again = { .n = 0 }, parent = { .n = 0 };
 	struct kymo_guest_image guest;
@@ -359,12 +367,12 @@ void x86_event_cold(struct code *c, const struct kymo_pad_env *env, const struct
 	kymo_guest_image(&guest);
 	emit_states(c, env, parts);
 
-	place(c, &parts->vfork);				/* r10: the list */
+	place(c, &parts->vfork); /* r10: the list */
 	call_guest(c, env, guest.vfork);
-	EMIT(c, 0x4d, 0x85, 0xd2);				/* test %r10,%r10 */
+	EMIT(c, 0x4d, 0x85, 0xd2); /* test %r10,%r10 */
 	JE(c, &parent);
 	movabs(c, R10, env->data + offsetof(struct kymo_wire_data, lost_in_vforks));
-	EMIT(c, 0xf0, 0x49, 0xff, 0x02);			/* lock incq (%r10) */
+	EMIT(c, 0xf0, 0x49, 0xff, 0x02); /* lock incq (%r10) */
 	jump_back(c, parts->end);
 	place(c, &parent);
 	tid_to_slot(c, env, true);
@@ -375,14 +383,14 @@ void x86_event_cold(struct code *c, const struct kymo_pad_env *env, const struct
 	tid_to_slot(c, env, true);
 	JMP(c, &parts->locked);
 
-	place(c, &parts->full);					/* r10: the ring */
+	place(c, &parts->full); /* r10: the ring */
 	if (x86_payload(event))
 		find_large(c, &parts->large);
 	place(c, &parts->broken);
 	clear_rseq(c, env);
-	EMIT(c, 0x64, 0x4c, 0x03, 0x1c, 0x25, 0, 0, 0, 0);	/* add %fs:0,%r11 */
+	EMIT(c, 0x64, 0x4c, 0x03, 0x1c, 0x25, 0, 0, 0, 0); /* add %fs:0,%r11 */
 	call_guest(c, env, guest.change);
-	EMIT(c, 0x49, 0x83, 0xfa, KYMO_GUEST_AGAIN);		/* cmp $AGAIN,%r10 */
+	EMIT(c, 0x49, 0x83, 0xfa, KYMO_GUEST_AGAIN); /* cmp $AGAIN,%r10 */
 	branch(c, &again, "\x0f\x84", 2);
 	EMIT(c, 0x4d, 0x85, 0xd2);
 	JE(c, &handled);
@@ -393,13 +401,13 @@ void x86_event_cold(struct code *c, const struct kymo_pad_env *env, const struct
 	emit_locked(c, env, event, site);
 	place(c, &handled);
 	jump_back(c, parts->end);
-	place(c, &again);					/* a few times: the ring's words may be somebody else's, who keeps them full */
-	EMIT(c, 0xff, 0x4c, 0x24, SLOT_TID);			/* decl tid(%rsp) */
-	branch_back(c, "\x0f\x85", 2, parts->restart);		/* jne */
+	place(c, &again); /* a few times: the ring's words may be somebody else's, who keeps them full */
+	EMIT(c, 0xff, 0x4c, 0x24, SLOT_TID);           /* decl tid(%rsp) */
+	branch_back(c, "\x0f\x85", 2, parts->restart); /* jne */
 	tid_to_slot(c, env, true);
 	jump_back(c, locked);
 	if (x86_payload(event)) {
-		place(c, &parts->large);			/* r10: the ring */
+		place(c, &parts->large); /* r10: the ring */
 		clear_rseq(c, env);
 		count_loss(c);
 		jump_back(c, parts->end);
@@ -425,8 +433,8 @@ void x86_event_descriptor(struct code *c, const uint64_t descriptor[3], size_t r
 
 /* ---- without sequences: one form, in line ---- */
 
-void x86_event_plain(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event, const struct x86_site *site,
-		     struct x86_event_code *parts)
+void x86_event_plain(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event,
+		     const struct x86_site *site, struct x86_event_code *parts)
 {
 	compare_byte(c, env->live, KYMO_PAD_LIVE);
 	JNE(c, &parts->state);
@@ -449,4 +457,3 @@ void x86_event_plain_states(struct code *c, const struct kymo_pad_env *env, stru
 	place(c, &skip);
 	jump_back(c, parts->end);
 }
-

@@ -33,7 +33,7 @@
 #include "arch/x86_64/evict.h"
 #include "arch/x86_64/pun.h"
 
-#define SHORT_SIZE 2 /* jmp rel8 */
+#define SHORT_SIZE 2    /* jmp rel8 */
 #define PREFIXES_MAX 2u /* in front of an evicted instruction's jump */
 #define CHOICES_MAX 4u
 #define LOW_VALUES 4u /* tried for a shared byte that is not the highest one */
@@ -167,9 +167,10 @@ static int try_pair(struct x86_site *site, const struct x86_site *next, unsigned
 	if (err)
 		return err;
 	if (!solve(&pair, site, offset))
-		return x86_refuse(refusal, next->vaddr,
-				  "wherever the jump at 0x%lx leads, no address was found for both it and that at 0x%lx",
-				  next->vaddr, site->vaddr);
+		return x86_refuse(
+			refusal, next->vaddr,
+			"wherever the jump at 0x%lx leads, no address was found for both it and that at 0x%lx",
+			next->vaddr, site->vaddr);
 	x86_plan_alone(next, KYMO_TACTIC_SUCCESSOR, &pair.layout, next_open, after + KYMO_JUMP_SIZE, pair.second_to,
 		       &plans[0]);
 	plans[0].is_evicted = true;
@@ -220,7 +221,7 @@ int x86_try_successor(struct x86_site *site, struct kymo_plan *plans, size_t *n,
 
 /* The way from the site to a jump in a neighbour. */
 struct hop {
-	unsigned int open; /* bytes of it that may be changed: 1 or 2 */
+	unsigned int open;  /* bytes of it that may be changed: 1 or 2 */
 	uint64_t low, high; /* where it may lead to */
 };
 
@@ -328,7 +329,7 @@ int x86_try_neighbour(struct x86_site *site, struct kymo_plan *plans, size_t *n,
 		return x86_refuse(refusal, hop.low,
 				  "a short jump of one byte leads to 0x%lx; no instruction has room for a jump there",
 				  hop.low);
-	return x86_refuse(refusal, site->vaddr,
-			  "none of the %u instructions in reach of a short jump that may be displaced has room for a jump",
-			  seen);
+	return x86_refuse(
+		refusal, site->vaddr,
+		"none of the %u instructions in reach of a short jump that may be displaced has room for a jump", seen);
 }

@@ -8,7 +8,8 @@
  *
  *   1. The parts are the function. Those that the compiler split off are handed in, or found: whatever a branch with
  *	the frame still there, or a conditional one, or a table leads to, if nobody but the parts leads to it. That it
- *	joins is right even if it is a function of its own that only this one goes on to: it returns to this one's caller.
+ *	joins is right even if it is a function of its own that only this one goes on to: it returns to this one's
+ *caller.
  *   2. Nothing enters the parts but at the start (sources.c): else a return would be counted for a call that was not.
  *   3. Each instruction that is reached is looked at (entries.c: what is not marked is not entered), and tells whether
  *	it leaves (verdicts.c), or all is refused.
@@ -138,11 +139,13 @@ static int check_sources(struct x86_body *body)
 		from = body->map->functions[index].entered_from;
 		if (from == X86_SEVERAL)
 			return x86_refuse(body->refusal, start,
-					  "other functions jump into the middle of the one at 0x%lx, not to its start", start);
+					  "other functions jump into the middle of the one at 0x%lx, not to its start",
+					  start);
 		if (from && !x86_body_has(body, from - 1))
-			return x86_refuse(body->refusal, start,
-					  "the function at 0x%lx jumps into the middle of the one at 0x%lx, not to its start",
-					  body->code->functions[from - 1].start, start);
+			return x86_refuse(
+				body->refusal, start,
+				"the function at 0x%lx jumps into the middle of the one at 0x%lx, not to its start",
+				body->code->functions[from - 1].start, start);
 	}
 	return 0;
 }
@@ -170,10 +173,11 @@ static int check_unreached(struct x86_body *body, const struct exits *exits, con
 	bool leaves = insn->flow == X86_FLOW_RETURN || insn->flow == X86_FLOW_JUMP_INDIRECT ||
 		      (insn->has_target && insn->flow != X86_FLOW_CALL && !x86_body_part(body, insn->target));
 
-	if (!leaves || (!is_computed(body) &&
-			x86_last(body->map, 1u << X86_SCANNED | 1u << X86_KNOWN, exits->unreached, insn->address) == UINT64_MAX))
+	if (!leaves || (!is_computed(body) && x86_last(body->map, 1u << X86_SCANNED | 1u << X86_KNOWN, exits->unreached,
+						       insn->address) == UINT64_MAX))
 		return 0;
-	return x86_refuse(body->refusal, insn->address, "0x%lx would leave the function, but it may be data", insn->address);
+	return x86_refuse(body->refusal, insn->address, "0x%lx would leave the function, but it may be data",
+			  insn->address);
 }
 
 static int take(struct x86_body *body, struct exits *exits, const struct x86_insn *insn, const struct x86_state *state)
@@ -206,7 +210,8 @@ static int find_in_part(struct x86_body *body, const struct x86_part *part, stru
 		if (!x86_test(body->map, X86_STARTS, at))
 			continue;
 		if (x86_body_decode(body, at, &insn) < 0)
-			return x86_refuse(body->refusal, at, "the instruction at 0x%lx goes on behind the end of the function", at);
+			return x86_refuse(body->refusal, at,
+					  "the instruction at 0x%lx goes on behind the end of the function", at);
 		if (state->sp != X86_UNREACHED) {
 			err = take(body, exits, &insn, state);
 			exits->unreached = at + insn.length;
@@ -244,7 +249,8 @@ static int find_exits(struct x86_body *body, const struct kymo_extent *parts, si
 }
 
 int kymo_exits_create(const struct kymo_module_code *code, const struct kymo_entry_map *map,
-		      const struct kymo_extent *parts, size_t n_parts, struct kymo_exit **ret, size_t *n_ret, struct kymo_refusal *refusal)
+		      const struct kymo_extent *parts, size_t n_parts, struct kymo_exit **ret, size_t *n_ret,
+		      struct kymo_refusal *refusal)
 {
 	struct kymo_refusal unused;
 	struct exits exits = { 0 };
@@ -273,7 +279,8 @@ static size_t first_function(const struct kymo_entry_map *map, uint64_t vaddr)
 	return kymo_partition_point(i, map->n_functions, map->extents[i].end <= vaddr);
 }
 
-int kymo_instructions_create(const struct kymo_entry_map *map, uint64_t low, uint64_t high, uint64_t **ret, size_t *n_ret)
+int kymo_instructions_create(const struct kymo_entry_map *map, uint64_t low, uint64_t high, uint64_t **ret,
+			     size_t *n_ret)
 {
 	KYMO_VEC(uint64_t) list = { 0 };
 	bool decodes = false;
@@ -313,8 +320,8 @@ bool kymo_is_reached(const struct kymo_entry_map *map, uint64_t vaddr)
 	size_t i = first_function(map, vaddr);
 	uint64_t last;
 
-	if (i >= map->n_functions || vaddr < map->extents[i].start || !map->functions[i].decodes || map->functions[i].bad ||
-	    !x86_test(map, X86_STARTS, vaddr))
+	if (i >= map->n_functions || vaddr < map->extents[i].start || !map->functions[i].decodes ||
+	    map->functions[i].bad || !x86_test(map, X86_STARTS, vaddr))
 		return false;
 	last = x86_last(map, entered | 1u << X86_STOPS, map->extents[i].start, vaddr);
 	return last != UINT64_MAX && (x86_test(map, X86_FIRM, last) || x86_test(map, X86_LIKELY, last));

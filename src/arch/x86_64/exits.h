@@ -53,16 +53,16 @@ struct x86_body {
 	struct x86_part parts[X86_PARTS_MAX];
 	size_t n_parts;
 	uint64_t size;
-	int err; /* sticks: -ENOMEM, or -EPERM with `refusal` filled in */
-	KYMO_VEC(uint64_t) queue; /* instructions whose state has changed */
-	KYMO_VEC(uint64_t) weak; /* calls whose next instruction is entered from elsewhere too */
+	int err;                     /* sticks: -ENOMEM, or -EPERM with `refusal` filled in */
+	KYMO_VEC(uint64_t) queue;    /* instructions whose state has changed */
+	KYMO_VEC(uint64_t) weak;     /* calls whose next instruction is entered from elsewhere too */
 	KYMO_VEC(uint64_t) indirect; /* jumps whose targets are not looked for yet */
-	struct x86_state label; /* at an indirect jump to labels */
-	bool labels_done; /* they were looked for; a new part may have more */
-	uint64_t budget; /* table entries still to be read */
-	bool takes_label; /* its code takes an address behind its start */
-	bool has_labels; /* an indirect jump with the frame still there was seen, and what it may lead to */
-	bool is_new; /* a part was added */
+	struct x86_state label;      /* at an indirect jump to labels */
+	bool labels_done;            /* they were looked for; a new part may have more */
+	uint64_t budget;             /* table entries still to be read */
+	bool takes_label;            /* its code takes an address behind its start */
+	bool has_labels;             /* an indirect jump with the frame still there was seen, and what it may lead to */
+	bool is_new;                 /* a part was added */
 };
 
 /* ---- verdicts.c -------------------------------------------------------------------------------------------------- */
@@ -71,7 +71,7 @@ enum x86_verdict {
 	X86_STAYS,
 	X86_JOINS, /* its target is a part that is not known as one yet */
 	X86_RETURNS,
-	X86_LEAVES, /* by a jump */
+	X86_LEAVES,  /* by a jump */
 	X86_REFUSED, /* `refusal` is filled in */
 };
 

@@ -1,10 +1,12 @@
 /*
- * What may fault. A displaced instruction that faults shows its handler the pad's address: unwinders find no table for it, and runtimes that look the
- * program counter up (for a null pointer, an overflow of the stack) take the fault for a crash.
+ * What may fault. A displaced instruction that faults shows its handler the pad's address: unwinders find no table for
+ * it, and runtimes that look the program counter up (for a null pointer, an overflow of the stack) take the fault for a
+ * crash.
  *
- * A sound program accesses three kinds of memory without a fault: the stack within its red zone and above (but for probes of the stack, which
- * compilers make to find out whether there is more of it), what RIP-relative operands reach in the module, and thread-local storage by FS. The look
- * of a goroutine at its stack's limit reads the goroutine's own descriptor. All else may be a bad pointer.
+ * A sound program accesses three kinds of memory without a fault: the stack within its red zone and above (but for
+ * probes of the stack, which compilers make to find out whether there is more of it), what RIP-relative operands reach
+ * in the module, and thread-local storage by FS. The look of a goroutine at its stack's limit reads the goroutine's own
+ * descriptor. All else may be a bad pointer.
  */
 #include "arch/x86_64/entries.h"
 #include "arch/x86_64/faults.h"
@@ -75,7 +77,8 @@ static bool moves_vectors(const struct x86_insn *insn)
 static unsigned int faults_of_kind(const struct x86_insn *insn)
 {
 	/* Without a NOP's or a landing mark's own meaning, processors take these for NOPs. */
-	if (is_of_integers(insn) || moves_vectors(insn) || insn->z.mnemonic == ZYDIS_MNEMONIC_ENDBR64 || x86_is_nop(insn))
+	if (is_of_integers(insn) || moves_vectors(insn) || insn->z.mnemonic == ZYDIS_MNEMONIC_ENDBR64 ||
+	    x86_is_nop(insn))
 		return 0;
 	if (insn->flow == X86_FLOW_STOP)
 		return KYMO_FAULT_ANY;
@@ -90,8 +93,9 @@ static bool probes_stack(const struct x86_insn *insn, const ZydisDecodedOperand 
 {
 	if (op->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN)
 		return false;
-	return op->mem.disp.value < -RED_ZONE || (insn->z.mnemonic == ZYDIS_MNEMONIC_OR && insn->op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE &&
-						  !insn->op[1].imm.value.u);
+	return op->mem.disp.value < -RED_ZONE ||
+	       (insn->z.mnemonic == ZYDIS_MNEMONIC_OR && insn->op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE &&
+		!insn->op[1].imm.value.u);
 }
 
 static bool is_sound(const struct x86_insn *insn, const ZydisDecodedOperand *op)
@@ -137,7 +141,9 @@ unsigned int x86_faults(const struct x86_site *site, const struct x86_insn *insn
 /* ---- flags ------------------------------------------------------------------------------------------------------- */
 
 #define LOOKED_AT_MAX 12 /* instructions */
-#define ARITHMETIC_FLAGS (ZYDIS_CPUFLAG_CF | ZYDIS_CPUFLAG_PF | ZYDIS_CPUFLAG_AF | ZYDIS_CPUFLAG_ZF | ZYDIS_CPUFLAG_SF | ZYDIS_CPUFLAG_OF)
+#define ARITHMETIC_FLAGS \
+	(ZYDIS_CPUFLAG_CF | ZYDIS_CPUFLAG_PF | ZYDIS_CPUFLAG_AF | ZYDIS_CPUFLAG_ZF | ZYDIS_CPUFLAG_SF | \
+	 ZYDIS_CPUFLAG_OF)
 
 /* The flags that it writes whatever its operands are. Shifts by zero write none. */
 static ZydisAccessedFlagsMask written_by(const struct x86_insn *insn)
@@ -160,9 +166,9 @@ bool x86_flags_are_dead(const struct kymo_entry_map *map, uint64_t vaddr)
 		size_t size;
 		const uint8_t *bytes = x86_text_at(map, vaddr, &size);
 
-		if (!bytes || x86_decode_full(&decoder, bytes, size, vaddr, &insn) || insn.flow != X86_FLOW_NEXT || !insn.z.cpu_flags ||
-		    insn.z.cpu_flags->tested & ARITHMETIC_FLAGS || insn.z.meta.category == ZYDIS_CATEGORY_SYSCALL ||
-		    insn.z.meta.category == ZYDIS_CATEGORY_INTERRUPT)
+		if (!bytes || x86_decode_full(&decoder, bytes, size, vaddr, &insn) || insn.flow != X86_FLOW_NEXT ||
+		    !insn.z.cpu_flags || insn.z.cpu_flags->tested & ARITHMETIC_FLAGS ||
+		    insn.z.meta.category == ZYDIS_CATEGORY_SYSCALL || insn.z.meta.category == ZYDIS_CATEGORY_INTERRUPT)
 			return false;
 		left &= ~written_by(&insn);
 		if (!left)
@@ -176,11 +182,14 @@ bool x86_flags_are_dead(const struct kymo_entry_map *map, uint64_t vaddr)
 int x86_check_faults(const struct x86_site *site, const struct x86_insn *insn, struct kymo_refusal *refusal)
 {
 	unsigned int faults = x86_faults(site, insn) & site->watched_faults;
-	const char *signal = faults & KYMO_FAULT_MEMORY ? "SIGSEGV or SIGBUS" : faults & KYMO_FAULT_ARITHMETIC ? "SIGFPE" : "SIGILL";
+	const char *signal = faults & KYMO_FAULT_MEMORY       ? "SIGSEGV or SIGBUS"
+			     : faults & KYMO_FAULT_ARITHMETIC ? "SIGFPE"
+							      : "SIGILL";
 
 	if (!faults)
 		return 0;
 	return x86_refuse(refusal, insn->address,
-			  "the instruction at 0x%lx may fault, and the process handles %s: its handler would find the address of a copy",
+			  "the instruction at 0x%lx may fault, and the process handles %s: its handler would find the "
+			  "address of a copy",
 			  insn->address, signal);
 }

@@ -7,7 +7,9 @@
 
 #include "arch/x86_64/entries.h"
 
-#define ROUNDS_MAX 64 /* chains of blocks that are each entered from the next; longer ones are not made by compilers */
+#define ROUNDS_MAX \
+	64 /* chains of blocks that are each entered from the next; longer ones are not made by compilers \
+	    */
 
 static int doubt(struct x86_builder *builder, struct x86_doubted doubted)
 {

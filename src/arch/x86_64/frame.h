@@ -11,10 +11,11 @@ enum {
 	SLOT_RAX = 8,
 	SLOT_R10 = 16,
 	SLOT_R11 = 24,
-	SLOT_FLAGS = 32,	/* ax as lahf and seto left it */
+	SLOT_FLAGS = 32, /* ax as lahf and seto left it */
 	SLOT_TID = 36,
-	SLOT_RFLAGS = 40,	/* whole, only where an argument wants them */
-	SLOT_TSC = 48,		/* the stamp of the record before this one, of this pad or of the one that it comes behind; 0: none */
+	SLOT_RFLAGS = 40, /* whole, only where an argument wants them */
+	SLOT_TSC = 48,    /* the stamp of the record before this one, of this pad or of the one that it comes behind; 0:
+			     none */
 	FRAME = 128 + 56,
 
 	/* In the frame's own red zone, which signal handlers step over: for as long as nothing is called. */
@@ -23,9 +24,9 @@ enum {
 
 /* Where a pad's site is. */
 struct x86_site {
-	uint64_t address;	/* runtime */
-	uint64_t bias;		/* of its module: runtime address - vaddr */
-	bool adds_number;	/* of a system call, which is in rax, to the event's id */
+	uint64_t address; /* runtime */
+	uint64_t bias;    /* of its module: runtime address - vaddr */
+	bool adds_number; /* of a system call, which is in rax, to the event's id */
 };
 
 /* Whether an argument is one that can be fetched. */
@@ -41,8 +42,8 @@ void x86_load_saved(struct code *c, unsigned int to, unsigned int reg);
 void x86_store_arguments(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event,
 			 const struct x86_site *site);
 
-/* Store the payload of a record at r10 + r11, where there is room for it, and commit the record with the last instruction. rax, rdx and
- * r11 are changed. */
+/* Store the payload of a record at r10 + r11, where there is room for it, and commit the record with the last
+ * instruction. rax, rdx and r11 are changed. */
 void x86_store_payload(struct code *c, const struct kymo_fetch *payload);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * Text between functions: what of it is code. Files keep tables there, and assembler without a name.
  *
- * Code is what control arrives at from an address that something is known to lead to. Some of those are addresses of tables, too; what follows there is decoded
- * and soon no instruction, or the end of a flow.
+ * Code is what control arrives at from an address that something is known to lead to. Some of those are addresses of
+ * tables, too; what follows there is decoded and soon no instruction, or the end of a flow.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ struct gap {
 	const struct kymo_entry_map *map;
 	ZydisDecoder decoder;
 	uint64_t low, high;
-	uint8_t *seen;			/* a byte for each */
+	uint8_t *seen; /* a byte for each */
 	KYMO_VEC(uint64_t) todo;
 };
 
@@ -57,7 +57,8 @@ static bool walk(struct gap *gap)
 	return true;
 }
 
-static int find_gap(const struct kymo_module_code *code, const struct kymo_span *span, uint64_t vaddr, struct x86_gap *ret)
+static int find_gap(const struct kymo_module_code *code, const struct kymo_span *span, uint64_t vaddr,
+		    struct x86_gap *ret)
 {
 	uint64_t low = span->vaddr, high = span->vaddr + span->size;
 
@@ -74,8 +75,8 @@ static int find_gap(const struct kymo_module_code *code, const struct kymo_span 
 	return ret->is_code ? 0 : -ENOMEM;
 }
 
-int x86_gap_at(const struct kymo_module_code *code, const struct kymo_entry_map *map, const struct kymo_span *span, uint64_t vaddr,
-	       struct x86_gap *ret)
+int x86_gap_at(const struct kymo_module_code *code, const struct kymo_entry_map *map, const struct kymo_span *span,
+	       uint64_t vaddr, struct x86_gap *ret)
 {
 	struct gap gap = { .map = map };
 	struct x86_gap found;

@@ -1,13 +1,14 @@
 /*
  * Guards on the system calls that make threads and processes. What they are for is said in arch/pad.h.
  *
- * A guard displaces `mov $number,%eax; syscall`. In general nothing is displaced with a system call, because a thread that was stopped in one restarts it two
- * bytes back, in the middle of the jump. These calls do not sleep, but for a parent that waits for its vfork child, and such a parent can't be
- * stopped; what remains, a thread stopped right behind the call with an order to restart it, is looked for when the guard is put in (kymo_site_restarts()).
+ * A guard displaces `mov $number,%eax; syscall`. In general nothing is displaced with a system call, because a thread
+ * that was stopped in one restarts it two bytes back, in the middle of the jump. These calls do not sleep, but for a
+ * parent that waits for its vfork child, and such a parent can't be stopped; what remains, a thread stopped right
+ * behind the call with an order to restart it, is looked for when the guard is put in (kymo_site_restarts()).
  *
- * Between the two instructions rax, rcx, r11 and the flags are free: the first is written, the others are clobbered by `syscall`. Behind them, code
- * that looks at the result first writes the flags, which kymo_guard_find() checks. So a guard needs no stack, which matters: the child may have another one, or share its
- * parent's.
+ * Between the two instructions rax, rcx, r11 and the flags are free: the first is written, the others are clobbered by
+ * `syscall`. Behind them, code that looks at the result first writes the flags, which kymo_guard_find() checks. So a
+ * guard needs no stack, which matters: the child may have another one, or share its parent's.
  */
 #include <errno.h>
 #include <linux/prctl.h>
@@ -58,7 +59,8 @@ static bool is_guardable(const struct kymo_entry_map *map, uint64_t vaddr, const
 	return is_result_tested(bytes + GUARD_SIZE, size - GUARD_SIZE);
 }
 
-int kymo_guard_find(const struct kymo_module_code *code, const struct kymo_entry_map *map, struct kymo_plan *ret, size_t max)
+int kymo_guard_find(const struct kymo_module_code *code, const struct kymo_entry_map *map, struct kymo_plan *ret,
+		    size_t max)
 {
 	size_t n = 0;
 
@@ -76,7 +78,7 @@ int kymo_guard_find(const struct kymo_module_code *code, const struct kymo_entry
 			if (!number)
 				continue;
 			if (!is_guardable(map, span->vaddr + i, span->bytes + i, span->size - i)) {
-				if (number == SYS_prctl)	/* sequences are sound without */
+				if (number == SYS_prctl) /* sequences are sound without */
 					continue;
 				return -EPERM;
 			}
@@ -100,7 +102,7 @@ int kymo_guard_find(const struct kymo_module_code *code, const struct kymo_entry
 /* rcx = this thread's pointer. Its control block is glibc's: the caller is glibc. */
 static void load_self(struct code *c)
 {
-	EMIT(c, 0x64, 0x48, 0x8b, 0x0c, 0x25, 0x10, 0, 0, 0);	/* mov %fs:16,%rcx */
+	EMIT(c, 0x64, 0x48, 0x8b, 0x0c, 0x25, 0x10, 0, 0, 0); /* mov %fs:16,%rcx */
 }
 
 /* r11 = first place of the list; then the loop's end */
@@ -114,12 +116,13 @@ static void count(struct code *c, const struct kymo_pad_env *env, bool up)
 	movabs(c, R11, env->vforks + offsetof(struct kymo_wire_vforks, n));
 	EMIT(c, 0xf0);
 	if (up)
-		EMIT(c, 0x41, 0xff, 0x03);			/* lock incl (%r11) */
+		EMIT(c, 0x41, 0xff, 0x03); /* lock incl (%r11) */
 	else
-		EMIT(c, 0x41, 0xff, 0x0b);			/* lock decl (%r11) */
+		EMIT(c, 0x41, 0xff, 0x0b); /* lock decl (%r11) */
 }
 
-/* The list gets this thread. A full list is as good as unsafe: `n` stays up for ever. Ends behind the loop, `n` counted. */
+/* The list gets this thread. A full list is as good as unsafe: `n` stays up for ever. Ends behind the loop, `n`
+ * counted. */
 static void enlist(struct code *c, const struct kymo_pad_env *env)
 {
 	struct label found = { .n = 0 };
@@ -129,13 +132,13 @@ static void enlist(struct code *c, const struct kymo_pad_env *env)
 	load_self(c);
 	each_place(c, env);
 	again = c->n;
-	EMIT(c, 0x31, 0xc0);					/* xor %eax,%eax */
-	EMIT(c, 0xf0, 0x49, 0x0f, 0xb1, 0x0b);			/* lock cmpxchg %rcx,(%r11) */
+	EMIT(c, 0x31, 0xc0);                   /* xor %eax,%eax */
+	EMIT(c, 0xf0, 0x49, 0x0f, 0xb1, 0x0b); /* lock cmpxchg %rcx,(%r11) */
 	JE(c, &found);
-	EMIT(c, 0x49, 0x83, 0xc3, 0x08);			/* add $8,%r11 */
+	EMIT(c, 0x49, 0x83, 0xc3, 0x08); /* add $8,%r11 */
 	movabs(c, RAX, env->vforks + sizeof(struct kymo_wire_vforks));
-	EMIT(c, 0x49, 0x39, 0xc3);				/* cmp %rax,%r11 */
-	EMIT(c, 0x0f, 0x82);					/* jb again */
+	EMIT(c, 0x49, 0x39, 0xc3); /* cmp %rax,%r11 */
+	EMIT(c, 0x0f, 0x82);       /* jb again */
 	imm32(c, (int64_t)again - (int64_t)(c->n + 4));
 	place(c, &found);
 }
@@ -148,33 +151,33 @@ static void delist(struct code *c, const struct kymo_pad_env *env)
 	load_self(c);
 	each_place(c, env);
 	for (unsigned int i = 0; i < KYMO_WIRE_MAX_VFORKS; i++) {
-		EMIT(c, 0x49, 0x39, 0x0b);			/* cmp %rcx,(%r11) */
+		EMIT(c, 0x49, 0x39, 0x0b); /* cmp %rcx,(%r11) */
 		JE(c, &found);
 		EMIT(c, 0x49, 0x83, 0xc3, 0x08);
 	}
 	JMP(c, &done);
 	place(c, &found);
-	EMIT(c, 0x49, 0xc7, 0x03, 0, 0, 0, 0);			/* movq $0,(%r11) */
+	EMIT(c, 0x49, 0xc7, 0x03, 0, 0, 0, 0); /* movq $0,(%r11) */
 	count(c, env, false);
 	place(c, &done);
 }
 
 /*
- * A new thread with a control block of its own in rcx: mark it as unregistered, if the block looks like glibc's (aligned to 64, so that its first words are in one page; points to
- * itself). Else sequences are not safe any more.
+ * A new thread with a control block of its own in rcx: mark it as unregistered, if the block looks like glibc's
+ * (aligned to 64, so that its first words are in one page; points to itself). Else sequences are not safe any more.
  */
 static void mark_thread(struct code *c, const struct kymo_pad_env *env)
 {
 	struct label foreign = { .n = 0 }, done = { .n = 0 };
 
-	EMIT(c, 0xf6, 0xc1, 0x3f);				/* test $63,%cl */
+	EMIT(c, 0xf6, 0xc1, 0x3f); /* test $63,%cl */
 	JNE(c, &foreign);
-	EMIT(c, 0x48, 0x39, 0x49, 0x10);			/* cmp %rcx,16(%rcx) */
+	EMIT(c, 0x48, 0x39, 0x49, 0x10); /* cmp %rcx,16(%rcx) */
 	JNE(c, &foreign);
-	rip_to(c, "\x48\x8b\x05", 3, env->live + KYMO_PAD_LIVE_RSEQ_OFFSET, 0);	/* mov live+16(%rip),%rax */
-	EMIT(c, 0x48, 0x85, 0xc0);				/* test %rax,%rax: not known yet */
+	rip_to(c, "\x48\x8b\x05", 3, env->live + KYMO_PAD_LIVE_RSEQ_OFFSET, 0); /* mov live+16(%rip),%rax */
+	EMIT(c, 0x48, 0x85, 0xc0);                                              /* test %rax,%rax: not known yet */
 	JE(c, &done);
-	EMIT(c, 0xc7, 0x44, 0x01, RSEQ_CPU_ID, 0xff, 0xff, 0xff, 0xff);	/* movl $-1,CPU_ID(%rcx,%rax) */
+	EMIT(c, 0xc7, 0x44, 0x01, RSEQ_CPU_ID, 0xff, 0xff, 0xff, 0xff); /* movl $-1,CPU_ID(%rcx,%rax) */
 	JMP(c, &done);
 	place(c, &foreign);
 	count(c, env, true);
@@ -185,22 +188,22 @@ static void mark_thread(struct code *c, const struct kymo_pad_env *env)
 static void load_arguments(struct code *c, uint32_t number)
 {
 	if (number == SYS_clone3) {
-		EMIT(c, 0x48, 0x8b, 0x07);			/* mov (%rdi),%rax: struct clone_args, flags */
-		EMIT(c, 0x48, 0x8b, 0x4f, 0x38);		/* mov 56(%rdi),%rcx: tls */
+		EMIT(c, 0x48, 0x8b, 0x07);       /* mov (%rdi),%rax: struct clone_args, flags */
+		EMIT(c, 0x48, 0x8b, 0x4f, 0x38); /* mov 56(%rdi),%rcx: tls */
 	} else if (number == SYS_clone) {
-		EMIT(c, 0x48, 0x89, 0xf8);			/* mov %rdi,%rax */
-		EMIT(c, 0x4c, 0x89, 0xc1);			/* mov %r8,%rcx */
+		EMIT(c, 0x48, 0x89, 0xf8); /* mov %rdi,%rax */
+		EMIT(c, 0x4c, 0x89, 0xc1); /* mov %r8,%rcx */
 	} else {
-		EMIT(c, 0xb8);					/* mov $flags,%eax */
+		EMIT(c, 0xb8); /* mov $flags,%eax */
 		imm32(c, CLONE_VM | CLONE_VFORK);
 	}
 }
 
 static void emit_call(struct code *c, uint32_t number)
 {
-	EMIT(c, 0xb8);						/* mov $number,%eax */
+	EMIT(c, 0xb8); /* mov $number,%eax */
 	imm32(c, number);
-	EMIT(c, 0x0f, 0x05);					/* syscall */
+	EMIT(c, 0x0f, 0x05); /* syscall */
 }
 
 static void jump_to(struct code *c, uint64_t target)
@@ -209,42 +212,43 @@ static void jump_to(struct code *c, uint64_t target)
 	rel32_to(c, target);
 }
 
-/* prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) or (PR_SET_TSC, PR_TSC_SIGSEGV): no pad may read the counter behind it. rax, rcx, r11 are free. */
+/* prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) or (PR_SET_TSC, PR_TSC_SIGSEGV): no pad may read the counter behind it.
+ * rax, rcx, r11 are free. */
 static void mute(struct code *c, const struct kymo_pad_env *env)
 {
 	struct label plain = { .n = 0 }, seccomp = { .n = 0 }, muted = { .n = 0 }, done = { .n = 0 };
 	size_t again;
 
-	EMIT(c, 0x83, 0xff, PR_SET_SECCOMP);			/* cmp $PR_SET_SECCOMP,%edi */
+	EMIT(c, 0x83, 0xff, PR_SET_SECCOMP); /* cmp $PR_SET_SECCOMP,%edi */
 	JE(c, &seccomp);
-	EMIT(c, 0x83, 0xff, PR_SET_TSC);			/* cmp $PR_SET_TSC,%edi */
+	EMIT(c, 0x83, 0xff, PR_SET_TSC); /* cmp $PR_SET_TSC,%edi */
 	JNE(c, &plain);
-	EMIT(c, 0x83, 0xfe, PR_TSC_SIGSEGV);			/* cmp $PR_TSC_SIGSEGV,%esi */
+	EMIT(c, 0x83, 0xfe, PR_TSC_SIGSEGV); /* cmp $PR_TSC_SIGSEGV,%esi */
 	JNE(c, &plain);
 	JMP(c, &muted);
 	place(c, &seccomp);
-	EMIT(c, 0x83, 0xfe, SECCOMP_MODE_STRICT);		/* cmp $SECCOMP_MODE_STRICT,%esi */
+	EMIT(c, 0x83, 0xfe, SECCOMP_MODE_STRICT); /* cmp $SECCOMP_MODE_STRICT,%esi */
 	JNE(c, &plain);
 	place(c, &muted);
 	movabs(c, RCX, env->data + offsetof(struct kymo_wire_data, is_muted));
-	EMIT(c, 0x48, 0xc7, 0x01, 1, 0, 0, 0);			/* movq $1,(%rcx) */
+	EMIT(c, 0x48, 0xc7, 0x01, 1, 0, 0, 0); /* movq $1,(%rcx) */
 	movabs(c, RCX, env->words + offsetof(struct kymo_wire_words, n_regions));
-	EMIT(c, 0x44, 0x8b, 0x19);				/* mov (%rcx),%r11d */
+	EMIT(c, 0x44, 0x8b, 0x19); /* mov (%rcx),%r11d */
 	movabs(c, RCX, env->header + offsetof(struct kymo_wire_header, regions));
 	again = c->n;
-	EMIT(c, 0x45, 0x85, 0xdb);				/* test %r11d,%r11d */
+	EMIT(c, 0x45, 0x85, 0xdb); /* test %r11d,%r11d */
 	JE(c, &done);
-	EMIT(c, 0x48, 0x8b, 0x41, offsetof(struct kymo_wire_region, live));	/* mov live(%rcx),%rax */
-	EMIT(c, 0xc6, 0x00, 0x00);				/* movb $0,(%rax) */
-	EMIT(c, 0x48, 0x83, 0xc1, sizeof(struct kymo_wire_region));	/* add $size,%rcx */
-	EMIT(c, 0x41, 0xff, 0xcb);				/* dec %r11d */
+	EMIT(c, 0x48, 0x8b, 0x41, offsetof(struct kymo_wire_region, live)); /* mov live(%rcx),%rax */
+	EMIT(c, 0xc6, 0x00, 0x00);                                          /* movb $0,(%rax) */
+	EMIT(c, 0x48, 0x83, 0xc1, sizeof(struct kymo_wire_region));         /* add $size,%rcx */
+	EMIT(c, 0x41, 0xff, 0xcb);                                          /* dec %r11d */
 	jump_back(c, again);
 	place(c, &done);
 	place(c, &plain);
 }
 
-int kymo_guard_emit(const struct kymo_pad_env *env, const struct kymo_plan *plan, uint64_t site, uint64_t pad, uint8_t *out,
-		    size_t size, struct kymo_pad_layout *ret)
+int kymo_guard_emit(const struct kymo_pad_env *env, const struct kymo_plan *plan, uint64_t site, uint64_t pad,
+		    uint8_t *out, size_t size, struct kymo_pad_layout *ret)
 {
 	struct kymo_pad_layout layout = { .entry = 0 };
 	struct code c = { .out = out, .size = size, .address = pad };
@@ -254,17 +258,17 @@ int kymo_guard_emit(const struct kymo_pad_env *env, const struct kymo_plan *plan
 
 	if (!number)
 		return -EINVAL;
-	compare_byte(&c, env->live, 0);				/* a forked child's list would be its parent's */
+	compare_byte(&c, env->live, 0); /* a forked child's list would be its parent's */
 	JE(&c, &plain);
 	if (number == SYS_prctl) {
 		mute(&c, env);
 		JMP(&c, &plain);
 	}
 	load_arguments(&c, number);
-	EMIT(&c, 0xa9);						/* test $CLONE_VM,%eax */
+	EMIT(&c, 0xa9); /* test $CLONE_VM,%eax */
 	imm32(&c, CLONE_VM);
 	JE(&c, &plain);
-	EMIT(&c, 0xa9);						/* test $CLONE_SETTLS,%eax */
+	EMIT(&c, 0xa9); /* test $CLONE_SETTLS,%eax */
 	imm32(&c, CLONE_SETTLS);
 	JE(&c, &shares);
 	mark_thread(&c, env);
@@ -276,18 +280,18 @@ int kymo_guard_emit(const struct kymo_pad_env *env, const struct kymo_plan *plan
 	jump_to(&c, site + plan->window);
 
 	place(&c, &shares);
-	EMIT(&c, 0xa9);						/* test $CLONE_VFORK,%eax */
+	EMIT(&c, 0xa9); /* test $CLONE_VFORK,%eax */
 	imm32(&c, CLONE_VFORK);
 	JE(&c, &unsafe);
 	enlist(&c, env);
 	emit_call(&c, number);
-	EMIT(&c, 0x85, 0xc0);					/* test %eax,%eax */
+	EMIT(&c, 0x85, 0xc0); /* test %eax,%eax */
 	JE(&c, &child);
 	delist(&c, env);
 	place(&c, &child);
 	jump_to(&c, site + plan->window);
 
-	place(&c, &unsafe);					/* nobody waits: both run, with one control block */
+	place(&c, &unsafe); /* nobody waits: both run, with one control block */
 	count(&c, env, true);
 	jump_back(&c, go);
 	if (c.full)

@@ -2,10 +2,10 @@
  * The slow half of a pad: what a probe does when its ring is taken or its sub-buffer is full.
  *
  * This code runs inside of targets. It is compiled apart (general registers only, no stack protector, no calls out, no
- * data), lies in a section of its own, and is copied from the controller's image to the start of every pad region; so it
- * may refer to nothing outside of that section. Pads reach it through the two entries at its start, whose
- * convention is not the ABI's: arguments and results in r10 and rax, every other register preserved but rdx and r11,
- * the stack free below rsp.
+ * data), lies in a section of its own, and is copied from the controller's image to the start of every pad region; so
+ * it may refer to nothing outside of that section. Pads reach it through the two entries at its start, whose convention
+ * is not the ABI's: arguments and results in r10 and rax, every other register preserved but rdx and r11, the stack
+ * free below rsp.
  *
  * Time: a sub-buffer is changed once in some ten thousand records; nothing here is worth a trick.
  */
@@ -31,8 +31,8 @@ static inline __attribute__((always_inline)) uint64_t stamp(void)
 }
 
 /*
- * An out-of-order CPU may run a sequence's rdtsc before the load of `end` that lets it in, by as much as fits in its reorder buffer. The stamp must not come
- * before `now`: so `end` is stored that much later.
+ * An out-of-order CPU may run a sequence's rdtsc before the load of `end` that lets it in, by as much as fits in its
+ * reorder buffer. The stamp must not come before `now`: so `end` is stored that much later.
  */
 static inline __attribute__((always_inline)) void wait_out_reordering(uint64_t now)
 {
@@ -54,7 +54,8 @@ GUEST struct kymo_wire_ring *kymo_guest_take(char *rings, uint32_t n)
 	for (uint32_t i = 0; i < 2 * n; i++) {
 		struct kymo_wire_ring *ring = ring_at(rings, i < n ? i : i - n);
 
-		if (!__atomic_load_n(&ring->lock, __ATOMIC_RELAXED) && !__atomic_exchange_n(&ring->lock, 1, __ATOMIC_ACQUIRE))
+		if (!__atomic_load_n(&ring->lock, __ATOMIC_RELAXED) &&
+		    !__atomic_exchange_n(&ring->lock, 1, __ATOMIC_ACQUIRE))
 			return ring;
 	}
 	__atomic_fetch_add(&ring_at(rings, 0)->lost, 1, __ATOMIC_RELAXED);
@@ -69,9 +70,12 @@ struct use {
 };
 
 /* Each word is loaded once: another process may change it at any moment. */
-static inline __attribute__((always_inline)) struct use use_of(const struct kymo_wire_ring *ring, const struct kymo_pad_rings *geometry)
+static inline __attribute__((always_inline)) struct use use_of(const struct kymo_wire_ring *ring,
+							       const struct kymo_pad_rings *geometry)
 {
-	struct use use = { .most = &geometry->rings[((uint64_t)(const char *)ring - geometry->first) / KYMO_WIRE_RING_STRIDE] };
+	struct use use = {
+		.most = &geometry->rings[((uint64_t)(const char *)ring - geometry->first) / KYMO_WIRE_RING_STRIDE]
+	};
 
 	use.size = __atomic_load_n(&ring->subbuffer_size, __ATOMIC_RELAXED);
 	use.n = __atomic_load_n(&ring->n_subbuffers, __ATOMIC_RELAXED);
@@ -83,7 +87,8 @@ static inline __attribute__((always_inline)) struct use use_of(const struct kymo
 }
 
 /* Packet `opened - 1` is complete. What its entry says is for the recorder, which checks it. */
-static inline __attribute__((always_inline)) void close_packet(struct kymo_wire_ring *ring, const struct use *use, uint64_t opened, uint64_t now)
+static inline __attribute__((always_inline)) void close_packet(struct kymo_wire_ring *ring, const struct use *use,
+							       uint64_t opened, uint64_t now)
 {
 	uint32_t k = (uint32_t)((opened - 1) % use->n);
 	struct kymo_wire_subbuffer *sub = &ring->subbuffers[k];
@@ -91,19 +96,23 @@ static inline __attribute__((always_inline)) void close_packet(struct kymo_wire_
 	sub->size = ring->cur - (use->most->data_offset + k * use->size);
 	sub->tsc_end = now;
 	sub->lost = __atomic_load_n(&ring->lost, __ATOMIC_RELAXED);
-	/* First of all, for a death in between: a packet that is closed twice is nothing, one that never is would be lost. */
+	/* First of all, for a death in between: a packet that is closed twice is nothing, one that never is would be
+	 * lost. */
 	__atomic_store_n(&ring->closed, opened, __ATOMIC_RELEASE);
 	ring->is_open = 0;
 	ring->end = 0;
 }
 
 /*
- * Called with the lock of `ring` held and no room for a record. Closes the packet that is open and opens the next: returns `ring`. When
- * the recorder has not yet copied the sub-buffer that comes next, the record is counted as lost, the lock released, NULL returned.
+ * Called with the lock of `ring` held and no room for a record. Closes the packet that is open and opens the next:
+ * returns `ring`. When the recorder has not yet copied the sub-buffer that comes next, the record is counted as lost,
+ * the lock released, NULL returned.
  */
-GUEST struct kymo_wire_ring *kymo_guest_switch(struct kymo_wire_ring *ring, char *unused, const struct kymo_pad_rings *geometry)
+GUEST struct kymo_wire_ring *kymo_guest_switch(struct kymo_wire_ring *ring, char *unused,
+					       const struct kymo_pad_rings *geometry)
 {
-	uint64_t now = stamp(), opened = __atomic_load_n(&ring->opened, __ATOMIC_RELAXED), last = __atomic_load_n(&ring->last_tsc, __ATOMIC_RELAXED), start;
+	uint64_t now = stamp(), opened = __atomic_load_n(&ring->opened, __ATOMIC_RELAXED),
+		 last = __atomic_load_n(&ring->last_tsc, __ATOMIC_RELAXED), start;
 	struct use use = use_of(ring, geometry);
 	struct kymo_wire_subbuffer *sub;
 
@@ -130,8 +139,9 @@ GUEST struct kymo_wire_ring *kymo_guest_switch(struct kymo_wire_ring *ring, char
 }
 
 /*
- * As a sequence on CPU `cpu`: `end` of its ring becomes 0. From then on no other sequence there gets past its look for room, and none that was under way
- * commits: it was preempted, so it begins anew. The descriptor may lie on the stack (rseq(2)): it is read when the thread is preempted.
+ * As a sequence on CPU `cpu`: `end` of its ring becomes 0. From then on no other sequence there gets past its look for
+ * room, and none that was under way commits: it was preempted, so it begins anew. The descriptor may lie on the stack
+ * (rseq(2)): it is read when the thread is preempted.
  */
 static inline __attribute__((always_inline)) int close_on(struct kymo_wire_ring *ring, char *area, uint32_t cpu)
 {
@@ -224,7 +234,8 @@ __asm__(".pushsection kymo_guest,\"ax\",@progbits\n"
 	".popsection\n");
 
 extern const uint8_t __start_kymo_guest[], __stop_kymo_guest[];
-extern const uint8_t kymo_guest_take_entry[], kymo_guest_switch_entry[], kymo_guest_change_entry[], kymo_guest_vfork_entry[];
+extern const uint8_t kymo_guest_take_entry[], kymo_guest_switch_entry[], kymo_guest_change_entry[],
+	kymo_guest_vfork_entry[];
 
 void kymo_guest_image(struct kymo_guest_image *ret)
 {

@@ -5,21 +5,22 @@
 #include <stdint.h>
 
 /* What `change` gives besides 0 (the record was lost, and counted). */
-#define KYMO_GUEST_AGAIN 1	/* there is room: run the sequence again */
-#define KYMO_GUEST_LOCKED 2	/* another thread is changing the sub-buffer: use a ring with a lock */
+#define KYMO_GUEST_AGAIN 1  /* there is room: run the sequence again */
+#define KYMO_GUEST_LOCKED 2 /* another thread is changing the sub-buffer: use a ring with a lock */
 
 /*
- * The same as C functions, for producers that are not pads but linked with it (lib/marker). They use general registers only, call nothing and never wait. `geometry` is in memory
- * that no other process can write.
+ * The same as C functions, for producers that are not pads but linked with it (lib/marker). They use general registers
+ *only, call nothing and never wait. `geometry` is in memory that no other process can write.
  *
  *	take	a ring whose lock is free, locked; NULL: all are taken, a loss is counted
- *	switch	the lock is held: open the next sub-buffer; NULL: there is none, the loss is counted, the lock is released
- *	change	a sequence of the thread whose struct rseq is `area` found no room: KYMO_GUEST_…, or 0
+ *	switch	the lock is held: open the next sub-buffer; NULL: there is none, the loss is counted, the lock is
+ *released change	a sequence of the thread whose struct rseq is `area` found no room: KYMO_GUEST_…, or 0
  */
 struct kymo_wire_ring;
 struct kymo_pad_rings;
 struct kymo_wire_ring *kymo_guest_take(char *rings, uint32_t n);
-struct kymo_wire_ring *kymo_guest_switch(struct kymo_wire_ring *ring, char *unused, const struct kymo_pad_rings *geometry);
+struct kymo_wire_ring *kymo_guest_switch(struct kymo_wire_ring *ring, char *unused,
+					 const struct kymo_pad_rings *geometry);
 uint64_t kymo_guest_change(struct kymo_wire_ring *ring, char *area, const struct kymo_pad_rings *geometry);
 
 struct kymo_guest_image {

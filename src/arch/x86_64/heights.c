@@ -58,10 +58,12 @@ static int check_part(struct x86_body *body, uint64_t start, uint64_t end)
 		about = &body->map->functions[index];
 		if (!about->decodes)
 			return x86_refuse(body->refusal, about->bad,
-					  "the function at 0x%lx has bytes at 0x%lx that are no instruction", start, about->bad);
+					  "the function at 0x%lx has bytes at 0x%lx that are no instruction", start,
+					  about->bad);
 		if (about->bad)
 			return x86_refuse(body->refusal, about->bad,
-					  "control enters at 0x%lx, inside of an instruction: the function at 0x%lx may contain data",
+					  "control enters at 0x%lx, inside of an instruction: the function at 0x%lx "
+					  "may contain data",
 					  about->bad, start);
 		at = body->code->functions[index].end;
 	}
@@ -74,10 +76,11 @@ int x86_body_add(struct x86_body *body, uint64_t start, uint64_t end)
 	int err;
 
 	if (start >= end || end - start > X86_BODY_MAX - body->size)
-		return x86_refuse(body->refusal, start, "the function at 0x%lx has more than %u bytes", start, X86_BODY_MAX);
+		return x86_refuse(body->refusal, start, "the function at 0x%lx has more than %u bytes", start,
+				  X86_BODY_MAX);
 	if (body->n_parts == X86_PARTS_MAX)
-		return x86_refuse(body->refusal, start, "the function at 0x%lx has more than %d parts", body->parts[0].start,
-				  X86_PARTS_MAX);
+		return x86_refuse(body->refusal, start, "the function at 0x%lx has more than %d parts",
+				  body->parts[0].start, X86_PARTS_MAX);
 	if (x86_body_part(body, start) || x86_body_part(body, end - 1))
 		return x86_refuse(body->refusal, start, "parts of the function at 0x%lx overlap", body->parts[0].start);
 	err = check_part(body, start, end);
@@ -427,8 +430,8 @@ static bool follow_rest(struct x86_body *body, struct x86_state state)
 		const struct x86_part *part = &body->parts[i];
 
 		for (uint64_t at = part->start; at < part->end; at++) {
-			if (part->states[at - part->start].sp != X86_UNREACHED || !x86_test(body->map, X86_STARTS, at) ||
-			    !is_entered(body, at))
+			if (part->states[at - part->start].sp != X86_UNREACHED ||
+			    !x86_test(body->map, X86_STARTS, at) || !is_entered(body, at))
 				continue;
 			merge(body, at, state);
 		}

@@ -12,15 +12,15 @@
 #include "arch/x86_64/x86.h"
 
 #define STEPS_MAX 256 /* instructions looked at for one register */
-#define DEPTH_MAX 8 /* copies followed */
+#define DEPTH_MAX 8   /* copies followed */
 
 #define CALL_CLOBBERED 0x0fc7u /* rax rcx rdx rsi rdi r8-r11 */
 
 enum origin {
 	ORIGIN_UNKNOWN, /* the search was given up */
-	ORIGIN_BLOCK, /* what the register held at `at`, where control may come from elsewhere */
-	ORIGIN_CALL, /* what the call at `at` left in it */
-	ORIGIN_INSN, /* what the instruction at `at` put there: `insn` */
+	ORIGIN_BLOCK,   /* what the register held at `at`, where control may come from elsewhere */
+	ORIGIN_CALL,    /* what the call at `at` left in it */
+	ORIGIN_INSN,    /* what the instruction at `at` put there: `insn` */
 };
 
 struct value {
@@ -265,7 +265,8 @@ static bool is_constant(const struct x86_insn *insn, uint64_t *ret)
 
 /*
  * A table's address in sight must be one at which a table was found. Out of sight, it was made by some lea of the
- * module, which tables.c has followed; that this function takes the address of a table at all makes sure that it is a switch.
+ * module, which tables.c has followed; that this function takes the address of a table at all makes sure that it is a
+ * switch.
  */
 static bool is_table_base(const struct x86_jumps *jumps, size_t function, const struct value *base)
 {
@@ -402,7 +403,8 @@ bool x86_jump_adds(const struct x86_jumps *jumps, size_t index, uint64_t vaddr)
 	       is_register(&insn.op[0], 64) && is_table_jump(jumps, index, x86_gpr(insn.op[0].reg.value), vaddr, &base);
 }
 
-bool x86_jump_rebased(const struct x86_jumps *jumps, size_t index, uint64_t vaddr, uint64_t *table_ret, uint64_t *base_ret)
+bool x86_jump_rebased(const struct x86_jumps *jumps, size_t index, uint64_t vaddr, uint64_t *table_ret,
+		      uint64_t *base_ret)
 {
 	struct value sum, entry, base, table;
 	struct x86_insn insn;
@@ -420,7 +422,8 @@ bool x86_jump_rebased(const struct x86_jumps *jumps, size_t index, uint64_t vadd
 		    entry.insn.op[1].type != ZYDIS_OPERAND_TYPE_MEMORY || x86_gpr(entry.insn.op[1].mem.base) < 0)
 			continue;
 		find_origin(jumps, index, x86_gpr(entry.insn.op[1].mem.base), entry.at, &table);
-		if (table.origin == ORIGIN_INSN && x86_is_rip_lea(&table.insn) && is_entry_of(jumps, index, &entry, &table)) {
+		if (table.origin == ORIGIN_INSN && x86_is_rip_lea(&table.insn) &&
+		    is_entry_of(jumps, index, &entry, &table)) {
 			*table_ret = table.insn.rip;
 			*base_ret = base.insn.rip;
 			return true;

@@ -1,12 +1,14 @@
 /*
  * Code that a program has made while it runs (a JIT's), and may change again.
  *
- * A jump that is written there is in danger where the program changes one of the bytes that it is made of, and takes the rest for what it has put there itself. Programs
- * that replace code as a whole do no harm: the jump is gone then. Those that change it in place, with threads about, change what one store can change: the distance of a
- * direct jump or call, a long NOP or a comparison that stands for one, a 64-bit constant. So such instructions are neither displaced nor relied on. Nor is what follows the
- * end of the flow: it may be free, and filled later.
+ * A jump that is written there is in danger where the program changes one of the bytes that it is made of, and takes
+ * the rest for what it has put there itself. Programs that replace code as a whole do no harm: the jump is gone then.
+ * Those that change it in place, with threads about, change what one store can change: the distance of a direct jump or
+ * call, a long NOP or a comparison that stands for one, a 64-bit constant. So such instructions are neither displaced
+ * nor relied on. Nor is what follows the end of the flow: it may be free, and filled later.
  *
- * Such programs also take faults for what they are told of by them (a null pointer, an index out of bounds), and find out which by the program counter. So what may fault stays.
+ * Such programs also take faults for what they are told of by them (a null pointer, an index out of bounds), and find
+ * out which by the program counter. So what may fault stays.
  */
 #include "arch/x86_64/faults.h"
 #include "arch/x86_64/made.h"
@@ -38,16 +40,21 @@ int x86_check_made(const struct x86_site *site, unsigned int span, struct kymo_r
 
 		if (is_changed_in_place(&insn))
 			return x86_refuse(refusal, at,
-					  "the instruction at 0x%lx is of a kind that programs change in code that they have made", at);
+					  "the instruction at 0x%lx is of a kind that programs change in code that "
+					  "they have made",
+					  at);
 		if (at == site->vaddr && x86_faults(site, &insn))
 			return x86_refuse(refusal, at,
-					  "the instruction at 0x%lx may fault, and the program would not know the address of its copy", at);
+					  "the instruction at 0x%lx may fault, and the program would not know the "
+					  "address of its copy",
+					  at);
 		at += insn.length;
 		if (at >= end)
 			return 0;
 		if (x86_flow_ends(insn.flow))
 			return x86_refuse(refusal, at,
-					  "a jump would rely on 0x%lx, behind the end of the flow, where the program may put other code",
+					  "a jump would rely on 0x%lx, behind the end of the flow, where the program "
+					  "may put other code",
 					  at);
 		bytes = x86_text_at(site->map, at, &size);
 		if (!bytes || x86_decode_full(&site->decoder, bytes, size, at, &insn) < 0)

@@ -4,7 +4,8 @@
 
 #include "arch/x86_64/site.h"
 
-/* In code that the program has made: whether it can be trusted to leave the `span` bytes from the site on as they are. */
+/* In code that the program has made: whether it can be trusted to leave the `span` bytes from the site on as they are.
+ */
 int x86_check_made(const struct x86_site *site, unsigned int span, struct kymo_refusal *refusal);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * An entry map as bytes. The bytes are for the same program on the same machine: numbers are as the CPU has them, and a change of a struct
- * shows in the sizes of the head. Whoever reads them back has checked a sum of them; counts are compared with those of the module all the same.
+ * An entry map as bytes. The bytes are for the same program on the same machine: numbers are as the CPU has them, and a
+ * change of a struct shows in the sizes of the head. Whoever reads them back has checked a sum of them; counts are
+ * compared with those of the module all the same.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 #include "arch/x86_64/x86.h"
 
 struct packed_head {
-	uint64_t size;		/* of everything */
+	uint64_t size; /* of everything */
 	uint64_t n_functions, n_tables, n_bits;
 	uint32_t function_size, stack_size;
 	uint32_t n_bitmaps, has_stacks;
@@ -77,8 +78,9 @@ int kymo_entry_map_pack(const struct kymo_entry_map *map, void **ret, size_t *si
 /* Memory for the parts that the head tells of. The map has been begun for the module: what it knows has to agree. */
 static int make_room(struct kymo_entry_map *map, const struct packed_head *head, size_t size)
 {
-	if (head->size != size || head->function_size != sizeof(struct x86_function) || head->stack_size != sizeof(struct x86_stack) ||
-	    head->n_bitmaps != X86_N_BITMAPS || head->n_functions != map->n_functions || head->n_bits != map->n_bits || head->n_tables > size)
+	if (head->size != size || head->function_size != sizeof(struct x86_function) ||
+	    head->stack_size != sizeof(struct x86_stack) || head->n_bitmaps != X86_N_BITMAPS ||
+	    head->n_functions != map->n_functions || head->n_bits != map->n_bits || head->n_tables > size)
 		return -EINVAL;
 	map->n_tables = head->n_tables;
 	map->tables = calloc(map->n_tables + 1, sizeof(*map->tables));
@@ -87,7 +89,8 @@ static int make_room(struct kymo_entry_map *map, const struct packed_head *head,
 	return map->tables && (map->stacks || !head->has_stacks) ? 0 : -ENOMEM;
 }
 
-int kymo_entry_map_unpack(const struct kymo_module_code *code, const void *bytes, size_t size, struct kymo_entry_map **ret)
+int kymo_entry_map_unpack(const struct kymo_module_code *code, const void *bytes, size_t size,
+			  struct kymo_entry_map **ret)
 {
 	struct kymo_entry_map *map = NULL;
 	struct packed_head head;

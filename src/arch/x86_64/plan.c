@@ -28,13 +28,14 @@
  * only NOPs, which nobody reads, are displaced there. Behind the end of a function a jump may also lie on padding:
  * NOPs, int3 or zeros and nothing else up to the next function.
  *
- * Code that the program has made (made.c) is not known but for its bytes: one instruction is displaced, what follows is left alone, and 1 is
- * the word of whoever names the place.
+ * Code that the program has made (made.c) is not known but for its bytes: one instruction is displaced, what follows is
+ *left alone, and 1 is the word of whoever names the place.
  *
- * Where the process handles faults, nothing is displaced that may cause one (faults.c): a handler that looks the PC up finds it in its place.
+ * Where the process handles faults, nothing is displaced that may cause one (faults.c): a handler that looks the PC up
+ *finds it in its place.
  *
- * What a plan does not protect from: a program that comes to handle faults later, as far as the caller does not plan it anew; and shadow stacks
- * where a call is displaced.
+ * What a plan does not protect from: a program that comes to handle faults later, as far as the caller does not plan it
+ *anew; and shadow stacks where a call is displaced.
  */
 #include <errno.h>
 #include <string.h>
@@ -69,11 +70,13 @@ const char *kymo_tactic_name(enum kymo_tactic tactic)
 }
 
 /*
- * Where a function is entered, and others set breakpoints: what bears these comes first. Eviction changes more places than a group does, and still all that is behind
- * the first byte's instruction remains one that the kernel can go on at.
+ * Where a function is entered, and others set breakpoints: what bears these comes first. Eviction changes more places
+ * than a group does, and still all that is behind the first byte's instruction remains one that the kernel can go on
+ * at.
  */
 static const enum kymo_tactic shared_order[] = {
-	KYMO_TACTIC_JUMP, KYMO_TACTIC_PUN, KYMO_TACTIC_PREFIX, KYMO_TACTIC_SUCCESSOR, KYMO_TACTIC_NEIGHBOUR, KYMO_TACTIC_GROUP,
+	KYMO_TACTIC_JUMP,      KYMO_TACTIC_PUN,       KYMO_TACTIC_PREFIX,
+	KYMO_TACTIC_SUCCESSOR, KYMO_TACTIC_NEIGHBOUR, KYMO_TACTIC_GROUP,
 };
 
 _Static_assert(sizeof(shared_order) / sizeof(*shared_order) == KYMO_N_TACTICS - 1, "each tactic has its place");
@@ -91,8 +94,8 @@ static bool is_shared_entry(const struct x86_site *site)
 }
 
 /* From the best to `last`. */
-static int try_up_to(struct x86_site *site, enum kymo_tactic last, struct kymo_plan *ret, size_t *n_ret, struct kymo_refusal *refused,
-		     size_t *n_refused)
+static int try_up_to(struct x86_site *site, enum kymo_tactic last, struct kymo_plan *ret, size_t *n_ret,
+		     struct kymo_refusal *refused, size_t *n_refused)
 {
 	const bool is_shared = is_shared_entry(site);
 
@@ -104,7 +107,8 @@ static int try_up_to(struct x86_site *site, enum kymo_tactic last, struct kymo_p
 		struct kymo_plan plans[KYMO_PLANS_MAX];
 		size_t n = 0;
 
-		if (tactic > last || (tactics[tactic].needs_room && !site->room) || (site->code->is_made && !tactics[tactic].is_alone))
+		if (tactic > last || (tactics[tactic].needs_room && !site->room) ||
+		    (site->code->is_made && !tactics[tactic].is_alone))
 			continue;
 		site->budget = RESERVATIONS_MAX;
 		if (tactics[tactic].try(site, plans, &n, &refused[*n_refused]) == 0) {
@@ -117,8 +121,10 @@ static int try_up_to(struct x86_site *site, enum kymo_tactic last, struct kymo_p
 	return -EPERM;
 }
 
-/* One that displaces nothing that may fault is preferred among the plain ones: such a program may yet come to handle faults. */
-static int try_tactics(struct x86_site *site, struct kymo_plan *ret, size_t *n_ret, struct kymo_refusal *refused, size_t *n_refused)
+/* One that displaces nothing that may fault is preferred among the plain ones: such a program may yet come to handle
+ * faults. */
+static int try_tactics(struct x86_site *site, struct kymo_plan *ret, size_t *n_ret, struct kymo_refusal *refused,
+		       size_t *n_refused)
 {
 	unsigned int watched = site->watched_faults, possible = site->room ? site->room->possible_faults : 0;
 	struct kymo_refusal unused;

@@ -15,15 +15,17 @@
  *   3. no one reads the bytes that change;
  *   4. the bytes relied on stay: they are locked, and none is somebody else's to take back.
  *
- * Where other tools set breakpoints, the best pun is one that changes the first byte alone, however long the instruction is: that is the byte
- * that the kernel changes and puts back.
+ * Where other tools set breakpoints, the best pun is one that changes the first byte alone, however long the
+ *instruction is: that is the byte that the kernel changes and puts back.
  *
  * Redundant prefixes move the jump to the right: other bytes are its last ones then, and fewer are open.
  *
- * The way back is a matter of speed. Processors know taken branches by where they end, before they have decoded anything: whoever comes back to the
- * next instruction runs over the bytes that the jump ends with, is taken for the jump, and found out late (some 6 ns, half of what a probe costs). So copies of the
- * instructions that follow run in the pad too, up to the end of the jump, and the way back leads there. They stay where they are, for those who come from elsewhere; their
- * bytes are locked, so that both do the same. What would be noticed at another address is not copied: calls, what may fault, and what anybody else has changed.
+ * The way back is a matter of speed. Processors know taken branches by where they end, before they have decoded
+ *anything: whoever comes back to the next instruction runs over the bytes that the jump ends with, is taken for the
+ *jump, and found out late (some 6 ns, half of what a probe costs). So copies of the instructions that follow run in the
+ *pad too, up to the end of the jump, and the way back leads there. They stay where they are, for those who come from
+ *elsewhere; their bytes are locked, so that both do the same. What would be noticed at another address is not copied:
+ *calls, what may fault, and what anybody else has changed.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -159,7 +161,8 @@ static uint64_t reserve_stepped(struct x86_site *site, uint64_t low, uint64_t hi
 	return got;
 }
 
-/* One of low to high. Of all that a jump reaches, the middle half is better: what is at the far ends may not reach a pad. */
+/* One of low to high. Of all that a jump reaches, the middle half is better: what is at the far ends may not reach a
+ * pad. */
 static uint64_t reserve_any(struct x86_site *site, uint64_t low, uint64_t high)
 {
 	uint64_t span = high - low, got = 0;
@@ -259,7 +262,7 @@ static void add_copies(const struct x86_site *site, unsigned int span, struct ky
 	unsigned int at = plan->window, n = plan->n_insns;
 	size_t size;
 
-	if (x86_cannot_move(&insn) || site->code->is_made)	/* a system call; or they may be changed */
+	if (x86_cannot_move(&insn) || site->code->is_made) /* a system call; or they may be changed */
 		return;
 	for (; at < span && !x86_flow_ends(insn.flow) && !x86_flow_is_call(insn.flow); at += insn.length) {
 		if (n == KYMO_WINDOW_MAX_INSNS || x86_decode_in(site, site->vaddr + at, &insn) < 0 ||
@@ -342,7 +345,8 @@ int x86_try_pun(struct x86_site *site, struct kymo_plan *plans, size_t *n, struc
 }
 
 /*
- * A pun that changes the first byte alone: it leads to one address. Where that lies on two pages the trampoline could not be shared with another recording, so something else is taken.
+ * A pun that changes the first byte alone: it leads to one address. Where that lies on two pages the trampoline could
+ * not be shared with another recording, so something else is taken.
  */
 int x86_try_first(struct x86_site *site, struct kymo_plan *plans, size_t *n, struct kymo_refusal *refusal)
 {
@@ -350,7 +354,8 @@ int x86_try_first(struct x86_site *site, struct kymo_plan *plans, size_t *n, str
 
 	if (!err && (plans[0].trampoline & 4095) > 4096 - KYMO_JUMP_SIZE) {
 		site->room->release(site->room->data, plans[0].trampoline, KYMO_JUMP_SIZE);
-		err = x86_refuse(refusal, site->vaddr, "the only address that a jump at 0x%lx leads to lies on two pages", site->vaddr);
+		err = x86_refuse(refusal, site->vaddr,
+				 "the only address that a jump at 0x%lx leads to lies on two pages", site->vaddr);
 	}
 	*n = 1;
 	return err;

@@ -166,7 +166,7 @@ struct writer {
 	uint8_t *out;
 	size_t size, used;
 	uint64_t to; /* runtime address of out[0] */
-	int err; /* the first one; nothing is written after it */
+	int err;     /* the first one; nothing is written after it */
 };
 
 static void put(struct writer *writer, const void *bytes, size_t n)
@@ -313,8 +313,8 @@ static int relocate_one(struct writer *writer, const struct kymo_plan *plan, con
 	/* The bytes behind the first are gone once the jump is written: nothing may go there, or read them. */
 	bool last = insn->address + insn->length == from + plan->window, alone = plan->n_insns == 1 && !plan->n_copied;
 
-	if ((alone ? x86_cannot_move_alone(insn) : x86_cannot_move(insn)) ||
-	    x86_reads_code(insn, from, plan->window) || (x86_flow_is_call(insn->flow) && !last))
+	if ((alone ? x86_cannot_move_alone(insn) : x86_cannot_move(insn)) || x86_reads_code(insn, from, plan->window) ||
+	    (x86_flow_is_call(insn->flow) && !last))
 		return -ENOTSUP;
 	if (insn->has_target && insn->target > from && insn->target - from < plan->window)
 		return -ENOTSUP;

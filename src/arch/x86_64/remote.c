@@ -18,7 +18,7 @@
 
 /* struct rt_sigframe as rt_sigreturn reads it; libc's ucontext_t has a larger mask and is not the kernel's. */
 struct frame {
-	uint64_t restorer;	/* where pretcode lies; rt_sigreturn does not read it */
+	uint64_t restorer; /* where pretcode lies; rt_sigreturn does not read it */
 	uint64_t flags;
 	uint64_t link;
 	uint64_t stack_sp;
@@ -31,7 +31,8 @@ struct frame {
 #define UC_FP_XSTATE 1
 #define UC_SIGCONTEXT_SS 2
 #define UC_STRICT_RESTORE_SS 4
-#define INVALID_STACK_FLAGS 0xff	/* rt_sigreturn ignores an alternate stack that sigaltstack would refuse: keeps the thread's */
+#define INVALID_STACK_FLAGS \
+	0xff /* rt_sigreturn ignores an alternate stack that sigaltstack would refuse: keeps the thread's */
 
 void kymo_gadgets_scan(const uint8_t *bytes, size_t size, uint64_t address, struct kymo_gadgets *gadgets)
 {
@@ -61,8 +62,8 @@ bool kymo_remote_restarts(const struct user_regs_struct *registers)
 {
 	int64_t error = -(int64_t)registers->rax;
 
-	return (int64_t)registers->orig_rax >= 0 && (error == ERESTARTSYS || error == ERESTARTNOINTR || error == ERESTARTNOHAND ||
-						     error == ERESTART_RESTARTBLOCK);
+	return (int64_t)registers->orig_rax >= 0 && (error == ERESTARTSYS || error == ERESTARTNOINTR ||
+						     error == ERESTARTNOHAND || error == ERESTART_RESTARTBLOCK);
 }
 
 bool kymo_remote_is_call(const uint8_t code[KYMO_REMOTE_CALL])
@@ -88,8 +89,9 @@ void kymo_remote_set_result(struct user_regs_struct *registers, int64_t result)
 }
 
 /*
- * arch_do_signal_or_restart() without a signal to deliver. A call that sleeps with a restart block (nanosleep, poll, futex with a timeout) is
- * restarted by restart_syscall while the block lives; rt_sigreturn clears it, so on the way home it starts anew.
+ * arch_do_signal_or_restart() without a signal to deliver. A call that sleeps with a restart block (nanosleep, poll,
+ * futex with a timeout) is restarted by restart_syscall while the block lives; rt_sigreturn clears it, so on the way
+ * home it starts anew.
  */
 static void wind_back(struct user_regs_struct *registers)
 {
@@ -135,21 +137,23 @@ static void mark_xstate(uint8_t *xstate, size_t size)
 	};
 	uint32_t magic2 = FP_XSTATE_MAGIC2;
 
-	memcpy(&mark.xfeatures, xstate + 464, sizeof(mark.xfeatures));	/* XCR0, as the kernel hands it out */
+	memcpy(&mark.xfeatures, xstate + 464, sizeof(mark.xfeatures)); /* XCR0, as the kernel hands it out */
 	memcpy(xstate + 464, &mark, sizeof(mark));
 	memcpy(xstate + size, &magic2, sizeof(magic2));
 }
 
-#define XSTATE_HEADER 512	/* XSTATE_BV: which components are not in their initial state */
+#define XSTATE_HEADER 512 /* XSTATE_BV: which components are not in their initial state */
 #define XTILEDATA 18
 
 /*
- * ptrace hands out room for AMX tiles on every machine that has them; rt_sigreturn takes an image with them only from a thread
- * that asked for the permission, and would else restore no more than SSE. Without tile data the image ends where they begin.
+ * ptrace hands out room for AMX tiles on every machine that has them; rt_sigreturn takes an image with them only from a
+ * thread that asked for the permission, and would else restore no more than SSE. Without tile data the image ends where
+ * they begin.
  */
 static unsigned int tiles_offset(void)
 {
-	static unsigned int known = UINT_MAX;	/* asked once: in a virtual machine each cpuid is tens of microseconds in the hypervisor */
+	static unsigned int known =
+		UINT_MAX; /* asked once: in a virtual machine each cpuid is tens of microseconds in the hypervisor */
 	unsigned int a, offset = __atomic_load_n(&known, __ATOMIC_RELAXED), c, d;
 
 	if (offset != UINT_MAX)
@@ -171,8 +175,8 @@ static size_t used_xstate(const uint8_t *xstate, size_t size)
 	return offset < size && offset >= XSTATE_HEADER + 64 ? offset : size;
 }
 
-int kymo_remote_frame(const struct user_regs_struct *registers, uint64_t top, const uint8_t *xstate, size_t xstate_size, uint64_t mask,
-		      const struct kymo_gadgets *gadgets, uint8_t *out, size_t size, uint64_t *sp_ret)
+int kymo_remote_frame(const struct user_regs_struct *registers, uint64_t top, const uint8_t *xstate, size_t xstate_size,
+		      uint64_t mask, const struct kymo_gadgets *gadgets, uint8_t *out, size_t size, uint64_t *sp_ret)
 {
 	uint64_t fpstate, frame_at, sp;
 	struct user_regs_struct home = *registers;
@@ -190,9 +194,9 @@ int kymo_remote_frame(const struct user_regs_struct *registers, uint64_t top, co
 	fpstate = (top - (xstate_size + FP_XSTATE_MAGIC2_SIZE)) & ~(uint64_t)63;
 	frame_at = (fpstate - sizeof(struct frame)) & ~(uint64_t)15;
 	/*
-	 * `ret` of the syscall gadget pops the first word. With the sigreturn gadget that word lies where a handler's return
-	 * address would, and the stack pointer is then right behind it, as rt_sigreturn expects. With pop_rax two words
-	 * come before: the gadget, 15; the third, at that place, is the address of `syscall`.
+	 * `ret` of the syscall gadget pops the first word. With the sigreturn gadget that word lies where a handler's
+	 * return address would, and the stack pointer is then right behind it, as rt_sigreturn expects. With pop_rax
+	 * two words come before: the gadget, 15; the third, at that place, is the address of `syscall`.
 	 */
 	if (gadgets->sigreturn) {
 		frame.restorer = gadgets->sigreturn;
@@ -232,10 +236,11 @@ void kymo_remote_call(const struct user_regs_struct *registers, const struct kym
 	ret->r9 = args[5];
 	ret->rsp = sp;
 	ret->rip = gadgets->syscall;
-	ret->eflags &= ~(unsigned long long)(1 << 8 | 1 << 10);	/* no single step, no direction */
+	ret->eflags &= ~(unsigned long long)(1 << 8 | 1 << 10); /* no single step, no direction */
 }
 
-/* ---- on the way ---------------------------------------------------------------------------------------------------------- */
+/* ---- on the way
+ * ---------------------------------------------------------------------------------------------------------- */
 
 /* Calls are short: who is inside of one that waits is at home. */
 bool kymo_remote_may_be_away(const struct user_regs_struct *registers)
@@ -243,15 +248,16 @@ bool kymo_remote_may_be_away(const struct user_regs_struct *registers)
 	return (int64_t)registers->orig_rax < 0 || !kymo_remote_restarts(registers);
 }
 
-/* The words that programs' own frames have otherwise: an alternate stack that can't be, and the state of vectors right behind. */
+/* The words that programs' own frames have otherwise: an alternate stack that can't be, and the state of vectors right
+ * behind. */
 static bool is_frame(const uint8_t *bytes)
 {
 	struct frame frame;
 
 	memcpy(&frame, bytes, sizeof(frame));
-	return frame.restorer && frame.flags == (UC_FP_XSTATE | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS) && !frame.link && !frame.stack_sp &&
-	       frame.stack_flags == INVALID_STACK_FLAGS && !frame.stack_pad && !frame.stack_size && frame.context.fpstate &&
-	       !((uintptr_t)frame.context.fpstate & 63);
+	return frame.restorer && frame.flags == (UC_FP_XSTATE | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS) &&
+	       !frame.link && !frame.stack_sp && frame.stack_flags == INVALID_STACK_FLAGS && !frame.stack_pad &&
+	       !frame.stack_size && frame.context.fpstate && !((uintptr_t)frame.context.fpstate & 63);
 }
 
 bool kymo_remote_has_frame(const uint8_t *bytes, size_t size)
@@ -269,20 +275,24 @@ static bool is_gadget(const uint8_t *code)
 	struct kymo_gadgets found = { 0 };
 
 	kymo_gadgets_scan(code, KYMO_REMOTE_CODE, 1, &found);
-	return found.sigreturn == 1 || code[0] == 0xc3 || !memcmp(code, pop, sizeof(pop)) || !memcmp(code, call, sizeof(call));
+	return found.sigreturn == 1 || code[0] == 0xc3 || !memcmp(code, pop, sizeof(pop)) ||
+	       !memcmp(code, call, sizeof(call));
 }
 
 /*
- * Where the frame is, from the stack pointer: there, before the gadget's `ret`; 8 below, behind it; with pop_rax 16 and 8 above, before and behind that `ret`.
+ * Where the frame is, from the stack pointer: there, before the gadget's `ret`; 8 below, behind it; with pop_rax 16 and
+ * 8 above, before and behind that `ret`.
  */
 bool kymo_remote_is_away(const uint8_t stack[KYMO_REMOTE_STACK], const uint8_t code[KYMO_REMOTE_CODE])
 {
-	_Static_assert(KYMO_REMOTE_STACK >= KYMO_REMOTE_BELOW + 16 + sizeof(struct frame), "the farthest frame is in `stack`");
+	_Static_assert(KYMO_REMOTE_STACK >= KYMO_REMOTE_BELOW + 16 + sizeof(struct frame),
+		       "the farthest frame is in `stack`");
 
 	return is_gadget(code) && kymo_remote_has_frame(stack, KYMO_REMOTE_BELOW + 16 + sizeof(struct frame));
 }
 
-/* ---- calls that are continued --------------------------------------------------------------------------------------------- */
+/* ---- calls that are continued
+ * --------------------------------------------------------------------------------------------- */
 
 enum kymo_remote_sleep kymo_remote_sleep_in(int64_t number, const uint64_t args[6])
 {
@@ -295,8 +305,9 @@ enum kymo_remote_sleep kymo_remote_sleep_in(int64_t number, const uint64_t args[
 		return args[1] & TIMER_ABSTIME ? KYMO_REMOTE_SLEEPS : KYMO_REMOTE_SLEEPS_ANEW;
 	case SYS_poll:
 		return (int32_t)args[2] < 0 ? KYMO_REMOTE_SLEEPS : KYMO_REMOTE_SLEEPS_ANEW;
-	case SYS_futex:		/* the limits of other operations are points in time */
-		return (args[1] & FUTEX_CMD_MASK) == FUTEX_WAIT && args[3] ? KYMO_REMOTE_SLEEPS_ANEW : KYMO_REMOTE_SLEEPS;
+	case SYS_futex: /* the limits of other operations are points in time */
+		return (args[1] & FUTEX_CMD_MASK) == FUTEX_WAIT && args[3] ? KYMO_REMOTE_SLEEPS_ANEW
+									   : KYMO_REMOTE_SLEEPS;
 	case SYS_restart_syscall:
 		return KYMO_REMOTE_SLEEPS_ONCE;
 	default:
@@ -306,7 +317,8 @@ enum kymo_remote_sleep kymo_remote_sleep_in(int64_t number, const uint64_t args[
 
 enum kymo_remote_sleep kymo_remote_sleep(const struct user_regs_struct *registers)
 {
-	const uint64_t args[6] = { registers->rdi, registers->rsi, registers->rdx, registers->r10, registers->r8, registers->r9 };
+	const uint64_t args[6] = { registers->rdi, registers->rsi, registers->rdx,
+				   registers->r10, registers->r8,  registers->r9 };
 
 	if (!kymo_remote_restarts(registers))
 		return KYMO_REMOTE_AWAKE;
@@ -326,7 +338,8 @@ bool kymo_remote_name_call(struct user_regs_struct *registers, const uint8_t cod
 	static const uint8_t rax[] = { 0x48, 0xc7, 0xc0 }, call[] = { 0x0f, 0x05 };
 	uint32_t number;
 
-	if (kymo_remote_sleep(registers) != KYMO_REMOTE_SLEEPS_ONCE || memcmp(code + KYMO_REMOTE_NAME - sizeof(call), call, sizeof(call)) ||
+	if (kymo_remote_sleep(registers) != KYMO_REMOTE_SLEEPS_ONCE ||
+	    memcmp(code + KYMO_REMOTE_NAME - sizeof(call), call, sizeof(call)) ||
 	    ((code[2] != 0xb8 || (code[1] & 0xf0) == REX) && memcmp(code, rax, sizeof(rax))))
 		return false;
 	memcpy(&number, code + 3, sizeof(number));
@@ -336,7 +349,8 @@ bool kymo_remote_name_call(struct user_regs_struct *registers, const uint8_t cod
 	return true;
 }
 
-/* ---- calls that a stop ends ----------------------------------------------------------------------------------------------- */
+/* ---- calls that a stop ends
+ * ----------------------------------------------------------------------------------------------- */
 
 /* Calls that fail with EINTR when no data has moved, and that do the same when they are made again. */
 static bool ends_by_stop(uint64_t number)
@@ -371,19 +385,19 @@ static bool ends_by_stop(uint64_t number)
 	}
 }
 
-bool kymo_remote_uninterrupt(const struct user_regs_struct *registers, struct user_regs_struct *ret, int64_t *limit_ms_ret,
-			     uint64_t *limit_at_ret)
+bool kymo_remote_uninterrupt(const struct user_regs_struct *registers, struct user_regs_struct *ret,
+			     int64_t *limit_ms_ret, uint64_t *limit_at_ret)
 {
 	uint64_t number = registers->orig_rax;
 
 	if ((int64_t)registers->rax != -EINTR || (int64_t)number < 0 || !ends_by_stop(number))
 		return false;
 	*limit_ms_ret = number == SYS_epoll_wait || number == SYS_epoll_pwait ? (int32_t)registers->r10 : -1;
-	*limit_at_ret = number == SYS_semtimedop || number == SYS_epoll_pwait2 ? registers->r10 :
-			number == SYS_rt_sigtimedwait ? registers->rdx :
-			number == SYS_io_getevents || number == SYS_io_pgetevents ? registers->r8 :
-										  0;
+	*limit_at_ret = number == SYS_semtimedop || number == SYS_epoll_pwait2      ? registers->r10
+			: number == SYS_rt_sigtimedwait                             ? registers->rdx
+			: number == SYS_io_getevents || number == SYS_io_pgetevents ? registers->r8
+										    : 0;
 	*ret = *registers;
-	ret->rax = (uint64_t)-ERESTARTNOHAND;	/* EINTR after a handler, as it would have been */
+	ret->rax = (uint64_t)-ERESTARTNOHAND; /* EINTR after a handler, as it would have been */
 	return true;
 }

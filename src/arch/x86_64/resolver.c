@@ -1,16 +1,16 @@
 /*
  * What the resolver of an indirect function can return.
  *
- * Each path from its start is followed, also into functions that it goes on to by a jump. Before each instruction every register has a set
- * of functions that it may point to. Sets only grow, at each place until nothing changes any more.
+ * Each path from its start is followed, also into functions that it goes on to by a jump. Before each instruction every
+ *register has a set of functions that it may point to. Sets only grow, at each place until nothing changes any more.
  *
- *	an address comes from	lea; a constant, in modules that cannot move; a word that nothing but relocation writes (a GOT's)
- *	it goes on by		mov, cmov, and slots of the frame
- *	all else		is NOT_KNOWN: it matters only where it is returned, and then the resolver is refused
+ *	an address comes from	lea; a constant, in modules that cannot move; a word that nothing but relocation writes
+ *(a GOT's) it goes on by		mov, cmov, and slots of the frame all else		is NOT_KNOWN: it matters
+ *only where it is returned, and then the resolver is refused
  *
- * A slot is a word at a distance from the frame pointer, where code that was not optimised keeps its choice. It may hold what is stored
- * there anywhere. That is so as long as rbp is nothing but the frame pointer, and the frame is reached by no other way: no address of it
- * is taken, and nothing is stored by the stack pointer but by pushing.
+ * A slot is a word at a distance from the frame pointer, where code that was not optimised keeps its choice. It may
+ *hold what is stored there anywhere. That is so as long as rbp is nothing but the frame pointer, and the frame is
+ *reached by no other way: no address of it is taken, and nothing is stored by the stack pointer but by pushing.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -36,11 +36,11 @@
 /* A set has a bit for each candidate. Registers are numbered as x86_gpr() does. */
 struct resolver_place {
 	uint64_t vaddr;
-	uint64_t sets[N_REGISTERS];	/* before the instruction */
+	uint64_t sets[N_REGISTERS]; /* before the instruction */
 };
 
 struct resolver_slot {
-	int64_t at;			/* from the frame pointer */
+	int64_t at; /* from the frame pointer */
 	uint64_t set;
 };
 
@@ -51,8 +51,8 @@ struct resolver {
 	void *data;
 	struct kymo_refusal *refusal;
 	ZydisDecoder decoder;
-	KYMO_VEC(struct resolver_place) places;	/* as they were met */
-	uint16_t index[INDEX_SIZE];	/* hash: place + 1, or 0 */
+	KYMO_VEC(struct resolver_place) places; /* as they were met */
+	uint16_t index[INDEX_SIZE];             /* hash: place + 1, or 0 */
 	uint64_t candidates[CANDIDATES_MAX];
 	size_t n_candidates;
 	struct resolver_slot slots[SLOTS_MAX];
@@ -60,7 +60,7 @@ struct resolver {
 	bool has_frame, frame_is_lost;
 	bool changed;
 	uint64_t returned;
-	uint64_t doubted;		/* where what is returned is not known */
+	uint64_t doubted; /* where what is returned is not known */
 };
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
@@ -88,7 +88,8 @@ static bool is_plain(const ZydisDecodedOperand *op)
 
 static bool is_slot(const ZydisDecodedOperand *op)
 {
-	return op->type == ZYDIS_OPERAND_TYPE_MEMORY && op->mem.base == ZYDIS_REGISTER_RBP && op->mem.index == ZYDIS_REGISTER_NONE && is_plain(op);
+	return op->type == ZYDIS_OPERAND_TYPE_MEMORY && op->mem.base == ZYDIS_REGISTER_RBP &&
+	       op->mem.index == ZYDIS_REGISTER_NONE && is_plain(op);
 }
 
 static uint64_t slot_set(const struct resolver *resolver, int64_t at)
@@ -112,7 +113,8 @@ static uint64_t memory_set(struct resolver *resolver, const struct x86_insn *ins
 	return function_set(resolver, value);
 }
 
-/* What is in an operand that is read. The half of an address is as good as the whole in modules that lie below 4 GiB for good. */
+/* What is in an operand that is read. The half of an address is as good as the whole in modules that lie below 4 GiB
+ * for good. */
 static uint64_t operand_set(struct resolver *resolver, const struct x86_insn *insn, const ZydisDecodedOperand *op,
 			    const uint64_t sets[N_REGISTERS])
 {
@@ -124,7 +126,7 @@ static uint64_t operand_set(struct resolver *resolver, const struct x86_insn *in
 		reg = x86_gpr(op->reg.value);
 		return reg >= 0 && (op->size == 64 || (op->size == 32 && is_fixed)) ? sets[reg] : NOT_KNOWN;
 	case ZYDIS_OPERAND_TYPE_IMMEDIATE:
-		if (!op->imm.value.u)	/* no function at all */
+		if (!op->imm.value.u) /* no function at all */
 			return 0;
 		return is_fixed ? function_set(resolver, op->imm.value.u) : NOT_KNOWN;
 	case ZYDIS_OPERAND_TYPE_MEMORY:
@@ -167,13 +169,14 @@ static void store(struct resolver *resolver, int64_t at, int64_t size, uint64_t 
 		return;
 	}
 	resolver->slots[resolver->n_slots++] = (struct resolver_slot){ at, set };
-	resolver->changed = true;	/* what overlaps with it is seen when all is gone through again */
+	resolver->changed = true; /* what overlaps with it is seen when all is gone through again */
 }
 
 static bool is_move(const struct x86_insn *insn, ZydisRegister to, ZydisRegister from)
 {
-	return insn->z.mnemonic == ZYDIS_MNEMONIC_MOV && insn->op[0].type == ZYDIS_OPERAND_TYPE_REGISTER && insn->op[0].reg.value == to &&
-	       insn->op[1].type == ZYDIS_OPERAND_TYPE_REGISTER && insn->op[1].reg.value == from;
+	return insn->z.mnemonic == ZYDIS_MNEMONIC_MOV && insn->op[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+	       insn->op[0].reg.value == to && insn->op[1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+	       insn->op[1].reg.value == from;
 }
 
 /* Whether the instruction uses the frame pointer and the stack pointer as such. */
@@ -185,7 +188,8 @@ static bool is_frame_use(const struct x86_insn *insn)
 	case ZYDIS_MNEMONIC_LEAVE:
 		return true;
 	case ZYDIS_MNEMONIC_MOV:
-		return is_move(insn, ZYDIS_REGISTER_RBP, ZYDIS_REGISTER_RSP) || is_move(insn, ZYDIS_REGISTER_RSP, ZYDIS_REGISTER_RBP);
+		return is_move(insn, ZYDIS_REGISTER_RBP, ZYDIS_REGISTER_RSP) ||
+		       is_move(insn, ZYDIS_REGISTER_RSP, ZYDIS_REGISTER_RBP);
 	case ZYDIS_MNEMONIC_ADD:
 	case ZYDIS_MNEMONIC_SUB:
 	case ZYDIS_MNEMONIC_AND:
@@ -224,7 +228,8 @@ static void note_frame(struct resolver *resolver, const struct x86_insn *insn, c
 			lose_frame(resolver);
 		else if (is_slot(op) && (op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
 			store(resolver, op->mem.disp.value, op->size / 8,
-			      insn->z.mnemonic == ZYDIS_MNEMONIC_MOV ? operand_set(resolver, insn, &insn->op[1], sets) : NOT_KNOWN);
+			      insn->z.mnemonic == ZYDIS_MNEMONIC_MOV ? operand_set(resolver, insn, &insn->op[1], sets)
+								     : NOT_KNOWN);
 	}
 	resolver->has_frame |= is_move(insn, ZYDIS_REGISTER_RBP, ZYDIS_REGISTER_RSP);
 }
@@ -234,12 +239,13 @@ static void note_frame(struct resolver *resolver, const struct x86_insn *insn, c
 static bool is_cleared(const struct x86_insn *insn)
 {
 	return (insn->z.mnemonic == ZYDIS_MNEMONIC_XOR || insn->z.mnemonic == ZYDIS_MNEMONIC_SUB) &&
-	       insn->op[0].type == ZYDIS_OPERAND_TYPE_REGISTER && insn->op[1].type == ZYDIS_OPERAND_TYPE_REGISTER && insn->op[0].size >= 32 &&
-	       insn->op[0].reg.value == insn->op[1].reg.value;
+	       insn->op[0].type == ZYDIS_OPERAND_TYPE_REGISTER && insn->op[1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+	       insn->op[0].size >= 32 && insn->op[0].reg.value == insn->op[1].reg.value;
 }
 
 /* What the instruction puts into its first operand, a whole register that holds `before`. */
-static uint64_t result(struct resolver *resolver, const struct x86_insn *insn, const uint64_t sets[N_REGISTERS], uint64_t before)
+static uint64_t result(struct resolver *resolver, const struct x86_insn *insn, const uint64_t sets[N_REGISTERS],
+		       uint64_t before)
 {
 	if (insn->z.mnemonic == ZYDIS_MNEMONIC_MOV)
 		return operand_set(resolver, insn, &insn->op[1], sets);
@@ -253,7 +259,9 @@ static uint64_t result(struct resolver *resolver, const struct x86_insn *insn, c
 /* From what registers hold before the instruction to what they hold behind it. */
 static void step(struct resolver *resolver, const struct x86_insn *insn, uint64_t sets[N_REGISTERS])
 {
-	static const int clobbered[] = { 0, 1, 2, 6, 7, 8, 9, 10, 11 };	/* by calls: rax, rcx, rdx, rsi, rdi, r8 to r11 */
+	static const int clobbered[] = {
+		0, 1, 2, 6, 7, 8, 9, 10, 11
+	}; /* by calls: rax, rcx, rdx, rsi, rdi, r8 to r11 */
 	uint64_t set = NOT_KNOWN;
 	int to = -1;
 
@@ -307,7 +315,8 @@ static int join(struct resolver *resolver, uint64_t vaddr, const uint64_t sets[N
 /* Behind a call that is the function's last instruction nothing goes on. */
 static bool comes_back(const struct resolver *resolver, const struct x86_insn *insn)
 {
-	return x86_function_at(resolver->code, insn->address) == x86_function_at(resolver->code, insn->address + insn->length);
+	return x86_function_at(resolver->code, insn->address) ==
+	       x86_function_at(resolver->code, insn->address + insn->length);
 }
 
 static int go_on(struct resolver *resolver, const struct x86_insn *insn, const uint64_t sets[N_REGISTERS])
@@ -327,7 +336,8 @@ static int go_on(struct resolver *resolver, const struct x86_insn *insn, const u
 	case X86_FLOW_CALL_INDIRECT:
 		return comes_back(resolver, insn) ? join(resolver, next, sets) : 0;
 	case X86_FLOW_JUMP_INDIRECT:
-		return x86_refuse(resolver->refusal, insn->address, "where it jumps to at 0x%lx is not known", insn->address);
+		return x86_refuse(resolver->refusal, insn->address, "where it jumps to at 0x%lx is not known",
+				  insn->address);
 	case X86_FLOW_RETURN:
 		resolver->returned |= sets[RAX];
 		if (sets[RAX] & NOT_KNOWN)
@@ -349,7 +359,8 @@ static int pass(struct resolver *resolver)
 		const uint8_t *bytes = x86_text_at(resolver->map, place.vaddr, &size);
 
 		if (!bytes || x86_decode_full(&resolver->decoder, bytes, size, place.vaddr, &insn))
-			return x86_refuse(resolver->refusal, place.vaddr, "it leads to 0x%lx, where no instruction is", place.vaddr);
+			return x86_refuse(resolver->refusal, place.vaddr, "it leads to 0x%lx, where no instruction is",
+					  place.vaddr);
 		step(resolver, &insn, place.sets);
 		err = go_on(resolver, &insn, place.sets);
 	}
@@ -388,7 +399,8 @@ static int answer(const struct resolver *resolver, uint64_t vaddr, uint64_t **re
 	size_t n = 0;
 
 	if (resolver->returned & NOT_KNOWN)
-		return x86_refuse(resolver->refusal, resolver->doubted, "what it returns at 0x%lx is not for certain a function of this file",
+		return x86_refuse(resolver->refusal, resolver->doubted,
+				  "what it returns at 0x%lx is not for certain a function of this file",
 				  resolver->doubted);
 	if (!resolver->returned)
 		return x86_refuse(resolver->refusal, vaddr, "it returns no function");
@@ -405,8 +417,8 @@ static int answer(const struct resolver *resolver, uint64_t vaddr, uint64_t **re
 }
 
 int kymo_resolver_create(const struct kymo_module_code *code, const struct kymo_entry_map *map, uint64_t vaddr,
-			 bool (*constant)(void *data, uint64_t vaddr, uint64_t *ret), void *data, uint64_t **ret, size_t *n_ret,
-			 struct kymo_refusal *refusal)
+			 bool (*constant)(void *data, uint64_t vaddr, uint64_t *ret), void *data, uint64_t **ret,
+			 size_t *n_ret, struct kymo_refusal *refusal)
 {
 	struct resolver *resolver = calloc(1, sizeof(*resolver));
 	int err;

@@ -18,7 +18,7 @@ struct x86_site {
 	uint64_t vaddr;
 	struct x86_insn insn;
 	unsigned int watched_faults; /* KYMO_FAULT_…: what may cause one of these is not displaced */
-	unsigned int budget; /* addresses that may still be asked for: what bounds a tactic's search */
+	unsigned int budget;         /* addresses that may still be asked for: what bounds a tactic's search */
 };
 
 /* A way to displace the instruction of `site`: up to KYMO_PLANS_MAX plans into `plans`, or a refusal and -EPERM. */

@@ -1,19 +1,22 @@
 /*
  * Whether a pad fits on the stack. Pads run on the stack of the thread that meets them. Go's functions have stacks
  * of two kilobytes and more that grow: a function looks, in its first instructions, whether its frame ends above a
- * limit, and calls morestack if not. Below the limit there are some hundred bytes (`small_stacks_left`), for functions that do
- * not look, and for those that they call. Go's linker adds up what such chains take, and lets them take all of it.
+ * limit, and calls morestack if not. Below the limit there are some hundred bytes (`small_stacks_left`), for functions
+ * that do not look, and for those that they call. Go's linker adds up what such chains take, and lets them take all of
+ * it.
  *
- * So this does what the linker does. The depth of a function is how far below a limit that was kept its return address may lie: 8 for a call from the
- * body of a function that has looked, and the caller's depth, frame and 8 for one from a function that has not, the greatest of
- * all. A function that looks has nothing more than what it was called with until it has looked, and morestack has still less.
+ * So this does what the linker does. The depth of a function is how far below a limit that was kept its return address
+ * may lie: 8 for a call from the body of a function that has looked, and the caller's depth, frame and 8 for one from a
+ * function that has not, the greatest of all. A function that looks has nothing more than what it was called with until
+ * it has looked, and morestack has still less.
  *
- * What is not followed are indirect calls. The linker takes them for calls of functions that look; those that deep chains make lead to
- * functions on the thread's own stack (systemstack, mcall), which is a large one. What nothing calls directly has depth 8.
+ * What is not followed are indirect calls. The linker takes them for calls of functions that look; those that deep
+ * chains make lead to functions on the thread's own stack (systemstack, mcall), which is a large one. What nothing
+ * calls directly has depth 8.
  *
  * Frames are bounded by the sum of all that is subtracted from the stack pointer in a function, whatever is added in
- * between. Loops that push cannot be described by the tables that Go unwinds with, and do not occur. What the stack pointer is
- * loaded with, from memory or another register, is a stack pointer from before, or another stack.
+ * between. Loops that push cannot be described by the tables that Go unwinds with, and do not occur. What the stack
+ * pointer is loaded with, from memory or another register, is a stack pointer from before, or another stack.
  *
  * Recursion ends where nothing is left: depths are no greater than that.
  */
@@ -27,7 +30,7 @@
 #define RSP 4
 #define R14 14
 #define PROLOGUE_MAX 16 /* instructions up to the look at the limit */
-#define LEFT_MAX 4096u /* of kymo_module_code.small_stacks_left */
+#define LEFT_MAX 4096u  /* of kymo_module_code.small_stacks_left */
 
 /* One call or jump to another function, or to itself. */
 struct edge {
@@ -41,7 +44,7 @@ struct stacks {
 	ZydisDecoder decoder;
 	uint32_t left;
 	KYMO_VEC(struct edge) edges; /* sorted by `from` */
-	size_t *first; /* of each function's edges; one more for the end */
+	size_t *first;               /* of each function's edges; one more for the end */
 };
 
 /* ---- the look at the limit --------------------------------------------------------------------------------------- */
@@ -49,16 +52,16 @@ struct stacks {
 /* What a register holds. */
 enum held {
 	HELD_NOTHING,
-	HELD_G, /* the goroutine's descriptor: r14, or loaded from thread-local storage */
-	HELD_SP, /* the stack pointer, or that less a frame */
-	HELD_LIMIT, /* a limit out of the descriptor */
+	HELD_G,          /* the goroutine's descriptor: r14, or loaded from thread-local storage */
+	HELD_SP,         /* the stack pointer, or that less a frame */
+	HELD_LIMIT,      /* a limit out of the descriptor */
 	HELD_DIFFERENCE, /* stack pointer - limit */
 };
 
 /* What the next conditional jump asks. */
 enum question {
 	ASKS_NOTHING,
-	ASKS_WRAPPED, /* whether a frame is larger than the stack pointer */
+	ASKS_WRAPPED,   /* whether a frame is larger than the stack pointer */
 	ASKS_PREEMPTED, /* whether the limit is the one that no stack pointer keeps */
 	ASKS_LIMIT,
 };
@@ -88,7 +91,8 @@ static bool is_limit(const struct prologue *prologue, const ZydisDecodedOperand 
 	    op->mem.segment == ZYDIS_REGISTER_FS || op->mem.segment == ZYDIS_REGISTER_GS || op->size != 64)
 		return false;
 	base = x86_gpr(op->mem.base);
-	return base >= 0 && prologue->held[base] == HELD_G && (op->mem.disp.value == 0x10 || op->mem.disp.value == 0x18);
+	return base >= 0 && prologue->held[base] == HELD_G &&
+	       (op->mem.disp.value == 0x10 || op->mem.disp.value == 0x18);
 }
 
 static enum held moved(const struct prologue *prologue, const struct x86_insn *insn)
@@ -96,7 +100,8 @@ static enum held moved(const struct prologue *prologue, const struct x86_insn *i
 	const ZydisDecodedOperand *from = &insn->op[1];
 
 	if (insn->z.mnemonic == ZYDIS_MNEMONIC_LEA)
-		return from->mem.base == ZYDIS_REGISTER_RSP && from->mem.index == ZYDIS_REGISTER_NONE ? HELD_SP : HELD_NOTHING;
+		return from->mem.base == ZYDIS_REGISTER_RSP && from->mem.index == ZYDIS_REGISTER_NONE ? HELD_SP
+												      : HELD_NOTHING;
 	if (from->type == ZYDIS_OPERAND_TYPE_MEMORY && from->mem.segment == ZYDIS_REGISTER_FS)
 		return HELD_G;
 	return is_limit(prologue, from) ? HELD_LIMIT : held_in(prologue, from);
@@ -184,7 +189,8 @@ static bool find_check(const struct stacks *stacks, const struct kymo_extent *ex
 	for (int i = 0; i < PROLOGUE_MAX && bytes && at < extent->end; i++) {
 		struct x86_insn insn;
 
-		if (x86_decode_full(&stacks->decoder, bytes + (at - extent->start), (size_t)(extent->end - at), at, &insn) < 0)
+		if (x86_decode_full(&stacks->decoder, bytes + (at - extent->start), (size_t)(extent->end - at), at,
+				    &insn) < 0)
 			return false;
 		at += insn.length;
 		if (insn.flow == X86_FLOW_NEXT) {
@@ -243,7 +249,8 @@ static uint64_t taken_by(const struct x86_insn *insn, uint64_t unknown)
 			return unknown;
 		/* A shift by more than all memory there is would overflow when its sign is changed. */
 		if (change < -(int64_t)LEFT_MAX || change > (int64_t)LEFT_MAX)
-			return insn->z.mnemonic == ZYDIS_MNEMONIC_SUB ? (change > 0 ? unknown : 0) : (change < 0 ? unknown : 0);
+			return insn->z.mnemonic == ZYDIS_MNEMONIC_SUB ? (change > 0 ? unknown : 0)
+								      : (change < 0 ? unknown : 0);
 		if (insn->z.mnemonic == ZYDIS_MNEMONIC_SUB)
 			change = -change;
 		break;
@@ -284,7 +291,8 @@ static int walk(struct stacks *stacks, size_t index, uint64_t low, bool *calls_r
 		taken += taken_by(&insn, stacks->left);
 		if (taken > stacks->left)
 			taken = stacks->left;
-		/* Behind a call that never returns there may be a NOP, for its return address to belong to the function. */
+		/* Behind a call that never returns there may be a NOP, for its return address to belong to the
+		 * function. */
 		if (!x86_is_nop(&insn))
 			falls_out = !x86_flow_ends(insn.flow) && !x86_flow_is_call(insn.flow);
 		if (!insn.has_target)
@@ -430,7 +438,8 @@ int x86_check_stack(const struct x86_site *site, struct kymo_refusal *refusal)
 		used += self->taken;
 	if (used + KYMO_PAD_STACK_MAX <= left)
 		return 0;
-	return x86_refuse(refusal, site->vaddr,
-			  "the function at 0x%lx and what calls it may leave %u bytes of a goroutine's stack, and a pad takes %u",
-			  start, used < left ? left - used : 0, KYMO_PAD_STACK_MAX);
+	return x86_refuse(
+		refusal, site->vaddr,
+		"the function at 0x%lx and what calls it may leave %u bytes of a goroutine's stack, and a pad takes %u",
+		start, used < left ? left - used : 0, KYMO_PAD_STACK_MAX);
 }

@@ -8,12 +8,16 @@
  *
  * Why this is right, beyond what holds for any pad (emit.c):
  *
- * 1. The stack is as the program has it when the call is made: nothing of the pad's is on it. So calls that change stacks, copy them or never return are what they
- *    would be in place. Whether the result is recorded is told by where the thread is, so an exit has always had its entry.
- * 2. The call has its own address in the pad, as any displaced `syscall` has: what is started again by the kernel goes two bytes back, to that copy, and is not recorded twice.
- * 3. Where a call makes a thread or a process, the new one comes back with 0. It goes its way without a record: its stack need not be one that has room for a pad.
- *    rcx and the flags are what tells it (jrcxz), as `syscall` clobbers the one, and the others may be looked at.
- * 4. Nobody comes after this pad in a chain: the record of the result would come before the others'. Others may come before it.
+ * 1. The stack is as the program has it when the call is made: nothing of the pad's is on it. So calls that change
+ *stacks, copy them or never return are what they would be in place. Whether the result is recorded is told by where the
+ *thread is, so an exit has always had its entry.
+ * 2. The call has its own address in the pad, as any displaced `syscall` has: what is started again by the kernel goes
+ *two bytes back, to that copy, and is not recorded twice.
+ * 3. Where a call makes a thread or a process, the new one comes back with 0. It goes its way without a record: its
+ *stack need not be one that has room for a pad. rcx and the flags are what tells it (jrcxz), as `syscall` clobbers the
+ *one, and the others may be looked at.
+ * 4. Nobody comes after this pad in a chain: the record of the result would come before the others'. Others may come
+ *before it.
  */
 #include <errno.h>
 #include <string.h>
@@ -38,7 +42,7 @@ static const struct kymo_fetch result[] = { { KYMO_FETCH_REGISTER, KYMO_TYPE_S64
 struct pad {
 	struct code *c;
 	const struct kymo_pad_env *env;
-	struct x86_site sites[N_EVENTS];	/* the same, for each event */
+	struct x86_site sites[N_EVENTS]; /* the same, for each event */
 	struct kymo_pad_event events[N_EVENTS];
 	struct x86_event_code parts[N_EVENTS];
 	uint64_t descriptors[N_EVENTS][3];
@@ -49,13 +53,13 @@ static void emit_filter(struct code *c, size_t wanted, struct label *plain)
 {
 	_Static_assert(KYMO_PAD_SYSCALLS == 512, "the comparison");
 	rsp_slot(c, 0x8b, RAX, SLOT_RAX);
-	EMIT(c, 0x48, 0x3d, 0xff, 0x01, 0, 0);			/* cmp $511,%rax */
+	EMIT(c, 0x48, 0x3d, 0xff, 0x01, 0, 0); /* cmp $511,%rax */
 	JA(c, plain);
-	rip_to(c, "\x4c\x8d\x15", 3, c->address + wanted, 0);	/* lea wanted(%rip),%r10 */
-	EMIT(c, 0x89, 0xc2, 0xc1, 0xea, 0x06);			/* mov %eax,%edx; shr $6,%edx */
-	EMIT(c, 0x49, 0x8b, 0x14, 0xd2);			/* mov (%r10,%rdx,8),%rdx */
-	EMIT(c, 0x48, 0x0f, 0xa3, 0xc2);			/* bt %rax,%rdx */
-	JAE(c, plain);						/* the bit is 0 */
+	rip_to(c, "\x4c\x8d\x15", 3, c->address + wanted, 0); /* lea wanted(%rip),%r10 */
+	EMIT(c, 0x89, 0xc2, 0xc1, 0xea, 0x06);                /* mov %eax,%edx; shr $6,%edx */
+	EMIT(c, 0x49, 0x8b, 0x14, 0xd2);                      /* mov (%r10,%rdx,8),%rdx */
+	EMIT(c, 0x48, 0x0f, 0xa3, 0xc2);                      /* bt %rax,%rdx */
+	JAE(c, plain);                                        /* the bit is 0 */
 }
 
 static void emit_event(struct pad *pad, int i)
@@ -63,7 +67,8 @@ static void emit_event(struct pad *pad, int i)
 	const struct x86_stamp_use none = { .takes = false };
 
 	if (pad->env->rseq_rings)
-		x86_event_sequence(pad->c, pad->env, &pad->events[i], &pad->sites[i], &pad->parts[i], pad->descriptors[i], none);
+		x86_event_sequence(pad->c, pad->env, &pad->events[i], &pad->sites[i], &pad->parts[i],
+				   pad->descriptors[i], none);
 	else
 		x86_event_plain(pad->c, pad->env, &pad->events[i], &pad->sites[i], &pad->parts[i]);
 }
@@ -85,11 +90,11 @@ static void emit_is_birth(struct code *c, struct label *birth)
 
 	_Static_assert(SYS_clone == 56 && SYS_fork == 57 && SYS_vfork == 58 && SYS_clone3 == 435, "the comparisons");
 	rsp_slot(c, 0x8b, RAX, SLOT_RAX);
-	EMIT(c, 0x48, 0x3d, 0xb3, 0x01, 0, 0);			/* cmp $SYS_clone3,%rax */
+	EMIT(c, 0x48, 0x3d, 0xb3, 0x01, 0, 0); /* cmp $SYS_clone3,%rax */
 	JE(c, birth);
-	EMIT(c, 0x48, 0x83, 0xf8, SYS_clone);			/* cmp $SYS_clone,%rax */
+	EMIT(c, 0x48, 0x83, 0xf8, SYS_clone); /* cmp $SYS_clone,%rax */
 	JB(c, &no);
-	EMIT(c, 0x48, 0x83, 0xf8, SYS_vfork + 1);		/* cmp $SYS_vfork + 1,%rax */
+	EMIT(c, 0x48, 0x83, 0xf8, SYS_vfork + 1); /* cmp $SYS_vfork + 1,%rax */
 	JB(c, birth);
 	place(c, &no);
 }
@@ -129,10 +134,10 @@ static int emit(struct pad *pad, const struct kymo_plan *plan, const uint64_t *w
 
 	place(c, &birth);
 	emit_call(c);
-	EMIT(c, 0x48, 0x89, 0xc1);				/* mov %rax,%rcx */
-	EMIT(c, 0xe3, 0x05);					/* jrcxz 1f */
+	EMIT(c, 0x48, 0x89, 0xc1); /* mov %rax,%rcx */
+	EMIT(c, 0xe3, 0x05);       /* jrcxz 1f */
 	jump_back(c, exit);
-	emit_back(pad, plan);					/* 1: */
+	emit_back(pad, plan); /* 1: */
 
 	place(c, &plain);
 	err = x86_emit_way_out(c, plan, pad->sites[ENTRY].address, layout);
@@ -143,11 +148,13 @@ static int emit(struct pad *pad, const struct kymo_plan *plan, const uint64_t *w
 
 bool kymo_pad_is_syscall(const struct kymo_plan *plan)
 {
-	return plan->n_insns == 1 && !plan->n_copied && plan->window == 2 && plan->original[0] == 0x0f && plan->original[1] == 0x05;
+	return plan->n_insns == 1 && !plan->n_copied && plan->window == 2 && plan->original[0] == 0x0f &&
+	       plan->original[1] == 0x05;
 }
 
-int kymo_pad_emit_syscall(const struct kymo_pad_env *env, const struct kymo_plan *plan, uint64_t site, uint64_t pad_address,
-			  const struct kymo_pad_syscalls *syscalls, uint8_t *out, size_t size, struct kymo_pad_layout *ret)
+int kymo_pad_emit_syscall(const struct kymo_pad_env *env, const struct kymo_plan *plan, uint64_t site,
+			  uint64_t pad_address, const struct kymo_pad_syscalls *syscalls, uint8_t *out, size_t size,
+			  struct kymo_pad_layout *ret)
 {
 	struct code c = { .out = out, .size = size, .address = pad_address };
 	struct kymo_pad_layout layout = { .entry = 0 };

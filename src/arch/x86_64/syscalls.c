@@ -1,9 +1,11 @@
 /*
- * Where a module's system calls are: its `syscall` instructions. In text that is in no function those bytes may be data, as in libcrypto's tables; they are left out
- * where nothing is known that leads to them. In files without any known function they are not.
+ * Where a module's system calls are: its `syscall` instructions. In text that is in no function those bytes may be
+ * data, as in libcrypto's tables; they are left out where nothing is known that leads to them. In files without any
+ * known function they are not.
  *
- * One is left out where nobody may use the stack any more, though a pad would: a thread that unmaps its own stack (musl's __unmapself) or tells that it is
- * done with it (Go's exitThread) ends itself by a literal exit(2), in a function that calls no other.
+ * One is left out where nobody may use the stack any more, though a pad would: a thread that unmaps its own stack
+ * (musl's __unmapself) or tells that it is done with it (Go's exitThread) ends itself by a literal exit(2), in a
+ * function that calls no other.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -47,11 +49,12 @@ static bool may_leave_stack(const struct kymo_entry_map *map, const struct kymo_
 	return ends;
 }
 
-/* Whether the bytes at `vaddr` are part of some instruction of a function that is well understood, and so no system call. */
+/* Whether the bytes at `vaddr` are part of some instruction of a function that is well understood, and so no system
+ * call. */
 static bool is_inside(const struct kymo_entry_map *map, ptrdiff_t function, uint64_t vaddr)
 {
-	return function >= 0 && (size_t)function < map->n_functions && map->functions[function].decodes && !map->functions[function].bad &&
-	       !x86_test(map, X86_STARTS, vaddr);
+	return function >= 0 && (size_t)function < map->n_functions && map->functions[function].decodes &&
+	       !map->functions[function].bad && !x86_test(map, X86_STARTS, vaddr);
 }
 
 static int32_t literal(const uint8_t *bytes)
@@ -62,7 +65,8 @@ static int32_t literal(const uint8_t *bytes)
 	return value;
 }
 
-/* The number that the instruction right before loads, if nothing else leads to the call; and for a signal return, which is known by its bytes. */
+/* The number that the instruction right before loads, if nothing else leads to the call; and for a signal return, which
+ * is known by its bytes. */
 static int32_t number_of(const struct kymo_entry_map *map, ptrdiff_t function, uint64_t vaddr)
 {
 	static const uint8_t wide[] = { 0x48, 0xc7, 0xc0 }, zero[] = { 0x31, 0xc0 };
@@ -73,19 +77,21 @@ static int32_t number_of(const struct kymo_entry_map *map, ptrdiff_t function, u
 
 	if (is_wide && literal(at - 4) == SYS_rt_sigreturn)
 		return SYS_rt_sigreturn;
-	if (function < 0 || !map->functions[function].decodes || map->functions[function].bad || map->functions[function].computed ||
-	    kymo_entry_map_has(map, vaddr))
+	if (function < 0 || !map->functions[function].decodes || map->functions[function].bad ||
+	    map->functions[function].computed || kymo_entry_map_has(map, vaddr))
 		return -1;
 	if (is_wide && x86_test(map, X86_STARTS, vaddr - 7))
 		return literal(at - 4);
-	if (before >= 5 && at[-5] == 0xb8 && x86_test(map, X86_STARTS, vaddr - 5))	/* mov $number,%eax */
+	if (before >= 5 && at[-5] == 0xb8 && x86_test(map, X86_STARTS, vaddr - 5)) /* mov $number,%eax */
 		return literal(at - 4);
-	if (before >= 2 && !memcmp(at - 2, zero, sizeof(zero)) && x86_test(map, X86_STARTS, vaddr - 2))	/* xor %eax,%eax */
+	if (before >= 2 && !memcmp(at - 2, zero, sizeof(zero)) &&
+	    x86_test(map, X86_STARTS, vaddr - 2)) /* xor %eax,%eax */
 		return 0;
 	return -1;
 }
 
-static struct kymo_syscall_place look(const struct kymo_module_code *code, const struct kymo_entry_map *map, ptrdiff_t function, uint64_t vaddr)
+static struct kymo_syscall_place look(const struct kymo_module_code *code, const struct kymo_entry_map *map,
+				      ptrdiff_t function, uint64_t vaddr)
 {
 	struct kymo_syscall_place place = { .vaddr = vaddr, .number = number_of(map, function, vaddr) };
 
@@ -95,8 +101,8 @@ static struct kymo_syscall_place look(const struct kymo_module_code *code, const
 }
 
 /* Whether the bytes, which are in no function, are data. `gap` is the last one that was looked at. */
-static int find_data(const struct kymo_module_code *code, const struct kymo_entry_map *map, const struct kymo_span *span, uint64_t vaddr,
-		     struct x86_gap *gap, bool *ret)
+static int find_data(const struct kymo_module_code *code, const struct kymo_entry_map *map,
+		     const struct kymo_span *span, uint64_t vaddr, struct x86_gap *gap, bool *ret)
 {
 	*ret = false;
 	if (!code->n_functions)
@@ -111,8 +117,8 @@ static int find_data(const struct kymo_module_code *code, const struct kymo_entr
 	return 0;
 }
 
-int kymo_syscall_places_create(const struct kymo_module_code *code, const struct kymo_entry_map *map, struct kymo_syscall_place **ret,
-			       size_t *n_ret)
+int kymo_syscall_places_create(const struct kymo_module_code *code, const struct kymo_entry_map *map,
+			       struct kymo_syscall_place **ret, size_t *n_ret)
 {
 	KYMO_VEC(struct kymo_syscall_place) places = { 0 };
 	struct x86_gap gap = { .low = 0 };

@@ -19,9 +19,10 @@ void kymo_trap_return(struct user_regs_struct *registers)
 
 bool kymo_trap_is_same(const struct user_regs_struct *a, const struct user_regs_struct *b)
 {
-	return a->rip == b->rip && a->rsp == b->rsp && a->rax == b->rax && a->rbx == b->rbx && a->rcx == b->rcx && a->rdx == b->rdx && a->rsi == b->rsi &&
-	       a->rdi == b->rdi && a->rbp == b->rbp && a->r8 == b->r8 && a->r9 == b->r9 && a->r10 == b->r10 && a->r11 == b->r11 && a->r12 == b->r12 &&
-	       a->r13 == b->r13 && a->r14 == b->r14 && a->r15 == b->r15 && !((a->eflags ^ b->eflags) & ~(RESUME_FLAG | TRAP_FLAG));
+	return a->rip == b->rip && a->rsp == b->rsp && a->rax == b->rax && a->rbx == b->rbx && a->rcx == b->rcx &&
+	       a->rdx == b->rdx && a->rsi == b->rsi && a->rdi == b->rdi && a->rbp == b->rbp && a->r8 == b->r8 &&
+	       a->r9 == b->r9 && a->r10 == b->r10 && a->r11 == b->r11 && a->r12 == b->r12 && a->r13 == b->r13 &&
+	       a->r14 == b->r14 && a->r15 == b->r15 && !((a->eflags ^ b->eflags) & ~(RESUME_FLAG | TRAP_FLAG));
 }
 
 size_t kymo_watch_register(unsigned int number)

@@ -100,12 +100,12 @@ static const uint16_t places[] = {
 enum { RAX = 0, RCX = 1, RDX = 2, RSP = 4, RSI = 6, RDI = 7, RIP = 16 };
 
 const struct kymo_call_layout kymo_call_layout = {
-	.args = { offsetof(struct pt_regs, rdi), offsetof(struct pt_regs, rsi), offsetof(struct pt_regs, rdx), offsetof(struct pt_regs, r10),
-		  offsetof(struct pt_regs, r8), offsetof(struct pt_regs, r9) },
+	.args = { offsetof(struct pt_regs, rdi), offsetof(struct pt_regs, rsi), offsetof(struct pt_regs, rdx),
+		  offsetof(struct pt_regs, r10), offsetof(struct pt_regs, r8), offsetof(struct pt_regs, r9) },
 	.stack_pointer = offsetof(struct pt_regs, rsp),
 	.number = offsetof(struct pt_regs, orig_rax),
-	.args32 = { offsetof(struct pt_regs, rbx), offsetof(struct pt_regs, rcx), offsetof(struct pt_regs, rdx), offsetof(struct pt_regs, rsi),
-		    offsetof(struct pt_regs, rdi), offsetof(struct pt_regs, rbp) },
+	.args32 = { offsetof(struct pt_regs, rbx), offsetof(struct pt_regs, rcx), offsetof(struct pt_regs, rdx),
+		    offsetof(struct pt_regs, rsi), offsetof(struct pt_regs, rdi), offsetof(struct pt_regs, rbp) },
 	.is_32_bits = 2, /* TS_COMPAT of the kernel's <asm/thread_info.h> */
 };
 

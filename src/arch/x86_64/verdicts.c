@@ -3,8 +3,8 @@
  *
  * A return does, unless it pops what the function itself has pushed. A jump out of the parts does. An indirect jump is
  * one by a table; or to a label, where the frame is still there; or a tail call, where it is not and no label is known
- * to exist. All else is refused. A jump back to the start, with the frame gone, is a tail call of the function itself: the
- * probe at its entry sees it.
+ * to exist. All else is refused. A jump back to the start, with the frame gone, is a tail call of the function itself:
+ * the probe at its entry sees it.
  */
 #include <inttypes.h>
 
@@ -36,7 +36,8 @@ static bool is_raised(struct x86_body *body, uint64_t vaddr)
 			return true;
 		case ZYDIS_MNEMONIC_ADD:
 		case ZYDIS_MNEMONIC_LEA:
-			if (insn.op[0].type == ZYDIS_OPERAND_TYPE_REGISTER && insn.op[0].reg.value == ZYDIS_REGISTER_RSP)
+			if (insn.op[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+			    insn.op[0].reg.value == ZYDIS_REGISTER_RSP)
 				return true;
 			break;
 		default:
@@ -76,8 +77,8 @@ static bool leads_back(const struct x86_body *body, size_t index)
 	return false;
 }
 
-static enum x86_verdict judge_function(struct x86_body *body, const struct x86_insn *insn, const struct x86_state *state,
-				   uint64_t target, size_t index)
+static enum x86_verdict judge_function(struct x86_body *body, const struct x86_insn *insn,
+				       const struct x86_state *state, uint64_t target, size_t index)
 {
 	bool is_start = target == body->code->functions[index].start, is_jump = insn->flow == X86_FLOW_JUMP;
 
@@ -101,14 +102,14 @@ static enum x86_verdict judge_function(struct x86_body *body, const struct x86_i
 
 /* A direct jump, or what follows the last instruction of a part. */
 static enum x86_verdict judge_target(struct x86_body *body, const struct x86_insn *insn, const struct x86_state *state,
-				 uint64_t target)
+				     uint64_t target)
 {
 	ptrdiff_t index;
 
 	if (x86_body_part(body, target))
-		return insn->flow == X86_FLOW_JUMP && target == body->parts[0].start && x86_has_no_frame(state) ?
-			       X86_LEAVES :
-			       X86_STAYS;
+		return insn->flow == X86_FLOW_JUMP && target == body->parts[0].start && x86_has_no_frame(state)
+			       ? X86_LEAVES
+			       : X86_STAYS;
 	index = x86_function_at(body->code, target);
 	if (index >= 0)
 		return judge_function(body, insn, state, target, (size_t)index);
@@ -154,7 +155,8 @@ static bool has_labels(struct x86_body *body)
 	return false;
 }
 
-static enum x86_verdict judge_indirect(struct x86_body *body, const struct x86_insn *insn, const struct x86_state *state)
+static enum x86_verdict judge_indirect(struct x86_body *body, const struct x86_insn *insn,
+				       const struct x86_state *state)
 {
 	ptrdiff_t index = x86_function_at(body->code, insn->address), other;
 	uint64_t target;
@@ -173,7 +175,8 @@ static enum x86_verdict judge_indirect(struct x86_body *body, const struct x86_i
 	if (x86_jump_adds(&body->jumps, (size_t)index, insn->address))
 		return X86_STAYS;
 	if (x86_has_frame(state))
-		return has_labels(body) ? X86_STAYS : refuse(body, insn, "jumps with the frame still there to what is not known");
+		return has_labels(body) ? X86_STAYS
+					: refuse(body, insn, "jumps with the frame still there to what is not known");
 	if (insn->has_rip || (x86_has_no_frame(state) && is_raised(body, insn->address)) || !has_labels(body))
 		return X86_LEAVES;
 	return refuse(body, insn, "may be a tail call, or a jump inside of the function");

@@ -8,7 +8,6 @@
 
 #define PADDING_MAX 64u /* between functions */
 
-
 static void add_insn(const struct x86_site *site, struct kymo_plan *plan, const struct x86_insn *insn)
 {
 	plan->faults |= (uint8_t)x86_faults(site, insn);
@@ -189,8 +188,10 @@ int x86_try_group(struct x86_site *site, struct kymo_plan *plans, size_t *n, str
 	int err;
 
 	if (site->room && site->room->is_alone)
-		return x86_refuse(refusal, site->vaddr, "threads may be on their way back to any instruction behind 0x%lx, from earlier probes",
-				  site->vaddr);
+		return x86_refuse(
+			refusal, site->vaddr,
+			"threads may be on their way back to any instruction behind 0x%lx, from earlier probes",
+			site->vaddr);
 	if (site->about->computed)
 		return x86_refuse(refusal, site->about->computed,
 				  "the indirect branch at 0x%lx may lead anywhere in the function at 0x%lx",

@@ -14,10 +14,10 @@
 
 /* Where control goes after an instruction. */
 enum x86_flow {
-	X86_FLOW_NEXT, /* to the next one only; system calls and int n are here */
+	X86_FLOW_NEXT,   /* to the next one only; system calls and int n are here */
 	X86_FLOW_BRANCH, /* to `target` or the next one: jcc, loop, jrcxz, xbegin */
-	X86_FLOW_JUMP, /* to `target` only */
-	X86_FLOW_CALL, /* to `target`, and it comes back to the next one */
+	X86_FLOW_JUMP,   /* to `target` only */
+	X86_FLOW_CALL,   /* to `target`, and it comes back to the next one */
 	X86_FLOW_JUMP_INDIRECT,
 	X86_FLOW_CALL_INDIRECT,
 	X86_FLOW_RETURN,
@@ -30,9 +30,9 @@ struct x86_insn {
 	uint8_t length;
 	enum x86_flow flow;
 	bool has_target; /* a direct branch */
-	bool has_rip; /* a RIP-relative memory operand or lea */
+	bool has_rip;    /* a RIP-relative memory operand or lea */
 	uint64_t target; /* of the direct branch */
-	uint64_t rip; /* what the RIP-relative operand means */
+	uint64_t rip;    /* what the RIP-relative operand means */
 	ZydisDecodedInstruction z;
 	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
 };
@@ -80,22 +80,23 @@ struct x86_area {
 
 /* What is known about a function besides its extent; kept in the order of kymo_module_code.functions. */
 struct x86_function {
-	uint64_t bad; /* where it does not decode, or where it is entered inside of an instruction; 0: nowhere */
+	uint64_t bad;      /* where it does not decode, or where it is entered inside of an instruction; 0: nowhere */
 	uint64_t computed; /* an indirect jump that may lead anywhere into it; 0: none */
 	uint64_t own_address; /* an instruction that takes an address inside of the function itself; 0: none */
-	uint32_t n_tables; /* jump tables whose address it takes */
+	uint32_t n_tables;    /* jump tables whose address it takes */
 	uint32_t jumped_from; /* 1 + the index of the only other function that jumps into it; 0: none; or X86_SEVERAL */
 	uint32_t entered_from; /* the same, of jumps and calls to behind its start */
-	bool called; /* or its address taken by another function */
-	bool decodes; /* false: `bad` is where it does not */
+	bool called;           /* or its address taken by another function */
+	bool decodes;          /* false: `bad` is where it does not */
 };
 
 /* What a function that runs on a small stack does with it. */
 struct x86_stack {
-	uint64_t passed, fails; /* behind its look at the limit, and where that leads when there is too little; 0: it does not look */
-	uint16_t depth; /* how far below a limit that was kept its return address may lie */
-	uint16_t taken; /* at the most, by all of it, or by what is from `fails` on */
-	bool begins_anew; /* something in it jumps to its start */
+	uint64_t passed, fails; /* behind its look at the limit, and where that leads when there is too little; 0: it
+				   does not look */
+	uint16_t depth;         /* how far below a limit that was kept its return address may lie */
+	uint16_t taken;         /* at the most, by all of it, or by what is from `fails` on */
+	bool begins_anew;       /* something in it jumps to its start */
 };
 
 /* One bit for each byte of text. entries.c tells what each means and why that many are needed. */
@@ -115,7 +116,7 @@ struct kymo_entry_map {
 	size_t n_areas;
 	uint64_t low, high; /* of all areas */
 	struct x86_function *functions;
-	struct x86_stack *stacks; /* as `functions`; NULL where all stacks are large */
+	struct x86_stack *stacks;          /* as `functions`; NULL where all stacks are large */
 	const struct kymo_extent *extents; /* of the functions; the caller's */
 	size_t n_functions;
 	uint64_t *tables; /* addresses of jump tables that a jump was seen to use, sorted */
@@ -124,7 +125,8 @@ struct kymo_entry_map {
 	uint64_t *bits[X86_N_BITMAPS];
 };
 
-/* A map of the module that has areas, functions and empty bitmaps. -ENOMEM; -EINVAL as kymo_entry_map_create() has it. */
+/* A map of the module that has areas, functions and empty bitmaps. -ENOMEM; -EINVAL as kymo_entry_map_create() has it.
+ */
 int x86_entry_map_begin(const struct kymo_module_code *code, struct kymo_entry_map **ret);
 
 /* The area that holds `vaddr`, or NULL. */
@@ -135,7 +137,7 @@ const uint8_t *x86_text_at(const struct kymo_entry_map *map, uint64_t vaddr, siz
 
 bool x86_test(const struct kymo_entry_map *map, enum x86_bitmap which, uint64_t vaddr);
 void x86_mark(struct kymo_entry_map *map, enum x86_bitmap which, uint64_t vaddr); /* outside of the text: nothing */
-void x86_mark_entered(struct kymo_entry_map *map, uint64_t vaddr); /* known, and firmly */
+void x86_mark_entered(struct kymo_entry_map *map, uint64_t vaddr);                /* known, and firmly */
 
 /* The last address in [low, high] (of one area) with a bit in any of the bitmaps of `mask`, or UINT64_MAX. */
 uint64_t x86_last(const struct kymo_entry_map *map, unsigned int mask, uint64_t low, uint64_t high);
@@ -148,12 +150,12 @@ ptrdiff_t x86_function_at(const struct kymo_module_code *code, uint64_t vaddr);
 /* Text that is in no function. */
 struct x86_gap {
 	uint64_t low, high;
-	uint8_t *is_code;		/* for each address from `low` on: an instruction that control may arrive at; to be freed */
+	uint8_t *is_code; /* for each address from `low` on: an instruction that control may arrive at; to be freed */
 };
 
 /* The gap that `vaddr`, which is in `span` and in no function, is in. -ENOMEM. */
-int x86_gap_at(const struct kymo_module_code *code, const struct kymo_entry_map *map, const struct kymo_span *span, uint64_t vaddr,
-	       struct x86_gap *ret);
+int x86_gap_at(const struct kymo_module_code *code, const struct kymo_entry_map *map, const struct kymo_span *span,
+	       uint64_t vaddr, struct x86_gap *ret);
 
 /* ---- stacks.c ---------------------------------------------------------------------------------------------------- */
 
@@ -169,8 +171,8 @@ struct x86_jumps {
 	ZydisDecoder decoder;
 	bool (*has_table)(void *closure, uint64_t vaddr);
 	void *closure;
-	ptrdiff_t summary_of; /* the function that the two below describe, or -1 */
-	uint32_t summary_bad; /* registers that somewhere get something that was computed */
+	ptrdiff_t summary_of;        /* the function that the two below describe, or -1 */
+	uint32_t summary_bad;        /* registers that somewhere get something that was computed */
 	uint32_t summary_copies[16]; /* registers that each is somewhere copied from */
 };
 
@@ -184,8 +186,10 @@ bool x86_jump_table(const struct x86_jumps *jumps, size_t index, uint64_t vaddr,
 /* Whether it is jmp *T(,%reg,8) in a module that cannot move, which has addresses at T. */
 bool x86_jump_absolute(const struct x86_jumps *jumps, uint64_t vaddr, uint64_t *ret);
 
-/* Whether it goes to the sum of an entry of the table at `table_ret` and another address, `base_ret`, both taken in sight. */
-bool x86_jump_rebased(const struct x86_jumps *jumps, size_t index, uint64_t vaddr, uint64_t *table_ret, uint64_t *base_ret);
+/* Whether it goes to the sum of an entry of the table at `table_ret` and another address, `base_ret`, both taken in
+ * sight. */
+bool x86_jump_rebased(const struct x86_jumps *jumps, size_t index, uint64_t vaddr, uint64_t *table_ret,
+		      uint64_t *base_ret);
 
 /* Whether it goes to the sum of an address and a 32-bit entry of what lies there, wherever that address comes from: a
  * relative table. */

@@ -1,6 +1,6 @@
 /*
- * Threads that make calls for who holds their process, with registers that are not their own. What such a thread stops for meanwhile is this file's alone, until it has its registers again.
- * docs/design/engines.md has the rules.
+ * Threads that make calls for who holds their process, with registers that are not their own. What such a thread stops
+ * for meanwhile is this file's alone, until it has its registers again. docs/design/engines.md has the rules.
  */
 #include <errno.h>
 #include <signal.h>
@@ -45,7 +45,7 @@ static struct hub_borrow *begin_borrow(struct kymo_hub *hub, struct task *task)
 	if (task->borrow) {
 		task->stop = STOP_AWAY;
 		task->knows_registers = false;
-		task->stop_serial = ++hub->stops;	/* who looks at it finds that it was away */
+		task->stop_serial = ++hub->stops; /* who looks at it finds that it was away */
 	}
 	return task->borrow;
 }
@@ -103,7 +103,9 @@ int64_t hub_borrow_end(struct hub_holder *holder, struct hub_message *message, u
 	return hub_hold_ask(return_thread, holder, message, memory);
 }
 
-/* ---- calls -------------------------------------------------------------------------------------------------------------------- */
+/* ---- calls
+ * --------------------------------------------------------------------------------------------------------------------
+ */
 
 bool hub_calls_at(const struct hub_process *process, uint64_t address)
 {
@@ -116,7 +118,8 @@ bool hub_calls_at(const struct hub_process *process, uint64_t address)
 /* With all of its signals blocked it would die of a breakpoint there. */
 static bool is_at_breakpoint(const struct hub_process *process, uint64_t address)
 {
-	const struct hub_break *b = process->space && !process->space->is_parked ? hub_space_find(process->space, address) : NULL;
+	const struct hub_break *b =
+		process->space && !process->space->is_parked ? hub_space_find(process->space, address) : NULL;
 
 	return b && b->owners;
 }
@@ -184,11 +187,12 @@ void hub_borrow_leave(struct task *task)
 		give_back(task);
 }
 
-/* ---- what it stops for ---------------------------------------------------------------------------------------------------------- */
+/* ---- what it stops for
+ * ---------------------------------------------------------------------------------------------------------- */
 
 /*
- * Signals that can't be blocked go where they belong. A stopped process makes its call nevertheless. So does one with a filter of its own that wants it traced, but recorders borrow no thread that has a
- * filter.
+ * Signals that can't be blocked go where they belong. A stopped process makes its call nevertheless. So does one with a
+ * filter of its own that wants it traced, but recorders borrow no thread that has a filter.
  */
 static int signal_for(struct kymo_hub *hub, struct task *task, int status)
 {
@@ -216,7 +220,7 @@ bool hub_borrowed_stopped(struct kymo_hub *hub, struct task *task, int status)
 	if (is_at_call && !--task->borrow->n_stops) {
 		if (!task->borrow->is_left)
 			return true;
-		give_back(task);	/* somebody else may hold it by now */
+		give_back(task); /* somebody else may hold it by now */
 		hub_attend(hub, task);
 		return true;
 	}

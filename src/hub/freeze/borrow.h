@@ -14,12 +14,12 @@ struct task;
 
 /* What was taken from a thread that makes calls for somebody who holds its process. */
 struct hub_borrow {
-	bool has_own;			/* what follows is to be given back; else it is only run through a call */
+	bool has_own; /* what follows is to be given back; else it is only run through a call */
 	struct user_regs_struct own;
 	uint64_t mask;
-	uint64_t call_at;		/* where its call is made */
-	unsigned int n_stops;		/* at system calls, which are to come before its call is made; 0: it stands still */
-	bool is_left;			/* who has borrowed it is gone */
+	uint64_t call_at;     /* where its call is made */
+	unsigned int n_stops; /* at system calls, which are to come before its call is made; 0: it stands still */
+	bool is_left;         /* who has borrowed it is gone */
 };
 
 /* Whether a stop of thread `task` was of a call that is not its own, and was dealt with. */

@@ -1,8 +1,10 @@
 /*
- * Processes that stand still for somebody who changes them: who is connected, or the hub's own process. docs/design/engines.md has the rules, joined.c the other side.
+ * Processes that stand still for somebody who changes them: who is connected, or the hub's own process.
+ * docs/design/engines.md has the rules, joined.c the other side.
  *
- * A claim is a flag of each thread: it stands still in a PTRACE_EVENT_STOP and nowhere else, so whatever else it stops for is told to engines as always, and left with an interrupt behind
- * it. The claim of a process ends with the connection, so its holder can't leave anything behind, whatever becomes of it.
+ * A claim is a flag of each thread: it stands still in a PTRACE_EVENT_STOP and nowhere else, so whatever else it stops
+ * for is told to engines as always, and left with an interrupt behind it. The claim of a process ends with the
+ * connection, so its holder can't leave anything behind, whatever becomes of it.
  */
 #include <errno.h>
 #include <poll.h>
@@ -33,12 +35,13 @@
 
 #define STOP_NS 2000000000ull
 #define OTHERS_NS (2 * HUB_ANSWER_MS * 1000000ull)
-#define LOOK_NS 50000000	/* how often it is looked whether the holder is there */
+#define LOOK_NS 50000000 /* how often it is looked whether the holder is there */
 #define TAKE_TRIES 20
 #define SPINS 8
 #define TAKE_PAUSE_NS 1000000
 
-int hub_hold_ask(int (*function)(struct kymo_hub *hub, void *argument), struct hub_holder *holder, struct hub_message *message, uint8_t *memory)
+int hub_hold_ask(int (*function)(struct kymo_hub *hub, void *argument), struct hub_holder *holder,
+		 struct hub_message *message, uint8_t *memory)
 {
 	struct holding holding = { .holder = holder, .message = message, .memory = memory };
 
@@ -62,7 +65,8 @@ bool hub_is_still(const struct task *task)
 	return task->is_claimed && task->state == TASK_STOPPED && (task->stop == STOP_TRAP || task->stop == STOP_AWAY);
 }
 
-/* A request about a thread that has stopped a moment ago is the dearest part of a stop. Engines and breakpoints may change registers, too. */
+/* A request about a thread that has stopped a moment ago is the dearest part of a stop. Engines and breakpoints may
+ * change registers, too. */
 void hub_hold_note(struct task *task, const struct user_regs_struct *registers)
 {
 	const struct hub_holder *holder = task->process->holder;
@@ -84,7 +88,8 @@ static int read_registers(const struct task *task, struct user_regs_struct *ret)
 /* It won't run any more in its program. */
 static bool is_past(const struct task *task)
 {
-	return task->state == TASK_ENDING || task->was_death_told || (task->state == TASK_STOPPED && task->stop == STOP_ENDING);
+	return task->state == TASK_ENDING || task->was_death_told ||
+	       (task->state == TASK_STOPPED && task->stop == STOP_ENDING);
 }
 
 struct task *hub_held_task(struct kymo_hub *hub, const struct holding *holding)
@@ -95,7 +100,8 @@ struct task *hub_held_task(struct kymo_hub *hub, const struct holding *holding)
 	return task && task->process == process && hub_is_still(task) ? task : NULL;
 }
 
-/* ---- waiting, on the holder's thread ----------------------------------------------------------------------------------------- */
+/* ---- waiting, on the holder's thread
+ * ----------------------------------------------------------------------------------------- */
 
 /* It has asked, and waits for the reply: whatever comes from it is its end. */
 static bool is_there(const struct hub_holder *holder)
@@ -119,8 +125,8 @@ static bool are_all_still(const struct hub_holder *holder, struct hub_message *m
 	return true;
 }
 
-/* Look at those that are to stop, each by its id: in a wait for any thread the kernel looks at all, and each stops once or twice. How many have told something. Who was interrupted first is
- * looked at first. */
+/* Look at those that are to stop, each by its id: in a wait for any thread the kernel looks at all, and each stops once
+ * or twice. How many have told something. Who was interrupted first is looked at first. */
 static int sweep(struct kymo_hub *hub, void *argument)
 {
 	const struct holding *holding = argument;
@@ -137,10 +143,10 @@ static int sweep(struct kymo_hub *hub, void *argument)
 
 		if (!hub_look(hub, tids.items[i], &status)) {
 			if (holding->is_patient)
-				break;		/* the others come later still, and need the processor more than we */
+				break; /* the others come later still, and need the processor more than we */
 			continue;
 		}
-		hub_dispatch(hub, tids.items[i], status);	/* gives the lock up for callbacks */
+		hub_dispatch(hub, tids.items[i], status); /* gives the lock up for callbacks */
 		hub_wait_for_spared(hub);
 		n++;
 	}
@@ -163,11 +169,13 @@ static int look_at_one(struct kymo_hub *hub, void *argument)
 }
 
 /*
- * What has to be done for it by who waits: to look at its threads, and, where the hub's thread is this one, at all others, as it may be one of them that is waited for. Those of a tree get their
- * share in any case, others when nothing has come for some `spins`. Whether anything has happened.
+ * What has to be done for it by who waits: to look at its threads, and, where the hub's thread is this one, at all
+ * others, as it may be one of them that is waited for. Those of a tree get their share in any case, others when nothing
+ * has come for some `spins`. Whether anything has happened.
  */
-static bool help(struct hub_holder *holder, bool (*is_done)(const struct hub_holder *holder, struct hub_message *message), struct hub_message *message,
-		 unsigned int spins)
+static bool help(struct hub_holder *holder,
+		 bool (*is_done)(const struct hub_holder *holder, struct hub_message *message),
+		 struct hub_message *message, unsigned int spins)
 {
 	struct holding holding = { .holder = holder, .message = message, .is_patient = holder->takes && spins < SPINS };
 	bool is_here = hub_is_own_thread(holder->hub), has_happened = false;
@@ -183,7 +191,9 @@ static bool help(struct hub_holder *holder, bool (*is_done)(const struct hub_hol
 	return hub_pump(holder->hub) || has_happened;
 }
 
-static bool ask(const struct hub_holder *holder, bool (*is_done)(const struct hub_holder *holder, struct hub_message *message), struct hub_message *message)
+static bool ask(const struct hub_holder *holder,
+		bool (*is_done)(const struct hub_holder *holder, struct hub_message *message),
+		struct hub_message *message)
 {
 	bool done;
 
@@ -193,10 +203,12 @@ static bool ask(const struct hub_holder *holder, bool (*is_done)(const struct hu
 	return done;
 }
 
-int hub_hold_wait(struct hub_holder *holder, bool (*is_done)(const struct hub_holder *holder, struct hub_message *message), struct hub_message *message,
-		      uint64_t timeout_ns)
+int hub_hold_wait(struct hub_holder *holder,
+		  bool (*is_done)(const struct hub_holder *holder, struct hub_message *message),
+		  struct hub_message *message, uint64_t timeout_ns)
 {
-	uint64_t now = kymo_now_ns(), deadline_ns = now + timeout_ns, latest_ns = deadline_ns + OTHERS_NS, look_ns = now + LOOK_NS;
+	uint64_t now = kymo_now_ns(), deadline_ns = now + timeout_ns, latest_ns = deadline_ns + OTHERS_NS,
+		 look_ns = now + LOOK_NS;
 	pid_t awaited = message->tid;
 
 	for (unsigned int spins = 0; !ask(holder, is_done, message); spins++) {
@@ -206,14 +218,16 @@ int hub_hold_wait(struct hub_holder *holder, bool (*is_done)(const struct hub_ho
 			spins = 0;
 		else
 			kymo_back_off(spins);
-		if (holder->takes && message->tid != awaited) {	/* each gets that time, as there may be thousands */
+		if (holder->takes && message->tid != awaited) { /* each gets that time, as there may be thousands */
 			awaited = message->tid;
 			deadline_ns = now + timeout_ns;
 			latest_ns = deadline_ns + OTHERS_NS;
 		}
 		now = kymo_now_ns();
-		if (now - before_ns > LOOK_NS)	/* somebody who is connected was told something, and did not answer: that is not the process' time */
-			deadline_ns = deadline_ns + now - before_ns < latest_ns ? deadline_ns + now - before_ns : latest_ns;
+		if (now - before_ns > LOOK_NS) /* somebody who is connected was told something, and did not answer: that
+						  is not the process' time */
+			deadline_ns =
+				deadline_ns + now - before_ns < latest_ns ? deadline_ns + now - before_ns : latest_ns;
 		if (now > deadline_ns && !ask(holder, is_done, message))
 			return -ETIMEDOUT;
 		if (now < look_ns)
@@ -225,7 +239,8 @@ int hub_hold_wait(struct hub_holder *holder, bool (*is_done)(const struct hub_ho
 	return 0;
 }
 
-/* ---- holding ------------------------------------------------------------------------------------------------------------------ */
+/* ---- holding
+ * ------------------------------------------------------------------------------------------------------------------ */
 
 static void claim_task(struct kymo_hub *hub, struct task *task)
 {
@@ -244,13 +259,14 @@ static int claim_all(struct kymo_hub *hub, struct hub_process *process)
 	for (struct task *task = process->tasks; task; task = task->in_process)
 		claim_task(hub, task);
 	n = hub_seize_threads(hub, pid);
-	process = hub_find_process(hub, pid);	/* where memory is out, one without threads has gone */
+	process = hub_find_process(hub, pid); /* where memory is out, one without threads has gone */
 	for (struct task *task = process ? process->tasks : NULL; task; task = task->in_process)
-		hub_kick(hub, task);	/* new ones are claimed already */
+		hub_kick(hub, task); /* new ones are claimed already */
 	return n;
 }
 
-/* One that makes system calls where the first thread had better not. It may have ended, or be somebody else's: the holder does without it. */
+/* One that makes system calls where the first thread had better not. It may have ended, or be somebody else's: the
+ * holder does without it. */
 static void claim_second(struct kymo_hub *hub, struct hub_process *process, pid_t tid)
 {
 	struct kymo_process_info info;
@@ -334,13 +350,15 @@ static bool is_held(const struct hub_holder *holder, struct hub_message *message
 	return task && hub_is_held(task);
 }
 
-/* Who traces a thread that is to be taken may be about to let go of it; and what has become another program may not have been dealt with. Until all are the hub's, nobody is interrupted. */
+/* Who traces a thread that is to be taken may be about to let go of it; and what has become another program may not
+ * have been dealt with. Until all are the hub's, nobody is interrupted. */
 static int claim_patiently(struct hub_holder *holder, struct hub_message *message)
 {
 	uint64_t deadline = kymo_now_ns() + STOP_NS;
 	int n = hub_hold_ask(claim, holder, message, NULL);
 
-	for (int i = 0; (n == -EBUSY && holder->takes && i < TAKE_TRIES) || (n == -EAGAIN && kymo_now_ns() < deadline); i++) {
+	for (int i = 0; (n == -EBUSY && holder->takes && i < TAKE_TRIES) || (n == -EAGAIN && kymo_now_ns() < deadline);
+	     i++) {
 		if (n == -EBUSY || !hub_is_own_thread(holder->hub))
 			nanosleep(&(struct timespec){ 0, TAKE_PAUSE_NS }, NULL);
 		else
@@ -360,7 +378,7 @@ static int64_t answer_hold(struct hub_holder *holder, struct hub_message *messag
 	int n, err = 0;
 
 	if (hub_hold_is_in_callback(holder))
-		return -EDEADLK;	/* for which all wait */
+		return -EDEADLK; /* for which all wait */
 	do {
 		message->tid = pid;
 		n = claim_patiently(holder, message);
@@ -372,13 +390,15 @@ static int64_t answer_hold(struct hub_holder *holder, struct hub_message *messag
 	err = n == -EAGAIN ? -ESRCH : n < 0 ? n : err;
 	if (err == -ETIMEDOUT && ask(holder, is_held, message))
 		err = -EAGAIN;
-	/* One that is held already goes on to be; and what is on this thread may have been claimed for a reason that lasts. */
+	/* One that is held already goes on to be; and what is on this thread may have been claimed for a reason that
+	 * lasts. */
 	if (err && holder->held == pid && holder->requests >= 0)
 		hub_hold_drop(holder);
 	return err;
 }
 
-/* ---- telling ------------------------------------------------------------------------------------------------------------------ */
+/* ---- telling
+ * ------------------------------------------------------------------------------------------------------------------ */
 
 static int look(struct kymo_hub *hub, void *argument)
 {
@@ -401,11 +421,11 @@ static int look(struct kymo_hub *hub, void *argument)
 		}
 		err = read_registers(task, &held[n].registers);
 		if (err == -ENOTSUP && holding->holder->requests < 0)
-			err = 0;	/* 32-bit code has registers of its own, of which nothing is needed */
-		if (!err && holding->holder->requests >= 0)	/* an own one asks for them by itself */
+			err = 0; /* 32-bit code has registers of its own, of which nothing is needed */
+		if (!err && holding->holder->requests >= 0) /* an own one asks for them by itself */
 			err = kymo_get_facts(task->tid, KYMO_FACTS_ALL, &held[n].facts);
 		if (err == -ESRCH)
-			continue;	/* it was killed */
+			continue; /* it was killed */
 		if (err)
 			return err;
 		held[n].stop_signal = task->group_stop;
@@ -416,7 +436,8 @@ static int look(struct kymo_hub *hub, void *argument)
 
 static int64_t answer_held(struct hub_holder *holder, struct hub_message *message, uint8_t *memory)
 {
-	return message->size == HUB_HELD_MAX * sizeof(struct hub_held) ? hub_hold_ask(look, holder, message, memory) : -EINVAL;
+	return message->size == HUB_HELD_MAX * sizeof(struct hub_held) ? hub_hold_ask(look, holder, message, memory)
+								       : -EINVAL;
 }
 
 static int set(struct kymo_hub *hub, void *argument)
@@ -461,9 +482,12 @@ static int write_memory(struct kymo_hub *hub, void *argument)
 	const struct hub_memory *memory;
 
 	if (process && process->space)
-		return hub_space_write_text(hub, process, holding->message->word, holding->memory, holding->message->size);
+		return hub_space_write_text(hub, process, holding->message->word, holding->memory,
+					    holding->message->size);
 	memory = process ? hub_memory_of(process) : NULL;
-	return memory ? kymo_memory_write(&memory->opened, holding->message->word, holding->memory, holding->message->size) : -ESRCH;
+	return memory ? kymo_memory_write(&memory->opened, holding->message->word, holding->memory,
+					  holding->message->size)
+		      : -ESRCH;
 }
 
 bool hub_hold_is_plain(struct hub_holder *holder)
@@ -483,7 +507,8 @@ static int64_t answer_write(struct hub_holder *holder, struct hub_message *messa
 	return hub_hold_ask(write_memory, holder, message, memory);
 }
 
-/* ---- the end of a hold ----------------------------------------------------------------------------------------------------------- */
+/* ---- the end of a hold
+ * ----------------------------------------------------------------------------------------------------------- */
 
 void hub_hold_end(struct kymo_hub *hub, struct hub_holder *holder)
 {
@@ -517,9 +542,11 @@ void hub_hold_drop(struct hub_holder *holder)
 	hub_flush(holder->hub);
 }
 
-/* ---- what is asked for ------------------------------------------------------------------------------------------------------------- */
+/* ---- what is asked for
+ * ------------------------------------------------------------------------------------------------------------- */
 
-static int64_t (*const answers[HUB_N_TYPES])(struct hub_holder *holder, struct hub_message *message, uint8_t *memory) = {
+static int64_t (*const answers[HUB_N_TYPES])(struct hub_holder *holder, struct hub_message *message,
+					     uint8_t *memory) = {
 	[HUB_HOLD] = answer_hold,
 	[HUB_HELD] = answer_held,
 	[HUB_HOLD_SET] = answer_set,

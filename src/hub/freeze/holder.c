@@ -1,4 +1,5 @@
-/* Who holds a process by the hub of this thread, at that hub: what it follows and claims, and how it lets go. keep.c is the other side. */
+/* Who holds a process by the hub of this thread, at that hub: what it follows and claims, and how it lets go. keep.c is
+ * the other side. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,4 +1,5 @@
-/* A holder of this process, at the hub of its thread: what it follows and claims, and how it lets go. docs/design/following.md has the rules. */
+/* A holder of this process, at the hub of its thread: what it follows and claims, and how it lets go.
+ * docs/design/following.md has the rules. */
 #ifndef KYMO_HUB_FREEZE_HOLDER_H
 #define KYMO_HUB_FREEZE_HOLDER_H
 
@@ -7,7 +8,8 @@
 struct hub_holder;
 struct hub_process;
 
-/* One of this process, with the hub of this thread, or NULL. The end of the last one is the end of that hub, if it has no tree; NULL is allowed. */
+/* One of this process, with the hub of this thread, or NULL. The end of the last one is the end of that hub, if it has
+ * no tree; NULL is allowed. */
 struct hub_holder *hub_holder_create(void);
 void hub_holder_destroy(struct hub_holder *holder);
 
@@ -15,12 +17,14 @@ void hub_holder_destroy(struct hub_holder *holder);
 int hub_hold_keep(struct hub_holder *holder, pid_t pid);
 
 /*
- * In a callback, too: its threads, and those that they make, run no further than to their next stop; HOLD, later, waits for that. -ESRCH. 1: another one holds it, at whose end it stands still for this
- * one, and no thread runs in between; until then HOLD says -EBUSY.
+ * In a callback, too: its threads, and those that they make, run no further than to their next stop; HOLD, later, waits
+ * for that. -ESRCH. 1: another one holds it, at whose end it stands still for this one, and no thread runs in between;
+ * until then HOLD says -EBUSY.
  */
 int hub_hold_claim(struct hub_holder *holder);
 
-/* Take back a claim that waits for the end of another's hold, if it does. On the hub's thread, lock held, as the next. */
+/* Take back a claim that waits for the end of another's hold, if it does. On the hub's thread, lock held, as the next.
+ */
 void hub_hold_forgo(struct kymo_hub *hub, struct hub_holder *holder);
 
 /* Nobody follows its process any more, and whoever holds that, holds what it was before. From a callback. */
@@ -29,7 +33,8 @@ void hub_hold_abandon(struct hub_holder *holder);
 /* It is its keeper's from now on; threads are claimed. */
 void hub_hold_take(struct hub_process *process);
 
-/* Follow its process no more: detach the engines that this process has there. Other processes may have engines there. */
+/* Follow its process no more: detach the engines that this process has there. Other processes may have engines there.
+ */
 void hub_hold_leave(struct hub_holder *holder);
 
 /* How many threads of its process have engines that are detached and not let go; that have not ended. */

@@ -1,7 +1,8 @@
 /*
  * A hub of another process: the connection, and the thread that runs callbacks.
  *
- * An engine is in the table, with a reference, from before it is asked for until the hub says GONE, or the connection is over. So its data lives, and release() runs once, as it would here.
+ * An engine is in the table, with a reference, from before it is asked for until the hub says GONE, or the connection
+ * is over. So its data lives, and release() runs once, as it would here.
  */
 #include <errno.h>
 #include <signal.h>
@@ -26,7 +27,8 @@
 #define HELLO_MS 5000
 #define BYE_MS 5000
 
-/* ---- asking ---------------------------------------------------------------------------------------------------------------- */
+/* ---- asking
+ * ---------------------------------------------------------------------------------------------------------------- */
 
 static void lose(struct hub_client *client, int why)
 {
@@ -62,7 +64,8 @@ static int exchange(const struct hub_client *client, int socket, struct hub_mess
 		err = hub_receive(socket, HUB_ITSELF, deadline_ns, &reply, room, NULL);
 	if (err)
 		return err;
-	if (!reply.is_reply || reply.type != message->type || reply.serial != message->serial || reply.size != message->size)
+	if (!reply.is_reply || reply.type != message->type || reply.serial != message->serial ||
+	    reply.size != message->size)
 		return -EPROTO;
 	if (room && !reply.result)
 		memcpy(memory, room, reply.size);
@@ -118,7 +121,8 @@ int kymo_hub_failure(const struct kymo_hub *hub)
 	return hub->client ? hub->client->failure : 0;
 }
 
-/* ---- engines ----------------------------------------------------------------------------------------------------------------- */
+/* ---- engines
+ * ----------------------------------------------------------------------------------------------------------------- */
 
 uint64_t hub_client_new_name(struct hub_client *client)
 {
@@ -173,7 +177,8 @@ struct kymo_engine *hub_client_find(struct hub_client *client, uint64_t name)
 	return engine;
 }
 
-/* The table's reference, for the last time. Each engine of a group has been one for its user, also if nothing was ever told of it. */
+/* The table's reference, for the last time. Each engine of a group has been one for its user, also if nothing was ever
+ * told of it. */
 static struct kymo_engine *take_engine(struct hub_client *client, uint64_t name)
 {
 	struct kymo_engine *engine;
@@ -188,7 +193,8 @@ static struct kymo_engine *take_engine(struct hub_client *client, uint64_t name)
 	return engine;
 }
 
-/* ---- callbacks ---------------------------------------------------------------------------------------------------------------- */
+/* ---- callbacks
+ * ---------------------------------------------------------------------------------------------------------------- */
 
 static unsigned int call(struct kymo_engine *engine, struct hub_message *m)
 {
@@ -200,7 +206,8 @@ static unsigned int call(struct kymo_engine *engine, struct hub_message *m)
 	case HUB_QUIESCE:
 		return ops->quiesce ? ops->quiesce(engine, data, action, m->event) : KYMO_ACTION_RESUME;
 	case HUB_SIGNAL:
-		return ops->signal ? ops->signal(engine, data, action, &m->signal) : KYMO_ACTION_RESUME | m->signal.verdict;
+		return ops->signal ? ops->signal(engine, data, action, &m->signal)
+				   : KYMO_ACTION_RESUME | m->signal.verdict;
 	case HUB_CLONE:
 		return ops->clone ? ops->clone(engine, data, action, &m->clone) : KYMO_ACTION_RESUME;
 	case HUB_JCTL:
@@ -212,9 +219,11 @@ static unsigned int call(struct kymo_engine *engine, struct hub_message *m)
 	case HUB_SYSCALL_EXIT:
 		return ops->syscall_exit ? ops->syscall_exit(engine, data, action, &m->syscall) : KYMO_ACTION_RESUME;
 	case HUB_EXIT:
-		return ops->exit ? ops->exit(engine, data, action, &(struct kymo_exit_report){ m->status }) : KYMO_ACTION_RESUME;
+		return ops->exit ? ops->exit(engine, data, action, &(struct kymo_exit_report){ m->status })
+				 : KYMO_ACTION_RESUME;
 	case HUB_DEATH:
-		return ops->death ? ops->death(engine, data, &(struct kymo_death_report){ m->status }) : KYMO_ACTION_RESUME;
+		return ops->death ? ops->death(engine, data, &(struct kymo_death_report){ m->status })
+				  : KYMO_ACTION_RESUME;
 	default:
 		if (ops->reap)
 			ops->reap(engine, data, &m->reap);
@@ -295,7 +304,7 @@ static void *be_client(void *data)
 	struct hub_client *client = data;
 	struct kymo_engine *engine;
 
-	pthread_mutex_lock(&client->state_lock);	/* it knows who it is */
+	pthread_mutex_lock(&client->state_lock); /* it knows who it is */
 	pthread_mutex_unlock(&client->state_lock);
 	while (take_one(client))
 		;
@@ -309,7 +318,8 @@ static void *be_client(void *data)
 	return NULL;
 }
 
-/* ---- beginning and end ----------------------------------------------------------------------------------------------------------- */
+/* ---- beginning and end
+ * ----------------------------------------------------------------------------------------------------------- */
 
 static int greet(struct hub_client *client)
 {
@@ -317,7 +327,8 @@ static int greet(struct hub_client *client)
 	int err = hub_send(client->requests, &hello, NULL);
 
 	if (!err)
-		err = hub_receive(client->requests, HUB_ITSELF, kymo_now_ns() + HELLO_MS * MS, &hello, NULL, &client->events);
+		err = hub_receive(client->requests, HUB_ITSELF, kymo_now_ns() + HELLO_MS * MS, &hello, NULL,
+				  &client->events);
 	if (!err && (hello.type != HUB_HELLO || client->events < 0))
 		err = -EPROTO;
 	return err;

@@ -1,4 +1,5 @@
-/* At the client: the connection to the hub of another process. message.h has what both say, docs/design/engines.md the rules. */
+/* At the client: the connection to the hub of another process. message.h has what both say, docs/design/engines.md the
+ * rules. */
 #ifndef KYMO_HUB_REMOTE_CLIENT_H
 #define KYMO_HUB_REMOTE_CLIENT_H
 
@@ -20,26 +21,27 @@ struct hub_group {
 
 struct hub_client {
 	struct kymo_hub *hub;
-	pid_t hub_tid;			/* the thread that it is connected to */
-	int requests, events;		/* sockets */
-	pthread_t thread;		/* that runs callbacks */
-	pthread_mutex_t lock;		/* of the first socket: one asks at a time */
+	pid_t hub_tid;        /* the thread that it is connected to */
+	int requests, events; /* sockets */
+	pthread_t thread;     /* that runs callbacks */
+	pthread_mutex_t lock; /* of the first socket: one asks at a time */
 	pthread_mutex_t state_lock;
 	pthread_cond_t state_changed;
-	bool has_drained;		/* the connection is over, and no callback runs any more */
-	atomic_int failure;		/* why it is over */
+	bool has_drained;   /* the connection is over, and no callback runs any more */
+	atomic_int failure; /* why it is over */
 	atomic_bool is_ending;
 	atomic_uint serial, names;
-	struct hub_table table;		/* has a reference to each engine until the hub is through with it */
-	KYMO_VEC(struct hub_group) groups;	/* of attaching to processes; under state_lock */
-	KYMO_VEC(uint64_t) gone;		/* names of those that were in groups; the same */
-	struct kymo_engine *told;	/* whose callback runs; for the thread itself, as the next three */
+	struct hub_table table;            /* has a reference to each engine until the hub is through with it */
+	KYMO_VEC(struct hub_group) groups; /* of attaching to processes; under state_lock */
+	KYMO_VEC(uint64_t) gone;           /* names of those that were in groups; the same */
+	struct kymo_engine *told;          /* whose callback runs; for the thread itself, as the next three */
 	pid_t told_tid, told_pid;
-	bool told_breakpoints;		/* are in its memory, which is to be read through the hub then */
+	bool told_breakpoints; /* are in its memory, which is to be read through the hub then */
 };
 
 /*
- * Ask the hub, and put the reply in place of the message. `memory` has what goes along, or room for what comes, of `message->size`. The result of the message, or -EPIPE: it is over.
+ * Ask the hub, and put the reply in place of the message. `memory` has what goes along, or room for what comes, of
+ * `message->size`. The result of the message, or -EPIPE: it is over.
  */
 int64_t hub_client_ask(struct hub_client *client, struct hub_message *message, void *memory);
 
@@ -52,7 +54,8 @@ bool hub_client_is_told(const struct hub_client *client, const struct kymo_engin
 /* After -EPIPE: wait until no callback runs any more. From the client's thread: don't. */
 void hub_client_wait_for_end(struct hub_client *client);
 
-/* The engine of that name, with a reference for the caller, which may be one of a group that was not seen before. NULL: none, or memory is out. */
+/* The engine of that name, with a reference for the caller, which may be one of a group that was not seen before. NULL:
+ * none, or memory is out. */
 struct kymo_engine *hub_client_find(struct hub_client *client, uint64_t name);
 
 /* A name that was not used, with 2^32 more behind it. */

@@ -28,11 +28,13 @@ static int ask(const struct kymo_engine *engine, struct hub_message *message, vo
 	return result == -EPIPE ? -ESRCH : (int)result;
 }
 
-/* ---- attaching --------------------------------------------------------------------------------------------------------------- */
+/* ---- attaching
+ * --------------------------------------------------------------------------------------------------------------- */
 
 static const struct kymo_engine_ops nothing;
 
-/* It was not attached: nobody gets its data. Where the connection is over, that may not be known, but then no callback runs any more. */
+/* It was not attached: nobody gets its data. Where the connection is over, that may not be known, but then no callback
+ * runs any more. */
 static void take_back(struct hub_client *client, struct kymo_engine *engine, int64_t result)
 {
 	if (result == -EPIPE)
@@ -43,14 +45,15 @@ static void take_back(struct hub_client *client, struct kymo_engine *engine, int
 	kymo_engine_put(engine);
 }
 
-static int create(struct kymo_hub *hub, struct hub_message *message, const struct kymo_engine_ops *ops, void *data, struct kymo_engine **ret)
+static int create(struct kymo_hub *hub, struct hub_message *message, const struct kymo_engine_ops *ops, void *data,
+		  struct kymo_engine **ret)
 {
 	struct kymo_engine *engine = calloc(1, sizeof(*engine));
 	int64_t result;
 
 	if (!engine)
 		return -ENOMEM;
-	atomic_init(&engine->refs, 2);	/* the caller's, the table's */
+	atomic_init(&engine->refs, 2); /* the caller's, the table's */
 	engine->hub = hub;
 	engine->ops = ops;
 	engine->data = data;
@@ -64,9 +67,12 @@ static int create(struct kymo_hub *hub, struct hub_message *message, const struc
 	return result > 0 ? -EPROTO : (int)result;
 }
 
-static int client_attach(struct kymo_hub *hub, pid_t tid, unsigned int flags, const struct kymo_engine_ops *ops, void *data, struct kymo_engine **ret)
+static int client_attach(struct kymo_hub *hub, pid_t tid, unsigned int flags, const struct kymo_engine_ops *ops,
+			 void *data, struct kymo_engine **ret)
 {
-	struct hub_message message = { .type = HUB_ATTACH, .tid = tid, .flags = flags, .ops = (uintptr_t)ops, .data = (uintptr_t)data };
+	struct hub_message message = {
+		.type = HUB_ATTACH, .tid = tid, .flags = flags, .ops = (uintptr_t)ops, .data = (uintptr_t)data
+	};
 	struct kymo_engine *engine;
 	int64_t result;
 
@@ -82,8 +88,8 @@ static int client_attach(struct kymo_hub *hub, pid_t tid, unsigned int flags, co
 	return 0;
 }
 
-static int client_attach_process(struct kymo_hub *hub, pid_t pid, unsigned int flags, const struct kymo_engine_ops *ops, void *data, unsigned int events,
-			  size_t *n_ret)
+static int client_attach_process(struct kymo_hub *hub, pid_t pid, unsigned int flags, const struct kymo_engine_ops *ops,
+				 void *data, unsigned int events, size_t *n_ret)
 {
 	struct hub_message message = { .type = HUB_ATTACH_PROCESS, .tid = pid, .flags = flags, .events = events };
 	struct hub_client *client = hub->client;
@@ -114,7 +120,8 @@ static size_t client_detach_all(struct kymo_hub *hub, const struct kymo_engine_o
 	return result < 0 ? 0 : (size_t)result;
 }
 
-/* ---- an engine ------------------------------------------------------------------------------------------------------------------ */
+/* ---- an engine
+ * ------------------------------------------------------------------------------------------------------------------ */
 
 static pid_t client_tid(const struct kymo_engine *engine)
 {
@@ -161,7 +168,8 @@ static int client_barrier(struct kymo_engine *engine)
 	return err;
 }
 
-/* ---- looking at a thread ------------------------------------------------------------------------------------------------------------ */
+/* ---- looking at a thread
+ * ------------------------------------------------------------------------------------------------------------ */
 
 static int client_prepare_examine(struct kymo_engine *engine, struct kymo_examiner *ret)
 {
@@ -207,12 +215,14 @@ static int client_set_result(struct kymo_engine *engine, int64_t result)
 	return ask(engine, &(struct hub_message){ .type = HUB_SET_RESULT, .word = (uint64_t)result }, NULL);
 }
 
-/* In a callback the thread stands still, so its id is nobody else's. What can't be read so may be to be had from the hub. */
+/* In a callback the thread stands still, so its id is nobody else's. What can't be read so may be to be had from the
+ * hub. */
 static bool read_directly(const struct kymo_engine *engine, uint64_t address, void *data, size_t size)
 {
 	struct iovec here = { data, size }, there = { (void *)(uintptr_t)address, size };
 
-	return hub_client_is_told(engine->hub->client, engine) && engine->hub->client->told_tid > 0 && !engine->hub->client->told_breakpoints &&
+	return hub_client_is_told(engine->hub->client, engine) && engine->hub->client->told_tid > 0 &&
+	       !engine->hub->client->told_breakpoints &&
 	       process_vm_readv(engine->hub->client->told_tid, &here, 1, &there, 1, 0) == (ssize_t)size;
 }
 
@@ -225,7 +235,8 @@ static int client_read(struct kymo_engine *engine, uint64_t address, void *data,
 		return 0;
 	for (size_t done = 0, n; !err && done < size; done += n) {
 		n = size - done < HUB_DATA_MAX ? size - done : HUB_DATA_MAX;
-		err = ask(engine, &(struct hub_message){ .type = HUB_READ, .word = address + done, .size = n }, to + done);
+		err = ask(engine, &(struct hub_message){ .type = HUB_READ, .word = address + done, .size = n },
+			  to + done);
 	}
 	return err;
 }
@@ -237,7 +248,8 @@ static int client_write(struct kymo_engine *engine, uint64_t address, const void
 
 	for (size_t done = 0, n; !err && done < size; done += n) {
 		n = size - done < HUB_DATA_MAX ? size - done : HUB_DATA_MAX;
-		err = ask(engine, &(struct hub_message){ .type = HUB_WRITE, .word = address + done, .size = n }, (void *)(uintptr_t)(from + done));
+		err = ask(engine, &(struct hub_message){ .type = HUB_WRITE, .word = address + done, .size = n },
+			  (void *)(uintptr_t)(from + done));
 	}
 	return err;
 }
@@ -261,7 +273,8 @@ static int client_remove_breakpoint(struct kymo_engine *engine, uint64_t address
 	return ask(engine, &(struct hub_message){ .type = HUB_REMOVE, .word = address }, NULL);
 }
 
-static int client_watch(struct kymo_engine *engine, enum kymo_watch watch, uint64_t address, size_t size, unsigned int *slot_ret)
+static int client_watch(struct kymo_engine *engine, enum kymo_watch watch, uint64_t address, size_t size,
+			unsigned int *slot_ret)
 {
 	struct hub_message message = { .type = HUB_WATCH, .action = watch, .word = address, .flags = (uint32_t)size };
 	int err = ask(engine, &message, NULL);
@@ -282,7 +295,8 @@ static bool is_sane(const struct kymo_engine_info *info)
 }
 
 /* One message's; how many were asked for is how many fit. */
-static int ask_for_some(struct hub_client *client, pid_t id, size_t from, struct kymo_engine_info *infos, size_t n, size_t *all_ret)
+static int ask_for_some(struct hub_client *client, pid_t id, size_t from, struct kymo_engine_info *infos, size_t n,
+			size_t *all_ret)
 {
 	struct hub_message message = { .type = HUB_LIST, .tid = id, .word = from, .size = n * sizeof(*infos) };
 	int64_t err = hub_client_ask_for(client, &message, infos, HUB_ANSWER_MS);

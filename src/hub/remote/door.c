@@ -1,8 +1,9 @@
 /*
  * The socket of a hub, and who is connected to it.
  *
- * Closing. Nobody is let in once `is_closed` is set, under the lock that guards the count of those inside; so the hub is left by all, or not closed. The socket stays until the hub's
- * threads are let go: who connects meanwhile is hung up on, and knows by that that it was a hub, which ends.
+ * Closing. Nobody is let in once `is_closed` is set, under the lock that guards the count of those inside; so the hub
+ * is left by all, or not closed. The socket stays until the hub's threads are let go: who connects meanwhile is hung up
+ * on, and knows by that that it was a hub, which ends.
  */
 #include <errno.h>
 #include <poll.h>
@@ -31,12 +32,12 @@ struct hub_door {
 	struct hub_place place;
 	pthread_t thread;
 	atomic_bool is_ending;
-	pthread_mutex_t lock;		/* of what follows */
+	pthread_mutex_t lock; /* of what follows */
 	bool is_closed;
-	unsigned int n_inside;		/* guests whose engines are not all detached */
-	unsigned int n_guests;		/* the same, and those that are yet to be seen off */
+	unsigned int n_inside; /* guests whose engines are not all detached */
+	unsigned int n_guests; /* the same, and those that are yet to be seen off */
 	struct hub_guest *guests;
-	int left;			/* an eventfd: one is not inside any more */
+	int left; /* an eventfd: one is not inside any more */
 };
 
 /* Those that have ended; all, if they are to. How many. */
@@ -108,7 +109,7 @@ static void *be_door(void *data)
 		if (socket >= 0)
 			let_in(door, socket);
 		else if (errno != EINTR && errno != ECONNABORTED && !door->is_ending)
-			nanosleep(&(struct timespec){ 0, 10000000 }, NULL);	/* descriptors or memory are out */
+			nanosleep(&(struct timespec){ 0, 10000000 }, NULL); /* descriptors or memory are out */
 	}
 	return NULL;
 }
@@ -159,7 +160,8 @@ int kymo_hub_serve(struct kymo_hub *hub)
 	return err;
 }
 
-/* ---- leaving -------------------------------------------------------------------------------------------------------------- */
+/* ---- leaving
+ * -------------------------------------------------------------------------------------------------------------- */
 
 unsigned int kymo_hub_clients(const struct kymo_hub *hub)
 {
@@ -206,7 +208,8 @@ pid_t hub_visitor(const struct kymo_hub *hub)
 
 int kymo_hub_linger(struct kymo_hub *hub, int wake, int timeout_ms)
 {
-	struct pollfd fds[] = { { .fd = wake, .events = POLLIN }, { .fd = hub->door ? hub->door->left : -1, .events = POLLIN } };
+	struct pollfd fds[] = { { .fd = wake, .events = POLLIN },
+				{ .fd = hub->door ? hub->door->left : -1, .events = POLLIN } };
 	uint64_t n;
 	int got;
 

@@ -21,7 +21,8 @@ void hub_destroy_door(struct hub_door *door);
 /* By its thread, when none of its engines is left. */
 void hub_guest_has_left(struct hub_door *door);
 
-/* The process of somebody who is connected to a hub of this process; 0: of nobody, or of one that can't be seen from here. */
+/* The process of somebody who is connected to a hub of this process; 0: of nobody, or of one that can't be seen from
+ * here. */
 pid_t kymo_hub_visitor(const struct kymo_hub *hub);
 
 #endif

@@ -42,7 +42,8 @@ void hub_guest_lose(struct hub_guest *guest)
 		shutdown(guest->events, SHUT_RDWR);
 }
 
-/* ---- its engines ---------------------------------------------------------------------------------------------------------- */
+/* ---- its engines
+ * ---------------------------------------------------------------------------------------------------------- */
 
 void hub_guest_take(struct hub_guest *guest, struct kymo_engine *engine)
 {
@@ -60,7 +61,8 @@ void hub_guest_release(struct kymo_engine *engine)
 	hub_guest_put(engine->guest);
 }
 
-/* ---- its thread ------------------------------------------------------------------------------------------------------------ */
+/* ---- its thread
+ * ------------------------------------------------------------------------------------------------------------ */
 
 /* The second socket is made here, so that nobody can give us a descriptor of another kind. */
 static bool greet(struct hub_guest *guest)
@@ -69,8 +71,8 @@ static bool greet(struct hub_guest *guest)
 	int pair[2], err;
 
 	if (hub_place_check_peer(guest->requests, 0) ||
-	    hub_receive(guest->requests, HUB_CLIENT, kymo_now_ns() + HUB_ANSWER_MS * MS, &hello, NULL, NULL) || hello.type != HUB_HELLO ||
-	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
+	    hub_receive(guest->requests, HUB_CLIENT, kymo_now_ns() + HUB_ANSWER_MS * MS, &hello, NULL, NULL) ||
+	    hello.type != HUB_HELLO || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
 		return false;
 	guest->events = pair[0];
 	hello.is_reply = 1;
@@ -84,7 +86,8 @@ static bool serve_one(struct hub_guest *guest)
 {
 	struct hub_message message;
 	int proof;
-	uint64_t deadline_ns = guest->holder.held ? kymo_now_ns() + HUB_ANSWER_MS * MS : 0;	/* a program that stands still waits for it */
+	uint64_t deadline_ns = guest->holder.held ? kymo_now_ns() + HUB_ANSWER_MS * MS
+						  : 0; /* a program that stands still waits for it */
 
 	if (hub_receive(guest->requests, HUB_CLIENT, deadline_ns, &message, guest->memory[0], &proof))
 		return false;

@@ -17,17 +17,17 @@ void hub_guest_release(struct kymo_engine *engine);
 
 struct hub_guest {
 	struct kymo_hub *hub;
-	struct hub_door *door;		/* is there as long as its thread */
-	atomic_uint refs;		/* its thread's, and one of each engine */
-	int requests;			/* sockets */
-	atomic_int events;		/* for the hub's thread alone */
+	struct hub_door *door; /* is there as long as its thread */
+	atomic_uint refs;      /* its thread's, and one of each engine */
+	int requests;          /* sockets */
+	atomic_int events;     /* for the hub's thread alone */
 	atomic_bool is_lost, has_ended;
 	pthread_t thread;
-	uint32_t serial;		/* of what the hub's thread asks */
+	uint32_t serial; /* of what the hub's thread asks */
 	struct hub_table table;
 	struct hub_guest *next;
 	struct hub_holder holder;
-	_Alignas(struct hub_held) uint8_t memory[2][HUB_DATA_MAX];	/* of messages on the two sockets */
+	_Alignas(struct hub_held) uint8_t memory[2][HUB_DATA_MAX]; /* of messages on the two sockets */
 };
 
 /* Serve one that has connected. Takes the socket. NULL: no memory or thread for it. */

@@ -1,8 +1,9 @@
 /*
  * Callbacks of engines that belong to who is connected, and the calls that it makes.
  *
- * A callback asks over the second socket and waits there, on the hub's thread, for HUB_ANSWER_MS at most; calls that come meanwhile are made by that thread. Whoever takes longer, is not
- * there, or says what can't be is lost: its callbacks answer DETACH from then on.
+ * A callback asks over the second socket and waits there, on the hub's thread, for HUB_ANSWER_MS at most; calls that
+ * come meanwhile are made by that thread. Whoever takes longer, is not there, or says what can't be is lost: its
+ * callbacks answer DETACH from then on.
  */
 #include <errno.h>
 #include <string.h>
@@ -25,7 +26,8 @@
 #define MS 1000000ull
 #define MEANWHILE_NS (2 * MS)
 
-/* ---- callbacks -------------------------------------------------------------------------------------------------------------- */
+/* ---- callbacks
+ * -------------------------------------------------------------------------------------------------------------- */
 
 /* The thread may have more to do than to be a hub's. */
 static bool receive(struct hub_guest *guest, uint64_t deadline_ns, struct hub_message *ret, int *fd_ret)
@@ -35,7 +37,8 @@ static bool receive(struct hub_guest *guest, uint64_t deadline_ns, struct hub_me
 	int err;
 
 	while ((now = kymo_now_ns()) < deadline_ns) {
-		uint64_t until_ns = hub->while_waiting && deadline_ns > now + MEANWHILE_NS ? now + MEANWHILE_NS : deadline_ns;
+		uint64_t until_ns =
+			hub->while_waiting && deadline_ns > now + MEANWHILE_NS ? now + MEANWHILE_NS : deadline_ns;
 
 		err = hub_receive(guest->events, HUB_CLIENT, until_ns, ret, guest->memory[1], fd_ret);
 		if (err != -ETIMEDOUT || until_ns == deadline_ns)
@@ -100,7 +103,8 @@ bool hub_guest_proves(struct hub_guest *guest, pid_t tid)
 }
 
 /* What the callback answers; `verdict` goes with the answer of one that is lost. */
-static unsigned int ask(struct kymo_engine *engine, struct hub_message *message, enum kymo_action action, unsigned int verdict)
+static unsigned int ask(struct kymo_engine *engine, struct hub_message *message, enum kymo_action action,
+			unsigned int verdict)
 {
 	message->engine = engine->name;
 	message->tid = kymo_engine_tid(engine);
@@ -117,7 +121,8 @@ static unsigned int on_quiesce(struct kymo_engine *engine, void *data, enum kymo
 	return ask(engine, &message, action, 0);
 }
 
-static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_action action, struct kymo_signal_report *report)
+static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_action action,
+			      struct kymo_signal_report *report)
 {
 	struct hub_message message = { .type = HUB_SIGNAL };
 	unsigned int answer;
@@ -129,13 +134,14 @@ static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_
 	return answer;
 }
 
-#define TOLD(name, kind, report_type, member)                                                                                  \
-	static unsigned int on_##name(struct kymo_engine *engine, void *data, enum kymo_action action, const struct report_type *report) \
-	{                                                                                                                      \
-		struct hub_message message = { .type = kind };                                                                 \
-                                                                                                                               \
-		message.member = *report;                                                                                      \
-		return ask(engine, &message, action, 0);                                                                       \
+#define TOLD(name, kind, report_type, member) \
+	static unsigned int on_##name(struct kymo_engine *engine, void *data, enum kymo_action action, \
+				      const struct report_type *report) \
+	{ \
+		struct hub_message message = { .type = kind }; \
+\
+		message.member = *report; \
+		return ask(engine, &message, action, 0); \
 	}
 TOLD(clone, HUB_CLONE, kymo_clone_report, clone)
 TOLD(jctl, HUB_JCTL, kymo_jctl_report, jctl)
@@ -143,7 +149,8 @@ TOLD(exec, HUB_EXEC, kymo_exec_report, exec)
 TOLD(entry, HUB_SYSCALL_ENTRY, kymo_syscall_report, syscall)
 TOLD(exit_of_call, HUB_SYSCALL_EXIT, kymo_syscall_report, syscall)
 
-static unsigned int on_ending(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_exit_report *report)
+static unsigned int on_ending(struct kymo_engine *engine, void *data, enum kymo_action action,
+			      const struct kymo_exit_report *report)
 {
 	struct hub_message message = { .type = HUB_EXIT, .status = report->status };
 
@@ -177,7 +184,9 @@ const struct kymo_engine_ops hub_guest_ops = {
 	.reap = on_reap,
 };
 
-/* ---- calls --------------------------------------------------------------------------------------------------------------------- */
+/* ---- calls
+ * ---------------------------------------------------------------------------------------------------------------------
+ */
 
 typedef int64_t guest_call(struct hub_guest *guest, struct hub_message *message, uint8_t *memory, int proof);
 typedef int64_t engine_call(struct kymo_engine *engine, struct hub_message *message, uint8_t *memory);
@@ -223,7 +232,8 @@ static int64_t attach_process(struct hub_guest *guest, struct hub_message *messa
 
 static int64_t detach_all(struct hub_guest *guest, struct hub_message *message, uint8_t *memory, int proof)
 {
-	return (int64_t)hub_detach_all(guest->hub, &(struct hub_match){ .guest = guest, .ops_key = message->ops, .data_key = message->data });
+	return (int64_t)hub_detach_all(
+		guest->hub, &(struct hub_match){ .guest = guest, .ops_key = message->ops, .data_key = message->data });
 }
 
 static int64_t bye(struct hub_guest *guest, struct hub_message *message, uint8_t *memory, int proof)
@@ -239,7 +249,8 @@ static int64_t list(struct hub_guest *guest, struct hub_message *message, uint8_
 	int err;
 
 	memset(memory, 0, message->size);
-	err = hub_list(guest->hub, message->tid, message->word, (struct kymo_engine_info *)(void *)memory, message->size / sizeof(struct kymo_engine_info), &n);
+	err = hub_list(guest->hub, message->tid, message->word, (struct kymo_engine_info *)(void *)memory,
+		       message->size / sizeof(struct kymo_engine_info), &n);
 	message->word = n;
 	return err;
 }

@@ -10,7 +10,8 @@ struct hub_message;
 /* The callbacks of its engines. */
 extern const struct kymo_engine_ops hub_guest_ops;
 
-/* Do what `message` asks for, and make the reply of it. The memory is the message's, and the reply's. Closes `proof`, a descriptor that came along, or -1. */
+/* Do what `message` asks for, and make the reply of it. The memory is the message's, and the reply's. Closes `proof`, a
+ * descriptor that came along, or -1. */
 void hub_guest_run(struct hub_guest *guest, struct hub_message *message, uint8_t *memory, int proof);
 
 /* On the hub's thread, in a callback: have the guest prove again that it may trace `tid`. */

@@ -40,7 +40,8 @@ bool hub_message_needs_proof(const struct hub_message *message)
 
 static size_t memory_of(const struct hub_message *message)
 {
-	bool has = message->is_reply ? hub_message_brings_memory(message->type) && !message->result : hub_message_takes_memory(message->type);
+	bool has = message->is_reply ? hub_message_brings_memory(message->type) && !message->result
+				     : hub_message_takes_memory(message->type);
 
 	return has ? message->size : 0;
 }
@@ -73,12 +74,14 @@ static bool is_body_fit(const struct hub_message *message)
 {
 	switch (message->type) {
 	case HUB_SIGNAL:
-		return has_enum(&message->signal.kind, KYMO_EVENTS_ALL) && has_enum(&message->signal.trap, KYMO_TRAP_WATCH);
+		return has_enum(&message->signal.kind, KYMO_EVENTS_ALL) &&
+		       has_enum(&message->signal.trap, KYMO_TRAP_WATCH);
 	case HUB_CLONE:
 		return has_enum(&message->clone.kind, KYMO_CLONE_VFORK);
 	case HUB_SYSCALL_ENTRY:
 	case HUB_SYSCALL_EXIT:
-		return has_bool(&message->syscall.is_entry_known) && has_bool(&message->syscall.is_aborted) && has_bool(&message->syscall.is_error);
+		return has_bool(&message->syscall.is_entry_known) && has_bool(&message->syscall.is_aborted) &&
+		       has_bool(&message->syscall.is_error);
 	default:
 		return true;
 	}
@@ -86,8 +89,8 @@ static bool is_body_fit(const struct hub_message *message)
 
 int hub_message_check(const struct hub_message *message, size_t size, enum hub_side from)
 {
-	if (size < sizeof(*message) || message->version != HUB_VERSION || !may_come(message, from) || message->size > HUB_DATA_MAX ||
-	    size != sizeof(*message) + memory_of(message))
+	if (size < sizeof(*message) || message->version != HUB_VERSION || !may_come(message, from) ||
+	    message->size > HUB_DATA_MAX || size != sizeof(*message) + memory_of(message))
 		return -EPROTO;
 	if (message->is_reply && !is_result_fit(message))
 		return -EPROTO;
@@ -96,7 +99,8 @@ int hub_message_check(const struct hub_message *message, size_t size, enum hub_s
 	return is_body_fit(message) ? 0 : -EPROTO;
 }
 
-/* ---- sockets --------------------------------------------------------------------------------------------------------------- */
+/* ---- sockets
+ * --------------------------------------------------------------------------------------------------------------- */
 
 union one_fd {
 	struct cmsghdr header;
@@ -113,7 +117,8 @@ static int send_parts(int socket, const struct msghdr *parts)
 
 int hub_send(int socket, const struct hub_message *message, const void *memory)
 {
-	struct iovec parts[2] = { { (void *)(uintptr_t)message, sizeof(*message) }, { (void *)(uintptr_t)memory, memory_of(message) } };
+	struct iovec parts[2] = { { (void *)(uintptr_t)message, sizeof(*message) },
+				  { (void *)(uintptr_t)memory, memory_of(message) } };
 
 	return send_parts(socket, &(struct msghdr){ .msg_iov = parts, .msg_iovlen = 2 });
 }
@@ -121,10 +126,15 @@ int hub_send(int socket, const struct hub_message *message, const void *memory)
 int hub_send_fd(int socket, const struct hub_message *message, int fd)
 {
 	struct iovec part = { (void *)(uintptr_t)message, sizeof(*message) };
-	union one_fd control = { .header = { .cmsg_len = CMSG_LEN(sizeof(fd)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS } };
+	union one_fd control = {
+		.header = { .cmsg_len = CMSG_LEN(sizeof(fd)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS }
+	};
 
 	memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
-	return send_parts(socket, &(struct msghdr){ .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control) });
+	return send_parts(socket, &(struct msghdr){ .msg_iov = &part,
+						    .msg_iovlen = 1,
+						    .msg_control = &control,
+						    .msg_controllen = sizeof(control) });
 }
 
 static int wait_until_readable(int socket, uint64_t deadline_ns)
@@ -133,7 +143,10 @@ static int wait_until_readable(int socket, uint64_t deadline_ns)
 
 	for (;;) {
 		uint64_t now = kymo_now_ns();
-		int got = poll(&wait, 1, !deadline_ns ? -1 : now >= deadline_ns ? 0 : (int)((deadline_ns - now + 999999) / 1000000));
+		int got = poll(&wait, 1,
+			       !deadline_ns         ? -1
+			       : now >= deadline_ns ? 0
+						    : (int)((deadline_ns - now + 999999) / 1000000));
 
 		if (got > 0)
 			return 0;
@@ -193,7 +206,8 @@ static ssize_t receive_parts(int socket, struct msghdr *parts, uint64_t deadline
 	}
 }
 
-int hub_receive(int socket, enum hub_side from, uint64_t deadline_ns, struct hub_message *message, void *memory, int *fd_ret)
+int hub_receive(int socket, enum hub_side from, uint64_t deadline_ns, struct hub_message *message, void *memory,
+		int *fd_ret)
 {
 	struct iovec parts[2] = { { message, sizeof(*message) }, { memory, HUB_DATA_MAX } };
 	union many_fds control;

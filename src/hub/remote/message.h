@@ -1,11 +1,13 @@
 /*
  * What a hub and those that are connected to it say to each other (docs/design/engines.md).
  *
- * Each connection is two sockets, which keep messages whole. On the first, the client asks and the hub replies. On the second the hub asks, which is an event or the release of an engine,
- * and the client answers; what the client asks for in a callback goes there too, in between, as the hub's thread waits for nothing else then.
+ * Each connection is two sockets, which keep messages whole. On the first, the client asks and the hub replies. On the
+ * second the hub asks, which is an event or the release of an engine, and the client answers; what the client asks for
+ * in a callback goes there too, in between, as the hub's thread waits for nothing else then.
  *
- * Both sides run on one machine and may be of different builds, so the version is that of this header and of the structures of engine.h. Nothing that comes is believed: whatever
- * passes hub_message_check() has values that its types allow, and no pointer is among them.
+ * Both sides run on one machine and may be of different builds, so the version is that of this header and of the
+ * structures of engine.h. Nothing that comes is believed: whatever passes hub_message_check() has values that its types
+ * allow, and no pointer is among them.
  */
 #ifndef KYMO_HUB_REMOTE_MESSAGE_H
 #define KYMO_HUB_REMOTE_MESSAGE_H
@@ -14,19 +16,19 @@
 #include "hub/tracee.h"
 
 #define HUB_VERSION 3
-#define HUB_DATA_MAX 32768u	/* bytes of memory in a message */
+#define HUB_DATA_MAX 32768u /* bytes of memory in a message */
 #define HUB_ANSWER_MS KYMO_ANSWER_MS
 
 enum hub_message_type {
 	/* A client asks. */
-	HUB_HELLO = 1,		/* the reply brings the second socket */
-	HUB_BYE,		/* let go of everything */
-	HUB_ATTACH,		/* CREATE: `engine` is its name from then on; a lookup is told one in the reply */
-	HUB_ATTACH_PROCESS,	/* `engine` and the numbers behind it are their names; the result is how many */
-	HUB_DETACH_ALL,		/* the result is how many */
+	HUB_HELLO = 1,      /* the reply brings the second socket */
+	HUB_BYE,            /* let go of everything */
+	HUB_ATTACH,         /* CREATE: `engine` is its name from then on; a lookup is told one in the reply */
+	HUB_ATTACH_PROCESS, /* `engine` and the numbers behind it are their names; the result is how many */
+	HUB_DETACH_ALL,     /* the result is how many */
 	HUB_SET_EVENTS,
 	HUB_CONTROL,
-	HUB_BARRIER,		/* -EAGAIN: not yet */
+	HUB_BARRIER, /* -EAGAIN: not yet */
 	HUB_WHERE,
 	HUB_PREPARE,
 	HUB_FINISH,
@@ -38,19 +40,21 @@ enum hub_message_type {
 	HUB_WRITE,
 	HUB_INJECT,
 	/* … of a process that is to stand still, as joined.h says: */
-	HUB_HOLD,		/* `tid` is the process; -EBUSY: somebody else holds it; -ETIMEDOUT: `tid` did not stop; -EAGAIN: an engine holds it; -ENOENT: it is not traced here. Ends with the connection */
-	HUB_HELD,		/* the reply brings those from number `word` on, and zeroes behind the last one */
-	HUB_HOLD_SET,		/* registers of thread `tid`, as in the following */
-	HUB_HOLD_XSTATE,	/* `word` of the reply is its size */
-	HUB_HOLD_BORROW,	/* `registers` for calls; signals are blocked */
-	HUB_HOLD_CALL,		/* and the reply has those behind the call */
-	HUB_HOLD_RETURN,	/* its own registers and mask again */
-	HUB_HOLD_WRITE,		/* to `word` */
+	HUB_HOLD, /* `tid` is the process; -EBUSY: somebody else holds it; -ETIMEDOUT: `tid` did not stop; -EAGAIN: an
+		     engine holds it; -ENOENT: it is not traced here. Ends with the connection */
+	HUB_HELD, /* the reply brings those from number `word` on, and zeroes behind the last one */
+	HUB_HOLD_SET,    /* registers of thread `tid`, as in the following */
+	HUB_HOLD_XSTATE, /* `word` of the reply is its size */
+	HUB_HOLD_BORROW, /* `registers` for calls; signals are blocked */
+	HUB_HOLD_CALL,   /* and the reply has those behind the call */
+	HUB_HOLD_RETURN, /* its own registers and mask again */
+	HUB_HOLD_WRITE,  /* to `word` */
 	HUB_INSERT,
 	HUB_REMOVE,
 	HUB_WATCH,
 	HUB_UNWATCH,
-	HUB_LIST,		/* of `tid`, from number `word` on; the memory of the reply has engines, `word` is how many there are */
+	HUB_LIST, /* of `tid`, from number `word` on; the memory of the reply has engines, `word` is how many there are
+		   */
 	/* The hub asks. The result is what the callback answers. */
 	HUB_QUIESCE,
 	HUB_SIGNAL,
@@ -62,18 +66,19 @@ enum hub_message_type {
 	HUB_EXIT,
 	HUB_DEATH,
 	HUB_REAP,
-	HUB_GONE,		/* nothing comes of this engine any more */
-	HUB_PROVE,		/* process `tid` has executed something: the reply has a proof again */
+	HUB_GONE,  /* nothing comes of this engine any more */
+	HUB_PROVE, /* process `tid` has executed something: the reply has a proof again */
 	HUB_N_TYPES,
 };
 
-#define HUB_HOLD_FIRST 1u	/* HOLD: the first thread, and thread `word` of the process, which may be the same or 0; no others */
-#define HUB_CALL_AS_IS 1u	/* HOLD_CALL: from where it is, with the registers that it has */
+#define HUB_HOLD_FIRST \
+	1u /* HOLD: the first thread, and thread `word` of the process, which may be the same or 0; no others */
+#define HUB_CALL_AS_IS 1u /* HOLD_CALL: from where it is, with the registers that it has */
 
 /* One that stands still. */
 struct hub_held {
 	int32_t tid;
-	int32_t stop_signal;	/* of a group stop that it is in; else 0 */
+	int32_t stop_signal; /* of a group stop that it is in; else 0 */
 	struct kymo_tracee_facts facts;
 	struct user_regs_struct registers;
 };
@@ -83,49 +88,55 @@ enum hub_side { HUB_CLIENT, HUB_ITSELF };
 
 struct hub_message {
 	uint16_t version;
-	uint8_t type;		/* enum hub_message_type */
+	uint8_t type; /* enum hub_message_type */
 	uint8_t is_reply;
-	uint32_t serial;	/* of who asks; the reply has the same */
-	uint64_t engine;	/* name of one */
-	int64_t result;		/* of a reply: a negative errno, or what the call gives */
-	int32_t tid, pid;	/* of a thread: what is told is about, WHERE's reply; what ATTACH is asked for */
-	uint32_t action;	/* enum kymo_action: so far, of a callback; CONTROL; WATCH: enum kymo_watch */
-	uint32_t event;		/* of QUIESCE */
-	uint32_t flags, events;	/* ATTACH, ATTACH_PROCESS, SET_EVENTS, HOLD, HOLD_CALL; WATCH: flags is how many bytes; of what the hub asks: 1, there are breakpoints in the memory */
-	uint64_t ops, data;	/* what these match: numbers that mean something to the client alone */
-	uint64_t word;		/* HOLD: a thread; PREPARE, FINISH: the stop; SET_RESULT: that; READ, WRITE, HOLD_WRITE, INSERT, REMOVE, WATCH: the address; UNWATCH, WATCH's reply: the slot */
-	uint64_t size;		/* of the memory that is asked for, or follows */
+	uint32_t serial;        /* of who asks; the reply has the same */
+	uint64_t engine;        /* name of one */
+	int64_t result;         /* of a reply: a negative errno, or what the call gives */
+	int32_t tid, pid;       /* of a thread: what is told is about, WHERE's reply; what ATTACH is asked for */
+	uint32_t action;        /* enum kymo_action: so far, of a callback; CONTROL; WATCH: enum kymo_watch */
+	uint32_t event;         /* of QUIESCE */
+	uint32_t flags, events; /* ATTACH, ATTACH_PROCESS, SET_EVENTS, HOLD, HOLD_CALL; WATCH: flags is how many bytes;
+				   of what the hub asks: 1, there are breakpoints in the memory */
+	uint64_t ops, data;     /* what these match: numbers that mean something to the client alone */
+	uint64_t word; /* HOLD: a thread; PREPARE, FINISH: the stop; SET_RESULT: that; READ, WRITE, HOLD_WRITE, INSERT,
+			  REMOVE, WATCH: the address; UNWATCH, WATCH's reply: the slot */
+	uint64_t size; /* of the memory that is asked for, or follows */
 	union {
 		struct user_regs_struct registers;
 		struct {
 			uint64_t number, args[6];
 		} call;
-		siginfo_t info;				/* INJECT */
-		struct kymo_signal_report signal;	/* both ways */
+		siginfo_t info;                   /* INJECT */
+		struct kymo_signal_report signal; /* both ways */
 		struct kymo_syscall_report syscall;
 		struct kymo_clone_report clone;
 		struct kymo_exec_report exec;
 		struct kymo_jctl_report jctl;
-		int32_t status;				/* EXIT, DEATH */
+		int32_t status; /* EXIT, DEATH */
 		struct kymo_reap_report reap;
 	};
 };
 
-/* Whether this is a message that `from` may send, with the memory behind it that it tells of, `size` bytes all in all. 0 or -EPROTO. */
+/* Whether this is a message that `from` may send, with the memory behind it that it tells of, `size` bytes all in all.
+ * 0 or -EPROTO. */
 int hub_message_check(const struct hub_message *message, size_t size, enum hub_side from);
 
 /* Whether a request of that type, or a reply whose result is 0, has `size` bytes of memory behind it. */
 bool hub_message_takes_memory(unsigned int type);
 bool hub_message_brings_memory(unsigned int type);
 
-/* Send one, with `message->size` bytes of memory where its type has such. Does not wait: -EAGAIN says that the other one does not read. -EPIPE: nobody is there. */
+/* Send one, with `message->size` bytes of memory where its type has such. Does not wait: -EAGAIN says that the other
+ * one does not read. -EPIPE: nobody is there. */
 int hub_send(int socket, const struct hub_message *message, const void *memory);
 
 /*
- * Wait for one until `deadline_ns` of kymo_now_ns() (0: for ever). `memory` has room for HUB_DATA_MAX, or is NULL: none is expected. -ETIMEDOUT, -EPIPE, -EPROTO.
- * `fd_ret` is the descriptor that came with it, or -1; NULL: none may come. A message with more than it may have is refused, and none of them is left open.
+ * Wait for one until `deadline_ns` of kymo_now_ns() (0: for ever). `memory` has room for HUB_DATA_MAX, or is NULL: none
+ * is expected. -ETIMEDOUT, -EPIPE, -EPROTO. `fd_ret` is the descriptor that came with it, or -1; NULL: none may come. A
+ * message with more than it may have is refused, and none of them is left open.
  */
-int hub_receive(int socket, enum hub_side from, uint64_t deadline_ns, struct hub_message *message, void *memory, int *fd_ret);
+int hub_receive(int socket, enum hub_side from, uint64_t deadline_ns, struct hub_message *message, void *memory,
+		int *fd_ret);
 
 /* Whether this is a request with which its client has to prove that it may trace `tid` (remote/proof.h). */
 bool hub_message_needs_proof(const struct hub_message *message);

@@ -1,12 +1,15 @@
-/* The calls of include/kymo/engine.h on a hub of another process, or on an engine there: what a hub has that is a connection. client_calls.c has the rows. */
+/* The calls of include/kymo/engine.h on a hub of another process, or on an engine there: what a hub has that is a
+ * connection. client_calls.c has the rows. */
 #ifndef KYMO_HUB_REMOTE_OPS_H
 #define KYMO_HUB_REMOTE_OPS_H
 
 #include "kymo/engine.h"
 
 struct hub_remote_ops {
-	int (*attach)(struct kymo_hub *hub, pid_t tid, unsigned int flags, const struct kymo_engine_ops *ops, void *data, struct kymo_engine **ret);
-	int (*attach_process)(struct kymo_hub *hub, pid_t pid, unsigned int flags, const struct kymo_engine_ops *ops, void *data, unsigned int events, size_t *n_ret);
+	int (*attach)(struct kymo_hub *hub, pid_t tid, unsigned int flags, const struct kymo_engine_ops *ops,
+		      void *data, struct kymo_engine **ret);
+	int (*attach_process)(struct kymo_hub *hub, pid_t pid, unsigned int flags, const struct kymo_engine_ops *ops,
+			      void *data, unsigned int events, size_t *n_ret);
 	size_t (*detach_all)(struct kymo_hub *hub, const struct kymo_engine_ops *ops, const void *data);
 	pid_t (*tid)(const struct kymo_engine *engine);
 	pid_t (*pid)(const struct kymo_engine *engine);
@@ -24,10 +27,11 @@ struct hub_remote_ops {
 	int (*inject)(struct kymo_engine *engine, const siginfo_t *info);
 	int (*insert_breakpoint)(struct kymo_engine *engine, uint64_t address);
 	int (*remove_breakpoint)(struct kymo_engine *engine, uint64_t address);
-	int (*watch)(struct kymo_engine *engine, enum kymo_watch watch, uint64_t address, size_t size, unsigned int *slot_ret);
+	int (*watch)(struct kymo_engine *engine, enum kymo_watch watch, uint64_t address, size_t size,
+		     unsigned int *slot_ret);
 	int (*unwatch)(struct kymo_engine *engine, unsigned int slot);
 	int (*list)(struct kymo_hub *hub, pid_t id, struct kymo_engine_info *infos, size_t max, size_t *n_ret);
-	void (*destroy)(struct kymo_hub *hub);	/* end the connection, and free */
+	void (*destroy)(struct kymo_hub *hub); /* end the connection, and free */
 };
 
 #endif

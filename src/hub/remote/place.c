@@ -1,7 +1,8 @@
 /*
- * Where a hub's socket is follows from its user and its thread alone, so that whoever sees the thread's id as a TracerPid finds it: "hub-TID" in the first directory of a list that there
- * is or can be made. Such a directory is its user's and nobody else may enter it; one that is not so is not used. The socket gets its name when somebody listens at it, so one that
- * refuses is left over from a hub that was killed, and is removed by the next.
+ * Where a hub's socket is follows from its user and its thread alone, so that whoever sees the thread's id as a
+ * TracerPid finds it: "hub-TID" in the first directory of a list that there is or can be made. Such a directory is its
+ * user's and nobody else may enter it; one that is not so is not used. The socket gets its name when somebody listens
+ * at it, so one that refuses is left over from a hub that was killed, and is removed by the next.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -28,7 +29,8 @@ static bool name_directory(int i, uid_t uid, char *name, size_t size)
 
 	switch (i) {
 	case 0:
-		return uid == geteuid() && runtime && *runtime == '/' && (size_t)snprintf(name, size, "%s/kymo", runtime) < size;
+		return uid == geteuid() && runtime && *runtime == '/' &&
+		       (size_t)snprintf(name, size, "%s/kymo", runtime) < size;
 	case 1:
 		snprintf(name, size, uid ? "/run/user/%u/kymo" : "/run/kymo", uid);
 		return true;
@@ -83,7 +85,8 @@ static int dial(int directory, const char *name, int *ret)
 	return err;
 }
 
-/* ---- serving -------------------------------------------------------------------------------------------------------------- */
+/* ---- serving
+ * -------------------------------------------------------------------------------------------------------------- */
 
 static void close_directory(DIR **directory)
 {
@@ -128,7 +131,8 @@ static int listen_in(int directory, pid_t tid, struct hub_place *place)
 	unlinkat(directory, unready, 0);
 	if (bind(fd, (struct sockaddr *)&address, sizeof(address))) {
 		err = -errno;
-	} else if (fchmodat(directory, unready, 0600, 0) || listen(fd, BACKLOG) || renameat(directory, unready, directory, place->name)) {
+	} else if (fchmodat(directory, unready, 0600, 0) || listen(fd, BACKLOG) ||
+		   renameat(directory, unready, directory, place->name)) {
 		err = -errno;
 		unlinkat(directory, unready, 0);
 	}
@@ -146,7 +150,7 @@ int hub_place_open(pid_t tid, struct hub_place *ret)
 	struct hub_place place;
 	int err = -ENOENT;
 
-	if (getauxval(AT_SECURE))	/* who may run us must not get rights by it */
+	if (getauxval(AT_SECURE)) /* who may run us must not get rights by it */
 		return -EPERM;
 	for (int i = 0; i < DIRECTORIES; i++) {
 		int directory = open_directory(i, geteuid(), true);
@@ -173,7 +177,8 @@ void hub_place_close(struct hub_place *place)
 	close(place->socket);
 }
 
-/* ---- connecting ----------------------------------------------------------------------------------------------------------- */
+/* ---- connecting
+ * ----------------------------------------------------------------------------------------------------------- */
 
 int hub_place_check_peer(int socket, pid_t pid)
 {

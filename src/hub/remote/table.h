@@ -7,7 +7,7 @@
 #include "kymo/engine.h"
 
 #define NAME_BUCKETS 1024u
-#define HUB_GROUP_OF(name) ((name) >> 32)	/* of engines that were attached to a process together (client.h) */
+#define HUB_GROUP_OF(name) ((name) >> 32) /* of engines that were attached to a process together (client.h) */
 
 struct hub_table {
 	pthread_mutex_t lock;

@@ -1,9 +1,11 @@
 /*
  * Breakpoints: who owns them, who is told, and how threads get past them.
  *
- * A thread that has executed one stands before a SIGTRAP. That is taken from it first (hub_swallow()), so that the hub's death delivers it no more, and its program counter put back; then
- * owners are told. When it goes on, the byte is put back for one instruction, while nobody else runs there. What else happens to it instead of that instruction (a signal, an interrupt) leaves it where
- * it is, to be stepped over when it goes on the next time; and if a signal handler runs in between, it comes to the breakpoint again with the same registers, which is no news.
+ * A thread that has executed one stands before a SIGTRAP. That is taken from it first (hub_swallow()), so that the
+ * hub's death delivers it no more, and its program counter put back; then owners are told. When it goes on, the byte is
+ * put back for one instruction, while nobody else runs there. What else happens to it instead of that instruction (a
+ * signal, an interrupt) leaves it where it is, to be stepped over when it goes on the next time; and if a signal
+ * handler runs in between, it comes to the breakpoint again with the same registers, which is no news.
  */
 #include <errno.h>
 #include <signal.h>
@@ -32,7 +34,8 @@
 
 #define STEP_NS 100000000ull
 
-/* ---- owners ---------------------------------------------------------------------------------------------------------------- */
+/* ---- owners
+ * ---------------------------------------------------------------------------------------------------------------- */
 
 static bool owns(const struct kymo_engine *engine, uint64_t address)
 {
@@ -109,15 +112,19 @@ void hub_breakpoints_drop(struct kymo_hub *hub, struct kymo_engine *engine)
 		hub_space_remove(hub, engine->task->process->space, engine->breakpoints.items[--engine->breakpoints.n]);
 }
 
-/* ---- hits -------------------------------------------------------------------------------------------------------------------- */
+/* ---- hits
+ * --------------------------------------------------------------------------------------------------------------------
+ */
 
 /* The one that a thread has executed; NULL: it is the program's own. */
-static const struct hub_break *find_hit(const struct task *task, const siginfo_t *info, struct user_regs_struct *registers)
+static const struct hub_break *find_hit(const struct task *task, const siginfo_t *info,
+					struct user_regs_struct *registers)
 {
 	const struct hub_space *space = task->process->space;
 	const struct hub_break *b;
 
-	if (!space || info->si_signo != SIGTRAP || info->si_code != SI_KERNEL || kymo_get_registers(task->tid, registers))
+	if (!space || info->si_signo != SIGTRAP || info->si_code != SI_KERNEL ||
+	    kymo_get_registers(task->tid, registers))
 		return NULL;
 	b = hub_space_find(space, kymo_trap_address(registers));
 	return b && (b->owners || !hub_space_has_trap(space, b->address)) ? b : NULL;
@@ -127,7 +134,8 @@ bool hub_is_trap_of_ours(const struct task *task, const siginfo_t *info)
 {
 	struct user_regs_struct registers;
 
-	return find_hit(task, info, &registers) || (task->had_watches && info->si_signo == SIGTRAP && info->si_code == TRAP_HWBKPT);
+	return find_hit(task, info, &registers) ||
+	       (task->had_watches && info->si_signo == SIGTRAP && info->si_code == TRAP_HWBKPT);
 }
 
 static bool is_owner(const struct kymo_engine *engine, const void *report)
@@ -176,7 +184,8 @@ bool hub_breakpoint_stopped(struct kymo_hub *hub, struct task *task, int *group_
 	return true;
 }
 
-/* ---- stepping over ------------------------------------------------------------------------------------------------------------- */
+/* ---- stepping over
+ * ------------------------------------------------------------------------------------------------------------- */
 
 void hub_breakpoint_passed(struct task *task)
 {
@@ -202,7 +211,8 @@ static bool is_call(const struct hub_space *space, const struct hub_break *b)
 {
 	uint8_t code[KYMO_REMOTE_CALL] = { b->original };
 
-	return !kymo_memory_read(&space->memory->opened, b->address + 1, code + 1, sizeof(code) - 1) && kymo_remote_is_call(code);
+	return !kymo_memory_read(&space->memory->opened, b->address + 1, code + 1, sizeof(code) - 1) &&
+	       kymo_remote_is_call(code);
 }
 
 /* Whether that status is the end of the step. */
@@ -210,7 +220,8 @@ static bool is_step(pid_t tid, int status)
 {
 	siginfo_t info;
 
-	return WIFSTOPPED(status) && status >> 8 == SIGTRAP && !ptrace(PTRACE_GETSIGINFO, tid, 0, &info) && hub_is_of_step(&info);
+	return WIFSTOPPED(status) && status >> 8 == SIGTRAP && !ptrace(PTRACE_GETSIGINFO, tid, 0, &info) &&
+	       hub_is_of_step(&info);
 }
 
 /* Its own byte is there, and nobody else runs. False: it has yet to be told what has happened. */
@@ -219,8 +230,9 @@ static bool make_step(struct kymo_hub *hub, struct task *task, const struct hub_
 	bool makes_call = is_call(task->process->space, b), is_own_trap = b->original == KYMO_TRAP_BYTE;
 	int status;
 
-	task->steps = true;	/* its SIGTRAP is the hub's, whenever it comes */
-	if (ptrace(makes_call ? PTRACE_SYSCALL : PTRACE_SINGLESTEP, task->tid, 0, 0) || !hub_fetch(hub, task, STEP_NS, &status))
+	task->steps = true; /* its SIGTRAP is the hub's, whenever it comes */
+	if (ptrace(makes_call ? PTRACE_SYSCALL : PTRACE_SINGLESTEP, task->tid, 0, 0) ||
+	    !hub_fetch(hub, task, STEP_NS, &status))
 		return false;
 	if (makes_call && WIFSTOPPED(status) && status >> 8 == (SIGTRAP | 0x80)) {
 		hub_breakpoint_passed(task);
@@ -253,7 +265,7 @@ bool hub_step_over(struct kymo_hub *hub, struct task *task, bool wants_step)
 	hub_space_lower(space, b);
 	if (!is_done)
 		return true;
-	hub_forget_status(hub, task);	/* of a step that nobody is to be told of */
+	hub_forget_status(hub, task); /* of a step that nobody is to be told of */
 	task->steps = false;
 	return false;
 }

@@ -1,9 +1,11 @@
 /*
  * The keeper: a process that waits for the end of the hub's thread, and then puts back what that has left in others.
  *
- * It shares two things with the hub: the journal, and the table of descriptors, in which the memory of each process is open already (so no access is checked again, and no id can be another's).
- * The kernel sends it a signal when the hub's thread ends, right after it has let go of what that traced; the end of the hub's process is told by a descriptor, too, a little later. All that it does then it has done once before, with an empty journal: no page of it
- * has to be found first.
+ * It shares two things with the hub: the journal, and the table of descriptors, in which the memory of each process is
+ * open already (so no access is checked again, and no id can be another's). The kernel sends it a signal when the hub's
+ * thread ends, right after it has let go of what that traced; the end of the hub's process is told by a descriptor,
+ * too, a little later. All that it does then it has done once before, with an empty journal: no page of it has to be
+ * found first.
  */
 #include <errno.h>
 #include <poll.h>
@@ -31,19 +33,20 @@
 enum { ENTRY_FREE, ENTRY_BYTE, ENTRY_WATCHES };
 
 struct entry {
-	atomic_int kind;	/* last of all, when the rest is in; first of all, when it goes */
-	int32_t where;		/* a descriptor; a thread */
+	atomic_int kind; /* last of all, when the rest is in; first of all, when it goes */
+	int32_t where;   /* a descriptor; a thread */
 	uint64_t address;
 	uint8_t original;
 };
 
 struct hub_journal {
-	atomic_uint n_used;	/* none is behind these */
-	unsigned int n;		/* how many are taken; the hub's */
+	atomic_uint n_used; /* none is behind these */
+	unsigned int n;     /* how many are taken; the hub's */
 	struct entry entries[ENTRIES];
 };
 
-/* ---- what the keeper does ------------------------------------------------------------------------------------------------ */
+/* ---- what the keeper does
+ * ------------------------------------------------------------------------------------------------ */
 
 static void put_byte_back(const struct entry *entry)
 {
@@ -75,7 +78,7 @@ static bool is_clear(pid_t tid)
 		siginfo_t info;
 
 		if (signal == SIGTRAP && !ptrace(PTRACE_GETSIGINFO, tid, 0, &info) && info.si_code == TRAP_HWBKPT)
-			signal = 0;	/* a hit, too late for the hub and in time for us */
+			signal = 0; /* a hit, too late for the hub and in time for us */
 		ptrace(PTRACE_POKEUSER, tid, kymo_watch_register(KYMO_WATCH_CONTROL), 0);
 		ptrace(PTRACE_DETACH, tid, 0, signal);
 	}
@@ -121,7 +124,7 @@ static void clear_watches(struct hub_journal *journal)
 		kymo_back_off(spins);
 }
 
-static volatile pid_t told_by;	/* that it is over. Anybody may send the same signal */
+static volatile pid_t told_by; /* that it is over. Anybody may send the same signal */
 
 static void on_end(int signal, siginfo_t *info, void *context)
 {
@@ -151,14 +154,14 @@ static void __attribute__((noreturn)) be_keeper(struct hub_journal *journal, pid
 
 	sigaction(SIGRTMAX, &action, NULL);
 	kymo_take_seize_signal();
-	setsid();	/* what ends the hub by its terminal or its group ends not this */
+	setsid(); /* what ends the hub by its terminal or its group ends not this */
 	prctl(PR_SET_PDEATHSIG, SIGRTMAX);
 	prctl(PR_SET_NAME, "kymo-keeper");
-	sched_setscheduler(0, SCHED_FIFO, &first);	/* where it may: what it does takes no time, and is urgent */
+	sched_setscheduler(0, SCHED_FIFO, &first); /* where it may: what it does takes no time, and is urgent */
 	sigfillset(&signals);
 	sigprocmask(SIG_SETMASK, &signals, NULL);
 	for (unsigned int i = 0; i < ENTRIES; i++)
-		(void)*(const volatile uint8_t *)&journal->entries[i];	/* no page of it is to be fetched later */
+		(void)*(const volatile uint8_t *)&journal->entries[i]; /* no page of it is to be fetched later */
 	put_byte_back(&nothing);
 	while (!is_left(pid, tid, pidfd))
 		;
@@ -167,7 +170,8 @@ static void __attribute__((noreturn)) be_keeper(struct hub_journal *journal, pid
 	_exit(0);
 }
 
-/* ---- at the hub ------------------------------------------------------------------------------------------------------------ */
+/* ---- at the hub
+ * ------------------------------------------------------------------------------------------------------------ */
 
 void hub_get_keeper(struct kymo_hub *hub)
 {
@@ -213,7 +217,7 @@ void hub_leave_keeper(struct kymo_hub *hub)
 	if (!hub->journal->n)
 		end_keeper(hub);
 	if (!hub->journal->n && hub->keeper_pidfd >= 0)
-		close(hub->keeper_pidfd);	/* else it is still waited for; it was to be closed by exec */
+		close(hub->keeper_pidfd); /* else it is still waited for; it was to be closed by exec */
 	munmap(hub->journal, sizeof(*hub->journal));
 	hub->journal = NULL;
 }
@@ -223,7 +227,8 @@ static struct hub_journal *get_journal(struct kymo_hub *hub)
 	struct hub_journal *journal;
 
 	if (!hub->journal) {
-		journal = mmap(NULL, sizeof(*journal), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+		journal = mmap(NULL, sizeof(*journal), PROT_READ | PROT_WRITE,
+			       MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 		hub->journal = journal == MAP_FAILED ? NULL : journal;
 	}
 	if (hub->journal)

@@ -22,20 +22,23 @@ static bool may_run(const struct task *task)
 	return task->state == TASK_RUNNING && !task->is_fetched && !task->is_newborn && !task->has_maker;
 }
 
-/* Interrupted, it can sleep on in the kernel, but not return from there: so a parent in vfork() need not be waited for. */
+/* Interrupted, it can sleep on in the kernel, but not return from there: so a parent in vfork() need not be waited for.
+ */
 static bool is_stuck(const struct task *task, unsigned int spins)
 {
 	return spins > PATIENT_SPINS && kymo_thread_state(task->process->pid, task->tid) == 'D';
 }
 
-static bool is_any_running(struct kymo_hub *hub, const struct hub_process *process, const struct task *except, unsigned int spins)
+static bool is_any_running(struct kymo_hub *hub, const struct hub_process *process, const struct task *except,
+			   unsigned int spins)
 {
 	bool is_any = false;
 	int status;
 
 	for (struct hub_process *p = hub->processes; p; p = p->next)
 		for (struct task *task = is_beside(p, process) ? p->tasks : NULL; task; task = task->in_process)
-			if (task != except && may_run(task) && !hub_fetch(hub, task, 0, &status) && !is_stuck(task, spins))
+			if (task != except && may_run(task) && !hub_fetch(hub, task, 0, &status) &&
+			    !is_stuck(task, spins))
 				is_any = true;
 	return is_any;
 }

@@ -18,7 +18,8 @@ void hub_space_wake(const struct task *task);
 /* Whether anybody of its processes runs. */
 bool hub_space_can_run(const struct kymo_hub *hub, const struct hub_space *space);
 
-/* Stop all that could run in the memory of `process`, but `except`, without telling anybody; what they stop with is told later. */
+/* Stop all that could run in the memory of `process`, but `except`, without telling anybody; what they stop with is
+ * told later. */
 void hub_space_hold(struct kymo_hub *hub, const struct hub_process *process, const struct task *except);
 
 #endif

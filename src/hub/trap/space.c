@@ -1,8 +1,9 @@
 /*
  * Spaces: memories with breakpoints in them.
  *
- * Bytes are written one at a time, and each write is complete: a thread that runs there executes the breakpoint or the instruction. So nobody has to stand still for one to be put in or taken
- * out, but all threads have to be the hub's. What is compared before it is written may have been changed by the program. trap/park.c has the threads.
+ * Bytes are written one at a time, and each write is complete: a thread that runs there executes the breakpoint or the
+ * instruction. So nobody has to stand still for one to be put in or taken out, but all threads have to be the hub's.
+ * What is compared before it is written may have been changed by the program. trap/park.c has the threads.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -32,16 +33,18 @@
 #include "procfs/memory.h"
 #include "wire/shared.h"
 
-#define LINGER_NS 5000000000ull		/* longer than a child waits for its maker's event */
+#define LINGER_NS 5000000000ull /* longer than a child waits for its maker's event */
 #define LATE_NS 2000000000ull
 
-/* ---- bytes ---------------------------------------------------------------------------------------------------------------- */
+/* ---- bytes
+ * ---------------------------------------------------------------------------------------------------------------- */
 
 static bool swap(const struct hub_memory *memory, uint64_t address, uint8_t from, uint8_t to)
 {
 	uint8_t now;
 
-	return !kymo_memory_read(&memory->opened, address, &now, 1) && now == from && (from == to || !kymo_memory_write(&memory->opened, address, &to, 1));
+	return !kymo_memory_read(&memory->opened, address, &now, 1) && now == from &&
+	       (from == to || !kymo_memory_write(&memory->opened, address, &to, 1));
 }
 
 void hub_space_lift(struct hub_space *space, const struct hub_break *b)
@@ -73,7 +76,8 @@ struct hub_break *hub_space_find(const struct hub_space *space, uint64_t address
 	return i < space->breaks.n && space->breaks.items[i].address == address ? &space->breaks.items[i] : NULL;
 }
 
-/* ---- making one ------------------------------------------------------------------------------------------------------------- */
+/* ---- making one
+ * ------------------------------------------------------------------------------------------------------------- */
 
 static void join(struct hub_process *process, struct hub_space *space)
 {
@@ -168,7 +172,8 @@ static int get_space(struct kymo_hub *hub, struct hub_process *process, struct h
 	return err;
 }
 
-/* ---- putting in and taking out ---------------------------------------------------------------------------------------------- */
+/* ---- putting in and taking out
+ * ---------------------------------------------------------------------------------------------- */
 
 /* Whether the address is within a jump that leads to kymo's code, behind its first byte. */
 static bool is_in_jump(struct hub_space *space, const struct kymo_maps *maps, uint64_t address)
@@ -178,7 +183,8 @@ static bool is_in_jump(struct hub_space *space, const struct kymo_maps *maps, ui
 	for (uint64_t back = 1; back < KYMO_JUMP_SIZE; back++) {
 		const struct kymo_map *map;
 
-		if (hub_space_read(space, address - back, bytes, KYMO_JUMP_SIZE))	/* there may be a breakpoint on the jump itself */
+		if (hub_space_read(space, address - back, bytes,
+				   KYMO_JUMP_SIZE)) /* there may be a breakpoint on the jump itself */
 			continue;
 		map = kymo_maps_at(maps, kymo_jump_target(address - back, bytes));
 		if (map && kymo_wire_is_own_path(map->path))
@@ -213,13 +219,15 @@ static struct hub_break *add(struct hub_space *space, uint64_t address)
 
 	if (!kymo_vec_reserve(&space->breaks, space->breaks.n + 1))
 		return NULL;
-	memmove(&space->breaks.items[i + 1], &space->breaks.items[i], (space->breaks.n - i) * sizeof(space->breaks.items[0]));
+	memmove(&space->breaks.items[i + 1], &space->breaks.items[i],
+		(space->breaks.n - i) * sizeof(space->breaks.items[0]));
 	space->breaks.n++;
 	space->breaks.items[i] = (struct hub_break){ .address = address, .entry = -1 };
 	return &space->breaks.items[i];
 }
 
-/* Note it, then write it. Where nobody can run, it is parked at once; that it can be written is tried with the byte that is there. */
+/* Note it, then write it. Where nobody can run, it is parked at once; that it can be written is tried with the byte
+ * that is there. */
 static int put_in(struct kymo_hub *hub, struct hub_space *space, struct hub_break *b)
 {
 	int err = kymo_memory_read(&space->memory->opened, b->address, &b->original, 1);
@@ -230,7 +238,8 @@ static int put_in(struct kymo_hub *hub, struct hub_space *space, struct hub_brea
 	if (b->entry < 0)
 		return b->entry;
 	if (b->original != KYMO_TRAP_BYTE)
-		err = kymo_memory_write(&space->memory->opened, b->address, &(uint8_t){ space->is_parked ? b->original : KYMO_TRAP_BYTE }, 1);
+		err = kymo_memory_write(&space->memory->opened, b->address,
+					&(uint8_t){ space->is_parked ? b->original : KYMO_TRAP_BYTE }, 1);
 	if (err) {
 		hub_strike(hub, b->entry);
 		return err;
@@ -264,7 +273,7 @@ int hub_space_insert(struct kymo_hub *hub, struct hub_process *process, uint64_t
 	if (!err && !b)
 		b = add(space, address);
 	if (!err)
-		space->is_parked |= !hub_space_can_run(hub, space);	/* who holds it may be reading its text */
+		space->is_parked |= !hub_space_can_run(hub, space); /* who holds it may be reading its text */
 	if (!err)
 		err = b ? put_in(hub, space, b) : -ENOMEM;
 	if (process->space)
@@ -303,7 +312,8 @@ void hub_space_clear_all(struct kymo_hub *hub)
 		clear(hub, space);
 }
 
-/* ---- births and ends --------------------------------------------------------------------------------------------------------- */
+/* ---- births and ends
+ * --------------------------------------------------------------------------------------------------------- */
 
 void hub_space_leave(struct kymo_hub *hub, struct hub_process *process)
 {
@@ -391,7 +401,8 @@ void hub_space_look_at_clock(struct kymo_hub *hub, uint64_t now)
 	}
 }
 
-/* ---- what engines read and write ---------------------------------------------------------------------------------------------- */
+/* ---- what engines read and write
+ * ---------------------------------------------------------------------------------------------- */
 
 static struct hub_break *first_from(const struct hub_space *space, uint64_t address)
 {
@@ -414,7 +425,8 @@ int hub_space_read(struct hub_space *space, uint64_t address, void *data, size_t
 }
 
 /* Exchange what is below breakpoints with what is in `data`, which then has what is to be in memory. */
-static void exchange(struct kymo_hub *hub, struct hub_space *space, uint64_t address, uint8_t *data, size_t size, uint8_t *kept)
+static void exchange(struct kymo_hub *hub, struct hub_space *space, uint64_t address, uint8_t *data, size_t size,
+		     uint8_t *kept)
 {
 	for (struct hub_break *b = first_from(space, address); is_within(space, b, address, size); b++) {
 		uint64_t at = b->address - address;
@@ -459,7 +471,8 @@ static void look_for_jumps(struct hub_space *space, const struct kymo_maps *maps
 	}
 }
 
-int hub_space_write_text(struct kymo_hub *hub, const struct hub_process *process, uint64_t address, const void *data, size_t size)
+int hub_space_write_text(struct kymo_hub *hub, const struct hub_process *process, uint64_t address, const void *data,
+			 size_t size)
 {
 	struct hub_space *space = process->space;
 	struct kymo_maps maps = { 0 };
@@ -469,7 +482,7 @@ int hub_space_write_text(struct kymo_hub *hub, const struct hub_process *process
 	if (!is_within(space, first_from(space, address), address, size))
 		return hub_space_write(hub, space, address, data, size);
 	if (!space->is_parked)
-		return -EBUSY;		/* who runs would find a breakpoint in the middle of a jump */
+		return -EBUSY; /* who runs would find a breakpoint in the middle of a jump */
 	error = kymo_maps_read(kymo_live_thread(process->pid), &maps);
 	err = error ? -ESRCH : hub_space_write(hub, space, address, data, size);
 	if (!err)

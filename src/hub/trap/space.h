@@ -10,22 +10,22 @@ struct hub_process;
 
 struct hub_break {
 	uint64_t address;
-	unsigned int owners;	/* 0: it was taken out, and a hit may be on its way */
-	uint8_t original;	/* what is below it */
-	int entry;		/* in the journal; -1: none is needed */
-	bool is_in_jump;	/* of a recording, behind its first byte, where there is no instruction: it is not written */
+	unsigned int owners; /* 0: it was taken out, and a hit may be on its way */
+	uint8_t original;    /* what is below it */
+	int entry;           /* in the journal; -1: none is needed */
+	bool is_in_jump; /* of a recording, behind its first byte, where there is no instruction: it is not written */
 	uint64_t out_ns;
 };
 
 /* The memory of a process and of those that share it. */
 struct hub_space {
 	struct hub_space *next;
-	unsigned int n_processes;	/* 0: it is kept for a while, for children whose makers were killed */
+	unsigned int n_processes; /* 0: it is kept for a while, for children whose makers were killed */
 	uint64_t left_ns;
-	struct hub_memory *memory;	/* a reference */
-	KYMO_VEC(struct hub_break) breaks;	/* by address */
+	struct hub_memory *memory;         /* a reference */
+	KYMO_VEC(struct hub_break) breaks; /* by address */
 	size_t n_in;
-	bool is_parked;			/* nobody can run, and no byte is in */
+	bool is_parked; /* nobody can run, and no byte is in */
 };
 
 struct hub_break *hub_space_find(const struct hub_space *space, uint64_t address);
@@ -54,8 +54,10 @@ void hub_space_clean_stranger(struct kymo_hub *hub, pid_t tid);
 int hub_space_read(struct hub_space *space, uint64_t address, void *data, size_t size);
 int hub_space_write(struct kymo_hub *hub, struct hub_space *space, uint64_t address, const void *data, size_t size);
 
-/* What a recorder writes, which may be jumps over breakpoints, or what was there before. The process has a space. -EBUSY: somebody runs where there are breakpoints. */
-int hub_space_write_text(struct kymo_hub *hub, const struct hub_process *process, uint64_t address, const void *data, size_t size);
+/* What a recorder writes, which may be jumps over breakpoints, or what was there before. The process has a space.
+ * -EBUSY: somebody runs where there are breakpoints. */
+int hub_space_write_text(struct kymo_hub *hub, const struct hub_process *process, uint64_t address, const void *data,
+			 size_t size);
 
 /* Take out all there are. */
 void hub_space_clear_all(struct kymo_hub *hub);

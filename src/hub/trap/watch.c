@@ -1,4 +1,5 @@
-/* Debug registers: four a thread, each an engine's. A hit is told to that one, after its SIGTRAP was taken from the thread. */
+/* Debug registers: four a thread, each an engine's. A hit is told to that one, after its SIGTRAP was taken from the
+ * thread. */
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -30,7 +31,8 @@ static int poke(const struct task *task, unsigned int number, uint64_t value)
 	return ptrace(PTRACE_POKEUSER, task->tid, kymo_watch_register(number), value) ? -errno : 0;
 }
 
-/* ---- claiming ---------------------------------------------------------------------------------------------------------------- */
+/* ---- claiming
+ * ---------------------------------------------------------------------------------------------------------------- */
 
 static int choose(const struct task *task, uint64_t control, unsigned int *slot_ret)
 {
@@ -98,7 +100,8 @@ static int claim(struct kymo_hub *hub, void *argument)
 	control = peek(task, KYMO_WATCH_CONTROL);
 	err = choose(task, control, &claim->slot);
 	if (!err)
-		err = arm(hub, task, claim->slot, kymo_watch_on(control, claim->slot, claim->kind, (unsigned int)claim->size), claim->address);
+		err = arm(hub, task, claim->slot,
+			  kymo_watch_on(control, claim->slot, claim->kind, (unsigned int)claim->size), claim->address);
 	if (err)
 		return err;
 	task->watches[claim->slot] = (struct hub_watch){ claim->engine, true, claim->address };
@@ -106,9 +109,11 @@ static int claim(struct kymo_hub *hub, void *argument)
 	return 0;
 }
 
-int kymo_engine_watch(struct kymo_engine *engine, enum kymo_watch watch, uint64_t address, size_t size, unsigned int *slot_ret)
+int kymo_engine_watch(struct kymo_engine *engine, enum kymo_watch watch, uint64_t address, size_t size,
+		      unsigned int *slot_ret)
 {
-	static const enum kymo_watch_kind kinds[] = { KYMO_WATCH_ON_EXECUTION, KYMO_WATCH_ON_WRITE, KYMO_WATCH_ON_ACCESS };
+	static const enum kymo_watch_kind kinds[] = { KYMO_WATCH_ON_EXECUTION, KYMO_WATCH_ON_WRITE,
+						      KYMO_WATCH_ON_ACCESS };
 	struct claim argument = { .engine = engine, .address = address, .size = size };
 	int err;
 
@@ -161,7 +166,8 @@ int kymo_engine_unwatch(struct kymo_engine *engine, unsigned int slot)
 	return hub_call(engine->hub, give_up, &(struct claim){ .engine = engine, .slot = slot });
 }
 
-/* ---- letting go ---------------------------------------------------------------------------------------------------------------- */
+/* ---- letting go
+ * ---------------------------------------------------------------------------------------------------------------- */
 
 void hub_watches_drop(struct kymo_engine *engine)
 {
@@ -193,9 +199,12 @@ void hub_watches_forget(struct kymo_hub *hub, struct task *task)
 	strike_if_none(hub, task);
 }
 
-/* ---- hits ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- hits
+ * ------------------------------------------------------------------------------------------------------------------------
+ */
 
-/* Which have been hit, as bits, but those of somebody else's: ours, and those that are off, which were ours when they were hit. */
+/* Which have been hit, as bits, but those of somebody else's: ours, and those that are off, which were ours when they
+ * were hit. */
 static unsigned int hits_of(const struct task *task)
 {
 	uint64_t status = peek(task, KYMO_WATCH_STATUS), control = peek(task, KYMO_WATCH_CONTROL);
@@ -244,7 +253,8 @@ bool hub_watch_stopped(struct kymo_hub *hub, struct task *task, bool is_step, in
 	unsigned int hits;
 	siginfo_t info;
 
-	if (!task->had_watches || ptrace(PTRACE_GETSIGINFO, task->tid, 0, &info) || (info.si_code != TRAP_HWBKPT && !is_step))
+	if (!task->had_watches || ptrace(PTRACE_GETSIGINFO, task->tid, 0, &info) ||
+	    (info.si_code != TRAP_HWBKPT && !is_step))
 		return false;
 	hits = hits_of(task);
 	if (!hits)

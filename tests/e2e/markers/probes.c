@@ -18,8 +18,8 @@ static struct {
 } pair;
 static double ratio;
 
-__attribute__((noinline)) static int sizes(signed char a, unsigned char b, short c, unsigned short d, int e, unsigned int f,
-					   long g, unsigned long h)
+__attribute__((noinline)) static int sizes(signed char a, unsigned char b, short c, unsigned short d, int e,
+					   unsigned int f, long g, unsigned long h)
 {
 	STAP_PROBE8(probes, sizes, a, b, c, d, e, f, g, h);
 	return a + b;

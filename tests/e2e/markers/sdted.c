@@ -1,8 +1,9 @@
 /*
  * sdted ROUNDS LOG [wait]
  *
- * SDT probes with operands of all sorts. Passes them ROUNDS times, with a third argument for each line that it reads, and writes what it passed to LOG, one JSON
- * object a probe. `guarded` and `shared` are passed while their semaphores are not 0; how often is printed at the end.
+ * SDT probes with operands of all sorts. Passes them ROUNDS times, with a third argument for each line that it reads,
+ * and writes what it passed to LOG, one JSON object a probe. `guarded` and `shared` are passed while their semaphores
+ * are not 0; how often is printed at the end.
  */
 #define _SDT_HAS_SEMAPHORES 1
 #include <sys/sdt.h>
@@ -57,7 +58,8 @@ OWN void stack(long i)
 
 	far[0] = far[8999] = (char)i;
 	DTRACE_PROBE5(sdted, stack, near[0], near[1], near[2], small, far[8999]);
-	fprintf(record, "{\"name\": \"stack\", \"values\": [%ld, %ld, %ld, %d, %d]}\n", near[0], near[1], near[2], small, far[8999]);
+	fprintf(record, "{\"name\": \"stack\", \"values\": [%ld, %ld, %ld, %d, %d]}\n", near[0], near[1], near[2],
+		small, far[8999]);
 }
 
 /* What a pointer leads to can be read only where that is for certain. */

@@ -1,4 +1,5 @@
-/* Functions with names as rustc makes them, called so often as their numbers say: both manglings, a closure, a generic function twice. */
+/* Functions with names as rustc makes them, called so often as their numbers say: both manglings, a closure, a generic
+ * function twice. */
 #define KEPT __attribute__((noinline, noclone, used))
 
 KEPT int cart_add(int price) __asm__("_RNvMNtCs6xxl1lAjzDf_3app4shopNtB2_4Cart3add");

@@ -1,13 +1,14 @@
 /*
  * registers N [-t]
  *
- * Calls probed() N times with values in all registers, flags and stack words that follow from the number i of the call, and
- * fails when any register, flag or vector register has another value afterwards. -t: in a second thread. Prints where it was,
- * as JSON.
+ * Calls probed() N times with values in all registers, flags and stack words that follow from the number i of the call,
+ *and fails when any register, flag or vector register has another value afterwards. -t: in a second thread. Prints
+ *where it was, as JSON.
  *
  *	register r (as numbered by the processor)	0x0123456789abcdef * (r + 1) + i * 0x1111111111111111
  *	flags						DF in every second call, the arithmetic ones as i's bits say
- *	stack word n >= 1 at probed()			0xabcd000000000000 + (n - 1), for n <= 256; word 0 is the return address
+ *	stack word n >= 1 at probed()			0xabcd000000000000 + (n - 1), for n <= 256; word 0 is the return
+ *address
  */
 #include <pthread.h>
 #include <stdint.h>
@@ -40,7 +41,8 @@ __asm__(".text\n"
 	"	.size probed, . - probed\n"
 
 	".macro vector op, n\n"
-	"	.if \\op == 0\n	movdqu before+136+16*\\n(%rip), %xmm\\n\n	.else\n	movdqu %xmm\\n, after+136+16*\\n(%rip)\n	.endif\n"
+	"	.if \\op == 0\n	movdqu before+136+16*\\n(%rip), %xmm\\n\n	.else\n	movdqu %xmm\\n, "
+	"after+136+16*\\n(%rip)\n	.endif\n"
 	".endm\n"
 
 	".globl call_probed\n"
@@ -97,7 +99,8 @@ static void *run(void *arg)
 			fprintf(stderr, "call %ld changed a register\n", i);
 			for (int r = 0; r < 16; r++)
 				if (before.registers[r] != after.registers[r])
-					fprintf(stderr, "%d: %lx, then %lx\n", r, before.registers[r], after.registers[r]);
+					fprintf(stderr, "%d: %lx, then %lx\n", r, before.registers[r],
+						after.registers[r]);
 			if (before.flags != after.flags)
 				fprintf(stderr, "flags: %lx, then %lx\n", before.flags, after.flags);
 			exit(3);
@@ -117,6 +120,7 @@ int main(int argc, char **argv)
 	} else {
 		run(&n);
 	}
-	printf("{\"stack\": %lu, \"probed\": %lu, \"returns\": %lu}\n", stack_at_probe, (uint64_t)probed, (uint64_t)returns_here);
+	printf("{\"stack\": %lu, \"probed\": %lu, \"returns\": %lu}\n", stack_at_probe, (uint64_t)probed,
+	       (uint64_t)returns_here);
 	return 0;
 }

@@ -430,15 +430,15 @@ def test_a_full_disk(tmp):
     (tmp / 'small').mkdir()
     arguments = ' '.join(f'$arg{n}' for n in range(1, 9))
     process = start(program('unshare'), '-m', 'sh', '-c', FULL_DISK, 'sh', KYMO, 'record', '-o', 'small/kymo.data', '--buffer', '64M',
-                    '-p', f'callmany:work_eight {arguments}', '--', target_path('callmany'), 300000, 'work_eight')
+                    '-p', f'callmany:work_eight {arguments}', '--', target_path('callmany'), 900000, 'work_eight')
     result = process.end(seconds=90)
     if result.status == 77:
         skip('no permission to mount')
     check_matches(result.err, r"^kymo: cannot write the stream stream_\d+: No space left on device$")
     check_matches(result.out, r'^status 1$')
-    eventually(lambda: 'work_eight 300000\n' in process.out, 'the command ends well')
+    eventually(lambda: 'work_eight 900000\n' in process.out, 'the command ends well')
     report = report_json('copy')
-    check(0 < report['events'] < 300000, 'some events are recorded', report['events'])
+    check(0 < report['events'] < 900000, 'some events are recorded', report['events'])
     check_equal(babeltrace_with_losses('copy'), (report['events'], report['lost_events']), 'events and lost ones')
 
 

@@ -1,12 +1,12 @@
 /*
  * tids [-f | -c | -r] THREADS CALLS
  *
- * The first thread and THREADS others, I counted from 0, call outer(1000 * I + K) for each K below CALLS + I; the first call of each is
- * over only when all are in theirs. Each prints "TID I".
+ * The first thread and THREADS others, I counted from 0, call outer(1000 * I + K) for each K below CALLS + I; the first
+ *call of each is over only when all are in theirs. Each prints "TID I".
  *
  *	-f	then, while the others live, a forked child does the same with threads of its own
- *	-c	a child that is made without the library, so that its control block says what it said before, does what the first thread
- *		does, alone
+ *	-c	a child that is made without the library, so that its control block says what it said before, does what
+ *the first thread does, alone
  *	-r	one more thread, with the control block of the first, calls outer(0) before all that, and prints nothing
  */
 #define _GNU_SOURCE
@@ -36,7 +36,8 @@ NOINLINE long inner(long n)
 {
 	__asm__ volatile("" : "+r"(n));
 	n = 3 * n + 1;
-	/* Room for a jump before the `ret`: a pun there would need free memory at one address, which not each layout has. */
+	/* Room for a jump before the `ret`: a pun there would need free memory at one address, which not each layout
+	 * has. */
 	__asm__ volatile("nopl 64(%%rax)" : "+r"(n));
 	return n;
 }
@@ -118,7 +119,8 @@ static void run_raw(void)
 {
 	char *stack = malloc(65536);
 
-	if (!stack || clone(raw, stack + 65536, CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM, NULL) < 0)
+	if (!stack || clone(raw, stack + 65536,
+			    CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM, NULL) < 0)
 		abort();
 	while (!is_over)
 		sched_yield();

@@ -1,8 +1,8 @@
 /*
  * What may be in the way of recorded system calls, by the argument.
  *
- *	handlers	a thread sleeps in a call; when a line comes it is in a handler, upon which another runs on an alternate stack; with the next all go on
- *	cancelled	a thread sleeps in a call, and is cancelled when a line comes
+ *	handlers	a thread sleeps in a call; when a line comes it is in a handler, upon which another runs on an
+ *alternate stack; with the next all go on cancelled	a thread sleeps in a call, and is cancelled when a line comes
  *	dispatch	calls are signals outside of one range of addresses
  */
 #define _GNU_SOURCE
@@ -21,7 +21,7 @@
 
 static int ends[2];
 static volatile sig_atomic_t in_first, in_second, may_go;
-static volatile char selector;	/* SYSCALL_DISPATCH_FILTER_ALLOW */
+static volatile char selector; /* SYSCALL_DISPATCH_FILTER_ALLOW */
 
 static void say(const char *word)
 {

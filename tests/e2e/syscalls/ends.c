@@ -1,4 +1,5 @@
-/* Calls whose strings, structures and arrays end where nothing can be read, or are longer than what is known of them. */
+/* Calls whose strings, structures and arrays end where nothing can be read, or are longer than what is known of them.
+ */
 #define _GNU_SOURCE
 #include <netinet/in.h>
 #include <signal.h>
@@ -38,7 +39,8 @@ static void names(char *end)
 
 static void vectors(char *end)
 {
-	struct iovec local[] = { { end - 100, 40 }, { end, SIZE_MAX / 2 }, { end, 7 }, { NULL, 3 }, { end - 3, 3 }, { end - 90, 1000 } };
+	struct iovec local[] = { { end - 100, 40 }, { end, SIZE_MAX / 2 }, { end, 7 },
+				 { NULL, 3 },       { end - 3, 3 },        { end - 90, 1000 } };
 
 	memset(end - 100, 'v', 100);
 	syscall(SYS_process_vm_writev, getpid(), local, 6, local, 6, 99);
@@ -100,7 +102,10 @@ static void messages(char *end)
 	for (int i = 0; i < N_MESSAGES; i++) {
 		sendto(sender, "m", 1, 0, (struct sockaddr *)&to, sizeof(to));
 		vectors[i] = (struct iovec){ &data[i], 1 };
-		many[i].msg_hdr = (struct msghdr){ .msg_name = names[i], .msg_namelen = (socklen_t[]){ 0, 1, 2, 16, 100 }[i % 5], .msg_iov = &vectors[i], .msg_iovlen = 1 };
+		many[i].msg_hdr = (struct msghdr){ .msg_name = names[i],
+						   .msg_namelen = (socklen_t[]){ 0, 1, 2, 16, 100 }[i % 5],
+						   .msg_iov = &vectors[i],
+						   .msg_iovlen = 1 };
 	}
 	syscall(SYS_recvmmsg, receiver, many, N_MESSAGES, MSG_DONTWAIT, NULL);
 	*last = (struct mmsghdr){ 0 };

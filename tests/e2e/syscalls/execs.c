@@ -12,7 +12,7 @@ static void *execute(void *argument)
 {
 	char *words[] = { "true", NULL };
 
-	usleep(100000);	/* the others wait */
+	usleep(100000); /* the others wait */
 	execv("/bin/true", words);
 	return NULL;
 }

@@ -1,4 +1,5 @@
-/* Calls that signals interrupt: one is made again, one fails, one is left by a jump, and one never returns. A child sends each signal when the call sleeps. */
+/* Calls that signals interrupt: one is made again, one fails, one is left by a jump, and one never returns. A child
+ * sends each signal when the call sleeps. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <setjmp.h>
@@ -14,7 +15,7 @@
 
 static int fds[2];
 static sigjmp_buf before;
-static atomic_int *n_wanted;	/* signals; shared with the child */
+static atomic_int *n_wanted; /* signals; shared with the child */
 
 static void on_alarm(int number)
 {

@@ -25,7 +25,8 @@ int main(void)
 	char bytes[64];
 
 	setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (bind(listener, (struct sockaddr *)&address, size) || listen(listener, 3) || getsockname(listener, (struct sockaddr *)&address, &size))
+	if (bind(listener, (struct sockaddr *)&address, size) || listen(listener, 3) ||
+	    getsockname(listener, (struct sockaddr *)&address, &size))
 		return 1;
 	if (!fork())
 		serve(listener);

@@ -1,6 +1,6 @@
 /*
- * Makes a known number of system calls: in threads, in children, and with errors. With an argument: has threads that sleep in calls until a line
- * comes, makes ten calls of getppid then, and wakes them up with the next.
+ * Makes a known number of system calls: in threads, in children, and with errors. With an argument: has threads that
+ * sleep in calls until a line comes, makes ten calls of getppid then, and wakes them up with the next.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -7,7 +7,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static const int levels[] = { 0, 1, 6, 17, 41, 58, 132, 136, 255, 256, 257, 261, 262, 263, 266, 268, 269, 270, 271, 272, 273, 274, 275, 276, 277, 278, 279, 280, 281, 282, 283, 300 };
+static const int levels[] = { 0,   1,   6,   17,  41,  58,  132, 136, 255, 256, 257, 261, 262, 263, 266, 268,
+			      269, 270, 271, 272, 273, 274, 275, 276, 277, 278, 279, 280, 281, 282, 283, 300 };
 static const int structured[] = { 0, 1, 41, 255, 263, 270 };
 static const int sizes[] = { -1, 0, 1, 3, 4, 5, 7, 8, 11, 12, 15, 16, 20, 40, 136, 140 };
 
@@ -75,7 +76,8 @@ static void addresses(void)
 			syscall(SYS_connect, -1, bytes, size);
 		}
 	for (uint32_t i = 0; i < 40; i++) {
-		uint32_t machine[4] = { 40, i == 7 ? UINT32_MAX : i * 80, i == 4 ? UINT32_MAX : i, i % 5 | (i > 30 ? i << 16 : 0) };
+		uint32_t machine[4] = { 40, i == 7 ? UINT32_MAX : i * 80, i == 4 ? UINT32_MAX : i,
+					i % 5 | (i > 30 ? i << 16 : 0) };
 		uint32_t xdp[4] = { 44 | i << 16, i ? i + 0x10000000 : 1, i, i % 4 };
 		struct {
 			uint16_t family;
@@ -92,7 +94,15 @@ static void addresses(void)
 		syscall(SYS_connect, -1, &cipher, 40 + 2 * i);
 	}
 	for (int hardware = 0; hardware < 1100; hardware++) {
-		uint16_t packet[10] = { 17, (uint16_t)(hardware << 8 | hardware >> 8), 1, 0, (uint16_t)hardware, (uint16_t)(hardware % 6 | (hardware % 11) << 8), 1, 2, 3 };
+		uint16_t packet[10] = { 17,
+					(uint16_t)(hardware << 8 | hardware >> 8),
+					1,
+					0,
+					(uint16_t)hardware,
+					(uint16_t)(hardware % 6 | (hardware % 11) << 8),
+					1,
+					2,
+					3 };
 
 		syscall(SYS_connect, -1, packet, 20);
 	}
@@ -113,7 +123,8 @@ static void addresses(void)
 /* What strace knows; of others it shows no bytes. */
 static const struct {
 	int level, first, last;
-} known[] = { { 0, 1, 3 }, { 0, 6, 8 }, { 0, 11, 11 }, { 0, 20, 20 }, { 0, 23, 23 }, { 1, 1, 3 }, { 1, 29, 29 }, { 1, 35, 35 }, { 1, 37, 37 }, { 1, 63, 65 } };
+} known[] = { { 0, 1, 3 }, { 0, 6, 8 },   { 0, 11, 11 }, { 0, 20, 20 }, { 0, 23, 23 },
+	      { 1, 1, 3 }, { 1, 29, 29 }, { 1, 35, 35 }, { 1, 37, 37 }, { 1, 63, 65 } };
 
 static void control_of(int level, int type, char *control, size_t room, size_t length)
 {

@@ -101,7 +101,8 @@ HERE void call_with(uint64_t stack, uint64_t frame)
 {
 	register uint64_t number __asm__("rax") = SYS_getppid;
 
-	__asm__ volatile("mov %%rsp, %%r12; mov %%rbp, %%r13; mov %1, %%rsp; mov %2, %%rbp; syscall; mov %%r12, %%rsp; mov %%r13, %%rbp"
+	__asm__ volatile("mov %%rsp, %%r12; mov %%rbp, %%r13; mov %1, %%rsp; mov %2, %%rbp; syscall; mov %%r12, %%rsp; "
+			 "mov %%r13, %%rbp"
 			 : "+r"(number)
 			 : "r"(stack), "r"(frame)
 			 : "rcx", "r11", "r12", "r13", "memory");

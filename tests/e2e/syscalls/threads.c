@@ -1,4 +1,5 @@
-/* Threads that say who they are and then wait until all of them are ended by exit_group. Each begins when the one before has spoken. */
+/* Threads that say who they are and then wait until all of them are ended by exit_group. Each begins when the one
+ * before has spoken. */
 #include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -24,6 +25,6 @@ int main(void)
 	for (int i = 0; i < 3; i++)
 		if (pthread_create(&thread, NULL, work, NULL) || read(pipe_ends[0], &byte, 1) != 1)
 			return 1;
-	usleep(2000000);	/* all wait, also where a thread gets no turn for a second */
+	usleep(2000000); /* all wait, also where a thread gets no turn for a second */
 	_exit(0);
 }

@@ -85,7 +85,8 @@ static pid_t make_tracee(void (*run)(void))
 	return pid;
 }
 
-/* ---- system calls ------------------------------------------------------------------------------------------------------ */
+/* ---- system calls
+ * ------------------------------------------------------------------------------------------------------ */
 
 static void make_calls(void)
 {
@@ -129,7 +130,8 @@ static void case_calls(void)
 	}
 }
 
-/* ---- memory and registers ------------------------------------------------------------------------------------------------ */
+/* ---- memory and registers
+ * ------------------------------------------------------------------------------------------------ */
 
 static void check_word(void)
 {
@@ -175,7 +177,8 @@ static void case_memory(void)
 	show("CONT of nobody", ptrace(PTRACE_CONT, pid, 0, 0));
 }
 
-/* ---- signals -------------------------------------------------------------------------------------------------------------- */
+/* ---- signals
+ * -------------------------------------------------------------------------------------------------------------- */
 
 static volatile sig_atomic_t handled;
 
@@ -188,10 +191,10 @@ static void get_signals(void)
 {
 	signal(SIGUSR1, on_signal);
 	signal(SIGUSR2, on_signal);
-	raise(SIGUSR1);		/* is let through */
-	raise(SIGUSR1);		/* becomes SIGUSR2 */
-	raise(SIGUSR1);		/* is taken away */
-	raise(SIGTERM);		/* likewise */
+	raise(SIGUSR1); /* is let through */
+	raise(SIGUSR1); /* becomes SIGUSR2 */
+	raise(SIGUSR1); /* is taken away */
+	raise(SIGTERM); /* likewise */
 	_exit(handled == SIGUSR1 + SIGUSR2 ? 6 : 7);
 }
 
@@ -229,7 +232,8 @@ static void case_steps(void)
 	wait_for(pid);
 }
 
-/* ---- those that run already -------------------------------------------------------------------------------------------------- */
+/* ---- those that run already
+ * -------------------------------------------------------------------------------------------------- */
 
 static void case_attach(void)
 {
@@ -277,7 +281,8 @@ static void case_seize(void)
 	end_child(pid);
 }
 
-/* ---- children ------------------------------------------------------------------------------------------------------------------ */
+/* ---- children
+ * ------------------------------------------------------------------------------------------------------------------ */
 
 static void make_child(void)
 {
@@ -299,7 +304,8 @@ static void case_children(void)
 	int status, left = 1;
 
 	ptrace(PTRACE_SETOPTIONS, pid, 0,
-	       OPTIONS | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEVFORKDONE | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT);
+	       OPTIONS | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEVFORKDONE | PTRACE_O_TRACEEXEC |
+		       PTRACE_O_TRACEEXIT);
 	ptrace(PTRACE_CONT, pid, 0, 0);
 	while (left) {
 		pid_t got = waitpid(-1, &status, __WALL);
@@ -313,12 +319,14 @@ static void case_children(void)
 			left -= got == pid;
 			continue;
 		}
-		if (status >> 16 == PTRACE_EVENT_FORK || status >> 16 == PTRACE_EVENT_VFORK || status >> 16 == PTRACE_EVENT_VFORK_DONE)
+		if (status >> 16 == PTRACE_EVENT_FORK || status >> 16 == PTRACE_EVENT_VFORK ||
+		    status >> 16 == PTRACE_EVENT_VFORK_DONE)
 			ptrace(PTRACE_GETEVENTMSG, got, 0, &message);
 		if (message && status >> 16 != PTRACE_EVENT_VFORK_DONE)
 			child = (pid_t)message;
 		if (got == pid && status >> 8 != SIGCHLD)
-			printf("parent: %d, event %d, of the child: %d\n", WSTOPSIG(status), status >> 16, message && (pid_t)message == child);
+			printf("parent: %d, event %d, of the child: %d\n", WSTOPSIG(status), status >> 16,
+			       message && (pid_t)message == child);
 		ptrace(PTRACE_CONT, got, 0, status >> 8 == SIGCHLD ? SIGCHLD : 0);
 	}
 }
@@ -352,7 +360,7 @@ static void case_threads(void)
 		if (got == pid && !WIFSTOPPED(status))
 			printf("ended with %#x\n", status);
 		if (!WIFSTOPPED(status) && got != pid) {
-			ended = got;	/* it may have, before its maker tells of it */
+			ended = got; /* it may have, before its maker tells of it */
 			ends++;
 		}
 		if (!WIFSTOPPED(status))
@@ -366,11 +374,14 @@ static void case_threads(void)
 	printf("%d made, %d stopped, %d ended, the same: %d\n", events, stops, ends, made == ended);
 }
 
-/* ---- waiting --------------------------------------------------------------------------------------------------------------------- */
+/* ---- waiting
+ * ---------------------------------------------------------------------------------------------------------------------
+ */
 
 static void trace_brother(pid_t pid)
 {
-	struct itimerval often = { { 0, 100000 }, { 0, 100000 } }, soon = { .it_value = { 0, 100000 } }, never = { .it_value = { 0, 0 } };
+	struct itimerval often = { { 0, 100000 }, { 0, 100000 } }, soon = { .it_value = { 0, 100000 } },
+			 never = { .it_value = { 0, 0 } };
 	struct sigaction action = { .sa_handler = on_signal };
 	siginfo_t info;
 	int status;
@@ -383,7 +394,7 @@ static void trace_brother(pid_t pid)
 	show("CONT", ptrace(PTRACE_CONT, pid, 0, 0));
 	show("nothing yet", waitpid(-1, &status, WNOHANG | __WALL));
 	sigaction(SIGALRM, &action, NULL);
-	setitimer(ITIMER_REAL, &often, NULL);	/* one may come before it waits */
+	setitimer(ITIMER_REAL, &often, NULL); /* one may come before it waits */
 	show("a wait that ends by a signal", waitpid(pid, &status, __WALL));
 	setitimer(ITIMER_REAL, &never, NULL);
 	handled = 0;
@@ -417,7 +428,9 @@ static void case_wait(void)
 	wait_for(pid);
 }
 
-/* ---- ends ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- ends
+ * -------------------------------------------------------------------------------------------------------------------------
+ */
 
 /* The tracer ends, and what it traces runs on, or not. */
 static void case_ends(void)
@@ -474,9 +487,10 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 	} cases[] = {
-		{ "calls", case_calls }, { "memory", case_memory }, { "signals", case_signals }, { "steps", case_steps }, { "attach", case_attach },
-		{ "seize", case_seize }, { "children", case_children }, { "threads", case_threads }, { "wait", case_wait }, { "ends", case_ends },
-		{ "sigchld", case_sigchld },
+		{ "calls", case_calls },       { "memory", case_memory },   { "signals", case_signals },
+		{ "steps", case_steps },       { "attach", case_attach },   { "seize", case_seize },
+		{ "children", case_children }, { "threads", case_threads }, { "wait", case_wait },
+		{ "ends", case_ends },         { "sigchld", case_sigchld },
 	};
 
 	setvbuf(stdout, NULL, _IOLBF, 0);

@@ -1,8 +1,9 @@
 /*
- * What the library does where it can't do what it is asked, and behind fork(). Each command ends with 0 when all was as it must be.
+ * What the library does where it can't do what it is asked, and behind fork(). Each command ends with 0 when all was as
+ *it must be.
  *
- *	no-membarrier	a filter forbids it from the beginning: refused while there are threads, done while there are none
- *	late-filter	a filter forbids it later: refused, and a probe of before is disconnected and waited for
+ *	no-membarrier	a filter forbids it from the beginning: refused while there are threads, done while there are
+ *none late-filter	a filter forbids it later: refused, and a probe of before is disconnected and waited for
  *	no-write	a filter forbids to write: refused, nothing is changed
  *	no-open		the process is not dumpable, and not root's
  *	breakpoint	somebody has a breakpoint on a site
@@ -169,7 +170,7 @@ static void foreign(void)
 {
 	unsigned char *at = site();
 
-	poke(at + 4, 0x7f);	/* still a NOP, and nobody's that this library knows */
+	poke(at + 4, 0x7f); /* still a NOP, and nobody's that this library knows */
 	check_refused(-EIO);
 	CHECK(at[0] == 0x0f && at[4] == 0x7f);
 	poke(at + 4, 0);
@@ -194,7 +195,8 @@ static void foreign(void)
 	check_calls(0);
 }
 
-/* ---- fork ----------------------------------------------------------------------------------------------------------- */
+/* ---- fork -----------------------------------------------------------------------------------------------------------
+ */
 
 static atomic_ulong elsewhere;
 
@@ -264,9 +266,14 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } commands[] = {
-	{ "no-membarrier", no_membarrier }, { "without-membarrier", without_membarrier }, { "late-filter", late_filter },
-	{ "no-write", no_write }, { "no-open", no_open },
-	{ "breakpoint", breakpoint }, { "foreign", foreign }, { "fork", fork_often },
+	{ "no-membarrier", no_membarrier },
+	{ "without-membarrier", without_membarrier },
+	{ "late-filter", late_filter },
+	{ "no-write", no_write },
+	{ "no-open", no_open },
+	{ "breakpoint", breakpoint },
+	{ "foreign", foreign },
+	{ "fork", fork_often },
 };
 
 int main(int argc, char **argv)

@@ -1,5 +1,6 @@
 /*
- * A shared object with markers, loaded and unloaded by others. -DFORMAT gives its marker another format, under the same name.
+ * A shared object with markers, loaded and unloaded by others. -DFORMAT gives its marker another format, under the same
+ * name.
  */
 #include <kymo/marker.h>
 

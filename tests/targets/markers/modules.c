@@ -1,9 +1,10 @@
 /*
  * Modules that come and go. Each command ends with 0 when all was as it must be, and prints one line of JSON.
  *
- *	comings MODULE TIMES	a marked module is loaded and unloaded, with a probe waiting for it, while another thread connects and disconnects
- *	two MODULE OTHER	two modules with a marker of one name and different formats are told apart
- *	unload OBJECT SECONDS	the object of a probe is unloaded right after the probe was disconnected, under load
+ *	comings MODULE TIMES	a marked module is loaded and unloaded, with a probe waiting for it, while another
+ *thread connects and disconnects two MODULE OTHER	two modules with a marker of one name and different formats are
+ *told apart unload OBJECT SECONDS	the object of a probe is unloaded right after the probe was disconnected, under
+ *load
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -40,7 +41,8 @@ static void (*work_of(void *module))(int)
 	return work;
 }
 
-/* ---- comings --------------------------------------------------------------------------------------------------------- */
+/* ---- comings
+ * --------------------------------------------------------------------------------------------------------- */
 
 static atomic_ulong sum, calls, others;
 
@@ -48,7 +50,7 @@ static void add(const struct kymo_marker_info *marker, void *data, va_list argum
 {
 	int value = va_arg(arguments, int);
 
-	if (value >= 0) {	/* constructors and destructors pass it, too */
+	if (value >= 0) { /* constructors and destructors pass it, too */
 		atomic_fetch_add(&sum, (unsigned long)value);
 		atomic_fetch_add(&calls, 1);
 	}
@@ -120,7 +122,8 @@ static int comings(const char *path, long times)
 	return 0;
 }
 
-/* ---- two ----------------------------------------------------------------------------------------------------------------- */
+/* ---- two
+ * ----------------------------------------------------------------------------------------------------------------- */
 
 static char told[8][256];
 static unsigned int n_told;
@@ -130,7 +133,8 @@ static int list(const struct kymo_marker_info *marker, void *data)
 	const char *slash = strrchr(marker->module, '/');
 
 	if (strcmp(marker->name, "module_event") == 0 && n_told < 8)
-		snprintf(told[n_told++], sizeof(told[0]), "%s %s %u", slash ? slash + 1 : marker->module, marker->format, marker->n_probes);
+		snprintf(told[n_told++], sizeof(told[0]), "%s %s %u", slash ? slash + 1 : marker->module,
+			 marker->format, marker->n_probes);
 	return 0;
 }
 
@@ -159,7 +163,8 @@ static int two(const char *path, const char *other_path)
 	return 0;
 }
 
-/* ---- unload ------------------------------------------------------------------------------------------------------------- */
+/* ---- unload
+ * ------------------------------------------------------------------------------------------------------------- */
 
 static void *pass(void *unused)
 {

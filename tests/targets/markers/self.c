@@ -1,12 +1,13 @@
 /*
- * A program that records itself. self COMMAND [ARGS]: each ends with what it has passed, as one line of JSON, or stays silent; CHECK() fails otherwise.
+ * A program that records itself. self COMMAND [ARGS]: each ends with what it has passed, as one line of JSON, or stays
+ *silent; CHECK() fails otherwise.
  *
  *	errors			what kymo_marker_record() and its end refuse, in the current directory
- *	threads N ROUNDS	N threads pass two markers ROUNDS times each, one with a string; recorded with all losses counted
- *	again			recorded twice, into one.data and two.data, other markers each time; in between nothing is
- *	inline			markers are added with KYMO_MARKER_INLINE, and taken away
- *	fork			a child passes markers, and another one records itself into child.data
- *	many-forks N		forks with two threads at work
+ *	threads N ROUNDS	N threads pass two markers ROUNDS times each, one with a string; recorded with all
+ *losses counted again			recorded twice, into one.data and two.data, other markers each time; in between
+ *nothing
+ *is inline			markers are added with KYMO_MARKER_INLINE, and taken away fork			a child
+ *passes markers, and another one records itself into child.data many-forks N		forks with two threads at work
  *	exec			passes, records on, and becomes another program
  *	thread-exit		a thread calls exit(), others are at work
  *	_exit | kill		passes, waits, passes more, and dies without a word
@@ -64,7 +65,8 @@ static void wait_ms(long ms)
 		CHECK(errno == EINTR);
 }
 
-/* ---- errors ---------------------------------------------------------------------------------------------------------------- */
+/* ---- errors
+ * ---------------------------------------------------------------------------------------------------------------- */
 
 static void errors(char **args)
 {
@@ -91,7 +93,8 @@ static void errors(char **args)
 	CHECK(kymo_marker_record("self_*", "other.data") == -EINVAL);
 }
 
-/* ---- threads ----------------------------------------------------------------------------------------------------------------- */
+/* ---- threads
+ * ----------------------------------------------------------------------------------------------------------------- */
 
 static long rounds;
 
@@ -163,7 +166,7 @@ static void toggle(char **args)
 		end();
 		n++;
 	}
-	begin("self_*");	/* this one has records: each thread may have had its marker behind it already */
+	begin("self_*"); /* this one has records: each thread may have had its marker behind it already */
 	for (unsigned long before = atomic_load(&n_passed); atomic_load(&n_passed) < before + 4;)
 		sched_yield();
 	end();
@@ -174,7 +177,8 @@ static void toggle(char **args)
 	printf("{\"recordings\": %lu}\n", n);
 }
 
-/* ---- what is recorded ---------------------------------------------------------------------------------------------------------- */
+/* ---- what is recorded
+ * ---------------------------------------------------------------------------------------------------------- */
 
 static void again(char **args)
 {
@@ -233,7 +237,8 @@ static void inlines(char **args)
 	CHECK(kymo_marker_disable_probe("self_number", NULL, NULL, KYMO_MARKER_INLINE) == -ENOENT);
 }
 
-/* ---- other processes -------------------------------------------------------------------------------------------------------------- */
+/* ---- other processes
+ * -------------------------------------------------------------------------------------------------------------- */
 
 static void check_child(pid_t child)
 {
@@ -307,7 +312,9 @@ static void become_another(char **args)
 	CHECK(false);
 }
 
-/* ---- ends ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- ends
+ * -------------------------------------------------------------------------------------------------------------------------
+ */
 
 static void *exit_here(void *unused)
 {
@@ -383,7 +390,9 @@ static void exit_in_handler(char **args)
 	CHECK(false);
 }
 
-/* ---- signals --------------------------------------------------------------------------------------------------------------------- */
+/* ---- signals
+ * ---------------------------------------------------------------------------------------------------------------------
+ */
 
 static atomic_ulong handled;
 
@@ -403,10 +412,13 @@ static void signals(char **args)
 	pass_rounds(NULL);
 	CHECK(setitimer(ITIMER_REAL, &never, NULL) == 0);
 	unsigned long lost = end();
-	printf("{\"passed\": %lu, \"handled\": %lu, \"lost\": %lu}\n", 2 * (unsigned long)rounds + handled, handled, lost);
+	printf("{\"passed\": %lu, \"handled\": %lu, \"lost\": %lu}\n", 2 * (unsigned long)rounds + handled, handled,
+	       lost);
 }
 
-/* ---- modules ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- modules
+ * -----------------------------------------------------------------------------------------------------------------------
+ */
 
 static void modules(char **args)
 {
@@ -444,10 +456,12 @@ static const struct {
 	void (*run)(char **args);
 	int n;
 } commands[] = {
-	{ "errors", errors, 0 }, { "threads", threads, 2 }, { "again", again, 0 }, { "inline", inlines, 0 }, { "fork", fork_twice, 0 },
-	{ "many-forks", many_forks, 1 }, { "exec", become_another, 0 }, { "thread-exit", thread_exit, 0 }, { "_exit", die_by_exit, 0 },
-	{ "kill", die_by_kill, 0 }, { "last-thread", last_thread, 0 }, { "handler", exit_in_handler, 0 }, { "signals", signals, 1 },
-	{ "modules", modules, 2 }, { "toggle", toggle, 1 }, { "quiet", quiet, 0 },
+	{ "errors", errors, 0 },       { "threads", threads, 2 },         { "again", again, 0 },
+	{ "inline", inlines, 0 },      { "fork", fork_twice, 0 },         { "many-forks", many_forks, 1 },
+	{ "exec", become_another, 0 }, { "thread-exit", thread_exit, 0 }, { "_exit", die_by_exit, 0 },
+	{ "kill", die_by_kill, 0 },    { "last-thread", last_thread, 0 }, { "handler", exit_in_handler, 0 },
+	{ "signals", signals, 1 },     { "modules", modules, 2 },         { "toggle", toggle, 1 },
+	{ "quiet", quiet, 0 },
 };
 
 int main(int argc, char **argv)

@@ -1,7 +1,8 @@
 /*
- * storm SECONDS [THREADS[:PAUSE] [OBJECT...]]: threads run through 1,000 sites of one marker, and 1,000 more of each object, which is turned on and off as fast as it
- * goes. Signals come meanwhile, whose handler passes markers, too. Every argument of every call is checked, and what the threads hold in registers across the
- * sites. Prints one line of JSON:
+ * storm SECONDS [THREADS[:PAUSE] [OBJECT...]]: threads run through 1,000 sites of one marker, and 1,000 more of each
+ *object, which is turned on and off as fast as it goes. Signals come meanwhile, whose handler passes markers, too.
+ *Every argument of every call is checked, and what the threads hold in registers across the sites. Prints one line of
+ *JSON:
  *
  *	toggles	sites that were turned on or off
  *	calls	of the probe
@@ -77,14 +78,15 @@ static void run_part(int part, unsigned long count)
 		atomic_fetch_add(&broken, 1);
 }
 
-/* ---- threads and signals --------------------------------------------------------------------------------------------- */
+/* ---- threads and signals
+ * --------------------------------------------------------------------------------------------- */
 
 static void handle(int number)
 {
 	run_part(number % 10, atomic_fetch_add(&handled, 1));
 }
 
-static unsigned int pause_us;	/* of a thread that has passed 1,000 sites: so that cores are left for who toggles */
+static unsigned int pause_us; /* of a thread that has passed 1,000 sites: so that cores are left for who toggles */
 
 static void *run(void *data)
 {
@@ -119,7 +121,7 @@ static unsigned long toggle_for(double seconds, pthread_t *threads, int n_thread
 			atomic_fetch_add(&failed, 1);
 		pthread_kill(threads[n % (unsigned int)n_threads], SIGUSR1);
 		for (unsigned long before = atomic_load(&calls); n % 8 == 0 && atomic_load(&calls) == before;)
-			sched_yield();	/* else it may be off before anybody comes by */
+			sched_yield(); /* else it may be off before anybody comes by */
 		if (kymo_marker_disable_probe("storm", probe, connection, KYMO_MARKER_CALL))
 			atomic_fetch_add(&failed, 1);
 		atomic_store(&connection->is_alive, false);
@@ -167,6 +169,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < n_threads; i++)
 		pthread_join(threads[i], NULL);
 	printf("{\"toggles\": %lu, \"seconds\": %.3f, \"calls\": %lu, \"wrong\": %lu, \"late\": %lu, \"broken\": %lu, "
-	       "\"failed\": %lu, \"handled\": %lu}\n", toggles, took, calls, wrong, late, broken, failed, handled);
+	       "\"failed\": %lu, \"handled\": %lu}\n",
+	       toggles, took, calls, wrong, late, broken, failed, handled);
 	return 0;
 }

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#define N_SITES 1000	/* of one object; a tenth of them in each part */
+#define N_SITES 1000 /* of one object; a tenth of them in each part */
 #define N_PARTS 10
 
 /* What threads hold in registers across the sites. */

@@ -7,12 +7,17 @@
 
 /* Sums go through general and vector registers; the compiler keeps them there across the sites. */
 #define SITE(i) \
-	MARK(storm, "site=%d count=%lu half=%f word=%s mixed=%lu", (i), count, (double)count / 2, words[count % 4], mix(count + (i))); \
+	MARK(storm, "site=%d count=%lu half=%f word=%s mixed=%lu", (i), count, (double)count / 2, words[count % 4], \
+	     mix(count + (i))); \
 	sum += mix((i)); \
 	real += (double)(i); \
 	other ^= sum;
-#define TEN(i) SITE(i) SITE(i + 1) SITE(i + 2) SITE(i + 3) SITE(i + 4) SITE(i + 5) SITE(i + 6) SITE(i + 7) SITE(i + 8) SITE(i + 9)
-#define HUNDRED(i) TEN(i) TEN(i + 10) TEN(i + 20) TEN(i + 30) TEN(i + 40) TEN(i + 50) TEN(i + 60) TEN(i + 70) TEN(i + 80) TEN(i + 90)
+#define TEN(i) \
+	SITE(i) \
+	SITE(i + 1) SITE(i + 2) SITE(i + 3) SITE(i + 4) SITE(i + 5) SITE(i + 6) SITE(i + 7) SITE(i + 8) SITE(i + 9)
+#define HUNDRED(i) \
+	TEN(i) \
+	TEN(i + 10) TEN(i + 20) TEN(i + 30) TEN(i + 40) TEN(i + 50) TEN(i + 60) TEN(i + 70) TEN(i + 80) TEN(i + 90)
 
 #define PART(name, first) \
 	__attribute__((noinline)) static struct sums name(unsigned long count, struct sums sums) \

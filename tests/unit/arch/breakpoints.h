@@ -73,7 +73,9 @@ static inline void break_everywhere(struct world *world, const struct site *site
 				    const struct breakpoint_ops *ops, void *data)
 {
 	struct sigaction action = { .sa_sigaction = on_breakpoint, .sa_flags = SA_SIGINFO }, before;
-	struct breakpoints breakpoints = { .world = world, .site = site, .in_handler = in_handler, .ops = ops, .data = data };
+	struct breakpoints breakpoints = {
+		.world = world, .site = site, .in_handler = in_handler, .ops = ops, .data = data
+	};
 	uint64_t at = site->pad + site->layout.entry, end = site->pad + site->layout.insn_at[0];
 	unsigned int reached = 0;
 	char text[128];

@@ -20,7 +20,7 @@
 #define PAGE 4096u
 #define FROM UINT64_C(0x200000000000) /* the text's pages; the site is in the second, at its own offset */
 #define TEXT_SIZE (3 * PAGE)
-#define TO (FROM + 0x10000000) /* displaced copies, a page each */
+#define TO (FROM + 0x10000000)        /* displaced copies, a page each */
 #define DATA UINT64_C(0x210000000000) /* what registers point to */
 #define STACK UINT64_C(0x220000000000)
 #define STACK_SIZE (16 * PAGE)
@@ -34,7 +34,7 @@ struct outcome {
 	enum ending ending;
 	bool in_call; /* stopped between the parts of a call */
 	uint64_t regs[N_REGS], flags;
-	uint8_t vectors[384]; /* st and xmm */
+	uint8_t vectors[384];   /* st and xmm */
 	uint64_t memory, stack; /* hashes */
 	uint64_t touched[PAGES_MAX];
 	unsigned int n_touched;
@@ -48,10 +48,10 @@ struct job {
 		uint16_t insn_at[KYMO_WINDOW_MAX_INSNS + 1];
 		int size;
 	} displaced[KYMO_PLANS_MAX];
-	uint64_t bias; /* runtime address - vaddr */
+	uint64_t bias;      /* runtime address - vaddr */
 	uint64_t low, high; /* vaddr of the bytes that the plans change or rely on */
-	uint8_t text[512]; /* these */
-	uint64_t start; /* vaddr where it begins to run */
+	uint8_t text[512];  /* these */
+	uint64_t start;     /* vaddr where it begins to run */
 	uint64_t seed;
 	bool moved; /* with the plans in place */
 };
@@ -307,9 +307,9 @@ bool both_do_the_same(const struct kymo_plan *plans, size_t n_plans, const struc
 	memcpy(job.plans, plans, n_plans * sizeof(*plans));
 	take_text(text);
 	for (size_t i = 0; i < n_plans; i++) {
-		job.displaced[i].size = kymo_relocate(&plans[i], job.bias + plans[i].vaddr, TO + i * PAGE,
-						      job.displaced[i].bytes, sizeof(job.displaced[i].bytes),
-						      job.displaced[i].insn_at);
+		job.displaced[i].size =
+			kymo_relocate(&plans[i], job.bias + plans[i].vaddr, TO + i * PAGE, job.displaced[i].bytes,
+				      sizeof(job.displaced[i].bytes), job.displaced[i].insn_at);
 		assert_true(job.displaced[i].size > 0);
 	}
 	run(false, &original);

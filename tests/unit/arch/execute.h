@@ -16,8 +16,9 @@
 bool execute_init(void);
 
 /*
- * Run `text` from `start` on, with the plans in it and without; the test fails where that makes a difference. False where
- * it tells nothing. Trampolines are to be between 1.5 GiB below the text and 2 GiB above, but not 256 MiB above it.
+ * Run `text` from `start` on, with the plans in it and without; the test fails where that makes a difference. False
+ * where it tells nothing. Trampolines are to be between 1.5 GiB below the text and 2 GiB above, but not 256 MiB above
+ * it.
  */
 bool both_do_the_same(const struct kymo_plan *plans, size_t n_plans, const struct kymo_span *text, uint64_t start,
 		      uint64_t seed);

@@ -27,9 +27,9 @@
 static const struct shape roomy = { 65536, 4, false };
 static const struct shape tiny = { PAGE, 2, false };
 
-#define for_each_kind(kind)                                                   \
-	for (enum kind kind = LOCKS; kind < N_KINDS; kind++)                  \
-		if (!is_possible(kind))                                       \
+#define for_each_kind(kind) \
+	for (enum kind kind = LOCKS; kind < N_KINDS; kind++) \
+		if (!is_possible(kind)) \
 			print_message("no sequences: this C library has none\n"); \
 		else
 

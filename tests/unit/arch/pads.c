@@ -120,12 +120,16 @@ static void write_geometry(struct world *world)
 	struct kymo_pad_rings *geometry = (void *)(world->write + world->code_used);
 
 	world->code_used += kymo_pad_rings_size(world->n_rings);
-	*geometry = (struct kymo_pad_rings){ (uint64_t)world_ring(world, 0), world->n_rings, world->shape.overwrite, { 0 } };
+	*geometry = (struct kymo_pad_rings){
+		(uint64_t)world_ring(world, 0), world->n_rings, world->shape.overwrite, { 0 }
+	};
 	for (uint32_t i = 0; i < world->n_rings; i++) {
 		const struct kymo_wire_ring *ring = world_ring(world, i);
 
-		geometry->rings[i] = (struct kymo_pad_ring){ ring->data_offset + ring->n_subbuffers * ring->subbuffer_size,
-							    ring->data_offset, ring->subbuffer_size, ring->n_subbuffers, ring->cpu };
+		geometry->rings[i] =
+			(struct kymo_pad_ring){ ring->data_offset + ring->n_subbuffers * ring->subbuffer_size,
+						ring->data_offset, ring->subbuffer_size, ring->n_subbuffers,
+						ring->cpu };
 	}
 }
 
@@ -140,10 +144,11 @@ static void map_rings(struct world *world)
 
 	controls = (world->n_rings * KYMO_WIRE_RING_STRIDE + PAGE - 1) / PAGE * PAGE + world->gap;
 	world->shared_size = controls + world->n_rings * each;
-	world->around = map(world->shared_size + 2 * world->reserve, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+	world->around = map(world->shared_size + 2 * world->reserve, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
 	assert_int_equal(madvise(world->around, world->shared_size + 2 * world->reserve, MADV_NOHUGEPAGE), 0);
 	world->shared = world->around + world->reserve;
-	if (!world->reserve)	/* forked children have the same */
+	if (!world->reserve) /* forked children have the same */
 		assert_ptr_equal(mmap(world->shared, world->shared_size, PROT_READ | PROT_WRITE,
 				      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0),
 				 world->shared);
@@ -161,7 +166,8 @@ static void map_rings(struct world *world)
 		ring->overwrite = world->shape.overwrite;
 		ring->cpu = i % world->env.n_cpus;
 		ring->is_sequenced = i < world->n_sequenced;
-		kymo_ring_init(&world->readers[i], ring, data, ring->subbuffer_size, ring->n_subbuffers, ring->overwrite);
+		kymo_ring_init(&world->readers[i], ring, data, ring->subbuffer_size, ring->n_subbuffers,
+			       ring->overwrite);
 	}
 }
 
@@ -293,7 +299,8 @@ static void put_site(struct world *world, const uint8_t *bytes, size_t size, uin
 	*ret = site;
 }
 
-void world_put_before(struct world *world, const struct site *site, const struct kymo_pad_event *events, size_t n, struct site *ret)
+void world_put_before(struct world *world, const struct site *site, const struct kymo_pad_event *events, size_t n,
+		      struct site *ret)
 {
 	uint64_t inner = site->pad + site->layout.inner;
 	struct site before = { .address = site->address, .plan = site->plan };
@@ -370,7 +377,8 @@ static void read_packet(struct world *world, uint32_t ring, const struct kymo_ri
 		assert_true(record.stamp >= world->last_stamp[ring] && record.stamp <= packet->tsc_end);
 		world->last_stamp[ring] = record.stamp;
 		at += KYMO_EVENT_ARGS_OFFSET;
-		memcpy(record.args, packet->records + at, record.size < sizeof(record.args) ? record.size : sizeof(record.args));
+		memcpy(record.args, packet->records + at,
+		       record.size < sizeof(record.args) ? record.size : sizeof(record.args));
 		assert_true(kymo_vec_push(&world->records, record));
 		if (world->on_record)
 			world->on_record(world->data, &record, packet->records + at);
@@ -415,7 +423,8 @@ uint64_t world_lost(const struct world *world)
 /* ---- known registers --------------------------------------------------------------------------------------------- */
 
 _Static_assert(offsetof(struct registers, flags) == 128 && offsetof(struct registers, vectors) == 136 &&
-	       offsetof(struct registers, masks) == 2184, "offsets below");
+		       offsetof(struct registers, masks) == 2184,
+	       "offsets below");
 
 void pads_enter(const struct registers *in, struct registers *out, uint64_t address);
 extern const uint8_t pads_landing[];
@@ -456,7 +465,8 @@ __asm__(".pushsection .bss\n"
 	"	mov %rsi, 48(%rax)\n	mov %rdi, 56(%rax)\n	mov %r8, 64(%rax)\n	mov %r9, 72(%rax)\n"
 	"	mov %r10, 80(%rax)\n	mov %r11, 88(%rax)\n	mov %r12, 96(%rax)\n	mov %r13, 104(%rax)\n"
 	"	mov %r14, 112(%rax)\n	mov %r15, 120(%rax)\n"
-	"	mov pads_rax(%rip), %rcx\n	mov %rcx, 0(%rax)\n	mov pads_rsp(%rip), %rcx\n	mov %rcx, 32(%rax)\n"
+	"	mov pads_rax(%rip), %rcx\n	mov %rcx, 0(%rax)\n	mov pads_rsp(%rip), %rcx\n	mov %rcx, "
+	"32(%rax)\n"
 	"	lea 136(%rax), %rsp\n	pushfq\n"
 	"	mov pads_stack(%rip), %rsp\n"
 	"	cmpb $0, pads_has_avx512(%rip)\n	je 3f\n"

@@ -14,15 +14,15 @@
 enum kind { LOCKS, SEQUENCES, N_KINDS };
 
 #define CODE_SIZE ((size_t)2 << 20)
-#define WORLD_PID 123456789 /* what pads record where the thread's id is not to be had */
-#define N_SPARE 16 /* more than four threads and their handlers can hold at a time */
+#define WORLD_PID 123456789     /* what pads record where the thread's id is not to be had */
+#define N_SPARE 16              /* more than four threads and their handlers can hold at a time */
 #define LENGTH_FIRST UINT32_MAX /* in place of a size: what follows the tid begins with its own size, a u16 */
 
 struct record {
 	uint32_t ring, id;
 	int32_t tid;
-	uint64_t stamp; /* from the first of its packet */
-	size_t size; /* of what follows the tid */
+	uint64_t stamp;                    /* from the first of its packet */
+	size_t size;                       /* of what follows the tid */
 	uint8_t args[KYMO_EVENT_MAX_SIZE]; /* that, or its beginning */
 };
 
@@ -39,21 +39,22 @@ struct world {
 	size_t code_used;
 	uint8_t *live;
 	uint8_t *shared;
-	uint8_t *around; /* what is reserved before and behind it: `reserve` bytes each */
+	uint8_t *around;       /* what is reserved before and behind it: `reserve` bytes each */
 	uint64_t gap, reserve; /* gap: bytes between rings, and between them and their control blocks */
 	size_t shared_size;
 	struct kymo_wire_vforks *vforks;
 	struct kymo_wire_header *header; /* zero */
-	struct kymo_wire_words *words; /* zero */
-	struct kymo_wire_data *counts; /* zero, but for what pads count in it */
+	struct kymo_wire_words *words;   /* zero */
+	struct kymo_wire_data *counts;   /* zero, but for what pads count in it */
 	struct shape shape;
 	uint32_t n_sequenced, n_rings;
 	struct kymo_ring *readers;
-	uint64_t *last_stamp; /* of each ring */
-	uint64_t bias; /* of the module that sites are in */
-	uint32_t sizes[512]; /* of the records of each event id */
+	uint64_t *last_stamp;            /* of each ring */
+	uint64_t bias;                   /* of the module that sites are in */
+	uint32_t sizes[512];             /* of the records of each event id */
 	KYMO_VEC(struct record) records; /* those that were read */
-	void (*on_record)(void *data, const struct record *record, const uint8_t *bytes); /* NULL; all that follows the tid */
+	void (*on_record)(void *data, const struct record *record,
+			  const uint8_t *bytes); /* NULL; all that follows the tid */
 	void *data;
 };
 
@@ -94,7 +95,8 @@ void world_function(struct world *world, const struct kymo_pad_event *events, si
 void world_landing(struct world *world, const struct kymo_pad_event *events, size_t n, struct site *ret);
 
 /* A pad in front of that of `site`, as another recording has it: it goes on to the inner entry of the other. */
-void world_put_before(struct world *world, const struct site *site, const struct kymo_pad_event *events, size_t n, struct site *ret);
+void world_put_before(struct world *world, const struct site *site, const struct kymo_pad_event *events, size_t n,
+		      struct site *ret);
 
 /* A guard at `plan`, whose address is a runtime address. */
 void world_guard(struct world *world, const struct kymo_plan *plan, struct site *ret);

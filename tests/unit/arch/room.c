@@ -106,7 +106,12 @@ static void release(void *data, uint64_t vaddr, size_t size)
 void room_init(struct room *room, const struct kymo_module_code *code)
 {
 	*room = (struct room){
-		.ops = { .data = room, .look = look, .is_locked = is_locked, .is_unsteady = is_unsteady, .reserve = reserve, .release = release },
+		.ops = { .data = room,
+			 .look = look,
+			 .is_locked = is_locked,
+			 .is_unsteady = is_unsteady,
+			 .reserve = reserve,
+			 .release = release },
 		.low = UINT64_MAX,
 	};
 	for (size_t i = 0; i < code->n_text; i++) {

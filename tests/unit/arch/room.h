@@ -12,15 +12,15 @@ struct room_taken {
 };
 
 struct room {
-	struct kymo_plan_room ops;	/* for kymo_plan() */
-	uint64_t low, high;		/* of all text */
-	uint8_t *now;			/* the text with all patches, by address - low */
+	struct kymo_plan_room ops; /* for kymo_plan() */
+	uint64_t low, high;        /* of all text */
+	uint8_t *now;              /* the text with all patches, by address - low */
 	uint8_t *flags;
-	struct room_taken free[8];	/* [low, high) */
+	struct room_taken free[8]; /* [low, high) */
 	size_t n_free;
-	struct room_taken *taken;	/* sorted */
+	struct room_taken *taken; /* sorted */
 	size_t n_taken, max_taken;
-	uint64_t site;			/* the one that is planned: its wanting is not a lock */
+	uint64_t site; /* the one that is planned: its wanting is not a lock */
 };
 
 void room_init(struct room *room, const struct kymo_module_code *code);

@@ -23,16 +23,14 @@ static const struct kymo_pad_event one_event = { 1, &first_u64, 1 };
 
 /* What takes most code; the first is the worst. */
 static const struct kymo_fetch large[] = {
-	OPERAND(KYMO_TYPE_U16, 1, 4, 10, 8),
-	FETCH(KYMO_FETCH_STACK, KYMO_TYPE_U16, 255),
-	OPERAND(KYMO_TYPE_U64, 1, 11, 10, 1),
-	OPERAND(KYMO_TYPE_U16, 1, -1, 10, 8),
-	FETCH(KYMO_FETCH_GLOBAL, KYMO_TYPE_U16, 1),
-	FETCH(KYMO_FETCH_IMMEDIATE, KYMO_TYPE_U16, 1),
+	OPERAND(KYMO_TYPE_U16, 1, 4, 10, 8),        FETCH(KYMO_FETCH_STACK, KYMO_TYPE_U16, 255),
+	OPERAND(KYMO_TYPE_U64, 1, 11, 10, 1),       OPERAND(KYMO_TYPE_U16, 1, -1, 10, 8),
+	FETCH(KYMO_FETCH_GLOBAL, KYMO_TYPE_U16, 1), FETCH(KYMO_FETCH_IMMEDIATE, KYMO_TYPE_U16, 1),
 };
 
 /* As large as pads get. */
-static void worst(struct kymo_pad_event *events, struct kymo_fetch *args, const struct kymo_fetch *arg, struct kymo_pad_env *env)
+static void worst(struct kymo_pad_event *events, struct kymo_fetch *args, const struct kymo_fetch *arg,
+		  struct kymo_pad_env *env)
 {
 	for (unsigned int i = 0; i < KYMO_EVENT_MAX_ARGS; i++)
 		args[i] = *arg;
@@ -121,19 +119,38 @@ static void a_pad_that_does_not_fit_is_an_error(void **state)
 static void arguments_out_of_range_are_errors(void **state)
 {
 	static const struct kymo_fetch bad[] = {
-		FETCH(KYMO_FETCH_REGISTER, KYMO_TYPE_U64, 18), FETCH(KYMO_FETCH_REGISTER, KYMO_TYPE_U64, -1),
-		FETCH(KYMO_FETCH_STACK, KYMO_TYPE_U64, 256), FETCH(KYMO_FETCH_STACK, KYMO_TYPE_U64, -1),
-		FETCH(KYMO_FETCH_ARGUMENT, KYMO_TYPE_U64, 0), FETCH(KYMO_FETCH_ARGUMENT, KYMO_TYPE_U64, 262),
-		FETCH(KYMO_FETCH_ARGUMENT, KYMO_TYPE_U64, INT64_MIN), FETCH(KYMO_FETCH_ARGUMENT, KYMO_TYPE_U64, INT64_MAX),
-		FETCH(KYMO_FETCH_IMMEDIATE, KYMO_N_TYPES, 0), FETCH((enum kymo_fetch_kind)99, KYMO_TYPE_U64, 0),
-		FETCH(KYMO_FETCH_REGISTER, KYMO_TYPE_STRING, 0), FETCH(KYMO_FETCH_REGISTER, (enum kymo_type)14, 0),
-		FETCH(KYMO_FETCH_REGISTER, (enum kymo_type)16, 0), FETCH(KYMO_FETCH_GLOBAL, KYMO_TYPE_STRING, 0),
-		OPERAND(KYMO_TYPE_STRING, 0, 0, 1, 1), OPERAND(KYMO_TYPE_U8, 0, 0, 1, 0), OPERAND(KYMO_TYPE_U8, 0, 0, 1, 3),
-		OPERAND(KYMO_TYPE_U8, 0, 0, 1, 16), OPERAND(KYMO_TYPE_U8, 0, 0, 4, 1), OPERAND(KYMO_TYPE_U8, 0, 0, 16, 1),
-		OPERAND(KYMO_TYPE_U8, 0, 16, 0, 1), OPERAND(KYMO_TYPE_U8, 0, 17, -1, 1), OPERAND(KYMO_TYPE_U8, 0, -2, -1, 1),
-		OPERAND(KYMO_TYPE_U8, 0, -1, -2, 1), OPERAND(KYMO_TYPE_U8, INT64_C(0x80000000), 0, -1, 1),
-		OPERAND(KYMO_TYPE_U8, INT64_C(-0x80000001), 0, -1, 1), OPERAND(KYMO_TYPE_U8, INT64_MIN, 0, -1, 1),
-		PAYLOAD(16, 0), PAYLOAD(-1, 0), PAYLOAD(0, 16), PAYLOAD(0, -1), PAYLOAD(INT64_C(1) << 32, 0),
+		FETCH(KYMO_FETCH_REGISTER, KYMO_TYPE_U64, 18),
+		FETCH(KYMO_FETCH_REGISTER, KYMO_TYPE_U64, -1),
+		FETCH(KYMO_FETCH_STACK, KYMO_TYPE_U64, 256),
+		FETCH(KYMO_FETCH_STACK, KYMO_TYPE_U64, -1),
+		FETCH(KYMO_FETCH_ARGUMENT, KYMO_TYPE_U64, 0),
+		FETCH(KYMO_FETCH_ARGUMENT, KYMO_TYPE_U64, 262),
+		FETCH(KYMO_FETCH_ARGUMENT, KYMO_TYPE_U64, INT64_MIN),
+		FETCH(KYMO_FETCH_ARGUMENT, KYMO_TYPE_U64, INT64_MAX),
+		FETCH(KYMO_FETCH_IMMEDIATE, KYMO_N_TYPES, 0),
+		FETCH((enum kymo_fetch_kind)99, KYMO_TYPE_U64, 0),
+		FETCH(KYMO_FETCH_REGISTER, KYMO_TYPE_STRING, 0),
+		FETCH(KYMO_FETCH_REGISTER, (enum kymo_type)14, 0),
+		FETCH(KYMO_FETCH_REGISTER, (enum kymo_type)16, 0),
+		FETCH(KYMO_FETCH_GLOBAL, KYMO_TYPE_STRING, 0),
+		OPERAND(KYMO_TYPE_STRING, 0, 0, 1, 1),
+		OPERAND(KYMO_TYPE_U8, 0, 0, 1, 0),
+		OPERAND(KYMO_TYPE_U8, 0, 0, 1, 3),
+		OPERAND(KYMO_TYPE_U8, 0, 0, 1, 16),
+		OPERAND(KYMO_TYPE_U8, 0, 0, 4, 1),
+		OPERAND(KYMO_TYPE_U8, 0, 0, 16, 1),
+		OPERAND(KYMO_TYPE_U8, 0, 16, 0, 1),
+		OPERAND(KYMO_TYPE_U8, 0, 17, -1, 1),
+		OPERAND(KYMO_TYPE_U8, 0, -2, -1, 1),
+		OPERAND(KYMO_TYPE_U8, 0, -1, -2, 1),
+		OPERAND(KYMO_TYPE_U8, INT64_C(0x80000000), 0, -1, 1),
+		OPERAND(KYMO_TYPE_U8, INT64_C(-0x80000001), 0, -1, 1),
+		OPERAND(KYMO_TYPE_U8, INT64_MIN, 0, -1, 1),
+		PAYLOAD(16, 0),
+		PAYLOAD(-1, 0),
+		PAYLOAD(0, 16),
+		PAYLOAD(0, -1),
+		PAYLOAD(INT64_C(1) << 32, 0),
 		{ .kind = KYMO_FETCH_PAYLOAD, .type = KYMO_TYPE_U8, .value = 10, .index = 11 },
 	};
 	struct kymo_pad_event events[KYMO_PAD_MAX_EVENTS + 1];
@@ -143,7 +160,7 @@ static void arguments_out_of_range_are_errors(void **state)
 		events[i] = one_event;
 	assert_true(emit(&env, events, 16, kymo_pad_size_max(16), PAD) > 0);
 	assert_int_equal(emit(&env, events, 17, kymo_pad_size_max(17), PAD), -EINVAL);
-	assert_true(emit(&env, events, 0, kymo_pad_size_max(0), PAD) > 0);	/* of an evicted instruction */
+	assert_true(emit(&env, events, 0, kymo_pad_size_max(0), PAD) > 0); /* of an evicted instruction */
 	for (size_t i = 0; i < kymo_countof(bad); i++) {
 		struct kymo_pad_event event = { 1, &bad[i], 1 };
 
@@ -162,9 +179,14 @@ static void arguments_out_of_range_are_errors(void **state)
 static void arguments_at_the_ends_of_their_ranges_are_taken(void **state)
 {
 	static const struct kymo_fetch good[] = {
-		FETCH(KYMO_FETCH_REGISTER, KYMO_TYPE_F64, 17), FETCH(KYMO_FETCH_GLOBAL, KYMO_TYPE_F64, INT64_MIN),
-		OPERAND(KYMO_TYPE_F64, INT32_MIN, 15, 15, 8), OPERAND(KYMO_TYPE_U8, INT32_MAX, 0, 0, 1),
-		OPERAND(KYMO_TYPE_U8, 0, 4, -1, 0), OPERAND(KYMO_TYPE_U8, 0, -1, -1, 0), PAYLOAD(0, 15), PAYLOAD(15, 0),
+		FETCH(KYMO_FETCH_REGISTER, KYMO_TYPE_F64, 17),
+		FETCH(KYMO_FETCH_GLOBAL, KYMO_TYPE_F64, INT64_MIN),
+		OPERAND(KYMO_TYPE_F64, INT32_MIN, 15, 15, 8),
+		OPERAND(KYMO_TYPE_U8, INT32_MAX, 0, 0, 1),
+		OPERAND(KYMO_TYPE_U8, 0, 4, -1, 0),
+		OPERAND(KYMO_TYPE_U8, 0, -1, -1, 0),
+		PAYLOAD(0, 15),
+		PAYLOAD(15, 0),
 	};
 
 	for (size_t i = 0; i < kymo_countof(good); i++) {
@@ -176,7 +198,8 @@ static void arguments_at_the_ends_of_their_ranges_are_taken(void **state)
 
 static void a_payload_is_the_only_argument_of_its_event(void **state)
 {
-	static const struct kymo_fetch args[] = { PAYLOAD(10, 11), FETCH(KYMO_FETCH_IMMEDIATE, KYMO_TYPE_U8, 1), PAYLOAD(10, 11) };
+	static const struct kymo_fetch args[] = { PAYLOAD(10, 11), FETCH(KYMO_FETCH_IMMEDIATE, KYMO_TYPE_U8, 1),
+						  PAYLOAD(10, 11) };
 	static const struct kymo_pad_event good[] = { { 1, args, 1 }, { 2, args + 1, 1 }, { 3, args + 2, 1 } };
 	static const struct kymo_pad_event bad[] = { { 1, args, 2 }, { 2, args + 1, 2 }, { 3, args, 3 } };
 
@@ -206,14 +229,15 @@ static void nothing_in_the_guest_image_refers_to_what_is_outside(void **state)
 		}
 		assert_true(ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, bytes + at, size - at, &insn, operands)));
 		for (unsigned int i = 0; i < insn.operand_count; i++) {
-			bool is_relative = operands[i].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && operands[i].imm.is_relative;
+			bool is_relative =
+				operands[i].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && operands[i].imm.is_relative;
 			bool is_rip = operands[i].type == ZYDIS_OPERAND_TYPE_MEMORY &&
 				      operands[i].mem.base == ZYDIS_REGISTER_RIP;
 			ZyanU64 target;
 
 			/* no 64-bit address is written out */
-			assert_false(insn.mnemonic == ZYDIS_MNEMONIC_MOV && operands[i].type == ZYDIS_OPERAND_TYPE_IMMEDIATE &&
-				     insn.raw.imm[0].size == 64);
+			assert_false(insn.mnemonic == ZYDIS_MNEMONIC_MOV &&
+				     operands[i].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && insn.raw.imm[0].size == 64);
 			if (!is_relative && !is_rip)
 				continue;
 			assert_true(ZYAN_SUCCESS(ZydisCalcAbsoluteAddress(&insn, &operands[i], 0x10000 + at, &target)));

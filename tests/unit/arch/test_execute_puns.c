@@ -47,7 +47,7 @@
 	X("", "movabs $0x1122334455667788, %r9\n", "mov $0x44332211, %ecx\n ret\n")  \
 	X("mov $102, %eax\n", "syscall\n", "mov $0x22, %cl\n mov $7, %ecx\n ret\n")  \
 	X("mov $7, %edx\n dec %rsi\n", "dec %cl\n", "jnz .-2\n mov $0x44332211, %eax\n ret\n") \
-	X("movabs $0x1122334455667788, %rdx\n", "xor %ebx, %ebx\n", "ret\n mov $7, %edx\n ret\n") \
+	X("movabs $0x1122334455667788, %rdx\n", "xor %ebx, %ebx\n", "ret\n mov $7, %edx\n ret\n")
 
 /* clang-format on */
 

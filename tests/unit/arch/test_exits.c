@@ -57,16 +57,21 @@ static int set_up(void **state)
 	m->data = (struct kymo_span){ (uint64_t)__start_exits_rodata, __start_exits_rodata,
 				      (size_t)(__stop_exits_rodata - __start_exits_rodata) };
 	for (size_t i = 0; i < N_NAMED; i++) {
-		m->functions[i] = (struct kymo_extent){ __start_exits_functions[i].start, __start_exits_functions[i].end };
+		m->functions[i] =
+			(struct kymo_extent){ __start_exits_functions[i].start, __start_exits_functions[i].end };
 		m->entries[i] = m->functions[i].start;
 	}
 	for (size_t i = 0; i < N_LABELS; i++)
 		m->entries[N_NAMED + i] = __start_exits_labels[i];
 	m->code = (struct kymo_module_code){
-		.text = &m->text, .n_text = 1,
-		.data = &m->data, .n_data = 1,
-		.functions = m->functions, .n_functions = N_NAMED,
-		.entries = m->entries, .n_entries = N_NAMED + N_LABELS,
+		.text = &m->text,
+		.n_text = 1,
+		.data = &m->data,
+		.n_data = 1,
+		.functions = m->functions,
+		.n_functions = N_NAMED,
+		.entries = m->entries,
+		.n_entries = N_NAMED + N_LABELS,
 		.position_independent = true,
 	};
 	return kymo_entry_map_create(&m->code, &m->map);
@@ -395,10 +400,11 @@ static void returns_are_those_that_objdump_finds(void **state)
 	for (size_t i = 0; i < module.code.n_functions; i++)
 		count_function(&module, map, i, &returns, &counts);
 	counts.functions -= counts.parts;
-	print_message("%s: return probes for %zu of %zu functions (%.2f %%), without %zu that others enter inside; %zu tail "
-		      "jumps\n",
-		      path, counts.functions - counts.refused, counts.functions,
-		      100.0 - 100.0 * (double)counts.refused / (double)counts.functions, counts.parts, counts.tails);
+	print_message(
+		"%s: return probes for %zu of %zu functions (%.2f %%), without %zu that others enter inside; %zu tail "
+		"jumps\n",
+		path, counts.functions - counts.refused, counts.functions,
+		100.0 - 100.0 * (double)counts.refused / (double)counts.functions, counts.parts, counts.tails);
 	print_message("  %zu of %zu returns are known to one side alone\n", counts.differences, returns.list.n);
 	assert_true(counts.refused * 20 < counts.functions);
 	assert_true(counts.differences * 1000 <= returns.list.n);
@@ -407,8 +413,11 @@ static void returns_are_those_that_objdump_finds(void **state)
 	unload(&module);
 }
 
-#define REAL(name, path)                                                                                             \
-	{ "returns_of_" name "_are_those_that_objdump_finds", returns_are_those_that_objdump_finds, NULL, NULL, path }
+#define REAL(name, path) \
+	{ \
+		"returns_of_" name "_are_those_that_objdump_finds", returns_are_those_that_objdump_finds, NULL, NULL, \
+			path \
+	}
 
 int main(void)
 {

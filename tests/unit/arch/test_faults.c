@@ -15,7 +15,8 @@ struct wanted {
 	bool is_alone;
 };
 
-/* Plan the first instruction of these bytes, which are a function, with room for all tactics; NULL, or why there is no plan: the first reason, or that of the site. */
+/* Plan the first instruction of these bytes, which are a function, with room for all tactics; NULL, or why there is no
+ * plan: the first reason, or that of the site. */
 static const char *plan_with(const struct wanted *wanted, const char *bytes, size_t size, struct kymo_plan *ret)
 {
 	static struct kymo_refusal refusals[KYMO_N_TACTICS];
@@ -100,11 +101,11 @@ static void a_load_is_refused_where_sigsegv_is_handled(void **state)
 	assert_non_null(strstr(PLAN(memory, "\x8b\x07\x83\xc0\x01\xc3"), fault));
 	assert_non_null(strstr(PLAN(memory, "\x48\x8b\x87\0\1\0\0\xc3"), fault));
 	assert_non_null(strstr(PLAN(memory, "\x89\x37\x83\xc0\x01\xc3"), fault));
-	assert_non_null(strstr(PLAN(memory, "\xf3\xa4\x83\xc0\x01\xc3"), fault));		/* rep movsb */
-	assert_non_null(strstr(PLAN(memory, "\xff\x37\x58\x83\xc0\x01\xc3"), fault));		/* push (%rdi) */
-	assert_non_null(strstr(PLAN(memory, "\xff\x60\x10\x90\x90\x90\xc3"), fault));		/* jmp *16(%rax) */
-	assert_non_null(strstr(PLAN(memory, "\x8b\x45\xf8\x83\xc0\x01\xc3"), fault));		/* mov -8(%rbp),%eax */
-	assert_non_null(strstr(PLAN(memory, "\x65\x8b\x04\x25\0\0\0\0\xc3"), fault));		/* mov %gs:0,%eax */
+	assert_non_null(strstr(PLAN(memory, "\xf3\xa4\x83\xc0\x01\xc3"), fault));     /* rep movsb */
+	assert_non_null(strstr(PLAN(memory, "\xff\x37\x58\x83\xc0\x01\xc3"), fault)); /* push (%rdi) */
+	assert_non_null(strstr(PLAN(memory, "\xff\x60\x10\x90\x90\x90\xc3"), fault)); /* jmp *16(%rax) */
+	assert_non_null(strstr(PLAN(memory, "\x8b\x45\xf8\x83\xc0\x01\xc3"), fault)); /* mov -8(%rbp),%eax */
+	assert_non_null(strstr(PLAN(memory, "\x65\x8b\x04\x25\0\0\0\0\xc3"), fault)); /* mov %gs:0,%eax */
 	assert_null(PLAN(arithmetic, "\x48\x8b\x87\0\1\0\0\xc3"));
 }
 
@@ -112,13 +113,13 @@ static void what_is_sound_is_displaced_whatever_is_handled(void **state)
 {
 	struct kymo_plan made;
 
-	assert_null(PLAN(all, "\x48\x8b\x84\x24\0\1\0\0\xc3"));					/* mov 256(%rsp),%rax */
-	assert_null(PLAN(all, "\x48\x8b\x05\x10\0\0\0\xc3"));					/* mov 16(%rip),%rax */
-	assert_null(PLAN(all, "\x64\x48\x8b\x04\x25\x28\0\0\0\xc3"));				/* mov %fs:40,%rax */
-	assert_null(PLAN(all, "\x48\x8d\x84\x37\0\1\0\0\xc3"));					/* lea 256(%rdi,%rsi),%rax */
-	assert_null(PLAN(all, "\xe8\x01\0\0\0\xc3\xc3"));					/* call */
-	assert_null(PLAN(all, "\x66\x0f\x1f\x44\x07\x08\xc3"));				/* nopw 8(%rdi,%rax) */
-	assert_null(PLAN(all, "\x55\x48\x89\xe5\x90\xc3"));					/* push %rbp; mov %rsp,%rbp */
+	assert_null(PLAN(all, "\x48\x8b\x84\x24\0\1\0\0\xc3"));       /* mov 256(%rsp),%rax */
+	assert_null(PLAN(all, "\x48\x8b\x05\x10\0\0\0\xc3"));         /* mov 16(%rip),%rax */
+	assert_null(PLAN(all, "\x64\x48\x8b\x04\x25\x28\0\0\0\xc3")); /* mov %fs:40,%rax */
+	assert_null(PLAN(all, "\x48\x8d\x84\x37\0\1\0\0\xc3"));       /* lea 256(%rdi,%rsi),%rax */
+	assert_null(PLAN(all, "\xe8\x01\0\0\0\xc3\xc3"));             /* call */
+	assert_null(PLAN(all, "\x66\x0f\x1f\x44\x07\x08\xc3"));       /* nopw 8(%rdi,%rax) */
+	assert_null(PLAN(all, "\x55\x48\x89\xe5\x90\xc3"));           /* push %rbp; mov %rsp,%rbp */
 	assert_int_equal(made.tactic, KYMO_TACTIC_GROUP);
 	assert_int_equal(made.faults, 0);
 }
@@ -128,9 +129,10 @@ static void probes_of_the_stack_may_fault(void **state)
 	struct kymo_plan made;
 	const char *const fault = "may fault";
 
-	assert_non_null(strstr(PLAN(memory, "\x48\x83\x8c\x24\x00\xc0\xff\xff\x00\xc3"), fault));	/* orq $0,-0x4000(%rsp) */
-	assert_non_null(strstr(PLAN(memory, "\x48\x83\x0c\x24\x00\xc3"), fault));			/* orq $0,(%rsp) */
-	assert_null(PLAN(memory, "\x48\x83\x4c\x24\x08\x01\xc3"));					/* orq $1,8(%rsp) */
+	assert_non_null(
+		strstr(PLAN(memory, "\x48\x83\x8c\x24\x00\xc0\xff\xff\x00\xc3"), fault)); /* orq $0,-0x4000(%rsp) */
+	assert_non_null(strstr(PLAN(memory, "\x48\x83\x0c\x24\x00\xc3"), fault));         /* orq $0,(%rsp) */
+	assert_null(PLAN(memory, "\x48\x83\x4c\x24\x08\x01\xc3"));                        /* orq $1,8(%rsp) */
 }
 
 static void divisions_and_numbers_are_refused_where_sigfpe_is_handled(void **state)
@@ -138,10 +140,10 @@ static void divisions_and_numbers_are_refused_where_sigfpe_is_handled(void **sta
 	struct kymo_plan made;
 	const char *const fault = "may fault, and the process handles SIGFPE";
 
-	assert_non_null(strstr(PLAN(arithmetic, "\xf7\xff\x83\xc0\x01\xc3"), fault));			/* idiv %edi */
-	assert_non_null(strstr(PLAN(arithmetic, "\xf2\x0f\x58\xc1\x83\xc0\x01\xc3"), fault));		/* addsd */
-	assert_non_null(strstr(PLAN(arithmetic, "\xd8\xc1\x83\xc0\x01\x90\xc3"), fault));		/* fadd */
-	assert_null(PLAN(arithmetic, "\x0f\x28\xc1\x83\xc0\x01\xc3"));				/* movaps %xmm1,%xmm0 */
+	assert_non_null(strstr(PLAN(arithmetic, "\xf7\xff\x83\xc0\x01\xc3"), fault));         /* idiv %edi */
+	assert_non_null(strstr(PLAN(arithmetic, "\xf2\x0f\x58\xc1\x83\xc0\x01\xc3"), fault)); /* addsd */
+	assert_non_null(strstr(PLAN(arithmetic, "\xd8\xc1\x83\xc0\x01\x90\xc3"), fault));     /* fadd */
+	assert_null(PLAN(arithmetic, "\x0f\x28\xc1\x83\xc0\x01\xc3"));                        /* movaps %xmm1,%xmm0 */
 	assert_null(PLAN(memory, "\xf7\xff\x83\xc0\x01\xc3"));
 }
 
@@ -159,19 +161,19 @@ static void flags_are_dead_where_they_are_written_first(void **state)
 {
 	struct kymo_plan made;
 
-	assert_null(PLAN(nothing, "\x48\x83\xec\x08\x48\x83\xf8\x01\xc3"));				/* sub; cmp */
+	assert_null(PLAN(nothing, "\x48\x83\xec\x08\x48\x83\xf8\x01\xc3")); /* sub; cmp */
 	assert_true(made.flags_are_dead);
-	assert_null(PLAN(nothing, "\x55\x48\x89\xe5\x48\x83\xec\x10\xc9\xc3"));			/* push; mov; sub */
+	assert_null(PLAN(nothing, "\x55\x48\x89\xe5\x48\x83\xec\x10\xc9\xc3")); /* push; mov; sub */
 	assert_true(made.flags_are_dead);
-	assert_null(PLAN(nothing, "\x0f\x94\xc0\x83\xc0\x01\xc3"));					/* sete %al; add */
+	assert_null(PLAN(nothing, "\x0f\x94\xc0\x83\xc0\x01\xc3")); /* sete %al; add */
 	assert_false(made.flags_are_dead);
-	assert_null(PLAN(nothing, "\xff\xc0\x48\x89\xf8\x90\x90\xc3"));				/* inc leaves CF */
+	assert_null(PLAN(nothing, "\xff\xc0\x48\x89\xf8\x90\x90\xc3")); /* inc leaves CF */
 	assert_false(made.flags_are_dead);
-	assert_null(PLAN(nothing, "\xd3\xe0\x48\x89\xf8\x90\x90\xc3"));				/* shl %cl by 0 leaves all */
+	assert_null(PLAN(nothing, "\xd3\xe0\x48\x89\xf8\x90\x90\xc3")); /* shl %cl by 0 leaves all */
 	assert_false(made.flags_are_dead);
-	assert_null(PLAN(nothing, "\x48\x89\xf8\xff\xd0\x83\xc0\x01\xc3"));				/* a call comes first */
+	assert_null(PLAN(nothing, "\x48\x89\xf8\xff\xd0\x83\xc0\x01\xc3")); /* a call comes first */
 	assert_false(made.flags_are_dead);
-	assert_null(PLAN(nothing, "\x48\x89\xf8\x90\x90\xc3"));					/* the function returns */
+	assert_null(PLAN(nothing, "\x48\x89\xf8\x90\x90\xc3")); /* the function returns */
 	assert_false(made.flags_are_dead);
 }
 

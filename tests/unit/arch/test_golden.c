@@ -4,8 +4,8 @@
  * stands before each displaced instruction.
  *
  * Lines of the source that begin with "# room" give free addresses (low, high): sites get puns then, each in a
- * room of its own but for a line "# together". With a line "# shares entries" others set breakpoints there. "# locked PLACE SIZE" and "# unsteady PLACE SIZE" are bytes of
- * other probes and recorders.
+ * room of its own but for a line "# together". With a line "# shares entries" others set breakpoints there. "# locked
+ * PLACE SIZE" and "# unsteady PLACE SIZE" are bytes of other probes and recorders.
  *
  * The source is linked at 0x1000, or at 0x401000 with a line `# position-dependent`. Sections: .text, .text.cold,
  * .rodata, .data. Symbols with type and size are functions; global labels are entries handed in, as landing pads are.
@@ -30,7 +30,7 @@
 #include "room.h"
 
 #define BIAS UINT64_C(0x555500000000) /* of a module that can move */
-#define PAD UINT64_C(0x7000000) /* where code is displaced to, from the bias on */
+#define PAD UINT64_C(0x7000000)       /* where code is displaced to, from the bias on */
 
 static const char linker_script[] = "SECTIONS {\n"
 				    "  . = BASE;\n"

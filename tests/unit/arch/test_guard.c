@@ -37,18 +37,18 @@ static const uint32_t numbers[] = { SYS_vfork, SYS_clone, SYS_clone3 };
 typedef long caller(uint64_t child, uint64_t a, uint64_t b, uint64_t c, uint64_t d);
 
 static const uint8_t caller_bytes[] = {
-	0x53, 0x55, 0x41, 0x54,		/* push %rbx; push %rbp; push %r12 */
-	0x48, 0x89, 0xfb,		/* mov %rdi,%rbx */
-	0x48, 0x89, 0xf7,		/* mov %rsi,%rdi */
-	0x48, 0x89, 0xd6,		/* mov %rdx,%rsi */
-	0x48, 0x89, 0xca,		/* mov %rcx,%rdx */
-	0x49, 0x89, 0xca,		/* mov %rcx,%r10 */
-	0xb8, 0, 0, 0, 0, 0x0f, 0x05,	/* mov $number,%eax; syscall */
-	0x48, 0x85, 0xc0, 0x75, 0x10,	/* test %rax,%rax; jne 1f */
-	0xbf, 42, 0, 0, 0, 0xff, 0xd3,	/* mov $42,%edi; call *%rbx */
-	0x31, 0xff,			/* xor %edi,%edi */
-	0xb8, 60, 0, 0, 0, 0x0f, 0x05,	/* mov $SYS_exit,%eax; syscall */
-	0x41, 0x5c, 0x5d, 0x5b, 0xc3,	/* 1: pop %r12; pop %rbp; pop %rbx; ret */
+	0x53, 0x55, 0x41, 0x54,                   /* push %rbx; push %rbp; push %r12 */
+	0x48, 0x89, 0xfb,                         /* mov %rdi,%rbx */
+	0x48, 0x89, 0xf7,                         /* mov %rsi,%rdi */
+	0x48, 0x89, 0xd6,                         /* mov %rdx,%rsi */
+	0x48, 0x89, 0xca,                         /* mov %rcx,%rdx */
+	0x49, 0x89, 0xca,                         /* mov %rcx,%r10 */
+	0xb8, 0,    0,    0,    0,    0x0f, 0x05, /* mov $number,%eax; syscall */
+	0x48, 0x85, 0xc0, 0x75, 0x10,             /* test %rax,%rax; jne 1f */
+	0xbf, 42,   0,    0,    0,    0xff, 0xd3, /* mov $42,%edi; call *%rbx */
+	0x31, 0xff,                               /* xor %edi,%edi */
+	0xb8, 60,   0,    0,    0,    0x0f, 0x05, /* mov $SYS_exit,%eax; syscall */
+	0x41, 0x5c, 0x5d, 0x5b, 0xc3,             /* 1: pop %r12; pop %rbp; pop %rbx; ret */
 };
 
 struct setup {
@@ -204,7 +204,8 @@ static void others_use_locks_while_somebody_waits_for_a_child(void **state)
 		setup.world.vforks->threads[i] = 64 * (i + 1);
 	setup.world.vforks->n = KYMO_WIRE_MAX_VFORKS;
 	call(&setup.probe, 1);
-	assert_true(call_vfork(&setup, SYS_vfork, false) > 0); /* no room on the list: locks from now on, for the child too */
+	assert_true(call_vfork(&setup, SYS_vfork, false) >
+		    0); /* no room on the list: locks from now on, for the child too */
 	assert_true(wait(&status) > 0);
 	assert_int_equal(setup.world.vforks->n, KYMO_WIRE_MAX_VFORKS + 1);
 	call(&setup.probe, 2);
@@ -284,8 +285,9 @@ static void a_fork_is_left_alone(void **state)
 
 /* ---- threads ----------------------------------------------------------------------------------------------------- */
 
-#define THREAD_FLAGS (CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | \
-		      CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID)
+#define THREAD_FLAGS \
+	(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_SETTLS | \
+	 CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID)
 
 static uint8_t blocks[65536] __attribute__((aligned(64)));
 
@@ -468,15 +470,19 @@ static void a_guard_knows_where_its_instructions_are(void **state)
 {
 	for (size_t i = 0; i < kymo_countof(numbers); i++) {
 		struct kymo_pad_env env = { .live = 0x7f0000010000, .vforks = 0x1000 };
-		struct kymo_plan plan = { .vaddr = 0x7f0000000000, .window = 7, .n_insns = 2, .insn_offset = { 0, 5, 7 } };
+		struct kymo_plan plan = {
+			.vaddr = 0x7f0000000000, .window = 7, .n_insns = 2, .insn_offset = { 0, 5, 7 }
+		};
 		struct kymo_pad_layout layout;
 		uint8_t out[1024];
 		int size;
 
 		memcpy(plan.original, "\xb8\0\0\0\0\x0f\x05", 7);
-		assert_int_equal(kymo_guard_emit(&env, &plan, plan.vaddr, 0x7f0000020000, out, sizeof(out), &layout), -EINVAL);
+		assert_int_equal(kymo_guard_emit(&env, &plan, plan.vaddr, 0x7f0000020000, out, sizeof(out), &layout),
+				 -EINVAL);
 		memcpy(plan.original + 1, &numbers[i], 4);
-		assert_int_equal(kymo_guard_emit(&env, &plan, plan.vaddr, 0x7f0000020000, out, sizeof(out), &layout), 0);
+		assert_int_equal(kymo_guard_emit(&env, &plan, plan.vaddr, 0x7f0000020000, out, sizeof(out), &layout),
+				 0);
 		size = (int)layout.size;
 		assert_true(size > 0 && (size_t)size <= kymo_pad_size_max(1));
 		assert_int_equal(layout.insn_at[0], 0);
@@ -486,12 +492,14 @@ static void a_guard_knows_where_its_instructions_are(void **state)
 		for (int less = 0; less < size; less++) {
 			uint8_t *exact = malloc((size_t)less + 1);
 
-			assert_int_equal(kymo_guard_emit(&env, &plan, plan.vaddr, 0x7f0000020000, exact, (size_t)less, &layout),
-					 -ENOSPC);
+			assert_int_equal(
+				kymo_guard_emit(&env, &plan, plan.vaddr, 0x7f0000020000, exact, (size_t)less, &layout),
+				-ENOSPC);
 			free(exact);
 		}
 		env.live = 0x1000;
-		assert_int_equal(kymo_guard_emit(&env, &plan, plan.vaddr, 0x7f0000020000, out, sizeof(out), &layout), -ERANGE);
+		assert_int_equal(kymo_guard_emit(&env, &plan, plan.vaddr, 0x7f0000020000, out, sizeof(out), &layout),
+				 -ERANGE);
 	}
 }
 

@@ -11,7 +11,8 @@
 #define AT 0x7f0000000000u
 #define INT3S 16
 
-/* Plan the instruction at `at` of these bytes, which are a function from their start to its end; NULL, or why there is no plan, no pun where it comes to that. */
+/* Plan the instruction at `at` of these bytes, which are a function from their start to its end; NULL, or why there is
+ * no plan, no pun where it comes to that. */
 static const char *plan(const char *bytes, size_t size, uint64_t at, unsigned int length, struct kymo_plan *ret)
 {
 	static struct kymo_refusal refusals[KYMO_N_TACTICS];

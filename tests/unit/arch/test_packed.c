@@ -106,7 +106,8 @@ static void counts_in_the_head_that_lie_are_refused(void **state)
 
 		for (unsigned int bit = 0; bit < 8; bit++) {
 			packed->bytes[i] = kept ^ (uint8_t)(1u << bit);
-			assert_int_equal(kymo_entry_map_unpack(&packed->libc.code, packed->bytes, packed->size, &map), -EINVAL);
+			assert_int_equal(kymo_entry_map_unpack(&packed->libc.code, packed->bytes, packed->size, &map),
+					 -EINVAL);
 		}
 		packed->bytes[i] = kept;
 	}

@@ -9,10 +9,14 @@
 #include "pad_checks.h"
 
 static const struct kymo_fetch every_way[] = {
-	FETCH(KYMO_FETCH_REGISTER, KYMO_TYPE_X64, REG_FLAGS), FETCH(KYMO_FETCH_REGISTER, KYMO_TYPE_U8, 0),
-	FETCH(KYMO_FETCH_STACK, KYMO_TYPE_U64, 0), FETCH(KYMO_FETCH_STACK, KYMO_TYPE_U64, 255),
-	FETCH(KYMO_FETCH_IMMEDIATE, KYMO_TYPE_S64, -1), FETCH(KYMO_FETCH_REGISTER, KYMO_TYPE_U16, 11),
-	FETCH(KYMO_FETCH_REGISTER, KYMO_TYPE_U32, RSP), FETCH(KYMO_FETCH_REGISTER, KYMO_TYPE_U64, REG_IP),
+	FETCH(KYMO_FETCH_REGISTER, KYMO_TYPE_X64, REG_FLAGS),
+	FETCH(KYMO_FETCH_REGISTER, KYMO_TYPE_U8, 0),
+	FETCH(KYMO_FETCH_STACK, KYMO_TYPE_U64, 0),
+	FETCH(KYMO_FETCH_STACK, KYMO_TYPE_U64, 255),
+	FETCH(KYMO_FETCH_IMMEDIATE, KYMO_TYPE_S64, -1),
+	FETCH(KYMO_FETCH_REGISTER, KYMO_TYPE_U16, 11),
+	FETCH(KYMO_FETCH_REGISTER, KYMO_TYPE_U32, RSP),
+	FETCH(KYMO_FETCH_REGISTER, KYMO_TYPE_U64, REG_IP),
 };
 
 static void registers_flags_vectors_and_the_red_zone_survive(void **state)
@@ -106,12 +110,18 @@ static void every_register_is_recorded_in_every_type(void **state)
 static void arguments_immediates_and_the_stack_pointer_are_recorded(void **state)
 {
 	static const struct kymo_fetch args[] = {
-		FETCH(KYMO_FETCH_ARGUMENT, KYMO_TYPE_U64, 1), FETCH(KYMO_FETCH_ARGUMENT, KYMO_TYPE_U32, 2),
-		FETCH(KYMO_FETCH_ARGUMENT, KYMO_TYPE_U16, 3), FETCH(KYMO_FETCH_ARGUMENT, KYMO_TYPE_U8, 4),
-		FETCH(KYMO_FETCH_ARGUMENT, KYMO_TYPE_S64, 5), FETCH(KYMO_FETCH_ARGUMENT, KYMO_TYPE_X64, 6),
-		FETCH(KYMO_FETCH_ARGUMENT, KYMO_TYPE_U64, 7), FETCH(KYMO_FETCH_ARGUMENT, KYMO_TYPE_S32, 9),
-		FETCH(KYMO_FETCH_IMMEDIATE, KYMO_TYPE_S8, -2), FETCH(KYMO_FETCH_IMMEDIATE, KYMO_TYPE_S64, INT64_MIN),
-		FETCH(KYMO_FETCH_IMMEDIATE, KYMO_TYPE_X32, 0xfedcba98), FETCH(KYMO_FETCH_STACK_POINTER, KYMO_TYPE_X64, 0),
+		FETCH(KYMO_FETCH_ARGUMENT, KYMO_TYPE_U64, 1),
+		FETCH(KYMO_FETCH_ARGUMENT, KYMO_TYPE_U32, 2),
+		FETCH(KYMO_FETCH_ARGUMENT, KYMO_TYPE_U16, 3),
+		FETCH(KYMO_FETCH_ARGUMENT, KYMO_TYPE_U8, 4),
+		FETCH(KYMO_FETCH_ARGUMENT, KYMO_TYPE_S64, 5),
+		FETCH(KYMO_FETCH_ARGUMENT, KYMO_TYPE_X64, 6),
+		FETCH(KYMO_FETCH_ARGUMENT, KYMO_TYPE_U64, 7),
+		FETCH(KYMO_FETCH_ARGUMENT, KYMO_TYPE_S32, 9),
+		FETCH(KYMO_FETCH_IMMEDIATE, KYMO_TYPE_S8, -2),
+		FETCH(KYMO_FETCH_IMMEDIATE, KYMO_TYPE_S64, INT64_MIN),
+		FETCH(KYMO_FETCH_IMMEDIATE, KYMO_TYPE_X32, 0xfedcba98),
+		FETCH(KYMO_FETCH_STACK_POINTER, KYMO_TYPE_X64, 0),
 	};
 	struct kymo_pad_event events[] = { { 7, args, 8 }, { KYMO_EVENT_ID_MAX, args + 8, 4 } };
 	uint8_t *stack = stack_create();
@@ -157,8 +167,8 @@ static void arguments_immediates_and_the_stack_pointer_are_recorded(void **state
 }
 
 /* Stack words at a stack pointer `below` bytes below the end of what can be read. */
-static void check_stack(struct world *world, const struct site *site, const struct kymo_fetch *args,
-			uint8_t *end, uint64_t below, bool whole)
+static void check_stack(struct world *world, const struct site *site, const struct kymo_fetch *args, uint8_t *end,
+			uint64_t below, bool whole)
 {
 	struct registers in, out;
 	const struct record *record;
@@ -247,8 +257,10 @@ static void sixteen_events_at_one_site_are_recorded_in_order(void **state)
 static void the_return_value_is_what_is_in_rax(void **state)
 {
 	static const struct kymo_fetch args[] = {
-		FETCH(KYMO_FETCH_RETVAL, KYMO_TYPE_X64, 0), FETCH(KYMO_FETCH_RETVAL, KYMO_TYPE_S32, 0),
-		FETCH(KYMO_FETCH_RETVAL, KYMO_TYPE_U16, 0), FETCH(KYMO_FETCH_RETVAL, KYMO_TYPE_X8, 0),
+		FETCH(KYMO_FETCH_RETVAL, KYMO_TYPE_X64, 0),
+		FETCH(KYMO_FETCH_RETVAL, KYMO_TYPE_S32, 0),
+		FETCH(KYMO_FETCH_RETVAL, KYMO_TYPE_U16, 0),
+		FETCH(KYMO_FETCH_RETVAL, KYMO_TYPE_X8, 0),
 	};
 	static const struct kymo_pad_event event = { 31, args, 4 };
 	uint8_t *stack = stack_create();
@@ -282,7 +294,7 @@ static void the_return_value_is_what_is_in_rax(void **state)
 static void at_a_tail_jump_it_is_a_fault_and_the_rest_is_recorded(void **state)
 {
 	static const struct kymo_fetch args[] = {
-		FETCH(KYMO_FETCH_REGISTER, KYMO_TYPE_X64, 0), FETCH(KYMO_FETCH_RETVAL, KYMO_TYPE_X64, 1),
+		FETCH(KYMO_FETCH_REGISTER, KYMO_TYPE_X64, 0),  FETCH(KYMO_FETCH_RETVAL, KYMO_TYPE_X64, 1),
 		FETCH(KYMO_FETCH_IMMEDIATE, KYMO_TYPE_U8, 77), FETCH(KYMO_FETCH_RETVAL, KYMO_TYPE_S16, 1),
 		FETCH(KYMO_FETCH_REGISTER, KYMO_TYPE_U32, 7),
 	};
@@ -318,7 +330,8 @@ static void at_a_tail_jump_it_is_a_fault_and_the_rest_is_recorded(void **state)
 /* One event has sites of both kinds. */
 static void records_of_both_kinds_of_exit_are_laid_out_alike(void **state)
 {
-	struct kymo_fetch known = FETCH(KYMO_FETCH_RETVAL, KYMO_TYPE_U32, 0), unknown = FETCH(KYMO_FETCH_RETVAL, KYMO_TYPE_U32, 1);
+	struct kymo_fetch known = FETCH(KYMO_FETCH_RETVAL, KYMO_TYPE_U32, 0),
+			  unknown = FETCH(KYMO_FETCH_RETVAL, KYMO_TYPE_U32, 1);
 
 	assert_true(kymo_pad_has_faults(&known, 1));
 	assert_true(kymo_pad_has_faults(&unknown, 1));

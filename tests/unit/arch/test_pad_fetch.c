@@ -84,7 +84,8 @@ static void an_operand_is_found_by_any_base_index_and_scale(void **state)
 			world_init(&world, kind, roomy);
 			for (int index = base < 0 ? 0 : -1; index < 16; index++) {
 				for (unsigned int scale = 1; scale <= (index < 0 ? 1 : 8) && index != RSP; scale *= 2) {
-					struct kymo_fetch arg = OPERAND(KYMO_TYPE_U64, 0, (int8_t)base, (int8_t)index, (uint8_t)scale);
+					struct kymo_fetch arg =
+						OPERAND(KYMO_TYPE_U64, 0, (int8_t)base, (int8_t)index, (uint8_t)scale);
 
 					check_operand(&world, arg, stack, seed++);
 				}
@@ -150,7 +151,8 @@ static void an_operand_without_registers_is_an_address(void **state)
 	munmap(low, 2 * PAGE);
 }
 
-/* ---- what can't be read for certain ------------------------------------------------------------------------------- */
+/* ---- what can't be read for certain -------------------------------------------------------------------------------
+ */
 
 static const enum kymo_type sizes[] = { KYMO_TYPE_X8, KYMO_TYPE_X16, KYMO_TYPE_X32, KYMO_TYPE_X64 };
 
@@ -185,9 +187,21 @@ static void check_readable(struct world *world, const struct site *site, uint8_t
 static void check_around(struct world *world, const struct site *site, uint8_t *stack, uint64_t sp, bool whole)
 {
 	static const uint64_t anywhere[] = {
-		0, 1, 7, 8, 4095, 4096, UINT64_MAX, UINT64_MAX - 7, UINT64_MAX - 8, UINT64_C(0x8000000000000000),
-		UINT64_C(0x7ffffffffffff000), UINT64_C(0x00007ffffffffff8), UINT64_C(0x0000800000000000),
-		UINT64_C(0xffff800000000000), UINT64_C(0xffffffffff600000),
+		0,
+		1,
+		7,
+		8,
+		4095,
+		4096,
+		UINT64_MAX,
+		UINT64_MAX - 7,
+		UINT64_MAX - 8,
+		UINT64_C(0x8000000000000000),
+		UINT64_C(0x7ffffffffffff000),
+		UINT64_C(0x00007ffffffffff8),
+		UINT64_C(0x0000800000000000),
+		UINT64_C(0xffff800000000000),
+		UINT64_C(0xffffffffff600000),
 	};
 	uint64_t end = (uint64_t)stack + STACK_SIZE, low = (sp - FRAME) & ~(uint64_t)(PAGE - 1);
 	uint64_t high = whole ? end : (sp | (PAGE - 1)) + 1;
@@ -212,7 +226,8 @@ static void check_around(struct world *world, const struct site *site, uint8_t *
 /* As in a thread whose stack was mapped by itself, with a guard page behind; and in the first thread. */
 static void an_operand_that_may_not_be_there_is_a_fault_bit(void **state)
 {
-	static const uint64_t below[] = { 8, 12, 64, 128, 129, 183, 184, 185, 2048, PAGE - 1, PAGE, PAGE + 4, PAGE + 128, PAGE + 184, 3 * PAGE + 20 };
+	static const uint64_t below[] = { 8,    12,       64,   128,      129,        183,        184,          185,
+					  2048, PAGE - 1, PAGE, PAGE + 4, PAGE + 128, PAGE + 184, 3 * PAGE + 20 };
 	struct kymo_fetch args[4];
 	uint8_t *stack = filled_stack();
 
@@ -341,19 +356,21 @@ static void only_the_bytes_of_a_global_are_read(void **state)
 		world_read_all(&world);
 		assert_int_equal(world.records.n, 1);
 		assert_int_equal(world.records.items[0].size, 1 + 2 + 4 + 8);
-		assert_memory_equal(world.records.items[0].args, "\x88\x77\x88\x55\x66\x77\x88\x11\x22\x33\x44\x55\x66\x77\x88", 15);
+		assert_memory_equal(world.records.items[0].args,
+				    "\x88\x77\x88\x55\x66\x77\x88\x11\x22\x33\x44\x55\x66\x77\x88", 15);
 		world_deinit(&world);
 	}
 	stack_destroy(stack);
 }
 
-/* ---- all of it ---------------------------------------------------------------------------------------------------- */
+/* ---- all of it ----------------------------------------------------------------------------------------------------
+ */
 
 static const struct kymo_fetch mixed[] = {
-	OPERAND(KYMO_TYPE_U32, 8, RSP, -1, 1),	      FETCH(KYMO_FETCH_REGISTER, KYMO_TYPE_U64, 10),
-	OPERAND(KYMO_TYPE_U64, 0, 13, -1, 1),	      FETCH(KYMO_FETCH_STACK, KYMO_TYPE_U16, 3),
-	OPERAND(KYMO_TYPE_U8, -7, RSP, -1, 1),	      FETCH(KYMO_FETCH_IMMEDIATE, KYMO_TYPE_S32, -9),
-	OPERAND(KYMO_TYPE_F64, 24, RSP, -1, 1),	      FETCH(KYMO_FETCH_REGISTER, KYMO_TYPE_X8, 2),
+	OPERAND(KYMO_TYPE_U32, 8, RSP, -1, 1),  FETCH(KYMO_FETCH_REGISTER, KYMO_TYPE_U64, 10),
+	OPERAND(KYMO_TYPE_U64, 0, 13, -1, 1),   FETCH(KYMO_FETCH_STACK, KYMO_TYPE_U16, 3),
+	OPERAND(KYMO_TYPE_U8, -7, RSP, -1, 1),  FETCH(KYMO_FETCH_IMMEDIATE, KYMO_TYPE_S32, -9),
+	OPERAND(KYMO_TYPE_F64, 24, RSP, -1, 1), FETCH(KYMO_FETCH_REGISTER, KYMO_TYPE_X8, 2),
 };
 
 static void check_mixed(const struct record *record, const struct registers *in)
@@ -435,7 +452,8 @@ static void *call_on_own_stack(void *data)
 
 static void a_thread_that_is_given_its_stack_is_recorded(void **state)
 {
-	static const struct kymo_fetch args[] = { OPERAND(KYMO_TYPE_X64, 0, RSP, -1, 1), OPERAND(KYMO_TYPE_X64, 2 * STACK_SIZE, RSP, -1, 1) };
+	static const struct kymo_fetch args[] = { OPERAND(KYMO_TYPE_X64, 0, RSP, -1, 1),
+						  OPERAND(KYMO_TYPE_X64, 2 * STACK_SIZE, RSP, -1, 1) };
 	static const struct kymo_pad_event event = { 1, args, 2 };
 	uint8_t *stack = stack_create();
 

@@ -1,6 +1,7 @@
 /*
- * What pads promise, by running them: whatever the words of a ring say, and whenever they change, each store stays within that ring, and the program goes on. The rings lie in a
- * large reserved area, of which only what is touched exists: a page that is there and is no ring's was written to by a pad.
+ * What pads promise, by running them: whatever the words of a ring say, and whenever they change, each store stays
+ * within that ring, and the program goes on. The rings lie in a large reserved area, of which only what is touched
+ * exists: a page that is there and is no ring's was written to by a pad.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,13 +17,13 @@
 
 #define GAP (4 * (uint64_t)PAGE)
 #define RESERVE (UINT64_C(1) << 30)
-#define N_WORDS (128 / 4)	/* of a control block, before what is known of sub-buffers */
+#define N_WORDS (128 / 4) /* of a control block, before what is known of sub-buffers */
 #define N_HITS 30000u
 #define STAMP_FAR (UINT64_C(1) << 62)
 
 enum what { VALUES, PAYLOADS, CALLS, N_WHATS };
 
-static const struct kymo_fetch payload = PAYLOAD(6, 2);	/* rsi, rdx */
+static const struct kymo_fetch payload = PAYLOAD(6, 2); /* rsi, rdx */
 static const struct kymo_pad_event payload_event = { 1, &payload, 1 };
 
 struct hostile {
@@ -38,10 +39,10 @@ struct hostile {
 /* A function that makes the call getpid() in the pad of a system call, as the jump in its place would. */
 static void put_syscall(struct hostile *hostile)
 {
-	static const uint8_t original[] = { 0x0f, 0x05, 0xc3 };	/* syscall; ret */
+	static const uint8_t original[] = { 0x0f, 0x05, 0xc3 }; /* syscall; ret */
 	struct kymo_plan plan = { .tactic = KYMO_TACTIC_JUMP, .window = 2, .n_insns = 1, .insn_offset = { 0, 2 } };
 	struct kymo_pad_syscalls syscalls = { .first_id = 1000, .exit_id = 999 };
-	uint8_t *pad = malloc(kymo_pad_size_max(1)), stub[10] = { 0xb8, SYS_getpid };	/* mov $SYS_getpid,%eax; jmp */
+	uint8_t *pad = malloc(kymo_pad_size_max(1)), stub[10] = { 0xb8, SYS_getpid }; /* mov $SYS_getpid,%eax; jmp */
 	struct kymo_pad_layout layout;
 	uint64_t site, address, at;
 
@@ -51,7 +52,9 @@ static void put_syscall(struct hostile *hostile)
 	site = world_code(&hostile->world, original, sizeof(original));
 	plan.vaddr = site;
 	address = (uint64_t)hostile->world.code + (hostile->world.code_used + 31) / 32 * 32;
-	assert_int_equal(kymo_pad_emit_syscall(&hostile->world.env, &plan, site, address, &syscalls, pad, kymo_pad_size_max(1), &layout), 0);
+	assert_int_equal(kymo_pad_emit_syscall(&hostile->world.env, &plan, site, address, &syscalls, pad,
+					       kymo_pad_size_max(1), &layout),
+			 0);
 	assert_int_equal(world_code(&hostile->world, pad, layout.size), address);
 	free(pad);
 	at = world_code(&hostile->world, stub, sizeof(stub));
@@ -105,7 +108,8 @@ static void check_untouched(const struct world *world)
 	assert_int_equal(mincore(world->around, n * PAGE, there), 0);
 	for (size_t i = 0; i < n; i++)
 		if (there[i] & 1 && !is_rings(world, i * PAGE))
-			fail_msg("a pad has written %lld bytes from the first ring", (long long)(i * PAGE - world->reserve));
+			fail_msg("a pad has written %lld bytes from the first ring",
+				 (long long)(i * PAGE - world->reserve));
 	free(there);
 }
 
@@ -120,7 +124,8 @@ static void read_some(struct world *world)
 		for (uint32_t k = 0; k < ring->n_subbuffers && kymo_ring_peek(&world->readers[i], &packet); k++) {
 			uint64_t at = (uint64_t)(packet.records - ring->data);
 
-			assert_true(at <= ring->subbuffer_size * (ring->n_subbuffers - 1) && packet.size <= ring->subbuffer_size);
+			assert_true(at <= ring->subbuffer_size * (ring->n_subbuffers - 1) &&
+				    packet.size <= ring->subbuffer_size);
 			kymo_ring_release(&world->readers[i]);
 		}
 	}
@@ -130,14 +135,57 @@ static void read_some(struct world *world)
 
 static uint64_t chosen(const struct world *world, const struct kymo_wire_ring *ring, uint64_t random)
 {
-	const struct kymo_ring *reader = &world->readers[((const uint8_t *)ring - world->shared) / KYMO_WIRE_RING_STRIDE];
-	uint64_t data = (uint64_t)(reader->data - (const uint8_t *)ring), all = reader->subbuffer_size * reader->n_subbuffers;
+	const struct kymo_ring *reader =
+		&world->readers[((const uint8_t *)ring - world->shared) / KYMO_WIRE_RING_STRIDE];
+	uint64_t data = (uint64_t)(reader->data - (const uint8_t *)ring),
+		 all = reader->subbuffer_size * reader->n_subbuffers;
 	const uint64_t values[] = {
-		0, 1, 2, 3, 4, 5, 16, 17, 1024, data, data - 1, data - 8, data - 64, data + 1, data + all, data + all - 1, data + all - 8, data + all - 20,
-		data + all + 1, data + all + PAGE, data - PAGE, reader->subbuffer_size - 1, reader->subbuffer_size, reader->subbuffer_size + 1, all, 2 * all,
-		INT32_MAX, UINT64_C(1) << 31, UINT32_MAX, UINT64_C(1) << 32, INT64_MAX, UINT64_C(1) << 63, UINT64_MAX, UINT64_MAX - 8, UINT64_MAX - 19,
-		UINT64_MAX - 20, UINT64_MAX - PAGE, tsc(), tsc() + 500, tsc() + STAMP_FAR, RESERVE / 2, UINT64_MAX - RESERVE / 2,
-		mix(random) % RESERVE, -(mix(random) % RESERVE), mix(random), data + mix(random) % all,
+		0,
+		1,
+		2,
+		3,
+		4,
+		5,
+		16,
+		17,
+		1024,
+		data,
+		data - 1,
+		data - 8,
+		data - 64,
+		data + 1,
+		data + all,
+		data + all - 1,
+		data + all - 8,
+		data + all - 20,
+		data + all + 1,
+		data + all + PAGE,
+		data - PAGE,
+		reader->subbuffer_size - 1,
+		reader->subbuffer_size,
+		reader->subbuffer_size + 1,
+		all,
+		2 * all,
+		INT32_MAX,
+		UINT64_C(1) << 31,
+		UINT32_MAX,
+		UINT64_C(1) << 32,
+		INT64_MAX,
+		UINT64_C(1) << 63,
+		UINT64_MAX,
+		UINT64_MAX - 8,
+		UINT64_MAX - 19,
+		UINT64_MAX - 20,
+		UINT64_MAX - PAGE,
+		tsc(),
+		tsc() + 500,
+		tsc() + STAMP_FAR,
+		RESERVE / 2,
+		UINT64_MAX - RESERVE / 2,
+		mix(random) % RESERVE,
+		-(mix(random) % RESERVE),
+		mix(random),
+		data + mix(random) % all,
 	};
 
 	return values[(random >> 32) % kymo_countof(values)];
@@ -172,7 +220,8 @@ static void *be_hostile(void *data)
 		struct kymo_wire_ring *ring = world_ring(&hostile->world, (uint32_t)(random % hostile->world.n_rings));
 
 		if (random >> 40 & 3)
-			put(ring, random >> 8 & (KYMO_WIRE_RING_STRIDE / 4 - 1), chosen(&hostile->world, ring, mix(random)), random >> 50 & 1);
+			put(ring, random >> 8 & (KYMO_WIRE_RING_STRIDE / 4 - 1),
+			    chosen(&hostile->world, ring, mix(random)), random >> 50 & 1);
 		else
 			aim(&hostile->world, ring, mix(random));
 	}
@@ -193,7 +242,8 @@ static void each_word_may_say_anything_before_a_hit(void **state)
 			for (size_t word = 0; word < N_WORDS; word++) {
 				for (uint64_t k = 0; k < N_CHOSEN; k++) {
 					for (uint32_t i = 0; i < world->n_rings; i++)
-						put(world_ring(world, i), word, chosen(world, world_ring(world, i), k << 32 | word), true);
+						put(world_ring(world, i), word,
+						    chosen(world, world_ring(world, i), k << 32 | word), true);
 					hit(&hostile, k);
 					hit(&hostile, k + 1);
 					for (uint32_t i = 0; i < world->n_rings; i++)

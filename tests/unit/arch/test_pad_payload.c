@@ -11,11 +11,11 @@
 
 #include "payload_checks.h"
 
-/* ---- a payload, and what comes of it ------------------------------------------------------------------------------ */
+/* ---- a payload, and what comes of it ------------------------------------------------------------------------------
+ */
 
 /* Both kinds of pad, each by its own way and by locks. */
-#define for_each_way(kind, by_lock) \
-	for_each_kind(kind) for (unsigned int by_lock = 0; by_lock < 2; by_lock++)
+#define for_each_way(kind, by_lock) for_each_kind(kind) for (unsigned int by_lock = 0; by_lock < 2; by_lock++)
 
 /* A world with a site whose event is a payload. */
 static void payload_world_init(struct world *world, enum kind kind, bool by_lock, struct shape shape, struct site *site)
@@ -73,7 +73,8 @@ static void expect(struct world *world, struct expected *expected)
 }
 
 /* A payload of which one record comes; or none, and it is counted as lost. */
-static void check_payload(struct world *world, const struct site *site, uint8_t *stack, const uint8_t *bytes, uint64_t size, bool is_kept)
+static void check_payload(struct world *world, const struct site *site, uint8_t *stack, const uint8_t *bytes,
+			  uint64_t size, bool is_kept)
 {
 	struct expected expected = { .bytes = bytes, .size = size };
 	uint64_t lost = world_lost(world);
@@ -167,12 +168,14 @@ static void the_stack_pointer_may_be_its_address(void **state)
 	stack_destroy(stack);
 }
 
-/* ---- what is too large -------------------------------------------------------------------------------------------- */
+/* ---- what is too large --------------------------------------------------------------------------------------------
+ */
 
 static void one_that_is_too_large_is_a_loss(void **state)
 {
 	static const uint64_t sizes[] = {
-		KYMO_PAYLOAD_MAX + 1, 65536, UINT64_C(1) << 32, (UINT64_C(1) << 32) + 5, INT64_MAX, UINT64_C(1) << 63, UINT64_MAX - 11, UINT64_MAX,
+		KYMO_PAYLOAD_MAX + 1, 65536,           UINT64_C(1) << 32, (UINT64_C(1) << 32) + 5, INT64_MAX,
+		UINT64_C(1) << 63,    UINT64_MAX - 11, UINT64_MAX,
 	};
 	uint8_t *stack = stack_create();
 
@@ -259,7 +262,8 @@ static void a_record_may_end_with_its_sub_buffer_but_not_behind(void **state)
 	stack_destroy(stack);
 }
 
-/* ---- slow paths, and others beside it ------------------------------------------------------------------------------ */
+/* ---- slow paths, and others beside it ------------------------------------------------------------------------------
+ */
 
 static void enter_unseen_with(const struct site *site, uint8_t *stack, uint64_t seed, uint64_t size)
 {
@@ -316,11 +320,17 @@ static void who_records_nothing_loses_nothing(void **state)
 static void others_at_the_same_place_are_recorded_as_ever(void **state)
 {
 	static const struct kymo_fetch registers[] = {
-		FETCH(KYMO_FETCH_REGISTER, KYMO_TYPE_U64, R10), FETCH(KYMO_FETCH_REGISTER, KYMO_TYPE_U64, R11),
-		FETCH(KYMO_FETCH_REGISTER, KYMO_TYPE_U64, 7),	OPERAND(KYMO_TYPE_U64, 0, RSP, -1, 1),
+		FETCH(KYMO_FETCH_REGISTER, KYMO_TYPE_U64, R10),
+		FETCH(KYMO_FETCH_REGISTER, KYMO_TYPE_U64, R11),
+		FETCH(KYMO_FETCH_REGISTER, KYMO_TYPE_U64, 7),
+		OPERAND(KYMO_TYPE_U64, 0, RSP, -1, 1),
 	};
-	static const struct kymo_pad_event events[] = { { 1, registers, 4 }, { ID, as_markers, 1 }, { 2, registers, 4 }, { ID, as_markers, 1 } };
-	static const uint64_t sizes[] = { 0, 1, 7, 8, 9, 23, 63, 64, 255, 1000, KYMO_PAYLOAD_MAX, KYMO_PAYLOAD_MAX + 1 };
+	static const struct kymo_pad_event events[] = {
+		{ 1, registers, 4 }, { ID, as_markers, 1 }, { 2, registers, 4 }, { ID, as_markers, 1 }
+	};
+	static const uint64_t sizes[] = {
+		0, 1, 7, 8, 9, 23, 63, 64, 255, 1000, KYMO_PAYLOAD_MAX, KYMO_PAYLOAD_MAX + 1
+	};
 	uint8_t *stack = stack_create();
 
 	fill(stack, PAGE, 4);

@@ -29,7 +29,7 @@ struct producer {
 	pthread_t thread;
 	pid_t tid;
 	uint16_t index;
-	volatile uint32_t n[2];	/* calls, and those of the handler */
+	volatile uint32_t n[2]; /* calls, and those of the handler */
 	uint8_t *seen[2];
 	bool is_wrong;
 	volatile bool is_done;
@@ -53,7 +53,8 @@ static void pass(struct producer *me, uint32_t in_handler)
 	memcpy(bytes, &head, sizeof(head));
 	for (size_t i = sizeof(head); i < head.length; i++)
 		bytes[i] = (uint8_t)(seed >> i % 56) ^ (uint8_t)i;
-	if (((uint32_t(*)(uint64_t, const uint8_t *, uint64_t))me->site->address)(x, bytes, head.length) != (uint32_t)(2 * x + 7))
+	if (((uint32_t(*)(uint64_t, const uint8_t *, uint64_t))me->site->address)(x, bytes, head.length) !=
+	    (uint32_t)(2 * x + 7))
 		me->is_wrong = true;
 }
 
@@ -127,7 +128,7 @@ static void run_producers(struct world *world, struct producer *producers)
 
 static void threads_and_their_handlers_tear_nothing_and_losses_are_counted(void **state)
 {
-	static const struct kymo_fetch arg = PAYLOAD(6, 2);	/* rsi, rdx */
+	static const struct kymo_fetch arg = PAYLOAD(6, 2); /* rsi, rdx */
 	static const struct kymo_pad_event event = { ID, &arg, 1 };
 	struct sigaction before;
 
@@ -181,7 +182,8 @@ static void enter_broken(struct breakpoints *breakpoints, uint64_t at)
 static bool enter_in_handler(const struct breakpoints *breakpoints)
 {
 	const struct broken *broken = breakpoints->data;
-	uint32_t (*f)(uint64_t, const uint8_t *, uint64_t) = (uint32_t(*)(uint64_t, const uint8_t *, uint64_t))breakpoints->in_handler->address;
+	uint32_t (*f)(uint64_t, const uint8_t *, uint64_t) =
+		(uint32_t(*)(uint64_t, const uint8_t *, uint64_t))breakpoints->in_handler->address;
 
 	return f(4, broken->bytes + 1, broken->size) == 15;
 }
@@ -209,7 +211,9 @@ static void a_handler_between_any_two_instructions_tears_nothing(void **state)
 {
 	static const struct kymo_fetch arg = PAYLOAD(6, 2);
 	static const struct kymo_pad_event handlers_event = { ID + 1, &arg, 1 };
-	static const struct breakpoint_ops ops = { .enter = enter_broken, .handle = enter_in_handler, .check = check_broken };
+	static const struct breakpoint_ops ops = { .enter = enter_broken,
+						   .handle = enter_in_handler,
+						   .check = check_broken };
 	static const size_t sizes[] = { 0, 3, 8, 33, 64 };
 	struct broken broken = { .stack = stack_create() };
 

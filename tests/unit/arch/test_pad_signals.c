@@ -146,7 +146,9 @@ static void check_broken(struct breakpoints *breakpoints, uint64_t at, unsigned 
 
 static void a_handler_between_any_two_instructions_loses_and_tears_nothing(void **state)
 {
-	static const struct breakpoint_ops ops = { .enter = enter_site, .handle = enter_in_handler, .check = check_broken };
+	static const struct breakpoint_ops ops = { .enter = enter_site,
+						   .handle = enter_in_handler,
+						   .check = check_broken };
 	uint8_t *stack = stack_create();
 
 	for_each_kind(kind)

@@ -14,18 +14,22 @@
 #define TOP UINT64_C(0x7ffc12345678)
 
 static const uint8_t call_code[KYMO_REMOTE_CODE] = { 0x0f, 0x05, 0xc3 }, ret_code[KYMO_REMOTE_CODE] = { 0xc3, 0x90 };
-static const uint8_t eax_code[KYMO_REMOTE_CODE] = { 0xb8, 15, 0, 0, 0, 0x0f, 0x05 }, pop_code[KYMO_REMOTE_CODE] = { 0x58, 0xc3 };
-static const uint8_t rax_code[KYMO_REMOTE_CODE] = { 0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05 }, other_code[KYMO_REMOTE_CODE] = { 0x55, 0x48, 0x89, 0xe5 };
+static const uint8_t eax_code[KYMO_REMOTE_CODE] = { 0xb8, 15, 0, 0, 0, 0x0f, 0x05 },
+		     pop_code[KYMO_REMOTE_CODE] = { 0x58, 0xc3 };
+static const uint8_t rax_code[KYMO_REMOTE_CODE] = { 0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05 },
+		     other_code[KYMO_REMOTE_CODE] = { 0x55, 0x48, 0x89, 0xe5 };
 
 /* Memory below TOP with a frame in it. */
 struct stack {
-	uint64_t sp;		/* where the frame begins */
+	uint64_t sp; /* where the frame begins */
 	uint8_t bytes[8192];
 };
 
 static void put_frame(struct stack *stack, const struct kymo_gadgets *gadgets)
 {
-	const struct user_regs_struct home = { .rip = 0x401000, .rsp = TOP + 64, .rax = 7, .orig_rax = (uint64_t)-1, .eflags = 0x202 };
+	const struct user_regs_struct home = {
+		.rip = 0x401000, .rsp = TOP + 64, .rax = 7, .orig_rax = (uint64_t)-1, .eflags = 0x202
+	};
 	uint8_t frame[XSTATE + KYMO_REMOTE_FRAME_MAX], *xstate = calloc(1, XSTATE);
 	int size;
 
@@ -40,7 +44,8 @@ static void put_frame(struct stack *stack, const struct kymo_gadgets *gadgets)
 /* With the stack pointer `above` the frame's beginning. */
 static bool is_away(const struct stack *stack, unsigned int above, const uint8_t *code)
 {
-	return kymo_remote_is_away(stack->bytes + sizeof(stack->bytes) - (TOP - stack->sp) + above - KYMO_REMOTE_BELOW, code);
+	return kymo_remote_is_away(stack->bytes + sizeof(stack->bytes) - (TOP - stack->sp) + above - KYMO_REMOTE_BELOW,
+				   code);
 }
 
 static void who_is_before_in_or_behind_the_call_is_away(void **state)
@@ -107,7 +112,9 @@ static void who_waits_in_a_call_of_its_own_is_not(void **state)
 
 static struct user_regs_struct in_call(int64_t number, int64_t error)
 {
-	return (struct user_regs_struct){ .orig_rax = (uint64_t)number, .rax = (uint64_t)-error, .rsi = 1, .rdx = 2, .r10 = 3 };
+	return (struct user_regs_struct){
+		.orig_rax = (uint64_t)number, .rax = (uint64_t)-error, .rsi = 1, .rdx = 2, .r10 = 3
+	};
 }
 
 static void what_becomes_of_a_sleep_is_told_by_its_call(void **state)
@@ -144,9 +151,9 @@ static void a_restarted_call_is_named_by_the_instruction_before_it(void **state)
 	} table[] = {
 		{ { 0xf1, 0x90, 0xb8, 35, 0, 0, 0, 0x0f, 0x05 }, 219, 516, 35 },
 		{ { 0x48, 0xc7, 0xc0, 0xe6, 0, 0, 0, 0x0f, 0x05 }, 219, 516, 230 },
-		{ { 0xf1, 0x41, 0xb8, 35, 0, 0, 0, 0x0f, 0x05 }, 219, 516, 219 },	/* mov $35,%r8d */
+		{ { 0xf1, 0x41, 0xb8, 35, 0, 0, 0, 0x0f, 0x05 }, 219, 516, 219 }, /* mov $35,%r8d */
 		{ { 0xf1, 0x90, 0xb8, 35, 1, 0, 0, 0x0f, 0x05 }, 219, 516, 219 },
-		{ { 0xf1, 0x90, 0xb8, 0, 0, 0, 0, 0x0f, 0x05 }, 219, 516, 219 },	/* read() has no restart block */
+		{ { 0xf1, 0x90, 0xb8, 0, 0, 0, 0, 0x0f, 0x05 }, 219, 516, 219 }, /* read() has no restart block */
 		{ { 0xf1, 0x90, 0xb8, 35, 0, 0, 0, 0xcd, 0x80 }, 219, 516, 219 },
 		{ { 0xf1, 0x90, 0xb8, 7, 0, 0, 0, 0x0f, 0x05 }, 35, 516, 35 },
 		{ { 0xf1, 0x90, 0xb8, 7, 0, 0, 0, 0x0f, 0x05 }, 219, 4, 219 },

@@ -1,4 +1,5 @@
-/* What resolvers of indirect functions may return: those in resolver_code.S, which says it itself, and code at fixed addresses. */
+/* What resolvers of indirect functions may return: those in resolver_code.S, which says it itself, and code at fixed
+ * addresses. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -63,7 +64,8 @@ static bool is_expected(const struct expected *expected, uint64_t vaddr)
 	return false;
 }
 
-static void check(const struct kymo_module_code *code, const struct kymo_entry_map *map, const struct expected *expected)
+static void check(const struct kymo_module_code *code, const struct kymo_entry_map *map,
+		  const struct expected *expected)
 {
 	kymo_cleanup_free uint64_t *found = NULL;
 	struct kymo_refusal refusal = { .vaddr = 0 };
@@ -91,10 +93,13 @@ static void check(const struct kymo_module_code *code, const struct kymo_entry_m
 
 static void resolvers_return_what_the_source_says(void **state)
 {
-	const struct kymo_span text = { (uint64_t)resolver_text, resolver_text, (size_t)(resolver_text_end - resolver_text) };
+	const struct kymo_span text = { (uint64_t)resolver_text, resolver_text,
+					(size_t)(resolver_text_end - resolver_text) };
 	struct kymo_module_code code = {
-		.text = &text, .n_text = 1,
-		.functions = functions, .n_functions = N_NAMED,
+		.text = &text,
+		.n_text = 1,
+		.functions = functions,
+		.n_functions = N_NAMED,
 		.position_independent = true,
 	};
 	struct kymo_entry_map *map;
@@ -102,7 +107,8 @@ static void resolvers_return_what_the_source_says(void **state)
 	assert_in_range(N_NAMED, 1, kymo_countof(functions));
 	assert_in_range(N_EXPECTED, 20, N_NAMED);
 	for (size_t i = 0; i < N_NAMED; i++)
-		functions[i] = (struct kymo_extent){ __start_resolver_functions[i].start, __start_resolver_functions[i].end };
+		functions[i] =
+			(struct kymo_extent){ __start_resolver_functions[i].start, __start_resolver_functions[i].end };
 	assert_int_equal(kymo_entry_map_create(&code, &map), 0);
 	for (size_t i = 0; i < N_EXPECTED; i++)
 		check(&code, map, &__start_resolver_expected[i]);
@@ -112,10 +118,13 @@ static void resolvers_return_what_the_source_says(void **state)
 /* mov $0x401000, %ecx; mov $0x401010, %eax; test %edi, %edi; cmove %ecx, %eax; ret */
 static void constants_are_addresses_where_the_module_cannot_move(void **state)
 {
-	static const uint8_t bytes[] = { [0x00] = 0xc3, [0x10] = 0xc3, [0x20] = 0xb9, 0x00, 0x10, 0x40, 0x00, 0xb8, 0x10, 0x10, 0x40, 0x00,
-					 0x85, 0xff, 0x0f, 0x44, 0xc1, 0xc3 };
+	static const uint8_t bytes[] = { [0x00] = 0xc3, [0x10] = 0xc3, [0x20] = 0xb9, 0x00, 0x10, 0x40,
+					 0x00,          0xb8,          0x10,          0x10, 0x40, 0x00,
+					 0x85,          0xff,          0x0f,          0x44, 0xc1, 0xc3 };
 	const struct kymo_span text = { 0x401000, bytes, sizeof(bytes) };
-	struct kymo_extent extents[] = { { 0x401000, 0x401001 }, { 0x401010, 0x401011 }, { 0x401020, 0x401000 + sizeof(bytes) } };
+	struct kymo_extent extents[] = { { 0x401000, 0x401001 },
+					 { 0x401010, 0x401011 },
+					 { 0x401020, 0x401000 + sizeof(bytes) } };
 	struct kymo_module_code code = { .text = &text, .n_text = 1, .functions = extents, .n_functions = 3 };
 	kymo_cleanup_free uint64_t *found = NULL;
 	struct kymo_refusal refusal = { .vaddr = 0 };
@@ -138,7 +147,9 @@ static void more_functions_than_are_counted_are_refused(void **state)
 	static uint8_t bytes[0x1000];
 	static struct kymo_extent extents[71];
 	const struct kymo_span text = { 0x10000, bytes, sizeof(bytes) };
-	struct kymo_module_code code = { .text = &text, .n_text = 1, .functions = extents, .n_functions = 71, .position_independent = true };
+	struct kymo_module_code code = {
+		.text = &text, .n_text = 1, .functions = extents, .n_functions = 71, .position_independent = true
+	};
 	struct kymo_refusal refusal = { .vaddr = 0 };
 	struct kymo_entry_map *map;
 	uint8_t *at = bytes + 0x800;
@@ -150,9 +161,9 @@ static void more_functions_than_are_counted_are_refused(void **state)
 
 		bytes[16 * i] = 0xc3;
 		extents[i] = (struct kymo_extent){ 0x10000 + 16 * i, 0x10001 + 16 * i };
-		memcpy(at, (uint8_t[]){ 0x48, 0x8d, 0x05 }, 3);	/* lea distance(%rip), %rax */
+		memcpy(at, (uint8_t[]){ 0x48, 0x8d, 0x05 }, 3); /* lea distance(%rip), %rax */
 		memcpy(at + 3, &distance, sizeof(distance));
-		memcpy(at + 7, (uint8_t[]){ 0x74, 0x01, 0xc3 }, 3);	/* je over; ret */
+		memcpy(at + 7, (uint8_t[]){ 0x74, 0x01, 0xc3 }, 3); /* je over; ret */
 		at += 10;
 	}
 	extents[70] = (struct kymo_extent){ 0x10800, 0x10000 + (uint64_t)(at - bytes) + 1 };

@@ -1,4 +1,5 @@
-/* Pads are put only where Go's small stacks have room for them, whoever calls the function; and how much room they need. */
+/* Pads are put only where Go's small stacks have room for them, whoever calls the function; and how much room they
+ * need. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -70,7 +71,8 @@ static int room_in(const struct by_hand *m, uint64_t vaddr)
 	if (refusals[0].tactic != KYMO_TACTIC_NONE)
 		return ENOUGH;
 	if (sscanf(refusals[0].reason,
-		   "the function at 0x%llx and what calls it may leave %u bytes of a goroutine's stack, and a pad takes %u",
+		   "the function at 0x%llx and what calls it may leave %u bytes of a goroutine's stack, and a pad "
+		   "takes %u",
 		   &start, &left, &takes) != 3)
 		fail_msg("%s", refusals[0].reason);
 	assert_true(start <= vaddr && refusals[0].vaddr == vaddr);
@@ -79,10 +81,10 @@ static int room_in(const struct by_hand *m, uint64_t vaddr)
 	return (int)left;
 }
 
-#define room_at(label)                                        \
-	({                                                    \
-		extern const uint8_t label[];                 \
-		room_in(&by_hand, (uint64_t)label);           \
+#define room_at(label) \
+	({ \
+		extern const uint8_t label[]; \
+		room_in(&by_hand, (uint64_t)label); \
 	})
 
 static void a_chain_has_what_its_frames_leave(void **state)
@@ -187,7 +189,8 @@ static void stacks_that_are_not_small_are_an_error(void **state)
 	assert_int_equal(kymo_entry_map_create(&wrong.code, &wrong.map), -EINVAL);
 }
 
-/* ---- what a pad takes ---------------------------------------------------------------------------------------------- */
+/* ---- what a pad takes ----------------------------------------------------------------------------------------------
+ */
 
 #define STARTS_MAX 16
 
@@ -271,7 +274,8 @@ static unsigned int lowered_by(const struct x86_insn *insn)
 	default:
 		/* Back to where another register knows. */
 		assert_true(insn->z.mnemonic == ZYDIS_MNEMONIC_MOV || insn->z.mnemonic == ZYDIS_MNEMONIC_LEA);
-		assert_int_not_equal(x86_gpr(from->type == ZYDIS_OPERAND_TYPE_REGISTER ? from->reg.value : from->mem.base), 4);
+		assert_int_not_equal(
+			x86_gpr(from->type == ZYDIS_OPERAND_TYPE_REGISTER ? from->reg.value : from->mem.base), 4);
 		return 0;
 	}
 }
@@ -307,7 +311,8 @@ static unsigned int below(const struct shared *shared, const struct x86_insn *in
 	for (int i = 0; i < insn->z.operand_count; i++) {
 		const ZydisDecodedOperand *op = &insn->op[i];
 
-		if (op->type == ZYDIS_OPERAND_TYPE_MEMORY && op->mem.base == ZYDIS_REGISTER_RSP && op->mem.disp.value < -(int64_t)most)
+		if (op->type == ZYDIS_OPERAND_TYPE_MEMORY && op->mem.base == ZYDIS_REGISTER_RSP &&
+		    op->mem.disp.value < -(int64_t)most)
 			most = (unsigned int)-op->mem.disp.value;
 	}
 	return most;

@@ -122,7 +122,8 @@ static const struct kymo_plan call = {
 	.lock_size = 5,
 };
 
-static int emit(const struct kymo_plan *plan, const struct kymo_pad_syscalls *syscalls, size_t size, struct kymo_pad_layout *ret)
+static int emit(const struct kymo_plan *plan, const struct kymo_pad_syscalls *syscalls, size_t size,
+		struct kymo_pad_layout *ret)
 {
 	kymo_cleanup_free uint8_t *out = malloc(size);
 

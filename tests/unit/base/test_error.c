@@ -25,7 +25,7 @@ static void errno_values_become_codes_of_either_sign(void **state)
 		enum kymo_error_code code;
 	} cases[] = {
 		{ EPERM, KYMO_ERROR_PERMISSION }, { EACCES, KYMO_ERROR_PERMISSION }, { ENOENT, KYMO_ERROR_NOT_FOUND },
-		{ ESRCH, KYMO_ERROR_GONE }, { ENOMEM, KYMO_ERROR_NO_MEMORY }, { EBUSY, KYMO_ERROR_BUSY },
+		{ ESRCH, KYMO_ERROR_GONE },       { ENOMEM, KYMO_ERROR_NO_MEMORY },  { EBUSY, KYMO_ERROR_BUSY },
 		{ EIO, KYMO_ERROR_FAILED },
 	};
 

@@ -15,7 +15,7 @@
 
 #include "base/io.h"
 
-#define BIG ((size_t)1 << 20)	/* more than a pipe holds */
+#define BIG ((size_t)1 << 20) /* more than a pipe holds */
 
 static int memory_file(const char *text)
 {

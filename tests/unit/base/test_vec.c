@@ -9,7 +9,11 @@
 
 static void what_is_pushed_stays_in_order(void **state)
 {
-	KYMO_VEC(struct { int key; long value; }) v = { 0 };
+	KYMO_VEC(struct {
+		int key;
+		long value;
+	})
+	v = { 0 };
 
 	for (int i = 0; i < 1000; i++)
 		assert_true(kymo_vec_push(&v, (__typeof__(*v.items)){ i, -i }));

@@ -150,14 +150,28 @@ static inline struct kymo_ctf_trace synthetic_trace(void)
 {
 	static struct kymo_ctf_field malloc_fields[] = { { (char *)"size", KYMO_TYPE_U64 } };
 	static struct kymo_ctf_field read_fields[] = {
-		{ (char *)"fd", KYMO_TYPE_S32 }, { (char *)"buf", KYMO_TYPE_X64 }, { (char *)"int", KYMO_TYPE_U8 },
+		{ (char *)"fd", KYMO_TYPE_S32 },
+		{ (char *)"buf", KYMO_TYPE_X64 },
+		{ (char *)"int", KYMO_TYPE_U8 },
 	};
 	static struct kymo_ctf_event events[] = {
-		{ .id = 0, .name = (char *)"libc:malloc", .fields = malloc_fields, .n_fields = 1, .size = 20,
-		  .path = (char *)"/usr/lib/libc.so.6", .offset = 0x9a0e0, .symbol = (char *)"malloc",
+		{ .id = 0,
+		  .name = (char *)"libc:malloc",
+		  .fields = malloc_fields,
+		  .n_fields = 1,
+		  .size = 20,
+		  .path = (char *)"/usr/lib/libc.so.6",
+		  .offset = 0x9a0e0,
+		  .symbol = (char *)"malloc",
 		  .build_id = (char *)"93ac01" },
-		{ .id = 7, .name = (char *)"libc:read", .fields = read_fields, .n_fields = 3, .has_faults = true,
-		  .size = 26, .path = (char *)"/tmp/a b?&\"%\xc3\xa9", .symbol = (char *)"f<a, b>+0x12" },
+		{ .id = 7,
+		  .name = (char *)"libc:read",
+		  .fields = read_fields,
+		  .n_fields = 3,
+		  .has_faults = true,
+		  .size = 26,
+		  .path = (char *)"/tmp/a b?&\"%\xc3\xa9",
+		  .symbol = (char *)"f<a, b>+0x12" },
 		{ .id = 1048575, .name = (char *)"a \"quoted\"\n\\name\x1b", .size = 12 },
 	};
 	static struct kymo_ctf_env env[] = {
@@ -216,22 +230,28 @@ static inline void write_synthetic(int dirfd, uint64_t discarded)
 }
 
 /*
- * Markers: two copies of one, one of the same name with other fields, one of the same name and fields in another file, and one that was never hit.
- * As above the strings are literals.
+ * Markers: two copies of one, one of the same name with other fields, one of the same name and fields in another file,
+ * and one that was never hit. As above the strings are literals.
  */
 enum { OPEN, OPEN_COPY, OPEN_OTHER, OPEN_ELSEWHERE, NEVER, N_MARKERS };
 
 static inline struct kymo_ctf_trace marked_trace(void)
 {
 	static struct kymo_ctf_field fields[] = {
-		{ (char *)"fd", KYMO_TYPE_S32 }, { (char *)"path", KYMO_TYPE_STRING }, { (char *)"ratio", KYMO_TYPE_F64 },
-		{ (char *)"why", KYMO_TYPE_STRING }, { (char *)"flags", KYMO_TYPE_X32 },
+		{ (char *)"fd", KYMO_TYPE_S32 },    { (char *)"path", KYMO_TYPE_STRING },
+		{ (char *)"ratio", KYMO_TYPE_F64 }, { (char *)"why", KYMO_TYPE_STRING },
+		{ (char *)"flags", KYMO_TYPE_X32 },
 	};
 #define MARKER(id_, name_, n, least, file, at, where) \
-	{ .id = (id_), .name = (char *)(name_), .fields = fields, .n_fields = (n), .size = (least), .path = (char *)(file), \
-	  .offset = (at), .symbol = (char *)"serve+0x4", .build_id = (char *)"01fe", .source = (char *)(where), \
-	  .format = (char *)((n) == 5 ? "fd=%d path=%s ratio=%f why=%s flags=%x" : (n) == 1 ? "fd=%d" : ""), \
-	  .kind = KYMO_CTF_MARKER }
+	{ \
+		.id = (id_), .name = (char *)(name_), .fields = fields, .n_fields = (n), .size = (least), \
+		.path = (char *)(file), .offset = (at), .symbol = (char *)"serve+0x4", .build_id = (char *)"01fe", \
+		.source = (char *)(where), \
+		.format = (char *)((n) == 5   ? "fd=%d path=%s ratio=%f why=%s flags=%x" \
+				   : (n) == 1 ? "fd=%d" \
+					      : ""), \
+		.kind = KYMO_CTF_MARKER \
+	}
 	static struct kymo_ctf_event events[N_MARKERS] = {
 		[OPEN] = MARKER(1, "app:open", 5, 30, "/bin/app", 0x1234, "server.c:120"),
 		[OPEN_COPY] = MARKER(2, "app:open", 5, 30, "/bin/app", 0x2000, "server.c:120"),

@@ -13,9 +13,14 @@ static struct payload payload;
 static struct kymo_ctf_trace bytes_trace(void)
 {
 	static struct kymo_ctf_field fields[] = {
-		{ (char *)"n_length", KYMO_TYPE_U16 }, { (char *)"memory", KYMO_TYPE_BYTES }, { (char *)"more", KYMO_TYPE_BYTES }, { (char *)"end", KYMO_TYPE_U8 },
+		{ (char *)"n_length", KYMO_TYPE_U16 },
+		{ (char *)"memory", KYMO_TYPE_BYTES },
+		{ (char *)"more", KYMO_TYPE_BYTES },
+		{ (char *)"end", KYMO_TYPE_U8 },
 	};
-	static struct kymo_ctf_event events[] = { { .id = 3, .name = (char *)"call", .fields = fields, .n_fields = 4, .has_faults = true, .size = 20 } };
+	static struct kymo_ctf_event events[] = {
+		{ .id = 3, .name = (char *)"call", .fields = fields, .n_fields = 4, .has_faults = true, .size = 20 }
+	};
 	struct kymo_ctf_trace trace = synthetic_trace();
 
 	trace.events = events;
@@ -45,8 +50,10 @@ static void bytes_are_a_length_and_a_sequence(void **state)
 	struct kymo_ctf_trace trace = bytes_trace(), back;
 	kymo_cleanup_free char *text = metadata_of(&trace);
 
-	assert_non_null(strstr(text, "\t\tu16 _n_length;\n\t\tu16 _memory_length;\n\t\tx8 _memory[_memory_length];\n\t\tu16 _more_length;\n"
-				     "\t\tx8 _more[_more_length];\n\t\tu8 _end;\n"));
+	assert_non_null(strstr(
+		text,
+		"\t\tu16 _n_length;\n\t\tu16 _memory_length;\n\t\tx8 _memory[_memory_length];\n\t\tu16 _more_length;\n"
+		"\t\tx8 _more[_more_length];\n\t\tu8 _end;\n"));
 	must(kymo_ctf_parse_metadata(text, strlen(text), &back));
 	assert_int_equal(back.events[0].n_fields, 4);
 	assert_int_equal(back.events[0].size, 20);
@@ -62,9 +69,14 @@ static void a_sequence_without_its_length_is_refused(void **state)
 	static const struct {
 		const char *from, *to;
 	} cases[] = {
-		{ "_memory[_memory_length]", "_memory[_n_length]" }, { "_memory[_memory_length]", "_memory[16]" }, { "x8 _memory[", "u8 _memory[" },
-		{ "u16 _memory_length", "u32 _memory_length" }, { "u16 _memory_length", "u16 _memory_size" }, { "_memory_length];", "_memory_length;" },
-		{ "\t\tu16 _memory_length;\n", "" }, { "u8 _end", "bytes _end" },
+		{ "_memory[_memory_length]", "_memory[_n_length]" },
+		{ "_memory[_memory_length]", "_memory[16]" },
+		{ "x8 _memory[", "u8 _memory[" },
+		{ "u16 _memory_length", "u32 _memory_length" },
+		{ "u16 _memory_length", "u16 _memory_size" },
+		{ "_memory_length];", "_memory_length;" },
+		{ "\t\tu16 _memory_length;\n", "" },
+		{ "u8 _end", "bytes _end" },
 	};
 	struct kymo_ctf_trace trace = bytes_trace(), back;
 	kymo_cleanup_free char *text = metadata_of(&trace);
@@ -75,7 +87,8 @@ static void a_sequence_without_its_length_is_refused(void **state)
 		struct kymo_error *error;
 
 		assert_non_null(at);
-		assert_true(asprintf(&changed, "%.*s%s%s", (int)(at - text), text, cases[i].to, at + strlen(cases[i].from)) > 0);
+		assert_true(asprintf(&changed, "%.*s%s%s", (int)(at - text), text, cases[i].to,
+				     at + strlen(cases[i].from)) > 0);
 		error = kymo_ctf_parse_metadata(changed, strlen(changed), &back);
 		if (!error)
 			fail_msg("%s is taken for %s", cases[i].to, cases[i].from);

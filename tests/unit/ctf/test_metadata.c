@@ -274,8 +274,7 @@ static void what_babeltrace_could_not_read_is_not_written(void **state)
 	trace.n_env = 0;
 	trace.events = events;
 	trace.n_events = 1;
-	assert_error(kymo_ctf_write_metadata(scratch.fd, &trace), KYMO_ERROR_USAGE,
-		     "one: two arguments are named 'a'");
+	assert_error(kymo_ctf_write_metadata(scratch.fd, &trace), KYMO_ERROR_USAGE, "one: two arguments are named 'a'");
 	trace.events = events + 1;
 	assert_error(kymo_ctf_write_metadata(scratch.fd, &trace), KYMO_ERROR_USAGE,
 		     "two: 'a-b' is no name for an argument");
@@ -308,7 +307,9 @@ static void keys_of_the_environment_are_replaced_and_found(void **state)
 static void ticks_become_nanoseconds_without_overflow(void **state)
 {
 	struct kymo_ctf_trace trace = {
-		.clock_frequency = 3000000000, .clock_offset_s = 1700000000, .clock_offset = 1500000000,
+		.clock_frequency = 3000000000,
+		.clock_offset_s = 1700000000,
+		.clock_offset = 1500000000,
 	};
 
 	assert_true(kymo_ctf_duration_ns(&trace, 3) == 1);

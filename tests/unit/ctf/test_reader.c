@@ -89,7 +89,9 @@ static void assert_open_error(const char *dir, enum kymo_error_code code, const 
 
 static void records_of_all_streams_come_in_the_order_of_time(void **state)
 {
-	static const uint64_t times[] = { 1000, 1500, 2000, 2500, 3000, 4000, 5000, 6000, 7000, 8000, 8500, 1000002500 };
+	static const uint64_t times[] = {
+		1000, 1500, 2000, 2500, 3000, 4000, 5000, 6000, 7000, 8000, 8500, 1000002500
+	};
 	struct scratch scratch;
 	struct reading r;
 
@@ -155,7 +157,9 @@ static void discarded_events_and_missing_packets_are_losses(void **state)
 static void stamps_of_44_bits_are_extended_forward_and_back(void **state)
 {
 	const uint64_t span = 1ull << KYMO_EVENT_TIME_BITS;
-	const uint64_t times[] = { 7 * span - 10, 7 * span + 5, 7 * span + 3, 7 * span - 2, 8 * span - 1, 8 * span + 1 };
+	const uint64_t times[] = {
+		7 * span - 10, 7 * span + 5, 7 * span + 3, 7 * span - 2, 8 * span - 1, 8 * span + 1
+	};
 	struct kymo_ctf_trace trace = synthetic_trace();
 	struct scratch scratch;
 	struct kymo_ctf_stream *stream = begin(&scratch, &trace, 0);
@@ -194,7 +198,8 @@ static void a_stream_cut_anywhere_gives_its_whole_records(void **state)
 		assert_int_equal(r.n, records);
 		assert_int_equal(r.n_warnings, size != end && size != first && size != 0);
 		if (size == end - 7)
-			assert_string_equal(r.warnings[0], "stream_1: the last packet is cut off; 19 bytes were left out");
+			assert_string_equal(r.warnings[0],
+					    "stream_1: the last packet is cut off; 19 bytes were left out");
 		if (size == first + 3)
 			assert_string_equal(r.warnings[0], "stream_1: the last packet is cut off in its header; "
 							   "3 bytes were left out");
@@ -305,7 +310,8 @@ static void a_string_ends_in_its_packet_or_is_damage(void **state)
 	assert_int_equal(r.n, 2);
 	assert_int_equal(r.records[1].tsc, 3);
 	assert_int_equal(r.n_warnings, 1);
-	assert_string_equal(r.warnings[0], "s: the record at byte 111 runs over the end of its packet; 35 bytes were left out");
+	assert_string_equal(r.warnings[0],
+			    "s: the record at byte 111 runs over the end of its packet; 35 bytes were left out");
 	close_and_deinit(&r, &scratch);
 }
 
@@ -370,7 +376,8 @@ static void strings_over_the_edge_of_the_window_are_read_whole(void **state)
 	for (; payload.size + 600 <= sizeof(payload.bytes); written++) {
 		uint64_t text = text_value(numbered_text(written));
 
-		payload_add(&payload, &trace.events[OPEN], written, 1, 0, (uint64_t[]){ written, text, 0, text, written });
+		payload_add(&payload, &trace.events[OPEN], written, 1, 0,
+			    (uint64_t[]){ written, text, 0, text, written });
 	}
 	assert_int_equal(end_and_check_each(stream, &scratch, check_numbered_text), written);
 }

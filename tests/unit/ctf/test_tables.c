@@ -34,19 +34,18 @@ static void again(const struct kymo_ctf_trace *trace, struct kymo_ctf_trace *ret
 
 static void tables_stand_in_the_environment_so(void **state)
 {
-	static const char expected[] =
-		"env {\n"
-		"\tkymo_format = 1;\n"
-		"\tclock_invariant = 0;\n"
-		"\tmonotonic_offset_ns = 0;\n"
-		"\tprocess_10_1_0_0 = \"make -j2\";\n"
-		"\tprocess_11_10_500_600 = \"make -j2\";\n"
-		"\tprocess_11_10_600_0 = \"cc \\\"-DA=1\\\" a.c\";\n"
-		"\tthread_10_10 = \"make\";\n"
-		"\tthread_11_11_500 = \"make\";\n"
-		"\tthread_11_11_600 = \"cc\";\n"
-		"\tthread_12 = \"who\";\n"
-		"};\n";
+	static const char expected[] = "env {\n"
+				       "\tkymo_format = 1;\n"
+				       "\tclock_invariant = 0;\n"
+				       "\tmonotonic_offset_ns = 0;\n"
+				       "\tprocess_10_1_0_0 = \"make -j2\";\n"
+				       "\tprocess_11_10_500_600 = \"make -j2\";\n"
+				       "\tprocess_11_10_600_0 = \"cc \\\"-DA=1\\\" a.c\";\n"
+				       "\tthread_10_10 = \"make\";\n"
+				       "\tthread_11_11_500 = \"make\";\n"
+				       "\tthread_11_11_600 = \"cc\";\n"
+				       "\tthread_12 = \"who\";\n"
+				       "};\n";
 	struct kymo_ctf_trace trace = empty_trace(), back;
 	kymo_cleanup_free char *text = NULL;
 
@@ -174,8 +173,8 @@ static void order_of_addition_does_not_matter(void **state)
 
 		snprintf(name, sizeof(name), "%d at %d", trace.threads[i].tid, (int)trace.threads[i].begin / 10);
 		assert_string_equal(trace.threads[i].comm, name);
-		assert_string_equal(kymo_ctf_trace_process(&trace, trace.threads[i].tid, trace.threads[i].begin)->command,
-				    name);
+		assert_string_equal(
+			kymo_ctf_trace_process(&trace, trace.threads[i].tid, trace.threads[i].begin)->command, name);
 	}
 	kymo_ctf_trace_deinit(&trace);
 }
@@ -203,7 +202,8 @@ static void keys_that_are_nearly_of_a_table_stay_in_the_environment(void **state
 	static const char lines[] =
 		"thread_ = \"\"; thread_x = \"\"; thread_07 = \"\"; thread_7_ = \"\"; thread_7_8_9_10 = \"\";\n"
 		"thread_2147483648 = \"\"; thread_1_2147483648 = \"\"; thread_1_1_18446744073709551616 = \"\";\n"
-		"process_1 = \"\"; process_1_2_3 = \"\"; process_1_2_3_4_5 = \"\"; process_1_2_03_4 = \"\"; threads_1 = 7;\n";
+		"process_1 = \"\"; process_1_2_3 = \"\"; process_1_2_3_4_5 = \"\"; process_1_2_03_4 = \"\"; threads_1 "
+		"= 7;\n";
 	struct kymo_ctf_trace trace;
 
 	must(parse_with(lines, &trace));
@@ -215,11 +215,10 @@ static void keys_that_are_nearly_of_a_table_stay_in_the_environment(void **state
 
 static void hostile_tables_are_read(void **state)
 {
-	static const char lines[] =
-		"process_1_2_3_4 = \"a\"; process_1_5_3_9 = \"b\"; process_0_0_0_0 = \"\";\n"
-		"process_2147483647_2147483647_18446744073709551615_18446744073709551615 = 12;\n"
-		"thread_1_1 = \"a\"; thread_1_2 = \"b\"; thread_1 = \"c\"; thread_1_1_0 = \"d\";\n"
-		"x = \"y\"; thread_2147483647_0_18446744073709551615 = -5;\n";
+	static const char lines[] = "process_1_2_3_4 = \"a\"; process_1_5_3_9 = \"b\"; process_0_0_0_0 = \"\";\n"
+				    "process_2147483647_2147483647_18446744073709551615_18446744073709551615 = 12;\n"
+				    "thread_1_1 = \"a\"; thread_1_2 = \"b\"; thread_1 = \"c\"; thread_1_1_0 = \"d\";\n"
+				    "x = \"y\"; thread_2147483647_0_18446744073709551615 = -5;\n";
 	struct kymo_ctf_trace trace, back;
 
 	must(parse_with(lines, &trace));
@@ -254,7 +253,11 @@ static void a_key_of_a_table_cannot_be_set_as_environment(void **state)
 static void kinds_of_events_are_read_back_and_others_are_places(void **state)
 {
 	struct kymo_ctf_event events[] = {
-		{ .id = 0, .name = (char *)"e", .path = (char *)"/a", .kind = KYMO_CTF_ENTRY, .function_offset = UINT64_MAX },
+		{ .id = 0,
+		  .name = (char *)"e",
+		  .path = (char *)"/a",
+		  .kind = KYMO_CTF_ENTRY,
+		  .function_offset = UINT64_MAX },
 		{ .id = 1, .name = (char *)"r", .kind = KYMO_CTF_RETURN, .function_offset = 0 },
 		{ .id = 2, .name = (char *)"p", .path = (char *)"/a", .offset = 3 },
 	};
@@ -284,7 +287,11 @@ static void babeltrace_reads_kinds_and_thousands_of_processes(void **state)
 {
 	struct kymo_ctf_event events[] = {
 		{ .id = 0, .name = (char *)"e", .path = (char *)"/a", .kind = KYMO_CTF_ENTRY, .function_offset = 4096 },
-		{ .id = 1, .name = (char *)"r", .path = (char *)"/a", .kind = KYMO_CTF_RETURN, .function_offset = 4096 },
+		{ .id = 1,
+		  .name = (char *)"r",
+		  .path = (char *)"/a",
+		  .kind = KYMO_CTF_RETURN,
+		  .function_offset = 4096 },
 	};
 	struct kymo_ctf_trace trace = empty_trace();
 	struct kymo_ctf_stream *stream;

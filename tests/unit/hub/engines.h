@@ -1,4 +1,5 @@
-/* What tests of the hub share: an engine that counts what it is told and answers as it is set up, and children to be traced. */
+/* What tests of the hub share: an engine that counts what it is told and answers as it is set up, and children to be
+ * traced. */
 #ifndef KYMO_TESTS_ENGINES_H
 #define KYMO_TESTS_ENGINES_H
 
@@ -29,18 +30,20 @@
 enum told { QUIESCE, SIGNAL, CLONE, JCTL, EXEC, ENTRY, EXIT_OF_CALL, EXIT, DEATH, REAP, RELEASE, N_TOLD };
 
 struct book;
-typedef unsigned int told_hook(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report);
+typedef unsigned int told_hook(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action,
+			       void *report);
 
 struct book {
 	atomic_uint told[N_TOLD];
-	told_hook *hook;		/* its answer is the answer; NULL: RESUME, or the verdict so far */
+	told_hook *hook; /* its answer is the answer; NULL: RESUME, or the verdict so far */
 	void *more;
-	atomic_int last_call;		/* number of the last system call at an entry */
+	atomic_int last_call; /* number of the last system call at an entry */
 	atomic_int status;
 	atomic_int signal;
 };
 
-static inline unsigned int note(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+static inline unsigned int note(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action,
+				void *report)
 {
 	unsigned int answer = KYMO_ACTION_RESUME;
 
@@ -52,21 +55,24 @@ static inline unsigned int note(struct book *book, struct kymo_engine *engine, e
 	return answer;
 }
 
-static inline unsigned int on_quiesce(struct kymo_engine *engine, void *data, enum kymo_action action, unsigned int event)
+static inline unsigned int on_quiesce(struct kymo_engine *engine, void *data, enum kymo_action action,
+				      unsigned int event)
 {
 	return note(data, engine, QUIESCE, action, &event);
 }
 
-static inline unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_action action, struct kymo_signal_report *report)
+static inline unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_action action,
+				     struct kymo_signal_report *report)
 {
 	((struct book *)data)->signal = report->info.si_signo;
 	return note(data, engine, SIGNAL, action, report);
 }
 
-#define NOTED(name, told, type)                                                                                              \
-	static inline unsigned int on_##name(struct kymo_engine *engine, void *data, enum kymo_action action, const struct type *report) \
-	{                                                                                                                    \
-		return note(data, engine, told, action, (void *)(uintptr_t)report);                                          \
+#define NOTED(name, told, type) \
+	static inline unsigned int on_##name(struct kymo_engine *engine, void *data, enum kymo_action action, \
+					     const struct type *report) \
+	{ \
+		return note(data, engine, told, action, (void *)(uintptr_t)report); \
 	}
 NOTED(clone, CLONE, kymo_clone_report)
 NOTED(jctl, JCTL, kymo_jctl_report)
@@ -74,7 +80,8 @@ NOTED(exec, EXEC, kymo_exec_report)
 NOTED(syscall_exit, EXIT_OF_CALL, kymo_syscall_report)
 NOTED(exit_, EXIT, kymo_exit_report)
 
-static inline unsigned int on_syscall_entry(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_syscall_report *report)
+static inline unsigned int on_syscall_entry(struct kymo_engine *engine, void *data, enum kymo_action action,
+					    const struct kymo_syscall_report *report)
 {
 	((struct book *)data)->last_call = (int)report->number;
 	return note(data, engine, ENTRY, action, (void *)(uintptr_t)report);
@@ -110,7 +117,8 @@ static const struct kymo_engine_ops ops = {
 	.release = on_release,
 };
 
-/* ---- children ------------------------------------------------------------------------------------------------------------ */
+/* ---- children
+ * ------------------------------------------------------------------------------------------------------------ */
 
 /* Memory that is shared with children, for what they tell. */
 struct shared {
@@ -161,18 +169,19 @@ static inline void nap(void)
 }
 
 /* Wait for what must happen, for 20 seconds and more. */
-#define eventually(condition)                                     \
-	do {                                                      \
-		int naps_ = 0;                                    \
-		while (!(condition) && naps_++ < 20000)           \
-			nap();                                    \
-		if (naps_ >= 20000)                               \
-			fail_msg("never so: %s", #condition);     \
+#define eventually(condition) \
+	do { \
+		int naps_ = 0; \
+		while (!(condition) && naps_++ < 20000) \
+			nap(); \
+		if (naps_ >= 20000) \
+			fail_msg("never so: %s", #condition); \
 	} while (0)
 
 /*
- * A process that runs this and exits with what it returns; it ends with the test. Of a process that has threads already, as a hub's, it may find a lock of the sanitizer's taken for ever when one of its
- * threads ends: gcc 12's takes none of them at fork. Who has threads is made before the hub.
+ * A process that runs this and exits with what it returns; it ends with the test. Of a process that has threads
+ * already, as a hub's, it may find a lock of the sanitizer's taken for ever when one of its threads ends: gcc 12's
+ * takes none of them at fork. Who has threads is made before the hub.
  */
 static inline pid_t child_of(int (*run)(struct shared *shared), struct shared *shared)
 {
@@ -180,7 +189,8 @@ static inline pid_t child_of(int (*run)(struct shared *shared), struct shared *s
 	pid_t parent;
 
 	if (!wards)
-		wards = mmap(NULL, MAX_WARDS * sizeof(*wards), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		wards = mmap(NULL, MAX_WARDS * sizeof(*wards), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+			     0);
 	assert_true(wards != MAP_FAILED && n_wards < MAX_WARDS);
 	ward = &wards[n_wards++];
 	parent = fork();

@@ -71,7 +71,7 @@ static inline void *count_on(void *data)
 		shared->count++;
 		syscall(SYS_getppid);
 	}
-	_exit(0);	/* no looking for leaks: that takes a place for a tracer */
+	_exit(0); /* no looking for leaks: that takes a place for a tracer */
 }
 
 static inline int counting_by_threads(struct shared *shared)

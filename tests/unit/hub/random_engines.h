@@ -1,6 +1,7 @@
 /*
- * Clients with engines on every thread of programs that fork, exec, signal and end threads, which want, answer and detach at random. What is checked are the guarantees of lifetime: nothing
- * after the last callback, DEATH and REAP once and in that order to whoever wanted them, nothing after release, one release each.
+ * Clients with engines on every thread of programs that fork, exec, signal and end threads, which want, answer and
+ * detach at random. What is checked are the guarantees of lifetime: nothing after the last callback, DEATH and REAP
+ * once and in that order to whoever wanted them, nothing after release, one release each.
  */
 #ifndef KYMO_TESTS_RANDOM_ENGINES_H
 #define KYMO_TESTS_RANDOM_ENGINES_H
@@ -19,10 +20,10 @@ struct client;
 struct life {
 	atomic_uint magic;
 	struct client *client;
-	struct kymo_engine *engine;	/* with a reference of the test's */
-	atomic_bool was_death_told, was_reaped, is_over;	/* over: it has detached, and no callback was running */
-	bool is_listed, has_left;	/* left: it was detached, with a callback that ran or without */
-	unsigned int events;		/* its mask; set by the thread that made it, and then by who meddles */
+	struct kymo_engine *engine;                      /* with a reference of the test's */
+	atomic_bool was_death_told, was_reaped, is_over; /* over: it has detached, and no callback was running */
+	bool is_listed, has_left; /* left: it was detached, with a callback that ran or without */
+	unsigned int events;      /* its mask; set by the thread that made it, and then by who meddles */
 };
 
 struct client {
@@ -58,13 +59,14 @@ static unsigned int dice(struct world *world, unsigned int sides)
 static unsigned int random_events(struct world *world)
 {
 	/* CLONE stays: all threads are to have engines. So does QUIESCE, for steps and reports. */
-	return (dice(world, KYMO_EVENTS_ALL + 1) & dice(world, KYMO_EVENTS_ALL + 1)) | KYMO_EVENT_CLONE | KYMO_EVENT_QUIESCE;
+	return (dice(world, KYMO_EVENTS_ALL + 1) & dice(world, KYMO_EVENTS_ALL + 1)) | KYMO_EVENT_CLONE |
+	       KYMO_EVENT_QUIESCE;
 }
 
 static enum kymo_action random_action(struct world *world)
 {
-	static const enum kymo_action actions[] = { KYMO_ACTION_STOP, KYMO_ACTION_INTERRUPT, KYMO_ACTION_REPORT, KYMO_ACTION_SINGLESTEP,
-						    KYMO_ACTION_BLOCKSTEP };
+	static const enum kymo_action actions[] = { KYMO_ACTION_STOP, KYMO_ACTION_INTERRUPT, KYMO_ACTION_REPORT,
+						    KYMO_ACTION_SINGLESTEP, KYMO_ACTION_BLOCKSTEP };
 	unsigned int n = dice(world, 100);
 
 	return n >= 10 ? KYMO_ACTION_RESUME : actions[n % world->n_actions];
@@ -129,12 +131,14 @@ static unsigned int told_quiesce(struct kymo_engine *engine, void *data, enum ky
 	return begin(data) ? answer(data) : KYMO_ACTION_RESUME;
 }
 
-static unsigned int told_signal(struct kymo_engine *engine, void *data, enum kymo_action action, struct kymo_signal_report *report)
+static unsigned int told_signal(struct kymo_engine *engine, void *data, enum kymo_action action,
+				struct kymo_signal_report *report)
 {
 	return (begin(data) ? answer(data) : KYMO_ACTION_RESUME) | report->verdict;
 }
 
-static unsigned int told_clone(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_clone_report *report)
+static unsigned int told_clone(struct kymo_engine *engine, void *data, enum kymo_action action,
+			       const struct kymo_clone_report *report)
 {
 	struct life *life = data;
 
@@ -144,22 +148,26 @@ static unsigned int told_clone(struct kymo_engine *engine, void *data, enum kymo
 	return answer(life);
 }
 
-static unsigned int told_jctl(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_jctl_report *report)
+static unsigned int told_jctl(struct kymo_engine *engine, void *data, enum kymo_action action,
+			      const struct kymo_jctl_report *report)
 {
 	return begin(data) ? answer(data) : KYMO_ACTION_RESUME;
 }
 
-static unsigned int told_exec(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_exec_report *report)
+static unsigned int told_exec(struct kymo_engine *engine, void *data, enum kymo_action action,
+			      const struct kymo_exec_report *report)
 {
 	return begin(data) ? answer(data) : KYMO_ACTION_RESUME;
 }
 
-static unsigned int told_syscall(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_syscall_report *report)
+static unsigned int told_syscall(struct kymo_engine *engine, void *data, enum kymo_action action,
+				 const struct kymo_syscall_report *report)
 {
 	return begin(data) ? answer(data) : KYMO_ACTION_RESUME;
 }
 
-static unsigned int told_exit(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_exit_report *report)
+static unsigned int told_exit(struct kymo_engine *engine, void *data, enum kymo_action action,
+			      const struct kymo_exit_report *report)
 {
 	return begin(data) ? answer(data) : KYMO_ACTION_RESUME;
 }
@@ -214,7 +222,8 @@ static const struct kymo_engine_ops random_ops = {
 	.release = told_release,
 };
 
-/* ---- from outside of callbacks ------------------------------------------------------------------------------------------- */
+/* ---- from outside of callbacks
+ * ------------------------------------------------------------------------------------------- */
 
 static void look_at(struct kymo_engine *engine)
 {
@@ -315,7 +324,8 @@ static void forget_the_released(struct world *world)
 	world->lives.n = 0;
 }
 
-/* ---- programs ------------------------------------------------------------------------------------------------------------- */
+/* ---- programs
+ * ------------------------------------------------------------------------------------------------------------- */
 
 static void find_family(char *path, size_t size)
 {

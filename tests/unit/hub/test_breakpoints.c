@@ -11,7 +11,8 @@
 long own_call(void);
 void own_trap(void);
 __asm__(".pushsection .text\n"
-	".globl own_call\n.type own_call, @function\nown_call: mov $39, %eax\n.globl own_call_at\nown_call_at: syscall\n ret\n.size own_call, .-own_call\n"
+	".globl own_call\n.type own_call, @function\nown_call: mov $39, %eax\n.globl own_call_at\nown_call_at: "
+	"syscall\n ret\n.size own_call, .-own_call\n"
 	".globl own_trap\n.type own_trap, @function\nown_trap: int3\n ret\n.size own_trap, .-own_trap\n"
 	".popsection\n");
 extern const char own_call_at[];
@@ -23,7 +24,8 @@ struct hits {
 	atomic_ulong address;
 };
 
-static unsigned int count_hits(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *data)
+static unsigned int count_hits(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action,
+			       void *data)
 {
 	struct hits *hits = (struct hits *)book;
 	struct kymo_signal_report *report = data;
@@ -32,7 +34,7 @@ static unsigned int count_hits(struct book *book, struct kymo_engine *engine, en
 		return KYMO_ACTION_RESUME;
 	if (report->trap == KYMO_TRAP_BREAKPOINT) {
 		struct user_regs_struct registers;
-		int err = kymo_engine_get_registers(engine, &registers);	/* it may be detached meanwhile */
+		int err = kymo_engine_get_registers(engine, &registers); /* it may be detached meanwhile */
 
 		hits->n_wrong += err ? err != -ESRCH : registers.rip != report->address;
 		hits->address = report->address;
@@ -44,7 +46,8 @@ static unsigned int count_hits(struct book *book, struct kymo_engine *engine, en
 }
 
 /* A program that waits for `go` runs with a breakpoint, and well. */
-static struct kymo_engine *run_to_the_end(struct fixture *f, int (*run)(struct shared *shared), uint64_t place, struct hits *hits)
+static struct kymo_engine *run_to_the_end(struct fixture *f, int (*run)(struct shared *shared), uint64_t place,
+					  struct hits *hits)
 {
 	struct kymo_engine *engine;
 
@@ -120,7 +123,7 @@ static void each_hit_is_told_once_and_the_program_does_what_it_did(void **state)
 	engine = breaker(f.hub, f.pid, &hits.book);
 	assert_int_equal(kymo_engine_insert_breakpoint(engine, at(tick)), 0);
 	assert_int_equal(kymo_engine_insert_breakpoint(engine, at(tick)), -EEXIST);
-	eventually(byte_of(f.pid, at(tick)) == TRAP);	/* but for the moments in which it is stepped over */
+	eventually(byte_of(f.pid, at(tick)) == TRAP); /* but for the moments in which it is stepped over */
 	f.shared->go = 1;
 	eventually(f.shared->is_over);
 	assert_int_equal(f.shared->count, N_TICKS);
@@ -170,7 +173,8 @@ static void what_is_no_code_of_its_own_is_refused(void **state)
 
 static void two_owners_are_told_each_and_the_last_one_takes_it_out(void **state)
 {
-	struct hits one = { .book.hook = count_hits }, other = { .book.hook = count_hits }, stranger = { .book.hook = count_hits };
+	struct hits one = { .book.hook = count_hits }, other = { .book.hook = count_hits },
+		    stranger = { .book.hook = count_hits };
 	struct kymo_engine *engines[3];
 	struct fixture f;
 	int before;
@@ -187,7 +191,7 @@ static void two_owners_are_told_each_and_the_last_one_takes_it_out(void **state)
 	before = one.n;
 	eventually(other.n > before + 20);
 	assert_int_equal(one.n, before);
-	eventually(byte_of(f.pid, at(tick)) == TRAP);	/* but for the moments in which it is stepped over */
+	eventually(byte_of(f.pid, at(tick)) == TRAP); /* but for the moments in which it is stepped over */
 	assert_int_equal(kymo_engine_control(engines[1], KYMO_ACTION_DETACH) & ~-EINPROGRESS, 0);
 	kymo_engine_barrier(engines[1]);
 	assert_int_equal(byte_of(f.pid, at(tick)), *(const uint8_t *)at(tick));
@@ -232,19 +236,20 @@ static void threads_without_an_owner_step_over_it_and_none_misses_one(void **sta
 	begin(&f, ticking_by_threads);
 	eventually(f.shared->ready);
 	nap();
-	engine = breaker(f.hub, f.pid, &one.book);	/* the first thread calls nothing */
+	engine = breaker(f.hub, f.pid, &one.book); /* the first thread calls nothing */
 	assert_int_equal(kymo_engine_insert_breakpoint(engine, at(tick)), 0);
 	f.shared->go = 1;
 	eventually(f.shared->count == 4 * N_TICKS);
 	assert_int_equal(one.n + all.n, 0);
-	eventually(byte_of(f.pid, at(tick)) == TRAP);	/* but for the moments in which it is stepped over */
+	eventually(byte_of(f.pid, at(tick)) == TRAP); /* but for the moments in which it is stepped over */
 	f.shared->go = 2;
 	assert_int_equal(end_of(f.pid), 0);
 	kymo_engine_put(engine);
 	kymo_hub_destroy(f.hub);
 }
 
-/* ---- children -------------------------------------------------------------------------------------------------------------- */
+/* ---- children
+ * -------------------------------------------------------------------------------------------------------------- */
 
 __attribute__((noinline)) static pid_t make_vfork_child(struct shared *shared)
 {
@@ -300,7 +305,8 @@ static void children_that_nobody_follows_run_without_and_those_in_the_same_memor
 
 static struct hits of_children;
 
-static unsigned int follow(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *data)
+static unsigned int follow(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action,
+			   void *data)
 {
 	struct fixture *f = book->more;
 	struct kymo_engine *child;
@@ -357,7 +363,8 @@ static void an_exec_is_the_end_of_it(void **state)
 	kymo_hub_destroy(f.hub);
 }
 
-/* ---- what is below, and what comes in between -------------------------------------------------------------------------------- */
+/* ---- what is below, and what comes in between
+ * -------------------------------------------------------------------------------- */
 
 static volatile sig_atomic_t n_own;
 
@@ -471,7 +478,8 @@ static void signals_that_come_before_the_instruction_make_no_hit_two(void **stat
 }
 
 /* Steps all the time. */
-static unsigned int step_on(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *data)
+static unsigned int step_on(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action,
+			    void *data)
 {
 	return (count_hits(book, engine, told, action, data) & ~15u) | KYMO_ACTION_SINGLESTEP;
 }
@@ -514,7 +522,7 @@ static void who_detaches_while_it_is_hit_leaves_a_program_that_runs(void **state
 		kymo_engine_barrier(engine);
 		assert_int_equal(byte_of(f.pid, at(tick)), *(const uint8_t *)at(tick));
 		kymo_engine_put(engine);
-		eventually(hits.book.told[RELEASE]);	/* through a socket it comes later */
+		eventually(hits.book.told[RELEASE]); /* through a socket it comes later */
 		runs(&f);
 	}
 	end(&f);

@@ -1,6 +1,7 @@
 /*
- * Eight threads that call four functions, count that themselves, fork and end; engines on each, of which one has a breakpoint on the first function all the time, and the others put them in and take them out
- * at random, there and near by. What the first one is told is what the program has counted, and the program does what it does alone.
+ * Eight threads that call four functions, count that themselves, fork and end; engines on each, of which one has a
+ * breakpoint on the first function all the time, and the others put them in and take them out at random, there and near
+ * by. What the first one is told is what the program has counted, and the program does what it does alone.
  *
  * KYMO_HUB_CALLS is how often each thread calls (200), KYMO_SEED repeats a run's choices.
  */
@@ -16,11 +17,11 @@ struct counts {
 
 static struct counts *counts;
 
-#define CALLED(i)                                                      \
-	__attribute__((noinline)) static void called_##i(void)         \
-	{                                                              \
-		__asm__ volatile("nop\n nop\n nop" ::: "memory");      \
-		atomic_fetch_add(&counts->n[i], 1);                    \
+#define CALLED(i) \
+	__attribute__((noinline)) static void called_##i(void) \
+	{ \
+		__asm__ volatile("nop\n nop\n nop" ::: "memory"); \
+		atomic_fetch_add(&counts->n[i], 1); \
 	}
 CALLED(0)
 CALLED(1)
@@ -94,7 +95,7 @@ static unsigned int dice(unsigned int sides)
 
 static void do_something(struct kymo_engine *engine)
 {
-	uint64_t address = place(dice(4)) + (dice(3) ? 0 : 4);	/* behind an endbr64, where there is one */
+	uint64_t address = place(dice(4)) + (dice(3) ? 0 : 4); /* behind an endbr64, where there is one */
 	uint8_t code[8];
 
 	switch (dice(3)) {
@@ -106,12 +107,14 @@ static void do_something(struct kymo_engine *engine)
 		kymo_engine_remove_breakpoint(engine, address);
 		break;
 	default:
-		if (!kymo_engine_read(engine, place(0), code, sizeof(code)) && memcmp(code, (const void *)place(0), sizeof(code)))
+		if (!kymo_engine_read(engine, place(0), code, sizeof(code)) &&
+		    memcmp(code, (const void *)place(0), sizeof(code)))
 			counts->wrong++;
 	}
 }
 
-static unsigned int told_signal(struct kymo_engine *engine, void *data, enum kymo_action action, struct kymo_signal_report *report)
+static unsigned int told_signal(struct kymo_engine *engine, void *data, enum kymo_action action,
+				struct kymo_signal_report *report)
 {
 	struct teller *teller = data;
 
@@ -131,13 +134,16 @@ static void for_all_threads(struct kymo_hub *hub, pid_t pid, struct teller *tell
 	char name[64];
 	size_t n = 0;
 
-	assert_int_equal(kymo_engine_attach_process(hub, pid, KYMO_ATTACH_BREAKPOINTS, &tellers, teller, KYMO_EVENTS_SIGNAL, &n), 0);
+	assert_int_equal(
+		kymo_engine_attach_process(hub, pid, KYMO_ATTACH_BREAKPOINTS, &tellers, teller, KYMO_EVENTS_SIGNAL, &n),
+		0);
 	assert_int_equal(n, N_THREADS + 1);
 	for (pid_t tid = pid; inserts && tid < pid + 1000; tid++) {
 		struct kymo_engine *engine;
 
 		snprintf(name, sizeof(name), "/proc/%d/task/%d", pid, tid);
-		if (access(name, F_OK) || kymo_engine_attach(hub, tid, KYMO_ATTACH_MATCH_OPS | KYMO_ATTACH_MATCH_DATA, &tellers, teller, &engine))
+		if (access(name, F_OK) || kymo_engine_attach(hub, tid, KYMO_ATTACH_MATCH_OPS | KYMO_ATTACH_MATCH_DATA,
+							     &tellers, teller, &engine))
 			continue;
 		assert_int_equal(kymo_engine_insert_breakpoint(engine, place(0)), 0);
 		kymo_engine_put(engine);
@@ -163,7 +169,8 @@ static void disturb(struct kymo_hub *hub, pid_t pid, struct teller *others)
 
 static void what_is_told_is_what_the_program_has_counted(void **state)
 {
-	struct teller first = { 0 }, others[N_OTHERS] = { { .is_random = true }, { .is_random = true }, { .is_random = true } };
+	struct teller first = { 0 },
+		      others[N_OTHERS] = { { .is_random = true }, { .is_random = true }, { .is_random = true } };
 	const char *calls = getenv("KYMO_HUB_CALLS"), *seeds = getenv("KYMO_SEED");
 	struct kymo_hub *hub;
 	pid_t pid;

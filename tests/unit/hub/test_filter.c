@@ -10,7 +10,8 @@
 
 #define WORDS (KYMO_CALL_NUMBERS / 64)
 
-/* ---- the program -------------------------------------------------------------------------------------------------------- */
+/* ---- the program
+ * -------------------------------------------------------------------------------------------------------- */
 
 static uint32_t word_of(const struct seccomp_data *data, uint32_t offset)
 {
@@ -70,9 +71,10 @@ static void check_filter(const uint64_t calls[WORDS])
 
 	assert_true(n <= HUB_FILTER_MAX);
 	for (uint32_t i = 0; i < KYMO_CALL_NUMBERS; i++) {
-		assert_int_equal(is_picked(filter, n, AUDIT_ARCH_X86_64, i, 0), i == SYS_clone3 || calls[i / 64] >> (i % 64) & 1);
+		assert_int_equal(is_picked(filter, n, AUDIT_ARCH_X86_64, i, 0),
+				 i == SYS_clone3 || calls[i / 64] >> (i % 64) & 1);
 		assert_true(is_picked(filter, n, AUDIT_ARCH_I386, i, 0));
-		assert_true(is_picked(filter, n, AUDIT_ARCH_X86_64, i | 0x40000000, 0));	/* x32 */
+		assert_true(is_picked(filter, n, AUDIT_ARCH_X86_64, i | 0x40000000, 0)); /* x32 */
 	}
 	assert_true(is_picked(filter, n, AUDIT_ARCH_X86_64, SYS_clone, CLONE_VM | CLONE_UNTRACED));
 	assert_true(is_picked(filter, n, AUDIT_ARCH_X86_64, KYMO_CALL_NUMBERS, 0));
@@ -84,26 +86,29 @@ static void the_filter_picks_its_set_and_what_can_not_be_let_pass(void **state)
 	uint64_t none[WORDS] = { 0 }, all[WORDS], odd[WORDS], set[WORDS];
 
 	memset(all, 0xff, sizeof(all));
-	memset(odd, 0xaa, sizeof(odd));	/* as many runs as there can be */
+	memset(odd, 0xaa, sizeof(odd)); /* as many runs as there can be */
 	check_filter(none);
 	check_filter(all);
 	check_filter(odd);
 	srandom(1);
 	for (int i = 0; i < 50; i++) {
 		for (int j = 0; j < WORDS; j++)
-			set[j] = ((uint64_t)random() << 40 ^ (uint64_t)random() << 20 ^ (uint64_t)random()) & (i % 2 ? UINT64_MAX : (uint64_t)random() << 16);
+			set[j] = ((uint64_t)random() << 40 ^ (uint64_t)random() << 20 ^ (uint64_t)random()) &
+				 (i % 2 ? UINT64_MAX : (uint64_t)random() << 16);
 		check_filter(set);
 	}
 }
 
-/* ---- what is told --------------------------------------------------------------------------------------------------------- */
+/* ---- what is told
+ * --------------------------------------------------------------------------------------------------------- */
 
 /* Of one kind of call: told at entries and at exits. */
 struct told_calls {
 	atomic_int entries, exits, others;
 };
 
-static unsigned int count_kills(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+static unsigned int count_kills(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action,
+				void *report)
 {
 	struct told_calls *calls = book->more;
 	const struct kymo_syscall_report *call = report;
@@ -114,7 +119,8 @@ static unsigned int count_kills(struct book *book, struct kymo_engine *engine, e
 		calls->exits++;
 	else if (told == ENTRY && call->number == SYS_chdir)
 		calls->others++;
-	return told == SIGNAL ? KYMO_ACTION_RESUME | ((struct kymo_signal_report *)report)->verdict : KYMO_ACTION_RESUME;
+	return told == SIGNAL ? KYMO_ACTION_RESUME | ((struct kymo_signal_report *)report)->verdict
+			      : KYMO_ACTION_RESUME;
 }
 
 #define CALLS_AND_ENDS (KYMO_EVENTS_SYSCALL | KYMO_EVENT_CLONE | KYMO_EVENT_DEATH | KYMO_EVENT_REAP)
@@ -136,7 +142,8 @@ static void a_picked_call_is_told_once_whoever_wants_which(void **state)
 {
 	for (int i = 0; i < 3; i++) {
 		struct told_calls few = { 0 }, many = { 0 };
-		struct book content = { .hook = count_kills, .more = &few }, greedy = { .hook = count_kills, .more = &many };
+		struct book content = { .hook = count_kills, .more = &few },
+			    greedy = { .hook = count_kills, .more = &many };
 		struct kymo_hub *hub = new_hub();
 		pid_t pid = launch_with_kill_picked(hub, TEN_KILLS);
 		int status;
@@ -160,7 +167,8 @@ static void a_picked_call_is_told_once_whoever_wants_which(void **state)
 	}
 }
 
-static unsigned int abort_kills(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+static unsigned int abort_kills(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action,
+				void *report)
 {
 	const struct kymo_syscall_report *call = report;
 
@@ -169,7 +177,8 @@ static unsigned int abort_kills(struct book *book, struct kymo_engine *engine, e
 		return KYMO_ACTION_RESUME | KYMO_SYSCALL_ABORT;
 	if (told == EXIT_OF_CALL && call->is_aborted)
 		assert_int_equal(kymo_engine_set_result(engine, 0), 0);
-	return told == SIGNAL ? KYMO_ACTION_RESUME | ((struct kymo_signal_report *)report)->verdict : KYMO_ACTION_RESUME;
+	return told == SIGNAL ? KYMO_ACTION_RESUME | ((struct kymo_signal_report *)report)->verdict
+			      : KYMO_ACTION_RESUME;
 }
 
 /* At both kinds of entry stops. */
@@ -192,7 +201,8 @@ static void a_picked_call_can_be_aborted(void **state)
 	}
 }
 
-/* ---- what is kept --------------------------------------------------------------------------------------------------------- */
+/* ---- what is kept
+ * --------------------------------------------------------------------------------------------------------- */
 
 static void who_has_the_filter_stays_traced_without_engines(void **state)
 {
@@ -215,7 +225,7 @@ static void who_has_the_filter_stays_traced_without_engines(void **state)
 	assert_int_equal(book.told[RELEASE], 0);
 	kymo_engine_put(engine);
 	assert_int_equal(tracer_of(pid), hub->tid);
-	assert_int_equal(write(in[1], "x\n", 2), 2);	/* the children's call, and theirs, succeed */
+	assert_int_equal(write(in[1], "x\n", 2), 2); /* the children's call, and theirs, succeed */
 	assert_int_equal(kymo_hub_wait(hub, pid, &status), 0);
 	assert_int_equal(status, 4 << 8);
 	kymo_hub_destroy(hub);

@@ -7,7 +7,8 @@
 
 #include "fixture.h"
 
-/* ---- 1: only the tracer's own thread may call ---------------------------------------------------------------------------- */
+/* ---- 1: only the tracer's own thread may call
+ * ---------------------------------------------------------------------------- */
 
 static void *hammer(void *data)
 {
@@ -44,7 +45,8 @@ static void any_thread_may_call(void **state)
 	end(&f);
 }
 
-/* ---- 2: a child's first stop may come before its maker's event ----------------------------------------------------------- */
+/* ---- 2: a child's first stop may come before its maker's event
+ * ----------------------------------------------------------- */
 
 static void *count_once(void *data)
 {
@@ -68,7 +70,8 @@ static int making_threads(struct shared *shared)
 	return 0;
 }
 
-static unsigned int stop_children(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+static unsigned int stop_children(struct book *book, struct kymo_engine *engine, enum told told,
+				  enum kymo_action action, void *report)
 {
 	struct fixture *f = book->more;
 	struct kymo_engine *child;
@@ -79,7 +82,8 @@ static unsigned int stop_children(struct book *book, struct kymo_engine *engine,
 	for (int i = 0; i < 5; i++)
 		nap();
 	assert_int_equal(f->shared->count, f->shared->seen);
-	child = engine_of(f->hub, ((struct kymo_clone_report *)report)->child, &f->other, KYMO_EVENT_QUIESCE | KYMO_EVENT_REAP);
+	child = engine_of(f->hub, ((struct kymo_clone_report *)report)->child, &f->other,
+			  KYMO_EVENT_QUIESCE | KYMO_EVENT_REAP);
 	kymo_engine_control(child, KYMO_ACTION_STOP);
 	f->shared->tid = kymo_engine_tid(child);
 	kymo_engine_put(child);
@@ -109,7 +113,8 @@ static void a_child_does_not_run_before_the_callbacks_have_returned(void **state
 	end(&f);
 }
 
-/* ---- 3: interrupts merge, and lose against other stops ------------------------------------------------------------------- */
+/* ---- 3: interrupts merge, and lose against other stops
+ * ------------------------------------------------------------------- */
 
 static void each_report_that_was_asked_for_comes(void **state)
 {
@@ -133,7 +138,8 @@ static void each_report_that_was_asked_for_comes(void **state)
 	end(&f);
 }
 
-/* ---- 4: children that are made so that nobody traces them ------------------------------------------------------------------ */
+/* ---- 4: children that are made so that nobody traces them
+ * ------------------------------------------------------------------ */
 
 static int making_untraced(struct shared *shared)
 {
@@ -165,7 +171,8 @@ static void a_child_that_was_made_untraced_is_told(void **state)
 	kymo_hub_destroy(f.hub);
 }
 
-/* ---- 5: nothing waits for the parent of a vfork ------------------------------------------------------------------------------ */
+/* ---- 5: nothing waits for the parent of a vfork
+ * ------------------------------------------------------------------------------ */
 
 static int in_vfork(struct shared *shared)
 {
@@ -202,9 +209,11 @@ static void the_parent_of_a_vfork_keeps_nobody_waiting(void **state)
 	kymo_hub_destroy(f.hub);
 }
 
-/* ---- 8: entries and exits ------------------------------------------------------------------------------------------------------- */
+/* ---- 8: entries and exits
+ * ------------------------------------------------------------------------------------------------------- */
 
-static unsigned int expect_pairs(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+static unsigned int expect_pairs(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action,
+				 void *report)
 {
 	const struct kymo_syscall_report *call = report;
 
@@ -262,7 +271,7 @@ static void reports_disturb_no_call_and_interrupts_do(void **state)
 		kymo_engine_control(engine, KYMO_ACTION_REPORT);
 		eventually(f.book.told[QUIESCE] == i + 1);
 		eventually(state_of(f.pid) == 'S');
-		kill(f.pid, SIGCHLD);	/* which it ignores */
+		kill(f.pid, SIGCHLD); /* which it ignores */
 	}
 	kymo_engine_set_events(engine, KYMO_EVENT_QUIESCE | KYMO_EVENTS_SYSCALL);
 	for (int i = 0; i < 300; i++) {
@@ -284,7 +293,8 @@ static void reports_disturb_no_call_and_interrupts_do(void **state)
 	end(&f);
 }
 
-/* ---- 10: exec by another thread ---------------------------------------------------------------------------------------------------- */
+/* ---- 10: exec by another thread
+ * ---------------------------------------------------------------------------------------------------- */
 
 struct lives {
 	struct kymo_hub *hub;
@@ -292,9 +302,11 @@ struct lives {
 	pid_t pid;
 };
 
-static unsigned int lives_clone(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_clone_report *report);
+static unsigned int lives_clone(struct kymo_engine *engine, void *data, enum kymo_action action,
+				const struct kymo_clone_report *report);
 
-static unsigned int lives_exec(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_exec_report *report)
+static unsigned int lives_exec(struct kymo_engine *engine, void *data, enum kymo_action action,
+			       const struct kymo_exec_report *report)
 {
 	struct lives *lives = data;
 
@@ -321,7 +333,11 @@ static void lives_release(void *data)
 }
 
 static const struct kymo_engine_ops lives_ops = {
-	.clone = lives_clone, .exec = lives_exec, .death = lives_death, .reap = lives_reap, .release = lives_release,
+	.clone = lives_clone,
+	.exec = lives_exec,
+	.death = lives_death,
+	.reap = lives_reap,
+	.release = lives_release,
 };
 
 static void add_life(struct lives *lives, pid_t tid)
@@ -334,7 +350,8 @@ static void add_life(struct lives *lives, pid_t tid)
 	lives->n_attached++;
 }
 
-static unsigned int lives_clone(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_clone_report *report)
+static unsigned int lives_clone(struct kymo_engine *engine, void *data, enum kymo_action action,
+				const struct kymo_clone_report *report)
 {
 	add_life(data, report->child);
 	return KYMO_ACTION_RESUME;
@@ -364,7 +381,8 @@ static void engines_move_with_a_thread_that_executes_and_those_of_the_first_one_
 	assert_int_equal(lives.n_released, lives.n_attached);
 }
 
-/* ---- 11: a first thread that ends before the others --------------------------------------------------------------------------------- */
+/* ---- 11: a first thread that ends before the others
+ * --------------------------------------------------------------------------------- */
 
 static int leaving_first(struct shared *shared)
 {
@@ -383,7 +401,9 @@ static void the_death_of_a_first_thread_is_told_while_others_live(void **state)
 	size_t n;
 
 	begin(&f, leaving_first);
-	assert_int_equal(kymo_engine_attach_process(f.hub, f.pid, 0, &ops, &f.book, KYMO_EVENT_EXIT | KYMO_EVENT_DEATH | KYMO_EVENT_REAP, &n), 0);
+	assert_int_equal(kymo_engine_attach_process(f.hub, f.pid, 0, &ops, &f.book,
+						    KYMO_EVENT_EXIT | KYMO_EVENT_DEATH | KYMO_EVENT_REAP, &n),
+			 0);
 	assert_int_equal(n, 2);
 	f.shared->go = 1;
 	eventually(f.book.told[DEATH] == 1);
@@ -399,9 +419,12 @@ static void the_death_of_a_first_thread_is_told_while_others_live(void **state)
 	kymo_hub_destroy(f.hub);
 }
 
-/* ---- 12: SIGKILL ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- 12: SIGKILL
+ * ----------------------------------------------------------------------------------------------------------------------
+ */
 
-static unsigned int stop_in_exit(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+static unsigned int stop_in_exit(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action,
+				 void *report)
 {
 	struct user_regs_struct registers;
 
@@ -418,12 +441,13 @@ static void a_kill_ends_who_is_stopped_and_who_is_held_at_its_end(void **state)
 
 	begin(&f, counting);
 	f.book.hook = stop_in_exit;
-	engine = engine_of(f.hub, f.pid, &f.book, KYMO_EVENT_QUIESCE | KYMO_EVENT_EXIT | KYMO_EVENT_DEATH | KYMO_EVENT_REAP);
+	engine = engine_of(f.hub, f.pid, &f.book,
+			   KYMO_EVENT_QUIESCE | KYMO_EVENT_EXIT | KYMO_EVENT_DEATH | KYMO_EVENT_REAP);
 	kymo_engine_control(engine, KYMO_ACTION_STOP);
 	eventually(kymo_engine_control(engine, KYMO_ACTION_STOP) == 0);
 	kill(f.pid, SIGKILL);
 	eventually(f.book.told[EXIT] == 1);
-	assert_int_equal(end_of(f.pid), SIGKILL);	/* after KYMO_EXIT_HOLD_MS: nobody lets it go */
+	assert_int_equal(end_of(f.pid), SIGKILL); /* after KYMO_EXIT_HOLD_MS: nobody lets it go */
 	eventually(f.book.told[REAP] == 1);
 	assert_int_equal(f.book.told[DEATH], 1);
 	assert_int_equal(f.book.status, SIGKILL);
@@ -431,7 +455,8 @@ static void a_kill_ends_who_is_stopped_and_who_is_held_at_its_end(void **state)
 	kymo_hub_destroy(f.hub);
 }
 
-/* ---- the hub's own end ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the hub's own end
+ * ------------------------------------------------------------------------------------------------------------------ */
 
 /* The one of these children that ends the hub's waits, or 0. */
 static pid_t waker_among(FILE *children)
@@ -499,7 +524,8 @@ static int a_hub_to_be_killed(struct shared *shared)
 	struct kymo_hub *hub;
 	struct kymo_engine *engine;
 
-	if (kymo_hub_create(&hub) || kymo_engine_attach_process(hub, shared->tid, 0, &ops, &book, KYMO_EVENTS_ALL & ~KYMO_EVENT_QUIESCE, NULL))
+	if (kymo_hub_create(&hub) ||
+	    kymo_engine_attach_process(hub, shared->tid, 0, &ops, &book, KYMO_EVENTS_ALL & ~KYMO_EVENT_QUIESCE, NULL))
 		return 1;
 	while (book.told[ENTRY] < 3)
 		nap();

@@ -1,4 +1,5 @@
-/* Processes that stand still through a hub for somebody who is connected: stop.c, call.c and joined.c at one side, hub/freeze/hold.c at the other. */
+/* Processes that stand still through a hub for somebody who is connected: stop.c, call.c and joined.c at one side,
+ * hub/freeze/hold.c at the other. */
 #include <errno.h>
 #include <sys/syscall.h>
 
@@ -73,7 +74,8 @@ static void make_a_call(struct kymo_process *process, const struct fixture *f)
 	assert_int_equal(result, f->pid);
 }
 
-static unsigned int see_getpid(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+static unsigned int see_getpid(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action,
+			       void *report)
 {
 	const struct kymo_syscall_report *call = report;
 	struct fixture *f = book->more;
@@ -105,7 +107,7 @@ static void calls_in_its_name_are_told_to_nobody_and_kept_by_nobody(void **state
 	assert_int_equal(behind.rip, before.rip);
 	assert_int_equal(behind.rsp, before.rsp);
 	kymo_process_destroy(process);
-	stands(&f);	/* for the engine */
+	stands(&f); /* for the engine */
 	assert_int_equal(kymo_engine_control(engine, KYMO_ACTION_RESUME), 0);
 	runs(&f);
 	assert_int_equal(f.shared->seen, 0);
@@ -215,7 +217,7 @@ static void a_hub_that_ends_leaves_nothing_to_be_written(void **state)
 	err = kymo_process_write(process, word, &word, sizeof(word));
 	assert_int_equal(err, -EPIPE);
 	kymo_process_resume(process);
-	assert_null(kymo_process_stop(process));	/* by itself */
+	assert_null(kymo_process_stop(process)); /* by itself */
 	kymo_process_destroy(process);
 	runs(&f);
 	f.hub = NULL;
@@ -254,7 +256,8 @@ static void a_hold_that_is_refused_leaves_the_one_that_there_is(void **state)
 	end(&f);
 }
 
-static unsigned int stop_at_entry(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+static unsigned int stop_at_entry(struct book *book, struct kymo_engine *engine, enum told told,
+				  enum kymo_action action, void *report)
 {
 	return told == ENTRY ? KYMO_ACTION_STOP : KYMO_ACTION_RESUME;
 }
@@ -337,7 +340,7 @@ static void no_call_is_made_by_an_instruction_with_a_breakpoint(void **state)
 
 #define CODE_PAGE 4096
 
-static uint8_t *code;	/* a function, and a page behind it that looks like kymo's code */
+static uint8_t *code; /* a function, and a page behind it that looks like kymo's code */
 
 static void make_code(void)
 {
@@ -348,7 +351,8 @@ static void make_code(void)
 	memcpy(code, (uint8_t[]){ 0x90, 0x90, 0x90, 0x90, 0x90, 0xc3 }, 6);
 	assert_int_equal(ftruncate(fd, CODE_PAGE), 0);
 	assert_int_equal(pwrite(fd, (uint8_t[]){ 0xc3 }, 1, 0), 1);
-	assert_ptr_equal(mmap(code + CODE_PAGE, CODE_PAGE, PROT_READ | PROT_EXEC, MAP_SHARED | MAP_FIXED, fd, 0), code + CODE_PAGE);
+	assert_ptr_equal(mmap(code + CODE_PAGE, CODE_PAGE, PROT_READ | PROT_EXEC, MAP_SHARED | MAP_FIXED, fd, 0),
+			 code + CODE_PAGE);
 	close(fd);
 }
 
@@ -389,7 +393,8 @@ static void is_told(struct fixture *f)
 
 static void a_jump_over_a_breakpoint_leads_where_it_is_to_lead(void **state)
 {
-	static const uint8_t jump[5] = { 0xe9, (CODE_PAGE - 5) & 0xff, (CODE_PAGE - 5) >> 8 }, nops[5] = { 0x90, 0x90, 0x90, 0x90, 0x90 };
+	static const uint8_t jump[5] = { 0xe9, (CODE_PAGE - 5) & 0xff, (CODE_PAGE - 5) >> 8 },
+			     nops[5] = { 0x90, 0x90, 0x90, 0x90, 0x90 };
 	struct kymo_process *process;
 	struct kymo_engine *engine = NULL;
 	uint8_t now[5];
@@ -398,7 +403,9 @@ static void a_jump_over_a_breakpoint_leads_where_it_is_to_lead(void **state)
 	make_code();
 	begin(&f, calling);
 	assert_int_equal(kymo_hub_serve(f.hub), 0);
-	assert_int_equal(kymo_engine_attach(f.hub, f.pid, KYMO_ATTACH_CREATE | KYMO_ATTACH_BREAKPOINTS, &ops, &f.book, &engine), 0);
+	assert_int_equal(
+		kymo_engine_attach(f.hub, f.pid, KYMO_ATTACH_CREATE | KYMO_ATTACH_BREAKPOINTS, &ops, &f.book, &engine),
+		0);
 	assert_int_equal(kymo_engine_set_events(engine, KYMO_EVENT_SIGNAL), 0);
 	assert_int_equal(kymo_engine_insert_breakpoint(engine, (uintptr_t)code + 2), 0);
 	is_told(&f);
@@ -408,12 +415,12 @@ static void a_jump_over_a_breakpoint_leads_where_it_is_to_lead(void **state)
 	runs(&f);
 	assert_int_equal(kymo_process_read(process, (uintptr_t)code, now, sizeof(now)), 0);
 	assert_memory_equal(now, jump, sizeof(now));
-	assert_int_equal(kymo_engine_insert_breakpoint(engine, (uintptr_t)code), 0);	/* at the jump itself */
+	assert_int_equal(kymo_engine_insert_breakpoint(engine, (uintptr_t)code), 0); /* at the jump itself */
 	is_told(&f);
 	assert_int_equal(kymo_engine_insert_breakpoint(engine, (uintptr_t)code + 1), -EBUSY);
 	write_held(process, nops);
 	assert_int_equal(kymo_engine_remove_breakpoint(engine, (uintptr_t)code), 0);
-	is_told(&f);	/* of the first one again */
+	is_told(&f); /* of the first one again */
 	assert_int_equal(kymo_engine_remove_breakpoint(engine, (uintptr_t)code + 2), 0);
 	runs(&f);
 	assert_int_equal(kymo_process_read(process, (uintptr_t)code, now, sizeof(now)), 0);
@@ -435,11 +442,13 @@ static void who_holds_a_process_reads_no_breakpoints(void **state)
 	make_code();
 	begin(&f, calling);
 	assert_int_equal(kymo_hub_serve(f.hub), 0);
-	assert_int_equal(kymo_engine_attach(f.hub, f.pid, KYMO_ATTACH_CREATE | KYMO_ATTACH_BREAKPOINTS, &ops, &f.book, &engine), 0);
+	assert_int_equal(
+		kymo_engine_attach(f.hub, f.pid, KYMO_ATTACH_CREATE | KYMO_ATTACH_BREAKPOINTS, &ops, &f.book, &engine),
+		0);
 	assert_int_equal(kymo_engine_set_events(engine, KYMO_EVENT_SIGNAL), 0);
 	process = opened(&f);
 	assert_null(kymo_process_stop(process));
-	assert_null(kymo_remote_begin(process));	/* … also while a thread makes calls */
+	assert_null(kymo_remote_begin(process)); /* … also while a thread makes calls */
 	for (uint64_t i = 1; i < 3; i++) {
 		assert_int_equal(kymo_engine_insert_breakpoint(engine, (uintptr_t)code + i), 0);
 		assert_int_equal(kymo_process_read(process, (uintptr_t)code + i, &now, 1), 0);

@@ -5,7 +5,8 @@
 #include "engines.h"
 #include "proc/proc.h"
 
-/* ---- what is traced ------------------------------------------------------------------------------------------------------ */
+/* ---- what is traced
+ * ------------------------------------------------------------------------------------------------------ */
 
 /* Makes a system call whenever it is told to go. */
 static int obedient(struct shared *shared)
@@ -85,7 +86,8 @@ static void stands(const struct fixture *fixture)
 	assert_int_equal(fixture->shared->count, before);
 }
 
-/* ---- attach -------------------------------------------------------------------------------------------------------------- */
+/* ---- attach
+ * -------------------------------------------------------------------------------------------------------------- */
 
 static void attaching_makes_engines_and_finds_them(void **state)
 {
@@ -107,15 +109,27 @@ static void attaching_makes_engines_and_finds_them(void **state)
 	kymo_engine_put(found);
 	assert_int_equal(kymo_engine_attach(f.hub, f.pid, KYMO_ATTACH_MATCH_OPS, &others, NULL, &found), -ENOENT);
 	assert_int_equal(kymo_engine_attach(f.hub, f.pid, KYMO_ATTACH_MATCH_DATA, NULL, &f.other, &found), -ENOENT);
-	assert_int_equal(kymo_engine_attach(f.hub, f.pid, KYMO_ATTACH_MATCH_OPS | KYMO_ATTACH_MATCH_DATA, &ops, &f.book, &found), 0);
+	assert_int_equal(
+		kymo_engine_attach(f.hub, f.pid, KYMO_ATTACH_MATCH_OPS | KYMO_ATTACH_MATCH_DATA, &ops, &f.book, &found),
+		0);
 	assert_ptr_equal(found, first);
 	kymo_engine_put(found);
 
-	assert_int_equal(kymo_engine_attach(f.hub, f.pid, KYMO_ATTACH_CREATE | KYMO_ATTACH_EXCLUSIVE, &others, NULL, &found), -EEXIST);
-	assert_int_equal(kymo_engine_attach(f.hub, f.pid, KYMO_ATTACH_CREATE | KYMO_ATTACH_EXCLUSIVE | KYMO_ATTACH_MATCH_OPS, &ops, NULL, &found), -EEXIST);
-	assert_int_equal(kymo_engine_attach(f.hub, f.pid, KYMO_ATTACH_CREATE | KYMO_ATTACH_EXCLUSIVE | KYMO_ATTACH_MATCH_DATA, &others, &f.book, &found),
+	assert_int_equal(
+		kymo_engine_attach(f.hub, f.pid, KYMO_ATTACH_CREATE | KYMO_ATTACH_EXCLUSIVE, &others, NULL, &found),
+		-EEXIST);
+	assert_int_equal(kymo_engine_attach(f.hub, f.pid,
+					    KYMO_ATTACH_CREATE | KYMO_ATTACH_EXCLUSIVE | KYMO_ATTACH_MATCH_OPS, &ops,
+					    NULL, &found),
 			 -EEXIST);
-	assert_int_equal(kymo_engine_attach(f.hub, f.pid, KYMO_ATTACH_CREATE | KYMO_ATTACH_EXCLUSIVE | KYMO_ATTACH_MATCH_DATA, &ops, &f.other, &second), 0);
+	assert_int_equal(kymo_engine_attach(f.hub, f.pid,
+					    KYMO_ATTACH_CREATE | KYMO_ATTACH_EXCLUSIVE | KYMO_ATTACH_MATCH_DATA,
+					    &others, &f.book, &found),
+			 -EEXIST);
+	assert_int_equal(kymo_engine_attach(f.hub, f.pid,
+					    KYMO_ATTACH_CREATE | KYMO_ATTACH_EXCLUSIVE | KYMO_ATTACH_MATCH_DATA, &ops,
+					    &f.other, &second),
+			 0);
 	assert_ptr_not_equal(first, second);
 	kymo_engine_put(first);
 	kymo_engine_put(second);
@@ -136,7 +150,8 @@ static void all_engines_are_listed_whoever_has_them(void **state)
 	assert_int_equal(n, 7);
 	assert_int_equal(kymo_engine_attach(f.hub, f.pid, KYMO_ATTACH_CREATE, &ops, &f.book, &first), 0);
 	assert_int_equal(kymo_engine_attach(f.hub, f.pid, KYMO_ATTACH_CREATE, &ops, &f.other, &second), 0);
-	assert_int_equal(kymo_engine_set_events(first, KYMO_EVENTS_SYSCALL | KYMO_EVENT_QUIESCE | KYMO_MASK_PICKED_CALLS), 0);
+	assert_int_equal(
+		kymo_engine_set_events(first, KYMO_EVENTS_SYSCALL | KYMO_EVENT_QUIESCE | KYMO_MASK_PICKED_CALLS), 0);
 	kymo_engine_control(second, KYMO_ACTION_STOP);
 	assert_int_equal(kymo_hub_list(f.hub, f.pid, infos, 4, &n), 0);
 	assert_int_equal(n, 2);
@@ -211,7 +226,8 @@ static void a_foreign_tracer_is_named(void **state)
 	end(&f);
 }
 
-static unsigned int attach_at_entry(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+static unsigned int attach_at_entry(struct book *book, struct kymo_engine *engine, enum told told,
+				    enum kymo_action action, void *report)
 {
 	struct fixture *f = book->more;
 
@@ -222,7 +238,8 @@ static unsigned int attach_at_entry(struct book *book, struct kymo_engine *engin
 	return KYMO_ACTION_RESUME;
 }
 
-static unsigned int expect_exit_first(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+static unsigned int expect_exit_first(struct book *book, struct kymo_engine *engine, enum told told,
+				      enum kymo_action action, void *report)
 {
 	assert_true(told != ENTRY || book->told[EXIT_OF_CALL]);
 	return KYMO_ACTION_RESUME;
@@ -245,13 +262,15 @@ static void a_new_engine_is_not_told_of_the_event_in_progress(void **state)
 	end(&f);
 }
 
-/* ---- set_events ---------------------------------------------------------------------------------------------------------- */
+/* ---- set_events
+ * ---------------------------------------------------------------------------------------------------------- */
 
 struct errors {
 	int clear_death, clear_reap, set_death, clear_other, detach;
 };
 
-static unsigned int try_masks(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+static unsigned int try_masks(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action,
+			      void *report)
 {
 	struct errors *errors = book->more;
 
@@ -264,7 +283,8 @@ static unsigned int try_masks(struct book *book, struct kymo_engine *engine, enu
 	return KYMO_ACTION_RESUME;
 }
 
-static unsigned int try_to_set_death(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+static unsigned int try_to_set_death(struct book *book, struct kymo_engine *engine, enum told told,
+				     enum kymo_action action, void *report)
 {
 	struct errors *errors = book->more;
 
@@ -306,7 +326,8 @@ static void masks_of_the_dying_can_not_be_changed(void **state)
 	assert_int_equal(f.book.told[RELEASE], 1);
 }
 
-static unsigned int linger(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+static unsigned int linger(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action,
+			   void *report)
 {
 	struct fixture *f = book->more;
 
@@ -344,7 +365,8 @@ static void clearing_or_detaching_during_a_callback_is_in_progress(void **state)
 	end(&f);
 }
 
-/* ---- control ------------------------------------------------------------------------------------------------------------- */
+/* ---- control
+ * ------------------------------------------------------------------------------------------------------------- */
 
 static void a_stop_holds_until_its_engine_lets_go(void **state)
 {
@@ -392,12 +414,14 @@ static void control_refuses_what_can_not_be(void **state)
 	end(&f);
 }
 
-static unsigned int detach_in_death(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+static unsigned int detach_in_death(struct book *book, struct kymo_engine *engine, enum told told,
+				    enum kymo_action action, void *report)
 {
 	return told == DEATH ? KYMO_ACTION_DETACH : KYMO_ACTION_RESUME;
 }
 
-static unsigned int control_in_death(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+static unsigned int control_in_death(struct book *book, struct kymo_engine *engine, enum told told,
+				     enum kymo_action action, void *report)
 {
 	if (told == DEATH)
 		book->signal = kymo_engine_control(engine, KYMO_ACTION_STOP);
@@ -425,9 +449,11 @@ static void who_detaches_in_death_is_not_told_of_the_reaping(void **state)
 	kymo_hub_destroy(f.hub);
 }
 
-/* ---- steps --------------------------------------------------------------------------------------------------------------- */
+/* ---- steps
+ * --------------------------------------------------------------------------------------------------------------- */
 
-static unsigned int step_again(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+static unsigned int step_again(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action,
+			       void *report)
 {
 	if (told != QUIESCE)
 		return KYMO_ACTION_RESUME;
@@ -471,7 +497,8 @@ static int calling(struct shared *shared)
 	return 0;
 }
 
-static unsigned int step_forever(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+static unsigned int step_forever(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action,
+				 void *report)
 {
 	return told == QUIESCE ? KYMO_ACTION_SINGLESTEP : KYMO_ACTION_RESUME;
 }
@@ -499,7 +526,8 @@ static void a_step_over_a_system_call_does_not_hide_it(void **state)
 	end(&f);
 }
 
-/* ---- examine ------------------------------------------------------------------------------------------------------------- */
+/* ---- examine
+ * ------------------------------------------------------------------------------------------------------------- */
 
 static void a_stopped_thread_can_be_examined(void **state)
 {
@@ -540,9 +568,11 @@ static void a_stopped_thread_can_be_examined(void **state)
 	kymo_hub_destroy(f.hub);
 }
 
-/* ---- system calls -------------------------------------------------------------------------------------------------------- */
+/* ---- system calls
+ * -------------------------------------------------------------------------------------------------------- */
 
-static unsigned int abort_getppid(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+static unsigned int abort_getppid(struct book *book, struct kymo_engine *engine, enum told told,
+				  enum kymo_action action, void *report)
 {
 	const struct kymo_syscall_report *call = report;
 
@@ -572,7 +602,8 @@ static void a_call_can_be_aborted_and_its_result_made_up(void **state)
 	end(&f);
 }
 
-static unsigned int change_to_gettid(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+static unsigned int change_to_gettid(struct book *book, struct kymo_engine *engine, enum told told,
+				     enum kymo_action action, void *report)
 {
 	static const uint64_t none[6];
 
@@ -602,7 +633,8 @@ static void engines_see_an_entry_in_reverse_order(void **state)
 	end(&f);
 }
 
-static unsigned int stop_at_getppid(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+static unsigned int stop_at_getppid(struct book *book, struct kymo_engine *engine, enum told told,
+				    enum kymo_action action, void *report)
 {
 	bool is_it = told == ENTRY && ((struct kymo_syscall_report *)report)->number == SYS_getppid;
 
@@ -632,7 +664,8 @@ static void a_stop_at_an_entry_holds_before_the_call(void **state)
 	end(&f);
 }
 
-/* ---- references ------------------------------------------------------------------------------------------------------------ */
+/* ---- references
+ * ------------------------------------------------------------------------------------------------------------ */
 
 static void release_comes_once_and_last(void **state)
 {
@@ -656,7 +689,8 @@ static void release_comes_once_and_last(void **state)
 	end_with_kill(f.pid);
 }
 
-static unsigned int barrier_in_callback(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+static unsigned int barrier_in_callback(struct book *book, struct kymo_engine *engine, enum told told,
+					enum kymo_action action, void *report)
 {
 	int status;
 

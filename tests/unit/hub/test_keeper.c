@@ -1,6 +1,7 @@
 /*
- * What is left when the hub of a process with breakpoints is killed: another process' hub, and engines through its socket. How often a program survives that comes by a breakpoint all the time is a matter
- * of luck; KYMO_KILLS is how often the others are tried (20), and with KYMO_HOT the lucky ones are counted, too.
+ * What is left when the hub of a process with breakpoints is killed: another process' hub, and engines through its
+ * socket. How often a program survives that comes by a breakpoint all the time is a matter of luck; KYMO_KILLS is how
+ * often the others are tried (20), and with KYMO_HOT the lucky ones are counted, too.
  */
 #define KYMO_TESTS_REMOTE
 #include <dirent.h>
@@ -149,7 +150,8 @@ static void a_program_whose_hub_is_killed_runs_past_where_a_breakpoint_was(void 
 	}
 }
 
-static unsigned int stop_there(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+static unsigned int stop_there(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action,
+			       void *report)
 {
 	return told == SIGNAL ? KYMO_ACTION_STOP : KYMO_ACTION_RESUME;
 }

@@ -1,18 +1,21 @@
-/* Kinds that engines are told, verdicts and limits: rows of the tables in include/kymo/engine.h that no other test is about. */
+/* Kinds that engines are told, verdicts and limits: rows of the tables in include/kymo/engine.h that no other test is
+ * about. */
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
 
 #include "fixture.h"
 
-/* ---- kinds of clones ----------------------------------------------------------------------------------------------------------- */
+/* ---- kinds of clones
+ * ----------------------------------------------------------------------------------------------------------- */
 
 struct kinds {
 	struct book book;
 	atomic_int n[KYMO_CLONE_VFORK + 1];
 };
 
-static unsigned int note_kind(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+static unsigned int note_kind(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action,
+			      void *report)
 {
 	if (told == CLONE)
 		((struct kinds *)book)->n[((struct kymo_clone_report *)report)->kind]++;
@@ -64,7 +67,8 @@ static void a_clone_is_told_with_its_kind(void **state)
 	kymo_hub_destroy(f.hub);
 }
 
-/* ---- kinds of signals ---------------------------------------------------------------------------------------------------------- */
+/* ---- kinds of signals
+ * ---------------------------------------------------------------------------------------------------------- */
 
 static void on_usr(int signal)
 {
@@ -80,16 +84,15 @@ static const struct {
 	unsigned int kind, verdict;
 	int signal;
 } rows[] = {
-	{ KYMO_EVENT_SIGNAL, KYMO_SIGNAL_DELIVER, SIGUSR1 },
-	{ KYMO_EVENT_SIGNAL_IGN, KYMO_SIGNAL_IGN, SIGWINCH },
-	{ KYMO_EVENT_SIGNAL_STOP, KYMO_SIGNAL_STOP, SIGSTOP },
-	{ KYMO_EVENT_SIGNAL_TERM, KYMO_SIGNAL_TERM, SIGTERM },
+	{ KYMO_EVENT_SIGNAL, KYMO_SIGNAL_DELIVER, SIGUSR1 },   { KYMO_EVENT_SIGNAL_IGN, KYMO_SIGNAL_IGN, SIGWINCH },
+	{ KYMO_EVENT_SIGNAL_STOP, KYMO_SIGNAL_STOP, SIGSTOP }, { KYMO_EVENT_SIGNAL_TERM, KYMO_SIGNAL_TERM, SIGTERM },
 	{ KYMO_EVENT_SIGNAL_CORE, KYMO_SIGNAL_CORE, SIGXCPU },
 };
 enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };
 
 /* `status` counts what was not as the row says. */
-static unsigned int check_row(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *data)
+static unsigned int check_row(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action,
+			      void *data)
 {
 	const struct kymo_signal_report *report = data;
 	const size_t row = (size_t)(uintptr_t)book->more;
@@ -124,9 +127,11 @@ static void a_signal_is_told_by_its_kind_to_who_wants_that(void **state)
 	end(&f);
 }
 
-/* ---- the verdict TERM ---------------------------------------------------------------------------------------------------------- */
+/* ---- the verdict TERM
+ * ---------------------------------------------------------------------------------------------------------- */
 
-static unsigned int end_it(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+static unsigned int end_it(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action,
+			   void *report)
 {
 	return KYMO_ACTION_RESUME | (told == SIGNAL ? KYMO_SIGNAL_TERM : 0);
 }
@@ -155,7 +160,8 @@ static void a_signal_ends_a_process_by_verdict_by_itself_or_by_a_kill(void **sta
 	}
 }
 
-/* ---- launched with EXITKILL ---------------------------------------------------------------------------------------------------- */
+/* ---- launched with EXITKILL
+ * ---------------------------------------------------------------------------------------------------- */
 
 static unsigned int launch_flags;
 
@@ -206,7 +212,8 @@ static void a_command_ends_with_a_killed_hub_where_that_was_asked_for(void **sta
 	kill(command, SIGKILL);
 }
 
-/* ---- how many breakpoints there may be ----------------------------------------------------------------------------------------- */
+/* ---- how many breakpoints there may be
+ * ----------------------------------------------------------------------------------------- */
 
 enum { CODE = 2 * KYMO_BREAKPOINTS_MAX, NOP = 0x90 };
 

@@ -26,7 +26,7 @@ static void a_command_is_seen_from_its_exec_to_its_end(void **state)
 	assert_int_equal(book.told[EXIT], 1);
 	assert_int_equal(book.told[DEATH], 1);
 	assert_int_equal(book.told[REAP], 1);
-	assert_int_equal(book.told[ENTRY], book.told[EXIT_OF_CALL] + 1);	/* but of exit_group */
+	assert_int_equal(book.told[ENTRY], book.told[EXIT_OF_CALL] + 1); /* but of exit_group */
 	assert_true(book.told[ENTRY] > 10);
 	kymo_engine_put(engine);
 	kymo_hub_destroy(hub);
@@ -35,7 +35,8 @@ static void a_command_is_seen_from_its_exec_to_its_end(void **state)
 
 static void a_command_that_can_not_be_launched_is_refused(void **state)
 {
-	char *missing[] = { (char *)"no-such-program-anywhere", NULL }, *directory[] = { (char *)"/tmp", NULL }, *none[] = { NULL };
+	char *missing[] = { (char *)"no-such-program-anywhere", NULL }, *directory[] = { (char *)"/tmp", NULL },
+	     *none[] = { NULL };
 	struct kymo_hub *hub = new_hub();
 	pid_t pid;
 
@@ -69,7 +70,7 @@ static void a_started_command_runs_on_without_the_hub(void **state)
 	assert_int_equal(pipe2(words, O_CLOEXEC), 0);
 	input = fcntl(0, F_DUPFD_CLOEXEC, 3);
 	assert_true(input >= 0);
-	assert_int_equal(dup2(words[0], 0), 0);	/* stays open at an exec */
+	assert_int_equal(dup2(words[0], 0), 0); /* stays open at an exec */
 	assert_int_equal(kymo_hub_launch(hub, 0, argv, &pid), 0);
 	assert_int_equal(dup2(input, 0), 0);
 	close(input);

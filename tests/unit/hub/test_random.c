@@ -1,7 +1,9 @@
 /*
- * Four clients in the process of the hub (random_engines.h) trace programs that check themselves. test_random_socket.c has clients that are processes.
+ * Four clients in the process of the hub (random_engines.h) trace programs that check themselves. test_random_socket.c
+ * has clients that are processes.
  *
- * KYMO_HUB_EVENTS is how many callbacks there are to be (10,000), KYMO_SEED repeats a run's choices, KYMO_HUB_NO_STEPS leaves single-steps out.
+ * KYMO_HUB_EVENTS is how many callbacks there are to be (10,000), KYMO_SEED repeats a run's choices, KYMO_HUB_NO_STEPS
+ * leaves single-steps out.
  */
 #include "random_engines.h"
 
@@ -63,7 +65,8 @@ static void engines_that_do_anything_get_one_last_callback_and_programs_run_righ
 		world.clients[i].ops = random_ops;
 	}
 	for (unsigned int i = 0; i < 3 || world.n_callbacks < n_wanted; i++) {
-		char *argv[] = { family, (char *)(uintptr_t)things[i % 3].words[0], (char *)(uintptr_t)things[i % 3].words[1], NULL };
+		char *argv[] = { family, (char *)(uintptr_t)things[i % 3].words[0],
+				 (char *)(uintptr_t)things[i % 3].words[1], NULL };
 
 		run(&world, argv, things[i % 3].status);
 	}
@@ -71,7 +74,8 @@ static void engines_that_do_anything_get_one_last_callback_and_programs_run_righ
 	kymo_vec_deinit(&world.lives);
 }
 
-/* ---- a child that is late -------------------------------------------------------------------------------------------------- */
+/* ---- a child that is late
+ * -------------------------------------------------------------------------------------------------- */
 
 struct late {
 	struct kymo_hub *hub;
@@ -79,7 +83,8 @@ struct late {
 	atomic_bool is_made, is_waited_for;
 };
 
-static unsigned int hold_the_child(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_clone_report *report)
+static unsigned int hold_the_child(struct kymo_engine *engine, void *data, enum kymo_action action,
+				   const struct kymo_clone_report *report)
 {
 	struct late *late = data;
 	struct kymo_engine *child = NULL;
@@ -91,7 +96,8 @@ static unsigned int hold_the_child(struct kymo_engine *engine, void *data, enum 
 	return KYMO_ACTION_RESUME;
 }
 
-static unsigned int note_the_wait(struct kymo_engine *engine, void *data, enum kymo_action action, const struct kymo_syscall_report *report)
+static unsigned int note_the_wait(struct kymo_engine *engine, void *data, enum kymo_action action,
+				  const struct kymo_syscall_report *report)
 {
 	struct late *late = data;
 
@@ -99,7 +105,8 @@ static unsigned int note_the_wait(struct kymo_engine *engine, void *data, enum k
 	return KYMO_ACTION_RESUME;
 }
 
-/* As on a busy machine. tests/run gives each test a session of its own, so that SIGTSTP does nothing in the group that the child begins in. */
+/* As on a busy machine. tests/run gives each test a session of its own, so that SIGTSTP does nothing in the group that
+ * the child begins in. */
 static void a_child_may_begin_after_it_was_stopped(void **state)
 {
 	struct late late = { .ops = { .clone = hold_the_child, .syscall_entry = note_the_wait } };

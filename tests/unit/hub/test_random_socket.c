@@ -1,6 +1,7 @@
 /*
- * What test_random.c does, through the socket: the hub is a process, and so is each of the four clients (random_engines.h). Any of them is killed at any time, and another comes in its
- * place. The programs check themselves, each client that lives checks what it was told, and this process who ends how.
+ * What test_random.c does, through the socket: the hub is a process, and so is each of the four clients
+ * (random_engines.h). Any of them is killed at any time, and another comes in its place. The programs check themselves,
+ * each client that lives checks what it was told, and this process who ends how.
  *
  * KYMO_HUB_EVENTS is how many callbacks there are to be in each test (4,000), KYMO_SEED repeats a run's choices.
  */
@@ -8,9 +9,9 @@
 
 /* Memory of all processes. */
 struct arena {
-	atomic_int hub_tid;		/* of the hub's thread, or 0 */
-	atomic_int pid, round;		/* the program that there is; how many there were */
-	atomic_int n_coming, n_attached;	/* clients that want engines on it, that have them */
+	atomic_int hub_tid;              /* of the hub's thread, or 0 */
+	atomic_int pid, round;           /* the program that there is; how many there were */
+	atomic_int n_coming, n_attached; /* clients that want engines on it, that have them */
 	atomic_bool is_over;
 	atomic_uint n_callbacks, n_engines, n_wrong;
 	uint32_t seed;
@@ -35,7 +36,8 @@ static const struct thing *thing_of(int round)
 	return &things[(unsigned int)round % 3];
 }
 
-/* ---- the hub ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the hub
+ * ---------------------------------------------------------------------------------------------------------------- */
 
 static void fault(struct arena *arena, const char *what, int number)
 {
@@ -47,7 +49,8 @@ static void fault(struct arena *arena, const char *what, int number)
 static void run_program(struct kymo_hub *hub, struct arena *arena)
 {
 	const struct thing *thing = thing_of(arena->round + 1);
-	char family[4096], *argv[] = { family, (char *)(uintptr_t)thing->words[0], (char *)(uintptr_t)thing->words[1], NULL };
+	char family[4096],
+		*argv[] = { family, (char *)(uintptr_t)thing->words[0], (char *)(uintptr_t)thing->words[1], NULL };
 	int status = -1;
 	pid_t pid;
 
@@ -79,11 +82,12 @@ static int be_hub(struct arena *arena, uint32_t seed)
 	return 0;
 }
 
-/* ---- a client --------------------------------------------------------------------------------------------------------------- */
+/* ---- a client
+ * --------------------------------------------------------------------------------------------------------------- */
 
 /*
- * Whoever comes late finds threads that may be ending. And not while others execute something: PTRACE_SEIZE waits for that in the kernel, which waits for ends that the hub would have to take
- * (docs/limits.md).
+ * Whoever comes late finds threads that may be ending. And not while others execute something: PTRACE_SEIZE waits for
+ * that in the kernel, which waits for ends that the hub would have to take (docs/limits.md).
  */
 static bool add_lives(struct world *world, struct arena *arena, pid_t pid, int round)
 {
@@ -152,11 +156,12 @@ static int be_client(struct arena *arena, uint32_t seed)
 	return world.n_wrong ? 1 : 0;
 }
 
-/* ---- who begins and ends them ---------------------------------------------------------------------------------------------- */
+/* ---- who begins and ends them
+ * ---------------------------------------------------------------------------------------------- */
 
 struct cast {
 	struct arena *arena;
-	struct world chance;		/* for the dice */
+	struct world chance; /* for the dice */
 	pid_t hub, clients[N_CLIENTS];
 };
 
@@ -222,7 +227,8 @@ static bool is_enough(const struct cast *cast)
 	return cast->arena->n_wrong || (cast->arena->n_callbacks >= n_wanted_events(4000) && cast->arena->round > 3);
 }
 
-/* ---- tests ------------------------------------------------------------------------------------------------------------------ */
+/* ---- tests
+ * ------------------------------------------------------------------------------------------------------------------ */
 
 static void clients_are_told_the_end_once_each_and_programs_run_right(void **state)
 {
@@ -307,15 +313,18 @@ static void programs_run_right_when_their_hub_is_killed_and_clients_find_the_nex
 	for (int n = 0; !is_enough(&cast) || n < 12; n++) {
 		int round = cast.arena->round;
 
-		for (int naps = 0; (cast.arena->round == round || !cast.arena->n_attached) && !cast.arena->n_wrong && naps < 20000; naps++)
+		for (int naps = 0;
+		     (cast.arena->round == round || !cast.arena->n_attached) && !cast.arena->n_wrong && naps < 20000;
+		     naps++)
 			nap();
 		any_number_of_callbacks(&cast, 600);
-		if (strcmp(thing_of(cast.arena->round)->words[0], "stops"))	/* its parent may wait for ever to be told: docs/limits.md */
+		if (strcmp(thing_of(cast.arena->round)->words[0],
+			   "stops")) /* its parent may wait for ever to be told: docs/limits.md */
 			kill_hub(&cast);
 	}
 	end_all(&cast);
 	while (waitpid(-1, NULL, WNOHANG) > 0)
-		;	/* those who woke the hubs up */
+		; /* those who woke the hubs up */
 	prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 

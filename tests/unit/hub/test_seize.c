@@ -1,4 +1,5 @@
-/* Seizing threads while one of their process executes something: docs/design/engines.md, hazard 17, and what a hub that looks by ids is told of an exec. */
+/* Seizing threads while one of their process executes something: docs/design/engines.md, hazard 17, and what a hub that
+ * looks by ids is told of an exec. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/ptrace.h>
@@ -11,7 +12,8 @@
 #include "proc/proc.h"
 #include "proc/state.h"
 
-/* ---- a call that is broken off ------------------------------------------------------------------------------------------------ */
+/* ---- a call that is broken off
+ * ------------------------------------------------------------------------------------------------ */
 
 static atomic_uint n_broken;
 
@@ -82,7 +84,8 @@ static void a_timer_is_had_where_no_signal_may_wait_any_more(void **state)
 	hub_seizer_deinit(&seizer);
 }
 
-/* ---- who executes --------------------------------------------------------------------------------------------------------------- */
+/* ---- who executes
+ * --------------------------------------------------------------------------------------------------------------- */
 
 static void *nap_on(void *data)
 {
@@ -96,7 +99,7 @@ static void *execute(void *data)
 {
 	struct shared *shared = data;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);	/* which threads have each for themselves */
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* which threads have each for themselves */
 	shared->tid = gettid();
 	while (!shared->go)
 		nap();
@@ -140,7 +143,8 @@ static void runs_as_sleep(pid_t pid)
 	eventually(tracer_of(pid) == 0 && state_of(pid) == 'S');
 }
 
-/* ---- seizing meanwhile ------------------------------------------------------------------------------------------------------------ */
+/* ---- seizing meanwhile
+ * ------------------------------------------------------------------------------------------------------------ */
 
 struct meeting {
 	struct fixture *f;
@@ -159,7 +163,7 @@ static void meet(void *data)
 		kymo_engine_put(engine_of(f->hub, f->pid, &f->book, KYMO_EVENT_REAP));
 	kymo_engine_put(engine_of(f->hub, f->shared->seen, &f->book, KYMO_EVENT_REAP));
 	f->shared->go = 1;
-	eventually(state_of(f->shared->seen) == 't');	/* killed, and before its end */
+	eventually(state_of(f->shared->seen) == 't'); /* killed, and before its end */
 	meeting->err = kymo_engine_attach(f->hub, f->shared->tid, KYMO_ATTACH_CREATE, &ops, &f->other, &engine);
 }
 
@@ -174,7 +178,7 @@ static void who_seizes_one_that_executes_lets_those_end_that_it_waits_for(void *
 		meeting.f = &f;
 		kymo_hub_run(f.hub, meet, &meeting);
 		assert_int_equal(meeting.err, i % 2 ? -EAGAIN : -ESRCH);
-		engine = engine_of(f.hub, f.pid, &f.other, KYMO_EVENT_QUIESCE);	/* the new program */
+		engine = engine_of(f.hub, f.pid, &f.other, KYMO_EVENT_QUIESCE); /* the new program */
 		eventually(is_sleep(f.pid));
 		assert_int_equal(tracer_of(f.pid), f.hub->tid);
 		assert_int_equal(kymo_engine_control(engine, KYMO_ACTION_REPORT), 0);
@@ -236,12 +240,14 @@ static void nothing_of_it_is_left_behind(void **state)
 	end(&f);
 }
 
-/* ---- a hub that looks by ids -------------------------------------------------------------------------------------------------------- */
+/* ---- a hub that looks by ids
+ * -------------------------------------------------------------------------------------------------------- */
 
 /* Until it is so, with this thread's hub at work. */
 #define pumped_until(hub, condition) eventually((hub_pump(hub), condition))
 
-/* Whoever `holds` stands for a hub of this thread while the one that executes runs; it has an engine if it is `followed`. */
+/* Whoever `holds` stands for a hub of this thread while the one that executes runs; it has an engine if it is
+ * `followed`. */
 static void execute_beside(bool holds, bool followed)
 {
 	struct kymo_engine *first, *executing_one = NULL;
@@ -356,7 +362,8 @@ static void who_is_kept_for_its_maker_keeps_nobody_waiting(void **state)
 	end(&f);
 }
 
-/* The maker was killed with it, and tells of nothing any more. Without that being seen the end takes two seconds each time. */
+/* The maker was killed with it, and tells of nothing any more. Without that being seen the end takes two seconds each
+ * time. */
 static void a_thread_that_is_killed_before_its_maker_has_told_ends(void **state)
 {
 	uint64_t shortest_ns = UINT64_MAX;
@@ -422,7 +429,8 @@ static void a_process_that_is_killed_while_it_is_stopped_and_makes_threads_ends(
 	}
 }
 
-/* ---- a stop that fails ------------------------------------------------------------------------------------------------------------- */
+/* ---- a stop that fails
+ * ------------------------------------------------------------------------------------------------------------- */
 
 enum { CROWD = 2500 };
 
@@ -484,7 +492,7 @@ static void a_stop_that_fails_behind_thousands_leaves_none_of_them_standing(void
 	int status;
 
 	eventually(shared->ready);
-	shared->tid = other_thread(pid);	/* the last one */
+	shared->tid = other_thread(pid); /* the last one */
 	tracer = child_of(tracing_one, shared);
 	eventually(shared->ready == 2);
 	assert_null(kymo_process_open(pid, &process));

@@ -4,7 +4,8 @@
 #include "fixture.h"
 #include "hub/task.h"
 
-/* ---- 6: job control ------------------------------------------------------------------------------------------------------------ */
+/* ---- 6: job control
+ * ------------------------------------------------------------------------------------------------------------ */
 
 static void all_threads_stop_and_continue_with_their_process(void **state)
 {
@@ -36,13 +37,15 @@ static void a_stopped_process_stays_stopped_when_engines_come_and_go(void **stat
 	begin(&f, counting);
 	kill(f.pid, SIGSTOP);
 	eventually(state_of(f.pid) == 'T');
-	assert_int_equal(kymo_engine_attach_process(f.hub, f.pid, 0, &ops, &f.book, KYMO_EVENT_QUIESCE | KYMO_EVENT_JCTL, NULL), 0);
+	assert_int_equal(
+		kymo_engine_attach_process(f.hub, f.pid, 0, &ops, &f.book, KYMO_EVENT_QUIESCE | KYMO_EVENT_JCTL, NULL),
+		0);
 	assert_int_equal(kymo_engine_attach(f.hub, f.pid, 0, NULL, NULL, &engine), 0);
 	eventually(f.book.told[JCTL] == 1);
 	stands(&f);
 	for (unsigned int i = 0; i < 10; i++) {
 		kymo_engine_control(engine, KYMO_ACTION_REPORT);
-		eventually(f.book.told[QUIESCE] >= i + 2);	/* one was before JCTL */
+		eventually(f.book.told[QUIESCE] >= i + 2); /* one was before JCTL */
 		kymo_engine_control(engine, KYMO_ACTION_SINGLESTEP);
 	}
 	stands(&f);
@@ -76,7 +79,8 @@ static void a_process_that_is_held_while_it_is_continued_goes_on_later(void **st
 	end(&f);
 }
 
-/* ---- 7: signals that engines send, change, hold back ----------------------------------------------------------------------------- */
+/* ---- 7: signals that engines send, change, hold back
+ * ----------------------------------------------------------------------------- */
 
 static struct shared *of_handler;
 
@@ -135,7 +139,8 @@ static int blocking(struct shared *shared)
 
 static void signals_that_never_arrive_are_forgotten(void **state)
 {
-	siginfo_t usr = { .si_signo = SIGUSR1, .si_code = SI_KERNEL }, queued = { .si_signo = SIGRTMIN, .si_code = SI_KERNEL };
+	siginfo_t usr = { .si_signo = SIGUSR1, .si_code = SI_KERNEL },
+		  queued = { .si_signo = SIGRTMIN, .si_code = SI_KERNEL };
 	struct kymo_engine *engine;
 	struct fixture f;
 
@@ -144,12 +149,12 @@ static void signals_that_never_arrive_are_forgotten(void **state)
 	syscall(SYS_tgkill, f.pid, f.pid, SIGUSR1);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(kymo_engine_inject(engine, &usr), 0);
-	assert_int_equal(sent_to(&f), 0);	/* one waits already */
+	assert_int_equal(sent_to(&f), 0); /* one waits already */
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(kymo_engine_inject(engine, &queued), 0);
 	assert_int_equal(sent_to(&f), 100);
 	stop_once(&f, engine);
-	assert_int_equal(sent_to(&f), 100);	/* all of them wait */
+	assert_int_equal(sent_to(&f), 100); /* all of them wait */
 	f.shared->go = 1;
 	eventually(f.shared->seen == 101);
 	f.shared->go = 0;
@@ -189,12 +194,14 @@ static void a_signal_that_an_engine_sends_is_not_told_to_it(void **state)
 	end(&f);
 }
 
-static unsigned int eat(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+static unsigned int eat(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action,
+			void *report)
 {
 	return KYMO_ACTION_RESUME | KYMO_SIGNAL_IGN;
 }
 
-static unsigned int deliver_usr1(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+static unsigned int deliver_usr1(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action,
+				 void *report)
 {
 	struct kymo_signal_report *it = report;
 
@@ -228,7 +235,8 @@ static void engines_see_each_others_verdicts(void **state)
 	end(&f);
 }
 
-static unsigned int stop_for_signal(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+static unsigned int stop_for_signal(struct book *book, struct kymo_engine *engine, enum told told,
+				    enum kymo_action action, void *report)
 {
 	return told == SIGNAL ? KYMO_ACTION_STOP | ((struct kymo_signal_report *)report)->verdict : KYMO_ACTION_RESUME;
 }
@@ -261,7 +269,8 @@ static void a_signal_that_was_told_can_be_taken_away_or_changed_later(void **sta
 	end(&f);
 }
 
-static unsigned int verdict_of(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+static unsigned int verdict_of(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action,
+			       void *report)
 {
 	return KYMO_ACTION_RESUME | (unsigned int)book->status;
 }
@@ -291,7 +300,8 @@ static void a_signal_can_be_made_to_end_or_stop_a_process(void **state)
 	kymo_hub_destroy(f.hub);
 }
 
-static unsigned int requeue_twice(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+static unsigned int requeue_twice(struct book *book, struct kymo_engine *engine, enum told told,
+				  enum kymo_action action, void *report)
 {
 	return KYMO_ACTION_RESUME | (book->told[SIGNAL] < 2 ? KYMO_SIGNAL_REQUEUE : KYMO_SIGNAL_DELIVER);
 }
@@ -315,9 +325,11 @@ static void a_signal_that_is_held_back_comes_again_with_what_it_carried(void **s
 	end(&f);
 }
 
-/* ---- the hub is killed ------------------------------------------------------------------------------------------------------------ */
+/* ---- the hub is killed
+ * ------------------------------------------------------------------------------------------------------------ */
 
-static unsigned int be_killed(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+static unsigned int be_killed(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action,
+			      void *report)
 {
 	return (unsigned int)kill(getpid(), SIGKILL);
 }
@@ -366,7 +378,7 @@ static void a_signal_that_is_being_told_when_the_hub_is_killed_is_delivered(void
 		stands(&f);
 		kill(f.pid, SIGCONT);
 		runs(&f);
-		let_a_hub_be_killed(f.pid, 0);	/* nor is there one behind a call */
+		let_a_hub_be_killed(f.pid, 0); /* nor is there one behind a call */
 		runs(&f);
 	}
 	let_a_hub_be_killed(f.pid, SIGTERM);

@@ -1,4 +1,5 @@
-/* A hub that serves, and those that connect: what both do when the other one says what can't be, says nothing, or is gone. test_hub.c runs over the socket, too. */
+/* A hub that serves, and those that connect: what both do when the other one says what can't be, says nothing, or is
+ * gone. test_hub.c runs over the socket, too. */
 #include <errno.h>
 #include <grp.h>
 #include <sys/socket.h>
@@ -27,7 +28,7 @@ static int calling(struct shared *shared)
 }
 
 struct fixture {
-	struct kymo_hub *hub;		/* this process', with an engine on the child that wants nothing */
+	struct kymo_hub *hub; /* this process', with an engine on the child that wants nothing */
 	struct kymo_engine *engine;
 	struct shared *shared;
 	struct book book;
@@ -60,7 +61,8 @@ static void runs(const struct fixture *f)
 	eventually(f->shared->count > before + 1);
 }
 
-/* ---- who gets in ---------------------------------------------------------------------------------------------------------- */
+/* ---- who gets in
+ * ---------------------------------------------------------------------------------------------------------- */
 
 static void who_serves_nobody_is_not_found(void **state)
 {
@@ -109,9 +111,9 @@ static void who_lingers_keeps_the_hub_for_others_and_lets_nobody_in_afterwards(v
 	engine = engine_of(hub, f.pid, &book, KYMO_EVENTS_SYSCALL);
 	assert_int_equal(kymo_hub_linger(hub, -1, -1), -EOPNOTSUPP);
 	assert_int_equal(kymo_hub_clients(hub), 0);
-	eventually(kymo_hub_clients(f.hub) == 1);	/* another hub that begins looks whether this one is there */
+	eventually(kymo_hub_clients(f.hub) == 1); /* another hub that begins looks whether this one is there */
 	assert_int_equal(kymo_hub_linger(f.hub, -1, 0), -EAGAIN);
-	assert_int_equal(kymo_engine_tid(f.engine), 0);	/* this process' own are detached */
+	assert_int_equal(kymo_engine_tid(f.engine), 0); /* this process' own are detached */
 	assert_int_equal(kymo_engine_tid(engine), f.pid);
 	assert_int_equal(write(pipes[1], "", 1), 1);
 	assert_int_equal(kymo_hub_linger(f.hub, pipes[0], -1), -EINTR);
@@ -159,7 +161,7 @@ static void a_foreign_user_is_refused(void **state)
 	begin(&f);
 	err = connect_as_nobody(f.pid);
 	assert_true(err == -EPERM || err == -ENOENT);
-	assert_int_equal(hub_place_open(f.hub->tid, &place), 0);	/* where the hub's own is, which this one replaces */
+	assert_int_equal(hub_place_open(f.hub->tid, &place), 0); /* where the hub's own is, which this one replaces */
 	snprintf(name, sizeof(name), "/proc/self/fd/%d/%s", place.directory, place.name);
 	assert_int_equal(chmod(name, 0777), 0);
 	assert_int_equal(connect_as_nobody(f.pid), err);
@@ -187,7 +189,7 @@ static int check_as_nobody(void)
 		return 99;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair))
 		return 98;
-	return -hub_place_check_peer(pair[0], 0);	/* its own */
+	return -hub_place_check_peer(pair[0], 0); /* its own */
 }
 
 static void a_user_may_connect_to_what_is_its_own(void **state)
@@ -240,7 +242,7 @@ static void a_directory_that_others_may_enter_is_not_used_and_what_is_left_over_
 	assert_true(is_in(directory, &place));
 	hub_place_close(&other);
 
-	close(place.socket);	/* as if it had been killed */
+	close(place.socket); /* as if it had been killed */
 	assert_int_equal(hub_place_dial(getpid(), &fd), -ENOENT);
 	assert_int_equal(hub_place_open(getppid(), &other), 0);
 	assert_false(is_in(directory, &place));
@@ -255,7 +257,8 @@ static void a_directory_that_others_may_enter_is_not_used_and_what_is_left_over_
 	assert_int_equal(rmdir(directory) + rmdir(top), 0);
 }
 
-/* ---- what is said ---------------------------------------------------------------------------------------------------------- */
+/* ---- what is said
+ * ---------------------------------------------------------------------------------------------------------- */
 
 static int dial(const struct fixture *f)
 {
@@ -309,7 +312,7 @@ static void truncated_and_random_messages_end_the_connection_and_nothing_else(vo
 
 		for (size_t j = 0; j < sizeof(noise); j++)
 			noise[j] = (unsigned char)rand_r(&seed);
-		if (i % 2) {	/* greeted first */
+		if (i % 2) { /* greeted first */
 			assert_int_equal(hub_send(fd, &hello, NULL), 0);
 			if (i % 4 == 3)
 				memcpy(noise, &hello, sizeof(uint16_t));
@@ -321,11 +324,13 @@ static void truncated_and_random_messages_end_the_connection_and_nothing_else(vo
 	end(&f);
 }
 
-/* ---- who is not there, or does not answer --------------------------------------------------------------------------------- */
+/* ---- who is not there, or does not answer
+ * --------------------------------------------------------------------------------- */
 
 static struct shared *notes;
 
-static unsigned int never_answer(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+static unsigned int never_answer(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action,
+				 void *report)
 {
 	notes->seen = 1;
 	while (told == ENTRY)
@@ -333,7 +338,8 @@ static unsigned int never_answer(struct book *book, struct kymo_engine *engine, 
 	return KYMO_ACTION_RESUME;
 }
 
-static unsigned int die(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+static unsigned int die(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action,
+			void *report)
 {
 	notes->seen = 1;
 	if (told == ENTRY)
@@ -349,7 +355,8 @@ static int be_client(struct shared *shared)
 	struct kymo_engine *engine;
 	struct kymo_hub *hub;
 
-	if (kymo_hub_connect(shared->tid, &hub) || kymo_engine_attach(hub, shared->tid, KYMO_ATTACH_CREATE, &ops, &client_book, &engine) ||
+	if (kymo_hub_connect(shared->tid, &hub) ||
+	    kymo_engine_attach(hub, shared->tid, KYMO_ATTACH_CREATE, &ops, &client_book, &engine) ||
 	    kymo_engine_set_events(engine, KYMO_EVENTS_SYSCALL))
 		return 1;
 	while (!kymo_hub_failure(hub))
@@ -398,7 +405,8 @@ static void a_client_that_is_killed_in_a_callback_loses_its_engines_and_nothing_
 	with_client(die, SIGKILL);
 }
 
-static unsigned int be_slow(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+static unsigned int be_slow(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action,
+			    void *report)
 {
 	for (int i = 0; i < KYMO_ANSWER_MS + 1000 && told == ENTRY; i++)
 		nap();
@@ -433,7 +441,8 @@ static int be_hub(struct shared *shared)
 	struct kymo_hub *hub;
 	struct kymo_engine *engine;
 
-	if (kymo_hub_create(&hub) || kymo_hub_serve(hub) || kymo_engine_attach(hub, shared->tid, KYMO_ATTACH_CREATE, &ops, &book, &engine))
+	if (kymo_hub_create(&hub) || kymo_hub_serve(hub) ||
+	    kymo_engine_attach(hub, shared->tid, KYMO_ATTACH_CREATE, &ops, &book, &engine))
 		return 1;
 	shared->ready = 2;
 	while (!shared->go)
@@ -489,7 +498,8 @@ static void clients_of_a_hub_that_is_destroyed_come_to_a_clear_end(void **state)
 	without_hub(false);
 }
 
-/* ---- several ------------------------------------------------------------------------------------------------------------- */
+/* ---- several
+ * ------------------------------------------------------------------------------------------------------------- */
 
 static void engines_of_several_clients_see_each_call(void **state)
 {
@@ -515,7 +525,7 @@ static void engines_of_several_clients_see_each_call(void **state)
 	assert_int_equal(first.told[EXIT_OF_CALL], second.told[EXIT_OF_CALL]);
 	for (int i = 0; i < 2; i++) {
 		kymo_engine_put(engines[i]);
-		kymo_hub_destroy(hubs[i]);	/* the first one's STOP goes with it */
+		kymo_hub_destroy(hubs[i]); /* the first one's STOP goes with it */
 	}
 	assert_int_equal(first.told[RELEASE] + second.told[RELEASE], 2);
 	runs(&f);
@@ -535,7 +545,9 @@ static void engines_of_a_process_are_released_each(void **state)
 	assert_int_equal(kymo_engine_attach_process(hub, f.pid, KYMO_ATTACH_EXCLUSIVE, &ops, &book, 0, &n), -EEXIST);
 	assert_int_equal(kymo_engine_attach_process(hub, f.pid, 0, &ops, &book, 0, &n), 0);
 	assert_int_equal(n, 1);
-	assert_int_equal(kymo_engine_attach(hub, f.pid, KYMO_ATTACH_MATCH_OPS | KYMO_ATTACH_MATCH_DATA, &ops, &book, &engine), 0);
+	assert_int_equal(
+		kymo_engine_attach(hub, f.pid, KYMO_ATTACH_MATCH_OPS | KYMO_ATTACH_MATCH_DATA, &ops, &book, &engine),
+		0);
 	assert_int_equal(kymo_engine_pid(engine), f.pid);
 	kymo_engine_put(engine);
 	assert_int_equal(kymo_engine_detach_all(hub, &ops, &book), 1);

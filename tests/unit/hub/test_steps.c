@@ -1,12 +1,14 @@
 /*
- * Steps while the process is stopped and continued by job control. A step is done when its SIGTRAP waits in the thread's queue, and the kernel tells a group stop before that. So the
- * thread stands there with a signal that nobody would see coming: about every third time in these tests.
+ * Steps while the process is stopped and continued by job control. A step is done when its SIGTRAP waits in the
+ * thread's queue, and the kernel tells a group stop before that. So the thread stands there with a signal that nobody
+ * would see coming: about every third time in these tests.
  */
 #include "engines.h"
 
 #define ROUNDS 40
 
-/* The second thread takes the signals of the process, so that the one that is stepped is told of a stop at any instruction. */
+/* The second thread takes the signals of the process, so that the one that is stepped is told of a stop at any
+ * instruction. */
 static void *doze(void *data)
 {
 	for (;;)
@@ -25,7 +27,8 @@ static int counting(struct shared *shared)
 	return 0;
 }
 
-static unsigned int step_on(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *report)
+static unsigned int step_on(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action,
+			    void *report)
 {
 	unsigned int verdict = told == SIGNAL ? ((struct kymo_signal_report *)report)->verdict : 0;
 

@@ -1,4 +1,5 @@
-/* A process of a tree that stands still for others, too, and its follower's claims: who comes is the guest, on a thread of its own, as it would be in another process. */
+/* A process of a tree that stands still for others, too, and its follower's claims: who comes is the guest, on a thread
+ * of its own, as it would be in another process. */
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -32,13 +33,13 @@ enum deed { SPEAK, MAKE_A_THREAD, EXECUTE };
 struct stage {
 	struct kymo_tree *tree;
 	struct kymo_process *process;
-	struct kymo_tree_event event;	/* the last of a kind that was waited for */
-	int in, out;			/* of the program */
+	struct kymo_tree_event event; /* the last of a kind that was waited for */
+	int in, out;                  /* of the program */
 	pid_t pid;
-	pthread_t thread;		/* the guest's */
-	bool is_first;			/* it holds the first thread alone */
+	pthread_t thread; /* the guest's */
+	bool is_first;    /* it holds the first thread alone */
 	atomic_bool holds, is_to_end, has_ended;
-	enum kymo_error_code refusal;	/* what it was told when it could not hold, or not use what it held */
+	enum kymo_error_code refusal; /* what it was told when it could not hold, or not use what it held */
 	bool was_refused, was_lost;
 };
 
@@ -49,7 +50,8 @@ static void no_error(struct kymo_error *error)
 	assert_null(error);
 }
 
-/* ---- the program ------------------------------------------------------------------------------------------------------ */
+/* ---- the program
+ * ------------------------------------------------------------------------------------------------------ */
 
 #define PROGRAM "--program"
 
@@ -105,7 +107,8 @@ static void tell(const struct stage *stage)
 	assert_int_equal(write(stage->in, "x", 1), 1);
 }
 
-/* ---- its follower ------------------------------------------------------------------------------------------------------ */
+/* ---- its follower
+ * ------------------------------------------------------------------------------------------------------ */
 
 /* Starts run through; what else is told is looked at by tests. */
 static bool is_start(struct stage *stage, const struct kymo_tree_event *event)
@@ -129,14 +132,14 @@ static void serve_once(struct stage *stage)
 }
 
 /* Until `condition`, with the tree served meanwhile. */
-#define served_until(stage, condition)                                                  \
-	do {                                                                            \
-		uint64_t deadline_ = kymo_now_ns() + BOUND_S * 1000000000ull;           \
-                                                                                        \
-		while (!(condition)) {                                                  \
-			serve_once(stage);                                              \
-			assert_true(kymo_now_ns() < deadline_);                         \
-		}                                                                       \
+#define served_until(stage, condition) \
+	do { \
+		uint64_t deadline_ = kymo_now_ns() + BOUND_S * 1000000000ull; \
+\
+		while (!(condition)) { \
+			serve_once(stage); \
+			assert_true(kymo_now_ns() < deadline_); \
+		} \
 	} while (0)
 
 static void serve_a_while(struct stage *stage)
@@ -190,7 +193,8 @@ static void end(struct stage *stage)
 	close(stage->out);
 }
 
-/* ---- the guest ---------------------------------------------------------------------------------------------------------- */
+/* ---- the guest
+ * ---------------------------------------------------------------------------------------------------------- */
 
 static void keep_refusal(struct stage *stage, struct kymo_error *error)
 {
@@ -375,7 +379,7 @@ static void a_program_that_starts_is_held_by_nobody_else(void **state)
 	struct stage stage;
 
 	begin_stopped(&stage, SPEAK);
-	kill(stage.pid, SIGSTOP);	/* it does not come far */
+	kill(stage.pid, SIGSTOP); /* it does not come far */
 	no_error(kymo_process_startup_on(stage.process));
 	invite(&stage, false);
 	assert_true(stage.was_refused);

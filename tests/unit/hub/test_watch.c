@@ -30,7 +30,8 @@ struct hits {
 	atomic_uint slot;
 };
 
-static unsigned int count_hits(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action, void *data)
+static unsigned int count_hits(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action,
+			       void *data)
 {
 	struct hits *hits = (struct hits *)book;
 	const struct kymo_signal_report *report = data;
@@ -112,7 +113,7 @@ static void an_instruction_is_told_before_it_is_executed(void **state)
 	engine = watcher(f.hub, f.pid, &hits.book);
 	hold(engine);
 	assert_int_equal(kymo_engine_watch(engine, KYMO_WATCH_EXECUTION, at(tick), 1, &slot), 0);
-	assert_int_equal(kymo_engine_insert_breakpoint(engine, at(tick)), 0);	/* at the same place */
+	assert_int_equal(kymo_engine_insert_breakpoint(engine, at(tick)), 0); /* at the same place */
 	resume(engine);
 	let_write(&f, 20);
 	assert_int_equal(hits.n, 20);
@@ -132,7 +133,8 @@ static void there_are_four_and_they_go_with_their_engines(void **state)
 	other = watcher(f.hub, f.pid, &f.other);
 	hold(other);
 	for (unsigned int i = 0; i < 4; i++) {
-		assert_int_equal(kymo_engine_watch(i % 2 ? other : engine, KYMO_WATCH_ACCESS, at(&f.shared->tid), 4, &slot), 0);
+		assert_int_equal(
+			kymo_engine_watch(i % 2 ? other : engine, KYMO_WATCH_ACCESS, at(&f.shared->tid), 4, &slot), 0);
 		assert_int_equal(slot, i);
 	}
 	assert_int_equal(kymo_engine_watch(other, KYMO_WATCH_WRITE, at(&f.shared->tid), 4, &fifth), -ENOSPC);

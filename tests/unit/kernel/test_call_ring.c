@@ -1,5 +1,6 @@
 /*
- * What the reader takes out of the ring of samples, with producers that are played step by step. That BPF programs do these steps is seen by tests/e2e/syscalls.
+ * What the reader takes out of the ring of samples, with producers that are played step by step. That BPF programs do
+ * these steps is seen by tests/e2e/syscalls.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +22,11 @@ static struct call_ring_line *line(const struct call_ring *ring, size_t i)
 
 static struct call_ring make(void)
 {
-	struct call_ring ring = { .shape = { .fd = -1, .n_lines = LINES, .size = SIZE, .capacity = SIZE / 2, .record_max = CALL_RING_RECORD_MAX } };
+	struct call_ring ring = { .shape = { .fd = -1,
+					     .n_lines = LINES,
+					     .size = SIZE,
+					     .capacity = SIZE / 2,
+					     .record_max = CALL_RING_RECORD_MAX } };
 
 	ring.memory = calloc(1, CALL_RING_BYTES(LINES) + SIZE + CALL_RING_RECORD_MAX);
 	assert_non_null(ring.memory);

@@ -76,8 +76,19 @@ static void programs_of_tracepoints_are_sound(void **state)
 
 static void programs_that_pick_by_number_are_sound(void **state)
 {
-	static const struct kymo_call_layout layout = { .args = { 112, 104, 96, 56, 72, 64 }, .stack_pointer = 152, .number = 120 };
-	struct kernel_call_program program = { .ring = { .fd = 3, .n_lines = 2, .size = 1 << 20, .capacity = 1 << 19, .record_max = CALL_RING_RECORD_MAX }, .scratch = 4, .again = 6, .plain = 7, .processes = 8, .layout = &layout };
+	static const struct kymo_call_layout layout = { .args = { 112, 104, 96, 56, 72, 64 },
+							.stack_pointer = 152,
+							.number = 120 };
+	struct kernel_call_program program = { .ring = { .fd = 3,
+							 .n_lines = 2,
+							 .size = 1 << 20,
+							 .capacity = 1 << 19,
+							 .record_max = CALL_RING_RECORD_MAX },
+					       .scratch = 4,
+					       .again = 6,
+					       .plain = 7,
+					       .processes = 8,
+					       .layout = &layout };
 	static struct bpf_insn insns[KERNEL_CALL_PROGRAM_MAX];
 
 	check_flow(insns, kernel_call_pick(&program, 9, false, insns));

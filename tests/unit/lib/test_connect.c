@@ -1,4 +1,5 @@
-/* What kymo_marker_set_probe(), _disable_probe() and _for_each() promise: errors, order, who excludes whom, and what a probe may do itself. */
+/* What kymo_marker_set_probe(), _disable_probe() and _for_each() promise: errors, order, who excludes whom, and what a
+ * probe may do itself. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -16,7 +17,8 @@
 #define PENDING KYMO_MARKER_PENDING
 #define EXCLUSIVE KYMO_MARKER_EXCLUSIVE
 
-/* ---- markers and probes --------------------------------------------------------------------------------------------- */
+/* ---- markers and probes ---------------------------------------------------------------------------------------------
+ */
 
 static int evaluated;
 
@@ -73,11 +75,13 @@ static void note_too(const struct kymo_marker_info *marker, void *data, va_list 
 	note(marker, data, arguments);
 }
 
-/* A probe of a marker is connected, whatever the format, or disconnected, without an error. Macros, so that the line is told where it is not so. */
+/* A probe of a marker is connected, whatever the format, or disconnected, without an error. Macros, so that the line is
+ * told where it is not so. */
 #define connected(name, probe, data) assert_int_equal(kymo_marker_set_probe(name, NULL, probe, data, CALL), 0)
 #define disconnected(name, probe, data) assert_int_equal(kymo_marker_disable_probe(name, probe, data, CALL), 0)
 
-/* ---- errors --------------------------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------------------------------
+ */
 
 static void unknown_names_are_told(void **state)
 {
@@ -139,7 +143,8 @@ static void without_a_recording_nothing_is_recorded_in_place(void **state)
 	assert_int_equal(kymo_marker_disable_probe("one", NULL, NULL, KYMO_MARKER_INLINE), -ENOENT);
 }
 
-/* ---- calling --------------------------------------------------------------------------------------------------------- */
+/* ---- calling
+ * --------------------------------------------------------------------------------------------------------- */
 
 static void a_marker_is_off_before_and_after(void **state)
 {
@@ -219,7 +224,8 @@ static void errno_is_kept(void **state)
 	disconnected("one", set_errno, NULL);
 }
 
-/* ---- what a probe may do --------------------------------------------------------------------------------------------- */
+/* ---- what a probe may do
+ * --------------------------------------------------------------------------------------------- */
 
 static void pass_others(const struct kymo_marker_info *marker, void *data, va_list arguments)
 {
@@ -285,7 +291,8 @@ static void a_signal_handler_passes_markers(void **state)
 	signal(SIGUSR1, SIG_DFL);
 }
 
-/* ---- what is told ---------------------------------------------------------------------------------------------------- */
+/* ---- what is told
+ * ---------------------------------------------------------------------------------------------------- */
 
 struct told {
 	struct kymo_marker_info either[4], copies;

@@ -1,4 +1,5 @@
-/* Notes of a loaded module: what is read of good ones, and that damaged ones are refused. The module is an array whose program headers say what its parts are. */
+/* Notes of a loaded module: what is read of good ones, and that damaged ones are refused. The module is an array whose
+ * program headers say what its parts are. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -159,7 +160,7 @@ static void markers_are_found_by_name_in_their_order(void **state)
 	check_named("nam", &module->markers[0], NULL);
 	check_named("", NULL, NULL);
 	check_named("name_", NULL, NULL);
-	module->is_program = false;		/* may not be touched: nor are its strings */
+	module->is_program = false; /* may not be touched: nor are its strings */
 	check_named("nam", NULL, NULL);
 	kymo_lib_registry = before;
 	kymo_lib_destroy_module(module);
@@ -182,7 +183,7 @@ static void notes_of_others_are_passed_over(void **state)
 	memcpy(image + NOTES_AT + 12, "KYMO", 4);
 	assert_int_equal(read_all(), 0);
 	begin(state);
-	put32(NOTES_AT + 8, 3);		/* of a later version */
+	put32(NOTES_AT + 8, 3); /* of a later version */
 	put32(site + 16, 0x7fffffff);
 	assert_int_equal(read_all(), 0);
 }
@@ -191,11 +192,11 @@ static void a_section_that_ends_too_early_is_refused(void **state)
 {
 	for (size_t size = 1; size < notes_end - NOTES_AT; size++) {
 		phdrs[4].p_memsz = size;
-		if (size != 56)		/* one whole note */
+		if (size != 56) /* one whole note */
 			assert_int_equal(read_all(), -EBADMSG);
 	}
 	begin(state);
-	phdrs[4].p_memsz = SIZE;	/* leaves its segment */
+	phdrs[4].p_memsz = SIZE; /* leaves its segment */
 	assert_int_equal(read_all(), -ENOENT);
 }
 
@@ -212,7 +213,7 @@ static void sizes_that_lie_are_refused(void **state)
 		assert_int_equal(read_all(), -EBADMSG);
 	}
 	begin(state);
-	put32(NOTES_AT + 4, 32);	/* a description that lacks its last field; the next note begins in it */
+	put32(NOTES_AT + 4, 32); /* a description that lacks its last field; the next note begins in it */
 	assert_int_equal(read_all(), -EBADMSG);
 }
 
@@ -227,12 +228,13 @@ static void check_refused(size_t *desc, size_t field, size_t target)
 static void addresses_outside_of_their_segments_are_refused(void **state)
 {
 	static const size_t texts[] = { DATA_AT, DATA_AT - 4, STRINGS_AT, SIZE, SIZE + 4096, (size_t)-4 };
-	static const size_t data[] = { COLD_AT, DATA_AT, DATA_AT + 61, DATA_AT + 63, STRINGS_AT, STRINGS_AT - 3, SIZE, (size_t)-4 };
+	static const size_t data[] = { COLD_AT,    DATA_AT,        DATA_AT + 61, DATA_AT + 63,
+				       STRINGS_AT, STRINGS_AT - 3, SIZE,         (size_t)-4 };
 	static const size_t strings[] = { 0, SIZE, SIZE + 4096, (size_t)-4 };
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		check_refused(&site, 0, texts[i]);
-		if (texts[i] != DATA_AT - 4)	/* the rest of the cold block is its own affair */
+		if (texts[i] != DATA_AT - 4) /* the rest of the cold block is its own affair */
 			check_refused(&site, 4, texts[i]);
 		check_refused(&place, 0, texts[i]);
 	}
@@ -247,7 +249,7 @@ static void addresses_outside_of_their_segments_are_refused(void **state)
 	check_refused(&site, 4, 0);
 	check_refused(&site, 8, 0);
 	check_refused(&place, 4, 0);
-	check_refused(&place, 4, DATA_AT + 132);	/* not aligned */
+	check_refused(&place, 4, DATA_AT + 132); /* not aligned */
 }
 
 static void strings_that_do_not_end_are_refused(void **state)
@@ -258,7 +260,7 @@ static void strings_that_do_not_end_are_refused(void **state)
 		assert_int_equal(read_all(), -EBADMSG);
 		point(site + field, NAME_AT);
 	}
-	memset(image + 2048, 'n', 300);		/* a name that is too long */
+	memset(image + 2048, 'n', 300); /* a name that is too long */
 	point(site + 16, 2048);
 	assert_int_equal(read_all(), -EBADMSG);
 }

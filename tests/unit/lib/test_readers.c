@@ -12,7 +12,7 @@
 
 #include "readers.h"
 
-#define MANY 200	/* more than there is room for at first */
+#define MANY 200 /* more than there is room for at first */
 
 static atomic_int n_in, n_done;
 static atomic_bool may_leave, has_waited;

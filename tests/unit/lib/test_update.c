@@ -1,6 +1,6 @@
 /*
- * A recorder from outside that leaves while the library changes text: it clears its bit, and the rest is the library's. The recorder is played by what is called in place of
- * kymo_lib_toggle().
+ * A recorder from outside that leaves while the library changes text: it clears its bit, and the rest is the library's.
+ * The recorder is played by what is called in place of kymo_lib_toggle().
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@ int __wrap_kymo_lib_toggle(struct lib_site **sites, size_t n, bool on);
 
 static struct lib_site *sites[N_SITES];
 static size_t n_sites;
-static struct lib_site *leaves;	/* its recorder, in the next toggle */
+static struct lib_site *leaves; /* its recorder, in the next toggle */
 
 int __wrap_kymo_lib_toggle(struct lib_site **batch, size_t n, bool on)
 {

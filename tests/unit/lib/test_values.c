@@ -19,7 +19,8 @@
 
 #define CALL KYMO_MARKER_CALL
 
-/* ---- arguments ------------------------------------------------------------------------------------------------------ */
+/* ---- arguments ------------------------------------------------------------------------------------------------------
+ */
 
 static int n_calls;
 
@@ -55,7 +56,8 @@ __attribute__((noinline)) static void pass_values(void *pointer)
 	volatile float half = 1.5f;
 	char array[] = "in an array";
 
-	MARK(integers, "%d %u %ld %lu %lld %llu %hd %c", INT_MIN, UINT_MAX, LONG_MIN, ULONG_MAX, -2LL, 0x123456789abcdef0ULL, small, 'c');
+	MARK(integers, "%d %u %ld %lu %lld %llu %hd %c", INT_MIN, UINT_MAX, LONG_MIN, ULONG_MAX, -2LL,
+	     0x123456789abcdef0ULL, small, 'c');
 	MARK(others, "%f %f %s %p %s %g %d %s", 0.1, half, "a string", pointer, (char *)NULL, -1e300, (_Bool)1, array);
 }
 
@@ -63,7 +65,8 @@ static void a_probe_gets_eight_arguments_of_every_type(void **state)
 {
 	int here;
 
-	assert_int_equal(kymo_marker_set_probe("integers", "%d %u %ld %lu %lld %llu %hd %c", probe_integers, NULL, CALL), 0);
+	assert_int_equal(
+		kymo_marker_set_probe("integers", "%d %u %ld %lu %lld %llu %hd %c", probe_integers, NULL, CALL), 0);
 	assert_int_equal(kymo_marker_set_probe("others", NULL, probe_others, &here, CALL), 0);
 	pass_values(&here);
 	pass_values(&here);
@@ -89,7 +92,8 @@ static void each_probe_gets_all_arguments(void **state)
 	assert_int_equal(kymo_marker_disable_probe("integers", probe_integers, NULL, CALL), 0);
 }
 
-/* ---- who is above a probe ------------------------------------------------------------------------------------------- */
+/* ---- who is above a probe -------------------------------------------------------------------------------------------
+ */
 
 __attribute__((noinline)) static void outermost(int number);
 
@@ -122,7 +126,7 @@ __attribute__((noinline)) static void marked(int number)
 __attribute__((noinline)) static void outermost(int number)
 {
 	marked(number);
-	__asm__ volatile("");	/* no tail call */
+	__asm__ volatile(""); /* no tail call */
 }
 
 static void an_unwinder_walks_from_a_probe_to_the_callers_of_the_marker(void **state)
@@ -135,7 +139,8 @@ static void an_unwinder_walks_from_a_probe_to_the_callers_of_the_marker(void **s
 	assert_true(walk.came_by);
 }
 
-/* ---- registers ------------------------------------------------------------------------------------------------------ */
+/* ---- registers ------------------------------------------------------------------------------------------------------
+ */
 
 #if defined(__x86_64__)
 
@@ -167,7 +172,8 @@ struct registers {
 
 static bool has_avx, has_avx512;
 
-#define LOAD(from) do { \
+#define LOAD(from) \
+	do { \
 		__asm__ volatile("fldt (%0)\nfldt 16(%0)" : : "r"((from)->x87) : "memory"); \
 		__asm__ volatile("ldmxcsr %0\nfldcw %1" : : "m"((from)->mxcsr), "m"((from)->control)); \
 		__asm__ volatile(EACH16(LOAD_XMM) : : "r"((from)->vectors) : "memory"); \
@@ -179,7 +185,8 @@ static bool has_avx, has_avx512;
 			__asm__ volatile(EACH_MASK(LOAD_MASK) : : "r"((from)->masks) : "memory"); \
 	} while (0)
 
-#define STORE(to) do { \
+#define STORE(to) \
+	do { \
 		__asm__ volatile(EACH16(STORE_XMM) : : "r"((to)->vectors) : "memory"); \
 		if (has_avx) \
 			__asm__ volatile(EACH16(STORE_YMM) : : "r"((to)->vectors) : "memory"); \
@@ -193,7 +200,8 @@ static bool has_avx, has_avx512;
 		__asm__ volatile("fstpt 16(%0)\nfstpt (%0)" : : "r"((to)->x87) : "memory"); \
 	} while (0)
 
-__attribute__((noinline)) static void pass_with_registers(const struct registers *before, struct registers *after, long number)
+__attribute__((noinline)) static void pass_with_registers(const struct registers *before, struct registers *after,
+							  long number)
 {
 	LOAD(before);
 	MARK(registers, "%ld %p %p", number, (const void *)before, (void *)after);
@@ -208,8 +216,10 @@ static void spoil(const struct kymo_marker_info *marker, void *data, va_list arg
 
 	n_calls++;
 	__asm__ volatile("fld1\nfld1\nfld1\nfld1\nfld1\nfld1\nfld1\nfld1\nfnstsw %0\nfninit\nfldcw %1"
-			 : "=m"(status) : "m"(control) : "memory");
-	assert_int_equal(status & 0x41, 0);	/* no invalid operation, no stack fault */
+			 : "=m"(status)
+			 : "m"(control)
+			 : "memory");
+	assert_int_equal(status & 0x41, 0); /* no invalid operation, no stack fault */
 	__asm__ volatile("ldmxcsr %0" : : "m"(mxcsr));
 	__asm__ volatile(EACH16(ZERO_XMM) : : : "memory");
 	if (has_avx)
@@ -229,7 +239,7 @@ static void fill(struct registers *registers)
 		registers->masks[i] = i * UINT64_C(0x0123456789abcdef);
 	for (size_t i = 0; i < 2; i++)
 		memcpy(registers->x87[i], &some[i], 10);
-	registers->mxcsr = 0x3f80;	/* rounding up */
+	registers->mxcsr = 0x3f80; /* rounding up */
 	registers->control = 0x0b7f;
 }
 
@@ -287,7 +297,7 @@ static void registers_are_kept_by_older_instructions(void **state)
 
 static void vector_mask_and_x87_registers_are_kept(void **state)
 {
-	skip();		/* elsewhere the compiler sees the call */
+	skip(); /* elsewhere the compiler sees the call */
 }
 
 static void registers_are_kept_by_older_instructions(void **state)

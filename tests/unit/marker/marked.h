@@ -9,54 +9,54 @@
 #include "marker/marker.h"
 
 /*
- * kymo NAME, TYPE, CODE, TARGET, THIRD, TYPES, FORMAT: a note of kymo's in marked.c, line 7, provider "app". NAME_FORMAT and the like are labels of strings.
- * sdt NAME, PLACE, SEMAPHORE, ARGUMENTS: one of SystemTap's, of the same provider.
+ * kymo NAME, TYPE, CODE, TARGET, THIRD, TYPES, FORMAT: a note of kymo's in marked.c, line 7, provider "app".
+ * NAME_FORMAT and the like are labels of strings. sdt NAME, PLACE, SEMAPHORE, ARGUMENTS: one of SystemTap's, of the
+ * same provider.
  */
-static const char macros[] =
-	".macro note owner, type\n"
-	"	.balign 4\n"
-	"	.4byte 2f - 1f, 4f - 3f, \\type\n"
-	"1:	.asciz \"\\owner\"\n"
-	"2:	.balign 4\n"
-	"3:\n"
-	".endm\n"
-	".macro kymo name, type, code, target, third, types, format\n"
-	"	.pushsection .note.kymo, \"a\", @note\n"
-	"	note kymo, \\type\n"
-	"	.4byte \\code\n"
-	"	.4byte \\target\n"
-	"	.4byte \\third\n"
-	"	.4byte \\types\n"
-	"	.4byte 5f - .\n"
-	"	.4byte 6f - .\n"
-	"	.4byte 7f - .\n"
-	"	.4byte 7\n"
-	"	.4byte 8f - .\n"
-	"4:	.balign 4\n"
-	"	.popsection\n"
-	"	.pushsection .rodata\n"
-	"5:	.asciz \"\\name\"\n"
-	"6:	.asciz \"\\format\"\n"
-	"7:	.asciz \"marked.c\"\n"
-	"8:	.asciz \"app\"\n"
-	"	.popsection\n"
-	".endm\n"
-	".macro sdt name, place, semaphore, arguments\n"
-	"	.pushsection .note.stapsdt, \"\", @note\n"
-	"	note stapsdt, 3\n"
-	"	.8byte \\place, _.stapsdt.base, \\semaphore\n"
-	"	.asciz \"app\"\n"
-	"	.asciz \"\\name\"\n"
-	"	.asciz \"\\arguments\"\n"
-	"4:	.balign 4\n"
-	"	.popsection\n"
-	".endm\n"
-	".macro five\n"
-	"	.byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n"
-	".endm\n"
-	"	.pushsection .stapsdt.base, \"a\"\n"
-	"_.stapsdt.base: .space 1\n"
-	"	.popsection\n";
+static const char macros[] = ".macro note owner, type\n"
+			     "	.balign 4\n"
+			     "	.4byte 2f - 1f, 4f - 3f, \\type\n"
+			     "1:	.asciz \"\\owner\"\n"
+			     "2:	.balign 4\n"
+			     "3:\n"
+			     ".endm\n"
+			     ".macro kymo name, type, code, target, third, types, format\n"
+			     "	.pushsection .note.kymo, \"a\", @note\n"
+			     "	note kymo, \\type\n"
+			     "	.4byte \\code\n"
+			     "	.4byte \\target\n"
+			     "	.4byte \\third\n"
+			     "	.4byte \\types\n"
+			     "	.4byte 5f - .\n"
+			     "	.4byte 6f - .\n"
+			     "	.4byte 7f - .\n"
+			     "	.4byte 7\n"
+			     "	.4byte 8f - .\n"
+			     "4:	.balign 4\n"
+			     "	.popsection\n"
+			     "	.pushsection .rodata\n"
+			     "5:	.asciz \"\\name\"\n"
+			     "6:	.asciz \"\\format\"\n"
+			     "7:	.asciz \"marked.c\"\n"
+			     "8:	.asciz \"app\"\n"
+			     "	.popsection\n"
+			     ".endm\n"
+			     ".macro sdt name, place, semaphore, arguments\n"
+			     "	.pushsection .note.stapsdt, \"\", @note\n"
+			     "	note stapsdt, 3\n"
+			     "	.8byte \\place, _.stapsdt.base, \\semaphore\n"
+			     "	.asciz \"app\"\n"
+			     "	.asciz \"\\name\"\n"
+			     "	.asciz \"\\arguments\"\n"
+			     "4:	.balign 4\n"
+			     "	.popsection\n"
+			     ".endm\n"
+			     ".macro five\n"
+			     "	.byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n"
+			     ".endm\n"
+			     "	.pushsection .stapsdt.base, \"a\"\n"
+			     "_.stapsdt.base: .space 1\n"
+			     "	.popsection\n";
 
 /* Assemble `code`, behind the macros, to a shared object of that name. */
 static inline void assemble(const char *name, const char *code)
@@ -141,7 +141,8 @@ static inline uint64_t address_of(const char *file, const char *symbol)
 	return vaddr;
 }
 
-/* What becomes of the bytes of a file as a list of markers: an error, or NULL. Notes of segments are looked at when it is opened, too. */
+/* What becomes of the bytes of a file as a list of markers: an error, or NULL. Notes of segments are looked at when it
+ * is opened, too. */
 static inline struct kymo_error *read_markers(const uint8_t *bytes, size_t size)
 {
 	struct kymo_marker_list *list = NULL;

@@ -3,26 +3,34 @@
 #include <elf.h>
 
 #define FIELD(name) FIELD_##name
-enum { FIELD(code) = 0, FIELD(target) = 4, FIELD(gate) = 8, FIELD(types) = 12, FIELD(name) = 16, FIELD(format) = 20,
-       FIELD(file) = 24, FIELD(line) = 28, FIELD(provider) = 32 };
+enum {
+	FIELD(code) = 0,
+	FIELD(target) = 4,
+	FIELD(gate) = 8,
+	FIELD(types) = 12,
+	FIELD(name) = 16,
+	FIELD(format) = 20,
+	FIELD(file) = 24,
+	FIELD(line) = 28,
+	FIELD(provider) = 32
+};
 
 /* One site and one place, as include/kymo/marker.h makes them, and their SDT probe. */
-static const char base[] =
-	"	.text\n"
-	"site:	five\n"
-	"	ret\n"
-	"cold:	nop\n"
-	"place:	five\n"
-	"	ret\n"
-	"	.data\n"
-	"	.balign 8\n"
-	"slots:	.8byte 0, 0, 0, 0\n"
-	"gate:	.4byte 0\n"
-	"	.section .rodata\n"
-	"operands: .asciz \"8@%r9 8@%rbx\"\n"
-	"	kymo open, 1, site-., cold-., gate-., 0x31, \"fd=%d size=%ld\"\n"
-	"	kymo open, 2, place-., slots-., operands-., 0x31, \"fd=%d size=%ld\"\n"
-	"	sdt open, site, 0, \"\"\n";
+static const char base[] = "	.text\n"
+			   "site:	five\n"
+			   "	ret\n"
+			   "cold:	nop\n"
+			   "place:	five\n"
+			   "	ret\n"
+			   "	.data\n"
+			   "	.balign 8\n"
+			   "slots:	.8byte 0, 0, 0, 0\n"
+			   "gate:	.4byte 0\n"
+			   "	.section .rodata\n"
+			   "operands: .asciz \"8@%r9 8@%rbx\"\n"
+			   "	kymo open, 1, site-., cold-., gate-., 0x31, \"fd=%d size=%ld\"\n"
+			   "	kymo open, 2, place-., slots-., operands-., 0x31, \"fd=%d size=%ld\"\n"
+			   "	sdt open, site, 0, \"\"\n";
 
 static int build(void **state)
 {
@@ -93,7 +101,8 @@ static const struct {
 	{ "f18", "0x1", "a>=%d", "arg1:s32" },
 	{ "f19", "0x1", "e=%m a=%d", "a:s32" },
 	{ "f20", "0x1", "ends in %", "arg1:s32" },
-	{ "f21", "0x11111111", "%d%d%d%d%d%d%d%d", "arg1:s32 arg2:s32 arg3:s32 arg4:s32 arg5:s32 arg6:s32 arg7:s32 arg8:s32" },
+	{ "f21", "0x11111111", "%d%d%d%d%d%d%d%d",
+	  "arg1:s32 arg2:s32 arg3:s32 arg4:s32 arg5:s32 arg6:s32 arg7:s32 arg8:s32" },
 	{ "f22", "0x1", "gr\303\266\303\237e=%d", "arg1:s32" },
 	{ "f23", "0x16", "a=%x b=%-+5.3hhx", "a:f64 b:x32" },
 	{ "f24", "0x1", "a234567890123456789012345678901234567890123456789012345678901234=%d", "arg1:s32" },
@@ -108,8 +117,8 @@ static void formats_name_the_fields(void **state)
 	struct kymo_marker_list *list;
 
 	for (size_t i = 0; i < kymo_countof(formats); i++)
-		n += snprintf(code + n, sizeof(code) - (size_t)n, "	kymo %s, 2, place-., 0, 0, %s, \"%s\"\n", formats[i].name,
-			      formats[i].types, formats[i].format);
+		n += snprintf(code + n, sizeof(code) - (size_t)n, "	kymo %s, 2, place-., 0, 0, %s, \"%s\"\n",
+			      formats[i].name, formats[i].types, formats[i].format);
 	assemble("formats", code);
 	list = markers_in("formats");
 	assert_int_equal(list->n, kymo_countof(formats));
@@ -178,11 +187,12 @@ static void the_portable_form_has_a_gate_and_no_site(void **state)
 {
 	struct kymo_marker_list *list;
 
-	assemble("portable", "	.text\nsite: nop\n	nop\n	nop\n	nop\nplace: five\n	ret\n	.data\ngate: .4byte 0\n"
-			     "	kymo tick, 1, 0, place-., gate-., 0, \"\"\n"
-			     "	kymo tick, 2, place-., 0, 0, 0, \"\"\n"
-			     "	sdt tick, site, 0, \"\"\n"
-			     "	sdt tock, site, 0, \"\"\n");
+	assemble("portable",
+		 "	.text\nsite: nop\n	nop\n	nop\n	nop\nplace: five\n	ret\n	.data\ngate: .4byte 0\n"
+		 "	kymo tick, 1, 0, place-., gate-., 0, \"\"\n"
+		 "	kymo tick, 2, place-., 0, 0, 0, \"\"\n"
+		 "	sdt tick, site, 0, \"\"\n"
+		 "	sdt tock, site, 0, \"\"\n");
 	list = markers_in("portable");
 	assert_int_equal(list->n_switches, 1);
 	assert_int_equal(list->switches[0].site, 0);
@@ -241,7 +251,8 @@ static void without_section_headers_the_segments_have_the_notes(void **state)
 	kymo_markers_destroy(list);
 }
 
-/* ---- damage -------------------------------------------------------------------------------------------------------- */
+/* ---- damage --------------------------------------------------------------------------------------------------------
+ */
 
 /* The sentence of base with one word of one note changed: of the site's (0) or the place's (1). */
 static void damaged(size_t note, size_t field, uint32_t value, const char *sentence)
@@ -313,7 +324,8 @@ static void types_and_operands_that_are_none_are_errors(void **state)
 	damaged(1, FIELD(types), 0xf0000001, "are no types");
 	damaged(1, FIELD(types), 0x10, "the types of its arguments, 0x10, are no types");
 	damaged(1, FIELD(types), 0x111, "it has 3 arguments and 2 operands");
-	damaged(1, FIELD(gate), towards(1, FIELD(gate), address_of("base", "site") + 3), "it has 2 arguments and 0 operands");
+	damaged(1, FIELD(gate), towards(1, FIELD(gate), address_of("base", "site") + 3),
+		"it has 2 arguments and 0 operands");
 }
 
 static void operands_have_to_be_whole_registers(void **state)
@@ -325,8 +337,10 @@ static void operands_have_to_be_whole_registers(void **state)
 		struct kymo_module *module;
 		struct kymo_marker_list *list;
 
-		snprintf(code, sizeof(code), "	.text\nplace: five\n	.section .rodata\nbad: .asciz \"%s\"\n"
-					     "	kymo x, 2, place-., 0, bad-., 0x1, \"\"\n", bad[i]);
+		snprintf(code, sizeof(code),
+			 "	.text\nplace: five\n	.section .rodata\nbad: .asciz \"%s\"\n"
+			 "	kymo x, 2, place-., 0, bad-., 0x1, \"\"\n",
+			 bad[i]);
 		assemble("bad", code);
 		snprintf(sentence, sizeof(sentence), "its operand '%s' is no register of 64 bits", bad[i]);
 		module = open_module(in_directory("bad"));

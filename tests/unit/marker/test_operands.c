@@ -1,27 +1,27 @@
 /*
- * What operands become, as a list of texts in and fetches out. Two files are asked: a program at fixed addresses and a shared object.
+ * What operands become, as a list of texts in and fetches out. Two files are asked: a program at fixed addresses and a
+ * shared object.
  */
 #include "marked.h"
 
 /* Data whose addresses the golden list knows. `twin` is there twice. */
-static const char data[] =
-	"	.text\n"
-	"	.globl _start\n"
-	"	.type _start, @function\n"
-	"_start: ret\n"
-	"	.macro object name, size\n"
-	"	.type \\name, @object\n"
-	"	.size \\name, \\size\n"
-	"\\name:\n"
-	"	.endm\n"
-	"	.data\n"
-	"	object counter, 8\n"
-	"	.8byte 1, 2\n"
-	"	object twin, 4\n"
-	"	.4byte 3\n"
-	"	object f.x$1, 4\n"
-	"	.4byte 3\n"
-	"label:	.4byte 5\n";
+static const char data[] = "	.text\n"
+			   "	.globl _start\n"
+			   "	.type _start, @function\n"
+			   "_start: ret\n"
+			   "	.macro object name, size\n"
+			   "	.type \\name, @object\n"
+			   "	.size \\name, \\size\n"
+			   "\\name:\n"
+			   "	.endm\n"
+			   "	.data\n"
+			   "	object counter, 8\n"
+			   "	.8byte 1, 2\n"
+			   "	object twin, 4\n"
+			   "	.4byte 3\n"
+			   "	object f.x$1, 4\n"
+			   "	.4byte 3\n"
+			   "label:	.4byte 5\n";
 
 static struct kymo_module *fixed, *shared;
 static uint64_t at_fixed, at_shared;
@@ -32,7 +32,8 @@ static int build(void **state)
 		return -1;
 	write_file("data.s", data);
 	write_file("more.s", "	.data\n	.type twin, @object\ntwin: .4byte 4\n");
-	run("gcc -c data.s -o data.o && gcc -c more.s -o more.o && ld -shared data.o more.o -o shared && ld data.o more.o -o fixed");
+	run("gcc -c data.s -o data.o && gcc -c more.s -o more.o && ld -shared data.o more.o -o shared && ld data.o "
+	    "more.o -o fixed");
 	fixed = open_module(in_directory("fixed"));
 	shared = open_module(in_directory("shared"));
 	at_fixed = address_of("fixed", "counter");
@@ -47,7 +48,8 @@ static int clean_up(void **state)
 	return remove_directory(state);
 }
 
-/* "REGISTER s32 0", "MEMORY u64 -20 5 -1 1": kind, type, value, and of memory base, index and scale. The value of what depends on `counter` is relative to it. */
+/* "REGISTER s32 0", "MEMORY u64 -20 5 -1 1": kind, type, value, and of memory base, index and scale. The value of what
+ * depends on `counter` is relative to it. */
 static const char *text_of(const struct kymo_fetch *fetch, uint64_t counter)
 {
 	static char text[128];
@@ -65,15 +67,16 @@ static const char *text_of(const struct kymo_fetch *fetch, uint64_t counter)
 			snprintf(text, sizeof(text), "IMMEDIATE %s %lld", kymo_type_name(fetch->type), value);
 		break;
 	case KYMO_FETCH_GLOBAL:
-		snprintf(text, sizeof(text), "GLOBAL %s %+lld", kymo_type_name(fetch->type), value - (long long)counter);
+		snprintf(text, sizeof(text), "GLOBAL %s %+lld", kymo_type_name(fetch->type),
+			 value - (long long)counter);
 		break;
 	case KYMO_FETCH_MEMORY:
 		if (value > (long long)counter - 100 && value < (long long)counter + 100)
 			snprintf(text, sizeof(text), "MEMORY %s counter%+lld %d %d %u", kymo_type_name(fetch->type),
 				 value - (long long)counter, fetch->base, fetch->index, fetch->scale);
 		else
-			snprintf(text, sizeof(text), "MEMORY %s %lld %d %d %u", kymo_type_name(fetch->type), value, fetch->base,
-				 fetch->index, fetch->scale);
+			snprintf(text, sizeof(text), "MEMORY %s %lld %d %d %u", kymo_type_name(fetch->type), value,
+				 fetch->base, fetch->index, fetch->scale);
 		break;
 	default:
 		return "?";
@@ -256,14 +259,12 @@ static void a_shared_object_is_read_as_listed(void **state)
 static void every_general_register_is_known_in_every_width(void **state)
 {
 	static const char *const names[16][4] = {
-		{ "al", "ax", "eax", "rax" },	      { "cl", "cx", "ecx", "rcx" },
-		{ "dl", "dx", "edx", "rdx" },	      { "bl", "bx", "ebx", "rbx" },
-		{ "spl", "sp", "esp", "rsp" },	      { "bpl", "bp", "ebp", "rbp" },
-		{ "sil", "si", "esi", "rsi" },	      { "dil", "di", "edi", "rdi" },
-		{ "r8b", "r8w", "r8d", "r8" },	      { "r9b", "r9w", "r9d", "r9" },
-		{ "r10b", "r10w", "r10d", "r10" },    { "r11b", "r11w", "r11d", "r11" },
-		{ "r12b", "r12w", "r12d", "r12" },    { "r13b", "r13w", "r13d", "r13" },
-		{ "r14b", "r14w", "r14d", "r14" },    { "r15b", "r15w", "r15d", "r15" },
+		{ "al", "ax", "eax", "rax" },      { "cl", "cx", "ecx", "rcx" },      { "dl", "dx", "edx", "rdx" },
+		{ "bl", "bx", "ebx", "rbx" },      { "spl", "sp", "esp", "rsp" },     { "bpl", "bp", "ebp", "rbp" },
+		{ "sil", "si", "esi", "rsi" },     { "dil", "di", "edi", "rdi" },     { "r8b", "r8w", "r8d", "r8" },
+		{ "r9b", "r9w", "r9d", "r9" },     { "r10b", "r10w", "r10d", "r10" }, { "r11b", "r11w", "r11d", "r11" },
+		{ "r12b", "r12w", "r12d", "r12" }, { "r13b", "r13w", "r13d", "r13" }, { "r14b", "r14w", "r14d", "r14" },
+		{ "r15b", "r15w", "r15d", "r15" },
 	};
 
 	for (int i = 0; i < 16; i++)
@@ -281,16 +282,20 @@ static void every_general_register_is_known_in_every_width(void **state)
 /* What gcc and clang write for the same arguments, without a look at it by hand. */
 static void what_compilers_write_is_understood(void **state)
 {
-	static const char *const options[] = { "-O0", "-O1", "-O2", "-O3 -fPIC", "-O2 -no-pie -fno-pie", "-O1 -fno-omit-frame-pointer" };
+	static const char *const options[] = {
+		"-O0", "-O1", "-O2", "-O3 -fPIC", "-O2 -no-pie -fno-pie", "-O1 -fno-omit-frame-pointer"
+	};
 
-	write_file("sdt.c", "#include <sys/sdt.h>\n"
-			    "static volatile long counter; static char letters[16]; static struct { int a; short b; } pair;\n"
-			    "__attribute__((noinline)) int f(int a, unsigned char b, short c, char *d, int *e, long g, long h, int i)\n"
-			    "{ volatile int local = a; char array[20]; __asm__(\"\" : \"+m\"(array));\n"
-			    "  DTRACE_PROBE8(unit, all, a, b, c, d, e[a], local, array[i], letters[i & 15]);\n"
-			    "  DTRACE_PROBE6(unit, more, counter, pair.b, 5, -7L, h, (unsigned short)g);\n"
-			    "  return letters[0] + pair.a; }\n"
-			    "int main(int c, char **v) { int e[9] = { 0 }; return f(c & 3, 2, 3, *v, e, c, 7, c & 7); }\n");
+	write_file("sdt.c",
+		   "#include <sys/sdt.h>\n"
+		   "static volatile long counter; static char letters[16]; static struct { int a; short b; } pair;\n"
+		   "__attribute__((noinline)) int f(int a, unsigned char b, short c, char *d, int *e, long g, long h, "
+		   "int i)\n"
+		   "{ volatile int local = a; char array[20]; __asm__(\"\" : \"+m\"(array));\n"
+		   "  DTRACE_PROBE8(unit, all, a, b, c, d, e[a], local, array[i], letters[i & 15]);\n"
+		   "  DTRACE_PROBE6(unit, more, counter, pair.b, 5, -7L, h, (unsigned short)g);\n"
+		   "  return letters[0] + pair.a; }\n"
+		   "int main(int c, char **v) { int e[9] = { 0 }; return f(c & 3, 2, 3, *v, e, c, 7, c & 7); }\n");
 	for (size_t i = 0; i < kymo_countof(options); i++)
 		for (int clang = 0; clang < 2; clang++) {
 			struct kymo_marker_list *list;

@@ -1,13 +1,12 @@
 #include "marked.h"
 
-static const char base[] =
-	"	.text\n"
-	"	nop\n"
-	"place:	nop\n"
-	"	ret\n"
-	"	.section .probes, \"aw\"\n"
-	"semaphore: .2byte 0\n"
-	"	sdt two, place, semaphore, \"-4@%eax 8@8(%rsp)\"\n";
+static const char base[] = "	.text\n"
+			   "	nop\n"
+			   "place:	nop\n"
+			   "	ret\n"
+			   "	.section .probes, \"aw\"\n"
+			   "semaphore: .2byte 0\n"
+			   "	sdt two, place, semaphore, \"-4@%eax 8@8(%rsp)\"\n";
 
 static int build(void **state)
 {
@@ -68,15 +67,17 @@ static void what_cannot_be_recorded_is_listed_with_the_reason(void **state)
 	struct kymo_marker_list *list;
 	const struct kymo_marker *marker;
 
-	assemble("refused", "	.text\nplace: nop\n"
-			    "	sdt vector, place, 0, \"4@%eax 8@%ymm1 8f@%rax\"\n"
-			    "	sdt float, place, 0, \"8f@%rax\"\n"
-			    "	sdt tls, place, 0, \"4@%fs:x@tpoff\"\n"
-			    "	sdt unknown, place, 0, \"4@nobody(%rip)\"\n"
-			    "	sdt nine, place, 0, \"1@$1 1@$2 1@$3 1@$4 1@$5 1@$6 1@$7 1@$8 1@$9\"\n"
-			    "	sdt twelve, place, 0, \"1@$1 1@$2 1@$3 1@$4 1@$5 1@$6 1@$7 1@what 1@$9 1@$10 1@$11 1@$12\"\n"
-			    "	sdt long, place, 0, \"8@a23456789012345678901234567890123456789012345678901234567890123456789\"\n"
-			    "	sdt eight, place, 0, \"1@$1 1@$2 1@$3 1@$4 1@$5 1@$6 1@$7 1@$8\"\n");
+	assemble("refused",
+		 "	.text\nplace: nop\n"
+		 "	sdt vector, place, 0, \"4@%eax 8@%ymm1 8f@%rax\"\n"
+		 "	sdt float, place, 0, \"8f@%rax\"\n"
+		 "	sdt tls, place, 0, \"4@%fs:x@tpoff\"\n"
+		 "	sdt unknown, place, 0, \"4@nobody(%rip)\"\n"
+		 "	sdt nine, place, 0, \"1@$1 1@$2 1@$3 1@$4 1@$5 1@$6 1@$7 1@$8 1@$9\"\n"
+		 "	sdt twelve, place, 0, \"1@$1 1@$2 1@$3 1@$4 1@$5 1@$6 1@$7 1@what 1@$9 1@$10 1@$11 1@$12\"\n"
+		 "	sdt long, place, 0, "
+		 "\"8@a23456789012345678901234567890123456789012345678901234567890123456789\"\n"
+		 "	sdt eight, place, 0, \"1@$1 1@$2 1@$3 1@$4 1@$5 1@$6 1@$7 1@$8\"\n");
 	list = markers_in("refused");
 	assert_int_equal(list->n, 8);
 	marker = find_marker(list, "vector");
@@ -90,10 +91,12 @@ static void what_cannot_be_recorded_is_listed_with_the_reason(void **state)
 	assert_string_equal(find_marker(list, "unknown")->why_not,
 			    "its 1st argument '4@nobody(%rip)' names a symbol that the file does not have");
 	assert_string_equal(find_marker(list, "nine")->why_not, "it has 9 arguments; kymo records at most 8");
-	assert_string_equal(find_marker(list, "twelve")->why_not, "its 8th argument '1@what' is of no kind that kymo records");
-	assert_string_equal(find_marker(list, "long")->why_not,
-			    "its 1st argument '8@a234567890123456789012345678901234567890123456789012345678...' is of no kind "
-			    "that kymo records");
+	assert_string_equal(find_marker(list, "twelve")->why_not,
+			    "its 8th argument '1@what' is of no kind that kymo records");
+	assert_string_equal(
+		find_marker(list, "long")->why_not,
+		"its 1st argument '8@a234567890123456789012345678901234567890123456789012345678...' is of no kind "
+		"that kymo records");
 	assert_null(find_marker(list, "eight")->why_not);
 	assert_int_equal(find_marker(list, "eight")->n_fetches, 8);
 	kymo_markers_destroy(list);
@@ -160,7 +163,8 @@ static void strings_that_are_not_there_are_errors(void **state)
 		{ ".ascii \"a\"", "its strings do not end within it" },
 		{ ".asciz \"a\"", "its strings do not end within it" },
 		{ ".asciz \"a\", \"b\"\n .ascii \"8@%rax\"", "its strings do not end within it" },
-		{ ".asciz \"a\", \"b\", \"\"\n4: .balign 4\n note stapsdt, 3\n .space 20", "it has 20 bytes; an SDT probe has more than 24" },
+		{ ".asciz \"a\", \"b\", \"\"\n4: .balign 4\n note stapsdt, 3\n .space 20",
+		  "it has 20 bytes; an SDT probe has more than 24" },
 		{ ".asciz \"\", \"b\", \"\"", "it has no name" },
 		{ ".asciz \"a\", \"\", \"\"", "it has no name" },
 		{ ".asciz \"a\"\n .space 256, 'x'\n .byte 0, 0", "its name is longer than 255 bytes" },
@@ -169,8 +173,10 @@ static void strings_that_are_not_there_are_errors(void **state)
 	for (size_t i = 0; i < kymo_countof(cases); i++) {
 		char code[512];
 
-		snprintf(code, sizeof(code), "	.text\nplace: nop\n	.section .note.stapsdt, \"\", @note\n	note stapsdt, 3\n"
-					     "	.8byte place, 0, 0\n	%s\n4:\n", cases[i].strings);
+		snprintf(code, sizeof(code),
+			 "	.text\nplace: nop\n	.section .note.stapsdt, \"\", @note\n	note stapsdt, 3\n"
+			 "	.8byte place, 0, 0\n	%s\n4:\n",
+			 cases[i].strings);
 		assemble("names", code);
 		module = open_module(in_directory("names"));
 		fails(kymo_markers_create(module, &list), KYMO_ERROR_BAD_DATA, cases[i].sentence);

@@ -36,7 +36,7 @@ static inline void refused(const char *text, const char *message)
 }
 
 static inline void assert_arg(const struct kymo_spec *spec, size_t i, const char *name, enum kymo_fetch_kind kind,
-		       int64_t value, enum kymo_type type)
+			      int64_t value, enum kymo_type type)
 {
 	assert_true(i < spec->n_args);
 	assert_string_equal(spec->args[i].name, name);

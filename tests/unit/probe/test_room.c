@@ -109,7 +109,8 @@ static void random_reservations_never_overlap(void **state)
 		if (!found)
 			continue;
 		assert_in_range(found, low, low + width - 1);
-		assert_true((found >= 0x10000 && found + JUMP <= 0x20000) || (found >= 0x40000 && found + JUMP <= 0x80000));
+		assert_true((found >= 0x10000 && found + JUMP <= 0x20000) ||
+			    (found >= 0x40000 && found + JUMP <= 0x80000));
 		for (int k = 0; k < JUMP; k++)
 			assert_int_equal(taken[found + (uint64_t)k]++, 0);
 		if (n < 2000)

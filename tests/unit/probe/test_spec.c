@@ -129,7 +129,8 @@ static void what_is_no_location_is_told_so(void **state)
 		"column 6: expected a function, a glob or a file offset, such as malloc, 'mem*' or 0x1234\n"
 		"  libc: size=%di\n"
 		"       ^");
-	refused("Foo::bar", "column 1: expected the file before the function, such as ./app:shop::Cart::add; '::' is part of a name\n"
+	refused("Foo::bar", "column 1: expected the file before the function, such as ./app:shop::Cart::add; '::' is "
+			    "part of a name\n"
 			    "  Foo::bar\n"
 			    "  ^");
 }
@@ -143,11 +144,22 @@ static void names_of_cxx_and_rust_are_taken_whole(void **state)
 		size_t n_args;
 	} specs[] = {
 		{ .text = "./app:shop::Cart::add", .file = "./app", .symbol = "shop::Cart::add" },
-		{ .text = "./app:shop::Cart::add(int, char const*)+0x12 a=%di", .file = "./app", .symbol = "shop::Cart::add(int, char const*)", .offset = 0x12, .n_args = 1 },
-		{ .text = "app:Cart::total() const%return $retval", .file = "app", .symbol = "Cart::total() const", .is_return = true, .n_args = 1 },
+		{ .text = "./app:shop::Cart::add(int, char const*)+0x12 a=%di",
+		  .file = "./app",
+		  .symbol = "shop::Cart::add(int, char const*)",
+		  .offset = 0x12,
+		  .n_args = 1 },
+		{ .text = "app:Cart::total() const%return $retval",
+		  .file = "app",
+		  .symbol = "Cart::total() const",
+		  .is_return = true,
+		  .n_args = 1 },
 		{ .text = "app:shop::*", .file = "app", .symbol = "shop::*" },
 		{ .text = "app:shop::Cart::*:*", .file = "app", .symbol = "shop::Cart::*", .every_instruction = true },
-		{ .text = "app:shop::Cart::add:*", .file = "app", .symbol = "shop::Cart::add", .every_instruction = true },
+		{ .text = "app:shop::Cart::add:*",
+		  .file = "app",
+		  .symbol = "shop::Cart::add",
+		  .every_instruction = true },
 		{ .text = "/tmp/a:b/app:x::f", .file = "/tmp/a:b/app", .symbol = "x::f" },
 		{ .text = "/tmp/a::b:f", .file = "/tmp/a::b", .symbol = "f" },
 		{ .text = "app:::f", .file = "app", .symbol = "::f" },
@@ -155,15 +167,36 @@ static void names_of_cxx_and_rust_are_taken_whole(void **state)
 		{ .text = "app:V::operator-+4", .file = "app", .symbol = "V::operator-", .offset = 4 },
 		{ .text = "app:V::operator->*(int)", .file = "app", .symbol = "V::operator->*(int)" },
 		{ .text = "app:operator new a=%di", .file = "app", .symbol = "operator new", .n_args = 1 },
-		{ .text = "app:operator new[](unsigned long) %di", .file = "app", .symbol = "operator new[](unsigned long)", .n_args = 1 },
-		{ .text = "app:V::operator unsigned long() const x=%di", .file = "app", .symbol = "V::operator unsigned long() const", .n_args = 1 },
-		{ .text = "app:std::map<int, std::vector<int> >::find %si", .file = "app", .symbol = "std::map<int, std::vector<int> >::find", .n_args = 1 },
+		{ .text = "app:operator new[](unsigned long) %di",
+		  .file = "app",
+		  .symbol = "operator new[](unsigned long)",
+		  .n_args = 1 },
+		{ .text = "app:V::operator unsigned long() const x=%di",
+		  .file = "app",
+		  .symbol = "V::operator unsigned long() const",
+		  .n_args = 1 },
+		{ .text = "app:std::map<int, std::vector<int> >::find %si",
+		  .file = "app",
+		  .symbol = "std::map<int, std::vector<int> >::find",
+		  .n_args = 1 },
 		{ .text = "app:f[abi:cxx11](int)", .file = "app", .symbol = "f[abi:cxx11](int)" },
-		{ .text = "app:(anonymous namespace)::f %di", .file = "app", .symbol = "(anonymous namespace)::f", .n_args = 1 },
-		{ .text = "app:<a::T as core::fmt::Debug>::fmt %di", .file = "app", .symbol = "<a::T as core::fmt::Debug>::fmt", .n_args = 1 },
+		{ .text = "app:(anonymous namespace)::f %di",
+		  .file = "app",
+		  .symbol = "(anonymous namespace)::f",
+		  .n_args = 1 },
+		{ .text = "app:<a::T as core::fmt::Debug>::fmt %di",
+		  .file = "app",
+		  .symbol = "<a::T as core::fmt::Debug>::fmt",
+		  .n_args = 1 },
 		{ .text = "app:a::main::{closure#0}", .file = "app", .symbol = "a::main::{closure#0}" },
-		{ .text = "r:ev app:shop::Cart::add(int)", .file = "app", .symbol = "shop::Cart::add(int)", .is_return = true },
-		{ .text = "app:f(int) [clone .cold] %di", .file = "app", .symbol = "f(int) [clone .cold]", .n_args = 1 },
+		{ .text = "r:ev app:shop::Cart::add(int)",
+		  .file = "app",
+		  .symbol = "shop::Cart::add(int)",
+		  .is_return = true },
+		{ .text = "app:f(int) [clone .cold] %di",
+		  .file = "app",
+		  .symbol = "f(int) [clone .cold]",
+		  .n_args = 1 },
 		{ .text = "app:f(int x=%di", .file = "app", .symbol = "f(int", .n_args = 1 },
 	};
 
@@ -283,14 +316,14 @@ static void a_return_probe_is_for_a_whole_function(void **state)
 	spec_of(none, "r libc:malloc+0");
 
 	assert_int_equal(none.offset, 0);
-	refused("r libc:malloc+0x12 $retval",
-		"column 14: a return probe is for a whole function; leave the offset out, or record this location with -p\n"
-		"  r libc:malloc+0x12 $retval\n"
-		"               ^");
-	refused("libc:malloc-1%return",
-		"column 12: a return probe is for a whole function; leave the offset out, or record this location with -p\n"
-		"  libc:malloc-1%return\n"
-		"             ^");
+	refused("r libc:malloc+0x12 $retval", "column 14: a return probe is for a whole function; leave the offset "
+					      "out, or record this location with -p\n"
+					      "  r libc:malloc+0x12 $retval\n"
+					      "               ^");
+	refused("libc:malloc-1%return", "column 12: a return probe is for a whole function; leave the offset out, or "
+					"record this location with -p\n"
+					"  libc:malloc-1%return\n"
+					"             ^");
 	error = kymo_spec_parse_return("libc:malloc+4", &spec);
 	assert_non_null(error);
 	assert_string_equal(error->message,
@@ -299,24 +332,25 @@ static void a_return_probe_is_for_a_whole_function(void **state)
 			    "  libc:malloc+4\n"
 			    "             ^");
 	kymo_error_destroy(error);
-	refused("r libc:malloc:*",
-		"column 14: a return probe is for a whole function; leave ':*' out, or record each instruction with -p\n"
-		"  r libc:malloc:*\n"
-		"               ^");
-	refused("libc:malloc:*%return",
-		"column 12: a return probe is for a whole function; leave ':*' out, or record each instruction with -p\n"
-		"  libc:malloc:*%return\n"
-		"             ^");
-	refused("libc:malloc%return:*",
-		"column 12: a return probe is for a whole function; leave ':*' out, or record each instruction with -p\n"
-		"  libc:malloc%return:*\n"
-		"             ^");
+	refused("r libc:malloc:*", "column 14: a return probe is for a whole function; leave ':*' out, or record each "
+				   "instruction with -p\n"
+				   "  r libc:malloc:*\n"
+				   "               ^");
+	refused("libc:malloc:*%return", "column 12: a return probe is for a whole function; leave ':*' out, or record "
+					"each instruction with -p\n"
+					"  libc:malloc:*%return\n"
+					"             ^");
+	refused("libc:malloc%return:*", "column 12: a return probe is for a whole function; leave ':*' out, or record "
+					"each instruction with -p\n"
+					"  libc:malloc%return:*\n"
+					"             ^");
 	refused("r: libc:malloc", "column 3: expected the name of the event\n"
 				  "  r: libc:malloc\n"
 				  "    ^");
-	refused("r:malloc", "column 9: expected FILE:FUNCTION after 'r:malloc'; a program called r is written ./r:FUNCTION\n"
-			    "  r:malloc\n"
-			    "          ^");
+	refused("r:malloc",
+		"column 9: expected FILE:FUNCTION after 'r:malloc'; a program called r is written ./r:FUNCTION\n"
+		"  r:malloc\n"
+		"          ^");
 }
 
 static void each_instruction_of_a_function_is_meant_by_a_star_behind_it(void **state)
@@ -350,10 +384,9 @@ static void each_instruction_of_a_function_is_meant_by_a_star_behind_it(void **s
 
 static void what_is_no_function_has_no_star_behind_it(void **state)
 {
-	refused("libc:malloc+4:*",
-		"column 12: ':*' is each instruction of a function; leave the offset or ':*' out\n"
-		"  libc:malloc+4:*\n"
-		"             ^");
+	refused("libc:malloc+4:*", "column 12: ':*' is each instruction of a function; leave the offset or ':*' out\n"
+				   "  libc:malloc+4:*\n"
+				   "             ^");
 	refused("libc:0x1234:*", "column 6: ':*' goes with the name of a function, or with a glob\n"
 				 "  libc:0x1234:*\n"
 				 "       ^");
@@ -407,10 +440,11 @@ static void what_is_no_address_is_told_so(void **state)
 	refused("0x11111111111111111", "column 1: no program has code at this address\n"
 				       "  0x11111111111111111\n"
 				       "  ^");
-	refused("r 0x7f3c", "column 3: a return probe is for a whole function, and nothing says where one at an address ends; "
-			    "record the instructions by which it is left with -p\n"
-			    "  r 0x7f3c\n"
-			    "    ^");
+	refused("r 0x7f3c",
+		"column 3: a return probe is for a whole function, and nothing says where one at an address ends; "
+		"record the instructions by which it is left with -p\n"
+		"  r 0x7f3c\n"
+		"    ^");
 	refused("1234", "column 5: expected ':' and a function after the file, such as libc:malloc\n"
 			"  1234\n"
 			"      ^");

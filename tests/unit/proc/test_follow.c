@@ -30,7 +30,7 @@ struct family {
 	size_t n;
 	unsigned int told[KYMO_TREE_ENDED + 1];
 	pid_t first;
-	int status;			/* of the first */
+	int status; /* of the first */
 	int n_refused;
 };
 
@@ -144,7 +144,8 @@ static void all_processes_of_a_script_are_told_and_their_ends(void **state)
 	assert_true(WIFEXITED(family.status));
 	assert_int_equal(WEXITSTATUS(family.status), 5);
 	assert_int_equal(family.told[KYMO_TREE_EXECED], 2);
-	assert_int_equal(family.told[KYMO_TREE_ENDED], 1 + family.told[KYMO_TREE_FORKED] + family.told[KYMO_TREE_SHARING]);
+	assert_int_equal(family.told[KYMO_TREE_ENDED],
+			 1 + family.told[KYMO_TREE_FORKED] + family.told[KYMO_TREE_SHARING]);
 	assert_int_equal(family.told[KYMO_TREE_ENDED], 4);
 	end(&family);
 }
@@ -198,7 +199,8 @@ static void a_held_process_that_executes_a_program_while_descriptors_are_out_run
 
 	assert_int_equal(pipe(go), 0);
 	assert_int_equal(pipe(said), 0);
-	snprintf(script, sizeof(script), "echo x >&%d; read x <&%d; exec /bin/sh -c 'echo x >&%d; read x <&%d'", said[1], go[0], said[1], go[0]);
+	snprintf(script, sizeof(script), "echo x >&%d; read x <&%d; exec /bin/sh -c 'echo x >&%d; read x <&%d'",
+		 said[1], go[0], said[1], go[0]);
 	begin_stopped(&family, argv);
 	kymo_process_resume(family.members[0]);
 	assert_true(comes(&family, said[0]));
@@ -213,7 +215,7 @@ static void a_held_process_that_executes_a_program_while_descriptors_are_out_run
 	assert_int_equal(family.told[KYMO_TREE_EXECED], 0);
 	assert_int_equal(family.n_refused, 1);
 	assert_true(comes(&family, said[0]));
-	end(&family);	/* before it ends: else the hub would have waited for it */
+	end(&family); /* before it ends: else the hub would have waited for it */
 	assert_int_equal(write(go[1], "\n", 1), 1);
 	assert_int_equal(waitpid(family.first, &status, 0), family.first);
 	assert_int_equal(status, 0);
@@ -234,7 +236,8 @@ static void a_child_that_is_made_while_descriptors_are_out_is_told_and_runs(void
 
 	assert_int_equal(pipe(go), 0);
 	assert_int_equal(pipe(said), 0);
-	snprintf(script, sizeof(script), "echo x >&%d; read x <&%d; /bin/sh -c 'exit 4'; exit $(($? + 3))", said[1], go[0]);
+	snprintf(script, sizeof(script), "echo x >&%d; read x <&%d; /bin/sh -c 'exit 4'; exit $(($? + 3))", said[1],
+		 go[0]);
 	begin_stopped(&family, argv);
 	kymo_process_resume(family.members[0]);
 	assert_true(comes(&family, said[0]));
@@ -273,13 +276,13 @@ static void a_followed_process_can_be_stopped_called_and_resumed_again_and_again
 	struct family family;
 	size_t n;
 
-	begin(&family, "read x; exit 8");	/* from the terminal or file of whoever runs the test: stopped soon enough */
+	begin(&family, "read x; exit 8"); /* from the terminal or file of whoever runs the test: stopped soon enough */
 	for (int i = 0; i < 50; i++) {
 		struct kymo_process *process = family.members[0];
 		int64_t result = 0;
 		struct kymo_error *error = kymo_process_stop(process);
 
-		if (error) {	/* it has ended by now */
+		if (error) { /* it has ended by now */
 			kymo_error_destroy(error);
 			break;
 		}
@@ -326,7 +329,8 @@ static void a_killed_tree_is_told_to_its_end(void **state)
 	end(&family);
 }
 
-/* ---- a program that makes a thread, which writes a byte to `fd` ------------------------------------------------------- */
+/* ---- a program that makes a thread, which writes a byte to `fd`
+ * ------------------------------------------------------- */
 
 #define THREADED "--threaded"
 

@@ -79,7 +79,7 @@ static void whoever_has_an_id_again_is_another_thread(void **state)
 	see(SECOND, "same", 200);
 	assert_int_equal(trace.n_threads, 1);
 	kernel_threads_end(threads, SECOND, 250);
-	see(SECOND, "same", 250);	/* of a probe that it ran through before */
+	see(SECOND, "same", 250); /* of a probe that it ran through before */
 	assert_int_equal(trace.n_threads, 1);
 	see(SECOND, "same", 300);
 	assert_int_equal(trace.n_threads, 2);
@@ -98,9 +98,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(only_the_call_that_was_begun_comes_back, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_thread_that_executes_has_its_process_id_afterwards, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_thread_that_executes_has_its_process_id_afterwards, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(whoever_has_an_id_again_is_another_thread, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(what_the_recorder_says_of_a_process_is_not_replaced_by_a_name, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_the_recorder_says_of_a_process_is_not_replaced_by_a_name, set_up,
+						tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

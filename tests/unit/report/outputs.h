@@ -6,8 +6,7 @@
 #include "timeline.h"
 
 /* The caller's. Where gcc inlines it, it takes the text for a pointer to this function's own variable. */
-__attribute__((noinline, unused))
-static char *reported(const struct kymo_report_options *options)
+__attribute__((noinline, unused)) static char *reported(const struct kymo_report_options *options)
 {
 	char *text = NULL;
 	size_t size;

@@ -18,7 +18,11 @@ struct tally {
 static struct tally tally_of(const struct function *f)
 {
 	struct tally tally = {
-		.over_losses = f->over_losses, .left = f->left, .unwound = f->unwound, .without_entry = f->without_entry, .open = f->open,
+		.over_losses = f->over_losses,
+		.left = f->left,
+		.unwound = f->unwound,
+		.without_entry = f->without_entry,
+		.open = f->open,
 		.too_deep = f->too_deep,
 	};
 
@@ -86,7 +90,7 @@ static void pair_moments(const struct kymo_ctf_trace *trace, const struct moment
 static void recursion_is_paired_from_the_inside(void **state)
 {
 	static const struct moment moments[] = {
-		{ 100, 1, EVAL, 0 }, { 110, 1, EVAL, 1 }, { 120, 1, EVAL, 2 }, { 121, 1, EVAL_RETURN },
+		{ 100, 1, EVAL, 0 },   { 110, 1, EVAL, 1 },          { 120, 1, EVAL, 2 },     { 121, 1, EVAL_RETURN },
 		{ 130, 1, MALLOC, 1 }, { 133, 1, MALLOC_RETURN, 1 }, { 140, 1, EVAL_RETURN }, { 200, 1, EVAL_RETURN },
 	};
 	struct kymo_ctf_trace trace = timeline_trace();
@@ -101,8 +105,10 @@ static void recursion_is_paired_from_the_inside(void **state)
 static void what_an_exception_leaves_is_dropped_and_its_calls_are_the_callers(void **state)
 {
 	static const struct moment moments[] = {
-		{ 100, 1, PARSE }, { 110, 1, EVAL, 0 }, { 120, 1, MALLOC, 1 }, { 125, 1, MALLOC_RETURN, 1 },
-		{ 130, 1, EVAL, 1 }, { 200, 1, PARSE_RETURN, 0, 0 }, { 210, 1, EVAL_RETURN },
+		{ 100, 1, PARSE },       { 110, 1, EVAL, 0 },
+		{ 120, 1, MALLOC, 1 },   { 125, 1, MALLOC_RETURN, 1 },
+		{ 130, 1, EVAL, 1 },     { 200, 1, PARSE_RETURN, 0, 0 },
+		{ 210, 1, EVAL_RETURN },
 	};
 	struct kymo_ctf_trace trace = timeline_trace();
 	struct tally tallies[N_EVENTS];
@@ -135,9 +141,12 @@ static struct kymo_ctf_trace trace_of_stack_pointers(void)
 static void a_call_is_over_when_its_thread_is_seen_above_it(void **state)
 {
 	static const struct moment moments[] = {
-		{ 100, 1, EVAL, 0x7000 }, { 110, 1, EVAL, 0x6f00 }, { 120, 1, EVAL, 0x6e00 },	/* throws; the second goes on */
-		{ 130, 1, PARSE, 0x6e20 }, { 131, 1, PARSE_RETURN, 0x6e20 }, { 140, 1, EVAL_RETURN, 0x6f00 }, { 200, 1, EVAL_RETURN, 0x7000 },
-		{ 210, 1, PARSE, 0x6e00 }, { 220, 1, EVAL, 0x7000 }, { 230, 1, EVAL_RETURN, 0x7000 },
+		{ 100, 1, EVAL, 0x7000 },        { 110, 1, EVAL, 0x6f00 },
+		{ 120, 1, EVAL, 0x6e00 }, /* throws; the second goes on */
+		{ 130, 1, PARSE, 0x6e20 },       { 131, 1, PARSE_RETURN, 0x6e20 },
+		{ 140, 1, EVAL_RETURN, 0x6f00 }, { 200, 1, EVAL_RETURN, 0x7000 },
+		{ 210, 1, PARSE, 0x6e00 },       { 220, 1, EVAL, 0x7000 },
+		{ 230, 1, EVAL_RETURN, 0x7000 },
 	};
 	struct kymo_ctf_trace trace = trace_of_stack_pointers();
 	struct tally tallies[N_EVENTS];
@@ -150,9 +159,14 @@ static void a_call_is_over_when_its_thread_is_seen_above_it(void **state)
 static void calls_on_other_stacks_wait_for_theirs(void **state)
 {
 	static const struct moment moments[] = {
-		{ 100, 1, PARSE, 0x7fff0000 }, { 110, 1, EVAL, 0x10000 }, { 120, 1, EVAL, 0x0ff00 },	/* a coroutine, which waits */
-		{ 130, 1, PARSE_RETURN, 0x7fff0000 }, { 140, 1, PARSE, 0x7fff0000 }, { 141, 1, PARSE_RETURN, 0x7fff0000 },
-		{ 150, 1, EVAL_RETURN, 0x0ff00 }, { 160, 1, EVAL_RETURN, 0x10000 },
+		{ 100, 1, PARSE, 0x7fff0000 },
+		{ 110, 1, EVAL, 0x10000 },
+		{ 120, 1, EVAL, 0x0ff00 }, /* a coroutine, which waits */
+		{ 130, 1, PARSE_RETURN, 0x7fff0000 },
+		{ 140, 1, PARSE, 0x7fff0000 },
+		{ 141, 1, PARSE_RETURN, 0x7fff0000 },
+		{ 150, 1, EVAL_RETURN, 0x0ff00 },
+		{ 160, 1, EVAL_RETURN, 0x10000 },
 	};
 	struct kymo_ctf_trace trace = trace_of_stack_pointers();
 	struct tally tallies[N_EVENTS];
@@ -165,9 +179,11 @@ static void calls_on_other_stacks_wait_for_theirs(void **state)
 static void calls_of_a_near_stack_that_were_taken_for_over_return(void **state)
 {
 	static const struct moment moments[] = {
-		{ 100, 1, PARSE, 0x50000 }, { 110, 1, EVAL, 0x40000 }, { 120, 1, EVAL, 0x3ff00 },	/* less than STACK_REACH away */
-		{ 130, 1, PARSE_RETURN, 0x50000 }, { 140, 1, PARSE, 0x50000 }, { 150, 1, EVAL_RETURN, 0x3ff00 },
-		{ 155, 1, PARSE_RETURN, 0x50000 }, { 160, 1, EVAL_RETURN, 0x40000 },
+		{ 100, 1, PARSE, 0x50000 },        { 110, 1, EVAL, 0x40000 },
+		{ 120, 1, EVAL, 0x3ff00 }, /* less than STACK_REACH away */
+		{ 130, 1, PARSE_RETURN, 0x50000 }, { 140, 1, PARSE, 0x50000 },
+		{ 150, 1, EVAL_RETURN, 0x3ff00 },  { 155, 1, PARSE_RETURN, 0x50000 },
+		{ 160, 1, EVAL_RETURN, 0x40000 },
 	};
 	struct kymo_ctf_trace trace = trace_of_stack_pointers();
 	struct tally tallies[N_EVENTS];
@@ -195,7 +211,10 @@ static void exceptions_without_end_do_not_pile_up(void **state)
 static void functions_of_one_offset_in_two_files_are_two(void **state)
 {
 	static const struct moment moments[] = {
-		{ 100, 1, PARSE }, { 110, 1, MALLOC, 0 }, { 120, 1, PARSE_RETURN, 1, 1 }, { 130, 1, MALLOC_RETURN, 1 },
+		{ 100, 1, PARSE },
+		{ 110, 1, MALLOC, 0 },
+		{ 120, 1, PARSE_RETURN, 1, 1 },
+		{ 130, 1, MALLOC_RETURN, 1 },
 	};
 	struct kymo_ctf_trace trace = timeline_trace();
 	struct tally tallies[N_EVENTS];
@@ -208,16 +227,21 @@ static void functions_of_one_offset_in_two_files_are_two(void **state)
 static void calls_over_a_loss_on_any_cpu_are_counted_and_not_timed(void **state)
 {
 	static const struct moment of_cpu_0[] = {
-		{ 100, 1, PARSE },			/* over both losses */
-		{ 110, 1, MALLOC, 1 }, { 120, 1, MALLOC_RETURN, 1 },	/* before: timed */
-		{ 990, 1, MALLOC, 2 }, { 1010, 1, MALLOC_RETURN, 1 },	/* into the first */
-		{ 1500, 1, MALLOC, 3 }, { 1510, 1, MALLOC_RETURN, 1 },	/* within it */
-		{ 1990, 1, EVAL, 3 },					/* out of it, and does not return */
-		{ 2100, 1, MALLOC, 3 }, { 2110, 1, MALLOC_RETURN, 1 },	/* behind it: timed */
+		{ 100, 1, PARSE }, /* over both losses */
+		{ 110, 1, MALLOC, 1 },
+		{ 120, 1, MALLOC_RETURN, 1 }, /* before: timed */
+		{ 990, 1, MALLOC, 2 },
+		{ 1010, 1, MALLOC_RETURN, 1 }, /* into the first */
+		{ 1500, 1, MALLOC, 3 },
+		{ 1510, 1, MALLOC_RETURN, 1 }, /* within it */
+		{ 1990, 1, EVAL, 3 },          /* out of it, and does not return */
+		{ 2100, 1, MALLOC, 3 },
+		{ 2110, 1, MALLOC_RETURN, 1 }, /* behind it: timed */
 		{ 2200, 1, PARSE_RETURN, 1, 1 },
-		{ 2300, 1, EVAL, 3 },					/* over the second; still open */
-		{ 2400, 1, MALLOC_RETURN, 1 },				/* began in nowhere */
-		{ 9000, 1, MALLOC, 3 }, { 9010, 1, MALLOC_RETURN, 1 },	/* behind both: timed */
+		{ 2300, 1, EVAL, 3 },          /* over the second; still open */
+		{ 2400, 1, MALLOC_RETURN, 1 }, /* began in nowhere */
+		{ 9000, 1, MALLOC, 3 },
+		{ 9010, 1, MALLOC_RETURN, 1 }, /* behind both: timed */
 	};
 	static const struct moment of_cpu_1[] = {
 		{ 1000, 2, LINE, 0 }, { 1000, 0, LOSS, 3 }, { 2000, 2, LINE, 0 }, { 2000, 0, LOSS, 0 },
@@ -241,7 +265,9 @@ static void calls_over_a_loss_on_any_cpu_are_counted_and_not_timed(void **state)
 
 static void hits_of_vfork_children_leave_other_calls_as_they_are(void **state)
 {
-	static const struct moment of_cpu_0[] = { { 100, 1, PARSE }, { 200, 1, MALLOC, 1 }, { 210, 1, MALLOC_RETURN, 1 }, { 300, 1, PARSE_RETURN, 1, 1 } };
+	static const struct moment of_cpu_0[] = {
+		{ 100, 1, PARSE }, { 200, 1, MALLOC, 1 }, { 210, 1, MALLOC_RETURN, 1 }, { 300, 1, PARSE_RETURN, 1, 1 }
+	};
 	static const struct moment of_vforks[] = { { 50, 0, LOSS, 0 }, { 250, 0, LOSS, 7 }, { 260, 0, LOSS, 0 } };
 	struct kymo_ctf_trace trace = timeline_trace();
 	struct tally tallies[N_EVENTS];
@@ -288,8 +314,8 @@ static void lost_returns_do_not_pile_up(void **state)
 static void behind_damage_nothing_is_timed(void **state)
 {
 	static const struct moment moments[] = {
-		{ 100, 1, MALLOC, 1 }, { 110, 1, MALLOC_RETURN, 1 }, { 120, 1, EVAL, 1 }, { 2000, 1, MALLOC, 1 },
-		{ 2010, 1, MALLOC_RETURN, 1 }, { 2020, 1, EVAL_RETURN },
+		{ 100, 1, MALLOC, 1 },  { 110, 1, MALLOC_RETURN, 1 },  { 120, 1, EVAL, 1 },
+		{ 2000, 1, MALLOC, 1 }, { 2010, 1, MALLOC_RETURN, 1 }, { 2020, 1, EVAL_RETURN },
 	};
 	static const struct moment others[] = { { 1000, 2, LINE, 0 }, { 1500, 2, LINE, 0 } };
 	struct kymo_ctf_trace trace = timeline_trace();
@@ -310,11 +336,12 @@ static void behind_damage_nothing_is_timed(void **state)
 static void a_tid_that_comes_again_is_another_thread(void **state)
 {
 	static const struct moment moments[] = {
-		{ 100, 50, EVAL, 1 }, { 110, 50, MALLOC, 1 }, { 120, 50, MALLOC_RETURN, 1 },
+		{ 100, 50, EVAL, 1 },    { 110, 50, MALLOC, 1 },         { 120, 50, MALLOC_RETURN, 1 },
 		{ 1000, 50, MALLOC, 1 }, { 1010, 50, MALLOC_RETURN, 1 }, { 1020, 50, EVAL_RETURN },
 	};
 	struct kymo_ctf_thread threads[] = {
-		{ 50, 5, 0, (char *)"a" }, { 50, 6, 900, (char *)"b" },
+		{ 50, 5, 0, (char *)"a" },
+		{ 50, 6, 900, (char *)"b" },
 	};
 	struct kymo_ctf_trace trace = timeline_trace();
 	struct tally tallies[N_EVENTS];
@@ -329,11 +356,12 @@ static void a_tid_that_comes_again_is_another_thread(void **state)
 static void nothing_returns_from_before_an_exec(void **state)
 {
 	static const struct moment moments[] = {
-		{ 100, 5, EVAL, 1 }, { 200, 5, EVAL, 2 }, { 1000, 5, EVAL, 1 }, { 1010, 5, EVAL_RETURN },
-		{ 1020, 5, EVAL_RETURN },
+		{ 100, 5, EVAL, 1 },      { 200, 5, EVAL, 2 },      { 1000, 5, EVAL, 1 },
+		{ 1010, 5, EVAL_RETURN }, { 1020, 5, EVAL_RETURN },
 	};
 	struct kymo_ctf_process processes[] = {
-		{ .pid = 5, .end = 900, .command = (char *)"sh" }, { .pid = 5, .begin = 900, .command = (char *)"cc" },
+		{ .pid = 5, .end = 900, .command = (char *)"sh" },
+		{ .pid = 5, .begin = 900, .command = (char *)"cc" },
 	};
 	struct kymo_ctf_trace trace = timeline_trace();
 	struct tally tallies[N_EVENTS];
@@ -341,7 +369,8 @@ static void nothing_returns_from_before_an_exec(void **state)
 	trace.processes = processes;
 	trace.n_processes = 2;
 	pair_moments(&trace, moments, kymo_countof(moments), tallies);
-	assert_tally(&tallies[EVAL], (struct tally){ .count = 1, .total = 10, .self = 10, .left = 2, .without_entry = 1 });
+	assert_tally(&tallies[EVAL],
+		     (struct tally){ .count = 1, .total = 10, .self = 10, .left = 2, .without_entry = 1 });
 }
 
 /* A random walk of many threads, with the truth kept beside it. */
@@ -435,10 +464,21 @@ static void quantiles_are_near(void **state)
 
 /* Two processes, nested calls, one that a loss cuts, one that is left. */
 static const struct moment two_processes[] = {
-	{ 1000, 10, PARSE }, { 1100, 10, MALLOC, 24 }, { 1120, 10, MALLOC_RETURN, 0x55 }, { 1150, 20, MALLOC, 8 },
-	{ 1200, 10, EVAL, 1 }, { 1250, 20, MALLOC_RETURN, 0, 0, 1 }, { 2000, 10, PARSE_RETURN, 0, 1 },
-	{ 3000, 20, MALLOC, 16 }, { 3010, 0, LOSS, 2 }, { 3020, 20, MALLOC_RETURN, 0x66 }, { 3030, 0, LOSS, 0 },
-	{ 4000, 21, MALLOC, 16 }, { 4040, 21, MALLOC_RETURN, 0x77 }, { 4050, 21, EVAL_RETURN }, { 5000, 30, LINE, 9 },
+	{ 1000, 10, PARSE },
+	{ 1100, 10, MALLOC, 24 },
+	{ 1120, 10, MALLOC_RETURN, 0x55 },
+	{ 1150, 20, MALLOC, 8 },
+	{ 1200, 10, EVAL, 1 },
+	{ 1250, 20, MALLOC_RETURN, 0, 0, 1 },
+	{ 2000, 10, PARSE_RETURN, 0, 1 },
+	{ 3000, 20, MALLOC, 16 },
+	{ 3010, 0, LOSS, 2 },
+	{ 3020, 20, MALLOC_RETURN, 0x66 },
+	{ 3030, 0, LOSS, 0 },
+	{ 4000, 21, MALLOC, 16 },
+	{ 4040, 21, MALLOC_RETURN, 0x77 },
+	{ 4050, 21, EVAL_RETURN },
+	{ 5000, 30, LINE, 9 },
 };
 
 static void write_two_processes(int dirfd)
@@ -449,7 +489,8 @@ static void write_two_processes(int dirfd)
 		{ .pid = 25, .parent = 10, .begin = 4900, .command = (char *)"true" },
 	};
 	static struct kymo_ctf_thread threads[] = {
-		{ .tid = 10, .pid = 10, .comm = (char *)"make" }, { .tid = 20, .pid = 20, .comm = (char *)"cc" },
+		{ .tid = 10, .pid = 10, .comm = (char *)"make" },
+		{ .tid = 20, .pid = 20, .comm = (char *)"cc" },
 		{ .tid = 21, .pid = 20, .begin = 3500, .comm = (char *)"cc:worker" },
 	};
 	struct kymo_ctf_trace trace = timeline_trace();
@@ -555,89 +596,123 @@ static void json_of_calls_looks_so(void **state)
 		"\"cpus\": 1, \"first_ns\": 1700000000000001000, \"last_ns\": 1700000000000005000,\n"
 		"\"probes\": [\n"
 		"  {\"id\": 1, \"name\": \"libc:malloc\", \"path\": \"/lib/libc.so.6\", \"offset\": 4096, \"symbol\": "
-		"\"malloc\", \"build_id\": null, \"kind\": \"entry\", \"function_offset\": 4096, \"count\": 4, \"threads\": "
+		"\"malloc\", \"build_id\": null, \"kind\": \"entry\", \"function_offset\": 4096, \"count\": 4, "
+		"\"threads\": "
 		"3, \"more_threads\": false, \"first_ns\": 1700000000000001100, \"last_ns\": 1700000000000004000, "
-		"\"arguments\": [{\"name\": \"size\", \"type\": \"u64\", \"faults\": 0, \"count\": 4, \"min\": 8, \"max\": "
-		"24, \"sum\": 64, \"histogram\": [{\"low\": 8, \"high\": 15, \"count\": 1}, {\"low\": 16, \"high\": 31, "
-		"\"count\": 3}], \"values\": [{\"value\": 24, \"count\": 1}, {\"value\": 8, \"count\": 1}, {\"value\": 16, "
-		"\"count\": 2}]}], \"between_ns\": {\"count\": 3, \"min\": 50, \"max\": 1850, \"sum\": 2900, \"histogram\": "
-		"[{\"low\": 32, \"high\": 63, \"count\": 1}, {\"low\": 512, \"high\": 1023, \"count\": 1}, {\"low\": 1024, "
+		"\"arguments\": [{\"name\": \"size\", \"type\": \"u64\", \"faults\": 0, \"count\": 4, \"min\": 8, "
+		"\"max\": "
+		"24, \"sum\": 64, \"histogram\": [{\"low\": 8, \"high\": 15, \"count\": 1}, {\"low\": 16, \"high\": "
+		"31, "
+		"\"count\": 3}], \"values\": [{\"value\": 24, \"count\": 1}, {\"value\": 8, \"count\": 1}, {\"value\": "
+		"16, "
+		"\"count\": 2}]}], \"between_ns\": {\"count\": 3, \"min\": 50, \"max\": 1850, \"sum\": 2900, "
+		"\"histogram\": "
+		"[{\"low\": 32, \"high\": 63, \"count\": 1}, {\"low\": 512, \"high\": 1023, \"count\": 1}, {\"low\": "
+		"1024, "
 		"\"high\": 2047, \"count\": 1}]}},\n"
-		"  {\"id\": 2, \"name\": \"libc:malloc%return\", \"path\": \"/lib/libc.so.6\", \"offset\": 4164, \"symbol\": "
-		"\"malloc\", \"build_id\": null, \"kind\": \"return\", \"function_offset\": 4096, \"count\": 4, \"threads\": "
+		"  {\"id\": 2, \"name\": \"libc:malloc%return\", \"path\": \"/lib/libc.so.6\", \"offset\": 4164, "
+		"\"symbol\": "
+		"\"malloc\", \"build_id\": null, \"kind\": \"return\", \"function_offset\": 4096, \"count\": 4, "
+		"\"threads\": "
 		"3, \"more_threads\": false, \"first_ns\": 1700000000000001120, \"last_ns\": 1700000000000004040, "
-		"\"arguments\": [{\"name\": \"ptr\", \"type\": \"x64\", \"faults\": 1, \"count\": 3, \"min\": 85, \"max\": "
-		"119, \"sum\": 306, \"histogram\": [{\"low\": 64, \"high\": 127, \"count\": 3}], \"values\": [{\"value\": "
+		"\"arguments\": [{\"name\": \"ptr\", \"type\": \"x64\", \"faults\": 1, \"count\": 3, \"min\": 85, "
+		"\"max\": "
+		"119, \"sum\": 306, \"histogram\": [{\"low\": 64, \"high\": 127, \"count\": 3}], \"values\": "
+		"[{\"value\": "
 		"85, \"count\": 1}, {\"value\": 102, \"count\": 1}, {\"value\": 119, \"count\": 1}]}], \"between_ns\": "
-		"{\"count\": 3, \"min\": 130, \"max\": 1770, \"sum\": 2920, \"histogram\": [{\"low\": 128, \"high\": 255, "
-		"\"count\": 1}, {\"low\": 512, \"high\": 1023, \"count\": 1}, {\"low\": 1024, \"high\": 2047, \"count\": "
+		"{\"count\": 3, \"min\": 130, \"max\": 1770, \"sum\": 2920, \"histogram\": [{\"low\": 128, \"high\": "
+		"255, "
+		"\"count\": 1}, {\"low\": 512, \"high\": 1023, \"count\": 1}, {\"low\": 1024, \"high\": 2047, "
+		"\"count\": "
 		"1}]}},\n"
-		"  {\"id\": 3, \"name\": \"app:parse\", \"path\": \"/bin/app\", \"offset\": 4096, \"symbol\": \"parse\", "
+		"  {\"id\": 3, \"name\": \"app:parse\", \"path\": \"/bin/app\", \"offset\": 4096, \"symbol\": "
+		"\"parse\", "
 		"\"build_id\": null, \"kind\": \"entry\", \"function_offset\": 4096, \"count\": 1, \"threads\": 1, "
 		"\"more_threads\": false, \"first_ns\": 1700000000000001000, \"last_ns\": 1700000000000001000, "
 		"\"arguments\": [], \"between_ns\": {\"count\": 0, \"sum\": 0, \"histogram\": []}},\n"
 		"  {\"id\": 4, \"name\": \"app:parse%return\", \"path\": \"/bin/app\", \"offset\": 4112, \"symbol\": "
-		"\"parse\", \"build_id\": null, \"kind\": \"return\", \"function_offset\": 4096, \"count\": 1, \"threads\": "
+		"\"parse\", \"build_id\": null, \"kind\": \"return\", \"function_offset\": 4096, \"count\": 1, "
+		"\"threads\": "
 		"1, \"more_threads\": false, \"first_ns\": 1700000000000002000, \"last_ns\": 1700000000000002000, "
-		"\"arguments\": [{\"name\": \"ret\", \"type\": \"s32\", \"faults\": 0, \"count\": 1, \"min\": 0, \"max\": 0, "
+		"\"arguments\": [{\"name\": \"ret\", \"type\": \"s32\", \"faults\": 0, \"count\": 1, \"min\": 0, "
+		"\"max\": 0, "
 		"\"sum\": 0, \"histogram\": [{\"low\": 0, \"high\": 0, \"count\": 1}], \"values\": [{\"value\": 0, "
-		"\"count\": 1}]}, {\"name\": \"n\", \"type\": \"u8\", \"faults\": 0, \"count\": 1, \"min\": 1, \"max\": 1, "
+		"\"count\": 1}]}, {\"name\": \"n\", \"type\": \"u8\", \"faults\": 0, \"count\": 1, \"min\": 1, "
+		"\"max\": 1, "
 		"\"sum\": 1, \"histogram\": [{\"low\": 1, \"high\": 1, \"count\": 1}], \"values\": [{\"value\": 1, "
 		"\"count\": 1}]}], \"between_ns\": {\"count\": 0, \"sum\": 0, \"histogram\": []}},\n"
 		"  {\"id\": 5, \"name\": \"app:eval\", \"path\": \"/bin/app\", \"offset\": 8192, \"symbol\": \"eval\", "
 		"\"build_id\": null, \"kind\": \"entry\", \"function_offset\": 8192, \"count\": 1, \"threads\": 1, "
 		"\"more_threads\": false, \"first_ns\": 1700000000000001200, \"last_ns\": 1700000000000001200, "
-		"\"arguments\": [{\"name\": \"depth\", \"type\": \"u32\", \"faults\": 0, \"count\": 1, \"min\": 1, \"max\": "
+		"\"arguments\": [{\"name\": \"depth\", \"type\": \"u32\", \"faults\": 0, \"count\": 1, \"min\": 1, "
+		"\"max\": "
 		"1, \"sum\": 1, \"histogram\": [{\"low\": 1, \"high\": 1, \"count\": 1}], \"values\": [{\"value\": 1, "
 		"\"count\": 1}]}], \"between_ns\": {\"count\": 0, \"sum\": 0, \"histogram\": []}},\n"
 		"  {\"id\": 6, \"name\": \"app:eval%return\", \"path\": \"/bin/app\", \"offset\": 8208, \"symbol\": "
-		"\"eval\", \"build_id\": null, \"kind\": \"return\", \"function_offset\": 8192, \"count\": 1, \"threads\": "
+		"\"eval\", \"build_id\": null, \"kind\": \"return\", \"function_offset\": 8192, \"count\": 1, "
+		"\"threads\": "
 		"1, \"more_threads\": false, \"first_ns\": 1700000000000004050, \"last_ns\": 1700000000000004050, "
 		"\"arguments\": [], \"between_ns\": {\"count\": 0, \"sum\": 0, \"histogram\": []}},\n"
 		"  {\"id\": 7, \"name\": \"libc:free\", \"path\": \"/lib/libc.so.6\", \"offset\": 12288, \"symbol\": "
-		"\"free\", \"build_id\": null, \"kind\": \"entry\", \"function_offset\": 12288, \"count\": 0, \"threads\": "
+		"\"free\", \"build_id\": null, \"kind\": \"entry\", \"function_offset\": 12288, \"count\": 0, "
+		"\"threads\": "
 		"0, \"more_threads\": false, \"arguments\": [{\"name\": \"ptr\", \"type\": \"x64\", \"faults\": 0, "
 		"\"count\": 0, \"sum\": 0, \"histogram\": [], \"values\": []}]},\n"
 		"  {\"id\": 8, \"name\": \"app:parse+0x8\", \"path\": \"/bin/app\", \"offset\": 4104, \"symbol\": "
-		"\"parse+0x8\", \"build_id\": null, \"kind\": \"place\", \"count\": 1, \"threads\": 1, \"more_threads\": "
-		"false, \"first_ns\": 1700000000000005000, \"last_ns\": 1700000000000005000, \"arguments\": [{\"name\": "
+		"\"parse+0x8\", \"build_id\": null, \"kind\": \"place\", \"count\": 1, \"threads\": 1, "
+		"\"more_threads\": "
+		"false, \"first_ns\": 1700000000000005000, \"last_ns\": 1700000000000005000, \"arguments\": "
+		"[{\"name\": "
 		"\"depth\", \"type\": \"u32\", \"faults\": 0, \"count\": 1, \"min\": 9, \"max\": 9, \"sum\": 9, "
-		"\"histogram\": [{\"low\": 8, \"high\": 15, \"count\": 1}], \"values\": [{\"value\": 9, \"count\": 1}]}], "
+		"\"histogram\": [{\"low\": 8, \"high\": 15, \"count\": 1}], \"values\": [{\"value\": 9, \"count\": "
+		"1}]}], "
 		"\"between_ns\": {\"count\": 0, \"sum\": 0, \"histogram\": []}},\n"
 		"  {\"id\": 9, \"name\": \"libc:malloc2\", \"path\": \"/lib/libc.so.6\", \"offset\": 4096, \"symbol\": "
-		"\"malloc\", \"build_id\": null, \"kind\": \"entry\", \"function_offset\": 4096, \"count\": 0, \"threads\": "
+		"\"malloc\", \"build_id\": null, \"kind\": \"entry\", \"function_offset\": 4096, \"count\": 0, "
+		"\"threads\": "
 		"0, \"more_threads\": false, \"arguments\": [{\"name\": \"size\", \"type\": \"u64\", \"faults\": 0, "
 		"\"count\": 0, \"sum\": 0, \"histogram\": [], \"values\": []}]}],\n"
 		"\"calls\": [\n"
 		"  {\"name\": \"app:parse\", \"path\": \"/bin/app\", \"function_offset\": 4096, \"symbol\": \"parse\", "
-		"\"entry\": 3, \"return\": 4, \"count\": 1, \"over_losses\": 0, \"without_return\": 0, \"unwound\": 0, \"without_entry\": 0, "
-		"\"open\": 0, \"too_deep\": 0, \"duration_ns\": {\"count\": 1, \"min\": 1000, \"max\": 1000, \"sum\": 1000, "
-		"\"histogram\": [{\"low\": 512, \"high\": 1023, \"count\": 1}], \"mean\": 1000, \"p50\": 1000, \"p90\": "
+		"\"entry\": 3, \"return\": 4, \"count\": 1, \"over_losses\": 0, \"without_return\": 0, \"unwound\": 0, "
+		"\"without_entry\": 0, "
+		"\"open\": 0, \"too_deep\": 0, \"duration_ns\": {\"count\": 1, \"min\": 1000, \"max\": 1000, \"sum\": "
+		"1000, "
+		"\"histogram\": [{\"low\": 512, \"high\": 1023, \"count\": 1}], \"mean\": 1000, \"p50\": 1000, "
+		"\"p90\": "
 		"1000, \"p99\": 1000}, \"self_ns\": 980},\n"
 		"  {\"name\": \"libc:malloc\", \"path\": \"/lib/libc.so.6\", \"function_offset\": 4096, \"symbol\": "
-		"\"malloc\", \"entry\": 1, \"return\": 2, \"count\": 3, \"over_losses\": 1, \"without_return\": 0, \"unwound\": 0, "
-		"\"without_entry\": 0, \"open\": 0, \"too_deep\": 0, \"duration_ns\": {\"count\": 3, \"min\": 20, \"max\": "
-		"100, \"sum\": 160, \"histogram\": [{\"low\": 16, \"high\": 31, \"count\": 1}, {\"low\": 32, \"high\": 63, "
+		"\"malloc\", \"entry\": 1, \"return\": 2, \"count\": 3, \"over_losses\": 1, \"without_return\": 0, "
+		"\"unwound\": 0, "
+		"\"without_entry\": 0, \"open\": 0, \"too_deep\": 0, \"duration_ns\": {\"count\": 3, \"min\": 20, "
+		"\"max\": "
+		"100, \"sum\": 160, \"histogram\": [{\"low\": 16, \"high\": 31, \"count\": 1}, {\"low\": 32, \"high\": "
+		"63, "
 		"\"count\": 1}, {\"low\": 64, \"high\": 127, \"count\": 1}], \"mean\": 53, \"p50\": 40, \"p90\": 100, "
 		"\"p99\": 100}, \"self_ns\": 160},\n"
 		"  {\"name\": \"app:eval\", \"path\": \"/bin/app\", \"function_offset\": 8192, \"symbol\": \"eval\", "
-		"\"entry\": 5, \"return\": 6, \"count\": 0, \"over_losses\": 0, \"without_return\": 1, \"unwound\": 0, \"without_entry\": 1, "
+		"\"entry\": 5, \"return\": 6, \"count\": 0, \"over_losses\": 0, \"without_return\": 1, \"unwound\": 0, "
+		"\"without_entry\": 1, "
 		"\"open\": 0, \"too_deep\": 0}],\n"
 		"\"calls_of_other_threads\": 0,\n"
 		"\"processes\": [\n"
-		"  {\"pid\": 10, \"parent\": 1, \"command\": \"make -j2\", \"begin_ns\": null, \"end_ns\": null, \"count\": "
+		"  {\"pid\": 10, \"parent\": 1, \"command\": \"make -j2\", \"begin_ns\": null, \"end_ns\": null, "
+		"\"count\": "
 		"5, \"first_ns\": 1700000000000001000, \"last_ns\": 1700000000000002000},\n"
-		"  {\"pid\": 20, \"parent\": 10, \"command\": \"cc -o \\u001b a.c\", \"begin_ns\": 1700000000000001050, "
+		"  {\"pid\": 20, \"parent\": 10, \"command\": \"cc -o \\u001b a.c\", \"begin_ns\": "
+		"1700000000000001050, "
 		"\"end_ns\": 1700000000000004800, \"count\": 7, \"first_ns\": 1700000000000001150, \"last_ns\": "
 		"1700000000000004050},\n"
-		"  {\"pid\": 25, \"parent\": 10, \"command\": \"true\", \"begin_ns\": 1700000000000004900, \"end_ns\": null, "
+		"  {\"pid\": 25, \"parent\": 10, \"command\": \"true\", \"begin_ns\": 1700000000000004900, \"end_ns\": "
+		"null, "
 		"\"count\": 0}],\n"
 		"\"threads\": [\n"
 		"  {\"tid\": 10, \"pid\": 10, \"name\": \"make\", \"count\": 5, \"first_ns\": 1700000000000001000, "
 		"\"last_ns\": 1700000000000002000},\n"
 		"  {\"tid\": 20, \"pid\": 20, \"name\": \"cc\", \"count\": 4, \"first_ns\": 1700000000000001150, "
 		"\"last_ns\": 1700000000000003020},\n"
-		"  {\"tid\": 21, \"pid\": 20, \"name\": \"cc:worker\", \"count\": 3, \"first_ns\": 1700000000000004000, "
+		"  {\"tid\": 21, \"pid\": 20, \"name\": \"cc:worker\", \"count\": 3, \"first_ns\": "
+		"1700000000000004000, "
 		"\"last_ns\": 1700000000000004050},\n"
 		"  {\"tid\": 30, \"pid\": null, \"name\": null, \"count\": 1, \"first_ns\": 1700000000000005000, "
 		"\"last_ns\": 1700000000000005000}],\n"
@@ -693,8 +768,9 @@ static void threads_that_cannot_be_told_apart_are_said(void **state)
 	enter(&scratch);
 	write_timeline(scratch.fd, &trace, two_processes, 3);
 	text = reported(&options);
-	assert_non_null(strstr(text, "\nthreads of a process cannot be told apart in this recording: their calls may be "
-				     "mixed up\n"));
+	assert_non_null(strstr(text,
+			       "\nthreads of a process cannot be told apart in this recording: their calls may be "
+			       "mixed up\n"));
 	leave(&scratch);
 }
 

@@ -7,7 +7,10 @@
 
 #include "outputs.h"
 
-#define THREADS(id) { .threads = (const char *const[]){ id }, .n_threads = 1 }
+#define THREADS(id) \
+	{ \
+		.threads = (const char *const[]){ id }, .n_threads = 1 \
+	}
 #define ONE_THREAD(id) .filter = THREADS(id)
 
 static const struct kymo_report_options graph = { .mode = KYMO_REPORT_GRAPH };
@@ -45,7 +48,8 @@ static const struct moment everything[] = {
 static struct kymo_ctf_trace named_trace(void)
 {
 	static struct kymo_ctf_thread threads[] = {
-		{ .tid = 7, .comm = (char *)"main" }, { .tid = 8, .comm = (char *)"worker\x1b" },
+		{ .tid = 7, .comm = (char *)"main" },
+		{ .tid = 8, .comm = (char *)"worker\x1b" },
 	};
 	struct kymo_ctf_trace trace = timeline_trace();
 
@@ -94,17 +98,16 @@ static void a_graph_looks_so(void **state)
 
 static void one_thread_and_one_function_can_be_had_alone(void **state)
 {
-	static const char of_thread[] =
-		"           │ parse() {\n"
-		"           │   * app:parse+0x8 depth=3\n"
-		"           │   malloc(size=6) {\n"
-		"--- lost 5 events within 1.0µs ---\n"
-		"           │ } malloc = 0x0  (spans a loss)\n"
-		"  9.000 s  │ malloc(size=1) = 0x2\n"
-		"           │ } parse = {ret=0, n=1}  (spans a loss)\n"
-		"           │ eval(depth=3) {\n"
-		"--- 2 calls span a loss and are left out ---\n"
-		"--- 1 call had not returned at the end ---\n";
+	static const char of_thread[] = "           │ parse() {\n"
+					"           │   * app:parse+0x8 depth=3\n"
+					"           │   malloc(size=6) {\n"
+					"--- lost 5 events within 1.0µs ---\n"
+					"           │ } malloc = 0x0  (spans a loss)\n"
+					"  9.000 s  │ malloc(size=1) = 0x2\n"
+					"           │ } parse = {ret=0, n=1}  (spans a loss)\n"
+					"           │ eval(depth=3) {\n"
+					"--- 2 calls span a loss and are left out ---\n"
+					"--- 1 call had not returned at the end ---\n";
 	static const char of_function[] =
 		"           │ eval(depth=0) {\n"
 		"           │   eval(depth=1) {\n"
@@ -142,23 +145,30 @@ static void processes_are_told_apart(void **state)
 		"    20/21     new                  0.100 us | malloc(size=6) = 0x7\n"
 		"     -/22                                   | free(ptr=(fault))\n"
 		"--- 2 calls were left without a return ---\n";
-	static const char expected_events[] =
-		"   0.000000000 [000]     10/10     make app:parse\n"
-		"   0.000000100 [000]     20/20     cc libc:malloc size=1\n"
-		"   0.000000200 [000]     20/21     old libc:malloc size=2\n"
-		"   0.000000300 [000]     20/20     cc libc:malloc%return ptr=0x3\n"
-		"   0.000001000 [000]     20/20     cc libc:malloc size=4\n"
-		"   0.000002000 [000]     20/20     cc app:eval depth=0\n"
-		"   0.000002100 [000]     20/20     cc app:eval%return\n"
-		"   0.000002200 [000]     20/21     new libc:malloc size=6\n"
-		"   0.000002300 [000]     20/21     new libc:malloc%return ptr=0x7\n"
-		"   0.000002400 [000]      -/22     libc:free ptr=(fault)\n"
-		"   0.000004000 [000]     10/10     make app:parse%return ret=0 n=0\n";
+	static const char expected_events[] = "   0.000000000 [000]     10/10     make app:parse\n"
+					      "   0.000000100 [000]     20/20     cc libc:malloc size=1\n"
+					      "   0.000000200 [000]     20/21     old libc:malloc size=2\n"
+					      "   0.000000300 [000]     20/20     cc libc:malloc%return ptr=0x3\n"
+					      "   0.000001000 [000]     20/20     cc libc:malloc size=4\n"
+					      "   0.000002000 [000]     20/20     cc app:eval depth=0\n"
+					      "   0.000002100 [000]     20/20     cc app:eval%return\n"
+					      "   0.000002200 [000]     20/21     new libc:malloc size=6\n"
+					      "   0.000002300 [000]     20/21     new libc:malloc%return ptr=0x7\n"
+					      "   0.000002400 [000]      -/22     libc:free ptr=(fault)\n"
+					      "   0.000004000 [000]     10/10     make app:parse%return ret=0 n=0\n";
 	static const struct moment moments[] = {
-		{ 1000, 10, PARSE }, { 1100, 20, MALLOC, 1 }, { 1200, 21, MALLOC, 2 }, { 1300, 20, MALLOC_RETURN, 3 },
+		{ 1000, 10, PARSE },
+		{ 1100, 20, MALLOC, 1 },
+		{ 1200, 21, MALLOC, 2 },
+		{ 1300, 20, MALLOC_RETURN, 3 },
 		/* An exec of 20, and another thread with the id 21. */
-		{ 2000, 20, MALLOC, 4 }, { 3000, 20, EVAL, 0 }, { 3100, 20, EVAL_RETURN }, { 3200, 21, MALLOC, 6 },
-		{ 3300, 21, MALLOC_RETURN, 7 }, { 3400, 22, FREE, 0, 0, 1 }, { 5000, 10, PARSE_RETURN, 0, 0 },
+		{ 2000, 20, MALLOC, 4 },
+		{ 3000, 20, EVAL, 0 },
+		{ 3100, 20, EVAL_RETURN },
+		{ 3200, 21, MALLOC, 6 },
+		{ 3300, 21, MALLOC_RETURN, 7 },
+		{ 3400, 22, FREE, 0, 0, 1 },
+		{ 5000, 10, PARSE_RETURN, 0, 0 },
 	};
 	struct kymo_ctf_trace trace = timeline_trace();
 	struct kymo_report_options options = { .mode = KYMO_REPORT_EVENTS };
@@ -215,13 +225,12 @@ static void a_call_that_others_wait_for_too_long_opens_a_block(void **state)
 
 static void two_probes_at_an_entry_are_one_call(void **state)
 {
-	static const char expected[] =
-		"           | malloc(size=1) {\n"
-		"           |   * libc:malloc2 size=1\n"
-		"  0.100 us | } malloc = 0x2\n"
-		"           | malloc(size=1) {\n"
-		"           |   * libc:malloc2 size=1\n"
-		"  0.200 us | } malloc = 0x2\n";
+	static const char expected[] = "           | malloc(size=1) {\n"
+				       "           |   * libc:malloc2 size=1\n"
+				       "  0.100 us | } malloc = 0x2\n"
+				       "           | malloc(size=1) {\n"
+				       "           |   * libc:malloc2 size=1\n"
+				       "  0.200 us | } malloc = 0x2\n";
 	static const struct moment moments[] = {
 		{ 1000, 7, MALLOC, 1 }, { 1000, 7, MALLOC_AGAIN, 1 }, { 1100, 7, MALLOC_RETURN, 2 },
 		{ 1200, 7, MALLOC, 1 }, { 1200, 7, MALLOC_AGAIN, 1 }, { 1400, 7, MALLOC_RETURN, 2 },
@@ -238,12 +247,11 @@ static void two_probes_at_an_entry_are_one_call(void **state)
 
 static void without_returns_the_graph_says_so(void **state)
 {
-	static const char expected[] =
-		"           | * libc:read fd=-1 buf=0x7fff0000 int=200\n"
-		"           | * libc:read fd=3 buf=0x7fff0010 int=201\n"
-		"--- lost 5 events within 1.0s ---\n"
-		"           | * libc:read fd=3 buf=(fault) int=202\n"
-		"--- no function has a probe at its entry (-p) and one at its return (-r) ---\n";
+	static const char expected[] = "           | * libc:read fd=-1 buf=0x7fff0000 int=200\n"
+				       "           | * libc:read fd=3 buf=0x7fff0010 int=201\n"
+				       "--- lost 5 events within 1.0s ---\n"
+				       "           | * libc:read fd=3 buf=(fault) int=202\n"
+				       "--- no function has a probe at its entry (-p) and one at its return (-r) ---\n";
 	struct kymo_report_options options = { .mode = KYMO_REPORT_GRAPH, ONE_THREAD("4243") };
 	struct scratch scratch;
 
@@ -283,27 +291,30 @@ static void nesting_beyond_the_limit_is_said(void **state)
 
 static void a_tree_looks_so(void **state)
 {
-	static const char expected[] =
-		"  TOTAL     SELF       COUNT  CALL\n"
-		"  2.9us    2.1us           2  parse\n"
-		"  1.1us    1.0us           2    eval\n"
-		"   90ns     87ns           1      eval\n"
-		"  450ns    450ns           3    malloc\n"
-		"1 more path of less than 0.5 % of the time (--all shows them)\n"
-		"1 call had not returned at the end\n";
-	static const char all_of_thread[] =
-		"  TOTAL     SELF       COUNT  CALL\n"
-		"  2.0us    1.3us           1  parse\n"
-		"  600ns    510ns           1    eval\n"
-		"   90ns     87ns           1      eval\n"
-		"    3ns      3ns           1        malloc\n"
-		"  100ns    100ns           1    malloc\n";
+	static const char expected[] = "  TOTAL     SELF       COUNT  CALL\n"
+				       "  2.9us    2.1us           2  parse\n"
+				       "  1.1us    1.0us           2    eval\n"
+				       "   90ns     87ns           1      eval\n"
+				       "  450ns    450ns           3    malloc\n"
+				       "1 more path of less than 0.5 % of the time (--all shows them)\n"
+				       "1 call had not returned at the end\n";
+	static const char all_of_thread[] = "  TOTAL     SELF       COUNT  CALL\n"
+					    "  2.0us    1.3us           1  parse\n"
+					    "  600ns    510ns           1    eval\n"
+					    "   90ns     87ns           1      eval\n"
+					    "    3ns      3ns           1        malloc\n"
+					    "  100ns    100ns           1    malloc\n";
 	static const struct moment moments[] = {
-		{ 1000, 7, PARSE }, { 1100, 7, MALLOC, 1 }, { 1200, 7, MALLOC_RETURN }, { 1300, 7, EVAL, 0 },
-		{ 1310, 7, EVAL, 1 }, { 1311, 7, MALLOC, 1 }, { 1314, 7, MALLOC_RETURN }, { 1400, 7, EVAL_RETURN },
-		{ 1900, 7, EVAL_RETURN }, { 3000, 7, PARSE_RETURN, 1, 1 }, { 3100, 8, PARSE }, { 3200, 8, MALLOC, 1 },
-		{ 3250, 8, MALLOC_RETURN }, { 4000, 8, PARSE_RETURN }, { 5000, 9, PARSE }, { 5100, 9, EVAL, 2 },
-		{ 5600, 9, EVAL_RETURN }, { 6000, 9, MALLOC, 1 }, { 6300, 9, MALLOC_RETURN },
+		{ 1000, 7, PARSE },         { 1100, 7, MALLOC, 1 },
+		{ 1200, 7, MALLOC_RETURN }, { 1300, 7, EVAL, 0 },
+		{ 1310, 7, EVAL, 1 },       { 1311, 7, MALLOC, 1 },
+		{ 1314, 7, MALLOC_RETURN }, { 1400, 7, EVAL_RETURN },
+		{ 1900, 7, EVAL_RETURN },   { 3000, 7, PARSE_RETURN, 1, 1 },
+		{ 3100, 8, PARSE },         { 3200, 8, MALLOC, 1 },
+		{ 3250, 8, MALLOC_RETURN }, { 4000, 8, PARSE_RETURN },
+		{ 5000, 9, PARSE },         { 5100, 9, EVAL, 2 },
+		{ 5600, 9, EVAL_RETURN },   { 6000, 9, MALLOC, 1 },
+		{ 6300, 9, MALLOC_RETURN },
 	};
 	struct kymo_report_options options = { .mode = KYMO_REPORT_TREE };
 	struct kymo_ctf_trace trace = timeline_trace();
@@ -345,7 +356,8 @@ static void a_tree_of_many_paths_adds_up(void **state)
 		char unit[8];
 
 		assert_int_equal(sscanf(line, "%lu%*[.0-9]%7[nu]s %luns %lu", &total, unit, &self, &count) == 4 ||
-				 sscanf(line, "%lu%7[nu]s %luns %lu", &total, unit, &self, &count) == 4, 1);
+					 sscanf(line, "%lu%7[nu]s %luns %lu", &total, unit, &self, &count) == 4,
+				 1);
 		sum += self;
 	}
 	assert_int_equal(sum, 2 * N);

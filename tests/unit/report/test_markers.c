@@ -1,5 +1,6 @@
 /*
- * Markers, whose arguments can be strings and doubles: what the author of the target's code has written, and what stands in its memory.
+ * Markers, whose arguments can be strings and doubles: what the author of the target's code has written, and what
+ * stands in its memory.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,7 +31,8 @@ static void copies_of_a_marker_are_one_row_of_the_summary(void **state)
 		"THREAD        COUNT  RATE/S   SHARE                                      FIRST         LAST\n"
 		"4242 python3      5   1.25M  100.0% █████████████████████████████  0.000000000  0.000004000\n"
 		"\n"
-		"app:open  server.c:120 serve+0x4 /bin/app+0x1234 and 1 more place: \"fd=%d path=%s ratio=%f why=%s f…\n"
+		"app:open  server.c:120 serve+0x4 /bin/app+0x1234 and 1 more place: \"fd=%d path=%s ratio=%f why=%s "
+		"f…\n"
 		"  fd  3 … 4, mean 3.3                               ratio  -1e+300 … 0.25, mean -5e+299\n"
 		"    3 2 ██████████████████████████████████████████    (nan, inf) 1 █████████████████████████████████\n"
 		"    4 1 █████████████████████\n"
@@ -59,8 +61,10 @@ static void copies_of_a_marker_are_one_row_of_the_summary(void **state)
 static void strings_stand_in_quotes_with_c_escapes(void **state)
 {
 	static const char expected[] =
-		"   0.000000000 [000]   4242 python3 app:open fd=3 path=\"/etc/passwd\" ratio=0.25 why=\"\" flags=0x10\n"
-		"   0.000001000 [000]   4242 python3 app:open fd=4 path=\"\\x1b[31m\\xff\\\"\\\\\\n\" ratio=-1e+300 why=\"é\" flags=0xffffffff\n"
+		"   0.000000000 [000]   4242 python3 app:open fd=3 path=\"/etc/passwd\" ratio=0.25 why=\"\" "
+		"flags=0x10\n"
+		"   0.000001000 [000]   4242 python3 app:open fd=4 path=\"\\x1b[31m\\xff\\\"\\\\\\n\" ratio=-1e+300 "
+		"why=\"é\" flags=0xffffffff\n"
 		"   0.000002000 [000]   4242 python3 app:open fd=-1\n"
 		"   0.000003000 [000]   4242 python3 app:open fd=5 path=\"\" ratio=0.1 why=\"plain\" flags=0x0\n"
 		"   0.000004000 [000]   4242 python3 app:open fd=3 path=\"/tmp\" ratio=nan why=\"\" flags=0x11\n";
@@ -82,7 +86,8 @@ static void what_is_no_character_is_escaped(void **state)
 		{ "\x1b]0;x\x7f", "\"\\x1b]0;x\\x7f\"", "\"\\x1b]0;x\\x7f\"" },
 		{ "\xc3\xa9", "\"\xc3\xa9\"", "\"\\xc3\\xa9\"" },
 		/* C1 control, right to left override, cut off. */
-		{ "\xc2\x9b\xe2\x80\xae\xe2\x82", "\"\\xc2\\x9b\\xe2\\x80\\xae\\xe2\\x82\"", "\"\\xc2\\x9b\\xe2\\x80\\xae\\xe2\\x82\"" },
+		{ "\xc2\x9b\xe2\x80\xae\xe2\x82", "\"\\xc2\\x9b\\xe2\\x80\\xae\\xe2\\x82\"",
+		  "\"\\xc2\\x9b\\xe2\\x80\\xae\\xe2\\x82\"" },
 	};
 
 	for (size_t i = 0; i < 2 * kymo_countof(cases); i++) {
@@ -103,9 +108,18 @@ static void a_double_is_a_decimal_that_is_read_back_as_it(void **state)
 		double value;
 		const char *text;
 	} cases[] = {
-		{ 0, "0" }, { -0.0, "-0" }, { 0.25, "0.25" }, { 0.1, "0.1" }, { 3, "3" }, { -1e300, "-1e+300" },
-		{ 0.1 + 0.2, "0.30000000000000004" }, { 5e-324, "4.94065645841247e-324" }, { __builtin_inf(), "inf" },
-		{ -__builtin_inf(), "-inf" }, { __builtin_nan(""), "nan" }, { -__builtin_nan(""), "nan" },
+		{ 0, "0" },
+		{ -0.0, "-0" },
+		{ 0.25, "0.25" },
+		{ 0.1, "0.1" },
+		{ 3, "3" },
+		{ -1e300, "-1e+300" },
+		{ 0.1 + 0.2, "0.30000000000000004" },
+		{ 5e-324, "4.94065645841247e-324" },
+		{ __builtin_inf(), "inf" },
+		{ -__builtin_inf(), "-inf" },
+		{ __builtin_nan(""), "nan" },
+		{ -__builtin_nan(""), "nan" },
 	};
 	char buffer[TEXT_NUMBER];
 
@@ -129,11 +143,14 @@ static void what_is_no_number_does_not_spoil_the_others(void **state)
 static void json_has_a_probe_for_all_places_of_a_marker(void **state)
 {
 	static const char *const parts[] = {
-		"{\"id\": 1, \"name\": \"app:open\", \"path\": \"/bin/app\", \"offset\": 4660, \"symbol\": \"serve+0x4\", "
+		"{\"id\": 1, \"name\": \"app:open\", \"path\": \"/bin/app\", \"offset\": 4660, \"symbol\": "
+		"\"serve+0x4\", "
 		"\"build_id\": \"01fe\", \"kind\": \"marker\", \"source\": \"server.c:120\", "
 		"\"format\": \"fd=%d path=%s ratio=%f why=%s flags=%x\", "
-		"\"places\": [{\"id\": 1, \"offset\": 4660, \"symbol\": \"serve+0x4\", \"source\": \"server.c:120\", \"count\": 2}, "
-		"{\"id\": 2, \"offset\": 8192, \"symbol\": \"serve+0x4\", \"source\": \"server.c:120\", \"count\": 1}], "
+		"\"places\": [{\"id\": 1, \"offset\": 4660, \"symbol\": \"serve+0x4\", \"source\": \"server.c:120\", "
+		"\"count\": 2}, "
+		"{\"id\": 2, \"offset\": 8192, \"symbol\": \"serve+0x4\", \"source\": \"server.c:120\", \"count\": "
+		"1}], "
 		"\"count\": 3, \"threads\": 1, ",
 		"{\"name\": \"path\", \"type\": \"string\", \"faults\": 0, \"count\": 3}, "
 		"{\"name\": \"ratio\", \"type\": \"f64\", \"faults\": 0, \"count\": 3, \"not_finite\": 1, "

@@ -208,13 +208,25 @@ static void assert_names(const char *const *names, size_t n, unsigned int column
 static void names_are_never_cut_to_the_same(void **state)
 {
 	static const char *const names[] = {
-		"libc:memcpy", "libother:memcpy", "app:handle_a_request_of_kind_first_in_the_queue", "app:handle_a_request_of_kind_third_in_the_queue",
-		"app:handle_a_request_of_kind_first_in_the_queue%return", "libc:pthread_mutex_lock", "libc:pthread_mutex_trylock", "libc:memcpy",
+		"libc:memcpy",
+		"libother:memcpy",
+		"app:handle_a_request_of_kind_first_in_the_queue",
+		"app:handle_a_request_of_kind_third_in_the_queue",
+		"app:handle_a_request_of_kind_first_in_the_queue%return",
+		"libc:pthread_mutex_lock",
+		"libc:pthread_mutex_trylock",
+		"libc:memcpy",
 	};
 	/* Only what is between "kind_" and "_in" tells two of them apart, and no cut of twelve columns shows that. */
 	static const char *const expected[] = {
-		"libc:memcpy", "memcpy", "app:handle_a_request_of_kind_first_in_the_queue", "app:handle_a_request_of_kind_third_in_the_queue",
-		"ha…ue%return", "pthre…x_lock", "pthre…rylock", "libc:memcpy",
+		"libc:memcpy",
+		"memcpy",
+		"app:handle_a_request_of_kind_first_in_the_queue",
+		"app:handle_a_request_of_kind_third_in_the_queue",
+		"ha…ue%return",
+		"pthre…x_lock",
+		"pthre…rylock",
+		"libc:memcpy",
 	};
 
 	assert_names(names, 8, 12, expected);
@@ -227,8 +239,9 @@ static void any_number_of_names_at_any_width_stay_apart(void **state)
 	const char *names[N];
 
 	for (size_t i = 0; i < N; i++) {
-		snprintf(texts[i], sizeof(texts[i]), "%s:%s_%zu_%s%s", i % 3 ? "libone" : "libanother", i % 2 ? "request" : "réponse你", i / 12,
-			 i % 5 ? "handler" : "handled", i % 4 ? "" : "%return");
+		snprintf(texts[i], sizeof(texts[i]), "%s:%s_%zu_%s%s", i % 3 ? "libone" : "libanother",
+			 i % 2 ? "request" : "réponse你", i / 12, i % 5 ? "handler" : "handled",
+			 i % 4 ? "" : "%return");
 		names[i] = texts[i];
 	}
 	for (unsigned int columns = 0; columns < 40; columns++) {

@@ -20,12 +20,16 @@ static struct kymo_ctf_trace syscalls_trace(void)
 		{ (char *)"arg4", KYMO_TYPE_X64 }, { (char *)"arg5", KYMO_TYPE_X64 }, { (char *)"arg6", KYMO_TYPE_X64 },
 	};
 	static struct kymo_ctf_field texts[] = {
-		{ (char *)"arg1", KYMO_TYPE_STRING }, { (char *)"arg2", KYMO_TYPE_X64 }, { (char *)"arg3", KYMO_TYPE_X64 },
-		{ (char *)"arg4", KYMO_TYPE_X64 }, { (char *)"arg5", KYMO_TYPE_X64 }, { (char *)"arg6", KYMO_TYPE_X64 },
+		{ (char *)"arg1", KYMO_TYPE_STRING }, { (char *)"arg2", KYMO_TYPE_X64 },
+		{ (char *)"arg3", KYMO_TYPE_X64 },    { (char *)"arg4", KYMO_TYPE_X64 },
+		{ (char *)"arg5", KYMO_TYPE_X64 },    { (char *)"arg6", KYMO_TYPE_X64 },
 	};
 	static struct kymo_ctf_field result[] = { { (char *)"result", KYMO_TYPE_S64 } };
 #define CALL(number, text, made, count) \
-	{ .id = (number), .offset = (number), .name = (char *)"syscall:" text, .fields = (made), .n_fields = (count), .kind = KYMO_CTF_SYSCALL }
+	{ \
+		.id = (number), .offset = (number), .name = (char *)"syscall:" text, .fields = (made), \
+		.n_fields = (count), .kind = KYMO_CTF_SYSCALL \
+	}
 	static struct kymo_ctf_event events[N] = {
 		[READ] = CALL(SYS_read, "read", arguments, 6),
 		[WRITE] = CALL(SYS_write, "write", arguments, 6),
@@ -36,8 +40,16 @@ static struct kymo_ctf_trace syscalls_trace(void)
 		[FIVE] = CALL(SYS_close, "close", arguments, 5),
 		[UNKNOWN] = CALL(5000, "odd", arguments, 6),
 		[TEXT] = CALL(SYS_open, "open", texts, 6),
-		[RETURN] = { .id = 1001, .name = (char *)"syscall:return", .fields = result, .n_fields = 1, .kind = KYMO_CTF_SYSRET },
-		[TEXT_RETURN] = { .id = 1002, .name = (char *)"syscall:back", .fields = texts, .n_fields = 1, .kind = KYMO_CTF_SYSRET },
+		[RETURN] = { .id = 1001,
+			     .name = (char *)"syscall:return",
+			     .fields = result,
+			     .n_fields = 1,
+			     .kind = KYMO_CTF_SYSRET },
+		[TEXT_RETURN] = { .id = 1002,
+				  .name = (char *)"syscall:back",
+				  .fields = texts,
+				  .n_fields = 1,
+				  .kind = KYMO_CTF_SYSRET },
 	};
 #undef CALL
 	struct kymo_ctf_trace trace = synthetic_trace();
@@ -55,7 +67,7 @@ struct instant {
 	uint64_t tsc;
 	int32_t tid;
 	int event;
-	uint64_t values[6];	/* of END_OF_PACKET the first: so many events were lost by then */
+	uint64_t values[6]; /* of END_OF_PACKET the first: so many events were lost by then */
 };
 
 static void write_instants(int dirfd, const struct kymo_ctf_trace *trace, const struct instant *instants, size_t n)
@@ -81,7 +93,8 @@ static void write_instants(int dirfd, const struct kymo_ctf_trace *trace, const 
 	kymo_ctf_stream_destroy(stream);
 }
 
-static void check(const struct kymo_ctf_trace *trace, const struct instant *instants, size_t n, bool raw, const char *expected)
+static void check(const struct kymo_ctf_trace *trace, const struct instant *instants, size_t n, bool raw,
+		  const char *expected)
 {
 	struct scratch scratch;
 
@@ -91,26 +104,24 @@ static void check(const struct kymo_ctf_trace *trace, const struct instant *inst
 	leave(&scratch);
 }
 
-#define CHECK(instants, raw, expected)                                                  \
-	do {                                                                           \
-		struct kymo_ctf_trace trace_ = syscalls_trace();                       \
-		check(&trace_, instants, kymo_countof(instants), raw, expected);         \
+#define CHECK(instants, raw, expected) \
+	do { \
+		struct kymo_ctf_trace trace_ = syscalls_trace(); \
+		check(&trace_, instants, kymo_countof(instants), raw, expected); \
 	} while (0)
 
 static const struct instant two_threads[] = {
-	{ 1000, 7, READ, { 3, 0x7000, 10 } },
-	{ 1500, 7, RETURN, { (uint64_t)-9 } },
-	{ 2000, 7, READ, { 4, 0x7000, 10 } },
-	{ 3000, 8, WRITE, { 1, 0x8000, 2 } },
-	{ 3400, 8, RETURN, { 2 } },
-	{ 4000, 8, MARK },
+	{ 1000, 7, READ, { 3, 0x7000, 10 } }, { 1500, 7, RETURN, { (uint64_t)-9 } },
+	{ 2000, 7, READ, { 4, 0x7000, 10 } }, { 3000, 8, WRITE, { 1, 0x8000, 2 } },
+	{ 3400, 8, RETURN, { 2 } },           { 4000, 8, MARK },
 	{ 5000, 7, RETURN, { 0 } },
 };
 
 static void a_call_is_a_line_and_is_taken_up_behind_those_of_others(void **state)
 {
 	CHECK(two_threads, false,
-	      "   0.000000000 [000]      7 read(3, 0x7000, 10)                     = -1 EBADF (Bad file descriptor) <0.000000500>\n"
+	      "   0.000000000 [000]      7 read(3, 0x7000, 10)                     = -1 EBADF (Bad file descriptor) "
+	      "<0.000000500>\n"
 	      "   0.000001000 [000]      7 read(4,  <unfinished ...>\n"
 	      "   0.000002000 [000]      8 write(1, 0x8000, 2)                     = 2 <0.000000400>\n"
 	      "   0.000003000 [000]      8 app:mark\n"
@@ -119,7 +130,8 @@ static void a_call_is_a_line_and_is_taken_up_behind_those_of_others(void **state
 
 static void raw_calls_are_two_records(void **state)
 {
-	static const struct instant instants[] = { { 1000, 7, READ, { 3, 0x7000, 10 } }, { 1500, 7, RETURN, { (uint64_t)-9 } } };
+	static const struct instant instants[] = { { 1000, 7, READ, { 3, 0x7000, 10 } },
+						   { 1500, 7, RETURN, { (uint64_t)-9 } } };
 
 	CHECK(instants, true,
 	      "   0.000000000 [000]      7 syscall:read arg1=0x3 arg2=0x7000 arg3=0xa arg4=0x0 arg5=0x0 arg6=0x0\n"
@@ -129,7 +141,10 @@ static void raw_calls_are_two_records(void **state)
 static void a_handlers_calls_are_within_the_one_that_it_interrupts(void **state)
 {
 	static const struct instant instants[] = {
-		{ 1000, 7, READ, { 3, 0x7000, 10 } }, { 2000, 7, WRITE, { 1, 0x8000, 2 } }, { 3000, 7, RETURN, { 2 } }, { 4000, 7, RETURN, { 10 } },
+		{ 1000, 7, READ, { 3, 0x7000, 10 } },
+		{ 2000, 7, WRITE, { 1, 0x8000, 2 } },
+		{ 3000, 7, RETURN, { 2 } },
+		{ 4000, 7, RETURN, { 10 } },
 	};
 
 	CHECK(instants, false,
@@ -159,8 +174,14 @@ static void what_has_no_return_has_no_result(void **state)
 static void a_childs_last_call_does_not_take_its_parents_return(void **state)
 {
 	static const struct instant instants[] = {
-		{ 1000, 7, VFORK }, { 2000, 7, EXIT, { 1 } }, { 3000, 7, RETURN, { 99 } },
-		{ 4000, 7, VFORK }, { 5000, 7, EXECVE, { 1, 2, 3 } }, { 6000, 7, RETURN, { (uint64_t)-2 } }, { 7000, 7, EXECVE, { 1, 2, 3 } }, { 8000, 7, RETURN, { 98 } },
+		{ 1000, 7, VFORK },
+		{ 2000, 7, EXIT, { 1 } },
+		{ 3000, 7, RETURN, { 99 } },
+		{ 4000, 7, VFORK },
+		{ 5000, 7, EXECVE, { 1, 2, 3 } },
+		{ 6000, 7, RETURN, { (uint64_t)-2 } },
+		{ 7000, 7, EXECVE, { 1, 2, 3 } },
+		{ 8000, 7, RETURN, { 98 } },
 	};
 
 	CHECK(instants, false,
@@ -168,7 +189,8 @@ static void a_childs_last_call_does_not_take_its_parents_return(void **state)
 	      "   0.000001000 [000]      7 exit(1)                                 = ?\n"
 	      "   0.000002000 [000]      7 <... vfork resumed>)                    = 99 <0.000002000>\n"
 	      "   0.000003000 [000]      7 vfork( <unfinished ...>\n"
-	      "   0.000004000 [000]      7 execve(0x1, 0x2, 0x3)                   = -1 ENOENT (No such file or directory) <0.000001000>\n"
+	      "   0.000004000 [000]      7 execve(0x1, 0x2, 0x3)                   = -1 ENOENT (No such file or "
+	      "directory) <0.000001000>\n"
 	      "   0.000006000 [000]      7 execve(0x1, 0x2, 0x3)                   = ?\n"
 	      "   0.000007000 [000]      7 <... vfork resumed>)                    = 98 <0.000004000>\n");
 }
@@ -201,9 +223,9 @@ static void records_that_only_claim_to_be_calls_stay_records(void **state)
 		{ 2000, 7, FIVE, { 3 } },
 		{ 2500, 7, RETURN, { 0 } },
 		{ 3000, 7, UNKNOWN, { 3 } },
-		{ 4000, 7, TEXT, { (uint64_t)(uintptr_t)"/tmp" } },
+		{ 4000, 7, TEXT, { (uint64_t)(uintptr_t) "/tmp" } },
 		{ 5000, 7, READ, { 3, 0x7000, 10 } },
-		{ 6000, 7, TEXT_RETURN, { (uint64_t)(uintptr_t)"5" } },
+		{ 6000, 7, TEXT_RETURN, { (uint64_t)(uintptr_t) "5" } },
 	};
 
 	CHECK(instants, false,
@@ -219,10 +241,13 @@ static void records_that_only_claim_to_be_calls_stay_records(void **state)
 static void a_thread_that_has_anothers_id_ends_its_calls(void **state)
 {
 	static struct kymo_ctf_thread threads[] = {
-		{ .tid = 7, .pid = 4242, .comm = (char *)"first" }, { .tid = 7, .pid = 4242, .begin = 2000, .comm = (char *)"second" },
+		{ .tid = 7, .pid = 4242, .comm = (char *)"first" },
+		{ .tid = 7, .pid = 4242, .begin = 2000, .comm = (char *)"second" },
 	};
 	static const struct instant instants[] = {
-		{ 1000, 7, READ, { 3, 0x7000, 10 } }, { 3000, 7, WRITE, { 1, 0x8000, 2 } }, { 4000, 7, RETURN, { 2 } },
+		{ 1000, 7, READ, { 3, 0x7000, 10 } },
+		{ 3000, 7, WRITE, { 1, 0x8000, 2 } },
+		{ 4000, 7, RETURN, { 2 } },
 	};
 	struct kymo_ctf_trace trace = syscalls_trace();
 

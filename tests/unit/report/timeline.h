@@ -10,14 +10,17 @@
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 
 enum {
-	MALLOC, MALLOC_RETURN,		/* size; ptr, may be a fault */
-	PARSE, PARSE_RETURN,		/* nothing; two results */
-	EVAL, EVAL_RETURN,		/* depth; nothing */
-	FREE,				/* ptr; an entry without a return */
-	LINE,				/* a place within parse */
-	MALLOC_AGAIN,			/* another probe at malloc's entry */
+	MALLOC,
+	MALLOC_RETURN, /* size; ptr, may be a fault */
+	PARSE,
+	PARSE_RETURN, /* nothing; two results */
+	EVAL,
+	EVAL_RETURN,  /* depth; nothing */
+	FREE,         /* ptr; an entry without a return */
+	LINE,         /* a place within parse */
+	MALLOC_AGAIN, /* another probe at malloc's entry */
 	N_EVENTS,
-	LOSS,				/* not an event: the packet ends, and `value` events are lost by the end of the next */
+	LOSS, /* not an event: the packet ends, and `value` events are lost by the end of the next */
 };
 
 struct moment {
@@ -37,27 +40,68 @@ static inline struct kymo_ctf_trace timeline_trace(void)
 #define AT(text, at, kind_, function) \
 	.path = (char *)(text), .offset = (at), .kind = (kind_), .function_offset = (function)
 	static struct kymo_ctf_event events[N_EVENTS] = {
-		[MALLOC] = { .id = 1, .name = (char *)"libc:malloc", .fields = size, .n_fields = 1, .size = 20,
-			     .symbol = (char *)"malloc", AT("/lib/libc.so.6", 0x1000, KYMO_CTF_ENTRY, 0x1000) },
-		[MALLOC_RETURN] = { .id = 2, .name = (char *)"libc:malloc%return", .fields = ptr, .n_fields = 1,
-				    .has_faults = true, .size = 21, .symbol = (char *)"malloc",
+		[MALLOC] = { .id = 1,
+			     .name = (char *)"libc:malloc",
+			     .fields = size,
+			     .n_fields = 1,
+			     .size = 20,
+			     .symbol = (char *)"malloc",
+			     AT("/lib/libc.so.6", 0x1000, KYMO_CTF_ENTRY, 0x1000) },
+		[MALLOC_RETURN] = { .id = 2,
+				    .name = (char *)"libc:malloc%return",
+				    .fields = ptr,
+				    .n_fields = 1,
+				    .has_faults = true,
+				    .size = 21,
+				    .symbol = (char *)"malloc",
 				    AT("/lib/libc.so.6", 0x1044, KYMO_CTF_RETURN, 0x1000) },
-		[PARSE] = { .id = 3, .name = (char *)"app:parse", .size = 12, .symbol = (char *)"parse",
+		[PARSE] = { .id = 3,
+			    .name = (char *)"app:parse",
+			    .size = 12,
+			    .symbol = (char *)"parse",
 			    AT("/bin/app", 0x1000, KYMO_CTF_ENTRY, 0x1000) },
-		[PARSE_RETURN] = { .id = 4, .name = (char *)"app:parse%return", .fields = results, .n_fields = 2,
-				   .has_faults = true, .size = 18, .symbol = (char *)"parse",
+		[PARSE_RETURN] = { .id = 4,
+				   .name = (char *)"app:parse%return",
+				   .fields = results,
+				   .n_fields = 2,
+				   .has_faults = true,
+				   .size = 18,
+				   .symbol = (char *)"parse",
 				   AT("/bin/app", 0x1010, KYMO_CTF_RETURN, 0x1000) },
-		[EVAL] = { .id = 5, .name = (char *)"app:eval", .fields = depth, .n_fields = 1, .size = 16,
-			   .symbol = (char *)"eval", AT("/bin/app", 0x2000, KYMO_CTF_ENTRY, 0x2000) },
-		[EVAL_RETURN] = { .id = 6, .name = (char *)"app:eval%return", .size = 12, .symbol = (char *)"eval",
+		[EVAL] = { .id = 5,
+			   .name = (char *)"app:eval",
+			   .fields = depth,
+			   .n_fields = 1,
+			   .size = 16,
+			   .symbol = (char *)"eval",
+			   AT("/bin/app", 0x2000, KYMO_CTF_ENTRY, 0x2000) },
+		[EVAL_RETURN] = { .id = 6,
+				  .name = (char *)"app:eval%return",
+				  .size = 12,
+				  .symbol = (char *)"eval",
 				  AT("/bin/app", 0x2010, KYMO_CTF_RETURN, 0x2000) },
-		[FREE] = { .id = 7, .name = (char *)"libc:free", .fields = ptr, .n_fields = 1, .has_faults = true,
-			   .size = 21, .symbol = (char *)"free",
+		[FREE] = { .id = 7,
+			   .name = (char *)"libc:free",
+			   .fields = ptr,
+			   .n_fields = 1,
+			   .has_faults = true,
+			   .size = 21,
+			   .symbol = (char *)"free",
 			   AT("/lib/libc.so.6", 0x3000, KYMO_CTF_ENTRY, 0x3000) },
-		[LINE] = { .id = 8, .name = (char *)"app:parse+0x8", .fields = depth, .n_fields = 1, .size = 16,
-			   .symbol = (char *)"parse+0x8", AT("/bin/app", 0x1008, KYMO_CTF_PLACE, 0) },
-		[MALLOC_AGAIN] = { .id = 9, .name = (char *)"libc:malloc2", .fields = size, .n_fields = 1, .size = 20,
-				   .symbol = (char *)"malloc", AT("/lib/libc.so.6", 0x1000, KYMO_CTF_ENTRY, 0x1000) },
+		[LINE] = { .id = 8,
+			   .name = (char *)"app:parse+0x8",
+			   .fields = depth,
+			   .n_fields = 1,
+			   .size = 16,
+			   .symbol = (char *)"parse+0x8",
+			   AT("/bin/app", 0x1008, KYMO_CTF_PLACE, 0) },
+		[MALLOC_AGAIN] = { .id = 9,
+				   .name = (char *)"libc:malloc2",
+				   .fields = size,
+				   .n_fields = 1,
+				   .size = 20,
+				   .symbol = (char *)"malloc",
+				   AT("/lib/libc.so.6", 0x1000, KYMO_CTF_ENTRY, 0x1000) },
 	};
 #undef AT
 	struct kymo_ctf_trace trace = synthetic_trace();

@@ -48,7 +48,8 @@ static void *expected[KYMO_STACK_MAX];
 static size_t n_frames;
 static int n_expected;
 
-/* Both see the same callers; the innermost frame is at two places of one function. The sanitizers have backtrace() for themselves, so what it says of itself is not looked at. */
+/* Both see the same callers; the innermost frame is at two places of one function. The sanitizers have backtrace() for
+ * themselves, so what it says of itself is not looked at. */
 static __attribute__((noinline)) void take(void)
 {
 	struct kymo_stack_thread thread;
@@ -100,7 +101,8 @@ static void check_names(const char *const *names, size_t n)
 
 static void test_nested_functions_are_seen_in_their_order(void **state)
 {
-	static const char *const names[] = { "take", "level", "level", "level", "level", "test_nested_functions_are_seen_in_their_order" };
+	static const char *const names[] = { "take",  "level", "level",
+					     "level", "level", "test_nested_functions_are_seen_in_their_order" };
 
 	level(3);
 	check_same();
@@ -122,7 +124,8 @@ static void test_a_signal_handler_leads_to_what_it_interrupted(void **state)
 	check_same();
 	assert_string_equal(frames[1].function, "on_signal");
 	for (size_t i = 0; i < n_frames; i++)
-		found |= frames[i].function && !strcmp(frames[i].function, "test_a_signal_handler_leads_to_what_it_interrupted");
+		found |= frames[i].function &&
+			 !strcmp(frames[i].function, "test_a_signal_handler_leads_to_what_it_interrupted");
 	assert_true(found);
 }
 
@@ -147,7 +150,8 @@ static void test_stacks_of_anything_end(void **state)
 	assert_ptr_not_equal(words, MAP_FAILED);
 	assert_int_equal(getcontext(&context), 0);
 	for (size_t i = 0; i < size / sizeof(*words); i++)
-		words[i] = i % 2 ? (uint64_t)(uintptr_t)take + 8 + rand_r(&seed) % 4096 : (uint64_t)(uintptr_t)words + 8 * (rand_r(&seed) % (size / 8));
+		words[i] = i % 2 ? (uint64_t)(uintptr_t)take + 8 + rand_r(&seed) % 4096
+				 : (uint64_t)(uintptr_t)words + 8 * (rand_r(&seed) % (size / 8));
 	for (size_t i = 0; i < 1000; i++) {
 		thread = thread_at(&context);
 		thread.registers.rsp = (uint64_t)(uintptr_t)words + 8 * (rand_r(&seed) % (size / 8));

@@ -9,7 +9,7 @@
 #include "testing.h"
 
 struct pair {
-	const char *mangled, *name;	/* NULL: it is no mangled name */
+	const char *mangled, *name; /* NULL: it is no mangled name */
 };
 
 static void demangles(const struct pair *pairs, size_t n)
@@ -49,7 +49,8 @@ static void names_of_cxx_are_as_in_their_source(void **state)
 		{ "_Znwm", "operator new(unsigned long)" },
 		{ "_Z3foov.cold", "foo() [clone .cold]" },
 		{ "_Z3fooi.isra.0.part.1", "foo(int) [clone .isra.0] [clone .part.1]" },
-		{ "_ZNSsC1Ev@GLIBCXX_3.4", "std::basic_string<char, std::char_traits<char>, std::allocator<char> >::basic_string()@GLIBCXX_3.4" },
+		{ "_ZNSsC1Ev@GLIBCXX_3.4", "std::basic_string<char, std::char_traits<char>, std::allocator<char> "
+					   ">::basic_string()@GLIBCXX_3.4" },
 		{ "_ZThn8_N1A1fEv", "non-virtual thunk to A::f()" },
 		{ "_Z3fooB5cxx11v", "foo[abi:cxx11]()" },
 		{ "_ZZ4mainENKUliE_clEi", "main::{lambda(int)#1}::operator()(int) const" },
@@ -63,10 +64,12 @@ static void names_of_cxx_are_as_in_their_source(void **state)
 	demangles(pairs, kymo_countof(pairs));
 }
 
-/* The name `begin`, then `n` times `again`, then `end`. Whatever it is, little time and no more than the room is taken. */
+/* The name `begin`, then `n` times `again`, then `end`. Whatever it is, little time and no more than the room is taken.
+ */
 static void survives(const char *begin, const char *again, size_t n, const char *end)
 {
-	char *name = malloc(strlen(begin) + n * strlen(again) + strlen(end) + 1), *to = stpcpy(name, begin), text[KYMO_DEMANGLED_MAX];
+	char *name = malloc(strlen(begin) + n * strlen(again) + strlen(end) + 1), *to = stpcpy(name, begin),
+	     text[KYMO_DEMANGLED_MAX];
 	struct timespec before, after;
 	double seconds;
 
@@ -138,8 +141,9 @@ static void a_short_name_is_not_made_a_long_one(void **state)
 		char next[40];
 		const size_t at = strlen(name) - 2;
 
-		snprintf(next, sizeof(next), i ? "TB%c%c_B%c%c_E" : "TThhEThhEE", "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"[at / 62],
-			 digits[at % 10], '0', digits[at % 10]);
+		snprintf(next, sizeof(next), i ? "TB%c%c_B%c%c_E" : "TThhEThhEE",
+			 "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"[at / 62], digits[at % 10],
+			 '0', digits[at % 10]);
 		strcat(name, next);
 	}
 	strcat(name, "EE");
@@ -204,7 +208,8 @@ static void words_mean_functions_as_debuggers_have_it(void **state)
 		{ "f(char const*)", "f(char const*, int)", false },
 		{ "f(const std::vector<const int*>&, int)", "f(std::vector<int const*> const&, int)", true },
 		{ "f(void)", "f()", true },
-		{ "f(const std::string &)", "f(std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> > const&)", true },
+		{ "f(const std::string &)",
+		  "f(std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> > const&)", true },
 		{ "f", "f[abi:cxx11](int)", true },
 		{ "f[abi:cxx11]", "f[abi:cxx11](int)", true },
 		{ "f", "f(int) [clone .cold]", false },
@@ -241,9 +246,11 @@ static void words_mean_functions_as_debuggers_have_it(void **state)
 
 static void what_is_a_glob_depends_on_where_it_stands(void **state)
 {
-	static const char *const names[] = { "f(char*)", "f(char const*, int**)", "V::operator*", "V::operator[](int)", "f[abi:cxx11]", "a::<[u8] as T>::f",
+	static const char *const names[] = { "f(char*)",           "f(char const*, int**)", "V::operator*",
+					     "V::operator[](int)", "f[abi:cxx11]",          "a::<[u8] as T>::f",
 					     "<*const T>::f" };
-	static const char *const globs[] = { "shop::*", "f(*)", "f(int, *)", "V::oper*", "f[abc]", "f<*>", "*(int)", "V::operator=*" };
+	static const char *const globs[] = { "shop::*", "f(*)", "f(int, *)", "V::oper*",
+					     "f[abc]",  "f<*>", "*(int)",    "V::operator=*" };
 
 	for (size_t i = 0; i < kymo_countof(names); i++)
 		if (kymo_is_glob(names[i]))

@@ -253,7 +253,8 @@ static void damaged_exception_tables_are_an_error(void **state)
 	kymo_module_close(module);
 }
 
-/* As Go 1.20 writes it: three functions, of which the first goes on at its eighth byte when it recovered from a panic, and goroutines return to the third's second. */
+/* As Go 1.20 writes it: three functions, of which the first goes on at its eighth byte when it recovered from a panic,
+ * and goroutines return to the third's second. */
 static void functions_of_go_are_those_of_its_runtime(void **state)
 {
 	struct kymo_module *module;
@@ -264,14 +265,15 @@ static void functions_of_go_are_those_of_its_runtime(void **state)
 	size_t n;
 	FILE *lines;
 
-	write_file("golang.s", ".text\n.globl text\ntext: .skip 16, 0x90\n .skip 32, 0x90\n .skip 8, 0x90\n"
-			       ".section .gopclntab,\"a\"\n.balign 8\n.Lhead: .long 0xfffffff1\n .byte 0, 0, 1, 8\n"
-			       " .quad 3, 0, text, .Lnames - .Lhead, 0, 0, 0, .Ltable - .Lhead\n"
-			       ".Lnames: .asciz \"runtime.goexits\", \"runtime.goexit\"\n.balign 8\n"
-			       ".Ltable: .long 0, .Lfirst - .Ltable, 16, .Lsecond - .Ltable, 48, .Lthird - .Ltable, 56\n"
-			       ".Lfirst: .long 0, 0, 0, 7, 0, 0, 0, 0\n.Lsecond: .long 16, 0, 0, 0, 0, 0, 0, 0\n"
-			       ".Lthird: .long 48, 16, 0, 0, 0, 0, 0, 0\n"
-			       ".section .note.GNU-stack,\"\",@progbits\n");
+	write_file("golang.s",
+		   ".text\n.globl text\ntext: .skip 16, 0x90\n .skip 32, 0x90\n .skip 8, 0x90\n"
+		   ".section .gopclntab,\"a\"\n.balign 8\n.Lhead: .long 0xfffffff1\n .byte 0, 0, 1, 8\n"
+		   " .quad 3, 0, text, .Lnames - .Lhead, 0, 0, 0, .Ltable - .Lhead\n"
+		   ".Lnames: .asciz \"runtime.goexits\", \"runtime.goexit\"\n.balign 8\n"
+		   ".Ltable: .long 0, .Lfirst - .Ltable, 16, .Lsecond - .Ltable, 48, .Lthird - .Ltable, 56\n"
+		   ".Lfirst: .long 0, 0, 0, 7, 0, 0, 0, 0\n.Lsecond: .long 16, 0, 0, 0, 0, 0, 0, 0\n"
+		   ".Lthird: .long 48, 16, 0, 0, 0, 0, 0, 0\n"
+		   ".section .note.GNU-stack,\"\",@progbits\n");
 	run("gcc -static -nostdlib -Wl,-e,text golang.s -o golang && strip -o golang.stripped golang");
 	lines = lines_of("nm golang | grep ' text$'");
 	assert_int_equal(fscanf(lines, "%llx", &text), 1);

@@ -1,8 +1,9 @@
 #include "sym/testing.h"
 
 /*
- * A program as Go's linker makes it, but for what the functions do. FORM is the first version of Go that writes such a table, TEXT what
- * its header has for the start of the text, SECTION where it is, and OFF what is wrong with moduledata. Code of another compiler comes first.
+ * A program as Go's linker makes it, but for what the functions do. FORM is the first version of Go that writes such a
+ * table, TEXT what its header has for the start of the text, SECTION where it is, and OFF what is wrong with
+ * moduledata. Code of another compiler comes first.
  */
 static const char source[] =
 	"#if FORM == 2\n#define NAMES head\n#define BASE head\n#define SKIPPED 64\n#define HEAD .long 0xfffffffb; "

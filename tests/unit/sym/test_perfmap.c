@@ -35,8 +35,20 @@ static void a_line_is_start_size_and_name(void **state)
 
 static void what_is_none_is_told(void **state)
 {
-	static const char *const lines[] = { "", " ", "1", "1 2", "1 2 ", "1 0 f", "x 2 f", "1 x f", "1  2 f", "-1 2 f", "11111111111111111 2 f",
-					     "ffffffffffffffff 2 f", "0x 2 f", "1\t2\tf" };
+	static const char *const lines[] = { "",
+					     " ",
+					     "1",
+					     "1 2",
+					     "1 2 ",
+					     "1 0 f",
+					     "x 2 f",
+					     "1 x f",
+					     "1  2 f",
+					     "-1 2 f",
+					     "11111111111111111 2 f",
+					     "ffffffffffffffff 2 f",
+					     "0x 2 f",
+					     "1\t2\tf" };
 	struct kymo_perf_function function = { .size = 7 };
 
 	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++)

@@ -12,17 +12,16 @@ static const char versioned[] =
 	"int chosen(int x) __attribute__((ifunc(\"choose\")));\n"
 	"__asm__(\".symver first, twice@V1\\n.symver second, twice@@V2\\n.symver lonely, only_old@V1\\n\");\n";
 
-static const char indirect[] =
-	"int visible(int x) { return x; }\n"
-	"static int hidden(int x) { return -x; }\n"
-	"static volatile int which = 1;\n"
-	"static void *choose(void) { return which ? (void *)visible : (void *)hidden; }\n"
-	"int chosen(int x) __attribute__((ifunc(\"choose\")));\n"
-	"int (*const table[])(int) = { hidden };\n"
-	"int (*variable)(int) = hidden;\n"
-	"int call(int x) { return chosen(x) + chosen(2); }\n"
-	"static int inner(int) __attribute__((ifunc(\"choose\")));\n"
-	"int call_inner(int x) { return inner(x) + 1; }\n";
+static const char indirect[] = "int visible(int x) { return x; }\n"
+			       "static int hidden(int x) { return -x; }\n"
+			       "static volatile int which = 1;\n"
+			       "static void *choose(void) { return which ? (void *)visible : (void *)hidden; }\n"
+			       "int chosen(int x) __attribute__((ifunc(\"choose\")));\n"
+			       "int (*const table[])(int) = { hidden };\n"
+			       "int (*variable)(int) = hidden;\n"
+			       "int call(int x) { return chosen(x) + chosen(2); }\n"
+			       "static int inner(int) __attribute__((ifunc(\"choose\")));\n"
+			       "int call_inner(int x) { return inner(x) + 1; }\n";
 
 static int build(void **state)
 {

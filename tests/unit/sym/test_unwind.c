@@ -1,10 +1,14 @@
-/* Rules of frames, beside what readelf says of them; what they lead to; and damaged ones. tests/unit/stack has whole stacks. */
+/* Rules of frames, beside what readelf says of them; what they lead to; and damaged ones. tests/unit/stack has whole
+ * stacks. */
 #include "sym/rows.h"
 #include "testing.h"
 
-/* ---- rows -------------------------------------------------------------------------------------------------------------- */
+/* ---- rows
+ * -------------------------------------------------------------------------------------------------------------- */
 
-static const char *const register_names[KYMO_FRAME_REGISTERS] = { "rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "ra" };
+static const char *const register_names[KYMO_FRAME_REGISTERS] = { "rax", "rdx", "rcx", "rbx", "rsi", "rdi",
+								  "rbp", "rsp", "r8",  "r9",  "r10", "r11",
+								  "r12", "r13", "r14", "r15", "ra" };
 
 static int register_of(const char *name)
 {
@@ -65,9 +69,12 @@ static void check_row(struct kymo_module *module, char *line, const char *head)
 		name = strtok_r(NULL, " \n", &names);
 		assert_non_null(name);
 		is_cfa = !strcmp(name, "CFA");
-		text = is_cfa ? rule_text(&row.cfa, true) : register_of(name) < 0 ? "u" : rule_text(&row.registers[register_of(name)], false);
+		text = is_cfa                  ? rule_text(&row.cfa, true)
+		       : register_of(name) < 0 ? "u"
+					       : rule_text(&row.registers[register_of(name)], false);
 
-		if (strcmp(text, strcmp(word, "s") ? word : "u") && !(register_of(name) == KYMO_FRAME_RSP && !strcmp(word, "u")))
+		if (strcmp(text, strcmp(word, "s") ? word : "u") &&
+		    !(register_of(name) == KYMO_FRAME_RSP && !strcmp(word, "u")))
 			fail_msg("0x%lx, %s: readelf says %s, kymo %s", (long)row.vaddr, name, word, text);
 	}
 }
@@ -115,7 +122,8 @@ static void test_rows_are_those_of_readelf(void **state)
 		fail_msg("only %zu rows", n);
 }
 
-/* ---- steps ------------------------------------------------------------------------------------------------------------- */
+/* ---- steps
+ * ------------------------------------------------------------------------------------------------------------- */
 
 /* A stack of 16 words at 0x1000. */
 static uint64_t stack[16];
@@ -145,25 +153,25 @@ static int step(struct kymo_module *module, const char *name, uint64_t sp, struc
 	return kymo_module_unwind(module, vaddr, frame, read_stack, NULL);
 }
 
-static const char assembler[] =
-	".text\n.globl _start\n"
-	"_start: ret\n"
-#define FUNCTION(name, cfi) ".globl " name "\n.type " name ", @function\n" name ":\n.cfi_startproc\n" cfi "\n ret\n.cfi_endproc\n.size " name ", .-" name "\n"
-	FUNCTION("plain", "")
-	FUNCTION("saves", ".cfi_def_cfa_offset 24\n.cfi_offset rbx, -16")
-	FUNCTION("outermost", ".cfi_undefined rip")
-	FUNCTION("down", ".cfi_def_cfa_offset -8\n.cfi_escape 0x14, 16, 1")
-	FUNCTION("in_register", ".cfi_register rip, rbx")
-	FUNCTION("interrupted", ".cfi_signal_frame")
+static const char assembler[] = ".text\n.globl _start\n"
+				"_start: ret\n"
+#define FUNCTION(name, cfi) \
+	".globl " name "\n.type " name ", @function\n" name ":\n.cfi_startproc\n" cfi \
+	"\n ret\n.cfi_endproc\n.size " name ", .-" name "\n"
+	FUNCTION("plain", "") FUNCTION("saves", ".cfi_def_cfa_offset 24\n.cfi_offset rbx, -16")
+		FUNCTION("outermost", ".cfi_undefined rip")
+			FUNCTION("down", ".cfi_def_cfa_offset -8\n.cfi_escape 0x14, 16, 1")
+				FUNCTION("in_register", ".cfi_register rip, rbx")
+					FUNCTION("interrupted", ".cfi_signal_frame")
 	/* CFA: the word at rsp + 8 */
 	FUNCTION("by_expression", ".cfi_escape 0x0f, 3, 0x77, 8, 6")
-	FUNCTION("endless_expression", ".cfi_escape 0x0f, 3, 0x2f, 0xfd, 0xff")	/* DW_OP_skip -3 */
+		FUNCTION("endless_expression", ".cfi_escape 0x0f, 3, 0x2f, 0xfd, 0xff") /* DW_OP_skip -3 */
 	FUNCTION("huge_register", ".cfi_escape 0x05, 0xff, 0xff, 0xff, 0xff, 0xff, 0x0f, 1")
-	FUNCTION("huge_cfa_register", ".cfi_escape 0x0c, 0xff, 0xff, 0xff, 0xff, 0xff, 0x0f, 8")
-	FUNCTION("nothing_remembered", ".cfi_escape 0x0b")
-	FUNCTION("unknown_instruction", ".cfi_escape 0x3f")
-	".globl bare\n.type bare, @function\nbare: ret\n.size bare, 1\n"
-	".section .note.GNU-stack,\"\",@progbits\n";
+		FUNCTION("huge_cfa_register", ".cfi_escape 0x0c, 0xff, 0xff, 0xff, 0xff, 0xff, 0x0f, 8")
+			FUNCTION("nothing_remembered", ".cfi_escape 0x0b") FUNCTION(
+				"unknown_instruction",
+				".cfi_escape 0x3f") ".globl bare\n.type bare, @function\nbare: ret\n.size bare, 1\n"
+						    ".section .note.GNU-stack,\"\",@progbits\n";
 
 static int build(void **state)
 {
@@ -209,9 +217,15 @@ static void test_what_leads_nowhere_is_told_and_changes_nothing(void **state)
 		uint64_t sp;
 		int err;
 	} cases[] = {
-		{ "outermost", 0x1010, -ENODATA },	    { "bare", 0x1010, -ENOENT },	       { "plain", 0x10000, -EFAULT },
-		{ "plain", UINT64_MAX - 3, -EFAULT },	    { "down", 0x1010, -EBADMSG },	       { "endless_expression", 0x1010, -EBADMSG },
-		{ "huge_cfa_register", 0x1010, -EBADMSG }, { "nothing_remembered", 0x1010, -EBADMSG }, { "unknown_instruction", 0x1010, -EBADMSG },
+		{ "outermost", 0x1010, -ENODATA },
+		{ "bare", 0x1010, -ENOENT },
+		{ "plain", 0x10000, -EFAULT },
+		{ "plain", UINT64_MAX - 3, -EFAULT },
+		{ "down", 0x1010, -EBADMSG },
+		{ "endless_expression", 0x1010, -EBADMSG },
+		{ "huge_cfa_register", 0x1010, -EBADMSG },
+		{ "nothing_remembered", 0x1010, -EBADMSG },
+		{ "unknown_instruction", 0x1010, -EBADMSG },
 	};
 	struct kymo_module *module = open_module(in_directory("frames"));
 	struct kymo_frame frame;
@@ -240,7 +254,8 @@ static void test_frame_pointers_lead_up_the_stack_alone(void **state)
 	assert_int_equal(kymo_frame_unwind_by_pointer(&frame, read_stack, NULL), -EBADMSG);
 }
 
-/* ---- damage ------------------------------------------------------------------------------------------------------------ */
+/* ---- damage
+ * ------------------------------------------------------------------------------------------------------------ */
 
 /* Any place of any function; what comes of it does not matter. */
 static void unwind_everywhere(const void *bytes, size_t size)
@@ -253,7 +268,8 @@ static void unwind_everywhere(const void *bytes, size_t size)
 	if (!error) {
 		error = kymo_module_functions(module, &functions, &n);
 		for (size_t i = 0; i < n && !error; i++) {
-			struct kymo_frame frame = { .registers = { [KYMO_FRAME_RBP] = 0x1010, [KYMO_FRAME_RSP] = 0x1008 } };
+			struct kymo_frame frame = { .registers = {
+							    [KYMO_FRAME_RBP] = 0x1010, [KYMO_FRAME_RSP] = 0x1008 } };
 
 			kymo_module_unwind(module, functions[i].start, &frame, read_stack, NULL);
 			kymo_module_unwind(module, functions[i].end - 1, &frame, read_stack, NULL);

@@ -29,7 +29,8 @@ static void test_all_copies_are_in_range(void **state)
 		}
 }
 
-/* A path is shown whole, as the call is made; what is read is there when it has returned, and -s bytes of it are shown. */
+/* A path is shown whole, as the call is made; what is read is there when it has returned, and -s bytes of it are shown.
+ */
 static void test_copies_are_made_when_they_are_shown(void **state)
 {
 	struct kymo_copy copies[KYMO_COPIES_MAX];

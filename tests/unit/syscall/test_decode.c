@@ -1,4 +1,5 @@
-/* Registers and memory in, text out. The memory is a few pages at an address of our own choice; nothing else can be read. */
+/* Registers and memory in, text out. The memory is a few pages at an address of our own choice; nothing else can be
+ * read. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -95,10 +96,12 @@ static void what_the_kernel_writes_is_shown_at_the_exit(void **state)
 	const uint64_t buffer = put(0, "abc\n", 4);
 
 	check_call(CALL(SYS_read, 3, buffer, 100), 4, "read(3, ", "read(3, \"abc\\n\", 100) = 4");
-	check_call(CALL(SYS_read, 3, buffer, 100), -EBADF, "read(3, ", "read(3, 0x10000, 100) = -1 EBADF (Bad file descriptor)");
+	check_call(CALL(SYS_read, 3, buffer, 100), -EBADF, "read(3, ",
+		   "read(3, 0x10000, 100) = -1 EBADF (Bad file descriptor)");
 	check_call(CALL(SYS_read, 3, buffer, 100), 0, NULL, "read(3, \"\", 100) = 0");
 	check_call(CALL(SYS_write, 1, buffer, 4), 4, "write(1, \"abc\\n\", 4", "write(1, \"abc\\n\", 4) = 4");
-	check_call(CALL(SYS_pipe2, put(64, (int[]){ 5, 6 }, 8), O_CLOEXEC), 0, "pipe2(", "pipe2([5, 6], O_CLOEXEC) = 0");
+	check_call(CALL(SYS_pipe2, put(64, (int[]){ 5, 6 }, 8), O_CLOEXEC), 0, "pipe2(",
+		   "pipe2([5, 6], O_CLOEXEC) = 0");
 }
 
 static void memory_that_is_not_there_is_shown_as_its_address(void **state)
@@ -115,13 +118,15 @@ static void memory_that_is_not_there_is_shown_as_its_address(void **state)
 	memcpy(memory + SIZE - 3, "abc", 3);
 	check_call(CALL(SYS_unlink, last), -EFAULT, NULL, "unlink(0x11ffd) = -1 EFAULT (Bad address)");
 	check_call(CALL(SYS_fstat, 3, BASE + SIZE - 8), 0, NULL, "fstat(3, 0x11ff8) = 0");
-	check_call(CALL(SYS_nanosleep, BASE + SIZE - 8, 0), -EFAULT, NULL, "nanosleep(0x11ff8, NULL) = -1 EFAULT (Bad address)");
+	check_call(CALL(SYS_nanosleep, BASE + SIZE - 8, 0), -EFAULT, NULL,
+		   "nanosleep(0x11ff8, NULL) = -1 EFAULT (Bad address)");
 }
 
 static void strings_are_cut_and_escaped(void **state)
 {
 	put_text(0, "0123456789012345678901234567890123456789");
-	check_call(CALL(SYS_write, 1, BASE, 40), 40, NULL, "write(1, \"01234567890123456789012345678901\"..., 40) = 40");
+	check_call(CALL(SYS_write, 1, BASE, 40), 40, NULL,
+		   "write(1, \"01234567890123456789012345678901\"..., 40) = 40");
 	target.string_size = 3;
 	check_call(CALL(SYS_write, 1, BASE, 40), 40, NULL, "write(1, \"012\"..., 40) = 40");
 	check_call(CALL(SYS_write, 1, BASE, 3), 3, NULL, "write(1, \"012\", 3) = 3");
@@ -141,26 +146,31 @@ static void arguments_that_depend_on_others_are_left_out(void **state)
 		   "openat(AT_FDCWD, \"/a\", O_RDONLY|O_CLOEXEC) = 3");
 	check_call(CALL(SYS_openat, (uint64_t)AT_FDCWD, path, O_WRONLY | O_CREAT, 0644), 3, NULL,
 		   "openat(AT_FDCWD, \"/a\", O_WRONLY|O_CREAT, 0644) = 3");
-	check_call(CALL(SYS_fcntl, 3, F_GETFL, 99), O_RDWR, "fcntl(3, F_GETFL", "fcntl(3, F_GETFL) = 0x2 (flags O_RDWR)");
+	check_call(CALL(SYS_fcntl, 3, F_GETFL, 99), O_RDWR, "fcntl(3, F_GETFL",
+		   "fcntl(3, F_GETFL) = 0x2 (flags O_RDWR)");
 	check_call(CALL(SYS_futex, BASE, 129, 1), 0, NULL, "futex(0x10000, FUTEX_WAKE_PRIVATE, 1) = 0");
 	check_call(CALL(SYS_mremap, 0x1000, 1, 2, 1, 3), 0x2000, NULL, "mremap(0x1000, 1, 2, MREMAP_MAYMOVE) = 0x2000");
 }
 
 static void unknown_flags_and_numbers_are_shown_as_such(void **state)
 {
-	check_call(CALL(SYS_mprotect, 0x1000, 1, 0x103), 0, NULL, "mprotect(0x1000, 1, PROT_READ|PROT_WRITE|0x100) = 0");
+	check_call(CALL(SYS_mprotect, 0x1000, 1, 0x103), 0, NULL,
+		   "mprotect(0x1000, 1, PROT_READ|PROT_WRITE|0x100) = 0");
 	check_call(CALL(SYS_mprotect, 0x1000, 1, 0x100), 0, NULL, "mprotect(0x1000, 1, 0x100 /* PROT_??? */) = 0");
-	check_call(CALL(SYS_lseek, 3, (uint64_t)-5, 77), -EINVAL, NULL, "lseek(3, -5, 0x4d /* SEEK_??? */) = -1 EINVAL (Invalid argument)");
+	check_call(CALL(SYS_lseek, 3, (uint64_t)-5, 77), -EINVAL, NULL,
+		   "lseek(3, -5, 0x4d /* SEEK_??? */) = -1 EINVAL (Invalid argument)");
 	check_call(CALL(0x1c3, 1, 2, 3, 4, 5, 6), -ENOSYS, NULL,
 		   "syscall_0x1c3(0x1, 0x2, 0x3, 0x4, 0x5, 0x6) = -1 ENOSYS (Function not implemented)");
-	check_call(CALL(UINT64_MAX), -ENOSYS, NULL, "syscall_0xffffffffffffffff(0, 0, 0, 0, 0, 0) = -1 ENOSYS (Function not implemented)");
+	check_call(CALL(UINT64_MAX), -ENOSYS, NULL,
+		   "syscall_0xffffffffffffffff(0, 0, 0, 0, 0, 0) = -1 ENOSYS (Function not implemented)");
 	check_call(CALL(SYS_getpid), -4000, NULL, "getpid() = -1 (errno 4000)");
 }
 
 static void restarts_are_told_with_a_question_mark(void **state)
 {
 	check_call(CALL(SYS_pause), -514, NULL, "pause() = ? ERESTARTNOHAND (To be restarted if no handler)");
-	check_call(CALL(SYS_accept, 3, 0, 0), -512, NULL, "accept(3, NULL, NULL) = ? ERESTARTSYS (To be restarted if SA_RESTART is set)");
+	check_call(CALL(SYS_accept, 3, 0, 0), -512, NULL,
+		   "accept(3, NULL, NULL) = ? ERESTARTSYS (To be restarted if SA_RESTART is set)");
 }
 
 static void descriptors_have_paths_where_they_are_wanted(void **state)
@@ -172,7 +182,8 @@ static void descriptors_have_paths_where_they_are_wanted(void **state)
 	check_call(CALL(SYS_close, 1), 0, NULL, "close(1<pipe:[7]>) = 0");
 	check_call(CALL(SYS_close, 2), 0, NULL, "close(2</tmp/a\\74b>(deleted)) = 0");
 	check_call(CALL(SYS_close, 9), 0, NULL, "close(9) = 0");
-	check_call(CALL(SYS_openat, (uint64_t)AT_FDCWD, path, 0), 0, NULL, "openat(AT_FDCWD</work>, \"x\", O_RDONLY) = 0</dev/null>");
+	check_call(CALL(SYS_openat, (uint64_t)AT_FDCWD, path, 0), 0, NULL,
+		   "openat(AT_FDCWD</work>, \"x\", O_RDONLY) = 0</dev/null>");
 }
 
 static void vectors_end_where_the_transfer_did(void **state)
@@ -183,9 +194,11 @@ static void vectors_end_where_the_transfer_did(void **state)
 	check_call(CALL(SYS_readv, 3, vector, 2), 5, "readv(3, ",
 		   "readv(3, [{iov_base=\"abcd\", iov_len=4}, {iov_base=\"e\", iov_len=10}], 2) = 5");
 	check_call(CALL(SYS_readv, 3, vector, 2), -EIO, NULL,
-		   "readv(3, [{iov_base=0x10200, iov_len=4}, {iov_base=0x10204, iov_len=10}], 2) = -1 EIO (Input/output error)");
+		   "readv(3, [{iov_base=0x10200, iov_len=4}, {iov_base=0x10204, iov_len=10}], 2) = -1 EIO "
+		   "(Input/output error)");
 	target.string_size = 1;
-	check_call(CALL(SYS_writev, 3, vector, 2), 14, NULL, "writev(3, [{iov_base=\"a\"..., iov_len=4}, ...], 2) = 14");
+	check_call(CALL(SYS_writev, 3, vector, 2), 14, NULL,
+		   "writev(3, [{iov_base=\"a\"..., iov_len=4}, ...], 2) = 14");
 }
 
 /* A length of what the caller says is in the target's hands: nobody may believe it. */
@@ -194,7 +207,8 @@ static void huge_counts_are_bounded(void **state)
 	struct kymo_line line = { 0 };
 
 	for (uint64_t number = 0; number < KYMO_SYSCALL_MAX; number++) {
-		struct kymo_syscall_call call = CALL(number, UINT64_MAX >> 1, BASE, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX);
+		struct kymo_syscall_call call =
+			CALL(number, UINT64_MAX >> 1, BASE, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX);
 
 		kymo_line_clear(&line);
 		kymo_syscall_enter(&call, &target, &line);
@@ -217,11 +231,14 @@ static void sets_of_signals_are_inverted_where_that_is_shorter(void **state)
 {
 	const uint64_t masks = put(0, (uint64_t[]){ 0, 3, ~0ull, ~0x100ull }, 32);
 
-	check_call(CALL(SYS_rt_sigprocmask, SIG_BLOCK, masks, 0, 8), 0, NULL, "rt_sigprocmask(SIG_BLOCK, [], NULL, 8) = 0");
+	check_call(CALL(SYS_rt_sigprocmask, SIG_BLOCK, masks, 0, 8), 0, NULL,
+		   "rt_sigprocmask(SIG_BLOCK, [], NULL, 8) = 0");
 	check_call(CALL(SYS_rt_sigprocmask, SIG_BLOCK, masks + 8, masks, 8), 0, "rt_sigprocmask(SIG_BLOCK, [HUP INT], ",
 		   "rt_sigprocmask(SIG_BLOCK, [HUP INT], [], 8) = 0");
-	check_call(CALL(SYS_rt_sigprocmask, SIG_SETMASK, masks + 16, 0, 8), 0, NULL, "rt_sigprocmask(SIG_SETMASK, ~[], NULL, 8) = 0");
-	check_call(CALL(SYS_rt_sigprocmask, SIG_SETMASK, masks + 24, 0, 8), 0, NULL, "rt_sigprocmask(SIG_SETMASK, ~[KILL], NULL, 8) = 0");
+	check_call(CALL(SYS_rt_sigprocmask, SIG_SETMASK, masks + 16, 0, 8), 0, NULL,
+		   "rt_sigprocmask(SIG_SETMASK, ~[], NULL, 8) = 0");
+	check_call(CALL(SYS_rt_sigprocmask, SIG_SETMASK, masks + 24, 0, 8), 0, NULL,
+		   "rt_sigprocmask(SIG_SETMASK, ~[KILL], NULL, 8) = 0");
 }
 
 static void check_siginfo(siginfo_t info, const char *text)
@@ -239,9 +256,8 @@ static void what_a_signal_tells_depends_on_its_sender(void **state)
 
 	child.si_status = SIGKILL;
 	child.si_utime = 123;
-	check_siginfo(
-		child,
-		"{si_signo=SIGCHLD, si_code=CLD_KILLED, si_pid=7, si_uid=8, si_status=SIGKILL, si_utime=123 /* 1.23 s */, si_stime=0}");
+	check_siginfo(child, "{si_signo=SIGCHLD, si_code=CLD_KILLED, si_pid=7, si_uid=8, si_status=SIGKILL, "
+			     "si_utime=123 /* 1.23 s */, si_stime=0}");
 	check_siginfo((siginfo_t){ .si_signo = SIGSEGV, .si_code = SEGV_MAPERR, .si_addr = (void *)0x55 },
 		      "{si_signo=SIGSEGV, si_code=SEGV_MAPERR, si_addr=0x55}");
 	check_siginfo((siginfo_t){ .si_signo = SIGINT, .si_code = SI_KERNEL }, "{si_signo=SIGINT, si_code=SI_KERNEL}");
@@ -253,7 +269,8 @@ static void what_a_signal_tells_depends_on_its_sender(void **state)
 
 static void paths_and_descriptors_are_found(void **state)
 {
-	struct kymo_syscall_call open = CALL(SYS_openat, (uint64_t)AT_FDCWD, put_text(0, "/etc/passwd"), 0), close = CALL(SYS_close, 0);
+	struct kymo_syscall_call open = CALL(SYS_openat, (uint64_t)AT_FDCWD, put_text(0, "/etc/passwd"), 0),
+				 close = CALL(SYS_close, 0);
 
 	target.fd_path = fd_path;
 	assert_true(kymo_syscall_touches(&open, &target, "/etc/passwd"));
@@ -273,22 +290,27 @@ static void control_messages_are_shown_as_far_as_they_can_be_read(void **state)
 	put(272, "abcd", 4);
 	put(280, &(struct cmsghdr){ 16, SOL_SOCKET, SCM_CREDENTIALS }, 16);
 	check_call(CALL(SYS_sendmsg, 3, header, 0), -EBADF, NULL,
-		   "sendmsg(3, {msg_name=NULL, msg_namelen=0, msg_iov=NULL, msg_iovlen=0, msg_control=[{cmsg_len=20, cmsg_level=SOL_IPV6, "
-		   "cmsg_type=0x32, cmsg_data=\"abcd\"}, {cmsg_len=16, cmsg_level=SOL_SOCKET, cmsg_type=SCM_CREDENTIALS}], "
+		   "sendmsg(3, {msg_name=NULL, msg_namelen=0, msg_iov=NULL, msg_iovlen=0, msg_control=[{cmsg_len=20, "
+		   "cmsg_level=SOL_IPV6, "
+		   "cmsg_type=0x32, cmsg_data=\"abcd\"}, {cmsg_len=16, cmsg_level=SOL_SOCKET, "
+		   "cmsg_type=SCM_CREDENTIALS}], "
 		   "msg_controllen=40, msg_flags=0}, 0) = -1 EBADF (Bad file descriptor)");
 	message.msg_control = (void *)(BASE + SIZE - 16);
 	put(0, &message, sizeof(message));
 	put(SIZE - 16, &(struct cmsghdr){ 16, SOL_SOCKET, SCM_RIGHTS }, 16);
 	check_call(CALL(SYS_sendmsg, 3, header, 0), -EFAULT, NULL,
-		   "sendmsg(3, {msg_name=NULL, msg_namelen=0, msg_iov=NULL, msg_iovlen=0, msg_control=[{cmsg_len=16, cmsg_level=SOL_SOCKET, "
-		   "cmsg_type=SCM_RIGHTS}, ... /* 0x12000 */], msg_controllen=40, msg_flags=0}, 0) = -1 EFAULT (Bad address)");
+		   "sendmsg(3, {msg_name=NULL, msg_namelen=0, msg_iov=NULL, msg_iovlen=0, msg_control=[{cmsg_len=16, "
+		   "cmsg_level=SOL_SOCKET, "
+		   "cmsg_type=SCM_RIGHTS}, ... /* 0x12000 */], msg_controllen=40, msg_flags=0}, 0) = -1 EFAULT (Bad "
+		   "address)");
 	message = (struct msghdr){ .msg_control = (void *)(BASE + 256), .msg_controllen = SIZE_MAX };
 	put(0, &message, sizeof(message));
 	for (unsigned i = 0; i < 4; i++)
 		put(256 + 16 * i, &(struct cmsghdr){ 16, SOL_SOCKET, SCM_RIGHTS }, 16);
 	target.string_size = 2;
 	snprintf(long_message, sizeof(long_message),
-		 "sendmsg(3, {msg_name=NULL, msg_namelen=0, msg_iov=NULL, msg_iovlen=0, msg_control=[%s, %s, ..., ...], msg_controllen=%zu, "
+		 "sendmsg(3, {msg_name=NULL, msg_namelen=0, msg_iov=NULL, msg_iovlen=0, msg_control=[%s, %s, ..., "
+		 "...], msg_controllen=%zu, "
 		 "msg_flags=0}, 0) = -1 ENOBUFS (No buffer space available)",
 		 "{cmsg_len=16, cmsg_level=SOL_SOCKET, cmsg_type=SCM_RIGHTS}",
 		 "{cmsg_len=16, cmsg_level=SOL_SOCKET, cmsg_type=SCM_RIGHTS}", SIZE_MAX);

@@ -54,8 +54,8 @@ static void names_numbers_and_expressions_add_up(void **state)
 	check_set("read,/^dup[23]$", SYS_read, SYS_dup2, SYS_dup3, -1);
 	check_set("none", -1);
 	check_set("none,read", SYS_read, -1);
-	check_set("%clock", SYS_gettimeofday, SYS_settimeofday, SYS_adjtimex, SYS_time, SYS_clock_settime, SYS_clock_gettime,
-		  SYS_clock_getres, SYS_clock_adjtime, -1);
+	check_set("%clock", SYS_gettimeofday, SYS_settimeofday, SYS_adjtimex, SYS_time, SYS_clock_settime,
+		  SYS_clock_gettime, SYS_clock_getres, SYS_clock_adjtime, -1);
 }
 
 static void an_item_behind_others_can_be_taken_out(void **state)
@@ -93,13 +93,15 @@ static void what_is_wrong_is_told_with_what_is_near(void **state)
 {
 	check_refused("opnat", "there is no system call 'opnat'; near are openat");
 	check_refused("read,dub", "there is no system call 'dub'; near are dup");
-	check_refused("xyzzyxyzzy", "there is no system call 'xyzzyxyzzy'; a set has names, %file and other classes, or /REGEX");
-	check_refused("%fil",
-		      "there is no class '%fil'; there are %file, %desc, %process, %network, %signal, %ipc, %memory, %creds, %clock");
+	check_refused("xyzzyxyzzy",
+		      "there is no system call 'xyzzyxyzzy'; a set has names, %file and other classes, or /REGEX");
+	check_refused("%fil", "there is no class '%fil'; there are %file, %desc, %process, %network, %signal, %ipc, "
+			      "%memory, %creds, %clock");
 	check_refused("read,,write", "the set has nothing between two commas, or at an end");
 	check_refused("", "the set has nothing between two commas, or at an end");
 	check_refused("/nosuch", "'/nosuch' is found in no system call's name");
-	check_refused("!read,!write", "'!' at the beginning of a set inverts all of it; there is no second one, as in '!write'");
+	check_refused("!read,!write",
+		      "'!' at the beginning of a set inverts all of it; there is no second one, as in '!write'");
 	check_refused("9999", "there is no system call '9999'; a set has names, %file and other classes, or /REGEX");
 }
 

@@ -20,7 +20,8 @@ static size_t make(uint8_t *out)
 	size_t at = 0;
 
 	for (size_t i = 0; i < 3; i++) {
-		const struct kymo_copied copied = { .address = copies[i].address, .size = (uint32_t)strlen(copies[i].text) };
+		const struct kymo_copied copied = { .address = copies[i].address,
+						    .size = (uint32_t)strlen(copies[i].text) };
 
 		memcpy(out + at, &copied, sizeof(copied));
 		memcpy(out + at + sizeof(copied), copies[i].text, copied.size);
@@ -76,7 +77,8 @@ static void damaged_copies_end_where_they_lie(void **state)
 	assert_int_equal(kymo_copies_read(&(struct kymo_copies){ bytes, size }, 1, 0x1000, out, 4), 0);
 }
 
-/* ---- making them --------------------------------------------------------------------------------------------------- */
+/* ---- making them ---------------------------------------------------------------------------------------------------
+ */
 
 enum { BASE = 0x10000, PAGES = 3, PAGE = 4096, ROOM = 60000 };
 
@@ -106,7 +108,8 @@ static struct memory *create_memory(void)
 }
 
 /* The copies that are made of `memory`, with `capacity` bytes of room; to be freed. */
-static struct kymo_copies copy(struct memory *memory, const struct kymo_copy *what, const uint64_t args[6], int64_t result, size_t capacity)
+static struct kymo_copies copy(struct memory *memory, const struct kymo_copy *what, const uint64_t args[6],
+			       int64_t result, size_t capacity)
 {
 	struct kymo_copying copying = {
 		.args = args,
@@ -132,7 +135,8 @@ static void check_known(struct kymo_copies copies, const struct memory *memory, 
 	assert_memory_equal(out, memory->bytes + (address - BASE), n);
 }
 
-static void check_copy(struct memory *memory, const struct kymo_copy *what, const uint64_t args[6], int64_t result, uint64_t address, size_t n)
+static void check_copy(struct memory *memory, const struct kymo_copy *what, const uint64_t args[6], int64_t result,
+		       uint64_t address, size_t n)
 {
 	const struct kymo_copies copies = copy(memory, what, args, result, ROOM);
 
@@ -146,14 +150,22 @@ static void bytes_are_counted_by_arguments_and_results(void **state)
 	const uint64_t args[6] = { 7, BASE + 100, 40, BASE + 200 };
 
 	check_copy(memory, &(struct kymo_copy){ KYMO_COPY_BYTES, .arg = 1, .size = 16 }, args, 0, BASE + 100, 16);
-	check_copy(memory, &(struct kymo_copy){ KYMO_COPY_BYTES, .arg = 1, .times = 3, .size = 1, .max = 32 }, args, 0, BASE + 100, 32);
-	check_copy(memory, &(struct kymo_copy){ KYMO_COPY_BYTES, .arg = 1, .times = 1, .size = 8, .max = 4096 }, args, 0, BASE + 100, 56);
-	check_copy(memory, &(struct kymo_copy){ KYMO_COPY_BYTES, .arg = 1, .times = KYMO_COPY_RESULT, .size = 1, .max = 4096 }, args, 5, BASE + 100, 5);
-	check_copy(memory, &(struct kymo_copy){ KYMO_COPY_BYTES, .arg = 1, .times = KYMO_COPY_RESULT, .size = 1, .max = 4096 }, args, -14, BASE + 100, 0);
-	check_copy(memory, &(struct kymo_copy){ KYMO_COPY_BYTES, .arg = KYMO_COPY_STACK, .offset = 8, .size = 8 }, args, 0, BASE + 72, 8);
+	check_copy(memory, &(struct kymo_copy){ KYMO_COPY_BYTES, .arg = 1, .times = 3, .size = 1, .max = 32 }, args, 0,
+		   BASE + 100, 32);
+	check_copy(memory, &(struct kymo_copy){ KYMO_COPY_BYTES, .arg = 1, .times = 1, .size = 8, .max = 4096 }, args,
+		   0, BASE + 100, 56);
+	check_copy(memory,
+		   &(struct kymo_copy){ KYMO_COPY_BYTES, .arg = 1, .times = KYMO_COPY_RESULT, .size = 1, .max = 4096 },
+		   args, 5, BASE + 100, 5);
+	check_copy(memory,
+		   &(struct kymo_copy){ KYMO_COPY_BYTES, .arg = 1, .times = KYMO_COPY_RESULT, .size = 1, .max = 4096 },
+		   args, -14, BASE + 100, 0);
+	check_copy(memory, &(struct kymo_copy){ KYMO_COPY_BYTES, .arg = KYMO_COPY_STACK, .offset = 8, .size = 8 }, args,
+		   0, BASE + 72, 8);
 	check_copy(memory, &(struct kymo_copy){ KYMO_COPY_BYTES, .arg = 0, .size = 8 }, args, 0, BASE, 0);
 	memcpy(memory->bytes + 208, &args[1], 8);
-	check_copy(memory, &(struct kymo_copy){ KYMO_COPY_BYTES, .arg = 3, .is_pointer = true, .offset = 8, .size = 4 }, args, 0, BASE + 100, 4);
+	check_copy(memory, &(struct kymo_copy){ KYMO_COPY_BYTES, .arg = 3, .is_pointer = true, .offset = 8, .size = 4 },
+		   args, 0, BASE + 100, 4);
 	test_free(memory);
 }
 
@@ -181,8 +193,10 @@ static void strings_end_with_their_nul_or_are_cut(void **state)
 			const uint64_t args[6] = { BASE + PAGE - offset };
 
 			memory->bytes[PAGE - offset + lengths[i]] = 0;
-			check_copy(memory, &(struct kymo_copy){ KYMO_COPY_STRING, .max = 4098 }, args, 0, args[0], lengths[i] + 1);
-			check_copy(memory, &(struct kymo_copy){ KYMO_COPY_STRING, .max = 34 }, args, 0, args[0], lengths[i] < 33 ? lengths[i] + 1 : 33);
+			check_copy(memory, &(struct kymo_copy){ KYMO_COPY_STRING, .max = 4098 }, args, 0, args[0],
+				   lengths[i] + 1);
+			check_copy(memory, &(struct kymo_copy){ KYMO_COPY_STRING, .max = 34 }, args, 0, args[0],
+				   lengths[i] < 33 ? lengths[i] + 1 : 33);
 			memory->bytes[PAGE - offset + lengths[i]] = 'm';
 		}
 	test_free(memory);
@@ -199,7 +213,9 @@ static void fill_vector(struct memory *memory, size_t at)
 static void vectors_messages_and_lists_lead_to_more(void **state)
 {
 	struct memory *memory = create_memory();
-	const uint64_t args[6] = { 3, BASE, 4, BASE + 500, 1 }, message[7] = { BASE + 4000, 16, BASE, 4, BASE + 5000, 20, 0 }, list[] = { BASE + 6000, BASE + 6100, 0 };
+	const uint64_t args[6] = { 3, BASE, 4, BASE + 500, 1 },
+		       message[7] = { BASE + 4000, 16, BASE, 4, BASE + 5000, 20, 0 },
+		       list[] = { BASE + 6000, BASE + 6100, 0 };
 	struct kymo_copies copies;
 
 	fill_vector(memory, 0);
@@ -232,8 +248,10 @@ static void vectors_messages_and_lists_lead_to_more(void **state)
 static void there_is_never_more_than_there_is_room_for(void **state)
 {
 	static const struct kymo_copy all[] = {
-		{ KYMO_COPY_BYTES, .arg = 1, .times = 3, .size = 1, .max = 16384 }, { KYMO_COPY_STRING, .arg = 1, .max = 4098 },
-		{ KYMO_COPY_VECTOR, .arg = 1, .times = 3, .max = 4096 },	    { KYMO_COPY_MESSAGE, .arg = 1, .max = 4096 },
+		{ KYMO_COPY_BYTES, .arg = 1, .times = 3, .size = 1, .max = 16384 },
+		{ KYMO_COPY_STRING, .arg = 1, .max = 4098 },
+		{ KYMO_COPY_VECTOR, .arg = 1, .times = 3, .max = 4096 },
+		{ KYMO_COPY_MESSAGE, .arg = 1, .max = 4096 },
 		{ KYMO_COPY_STRINGS, .arg = 1, .max = 4098 },
 	};
 	struct memory *memory = create_memory();
