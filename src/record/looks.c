@@ -49,8 +49,8 @@ static void tell(struct recording *recording, const struct target *target, const
 	static const char *const words[] = {
 		[KYMO_GAP_BREAKPOINT] =
 			"another tool has set a breakpoint there (a uprobe of perf or bpftrace, a debugger)",
-		[KYMO_GAP_DROPPED] = "the file's own bytes are there: a page of code was dropped, or another tool's "
-				     "breakpoint has come and gone",
+		[KYMO_GAP_DROPPED] = ("the file's own bytes are there: a page of code was dropped, or another "
+				      "tool's breakpoint has come and gone"),
 		[KYMO_GAP_CHANGED] = "something else has changed the code",
 	};
 	kymo_cleanup_free char *more = NULL;
