@@ -34,24 +34,19 @@ static bool is_control(const unsigned char *text, int size)
 	return (size == 1 && (text[0] < ' ' || text[0] == 0x7f)) || (size == 2 && text[0] == 0xc2 && text[1] < 0xa0);
 }
 
-static void print(FILE *out, const char *text, bool keep_lines)
+void cli_print_text(FILE *out, const char *text)
 {
 	const unsigned char *at = (const unsigned char *)text;
 
 	while (*at) {
 		int size = utf8_size(at);
 
-		if (!(*at == '\n' && keep_lines) && (!size || is_control(at, size)))
+		if (!size || is_control(at, size))
 			fputc('?', out);
 		else
 			fwrite(at, 1, (size_t)size, out);
 		at += size ? size : 1;
 	}
-}
-
-void cli_print_text(FILE *out, const char *text)
-{
-	print(out, text, false);
 }
 
 void cli_print_name(FILE *out, const char *name)
@@ -73,21 +68,36 @@ static void hint(const char *command)
 	fprintf(stderr, "try 'kymo help%s%s'\n", command ? " " : "", command ? command : "");
 }
 
-/* "kymo: PREFIX SENTENCE". Sentences hold names from files and processes, and lines where a text is quoted. */
+static bool is_caret_line(const char *line)
+{
+	return line[strspn(line, " ")] == '^';
+}
+
+/*
+ * "kymo: PREFIX SENTENCE", with names demangled line by line. A line above a caret quotes the user and stays: a column
+ * is marked there.
+ */
 static void say(const char *prefix, const char *format, va_list args)
 {
-	kymo_cleanup_free char *raw = kymo_format(format, args), *sentence = NULL;
+	kymo_cleanup_free char *text = kymo_format(format, args);
 
-	if (raw)
-		sentence = strchr(raw, '\n') ? strdup(raw) : kymo_shown(raw);
 	fflush(stdout);
-	if (!sentence) {
+	if (!text) {
 		fputs("kymo: out of memory\n", stderr);
 		return;
 	}
 	fprintf(stderr, "kymo: %s", prefix);
-	print(stderr, sentence, true);
-	fputc('\n', stderr);
+	for (char *line = text, *next; line; line = next) {
+		kymo_cleanup_free char *shown = NULL;
+
+		next = strchr(line, '\n');
+		if (next)
+			*next++ = '\0';
+		if (!next || !is_caret_line(next))
+			shown = kymo_shown(line);
+		cli_print_text(stderr, shown ? shown : line);
+		fputc('\n', stderr);
+	}
 }
 
 int cli_usage(const char *command, const char *format, ...)

@@ -99,6 +99,16 @@ def test_what_is_not_there_is_told_with_the_nearest_demangled_names(tmp):
     check_equal(lines[2].index('^'), lines[1].index('%dj'), 'the column of the caret')
 
 
+def test_messages_of_several_lines_have_demangled_names(tmp):
+    """But for what quotes the user: a caret marks a column of it."""
+    path = shop(tmp)
+    result = record('-p', f'{path}:_ZN4shop4Cart3addEi x=%dj', '--', path)
+    check_equal(result.status, 2, 'exit status')
+    check('_ZN4shop4Cart3addEi x=%dj' in result.err.splitlines()[1], 'what the user wrote', result.err)
+    result = record('-p', f'{path}:_ZN4shop4Cart3addEi', '-p', f'{path}:_ZN4shop4Cart3addEi+1', '--', path)
+    check('_ZN' not in result.err, 'names of functions', result.err)
+
+
 def test_every_view_shows_the_source_names_and_raw_ones_if_wanted(tmp):
     path = shop(tmp)
     record('-p', f'{path}:shop::*', '-r', f'{path}:shop::*', '--', path).ok()
