@@ -131,8 +131,8 @@ def strip(reason):
 
 
 def specs(places):
-    """For kymo record, in the process: what is refused there is of interest."""
-    return ['--backend', 'inproc'] + [word for path, offset in places for word in ('-p', f'{path}:0x{offset:x}')]
+    """For kymo record, in the process: what is refused there is of interest, by the names of the symbol table."""
+    return ['--backend', 'inproc', '--no-demangle'] + [word for path, offset in places for word in ('-p', f'{path}:0x{offset:x}')]
 
 
 def without_refused(places, attempt, refusals):
@@ -150,7 +150,9 @@ def without_refused(places, attempt, refusals):
             refused.setdefault(*found)
         for place, reason in refused.items():
             refusals.setdefault(reason, []).append(place)
-        places = [kept for kept in places if (real(kept[0]), kept[1]) not in refused]
+        left = [kept for kept in places if (real(kept[0]), kept[1]) not in refused]
+        check(len(left) < len(places), 'what is refused was among the places', refused, result)
+        places = left
         if not places:
             return result, places
 
