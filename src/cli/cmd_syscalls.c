@@ -10,6 +10,7 @@
 #include "cli/cli.h"
 #include "cli/syscall_words.h"
 #include "proc/proc.h"
+#include "procfs/pidns.h"
 
 typedef struct cli_syscall_words words_t;
 
@@ -131,11 +132,12 @@ static int run_with_table(words_t *words)
 /* Processes by their names and ids: -1, or the exit status. */
 static int find_processes(words_t *words)
 {
-	struct kymo_error *error;
+	struct kymo_error *error = words->all ? NULL : kymo_proc_check();
 
-	if (cli_targets_is_empty(&words->targets))
+	if (!error && cli_targets_is_empty(&words->targets))
 		return -1;
-	error = cli_targets_find(&words->targets, stderr);
+	if (!error)
+		error = cli_targets_find(&words->targets, stderr);
 	if (error)
 		return cli_fail("syscalls", error);
 	if (words->in_kernel && words->targets.pids.n > 1)

@@ -13,6 +13,7 @@
 #include "base/io.h"
 #include "cli/cli.h"
 #include "proc/proc.h"
+#include "procfs/pidns.h"
 
 #define COMM_SIZE 16
 #define ARGV0_LIMIT 65536 /* bytes of a command line that are looked at */
@@ -184,11 +185,11 @@ static int by_id(const void *a, const void *b)
 static struct kymo_error *list_processes(struct cli_targets *ret)
 {
 	kymo_cleanup_closedir DIR *processes = opendir("/proc");
-	struct kymo_error *error = NULL;
+	struct kymo_error *error = kymo_proc_check();
 	struct dirent *entry;
 	pid_t pid;
 
-	if (!processes)
+	if (!error && !processes)
 		return kymo_error_create(KYMO_ERROR_FAILED, "cannot read /proc: %m");
 	while (!error && (entry = readdir(processes)))
 		if (cli_parse_pid(entry->d_name, &pid) && !kymo_vec_push(&ret->pids, pid))

@@ -15,6 +15,7 @@
 #include "base/search.h"
 #include "base/vec.h"
 #include "procfs/info.h"
+#include "procfs/pidns.h"
 
 #define MAPS_LIMIT (64u << 20)
 #define REACH ((1ull << 31) - (16ull << 20)) /* of a rel32, less room for what is around */
@@ -70,9 +71,12 @@ struct kymo_error *kymo_maps_read(pid_t pid, struct kymo_maps *ret)
 {
 	struct kymo_maps maps = { 0 };
 	kymo_cleanup_free char *text = NULL;
+	struct kymo_error *error = kymo_proc_check();
 	char name[64], *rest = NULL;
 	int err;
 
+	if (error)
+		return error;
 	snprintf(name, sizeof(name), "/proc/%d/maps", pid);
 	err = kymo_read_file(AT_FDCWD, name, MAPS_LIMIT, &text, NULL);
 	if (!err && !*text && kymo_live_thread(pid) != pid) {

@@ -9,12 +9,17 @@
 
 #include "base/io.h"
 #include "procfs/info.h"
+#include "procfs/pidns.h"
 
 /* All but the memory. */
 static struct kymo_error *watch(pid_t pid, struct kymo_memory *ret)
 {
-	const int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	struct kymo_error *error = kymo_proc_check();
+	int pidfd;
 
+	if (error)
+		return error;
+	pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	if (pidfd < 0)
 		return errno == ESRCH ? kymo_error_create(KYMO_ERROR_GONE, "there is no process %d", pid)
 				      : kymo_error_errno(errno, "cannot watch process %d", pid);

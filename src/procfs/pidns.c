@@ -7,11 +7,13 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
@@ -33,6 +35,28 @@ static size_t read_ids(const char *path, pid_t ids[DEPTH_MAX])
 	for (at = at ? at + strlen("\nNSpid:") : ""; *at == '\t' && n < DEPTH_MAX; at = end)
 		ids[n++] = (pid_t)strtol(at + 1, &end, 10);
 	return n;
+}
+
+/* Ids below that of /proc, or no process of our id at all: /proc is that of a namespace above or beside our own. */
+static bool is_proc_of_others(void)
+{
+	pid_t ids[DEPTH_MAX];
+	const size_t depth = read_ids("/proc/self/status", ids);
+
+	return depth > 1 || (!depth && access("/proc/stat", F_OK) == 0 && access("/proc/self", F_OK) != 0);
+}
+
+struct kymo_error *kymo_proc_check(void)
+{
+	static _Atomic(int) known; /* 1: ours, 2: another's */
+
+	if (!known)
+		known = is_proc_of_others() ? 2 : 1;
+	if (known == 1)
+		return NULL;
+	return kymo_error_create(KYMO_ERROR_FAILED,
+				 "/proc shows another PID namespace, where process ids mean other processes; "
+				 "mount that of this one first: mount -t proc proc /proc");
 }
 
 static bool read_namespace(pid_t process, struct stat *ret)

@@ -6,6 +6,15 @@
 
 #include <sys/types.h>
 
+#include "base/error.h"
+
+/*
+ * Refuses a /proc of another PID namespace than our own: process ids that we give to the kernel are other processes
+ * there (a container that kept the /proc of its host). Whoever goes by an id and by what /proc says of it asks this
+ * first. The answer is kept: what is mounted later on /proc changes nothing. FAILED. Any thread may ask.
+ */
+struct kymo_error *kymo_proc_check(void);
+
 /* The id that this process has for what thread `tid`, in its own PID namespace, has `pid` for; `pid` where the two
  * share one. 0: there is no such, or it is not to be known. Looks at all of /proc where they do not. */
 pid_t kymo_pid_here(pid_t tid, pid_t pid);

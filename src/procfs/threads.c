@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/vec.h"
+#include "procfs/pidns.h"
 
 #define FILE_LIMIT (1u << 16)
 
@@ -104,9 +105,12 @@ struct kymo_error *kymo_thread_infos_read(pid_t pid, struct kymo_thread_infos *r
 	kymo_cleanup_closedir DIR *directory = NULL;
 	const bool knows_calls = has_our_calls(pid);
 	struct kymo_thread_infos threads = { 0 };
+	struct kymo_error *error = kymo_proc_check();
 	struct dirent *entry;
 	char path[64];
 
+	if (error)
+		return error;
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	directory = opendir(path);
 	if (!directory && errno != ENOENT && errno != ESRCH)
