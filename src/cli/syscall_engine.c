@@ -68,13 +68,16 @@ static pid_t find_pid_here(void *context, pid_t pid)
 static bool touches_path(const struct cli_syscall_thread *thread)
 {
 	const struct cli_syscalls *s = thread->owner;
-	struct kymo_syscall_target target = thread->target;
+	struct kymo_syscall_target target;
 
+	if (!s->paths.n)
+		return true;
+	target = thread->target;
 	target.fd_path = read_fd_path;
 	for (size_t i = 0; i < s->paths.n; i++)
 		if (kymo_syscall_touches(&thread->call, &target, s->paths.items[i]))
 			return true;
-	return !s->paths.n;
+	return false;
 }
 
 /* Whether it touches the path. */

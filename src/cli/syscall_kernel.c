@@ -43,7 +43,6 @@ struct watch {
 	KYMO_VEC(struct seen *) threads; /* by id */
 	int64_t since_1970_ns;           /* to be added to the monotonic clock */
 	uint64_t lost;                   /* told so far */
-	int wake[2];
 	int pidfd, go;
 	pid_t pid;
 };
@@ -320,7 +319,7 @@ static struct kymo_error *begin(struct watch *w, pid_t pid, bool is_command)
 static struct kymo_error *watch_on(struct watch *w, bool is_command)
 {
 	const uint64_t until = w->s->for_ns ? kymo_now_ns() + w->s->for_ns : UINT64_MAX;
-	struct pollfd fds[] = { { .fd = w->wake[0], .events = POLLIN }, { .fd = w->pidfd, .events = POLLIN } };
+	struct pollfd fds[] = { { .fd = w->s->done[0], .events = POLLIN }, { .fd = w->pidfd, .events = POLLIN } };
 	const bool counts_processes = w->pid && w->s->follows;
 	struct kymo_error *error = NULL;
 	bool is_over = false, is_empty = true;
@@ -383,7 +382,7 @@ static int wake_up; /* for the signal handler */
 
 static void on_signal(int number)
 {
-	kymo_write_all(wake_up, "", 1);
+	kymo_write_all(wake_up, (const char[]){ CLI_SYSCALLS_END }, 1);
 }
 
 static struct kymo_error *trace(struct watch *w, char **command, int *status_ret)
@@ -398,7 +397,7 @@ static struct kymo_error *trace(struct watch *w, char **command, int *status_ret
 	error = begin(w, w->pid, command);
 	if (error)
 		return error;
-	wake_up = w->wake[1];
+	wake_up = w->s->done[1];
 	cli_catch_signals(command, SA_RESTART, on_signal);
 	if (command && kymo_write_all(w->go, "", 1))
 		return kymo_error_create(KYMO_ERROR_GONE, "%s has ended before it was begun", command[0]);
@@ -419,9 +418,8 @@ struct kymo_error *cli_syscalls_run_in_kernel(struct cli_syscalls *s, char **com
 
 	*status_ret = 0;
 	s->flushes_later = true;
-	if (pipe2(w.wake, O_CLOEXEC))
+	if (pipe2(s->done, O_CLOEXEC))
 		return kymo_error_errno(errno, "cannot make a pipe");
-	s->done[0] = w.wake[0];
 	if (command) {
 		err = kymo_command_fork(command, &w.pid, &w.go);
 		if (err)

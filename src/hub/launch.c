@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -28,6 +29,7 @@
 #include "hub/wait.h"
 #include "kymo/engine.h"
 #include "procfs/info.h"
+#include "procfs/threads.h"
 
 #define CALL_STOP (SIGTRAP | 0x80)
 
@@ -390,6 +392,15 @@ static int launch_it(struct kymo_hub *hub, void *argument)
 	return err;
 }
 
+/* Until the child is in its read, or has ended. The calls that it makes before are ours. */
+static void wait_until_it_waits(pid_t pid)
+{
+	const struct timespec moment = { .tv_nsec = 50 * 1000 };
+
+	while (!strchr("SZX", kymo_thread_state(pid, pid)))
+		nanosleep(&moment, NULL);
+}
+
 int kymo_command_fork(char *const *argv, pid_t *pid_ret, int *go_ret)
 {
 	kymo_cleanup_free char *path = NULL;
@@ -410,6 +421,7 @@ int kymo_command_fork(char *const *argv, pid_t *pid_ret, int *go_ret)
 	if (pid < 0)
 		return pid;
 	close(go[0]);
+	wait_until_it_waits(pid);
 	*pid_ret = pid;
 	*go_ret = go[1];
 	return 0;

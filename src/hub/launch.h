@@ -36,7 +36,8 @@ bool kymo_hub_close(struct kymo_hub *hub, pid_t pid, int *status_ret);
 
 /*
  * Make a child that executes `argv`, found as execvp(3) does, when a byte is written to `go_ret`, and ends when that is
- * closed instead. Nobody traces it; the caller waits for it. A negative errno.
+ * closed instead. It waits for that already, so that all later calls but the end of that one are those of an exec and
+ * of the command. Nobody traces it; the caller waits for it. A negative errno.
  */
 int kymo_command_fork(char *const *argv, pid_t *pid_ret, int *go_ret);
 

@@ -127,7 +127,8 @@ def come_and_go(tmp, kind, tool):
     seed()
     victim = kind(tmp)
     # redis handles SIGSEGV: what may fault there would be recorded by another uprobe, of kymo's
-    recorder = start_record(victim.pid, '--displace-faulting', *(word for symbol in victim.symbols for word in ('-p', f'{victim.path}:{symbol}')))
+    bound = [] if IS_SHORT else ['--overwrite']  # an hour's events would fill a disk
+    recorder = start_record(victim.pid, *bound, '--displace-faulting', *(word for symbol in victim.symbols for word in ('-p', f'{victim.path}:{symbol}')))
     end = time.monotonic() + (3600 if not IS_SHORT else 60)
     for _ in range(ROUNDS):
         check(time.monotonic() < end, 'in time')

@@ -181,3 +181,12 @@ def test_wrong_words_are_answered_with_a_sentence():
     kymo('syscalls', '--buffer', '1M', 'true').refused(r'--buffer is for --backend kernel and --all', 2)
     kymo('syscalls', *KERNEL, '-s', '5000', 'true').refused(r'-s takes at most 4096 bytes', 2)
     kymo('syscalls', *KERNEL, '--pid', 4194303).refused(r'there is no process 4194303')
+
+
+def test_tracing_ends_when_nothing_can_be_written_any_more():
+    need_root()
+    process = target('numbered')
+    for words in (KERNEL, (*KERNEL, '--json')):
+        kymo('syscalls', *words, '-o', '/dev/full', '--pid', process.pid).refused(r'cannot write /dev/full: the output is not whole \(No space left on device\)')
+        check(process.is_alive(), 'the process runs on')
+    process.end()

@@ -47,6 +47,22 @@ static void a_command_that_can_not_be_launched_is_refused(void **state)
 	kymo_hub_destroy(hub);
 }
 
+static void a_command_that_waits_for_its_turn_makes_no_more_calls_before(void **state)
+{
+	char *argv[] = { (char *)"true", NULL };
+
+	for (int i = 0; i < 50; i++) {
+		int go, status;
+		pid_t pid;
+
+		assert_int_equal(kymo_command_fork(argv, &pid, &go), 0);
+		assert_int_equal(state_of(pid), 'S');
+		close(go);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 127 << 8);
+	}
+}
+
 static void a_command_that_was_not_started_ends_with_the_hub(void **state)
 {
 	char *argv[] = { (char *)"sleep", (char *)"1000", NULL };
@@ -119,6 +135,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_command_is_seen_from_its_exec_to_its_end),
 		cmocka_unit_test(a_command_that_can_not_be_launched_is_refused),
+		cmocka_unit_test(a_command_that_waits_for_its_turn_makes_no_more_calls_before),
 		cmocka_unit_test(a_command_that_was_not_started_ends_with_the_hub),
 		cmocka_unit_test(a_started_command_runs_on_without_the_hub),
 		cmocka_unit_test(the_end_of_a_command_is_told_though_the_hub_is_closed),
