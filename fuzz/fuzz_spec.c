@@ -5,12 +5,21 @@
 #include "fuzz.h"
 #include "probe/spec.h"
 
+static void check_form(const struct kymo_spec *spec, const struct kymo_form *form)
+{
+	check(kymo_form_check(form, KYMO_FETCH_REGISTERS, KYMO_FETCH_STACK_MAX));
+	check(spec->is_return || !kymo_form_has(form, KYMO_FORM_RETVAL, NULL));
+}
+
 static void check_arg(const struct kymo_spec *spec, size_t i)
 {
 	const struct kymo_spec_arg *arg = &spec->args[i];
 
 	check(arg->name && *arg->name);
 	check(arg->fetch.type < KYMO_N_TYPES);
+	check(!arg->form == (arg->fetch.kind != KYMO_FETCH_FORM));
+	if (arg->form)
+		check_form(spec, arg->form);
 	if (arg->fetch.kind == KYMO_FETCH_STACK)
 		check(arg->fetch.value >= 0 && arg->fetch.value <= KYMO_FETCH_STACK_MAX);
 	if (arg->fetch.kind == KYMO_FETCH_ARGUMENT) {
@@ -35,6 +44,8 @@ static void check_spec(const struct kymo_spec *spec, const char *text)
 	if (spec->is_return && spec->symbol)
 		check(!spec->offset);
 	check(spec->n_args <= KYMO_EVENT_MAX_ARGS);
+	if (spec->filter)
+		check_form(spec, spec->filter);
 	for (size_t i = 0; i < spec->n_args; i++)
 		check_arg(spec, i);
 }

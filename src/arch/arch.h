@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "wire/form.h"
 #include "wire/types.h"
 
 /* ---- code as a planner sees it ------------------------------------------------------------------------------- */
@@ -328,6 +329,7 @@ enum kymo_fetch_kind {
 	KYMO_FETCH_PAYLOAD, /* all arguments at once, as a record has them: `value` is the register with their address,
 			     * `index` the one with their size in bytes (at most KYMO_PAYLOAD_MAX, else nothing is
 			     * recorded and a loss is counted). The only one of its event. */
+	KYMO_FETCH_FORM,    /* what `form` computes; value: 1 where what the function returns is not known there */
 };
 
 struct kymo_fetch {
@@ -337,16 +339,27 @@ struct kymo_fetch {
 	/* of MEMORY: register numbers, -1 for none. Of PAYLOAD: `index`; and `base`, a register that has to have the
 	 * same address, or -1 */
 	int8_t base, index;
-	uint8_t scale; /* 1, 2, 4, 8 */
+	uint8_t scale;                /* 1, 2, 4, 8 */
+	const struct kymo_form *form; /* of FORM, for general registers; belongs to the caller */
 };
 
 #define KYMO_PAYLOAD_MAX 4096
 
+#define KYMO_FETCH_REGISTERS 16  /* general ones, which a form may have */
 #define KYMO_FETCH_STACK_MAX 255 /* of KYMO_FETCH_STACK; ARGUMENT n is n <= 6, or stack n - 6 */
 
 /* Number of the register named by the `length` bytes at `name` ("di", "rdi", "edi", "r8", "ip", "flags" …), or -1;
  * `type_ret` gets the width that the name implies ("di" and "rdi" KYMO_TYPE_X64 as in the kernel's grammar,
  * "edi" KYMO_TYPE_X32). */
 int kymo_register_parse(const char *name, size_t length, enum kymo_type *type_ret);
+
+/* The number of a general register, "di" for 7. Static. */
+const char *kymo_register_name(int number);
+
+#define KYMO_STACK_POINTER 4 /* its number */
+
+/* The operation of a form that gives argument `n` (from 1) of a function where that is entered. -EINVAL: there is none
+ * of that number. */
+int kymo_argument_operation(unsigned int n, struct kymo_form_op *ret);
 
 #endif

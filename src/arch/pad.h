@@ -87,7 +87,9 @@ struct kymo_pad_env {
 struct kymo_pad_event {
 	uint32_t id; /* <= KYMO_EVENT_ID_MAX */
 	const struct kymo_fetch *args;
-	size_t n_args; /* <= KYMO_EVENT_MAX_ARGS; 1 with a payload */
+	size_t n_args;                  /* <= KYMO_EVENT_MAX_ARGS; 1 with a payload */
+	const struct kymo_form *filter; /* a record is made where its value is not 0, and is no fault; NULL: always */
+	bool retval_is_unknown;         /* for the filter */
 };
 
 /* Whether records of these arguments carry the faults byte (wire/event.h). */
@@ -99,8 +101,11 @@ uint32_t kymo_pad_record_size(const struct kymo_fetch *args, size_t n_args);
 /* Whether one of the arguments is the whole flags register: they are in the frame then. */
 bool kymo_pad_wants_flags(const struct kymo_pad_event *events, size_t n_events);
 
-/* Upper bound of a pad's size for `n_events` events. */
-size_t kymo_pad_size_max(size_t n_events);
+/* Upper bound of a pad's size for `n_events` events; `events` may be NULL where none of them has a form. */
+size_t kymo_pad_size_max(const struct kymo_pad_event *events, size_t n_events);
+
+/* The part of that which the forms of one event take. */
+size_t kymo_pad_forms_size(const struct kymo_pad_event *event);
 
 /* The code that all pads of a region share; it must lie at env.guest. Bytes are static. */
 const uint8_t *kymo_pad_guest(size_t *size_ret);

@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "cli/cli.h"
 #include "cli/explain_site.h"
+#include "cli/explain_value.h"
 #include "cli/target.h"
 #include "probe/faults.h"
 #include "probe/spec.h"
@@ -231,8 +232,9 @@ static struct kymo_error *parse_location(const char *where, const char *location
 	error = kymo_spec_parse(text, &spec);
 	if (error)
 		return error;
-	if (spec.n_args || spec.event) {
-		error = kymo_error_create(KYMO_ERROR_USAGE, "a location has no arguments and no event: '%s'", location);
+	if (spec.n_args || spec.event || spec.filter) {
+		error = kymo_error_create(KYMO_ERROR_USAGE, "a location has no arguments%s and no event: '%s'",
+					  spec.filter ? ", no filter" : "", location);
 		kymo_spec_deinit(&spec);
 		return error;
 	}
@@ -276,15 +278,21 @@ static struct kymo_error *explain(const char *where, const char *location)
 	return NULL;
 }
 
+enum { EXPRESSION = 1 };
+
 int cmd_explain(int argc, char **argv)
 {
-	struct cli_options options = { "explain", NULL, 0, argc, argv, .at = 1 };
+	static const struct cli_option table[] = { { EXPRESSION, 'e', "expression", "EXPRESSION" } };
+	struct cli_options options = { "explain", table, kymo_countof(table), argc, argv, .at = 1 };
 	const char *operands[2] = { NULL, NULL };
 	struct kymo_error *error;
 	size_t n = 0;
 
 	for (;;) {
 		switch (cli_options_next(&options)) {
+		case EXPRESSION:
+			error = cli_explain_value(options.value);
+			return error ? cli_fail("explain", error) : 0;
 		case CLI_OPERAND:
 			if (n == kymo_countof(operands))
 				return cli_usage("explain", "one file or process and one location: '%s' is too much",

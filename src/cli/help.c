@@ -45,6 +45,8 @@ static const char record[] =
 	"  -q, --quiet          no progress, no summary\n"
 	"\n"
 	"SPEC is FILE:FUNCTION[+OFFSET], FILE:GLOB or FILE:0xOFFSET (in the file), then any [NAME=]FETCH[:TYPE];\n"
+	"/EXPRESSION/ before them, or 'if EXPRESSION' at the end, is a filter: what it is not true of is not "
+	"recorded.\n"
 	"'p:[GROUP/]EVENT FILE:FUNCTION ...' gives it a name. FILE:FUNCTION:* is each instruction of the function.\n"
 	"Go's names are written as they are: 'app:main.(*conn).Read', 'app:main.Map[...]'; arguments are in %ax %bx "
 	"%cx %di\n"
@@ -56,11 +58,12 @@ static const char record[] =
 	"0xADDRESS in place of a file and its function is code that process --pid has made itself (a JIT's).\n"
 	"  FETCH  %di, %edi ... (a register), $arg1 ... (an argument, at a function's entry), $retval (at its "
 	"return),\n"
-	"         $stack, $stack0, \\42\n"
+	"         $stack, $stack0, \\42; or an EXPRESSION: C's, of integers, (int)arg0 & 0xff, with arg0 ..., retval, "
+	"%di\n"
 	"  TYPE   u8 u16 u32 u64, s8 s16 s32 s64, x8 x16 x32 x64; x64 where none is given\n"
 	"\n"
-	"  kymo record -p 'libc:malloc size=%di:u64' -p libc:free -- python3 -c 'import json'\n"
 	"  kymo record -p 'libc:malloc size=%di:u64' -r 'libc:malloc ptr=$retval' -- ls\n"
+	"  kymo record -p 'libc:malloc /arg0 > 64K/ kib=(arg0 / 1K)' -- python3 -c 'import json'\n"
 	"  kymo record -s %file,read -p 'libc:read fd=%di:s32' --pid 4242 --for 5\n";
 
 static const char report[] =
@@ -194,6 +197,7 @@ static const char list[] =
 
 static const char explain[] =
 	"usage: kymo explain FILE|PID LOCATION\n"
+	"       kymo explain -e EXPRESSION\n"
 	"\n"
 	"Show how a probe would be put at LOCATION: the code there, the tactic, why it is safe, and which tactics "
 	"were\n"
@@ -203,8 +207,11 @@ static const char explain[] =
 	"itself (a JIT's). Of an IFUNC all functions are shown, and the one that PID has chosen. The exit status is 1\n"
 	"where no probe can be put.\n"
 	"\n"
+	"  -e, --expression EXPRESSION  show the types of an expression, and what it is made into, instead\n"
+	"\n"
 	"  kymo explain libc malloc\n"
-	"  kymo explain 4242 libc:read+0x12\n";
+	"  kymo explain 4242 libc:read+0x12\n"
+	"  kymo explain -e 'arg0 > 4K && (int)arg1 != -1'\n";
 
 static const char status[] =
 	"usage: kymo status [--json] [PID]\n"

@@ -118,6 +118,22 @@ static void fill_env(const struct kymo_probes *probes, const struct probe_region
 	};
 }
 
+/* The forms of a site's events. */
+static size_t forms_of(const struct kymo_probes *probes, const struct probe_site *site)
+{
+	const struct kymo_probe_event *all;
+	size_t n_all, size = 0;
+
+	all = kymo_events_items(probes->options.events, &n_all);
+	for (size_t i = 0; i < site->wishes.n; i++) {
+		const struct kymo_probe_event *event = &all[site->wishes.items[i].event];
+
+		size += kymo_pad_forms_size(&(struct kymo_pad_event){
+			.args = event->args, .n_args = event->n_args, .filter = event->spec->filter });
+	}
+	return size;
+}
+
 /* The most that the pads of the pending ones among sites [first, end) can need. */
 static uint64_t room_for(const struct kymo_probes *probes, size_t first, size_t end)
 {
@@ -126,10 +142,11 @@ static uint64_t room_for(const struct kymo_probes *probes, size_t first, size_t 
 	room = kymo_page_up(guest_size) + KYMO_PAGE_SIZE;
 	for (size_t i = first; i < end; i++)
 		if (!probes->sites.items[i].installed)
-			room += align_up(kymo_pad_size_max(probes->sites.items[i].wishes.n +
-							   probes->sites.items[i].is_guard),
+			room += forms_of(probes, &probes->sites.items[i]) +
+				align_up(kymo_pad_size_max(NULL, probes->sites.items[i].wishes.n +
+									 probes->sites.items[i].is_guard),
 					 PAD_ALIGN) +
-				2 * align_up(kymo_pad_size_max(0), PAD_ALIGN);
+				2 * align_up(kymo_pad_size_max(NULL, 0), PAD_ALIGN);
 	room = kymo_page_up(room);
 	return room < REGION_MAX ? room : REGION_MAX;
 }

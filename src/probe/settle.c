@@ -123,9 +123,13 @@ static size_t gather_events(const struct kymo_probes *probes, const struct probe
 			continue;
 		memcpy(args[n], event->args, sizeof(args[n]));
 		for (size_t k = 0; k < event->n_args; k++)
-			if (args[n][k].kind == KYMO_FETCH_RETVAL)
+			if (args[n][k].kind == KYMO_FETCH_RETVAL || args[n][k].kind == KYMO_FETCH_FORM)
 				args[n][k].value = wish->is_unknown;
-		events[n] = (struct kymo_pad_event){ .id = event->id, .args = args[n], .n_args = event->n_args };
+		events[n] = (struct kymo_pad_event){ .id = event->id,
+						     .args = args[n],
+						     .n_args = event->n_args,
+						     .filter = event->spec->filter,
+						     .retval_is_unknown = wish->is_unknown };
 		n++;
 	}
 	return n;
@@ -187,7 +191,7 @@ static int emit_pad(struct placing *placing, struct probe_site *site)
 					.watched_signals = site->is_sigaction ? PROBES_FAULT_SIGNALS : 0 };
 	bool is_syscall = syscalls_of(placing->probes, site);
 	size_t n = site->is_guard || is_syscall ? 0 : gather_events(placing->probes, site, events, args);
-	size_t size = kymo_pad_size_max(site->is_guard || is_syscall ? 1 : n);
+	size_t size = kymo_pad_size_max(n ? events : NULL, site->is_guard || is_syscall ? 1 : n);
 	struct probe_region *region = placing->region;
 	uint8_t *out;
 	int err;

@@ -6,22 +6,27 @@
 
 #include "base/cleanup.h"
 #include "probe/spec_arg.h"
+#include "probe/spec_value.h"
 #include "sym/demangle.h"
 #include "sym/sym.h"
 
 #define TEXT_MAX 4096
 #define ADDRESS_END ((uint64_t)1 << 47)
 
-/* The next run of bytes without unquoted white space; empty at the end of the text. Moves `at` behind it. */
-static struct kymo_spec_piece next_piece(const char **at)
+/* The next run of bytes without white space outside of brackets; empty at the end of the text. Moves `at` behind it. */
+static struct kymo_spec_piece next_value(const char **at)
 {
 	struct kymo_spec_piece piece;
+	int depth = 0;
 
 	while (kymo_spec_is_space(**at))
 		++*at;
 	piece.start = *at;
-	while (**at && !kymo_spec_is_space(**at))
-		*at += **at == '\\' && (*at)[1] ? 2 : 1;
+	for (; **at && (depth > 0 || !kymo_spec_is_space(**at)); ++*at) {
+		if (**at == '\'' && (*at)[1] && (*at)[2] == '\'')
+			*at += 2;
+		depth += (**at == '(') - (**at == ')');
+	}
 	piece.end = *at;
 	return piece;
 }
@@ -105,13 +110,13 @@ static struct kymo_error *copy_name(const char *text, struct kymo_spec_piece pie
 	const char *bad;
 
 	if (piece.start == piece.end)
-		return kymo_spec_wrong(text, piece.start, "expected the name of %s", what);
+		return kymo_error_at(text, piece.start, "expected the name of %s", what);
 	if (!kymo_spec_is_name(piece, &bad))
-		return kymo_spec_wrong(text, bad, "the name of %s has letters, digits and '_' only, no digit first",
-				       what);
+		return kymo_error_at(text, bad, "the name of %s has letters, digits and '_' only, no digit first",
+				     what);
 	if (piece.end - piece.start > KYMO_SPEC_NAME_MAX)
-		return kymo_spec_wrong(text, piece.start + KYMO_SPEC_NAME_MAX,
-				       "the name of %s has at most %d characters", what, KYMO_SPEC_NAME_MAX);
+		return kymo_error_at(text, piece.start + KYMO_SPEC_NAME_MAX, "the name of %s has at most %d characters",
+				     what, KYMO_SPEC_NAME_MAX);
 	*ret = strndup(piece.start, (size_t)(piece.end - piece.start));
 	return *ret ? NULL : &kymo_error_no_memory;
 }
@@ -173,16 +178,16 @@ static struct kymo_error *parse_offset(const char *text, struct kymo_spec_piece 
 
 	if (!kymo_spec_number(digits, piece.end, &end, &value)) {
 		if (digits < piece.end && kymo_spec_is_digit(*digits))
-			return kymo_spec_wrong(text, digits, "the offset does not fit in 64 bits");
-		return kymo_spec_wrong(text, digits, "expected a number after '%c', such as +0x12", *piece.start);
+			return kymo_error_at(text, digits, "the offset does not fit in 64 bits");
+		return kymo_error_at(text, digits, "expected a number after '%c', such as +0x12", *piece.start);
 	}
 	if (end < piece.end && *end == '(')
-		return kymo_spec_wrong(text, end, "reference counters are not supported yet; leave '(...)' out");
+		return kymo_error_at(text, end, "reference counters are not supported yet; leave '(...)' out");
 	if (end < piece.end)
-		return kymo_spec_wrong(text, end, "'%.*s' is not a number; write 18 or 0x12", (int)(piece.end - digits),
-				       digits);
+		return kymo_error_at(text, end, "'%.*s' is not a number; write 18 or 0x12", (int)(piece.end - digits),
+				     digits);
 	if (value > INT64_MAX)
-		return kymo_spec_wrong(text, digits, "the offset does not fit in 64 bits");
+		return kymo_error_at(text, digits, "the offset does not fit in 64 bits");
 	*ret = negative ? -(int64_t)value : (int64_t)value;
 	return NULL;
 }
@@ -191,14 +196,14 @@ static struct kymo_error *parse_offset(const char *text, struct kymo_spec_piece 
 static struct kymo_error *check_offset(const char *text, const char *offset, const struct kymo_spec *spec)
 {
 	if (kymo_is_glob(spec->symbol))
-		return kymo_spec_wrong(text, offset, "an offset goes with the name of one function, not with a glob");
+		return kymo_error_at(text, offset, "an offset goes with the name of one function, not with a glob");
 	if (spec->every_instruction)
-		return kymo_spec_wrong(text, offset,
-				       "':*' is each instruction of a function; leave the offset or ':*' out");
+		return kymo_error_at(text, offset,
+				     "':*' is each instruction of a function; leave the offset or ':*' out");
 	if (spec->is_return && spec->offset)
-		return kymo_spec_wrong(text, offset,
-				       "a return probe is for a whole function; leave the offset out, or record this "
-				       "location with -p");
+		return kymo_error_at(text, offset,
+				     "a return probe is for a whole function; leave the offset out, or record this "
+				     "location with -p");
 	return NULL;
 }
 
@@ -208,18 +213,18 @@ static struct kymo_error *parse_place(const char *text, struct kymo_spec_piece p
 	const char *offset;
 
 	if (place.start == place.end)
-		return kymo_spec_wrong(text, place.start,
-				       "expected a function, a glob or a file offset, such as malloc, "
-				       "'mem*' or 0x1234");
+		return kymo_error_at(text, place.start,
+				     "expected a function, a glob or a file offset, such as malloc, "
+				     "'mem*' or 0x1234");
 	if (kymo_spec_is_digit(*place.start) && spec->every_instruction)
-		return kymo_spec_wrong(text, place.start, "':*' goes with the name of a function, or with a glob");
+		return kymo_error_at(text, place.start, "':*' goes with the name of a function, or with a glob");
 	if (kymo_spec_is_digit(*place.start))
 		return parse_offset(text, place, &spec->offset);
 	offset = find_offset(place);
 	if (offset == place.start)
-		return kymo_spec_wrong(text, offset,
-				       "expected a function before '%c'; a file offset is written without a sign",
-				       *offset);
+		return kymo_error_at(text, offset,
+				     "expected a function before '%c'; a file offset is written without a sign",
+				     *offset);
 	spec->symbol = unquote((struct kymo_spec_piece){ place.start, offset });
 	if (!spec->symbol)
 		return &kymo_error_no_memory;
@@ -285,15 +290,15 @@ static struct kymo_error *parse_address(const char *text, struct kymo_spec_piece
 	uint64_t address = 0;
 
 	if (spec->is_return)
-		return kymo_spec_wrong(
+		return kymo_error_at(
 			text, piece.start,
 			"a return probe is for a whole function, and nothing says where one at an address ends; "
 			"record the instructions by which it is left with -p");
 	if (kymo_spec_number(piece.start, piece.end, &end, &address) && end < piece.end)
-		return kymo_spec_wrong(text, end, "'%.*s' is not an address; write 0x7f3c12345678",
-				       (int)(piece.end - piece.start), piece.start);
+		return kymo_error_at(text, end, "'%.*s' is not an address; write 0x7f3c12345678",
+				     (int)(piece.end - piece.start), piece.start);
 	if (!address || address >= ADDRESS_END)
-		return kymo_spec_wrong(text, piece.start, "no program has code at this address");
+		return kymo_error_at(text, piece.start, "no program has code at this address");
 	spec->address = address;
 	return NULL;
 }
@@ -304,35 +309,66 @@ static struct kymo_error *parse_location(const char *text, struct kymo_spec_piec
 	const char *colon;
 
 	if (piece.start == piece.end)
-		return kymo_spec_wrong(text, piece.start, "expected FILE:FUNCTION, such as libc:malloc");
+		return kymo_error_at(text, piece.start, "expected FILE:FUNCTION, such as libc:malloc");
 	if (spec->event && kymo_spec_is_arg(piece))
-		return kymo_spec_wrong(text, piece.start,
-				       "expected FILE:FUNCTION after '%c:%s'; a program called %c is written "
-				       "./%c:%s",
-				       prefix, spec->event, prefix, prefix, spec->event);
+		return kymo_error_at(text, piece.start,
+				     "expected FILE:FUNCTION after '%c:%s'; a program called %c is written "
+				     "./%c:%s",
+				     prefix, spec->event, prefix, prefix, spec->event);
 	take_return(&piece, spec);
 	take_every(&piece, spec);
 	take_return(&piece, spec);
 	if (spec->every_instruction && spec->is_return)
-		return kymo_spec_wrong(text, piece.end,
-				       "a return probe is for a whole function; leave ':*' out, or record each "
-				       "instruction with -p");
+		return kymo_error_at(text, piece.end,
+				     "a return probe is for a whole function; leave ':*' out, or record each "
+				     "instruction with -p");
 	colon = find_colon(piece);
 	if (!colon && is_address(piece))
 		return parse_address(text, piece, spec);
 	if (!colon && memmem(piece.start, (size_t)(piece.end - piece.start), "::", 2))
-		return kymo_spec_wrong(
+		return kymo_error_at(
 			text, piece.start,
 			"expected the file before the function, such as ./app:shop::Cart::add; '::' is part of a name");
 	if (!colon)
-		return kymo_spec_wrong(text, piece.end,
-				       "expected ':' and a function after the file, such as libc:malloc");
+		return kymo_error_at(text, piece.end,
+				     "expected ':' and a function after the file, such as libc:malloc");
 	if (colon == piece.start)
-		return kymo_spec_wrong(text, colon, "expected a program or library before ':', such as libc:malloc");
+		return kymo_error_at(text, colon, "expected a program or library before ':', such as libc:malloc");
 	spec->file = unquote((struct kymo_spec_piece){ piece.start, colon });
 	if (!spec->file)
 		return &kymo_error_no_memory;
 	return parse_place(text, (struct kymo_spec_piece){ colon + 1, piece.end }, spec);
+}
+
+static struct kymo_error *parse_filter(const char *text, struct kymo_spec_piece piece, struct kymo_spec *spec)
+{
+	struct kymo_expr_type type;
+
+	if (spec->filter)
+		return kymo_error_at(text, piece.start, "a probe has one filter; join two conditions with &&");
+	return kymo_spec_value_compile(text, piece, spec, NULL, &spec->filter, &type);
+}
+
+/* Filters and arguments, from `at` to the end. */
+static struct kymo_error *parse_values(const char *text, const char *at, struct kymo_spec *spec)
+{
+	for (;;) {
+		struct kymo_spec_piece piece;
+		const char *behind;
+		struct kymo_error *error = kymo_spec_filter_find(text, at, &piece, &behind);
+
+		if (!error && behind) {
+			error = parse_filter(text, piece, spec);
+			at = behind;
+		} else if (!error) {
+			piece = next_value(&at);
+			if (piece.start == piece.end)
+				return NULL;
+			error = kymo_spec_arg_parse(text, piece, spec);
+		}
+		if (error)
+			return error;
+	}
 }
 
 static struct kymo_error *parse(const char *text, struct kymo_spec *spec)
@@ -355,19 +391,13 @@ static struct kymo_error *parse(const char *text, struct kymo_spec *spec)
 			return error;
 		piece = next_location(&at);
 		if (piece.start == piece.end)
-			return kymo_spec_wrong(text, prefix.end,
-					       "expected FILE:FUNCTION after '%.*s'; a program called %c is "
-					       "written ./%c:FUNCTION",
-					       (int)(prefix.end - prefix.start), prefix.start, kind, kind);
+			return kymo_error_at(text, prefix.end,
+					     "expected FILE:FUNCTION after '%.*s'; a program called %c is "
+					     "written ./%c:FUNCTION",
+					     (int)(prefix.end - prefix.start), prefix.start, kind, kind);
 	}
 	error = parse_location(text, piece, kind, spec);
-	while (!error) {
-		piece = next_piece(&at);
-		if (piece.start == piece.end)
-			break;
-		error = kymo_spec_arg_parse(text, piece, spec);
-	}
-	return error;
+	return error ? error : parse_values(text, at, spec);
 }
 
 static struct kymo_error *parse_as(const char *text, bool is_return, struct kymo_spec *ret)
@@ -425,9 +455,20 @@ void kymo_spec_deinit(struct kymo_spec *spec)
 	free(spec->syscalls);
 	free(spec->file);
 	free(spec->symbol);
-	for (size_t i = 0; i < spec->n_args; i++)
+	free(spec->filter);
+	for (size_t i = 0; i < spec->n_args; i++) {
 		free(spec->args[i].name);
+		free(spec->args[i].form);
+	}
 	memset(spec, 0, sizeof(*spec));
+}
+
+bool kymo_spec_computes(const struct kymo_spec *spec)
+{
+	for (size_t i = 0; i < spec->n_args; i++)
+		if (spec->args[i].form)
+			return true;
+	return spec->filter;
 }
 
 /* Of the entry of a function, or of several. */

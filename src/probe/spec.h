@@ -1,10 +1,11 @@
 /*
  * The user's words for a probe, in the kernel's uprobe grammar (Documentation/trace/uprobetracer.rst) with symbols:
  *
- *	SPEC	:= [ ("p"|"r") [":" [GROUP "/"] EVENT] SPACE ] (FILE ":" PLACE ["%return"] | ADDRESS) { SPACE ARG }
+ *	SPEC	:= [ ("p"|"r") [":" [GROUP "/"] EVENT] SPACE ] (FILE ":" PLACE ["%return"] | ADDRESS)
+ *		   [ SPACE "/" EXPR "/" ] { SPACE ARG } [ SPACE "if" EXPR ]	expr/expr.h; one filter, in either way
  *	PLACE	:= SYMBOL [("+"|"-") NUMBER] | GLOB | NUMBER		a lone NUMBER is a file offset, as in the kernel
  *		 | (SYMBOL | GLOB) ":*"					each instruction of the function or functions
- *	ARG	:= [NAME "="] FETCH [":" TYPE]
+ *	ARG	:= [NAME "="] (FETCH | EXPR) [":" TYPE]		an EXPR has blanks within brackets only, as its ":" is
  *	FETCH	:= "%" REGISTER | "$arg" N | "$stack" | "$stack" N | "\" NUMBER | "$retval"
  *	TYPE	:= u8 u16 u32 u64 s8 s16 s32 s64 x8 x16 x32 x64
  *	ADDRESS	:= "0x" HEX-DIGITS		in memory of no file, of one process (probe/jit.h)
@@ -33,6 +34,7 @@
 struct kymo_spec_arg {
 	char *name; /* given, or "arg1" …; unique in the spec */
 	struct kymo_fetch fetch;
+	struct kymo_form *form; /* of the fetch, if it is an expression; else NULL */
 };
 
 struct kymo_spec {
@@ -51,6 +53,7 @@ struct kymo_spec {
 	int64_t offset;     /* after the symbol, or in the file */
 	struct kymo_spec_arg args[KYMO_EVENT_MAX_ARGS];
 	size_t n_args;
+	struct kymo_form *filter; /* records are made where its value is not 0, and is to be had; NULL: always */
 	bool is_paired; /* its calls are to be paired: records hold the stack pointer, too; kymo_specs_pair() says so */
 };
 
@@ -75,6 +78,9 @@ void kymo_spec_deinit(struct kymo_spec *spec);
 
 /* The ":" of "FILE:PLACE", or NULL where no file is named: a "::" separates nothing. */
 const char *kymo_spec_file_end(const char *text);
+
+/* Whether it has a filter or an expression: they are computed by pads alone. */
+bool kymo_spec_computes(const struct kymo_spec *spec);
 
 /*
  * Where some of the specs are for entries of functions and some for returns, records of both hold the stack pointer

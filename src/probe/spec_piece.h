@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/caret.h"
 #include "probe/spec.h"
 
 /* Longest name of an event, a group or an argument; the kernel has 63 and 31. */
@@ -25,10 +26,6 @@ static inline bool kymo_spec_is_digit(char c)
 {
 	return c >= '0' && c <= '9';
 }
-
-/* A USAGE error about the byte at `at` of `text`: the column, the sentence, the text, a caret. Consumes nothing. */
-struct kymo_error *kymo_spec_wrong(const char *text, const char *at, const char *format, ...)
-	__attribute__((format(printf, 3, 4), returns_nonnull));
 
 /*
  * The number at `start`, decimal, 0x or 0 for octal as in the kernel, without a sign. `end_ret` is the first byte that

@@ -135,8 +135,9 @@ static bool are_refused_for_kernel(const struct recording *recording, const char
 static bool may_go_elsewhere(const struct recording *recording, const struct kymo_error *refusal)
 {
 	return recording->options->backend == KYMO_RECORD_AUTO && !recording_has_markers(recording->options) &&
-	       !recording_has_addresses(recording->options) && recording->options->n_pids <= 1 &&
-	       refusal->code == KYMO_ERROR_UNSAFE && recording->process && !recording->has_run;
+	       !recording_has_addresses(recording->options) && !recording_computes(recording->options) &&
+	       recording->options->n_pids <= 1 && refusal->code == KYMO_ERROR_UNSAFE && recording->process &&
+	       !recording->has_run;
 }
 
 /*

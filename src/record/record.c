@@ -595,6 +595,11 @@ static struct kymo_error *check_outside(const struct recording *recording)
 					 "an address is of one process, and the kernel's probes are of files: leave %s "
 					 "out, or name FILE:0xOFFSET",
 					 way);
+	if (recording_computes(options))
+		return kymo_error_create(KYMO_ERROR_USAGE,
+					 "filters and expressions are computed in the process itself: leave %s out, or "
+					 "write registers and $arguments alone",
+					 way);
 	return NULL;
 }
 

@@ -132,6 +132,9 @@ bool recording_has_syscalls(const struct kymo_record_options *options);
 /* Whether addresses are asked for, in memory of no file: of one process that runs, and nothing for the kernel. */
 bool recording_has_addresses(const struct kymo_record_options *options);
 
+/* Whether a spec has a filter or an expression. */
+bool recording_computes(const struct kymo_record_options *options);
+
 /* ---- targets.c: processes and their sources -------------------------------------------------------------------------
  */
 

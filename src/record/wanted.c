@@ -25,6 +25,14 @@ bool recording_has_addresses(const struct kymo_record_options *options)
 	return false;
 }
 
+bool recording_computes(const struct kymo_record_options *options)
+{
+	for (size_t i = 0; i < options->n_specs; i++)
+		if (kymo_spec_computes(&options->specs[i]))
+			return true;
+	return false;
+}
+
 bool recording_has_several(const struct recording *recording)
 {
 	const struct kymo_record_options *options = recording->options;

@@ -5,6 +5,7 @@
  * certain: the page of the frame, which the pad has written, up to the end of the page that the stack pointer points
  * to; and for the initial thread, whose stack's end is known, on to that end. The first has the red zone in it.
  */
+#include <errno.h>
 #include <stddef.h>
 
 #include "arch/x86_64/frame.h"
@@ -27,6 +28,20 @@ static struct kymo_fetch resolve(struct kymo_fetch fetch)
 	}
 	return fetch;
 }
+
+int kymo_argument_operation(unsigned int n, struct kymo_form_op *ret)
+{
+	const struct kymo_fetch fetch =
+		resolve((struct kymo_fetch){ .kind = KYMO_FETCH_ARGUMENT, .type = KYMO_TYPE_X64, .value = n });
+
+	if (fetch.value < 0 || fetch.value > KYMO_FETCH_STACK_MAX)
+		return -EINVAL;
+	*ret = (struct kymo_form_op){ .code = fetch.kind == KYMO_FETCH_REGISTER ? KYMO_FORM_REGISTER : KYMO_FORM_STACK,
+				      .value = fetch.value };
+	return 0;
+}
+
+_Static_assert(KYMO_STACK_POINTER == RSP, "the number of the register");
 
 static bool is_general(int64_t reg)
 {
@@ -64,6 +79,8 @@ bool x86_fetch_is_valid(const struct kymo_fetch *fetch)
 		return f.value == 0 || f.value == 1;
 	case KYMO_FETCH_MEMORY:
 		return is_operand(&f);
+	case KYMO_FETCH_FORM:
+		return f.form && kymo_form_check(f.form, KYMO_FETCH_REGISTERS, KYMO_FETCH_STACK_MAX);
 	default:
 		return false;
 	}
@@ -74,7 +91,8 @@ bool kymo_pad_has_faults(const struct kymo_fetch *args, size_t n_args)
 {
 	for (size_t i = 0; i < n_args; i++)
 		if (resolve(args[i]).kind == KYMO_FETCH_STACK || args[i].kind == KYMO_FETCH_RETVAL ||
-		    args[i].kind == KYMO_FETCH_MEMORY)
+		    args[i].kind == KYMO_FETCH_MEMORY ||
+		    (args[i].kind == KYMO_FETCH_FORM && kymo_form_can_fault(args[i].form)))
 			return true;
 	return false;
 }
@@ -103,36 +121,6 @@ bool kymo_pad_wants_flags(const struct kymo_pad_event *events, size_t n)
 	return false;
 }
 
-/* Where the frame has a general register, or -1: it is as the program left it. */
-static int32_t slot_of(unsigned int reg)
-{
-	switch (reg) {
-	case RAX:
-		return SLOT_RAX;
-	case RDX:
-		return SLOT_RDX;
-	case R10:
-		return SLOT_R10;
-	case R11:
-		return SLOT_R11;
-	default:
-		return -1;
-	}
-}
-
-void x86_load_saved(struct code *c, unsigned int to, unsigned int reg)
-{
-	if (slot_of(reg) >= 0) {
-		rsp_slot(c, 0x8b, to, slot_of(reg));
-	} else if (reg == RSP) {
-		rsp_slot(c, 0x8d, to, FRAME);
-	} else {
-		byte(c, 0x48 | (reg >> 3) << 2 | to >> 3); /* mov %reg,%to */
-		byte(c, 0x89);
-		byte(c, 0xc0 | (reg & 7) << 3 | (to & 7));
-	}
-}
-
 /* The register that has the program's value of `reg`: itself, or rax. */
 static unsigned int load_register(struct code *c, unsigned int reg, const struct x86_site *site)
 {
@@ -140,7 +128,7 @@ static unsigned int load_register(struct code *c, unsigned int reg, const struct
 		rsp_slot(c, 0x8b, RAX, SLOT_RFLAGS);
 	else if (reg == RIP)
 		movabs(c, RAX, site->address);
-	else if (reg == RSP || slot_of(reg) >= 0)
+	else if (reg == RSP || x86_slot_of(reg) >= 0)
 		x86_load_saved(c, RAX, reg);
 	else
 		return reg;
@@ -175,37 +163,37 @@ static void load_bytes(struct code *c, unsigned int size)
 	}
 }
 
+/* The value is in rax; from `fault` come those who have none: then it is 0, and the fault bit is set. */
+static void end_faults(struct code *c, struct label *fault, unsigned int bit, unsigned int faults)
+{
+	struct label done = { .n = 0 };
+
+	if (!fault->n)
+		return;
+	JMP(c, &done);
+	place(c, fault);
+	load_fault(c, bit, faults);
+	place(c, &done);
+}
+
 /* rax = the `size` bytes at rax, where they can be read for certain. Else 0, and the fault bit. Any address may be
  * given. */
 static void load_checked(struct code *c, const struct kymo_pad_env *env, unsigned int size, unsigned int bit,
 			 unsigned int faults)
 {
-	struct label readable = { .n = 0 }, fault = { .n = 0 }, done = { .n = 0 };
+	struct label fault = { .n = 0 };
 
-	EMIT(c, 0x48, 0x89, 0xe2);                         /* mov %rsp,%rdx */
-	EMIT(c, 0x48, 0x81, 0xe2, 0x00, 0xf0, 0xff, 0xff); /* and $-4096,%rdx: the frame's page */
-	EMIT(c, 0x48, 0x39, 0xd0);                         /* cmp %rdx,%rax */
-	JB(c, &fault);
-	rsp_slot(c, 0x8d, RDX, FRAME);
-	EMIT(c, 0x48, 0x81, 0xca, 0xff, 0x0f, 0, 0); /* or $4095,%rdx: last byte of the stack pointer's page */
-	EMIT(c, 0x48, 0x83, 0xea);                   /* sub $(size - 1),%rdx */
-	byte(c, size - 1);
-	EMIT(c, 0x48, 0x39, 0xd0);           /* cmp %rdx,%rax */
-	branch(c, &readable, "\x0f\x86", 2); /* jbe */
-	if (env->stack_high > size) {
-		movabs(c, RDX, env->stack_high - size);
-		EMIT(c, 0x48, 0x39, 0xd0); /* cmp %rdx,%rax */
-		JA(c, &fault);
-		movabs(c, RDX, env->stack_low);
-		EMIT(c, 0x48, 0x39, 0xd4); /* cmp %rdx,%rsp */
-		JAE(c, &readable);
-	}
-	place(c, &fault);
-	load_fault(c, bit, faults);
-	JMP(c, &done);
-	place(c, &readable);
+	x86_check_readable(c, env, size, &fault);
 	load_bytes(c, size);
-	place(c, &done);
+	end_faults(c, &fault, bit, faults);
+}
+
+static void compute(struct code *c, const struct kymo_pad_env *env, const struct kymo_fetch *f, unsigned int bit)
+{
+	struct label fault = { .n = 0 };
+
+	x86_emit_form(c, env, f->form, !f->value, &fault);
+	end_faults(c, &fault, bit, KYMO_EVENT_ARGS_OFFSET);
 }
 
 /* rax = base + index * scale + displacement, of what the registers held; rdx is changed. */
@@ -272,6 +260,9 @@ void x86_store_arguments(struct code *c, const struct kymo_pad_env *env, const s
 		case KYMO_FETCH_GLOBAL:
 			movabs(c, RAX, site->bias + (uint64_t)f.value);
 			load_bytes(c, size);
+			break;
+		case KYMO_FETCH_FORM:
+			compute(c, env, &f, 1u << i);
 			break;
 		case KYMO_FETCH_ARGUMENT: /* resolved */
 		case KYMO_FETCH_PAYLOAD:

@@ -57,6 +57,7 @@ _Static_assert(KYMO_WIRE_PATCH_MAX == KYMO_PATCH_MAX && KYMO_WIRE_WINDOW_MAX == 
 _Static_assert(KYMO_PAD_LIVE_VFORK_LIST + sizeof(struct kymo_wire_vforks) <= 4096, "the live page holds the list");
 
 #define EVENT_SIZE_MAX 3072u /* code bytes of one event in both forms, with 8 arguments from memory */
+#define OP_SIZE_MAX 96u      /* of one operation of a form */
 #define FIXED_SIZE_MAX 256u  /* around the events: frame, watch, hop */
 
 /* ---- the frame ---- */
@@ -87,9 +88,23 @@ void x86_emit_restore(struct code *c)
 	rsp_slot(c, 0x8d, RSP, FRAME);
 }
 
-size_t kymo_pad_size_max(size_t n_events)
+size_t kymo_pad_forms_size(const struct kymo_pad_event *event)
 {
-	return FIXED_SIZE_MAX + KYMO_RELOCATED_MAX + 2 * n_events * (EVENT_SIZE_MAX + 32);
+	size_t n = event->filter ? event->filter->n : 0;
+
+	for (size_t i = 0; i < event->n_args; i++)
+		if (event->args[i].kind == KYMO_FETCH_FORM && event->args[i].form)
+			n += event->args[i].form->n;
+	return 4 * n * OP_SIZE_MAX; /* for threads from the text and for others, in line and under a lock */
+}
+
+size_t kymo_pad_size_max(const struct kymo_pad_event *events, size_t n_events)
+{
+	size_t size = FIXED_SIZE_MAX + KYMO_RELOCATED_MAX + 2 * n_events * (EVENT_SIZE_MAX + 32);
+
+	for (size_t i = 0; i < n_events && events; i++)
+		size += kymo_pad_forms_size(&events[i]);
+	return size;
 }
 
 const uint8_t *kymo_pad_guest(size_t *size_ret)
@@ -104,7 +119,9 @@ const uint8_t *kymo_pad_guest(size_t *size_ret)
 static bool are_valid(const struct kymo_pad_event *events, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		if (events[i].id > KYMO_EVENT_ID_MAX || events[i].n_args > KYMO_EVENT_MAX_ARGS)
+		if (events[i].id > KYMO_EVENT_ID_MAX || events[i].n_args > KYMO_EVENT_MAX_ARGS ||
+		    (events[i].filter &&
+		     !kymo_form_check(events[i].filter, KYMO_FETCH_REGISTERS, KYMO_FETCH_STACK_MAX)))
 			return false;
 		for (size_t k = 0; k < events[i].n_args; k++)
 			if (!x86_fetch_is_valid(&events[i].args[k]) ||
@@ -122,6 +139,8 @@ int x86_emit_way_out(struct code *c, const struct kymo_plan *plan, uint64_t site
 	x86_emit_restore(c);
 	if (c->full)
 		return -ENOSPC;
+	if (c->n + KYMO_RELOCATED_MAX > UINT16_MAX)
+		return -E2BIG;
 	moved = kymo_relocate(plan, site, c->address + c->n, c->out + c->n, c->size - c->n, layout->insn_at);
 	if (moved < 0)
 		return moved;
@@ -252,6 +271,17 @@ static int emit_silent(struct code *c, const struct kymo_plan *plan, uint64_t si
 	return err;
 }
 
+/* A jump to `skip` where no record is wanted. Outside of the sequence: what restarts that needs no filter again. */
+static void emit_filter(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event,
+			struct label *skip)
+{
+	if (!event->filter)
+		return;
+	x86_emit_form(c, env, event->filter, !event->retval_is_unknown, skip);
+	EMIT(c, 0x48, 0x85, 0xc0); /* test %rax,%rax */
+	JE(c, skip);
+}
+
 /* The events in their hot form, once; `table` is where their descriptors are. */
 static void emit_hot(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *events, size_t n,
 		     const struct x86_site *site, size_t table, bool is_inner, bool is_followed,
@@ -261,8 +291,12 @@ static void emit_hot(struct code *c, const struct kymo_pad_env *env, const struc
 		struct x86_stamp_use use = { .takes = is_inner || i > 0,
 					     .leaves = is_inner || is_followed || i + 1 < n };
 
+		struct label skip = { .n = 0 };
+
 		descriptors[i][2] = table + 32 * i;
+		emit_filter(c, env, &events[i], &skip);
 		x86_event_sequence(c, env, &events[i], site, &parts[i], descriptors[i], use);
+		place(c, &skip);
 	}
 }
 
@@ -326,8 +360,13 @@ static int emit_unsequenced(struct code *c, const struct kymo_pad_env *env, cons
 	if (chain->next)
 		clear_stamp(c);
 	layout->inner = (uint32_t)c->n;
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
+		struct label skip = { .n = 0 };
+
+		emit_filter(c, env, &events[i], &skip);
 		x86_event_plain(c, env, &events[i], site, &parts[i]);
+		place(c, &skip);
+	}
 	if (chain->watch)
 		emit_watch(c, env, chain);
 	if (chain->next)

@@ -20,6 +20,8 @@ enum {
 
 	/* In the frame's own red zone, which signal handlers step over: for as long as nothing is called. */
 	BELOW_RING = -8,
+	BELOW_VALUES = -8, /* of a form: the first but one of its values, others below it; the last is in rax */
+	BELOW_DIVISOR = -8 * (KYMO_FORM_DEPTH_MAX + 1),
 };
 
 /* Where a pad's site is. */
@@ -35,12 +37,23 @@ bool x86_fetch_is_valid(const struct kymo_fetch *fetch);
 /* The payload, of an event that has one; else NULL. */
 const struct kymo_fetch *x86_payload(const struct kymo_pad_event *event);
 
+/* Where the frame has a general register, or -1: it is as the program left it. */
+int32_t x86_slot_of(unsigned int reg);
+
 /* mov what the program has in `reg`, a general register, to `to`. */
 void x86_load_saved(struct code *c, unsigned int to, unsigned int reg);
 
 /* Store the arguments of a record at r10 + r11; rax and rdx are free, what they held is in the frame. */
 void x86_store_arguments(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event,
 			 const struct x86_site *site);
+
+/* A jump to `fault` unless the `size` bytes at rax can be read for certain. rdx is changed. */
+void x86_check_readable(struct code *c, const struct kymo_pad_env *env, unsigned int size, struct label *fault);
+
+/* rax = the value of a checked form; a jump to `fault` where it has none. rdx is changed, and what is below the frame.
+ */
+void x86_emit_form(struct code *c, const struct kymo_pad_env *env, const struct kymo_form *form, bool retval_is_known,
+		   struct label *fault);
 
 /* Store the payload of a record at r10 + r11, where there is room for it, and commit the record with the last
  * instruction. rax, rdx and r11 are changed. */

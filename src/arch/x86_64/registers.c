@@ -93,3 +93,10 @@ int kymo_register_parse(const char *name, size_t length, enum kymo_type *type_re
 	number = parse_numbered(text, type_ret);
 	return number >= 0 ? number : parse_stem(text, type_ret);
 }
+
+const char *kymo_register_name(int number)
+{
+	static const char *const numbered[] = { "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15" };
+
+	return number < 8 ? stems[number] : numbered[number - 8];
+}

@@ -32,12 +32,15 @@
 
 enum { ENTRY, EXIT, N_EVENTS };
 
-static const struct kymo_fetch arguments[] = {
-	{ KYMO_FETCH_REGISTER, KYMO_TYPE_X64, RDI, 0, 0, 0 }, { KYMO_FETCH_REGISTER, KYMO_TYPE_X64, RSI, 0, 0, 0 },
-	{ KYMO_FETCH_REGISTER, KYMO_TYPE_X64, RDX, 0, 0, 0 }, { KYMO_FETCH_REGISTER, KYMO_TYPE_X64, R10, 0, 0, 0 },
-	{ KYMO_FETCH_REGISTER, KYMO_TYPE_X64, R8, 0, 0, 0 },  { KYMO_FETCH_REGISTER, KYMO_TYPE_X64, R9, 0, 0, 0 },
-};
-static const struct kymo_fetch result[] = { { KYMO_FETCH_REGISTER, KYMO_TYPE_S64, RAX, 0, 0, 0 } };
+#define FROM(register_, type_) \
+	{ \
+		.kind = KYMO_FETCH_REGISTER, .type = (type_), .value = (register_) \
+	}
+
+static const struct kymo_fetch arguments[] = { FROM(RDI, KYMO_TYPE_X64), FROM(RSI, KYMO_TYPE_X64),
+					       FROM(RDX, KYMO_TYPE_X64), FROM(R10, KYMO_TYPE_X64),
+					       FROM(R8, KYMO_TYPE_X64),  FROM(R9, KYMO_TYPE_X64) };
+static const struct kymo_fetch result[] = { FROM(RAX, KYMO_TYPE_S64) };
 
 struct pad {
 	struct code *c;
@@ -175,7 +178,7 @@ int kymo_pad_emit_syscall(const struct kymo_pad_env *env, const struct kymo_plan
 	if (!kymo_pad_is_syscall(plan) || pad_address % 32 || syscalls->exit_id > KYMO_EVENT_ID_MAX ||
 	    syscalls->first_id > KYMO_EVENT_ID_MAX - KYMO_PAD_SYSCALLS)
 		return -EINVAL;
-	if (size < kymo_pad_size_max(1))
+	if (size < kymo_pad_size_max(NULL, 1))
 		return -ENOSPC;
 	if (env->rseq_rings)
 		for (int i = 0; i < N_EVENTS; i++)

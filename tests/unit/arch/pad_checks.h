@@ -34,7 +34,7 @@ static const struct shape tiny = { PAGE, 2, false };
 		else
 
 static const struct kymo_fetch first_u64 = FETCH(KYMO_FETCH_ARGUMENT, KYMO_TYPE_U64, 1);
-static const struct kymo_pad_event one_event = { 1, &first_u64, 1 };
+static const struct kymo_pad_event one_event = { .id = 1, .args = &first_u64, .n_args = 1 };
 
 static inline uint64_t value(const struct record *record, size_t at, unsigned int size)
 {

@@ -263,7 +263,7 @@ static void patch(struct world *world, const struct site *site, uint64_t entry)
 static void put_pad(struct world *world, struct site *site, const struct kymo_pad_event *events, size_t n,
 		    const struct kymo_pad_chain *chain)
 {
-	size_t max = kymo_pad_size_max(n);
+	size_t max = kymo_pad_size_max(events, n);
 	uint8_t *pad = malloc(max);
 
 	assert_non_null(pad);

@@ -11,7 +11,7 @@
 #define ID 7
 
 static const struct kymo_fetch as_markers[] = { PAYLOAD(R10, R11) };
-static const struct kymo_pad_event one_payload = { ID, as_markers, 1 };
+static const struct kymo_pad_event one_payload = { .id = ID, .args = as_markers, .n_args = 1 };
 
 /* Enter with a payload in two registers, unseen. */
 static inline void enter_with(const struct site *site, uint8_t *stack, unsigned int address, const uint8_t *bytes,

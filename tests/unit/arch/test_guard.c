@@ -27,7 +27,7 @@
 
 static const struct shape roomy = { 65536, 4, false };
 static const struct kymo_fetch first_u64 = FETCH(KYMO_FETCH_ARGUMENT, KYMO_TYPE_U64, 1);
-static const struct kymo_pad_event one_event = { 1, &first_u64, 1 };
+static const struct kymo_pad_event one_event = { .id = 1, .args = &first_u64, .n_args = 1 };
 static const uint32_t numbers[] = { SYS_vfork, SYS_clone, SYS_clone3 };
 
 /*
@@ -484,7 +484,7 @@ static void a_guard_knows_where_its_instructions_are(void **state)
 		assert_int_equal(kymo_guard_emit(&env, &plan, plan.vaddr, 0x7f0000020000, out, sizeof(out), &layout),
 				 0);
 		size = (int)layout.size;
-		assert_true(size > 0 && (size_t)size <= kymo_pad_size_max(1));
+		assert_true(size > 0 && (size_t)size <= kymo_pad_size_max(NULL, 1));
 		assert_int_equal(layout.insn_at[0], 0);
 		assert_memory_equal(out + layout.insn_at[1], "\x0f\x05", 2);
 		assert_memory_equal(out + layout.insn_at[1] - 5, plan.original, 5);

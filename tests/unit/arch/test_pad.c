@@ -21,7 +21,8 @@ static const struct kymo_fetch every_way[] = {
 
 static void registers_flags_vectors_and_the_red_zone_survive(void **state)
 {
-	static const struct kymo_pad_event events[] = { { 1, every_way, 8 }, { 2, every_way + 1, 6 } };
+	static const struct kymo_pad_event events[] = { { .id = 1, .args = every_way, .n_args = 8 },
+							{ .id = 2, .args = every_way + 1, .n_args = 6 } };
 	uint8_t *stack = stack_create();
 
 	for_each_kind(kind)
@@ -47,7 +48,7 @@ static void pass_unseen(const struct site *site, uint8_t *stack, uint64_t seed, 
 
 static void so_they_do_on_every_slow_path(void **state)
 {
-	static const struct kymo_pad_event event = { 1, every_way, 8 };
+	static const struct kymo_pad_event event = { .id = 1, .args = every_way, .n_args = 8 };
 	uint8_t *stack = stack_create();
 
 	for_each_kind(kind)
@@ -77,7 +78,10 @@ static void every_register_is_recorded_in_every_type(void **state)
 		world_init(&world, kind, roomy);
 		for (int reg = 0; reg <= REG_FLAGS; reg++) {
 			struct kymo_fetch args[KYMO_N_TYPES];
-			struct kymo_pad_event events[] = { { 300, args, 8 }, { 301, args + 8, KYMO_N_TYPES - 8 } };
+			struct kymo_pad_event events[] = {
+				{ .id = 300, .args = args, .n_args = 8 },
+				{ .id = 301, .args = args + 8, .n_args = KYMO_N_TYPES - 8 }
+			};
 			struct site site;
 			uint64_t expected;
 
@@ -123,7 +127,8 @@ static void arguments_immediates_and_the_stack_pointer_are_recorded(void **state
 		FETCH(KYMO_FETCH_IMMEDIATE, KYMO_TYPE_X32, 0xfedcba98),
 		FETCH(KYMO_FETCH_STACK_POINTER, KYMO_TYPE_X64, 0),
 	};
-	struct kymo_pad_event events[] = { { 7, args, 8 }, { KYMO_EVENT_ID_MAX, args + 8, 4 } };
+	struct kymo_pad_event events[] = { { .id = 7, .args = args, .n_args = 8 },
+					   { .id = KYMO_EVENT_ID_MAX, .args = args + 8, .n_args = 4 } };
 	uint8_t *stack = stack_create();
 
 	for_each_kind(kind)
@@ -205,7 +210,7 @@ static void a_stack_word_that_may_not_be_there_is_a_fault_bit(void **state)
 	for_each_kind(kind)
 	{
 		for (unsigned int whole = 0; whole < 2; whole++) {
-			struct kymo_pad_event event = { 9, args, 8 };
+			struct kymo_pad_event event = { .id = 9, .args = args, .n_args = 8 };
 			struct world world;
 			struct site site;
 
@@ -233,7 +238,7 @@ static void sixteen_events_at_one_site_are_recorded_in_order(void **state)
 
 		for (unsigned int i = 0; i < KYMO_PAD_MAX_EVENTS; i++) {
 			args[i] = (struct kymo_fetch)FETCH(KYMO_FETCH_IMMEDIATE, KYMO_TYPE_U16, 1000 + i);
-			events[i] = (struct kymo_pad_event){ 100 + i, &args[i], i % 2 };
+			events[i] = (struct kymo_pad_event){ .id = 100 + i, .args = &args[i], .n_args = i % 2 };
 		}
 		world_init(&world, kind, roomy);
 		stay(&before);
@@ -262,7 +267,7 @@ static void the_return_value_is_what_is_in_rax(void **state)
 		FETCH(KYMO_FETCH_RETVAL, KYMO_TYPE_U16, 0),
 		FETCH(KYMO_FETCH_RETVAL, KYMO_TYPE_X8, 0),
 	};
-	static const struct kymo_pad_event event = { 31, args, 4 };
+	static const struct kymo_pad_event event = { .id = 31, .args = args, .n_args = 4 };
 	uint8_t *stack = stack_create();
 
 	for_each_kind(kind)
@@ -298,7 +303,7 @@ static void at_a_tail_jump_it_is_a_fault_and_the_rest_is_recorded(void **state)
 		FETCH(KYMO_FETCH_IMMEDIATE, KYMO_TYPE_U8, 77), FETCH(KYMO_FETCH_RETVAL, KYMO_TYPE_S16, 1),
 		FETCH(KYMO_FETCH_REGISTER, KYMO_TYPE_U32, 7),
 	};
-	static const struct kymo_pad_event event = { 32, args, 5 };
+	static const struct kymo_pad_event event = { .id = 32, .args = args, .n_args = 5 };
 	uint8_t *stack = stack_create();
 
 	for_each_kind(kind)

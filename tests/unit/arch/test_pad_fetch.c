@@ -49,7 +49,7 @@ static void aim(struct registers *in, struct kymo_fetch *arg, uint64_t target)
 
 static void check_operand(struct world *world, struct kymo_fetch arg, uint8_t *stack, uint64_t seed)
 {
-	struct kymo_pad_event event = { 5, &arg, 1 };
+	struct kymo_pad_event event = { .id = 5, .args = &arg, .n_args = 1 };
 	unsigned int size = kymo_type_size(arg.type);
 	struct registers in, out;
 	uint64_t expected = 0, target;
@@ -128,7 +128,7 @@ static void an_operand_without_registers_is_an_address(void **state)
 			OPERAND(KYMO_TYPE_U64, -1, -1, -1, 1),
 			OPERAND(KYMO_TYPE_U64, 0, -1, -1, 1),
 		};
-		struct kymo_pad_event event = { 5, args, 3 };
+		struct kymo_pad_event event = { .id = 5, .args = args, .n_args = 3 };
 		struct registers in, out;
 		struct world world;
 		struct site site;
@@ -236,7 +236,7 @@ static void an_operand_that_may_not_be_there_is_a_fault_bit(void **state)
 	for_each_kind(kind)
 	{
 		for (unsigned int whole = 0; whole < 3; whole++) {
-			struct kymo_pad_event event = { 9, args, 4 };
+			struct kymo_pad_event event = { .id = 9, .args = args, .n_args = 4 };
 			struct world world;
 			struct site site;
 
@@ -264,7 +264,7 @@ static void the_red_zone_is_readable_also_on_the_page_below(void **state)
 	args[7].value = -128;
 	for_each_kind(kind)
 	{
-		struct kymo_pad_event event = { 9, args, 8 };
+		struct kymo_pad_event event = { .id = 9, .args = args, .n_args = 8 };
 		struct world world;
 		struct site site;
 
@@ -302,7 +302,10 @@ static void a_global_is_recorded_in_every_type(void **state)
 	{
 		for (size_t b = 0; b < kymo_countof(biases); b++) {
 			struct kymo_fetch args[KYMO_N_TYPES + 1];
-			struct kymo_pad_event events[] = { { 300, args, 8 }, { 301, args + 8, KYMO_N_TYPES + 1 - 8 } };
+			struct kymo_pad_event events[] = {
+				{ .id = 300, .args = args, .n_args = 8 },
+				{ .id = 301, .args = args + 8, .n_args = KYMO_N_TYPES + 1 - 8 }
+			};
 			uint8_t *stack = stack_create();
 			struct world world;
 			struct site site;
@@ -346,7 +349,7 @@ static void only_the_bytes_of_a_global_are_read(void **state)
 			FETCH(KYMO_FETCH_GLOBAL, KYMO_TYPE_U32, (int64_t)stack + STACK_SIZE - 4),
 			FETCH(KYMO_FETCH_GLOBAL, KYMO_TYPE_U64, (int64_t)stack + STACK_SIZE - 8),
 		};
-		const struct kymo_pad_event event = { 9, args, 4 };
+		const struct kymo_pad_event event = { .id = 9, .args = args, .n_args = 4 };
 		struct world world;
 		struct site site;
 
@@ -391,7 +394,8 @@ static void check_mixed(const struct record *record, const struct registers *in)
 
 static void operands_are_the_same_from_another_recordings_pad(void **state)
 {
-	const struct kymo_pad_event events[] = { { 1, mixed, 8 }, { 2, mixed, 8 } };
+	const struct kymo_pad_event events[] = { { .id = 1, .args = mixed, .n_args = 8 },
+						 { .id = 2, .args = mixed, .n_args = 8 } };
 	uint8_t *stack = filled_stack();
 
 	for_each_kind(kind)
@@ -423,7 +427,7 @@ static void operands_are_the_same_from_another_recordings_pad(void **state)
 
 static void the_program_sees_nothing_of_it(void **state)
 {
-	const struct kymo_pad_event event = { 1, mixed, 8 };
+	const struct kymo_pad_event event = { .id = 1, .args = mixed, .n_args = 8 };
 	uint8_t *stack = stack_create();
 
 	for_each_kind(kind)
@@ -454,7 +458,7 @@ static void a_thread_that_is_given_its_stack_is_recorded(void **state)
 {
 	static const struct kymo_fetch args[] = { OPERAND(KYMO_TYPE_X64, 0, RSP, -1, 1),
 						  OPERAND(KYMO_TYPE_X64, 2 * STACK_SIZE, RSP, -1, 1) };
-	static const struct kymo_pad_event event = { 1, args, 2 };
+	static const struct kymo_pad_event event = { .id = 1, .args = args, .n_args = 2 };
 	uint8_t *stack = stack_create();
 
 	for_each_kind(kind)

@@ -24,7 +24,7 @@
 enum what { VALUES, PAYLOADS, CALLS, N_WHATS };
 
 static const struct kymo_fetch payload = PAYLOAD(6, 2); /* rsi, rdx */
-static const struct kymo_pad_event payload_event = { 1, &payload, 1 };
+static const struct kymo_pad_event payload_event = { .id = 1, .args = &payload, .n_args = 1 };
 
 struct hostile {
 	struct world world;
@@ -42,7 +42,8 @@ static void put_syscall(struct hostile *hostile)
 	static const uint8_t original[] = { 0x0f, 0x05, 0xc3 }; /* syscall; ret */
 	struct kymo_plan plan = { .tactic = KYMO_TACTIC_JUMP, .window = 2, .n_insns = 1, .insn_offset = { 0, 2 } };
 	struct kymo_pad_syscalls syscalls = { .first_id = 1000, .exit_id = 999 };
-	uint8_t *pad = malloc(kymo_pad_size_max(1)), stub[10] = { 0xb8, SYS_getpid }; /* mov $SYS_getpid,%eax; jmp */
+	uint8_t *pad = malloc(kymo_pad_size_max(NULL, 1)),
+		stub[10] = { 0xb8, SYS_getpid }; /* mov $SYS_getpid,%eax; jmp */
 	struct kymo_pad_layout layout;
 	uint64_t site, address, at;
 
@@ -53,7 +54,7 @@ static void put_syscall(struct hostile *hostile)
 	plan.vaddr = site;
 	address = (uint64_t)hostile->world.code + (hostile->world.code_used + 31) / 32 * 32;
 	assert_int_equal(kymo_pad_emit_syscall(&hostile->world.env, &plan, site, address, &syscalls, pad,
-					       kymo_pad_size_max(1), &layout),
+					       kymo_pad_size_max(NULL, 1), &layout),
 			 0);
 	assert_int_equal(world_code(&hostile->world, pad, layout.size), address);
 	free(pad);

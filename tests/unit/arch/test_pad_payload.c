@@ -124,7 +124,7 @@ static void it_is_found_in_any_two_registers(void **state)
 		for (unsigned int address = 0; address < 16; address++) {
 			for (unsigned int size_in = 0; size_in < 16; size_in++) {
 				struct kymo_fetch arg = PAYLOAD(address, (int8_t)size_in);
-				struct kymo_pad_event event = { ID, &arg, 1 };
+				struct kymo_pad_event event = { .id = ID, .args = &arg, .n_args = 1 };
 				uint64_t size = 1 + (address * 16 + size_in) % 100;
 				struct expected expected = { .bytes = bytes, .size = size };
 				struct site site;
@@ -147,7 +147,7 @@ static void it_is_found_in_any_two_registers(void **state)
 static void the_stack_pointer_may_be_its_address(void **state)
 {
 	static const struct kymo_fetch arg = PAYLOAD(RSP, 1);
-	static const struct kymo_pad_event event = { ID, &arg, 1 };
+	static const struct kymo_pad_event event = { .id = ID, .args = &arg, .n_args = 1 };
 	uint8_t *stack = stack_create(), *bytes = stack + STACK_SIZE / 2 + 40;
 
 	fill(bytes, 100, 8);
@@ -325,9 +325,10 @@ static void others_at_the_same_place_are_recorded_as_ever(void **state)
 		FETCH(KYMO_FETCH_REGISTER, KYMO_TYPE_U64, 7),
 		OPERAND(KYMO_TYPE_U64, 0, RSP, -1, 1),
 	};
-	static const struct kymo_pad_event events[] = {
-		{ 1, registers, 4 }, { ID, as_markers, 1 }, { 2, registers, 4 }, { ID, as_markers, 1 }
-	};
+	static const struct kymo_pad_event events[] = { { .id = 1, .args = registers, .n_args = 4 },
+							{ .id = ID, .args = as_markers, .n_args = 1 },
+							{ .id = 2, .args = registers, .n_args = 4 },
+							{ .id = ID, .args = as_markers, .n_args = 1 } };
 	static const uint64_t sizes[] = {
 		0, 1, 7, 8, 9, 23, 63, 64, 255, 1000, KYMO_PAYLOAD_MAX, KYMO_PAYLOAD_MAX + 1
 	};

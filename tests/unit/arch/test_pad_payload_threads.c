@@ -129,7 +129,7 @@ static void run_producers(struct world *world, struct producer *producers)
 static void threads_and_their_handlers_tear_nothing_and_losses_are_counted(void **state)
 {
 	static const struct kymo_fetch arg = PAYLOAD(6, 2); /* rsi, rdx */
-	static const struct kymo_pad_event event = { ID, &arg, 1 };
+	static const struct kymo_pad_event event = { .id = ID, .args = &arg, .n_args = 1 };
 	struct sigaction before;
 
 	ticks_catch(on_timer, &before);
@@ -210,7 +210,7 @@ static void check_broken(struct breakpoints *breakpoints, uint64_t at, unsigned 
 static void a_handler_between_any_two_instructions_tears_nothing(void **state)
 {
 	static const struct kymo_fetch arg = PAYLOAD(6, 2);
-	static const struct kymo_pad_event handlers_event = { ID + 1, &arg, 1 };
+	static const struct kymo_pad_event handlers_event = { .id = ID + 1, .args = &arg, .n_args = 1 };
 	static const struct breakpoint_ops ops = { .enter = enter_broken,
 						   .handle = enter_in_handler,
 						   .check = check_broken };

@@ -135,9 +135,9 @@ static void a_pad_fits_into_what_is_kept_for_one_event(void **state)
 	const struct kymo_pad_syscalls syscalls = { .first_id = 1, .exit_id = 513 };
 	struct kymo_pad_layout layout;
 
-	assert_int_equal(emit(&call, &syscalls, kymo_pad_size_max(1), &layout), 0);
+	assert_int_equal(emit(&call, &syscalls, kymo_pad_size_max(NULL, 1), &layout), 0);
 	assert_true(layout.entry < layout.inner && layout.inner < layout.displaced && layout.displaced < layout.size);
-	assert_int_equal(emit(&call, &syscalls, kymo_pad_size_max(1) - 1, &layout), -ENOSPC);
+	assert_int_equal(emit(&call, &syscalls, kymo_pad_size_max(NULL, 1) - 1, &layout), -ENOSPC);
 }
 
 static void what_is_no_system_call_and_ids_out_of_range_are_refused(void **state)
@@ -149,9 +149,9 @@ static void what_is_no_system_call_and_ids_out_of_range_are_refused(void **state
 
 	nop.original[1] = 0x1f;
 	two.n_insns = 2;
-	assert_int_equal(emit(&nop, &good, kymo_pad_size_max(1), &layout), -EINVAL);
-	assert_int_equal(emit(&two, &good, kymo_pad_size_max(1), &layout), -EINVAL);
-	assert_int_equal(emit(&call, &bad, kymo_pad_size_max(1), &layout), -EINVAL);
+	assert_int_equal(emit(&nop, &good, kymo_pad_size_max(NULL, 1), &layout), -EINVAL);
+	assert_int_equal(emit(&two, &good, kymo_pad_size_max(NULL, 1), &layout), -EINVAL);
+	assert_int_equal(emit(&call, &bad, kymo_pad_size_max(NULL, 1), &layout), -EINVAL);
 }
 
 int main(void)

@@ -1,0 +1,333 @@
+/*
+ * Machine code of forms (wire/form.h).
+ *
+ * The last value is in rax, those before it lie in the red zone of the pad's frame, each at a place of its own by its
+ * depth: so whoever jumps to an operation comes with the same state, and nothing has to be moved there. Of the
+ * program's registers only those in the frame are changed, so that the code may run within a restartable sequence: a
+ * restart computes all anew. That is why shifts do not use rcx.
+ */
+#include "arch/x86_64/frame.h"
+
+/* A form while code is made of it. */
+struct maker {
+	struct code *c;
+	const struct kymo_pad_env *env;
+	const struct kymo_form *form;
+	bool retval_is_known;
+	struct label *fault;
+	unsigned int depth;                    /* values before the operation */
+	uint8_t depths[KYMO_FORM_OPS_MAX + 1]; /* of those that are jumped to */
+	bool is_target[KYMO_FORM_OPS_MAX + 1];
+	size_t starts[KYMO_FORM_OPS_MAX + 1]; /* of operations, in the code */
+	size_t holes[KYMO_FORM_OPS_MAX];      /* of jumps */
+};
+
+/* Where the value lies that has `depth` values before it, if it is not the last. */
+static int32_t place_of(unsigned int depth)
+{
+	return BELOW_VALUES - 8 * (int32_t)depth;
+}
+
+static bool is_jump(const struct kymo_form_op *op)
+{
+	return op->code == KYMO_FORM_JUMP || op->code == KYMO_FORM_JUMP_IF_ZERO;
+}
+
+static void load_value(struct code *c, int64_t value)
+{
+	if (!value) {
+		EMIT(c, 0x31, 0xc0); /* xor %eax,%eax */
+	} else if (value == (int32_t)value) {
+		EMIT(c, 0x48, 0xc7, 0xc0); /* mov $value,%rax */
+		imm32(c, value);
+	} else {
+		movabs(c, RAX, (uint64_t)value);
+	}
+}
+
+static void push(struct maker *m, const struct kymo_form_op *op)
+{
+	struct code *c = m->c;
+
+	if (m->depth)
+		rsp_slot(c, 0x89, RAX, place_of(m->depth - 1));
+	switch (op->code) {
+	case KYMO_FORM_VALUE:
+		load_value(c, op->value);
+		break;
+	case KYMO_FORM_REGISTER:
+		x86_load_saved(c, RAX, (unsigned int)op->value);
+		break;
+	case KYMO_FORM_STACK:
+		rsp_slot(c, 0x8d, RAX, (int32_t)(FRAME + 8 * op->value));
+		x86_check_readable(c, m->env, 8, m->fault);
+		EMIT(c, 0x48, 0x8b, 0x00); /* mov (%rax),%rax */
+		break;
+	default: /* RETVAL */
+		if (m->retval_is_known)
+			x86_load_saved(c, RAX, RAX);
+		else
+			JMP(c, m->fault);
+		break;
+	}
+}
+
+static void extend(struct code *c, const struct kymo_form_op *op)
+{
+	if (op->size == 1 && op->is_signed)
+		EMIT(c, 0x48, 0x0f, 0xbe, 0xc0); /* movsbq %al,%rax */
+	else if (op->size == 1)
+		EMIT(c, 0x0f, 0xb6, 0xc0); /* movzbl %al,%eax */
+	else if (op->size == 2 && op->is_signed)
+		EMIT(c, 0x48, 0x0f, 0xbf, 0xc0); /* movswq %ax,%rax */
+	else if (op->size == 2)
+		EMIT(c, 0x0f, 0xb7, 0xc0); /* movzwl %ax,%eax */
+	else if (op->is_signed)
+		EMIT(c, 0x48, 0x98); /* cltq */
+	else
+		EMIT(c, 0x89, 0xc0); /* mov %eax,%eax */
+}
+
+/* rax = 1 where the flags have `condition` (of setcc), else 0 */
+static void set(struct code *c, unsigned int condition)
+{
+	byte(c, 0x0f);
+	byte(c, condition);
+	EMIT(c, 0xc0, 0x0f, 0xb6, 0xc0); /* %al; movzbl %al,%eax */
+}
+
+#define SETB 0x92
+#define SETE 0x94
+#define SETNE 0x95
+#define SETBE 0x96
+#define SETL 0x9c
+#define SETLE 0x9e
+
+static void change(struct code *c, const struct kymo_form_op *op)
+{
+	switch (op->code) {
+	case KYMO_FORM_EXTEND:
+		extend(c, op);
+		break;
+	case KYMO_FORM_NEGATE:
+		EMIT(c, 0x48, 0xf7, 0xd8); /* neg %rax */
+		break;
+	case KYMO_FORM_COMPLEMENT:
+		EMIT(c, 0x48, 0xf7, 0xd0); /* not %rax */
+		break;
+	default:                           /* TRUTH, NOT */
+		EMIT(c, 0x48, 0x85, 0xc0); /* test %rax,%rax */
+		set(c, op->code == KYMO_FORM_TRUTH ? SETNE : SETE);
+		break;
+	}
+}
+
+/* ---- two values ---------------------------------------------------------------------------------------------------
+ */
+
+static unsigned int condition_of(const struct kymo_form_op *op)
+{
+	switch (op->code) {
+	case KYMO_FORM_EQUAL:
+		return SETE;
+	case KYMO_FORM_DIFFERENT:
+		return SETNE;
+	case KYMO_FORM_LESS:
+		return op->is_signed ? SETL : SETB;
+	default:
+		return op->is_signed ? SETLE : SETBE;
+	}
+}
+
+static bool is_comparison(const struct kymo_form_op *op)
+{
+	return op->code >= KYMO_FORM_EQUAL && op->code <= KYMO_FORM_LESS_OR_EQUAL;
+}
+
+/* a at `slot`, b in rax and not 0 */
+static void divide(struct code *c, const struct kymo_form_op *op, int32_t slot, struct label *fault)
+{
+	struct label done = { .n = 0 };
+	const bool is_division = op->code == KYMO_FORM_DIVIDE;
+
+	EMIT(c, 0x48, 0x85, 0xc0); /* test %rax,%rax */
+	JE(c, fault);
+	rsp_slot(c, 0x89, RAX, BELOW_DIVISOR);
+	if (op->is_signed) {
+		struct label usual = { .n = 0 };
+
+		EMIT(c, 0x48, 0x83, 0xf8, 0xff); /* cmp $-1,%rax: idiv faults on the least number */
+		rsp_slot(c, 0x8b, RAX, slot);
+		JNE(c, &usual);
+		if (is_division)
+			EMIT(c, 0x48, 0xf7, 0xd8); /* neg %rax */
+		else
+			EMIT(c, 0x31, 0xd2); /* xor %edx,%edx */
+		JMP(c, &done);
+		place(c, &usual);
+		EMIT(c, 0x48, 0x99);             /* cqo */
+		EMIT(c, 0x48, 0xf7, 0x7c, 0x24); /* idivq BELOW_DIVISOR(%rsp) */
+	} else {
+		rsp_slot(c, 0x8b, RAX, slot);
+		EMIT(c, 0x31, 0xd2);             /* xor %edx,%edx */
+		EMIT(c, 0x48, 0xf7, 0x74, 0x24); /* divq BELOW_DIVISOR(%rsp) */
+	}
+	byte(c, (uint8_t)BELOW_DIVISOR);
+	place(c, &done);
+	if (!is_division)
+		EMIT(c, 0x48, 0x89, 0xd0); /* mov %rdx,%rax */
+}
+
+_Static_assert(BELOW_DIVISOR >= -128, "a byte of displacement, within the red zone");
+
+/* a at `slot`, the count in rax: by 1, 2, 4 … bits, as its own bits say */
+static void shift(struct code *c, const struct kymo_form_op *op, int32_t slot)
+{
+	const unsigned int which = op->code == KYMO_FORM_SHIFT_LEFT ? 0xe2 : op->is_signed ? 0xfa : 0xea;
+
+	rsp_slot(c, 0x8b, RDX, slot);
+	for (unsigned int bits = 1; bits < 8u * op->size; bits *= 2) {
+		byte(c, 0xa8); /* test $bits,%al */
+		byte(c, bits);
+		EMIT(c, 0x74, 0x04, 0x48, 0xc1); /* je 1f; shl, shr or sar $bits,%rdx; 1: */
+		byte(c, which);
+		byte(c, bits);
+	}
+	EMIT(c, 0x48, 0x89, 0xd0); /* mov %rdx,%rax */
+}
+
+static void join(struct maker *m, const struct kymo_form_op *op)
+{
+	const int32_t slot = place_of(m->depth - 2);
+	struct code *c = m->c;
+
+	switch (op->code) {
+	case KYMO_FORM_ADD:
+		rsp_slot(c, 0x03, RAX, slot);
+		break;
+	case KYMO_FORM_AND:
+		rsp_slot(c, 0x23, RAX, slot);
+		break;
+	case KYMO_FORM_OR:
+		rsp_slot(c, 0x0b, RAX, slot);
+		break;
+	case KYMO_FORM_XOR:
+		rsp_slot(c, 0x33, RAX, slot);
+		break;
+	case KYMO_FORM_SUBTRACT:
+		rsp_slot(c, 0x8b, RDX, slot);
+		EMIT(c, 0x48, 0x29, 0xc2, 0x48, 0x89, 0xd0); /* sub %rax,%rdx; mov %rdx,%rax */
+		break;
+	case KYMO_FORM_MULTIPLY:
+		EMIT(c, 0x48, 0x0f, 0xaf, 0x44, 0x24); /* imul slot(%rsp),%rax */
+		byte(c, (uint8_t)slot);
+		break;
+	case KYMO_FORM_SHIFT_LEFT:
+	case KYMO_FORM_SHIFT_RIGHT:
+		shift(c, op, slot);
+		break;
+	case KYMO_FORM_DIVIDE:
+	case KYMO_FORM_REMAINDER:
+		divide(c, op, slot, m->fault);
+		break;
+	default:                              /* comparisons */
+		rsp_slot(c, 0x39, RAX, slot); /* cmp %rax,slot(%rsp) */
+		set(c, condition_of(op));
+		break;
+	}
+}
+
+/* Operation `i` is a value, and the next one takes it at once: both in one, if that can have it in itself. */
+static bool join_value(struct maker *m, uint32_t i)
+{
+	const struct kymo_form_op *value = &m->form->ops[i], *op = value + 1;
+	struct code *c = m->c;
+
+	if (i + 1 == m->form->n || m->is_target[i + 1] || value->value != (int32_t)value->value || !m->depth)
+		return false;
+	if (op->code == KYMO_FORM_ADD)
+		EMIT(c, 0x48, 0x05); /* add $value,%rax */
+	else if (op->code == KYMO_FORM_SUBTRACT)
+		EMIT(c, 0x48, 0x2d);
+	else if (op->code == KYMO_FORM_AND)
+		EMIT(c, 0x48, 0x25);
+	else if (op->code == KYMO_FORM_OR)
+		EMIT(c, 0x48, 0x0d);
+	else if (op->code == KYMO_FORM_XOR)
+		EMIT(c, 0x48, 0x35);
+	else if (is_comparison(op))
+		EMIT(c, 0x48, 0x3d); /* cmp $value,%rax */
+	else
+		return false;
+	imm32(c, value->value);
+	if (is_comparison(op))
+		set(c, condition_of(op));
+	return true;
+}
+
+/* ---- the whole ----------------------------------------------------------------------------------------------------
+ */
+
+static void jump(struct maker *m, uint32_t i)
+{
+	const struct kymo_form_op *op = &m->form->ops[i];
+	struct code *c = m->c;
+
+	if (op->code == KYMO_FORM_JUMP) {
+		EMIT(c, 0xe9);
+	} else {
+		EMIT(c, 0x48, 0x85, 0xc0); /* test %rax,%rax */
+		m->depth--;
+		if (m->depth)
+			rsp_slot(c, 0x8b, RAX, place_of(m->depth - 1));
+		EMIT(c, 0x0f, 0x84); /* je */
+	}
+	m->holes[i] = c->n;
+	imm32(c, 0);
+	m->depths[op->value] = (uint8_t)m->depth;
+}
+
+static void close_jumps(struct maker *m)
+{
+	for (uint32_t i = 0; i < m->form->n; i++) {
+		const size_t hole = m->holes[i];
+		int32_t distance;
+
+		if (!is_jump(&m->form->ops[i]) || hole + 4 > m->c->size)
+			continue;
+		distance = (int32_t)(m->starts[m->form->ops[i].value] - (hole + 4));
+		memcpy(m->c->out + hole, &distance, 4);
+	}
+}
+
+void x86_emit_form(struct code *c, const struct kymo_pad_env *env, const struct kymo_form *form, bool retval_is_known,
+		   struct label *fault)
+{
+	struct maker m = { .c = c, .env = env, .form = form, .retval_is_known = retval_is_known, .fault = fault };
+
+	for (uint32_t i = 0; i < form->n; i++)
+		if (is_jump(&form->ops[i]))
+			m.is_target[form->ops[i].value] = true;
+	for (uint32_t i = 0; i < form->n; i++) {
+		const struct kymo_form_op *op = &form->ops[i];
+
+		m.starts[i] = c->n;
+		if (m.is_target[i])
+			m.depth = m.depths[i];
+		if (is_jump(op)) {
+			jump(&m, i);
+		} else if (op->code == KYMO_FORM_VALUE && join_value(&m, i)) {
+			m.starts[++i] = c->n;
+		} else if (op->code <= KYMO_FORM_RETVAL) {
+			push(&m, op);
+			m.depth++;
+		} else if (op->code <= KYMO_FORM_NOT) {
+			change(c, op);
+		} else {
+			join(&m, op);
+			m.depth--;
+		}
+	}
+	m.starts[form->n] = c->n;
+	close_jumps(&m);
+}

@@ -1,0 +1,11 @@
+/* Constants. Private to the room. */
+#ifndef KYMO_EXPR_NUMBER_H
+#define KYMO_EXPR_NUMBER_H
+
+#include "expr/tree.h"
+
+/* The constant at `at`, a number or a character. `end_ret` is behind it. USAGE. */
+struct kymo_error *expr_read_constant(const struct expr_tree *tree, const char *at, const char **end_ret,
+				      struct expr_node *ret);
+
+#endif

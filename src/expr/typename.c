@@ -1,0 +1,112 @@
+/* Names of integer types: C's own, those of <stdint.h>, and those of the kernel's grammar. */
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "expr/typename.h"
+
+struct known {
+	const char *name;
+	struct kymo_expr_type type;
+};
+
+/* One word that says all. */
+static const struct known whole[] = {
+	{ "u8", { 1, false } },        { "u16", { 2, false } },      { "u32", { 4, false } },
+	{ "u64", { 8, false } },       { "s8", { 1, true } },        { "s16", { 2, true } },
+	{ "s32", { 4, true } },        { "s64", { 8, true } },       { "uint8_t", { 1, false } },
+	{ "uint16_t", { 2, false } },  { "uint32_t", { 4, false } }, { "uint64_t", { 8, false } },
+	{ "int8_t", { 1, true } },     { "int16_t", { 2, true } },   { "int32_t", { 4, true } },
+	{ "int64_t", { 8, true } },    { "size_t", { 8, false } },   { "ssize_t", { 8, true } },
+	{ "uintptr_t", { 8, false } }, { "intptr_t", { 8, true } },  { "off_t", { 8, true } },
+	{ "pid_t", { 4, true } },
+};
+
+/* C's words, in any order: what each adds. */
+enum word { UNSIGNED = 1, SIGNED = 2, CHAR = 4, SHORT = 8, INT = 16, LONG = 32, LONG_LONG = 64 };
+
+static const struct {
+	const char *name;
+	enum word word;
+} words[] = {
+	{ "unsigned", UNSIGNED }, { "signed", SIGNED }, { "char", CHAR },
+	{ "short", SHORT },       { "int", INT },       { "long", LONG },
+};
+
+static size_t word_size(const char *at, const char *end)
+{
+	size_t n = 0;
+
+	while (at + n < end && (expr_is_letter(at[n]) || (n && expr_is_digit(at[n]))))
+		n++;
+	return n;
+}
+
+static bool is_word(const char *at, size_t size, const char *word)
+{
+	return size == strlen(word) && !memcmp(at, word, size);
+}
+
+/* The words that came before, and this one; 0 where they do not go together. */
+static unsigned int add_word(unsigned int before, unsigned int word)
+{
+	const unsigned int sizes = CHAR | SHORT | LONG | LONG_LONG;
+
+	if (word == LONG && (before & LONG))
+		return (before & ~(unsigned int)LONG) | LONG_LONG;
+	if ((before & word) || ((word & (SIGNED | UNSIGNED)) && (before & (SIGNED | UNSIGNED))) ||
+	    ((word & sizes) && (before & sizes)) || ((word & CHAR) && (before & INT)) ||
+	    ((word & INT) && (before & CHAR)))
+		return 0;
+	return before | word;
+}
+
+static struct kymo_expr_type type_of(unsigned int found)
+{
+	struct kymo_expr_type type = { 4, !(found & UNSIGNED) };
+
+	if (found & CHAR)
+		type.size = 1;
+	else if (found & SHORT)
+		type.size = 2;
+	else if (found & (LONG | LONG_LONG))
+		type.size = 8;
+	return type;
+}
+
+static unsigned int find_word(const char *at, size_t size)
+{
+	for (size_t i = 0; i < kymo_countof(words); i++)
+		if (is_word(at, size, words[i].name))
+			return words[i].word;
+	return 0;
+}
+
+static const char *skip_blanks(const char *at, const char *end)
+{
+	while (at < end && expr_is_blank(*at))
+		at++;
+	return at;
+}
+
+const char *expr_read_type(const char *at, const char *end, struct kymo_expr_type *ret)
+{
+	unsigned int found = 0, next;
+	size_t n = word_size(at, end);
+	const char *behind = NULL;
+
+	for (size_t i = 0; i < kymo_countof(whole); i++) {
+		if (is_word(at, n, whole[i].name)) {
+			*ret = whole[i].type;
+			return at + n;
+		}
+	}
+	while ((next = find_word(at, n)) && (next = add_word(found, next))) {
+		found = next;
+		behind = at + n;
+		at = skip_blanks(behind, end);
+		n = word_size(at, end);
+	}
+	if (found)
+		*ret = type_of(found);
+	return behind;
+}

@@ -1,0 +1,240 @@
+#include "wire/form.h"
+
+/* What an operation does to the depth of the stack. */
+static const struct shape {
+	uint8_t takes, gives;
+	bool may_fault;
+} shapes[KYMO_FORM_N_CODES] = {
+	[KYMO_FORM_VALUE] = { 0, 1, false },         [KYMO_FORM_REGISTER] = { 0, 1, false },
+	[KYMO_FORM_STACK] = { 0, 1, true },          [KYMO_FORM_RETVAL] = { 0, 1, true },
+	[KYMO_FORM_EXTEND] = { 1, 1, false },        [KYMO_FORM_NEGATE] = { 1, 1, false },
+	[KYMO_FORM_COMPLEMENT] = { 1, 1, false },    [KYMO_FORM_TRUTH] = { 1, 1, false },
+	[KYMO_FORM_NOT] = { 1, 1, false },           [KYMO_FORM_ADD] = { 2, 1, false },
+	[KYMO_FORM_SUBTRACT] = { 2, 1, false },      [KYMO_FORM_MULTIPLY] = { 2, 1, false },
+	[KYMO_FORM_DIVIDE] = { 2, 1, true },         [KYMO_FORM_REMAINDER] = { 2, 1, true },
+	[KYMO_FORM_AND] = { 2, 1, false },           [KYMO_FORM_OR] = { 2, 1, false },
+	[KYMO_FORM_XOR] = { 2, 1, false },           [KYMO_FORM_SHIFT_LEFT] = { 2, 1, false },
+	[KYMO_FORM_SHIFT_RIGHT] = { 2, 1, false },   [KYMO_FORM_EQUAL] = { 2, 1, false },
+	[KYMO_FORM_DIFFERENT] = { 2, 1, false },     [KYMO_FORM_LESS] = { 2, 1, false },
+	[KYMO_FORM_LESS_OR_EQUAL] = { 2, 1, false }, [KYMO_FORM_JUMP] = { 0, 0, false },
+	[KYMO_FORM_JUMP_IF_ZERO] = { 1, 0, false },
+};
+
+#define UNKNOWN 0xff /* nobody has come to this operation yet */
+
+static bool is_jump(const struct kymo_form_op *op)
+{
+	return op->code == KYMO_FORM_JUMP || op->code == KYMO_FORM_JUMP_IF_ZERO;
+}
+
+static bool is_sound(const struct kymo_form_op *op, unsigned int n_registers, unsigned int stack_max)
+{
+	switch (op->code) {
+	case KYMO_FORM_REGISTER:
+		return op->value >= 0 && op->value < n_registers;
+	case KYMO_FORM_STACK:
+		return op->value >= 0 && op->value <= stack_max;
+	case KYMO_FORM_EXTEND:
+		return op->size == 1 || op->size == 2 || op->size == 4;
+	case KYMO_FORM_SHIFT_LEFT:
+	case KYMO_FORM_SHIFT_RIGHT:
+		return op->size == 4 || op->size == 8;
+	default:
+		return op->code < KYMO_FORM_N_CODES;
+	}
+}
+
+/* Whoever comes to an operation comes with the same depth. */
+static bool arrive(uint8_t *depth, unsigned int with)
+{
+	if (*depth != UNKNOWN && *depth != with)
+		return false;
+	*depth = (uint8_t)with;
+	return true;
+}
+
+/* The operation at `i`, to which one comes with `depths[i]`. */
+static bool check_op(const struct kymo_form *form, uint32_t i, uint8_t *depths)
+{
+	const struct kymo_form_op *op = &form->ops[i];
+	const struct shape *shape = &shapes[op->code];
+	unsigned int after;
+
+	if (depths[i] == UNKNOWN || depths[i] < shape->takes)
+		return false;
+	after = depths[i] - shape->takes + shape->gives;
+	if (after > KYMO_FORM_DEPTH_MAX)
+		return false;
+	if (is_jump(op) && (op->value <= (int64_t)i || op->value > form->n || !arrive(&depths[op->value], after)))
+		return false;
+	return op->code == KYMO_FORM_JUMP || arrive(&depths[i + 1], after);
+}
+
+bool kymo_form_check(const struct kymo_form *form, unsigned int n_registers, unsigned int stack_max)
+{
+	uint8_t depths[KYMO_FORM_OPS_MAX + 1];
+	unsigned int n_faults = 0;
+
+	if (!form->n || form->n > KYMO_FORM_OPS_MAX)
+		return false;
+	for (uint32_t i = 0; i <= form->n; i++)
+		depths[i] = UNKNOWN;
+	depths[0] = 0;
+	for (uint32_t i = 0; i < form->n; i++) {
+		if (!is_sound(&form->ops[i], n_registers, stack_max) || !check_op(form, i, depths))
+			return false;
+		n_faults += shapes[form->ops[i].code].may_fault;
+	}
+	return depths[form->n] == 1 && n_faults <= KYMO_FORM_FAULTS_MAX;
+}
+
+bool kymo_form_can_fault(const struct kymo_form *form)
+{
+	for (uint32_t i = 0; i < form->n; i++)
+		if (shapes[form->ops[i].code].may_fault)
+			return true;
+	return false;
+}
+
+bool kymo_form_has(const struct kymo_form *form, enum kymo_form_code code, const int64_t *value)
+{
+	for (uint32_t i = 0; i < form->n; i++)
+		if (form->ops[i].code == code && (!value || form->ops[i].value == *value))
+			return true;
+	return false;
+}
+
+/* ---- the value ------------------------------------------------------------------------------------------------- */
+
+static bool push(const struct kymo_form_op *op, const struct kymo_form_input *input, uint64_t *ret)
+{
+	switch (op->code) {
+	case KYMO_FORM_VALUE:
+		*ret = (uint64_t)op->value;
+		return true;
+	case KYMO_FORM_REGISTER:
+		*ret = input->registers[op->value];
+		return true;
+	case KYMO_FORM_STACK:
+		if ((uint64_t)op->value >= input->n_stack)
+			return false;
+		*ret = input->stack[op->value];
+		return true;
+	default: /* RETVAL */
+		if (!input->retval)
+			return false;
+		*ret = *input->retval;
+		return true;
+	}
+}
+
+static uint64_t extend(const struct kymo_form_op *op, uint64_t a)
+{
+	const unsigned int rest = 64 - 8u * op->size;
+
+	return op->is_signed ? (uint64_t)((int64_t)(a << rest) >> rest) : a << rest >> rest;
+}
+
+static uint64_t change(const struct kymo_form_op *op, uint64_t a)
+{
+	switch (op->code) {
+	case KYMO_FORM_EXTEND:
+		return extend(op, a);
+	case KYMO_FORM_NEGATE:
+		return -a;
+	case KYMO_FORM_COMPLEMENT:
+		return ~a;
+	case KYMO_FORM_TRUTH:
+		return a != 0;
+	default: /* NOT */
+		return a == 0;
+	}
+}
+
+/* `b` is not 0. */
+static uint64_t divide(const struct kymo_form_op *op, uint64_t a, uint64_t b)
+{
+	const bool is_division = op->code == KYMO_FORM_DIVIDE;
+
+	if (!op->is_signed)
+		return is_division ? a / b : a % b;
+	if (b == UINT64_MAX) /* the least number has no counterpart */
+		return is_division ? -a : 0;
+	return (uint64_t)(is_division ? (int64_t)a / (int64_t)b : (int64_t)a % (int64_t)b);
+}
+
+static uint64_t shift(const struct kymo_form_op *op, uint64_t a, uint64_t b)
+{
+	b &= 8u * op->size - 1;
+	if (op->code == KYMO_FORM_SHIFT_LEFT)
+		return a << b;
+	return op->is_signed ? (uint64_t)((int64_t)a >> b) : a >> b;
+}
+
+static bool is_less(const struct kymo_form_op *op, uint64_t a, uint64_t b)
+{
+	return op->is_signed ? (int64_t)a < (int64_t)b : a < b;
+}
+
+static uint64_t join(const struct kymo_form_op *op, uint64_t a, uint64_t b)
+{
+	switch (op->code) {
+	case KYMO_FORM_ADD:
+		return a + b;
+	case KYMO_FORM_SUBTRACT:
+		return a - b;
+	case KYMO_FORM_MULTIPLY:
+		return a * b;
+	case KYMO_FORM_AND:
+		return a & b;
+	case KYMO_FORM_OR:
+		return a | b;
+	case KYMO_FORM_XOR:
+		return a ^ b;
+	case KYMO_FORM_SHIFT_LEFT:
+	case KYMO_FORM_SHIFT_RIGHT:
+		return shift(op, a, b);
+	case KYMO_FORM_EQUAL:
+		return a == b;
+	case KYMO_FORM_DIFFERENT:
+		return a != b;
+	case KYMO_FORM_LESS:
+		return is_less(op, a, b);
+	case KYMO_FORM_LESS_OR_EQUAL:
+		return !is_less(op, b, a);
+	default: /* DIVIDE, REMAINDER */
+		return divide(op, a, b);
+	}
+}
+
+static bool is_division(const struct kymo_form_op *op)
+{
+	return op->code == KYMO_FORM_DIVIDE || op->code == KYMO_FORM_REMAINDER;
+}
+
+bool kymo_form_run(const struct kymo_form *form, const struct kymo_form_input *input, uint64_t *ret)
+{
+	uint64_t stack[KYMO_FORM_DEPTH_MAX + 1];
+	unsigned int depth = 0;
+
+	for (uint32_t i = 0; i < form->n; i++) {
+		const struct kymo_form_op *op = &form->ops[i];
+		const struct shape *shape = &shapes[op->code];
+
+		if (op->code == KYMO_FORM_JUMP || (op->code == KYMO_FORM_JUMP_IF_ZERO && !stack[--depth])) {
+			i = (uint32_t)op->value - 1;
+		} else if (shape->takes == 2) {
+			if (is_division(op) && !stack[depth - 1])
+				return false;
+			stack[depth - 2] = join(op, stack[depth - 2], stack[depth - 1]);
+			depth--;
+		} else if (!shape->takes) {
+			if (!push(op, input, &stack[depth++]))
+				return false;
+		} else if (shape->gives) {
+			stack[depth - 1] = change(op, stack[depth - 1]);
+		}
+	}
+	*ret = stack[0];
+	return true;
+}

@@ -1,0 +1,91 @@
+/*
+ * Forms: what is computed at a probe, between the words of the user and machine code. A form is a list of operations on
+ * a stack of 64-bit values, as in the kernel's BPF and gdb's agent expressions (GDB manual, "The Agent Expression
+ * Mechanism"): it knows registers by their numbers, and nothing else of a machine. What makes forms is in src/expr,
+ * what makes code of them in src/arch.
+ *
+ * What kymo_form_check() accepts:
+ *	- ends: jumps lead forward only
+ *	- has the same depth of the stack at each operation, whichever way leads there, and one value at its end
+ *	- has a value for each operation that takes one, and never more than KYMO_FORM_DEPTH_MAX
+ *
+ * A value that is not to be had (a word beyond the end of the stack, a division by zero, what a function returns where
+ * that is not known) ends the form: its result is a fault, whatever was to come.
+ */
+#ifndef KYMO_WIRE_FORM_H
+#define KYMO_WIRE_FORM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define KYMO_FORM_OPS_MAX 96
+#define KYMO_FORM_DEPTH_MAX 12
+#define KYMO_FORM_FAULTS_MAX 7 /* operations that may fault */
+
+enum kymo_form_code {
+	/* push */
+	KYMO_FORM_VALUE,    /* `value` */
+	KYMO_FORM_REGISTER, /* the register `value`, all of its 64 bits */
+	KYMO_FORM_STACK,    /* the 8 bytes at stack pointer + 8 * `value`; may fault */
+	KYMO_FORM_RETVAL,   /* what the function returns; may fault: at an exit where it is not known */
+	/* change the last value */
+	KYMO_FORM_EXTEND,     /* its low `size` bytes, with the sign or zeros before them */
+	KYMO_FORM_NEGATE,     /* 0 - it */
+	KYMO_FORM_COMPLEMENT, /* ~it */
+	KYMO_FORM_TRUTH,      /* 0 or 1: whether it is not 0 */
+	KYMO_FORM_NOT,        /* the other way round */
+	/* take two, a and then b on top of it; push one */
+	KYMO_FORM_ADD,
+	KYMO_FORM_SUBTRACT,
+	KYMO_FORM_MULTIPLY,
+	KYMO_FORM_DIVIDE, /* by 0: a fault; the least number by -1: itself */
+	KYMO_FORM_REMAINDER,
+	KYMO_FORM_AND,
+	KYMO_FORM_OR,
+	KYMO_FORM_XOR,
+	KYMO_FORM_SHIFT_LEFT,  /* by b modulo the bits of `size` (4 or 8) */
+	KYMO_FORM_SHIFT_RIGHT, /* the same; the sign comes in, or zeros */
+	KYMO_FORM_EQUAL,
+	KYMO_FORM_DIFFERENT,
+	KYMO_FORM_LESS,
+	KYMO_FORM_LESS_OR_EQUAL,
+	/* go on at operation `value`, behind this one */
+	KYMO_FORM_JUMP,
+	KYMO_FORM_JUMP_IF_ZERO, /* take one: if that is 0 */
+	KYMO_FORM_N_CODES,
+};
+
+struct kymo_form_op {
+	uint8_t code;
+	uint8_t size;      /* of EXTEND: 1, 2, 4; of shifts: 4, 8 */
+	uint8_t is_signed; /* of EXTEND, DIVIDE, REMAINDER, SHIFT_RIGHT, LESS, LESS_OR_EQUAL */
+	int64_t value;
+};
+
+struct kymo_form {
+	uint32_t n;
+	struct kymo_form_op ops[KYMO_FORM_OPS_MAX];
+};
+
+/* Whether the form keeps what is promised above, with registers below `n_registers` and words of the stack up to
+ * `stack_max`. */
+bool kymo_form_check(const struct kymo_form *form, unsigned int n_registers, unsigned int stack_max);
+
+/* Whether one of its operations may fault. */
+bool kymo_form_can_fault(const struct kymo_form *form);
+
+/* Whether it has an operation of that code; `value` is that of one that has it, if it is not NULL. */
+bool kymo_form_has(const struct kymo_form *form, enum kymo_form_code code, const int64_t *value);
+
+/* What a form is computed from. */
+struct kymo_form_input {
+	const uint64_t *registers;
+	const uint64_t *stack; /* `n_stack` words from the stack pointer */
+	uint64_t n_stack;
+	const uint64_t *retval; /* NULL: not known */
+};
+
+/* The value of a checked form. False: a fault. The reference for what makes code of it. */
+bool kymo_form_run(const struct kymo_form *form, const struct kymo_form_input *input, uint64_t *ret);
+
+#endif

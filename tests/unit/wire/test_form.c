@@ -1,0 +1,128 @@
+/* Forms: what is accepted, and what they give. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "wire/form.h"
+
+#define OP(code_, ...) \
+	{ \
+		.code = KYMO_FORM_##code_, __VA_ARGS__ \
+	}
+
+static struct kymo_form form_of(const struct kymo_form_op *ops, uint32_t n)
+{
+	struct kymo_form form = { .n = n };
+
+	for (uint32_t i = 0; i < n; i++)
+		form.ops[i] = ops[i];
+	return form;
+}
+
+#define form(...) \
+	form_of((const struct kymo_form_op[]){ __VA_ARGS__ }, \
+		sizeof((const struct kymo_form_op[]){ __VA_ARGS__ }) / sizeof(struct kymo_form_op))
+
+static void check_refused(struct kymo_form form)
+{
+	assert_false(kymo_form_check(&form, 16, 255));
+}
+
+static void check_value(struct kymo_form form, uint64_t expected)
+{
+	const uint64_t registers[16] = { [3] = 30, [7] = 70 }, stack[] = { 100, 101 };
+	const struct kymo_form_input input = { registers, stack, 2, NULL };
+	uint64_t value;
+
+	assert_true(kymo_form_check(&form, 16, 255));
+	assert_true(kymo_form_run(&form, &input, &value));
+	assert_int_equal(value, expected);
+}
+
+static void check_fault(struct kymo_form form)
+{
+	const struct kymo_form_input input = { .n_stack = 0 };
+	uint64_t value;
+
+	assert_true(kymo_form_check(&form, 16, 255));
+	assert_true(kymo_form_can_fault(&form));
+	assert_false(kymo_form_run(&form, &input, &value));
+}
+
+static void a_form_leaves_one_value_and_never_takes_what_is_not_there(void **state)
+{
+	struct kymo_form many = { .n = KYMO_FORM_OPS_MAX + 1 }, deep = { .n = 0 };
+
+	check_refused((struct kymo_form){ .n = 0 });
+	check_refused(many);
+	check_refused(form(OP(VALUE), OP(VALUE)));
+	check_refused(form(OP(NEGATE)));
+	check_refused(form(OP(VALUE), OP(ADD)));
+	check_refused(form({ .code = KYMO_FORM_N_CODES }));
+	for (deep.n = 0; deep.n <= KYMO_FORM_DEPTH_MAX; deep.n++)
+		deep.ops[deep.n] = (struct kymo_form_op)OP(VALUE);
+	while (deep.n < 2 * KYMO_FORM_DEPTH_MAX + 1)
+		deep.ops[deep.n++] = (struct kymo_form_op)OP(ADD);
+	check_refused(deep);
+}
+
+static void operands_are_within_the_machine(void **state)
+{
+	check_refused(form(OP(REGISTER, .value = 16)));
+	check_refused(form(OP(REGISTER, .value = -1)));
+	check_refused(form(OP(STACK, .value = 256)));
+	check_refused(form(OP(VALUE), OP(EXTEND, .size = 8)));
+	check_refused(form(OP(VALUE), OP(VALUE), OP(SHIFT_LEFT, .size = 2)));
+}
+
+static void jumps_lead_forward_to_the_same_depth(void **state)
+{
+	check_refused(form(OP(VALUE), OP(JUMP, .value = 1)));
+	check_refused(form(OP(VALUE), OP(JUMP, .value = 0)));
+	check_refused(form(OP(VALUE), OP(JUMP, .value = 4)));
+	check_refused(form(OP(VALUE), OP(JUMP_IF_ZERO, .value = 3), OP(VALUE)));
+	check_refused(form(OP(VALUE), OP(JUMP, .value = 3), OP(VALUE)));
+	check_value(form(OP(VALUE), OP(JUMP_IF_ZERO, .value = 4), OP(VALUE, .value = 1), OP(JUMP, .value = 5),
+			 OP(VALUE, .value = 2)),
+		    2);
+}
+
+static void values_come_from_registers_and_the_stack(void **state)
+{
+	check_value(form(OP(REGISTER, .value = 3)), 30);
+	check_value(form(OP(STACK, .value = 1)), 101);
+	check_value(form(OP(REGISTER, .value = 7), OP(REGISTER, .value = 3), OP(SUBTRACT)), 40);
+}
+
+static void what_is_not_to_be_had_is_a_fault(void **state)
+{
+	check_fault(form(OP(STACK, .value = 0)));
+	check_fault(form(OP(RETVAL)));
+	check_fault(form(OP(VALUE, .value = 1), OP(VALUE), OP(DIVIDE)));
+	check_fault(form(OP(VALUE, .value = 1), OP(VALUE), OP(REMAINDER, .is_signed = true)));
+}
+
+static void the_least_number_may_be_divided(void **state)
+{
+	check_value(form(OP(VALUE, .value = INT64_MIN), OP(VALUE, .value = -1), OP(DIVIDE, .is_signed = true)),
+		    (uint64_t)INT64_MIN);
+	check_value(form(OP(VALUE, .value = INT64_MIN), OP(VALUE, .value = -1), OP(REMAINDER, .is_signed = true)), 0);
+	check_value(form(OP(VALUE, .value = -1), OP(VALUE, .value = 3), OP(SHIFT_RIGHT, .size = 8)), UINT64_MAX >> 3);
+	check_value(form(OP(VALUE, .value = 1), OP(VALUE, .value = 33), OP(SHIFT_LEFT, .size = 4)), 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_form_leaves_one_value_and_never_takes_what_is_not_there),
+		cmocka_unit_test(operands_are_within_the_machine),
+		cmocka_unit_test(jumps_lead_forward_to_the_same_depth),
+		cmocka_unit_test(values_come_from_registers_and_the_stack),
+		cmocka_unit_test(what_is_not_to_be_had_is_a_fault),
+		cmocka_unit_test(the_least_number_may_be_divided),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
