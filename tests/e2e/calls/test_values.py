@@ -107,7 +107,7 @@ def build(tmp):
 @timeout(120)
 def test_a_filter_lets_through_what_it_says_in_each_thread(tmp):
     build(tmp)
-    for more in ([], ['--no-rseq'], ['--overwrite', '--buffer', '64M']):
+    for more in (['--buffer', '64M'], ['--buffer', '64M', '--no-rseq'], ['--buffer', '64M', '--overwrite']):
         record(*more, '-p', 'p:all ./threads:called', '-p', 'p:some ./threads:called /arg0 >= 19990 && arg1 != 3/ arg0 arg1',
                '-p', 'p:none ./threads:called if arg0 < 0', '-p', 'p:odd ./threads:called /%edi % 2/', '--', './threads').ok()
         check_equal(event_counts(), {'all': 8 * 20000, 'some': 7 * 10, 'odd': 8 * 10000}, f'counts with {more}')
@@ -118,7 +118,7 @@ def test_a_filter_lets_through_what_it_says_in_each_thread(tmp):
 @timeout(120)
 def test_a_filter_of_what_a_function_returns(tmp):
     build(tmp)
-    record('-r', 'r:negative ./threads:called /retval < 0/ retval', '-r', 'r:all ./threads:called x=(retval & 1)', '--', './threads').ok()
+    record('--buffer', '64M', '-r', 'r:negative ./threads:called /retval < 0/ retval', '-r', 'r:all ./threads:called x=(retval & 1)', '--', './threads').ok()
     counts = event_counts()
     check_equal(counts['all'], 8 * 20000, 'returns')
     negative = sum(3 * (i ^ thread) + (i if i % 5 else -1) < 0 for i in range(20000) for thread in range(8))
@@ -128,7 +128,7 @@ def test_a_filter_of_what_a_function_returns(tmp):
 @timeout(60)
 def test_entries_that_a_filter_left_out_spoil_no_durations(tmp):
     build(tmp)
-    record('-p', './threads:called /arg0 % 100 == 7/', '-r', './threads:called', '--', './threads').ok()
+    record('--buffer', '64M', '-p', './threads:called /arg0 % 100 == 7/', '-r', './threads:called', '--', './threads').ok()
     check_equal(event_counts(), {'threads:called': 8 * 200, 'threads:called%return': 8 * 20000}, 'events')
     calls = [(call['name'], call['count'], call['duration_ns']['count'], call['unwound']) for call in report_json()['calls']]
     check_equal(calls, [('threads:called', 8 * 200, 8 * 200, 0)], 'calls that are paired')
