@@ -1,5 +1,5 @@
 /*
- * The hub's thread: waits for threads that are traced, and does what other threads ask for. docs/design/engines.md
+ * The hub's thread: waits for threads that are traced, and does what other threads ask for. docs/internals/engines.md
  * tells what stops mean.
  *
  * Waiting. Only wait() tells of traced threads, and nothing ends a wait() for all of them but a change of state of one.
