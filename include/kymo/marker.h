@@ -269,8 +269,8 @@ struct kymo_marker_slots {
 	void *owner;                           /* the library's */
 };
 
-/* Where a recording in place goes (docs/internals/markers.md). Read by compiled code: the layout never changes, a new one gets a
- * new note. */
+/* Where a recording in place goes (docs/internals/markers.md). Read by compiled code: the layout never changes, a new
+ * one gets a new note. */
 struct kymo_marker_rings {
 	uint64_t first;      /* ring of CPU 0; they lie 1,024 bytes apart */
 	uint64_t n_cpus;     /* 0: threads have no restartable sequences, all goes by `slow` */
