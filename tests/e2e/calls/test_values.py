@@ -157,11 +157,11 @@ NAMED = r"""
 #include <unistd.h>
 enum color { RED, GREEN, BLUE };
 typedef unsigned short port_t;
-__attribute__((noipa)) long plain(int count, const char *name, port_t port, enum color color, long long total, signed char sign, int seventh)
+__attribute__((noinline, noipa)) long plain(int count, const char *name, port_t port, enum color color, long long total, signed char sign, int seventh)
 {
 	return printf("plain %d %ld %d %d %lld %d\n", count, (long)name, port, color, total, sign) + seventh;
 }
-__attribute__((noipa)) long floats(double d, int after, float f, unsigned char c)
+__attribute__((noinline, noipa)) long floats(double d, int after, float f, unsigned char c)
 {
 	return printf("floats %d %d\n", after, c) + (long)(d + f);
 }
