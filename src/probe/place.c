@@ -119,7 +119,7 @@ static void fill_env(const struct kymo_probes *probes, const struct probe_region
 	};
 }
 
-/* The forms of a site's events, which are made later: when it is planned. */
+/* The forms of a site's events, by their specs: what is refused has no event. */
 static size_t forms_of(const struct kymo_probes *probes, const struct probe_site *site)
 {
 	size_t size = 0;
