@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/vec.h"
 #include "cli/cli.h"
+#include "cli/spec_names.h"
 #include "cli/late.h"
 #include "cli/live.h"
 #include "cli/signals.h"
@@ -109,6 +110,11 @@ static int take_probe(struct recording *recording, const char *text, int id)
 
 	if (error)
 		return cli_fail("record", error);
+	error = spec.needs_names ? cli_spec_find_names(&spec) : NULL;
+	if (error) {
+		kymo_spec_deinit(&spec);
+		return cli_fail("record", error);
+	}
 	if (!kymo_vec_push(&recording->specs, spec)) {
 		kymo_spec_deinit(&spec);
 		return cli_fail("record", &kymo_error_no_memory);
