@@ -98,7 +98,7 @@ def functions_run_by(path, command, **options):
 
 # ---- recording ---------------------------------------------------------------------------------------------------------
 
-_REFUSED = re.compile(r'no safe place for a probe at (\S+) of (\S+): (.*)')
+_REFUSED = re.compile(r'no probe can be put at (\S+) of (\S+): (.*)')
 
 
 def refused_place(result, places, must=True):

@@ -66,7 +66,7 @@ def test_a_place_that_the_process_refuses_is_recorded_in_a_command():
     command, place = refused_place()
     for args in ([], ['--no-follow']):
         result = record(*args, '-p', f'{place} n=%edi:u32', '-p', './corners:corner_table', '--', *command).ok()
-        check_warned(result, 'no safe place for a probe at corner_data_in_text')
+        check_warned(result, 'no probe can be put at corner_data_in_text')
         check_equal(result.json(), {'tables': 5}, 'output')
         check_equal(event_counts(), {'corners:corner_data_in_text': 5, 'corners:corner_table': 5}, 'events')
 
@@ -110,7 +110,7 @@ int main(int argc, char **argv)
             recorder.wait_for(r'^kymo: waiting for \./awkward to end$', which=1)
         result = recorder.end(input='\n' if more else '').ended(7)
         check_equal(result.out, 'some words\n1\n', 'output')
-        check_warned(result, 'no safe place for a probe at awkward')
+        check_warned(result, 'no probe can be put at awkward')
         check_equal(event_counts(), {'awkward:awkward': 1}, 'events')
     check_equal(Path('began').read_text(), 'xxxx', 'beginnings')
 
@@ -157,7 +157,7 @@ def test_a_user_without_rights_gets_a_hint(tmp):
     command, place = refused_place()
     tmp.chmod(0o777)
     hint = r'\(as root kymo could record it through the kernel\)$'
-    result = record('-p', place, '--', *command, user=NOBODY).refused(f'no safe place for a probe at corner_data_in_text .* {hint}')
+    result = record('-p', place, '--', *command, user=NOBODY).refused(f'no probe can be put at corner_data_in_text .* {hint}')
     check_equal(result.out, '', 'the command has not run')
     check(not Path('kymo.data').exists(), 'nothing is made')
     process = confined(user=NOBODY)

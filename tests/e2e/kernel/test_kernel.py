@@ -333,7 +333,7 @@ def test_a_place_that_a_recording_in_the_process_has_is_refused():
     inside.wait_for(r'^kymo: recording ', 1)
     for place in ('work_six', 'work_six+4'):
         result = by_kernel('-p', f'callmany:{place}', '--pid', process.pid, '--for', '0.1')
-        result.refused(r'no safe place for a probe at work_six.*(has other code at it|inside of an instruction)')
+        result.refused(r'no probe can be put at work_six.*(has other code at it|inside of an instruction)')
     by_kernel('-p', 'callmany:work_*', '--pid', process.pid, '--for', '0.1').ok()
     beside = start_by_kernel('-o', 'beside', '-p', 'callmany:work_redzone', '--pid', process.pid)
     process.send('go\n')
