@@ -8,10 +8,11 @@
 #include "base/cleanup.h"
 #include "base/vec.h"
 #include "cli/cli.h"
-#include "cli/spec_names.h"
+#include "cli/config.h"
 #include "cli/late.h"
 #include "cli/live.h"
 #include "cli/signals.h"
+#include "cli/spec_names.h"
 #include "cli/targets.h"
 #include "record/record.h"
 #include "syscall/syscall.h"
@@ -26,6 +27,7 @@ struct recording {
 	struct kymo_record_options options;
 	KYMO_VEC(struct kymo_spec) specs;
 	struct cli_targets targets;
+	struct cli_config config;
 	struct kymo_syscall_set syscalls; /* of all sets */
 	const char *syscalls_text;        /* the first; NULL: none */
 	bool quiet;
@@ -64,6 +66,7 @@ enum {
 	COMPLETE,
 	STRING_SIZE,
 	LATE,
+	CONFIG,
 };
 
 static const struct cli_option table[] = {
@@ -89,6 +92,7 @@ static const struct cli_option table[] = {
 	{ COMPLETE, 0, "complete", NULL },
 	{ STRING_SIZE, 'S', "string-size", "SIZE" },
 	{ LATE, 0, "late", NULL },
+	{ CONFIG, 0, "config", "FILE" },
 };
 
 /* What the command line has room for and this version does not do, and what does something like it. */
@@ -214,8 +218,9 @@ static int refuse(int id)
 	return cli_usage("record", "%s", later[i].sentence);
 }
 
-static int take_option(struct recording *recording, int id, const char *value)
+static int take_option(void *data, int id, const char *value)
 {
+	struct recording *recording = data;
 	struct kymo_record_options *options = &recording->options;
 
 	switch (id) {
@@ -388,7 +393,9 @@ static int read_options(struct recording *recording, int argc, char **argv)
 		case CLI_END:
 			return check(recording);
 		}
-		status = take_option(recording, id, options.value);
+		status = id == CONFIG ? cli_config_read(&recording->config, options.value, &options, id, take_option,
+							recording)
+				      : take_option(recording, id, options.value);
 		if (status)
 			return status;
 	}
@@ -642,5 +649,6 @@ int cmd_record(int argc, char **argv)
 		kymo_spec_deinit(&recording.specs.items[i]);
 	kymo_vec_deinit(&recording.specs);
 	cli_targets_deinit(&recording.targets);
+	cli_config_deinit(&recording.config);
 	return status;
 }

@@ -28,6 +28,7 @@ static const char record[] =
 	"                       that PID has, and makes from now on; no debugger can attach to them meanwhile\n"
 	"      --no-existing    with --follow: leave out the children that PID has\n"
 	"      --no-follow      record the one process alone\n"
+	"      --config FILE    take options from FILE, one a line as they are written here, '#' before comments\n"
 	"      --late           files that probes name may be created, or loaded, later; else they are looked for "
 	"first\n"
 	"      --buffer SIZE    memory for a CPU, 64K to 4G (default 16M)\n"
