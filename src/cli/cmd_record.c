@@ -456,6 +456,13 @@ static void announce(struct recording *recording, size_t n_sites, size_t n_proce
 	recording->announced = true;
 }
 
+static const char *const phases[] = {
+	[KYMO_RECORD_PLANNING] = "planning",
+	[KYMO_RECORD_RUNNING] = "recording",
+	[KYMO_RECORD_STOPPING] = "stopping",
+	[KYMO_RECORD_DONE] = "done",
+};
+
 static void draw(struct recording *recording, const struct kymo_record_progress *progress)
 {
 	const unsigned int oldest = recording->n_before < RATE_SAMPLES ? 0 : recording->n_before % RATE_SAMPLES;
@@ -465,7 +472,7 @@ static void draw(struct recording *recording, const struct kymo_record_progress 
 				: 0;
 	char bytes[32], events[32], rate[32], lost[32], line[256];
 
-	if (!strcmp(progress->phase, "recording"))
+	if (progress->phase == KYMO_RECORD_RUNNING)
 		snprintf(line, sizeof(line),
 			 "kymo: recording %.1f s   %s events   %s/s   %s   %s lost   %zu sites   (Ctrl-C stops)",
 			 progress->seconds, cli_format_count(progress->events, events),
@@ -473,7 +480,7 @@ static void draw(struct recording *recording, const struct kymo_record_progress 
 			 cli_format_bytes(progress->bytes, bytes), cli_format_count(progress->lost, lost),
 			 progress->n_sites);
 	else
-		snprintf(line, sizeof(line), "kymo: %s   %zu sites", progress->phase, progress->n_sites);
+		snprintf(line, sizeof(line), "kymo: %s   %zu sites", phases[progress->phase], progress->n_sites);
 	cli_live_show(&recording->live, line);
 	recording->before[recording->n_before % RATE_SAMPLES].seconds = progress->seconds;
 	recording->before[recording->n_before++ % RATE_SAMPLES].events = progress->events;
@@ -482,7 +489,7 @@ static void draw(struct recording *recording, const struct kymo_record_progress 
 static void on_progress(const struct kymo_record_progress *progress, void *data)
 {
 	struct recording *recording = data;
-	bool running = !strcmp(progress->phase, "recording");
+	bool running = progress->phase == KYMO_RECORD_RUNNING;
 
 	if (progress->command_ended)
 		cli_signals_are_ours();
