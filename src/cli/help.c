@@ -28,6 +28,7 @@ static const char record[] =
 	"                       and makes from now on; meanwhile no debugger can attach to them\n"
 	"      --no-existing    with --follow: leave out the existing children of PID\n"
 	"      --no-follow      record the one process alone\n"
+	"      --config FILE    take options from FILE, one a line as they are written here, '#' before comments\n"
 	"      --late           allow files in probes that are created or loaded later; otherwise they must exist\n"
 	"      --buffer SIZE    memory for each CPU, 64K to 4G (default 16M)\n"
 	"      --overwrite      when the buffers are full keep the newest records, not the oldest\n"
