@@ -35,7 +35,7 @@ static const char record[] =
 	"      --all            every process that maps the files, now or later; through the kernel\n"
 	"      --backend NAME   how to probe: inproc (code in the process); kernel (uprobes: slower, needs root, stops "
 	"and\n"
-	"                       changes no process); ptrace (system calls alone, each stops its thread twice);\n"
+	"                       changes no process); ptrace, for system calls alone (each stops its thread twice);\n"
 	"                       auto (the default: inproc, and kernel or ptrace for what is refused there)\n"
 	"      --displace-faulting  displace instructions that may fault even if the process handles faults; it may "
 	"die\n"
