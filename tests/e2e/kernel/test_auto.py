@@ -100,7 +100,7 @@ int main(int argc, char **argv)
 }
 ''')
     run('gcc', '-O1', '-o', 'awkward', 'awkward.c').ok()
-    record('--backend', 'inproc', '-p', './awkward:awkward', '--', './awkward').refused('no safe place')
+    record('--backend', 'inproc', '-p', './awkward:awkward', '--', './awkward').refused('no probe can be put')
     check(not Path('began').exists(), 'a command that is refused has not begun')
     for args, more in (([], []), (['--no-follow'], []), (['--for', '2'], ['twice']), (['--for', '2', '--no-follow'], ['twice'])):
         recorder = start(KYMO, 'record', *args, '-p', './awkward:awkward', '--', './awkward', *more,
@@ -131,7 +131,7 @@ def test_an_earlier_recording_is_kept():
 
 def test_with_the_backend_given_the_refusal_stays():
     command, place = refused_place()
-    result = record('--backend', 'inproc', '-p', place, '--', *command).refused('no safe place .* no instruction')
+    result = record('--backend', 'inproc', '-p', place, '--', *command).refused('no probe can be put .* no instruction')
     check('kernel' not in result.err, 'no hint', result)
     check_equal(result.out, '', 'the command has not run')
 
@@ -148,7 +148,7 @@ def test_what_may_be_data_and_ifuncs_stay_refused():
 
 def test_returns_that_would_take_a_changed_return_address_stay_refused():
     command, place = refused_place()
-    result = record('-r', place, '--', *command).refused('no safe place')
+    result = record('-r', place, '--', *command).refused('no probe can be put')
     check('kernel' not in result.err and not result.out, 'no hint, no run', result)
 
 

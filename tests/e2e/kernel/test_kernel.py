@@ -447,7 +447,7 @@ def test_a_user_without_rights_is_told_which_are_missing(tmp):
 def test_places_that_can_not_be_are_refused_as_in_a_process():
     path = target_path('callmany')
     by_kernel('-p', f'{path}:work_aa', '--', path, 1).refused(r'has no function work_aa; the nearest names are work_a')
-    by_kernel('-p', f'{path}:work_six+1', '--', path, 1).refused('no safe place .* inside of an instruction')
+    by_kernel('-p', f'{path}:work_six+1', '--', path, 1).refused('no probe can be put .* inside of an instruction')
     by_kernel('-p', 'libc:time', '--', path, 1).refused('it is an IFUNC')
     by_kernel('-p', 'nosuchfile:main', '--', path, 1).refused('there is no file called nosuchfile')
     check(not Path('kymo.data').exists(), 'nothing is made')
