@@ -121,7 +121,7 @@ static char *site_text(const struct model *model, const struct kymo_ctf_event *e
 	if (event->path && *event->path)
 		fprintf(out, "+0x%" PRIx64, event->offset);
 	if (n > 1)
-		fprintf(out, " and %zu more %s", n - 1, n == 2 ? "location" : "locations");
+		fprintf(out, " and %zu more %s", n - 1, n == 2 ? "place" : "places");
 	if (event->format && *event->format) {
 		fputs(ftell(out) ? ": " : "", out);
 		kymo_text_quote(out, event->format, unicode);

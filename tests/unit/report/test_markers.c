@@ -31,7 +31,7 @@ static void copies_of_a_marker_are_one_row_of_the_summary(void **state)
 		"THREAD        COUNT  RATE/S   SHARE                                      FIRST         LAST\n"
 		"4242 python3      5   1.25M  100.0% █████████████████████████████  0.000000000  0.000004000\n"
 		"\n"
-		"app:open  server.c:120 serve+0x4 /bin/app+0x1234 and 1 more location: \"fd=%d path=%s ratio=%f why=%s "
+		"app:open  server.c:120 serve+0x4 /bin/app+0x1234 and 1 more place: \"fd=%d path=%s ratio=%f why=%s "
 		"f…\n"
 		"  fd  3 … 4, mean 3.3                               ratio  -1e+300 … 0.25, mean -5e+299\n"
 		"    3 2 ██████████████████████████████████████████    (nan, inf) 1 █████████████████████████████████\n"
