@@ -89,9 +89,9 @@ static int run(int argc, char **argv)
 		return 0;
 	}
 	if (argv[1][0] == '-')
-		return cli_usage(
-			NULL, "there is no option '%s' before the command; options of a command follow its name",
-			argv[1]);
+		return cli_usage(NULL,
+				 "there is no option '%s' before the command; options of a command follow its name",
+				 argv[1]);
 	command = find(argv[1]);
 	if (!command)
 		return unknown(argv[1]);
