@@ -7,7 +7,7 @@
  *	locked add	room by lock xadd, as LTTng does it; needs a second counter for the commit, which is left out
  *here rseq		a restartable sequence that ends in the store of the new position
  *
- * docs/rings.md has figures and what follows from them.
+ * docs/internals/rings.md has figures and what follows from them.
  */
 #define _GNU_SOURCE
 #include <stdint.h>

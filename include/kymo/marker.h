@@ -20,7 +20,7 @@
  *
  * A marker may stand in functions that are inlined, unrolled, cloned, in headers and templates, at any optimisation; in
  *threads, signal handlers, constructors. Turned on it may take 2.5 KiB of stack. What is written into the object file
- *is described below and in docs/markers.md; every site is an SDT probe, too (provider KYMO_MARKER_PROVIDER).
+ *is described below and in docs/internals/markers.md; every site is an SDT probe, too (provider KYMO_MARKER_PROVIDER).
  *
  *	-DKYMO_NO_MARKERS	all of it is compiled away; formats are still checked
  *	-DKYMO_MARKER_PORTABLE	test a byte in place of patching an instruction: where text can't be changed, and on
@@ -269,8 +269,8 @@ struct kymo_marker_slots {
 	void *owner;                           /* the library's */
 };
 
-/* Where a recording in place goes (docs/markers.md). Read by compiled code: the layout never changes, a new one gets a
- * new note. */
+/* Where a recording in place goes (docs/internals/markers.md). Read by compiled code: the layout never changes, a new
+ * one gets a new note. */
 struct kymo_marker_rings {
 	uint64_t first;      /* ring of CPU 0; they lie 1,024 bytes apart */
 	uint64_t n_cpus;     /* 0: threads have no restartable sequences, all goes by `slow` */

@@ -5,8 +5,8 @@
  *	then			struct kymo_wire_ring [n_rings], KYMO_WIRE_RING_STRIDE apart; never unmapped
  *	then			sub-buffers
  *
- * Geometry is that of pads' rings (docs/rings.md). All of it is populated when it is made, so that producers don't
- *fault.
+ * Geometry is that of pads' rings (docs/internals/rings.md). All of it is populated when it is made, so that producers
+ *don't fault.
  *
  * How it ends. Places get other rings, but a thread may have loaded these and been interrupted. So the ender takes all
  *locks and keeps them; then whoever holds one is through. It stores an `end` of 0 in the rings that sequences drive,

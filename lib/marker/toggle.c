@@ -55,7 +55,7 @@
  *are none of the three forms the site is left as it is. A breakpoint that comes between the look and the write is lost,
  *or its owner writes back what it had found: a debugger gets what it stopped. A uprobe that comes while the site is on,
  *and goes, leaves the file's first byte or all five there; nothing that runs in this process can prevent that
- *(docs/markers.md).
+ *(docs/internals/markers.md).
  *
  * When something fails in the middle (a write, which the one before could do) sites stay "between". That is a NOP, and
  *the next toggle goes on from there.

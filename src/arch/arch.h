@@ -173,7 +173,7 @@ struct kymo_plan_room {
 	bool is_alone;
 	/*
 	 * Where a function is entered other tools set breakpoints, as the file's first byte, and take them out by that
-	 * byte (docs/design/coexisting.md): take the tactic there of which the fewest bytes are in the way of that,
+	 * byte (docs/internals/coexisting.md): take the tactic there of which the fewest bytes are in the way of that,
 	 * also if it costs a trampoline.
 	 */
 	bool shares_entries;

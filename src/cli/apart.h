@@ -1,6 +1,6 @@
 /*
  * Work in a process of its own, the worker, which may outlive the one that the user has started, the front.
- * docs/design/engines.md, "Whose process the hub is".
+ * docs/internals/engines.md, "Whose process the hub is".
  *
  *     status = cli_apart_begin(&apart, launches);
  *     if (status >= 0)

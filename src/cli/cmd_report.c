@@ -286,7 +286,7 @@ static int parse_arguments(int argc, char **argv, struct arguments *arguments, c
 		return cli_usage(argv[0], "--by-thread is for the summary and --json only");
 	if (arguments->before &&
 	    ((options->mode != KYMO_REPORT_SUMMARY && options->mode != KYMO_REPORT_JSON) || options->by_thread))
-		return cli_usage(argv[0], "--diff compares summaries: it goes with --json, and not with %s",
+		return cli_usage(argv[0], "--diff compares summaries: it may be combined with --json, not with %s",
 				 options->by_thread ? "--by-thread" : mode_name(options->mode));
 	if (filter->has_from && filter->has_to && filter->from_ns > filter->to_ns)
 		return cli_usage(argv[0], "--from is later than --to: nothing is between them");

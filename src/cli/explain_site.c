@@ -56,7 +56,7 @@ static void print_code(const struct kymo_module_code *code, uint64_t vaddr, cons
 
 static void print_proof_of_jump(const struct cli_explainer *explainer, const struct kymo_plan *plan)
 {
-	printf("  why safe   the instruction has %u bytes: a thread stands before or behind it, never inside;\n",
+	printf("  why safe   the instruction has %u bytes: a thread is before or after it, never inside;\n",
 	       plan->window);
 	if (!explainer->jit)
 		puts("             nothing in the file leads into it;");
@@ -105,10 +105,10 @@ static void print_proof_of_group(const struct cli_explainer *explainer, const st
 
 static void print_proof_of_pun(const struct kymo_plan *plan, const struct kymo_plan *evicted)
 {
-	puts("  why safe   one instruction is displaced, and nothing enters it behind its first byte;\n"
+	puts("  why safe   one instruction is displaced, and nothing enters it after its first byte;\n"
 	     "             those that follow begin where they did: no control flow has to be known;");
 	if (evicted)
-		printf("             the same holds for the one at 0x%" PRIx64 ", which goes on in its own copy;\n",
+		printf("             the same holds for the one at 0x%" PRIx64 ", which continues in its own copy;\n",
 		       evicted->vaddr);
 	if (plan->n_copied)
 		printf("             %s run%s in the pad too, from %s, as to go back into the jump's bytes is slow;\n",

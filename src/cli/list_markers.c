@@ -146,7 +146,7 @@ static void print_text(const struct group *group, int width, const char *path)
 	print_arguments(marker);
 	print_sources(group);
 	if (group->n > 1)
-		printf("  (%zu places)", group->n);
+		printf("  (%zu locations)", group->n);
 	print_why_not(group);
 	if (path) {
 		fputs("  ", stdout);

@@ -19,7 +19,7 @@ static const struct command {
 	{ "list", cmd_list, "list the functions that can be probed" },
 	{ "explain", cmd_explain, "show how a probe would be put at a location, and why that is safe" },
 	{ "status", cmd_status, "show which processes are being recorded" },
-	{ "detach", cmd_detach, "take everything of kymo's out of a process" },
+	{ "detach", cmd_detach, "take all kymo probes out of a process" },
 	{ "help", cmd_help, "show help for a command" },
 };
 
@@ -89,9 +89,9 @@ static int run(int argc, char **argv)
 		return 0;
 	}
 	if (argv[1][0] == '-')
-		return cli_usage(
-			NULL, "there is no option '%s' before the command; options of a command stand behind its name",
-			argv[1]);
+		return cli_usage(NULL,
+				 "there is no option '%s' before the command; options of a command follow its name",
+				 argv[1]);
 	command = find(argv[1]);
 	if (!command)
 		return unknown(argv[1]);

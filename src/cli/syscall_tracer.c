@@ -216,7 +216,8 @@ static struct kymo_error *trace_command(struct cli_syscalls *s, char **command, 
 	if (err)
 		return kymo_begin_error(err);
 	if (cli_apart_is_alone(&s->apart))
-		return kymo_error_create(KYMO_ERROR_GONE, "nobody waits for %s any more", command[0]);
+		return kymo_error_create(KYMO_ERROR_GONE, "%s was not run: the kymo that was to wait for it is gone",
+					 command[0]);
 	err = launch(s, command, &pid);
 	cli_apart_leave_job();
 	if (err)
@@ -385,8 +386,8 @@ void cli_syscalls_outlive(struct cli_syscalls *s, int status)
 	if (!s->hub)
 		return;
 	snprintf(sentence, sizeof(sentence),
-		 "what happened from some point on is not shown: nobody has taken the lines for %d seconds, and others "
-		 "trace the same",
+		 "the last lines are missing: this kymo did not drain its output for %d seconds, and other kymos trace "
+		 "the same process",
 		 KYMO_ANSWER_MS / 1000);
 	cli_forget_signals();
 	empty_pipe(s->done[0]); /* from here on a signal is known of, or is in it */

@@ -1,6 +1,6 @@
 /*
  * The seccomp filter of commands that are launched with picked calls: which calls stop their threads.
- * docs/design/engines.md, "Picked calls".
+ * docs/internals/engines.md, "Picked calls".
  *
  * The program looks at nothing but the number and the architecture, but for clone()'s flags. So the kernel (5.11 and
  * later) finds out once, when the filter is put in, which numbers always pass, and runs no program for those; for older

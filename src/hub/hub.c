@@ -1,5 +1,5 @@
 /*
- * The hub's thread: waits for threads that are traced, and does what other threads ask for. docs/design/engines.md
+ * The hub's thread: waits for threads that are traced, and does what other threads ask for. docs/internals/engines.md
  * tells what stops mean.
  *
  * The lock. The hub's thread holds it but while it waits and while it calls callbacks. So whatever others do under the

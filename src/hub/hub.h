@@ -1,4 +1,4 @@
-/* The hub's thread, and how other threads reach it. docs/design/engines.md has the rules. */
+/* The hub's thread, and how other threads reach it. docs/internals/engines.md has the rules. */
 #ifndef KYMO_HUB_HUB_H
 #define KYMO_HUB_HUB_H
 

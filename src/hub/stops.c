@@ -1,4 +1,4 @@
-/* What wait statuses mean. docs/design/engines.md has the table. */
+/* What wait statuses mean. docs/internals/engines.md has the table. */
 #include <linux/audit.h>
 #include <linux/sched.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-/* What wait statuses mean. docs/design/engines.md has the table. */
+/* What wait statuses mean. docs/internals/engines.md has the table. */
 #ifndef KYMO_HUB_STOPS_H
 #define KYMO_HUB_STOPS_H
 

@@ -167,7 +167,7 @@ struct kymo_error *marker_read_sdt(struct marker_reader *reader, uint64_t base, 
 	if (is_of_kymo(reader, &fields))
 		return NULL;
 	if (!kymo_module_is_code(reader->module, fields.place, 1))
-		return marker_bad(reader, note, fields.name, "its place 0x%llx is not in the program's text",
+		return marker_bad(reader, note, fields.name, "its location 0x%llx is not in the program's text",
 				  LLX(fields.place));
 	if (fields.semaphore && !marker_is_writable(reader->module, fields.semaphore, SEMAPHORE_SIZE))
 		return marker_bad(reader, note, fields.name, "its semaphore 0x%llx is not in the program's data",

@@ -1,5 +1,5 @@
-/* The tree of threads that trace and are traced, for the files of this room. docs/design/inner.md has its rules. All
- * runs on the hub's thread, but what is said not to. */
+/* The tree of threads that trace and are traced, for the files of this room. docs/internals/nested.md has its rules.
+ * All runs on the hub's thread, but what is said not to. */
 #ifndef KYMO_NESTED_INNER_H
 #define KYMO_NESTED_INNER_H
 

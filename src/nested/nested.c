@@ -1,5 +1,5 @@
 /*
- * Tracers inside of the tree that a hub traces: docs/design/inner.md.
+ * Tracers inside of the tree that a hub traces: docs/internals/nested.md.
  *
  * Each thread has an engine of this layer, in front of all others: it is told last of a call that is entered, and first
  * of one that returns. So they see what the program asks for, and what it gets.

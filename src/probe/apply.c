@@ -521,7 +521,7 @@ static struct kymo_error *check_is_free(struct kymo_probes *probes, enum probes_
 
 /*
  * The text is compared last of all: the kernel sets uprobes in a process that is stopped, too, and one that is set
- * between the comparison and the write is lost to its tool (docs/design/coexisting.md).
+ * between the comparison and the write is lost to its tool (docs/internals/coexisting.md).
  */
 struct kymo_error *probes_apply(struct kymo_probes *probes, enum probes_again *again_ret)
 {

@@ -1,6 +1,6 @@
 /*
- * What pads write: the head of the data memory, and the rings (docs/design/memory.md). A forked child has none of it;
- * who is followed gets its own, at the same address.
+ * What pads write: the head of the data memory, and the rings (docs/internals/memory.md). A forked child has none of
+ * it; who is followed gets its own, at the same address.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -2,7 +2,7 @@
  * Code that a program has made itself, in memory of no file: what a JIT compiler writes. A probe there is of one
  * process and one address; nothing tells where instructions begin or who leads to them but whoever names the address,
  * and the program's own perf map (/tmp/perf-PID.map). So the planner displaces the one instruction, or refuses
- * (docs/design/probing.md).
+ * (docs/internals/probing.md).
  */
 #ifndef KYMO_PROBE_JIT_H
 #define KYMO_PROBE_JIT_H

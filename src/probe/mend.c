@@ -4,7 +4,7 @@
  * The kernel goes by the file. It writes int3 over the first byte of the instruction, runs a copy of the file's
  * instruction, goes on behind it, and puts the file's first byte back when the uprobe leaves, if the int3 is there
  * still (kernel/events/uprobes.c: verify_opcode()). The rest of a longer jump is in the way of that.
- * docs/design/coexisting.md has the states.
+ * docs/internals/coexisting.md has the states.
  */
 #include <string.h>
 

@@ -99,7 +99,7 @@ static bool is_worth_stopping_all(const struct kymo_error *error)
 }
 
 /* All threads stand still: a child that one of them forks meanwhile would have the descriptors, and the rings
- * (docs/design/memory.md). */
+ * (docs/internals/memory.md). */
 static struct kymo_error *create_stopped(struct kymo_probes *probes, bool was_stopped, uint64_t *stopped_ns)
 {
 	uint64_t begin = kymo_now_ns();

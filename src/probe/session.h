@@ -7,7 +7,7 @@
  *	remove		text, pads, memory
  *
  * resolve and install are repeated while a launched program maps its libraries. The order of steps, and what holds when
- *kymo or the process dies between any two of them, is in docs/design/probing.md.
+ *kymo or the process dies between any two of them, is in docs/internals/probing.md.
  */
 #ifndef KYMO_PROBE_SESSION_H
 #define KYMO_PROBE_SESSION_H
@@ -258,7 +258,7 @@ uint64_t kymo_probes_lost_in_vforks(const struct kymo_probes *probes);
  * The look at the text of one process with these probes, some times a second: whether their jumps are there still.
  * Another tool's uprobe writes its own bytes over a jump, and the file's when it leaves; a program may drop pages of
  * its own text. What is in the way of a breakpoint is taken out under it; what is out is put in again when the file's
- * bytes are there (docs/design/coexisting.md). A look costs a read for each page with probes, and nothing more where
+ * bytes are there (docs/internals/coexisting.md). A look costs a read for each page with probes, and nothing more where
  * nothing has changed.
  */
 struct kymo_look;

@@ -196,7 +196,7 @@ static struct kymo_error *parse_offset(const char *text, struct kymo_spec_piece 
 static struct kymo_error *check_offset(const char *text, const char *offset, const struct kymo_spec *spec)
 {
 	if (kymo_is_glob(spec->symbol))
-		return kymo_error_at(text, offset, "an offset goes with the name of one function, not with a glob");
+		return kymo_error_at(text, offset, "an offset requires the name of one function, not a glob");
 	if (spec->every_instruction)
 		return kymo_error_at(text, offset,
 				     "':*' is each instruction of a function; leave the offset or ':*' out");
@@ -217,7 +217,7 @@ static struct kymo_error *parse_place(const char *text, struct kymo_spec_piece p
 				     "expected a function, a glob or a file offset, such as malloc, "
 				     "'mem*' or 0x1234");
 	if (kymo_spec_is_digit(*place.start) && spec->every_instruction)
-		return kymo_error_at(text, place.start, "':*' goes with the name of a function, or with a glob");
+		return kymo_error_at(text, place.start, "':*' requires the name of a function, or a glob");
 	if (kymo_spec_is_digit(*place.start))
 		return parse_offset(text, place, &spec->offset);
 	offset = find_offset(place);

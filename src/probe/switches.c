@@ -97,7 +97,7 @@ struct kymo_error *probes_add_semaphore(struct kymo_probes *probes, size_t modul
 	struct kymo_error *error = probes_code(probes, module, &code);
 
 	if (!error && !kymo_code_bytes(code, marker->place, &fresh.original, 1))
-		error = kymo_error_create(KYMO_ERROR_BAD_DATA, "%s has no code at the place of %s:%s",
+		error = kymo_error_create(KYMO_ERROR_BAD_DATA, "%s has no code at the location of %s:%s",
 					  probes->modules.items[module].path, marker->provider, marker->name);
 	return error ? error : add(probes, &fresh);
 }

@@ -404,8 +404,9 @@ static struct kymo_error *borrow_any(struct kymo_process *process, const struct 
 			if (sleep_of(process, i) == sleep && may_borrow(process, i, &reason) &&
 			    !borrow(process, i, maps))
 				return NULL;
-	return kymo_error_create(KYMO_ERROR_UNSAFE, "no thread of process %d can be borrowed to set up memory: %s",
-				 process->pid, reason);
+	return kymo_error_create(KYMO_ERROR_UNSAFE,
+				 "no thread of process %d can make system calls to set up memory: %s", process->pid,
+				 reason);
 }
 
 struct kymo_error *kymo_remote_begin(struct kymo_process *process)

@@ -1,6 +1,6 @@
 /*
- * What happens to followed threads, as their hub tells it, and what is done at once: docs/design/following.md has the
- * table. All of this runs in callbacks, so nothing here waits: what has to stand still until the recorder has dealt
+ * What happens to followed threads, as their hub tells it, and what is done at once: docs/internals/following.md has
+ * the table. All of this runs in callbacks, so nothing here waits: what has to stand still until the recorder has dealt
  * with it is claimed for that, and queued.
  */
 #include <errno.h>

@@ -43,7 +43,7 @@ struct kymo_error *kymo_bring_home(struct kymo_process *process, pid_t tid)
 		thread->registers = behind;
 	}
 	return kymo_error_create(KYMO_ERROR_BUSY,
-				 "thread %d of process %d, which a recorder that is gone had borrowed, does not come "
-				 "back to where it was",
+				 "thread %d of process %d, in which a killed recorder was making a call, does not "
+				 "return to where it was",
 				 tid, process->pid);
 }

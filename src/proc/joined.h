@@ -1,5 +1,5 @@
 /* A process that stands still through the hub that traces it, another process' or this thread's
- * (docs/design/engines.md). hub/freeze/hold.c is the other side. */
+ * (docs/internals/engines.md). hub/freeze/hold.c is the other side. */
 #ifndef KYMO_PROC_JOINED_H
 #define KYMO_PROC_JOINED_H
 

@@ -1,6 +1,6 @@
 /*
  * Processes from outside: stopping them, system calls executed in their name, launching and following them, all through
- * a hub (docs/design/engines.md).
+ * a hub (docs/internals/engines.md).
  *
  * A `struct kymo_process` is used from one thread, the one that created it (ptrace knows its tracer by thread).
  * Destroying it lets go of every thread, in the state in which the process had them.

@@ -11,7 +11,7 @@
 struct kymo_process;
 
 /*
- * A process with all that descends from it, whose threads stay seized while they run (docs/design/following.md). All
+ * A process with all that descends from it, whose threads stay seized while they run (docs/internals/following.md). All
  * functions of processes work for its members as for others. What must not wait (signals, new threads) is dealt with by
  * whoever waits for anything here; the rest is told by kymo_tree_next().
  */

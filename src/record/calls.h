@@ -1,6 +1,6 @@
 /*
  * System calls that are seen from outside of the process, with the memory that they are made with, as a source of
- * events (docs/design/syscalls.md): by the kernel's tracepoints (kernel_calls.h) or by a hub that traces the threads
+ * events (docs/internals/syscalls.md): by the kernel's tracepoints (kernel_calls.h) or by a hub that traces the threads
  * (hub_calls.h). Both write the same records, by call_writer.h. Private to the room.
  *
  * Its streams are files of their own; its events are those of kymo_events_add_syscalls(), with memory.

@@ -1,5 +1,5 @@
 /*
- * Who is recorded: the processes of a tree, as they begin, execute programs and end (docs/design/following.md).
+ * Who is recorded: the processes of a tree, as they begin, execute programs and end (docs/internals/following.md).
  * targets.c has what each of them has.
  */
 #include <errno.h>

@@ -1,6 +1,6 @@
 /*
- * The kernel as a source of events, beside the pads of processes or in place of them (docs/design/kernel.md). Private
- * to the room.
+ * The kernel as a source of events, beside the pads of processes or in place of them (docs/internals/kernel.md).
+ * Private to the room.
  *
  * Its streams are files of their own, one a CPU; its events are in the recording's one table; its threads are in the
  * trace's table.

@@ -1,5 +1,5 @@
 /* When a recording is over, and others trace what it has followed: the hub through which they do is this process', and
- * stays for them (docs/design/following.md). */
+ * stays for them (docs/internals/following.md). */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /*
  * A recording in two halves: what the process refuses goes through the kernel, the rest does not
- * (docs/design/kernel.md).
+ * (docs/internals/kernel.md).
  *
  * Each spec goes one way as a whole. The kernel's half is put in first, with the process stopped: its places are the
  * file's text, and what is planned afterwards keeps away from them.

@@ -1,5 +1,5 @@
 /* The processes of a recording beside its first: those that were named with it, and children that exist already
- * (docs/design/following.md). */
+ * (docs/internals/following.md). */
 #include <dirent.h>
 #include <errno.h>
 #include <linux/kcmp.h>

@@ -93,8 +93,7 @@ static void write_calls_way(const struct summary *summary, const struct page *pa
 	static const struct {
 		const char *way, *text;
 	} ways[] = {
-		{ "inproc", "by code in the process, without memory; those of code that it has made itself (a JIT's) "
-			    "are not covered" },
+		{ "inproc", "by code in the process, without memory; those of JIT code are not covered" },
 		{ "kernel", "through the kernel, with memory" },
 		{ "ptrace", "by tracing (ptrace), with memory" },
 	};

@@ -1,5 +1,5 @@
 /*
- * The memory that a target and its recorder share: two memfds, mapped in both (docs/design/memory.md).
+ * The memory that a target and its recorder share: two memfds, mapped in both (docs/internals/memory.md).
  *
  * "kymo", of which the target can make no writable mapping that others share:
  *

@@ -4,7 +4,7 @@ Three ways, of which each proves the others. All define uprobe events in tracefs
 the test. PerfCounter lets perf count them, which puts breakpoints into the counted processes alone: tests may run beside each
 other. SampleCounter does so too and takes a sample of each hit: for many sites, as the kernel needs about 80 ms to take back one
 event, but no longer for one that stands for hundreds of sites. TracefsCounter records each hit in a trace instance, which puts
-breakpoints into every process that maps the file: tests that use it are @alone. docs/testing.md tells why not in another way.
+breakpoints into every process that maps the file: tests that use it are @alone. docs/internals/testing.md tells why not in another way.
 """
 import collections
 import contextlib

@@ -98,7 +98,7 @@ def functions_run_by(path, command, **options):
 
 # ---- recording ---------------------------------------------------------------------------------------------------------
 
-_REFUSED = re.compile(r'no safe place for a probe at (\S+) of (\S+): (.*)')
+_REFUSED = re.compile(r'no probe can be put at (\S+) of (\S+): (.*)')
 
 
 def refused_place(result, places, must=True):
@@ -141,7 +141,7 @@ def without_refused(places, attempt, refusals):
     places = list(places)
     while True:
         result = attempt(places)
-        if 'no safe place' not in result.err:  # an error, or a warning about a library that was loaded later
+        if 'no probe can be put' not in result.err:  # an error, or a warning about a library that was loaded later
             return result, places
         refused = {}
         for sentence in _REFUSED.findall(result.err):

@@ -109,7 +109,7 @@ class Lane:
             result = recorder.end(seconds=60)
         check(self.process.is_alive(), f'the workload goes on with a probe at 0x{offset:x}', self.process.result())
         self.lines()
-        if result.status and 'no safe place' in result.err:
+        if result.status and 'no probe can be put' in result.err:
             refused, reason = places.refused_place(result, [place])
             tally.refusals.setdefault(reason, []).append(refused)
             return

@@ -48,7 +48,7 @@ class Load:
     def drop_refused(self, result):
         """A place that cannot be had is not asked for again. True when that was it. What is in another recording's way may be had the next time."""
         self.tried += 1
-        if result.status == 0 or 'no safe place' not in result.err:
+        if result.status == 0 or 'no probe can be put' not in result.err:
             return False
         refused = places.refused_place(result, self.choice, must=False)
         self.choice = [kept for kept in self.choice if not refused or (places.real(kept[0]), kept[1]) != refused[0]]
@@ -122,7 +122,7 @@ def check_one_that_stays(seconds, directory):
             result = run(KYMO, 'record', '-q', '-o', directory / 'second', '--buffer', '256K', *some(choice, random.randint(1, 8)), '--pid', pid,
                          '--for', '0.02')
         n += result.status == 0
-        check(first.is_alive() and (result.status == 0 or 'no safe place' in result.err), 'it records', result)
+        check(first.is_alive() and (result.status == 0 or 'no probe can be put' in result.err), 'it records', result)
     os.kill(pid, signal.SIGTERM)
     said = first.end(seconds=120).ok().json()
     report = report_json(directory / 'first')

@@ -37,7 +37,7 @@
  * 9. The flags come back by sahf and an addition that sets OF; DF, AC and the rest are never changed. Vector and x87
  *    state is not touched.
  *
- * docs/rings.md has the measurements behind this.
+ * docs/internals/rings.md has the measurements behind this.
  */
 #include <errno.h>
 #include <stddef.h>

@@ -211,7 +211,7 @@ static int find_in_part(struct x86_body *body, const struct x86_part *part, stru
 			continue;
 		if (x86_body_decode(body, at, &insn) < 0)
 			return x86_refuse(body->refusal, at,
-					  "the instruction at 0x%lx goes on behind the end of the function", at);
+					  "the instruction at 0x%lx continues beyond the end of the function", at);
 		if (state->sp != X86_UNREACHED) {
 			err = take(body, exits, &insn, state);
 			exits->unreached = at + insn.length;

@@ -9,7 +9,7 @@
  * Nothing has to be known about control flow behind the instruction: those bytes do not change, and instructions begin
  * where they did. So all of what makes a group unsafe is of no concern, and what remains is
  *
- *   1. the instruction is one, and nothing enters it behind its first byte (as far as bytes of it change);
+ *   1. the instruction is one, and nothing enters it after its first byte (as far as bytes of it change);
  *   2. it does the same elsewhere. A system call does: one that is started again goes back two bytes to its start,
  *	which is the jump, or the displaced copy, wherever it was when it fell asleep;
  *   3. no one reads the bytes that change;

@@ -94,7 +94,7 @@ static enum x86_verdict judge_function(struct x86_body *body, const struct x86_i
 	if (insn->flow == X86_FLOW_BRANCH)
 		return refuse(body, insn, "is a conditional jump to another function");
 	if (!is_jump)
-		return refuse(body, insn, "is the last instruction, and control goes on into the next function");
+		return refuse(body, insn, "is the last instruction, and control continues into the next function");
 	if (is_start && x86_has_frame(state))
 		return refuse(body, insn, "jumps to another function with the frame still there");
 	return X86_LEAVES;
@@ -116,7 +116,7 @@ static enum x86_verdict judge_target(struct x86_body *body, const struct x86_ins
 	if (insn->flow == X86_FLOW_BRANCH)
 		return refuse(body, insn, "is a conditional jump out of the function");
 	if (insn->flow != X86_FLOW_JUMP)
-		return refuse(body, insn, "is the last instruction, and control goes on behind it");
+		return refuse(body, insn, "is the last instruction, and control continues after it");
 	if (!x86_has_no_frame(state) && !is_stub(body, target))
 		return refuse(body, insn, "jumps to what is no known function");
 	return X86_LEAVES;

@@ -1,6 +1,6 @@
 /*
  * Threads that make calls for who holds their process, with registers that are not their own. What such a thread stops
- * for meanwhile is this file's alone, until it has its registers again. docs/design/engines.md has the rules.
+ * for meanwhile is this file's alone, until it has its registers again. docs/internals/engines.md has the rules.
  */
 #include <errno.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /*
  * Processes that stand still for somebody who changes them: who is connected, or the hub's own process.
- * docs/design/engines.md has the rules, joined.c the other side.
+ * docs/internals/engines.md has the rules, joined.c the other side.
  *
  * A claim is a flag of each thread: it stands still in a PTRACE_EVENT_STOP and nowhere else, so whatever else it stops
  * for is told to engines as always, and left with an interrupt behind it. The claim of a process ends with the

@@ -1,4 +1,4 @@
-/* Processes that stand still for a recorder that is connected, or for a part of this process. docs/design/engines.md
+/* Processes that stand still for a recorder that is connected, or for a part of this process. docs/internals/engines.md
  * has the rules. */
 #ifndef KYMO_HUB_FREEZE_HOLD_H
 #define KYMO_HUB_FREEZE_HOLD_H

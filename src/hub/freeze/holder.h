@@ -1,5 +1,5 @@
 /* A holder of this process, at the hub of its thread: what it follows and claims, and how it lets go.
- * docs/design/following.md has the rules. */
+ * docs/internals/following.md has the rules. */
 #ifndef KYMO_HUB_FREEZE_HOLDER_H
 #define KYMO_HUB_FREEZE_HOLDER_H
 

@@ -1,5 +1,5 @@
-/* At the client: the connection to the hub of another process. message.h has what both say, docs/design/engines.md the
- * rules. */
+/* At the client: the connection to the hub of another process. message.h has what both say, docs/internals/engines.md
+ * the rules. */
 #ifndef KYMO_HUB_REMOTE_CLIENT_H
 #define KYMO_HUB_REMOTE_CLIENT_H
 

@@ -1,5 +1,5 @@
 /*
- * What a hub and those that are connected to it say to each other (docs/design/engines.md).
+ * What a hub and those that are connected to it say to each other (docs/internals/engines.md).
  *
  * Each connection is two sockets, which keep messages whole. On the first, the client asks and the hub replies. On the
  * second the hub asks, which is an event or the release of an engine, and the client answers; what the client asks for

@@ -1,4 +1,4 @@
-/* What proves that a client may trace a process. docs/design/engines.md, "What a client has to prove". */
+/* What proves that a client may trace a process. docs/internals/engines.md, "What a client has to prove". */
 #ifndef KYMO_HUB_REMOTE_PROOF_H
 #define KYMO_HUB_REMOTE_PROOF_H
 

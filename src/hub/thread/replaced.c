@@ -1,4 +1,5 @@
-/* Processes that execute something while they are seized. docs/design/engines.md, "Seizing while a thread executes". */
+/* Processes that execute something while they are seized. docs/internals/engines.md, "Seizing while a thread executes".
+ */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Seizing that does not wait for ever. docs/design/engines.md, "Seizing while a thread executes". */
+/* Seizing that does not wait for ever. docs/internals/engines.md, "Seizing while a thread executes". */
 #ifndef KYMO_HUB_THREAD_SEIZE_H
 #define KYMO_HUB_THREAD_SEIZE_H
 
@@ -33,7 +33,7 @@ int hub_seize_thread(pid_t tid, unsigned long options);
 
 /*
  * Have a signal of this process, which is kymo's own, break off what its hubs wait for in vain while they seize threads
- * (docs/design/engines.md, hazard 17). It has a handler from then on, in what is forked, too, until that executes
+ * (docs/internals/engines.md, hazard 17). It has a handler from then on, in what is forked, too, until that executes
  * something. Once, before there is a hub or another thread.
  */
 void kymo_take_seize_signal(void);

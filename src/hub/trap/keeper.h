@@ -1,4 +1,4 @@
-/* The journal, and the process that puts back what a dead hub has left. docs/design/engines.md has the rules. */
+/* The journal, and the process that puts back what a dead hub has left. docs/internals/engines.md has the rules. */
 #ifndef KYMO_HUB_TRAP_KEEPER_H
 #define KYMO_HUB_TRAP_KEEPER_H
 

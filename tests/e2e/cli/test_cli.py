@@ -53,7 +53,7 @@ def test_an_unknown_command_names_the_nearest():
     check_says(['stat'], "there is no command 'stat'; did you mean 'status'?")
     check_says(['frobnicate'], "there is no command 'frobnicate'")
     check_says(['help', 'lits'], "there is no command 'lits'; did you mean 'list'?")
-    check_says(['--verson'], "there is no option '--verson' before the command; options of a command stand behind its name")
+    check_says(['--verson'], "there is no option '--verson' before the command; options of a command follow its name")
 
 
 def test_output_that_does_not_arrive_is_a_failure():

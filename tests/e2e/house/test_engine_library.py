@@ -163,7 +163,7 @@ def test_examples_hold_wake_and_leave_running_processes(tmp):
     process.wait_for('ready')
 
     def wakes(number, word):
-        # What is asked for again and again: a hub that goes at once may undo the end of the call (docs/limits.md).
+        # What is asked for again and again: a hub that goes at once may undo the end of the call (docs/reference/limits/README.md).
         if processes.call(process.pid) == 232:  # epoll_wait
             run(tmp / 'wake', process.pid, int(number), env=installed.env).ok()
         return word in process.out

@@ -66,7 +66,7 @@ def test_a_place_that_the_process_refuses_is_recorded_in_a_command():
     command, place = refused_place()
     for args in ([], ['--no-follow']):
         result = record(*args, '-p', f'{place} n=%edi:u32', '-p', './corners:corner_table', '--', *command).ok()
-        check_warned(result, 'no safe place for a probe at corner_data_in_text')
+        check_warned(result, 'no probe can be put at corner_data_in_text')
         check_equal(result.json(), {'tables': 5}, 'output')
         check_equal(event_counts(), {'corners:corner_data_in_text': 5, 'corners:corner_table': 5}, 'events')
 
@@ -100,7 +100,7 @@ int main(int argc, char **argv)
 }
 ''')
     run('gcc', '-O1', '-o', 'awkward', 'awkward.c').ok()
-    record('--backend', 'inproc', '-p', './awkward:awkward', '--', './awkward').refused('no safe place')
+    record('--backend', 'inproc', '-p', './awkward:awkward', '--', './awkward').refused('no probe can be put')
     check(not Path('began').exists(), 'a command that is refused has not begun')
     for args, more in (([], []), (['--no-follow'], []), (['--for', '2'], ['twice']), (['--for', '2', '--no-follow'], ['twice'])):
         recorder = start(KYMO, 'record', *args, '-p', './awkward:awkward', '--', './awkward', *more,
@@ -110,7 +110,7 @@ int main(int argc, char **argv)
             recorder.wait_for(r'^kymo: waiting for \./awkward to end$', which=1)
         result = recorder.end(input='\n' if more else '').ended(7)
         check_equal(result.out, 'some words\n1\n', 'output')
-        check_warned(result, 'no safe place for a probe at awkward')
+        check_warned(result, 'no probe can be put at awkward')
         check_equal(event_counts(), {'awkward:awkward': 1}, 'events')
     check_equal(Path('began').read_text(), 'xxxx', 'beginnings')
 
@@ -131,7 +131,7 @@ def test_an_earlier_recording_is_kept():
 
 def test_with_the_backend_given_the_refusal_stays():
     command, place = refused_place()
-    result = record('--backend', 'inproc', '-p', place, '--', *command).refused('no safe place .* no instruction')
+    result = record('--backend', 'inproc', '-p', place, '--', *command).refused('no probe can be put .* no instruction')
     check('kernel' not in result.err, 'no hint', result)
     check_equal(result.out, '', 'the command has not run')
 
@@ -148,7 +148,7 @@ def test_what_may_be_data_and_ifuncs_stay_refused():
 
 def test_returns_that_would_take_a_changed_return_address_stay_refused():
     command, place = refused_place()
-    result = record('-r', place, '--', *command).refused('no safe place')
+    result = record('-r', place, '--', *command).refused('no probe can be put')
     check('kernel' not in result.err and not result.out, 'no hint, no run', result)
 
 
@@ -157,7 +157,7 @@ def test_a_user_without_rights_gets_a_hint(tmp):
     command, place = refused_place()
     tmp.chmod(0o777)
     hint = r'\(as root kymo could record it through the kernel\)$'
-    result = record('-p', place, '--', *command, user=NOBODY).refused(f'no safe place for a probe at corner_data_in_text .* {hint}')
+    result = record('-p', place, '--', *command, user=NOBODY).refused(f'no probe can be put at corner_data_in_text .* {hint}')
     check_equal(result.out, '', 'the command has not run')
     check(not Path('kymo.data').exists(), 'nothing is made')
     process = confined(user=NOBODY)

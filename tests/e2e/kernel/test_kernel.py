@@ -333,7 +333,7 @@ def test_a_place_that_a_recording_in_the_process_has_is_refused():
     inside.wait_for(r'^kymo: recording ', 1)
     for place in ('work_six', 'work_six+4'):
         result = by_kernel('-p', f'callmany:{place}', '--pid', process.pid, '--for', '0.1')
-        result.refused(r'no safe place for a probe at work_six.*(has other code at it|inside of an instruction)')
+        result.refused(r'no probe can be put at work_six.*(has other code at it|inside of an instruction)')
     by_kernel('-p', 'callmany:work_*', '--pid', process.pid, '--for', '0.1').ok()
     beside = start_by_kernel('-o', 'beside', '-p', 'callmany:work_redzone', '--pid', process.pid)
     process.send('go\n')
@@ -447,7 +447,7 @@ def test_a_user_without_rights_is_told_which_are_missing(tmp):
 def test_places_that_can_not_be_are_refused_as_in_a_process():
     path = target_path('callmany')
     by_kernel('-p', f'{path}:work_aa', '--', path, 1).refused(r'has no function work_aa; the nearest names are work_a')
-    by_kernel('-p', f'{path}:work_six+1', '--', path, 1).refused('no safe place .* inside of an instruction')
+    by_kernel('-p', f'{path}:work_six+1', '--', path, 1).refused('no probe can be put .* inside of an instruction')
     by_kernel('-p', 'libc:time', '--', path, 1).refused('it is an IFUNC')
     by_kernel('-p', 'nosuchfile:main', '--', path, 1).refused('there is no file called nosuchfile')
     check(not Path('kymo.data').exists(), 'nothing is made')

@@ -156,7 +156,7 @@ def test_a_process_is_recorded_both_ways_and_counts_and_arguments_are_those_of_t
     told = result.warnings()
     check_equal([line.endswith(INSTEAD) for line in told], [True] * 3, 'warnings')
     for line, place in zip(told, ('awkward', 'paired', 'behind')):
-        check(f'no safe place for a probe at {place} of ' in line, 'what is refused, in the order of the words', result)
+        check(f'no probe can be put at {place} of ' in line, 'what is refused, in the order of the words', result)
     check_same(values('mixed'), values('alone'), 'events')
     check_halves([3, 4], 'mixed')
     process.end(input='end\n').ok()
@@ -312,7 +312,7 @@ def test_two_recordings_end_in_either_order():
 def test_a_place_in_another_recordings_jump_is_refused():
     process = running()
     other = start_recorder('-o', 'other', '-p', './mix:beside:*', '--pid', process.pid)
-    record('-p', './mix:behind', '-p', './mix:plain', '--pid', process.pid, '--for', '0.1').refused('no safe place for a probe at behind ')
+    record('-p', './mix:behind', '-p', './mix:plain', '--pid', process.pid, '--for', '0.1').refused('no probe can be put at behind ')
     call(process)
     other.end(signal.SIGTERM).ok()
     check_equal(set(event_counts('other').values()), {CALLS}, 'the other recording misses nothing')
@@ -391,10 +391,10 @@ def test_of_another_program_in_the_process_no_more_is_recorded_than_the_warning_
 
 def test_one_place_that_the_kernel_must_not_have_refuses_all():
     build()
-    result = record('--no-follow', *TAKEN, *REFUSED, '-r', './mix:awkward', '--', './mix', CALLS).refused('no safe place for a probe at awkward ')
+    result = record('--no-follow', *TAKEN, *REFUSED, '-r', './mix:awkward', '--', './mix', CALLS).refused('no probe can be put at awkward ')
     check('kernel' not in result.err and not result.out, 'no hint, no run', result)
-    record('--no-follow', *TAKEN, '-p', './mix:reader+0x7', '--', './mix', CALLS).refused('no safe place for a probe at reader.* is read as data')
-    record('--no-follow', '--backend', 'inproc', *TAKEN, *REFUSED, '--', './mix', CALLS).refused('no safe place for a probe at awkward ')
+    record('--no-follow', *TAKEN, '-p', './mix:reader+0x7', '--', './mix', CALLS).refused('no probe can be put at reader.* is read as data')
+    record('--no-follow', '--backend', 'inproc', *TAKEN, *REFUSED, '--', './mix', CALLS).refused('no probe can be put at awkward ')
     check(not Path('kymo.data').exists(), 'nothing is made')
 
 
@@ -402,5 +402,5 @@ def test_a_user_without_rights_gets_a_hint(tmp):
     build()
     tmp.chmod(0o777)
     result = record('--no-follow', *TAKEN, *REFUSED, '--', './mix', CALLS, user=NOBODY)
-    result.refused(r'(?s)no safe place for a probe at awkward .* \(as root kymo could record it through the kernel\)$')
+    result.refused(r'(?s)no probe can be put at awkward .* \(as root kymo could record it through the kernel\)$')
     check(not result.out and not Path('kymo.data').exists(), 'nothing has run, nothing is made', result)

@@ -313,7 +313,7 @@ def test_a_probe_on_a_function_that_begins_with_a_marker_is_refused_and_why_is_s
     check_equal(named(path, notes(path, 'nothing')[0][0]), 'mark_nothing', 'where the marker is')
     why = 'there is the NOP of the marker kymo:nothing, which changes when that is turned on; -m kymo:nothing records it'
     result = kymo('record', '--backend', 'inproc', '-p', 'marked:mark_nothing', '--pid', process.pid, '--for', '0.1').ended(1)
-    check_same(result.err, f'kymo: no safe place for a probe at mark_nothing of {path}: {why}\n', 'what kymo says')
+    check_same(result.err, f'kymo: no probe can be put at mark_nothing of {path}: {why}\n', 'what kymo says')
     result = kymo('record', '-q', '-p', 'marked:mark_[ni]*', '--pid', process.pid, '--for', '0.1').ok()
     check_same(result.err, 'kymo: warning: skipped 1 of 2 functions that match marked:mark_[ni]* and cannot be probed safely (mark_nothing: '
                'there is the NOP of a marker, which changes when that is turned on (-m records markers))\n', 'what kymo says of a glob')

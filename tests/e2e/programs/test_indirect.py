@@ -287,13 +287,13 @@ def test_an_offset_is_taken_where_one_function_alone_is_meant(tmp):
     record('-p', f'./libchoice.so:only+0x{offset:x}', '--', './program', 'x').ok()
     check_equal(own_counts(event_counts()), {f'only=by_two+0x{offset:x}': 2}, 'events')
     record('-p', './libchoice.so:chosen+0x1', '--', './program').refused(
-        r'no safe place for a probe at chosen\+0x1 of \S+: it is an IFUNC, and the offset may be meant in any of 2 functions; '
+        r'no probe can be put at chosen\+0x1 of \S+: it is an IFUNC, and the offset may be meant in any of 2 functions; '
         r"'kymo explain \./libchoice\.so chosen' lists them, name one")
 
 
 def test_a_resolver_that_is_not_understood_is_refused(tmp):
     build(tmp)
-    sentence = (r'no safe place for a probe at {} of \S+: it is an IFUNC, and its resolver does not tell which functions it chooses from '
+    sentence = (r'no probe can be put at {} of \S+: it is an IFUNC, and its resolver does not tell which functions it chooses from '
                 r'\(what it returns at 0x\w+ is not for certain a function of this file\); name the chosen one or its file offset')
     for flag in '-p', '-r':
         record(flag, './libchoice.so:looked_up', '--', './program').refused(sentence.format('looked_up'))

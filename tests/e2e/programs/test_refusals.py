@@ -70,13 +70,13 @@ def test_no_such_function_names_the_nearest_three(tmp):
                   r"\S+/libc\.so\.6 has no function nothing_like_\* \('kymo list libc' shows what there is\)")
     check_refused(['-p', 'libc:0x7fffffff', '--', 'touch', 'ran'], r'\S+/libc\.so\.6 has no code at file offset 0x7fffffff')
     check_refused(['-p', 'libc:malloc+0x1', '--', 'touch', 'ran'],
-                  r'no safe place for a probe at malloc\+0x1 of \S+/libc\.so\.6: .+')
+                  r'no probe can be put at malloc\+0x1 of \S+/libc\.so\.6: .+')
     check(not (tmp / 'ran').exists(), 'the command ran')
 
 
 def test_each_place_that_is_refused_is_told():
     result = record('--backend', 'inproc', '-p', 'libc:malloc+0x1', '-p', 'libc:malloc', '-p', 'libc:free+0x1', '-p', 'libc:malloc+1', '--', 'true').ended(1)
-    check_matches(result.err, r'^kymo: no safe place for a probe at malloc\+0x1 of \S+: .+\n  no safe place for a probe at free\+0x1 of \S+: .+$')
+    check_matches(result.err, r'^kymo: no probe can be put at malloc\+0x1 of \S+: .+\n  no probe can be put at free\+0x1 of \S+: .+$')
 
 
 LARGE = """
@@ -274,7 +274,7 @@ def test_text_that_the_program_has_changed_before():
     process.wait_for('^done$')
     changed = processes.changed_text(process.pid)
     check_fails(['-p', 'changer:work_a', '--pid', process.pid],
-                r'no safe place for a probe at work_a of \S+/changer: what is there is not what its file holds: something else has patched it')
+                r'no probe can be put at work_a of \S+/changer: what is there is not what its file holds: something else has patched it')
     check_same(processes.changed_text(process.pid), changed, 'what the program has written')
     process.end(input='\n').ok()
 

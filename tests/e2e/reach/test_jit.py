@@ -459,8 +459,8 @@ def test_the_loop_of_a_luajit_program_is_counted(tmp):
     counts = {}
     for address, instruction in re.findall(r'^([0-9a-f]+) +(.*)', loop, re.MULTILINE):
         recorder = start(KYMO, 'record', '-p', f'p:turn 0x{address}', '--pid', process.pid)
-        if eventually(lambda: re.search('^kymo: (recording|no safe place)', recorder.err, re.MULTILINE), 'an answer')[1] == 'no safe place':
-            recorder.end().refused('no safe place')
+        if eventually(lambda: re.search('^kymo: (recording|no probe can be put)', recorder.err, re.MULTILINE), 'an answer')[1] == 'no probe can be put':
+            recorder.end().refused('no probe can be put')
             continue
         check_equal(tell(process, str(N), 'turns'), expected, f'what the program computes with a probe at {instruction}')
         recorder.end(signal.SIGTERM).ok()

@@ -112,9 +112,9 @@ def test_what_cannot_be_compared_is_refused(tmp):
     refused = {
         ('--diff', 'nowhere', 'after'): (1, "kymo: cannot open the trace nowhere: No such file or directory\n"),
         ('--diff', 'before', 'nowhere'): (1, "kymo: cannot open the trace nowhere: No such file or directory\n"),
-        ('--diff', 'before', '--events', 'after'): (2, 'kymo: --diff compares summaries: it goes with --json, and not with --events\n'),
+        ('--diff', 'before', '--events', 'after'): (2, 'kymo: --diff compares summaries: it may be combined with --json, not with --events\n'),
         ('--diff', 'before', '--by-thread', 'after'):
-            (2, 'kymo: --diff compares summaries: it goes with --json, and not with --by-thread\n'),
+            (2, 'kymo: --diff compares summaries: it may be combined with --json, not with --by-thread\n'),
         ('before', 'after'): (2, "kymo: one directory at a time: 'after' is too much; --diff A B compares two\n"),
         ('--diff', 'before', '--probe', 'fclose', 'after'):
             (1, "kymo: before: no probe of this recording matches 'fclose': 'kymo report --all' names them all\n"),

@@ -149,7 +149,7 @@ def test_the_first_that_nobody_reads_is_left_behind(tmp):
         said += part
     os.close(outer)
     check_equal(popen.wait(60), 1)
-    check(said.rstrip().endswith(b'nobody has taken the lines for 5 seconds, and others trace the same'), said[-300:].decode())
+    check(said.rstrip().endswith(b'did not drain its output for 5 seconds, and other kymos trace the same process'), said[-300:].decode())
     client = Client.__new__(Client)
     client.path = tmp / 'second'
     last = end(process)

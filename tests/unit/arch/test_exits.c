@@ -211,7 +211,7 @@ static void what_is_entered_inside_is_refused_and_who_enters_it_is_not(void **st
 static void ways_out_that_cannot_be_told_are_refused(void **state)
 {
 	refused("conditional_tail", "is a conditional jump to another function");
-	refused("falls_into_next", "is the last instruction, and control goes on into the next function");
+	refused("falls_into_next", "is the last instruction, and control continues into the next function");
 	refused("jumps_with_frame", "jumps to another function with the frame still there");
 	refused("returns_to_pushed", "returns to what the function has pushed");
 	refused("calls_inside", "calls into the middle of the function");

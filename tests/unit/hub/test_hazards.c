@@ -1,4 +1,5 @@
-/* What can go wrong with ptrace: docs/design/engines.md numbers it. Each is tried with engines that want something. */
+/* What can go wrong with ptrace: docs/internals/engines.md numbers it. Each is tried with engines that want something.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <linux/sched.h>

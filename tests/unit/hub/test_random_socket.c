@@ -87,7 +87,7 @@ static int be_hub(struct arena *arena, uint32_t seed)
 
 /*
  * Whoever comes late finds threads that may be ending. And not while others execute something: PTRACE_SEIZE waits for
- * that in the kernel, which waits for ends that the hub would have to take (docs/limits.md).
+ * that in the kernel, which waits for ends that the hub would have to take (docs/reference/limits/README.md).
  */
 static bool add_lives(struct world *world, struct arena *arena, pid_t pid, int round)
 {
@@ -319,7 +319,7 @@ static void programs_run_right_when_their_hub_is_killed_and_clients_find_the_nex
 			nap();
 		any_number_of_callbacks(&cast, 600);
 		if (strcmp(thing_of(cast.arena->round)->words[0],
-			   "stops")) /* its parent may wait for ever to be told: docs/limits.md */
+			   "stops")) /* its parent may wait for ever to be told: docs/reference/limits/README.md */
 			kill_hub(&cast);
 	}
 	end_all(&cast);

@@ -1,5 +1,5 @@
-/* Seizing threads while one of their process executes something: docs/design/engines.md, hazard 17, and what a hub that
- * looks by ids is told of an exec. */
+/* Seizing threads while one of their process executes something: docs/internals/engines.md, hazard 17, and what a hub
+ * that looks by ids is told of an exec. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/ptrace.h>

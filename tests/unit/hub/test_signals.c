@@ -1,4 +1,4 @@
-/* Job control and signals: hazards 6 and 7 of docs/design/engines.md. The others are in test_hazards.c. */
+/* Job control and signals: hazards 6 and 7 of docs/internals/engines.md. The others are in test_hazards.c. */
 #include <errno.h>
 
 #include "fixture.h"

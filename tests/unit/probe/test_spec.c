@@ -64,7 +64,7 @@ static void names_of_go_are_no_globs(void **state)
 	assert_int_equal(generic.offset, -1);
 	assert_string_equal(package.symbol, "example.org/go-2fa.Run");
 	assert_int_equal(package.offset, 1);
-	refused("app:main.(*).x+5", "column 15: an offset goes with the name of one function, not with a glob\n"
+	refused("app:main.(*).x+5", "column 15: an offset requires the name of one function, not a glob\n"
 				    "  app:main.(*).x+5\n"
 				    "                ^");
 }
@@ -234,7 +234,7 @@ static void a_bad_offset_is_marked(void **state)
 	refused("libc:+5", "column 6: expected a function before '+'; a file offset is written without a sign\n"
 			   "  libc:+5\n"
 			   "       ^");
-	refused("libc:mem*+5", "column 10: an offset goes with the name of one function, not with a glob\n"
+	refused("libc:mem*+5", "column 10: an offset requires the name of one function, not a glob\n"
 			       "  libc:mem*+5\n"
 			       "           ^");
 	refused("libc:18446744073709551616", "column 6: the offset does not fit in 64 bits\n"
@@ -387,7 +387,7 @@ static void what_is_no_function_has_no_star_behind_it(void **state)
 	refused("libc:malloc+4:*", "column 12: ':*' is each instruction of a function; leave the offset or ':*' out\n"
 				   "  libc:malloc+4:*\n"
 				   "             ^");
-	refused("libc:0x1234:*", "column 6: ':*' goes with the name of a function, or with a glob\n"
+	refused("libc:0x1234:*", "column 6: ':*' requires the name of a function, or a glob\n"
 				 "  libc:0x1234:*\n"
 				 "       ^");
 	refused("libc:malloc:* $arg1",

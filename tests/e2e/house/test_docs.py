@@ -1,0 +1,48 @@
+"""Documents are true to the tree, and tools/check-docs sees where one is not. (It does not read this file, whose pages are not there.)"""
+import re
+
+from kymotest import KYMO_PLAIN, SOURCE, check_equal, run
+
+
+def test_documents_are_true_to_the_tree():
+    run(SOURCE / 'tools/check-docs', '--kymo', KYMO_PLAIN).ok()
+
+
+GOOD = '''# Title
+
+A [page](docs/page.md#two-words), and `kymo record -p libc:malloc -- ls -l`
+with `kymo syscalls -fy -p 1 --json`.
+
+```
+$ kymo report --events my.data | grep malloc
+sudo kymo record --all -p libc:read --for 10    # a comment with --no-such-option
+```
+'''
+PAGE = '.TH KYMO 1\n.SH EXAMPLES\nText.\n.EX\nkymo record \\-p libc:malloc \\-\\- ls\n.EE\n.SH SEE ALSO\n.BR kymo (1)\n'
+
+
+def test_a_document_that_is_not_true_is_seen(tmp):
+    def problems(readme='', page='', source='', manual=''):
+        for name, text in (('README.md', GOOD + readme), ('docs/page.md', '# Page\n\n## Two words\n' + page),
+                           ('src/one.c', source), ('man/kymo.1', PAGE + manual)):
+            (tmp / name).parent.mkdir(exist_ok=True)
+            (tmp / name).write_text(text)
+        result = run(SOURCE / 'tools/check-docs', '--kymo', KYMO_PLAIN, tmp)
+        return [re.sub(r':\d+: ', ': ', line) for line in result.out.splitlines()[:-1]]
+
+    check_equal(problems(), [], 'a good tree')
+    for where, text, problem in (
+            ('readme', '\n[gone](docs/gone.md)\n', 'README.md: a dead link: docs/gone.md'),
+            ('page', '\n[gone](../README.md#gone)\n', 'docs/page.md: a dead anchor: ../README.md#gone'),
+            ('source', '/* docs/gone.md */\n', 'src/one.c: no such page: docs/gone.md'),
+            ('readme', '\n`kymo recrd ls`\n', 'README.md: kymo has no command recrd: kymo recrd ls'),
+            ('page', '\n```\n$ sudo kymo report --evnts\n```\n', 'docs/page.md: kymo report has no option --evnts: kymo report --evnts'),
+            ('page', '\n`kymo syscalls -fW ls`\n', 'docs/page.md: kymo syscalls has no option -W: kymo syscalls -fW ls'),
+            ('manual', '.EX\nkymo record \\-\\-nothing ls\n.EE\n', 'man/kymo.1: kymo record has no option --nothing: kymo record --nothing ls'),
+            ('manual', '.BR kymo\\-gone (1)\n', 'man/kymo.1: no such manual page: kymo-gone(1)'),
+            ('page', '\n' + 'word ' * 20 + 'no more\n', 'docs/page.md: 107 columns; tools/check-docs -i breaks it'),
+            ('page', '\n' + ('word ' * 13 + '\n') * 2, 'docs/page.md: a sentence of 26 words: ' + ('word ' * 26)[:90]),
+            ('page', f'\n| {"x" * 101} |\n', f'docs/page.md: a cell of 101 characters: {"x" * 70}')):
+        check_equal(problems(**{where: text}), [problem], text)
+    (tmp / 'docs/alone.md').write_text('# Alone\n')
+    check_equal(problems(), ['docs/alone.md: no document links to this page'], 'a page that nothing links to')
