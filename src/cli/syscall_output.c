@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "cli/cli.h"
 #include "cli/syscalls.h"
 
 enum { LOOK_MS = 100 };
@@ -107,25 +108,41 @@ static int close_own(void *cookie)
 	return s->fd == STDERR_FILENO ? 0 : close(s->fd);
 }
 
-/* What calls read and write is for this user alone, also in a file that was there and is empty now. Pipes and terminals
- * stay as they are. */
-static int make_private(int fd)
+/* Whether it is what this program was started with as its output, by another name (/dev/stdout). */
+static bool is_own_output(const struct stat *st)
+{
+	struct stat own;
+
+	for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
+		if (!fstat(fd, &own) && own.st_dev == st->st_dev && own.st_ino == st->st_ino)
+			return true;
+	return false;
+}
+
+/*
+ * What calls read and write is for this user alone, also in a file that was there. The file of another user, who has
+ * put it there perhaps, is left alone. Pipes and terminals stay as they are.
+ */
+static int make_private(int fd, bool appends)
 {
 	struct stat st;
 
-	return fstat(fd, &st) || (S_ISREG(st.st_mode) && st.st_uid == geteuid() && fchmod(fd, 0600)) ? -1 : 0;
+	if (fstat(fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return 0;
+	if (st.st_uid != geteuid())
+		return is_own_output(&st) ? 0 : -EEXIST;
+	return fchmod(fd, 0600) || (!appends && ftruncate(fd, 0)) ? -errno : 0;
 }
 
 static int open_file(const char *path, bool appends)
 {
-	const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (appends ? O_APPEND : O_TRUNC), 0600);
+	kymo_cleanup_close int fd =
+		open(path, O_WRONLY | O_CREAT | O_NOCTTY | O_CLOEXEC | (appends ? O_APPEND : 0), 0600);
+	const int err = fd < 0 ? -errno : make_private(fd, appends);
 
-	if (fd < 0)
-		return -errno;
-	if (!make_private(fd))
-		return fd;
-	close(fd);
-	return -EPERM;
+	return err ? err : kymo_take_fd(fd);
 }
 
 /* A shell that runs `command` with the lines for its input: where they go, or a negative errno. */
@@ -167,8 +184,11 @@ int cli_syscalls_open_own_output(struct cli_syscall_thread *thread)
 	if (asprintf(&path, "%s.%d", thread->owner->file, thread->tid) < 0)
 		return -ENOMEM;
 	fd = open_file(path, thread->owner->appends);
-	if (fd < 0)
-		return fd;
+	if (fd < 0) {
+		cli_warn("cannot write %s: %s", path,
+			 fd == -EEXIST ? "it belongs to another user; choose another name with -o" : strerror(-fd));
+		return -EIO;
+	}
 	thread->out = fdopen(fd, "w");
 	if (!thread->out)
 		close(fd);
