@@ -74,14 +74,24 @@ def test_lines_of_calls_go_into_no_file_of_another_user(tmp):
 
 
 def test_lines_of_a_thread_go_into_no_file_of_another_user(tmp):
+    """A pipe is not waited for: the thread stands still meanwhile."""
     place = shared_directory(tmp)
     process = start('sleep', 60)
     trap = place / f'lines.{process.pid}'
+    command = [KYMO, 'syscalls', '-ff', '-o', place / 'lines', '--pid', process.pid]
     trap.write_text('before')
     os.chown(trap, OTHER, OTHER)
     trap.chmod(0o666)
-    run(KYMO, 'syscalls', '-ff', '-o', place / 'lines', '--pid', process.pid).refused(f'{trap.name}: it belongs to another user')
+    run(*command).refused(f'{trap.name}: it belongs to another user')
     check_equal(trap.read_text(), 'before', 'the file')
+    trap.unlink()
+    os.mkfifo(trap)
+    os.chown(trap, OTHER, OTHER)
+    run(*command).refused(f'{trap.name}: No such device or address')
+    reader = os.open(trap, os.O_RDONLY | os.O_NONBLOCK)
+    run(*command).refused(f'{trap.name}: it belongs to another user')
+    check_equal(os.read(reader, 100), b'', 'the pipe')
+    os.close(reader)
 
 
 def test_what_a_program_records_by_itself_is_for_its_owner_alone(tmp):
