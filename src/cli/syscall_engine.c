@@ -11,6 +11,7 @@
 
 #include "base/io.h"
 #include "cli/cli.h"
+#include "cli/syscall_wake.h"
 #include "cli/syscalls.h"
 #include "nested/nested.h"
 #include "proc/proc.h"

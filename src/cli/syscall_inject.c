@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/vec.h"
+#include "cli/syscall_wake.h"
 #include "cli/syscalls.h"
 
 struct delay {

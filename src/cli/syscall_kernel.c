@@ -21,6 +21,7 @@
 #include "base/vec.h"
 #include "cli/cli.h"
 #include "cli/signals.h"
+#include "cli/syscall_wake.h"
 #include "cli/syscalls.h"
 #include "kernel/calls.h"
 #include "proc/proc.h"

@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "cli/cli.h"
+#include "cli/syscall_wake.h"
 #include "cli/syscalls.h"
 
 enum { LOOK_MS = 100, DESCRIPTORS = 256 };

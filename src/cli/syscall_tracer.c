@@ -18,6 +18,7 @@
 #include "base/vec.h"
 #include "cli/cli.h"
 #include "cli/signals.h"
+#include "cli/syscall_wake.h"
 #include "cli/syscalls.h"
 #include "nested/nested.h"
 #include "proc/proc.h"
@@ -123,13 +124,6 @@ static int follow_process(struct cli_syscalls *s, pid_t pid, pid_t *last_ret)
 
 /* ---- the whole
  * ------------------------------------------------------------------------------------------------------------- */
-
-void cli_syscalls_wake(const struct cli_syscalls *s, enum cli_syscalls_wake why)
-{
-	const char byte = (char)why;
-
-	kymo_write_all(s->done[1], &byte, 1);
-}
 
 /* The user wants no more of it, or is gone, or is not to be told. */
 static bool is_given_up(const struct cli_syscalls *s)

@@ -144,14 +144,6 @@ int cli_syscalls_wait(struct cli_syscalls *s);
  * there are none. */
 void cli_syscalls_outlive(struct cli_syscalls *s, int status);
 
-enum cli_syscalls_wake {
-	CLI_SYSCALLS_END,
-	CLI_SYSCALLS_DELAYED, /* there is another delay to be ended */
-};
-
-/* Tell the main thread. From any thread, and from signal handlers. */
-void cli_syscalls_wake(const struct cli_syscalls *s, enum cli_syscalls_wake why);
-
 /* ---- what stands before lines (syscall_prefix.c)
  * ------------------------------------------------------------------------ */
 

@@ -49,20 +49,6 @@ struct hub_attach {
 	size_t n;
 };
 
-/* kymo_engine_attach(), kymo_engine_attach_process(); flags and events have been checked. */
-int hub_attach(struct kymo_hub *hub, struct hub_attach *attach);
-int hub_attach_process(struct kymo_hub *hub, struct hub_attach *attach);
-
-/* Whose engines to detach: all of the guest's, or those that match. */
-struct hub_match {
-	const struct hub_guest *guest;
-	bool is_any;
-	uint64_t ops_key, data_key;
-};
-
-/* kymo_engine_detach_all() */
-size_t hub_detach_all(struct kymo_hub *hub, const struct hub_match *match);
-
 /* Put an engine from a thread, or at a time, that must not run what comes after its last reference. */
 void hub_put_later(struct kymo_engine *engine);
 
@@ -75,5 +61,14 @@ void hub_detach_engine(struct kymo_hub *hub, struct kymo_engine *engine);
 
 /* The event in progress is over: take out what was detached meanwhile. Lock held. */
 void hub_purge_engines(struct kymo_hub *hub, struct task *task);
+
+/* A new engine at the end of the task's, with one reference, the task's own. NULL: memory is out. Lock held. */
+struct kymo_engine *hub_add_engine(struct kymo_hub *hub, struct task *task, const struct hub_attach *attach);
+
+/* Whether no callback of it runs, and it was let go if it is detached. Lock held. */
+bool hub_engine_is_through(const struct kymo_engine *engine);
+
+/* The lock is released meanwhile; does what hub_drop() has put off. On the hub's thread, lock held. */
+void hub_bury(struct kymo_hub *hub);
 
 #endif

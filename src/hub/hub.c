@@ -2,36 +2,25 @@
  * The hub's thread: waits for threads that are traced, and does what other threads ask for. docs/design/engines.md
  * tells what stops mean.
  *
- * Waiting. Only wait() tells of traced threads, and nothing ends a wait() for all of them but a change of state of one.
- * So the hub's thread has a child of its own that does nothing but be traced, the waker: any signal to it makes it
- * stop, and what is there to be done meanwhile is found by whoever waited. Signal handlers, and a SIGCHLD that the
- * program around us may want for itself, are not needed. The kernel ends the waker when the hub's thread is no more.
- *
  * The lock. The hub's thread holds it but while it waits and while it calls callbacks. So whatever others do under the
  * lock happens between two events, or within a callback.
  */
 #include <errno.h>
-#include <linux/close_range.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
-#include <sys/ptrace.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/io.h"
 #include "base/vec.h"
 #include "hub/engine.h"
 #include "hub/hub.h"
 #include "hub/release.h"
 #include "hub/remote/ops.h"
-#include "hub/remote/door.h"
 #include "hub/run.h"
-#include "hub/seize.h"
 #include "hub/state.h"
 #include "hub/stops.h"
-#include "hub/task.h"
+#include "hub/thread/request.h"
+#include "hub/thread/seize.h"
+#include "hub/thread/task.h"
 #include "hub/trap/space.h"
 #include "hub/wait.h"
 #include "kymo/engine.h"
@@ -39,110 +28,8 @@
 #define RELEASE_MS 2000
 #define RELEASE_HERE_MS 100 /* who leaves late has been waited for (keep.c) */
 
-/* ---- the waker
- * ------------------------------------------------------------------------------------------------------- */
-
-static void __attribute__((noreturn)) be_waker(pid_t parent)
-{
-	sigset_t none;
-
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(0);
-	prctl(PR_SET_NAME, "kymo-waker");
-	close_range(0, ~0u, 0);
-	if (chdir("/") < 0)
-		errno = 0; /* then its file system stays busy */
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	for (;;)
-		pause();
-}
-
-/* A negative errno. */
-static int make_waker(struct kymo_hub *hub)
-{
-	pid_t parent = getpid(), pid = _Fork();
-	int err;
-
-	if (!pid)
-		be_waker(parent);
-	if (pid < 0)
-		return -errno;
-	if (!ptrace(PTRACE_SEIZE, pid, 0, 0)) {
-		hub->waker = pid;
-		return 0;
-	}
-	err = -errno;
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, __WALL);
-	return err;
-}
-
-static void end_waker(struct kymo_hub *hub)
-{
-	int status;
-
-	if (!hub->waker)
-		return;
-	kill(hub->waker, SIGKILL);
-	while (waitpid(hub->waker, &status, __WALL) == hub->waker && WIFSTOPPED(status))
-		;
-	hub->waker = 0;
-}
-
-void hub_waker_stopped(struct kymo_hub *hub, int status)
-{
-	hub->is_woken = false;
-	if (WIFSTOPPED(status)) {
-		ptrace(PTRACE_CONT, hub->waker, 0, 0); /* without the signal */
-		return;
-	}
-	hub->waker = 0; /* somebody has killed it; where there can't be another, the clock does its work */
-	make_waker(hub);
-}
-
-static void wake(struct kymo_hub *hub)
-{
-	if (hub->is_here && !hub->is_woken) {
-		hub->is_woken = true;
-		tgkill(getpid(), hub->tid, SIGCHLD);
-		return;
-	}
-	if (!hub->is_asleep || hub->is_woken || !hub->waker)
-		return;
-	hub->is_woken = true;
-	kill(hub->waker, SIGURG);
-}
-
 /* ---- what others want
  * -------------------------------------------------------------------------------------------------- */
-
-bool hub_is_own_thread(const struct kymo_hub *hub)
-{
-	return pthread_equal(pthread_self(), hub->thread);
-}
-
-int hub_call(struct kymo_hub *hub, int (*run)(struct kymo_hub *hub, void *argument), void *argument)
-{
-	struct hub_request request = { .run = run, .argument = argument };
-
-	pthread_mutex_lock(&hub->lock);
-	if (hub_is_own_thread(hub)) {
-		request.result = run(hub, argument);
-	} else {
-		if (hub->last)
-			hub->last->next = &request;
-		else
-			hub->first = &request;
-		hub->last = &request;
-		wake(hub);
-		while (!request.is_done)
-			pthread_cond_wait(&hub->changed, &hub->lock);
-	}
-	pthread_mutex_unlock(&hub->lock);
-	return request.result;
-}
 
 struct visit {
 	void (*run)(void *data);
@@ -169,31 +56,6 @@ void kymo_hub_run(struct kymo_hub *hub, void (*run)(void *data), void *data)
 		run(data);
 	else
 		hub_call(hub, visit, &argument);
-}
-
-void hub_kick(struct kymo_hub *hub, struct task *task)
-{
-	if (!task->is_kicked)
-		task->is_kicked = kymo_vec_push(&hub->kicked, task); /* hub_add_task() has made room */
-	if (!hub_is_own_thread(hub))
-		wake(hub);
-}
-
-void hub_drop(struct kymo_hub *hub, struct kymo_engine *engine)
-{
-	/* Where memory is out, it is never freed. */
-	kymo_vec_push(&hub->dropped, engine);
-}
-
-void hub_bury(struct kymo_hub *hub)
-{
-	while (hub->dropped.n) {
-		struct kymo_engine *engine = hub->dropped.items[--hub->dropped.n];
-
-		pthread_mutex_unlock(&hub->lock);
-		kymo_engine_put(engine);
-		pthread_mutex_lock(&hub->lock);
-	}
 }
 
 static void serve(struct kymo_hub *hub)
@@ -251,13 +113,13 @@ static void *be_hub(void *data)
 	pthread_mutex_lock(&hub->lock);
 	hub->thread = pthread_self();
 	hub->tid = gettid();
-	hub->failure = make_waker(hub);
+	hub->failure = hub_waker_create(hub);
 	hub->has_started = true;
 	pthread_cond_broadcast(&hub->changed);
 	if (!hub->failure)
 		loop(hub);
 	hub_release_all(hub, RELEASE_MS);
-	end_waker(hub);
+	hub_waker_destroy(hub);
 	pthread_mutex_unlock(&hub->lock);
 	return NULL;
 }
@@ -372,17 +234,19 @@ void kymo_hub_destroy(struct kymo_hub *hub)
 		return;
 	if (hub == hub_here)
 		hub_here = NULL;
-	hub_close_door(hub->door);
+	if (hub->door)
+		hub->door_ops->close(hub->door);
 	pthread_mutex_lock(&hub->lock);
 	hub->is_ending = true;
 	if (hub->is_here)
 		hub_release_all(hub, hub->waits_for_any ? RELEASE_MS : RELEASE_HERE_MS);
 	else
-		wake(hub);
+		hub_wake(hub);
 	pthread_mutex_unlock(&hub->lock);
 	if (!hub->is_here)
 		pthread_join(hub->thread, NULL);
-	hub_destroy_door(hub->door);
+	if (hub->door)
+		hub->door_ops->destroy(hub->door);
 	deinit(hub);
 }
 

@@ -6,12 +6,6 @@
 
 struct task;
 
-bool hub_is_own_thread(const struct kymo_hub *hub);
-
-/* Have `run(hub, argument)` executed by the hub's thread with the lock held, and wait for it; from that thread itself:
- * now. What it returns. The lock is not held. */
-int hub_call(struct kymo_hub *hub, int (*run)(struct kymo_hub *hub, void *argument), void *argument);
-
 /*
  * The hub whose thread is the caller's: it has none of its own, and nothing happens but in hub_pump(), which the caller
  * comes to whenever a SIGCHLD is pending for it, and every 20 ms. Requests of other threads send it one. A thread has
@@ -25,18 +19,6 @@ bool hub_pump(struct kymo_hub *hub);
 
 /* Do at once what this thread has asked for, if the hub's thread is this one and is not in a callback. */
 void hub_flush(struct kymo_hub *hub);
-
-/* Have the thread look at a task soon. Lock held. */
-void hub_kick(struct kymo_hub *hub, struct task *task);
-
-/* Put an engine when the lock is not held any more. Lock held. */
-void hub_drop(struct kymo_hub *hub, struct kymo_engine *engine);
-
-/* The waker has stopped, as somebody wants something, or was killed. */
-void hub_waker_stopped(struct kymo_hub *hub, int status);
-
-/* The lock is released meanwhile; does what hub_drop() has put off. On the hub's thread, lock held. */
-void hub_bury(struct kymo_hub *hub);
 
 /*
  * Have `run(data)` executed on the hub's thread, as a callback is, and wait for it: what it attaches to many threads

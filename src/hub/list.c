@@ -1,17 +1,15 @@
 /* Which engines there are: of this process' hub, or of another one's. Only what the hub knows is told; no thread is
  * looked at, so none is stopped and nothing waits for the hub's thread. */
 #include <errno.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/io.h"
 #include "hub/engine.h"
 #include "hub/list.h"
 #include "hub/remote/guest.h"
 #include "hub/remote/ops.h"
 #include "hub/state.h"
-#include "hub/task.h"
+#include "hub/thread/task.h"
 #include "kymo/engine.h"
 
 /* Engines that are told, of which the first `from` are left out. */

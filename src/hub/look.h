@@ -2,7 +2,7 @@
 #ifndef KYMO_HUB_LOOK_H
 #define KYMO_HUB_LOOK_H
 
-#include "hub/task.h"
+#include "hub/thread/task.h"
 
 /* At the entry of a system call: make it another one. A negative errno. */
 int hub_set_call(struct task *task, uint64_t number, const uint64_t args[6]);

@@ -5,16 +5,14 @@
  * meanwhile others attach (their engines were born in this event, and are not told of it), detach (their engines are
  * passed over, and taken out when the event is over), and say what they want.
  */
-#include <errno.h>
 
 #include "hub/engine.h"
-#include "hub/freeze/hold.h"
+#include "hub/forget.h"
 #include "hub/remote/guest.h"
-#include "hub/remote/guest_calls.h"
 #include "hub/report.h"
-#include "hub/run.h"
 #include "hub/state.h"
-#include "hub/task.h"
+#include "hub/thread/claim.h"
+#include "hub/thread/task.h"
 #include "kymo/engine.h"
 
 /* What one event tells; `call` calls the engine's callback for it. */
@@ -240,10 +238,10 @@ static bool proves(struct kymo_hub *hub, struct hub_guest *guest, pid_t tid)
 {
 	bool is_proven;
 
-	hub_guest_get(guest);
+	guest->hooks->get(guest);
 	pthread_mutex_unlock(&hub->lock);
-	is_proven = hub_guest_proves(guest, tid);
-	hub_guest_put(guest);
+	is_proven = guest->hooks->proves(guest, tid);
+	guest->hooks->put(guest);
 	pthread_mutex_lock(&hub->lock);
 	return is_proven;
 }
@@ -260,7 +258,7 @@ static void lose_holder(struct kymo_hub *hub, const struct hub_process *process,
 	if (holding_guest(process) != guest)
 		return;
 	hub_hold_end(hub, &guest->holder);
-	hub_guest_lose(guest);
+	guest->hooks->lose(guest);
 }
 
 static bool has_guests(const struct task *task)

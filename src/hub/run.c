@@ -2,38 +2,26 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/ptrace.h>
-#include <sys/wait.h>
 
 #include "arch/remote.h"
 #include "base/io.h"
 #include "hub/engine.h"
-#include "hub/freeze/hold.h"
+#include "hub/forget.h"
 #include "hub/report.h"
-#include "hub/replaced.h"
 #include "hub/run.h"
 #include "hub/state.h"
-#include "hub/stops.h"
-#include "hub/task.h"
-#include "hub/tracee.h"
+#include "hub/thread/claim.h"
+#include "hub/thread/interrupt.h"
+#include "hub/thread/status.h"
+#include "hub/thread/task.h"
+#include "hub/thread/tracee.h"
 #include "hub/trap/breakpoint.h"
 #include "hub/trap/park.h"
 #include "hub/trap/watch.h"
-#include "hub/wait.h"
 #include "kymo/engine.h"
 #include "procfs/memory.h"
 
 #define EXIT_HOLD_NS (KYMO_EXIT_HOLD_MS * 1000000ull)
-#define SWALLOW_NS 2000000000ull
-
-unsigned int hub_events(const struct task *task)
-{
-	unsigned int events = 0;
-
-	for (size_t i = 0; i < task->engines.n; i++)
-		if (!task->engines.items[i]->is_detached)
-			events |= task->engines.items[i]->events;
-	return events;
-}
 
 /* Whether it has to stop at each system call; else at picked ones, or at none. */
 static bool wants_all_calls(const struct task *task)
@@ -174,38 +162,6 @@ static long step_request(struct task *task, bool is_block)
 	return is_block ? PTRACE_SINGLEBLOCK : PTRACE_SINGLESTEP;
 }
 
-void hub_interrupt(struct kymo_hub *hub, struct task *task)
-{
-	task->was_interrupted = true;
-	if (ptrace(PTRACE_INTERRUPT, task->tid, 0, 0) && errno == ESRCH && task->tid == task->process->pid)
-		hub_was_replaced(hub, task->tid); /* then its end is kept, and told next */
-	hub_expect(hub, task);
-}
-
-static bool is_event_stop(int status)
-{
-	return WIFSTOPPED(status) && status >> 16 == PTRACE_EVENT_STOP;
-}
-
-/* One that another thread's core dump keeps from stopping, say, stops there later, and comes to the same place again.
- */
-bool hub_swallow(struct kymo_hub *hub, struct task *task, int *group_ret)
-{
-	int status;
-
-	task->state = TASK_RUNNING;
-	hub_interrupt(hub, task);
-	ptrace(PTRACE_CONT, task->tid, 0, 0);
-	if (!hub_fetch(hub, task, SWALLOW_NS, &status) || !is_event_stop(status))
-		return false;
-	hub_forget_status(hub, task);
-	task->was_interrupted = false;
-	task->state = TASK_STOPPED;
-	task->stop = STOP_TRAP;
-	*group_ret = WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status);
-	return true;
-}
-
 /* One that was killed comes to its exit event yet. Where any thread is waited for it is found there as a stranger. */
 static void let_go(struct kymo_hub *hub, struct task *task)
 {
@@ -297,6 +253,32 @@ static void release_left(struct kymo_hub *hub, struct task *task)
 	pthread_cond_broadcast(&hub->changed);
 }
 
+/* A step may be done, or a breakpoint executed, and the signal be waiting behind an interrupt or a group stop. Let go
+ * so, the thread would die of it. */
+static bool is_step_on_its_way(const struct task *task)
+{
+	struct __ptrace_peeksiginfo_args args = { .nr = 1 };
+	bool is_possible = task->steps || task->process->space || task->had_watches;
+	siginfo_t info;
+
+	while (is_possible && ptrace(PTRACE_PEEKSIGINFO, task->tid, &args, &info) == 1) {
+		if ((task->steps && hub_is_of_step(&info)) || hub_is_trap_of_ours(task, &info))
+			return true;
+		args.off++;
+	}
+	return false;
+}
+
+bool hub_waits_for_step(struct task *task)
+{
+	if (task->stop != STOP_TRAP || !is_step_on_its_way(task))
+		return false;
+	task->state = TASK_RUNNING;
+	task->was_interrupted = true; /* a stop is coming; an interrupt would come before it, again and again */
+	ptrace(PTRACE_CONT, task->tid, 0, 0);
+	return true;
+}
+
 void hub_settle(struct kymo_hub *hub, struct task *task)
 {
 	if (task->state != TASK_STOPPED)
@@ -344,17 +326,4 @@ void hub_attend(struct kymo_hub *hub, struct task *task)
 	case TASK_ENDING:
 		return;
 	}
-}
-
-void hub_break_stops(struct task *task)
-{
-	for (size_t i = 0; i < task->engines.n; i++)
-		if (task->engines.items[i]->wants == KYMO_ACTION_STOP)
-			task->engines.items[i]->wants = KYMO_ACTION_RESUME;
-}
-
-void hub_end_hold(struct kymo_hub *hub, struct task *task)
-{
-	hub->n_ending -= task->hold_deadline_ns != 0;
-	task->hold_deadline_ns = 0;
 }

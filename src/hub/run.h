@@ -6,19 +6,6 @@
 
 struct task;
 
-/* The masks of all its engines together. */
-unsigned int hub_events(const struct task *task);
-
-/* Make it stop. */
-void hub_interrupt(struct kymo_hub *hub, struct task *task);
-
-/*
- * From before a signal to a stop that has none, at the same place: it executes nothing in between. False: another thing
- * happened to it (it was killed), or it stops later; that is told next. `group_ret` is the signal of a group stop that
- * this stop is, or 0.
- */
-bool hub_swallow(struct kymo_hub *hub, struct task *task, int *group_ret);
-
 /* Whether it stands still for an engine. */
 bool hub_is_held(const struct task *task);
 
@@ -32,10 +19,11 @@ void hub_attend(struct kymo_hub *hub, struct task *task);
 /* Let a stopped one go on, or stay, as its engines want; or let it go where there are none. */
 void hub_settle(struct kymo_hub *hub, struct task *task);
 
-/* Nobody holds it any more, as the kernel has woken it. */
-void hub_break_stops(struct task *task);
-
-/* Forget the deadline of a hold in its exit event. */
-void hub_end_hold(struct kymo_hub *hub, struct task *task);
+/*
+ * Whether a step is done that its thread, which stands at a PTRACE_EVENT_STOP, has not told yet. Then its own stop has
+ * been made to come next, without an instruction in between. That ends a group stop, into which the thread has to be
+ * sent again.
+ */
+bool hub_waits_for_step(struct task *task);
 
 #endif

@@ -10,11 +10,10 @@
 #include "hub/engine.h"
 #include "hub/remote/ops.h"
 #include "hub/report.h"
-#include "hub/run.h"
 #include "hub/signal.h"
 #include "hub/state.h"
-#include "hub/stops.h"
-#include "hub/task.h"
+#include "hub/thread/task.h"
+#include "hub/undo.h"
 #include "kymo/engine.h"
 #include "procfs/disposition.h"
 

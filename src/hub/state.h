@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 
 #include "base/vec.h"
-#include "hub/seize.h"
+#include "hub/thread/seize.h"
 #include "kymo/engine.h"
 
 struct hub_client;
@@ -19,6 +19,12 @@ struct task;
 
 #define TASK_BUCKETS 1024u
 #define HUB_RECENT 8
+
+/* What the end of a hub does with its door. */
+struct hub_door_ops {
+	void (*close)(struct hub_door *door);   /* nobody is served any more, and nobody's engines are left */
+	void (*destroy)(struct hub_door *door); /* when the hub's threads were let go */
+};
 
 /* Something that only the hub's thread can do. */
 struct hub_request {
@@ -48,6 +54,7 @@ struct kymo_hub {
 		*remote; /* it is another process' hub, and nothing below is used but the next; or NULL */
 	struct hub_client *client;
 	struct hub_door *door; /* for clients of ours, or NULL */
+	const struct hub_door_ops *door_ops;
 	pthread_t thread;
 	pid_t tid;
 	pthread_mutex_t lock; /* guards all of this and all tasks and engines; not held in callbacks, nor while waiting

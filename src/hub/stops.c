@@ -1,5 +1,4 @@
 /* What wait statuses mean. docs/design/engines.md has the table. */
-#include <errno.h>
 #include <linux/audit.h>
 #include <linux/sched.h>
 #include <signal.h>
@@ -8,26 +7,26 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "arch/remote.h"
 #include "base/io.h"
 #include "base/vec.h"
+#include "hub/borrowed.h"
 #include "hub/filter.h"
-#include "hub/freeze/borrow.h"
-#include "hub/freeze/hold.h"
-#include "hub/hub.h"
 #include "hub/look.h"
 #include "hub/report.h"
 #include "hub/run.h"
 #include "hub/signal.h"
 #include "hub/state.h"
 #include "hub/stops.h"
-#include "hub/task.h"
-#include "hub/tracee.h"
+#include "hub/thread/adopt.h"
+#include "hub/thread/claim.h"
+#include "hub/thread/request.h"
+#include "hub/thread/status.h"
+#include "hub/thread/task.h"
 #include "hub/trap/breakpoint.h"
 #include "hub/trap/keeper.h"
 #include "hub/trap/space.h"
 #include "hub/trap/watch.h"
-#include "hub/wait.h"
+#include "hub/undo.h"
 #include "kymo/engine.h"
 #include "procfs/disposition.h"
 #include "procfs/info.h"
@@ -36,7 +35,6 @@
 #define STRANGER_NS 2000000000ull
 #define CALL_STOP (SIGTRAP | 0x80)
 #define I386_CLONE 120
-#define LONG_WAIT_MS 10000
 
 static unsigned long message_of(pid_t tid)
 {
@@ -222,51 +220,6 @@ static void execed(struct kymo_hub *hub, pid_t pid)
 /* ---- stops
  * ------------------------------------------------------------------------------------------------------------- */
 
-static bool is_to_be_undone(const struct task *task, int signal, const struct user_regs_struct *registers)
-{
-	struct user_regs_struct again;
-	uint64_t limit_at;
-	int64_t limit_ms;
-
-	return kymo_remote_uninterrupt(registers, &again, &limit_ms, &limit_at) &&
-	       (!signal || kymo_signal_disposition(task->tid, signal) == KYMO_DISPOSITION_IGNORED);
-}
-
-/*
- * The stop made a waiting call fail: have it made again. Its time limit begins anew then, because nobody knows how much
- * of it has passed; that is better than an error for who waits shortly. Who waits for long has timers that must not be
- * late, and expects EINTR.
- */
-static void make_call_again(const struct kymo_memory *memory, pid_t tid, struct user_regs_struct *registers)
-{
-	struct user_regs_struct again;
-	int64_t limit_ms, limit[2];
-	uint64_t limit_at;
-
-	if (!kymo_remote_uninterrupt(registers, &again, &limit_ms, &limit_at))
-		return;
-	if (limit_at && !kymo_memory_read(memory, limit_at, limit, sizeof(limit)))
-		limit_ms = limit[0] < LONG_WAIT_MS / 1000 ? 0 : LONG_WAIT_MS + 1;
-	if (limit_ms <= LONG_WAIT_MS && !kymo_set_registers(tid, &again))
-		*registers = again;
-}
-
-void hub_undo_interruption(struct task *task, int signal)
-{
-	struct user_regs_struct registers;
-	struct hub_memory *memory;
-
-	if (hub_is_interrupted(task) || kymo_get_registers(task->tid, &registers))
-		return;
-	task->makes_call_again = kymo_remote_restarts(&registers);
-	memory = is_to_be_undone(task, signal, &registers) ? hub_memory_of(task->process) : NULL;
-	if (memory) {
-		make_call_again(&memory->opened, task->tid, &registers);
-		task->makes_call_again = kymo_remote_restarts(&registers);
-	}
-	hub_hold_note(task, &registers);
-}
-
 static void trapped(struct kymo_hub *hub, struct task *task, int signal)
 {
 	int before = task->group_stop;
@@ -351,44 +304,12 @@ static bool call_stopped(struct kymo_hub *hub, struct task *task)
 	return false;
 }
 
-bool hub_is_of_step(const siginfo_t *info)
-{
-	return info->si_signo == SIGTRAP &&
-	       (info->si_code == TRAP_TRACE || info->si_code == TRAP_BRKPT || info->si_code == SIGTRAP);
-}
-
 static bool is_step(const struct task *task, int signal)
 {
 	siginfo_t info;
 
 	return task->steps && signal == SIGTRAP && !ptrace(PTRACE_GETSIGINFO, task->tid, 0, &info) &&
 	       hub_is_of_step(&info);
-}
-
-/* A step may be done, or a breakpoint executed, and the signal be waiting behind an interrupt or a group stop. Let go
- * so, the thread would die of it. */
-static bool is_step_on_its_way(const struct task *task)
-{
-	struct __ptrace_peeksiginfo_args args = { .nr = 1 };
-	bool is_possible = task->steps || task->process->space || task->had_watches;
-	siginfo_t info;
-
-	while (is_possible && ptrace(PTRACE_PEEKSIGINFO, task->tid, &args, &info) == 1) {
-		if ((task->steps && hub_is_of_step(&info)) || hub_is_trap_of_ours(task, &info))
-			return true;
-		args.off++;
-	}
-	return false;
-}
-
-bool hub_waits_for_step(struct task *task)
-{
-	if (task->stop != STOP_TRAP || !is_step_on_its_way(task))
-		return false;
-	task->state = TASK_RUNNING;
-	task->was_interrupted = true; /* a stop is coming; an interrupt would come before it, again and again */
-	ptrace(PTRACE_CONT, task->tid, 0, 0);
-	return true;
 }
 
 static enum task_stop stop_of(int event)
@@ -405,14 +326,38 @@ static enum task_stop stop_of(int event)
 	}
 }
 
+static bool took_watch(struct kymo_hub *hub, struct task *task, bool is_step, int *group_ret)
+{
+	struct kymo_signal_report report;
+	unsigned int hits;
+
+	if (!hub_watch_stopped(hub, task, is_step, &hits, group_ret))
+		return false;
+	for (unsigned int slot = 0; slot < KYMO_WATCH_SLOTS; slot++)
+		if (hits >> slot & 1 && hub_watch_report(task, slot, &report))
+			hub_report_trap(hub, task, &report, hub_watch_is_claimant);
+	return true;
+}
+
+static bool took_breakpoint(struct kymo_hub *hub, struct task *task, int *group_ret)
+{
+	struct kymo_signal_report report;
+
+	if (!hub_breakpoint_stopped(hub, task, &report, group_ret))
+		return false;
+	if (report.kind)
+		hub_report_trap(hub, task, &report, hub_breakpoint_is_owner);
+	return true;
+}
+
 /* A SIGTRAP that is the hub's own business: of a step, a breakpoint, a debug register. False: it is the program's. */
 static bool took_trap(struct kymo_hub *hub, struct task *task, bool *is_step_done)
 {
 	int group_stop = 0;
 
 	*is_step_done = is_step(task, SIGTRAP);
-	if (!hub_watch_stopped(hub, task, *is_step_done, &group_stop) &&
-	    (*is_step_done || !hub_breakpoint_stopped(hub, task, &group_stop)))
+	if (!took_watch(hub, task, *is_step_done, &group_stop) &&
+	    (*is_step_done || !took_breakpoint(hub, task, &group_stop)))
 		return *is_step_done;
 	if (group_stop && task->state == TASK_STOPPED)
 		trapped(hub, task, group_stop);

@@ -17,24 +17,21 @@
  */
 #include <sched.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <time.h>
 
-#include "base/backoff.h"
 #include "base/io.h"
-#include "base/vec.h"
-#include "hub/hub.h"
 #include "hub/state.h"
 #include "hub/stops.h"
-#include "hub/task.h"
+#include "hub/thread/request.h"
+#include "hub/thread/status.h"
+#include "hub/thread/task.h"
 #include "hub/trap/keeper.h"
 #include "hub/wait.h"
 #include "procfs/info.h"
 
 #define CLOCK_NS 2000000
-#define MANY_TASKS 64
 #define WAITS_A_SCAN 64
 #define SCAN_NS 50 /* of a thread, in a wait for any */
 #define NEXT_EXPECTED 2
@@ -42,90 +39,9 @@
 #define FOUND_BY_SCANS 8 /* then it is cheaper to ask for each by its id */
 #define CALL_STOP (SIGTRAP | 0x80)
 
-/* ---- statuses that were fetched before their turn
- * ------------------------------------------------------------------------------ */
-
-void hub_keep_status(struct kymo_hub *hub, pid_t tid, int status)
-{
-	struct hub_status early = { .tid = tid, .status = status };
-	struct task *task = hub_find(hub, tid);
-
-	kymo_vec_push(&hub->early, early); /* hub_add_task() has made room */
-	if (task)
-		task->is_fetched = true;
-}
-
-bool hub_fetch(struct kymo_hub *hub, struct task *task, uint64_t timeout_ns, int *status_ret)
-{
-	uint64_t deadline = timeout_ns ? kymo_now_ns() + timeout_ns : 0;
-	pid_t got = 0;
-
-	for (unsigned int spins = 0; !got; spins++) {
-		got = waitpid(task->tid, status_ret, __WALL | WNOHANG);
-		if (got || !timeout_ns || kymo_now_ns() >= deadline)
-			break;
-		kymo_back_off(spins);
-	}
-	if (got != task->tid)
-		return false;
-	hub_keep_status(hub, task->tid, *status_ret);
-	return true;
-}
-
-static struct hub_status take_out(struct kymo_hub *hub, size_t i)
-{
-	struct hub_status early = hub->early.items[i];
-
-	hub->early.n--;
-	memmove(&hub->early.items[i], &hub->early.items[i + 1], (hub->early.n - i) * sizeof(early));
-	return early;
-}
-
-void hub_forget_status(struct kymo_hub *hub, struct task *task)
-{
-	for (size_t i = 0; i < hub->early.n; i++)
-		if (hub->early.items[i].tid == task->tid) {
-			take_out(hub, i);
-			break;
-		}
-	task->is_fetched = false;
-}
-
-void hub_forget_stop(struct kymo_hub *hub, const struct task *task)
-{
-	for (size_t i = hub->early.n; i-- > 0;)
-		if (hub->early.items[i].tid == task->tid && WIFSTOPPED(hub->early.items[i].status))
-			take_out(hub, i);
-}
-
-/* Who was killed since stands elsewhere, or has ended. */
-static pid_t take_early(struct kymo_hub *hub, int *status_ret)
-{
-	struct hub_status early;
-	struct task *task;
-	int newer;
-
-	if (!hub->early.n)
-		return 0;
-	early = take_out(hub, 0);
-	task = hub_find(hub, early.tid);
-	if (task)
-		task->is_fetched = false;
-	if (WIFSTOPPED(early.status) && waitpid(early.tid, &newer, __WALL | __WNOTHREAD | WNOHANG) == early.tid)
-		early.status = newer;
-	*status_ret = early.status;
-	return early.tid;
-}
-
 /* ---- one look
  * -------------------------------------------------------------------------------------------------------------------
  */
-
-/* Nobody hides anybody, so no stop is waited for: one before a signal is none that a death could lose. */
-static bool looks_by_id(const struct kymo_hub *hub)
-{
-	return hub->is_here && !hub->waits_for_any;
-}
 
 /* Before a signal; or at a system call, which saves a wait. */
 static bool is_spared(const struct kymo_hub *hub, const siginfo_t *info)
@@ -156,7 +72,7 @@ static pid_t look(struct kymo_hub *hub, pid_t tid, int options, int *status_ret)
 	    !info.si_pid)
 		return 0;
 	/* Who has changed its id by an exec gets no request before that stop was waited for. */
-	if (info.si_code == CLD_TRAPPED && looks_by_id(hub) && info.si_status >> 8 != PTRACE_EVENT_EXEC) {
+	if (info.si_code == CLD_TRAPPED && hub_looks_by_id(hub) && info.si_status >> 8 != PTRACE_EVENT_EXEC) {
 		*status_ret = info.si_status << 8 | 0x7f;
 		return info.si_pid;
 	}
@@ -175,28 +91,8 @@ bool hub_look(struct kymo_hub *hub, pid_t tid, int *status_ret)
 	return look(hub, tid, WNOHANG, status_ret) == tid;
 }
 
-void hub_wait_for_spared(struct kymo_hub *hub)
-{
-	struct hub_status spared = hub->spared;
-	const struct task *task = hub_find(hub, spared.tid);
-	int status;
-
-	hub->spared.tid = 0;
-	if (!spared.tid || (task && task->state != TASK_STOPPED && !task->has_maker))
-		return; /* it goes on */
-	if (waitpid(spared.tid, &status, __WALL | __WNOTHREAD | WNOHANG) == spared.tid && status != spared.status)
-		hub_keep_status(hub, spared.tid,
-				status); /* it was killed meanwhile, or was let go, is a child of ours and has ended */
-}
-
 /* ---- those that are likely to tell something. The lock is not held; what is looked at, the hub's thread alone changes
  * ---------- */
-
-void hub_expect(struct kymo_hub *hub, struct task *task)
-{
-	if (!looks_by_id(hub) && hub->n_tasks >= MANY_TASKS && !task->is_expected)
-		task->is_expected = kymo_vec_push(&hub->expected, task->tid);
-}
 
 static void told(struct kymo_hub *hub, pid_t tid)
 {
@@ -226,7 +122,7 @@ static pid_t look_at_recent(struct kymo_hub *hub, int *status_ret)
 	for (size_t i = 0; i < HUB_RECENT && hub->recent[i]; i++)
 		if (look(hub, hub->recent[i], WNOHANG, status_ret) && !takes_turn(hub, hub->recent[i], status_ret))
 			return hub->recent[i];
-	return take_early(hub, status_ret);
+	return hub_take_early(hub, status_ret);
 }
 
 /* All of them by their ids; one that does not wait for its turn, or 0. */
@@ -249,7 +145,7 @@ static pid_t look_at_all(struct kymo_hub *hub, int options, int *status_ret)
 
 	for (unsigned int n = 1; got && takes_turn(hub, got, status_ret); n++)
 		got = n < FOUND_BY_SCANS ? look(hub, 0, WNOHANG, status_ret) : look_at_each(hub, status_ret);
-	return got ? got : take_early(hub, status_ret);
+	return got ? got : hub_take_early(hub, status_ret);
 }
 
 static void forget_expected(struct kymo_hub *hub, size_t i)
@@ -365,7 +261,7 @@ static pid_t look_at_own(struct kymo_hub *hub, int *status_ret)
 static pid_t wait_for_any(struct kymo_hub *hub, bool sleeps, int *status_ret)
 {
 	bool has_clock = hub_needs_clock(hub) || !hub->waker;
-	bool asks_likely = hub->n_tasks >= MANY_TASKS && ++hub->n_unscanned % WAITS_A_SCAN;
+	bool asks_likely = hub->n_tasks >= HUB_MANY_TASKS && ++hub->n_unscanned % WAITS_A_SCAN;
 	unsigned int n_tasks = hub->n_tasks;
 	pid_t got;
 
@@ -386,10 +282,10 @@ pid_t hub_wait(struct kymo_hub *hub, bool sleeps, int *status_ret)
 	pid_t got;
 
 	hub_wait_for_spared(hub); /* in the middle of an event, who waits for others has to be done with this one */
-	got = take_early(hub, status_ret);
+	got = hub_take_early(hub, status_ret);
 	if (got)
 		return got;
-	return looks_by_id(hub) ? look_at_own(hub, status_ret) : wait_for_any(hub, sleeps, status_ret);
+	return hub_looks_by_id(hub) ? look_at_own(hub, status_ret) : wait_for_any(hub, sleeps, status_ret);
 }
 
 void hub_deal(struct kymo_hub *hub, pid_t tid, int status)

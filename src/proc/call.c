@@ -25,7 +25,7 @@
 #include "arch/remote.h"
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "hub/tracee.h"
+#include "hub/thread/tracee.h"
 #include "proc/borrow.h"
 #include "proc/call.h"
 #include "proc/members.h"

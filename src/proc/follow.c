@@ -16,7 +16,7 @@
 #include "hub/freeze/holder.h"
 #include "hub/hub.h"
 #include "hub/state.h"
-#include "hub/task.h"
+#include "hub/thread/task.h"
 #include "kymo/engine.h"
 #include "proc/follow.h"
 #include "proc/linker.h"

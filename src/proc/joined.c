@@ -20,7 +20,7 @@
 #include "hub/remote/message.h"
 #include "hub/remote/place.h"
 #include "hub/state.h"
-#include "hub/tracee.h"
+#include "hub/thread/tracee.h"
 #include "kymo/engine.h"
 #include "proc/home.h"
 #include "proc/joined.h"

@@ -11,7 +11,7 @@
 #include "hub/hub.h"
 #include "hub/launch.h"
 #include "hub/remote/door.h"
-#include "hub/seize.h"
+#include "hub/thread/seize.h"
 #include "proc/call.h"
 #include "proc/launch.h"
 #include "proc/linker.h"

@@ -5,11 +5,12 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/page.h"
+#include "hub/freeze/answer.h"
 #include "hub/freeze/hold.h"
 #include "hub/remote/client.h"
 #include "hub/remote/message.h"
 #include "hub/state.h"
-#include "hub/tracee.h"
+#include "hub/thread/tracee.h"
 #include "proc/request.h"
 #include "proc/state.h"
 

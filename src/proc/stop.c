@@ -6,7 +6,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/io.h"
-#include "hub/tracee.h"
+#include "hub/thread/tracee.h"
 #include "proc/borrow.h"
 #include "proc/call.h"
 #include "proc/joined.h"

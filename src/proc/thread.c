@@ -1,4 +1,4 @@
-#include "hub/tracee.h"
+#include "hub/thread/tracee.h"
 #include "proc/request.h"
 #include "proc/state.h"
 #include "proc/thread.h"

@@ -1,35 +1,10 @@
 /* A call from its entry to its result: walks along the row of the table. */
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/syscall.h>
 
 #include "base/page.h"
 #include "syscall/decode.h"
-
-/* Errors within the kernel: a tracer sees them, programs do not. */
-static const struct {
-	int number;
-	const char *name, *sentence;
-} restarts[] = {
-	{ 512, "ERESTARTSYS", "To be restarted if SA_RESTART is set" },
-	{ 513, "ERESTARTNOINTR", "To be restarted" },
-	{ 514, "ERESTARTNOHAND", "To be restarted if no handler" },
-	{ 516, "ERESTART_RESTARTBLOCK", "Interrupted by signal" },
-};
-
-const char *kymo_syscall_errno(int number)
-{
-	for (size_t i = 0; i < kymo_countof(restarts); i++)
-		if (restarts[i].number == number)
-			return restarts[i].name;
-	return strerrorname_np(number);
-}
-
-bool kymo_syscall_failed(const struct kymo_syscall_call *call)
-{
-	return call->result < 0 && call->result >= -4095;
-}
 
 bool kymo_syscall_is_end(uint64_t number)
 {
@@ -46,6 +21,20 @@ bool kymo_syscall_replaces_memory(uint64_t number)
 	return number == SYS_execve || number == SYS_execveat || number == SYS_rt_sigreturn;
 }
 
+/* How a 32-bit program's call shows what a 64-bit one shows by `kind`; NULL: it has no such argument. */
+static const struct kind *i386_kind(const struct kind *kind, unsigned arg)
+{
+	static const struct kind *const same[] = { k_int,    k_pid,          k_uint,       k_ulong,      k_fd,
+						   k_dirfd,  k_path,         k_string,     k_open_flags, k_mode,
+						   k_signal, k_write_buffer, k_read_buffer };
+
+	for (size_t i = 0; i < kymo_countof(same); i++)
+		if (kind == same[i])
+			return kind;
+	return (kind->when & OWN_COMMA) && arg > 2 ? NULL
+						   : k_hex; /* one that shows the argument before in another way */
+}
+
 /* Calls that nobody knows have six arguments, in hex. */
 static const struct kind *kind_of(const struct kymo_syscall_call *call, unsigned arg)
 {
@@ -57,7 +46,7 @@ static const struct kind *kind_of(const struct kymo_syscall_call *call, unsigned
 	kind = row ? row->args[arg] : k_hex;
 	if (kind && call->is_raw)
 		return k_hex;
-	return kind && call->is_i386 ? syscall_i386_kind(kind, arg) : kind;
+	return kind && call->is_i386 ? i386_kind(kind, arg) : kind;
 }
 
 bool kymo_syscall_is_complete(const struct kymo_syscall_call *call)
@@ -114,21 +103,6 @@ void kymo_syscall_leave(struct kymo_syscall_call *call, const struct kymo_syscal
 	kymo_line_puts(text, ")");
 }
 
-static void put_error(struct kymo_line *text, int number)
-{
-	const char *name = strerrorname_np(number);
-
-	for (size_t i = 0; i < kymo_countof(restarts); i++)
-		if (restarts[i].number == number) {
-			kymo_line_printf(text, "? %s (%s)", restarts[i].name, restarts[i].sentence);
-			return;
-		}
-	if (name)
-		kymo_line_printf(text, "-1 %s (%s)", name, strerrordesc_np(number));
-	else
-		kymo_line_printf(text, "-1 (errno %d)", number);
-}
-
 void kymo_syscall_result(const struct kymo_syscall_call *call, const struct kymo_syscall_target *target,
 			 struct kymo_line *text)
 {
@@ -139,7 +113,7 @@ void kymo_syscall_result(const struct kymo_syscall_call *call, const struct kymo
 	if (call->is_raw && !kymo_syscall_failed(call))
 		result_hex(&d);
 	else if (kymo_syscall_failed(call))
-		put_error(text, (int)-call->result);
+		syscall_put_error(text, (int)-call->result);
 	else if (row && row->result && (!call->is_i386 || row->result == result_hex))
 		row->result(&d);
 	else

@@ -1,6 +1,6 @@
 /*
  * What the decoders of this room share. One family of calls is a file; it says in `kind`s how arguments are shown, and
- * table.c joins kinds to calls.
+ * calls.h joins kinds to calls.
  */
 #ifndef KYMO_SYSCALL_DECODE_H
 #define KYMO_SYSCALL_DECODE_H
@@ -17,6 +17,8 @@ struct decode {
 	bool is_leaving; /* the call has returned: what it wrote can be read */
 	bool is_output;  /* the argument at hand is what the call writes: nothing, where it failed */
 };
+
+enum { N_SIGNALS = 64 };
 
 enum { SET_TIDS_MAX = 32 }; /* of clone3: as deep as namespaces of processes are */
 
@@ -40,10 +42,9 @@ enum {
 typedef void result_fn(struct decode *d);
 
 struct row {
-	const char *name;
-	unsigned classes;
 	result_fn *result; /* what a call that did not fail gives; NULL: a decimal number */
 	const struct kind *args[6];
+	bool is_known;
 };
 
 enum {
@@ -64,11 +65,14 @@ enum { MASK_IN_FRAME = 296 };
 /* NULL for unknown numbers. */
 const struct row *syscall_row(uint64_t number);
 
-/* Of a 32-bit program's call: its name, and number as it was; NULL for others. */
-const char *syscall_i386_name(uint64_t number, uint64_t *number_ret);
+/* What classes a call is in; none for unknown numbers. */
+unsigned syscall_classes(uint64_t number);
 
-/* How that shows an argument; NULL: it has no such. */
-const struct kind *syscall_i386_kind(const struct kind *kind, unsigned arg);
+/* The name of a call by the number that 32-bit programs have for it; NULL for unknown ones. */
+const char *syscall_i386_name(uint64_t number);
+
+/* "-1 ENOENT (No such file or directory)", "? ERESTARTSYS (To be restarted if SA_RESTART is set)". */
+void syscall_put_error(struct kymo_line *text, int number);
 
 /* ---- flags and values: data ----------------------------------------------------------------------------------------
  */

@@ -2,13 +2,7 @@
  * The system calls of 32-bit programs, by name. They have numbers of their own, and their structures are laid out in
  * another way, so only arguments are decoded that are the same for both.
  */
-#include <stdio.h>
-#include <string.h>
-
 #include "syscall/decode.h"
-
-/* Out of reach of every number that a program can use. */
-#define FOREIGN (1ull << 40)
 
 /* clang-format off */
 static const char *const names[KYMO_SYSCALL_MAX] = {
@@ -93,33 +87,7 @@ static const char *const names[KYMO_SYSCALL_MAX] = {
 };
 /* clang-format on */
 
-uint64_t kymo_syscall_from_i386(uint64_t number)
+const char *syscall_i386_name(uint64_t number)
 {
-	const char *name = number < KYMO_SYSCALL_MAX ? names[number] : NULL;
-
-	if (number == UINT64_MAX)
-		return number;
-	for (uint64_t i = 0; name && i < KYMO_SYSCALL_MAX; i++)
-		if (kymo_syscall_name(i) && !strcmp(kymo_syscall_name(i), name))
-			return i;
-	return FOREIGN + number;
-}
-
-const char *syscall_i386_name(uint64_t number, uint64_t *number_ret)
-{
-	*number_ret = number >= FOREIGN && number < FOREIGN + UINT32_MAX ? number - FOREIGN : number;
-	return *number_ret != number && *number_ret < KYMO_SYSCALL_MAX ? names[*number_ret] : NULL;
-}
-
-const struct kind *syscall_i386_kind(const struct kind *kind, unsigned arg)
-{
-	static const struct kind *const same[] = { k_int,    k_pid,          k_uint,       k_ulong,      k_fd,
-						   k_dirfd,  k_path,         k_string,     k_open_flags, k_mode,
-						   k_signal, k_write_buffer, k_read_buffer };
-
-	for (size_t i = 0; i < kymo_countof(same); i++)
-		if (kind == same[i])
-			return kind;
-	return (kind->when & OWN_COMMA) && arg > 2 ? NULL
-						   : k_hex; /* one that shows the argument before in another way */
+	return number < KYMO_SYSCALL_MAX ? names[number] : NULL;
 }

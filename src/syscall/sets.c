@@ -134,7 +134,7 @@ static struct kymo_error *change_class(struct kymo_syscall_set *set, const char 
 		if (strlen(classes[c].name) != n || memcmp(classes[c].name, item, n))
 			continue;
 		for (unsigned i = 0; i < KYMO_SYSCALL_MAX; i++)
-			if (syscall_row(i) && syscall_row(i)->classes & classes[c].bit)
+			if (syscall_classes(i) & classes[c].bit)
 				change(set, i, in);
 		return NULL;
 	}

@@ -12,15 +12,7 @@
 #define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)
 
 enum {
-	N_SIGNALS = 64,
-	FIRST_RT = 32, /* the kernel's; libc's SIGRTMIN is above those that it keeps for itself */
 	KERNEL_SA_RESTORER = 0x04000000,
-};
-
-static const char *const names_of_signals[FIRST_RT] = {
-	NULL,   "HUP",  "INT",  "QUIT", "ILL",    "TRAP",   "ABRT",  "BUS",  "FPE",  "KILL", "USR1",
-	"SEGV", "USR2", "PIPE", "ALRM", "TERM",   "STKFLT", "CHLD",  "CONT", "STOP", "TSTP", "TTIN",
-	"TTOU", "URG",  "XCPU", "XFSZ", "VTALRM", "PROF",   "WINCH", "IO",   "PWR",  "SYS",
 };
 
 NAMES(action_flags, "SA_???", { "SA_RESTORER", KERNEL_SA_RESTORER }, NAME(SA_ONSTACK), NAME(SA_RESTART),
@@ -45,30 +37,6 @@ NAMES(child_codes, "CLD_???", NAME(CLD_EXITED), NAME(CLD_KILLED), NAME(CLD_DUMPE
 NAMES(poll_codes, "POLL_???", NAME(POLL_IN), NAME(POLL_OUT), NAME(POLL_MSG), NAME(POLL_ERR), NAME(POLL_PRI),
       NAME(POLL_HUP));
 NAMES(sys_codes, "SYS_???", { "SYS_SECCOMP", 1 });
-
-const char *kymo_signal_name(int signal, char buffer[32])
-{
-	if (signal > 0 && signal < FIRST_RT)
-		snprintf(buffer, 32, "SIG%s", names_of_signals[signal]);
-	else if (signal == FIRST_RT)
-		snprintf(buffer, 32, "SIGRTMIN");
-	else if (signal > FIRST_RT && signal <= N_SIGNALS)
-		snprintf(buffer, 32, "SIGRT_%d", signal - FIRST_RT);
-	else
-		snprintf(buffer, 32, "%d", signal);
-	return buffer;
-}
-
-void put_signal(struct decode *d, int signal)
-{
-	char buffer[32];
-	const char *name = kymo_signal_name(signal, buffer);
-
-	if (!strncmp(name, "SIG", 3))
-		put_constant(d, name, signal);
-	else
-		puts_(d, name);
-}
 
 /* ---- sets
  * ------------------------------------------------------------------------------------------------------------- */

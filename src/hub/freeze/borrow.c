@@ -10,34 +10,15 @@
 #include "hub/freeze/borrow.h"
 #include "hub/freeze/hold.h"
 #include "hub/remote/message.h"
-#include "hub/run.h"
-#include "hub/signal.h"
 #include "hub/state.h"
-#include "hub/task.h"
-#include "hub/tracee.h"
-#include "hub/trap/space.h"
+#include "hub/thread/claim.h"
+#include "hub/thread/task.h"
+#include "hub/thread/tracee.h"
+#include "hub/trap/break.h"
 
 #define CALL_NS 5000000000ull
 #define CALL_STOP (SIGTRAP | 0x80)
 #define STOPS_A_CALL 2
-
-void hub_forget_borrow(struct task *task)
-{
-	free(task->borrow);
-	task->borrow = NULL;
-}
-
-static int give_back(struct task *task)
-{
-	const struct hub_borrow *borrow = task->borrow;
-	int err = borrow->has_own ? kymo_set_mask(task->tid, borrow->mask) : 0;
-
-	if (!err && borrow->has_own)
-		err = kymo_set_registers(task->tid, &borrow->own);
-	task->knows_registers = false;
-	hub_forget_borrow(task);
-	return err;
-}
 
 static struct hub_borrow *begin_borrow(struct kymo_hub *hub, struct task *task)
 {
@@ -82,7 +63,7 @@ static int borrow(struct kymo_hub *hub, void *argument)
 		err = kymo_set_mask(task->tid, ~0ull);
 	}
 	if (err)
-		give_back(task);
+		hub_give_back(task);
 	return err;
 }
 
@@ -95,7 +76,7 @@ static int return_thread(struct kymo_hub *hub, void *argument)
 {
 	struct task *task = hub_held_task(hub, argument);
 
-	return task && task->borrow ? give_back(task) : -ESRCH;
+	return task && task->borrow ? hub_give_back(task) : -ESRCH;
 }
 
 int64_t hub_borrow_end(struct hub_holder *holder, struct hub_message *message, uint8_t *memory)
@@ -106,14 +87,6 @@ int64_t hub_borrow_end(struct hub_holder *holder, struct hub_message *message, u
 /* ---- calls
  * --------------------------------------------------------------------------------------------------------------------
  */
-
-bool hub_calls_at(const struct hub_process *process, uint64_t address)
-{
-	for (const struct task *task = process->tasks; task; task = task->in_process)
-		if (task->borrow && task->borrow->n_stops && task->borrow->call_at == address)
-			return true;
-	return false;
-}
 
 /* With all of its signals blocked it would die of a breakpoint there. */
 static bool is_at_breakpoint(const struct hub_process *process, uint64_t address)
@@ -176,56 +149,4 @@ int64_t hub_borrow_call(struct hub_holder *holder, struct hub_message *message, 
 	if (!err)
 		err = hub_hold_wait(holder, is_call_over, message, CALL_NS);
 	return err ? err : hub_hold_ask(end_call, holder, message, memory);
-}
-
-void hub_borrow_leave(struct task *task)
-{
-	if (!task->borrow)
-		return;
-	task->borrow->is_left = true;
-	if (!task->borrow->n_stops)
-		give_back(task);
-}
-
-/* ---- what it stops for
- * ---------------------------------------------------------------------------------------------------------- */
-
-/*
- * Signals that can't be blocked go where they belong. A stopped process makes its call nevertheless. So does one with a
- * filter of its own that wants it traced, but recorders borrow no thread that has a filter.
- */
-static int signal_for(struct kymo_hub *hub, struct task *task, int status)
-{
-	if (status >> 16 || WSTOPSIG(status) == CALL_STOP)
-		return 0;
-	task->stop = STOP_SIGNAL;
-	hub_signal_stopped(hub, task, WSTOPSIG(status));
-	task->stop = STOP_AWAY;
-	return task->signal;
-}
-
-bool hub_borrowed_stopped(struct kymo_hub *hub, struct task *task, int status)
-{
-	bool is_at_call = !(status >> 16) && WSTOPSIG(status) == CALL_STOP;
-	int signal;
-
-	if (!task->borrow)
-		return false;
-	if (status >> 16 == PTRACE_EVENT_EXIT || !task->borrow->n_stops) {
-		hub_forget_borrow(task);
-		return false;
-	}
-	task->state = TASK_STOPPED;
-	task->was_interrupted = false;
-	if (is_at_call && !--task->borrow->n_stops) {
-		if (!task->borrow->is_left)
-			return true;
-		give_back(task); /* somebody else may hold it by now */
-		hub_attend(hub, task);
-		return true;
-	}
-	signal = signal_for(hub, task, status);
-	task->state = TASK_RUNNING;
-	ptrace(PTRACE_SYSCALL, task->tid, 0, signal);
-	return true;
 }

@@ -9,7 +9,9 @@
 #include "hub/freeze/holder.h"
 #include "hub/hub.h"
 #include "hub/state.h"
-#include "hub/task.h"
+#include "hub/thread/claim.h"
+#include "hub/thread/request.h"
+#include "hub/thread/task.h"
 #include "kymo/engine.h"
 
 #define DRAIN_NS 10000000ull
@@ -54,27 +56,6 @@ int hub_hold_keep(struct hub_holder *holder, pid_t pid)
 {
 	holder->kept = pid;
 	return hub_call(holder->hub, keep, holder);
-}
-
-void hub_hold_take(struct hub_process *process)
-{
-	process->holder = process->keeper;
-	process->keeper->held = process->pid;
-	process->is_first_held = process->is_owed = false;
-}
-
-/* Those that are claimed for nobody else run on. */
-void hub_hold_forgo(struct kymo_hub *hub, struct hub_holder *holder)
-{
-	struct hub_process *process = holder->kept ? hub_find_process(hub, holder->kept) : NULL;
-
-	if (!process || process->keeper != holder || !process->is_owed)
-		return;
-	process->is_owed = false;
-	for (struct task *task = process->is_first_held ? process->tasks : NULL; task; task = task->in_process) {
-		task->is_claimed = task->tid == process->pid || task->tid == process->second_held;
-		hub_kick(hub, task);
-	}
 }
 
 static int claim(struct kymo_hub *hub, void *argument)

@@ -23,15 +23,8 @@ int hub_hold_keep(struct hub_holder *holder, pid_t pid);
  */
 int hub_hold_claim(struct hub_holder *holder);
 
-/* Take back a claim that waits for the end of another's hold, if it does. On the hub's thread, lock held, as the next.
- */
-void hub_hold_forgo(struct kymo_hub *hub, struct hub_holder *holder);
-
 /* Nobody follows its process any more, and whoever holds that, holds what it was before. From a callback. */
 void hub_hold_abandon(struct hub_holder *holder);
-
-/* It is its keeper's from now on; threads are claimed. */
-void hub_hold_take(struct hub_process *process);
 
 /* Follow its process no more: detach the engines that this process has there. Other processes may have engines there.
  */

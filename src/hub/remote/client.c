@@ -17,6 +17,7 @@
 #include "hub/engine.h"
 #include "hub/remote/client.h"
 #include "hub/remote/message.h"
+#include "hub/remote/ops.h"
 #include "hub/remote/place.h"
 #include "hub/remote/proof.h"
 #include "hub/remote/table.h"

@@ -17,12 +17,15 @@
 #include "base/backoff.h"
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "hub/attach.h"
 #include "hub/engine.h"
 #include "hub/hub.h"
 #include "hub/remote/door.h"
 #include "hub/remote/guest.h"
+#include "hub/remote/guest_thread.h"
 #include "hub/remote/place.h"
 #include "hub/state.h"
+#include "hub/thread/request.h"
 #include "kymo/engine.h"
 
 #define GUESTS_MAX 64
@@ -60,7 +63,7 @@ static unsigned int see_off(struct hub_guest **at, bool all)
 	return n;
 }
 
-void hub_guest_has_left(struct hub_door *door)
+static void has_left(struct hub_door *door)
 {
 	const uint64_t one = 1;
 
@@ -80,7 +83,7 @@ static struct hub_guest *receive(struct hub_door *door, int socket)
 	if (door->is_closed || door->n_guests >= GUESTS_MAX)
 		close(socket);
 	else
-		guest = hub_guest_create(door->hub, door, socket);
+		guest = hub_guest_create(door->hub, door, has_left, socket);
 	return guest;
 }
 
@@ -140,6 +143,50 @@ static int start(struct hub_door *door)
 	return err;
 }
 
+/* Their threads wait for the hub's, which is this one, and can't wait for them meanwhile. */
+static void serve_the_last(struct kymo_hub *hub, struct hub_guest *guests)
+{
+	unsigned int spins = 0;
+
+	for (struct hub_guest *guest = guests; guest; guest = guest->next)
+		hub_guest_lose(guest);
+	for (struct hub_guest *guest = guests; guest;) {
+		if (guest->has_ended) {
+			guest = guest->next;
+			continue;
+		}
+		spins = hub_pump(hub) ? 0 : spins + 1;
+		kymo_back_off(spins);
+	}
+}
+
+void hub_close_door(struct hub_door *door)
+{
+	struct hub_guest *guests;
+
+	if (!door)
+		return;
+	pthread_mutex_lock(&door->lock);
+	door->is_closed = true;
+	guests = door->guests;
+	door->guests = NULL;
+	pthread_mutex_unlock(&door->lock);
+	if (door->hub->is_here)
+		serve_the_last(door->hub, guests);
+	see_off(&guests, true);
+}
+
+static void destroy_door(struct hub_door *door)
+{
+	door->is_ending = true;
+	shutdown(door->place.socket, SHUT_RDWR);
+	pthread_join(door->thread, NULL);
+	hub_place_close(&door->place);
+	free_door(door);
+}
+
+static const struct hub_door_ops ops = { .close = hub_close_door, .destroy = destroy_door };
+
 int kymo_hub_serve(struct kymo_hub *hub)
 {
 	struct hub_door *door;
@@ -151,6 +198,7 @@ int kymo_hub_serve(struct kymo_hub *hub)
 	if (!door)
 		return -ENOMEM;
 	door->hub = hub;
+	hub->door_ops = &ops;
 	pthread_mutex_init(&door->lock, NULL);
 	err = start(door);
 	if (err)
@@ -235,48 +283,4 @@ int kymo_hub_linger(struct kymo_hub *hub, int wake, int timeout_ms)
 pid_t kymo_hub_visitor(const struct kymo_hub *hub)
 {
 	return hub->door ? hub_visitor(hub) : 0;
-}
-
-/* Their threads wait for the hub's, which is this one, and can't wait for them meanwhile. */
-static void serve_the_last(struct kymo_hub *hub, struct hub_guest *guests)
-{
-	unsigned int spins = 0;
-
-	for (struct hub_guest *guest = guests; guest; guest = guest->next)
-		hub_guest_lose(guest);
-	for (struct hub_guest *guest = guests; guest;) {
-		if (guest->has_ended) {
-			guest = guest->next;
-			continue;
-		}
-		spins = hub_pump(hub) ? 0 : spins + 1;
-		kymo_back_off(spins);
-	}
-}
-
-void hub_close_door(struct hub_door *door)
-{
-	struct hub_guest *guests;
-
-	if (!door)
-		return;
-	pthread_mutex_lock(&door->lock);
-	door->is_closed = true;
-	guests = door->guests;
-	door->guests = NULL;
-	pthread_mutex_unlock(&door->lock);
-	if (door->hub->is_here)
-		serve_the_last(door->hub, guests);
-	see_off(&guests, true);
-}
-
-void hub_destroy_door(struct hub_door *door)
-{
-	if (!door)
-		return;
-	door->is_ending = true;
-	shutdown(door->place.socket, SHUT_RDWR);
-	pthread_join(door->thread, NULL);
-	hub_place_close(&door->place);
-	free_door(door);
 }

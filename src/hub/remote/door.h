@@ -15,12 +15,6 @@ bool hub_is_shared(struct kymo_hub *hub);
 /* The process of one that is connected, or 0. */
 pid_t hub_visitor(const struct kymo_hub *hub);
 
-/* When the hub's threads were let go. NULL is allowed. */
-void hub_destroy_door(struct hub_door *door);
-
-/* By its thread, when none of its engines is left. */
-void hub_guest_has_left(struct hub_door *door);
-
 /* The process of somebody who is connected to a hub of this process; 0: of nobody, or of one that can't be seen from
  * here. */
 pid_t kymo_hub_visitor(const struct kymo_hub *hub);

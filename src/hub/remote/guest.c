@@ -1,22 +1,12 @@
-/* One that is connected to a hub: its thread, which does what it asks for, and its end. */
-#include <errno.h>
-#include <signal.h>
+/* One that is connected to a hub: references, its engines, its end. */
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/io.h"
 #include "hub/engine.h"
-#include "hub/freeze/hold.h"
-#include "hub/remote/door.h"
 #include "hub/remote/guest.h"
-#include "hub/remote/guest_calls.h"
-#include "hub/remote/message.h"
-#include "hub/remote/place.h"
 #include "hub/remote/table.h"
 #include "hub/state.h"
-
-#define MS 1000000ull
 
 void hub_guest_get(struct hub_guest *guest)
 {
@@ -50,89 +40,4 @@ void hub_guest_take(struct hub_guest *guest, struct kymo_engine *engine)
 	hub_guest_get(guest);
 	engine->guest = guest;
 	hub_table_add(&guest->table, engine);
-}
-
-void hub_guest_release(struct kymo_engine *engine)
-{
-	struct hub_message message = { .type = HUB_GONE, .engine = engine->name };
-
-	hub_table_remove(&engine->guest->table, engine);
-	hub_guest_ask(engine->guest, &message);
-	hub_guest_put(engine->guest);
-}
-
-/* ---- its thread
- * ------------------------------------------------------------------------------------------------------------ */
-
-/* The second socket is made here, so that nobody can give us a descriptor of another kind. */
-static bool greet(struct hub_guest *guest)
-{
-	struct hub_message hello;
-	int pair[2], err;
-
-	if (hub_place_check_peer(guest->requests, 0) ||
-	    hub_receive(guest->requests, HUB_CLIENT, kymo_now_ns() + HUB_ANSWER_MS * MS, &hello, NULL, NULL) ||
-	    hello.type != HUB_HELLO || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
-		return false;
-	guest->events = pair[0];
-	hello.is_reply = 1;
-	hello.result = 0;
-	err = guest->is_lost ? -EPIPE : hub_send_fd(guest->requests, &hello, pair[1]);
-	close(pair[1]);
-	return !err;
-}
-
-static bool serve_one(struct hub_guest *guest)
-{
-	struct hub_message message;
-	int proof;
-	uint64_t deadline_ns = guest->holder.held ? kymo_now_ns() + HUB_ANSWER_MS * MS
-						  : 0; /* a program that stands still waits for it */
-
-	if (hub_receive(guest->requests, HUB_CLIENT, deadline_ns, &message, guest->memory[0], &proof))
-		return false;
-	hub_guest_run(guest, &message, guest->memory[0], proof);
-	return !hub_send(guest->requests, &message, guest->memory[0]) && message.type != HUB_BYE;
-}
-
-static void *be_guest(void *data)
-{
-	struct hub_guest *guest = data;
-
-	if (greet(guest))
-		while (!guest->is_lost && serve_one(guest))
-			;
-	hub_guest_lose(guest);
-	hub_hold_drop(&guest->holder);
-	hub_detach_all(guest->hub, &(struct hub_match){ .guest = guest, .is_any = true });
-	hub_guest_has_left(guest->door);
-	guest->has_ended = true;
-	return NULL;
-}
-
-struct hub_guest *hub_guest_create(struct kymo_hub *hub, struct hub_door *door, int socket)
-{
-	struct hub_guest *guest = calloc(1, sizeof(*guest));
-	sigset_t all, mask;
-	int err;
-
-	if (!guest) {
-		close(socket);
-		return NULL;
-	}
-	guest->hub = hub;
-	guest->door = door;
-	guest->requests = socket;
-	guest->holder = (struct hub_holder){ .hub = hub, .requests = socket, .guest = guest, .proof = -1 };
-	guest->events = -1;
-	atomic_init(&guest->refs, 1);
-	hub_table_init(&guest->table);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &mask);
-	err = pthread_create(&guest->thread, NULL, be_guest, guest);
-	pthread_sigmask(SIG_SETMASK, &mask, NULL);
-	if (!err)
-		return guest;
-	hub_guest_put(guest);
-	return NULL;
 }

@@ -5,22 +5,33 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "hub/freeze/hold.h"
+#include "hub/thread/claim.h"
 #include "hub/remote/message.h"
 #include "hub/remote/table.h"
 
 struct hub_door;
 
-/* A new engine is a guest's; the last reference to it was put. */
-void hub_guest_take(struct hub_guest *guest, struct kymo_engine *engine);
-void hub_guest_release(struct kymo_engine *engine);
+struct hub_process;
+
+/* What the hub asks of a guest. */
+struct hub_guest_hooks {
+	void (*take)(struct hub_guest *guest, struct kymo_engine *engine);
+	void (*release)(struct kymo_engine *engine);
+	void (*get)(struct hub_guest *guest);
+	void (*put)(struct hub_guest *guest);
+	void (*lose)(struct hub_guest *guest);
+	int (*check_proof)(int fd, struct hub_process *process, pid_t tid);
+	bool (*proves)(struct hub_guest *guest, pid_t tid);
+};
 
 struct hub_guest {
+	const struct hub_guest_hooks *hooks;
 	struct kymo_hub *hub;
-	struct hub_door *door; /* is there as long as its thread */
-	atomic_uint refs;      /* its thread's, and one of each engine */
-	int requests;          /* sockets */
-	atomic_int events;     /* for the hub's thread alone */
+	struct hub_door *door;               /* is there as long as its thread */
+	void (*left)(struct hub_door *door); /* by its thread, when none of its engines is left */
+	atomic_uint refs;                    /* its thread's, and one of each engine */
+	int requests;                        /* sockets */
+	atomic_int events;                   /* for the hub's thread alone */
 	atomic_bool is_lost, has_ended;
 	pthread_t thread;
 	uint32_t serial; /* of what the hub's thread asks */
@@ -30,8 +41,8 @@ struct hub_guest {
 	_Alignas(struct hub_held) uint8_t memory[2][HUB_DATA_MAX]; /* of messages on the two sockets */
 };
 
-/* Serve one that has connected. Takes the socket. NULL: no memory or thread for it. */
-struct hub_guest *hub_guest_create(struct kymo_hub *hub, struct hub_door *door, int socket);
+/* A new engine is the guest's. */
+void hub_guest_take(struct hub_guest *guest, struct kymo_engine *engine);
 
 /* Nothing more is asked of it or done for it; its thread lets go of its engines and ends. */
 void hub_guest_lose(struct hub_guest *guest);

@@ -11,7 +11,9 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "hub/attach.h"
 #include "hub/engine.h"
+#include "hub/freeze/answer.h"
 #include "hub/freeze/hold.h"
 #include "hub/list.h"
 #include "hub/look.h"
@@ -100,6 +102,15 @@ bool hub_guest_proves(struct hub_guest *guest, pid_t tid)
 	kymo_cleanup_close int fd = -1;
 
 	return ask_for_fd(guest, &message, &fd) && !hub_proof_check(fd, tid, -1);
+}
+
+void hub_guest_release(struct kymo_engine *engine)
+{
+	struct hub_message message = { .type = HUB_GONE, .engine = engine->name };
+
+	hub_table_remove(&engine->guest->table, engine);
+	hub_guest_ask(engine->guest, &message);
+	hub_guest_put(engine->guest);
 }
 
 /* What the callback answers; `verdict` goes with the answer of one that is lost. */

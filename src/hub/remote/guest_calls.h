@@ -20,4 +20,7 @@ bool hub_guest_proves(struct hub_guest *guest, pid_t tid);
 /* On the hub's thread: have it told, and put the answer in place of the message. False: it is lost. */
 bool hub_guest_ask(struct hub_guest *guest, struct hub_message *message);
 
+/* The last reference to an engine of a guest was put. */
+void hub_guest_release(struct kymo_engine *engine);
+
 #endif

@@ -13,7 +13,7 @@
 #define KYMO_HUB_REMOTE_MESSAGE_H
 
 #include "kymo/engine.h"
-#include "hub/tracee.h"
+#include "hub/thread/tracee.h"
 
 #define HUB_VERSION 3
 #define HUB_DATA_MAX 32768u /* bytes of memory in a message */

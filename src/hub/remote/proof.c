@@ -19,7 +19,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "hub/remote/proof.h"
-#include "hub/task.h"
+#include "hub/thread/task.h"
 #include "procfs/info.h"
 
 #define RANDOM_SIZE 16 /* bytes at AT_RANDOM */

@@ -17,18 +17,17 @@
 #include "arch/trap.h"
 #include "base/vec.h"
 #include "hub/engine.h"
-#include "hub/hub.h"
 #include "hub/remote/ops.h"
-#include "hub/report.h"
-#include "hub/run.h"
 #include "hub/state.h"
-#include "hub/stops.h"
-#include "hub/task.h"
-#include "hub/tracee.h"
+#include "hub/thread/interrupt.h"
+#include "hub/thread/request.h"
+#include "hub/thread/status.h"
+#include "hub/thread/task.h"
+#include "hub/thread/tracee.h"
+#include "hub/trap/break.h"
 #include "hub/trap/breakpoint.h"
 #include "hub/trap/park.h"
 #include "hub/trap/space.h"
-#include "hub/wait.h"
 #include "kymo/engine.h"
 #include "procfs/memory.h"
 
@@ -106,12 +105,6 @@ int kymo_engine_remove_breakpoint(struct kymo_engine *engine, uint64_t address)
 	return hub_call(engine->hub, remove_, &(struct place){ engine, address });
 }
 
-void hub_breakpoints_drop(struct kymo_hub *hub, struct kymo_engine *engine)
-{
-	while (engine->breakpoints.n)
-		hub_space_remove(hub, engine->task->process->space, engine->breakpoints.items[--engine->breakpoints.n]);
-}
-
 /* ---- hits
  * --------------------------------------------------------------------------------------------------------------------
  */
@@ -130,6 +123,12 @@ static const struct hub_break *find_hit(const struct task *task, const siginfo_t
 	return b && (b->owners || !hub_space_has_trap(space, b->address)) ? b : NULL;
 }
 
+bool hub_is_of_step(const siginfo_t *info)
+{
+	return info->si_signo == SIGTRAP &&
+	       (info->si_code == TRAP_TRACE || info->si_code == TRAP_BRKPT || info->si_code == SIGTRAP);
+}
+
 bool hub_is_trap_of_ours(const struct task *task, const siginfo_t *info)
 {
 	struct user_regs_struct registers;
@@ -138,33 +137,31 @@ bool hub_is_trap_of_ours(const struct task *task, const siginfo_t *info)
 	       (task->had_watches && info->si_signo == SIGTRAP && info->si_code == TRAP_HWBKPT);
 }
 
-static bool is_owner(const struct kymo_engine *engine, const void *report)
+bool hub_breakpoint_is_owner(const struct kymo_engine *engine, const void *report)
 {
 	return owns(engine, ((const struct kymo_signal_report *)report)->address);
 }
 
-static void tell(struct kymo_hub *hub, struct task *task, uint64_t address)
+static void report(uint64_t address, struct kymo_signal_report *ret)
 {
-	struct kymo_signal_report report;
-
-	memset(&report, 0, sizeof(report));
-	report.info.si_signo = SIGTRAP;
-	report.info.si_code = TRAP_BRKPT;
-	report.info.si_addr = (void *)address;
-	report.kind = KYMO_EVENT_SIGNAL;
-	report.verdict = KYMO_SIGNAL_IGN;
-	report.trap = KYMO_TRAP_BREAKPOINT;
-	report.address = address;
-	hub_report_trap(hub, task, &report, is_owner);
+	memset(ret, 0, sizeof(*ret));
+	ret->info.si_signo = SIGTRAP;
+	ret->info.si_code = TRAP_BRKPT;
+	ret->info.si_addr = (void *)address;
+	ret->kind = KYMO_EVENT_SIGNAL;
+	ret->verdict = KYMO_SIGNAL_IGN;
+	ret->trap = KYMO_TRAP_BREAKPOINT;
+	ret->address = address;
 }
 
-bool hub_breakpoint_stopped(struct kymo_hub *hub, struct task *task, int *group_ret)
+bool hub_breakpoint_stopped(struct kymo_hub *hub, struct task *task, struct kymo_signal_report *ret, int *group_ret)
 {
 	struct user_regs_struct registers;
 	const struct hub_break *b;
 	bool is_late, is_again;
 	siginfo_t info;
 
+	ret->kind = 0;
 	if (task->passes_own_trap || ptrace(PTRACE_GETSIGINFO, task->tid, 0, &info)) {
 		task->passes_own_trap = false;
 		return false;
@@ -180,7 +177,7 @@ bool hub_breakpoint_stopped(struct kymo_hub *hub, struct task *task, int *group_
 	task->told = registers;
 	task->has_told = task->is_at_breakpoint = true;
 	if (!is_again)
-		tell(hub, task, registers.rip);
+		report(registers.rip, ret);
 	return true;
 }
 

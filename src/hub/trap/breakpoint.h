@@ -7,8 +7,15 @@
 struct task;
 
 /* A thread has stopped for a SIGTRAP. True: it was a breakpoint's, and dealt with; it stands in a stop without a
- * signal, or has another status to be told. */
-bool hub_breakpoint_stopped(struct kymo_hub *hub, struct task *task, int *group_ret);
+ * signal, or has another status to be told. What is to be told to owners of the breakpoint is in `ret`; its kind is 0
+ * where there is nothing. */
+bool hub_breakpoint_stopped(struct kymo_hub *hub, struct task *task, struct kymo_signal_report *ret, int *group_ret);
+
+/* Whether an engine is to be told that report. */
+bool hub_breakpoint_is_owner(const struct kymo_engine *engine, const void *report);
+
+/* Whether a SIGTRAP is of a step: behind an instruction, a system call; at the beginning of a signal handler. */
+bool hub_is_of_step(const siginfo_t *info);
 
 /* Whether a signal that waits in a thread is of a breakpoint or a debug register, of one that is gone perhaps. */
 bool hub_is_trap_of_ours(const struct task *task, const siginfo_t *info);
@@ -22,8 +29,5 @@ bool hub_step_over(struct kymo_hub *hub, struct task *task, bool wants_step);
 
 /* It has executed the instruction at which it was told of. */
 void hub_breakpoint_passed(struct task *task);
-
-/* What an engine has put in goes with it. */
-void hub_breakpoints_drop(struct kymo_hub *hub, struct kymo_engine *engine);
 
 #endif

@@ -21,7 +21,7 @@
 #include "arch/trap.h"
 #include "base/backoff.h"
 #include "base/io.h"
-#include "hub/seize.h"
+#include "hub/thread/seize.h"
 #include "hub/state.h"
 #include "hub/trap/keeper.h"
 #include "kymo/engine.h"

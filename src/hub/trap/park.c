@@ -1,12 +1,12 @@
 /* Who runs in a space: stopping them, and taking its breakpoints out while nobody can run there. */
 #include "base/backoff.h"
 #include "base/io.h"
-#include "hub/run.h"
 #include "hub/state.h"
-#include "hub/task.h"
+#include "hub/thread/interrupt.h"
+#include "hub/thread/status.h"
+#include "hub/thread/task.h"
+#include "hub/trap/break.h"
 #include "hub/trap/park.h"
-#include "hub/trap/space.h"
-#include "hub/wait.h"
 #include "procfs/threads.h"
 
 #define HOLD_NS 1000000000ull

@@ -18,13 +18,14 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/io.h"
-#include "base/search.h"
 #include "base/vec.h"
-#include "hub/freeze/borrow.h"
-#include "hub/hub.h"
+#include "hub/engine.h"
 #include "hub/state.h"
-#include "hub/task.h"
-#include "hub/trap/breakpoint.h"
+#include "hub/thread/adopt.h"
+#include "hub/thread/claim.h"
+#include "hub/thread/request.h"
+#include "hub/thread/task.h"
+#include "hub/trap/break.h"
 #include "hub/trap/keeper.h"
 #include "hub/trap/park.h"
 #include "hub/trap/space.h"
@@ -35,46 +36,6 @@
 
 #define LINGER_NS 5000000000ull /* longer than a child waits for its maker's event */
 #define LATE_NS 2000000000ull
-
-/* ---- bytes
- * ---------------------------------------------------------------------------------------------------------------- */
-
-static bool swap(const struct hub_memory *memory, uint64_t address, uint8_t from, uint8_t to)
-{
-	uint8_t now;
-
-	return !kymo_memory_read(&memory->opened, address, &now, 1) && now == from &&
-	       (from == to || !kymo_memory_write(&memory->opened, address, &to, 1));
-}
-
-void hub_space_lift(struct hub_space *space, const struct hub_break *b)
-{
-	swap(space->memory, b->address, KYMO_TRAP_BYTE, b->original);
-}
-
-void hub_space_lower(struct hub_space *space, const struct hub_break *b)
-{
-	if (!b->is_in_jump)
-		swap(space->memory, b->address, b->original, KYMO_TRAP_BYTE);
-}
-
-bool hub_space_has_trap(const struct hub_space *space, uint64_t address)
-{
-	return swap(space->memory, address, KYMO_TRAP_BYTE, KYMO_TRAP_BYTE);
-}
-
-/* The first one that is not below the address. */
-static size_t place_of(const struct hub_space *space, uint64_t address)
-{
-	return kymo_partition_point(i, space->breaks.n, space->breaks.items[i].address < address);
-}
-
-struct hub_break *hub_space_find(const struct hub_space *space, uint64_t address)
-{
-	size_t i = place_of(space, address);
-
-	return i < space->breaks.n && space->breaks.items[i].address == address ? &space->breaks.items[i] : NULL;
-}
 
 /* ---- making one
  * ------------------------------------------------------------------------------------------------------------- */
@@ -215,7 +176,7 @@ static int check_place(struct hub_space *space, const struct hub_process *proces
 
 static struct hub_break *add(struct hub_space *space, uint64_t address)
 {
-	size_t i = place_of(space, address);
+	size_t i = hub_space_place_of(space, address);
 
 	if (!kymo_vec_reserve(&space->breaks, space->breaks.n + 1))
 		return NULL;
@@ -299,6 +260,12 @@ void hub_space_remove(struct kymo_hub *hub, struct hub_space *space, uint64_t ad
 		look_at_all(hub, space);
 }
 
+void hub_breakpoints_drop(struct kymo_hub *hub, struct kymo_engine *engine)
+{
+	while (engine->breakpoints.n)
+		hub_space_remove(hub, engine->task->process->space, engine->breakpoints.items[--engine->breakpoints.n]);
+}
+
 static void clear(struct kymo_hub *hub, struct hub_space *space)
 {
 	for (size_t i = 0; i < space->breaks.n; i++)
@@ -342,7 +309,7 @@ static void clean(const struct hub_memory *memory, const struct hub_space *space
 		const struct hub_break *b = &space->breaks.items[i];
 
 		if (b->owners || now - b->out_ns < LATE_NS + LINGER_NS)
-			swap(memory, b->address, KYMO_TRAP_BYTE, b->original);
+			hub_space_swap(memory, b->address, KYMO_TRAP_BYTE, b->original);
 	}
 }
 
@@ -406,7 +373,7 @@ void hub_space_look_at_clock(struct kymo_hub *hub, uint64_t now)
 
 static struct hub_break *first_from(const struct hub_space *space, uint64_t address)
 {
-	return space->breaks.items + place_of(space, address);
+	return space->breaks.items + hub_space_place_of(space, address);
 }
 
 static bool is_within(const struct hub_space *space, const struct hub_break *b, uint64_t address, size_t size)

@@ -7,12 +7,11 @@
 
 #include "arch/trap.h"
 #include "hub/engine.h"
-#include "hub/hub.h"
 #include "hub/remote/ops.h"
-#include "hub/report.h"
-#include "hub/run.h"
 #include "hub/state.h"
-#include "hub/task.h"
+#include "hub/thread/interrupt.h"
+#include "hub/thread/request.h"
+#include "hub/thread/task.h"
 #include "hub/trap/keeper.h"
 #include "hub/trap/watch.h"
 #include "kymo/engine.h"
@@ -217,7 +216,7 @@ static unsigned int hits_of(const struct task *task)
 	return hits;
 }
 
-static bool is_claimant(const struct kymo_engine *engine, const void *data)
+bool hub_watch_is_claimant(const struct kymo_engine *engine, const void *data)
 {
 	const struct kymo_signal_report *report = data;
 
@@ -230,39 +229,35 @@ static bool is_behind_breakpoint(const struct task *task, unsigned int slot)
 	return task->is_at_breakpoint && task->told.rip == task->watches[slot].address;
 }
 
-static void tell(struct kymo_hub *hub, struct task *task, unsigned int slot)
+bool hub_watch_report(const struct task *task, unsigned int slot, struct kymo_signal_report *ret)
 {
-	struct kymo_signal_report report;
-
 	if (!task->watches[slot].engine || is_behind_breakpoint(task, slot))
-		return;
-	memset(&report, 0, sizeof(report));
-	report.address = task->watches[slot].address;
-	report.info.si_signo = SIGTRAP;
-	report.info.si_code = TRAP_HWBKPT;
-	report.info.si_addr = (void *)report.address;
-	report.kind = KYMO_EVENT_SIGNAL;
-	report.verdict = KYMO_SIGNAL_IGN;
-	report.trap = KYMO_TRAP_WATCH;
-	report.slot = slot;
-	hub_report_trap(hub, task, &report, is_claimant);
+		return false;
+	memset(ret, 0, sizeof(*ret));
+	ret->address = task->watches[slot].address;
+	ret->info.si_signo = SIGTRAP;
+	ret->info.si_code = TRAP_HWBKPT;
+	ret->info.si_addr = (void *)ret->address;
+	ret->kind = KYMO_EVENT_SIGNAL;
+	ret->verdict = KYMO_SIGNAL_IGN;
+	ret->trap = KYMO_TRAP_WATCH;
+	ret->slot = slot;
+	return true;
 }
 
-bool hub_watch_stopped(struct kymo_hub *hub, struct task *task, bool is_step, int *group_ret)
+bool hub_watch_stopped(struct kymo_hub *hub, struct task *task, bool is_step, unsigned int *hits_ret, int *group_ret)
 {
 	unsigned int hits;
 	siginfo_t info;
 
+	*hits_ret = 0;
 	if (!task->had_watches || ptrace(PTRACE_GETSIGINFO, task->tid, 0, &info) ||
 	    (info.si_code != TRAP_HWBKPT && !is_step))
 		return false;
 	hits = hits_of(task);
 	if (!hits)
 		return false;
-	if (!hub_swallow(hub, task, group_ret))
-		return true;
-	for (unsigned int slot = 0; slot < KYMO_WATCH_SLOTS; slot++)
-		if (hits >> slot & 1)
-			tell(hub, task, slot);
+	if (hub_swallow(hub, task, group_ret))
+		*hits_ret = hits;
 	return true;
 }

@@ -6,8 +6,15 @@
 
 struct task;
 
-/* The same for debug registers. `is_step`: it may be the end of a step as well. */
-bool hub_watch_stopped(struct kymo_hub *hub, struct task *task, bool is_step, int *group_ret);
+/* A thread has stopped for a SIGTRAP. True: it was a debug register's, as hub_breakpoint_stopped() says; `hits_ret` has
+ * the slots that are to be told, as bits. `is_step`: it may be the end of a step as well. */
+bool hub_watch_stopped(struct kymo_hub *hub, struct task *task, bool is_step, unsigned int *hits_ret, int *group_ret);
+
+/* What is to be told of a hit. False: nothing. */
+bool hub_watch_report(const struct task *task, unsigned int slot, struct kymo_signal_report *ret);
+
+/* Whether an engine is to be told that report. */
+bool hub_watch_is_claimant(const struct kymo_engine *engine, const void *report);
 
 void hub_watches_drop(struct kymo_engine *engine);
 

@@ -6,8 +6,9 @@ import signal
 import sys
 from pathlib import Path
 
+import debug_registers
 import processes
-from kymotest import KYMO_PLAIN, SOURCE, check, check_equal, check_matches, check_same, eventually, need_root, program, run, sleeper, start, target
+from kymotest import KYMO_PLAIN, SOURCE, check, check_equal, check_matches, check_same, eventually, need_root, program, run, skip, sleeper, start, target
 
 EXAMPLES = SOURCE / 'examples/engine'
 FLAGS = ['-std=gnu17', '-O1', '-Wall', '-Wextra', '-Werror', '-Wno-unused-parameter']
@@ -107,9 +108,16 @@ def test_examples_take_part_in_signals_and_instructions(tmp):
     result = installed.run('steps', 500, 'echo', 'whole').ok()
     check_matches(result.out, r'^500 instructions, at \d+ places$')
     check_matches(result.out, r'^whole$')
+
+
+def test_an_example_watches_what_a_program_writes(tmp):
+    installed = Installed(tmp)
+    told = ['has written to its stack'] if debug_registers.work() else []
     for command in (['sh', '-c', 'echo whole; exit 5'], ['python3', '-c', 'print("whole"); exit(5)']):
         result = installed.run('entry', *command).ended(5)
-        check_same(result.out.splitlines(), ['at the entry point: yes', 'has written to its stack', 'whole'], 'lines')
+        check_same(result.out.splitlines(), ['at the entry point: yes', *told, 'whole'], 'lines')
+    if not told:
+        skip('this machine raises no debug exceptions; ptrace alone sees none either')
 
 
 def test_examples_follow_trees_and_wait_for_ends(tmp):

@@ -19,7 +19,7 @@
 #include "hub/remote/place.h"
 #include "hub/remote/proof.h"
 #include "hub/state.h"
-#include "hub/task.h"
+#include "hub/thread/task.h"
 #include "procfs/info.h"
 
 #define MS 1000000ull

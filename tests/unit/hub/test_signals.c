@@ -2,7 +2,7 @@
 #include <errno.h>
 
 #include "fixture.h"
-#include "hub/task.h"
+#include "hub/thread/task.h"
 
 /* ---- 6: job control
  * ------------------------------------------------------------------------------------------------------------ */

@@ -12,7 +12,7 @@
 #include "hub/remote/message.h"
 #include "hub/remote/place.h"
 #include "hub/state.h"
-#include "hub/task.h"
+#include "hub/thread/task.h"
 
 #define MS 1000000ull
 

@@ -2,7 +2,10 @@
 #include <dirent.h>
 
 #include "fixture.h"
-#include "hub/task.h"
+#include "hub/forget.h"
+#include "hub/thread/request.h"
+#include "hub/thread/status.h"
+#include "hub/thread/task.h"
 #include "hub/wait.h"
 #include "proc/proc.h"
 

@@ -4,6 +4,7 @@
 #include <sys/ptrace.h>
 #include <sys/user.h>
 
+#include "debug_registers.h"
 #include "fixture.h"
 
 __attribute__((noinline)) static void tick(struct shared *shared)
@@ -81,6 +82,7 @@ static void each_write_is_told_to_who_watches_alone(void **state)
 	unsigned int slot;
 	struct fixture f;
 
+	SKIP_WITHOUT_DEBUG_REGISTERS();
 	begin(&f, writing);
 	engine = watcher(f.hub, f.pid, &hits.book);
 	beside = watcher(f.hub, f.pid, &other.book);
@@ -109,6 +111,7 @@ static void an_instruction_is_told_before_it_is_executed(void **state)
 	unsigned int slot;
 	struct fixture f;
 
+	SKIP_WITHOUT_DEBUG_REGISTERS();
 	begin(&f, writing);
 	engine = watcher(f.hub, f.pid, &hits.book);
 	hold(engine);
@@ -167,6 +170,7 @@ static void who_is_let_go_has_none_armed(void **state)
 	unsigned int slot;
 	struct fixture f;
 
+	SKIP_WITHOUT_DEBUG_REGISTERS();
 	begin(&f, writing);
 	for (int i = 0; i < 20; i++) {
 		engine = watcher(f.hub, f.pid, &f.book);

@@ -17,7 +17,7 @@
 
 #include "hub/freeze/hold.h"
 #include "hub/state.h"
-#include "hub/task.h"
+#include "hub/thread/task.h"
 #include "proc/proc.h"
 #include "proc/members.h"
 #include "proc/state.h"

@@ -1,6 +1,5 @@
 /* Processes that execute something while they are seized. docs/design/engines.md, "Seizing while a thread executes". */
 #include <dirent.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ptrace.h>
@@ -10,10 +9,10 @@
 #include "base/backoff.h"
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "hub/replaced.h"
 #include "hub/state.h"
-#include "hub/task.h"
-#include "hub/wait.h"
+#include "hub/thread/replaced.h"
+#include "hub/thread/status.h"
+#include "hub/thread/task.h"
 #include "procfs/info.h"
 
 #define RENAMED_NS 100000000ull
@@ -83,14 +82,6 @@ void hub_let_go_of_renamed(struct kymo_hub *hub, pid_t pid)
 		ptrace(PTRACE_DETACH, pid, 0, status >> 16 ? 0 : WSTOPSIG(status));
 	else if (got == pid)
 		hub_keep_status(hub, pid, status);
-}
-
-bool hub_has_end(const struct kymo_hub *hub, const struct task *task)
-{
-	for (size_t i = 0; task->is_fetched && i < hub->early.n; i++)
-		if (hub->early.items[i].tid == task->tid && !WIFSTOPPED(hub->early.items[i].status))
-			return true;
-	return false;
 }
 
 bool hub_was_replaced(struct kymo_hub *hub, pid_t pid)

@@ -1,6 +1,6 @@
 /* Processes that execute something while they are seized. On the hub's thread, with the lock held. */
-#ifndef KYMO_HUB_REPLACED_H
-#define KYMO_HUB_REPLACED_H
+#ifndef KYMO_HUB_THREAD_REPLACED_H
+#define KYMO_HUB_THREAD_REPLACED_H
 
 #include "kymo/engine.h"
 
@@ -13,9 +13,6 @@ void hub_let_end(struct kymo_hub *hub, pid_t pid);
 /* What has waited for an exec has seized the one that made it, by its former id: it is the process' first thread now,
  * which is let go, as if it had not been seized. */
 void hub_let_go_of_renamed(struct kymo_hub *hub, pid_t pid);
-
-/* Whether its end is kept so. */
-bool hub_has_end(const struct kymo_hub *hub, const struct task *task);
 
 /* Whether one that was not the hub's has executed something, and has the place of the first thread, which was: whose
  * end is kept then. */

@@ -1,6 +1,6 @@
 /* Threads and processes of a hub. All with the lock held, and what calls ptrace on the hub's thread. */
-#ifndef KYMO_HUB_TASK_H
-#define KYMO_HUB_TASK_H
+#ifndef KYMO_HUB_THREAD_TASK_H
+#define KYMO_HUB_THREAD_TASK_H
 
 #include <stdatomic.h>
 
@@ -135,36 +135,22 @@ void hub_forget_memory(struct hub_process *process);
 /* A task for a thread that is traced already, running. NULL: memory is out. */
 struct task *hub_add_task(struct kymo_hub *hub, struct hub_process *process, pid_t tid);
 
-/* It is no more, or no more ours: engines lose it, without a callback. */
-void hub_forget_task(struct kymo_hub *hub, struct task *task);
-
 /* Whoever waits for the thread to be let go need not any more. */
 void hub_release_leavers(struct kymo_hub *hub, struct task *task);
 
 /* It has another id from now on. */
 void hub_rekey_task(struct kymo_hub *hub, struct task *task, pid_t tid);
 
-/*
- * Seize a thread of process `pid` (0: look which), which runs on. A negative errno, as kymo_engine_attach() has them.
- * `ret` may be one that there is.
- *
- *   -EAGAIN      it has become another program meanwhile, or is about to be let go: again, when what is known of the
- * one before has been dealt with -ETIMEDOUT   another thread executes something, and does not get on with it
- */
-int hub_seize(struct kymo_hub *hub, pid_t tid, pid_t pid, struct task **ret);
+/* The masks of all its engines together. */
+unsigned int hub_events(const struct task *task);
 
-/* Seize threads of a process that are not the hub's yet, once. How many were, or a negative errno; those that are
- * ending are passed over. */
-int hub_seize_threads(struct kymo_hub *hub, pid_t pid);
+/* Nobody holds it any more, as the kernel has woken it. */
+void hub_break_stops(struct task *task);
 
-/* The same until there is no other. 0, or a negative errno. */
-int hub_seize_all(struct kymo_hub *hub, pid_t pid);
+/* Forget the deadline of a hold in its exit event. */
+void hub_end_hold(struct kymo_hub *hub, struct task *task);
 
-/* Whether the process has threads that are not the hub's. A first thread that had ended before it could be seized is
- * none. */
-bool hub_lacks_threads(const struct kymo_hub *hub, pid_t pid);
-
-/* Nobody knows it: it runs on without us, or, where it has a filter of ours, ends. */
-void hub_abandon(const struct kymo_hub *hub, pid_t tid);
+/* It is in no table any more. */
+void hub_take_out_task(struct kymo_hub *hub, struct task *task);
 
 #endif

@@ -4,7 +4,7 @@
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 
-#include "hub/tracee.h"
+#include "hub/thread/tracee.h"
 
 #define GET_DISPATCH 0x4211 /* PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG, of <linux/ptrace.h> from 6.4 on */
 #define DISPATCH_OFF 0

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "arch/breakable.h"
-#include "hub/seize.h"
+#include "hub/thread/seize.h"
 
 #define PERIOD_NS 5000000
 

@@ -1,6 +1,6 @@
 /* Seizing that does not wait for ever. docs/design/engines.md, "Seizing while a thread executes". */
-#ifndef KYMO_HUB_SEIZE_H
-#define KYMO_HUB_SEIZE_H
+#ifndef KYMO_HUB_THREAD_SEIZE_H
+#define KYMO_HUB_THREAD_SEIZE_H
 
 #include <signal.h>
 #include <stdbool.h>

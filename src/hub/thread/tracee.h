@@ -1,7 +1,7 @@
 /* Requests about one stopped thread, by its tracer's own thread: a hub's. All give negative errno values; -ESRCH, it is
  * gone. Recorders ask by joined.h. */
-#ifndef KYMO_HUB_TRACEE_H
-#define KYMO_HUB_TRACEE_H
+#ifndef KYMO_HUB_THREAD_TRACEE_H
+#define KYMO_HUB_THREAD_TRACEE_H
 
 #include <stdbool.h>
 #include <stddef.h>

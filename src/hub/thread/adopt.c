@@ -1,0 +1,212 @@
+/* Making threads of a process the hub's: seizing them, once or until there is no other. */
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "hub/state.h"
+#include "hub/thread/adopt.h"
+#include "hub/thread/claim.h"
+#include "hub/thread/replaced.h"
+#include "hub/thread/seize.h"
+#include "hub/thread/status.h"
+#include "hub/thread/task.h"
+#include "procfs/info.h"
+
+#define SEIZE_TRIES 20
+#define EXEC_NS 2000000000ull /* for an exec to get on */
+#define IDLE_LISTS 100
+
+/*
+ * What an EPERM means. 0: it is ours already, made by a thread that is followed, and its first stop has not been
+ * fetched. -EAGAIN: nobody was found, so whoever it was may be gone.
+ */
+static int look_again(pid_t tid)
+{
+	struct kymo_process_info info;
+
+	if (!kymo_process_peek(tid, &info) || info.state == 'Z' || info.state == 'X')
+		return -ESRCH;
+	if (info.tracer == gettid())
+		return 0;
+	return info.tracer ? -EBUSY : -EAGAIN;
+}
+
+/* 0: seized; 1: was so already; -EINTR: nothing was done. */
+static int try_seize(pid_t tid, unsigned long options)
+{
+	int err = 0;
+
+	for (int i = 0; i < SEIZE_TRIES; i++) {
+		err = hub_seize_thread(tid, options);
+		if (err != -EPERM)
+			return err;
+		err = look_again(tid);
+		if (err == 0)
+			return 1;
+		if (err != -EAGAIN)
+			return err;
+		nanosleep(&(struct timespec){ 0, 500000 }, NULL);
+	}
+	return -EPERM;
+}
+
+static bool is_being_taken(const struct hub_process *process)
+{
+	return process && process->holder && process->holder->takes;
+}
+
+/* Broken off once, that may have been by chance; twice, it waits for an exec. */
+static int seize(struct kymo_hub *hub, pid_t tid, pid_t pid)
+{
+	unsigned long options = is_being_taken(hub_find_process(hub, pid)) ? HUB_TAKER_OPTIONS : HUB_OPTIONS;
+	int err = try_seize(tid, options);
+	uint64_t deadline = err == -EINTR ? kymo_now_ns() + EXEC_NS : 0;
+
+	if (err == -EINTR)
+		err = try_seize(tid, options);
+	while (err == -EINTR) {
+		hub_let_end(hub, pid);
+		err = kymo_now_ns() < deadline ? try_seize(tid, options) : -ETIMEDOUT;
+	}
+	if (!err && tid != pid && syscall(SYS_tgkill, pid, tid, 0) && errno == ESRCH) {
+		hub_let_go_of_renamed(hub, pid);
+		err = -ESRCH;
+	}
+	return err == -ESRCH && hub_was_replaced(hub, pid) ? -EAGAIN : err;
+}
+
+/* Mostly that whose threads were seized last, which is cheaper to ask for than /proc is to read. */
+static pid_t process_of(const struct kymo_hub *hub, pid_t tid)
+{
+	const struct hub_process *last = hub->processes;
+	struct kymo_process_info info;
+
+	if (last && !last->has_ended && !syscall(SYS_tgkill, last->pid, tid, 0))
+		return last->pid;
+	return kymo_process_peek(tid, &info) ? info.tgid : 0;
+}
+
+/* Of one that the hub has. */
+static int check_old(const struct kymo_hub *hub, const struct task *task)
+{
+	if (task->was_death_told)
+		return -ESRCH;
+	if (!hub_has_end(hub, task))
+		return 0;
+	return task->tid == task->process->pid ? -EAGAIN : -ESRCH;
+}
+
+int hub_seize(struct kymo_hub *hub, pid_t tid, pid_t pid, struct task **ret)
+{
+	struct task *task = hub_find(hub, tid);
+	struct hub_process *process;
+	int seized;
+
+	if (task) {
+		*ret = task;
+		return check_old(hub, task);
+	}
+	pid = pid || tid <= 0 ? pid : process_of(hub, tid);
+	if (!pid)
+		return -ESRCH;
+	if (tid == hub->waker)
+		return -EPERM;
+	hub_seizing_begins(&hub->seizer);
+	seized = seize(hub, tid, pid);
+	hub_seizing_ends(&hub->seizer);
+	if (seized < 0)
+		return seized;
+	process = hub_get_process(hub, pid);
+	task = process ? hub_add_task(hub, process, tid) : NULL;
+	if (!task) {
+		if (process)
+			hub_put_process(hub, process);
+		return -ENOMEM; /* the kernel lets it go with the hub */
+	}
+	task->is_newborn = task->has_maker = seized == 1;
+	task->is_taken = is_being_taken(process);
+	*ret = task;
+	return 0;
+}
+
+static bool is_ours(const struct kymo_hub *hub, pid_t tid)
+{
+	const struct task *task = hub_find(hub, tid);
+
+	return task && !hub_has_end(hub, task);
+}
+
+int hub_seize_threads(struct kymo_hub *hub, pid_t pid)
+{
+	struct dirent *entry;
+	int n = 0, err = 0;
+	char name[64];
+	DIR *tasks;
+
+	snprintf(name, sizeof(name), "/proc/%d/task", pid);
+	tasks = opendir(name);
+	if (!tasks)
+		return -ESRCH;
+	hub_seizing_begins(&hub->seizer);
+	while (!err && (entry = readdir(tasks))) {
+		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+		struct task *task;
+
+		if (tid <= 0 || is_ours(hub, tid))
+			continue;
+		err = hub_seize(hub, tid, pid, &task);
+		n += !err;
+		if (err == -ESRCH)
+			err = 0;
+	}
+	hub_seizing_ends(&hub->seizer);
+	closedir(tasks);
+	return err ? err : n;
+}
+
+bool hub_lacks_threads(const struct kymo_hub *hub, pid_t pid)
+{
+	const struct hub_process *process = hub_find_process(hub, pid);
+	struct stat tasks;
+	char name[64];
+	nlink_t n = 2; /* of a directory, and one for each thread */
+
+	snprintf(name, sizeof(name), "/proc/%d/task", pid);
+	n += process && !hub_find(hub, pid);
+	for (const struct task *task = process ? process->tasks : NULL; task; task = task->in_process)
+		n++;
+	return !stat(name, &tasks) && tasks.st_nlink > n;
+}
+
+/* A list of threads ends early where one of them has just ended. */
+int hub_seize_all(struct kymo_hub *hub, pid_t pid)
+{
+	int n = 0;
+
+	for (int idle = 0; n >= 0 && idle < IDLE_LISTS && (!idle || hub_lacks_threads(hub, pid));
+	     idle = n > 0 ? 0 : idle + 1)
+		n = hub_seize_threads(hub, pid);
+	return n < 0 ? n : 0;
+}
+
+static bool is_filtered(pid_t tid)
+{
+	struct kymo_process_info info;
+
+	return kymo_process_peek(tid, &info) && info.seccomp;
+}
+
+void hub_abandon(const struct kymo_hub *hub, pid_t tid)
+{
+	if (hub->has_filters && is_filtered(tid))
+		kill(tid, SIGKILL);
+	ptrace(PTRACE_DETACH, tid, 0, 0);
+}

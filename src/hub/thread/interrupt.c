@@ -1,0 +1,45 @@
+/* Making a thread stop. */
+#include <errno.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+
+#include "hub/state.h"
+#include "hub/thread/interrupt.h"
+#include "hub/thread/replaced.h"
+#include "hub/thread/status.h"
+#include "hub/thread/task.h"
+
+#define SWALLOW_NS 2000000000ull
+
+void hub_interrupt(struct kymo_hub *hub, struct task *task)
+{
+	task->was_interrupted = true;
+	if (ptrace(PTRACE_INTERRUPT, task->tid, 0, 0) && errno == ESRCH && task->tid == task->process->pid)
+		hub_was_replaced(hub, task->tid); /* then its end is kept, and told next */
+	hub_expect(hub, task);
+}
+
+static bool is_event_stop(int status)
+{
+	return WIFSTOPPED(status) && status >> 16 == PTRACE_EVENT_STOP;
+}
+
+/* One that another thread's core dump keeps from stopping, say, stops there later, and comes to the same place again.
+ */
+bool hub_swallow(struct kymo_hub *hub, struct task *task, int *group_ret)
+{
+	int status;
+
+	task->state = TASK_RUNNING;
+	hub_interrupt(hub, task);
+	ptrace(PTRACE_CONT, task->tid, 0, 0);
+	if (!hub_fetch(hub, task, SWALLOW_NS, &status) || !is_event_stop(status))
+		return false;
+	hub_forget_status(hub, task);
+	task->was_interrupted = false;
+	task->state = TASK_STOPPED;
+	task->stop = STOP_TRAP;
+	*group_ret = WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status);
+	return true;
+}

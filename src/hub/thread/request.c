@@ -1,0 +1,133 @@
+/*
+ * What other threads ask the hub's thread for, and how it is woken.
+ *
+ * Waiting. Only wait() tells of traced threads, and nothing ends a wait() for all of them but a change of state of one.
+ * So the hub's thread has a child of its own that does nothing but be traced, the waker: any signal to it makes it
+ * stop, and what is there to be done meanwhile is found by whoever waited. Signal handlers, and a SIGCHLD that the
+ * program around us may want for itself, are not needed. The kernel ends the waker when the hub's thread is no more.
+ */
+#include <errno.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/vec.h"
+#include "hub/engine.h"
+#include "hub/state.h"
+#include "hub/thread/request.h"
+#include "hub/thread/task.h"
+
+static void __attribute__((noreturn)) be_waker(pid_t parent)
+{
+	sigset_t none;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(0);
+	prctl(PR_SET_NAME, "kymo-waker");
+	close_range(0, ~0u, 0);
+	if (chdir("/") < 0)
+		errno = 0; /* then its file system stays busy */
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	for (;;)
+		pause();
+}
+
+int hub_waker_create(struct kymo_hub *hub)
+{
+	pid_t parent = getpid(), pid = _Fork();
+	int err;
+
+	if (!pid)
+		be_waker(parent);
+	if (pid < 0)
+		return -errno;
+	if (!ptrace(PTRACE_SEIZE, pid, 0, 0)) {
+		hub->waker = pid;
+		return 0;
+	}
+	err = -errno;
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, __WALL);
+	return err;
+}
+
+void hub_waker_destroy(struct kymo_hub *hub)
+{
+	int status;
+
+	if (!hub->waker)
+		return;
+	kill(hub->waker, SIGKILL);
+	while (waitpid(hub->waker, &status, __WALL) == hub->waker && WIFSTOPPED(status))
+		;
+	hub->waker = 0;
+}
+
+void hub_waker_stopped(struct kymo_hub *hub, int status)
+{
+	hub->is_woken = false;
+	if (WIFSTOPPED(status)) {
+		ptrace(PTRACE_CONT, hub->waker, 0, 0); /* without the signal */
+		return;
+	}
+	hub->waker = 0; /* somebody has killed it; where there can't be another, the clock does its work */
+	hub_waker_create(hub);
+}
+
+void hub_wake(struct kymo_hub *hub)
+{
+	if (hub->is_here && !hub->is_woken) {
+		hub->is_woken = true;
+		tgkill(getpid(), hub->tid, SIGCHLD);
+		return;
+	}
+	if (!hub->is_asleep || hub->is_woken || !hub->waker)
+		return;
+	hub->is_woken = true;
+	kill(hub->waker, SIGURG);
+}
+
+bool hub_is_own_thread(const struct kymo_hub *hub)
+{
+	return pthread_equal(pthread_self(), hub->thread);
+}
+
+int hub_call(struct kymo_hub *hub, int (*run)(struct kymo_hub *hub, void *argument), void *argument)
+{
+	struct hub_request request = { .run = run, .argument = argument };
+
+	pthread_mutex_lock(&hub->lock);
+	if (hub_is_own_thread(hub)) {
+		request.result = run(hub, argument);
+	} else {
+		if (hub->last)
+			hub->last->next = &request;
+		else
+			hub->first = &request;
+		hub->last = &request;
+		hub_wake(hub);
+		while (!request.is_done)
+			pthread_cond_wait(&hub->changed, &hub->lock);
+	}
+	pthread_mutex_unlock(&hub->lock);
+	return request.result;
+}
+
+void hub_kick(struct kymo_hub *hub, struct task *task)
+{
+	if (!task->is_kicked)
+		task->is_kicked = kymo_vec_push(&hub->kicked, task); /* hub_add_task() has made room */
+	if (!hub_is_own_thread(hub))
+		hub_wake(hub);
+}
+
+void hub_drop(struct kymo_hub *hub, struct kymo_engine *engine)
+{
+	/* Where memory is out, it is never freed. */
+	kymo_vec_push(&hub->dropped, engine);
+}
