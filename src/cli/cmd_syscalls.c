@@ -63,6 +63,11 @@ static int open_output(words_t *words)
 {
 	int err = cli_syscalls_open_output(&words->tracing, words->output, words->appends);
 
+	if (err == -EEXIST)
+		return cli_fail("syscalls", kymo_error_create(KYMO_ERROR_FAILED,
+							      "%s exists and belongs to another user; choose another "
+							      "file with -o",
+							      words->output));
 	return err ? cli_fail("syscalls",
 			      kymo_error_errno(err, "cannot write %s", words->output ? words->output : "stderr"))
 		   : -1;

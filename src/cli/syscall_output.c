@@ -15,10 +15,11 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "cli/cli.h"
 #include "cli/syscall_wake.h"
 #include "cli/syscalls.h"
 
-enum { LOOK_MS = 100 };
+enum { LOOK_MS = 100, DESCRIPTORS = 256 };
 
 /* A pipe or terminal is opened once more, so that not waiting for it is our own business. Where that can't be, little
  * is written at a time, and only when there is room. */
@@ -108,25 +109,44 @@ static int close_own(void *cookie)
 	return s->fd == STDERR_FILENO ? 0 : close(s->fd);
 }
 
-/* What calls read and write is for this user alone, also in a file that was there and is empty now. Pipes and terminals
- * stay as they are. */
-static int make_private(int fd)
+/* Whether it is something that this program was started with, by another name (/dev/stdout, /dev/fd/63). */
+static bool is_own(int fd, const struct stat *st)
+{
+	struct stat own;
+
+	for (int i = 0; i < DESCRIPTORS; i++)
+		if (i != fd && !fstat(i, &own) && own.st_dev == st->st_dev && own.st_ino == st->st_ino)
+			return true;
+	return false;
+}
+
+/*
+ * What calls read and write is for this user alone, also in a file that was there. The file or pipe of another user,
+ * who has put it there perhaps, is left alone. Other pipes, and terminals, stay as they are.
+ */
+static int make_private(int fd, bool appends)
 {
 	struct stat st;
 
-	return fstat(fd, &st) || (S_ISREG(st.st_mode) && st.st_uid == geteuid() && fchmod(fd, 0600)) ? -1 : 0;
+	if (fstat(fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode) && !S_ISFIFO(st.st_mode))
+		return 0;
+	if (st.st_uid != geteuid())
+		return is_own(fd, &st) ? 0 : -EEXIST;
+	return S_ISREG(st.st_mode) && (fchmod(fd, 0600) || (!appends && ftruncate(fd, 0))) ? -errno : 0;
 }
 
-static int open_file(const char *path, bool appends)
+/* `flag`: O_NONBLOCK, or 0 where the reader of a pipe is waited for. */
+static int open_file(const char *path, bool appends, int flag)
 {
-	const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (appends ? O_APPEND : O_TRUNC), 0600);
+	const int flags = O_WRONLY | O_CREAT | O_NOCTTY | O_CLOEXEC | (appends ? O_APPEND : 0);
+	kymo_cleanup_close int fd = open(path, flags | flag, 0600);
+	int err = fd < 0 ? -errno : make_private(fd, appends);
 
-	if (fd < 0)
-		return -errno;
-	if (!make_private(fd))
-		return fd;
-	close(fd);
-	return -EPERM;
+	if (!err && flag && fcntl(fd, F_SETFL, appends ? O_APPEND : 0))
+		err = -errno;
+	return err ? err : kymo_take_fd(fd);
 }
 
 /* A shell that runs `command` with the lines for its input: where they go, or a negative errno. */
@@ -157,7 +177,7 @@ static int open_path(struct cli_syscalls *s, const char *path, bool appends)
 {
 	if (!path)
 		return STDERR_FILENO;
-	return strchr("|!", *path) ? open_filter(s, path + 1) : open_file(path, appends);
+	return strchr("|!", *path) ? open_filter(s, path + 1) : open_file(path, appends, 0);
 }
 
 int cli_syscalls_open_own_output(struct cli_syscall_thread *thread)
@@ -167,9 +187,12 @@ int cli_syscalls_open_own_output(struct cli_syscall_thread *thread)
 
 	if (asprintf(&path, "%s.%d", thread->owner->file, thread->tid) < 0)
 		return -ENOMEM;
-	fd = open_file(path, thread->owner->appends);
-	if (fd < 0)
-		return fd;
+	fd = open_file(path, thread->owner->appends, O_NONBLOCK); /* the thread stands still meanwhile */
+	if (fd < 0) {
+		cli_warn("cannot write %s: %s", path,
+			 fd == -EEXIST ? "it belongs to another user; choose another name with -o" : strerror(-fd));
+		return -EIO;
+	}
 	thread->out = fdopen(fd, "w");
 	if (!thread->out)
 		close(fd);

@@ -323,6 +323,7 @@ bool kymo_data_grow(const struct kymo_shared *shared, const struct kymo_probes_o
 
 struct kymo_adopted {
 	struct kymo_data data;
+	unsigned int faults; /* kymo_adopted_faults() */
 };
 
 static struct kymo_error *set_up(const struct kymo_probes *probes, struct kymo_process *child, struct kymo_data *data)
@@ -365,13 +366,14 @@ static uint64_t child_subbuffer(uint64_t buffer)
 }
 
 struct kymo_error *probes_make_data(const struct kymo_probes *probes, struct kymo_process *child,
-				    struct kymo_adopted **ret)
+				    const struct kymo_adopted *makers, struct kymo_adopted **ret)
 {
 	struct kymo_adopted *adopted = calloc(1, sizeof(*adopted));
 	struct kymo_error *error, *ending;
 
 	if (!adopted)
 		return &kymo_error_no_memory;
+	adopted->faults = makers ? makers->faults : 0;
 	adopted->data = (struct kymo_data){ .fd = -1,
 					    .is_childs = true,
 					    .most = child_subbuffer(probes->child_buffer),
@@ -403,6 +405,16 @@ struct kymo_error *probes_make_data(const struct kymo_probes *probes, struct kym
 struct kymo_wire_data *probes_adopted_head(const struct kymo_adopted *adopted)
 {
 	return adopted->data.head;
+}
+
+unsigned int kymo_adopted_faults(const struct kymo_adopted *adopted)
+{
+	return adopted->faults;
+}
+
+unsigned int *probes_adopted_faults(struct kymo_adopted *adopted)
+{
+	return &adopted->faults;
 }
 
 void kymo_adopted_destroy(struct kymo_adopted *adopted)

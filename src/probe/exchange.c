@@ -167,7 +167,8 @@ static void leave_shared(struct outgoing *outgoing)
 	}
 }
 
-static struct kymo_error *choose(struct outgoing *outgoing)
+/* Those that may cause one of `faults`, and what goes with them. */
+static struct kymo_error *choose(struct outgoing *outgoing, unsigned int faults)
 {
 	struct kymo_probes *probes = outgoing->probes;
 	struct kymo_error *error;
@@ -179,7 +180,7 @@ static struct kymo_error *choose(struct outgoing *outgoing)
 	for (size_t i = 0; i < probes->sites.n; i++) {
 		const struct probe_site *site = &probes->sites.items[i];
 
-		outgoing->is_chosen[i] = is_in(site) && site->plan.faults & probes->watched_faults;
+		outgoing->is_chosen[i] = is_in(site) && site->plan.faults & faults;
 		any |= outgoing->is_chosen[i];
 	}
 	if (!any)
@@ -202,24 +203,44 @@ static int by_order_down(const void *a, const void *b)
 	return (x->order < y->order) - (x->order > y->order);
 }
 
-/* A forked child has a copy of the text. There the probes go out for good: new pads would be the parent's alone. */
-static struct kymo_error *take_out_of_child(struct kymo_process *child, struct probe_site *const *sites, size_t n)
+/* What is at the site in a child: kymo's jump, from its `first` byte on, behind a breakpoint of another tool's; or not.
+ */
+static bool has_jump(struct kymo_process *child, const struct probe_site *site, size_t *first_ret, int *err_ret)
+{
+	uint8_t now[KYMO_PATCH_MAX], patch[KYMO_PATCH_MAX];
+
+	*err_ret = kymo_process_read(child, site->address, now, site->plan.patch_size);
+	if (*err_ret)
+		return false;
+	if (site->plan.trampoline)
+		memcpy(patch, site->plan.patch, site->plan.patch_size);
+	else
+		kymo_encode_jump(site->address, site->pad + site->layout.entry, patch);
+	*first_ret = now[0] != patch[0] && probe_is_breakpoint(now[0], site->plan.original[0]);
+	return *first_ret < site->plan.patch_size &&
+	       !memcmp(now + *first_ret, patch + *first_ret, site->plan.patch_size - *first_ret);
+}
+
+/* A forked child has a copy of the text. There the probes go out for good: new pads would be the parent's alone.
+ * `n_ret`: of those that were in. */
+static struct kymo_error *take_out_of_child(struct kymo_process *child, struct probe_site *const *sites, size_t n,
+					    size_t *n_ret)
 {
 	struct kymo_error *error = probes_stop_patiently(child);
 
+	*n_ret = 0;
 	if (error)
 		return error;
 	for (size_t i = 0; i < n && !error; i++) {
-		uint8_t now[KYMO_PATCH_MAX], patch[KYMO_PATCH_MAX];
 		const struct probe_site *site = sites[i];
-		int err = kymo_process_read(child, site->address, now, site->plan.patch_size);
+		size_t first;
+		int err;
 
-		if (site->plan.trampoline)
-			memcpy(patch, site->plan.patch, site->plan.patch_size);
-		else
-			kymo_encode_jump(site->address, site->pad + site->layout.entry, patch);
-		if (!err && !memcmp(now, patch, site->plan.patch_size))
-			err = kymo_process_write(child, site->address, site->plan.original, site->plan.patch_size);
+		if (has_jump(child, site, &first, &err)) {
+			err = kymo_process_write(child, site->address + first, site->plan.original + first,
+						 site->plan.patch_size - first);
+			++*n_ret;
+		}
 		if (err)
 			error = kymo_error_errno(err, "cannot take the probe at %s out of process %d",
 						 probes_site_name(site), kymo_process_pid(child));
@@ -228,10 +249,11 @@ static struct kymo_error *take_out_of_child(struct kymo_process *child, struct p
 	return error;
 }
 
-static void take_out_of_children(const struct outgoing *outgoing, struct probe_site *const *sites, size_t n)
+static void take_out_of_children(const struct outgoing *outgoing, struct probe_site *const *sites, size_t n,
+				 size_t *n_ret)
 {
 	for (size_t i = 0; i < outgoing->n_children; i++) {
-		struct kymo_error *error = take_out_of_child(outgoing->children[i], sites, n);
+		struct kymo_error *error = take_out_of_child(outgoing->children[i], sites, n, n_ret);
 
 		if (error && error->code != KYMO_ERROR_GONE)
 			probes_warn(outgoing->probes, "%s: it may die of a fault there", error->message);
@@ -239,8 +261,9 @@ static void take_out_of_children(const struct outgoing *outgoing, struct probe_s
 	}
 }
 
-/* The text is restored in the reverse order of planning, as it is when a recording ends. */
-static struct kymo_error *take_out(struct outgoing *outgoing)
+/* The text is restored in the reverse order of planning, as it is when a recording ends. `n_ret`: that the last child
+ * had. */
+static struct kymo_error *take_out(struct outgoing *outgoing, size_t *n_ret)
 {
 	struct kymo_probes *probes = outgoing->probes;
 	kymo_cleanup_free struct probe_site **sites =
@@ -253,7 +276,7 @@ static struct kymo_error *take_out(struct outgoing *outgoing)
 		if (outgoing->is_chosen[i])
 			sites[n++] = &probes->sites.items[i];
 	qsort(sites, n, sizeof(*sites), by_order_down);
-	take_out_of_children(outgoing, sites, n);
+	take_out_of_children(outgoing, sites, n, n_ret);
 	for (size_t i = 0; i < n && !outgoing->is_orphaned; i++) {
 		int err = kymo_process_write(probes->process, sites[i]->address, sites[i]->plan.original,
 					     sites[i]->plan.patch_size);
@@ -269,10 +292,11 @@ static struct kymo_error *take_out(struct outgoing *outgoing)
 static struct kymo_error *exchange(struct outgoing *outgoing, uint64_t *stopped_ns)
 {
 	struct kymo_probes *probes = outgoing->probes;
-	struct kymo_error *error = choose(outgoing);
+	struct kymo_error *error = choose(outgoing, probes->watched_faults);
+	size_t of_child;
 
 	if (!error && outgoing->n)
-		error = take_out(outgoing);
+		error = take_out(outgoing, &of_child);
 	probes->changes++;
 	if (error || !outgoing->n || outgoing->is_orphaned)
 		return error;
@@ -284,10 +308,10 @@ static struct kymo_error *exchange(struct outgoing *outgoing, uint64_t *stopped_
 	return error;
 }
 
-static bool has_faulting(const struct kymo_probes *probes)
+static bool has_faulting(const struct kymo_probes *probes, unsigned int faults)
 {
 	for (size_t i = 0; i < probes->sites.n; i++)
-		if (is_in(&probes->sites.items[i]) && probes->sites.items[i].plan.faults & probes->watched_faults)
+		if (is_in(&probes->sites.items[i]) && probes->sites.items[i].plan.faults & faults)
 			return true;
 	return false;
 }
@@ -317,6 +341,50 @@ static void tell(const struct outgoing *outgoing, unsigned int fresh)
 			    kymo_process_pid(probes->process), names_of(fresh), outgoing->n_shared);
 }
 
+static unsigned int faults_of_child(struct kymo_process *child, const struct kymo_adopted *adopted)
+{
+	return kymo_handled_faults(kymo_process_pid(child)) |
+	       (adopted ? probes_faults_of(
+				  __atomic_load_n(&probes_adopted_head(adopted)->handlers.signals, __ATOMIC_ACQUIRE))
+			: 0);
+}
+
+/* What a child handles and the process does not is the child's own matter. */
+static struct kymo_error *heed_child(struct kymo_probes *probes, struct kymo_process *child,
+				     struct kymo_adopted *adopted)
+{
+	struct outgoing outgoing = { .probes = probes, .children = &child, .n_children = 1, .is_orphaned = true };
+	unsigned int *known = probes_adopted_faults(adopted),
+		     fresh = faults_of_child(child, adopted) & ~(probes->watched_faults | *known);
+	struct kymo_error *error = NULL;
+	size_t n = 0;
+
+	*known |= fresh;
+	if (!fresh || !has_faulting(probes, fresh))
+		return NULL;
+	error = choose(&outgoing, fresh);
+	if (!error && outgoing.n)
+		error = take_out(&outgoing, &n);
+	if (!error && n)
+		probes_warn(probes,
+			    "process %d handles %s from now on, and its parent does not: %zu probe%s that displaced an "
+			    "instruction which may fault, or relied on such a probe, %s taken out of it",
+			    kymo_process_pid(child), names_of(fresh), n, n == 1 ? "" : "s", n == 1 ? "was" : "were");
+	free(outgoing.is_chosen);
+	return error;
+}
+
+static struct kymo_error *heed_children(struct kymo_probes *probes, struct kymo_process *const *children,
+					struct kymo_adopted *const *adopted, size_t n)
+{
+	struct kymo_error *error = NULL;
+
+	for (size_t i = 0; i < n && !error; i++)
+		if (adopted[i])
+			error = heed_child(probes, children[i], adopted[i]);
+	return error;
+}
+
 static struct kymo_error *heed(struct kymo_probes *probes, struct kymo_process *const *children,
 			       struct kymo_adopted *const *adopted, size_t n, uint64_t *stopped_ns)
 {
@@ -329,15 +397,11 @@ static struct kymo_error *heed(struct kymo_probes *probes, struct kymo_process *
 		return NULL;
 	probes_look_at_handlers(probes);
 	for (size_t i = 0; i < n; i++)
-		probes->watched_faults |=
-			kymo_handled_faults(kymo_process_pid(children[i])) |
-			(adopted[i] ? probes_faults_of(__atomic_load_n(
-					      &probes_adopted_head(adopted[i])->handlers.signals, __ATOMIC_ACQUIRE))
-				    : 0);
+		probes->watched_faults |= adopted[i] ? 0 : faults_of_child(children[i], NULL);
 	probes->watched_faults |=
 		probes_faults_of(__atomic_load_n(&probes->shared.data.head->handlers.signals, __ATOMIC_ACQUIRE));
-	if (probes->watched_faults == before || !has_faulting(probes))
-		return NULL;
+	if (probes->watched_faults == before || !has_faulting(probes, probes->watched_faults))
+		return heed_children(probes, children, adopted, n);
 	outgoing.is_orphaned = !kymo_probes_are_mapped(probes);
 	begin = kymo_now_ns();
 	outgoing.n_entries = probes->shared.n_sites;
@@ -360,7 +424,7 @@ static struct kymo_error *heed(struct kymo_probes *probes, struct kymo_process *
 		tell(&outgoing, probes->watched_faults & ~before);
 	probes_others_deinit(&outgoing.others);
 	free(outgoing.is_chosen);
-	return error;
+	return error ? error : heed_children(probes, children, adopted, n);
 }
 
 bool kymo_probes_are_handlers_set(const struct kymo_probes *probes, const struct kymo_adopted *adopted)

@@ -3,10 +3,12 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "arch/pad.h"
@@ -284,8 +286,21 @@ static bool is_recorders(const struct kymo_maps *maps, struct kymo_process *proc
 	return false;
 }
 
-/* By its program's name: it may not have come far enough to be known by its memory. A program that lies about this
- * keeps what a dead recorder has left. */
+/* Whether two names are of one file; no file system is asked, as that of another user's program may never answer. */
+static bool is_same_file(const char *a, const char *b)
+{
+	struct statx of_a, of_b;
+	const int flags = AT_STATX_DONT_SYNC;
+
+	return !statx(AT_FDCWD, a, flags, STATX_INO, &of_a) && !statx(AT_FDCWD, b, flags, STATX_INO, &of_b) &&
+	       of_a.stx_dev_major == of_b.stx_dev_major && of_a.stx_dev_minor == of_b.stx_dev_minor &&
+	       of_a.stx_ino == of_b.stx_ino;
+}
+
+/*
+ * By its program: the file of this one, or a name that begins with "kymo". A recorder may not have come far enough to
+ * be known by its memory. A program that lies about this keeps what a dead recorder has left.
+ */
 static bool is_kymo(pid_t pid)
 {
 	char link[32], path[PATH_MAX];
@@ -298,7 +313,7 @@ static bool is_kymo(pid_t pid)
 		return false;
 	path[n] = '\0';
 	name = strrchr(path, '/');
-	return name && (!strcmp(name, "/kymo") || !strcmp(name, "/kymo (deleted)"));
+	return (name && !strncmp(name, "/kymo", 5)) || is_same_file(link, "/proc/self/exe");
 }
 
 static bool is_recorder(struct kymo_process *process, const struct kymo_maps *maps)
@@ -393,8 +408,11 @@ void kymo_remains_deinit(struct kymo_remains_list *list)
 	*list = (struct kymo_remains_list){ .pid = 0 };
 }
 
-/* A recorder has the memfd mapped: a header that names somebody else is not believed. `unknown_ret`: this user may not
- * look at that process. */
+/*
+ * A recorder is a kymo that has the memfd mapped: a header that names another process is not believed. The mapping
+ * alone is no proof, as many programs map what another process sends to them. `unknown_ret`: this user may not look at
+ * that process.
+ */
 static bool has_mapped(pid_t pid, uint64_t inode, bool *unknown_ret)
 {
 	struct kymo_maps maps;
@@ -409,7 +427,7 @@ static bool has_mapped(pid_t pid, uint64_t inode, bool *unknown_ret)
 	for (size_t i = 0; i < maps.n; i++)
 		found |= kymo_is_shared_map(&maps.items[i]) && maps.items[i].inode == inode;
 	kymo_maps_deinit(&maps);
-	return found;
+	return found && is_kymo(pid);
 }
 
 /* Of one that this user may not look at, its start time must do. */

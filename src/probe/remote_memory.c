@@ -83,7 +83,7 @@ static int get_descriptor(struct kymo_process *process, int remote)
 		return fd;
 	fd = pidfd < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, pidfd, remote, 0);
 	snprintf(name, sizeof(name), "/proc/%d/fd/%d", thread, remote);
-	return fd < 0 ? open(name, O_RDWR | O_CLOEXEC) : fd;
+	return fd < 0 ? open(name, O_RDWR | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : fd;
 }
 
 struct kymo_error *kymo_take_memfd(struct kymo_process *process, const char *name, int64_t remote, int *fd_ret)

@@ -201,6 +201,10 @@ bool kymo_probes_grow(struct kymo_probes *probes, struct kymo_adopted *adopted);
 bool kymo_probes_is_ring_whole(const struct kymo_probes *probes, const struct kymo_adopted *adopted, size_t i);
 
 bool kymo_adopted_is_muted(const struct kymo_adopted *adopted);
+
+/* KYMO_FAULT_…: faults that the child was seen to handle, and its parent not. Of its text what may cause them is out.
+ */
+unsigned int kymo_adopted_faults(const struct kymo_adopted *adopted);
 uint64_t kymo_adopted_lost_in_vforks(const struct kymo_adopted *adopted);
 
 size_t kymo_probes_n_sites(const struct kymo_probes *probes);
@@ -237,9 +241,11 @@ bool kymo_probes_were_too_late(struct kymo_probes *probes);
 bool kymo_probes_are_handlers_set(const struct kymo_probes *probes, const struct kymo_adopted *adopted);
 
 /*
- * See whether the process, or one of the `n` children that were adopted, has come to handle faults: then the sites that
- * displace what may fault are planned anew, and taken out where there is no other plan, with a warning; of children
- * they are taken out. The processes run; they are stopped for that. An error leaves those sites out.
+ * See whether the process has come to handle faults: then the sites that displace what may fault are planned anew, and
+ * taken out where there is no other plan, with a warning; of the `n` children that were adopted they are taken out.
+ * They are taken out of a child alone that handles faults which the process does not handle: it may have fewer rights,
+ * and must not have a say in what is recorded of the others. The processes run; they are stopped for that. An error
+ * leaves those sites out.
  */
 struct kymo_error *kymo_probes_heed_handlers(struct kymo_probes *probes, struct kymo_process *const *children,
 					     struct kymo_adopted *const *adopted, size_t n, uint64_t *stopped_ns);

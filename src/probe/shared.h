@@ -99,10 +99,14 @@ bool kymo_data_is_whole(const struct kymo_shared *shared, const struct kymo_prob
 
 void kymo_data_deinit(struct kymo_data *data);
 
-/* Such memory for a forked child, which is stopped; it records into it when its live pages say so. */
+/* Such memory for a forked child of `makers`' (NULL: of the first process), which is stopped; it records into it when
+ * its live pages say so. */
 struct kymo_wire_data *probes_adopted_head(const struct kymo_adopted *adopted);
 struct kymo_error *probes_make_data(const struct kymo_probes *probes, struct kymo_process *child,
-				    struct kymo_adopted **ret);
+				    const struct kymo_adopted *makers, struct kymo_adopted **ret);
+
+/* Of kymo_adopted_faults(), to be changed. */
+unsigned int *probes_adopted_faults(struct kymo_adopted *adopted);
 
 /* Where the table of runs and the journal begin in the shared memory. */
 uint64_t kymo_shared_runs_offset(void);

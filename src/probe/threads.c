@@ -100,7 +100,7 @@ struct kymo_error *kymo_probes_adopt(struct kymo_probes *probes, struct kymo_pro
 	*ret = NULL;
 	if (!probes->has_shared || is_muted(probes, maker, makers))
 		return NULL;
-	error = probes_make_data(probes, child, &adopted);
+	error = probes_make_data(probes, child, makers, &adopted);
 	if (error)
 		return error;
 	if (state != KYMO_PAD_EARLY && !probes_is_tid_offset(child, probes->tid_offset))

@@ -208,6 +208,20 @@ static int open_for_reading(const char *name)
 	return open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 }
 
+/* Why nothing was opened. A process that has ended has no files, whatever is at their paths. */
+static struct kymo_error *not_opened(pid_t pid, const struct kymo_map *map, int err)
+{
+	struct kymo_process_info info;
+
+	if (!kymo_process_peek(kymo_live_thread(pid), &info) || info.state == 'Z' || info.state == 'X')
+		return kymo_error_create(KYMO_ERROR_GONE, "process %d has ended", pid);
+	if (map->deleted)
+		return kymo_error_create(KYMO_ERROR_NOT_FOUND,
+					 "%s was deleted since process %d mapped it; run kymo as root to read it",
+					 map->path, pid);
+	return kymo_error_errno(err, "cannot open %s of process %d", map->path, pid);
+}
+
 struct kymo_error *kymo_open_mapped(pid_t pid, const struct kymo_map *map, int *fd_ret)
 {
 	kymo_cleanup_close int fd = -1;
@@ -238,11 +252,7 @@ struct kymo_error *kymo_open_mapped(pid_t pid, const struct kymo_map *map, int *
 				map->path, pid);
 	}
 	if (fd < 0)
-		return map->deleted ? kymo_error_create(
-					      KYMO_ERROR_NOT_FOUND,
-					      "%s was deleted since process %d mapped it; run kymo as root to read it",
-					      map->path, pid)
-				    : kymo_error_errno(errno, "cannot open %s of process %d", map->path, pid);
+		return not_opened(pid, map, errno);
 	*fd_ret = kymo_take_fd(fd);
 	return NULL;
 }

@@ -117,6 +117,7 @@ void recording_end_look(struct recording *recording, struct target *target)
 			       target->pid, n, n == 1 ? "" : "s", n_open);
 	kymo_look_destroy(target->look);
 	target->look = NULL;
+	target->n_gaps_told = 0;
 }
 
 /* ---- turns

@@ -125,27 +125,47 @@ static void answer_all(struct recording *recording)
 			answer(recording, recording->sources.items[i]);
 }
 
-static struct kymo_error *look_at_source(struct recording *recording, const struct source *source)
+/* The processes that have the probes of `source`, but for its own; `targets_ret` has room for all. How many there are.
+ */
+static size_t children_of(const struct recording *recording, const struct source *source, struct target **targets_ret)
 {
-	kymo_cleanup_free struct kymo_process **children =
-		calloc(recording->targets.n + 1, sizeof(struct kymo_process *));
-	kymo_cleanup_free struct kymo_adopted **adopted =
-		calloc(recording->targets.n + 1, sizeof(struct kymo_adopted *));
 	size_t n = 0;
 
-	if (!children || !adopted)
-		return &kymo_error_no_memory;
 	for (size_t i = 0; i < recording->targets.n; i++) {
-		const struct target *target = recording->targets.items[i];
+		struct target *target = recording->targets.items[i];
 
-		if (!target->source || (target->source != source && target->source->lender != source) ||
-		    target->process == source->process || target->is_sharing || target->is_clean)
-			continue;
-		adopted[n] = target->source->adopted;
-		children[n++] = target->process;
+		if (target->source && (target->source == source || target->source->lender == source) &&
+		    target->process != source->process && !target->is_sharing && !target->is_clean)
+			targets_ret[n++] = target;
+	}
+	return n;
+}
+
+/* Probes of which a child has lost some are known anew by its next look. */
+static struct kymo_error *look_at_source(struct recording *recording, const struct source *source)
+{
+	const size_t most = recording->targets.n + 1;
+	kymo_cleanup_free struct target **targets = calloc(most, sizeof(*targets));
+	kymo_cleanup_free struct kymo_process **children = calloc(most, sizeof(*children));
+	kymo_cleanup_free struct kymo_adopted **adopted = calloc(most, sizeof(*adopted));
+	kymo_cleanup_free unsigned int *faults = calloc(most, sizeof(*faults));
+	struct kymo_error *error;
+	size_t n;
+
+	if (!targets || !children || !adopted || !faults)
+		return &kymo_error_no_memory;
+	n = children_of(recording, source, targets);
+	for (size_t i = 0; i < n; i++) {
+		children[i] = targets[i]->process;
+		adopted[i] = targets[i]->source->adopted;
+		faults[i] = adopted[i] ? kymo_adopted_faults(adopted[i]) : 0;
 	}
 	kymo_probes_look_at_stack(source->probes);
-	return kymo_probes_heed_handlers(source->probes, children, adopted, n, &recording->result.stopped_ns);
+	error = kymo_probes_heed_handlers(source->probes, children, adopted, n, &recording->result.stopped_ns);
+	for (size_t i = 0; i < n; i++)
+		if (adopted[i] && kymo_adopted_faults(adopted[i]) != faults[i])
+			recording_end_look(recording, targets[i]);
+	return error;
 }
 
 static bool are_handlers_set(const struct recording *recording, const struct source *source)

@@ -329,6 +329,13 @@ def program(name):
     return shutil.which(name) or skip(f'{name} is not installed')
 
 
+def need_32_bit_programs():
+    try:
+        start(target_path('tiny32')).kill()  # it sleeps for a minute
+    except OSError:
+        skip('this kernel runs no 32-bit programs')
+
+
 def need_root():
     if os.geteuid():
         skip('needs root')

@@ -12,6 +12,7 @@ import processes
 from kymotest import check, check_equal, eventually, program, run, start
 
 BREAKPOINT = b'\xcc'
+SECONDS = 180  # bpftrace compiles for a second of a processor, which a busy machine gives it in many
 
 
 def address_of(pid, path, symbol):
@@ -36,7 +37,7 @@ class Tool:
     def __init__(self, pid, path, symbol):
         self.pid, self.address = pid, address_of(pid, path, symbol)
         self.process = self.begin(str(path), symbol)
-        eventually(lambda: self.has_breakpoint() or not self.process.is_alive(), f'{self.process.command} sets its uprobe')
+        eventually(lambda: self.has_breakpoint() or not self.process.is_alive(), f'{self.process.command} sets its uprobe', SECONDS)
         check(self.has_breakpoint(), 'it is set', self.process.result)
 
     def has_breakpoint(self):
@@ -44,7 +45,7 @@ class Tool:
 
     def end(self):
         result = self.process.end(signal.SIGINT)  # once: a second one ends bpftrace before it has told its count
-        eventually(lambda: not self.has_breakpoint(), f'the breakpoint of {self.process.command} is gone')
+        eventually(lambda: not self.has_breakpoint(), f'the breakpoint of {self.process.command} is gone', SECONDS)
         match = re.search(self.COUNT, result.out + result.err, re.MULTILINE)
         check(match, 'a count', result)
         return int(match[1])
@@ -57,7 +58,7 @@ class Bpftrace(Tool):
     def begin(self, path, symbol):
         process = start(program('bpftrace'), '-B', 'line', '-e',
                         f'uprobe:{path}:{symbol} {{ @ = count(); }} interval:ms:50 {{ printf("counts\\n"); }}')
-        eventually(lambda: 'counts\n' in process.out or not process.is_alive(), 'bpftrace counts')  # its breakpoint is there before that
+        eventually(lambda: 'counts\n' in process.out or not process.is_alive(), 'bpftrace counts', SECONDS)  # its breakpoint is there before that
         return process
 
 
@@ -75,7 +76,7 @@ class Perf(Tool):
         poll = select.poll()
         poll.register(here, select.POLLIN)
         os.write(there, b'enable\n')  # its events count some time after they are there
-        eventually(lambda: poll.poll(100) or not process.is_alive(), 'perf counts')
+        eventually(lambda: poll.poll(100) or not process.is_alive(), 'perf counts', SECONDS)
         os.close(here)
         os.close(there)
         shutil.rmtree(control.parent)

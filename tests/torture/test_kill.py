@@ -116,12 +116,16 @@ def test_a_recorder_that_is_killed_again_and_again_while_it_works_under_load(tmp
 def test_a_killed_recorder_among_threads_that_sleep(tmp):
     """No call fails, and none ends early or late."""
     seed()
-    kills = 0
+    kills, limit_ms = 0, 5000 if IS_SHORT else 15000
     while kills < KILLS:
         ways = random.sample(sorted(WOKEN), random.randint(1, len(WOKEN))) + random.sample(sorted(WITH_BLOCK), random.randint(1, len(WITH_BLOCK)))
-        sleepers = Sleepers(tmp, ways, random.choice([0, 1, 16]), 5000 if IS_SHORT else 15000)
+        sleepers = Sleepers(tmp, ways, random.choice([0, 1, 16]), limit_ms)
         sleepers.kill_for_a_while(KILLS - kills)
-        kills += sleepers.end()
+        killed = sleepers.end()
+        kills += killed
+        if not killed:  # a busy machine
+            limit_ms *= 2
+            check(limit_ms < 300_000, 'recorders are killed')
 
 
 # A tree of processes that checks what its parts do.

@@ -56,6 +56,44 @@ def test_lines_of_calls_are_for_their_owner_alone(tmp):
     check_equal(mode('pipe'), 0o644, 'a pipe')
 
 
+def test_lines_of_calls_go_into_no_file_of_another_user(tmp):
+    """He has put it there for whoever comes, and can read it."""
+    place = shared_directory(tmp)
+    for name in ['trap', 'empty']:
+        (place / name).write_text('' if name == 'empty' else 'before')
+        os.chown(place / name, OTHER, OTHER)
+        (place / name).chmod(0o666)
+    for name, options in ('trap', []), ('trap', ['-A']), ('empty', []):
+        run(KYMO, 'syscalls', '-o', place / name, *options, '--', 'true').refused(f'{name} exists and belongs to another user')
+        check_equal((place / name).read_text(), '' if name == 'empty' else 'before', f'{name} with {options}')
+    own = place / 'own'
+    with open(own, 'w') as file:
+        os.chown(own, OTHER, OTHER)
+        run(KYMO, 'syscalls', '-o', '/dev/stdout', '--', 'true', stdout=file).ok()
+    check_matches(own.read_text(), r'exit_group')
+
+
+def test_lines_of_a_thread_go_into_no_file_of_another_user(tmp):
+    """A pipe is not waited for: the thread stands still meanwhile."""
+    place = shared_directory(tmp)
+    process = start('sleep', 60)
+    trap = place / f'lines.{process.pid}'
+    command = [KYMO, 'syscalls', '-ff', '-o', place / 'lines', '--pid', process.pid]
+    trap.write_text('before')
+    os.chown(trap, OTHER, OTHER)
+    trap.chmod(0o666)
+    run(*command).refused(f'{trap.name}: it belongs to another user')
+    check_equal(trap.read_text(), 'before', 'the file')
+    trap.unlink()
+    os.mkfifo(trap)
+    os.chown(trap, OTHER, OTHER)
+    run(*command).refused(f'{trap.name}: No such device or address')
+    reader = os.open(trap, os.O_RDONLY | os.O_NONBLOCK)
+    run(*command).refused(f'{trap.name}: it belongs to another user')
+    check_equal(os.read(reader, 100), b'', 'the pipe')
+    os.close(reader)
+
+
 def test_what_a_program_records_by_itself_is_for_its_owner_alone(tmp):
     program = TARGETS / 'markers/marked-self'
     run('sh', '-c', 'umask 0; exec "$0" -n 7', program, env={'KYMO_MARKERS': '*', 'KYMO_MARKERS_DIR': 'own'}).ok()

@@ -118,9 +118,13 @@ def test_a_stopped_process_stays_stopped():
 
 
 def check_killed(tmp, ways, busy, may_begin_anew=False):
-    sleepers = Sleepers(tmp, ways, busy)
-    sleepers.kill_for_a_while(1000)
-    check(sleepers.end(may_begin_anew) > 2, 'recorders were killed')
+    kills, limit_ms = 0, 6000
+    while kills <= 2 and limit_ms < 100_000:  # once, but on a machine that is too busy for three recordings in that time
+        sleepers = Sleepers(tmp, ways, busy, limit_ms)
+        sleepers.kill_for_a_while(1000)
+        kills = sleepers.end(may_begin_anew)
+        limit_ms *= 2
+    check(kills > 2, 'recorders were killed')
 
 
 def test_a_killed_recorder_ends_no_sleep_where_a_thread_is_awake(tmp):

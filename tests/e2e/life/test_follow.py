@@ -13,7 +13,7 @@ import remains
 from kernelcount import TracefsCounter, function_offset, library
 from killing import NO_LEAKS, spread
 from kymotest import (KYMO, KYMO_PLAIN, NOBODY, SYS_CLOCK_NANOSLEEP, alone, check, check_equal, check_matches, check_undisturbed, check_untraced, event_counts, events,
-                      eventually, kymo, program, record, report_json, run, skip, start, start_record, target, target_path, timeout)
+                      eventually, kymo, need_32_bit_programs, program, record, report_json, run, skip, start, start_record, target, target_path, timeout)
 from test_children import check_vforks
 
 N = 500
@@ -270,10 +270,7 @@ def end_sleeper(recorder):
 
 def test_programs_that_are_not_recorded_run_on_and_are_told_once(tmp):
     path = target_path('tiny32')  # a 32-bit program, which sleeps for a minute
-    try:
-        start(path).kill()
-    except OSError:
-        skip('this kernel runs no 32-bit programs')
+    need_32_bit_programs()
     recorder = start(KYMO, 'record', '-p', 'libc:malloc', '--', 'sh', '-c', f'{path}; echo $?; {path}; echo $?; ls / >/dev/null; exit 6')
     for _ in range(2):
         end_sleeper(recorder)

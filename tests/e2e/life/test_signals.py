@@ -1,4 +1,5 @@
 """Every signal from outside that would end kymo ends what it does in order; SIGUSR1 takes a snapshot of a flight recorder."""
+import contextlib
 import os
 import re
 import signal
@@ -24,6 +25,20 @@ class Program:
         time.sleep(0.2)  # its threads have been through everything once
         self.before = remains.lasting_mappings(self.pid)
 
+    def switches(self):
+        """How often its threads have stopped running."""
+        number = 0
+        for tid in processes.threads(self.pid):
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # some are short-lived
+                text = Path(f'/proc/{self.pid}/task/{tid}/status').read_text()
+                number += sum(map(int, re.findall(r'^\w*voluntary_ctxt_switches:\s+(\d+)$', text, re.MULTILINE)))
+        return number
+
+    def goes_by(self):
+        """Its threads come by their probes, on a busy machine too: each rests between its rounds."""
+        begin = self.switches()
+        eventually(lambda: self.switches() >= begin + 20, 'the program runs')
+
     def check_untouched(self):
         eventually(lambda: all(processes.tracer(tid) == 0 for tid in processes.threads(self.pid)), 'nobody is its tracer')
         remains.check_nothing_left(self.pid, self.before, remains.lasting_mappings)
@@ -43,6 +58,7 @@ def end_recorders(numbers, *options):
     for number in numbers:
         recorder = start(*RECORD, *options, '--pid', program.pid)
         recorder.wait_for(r'^kymo: recording process', which=1)
+        program.goes_by()
         check_matches(ended(recorder, number).err, r'^kymo: .* events .*lost.*, in ended; ', f'summary, by signal {number}')
         check(report_json('ended')['events'] > 0, f'records, by signal {number}')
         program.check_untouched()

@@ -138,7 +138,8 @@ def check_a_tool(tmp, tool, symbol):
         eventually(lambda: called.bytes(symbol)[1:] == before[1:], 'the rest of the jump makes way')
         called.call(n)
         check_equal(other.end(), 2 * n, 'calls that the other tool counts')
-        check_equal(called.bytes(symbol)[1:], before[1:], 'bytes behind the first')
+        now = called.bytes(symbol)  # of the file, or of a jump that is in again: on a busy machine the other tool takes long to end
+        check(now[1:] == before[1:] or now[:1] not in (before[:1], BREAKPOINT), f'bytes behind the first: {now.hex()} instead of {before.hex()}')
         called.call(10)
         eventually(lambda: is_in(called, symbol, before), 'the probe is in again')
         called.call(500)

@@ -1,5 +1,5 @@
 """Markers on other architectures than the one that kymo runs on: i386, where they are patched, aarch64, and what nobody has ported."""
-from kymotest import SOURCE, check, check_equal, program, run, sampled, share, skip, timeout
+from kymotest import SOURCE, check, check_equal, need_32_bit_programs, program, run, sampled, share, skip, timeout
 from markednotes import Marked
 from markerbuild import INCLUDE, TARGETS, build_forms, check_forms, compile_c
 from seeds import seed
@@ -17,6 +17,7 @@ def can_build(compiler, *options):
 def check_i386(c, cplusplus):
     if not can_build(program(c), *I386):
         skip(f'{c} makes no programs for i386: libc6-dev-i386, lib32gcc-12-dev')
+    need_32_bit_programs()
     languages = [('c', c)]
     if can_build(program(cplusplus) + ' -x c++', *I386):
         languages.append(('cc', cplusplus))
@@ -68,6 +69,7 @@ def check_library(compiler, *options, runner=()):
 def test_the_library_on_i386(tmp):
     if not can_build(program('gcc'), *I386):
         skip('gcc makes no programs for i386: libc6-dev-i386, lib32gcc-12-dev')
+    need_32_bit_programs()
     for options in [], ['-fno-pie', '-no-pie'], ['-static'], ['-DKYMO_MARKER_PORTABLE']:
         check_library('gcc', '-m32', *options)
 

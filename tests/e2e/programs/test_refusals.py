@@ -8,7 +8,7 @@ from pathlib import Path
 
 import processes
 from comparing import babeltrace_with_losses
-from kymotest import (KYMO, KYMO_PLAIN, NOBODY, babeltrace, check, check_equal, check_matches, check_same, check_text_intact, eventually, kymo,
+from kymotest import (KYMO, KYMO_PLAIN, NOBODY, babeltrace, check, check_equal, check_matches, check_same, check_text_intact, eventually, kymo, need_32_bit_programs,
                       need_root, program, record, report_json, run, skip, sleeper, start, start_record, target, target_path, timeout)
 
 
@@ -301,6 +301,7 @@ def test_text_that_the_program_changes_below_a_probe():
 
 
 def test_a_32_bit_program():
+    need_32_bit_programs()
     sentence = r'process \d+ is not a 64-bit x86 program; kymo traces x86-64 programs only'
     process = target('tiny32', ready=False)
     eventually(lambda: 'tiny32' in os.readlink(f'/proc/{process.pid}/exe'), 'it runs')

@@ -41,16 +41,23 @@ def tracer_of(pid):
 
 def may_strace(pid, client, **options):
     """Whether the kernel lets a process of these rights attach."""
-    result = run(*client, 'timeout', '-s', 'INT', '1', program('strace'), '-o', os.devnull, '-p', str(pid), **options)
+    process = start(*client, program('strace'), '-o', os.devnull, '-p', str(pid), **options)
+    eventually(lambda: 'attached' in process.err or not process.is_alive(), 'it is told')
+    result = process.end(signal.SIGINT if process.is_alive() else None)
     check(('attached' in result.err) != ('not permitted' in result.err), 'it is one or the other', result)
     return 'attached' in result.err
 
 
+CALLS = r'kill\(|read\(|clone'
+
+
 def joins(pid, client, **options):
     """Whether it is told of calls by the hub."""
-    result = run(*client, 'timeout', '-s', 'INT', '4', KYMO, 'syscalls', '--pid', str(pid), seconds=60, **options)
+    process = start(*client, KYMO, 'syscalls', '--pid', str(pid), **options)
+    eventually(lambda: re.search(CALLS, process.err) or not process.is_alive(), 'it is told', 60)
+    result = process.end(signal.SIGINT if process.is_alive() else None)
     check('Sanitizer' not in result.err.replace('LeakSanitizer has encountered a fatal error', ''), 'no report', result)
-    return bool(re.search(r'kill\(|read\(|clone', result.out + result.err)), result
+    return bool(re.search(CALLS, result.out + result.err)), result
 
 
 def test_a_client_joins_what_the_kernel_would_let_it_trace():
