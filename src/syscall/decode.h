@@ -280,4 +280,8 @@ extern const struct kind k_priority_target[1], k_priority_id[1], k_priority[1];
 extern const struct kind k_ipc_key[1], k_ipc_flags[1], k_shm_flags[1], k_shmat_flags[1], k_shm_command[1],
 	k_sem_command[1];
 extern const struct kind k_msg_command[1], k_sembufs[1], k_message_in[1], k_message_out[1], k_message_flags[1];
+
+/* ipc_control.c */
+extern const struct kind k_msgctl_in[1], k_msgctl_out[1], k_semctl_in[1], k_semctl_out[1], k_shmctl_in[1],
+	k_shmctl_out[1];
 #endif

@@ -191,6 +191,11 @@ def test_which_calls_signals_and_results(tmp):
         check_same_lines(tmp, options)
 
 
+def test_commas_without_a_name_between_them(tmp):
+    for calls in (',write', 'write,', 'write,,openat', '!,write'):
+        check_same_lines(tmp, ['-e', calls])
+
+
 def test_faults(tmp):
     check_same_lines(tmp, ['-e', 'fault=uname', '-e', 'trace=uname'])
     check_same_lines(tmp, ['-e', 'inject=uname:error=EFAULT', '-e', 'trace=uname'])
