@@ -182,7 +182,8 @@ void put_array(struct decode *d, uint64_t address, uint64_t n, size_t element_si
  */
 
 result_fn result_pid, result_hex, result_octal, result_fd, result_fcntl, result_poll, result_select, result_scheduler,
-	result_signal, result_time, result_prctl, result_recvmmsg, result_membarrier, result_priority;
+	result_signal, result_time, result_prctl, result_recvmmsg, result_membarrier, result_priority,
+	result_personality, result_arch_prctl;
 
 /* ---- kinds, by family ----------------------------------------------------------------------------------------------
  */
@@ -240,7 +241,13 @@ extern const struct kind k_resource[1], k_rlimit[1], k_rlimit_out[1], k_rusage_w
 extern const struct kind k_capability_header[1], k_capability_data[1], k_capability_out[1];
 
 /* prctl.c */
-extern const struct kind k_prctl[1], k_prctl_in[1], k_prctl_out[1], k_arch_prctl[1], k_arch_in[1], k_arch_out[1];
+extern const struct kind k_prctl[1], k_prctl_in[1], k_prctl_out[1];
+
+/* arch_prctl.c */
+extern const struct kind k_arch_prctl[1], k_arch_in[1], k_arch_out[1];
+
+/* personality.c */
+extern const struct kind k_personality[1];
 
 /* signal.c */
 extern const struct kind k_signal[1], k_sigaction[1], k_sigaction_out[1], k_sigmask_how[1], k_sigset4[1],
