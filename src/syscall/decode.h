@@ -159,6 +159,7 @@ void put_rusage_at(struct decode *d, uint64_t address);
 
 /* What stands behind the `known` bytes of a structure of `size` bytes: nothing where it is all zero. */
 void put_struct_rest(struct decode *d, uint64_t address, size_t known, uint64_t size);
+void put_struct_rest_after(struct decode *d, const char *before, uint64_t address, size_t known, uint64_t size);
 
 /* Vectors of buffers; `limit` is how many bytes they hold in all (what was transferred), or UINT64_MAX. */
 void put_iovec(struct decode *d, uint64_t address, uint64_t n, uint64_t limit, bool with_data);
@@ -173,6 +174,9 @@ bool fetch(struct decode *d, uint64_t address, void *out, size_t size);
 bool fetch_or_put(struct decode *d, uint64_t address, void *out, size_t size);
 
 bool call_failed(const struct decode *d);
+
+/* Of an array: what -s says, and with -v all that an array may reasonably have. */
+size_t shown_elements(const struct decode *d);
 
 /* An array: "[", elements with ", " between, "...", "]". Elements are fetched one at a time into room for 128 bytes. */
 void put_array(struct decode *d, uint64_t address, uint64_t n, size_t element_size,

@@ -11,8 +11,8 @@
 #define ARG (d->call->args[arg])
 #define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)
 
-NAMES(get_flags, "IPC_???", NAME(IPC_CREAT), NAME(IPC_EXCL), NAME(IPC_NOWAIT));
-NAMES(shm_flags, "SHM_???", NAME(IPC_CREAT), NAME(IPC_EXCL), NAME(SHM_HUGETLB), NAME(SHM_NORESERVE));
+NAMES(get_flags, "", NAME(IPC_CREAT), NAME(IPC_EXCL), NAME(IPC_NOWAIT));
+NAMES(shm_flags, "", NAME(IPC_CREAT), NAME(IPC_EXCL), NAME(SHM_HUGETLB), NAME(SHM_NORESERVE));
 NAMES(attach_flags, "SHM_???", NAME(SHM_RDONLY), NAME(SHM_RND), NAME(SHM_REMAP), NAME(SHM_EXEC));
 NAMES(shm_commands, "SHM_???", NAME(IPC_RMID), NAME(IPC_SET), NAME(IPC_STAT), NAME(IPC_INFO), NAME(SHM_STAT),
       NAME(SHM_INFO), { "SHM_STAT_ANY", 15 }, NAME(SHM_LOCK), NAME(SHM_UNLOCK));

@@ -175,9 +175,7 @@ static void thread_name(struct decode *d, const struct option *option)
 	}
 	for (n = 0; n < NAME_SIZE - 1 && fetch(d, d->call->args[1] + n, &name[n], 1) && name[n]; n++)
 		;
-	if (n == NAME_SIZE - 1 && !option->is_output &&
-	    !(fetch(d, d->call->args[1] + n, &name[n], 1) &&
-	      !name[n])) { /* what is behind it is not the kernel's business */
+	if (n == NAME_SIZE - 1 && !option->is_output) { /* what is behind it is not the kernel's business */
 		put_bytes(d, d->call->args[1], n < target.string_size ? n : target.string_size);
 		puts_(d, "...");
 		return;
@@ -492,13 +490,14 @@ void result_prctl(struct decode *d)
 {
 	const struct names *names = option_of(d)->result;
 	const uint64_t value = (uint64_t)d->call->result;
+	const bool is_unknown = names == &speculation_results && !name_of(&speculations, d->call->args[1]);
 	const bool is_single = names == &dumpables || names == &kill_policies,
 		   is_length = names == &sve_flags || names == &sme_flags;
 
-	put(d, names && !is_single ? "%#" PRIx64 : "%" PRId64, value);
+	put(d, names && !is_single && !is_unknown ? "%#" PRIx64 : "%" PRId64, value);
 	if (is_single && name_of(names, value)) /* whatever -X says */
 		put(d, " (%s)", name_of(names, value));
-	if (is_single || d->target->style.constants == KYMO_CONSTANTS_NUMBERS)
+	if (is_single || is_unknown || d->target->style.constants == KYMO_CONSTANTS_NUMBERS)
 		return;
 	if (is_length && value & ~0xffffull) {
 		puts_(d, " (");

@@ -163,6 +163,14 @@ def test_structures_whole(tmp):
     check_same_lines(tmp, ['-v', '-X', 'verbose', '-e', '!execve,bind,connect,getsockname'])
 
 
+def test_arrays_whole(tmp):
+    words = [f'word{i}' for i in range(40)]
+    environment = ['env', '-i', *(f'NAME{i}={i}' for i in range(40))]
+    for option in ('-v', '-s5', '-s0'):
+        theirs, ours = (run(*environment, *tracer, option, '-e', 'execve', program('true'), *words).ok().err for tracer in ((program('strace'),), (KYMO, 'syscalls')))
+        check_same(re.sub('0x[0-9a-f]+', 'ADDRESS', ours), re.sub('0x[0-9a-f]+', 'ADDRESS', theirs), option)
+
+
 def test_descriptors_and_processes(tmp):
     check_same_lines(tmp, ['-yy', '-e', 'trace=!getdents64,listen'])
     check_same_lines(tmp, ['--decode-fds=socket', '-e', 'trace=write,close,socket'])
