@@ -353,7 +353,10 @@ struct kymo_fetch {
  * "edi" KYMO_TYPE_X32). */
 int kymo_register_parse(const char *name, size_t length, enum kymo_type *type_ret);
 
-/* The number of a general register, "di" for 7. Static. */
+/* Number of the register that DWARF has the number `dwarf` for, or -1: only general ones have one. */
+int kymo_register_of_dwarf(int dwarf);
+
+/* The name of a general register, "di" for 7. Static. */
 const char *kymo_register_name(int number);
 
 #define KYMO_STACK_POINTER 4 /* its number */

@@ -8,9 +8,11 @@
 #include "base/cleanup.h"
 #include "base/vec.h"
 #include "cli/cli.h"
+#include "cli/config.h"
 #include "cli/late.h"
 #include "cli/live.h"
 #include "cli/signals.h"
+#include "cli/spec_names.h"
 #include "cli/targets.h"
 #include "record/record.h"
 #include "syscall/syscall.h"
@@ -25,6 +27,7 @@ struct recording {
 	struct kymo_record_options options;
 	KYMO_VEC(struct kymo_spec) specs;
 	struct cli_targets targets;
+	struct cli_config config;
 	struct kymo_syscall_set syscalls; /* of all sets */
 	const char *syscalls_text;        /* the first; NULL: none */
 	bool quiet;
@@ -63,6 +66,7 @@ enum {
 	COMPLETE,
 	STRING_SIZE,
 	LATE,
+	CONFIG,
 };
 
 static const struct cli_option table[] = {
@@ -88,6 +92,7 @@ static const struct cli_option table[] = {
 	{ COMPLETE, 0, "complete", NULL },
 	{ STRING_SIZE, 'S', "string-size", "SIZE" },
 	{ LATE, 0, "late", NULL },
+	{ CONFIG, 0, "config", "FILE" },
 };
 
 /* What the command line has room for and this version does not do, and what does something like it. */
@@ -109,6 +114,11 @@ static int take_probe(struct recording *recording, const char *text, int id)
 
 	if (error)
 		return cli_fail("record", error);
+	error = spec.needs_names ? cli_spec_find_names(&spec) : NULL;
+	if (error) {
+		kymo_spec_deinit(&spec);
+		return cli_fail("record", error);
+	}
 	if (!kymo_vec_push(&recording->specs, spec)) {
 		kymo_spec_deinit(&spec);
 		return cli_fail("record", &kymo_error_no_memory);
@@ -208,8 +218,9 @@ static int refuse(int id)
 	return cli_usage("record", "%s", later[i].sentence);
 }
 
-static int take_option(struct recording *recording, int id, const char *value)
+static int take_option(void *data, int id, const char *value)
 {
+	struct recording *recording = data;
 	struct kymo_record_options *options = &recording->options;
 
 	switch (id) {
@@ -382,7 +393,9 @@ static int read_options(struct recording *recording, int argc, char **argv)
 		case CLI_END:
 			return check(recording);
 		}
-		status = take_option(recording, id, options.value);
+		status = id == CONFIG ? cli_config_read(&recording->config, options.value, &options, id, take_option,
+							recording)
+				      : take_option(recording, id, options.value);
 		if (status)
 			return status;
 	}
@@ -443,6 +456,13 @@ static void announce(struct recording *recording, size_t n_sites, size_t n_proce
 	recording->announced = true;
 }
 
+static const char *const phases[] = {
+	[KYMO_RECORD_PLANNING] = "planning",
+	[KYMO_RECORD_RUNNING] = "recording",
+	[KYMO_RECORD_STOPPING] = "stopping",
+	[KYMO_RECORD_DONE] = "done",
+};
+
 static void draw(struct recording *recording, const struct kymo_record_progress *progress)
 {
 	const unsigned int oldest = recording->n_before < RATE_SAMPLES ? 0 : recording->n_before % RATE_SAMPLES;
@@ -453,7 +473,7 @@ static void draw(struct recording *recording, const struct kymo_record_progress 
 	const char *sites = progress->n_sites == 1 ? "site" : "sites";
 	char bytes[32], events[32], rate[32], lost[32], line[256];
 
-	if (!strcmp(progress->phase, "recording"))
+	if (progress->phase == KYMO_RECORD_RUNNING)
 		snprintf(line, sizeof(line),
 			 "kymo: recording %.1f s   %s events   %s/s   %s   %s lost   %zu %s   (Ctrl-C stops)",
 			 progress->seconds, cli_format_count(progress->events, events),
@@ -461,7 +481,7 @@ static void draw(struct recording *recording, const struct kymo_record_progress 
 			 cli_format_bytes(progress->bytes, bytes), cli_format_count(progress->lost, lost),
 			 progress->n_sites, sites);
 	else
-		snprintf(line, sizeof(line), "kymo: %s   %zu %s", progress->phase, progress->n_sites, sites);
+		snprintf(line, sizeof(line), "kymo: %s   %zu %s", phases[progress->phase], progress->n_sites, sites);
 	cli_live_show(&recording->live, line);
 	recording->before[recording->n_before % RATE_SAMPLES].seconds = progress->seconds;
 	recording->before[recording->n_before++ % RATE_SAMPLES].events = progress->events;
@@ -470,7 +490,7 @@ static void draw(struct recording *recording, const struct kymo_record_progress 
 static void on_progress(const struct kymo_record_progress *progress, void *data)
 {
 	struct recording *recording = data;
-	bool running = !strcmp(progress->phase, "recording");
+	bool running = progress->phase == KYMO_RECORD_RUNNING;
 
 	if (progress->command_ended)
 		cli_signals_are_ours();
@@ -637,5 +657,6 @@ int cmd_record(int argc, char **argv)
 		kymo_spec_deinit(&recording.specs.items[i]);
 	kymo_vec_deinit(&recording.specs);
 	cli_targets_deinit(&recording.targets);
+	cli_config_deinit(&recording.config);
 	return status;
 }

@@ -10,7 +10,7 @@
 /* At the entry of a function, or at its return. The types go to `out`. */
 static struct kymo_error *compile(const char *text, bool is_return, FILE *out, struct kymo_form **form_ret)
 {
-	const struct kymo_spec spec = { .is_return = is_return };
+	struct kymo_spec spec = { .is_return = is_return };
 	struct kymo_expr_type type;
 
 	return kymo_spec_value_compile(text, (struct kymo_spec_piece){ text, text + strlen(text) }, &spec, out,

@@ -8,6 +8,8 @@ static const char *const code_names[KYMO_FORM_N_CODES] = {
 	[KYMO_FORM_REGISTER] = "register",
 	[KYMO_FORM_STACK] = "stack",
 	[KYMO_FORM_RETVAL] = "retval",
+	[KYMO_FORM_ADDRESS] = "address",
+	[KYMO_FORM_LOAD] = "load",
 	[KYMO_FORM_EXTEND] = "extend",
 	[KYMO_FORM_NEGATE] = "negate",
 	[KYMO_FORM_COMPLEMENT] = "complement",
@@ -52,6 +54,12 @@ static void dump_op(const struct kymo_form_op *op, const char *(*register_name)(
 		break;
 	case KYMO_FORM_EXTEND:
 		fprintf(out, " %c%d", op->is_signed ? 's' : 'u', 8 * op->size);
+		break;
+	case KYMO_FORM_ADDRESS:
+		fprintf(out, " %#" PRIx64, (uint64_t)op->value);
+		break;
+	case KYMO_FORM_LOAD:
+		fprintf(out, " %d", 8 * op->size);
 		break;
 	case KYMO_FORM_VALUE:
 	case KYMO_FORM_STACK:

@@ -17,6 +17,7 @@
 #include "base/page.h"
 #include "probe/placing.h"
 #include "probe/switches.h"
+#include "probe/words.h"
 
 #define SPREAD \
 	((uint64_t)512 << 20) /* sites of one region lie within this; the rest of ±2 GiB is for finding a hole \
@@ -118,18 +119,18 @@ static void fill_env(const struct kymo_probes *probes, const struct probe_region
 	};
 }
 
-/* The forms of a site's events. */
+/* The forms of a site's events, by their specs: what is refused has no event. */
 static size_t forms_of(const struct kymo_probes *probes, const struct probe_site *site)
 {
-	const struct kymo_probe_event *all;
-	size_t n_all, size = 0;
+	size_t size = 0;
 
-	all = kymo_events_items(probes->options.events, &n_all);
 	for (size_t i = 0; i < site->wishes.n; i++) {
-		const struct kymo_probe_event *event = &all[site->wishes.items[i].event];
+		const struct kymo_spec *spec = &probes->specs[site->wishes.items[i].spec];
+		struct kymo_probe_event event = { .spec = spec };
 
-		size += kymo_pad_forms_size(&(struct kymo_pad_event){
-			.args = event->args, .n_args = event->n_args, .filter = event->spec->filter });
+		probe_event_arguments(spec, &event);
+		size += kymo_pad_forms_size(
+			&(struct kymo_pad_event){ .args = event.args, .n_args = event.n_args, .filter = spec->filter });
 	}
 	return size;
 }

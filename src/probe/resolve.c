@@ -43,7 +43,9 @@ struct kymo_error *probes_make_events(struct kymo_probes *probes, struct probe_s
 			probe_marker_arguments(wish->marker, &event, source, sizeof(source));
 		else
 			probe_event_arguments(event.spec, &event);
-		error = kymo_events_add(probes->options.events, &event, &wish->event);
+		error = probe_check_names(event.spec, build_id);
+		if (!error)
+			error = kymo_events_add(probes->options.events, &event, &wish->event);
 	}
 	return error;
 }

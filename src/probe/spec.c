@@ -400,9 +400,10 @@ static struct kymo_error *parse(const char *text, struct kymo_spec *spec)
 	return error ? error : parse_values(text, at, spec);
 }
 
-static struct kymo_error *parse_as(const char *text, bool is_return, struct kymo_spec *ret)
+static struct kymo_error *parse_as(const char *text, bool is_return, const struct kymo_parameters *parameters,
+				   struct kymo_spec *ret)
 {
-	struct kymo_spec spec = { .is_return = is_return };
+	struct kymo_spec spec = { .is_return = is_return, .parameters = parameters };
 	struct kymo_error *error;
 
 	if (strlen(text) > TEXT_MAX)
@@ -414,18 +415,34 @@ static struct kymo_error *parse_as(const char *text, bool is_return, struct kymo
 		kymo_spec_deinit(&spec);
 		return error;
 	}
+	spec.parameters = NULL;
 	*ret = spec;
 	return NULL;
 }
 
 struct kymo_error *kymo_spec_parse(const char *text, struct kymo_spec *ret)
 {
-	return parse_as(text, false, ret);
+	return parse_as(text, false, NULL, ret);
+}
+
+struct kymo_error *kymo_spec_name(struct kymo_spec *spec, const struct kymo_parameters *parameters,
+				  const char *build_id)
+{
+	struct kymo_spec named;
+	struct kymo_error *error = parse_as(spec->text, spec->is_return, parameters, &named);
+
+	if (error)
+		return error;
+	snprintf(named.build_id, sizeof(named.build_id), "%s", build_id);
+	named.is_paired = spec->is_paired;
+	kymo_spec_deinit(spec);
+	*spec = named;
+	return NULL;
 }
 
 struct kymo_error *kymo_spec_parse_return(const char *text, struct kymo_spec *ret)
 {
-	return parse_as(text, true, ret);
+	return parse_as(text, true, NULL, ret);
 }
 
 struct kymo_error *kymo_spec_parse_marker(const char *text, struct kymo_spec *ret)

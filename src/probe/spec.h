@@ -53,7 +53,10 @@ struct kymo_spec {
 	int64_t offset;     /* after the symbol, or in the file */
 	struct kymo_spec_arg args[KYMO_EVENT_MAX_ARGS];
 	size_t n_args;
-	struct kymo_form *filter; /* records are made where its value is not 0, and is to be had; NULL: always */
+	bool needs_names;          /* it has variables, and kymo_spec_name() was not called */
+	char build_id[2 * 32 + 1]; /* of the file whose debug information gave its names; "": none did */
+	struct kymo_form *filter;  /* records are made where its value is not 0, and is to be had; NULL: always */
+	const struct kymo_parameters *parameters; /* while it is parsed with such */
 	bool is_paired; /* its calls are to be paired: records hold the stack pointer, too; kymo_specs_pair() says so */
 };
 
@@ -66,6 +69,14 @@ struct kymo_spec {
  *	                   ^
  */
 struct kymo_error *kymo_spec_parse(const char *text, struct kymo_spec *ret);
+
+/*
+ * Parse it again with the parameters of the function that it is for, where it needs_names. `build_id` in hexadecimal
+ * digits is that of the file. USAGE for a name that is not among them, with those that are; the spec is unchanged then.
+ */
+struct kymo_parameters;
+struct kymo_error *kymo_spec_name(struct kymo_spec *spec, const struct kymo_parameters *parameters,
+				  const char *build_id);
 
 /* The same for a text that is a return probe even where it does not say so. */
 struct kymo_error *kymo_spec_parse_return(const char *text, struct kymo_spec *ret);

@@ -10,7 +10,7 @@
 struct reader {
 	const char *text;
 	struct kymo_spec_piece fetch, type;
-	const struct kymo_spec *spec; /* its place is known already */
+	struct kymo_spec *spec; /* its place is known already */
 	struct kymo_fetch out;
 };
 

@@ -1,9 +1,11 @@
 #include "probe/spec_value.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/caret.h"
 #include "base/cleanup.h"
+#include "sym/parameters.h"
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
@@ -93,6 +95,54 @@ static struct kymo_error *find_retval(const struct name *name)
 	return NULL;
 }
 
+/* "a, b and c" of the names, in `out`. */
+static void list_names(const struct kymo_parameters *parameters, char *out, size_t size)
+{
+	size_t used = 0;
+
+	*out = '\0';
+	for (size_t i = 0; i < parameters->items.n && used < size; i++)
+		used += (size_t)snprintf(out + used, size - used, "%s%s", i ? ", " : "",
+					 parameters->items.items[i].name);
+}
+
+static struct kymo_error *find_known(const struct name *name, const struct kymo_parameters *parameters)
+{
+	char known[200];
+
+	for (size_t i = 0; i < parameters->items.n; i++) {
+		const struct kymo_parameter *parameter = &parameters->items.items[i];
+
+		if (!is(name, parameter->name))
+			continue;
+		if (parameter->why)
+			return kymo_error_at(name->text, name->start, "'%s' %s, and is not known to expressions yet",
+					     parameter->name, parameter->why);
+		mean(name, KYMO_FORM_REGISTER, kymo_register_of_dwarf(parameter->register_number),
+		     (struct kymo_expr_type){ parameter->size, parameter->is_signed });
+		return NULL;
+	}
+	list_names(parameters, known, sizeof(known));
+	return kymo_error_at(name->text, name->start, "there is no parameter '%.*s'; %s%s", (int)name->size,
+			     name->start, *known ? "there are: " : "the function has none with a name", known);
+}
+
+/* A name of the source: what it is is known when the file is. */
+static struct kymo_error *find_parameter(const struct name *name, struct kymo_spec *spec)
+{
+	if (spec->parameters)
+		return find_known(name, spec->parameters);
+	if (*name->start == '$' || !spec->symbol || spec->offset || spec->every_instruction || spec->is_return ||
+	    kymo_is_glob(spec->symbol))
+		return kymo_error_at(name->text, name->start,
+				     "variables by name ('%.*s') are known where one function is entered; write arg0, "
+				     "retval, %%REGISTER or $stack0",
+				     (int)name->size, name->start);
+	spec->needs_names = true;
+	mean(name, KYMO_FORM_REGISTER, 0, wide);
+	return NULL;
+}
+
 static struct kymo_error *find(void *data, const char *text, const char *start, size_t size,
 			       struct kymo_expr_meaning *ret)
 {
@@ -122,18 +172,15 @@ static struct kymo_error *find(void *data, const char *text, const char *start, 
 	if (is(&name, "str") || is(&name, "buf"))
 		return kymo_error_at(text, start,
 				     "memory behind a pointer is not supported yet; write a value, such as arg0");
-	return kymo_error_at(
-		text, start,
-		"variables by name ('%.*s') are not supported yet; write arg0, retval, %%REGISTER or $stack0",
-		(int)size, start);
+	return find_parameter(&name, data);
 }
 
-struct kymo_error *kymo_spec_value_compile(const char *text, struct kymo_spec_piece piece, const struct kymo_spec *spec,
+struct kymo_error *kymo_spec_value_compile(const char *text, struct kymo_spec_piece piece, struct kymo_spec *spec,
 					   FILE *tree_dump, struct kymo_form **form_ret,
 					   struct kymo_expr_type *type_ret)
 {
 	const struct kymo_expr_source source = { text, piece.start, piece.end };
-	const struct kymo_expr_names names = { find, (void *)spec };
+	const struct kymo_expr_names names = { find, spec };
 	struct kymo_form *form = malloc(sizeof(*form));
 	struct kymo_error *error;
 

@@ -10,7 +10,7 @@
  * retval, $stack, $stack0. The typed tree is written to `tree_dump`, if that is not NULL. `form_ret` is allocated.
  * USAGE with a caret, NO_MEMORY.
  */
-struct kymo_error *kymo_spec_value_compile(const char *text, struct kymo_spec_piece piece, const struct kymo_spec *spec,
+struct kymo_error *kymo_spec_value_compile(const char *text, struct kymo_spec_piece piece, struct kymo_spec *spec,
 					   FILE *tree_dump, struct kymo_form **form_ret,
 					   struct kymo_expr_type *type_ret);
 

@@ -58,6 +58,16 @@ char *probe_event_name(const struct kymo_spec *spec, const char *place, bool is_
 	return n < 0 ? NULL : name;
 }
 
+struct kymo_error *probe_check_names(const struct kymo_spec *spec, const char *build_id)
+{
+	if (!*spec->build_id || !strcmp(spec->build_id, build_id))
+		return NULL;
+	return kymo_error_create(
+		KYMO_ERROR_NOT_FOUND,
+		"the names in '%s' are of another build of %s than the process has (build-id %s, not %s)", spec->text,
+		spec->file, spec->build_id, build_id);
+}
+
 void probe_event_arguments(const struct kymo_spec *spec, struct kymo_probe_event *event)
 {
 	for (size_t i = 0; i < spec->n_args; i++) {

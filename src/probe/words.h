@@ -42,6 +42,9 @@ void probe_build_id(const struct kymo_module *module, char out[PROBE_BUILD_ID_SI
  */
 char *probe_event_name(const struct kymo_spec *spec, const char *place, bool is_one_of_many);
 
+/* NOT_FOUND unless the debug information that gave the spec its names is of the file with `build_id`. */
+struct kymo_error *probe_check_names(const struct kymo_spec *spec, const char *build_id);
+
 /* What the arguments of a spec are in an event of it; the names stay the spec's. */
 void probe_event_arguments(const struct kymo_spec *spec, struct kymo_probe_event *event);
 

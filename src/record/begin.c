@@ -62,7 +62,7 @@ struct kymo_error *recording_attach(struct recording *recording)
 	if (error)
 		return error;
 	recording->has_begun = true;
-	recording_progress(recording, "planning");
+	recording_progress(recording, KYMO_RECORD_PLANNING);
 	error = kymo_probes_resolve(target->source->probes);
 	if (!error)
 		error = check_all_found(recording, target);

@@ -210,7 +210,7 @@ static struct kymo_error *begin(struct recording *recording)
 		error = open_source(recording);
 	if (!error)
 		error = open_calls(recording);
-	recording_progress(recording, "planning");
+	recording_progress(recording, KYMO_RECORD_PLANNING);
 	if (!error)
 		error = put_probes_in(recording);
 	if (!error)
@@ -333,7 +333,7 @@ static struct kymo_error *now_and_then(struct recording *recording)
 
 	if (now >= recording->next_progress_ns) {
 		recording->next_progress_ns = now + PROGRESS_NS;
-		recording_progress(recording, "recording");
+		recording_progress(recording, KYMO_RECORD_RUNNING);
 	}
 	if (now < recording->next_flush_ns)
 		return NULL;
@@ -375,12 +375,12 @@ struct kymo_error *recording_run_kernel(struct recording *recording)
 		setpriority(PRIO_PROCESS, 0, RECORDER_NICE);
 	recording->begin_ns = kymo_now_ns();
 	recording->next_flush_ns = recording->begin_ns + SECOND_NS;
-	recording_progress(recording, "recording");
+	recording_progress(recording, KYMO_RECORD_RUNNING);
 	error = let_go(recording);
 	if (!error)
 		error = record_until_end(recording);
 	recording->result.seconds = (double)(kymo_now_ns() - recording->begin_ns) / SECOND_NS;
-	recording_progress(recording, "stopping");
+	recording_progress(recording, KYMO_RECORD_STOPPING);
 	last = finish(recording);
 	if (is_traced(recording))
 		traced_have_ended(recording);

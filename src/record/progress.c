@@ -6,7 +6,7 @@
 
 volatile int kymo_record_stop, kymo_record_snapshots;
 
-void recording_progress(struct recording *recording, const char *phase)
+void recording_progress(struct recording *recording, enum kymo_record_phase phase)
 {
 	struct kymo_record_progress now = {
 		.seconds = recording->begin_ns ? (double)(kymo_now_ns() - recording->begin_ns) / SECOND_NS : 0,

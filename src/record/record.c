@@ -51,7 +51,7 @@ static struct kymo_error *now_and_then(struct recording *recording)
 
 	if (now >= recording->next_progress_ns) {
 		recording->next_progress_ns = now + PROGRESS_NS;
-		recording_progress(recording, "recording");
+		recording_progress(recording, KYMO_RECORD_RUNNING);
 		publish(recording);
 	}
 	if (now >= recording->next_flush_ns) {
@@ -332,7 +332,7 @@ static struct kymo_error *take_out(struct recording *recording)
 	struct kymo_error *error = NULL;
 	struct target *target;
 
-	recording_progress(recording, "stopping");
+	recording_progress(recording, KYMO_RECORD_STOPPING);
 	recording->is_ending = true;
 	do {
 		if (recording->tree)
@@ -463,7 +463,7 @@ static struct kymo_error *run(struct recording *recording)
 	error = recording_attach_others(recording);
 	recording->begin_ns = kymo_now_ns();
 	recording->next_seal_ns = recording->begin_ns + SEAL_NS;
-	recording_progress(recording, "recording");
+	recording_progress(recording, KYMO_RECORD_RUNNING);
 	recording_note_threads(recording, true);
 	recording_begin_together(recording); /* where there was nothing to put in yet */
 	if (recording->process)
@@ -643,7 +643,7 @@ struct kymo_error *kymo_record(const struct kymo_record_options *options, struct
 	recording.result.lost_in_vforks = recording.lost_in_vforks;
 	recording.result.n_sites = recording_n_sites(&recording);
 	if (!error)
-		recording_progress(&recording, "done");
+		recording_progress(&recording, KYMO_RECORD_DONE);
 	if (!error && options->command)
 		note_command_end(&recording);
 	if (!error)

@@ -12,6 +12,14 @@
 #include "base/error.h"
 #include "probe/spec.h"
 
+/* In this order. */
+enum kymo_record_phase {
+	KYMO_RECORD_PLANNING,
+	KYMO_RECORD_RUNNING,
+	KYMO_RECORD_STOPPING,
+	KYMO_RECORD_DONE,
+};
+
 struct kymo_record_progress {
 	double seconds;  /* since recording began */
 	uint64_t bytes;  /* recorded */
@@ -19,7 +27,7 @@ struct kymo_record_progress {
 	uint64_t lost;   /* events */
 	size_t n_sites;
 	size_t n_processes; /* that are recorded or followed now; 0 where the kernel alone knows */
-	const char *phase;  /* "planning", "recording", "stopping" */
+	enum kymo_record_phase phase;
 	bool command_ended; /* recording goes on for what it has left running */
 };
 

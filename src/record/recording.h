@@ -109,7 +109,7 @@ void recording_release_warnings(struct recording *recording, bool tell);
  */
 
 /* Tell who asked for it how far the recording is: "planning", "recording", "stopping" or "done". */
-void recording_progress(struct recording *recording, const char *phase);
+void recording_progress(struct recording *recording, enum kymo_record_phase phase);
 
 /* Somebody wants it to end, or the time that it was given is over. */
 bool recording_is_time_up(const struct recording *recording);

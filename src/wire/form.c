@@ -7,6 +7,7 @@ static const struct shape {
 } shapes[KYMO_FORM_N_CODES] = {
 	[KYMO_FORM_VALUE] = { 0, 1, false },         [KYMO_FORM_REGISTER] = { 0, 1, false },
 	[KYMO_FORM_STACK] = { 0, 1, true },          [KYMO_FORM_RETVAL] = { 0, 1, true },
+	[KYMO_FORM_ADDRESS] = { 0, 1, false },       [KYMO_FORM_LOAD] = { 1, 1, true },
 	[KYMO_FORM_EXTEND] = { 1, 1, false },        [KYMO_FORM_NEGATE] = { 1, 1, false },
 	[KYMO_FORM_COMPLEMENT] = { 1, 1, false },    [KYMO_FORM_TRUTH] = { 1, 1, false },
 	[KYMO_FORM_NOT] = { 1, 1, false },           [KYMO_FORM_ADD] = { 2, 1, false },
@@ -34,6 +35,8 @@ static bool is_sound(const struct kymo_form_op *op, unsigned int n_registers, un
 		return op->value >= 0 && op->value < n_registers;
 	case KYMO_FORM_STACK:
 		return op->value >= 0 && op->value <= stack_max;
+	case KYMO_FORM_LOAD:
+		return op->size == 1 || op->size == 2 || op->size == 4 || op->size == 8;
 	case KYMO_FORM_EXTEND:
 		return op->size == 1 || op->size == 2 || op->size == 4;
 	case KYMO_FORM_SHIFT_LEFT:
@@ -114,6 +117,9 @@ static bool push(const struct kymo_form_op *op, const struct kymo_form_input *in
 		return true;
 	case KYMO_FORM_REGISTER:
 		*ret = input->registers[op->value];
+		return true;
+	case KYMO_FORM_ADDRESS:
+		*ret = input->bias + (uint64_t)op->value;
 		return true;
 	case KYMO_FORM_STACK:
 		if ((uint64_t)op->value >= input->n_stack)
@@ -230,6 +236,9 @@ bool kymo_form_run(const struct kymo_form *form, const struct kymo_form_input *i
 			depth--;
 		} else if (!shape->takes) {
 			if (!push(op, input, &stack[depth++]))
+				return false;
+		} else if (op->code == KYMO_FORM_LOAD) {
+			if (!input->load || !input->load(input->data, stack[depth - 1], op->size, &stack[depth - 1]))
 				return false;
 		} else if (shape->gives) {
 			stack[depth - 1] = change(op, stack[depth - 1]);

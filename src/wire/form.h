@@ -9,8 +9,8 @@
  *	- has the same depth of the stack at each operation, whichever way leads there, and one value at its end
  *	- has a value for each operation that takes one, and never more than KYMO_FORM_DEPTH_MAX
  *
- * A value that is not to be had (a word beyond the end of the stack, a division by zero, what a function returns where
- * that is not known) ends the form: its result is a fault, whatever was to come.
+ * A value that is not to be had (a word beyond the end of the stack, memory that cannot be read, a division by zero,
+ * what a function returns where that is not known) ends the form: its result is a fault, whatever was to come.
  */
 #ifndef KYMO_WIRE_FORM_H
 #define KYMO_WIRE_FORM_H
@@ -28,7 +28,9 @@ enum kymo_form_code {
 	KYMO_FORM_REGISTER, /* the register `value`, all of its 64 bits */
 	KYMO_FORM_STACK,    /* the 8 bytes at stack pointer + 8 * `value`; may fault */
 	KYMO_FORM_RETVAL,   /* what the function returns; may fault: at an exit where it is not known */
+	KYMO_FORM_ADDRESS,  /* `value` + where the file is loaded that the site is in: an address of its data */
 	/* change the last value */
+	KYMO_FORM_LOAD,       /* it is an address: the `size` bytes there, with zeros before them; may fault */
 	KYMO_FORM_EXTEND,     /* its low `size` bytes, with the sign or zeros before them */
 	KYMO_FORM_NEGATE,     /* 0 - it */
 	KYMO_FORM_COMPLEMENT, /* ~it */
@@ -57,7 +59,7 @@ enum kymo_form_code {
 
 struct kymo_form_op {
 	uint8_t code;
-	uint8_t size;      /* of EXTEND: 1, 2, 4; of shifts: 4, 8 */
+	uint8_t size;      /* of LOAD: 1, 2, 4, 8; of EXTEND: 1, 2, 4; of shifts: 4, 8 */
 	uint8_t is_signed; /* of EXTEND, DIVIDE, REMAINDER, SHIFT_RIGHT, LESS, LESS_OR_EQUAL */
 	int64_t value;
 };
@@ -83,6 +85,11 @@ struct kymo_form_input {
 	const uint64_t *stack; /* `n_stack` words from the stack pointer */
 	uint64_t n_stack;
 	const uint64_t *retval; /* NULL: not known */
+	uint64_t bias;          /* of the file that the site is in: address - address as linked */
+	/* Whether the `size` bytes at `address` can be read; then they are in `ret`, with zeros before them. NULL: none
+	 * can. */
+	bool (*load)(void *data, uint64_t address, unsigned int size, uint64_t *ret);
+	void *data;
 };
 
 /* The value of a checked form. False: a fault. The reference for what makes code of it. */

@@ -144,25 +144,6 @@ static void load_fault(struct code *c, unsigned int bit, unsigned int faults)
 	byte(c, bit);
 }
 
-/* rax = the `size` bytes at rax, and no byte more is read */
-static void load_bytes(struct code *c, unsigned int size)
-{
-	switch (size) {
-	case 1:
-		EMIT(c, 0x0f, 0xb6, 0x00); /* movzbl (%rax),%eax */
-		break;
-	case 2:
-		EMIT(c, 0x0f, 0xb7, 0x00); /* movzwl (%rax),%eax */
-		break;
-	case 4:
-		EMIT(c, 0x8b, 0x00); /* mov (%rax),%eax */
-		break;
-	default:
-		EMIT(c, 0x48, 0x8b, 0x00); /* mov (%rax),%rax */
-		break;
-	}
-}
-
 /* The value is in rax; from `fault` come those who have none: then it is 0, and the fault bit is set. */
 static void end_faults(struct code *c, struct label *fault, unsigned int bit, unsigned int faults)
 {
@@ -184,15 +165,16 @@ static void load_checked(struct code *c, const struct kymo_pad_env *env, unsigne
 	struct label fault = { .n = 0 };
 
 	x86_check_readable(c, env, size, &fault);
-	load_bytes(c, size);
+	x86_load_bytes(c, size);
 	end_faults(c, &fault, bit, faults);
 }
 
-static void compute(struct code *c, const struct kymo_pad_env *env, const struct kymo_fetch *f, unsigned int bit)
+static void compute(struct code *c, const struct kymo_pad_env *env, const struct x86_site *site,
+		    const struct kymo_fetch *f, unsigned int bit)
 {
 	struct label fault = { .n = 0 };
 
-	x86_emit_form(c, env, f->form, !f->value, &fault);
+	x86_emit_form(c, env, site, f->form, !f->value, &fault);
 	end_faults(c, &fault, bit, KYMO_EVENT_ARGS_OFFSET);
 }
 
@@ -259,10 +241,10 @@ void x86_store_arguments(struct code *c, const struct kymo_pad_env *env, const s
 			break;
 		case KYMO_FETCH_GLOBAL:
 			movabs(c, RAX, site->bias + (uint64_t)f.value);
-			load_bytes(c, size);
+			x86_load_bytes(c, size);
 			break;
 		case KYMO_FETCH_FORM:
-			compute(c, env, &f, 1u << i);
+			compute(c, env, site, &f, 1u << i);
 			break;
 		case KYMO_FETCH_ARGUMENT: /* resolved */
 		case KYMO_FETCH_PAYLOAD:

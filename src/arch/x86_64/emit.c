@@ -273,11 +273,11 @@ static int emit_silent(struct code *c, const struct kymo_plan *plan, uint64_t si
 
 /* A jump to `skip` where no record is wanted. Outside of the sequence: what restarts that needs no filter again. */
 static void emit_filter(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event,
-			struct label *skip)
+			const struct x86_site *site, struct label *skip)
 {
 	if (!event->filter)
 		return;
-	x86_emit_form(c, env, event->filter, !event->retval_is_unknown, skip);
+	x86_emit_form(c, env, site, event->filter, !event->retval_is_unknown, skip);
 	EMIT(c, 0x48, 0x85, 0xc0); /* test %rax,%rax */
 	JE(c, skip);
 }
@@ -294,7 +294,7 @@ static void emit_hot(struct code *c, const struct kymo_pad_env *env, const struc
 		struct label skip = { .n = 0 };
 
 		descriptors[i][2] = table + 32 * i;
-		emit_filter(c, env, &events[i], &skip);
+		emit_filter(c, env, &events[i], site, &skip);
 		x86_event_sequence(c, env, &events[i], site, &parts[i], descriptors[i], use);
 		place(c, &skip);
 	}
@@ -363,7 +363,7 @@ static int emit_unsequenced(struct code *c, const struct kymo_pad_env *env, cons
 	for (size_t i = 0; i < n; i++) {
 		struct label skip = { .n = 0 };
 
-		emit_filter(c, env, &events[i], &skip);
+		emit_filter(c, env, &events[i], site, &skip);
 		x86_event_plain(c, env, &events[i], site, &parts[i]);
 		place(c, &skip);
 	}

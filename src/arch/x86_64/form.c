@@ -13,6 +13,7 @@ struct maker {
 	struct code *c;
 	const struct kymo_pad_env *env;
 	const struct kymo_form *form;
+	uint64_t bias;
 	bool retval_is_known;
 	struct label *fault;
 	unsigned int depth;                    /* values before the operation */
@@ -63,6 +64,9 @@ static void push(struct maker *m, const struct kymo_form_op *op)
 		x86_check_readable(c, m->env, 8, m->fault);
 		EMIT(c, 0x48, 0x8b, 0x00); /* mov (%rax),%rax */
 		break;
+	case KYMO_FORM_ADDRESS:
+		movabs(c, RAX, m->bias + (uint64_t)op->value);
+		break;
 	default: /* RETVAL */
 		if (m->retval_is_known)
 			x86_load_saved(c, RAX, RAX);
@@ -103,9 +107,15 @@ static void set(struct code *c, unsigned int condition)
 #define SETL 0x9c
 #define SETLE 0x9e
 
-static void change(struct code *c, const struct kymo_form_op *op)
+static void change(struct maker *m, const struct kymo_form_op *op)
 {
+	struct code *c = m->c;
+
 	switch (op->code) {
+	case KYMO_FORM_LOAD:
+		x86_check_readable(c, m->env, op->size, m->fault);
+		x86_load_bytes(c, op->size);
+		break;
 	case KYMO_FORM_EXTEND:
 		extend(c, op);
 		break;
@@ -300,10 +310,12 @@ static void close_jumps(struct maker *m)
 	}
 }
 
-void x86_emit_form(struct code *c, const struct kymo_pad_env *env, const struct kymo_form *form, bool retval_is_known,
-		   struct label *fault)
+void x86_emit_form(struct code *c, const struct kymo_pad_env *env, const struct x86_site *site,
+		   const struct kymo_form *form, bool retval_is_known, struct label *fault)
 {
-	struct maker m = { .c = c, .env = env, .form = form, .retval_is_known = retval_is_known, .fault = fault };
+	struct maker m = {
+		.c = c, .env = env, .form = form, .bias = site->bias, .retval_is_known = retval_is_known, .fault = fault
+	};
 
 	for (uint32_t i = 0; i < form->n; i++)
 		if (is_jump(&form->ops[i]))
@@ -318,11 +330,11 @@ void x86_emit_form(struct code *c, const struct kymo_pad_env *env, const struct 
 			jump(&m, i);
 		} else if (op->code == KYMO_FORM_VALUE && join_value(&m, i)) {
 			m.starts[++i] = c->n;
-		} else if (op->code <= KYMO_FORM_RETVAL) {
+		} else if (op->code <= KYMO_FORM_ADDRESS) {
 			push(&m, op);
 			m.depth++;
 		} else if (op->code <= KYMO_FORM_NOT) {
-			change(c, op);
+			change(&m, op);
 		} else {
 			join(&m, op);
 			m.depth--;

@@ -56,3 +56,21 @@ void x86_check_readable(struct code *c, const struct kymo_pad_env *env, unsigned
 	}
 	place(c, &readable);
 }
+
+void x86_load_bytes(struct code *c, unsigned int size)
+{
+	switch (size) {
+	case 1:
+		EMIT(c, 0x0f, 0xb6, 0x00); /* movzbl (%rax),%eax */
+		break;
+	case 2:
+		EMIT(c, 0x0f, 0xb7, 0x00); /* movzwl (%rax),%eax */
+		break;
+	case 4:
+		EMIT(c, 0x8b, 0x00); /* mov (%rax),%eax */
+		break;
+	default:
+		EMIT(c, 0x48, 0x8b, 0x00); /* mov (%rax),%rax */
+		break;
+	}
+}

@@ -50,10 +50,13 @@ void x86_store_arguments(struct code *c, const struct kymo_pad_env *env, const s
 /* A jump to `fault` unless the `size` bytes at rax can be read for certain. rdx is changed. */
 void x86_check_readable(struct code *c, const struct kymo_pad_env *env, unsigned int size, struct label *fault);
 
+/* rax = the `size` bytes at rax, with zeros before them; no byte more is read. */
+void x86_load_bytes(struct code *c, unsigned int size);
+
 /* rax = the value of a checked form; a jump to `fault` where it has none. rdx is changed, and what is below the frame.
  */
-void x86_emit_form(struct code *c, const struct kymo_pad_env *env, const struct kymo_form *form, bool retval_is_known,
-		   struct label *fault);
+void x86_emit_form(struct code *c, const struct kymo_pad_env *env, const struct x86_site *site,
+		   const struct kymo_form *form, bool retval_is_known, struct label *fault);
 
 /* Store the payload of a record at r10 + r11, where there is room for it, and commit the record with the last
  * instruction. rax, rdx and r11 are changed. */

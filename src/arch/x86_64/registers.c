@@ -100,3 +100,13 @@ const char *kymo_register_name(int number)
 
 	return number < 8 ? stems[number] : numbered[number - 8];
 }
+
+/* System V ABI for x86-64, figure 3.36. */
+int kymo_register_of_dwarf(int dwarf)
+{
+	static const int8_t first[] = { 0, 2, 1, 3, 6, 7, 5, 4 };
+
+	if (dwarf < 0 || dwarf > 15)
+		return -1;
+	return dwarf < 8 ? first[dwarf] : dwarf;
+}

@@ -150,6 +150,82 @@ def test_a_running_process_is_filtered(tmp):
     process.end()
 
 
+# ---- names of the source -----------------------------------------------------------------------------------------------------
+
+NAMED = r"""
+#include <stdio.h>
+#include <unistd.h>
+enum color { RED, GREEN, BLUE };
+typedef unsigned short port_t;
+__attribute__((noinline, noipa)) long plain(int count, const char *name, port_t port, enum color color, long long total, signed char sign, int seventh)
+{
+	return printf("plain %d %ld %d %d %lld %d\n", count, (long)name, port, color, total, sign) + seventh;
+}
+__attribute__((noinline, noipa)) long floats(double d, int after, float f, unsigned char c)
+{
+	return printf("floats %d %d\n", after, c) + (long)(d + f);
+}
+int main(int argc, char **argv)
+{
+	for (int i = 0; i < 20; i++) {
+		plain(i - 10, "x", (port_t)(i * 5000), i % 3, (long long)i << 33, (signed char)(100 + 10 * i), i);
+		floats(i, -i, 2.0f, (unsigned char)(i * 20));
+	}
+	fflush(stdout);
+	if (argc > 1)
+		for (;;) { sleep(1); plain(1, "x", 2, 1, 3, 4, 5); }
+}
+"""
+
+
+def build_named(tmp, *compiler):
+    (tmp / 'named.c').write_text(NAMED)
+    run(program(compiler[0]), *compiler[1:], '-g', '-w', '-o', 'named', 'named.c', seconds=60).ok()
+
+
+@timeout(120)
+def test_parameters_have_the_values_that_the_program_has(tmp):
+    for compiler in (('gcc', '-O0'), ('gcc', '-O2'), ('gcc', '-O2', '-gdwarf-4'), ('clang', '-O0'), ('clang', '-O1', '-gdwarf-4')):
+        build_named(tmp, *compiler)
+        result = record('-p', './named:plain count name port color total sign', '-p', './named:floats /after < -5 && c != 200/ after c', '--', './named').ok()
+        found = [(event.name.partition(':')[2], *(event[name] for name in (('count', 'name', 'port', 'color', 'total', 'sign') if 'plain' in event.name else ('after', 'c'))))
+                 for event in events()]
+        told = [(words[0], *map(int, words[1:])) for words in map(str.split, result.out.splitlines())]
+        pointers = 2**64
+        expected = [row for row in told if row[0] == 'plain' or (row[1] < -5 and row[2] != 200)]
+        check_equal([tuple(value % pointers if isinstance(value, int) else value for value in row) for row in found],
+                    [tuple(value % pointers if isinstance(value, int) else value for value in row) for row in expected], f'values with {compiler}')
+
+
+@timeout(120)
+def test_names_that_are_not_known_are_refused_and_it_is_said_which_are(tmp):
+    build_named(tmp, 'gcc', '-O2')
+    hint = 'and is not known to expressions yet'
+    for spec, sentence in (('./named:plain cuont', "column 15: there is no parameter 'cuont'; there are: count, name, port, color, total, sign, seventh"),
+                           ('./named:plain seventh', f"column 15: 'seventh' is passed on the stack, {hint}"),
+                           ('./named:floats d', f"column 16: 'd' is a floating-point number, {hint}"),
+                           ('./named:plain+4 count', "column 17: variables by name ('count') are known where one function is entered; write arg0, retval, %REGISTER or $stack0"),
+                           ('./named:pl* count', "column 13: variables by name ('count') are known where one function is entered; write arg0, retval, %REGISTER or $stack0")):
+        result = record('-p', spec, '--', './named')
+        check_equal(result.status, 2, f'status of {spec}')
+        check_same(result.err.splitlines()[0], f'kymo: {sentence}', f'sentence about {spec}')
+    run(program('strip'), '-g', 'named').ok()
+    record('-p', './named:plain count', '--', './named').refused(r"names in '\./named:plain count' are not known; write arg0, arg1 \.\.\. for them: \./named has no debug information")
+
+
+@timeout(120)
+def test_names_of_another_build_are_refused(tmp):
+    build_named(tmp, 'gcc', '-O2', '-Wl,--build-id')
+    process = start('./named', 'stays')
+    process.wait_for('floats -19')
+    (tmp / 'named').rename(tmp / 'earlier')
+    (tmp / 'named.c').write_text(NAMED.replace('int count, const char *name', 'const char *name, int count').replace('plain(i - 10, "x"', 'plain("x", i - 10').replace('plain(1, "x"', 'plain("x", 1'))
+    run(program('gcc'), '-O2', '-Wl,--build-id', '-g', '-w', '-o', 'named', 'named.c', seconds=60).ok()
+    result = record('--backend', 'inproc', '-p', f'{tmp}/named:plain count', '--pid', process.pid, '--for', '1')
+    check(result.status != 0, 'no recording by the wrong names', result)
+    process.kill()
+
+
 # ---- what is refused ---------------------------------------------------------------------------------------------------------
 
 

@@ -115,11 +115,11 @@ static void variables_that_are_not_there_are_named(void **state)
 		"%di\n"
 		"  libc:f+4 $arg1\n"
 		"           ^");
-	refused("libc:malloc size",
-		"column 13: variables by name ('size') are not supported yet; write arg0, retval, %REGISTER or "
-		"$stack0\n"
-		"  libc:malloc size\n"
-		"              ^");
+	refused("libc:malloc+4 size",
+		"column 15: variables by name ('size') are known where one function is entered; write arg0, retval, "
+		"%REGISTER or $stack0\n"
+		"  libc:malloc+4 size\n"
+		"                ^");
 	refused("libc:malloc n=5", "column 15: a number is written with a backslash before it: \\5\n"
 				   "  libc:malloc n=5\n"
 				   "                ^");

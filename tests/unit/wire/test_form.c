@@ -33,11 +33,35 @@ static void check_refused(struct kymo_form form)
 static void check_value(struct kymo_form form, uint64_t expected)
 {
 	const uint64_t registers[16] = { [3] = 30, [7] = 70 }, stack[] = { 100, 101 };
-	const struct kymo_form_input input = { registers, stack, 2, NULL };
+	const struct kymo_form_input input = { .registers = registers, .stack = stack, .n_stack = 2 };
 	uint64_t value;
 
 	assert_true(kymo_form_check(&form, 16, 255));
 	assert_true(kymo_form_run(&form, &input, &value));
+	assert_int_equal(value, expected);
+}
+
+/* Memory of 8 bytes at 0x1000. */
+static bool load(void *data, uint64_t address, unsigned int size, uint64_t *ret)
+{
+	const uint64_t memory = 0x8877665544332211;
+
+	assert_null(data);
+	if (address < 0x1000 || address + size > 0x1008)
+		return false;
+	*ret = memory >> 8 * (address - 0x1000);
+	if (size < 8)
+		*ret &= (1ull << 8 * size) - 1;
+	return true;
+}
+
+static void check_loaded(struct kymo_form form, bool is_there, uint64_t expected)
+{
+	const struct kymo_form_input input = { .bias = 0x1000, .load = load };
+	uint64_t value = 0;
+
+	assert_true(kymo_form_check(&form, 16, 255));
+	assert_int_equal(kymo_form_run(&form, &input, &value), is_there);
 	assert_int_equal(value, expected);
 }
 
@@ -49,6 +73,19 @@ static void check_fault(struct kymo_form form)
 	assert_true(kymo_form_check(&form, 16, 255));
 	assert_true(kymo_form_can_fault(&form));
 	assert_false(kymo_form_run(&form, &input, &value));
+}
+
+static void memory_is_read_at_addresses_that_are_computed(void **state)
+{
+	check_loaded(form(OP(ADDRESS, .value = 1), OP(LOAD, .size = 1)), true, 0x22);
+	check_loaded(form(OP(ADDRESS, .value = 6), OP(LOAD, .size = 2)), true, 0x8877);
+	check_loaded(form(OP(VALUE, .value = 0x1000), OP(LOAD, .size = 8)), true, 0x8877665544332211);
+	check_loaded(form(OP(ADDRESS, .value = 4), OP(LOAD, .size = 4), OP(EXTEND, .size = 4, .is_signed = true)), true,
+		     0xffffffff88776655);
+	check_loaded(form(OP(ADDRESS, .value = 5), OP(LOAD, .size = 4)), false, 0);
+	check_refused(form(OP(LOAD, .size = 8)));
+	check_refused(form(OP(VALUE), OP(LOAD, .size = 3)));
+	check_fault(form(OP(VALUE), OP(LOAD, .size = 8)));
 }
 
 static void a_form_leaves_one_value_and_never_takes_what_is_not_there(void **state)
@@ -121,6 +158,7 @@ int main(void)
 		cmocka_unit_test(jumps_lead_forward_to_the_same_depth),
 		cmocka_unit_test(values_come_from_registers_and_the_stack),
 		cmocka_unit_test(what_is_not_to_be_had_is_a_fault),
+		cmocka_unit_test(memory_is_read_at_addresses_that_are_computed),
 		cmocka_unit_test(the_least_number_may_be_divided),
 	};
 
