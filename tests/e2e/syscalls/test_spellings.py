@@ -93,6 +93,8 @@ def plain(text, *more):
     for pattern, instead in (*CHANGES, *more):
         text = re.sub(pattern, instead, text)
     text = re.sub(r'(?<![\w./:-])\d{3,7}(?=[),}\s<]|$)', 'ID', text, flags=re.MULTILINE)
+    text = re.sub(r'(getdents64\(.*\)) += \d+', r'\1 = SIZE', text)  # names of threads may have a digit more
+    text = re.sub(r'\b(si_utime|si_stime)=\d+( /\* [\d.]+ s \*/)?', r'\1=TIME', text)
     return re.sub(r'(\bID\b.*\)) += ', r'\1 = ', text)  # ids of one tracer may have a digit more
 
 
