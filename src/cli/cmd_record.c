@@ -470,17 +470,18 @@ static void draw(struct recording *recording, const struct kymo_record_progress 
 	uint64_t more = progress->events >= recording->before[oldest].events
 				? progress->events - recording->before[oldest].events
 				: 0;
+	const char *sites = progress->n_sites == 1 ? "site" : "sites";
 	char bytes[32], events[32], rate[32], lost[32], line[256];
 
 	if (progress->phase == KYMO_RECORD_RUNNING)
 		snprintf(line, sizeof(line),
-			 "kymo: recording %.1f s   %s events   %s/s   %s   %s lost   %zu sites   (Ctrl-C stops)",
+			 "kymo: recording %.1f s   %s events   %s/s   %s   %s lost   %zu %s   (Ctrl-C stops)",
 			 progress->seconds, cli_format_count(progress->events, events),
 			 cli_format_count(passed > 0 ? (uint64_t)((double)more / passed) : 0, rate),
 			 cli_format_bytes(progress->bytes, bytes), cli_format_count(progress->lost, lost),
-			 progress->n_sites);
+			 progress->n_sites, sites);
 	else
-		snprintf(line, sizeof(line), "kymo: %s   %zu sites", phases[progress->phase], progress->n_sites);
+		snprintf(line, sizeof(line), "kymo: %s   %zu %s", phases[progress->phase], progress->n_sites, sites);
 	cli_live_show(&recording->live, line);
 	recording->before[recording->n_before % RATE_SAMPLES].seconds = progress->seconds;
 	recording->before[recording->n_before++ % RATE_SAMPLES].events = progress->events;

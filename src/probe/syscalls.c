@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #include "base/cleanup.h"
 #include "probe/probes.h"
@@ -141,6 +142,13 @@ static void tell_guarded(const struct kymo_probes *probes, const struct probe_mo
 			    module->path);
 }
 
+/* Of calls that no probe can be at, whatever the file: told in the same words for each, so that users read it once. */
+static void tell_signal_returns(const struct kymo_probes *probes)
+{
+	probes_warn(probes, "calls of rt_sigreturn are not recorded: unwinders know the end of a signal's handler by "
+			    "its bytes");
+}
+
 static struct kymo_error *add_place(struct kymo_probes *probes, const struct probe_meaning *meaning,
 				    const struct kymo_syscall_place *at)
 {
@@ -172,7 +180,7 @@ struct kymo_error *probes_resolve_syscalls(struct kymo_probes *probes, const str
 	struct kymo_code *code;
 	struct kymo_error *error = probes_code(probes, meaning->module, &code);
 	int n_guards = 0;
-	bool is_guarded_call[KYMO_PAD_SYSCALLS] = { false };
+	bool is_guarded_call[KYMO_PAD_SYSCALLS] = { false }, has_signal_return = false;
 	size_t n = 0;
 
 	probes->met[meaning->spec] = true;
@@ -186,12 +194,16 @@ struct kymo_error *probes_resolve_syscalls(struct kymo_probes *probes, const str
 		if (places[i].number >= 0 &&
 		    !(places[i].number < KYMO_PAD_SYSCALLS && has_number(spec, (uint32_t)places[i].number)))
 			continue;
+		else if (places[i].number == SYS_rt_sigreturn)
+			has_signal_return = true;
 		else if (!is_guarded(guards, n_guards, places[i].vaddr))
 			error = add_place(probes, meaning, &places[i]);
 		else if (places[i].number >= 0)
 			is_guarded_call[places[i].number] = true;
 	if (!error)
 		tell_guarded(probes, module, is_guarded_call);
+	if (!error && has_signal_return)
+		tell_signal_returns(probes);
 	if (!error && kymo_module_cancels(module->module))
 		probes_warn(probes,
 			    "%s calls pthread_cancel: threads canceled during a recorded system call skip their "

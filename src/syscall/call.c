@@ -35,6 +35,27 @@ static const struct kind *i386_kind(const struct kind *kind, unsigned arg)
 						   : k_hex; /* one that shows the argument before in another way */
 }
 
+/* Whose rows have another number of kinds than the call has arguments: a kind shows several, or what the call gives. */
+static const struct {
+	uint64_t number;
+	unsigned n_args;
+} joined[] = {
+	{ SYS_ioctl, 3 }, { SYS_shmctl, 3 }, { SYS_clone, 5 }, { SYS_semctl, 4 },     { SYS_msgctl, 3 },
+	{ SYS_fcntl, 3 }, { SYS_prctl, 5 },  { SYS_futex, 6 }, { SYS_arch_prctl, 2 }, { SYS_clone3, 2 },
+};
+
+static unsigned count_args(const struct kymo_syscall_call *call, const struct row *row)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < kymo_countof(joined); i++)
+		if (joined[i].number == call->number)
+			return joined[i].n_args;
+	while (n < 6 && row->args[n])
+		n++;
+	return n;
+}
+
 /* Calls that nobody knows have six arguments, in hex. */
 static const struct kind *kind_of(const struct kymo_syscall_call *call, unsigned arg)
 {
@@ -44,8 +65,8 @@ static const struct kind *kind_of(const struct kymo_syscall_call *call, unsigned
 	if (arg >= 6)
 		return NULL;
 	kind = row ? row->args[arg] : k_hex;
-	if (kind && call->is_raw)
-		return k_hex;
+	if (row && call->is_raw)
+		return arg < count_args(call, row) ? k_hex : NULL;
 	return kind && call->is_i386 ? i386_kind(kind, arg) : kind;
 }
 

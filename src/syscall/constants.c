@@ -39,7 +39,7 @@ static void end_names(struct decode *d)
 static void put_unknown(struct decode *d, const struct names *names, uint64_t value)
 {
 	put_number(d, names, value);
-	if (shows_names(d))
+	if (shows_names(d) && *names->unknown)
 		put(d, " /* %s */", names->unknown);
 }
 

@@ -163,6 +163,7 @@ void put_rusage_at(struct decode *d, uint64_t address);
 
 /* What stands behind the `known` bytes of a structure of `size` bytes: nothing where it is all zero. */
 void put_struct_rest(struct decode *d, uint64_t address, size_t known, uint64_t size);
+void put_struct_rest_after(struct decode *d, const char *before, uint64_t address, size_t known, uint64_t size);
 
 /* Vectors of buffers; `limit` is how many bytes they hold in all (what was transferred), or UINT64_MAX. */
 void put_iovec(struct decode *d, uint64_t address, uint64_t n, uint64_t limit, bool with_data);
@@ -178,6 +179,9 @@ bool fetch_or_put(struct decode *d, uint64_t address, void *out, size_t size);
 
 bool call_failed(const struct decode *d);
 
+/* Of an array: what -s says, and with -v all that an array may reasonably have. */
+size_t shown_elements(const struct decode *d);
+
 /* An array: "[", elements with ", " between, "...", "]". Elements are fetched one at a time into room for 128 bytes. */
 void put_array(struct decode *d, uint64_t address, uint64_t n, size_t element_size,
 	       void (*element)(struct decode *d, const void *bytes));
@@ -186,7 +190,8 @@ void put_array(struct decode *d, uint64_t address, uint64_t n, size_t element_si
  */
 
 result_fn result_pid, result_hex, result_octal, result_fd, result_fcntl, result_poll, result_select, result_scheduler,
-	result_signal, result_time, result_prctl, result_recvmmsg, result_membarrier, result_priority;
+	result_signal, result_time, result_prctl, result_recvmmsg, result_membarrier, result_priority,
+	result_personality, result_arch_prctl;
 
 /* ---- kinds, by family ----------------------------------------------------------------------------------------------
  */
@@ -244,7 +249,13 @@ extern const struct kind k_resource[1], k_rlimit[1], k_rlimit_out[1], k_rusage_w
 extern const struct kind k_capability_header[1], k_capability_data[1], k_capability_out[1];
 
 /* prctl.c */
-extern const struct kind k_prctl[1], k_prctl_in[1], k_prctl_out[1], k_arch_prctl[1], k_arch_in[1], k_arch_out[1];
+extern const struct kind k_prctl[1], k_prctl_in[1], k_prctl_out[1];
+
+/* arch_prctl.c */
+extern const struct kind k_arch_prctl[1], k_arch_in[1], k_arch_out[1];
+
+/* personality.c */
+extern const struct kind k_personality[1];
 
 /* signal.c */
 extern const struct kind k_signal[1], k_sigaction[1], k_sigaction_out[1], k_sigmask_how[1], k_sigset4[1],
@@ -284,4 +295,8 @@ extern const struct kind k_priority_target[1], k_priority_id[1], k_priority[1];
 extern const struct kind k_ipc_key[1], k_ipc_flags[1], k_shm_flags[1], k_shmat_flags[1], k_shm_command[1],
 	k_sem_command[1];
 extern const struct kind k_msg_command[1], k_sembufs[1], k_message_in[1], k_message_out[1], k_message_flags[1];
+
+/* ipc_control.c */
+extern const struct kind k_msgctl_in[1], k_msgctl_out[1], k_semctl_in[1], k_semctl_out[1], k_shmctl_in[1],
+	k_shmctl_out[1];
 #endif

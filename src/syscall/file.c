@@ -61,7 +61,7 @@ NAMES(mount_flags, "MS_???", NAME(MS_RDONLY), NAME(MS_NOSUID), NAME(MS_NODEV), N
       NAME(MS_NODIRATIME), NAME(MS_BIND), NAME(MS_MOVE), NAME(MS_REC), NAME(MS_SILENT), NAME(MS_POSIXACL),
       NAME(MS_UNBINDABLE), NAME(MS_PRIVATE), NAME(MS_SLAVE), NAME(MS_SHARED), NAME(MS_RELATIME), NAME(MS_KERNMOUNT),
       NAME(MS_I_VERSION), NAME(MS_STRICTATIME), NAME(MS_LAZYTIME), NAME(MS_SUBMOUNT), NAME(MS_NOREMOTELOCK),
-      NAME(MS_NOSEC), NAME(MS_BORN), NAME(MS_ACTIVE), NAME(MS_NOUSER));
+      NAME(MS_NOSEC), NAME(MS_BORN), NAME(MS_ACTIVE), { "MS_NOUSER", 1u << 31 });
 NAMES(umount_flags, "MNT_???", { "MNT_FORCE", 1 }, { "MNT_DETACH", 2 }, { "MNT_EXPIRE", 4 }, { "UMOUNT_NOFOLLOW", 8 });
 NAMES(splice_flags, "SPLICE_F_???", NAME(SPLICE_F_MOVE), NAME(SPLICE_F_NONBLOCK), NAME(SPLICE_F_MORE),
       NAME(SPLICE_F_GIFT));
@@ -136,15 +136,22 @@ PRINT(print_device)
 	put_device(d, (unsigned)ARG);
 }
 
-/* "63<<NAME_SHIFT" for the size of huge pages, which stands in the upper six bits. */
+/* "63<<MFD_HUGE_SHIFT" for the size of huge pages, which stands in the upper six bits. */
 PRINT(print_memfd_flags)
 {
 	const unsigned flags = (unsigned)ARG & 0x3ffffff, size = (unsigned)ARG >> 26;
+	const enum kymo_constants style = d->target->style.constants;
 
-	if (flags || !size)
-		put_flags(d, &memfd_flags, flags);
+	if (!(unsigned)ARG || style != KYMO_CONSTANTS_NAMES)
+		put(d, "%#x", (unsigned)ARG);
+	if (!(unsigned)ARG || style == KYMO_CONSTANTS_NUMBERS)
+		return;
+	puts_(d, style == KYMO_CONSTANTS_BOTH ? " /* " : "");
+	if (flags)
+		put_flags_plainly(d, &memfd_flags, flags);
 	if (size)
 		put(d, "%s%u<<MFD_HUGE_SHIFT", flags ? "|" : "", size);
+	puts_(d, style == KYMO_CONSTANTS_BOTH ? " */" : "");
 }
 
 /* Programs from before Linux 2.4 begin the flags with a magic number. */
@@ -153,8 +160,8 @@ PRINT(print_mount_flags)
 	uint64_t flags = ARG;
 
 	if ((flags & MS_MGC_MSK) == MS_MGC_VAL) {
-		puts_(d, "MS_MGC_VAL");
-		flags &= ~(uint64_t)MS_MGC_MSK;
+		put_hex_constant(d, "MS_MGC_VAL", MS_MGC_VAL);
+		flags &= 0xffff;
 		if (!flags)
 			return;
 		puts_(d, "|");
@@ -165,9 +172,9 @@ PRINT(print_mount_flags)
 /* The type of a mount and its data mean nothing where it is only moved or changed. */
 PRINT(print_mount_data)
 {
-	const uint64_t flags = d->call->args[3];
+	const uint64_t magic = (d->call->args[3] & MS_MGC_MSK) == MS_MGC_VAL ? MS_MGC_MSK : 0,
+		       flags = d->call->args[3] & ~magic;
 	const bool is_ignored =
-		(flags & MS_MGC_MSK) != MS_MGC_VAL &&
 		(flags & (MS_REMOUNT | MS_BIND | MS_MOVE | MS_SHARED | MS_PRIVATE | MS_SLAVE | MS_UNBINDABLE)) &&
 		(arg == 2 || !(flags & MS_REMOUNT));
 

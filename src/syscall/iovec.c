@@ -38,7 +38,7 @@ void put_iovec(struct decode *d, uint64_t address, uint64_t n, uint64_t limit, b
 			put(d, "... /* 0x%" PRIx64 " */", address + i * sizeof(iov));
 			break;
 		}
-		if (i >= d->target->string_size) {
+		if (i >= shown_elements(d)) {
 			puts_(d, "...");
 			break;
 		}
@@ -132,7 +132,7 @@ static void put_messages(struct decode *d, uint64_t address, uint64_t n, bool wi
 			put(d, "... /* 0x%" PRIx64 " */", at);
 			break;
 		}
-		if (i >= d->target->string_size) {
+		if (i >= shown_elements(d)) {
 			puts_(d, "...");
 			break;
 		}

@@ -11,8 +11,8 @@
 #define ARG (d->call->args[arg])
 #define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)
 
-NAMES(get_flags, "IPC_???", NAME(IPC_CREAT), NAME(IPC_EXCL), NAME(IPC_NOWAIT));
-NAMES(shm_flags, "SHM_???", NAME(IPC_CREAT), NAME(IPC_EXCL), NAME(SHM_HUGETLB), NAME(SHM_NORESERVE));
+NAMES(get_flags, "", NAME(IPC_CREAT), NAME(IPC_EXCL), NAME(IPC_NOWAIT));
+NAMES(shm_flags, "", NAME(IPC_CREAT), NAME(IPC_EXCL), NAME(SHM_HUGETLB), NAME(SHM_NORESERVE));
 NAMES(attach_flags, "SHM_???", NAME(SHM_RDONLY), NAME(SHM_RND), NAME(SHM_REMAP), NAME(SHM_EXEC));
 NAMES(shm_commands, "SHM_???", NAME(IPC_RMID), NAME(IPC_SET), NAME(IPC_STAT), NAME(IPC_INFO), NAME(SHM_STAT),
       NAME(SHM_INFO), { "SHM_STAT_ANY", 15 }, NAME(SHM_LOCK), NAME(SHM_UNLOCK));
@@ -26,13 +26,14 @@ NAMES(msg_flags, "MSG_???", NAME(MSG_NOERROR), NAME(MSG_EXCEPT), { "MSG_COPY", M
 
 #undef SHM_HUGE_SHIFT
 enum { SHM_HUGE_SHIFT = 26 }; /* the size of huge pages, as with mmap */
+enum { FORM_64 = 0x100 };
 
 PRINT(print_key)
 {
 	if ((int)ARG)
 		put(d, "%#x", (unsigned)ARG);
 	else
-		puts_(d, "IPC_PRIVATE");
+		put_constant(d, "IPC_PRIVATE", 0);
 }
 
 /* Flags and, last, permissions. */
@@ -45,8 +46,11 @@ PRINT(print_get_flags)
 		put_flags(d, data, flags);
 		puts_(d, "|");
 	}
-	if (huge)
-		put(d, "%u<<SHM_HUGE_SHIFT|", huge);
+	if (huge) {
+		put(d, "%u<<", huge);
+		put_constant(d, "SHM_HUGE_SHIFT", SHM_HUGE_SHIFT);
+		puts_(d, "|");
+	}
 	put_permissions(d, (unsigned)ARG & 0777);
 }
 
@@ -54,9 +58,16 @@ PRINT(print_flags)
 {
 	put_flags(d, data, (unsigned)ARG);
 }
+/* glibc's programs of 32 bits ask for the structures of today by a bit. */
 PRINT(print_command)
 {
-	put_name(d, data, (unsigned)ARG);
+	const unsigned command = (unsigned)ARG;
+
+	if (command & FORM_64) {
+		put_hex_constant(d, "IPC_64", FORM_64);
+		puts_(d, "|");
+	}
+	put_name(d, data, command & ~(unsigned)FORM_64);
 }
 
 static void put_sembuf(struct decode *d, const void *bytes)

@@ -70,7 +70,7 @@ static void put_revents(struct decode *d)
 		if (!fd.revents)
 			continue;
 		puts_(d, shown ? ", " : "");
-		if (shown++ >= d->target->string_size) {
+		if (shown++ >= shown_elements(d)) {
 			puts_(d, "...");
 			break;
 		}

@@ -1,8 +1,7 @@
 /*
- * prctl and arch_prctl: what an option takes and gives is a row of a table. What most take is known at the entry; what
+ * prctl: what an option takes and gives is a row of a table. What most take is known at the entry; what
  * some give, at the exit.
  */
-#include <asm/prctl.h>
 #include <inttypes.h>
 #include <linux/seccomp.h>
 #include <linux/securebits.h>
@@ -18,12 +17,6 @@ NAMES(dumpables, "SUID_DUMP_???", { "SUID_DUMP_DISABLE", 0 }, { "SUID_DUMP_USER"
 NAMES(seccomp_modes, "SECCOMP_MODE_???", { "SECCOMP_MODE_DISABLED", 0 }, { "SECCOMP_MODE_STRICT", 1 },
       { "SECCOMP_MODE_FILTER", 2 });
 NAMES(unaligns, "PR_UNALIGN_???", NAME(PR_UNALIGN_NOPRINT), NAME(PR_UNALIGN_SIGBUS));
-NAMES(emulations, "PR_FPEMU_???", NAME(PR_FPEMU_NOPRINT), NAME(PR_FPEMU_SIGFPE));
-NAMES(exceptions, "PR_FP_EXC_???", { "PR_FP_EXC_DISABLED", 0 }, NAME(PR_FP_EXC_SW_ENABLE), NAME(PR_FP_EXC_DIV),
-      NAME(PR_FP_EXC_OVF), NAME(PR_FP_EXC_UND), NAME(PR_FP_EXC_RES), NAME(PR_FP_EXC_INV), NAME(PR_FP_EXC_NONRECOV),
-      NAME(PR_FP_EXC_ASYNC), NAME(PR_FP_EXC_PRECISE));
-NAMES(timings, "PR_TIMING_???", NAME(PR_TIMING_STATISTICAL), NAME(PR_TIMING_TIMESTAMP));
-NAMES(endians, "PR_ENDIAN_???", NAME(PR_ENDIAN_BIG), NAME(PR_ENDIAN_LITTLE), NAME(PR_ENDIAN_PPC_LITTLE));
 NAMES(tscs, "PR_TSC_???", NAME(PR_TSC_ENABLE), NAME(PR_TSC_SIGSEGV));
 NAMES(securebits, "SECBIT_???", NAME(SECBIT_NOROOT), NAME(SECBIT_NOROOT_LOCKED), NAME(SECBIT_NO_SETUID_FIXUP),
       NAME(SECBIT_NO_SETUID_FIXUP_LOCKED), NAME(SECBIT_KEEP_CAPS), NAME(SECBIT_KEEP_CAPS_LOCKED),
@@ -49,12 +42,10 @@ NAMES(tag_checks, "PR_MTE_TCF_???", NAME(PR_MTE_TCF_NONE), NAME(PR_MTE_TCF_SYNC)
 NAMES(dispatches, "PR_SYS_DISPATCH_???", NAME(PR_SYS_DISPATCH_OFF), NAME(PR_SYS_DISPATCH_ON));
 NAMES(core_commands, "PR_SCHED_CORE_???", NAME(PR_SCHED_CORE_GET), NAME(PR_SCHED_CORE_CREATE),
       NAME(PR_SCHED_CORE_SHARE_TO), NAME(PR_SCHED_CORE_SHARE_FROM));
-NAMES(arch_options, "ARCH_???", NAME(ARCH_SET_GS), NAME(ARCH_SET_FS), NAME(ARCH_GET_FS), NAME(ARCH_GET_GS),
-      NAME(ARCH_GET_CPUID), NAME(ARCH_SET_CPUID), { "ARCH_GET_XCOMP_SUPP", 0x1021 }, { "ARCH_GET_XCOMP_PERM", 0x1022 },
-      { "ARCH_REQ_XCOMP_PERM", 0x1023 }, { "ARCH_GET_XCOMP_GUEST_PERM", 0x1024 },
-      { "ARCH_REQ_XCOMP_GUEST_PERM", 0x1025 }, { "ARCH_MAP_VDSO_X32", 0x2001 }, { "ARCH_MAP_VDSO_32", 0x2002 },
-      { "ARCH_MAP_VDSO_64", 0x2003 });
-
+NAMES(map_options, "PR_SET_MM_???", NAME(PR_SET_MM_START_CODE), NAME(PR_SET_MM_END_CODE), NAME(PR_SET_MM_START_DATA),
+      NAME(PR_SET_MM_END_DATA), NAME(PR_SET_MM_START_STACK), NAME(PR_SET_MM_START_BRK), NAME(PR_SET_MM_BRK),
+      NAME(PR_SET_MM_ARG_START), NAME(PR_SET_MM_ARG_END), NAME(PR_SET_MM_ENV_START), NAME(PR_SET_MM_ENV_END),
+      NAME(PR_SET_MM_AUXV), NAME(PR_SET_MM_EXE_FILE), NAME(PR_SET_MM_MAP), NAME(PR_SET_MM_MAP_SIZE));
 struct option;
 typedef void shape_fn(struct decode *d, const struct option *option);
 
@@ -87,10 +78,9 @@ static void decimal(struct decode *d, const struct option *option)
 	put(d, "%" PRId64, (int64_t)d->call->args[1]);
 }
 
-static void all_decimal(struct decode *d, const struct option *option)
+static void without_sign(struct decode *d, const struct option *option)
 {
-	for (unsigned i = 1; i < 5; i++)
-		put(d, "%s%" PRIu64, i > 1 ? ", " : "", d->call->args[i]);
+	put(d, "%" PRIu64, d->call->args[1]);
 }
 
 static void name(struct decode *d, const struct option *option)
@@ -119,6 +109,11 @@ static void name_at(struct decode *d, const struct option *option)
 	puts_(d, "]");
 }
 
+static void flags_of_int(struct decode *d, const struct option *option)
+{
+	put_flags(d, option->names, (unsigned)d->call->args[1]);
+}
+
 static void flags_at(struct decode *d, const struct option *option)
 {
 	unsigned value;
@@ -132,10 +127,10 @@ static void flags_at(struct decode *d, const struct option *option)
 
 static void number_at(struct decode *d, const struct option *option)
 {
-	int value;
+	unsigned value;
 
 	if (fetch_or_put(d, d->call->args[1], &value, sizeof(value)))
-		put(d, "[%d]", value);
+		put(d, "[%u]", value);
 }
 
 static void signal_at(struct decode *d, const struct option *option)
@@ -180,9 +175,7 @@ static void thread_name(struct decode *d, const struct option *option)
 	}
 	for (n = 0; n < NAME_SIZE - 1 && fetch(d, d->call->args[1] + n, &name[n], 1) && name[n]; n++)
 		;
-	if (n == NAME_SIZE - 1 && !option->is_output &&
-	    !(fetch(d, d->call->args[1] + n, &name[n], 1) &&
-	      !name[n])) { /* what is behind it is not the kernel's business */
+	if (n == NAME_SIZE - 1 && !option->is_output) { /* what is behind it is not the kernel's business */
 		put_bytes(d, d->call->args[1], n < target.string_size ? n : target.string_size);
 		puts_(d, "...");
 		return;
@@ -387,19 +380,19 @@ static const struct option options[] = {
 	OPTION(PR_GET_DUMPABLE, .result = &dumpables),
 	OPTION(PR_SET_DUMPABLE, .write = name, .names = &dumpables),
 	OPTION(PR_GET_UNALIGN, .write = flags_at, .names = &unaligns, .is_output = true),
-	OPTION(PR_SET_UNALIGN, .write = flags, .names = &unaligns),
+	OPTION(PR_SET_UNALIGN, .write = flags_of_int, .names = &unaligns),
 	OPTION(PR_GET_KEEPCAPS, .write = NULL),
-	OPTION(PR_SET_KEEPCAPS, .write = decimal),
-	OPTION(PR_GET_FPEMU, .write = flags_at, .names = &emulations, .is_output = true),
-	OPTION(PR_SET_FPEMU, .write = flags, .names = &emulations),
-	OPTION(PR_GET_FPEXC, .write = flags_at, .names = &exceptions, .is_output = true),
-	OPTION(PR_SET_FPEXC, .write = flags, .names = &exceptions),
+	OPTION(PR_SET_KEEPCAPS, .write = without_sign),
+	OPTION(PR_GET_FPEMU, .write = number_at, .is_output = true),
+	OPTION(PR_SET_FPEMU, .write = without_sign),
+	OPTION(PR_GET_FPEXC, .write = number_at, .is_output = true),
+	OPTION(PR_SET_FPEXC, .write = without_sign),
 	OPTION(PR_GET_TIMING, .write = NULL),
-	OPTION(PR_SET_TIMING, .write = name, .names = &timings),
+	OPTION(PR_SET_TIMING, .write = without_sign),
 	OPTION(PR_SET_NAME, .write = thread_name),
 	OPTION(PR_GET_NAME, .write = thread_name, .is_output = true),
-	OPTION(PR_GET_ENDIAN, .write = name_at, .names = &endians, .is_output = true),
-	OPTION(PR_SET_ENDIAN, .write = name, .names = &endians),
+	OPTION(PR_GET_ENDIAN, .write = number_at, .is_output = true),
+	OPTION(PR_SET_ENDIAN, .write = without_sign),
 	OPTION(PR_GET_SECCOMP, .write = NULL),
 	OPTION(PR_SET_SECCOMP, .write = seccomp),
 	OPTION(PR_CAPBSET_READ, .write = name, .names = &capability_names),
@@ -414,17 +407,17 @@ static const struct option options[] = {
 	OPTION(PR_TASK_PERF_EVENTS_ENABLE, .write = NULL),
 	OPTION(PR_MCE_KILL, .write = memory_kill),
 	OPTION(PR_MCE_KILL_GET, .write = hex, .has_more = true, .result = &kill_policies),
-	OPTION(PR_SET_MM, .write = hex, .has_more = true),
-	OPTION(PR_SET_CHILD_SUBREAPER, .write = decimal),
+	OPTION(PR_SET_MM, .write = name_of_int, .names = &map_options, .has_more = true),
+	OPTION(PR_SET_CHILD_SUBREAPER, .write = without_sign),
 	OPTION(PR_GET_CHILD_SUBREAPER, .write = number_at, .is_output = true),
-	OPTION(PR_SET_NO_NEW_PRIVS, .write = all_decimal),
-	OPTION(PR_GET_NO_NEW_PRIVS, .write = all_decimal),
+	OPTION(PR_SET_NO_NEW_PRIVS, .write = without_sign, .has_more = true),
+	OPTION(PR_GET_NO_NEW_PRIVS, .write = hex, .has_more = true),
 	OPTION(PR_GET_TID_ADDRESS, .write = address_at, .is_output = true),
-	OPTION(PR_SET_THP_DISABLE, .write = all_decimal),
-	OPTION(PR_GET_THP_DISABLE, .write = all_decimal),
+	OPTION(PR_SET_THP_DISABLE, .write = without_sign, .has_more = true),
+	OPTION(PR_GET_THP_DISABLE, .write = hex, .has_more = true),
 	OPTION(PR_MPX_ENABLE_MANAGEMENT, .write = hex, .has_more = true),
 	OPTION(PR_MPX_DISABLE_MANAGEMENT, .write = hex, .has_more = true),
-	OPTION(PR_SET_FP_MODE, .write = flags, .names = &fp_modes),
+	OPTION(PR_SET_FP_MODE, .write = flags_of_int, .names = &fp_modes),
 	OPTION(PR_GET_FP_MODE, .result = &fp_modes),
 	OPTION(PR_CAP_AMBIENT, .write = ambient),
 	OPTION(PR_SVE_SET_VL, .write = vector_length, .names = &sve_flags, .result = &sve_flags),
@@ -434,7 +427,7 @@ static const struct option options[] = {
 	OPTION(PR_PAC_RESET_KEYS, .write = flags, .names = &keys, .has_more = true),
 	OPTION(PR_SET_TAGGED_ADDR_CTRL, .write = tagged, .has_more = true),
 	OPTION(PR_GET_TAGGED_ADDR_CTRL, .write = hex, .has_more = true, .result = &tag_checks),
-	OPTION(PR_SET_IO_FLUSHER, .write = hex, .has_more = true),
+	OPTION(PR_SET_IO_FLUSHER, .write = without_sign, .has_more = true),
 	OPTION(PR_GET_IO_FLUSHER, .write = hex, .has_more = true),
 	OPTION(PR_SET_SYSCALL_USER_DISPATCH, .write = dispatch),
 	OPTION(PR_PAC_SET_ENABLED_KEYS, .write = two_keys),
@@ -497,11 +490,14 @@ void result_prctl(struct decode *d)
 {
 	const struct names *names = option_of(d)->result;
 	const uint64_t value = (uint64_t)d->call->result;
+	const bool is_unknown = names == &speculation_results && !name_of(&speculations, d->call->args[1]);
 	const bool is_single = names == &dumpables || names == &kill_policies,
 		   is_length = names == &sve_flags || names == &sme_flags;
 
-	put(d, names && !is_single ? "%#" PRIx64 : "%" PRId64, value);
-	if (d->target->style.constants == KYMO_CONSTANTS_NUMBERS)
+	put(d, names && !is_single && !is_unknown ? "%#" PRIx64 : "%" PRId64, value);
+	if (is_single && name_of(names, value)) /* whatever -X says */
+		put(d, " (%s)", name_of(names, value));
+	if (is_single || is_unknown || d->target->style.constants == KYMO_CONSTANTS_NUMBERS)
 		return;
 	if (is_length && value & ~0xffffull) {
 		puts_(d, " (");
@@ -515,58 +511,13 @@ void result_prctl(struct decode *d)
 		puts_(d, " (");
 		put_tagged(d, value);
 		puts_(d, ")");
-	} else if (names && is_single && name_of(names, value)) {
-		put(d, " (%s)", name_of(names, value));
-	} else if (names && !is_single && has_any_flag(names, value)) {
+	} else if (names && has_any_flag(names, value)) {
 		puts_(d, " (");
 		put_flags_plainly(d, names, value);
 		puts_(d, ")");
 	}
 }
 
-/* ---- arch_prctl
- * ------------------------------------------------------------------------------------------------------------ */
-
-enum { GET_XCOMP_SUPPORTED = 0x1021, GET_XCOMP_PERMITTED = 0x1022, GET_XCOMP_GUEST = 0x1024 };
-
-static bool arch_writes(int option)
-{
-	return option == ARCH_GET_FS || option == ARCH_GET_GS || option == GET_XCOMP_SUPPORTED ||
-	       option == GET_XCOMP_PERMITTED || option == GET_XCOMP_GUEST;
-}
-
-PRINT(print_arch_prctl)
-{
-	put_name(d, &arch_options, (unsigned)ARG);
-	d->call->is_stopped = (int)ARG == ARCH_GET_CPUID;
-	puts_(d, d->call->is_stopped ? "" : ", ");
-}
-
-PRINT(print_arch_in)
-{
-	if (arch_writes((int)d->call->args[0]))
-		return;
-	put(d, "%#" PRIx64, d->call->args[1]);
-	d->call->is_stopped = true;
-}
-
-PRINT(print_arch_out)
-{
-	uint64_t value;
-
-	if (!fetch_or_put(d, d->call->args[1], &value, sizeof(value)))
-		return;
-	puts_(d, "[");
-	if ((int)d->call->args[0] == ARCH_GET_FS || (int)d->call->args[0] == ARCH_GET_GS)
-		put_address(d, value);
-	else
-		put(d, "%#" PRIx64, value);
-	puts_(d, "]");
-}
-
 const struct kind k_prctl[1] = { { print_prctl, NULL, 0 } };
 const struct kind k_prctl_in[1] = { { print_prctl_in, NULL, OWN_COMMA } };
 const struct kind k_prctl_out[1] = { { print_prctl_out, NULL, AT_EXIT | OWN_COMMA } };
-const struct kind k_arch_prctl[1] = { { print_arch_prctl, NULL, 0 } };
-const struct kind k_arch_in[1] = { { print_arch_in, NULL, OWN_COMMA } };
-const struct kind k_arch_out[1] = { { print_arch_out, NULL, AT_EXIT | OWN_COMMA } };

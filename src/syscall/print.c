@@ -35,6 +35,13 @@ bool fetch_or_put(struct decode *d, uint64_t address, void *out, size_t size)
 	return false;
 }
 
+size_t shown_elements(const struct decode *d)
+{
+	enum { WHOLE_MAX = 1 << 16 };
+
+	return d->target->is_whole ? WHOLE_MAX : d->target->string_size;
+}
+
 void put_array(struct decode *d, uint64_t address, uint64_t n, size_t element_size,
 	       void (*element)(struct decode *d, const void *bytes))
 {
@@ -52,7 +59,7 @@ void put_array(struct decode *d, uint64_t address, uint64_t n, size_t element_si
 			put(d, "... /* 0x%" PRIx64 " */", address + i * element_size);
 			break;
 		}
-		if (i >= d->target->string_size) {
+		if (i >= shown_elements(d)) {
 			puts_(d, "...");
 			break;
 		}
@@ -277,23 +284,28 @@ void put_quoted(struct decode *d, const char *bytes, size_t size)
 
 void put_struct_rest(struct decode *d, uint64_t address, size_t known, uint64_t size)
 {
+	put_struct_rest_after(d, ", ", address, known, size);
+}
+
+void put_struct_rest_after(struct decode *d, const char *before, uint64_t address, size_t known, uint64_t size)
+{
 	char bytes[REST_MAX];
 	const size_t n = size - known;
 	bool is_zero = true;
 
 	if (size <= known || n > sizeof(bytes)) {
-		puts_(d, size > known ? ", ..." : "");
+		put(d, "%s%s", size > known ? before : "", size > known ? "..." : "");
 		return;
 	}
 	if (!fetch(d, address + known, bytes, n)) {
-		puts_(d, ", ???");
+		put(d, "%s???", before);
 		return;
 	}
 	for (size_t i = 0; i < n; i++)
 		is_zero &= !bytes[i];
 	if (is_zero)
 		return;
-	put(d, ", /* bytes %zu..%" PRIu64 " */ ", known, size - 1);
+	put(d, "%s/* bytes %zu..%" PRIu64 " */ ", before, known, size - 1);
 	put_hex_bytes(d, address + known, n);
 }
 

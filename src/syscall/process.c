@@ -81,7 +81,7 @@ PRINT(print_argv)
 		if (!address)
 			break;
 		puts_(d, i ? ", " : "");
-		if (i >= d->target->string_size) {
+		if (i >= shown_elements(d)) {
 			puts_(d, "...");
 			break;
 		}
@@ -243,17 +243,29 @@ static void put_clone3_result(struct decode *d, const char *name, uint64_t addre
 	puts_(d, "]");
 }
 
+/* Members that kymo does not know: the kernel may have written them. */
+static void put_clone3_rest(struct decode *d, bool is_first)
+{
+	const uint64_t size = d->call->args[1];
+
+	if (size > sizeof(struct clone_args))
+		put_struct_rest_after(d, is_first ? " => {" : ", ", d->call->args[0], sizeof(struct clone_args), size);
+}
+
 PRINT(print_clone3_out)
 {
 	const uint64_t shown = CLONE_PIDFD | CLONE_PARENT_SETTID;
 	struct clone_args c;
 
-	if (!call_failed(d) && read_clone_args(d, &c) && c.flags & shown) {
+	if (!call_failed(d) && read_clone_args(d, &c)) {
+		const size_t begin = d->text->n;
+
 		if (c.flags & CLONE_PIDFD)
 			put_clone3_result(d, "pidfd", c.pidfd, true, true);
 		if (c.flags & CLONE_PARENT_SETTID)
 			put_clone3_result(d, "parent_tid", c.parent_tid, !(c.flags & CLONE_PIDFD), false);
-		puts_(d, "}");
+		put_clone3_rest(d, !(c.flags & shown));
+		puts_(d, d->text->n > begin ? "}" : "");
 	}
 	put(d, ", %" PRIu64, d->call->args[1]);
 }

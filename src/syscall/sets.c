@@ -198,8 +198,6 @@ static struct kymo_error *change_item(struct kymo_syscall_set *set, const char *
 
 	item += may_be_unknown;
 	n -= may_be_unknown;
-	if (!n)
-		return kymo_error_create(KYMO_ERROR_USAGE, "the set has nothing between two commas, or at an end");
 	if (n > 3 &&
 	    !memcmp(item + n - 3, "@64", 3)) /* strace's: not the calls of 32 bits; they have the same names here */
 		n -= 3;
@@ -234,6 +232,11 @@ struct kymo_error *kymo_syscall_set_parse(const char *text, struct kymo_syscall_
 	struct kymo_error *error = NULL;
 	const char *at = text + inverted;
 
+	if (!at[strspn(at, ",")])
+		return kymo_error_create(KYMO_ERROR_USAGE,
+					 "the set '%s' has no system call: write names, %%file and other classes, or "
+					 "/REGEX",
+					 text);
 	change_all(&set, inverted);
 	for (;;) {
 		const bool taken_out = at > text + inverted && *at == '!';
@@ -249,7 +252,8 @@ struct kymo_error *kymo_syscall_set_parse(const char *text, struct kymo_syscall_
 			break;
 		}
 		end = strchrnul(item, ',');
-		error = change_item(&set, item, (size_t)(end - item), inverted == taken_out);
+		if (end > item || taken_out) /* nothing between two commas is nothing, as strace has it */
+			error = change_item(&set, item, (size_t)(end - item), inverted == taken_out);
 		if (error || !*end)
 			break;
 		at = end + 1;

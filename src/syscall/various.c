@@ -27,7 +27,7 @@ NAMES(finit_flags, "MODULE_INIT_???", { "MODULE_INIT_IGNORE_MODVERSIONS", 1 }, {
       { "MODULE_INIT_COMPRESSED_FILE", 4 });
 NAMES(compared, "KCMP_???", { "KCMP_FILE", 0 }, { "KCMP_VM", 1 }, { "KCMP_FILES", 2 }, { "KCMP_FS", 3 },
       { "KCMP_SIGHAND", 4 }, { "KCMP_IO", 5 }, { "KCMP_SYSVSEM", 6 }, { "KCMP_EPOLL_TFD", 7 });
-NAMES(secret_flags, "FD_???", { "O_CLOEXEC", O_CLOEXEC });
+NAMES(secret_flags, "", { "O_CLOEXEC", O_CLOEXEC });
 NAMES(key_rights, "PKEY_???", { "PKEY_DISABLE_ACCESS", 1 }, { "PKEY_DISABLE_WRITE", 2 }, { "PKEY_DISABLE_EXECUTE", 4 });
 NAMES(priority_targets, "IOPRIO_WHO_???", { "IOPRIO_WHO_PROCESS", 1 }, { "IOPRIO_WHO_PGRP", 2 },
       { "IOPRIO_WHO_USER", 3 });

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import processes
-from kymotest import KYMO, check_equal, check_same, eventually, fail, need_32_bit_programs, program, run, skip
+from kymotest import KYMO, check_equal, check_same, eventually, fail, program, run, skip
 
 CHANGES = (
     (re.compile(r'0x[0-9a-f]{5,}'), 'ADDRESS'),
@@ -67,9 +67,11 @@ def build32(tmp, name):
     """A program that makes calls of 32 bits: 'as32' is one of 32 bits itself, 'in64' is not."""
     as32 = ['-m32', '-nostdlib', '-static', '-fno-stack-protector'] if name == 'as32' else []
     build_as(tmp, name, 'calls32', '-O1', '-no-pie', *as32)
-    if as32:
-        need_32_bit_programs()
-    if subprocess.run([tmp / name]).returncode:
+    try:
+        status = subprocess.run([tmp / name]).returncode
+    except OSError:  # ENOEXEC: it runs no such program either
+        status = 1
+    if status:
         skip('this kernel makes no calls of 32 bits')
     return tmp / name
 

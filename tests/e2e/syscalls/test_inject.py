@@ -91,5 +91,5 @@ def test_wrong_words_are_answered_with_their_column():
             ('chdir:delay_enter=x', r"column 19: 'x' is no time"),
             ('chdir:delay_enter=1000001s', r'column 19: a call is delayed by 1000000 seconds at most'),
             ('chdir:error=' + 'E' * 50, r'column 13: .* is too long'),
-            (':error=1', r'column 1: the set has nothing between two commas')):
+            (':error=1', r"column 1: the set '' has no system call")):
         kymo('syscalls', '--inject', what, 'true').refused(sentence, 2)

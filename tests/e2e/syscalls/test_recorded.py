@@ -71,6 +71,13 @@ def test_tables_of_a_library_are_no_calls(tmp):
     check('through the kernel' not in told and 'without probes' not in told and 'libcrypto' not in told, told)
 
 
+def test_signal_returns_are_told_once_and_refused_nowhere(tmp):
+    for calls, is_told in (('all', True), ('!rt_sigreturn', False), ('openat', False)):
+        told = record('-s', calls, '--', program('sh'), '-c', 'ls / >/dev/null; ls / >/dev/null').ok().err
+        check_equal(told.count('calls of rt_sigreturn are not recorded'), int(is_told), calls)
+        check('cannot be probed safely' not in told, 'no place is refused', told)
+
+
 def test_threads_children_and_signal_handlers_are_counted_exactly(tmp):
     for options in ((), ('--no-rseq',)):
         record(*options, '-s', 'getppid,close,getuid', '--', build(tmp)).ok()

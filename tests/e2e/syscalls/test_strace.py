@@ -76,6 +76,41 @@ def test_sockets_look_as_in_strace(tmp):
     check_like_strace(tmp, sockets, 'control', options=['-e', 'sendmsg'], at_least=2000)
 
 
+def check_decoded(tmp, part, calls, at_least, results=('0',), when=''):
+    """Of each call, as it fails, as it is said to have filled memory, with constants as numbers, and as both."""
+    decoded = build(tmp, 'decoded', '-no-pie')
+    check_like_strace(tmp, decoded, part, options=['-e', calls, '--inject', f'{calls}:error=EPERM{when}'], at_least=at_least)
+    for style in ('abbrev', 'raw', 'verbose'):
+        for result in results:
+            check_like_strace(tmp, decoded, part, options=['-X', style, '-e', calls, '--inject', f'{calls}:retval={result}{when}'], at_least=at_least)
+
+
+@timeout(300)
+def test_objects_of_system_v_look_as_in_strace(tmp):
+    check_decoded(tmp, 'ipc', 'msgctl,semctl,shmctl,msgget,shmget', 600)
+
+
+@timeout(300)
+def test_options_of_processes_look_as_in_strace(tmp):
+    check_decoded(tmp, 'prctl', 'prctl', 4000, results=('0', '0x4080003'))
+
+
+@timeout(300)
+def test_small_families_look_as_in_strace(tmp):
+    check_decoded(tmp, 'arch', 'arch_prctl', 300, results=('0', '0x60003'), when=':when=2+')  # the first is libc's own
+    check_decoded(tmp, 'personality', 'personality', 900, results=('0', '0x4080003'))
+    check_decoded(tmp, 'memfd', 'memfd_create,memfd_secret', 100)
+    check_decoded(tmp, 'mount', 'mount', 100)
+
+
+def test_arguments_as_numbers_are_as_many_as_in_strace(tmp):
+    joined = 'ioctl,shmctl,clone,semctl,msgctl,fcntl,prctl,futex,arch_prctl,clone3,sendfile,openat,wait4'
+    theirs, ours = ([re.sub('[^(,]*([,)])', r'N\1', line[:line.index(')') + 1]) for lines in whole_lines(text).values() for line in lines if re.match(f'({joined.replace(",", "|")})\\(', line)]
+                    for text in trace(tmp, ['-e', joined, '-e', 'raw=all'], [build(tmp, 'calls')]))
+    check(len(ours) > 100, f'{len(ours)} lines')
+    check_same(ours, theirs, 'lines')
+
+
 @timeout(300)
 def test_numbers_of_sockets_look_as_in_strace(tmp):
     sockets = build(tmp, 'sockets')

@@ -50,6 +50,7 @@ static void names_numbers_and_expressions_add_up(void **state)
 {
 	check_set("open,close", SYS_open, SYS_close, -1);
 	check_set("2,3", SYS_open, SYS_close, -1);
+	check_set(",open,,close,", SYS_open, SYS_close, -1);
 	check_set("/^(open|close)$", SYS_open, SYS_close, -1);
 	check_set("read,/^dup[23]$", SYS_read, SYS_dup2, SYS_dup3, -1);
 	check_set("none", -1);
@@ -97,8 +98,8 @@ static void what_is_wrong_is_told_with_what_is_near(void **state)
 		      "there is no system call 'xyzzyxyzzy'; a set has names, %file and other classes, or /REGEX");
 	check_refused("%fil", "there is no class '%fil'; there are %file, %desc, %process, %network, %signal, %ipc, "
 			      "%memory, %creds, %clock");
-	check_refused("read,,write", "the set has nothing between two commas, or at an end");
-	check_refused("", "the set has nothing between two commas, or at an end");
+	check_refused("", "the set '' has no system call: write names, %file and other classes, or /REGEX");
+	check_refused("!,", "the set '!,' has no system call: write names, %file and other classes, or /REGEX");
 	check_refused("/nosuch", "'/nosuch' is found in no system call's name");
 	check_refused("!read,!write",
 		      "'!' at the beginning of a set inverts all of it; there is no second one, as in '!write'");
