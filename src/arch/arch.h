@@ -177,6 +177,8 @@ struct kymo_plan_room {
 	 * also if it costs a trampoline.
 	 */
 	bool shares_entries;
+	/* Bytes of the stack that pads take here, more than those that read no memory (kymo_pad_reads_stack()). */
+	uint32_t more_stack;
 };
 
 /* Why a tactic was not taken: one sentence, about `vaddr` where that is not 0. */
@@ -329,7 +331,8 @@ enum kymo_fetch_kind {
 	KYMO_FETCH_PAYLOAD, /* all arguments at once, as a record has them: `value` is the register with their address,
 			     * `index` the one with their size in bytes (at most KYMO_PAYLOAD_MAX, else nothing is
 			     * recorded and a loss is counted). The only one of its event. */
-	KYMO_FETCH_FORM,    /* what `form` computes; value: 1 where what the function returns is not known there */
+	KYMO_FETCH_FORM,    /* what `form` computes; value: 1 where what the function returns is not known there. With
+			     * type STRING or BYTES that is the address of memory: a string up to its NUL, `limit` bytes */
 };
 
 struct kymo_fetch {
@@ -341,9 +344,22 @@ struct kymo_fetch {
 	int8_t base, index;
 	uint8_t scale;                /* 1, 2, 4, 8 */
 	const struct kymo_form *form; /* of FORM, for general registers; belongs to the caller */
+	uint16_t limit; /* of FORM with STRING: the most bytes of it, without its NUL; with BYTES: as many */
 };
 
 #define KYMO_PAYLOAD_MAX 4096
+#define KYMO_FETCH_LIMIT_MAX 512
+#define KYMO_FETCH_LIMIT 128 /* of strings, where nobody says another one */
+
+/* What a string that is longer than its limit ends with in a record, behind the limit's bytes: U+2026 in UTF-8. So a
+ * string of more bytes than its limit is one that was cut. */
+#define KYMO_STRING_CUT "\xe2\x80\xa6"
+
+/* Whether a FORM's value is the address of what is recorded. */
+static inline bool kymo_fetch_is_of_memory(const struct kymo_fetch *fetch)
+{
+	return fetch->kind == KYMO_FETCH_FORM && (fetch->type == KYMO_TYPE_STRING || fetch->type == KYMO_TYPE_BYTES);
+}
 
 #define KYMO_FETCH_REGISTERS 16  /* general ones, which a form may have */
 #define KYMO_FETCH_STACK_MAX 255 /* of KYMO_FETCH_STACK; ARGUMENT n is n <= 6, or stack n - 6 */

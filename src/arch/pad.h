@@ -27,6 +27,10 @@
 #define KYMO_PAD_LIVE_SKIPPED 56    /* u64: hits without a record for that, added to atomically by pads */
 #define KYMO_PAD_LIVE_VFORK_LIST 64 /* such a struct; that of the first region is used */
 
+#define KYMO_PAD_LIVE_READER \
+	192 /* u64: the process's id as it sees itself, for reads of its memory by a system call; 0: it must make none \
+	     */
+
 #define KYMO_PAD_MAX_EVENTS 16 /* at one site */
 
 /* Bytes below the stack pointer, a multiple of 8, that a pad reaches at the most: the red zone that it steps over, its
@@ -92,10 +96,23 @@ struct kymo_pad_event {
 	bool retval_is_unknown;         /* for the filter */
 };
 
+/* Bytes that the composed arguments of one event may have (docs/internals/reading.md). */
+#define KYMO_PAD_COMPOSED_MAX 1100
+
+/* The most bytes that arguments take which are read from memory, all together with the others; 0: none are. More than
+ * KYMO_PAD_COMPOSED_MAX are refused. */
+uint32_t kymo_pad_composed_size(const struct kymo_fetch *args, size_t n_args);
+
+/* Whether the event reads memory by a system call, in its filter or for its arguments. */
+bool kymo_pad_reads(const struct kymo_pad_event *event);
+
+/* Bytes of the stack that its pad takes for that, besides KYMO_PAD_STACK_MAX. */
+uint32_t kymo_pad_reads_stack(const struct kymo_pad_event *event);
+
 /* Whether records of these arguments carry the faults byte (wire/event.h). */
 bool kymo_pad_has_faults(const struct kymo_fetch *args, size_t n_args);
 
-/* Bytes of one record; of one with a payload, without that. */
+/* Bytes of one record; of one with a payload, without that; of one with strings and bytes, with empty ones. */
 uint32_t kymo_pad_record_size(const struct kymo_fetch *args, size_t n_args);
 
 /* Whether one of the arguments is the whole flags register: they are in the frame then. */

@@ -8,9 +8,11 @@
 #include "cli/cli.h"
 #include "cli/explain_site.h"
 #include "cli/explain_value.h"
+#include "cli/spec_source.h"
 #include "cli/target.h"
 #include "probe/faults.h"
 #include "probe/spec.h"
+#include "probe/spec_scope.h"
 
 /* ---- all sites of a location ------------------------------------------------------------------------------------- */
 
@@ -215,13 +217,21 @@ static char *quote(const char *text)
 	return quoted;
 }
 
+static struct kymo_error *check_location(const struct kymo_spec *spec, const char *location)
+{
+	if (!spec->n_args && !spec->event && !spec->filter)
+		return NULL;
+	return kymo_error_create(KYMO_ERROR_USAGE, "a location has no arguments%s and no event: '%s'",
+				 spec->filter ? ", no filter" : "", location);
+}
+
 /* LOCATION is read as the place of a SPEC whose file is `where`; with a process it may name its file itself. */
 static struct kymo_error *parse_location(const char *where, const char *location, bool names_file,
-					 struct kymo_spec *ret)
+					 struct cli_specs *ret)
 {
 	kymo_cleanup_free char *file = quote(where), *text = NULL;
 	struct kymo_error *error;
-	struct kymo_spec spec;
+	struct cli_specs specs;
 
 	if (names_file)
 		text = strdup(location);
@@ -229,24 +239,35 @@ static struct kymo_error *parse_location(const char *where, const char *location
 		text = NULL;
 	if (!text)
 		return &kymo_error_no_memory;
-	error = kymo_spec_parse(text, &spec);
+	error = cli_specs_parse(text, kymo_spec_parse, &specs);
 	if (error)
 		return error;
-	if (spec.n_args || spec.event || spec.filter) {
-		error = kymo_error_create(KYMO_ERROR_USAGE, "a location has no arguments%s and no event: '%s'",
-					  spec.filter ? ", no filter" : "", location);
-		kymo_spec_deinit(&spec);
-		return error;
-	}
-	*ret = spec;
-	return NULL;
+	error = check_location(&specs.items.items[0], location);
+	if (error)
+		cli_specs_deinit(&specs);
+	else
+		*ret = specs;
+	return error;
+}
+
+static struct kymo_error *explain_spec(struct cli_explainer *explainer, const struct cli_target *target,
+				       const struct kymo_spec *spec, bool names_file)
+{
+	struct kymo_error *error = NULL;
+
+	if (spec->address)
+		return explain_address(explainer, target->pid, spec->address);
+	for (size_t i = 0; !error && i < cli_target_count(target); i++)
+		error = explain_file(explainer, target, i, names_file ? spec->file : NULL, spec);
+	return error;
 }
 
 static struct kymo_error *explain(const char *where, const char *location)
 {
 	kymo_cleanup(cli_target_deinit) struct cli_target target = { 0 };
-	kymo_cleanup(kymo_spec_deinit) struct kymo_spec spec = { 0 };
+	kymo_cleanup(cli_specs_deinit) struct cli_specs specs = { 0 };
 	struct cli_explainer explainer = { 0 };
+	const struct kymo_spec *spec;
 	struct kymo_error *error;
 	bool names_file;
 
@@ -254,28 +275,45 @@ static struct kymo_error *explain(const char *where, const char *location)
 	if (error)
 		return error;
 	names_file = target.pid && (kymo_spec_file_end(location) || !strncasecmp(location, "0x", 2));
-	error = parse_location(where, location, names_file, &spec);
+	error = parse_location(where, location, names_file, &specs);
 	if (error)
 		return error;
-	if (target.pid && !names_file && !spec.symbol)
+	spec = &specs.items.items[0];
+	if (target.pid && !names_file && !spec->symbol)
 		return kymo_error_create(KYMO_ERROR_USAGE, "of which file of process %d? write libc:%s", target.pid,
 					 location);
-	if (spec.address) {
-		error = explain_address(&explainer, target.pid, spec.address);
-		if (!error && explainer.n_by_tactic[KYMO_TACTIC_NONE])
-			error = kymo_error_create(KYMO_ERROR_UNSAFE, "no probe can be put at '%s'", location);
-		return error;
-	}
-	for (size_t i = 0; !error && i < cli_target_count(&target); i++)
-		error = explain_file(&explainer, &target, i, names_file ? spec.file : NULL, &spec);
+	for (size_t i = 0; !error && i < specs.items.n; i++)
+		error = explain_spec(&explainer, &target, &specs.items.items[i], names_file);
 	if (error)
 		return error;
-	print_totals(&explainer);
-	if (!explainer.n_sites)
-		return nothing_found(&target, where, names_file ? spec.file : NULL, &spec);
-	if (explainer.n_by_tactic[KYMO_TACTIC_NONE] == explainer.n_sites)
+	if (!spec->address)
+		print_totals(&explainer);
+	if (!explainer.n_sites && !spec->address)
+		return nothing_found(&target, where, names_file ? spec->file : NULL, spec);
+	if (explainer.n_by_tactic[KYMO_TACTIC_NONE] && explainer.n_by_tactic[KYMO_TACTIC_NONE] == explainer.n_sites)
 		return kymo_error_create(KYMO_ERROR_UNSAFE, "no probe can be put at '%s'", location);
 	return NULL;
+}
+
+/* The expression with the names of a location, if one is given: of several, such as a line has, with those of each. */
+static struct kymo_error *explain_value(const char *text, const char *where, const char *location)
+{
+	kymo_cleanup(cli_specs_deinit) struct cli_specs specs = { 0 };
+	kymo_cleanup_free char *path = NULL;
+	struct kymo_error *error;
+
+	if (!where)
+		return cli_explain_value(text, NULL, NULL);
+	error = kymo_find_file(where, &path);
+	if (!error)
+		error = parse_location(where, location, false, &specs);
+	for (size_t i = 0; !error && i < specs.items.n; i++)
+		error = kymo_spec_has_scope(&specs.items.items[i])
+				? cli_explain_value(text, &specs.items.items[i], path)
+				: kymo_error_create(KYMO_ERROR_USAGE,
+						    "names are known at one location, and '%s' means several",
+						    location);
+	return error;
 }
 
 enum { EXPRESSION = 1 };
@@ -284,15 +322,15 @@ int cmd_explain(int argc, char **argv)
 {
 	static const struct cli_option table[] = { { EXPRESSION, 'e', "expression", "EXPRESSION" } };
 	struct cli_options options = { "explain", table, kymo_countof(table), argc, argv, .at = 1 };
-	const char *operands[2] = { NULL, NULL };
+	const char *operands[2] = { NULL, NULL }, *expression = NULL;
 	struct kymo_error *error;
 	size_t n = 0;
 
 	for (;;) {
 		switch (cli_options_next(&options)) {
 		case EXPRESSION:
-			error = cli_explain_value(options.value);
-			return error ? cli_fail("explain", error) : 0;
+			expression = options.value;
+			break;
 		case CLI_OPERAND:
 			if (n == kymo_countof(operands))
 				return cli_usage("explain", "one file or process and one location: '%s' is too much",
@@ -300,11 +338,12 @@ int cmd_explain(int argc, char **argv)
 			operands[n++] = options.value;
 			break;
 		case CLI_END:
-			if (n < 2)
+			if (n < 2 && (n || !expression))
 				return cli_usage(
 					"explain",
 					"explain what? give a file or PID and a location, such as libc malloc");
-			error = explain(operands[0], operands[1]);
+			error = expression ? explain_value(expression, operands[0], operands[1])
+					   : explain(operands[0], operands[1]);
 			return error ? cli_fail("explain", error) : 0;
 		case CLI_HELP:
 			return 0;

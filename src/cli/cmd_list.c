@@ -9,15 +9,19 @@
 #include "base/vec.h"
 #include "cli/cli.h"
 #include "cli/list_markers.h"
+#include "cli/list_source.h"
 #include "cli/target.h"
 #include "probe/spec.h"
 #include "sym/demangle.h"
 
-enum { JSON = 1, NAMES };
+enum { JSON = 1, NAMES, VARS, LINES, DEBUG_FILE };
 
 static const struct cli_option table[] = {
 	{ JSON, 0, "json", NULL },
 	{ NAMES, 0, "names", NULL },
+	{ VARS, 0, "vars", NULL },
+	{ LINES, 0, "lines", NULL },
+	{ DEBUG_FILE, 0, "debug-file", "FILE" },
 };
 
 /* A function that can be named in a probe. Strings belong to the module. */
@@ -254,34 +258,70 @@ static int list_target(const char *where, const char *glob, bool json, bool name
 	return error ? cli_fail("list", error) : 0;
 }
 
+/* What is asked of `kymo list`. */
+struct request {
+	const char *operands[2], *debug_file;
+	size_t n;
+	bool json, names_only, vars, lines;
+};
+
+static int list_source(const struct request *request)
+{
+	struct kymo_error *error;
+
+	if (request->n != 1)
+		return cli_usage("list", "--%s takes one location, such as ./app:main or ./app:app.c:120",
+				 request->vars ? "vars" : "lines");
+	error = request->vars ? cli_list_vars(request->operands[0], request->debug_file, request->json)
+			      : cli_list_lines(request->operands[0], request->debug_file, request->json);
+	return error ? cli_fail("list", error) : 0;
+}
+
+static int list(const struct request *request)
+{
+	if (!request->n)
+		return cli_usage("list", "list what? give a file, such as libc, or the PID of a process");
+	if (request->json + request->names_only > 1 || request->vars + request->lines + request->names_only > 1)
+		return cli_usage("list", request->json && request->names_only
+						 ? "--names and --json exclude each other"
+						 : "--vars, --lines and --names exclude each other");
+	if (request->vars || request->lines)
+		return list_source(request);
+	if (request->debug_file)
+		return cli_usage("list", "--debug-file goes with --vars or --lines");
+	return list_target(request->operands[0], request->operands[1], request->json, request->names_only);
+}
+
 int cmd_list(int argc, char **argv)
 {
 	struct cli_options options = { "list", table, kymo_countof(table), argc, argv, .at = 1 };
-	const char *operands[2] = { NULL, NULL };
-	size_t n = 0;
-	bool json = false, names_only = false;
+	struct request request = { .n = 0 };
 
 	for (;;) {
 		switch (cli_options_next(&options)) {
 		case JSON:
-			json = true;
+			request.json = true;
 			break;
 		case NAMES:
-			names_only = true;
+			request.names_only = true;
+			break;
+		case VARS:
+			request.vars = true;
+			break;
+		case LINES:
+			request.lines = true;
+			break;
+		case DEBUG_FILE:
+			request.debug_file = options.value;
 			break;
 		case CLI_OPERAND:
-			if (n == kymo_countof(operands))
+			if (request.n == kymo_countof(request.operands))
 				return cli_usage("list", "one FILE or PID and one GLOB: '%s' is too much",
 						 options.value);
-			operands[n++] = options.value;
+			request.operands[request.n++] = options.value;
 			break;
 		case CLI_END:
-			if (!n)
-				return cli_usage("list",
-						 "list what? give a file, such as libc, or the PID of a process");
-			if (json && names_only)
-				return cli_usage("list", "--names and --json exclude each other");
-			return list_target(operands[0], operands[1], json, names_only);
+			return list(&request);
 		case CLI_HELP:
 			return 0;
 		default:

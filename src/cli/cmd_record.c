@@ -13,6 +13,7 @@
 #include "cli/live.h"
 #include "cli/signals.h"
 #include "cli/spec_names.h"
+#include "cli/spec_source.h"
 #include "cli/targets.h"
 #include "record/record.h"
 #include "syscall/syscall.h"
@@ -105,25 +106,30 @@ static const struct {
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
+static struct kymo_error *add_spec(struct recording *recording, struct kymo_spec *spec)
+{
+	struct kymo_error *error = spec->needs_names || spec->wants_names ? cli_spec_find_names(spec) : NULL;
+
+	if (!error && !kymo_vec_push(&recording->specs, *spec))
+		error = &kymo_error_no_memory;
+	if (!error)
+		memset(spec, 0, sizeof(*spec));
+	return error;
+}
+
 static int take_probe(struct recording *recording, const char *text, int id)
 {
-	struct kymo_spec spec;
-	struct kymo_error *error = id == RETURN   ? kymo_spec_parse_return(text, &spec)
-				   : id == MARKER ? kymo_spec_parse_marker(text, &spec)
-						  : kymo_spec_parse(text, &spec);
+	kymo_cleanup(cli_specs_deinit) struct cli_specs specs = { 0 };
+	struct kymo_error *error;
 
-	if (error)
-		return cli_fail("record", error);
-	error = spec.needs_names ? cli_spec_find_names(&spec) : NULL;
-	if (error) {
-		kymo_spec_deinit(&spec);
-		return cli_fail("record", error);
-	}
-	if (!kymo_vec_push(&recording->specs, spec)) {
-		kymo_spec_deinit(&spec);
-		return cli_fail("record", &kymo_error_no_memory);
-	}
-	return 0;
+	error = cli_specs_parse(text,
+				id == RETURN   ? kymo_spec_parse_return
+				: id == MARKER ? kymo_spec_parse_marker
+					       : kymo_spec_parse,
+				&specs);
+	for (size_t i = 0; !error && i < specs.items.n; i++)
+		error = add_spec(recording, &specs.items.items[i]);
+	return error ? cli_fail("record", error) : 0;
 }
 
 static int take_targets(struct recording *recording, const char *text, int id)

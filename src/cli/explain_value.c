@@ -4,46 +4,68 @@
 
 #include "base/cleanup.h"
 #include "cli/cli.h"
+#include "cli/scope.h"
 #include "expr/form_dump.h"
 #include "probe/spec_value.h"
 
+/* An expression, and where its names are from. */
+struct value {
+	const char *text;
+	struct kymo_spec spec;
+	struct cli_scope scope;
+};
+
 /* At the entry of a function, or at its return. The types go to `out`. */
-static struct kymo_error *compile(const char *text, bool is_return, FILE *out, struct kymo_form **form_ret)
+static struct kymo_error *compile(struct value *value, bool is_return, FILE *out, struct kymo_form **form_ret)
 {
-	struct kymo_spec spec = { .is_return = is_return };
+	const struct kymo_spec_piece piece = { value->text, value->text + strlen(value->text) };
 	struct kymo_expr_type type;
 
-	return kymo_spec_value_compile(text, (struct kymo_spec_piece){ text, text + strlen(text) }, &spec, out,
-				       form_ret, &type);
+	value->spec.is_return = is_return;
+	value->scope.scope.is_return = is_return;
+	return kymo_spec_value_compile(value->text, piece, &value->spec, out, form_ret, &type);
 }
 
-struct kymo_error *cli_explain_value(const char *text)
+static struct kymo_error *explain(struct value *value)
 {
 	kymo_cleanup_free struct kymo_form *form = NULL;
-	struct kymo_error *error = compile(text, false, NULL, &form);
+	struct kymo_error *error = compile(value, false, NULL, &form);
 	bool is_return = false;
 
 	if (error) { /* it may have what is known at a return only */
-		struct kymo_error *other = compile(text, true, NULL, &form);
+		struct kymo_error *other = compile(value, true, NULL, &form);
 
 		is_return = !other;
-		if (is_return)
-			kymo_error_destroy(error);
-		else
-			kymo_error_destroy(other);
+		kymo_error_destroy(is_return ? error : other);
 		if (!is_return)
 			return error;
 	}
 	free(kymo_take(form));
 	puts(is_return ? "At a function's return; types:" : "Types:");
-	error = compile(text, is_return, stdout, &form);
+	error = compile(value, is_return, stdout, &form);
 	if (error)
 		return error;
 	puts("\nOperations, on a stack of 64-bit values:");
 	kymo_form_dump(form, kymo_register_name, stdout);
 	if (kymo_form_can_fault(form))
-		puts("\nIt may have no value: by a division by zero, or a word that is not there. A filter lets "
-		     "nothing "
-		     "through then, and\nan argument is recorded as (fault).");
+		puts("\nIt may have no value: by a division by zero, or by memory that is not there. A filter lets "
+		     "nothing through then, and\nan argument is recorded as (fault).");
 	return NULL;
+}
+
+struct kymo_error *cli_explain_value(const char *text, const struct kymo_spec *spec, const char *path)
+{
+	struct value value = { .text = text };
+	struct kymo_error *error;
+
+	if (!spec)
+		return explain(&value);
+	error = cli_scope_open(spec, path, &value.scope);
+	if (error)
+		return error;
+	value.spec = *spec;
+	value.spec.scope = &value.scope.scope;
+	error = explain(&value);
+	cli_scope_close(&value.scope);
+	return error;
 }

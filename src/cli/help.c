@@ -58,10 +58,12 @@ static const char record[] =
 	"0xADDRESS instead of a file and its function is JIT code of the process --pid.\n"
 	"  FETCH  %di, %edi ... (a register), $arg1 ... (an argument, at a function's entry), $retval (at its "
 	"return),\n"
-	"         $stack, $stack0, \\42; or an EXPRESSION: C's, of integers, (int)arg0 & 0xff, with arg0 ..., retval, "
-	"%di,\n"
-	"         and the names of parameters, where there is debug information\n"
-	"  TYPE   u8 u16 u32 u64, s8 s16 s32 s64, x8 x16 x32 x64; x64 where none is given\n"
+	"         $stack, $stack0, \\42, +8(FETCH), @0x4040a0 (memory); or an EXPRESSION: C's, (int)arg0 & 0xff,\n"
+	"         *(long *)arg1, with arg0 ..., retval, %di; with debug information also variables that are visible "
+	"there,\n"
+	"         conn->peer, table[i].size; str(p) is a text, buf(p, 16), name[0..7] and *conn are bytes\n"
+	"  TYPE   u8 u16 u32 u64, s8 s16 s32 s64, x8 x16 x32 x64; x64 where none is given; of memory string, x8[16], "
+	"too\n"
 	"\n"
 	"  kymo record -p 'libc:malloc size=%di:u64' -r 'libc:malloc ptr=$retval' -- ls\n"
 	"  kymo record -p 'libc:malloc /arg0 > 64K/ kib=(arg0 / 1K)' -- python3 -c 'import json'\n"
@@ -198,7 +200,7 @@ static const char list[] =
 
 static const char explain[] =
 	"usage: kymo explain FILE|PID LOCATION\n"
-	"       kymo explain -e EXPRESSION\n"
+	"       kymo explain -e EXPRESSION [FILE LOCATION]\n"
 	"\n"
 	"Show how a probe would be put at LOCATION: the code there, the tactic, why it is safe, and why other tactics\n"
 	"were not taken. No process is changed. LOCATION is FUNCTION[+OFFSET], a GLOB, or 0xOFFSET in the\n"
@@ -207,11 +209,13 @@ static const char explain[] =
 	"can\n"
 	"be put there.\n"
 	"\n"
-	"  -e, --expression EXPRESSION  show the types of an expression and its compiled form instead\n"
+	"  -e, --expression EXPRESSION  show the types of an expression and its compiled form instead; with the names\n"
+	"                               that are visible at LOCATION, by the debug information of FILE\n"
 	"\n"
 	"  kymo explain libc malloc\n"
 	"  kymo explain 4242 libc:read+0x12\n"
-	"  kymo explain -e 'arg0 > 4K && (int)arg1 != -1'\n";
+	"  kymo explain -e 'arg0 > 4K && (int)arg1 != -1'\n"
+	"  kymo explain -e 'conn->peer->fd' ./app serve\n";
 
 static const char status[] =
 	"usage: kymo status [--json] [PID]\n"

@@ -3,29 +3,7 @@
 #include <stdio.h>
 
 #include "base/cleanup.h"
-#include "sym/parameters.h"
-
-/* Where the one function with that name is entered. */
-static struct kymo_error *find_entry(struct kymo_module *module, const struct kymo_spec *spec, uint64_t *ret)
-{
-	kymo_cleanup_free const struct kymo_symbol **found = NULL;
-	struct kymo_error *error;
-	size_t n;
-
-	error = kymo_module_find(module, spec->symbol, &found, &n);
-	if (error)
-		return error;
-	if (!n)
-		return kymo_error_create(KYMO_ERROR_NOT_FOUND, "%s has no function %s", kymo_module_path(module),
-					 spec->symbol);
-	if (n > 1)
-		return kymo_error_create(KYMO_ERROR_USAGE,
-					 "%s means %zu functions of %s, whose parameters may be others; write arg0, "
-					 "arg1 ... for them",
-					 spec->symbol, n, kymo_module_path(module));
-	*ret = found[0]->vaddr;
-	return NULL;
-}
+#include "cli/scope.h"
 
 static void print_build_id(const struct kymo_module *module, char out[2 * KYMO_BUILD_ID_MAX + 1])
 {
@@ -37,35 +15,29 @@ static void print_build_id(const struct kymo_module *module, char out[2 * KYMO_B
 		snprintf(out + 2 * i, 3, "%02x", bytes[i]);
 }
 
-static struct kymo_error *name(struct kymo_spec *spec, struct kymo_module *module)
+static struct kymo_error *name(struct kymo_spec *spec, const struct cli_scope *scope)
 {
-	kymo_cleanup(kymo_parameters_deinit) struct kymo_parameters parameters = { 0 };
-	char build_id[2 * KYMO_BUILD_ID_MAX + 1];
-	struct kymo_error *error;
-	uint64_t entry;
+	char build_id[2 * KYMO_BUILD_ID_MAX + 1] = "";
 
-	error = find_entry(module, spec, &entry);
-	if (error)
-		return error;
-	error = kymo_module_parameters(module, entry, &parameters);
-	if (error)
-		return kymo_error_prefix(error, "names in '%s' are not known; write arg0, arg1 ... for them",
-					 spec->text);
-	print_build_id(module, build_id);
-	return kymo_spec_name(spec, &parameters, build_id);
+	if (scope->scope.debug)
+		print_build_id(scope->module, build_id);
+	return kymo_spec_name(spec, &scope->scope, build_id);
 }
 
 struct kymo_error *cli_spec_find_names(struct kymo_spec *spec)
 {
 	kymo_cleanup_free char *path = NULL;
-	struct kymo_module *module;
 	struct kymo_error *error = kymo_find_file(spec->file, &path);
+	struct cli_scope scope;
 
 	if (!error)
-		error = kymo_module_open(path, &module);
-	if (error)
+		error = cli_scope_open(spec, path, &scope);
+	if (!error) {
+		error = name(spec, &scope);
+		cli_scope_close(&scope);
+	}
+	if (!error || spec->needs_names || error->code == KYMO_ERROR_NO_MEMORY)
 		return error;
-	error = name(spec, module);
-	kymo_module_close(module);
-	return error;
+	kymo_error_destroy(error); /* what it wanted it goes without */
+	return NULL;
 }

@@ -4,7 +4,8 @@
 
 #include "probe/spec.h"
 
-/* Give the spec the parameters of its function, by the debug information of its file. USAGE, NOT_FOUND. */
+/* Give the spec the meaning of its names, by the debug information of its file. USAGE, NOT_FOUND. Where it only wants
+ * them, what is not there is no error. */
 struct kymo_error *cli_spec_find_names(struct kymo_spec *spec);
 
 #endif

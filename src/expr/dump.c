@@ -3,32 +3,49 @@
 
 #include <inttypes.h>
 
-static const char *end_of_word(const char *at, const char *end)
+static void dump_head(const struct expr_node *node, FILE *out)
 {
-	if (at < end && (*at == '%' || *at == '$'))
-		at++;
-	while (at < end && (expr_is_letter(*at) || expr_is_digit(*at)))
-		at++;
-	return at;
+	switch (node->kind) {
+	case EXPR_CONSTANT:
+		fprintf(out, node->type.is_signed ? "%" PRId64 : "%" PRIu64, node->value);
+		break;
+	case EXPR_NAME:
+	case EXPR_UNKNOWN:
+		fprintf(out, "%.*s", node->size, node->at);
+		break;
+	case EXPR_TEXT:
+		fputs("\"...\"", out);
+		break;
+	case EXPR_CAST:
+		fputs("cast", out);
+		break;
+	case EXPR_MEMBER:
+		fprintf(out, "%s%.*s", node->sign, node->size, node->name);
+		break;
+	case EXPR_PIECE:
+		fprintf(out, "[%" PRId64 "..%" PRId64 "]", node->value, node->last);
+		break;
+	default:
+		fputs(node->sign, out);
+	}
 }
 
 static void dump_node(const struct expr_tree *tree, const struct expr_node *node, int depth, FILE *out)
 {
-	const int n = node->kind == EXPR_NAME ? (int)(end_of_word(node->at, tree->source.end) - node->at) : 0;
+	const unsigned int n = expr_n_children(node->kind);
+	char name[KYMO_EXPR_TYPE_NAME_MAX];
 
 	fprintf(out, "%*s", 2 * depth + 2, "");
-	if (node->kind == EXPR_CONSTANT)
-		fprintf(out, node->type.is_signed ? "%" PRId64 : "%" PRIu64, node->value);
-	else if (node->kind == EXPR_NAME)
-		fprintf(out, "%.*s", n, node->at);
-	else
-		fputs(node->kind == EXPR_CAST ? "cast" : node->sign, out);
-	fprintf(out, ": %s\n", kymo_expr_type_name(node->type));
-	if (node->kind >= EXPR_CAST)
+	dump_head(node, out);
+	fprintf(out, ": %s", kymo_expr_type_name(node->type, name));
+	if (node->bit_size && node->is_place)
+		fprintf(out, ":%d", node->bit_size);
+	fputc('\n', out);
+	if (n > 0)
 		dump_node(tree, &tree->nodes[node->a], depth + 1, out);
-	if (node->kind >= EXPR_BINARY)
+	if (n > 1)
 		dump_node(tree, &tree->nodes[node->b], depth + 1, out);
-	if (node->kind == EXPR_CHOICE)
+	if (n > 2)
 		dump_node(tree, &tree->nodes[node->c], depth + 1, out);
 }
 

@@ -1,16 +1,23 @@
 /*
  * Expressions: the words of the user for what a probe computes, made into forms (wire/form.h). Text in, form out: this
- * room knows no process, no file and no machine; what names mean is asked of the caller.
+ * room knows no process, no file and no machine; what names, types and members mean is asked of the caller.
  *
- *	EXPR	:= C's, of integers: ?: || && | ^ & == != < <= > >= << >> + - * / % and unary - + ! ~, casts,
- *sizeof(TYPE) VALUE	:= NUMBER [u|l|ul|K|M|G|T|ns|us|ms|s] | 'C' | NAME | "%" REGISTER | "$" NAME | "(" EXPR ")" TYPE
- *:= char short int long, signed and unsigned; u8 … s64; int8_t … uint64_t, size_t, ssize_t, bool …
+ *	EXPR	:= C's: ?: || && | ^ & == != < <= > >= << >> + - * / % and unary - + ! ~ * &, casts, sizeof(TYPE |
+ *EXPR), EXPR "->" NAME | EXPR "." NAME | EXPR "[" EXPR "]"
+ *	VALUE	:= NUMBER [u|l|ul|K|M|G|T|ns|us|ms|s] | 'C' | NAME | "%" REGISTER | "$" NAME | "(" EXPR ")"
+ *		 | EXPR "[" NUMBER ".." NUMBER "]"			a piece of an array, recorded as a whole
+ *		 | "str(" EXPR ["," NUMBER] ")"				the text at an address; == and != compare it
+ *		 | "buf(" EXPR "," NUMBER ")"				so many bytes at an address
+ *	TYPE	:= char short int long, signed and unsigned; bool void; u8 … s64; int8_t … uint64_t, size_t, ssize_t …;
+ *		   types of the source: struct NAME, union NAME, enum NAME, NAME; each with "*"s behind it
  *
- * Types are C's: integers of 8 to 64 bits, promoted and converted as ISO C 6.3.1 says. What C leaves undefined is
- * defined: sums and products wrap around, a shift goes by its count modulo the width of its left operand, and a
- * division by zero is a fault, as a value that is not to be had is. K M G T are powers of 1,024; times are nanoseconds.
+ * Types are C's: integers of 8 to 64 bits, promoted and converted as ISO C 6.3.1 says; pointers, structures, unions,
+ * arrays, bit-fields, enumerations. What C leaves undefined is defined: sums and products wrap around, a shift goes by
+ * its count modulo the width of its left operand, and a division by zero is a fault, as a value that is not to be had
+ * is. K M G T are powers of 1,024; times are nanoseconds. Floating-point numbers are recorded, not computed with.
  *
- * Passes, each a file: parse.c (text to tree), check.c (types, constants), lower.c (tree to form); dump.c shows both.
+ * Passes, each a file: parse.c (text to tree), check.c (types, constants; memory.c for what lies in memory), lower.c
+ * (tree to form; emit.c for its operations); dump.c shows both.
  */
 #ifndef KYMO_EXPR_EXPR_H
 #define KYMO_EXPR_EXPR_H
@@ -24,13 +31,15 @@
 #include "expr/type.h"
 #include "wire/form.h"
 
-/* What a name stands for: an operation that pushes it, whose low bytes are a value of that type. */
+/* What a name stands for. */
 struct kymo_expr_meaning {
-	struct kymo_form_op op;
+	struct kymo_form form; /* pushes the value, in its low bytes; by `is_address` where it is in memory */
 	struct kymo_expr_type type;
+	bool is_address;
+	uint8_t bit_size, bit_shift; /* of a bit-field, see struct kymo_ctype_member; else 0 */
 };
 
-/* Where names come from. */
+/* Where names come from. All but `find` may be NULL: then there are no such. */
 struct kymo_expr_names {
 	/*
 	 * The meaning of the `size` bytes at `name`, which has its "%" or "$" if it was written so. An error is about
@@ -38,6 +47,12 @@ struct kymo_expr_names {
 	 */
 	struct kymo_error *(*find)(void *data, const char *text, const char *name, size_t size,
 				   struct kymo_expr_meaning *ret);
+	/* The type of the source that the `size` bytes at `name` are, such as "struct conn"; NULL in `ret`: none. */
+	struct kymo_error *(*type)(void *data, const char *name, size_t size, const struct kymo_ctype **ret);
+	struct kymo_error *(*members)(void *data, const struct kymo_ctype *type, const struct kymo_ctype_member **ret,
+				      size_t *n_ret);
+	struct kymo_error *(*enumerators)(void *data, const struct kymo_ctype *type,
+					  const struct kymo_ctype_enumerator **ret, size_t *n_ret);
 	void *data;
 };
 
@@ -47,9 +62,10 @@ struct kymo_expr_source {
 };
 
 /*
- * Compile it. `form_ret` passes kymo_form_check() for any machine that has the registers which `names` gave out, and
- * its value is one of `type_ret`. `tree_dump` is where the typed tree is written, or NULL. USAGE; NO_MEMORY from
- * `names` alone.
+ * Compile it. `form_ret` passes kymo_form_check() for any machine that has the registers which `names` gave out. Its
+ * value is one of `type_ret`; of strings, structures and arrays it is their address. `tree_dump` is where the typed
+ * tree is written, or NULL. Where something is known later, the form is one value and the type `kymo_expr_later`.
+ * USAGE; other errors come from `names` alone.
  */
 struct kymo_error *kymo_expr_compile(const struct kymo_expr_source *source, const struct kymo_expr_names *names,
 				     FILE *tree_dump, struct kymo_form *form_ret, struct kymo_expr_type *type_ret);

@@ -1,61 +1,21 @@
 /*
- * Tree to form. Each value lies on the form's stack as 64 bits of its type: with its sign, or zeros, before its low
- * bytes. So a conversion is an operation only where it loses bytes or changes what the bytes before mean, and 64-bit
- * operations serve all types, with an extension behind those that may carry beyond 32 bits.
+ * Tree to form. What is in memory is pushed as its address, and loaded where its value is needed. 64-bit operations
+ * serve all types, with an extension behind those that may carry beyond 32 bits.
  */
-#include "base/caret.h"
 #include "expr/lower.h"
+
+#include <string.h>
+
+#include "base/caret.h"
+#include "expr/convert.h"
+#include "expr/emit.h"
+#include "expr/memory.h"
+#include "expr/number.h"
 
 struct lowering {
 	const struct expr_tree *tree;
-	struct kymo_form *form;
-	unsigned int depth, depth_max, n_faults;
-	bool is_full;
+	struct expr_code code;
 };
-
-static struct kymo_form_op *emit(struct lowering *to, struct kymo_form_op op)
-{
-	static struct kymo_form_op lost;
-
-	if (to->form->n == KYMO_FORM_OPS_MAX) {
-		to->is_full = true;
-		return &lost;
-	}
-	to->form->ops[to->form->n] = op;
-	return &to->form->ops[to->form->n++];
-}
-
-static void emit_code(struct lowering *to, enum kymo_form_code code, struct kymo_expr_type type)
-{
-	emit(to, (struct kymo_form_op){ .code = (uint8_t)code, .size = type.size, .is_signed = type.is_signed });
-}
-
-static void note_pushed(struct lowering *to)
-{
-	if (++to->depth > to->depth_max)
-		to->depth_max = to->depth;
-}
-
-static void emit_value(struct lowering *to, int64_t value)
-{
-	emit(to, (struct kymo_form_op){ .code = KYMO_FORM_VALUE, .value = value });
-	note_pushed(to);
-}
-
-static bool converts(struct kymo_expr_type from, struct kymo_expr_type to)
-{
-	if (to.size == 8)
-		return false;
-	if (from.size < to.size)
-		return from.is_signed && !to.is_signed;
-	return from.size != to.size || from.is_signed != to.is_signed;
-}
-
-static void convert(struct lowering *to, struct kymo_expr_type from, struct kymo_expr_type type)
-{
-	if (converts(from, type))
-		emit_code(to, KYMO_FORM_EXTEND, type);
-}
 
 static void lower(struct lowering *to, const struct expr_node *node);
 
@@ -64,35 +24,143 @@ static const struct expr_node *child(const struct lowering *to, uint8_t i)
 	return &to->tree->nodes[i];
 }
 
+/* The value, of what is in memory, too. Arrays and structures stay addresses. */
+static void lower_value(struct lowering *to, const struct expr_node *node)
+{
+	const enum kymo_expr_class class = kymo_expr_class_of(node->type);
+
+	lower(to, node);
+	if (!node->is_place || class == KYMO_EXPR_ARRAY || class == KYMO_EXPR_STRUCT || class == KYMO_EXPR_STRING)
+		return;
+	expr_emit_load(&to->code, node->type);
+	if (node->bit_size)
+		expr_emit_bits(&to->code, node->bit_shift, node->bit_size, node->type.is_signed);
+}
+
 static void lower_as(struct lowering *to, uint8_t i, struct kymo_expr_type type)
 {
 	const struct expr_node *node = child(to, i);
 
-	lower(to, node);
-	convert(to, node->type, type);
+	lower_value(to, node);
+	expr_emit_conversion(&to->code, expr_value_type(node), type);
+}
+
+/* ---- what is in memory ------------------------------------------------------------------------------------------- */
+
+static const struct kymo_expr_type address = { .size = 8 };
+
+static void follow_reference(struct lowering *to, const struct expr_node *node)
+{
+	if (node->is_reference)
+		expr_emit_load(&to->code, address);
 }
 
 /* What the name pushes has more bytes than the name's type, or none known before them. */
 static void lower_name(struct lowering *to, const struct expr_node *node)
 {
-	emit(to, node->op);
-	note_pushed(to);
-	to->n_faults += node->op.code == KYMO_FORM_STACK || node->op.code == KYMO_FORM_RETVAL;
-	if (node->type.size < 8)
-		emit_code(to, KYMO_FORM_EXTEND, node->type);
+	expr_emit_ops(&to->code, &to->tree->ops[node->first_op], node->n_ops);
+	if (!node->is_place && node->type.size < 8)
+		expr_emit_code(&to->code, KYMO_FORM_EXTEND, node->type);
+	follow_reference(to, node);
 }
+
+static void lower_member(struct lowering *to, const struct expr_node *node)
+{
+	const struct expr_node *of = child(to, node->a);
+
+	if (node->is_arrow)
+		lower_value(to, of);
+	else
+		lower(to, of);
+	if (node->is_place) {
+		expr_emit_offset(&to->code, node->offset);
+		follow_reference(to, node);
+	} else {
+		expr_emit_bits(&to->code, node->bit_shift, node->bit_size, node->type.is_signed);
+	}
+}
+
+static void lower_index(struct lowering *to, const struct expr_node *node)
+{
+	const uint64_t size = kymo_expr_type_bytes(node->type);
+	const struct expr_node *b = child(to, node->b);
+
+	lower_value(to, child(to, node->a));
+	if (b->kind == EXPR_CONSTANT) {
+		expr_emit_offset(&to->code, (uint64_t)b->value * size);
+		return;
+	}
+	lower_value(to, b);
+	expr_emit_scale(&to->code, size);
+	expr_emit_code(&to->code, KYMO_FORM_ADD, address);
+}
+
+/* One comparison of up to 8 bytes at `from`. */
+static void lower_bytes(struct lowering *to, const struct expr_node *string, size_t from, const char *text,
+			uint8_t size)
+{
+	int64_t expected = 0;
+
+	memcpy(&expected, text + from, size);
+	lower_value(to, child(to, string->a));
+	expr_emit_offset(&to->code, from);
+	expr_emit_load(&to->code, (struct kymo_expr_type){ .size = size });
+	expr_emit_value(&to->code, expected);
+	expr_emit_code(&to->code, KYMO_FORM_EQUAL, address);
+}
+
+/* Bytes that the next comparison takes of the `n` that are left: as many as one can. */
+static uint8_t chunk(size_t n)
+{
+	return n >= 8 ? 8 : n >= 4 ? 4 : n >= 2 ? 2 : 1;
+}
+
+/* The text and its NUL, from `from` on: what is behind is not read where what is before differs. */
+static void lower_match_from(struct lowering *to, const struct expr_node *string, const char *text, size_t n,
+			     size_t from)
+{
+	const uint8_t size = chunk(n - from);
+	struct expr_choice choice;
+
+	lower_bytes(to, string, from, text, size);
+	if (from + size >= n || to->code.is_full)
+		return;
+	expr_begin_choice(&to->code, &choice);
+	lower_match_from(to, string, text, n, from + size);
+	expr_other_choice(&to->code, &choice);
+	expr_emit_value(&to->code, 0);
+	expr_end_choice(&to->code, &choice);
+}
+
+static void lower_match(struct lowering *to, const struct expr_node *node)
+{
+	const struct expr_node *string = child(to, node->a);
+	char text[EXPR_TEXT_MAX + 1];
+	const char *end;
+	size_t n = 0;
+
+	kymo_error_destroy(expr_read_text(to->tree, child(to, node->b)->at, &end, text, &n)); /* it was read before */
+	n++;
+	if (string->value && (size_t)string->value < n) /* str(p, n) compares as many as it has */
+		n = (size_t)string->value;
+	lower_match_from(to, string, text, n, 0);
+	if (node->code == KYMO_FORM_DIFFERENT)
+		expr_emit_code(&to->code, KYMO_FORM_NOT, node->type);
+}
+
+/* ---- operators --------------------------------------------------------------------------------------------------- */
 
 static void lower_unary(struct lowering *to, const struct expr_node *node)
 {
 	if (node->code == KYMO_FORM_NOT) {
-		lower(to, child(to, node->a));
-		emit_code(to, KYMO_FORM_NOT, node->type);
+		lower_value(to, child(to, node->a));
+		expr_emit_code(&to->code, KYMO_FORM_NOT, node->type);
 		return;
 	}
 	lower_as(to, node->a, node->type);
-	emit_code(to, node->code, node->type);
+	expr_emit_code(&to->code, node->code, node->type);
 	if (node->type.size < 8)
-		emit_code(to, KYMO_FORM_EXTEND, node->type);
+		expr_emit_code(&to->code, KYMO_FORM_EXTEND, node->type);
 }
 
 static bool is_comparison(enum kymo_form_code code)
@@ -121,99 +189,89 @@ static bool carries(const struct expr_node *node)
 	}
 }
 
-/* The type in which both operands are compared, as check.c would have it for their sum. */
-static struct kymo_expr_type compared(const struct expr_node *a, const struct expr_node *b)
+/* Sums of pointers and numbers go by the size of what is pointed to. */
+static void lower_pointer_sum(struct lowering *to, const struct expr_node *node)
 {
-	const struct kymo_expr_type integer = { 4, true };
-	const struct kymo_expr_type x = a->type.size < 4 ? integer : a->type, y = b->type.size < 4 ? integer : b->type;
+	const struct expr_node *a = child(to, node->a), *b = child(to, node->b);
+	const bool has_a = expr_is_pointer(a), has_b = expr_is_pointer(b);
+	const uint64_t size = expr_element_size(expr_value_type(has_a ? a : b));
 
-	if (x.size != y.size)
-		return x.size > y.size ? x : y;
-	return (struct kymo_expr_type){ x.size, x.is_signed && y.is_signed };
+	lower_value(to, a);
+	if (!has_a)
+		expr_emit_scale(&to->code, size);
+	lower_value(to, b);
+	if (!has_b)
+		expr_emit_scale(&to->code, size);
+	expr_emit_code(&to->code, node->code, address);
+	if (has_a && has_b && size > 1) {
+		expr_emit_value(&to->code, (int64_t)size);
+		expr_emit_code(&to->code, KYMO_FORM_DIVIDE, node->type);
+	}
 }
 
 static void lower_binary(struct lowering *to, const struct expr_node *node)
 {
+	const struct expr_node *a = child(to, node->a), *b = child(to, node->b);
 	struct kymo_expr_type type = node->type;
 
-	if (is_comparison(node->code))
-		type = compared(child(to, node->a), child(to, node->b));
+	if (is_comparison(node->code)) {
+		type = expr_common(a, b);
+	} else if (expr_is_pointer(a) || expr_is_pointer(b)) {
+		lower_pointer_sum(to, node);
+		return;
+	}
 	lower_as(to, node->swaps ? node->b : node->a, type);
 	if (is_shift(node->code))
-		lower(to, child(to, node->b));
+		lower_value(to, b);
 	else
 		lower_as(to, node->swaps ? node->a : node->b, type);
-	emit_code(to, node->code, type);
-	to->depth--;
-	to->n_faults += node->code == KYMO_FORM_DIVIDE || node->code == KYMO_FORM_REMAINDER;
+	expr_emit_code(&to->code, node->code, type);
 	if (type.size < 8 && carries(node))
-		emit_code(to, KYMO_FORM_EXTEND, type);
-}
-
-/* The first condition leads by JUMP_IF_ZERO to the third; `then` and `otherwise` leave one value each. */
-struct choice {
-	struct kymo_form_op *to_other, *to_end;
-};
-
-static void begin_choice(struct lowering *to, struct choice *choice)
-{
-	choice->to_other = emit(to, (struct kymo_form_op){ .code = KYMO_FORM_JUMP_IF_ZERO });
-	to->depth--;
-}
-
-static void otherwise(struct lowering *to, struct choice *choice)
-{
-	choice->to_end = emit(to, (struct kymo_form_op){ .code = KYMO_FORM_JUMP });
-	choice->to_other->value = to->form->n;
-	to->depth--;
-}
-
-static void end_choice(struct lowering *to, struct choice *choice)
-{
-	choice->to_end->value = to->form->n;
+		expr_emit_code(&to->code, KYMO_FORM_EXTEND, type);
 }
 
 static void lower_truth(struct lowering *to, uint8_t i)
 {
-	lower(to, child(to, i));
-	emit_code(to, KYMO_FORM_TRUTH, child(to, i)->type);
+	lower_value(to, child(to, i));
+	expr_emit_code(&to->code, KYMO_FORM_TRUTH, expr_value_type(child(to, i)));
 }
 
 static void lower_logical(struct lowering *to, const struct expr_node *node)
 {
-	struct choice choice;
+	struct expr_choice choice;
 
-	lower(to, child(to, node->a));
-	begin_choice(to, &choice);
+	lower_value(to, child(to, node->a));
+	expr_begin_choice(&to->code, &choice);
 	if (node->kind == EXPR_AND)
 		lower_truth(to, node->b);
 	else
-		emit_value(to, 1);
-	otherwise(to, &choice);
+		expr_emit_value(&to->code, 1);
+	expr_other_choice(&to->code, &choice);
 	if (node->kind == EXPR_AND)
-		emit_value(to, 0);
+		expr_emit_value(&to->code, 0);
 	else
 		lower_truth(to, node->b);
-	end_choice(to, &choice);
+	expr_end_choice(&to->code, &choice);
 }
 
 static void lower_choice(struct lowering *to, const struct expr_node *node)
 {
-	struct choice choice;
+	struct expr_choice choice;
 
-	lower(to, child(to, node->a));
-	begin_choice(to, &choice);
+	lower_value(to, child(to, node->a));
+	expr_begin_choice(&to->code, &choice);
 	lower_as(to, node->b, node->type);
-	otherwise(to, &choice);
+	expr_other_choice(&to->code, &choice);
 	lower_as(to, node->c, node->type);
-	end_choice(to, &choice);
+	expr_end_choice(&to->code, &choice);
 }
 
+/* The value, or of a place its address. */
 static void lower(struct lowering *to, const struct expr_node *node)
 {
 	switch (node->kind) {
 	case EXPR_CONSTANT:
-		emit_value(to, node->value);
+		expr_emit_value(&to->code, node->value);
 		break;
 	case EXPR_NAME:
 		lower_name(to, node);
@@ -224,8 +282,29 @@ static void lower(struct lowering *to, const struct expr_node *node)
 	case EXPR_UNARY:
 		lower_unary(to, node);
 		break;
+	case EXPR_DEREF:
+	case EXPR_STRING:
+	case EXPR_BUFFER:
+		lower_value(to, child(to, node->a));
+		break;
+	case EXPR_ADDRESS:
+		lower(to, child(to, node->a));
+		break;
+	case EXPR_MEMBER:
+		lower_member(to, node);
+		break;
+	case EXPR_PIECE:
+		lower_value(to, child(to, node->a));
+		expr_emit_offset(&to->code, node->offset);
+		break;
+	case EXPR_INDEX:
+		lower_index(to, node);
+		break;
 	case EXPR_BINARY:
 		lower_binary(to, node);
+		break;
+	case EXPR_MATCH:
+		lower_match(to, node);
 		break;
 	case EXPR_AND:
 	case EXPR_OR:
@@ -234,26 +313,30 @@ static void lower(struct lowering *to, const struct expr_node *node)
 	case EXPR_CHOICE:
 		lower_choice(to, node);
 		break;
+	case EXPR_UNKNOWN:
+	case EXPR_TEXT:
+	case EXPR_SIZEOF: /* none is left by check.c */
+		break;
 	}
 }
 
 struct kymo_error *expr_lower(const struct expr_tree *tree, struct kymo_form *ret)
 {
-	struct lowering to = { .tree = tree, .form = ret };
+	struct lowering to = { .tree = tree, .code.form = ret };
 	const struct kymo_expr_source *source = &tree->source;
 
 	ret->n = 0;
-	lower(&to, &tree->nodes[tree->n - 1]);
-	if (to.is_full)
+	lower_value(&to, &tree->nodes[tree->n - 1]);
+	if (to.code.is_full)
 		return kymo_error_at(source->text, source->start,
 				     "the expression is too long: it takes more than %d steps", KYMO_FORM_OPS_MAX);
-	if (to.depth_max > KYMO_FORM_DEPTH_MAX)
+	if (to.code.depth_max > KYMO_FORM_DEPTH_MAX)
 		return kymo_error_at(source->text, source->start,
 				     "the expression is too deep: more than %d values wait for others",
 				     KYMO_FORM_DEPTH_MAX);
-	if (to.n_faults > KYMO_FORM_FAULTS_MAX)
+	if (to.code.n_faults > KYMO_FORM_FAULTS_MAX)
 		return kymo_error_at(source->text, source->start,
-				     "the expression has more than %d divisions and words of the stack",
+				     "the expression has more than %d divisions and reads of memory",
 				     KYMO_FORM_FAULTS_MAX);
 	return NULL;
 }

@@ -1,4 +1,4 @@
-/* Constants: numbers with their suffixes, and characters (ISO C 6.4.4). */
+/* Constants: numbers with their suffixes, characters and texts (ISO C 6.4.4, 6.4.5). */
 #include <string.h>
 
 #include "base/caret.h"
@@ -23,10 +23,10 @@ static const struct {
 static struct kymo_expr_type type_of(uint64_t value, bool is_decimal, bool is_unsigned, bool is_long)
 {
 	if (!is_long && !is_unsigned && value <= INT32_MAX)
-		return (struct kymo_expr_type){ 4, true };
+		return (struct kymo_expr_type){ .size = 4, .is_signed = true };
 	if (!is_long && (is_unsigned || !is_decimal) && value <= UINT32_MAX)
-		return (struct kymo_expr_type){ 4, false };
-	return (struct kymo_expr_type){ 8, !is_unsigned && value <= INT64_MAX };
+		return (struct kymo_expr_type){ .size = 4, .is_signed = false };
+	return (struct kymo_expr_type){ .size = 8, .is_signed = !is_unsigned && value <= INT64_MAX };
 }
 
 /* Digits of `base`; false where they do not fit in 64 bits. */
@@ -138,7 +138,7 @@ static struct kymo_error *read_character(const struct expr_tree *tree, const cha
 	if (!is_good || from >= end || *from != '\'')
 		return kymo_error_at(tree->source.text, at,
 				     "expected one character between quotes, such as 'a' or '\\n'");
-	node->type = (struct kymo_expr_type){ 4, true };
+	node->type = (struct kymo_expr_type){ .size = 4, .is_signed = true };
 	*end_ret = from + 1;
 	return NULL;
 }
@@ -149,4 +149,30 @@ struct kymo_error *expr_read_constant(const struct expr_tree *tree, const char *
 	ret->kind = EXPR_CONSTANT;
 	ret->at = at;
 	return *at == '\'' ? read_character(tree, at, end_ret, ret) : read_number(tree, at, end_ret, ret);
+}
+
+struct kymo_error *expr_read_text(const struct expr_tree *tree, const char *at, const char **end_ret,
+				  char out[EXPR_TEXT_MAX + 1], size_t *size_ret)
+{
+	const char *from = at + 1, *end = tree->source.end;
+	size_t n = 0;
+
+	while (from < end && *from != '"') {
+		const char *escape = from;
+		int64_t c = *from++;
+
+		if (c == '\\' && (!read_escape(&from, end, &c) || !c))
+			return kymo_error_at(tree->source.text, escape,
+					     "no such escape in a text; there are \\n, \\t, \\\\, \\\", \\x41 …");
+		if (n == EXPR_TEXT_MAX)
+			return kymo_error_at(tree->source.text, at,
+					     "the text is too long: at most %d bytes are compared", EXPR_TEXT_MAX);
+		out[n++] = (char)c;
+	}
+	if (from >= end)
+		return kymo_error_at(tree->source.text, at, "expected '\"' at the end of the text");
+	out[n] = '\0';
+	*size_ret = n;
+	*end_ret = from + 1;
+	return NULL;
 }

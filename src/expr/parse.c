@@ -3,20 +3,15 @@
  * are no tokens: what a "%", "-" or "(" means depends on whether an operand or an operator is expected, and that is
  * known where it is read.
  */
+#include "expr/parse.h"
+
 #include <string.h>
 
-#include "base/caret.h"
 #include "base/cleanup.h"
 #include "expr/number.h"
-#include "expr/parse.h"
+#include "expr/parse_type.h"
+#include "expr/reader.h"
 #include "expr/typename.h"
-
-struct reader {
-	struct expr_tree *tree;
-	const char *at;
-	unsigned int depth;
-	struct kymo_error *error;
-};
 
 /* Binary operators, longer ones before those that they begin with. */
 static const struct infix {
@@ -49,65 +44,71 @@ static const struct infix {
 #define BINDS_CHOICE 1
 #define BINDS_ALL 0
 
-static uint8_t read_operand(struct reader *reader);
-static uint8_t read_from(struct reader *reader, unsigned int binds);
-
-static const char *skip_blanks(struct reader *reader)
-{
-	while (reader->at < reader->tree->source.end && expr_is_blank(*reader->at))
-		reader->at++;
-	return reader->at;
-}
-
-static bool next_is(struct reader *reader, const char *sign)
-{
-	const size_t n = strlen(sign);
-
-	skip_blanks(reader);
-	return (size_t)(reader->tree->source.end - reader->at) >= n && !memcmp(reader->at, sign, n);
-}
-
-static uint8_t fail_with(struct reader *reader, struct kymo_error *error)
-{
-	reader->error = error;
-	return 0;
-}
-
-#define fail(reader, at, ...) fail_with(reader, kymo_error_at((reader)->tree->source.text, at, __VA_ARGS__))
+static uint8_t read_operand(struct expr_reader *reader);
+static uint8_t read_from(struct expr_reader *reader, unsigned int binds);
+static uint8_t read_postfixes(struct expr_reader *reader, uint8_t of);
 
 /* Its number; 0 with an error set. */
-static uint8_t add(struct reader *reader, struct expr_node node)
+static uint8_t add(struct expr_reader *reader, struct expr_node node)
 {
 	struct expr_tree *tree = reader->tree;
 
 	if (tree->n == EXPR_NODES_MAX)
-		return fail(reader, node.at, "the expression is too long: %d values and operators are the most",
-			    EXPR_NODES_MAX);
+		return expr_fail(reader, node.at, "the expression is too long: %d values and operators are the most",
+				 EXPR_NODES_MAX);
 	tree->nodes[tree->n] = node;
 	return (uint8_t)tree->n++;
 }
 
 /* ---- operands ---------------------------------------------------------------------------------------------------- */
 
-static uint8_t read_name(struct reader *reader)
+/* The operations of a name's form, in the tree. */
+static bool keep_form(struct expr_reader *reader, const struct kymo_form *form, struct expr_node *node)
 {
-	struct expr_node node = { .kind = EXPR_NAME, .at = reader->at };
-	const char *end = reader->at + 1;
-	struct kymo_expr_meaning meaning;
+	struct expr_tree *tree = reader->tree;
 
-	while (end < reader->tree->source.end && (expr_is_letter(*end) || expr_is_digit(*end)))
-		end++;
-	reader->error = reader->tree->names->find(reader->tree->names->data, reader->tree->source.text, reader->at,
-						  (size_t)(end - reader->at), &meaning);
-	if (reader->error)
+	if (form->n > EXPR_OPS_MAX - tree->n_ops)
+		return expr_fail(reader, node->at, "the expression is too long: its names take more than %d steps",
+				 EXPR_OPS_MAX);
+	memcpy(&tree->ops[tree->n_ops], form->ops, form->n * sizeof(form->ops[0]));
+	node->first_op = (uint16_t)tree->n_ops;
+	node->n_ops = (uint16_t)form->n;
+	tree->n_ops += form->n;
+	return true;
+}
+
+/* A name alone may be an enumerator, which is known when its type is: by what it is compared with. */
+static bool may_be_enumerator(const struct expr_reader *reader, const struct kymo_error *error)
+{
+	return reader->tree->names->enumerators && error->code == KYMO_ERROR_USAGE && expr_is_letter(*reader->at);
+}
+
+static uint8_t read_name(struct expr_reader *reader)
+{
+	const struct kymo_expr_names *names = reader->tree->names;
+	struct expr_node node = { .kind = EXPR_NAME, .at = reader->at };
+	const char *end = expr_skip_name(reader->at + 1, reader->tree->source.end);
+	struct kymo_expr_meaning meaning = { .form.n = 0 };
+
+	node.size = (uint16_t)(end - reader->at);
+	reader->error = names->find(names->data, reader->tree->source.text, reader->at, node.size, &meaning);
+	if (reader->error && may_be_enumerator(reader, reader->error)) {
+		kymo_error_destroy(reader->error);
+		reader->error = NULL;
+		node.kind = EXPR_UNKNOWN;
+	} else if (reader->error || !keep_form(reader, &meaning.form, &node)) {
 		return 0;
-	node.op = meaning.op;
+	}
 	node.type = meaning.type;
+	node.is_place = meaning.is_address;
+	node.bit_size = meaning.bit_size;
+	node.bit_shift = meaning.bit_shift;
+	reader->tree->is_later |= meaning.type.of == &kymo_expr_later;
 	reader->at = end;
 	return add(reader, node);
 }
 
-static uint8_t read_constant(struct reader *reader)
+static uint8_t read_constant(struct expr_reader *reader)
 {
 	struct expr_node node = { .kind = EXPR_CONSTANT };
 
@@ -115,66 +116,170 @@ static uint8_t read_constant(struct reader *reader)
 	return reader->error ? 0 : add(reader, node);
 }
 
-/* Behind the name of a type: no pointer, and the bracket. */
-static bool close_type(struct reader *reader)
+static uint8_t read_text(struct expr_reader *reader)
 {
-	if (next_is(reader, "*"))
-		return fail(
-			reader, reader->at,
-			"memory behind a pointer is not supported yet; write the type of an integer, as in (int)arg0");
-	if (!next_is(reader, ")"))
-		return fail(reader, reader->at, "expected ')' behind the type");
-	reader->at++;
-	return true;
+	struct expr_node node = { .kind = EXPR_TEXT, .at = reader->at };
+	char text[EXPR_TEXT_MAX + 1];
+	size_t size;
+
+	reader->error = expr_read_text(reader->tree, reader->at, &reader->at, text, &size);
+	node.type = (struct kymo_expr_type){ .size = 8, .is_string = true };
+	return reader->error ? 0 : add(reader, node);
 }
 
-static uint8_t read_sizeof(struct reader *reader)
+static uint8_t read_sizeof(struct expr_reader *reader)
 {
-	struct expr_node node = { .kind = EXPR_CONSTANT, .at = reader->at, .type = { 8, false } };
+	struct expr_node node = { .kind = EXPR_SIZEOF, .at = reader->at, .sign = "sizeof" };
 	struct kymo_expr_type type;
-	const char *behind;
 
 	reader->at += strlen("sizeof");
-	if (!next_is(reader, "("))
-		return fail(reader, reader->at, "expected '(' and a type behind sizeof, such as sizeof(long)");
+	if (!expr_next_is(reader, "("))
+		return expr_fail(reader, reader->at,
+				 "expected '(' and a type or a value behind sizeof, such as sizeof(long)");
 	reader->at++;
-	skip_blanks(reader);
-	behind = expr_read_type(reader->at, reader->tree->source.end, &type);
-	if (!behind)
-		return fail(reader, reader->at, "expected a type, such as long or u32");
-	reader->at = behind;
-	if (!close_type(reader))
+	if (expr_read_any_type(reader, false, &type)) {
+		const uint64_t bytes = kymo_expr_type_bytes(type);
+
+		if (!expr_close_type(reader))
+			return 0;
+		if (!bytes && !reader->tree->is_later)
+			return expr_fail(reader, node.at, "the size of this type is not known");
+		node.kind = EXPR_CONSTANT;
+		node.value = (int64_t)bytes;
+		node.type = (struct kymo_expr_type){ .size = 8 };
+		return add(reader, node);
+	}
+	if (reader->error)
 		return 0;
-	node.value = type.size;
-	return add(reader, node);
+	node.a = read_from(reader, BINDS_ALL);
+	return reader->error || !expr_close_type(reader) ? 0 : add(reader, node);
 }
 
-static uint8_t read_brackets(struct reader *reader)
+static uint8_t read_brackets(struct expr_reader *reader)
 {
 	struct expr_node node = { .kind = EXPR_CAST, .at = reader->at };
-	const char *behind;
 	uint8_t inner;
 
 	reader->at++;
-	skip_blanks(reader);
-	behind = expr_read_type(reader->at, reader->tree->source.end, &node.type);
-	if (behind) {
-		reader->at = behind;
-		if (!close_type(reader))
+	if (expr_read_any_type(reader, true, &node.type)) {
+		if (!expr_close_type(reader))
 			return 0;
 		node.a = read_operand(reader);
 		return reader->error ? 0 : add(reader, node);
 	}
+	if (reader->error)
+		return 0;
 	inner = read_from(reader, BINDS_ALL);
 	if (reader->error)
 		return 0;
-	if (!next_is(reader, ")"))
-		return fail(reader, reader->at, "expected ')' or an operator");
+	if (!expr_next_is(reader, ")"))
+		return expr_fail(reader, reader->at, "expected ')' or an operator");
 	reader->at++;
-	return inner;
+	return read_postfixes(reader, inner);
 }
 
-static uint8_t read_unary(struct reader *reader, const char *sign, enum kymo_form_code code)
+/* ---- what is behind a value -------------------------------------------------------------------------------------- */
+
+/* A number that has to be known: of elements or bytes. */
+static bool read_count(struct expr_reader *reader, int64_t *ret)
+{
+	struct expr_node node;
+
+	if (expr_skip_blanks(reader) == reader->tree->source.end || !expr_is_digit(*reader->at))
+		return expr_fail(reader, reader->at, "expected a number, such as 8");
+	reader->error = expr_read_constant(reader->tree, reader->at, &reader->at, &node);
+	*ret = node.value;
+	return !reader->error;
+}
+
+static uint8_t read_member(struct expr_reader *reader, uint8_t of, const char *sign)
+{
+	struct expr_node node = { .kind = EXPR_MEMBER, .a = of, .at = reader->at, .sign = sign };
+
+	node.is_arrow = *sign == '-';
+	reader->at += strlen(sign);
+	node.name = expr_skip_blanks(reader);
+	if (node.name == reader->tree->source.end || !expr_is_letter(*node.name))
+		return expr_fail(reader, reader->at, "expected the name of a member behind '%s'", sign);
+	reader->at = expr_skip_name(reader->at, reader->tree->source.end);
+	node.size = (uint16_t)(reader->at - node.name);
+	return add(reader, node);
+}
+
+/* Behind "a[": "b]", or "from..to]". */
+static uint8_t read_index(struct expr_reader *reader, uint8_t of)
+{
+	struct expr_node node = { .kind = EXPR_INDEX, .a = of, .at = reader->at, .sign = "[]" };
+	const struct expr_node *from;
+
+	reader->at++;
+	if (expr_next_is(reader, ".."))
+		return expr_fail(reader, reader->at, "expected the number of the first element, as in [0..7]");
+	node.b = read_from(reader, BINDS_ALL);
+	if (reader->error)
+		return 0;
+	if (expr_next_is(reader, "..")) {
+		from = &reader->tree->nodes[node.b];
+		if (from->kind != EXPR_CONSTANT)
+			return expr_fail(reader, from->at,
+					 "expected a number, such as 0: the size of a record is fixed");
+		node.kind = EXPR_PIECE;
+		node.sign = "[..]";
+		node.value = from->value;
+		reader->at += strlen("..");
+		if (!read_count(reader, &node.last))
+			return 0;
+	}
+	if (!expr_next_is(reader, "]"))
+		return expr_fail(reader, reader->at, "expected ']' or an operator");
+	reader->at++;
+	return add(reader, node);
+}
+
+static uint8_t read_postfixes(struct expr_reader *reader, uint8_t of)
+{
+	while (!reader->error) {
+		if (expr_next_is(reader, "->"))
+			of = read_member(reader, of, "->");
+		else if (expr_next_is(reader, ".") && !expr_next_is(reader, ".."))
+			of = read_member(reader, of, ".");
+		else if (expr_next_is(reader, "["))
+			of = read_index(reader, of);
+		else
+			break;
+	}
+	return reader->error ? 0 : of;
+}
+
+/* str(a), str(a, n), buf(a, n) */
+static uint8_t read_memory(struct expr_reader *reader, enum expr_kind kind, const char *word)
+{
+	struct expr_node node = { .kind = kind, .at = reader->at, .sign = word };
+
+	reader->at += strlen(word);
+	expr_skip_blanks(reader);
+	reader->at++;
+	node.a = read_from(reader, BINDS_ALL);
+	if (reader->error)
+		return 0;
+	if (expr_next_is(reader, ",")) {
+		reader->at++;
+		if (!read_count(reader, &node.value))
+			return 0;
+		if (node.value < 1 || node.value > INT32_MAX)
+			return expr_fail(reader, node.at, "expected a number of bytes, such as %s(arg0, 64)", word);
+	} else if (kind == EXPR_BUFFER) {
+		return expr_fail(reader, reader->at, "expected ',' and a number of bytes, as in buf(arg0, 64)");
+	}
+	if (!expr_next_is(reader, ")"))
+		return expr_fail(reader, reader->at, "expected ')' or an operator");
+	reader->at++;
+	return add(reader, node);
+}
+
+/* ---- operands ---------------------------------------------------------------------------------------------------- */
+
+static uint8_t read_unary(struct expr_reader *reader, const char *sign, enum kymo_form_code code)
 {
 	struct expr_node node = { .kind = EXPR_UNARY, .code = code, .at = reader->at, .sign = sign };
 
@@ -183,20 +288,46 @@ static uint8_t read_unary(struct reader *reader, const char *sign, enum kymo_for
 	return reader->error ? 0 : add(reader, node);
 }
 
-static bool is_word(const struct reader *reader, const char *word)
+static uint8_t read_place(struct expr_reader *reader, const char *sign, enum expr_kind kind)
 {
-	const size_t n = strlen(word), rest = (size_t)(reader->tree->source.end - reader->at);
+	struct expr_node node = { .kind = kind, .at = reader->at, .sign = sign };
 
-	return rest >= n && !memcmp(reader->at, word, n) &&
-	       (rest == n || (!expr_is_letter(reader->at[n]) && !expr_is_digit(reader->at[n])));
+	reader->at++;
+	node.a = read_operand(reader);
+	return reader->error ? 0 : add(reader, node);
 }
 
-static uint8_t read_one(struct reader *reader)
+static bool is_call(struct expr_reader *reader, const char *word)
 {
-	const char *at = skip_blanks(reader);
+	const char *at = reader->at + strlen(word);
+
+	if (!expr_is_word(reader, word))
+		return false;
+	while (at < reader->tree->source.end && expr_is_blank(*at))
+		at++;
+	return at < reader->tree->source.end && *at == '(';
+}
+
+static uint8_t read_word(struct expr_reader *reader)
+{
+	uint8_t node;
+
+	if (expr_is_word(reader, "sizeof"))
+		return read_sizeof(reader);
+	if (is_call(reader, "str"))
+		return read_memory(reader, EXPR_STRING, "str");
+	if (is_call(reader, "buf"))
+		return read_memory(reader, EXPR_BUFFER, "buf");
+	node = read_name(reader);
+	return reader->error ? 0 : read_postfixes(reader, node);
+}
+
+static uint8_t read_one(struct expr_reader *reader)
+{
+	const char *at = expr_skip_blanks(reader);
 
 	if (at == reader->tree->source.end)
-		return fail(reader, at, "expected a value, such as arg0, %%di or 42");
+		return expr_fail(reader, at, "expected a value, such as arg0, %%di or 42");
 	switch (*at) {
 	case '(':
 		return read_brackets(reader);
@@ -210,28 +341,27 @@ static uint8_t read_one(struct reader *reader)
 		reader->at++;
 		return read_operand(reader);
 	case '*':
+		return read_place(reader, "*", EXPR_DEREF);
 	case '&':
-		return fail(reader, at,
-			    "memory behind a pointer is not supported yet; write a value, such as "
-			    "arg0, %%di or 42");
+		return read_place(reader, "&", EXPR_ADDRESS);
+	case '"':
+		return read_text(reader);
 	case '\'':
 	case '0' ... '9':
 		return read_constant(reader);
 	default:
-		if (is_word(reader, "sizeof"))
-			return read_sizeof(reader);
 		if (expr_is_letter(*at) || *at == '%' || *at == '$')
-			return read_name(reader);
-		return fail(reader, at, "expected a value, such as arg0, %%di or 42");
+			return read_word(reader);
+		return expr_fail(reader, at, "expected a value, such as arg0, %%di or 42");
 	}
 }
 
-static uint8_t read_operand(struct reader *reader)
+static uint8_t read_operand(struct expr_reader *reader)
 {
 	uint8_t node;
 
 	if (reader->depth == EXPR_DEPTH_MAX)
-		return fail(reader, reader->at, "too many brackets and signs within each other");
+		return expr_fail(reader, reader->at, "too many brackets and signs within each other");
 	reader->depth++;
 	node = read_one(reader);
 	reader->depth--;
@@ -240,15 +370,15 @@ static uint8_t read_operand(struct reader *reader)
 
 /* ---- operators --------------------------------------------------------------------------------------------------- */
 
-static const struct infix *find_infix(struct reader *reader)
+static const struct infix *find_infix(struct expr_reader *reader)
 {
 	for (size_t i = 0; i < kymo_countof(infixes); i++)
-		if (next_is(reader, infixes[i].sign))
+		if (expr_next_is(reader, infixes[i].sign))
 			return &infixes[i];
 	return NULL;
 }
 
-static uint8_t read_choice(struct reader *reader, uint8_t condition)
+static uint8_t read_choice(struct expr_reader *reader, uint8_t condition)
 {
 	struct expr_node node = { .kind = EXPR_CHOICE, .at = reader->at, .a = condition, .sign = "?:" };
 
@@ -256,28 +386,28 @@ static uint8_t read_choice(struct reader *reader, uint8_t condition)
 	node.b = read_from(reader, BINDS_ALL);
 	if (reader->error)
 		return 0;
-	if (!next_is(reader, ":"))
-		return fail(reader, reader->at, "expected ':' and what the value is otherwise");
+	if (!expr_next_is(reader, ":"))
+		return expr_fail(reader, reader->at, "expected ':' and what the value is otherwise");
 	reader->at++;
 	node.c = read_from(reader, BINDS_CHOICE);
 	return reader->error ? 0 : add(reader, node);
 }
 
-static bool is_assignment(struct reader *reader, const struct infix *infix)
+static bool is_assignment(struct expr_reader *reader, const struct infix *infix)
 {
 	const size_t n = infix ? strlen(infix->sign) : 0;
 
-	return (!infix && next_is(reader, "=")) ||
+	return (!infix && expr_next_is(reader, "=")) ||
 	       (infix && infix->kind == EXPR_BINARY && reader->at + n < reader->tree->source.end &&
 		reader->at[n] == '=' && !strchr("=!<>", infix->sign[n - 1]));
 }
 
-static uint8_t read_from(struct reader *reader, unsigned int binds)
+static uint8_t read_from(struct expr_reader *reader, unsigned int binds)
 {
 	uint8_t left;
 
 	if (reader->depth == EXPR_DEPTH_MAX)
-		return fail(reader, reader->at, "too many brackets and signs within each other");
+		return expr_fail(reader, reader->at, "too many brackets and signs within each other");
 	reader->depth++;
 	left = read_operand(reader);
 	while (!reader->error) {
@@ -285,7 +415,7 @@ static uint8_t read_from(struct reader *reader, unsigned int binds)
 		struct expr_node node = { .at = reader->at, .a = left };
 
 		if (is_assignment(reader, infix)) {
-			fail(reader, reader->at, "nothing can be changed; write == to compare");
+			expr_fail(reader, reader->at, "nothing can be changed; write == to compare");
 		} else if (infix && infix->binds >= binds) {
 			reader->at += strlen(infix->sign);
 			node.kind = infix->kind;
@@ -294,7 +424,7 @@ static uint8_t read_from(struct reader *reader, unsigned int binds)
 			node.sign = infix->sign;
 			node.b = read_from(reader, infix->binds + 1);
 			left = reader->error ? 0 : add(reader, node);
-		} else if (!infix && binds <= BINDS_CHOICE && next_is(reader, "?")) {
+		} else if (!infix && binds <= BINDS_CHOICE && expr_next_is(reader, "?")) {
 			left = read_choice(reader, left);
 		} else {
 			break;
@@ -306,13 +436,11 @@ static uint8_t read_from(struct reader *reader, unsigned int binds)
 
 struct kymo_error *expr_parse(struct expr_tree *tree)
 {
-	struct reader reader = { .tree = tree, .at = tree->source.start };
+	struct expr_reader reader = { .tree = tree, .at = tree->source.start };
 	const uint8_t root = read_from(&reader, BINDS_ALL);
 
-	if (!reader.error && (next_is(&reader, "->") || next_is(&reader, ".") || next_is(&reader, "[")))
-		fail(&reader, reader.at, "memory behind a pointer is not supported yet; write a value, such as arg0");
-	if (!reader.error && skip_blanks(&reader) != tree->source.end)
-		fail(&reader, reader.at, "expected an operator, such as == or &&, or the end");
+	if (!reader.error && expr_skip_blanks(&reader) != tree->source.end)
+		expr_fail(&reader, reader.at, "expected an operator, such as == or &&, or the end");
 	if (!reader.error && root != tree->n - 1) /* the root is the last that was made */
 		return kymo_error_at(tree->source.text, tree->source.start, "the expression has no value");
 	return reader.error;

@@ -1,4 +1,4 @@
-/* Names of integer types: C's own, those of <stdint.h>, and those of the kernel's grammar. */
+/* Names of types without debug information: C's own, those of <stdint.h>, and those of the kernel's grammar. */
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -9,16 +9,38 @@ struct known {
 	struct kymo_expr_type type;
 };
 
+#define TYPE(bytes, has_sign) \
+	{ \
+		.size = (bytes), .is_signed = (has_sign) \
+	}
+
 /* One word that says all. */
 static const struct known whole[] = {
-	{ "u8", { 1, false } },        { "u16", { 2, false } },      { "u32", { 4, false } },
-	{ "u64", { 8, false } },       { "s8", { 1, true } },        { "s16", { 2, true } },
-	{ "s32", { 4, true } },        { "s64", { 8, true } },       { "uint8_t", { 1, false } },
-	{ "uint16_t", { 2, false } },  { "uint32_t", { 4, false } }, { "uint64_t", { 8, false } },
-	{ "int8_t", { 1, true } },     { "int16_t", { 2, true } },   { "int32_t", { 4, true } },
-	{ "int64_t", { 8, true } },    { "size_t", { 8, false } },   { "ssize_t", { 8, true } },
-	{ "uintptr_t", { 8, false } }, { "intptr_t", { 8, true } },  { "off_t", { 8, true } },
-	{ "pid_t", { 4, true } },
+	{ "u8", TYPE(1, false) },
+	{ "u16", TYPE(2, false) },
+	{ "u32", TYPE(4, false) },
+	{ "u64", TYPE(8, false) },
+	{ "s8", TYPE(1, true) },
+	{ "s16", TYPE(2, true) },
+	{ "s32", TYPE(4, true) },
+	{ "s64", TYPE(8, true) },
+	{ "uint8_t", TYPE(1, false) },
+	{ "uint16_t", TYPE(2, false) },
+	{ "uint32_t", TYPE(4, false) },
+	{ "uint64_t", TYPE(8, false) },
+	{ "int8_t", TYPE(1, true) },
+	{ "int16_t", TYPE(2, true) },
+	{ "int32_t", TYPE(4, true) },
+	{ "int64_t", TYPE(8, true) },
+	{ "size_t", TYPE(8, false) },
+	{ "ssize_t", TYPE(8, true) },
+	{ "uintptr_t", TYPE(8, false) },
+	{ "intptr_t", TYPE(8, true) },
+	{ "off_t", TYPE(8, true) },
+	{ "pid_t", TYPE(4, true) },
+	{ "bool", { .size = 1, .of = &expr_boolean } },
+	{ "_Bool", { .size = 1, .of = &expr_boolean } },
+	{ "void", { .size = 8, .of = &expr_void } },
 };
 
 /* C's words, in any order: what each adds. */
@@ -62,7 +84,7 @@ static unsigned int add_word(unsigned int before, unsigned int word)
 
 static struct kymo_expr_type type_of(unsigned int found)
 {
-	struct kymo_expr_type type = { 4, !(found & UNSIGNED) };
+	struct kymo_expr_type type = { .size = 4, .is_signed = !(found & UNSIGNED) };
 
 	if (found & CHAR)
 		type.size = 1;
@@ -109,4 +131,33 @@ const char *expr_read_type(const char *at, const char *end, struct kymo_expr_typ
 	if (found)
 		*ret = type_of(found);
 	return behind;
+}
+
+const char *expr_skip_name(const char *at, const char *end)
+{
+	for (;;) {
+		at += word_size(at, end);
+		if (end - at < 3 || at[0] != ':' || at[1] != ':' || !expr_is_letter(at[2]))
+			return at;
+		at += 2;
+	}
+}
+
+bool expr_find_type_name(const char *at, const char *end, const char **end_ret, bool *has_tag_ret)
+{
+	static const char *const tags[] = { "struct", "union", "enum", "class" };
+	const char *behind;
+
+	*has_tag_ret = false;
+	for (size_t i = 0; i < kymo_countof(tags); i++) {
+		const size_t n = strlen(tags[i]);
+
+		if (!is_word(at, word_size(at, end), tags[i]))
+			continue;
+		at = skip_blanks(at + n, end);
+		*has_tag_ret = true;
+	}
+	behind = expr_skip_name(at, end);
+	*end_ret = behind;
+	return behind > at;
 }

@@ -399,7 +399,7 @@ static struct kymo_error *resolve_offset(struct kymo_offline *offline, const str
 
 	if (error)
 		return error;
-	kymo_module_describe(module, vaddr, place, sizeof(place));
+	probe_describe(spec, module, vaddr, place, sizeof(place));
 	if (spec->is_return)
 		return add_return(offline, meaning, vaddr, place, place);
 	return add_inner_place(offline, meaning, vaddr, place);

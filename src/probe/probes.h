@@ -156,6 +156,8 @@ struct kymo_probes {
 	bool is_starting; /* a launched program that has not reached its entry */
 	bool is_confused; /* there were threads that could not be told apart */
 	bool has_guards, has_watch;
+	bool is_told_of_reading;
+	bool is_reading;        /* its pads may read memory by a system call (reading.c) */
 	bool is_watched;        /* a recorder answers: kymo_probes_watch() */
 	bool has_handler_watch; /* threads that are about to set a handler of faults wait */
 	bool told_other_code;
@@ -206,6 +208,15 @@ struct kymo_error *probes_add_handler_watch(struct kymo_probes *probes);
 
 /* How far down the initial thread's stack may grow now; 0: that is not known. */
 uint64_t probes_stack_end(const struct kymo_probes *probes);
+
+/* What its pads take of the stack to read memory by a system call (kymo_pad_reads_stack()); 0: they read none. */
+uint32_t probes_reads_stack(const struct kymo_spec *spec);
+/* KYMO_PAD_LIVE_READER for a process with these probes: where specs read memory, and it may make the call. */
+uint64_t probes_reader(const struct kymo_probes *probes, struct kymo_process *process);
+/* Note whether the process that is recorded has one, and tell the user where specs need it. */
+void probes_note_reader(struct kymo_probes *probes);
+/* Whether that has changed, and tell the user; now and then. */
+void probes_look_at_reader(struct kymo_probes *probes);
 
 /* ---- syscalls.c -------------------------------------------------------------------------------------------------- */
 

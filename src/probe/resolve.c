@@ -227,7 +227,7 @@ static struct kymo_error *resolve_offset(struct kymo_probes *probes, const struc
 	if (error)
 		return error;
 	probes->met[meaning->spec] = true;
-	kymo_module_describe(module, vaddr, place, sizeof(place));
+	probe_describe(spec, module, vaddr, place, sizeof(place));
 	if (spec->is_return) {
 		const struct kymo_function *function = kymo_module_function_at(module, vaddr);
 

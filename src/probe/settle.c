@@ -52,6 +52,18 @@ static void release(void *data, uint64_t vaddr, size_t size)
 	probe_room_release(&placing->room, placing->bias + vaddr, size);
 }
 
+static uint32_t more_stack(const struct kymo_probes *probes, const struct probe_site *site)
+{
+	uint32_t most = 0;
+
+	for (size_t i = 0; i < site->wishes.n; i++) {
+		const uint32_t takes = probes_reads_stack(&probes->specs[site->wishes.items[i].spec]);
+
+		most = takes > most ? takes : most;
+	}
+	return most;
+}
+
 static int plan(struct placing *placing, const struct probe_site *site, struct kymo_code *code,
 		struct kymo_plan plans[KYMO_PLANS_MAX], size_t *n_ret, char *reasons, size_t size)
 {
@@ -66,6 +78,7 @@ static int plan(struct placing *placing, const struct probe_site *site, struct k
 		.possible_faults = probes_possible_faults(placing->probes),
 		.is_alone = placing->probes->is_alone,
 		.shares_entries = placing->room.pages.n < SHARED_PAGES_MAX,
+		.more_stack = more_stack(placing->probes, site),
 	};
 	struct kymo_refusal refusals[KYMO_N_TACTICS];
 	size_t n = 0, used = 0;

@@ -17,15 +17,15 @@
 static struct kymo_spec_piece next_value(const char **at)
 {
 	struct kymo_spec_piece piece;
+	const char *end = *at + strlen(*at);
 	int depth = 0;
 
 	while (kymo_spec_is_space(**at))
 		++*at;
 	piece.start = *at;
 	for (; **at && (depth > 0 || !kymo_spec_is_space(**at)); ++*at) {
-		if (**at == '\'' && (*at)[1] && (*at)[2] == '\'')
-			*at += 2;
-		depth += (**at == '(') - (**at == ')');
+		*at = kymo_spec_skip_quoted(*at, end);
+		depth += (**at == '(' || **at == '[') - (**at == ')' || **at == ']');
 	}
 	piece.end = *at;
 	return piece;
@@ -343,10 +343,20 @@ static struct kymo_error *parse_location(const char *text, struct kymo_spec_piec
 static struct kymo_error *parse_filter(const char *text, struct kymo_spec_piece piece, struct kymo_spec *spec)
 {
 	struct kymo_expr_type type;
+	enum kymo_expr_class class;
+	struct kymo_error *error;
 
 	if (spec->filter)
 		return kymo_error_at(text, piece.start, "a probe has one filter; join two conditions with &&");
-	return kymo_spec_value_compile(text, piece, spec, NULL, &spec->filter, &type);
+	error = kymo_spec_value_compile(text, piece, spec, NULL, &spec->filter, &type);
+	if (error || type.of == &kymo_expr_later)
+		return error;
+	class = kymo_expr_class_of(type);
+	if (class != KYMO_EXPR_INTEGER && class != KYMO_EXPR_POINTER)
+		return kymo_error_at(
+			text, piece.start,
+			"a filter is a number or a comparison, such as /arg0 > 4K/ or /str(arg0) == \"x\"/");
+	return NULL;
 }
 
 /* Filters and arguments, from `at` to the end. */
@@ -400,10 +410,10 @@ static struct kymo_error *parse(const char *text, struct kymo_spec *spec)
 	return error ? error : parse_values(text, at, spec);
 }
 
-static struct kymo_error *parse_as(const char *text, bool is_return, const struct kymo_parameters *parameters,
+static struct kymo_error *parse_as(const char *text, bool is_return, const struct kymo_spec_scope *scope,
 				   struct kymo_spec *ret)
 {
-	struct kymo_spec spec = { .is_return = is_return, .parameters = parameters };
+	struct kymo_spec spec = { .is_return = is_return, .scope = scope };
 	struct kymo_error *error;
 
 	if (strlen(text) > TEXT_MAX)
@@ -415,7 +425,7 @@ static struct kymo_error *parse_as(const char *text, bool is_return, const struc
 		kymo_spec_deinit(&spec);
 		return error;
 	}
-	spec.parameters = NULL;
+	spec.scope = NULL;
 	*ret = spec;
 	return NULL;
 }
@@ -425,16 +435,17 @@ struct kymo_error *kymo_spec_parse(const char *text, struct kymo_spec *ret)
 	return parse_as(text, false, NULL, ret);
 }
 
-struct kymo_error *kymo_spec_name(struct kymo_spec *spec, const struct kymo_parameters *parameters,
-				  const char *build_id)
+struct kymo_error *kymo_spec_name(struct kymo_spec *spec, const struct kymo_spec_scope *scope, const char *build_id)
 {
 	struct kymo_spec named;
-	struct kymo_error *error = parse_as(spec->text, spec->is_return, parameters, &named);
+	struct kymo_error *error = parse_as(spec->text, spec->is_return, scope, &named);
 
 	if (error)
 		return error;
 	snprintf(named.build_id, sizeof(named.build_id), "%s", build_id);
 	named.is_paired = spec->is_paired;
+	named.source = spec->source;
+	spec->source = NULL;
 	kymo_spec_deinit(spec);
 	*spec = named;
 	return NULL;
@@ -472,6 +483,7 @@ void kymo_spec_deinit(struct kymo_spec *spec)
 	free(spec->syscalls);
 	free(spec->file);
 	free(spec->symbol);
+	free(spec->source);
 	free(spec->filter);
 	for (size_t i = 0; i < spec->n_args; i++) {
 		free(spec->args[i].name);

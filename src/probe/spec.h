@@ -6,8 +6,9 @@
  *	PLACE	:= SYMBOL [("+"|"-") NUMBER] | GLOB | NUMBER		a lone NUMBER is a file offset, as in the kernel
  *		 | (SYMBOL | GLOB) ":*"					each instruction of the function or functions
  *	ARG	:= [NAME "="] (FETCH | EXPR) [":" TYPE]		an EXPR has blanks within brackets only, as its ":" is
- *	FETCH	:= "%" REGISTER | "$arg" N | "$stack" | "$stack" N | "\" NUMBER | "$retval"
- *	TYPE	:= u8 u16 u32 u64 s8 s16 s32 s64 x8 x16 x32 x64
+ *	FETCH	:= "%" REGISTER | "$arg" N | "$stack" | "$stack" N | "\" NUMBER | "$retval" | "@" NUMBER |
+ *("+"|"-")["u"] NUMBER "(" FETCH ")"
+ *	TYPE	:= u8 u16 u32 u64 s8 s16 s32 s64 x8 x16 x32 x64; of memory string, ustring, x8[N], too
  *	ADDRESS	:= "0x" HEX-DIGITS		in memory of no file, of one process (probe/jit.h)
  *
  * FILE runs to the last ":" before PLACE, so that paths may hold colons; `\ ` and "\:" quote. A SYMBOL may be as C++
@@ -51,12 +52,14 @@ struct kymo_spec {
 	uint64_t address;   /* in memory of no file: `file` and `symbol` are NULL, and it is no return probe; else 0 */
 	char *symbol;       /* name or glob; NULL: `offset` is a file offset */
 	int64_t offset;     /* after the symbol, or in the file */
+	char *source;       /* "app.c:120": the line of source that `offset` in the file is the code of; or NULL */
 	struct kymo_spec_arg args[KYMO_EVENT_MAX_ARGS];
 	size_t n_args;
-	bool needs_names;          /* it has variables, and kymo_spec_name() was not called */
+	bool needs_names;          /* it has names of the source, and kymo_spec_name() was not called */
+	bool wants_names;          /* the same would tell its types better, but is not needed */
 	char build_id[2 * 32 + 1]; /* of the file whose debug information gave its names; "": none did */
 	struct kymo_form *filter;  /* records are made where its value is not 0, and is to be had; NULL: always */
-	const struct kymo_parameters *parameters; /* while it is parsed with such */
+	const struct kymo_spec_scope *scope; /* while it is parsed with one */
 	bool is_paired; /* its calls are to be paired: records hold the stack pointer, too; kymo_specs_pair() says so */
 };
 
@@ -71,12 +74,12 @@ struct kymo_spec {
 struct kymo_error *kymo_spec_parse(const char *text, struct kymo_spec *ret);
 
 /*
- * Parse it again with the parameters of the function that it is for, where it needs_names. `build_id` in hexadecimal
- * digits is that of the file. USAGE for a name that is not among them, with those that are; the spec is unchanged then.
+ * Parse it again with the names that are visible where it is, if it needs_names or wants_names. `build_id` in
+ * hexadecimal digits is that of the file. USAGE for a name that is not among them, with those that are; the spec is
+ * unchanged then.
  */
-struct kymo_parameters;
-struct kymo_error *kymo_spec_name(struct kymo_spec *spec, const struct kymo_parameters *parameters,
-				  const char *build_id);
+struct kymo_spec_scope;
+struct kymo_error *kymo_spec_name(struct kymo_spec *spec, const struct kymo_spec_scope *scope, const char *build_id);
 
 /* The same for a text that is a return probe even where it does not say so. */
 struct kymo_error *kymo_spec_parse_return(const char *text, struct kymo_spec *ret);

@@ -57,3 +57,18 @@ bool kymo_spec_is_arg(struct kymo_spec_piece piece)
 		fetch = equals + 1;
 	return fetch < piece.end && strchr("%$\\@+-", *fetch);
 }
+
+const char *kymo_spec_skip_quoted(const char *at, const char *end)
+{
+	const char quote = *at;
+	const char *last = quote == '"' ? end : end - at > 6 ? at + 6 : end; /* '\x41' is the longest character */
+
+	if (quote != '"' && quote != '\'')
+		return at;
+	for (const char *c = at + 1; c < last; c++) {
+		if (*c == quote && c > at + 1 - (quote == '"'))
+			return c;
+		c += *c == '\\';
+	}
+	return at;
+}

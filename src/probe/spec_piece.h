@@ -27,6 +27,9 @@ static inline bool kymo_spec_is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
+/* The byte that ends the quotation which begins at `at`, a character or a text of C; `at` where none does. */
+const char *kymo_spec_skip_quoted(const char *at, const char *end);
+
 /*
  * The number at `start`, decimal, 0x or 0 for octal as in the kernel, without a sign. `end_ret` is the first byte that
  * does not belong to it (`start` where there is none). False on overflow of 64 bits, too.

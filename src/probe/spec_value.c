@@ -5,7 +5,7 @@
 
 #include "base/caret.h"
 #include "base/cleanup.h"
-#include "sym/parameters.h"
+#include "probe/spec_scope.h"
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
@@ -13,11 +13,11 @@
 struct name {
 	const char *text, *start;
 	size_t size;
-	const struct kymo_spec *spec;
+	struct kymo_spec *spec;
 	struct kymo_expr_meaning *ret;
 };
 
-static const struct kymo_expr_type wide = { 8, true };
+static const struct kymo_expr_type wide = { .size = 8, .is_signed = true };
 
 static bool is(const struct name *name, const char *word)
 {
@@ -31,7 +31,11 @@ static bool starts(const struct name *name, const char *word)
 
 static void mean(const struct name *name, enum kymo_form_code code, int64_t value, struct kymo_expr_type type)
 {
-	*name->ret = (struct kymo_expr_meaning){ { .code = (uint8_t)code, .value = value }, type };
+	struct kymo_expr_meaning *ret = name->ret;
+
+	ret->form.n = 1;
+	ret->form.ops[0] = (struct kymo_form_op){ .code = (uint8_t)code, .value = value };
+	ret->type = type;
 }
 
 static struct kymo_error *find_register(const struct name *name)
@@ -47,7 +51,8 @@ static struct kymo_error *find_register(const struct name *name)
 		return kymo_error_at(name->text, name->start,
 				     "'%.*s' is recorded as an argument of its own, and not known in expressions",
 				     (int)name->size, name->start);
-	mean(name, KYMO_FORM_REGISTER, number, (struct kymo_expr_type){ (uint8_t)kymo_type_size(type), true });
+	mean(name, KYMO_FORM_REGISTER, number,
+	     (struct kymo_expr_type){ .size = (uint8_t)kymo_type_size(type), .is_signed = true });
 	return NULL;
 }
 
@@ -79,68 +84,74 @@ static struct kymo_error *find_argument(const struct name *name, unsigned int n)
 				     "such as %%di",
 				     (int)name->size, name->start);
 	name->ret->type = wide;
-	if (kymo_argument_operation(n, &name->ret->op))
+	name->ret->form.n = 1;
+	if (kymo_argument_operation(n, &name->ret->form.ops[0]))
 		return kymo_error_at(name->text, name->start, "arguments are numbered arg0 to arg%d",
 				     5 + KYMO_FETCH_STACK_MAX);
 	return NULL;
 }
 
+/* Its type is what the function returns; without debug information the whole register. */
 static struct kymo_error *find_retval(const struct name *name)
 {
-	if (!name->spec->is_return)
+	struct kymo_spec *spec = name->spec;
+	struct kymo_expr_type type = wide;
+
+	if (!spec->is_return)
 		return kymo_error_at(name->text, name->start,
 				     "'%.*s' is known at a function's return only; write -r or %%return",
 				     (int)name->size, name->start);
-	mean(name, KYMO_FORM_RETVAL, 0, wide);
+	spec->wants_names |= !spec->scope && kymo_spec_has_scope(spec);
+	if (spec->scope) {
+		struct kymo_error *error =
+			kymo_scope_return_type(spec->scope, name->text, name->start, name->size, &type);
+
+		if (error)
+			return error;
+	}
+	mean(name, KYMO_FORM_RETVAL, 0, type);
 	return NULL;
 }
 
-/* "a, b and c" of the names, in `out`. */
-static void list_names(const struct kymo_parameters *parameters, char *out, size_t size)
-{
-	size_t used = 0;
+/* ---- names of the source ----------------------------------------------------------------------------------------- */
 
-	*out = '\0';
-	for (size_t i = 0; i < parameters->items.n && used < size; i++)
-		used += (size_t)snprintf(out + used, size - used, "%s%s", i ? ", " : "",
-					 parameters->items.items[i].name);
+/* Words that will mean something here; a variable of that name is meant until then. */
+static bool is_reserved(const struct name *name)
+{
+	return is(name, "tid") || is(name, "pid") || is(name, "comm") || is(name, "cpu") || is(name, "nsecs");
 }
 
-static struct kymo_error *find_known(const struct name *name, const struct kymo_parameters *parameters)
+static struct kymo_error *refuse_reserved(const struct name *name)
 {
-	char known[200];
-
-	for (size_t i = 0; i < parameters->items.n; i++) {
-		const struct kymo_parameter *parameter = &parameters->items.items[i];
-
-		if (!is(name, parameter->name))
-			continue;
-		if (parameter->why)
-			return kymo_error_at(name->text, name->start, "'%s' %s, and is not known to expressions yet",
-					     parameter->name, parameter->why);
-		mean(name, KYMO_FORM_REGISTER, kymo_register_of_dwarf(parameter->register_number),
-		     (struct kymo_expr_type){ parameter->size, parameter->is_signed });
-		return NULL;
-	}
-	list_names(parameters, known, sizeof(known));
-	return kymo_error_at(name->text, name->start, "there is no parameter '%.*s'; %s%s", (int)name->size,
-			     name->start, *known ? "there are: " : "the function has none with a name", known);
+	return kymo_error_at(name->text, name->start,
+			     "'%.*s' is not supported in expressions yet; each record has its thread and time",
+			     (int)name->size, name->start);
 }
 
 /* A name of the source: what it is is known when the file is. */
-static struct kymo_error *find_parameter(const struct name *name, struct kymo_spec *spec)
+static struct kymo_error *find_variable(const struct name *name)
 {
-	if (spec->parameters)
-		return find_known(name, spec->parameters);
-	if (*name->start == '$' || !spec->symbol || spec->offset || spec->every_instruction || spec->is_return ||
-	    kymo_is_glob(spec->symbol))
-		return kymo_error_at(name->text, name->start,
-				     "variables by name ('%.*s') are known where one function is entered; write arg0, "
-				     "retval, %%REGISTER or $stack0",
-				     (int)name->size, name->start);
-	spec->needs_names = true;
-	mean(name, KYMO_FORM_REGISTER, 0, wide);
-	return NULL;
+	struct kymo_spec *spec = name->spec;
+	struct kymo_error *error;
+
+	if (spec->scope) {
+		error = kymo_scope_find(spec->scope, name->text, name->start, name->size, name->ret);
+		if (!error || !is_reserved(name))
+			return error;
+		kymo_error_destroy(error);
+		return refuse_reserved(name);
+	}
+	if (*name->start != '$' && kymo_spec_has_scope(spec)) {
+		spec->needs_names = true;
+		mean(name, KYMO_FORM_VALUE, 0, (struct kymo_expr_type){ .size = 8, .of = &kymo_expr_later });
+		return NULL;
+	}
+	if (is_reserved(name))
+		return refuse_reserved(name);
+	return kymo_error_at(name->text, name->start,
+			     "variables by name ('%.*s') are known at one location of a file; write arg0, retval, "
+			     "%%REGISTER or $stack0",
+			     (int)name->size, name->start);
 }
 
 static struct kymo_error *find(void *data, const char *text, const char *start, size_t size,
@@ -165,14 +176,53 @@ static struct kymo_error *find(void *data, const char *text, const char *start, 
 		mean(&name, KYMO_FORM_STACK, n, wide);
 		return NULL;
 	}
-	if (is(&name, "tid") || is(&name, "pid") || is(&name, "comm") || is(&name, "cpu") || is(&name, "nsecs"))
-		return kymo_error_at(text, start,
-				     "'%.*s' is not supported in expressions yet; each record has its thread and time",
-				     (int)size, start);
-	if (is(&name, "str") || is(&name, "buf"))
-		return kymo_error_at(text, start,
-				     "memory behind a pointer is not supported yet; write a value, such as arg0");
-	return find_parameter(&name, data);
+	return find_variable(&name);
+}
+
+static struct kymo_error *find_type(void *data, const char *name, size_t size, const struct kymo_ctype **ret)
+{
+	struct kymo_spec *spec = data;
+
+	if (spec->scope)
+		return kymo_scope_type(spec->scope, name, size, ret);
+	*ret = NULL;
+	if (kymo_spec_has_scope(spec)) {
+		spec->needs_names = true;
+		*ret = &kymo_expr_later;
+	}
+	return NULL;
+}
+
+static struct kymo_error *find_members(void *data, const struct kymo_ctype *type, const struct kymo_ctype_member **ret,
+				       size_t *n_ret)
+{
+	const struct kymo_spec *spec = data;
+
+	return spec->scope ? kymo_scope_members(spec->scope, type, ret, n_ret) : NULL;
+}
+
+static struct kymo_error *find_enumerators(void *data, const struct kymo_ctype *type,
+					   const struct kymo_ctype_enumerator **ret, size_t *n_ret)
+{
+	const struct kymo_spec *spec = data;
+
+	return spec->scope ? kymo_scope_enumerators(spec->scope, type, ret, n_ret) : NULL;
+}
+
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
+
+/* Types that are not known yet may make it right. */
+static struct kymo_error *put_off(struct kymo_error *error, struct kymo_spec *spec, struct kymo_form *form,
+				  struct kymo_expr_type *type)
+{
+	if (spec->scope || !spec->wants_names || error->code != KYMO_ERROR_USAGE)
+		return error;
+	kymo_error_destroy(error);
+	spec->needs_names = true;
+	form->n = 1;
+	form->ops[0] = (struct kymo_form_op){ .code = KYMO_FORM_VALUE };
+	*type = (struct kymo_expr_type){ .size = 8, .of = &kymo_expr_later };
+	return NULL;
 }
 
 struct kymo_error *kymo_spec_value_compile(const char *text, struct kymo_spec_piece piece, struct kymo_spec *spec,
@@ -180,13 +230,15 @@ struct kymo_error *kymo_spec_value_compile(const char *text, struct kymo_spec_pi
 					   struct kymo_expr_type *type_ret)
 {
 	const struct kymo_expr_source source = { text, piece.start, piece.end };
-	const struct kymo_expr_names names = { find, spec };
+	const struct kymo_expr_names names = { find, find_type, find_members, find_enumerators, spec };
 	struct kymo_form *form = malloc(sizeof(*form));
 	struct kymo_error *error;
 
 	if (!form)
 		return &kymo_error_no_memory;
 	error = kymo_expr_compile(&source, &names, tree_dump, form, type_ret);
+	if (error)
+		error = put_off(error, spec, form, type_ret);
 	if (error)
 		free(form);
 	else
@@ -204,13 +256,12 @@ static bool is_end(char c)
 /* The slash that closes the filter, or NULL. */
 static const char *find_slash(const char *start)
 {
-	const char *last = NULL;
+	const char *last = NULL, *end = start + strlen(start);
 	int depth = 0;
 
 	for (const char *c = start; *c; c++) {
-		if (*c == '\'' && c[1] && c[2] == '\'')
-			c += 2;
-		depth += (*c == '(') - (*c == ')');
+		c = kymo_spec_skip_quoted(c, end);
+		depth += (*c == '(' || *c == '[') - (*c == ')' || *c == ']');
 		if (*c != '/' || depth > 0 || !is_end(c[1]))
 			continue;
 		if (!kymo_spec_is_space(c[-1]))

@@ -54,4 +54,5 @@ void kymo_probes_look_at_stack(struct kymo_probes *probes)
 		probes->n_skipped = n_skipped;
 	}
 	follow_limit(probes);
+	probes_look_at_reader(probes);
 }

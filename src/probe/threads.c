@@ -36,6 +36,7 @@ static pid_t recorded_pid(struct kymo_process *process, uint8_t state)
 
 static struct kymo_error *write_pages(const struct kymo_probes *probes, struct kymo_process *process, uint8_t state)
 {
+	const uint64_t reader = probes_reader(probes, process);
 	int64_t page[7] = { 0 }; /* up to what pads count */
 
 	page[KYMO_PAD_LIVE_STACK_ENOUGH / 8] =
@@ -55,6 +56,9 @@ static struct kymo_error *write_pages(const struct kymo_probes *probes, struct k
 		int err = kymo_process_write(process, probes->shared.live[i] + 8, page + 1, sizeof(page) - 8);
 
 		if (!err)
+			err = kymo_process_write(process, probes->shared.live[i] + KYMO_PAD_LIVE_READER, &reader,
+						 sizeof(reader));
+		if (!err)
 			err = kymo_process_write(process, probes->shared.live[i], &state, 1);
 		if (err)
 			return kymo_error_errno(err, "cannot write to the live page");
@@ -65,6 +69,7 @@ static struct kymo_error *write_pages(const struct kymo_probes *probes, struct k
 struct kymo_error *probes_write_state(struct kymo_probes *probes, uint8_t state)
 {
 	probes->state = state;
+	probes_note_reader(probes);
 	return write_pages(probes, probes->process, state);
 }
 

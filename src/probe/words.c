@@ -29,6 +29,14 @@ struct kymo_error *probe_spec_offset(const struct kymo_spec *spec, struct kymo_m
 	return NULL;
 }
 
+void probe_describe(const struct kymo_spec *spec, struct kymo_module *module, uint64_t vaddr, char *out, size_t size)
+{
+	if (spec->source)
+		snprintf(out, size, "%s", spec->source);
+	else
+		kymo_module_describe(module, vaddr, out, size);
+}
+
 void probe_build_id(const struct kymo_module *module, char out[PROBE_BUILD_ID_SIZE])
 {
 	size_t size;

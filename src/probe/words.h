@@ -32,6 +32,10 @@ bool probe_spec_is_exact(const struct kymo_spec *spec);
 /* The place of a spec without a symbol. NOT_FOUND where the file has nothing there that is loaded. */
 struct kymo_error *probe_spec_offset(const struct kymo_spec *spec, struct kymo_module *module, uint64_t *vaddr_ret);
 
+/* What the place of an offset in the file is called: the line of source that the user wrote, or as
+ * kymo_module_describe() has it. */
+void probe_describe(const struct kymo_spec *spec, struct kymo_module *module, uint64_t vaddr, char *out, size_t size);
+
 /* The build-id in hex, "" where there is none. */
 #define PROBE_BUILD_ID_SIZE (2 * KYMO_BUILD_ID_MAX + 1)
 void probe_build_id(const struct kymo_module *module, char out[PROBE_BUILD_ID_SIZE]);

@@ -53,6 +53,19 @@ static void write_value(FILE *out, const struct kymo_ctf_record *record, uint32_
 	}
 }
 
+/* Of bytes a part may be there. */
+static bool is_missing(const struct kymo_ctf_record *record, uint32_t i)
+{
+	const struct kymo_ctf_event *event = record->event;
+	size_t size = 0;
+
+	if (event->fields[i].type == KYMO_TYPE_BYTES)
+		kymo_ctf_bytes(record, i, &size);
+	return record->faults & 1u << i && !size &&
+	       !(event->fields[i].type == KYMO_TYPE_BYTES &&
+		 (event->kind == KYMO_CTF_SYSCALL || event->kind == KYMO_CTF_SYSRET));
+}
+
 void kymo_event_json_record(FILE *out, const struct kymo_ctf_trace *trace, const struct thread *thread,
 			    const char *name, const struct kymo_ctf_record *record, bool raw)
 {
@@ -66,7 +79,7 @@ void kymo_event_json_record(FILE *out, const struct kymo_ctf_trace *trace, const
 		fputs(i ? ", " : "", out);
 		kymo_json_string(out, event->fields[i].name);
 		fputs(": ", out);
-		if (record->faults & 1u << i && event->fields[i].type != KYMO_TYPE_BYTES)
+		if (is_missing(record, i))
 			fputs("null", out);
 		else
 			write_value(out, record, i);

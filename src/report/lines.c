@@ -121,13 +121,50 @@ bool kymo_record_copy(const struct kymo_ctf_record *record, struct kymo_ctf_reco
 	return true;
 }
 
-/* How many; a part of them, where the rest could not be read. */
+static bool is_of_call(const struct kymo_ctf_record *record)
+{
+	return record->event->kind == KYMO_CTF_SYSCALL || record->event->kind == KYMO_CTF_SYSRET;
+}
+
+/* Bytes that a probe has recorded; of what a system call leads to, how many. A part of them, where the rest could not
+ * be read. */
 static void write_bytes(FILE *out, const struct kymo_ctf_record *record, uint32_t i)
 {
+	const bool is_part = record->faults & 1u << i;
+	const uint8_t *bytes;
 	size_t size;
 
-	kymo_ctf_bytes(record, i, &size);
-	fprintf(out, "(%zu %s%s)", size, size == 1 ? "byte" : "bytes", record->faults & 1u << i ? " of more" : "");
+	bytes = kymo_ctf_bytes(record, i, &size);
+	if (is_of_call(record)) {
+		fprintf(out, "(%zu %s%s)", size, size == 1 ? "byte" : "bytes", is_part ? " of more" : "");
+		return;
+	}
+	for (size_t k = 0; k < size; k++)
+		fprintf(out, "%s%02x", k ? " " : "", bytes[k]);
+	if (is_part)
+		fputs(" (fault)", out);
+}
+
+/* Nothing of it could be read. */
+static bool is_missing(const struct kymo_ctf_record *record, uint32_t i)
+{
+	size_t size = 0;
+
+	if (!(record->faults & 1u << i))
+		return false;
+	if (record->event->fields[i].type == KYMO_TYPE_BYTES)
+		kymo_ctf_bytes(record, i, &size);
+	return !size && !(is_of_call(record) && record->event->fields[i].type == KYMO_TYPE_BYTES);
+}
+
+/* What a function returns may not be known at one of its exits. */
+static const char *why_missing(const struct kymo_ctf_record *record, uint32_t i)
+{
+	const enum kymo_type type = record->event->fields[i].type;
+
+	return record->event->kind == KYMO_CTF_RETURN && type != KYMO_TYPE_STRING && type != KYMO_TYPE_BYTES
+		       ? "(unknown)"
+		       : "(fault)";
 }
 
 void kymo_value_write(const struct page *page, const struct kymo_ctf_record *record, uint32_t i)
@@ -135,8 +172,8 @@ void kymo_value_write(const struct page *page, const struct kymo_ctf_record *rec
 	enum kymo_type type = record->event->fields[i].type;
 	char number[TEXT_NUMBER];
 
-	if (record->faults & 1u << i && type != KYMO_TYPE_BYTES)
-		kymo_page_text(page, INK_ALARM, record->event->kind == KYMO_CTF_RETURN ? "(unknown)" : "(fault)");
+	if (is_missing(record, i))
+		kymo_page_text(page, INK_ALARM, why_missing(record, i));
 	else if (type == KYMO_TYPE_STRING)
 		kymo_text_quote(page->out, kymo_ctf_string(record, i), page->unicode);
 	else if (type == KYMO_TYPE_BYTES)

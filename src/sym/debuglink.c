@@ -59,8 +59,7 @@ static bool has_checksum(int fd, uint32_t want)
 	return crc == want;
 }
 
-/* The build-id that an image of debug information has in its note sections. */
-static size_t debug_build_id(const struct sym_image *image, uint8_t id[KYMO_BUILD_ID_MAX])
+size_t sym_debug_build_id(const struct sym_image *image, uint8_t id[KYMO_BUILD_ID_MAX])
 {
 	Elf64_Shdr header;
 
@@ -81,7 +80,8 @@ static size_t debug_build_id(const struct sym_image *image, uint8_t id[KYMO_BUIL
  * Take the file at `path` as the module's debug information if it belongs to it: equal build-ids, or where one of the
  * two has none, the checksum of .gnu_debuglink (`crc`, NULL: build-id only).
  */
-static struct kymo_error *try_file(struct kymo_module *module, const char *path, const uint32_t *crc, bool *found_ret)
+static struct kymo_error *try_file(const struct kymo_module *module, const char *path, const uint32_t *crc,
+				   struct sym_image *ret, bool *found_ret)
 {
 	kymo_cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	uint8_t id[KYMO_BUILD_ID_MAX];
@@ -99,7 +99,7 @@ static struct kymo_error *try_file(struct kymo_module *module, const char *path,
 		kymo_error_destroy(error);
 		return NULL;
 	}
-	size = debug_build_id(&image, id);
+	size = sym_debug_build_id(&image, id);
 	if (size && module->build_id_size)
 		fits = size == module->build_id_size && !memcmp(id, module->build_id, size);
 	else
@@ -108,12 +108,12 @@ static struct kymo_error *try_file(struct kymo_module *module, const char *path,
 		sym_image_deinit(&image);
 		return NULL;
 	}
-	module->debug = image;
+	*ret = image;
 	*found_ret = true;
 	return NULL;
 }
 
-static struct kymo_error *try_build_id(struct kymo_module *module, bool *found_ret)
+static struct kymo_error *try_build_id(const struct kymo_module *module, struct sym_image *ret, bool *found_ret)
 {
 	char path[sizeof(DEBUG_ROOT) + 32 + 2 * KYMO_BUILD_ID_MAX];
 	int at;
@@ -124,7 +124,7 @@ static struct kymo_error *try_build_id(struct kymo_module *module, bool *found_r
 	for (size_t i = 1; i < module->build_id_size; i++)
 		at += snprintf(path + at, sizeof(path) - (size_t)at, "%02x", module->build_id[i]);
 	snprintf(path + at, sizeof(path) - (size_t)at, ".debug");
-	return try_file(module, path, NULL, found_ret);
+	return try_file(module, path, NULL, ret, found_ret);
 }
 
 /* The name and checksum in .gnu_debuglink. A name with a slash would lead elsewhere and is not followed. */
@@ -153,7 +153,7 @@ static bool read_link(const struct sym_image *image, const char **name_ret, uint
 	return false;
 }
 
-static struct kymo_error *try_link(struct kymo_module *module, bool *found_ret)
+static struct kymo_error *try_link(const struct kymo_module *module, struct sym_image *ret, bool *found_ret)
 {
 	static const char *const formats[] = { "%s/%s", "%s/.debug/%s", DEBUG_ROOT "%s/%s" };
 	kymo_cleanup_free char *real = NULL;
@@ -174,7 +174,7 @@ static struct kymo_error *try_link(struct kymo_module *module, bool *found_ret)
 			path = NULL;
 			return &kymo_error_no_memory;
 		}
-		error = try_file(module, path, &crc, found_ret);
+		error = try_file(module, path, &crc, ret, found_ret);
 		if (error)
 			return error;
 	}
@@ -191,15 +191,36 @@ static bool has_full_table(const struct sym_image *image)
 	return false;
 }
 
+static struct kymo_error *find(const struct kymo_module *module, struct sym_image *ret, bool *found_ret)
+{
+	struct kymo_error *error = try_build_id(module, ret, found_ret);
+
+	return error || *found_ret ? error : try_link(module, ret, found_ret);
+}
+
 struct kymo_error *sym_debug_attach(struct kymo_module *module)
 {
-	struct kymo_error *error;
 	bool found = false;
 
 	if (has_full_table(&module->image))
 		return NULL;
-	error = try_build_id(module, &found);
-	return error || found ? error : try_link(module, &found);
+	return find(module, &module->debug, &found);
+}
+
+struct kymo_error *sym_debug_find(const struct kymo_module *module, char **ret)
+{
+	struct sym_image image = { 0 };
+	struct kymo_error *error;
+	bool found = false;
+
+	if (module->debug.path) {
+		*ret = strdup(module->debug.path);
+		return *ret ? NULL : &kymo_error_no_memory;
+	}
+	error = find(module, &image, &found);
+	*ret = found ? kymo_take(image.path) : NULL;
+	sym_image_deinit(&image);
+	return error;
 }
 
 static bool has_section(const struct sym_image *image, const char *name)

@@ -134,15 +134,16 @@ static struct kymo_error *check_identity(const struct sym_image *image, const ui
 	return NULL;
 }
 
-static struct kymo_error *check_header(const struct sym_image *image)
+static struct kymo_error *check_header(const struct sym_image *image, enum sym_image_kind kind)
 {
 	const Elf64_Ehdr *header = &image->header;
 
-	if (header->e_type == ET_REL)
+	/* What several files share (dwz) is no program. */
+	if (header->e_type == ET_REL && kind != SYM_DWARF)
 		return kymo_error_create(KYMO_ERROR_BAD_DATA, "%s is an object file that was not linked", image->path);
 	if (header->e_type == ET_CORE)
 		return kymo_error_create(KYMO_ERROR_BAD_DATA, "%s is a core dump, not a program", image->path);
-	if (header->e_type != ET_EXEC && header->e_type != ET_DYN)
+	if (header->e_type != ET_EXEC && header->e_type != ET_DYN && kind != SYM_DWARF)
 		return sym_image_bad(image, "ELF type %u is neither a program nor a shared object", header->e_type);
 	if (header->e_version != EV_CURRENT)
 		return sym_image_bad(image, "ELF version %u is unknown", header->e_version);
@@ -266,9 +267,19 @@ static struct kymo_error *read_section_names(struct reader *reader)
 	return NULL;
 }
 
+static bool is_of_dwarf(const struct sym_image *image, const Elf64_Shdr *section)
+{
+	const char *name = sym_image_section_name(image, section);
+
+	return section->sh_type == SHT_NOTE || !strncmp(name, ".debug_", 7) || !strncmp(name, ".zdebug_", 8) ||
+	       !strcmp(name, ".gnu_debugaltlink");
+}
+
 /* Sections that no segment holds but that are looked at. */
 static bool is_wanted(const struct sym_image *image, const Elf64_Shdr *section, enum sym_image_kind kind)
 {
+	if (kind == SYM_DWARF)
+		return is_of_dwarf(image, section);
 	if (section->sh_flags & SHF_ALLOC)
 		return kind == SYM_DEBUG && section->sh_type == SHT_NOTE;
 	return section->sh_type == SHT_SYMTAB || section->sh_type == SHT_STRTAB ||
@@ -311,7 +322,7 @@ static bool is_protected(int fd, const struct stat *st)
 }
 
 /* The size of the file and its first bytes, as far as they are there. */
-static struct kymo_error *read_head(struct sym_image *image, int fd)
+static struct kymo_error *read_head(struct sym_image *image, int fd, enum sym_image_kind kind)
 {
 	uint8_t head[sizeof(Elf64_Ehdr)];
 	struct kymo_error *error;
@@ -339,13 +350,13 @@ static struct kymo_error *read_head(struct sym_image *image, int fd)
 	if (!image->bytes)
 		return &kymo_error_no_memory;
 	memcpy(image->bytes, head, sizeof(head));
-	return check_header(image);
+	return check_header(image, kind);
 }
 
 static struct kymo_error *read_all(struct sym_image *image, int fd, enum sym_image_kind kind)
 {
 	struct reader reader = { image, fd, READ_MAX };
-	struct kymo_error *error = read_head(image, fd);
+	struct kymo_error *error = read_head(image, fd, kind);
 
 	if (!error)
 		error = read_tables(&reader);

@@ -17,6 +17,7 @@
 enum sym_image_kind {
 	SYM_PROGRAM, /* an executable or a shared object: its segments are in the file */
 	SYM_DEBUG,   /* separate debug information: its segments are those of another file */
+	SYM_DWARF,   /* either, for what libdw reads: sections of debug information, and no segments */
 };
 
 /* A string table that ends in a NUL, so that each offset within it is a string. */

@@ -168,6 +168,12 @@ struct kymo_error *sym_dynamic_read(struct kymo_module *module);
  */
 struct kymo_error *sym_debug_attach(struct kymo_module *module);
 
+/* The path of separate debug information, even where the file has all symbols; a fresh string, or NULL. */
+struct kymo_error *sym_debug_find(const struct kymo_module *module, char **ret);
+
+/* The build-id in the note sections of an image of debug information; 0: it has none. */
+size_t sym_debug_build_id(const struct sym_image *image, uint8_t id[KYMO_BUILD_ID_MAX]);
+
 /* symbols.c: fill in `symbols`, `objects` and `marks` from all tables, and names of Go's functions that these lack.
  * `sym_section_table` finds an image's .symtab. */
 struct kymo_error *sym_symbols_read(struct kymo_module *module);

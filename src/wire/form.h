@@ -20,7 +20,7 @@
 
 #define KYMO_FORM_OPS_MAX 96
 #define KYMO_FORM_DEPTH_MAX 12
-#define KYMO_FORM_FAULTS_MAX 7 /* operations that may fault */
+#define KYMO_FORM_FAULTS_MAX 20 /* operations that may fault */
 
 enum kymo_form_code {
 	/* push */

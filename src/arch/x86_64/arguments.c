@@ -64,6 +64,9 @@ bool x86_fetch_is_valid(const struct kymo_fetch *fetch)
 
 	if (f.kind == KYMO_FETCH_PAYLOAD)
 		return f.type == KYMO_TYPE_STRING && is_general(f.value) && is_general(f.index);
+	if (f.kind == KYMO_FETCH_FORM && kymo_fetch_is_of_memory(&f))
+		return f.form && f.limit <= KYMO_FETCH_LIMIT_MAX &&
+		       kymo_form_check(f.form, KYMO_FETCH_REGISTERS, KYMO_FETCH_STACK_MAX);
 	if ((unsigned int)f.type >= KYMO_N_TYPES && f.type != KYMO_TYPE_F64)
 		return false;
 	switch (f.kind) {
@@ -92,7 +95,8 @@ bool kymo_pad_has_faults(const struct kymo_fetch *args, size_t n_args)
 	for (size_t i = 0; i < n_args; i++)
 		if (resolve(args[i]).kind == KYMO_FETCH_STACK || args[i].kind == KYMO_FETCH_RETVAL ||
 		    args[i].kind == KYMO_FETCH_MEMORY ||
-		    (args[i].kind == KYMO_FETCH_FORM && kymo_form_can_fault(args[i].form)))
+		    (args[i].kind == KYMO_FETCH_FORM &&
+		     (kymo_fetch_is_of_memory(&args[i]) || kymo_form_can_fault(args[i].form))))
 			return true;
 	return false;
 }
@@ -135,17 +139,8 @@ static unsigned int load_register(struct code *c, unsigned int reg, const struct
 	return RAX;
 }
 
-/* rax = 0, and the fault bit */
-static void load_fault(struct code *c, unsigned int bit, unsigned int faults)
-{
-	EMIT(c, 0x31, 0xc0);             /* xor %eax,%eax */
-	EMIT(c, 0x43, 0x80, 0x4c, 0x1a); /* orb $bit,faults(%r10,%r11) */
-	byte(c, faults);
-	byte(c, bit);
-}
-
 /* The value is in rax; from `fault` come those who have none: then it is 0, and the fault bit is set. */
-static void end_faults(struct code *c, struct label *fault, unsigned int bit, unsigned int faults)
+static void end_faults(struct code *c, struct label *fault, unsigned int bit)
 {
 	struct label done = { .n = 0 };
 
@@ -153,29 +148,11 @@ static void end_faults(struct code *c, struct label *fault, unsigned int bit, un
 		return;
 	JMP(c, &done);
 	place(c, fault);
-	load_fault(c, bit, faults);
+	EMIT(c, 0x31, 0xc0);             /* xor %eax,%eax */
+	EMIT(c, 0x43, 0x80, 0x4c, 0x1a); /* orb $bit,faults(%r10,%r11) */
+	byte(c, KYMO_EVENT_ARGS_OFFSET);
+	byte(c, bit);
 	place(c, &done);
-}
-
-/* rax = the `size` bytes at rax, where they can be read for certain. Else 0, and the fault bit. Any address may be
- * given. */
-static void load_checked(struct code *c, const struct kymo_pad_env *env, unsigned int size, unsigned int bit,
-			 unsigned int faults)
-{
-	struct label fault = { .n = 0 };
-
-	x86_check_readable(c, env, size, &fault);
-	x86_load_bytes(c, size);
-	end_faults(c, &fault, bit, faults);
-}
-
-static void compute(struct code *c, const struct kymo_pad_env *env, const struct x86_site *site,
-		    const struct kymo_fetch *f, unsigned int bit)
-{
-	struct label fault = { .n = 0 };
-
-	x86_emit_form(c, env, site, f->form, !f->value, &fault);
-	end_faults(c, &fault, bit, KYMO_EVENT_ARGS_OFFSET);
 }
 
 /* rax = base + index * scale + displacement, of what the registers held; rdx is changed. */
@@ -201,6 +178,51 @@ static void load_address(struct code *c, const struct kymo_fetch *f)
 	imm32(c, f->value);
 }
 
+unsigned int x86_load_argument(struct code *c, const struct kymo_pad_env *env, const struct x86_site *site,
+			       const struct kymo_fetch *fetch, struct label *fault)
+{
+	const struct kymo_fetch f = resolve(*fetch);
+	const unsigned int size = kymo_type_size(f.type);
+
+	switch (f.kind) {
+	case KYMO_FETCH_REGISTER:
+		return load_register(c, (unsigned int)f.value, site);
+	case KYMO_FETCH_STACK_POINTER:
+		x86_load_saved(c, RAX, RSP);
+		break;
+	case KYMO_FETCH_IMMEDIATE:
+		movabs(c, RAX, (uint64_t)f.value);
+		break;
+	case KYMO_FETCH_RETVAL:
+		if (f.value)
+			JMP(c, fault);
+		else
+			x86_load_saved(c, RAX, RAX);
+		break;
+	case KYMO_FETCH_STACK:
+		rsp_slot(c, 0x8d, RAX, (int32_t)(FRAME + 8 * f.value));
+		x86_check_readable(c, env, 8, fault);
+		x86_load_bytes(c, 8);
+		break;
+	case KYMO_FETCH_MEMORY:
+		load_address(c, &f);
+		x86_check_readable(c, env, size, fault);
+		x86_load_bytes(c, size);
+		break;
+	case KYMO_FETCH_GLOBAL:
+		movabs(c, RAX, site->bias + (uint64_t)f.value);
+		x86_load_bytes(c, size);
+		break;
+	case KYMO_FETCH_FORM:
+		x86_emit_form(c, env, site, f.form, !f.value, fault);
+		break;
+	case KYMO_FETCH_ARGUMENT: /* resolved */
+	case KYMO_FETCH_PAYLOAD:
+		break;
+	}
+	return RAX;
+}
+
 void x86_store_arguments(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event,
 			 const struct x86_site *site)
 {
@@ -212,44 +234,11 @@ void x86_store_arguments(struct code *c, const struct kymo_pad_env *env, const s
 		byte(c, 0);
 	}
 	for (size_t i = 0; i < event->n_args; i++) {
-		struct kymo_fetch f = resolve(event->args[i]);
-		unsigned int size = kymo_type_size(f.type), reg = RAX;
+		struct label fault = { .n = 0 };
+		const unsigned int size = kymo_type_size(event->args[i].type);
+		const unsigned int reg = x86_load_argument(c, env, site, &event->args[i], &fault);
 
-		switch (f.kind) {
-		case KYMO_FETCH_REGISTER:
-			reg = load_register(c, (unsigned int)f.value, site);
-			break;
-		case KYMO_FETCH_STACK_POINTER:
-			x86_load_saved(c, RAX, RSP);
-			break;
-		case KYMO_FETCH_IMMEDIATE:
-			movabs(c, RAX, (uint64_t)f.value);
-			break;
-		case KYMO_FETCH_RETVAL:
-			if (f.value)
-				load_fault(c, 1u << i, KYMO_EVENT_ARGS_OFFSET);
-			else
-				x86_load_saved(c, RAX, RAX);
-			break;
-		case KYMO_FETCH_STACK:
-			rsp_slot(c, 0x8d, RAX, (int32_t)(FRAME + 8 * f.value));
-			load_checked(c, env, 8, 1u << i, KYMO_EVENT_ARGS_OFFSET);
-			break;
-		case KYMO_FETCH_MEMORY:
-			load_address(c, &f);
-			load_checked(c, env, size, 1u << i, KYMO_EVENT_ARGS_OFFSET);
-			break;
-		case KYMO_FETCH_GLOBAL:
-			movabs(c, RAX, site->bias + (uint64_t)f.value);
-			x86_load_bytes(c, size);
-			break;
-		case KYMO_FETCH_FORM:
-			compute(c, env, site, &f, 1u << i);
-			break;
-		case KYMO_FETCH_ARGUMENT: /* resolved */
-		case KYMO_FETCH_PAYLOAD:
-			break;
-		}
+		end_faults(c, &fault, 1u << i);
 		store(c, reg, size, at);
 		at += size;
 	}
@@ -262,15 +251,21 @@ _Static_assert(offsetof(struct kymo_wire_ring, cur) == 8, "the offset below");
  * Eight bytes at a time, the last eight of them again if need be; less than eight one by one. r10 and r11 point behind
  * source and record, rdx counts up to 0.
  */
-void x86_store_payload(struct code *c, const struct kymo_fetch *payload)
+void x86_store_payload(struct code *c, const struct kymo_pad_event *event)
 {
+	const struct kymo_fetch *payload = x86_payload(event);
 	struct label small = { .n = 0 }, done = { .n = 0 };
 	size_t again;
 
 	rsp_slot(c, 0x89, R10, BELOW_RING);
 	EMIT(c, 0x4f, 0x8d, 0x5c, 0x1a, KYMO_EVENT_ARGS_OFFSET); /* lea ARGS_OFFSET(%r10,%r11),%r11 */
-	x86_load_saved(c, R10, (unsigned int)payload->value);
-	x86_load_saved(c, RDX, (unsigned int)payload->index);
+	if (payload) {
+		x86_load_saved(c, R10, (unsigned int)payload->value);
+		x86_load_saved(c, RDX, (unsigned int)payload->index);
+	} else {
+		rsp_slot(c, 0x8d, R10, x86_composed_at(event));
+		rsp_slot(c, 0x8b, RDX, BELOW_COMPOSED_SIZE);
+	}
 	EMIT(c, 0x49, 0x01, 0xd2);        /* add %rdx,%r10 */
 	EMIT(c, 0x49, 0x01, 0xd3);        /* add %rdx,%r11 */
 	EMIT(c, 0x48, 0xf7, 0xda);        /* neg %rdx */

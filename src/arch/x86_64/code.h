@@ -16,6 +16,7 @@ struct code {
 	uint8_t *out;
 	size_t size, n;
 	uint64_t address; /* runtime address of out[0] */
+	int32_t lowered;  /* bytes that the stack pointer is below the pad's frame, from which slots are counted */
 	bool full, far;
 };
 
@@ -65,7 +66,7 @@ static inline void rel32_to(struct code *c, uint64_t target)
 
 /* A forward branch: emitted with a hole, closed at its label. */
 struct label {
-	size_t at[24];
+	uint32_t at[72];
 	unsigned int n;
 };
 
@@ -76,7 +77,7 @@ static inline void branch(struct code *c, struct label *label, const char *opcod
 		c->full = true;
 		return;
 	}
-	label->at[label->n++] = c->n;
+	label->at[label->n++] = (uint32_t)c->n;
 	imm32(c, 0);
 }
 
@@ -110,19 +111,27 @@ static inline void branch_back(struct code *c, const char *opcode, size_t size, 
 	imm32(c, (int64_t)to - (int64_t)(c->n + 4));
 }
 
-/* `opcode` with `reg` and disp(%rsp), 64 bits: 0x89 stores, 0x8b loads, 0x8d is lea */
-static inline void rsp_slot(struct code *c, unsigned int opcode, unsigned int reg, int32_t disp)
+/* The operand disp(%rsp) behind an opcode, with `reg`, or with the rest of the opcode in its place. */
+static inline void rsp_operand(struct code *c, unsigned int reg, int32_t disp)
 {
-	bool is_short = disp == (int8_t)disp;
+	bool is_short;
 
-	byte(c, 0x48 | (reg >> 3) << 2);
-	byte(c, opcode);
+	disp += c->lowered;
+	is_short = disp == (int8_t)disp;
 	byte(c, (is_short ? 0x44u : 0x84u) | (reg & 7) << 3);
 	byte(c, 0x24);
 	if (is_short)
 		byte(c, (uint8_t)disp);
 	else
 		imm32(c, disp);
+}
+
+/* `opcode` with `reg` and disp(%rsp), 64 bits: 0x89 stores, 0x8b loads, 0x8d is lea */
+static inline void rsp_slot(struct code *c, unsigned int opcode, unsigned int reg, int32_t disp)
+{
+	byte(c, 0x48 | (reg >> 3) << 2);
+	byte(c, opcode);
+	rsp_operand(c, reg, disp);
 }
 
 /* mov %reg (of `size` bytes), disp8(%r10,%r11) */

@@ -12,7 +12,8 @@
  *
  * 1. Nothing here faults. Stores go to rings whose memory was allocated before (fallocate), loads to rings, the live
  *    page, the thread control block (in the states that say it is there), the data of the module that the site is in, a
- *payload that the program has just written and, checked, the stack.
+ *payload that the program has just written and, checked, the stack. Other memory is read by a system call, before the
+ *record is begun (docs/internals/reading.md).
  * 2. Nothing waits. A taken lock sends the producer to another ring; no ring at all counts a loss.
  * 3. A record counts with one store at its end. A thread that never gets there (a signal handler that longjmps, death)
  *leaves nothing behind but, if it used a lock, a locked ring with whole records in it.
@@ -56,9 +57,11 @@ _Static_assert(KYMO_WIRE_PATCH_MAX == KYMO_PATCH_MAX && KYMO_WIRE_WINDOW_MAX == 
 	       "the journal holds a plan");
 _Static_assert(KYMO_PAD_LIVE_VFORK_LIST + sizeof(struct kymo_wire_vforks) <= 4096, "the live page holds the list");
 
-#define EVENT_SIZE_MAX 3072u /* code bytes of one event in both forms, with 8 arguments from memory */
-#define OP_SIZE_MAX 96u      /* of one operation of a form */
-#define FIXED_SIZE_MAX 256u  /* around the events: frame, watch, hop */
+#define EVENT_SIZE_MAX 3072u  /* code bytes of one event in both forms, with 8 arguments from memory */
+#define OP_SIZE_MAX 112u      /* of one operation of a form */
+#define LOAD_SIZE_MAX 192u    /* of one that reads memory */
+#define COMPOSE_SIZE_MAX 512u /* of an argument of an event that is composed, without its form */
+#define FIXED_SIZE_MAX 256u   /* around the events: frame, watch, hop */
 
 /* ---- the frame ---- */
 
@@ -88,14 +91,25 @@ void x86_emit_restore(struct code *c)
 	rsp_slot(c, 0x8d, RSP, FRAME);
 }
 
+static size_t form_size(const struct kymo_form *form)
+{
+	size_t size = 0;
+
+	for (uint32_t i = 0; form && i < form->n; i++)
+		size += form->ops[i].code == KYMO_FORM_LOAD ? LOAD_SIZE_MAX : OP_SIZE_MAX;
+	return size;
+}
+
 size_t kymo_pad_forms_size(const struct kymo_pad_event *event)
 {
-	size_t n = event->filter ? event->filter->n : 0;
+	size_t size = form_size(event->filter);
 
 	for (size_t i = 0; i < event->n_args; i++)
-		if (event->args[i].kind == KYMO_FETCH_FORM && event->args[i].form)
-			n += event->args[i].form->n;
-	return 4 * n * OP_SIZE_MAX; /* for threads from the text and for others, in line and under a lock */
+		if (event->args[i].kind == KYMO_FETCH_FORM)
+			size += form_size(event->args[i].form);
+	if (x86_is_composed(event))
+		size += event->n_args * COMPOSE_SIZE_MAX;
+	return 4 * size; /* for threads from the text and for others, in line and under a lock */
 }
 
 size_t kymo_pad_size_max(const struct kymo_pad_event *events, size_t n_events)
@@ -127,6 +141,8 @@ static bool are_valid(const struct kymo_pad_event *events, size_t n)
 			if (!x86_fetch_is_valid(&events[i].args[k]) ||
 			    (events[i].args[k].kind == KYMO_FETCH_PAYLOAD && events[i].n_args != 1))
 				return false;
+		if (kymo_pad_composed_size(events[i].args, events[i].n_args) > KYMO_PAD_COMPOSED_MAX)
+			return false;
 	}
 	return true;
 }
@@ -282,6 +298,25 @@ static void emit_filter(struct code *c, const struct kymo_pad_env *env, const st
 	JE(c, skip);
 }
 
+/* What comes before the record, and needs nothing of a ring: what a restart does not do again. */
+static void emit_before(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event,
+			const struct x86_site *site, struct label *skip, struct label *no_room)
+{
+	if (kymo_pad_reads(event))
+		x86_begin_reads(c, env, event, no_room);
+	emit_filter(c, env, event, site, skip);
+	if (x86_is_composed(event))
+		x86_compose(c, env, event, site);
+}
+
+static void emit_after(struct code *c, const struct kymo_pad_event *event, struct label *skip, struct label *no_room)
+{
+	place(c, skip);
+	if (kymo_pad_reads(event))
+		x86_end_reads(c);
+	place(c, no_room);
+}
+
 /* The events in their hot form, once; `table` is where their descriptors are. */
 static void emit_hot(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *events, size_t n,
 		     const struct x86_site *site, size_t table, bool is_inner, bool is_followed,
@@ -291,12 +326,12 @@ static void emit_hot(struct code *c, const struct kymo_pad_env *env, const struc
 		struct x86_stamp_use use = { .takes = is_inner || i > 0,
 					     .leaves = is_inner || is_followed || i + 1 < n };
 
-		struct label skip = { .n = 0 };
+		struct label skip = { .n = 0 }, no_room = { .n = 0 };
 
 		descriptors[i][2] = table + 32 * i;
-		emit_filter(c, env, &events[i], site, &skip);
+		emit_before(c, env, &events[i], site, &skip, &no_room);
 		x86_event_sequence(c, env, &events[i], site, &parts[i], descriptors[i], use);
-		place(c, &skip);
+		emit_after(c, &events[i], &skip, &no_room);
 	}
 }
 
@@ -304,7 +339,9 @@ static void emit_all_cold(struct code *c, const struct kymo_pad_env *env, const 
 			  const struct x86_site *site, struct x86_event_code *parts, uint64_t (*descriptors)[3])
 {
 	for (size_t i = 0; i < n; i++) {
+		c->lowered = x86_reads_lowered(&events[i]);
 		x86_event_cold(c, env, &events[i], site, &parts[i]);
+		c->lowered = 0;
 		x86_event_descriptor(c, descriptors[i], parts[i].restart);
 	}
 }
@@ -361,11 +398,11 @@ static int emit_unsequenced(struct code *c, const struct kymo_pad_env *env, cons
 		clear_stamp(c);
 	layout->inner = (uint32_t)c->n;
 	for (size_t i = 0; i < n; i++) {
-		struct label skip = { .n = 0 };
+		struct label skip = { .n = 0 }, no_room = { .n = 0 };
 
-		emit_filter(c, env, &events[i], site, &skip);
+		emit_before(c, env, &events[i], site, &skip, &no_room);
 		x86_event_plain(c, env, &events[i], site, &parts[i]);
-		place(c, &skip);
+		emit_after(c, &events[i], &skip, &no_room);
 	}
 	if (chain->watch)
 		emit_watch(c, env, chain);
@@ -374,8 +411,11 @@ static int emit_unsequenced(struct code *c, const struct kymo_pad_env *env, cons
 	err = x86_emit_way_out(c, plan, site->address, layout);
 	if (!err)
 		emit_stack_low(c, env, plan, &check, layout);
-	for (size_t i = 0; i < n && !err; i++)
+	for (size_t i = 0; i < n && !err; i++) {
+		c->lowered = x86_reads_lowered(&events[i]);
 		x86_event_plain_states(c, env, &parts[i]);
+	}
+	c->lowered = 0;
 	return err;
 }
 

@@ -125,6 +125,12 @@ static void find_geometry(struct code *c, const struct kymo_pad_env *env)
 	EMIT(c, 0x49, 0x01, 0xc3);       /* add %rax,%r11 */
 }
 
+/* Whether the size of the record is known in the pad only: there is a payload, or arguments that were composed. */
+static bool varies(const struct kymo_pad_event *event)
+{
+	return x86_payload(event) || x86_is_composed(event);
+}
+
 /* Ways out of find_room(). */
 struct no_room {
 	struct label *full;   /* the sub-buffer has no room: r11 and rax are set */
@@ -140,7 +146,6 @@ struct no_room {
 static void find_room(struct code *c, const struct kymo_pad_event *event, const struct no_room *ways)
 {
 	const struct kymo_fetch *payload = x86_payload(event);
-	uint32_t size = kymo_pad_record_size(event->args, event->n_args);
 
 	if (payload && payload->base >= 0) {
 		x86_load_saved(c, RAX, (unsigned int)payload->value);
@@ -155,8 +160,11 @@ static void find_room(struct code *c, const struct kymo_pad_event *event, const 
 	EMIT(c, 0x49, 0x3b, 0x43, 0x08);        /* cmp data_offset(%r11),%rax */
 	branch(c, ways->broken, "\x0f\x8c", 2); /* jl */
 	EMIT(c, 0x49, 0x89, 0xc3);              /* mov %rax,%r11 */
-	if (payload) {
-		x86_load_saved(c, RAX, (unsigned int)payload->index);
+	if (varies(event)) {
+		if (payload)
+			x86_load_saved(c, RAX, (unsigned int)payload->index);
+		else
+			rsp_slot(c, 0x8b, RAX, BELOW_COMPOSED_SIZE);
 		EMIT(c, 0x48, 0x3d); /* cmp $KYMO_PAYLOAD_MAX,%rax */
 		imm32(c, KYMO_PAYLOAD_MAX);
 		JA(c, ways->large);
@@ -164,7 +172,7 @@ static void find_room(struct code *c, const struct kymo_pad_event *event, const 
 	} else {
 		EMIT(c, 0x49, 0x8d, 0x83); /* lea size(%r11),%rax */
 	}
-	imm32(c, size);
+	imm32(c, varies(event) ? KYMO_EVENT_ARGS_OFFSET : kymo_pad_record_size(event->args, event->n_args));
 	EMIT(c, 0x48, 0x39, 0xd0); /* cmp %rdx,%rax */
 	JA(c, ways->full);
 }
@@ -186,8 +194,8 @@ static void count_loss(struct code *c)
 static void store_rest(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event,
 		       const struct x86_site *site)
 {
-	if (x86_payload(event)) {
-		x86_store_payload(c, x86_payload(event));
+	if (varies(event)) {
+		x86_store_payload(c, event);
 		return;
 	}
 	x86_store_arguments(c, env, event, site);
@@ -234,7 +242,8 @@ static void emit_locked(struct code *c, const struct kymo_pad_env *env, const st
 	EMIT(c, 0x48, 0x39, 0xd0, 0x48, 0x0f, 0x42, 0xc2); /* cmp %rdx,%rax; cmovb %rdx,%rax */
 	EMIT(c, 0x49, 0x89, 0x42, 0x18);                   /* mov %rax,last_tsc(%r10) */
 	store_header(c, event, site);
-	EMIT(c, 0x8b, 0x44, 0x24, SLOT_TID); /* mov tid(%rsp),%eax */
+	EMIT(c, 0x8b); /* mov tid(%rsp),%eax */
+	rsp_operand(c, RAX, SLOT_TID);
 	store(c, RAX, 4, KYMO_EVENT_TID_OFFSET);
 	store_rest(c, env, event, site);
 	unlock = c->n;
@@ -249,7 +258,7 @@ static void emit_locked(struct code *c, const struct kymo_pad_env *env, const st
 	JE(c, &lost);
 	jump_back(c, got);
 	place(c, &full);
-	if (x86_payload(event))
+	if (varies(event))
 		find_large(c, &large);
 	place(c, &broken);
 	call_guest(c, env, guest.switch_);
@@ -299,7 +308,8 @@ void x86_event_sequence(struct code *c, const struct kymo_pad_env *env, const st
 	load_live(c, env, R10, KYMO_PAD_LIVE_VFORKS);
 	EMIT(c, 0x41, 0x83, 0x3a, 0x00); /* cmpl $0,n(%r10) */
 	JNE(c, &parts->vfork);
-	EMIT(c, 0xc7, 0x44, 0x24, SLOT_TID); /* movl $TRIES,tid(%rsp) */
+	EMIT(c, 0xc7); /* movl $TRIES,tid(%rsp) */
+	rsp_operand(c, 0, SLOT_TID);
 	imm32(c, TRIES);
 	parts->restart = c->n;
 	load_rseq(c, env);
@@ -335,7 +345,8 @@ static void tid_to_slot(struct code *c, const struct kymo_pad_env *env, bool fro
 		load_tid(c, env);
 	else
 		load_live(c, env, RAX, KYMO_PAD_LIVE_PID);
-	EMIT(c, 0x89, 0x44, 0x24, SLOT_TID); /* mov %eax,tid(%rsp) */
+	EMIT(c, 0x89); /* mov %eax,tid(%rsp) */
+	rsp_operand(c, RAX, SLOT_TID);
 }
 
 /* The states other than the one that the hot code is for. */
@@ -384,7 +395,7 @@ void x86_event_cold(struct code *c, const struct kymo_pad_env *env, const struct
 	JMP(c, &parts->locked);
 
 	place(c, &parts->full); /* r10: the ring */
-	if (x86_payload(event))
+	if (varies(event))
 		find_large(c, &parts->large);
 	place(c, &parts->broken);
 	clear_rseq(c, env);
@@ -402,11 +413,12 @@ void x86_event_cold(struct code *c, const struct kymo_pad_env *env, const struct
 	place(c, &handled);
 	jump_back(c, parts->end);
 	place(c, &again); /* a few times: the ring's words may be somebody else's, who keeps them full */
-	EMIT(c, 0xff, 0x4c, 0x24, SLOT_TID);           /* decl tid(%rsp) */
+	EMIT(c, 0xff);    /* decl tid(%rsp) */
+	rsp_operand(c, 1, SLOT_TID);
 	branch_back(c, "\x0f\x85", 2, parts->restart); /* jne */
 	tid_to_slot(c, env, true);
 	jump_back(c, locked);
-	if (x86_payload(event)) {
+	if (varies(event)) {
 		place(c, &parts->large); /* r10: the ring */
 		clear_rseq(c, env);
 		count_loss(c);

@@ -113,8 +113,7 @@ static void change(struct maker *m, const struct kymo_form_op *op)
 
 	switch (op->code) {
 	case KYMO_FORM_LOAD:
-		x86_check_readable(c, m->env, op->size, m->fault);
-		x86_load_bytes(c, op->size);
+		x86_emit_load(c, m->env, op->size, m->fault);
 		break;
 	case KYMO_FORM_EXTEND:
 		extend(c, op);
@@ -175,20 +174,19 @@ static void divide(struct code *c, const struct kymo_form_op *op, int32_t slot, 
 			EMIT(c, 0x31, 0xd2); /* xor %edx,%edx */
 		JMP(c, &done);
 		place(c, &usual);
-		EMIT(c, 0x48, 0x99);             /* cqo */
-		EMIT(c, 0x48, 0xf7, 0x7c, 0x24); /* idivq BELOW_DIVISOR(%rsp) */
+		EMIT(c, 0x48, 0x99, 0x48, 0xf7); /* cqo; idivq BELOW_DIVISOR(%rsp) */
+		rsp_operand(c, 7, BELOW_DIVISOR);
 	} else {
 		rsp_slot(c, 0x8b, RAX, slot);
-		EMIT(c, 0x31, 0xd2);             /* xor %edx,%edx */
-		EMIT(c, 0x48, 0xf7, 0x74, 0x24); /* divq BELOW_DIVISOR(%rsp) */
+		EMIT(c, 0x31, 0xd2, 0x48, 0xf7); /* xor %edx,%edx; divq BELOW_DIVISOR(%rsp) */
+		rsp_operand(c, 6, BELOW_DIVISOR);
 	}
-	byte(c, (uint8_t)BELOW_DIVISOR);
 	place(c, &done);
 	if (!is_division)
 		EMIT(c, 0x48, 0x89, 0xd0); /* mov %rdx,%rax */
 }
 
-_Static_assert(BELOW_DIVISOR >= -128, "a byte of displacement, within the red zone");
+_Static_assert(BELOW_DIVISOR > BELOW_LOADED, "each has a place of its own");
 
 /* a at `slot`, the count in rax: by 1, 2, 4 … bits, as its own bits say */
 static void shift(struct code *c, const struct kymo_form_op *op, int32_t slot)
@@ -229,8 +227,8 @@ static void join(struct maker *m, const struct kymo_form_op *op)
 		EMIT(c, 0x48, 0x29, 0xc2, 0x48, 0x89, 0xd0); /* sub %rax,%rdx; mov %rdx,%rax */
 		break;
 	case KYMO_FORM_MULTIPLY:
-		EMIT(c, 0x48, 0x0f, 0xaf, 0x44, 0x24); /* imul slot(%rsp),%rax */
-		byte(c, (uint8_t)slot);
+		EMIT(c, 0x48, 0x0f, 0xaf); /* imul slot(%rsp),%rax */
+		rsp_operand(c, RAX, slot);
 		break;
 	case KYMO_FORM_SHIFT_LEFT:
 	case KYMO_FORM_SHIFT_RIGHT:

@@ -34,14 +34,19 @@ void x86_check_readable(struct code *c, const struct kymo_pad_env *env, unsigned
 {
 	struct label readable = { .n = 0 };
 
-	EMIT(c, 0x48, 0x89, 0xe2);                         /* mov %rsp,%rdx */
+	rsp_slot(c, 0x8d, RDX, 0);
 	EMIT(c, 0x48, 0x81, 0xe2, 0x00, 0xf0, 0xff, 0xff); /* and $-4096,%rdx: the frame's page */
 	EMIT(c, 0x48, 0x39, 0xd0);                         /* cmp %rdx,%rax */
 	JB(c, fault);
 	rsp_slot(c, 0x8d, RDX, FRAME);
 	EMIT(c, 0x48, 0x81, 0xca, 0xff, 0x0f, 0, 0); /* or $4095,%rdx: last byte of the stack pointer's page */
-	EMIT(c, 0x48, 0x83, 0xea);                   /* sub $(size - 1),%rdx */
-	byte(c, size - 1);
+	if (size <= 128) {
+		EMIT(c, 0x48, 0x83, 0xea); /* sub $(size - 1),%rdx */
+		byte(c, size - 1);
+	} else {
+		EMIT(c, 0x48, 0x81, 0xea);
+		imm32(c, size - 1);
+	}
 	EMIT(c, 0x48, 0x39, 0xd0);           /* cmp %rdx,%rax */
 	branch(c, &readable, "\x0f\x86", 2); /* jbe */
 	if (env->stack_high > size) {

@@ -212,26 +212,12 @@ static void jump_to(struct code *c, uint64_t target)
 	rel32_to(c, target);
 }
 
-/* prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) or (PR_SET_TSC, PR_TSC_SIGSEGV): no pad may read the counter behind it.
- * rax, rcx, r11 are free. */
-static void mute(struct code *c, const struct kymo_pad_env *env)
+/* In each live page: no pad reads memory by a system call any more; nor records anything, if `mutes`. */
+static void change_pages(struct code *c, const struct kymo_pad_env *env, bool mutes)
 {
-	struct label plain = { .n = 0 }, seccomp = { .n = 0 }, muted = { .n = 0 }, done = { .n = 0 };
+	struct label done = { .n = 0 };
 	size_t again;
 
-	EMIT(c, 0x83, 0xff, PR_SET_SECCOMP); /* cmp $PR_SET_SECCOMP,%edi */
-	JE(c, &seccomp);
-	EMIT(c, 0x83, 0xff, PR_SET_TSC); /* cmp $PR_SET_TSC,%edi */
-	JNE(c, &plain);
-	EMIT(c, 0x83, 0xfe, PR_TSC_SIGSEGV); /* cmp $PR_TSC_SIGSEGV,%esi */
-	JNE(c, &plain);
-	JMP(c, &muted);
-	place(c, &seccomp);
-	EMIT(c, 0x83, 0xfe, SECCOMP_MODE_STRICT); /* cmp $SECCOMP_MODE_STRICT,%esi */
-	JNE(c, &plain);
-	place(c, &muted);
-	movabs(c, RCX, env->data + offsetof(struct kymo_wire_data, is_muted));
-	EMIT(c, 0x48, 0xc7, 0x01, 1, 0, 0, 0); /* movq $1,(%rcx) */
 	movabs(c, RCX, env->words + offsetof(struct kymo_wire_words, n_regions));
 	EMIT(c, 0x44, 0x8b, 0x19); /* mov (%rcx),%r11d */
 	movabs(c, RCX, env->header + offsetof(struct kymo_wire_header, regions));
@@ -239,11 +225,47 @@ static void mute(struct code *c, const struct kymo_pad_env *env)
 	EMIT(c, 0x45, 0x85, 0xdb); /* test %r11d,%r11d */
 	JE(c, &done);
 	EMIT(c, 0x48, 0x8b, 0x41, offsetof(struct kymo_wire_region, live)); /* mov live(%rcx),%rax */
-	EMIT(c, 0xc6, 0x00, 0x00);                                          /* movb $0,(%rax) */
-	EMIT(c, 0x48, 0x83, 0xc1, sizeof(struct kymo_wire_region));         /* add $size,%rcx */
-	EMIT(c, 0x41, 0xff, 0xcb);                                          /* dec %r11d */
+	if (mutes)
+		EMIT(c, 0xc6, 0x00, 0x00); /* movb $0,(%rax) */
+	EMIT(c, 0x48, 0xc7, 0x80);         /* movq $0,READER(%rax) */
+	imm32(c, KYMO_PAD_LIVE_READER);
+	imm32(c, 0);
+	EMIT(c, 0x48, 0x83, 0xc1, sizeof(struct kymo_wire_region)); /* add $size,%rcx */
+	EMIT(c, 0x41, 0xff, 0xcb);                                  /* dec %r11d */
 	jump_back(c, again);
 	place(c, &done);
+}
+
+/*
+ * prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) or (PR_SET_TSC, PR_TSC_SIGSEGV): no pad may read the counter behind it.
+ * Other filters of system calls may be about to come: that is told by PR_SET_NO_NEW_PRIVS, too, which comes before
+ * seccomp(2) where the process has no privilege, and in libseccomp always. rax, rcx, r11 are free.
+ */
+static void mute(struct code *c, const struct kymo_pad_env *env)
+{
+	struct label plain = { .n = 0 }, seccomp = { .n = 0 }, muted = { .n = 0 }, filters = { .n = 0 };
+
+	EMIT(c, 0x83, 0xff, PR_SET_SECCOMP); /* cmp $PR_SET_SECCOMP,%edi */
+	JE(c, &seccomp);
+	EMIT(c, 0x83, 0xff, PR_SET_NO_NEW_PRIVS);
+	JE(c, &filters);
+	EMIT(c, 0x83, 0xff, PR_SET_SYSCALL_USER_DISPATCH);
+	JE(c, &filters);
+	EMIT(c, 0x83, 0xff, PR_SET_TSC); /* cmp $PR_SET_TSC,%edi */
+	JNE(c, &plain);
+	EMIT(c, 0x83, 0xfe, PR_TSC_SIGSEGV); /* cmp $PR_TSC_SIGSEGV,%esi */
+	JNE(c, &plain);
+	JMP(c, &muted);
+	place(c, &seccomp);
+	EMIT(c, 0x83, 0xfe, SECCOMP_MODE_STRICT); /* cmp $SECCOMP_MODE_STRICT,%esi */
+	JNE(c, &filters);
+	place(c, &muted);
+	movabs(c, RCX, env->data + offsetof(struct kymo_wire_data, is_muted));
+	EMIT(c, 0x48, 0xc7, 0x01, 1, 0, 0, 0); /* movq $1,(%rcx) */
+	change_pages(c, env, true);
+	JMP(c, &plain);
+	place(c, &filters);
+	change_pages(c, env, false);
 	place(c, &plain);
 }
 

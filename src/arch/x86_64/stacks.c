@@ -427,19 +427,22 @@ int x86_check_stack(const struct x86_site *site, struct kymo_refusal *refusal)
 	size_t index = (size_t)(site->about - site->map->functions);
 	const struct x86_stack *self = site->map->stacks ? &site->map->stacks[index] : NULL;
 	uint64_t start = site->function->start;
-	uint32_t used, left = site->code->small_stacks_left;
+	uint32_t used = 0, left = site->code->small_stacks_left,
+		 takes = KYMO_PAD_STACK_MAX + (site->room ? site->room->more_stack : 0);
 
 	if (!self || !x86_has_small_stack(site->code, index))
 		return 0;
-	if (self->passed && site->vaddr >= self->passed && site->vaddr < self->fails)
+	if (!self->passed || site->vaddr < self->passed || site->vaddr >= self->fails) {
+		used = self->depth;
+		if (self->passed ? site->vaddr >= self->fails : site->vaddr != start || self->begins_anew)
+			used += self->taken;
+	} else if (takes == KYMO_PAD_STACK_MAX) {
 		return 0;
-	used = self->depth;
-	if (self->passed ? site->vaddr >= self->fails : site->vaddr != start || self->begins_anew)
-		used += self->taken;
-	if (used + KYMO_PAD_STACK_MAX <= left)
+	}
+	if (used + takes <= left)
 		return 0;
 	return x86_refuse(
 		refusal, site->vaddr,
 		"the function at 0x%lx and what calls it may leave %u bytes of a goroutine's stack, and a pad takes %u",
-		start, used < left ? left - used : 0, KYMO_PAD_STACK_MAX);
+		start, used < left ? left - used : 0, takes);
 }

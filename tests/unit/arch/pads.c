@@ -341,12 +341,32 @@ uint32_t call(const struct site *site, uint64_t x)
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
+static size_t size_of_args(const struct kymo_pad_event *event, const uint8_t *bytes, uint64_t left)
+{
+	size_t size = kymo_pad_has_faults(event->args, event->n_args);
+
+	for (size_t i = 0; i < event->n_args; i++) {
+		uint16_t length = 0;
+
+		size += kymo_type_size(event->args[i].type);
+		assert_true(size <= left);
+		if (event->args[i].type == KYMO_TYPE_STRING)
+			length = (uint16_t)strnlen((const char *)bytes + size - 1, left - size + 1);
+		else if (event->args[i].type == KYMO_TYPE_BYTES)
+			memcpy(&length, bytes + size - sizeof(length), sizeof(length));
+		size += length;
+	}
+	return size;
+}
+
 /* Of the record at `record`, without header and tid; all of it is there. */
 static size_t size_of_rest(const struct world *world, uint32_t id, const uint8_t *record, uint64_t left)
 {
 	size_t size = world->sizes[id] - KYMO_EVENT_ARGS_OFFSET;
 	uint16_t length;
 
+	if (world->varying[id])
+		size = size_of_args(world->varying[id], record + KYMO_EVENT_ARGS_OFFSET, left - KYMO_EVENT_ARGS_OFFSET);
 	if (world->sizes[id] == LENGTH_FIRST) {
 		assert_true(left >= KYMO_EVENT_ARGS_OFFSET + sizeof(length));
 		memcpy(&length, record + KYMO_EVENT_ARGS_OFFSET, sizeof(length));

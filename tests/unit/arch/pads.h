@@ -49,10 +49,11 @@ struct world {
 	struct shape shape;
 	uint32_t n_sequenced, n_rings;
 	struct kymo_ring *readers;
-	uint64_t *last_stamp;            /* of each ring */
-	uint64_t bias;                   /* of the module that sites are in */
-	uint32_t sizes[512];             /* of the records of each event id */
-	KYMO_VEC(struct record) records; /* those that were read */
+	uint64_t *last_stamp;                      /* of each ring */
+	uint64_t bias;                             /* of the module that sites are in */
+	uint32_t sizes[512];                       /* of the records of each event id */
+	const struct kymo_pad_event *varying[512]; /* of an id: its records have strings and bytes; else NULL */
+	KYMO_VEC(struct record) records;           /* those that were read */
 	void (*on_record)(void *data, const struct record *record,
 			  const uint8_t *bytes); /* NULL; all that follows the tid */
 	void *data;

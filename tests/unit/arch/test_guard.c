@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -393,6 +394,49 @@ static void a_thread_with_a_strange_control_block_ends_sequences(void **state)
 	}
 }
 
+/* ---- prctl ---------------------------------------------------------------------------------------------------------
+ */
+
+static uint64_t reader_of(const struct world *world)
+{
+	uint64_t reader;
+
+	memcpy(&reader, world->live + KYMO_PAD_LIVE_READER, sizeof(reader));
+	return reader;
+}
+
+/* The calls themselves fail: by their arguments. */
+static void before_a_process_limits_its_calls_memory_is_not_read_any_more(void **state)
+{
+	static const struct {
+		uint64_t option, value;
+		bool limits;
+	} cases[] = {
+		{ PR_SET_NO_NEW_PRIVS, 2, true },           { PR_SET_SECCOMP, 77, true },
+		{ PR_SET_SYSCALL_USER_DISPATCH, 77, true }, { PR_SET_NAME, 0, false },
+		{ PR_GET_SECCOMP + 10000, 0, false },
+	};
+
+	if (!is_possible(SEQUENCES))
+		skip();
+	for (size_t i = 0; i < kymo_countof(cases); i++) {
+		const uint64_t self = (uint64_t)getpid();
+		struct setup setup;
+
+		setup_init(&setup, SYS_prctl);
+		setup.world.header->regions[0].live = (uint64_t)setup.world.live;
+		setup.world.words->n_regions = 1;
+		memcpy(setup.world.live + KYMO_PAD_LIVE_READER, &self, sizeof(self));
+		assert_true(setup.call(0, cases[i].option, cases[i].value, 0, 0) < 0);
+		assert_int_equal(reader_of(&setup.world), cases[i].limits ? 0 : self);
+		assert_int_equal(*setup.world.live, KYMO_PAD_RSEQ);
+		call(&setup.probe, 1);
+		world_read_all(&setup.world);
+		assert_int_equal(setup.world.records.n, 1);
+		world_deinit(&setup.world);
+	}
+}
+
 /* ---- finding and emitting ---------------------------------------------------------------------------------------- */
 
 #define LIBC "/lib/x86_64-linux-gnu/libc.so.6"
@@ -512,6 +556,7 @@ int main(void)
 		cmocka_unit_test(a_child_that_runs_beside_its_parent_ends_sequences),
 		cmocka_unit_test(a_fork_is_left_alone),
 		cmocka_unit_test(a_new_thread_is_marked_before_it_runs),
+		cmocka_unit_test(before_a_process_limits_its_calls_memory_is_not_read_any_more),
 		cmocka_unit_test(before_sequences_are_used_threads_are_left_alone),
 		cmocka_unit_test(a_thread_with_a_strange_control_block_ends_sequences),
 		cmocka_unit_test(the_calls_of_libc_are_found),

@@ -17,27 +17,30 @@ static struct kymo_error *find(void *data, const char *text, const char *name, s
 {
 	static const struct {
 		const char *name;
-		struct kymo_expr_meaning meaning;
+		struct kymo_form_op op;
+		struct kymo_expr_type type;
 	} known[] = {
-		{ "a", { { .code = KYMO_FORM_REGISTER, .value = 0 }, { 8, true } } },
-		{ "b", { { .code = KYMO_FORM_REGISTER, .value = 1 }, { 8, true } } },
-		{ "c", { { .code = KYMO_FORM_REGISTER, .value = 2 }, { 8, true } } },
-		{ "i", { { .code = KYMO_FORM_REGISTER, .value = 3 }, { 4, true } } },
-		{ "u", { { .code = KYMO_FORM_REGISTER, .value = 4 }, { 4, false } } },
-		{ "h", { { .code = KYMO_FORM_REGISTER, .value = 5 }, { 1, false } } },
-		{ "%s", { { .code = KYMO_FORM_STACK, .value = 2 }, { 8, true } } },
+		{ "a", { .code = KYMO_FORM_REGISTER, .value = 0 }, { .size = 8, .is_signed = true } },
+		{ "b", { .code = KYMO_FORM_REGISTER, .value = 1 }, { .size = 8, .is_signed = true } },
+		{ "c", { .code = KYMO_FORM_REGISTER, .value = 2 }, { .size = 8, .is_signed = true } },
+		{ "i", { .code = KYMO_FORM_REGISTER, .value = 3 }, { .size = 4, .is_signed = true } },
+		{ "u", { .code = KYMO_FORM_REGISTER, .value = 4 }, { .size = 4 } },
+		{ "h", { .code = KYMO_FORM_REGISTER, .value = 5 }, { .size = 1 } },
+		{ "%s", { .code = KYMO_FORM_STACK, .value = 2 }, { .size = 8, .is_signed = true } },
 	};
 
 	for (size_t k = 0; k < kymo_countof(known); k++) {
 		if (strlen(known[k].name) == size && !memcmp(known[k].name, name, size)) {
-			*ret = known[k].meaning;
+			*ret = (struct kymo_expr_meaning){ .type = known[k].type };
+			ret->form.n = 1;
+			ret->form.ops[0] = known[k].op;
 			return NULL;
 		}
 	}
 	return kymo_error_at(text, name, "there is no %.*s", (int)size, name);
 }
 
-static const struct kymo_expr_names names = { find, NULL };
+static const struct kymo_expr_names names = { .find = find };
 
 static struct kymo_error *compile(const char *text, FILE *out, struct kymo_form *form, struct kymo_expr_type *type)
 {
@@ -71,6 +74,7 @@ static void is(const char *text, const char *type_name, int64_t expected)
 	const uint64_t registers[16] = { 10, 3, (uint64_t)-5, 0xffffffff00000007, 0xfffffffffffffff0, 0x1ff };
 	const struct kymo_form_input input = { .registers = registers };
 	struct kymo_expr_type type;
+	char name[KYMO_EXPR_TYPE_NAME_MAX];
 	struct kymo_error *error;
 	struct kymo_form form;
 	uint64_t value = 0;
@@ -80,7 +84,7 @@ static void is(const char *text, const char *type_name, int64_t expected)
 		fail_msg("%s: %s", text, error->message);
 	assert_true(kymo_form_check(&form, 16, 255));
 	assert_true(kymo_form_run(&form, &input, &value));
-	assert_string_equal(kymo_expr_type_name(type), type_name);
+	assert_string_equal(kymo_expr_type_name(type, name), type_name);
 	if ((int64_t)value != expected)
 		fail_msg("%s is %lld, not %lld", text, (long long)value, (long long)expected);
 }
@@ -238,8 +242,9 @@ static void what_is_wrong_is_marked(void **state)
 	refused("99999999999T", "column 1: the number does not fit in 64 bits\n  99999999999T\n  ^");
 	refused("a ? b", "column 6: expected ':' and what the value is otherwise\n  a ? b\n       ^");
 	refused("'ab'", "column 1: expected one character between quotes, such as 'a' or '\\n'\n  'ab'\n  ^");
-	refused("sizeof a", "column 8: expected '(' and a type behind sizeof, such as sizeof(long)\n  sizeof a\n"
-			    "         ^");
+	refused("sizeof a",
+		"column 8: expected '(' and a type or a value behind sizeof, such as sizeof(long)\n  sizeof a\n"
+		"         ^");
 }
 
 static void what_is_too_large_is_refused(void **state)
@@ -254,9 +259,9 @@ static void what_is_too_large_is_refused(void **state)
 		strcat(text, " + a");
 	refused_begins(text, "the expression is too long: 128 values and operators are the most");
 	strcpy(text, "a / b");
-	for (int k = 0; k < 7; k++)
+	for (int k = 0; k < KYMO_FORM_FAULTS_MAX; k++)
 		strcat(text, " / b");
-	refused_begins(text, "the expression has more than 7 divisions and words of the stack");
+	refused_begins(text, "the expression has more than 20 divisions and reads of memory");
 }
 
 int main(void)

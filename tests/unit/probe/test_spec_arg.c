@@ -1,6 +1,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -60,33 +61,93 @@ static void return_values_are_for_returns_and_arguments_for_entries(void **state
 		"                             ^");
 }
 
-static void memory_is_refused_with_an_alternative(void **state)
+/* The form's operations, one a word: "r7 +8 l8". */
+static void assert_form(const struct kymo_spec_arg *arg, enum kymo_type type, const char *expected)
 {
-	refused("libc:open path=+0(%di):string",
-		"column 16: memory behind a pointer is not supported yet; write %di to record the "
-		"pointer\n"
-		"  libc:open path=+0(%di):string\n"
-		"                 ^");
-	refused("libc:open -u8(+8($arg2))",
-		"column 11: memory behind a pointer is not supported yet; write $arg2 to record the "
-		"pointer\n"
-		"  libc:open -u8(+8($arg2))\n"
-		"            ^");
-	refused("libc:open +8",
-		"column 11: memory behind a pointer is not supported yet; write a register or an argument, such as %di "
-		"or $arg1\n"
-		"  libc:open +8\n"
-		"            ^");
-	refused("libc:open v=@0x1234",
-		"column 13: memory at a fixed address is not supported yet; write a register or an argument, "
-		"such as %di or $arg1\n"
-		"  libc:open v=@0x1234\n"
-		"              ^");
+	char text[256] = "";
+	size_t n = 0;
+
+	assert_int_equal(arg->fetch.kind, KYMO_FETCH_FORM);
+	assert_int_equal(arg->fetch.type, type);
+	assert_ptr_equal(arg->fetch.form, arg->form);
+	for (uint32_t i = 0; i < arg->form->n; i++) {
+		static const struct {
+			uint8_t code;
+			const char *name;
+		} names[] = { { KYMO_FORM_REGISTER, "r" }, { KYMO_FORM_VALUE, "v" }, { KYMO_FORM_LOAD, "l" },
+			      { KYMO_FORM_STACK, "s" },    { KYMO_FORM_ADD, "+" },   { KYMO_FORM_EXTEND, "x" },
+			      { KYMO_FORM_RETVAL, "ret" } };
+		const struct kymo_form_op *op = &arg->form->ops[i];
+		const char *name = "?";
+
+		for (size_t k = 0; k < sizeof(names) / sizeof(*names); k++)
+			name = names[k].code == op->code ? names[k].name : name;
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s", i ? " " : "", name);
+		if (op->code != KYMO_FORM_ADD && op->code != KYMO_FORM_RETVAL)
+			n += (size_t)snprintf(text + n, sizeof(text) - n, "%lld",
+					      op->code == KYMO_FORM_LOAD || op->code == KYMO_FORM_EXTEND
+						      ? (long long)op->size
+						      : (long long)op->value);
+	}
+	assert_string_equal(text, expected);
+}
+
+static void memory_is_read_at_an_offset(void **state)
+{
+	spec_of(spec, "libc:open path=+0(%di):string +8(%di):u32 -16(%si):s32 +0(+8(%di)) +u0($arg8):ustring "
+		      "+4($stack2):x8[12] @0x4040a0:u16 +1(@16):u8");
+	spec_of(from_return, "r libc:getenv +0($retval):string +0(%eax):u8 +0($stack)");
+
+	assert_form(&spec.args[0], KYMO_TYPE_STRING, "r7 v0 +");
+	assert_string_equal(spec.args[0].name, "path");
+	assert_int_equal(spec.args[0].fetch.limit, KYMO_FETCH_LIMIT);
+	assert_form(&spec.args[1], KYMO_TYPE_U32, "r7 v8 + l4");
+	assert_form(&spec.args[2], KYMO_TYPE_S32, "r6 v-16 + l4");
+	assert_form(&spec.args[3], KYMO_TYPE_X64, "r7 v8 + l8 v0 + l8");
+	assert_form(&spec.args[4], KYMO_TYPE_STRING, "s2 v0 +");
+	assert_form(&spec.args[5], KYMO_TYPE_BYTES, "s2 v4 +");
+	assert_int_equal(spec.args[5].fetch.limit, 12);
+	assert_form(&spec.args[6], KYMO_TYPE_U16, "v4210848 l2");
+	assert_form(&spec.args[7], KYMO_TYPE_U8, "v16 l8 v1 + l1");
+	assert_form(&from_return.args[0], KYMO_TYPE_STRING, "ret v0 +");
+	assert_form(&from_return.args[1], KYMO_TYPE_U8, "r0 x4 v0 + l1");
+	assert_form(&from_return.args[2], KYMO_TYPE_X64, "r4 v0 + l8");
+}
+
+static void memory_that_is_not_said_well_is_refused(void **state)
+{
+	refused("libc:open +8", "column 13: expected what the offset is from, in brackets, such as +8(%di)\n"
+				"  libc:open +8\n"
+				"              ^");
+	refused("libc:open +x(%di)",
+		"column 12: expected an offset of at most 31 bits and what it is from, such as +8(%di)\n"
+		"  libc:open +x(%di)\n"
+		"             ^");
+	refused("libc:open +0()", "column 14: expected what the offset is from, such as +8(%di)\n"
+				  "  libc:open +0()\n"
+				  "               ^");
+	refused("libc:open +0(42)", "column 14: expected what the offset is from, such as +8(%di) or +0(+8(%di))\n"
+				    "  libc:open +0(42)\n"
+				    "               ^");
+	refused("libc:open +0(%flags)",
+		"column 14: '%flags' is no address; write a register, an argument or a word of the stack, such as "
+		"+8(%di)\n"
+		"  libc:open +0(%flags)\n"
+		"               ^");
 	refused("libc:open v=@+0x1234",
-		"column 13: memory at a file offset is not supported yet; write a register or an argument, "
-		"such as %di or $arg1\n"
+		"column 13: memory at a file offset is not supported yet; write an address, such as @0x4040a0\n"
 		"  libc:open v=@+0x1234\n"
 		"              ^");
+	refused("libc:open +0(%di):u32[4]",
+		"column 22: arrays are not supported yet, but of memory as bytes, x8[1] to x8[512]; leave '[4]' out to "
+		"record one value\n"
+		"  libc:open +0(%di):u32[4]\n"
+		"                       ^");
+	refused("libc:f +0(%di):x8[512] +0(%di):x8[512] +0(%di):x8[512]",
+		"column 40: the probe would read more than 1100 bytes of memory, which a thread's stack may not hold; "
+		"record fewer strings and bytes\n"
+		"  libc:f +0(%di):x8[512] +0(%di):x8[512] +0(%di):x8[512]\n"
+		"                                         ^");
 }
 
 static void variables_that_are_not_there_are_named(void **state)
@@ -115,11 +176,11 @@ static void variables_that_are_not_there_are_named(void **state)
 		"%di\n"
 		"  libc:f+4 $arg1\n"
 		"           ^");
-	refused("libc:malloc+4 size",
-		"column 15: variables by name ('size') are known where one function is entered; write arg0, retval, "
+	refused("libc:mall* size",
+		"column 12: variables by name ('size') are known at one location of a file; write arg0, retval, "
 		"%REGISTER or $stack0\n"
-		"  libc:malloc+4 size\n"
-		"                ^");
+		"  libc:mall* size\n"
+		"             ^");
 	refused("libc:malloc n=5", "column 15: a number is written with a backslash before it: \\5\n"
 				   "  libc:malloc n=5\n"
 				   "                ^");
@@ -146,12 +207,14 @@ static void types_that_are_not_there_are_named(void **state)
 	refused("libc:f %di:", "column 12: expected a type after ':', such as u32, s64 or x8\n"
 			       "  libc:f %di:\n"
 			       "             ^");
-	refused("libc:f %di:string", "column 12: strings are not supported yet; write x64 to record the pointer\n"
-				     "  libc:f %di:string\n"
-				     "             ^");
-	refused("libc:f %di:ustring", "column 12: strings are not supported yet; write x64 to record the pointer\n"
-				      "  libc:f %di:ustring\n"
-				      "             ^");
+	refused("libc:f %di:string",
+		"column 12: a string is memory; write +0(%di):string for the one that it points to\n"
+		"  libc:f %di:string\n"
+		"             ^");
+	refused("libc:f %di:ustring",
+		"column 12: a string is memory; write +0(%di):ustring for the one that it points to\n"
+		"  libc:f %di:ustring\n"
+		"             ^");
 	refused("libc:f %di:symbol", "column 12: symbol names are not supported yet; write x64 to record the address\n"
 				     "  libc:f %di:symbol\n"
 				     "             ^");
@@ -162,9 +225,11 @@ static void types_that_are_not_there_are_named(void **state)
 		"column 12: bit fields are not supported yet; write x32 to record the whole word\n"
 		"  libc:f %di:b4@8/32\n"
 		"             ^");
-	refused("libc:f %di:u32[4]", "column 15: arrays are not supported yet; leave '[4]' out to record one value\n"
-				     "  libc:f %di:u32[4]\n"
-				     "                ^");
+	refused("libc:f %di:u32[4]",
+		"column 15: arrays are not supported yet, but of memory as bytes, x8[1] to x8[512]; "
+		"leave '[4]' out to record one value\n"
+		"  libc:f %di:u32[4]\n"
+		"                ^");
 	refused("libc:f %edi:u64", "column 13: u64 is wider than %edi, which has 32 bits\n"
 				   "  libc:f %edi:u64\n"
 				   "              ^");
@@ -224,7 +289,8 @@ int main(void)
 		cmocka_unit_test(names_and_types_are_given),
 		cmocka_unit_test(immediates_reach_both_ends_of_64_bits),
 		cmocka_unit_test(return_values_are_for_returns_and_arguments_for_entries),
-		cmocka_unit_test(memory_is_refused_with_an_alternative),
+		cmocka_unit_test(memory_is_read_at_an_offset),
+		cmocka_unit_test(memory_that_is_not_said_well_is_refused),
 		cmocka_unit_test(variables_that_are_not_there_are_named),
 		cmocka_unit_test(an_unknown_register_is_marked),
 		cmocka_unit_test(types_that_are_not_there_are_named),

@@ -1,0 +1,93 @@
+/*
+ * Arguments that are composed before the record is begun, below the frame: because they read memory by a system call,
+ * which can't be made within a sequence, nor under a ring's lock (docs/internals/reading.md). The record gets them as it
+ * gets a payload.
+ */
+#include "arch/x86_64/frame.h"
+#include "arch/x86_64/guest.h"
+
+/* What is composed, as far as it has come. */
+struct composing {
+	struct code *c;
+	const struct kymo_pad_env *env;
+	const struct x86_site *site;
+	int32_t begin; /* from the frame */
+	uint32_t at;   /* where the next argument goes, behind as many bytes more as the slot of the size says */
+};
+
+static void set_fault(const struct composing *to, unsigned int bit)
+{
+	byte(to->c, 0x80); /* orb $bit,faults(%rsp) */
+	rsp_operand(to->c, 1, to->begin);
+	byte(to->c, bit);
+}
+
+/* Its least size is in `at`, the rest is added to the slot. */
+static void compose_memory(struct composing *to, const struct kymo_fetch *fetch, unsigned int bit)
+{
+	struct label fault = { .n = 0 }, uncertain = { .n = 0 }, call = { .n = 0 };
+	const bool is_string = fetch->type == KYMO_TYPE_STRING;
+	struct kymo_guest_image guest;
+	struct code *c = to->c;
+
+	kymo_guest_image(&guest);
+	x86_emit_form(c, to->env, to->site, fetch->form, !fetch->value, &fault);
+	x86_check_readable(c, to->env, x86_limit_of(fetch) + is_string, &uncertain);
+	EMIT(c, 0x49, 0xc7, 0xc3, 0xff, 0xff, 0xff, 0xff); /* mov $-1,%r11: for certain */
+	JMP(c, &call);
+	place(c, &fault);
+	EMIT(c, 0x48, 0xc7, 0xc0, 0xff, 0xff, 0xff, 0xff); /* mov $-1,%rax: where nothing is */
+	place(c, &uncertain);
+	x86_load_reader(c, to->env);
+	place(c, &call);
+	rsp_slot(c, 0x8d, R10, to->begin + (int32_t)to->at);
+	rsp_slot(c, 0x03, R10, BELOW_COMPOSED_SIZE); /* add size(%rsp),%r10 */
+	x86_call_reader(c, to->env, is_string ? guest.string : guest.block, x86_limit_of(fetch));
+	EMIT(c, 0x48, 0x85, 0xc0);       /* test %rax,%rax */
+	branch(c, &call, "\x0f\x89", 2); /* jns */
+	EMIT(c, 0x48, 0xf7, 0xd0);       /* not %rax */
+	set_fault(to, bit);
+	place(c, &call);
+	rsp_slot(c, 0x01, RAX, BELOW_COMPOSED_SIZE); /* add %rax,size(%rsp) */
+}
+
+static void compose_value(struct composing *to, const struct kymo_fetch *fetch, unsigned int bit)
+{
+	struct label fault = { .n = 0 }, done = { .n = 0 };
+	struct code *c = to->c;
+	const unsigned int reg = x86_load_argument(c, to->env, to->site, fetch, &fault);
+
+	if (fault.n) {
+		JMP(c, &done);
+		place(c, &fault);
+		EMIT(c, 0x31, 0xc0); /* xor %eax,%eax */
+		set_fault(to, bit);
+		place(c, &done);
+	}
+	rsp_slot(c, 0x8d, R10, to->begin);
+	rsp_slot(c, 0x8b, R11, BELOW_COMPOSED_SIZE);
+	store(c, reg, kymo_type_size(fetch->type), to->at);
+}
+
+void x86_compose(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event,
+		 const struct x86_site *site)
+{
+	struct composing to = { .c = c, .env = env, .site = site, .begin = x86_composed_at(event), .at = 1 };
+
+	EMIT(c, 0x48, 0xc7); /* movq $0,size(%rsp) */
+	rsp_operand(c, 0, BELOW_COMPOSED_SIZE);
+	imm32(c, 0);
+	byte(c, 0xc6); /* movb $0,faults(%rsp) */
+	rsp_operand(c, 0, to.begin);
+	byte(c, 0);
+	for (size_t i = 0; i < event->n_args; i++) {
+		if (kymo_fetch_is_of_memory(&event->args[i]))
+			compose_memory(&to, &event->args[i], 1u << i);
+		else
+			compose_value(&to, &event->args[i], 1u << i);
+		to.at += kymo_type_size(event->args[i].type);
+	}
+	EMIT(c, 0x48, 0x81); /* addq $at,size(%rsp) */
+	rsp_operand(c, 0, BELOW_COMPOSED_SIZE);
+	imm32(c, to.at);
+}

@@ -1,0 +1,123 @@
+/*
+ * Events that read memory which may not be there, by a system call (docs/internals/reading.md): how large they may become,
+ * the room for that below the frame, and a single value. compose.c has the rest.
+ */
+#include "arch/x86_64/frame.h"
+#include "arch/x86_64/guest.h"
+
+#define CUT_SIZE 4 /* KYMO_STRING_CUT and the NUL */
+
+static bool reads(const struct kymo_form *form)
+{
+	return form && kymo_form_has(form, KYMO_FORM_LOAD, NULL);
+}
+
+uint32_t x86_limit_of(const struct kymo_fetch *fetch)
+{
+	return fetch->limit ? fetch->limit : KYMO_FETCH_LIMIT;
+}
+
+static uint32_t size_max(const struct kymo_fetch *fetch)
+{
+	if (!kymo_fetch_is_of_memory(fetch))
+		return kymo_type_size(fetch->type);
+	return x86_limit_of(fetch) + (fetch->type == KYMO_TYPE_STRING ? CUT_SIZE : kymo_type_size(fetch->type));
+}
+
+uint32_t kymo_pad_composed_size(const struct kymo_fetch *args, size_t n_args)
+{
+	bool is_composed = false;
+	uint32_t size = 1; /* the faults */
+
+	for (size_t i = 0; i < n_args; i++) {
+		is_composed |=
+			kymo_fetch_is_of_memory(&args[i]) || (args[i].kind == KYMO_FETCH_FORM && reads(args[i].form));
+		size += size_max(&args[i]);
+	}
+	return is_composed ? size : 0;
+}
+
+bool x86_is_composed(const struct kymo_pad_event *event)
+{
+	return kymo_pad_composed_size(event->args, event->n_args) != 0;
+}
+
+bool kymo_pad_reads(const struct kymo_pad_event *event)
+{
+	return reads(event->filter) || x86_is_composed(event);
+}
+
+int32_t x86_composed_at(const struct kymo_pad_event *event)
+{
+	return BELOW_COMPOSED - (int32_t)((kymo_pad_composed_size(event->args, event->n_args) + 7) & ~7u);
+}
+
+int32_t x86_reads_lowered(const struct kymo_pad_event *event)
+{
+	return kymo_pad_reads(event) ? (-x86_composed_at(event) + 15) & ~15 : 0;
+}
+
+uint32_t kymo_pad_reads_stack(const struct kymo_pad_event *event)
+{
+	return (uint32_t)x86_reads_lowered(event);
+}
+
+void x86_begin_reads(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event,
+		     struct label *no_room)
+{
+	const int32_t lowered = x86_reads_lowered(event);
+	struct label enough = { .n = 0 };
+
+	rsp_slot(c, 0x8d, RAX, -lowered);
+	rip_to(c, "\x48\x3b\x05", 3, env->live + KYMO_PAD_LIVE_STACK_ENOUGH, 0); /* cmp enough(%rip),%rax */
+	JAE(c, &enough);
+	rip_to(c, "\x48\x3b\x25", 3, env->live + KYMO_PAD_LIVE_STACK_LOW, 0);   /* cmp low(%rip),%rsp */
+	JB(c, &enough);                                                         /* another thread's */
+	rip_to(c, "\xf0\x48\xff\x05", 4, env->live + KYMO_PAD_LIVE_SKIPPED, 0); /* lock incq skipped(%rip) */
+	JMP(c, no_room);
+	place(c, &enough);
+	EMIT(c, 0x48, 0x89, 0xc4); /* mov %rax,%rsp */
+	c->lowered = lowered;
+}
+
+void x86_end_reads(struct code *c)
+{
+	rsp_slot(c, 0x8d, RSP, 0);
+	c->lowered = 0;
+}
+
+void x86_call_reader(struct code *c, const struct kymo_pad_env *env, uint32_t entry, uint32_t size)
+{
+	byte(c, 0xba); /* mov $size,%edx */
+	imm32(c, size);
+	byte(c, 0xe8);
+	rel32_to(c, env->guest + entry);
+}
+
+void x86_load_reader(struct code *c, const struct kymo_pad_env *env)
+{
+	rip_to(c, "\x4c\x8b\x1d", 3, env->live + KYMO_PAD_LIVE_READER, 0); /* mov reader(%rip),%r11 */
+}
+
+void x86_emit_load(struct code *c, const struct kymo_pad_env *env, unsigned int size, struct label *fault)
+{
+	struct label uncertain = { .n = 0 }, done = { .n = 0 };
+	struct kymo_guest_image guest;
+
+	kymo_guest_image(&guest);
+	x86_check_readable(c, env, size, &uncertain);
+	x86_load_bytes(c, size);
+	JMP(c, &done);
+	place(c, &uncertain);
+	EMIT(c, 0x48, 0xc7); /* movq $0,LOADED(%rsp) */
+	rsp_operand(c, 0, BELOW_LOADED);
+	imm32(c, 0);
+	rsp_slot(c, 0x8d, R10, BELOW_LOADED);
+	x86_load_reader(c, env);
+	x86_call_reader(c, env, guest.read, size);
+	EMIT(c, 0x48, 0x83, 0xf8); /* cmp $size,%rax */
+	byte(c, size);
+	JNE(c, fault);
+	rsp_slot(c, 0x8b, RAX, BELOW_LOADED);
+	place(c, &done);
+}

@@ -1,0 +1,219 @@
+#include "cli/source.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "cli/cli.h"
+#include "probe/spec.h"
+
+#define LINE_MAX_NUMBER 10000000
+
+/* ---- words ------------------------------------------------------------------------------------------------------- */
+
+bool cli_source_line_parse(const char *text, size_t length, struct cli_source_line *ret)
+{
+	kymo_cleanup_free char *copy = strndup(text, length);
+	char *colon = copy ? strrchr(copy, ':') : NULL;
+	const char *middle;
+	uint64_t line;
+
+	if (!colon || !cli_parse_number(colon + 1, &line) || line > LINE_MAX_NUMBER)
+		return false;
+	*colon = '\0';
+	middle = kymo_spec_file_end(copy);
+	if (!middle || middle == copy || !middle[1] || !access(copy, F_OK))
+		return false;
+	*ret = (struct cli_source_line){ strndup(copy, (size_t)(middle - copy)), strdup(middle + 1),
+					 (unsigned int)line };
+	if (ret->file && ret->source)
+		return true;
+	cli_source_line_deinit(ret);
+	return false;
+}
+
+void cli_source_line_deinit(struct cli_source_line *line)
+{
+	free(line->file);
+	free(line->source);
+}
+
+/* ---- lines ------------------------------------------------------------------------------------------------------- */
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static struct kymo_error *take_lines(struct cli_source *source, const struct kymo_line *lines, size_t n,
+				     const char *function)
+{
+	for (size_t i = 0; i < n; i++) {
+		const bool is_in = !function || (lines[i].function && !strcmp(lines[i].function, function)) ||
+				   (lines[i].inlined && !strcmp(lines[i].inlined, function));
+
+		if (is_in && !kymo_vec_push(&source->places, lines[i].vaddr))
+			return &kymo_error_no_memory;
+	}
+	return NULL;
+}
+
+/* `wanted` lines of `file`; of `function` alone, if it is not NULL. */
+static struct kymo_error *find_line(struct cli_source *source, const char *file, unsigned int wanted,
+				    const char *function)
+{
+	const struct kymo_line *lines;
+	struct kymo_error *error;
+	size_t n;
+
+	error = kymo_debug_lines(source->debug, file, wanted, &lines, &n);
+	if (!error)
+		error = take_lines(source, lines, n, function);
+	if (error)
+		return error;
+	if (!source->places.n && function)
+		return kymo_error_create(KYMO_ERROR_NOT_FOUND,
+					 "%s:%u is behind the end of %s; 'kymo list --lines %s:%s' shows its lines",
+					 base_name(file), wanted, function, kymo_module_path(source->module), function);
+	if (!n)
+		return kymo_error_create(KYMO_ERROR_NOT_FOUND, "%s has no code of %s at line %u or behind it",
+					 kymo_module_path(source->module), file, wanted);
+	if (asprintf(&source->shown, "%s:%u", base_name(lines[0].file), lines[0].line) < 0) {
+		source->shown = NULL;
+		return &kymo_error_no_memory;
+	}
+	if (lines[0].line != wanted &&
+	    asprintf(&source->note, "%s:%u has no code; line %u is taken", base_name(file), wanted, lines[0].line) < 0)
+		source->note = NULL;
+	return NULL;
+}
+
+/* ---- functions --------------------------------------------------------------------------------------------------- */
+
+static struct kymo_error *no_function(const struct cli_source *source, const char *name)
+{
+	char near[512];
+
+	kymo_module_nearest(source->module, name, near, sizeof(near));
+	return kymo_error_create(KYMO_ERROR_NOT_FOUND, "%s has no function %s%s%s", kymo_module_path(source->module),
+				 name, *near ? "; the nearest names are " : "", near);
+}
+
+/* The function's own entries; where there are none, what it is inlined into. */
+static struct kymo_error *find_function(struct cli_source *source, const char *name, int64_t offset)
+{
+	kymo_cleanup_free const struct kymo_symbol **found = NULL;
+	const struct kymo_instance *instances = NULL;
+	struct kymo_error *error;
+	size_t n;
+
+	error = kymo_module_find(source->module, name, &found, &n);
+	for (size_t i = 0; !error && i < n; i++)
+		if (!kymo_vec_push(&source->places, found[i]->vaddr + (uint64_t)offset))
+			error = &kymo_error_no_memory;
+	if (error || n)
+		return error;
+	error = kymo_debug_instances(source->debug, name, strlen(name), &instances, &n);
+	for (size_t i = 0; !error && i < n; i++)
+		if (!kymo_vec_push(&source->places, instances[i].vaddr + (uint64_t)offset))
+			error = &kymo_error_no_memory;
+	return error || n ? error : no_function(source, name);
+}
+
+/* "work:3": so many lines behind the one that the function begins with. */
+static struct kymo_error *find_line_of_function(struct cli_source *source, const char *name, unsigned int lines,
+						bool *is_function_ret)
+{
+	kymo_cleanup_free const struct kymo_symbol **found = NULL;
+	struct kymo_error *error;
+	struct kymo_line first;
+	size_t n;
+
+	*is_function_ret = false;
+	error = kymo_module_find(source->module, name, &found, &n);
+	if (error || !n)
+		return error;
+	*is_function_ret = true;
+	if (!kymo_debug_line_of(source->debug, found[0]->vaddr, &first))
+		return kymo_error_create(KYMO_ERROR_NOT_FOUND, "the debug information of %s has no lines of %s",
+					 kymo_module_path(source->module), name);
+	return find_line(source, first.file, first.line + lines, first.function);
+}
+
+/* ---- all --------------------------------------------------------------------------------------------------------- */
+
+static struct kymo_error *open_file(struct cli_source *source, const char *file, const char *debug_file)
+{
+	kymo_cleanup_free char *path = NULL;
+	struct kymo_error *error = kymo_find_file(file, &path);
+
+	if (!error)
+		error = kymo_module_open(path, &source->module);
+	return error ? error : kymo_debug_open(source->module, debug_file, &source->debug);
+}
+
+static struct kymo_error *find_source_line(const struct cli_source_line *line, const char *debug_file,
+					   struct cli_source *source)
+{
+	struct kymo_error *error = open_file(source, line->file, debug_file);
+	bool is_function = false;
+
+	if (!error)
+		error = find_line_of_function(source, line->source, line->line, &is_function);
+	return error || is_function ? error : find_line(source, line->source, line->line, NULL);
+}
+
+static struct kymo_error *find_place(const char *text, const char *debug_file, struct cli_source *source)
+{
+	kymo_cleanup(kymo_spec_deinit) struct kymo_spec spec = { 0 };
+	struct kymo_error *error = kymo_spec_parse(text, &spec);
+	uint64_t vaddr;
+
+	if (error)
+		return error;
+	if (spec.n_args || spec.event || spec.filter || !spec.file || spec.every_instruction || spec.is_return)
+		return kymo_error_create(KYMO_ERROR_USAGE,
+					 "'%s' is no location; write FILE:FUNCTION, FILE:FUNCTION+OFFSET or "
+					 "FILE:SOURCE:LINE",
+					 text);
+	error = open_file(source, spec.file, debug_file);
+	if (error || spec.symbol)
+		return error ? error : find_function(source, spec.symbol, spec.offset);
+	if (kymo_module_offset_to_vaddr(source->module, (uint64_t)spec.offset, &vaddr))
+		return kymo_error_create(KYMO_ERROR_NOT_FOUND, "%s has no code at file offset 0x%llx",
+					 kymo_module_path(source->module), (unsigned long long)spec.offset);
+	return kymo_vec_push(&source->places, vaddr) ? NULL : &kymo_error_no_memory;
+}
+
+struct kymo_error *cli_source_find(const char *text, const char *debug_file, struct cli_source *ret)
+{
+	struct cli_source source = { .module = NULL };
+	struct cli_source_line line;
+	struct kymo_error *error;
+
+	if (cli_source_line_parse(text, strlen(text), &line)) {
+		error = find_source_line(&line, debug_file, &source);
+		cli_source_line_deinit(&line);
+	} else {
+		error = find_place(text, debug_file, &source);
+	}
+	if (error)
+		cli_source_deinit(&source);
+	else
+		*ret = source;
+	return error;
+}
+
+void cli_source_deinit(struct cli_source *source)
+{
+	kymo_debug_close(source->debug);
+	kymo_module_close(source->module);
+	kymo_vec_deinit(&source->places);
+	free(source->note);
+	free(source->shown);
+	*source = (struct cli_source){ .module = NULL };
+}

@@ -1,0 +1,31 @@
+/* Locations in a program with debug information: "FILE:FUNCTION", "FILE:FUNCTION+OFFSET", "FILE:app.c:120". */
+#ifndef KYMO_CLI_SOURCE_H
+#define KYMO_CLI_SOURCE_H
+
+#include "base/vec.h"
+#include "sym/debug.h"
+#include "sym/sym.h"
+
+/* What "FILE:SOURCE:LINE" says, and "FILE:FUNCTION:LINES", which is so many lines behind where the function begins. */
+struct cli_source_line {
+	char *file, *source;
+	unsigned int line;
+};
+
+struct cli_source {
+	struct kymo_module *module;
+	struct kymo_debug *debug;
+	KYMO_VEC(uint64_t) places; /* the same location may be several: of inlined instances */
+	char *note;                /* or NULL: what is taken in its place */
+	char *shown;               /* of lines: "app.c:120"; else NULL */
+};
+
+/* Whether the `length` bytes at `text` have that form, and no file is called like what is before the last colon. */
+bool cli_source_line_parse(const char *text, size_t length, struct cli_source_line *ret);
+void cli_source_line_deinit(struct cli_source_line *line);
+
+/* Find the addresses of a location. `debug_file` may be NULL. USAGE, NOT_FOUND. */
+struct kymo_error *cli_source_find(const char *text, const char *debug_file, struct cli_source *ret);
+void cli_source_deinit(struct cli_source *source);
+
+#endif

@@ -1,0 +1,160 @@
+/*
+ * Operations of forms. Each value lies on the form's stack as 64 bits of its type: with its sign, or zeros, before its
+ * low bytes. So a conversion is an operation only where it loses bytes or changes what the bytes before mean.
+ */
+#include "expr/emit.h"
+
+static bool may_fault(unsigned int code)
+{
+	return code == KYMO_FORM_STACK || code == KYMO_FORM_RETVAL || code == KYMO_FORM_LOAD ||
+	       code == KYMO_FORM_DIVIDE || code == KYMO_FORM_REMAINDER;
+}
+
+/* What the operation does to the depth, for those that come one behind the other. */
+static int growth(unsigned int code)
+{
+	if (code <= KYMO_FORM_ADDRESS)
+		return 1;
+	return code <= KYMO_FORM_NOT ? 0 : -1; /* behind a jump comes the other way, without the value of this one */
+}
+
+struct kymo_form_op *expr_emit(struct expr_code *to, struct kymo_form_op op)
+{
+	static struct kymo_form_op lost;
+
+	to->depth += (unsigned int)growth(op.code);
+	to->depth_max = to->depth > to->depth_max ? to->depth : to->depth_max;
+	to->n_faults += may_fault(op.code);
+	if (to->form->n == KYMO_FORM_OPS_MAX) {
+		to->is_full = true;
+		return &lost;
+	}
+	to->form->ops[to->form->n] = op;
+	return &to->form->ops[to->form->n++];
+}
+
+void expr_emit_code(struct expr_code *to, enum kymo_form_code code, struct kymo_expr_type type)
+{
+	expr_emit(to, (struct kymo_form_op){ .code = (uint8_t)code, .size = type.size, .is_signed = type.is_signed });
+}
+
+void expr_emit_value(struct expr_code *to, int64_t value)
+{
+	expr_emit(to, (struct kymo_form_op){ .code = KYMO_FORM_VALUE, .value = value });
+}
+
+static bool is_jump(const struct kymo_form_op *op)
+{
+	return op->code == KYMO_FORM_JUMP || op->code == KYMO_FORM_JUMP_IF_ZERO;
+}
+
+void expr_emit_ops(struct expr_code *to, const struct kymo_form_op *ops, unsigned int n)
+{
+	const uint32_t first = to->form->n;
+	bool has_jump = false;
+
+	for (unsigned int i = 0; i < n; i++) {
+		struct kymo_form_op op = ops[i];
+
+		if (is_jump(&op))
+			op.value += first;
+		has_jump |= is_jump(&op);
+		expr_emit(to, op);
+	}
+	if (has_jump)
+		to->joined = to->form->n;
+}
+
+/* The last operation but `back`, if nothing but it comes to what is behind it; or NULL. */
+static struct kymo_form_op *last(struct expr_code *to, uint32_t back)
+{
+	return to->form->n > to->joined + back ? &to->form->ops[to->form->n - 1 - back] : NULL;
+}
+
+void expr_emit_offset(struct expr_code *to, uint64_t offset)
+{
+	struct kymo_form_op *op = last(to, 0), *before = last(to, 1);
+
+	if (!offset)
+		return;
+	if (op && (op->code == KYMO_FORM_ADDRESS || op->code == KYMO_FORM_VALUE)) {
+		op->value = (int64_t)((uint64_t)op->value + offset);
+	} else if (op && before && op->code == KYMO_FORM_ADD && before->code == KYMO_FORM_VALUE) {
+		before->value = (int64_t)((uint64_t)before->value + offset);
+	} else {
+		expr_emit_value(to, (int64_t)offset);
+		expr_emit_code(to, KYMO_FORM_ADD, (struct kymo_expr_type){ .size = 8 });
+	}
+}
+
+void expr_emit_scale(struct expr_code *to, uint64_t factor)
+{
+	if (factor == 1)
+		return;
+	expr_emit_value(to, (int64_t)factor);
+	expr_emit_code(to, KYMO_FORM_MULTIPLY, (struct kymo_expr_type){ .size = 8 });
+}
+
+void expr_emit_load(struct expr_code *to, struct kymo_expr_type type)
+{
+	expr_emit(to, (struct kymo_form_op){ .code = KYMO_FORM_LOAD, .size = type.size });
+	if (type.is_signed && type.size < 8)
+		expr_emit_code(to, KYMO_FORM_EXTEND, type);
+}
+
+void expr_emit_bits(struct expr_code *to, unsigned int shift, unsigned int n, bool is_signed)
+{
+	const struct kymo_expr_type wide = { .size = 8, .is_signed = is_signed };
+
+	if (n == 64)
+		return;
+	if (shift + n < 64) {
+		expr_emit_value(to, 64 - (int64_t)shift - n);
+		expr_emit_code(to, KYMO_FORM_SHIFT_LEFT, wide);
+	}
+	expr_emit_value(to, 64 - (int64_t)n);
+	expr_emit_code(to, KYMO_FORM_SHIFT_RIGHT, wide);
+}
+
+static bool converts(struct kymo_expr_type from, struct kymo_expr_type to)
+{
+	if (to.size == 8)
+		return false;
+	if (from.size < to.size)
+		return from.is_signed && !to.is_signed;
+	return from.size != to.size || from.is_signed != to.is_signed;
+}
+
+static bool is_truth(struct kymo_expr_type type)
+{
+	return type.of && !type.pointers && !type.n && type.of->kind == KYMO_CTYPE_BOOLEAN;
+}
+
+void expr_emit_conversion(struct expr_code *to, struct kymo_expr_type from, struct kymo_expr_type type)
+{
+	if (is_truth(type) && !is_truth(from))
+		expr_emit_code(to, KYMO_FORM_TRUTH, type);
+	else if (converts(from, type))
+		expr_emit_code(to, KYMO_FORM_EXTEND, type);
+}
+
+void expr_begin_choice(struct expr_code *to, struct expr_choice *choice)
+{
+	expr_emit(to, (struct kymo_form_op){ .code = KYMO_FORM_JUMP_IF_ZERO });
+	choice->to_other = to->form->n - 1;
+	to->joined = to->form->n;
+}
+
+void expr_other_choice(struct expr_code *to, struct expr_choice *choice)
+{
+	expr_emit(to, (struct kymo_form_op){ .code = KYMO_FORM_JUMP });
+	choice->to_end = to->form->n - 1;
+	to->form->ops[choice->to_other].value = to->form->n;
+	to->joined = to->form->n;
+}
+
+void expr_end_choice(struct expr_code *to, struct expr_choice *choice)
+{
+	to->form->ops[choice->to_end].value = to->form->n;
+	to->joined = to->form->n;
+}

@@ -1,0 +1,38 @@
+/* Entries of debug information (DIE), read with distrust. Private to the room. */
+#ifndef KYMO_SYM_DEBUG_DIE_H
+#define KYMO_SYM_DEBUG_DIE_H
+
+#include "sym/debug_state.h"
+
+/* The first entry within `parent`; then the next one after `die`, in place. False: there is none. */
+bool sym_die_first(Dwarf_Die *parent, Dwarf_Die *ret);
+bool sym_die_next(Dwarf_Die *die);
+
+/* A string attribute, of the entry itself or of what it stands for. NULL: none, or none with an end. */
+const char *sym_die_string(struct kymo_debug *debug, Dwarf_Die *die, unsigned int name);
+const char *sym_die_name(struct kymo_debug *debug, Dwarf_Die *die);
+
+/* The entry that an attribute refers to. */
+bool sym_die_reference(Dwarf_Die *die, unsigned int name, Dwarf_Die *ret);
+
+bool sym_die_number(Dwarf_Die *die, unsigned int name, uint64_t *ret);
+bool sym_die_signed(Dwarf_Die *die, unsigned int name, int64_t *ret);
+bool sym_die_flag(Dwarf_Die *die, unsigned int name);
+
+/* The entry that says what this is an instance of, or completes (DW_AT_abstract_origin, DW_AT_specification), to the
+ * end of the chain; else itself. */
+void sym_die_origin(Dwarf_Die *die, Dwarf_Die *ret);
+
+/* Follow typedefs and qualifiers. False: they lead nowhere (void), or in a circle. `alias_ret` gets the last typedef
+ * that was passed, if it is not NULL, and *has_alias whether there was one. */
+bool sym_die_peel(Dwarf_Die *die, Dwarf_Die *ret, Dwarf_Die *alias_ret, bool *has_alias_ret);
+
+/* Whether the entry's code has `vaddr`. */
+bool sym_die_has(Dwarf_Die *die, uint64_t vaddr);
+
+static inline bool sym_die_is(Dwarf_Die *a, Dwarf_Die *b)
+{
+	return a->addr == b->addr;
+}
+
+#endif

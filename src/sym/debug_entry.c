@@ -1,0 +1,141 @@
+/*
+ * Two sources agree on where a parameter is when its function is entered: a location that holds at this address, and
+ * the calling convention (System V ABI for x86-64, 3.2.3). The location is believed where it is a register. A location
+ * in the frame is one that the function's beginning is yet to fill; then the convention holds, for as long as all
+ * parameters before are of kinds whose registers are certain.
+ */
+#include "sym/debug_entry.h"
+
+#include "base/cleanup.h"
+#include "sym/debug_die.h"
+
+/* Those that pass integers and pointers, in order, by their DWARF numbers: rdi rsi rdx rcx r8 r9. */
+static const uint8_t registers[] = { 5, 4, 1, 2, 8, 9 };
+
+#define RBP 6
+#define RSP 7
+#define VECTORS 8 /* that pass floating-point numbers */
+
+enum passed { IN_REGISTER, IN_VECTOR, IN_MEMORY, UNKNOWN };
+
+static enum passed base_type_passed(Dwarf_Die *type)
+{
+	uint64_t size = 0, encoding = 0;
+
+	if (!sym_die_number(type, DW_AT_encoding, &encoding) || !sym_die_number(type, DW_AT_byte_size, &size))
+		return UNKNOWN;
+	if (encoding == DW_ATE_float && size == 16)
+		return IN_MEMORY;
+	if (encoding == DW_ATE_float)
+		return size == 4 || size == 8 ? IN_VECTOR : UNKNOWN;
+	return size == 1 || size == 2 || size == 4 || size == 8 ? IN_REGISTER : UNKNOWN;
+}
+
+static bool type_of(Dwarf_Die *die, Dwarf_Die *ret)
+{
+	Dwarf_Die type;
+
+	return sym_die_reference(die, DW_AT_type, &type) && sym_die_peel(&type, ret, NULL, NULL);
+}
+
+static enum passed type_passed(Dwarf_Die *type)
+{
+	uint64_t size = 0;
+	Dwarf_Die below;
+
+	switch (dwarf_tag(type)) {
+	case DW_TAG_pointer_type:
+	case DW_TAG_reference_type:
+	case DW_TAG_rvalue_reference_type:
+		return IN_REGISTER;
+	case DW_TAG_base_type:
+		return base_type_passed(type);
+	case DW_TAG_enumeration_type:
+		if (type_of(type, &below))
+			return base_type_passed(&below);
+		sym_die_number(type, DW_AT_byte_size, &size);
+		return size == 1 || size == 2 || size == 4 || size == 8 ? IN_REGISTER : UNKNOWN;
+	default: /* a structure takes registers by what is in it, and in C++ by what its class does */
+		return UNKNOWN;
+	}
+}
+
+/* A structure that is returned may take the first register for where it goes. */
+static bool returns_simply(Dwarf_Die *function)
+{
+	Dwarf_Attribute attribute;
+	Dwarf_Die type;
+
+	if (!dwarf_attr_integrate(function, DW_AT_type, &attribute))
+		return true; /* void */
+	return type_of(function, &type) && type_passed(&type) != UNKNOWN;
+}
+
+void sym_passing_init(struct sym_passing *passing, Dwarf_Die *function, bool is_c_like)
+{
+	*passing = (struct sym_passing){ .is_lost = !is_c_like || !returns_simply(function) };
+}
+
+/* In memory, `offset` bytes from the stack pointer. */
+static void set_stacked(struct sym_place *place, int64_t offset)
+{
+	struct kymo_form *form = &place->location.form;
+
+	place->location.kind = KYMO_LOCATION_MEMORY;
+	form->n = 3;
+	form->ops[0] = (struct kymo_form_op){ KYMO_FORM_REGISTER, 0, 0, RSP };
+	form->ops[1] = (struct kymo_form_op){ KYMO_FORM_VALUE, 0, 0, offset };
+	form->ops[2] = (struct kymo_form_op){ KYMO_FORM_ADD, 0, 0, 0 };
+}
+
+/* A place in the caller's frame is filled before the call. The CFA is the stack pointer + 8 then, and the register
+ * that will be the frame base will be the stack pointer - 8. */
+static bool take_caller_frame(struct sym_place *place)
+{
+	const int64_t first = place->frame_register == RBP ? 16 : 0;
+
+	if (place->frame_offset < first || (place->frame_register != RBP && place->frame_register != -1))
+		return false;
+	set_stacked(place, place->frame_offset + (first ? -8 : 8));
+	return true;
+}
+
+static void take_register(const struct sym_passing *passing, enum passed passed, struct sym_place *place)
+{
+	if (passed == IN_VECTOR && (passing->is_lost || passing->n_vectors < VECTORS))
+		sym_place_nowhere(place, "is a floating-point number, in a vector register here");
+	else if (passed == IN_MEMORY || passed == UNKNOWN)
+		sym_place_nowhere(place, "is no integer and no pointer: its frame is not made yet here, and what "
+					 "passes it is not certain");
+	else if (passing->is_lost)
+		sym_place_nowhere(place, "comes behind a structure that is passed by value");
+	else if (passed == IN_REGISTER && passing->n < kymo_countof(registers))
+		sym_place_register(place, registers[passing->n]);
+	else if (passing->is_stack_lost)
+		sym_place_nowhere(place, "is passed on the stack, behind what has no certain size there");
+	else
+		set_stacked(place, (int64_t)(8 + 8 * passing->n_stacked)); /* behind the return address */
+}
+
+void sym_passing_next(struct sym_passing *passing, Dwarf_Die *parameter, struct sym_place *place)
+{
+	enum passed passed = UNKNOWN;
+	Dwarf_Die type;
+
+	if (type_of(parameter, &type))
+		passed = type_passed(&type);
+	if (place->is_in_frame && !take_caller_frame(place))
+		take_register(passing, passed, place);
+	passing->n_stacked += (passed == IN_REGISTER && passing->n >= kymo_countof(registers)) ||
+			      (passed == IN_VECTOR && passing->n_vectors >= VECTORS);
+	passing->n += passed == IN_REGISTER;
+	passing->n_vectors += passed == IN_VECTOR;
+	passing->is_lost |= passed == UNKNOWN;
+	passing->is_stack_lost |= passed == IN_MEMORY;
+}
+
+void sym_entry_local(struct sym_place *place)
+{
+	if (place->is_in_frame && place->frame_register >= 0)
+		sym_place_nowhere(place, "is in a frame that is not made yet here");
+}

@@ -1,0 +1,24 @@
+/* Where parameters are when their function is entered. Private to the room. */
+#ifndef KYMO_SYM_DEBUG_ENTRY_H
+#define KYMO_SYM_DEBUG_ENTRY_H
+
+#include "sym/debug_expression.h"
+
+/* What passes parameters so far, while one goes through them in their order. */
+struct sym_passing {
+	size_t n, n_vectors; /* registers that are taken */
+	size_t n_stacked;    /* words of the stack that are taken */
+	bool is_lost;        /* nobody knows how many */
+	bool is_stack_lost;  /* nobody knows how many words */
+};
+
+/* Before the first parameter of `function`; `is_c_like`: it passes parameters as C does. */
+void sym_passing_init(struct sym_passing *passing, Dwarf_Die *function, bool is_c_like);
+
+/* The next parameter. `place` is where the debug information says it to be; it becomes where it is. */
+void sym_passing_next(struct sym_passing *passing, Dwarf_Die *parameter, struct sym_place *place);
+
+/* A variable of a function that is entered: its frame may be yet to be made. */
+void sym_entry_local(struct sym_place *place);
+
+#endif

@@ -1,0 +1,113 @@
+#include "sym/debug_files.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "sym/module.h"
+
+#define NEAR_MAX 3
+#define NAME_MAX_NEAR 256
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+bool sym_file_is(const char *path, const char *file)
+{
+	size_t n_path = strlen(path), n;
+
+	while (!strncmp(file, "./", 2))
+		file += 2;
+	n = strlen(file);
+	if (!n || n > n_path || strcmp(path + n_path - n, file) != 0)
+		return false;
+	return n == n_path || *file == '/' || path[n_path - n - 1] == '/';
+}
+
+bool sym_unit_has_file(const struct sym_unit *unit, const char *file)
+{
+	Dwarf_Die die = unit->skeleton;
+	Dwarf_Files *files;
+	size_t n;
+
+	if (unit->is_partial || dwarf_getsrcfiles(&die, &files, &n))
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		const char *path = dwarf_filesrc(files, i, NULL, NULL);
+
+		if (path && sym_file_is(path, file))
+			return true;
+	}
+	return false;
+}
+
+/* ---- the nearest ------------------------------------------------------------------------------------------------- */
+
+struct nearest {
+	const char *wanted;
+	const char *names[NEAR_MAX]; /* the nearest first */
+	unsigned int distances[NEAR_MAX];
+	size_t n;
+};
+
+static void offer(struct nearest *nearest, const char *name)
+{
+	const size_t wanted = strlen(nearest->wanted), length = strlen(name);
+	const unsigned int limit = (unsigned int)wanted / 2;
+	unsigned int distance;
+	size_t i;
+
+	if (!length || length > NAME_MAX_NEAR || wanted > NAME_MAX_NEAR)
+		return;
+	distance = sym_nearness(nearest->wanted, wanted, name, length, limit);
+	if (distance > limit)
+		return;
+	for (i = 0; i < nearest->n; i++)
+		if (!strcmp(nearest->names[i], name))
+			return;
+	for (i = nearest->n; i > 0 && nearest->distances[i - 1] > distance; i--)
+		if (i < NEAR_MAX) {
+			nearest->names[i] = nearest->names[i - 1];
+			nearest->distances[i] = nearest->distances[i - 1];
+		}
+	if (i == NEAR_MAX)
+		return;
+	nearest->names[i] = name;
+	nearest->distances[i] = distance;
+	nearest->n += nearest->n < NEAR_MAX;
+}
+
+static void offer_unit(struct nearest *nearest, const struct sym_unit *unit)
+{
+	Dwarf_Die die = unit->skeleton;
+	Dwarf_Files *files;
+	size_t n;
+
+	if (unit->is_partial || dwarf_getsrcfiles(&die, &files, &n))
+		return;
+	for (size_t i = 0; i < n; i++) {
+		const char *path = dwarf_filesrc(files, i, NULL, NULL);
+
+		if (path)
+			offer(nearest, base_name(path));
+	}
+}
+
+struct kymo_error *sym_no_file(struct kymo_debug *debug, const char *file)
+{
+	struct nearest nearest = { .wanted = base_name(file) };
+	char text[3 * NAME_MAX_NEAR + 32] = "";
+	size_t at = 0;
+
+	for (size_t i = 0; i < debug->units.n; i++)
+		offer_unit(&nearest, &debug->units.items[i]);
+	for (size_t i = 0; i < nearest.n && at < sizeof(text); i++)
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s", i ? ", " : "; near are ",
+				       nearest.names[i]);
+	return kymo_error_create(KYMO_ERROR_NOT_FOUND, "the debug information of %s has no source file %s%s",
+				 kymo_module_path(debug->module), file, text);
+}

@@ -1,0 +1,232 @@
+/* Members and enumerators, read when they are asked for. */
+#include <string.h>
+
+#include "sym/debug_die.h"
+#include "sym/debug_memory.h"
+#include "sym/debug_types.h"
+
+#define MEMBERS_MAX 65536
+#define NESTING_MAX 16
+#define STEPS_MAX (1u << 20) /* members that are looked at: those within structures without names become many */
+
+struct walk {
+	struct kymo_debug *debug;
+	KYMO_VEC(struct kymo_ctype_member) members;
+	unsigned int depth, steps;
+};
+
+static void walk_in(struct walk *walk, Dwarf_Die *type, uint64_t offset);
+
+/* A constant, or an expression that adds one (DWARF 2). False: it is computed, as where virtual bases are. */
+static bool byte_offset(Dwarf_Die *die, uint64_t *ret)
+{
+	Dwarf_Attribute attribute;
+	Dwarf_Op *ops;
+	size_t n;
+
+	if (!dwarf_attr(die, DW_AT_data_member_location, &attribute)) {
+		*ret = 0;
+		return true;
+	}
+	if (sym_die_number(die, DW_AT_data_member_location, ret))
+		return *ret < INT64_MAX;
+	if (dwarf_getlocation(&attribute, &ops, &n) || n != 1 || ops->atom != DW_OP_plus_uconst)
+		return false;
+	*ret = ops->number;
+	return *ret < INT64_MAX;
+}
+
+/* The first bit, counted from the lowest bit of the structure. */
+static bool first_bit(Dwarf_Die *die, uint64_t size, uint64_t bits, uint64_t *ret)
+{
+	uint64_t bytes, storage;
+	int64_t from_top;
+
+	if (sym_die_number(die, DW_AT_data_bit_offset, ret))
+		return *ret < INT64_MAX;
+	if (!byte_offset(die, &bytes) || bytes >= INT64_MAX / 16)
+		return false;
+	if (!sym_die_signed(die, DW_AT_bit_offset, &from_top)) {
+		*ret = bytes * 8;
+		return true;
+	}
+	if (!sym_die_number(die, DW_AT_byte_size, &storage))
+		storage = size;
+	if (storage > 16 || from_top > 1024 || from_top < -1024)
+		return false;
+	*ret = bytes * 8 + storage * 8 - (uint64_t)from_top - bits;
+	return *ret < INT64_MAX;
+}
+
+static bool place_bits(Dwarf_Die *die, uint64_t bits, struct kymo_ctype_member *member)
+{
+	const uint64_t size = member->type->size;
+	uint64_t first;
+
+	if (!bits || bits > 64 || (size != 1 && size != 2 && size != 4 && size != 8) || bits > size * 8 ||
+	    !first_bit(die, size, bits, &first))
+		return false;
+	member->offset = first / 8 / size * size;
+	/* Packed ones may lie across what is aligned. */
+	if (first - member->offset * 8 + bits > size * 8)
+		member->offset = first / 8;
+	first -= member->offset * 8;
+	if (first + bits > size * 8)
+		return false;
+	member->bit_size = (uint8_t)bits;
+	member->bit_shift = (uint8_t)first;
+	return true;
+}
+
+static void push(struct walk *walk, struct kymo_ctype_member member)
+{
+	if (walk->members.n < MEMBERS_MAX && !kymo_vec_push(&walk->members, member))
+		walk->debug->is_out_of_memory = true;
+}
+
+/* The members of the structure that this member, or base class, is. */
+static void flatten(struct walk *walk, Dwarf_Die *die, uint64_t offset)
+{
+	Dwarf_Die type, peeled;
+
+	if (walk->depth >= NESTING_MAX || !sym_die_reference(die, DW_AT_type, &type) ||
+	    !sym_die_peel(&type, &peeled, NULL, NULL))
+		return;
+	walk->depth++;
+	walk_in(walk, &peeled, offset);
+	walk->depth--;
+}
+
+static bool is_aggregate(const struct kymo_ctype *type)
+{
+	return type->kind == KYMO_CTYPE_STRUCT || type->kind == KYMO_CTYPE_UNION;
+}
+
+static void add(struct walk *walk, Dwarf_Die *die, uint64_t offset)
+{
+	struct kymo_ctype_member member = { .name = sym_die_name(walk->debug, die) };
+	const bool is_base = dwarf_tag(die) == DW_TAG_inheritance;
+	uint64_t bits = 0;
+
+	if (dwarf_hasattr(die, DW_AT_external) || sym_die_flag(die, DW_AT_declaration))
+		return; /* static */
+	member.type = sym_type_of(walk->debug, die);
+	if (sym_die_number(die, DW_AT_bit_size, &bits) && bits) {
+		if (!place_bits(die, bits, &member))
+			return;
+	} else {
+		uint64_t bit;
+
+		if (sym_die_number(die, DW_AT_data_bit_offset, &bit))
+			member.offset = bit / 8;
+		else if (!byte_offset(die, &member.offset))
+			return;
+	}
+	member.offset += offset;
+	if (is_base)
+		member.name = NULL;
+	if (member.name || is_base)
+		push(walk, member);
+	if (!member.name && is_aggregate(member.type))
+		flatten(walk, die, member.offset);
+}
+
+static void walk_in(struct walk *walk, Dwarf_Die *type, uint64_t offset)
+{
+	Dwarf_Die die;
+
+	for (bool is_there = sym_die_first(type, &die);
+	     is_there && walk->members.n < MEMBERS_MAX && ++walk->steps < STEPS_MAX && !walk->debug->is_out_of_memory;
+	     is_there = sym_die_next(&die)) {
+		const int tag = dwarf_tag(&die);
+
+		if (tag == DW_TAG_member || tag == DW_TAG_inheritance)
+			add(walk, &die, offset);
+		/* What values of Rust's enumerations hold. */
+		if ((tag == DW_TAG_variant_part || tag == DW_TAG_variant) && walk->depth < NESTING_MAX) {
+			walk->depth++;
+			walk_in(walk, &die, offset);
+			walk->depth--;
+		}
+	}
+}
+
+struct kymo_error *kymo_debug_members(struct kymo_debug *debug, const struct kymo_ctype *type,
+				      const struct kymo_ctype_member **ret, size_t *n_ret)
+{
+	struct sym_type *known = sym_type_know(debug, type);
+	struct walk walk = { .debug = debug };
+	struct kymo_error *error;
+
+	if (!known || !known->has_die || !is_aggregate(type)) {
+		*ret = NULL;
+		*n_ret = 0;
+		return NULL;
+	}
+	if (!known->has_members) {
+		sym_type_complete(debug, known);
+		walk_in(&walk, known->is_complete ? &known->complete : &known->die, 0);
+		known->members = sym_debug_copy(debug, walk.members.items, walk.members.n, sizeof(*walk.members.items));
+		known->n_members = walk.members.n;
+		kymo_vec_deinit(&walk.members);
+		error = sym_debug_end(debug);
+		if (error)
+			return error;
+		known->has_members = true;
+	}
+	*ret = known->members;
+	*n_ret = known->n_members;
+	return NULL;
+}
+
+/* ---- enumerators ------------------------------------------------------------------------------------------------- */
+
+static bool enumerator(struct kymo_debug *debug, Dwarf_Die *die, bool is_signed, struct kymo_ctype_enumerator *ret)
+{
+	uint64_t value;
+
+	ret->name = dwarf_tag(die) == DW_TAG_enumerator ? sym_die_name(debug, die) : NULL;
+	if (!ret->name)
+		return false;
+	if (is_signed)
+		return sym_die_signed(die, DW_AT_const_value, &ret->value);
+	if (!sym_die_number(die, DW_AT_const_value, &value))
+		return false;
+	ret->value = (int64_t)value;
+	return true;
+}
+
+struct kymo_error *kymo_debug_enumerators(struct kymo_debug *debug, const struct kymo_ctype *type,
+					  const struct kymo_ctype_enumerator **ret, size_t *n_ret)
+{
+	struct sym_type *known = sym_type_know(debug, type);
+	KYMO_VEC(struct kymo_ctype_enumerator) items = { 0 };
+	struct kymo_error *error;
+	Dwarf_Die *of, die;
+
+	*ret = NULL;
+	*n_ret = 0;
+	if (!known || !known->has_die || type->kind != KYMO_CTYPE_ENUM)
+		return NULL;
+	if (!known->has_enumerators) {
+		sym_type_complete(debug, known);
+		of = known->is_complete ? &known->complete : &known->die;
+		for (bool is_there = sym_die_first(of, &die); is_there && items.n < MEMBERS_MAX;
+		     is_there = sym_die_next(&die)) {
+			struct kymo_ctype_enumerator item;
+
+			if (enumerator(debug, &die, type->is_signed, &item) && !kymo_vec_push(&items, item))
+				debug->is_out_of_memory = true;
+		}
+		known->enumerators = sym_debug_copy(debug, items.items, items.n, sizeof(*items.items));
+		known->n_enumerators = items.n;
+		kymo_vec_deinit(&items);
+		error = sym_debug_end(debug);
+		if (error)
+			return error;
+		known->has_enumerators = true;
+	}
+	*ret = known->enumerators;
+	*n_ret = known->n_enumerators;
+	return NULL;
+}

@@ -1,0 +1,242 @@
+#include "sym/debug_unit.h"
+
+#include <stdlib.h>
+
+#include "sym/debug_die.h"
+
+/* A range takes 24 bytes of memory and at least 4 of the file; many units may name the same ones. */
+#define RANGES_MAX (4u << 20)
+
+static int by_start(const void *a, const void *b)
+{
+	const struct sym_unit_range *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+static void add_ranges(struct kymo_debug *debug, Dwarf_Die *skeleton, uint32_t unit)
+{
+	ptrdiff_t at = 0;
+	Dwarf_Addr base, start, end;
+
+	while ((at = dwarf_ranges(skeleton, at, &base, &start, &end)) > 0 && debug->ranges.n < RANGES_MAX)
+		if (start < end && !kymo_vec_push(&debug->ranges, (struct sym_unit_range){ start, end, unit }))
+			debug->is_out_of_memory = true;
+}
+
+static void add_unit(struct kymo_debug *debug, Dwarf_Die *die, Dwarf_Die *split, uint8_t type)
+{
+	struct sym_unit unit = { .die = *die, .skeleton = *die };
+	uint32_t number = (uint32_t)debug->units.n;
+
+	if (type == DW_UT_skeleton && split->addr && dwarf_tag(split) != DW_TAG_invalid)
+		unit.die = *split;
+	unit.language = dwarf_srclang(&unit.die);
+	if (unit.language < 0)
+		unit.language = 0;
+	unit.is_partial = dwarf_tag(&unit.die) == DW_TAG_partial_unit;
+	if (!kymo_vec_push(&debug->units, unit)) {
+		debug->is_out_of_memory = true;
+		return;
+	}
+	if (!unit.is_partial)
+		add_ranges(debug, die, number);
+}
+
+static void read_units(struct kymo_debug *debug, Dwarf *dwarf)
+{
+	Dwarf_CU *unit = NULL, *next;
+	Dwarf_Half version;
+	uint8_t type;
+
+	for (;;) {
+		Dwarf_Die die = { 0 }, split = { 0 };
+
+		if (dwarf_get_units(dwarf, unit, &next, &version, &type, &die, &split) || debug->is_out_of_memory)
+			return;
+		if (die.addr && dwarf_tag(&die) != DW_TAG_invalid)
+			add_unit(debug, &die, &split, type);
+		unit = next;
+	}
+}
+
+void sym_units_read(struct kymo_debug *debug)
+{
+	read_units(debug, debug->dwarf);
+	if (debug->alt)
+		read_units(debug, debug->alt);
+	qsort(debug->ranges.items, debug->ranges.n, sizeof(*debug->ranges.items), by_start);
+}
+
+/* ---- languages --------------------------------------------------------------------------------------------------- */
+
+static bool is_cxx(int language)
+{
+	return language == DW_LANG_C_plus_plus || language == DW_LANG_C_plus_plus_03 ||
+	       language == DW_LANG_C_plus_plus_11 || language == DW_LANG_C_plus_plus_14;
+}
+
+static bool is_c(int language)
+{
+	/* 0x2c is DW_LANG_C17, which this libdw does not name yet. */
+	return language == DW_LANG_C || language == DW_LANG_C89 || language == DW_LANG_C99 || language == DW_LANG_C11 ||
+	       language == 0x2c;
+}
+
+bool sym_unit_is_c_like(const struct sym_unit *unit)
+{
+	return is_c(unit->language) || is_cxx(unit->language) || unit->language == 0x2b /* DW_LANG_C_plus_plus_20 */ ||
+	       unit->language == 0x2a /* DW_LANG_C_plus_plus_17 */;
+}
+
+bool sym_language_has_tags(int language)
+{
+	return !language || is_c(language);
+}
+
+int sym_die_language(Dwarf_Die *die)
+{
+	Dwarf_Die unit;
+	int language;
+
+	if (!dwarf_diecu(die, &unit, NULL, NULL))
+		return 0;
+	language = dwarf_srclang(&unit);
+	return language < 0 ? 0 : language;
+}
+
+/* ---- scopes ------------------------------------------------------------------------------------------------------ */
+
+ptrdiff_t sym_unit_at(const struct kymo_debug *debug, uint64_t vaddr)
+{
+	for (size_t i = 0; i < debug->ranges.n && debug->ranges.items[i].start <= vaddr; i++)
+		if (vaddr < debug->ranges.items[i].end)
+			return debug->ranges.items[i].unit;
+	return -1;
+}
+
+bool sym_is_inlined(Dwarf_Die *die)
+{
+	return dwarf_tag(die) == DW_TAG_inlined_subroutine;
+}
+
+/* Go down from the function to the innermost block that has the address. */
+static void go_down(struct sym_scopes *scopes, uint64_t vaddr)
+{
+	while (scopes->n < SYM_SCOPES_MAX) {
+		Dwarf_Die die;
+		bool is_there = sym_die_first(&scopes->dies[scopes->n - 1], &die);
+
+		for (; is_there; is_there = sym_die_next(&die)) {
+			const int tag = dwarf_tag(&die);
+
+			if ((tag == DW_TAG_lexical_block || tag == DW_TAG_inlined_subroutine ||
+			     tag == DW_TAG_try_block || tag == DW_TAG_catch_block) &&
+			    sym_die_has(&die, vaddr))
+				break;
+		}
+		if (!is_there)
+			return;
+		scopes->dies[scopes->n++] = die;
+	}
+}
+
+bool sym_holds_functions(int tag)
+{
+	switch (tag) {
+	case DW_TAG_namespace:
+	case DW_TAG_module:
+	case DW_TAG_structure_type:
+	case DW_TAG_class_type:
+	case DW_TAG_union_type:
+	case DW_TAG_enumeration_type:
+	case DW_TAG_subprogram:
+	case DW_TAG_lexical_block:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* The function within `parent` that has the address; those within it are looked for where it has none. */
+static bool find_function(Dwarf_Die *parent, uint64_t vaddr, unsigned int depth, Dwarf_Die *ret)
+{
+	Dwarf_Die die;
+
+	for (bool is_there = sym_die_first(parent, &die); is_there; is_there = sym_die_next(&die)) {
+		const int tag = dwarf_tag(&die);
+
+		if (tag == DW_TAG_subprogram && sym_die_has(&die, vaddr)) {
+			*ret = die;
+			return true;
+		}
+		if (depth < SYM_DEPTH_MAX && sym_holds_functions(tag) && find_function(&die, vaddr, depth + 1, ret))
+			return true;
+	}
+	return false;
+}
+
+bool sym_die_entry(Dwarf_Die *die, uint64_t *ret)
+{
+	Dwarf_Addr base, start, end;
+
+	if (dwarf_entrypc(die, &start) && (dwarf_ranges(die, 0, &base, &start, &end) <= 0 || start >= end))
+		return false;
+	*ret = start;
+	return true;
+}
+
+static bool find_in_unit(struct kymo_debug *debug, size_t unit, uint64_t vaddr, struct sym_scopes *scopes)
+{
+	scopes->unit = &debug->units.items[unit];
+	if (!find_function(&debug->units.items[unit].die, vaddr, 0, &scopes->dies[0]))
+		return false;
+	scopes->n = 1;
+	scopes->entry = 0;
+	scopes->has_entry = sym_die_entry(&scopes->dies[0], &scopes->entry);
+	go_down(scopes, vaddr);
+	return true;
+}
+
+bool sym_scopes_move(struct sym_scopes *scopes, uint64_t vaddr)
+{
+	if (!sym_die_has(&scopes->dies[0], vaddr))
+		return false;
+	scopes->n = 1;
+	go_down(scopes, vaddr);
+	return true;
+}
+
+size_t sym_scopes_inlined(struct sym_scopes *scopes)
+{
+	size_t i = scopes->n - 1;
+
+	while (i && !sym_is_inlined(&scopes->dies[i]))
+		i--;
+	return i;
+}
+
+bool sym_scopes_find(struct kymo_debug *debug, uint64_t vaddr, struct sym_scopes *ret)
+{
+	bool is_told = false;
+
+	for (size_t i = 0; i < debug->ranges.n && debug->ranges.items[i].start <= vaddr; i++) {
+		const struct sym_unit_range *range = &debug->ranges.items[i];
+
+		if (vaddr >= range->end)
+			continue;
+		is_told = true;
+		if (find_in_unit(debug, range->unit, vaddr, ret))
+			return true;
+	}
+	/* Some assemblers and linkers leave the ranges of units out. */
+	for (size_t i = 0; !is_told && i < debug->units.n; i++)
+		if (!debug->units.items[i].is_partial && find_in_unit(debug, i, vaddr, ret))
+			return true;
+	return false;
+}
+
+const char *sym_scope_name(struct kymo_debug *debug, struct sym_scopes *scopes, size_t i)
+{
+	return sym_die_name(debug, &scopes->dies[i]);
+}
