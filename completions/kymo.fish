@@ -38,12 +38,15 @@ complete -c kymo -f
 complete -c kymo -n __kymo_needs_command -a '(__kymo_commands)'
 complete -c kymo -n '__kymo_is help' -a '(__kymo_commands)'
 complete -c kymo -n 'not __kymo_needs_command; and string match -q -- "-*" (commandline -ct)' -a '(__kymo_options)'
-complete -c kymo -n '__kymo_is record' -s p -l probe -x -a '(__kymo_places)' -d 'record at this place'
-complete -c kymo -n '__kymo_is record' -s r -l return -x -a '(__kymo_places)' -d 'record at this return'
-complete -c kymo -n '__kymo_is record syscalls' -l pid -x -a '(__fish_complete_pids)' -d 'this process'
-complete -c kymo -n '__kymo_is record' -l name -x -a '(ps -eo comm= 2>/dev/null | sort -u)' -d 'all processes of this name'
+complete -c kymo -n '__kymo_is record top' -s p -l probe -x -a '(__kymo_places)' -d 'record at this place'
+complete -c kymo -n '__kymo_is record top' -s r -l return -x -a '(__kymo_places)' -d 'record at this return'
+complete -c kymo -n '__kymo_is record top syscalls' -l pid -x -a '(__fish_complete_pids)' -d 'this process'
+complete -c kymo -n '__kymo_is record top' -l name -x -a '(ps -eo comm= 2>/dev/null | sort -u)' -d 'all processes of this name'
 complete -c kymo -n '__kymo_is record syscalls' -l backend -x -a 'inproc kernel ptrace auto hub' -d 'how to record'
 complete -c kymo -n '__kymo_is record report syscalls' -s o -l output -r -F -d 'where to write to'
+for option in count sum min max avg hist lhist top
+    complete -c kymo -n '__kymo_is record top' -l $option -x -a '(__kymo_places)' -d 'in place of records'
+end
 complete -c kymo -n '__kymo_is record' -s s -l syscall -x -a 'all none %file %desc %process %network %signal %ipc %memory %creds %clock'
 complete -c kymo -n '__kymo_is syscalls' -s e -l set -x -a 'all none %file %desc %process %network %signal %ipc %memory %creds %clock'
 complete -c kymo -n '__kymo_is report' -F

@@ -23,6 +23,20 @@ int cmd_status(int argc, char **argv);
 int cmd_detach(int argc, char **argv);
 int cmd_syscalls(int argc, char **argv);
 int cmd_threads(int argc, char **argv);
+int cmd_top(int argc, char **argv);
+
+/* A recording that is looked at while it goes on, and not kept: its directory may be removed behind it. */
+struct kymo_aggr_table;
+struct cli_record_view {
+	const char *directory;
+	/* Once a second, and at the end; true: the user wants no more. */
+	bool (*show)(const struct kymo_aggr_table *tables, size_t n, void *data);
+	void (*end)(void *data); /* before anything else is printed */
+	void *data;
+};
+
+/* 'kymo record', or with a view a command like it. */
+int cli_record(int argc, char **argv, const struct cli_record_view *view);
 
 /* The help text of a command, static; NULL where there is no such command. */
 const char *cli_help(const char *command);

@@ -7,26 +7,34 @@
 
 #include "base/cleanup.h"
 #include "base/vec.h"
+#include "cli/aggregations.h"
 #include "cli/cli.h"
 #include "cli/config.h"
 #include "cli/late.h"
 #include "cli/live.h"
+#include "cli/page.h"
 #include "cli/signals.h"
 #include "cli/spec_names.h"
 #include "cli/spec_source.h"
 #include "cli/targets.h"
 #include "record/record.h"
+#include "report/report.h"
 #include "syscall/syscall.h"
 
 #define BUFFER_DEFAULT (UINT64_C(16) << 20)
 #define BUFFER_MIN (UINT64_C(64) << 10)
 #define BUFFER_MAX (UINT64_C(4) << 30)
+#define ROWS_MAX 1000000u
 #define SOON_MS 200
 #define RATE_SAMPLES 16u /* events come by the packet: a rate is that of three seconds, in which several come */
 
 struct recording {
 	struct kymo_record_options options;
-	KYMO_VEC(struct kymo_spec) specs;
+	const char *name;                   /* of the command: "record" or "top" */
+	const struct cli_record_view *view; /* of "top"; else NULL */
+	struct cli_probes specs;
+	struct cli_aggregations aggregations;
+	bool has_written; /* a probe is recorded, and not aggregated alone */
 	struct cli_targets targets;
 	struct cli_config config;
 	struct kymo_syscall_set syscalls; /* of all sets */
@@ -67,7 +75,10 @@ enum {
 	COMPLETE,
 	STRING_SIZE,
 	LATE,
+	INTERVAL,
+	ROWS,
 	CONFIG,
+	AGGREGATE, /* + enum kymo_aggr_kind */
 };
 
 static const struct cli_option table[] = {
@@ -93,6 +104,16 @@ static const struct cli_option table[] = {
 	{ COMPLETE, 0, "complete", NULL },
 	{ STRING_SIZE, 'S', "string-size", "SIZE" },
 	{ LATE, 0, "late", NULL },
+	{ INTERVAL, 0, "interval", "SECONDS" },
+	{ ROWS, 0, "rows", "NUMBER" },
+	{ AGGREGATE + KYMO_AGGR_COUNT, 0, "count", "WHAT" },
+	{ AGGREGATE + KYMO_AGGR_SUM, 0, "sum", "WHAT" },
+	{ AGGREGATE + KYMO_AGGR_MIN, 0, "min", "WHAT" },
+	{ AGGREGATE + KYMO_AGGR_MAX, 0, "max", "WHAT" },
+	{ AGGREGATE + KYMO_AGGR_AVG, 0, "avg", "WHAT" },
+	{ AGGREGATE + KYMO_AGGR_HIST, 0, "hist", "WHAT" },
+	{ AGGREGATE + KYMO_AGGR_LHIST, 0, "lhist", "WHAT" },
+	{ AGGREGATE + KYMO_AGGR_TOP, 0, "top", "WHAT" },
 	{ CONFIG, 0, "config", "FILE" },
 };
 
@@ -129,7 +150,27 @@ static int take_probe(struct recording *recording, const char *text, int id)
 				&specs);
 	for (size_t i = 0; !error && i < specs.items.n; i++)
 		error = add_spec(recording, &specs.items.items[i]);
-	return error ? cli_fail("record", error) : 0;
+	if (error)
+		return cli_fail(recording->name, error);
+	cli_aggregations_note_probe(&recording->aggregations, &recording->specs, specs.items.n);
+	return 0;
+}
+
+static int take_aggregation(struct recording *recording, const char *text, enum kymo_aggr_kind kind)
+{
+	struct kymo_error *error = cli_aggregations_add(&recording->aggregations, kind, text, &recording->specs);
+
+	return error ? cli_fail(recording->name, error) : 0;
+}
+
+static int take_rows(struct recording *recording, const char *text)
+{
+	uint64_t rows;
+
+	if (!cli_parse_number(text, &rows) || !rows || rows > ROWS_MAX)
+		return cli_usage(recording->name, "--rows takes a number of rows up to %u, not '%s'", ROWS_MAX, text);
+	recording->options.rows_max = (size_t)rows;
+	return 0;
 }
 
 static int take_targets(struct recording *recording, const char *text, int id)
@@ -137,7 +178,7 @@ static int take_targets(struct recording *recording, const char *text, int id)
 	struct kymo_error *error = id == PID ? cli_targets_add_pids(&recording->targets, text)
 					     : cli_targets_add_name(&recording->targets, text);
 
-	return error ? cli_fail("record", error) : 0;
+	return error ? cli_fail(recording->name, error) : 0;
 }
 
 static int take_syscalls(struct recording *recording, const char *text)
@@ -146,7 +187,7 @@ static int take_syscalls(struct recording *recording, const char *text)
 	struct kymo_error *error = kymo_syscall_set_parse(text, &set);
 
 	if (error)
-		return cli_fail("record", error);
+		return cli_fail(recording->name, error);
 	for (unsigned int i = 0; i < KYMO_SYSCALL_MAX; i++)
 		if (kymo_syscall_set_has(&set, i))
 			recording->syscalls.bits[i / 64] |= 1ull << i % 64;
@@ -166,10 +207,10 @@ static int add_syscalls(struct recording *recording)
 		return 0;
 	error = kymo_spec_make_syscalls(recording->syscalls_text, recording->syscalls.bits, &spec);
 	if (error)
-		return cli_fail("record", error);
+		return cli_fail(recording->name, error);
 	if (!kymo_vec_push(&recording->specs, spec)) {
 		kymo_spec_deinit(&spec);
-		return cli_fail("record", &kymo_error_no_memory);
+		return cli_fail(recording->name, &kymo_error_no_memory);
 	}
 	return 0;
 }
@@ -179,9 +220,9 @@ static int take_buffer(struct recording *recording, const char *text)
 	uint64_t size;
 
 	if (!cli_parse_size(text, &size))
-		return cli_usage("record", "--buffer '%s' is no size; write 4096K, 16M or 1G", text);
+		return cli_usage(recording->name, "--buffer '%s' is no size; write 4096K, 16M or 1G", text);
 	if (size < BUFFER_MIN || size > BUFFER_MAX)
-		return cli_usage("record", "--buffer '%s' is out of range; a CPU can have 64K to 4G", text);
+		return cli_usage(recording->name, "--buffer '%s' is out of range; a CPU can have 64K to 4G", text);
 	recording->options.buffer_size = size;
 	return 0;
 }
@@ -200,7 +241,7 @@ static int take_backend(struct recording *recording, const char *text)
 			recording->options.backend = (enum kymo_record_backend)i;
 			return 0;
 		}
-	return cli_usage("record", "there is no backend '%s'; write auto, inproc, kernel or ptrace", text);
+	return cli_usage(recording->name, "there is no backend '%s'; write auto, inproc, kernel or ptrace", text);
 }
 
 static int take_string_size(struct recording *recording, const char *text)
@@ -208,20 +249,20 @@ static int take_string_size(struct recording *recording, const char *text)
 	uint64_t size;
 
 	if (!cli_parse_size(text, &size) || size > KYMO_SYSCALL_COPIED_MAX)
-		return cli_usage("record", "--string-size takes a number of bytes up to %d, not '%s'",
+		return cli_usage(recording->name, "--string-size takes a number of bytes up to %d, not '%s'",
 				 KYMO_SYSCALL_COPIED_MAX, text);
 	recording->options.string_size = (size_t)size;
 	recording->says_string_size = true;
 	return 0;
 }
 
-static int refuse(int id)
+static int refuse(const struct recording *recording, int id)
 {
 	size_t i = 0;
 
 	while (later[i].id != id)
 		i++;
-	return cli_usage("record", "%s", later[i].sentence);
+	return cli_usage(recording->name, "%s", later[i].sentence);
 }
 
 static int take_option(void *data, int id, const char *value)
@@ -232,7 +273,7 @@ static int take_option(void *data, int id, const char *value)
 	switch (id) {
 	case OUTPUT:
 		options->directory = value;
-		return *value ? 0 : cli_usage("record", "--output needs the name of a directory, not ''");
+		return *value ? 0 : cli_usage(recording->name, "--output needs the name of a directory, not ''");
 	case PROBE:
 	case RETURN:
 	case MARKER:
@@ -245,7 +286,7 @@ static int take_option(void *data, int id, const char *value)
 	case FOR:
 		if (cli_parse_seconds(value, &options->seconds))
 			return 0;
-		return cli_usage("record", "--for '%s' is no number of seconds; write 5 or 0.5", value);
+		return cli_usage(recording->name, "--for '%s' is no number of seconds; write 5 or 0.5", value);
 	case BUFFER:
 		return take_buffer(recording, value);
 	case OVERWRITE:
@@ -281,8 +322,16 @@ static int take_option(void *data, int id, const char *value)
 		recording->says_follow = true;
 		options->follow = id == FOLLOW;
 		return 0;
+	case INTERVAL:
+		if (cli_parse_seconds(value, &options->interval))
+			return 0;
+		return cli_usage(recording->name, "--interval '%s' is no number of seconds; write 5 or 0.5", value);
+	case ROWS:
+		return take_rows(recording, value);
+	case AGGREGATE ... AGGREGATE + KYMO_AGGR_N_KINDS - 1:
+		return take_aggregation(recording, value, (enum kymo_aggr_kind)(id - AGGREGATE));
 	default:
-		return refuse(id);
+		return refuse(recording, id);
 	}
 }
 
@@ -294,16 +343,46 @@ static int check_calls(const struct recording *recording)
 				options->backend == KYMO_RECORD_PTRACE;
 
 	if (options->complete && !recording->syscalls_text)
-		return cli_usage("record", "--complete is for system calls: name them with -s, or leave it out");
+		return cli_usage(recording->name, "--complete is for system calls: name them with -s, or leave it out");
 	if (options->complete && options->backend == KYMO_RECORD_INPROC)
-		return cli_usage("record", "code in the process sees neither all calls nor their memory: leave "
-					   "--backend inproc out, or --complete");
+		return cli_usage(recording->name, "code in the process sees neither all calls nor their memory: leave "
+						  "--backend inproc out, or --complete");
 	if (options->backend == KYMO_RECORD_PTRACE && (!recording->syscalls_text || recording->specs.n > 1))
-		return cli_usage("record", "--backend ptrace is for system calls alone: record them with -s, and "
-					   "probes of the same process by a second 'kymo record --pid'");
+		return cli_usage(recording->name,
+				 "--backend ptrace is for system calls alone: record them with -s, and "
+				 "probes of the same process by a second 'kymo record --pid'");
 	if (recording->says_string_size && !(recording->syscalls_text && has_memory))
-		return cli_usage("record", "--string-size is for system calls with their memory: add -s with "
-					   "--complete, --backend kernel or --backend ptrace");
+		return cli_usage(recording->name, "--string-size is for system calls with their memory: add -s with "
+						  "--complete, --backend kernel or --backend ptrace");
+	return -1;
+}
+
+/* Of aggregations alone. */
+static int check_aggregations(struct recording *recording)
+{
+	struct kymo_record_options *options = &recording->options;
+	const bool is_outside =
+		options->all || options->backend == KYMO_RECORD_KERNEL || options->backend == KYMO_RECORD_PTRACE;
+
+	options->aggregations = recording->aggregations.items.items;
+	options->n_aggregations = recording->aggregations.items.n;
+	for (size_t i = 0; i < recording->specs.n; i++)
+		recording->has_written |= !recording->specs.items[i].aggregated;
+	if (recording->view && !options->n_aggregations)
+		return cli_usage(recording->name, "nothing to show: say what, such as --count 'libc:malloc by tid'");
+	if (recording->view && recording->has_written)
+		return cli_usage(recording->name,
+				 "'kymo top' shows aggregations alone: write --count or another behind "
+				 "each probe, or use 'kymo record'");
+	if (!options->n_aggregations && (options->interval > 0 || options->rows_max))
+		return cli_usage(recording->name, "%s is for aggregations: add --count, --sum, --hist or another",
+				 options->rows_max ? "--rows" : "--interval");
+	if (options->n_aggregations && is_outside)
+		return cli_usage(recording->name, "aggregations are of probes in the process itself: leave %s out",
+				 options->all ? "--all" : "--backend");
+	if (options->n_aggregations && options->overwrite)
+		return cli_usage(recording->name, "--overwrite keeps the newest records, and aggregations have all: "
+						  "leave it out");
 	return -1;
 }
 
@@ -316,11 +395,11 @@ static int check_several(const struct recording *recording)
 								   : "--complete";
 
 	if (options->backend == KYMO_RECORD_KERNEL || options->backend == KYMO_RECORD_PTRACE || options->complete)
-		return cli_usage("record", "%s records one process, not %zu: name one of them, or leave it out", way,
-				 options->n_pids);
+		return cli_usage(recording->name, "%s records one process, not %zu: name one of them, or leave it out",
+				 way, options->n_pids);
 	for (size_t i = 0; i < recording->specs.n; i++)
 		if (recording->specs.items[i].address)
-			return cli_usage("record",
+			return cli_usage(recording->name,
 					 "'%s' is an address of one process, and %zu are named: name one of them",
 					 recording->specs.items[i].text, options->n_pids);
 	return 0;
@@ -333,7 +412,7 @@ static int find_targets(struct recording *recording)
 	struct kymo_error *error = cli_targets_find(&recording->targets, recording->quiet ? NULL : stderr);
 
 	if (error)
-		return cli_fail("record", error);
+		return cli_fail(recording->name, error);
 	options->pids = recording->targets.pids.items;
 	options->n_pids = recording->targets.pids.n;
 	options->pid = options->pids[0];
@@ -350,21 +429,26 @@ static int check(struct recording *recording)
 	if (status)
 		return status;
 	if (!recording->specs.n)
-		return cli_usage("record", "nothing to record: give a probe, such as -p 'libc:malloc size=%%di', a "
-					   "marker with -m, or system calls with -s");
+		return cli_usage(recording->name,
+				 "nothing to record: give a probe, such as -p 'libc:malloc size=%%di', a "
+				 "marker with -m, or system calls with -s");
 	if (!options->command && !has_targets && !options->all)
-		return cli_usage("record", "nothing to attach to: give a command, --pid PID, --name NAME, or --all");
+		return cli_usage(recording->name,
+				 "nothing to attach to: give a command, --pid PID, --name NAME, or --all");
 	if (options->all && (options->command || has_targets))
-		return cli_usage("record", "--all records every process; leave %s out, or --all",
+		return cli_usage(recording->name, "--all records every process; leave %s out, or --all",
 				 has_targets ? "--pid" : "the command");
 	if (options->all && (options->backend == KYMO_RECORD_INPROC || options->backend == KYMO_RECORD_PTRACE))
-		return cli_usage("record", "--all is done through the kernel; leave --backend %s out",
+		return cli_usage(recording->name, "--all is done through the kernel; leave --backend %s out",
 				 options->backend == KYMO_RECORD_INPROC ? "inproc" : "ptrace");
 	if (options->command && has_targets)
-		return cli_usage("record", "record either %s or the command '%s', not both",
+		return cli_usage(recording->name, "record either %s or the command '%s', not both",
 				 recording->targets.names.n ? "--name" : "--pid", options->command[0]);
 	if (options->command && !*options->command[0])
-		return cli_usage("record", "the command's name is empty");
+		return cli_usage(recording->name, "the command's name is empty");
+	status = check_aggregations(recording);
+	if (status >= 0)
+		return status;
 	status = check_calls(recording);
 	if (status >= 0)
 		return status;
@@ -374,8 +458,9 @@ static int check(struct recording *recording)
 	if (!recording->says_follow)
 		options->follow = options->command;
 	if (!options->existing && !(has_targets && options->follow))
-		return cli_usage("record", "--no-existing leaves out the children that a followed process has: add "
-					   "--pid and --follow, or leave it out");
+		return cli_usage(recording->name,
+				 "--no-existing leaves out the children that a followed process has: add "
+				 "--pid and --follow, or leave it out");
 	options->specs = recording->specs.items;
 	options->n_specs = recording->specs.n;
 	return recording->late || !options->command ? -1 : cli_check_files(options);
@@ -383,7 +468,7 @@ static int check(struct recording *recording)
 
 static int read_options(struct recording *recording, int argc, char **argv)
 {
-	struct cli_options options = { "record", table, kymo_countof(table), argc, argv, .at = 1 };
+	struct cli_options options = { recording->name, table, kymo_countof(table), argc, argv, .at = 1 };
 
 	for (;;) {
 		int id = cli_options_next(&options), status;
@@ -462,6 +547,12 @@ static void announce(struct recording *recording, size_t n_sites, size_t n_proce
 	recording->announced = true;
 }
 
+/* Hits that are aggregated are events, too. */
+static uint64_t events_of(const struct kymo_record_progress *progress)
+{
+	return progress->events + progress->aggregated;
+}
+
 static const char *const phases[] = {
 	[KYMO_RECORD_PLANNING] = "planning",
 	[KYMO_RECORD_RUNNING] = "recording",
@@ -473,8 +564,8 @@ static void draw(struct recording *recording, const struct kymo_record_progress 
 {
 	const unsigned int oldest = recording->n_before < RATE_SAMPLES ? 0 : recording->n_before % RATE_SAMPLES;
 	double passed = progress->seconds - recording->before[oldest].seconds;
-	uint64_t more = progress->events >= recording->before[oldest].events
-				? progress->events - recording->before[oldest].events
+	uint64_t more = events_of(progress) >= recording->before[oldest].events
+				? events_of(progress) - recording->before[oldest].events
 				: 0;
 	const char *sites = progress->n_sites == 1 ? "site" : "sites";
 	char bytes[32], events[32], rate[32], lost[32], line[256];
@@ -482,7 +573,7 @@ static void draw(struct recording *recording, const struct kymo_record_progress 
 	if (progress->phase == KYMO_RECORD_RUNNING)
 		snprintf(line, sizeof(line),
 			 "kymo: recording %.1f s   %s events   %s/s   %s   %s lost   %zu %s   (Ctrl-C stops)",
-			 progress->seconds, cli_format_count(progress->events, events),
+			 progress->seconds, cli_format_count(events_of(progress), events),
 			 cli_format_count(passed > 0 ? (uint64_t)((double)more / passed) : 0, rate),
 			 cli_format_bytes(progress->bytes, bytes), cli_format_count(progress->lost, lost),
 			 progress->n_sites, sites);
@@ -490,7 +581,7 @@ static void draw(struct recording *recording, const struct kymo_record_progress 
 		snprintf(line, sizeof(line), "kymo: %s   %zu %s", phases[progress->phase], progress->n_sites, sites);
 	cli_live_show(&recording->live, line);
 	recording->before[recording->n_before % RATE_SAMPLES].seconds = progress->seconds;
-	recording->before[recording->n_before++ % RATE_SAMPLES].events = progress->events;
+	recording->before[recording->n_before++ % RATE_SAMPLES].events = events_of(progress);
 }
 
 static void on_progress(const struct kymo_record_progress *progress, void *data)
@@ -560,7 +651,10 @@ static void summarise(const struct recording *recording, const struct kymo_recor
 	const bool is_elsewhere = strcmp(directory, "kymo.data") != 0;
 	char bytes[32], events[32], lost[32];
 
-	if (!result->events)
+	if (result->aggregated && !recording->has_written)
+		fprintf(stderr, "kymo: %s %s aggregated", cli_format_count(result->aggregated, events),
+			result->aggregated == 1 ? "hit" : "hits");
+	else if (!result->events)
 		fputs("kymo: no events", stderr);
 	else
 		fprintf(stderr, "kymo: %s%s %s (%s)", result->is_estimate ? "about " : "",
@@ -617,29 +711,58 @@ static void serve_others(struct kymo_record_result *result)
 	kymo_record_leave(result);
 }
 
+static void on_tables(const struct kymo_aggr_table *tables, size_t n, void *data)
+{
+	const struct recording *recording = data;
+
+	if (recording->view->show(tables, n, recording->view->data))
+		kymo_record_stop = 1;
+}
+
+/* What was asked for is shown at once where it is all that there is. */
+static int show_tables(const struct recording *recording)
+{
+	struct kymo_report_options options = { .mode = KYMO_REPORT_TABLES };
+	struct kymo_error *error;
+
+	if (recording->view || !recording->options.n_aggregations || recording->has_written)
+		return 0;
+	cli_page_options(&options);
+	error = kymo_report(recording->options.directory, &options, stdout);
+	return error ? cli_fail(recording->name, error) : 0;
+}
+
 static int run(struct recording *recording)
 {
 	struct kymo_record_result result = { 0 };
 	struct kymo_error *error;
 	bool was_stopped;
+	int failed;
 
 	catch_signals(&recording->options);
 	recording->options.tell = on_tell;
-	cli_live_init(&recording->live, !recording->quiet);
+	cli_live_init(&recording->live, !recording->quiet && !recording->view);
 	recording->options.progress = on_progress;
 	recording->options.warn = on_warning;
+	if (recording->view)
+		recording->options.tables = on_tables;
 	recording->options.data = recording;
 	error = kymo_record(&recording->options, &result);
 	cli_live_clear(&recording->live);
+	if (error && recording->view)
+		recording->view->end(recording->view->data);
 	if (error)
-		return cli_fail("record", error);
-	if (!recording->quiet)
+		return cli_fail(recording->name, error);
+	if (recording->view)
+		recording->view->end(recording->view->data);
+	else if (!recording->quiet)
 		summarise(recording, &result);
+	failed = show_tables(recording);
 	was_stopped = kymo_record_stop;
 	if (result.shared || result.shared_hub)
 		serve_others(&result);
 	if (!recording->options.command)
-		return 0;
+		return failed;
 	if (result.command_ended)
 		return status_of(result.command_status);
 	if (!was_stopped && !kymo_record_stop)
@@ -649,9 +772,11 @@ static int run(struct recording *recording)
 	return 128 + cli_last_signal();
 }
 
-int cmd_record(int argc, char **argv)
+int cli_record(int argc, char **argv, const struct cli_record_view *view)
 {
-	struct recording recording = { .options = { .directory = "kymo.data",
+	struct recording recording = { .name = argv[0],
+				       .view = view,
+				       .options = { .directory = view ? view->directory : "kymo.data",
 						    .existing = true,
 						    .buffer_size = BUFFER_DEFAULT,
 						    .string_size = KYMO_SYSCALL_STRING_SIZE } };
@@ -662,7 +787,13 @@ int cmd_record(int argc, char **argv)
 	for (size_t i = 0; i < recording.specs.n; i++)
 		kymo_spec_deinit(&recording.specs.items[i]);
 	kymo_vec_deinit(&recording.specs);
+	cli_aggregations_deinit(&recording.aggregations);
 	cli_targets_deinit(&recording.targets);
 	cli_config_deinit(&recording.config);
 	return status;
+}
+
+int cmd_record(int argc, char **argv)
+{
+	return cli_record(argc, argv, NULL);
 }

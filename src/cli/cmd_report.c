@@ -1,20 +1,13 @@
-#include <langinfo.h>
-#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/vec.h"
 #include "cli/cli.h"
-#include "cli/terminal.h"
+#include "cli/page.h"
 #include "report/report.h"
 
 #define DEFAULT_DIR "kymo.data"
-#define DEFAULT_WIDTH 80
-#define FILE_WIDTH 120
-#define MIN_WIDTH 20
-#define MAX_WIDTH 1000
 
 enum {
 	EVENTS = 1,
@@ -73,38 +66,6 @@ static void arguments_deinit(struct arguments *arguments)
 	kymo_vec_deinit(&arguments->threads);
 	kymo_vec_deinit(&arguments->processes);
 	kymo_vec_deinit(&arguments->probes);
-}
-
-static bool parse_width(const char *text, unsigned int *ret)
-{
-	uint64_t width;
-
-	if (!cli_parse_number(text, &width) || width < MIN_WIDTH || width > MAX_WIDTH)
-		return false;
-	*ret = (unsigned int)width;
-	return true;
-}
-
-/* COLUMNS as the user sets it, else the terminal's, else 80. Pipes and files have no width, and nothing is cut there.
- */
-static void take_output_width(struct kymo_report_options *options)
-{
-	const char *columns = getenv("COLUMNS");
-	int own;
-
-	if (columns && parse_width(columns, &options->width))
-		return;
-	options->whole = !isatty(STDOUT_FILENO);
-	cli_terminal_size(STDOUT_FILENO, &own, NULL);
-	options->width = options->whole ? FILE_WIDTH : own < MIN_WIDTH ? DEFAULT_WIDTH : (unsigned int)own;
-}
-
-/* On a terminal that knows colours, unless the user has set NO_COLOR (https://no-color.org/). */
-static bool wants_colour(void)
-{
-	const char *no_colour = getenv("NO_COLOR");
-
-	return cli_terminal_takes_codes(STDOUT_FILENO) && !(no_colour && *no_colour);
 }
 
 static const struct {
@@ -232,10 +193,10 @@ static int take_option(int option, const struct cli_options *in, struct argument
 		return 0;
 	case WIDTH:
 		options->whole = false;
-		if (parse_width(in->value, &options->width))
+		if (cli_page_parse_width(in->value, &options->width))
 			return 0;
-		return cli_usage(in->command, "'%s' is no width: a number from %d to %d is", in->value, MIN_WIDTH,
-				 MAX_WIDTH);
+		return cli_usage(in->command, "'%s' is no width: a number from %d to %d is", in->value, CLI_WIDTH_MIN,
+				 CLI_WIDTH_MAX);
 	default:
 		return take_mode(option, in, options);
 	}
@@ -311,10 +272,7 @@ int cmd_report(int argc, char **argv)
 	struct kymo_error *error;
 	int status;
 
-	setlocale(LC_CTYPE, "");
-	options->unicode = !strcmp(nl_langinfo(CODESET), "UTF-8");
-	options->colour = wants_colour();
-	take_output_width(options);
+	cli_page_options(options);
 	status = parse_arguments(argc, argv, &arguments, &dir);
 	if (status)
 		return status < 0 ? 0 : status;

@@ -19,6 +19,15 @@ static const char record[] =
 	"                       paths, strings and structures are recorded, too\n"
 	"      --complete       record every system call, with memory: through the kernel, or else by tracing\n"
 	"  -S, --string-size N  at most N bytes of a system call's string, up to 4096 (default 32)\n"
+	"      --count WHAT     count the hits of a probe, by keys, in place of recording them; WHAT is\n"
+	"                       [FILE:FUNCTION [/FILTER/]] [VALUE] [by KEY, ...], of the last probe where it names "
+	"none;\n"
+	"                       a KEY is tid, pid, comm, probe or an expression; VALUE an expression, or duration\n"
+	"      --sum WHAT       the same: sums of VALUE; --min, --max, --avg: of its values; --top: the ten largest "
+	"sums\n"
+	"      --hist WHAT      histograms by powers of two; --lhist 'VALUE, LOW, HIGH, STEP by ...': by equal steps\n"
+	"      --interval SECONDS  write their rows into the trace so often, too\n"
+	"      --rows NUMBER    rows that each may have (default 16384)\n"
 	"  -o, --output DIR     write to DIR instead of kymo.data; an earlier one becomes DIR.old\n"
 	"      --pid PID[,PID]  record these processes; ends with the last, by --for, or by Ctrl-C; may be given "
 	"again\n"
@@ -66,7 +75,7 @@ static const char record[] =
 	"too\n"
 	"\n"
 	"  kymo record -p 'libc:malloc size=%di:u64' -r 'libc:malloc ptr=$retval' -- ls\n"
-	"  kymo record -p 'libc:malloc /arg0 > 64K/ kib=(arg0 / 1K)' -- python3 -c 'import json'\n"
+	"  kymo record -r libc:read --hist 'duration by (int)arg0' --pid 4242 --for 5\n"
 	"  kymo record -s %file,read -p 'libc:read fd=%di:s32' --pid 4242 --for 5\n";
 
 static const char report[] =
@@ -165,6 +174,24 @@ static const char syscalls[] =
 	"  sudo kymo syscalls --all -e connect\n"
 	"  kymo syscalls --inject openat:error=EMFILE:when=3+ -- cat file\n";
 
+static const char top[] =
+	"usage: kymo top [OPTION...] --count WHAT [--] COMMAND [ARGUMENT...]\n"
+	"       kymo top [OPTION...] --count WHAT --pid PID[,PID...] | --name NAME [--for SECONDS]\n"
+	"\n"
+	"Show counts of a command or a running process while they grow: on a terminal redrawn each second, until q or\n"
+	"Ctrl-C; elsewhere as plain text. Options are those of 'kymo record'; nothing is kept.\n"
+	"\n"
+	"      --count WHAT     hits of a probe: FILE:FUNCTION [/FILTER/] [by KEY, ...]; 'kymo help record' says more\n"
+	"      --sum WHAT       FILE:FUNCTION [/FILTER/] VALUE [by KEY, ...]; also --min, --max, --avg, --top\n"
+	"      --hist WHAT      the same as histograms; --lhist 'VALUE, LOW, HIGH, STEP by ...'\n"
+	"  -p, --probe SPEC     where an aggregation behind it counts; also -r, -m\n"
+	"      --pid PID[,PID]  of these processes; --name NAME: of all of that name\n"
+	"      --for SECONDS    end after that long\n"
+	"      --rows NUMBER    rows that a table may have (default 16384)\n"
+	"\n"
+	"  kymo top --count 'libc:malloc by tid' --pid 4242\n"
+	"  kymo top -r libc:read --hist 'duration by (int)arg0' --pid 4242\n";
+
 static const char threads[] =
 	"usage: kymo threads [--json] PID\n"
 	"\n"
@@ -242,8 +269,9 @@ static const char detach[] = "usage: kymo detach [-q] PID\n"
 static const struct {
 	const char *command, *text;
 } texts[] = {
-	{ "record", record }, { "report", report },   { "syscalls", syscalls }, { "threads", threads },
-	{ "list", list },     { "explain", explain }, { "status", status },     { "detach", detach },
+	{ "record", record },   { "report", report }, { "syscalls", syscalls },
+	{ "threads", threads }, { "list", list },     { "explain", explain },
+	{ "status", status },   { "detach", detach }, { "top", top },
 };
 
 const char *cli_help(const char *command)

@@ -13,6 +13,7 @@ static const struct command {
 	const char *summary;
 } commands[] = {
 	{ "record", cmd_record, "put probes into a command or a running process, and record" },
+	{ "top", cmd_top, "count what a command or a process does, by keys, while it runs" },
 	{ "report", cmd_report, "show what was recorded" },
 	{ "syscalls", cmd_syscalls, "show the system calls of a command or a running process, one a line" },
 	{ "threads", cmd_threads, "show the threads of a process: what they do, where they sleep, what traces them" },

@@ -56,6 +56,18 @@ enum kymo_ctf_kind {
 	KYMO_CTF_MARKER,  /* nothing; its author marked it. Copies of a marker are events of one name */
 	KYMO_CTF_SYSCALL, /* nothing; a system call is made, that of its name */
 	KYMO_CTF_SYSRET,  /* nothing; any system call has come back */
+	/* No probe: rows of an aggregation (enum kymo_ctf_rows), whose number and kind of rows are in `offset`, its
+	 * kind in `format`, its probe in `symbol`, and the user's other words in `source`. */
+	KYMO_CTF_AGGREGATION,
+};
+
+/* What records of an aggregation are; `offset` is KYMO_CTF_N_ROWS times its number, plus one of these. */
+enum kymo_ctf_rows {
+	KYMO_CTF_ROW,    /* the keys, then "count", and what there is of "sum", "min" and "max" */
+	KYMO_CTF_BUCKET, /* of the row before it: the keys, "low", "high" (both within), "count" */
+	KYMO_CTF_END,    /* all rows of this moment are there: "rows"; "lost", "faults", "without_entry" and
+			    "over_losses" are hits that are in none of them */
+	KYMO_CTF_N_ROWS,
 };
 
 /* A record that strings make larger than this is none: what writes records cuts strings far below. */
@@ -79,6 +91,7 @@ struct kymo_ctf_event {
 	char *source;    /* "server.c:120" */
 	char *format;    /* a marker's: "fd=%d path=%s" */
 	enum kymo_ctf_kind kind;
+	uint32_t aggregated; /* while a trace is written: not 0: no record of it is, and the metadata lack it */
 	/* Of ENTRY and RETURN: of the function's entry in the file; `path`, `build_id` and this name the function. */
 	uint64_t function_offset;
 };

@@ -11,8 +11,13 @@
 #define SCHEME "file:"
 
 static const char *const kinds[] = {
-	[KYMO_CTF_PLACE] = "place",   [KYMO_CTF_ENTRY] = "entry",     [KYMO_CTF_RETURN] = "return",
-	[KYMO_CTF_MARKER] = "marker", [KYMO_CTF_SYSCALL] = "syscall", [KYMO_CTF_SYSRET] = "sysret",
+	[KYMO_CTF_PLACE] = "place",
+	[KYMO_CTF_ENTRY] = "entry",
+	[KYMO_CTF_RETURN] = "return",
+	[KYMO_CTF_MARKER] = "marker",
+	[KYMO_CTF_SYSCALL] = "syscall",
+	[KYMO_CTF_SYSRET] = "sysret",
+	[KYMO_CTF_AGGREGATION] = "aggregation",
 };
 
 bool kymo_ctf_has_site(const struct kymo_ctf_event *event)

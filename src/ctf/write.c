@@ -220,7 +220,8 @@ static void write_all(FILE *out, const struct kymo_ctf_trace *trace)
 	write_clock(out, trace);
 	fputs(KYMO_TSDL_STREAM, out);
 	for (size_t i = 0; i < trace->n_events; i++)
-		write_event(out, &trace->events[i]);
+		if (!trace->events[i].aggregated)
+			write_event(out, &trace->events[i]);
 }
 
 /* Write and close; a negative errno where the disk did not take it all. */

@@ -1,7 +1,7 @@
 /*
- * Whether pads may read memory by a system call (docs/internals/reading.md): the process's own id in its live pages says
- * so. It is there where no thread has a filter of system calls that might punish the call. A guard takes it away before
- * the process sets one up for itself.
+ * Whether pads may read memory by a system call (docs/internals/reading.md): the process's own id in its live pages
+ * says so. It is there where no thread has a filter of system calls that might punish the call. A guard takes it away
+ * before the process sets one up for itself.
  */
 #include "base/error.h"
 #include "probe/probes.h"

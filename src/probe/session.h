@@ -47,8 +47,9 @@ enum kymo_event_kind {
 	KYMO_EVENT_ENTRY,  /* where a function is entered */
 	KYMO_EVENT_RETURN, /* where it is left: several sites */
 	KYMO_EVENT_MARKER,
-	KYMO_EVENT_SYSCALL, /* a system call of one number is made, at any place */
-	KYMO_EVENT_SYSRET,  /* any has come back */
+	KYMO_EVENT_SYSCALL,     /* a system call of one number is made, at any place */
+	KYMO_EVENT_SYSRET,      /* any has come back */
+	KYMO_EVENT_AGGREGATION, /* nothing of the process: rows of an aggregation */
 };
 
 /* What a record of it holds. */

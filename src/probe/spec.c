@@ -435,6 +435,23 @@ struct kymo_error *kymo_spec_parse(const char *text, struct kymo_spec *ret)
 	return parse_as(text, false, NULL, ret);
 }
 
+/* Take over what is no part of the text. */
+static struct kymo_error *add_values(const struct kymo_spec *spec, const struct kymo_spec_scope *scope,
+				     struct kymo_spec *named)
+{
+	struct kymo_error *error = NULL;
+	size_t at;
+
+	named->scope = scope;
+	for (size_t i = 0; i < spec->n_values && !error; i++)
+		error = kymo_spec_add_value(named, spec->values[i].text, spec->values[i].text + spec->values[i].start,
+					    spec->values[i].text + spec->values[i].end, &at);
+	named->scope = NULL;
+	named->is_paired = spec->is_paired;
+	named->aggregated = spec->aggregated;
+	return error;
+}
+
 struct kymo_error *kymo_spec_name(struct kymo_spec *spec, const struct kymo_spec_scope *scope, const char *build_id)
 {
 	struct kymo_spec named;
@@ -442,13 +459,55 @@ struct kymo_error *kymo_spec_name(struct kymo_spec *spec, const struct kymo_spec
 
 	if (error)
 		return error;
+	error = add_values(spec, scope, &named);
+	if (error) {
+		kymo_spec_deinit(&named);
+		return error;
+	}
 	snprintf(named.build_id, sizeof(named.build_id), "%s", build_id);
-	named.is_paired = spec->is_paired;
 	named.source = spec->source;
 	spec->source = NULL;
 	kymo_spec_deinit(spec);
 	*spec = named;
 	return NULL;
+}
+
+struct kymo_error *kymo_spec_add_value(struct kymo_spec *spec, const char *text, const char *start, const char *end,
+				       size_t *ret)
+{
+	struct kymo_spec_value *value = &spec->values[spec->n_values];
+	struct kymo_error *error;
+	char *copy;
+
+	if (spec->n_args == KYMO_EVENT_MAX_ARGS - 1) /* one is left for the stack pointer */
+		return kymo_error_at(text, start, "a probe has at most %d arguments and values for aggregations",
+				     KYMO_EVENT_MAX_ARGS - 1);
+	copy = strdup(text);
+	if (!copy)
+		return &kymo_error_no_memory;
+	error = kymo_spec_arg_compute(text, (struct kymo_spec_piece){ start, end }, spec);
+	if (error) {
+		free(copy);
+		return error;
+	}
+	*value = (struct kymo_spec_value){ copy, (size_t)(start - text), (size_t)(end - text) };
+	spec->n_values++;
+	*ret = spec->n_args - 1;
+	return NULL;
+}
+
+struct kymo_error *kymo_spec_entry_of(const struct kymo_spec *spec, struct kymo_spec *ret)
+{
+	const char *at = spec->text;
+	struct kymo_spec_piece place = next_location(&at);
+	struct kymo_spec unused = { .text = NULL };
+	kymo_cleanup_free char *text = NULL;
+
+	if (is_prefix(place))
+		place = next_location(&at);
+	take_return(&place, &unused);
+	text = strndup(place.start, (size_t)(place.end - place.start));
+	return text ? parse_as(text, false, NULL, ret) : &kymo_error_no_memory;
 }
 
 struct kymo_error *kymo_spec_parse_return(const char *text, struct kymo_spec *ret)
@@ -489,6 +548,8 @@ void kymo_spec_deinit(struct kymo_spec *spec)
 		free(spec->args[i].name);
 		free(spec->args[i].form);
 	}
+	for (size_t i = 0; i < spec->n_values; i++)
+		free(spec->values[i].text);
 	memset(spec, 0, sizeof(*spec));
 }
 
@@ -497,7 +558,7 @@ bool kymo_spec_computes(const struct kymo_spec *spec)
 	for (size_t i = 0; i < spec->n_args; i++)
 		if (spec->args[i].form)
 			return true;
-	return spec->filter;
+	return spec->filter || spec->aggregated;
 }
 
 /* Of the entry of a function, or of several. */

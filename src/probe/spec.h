@@ -60,6 +60,14 @@ struct kymo_spec {
 	char build_id[2 * 32 + 1]; /* of the file whose debug information gave its names; "": none did */
 	struct kymo_form *filter;  /* records are made where its value is not 0, and is to be had; NULL: always */
 	const struct kymo_spec_scope *scope; /* while it is parsed with one */
+	/* Arguments that kymo_spec_add_value() has added: pieces of texts of their own. */
+	struct kymo_spec_value {
+		char *text;
+		size_t start, end;
+	} values[KYMO_EVENT_MAX_ARGS];
+	size_t n_values;
+	uint32_t aggregated; /* its number among those whose hits are aggregated in place of being written (struct
+				kymo_aggr); 0: it is none of them */
 	bool is_paired; /* its calls are to be paired: records hold the stack pointer, too; kymo_specs_pair() says so */
 };
 
@@ -81,6 +89,16 @@ struct kymo_error *kymo_spec_parse(const char *text, struct kymo_spec *ret);
 struct kymo_spec_scope;
 struct kymo_error *kymo_spec_name(struct kymo_spec *spec, const struct kymo_spec_scope *scope, const char *build_id);
 
+/*
+ * Add an argument: the expression from `start` to `end` of `text`, under a name of its own, "_value1" …. Its place
+ * among the arguments is returned. USAGE with a caret below `text`; the spec is unchanged then.
+ */
+struct kymo_error *kymo_spec_add_value(struct kymo_spec *spec, const char *text, const char *start, const char *end,
+				       size_t *ret);
+
+/* The entry of the function of a return probe, without its filter and arguments. */
+struct kymo_error *kymo_spec_entry_of(const struct kymo_spec *spec, struct kymo_spec *ret);
+
 /* The same for a text that is a return probe even where it does not say so. */
 struct kymo_error *kymo_spec_parse_return(const char *text, struct kymo_spec *ret);
 /* Markers by name: GLOB, or PROVIDER:GLOB, or MODULE:GLOB. USAGE for an empty one. */
@@ -93,7 +111,7 @@ void kymo_spec_deinit(struct kymo_spec *spec);
 /* The ":" of "FILE:PLACE", or NULL where no file is named: a "::" separates nothing. */
 const char *kymo_spec_file_end(const char *text);
 
-/* Whether it has a filter or an expression: they are computed by pads alone. */
+/* Whether it has a filter or an expression, which are computed by pads alone, or its hits are aggregated. */
 bool kymo_spec_computes(const struct kymo_spec *spec);
 
 /*

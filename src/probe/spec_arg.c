@@ -680,3 +680,24 @@ struct kymo_error *kymo_spec_arg_parse(const char *text, struct kymo_spec_piece 
 	};
 	return NULL;
 }
+
+struct kymo_error *kymo_spec_arg_compute(const char *text, struct kymo_spec_piece piece, struct kymo_spec *spec)
+{
+	struct reader reader = { .text = text, .fetch = piece, .spec = spec };
+	kymo_cleanup_free struct kymo_form *form = NULL;
+	kymo_cleanup_free char *name = NULL;
+	struct kymo_error *error = compute(&reader, &form);
+
+	if (error)
+		return error;
+	if (asprintf(&name, "_value%zu", spec->n_args + 1) < 0) {
+		name = NULL;
+		return &kymo_error_no_memory;
+	}
+	spec->args[spec->n_args++] = (struct kymo_spec_arg){
+		.name = kymo_take(name),
+		.fetch = reader.out,
+		.form = kymo_take(form),
+	};
+	return NULL;
+}

@@ -24,6 +24,8 @@ static enum kymo_ctf_kind kind_of(const struct kymo_probe_event *event)
 		return KYMO_CTF_SYSCALL;
 	case KYMO_EVENT_SYSRET:
 		return KYMO_CTF_SYSRET;
+	case KYMO_EVENT_AGGREGATION:
+		return KYMO_CTF_AGGREGATION;
 	default:
 		return KYMO_CTF_PLACE;
 	}
@@ -43,6 +45,7 @@ static struct kymo_error *describe_event(const struct kymo_probe_event *event, s
 		.symbol = strdup(event->symbol),
 		.build_id = strdup(event->build_id),
 		.kind = kind_of(event),
+		.aggregated = event->spec ? event->spec->aggregated : 0,
 		.source = event->source ? strdup(event->source) : NULL,
 		.format = event->format ? strdup(event->format) : NULL,
 		.function_offset = event->function_offset,
@@ -59,6 +62,7 @@ static struct kymo_error *describe_event(const struct kymo_probe_event *event, s
 		if (!ret->fields[i].name)
 			return &kymo_error_no_memory;
 	}
+	ret->has_faults |= event->kind == KYMO_EVENT_AGGREGATION; /* keys that could not be had */
 	ret->has_stack_pointer = event->has_stack_pointer;
 	ret->n_fields -= ret->has_stack_pointer;
 	ret->size = kymo_ctf_event_size(ret);

@@ -68,10 +68,12 @@ static uint32_t only_size(const struct kymo_ctf_trace *trace)
 		const struct kymo_ctf_event *event = &trace->events[i];
 		const uint32_t own = kymo_ctf_record_size(event, zeros, sizeof(zeros));
 
+		if (event->aggregated || event->kind == KYMO_CTF_AGGREGATION)
+			continue;
 		for (uint32_t k = 0; k < kymo_ctf_n_values(event); k++)
 			if (event->fields[k].type == KYMO_TYPE_STRING || event->fields[k].type == KYMO_TYPE_BYTES)
 				return 0;
-		if (!own || (i && own != size))
+		if (!own || (size && own != size))
 			return 0;
 		size = own;
 	}
@@ -149,6 +151,8 @@ static struct kymo_error *make_stream(struct output *output, size_t ring, uint32
 		n += output->streams.items[i].ring == ring;
 	if (ring == OUTPUT_VFORKS)
 		snprintf(name, sizeof(name), "stream_vforks");
+	else if (ring == OUTPUT_ROWS)
+		snprintf(name, sizeof(name), "stream_rows");
 	else if (n)
 		snprintf(name, sizeof(name), "stream_%zu_%zu", ring, n);
 	else
@@ -187,8 +191,8 @@ static struct kymo_error *take_stream(struct output *output, struct output_place
 	return error;
 }
 
-static struct kymo_error *append(struct output *output, struct output_place *place, uint32_t cpu,
-				 const struct kymo_ring_packet *packet)
+struct kymo_error *output_append(struct output *output, struct output_place *place, uint32_t cpu,
+				 const struct kymo_ring_packet *packet, bool is_counted)
 {
 	struct kymo_error *error = place->stream ? NULL : take_stream(output, place, cpu, packet);
 	uint64_t begin = packet->tsc_begin, end = packet->tsc_end, sequence, lost;
@@ -202,7 +206,7 @@ static struct kymo_error *append(struct output *output, struct output_place *pla
 		begin = stream->last_tsc;
 	if (end < begin)
 		end = begin;
-	sequence = stream->first_sequence + packet->sequence + 1;
+	sequence = stream->first_sequence + packet->sequence - place->skipped + 1;
 	lost = stream->first_lost + packet->lost;
 	error = kymo_ctf_stream_append(stream->ctf, packet->records, packet->size, begin, end, lost, sequence);
 	if (error)
@@ -211,8 +215,15 @@ static struct kymo_error *append(struct output *output, struct output_place *pla
 	stream->sequence = sequence;
 	stream->lost = lost;
 	output->bytes += packet->size;
-	output->events += about_events(output, packet);
+	if (is_counted)
+		output->events += about_events(output, packet);
 	return NULL;
+}
+
+static struct kymo_error *append(struct output *output, struct output_place *place, uint32_t cpu,
+				 const struct kymo_ring_packet *packet)
+{
+	return output_append(output, place, cpu, packet, true);
 }
 
 struct kymo_error *output_drain(struct output *output, struct output_place *place, struct kymo_ring *ring, uint32_t cpu,
@@ -257,13 +268,14 @@ struct kymo_error *output_finish(struct output *output, struct output_place *pla
 		.tsc_begin = stream ? stream->last_tsc : tsc,
 		.tsc_end = tsc,
 		.lost = kymo_ring_lost(ring),
-		.sequence = stream ? stream->sequence - stream->first_sequence : 0,
+		.sequence = place->skipped + (stream ? stream->sequence - stream->first_sequence : 0),
 	};
 	struct kymo_error *error = packet.lost > written ? append(output, place, cpu, &packet) : NULL;
 
 	if (place->stream)
 		output->streams.items[place->stream - 1].is_taken = false;
 	place->stream = 0;
+	place->skipped = 0;
 	return error;
 }
 

@@ -24,11 +24,13 @@ struct output_stream {
 
 /* Where the packets of a ring go. */
 struct output_place {
-	size_t ring;   /* which one of its process it is: names the file */
-	size_t stream; /* number, from 1; 0, as at first: none */
+	size_t ring;      /* which one of its process it is: names the file */
+	size_t stream;    /* number, from 1; 0, as at first: none */
+	uint64_t skipped; /* packets of the ring that were not written, as nothing was left of them */
 };
 
-#define OUTPUT_VFORKS SIZE_MAX /* in place of a ring: losses in vfork children, which belong to no CPU */
+#define OUTPUT_VFORKS SIZE_MAX     /* in place of a ring: losses in vfork children, which belong to no CPU */
+#define OUTPUT_ROWS (SIZE_MAX - 1) /* likewise: rows of aggregations */
 
 struct output {
 	int dirfd;
@@ -59,6 +61,10 @@ struct kymo_error *output_index_events(struct output *output);
 /* Write all complete packets of a ring; `n_ret` is how many. The stream is made, or taken up, with the first. */
 struct kymo_error *output_drain(struct output *output, struct output_place *place, struct kymo_ring *ring, uint32_t cpu,
 				size_t *n_ret);
+
+/* Write one packet; whether its records are events that are counted. Packets come in the order of their sequence. */
+struct kymo_error *output_append(struct output *output, struct output_place *place, uint32_t cpu,
+				 const struct kymo_ring_packet *packet, bool is_counted);
 
 /* Write the packets of a ring that is being overwritten, and leave them there; `room` is for one. */
 struct kymo_error *output_copy(struct output *output, struct output_place *place, const struct kymo_ring *ring,

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "arch/pad.h"
+#include "record/aggregate.h"
 #include "record/kernel.h"
 #include "record/kernel_calls.h"
 #include "record/recording.h"
@@ -75,8 +76,9 @@ static struct kymo_error *drain(struct recording *recording, struct source *sour
 			if (!ends)
 				continue;
 		}
-		error = output_drain(&recording->output, &source->places[i], &source->rings[i], source->shared[i].cpu,
-				     &n);
+		error = recording->aggregating ? aggregate_drain(recording, source, i, &n)
+					       : output_drain(&recording->output, &source->places[i], &source->rings[i],
+							      source->shared[i].cpu, &n);
 		if (error)
 			return error;
 		/* A ring that was full has as many packets as it can have. Spare ones, with fewer, are small whatever
@@ -85,7 +87,7 @@ static struct kymo_error *drain(struct recording *recording, struct source *sour
 			note_full(recording, source);
 		*n_ret += n;
 	}
-	return NULL;
+	return recording->aggregating ? aggregate_settle(recording, source, ends) : NULL;
 }
 
 struct kymo_error *recording_drain(struct recording *recording, size_t *n_ret)

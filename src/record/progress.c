@@ -1,5 +1,6 @@
 /* How far a recording is, and whether it is to end. */
 #include "base/io.h"
+#include "record/aggregate.h"
 #include "record/recording.h"
 
 #define SECOND_NS 1000000000u
@@ -11,6 +12,7 @@ void recording_progress(struct recording *recording, enum kymo_record_phase phas
 	struct kymo_record_progress now = {
 		.seconds = recording->begin_ns ? (double)(kymo_now_ns() - recording->begin_ns) / SECOND_NS : 0,
 		.bytes = __atomic_load_n(&recording->output.bytes, __ATOMIC_RELAXED),
+		.aggregated = aggregate_hits(recording),
 		.events = __atomic_load_n(&recording->output.events, __ATOMIC_RELAXED),
 		.lost = recording_lost(recording),
 		.n_sites = recording_n_sites(recording),

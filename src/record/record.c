@@ -18,6 +18,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "probe/remove.h"
+#include "record/aggregate.h"
 #include "record/kernel.h"
 #include "record/kernel_calls.h"
 #include "record/recording.h"
@@ -54,7 +55,11 @@ static struct kymo_error *now_and_then(struct recording *recording)
 		recording_progress(recording, KYMO_RECORD_RUNNING);
 		publish(recording);
 	}
-	if (now >= recording->next_flush_ns) {
+	if (recording->aggregating && aggregate_wants_flush(recording))
+		recording_flush(recording);
+	if (recording->aggregating)
+		error = aggregate_now_and_then(recording);
+	if (!error && now >= recording->next_flush_ns) {
 		recording->next_flush_ns = now + FLUSH_NS;
 		recording_note_threads(recording, !recording->tree);
 		if (!recording->options->overwrite || now >= recording->next_seal_ns)
@@ -408,6 +413,7 @@ static void deinit(struct recording *recording)
 	kymo_tree_destroy(recording->tree);
 	if (recording->has_output)
 		output_deinit(&recording->output);
+	aggregate_end(recording);
 	kymo_events_destroy(recording->events);
 	kymo_vec_deinit(&recording->targets);
 	kymo_vec_deinit(&recording->sources);
@@ -546,6 +552,8 @@ static struct kymo_error *begin_anew(struct recording *recording, enum kymo_reco
 	if (recording->has_output)
 		output_restart(&recording->output);
 	error = kymo_events_create(&recording->events);
+	if (!error)
+		error = aggregate_begin(recording);
 	return error ? error : recording_divide(recording);
 }
 
@@ -648,16 +656,21 @@ struct kymo_error *kymo_record(const struct kymo_record_options *options, struct
 	if (!error)
 		error = check_options(&recording);
 	if (!error)
+		error = aggregate_begin(&recording);
+	if (!error)
 		error = recording_divide(&recording);
 	if (!error && recording.way != KYMO_RECORD_INPROC)
 		error = recording_run_kernel(&recording);
 	else if (!error)
 		error = run_in_processes(&recording);
 	end_command(&recording);
+	if (recording.has_output && recording.aggregating)
+		keep_first(&error, aggregate_write(&recording, true));
 	if (recording.has_output)
 		keep_first(&error, recording_write_metadata(&recording));
 	recording.result.bytes = recording.output.bytes;
 	recording.result.events = recording.output.events;
+	recording.result.aggregated = aggregate_hits(&recording);
 	recording.result.is_estimate = recording.output.is_estimate;
 	recording.result.lost = recording_lost(&recording);
 	recording.result.lost_in_vforks = recording.lost_in_vforks;

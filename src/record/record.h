@@ -21,10 +21,11 @@ enum kymo_record_phase {
 };
 
 struct kymo_record_progress {
-	double seconds;  /* since recording began */
-	uint64_t bytes;  /* recorded */
-	uint64_t events; /* the same, about: estimated from the first records of each packet */
-	uint64_t lost;   /* events */
+	double seconds;      /* since recording began */
+	uint64_t bytes;      /* recorded */
+	uint64_t aggregated; /* hits, in no record */
+	uint64_t events;     /* the same, about: estimated from the first records of each packet */
+	uint64_t lost;       /* events */
 	size_t n_sites;
 	size_t n_processes; /* that are recorded or followed now; 0 where the kernel alone knows */
 	enum kymo_record_phase phase;
@@ -39,6 +40,9 @@ enum kymo_record_backend {
 	KYMO_RECORD_PTRACE, /* system calls alone, by tracing whoever makes them */
 };
 
+struct kymo_aggr;
+struct kymo_aggr_table;
+
 struct kymo_record_options {
 	const char *directory; /* "kymo.data" */
 	const struct kymo_spec *specs;
@@ -50,8 +54,12 @@ struct kymo_record_options {
 	bool existing; /* with `follow`: children of them that exist already, too */
 	enum kymo_record_backend backend;
 	bool complete; /* no system call may be missing, and each with its memory: by the kernel, or else by tracing */
-	size_t string_size;   /* of system calls with memory: so many bytes of a string */
-	bool all;             /* every process, in place of `pid` and `command`; by the kernel */
+	size_t string_size;                   /* of system calls with memory: so many bytes of a string */
+	bool all;                             /* every process, in place of `pid` and `command`; by the kernel */
+	const struct kymo_aggr *aggregations; /* of the specs that say `aggregated` */
+	size_t n_aggregations;
+	size_t rows_max;      /* of each: 0: KYMO_AGGR_ROWS_DEFAULT */
+	double interval;      /* seconds between their rows in the trace; 0: at the end only */
 	double seconds;       /* stop after that long; 0: no limit */
 	uint64_t buffer_size; /* bytes a CPU */
 	bool overwrite;
@@ -65,6 +73,8 @@ struct kymo_record_options {
 	void (*warn)(const char *sentence, void *data);
 	/* The same of what was asked for and done. May be NULL. */
 	void (*tell)(const char *sentence, void *data);
+	/* Called once a second and once at the end, with the tables of the aggregations. May be NULL. */
+	void (*tables)(const struct kymo_aggr_table *tables, size_t n, void *data);
 	void *data;
 };
 
@@ -76,6 +86,7 @@ struct kymo_record_result {
 	bool command_ended;
 	uint64_t bytes, lost;
 	uint64_t lost_in_vforks; /* of those, hits of vfork children before their exec */
+	uint64_t aggregated;     /* hits that are in aggregations, and no records */
 	uint64_t events;
 	bool is_estimate; /* `events` is about right, as in the progress */
 	size_t n_sites;

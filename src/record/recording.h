@@ -25,9 +25,10 @@ struct source {
 	struct kymo_shared_ring *shared;
 	struct output_place *places; /* where each ring's packets go */
 	size_t n_rings;
-	size_t users;         /* targets, and sources that have borrowed the probes */
-	uint64_t buffer_size; /* bytes a CPU */
-	bool is_named;        /* of a process that was asked for, or of what that has executed */
+	size_t users;             /* targets, and sources that have borrowed the probes */
+	uint64_t buffer_size;     /* bytes a CPU */
+	bool is_named;            /* of a process that was asked for, or of what that has executed */
+	struct source_hits *hits; /* what waits to be aggregated; or NULL */
 };
 
 /* A process that is recorded, or at least followed. */
@@ -75,6 +76,7 @@ struct recording {
 	pid_t child; /* the command where nobody traces it, or 0; it begins when `go` is written to, and ends when that
 			is closed instead */
 	int go;      /* or -1 */
+	struct aggregating *aggregating; /* or NULL: nothing is aggregated */
 	struct output output;
 	bool has_output, is_described; /* there is a directory; with what its metadata say of the target */
 	struct clock_sample begin;

@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "probe/remove.h"
+#include "record/aggregate.h"
 #include "record/directory.h"
 #include "record/kernel.h"
 #include "record/recording.h"
@@ -124,6 +125,7 @@ static struct kymo_error *end_source(struct recording *recording, struct source 
 	free(source->rings);
 	free(source->shared);
 	free(source->places);
+	aggregate_forget(source);
 	free(source);
 	last = lender ? leave_source(recording, lender) : NULL;
 	if (error)

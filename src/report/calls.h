@@ -1,7 +1,7 @@
 /*
  * Entries and returns paired, for each thread.
  *
- * A thread has stacks of calls that are open (report/stacks.h). Where records hold stack pointers, a return ends the
+ * A thread has stacks of calls that are open (aggr/stacks.h). Where records hold stack pointers, a return ends the
  * call of its function that has the same one, and a call is over when its thread is seen above its frame: an exception,
  * a longjmp or the like has left it. Where they do not, a return ends the innermost call of its function, and what is
  * open above that has been left without a return. A return that finds none is one of a call that began before the
@@ -28,7 +28,7 @@
 #include "report/filter.h"
 #include "report/functions.h"
 #include "report/spans.h"
-#include "report/stacks.h"
+#include "aggr/stacks.h"
 #include "report/threads.h"
 
 #define MAX_DEPTH 4096

@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "report/diff_rows.h"
-#include "report/json.h"
+#include "report/json_string.h"
 #include "report/labels.h"
 #include "report/losses.h"
 #include "report/table.h"

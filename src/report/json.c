@@ -5,31 +5,15 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "report/aggregations.h"
 #include "report/gaps.h"
+#include "report/json_string.h"
 #include "report/losses.h"
 #include "report/text.h"
 #include "sym/demangle.h"
 
 /* Of what this file writes; goes up when a member changes its meaning. */
 #define FORMAT 1
-
-void kymo_json_string(FILE *out, const char *text)
-{
-	putc('"', out);
-	while (*text) {
-		const char *from = text;
-		int32_t point = kymo_text_next(&text, true);
-		unsigned char byte = (unsigned char)*from;
-
-		if (byte == '"' || byte == '\\')
-			fprintf(out, "\\%c", byte);
-		else if (point < 0)
-			fprintf(out, "\\u%04x", byte < 0x80 ? byte : 0xfffdu);
-		else
-			fwrite(from, 1, (size_t)(text - from), out);
-	}
-	putc('"', out);
-}
 
 static void write_member(FILE *out, const char *key, const char *value)
 {
@@ -158,8 +142,13 @@ static void write_times(FILE *out, const struct kymo_ctf_trace *trace, uint64_t 
 static void write_kind(FILE *out, const struct kymo_ctf_event *event)
 {
 	static const char *const names[] = {
-		[KYMO_CTF_PLACE] = "place",   [KYMO_CTF_ENTRY] = "entry",     [KYMO_CTF_RETURN] = "return",
-		[KYMO_CTF_MARKER] = "marker", [KYMO_CTF_SYSCALL] = "syscall", [KYMO_CTF_SYSRET] = "sysret",
+		[KYMO_CTF_PLACE] = "place",
+		[KYMO_CTF_ENTRY] = "entry",
+		[KYMO_CTF_RETURN] = "return",
+		[KYMO_CTF_MARKER] = "marker",
+		[KYMO_CTF_SYSCALL] = "syscall",
+		[KYMO_CTF_SYSRET] = "sysret",
+		[KYMO_CTF_AGGREGATION] = "aggregation",
 	};
 
 	fprintf(out, ", \"kind\": \"%s\"", names[event->kind]);
@@ -233,7 +222,7 @@ static void write_probes(FILE *out, const struct model *model)
 
 	fputs("\"probes\": [", out);
 	for (size_t i = 0; i < model->trace->n_events; i++) {
-		if (model->places[i].first != i ||
+		if (model->places[i].first != i || model->trace->events[i].kind == KYMO_CTF_AGGREGATION ||
 		    (model->filter && !kymo_filter_has_event(model->filter, &model->trace->events[i])))
 			continue;
 		fputs(comma ? ",\n  " : "\n  ", out);
@@ -457,7 +446,9 @@ struct kymo_error *kymo_json_write(const struct summary *summary, FILE *out)
 			kymo_ctf_wall_ns(model->trace, model->since), model->recent);
 	fputs(",\n", out);
 	write_probes(out, model);
-	error = write_calls(out, summary->calls);
+	error = kymo_aggregations_write_json(summary->aggregations, out);
+	if (!error)
+		error = write_calls(out, summary->calls);
 	if (error)
 		return error;
 	write_processes(out, model);

@@ -152,6 +152,22 @@ void kymo_panel_init(struct panel *panel, const struct page *page, const char *t
 	add_named_row(panel, fault, faults);
 }
 
+void kymo_panel_init_note(struct panel *panel, const struct page *page, const char *title, enum panel_kind kind,
+			  const struct stats *stats)
+{
+	memset(panel, 0, sizeof(*panel));
+	panel->title = title;
+	write_note(panel, page, stats, kind);
+}
+
+void kymo_panel_add(struct panel *panel, const char *label, uint64_t count)
+{
+	if (panel->n_rows == MAX_ROWS)
+		return;
+	snprintf(panel->rows[panel->n_rows].label, TEXT_NUMBER, "%s", label);
+	add_row(panel, count);
+}
+
 void kymo_panel_init_reals(struct panel *panel, const struct page *page, const char *title, const struct reals *reals,
 			   uint64_t faults, const char *fault)
 {

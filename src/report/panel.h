@@ -40,6 +40,13 @@ void kymo_panel_init(struct panel *panel, const struct page *page, const char *t
 void kymo_panel_init_reals(struct panel *panel, const struct page *page, const char *title, const struct reals *reals,
 			   uint64_t faults, const char *fault);
 
+/* The same without rows, for kymo_panel_add(). */
+void kymo_panel_init_note(struct panel *panel, const struct page *page, const char *title, enum panel_kind kind,
+			  const struct stats *stats);
+
+/* Add a row, as long as there are fewer than MAX_ROWS. */
+void kymo_panel_add(struct panel *panel, const char *label, uint64_t count);
+
 /* Write `n` panels, as many in a row as fit. */
 void kymo_panels_write(const struct panel *panels, unsigned int n, const struct page *page);
 

@@ -3,6 +3,8 @@
 #include <errno.h>
 
 #include "base/cleanup.h"
+#include "report/aggregation_table.h"
+#include "report/aggregations.h"
 #include "report/calls.h"
 #include "report/diff.h"
 #include "report/events.h"
@@ -21,11 +23,13 @@ struct source {
 	struct filter filter;
 	struct model model;
 	struct calls calls;
+	struct aggregations aggregations;
 	struct summary summary;
 };
 
 static void source_deinit(struct source *source)
 {
+	kymo_aggregations_deinit(&source->aggregations);
 	kymo_calls_deinit(&source->calls);
 	kymo_model_deinit(&source->model);
 	kymo_filter_deinit(&source->filter);
@@ -49,7 +53,7 @@ static struct kymo_error *source_open(struct source *source, const char *dir, co
 }
 
 static struct kymo_error *gather(struct kymo_ctf_reader *reader, struct filter *filter, struct model *model,
-				 struct calls *calls)
+				 struct calls *calls, struct aggregations *aggregations)
 {
 	struct kymo_ctf_record record;
 	struct kymo_error *error;
@@ -57,6 +61,10 @@ static struct kymo_error *gather(struct kymo_ctf_reader *reader, struct filter *
 	size_t thread;
 
 	while (kymo_ctf_next(reader, &record, &error)) {
+		if (record.event->kind == KYMO_CTF_AGGREGATION) {
+			kymo_aggregations_take(aggregations, &record);
+			continue;
+		}
 		if (!model->has_zero)
 			kymo_model_begin(model, kymo_ctf_reader_whole_since(reader));
 		kymo_model_see(model, record.tsc);
@@ -82,6 +90,8 @@ static struct kymo_error *source_gather(struct source *source, const char *dir,
 
 	if (!error)
 		error = kymo_calls_init(&source->calls, source->reader, &source->model.threads);
+	if (!error)
+		error = kymo_aggregations_init(&source->aggregations, trace);
 	if (error)
 		return error;
 	kymo_model_filter(&source->model, &source->filter, options->by_thread);
@@ -92,10 +102,11 @@ static struct kymo_error *source_gather(struct source *source, const char *dir,
 		.trace = trace,
 		.model = &source->model,
 		.calls = &source->calls,
+		.aggregations = &source->aggregations,
 		.names = &source->names,
 		.all = options->all,
 	};
-	return gather(source->reader, &source->filter, &source->model, &source->calls);
+	return gather(source->reader, &source->filter, &source->model, &source->calls, &source->aggregations);
 }
 
 /* Widths beyond these are wider than any line that makes sense, or too small for sums of columns. */
@@ -126,6 +137,9 @@ static struct kymo_error *report(struct source *source, const char *dir, const s
 		return kymo_graph_write(source->reader, &source->names, &source->filter, options->function, page);
 	case KYMO_REPORT_TREE:
 		return kymo_tree_write(source->reader, &source->names, &source->filter, options->all, page);
+	case KYMO_REPORT_TABLES:
+		error = source_gather(source, dir, options);
+		return error ? error : kymo_aggregations_write(&source->aggregations, page, options->all);
 	case KYMO_REPORT_JSON:
 		error = source_gather(source, dir, options);
 		return error ? error : kymo_json_write(&source->summary, page->out);
@@ -152,6 +166,17 @@ struct kymo_error *kymo_report(const char *dir, const struct kymo_report_options
 
 	if (!error)
 		error = report(&source, dir, options, &page);
+	return error ? error : flush(out);
+}
+
+struct kymo_error *kymo_report_tables(const struct kymo_aggr_table *tables, size_t n,
+				      const struct kymo_report_options *options, FILE *out)
+{
+	const struct page page = page_of(options, out);
+	struct kymo_error *error = NULL;
+
+	for (size_t i = 0; i < n && !error; i++)
+		error = kymo_aggregation_table_write(&tables[i], &page, options->all);
 	return error ? error : flush(out);
 }
 

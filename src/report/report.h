@@ -25,6 +25,7 @@ enum kymo_report_mode {
 	KYMO_REPORT_JSON,    /* the summary's numbers as one JSON object; kymo-report(1) documents it */
 	KYMO_REPORT_GRAPH,   /* calls as they are nested, with their durations */
 	KYMO_REPORT_TREE,    /* calls by path, with their times added up */
+	KYMO_REPORT_TABLES,  /* aggregations alone */
 };
 
 struct kymo_report_options {
@@ -55,6 +56,11 @@ struct kymo_report_options {
  * NOT_FOUND (also of a probe in the filter), BAD_DATA (nothing can be read), FAILED (`out` takes no more), NO_MEMORY.
  */
 struct kymo_error *kymo_report(const char *dir, const struct kymo_report_options *options, FILE *out);
+
+/* The tables of a recording that goes on, as kymo_report() has them at its end; `options` say how, but for the mode. */
+struct kymo_aggr_table;
+struct kymo_error *kymo_report_tables(const struct kymo_aggr_table *tables, size_t n,
+				      const struct kymo_report_options *options, FILE *out);
 
 /*
  * Report two traces beside each other, as a table or, with KYMO_REPORT_JSON, as one JSON object: for each probe its

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "report/aggregations.h"
 #include "report/labels.h"
 #include "report/latency.h"
 #include "report/overview.h"
@@ -224,6 +225,8 @@ struct kymo_error *kymo_summary_write(const struct summary *summary, const struc
 
 	if (!probes && !error)
 		error = &kymo_error_no_memory;
+	if (!error)
+		error = kymo_aggregations_write(summary->aggregations, page, summary->all);
 	if (error || !summary->model->count)
 		return error;
 	error = kymo_who_processes(summary, page);

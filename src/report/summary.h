@@ -15,6 +15,7 @@ struct summary {
 	const struct kymo_ctf_trace *trace;
 	struct model *model;
 	const struct calls *calls; /* finished */
+	const struct aggregations *aggregations;
 	const struct names *names;
 	bool all;
 };

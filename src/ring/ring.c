@@ -127,6 +127,12 @@ void kymo_ring_finish(struct kymo_ring *ring, uint64_t tsc)
 	close_packet(ring, tsc);
 }
 
+bool kymo_ring_is_idle(const struct kymo_ring *ring)
+{
+	return __atomic_load_n(&ring->shared->closed, __ATOMIC_ACQUIRE) == ring->consumed && !has_records(ring) &&
+	       !__atomic_load_n(&ring->shared->lock, __ATOMIC_RELAXED);
+}
+
 uint64_t kymo_ring_lost(const struct kymo_ring *ring)
 {
 	return __atomic_load_n(&ring->shared->lost, __ATOMIC_RELAXED);

@@ -62,6 +62,10 @@ void kymo_ring_flush(struct kymo_ring *ring, uint64_t tsc);
 /* The same when no producer can be running any more; a lock left behind by a thread that died is no obstacle. */
 void kymo_ring_finish(struct kymo_ring *ring, uint64_t tsc);
 
+/* Whether there is nothing to come: no packet is complete or has records, and no producer is at work. What a producer
+ * stamped a moment ago may still come. */
+bool kymo_ring_is_idle(const struct kymo_ring *ring);
+
 /* Events lost so far, and bytes written so far (both for display: read without a lock). */
 uint64_t kymo_ring_lost(const struct kymo_ring *ring);
 

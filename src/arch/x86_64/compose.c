@@ -1,7 +1,7 @@
 /*
  * Arguments that are composed before the record is begun, below the frame: because they read memory by a system call,
- * which can't be made within a sequence, nor under a ring's lock (docs/internals/reading.md). The record gets them as it
- * gets a payload.
+ * which can't be made within a sequence, nor under a ring's lock (docs/internals/reading.md). The record gets them as
+ * it gets a payload.
  */
 #include "arch/x86_64/frame.h"
 #include "arch/x86_64/guest.h"

@@ -5,7 +5,7 @@ import re
 
 from kymotest import KYMO, NOBODY, check, check_equal, check_matches, check_same, kymo, run, sleeper, start, target_path
 
-COMMANDS = ['record', 'report', 'list', 'explain', 'status', 'detach']
+COMMANDS = ['record', 'report', 'list', 'explain', 'status', 'detach', 'top']
 
 
 def check_says(args, sentence, command=None, status=2):

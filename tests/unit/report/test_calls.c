@@ -672,6 +672,7 @@ static void json_of_calls_looks_so(void **state)
 		"\"threads\": "
 		"0, \"more_threads\": false, \"arguments\": [{\"name\": \"size\", \"type\": \"u64\", \"faults\": 0, "
 		"\"count\": 0, \"sum\": 0, \"histogram\": [], \"values\": []}]}],\n"
+		"\"aggregations\": [],\n"
 		"\"calls\": [\n"
 		"  {\"name\": \"app:parse\", \"path\": \"/bin/app\", \"function_offset\": 4096, \"symbol\": \"parse\", "
 		"\"entry\": 3, \"return\": 4, \"count\": 1, \"over_losses\": 0, \"without_return\": 0, \"unwound\": 0, "

@@ -216,6 +216,7 @@ static void json_looks_so(void **state)
 		"1, "
 		"\"more_threads\": false, \"first_ns\": 1700000000000008500, \"last_ns\": 1700000000000008500, "
 		"\"arguments\": [], \"between_ns\": {\"count\": 0, \"sum\": 0, \"histogram\": []}}],\n"
+		"\"aggregations\": [],\n"
 		"\"calls\": [],\n"
 		"\"calls_of_other_threads\": 0,\n"
 		"\"processes\": [],\n"

@@ -16,8 +16,8 @@
  *
  * So rule 2 decides within what a call is shown, and never how long it took.
  */
-#ifndef KYMO_REPORT_STACKS_H
-#define KYMO_REPORT_STACKS_H
+#ifndef KYMO_AGGR_STACKS_H
+#define KYMO_AGGR_STACKS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,6 +40,8 @@ struct frame {
 	bool is_shown;
 	uint32_t level;
 	uint64_t line;
+	uint64_t kept[KYMO_EVENT_MAX_ARGS];
+	uint8_t kept_faults;
 };
 
 /* Calls on one stack, each within the one before it: their stack pointers never go up. */

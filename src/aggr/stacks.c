@@ -1,4 +1,4 @@
-#include "report/stacks.h"
+#include "aggr/stacks.h"
 
 #include <stdlib.h>
 

@@ -1,0 +1,180 @@
+#include "aggr/calls.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define DEPTH_MAX 4096u
+#define FIRST_SIZE 64u
+
+struct call_thread {
+	int32_t tid;
+	bool is_used;
+	struct stack stack;
+};
+
+void kymo_open_calls_deinit(struct kymo_open_calls *calls)
+{
+	for (size_t i = 0; i < calls->size; i++)
+		if (calls->threads[i].is_used)
+			kymo_stack_deinit(&calls->threads[i].stack);
+	free(calls->threads);
+	kymo_vec_deinit(&calls->waiting);
+	*calls = (struct kymo_open_calls){ .size = 0 };
+}
+
+/* ---- threads ----------------------------------------------------------------------------------------------------- */
+
+static struct call_thread *find_thread(const struct kymo_open_calls *calls, int32_t tid)
+{
+	size_t at = (uint32_t)tid * 2654435769u & (calls->size - 1);
+
+	while (calls->threads[at].is_used && calls->threads[at].tid != tid)
+		at = (at + 1) & (calls->size - 1);
+	return &calls->threads[at];
+}
+
+static bool grow(struct kymo_open_calls *calls)
+{
+	struct kymo_open_calls grown = { .size = calls->size ? calls->size * 2 : FIRST_SIZE };
+
+	grown.threads = calloc(grown.size, sizeof(*grown.threads));
+	if (!grown.threads)
+		return false;
+	for (size_t i = 0; i < calls->size; i++)
+		if (calls->threads[i].is_used)
+			*find_thread(&grown, calls->threads[i].tid) = calls->threads[i];
+	free(calls->threads);
+	calls->threads = grown.threads;
+	calls->size = grown.size;
+	return true;
+}
+
+static struct stack *stack_of(struct kymo_open_calls *calls, int32_t tid)
+{
+	struct call_thread *thread;
+
+	if (2 * (calls->n_threads + 1) > calls->size && !grow(calls))
+		return NULL;
+	thread = find_thread(calls, tid);
+	calls->n_threads += !thread->is_used;
+	thread->is_used = true;
+	thread->tid = tid;
+	return &thread->stack;
+}
+
+/* ---- steps ------------------------------------------------------------------------------------------------------- */
+
+/* The thread has entered a function at that stack pointer: what is there, and below it, is over. */
+static void unwind(struct stack *stack, uint64_t stack_pointer)
+{
+	stack->moment++;
+	while (stack->now.n && kymo_stack_at(stack, stack->now.n - 1)->stack_pointer <= stack_pointer)
+		kymo_stack_end(stack);
+}
+
+/* The outermost call leaves a stack that is full. */
+static void shift(struct stack *stack)
+{
+	stack->now.first = (stack->now.first + 1) & (stack->now.size - 1);
+	stack->now.n--;
+}
+
+static struct kymo_error *enter(struct stack *stack, const struct kymo_call_hit *hit)
+{
+	struct frame *frame;
+
+	if (!kymo_stack_select(stack, hit->stack_pointer))
+		return &kymo_error_no_memory;
+	unwind(stack, hit->stack_pointer);
+	if (stack->now.n == DEPTH_MAX)
+		shift(stack);
+	if (!kymo_frames_reserve(&stack->now))
+		return &kymo_error_no_memory;
+	stack->now.n++;
+	frame = kymo_stack_at(stack, stack->now.n - 1);
+	*frame = (struct frame){
+		.begin = hit->tsc,
+		.stack_pointer = hit->stack_pointer,
+		.function = hit->function,
+		.kept_faults = hit->faults,
+	};
+	memcpy(frame->kept, hit->values, sizeof(frame->kept));
+	return NULL;
+}
+
+static void leave(struct kymo_open_calls *calls, struct stack *stack, const struct kymo_call_hit *hit,
+		  kymo_call_ended ended, void *data)
+{
+	uint32_t height = kymo_stack_find(stack, hit->function, hit->stack_pointer), n = 0;
+	struct frame frame;
+
+	if (!height)
+		height = kymo_stack_revive(stack, hit->function, hit->stack_pointer, &n);
+	if (!height) {
+		ended(data, KYMO_CALL_WITHOUT_ENTRY, NULL, hit);
+		return;
+	}
+	stack->moment++;
+	while (stack->now.n > height)
+		kymo_stack_end(stack);
+	frame = *kymo_stack_at(stack, height - 1);
+	stack->now.n--;
+	ended(data, calls->loss_end && calls->loss_end >= frame.begin ? KYMO_CALL_OVER_LOSS : KYMO_CALL_RETURNED,
+	      &frame, hit);
+}
+
+static struct kymo_error *take(struct kymo_open_calls *calls, const struct kymo_call_hit *hit, kymo_call_ended ended,
+			       void *data)
+{
+	struct stack *stack;
+
+	if (hit->loss_end) {
+		if (hit->loss_end > calls->loss_end)
+			calls->loss_end = hit->loss_end;
+		return NULL;
+	}
+	stack = stack_of(calls, hit->tid);
+	if (!stack)
+		return &kymo_error_no_memory;
+	if (hit->is_entry)
+		return enter(stack, hit);
+	leave(calls, stack, hit, ended, data);
+	return NULL;
+}
+
+/* ---- in the order of time ---------------------------------------------------------------------------------------- */
+
+struct kymo_error *kymo_open_calls_add(struct kymo_open_calls *calls, const struct kymo_call_hit *hit)
+{
+	struct kymo_call_hit copy = *hit;
+
+	copy.order = calls->order++;
+	return kymo_vec_push(&calls->waiting, copy) ? NULL : &kymo_error_no_memory;
+}
+
+static int compare_hits(const void *a, const void *b)
+{
+	const struct kymo_call_hit *x = a, *y = b;
+
+	if (x->tsc != y->tsc)
+		return x->tsc < y->tsc ? -1 : 1;
+	return x->order < y->order ? -1 : x->order > y->order;
+}
+
+struct kymo_error *kymo_open_calls_settle(struct kymo_open_calls *calls, uint64_t tsc, kymo_call_ended ended,
+					  void *data)
+{
+	struct kymo_error *error = NULL;
+	size_t n = 0;
+
+	if (calls->waiting.n)
+		qsort(calls->waiting.items, calls->waiting.n, sizeof(calls->waiting.items[0]), compare_hits);
+	while (!error && n < calls->waiting.n &&
+	       (calls->waiting.items[n].tsc < tsc || calls->waiting.n - n > KYMO_CALLS_WAITING_MAX))
+		error = take(calls, &calls->waiting.items[n++], ended, data);
+	calls->waiting.n -= n;
+	if (n)
+		memmove(calls->waiting.items, calls->waiting.items + n,
+			calls->waiting.n * sizeof(calls->waiting.items[0]));
+	return error;
+}

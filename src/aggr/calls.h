@@ -1,0 +1,56 @@
+/*
+ * Calls of one aggregation in one process: entries paired with returns, by the rules of report/calls.h.
+ *
+ * Records come from a ring at a time, and a thread's are on several rings, so they wait until none can come that is
+ * older (kymo_open_calls_settle()). What waits is bounded: beyond, the oldest are taken as they are.
+ */
+#ifndef KYMO_AGGR_CALLS_H
+#define KYMO_AGGR_CALLS_H
+
+#include <stdint.h>
+
+#include "aggr/stacks.h"
+#include "base/error.h"
+
+#define KYMO_CALLS_WAITING_MAX (1u << 20)
+
+/* A record of an entry or a return, or a loss. */
+struct kymo_call_hit {
+	uint64_t tsc, order; /* `order` is set by kymo_open_calls_add() */
+	uint64_t loss_end;   /* not 0: records were lost from `tsc` up to that */
+	uint64_t stack_pointer;
+	uint32_t event, function;
+	int32_t tid;
+	bool is_entry;
+	uint8_t faults;
+	uint64_t values[KYMO_EVENT_MAX_ARGS];
+};
+
+enum kymo_call_end {
+	KYMO_CALL_RETURNED,
+	KYMO_CALL_OVER_LOSS,     /* `ticks` means nothing */
+	KYMO_CALL_WITHOUT_ENTRY, /* `entry` is NULL */
+};
+
+struct kymo_open_calls {
+	KYMO_VEC(struct kymo_call_hit) waiting;
+	uint64_t order;
+	struct call_thread *threads; /* hash by thread id */
+	size_t n_threads, size;
+	uint64_t loss_end; /* of those that have begun, the latest; 0: none has */
+};
+
+/* A call has ended. What it was entered with is in entry->kept and kept_faults. */
+typedef void (*kymo_call_ended)(void *data, enum kymo_call_end end, const struct frame *entry,
+				const struct kymo_call_hit *leave);
+
+void kymo_open_calls_deinit(struct kymo_open_calls *calls);
+
+/* A record has come. */
+struct kymo_error *kymo_open_calls_add(struct kymo_open_calls *calls, const struct kymo_call_hit *hit);
+
+/* All records from before `tsc` have come: pair those. */
+struct kymo_error *kymo_open_calls_settle(struct kymo_open_calls *calls, uint64_t tsc, kymo_call_ended ended,
+					  void *data);
+
+#endif

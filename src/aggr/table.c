@@ -1,0 +1,235 @@
+#include "aggr/table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_SIZE 64u
+
+void kymo_aggr_table_init(struct kymo_aggr_table *table, const struct kymo_aggr *aggr, size_t rows_max)
+{
+	*table = (struct kymo_aggr_table){ .aggr = aggr, .rows_max = rows_max };
+}
+
+void kymo_aggr_table_clear(struct kymo_aggr_table *table)
+{
+	const struct kymo_aggr *aggr = table->aggr;
+	const size_t rows_max = table->rows_max;
+
+	kymo_aggr_table_deinit(table);
+	kymo_aggr_table_init(table, aggr, rows_max);
+}
+
+void kymo_aggr_table_deinit(struct kymo_aggr_table *table)
+{
+	for (size_t i = 0; i < table->rows.n; i++)
+		free(table->rows.items[i].buckets);
+	kymo_vec_deinit(&table->rows);
+	free(table->index);
+	kymo_strings_deinit(&table->strings);
+	*table = (struct kymo_aggr_table){ .aggr = table->aggr };
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
+
+static uint64_t hash_of(const struct kymo_aggr_keys *keys)
+{
+	uint64_t hash = keys->faults;
+
+	for (size_t i = 0; i < KYMO_AGGR_KEYS_MAX; i++) {
+		hash = (hash ^ keys->values[i]) * 0x9e3779b97f4a7c15;
+		hash ^= hash >> 32;
+	}
+	return hash;
+}
+
+static bool are_equal(const struct kymo_aggr_keys *a, const struct kymo_aggr_keys *b)
+{
+	return a->faults == b->faults && !memcmp(a->values, b->values, sizeof(a->values));
+}
+
+static uint32_t *find(const struct kymo_aggr_table *table, const struct kymo_aggr_keys *keys)
+{
+	size_t at = hash_of(keys) & (table->size - 1);
+
+	while (table->index[at] && !are_equal(&table->rows.items[table->index[at] - 1].keys, keys))
+		at = (at + 1) & (table->size - 1);
+	return &table->index[at];
+}
+
+static bool grow(struct kymo_aggr_table *table)
+{
+	const size_t size = table->size ? table->size * 2 : FIRST_SIZE;
+	uint32_t *index = calloc(size, sizeof(*index));
+
+	if (!index)
+		return false;
+	free(table->index);
+	table->index = index;
+	table->size = size;
+	for (size_t i = 0; i < table->rows.n; i++)
+		*find(table, &table->rows.items[i].keys) = (uint32_t)i + 1;
+	return true;
+}
+
+struct kymo_aggr_row *kymo_aggr_row(struct kymo_aggr_table *table, const struct kymo_aggr_keys *keys)
+{
+	const size_t n_buckets = kymo_aggr_n_buckets(table->aggr);
+	struct kymo_aggr_row row = { .keys = *keys };
+	uint32_t *slot;
+
+	if (2 * (table->rows.n + 1) > table->size && !grow(table))
+		return NULL;
+	slot = find(table, keys);
+	if (*slot)
+		return &table->rows.items[*slot - 1];
+	if (table->rows.n >= table->rows_max)
+		return NULL;
+	if (n_buckets)
+		row.buckets = calloc(n_buckets, sizeof(*row.buckets));
+	if ((n_buckets && !row.buckets) || !kymo_vec_push(&table->rows, row)) {
+		free(row.buckets);
+		return NULL;
+	}
+	*slot = (uint32_t)table->rows.n;
+	return &table->rows.items[*slot - 1];
+}
+
+void kymo_aggr_set_text(struct kymo_aggr_table *table, struct kymo_aggr_keys *keys, size_t i, const char *text)
+{
+	keys->values[i] = kymo_strings_number(&table->strings, text);
+	if (!keys->values[i])
+		keys->faults |= 1u << i;
+}
+
+/* ---- values ------------------------------------------------------------------------------------------------------ */
+
+size_t kymo_aggr_n_buckets(const struct kymo_aggr *aggr)
+{
+	if (aggr->kind == KYMO_AGGR_HIST)
+		return KYMO_AGGR_BUCKETS;
+	return aggr->kind == KYMO_AGGR_LHIST ? (size_t)((aggr->high - aggr->low) / aggr->step) + 2 : 0;
+}
+
+static size_t log2_of(uint64_t magnitude)
+{
+	return magnitude ? 64 - (size_t)__builtin_clzll(magnitude) : 0;
+}
+
+size_t kymo_aggr_bucket(const struct kymo_aggr *aggr, uint64_t value)
+{
+	const bool is_signed = kymo_aggr_is_signed(aggr), is_negative = is_signed && (int64_t)value < 0;
+
+	if (aggr->kind == KYMO_AGGR_HIST)
+		return is_negative ? KYMO_AGGR_ZERO - log2_of(0 - value) : KYMO_AGGR_ZERO + log2_of(value);
+	if (!is_signed && value > INT64_MAX)
+		return kymo_aggr_n_buckets(aggr) - 1;
+	if ((int64_t)value < aggr->low)
+		return 0;
+	if ((int64_t)value >= aggr->high)
+		return kymo_aggr_n_buckets(aggr) - 1;
+	return (size_t)((value - (uint64_t)aggr->low) / (uint64_t)aggr->step) + 1;
+}
+
+void kymo_aggr_step(const struct kymo_aggr *aggr, size_t bucket, int64_t *low_ret, int64_t *high_ret)
+{
+	const size_t last = kymo_aggr_n_buckets(aggr) - 1;
+
+	*low_ret = !bucket ? INT64_MIN : bucket == last ? aggr->high : aggr->low + (int64_t)(bucket - 1) * aggr->step;
+	*high_ret = !bucket ? aggr->low - 1 : bucket == last ? INT64_MAX : *low_ret + aggr->step - 1;
+}
+
+static void add_value(const struct kymo_aggr *aggr, struct kymo_aggr_row *row, uint64_t value)
+{
+	const bool is_signed = kymo_aggr_is_signed(aggr);
+	/* Signed values are compared as unsigned ones with the sign bit turned. */
+	const uint64_t turn = (uint64_t)is_signed << 63;
+
+	if (!row->count || (value ^ turn) < (row->min ^ turn))
+		row->min = value;
+	if (!row->count || (value ^ turn) > (row->max ^ turn))
+		row->max = value;
+	row->sum += is_signed ? (__int128)(int64_t)value : (__int128)value;
+	if (row->buckets)
+		row->buckets[kymo_aggr_bucket(aggr, value)]++;
+}
+
+void kymo_aggr_add(struct kymo_aggr_table *table, const struct kymo_aggr_keys *keys, uint64_t value)
+{
+	struct kymo_aggr_row *row = kymo_aggr_row(table, keys);
+
+	if (!row) {
+		table->lost++;
+		return;
+	}
+	if (table->aggr->has_value)
+		add_value(table->aggr, row, value);
+	row->count++;
+	table->hits++;
+}
+
+/* ---- in order ---------------------------------------------------------------------------------------------------- */
+
+static __int128 wide(const struct kymo_aggr *aggr, uint64_t value)
+{
+	return kymo_aggr_is_signed(aggr) ? (__int128)(int64_t)value : (__int128)value;
+}
+
+__int128 kymo_aggr_weight(const struct kymo_aggr *aggr, const struct kymo_aggr_row *row)
+{
+	switch (aggr->kind) {
+	case KYMO_AGGR_SUM:
+		return row->sum;
+	case KYMO_AGGR_TOP:
+		return aggr->has_value ? row->sum : (__int128)row->count;
+	case KYMO_AGGR_MIN:
+		return wide(aggr, row->min);
+	case KYMO_AGGR_MAX:
+		return wide(aggr, row->max);
+	case KYMO_AGGR_AVG:
+		return row->count ? row->sum / (__int128)row->count : 0;
+	default:
+		return row->count;
+	}
+}
+
+static int compare_keys(const struct kymo_aggr_table *table, const struct kymo_aggr_row *a,
+			const struct kymo_aggr_row *b)
+{
+	for (size_t i = 0; i < table->aggr->n_keys; i++) {
+		const uint64_t x = a->keys.values[i], y = b->keys.values[i];
+		const enum kymo_type type = table->aggr->keys[i].type;
+		int order = x == y ? 0 : x < y ? -1 : 1;
+
+		if (type == KYMO_TYPE_STRING)
+			order = strcmp(kymo_strings_text(&table->strings, x), kymo_strings_text(&table->strings, y));
+		else if (kymo_type_is_signed(type) && x != y)
+			order = (int64_t)x < (int64_t)y ? -1 : 1;
+		if (order)
+			return order;
+	}
+	return a->keys.faults < b->keys.faults ? -1 : a->keys.faults > b->keys.faults;
+}
+
+static int compare_rows(const void *a, const void *b, void *data)
+{
+	const struct kymo_aggr_table *table = data;
+	const struct kymo_aggr_row *x = *(const struct kymo_aggr_row *const *)a;
+	const struct kymo_aggr_row *y = *(const struct kymo_aggr_row *const *)b;
+	const __int128 first = kymo_aggr_weight(table->aggr, x), second = kymo_aggr_weight(table->aggr, y);
+
+	if (first == second)
+		return compare_keys(table, x, y);
+	return (first > second) == (table->aggr->kind != KYMO_AGGR_MIN) ? -1 : 1;
+}
+
+const struct kymo_aggr_row **kymo_aggr_sorted(const struct kymo_aggr_table *table)
+{
+	const struct kymo_aggr_row **rows = calloc(table->rows.n + 1, sizeof(struct kymo_aggr_row *));
+
+	if (!rows)
+		return NULL;
+	for (size_t i = 0; i < table->rows.n; i++)
+		rows[i] = &table->rows.items[i];
+	qsort_r(rows, table->rows.n, sizeof(struct kymo_aggr_row *), compare_rows, (void *)(uintptr_t)table);
+	return rows;
+}

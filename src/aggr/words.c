@@ -1,0 +1,321 @@
+#include "aggr/words.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/caret.h"
+#include "base/cleanup.h"
+
+static bool is_blank(char c)
+{
+	return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+static bool is_of_name(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+static const char *skip_blanks(const char *at)
+{
+	while (is_blank(*at))
+		at++;
+	return at;
+}
+
+static struct kymo_aggr_piece trim(const char *start, const char *end)
+{
+	while (start < end && is_blank(*start))
+		start++;
+	while (end > start && is_blank(end[-1]))
+		end--;
+	return (struct kymo_aggr_piece){ start, end };
+}
+
+/* Behind the character at `at`; one in single quotes is one with them. */
+static const char *next(const char *at)
+{
+	return *at == '\'' && at[1] && at[2] == '\'' ? at + 3 : at + 1;
+}
+
+static int deeper(char c)
+{
+	return (c == '(' || c == '[') - (c == ')' || c == ']');
+}
+
+/* ---- the probe --------------------------------------------------------------------------------------------------- */
+
+/* Behind the word at `at`: to a blank outside of brackets. */
+static const char *word_end(const char *at)
+{
+	int depth = 0;
+
+	for (; *at && (depth > 0 || !is_blank(*at)); at++) {
+		depth += deeper(*at) + (*at == '<') - (*at == '>' && depth > 0);
+		if (*at == '\\' && at[1])
+			at++;
+	}
+	return at;
+}
+
+/* Whether it has a ":" that is no part of a "::", and is no choice of an expression. */
+static bool is_place(const char *start, const char *end)
+{
+	if (*start == '(' || memchr(start, '?', (size_t)(end - start)))
+		return false;
+	for (const char *c = start; c < end; c++) {
+		size_t n = 0;
+
+		while (c + n < end && c[n] == ':')
+			n++;
+		if (n % 2)
+			return true;
+		c += n ? n - 1 : 0;
+	}
+	return false;
+}
+
+static bool is_prefix(const char *start, const char *end)
+{
+	return (*start == 'p' || *start == 'r') && (end == start + 1 || start[1] == ':');
+}
+
+/* Behind the filter at `at`, or `at` where there is none. */
+static struct kymo_error *skip_filter(const char *text, const char *at, const char **ret)
+{
+	const char *slash = skip_blanks(at), *last = NULL;
+	int depth = 0;
+
+	*ret = at;
+	if (*slash != '/')
+		return NULL;
+	for (const char *c = slash + 1; *c; c = next(c)) {
+		depth += deeper(*c);
+		if (*c != '/' || depth > 0 || !(is_blank(c[1]) || !c[1]))
+			continue;
+		last = c;
+		if (!is_blank(c[-1]))
+			break;
+	}
+	if (!last)
+		return kymo_error_at(text, slash, "expected '/' at the end of the filter, as in /arg0 > 4K/");
+	*ret = last + 1;
+	return NULL;
+}
+
+/* Behind the probe, with its filter. */
+static struct kymo_error *take_probe(const char *text, struct kymo_aggr_piece *ret, const char **behind_ret)
+{
+	const char *start = skip_blanks(text), *end = word_end(start);
+	struct kymo_error *error;
+
+	*behind_ret = start;
+	if (is_prefix(start, end) && is_place(skip_blanks(end), word_end(skip_blanks(end))))
+		end = word_end(skip_blanks(end));
+	else if (!is_place(start, end))
+		return NULL;
+	error = skip_filter(text, end, behind_ret);
+	if (!error)
+		*ret = (struct kymo_aggr_piece){ start, *behind_ret };
+	return error;
+}
+
+/* ---- keys -------------------------------------------------------------------------------------------------------- */
+
+/* The word, outside of brackets, or the end. */
+static const char *find_word(const char *at, const char *word)
+{
+	const size_t n = strlen(word);
+	int depth = 0;
+
+	for (const char *c = at; *c; c = next(c)) {
+		depth += deeper(*c);
+		if (!depth && (c == at || is_blank(c[-1])) && !strncmp(c, word, n) && (!c[n] || is_blank(c[n])))
+			return c;
+	}
+	return at + strlen(at);
+}
+
+/* The comma outside of brackets, or the end. */
+static const char *find_comma(const char *at, const char *end)
+{
+	int depth = 0;
+
+	for (; at < end; at = next(at)) {
+		depth += deeper(*at);
+		if (!depth && *at == ',')
+			return at;
+	}
+	return end;
+}
+
+static struct kymo_error *take_keys(const char *text, const char *by, struct kymo_aggr_pieces *pieces)
+{
+	const char *at = by + 2, *end = at + strlen(at);
+
+	for (bool more = true; more;) {
+		const char *comma = find_comma(at, end);
+		const struct kymo_aggr_piece key = trim(at, comma);
+
+		if (key.start == key.end)
+			return kymo_error_at(text, key.start, "expected a key: tid, pid, comm, probe or an expression");
+		if (pieces->n_keys == KYMO_AGGR_KEYS_MAX)
+			return kymo_error_at(text, key.start, "an aggregation has at most %d keys", KYMO_AGGR_KEYS_MAX);
+		if (kymo_aggr_what_of(key) == KYMO_AGGR_DURATION)
+			return kymo_error_at(text, key.start,
+					     "'duration' is a value and no key; write hist or lhist of it");
+		pieces->keys[pieces->n_keys++] = key;
+		more = *comma == ',';
+		at = comma + 1;
+	}
+	return NULL;
+}
+
+/* ---- values ------------------------------------------------------------------------------------------------------ */
+
+static const struct {
+	const char *name;
+	int64_t factor;
+} units[] = {
+	{ "", 1 },   { "K", 1 << 10 }, { "M", 1 << 20 },  { "G", 1 << 30 },
+	{ "ns", 1 }, { "us", 1000 },   { "ms", 1000000 }, { "s", 1000000000 },
+};
+
+static struct kymo_error *take_number(const char *text, struct kymo_aggr_piece piece, int64_t *ret)
+{
+	char digits[64], *end;
+	long long value;
+
+	if (piece.start == piece.end || (size_t)(piece.end - piece.start) >= sizeof(digits))
+		return kymo_error_at(text, piece.start, "expected a number, such as 4096, 4K or 10ms");
+	memcpy(digits, piece.start, (size_t)(piece.end - piece.start));
+	digits[piece.end - piece.start] = '\0';
+	value = strtoll(digits, &end, 0);
+	for (size_t i = 0; i < kymo_countof(units) && end > digits; i++)
+		if (!strcmp(end, units[i].name) && !__builtin_mul_overflow(value, units[i].factor, ret))
+			return NULL;
+	return kymo_error_at(text, piece.start, "'%s' is no number; write 4096, 4K or 10ms", digits);
+}
+
+/* EXPR, LOW, HIGH, STEP */
+static struct kymo_error *take_steps(const char *text, struct kymo_aggr_pieces *pieces)
+{
+	int64_t *const numbers[] = { &pieces->low, &pieces->high, &pieces->step };
+	const char *end = pieces->value.end, *comma = find_comma(pieces->value.start, end), *first = comma, *at;
+	int64_t width;
+
+	pieces->value = trim(pieces->value.start, comma);
+	for (size_t i = 0; i < kymo_countof(numbers); i++) {
+		struct kymo_error *error;
+
+		if (comma == end)
+			return kymo_error_at(text, end,
+					     "expected a value, the least and the greatest number, and the size of a "
+					     "step, as in 'arg0, 0, 4096, 512'");
+		at = comma + 1;
+		comma = find_comma(at, end);
+		error = take_number(text, trim(at, comma), numbers[i]);
+		if (error)
+			return error;
+	}
+	if (comma != end)
+		return kymo_error_at(text, comma, "expected 'by' or the end behind the size of a step");
+	at = trim(first + 1, end).start;
+	if (__builtin_sub_overflow(pieces->high, pieces->low, &width) || width <= 0 || pieces->step <= 0 ||
+	    width % pieces->step)
+		return kymo_error_at(text, at,
+				     "from the least number to the greatest there must be a whole number of "
+				     "steps, of more than 0 each");
+	if (width / pieces->step > KYMO_AGGR_STEPS_MAX)
+		return kymo_error_at(text, at, "these are %lld steps; write larger ones, at most %d",
+				     (long long)(width / pieces->step), KYMO_AGGR_STEPS_MAX);
+	return NULL;
+}
+
+static struct kymo_error *check_value(enum kymo_aggr_kind kind, const char *text, const struct kymo_aggr_pieces *pieces)
+{
+	const struct kymo_aggr_piece value = pieces->value;
+	const char *name = kymo_aggr_kind_name(kind);
+	const bool has = value.start < value.end;
+
+	if (kind == KYMO_AGGR_COUNT && has)
+		return kymo_error_at(text, value.start, "count takes no value; write 'by' before keys, as in 'by tid'");
+	if (kind == KYMO_AGGR_COUNT || (kind == KYMO_AGGR_TOP && !has))
+		return NULL;
+	if (!has)
+		return kymo_error_at(text, value.start, "%s takes a value, such as arg0, retval or duration", name);
+	switch (kymo_aggr_what_of(value)) {
+	case KYMO_AGGR_COMM:
+	case KYMO_AGGR_PROBE:
+		return kymo_error_at(text, value.start, "'%.*s' is text, and %s takes a number; write 'by %.*s'",
+				     (int)(value.end - value.start), value.start, name, (int)(value.end - value.start),
+				     value.start);
+	case KYMO_AGGR_TID:
+	case KYMO_AGGR_PID:
+		return kymo_error_at(text, value.start, "'%.*s' is a key; write 'by %.*s'",
+				     (int)(value.end - value.start), value.start, (int)(value.end - value.start),
+				     value.start);
+	default:
+		break;
+	}
+	if (value.end - value.start > 4 && (!strncmp(value.start, "str(", 4) || !strncmp(value.start, "buf(", 4)))
+		return kymo_error_at(text, value.start, "'%.*s' is text, and %s takes a number",
+				     (int)(value.end - value.start), value.start, name);
+	return NULL;
+}
+
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
+
+struct kymo_error *kymo_aggr_split(enum kymo_aggr_kind kind, const char *text, struct kymo_aggr_pieces *ret)
+{
+	struct kymo_aggr_pieces pieces = { .n_keys = 0 };
+	const char *at, *by, *condition;
+	struct kymo_error *error = take_probe(text, &pieces.probe, &at);
+
+	if (error)
+		return error;
+	condition = find_word(at, "if");
+	if (*condition)
+		return kymo_error_at(text, condition,
+				     "write the filter between slashes, behind the function: "
+				     "'libc:malloc /arg0 > 4K/ by tid'");
+	by = find_word(at, "by");
+	pieces.value = trim(at, by);
+	error = check_value(kind, text, &pieces);
+	if (!error && kind == KYMO_AGGR_LHIST)
+		error = take_steps(text, &pieces);
+	if (!error && *by)
+		error = take_keys(text, by, &pieces);
+	if (!error)
+		*ret = pieces;
+	return error;
+}
+
+enum kymo_aggr_what kymo_aggr_what_of(struct kymo_aggr_piece piece)
+{
+	static const char *const names[] = {
+		[KYMO_AGGR_TID] = "tid",     [KYMO_AGGR_PID] = "pid",           [KYMO_AGGR_COMM] = "comm",
+		[KYMO_AGGR_PROBE] = "probe", [KYMO_AGGR_DURATION] = "duration",
+	};
+
+	for (size_t i = KYMO_AGGR_TID; i < kymo_countof(names); i++)
+		if ((size_t)(piece.end - piece.start) == strlen(names[i]) &&
+		    !memcmp(piece.start, names[i], strlen(names[i])))
+			return (enum kymo_aggr_what)i;
+	return KYMO_AGGR_VALUE;
+}
+
+bool kymo_aggr_has_name(struct kymo_aggr_piece piece, const char *name)
+{
+	const size_t n = strlen(name);
+
+	for (const char *c = piece.start; c < piece.end; c++) {
+		const char *start = c;
+
+		while (c < piece.end && is_of_name(*c))
+			c++;
+		if ((size_t)(c - start) == n && !memcmp(start, name, n))
+			return true;
+	}
+	return false;
+}

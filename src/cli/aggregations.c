@@ -1,0 +1,272 @@
+#include "cli/aggregations.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggr/words.h"
+#include "base/caret.h"
+#include "base/cleanup.h"
+#include "cli/spec_names.h"
+#include "cli/spec_source.h"
+
+void cli_aggregations_deinit(struct cli_aggregations *aggregations)
+{
+	for (size_t i = 0; i < aggregations->items.n; i++)
+		kymo_aggr_deinit(&aggregations->items.items[i]);
+	kymo_vec_deinit(&aggregations->items);
+	kymo_vec_deinit(&aggregations->entries);
+}
+
+void cli_aggregations_note_probe(struct cli_aggregations *aggregations, const struct cli_probes *specs, size_t n)
+{
+	aggregations->last_spec = specs->n;
+	aggregations->n_last = n;
+}
+
+/* ---- one while it is read ---------------------------------------------------------------------------------------- */
+
+struct reader {
+	struct cli_aggregations *aggregations;
+	struct cli_probes *specs;
+	const char *text;
+	struct kymo_aggr_pieces pieces;
+	struct kymo_aggr aggr;
+	size_t spec, entry; /* places in `specs`; `entry` where calls are paired */
+	bool is_paired;
+};
+
+static bool is_value(struct kymo_aggr_piece piece)
+{
+	return piece.start < piece.end && kymo_aggr_what_of(piece) == KYMO_AGGR_VALUE;
+}
+
+/* Whether it is known at a return only. */
+static bool is_of_return(struct kymo_aggr_piece piece)
+{
+	return piece.start < piece.end &&
+	       (kymo_aggr_what_of(piece) == KYMO_AGGR_DURATION || kymo_aggr_has_name(piece, "retval"));
+}
+
+/* The first piece that is, or one without a start. */
+static struct kymo_aggr_piece find_of_return(const struct reader *reader)
+{
+	const struct kymo_aggr_pieces *pieces = &reader->pieces;
+
+	for (size_t i = 0; i < pieces->n_keys && !is_of_return(pieces->value); i++)
+		if (is_of_return(pieces->keys[i]))
+			return pieces->keys[i];
+	return is_of_return(pieces->value) ? pieces->value : (struct kymo_aggr_piece){ .start = NULL };
+}
+
+/* Whether something is known at a function's entry only, or how long it takes from there. */
+static bool wants_entry(const struct kymo_aggr_pieces *pieces)
+{
+	bool wants =
+		pieces->value.start < pieces->value.end && (kymo_aggr_what_of(pieces->value) == KYMO_AGGR_DURATION ||
+							    (is_value(pieces->value) && !is_of_return(pieces->value)));
+
+	for (size_t i = 0; i < pieces->n_keys; i++)
+		wants |= is_value(pieces->keys[i]) && !is_of_return(pieces->keys[i]);
+	return wants;
+}
+
+/* ---- probes ------------------------------------------------------------------------------------------------------ */
+
+static struct kymo_error *push(struct cli_probes *specs, struct kymo_spec *spec)
+{
+	if (kymo_vec_push(specs, *spec))
+		return NULL;
+	kymo_spec_deinit(spec);
+	return &kymo_error_no_memory;
+}
+
+static struct kymo_error *has_locations(const struct reader *reader, size_t n)
+{
+	return kymo_error_at(reader->text, reader->pieces.probe.start ? reader->pieces.probe.start : reader->text,
+			     "this line of source has %zu locations, and an aggregation is of one probe; name a "
+			     "function, or one location as FILE:0xOFFSET ('kymo list --lines' has them)",
+			     n);
+}
+
+/* The probe that the aggregation's own text names. */
+static struct kymo_error *add_own(struct reader *reader, const char *text, bool is_return)
+{
+	kymo_cleanup(cli_specs_deinit) struct cli_specs found = { 0 };
+	struct kymo_error *error = cli_specs_parse(text, is_return ? kymo_spec_parse_return : kymo_spec_parse, &found);
+
+	if (error)
+		return error;
+	if (found.items.n != 1)
+		return has_locations(reader, found.items.n);
+	found.items.n = 0;
+	return push(reader->specs, &found.items.items[0]);
+}
+
+/* The probe that the text names, or the last one before it. */
+static struct kymo_error *find_probe(struct reader *reader)
+{
+	const struct kymo_aggr_piece own = reader->pieces.probe, of_return = find_of_return(reader);
+	kymo_cleanup_free char *text = NULL;
+	struct kymo_error *error;
+
+	if (!own.start) {
+		if (!reader->aggregations->last_spec)
+			return kymo_error_at(reader->text, reader->text,
+					     "of what? Begin with FILE:FUNCTION, or give a probe before it: -p "
+					     "libc:malloc --count 'by tid'");
+		if (reader->aggregations->n_last != 1)
+			return has_locations(reader, reader->aggregations->n_last);
+		reader->spec = reader->aggregations->last_spec - 1;
+	} else {
+		text = strndup(own.start, (size_t)(own.end - own.start));
+		if (!text)
+			return &kymo_error_no_memory;
+		error = add_own(reader, text, of_return.start);
+		if (error)
+			return error;
+		reader->spec = reader->specs->n - 1;
+	}
+	if (of_return.start && !reader->specs->items[reader->spec].is_return)
+		return kymo_error_at(reader->text, of_return.start,
+				     "'%.*s' is known where the function returns; write -r in place of -p",
+				     (int)(of_return.end - of_return.start), of_return.start);
+	return NULL;
+}
+
+static uint32_t number(struct cli_aggregations *aggregations, struct kymo_spec *spec)
+{
+	if (!spec->aggregated)
+		spec->aggregated = ++aggregations->n_numbers;
+	return spec->aggregated;
+}
+
+/* The entries of the function: one probe for all aggregations of its returns. */
+static struct kymo_error *find_entry(struct reader *reader)
+{
+	struct cli_aggregations *aggregations = reader->aggregations;
+	const uint32_t own = reader->specs->items[reader->spec].aggregated;
+	struct kymo_error *error;
+	struct kymo_spec spec;
+
+	while (aggregations->entries.n <= own)
+		if (!kymo_vec_push(&aggregations->entries, 0))
+			return &kymo_error_no_memory;
+	for (size_t i = 0; i < reader->specs->n && aggregations->entries.items[own]; i++)
+		if (reader->specs->items[i].aggregated == aggregations->entries.items[own]) {
+			reader->entry = i;
+			return NULL;
+		}
+	error = kymo_spec_entry_of(&reader->specs->items[reader->spec], &spec);
+	if (error)
+		return error;
+	aggregations->entries.items[own] = number(aggregations, &spec);
+	error = push(reader->specs, &spec);
+	reader->entry = reader->specs->n - 1;
+	return error;
+}
+
+static struct kymo_error *find_probes(struct reader *reader)
+{
+	struct kymo_error *error = find_probe(reader);
+	struct kymo_spec *spec;
+	uint32_t own;
+
+	if (error)
+		return error;
+	spec = &reader->specs->items[reader->spec];
+	own = number(reader->aggregations, spec);
+	reader->is_paired = spec->is_return && wants_entry(&reader->pieces);
+	if (!reader->is_paired) {
+		reader->aggr.hit = own;
+		return NULL;
+	}
+	error = find_entry(reader);
+	if (error)
+		return error;
+	reader->aggr.leave = own;
+	reader->aggr.entry = reader->specs->items[reader->entry].aggregated;
+	return NULL;
+}
+
+/* ---- words ------------------------------------------------------------------------------------------------------- */
+
+static struct kymo_error *take_word(struct reader *reader, struct kymo_aggr_piece piece, struct kymo_aggr_word *word)
+{
+	struct kymo_spec *spec = &reader->specs->items[reader->spec];
+	struct kymo_error *error;
+	size_t argument;
+
+	word->what = kymo_aggr_what_of(piece);
+	word->text = strndup(piece.start, (size_t)(piece.end - piece.start));
+	if (!word->text)
+		return &kymo_error_no_memory;
+	if (word->what != KYMO_AGGR_VALUE)
+		return NULL;
+	if (spec->marker)
+		return kymo_error_at(reader->text, piece.start,
+				     "values of markers are not known to aggregations yet; keys are tid, pid, comm and "
+				     "probe");
+	word->is_of_return = spec->is_return && is_of_return(piece);
+	if (reader->is_paired && !word->is_of_return)
+		spec = &reader->specs->items[reader->entry];
+	error = kymo_spec_add_value(spec, reader->text, piece.start, piece.end, &argument);
+	word->argument = error ? 0 : (uint8_t)argument;
+	return error;
+}
+
+static struct kymo_error *take_words(struct reader *reader)
+{
+	const struct kymo_aggr_pieces *pieces = &reader->pieces;
+	struct kymo_aggr *aggr = &reader->aggr;
+	struct kymo_error *error = NULL;
+
+	aggr->probe = pieces->probe.start
+			      ? strndup(pieces->probe.start, (size_t)(pieces->probe.end - pieces->probe.start))
+			      : strdup(reader->specs->items[reader->spec].text);
+	if (!aggr->probe)
+		return &kymo_error_no_memory;
+	aggr->low = pieces->low;
+	aggr->high = pieces->high;
+	aggr->step = pieces->step;
+	aggr->has_value = pieces->value.start < pieces->value.end;
+	if (aggr->has_value)
+		error = take_word(reader, pieces->value, &aggr->value);
+	for (; aggr->n_keys < pieces->n_keys && !error; aggr->n_keys++)
+		error = take_word(reader, pieces->keys[aggr->n_keys], &aggr->keys[aggr->n_keys]);
+	return error;
+}
+
+/* Then types are known. Hits are read out of records in which each value has its place: all are integers. */
+static struct kymo_error *find_names(const struct reader *reader, struct kymo_spec *spec)
+{
+	struct kymo_error *error = spec->needs_names || spec->wants_names ? cli_spec_find_names(spec) : NULL;
+
+	for (size_t i = 0; i < spec->n_args && !error; i++)
+		if (!kymo_type_is_integer(spec->args[i].fetch.type))
+			error = kymo_error_at(reader->text, reader->text,
+					      "aggregations are of integers, and '%s' of '%s' is a text, bytes or a "
+					      "floating-point number",
+					      spec->args[i].name, spec->text);
+	return error;
+}
+
+struct kymo_error *cli_aggregations_add(struct cli_aggregations *aggregations, enum kymo_aggr_kind kind,
+					const char *text, struct cli_probes *specs)
+{
+	struct reader reader = { .aggregations = aggregations, .specs = specs, .text = text, .aggr = { .kind = kind } };
+	struct kymo_error *error = kymo_aggr_split(kind, text, &reader.pieces);
+
+	if (!error)
+		error = find_probes(&reader);
+	if (!error)
+		error = take_words(&reader);
+	if (!error)
+		error = find_names(&reader, &specs->items[reader.spec]);
+	if (!error && reader.is_paired)
+		error = find_names(&reader, &specs->items[reader.entry]);
+	if (!error && !kymo_vec_push(&aggregations->items, reader.aggr))
+		error = &kymo_error_no_memory;
+	if (error)
+		kymo_aggr_deinit(&reader.aggr);
+	return error;
+}

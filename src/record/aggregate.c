@@ -1,0 +1,593 @@
+#include "record/aggregate.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "record/aggregate_rows.h"
+
+#define SECOND_NS 1000000000u
+#define FLUSH_NS (SECOND_NS / 10)
+#define SETTLE_NS (SECOND_NS / 10)
+#define WAITING_SOON (1u << 16)  /* records: they are sorted before their time */
+#define LATE_NS (SECOND_NS / 50) /* a producer that is about to write a record has stamped it less long ago */
+
+/* ---- begin and end ----------------------------------------------------------------------------------------------- */
+
+static const struct kymo_spec *find_spec(const struct recording *recording, uint32_t number)
+{
+	for (size_t i = 0; i < recording->options->n_specs; i++)
+		if (recording->options->specs[i].aggregated == number)
+			return &recording->options->specs[i];
+	return NULL;
+}
+
+/* What values of a word are is known once names are. */
+static void set_type(const struct recording *recording, const struct kymo_aggr *aggr, struct kymo_aggr_word *word)
+{
+	static const enum kymo_type types[] = {
+		[KYMO_AGGR_TID] = KYMO_TYPE_S32,      [KYMO_AGGR_PID] = KYMO_TYPE_S32,
+		[KYMO_AGGR_COMM] = KYMO_TYPE_STRING,  [KYMO_AGGR_PROBE] = KYMO_TYPE_STRING,
+		[KYMO_AGGR_DURATION] = KYMO_TYPE_U64,
+	};
+	const struct kymo_spec *spec;
+
+	if (word->what != KYMO_AGGR_VALUE) {
+		word->type = types[word->what];
+		return;
+	}
+	spec = find_spec(recording, aggr->hit ? aggr->hit : word->is_of_return ? aggr->leave : aggr->entry);
+	word->type = spec && word->argument < spec->n_args ? spec->args[word->argument].fetch.type : KYMO_TYPE_U64;
+}
+
+struct kymo_error *aggregate_begin(struct recording *recording)
+{
+	const struct kymo_record_options *options = recording->options;
+	const size_t rows_max = options->rows_max ? options->rows_max : KYMO_AGGR_ROWS_DEFAULT;
+	struct kymo_error *error = NULL;
+	struct aggregating *aggregating;
+
+	if (!options->n_aggregations)
+		return NULL;
+	aggregating = calloc(1, sizeof(*aggregating));
+	recording->aggregating = aggregating;
+	if (aggregating)
+		aggregating->items = calloc(options->n_aggregations, sizeof(*aggregating->items));
+	if (!aggregating || !aggregating->items)
+		return &kymo_error_no_memory;
+	for (size_t i = 0; i < options->n_aggregations && !error; i++) {
+		struct aggregation *aggregation = &aggregating->items[i];
+
+		aggregation->aggr = options->aggregations[i];
+		for (size_t k = 0; k < aggregation->aggr.n_keys; k++)
+			set_type(recording, &aggregation->aggr, &aggregation->aggr.keys[k]);
+		if (aggregation->aggr.has_value)
+			set_type(recording, &aggregation->aggr, &aggregation->aggr.value);
+		kymo_aggr_table_init(&aggregation->table, &aggregation->aggr, rows_max);
+		aggregating->has_calls |= aggregation->aggr.entry != 0;
+		aggregating->n++;
+		error = aggregate_rows_describe(recording, aggregation, i);
+	}
+	return error;
+}
+
+void aggregate_end(struct recording *recording)
+{
+	struct aggregating *aggregating = recording->aggregating;
+
+	if (!aggregating)
+		return;
+	for (size_t i = 0; i < aggregating->n; i++)
+		kymo_aggr_table_deinit(&aggregating->items[i].table);
+	free(aggregating->items);
+	kymo_vec_deinit(&aggregating->layouts);
+	free(aggregating->room);
+	free(aggregating);
+	recording->aggregating = NULL;
+}
+
+uint64_t aggregate_hits(const struct recording *recording)
+{
+	return recording->aggregating ? recording->aggregating->hits : 0;
+}
+
+/* ---- sources ----------------------------------------------------------------------------------------------------- */
+
+static struct kymo_error *make_hits(const struct recording *recording, struct source *source)
+{
+	struct source_hits *hits;
+
+	if (source->hits)
+		return NULL;
+	hits = calloc(1, sizeof(*hits));
+	source->hits = hits;
+	if (!hits)
+		return &kymo_error_no_memory;
+	hits->calls = calloc(recording->aggregating->n, sizeof(*hits->calls));
+	hits->known = calloc(source->n_rings + 1, sizeof(*hits->known));
+	hits->lost = calloc(source->n_rings + 1, sizeof(*hits->lost));
+	hits->n_rings = source->n_rings;
+	if (!hits->calls || !hits->known || !hits->lost)
+		return &kymo_error_no_memory;
+	hits->n_calls = recording->aggregating->n;
+	return NULL;
+}
+
+void aggregate_forget(struct source *source)
+{
+	struct source_hits *hits = source->hits;
+
+	if (!hits)
+		return;
+	for (size_t i = 0; i < hits->n_calls; i++)
+		kymo_open_calls_deinit(&hits->calls[i]);
+	free(hits->calls);
+	free(hits->known);
+	free(hits->lost);
+	free(hits);
+	source->hits = NULL;
+}
+
+static const struct target *target_of(const struct recording *recording, const struct source *source)
+{
+	for (size_t i = 0; i < recording->targets.n; i++)
+		if (recording->targets.items[i]->source == source && !recording->targets.items[i]->is_sharing)
+			return recording->targets.items[i];
+	return NULL;
+}
+
+/* The name of a thread that the table of threads does not have yet; it has it then. */
+static bool look_at_comm(struct recording *recording, const struct target *target, int32_t tid, char comm[32])
+{
+	kymo_cleanup_free char *text = NULL;
+	char path[64];
+
+	if (!target || target->inner_pid != target->pid)
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", target->pid, tid);
+	if (kymo_read_file(AT_FDCWD, path, 256, &text, NULL))
+		return false;
+	text[strcspn(text, "\n")] = '\0';
+	snprintf(comm, 32, "%s", text);
+	recording_note_thread(recording, target, tid, false, comm);
+	return true;
+}
+
+/* Who the thread of a hit is, and of what process; of the source's last one it is known. */
+static void look_at_thread(struct recording *recording, struct source *source, int32_t tid, uint64_t tsc)
+{
+	const struct kymo_ctf_trace *trace = &recording->output.trace;
+	const struct kymo_ctf_thread *thread;
+	struct source_hits *hits = source->hits;
+	const struct target *target;
+
+	if (hits->has_comm && hits->tid == tid)
+		return;
+	target = target_of(recording, source);
+	thread = kymo_ctf_trace_thread(trace, tid, tsc);
+	hits->tid = tid;
+	hits->pid = target ? target->inner_pid : thread && thread->pid ? thread->pid : source->pid;
+	if (thread && (!thread->pid || thread->pid == hits->pid))
+		snprintf(hits->comm, sizeof(hits->comm), "%s", thread->comm);
+	else if (!look_at_comm(recording, target, tid, hits->comm)) {
+		/* It has ended: it is called as its process is, unless it has named itself. */
+		thread = kymo_ctf_trace_thread(trace, hits->pid, tsc);
+		snprintf(hits->comm, sizeof(hits->comm), "%s", thread ? thread->comm : "");
+	}
+	hits->has_comm = true;
+}
+
+/* ---- one hit ----------------------------------------------------------------------------------------------------- */
+
+/* What a hit, or a call that has ended, is added with. */
+struct hit {
+	struct recording *recording;
+	struct source *source;
+	struct aggregation *aggregation;
+	const uint64_t *values, *return_values;
+	uint8_t faults, return_faults;
+	uint64_t ticks;
+	int32_t tid;
+	uint64_t tsc;
+	uint32_t event;
+};
+
+/* False: it could not be had. */
+static bool value_of(const struct hit *hit, const struct kymo_aggr_word *word, uint64_t *ret)
+{
+	const bool is_of_return = word->is_of_return && hit->aggregation->aggr.entry;
+	const uint8_t faults = is_of_return ? hit->return_faults : hit->faults;
+
+	*ret = (is_of_return ? hit->return_values : hit->values)[word->argument];
+	return !(faults & 1u << word->argument);
+}
+
+static void set_key(const struct hit *hit, size_t i, struct kymo_aggr_keys *keys)
+{
+	const struct kymo_aggr_word *word = &hit->aggregation->aggr.keys[i];
+	const struct source_hits *who = hit->source->hits;
+	struct kymo_aggr_table *table = &hit->aggregation->table;
+
+	switch (word->what) {
+	case KYMO_AGGR_TID:
+		keys->values[i] = (uint64_t)(int64_t)hit->tid;
+		break;
+	case KYMO_AGGR_PID:
+		look_at_thread(hit->recording, hit->source, hit->tid, hit->tsc);
+		keys->values[i] = (uint64_t)(int64_t)who->pid;
+		break;
+	case KYMO_AGGR_COMM:
+		look_at_thread(hit->recording, hit->source, hit->tid, hit->tsc);
+		kymo_aggr_set_text(table, keys, i, who->comm);
+		break;
+	case KYMO_AGGR_PROBE:
+		kymo_aggr_set_text(table, keys, i, hit->recording->output.trace.events[hit->event].name);
+		break;
+	default:
+		if (!value_of(hit, word, &keys->values[i])) {
+			keys->values[i] = 0;
+			keys->faults |= 1u << i;
+		}
+	}
+}
+
+static void add_hit(const struct hit *hit)
+{
+	const struct kymo_aggr *aggr = &hit->aggregation->aggr;
+	struct kymo_aggr_table *table = &hit->aggregation->table;
+	struct kymo_aggr_keys keys = { .faults = 0 };
+	uint64_t value = 0;
+
+	for (size_t i = 0; i < aggr->n_keys; i++)
+		set_key(hit, i, &keys);
+	if (aggr->has_value && aggr->value.what == KYMO_AGGR_DURATION)
+		value = kymo_ctf_duration_ns(&hit->recording->output.trace, hit->ticks);
+	else if (aggr->has_value && !value_of(hit, &aggr->value, &value)) {
+		table->faults++;
+		return;
+	}
+	kymo_aggr_add(table, &keys, value);
+}
+
+/* kymo_call_ended(); `data` is a struct hit that says whose call it is. */
+static void end_call(void *data, enum kymo_call_end end, const struct frame *entry, const struct kymo_call_hit *leave)
+{
+	struct hit *hit = data;
+	struct kymo_aggr_table *table = &hit->aggregation->table;
+
+	if (end != KYMO_CALL_RETURNED) {
+		table->calls_over_losses += end == KYMO_CALL_OVER_LOSS;
+		table->calls_without_entry += end == KYMO_CALL_WITHOUT_ENTRY;
+		return;
+	}
+	hit->values = entry->kept;
+	hit->faults = entry->kept_faults;
+	hit->return_values = leave->values;
+	hit->return_faults = leave->faults;
+	hit->ticks = leave->tsc > entry->begin ? leave->tsc - entry->begin : 0;
+	hit->tid = leave->tid;
+	hit->tsc = leave->tsc;
+	hit->event = leave->event;
+	add_hit(hit);
+}
+
+/* ---- records ----------------------------------------------------------------------------------------------------- */
+
+static bool are_of_one_function(const struct kymo_ctf_event *a, const struct kymo_ctf_event *b)
+{
+	return a->function_offset == b->function_offset && kymo_ctf_is_of_function(a) && kymo_ctf_is_of_function(b) &&
+	       !strcmp(a->path, b->path) && !strcmp(a->build_id, b->build_id);
+}
+
+/* New events have come to the trace. */
+static struct kymo_error *read_layouts(struct recording *recording)
+{
+	struct aggregating *aggregating = recording->aggregating;
+	const struct kymo_ctf_trace *trace = &recording->output.trace;
+
+	for (size_t i = aggregating->layouts.n; i < trace->n_events; i++) {
+		const struct kymo_ctf_event *event = &trace->events[i];
+		struct hit_layout layout = { .function = (uint32_t)i, .aggregated = event->aggregated };
+		uint16_t at = KYMO_EVENT_ARGS_OFFSET + event->has_faults;
+
+		for (uint32_t k = 0; k < kymo_ctf_n_values(event); k++) {
+			layout.offsets[k] = at;
+			at += (uint16_t)kymo_type_size(event->fields[k].type);
+		}
+		for (size_t k = i; event->aggregated && k-- > 0;)
+			if (trace->events[k].aggregated && are_of_one_function(event, &trace->events[k])) {
+				layout.function = aggregating->layouts.items[k].function;
+				break;
+			}
+		if (!kymo_vec_push(&aggregating->layouts, layout))
+			return &kymo_error_no_memory;
+	}
+	return NULL;
+}
+
+static uint64_t read_value(const uint8_t *at, enum kymo_type type)
+{
+	const unsigned int size = kymo_type_size(type), unused = 64 - 8 * size;
+	uint64_t value = 0;
+
+	memcpy(&value, at, size);
+	return kymo_type_is_signed(type) ? (uint64_t)((int64_t)(value << unused) >> unused) : value;
+}
+
+/* A stamp of which `low` has 44 bits, near `base`. */
+static uint64_t whole_stamp(uint64_t low, uint64_t base)
+{
+	const int unused = 64 - KYMO_EVENT_TIME_BITS;
+
+	return base + (uint64_t)((int64_t)((low - base) << unused) >> unused);
+}
+
+static void read_hit(const struct recording *recording, uint32_t place, const uint8_t *bytes, uint64_t base,
+		     struct kymo_call_hit *ret)
+{
+	const struct kymo_ctf_event *event = &recording->output.trace.events[place];
+	const struct hit_layout *layout = &recording->aggregating->layouts.items[place];
+	const uint32_t n = kymo_ctf_n_values(event);
+	uint64_t header;
+
+	memcpy(&header, bytes, sizeof(header));
+	*ret = (struct kymo_call_hit){
+		.tsc = whole_stamp(header >> KYMO_EVENT_ID_BITS, base),
+		.event = place,
+		.function = layout->function,
+		.is_entry = event->kind != KYMO_CTF_RETURN,
+		.faults = event->has_faults ? bytes[KYMO_EVENT_ARGS_OFFSET] : 0,
+	};
+	memcpy(&ret->tid, bytes + KYMO_EVENT_TID_OFFSET, sizeof(ret->tid));
+	if (event->kind == KYMO_CTF_MARKER) /* its values are no integers at known places */
+		return;
+	for (uint32_t i = 0; i < n; i++)
+		ret->values[i] = read_value(bytes + layout->offsets[i], event->fields[i].type);
+	if (event->has_stack_pointer)
+		ret->stack_pointer = ret->values[event->n_fields];
+}
+
+static struct kymo_error *take_hit(struct recording *recording, struct source *source, uint32_t place,
+				   const uint8_t *bytes, uint64_t base)
+{
+	struct aggregating *aggregating = recording->aggregating;
+	const uint32_t number = aggregating->layouts.items[place].aggregated;
+	struct kymo_error *error = NULL;
+	struct kymo_call_hit hit;
+	bool is_entry = false;
+
+	read_hit(recording, place, bytes, base, &hit);
+	for (size_t i = 0; i < aggregating->n && !error; i++) {
+		struct aggregation *aggregation = &aggregating->items[i];
+
+		is_entry |= aggregation->aggr.entry == number;
+		if (aggregation->aggr.entry == number || aggregation->aggr.leave == number)
+			error = kymo_open_calls_add(&source->hits->calls[i], &hit);
+		else if (aggregation->aggr.hit == number)
+			add_hit(&(struct hit){ .recording = recording,
+					       .source = source,
+					       .aggregation = aggregation,
+					       .values = hit.values,
+					       .faults = hit.faults,
+					       .tid = hit.tid,
+					       .tsc = hit.tsc,
+					       .event = place });
+	}
+	aggregating->hits += !is_entry;
+	return error;
+}
+
+/* Take what is aggregated out of a packet, which is this process's own copy. */
+static struct kymo_error *sift(struct recording *recording, struct source *source, uint8_t *records,
+			       struct kymo_ring_packet *packet)
+{
+	const struct output *output = &recording->output;
+	struct kymo_error *error = NULL;
+	uint64_t at = 0, kept = 0;
+
+	while (!error && at + sizeof(uint64_t) <= packet->size) {
+		uint64_t header;
+		uint32_t id, size, place;
+
+		memcpy(&header, records + at, sizeof(header));
+		id = (uint32_t)(header & KYMO_EVENT_ID_MAX);
+		place = id < output->n_ids ? output->by_id[id] : 0;
+		size = place ? kymo_ctf_record_size(&output->trace.events[place - 1], records + at, packet->size - at)
+			     : 0;
+		if (!size) /* no record of ours: readers will tell */
+			break;
+		if (output->trace.events[place - 1].aggregated)
+			error = take_hit(recording, source, place - 1, records + at, packet->tsc_begin);
+		else {
+			memmove(records + kept, records + at, size);
+			kept += size;
+		}
+		at += size;
+	}
+	memmove(records + kept, records + at, packet->size - at);
+	packet->size = kept + packet->size - at;
+	return error;
+}
+
+/* Records were lost from some moment since the packet before up to this one's end. */
+static struct kymo_error *note_loss(struct recording *recording, struct source *source, size_t i, uint64_t end)
+{
+	struct kymo_call_hit loss = { .tsc = source->hits->known[i], .loss_end = end };
+	struct kymo_error *error = NULL;
+
+	for (size_t k = 0; k < source->hits->n_calls && !error; k++)
+		if (recording->aggregating->items[k].aggr.entry)
+			error = kymo_open_calls_add(&source->hits->calls[k], &loss);
+	return error;
+}
+
+static struct kymo_error *take_packet(struct recording *recording, struct source *source, size_t i,
+				      struct kymo_ring_packet *packet)
+{
+	struct aggregating *aggregating = recording->aggregating;
+	struct source_hits *hits = source->hits;
+	const bool has_lost = packet->lost > hits->lost[i];
+	struct kymo_error *error = NULL;
+
+	if (aggregating->room_size < packet->size) {
+		free(aggregating->room);
+		aggregating->room_size = packet->size;
+		aggregating->room = malloc(packet->size);
+		if (!aggregating->room) {
+			aggregating->room_size = 0;
+			return &kymo_error_no_memory;
+		}
+	}
+	if (packet->size)
+		memcpy(aggregating->room, packet->records, packet->size);
+	packet->records = aggregating->room ? aggregating->room : packet->records;
+	hits->has_comm = false; /* threads get other names */
+	if (has_lost)
+		error = note_loss(recording, source, i, packet->tsc_end);
+	if (!error && packet->size)
+		error = sift(recording, source, aggregating->room, packet);
+	if (packet->tsc_end > hits->known[i])
+		hits->known[i] = packet->tsc_end;
+	hits->lost[i] = packet->lost;
+	if (error)
+		return error;
+	if (packet->size || has_lost)
+		return output_append(&recording->output, &source->places[i], source->shared[i].cpu, packet, true);
+	source->places[i].skipped++;
+	return NULL;
+}
+
+struct kymo_error *aggregate_drain(struct recording *recording, struct source *source, size_t i, size_t *n_ret)
+{
+	struct kymo_ring *ring = &source->rings[i];
+	struct kymo_error *error = make_hits(recording, source);
+	const uint64_t frequency = recording->output.trace.clock_frequency;
+	const uint64_t late = frequency / SECOND_NS * LATE_NS, begun = clock_tsc();
+	struct kymo_ring_packet packet;
+	size_t n = 0;
+
+	if (!error)
+		error = read_layouts(recording);
+	while (!error && n < ring->n_subbuffers && kymo_ring_peek(ring, &packet)) {
+		error = take_packet(recording, source, i, &packet);
+		if (!error)
+			kymo_ring_release(ring);
+		n++;
+	}
+	if (error)
+		return error;
+	if (kymo_ring_is_idle(ring) && begun - late > source->hits->known[i])
+		source->hits->known[i] = begun - late;
+	*n_ret = n;
+	return NULL;
+}
+
+/* ---- calls that have ended --------------------------------------------------------------------------------------- */
+
+/* The end of a source: losses behind the last packets. */
+static struct kymo_error *note_last_losses(struct recording *recording, struct source *source)
+{
+	struct kymo_error *error = NULL;
+
+	for (size_t i = 0; i < source->n_rings && !error; i++)
+		if (kymo_ring_lost(&source->rings[i]) > source->hits->lost[i])
+			error = note_loss(recording, source, i, UINT64_MAX);
+	return error;
+}
+
+struct kymo_error *aggregate_settle(struct recording *recording, struct source *source, bool ends)
+{
+	struct aggregating *aggregating = recording->aggregating;
+	struct source_hits *hits = source->hits;
+	uint64_t mark = UINT64_MAX;
+	struct kymo_error *error;
+
+	if (!hits || !aggregating->has_calls)
+		return NULL;
+	error = ends ? note_last_losses(recording, source) : NULL;
+	for (size_t i = 0; i < hits->n_rings && !ends; i++)
+		if (hits->known[i] < mark)
+			mark = hits->known[i];
+	for (size_t i = 0; i < hits->n_calls && !error; i++) {
+		struct hit hit = { .recording = recording, .source = source, .aggregation = &aggregating->items[i] };
+		struct kymo_open_calls *calls = &hits->calls[i];
+
+		if (calls->waiting.n && (ends || mark >= hits->next_mark || calls->waiting.n > WAITING_SOON))
+			error = kymo_open_calls_settle(calls, mark, end_call, &hit);
+	}
+	if (!ends && mark >= hits->next_mark)
+		hits->next_mark = mark + recording->output.trace.clock_frequency / (SECOND_NS / SETTLE_NS);
+	return error;
+}
+
+/* ---- now and then ------------------------------------------------------------------------------------------------ */
+
+static void show(struct recording *recording)
+{
+	const struct kymo_record_options *options = recording->options;
+	kymo_cleanup_free struct kymo_aggr_table *tables = NULL;
+
+	if (!options->tables)
+		return;
+	tables = calloc(recording->aggregating->n, sizeof(*tables));
+	for (size_t i = 0; tables && i < recording->aggregating->n; i++)
+		tables[i] = recording->aggregating->items[i].table;
+	if (tables)
+		options->tables(tables, recording->aggregating->n, options->data);
+}
+
+bool aggregate_wants_flush(struct recording *recording)
+{
+	struct aggregating *aggregating = recording->aggregating;
+	const uint64_t now = kymo_now_ns();
+
+	if (!aggregating->has_calls || now < aggregating->next_flush_ns)
+		return false;
+	aggregating->next_flush_ns = now + FLUSH_NS;
+	return true;
+}
+
+struct kymo_error *aggregate_now_and_then(struct recording *recording)
+{
+	struct aggregating *aggregating = recording->aggregating;
+	const double interval = recording->options->interval;
+	const uint64_t now = kymo_now_ns();
+	bool is_rows_time;
+
+	if (!aggregating->next_rows_ns)
+		aggregating->next_rows_ns = now + (uint64_t)(interval * SECOND_NS);
+	if (now >= aggregating->next_table_ns) {
+		aggregating->next_table_ns = now + SECOND_NS;
+		show(recording);
+	}
+	is_rows_time = interval > 0 && now >= aggregating->next_rows_ns;
+	if (!is_rows_time)
+		return NULL;
+	aggregating->next_rows_ns += (uint64_t)(interval * SECOND_NS);
+	if (aggregating->next_rows_ns < now)
+		aggregating->next_rows_ns = now;
+	return aggregate_write(recording, false);
+}
+
+struct kymo_error *aggregate_write(struct recording *recording, bool is_last)
+{
+	struct kymo_error *error = aggregate_rows_write(recording);
+	uint64_t lost = 0;
+
+	if (!is_last || error)
+		return error;
+	show(recording);
+	for (size_t i = 0; i < recording->aggregating->n; i++)
+		lost = recording->aggregating->items[i].table.lost > lost ? recording->aggregating->items[i].table.lost
+									  : lost;
+	if (lost)
+		recording_warn(recording,
+			       "a table of %zu rows was full: %" PRIu64 " hits found no room for their keys, and are "
+			       "in none of its rows; a larger --rows has more",
+			       recording->aggregating->items[0].table.rows_max, lost);
+	return NULL;
+}

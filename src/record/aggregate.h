@@ -1,0 +1,76 @@
+/*
+ * Aggregations of a recording (docs/internals/aggregations.md): pads write records as ever, and the recorder takes
+ * those of aggregated probes out of the packets, into tables. Private to the room.
+ */
+#ifndef KYMO_RECORD_AGGREGATE_H
+#define KYMO_RECORD_AGGREGATE_H
+
+#include "aggr/calls.h"
+#include "aggr/table.h"
+#include "record/recording.h"
+
+/* One that is asked for. */
+struct aggregation {
+	struct kymo_aggr aggr; /* the options', with types; texts are theirs */
+	struct kymo_aggr_table table;
+	uint32_t events[KYMO_CTF_N_ROWS]; /* ids of the events of its rows */
+};
+
+/* How the records of an event are read. */
+struct hit_layout {
+	uint32_t function; /* the same for all events of one function */
+	uint32_t aggregated;
+	uint16_t offsets[KYMO_EVENT_MAX_ARGS];
+};
+
+struct aggregating {
+	struct aggregation *items;
+	size_t n;
+	bool has_calls;
+	KYMO_VEC(struct hit_layout) layouts; /* as the trace's events */
+	uint8_t *room;                       /* a packet */
+	size_t room_size;
+	struct output_place place; /* of rows */
+	uint64_t n_packets, rows_tsc;
+	uint64_t hits;
+	uint64_t next_table_ns, next_rows_ns, next_flush_ns;
+};
+
+/* Of a source: calls that are open, and up to where its rings are known. */
+struct source_hits {
+	struct kymo_open_calls *calls; /* as the aggregations */
+	size_t n_calls;
+	uint64_t *known, *lost; /* a ring: no older record will come; what was lost up to then */
+	size_t n_rings;
+	uint64_t next_mark; /* stamp up to which rings are known when waiting records are looked at next */
+	int32_t tid;        /* whose name and process these are */
+	bool has_comm;
+	char comm[32];
+	int32_t pid;
+};
+
+/* Make tables and events, if something is aggregated. To be called before the specs are divided. */
+struct kymo_error *aggregate_begin(struct recording *recording);
+void aggregate_end(struct recording *recording);
+
+/* As output_drain() of ring `i`: records of aggregated probes go into the tables, or wait, and others are written. */
+struct kymo_error *aggregate_drain(struct recording *recording, struct source *source, size_t i, size_t *n_ret);
+
+/* Behind a round over all rings of a source: what no older record can come before is taken. `ends`: none will come. */
+struct kymo_error *aggregate_settle(struct recording *recording, struct source *source, bool ends);
+
+/* The source is about to be freed. */
+void aggregate_forget(struct source *source);
+
+/* Whether it is time to close packets, so that calls can be paired. */
+bool aggregate_wants_flush(struct recording *recording);
+
+/* Rows and tables whose time has come. */
+struct kymo_error *aggregate_now_and_then(struct recording *recording);
+
+/* Show the tables to the caller, and write their rows: `is_last`, all of them for good. */
+struct kymo_error *aggregate_write(struct recording *recording, bool is_last);
+
+uint64_t aggregate_hits(const struct recording *recording);
+
+#endif

@@ -1,0 +1,111 @@
+/* Calls in pairs, of records that come out of order. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "aggr/calls.h"
+
+static char told[512];
+
+static void tell(void *data, enum kymo_call_end end, const struct frame *entry, const struct kymo_call_hit *leave)
+{
+	const size_t used = strlen(told);
+
+	if (end == KYMO_CALL_RETURNED)
+		snprintf(told + used, sizeof(told) - used, "%d:%d=%d ", leave->tid, (int)entry->kept[0],
+			 (int)(leave->tsc - entry->begin));
+	else
+		snprintf(told + used, sizeof(told) - used, end == KYMO_CALL_OVER_LOSS ? "%d:loss " : "%d:none ",
+			 leave->tid);
+}
+
+static void add(struct kymo_open_calls *calls, uint64_t tsc, int32_t tid, char what, uint64_t stack_pointer)
+{
+	const struct kymo_call_hit hit = { .tsc = tsc,
+					   .tid = tid,
+					   .is_entry = what == '(',
+					   .function = 1,
+					   .stack_pointer = stack_pointer,
+					   .values = { tsc } };
+
+	assert_null(kymo_open_calls_add(calls, &hit));
+}
+
+static const char *settle(struct kymo_open_calls *calls, uint64_t tsc)
+{
+	*told = '\0';
+	assert_null(kymo_open_calls_settle(calls, tsc, tell, NULL));
+	return told;
+}
+
+static void test_order(void **state)
+{
+	struct kymo_open_calls calls = { .size = 0 };
+
+	add(&calls, 30, 1, ')', 0x7000); /* of one CPU, before what the other one has */
+	add(&calls, 50, 1, ')', 0x7010);
+	add(&calls, 10, 1, '(', 0x7010);
+	add(&calls, 20, 1, '(', 0x7000);
+	assert_string_equal(settle(&calls, 40), "1:20=10 ");
+	assert_string_equal(settle(&calls, 51), "1:10=40 ");
+	kymo_open_calls_deinit(&calls);
+}
+
+static void test_left_calls(void **state)
+{
+	struct kymo_open_calls calls = { .size = 0 };
+
+	add(&calls, 10, 1, '(', 0x7010);
+	add(&calls, 20, 1, '(', 0x7000); /* is left by an exception */
+	add(&calls, 30, 1, '(', 0x7000);
+	add(&calls, 40, 1, ')', 0x7000);
+	add(&calls, 50, 1, ')', 0x7010);
+	add(&calls, 60, 2, ')', 0x7010); /* began before */
+	assert_string_equal(settle(&calls, UINT64_MAX), "1:30=10 1:10=40 2:none ");
+	kymo_open_calls_deinit(&calls);
+}
+
+static void test_losses(void **state)
+{
+	struct kymo_open_calls calls = { .size = 0 };
+	const struct kymo_call_hit loss = { .tsc = 25, .loss_end = 35 };
+
+	add(&calls, 10, 1, '(', 0x7010);
+	add(&calls, 20, 1, ')', 0x7010);
+	add(&calls, 22, 1, '(', 0x7010);
+	assert_null(kymo_open_calls_add(&calls, &loss));
+	add(&calls, 30, 1, ')', 0x7010);
+	add(&calls, 40, 1, '(', 0x7010);
+	add(&calls, 41, 1, ')', 0x7010);
+	assert_string_equal(settle(&calls, UINT64_MAX), "1:10=10 1:loss 1:40=1 ");
+	kymo_open_calls_deinit(&calls);
+}
+
+static void test_many_threads(void **state)
+{
+	struct kymo_open_calls calls = { .size = 0 };
+
+	for (int32_t tid = 1; tid <= 1000; tid++)
+		add(&calls, 10, tid, '(', 0x7010);
+	assert_string_equal(settle(&calls, 20), "");
+	add(&calls, 30, 777, ')', 0x7010);
+	assert_string_equal(settle(&calls, 40), "777:10=20 ");
+	assert_int_equal(calls.waiting.n, 0);
+	kymo_open_calls_deinit(&calls);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_left_calls),
+		cmocka_unit_test(test_losses),
+		cmocka_unit_test(test_many_threads),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
