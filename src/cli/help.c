@@ -56,6 +56,7 @@ static const char record[] =
 	"/EXPRESSION/ before them, or 'if EXPRESSION' at the end, is a filter: only hits for which it is true are "
 	"recorded.\n"
 	"'p:[GROUP/]EVENT FILE:FUNCTION ...' gives it a name. FILE:FUNCTION:* is each instruction of the function.\n"
+	"FILE:app.c:120 is a line of source, FILE:FUNCTION:3 one that is 3 lines on, by debug information.\n"
 	"Names of Go are those of its stack traces: 'app:main.(*conn).Read', 'app:main.Map[...]'. Its arguments are "
 	"in\n"
 	"%ax %bx %cx %di %si %r8 %r9 %r10 %r11.\n"
@@ -208,6 +209,7 @@ static const char threads[] =
 
 static const char list[] =
 	"usage: kymo list [--json | --names] FILE|PID [GLOB]\n"
+	"       kymo list --vars|--lines [--json] [--debug-file FILE] LOCATION\n"
 	"\n"
 	"List the functions of a file, or of all files that a process has mapped, one a line: address as linked,\n"
 	"offset in the file, size, FILE:NAME. Functions without a symbol are listed by offset where no GLOB is given.\n"
@@ -217,20 +219,24 @@ static const char list[] =
 	"types.\n"
 	"All locations of one marker are one line. GLOB may name the provider: 'redis:command*'.\n"
 	"\n"
+	"      --vars           what is visible at LOCATION: variables, their types, and where they are there\n"
+	"      --lines          the lines of the function at LOCATION, with the addresses that can be probed\n"
+	"                       LOCATION: ./app:main, ./app:main+0x12, ./app:app.c:120; ./app:main:3 is 3 lines on\n"
+	"      --debug-file FILE  take debug information from FILE\n"
 	"      --json           as JSON\n"
 	"      --names          the names alone, as shells complete them\n"
 	"      --no-demangle    names of functions as the symbol table has them\n"
 	"\n"
 	"  kymo list libc 'mem*'\n"
-	"  kymo list 4242 'python3:PyObject_*'\n"
-	"  kymo list python3 'python:*'\n";
+	"  kymo list python3 'python:*'\n"
+	"  kymo list --vars ./app:app.c:120\n";
 
 static const char explain[] =
 	"usage: kymo explain FILE|PID LOCATION\n"
 	"       kymo explain -e EXPRESSION [FILE LOCATION]\n"
 	"\n"
 	"Show how a probe would be put at LOCATION: the code there, the tactic, why it is safe, and why other tactics\n"
-	"were not taken. No process is changed. LOCATION is FUNCTION[+OFFSET], a GLOB, or 0xOFFSET in the\n"
+	"were not taken. No process is changed. LOCATION is FUNCTION[+OFFSET], a GLOB, app.c:120, or 0xOFFSET in the\n"
 	"file; with a PID it may begin with FILE: as in a SPEC, and a lone 0xADDRESS is JIT code of the process.\n"
 	"For an IFUNC all its functions are shown, and the one that PID has chosen. The exit status is 1 if no probe "
 	"can\n"
@@ -240,7 +246,6 @@ static const char explain[] =
 	"                               that are visible at LOCATION, by the debug information of FILE\n"
 	"\n"
 	"  kymo explain libc malloc\n"
-	"  kymo explain 4242 libc:read+0x12\n"
 	"  kymo explain -e 'arg0 > 4K && (int)arg1 != -1'\n"
 	"  kymo explain -e 'conn->peer->fd' ./app serve\n";
 

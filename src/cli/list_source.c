@@ -234,6 +234,26 @@ static const char *text_of(struct text *text, const char *path, unsigned int num
 	return text->line;
 }
 
+/* A line of source, with its tabs every 8 columns. */
+static void print_source(const char *line)
+{
+	unsigned int column = 0;
+	char one[2] = "";
+
+	for (; *line; line++, column++) {
+		if (*line == '\t') {
+			printf("%*s", 8 - column % 8, "");
+			column += 7 - column % 8;
+			continue;
+		}
+		one[0] = *line;
+		if ((unsigned char)*line >= 0x80)
+			break; /* several bytes may be one character */
+		cli_print_text(stdout, one);
+	}
+	cli_print_text(stdout, line);
+}
+
 static int by_line(const void *a, const void *b)
 {
 	const struct kymo_line *x = a, *y = b;
@@ -263,14 +283,14 @@ static void print_lines(const struct kymo_line *lines, size_t n)
 				line = text_of(&text, at->file, between);
 				if (line && between + 40 > at->line) {
 					printf("  %6u              ", between);
-					cli_print_text(stdout, line);
+					print_source(line);
 					putchar('\n');
 				}
 			}
 		}
 		line = text_of(&text, at->file, at->line);
 		printf("  %6u  0x%08" PRIx64 "  ", at->line, at->vaddr);
-		cli_print_text(stdout, line ? line : "");
+		print_source(line ? line : "");
 		if (at->inlined) {
 			fputs("  (in ", stdout);
 			cli_print_text(stdout, at->inlined);

@@ -57,39 +57,14 @@ static bool is_source(const char *name)
 	return false;
 }
 
-/* Whether the program tells lines; "" where it cannot be read. */
-static const char *tell_lines(const char *program)
-{
-	struct kymo_module *module = NULL;
-	struct kymo_error *error;
-	kymo_cleanup_free char *path = NULL;
-	const char *text;
-
-	error = kymo_find_file(program, &path);
-	if (!error)
-		error = kymo_module_open(path, &module);
-	text = error ? ""
-	       : kymo_module_has_lines(module)
-		       ? "it has debug information, so gdb's 'info line' tells the address of a line"
-		       : "it has no debug information, so nothing tells where its lines are";
-	kymo_error_destroy(error);
-	kymo_module_close(module);
-	return text;
-}
-
 bool kymo_tell_source_line(const char *file, char *out, size_t size)
 {
-	const char *colon = strrchr(file, ':'), *source = colon ? colon + 1 : file, *lines;
+	const char *colon = strrchr(file, ':'), *source = colon ? colon + 1 : file;
 	kymo_cleanup_free char *program = colon ? strndup(file, (size_t)(colon - file)) : NULL;
 
 	if (!is_source(source))
 		return false;
-	lines = program ? tell_lines(program) : "";
-	snprintf(out, size,
-		 "kymo takes no lines of source, such as %s:12; write %s:FUNCTION or %s:FUNCTION+OFFSET%s%s%s%s",
-		 source, program ? program : "PROGRAM", program ? program : "PROGRAM", *lines ? " (" : "",
-		 *lines ? program : "", *lines ? ": " : "", lines);
-	if (*lines)
-		snprintf(out + strnlen(out, size), size - strnlen(out, size), ")");
+	snprintf(out, size, "%s is a file of source; a line of it is written %s:%s:12, with digits alone", source,
+		 program ? program : "PROGRAM", source);
 	return true;
 }

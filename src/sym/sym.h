@@ -238,9 +238,8 @@ struct kymo_error *kymo_find_file(const char *name, char **ret);
 void kymo_nearest_file(const char *name, const char *program, char *out, size_t size);
 
 /*
- * "kymo takes no source lines, such as ./app:app.cc:12: …" for a file that a user wrote as "./app:app.cc" or "app.cc",
- * with what to write, and whether the program has debug information. False, and nothing in `out`, where it does not
- * look like a source file.
+ * "app.cc is a file of source; …" for a file that a user wrote as "./app:app.cc" or "app.cc", with how a line of it is
+ * written. False, and nothing in `out`, where it does not look like a source file.
  */
 bool kymo_tell_source_line(const char *file, char *out, size_t size);
 

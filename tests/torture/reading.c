@@ -1,5 +1,5 @@
 /*
- * Four threads call look() with addresses in memory that two others unmap, map again, protect and drop meanwhile, until
+ * Four threads call look() with addresses in memory that two others map over, protect and drop meanwhile, until
  * input ends. Whatever of it is there has zeros and 0x5a in it.
  */
 #include <pthread.h>
@@ -37,7 +37,7 @@ static void *read_on(void *data)
 	uint64_t seed = (uintptr_t)data + 1, n = 0;
 
 	while (!__atomic_load_n(&is_over, __ATOMIC_RELAXED)) {
-		n = look(slots + (seed = mix(seed + 1)) % (N_SLOTS * 2 * PAGE), n);
+		n = look(slots + (seed = mix(seed + 1)) % (N_SLOTS * 2 * PAGE - 2 * PAGE), n);
 		usleep(20);
 	}
 	__atomic_fetch_add(&n_looks, n, __ATOMIC_RELAXED);
@@ -61,11 +61,11 @@ static void *take_away(void *data)
 			slots + ((seed = mix(seed + 1)) % (N_SLOTS / N_TAKERS) * N_TAKERS + (uintptr_t)data) * 2 * PAGE;
 
 		switch (seed >> 40 & 3) {
-		case 0:
-			munmap(at, 2 * PAGE);
+		case 0: /* no hole: another mapping might get that, the recorder's, too */
+			mmap(at, 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 			break;
 		case 1:
-			munmap(at + PAGE, PAGE);
+			mmap(at + PAGE, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 			break;
 		case 2:
 			mprotect(at, PAGE, PROT_NONE);

@@ -1,4 +1,4 @@
-"""Threads read through pointers that others unmap, map again and protect; the recorder is killed now and then. No signal comes to the
+"""Threads read through pointers that others map over, protect and drop; the recorder is killed now and then. No signal comes to the
 program, and each value is one that was there, or a fault.
 
 Seeded by the clock; KYMO_SEED=N repeats a run.

@@ -1,0 +1,180 @@
+"""Debug information beside gdb: variables are where gdb says that they are, lines begin where it says, and lines of source are probed."""
+import json
+import re
+
+from kymotest import check, check_equal, check_matches, event_counts, kymo, program, record, run, timeout
+
+SOURCE = r'''
+#include <stdio.h>
+#include <string.h>
+struct pair { int first; struct { unsigned low : 3, high : 9; }; struct pair *next; char name[8]; };
+typedef struct pair pair_t;
+enum kind { ONE = 1, TWO };
+static int counter;
+int table[3][4];
+static inline __attribute__((always_inline)) long twice(long value)
+{
+	long doubled = value * 2;
+	return doubled + counter;
+}
+__attribute__((noinline)) long work(pair_t *pair, const int count, enum kind kind, unsigned char flag)
+{
+	long total = 0;
+	static int calls;
+	calls++;
+	for (int i = 0; i < count; i++) {
+		long step = twice(i + kind);
+		total += step + pair->first + table[1][i % 3];
+		printf("%ld\n", total);
+	}
+
+	return total + flag;
+}
+int main(int argc, char **argv)
+{
+	pair_t pair = { .first = argc };
+	counter = (int)strlen(argv[0]);
+	return (work(&pair, 4, TWO, 3) + twice(argc)) > 1000;
+}
+'''
+REGISTERS = {'rax': 'ax', 'rbx': 'bx', 'rcx': 'cx', 'rdx': 'dx', 'rsi': 'si', 'rdi': 'di', 'rbp': 'bp', 'rsp': 'sp',
+             'eax': 'ax', 'ebx': 'bx', 'ecx': 'cx', 'edx': 'dx', 'esi': 'si', 'edi': 'di'}
+WAYS = [('gcc', '-O0', '-gdwarf-5'), ('gcc', '-O2', '-gdwarf-4'), ('gcc', '-O2', '-gdwarf-5'), ('gcc', '-O3', '-gdwarf-5'),
+        ('clang', '-O0', '-gdwarf-4'), ('clang', '-O2', '-gdwarf-5')]
+
+
+def build(tmp, *compiler):
+    (tmp / 'app.c').write_text(SOURCE)
+    run(program(compiler[0]), *compiler[1:], '-w', '-o', 'app', 'app.c', seconds=60).ok()
+
+
+def line_of(text):
+    return next(number for number, line in enumerate(SOURCE.splitlines(), 1) if text in line)
+
+
+def gdb(*commands):
+    words = [word for command in commands for word in ('-ex', command)]
+    return run(program('gdb'), '-nx', '-batch', *words, './app', seconds=60, env={'DEBUGINFOD_URLS': ''}).out
+
+
+def gdb_ranges(name, scope):
+    """What gdb tells of a variable with a location list: (start, end, words)."""
+    return [(int(start, 16), int(end, 16), words) for start, end, words in
+            re.findall(r'Range (0x[0-9a-f]+)-(0x[0-9a-f]+): (.*)', scope.get(name, ''))]
+
+
+def gdb_scope(address):
+    """Of each variable of the function at an address, what 'info scope' says."""
+    text = gdb(f'info scope *{address:#x}')
+    parts = re.split(r'^(?:Symbol|Scope for [^\n]*\nSymbol) (\w+) is ', text, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2]))
+
+
+def check_register(name, words, where, at):
+    found = re.fullmatch(r'a variable in \$(\w+)', words.strip())
+    if not found:
+        return False
+    register = REGISTERS.get(found[1], found[1])
+    if register.startswith('xmm'):
+        check_equal(where, 'is in a vector register', f'{name} at {at}')
+    else:
+        check_equal(where, f'register, %{register}', f'{name} at {at}')
+    return True
+
+
+def addresses():
+    listing = run('objdump', '-d', '--no-show-raw-insn', '--disassemble=work', './app', seconds=60).ok().out
+    return [int(found, 16) for found in re.findall(r'^ +([0-9a-f]+):\t', listing, re.MULTILINE)]
+
+
+@timeout(300)
+def test_variables_are_where_gdb_says(tmp):
+    for way in WAYS:
+        build(tmp, *way)
+        code = addresses()
+        scope = gdb_scope(code[0])
+        n_same = 0
+        for at in code[::3]:
+            listed = json.loads(kymo('list', '--json', '--vars', f'./app:work+{at - code[0]:#x}').ok().out)
+            check_equal(len(listed), 1, f'{at:#x}')
+            for variable in listed[0]['variables']:
+                for start, end, words in gdb_ranges(variable['name'], scope):
+                    if start <= at < end and not variable['inlined']:
+                        n_same += check_register(variable['name'], words, variable['where'], f'{at:#x} of {way}')
+        check('-O0' in way or n_same > 20, f'{n_same} variables in registers of {way}')
+
+
+@timeout(120)
+def test_types_are_spelled_as_gdb_does(tmp):
+    for way in WAYS[::3]:
+        build(tmp, *way)
+        at = addresses()[0]
+        for variable in json.loads(kymo('list', '--json', '--vars', './app:work').ok().out)[0]['variables']:
+            if variable['depth'] == 0:
+                told = re.search(r'^type = (.*)$', gdb(f'list work', f'info scope *{at:#x}', f"whatis work::{variable['name']}")
+                                 if variable['static'] else gdb('break work', 'run', f"whatis {variable['name']}", 'kill'), re.MULTILINE)
+                check(told, f"gdb knows no {variable['name']}")
+                check_equal(variable['type'], told[1], str(way))
+
+
+@timeout(120)
+def test_lines_begin_where_gdb_says(tmp):
+    build(tmp, 'gcc', '-O0', '-g')
+    lines = {row['line']: row['vaddr'] for row in reversed(json.loads(kymo('list', '--json', '--lines', './app:work').ok().out)) if not row['inlined']}
+    check(len(lines) > 6, str(lines))
+    for line, vaddr in lines.items():
+        told = re.search(r'starts at address (0x[0-9a-f]+)', gdb(f'info line app.c:{line}'))
+        check_equal(vaddr, int(told[1], 16), f'line {line}')
+
+
+@timeout(120)
+def test_what_is_listed(tmp):
+    build(tmp, 'gcc', '-O0', '-g')
+    step = line_of('total += step')
+    result = kymo('list', '--vars', f'./app:app.c:{step}').ok()
+    check_matches(result.out, rf'\A\./app:work\+0x[0-9a-f]+  0x[0-9a-f]+  app\.c:{step}\n  step +long +stack, at %bp-0x[0-9a-f]+\n  i +int +stack')
+    for words in (r'pair +pair_t \*', r'count +const int', r'kind +enum kind', r'flag +unsigned char', r'calls +int +static, at 0x[0-9a-f]+'):
+        check(re.search(rf'^  {words}', result.out, re.MULTILINE), f'{words} in {result.out}')
+    check_matches(kymo('list', '--vars', './app:work').ok().out, r'\A\./app:work  0x.*\n  pair +pair_t \* +register, %di\n  count +const int +register, %si\n')
+    result = kymo('list', '--lines', './app:work').ok()
+    check(re.search(rf'^ +{step}  0x[0-9a-f]+ +total \+= step', result.out, re.MULTILINE), result.out)
+    empty = line_of('return total + flag') - 1
+    result = kymo('list', '--vars', f'./app:app.c:{empty}').ok()
+    check_equal(result.err, f'kymo: warning: app.c:{empty} has no code; line {empty + 1} is taken\n')
+
+
+@timeout(120)
+def test_inlined_functions_have_their_instances(tmp):
+    build(tmp, 'gcc', '-O2', '-g')
+    result = kymo('list', '--json', '--vars', './app:twice').ok()
+    check_equal(len(json.loads(result.out)), 2, result.out)
+
+
+@timeout(120)
+def test_lines_are_probed(tmp):
+    for way in (('gcc', '-O0', '-g'), ('clang', '-O0', '-g')):
+        build(tmp, *way)
+        step = line_of('total += step')
+        record('-p', f'./app:app.c:{step}', '-p', f'p:named ./app:app.c:{step + 1} %di', '-p', './app:work:4', '--', './app').ok()
+        counts = event_counts()
+        check_equal((counts[f'app:app.c:{step}'], counts['named'], counts[f"app:app.c:{line_of('for (int i')}"]), (4, 4, 1), str(way))
+        check_matches(kymo('explain', './app', f'app.c:{step}').ok().out, r'\A\./app:work\+0x')
+
+
+@timeout(60)
+def test_what_is_not_there_is_told(tmp):
+    build(tmp, 'gcc', '-O0', '-g')
+    for location, sentence in (('./app:ap.c:12', r'the debug information of \./app has no source file ap\.c; near are app\.c'),
+                               ('./app:app.c:9999', r'\./app has no code of app\.c at line 9999 or behind it'),
+                               ('./app:wrk', r'\./app has no function wrk; the nearest names are work'),
+                               ('./app:work:400', r'.*(has no code of|is behind the end of work).*')):
+        for words in (('list', '--vars', location), ('list', '--lines', location)):
+            result = kymo(*words)
+            check_equal(result.status, 1, str(result))
+            check_matches(result.err, rf'\Akymo: {sentence}')
+    run('strip', '-o', 'bare', 'app').ok()
+    check_matches(kymo('list', '--vars', './bare:0x1000').err, r'\Akymo: \./bare has no debug information; install the debug symbols of its package \(bare-dbgsym on Debian\)')
+    run(program('gcc'), '-O1', '-g', '-w', '-o', 'other', 'app.c', seconds=60).ok()
+    check_matches(kymo('list', '--vars', '--debug-file', 'other', './app:work').err,
+                  r'\Akymo: other is of another build than \./app: its build-id is [0-9a-f]{40}, the program\'s is [0-9a-f]{40}')
+    check_matches(record('-r', './app:app.c:18', '--', './app').err, r'\Akymo: a return probe is for a whole function; record a line of source with -p')
