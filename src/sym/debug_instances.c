@@ -46,7 +46,8 @@ static void find_origins(struct search *search, const char *name, size_t length)
 		if (!kymo_vec_push(&search->origins, origin.addr))
 			search->debug->is_out_of_memory = true;
 	}
-	qsort(search->origins.items, search->origins.n, sizeof(*search->origins.items), by_value);
+	if (search->origins.n)
+		qsort(search->origins.items, search->origins.n, sizeof(*search->origins.items), by_value);
 }
 
 static bool is_wanted(const struct search *search, Dwarf_Die *die)
@@ -109,7 +110,8 @@ struct kymo_error *kymo_debug_instances(struct kymo_debug *debug, const char *na
 	for (size_t i = 0; i < debug->units.n && search.origins.n; i++)
 		if (!debug->units.items[i].is_partial)
 			walk(&search, &debug->units.items[i].die, 0);
-	qsort(search.instances.items, search.instances.n, sizeof(*search.instances.items), by_address);
+	if (search.instances.n)
+		qsort(search.instances.items, search.instances.n, sizeof(*search.instances.items), by_address);
 	*n_ret = drop_doubles(search.instances.items, search.instances.n);
 	*ret = sym_debug_copy(debug, search.instances.items, *n_ret, sizeof(struct kymo_instance));
 	kymo_vec_deinit(&search.origins);

@@ -139,7 +139,8 @@ static void keep_first(struct gathering *gathering, const struct kymo_line **ret
 	*n_ret = 0;
 	if (!kept)
 		return;
-	qsort(gathering->rows.items, gathering->rows.n, sizeof(struct row), by_instance);
+	if (gathering->rows.n)
+		qsort(gathering->rows.items, gathering->rows.n, sizeof(struct row), by_instance);
 	for (size_t i = 0; i < gathering->rows.n; i++)
 		if (!i || !gathering->rows.items[i].instance ||
 		    gathering->rows.items[i].instance != gathering->rows.items[i - 1].instance)

@@ -65,7 +65,8 @@ void sym_units_read(struct kymo_debug *debug)
 	read_units(debug, debug->dwarf);
 	if (debug->alt)
 		read_units(debug, debug->alt);
-	qsort(debug->ranges.items, debug->ranges.n, sizeof(*debug->ranges.items), by_start);
+	if (debug->ranges.n)
+		qsort(debug->ranges.items, debug->ranges.n, sizeof(*debug->ranges.items), by_start);
 }
 
 /* ---- languages --------------------------------------------------------------------------------------------------- */

@@ -135,7 +135,7 @@ static void damage_is_told_with_its_place(void **state)
 	header = desc - 20;
 	memcpy(desc, &semaphore, 8);
 	fails(read_markers(bytes, size), KYMO_ERROR_BAD_DATA, "file: marker 'two' (note at offset 0x");
-	fails(read_markers(bytes, size), KYMO_ERROR_BAD_DATA, "): its place 0x");
+	fails(read_markers(bytes, size), KYMO_ERROR_BAD_DATA, "): its location 0x");
 	memcpy(desc, &place, 8);
 	memcpy(desc + 16, &place, 8);
 	fails(read_markers(bytes, size), KYMO_ERROR_BAD_DATA, "): its semaphore 0x");
