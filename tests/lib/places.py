@@ -212,9 +212,19 @@ def check_sample(command, counts, n, options, most=400_000, status=0):
         return
     check(result.status == status, 'the kernel\'s probes change what the command does', result, chosen)
     compared['equal'] += 1
-    wrong = [f'{path}+0x{offset:x}: kymo {counts[path, offset]}, kernel {expected[name]}'
-             for name, (path, offset) in chosen.items() if counts[path, offset] != expected[name]]
+    wrong = [f'{path}+0x{offset:x}: kymo {counts[path, offset]}, kernel {expected[name]}' for name, (path, offset) in chosen.items()
+             if counts[path, offset] != expected[name] and not (expected[name] == 0 and comes_after_cpuid(counts, path, offset))]
     check(not wrong, f'{len(wrong)} of {len(chosen)} counts differ', *wrong)
+
+
+_CPUID = b'\x0f\xa2'
+
+
+def comes_after_cpuid(counts, path, offset):
+    """Whether it is the next instruction, passed as often as kymo counts there. Some hypervisors make cpuid and go on after the breakpoint."""
+    with open(path, 'rb') as file:
+        file.seek(offset - len(_CPUID))
+        return file.read(len(_CPUID)) == _CPUID and counts.get((path, offset - len(_CPUID))) == counts[path, offset]
 
 
 _BAD_PREFIX = re.compile(rb'[\x64-\x67\xf2\xf3\x40-\x4f]*[\x26\x2e\x36\x3e\xf0]')

@@ -88,7 +88,7 @@ THREADS = r'''
 #include <pthread.h>
 #include <stdio.h>
 __attribute__((noipa)) long called(long i, long thread) { long sum = 0; for (int k = 0; k < 3; k++) sum += i ^ thread; return sum + (i % 5 ? i : -1); }
-static void *work(void *thread) { for (long i = 0; i < 20000; i++) called(i, (long)thread); return 0; }
+static void *work(void *thread) { for (long i = 0; i < 5000; i++) called(i, (long)thread); return 0; }
 int main(void)
 {
 	pthread_t threads[8];
@@ -108,11 +108,11 @@ def build(tmp):
 def test_a_filter_lets_through_what_it_says_in_each_thread(tmp):
     build(tmp)
     for more in (['--buffer', '64M'], ['--buffer', '64M', '--no-rseq'], ['--buffer', '64M', '--overwrite']):
-        record(*more, '-p', 'p:all ./threads:called', '-p', 'p:some ./threads:called /arg0 >= 19990 && arg1 != 3/ arg0 arg1',
+        record(*more, '-p', 'p:all ./threads:called', '-p', 'p:some ./threads:called /arg0 >= 4990 && arg1 != 3/ arg0 arg1',
                '-p', 'p:none ./threads:called if arg0 < 0', '-p', 'p:odd ./threads:called /%edi % 2/', '--', './threads').ok()
-        check_equal(event_counts(), {'all': 8 * 20000, 'some': 7 * 10, 'odd': 8 * 10000}, f'counts with {more}')
+        check_equal(event_counts(), {'all': 8 * 5000, 'some': 7 * 10, 'odd': 8 * 2500}, f'counts with {more}')
         found = {(event['arg0'], event['arg1']) for event in events() if event.name == 'some'}
-        check_equal(found, {(i, thread) for i in range(19990, 20000) for thread in range(8) if thread != 3}, 'what was let through')
+        check_equal(found, {(i, thread) for i in range(4990, 5000) for thread in range(8) if thread != 3}, 'what was let through')
 
 
 @timeout(120)
@@ -120,8 +120,8 @@ def test_a_filter_of_what_a_function_returns(tmp):
     build(tmp)
     record('--buffer', '64M', '-r', 'r:negative ./threads:called /retval < 0/ retval', '-r', 'r:all ./threads:called x=(retval & 1)', '--', './threads').ok()
     counts = event_counts()
-    check_equal(counts['all'], 8 * 20000, 'returns')
-    negative = sum(3 * (i ^ thread) + (i if i % 5 else -1) < 0 for i in range(20000) for thread in range(8))
+    check_equal(counts['all'], 8 * 5000, 'returns')
+    negative = sum(3 * (i ^ thread) + (i if i % 5 else -1) < 0 for i in range(5000) for thread in range(8))
     check_equal(counts.get('negative', 0), negative, 'negative ones')
 
 
@@ -129,9 +129,9 @@ def test_a_filter_of_what_a_function_returns(tmp):
 def test_entries_that_a_filter_left_out_spoil_no_durations(tmp):
     build(tmp)
     record('--buffer', '64M', '-p', './threads:called /arg0 % 100 == 7/', '-r', './threads:called', '--', './threads').ok()
-    check_equal(event_counts(), {'threads:called': 8 * 200, 'threads:called%return': 8 * 20000}, 'events')
+    check_equal(event_counts(), {'threads:called': 8 * 50, 'threads:called%return': 8 * 5000}, 'events')
     calls = [(call['name'], call['count'], call['duration_ns']['count'], call['unwound']) for call in report_json()['calls']]
-    check_equal(calls, [('threads:called', 8 * 200, 8 * 200, 0)], 'calls that are paired')
+    check_equal(calls, [('threads:called', 8 * 50, 8 * 50, 0)], 'calls that are paired')
 
 
 @timeout(120)
