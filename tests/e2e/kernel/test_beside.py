@@ -53,7 +53,8 @@ def test_a_process_beside_a_command_through_the_kernel():
                    'work_six')
     kernel.wait_for('^ready$')
     record('--backend', 'inproc', '-p', f'{path}:work_six', '--pid', process.pid, '--for', '0.1').refused('work_six')
-    recorder = start_record(process.pid, '--backend', 'inproc', '-p', f'{path}:work_[a-f]*')
+    recorder = start(KYMO, 'record', '--backend', 'inproc', '-p', f'{path}:work_[a-f]*', '--pid', process.pid)
+    recorder.wait_for('recording process', which=1)  # the text has the kernel's breakpoint before it has a jump
     kernel.send('go\n')
     kernel.wait_for('^work_six 100$')
     go(process, 200)
