@@ -36,7 +36,7 @@ LISTED = '''\
 marker  kymo:begin     {source}:17
 marker  kymo:settings  flags=0x%x %ld ratio=%f where=%p  {source}:21
 marker  kymo:step      %d  {source}:22
-marker  kymo:step      i=%d what=%s  {source}:8  (3 places)
+marker  kymo:step      i=%d what=%s  {source}:8  (3 locations)
 '''
 
 
@@ -218,7 +218,7 @@ def test_damaged_sdt_notes_are_told_with_their_place(tmp):
     offset, size = section(path, '.note.stapsdt')
     at = offset + 20
     where = rf"marker '\w+' \(note at offset {offset:#x}\)"
-    check_damage(path, at, struct.pack('<Q', 0xffffffffffff), where + r": its place 0x\w+ is not in the program's text")
+    check_damage(path, at, struct.pack('<Q', 0xffffffffffff), where + r": its location 0x\w+ is not in the program's text")
     check_damage(path, at + 16, struct.pack('<Q', 8), where + r": its semaphore 0x8 is not in the program's data")
     check_damage(path, offset + 4, struct.pack('<I', size), rf'the note at offset {offset:#x} runs out of its section')
 
