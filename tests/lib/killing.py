@@ -28,6 +28,7 @@ PROBES = {
     'evicted': ['-p', 'packed:add_*'],
     'returns': ['-p', 'selfcheck:work_*', '-r', 'selfcheck:work_a $retval', '-r', 'selfcheck:work_deep', '-r', 'libc:write n=$retval'],
 }
+PATIENCE_S = 600  # a recorder with sanitizers under strace, on a busy machine
 CALLS = 'ptrace,pwrite64,pwritev,pidfd_open,pidfd_getfd,ftruncate,fallocate,mmap,mremap,munmap,mkdir,renameat,rename'
 
 # Leaks cannot be looked for under strace, and not in a process that is killed while it looks.
@@ -60,7 +61,7 @@ class Victim:
         """How many of CALLS a recording makes that nobody kills."""
         trace = self.directory / 'calls'
         run(program('strace'), '-qq', '-o', trace, '-e', f'trace={CALLS}', '-e', 'signal=none', *self.recorder(seconds),
-            env=NO_LEAKS).ok()
+            env=NO_LEAKS, seconds=PATIENCE_S).ok()
         self.check_clean()
         return [re.match(r'\w+', line)[0] for line in trace.read_text().splitlines() if re.match(r'\w+\(', line)]
 
@@ -81,7 +82,7 @@ class Victim:
     def strace(self, call, number, command):
         """Run `command` to its `number`th call, from 1, of `call`: it is killed there."""
         result = run(program('strace'), '-qq', '-o', '/dev/null', '-e', f'trace={call}', '-e', 'signal=none',
-                     '-e', f'inject={call}:signal=KILL:when={number}', *command, env=NO_LEAKS)
+                     '-e', f'inject={call}:signal=KILL:when={number}', *command, env=NO_LEAKS, seconds=PATIENCE_S)
         check(result.status in (0, -signal.SIGKILL, 128 + signal.SIGKILL), 'ended well, or was killed', result)
         return result.status != 0
 
