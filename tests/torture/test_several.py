@@ -7,7 +7,7 @@ import time
 
 import remains
 from killing import ENTRIES, NO_LEAKS
-from kymotest import KYMO, TORTURE_SECONDS, check, clean_up_after, kymo, probe_counts, run, start, target, timeout
+from kymotest import KYMO, TORTURE_SECONDS, check, clean_up_after, eventually, kymo, probe_counts, run, start, target, timeout
 from seeds import seed
 
 N = 3
@@ -44,9 +44,12 @@ def test_a_killed_recorder_of_several_leaves_each_to_be_restored(tmp):
     begin = time.monotonic()
     run(*recorder(programs, 0.05), env=NO_LEAKS).ok()
     whole, left = time.monotonic() - begin, []
-    for _ in range(KILLS):
-        process = start(*recorder(programs, 0.05, *random.choice([(), ('--follow',)])), env=NO_LEAKS)
-        time.sleep(random.random() * whole)
+    for i in range(KILLS):
+        process = start(*recorder(programs, 0.05 if i else 600, *random.choice([(), ('--follow',)])), env=NO_LEAKS)
+        if i:
+            time.sleep(random.random() * whole)
+        else:  # the first one at a known place
+            eventually(lambda: remains.are_there(programs[0].pid), 'the recorder has come to a program', 60)
         process.end(signal.SIGKILL)
         shutil.rmtree('kymo.data', ignore_errors=True)
         left.append([remains.are_there(program.pid) for program in programs])
