@@ -96,7 +96,7 @@ static bool take_caller_frame(struct sym_place *place)
 
 	if (place->frame_offset < first || (place->frame_register != RBP && place->frame_register != -1))
 		return false;
-	set_stacked(place, place->frame_offset + (first ? -8 : 8));
+	set_stacked(place, (int64_t)((uint64_t)place->frame_offset + (first ? -8ull : 8ull)));
 	return true;
 }
 
