@@ -20,6 +20,11 @@ static const char *const kinds[] = {
 	[KYMO_CTF_AGGREGATION] = "aggregation",
 };
 
+const char *kymo_ctf_kind_name(enum kymo_ctf_kind kind)
+{
+	return kinds[kind];
+}
+
 bool kymo_ctf_has_site(const struct kymo_ctf_event *event)
 {
 	return event->path || event->offset || event->symbol || event->build_id || event->source || event->format ||

@@ -14,6 +14,9 @@
 
 #include "ctf/ctf.h"
 
+/* "entry", "marker" …, as traces and reports spell it. Static. */
+const char *kymo_ctf_kind_name(enum kymo_ctf_kind kind);
+
 /* Does the event say anything about its site? */
 bool kymo_ctf_has_site(const struct kymo_ctf_event *event);
 

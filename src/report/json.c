@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "ctf/site.h"
 #include "report/aggregations.h"
 #include "report/gaps.h"
 #include "report/json_string.h"
@@ -141,17 +142,7 @@ static void write_times(FILE *out, const struct kymo_ctf_trace *trace, uint64_t 
 
 static void write_kind(FILE *out, const struct kymo_ctf_event *event)
 {
-	static const char *const names[] = {
-		[KYMO_CTF_PLACE] = "place",
-		[KYMO_CTF_ENTRY] = "entry",
-		[KYMO_CTF_RETURN] = "return",
-		[KYMO_CTF_MARKER] = "marker",
-		[KYMO_CTF_SYSCALL] = "syscall",
-		[KYMO_CTF_SYSRET] = "sysret",
-		[KYMO_CTF_AGGREGATION] = "aggregation",
-	};
-
-	fprintf(out, ", \"kind\": \"%s\"", names[event->kind]);
+	fprintf(out, ", \"kind\": \"%s\"", kymo_ctf_kind_name(event->kind));
 	if (kymo_ctf_is_of_function(event))
 		fprintf(out, ", \"function_offset\": %" PRIu64, event->function_offset);
 	if (event->source || event->kind == KYMO_CTF_MARKER) {
