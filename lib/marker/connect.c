@@ -176,8 +176,7 @@ static int connect_all(const struct lib_connection *connection)
 	return status < 0 ? status : kymo_lib_update(true);
 }
 
-/* ---- connecting, and the end of that
- * ----------------------------------------------------------------------------------- */
+/* ---- connecting, and the end of that ---- */
 
 static struct lib_connection **find(const char *name, kymo_marker_probe *probe, const void *data, int type)
 {

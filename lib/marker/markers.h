@@ -229,8 +229,7 @@ void kymo_lib_call(void);
 /* What the marker tells of itself; the counts are those of this moment. */
 void kymo_lib_describe(const struct lib_marker *marker, struct kymo_marker_info *ret);
 
-/* ---- what the recorder is told (record.c; the lock is held)
- * ---------------------------------------------------------- */
+/* ---- what the recorder is told (record.c; the lock is held) ---- */
 
 /*
  * The module of this marker has come, or is read anew: its slots.rings may be there already, and end with

@@ -92,8 +92,7 @@ static bool has_rdpid(void)
 	return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c & 1u << 22);
 }
 
-/* ---- making them
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- making them ---- */
 
 struct shape {
 	uint32_t n_cpus, n_sequenced, n_rings;
@@ -211,8 +210,7 @@ int kymo_record_memory_create(uint64_t buffer_size, struct record_memory *ret)
 	return 0;
 }
 
-/* ---- the end
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- the end ---- */
 
 static bool take_lock(struct kymo_wire_ring *ring, uint64_t until_ns)
 {

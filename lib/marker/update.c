@@ -20,8 +20,7 @@
 static struct lib_marker *changed;
 static struct lib_site *batch[BATCH];
 
-/* ---- slots
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- slots ---- */
 
 static void set_call(struct kymo_marker_slots *slots, void (*call)(void))
 {

@@ -3,7 +3,6 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#include "base/page.h"
 #include "syscall/decode.h"
 
 bool kymo_syscall_is_end(uint64_t number)
@@ -168,46 +167,4 @@ void kymo_syscall_put_resumed(const struct kymo_syscall_call *call, struct kymo_
 	char buffer[32];
 
 	kymo_line_printf(text, "<... %s resumed>", kymo_syscall_name_or_number(call->number, buffer));
-}
-
-static bool is_path(const struct kymo_syscall_target *target, uint64_t address, const char *path)
-{
-	const size_t n = strlen(path) + 1;
-	kymo_cleanup_free char *read = address ? malloc(n) : NULL;
-	size_t got = 0;
-
-	while (read && got < n) {
-		const size_t page_rest = KYMO_PAGE_SIZE - (address + got) % KYMO_PAGE_SIZE;
-		const size_t wanted = n - got < page_rest ? n - got : page_rest;
-
-		if (target->read(target->context, address + got, read + got, wanted) < wanted)
-			return false;
-		got += wanted;
-	}
-	return read && !memcmp(read, path, n);
-}
-
-static bool is_fd(const struct kymo_syscall_target *target, int fd, const char *path)
-{
-	char link[4096];
-	size_t n;
-
-	if (fd < 0 || !target->fd_path)
-		return false;
-	n = target->fd_path(target->context, fd, link, sizeof(link));
-	return n == strlen(path) && !memcmp(link, path, n);
-}
-
-bool kymo_syscall_touches(const struct kymo_syscall_call *call, const struct kymo_syscall_target *target,
-			  const char *path)
-{
-	const struct row *row = syscall_row(call->number);
-
-	for (unsigned i = 0; row && i < 6 && row->args[i]; i++) {
-		if ((row->args[i]->when & IS_PATH) && is_path(target, call->args[i], path))
-			return true;
-		if ((row->args[i]->when & IS_FD) && is_fd(target, (int)call->args[i], path))
-			return true;
-	}
-	return false;
 }

@@ -74,8 +74,7 @@ const char *syscall_i386_name(uint64_t number);
 /* "-1 ENOENT (No such file or directory)", "? ERESTARTSYS (To be restarted if SA_RESTART is set)". */
 void syscall_put_error(struct kymo_line *text, int number);
 
-/* ---- flags and values: data ----------------------------------------------------------------------------------------
- */
+/* ---- flags and values: data ---- */
 
 struct name {
 	const char *text;
@@ -109,8 +108,7 @@ extern const struct names open_flags, at_flags, fd_flags, socket_families, socke
 /* NULL where none has this very value. */
 const char *name_of(const struct names *names, uint64_t value);
 
-/* ---- pieces of text ------------------------------------------------------------------------------------------------
- */
+/* ---- pieces of text ---- */
 
 #define put(d, ...) kymo_line_printf((d)->text, __VA_ARGS__)
 static inline void puts_(struct decode *d, const char *string)
@@ -168,8 +166,7 @@ void put_struct_rest_after(struct decode *d, const char *before, uint64_t addres
 /* Vectors of buffers; `limit` is how many bytes they hold in all (what was transferred), or UINT64_MAX. */
 void put_iovec(struct decode *d, uint64_t address, uint64_t n, uint64_t limit, bool with_data);
 
-/* ---- memory of the target ------------------------------------------------------------------------------------------
- */
+/* ---- memory of the target ---- */
 
 /* All `size` bytes, or false. */
 bool fetch(struct decode *d, uint64_t address, void *out, size_t size);
@@ -186,15 +183,13 @@ size_t shown_elements(const struct decode *d);
 void put_array(struct decode *d, uint64_t address, uint64_t n, size_t element_size,
 	       void (*element)(struct decode *d, const void *bytes));
 
-/* ---- results -------------------------------------------------------------------------------------------------------
- */
+/* ---- results ---- */
 
 result_fn result_pid, result_hex, result_octal, result_fd, result_fcntl, result_poll, result_select, result_scheduler,
 	result_signal, result_time, result_prctl, result_recvmmsg, result_membarrier, result_priority,
 	result_personality, result_arch_prctl;
 
-/* ---- kinds, by family ----------------------------------------------------------------------------------------------
- */
+/* ---- kinds, by family ---- */
 
 /* print.c */
 extern const struct kind k_int[1], k_pid[1], k_uint[1], k_long[1], k_ulong[1], k_hex[1], k_address[1], k_fd[1],

@@ -123,8 +123,7 @@ PRINT(print_times)
 	puts_(d, "}");
 }
 
-/* ---- capabilities
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- capabilities ---- */
 
 static void put_capability_set(struct decode *d, const char *name, uint64_t set)
 {

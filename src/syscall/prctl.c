@@ -59,8 +59,7 @@ struct option {
 	const struct names *result; /* of what a call that did not fail gives; NULL: a number */
 };
 
-/* ---- shapes
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- shapes ---- */
 
 static void put_rest(struct decode *d, unsigned first)
 {
@@ -368,8 +367,7 @@ static void tagged(struct decode *d, const struct option *option)
 	puts_(d, style == KYMO_CONSTANTS_BOTH ? " */" : "");
 }
 
-/* ---- the table
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- the table ---- */
 
 #define OPTION(option, ...) \
 	{ \

@@ -14,8 +14,7 @@ enum {
 	MEMFD_NAME_SIZE = 250, /* with its NUL */
 };
 
-/* ---- memory
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- memory ---- */
 
 bool fetch(struct decode *d, uint64_t address, void *out, size_t size)
 {
@@ -68,8 +67,7 @@ void put_array(struct decode *d, uint64_t address, uint64_t n, size_t element_si
 	puts_(d, "]");
 }
 
-/* ---- single values
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- single values ---- */
 
 void put_address(struct decode *d, uint64_t address)
 {
@@ -164,8 +162,7 @@ void put_pid(struct decode *d, int pid)
 		put(d, " /* %d in strace's PID NS */", here);
 }
 
-/* ---- strings
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- strings ---- */
 
 /*
  * Up to `size` bytes from `address` on into `out`, a page at a time, because a string may end right before one that is
@@ -309,8 +306,7 @@ void put_struct_rest_after(struct decode *d, const char *before, uint64_t addres
 	put_hex_bytes(d, address + known, n);
 }
 
-/* ---- kinds of many calls
- * ------------------------------------------------------------------------------------------------ */
+/* ---- kinds of many calls ---- */
 
 #define ARG (d->call->args[arg])
 #define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)
@@ -523,8 +519,7 @@ const struct kind k_sent[1] = { { print_sent, NULL, AT_EXIT | OWN_COMMA } };
 const struct kind k_ids[1] = { { print_ids, NULL, 0 } };
 const struct kind k_ids_out[1] = { { print_ids, "", AT_EXIT } };
 
-/* ---- results
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- results ---- */
 
 void result_hex(struct decode *d)
 {

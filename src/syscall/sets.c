@@ -54,8 +54,7 @@ static void change_all(struct kymo_syscall_set *set, bool in)
 	set->has_unknown = in;
 }
 
-/* ---- what is nearest
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- what is nearest ---- */
 
 enum { NAME_MAX_SIZE = 48 };
 
@@ -111,8 +110,7 @@ static struct kymo_error *unknown_name(const char *item, size_t n)
 				 (int)n, item);
 }
 
-/* ---- items
- * ----------------------------------------------------------------------------------------------------------------- */
+/* ---- items ---- */
 
 static struct kymo_error *change_item(struct kymo_syscall_set *set, const char *item, size_t n, bool in);
 

@@ -23,8 +23,7 @@ NAMES(timerfd_flags, "TFD_???", NAME(TFD_TIMER_ABSTIME), NAME(TFD_TIMER_CANCEL_O
 NAMES(itimers, "ITIMER_???", NAME(ITIMER_REAL), NAME(ITIMER_VIRTUAL), NAME(ITIMER_PROF));
 NAMES(notifications, "SIGEV_???", NAME(SIGEV_SIGNAL), NAME(SIGEV_NONE), NAME(SIGEV_THREAD), NAME(SIGEV_THREAD_ID));
 
-/* ---- struct timespec and struct timeval
- * -------------------------------------------------------------------------------- */
+/* ---- struct timespec and struct timeval ---- */
 
 void put_timespec(struct decode *d, const void *timespec)
 {
@@ -118,8 +117,7 @@ void result_time(struct decode *d)
 	put_date(d, d->call->result, 0, 0, " (", ")");
 }
 
-/* ---- sleeping
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- sleeping ---- */
 
 /* What is left is written only where a signal has ended the sleep. */
 PRINT(print_rest)
@@ -146,8 +144,7 @@ PRINT(print_timerfd_flags)
 	put_flags(d, &timerfd_flags, (unsigned)ARG);
 }
 
-/* ---- timers
- * ---------------------------------------------------------------------------------------------------------------- */
+/* ---- timers ---- */
 
 PRINT(print_itimer)
 {
@@ -213,8 +210,7 @@ PRINT(print_sigevent)
 	puts_(d, "}");
 }
 
-/* ---- times of files
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- times of files ---- */
 
 static void put_file_time(struct decode *d, const struct timespec *t)
 {

@@ -221,8 +221,7 @@ struct kymo_wire_site {
 
 _Static_assert(sizeof(struct kymo_wire_site) == 192, "journal entries are 192 bytes");
 
-/* ---- vfork
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- vfork ---- */
 
 #define KYMO_WIRE_MAX_VFORKS 15
 

@@ -201,6 +201,14 @@ def test_which_calls_signals_and_results(tmp):
         check_same_lines(tmp, options)
 
 
+def test_a_path_selects_calls_that_wait_for_its_descriptor(tmp):
+    script = 'import select; f = open("/dev/null"); p = select.poll(); p.register(f); p.poll(0); select.select([f], [], [], 0); select.select([], [], [], 0)'
+    (status, theirs), (our_status, ours) = both(tmp, ['-P', '/dev/null', '-e', 'poll,select,pselect6'], [program('python3'), '-c', script])
+    check_equal((status, our_status), (0, 0), 'exit status')
+    check_equal(theirs.count('['), 4, 'sets and arrays in the lines of strace')
+    check_same(plain(ours), plain(theirs), 'lines')
+
+
 def test_commas_without_a_name_between_them(tmp):
     for calls in (',write', 'write,', 'write,,openat', '!,write'):
         check_same_lines(tmp, ['-e', calls])

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -280,6 +281,38 @@ static void paths_and_descriptors_are_found(void **state)
 	assert_false(kymo_syscall_touches(&close, &target, "/dev/nul"));
 }
 
+static void descriptors_in_sets_are_found(void **state)
+{
+	struct pollfd fds[70] = { 0 };
+	uint64_t set[2] = { 0 };
+	struct kymo_syscall_call poll = CALL(SYS_poll, BASE, 70, 0),
+				 select = CALL(SYS_select, 66, 0, BASE + 1024, 0, 0);
+
+	target.fd_path = fd_path;
+	for (unsigned i = 0; i < 70; i++)
+		fds[i].fd = i % 2 ? -1 : 1;
+	put(0, fds, sizeof(fds));
+	assert_false(kymo_syscall_touches(&poll, &target, "/dev/null"));
+	assert_true(kymo_syscall_touches(&poll, &target, "pipe:[7]"));
+	put(69 * sizeof(*fds), &(struct pollfd){ .fd = 0 }, sizeof(*fds));
+	assert_true(kymo_syscall_touches(&poll, &target, "/dev/null"));
+	poll.args[1] = 69;
+	assert_false(kymo_syscall_touches(&poll, &target, "/dev/null"));
+	poll.args[0] = 0;
+	assert_false(kymo_syscall_touches(&poll, &target, "pipe:[7]"));
+
+	put(1024, set, sizeof(set));
+	assert_false(kymo_syscall_touches(&select, &target, "pipe:[7]"));
+	set[0] = 2;
+	put(1024, set, sizeof(set));
+	assert_true(kymo_syscall_touches(&select, &target, "pipe:[7]"));
+	assert_false(kymo_syscall_touches(&select, &target, "/dev/null"));
+	select.args[0] = 1;
+	assert_false(kymo_syscall_touches(&select, &target, "pipe:[7]"));
+	select.args[0] = (uint64_t)-1;
+	assert_false(kymo_syscall_touches(&select, &target, "pipe:[7]"));
+}
+
 static void control_messages_are_shown_as_far_as_they_can_be_read(void **state)
 {
 	struct msghdr message = { .msg_control = (void *)(BASE + 256), .msg_controllen = 40 };
@@ -348,6 +381,7 @@ int main(void)
 		cmocka_unit_test_setup(sets_of_signals_are_inverted_where_that_is_shorter, setup),
 		cmocka_unit_test_setup(what_a_signal_tells_depends_on_its_sender, setup),
 		cmocka_unit_test_setup(paths_and_descriptors_are_found, setup),
+		cmocka_unit_test_setup(descriptors_in_sets_are_found, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
