@@ -14,6 +14,8 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/page.h"
+#include "base/search.h"
 #include "probe/probes.h"
 
 /* Before they are mapped: a death in between leaves entries for nothing. */
@@ -43,55 +45,138 @@ static struct kymo_error *note_runs(struct kymo_shared *shared, const struct pro
 	return NULL;
 }
 
-/* A trampoline's jump in the file's contents. False when it can't lead to its pad. */
-static bool encode(const struct probe_layout *layout, const struct probe_trampoline *trampoline, uint8_t *bytes)
+/* The pages of the file that have jumps, in order; all others are holes, which take no memory. */
+struct pages {
+	uint64_t *at;
+	uint8_t (*bytes)[KYMO_PAGE_SIZE];
+	size_t n;
+};
+
+static void deinit_pages(struct pages *pages)
+{
+	free(pages->at);
+	free(pages->bytes);
+}
+
+static int compare_offsets(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Where a trampoline's jump is in the file; UINT64_MAX: in no run. */
+static uint64_t offset_of(const struct probe_layout *layout, const struct probe_trampoline *trampoline)
 {
 	for (size_t run = 0; run < layout->runs.n; run++) {
 		uint64_t at = trampoline->address - layout->runs.items[run].address;
 
 		if (at < layout->runs.items[run].size)
-			return !kymo_encode_jump(trampoline->address, trampoline->target,
-						 bytes + layout->runs.items[run].at + at);
+			return layout->runs.items[run].at + at;
 	}
-	return false;
+	return UINT64_MAX;
 }
 
-static size_t size_of(const struct probe_layout *layout)
+static uint64_t size_of(const struct probe_layout *layout)
 {
 	const struct probe_run *last = &layout->runs.items[layout->runs.n - 1];
 
 	return last->at + last->size;
 }
 
-/* The file's contents: `bytes`, which are zero. A jump may begin on one page and end on the next, of the same run. */
-static struct kymo_error *fill(int fd, const struct probe_layout *layout, uint8_t *bytes)
+/* NULL: the page has no jump. */
+static uint8_t *page_at(const struct pages *pages, uint64_t at)
 {
-	int err;
+	const size_t i = kymo_partition_point(k, pages->n, pages->at[k] < at);
+
+	return i < pages->n && pages->at[i] == at ? pages->bytes[i] : NULL;
+}
+
+/* A jump may begin on one page and end on the next, of the same run. False when it can't lead to its pad. */
+static bool encode(struct pages *pages, const struct probe_trampoline *trampoline, uint64_t offset)
+{
+	uint8_t jump[KYMO_JUMP_SIZE];
+
+	if (offset == UINT64_MAX || kymo_encode_jump(trampoline->address, trampoline->target, jump))
+		return false;
+	for (size_t i = 0; i < sizeof(jump); i++)
+		page_at(pages, kymo_page_down(offset + i))[(offset + i) % KYMO_PAGE_SIZE] = jump[i];
+	return true;
+}
+
+static struct kymo_error *make_pages(const struct probe_layout *layout, struct pages *pages)
+{
+	const size_t n = layout->trampolines.n;
+	size_t kept = 0;
+
+	pages->at = calloc(2 * n + 1, sizeof(*pages->at));
+	if (!pages->at)
+		return &kymo_error_no_memory;
+	for (size_t i = 0; i < n; i++) {
+		const uint64_t offset = offset_of(layout, &layout->trampolines.items[i]);
+
+		pages->at[2 * i] = kymo_page_down(offset);
+		pages->at[2 * i + 1] = kymo_page_down(offset + KYMO_JUMP_SIZE - 1);
+	}
+	qsort(pages->at, 2 * n, sizeof(*pages->at), compare_offsets);
+	for (size_t i = 0; i < 2 * n; i++)
+		if (!kept || pages->at[kept - 1] != pages->at[i])
+			pages->at[kept++] = pages->at[i];
+	pages->n = kept;
+	pages->bytes = calloc(kept + 1, sizeof(*pages->bytes));
+	if (!pages->bytes)
+		return &kymo_error_no_memory;
+	for (size_t i = 0; i < n; i++)
+		if (!encode(pages, &layout->trampolines.items[i], offset_of(layout, &layout->trampolines.items[i])))
+			return kymo_error_create(KYMO_ERROR_FAILED, "a jump at 0x%" PRIx64 " cannot lead to its pad",
+						 layout->trampolines.items[i].address);
+	return NULL;
+}
+
+static struct kymo_error *fill(int fd, const struct probe_layout *layout, const struct pages *pages)
+{
+	int err = 0;
 
 	if (ftruncate(fd, (off_t)size_of(layout)))
 		return kymo_error_errno(errno, "cannot size the memory for jumps");
-	for (size_t i = 0; i < layout->trampolines.n; i++)
-		if (!encode(layout, &layout->trampolines.items[i], bytes))
-			return kymo_error_create(KYMO_ERROR_FAILED, "a jump at 0x%" PRIx64 " cannot lead to its pad",
-						 layout->trampolines.items[i].address);
-	err = kymo_pwrite_all(fd, bytes, size_of(layout), 0);
+	for (size_t i = 0; i < pages->n && !err; i++)
+		err = kymo_pwrite_all(fd, pages->bytes[i], KYMO_PAGE_SIZE, (off_t)pages->at[i]);
 	return err ? kymo_error_errno(err, "cannot write the jumps to the pads") : NULL;
+}
+
+/* Whether the file has all the pages, and zeroes elsewhere: the kernel may allocate more than was written. */
+static bool has_pages_only(int fd, const struct pages *pages)
+{
+	static const uint8_t zeroes[KYMO_PAGE_SIZE];
+	uint8_t now[KYMO_PAGE_SIZE];
+	off_t begin, end = 0;
+	size_t n = 0;
+
+	while ((begin = lseek(fd, end, SEEK_DATA)) >= 0) {
+		end = lseek(fd, begin, SEEK_HOLE);
+		for (off_t at = begin; at < end; at += KYMO_PAGE_SIZE) {
+			const uint8_t *page = page_at(pages, (uint64_t)at);
+
+			if (kymo_pread_all(fd, now, sizeof(now), at) || memcmp(now, page ? page : zeroes, sizeof(now)))
+				return false;
+			n += page != NULL;
+		}
+		if (end < begin)
+			return false;
+	}
+	return errno == ENXIO && n == pages->n;
 }
 
 /* Other threads run: a child that one has forked meanwhile had the descriptor, too. The file is sealed now, and can be
  * looked at. */
-static struct kymo_error *check_filled(int fd, const struct probe_layout *layout, const uint8_t *bytes)
+static struct kymo_error *check_filled(int fd, const struct probe_layout *layout, const struct pages *pages)
 {
-	kymo_cleanup_free uint8_t *there = malloc(size_of(layout));
-
-	if (!there)
-		return &kymo_error_no_memory;
-	if (kymo_pread_all(fd, there, size_of(layout), 0) || memcmp(bytes, there, size_of(layout)))
-		return kymo_error_create(KYMO_ERROR_UNSAFE,
-					 "another program has changed the jumps at 0x%" PRIx64
-					 " before they were mapped; nothing was changed in the process",
-					 layout->runs.items[0].address);
-	return NULL;
+	return has_pages_only(fd, pages)
+		       ? NULL
+		       : kymo_error_create(KYMO_ERROR_UNSAFE,
+					   "another program has changed the jumps at 0x%" PRIx64
+					   " before they were mapped; nothing was changed in the process",
+					   layout->runs.items[0].address);
 }
 
 static struct kymo_error *map_run(struct kymo_process *process, const struct probe_run *run, int64_t fd,
@@ -140,19 +225,20 @@ static struct kymo_error *check_mapped(struct kymo_process *process, const struc
 static struct kymo_error *fill_and_map(struct kymo_process *process, const struct probe_layout *layout, int64_t remote,
 				       bool *taken_ret)
 {
-	kymo_cleanup_free uint8_t *bytes = calloc(1, size_of(layout));
 	kymo_cleanup_close int fd = -1;
-	struct kymo_error *error =
-		bytes ? kymo_take_memfd(process, KYMO_WIRE_JUMPS_NAME, remote, &fd) : &kymo_error_no_memory;
+	struct kymo_error *error = kymo_take_memfd(process, KYMO_WIRE_JUMPS_NAME, remote, &fd);
+	struct pages pages = { .n = 0 };
 	size_t n = 0;
 
-	if (error)
-		return error;
-	error = fill(fd, layout, bytes);
+	if (!error)
+		error = make_pages(layout, &pages);
+	if (!error)
+		error = fill(fd, layout, &pages);
 	if (!error && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL))
 		error = kymo_error_errno(errno, "cannot seal the memory for jumps");
 	if (!error)
-		error = check_filled(fd, layout, bytes);
+		error = check_filled(fd, layout, &pages);
+	deinit_pages(&pages);
 	for (; n < layout->runs.n && !error && !*taken_ret; n += !error && !*taken_ret)
 		error = map_run(process, &layout->runs.items[n], remote, taken_ret);
 	if (!error && !*taken_ret)

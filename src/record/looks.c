@@ -134,6 +134,9 @@ static struct kymo_error *look_at(struct recording *recording, struct target *ta
 	uint64_t cost = cpu_ns();
 	struct kymo_error *error = NULL;
 
+	/* A library that was closed, and another one in its place, are no change of the text: they are seen first. */
+	if (kymo_probes_are_asked(target->source->probes))
+		return NULL;
 	if (!target->look) {
 		error = kymo_look_create(target->source->probes, target->process, &target->look);
 		target->look_begin = clock_tsc();

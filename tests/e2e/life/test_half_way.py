@@ -143,7 +143,11 @@ def test_such_a_process_is_left_and_detached_from(tmp):
     kymo('detach', process.pid).ok()
     check(not remains.are_there(other), 'nothing is left')
     tracer = start(KYMO, 'syscalls', '--pid', process.pid, '-o', 'lines')
-    eventually(lambda: processes.status(other)['TracerPid'] != '0', 'it is traced')
+
+    def is_seen():
+        process.send('\n')
+        return Path('lines').exists() and 'read(' in Path('lines').read_text()
+    eventually(is_seen, 'its calls are seen')
     process.send('x')
     process.end().ended(7)
     tracer.end().ok()

@@ -1,8 +1,11 @@
 """Programs that are particular about addresses run as without kymo: sanitizers, reservations, other layouts, heaps and stacks that grow."""
+import os
 import re
 import shutil
+import signal
 from pathlib import Path
 
+import processes
 from kymotest import KYMO, SOURCE, check, check_equal, check_same, event_counts, kymo, program, run, skip, start, start_record, target, target_path
 
 SANITIZED = SOURCE / 'tests/e2e/life/sanitized.c'
@@ -171,6 +174,19 @@ int main(void) { if (mlockall(MCL_CURRENT | MCL_FUTURE)) return 77; puts("ready"
     recorder.end().ok()
     check_equal(event_counts(), {'locks:work': 1}, 'events')
     check(during - before <= 1024, f'{before} KiB were locked, and {during} while it is recorded')
+
+
+def test_jumps_that_lie_far_apart_take_a_page_each_and_not_what_is_between_them(tmp):
+    """Mappings of jumps are few, and reach over gigabytes that nobody writes."""
+    process = target('marked', '-w', 1)
+    functions = ('mark_*', 'do_round', 'compute_*', 'on_usr1')
+    recorder = start_record(process.pid, '-q', *(word for name in functions for word in ('-p', f'marked:{name}:*')))
+    maps = [mapping for mapping in processes.maps(process.pid) if '/memfd:kymo-jumps' in mapping.path]
+    check(sum(mapping.end - mapping.start for mapping in maps) > 16 << 20, 'they lie far apart', *maps)
+    files = {found.st_ino: found.st_blocks * 512 for found in (os.stat(f'/proc/{process.pid}/map_files/{mapping.start:x}-{mapping.end:x}') for mapping in maps)}
+    check(0 < sum(files.values()) < 16 << 20, 'bytes of memory', *files.values())
+    recorder.end(signal.SIGINT).ok()
+    process.end(signal.SIGKILL)
 
 
 def test_a_limit_on_locked_memory_is_told(tmp):
