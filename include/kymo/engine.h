@@ -4,8 +4,10 @@
  *
  * ptrace gives a thread one tracer. A hub is that one tracer, for as many threads as are wanted, and engines are
  * multiplexed on it: a system-call tracer, a debugger, a program's own. An engine belongs to one thread. It has a mask
- * of the events that it wants to be told, and a set of callbacks; each callback answers with what the engine wants of
- * the thread from then on, and over all engines of a thread the strongest wish wins.
+ * ptrace gives a thread one tracer. A hub is that one tracer, for as many threads as are wanted, and engines are
+ * multiplexed on it: a system-call tracer, a debugger, a program's own. An engine belongs to one thread. It has a mask
+ * of the events that it wants to be told, and a set of callbacks. Each callback answers with what the engine wants of
+ * the thread from then on. Over all engines of a thread the strongest request wins.
  *
  * The calls, their names and errors are those of utrace (2009). Results are 0 or a negative errno value; nothing
  * prints, nothing exits.
@@ -20,10 +22,10 @@
  * kymo_hub_wait() are for commands to be traced; other children may be waited for by their ids. SIGCHLD gets
  * SA_NOCLDSTOP where it had its default action, until the last hub is destroyed.
  *
- * If the process of the hub dies, whenever that is, the kernel lets go of all threads and they run on; but a thread
- * that is being single-stepped in that moment may get a SIGTRAP, and so may processes with breakpoints or watched
- * memory, which are for engines with KYMO_ATTACH_BREAKPOINTS alone. Commands that were launched with
- * KYMO_LAUNCH_EXITKILL or with picked calls are killed.
+ * If the process of the hub dies, whenever that is, the kernel lets go of all threads and they run on. A thread that
+ * is being single-stepped in that moment may get a SIGTRAP. So may processes with breakpoints or watched memory, which
+ * are for engines with KYMO_ATTACH_BREAKPOINTS alone. Commands that were launched with KYMO_LAUNCH_EXITKILL or with
+ * picked calls are killed.
  */
 #ifndef KYMO_ENGINE_H
 #define KYMO_ENGINE_H
@@ -75,8 +77,7 @@ enum kymo_event {
  */
 #define KYMO_MASK_PICKED_CALLS (1 << 14)
 
-/* ---- actions ------------------------------------------------------------------------------------------------------
- */
+/* ---- actions ---------------------------------------------------------------------------------------------------- */
 
 /*
  * What an engine wants of its thread, the strongest first. STOP holds until the engine that asked for it lets go by
@@ -115,8 +116,7 @@ enum kymo_verdict {
 #define KYMO_ACTION_OF(answer) ((enum kymo_action)((answer)&0x0f))
 #define KYMO_VERDICT_OF(answer) ((answer)&0xf0)
 
-/* ---- callbacks ----------------------------------------------------------------------------------------------------
- */
+/* ---- callbacks -------------------------------------------------------------------------------------------------- */
 
 /* What a signal callback is told. */
 enum kymo_trap {
@@ -186,18 +186,20 @@ struct kymo_jctl_report {
 /*
  * Any may be NULL: as if it had answered KYMO_ACTION_RESUME with the verdict so far.
  *
- * `action` is the strongest of what is wanted so far, this engine's own wish included. All but reap return an action,
- * with a verdict where there is one. The action adds to what the engine has asked for by kymo_engine_control(): RESUME
- * takes nothing back. A kymo_engine_control() that comes while the callback runs counts instead of its answer, if that
- * is not DETACH. The thread stands still during all but death and reap: registers and memory are to be had. An engine
- * that is attached during an event is not told of that.
+ * `action` is the strongest of what is wanted so far, this engine's own request included. All but reap return an
+ * action, with a verdict where there is one. The action adds to what the engine has asked for by
+ * kymo_engine_control(): RESUME takes nothing back. A kymo_engine_control() that comes while the callback runs counts
+ * instead of its answer, if that is not DETACH. The thread stands still during all but death and reap: registers and
+ * memory are available. An engine that is attached during an event is not told of that.
  *
  *   quiesce          `event` is that which comes next, or 0. The mask is read again after it
  *   signal           in attach order; SIGKILL is never reported. A STOP holds before the signal is delivered
  *   syscall_entry    in reverse attach order; a STOP holds before the call is made
  *   syscall_exit, exec, jctl, clone, exit    in attach order; a STOP holds before the thread runs on
- *   clone            the child can't run until all have returned; they may attach to it, and stop it. Its own engines
- * are told nothing of it death            no STOP is possible; DETACH: no REAP reap             the last one
+ *   clone            the child can't run until all have returned; they may attach to it, and stop it.
+ *                    Its own engines are told nothing of it
+ *   death            no STOP is possible; DETACH: no REAP
+ *   reap             the last one
  */
 struct kymo_engine_ops {
 	unsigned int (*quiesce)(struct kymo_engine *engine, void *data, enum kymo_action action, unsigned int event);
@@ -220,27 +222,27 @@ struct kymo_engine_ops {
 	void (*release)(void *data); /* after the last kymo_engine_put(), on the thread that made it */
 };
 
-/* ---- hubs ---------------------------------------------------------------------------------------------------------
- */
+/* ---- hubs ------------------------------------------------------------------------------------------------------- */
 
 /* Begin a hub, which traces nothing yet. -EAGAIN, -ENOMEM; -EPERM where the kernel allows no tracing at all. */
 int kymo_hub_create(struct kymo_hub **ret);
 
 /*
  * Detach every engine, let go of every thread as it was, end the hub's thread. What was launched and not started is
- * ended. Engines get no callback for it; who has references to them keeps those, for put and get only. Not from a
- * callback. Nobody may be in a call of the hub's. NULL is allowed.
+ * ended. Engines get no callback for it. References to engines stay valid, for put and get only. Not from a callback.
+ * No thread may be in a call of the hub's. NULL is allowed.
  */
 void kymo_hub_destroy(struct kymo_hub *hub);
 
-/* ---- hubs of other processes ----------------------------------------------------------------------------------------
- */
+/* ---- hubs of other processes ------------------------------------------------------------------------------------ */
 
 /*
- * Let others connect, by a socket that is there until the hub is destroyed: processes of the same user, and root's.
- * Whoever does can have engines on whatever this process may trace. -EALREADY: it is so; -EPERM where this process has
- * more rights than who started it (set-uid, capabilities of its file); errors of the file system where no directory for
- * the socket can be had.
+ * Let processes connect, by a socket that is there until the hub is destroyed: those of the same user, and root's. A
+ * client can have engines on what both this process and the client itself may trace.
+ *
+ *   -EALREADY   the hub serves
+ *   -EPERM      this process has more rights than the user who started it (set-uid, capabilities of its file)
+ *   errors of the file system, where there is no directory for the socket
  */
 int kymo_hub_serve(struct kymo_hub *hub);
 
@@ -248,13 +250,13 @@ int kymo_hub_serve(struct kymo_hub *hub);
 unsigned int kymo_hub_clients(const struct kymo_hub *hub);
 
 /*
- * Leave it to the others: detach every engine of this process, as kymo_engine_detach_all() does, and wait until nobody
- * is connected. From then on nobody is let in, and the hub may be destroyed without taking it from anybody; who comes
- * finds no hub, or kymo_hub_connect() says -EPIPE. Releases run on the hub's thread, and may come later where a thread
- * can't be stopped.
+ * Leave the hub to its clients: detach every engine of this process, as kymo_engine_detach_all() does, and wait until
+ * no client is connected. From then on no client is let in, and the hub may be destroyed without taking it from one. A
+ * process that connects later finds no hub, or kymo_hub_connect() says -EPIPE. Releases run on the hub's thread, and
+ * may come later where a thread can't be stopped.
  *
- *   0             nobody is connected
- *   -EAGAIN       somebody still was after `timeout_ms` (0: don't wait, negative: for ever)
+ *   0             no client is connected
+ *   -EAGAIN       one still was after `timeout_ms` (0: don't wait, negative: for ever)
  *   -EINTR        descriptor `wake` (-1: none) can be read
  *   -EDEADLK      from a callback
  *   -EOPNOTSUPP   of another process' hub
@@ -264,15 +266,17 @@ int kymo_hub_linger(struct kymo_hub *hub, int wake, int timeout_ms);
 /*
  * Connect to the hub that traces thread `tid`. What comes back is used like a hub of one's own, but:
  *
- *   callbacks run on a thread of this process, one at a time, while the hub waits. After KYMO_ANSWER_MS for one of
- * them, with the calls it makes, it waits no longer: the connection is over calls wait for the hub's answer; the calls
- * of several threads, for each other. So no callback may wait for another thread that makes calls a lookup finds
- * engines of this connection only. EXCLUSIVE without MATCH_… looks at everybody's launching is not possible:
- * -EOPNOTSUPP of kymo_hub_launch(), _start() and _wait() the connection may end: by the hub's end, or as above. All
- * engines are detached then and released, without a last callback; calls on them say -ESRCH, those on the hub -EPIPE
+ *   - Callbacks run on a thread of this process, one at a time, while the hub waits. It waits for KYMO_ANSWER_MS for
+ *     one of them, with the calls that the callback makes. Then the connection is over.
+ *   - Calls wait for the hub's answer; the calls of several threads, for each other. So no callback may wait for
+ *     another thread that makes calls.
+ *   - A lookup finds engines of this connection only. EXCLUSIVE without MATCH_… looks at all engines.
+ *   - Launching is not possible: -EOPNOTSUPP of kymo_hub_launch(), _start() and _wait().
+ *   - The connection may end: by the hub's end, or as above. All engines are detached then and released, without a last
+ *     callback. Calls on them say -ESRCH, those on the hub -EPIPE.
  *
  *   -ESRCH       there is no such thread
- *   -ENOENT      nobody traces it, or who does serves nobody
+ *   -ENOENT      no process traces it, or its tracer serves no other process
  *   -EPERM       the hub is another user's
  *   -EPROTO      it is of another version
  *   -EPIPE       it ended meanwhile, or has too many clients
@@ -287,8 +291,7 @@ int kymo_hub_connect(pid_t tid, struct kymo_hub **ret);
  * 0: it is not, or the hub is this process' own. */
 int kymo_hub_failure(const struct kymo_hub *hub);
 
-/* ---- launching
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- launching -------------------------------------------------------------------------------------------------- */
 
 enum kymo_launch_flag {
 	KYMO_LAUNCH_EXITKILL =
@@ -335,8 +338,7 @@ int kymo_hub_wait(struct kymo_hub *hub, pid_t pid, int *status_ret);
  */
 void kymo_hub_explain(pid_t tid, int err, char *text, size_t size);
 
-/* ---- attaching ----------------------------------------------------------------------------------------------------
- */
+/* ---- attaching -------------------------------------------------------------------------------------------------- */
 
 enum kymo_attach_flag {
 	KYMO_ATTACH_CREATE = 1 << 0,    /* make a new engine; else look for one */
@@ -348,40 +350,44 @@ enum kymo_attach_flag {
 
 /*
  * An engine of thread `tid`, with a reference for the caller. A new one has an empty mask and wants nothing; it is not
- * told of the event in progress. A thread that the hub does not have yet is seized, and does not stop for it. The
- * kernel has who seizes a thread wait while another one of its process executes something. That waits for the end of
- * all others; where one of them is the hub's already, the hub waits for ever, and the process with it. Processes that
- * may do so while they are attached to are better launched by the hub.
+ * told of the event in progress. A thread that the hub does not have yet is seized, and does not stop for it.
+ *
+ * Seizing waits in the kernel while another thread of the process executes something. That waits for the end of all
+ * other threads. Where one of them is the hub's already, the hub waits for ever, and the process with it. Processes
+ * that may do so while they are attached to are better launched by the hub.
  *
  *   -EINVAL    CREATE without ops; an unknown flag
  *   -EEXIST    EXCLUSIVE, and one matches
  *   -ENOENT    a lookup finds none
  *   -ESRCH     there is no such thread, or it is ending
  *   -EPERM     it may not be traced, on a connected hub by this process itself, as PTRACE_ATTACH would have it;
- * kymo_hub_explain() says why. Engines of a connected hub are detached when the thread executes a program that this
- * process may not trace -EBUSY     somebody else traces it; kymo_hub_explain() names who -EAGAIN    in a callback: its
- * process has become another program, of which the hub has yet to tell -ENOMEM
+ *              kymo_hub_explain() says why. Engines of a connected hub are detached when the thread executes a program
+ *              that this process may not trace
+ *   -EBUSY     another tracer traces it; kymo_hub_explain() names it
+ *   -EAGAIN    in a callback: its process has become another program, of which the hub has yet to tell
+ *   -ENOMEM
  */
 int kymo_engine_attach(struct kymo_hub *hub, pid_t tid, unsigned int flags, const struct kymo_engine_ops *ops,
 		       void *data, struct kymo_engine **ret);
 
 /*
- * A new engine for each thread of process `pid`, with mask `events` at once; threads that are made later are told to
- * who has CLONE. Nobody gets references but the hub, so engines are had in callbacks, or by a lookup. `n_ret` (may be
- * NULL) is how many. All or none; `flags` may be BREAKPOINTS, and EXCLUSIVE with MATCH_… Errors as of
+ * A new engine for each thread of process `pid`, with mask `events` at once. Engines with CLONE are told of threads
+ * that are made later. Only the hub gets references, so the caller has engines in callbacks, or by a lookup. `n_ret`
+ * (may be NULL) is how many. All or none; `flags` may be BREAKPOINTS, and EXCLUSIVE with MATCH_… Errors as of
  * kymo_engine_attach().
  */
 int kymo_engine_attach_process(struct kymo_hub *hub, pid_t pid, unsigned int flags, const struct kymo_engine_ops *ops,
 			       void *data, unsigned int events, size_t *n_ret);
 
-/* Detach all engines of the hub that have these ops and this data, and wait until their threads run as they were and no
- * callback of them does. How many. From a callback: without waiting for that. */
+/*
+ * Detach all engines of the hub that have these ops and this data. Wait until their threads run as they were and none
+ * of their callbacks runs; from a callback, do not wait. Returns how many engines they were.
+ */
 size_t kymo_engine_detach_all(struct kymo_hub *hub, const struct kymo_engine_ops *ops, void *data);
 
-/* ---- which engines there are ----------------------------------------------------------------------------------------
- */
+/* ---- which engines there are ------------------------------------------------------------------------------------ */
 
-/* An engine, whoever has it. */
+/* An engine of any process. */
 struct kymo_engine_info {
 	pid_t tid, pid; /* its thread, and the process of that */
 	pid_t owner;    /* the process that has the engine: the hub's own, or one that is connected; 0: not known */
@@ -392,9 +398,8 @@ struct kymo_engine_info {
 
 /*
  * The engines of all threads of process `id`, or of thread `id` where that is no process' first. At most `max` are
- * stored; `n_ret` is how many there are. Engines of everybody are told to everybody who may connect. No thread is
- * stopped for it; engines that come and go between two of the messages that a long list takes may be missing, or be
- * there twice.
+ * stored; `n_ret` is how many there are. Each client is told the engines of all processes. No thread is stopped for it.
+ * Engines that come and go between two of the messages that a long list takes may be missing, or be there twice.
  *
  *   -ESRCH        the hub has no such thread
  *   -EPIPE, -ETIMEDOUT, -EPROTO   the connection is over, as kymo_hub_failure() has it
@@ -402,8 +407,7 @@ struct kymo_engine_info {
  */
 int kymo_hub_list(struct kymo_hub *hub, pid_t id, struct kymo_engine_info *infos, size_t max, size_t *n_ret);
 
-/* ---- an engine ----------------------------------------------------------------------------------------------------
- */
+/* ---- an engine -------------------------------------------------------------------------------------------------- */
 
 /* References keep the engine's memory, nothing else. An attached engine has one of its own. */
 void kymo_engine_get(struct kymo_engine *engine);
@@ -414,14 +418,15 @@ pid_t kymo_engine_tid(const struct kymo_engine *engine);
 pid_t kymo_engine_pid(const struct kymo_engine *engine); /* of the thread's process */
 
 /*
- * Set the mask. Holds for events that begin after it has returned; but of a running thread system calls are told from
- * the next stop on, which it is made to make then.
+ * Set the mask. It holds for events that begin after the call has returned. A running thread is made to stop, and its
+ * system calls are told from that stop on.
  *
  *   -EINVAL        an unknown event
  *   -ESRCH         detached, or the thread was reaped
  *   -EALREADY      clears DEATH when death is being reported or was, clears REAP when reaping is, sets DEATH on a dying
- * thread. Nothing is changed -EINPROGRESS   bits were cleared while a callback of this engine runs, on another thread:
- * the mask is changed, but that callback may be of a cleared one. See barrier
+ *                  thread. Nothing is changed
+ *   -EINPROGRESS   bits were cleared while a callback of this engine runs, on another thread: the mask is changed, but
+ *                  that callback may be of a cleared one. See barrier
  */
 int kymo_engine_set_events(struct kymo_engine *engine, unsigned int events);
 
@@ -430,9 +435,10 @@ int kymo_engine_set_events(struct kymo_engine *engine, unsigned int events);
  *
  *   0              done. STOP: the thread stands still. DETACH: no callback comes any more, the caller cleans up
  *   -EINPROGRESS   STOP: it will stop, and QUIESCE is told when it has. DETACH: a callback of this engine runs just now
- * and is its last; then the caller cleans up, see barrier -EINVAL        no action; SINGLESTEP, BLOCKSTEP, REPORT
- * without QUIESCE in the mask -ESRCH         detached; or the thread is dead, which takes DETACH only -EALREADY DETACH:
- * reap is being called, that is the last one and cleans up
+ *                  and is its last; then the caller cleans up, see barrier
+ *   -EINVAL        no action; SINGLESTEP, BLOCKSTEP, REPORT without QUIESCE in the mask
+ *   -ESRCH         detached; or the thread is dead, which takes DETACH only
+ *   -EALREADY      DETACH: reap is being called, that is the last one and cleans up
  */
 int kymo_engine_control(struct kymo_engine *engine, enum kymo_action action);
 
@@ -446,8 +452,7 @@ int kymo_engine_control(struct kymo_engine *engine, enum kymo_action action);
  */
 int kymo_engine_barrier(struct kymo_engine *engine);
 
-/* ---- looking at a thread -------------------------------------------------------------------------------------------
- */
+/* ---- looking at a thread ---------------------------------------------------------------------------------------- */
 
 /* Which stop is being looked at. */
 struct kymo_examiner {
@@ -482,15 +487,15 @@ int kymo_engine_set_syscall(struct kymo_engine *engine, uint64_t number, const u
 int kymo_engine_set_result(struct kymo_engine *engine, int64_t result);
 
 /*
- * Of a thread that has reported a signal and is held by this engine's STOP since: this one instead of what the chain of
- * engines has decided, or none (0). The others are told nothing. -EINVAL: it does not stand before a signal, or `info`
- * is of another one.
+ * Of a thread that has reported a signal and is held by this engine's STOP since: this signal instead of what the chain
+ * of engines has decided, or none (0). The other engines are told nothing. -EINVAL: the thread does not stand before a
+ * signal, or `info` is of another one.
  */
 int kymo_engine_set_signal(struct kymo_engine *engine, int signal, const siginfo_t *info);
 
 /*
  * All of `size` bytes of its memory, read-only pages too, as they are without breakpoints. These work at any time while
- * the process lives, stopped or not, from any thread, and don't wait for the hub's, but where the process has
+ * the process lives, stopped or not, from any thread. They don't wait for the hub's thread, but where the process has
  * breakpoints: there for a moment, in which threads may be held to step over one. -EIO: not all is mapped; -ESRCH,
  * -EPERM.
  */
@@ -499,26 +504,27 @@ int kymo_engine_write(struct kymo_engine *engine, uint64_t address, const void *
 
 /*
  * Send a signal to the thread, with this siginfo (si_signo, si_code and the rest are told to the program as they are).
- * It goes through the chain of engines like any other, but past this one. One below SIGRTMIN that is sent while its
- * like waits to be delivered to the thread is one with that, as always. Does not wait. -EINVAL: no signal, or SIGKILL
- * with anything in it; -ESRCH; -EAGAIN.
+ * It goes through the chain of engines like any other, but past this one. A signal below SIGRTMIN may be sent while one
+ * of its number waits to be delivered to the thread: the two become one, as always. Does not wait. -EINVAL: no signal,
+ * or SIGKILL with anything in it; -ESRCH; -EAGAIN.
  */
 int kymo_engine_inject(struct kymo_engine *engine, const siginfo_t *info);
 
-/* ---- breakpoints and debug registers --------------------------------------------------------------------------------
- */
+/* ---- breakpoints and debug registers ---------------------------------------------------------------------------- */
 
 /*
- * For engines that were attached with KYMO_ATTACH_BREAKPOINTS, as these are what the death of the hub's process can
- * make deadly for the traced one: who runs into a breakpoint or a watched word between that and the moment, some tens
- * of microseconds later, in which a process of the hub's (the keeper) has taken out what was left, is ended by SIGTRAP.
+ * Breakpoints and watched words are for engines that were attached with KYMO_ATTACH_BREAKPOINTS, as the death of the
+ * hub's process can make them deadly for the traced one. A process of the hub's (the keeper) takes them out some tens
+ * of microseconds after that death. A thread that runs into one in between is ended by SIGTRAP.
  *
- * A breakpoint is in memory, so every thread runs into it; an engine has it for its own thread: the signal callback of
- * those engines of the thread that have inserted it is called, with KYMO_TRAP_BREAKPOINT, if their masks have
- * KYMO_EVENT_SIGNAL; other threads step over it and nobody is told. So whoever wants it of all threads has an engine on
- * each, and inserts by each, by those of new threads in the CLONE that tells of them. Nobody else sees it: engines read
- * what was there before, what they write goes below, and forked children have it not, unless an engine of theirs
- * inserts it. The instruction is executed when the thread goes on, with all others of the process held for that moment.
+ * A breakpoint is in memory, so every thread runs into it. An engine has it for its own thread. Engines of the thread
+ * that have inserted it get their signal callback, with KYMO_TRAP_BREAKPOINT, if their masks have KYMO_EVENT_SIGNAL.
+ * Other threads step over it, and no engine is told. For all threads, have an engine on each, and insert by each; for
+ * new threads, in the CLONE that tells of them.
+ *
+ * No other party sees it: engines read what was there before, and what they write goes below. Forked children do not
+ * have it, unless an engine of theirs inserts it. The instruction is executed when the thread goes on, with all other
+ * threads of the process held for that moment.
  *
  * It goes with its engine, and with an exec. `address` must be the beginning of an instruction.
  *
@@ -526,9 +532,11 @@ int kymo_engine_inject(struct kymo_engine *engine, const siginfo_t *info);
  *   -EEXIST   this engine has one there
  *   -EIO      nothing is mapped there
  *   -EINVAL   it is no code, or shared with other processes
- *   -EBUSY    somebody else traces a thread of the process; a process that the hub does not trace shares the memory
- * (between vfork and exec: try again); or it is within a jump of a recording's; or a recorder makes a call by this
- * instruction (try again) -ENOSPC   there are KYMO_BREAKPOINTS_MAX in this hub -ESRCH, -ENOMEM, -EAGAIN
+ *   -EBUSY    another tracer traces a thread of the process; a process that the hub does not trace shares the memory
+ *             (between vfork and exec: try again); the address is within a jump of a recording's; or a recorder makes a
+ *             call by this instruction (try again)
+ *   -ENOSPC   there are KYMO_BREAKPOINTS_MAX in this hub
+ *   -ESRCH, -ENOMEM, -EAGAIN
  */
 int kymo_engine_insert_breakpoint(struct kymo_engine *engine, uint64_t address);
 

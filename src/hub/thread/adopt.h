@@ -11,7 +11,8 @@ struct task;
  * `ret` may be one that there is.
  *
  *   -EAGAIN      it has become another program meanwhile, or is about to be let go: again, when what is known of the
- * one before has been dealt with -ETIMEDOUT   another thread executes something, and does not get on with it
+ *                one before has been dealt with
+ *   -ETIMEDOUT   another thread executes something, and does not get on with it
  */
 int hub_seize(struct kymo_hub *hub, pid_t tid, pid_t pid, struct task **ret);
 
