@@ -76,8 +76,7 @@ struct kymo_error *kymo_debug_enumerators(struct kymo_debug *debug, const struct
 /* The type of what the function at `vaddr` (its entry) returns; NULL: nothing. */
 struct kymo_error *kymo_debug_return_type(struct kymo_debug *debug, uint64_t vaddr, const struct kymo_ctype **ret);
 
-/* ---- functions ----------------------------------------------------------------------------------------------------
- */
+/* ---- functions -------------------------------------------------------------------------------------------------- */
 
 /* Where a function begins: its own code, or an inlined instance. */
 struct kymo_instance {

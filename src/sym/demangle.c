@@ -85,8 +85,7 @@ static bool demangle_rust(const char *name, size_t n, char out[KYMO_DEMANGLED_MA
 	return !sink.is_full;
 }
 
-/* ---- the front door ------------------------------------------------------------------------------------------------
- */
+/* ---- the front door --------------------------------------------------------------------------------------------- */
 
 bool kymo_is_mangled(const char *name)
 {
@@ -126,8 +125,7 @@ bool kymo_demangle(const char *name, char out[KYMO_DEMANGLED_MAX])
 	return true;
 }
 
-/* ---- names in texts -------------------------------------------------------------------------------------------------
- */
+/* ---- names in texts --------------------------------------------------------------------------------------------- */
 
 void kymo_show_raw_names(void)
 {

@@ -187,8 +187,7 @@ static struct kymo_error *find_code(struct kymo_module *module)
 	return NULL;
 }
 
-/* ---- opening ------------------------------------------------------------------------------------------------------
- */
+/* ---- opening ---------------------------------------------------------------------------------------------------- */
 
 static struct kymo_error *read_module(struct kymo_module *module, int fd, const char *path)
 {

@@ -129,8 +129,7 @@ static bool put_identifier(struct reader *r, const struct identifier *id)
 	return true;
 }
 
-/* ---- references, lists, lifetimes -----------------------------------------------------------------------------------
- */
+/* ---- references, lists, lifetimes ------------------------------------------------------------------------------- */
 
 static bool enter(struct reader *r)
 {
@@ -231,8 +230,7 @@ static bool read_list(struct reader *r, bool (*read)(struct reader *r), const ch
 	return true;
 }
 
-/* ---- paths ---------------------------------------------------------------------------------------------------------
- */
+/* ---- paths ------------------------------------------------------------------------------------------------------ */
 
 static bool read_nested(struct reader *r, bool is_value)
 {
@@ -335,8 +333,7 @@ static bool read_path(struct reader *r, bool is_value)
 	return done;
 }
 
-/* ---- types ---------------------------------------------------------------------------------------------------------
- */
+/* ---- types ------------------------------------------------------------------------------------------------------ */
 
 static const char *basic_type(char tag)
 {
@@ -521,8 +518,7 @@ static bool read_type(struct reader *r)
 	return done;
 }
 
-/* ---- constants ------------------------------------------------------------------------------------------------------
- */
+/* ---- constants -------------------------------------------------------------------------------------------------- */
 
 /* Hex digits up to "_". False where the number has more than 64 bits; its digits are then what `start` and `n` say. */
 static bool read_hex(struct reader *r, const char **start_ret, size_t *n_ret, uint64_t *ret)
@@ -595,8 +591,7 @@ static bool read_const(struct reader *r)
 	return done;
 }
 
-/* ---- the name ------------------------------------------------------------------------------------------------------
- */
+/* ---- the name --------------------------------------------------------------------------------------------------- */
 
 bool sym_rust_v0(const char *name, size_t n, struct sym_sink *sink)
 {
