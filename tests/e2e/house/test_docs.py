@@ -42,6 +42,7 @@ def test_a_document_that_is_not_true_is_seen(tmp):
             ('manual', '.EX\nkymo record \\-\\-nothing ls\n.EE\n', 'man/kymo.1: kymo record has no option --nothing: kymo record --nothing ls'),
             ('manual', '.BR kymo\\-gone (1)\n', 'man/kymo.1: no such manual page: kymo-gone(1)'),
             ('page', '\n' + 'word ' * 20 + 'no more\n', 'docs/page.md: 107 columns; tools/check-docs -i breaks it'),
+            ('page', '\nWhoever reads.\n', 'docs/page.md: Whoever is not a subject: name the thread, process or user'),
             ('page', '\n' + ('word ' * 13 + '\n') * 2, 'docs/page.md: a sentence of 26 words: ' + ('word ' * 26)[:90]),
             ('page', f'\n| {"x" * 101} |\n', f'docs/page.md: a cell of 101 characters: {"x" * 70}')):
         check_equal(problems(**{where: text}), [problem], text)
