@@ -129,9 +129,11 @@ struct kymo_plan {
 	uint64_t trampoline;           /* vaddr (modulo 2^64); 0: a plain jump */
 	uint8_t faults;      /* KYMO_FAULT_…: what the displaced instructions may cause in a sound program */
 	bool flags_are_dead; /* the site's code writes the arithmetic flags before it reads them */
-	bool is_evicted;     /* nobody asked for a probe here: the instruction makes room for another plan's jump */
-	bool ends_flow;      /* the last displaced or copied instruction never goes on behind itself
-			      * from where it is displaced to: a jump, a return, or a call */
+	uint8_t scratch; /* the displaced instructions begin by storing 8 bytes this far below the stack pointer, and
+			    read nothing there before; 0: not proven */
+	bool is_evicted; /* nobody asked for a probe here: the instruction makes room for another plan's jump */
+	bool ends_flow;  /* the last displaced or copied instruction never goes on behind itself
+			  * from where it is displaced to: a jump, a return, or a call */
 };
 
 /*

@@ -24,12 +24,20 @@
 #define KYMO_PAD_LIVE_STACK_ENOUGH \
 	40 /* u64: where the stack pointer of the initial thread is below that, but not below the next, a pad */
 #define KYMO_PAD_LIVE_STACK_LOW 48  /* may not fit; 0: not known, and no pad looks */
-#define KYMO_PAD_LIVE_SKIPPED 56    /* u64: hits without a record for that, added to atomically by pads */
+#define KYMO_PAD_LIVE_SKIPPED 56    /* u64: hits of the initial thread without a record for that; pads add atomically */
 #define KYMO_PAD_LIVE_VFORK_LIST 64 /* such a struct; that of the first region is used */
 
 #define KYMO_PAD_LIVE_READER \
 	192 /* u64: the process's id as it sees itself, for reads of its memory by a system call; 0: it must make none \
 	     */
+
+/*
+ * Other threads of glibc's, where thread control blocks point to themselves: their stacks begin at the u64 at the
+ * thread pointer + the first of these words, and a pad may not fit in the first bytes, of which the second is the
+ * number: the guard and KYMO_PAD_STACK_ENOUGH. 0: not known, and no pad looks.
+ */
+#define KYMO_PAD_LIVE_THREAD_STACK 200 /* u64 */
+#define KYMO_PAD_LIVE_THREAD_LOW 208   /* u64 */
 
 #define KYMO_PAD_MAX_EVENTS 16 /* at one site */
 
@@ -37,7 +45,7 @@
  * frame, and what the shared code takes when a ring has to be changed. */
 #define KYMO_PAD_STACK_MAX 384
 
-/* Where less is left of the initial thread's stack, pads whose plan says that flags are dead record nothing and use
+/* Where less is left of the thread's stack, pads whose plan says that flags are dead record nothing and use
  * none of it: the program is about to overflow it, and its handler of that finds the program counter in the program's
  * own text. */
 #define KYMO_PAD_STACK_ENOUGH (KYMO_PAD_STACK_MAX + 128)

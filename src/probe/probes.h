@@ -169,7 +169,9 @@ struct kymo_probes {
 	uint64_t vforks; /* the list that counts: of this recording, or of the one whose guards are in */
 	uint64_t stack_low, stack_high;
 	uint64_t stack_end; /* the initial thread's stack grows down to there; 0: without a bound that is known */
-	uint64_t n_skipped; /* hits near that end, which were added to the rings' losses */
+	uint64_t thread_stack_offset, thread_stack_low; /* KYMO_PAD_LIVE_THREAD_…; 0: not known */
+	size_t n_threads_seen, n_stack_looks;           /* when and how often those were looked for */
+	uint64_t n_skipped;                             /* hits near that end, which were added to the rings' losses */
 	unsigned int watched_faults; /* KYMO_FAULT_…: those that the process has been seen to handle */
 	bool is_alone;               /* plans displace single instructions only (faults.c) */
 	bool is_lenient;             /* places that were had before may be refused now: that is no error */
@@ -208,6 +210,19 @@ struct kymo_error *probes_add_handler_watch(struct kymo_probes *probes);
 
 /* How far down the initial thread's stack may grow now; 0: that is not known. */
 uint64_t probes_stack_end(const struct kymo_probes *probes);
+
+/* What live pages that say `state` say of stacks. Early threads may have no thread pointer to read at. */
+struct probe_stack_words {
+	uint64_t initial[2];    /* from KYMO_PAD_LIVE_STACK_ENOUGH on */
+	uint64_t of_threads[2]; /* from KYMO_PAD_LIVE_THREAD_STACK on */
+};
+
+struct probe_stack_words probes_stack_words(const struct kymo_probes *probes, uint8_t state);
+
+/* ---- thread_stacks.c --------------------------------------------------------------------------------------------- */
+
+/* Look where other threads' stacks end, if that is worth it now; true: it is known, and was not before. */
+bool probes_find_thread_stacks(struct kymo_probes *probes);
 
 /* What its pads take of the stack to read memory by a system call (kymo_pad_reads_stack()); 0: they read none. */
 uint32_t probes_reads_stack(const struct kymo_spec *spec);

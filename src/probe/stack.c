@@ -1,7 +1,7 @@
 /*
  * The end of the initial thread's stack. A program that survives the overflow of its stack finds the fault by its
  * program counter: so a pad that may not fit records nothing, and the program itself is the one that overflows
- * (arch/pad.h). Where other threads' stacks end is not known.
+ * (arch/pad.h). thread_stacks.c has other threads'.
  */
 #include <sys/resource.h>
 
@@ -20,19 +20,48 @@ uint64_t probes_stack_end(const struct kymo_probes *probes)
 	return kymo_page_up(probes->stack_high - limit.rlim_cur);
 }
 
-/* A program may change its limit. */
-static void follow_limit(struct kymo_probes *probes)
+/*
+ * Pads compare with the initial thread's end first. Where that has none, the words say of each stack that it is another
+ * thread's: the block of the initial one has no beginning of a stack, so nothing is near that.
+ */
+struct probe_stack_words probes_stack_words(const struct kymo_probes *probes, uint8_t state)
+{
+	struct probe_stack_words words = { .initial = { 0 } };
+
+	_Static_assert(KYMO_PAD_LIVE_STACK_LOW == KYMO_PAD_LIVE_STACK_ENOUGH + 8 &&
+			       KYMO_PAD_LIVE_THREAD_LOW == KYMO_PAD_LIVE_THREAD_STACK + 8,
+		       "both are written at once");
+	if (state != KYMO_PAD_EARLY && probes->thread_stack_offset) {
+		words.of_threads[0] = probes->thread_stack_offset;
+		words.of_threads[1] = probes->thread_stack_low;
+		words.initial[0] = words.initial[1] = UINT64_MAX;
+	}
+	if (probes->stack_end) {
+		words.initial[0] = probes->stack_end + KYMO_PAD_STACK_ENOUGH;
+		words.initial[1] = probes->stack_end;
+	}
+	return words;
+}
+
+/* A program may change its limit, and make threads. */
+static void follow(struct kymo_probes *probes)
 {
 	uint64_t end = probes_stack_end(probes);
-	const uint64_t words[2] = { end ? end + KYMO_PAD_STACK_ENOUGH : 0, end };
+	bool is_found = probes->state != KYMO_PAD_EARLY && probes_find_thread_stacks(probes);
+	struct probe_stack_words words;
 
-	_Static_assert(KYMO_PAD_LIVE_STACK_LOW == KYMO_PAD_LIVE_STACK_ENOUGH + 8, "both are written at once");
-	if (end == probes->stack_end)
+	if (end == probes->stack_end && !is_found)
 		return;
 	probes->stack_end = end;
-	for (uint32_t i = 0; i < probes->shared.n_regions; i++)
-		kymo_process_write(probes->process, probes->shared.live[i] + KYMO_PAD_LIVE_STACK_ENOUGH, words,
-				   sizeof(words));
+	words = probes_stack_words(probes, probes->state);
+	for (uint32_t i = 0; i < probes->shared.n_regions; i++) {
+		uint64_t live = probes->shared.live[i];
+
+		kymo_process_write(probes->process, live + KYMO_PAD_LIVE_THREAD_STACK, words.of_threads,
+				   sizeof(words.of_threads));
+		kymo_process_write(probes->process, live + KYMO_PAD_LIVE_STACK_ENOUGH, words.initial,
+				   sizeof(words.initial));
+	}
 }
 
 void kymo_probes_look_at_stack(struct kymo_probes *probes)
@@ -53,6 +82,6 @@ void kymo_probes_look_at_stack(struct kymo_probes *probes)
 		__atomic_fetch_add(&ring.shared->lost, n_skipped - probes->n_skipped, __ATOMIC_RELAXED);
 		probes->n_skipped = n_skipped;
 	}
-	follow_limit(probes);
+	follow(probes);
 	probes_look_at_reader(probes);
 }

@@ -36,12 +36,12 @@ static pid_t recorded_pid(struct kymo_process *process, uint8_t state)
 
 static struct kymo_error *write_pages(const struct kymo_probes *probes, struct kymo_process *process, uint8_t state)
 {
-	const uint64_t reader = probes_reader(probes, process);
+	const struct probe_stack_words stacks = probes_stack_words(probes, state);
+	const uint64_t reader_on[] = { probes_reader(probes, process), stacks.of_threads[0], stacks.of_threads[1] };
 	int64_t page[7] = { 0 }; /* up to what pads count */
 
-	page[KYMO_PAD_LIVE_STACK_ENOUGH / 8] =
-		probes->stack_end ? (int64_t)(probes->stack_end + KYMO_PAD_STACK_ENOUGH) : 0;
-	page[KYMO_PAD_LIVE_STACK_LOW / 8] = (int64_t)probes->stack_end;
+	_Static_assert(KYMO_PAD_LIVE_THREAD_STACK == KYMO_PAD_LIVE_READER + 8, "they are written at once");
+	memcpy(&page[KYMO_PAD_LIVE_STACK_ENOUGH / 8], stacks.initial, sizeof(stacks.initial));
 	page[KYMO_PAD_LIVE_TID_OFFSET / 8] = probes->tid_offset;
 	page[KYMO_PAD_LIVE_RSEQ_OFFSET / 8] = probes->rseq_offset;
 	bool is_own = process == probes->process;
@@ -56,8 +56,8 @@ static struct kymo_error *write_pages(const struct kymo_probes *probes, struct k
 		int err = kymo_process_write(process, probes->shared.live[i] + 8, page + 1, sizeof(page) - 8);
 
 		if (!err)
-			err = kymo_process_write(process, probes->shared.live[i] + KYMO_PAD_LIVE_READER, &reader,
-						 sizeof(reader));
+			err = kymo_process_write(process, probes->shared.live[i] + KYMO_PAD_LIVE_READER, reader_on,
+						 sizeof(reader_on));
 		if (!err)
 			err = kymo_process_write(process, probes->shared.live[i], &state, 1);
 		if (err)
@@ -147,8 +147,10 @@ struct kymo_error *kymo_probes_set_live(struct kymo_probes *probes)
 	kymo_maps_deinit(&maps);
 	if (!known && !probes->is_starting)
 		known = probes_find_tid_offset(probes, probes->process);
-	if (known)
+	if (known) {
+		probes_find_thread_stacks(probes);
 		return probes_write_state(probes, KYMO_PAD_LIVE);
+	}
 	probes->tid_offset = 0;
 	kymo_process_threads(probes->process, &n);
 	if (!probes->options.is_followed || (n > 1 && !probes->is_starting))

@@ -42,6 +42,7 @@ int kymo_plan_window(const struct kymo_entry_map *map, struct kymo_plan *plan)
 	}
 	found.insn_offset[found.n_insns] = found.window;
 	found.flags_are_dead = x86_flags_are_dead(map, plan->vaddr);
+	found.scratch = x86_scratch(map, &found);
 	*plan = found;
 	return 0;
 }

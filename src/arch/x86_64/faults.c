@@ -177,6 +177,55 @@ bool x86_flags_are_dead(const struct kymo_entry_map *map, uint64_t vaddr)
 	return false;
 }
 
+/* ---- a word of the stack ------------------------------------------------------------------------------------------
+ */
+
+/* It stores 8 bytes right below the stack pointer, and reads no memory. */
+static bool is_push(const struct x86_insn *insn)
+{
+	return insn->z.mnemonic == ZYDIS_MNEMONIC_PUSH && insn->z.operand_width == 64 &&
+	       insn->op[0].type != ZYDIS_OPERAND_TYPE_MEMORY;
+}
+
+/* It cannot fault, and has nothing to do with memory or the stack pointer. */
+static bool is_apart(const struct x86_insn *insn)
+{
+	if (insn->flow != X86_FLOW_NEXT || x86_faults_anywhere(insn) ||
+	    insn->z.meta.category == ZYDIS_CATEGORY_SYSCALL || insn->z.meta.category == ZYDIS_CATEGORY_INTERRUPT)
+		return false;
+	for (unsigned int i = 0; i < insn->z.operand_count; i++) {
+		const ZydisDecodedOperand *op = &insn->op[i];
+
+		if (op->type == ZYDIS_OPERAND_TYPE_MEMORY && op->mem.type != ZYDIS_MEMOP_TYPE_AGEN)
+			return false;
+		if (op->type == ZYDIS_OPERAND_TYPE_REGISTER && op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE &&
+		    ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, op->reg.value) == ZYDIS_REGISTER_RSP)
+			return false;
+	}
+	return true;
+}
+
+uint8_t x86_scratch(const struct kymo_entry_map *map, const struct kymo_plan *plan)
+{
+	ZydisDecoder decoder;
+
+	x86_decoder_init(&decoder);
+	for (unsigned int i = 0; i < plan->n_insns; i++) {
+		uint64_t vaddr = plan->vaddr + plan->insn_offset[i];
+		struct x86_insn insn;
+		size_t size;
+		const uint8_t *bytes = x86_text_at(map, vaddr, &size);
+
+		if (!bytes || x86_decode_full(&decoder, bytes, size, vaddr, &insn))
+			return 0;
+		if (is_push(&insn))
+			return 8;
+		if (!is_apart(&insn))
+			return 0;
+	}
+	return 0;
+}
+
 /* ---- the question ------------------------------------------------------------------------------------------------ */
 
 int x86_check_faults(const struct x86_site *site, const struct x86_insn *insn, struct kymo_refusal *refusal)

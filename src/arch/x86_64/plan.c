@@ -165,8 +165,10 @@ int kymo_plan(const struct kymo_module_code *code, const struct kymo_entry_map *
 		n = 1;
 	else
 		err = try_tactics(&site, ret, n_ret, refused, &n);
-	for (size_t i = 0; !err && i < *n_ret; i++)
+	for (size_t i = 0; !err && i < *n_ret; i++) {
 		ret[i].flags_are_dead = x86_flags_are_dead(map, ret[i].vaddr);
+		ret[i].scratch = x86_scratch(map, &ret[i]);
+	}
 	if (refusals)
 		memcpy(refusals, refused, n * sizeof(*refused));
 	if (n_refusals)

@@ -2,8 +2,11 @@
  * Events that read memory which may not be there, by a system call (docs/internals/reading.md): how large they may
  * become, the room for that below the frame, and a single value. compose.c has the rest.
  */
+#include <stddef.h>
+
 #include "arch/x86_64/frame.h"
 #include "arch/x86_64/guest.h"
+#include "wire/shared.h"
 
 #define CUT_SIZE 4 /* KYMO_STRING_CUT and the NUL */
 
@@ -62,18 +65,40 @@ uint32_t kymo_pad_reads_stack(const struct kymo_pad_event *event)
 	return (uint32_t)x86_reads_lowered(event);
 }
 
+/* Another thread's stack: a jump to `enough` unless it ends before rax, which the stack pointer is to become. */
+static void check_thread_stack(struct code *c, const struct kymo_pad_env *env, struct label *enough)
+{
+	rip_to(c, "\x4c\x8b\x15", 3, env->live + KYMO_PAD_LIVE_THREAD_STACK, 0); /* mov stack(%rip),%r10 */
+	EMIT(c, 0x4d, 0x85, 0xd2);                                               /* test %r10,%r10 */
+	JE(c, enough);
+	EMIT(c, 0x64, 0x4c, 0x8b, 0x1c, 0x25, 0x10, 0, 0, 0); /* mov %fs:16,%r11 */
+	EMIT(c, 0x64, 0x4c, 0x3b, 0x1c, 0x25, 0, 0, 0, 0);    /* cmp %fs:0,%r11 */
+	JNE(c, enough);
+	EMIT(c, 0x64, 0x4d, 0x8b, 0x12); /* mov %fs:(%r10),%r10 */
+	EMIT(c, 0x4c, 0x39, 0xd4);       /* cmp %r10,%rsp */
+	JB(c, enough);
+	rip_to(c, "\x4c\x03\x15", 3, env->live + KYMO_PAD_LIVE_THREAD_LOW, 0); /* add low(%rip),%r10 */
+	EMIT(c, 0x4c, 0x39, 0xd0);                                             /* cmp %r10,%rax */
+	JAE(c, enough);
+}
+
 void x86_begin_reads(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event,
 		     struct label *no_room)
 {
 	const int32_t lowered = x86_reads_lowered(event);
-	struct label enough = { .n = 0 };
+	struct label enough = { .n = 0 }, low = { .n = 0 };
 
 	rsp_slot(c, 0x8d, RAX, -lowered);
 	rip_to(c, "\x48\x3b\x05", 3, env->live + KYMO_PAD_LIVE_STACK_ENOUGH, 0); /* cmp enough(%rip),%rax */
 	JAE(c, &enough);
-	rip_to(c, "\x48\x3b\x25", 3, env->live + KYMO_PAD_LIVE_STACK_LOW, 0);   /* cmp low(%rip),%rsp */
-	JB(c, &enough);                                                         /* another thread's */
-	rip_to(c, "\xf0\x48\xff\x05", 4, env->live + KYMO_PAD_LIVE_SKIPPED, 0); /* lock incq skipped(%rip) */
+	rip_to(c, "\x48\x3b\x25", 3, env->live + KYMO_PAD_LIVE_STACK_LOW, 0); /* cmp low(%rip),%rsp */
+	JAE(c, &low);
+	check_thread_stack(c, env, &enough);
+	place(c, &low);
+	compare_byte(c, env->live, 0); /* there may be no rings */
+	JE(c, no_room);
+	movabs(c, R10, env->rings + offsetof(struct kymo_wire_ring, lost));
+	EMIT(c, 0xf0, 0x49, 0xff, 0x02); /* lock incq (%r10) */
 	JMP(c, no_room);
 	place(c, &enough);
 	EMIT(c, 0x48, 0x89, 0xc4); /* mov %rax,%rsp */

@@ -280,23 +280,27 @@ static void put_pad(struct world *world, struct site *site, const struct kymo_pa
 	patch(world, site, site->pad + site->layout.entry);
 }
 
+/* The plan has no more than where its instructions are, and what is said of the stack. */
+static void put_planned(struct world *world, const uint8_t *bytes, size_t size, const struct kymo_plan *plan,
+			const struct kymo_pad_event *events, size_t n, struct site *ret)
+{
+	struct site site = { .address = world_code(world, bytes, size), .plan = *plan };
+	const struct kymo_pad_chain alone = { 0 };
+
+	site.plan.tactic = KYMO_TACTIC_JUMP;
+	site.plan.vaddr = site.address - world->bias;
+	memcpy(site.plan.original, bytes, plan->window);
+	put_pad(world, &site, events, n, &alone);
+	*ret = site;
+}
+
 /* The plan's one instruction is the first of `bytes`. */
 static void put_site(struct world *world, const uint8_t *bytes, size_t size, uint8_t window,
 		     const struct kymo_pad_event *events, size_t n, struct site *ret)
 {
-	struct site site = { .address = world_code(world, bytes, size) };
-	const struct kymo_pad_chain alone = { 0 };
+	const struct kymo_plan plan = { .window = window, .n_insns = 1, .insn_offset = { 0, window } };
 
-	site.plan = (struct kymo_plan){
-		.tactic = KYMO_TACTIC_JUMP,
-		.vaddr = site.address - world->bias,
-		.window = window,
-		.n_insns = 1,
-		.insn_offset = { 0, window },
-	};
-	memcpy(site.plan.original, bytes, window);
-	put_pad(world, &site, events, n, &alone);
-	*ret = site;
+	put_planned(world, bytes, size, &plan, events, n, ret);
 }
 
 void world_put_before(struct world *world, const struct site *site, const struct kymo_pad_event *events, size_t n,
@@ -513,6 +517,20 @@ void world_landing(struct world *world, const struct kymo_pad_event *events, siz
 
 	memcpy(bytes + 11, &landing, 8);
 	put_site(world, bytes, sizeof(bytes), 5, events, n, ret);
+}
+
+void world_pushing(struct world *world, const struct kymo_pad_event *events, size_t n, uint8_t scratch,
+		   struct site *ret)
+{
+	/* push %rbx; lea 8(%rsp),%rsp; jmp *0(%rip), the address behind it */
+	uint8_t bytes[20] = { 0x53, 0x48, 0x8d, 0x64, 0x24, 8, 0xff, 0x25 };
+	const uint8_t *landing = pads_landing;
+	const struct kymo_plan plan = {
+		.window = 6, .n_insns = 2, .insn_offset = { 0, 1, 6 }, .flags_are_dead = true, .scratch = scratch
+	};
+
+	memcpy(bytes + 12, &landing, 8);
+	put_planned(world, bytes, sizeof(bytes), &plan, events, n, ret);
 }
 
 void enter(const struct site *site, const struct registers *in, struct registers *out)

@@ -95,6 +95,10 @@ void world_write(struct world *world, uint64_t address, const void *bytes, size_
 void world_function(struct world *world, const struct kymo_pad_event *events, size_t n, struct site *ret);
 void world_landing(struct world *world, const struct kymo_pad_event *events, size_t n, struct site *ret);
 
+/* The same, entered by a push of rbx, which is taken back; the flags are dead. */
+void world_pushing(struct world *world, const struct kymo_pad_event *events, size_t n, uint8_t scratch,
+		   struct site *ret);
+
 /* A pad in front of that of `site`, as another recording has it: it goes on to the inner entry of the other. */
 void world_put_before(struct world *world, const struct site *site, const struct kymo_pad_event *events, size_t n,
 		      struct site *ret);

@@ -177,6 +177,33 @@ static void flags_are_dead_where_they_are_written_first(void **state)
 	assert_false(made.flags_are_dead);
 }
 
+/* A pad may keep a register below the stack pointer only where the program itself stores there first. */
+static void a_word_is_free_where_the_program_pushes_first(void **state)
+{
+	struct kymo_plan made;
+
+	assert_null(PLAN(nothing, "\x53\x48\x83\xec\x08\x90\x90\xc3")); /* push %rbx */
+	assert_int_equal(made.scratch, 8);
+	assert_null(PLAN(nothing, "\x41\x54\x48\x83\xec\x08\x90\xc3")); /* push %r12 */
+	assert_int_equal(made.scratch, 8);
+	assert_null(PLAN(alone, "\x6a\x01\x48\x83\xec\x08\x90\xc3")); /* push $1 */
+	assert_int_equal(made.scratch, 8);
+	assert_null(PLAN(nothing, "\x66\x53\x48\x83\xec\x08\x90\xc3")); /* push %bx */
+	assert_int_equal(made.scratch, 0);
+	assert_null(PLAN(nothing, "\xff\x74\x24\xf8\x48\x83\xec\x08\xc3")); /* push -8(%rsp) reads it */
+	assert_int_equal(made.scratch, 0);
+	assert_null(PLAN(nothing, "\x48\x8b\x44\x24\xf8\x53\x90\xc3")); /* mov -8(%rsp),%rax; push */
+	assert_int_equal(made.scratch, 0);
+	assert_null(PLAN(nothing, "\x48\x83\xec\x08\x53\x90\xc3")); /* sub $8,%rsp; push */
+	assert_int_equal(made.scratch, 0);
+	assert_null(PLAN(nothing, "\x48\x89\xfc\x53\x90\x90\xc3")); /* mov %rdi,%rsp; push */
+	assert_int_equal(made.scratch, 0);
+	assert_null(PLAN(nothing, "\x5b\x53\x90\x90\x90\x90\xc3")); /* pop; push */
+	assert_int_equal(made.scratch, 0);
+	assert_null(PLAN(nothing, "\x48\x83\xc0\x01\x90\x90\xc3")); /* no push */
+	assert_int_equal(made.scratch, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -187,6 +214,7 @@ int main(void)
 		cmocka_unit_test(probes_of_the_stack_may_fault),
 		cmocka_unit_test(divisions_and_numbers_are_refused_where_sigfpe_is_handled),
 		cmocka_unit_test(alone_there_is_no_group),
+		cmocka_unit_test(a_word_is_free_where_the_program_pushes_first),
 		cmocka_unit_test(flags_are_dead_where_they_are_written_first),
 	};
 

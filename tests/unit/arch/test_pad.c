@@ -345,9 +345,87 @@ static void records_of_both_kinds_of_exit_are_laid_out_alike(void **state)
 	assert_int_equal(kymo_pad_record_size(&known, 0), KYMO_EVENT_ARGS_OFFSET);
 }
 
+static __thread uint64_t stack_begin;
+
+/* This stack is another thread's, which begins at `begin`; `low` bytes of it are not enough. */
+static void set_stack(struct world *world, uint64_t begin, uint64_t low)
+{
+	const uint64_t all[2] = { UINT64_MAX, UINT64_MAX };
+	const uint64_t words[2] = { (uint64_t)&stack_begin - (uint64_t)__builtin_thread_pointer(), low };
+
+	memcpy(world->live + KYMO_PAD_LIVE_STACK_ENOUGH, all, sizeof(all));
+	memcpy(world->live + KYMO_PAD_LIVE_THREAD_STACK, words, sizeof(words));
+	stack_begin = begin;
+}
+
+/* All but the flags, which are dead; the word that is pushed has been there before. */
+static void pass(const struct site *site, struct registers *in)
+{
+	struct registers out;
+	uint8_t before[AROUND];
+
+	memcpy((uint8_t *)in->r[RSP] - 8, &in->r[3], 8);
+	memcpy(before, (uint8_t *)in->r[RSP] - RED_ZONE, AROUND);
+	enter(site, in, &out);
+	assert_memory_equal(out.r, in->r, sizeof(out.r));
+	assert_memory_equal((uint8_t *)in->r[RSP] - RED_ZONE, before, AROUND);
+}
+
+/* By where the stack begins and how much is too little: near its begin nothing is recorded, and each hit is counted. */
+static void near_the_end_of_a_threads_stack_nothing_is_recorded(void **state)
+{
+	static const struct {
+		int64_t begin; /* from the stack pointer */
+		uint64_t low;
+		bool is_low;
+	} cases[] = {
+		{ 0, 600, true },      { -599, 600, true },         { -600, 600, false },   { 1, 600, false },
+		{ -4096, 4608, true }, { -4607, 4608, true },       { -4608, 4608, false }, { -8192, 4608, false },
+		{ 4096, 4608, false }, { -512, UINT64_MAX, false }, /* no sum wraps to anything that is used */
+	};
+	const struct kymo_pad_event *event = &one_event;
+	uint8_t *stack = stack_create();
+
+	for_each_kind(kind)
+	{
+		struct world world;
+		struct registers in;
+		struct site site, without;
+		uint64_t n_low = 0;
+		size_t n = 0;
+
+		world_init(&world, kind, roomy);
+		world_pushing(&world, event, 1, 8, &site);
+		world_pushing(&world, event, 1, 0, &without);
+		for (size_t i = 0; i < kymo_countof(cases); i++) {
+			randomise(&in, i, stack);
+			set_stack(&world, in.r[RSP] + (uint64_t)cases[i].begin, cases[i].low);
+			pass(&site, &in);
+			n_low += cases[i].is_low;
+			n += !cases[i].is_low;
+			world_read_all(&world);
+			assert_int_equal(world.records.n, n);
+			assert_int_equal(world_lost(&world), n_low);
+		}
+		set_stack(&world, in.r[RSP], 600);
+		pass(&without, &in); /* where no word is free nothing is looked at */
+		memset(world.live + KYMO_PAD_LIVE_THREAD_STACK, 0, 8);
+		pass(&site, &in);
+		world_read_all(&world);
+		assert_int_equal(world.records.n, n + 2);
+		set_stack(&world, in.r[RSP], 600);
+		world_state(&world, 0);
+		pass(&site, &in);
+		assert_int_equal(world_lost(&world), n_low);
+		world_deinit(&world);
+	}
+	stack_destroy(stack);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(near_the_end_of_a_threads_stack_nothing_is_recorded),
 		cmocka_unit_test(registers_flags_vectors_and_the_red_zone_survive),
 		cmocka_unit_test(so_they_do_on_every_slow_path),
 		cmocka_unit_test(every_register_is_recorded_in_every_type),

@@ -442,7 +442,7 @@ static void near_the_end_of_the_stack_nothing_is_read(void **state)
 		struct registers in;
 		struct last last;
 		struct site site;
-		uint64_t words[2], skipped;
+		uint64_t words[2];
 
 		world_begin(&world, &last, kind, roomy);
 		world.varying[1] = &mixed_event;
@@ -455,13 +455,53 @@ static void near_the_end_of_the_stack_nothing_is_read(void **state)
 		world_read_all(&world);
 		assert_int_equal(last.n, 1);
 		assert_int_equal(last.id, 2);
-		memcpy(&skipped, world.live + KYMO_PAD_LIVE_SKIPPED, sizeof(skipped));
-		assert_int_equal(skipped, 1);
+		assert_int_equal(world_lost(&world), 1);
 		words[0] = in.r[4] - 700;
 		memcpy(world.live + KYMO_PAD_LIVE_STACK_ENOUGH, words, sizeof(words));
 		enter_unseen(&site, &in);
 		world_read_all(&world);
 		assert_int_equal(last.n, 3);
+		world_deinit(&world);
+	}
+	stack_destroy(stack);
+}
+
+/* The same of another thread's stack, which begins 2,000 bytes below. */
+static void near_the_end_of_a_threads_stack_nothing_is_read(void **state)
+{
+	static __thread uint64_t begin;
+	const struct kymo_pad_event events[] = { mixed_event, { .id = 2, .args = &first_u64, .n_args = 1 } };
+	const uint64_t all[2] = { UINT64_MAX, UINT64_MAX };
+	uint8_t *stack = stack_create();
+
+	for_each_kind(kind)
+	{
+		struct world world;
+		struct registers in;
+		struct last last;
+		struct site site;
+		uint64_t words[2] = { (uint64_t)&begin - (uint64_t)__builtin_thread_pointer(), 1900 };
+
+		world_begin(&world, &last, kind, roomy);
+		world.varying[1] = &mixed_event;
+		world_landing(&world, events, 2, &site);
+		randomise(&in, 5, stack);
+		begin = in.r[4] - 2000;
+		memcpy(world.live + KYMO_PAD_LIVE_STACK_ENOUGH, all, sizeof(all));
+		memcpy(world.live + KYMO_PAD_LIVE_THREAD_STACK, words, sizeof(words));
+		enter_unseen(&site, &in);
+		world_read_all(&world);
+		assert_int_equal(last.n, 1);
+		assert_int_equal(last.id, 2);
+		assert_int_equal(world_lost(&world), 1);
+		begin = in.r[4] - 3000;
+		enter_unseen(&site, &in);
+		world_read_all(&world);
+		assert_int_equal(last.n, 3);
+		begin = in.r[4] + 8; /* it is not on that stack */
+		enter_unseen(&site, &in);
+		world_read_all(&world);
+		assert_int_equal(last.n, 5);
 		world_deinit(&world);
 	}
 	stack_destroy(stack);
@@ -659,6 +699,7 @@ int main(void)
 		cmocka_unit_test(nothing_shows_whatever_way_is_taken),
 		cmocka_unit_test(a_forked_child_reads_nothing),
 		cmocka_unit_test(near_the_end_of_the_stack_nothing_is_read),
+		cmocka_unit_test(near_the_end_of_a_threads_stack_nothing_is_read),
 		cmocka_unit_test(other_threads_may_take_memory_away_at_any_time),
 		cmocka_unit_test(a_process_is_read_whose_initial_thread_has_ended),
 		cmocka_unit_test(more_than_there_is_room_for_is_refused),
