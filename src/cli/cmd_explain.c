@@ -11,7 +11,6 @@
 #include "cli/spec_source.h"
 #include "cli/target.h"
 #include "probe/faults.h"
-#include "probe/spec.h"
 #include "probe/spec_scope.h"
 
 /* ---- all sites of a location ------------------------------------------------------------------------------------- */

@@ -6,7 +6,6 @@
 
 #include "base/vec.h"
 #include "cli/indirect.h"
-#include "probe/code.h"
 #include "probe/jit.h"
 
 /* A module under explanation, and how its sites came out. */

@@ -1,5 +1,14 @@
 /* Answers to threads that have loaded or closed a library, and wait until the recorder has looked (watch.c). */
+#include "probe/answer.h"
+
+#include "probe/modules.h"
 #include "probe/probes.h"
+#include "probe/refusals.h"
+#include "probe/resolve.h"
+#include "probe/session.h"
+#include "probe/spec.h"
+#include "probe/state.h"
+#include "probe/watch.h"
 
 #define REQUESTS_OF_ONE 2 /* before and after a library is loaded, and as many when it goes */
 

@@ -7,6 +7,8 @@
  * change, so nothing is written in that case, and the caller tries again a little later. Return addresses never lie
  * inside of a window: the planner displaces nothing behind a call.
  */
+#include "probe/apply.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -17,8 +19,15 @@
 #include "base/cleanup.h"
 #include "base/page.h"
 #include "base/search.h"
+#include "probe/code.h"
+#include "probe/foreign.h"
+#include "probe/jit.h"
+#include "probe/modules.h"
 #include "probe/probes.h"
+#include "probe/shared.h"
+#include "probe/sites.h"
 #include "probe/switches.h"
+#include "probe/text.h"
 
 #define STACK_SCAN_MAX ((uint64_t)8 << 20)
 #define USER_CS 0x33                                /* arch/x86/include/asm/segment.h: __USER_CS */

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "base/vec.h"
+#include "probe/files.h"
 
 #define IDLE_FILES 32 /* kept although nobody uses them, … */
 #define IDLE_BYTES \

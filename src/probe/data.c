@@ -2,6 +2,8 @@
  * What pads write: the head of the data memory, and the rings (docs/internals/memory.md). A forked child has none of
  * it; who is followed gets its own, at the same address.
  */
+#include "probe/data.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,7 +16,11 @@
 #include "arch/pad.h"
 #include "arch/remote.h"
 #include "base/page.h"
+#include "probe/options.h"
 #include "probe/probes.h"
+#include "probe/remote_memory.h"
+#include "probe/shared.h"
+#include "proc/proc.h"
 
 #define SUBBUFFERS 8
 #define SPARE_SUBBUFFERS 4

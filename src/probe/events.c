@@ -1,9 +1,11 @@
 /* The events of a recording, whichever of its processes has them. */
+#include "probe/events.h"
+
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/vec.h"
-#include "probe/probes.h"
+#include "probe/cache.h"
 
 struct kymo_events {
 	KYMO_VEC(struct kymo_probe_event) items;

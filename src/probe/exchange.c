@@ -10,15 +10,28 @@
  * The recorder may die at any point: each site holds its original bytes, or a jump to a pad that is whole and
  * journalled.
  */
+#include "probe/exchange.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "probe/data.h"
+#include "probe/events.h"
 #include "probe/faults.h"
+#include "probe/foreign.h"
 #include "probe/leave.h"
+#include "probe/others.h"
 #include "probe/probes.h"
+#include "probe/refusals.h"
+#include "probe/remove.h"
+#include "probe/session.h"
+#include "probe/sites.h"
+#include "probe/state.h"
+#include "probe/warning.h"
+#include "proc/proc.h"
 
 #define NEAR 256 /* bytes: a jump relies on none farther away */
 

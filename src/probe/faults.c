@@ -8,9 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/arch.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "probe/probes.h"
+#include "proc/proc.h"
 
 #define STATUS_MAX 16384
 

@@ -1,4 +1,6 @@
 /* Which mapped files the user means. */
+#include "probe/files.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -6,7 +8,14 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "probe/cache.h"
+#include "probe/events.h"
+#include "probe/markers.h"
 #include "probe/probes.h"
+#include "probe/spec.h"
+#include "probe/watch.h"
+#include "proc/proc.h"
+#include "procfs/maps.h"
 
 /* A name may be a link to the file that is mapped, as /usr/bin/redis-server is one to redis-check-rdb. */
 static void identify(const char *name, struct probe_file *ret)

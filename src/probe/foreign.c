@@ -5,8 +5,16 @@
  * Nothing is written then; planning begins anew, and keeps away from those bytes, so that what stands there is left
  * out, or is an error where it was named exactly.
  */
-#include "probe/offline_private.h"
+#include "probe/foreign.h"
+
+#include "probe/modules.h"
+#include "probe/offline.h"
+#include "probe/offline_state.h"
 #include "probe/probes.h"
+#include "probe/text.h"
+#include "proc/proc.h"
+#include "procfs/maps.h"
+#include "sym/sym.h"
 
 #define BREAKPOINT 0xcc
 #define NOP 0x0f       /* the first byte of one of five bytes, … */

@@ -17,8 +17,9 @@
 
 #include "arch/arch.h"
 #include "arch/pad.h"
+#include "probe/foreign.h"
 #include "probe/jit.h"
-#include "probe/probes.h"
+#include "probe/probe.h"
 #include "probe/remains.h"
 #include "probe/switches.h"
 #include "probe/trust.h"

@@ -2,7 +2,17 @@
 #ifndef KYMO_PROBE_LEAVE_H
 #define KYMO_PROBE_LEAVE_H
 
-#include "probe/remove.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct kymo_detach_result;
+struct kymo_maps;
+struct kymo_process;
+struct kymo_remains;
+struct kymo_remains_list;
 
 /*
  * Take recording `own`, one of `all`, out of the text of the stopped process; may be repeated. UNSAFE when a place

@@ -14,8 +14,18 @@
 #include "base/io.h"
 #include "base/page.h"
 #include "base/search.h"
+#include "probe/look_state.h"
 #include "probe/look_text.h"
 #include "probe/mend.h"
+#include "probe/modules.h"
+#include "probe/probes.h"
+#include "probe/refusals.h"
+#include "probe/remains.h"
+#include "probe/session.h"
+#include "probe/sites.h"
+#include "probe/text.h"
+#include "probe/threads.h"
+#include "proc/proc.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 #define PAUSE_MAX_NS (8 * SECOND_NS)

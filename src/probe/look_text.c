@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/search.h"
+#include "probe/look_state.h"
+#include "proc/proc.h"
 
 void look_read(struct kymo_look *look)
 {

@@ -2,7 +2,11 @@
 #ifndef KYMO_PROBE_LOOK_TEXT_H
 #define KYMO_PROBE_LOOK_TEXT_H
 
-#include "probe/look.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct kymo_look;
 
 /* The `size` bytes at `address`, as this look has read them; false where it has not. */
 bool look_bytes(const struct kymo_look *look, uint64_t address, uint8_t *out, size_t size);

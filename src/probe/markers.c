@@ -1,4 +1,6 @@
 /* Markers and SDT probes of a process: what a glob means in one of its files. */
+#include "probe/markers.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,8 +8,18 @@
 #include "base/cleanup.h"
 #include "base/search.h"
 #include "marker/fields.h"
+#include "probe/cache.h"
+#include "probe/code.h"
+#include "probe/events.h"
+#include "probe/modules.h"
 #include "probe/probes.h"
+#include "probe/refusals.h"
+#include "probe/sites.h"
+#include "probe/spec.h"
 #include "probe/switches.h"
+#include "probe/text.h"
+#include "probe/warning.h"
+#include "proc/proc.h"
 
 #define NAMES_SHOWN 5
 

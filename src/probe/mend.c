@@ -6,13 +6,21 @@
  * still (kernel/events/uprobes.c: verify_opcode()). The rest of a longer jump is in the way of that.
  * docs/internals/coexisting.md has the states.
  */
+#include "probe/mend.h"
+
 #include <string.h>
 
 #include "base/io.h"
+#include "probe/foreign.h"
+#include "probe/look_state.h"
 #include "probe/look_text.h"
-#include "probe/mend.h"
-#include "probe/placing.h"
+#include "probe/others.h"
+#include "probe/probes.h"
 #include "probe/remains.h"
+#include "probe/settle.h"
+#include "probe/sites.h"
+#include "proc/proc.h"
+#include "procfs/maps.h"
 
 #define BREAKPOINT 0xcc
 #define SHORT_REACH 160 /* from a short jump to the end of the jump that it leads to */

@@ -2,7 +2,12 @@
 #ifndef KYMO_PROBE_MEND_H
 #define KYMO_PROBE_MEND_H
 
-#include "probe/look.h"
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct kymo_look;
+struct probe_site;
 
 /* What the text at a site is. */
 enum look_text {

@@ -1,9 +1,15 @@
 /* What the process has mapped, and is looked into: files, and the code around an address in memory of no file. */
+#include "probe/modules.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/page.h"
+#include "probe/cache.h"
+#include "probe/code.h"
+#include "probe/events.h"
+#include "probe/jit.h"
 #include "probe/probes.h"
 
 static bool is_same_file(const struct probe_module *module, const struct kymo_map *map)

@@ -1,4 +1,4 @@
-#include "probe/offline_private.h"
+#include "probe/offline.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,6 +12,14 @@
 #include "arch/uprobe.h"
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "probe/code.h"
+#include "probe/offline_places.h"
+#include "probe/offline_refusals.h"
+#include "probe/offline_state.h"
+#include "probe/spec.h"
+#include "procfs/info.h"
+#include "procfs/maps.h"
+#include "wire/shared.h"
 
 /* ---- files ------------------------------------------------------------------------------------------------------ */
 

@@ -5,7 +5,17 @@
 #ifndef KYMO_PROBE_OFFLINE_H
 #define KYMO_PROBE_OFFLINE_H
 
-#include "probe/session.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+
+struct kymo_events;
+struct kymo_spec;
+struct offline_file;
+struct offline_id;
 
 struct kymo_offline;
 
@@ -60,17 +70,10 @@ struct kymo_error *kymo_offline_check_all(struct kymo_offline *offline, size_t f
 /* All places so far. Grows only; items move when it does. */
 const struct kymo_offline_place *kymo_offline_places(const struct kymo_offline *offline, size_t *n);
 
-/* Whether the program reads bytes of any of the places, which breakpoints would change. The files are decoded for this.
- */
-struct kymo_error *kymo_offline_are_read(struct kymo_offline *offline, bool *ret);
-
 /* A descriptor of file `i`, and its path; both stay the table's. */
 int kymo_offline_file(const struct kymo_offline *offline, size_t i, const char **path_ret);
 
-/* Leave a place out: UNSAFE when it is named exactly. */
-struct kymo_error *kymo_offline_refuse(struct kymo_offline *offline, size_t place, const char *reason);
-
-/* UNSAFE for a spec that has no place left, warnings for those refused in part; then counting begins anew. */
-struct kymo_error *kymo_offline_tell_refused(struct kymo_offline *offline);
+/* Whether processes' maps, or the file itself, name it so. */
+bool offline_is_file(const struct offline_file *file, struct offline_id id);
 
 #endif

@@ -1,4 +1,6 @@
 /* What a spec means in one file. */
+#include "probe/offline_places.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -6,8 +8,13 @@
 
 #include "arch/uprobe.h"
 #include "base/cleanup.h"
-#include "probe/offline_private.h"
+#include "probe/code.h"
+#include "probe/events.h"
+#include "probe/offline.h"
+#include "probe/offline_refusals.h"
+#include "probe/offline_state.h"
 #include "probe/parts.h"
+#include "probe/spec.h"
 #include "probe/targets.h"
 #include "probe/words.h"
 

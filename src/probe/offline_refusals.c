@@ -1,9 +1,14 @@
 /* Places that cannot be probed without a process, and what is told of them. */
+#include "probe/offline_refusals.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "probe/offline_private.h"
+#include "probe/events.h"
+#include "probe/offline.h"
+#include "probe/offline_state.h"
+#include "probe/spec.h"
 
 #define REASONS_SHOWN 3
 

@@ -3,12 +3,19 @@
  * what order pads of the same place run (wire/shared.h). All of it is the target's memory, so it is looked at with the
  * same distrust as the target.
  */
+#include "probe/others.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "probe/leave.h"
 #include "probe/probes.h"
+#include "probe/remains.h"
+#include "probe/sites.h"
+#include "probe/state.h"
+#include "probe/text.h"
+#include "proc/proc.h"
 
 struct kymo_error *probes_others_read(struct kymo_probes *probes, struct probe_others *ret)
 {

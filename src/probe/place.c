@@ -6,6 +6,8 @@
  * are known, changed or not, and stay. Each pad is emitted at once, so that the next plan knows the bytes of this one's
  * jump.
  */
+#include "probe/place.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -15,9 +17,30 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/page.h"
+#include "probe/data.h"
+#include "probe/events.h"
+#include "probe/faults.h"
+#include "probe/foreign.h"
+#include "probe/layout.h"
+#include "probe/markers.h"
+#include "probe/modules.h"
+#include "probe/others.h"
 #include "probe/placing.h"
+#include "probe/probes.h"
+#include "probe/refusals.h"
+#include "probe/resolve.h"
+#include "probe/room.h"
+#include "probe/settle.h"
+#include "probe/shared.h"
+#include "probe/sites.h"
+#include "probe/spec.h"
+#include "probe/spoiled.h"
+#include "probe/state.h"
 #include "probe/switches.h"
+#include "probe/text.h"
+#include "probe/threads.h"
 #include "probe/words.h"
+#include "proc/proc.h"
 
 #define SPREAD \
 	((uint64_t)512 << 20) /* sites of one region lie within this; the rest of ±2 GiB is for finding a hole \
@@ -42,16 +65,6 @@
 #define RUNS_FEW 64      /* each is a system call of the target's: as many are mapped with gaps of up to … */
 #define FEW_GAP_MAX 4096 /* … so many pages, which take no memory */
 #define RUNS_MAX 4096    /* more are mapped with larger gaps */
-
-void probes_layout_deinit(struct probe_layout *layout)
-{
-	for (size_t i = 0; i < layout->regions.n; i++)
-		free(layout->regions.items[i].bytes);
-	kymo_vec_deinit(&layout->regions);
-	kymo_vec_deinit(&layout->runs);
-	kymo_vec_deinit(&layout->joined);
-	kymo_vec_deinit(&layout->trampolines);
-}
 
 /* ---- a region ---------------------------------------------------------------------------------------------------- */
 

@@ -2,8 +2,13 @@
 #ifndef KYMO_PROBE_PLACING_H
 #define KYMO_PROBE_PLACING_H
 
-#include "probe/probes.h"
+#include "arch/pad.h"
+#include "probe/others.h"
 #include "probe/room.h"
+#include "procfs/maps.h"
+
+struct probe_layout;
+struct probe_region;
 
 #define PAD_ALIGN 32
 
@@ -24,17 +29,5 @@ static inline uint64_t align_up(uint64_t value, uint64_t to)
 {
 	return (value + to - 1) & ~(to - 1);
 }
-
-/* Whether anybody wants something of it that was not refused. */
-bool probes_is_wanted(const struct probe_site *site);
-
-/* What a planned site writes to the text. Negative errno. */
-int probes_patch_of(const struct probe_site *site, uint8_t out[KYMO_PATCH_MAX]);
-
-/* A site with a plan gets its pad, its trampoline, and its marks in the text. */
-struct kymo_error *probes_settle(struct placing *placing, struct probe_site *site);
-
-/* Plan and settle the site at `address`, which somebody wants; or refuse it. */
-struct kymo_error *probes_place_site(struct placing *placing, uint64_t address);
 
 #endif

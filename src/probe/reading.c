@@ -3,9 +3,16 @@
  * says so. It is there where no thread has a filter of system calls that might punish the call. A guard takes it away
  * before the process sets one up for itself.
  */
+#include "probe/reading.h"
+
 #include "base/error.h"
+#include "probe/events.h"
 #include "probe/probes.h"
+#include "probe/spec.h"
+#include "probe/warning.h"
 #include "probe/words.h"
+#include "proc/proc.h"
+#include "procfs/info.h"
 #include "procfs/threads.h"
 
 uint32_t probes_reads_stack(const struct kymo_spec *spec)

@@ -1,10 +1,20 @@
 /* What of the user's words has no safe place, and what is said of that. */
+#include "probe/refusals.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "marker/fields.h"
+#include "probe/events.h"
+#include "probe/modules.h"
+#include "probe/probes.h"
+#include "probe/sites.h"
+#include "probe/spec.h"
 #include "probe/switches.h"
+#include "probe/warning.h"
 #include "probe/words.h"
+#include "proc/proc.h"
 
 #define REASONS_SHOWN 3
 

@@ -15,6 +15,9 @@
 #include "base/cleanup.h"
 #include "base/page.h"
 #include "base/vec.h"
+#include "proc/proc.h"
+#include "procfs/info.h"
+#include "procfs/maps.h"
 
 #define MAX_RECORDINGS 64
 #define LOWEST 4096u

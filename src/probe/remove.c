@@ -18,10 +18,13 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/page.h"
+#include "probe/apply.h"
 #include "probe/leave.h"
-#include "probe/probes.h"
+#include "probe/probe.h"
 #include "probe/remains.h"
 #include "probe/switches.h"
+#include "proc/proc.h"
+#include "procfs/maps.h"
 
 #define DRAIN_TRIES 12 /* about two seconds, with pauses that grow by half */
 #define MAX_LEFT 64

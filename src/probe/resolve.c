@@ -1,15 +1,29 @@
 /* From specs to planned sites. */
+#include "probe/resolve.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "probe/code.h"
+#include "probe/events.h"
+#include "probe/files.h"
+#include "probe/jit.h"
+#include "probe/markers.h"
+#include "probe/modules.h"
 #include "probe/parts.h"
 #include "probe/probes.h"
+#include "probe/refusals.h"
 #include "probe/remains.h"
-#include "probe/switches.h"
+#include "probe/sites.h"
+#include "probe/spec.h"
+#include "probe/syscalls.h"
 #include "probe/targets.h"
+#include "probe/threads.h"
+#include "probe/warning.h"
+#include "probe/watch.h"
 #include "probe/words.h"
 
 struct kymo_error *probes_make_events(struct kymo_probes *probes, struct probe_site *site)

@@ -3,6 +3,8 @@
  * because who shares a place with another recording changes its trampoline, through /proc/PID/mem like text; of a file,
  * because mappings are known by its name.
  */
+#include "probe/runs.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -12,11 +14,16 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "arch/arch.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/page.h"
 #include "base/search.h"
-#include "probe/probes.h"
+#include "probe/layout.h"
+#include "probe/remote_memory.h"
+#include "probe/shared.h"
+#include "proc/proc.h"
+#include "procfs/maps.h"
 
 /* Before they are mapped: a death in between leaves entries for nothing. */
 static struct kymo_error *note_runs(struct kymo_shared *shared, const struct probe_layout *layout)

@@ -2,6 +2,8 @@
  * One site: its plan, its pad, its marks in the text. A plan is the planner's; or another recording's, where that has a
  * probe at the same place already: then this one's pad comes before the other's (leave.c has the rules of such chains).
  */
+#include "probe/settle.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,7 +11,26 @@
 
 #include "base/cleanup.h"
 #include "base/page.h"
+#include "probe/code.h"
+#include "probe/events.h"
+#include "probe/faults.h"
+#include "probe/foreign.h"
+#include "probe/layout.h"
+#include "probe/markers.h"
+#include "probe/modules.h"
+#include "probe/others.h"
 #include "probe/placing.h"
+#include "probe/probes.h"
+#include "probe/reading.h"
+#include "probe/refusals.h"
+#include "probe/remains.h"
+#include "probe/room.h"
+#include "probe/shared.h"
+#include "probe/sites.h"
+#include "probe/spec.h"
+#include "probe/syscalls.h"
+#include "probe/text.h"
+#include "proc/proc.h"
 
 #define SHARED_PAGES_MAX 2048 /* with trampolines, for the sake of other tools' breakpoints: 8 MiB of the target's */
 

@@ -12,10 +12,16 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "arch/pad.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/page.h"
-#include "probe/probes.h"
+#include "probe/layout.h"
+#include "probe/options.h"
+#include "probe/remote_memory.h"
+#include "proc/proc.h"
+#include "procfs/info.h"
+#include "procfs/maps.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010

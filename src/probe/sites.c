@@ -1,9 +1,14 @@
 /* Sites, sorted by address, and what is wished for at each. */
+#include "probe/sites.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/search.h"
+#include "probe/code.h"
+#include "probe/modules.h"
 #include "probe/probes.h"
+#include "probe/refusals.h"
 
 static void wish_deinit(struct probe_wish *wish)
 {

@@ -6,6 +6,8 @@
 
 #include "base/cleanup.h"
 #include "probe/spec_arg.h"
+#include "probe/spec_piece.h"
+#include "probe/spec_scope.h"
 #include "probe/spec_value.h"
 #include "sym/demangle.h"
 #include "sym/sym.h"

@@ -103,9 +103,6 @@ struct kymo_error *kymo_spec_entry_of(const struct kymo_spec *spec, struct kymo_
 struct kymo_error *kymo_spec_parse_return(const char *text, struct kymo_spec *ret);
 /* Markers by name: GLOB, or PROVIDER:GLOB, or MODULE:GLOB. USAGE for an empty one. */
 struct kymo_error *kymo_spec_parse_marker(const char *text, struct kymo_spec *ret);
-/* System calls by number, which `text` stands for in sentences. */
-struct kymo_error *kymo_spec_make_syscalls(const char *text, const uint64_t numbers[KYMO_PAD_SYSCALLS / 64],
-					   struct kymo_spec *ret);
 void kymo_spec_deinit(struct kymo_spec *spec);
 
 /* The ":" of "FILE:PLACE", or NULL where no file is named: a "::" separates nothing. */

@@ -5,11 +5,20 @@
  * A site of the hot path is known to belong to places by the marker's name alone: which of a marker's copies leads to
  * which place no note says. So the copies of a marker rest together.
  */
+#include "probe/spoiled.h"
+
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/search.h"
+#include "marker/marker.h"
+#include "probe/foreign.h"
+#include "probe/modules.h"
+#include "probe/probes.h"
+#include "probe/refusals.h"
+#include "probe/sites.h"
 #include "probe/switches.h"
+#include "procfs/maps.h"
 
 /* ---- what can't be turned on
  * ------------------------------------------------------------------------------------------ */

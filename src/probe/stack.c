@@ -3,10 +3,17 @@
  * program counter: so a pad that may not fit records nothing, and the program itself is the one that overflows
  * (arch/pad.h). Where other threads' stacks end is not known.
  */
+#include "probe/stack.h"
+
 #include <sys/resource.h>
 
+#include "arch/pad.h"
 #include "base/page.h"
+#include "probe/data.h"
 #include "probe/probes.h"
+#include "probe/reading.h"
+#include "probe/state.h"
+#include "proc/proc.h"
 
 /* The kernel lets it grow as long as all of it, in whole pages, is within the limit (mm/mmap.c, acct_stack_growth()).
  */

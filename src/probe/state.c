@@ -1,6 +1,10 @@
 /* What is known of probes and their rings, while they are in. */
+#include "probe/state.h"
+
 #include "probe/probes.h"
+#include "probe/sites.h"
 #include "probe/switches.h"
+#include "proc/proc.h"
 
 /* Wanted, and not in. What was refused once stays out. */
 static bool is_pending(const struct probe_site *site)

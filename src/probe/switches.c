@@ -40,7 +40,18 @@
 #include <string.h>
 
 #include "base/page.h"
+#include "probe/code.h"
+#include "probe/foreign.h"
+#include "probe/modules.h"
+#include "probe/others.h"
+#include "probe/probes.h"
+#include "probe/remains.h"
+#include "probe/shared.h"
+#include "probe/sites.h"
+#include "probe/spec.h"
 #include "probe/trust.h"
+#include "proc/proc.h"
+#include "procfs/maps.h"
 
 #define SIZE KYMO_JUMP_SIZE
 #define JUMP 0xe9

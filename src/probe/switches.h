@@ -2,9 +2,41 @@
 #ifndef KYMO_PROBE_SWITCHES_H
 #define KYMO_PROBE_SWITCHES_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
 #include "base/page.h"
-#include "probe/probes.h"
-#include "probe/remove.h"
+
+struct kymo_maps;
+struct kymo_marker;
+struct kymo_marker_switch;
+struct kymo_probes;
+struct kymo_remains;
+struct kymo_wire_site;
+struct probe_others;
+struct probe_trust;
+
+/*
+ * What turns a marker on: a counter of those who want it, in the process's data, and for kymo's own a jump in the text.
+ * Puts nothing of a recording's into the text: several recordings have the same.
+ */
+struct probe_switch {
+	size_t module;
+	uint64_t address;            /* of the NOP; of an SDT probe, its place, which is not changed for this */
+	uint64_t target;             /* of the jump; 0: there is none */
+	uint64_t counter;            /* 16 bits */
+	bool is_gate;                /* the counter is that of a struct kymo_marker_gate */
+	const char *provider, *name; /* of the marker; the file's */
+	const char *spoiled;         /* why it can't be turned on, as it was seen last; or NULL */
+	bool is_refused;             /* it stays off: it is spoiled, or no place behind it can be had */
+	bool was_refused;            /* before the installation that goes on now */
+	uint8_t original;            /* first byte of the text at `address`, as the file has it */
+	bool installed, is_retired;
+	bool is_ready;  /* the counter's memory is there */
+	bool has_entry; /* in the journal, for good; with the next also what is being put in */
+	uint64_t entry;
+};
 
 /* Add one, if it is not there yet. */
 struct kymo_error *probes_add_switch(struct kymo_probes *probes, size_t module,
@@ -16,23 +48,12 @@ struct kymo_error *probes_add_semaphore(struct kymo_probes *probes, size_t modul
 /* Those of a module that is not mapped any more, or is again. */
 void probes_retire_switches(struct kymo_probes *probes, size_t module, bool is_gone);
 
-struct probe_others;
-
 /* Choose a bit of the gates that no other recording has; look which of the pending ones can be turned on by now. False:
  * there is no free bit. */
 bool probes_prepare_switches(struct kymo_probes *probes, const struct probe_others *others,
 			     const struct kymo_maps *maps);
 
 size_t probes_pending_switches(const struct kymo_probes *probes);
-
-/* ---- spoiled.c: those that stay off
- * ----------------------------------------------------------------------------------- */
-
-/* Before planning: leave out those that can't be turned on, as the last try has found. */
-struct kymo_error *probes_refuse_switches(struct kymo_probes *probes, const struct kymo_maps *maps);
-
-/* After it: those behind which no place is left. Nothing is said of them: it was said of the places. */
-struct kymo_error *probes_rest_switches(struct kymo_probes *probes);
 
 /* Whether a spec of markers means this one, and whether one that it means is on, or will be with all that is planned.
  */
@@ -73,8 +94,6 @@ enum switch_left {
 	SWITCH_FOREIGN,  /* there are bytes that nobody knows */
 	SWITCH_FALSE,    /* the file has no such marker: nothing was written */
 };
-
-struct probe_trust;
 
 /* Entry `index` of a recording that leaves. With `must_go` nothing is waited for. */
 struct kymo_error *probe_turn_off(struct probe_trust *trust, const struct kymo_maps *maps,

@@ -1,12 +1,24 @@
 /* Probes on system calls: the `syscall` instructions of all files that a process has mapped, and the events that their
  * pads make. */
+#include "probe/syscalls.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 
 #include "base/cleanup.h"
+#include "probe/cache.h"
+#include "probe/code.h"
+#include "probe/events.h"
+#include "probe/modules.h"
 #include "probe/probes.h"
+#include "probe/refusals.h"
+#include "probe/sites.h"
+#include "probe/spec.h"
+#include "probe/warning.h"
+#include "proc/proc.h"
+#include "procfs/maps.h"
 
 /* ---- events --------------------------------------------------------------------------------------------------------
  */

@@ -2,13 +2,29 @@
  * How the threads of a process are told apart (tids.c has where their ids are), and whether they can use restartable
  * sequences: what the live pages say.
  */
+#include "probe/threads.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/syscall.h>
 
 #include "base/cleanup.h"
+#include "probe/cache.h"
+#include "probe/code.h"
+#include "probe/data.h"
+#include "probe/modules.h"
 #include "probe/probes.h"
+#include "probe/reading.h"
+#include "probe/sites.h"
+#include "probe/state.h"
+#include "probe/text.h"
+#include "probe/tids.h"
+#include "probe/warning.h"
+#include "probe/watch.h"
+#include "proc/proc.h"
+#include "procfs/info.h"
+#include "procfs/maps.h"
 
 #define RSEQ_SIGNATURE 0x53053053 /* glibc's on x86, sysdeps/unix/sysv/linux/x86/bits/rseq.h */
 #define RSEQ_CPU_ID 4             /* in struct rseq */

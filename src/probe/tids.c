@@ -14,8 +14,15 @@
  * their id themselves, with their first instructions: the word is 0 till then, and so is the tid of records of that
  * moment, which is nobody's. Before the pointers of others lie variables of the program's, which prove nothing.
  */
+#include "probe/tids.h"
+
 #include "base/page.h"
+#include "probe/modules.h"
 #include "probe/probes.h"
+#include "proc/proc.h"
+#include "procfs/info.h"
+#include "procfs/maps.h"
+#include "sym/sym.h"
 
 /* Bytes behind a thread pointer in which tids are looked for, and before one of Go's. */
 #define SEARCHED 2048

@@ -5,6 +5,8 @@
 
 #include "arch/arch.h"
 #include "probe/remains.h"
+#include "proc/proc.h"
+#include "procfs/maps.h"
 
 void probe_trust_deinit(struct probe_trust *trust)
 {

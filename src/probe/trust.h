@@ -4,8 +4,12 @@
 #define KYMO_PROBE_TRUST_H
 
 #include "marker/marker.h"
-#include "probe/remove.h"
-#include "sym/sym.h"
+
+struct kymo_map;
+struct kymo_maps;
+struct kymo_process;
+struct kymo_remains;
+struct kymo_wire_site;
 
 /* The file that was looked at last: thousands of places are in one. Begins as zero, with the process. */
 struct probe_trust {

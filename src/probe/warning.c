@@ -1,3 +1,5 @@
+#include "probe/warning.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 

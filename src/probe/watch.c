@@ -7,12 +7,21 @@
  *
  * A library that is loaded again at the same address finds its pads as they were: only its text is written.
  */
+#include "probe/watch.h"
+
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "probe/cache.h"
+#include "probe/code.h"
+#include "probe/jit.h"
 #include "probe/leave.h"
+#include "probe/modules.h"
+#include "probe/others.h"
 #include "probe/probes.h"
+#include "probe/sites.h"
 #include "probe/switches.h"
+#include "probe/text.h"
 
 #define DEBUG_FUNCTION "_dl_debug_state"
 #define SIGACTION "sigaction"

@@ -5,7 +5,8 @@
 #ifndef KYMO_PROBE_WORDS_H
 #define KYMO_PROBE_WORDS_H
 
-#include "probe/session.h"
+#include "base/error.h"
+#include "probe/events.h"
 #include "probe/spec.h"
 #include "sym/sym.h"
 

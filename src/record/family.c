@@ -11,7 +11,12 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "probe/events.h"
+#include "probe/probe.h"
 #include "probe/remove.h"
+#include "probe/resolve.h"
+#include "probe/state.h"
+#include "probe/threads.h"
 #include "record/kernel.h"
 #include "record/recording.h"
 #include "sym/sym.h"

@@ -3,6 +3,8 @@
 #define KYMO_RECORD_RECORDING_H
 
 #include "base/vec.h"
+#include "probe/data.h"
+#include "probe/look.h"
 #include "probe/session.h"
 #include "proc/proc.h"
 #include "record/clock.h"

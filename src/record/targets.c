@@ -3,7 +3,11 @@
 #include <stdio.h>
 
 #include "base/cleanup.h"
+#include "probe/options.h"
+#include "probe/probe.h"
 #include "probe/remove.h"
+#include "probe/resolve.h"
+#include "probe/state.h"
 #include "record/aggregate.h"
 #include "record/directory.h"
 #include "record/kernel.h"

@@ -2,12 +2,18 @@
  * What the files about probes without a process share: offline.c has files and texts, offline_places.c what specs mean
  * in one file, offline_refusals.c what is told of places that cannot be probed. Private to the room.
  */
-#ifndef KYMO_PROBE_OFFLINE_PRIVATE_H
-#define KYMO_PROBE_OFFLINE_PRIVATE_H
+#ifndef KYMO_PROBE_OFFLINE_STATE_H
+#define KYMO_PROBE_OFFLINE_STATE_H
+
+#include <stdint.h>
 
 #include "base/vec.h"
-#include "probe/code.h"
-#include "probe/offline.h"
+
+struct kymo_code;
+struct kymo_events;
+struct kymo_module;
+struct kymo_offline_place;
+struct kymo_spec;
 
 struct offline_id {
 	uint32_t major, minor;
@@ -42,17 +48,5 @@ struct kymo_offline {
 	KYMO_VEC(struct offline_file) files;
 	KYMO_VEC(struct kymo_offline_place) places;
 };
-
-void offline_warn(struct kymo_offline *offline, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-/* Put a reason on the spec's list, or make it the error when the user named this very place. */
-struct kymo_error *offline_refuse(struct kymo_offline *offline, size_t spec, bool exact, const char *path,
-				  const char *place, const char *reason);
-
-/* Whether processes' maps, or the file itself, name it so. */
-bool offline_is_file(const struct offline_file *file, struct offline_id id);
-
-/* Add the places that a spec means in a file, once. */
-struct kymo_error *offline_resolve(struct kymo_offline *offline, size_t spec, size_t file);
 
 #endif
