@@ -17,7 +17,7 @@
 #include "cli/spec_names.h"
 #include "cli/spec_source.h"
 #include "cli/targets.h"
-#include "probe/syscalls.h"
+#include "probe/resolve/syscalls.h"
 #include "record/record.h"
 #include "report/report.h"
 #include "syscall/syscall.h"

@@ -2,9 +2,9 @@
 #ifndef KYMO_PROBE_PROBES_H
 #define KYMO_PROBE_PROBES_H
 
+#include "probe/coexist/text.h"
+#include "probe/memory/shared.h"
 #include "probe/options.h"
-#include "probe/shared.h"
-#include "probe/text.h"
 
 struct kymo_spec;
 struct probe_file;

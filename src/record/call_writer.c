@@ -13,7 +13,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "probe/events.h"
+#include "probe/code/events.h"
 #include "record/clock.h"
 #include "syscall/syscall.h"
 

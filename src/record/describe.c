@@ -8,8 +8,8 @@
 #include "arch/pad.h"
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "probe/events.h"
-#include "probe/threads.h"
+#include "probe/code/events.h"
+#include "probe/threads/threads.h"
 #include "record/command.h"
 #include "record/recording.h"
 

@@ -2,9 +2,9 @@
 #include <stdlib.h>
 
 #include "arch/pad.h"
-#include "probe/answer.h"
-#include "probe/state.h"
-#include "probe/watch.h"
+#include "probe/install/answer.h"
+#include "probe/memory/state.h"
+#include "probe/threads/watch.h"
 #include "record/aggregate.h"
 #include "record/kernel.h"
 #include "record/kernel_calls.h"

@@ -3,9 +3,9 @@
 #define KYMO_RECORD_RECORDING_H
 
 #include "base/vec.h"
-#include "probe/data.h"
-#include "probe/look.h"
-#include "probe/session.h"
+#include "probe/install/session.h"
+#include "probe/look/look.h"
+#include "probe/memory/data.h"
 #include "proc/proc.h"
 #include "record/clock.h"
 #include "record/output.h"

@@ -1,5 +1,5 @@
 /* What a recording is asked for. */
-#include "probe/files.h"
+#include "probe/resolve/files.h"
 #include "record/recording.h"
 
 bool recording_has_markers(const struct kymo_record_options *options)
