@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "base/caret.h"
 #include "probe/spec/spec.h"
@@ -25,6 +26,21 @@ static inline bool kymo_spec_is_space(char c)
 static inline bool kymo_spec_is_digit(char c)
 {
 	return c >= '0' && c <= '9';
+}
+
+static inline size_t kymo_spec_piece_size(struct kymo_spec_piece piece)
+{
+	return (size_t)(piece.end - piece.start);
+}
+
+static inline bool kymo_spec_piece_is(struct kymo_spec_piece piece, const char *word)
+{
+	return kymo_spec_piece_size(piece) == strlen(word) && !memcmp(piece.start, word, kymo_spec_piece_size(piece));
+}
+
+static inline bool kymo_spec_piece_starts(struct kymo_spec_piece piece, const char *word)
+{
+	return kymo_spec_piece_size(piece) >= strlen(word) && !memcmp(piece.start, word, strlen(word));
 }
 
 /* The byte that ends the quotation which begins at `at`, a character or a text of C; `at` where none does. */
