@@ -139,6 +139,9 @@ bool recording_has_addresses(const struct kymo_record_options *options);
 /* Whether a spec has a filter or an expression. */
 bool recording_computes(const struct kymo_record_options *options);
 
+/* What can't be asked for together: USAGE. */
+struct kymo_error *recording_check_options(const struct recording *recording);
+
 /* ---- targets.c: processes and their sources -------------------------------------------------------------------------
  */
 
