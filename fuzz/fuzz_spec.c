@@ -1,9 +1,9 @@
 /*
- * Any bytes as a SPEC. What is accepted keeps the promises of probe/spec.h; what is refused is a USAGE error whose
+ * Any bytes as a SPEC. What is accepted keeps the promises of probe/spec/spec.h; what is refused is a USAGE error whose
  * caret line stands below the text.
  */
 #include "fuzz.h"
-#include "probe/spec.h"
+#include "probe/spec/spec.h"
 
 static void check_form(const struct kymo_spec *spec, const struct kymo_form *form)
 {

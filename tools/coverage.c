@@ -22,9 +22,9 @@
 #include "arch/arch.h"
 #include "base/cleanup.h"
 #include "base/vec.h"
-#include "probe/code.h"
-#include "probe/room.h"
-#include "probe/text.h"
+#include "probe/code/code.h"
+#include "probe/coexist/text.h"
+#include "probe/plan/room.h"
 #include "sym/sym.h"
 
 #define REACH (UINT64_C(1) << 31)          /* a jump's */

@@ -5,7 +5,8 @@
  *	VALUE	:= EXPR | "duration"; of lhist: EXPR "," LOW "," HIGH "," STEP
  *	KEY	:= "tid" | "pid" | "comm" | "probe" | EXPR
  *
- * PROBE is where a SPEC says that a probe is put (probe/spec.h). It is the first word if that has a ":" that separates.
+ * PROBE is where a SPEC says that a probe is put (probe/spec/spec.h). It is the first word if that has a ":"
+ * that separates.
  */
 #ifndef KYMO_AGGR_WORDS_H
 #define KYMO_AGGR_WORDS_H

@@ -5,7 +5,6 @@
 #include "aggr/aggr.h"
 #include "base/error.h"
 #include "base/vec.h"
-#include "probe/spec.h"
 #include "record/record.h"
 
 struct cli_probes {

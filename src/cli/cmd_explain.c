@@ -10,9 +10,8 @@
 #include "cli/explain_value.h"
 #include "cli/spec_source.h"
 #include "cli/target.h"
-#include "probe/faults.h"
-#include "probe/spec.h"
-#include "probe/spec_scope.h"
+#include "probe/plan/faults.h"
+#include "probe/spec/spec_scope.h"
 
 /* ---- all sites of a location ------------------------------------------------------------------------------------- */
 

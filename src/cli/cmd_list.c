@@ -11,7 +11,7 @@
 #include "cli/list_markers.h"
 #include "cli/list_source.h"
 #include "cli/target.h"
-#include "probe/spec.h"
+#include "probe/spec/spec.h"
 #include "sym/demangle.h"
 
 enum { JSON = 1, NAMES, VARS, LINES, DEBUG_FILE };

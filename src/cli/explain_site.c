@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "cli/cli.h"
 #include "cli/free_room.h"
-#include "probe/faults.h"
+#include "probe/plan/faults.h"
 #include "sym/demangle.h"
 
 #define INSN_MAX 15

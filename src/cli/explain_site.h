@@ -6,8 +6,7 @@
 
 #include "base/vec.h"
 #include "cli/indirect.h"
-#include "probe/code.h"
-#include "probe/jit.h"
+#include "probe/code/jit.h"
 
 /* A module under explanation, and how its sites came out. */
 struct cli_explainer {

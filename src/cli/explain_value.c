@@ -6,7 +6,8 @@
 #include "cli/cli.h"
 #include "cli/scope.h"
 #include "expr/form_dump.h"
-#include "probe/spec_value.h"
+#include "probe/spec/spec_piece.h"
+#include "probe/spec/spec_value.h"
 
 /* An expression, and where its names are from. */
 struct value {

@@ -2,7 +2,7 @@
 #ifndef KYMO_CLI_EXPLAIN_VALUE_H
 #define KYMO_CLI_EXPLAIN_VALUE_H
 
-#include "probe/spec.h"
+#include "probe/spec/spec.h"
 
 /*
  * Print the types of the expression `text` and the operations that it is made into, on stdout. `spec` is for the

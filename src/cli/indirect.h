@@ -6,7 +6,7 @@
 
 #include <sys/types.h>
 
-#include "probe/indirect.h"
+#include "probe/code/indirect.h"
 #include "proc/proc.h"
 
 /* The IFUNCs of a module, and where a process has that mapped. */

@@ -2,8 +2,8 @@
 #ifndef KYMO_CLI_SCOPE_H
 #define KYMO_CLI_SCOPE_H
 
-#include "probe/spec.h"
-#include "probe/spec_scope.h"
+#include "probe/spec/spec.h"
+#include "probe/spec/spec_scope.h"
 
 /* A location whose names are known, and what is open for that. */
 struct cli_scope {

@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "cli/cli.h"
-#include "probe/spec.h"
+#include "probe/spec/spec.h"
 
 #define LINE_MAX_NUMBER 10000000
 

@@ -3,7 +3,7 @@
 #define KYMO_CLI_SPEC_SOURCE_H
 
 #include "base/vec.h"
-#include "probe/spec.h"
+#include "probe/spec/spec.h"
 
 struct cli_specs {
 	KYMO_VEC(struct kymo_spec) items;

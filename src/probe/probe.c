@@ -15,8 +15,8 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/vec.h"
-#include "probe/remains.h"
-#include "probe/remove.h"
+#include "probe/install/remove.h"
+#include "probe/memory/remains.h"
 #include "proc/proc.h"
 
 #define RECORDER_PATIENCE 500 /* times 10 ms */

@@ -10,7 +10,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
-#include "probe/spec.h"
+#include "probe/spec/spec.h"
 
 /* ---- kymo detach ----------------------------------------------------------------------------------------------- */
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "probe/code/events.h"
 
 #define PACKET_SIZE (256u << 10) /* is left a little behind by the last row */
 

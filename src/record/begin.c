@@ -1,7 +1,11 @@
 /* The beginning of a recording in the process: attach or launch, probes in. */
 #include <stdlib.h>
 
-#include "probe/remove.h"
+#include "probe/install/remove.h"
+#include "probe/probe.h"
+#include "probe/resolve/files.h"
+#include "probe/resolve/resolve.h"
+#include "probe/threads/threads.h"
 #include "record/recording.h"
 
 /* What recorders that are gone have left is taken out first. Living ones have their own. */

@@ -13,6 +13,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "probe/code/events.h"
 #include "record/clock.h"
 #include "syscall/syscall.h"
 

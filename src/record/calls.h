@@ -8,7 +8,6 @@
 #ifndef KYMO_RECORD_CALLS_H
 #define KYMO_RECORD_CALLS_H
 
-#include "probe/session.h"
 #include "record/kernel.h"
 #include "record/output.h"
 

@@ -8,6 +8,8 @@
 #include "arch/pad.h"
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "probe/code/events.h"
+#include "probe/threads/threads.h"
 #include "record/command.h"
 #include "record/recording.h"
 

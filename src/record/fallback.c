@@ -4,7 +4,10 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "probe/offline.h"
+#include "probe/code/events.h"
+#include "probe/offline/offline_places.h"
+#include "probe/offline/offline_refusals.h"
+#include "probe/site/refusals.h"
 #include "record/kernel.h"
 #include "record/kernel_calls.h"
 #include "record/recording.h"

@@ -11,7 +11,12 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "probe/remove.h"
+#include "probe/code/events.h"
+#include "probe/install/remove.h"
+#include "probe/memory/state.h"
+#include "probe/probe.h"
+#include "probe/resolve/resolve.h"
+#include "probe/threads/threads.h"
 #include "record/kernel.h"
 #include "record/recording.h"
 #include "sym/sym.h"

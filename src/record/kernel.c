@@ -10,7 +10,8 @@
 #include "arch/uprobe.h"
 #include "base/cleanup.h"
 #include "kernel/kernel.h"
-#include "probe/offline.h"
+#include "probe/code/events.h"
+#include "probe/offline/offline_refusals.h"
 #include "proc/proc.h"
 #include "record/ktime.h"
 

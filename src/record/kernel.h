@@ -8,7 +8,8 @@
 #ifndef KYMO_RECORD_KERNEL_H
 #define KYMO_RECORD_KERNEL_H
 
-#include "probe/session.h"
+#include "probe/offline/offline.h"
+#include "probe/spec/spec.h"
 #include "record/output.h"
 
 struct recording_kernel;

@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "probe/install/answer.h"
 #include "record/recording.h"
 
 #define LOOK_NS UINT64_C(50000000)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/io.h"
+#include "probe/resolve/syscalls.h"
 #include "record/kernel.h"
 #include "record/recording.h"
 #include "syscall/syscall.h"

@@ -2,6 +2,9 @@
 #include <stdlib.h>
 
 #include "arch/pad.h"
+#include "probe/install/answer.h"
+#include "probe/memory/state.h"
+#include "probe/threads/watch.h"
 #include "record/aggregate.h"
 #include "record/kernel.h"
 #include "record/kernel_calls.h"

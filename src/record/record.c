@@ -15,10 +15,17 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/io.h"
-#include "probe/remove.h"
+#include "probe/code/events.h"
+#include "probe/install/answer.h"
+#include "probe/install/remove.h"
+#include "probe/install/stack.h"
+#include "probe/memory/state.h"
+#include "probe/probe.h"
+#include "probe/site/sites.h"
+#include "probe/threads/watch.h"
 #include "record/aggregate.h"
+#include "record/handlers.h"
 #include "record/kernel.h"
 #include "record/kernel_calls.h"
 #include "record/recording.h"
@@ -26,7 +33,6 @@
 #define SECOND_NS 1000000000u
 #define PROGRESS_NS (SECOND_NS / 5)
 #define FLUSH_NS SECOND_NS
-#define HEED_NS (SECOND_NS / 20)
 #define RECORDER_NICE (-10)
 #define RECORDER_SLICE_NS 100000u     /* the shortest that Linux knows */
 #define SEAL_NS (1200ull * SECOND_NS) /* stamps in a packet are told apart for an hour and more: wire/event.h */
@@ -130,85 +136,6 @@ static void answer_all(struct recording *recording)
 			answer(recording, recording->sources.items[i]);
 }
 
-/* The processes that have the probes of `source`, but for its own; `targets_ret` has room for all. How many there are.
- */
-static size_t children_of(const struct recording *recording, const struct source *source, struct target **targets_ret)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < recording->targets.n; i++) {
-		struct target *target = recording->targets.items[i];
-
-		if (target->source && (target->source == source || target->source->lender == source) &&
-		    target->process != source->process && !target->is_sharing && !target->is_clean)
-			targets_ret[n++] = target;
-	}
-	return n;
-}
-
-/* Probes of which a child has lost some are known anew by its next look. */
-static struct kymo_error *look_at_source(struct recording *recording, const struct source *source)
-{
-	const size_t most = recording->targets.n + 1;
-	kymo_cleanup_free struct target **targets = calloc(most, sizeof(*targets));
-	kymo_cleanup_free struct kymo_process **children = calloc(most, sizeof(*children));
-	kymo_cleanup_free struct kymo_adopted **adopted = calloc(most, sizeof(*adopted));
-	kymo_cleanup_free unsigned int *faults = calloc(most, sizeof(*faults));
-	struct kymo_error *error;
-	size_t n;
-
-	if (!targets || !children || !adopted || !faults)
-		return &kymo_error_no_memory;
-	n = children_of(recording, source, targets);
-	for (size_t i = 0; i < n; i++) {
-		children[i] = targets[i]->process;
-		adopted[i] = targets[i]->source->adopted;
-		faults[i] = adopted[i] ? kymo_adopted_faults(adopted[i]) : 0;
-	}
-	kymo_probes_look_at_stack(source->probes);
-	error = kymo_probes_heed_handlers(source->probes, children, adopted, n, &recording->result.stopped_ns);
-	for (size_t i = 0; i < n; i++)
-		if (adopted[i] && kymo_adopted_faults(adopted[i]) != faults[i])
-			recording_end_look(recording, targets[i]);
-	return error;
-}
-
-static bool are_handlers_set(const struct recording *recording, const struct source *source)
-{
-	bool are = kymo_probes_are_handlers_set(source->probes, NULL);
-
-	for (size_t i = 0; i < recording->sources.n && !are; i++)
-		are = recording->sources.items[i]->lender == source &&
-		      kymo_probes_are_handlers_set(source->probes, recording->sources.items[i]->adopted);
-	return are;
-}
-
-/* A program that has come to handle faults must find their instructions in their places, and one that overflows its
- * stack what it has done itself. */
-static void look_at_faults(struct recording *recording)
-{
-	uint64_t now = kymo_now_ns();
-	bool is_time = now >= recording->next_heed_ns;
-
-	if (is_time)
-		recording->next_heed_ns = now + HEED_NS;
-	for (size_t i = 0; i < recording->sources.n; i++) {
-		struct source *source = recording->sources.items[i];
-		struct kymo_error *error;
-
-		if (source->lender || (!is_time && !are_handlers_set(recording, source)))
-			continue;
-		error = look_at_source(recording, source);
-
-		if (error && kymo_probes_are_mapped(source->probes))
-			recording_warn(recording,
-				       "process %d has come to handle faults, and probes that displace what may fault "
-				       "cannot be exchanged: %s",
-				       kymo_process_pid(source->process), error->message);
-		kymo_error_destroy(error);
-	}
-}
-
 /* A process that exits has none from some moment on, and has ended a little later only. */
 static bool has_memory(pid_t pid)
 {
@@ -284,7 +211,7 @@ static struct kymo_error *record_until_end(struct recording *recording, bool *al
 			return error;
 		answer_all(recording);
 		recording_snapshot(recording);
-		look_at_faults(recording);
+		recording_look_at_faults(recording);
 		is_all_over = !recording->targets.n;
 		if (!recording->tree)
 			error = drop_those_that_are_over(recording, &is_all_over);
@@ -607,45 +534,6 @@ static struct kymo_error *run_in_processes(struct recording *recording)
 	return error ? error : run(recording);
 }
 
-/* What can't be recorded from outside together. */
-static struct kymo_error *check_outside(const struct recording *recording)
-{
-	const struct kymo_record_options *options = recording->options;
-	const char *way = options->all                           ? "--all"
-			  : options->backend == KYMO_RECORD_AUTO ? "--complete"
-								 : "--backend kernel";
-
-	if (recording_has_markers(options))
-		return kymo_error_create(KYMO_ERROR_USAGE,
-					 "markers are turned on in the process itself: leave %s out, or --marker", way);
-	if (recording_has_addresses(options))
-		return kymo_error_create(KYMO_ERROR_USAGE,
-					 "an address is of one process, and the kernel's probes are of files: leave %s "
-					 "out, or name FILE:0xOFFSET",
-					 way);
-	if (recording_computes(options))
-		return kymo_error_create(KYMO_ERROR_USAGE,
-					 "filters and expressions are computed in the process itself: leave %s out, or "
-					 "write registers and $arguments alone",
-					 way);
-	return NULL;
-}
-
-/* What can't be asked for together. */
-static struct kymo_error *check_options(const struct recording *recording)
-{
-	const struct kymo_record_options *options = recording->options;
-
-	if (recording->way != KYMO_RECORD_INPROC)
-		return check_outside(recording);
-	if (recording_has_addresses(options) && options->command)
-		return kymo_error_create(KYMO_ERROR_USAGE,
-					 "an address is of a process that runs, and '%s' has no code there yet: start "
-					 "it, and record it with --pid",
-					 options->command[0]);
-	return NULL;
-}
-
 struct kymo_error *kymo_record(const struct kymo_record_options *options, struct kymo_record_result *ret)
 {
 	struct recording recording = { .options = options, .begin = clock_sample(), .go = -1 };
@@ -654,7 +542,7 @@ struct kymo_error *kymo_record(const struct kymo_record_options *options, struct
 	if (!error)
 		error = recording_choose_way(&recording);
 	if (!error)
-		error = check_options(&recording);
+		error = recording_check_options(&recording);
 	if (!error)
 		error = aggregate_begin(&recording);
 	if (!error)

@@ -3,7 +3,9 @@
 #define KYMO_RECORD_RECORDING_H
 
 #include "base/vec.h"
-#include "probe/session.h"
+#include "probe/install/session.h"
+#include "probe/look/look.h"
+#include "probe/memory/data.h"
 #include "proc/proc.h"
 #include "record/clock.h"
 #include "record/output.h"
@@ -136,6 +138,9 @@ bool recording_has_addresses(const struct kymo_record_options *options);
 
 /* Whether a spec has a filter or an expression. */
 bool recording_computes(const struct kymo_record_options *options);
+
+/* What can't be asked for together: USAGE. */
+struct kymo_error *recording_check_options(const struct recording *recording);
 
 /* ---- targets.c: processes and their sources -------------------------------------------------------------------------
  */

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "probe/remove.h"
+#include "probe/resolve/files.h"
 #include "record/recording.h"
 
 #define SHARING_TRIES 200 /* for a child in its parent's memory to execute its program */

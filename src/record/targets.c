@@ -3,7 +3,12 @@
 #include <stdio.h>
 
 #include "base/cleanup.h"
-#include "probe/remove.h"
+#include "probe/install/remove.h"
+#include "probe/memory/state.h"
+#include "probe/options.h"
+#include "probe/probe.h"
+#include "probe/resolve/resolve.h"
+#include "probe/site/sites.h"
 #include "record/aggregate.h"
 #include "record/directory.h"
 #include "record/kernel.h"

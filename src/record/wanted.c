@@ -1,4 +1,5 @@
 /* What a recording is asked for. */
+#include "probe/resolve/files.h"
 #include "record/recording.h"
 
 bool recording_has_markers(const struct kymo_record_options *options)
@@ -52,4 +53,42 @@ struct kymo_error *recording_check_any_met(const struct recording *recording, co
 		kymo_error_destroy(error);
 	}
 	return kymo_error_create(KYMO_ERROR_NOT_FOUND, "it has mapped no file that has a probe");
+}
+
+/* What can't be recorded from outside together. */
+static struct kymo_error *check_outside(const struct recording *recording)
+{
+	const struct kymo_record_options *options = recording->options;
+	const char *way = options->all                           ? "--all"
+			  : options->backend == KYMO_RECORD_AUTO ? "--complete"
+								 : "--backend kernel";
+
+	if (recording_has_markers(options))
+		return kymo_error_create(KYMO_ERROR_USAGE,
+					 "markers are turned on in the process itself: leave %s out, or --marker", way);
+	if (recording_has_addresses(options))
+		return kymo_error_create(KYMO_ERROR_USAGE,
+					 "an address is of one process, and the kernel's probes are of files: leave %s "
+					 "out, or name FILE:0xOFFSET",
+					 way);
+	if (recording_computes(options))
+		return kymo_error_create(KYMO_ERROR_USAGE,
+					 "filters and expressions are computed in the process itself: leave %s out, or "
+					 "write registers and $arguments alone",
+					 way);
+	return NULL;
+}
+
+struct kymo_error *recording_check_options(const struct recording *recording)
+{
+	const struct kymo_record_options *options = recording->options;
+
+	if (recording->way != KYMO_RECORD_INPROC)
+		return check_outside(recording);
+	if (recording_has_addresses(options) && options->command)
+		return kymo_error_create(KYMO_ERROR_USAGE,
+					 "an address is of a process that runs, and '%s' has no code there yet: start "
+					 "it, and record it with --pid",
+					 options->command[0]);
+	return NULL;
 }

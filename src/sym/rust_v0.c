@@ -9,142 +9,32 @@
 
 #include "base/hex.h"
 #include "sym/rust.h"
+#include "sym/rust_reader.h"
 
 #define DEPTH_MAX 200
 #define STEPS_MAX 20000
 #define LIFETIMES_MAX 64
 
-struct reader {
-	const char *name; /* behind "_R": what references count from */
-	size_t n, at;
-	struct sym_sink *sink; /* NULL: nothing is shown */
-	unsigned int depth, steps;
-	uint64_t lifetimes; /* that are bound here */
-};
-
-static bool read_path(struct reader *r, bool is_value);
-static bool read_type(struct reader *r);
-static bool read_const(struct reader *r);
-
-/* ---- letters and numbers ----------------------------------------------------------------------------------------- */
-
-static void put(struct reader *r, const char *text)
-{
-	if (r->sink)
-		sym_sink_put(r->sink, text, strlen(text));
-}
-
-static void put_number(struct reader *r, uint64_t number)
-{
-	char text[24];
-
-	snprintf(text, sizeof(text), "%" PRIu64, number);
-	put(r, text);
-}
-
-static char peek(const struct reader *r)
-{
-	return r->at < r->n ? r->name[r->at] : '\0';
-}
-
-static bool take(struct reader *r, char c)
-{
-	if (!c || peek(r) != c)
-		return false;
-	r->at++;
-	return true;
-}
-
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
-/* "_" is 0, "0_" 1, "Z_" 62 */
-static bool read_base62(struct reader *r, uint64_t *ret)
-{
-	uint64_t value = 0;
-
-	if (take(r, '_')) {
-		*ret = 0;
-		return true;
-	}
-	while (!take(r, '_')) {
-		const char c = peek(r);
-		const int digit = is_digit(c)            ? c - '0'
-				  : c >= 'a' && c <= 'z' ? c - 'a' + 10
-				  : c >= 'A' && c <= 'Z' ? c - 'A' + 36
-							 : -1;
-
-		if (digit < 0 || __builtin_mul_overflow(value, UINT64_C(62), &value) ||
-		    __builtin_add_overflow(value, (uint64_t)digit, &value))
-			return false;
-		r->at++;
-	}
-	return !__builtin_add_overflow(value, UINT64_C(1), ret);
-}
-
-/* What `tag` begins, one more than its number; 0 where it is not there. */
-static bool read_optional(struct reader *r, char tag, uint64_t *ret)
-{
-	*ret = 0;
-	if (!take(r, tag))
-		return true;
-	return read_base62(r, ret) && !__builtin_add_overflow(*ret, UINT64_C(1), ret);
-}
-
-/* ---- identifiers ------------------------------------------------------------------------------------------------- */
-
-struct identifier {
-	const char *text;
-	size_t n;
-	bool is_punycode;
-};
-
-static bool read_identifier(struct reader *r, struct identifier *ret)
-{
-	struct identifier id = { .is_punycode = take(r, 'u') };
-
-	if (!is_digit(peek(r)))
-		return false;
-	if (!take(r, '0'))
-		for (; is_digit(peek(r)) && id.n <= r->n; r->at++)
-			id.n = 10 * id.n + (size_t)(peek(r) - '0');
-	take(r, '_');
-	if (id.n > r->n - r->at)
-		return false;
-	id.text = r->name + r->at;
-	r->at += id.n;
-	*ret = id;
-	return true;
-}
-
-static bool put_identifier(struct reader *r, const struct identifier *id)
-{
-	if (!r->sink)
-		return true;
-	if (id->is_punycode)
-		return sym_put_punycode(id->text, id->n, r->sink);
-	sym_sink_put(r->sink, id->text, id->n);
-	return true;
-}
+static bool read_path(struct rust_reader *r, bool is_value);
+static bool read_type(struct rust_reader *r);
+static bool read_const(struct rust_reader *r);
 
 /* ---- references, lists, lifetimes ------------------------------------------------------------------------------- */
 
-static bool enter(struct reader *r)
+static bool enter(struct rust_reader *r)
 {
 	return ++r->depth < DEPTH_MAX && ++r->steps < STEPS_MAX && !(r->sink && r->sink->is_full);
 }
 
 /* "B" was taken. Nothing is read again that is not shown. */
-static bool read_back(struct reader *r, bool (*read)(struct reader *r, bool is_value), bool is_value)
+static bool read_back(struct rust_reader *r, bool (*read)(struct rust_reader *r, bool is_value), bool is_value)
 {
 	const size_t tag = r->at - 1;
 	size_t after;
 	uint64_t to;
 	bool done;
 
-	if (!read_base62(r, &to) || to >= tag)
+	if (!rust_read_base62(r, &to) || to >= tag)
 		return false;
 	if (!r->sink)
 		return true;
@@ -155,24 +45,24 @@ static bool read_back(struct reader *r, bool (*read)(struct reader *r, bool is_v
 	return done;
 }
 
-static bool read_type_again(struct reader *r, bool is_value)
+static bool read_type_again(struct rust_reader *r, bool is_value)
 {
 	return read_type(r);
 }
 
-static bool read_const_again(struct reader *r, bool is_value)
+static bool read_const_again(struct rust_reader *r, bool is_value)
 {
 	return read_const(r);
 }
 
 /* By its distance from the innermost binder: 'a is the outermost. */
-static bool put_lifetime(struct reader *r, uint64_t index)
+static bool put_lifetime(struct rust_reader *r, uint64_t index)
 {
 	char letter[] = "'a";
 	uint64_t depth;
 
 	if (!index) {
-		put(r, "'_");
+		rust_put(r, "'_");
 		return true;
 	}
 	if (index > r->lifetimes)
@@ -180,48 +70,48 @@ static bool put_lifetime(struct reader *r, uint64_t index)
 	depth = r->lifetimes - index;
 	if (depth < 26) {
 		letter[1] = (char)('a' + depth);
-		put(r, letter);
+		rust_put(r, letter);
 	} else {
-		put(r, "'_");
-		put_number(r, depth);
+		rust_put(r, "'_");
+		rust_put_number(r, depth);
 	}
 	return true;
 }
 
 /* "for<'a, 'b> ", which the caller takes off the lifetimes again: `n_ret` of them. */
-static bool read_binder(struct reader *r, uint64_t *n_ret)
+static bool read_binder(struct rust_reader *r, uint64_t *n_ret)
 {
-	if (!read_optional(r, 'G', n_ret) || *n_ret > LIFETIMES_MAX)
+	if (!rust_read_optional(r, 'G', n_ret) || *n_ret > LIFETIMES_MAX)
 		return false;
 	if (!*n_ret)
 		return true;
-	put(r, "for<");
+	rust_put(r, "for<");
 	for (uint64_t i = 0; i < *n_ret; i++) {
-		put(r, i ? ", " : "");
+		rust_put(r, i ? ", " : "");
 		r->lifetimes++;
 		if (!put_lifetime(r, 1))
 			return false;
 	}
-	put(r, "> ");
+	rust_put(r, "> ");
 	return true;
 }
 
-static bool read_generic(struct reader *r)
+static bool read_generic(struct rust_reader *r)
 {
 	uint64_t lifetime;
 
-	if (take(r, 'L'))
-		return read_base62(r, &lifetime) && put_lifetime(r, lifetime);
-	return take(r, 'K') ? read_const(r) : read_type(r);
+	if (rust_take(r, 'L'))
+		return rust_read_base62(r, &lifetime) && put_lifetime(r, lifetime);
+	return rust_take(r, 'K') ? read_const(r) : read_type(r);
 }
 
 /* Up to "E". */
-static bool read_list(struct reader *r, bool (*read)(struct reader *r), const char *separator, size_t *n_ret)
+static bool read_list(struct rust_reader *r, bool (*read)(struct rust_reader *r), const char *separator, size_t *n_ret)
 {
 	size_t n = 0;
 
-	for (; !take(r, 'E'); n++) {
-		put(r, n ? separator : "");
+	for (; !rust_take(r, 'E'); n++) {
+		rust_put(r, n ? separator : "");
 		if (!enter(r) || !read(r))
 			return false;
 		r->depth--;
@@ -232,82 +122,83 @@ static bool read_list(struct reader *r, bool (*read)(struct reader *r), const ch
 
 /* ---- paths ------------------------------------------------------------------------------------------------------ */
 
-static bool read_nested(struct reader *r, bool is_value)
+static bool read_nested(struct rust_reader *r, bool is_value)
 {
-	const char space = peek(r);
-	struct identifier id;
+	const char space = rust_peek(r);
+	struct rust_identifier id;
 	uint64_t number;
 
 	if (!((space >= 'a' && space <= 'z') || (space >= 'A' && space <= 'Z')))
 		return false;
 	r->at++;
-	if (!read_path(r, is_value) || !read_optional(r, 's', &number) || !read_identifier(r, &id))
+	if (!read_path(r, is_value) || !rust_read_optional(r, 's', &number) || !rust_read_identifier(r, &id))
 		return false;
 	if (space >= 'a') {
-		put(r, id.n ? "::" : "");
-		return put_identifier(r, &id);
+		rust_put(r, id.n ? "::" : "");
+		return rust_put_identifier(r, &id);
 	}
-	put(r, space == 'C' ? "::{closure" : space == 'S' ? "::{shim" : (char[]){ ':', ':', '{', space, '\0' });
-	put(r, id.n ? ":" : "");
-	if (!put_identifier(r, &id))
+	rust_put(r, space == 'C' ? "::{closure" : space == 'S' ? "::{shim" : (char[]){ ':', ':', '{', space, '\0' });
+	rust_put(r, id.n ? ":" : "");
+	if (!rust_put_identifier(r, &id))
 		return false;
-	put(r, "#");
-	put_number(r, number);
-	put(r, "}");
+	rust_put(r, "#");
+	rust_put_number(r, number);
+	rust_put(r, "}");
 	return true;
 }
 
 /* The path of an "impl", which is not shown. */
-static bool skip_impl(struct reader *r)
+static bool skip_impl(struct rust_reader *r)
 {
 	struct sym_sink *sink = r->sink;
 	uint64_t number;
 	bool done;
 
 	r->sink = NULL;
-	done = read_optional(r, 's', &number) && read_path(r, false);
+	done = rust_read_optional(r, 's', &number) && read_path(r, false);
 	r->sink = sink;
 	return done;
 }
 
-static bool read_qualified(struct reader *r, bool has_impl, bool has_trait)
+static bool read_qualified(struct rust_reader *r, bool has_impl, bool has_trait)
 {
 	if (has_impl && !skip_impl(r))
 		return false;
-	put(r, "<");
+	rust_put(r, "<");
 	if (!read_type(r))
 		return false;
 	if (has_trait) {
-		put(r, " as ");
+		rust_put(r, " as ");
 		if (!read_path(r, false))
 			return false;
 	}
-	put(r, ">");
+	rust_put(r, ">");
 	return true;
 }
 
 /* Without the last ">" where `is_open`. */
-static bool read_generics(struct reader *r, bool is_value, bool is_open)
+static bool read_generics(struct rust_reader *r, bool is_value, bool is_open)
 {
 	size_t n;
 
 	if (!read_path(r, is_value))
 		return false;
-	put(r, is_value ? "::<" : "<");
+	rust_put(r, is_value ? "::<" : "<");
 	if (!read_list(r, read_generic, ", ", &n))
 		return false;
-	put(r, is_open ? "" : ">");
+	rust_put(r, is_open ? "" : ">");
 	return true;
 }
 
-static bool read_path_inner(struct reader *r, bool is_value)
+static bool read_path_inner(struct rust_reader *r, bool is_value)
 {
-	struct identifier id;
+	struct rust_identifier id;
 	uint64_t number;
 
 	switch (r->at < r->n ? r->name[r->at++] : '\0') {
 	case 'C':
-		return read_optional(r, 's', &number) && read_identifier(r, &id) && put_identifier(r, &id);
+		return rust_read_optional(r, 's', &number) && rust_read_identifier(r, &id) &&
+		       rust_put_identifier(r, &id);
 	case 'N':
 		return read_nested(r, is_value);
 	case 'M':
@@ -325,7 +216,7 @@ static bool read_path_inner(struct reader *r, bool is_value)
 	}
 }
 
-static bool read_path(struct reader *r, bool is_value)
+static bool read_path(struct rust_reader *r, bool is_value)
 {
 	const bool done = enter(r) && read_path_inner(r, is_value);
 
@@ -346,40 +237,40 @@ static const char *basic_type(char tag)
 }
 
 /* The ABI of a function: "C", or an identifier with "_" for "-". */
-static bool read_abi(struct reader *r)
+static bool read_abi(struct rust_reader *r)
 {
-	struct identifier id = { .text = "C", .n = 1 };
+	struct rust_identifier id = { .text = "C", .n = 1 };
 	char text[64];
 
-	if (!take(r, 'C') && (!read_identifier(r, &id) || id.is_punycode || id.n >= sizeof(text)))
+	if (!rust_take(r, 'C') && (!rust_read_identifier(r, &id) || id.is_punycode || id.n >= sizeof(text)))
 		return false;
 	for (size_t i = 0; i < id.n; i++)
 		text[i] = id.text[i] == '_' ? '-' : id.text[i];
 	text[id.n] = '\0';
-	put(r, "extern \"");
-	put(r, text);
-	put(r, "\" ");
+	rust_put(r, "extern \"");
+	rust_put(r, text);
+	rust_put(r, "\" ");
 	return true;
 }
 
-static bool read_signature(struct reader *r)
+static bool read_signature(struct rust_reader *r)
 {
 	size_t n;
 
-	put(r, take(r, 'U') ? "unsafe " : "");
-	if (take(r, 'K') && !read_abi(r))
+	rust_put(r, rust_take(r, 'U') ? "unsafe " : "");
+	if (rust_take(r, 'K') && !read_abi(r))
 		return false;
-	put(r, "fn(");
+	rust_put(r, "fn(");
 	if (!read_list(r, read_type, ", ", &n))
 		return false;
-	put(r, ")");
-	if (take(r, 'u'))
+	rust_put(r, ")");
+	if (rust_take(r, 'u'))
 		return true;
-	put(r, " -> ");
+	rust_put(r, " -> ");
 	return read_type(r);
 }
 
-static bool read_function(struct reader *r)
+static bool read_function(struct rust_reader *r)
 {
 	uint64_t n = 0;
 	const bool done = read_binder(r, &n) && read_signature(r);
@@ -389,9 +280,9 @@ static bool read_function(struct reader *r)
 }
 
 /* A path whose generics stay open for what is bound behind it: "Iterator<Item = u8>". */
-static bool read_trait_path(struct reader *r, bool *is_open_ret)
+static bool read_trait_path(struct rust_reader *r, bool *is_open_ret)
 {
-	if (take(r, 'I')) {
+	if (rust_take(r, 'I')) {
 		*is_open_ret = true;
 		return read_generics(r, false, true);
 	}
@@ -399,83 +290,83 @@ static bool read_trait_path(struct reader *r, bool *is_open_ret)
 	return read_path(r, false);
 }
 
-static bool read_trait(struct reader *r)
+static bool read_trait(struct rust_reader *r)
 {
-	struct identifier id;
+	struct rust_identifier id;
 	bool is_open;
 
 	if (!read_trait_path(r, &is_open))
 		return false;
-	for (; take(r, 'p'); is_open = true) {
-		put(r, is_open ? ", " : "<");
-		if (!read_identifier(r, &id) || !put_identifier(r, &id))
+	for (; rust_take(r, 'p'); is_open = true) {
+		rust_put(r, is_open ? ", " : "<");
+		if (!rust_read_identifier(r, &id) || !rust_put_identifier(r, &id))
 			return false;
-		put(r, " = ");
-		if (!(take(r, 'K') ? read_const(r) : read_type(r)))
+		rust_put(r, " = ");
+		if (!(rust_take(r, 'K') ? read_const(r) : read_type(r)))
 			return false;
 	}
-	put(r, is_open ? ">" : "");
+	rust_put(r, is_open ? ">" : "");
 	return true;
 }
 
-static bool read_dyn(struct reader *r)
+static bool read_dyn(struct rust_reader *r)
 {
 	uint64_t n = 0, lifetime;
 	size_t n_traits;
 
-	put(r, "dyn ");
+	rust_put(r, "dyn ");
 	if (!read_binder(r, &n) || !read_list(r, read_trait, " + ", &n_traits))
 		return false;
 	r->lifetimes -= n;
-	if (!take(r, 'L') || !read_base62(r, &lifetime))
+	if (!rust_take(r, 'L') || !rust_read_base62(r, &lifetime))
 		return false;
-	put(r, lifetime ? " + " : "");
+	rust_put(r, lifetime ? " + " : "");
 	return !lifetime || put_lifetime(r, lifetime);
 }
 
-static bool read_reference(struct reader *r, const char *mutability)
+static bool read_reference(struct rust_reader *r, const char *mutability)
 {
 	uint64_t lifetime;
 
-	put(r, "&");
-	if (take(r, 'L')) {
-		if (!read_base62(r, &lifetime) || (lifetime && !put_lifetime(r, lifetime)))
+	rust_put(r, "&");
+	if (rust_take(r, 'L')) {
+		if (!rust_read_base62(r, &lifetime) || (lifetime && !put_lifetime(r, lifetime)))
 			return false;
-		put(r, lifetime ? " " : "");
+		rust_put(r, lifetime ? " " : "");
 	}
-	put(r, mutability);
+	rust_put(r, mutability);
 	return read_type(r);
 }
 
-static bool read_array(struct reader *r, bool has_size)
+static bool read_array(struct rust_reader *r, bool has_size)
 {
-	put(r, "[");
+	rust_put(r, "[");
 	if (!read_type(r))
 		return false;
-	put(r, has_size ? "; " : "");
+	rust_put(r, has_size ? "; " : "");
 	if (has_size && !read_const(r))
 		return false;
-	put(r, "]");
+	rust_put(r, "]");
 	return true;
 }
 
-static bool read_tuple(struct reader *r)
+static bool read_tuple(struct rust_reader *r)
 {
 	size_t n;
 
-	put(r, "(");
+	rust_put(r, "(");
 	if (!read_list(r, read_type, ", ", &n))
 		return false;
-	put(r, n == 1 ? ",)" : ")");
+	rust_put(r, n == 1 ? ",)" : ")");
 	return true;
 }
 
-static bool read_type_inner(struct reader *r)
+static bool read_type_inner(struct rust_reader *r)
 {
-	const char tag = peek(r);
+	const char tag = rust_peek(r);
 
 	if (basic_type(tag)) {
-		put(r, basic_type(tag));
+		rust_put(r, basic_type(tag));
 		r->at++;
 		return true;
 	}
@@ -486,10 +377,10 @@ static bool read_type_inner(struct reader *r)
 	case 'Q':
 		return read_reference(r, "mut ");
 	case 'P':
-		put(r, "*const ");
+		rust_put(r, "*const ");
 		return read_type(r);
 	case 'O':
-		put(r, "*mut ");
+		rust_put(r, "*mut ");
 		return read_type(r);
 	case 'A':
 	case 'S':
@@ -510,7 +401,7 @@ static bool read_type_inner(struct reader *r)
 	}
 }
 
-static bool read_type(struct reader *r)
+static bool read_type(struct rust_reader *r)
 {
 	const bool done = enter(r) && read_type_inner(r);
 
@@ -521,40 +412,40 @@ static bool read_type(struct reader *r)
 /* ---- constants -------------------------------------------------------------------------------------------------- */
 
 /* Hex digits up to "_". False where the number has more than 64 bits; its digits are then what `start` and `n` say. */
-static bool read_hex(struct reader *r, const char **start_ret, size_t *n_ret, uint64_t *ret)
+static bool read_hex(struct rust_reader *r, const char **start_ret, size_t *n_ret, uint64_t *ret)
 {
 	uint64_t value = 0;
 
 	*start_ret = r->name + r->at;
-	for (*n_ret = 0; kymo_hex_digit(peek(r)) >= 0; r->at++, ++*n_ret)
-		value = value << 4 | (uint64_t)kymo_hex_digit(peek(r));
+	for (*n_ret = 0; kymo_hex_digit(rust_peek(r)) >= 0; r->at++, ++*n_ret)
+		value = value << 4 | (uint64_t)kymo_hex_digit(rust_peek(r));
 	*ret = value;
-	return take(r, '_');
+	return rust_take(r, '_');
 }
 
-static bool put_character(struct reader *r, uint64_t c)
+static bool put_character(struct rust_reader *r, uint64_t c)
 {
-	put(r, "'");
+	rust_put(r, "'");
 	if (c == '\'' || c == '\\')
-		put(r, "\\");
+		rust_put(r, "\\");
 	if (r->sink && (c > UINT32_MAX || !sym_sink_character(r->sink, (uint32_t)c)))
 		return false;
-	put(r, "'");
+	rust_put(r, "'");
 	return true;
 }
 
-static bool read_value(struct reader *r, char type)
+static bool read_value(struct rust_reader *r, char type)
 {
 	const char *digits;
 	uint64_t value;
 	size_t n;
 
 	if (strchr("aslxni", type))
-		put(r, take(r, 'n') ? "-" : "");
+		rust_put(r, rust_take(r, 'n') ? "-" : "");
 	if (!read_hex(r, &digits, &n, &value))
 		return false;
 	if (type == 'b' && n == 1 && value < 2) {
-		put(r, value ? "true" : "false");
+		rust_put(r, value ? "true" : "false");
 		return true;
 	}
 	if (type == 'b')
@@ -562,28 +453,28 @@ static bool read_value(struct reader *r, char type)
 	if (type == 'c')
 		return n <= 8 && put_character(r, value);
 	if (n <= 16) {
-		put_number(r, value);
+		rust_put_number(r, value);
 		return true;
 	}
-	put(r, "0x");
+	rust_put(r, "0x");
 	if (r->sink)
 		sym_sink_put(r->sink, digits, n);
 	return true;
 }
 
-static bool read_const_inner(struct reader *r)
+static bool read_const_inner(struct rust_reader *r)
 {
-	const char type = peek(r);
+	const char type = rust_peek(r);
 
 	r->at += type != '\0';
 	if (type == 'B')
 		return read_back(r, read_const_again, false);
 	if (type == 'p')
-		put(r, "_");
+		rust_put(r, "_");
 	return type == 'p' || (type && strchr("hmtyojaslxnibc", type) && read_value(r, type));
 }
 
-static bool read_const(struct reader *r)
+static bool read_const(struct rust_reader *r)
 {
 	const bool done = enter(r) && read_const_inner(r);
 
@@ -595,9 +486,9 @@ static bool read_const(struct reader *r)
 
 bool sym_rust_v0(const char *name, size_t n, struct sym_sink *sink)
 {
-	struct reader r = { .name = name + 2, .n = n - 2, .sink = sink };
+	struct rust_reader r = { .name = name + 2, .n = n - 2, .sink = sink };
 
-	if (n < 3 || name[0] != '_' || name[1] != 'R' || is_digit(name[2]) || !read_path(&r, true))
+	if (n < 3 || name[0] != '_' || name[1] != 'R' || rust_is_digit(name[2]) || !read_path(&r, true))
 		return false;
 	/* The crate that a generic function was made for. */
 	r.sink = NULL;

@@ -167,7 +167,7 @@ enum kymo_wire_site_flags {
 	KYMO_WIRE_GUARD = 2,       /* one of kymo's own (arch/pad.h) */
 	KYMO_WIRE_STANDBY = 4,     /* a guard that another recording's stands in for, until that one leaves */
 	KYMO_WIRE_WANTS_FLAGS = 8, /* its pad, or one behind it, reads the flags out of the frame */
-	KYMO_WIRE_SWITCH = 16,     /* no pad: what turns a marker on (probe/switches.c) */
+	KYMO_WIRE_SWITCH = 16,     /* no pad: what turns a marker on (probe/site/switches.c) */
 	KYMO_WIRE_GATE =
 		32, /* a switch whose counter is the `outside` of a struct kymo_marker_gate: a bit for each recording */
 	KYMO_WIRE_MADE = 64, /* in memory of no file, which the program has put code into */

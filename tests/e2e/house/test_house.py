@@ -100,6 +100,15 @@ def test_a_broken_layer_is_seen(tmp):
         path.unlink()
 
 
+def test_a_long_file_is_seen(tmp):
+    tree = copy_tree(tmp)
+    path = tree / 'src/ring/long.c'
+    path.write_text('\n' * 600)
+    run(tree / 'tools/check-layers').ok()
+    path.write_text('\n' * 601)
+    check_matches(run(tree / 'tools/check-layers').ended(1).out, '^src/ring/long.c: 601 lines')
+
+
 def test_circles_are_seen(tmp):
     tree = copy_tree(tmp)
     ring = tree / 'src/ring'

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "probe/spec.h"
+#include "probe/spec/spec.h"
 
 static inline struct kymo_spec parse(const char *text)
 {

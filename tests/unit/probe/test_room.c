@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "probe/room.h"
-#include "probe/text.h"
+#include "probe/coexist/text.h"
+#include "probe/plan/room.h"
 
 #define JUMP 5
 

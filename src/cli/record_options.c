@@ -1,0 +1,453 @@
+#include "cli/record_options.h"
+
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/vec.h"
+#include "cli/cli.h"
+#include "cli/late.h"
+#include "cli/spec_names.h"
+#include "cli/spec_source.h"
+#include "probe/resolve/syscalls.h"
+
+#define BUFFER_MIN (UINT64_C(64) << 10)
+#define BUFFER_MAX (UINT64_C(4) << 30)
+#define ROWS_MAX 1000000u
+
+enum {
+	OUTPUT = 1,
+	PROBE,
+	RETURN,
+	MARKER,
+	SYSCALL,
+	BRANCH,
+	PID,
+	NAME,
+	FOR,
+	BUFFER,
+	OVERWRITE,
+	BACKEND,
+	QUIET,
+	NO_RSEQ,
+	DISPLACE_FAULTING,
+	FOLLOW,
+	NO_FOLLOW,
+	NO_EXISTING,
+	ALL,
+	COMPLETE,
+	STRING_SIZE,
+	LATE,
+	INTERVAL,
+	ROWS,
+	CONFIG,
+	AGGREGATE, /* + enum kymo_aggr_kind */
+};
+
+static const struct cli_option table[] = {
+	{ OUTPUT, 'o', "output", "DIR" },
+	{ PROBE, 'p', "probe", "SPEC" },
+	{ RETURN, 'r', "return", "SPEC" },
+	{ MARKER, 'm', "marker", "GLOB" },
+	{ SYSCALL, 's', "syscall", "SET" },
+	{ BRANCH, 'b', "branch", "SPEC" },
+	{ PID, 0, "pid", "PID" },
+	{ NAME, 0, "name", "NAME" },
+	{ FOR, 0, "for", "SECONDS" },
+	{ BUFFER, 0, "buffer", "SIZE" },
+	{ OVERWRITE, 0, "overwrite", NULL },
+	{ BACKEND, 0, "backend", "NAME" },
+	{ QUIET, 'q', "quiet", NULL },
+	{ NO_RSEQ, 0, "no-rseq", NULL },
+	{ DISPLACE_FAULTING, 0, "displace-faulting", NULL },
+	{ FOLLOW, 0, "follow", NULL },
+	{ NO_FOLLOW, 0, "no-follow", NULL },
+	{ NO_EXISTING, 0, "no-existing", NULL },
+	{ ALL, 0, "all", NULL },
+	{ COMPLETE, 0, "complete", NULL },
+	{ STRING_SIZE, 'S', "string-size", "SIZE" },
+	{ LATE, 0, "late", NULL },
+	{ INTERVAL, 0, "interval", "SECONDS" },
+	{ ROWS, 0, "rows", "NUMBER" },
+	{ AGGREGATE + KYMO_AGGR_COUNT, 0, "count", "WHAT" },
+	{ AGGREGATE + KYMO_AGGR_SUM, 0, "sum", "WHAT" },
+	{ AGGREGATE + KYMO_AGGR_MIN, 0, "min", "WHAT" },
+	{ AGGREGATE + KYMO_AGGR_MAX, 0, "max", "WHAT" },
+	{ AGGREGATE + KYMO_AGGR_AVG, 0, "avg", "WHAT" },
+	{ AGGREGATE + KYMO_AGGR_HIST, 0, "hist", "WHAT" },
+	{ AGGREGATE + KYMO_AGGR_LHIST, 0, "lhist", "WHAT" },
+	{ AGGREGATE + KYMO_AGGR_TOP, 0, "top", "WHAT" },
+	{ CONFIG, 0, "config", "FILE" },
+};
+
+/* What the command line has room for and this version does not do, and what does something like it. */
+static const struct {
+	int id;
+	const char *sentence;
+} later[] = {
+	{ BRANCH, "branches (--branch) are not in this version; --probe FILE:FUNCTION+OFFSET records one location" },
+};
+
+static struct kymo_error *add_spec(struct cli_recording *recording, struct kymo_spec *spec)
+{
+	struct kymo_error *error = spec->needs_names || spec->wants_names ? cli_spec_find_names(spec) : NULL;
+
+	if (!error && !kymo_vec_push(&recording->specs, *spec))
+		error = &kymo_error_no_memory;
+	if (!error)
+		memset(spec, 0, sizeof(*spec));
+	return error;
+}
+
+static int take_probe(struct cli_recording *recording, const char *text, int id)
+{
+	kymo_cleanup(cli_specs_deinit) struct cli_specs specs = { 0 };
+	struct kymo_error *error;
+
+	error = cli_specs_parse(text,
+				id == RETURN   ? kymo_spec_parse_return
+				: id == MARKER ? kymo_spec_parse_marker
+					       : kymo_spec_parse,
+				&specs);
+	for (size_t i = 0; !error && i < specs.items.n; i++)
+		error = add_spec(recording, &specs.items.items[i]);
+	if (error)
+		return cli_fail(recording->name, error);
+	cli_aggregations_note_probe(&recording->aggregations, &recording->specs, specs.items.n);
+	return 0;
+}
+
+static int take_aggregation(struct cli_recording *recording, const char *text, enum kymo_aggr_kind kind)
+{
+	struct kymo_error *error = cli_aggregations_add(&recording->aggregations, kind, text, &recording->specs);
+
+	return error ? cli_fail(recording->name, error) : 0;
+}
+
+static int take_rows(struct cli_recording *recording, const char *text)
+{
+	uint64_t rows;
+
+	if (!cli_parse_number(text, &rows) || !rows || rows > ROWS_MAX)
+		return cli_usage(recording->name, "--rows takes a number of rows up to %u, not '%s'", ROWS_MAX, text);
+	recording->options.rows_max = (size_t)rows;
+	return 0;
+}
+
+static int take_targets(struct cli_recording *recording, const char *text, int id)
+{
+	struct kymo_error *error = id == PID ? cli_targets_add_pids(&recording->targets, text)
+					     : cli_targets_add_name(&recording->targets, text);
+
+	return error ? cli_fail(recording->name, error) : 0;
+}
+
+static int take_syscalls(struct cli_recording *recording, const char *text)
+{
+	struct kymo_syscall_set set;
+	struct kymo_error *error = kymo_syscall_set_parse(text, &set);
+
+	if (error)
+		return cli_fail(recording->name, error);
+	for (unsigned int i = 0; i < KYMO_SYSCALL_MAX; i++)
+		if (kymo_syscall_set_has(&set, i))
+			recording->syscalls.bits[i / 64] |= 1ull << i % 64;
+	if (!recording->syscalls_text)
+		recording->syscalls_text = text;
+	return 0;
+}
+
+/* All sets are one spec: a call is recorded once. */
+static int add_syscalls(struct cli_recording *recording)
+{
+	struct kymo_spec spec;
+	struct kymo_error *error;
+
+	_Static_assert(KYMO_SYSCALL_MAX == KYMO_PAD_SYSCALLS, "a set is what a pad knows");
+	if (!recording->syscalls_text)
+		return 0;
+	error = kymo_spec_make_syscalls(recording->syscalls_text, recording->syscalls.bits, &spec);
+	if (error)
+		return cli_fail(recording->name, error);
+	if (!kymo_vec_push(&recording->specs, spec)) {
+		kymo_spec_deinit(&spec);
+		return cli_fail(recording->name, &kymo_error_no_memory);
+	}
+	return 0;
+}
+
+static int take_buffer(struct cli_recording *recording, const char *text)
+{
+	uint64_t size;
+
+	if (!cli_parse_size(text, &size))
+		return cli_usage(recording->name, "--buffer '%s' is no size; write 4096K, 16M or 1G", text);
+	if (size < BUFFER_MIN || size > BUFFER_MAX)
+		return cli_usage(recording->name, "--buffer '%s' is out of range; a CPU can have 64K to 4G", text);
+	recording->options.buffer_size = size;
+	return 0;
+}
+
+static int take_backend(struct cli_recording *recording, const char *text)
+{
+	static const char *const names[] = {
+		[KYMO_RECORD_AUTO] = "auto",
+		[KYMO_RECORD_INPROC] = "inproc",
+		[KYMO_RECORD_KERNEL] = "kernel",
+		[KYMO_RECORD_PTRACE] = "ptrace",
+	};
+
+	for (size_t i = 0; i < kymo_countof(names); i++)
+		if (!strcmp(text, names[i])) {
+			recording->options.backend = (enum kymo_record_backend)i;
+			return 0;
+		}
+	return cli_usage(recording->name, "there is no backend '%s'; write auto, inproc, kernel or ptrace", text);
+}
+
+static int take_string_size(struct cli_recording *recording, const char *text)
+{
+	uint64_t size;
+
+	if (!cli_parse_size(text, &size) || size > KYMO_SYSCALL_COPIED_MAX)
+		return cli_usage(recording->name, "--string-size takes a number of bytes up to %d, not '%s'",
+				 KYMO_SYSCALL_COPIED_MAX, text);
+	recording->options.string_size = (size_t)size;
+	recording->says_string_size = true;
+	return 0;
+}
+
+static int refuse(const struct cli_recording *recording, int id)
+{
+	size_t i = 0;
+
+	while (later[i].id != id)
+		i++;
+	return cli_usage(recording->name, "%s", later[i].sentence);
+}
+
+static int take_option(void *data, int id, const char *value)
+{
+	struct cli_recording *recording = data;
+	struct kymo_record_options *options = &recording->options;
+
+	switch (id) {
+	case OUTPUT:
+		options->directory = value;
+		return *value ? 0 : cli_usage(recording->name, "--output needs the name of a directory, not ''");
+	case PROBE:
+	case RETURN:
+	case MARKER:
+		return take_probe(recording, value, id);
+	case SYSCALL:
+		return take_syscalls(recording, value);
+	case PID:
+	case NAME:
+		return take_targets(recording, value, id);
+	case FOR:
+		if (cli_parse_seconds(value, &options->seconds))
+			return 0;
+		return cli_usage(recording->name, "--for '%s' is no number of seconds; write 5 or 0.5", value);
+	case BUFFER:
+		return take_buffer(recording, value);
+	case OVERWRITE:
+		options->overwrite = true;
+		return 0;
+	case BACKEND:
+		return take_backend(recording, value);
+	case QUIET:
+		recording->quiet = true;
+		return 0;
+	case NO_RSEQ:
+		options->no_rseq = true;
+		return 0;
+	case DISPLACE_FAULTING:
+		options->displace_faulting = true;
+		return 0;
+	case ALL:
+		options->all = true;
+		return 0;
+	case COMPLETE:
+		options->complete = true;
+		return 0;
+	case STRING_SIZE:
+		return take_string_size(recording, value);
+	case LATE:
+		recording->late = true;
+		return 0;
+	case NO_EXISTING:
+		options->existing = false;
+		return 0;
+	case FOLLOW:
+	case NO_FOLLOW:
+		recording->says_follow = true;
+		options->follow = id == FOLLOW;
+		return 0;
+	case INTERVAL:
+		if (cli_parse_seconds(value, &options->interval))
+			return 0;
+		return cli_usage(recording->name, "--interval '%s' is no number of seconds; write 5 or 0.5", value);
+	case ROWS:
+		return take_rows(recording, value);
+	case AGGREGATE ... AGGREGATE + KYMO_AGGR_N_KINDS - 1:
+		return take_aggregation(recording, value, (enum kymo_aggr_kind)(id - AGGREGATE));
+	default:
+		return refuse(recording, id);
+	}
+}
+
+/* Of system calls alone. */
+static int check_calls(const struct cli_recording *recording)
+{
+	const struct kymo_record_options *options = &recording->options;
+	const bool has_memory = options->complete || options->all || options->backend == KYMO_RECORD_KERNEL ||
+				options->backend == KYMO_RECORD_PTRACE;
+
+	if (options->complete && !recording->syscalls_text)
+		return cli_usage(recording->name, "--complete is for system calls: name them with -s, or leave it out");
+	if (options->complete && options->backend == KYMO_RECORD_INPROC)
+		return cli_usage(recording->name, "code in the process sees neither all calls nor their memory: leave "
+						  "--backend inproc out, or --complete");
+	if (options->backend == KYMO_RECORD_PTRACE && (!recording->syscalls_text || recording->specs.n > 1))
+		return cli_usage(recording->name,
+				 "--backend ptrace is for system calls alone: record them with -s, and "
+				 "probes of the same process by a second 'kymo record --pid'");
+	if (recording->says_string_size && !(recording->syscalls_text && has_memory))
+		return cli_usage(recording->name, "--string-size is for system calls with their memory: add -s with "
+						  "--complete, --backend kernel or --backend ptrace");
+	return -1;
+}
+
+/* Of aggregations alone. */
+static int check_aggregations(struct cli_recording *recording)
+{
+	struct kymo_record_options *options = &recording->options;
+	const bool is_outside =
+		options->all || options->backend == KYMO_RECORD_KERNEL || options->backend == KYMO_RECORD_PTRACE;
+
+	options->aggregations = recording->aggregations.items.items;
+	options->n_aggregations = recording->aggregations.items.n;
+	for (size_t i = 0; i < recording->specs.n; i++)
+		recording->has_written |= !recording->specs.items[i].aggregated;
+	if (recording->view && !options->n_aggregations)
+		return cli_usage(recording->name, "nothing to show: say what, such as --count 'libc:malloc by tid'");
+	if (recording->view && recording->has_written)
+		return cli_usage(recording->name,
+				 "'kymo top' shows aggregations alone: write --count or another behind "
+				 "each probe, or use 'kymo record'");
+	if (!options->n_aggregations && (options->interval > 0 || options->rows_max))
+		return cli_usage(recording->name, "%s is for aggregations: add --count, --sum, --hist or another",
+				 options->rows_max ? "--rows" : "--interval");
+	if (options->n_aggregations && is_outside)
+		return cli_usage(recording->name, "aggregations are of probes in the process itself: leave %s out",
+				 options->all ? "--all" : "--backend");
+	if (options->n_aggregations && options->overwrite)
+		return cli_usage(recording->name, "--overwrite keeps the newest records, and aggregations have all: "
+						  "leave it out");
+	return -1;
+}
+
+/* What one process can be asked for, and several cannot. */
+static int check_several(const struct cli_recording *recording)
+{
+	const struct kymo_record_options *options = &recording->options;
+	const char *way = options->backend == KYMO_RECORD_KERNEL   ? "--backend kernel"
+			  : options->backend == KYMO_RECORD_PTRACE ? "--backend ptrace"
+								   : "--complete";
+
+	if (options->backend == KYMO_RECORD_KERNEL || options->backend == KYMO_RECORD_PTRACE || options->complete)
+		return cli_usage(recording->name, "%s records one process, not %zu: name one of them, or leave it out",
+				 way, options->n_pids);
+	for (size_t i = 0; i < recording->specs.n; i++)
+		if (recording->specs.items[i].address)
+			return cli_usage(recording->name,
+					 "'%s' is an address of one process, and %zu are named: name one of them",
+					 recording->specs.items[i].text, options->n_pids);
+	return 0;
+}
+
+/* The processes that --pid and --name mean. */
+static int find_targets(struct cli_recording *recording)
+{
+	struct kymo_record_options *options = &recording->options;
+	struct kymo_error *error = cli_targets_find(&recording->targets, recording->quiet ? NULL : stderr);
+
+	if (error)
+		return cli_fail(recording->name, error);
+	options->pids = recording->targets.pids.items;
+	options->n_pids = recording->targets.pids.n;
+	options->pid = options->pids[0];
+	return options->n_pids > 1 ? check_several(recording) : 0;
+}
+
+/* -1: go on; else the exit status. */
+static int check(struct cli_recording *recording)
+{
+	struct kymo_record_options *options = &recording->options;
+	const bool has_targets = !cli_targets_is_empty(&recording->targets);
+	int status = add_syscalls(recording);
+
+	if (status)
+		return status;
+	if (!recording->specs.n)
+		return cli_usage(recording->name,
+				 "nothing to record: give a probe, such as -p 'libc:malloc size=%%di', a "
+				 "marker with -m, or system calls with -s");
+	if (!options->command && !has_targets && !options->all)
+		return cli_usage(recording->name,
+				 "nothing to attach to: give a command, --pid PID, --name NAME, or --all");
+	if (options->all && (options->command || has_targets))
+		return cli_usage(recording->name, "--all records every process; leave %s out, or --all",
+				 has_targets ? "--pid" : "the command");
+	if (options->all && (options->backend == KYMO_RECORD_INPROC || options->backend == KYMO_RECORD_PTRACE))
+		return cli_usage(recording->name, "--all is done through the kernel; leave --backend %s out",
+				 options->backend == KYMO_RECORD_INPROC ? "inproc" : "ptrace");
+	if (options->command && has_targets)
+		return cli_usage(recording->name, "record either %s or the command '%s', not both",
+				 recording->targets.names.n ? "--name" : "--pid", options->command[0]);
+	if (options->command && !*options->command[0])
+		return cli_usage(recording->name, "the command's name is empty");
+	status = check_aggregations(recording);
+	if (status >= 0)
+		return status;
+	status = check_calls(recording);
+	if (status >= 0)
+		return status;
+	status = has_targets ? find_targets(recording) : 0;
+	if (status)
+		return status;
+	if (!recording->says_follow)
+		options->follow = options->command;
+	if (!options->existing && !(has_targets && options->follow))
+		return cli_usage(recording->name,
+				 "--no-existing leaves out the children that a followed process has: add "
+				 "--pid and --follow, or leave it out");
+	options->specs = recording->specs.items;
+	options->n_specs = recording->specs.n;
+	return recording->late || !options->command ? -1 : cli_check_files(options);
+}
+
+int cli_record_read_options(struct cli_recording *recording, int argc, char **argv)
+{
+	struct cli_options options = { recording->name, table, kymo_countof(table), argc, argv, .at = 1 };
+
+	for (;;) {
+		int id = cli_options_next(&options), status;
+
+		switch (id) {
+		case CLI_HELP:
+			return 0;
+		case CLI_WRONG:
+			return 2;
+		case CLI_OPERAND:
+			recording->options.command = argv + options.at - 1;
+			return check(recording);
+		case CLI_END:
+			return check(recording);
+		}
+		status = id == CONFIG ? cli_config_read(&recording->config, options.value, &options, id, take_option,
+							recording)
+				      : take_option(recording, id, options.value);
+		if (status)
+			return status;
+	}
+}

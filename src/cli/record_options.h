@@ -1,0 +1,41 @@
+/* The options of 'kymo record' and 'kymo top', and what they come to. */
+#ifndef KYMO_CLI_RECORD_OPTIONS_H
+#define KYMO_CLI_RECORD_OPTIONS_H
+
+#include "cli/aggregations.h"
+#include "cli/config.h"
+#include "cli/live.h"
+#include "cli/targets.h"
+#include "record/record.h"
+#include "syscall/syscall.h"
+
+#define CLI_RATE_SAMPLES 16u /* events come by the packet: a rate is that of three seconds, in which several come */
+
+struct cli_recording {
+	struct kymo_record_options options;
+	const char *name;                   /* of the command: "record" or "top" */
+	const struct cli_record_view *view; /* of "top"; else NULL */
+	struct cli_probes specs;
+	struct cli_aggregations aggregations;
+	bool has_written; /* a probe is recorded, and not aggregated alone */
+	struct cli_targets targets;
+	struct cli_config config;
+	struct kymo_syscall_set syscalls; /* of all sets */
+	const char *syscalls_text;        /* the first; NULL: none */
+	bool quiet;
+	bool says_follow; /* or not to */
+	bool says_string_size;
+	bool late;      /* files that specs name may come later from anywhere */
+	bool announced; /* that recording has begun */
+	struct cli_live live;
+	struct {
+		double seconds;
+		uint64_t events;
+	} before[CLI_RATE_SAMPLES]; /* of the progress, for the rate; a ring */
+	unsigned int n_before;
+};
+
+/* -1: go on; else the exit status. */
+int cli_record_read_options(struct cli_recording *recording, int argc, char **argv);
+
+#endif

@@ -1,0 +1,182 @@
+/* The events of a recording, whichever of its processes has them. */
+#include "probe/code/events.h"
+
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/vec.h"
+#include "probe/code/cache.h"
+
+struct kymo_events {
+	KYMO_VEC(struct kymo_probe_event) items;
+	uint32_t *index; /* hash: place in `items` + 1, or 0 */
+	size_t size;     /* a power of two */
+	struct probe_cache *cache;
+	size_t syscalls; /* place of the event of system call 0, with those of the others behind it */
+};
+
+#define FIRST_SIZE 256
+
+struct kymo_error *kymo_events_create(struct kymo_events **ret)
+{
+	struct kymo_events *events = calloc(1, sizeof(*events));
+	struct kymo_error *error;
+
+	if (!events)
+		return &kymo_error_no_memory;
+	error = probe_cache_create(&events->cache);
+	if (error) {
+		free(events);
+		return error;
+	}
+	events->size = FIRST_SIZE;
+	events->index = calloc(events->size, sizeof(*events->index));
+	if (!events->index) {
+		kymo_events_destroy(events);
+		return &kymo_error_no_memory;
+	}
+	*ret = events;
+	return NULL;
+}
+
+static void event_deinit(struct kymo_probe_event *event)
+{
+	free(event->name);
+	free(event->path);
+	free(event->symbol);
+	free(event->build_id);
+	free(event->source);
+	free(event->format);
+	for (size_t i = 0; i < event->n_fields; i++)
+		free(event->fields[i].name);
+}
+
+void kymo_events_destroy(struct kymo_events *events)
+{
+	if (!events)
+		return;
+	for (size_t i = 0; i < events->items.n; i++)
+		event_deinit(&events->items.items[i]);
+	kymo_vec_deinit(&events->items);
+	probe_cache_destroy(events->cache);
+	free(events->index);
+	free(events);
+}
+
+struct probe_cache *probe_events_cache(struct kymo_events *events)
+{
+	return events->cache;
+}
+
+void probe_events_note_syscalls(struct kymo_events *events, size_t first)
+{
+	events->syscalls = first;
+}
+
+size_t probe_events_syscalls(const struct kymo_events *events)
+{
+	return events->syscalls;
+}
+
+const struct kymo_probe_event *kymo_events_items(const struct kymo_events *events, size_t *n)
+{
+	*n = events->items.n;
+	return events->items.items;
+}
+
+void kymo_events_use(struct kymo_events *events, size_t index)
+{
+	events->items.items[index].is_used = true;
+}
+
+static uint64_t hash_bytes(uint64_t hash, const void *data, size_t size)
+{
+	const uint8_t *bytes = data;
+
+	for (size_t i = 0; i < size; i++)
+		hash = (hash ^ bytes[i]) * 0x100000001b3;
+	return hash;
+}
+
+static uint64_t hash_of(const struct kymo_probe_event *event)
+{
+	uint64_t hash = 0xcbf29ce484222325;
+
+	hash = hash_bytes(hash, &event->spec, sizeof(event->spec));
+	hash = hash_bytes(hash, &event->offset, sizeof(event->offset));
+	hash = hash_bytes(hash, event->path, strlen(event->path));
+	return hash_bytes(hash, event->symbol, strlen(event->symbol));
+}
+
+static bool are_same(const struct kymo_probe_event *a, const struct kymo_probe_event *b)
+{
+	return a->spec == b->spec && a->kind == b->kind && a->offset == b->offset && !strcmp(a->path, b->path) &&
+	       !strcmp(a->symbol, b->symbol) && !strcmp(a->build_id, b->build_id);
+}
+
+/* The slot with the same event, or a free one. */
+static uint32_t *find(struct kymo_events *events, const struct kymo_probe_event *event)
+{
+	size_t at = hash_of(event) & (events->size - 1);
+
+	while (events->index[at] && !are_same(&events->items.items[events->index[at] - 1], event))
+		at = (at + 1) & (events->size - 1);
+	return &events->index[at];
+}
+
+static bool grow(struct kymo_events *events)
+{
+	size_t size = events->size * 2;
+	uint32_t *index = calloc(size, sizeof(*index));
+
+	if (!index)
+		return false;
+	free(events->index);
+	events->index = index;
+	events->size = size;
+	for (size_t i = 0; i < events->items.n; i++)
+		*find(events, &events->items.items[i]) = (uint32_t)i + 1;
+	return true;
+}
+
+/* The strings of `event` in `copy`, which is the same otherwise. */
+static bool copy_strings(const struct kymo_probe_event *event, struct kymo_probe_event *copy)
+{
+	bool is_whole = true;
+
+	copy->name = strdup(event->name);
+	copy->path = strdup(event->path);
+	copy->symbol = strdup(event->symbol);
+	copy->build_id = strdup(event->build_id);
+	copy->source = event->source ? strdup(event->source) : NULL;
+	copy->format = event->format ? strdup(event->format) : NULL;
+	for (size_t i = 0; i < event->n_fields; i++) {
+		copy->fields[i].name = strdup(event->fields[i].name);
+		is_whole &= copy->fields[i].name != NULL;
+	}
+	return is_whole && copy->name && copy->path && copy->symbol && copy->build_id &&
+	       !event->source == !copy->source && !event->format == !copy->format;
+}
+
+struct kymo_error *kymo_events_add(struct kymo_events *events, const struct kymo_probe_event *event, size_t *ret)
+{
+	uint32_t *slot = find(events, event);
+	struct kymo_probe_event copy = *event;
+
+	if (*slot) {
+		*ret = *slot - 1;
+		return NULL;
+	}
+	if (events->items.n >= KYMO_EVENT_ID_MAX)
+		return kymo_error_create(KYMO_ERROR_USAGE, "more than %u probes in one recording", KYMO_EVENT_ID_MAX);
+	if (2 * (events->items.n + 1) > events->size && !grow(events))
+		return &kymo_error_no_memory;
+	copy.id = (uint32_t)events->items.n + 1;
+	if (!copy_strings(event, &copy) || !kymo_vec_push(&events->items, copy)) {
+		event_deinit(&copy);
+		return &kymo_error_no_memory;
+	}
+	*find(events, event) = copy.id;
+	*ret = copy.id - 1;
+	return NULL;
+}

@@ -1,0 +1,71 @@
+/* The events of a recording. */
+#ifndef KYMO_PROBE_CODE_EVENTS_H
+#define KYMO_PROBE_CODE_EVENTS_H
+
+#include "arch/arch.h"
+#include "base/error.h"
+#include "wire/event.h"
+
+struct kymo_events;
+struct kymo_spec;
+struct probe_cache;
+
+/* What an event's sites are. */
+enum kymo_event_kind {
+	KYMO_EVENT_PLACE,  /* some instruction */
+	KYMO_EVENT_ENTRY,  /* where a function is entered */
+	KYMO_EVENT_RETURN, /* where it is left: several sites */
+	KYMO_EVENT_MARKER,
+	KYMO_EVENT_SYSCALL,     /* a system call of one number is made, at any place */
+	KYMO_EVENT_SYSRET,      /* any has come back */
+	KYMO_EVENT_AGGREGATION, /* nothing of the process: rows of an aggregation */
+};
+
+/* What a record of it holds. */
+struct kymo_event_field {
+	char *name;
+	enum kymo_type type;
+};
+
+/* One event: a spec at a place of a file. Strings belong to the table. */
+struct kymo_probe_event {
+	uint32_t id;
+	enum kymo_event_kind kind;
+	uint64_t function_offset; /* of ENTRY and RETURN: of the function's entry in the file */
+	char *name;               /* "libc:malloc" */
+	const struct kymo_spec *spec;
+	struct kymo_fetch args[KYMO_EVENT_MAX_ARGS]; /* how the values are got: one a field, or one for all
+							(KYMO_FETCH_PAYLOAD) */
+	size_t n_args;
+	struct kymo_event_field fields[KYMO_EVENT_MAX_ARGS];
+	size_t n_fields;
+	bool has_stack_pointer;         /* the last of them is KYMO_STACK_POINTER_FIELD, and nobody has asked for it */
+	char *source, *format;          /* of a marker: "server.c:120", its format; or NULL */
+	char *path, *symbol, *build_id; /* the file, "malloc+0x4", hex */
+	uint64_t offset;                /* in the file */
+	bool is_used;                   /* some process has it; others are for places that were refused */
+};
+
+/*
+ * All events of a recording, which may have many processes: the same spec at the same place of the same file (by path,
+ * build-id and offset) is one event, whichever process has it. Grows only; items move when it does.
+ */
+struct kymo_error *kymo_events_create(struct kymo_events **ret);
+void kymo_events_destroy(struct kymo_events *events);
+const struct kymo_probe_event *kymo_events_items(const struct kymo_events *events, size_t *n);
+
+/* Some process has it. */
+void kymo_events_use(struct kymo_events *events, size_t index);
+
+/* Add one, or find the one that is the same; the strings of `event` are copied, its id is ignored. `ret` is its index;
+ * its id is that plus 1. USAGE when there are too many, NO_MEMORY. */
+struct kymo_error *kymo_events_add(struct kymo_events *events, const struct kymo_probe_event *event, size_t *ret);
+
+/* The files of the recording. */
+struct probe_cache *probe_events_cache(struct kymo_events *events);
+
+/* Where the event of system call 0 is. */
+void probe_events_note_syscalls(struct kymo_events *events, size_t first);
+size_t probe_events_syscalls(const struct kymo_events *events);
+
+#endif

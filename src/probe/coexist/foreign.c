@@ -1,0 +1,126 @@
+/*
+ * Text that somebody else has patched: a debugger's breakpoint, a uprobe of the kernel.
+ *
+ * It is found with the process stopped, when all that is about to be written is compared with what it was planned for.
+ * Nothing is written then; planning begins anew, and keeps away from those bytes, so that what stands there is left
+ * out, or is an error where it was named exactly.
+ */
+#include "probe/coexist/foreign.h"
+
+#include "probe/code/modules.h"
+#include "probe/coexist/text.h"
+#include "probe/offline/offline.h"
+#include "probe/offline/offline_state.h"
+#include "probe/probes.h"
+#include "proc/proc.h"
+#include "procfs/maps.h"
+#include "sym/sym.h"
+
+#define BREAKPOINT 0xcc
+#define NOP 0x0f       /* the first byte of one of five bytes, … */
+#define CALL 0xe8      /* … which Linux 6.18 replaces by a call when a uprobe on it has been hit */
+#define BYTES_MAX 4096 /* more than that is a file that was changed as a whole */
+
+bool probe_is_breakpoint(uint8_t now, uint8_t file)
+{
+	return now == BREAKPOINT || (now == CALL && file == NOP);
+}
+
+static struct probe_foreign *find(const struct kymo_probes *probes, uint64_t address)
+{
+	for (size_t i = 0; i < probes->foreign.n; i++)
+		if (probes->foreign.items[i].address == address)
+			return &probes->foreign.items[i];
+	return NULL;
+}
+
+bool probes_note_foreign(struct kymo_probes *probes, uint64_t address, const uint8_t *now, const uint8_t *want,
+			 const uint8_t *file, size_t size)
+{
+	for (size_t i = 0; i < size; i++) {
+		struct probe_foreign *known;
+
+		/* What the file has is nobody's: another recording has left that place meanwhile. */
+		if (now[i] == want[i] || now[i] == file[i])
+			continue;
+		known = find(probes, address + i);
+		if (known)
+			known->now = now[i];
+		else if (probes->foreign.n < BYTES_MAX &&
+			 !kymo_vec_push(&probes->foreign, (struct probe_foreign){ address + i, now[i], file[i] }))
+			return false;
+	}
+	return true;
+}
+
+bool probes_is_still_mapped(const struct kymo_probes *probes, const struct kymo_maps *maps, uint64_t address)
+{
+	const struct kymo_map *map = kymo_maps_at(maps, address);
+
+	for (size_t i = 0; map && i < probes->modules.n; i++) {
+		const struct probe_module *module = &probes->modules.items[i];
+
+		if (!module->is_gone && address >= module->low && address < module->high &&
+		    map->inode == module->inode && map->major == module->major && map->minor == module->minor)
+			return true;
+	}
+	return false;
+}
+
+static bool keep_away(struct probe_text *text, uint64_t address, size_t size)
+{
+	return probe_text_mark(text, TEXT_FOREIGN, address, size, true) &&
+	       probe_text_mark(text, TEXT_LOCKED, address, size, true) &&
+	       probe_text_mark(text, TEXT_UNSTEADY, address, size, true);
+}
+
+bool probes_mark_foreign(struct kymo_probes *probes, const struct kymo_maps *maps, struct probe_text *text)
+{
+	for (size_t i = 0; i < probes->foreign.n; i++) {
+		const struct probe_foreign *foreign = &probes->foreign.items[i];
+		uint8_t now;
+
+		if (probe_text_is(text, TEXT_UNSTEADY, foreign->address, 1) ||
+		    !probes_is_still_mapped(probes, maps, foreign->address) ||
+		    kymo_process_read(probes->process, foreign->address, &now, 1) || now != foreign->now)
+			continue;
+		if (!keep_away(text, foreign->address, 1))
+			return false;
+	}
+	return true;
+}
+
+static bool mark_in(const struct kymo_probes *probes, const struct probe_module *module, struct probe_text *text)
+{
+	const struct offline_id id = { module->major, module->minor, module->inode };
+	const struct kymo_offline *kernel = probes->options.kernel;
+	uint64_t vaddr;
+
+	for (size_t i = 0; i < kernel->places.n; i++) {
+		const struct kymo_offline_place *place = &kernel->places.items[i];
+
+		if (place->is_refused || !offline_is_file(&kernel->files.items[place->file], id) ||
+		    kymo_module_offset_to_vaddr(module->module, place->offset, &vaddr))
+			continue;
+		if (!keep_away(text, module->bias + vaddr, place->length))
+			return false;
+	}
+	return true;
+}
+
+bool probes_mark_kernel(const struct kymo_probes *probes, struct probe_text *text)
+{
+	for (size_t i = 0; probes->options.kernel && i < probes->modules.n; i++)
+		if (!probes->modules.items[i].is_gone && !mark_in(probes, &probes->modules.items[i], text))
+			return false;
+	return true;
+}
+
+const char *probes_foreign_reason(const struct kymo_probes *probes, uint64_t address)
+{
+	const struct probe_foreign *foreign = find(probes, address);
+
+	if (!foreign)
+		return "a probe of this recording is there that goes through the kernel";
+	return probe_is_breakpoint(foreign->now, foreign->file) ? PROBE_HAS_BREAKPOINT : PROBE_IS_PATCHED;
+}

@@ -1,0 +1,21 @@
+/* Where jumps in the text lead. Private to the room. */
+#ifndef KYMO_PROBE_COEXIST_LINK_H
+#define KYMO_PROBE_COEXIST_LINK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct kymo_process;
+
+/* Where the jmp rel32 at `address` leads; 0 if there is none. */
+uint64_t probe_jump_at(struct kymo_process *process, uint64_t address);
+
+/*
+ * Whether the text at `address`, of which `patch_size` bytes were changed, has a jump to `link`; also if they are the
+ * same. A pun's is made of bytes that follow, and begins behind prefixes; that of an evicted neighbour is where a short
+ * jump leads.
+ */
+bool probe_leads_to_link(struct kymo_process *process, uint64_t address, size_t patch_size, uint64_t link);
+
+#endif

@@ -1,0 +1,485 @@
+/*
+ * Faults that the process handles itself. What may cause one is not displaced then (arch.h, KYMO_FAULT_…). A process
+ * may come to handle one when its probes are in: those that displace such an instruction are taken out and planned
+ * anew, while it is stopped, so that no hit is missed.
+ *
+ * Threads may be on their way back out of the pads that are left behind. They go back behind the window that was, to an
+ * instruction: so from then on windows are single instructions, and none begins in the middle of what somebody goes
+ * back to. Pads and journal entries stay to the end of the recording.
+ *
+ * The recorder may die at any point: each site holds its original bytes, or a jump to a pad that is whole and
+ * journalled.
+ */
+#include "probe/install/exchange.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "probe/code/events.h"
+#include "probe/coexist/foreign.h"
+#include "probe/coexist/link.h"
+#include "probe/coexist/others.h"
+#include "probe/install/remove.h"
+#include "probe/install/session.h"
+#include "probe/memory/data.h"
+#include "probe/memory/state.h"
+#include "probe/plan/faults.h"
+#include "probe/probes.h"
+#include "probe/site/refusals.h"
+#include "probe/site/sites.h"
+#include "probe/site/warning.h"
+#include "proc/proc.h"
+
+#define NEAR 256 /* bytes: a jump relies on none farther away */
+
+/* ---- sites that are in ----------------------------------------------------------------------------------------------
+ */
+
+/* Sites that are to be taken out, by index. */
+struct outgoing {
+	struct kymo_probes *probes;
+	struct probe_others others;
+	bool *is_chosen;
+	size_t n;                             /* of those that are in */
+	uint64_t n_entries;                   /* of the journal, before others are planned */
+	size_t n_shared;                      /* that another recording has, too: they stay */
+	struct kymo_process *const *children; /* that were adopted */
+	size_t n_children;
+	bool is_orphaned; /* the process that the probes were put into has ended: only children have them */
+};
+
+static bool is_in(const struct probe_site *site)
+{
+	return site->installed && !site->is_guard && !site->is_standby && !site->is_retired;
+}
+
+/* Whether the jump of `site` is made of bytes of `other`'s patch, or leads into them. */
+static bool relies_on(const struct probe_site *site, const struct probe_site *other)
+{
+	uint64_t hop = site->plan.tactic == KYMO_TACTIC_NEIGHBOUR
+			       ? kymo_short_jump_target(site->address, site->plan.patch)
+			       : 0;
+
+	if (site == other)
+		return false;
+	if (hop && hop - other->address < other->plan.patch_size)
+		return true;
+	return site->address < other->address + other->plan.patch_size &&
+	       other->address < site->address + site->plan.lock_size;
+}
+
+static bool has_return(const struct probe_site *site)
+{
+	return site->wishes.n && site->wishes.items[0].kind == KYMO_EVENT_RETURN;
+}
+
+static bool is_same_return(const struct probe_site *a, const struct probe_site *b)
+{
+	for (size_t i = 0; i < a->wishes.n; i++)
+		for (size_t k = 0; k < b->wishes.n; k++)
+			if (a->module == b->module && a->wishes.items[i].kind == KYMO_EVENT_RETURN &&
+			    b->wishes.items[k].kind == KYMO_EVENT_RETURN &&
+			    a->wishes.items[i].spec == b->wishes.items[k].spec &&
+			    a->wishes.items[i].vaddr == b->wishes.items[k].vaddr)
+				return true;
+	return false;
+}
+
+/* Whether one that is chosen, or not, as `chosen` says, is so near that the other may have to do with its bytes, and
+ * has, as `which` tells. */
+static bool has_near(const struct outgoing *outgoing, size_t i, bool chosen,
+		     bool (*which)(const struct probe_site *, const struct probe_site *))
+{
+	const struct kymo_probes *probes = outgoing->probes;
+	const struct probe_site *sites = probes->sites.items;
+	size_t k = i;
+
+	while (k > 0 && sites[i].address - sites[k - 1].address < NEAR)
+		k--;
+	for (; k < probes->sites.n && sites[k].address < sites[i].address + NEAR; k++)
+		if (k != i && outgoing->is_chosen[k] == chosen && is_in(&sites[k]) && which(&sites[i], &sites[k]))
+			return true;
+	return false;
+}
+
+static bool is_relied_on_by(const struct probe_site *site, const struct probe_site *other)
+{
+	return relies_on(other, site);
+}
+
+/* The other ways out of a function of which one is chosen. */
+static bool add_returns(struct outgoing *outgoing, const struct probe_site *site)
+{
+	const struct kymo_probes *probes = outgoing->probes;
+	bool more = false;
+
+	for (size_t i = 0; has_return(site) && i < probes->sites.n; i++)
+		if (!outgoing->is_chosen[i] && is_in(&probes->sites.items[i]) &&
+		    is_same_return(site, &probes->sites.items[i]))
+			more = outgoing->is_chosen[i] = true;
+	return more;
+}
+
+/* Those that go with one that is chosen: jumps that rely on its bytes, and the other ways out of its function. */
+static void add_dependent(struct outgoing *outgoing)
+{
+	const struct kymo_probes *probes = outgoing->probes;
+	bool more = true;
+
+	while (more) {
+		more = false;
+		for (size_t i = 0; i < probes->sites.n; i++) {
+			if (outgoing->is_chosen[i])
+				more |= add_returns(outgoing, &probes->sites.items[i]);
+			else if (is_in(&probes->sites.items[i]) && has_near(outgoing, i, true, relies_on))
+				more = outgoing->is_chosen[i] = true;
+		}
+	}
+}
+
+/* Whether what is at the site is this recording's alone. */
+static bool is_own(const struct outgoing *outgoing, const struct probe_site *site)
+{
+	struct kymo_probes *probes = outgoing->probes;
+	uint8_t now[KYMO_PATCH_MAX], jump[KYMO_JUMP_SIZE];
+
+	if (site->behind || probes_others_have(probes, &outgoing->others, site->address, site->plan.lock_size) ||
+	    kymo_encode_jump(site->link, site->pad + site->layout.entry, jump) ||
+	    kymo_process_read(probes->process, site->address, now, site->plan.patch_size))
+		return false;
+	if (!site->plan.trampoline)
+		return !memcmp(now, jump, sizeof(jump));
+	return !memcmp(now, site->plan.patch, site->plan.patch_size) &&
+	       probe_jump_at(probes->process, site->link) == site->pad + site->layout.entry;
+}
+
+/* What can't be taken out keeps what it relies on. */
+static void leave_shared(struct outgoing *outgoing)
+{
+	struct kymo_probes *probes = outgoing->probes;
+	bool more = true;
+
+	for (size_t i = 0; i < probes->sites.n; i++) {
+		if (!outgoing->is_chosen[i] || is_own(outgoing, &probes->sites.items[i]))
+			continue;
+		outgoing->is_chosen[i] = false;
+		outgoing->n_shared++;
+	}
+	while (outgoing->n_shared && more) {
+		more = false;
+		for (size_t i = 0; i < probes->sites.n; i++) {
+			if (!outgoing->is_chosen[i] || !has_near(outgoing, i, false, is_relied_on_by))
+				continue;
+			outgoing->is_chosen[i] = false;
+			outgoing->n_shared++;
+			more = true;
+		}
+	}
+}
+
+/* Those that may cause one of `faults`, and what goes with them. */
+static struct kymo_error *choose(struct outgoing *outgoing, unsigned int faults)
+{
+	struct kymo_probes *probes = outgoing->probes;
+	struct kymo_error *error;
+	bool any = false;
+
+	outgoing->is_chosen = calloc(probes->sites.n ? probes->sites.n : 1, sizeof(*outgoing->is_chosen));
+	if (!outgoing->is_chosen)
+		return &kymo_error_no_memory;
+	for (size_t i = 0; i < probes->sites.n; i++) {
+		const struct probe_site *site = &probes->sites.items[i];
+
+		outgoing->is_chosen[i] = is_in(site) && site->plan.faults & faults;
+		any |= outgoing->is_chosen[i];
+	}
+	if (!any)
+		return NULL;
+	error = outgoing->is_orphaned ? NULL : probes_others_read(probes, &outgoing->others);
+	if (error)
+		return error;
+	add_dependent(outgoing);
+	if (!outgoing->is_orphaned)
+		leave_shared(outgoing);
+	for (size_t i = 0; i < probes->sites.n; i++)
+		outgoing->n += outgoing->is_chosen[i];
+	return NULL;
+}
+
+static int by_order_down(const void *a, const void *b)
+{
+	const struct probe_site *x = *(struct probe_site *const *)a, *y = *(struct probe_site *const *)b;
+
+	return (x->order < y->order) - (x->order > y->order);
+}
+
+/* What is at the site in a child: kymo's jump, from its `first` byte on, behind a breakpoint of another tool's; or not.
+ */
+static bool has_jump(struct kymo_process *child, const struct probe_site *site, size_t *first_ret, int *err_ret)
+{
+	uint8_t now[KYMO_PATCH_MAX], patch[KYMO_PATCH_MAX];
+
+	*err_ret = kymo_process_read(child, site->address, now, site->plan.patch_size);
+	if (*err_ret)
+		return false;
+	if (site->plan.trampoline)
+		memcpy(patch, site->plan.patch, site->plan.patch_size);
+	else
+		kymo_encode_jump(site->address, site->pad + site->layout.entry, patch);
+	*first_ret = now[0] != patch[0] && probe_is_breakpoint(now[0], site->plan.original[0]);
+	return *first_ret < site->plan.patch_size &&
+	       !memcmp(now + *first_ret, patch + *first_ret, site->plan.patch_size - *first_ret);
+}
+
+/* A forked child has a copy of the text. There the probes go out for good: new pads would be the parent's alone.
+ * `n_ret`: of those that were in. */
+static struct kymo_error *take_out_of_child(struct kymo_process *child, struct probe_site *const *sites, size_t n,
+					    size_t *n_ret)
+{
+	struct kymo_error *error = probes_stop_patiently(child);
+
+	*n_ret = 0;
+	if (error)
+		return error;
+	for (size_t i = 0; i < n && !error; i++) {
+		const struct probe_site *site = sites[i];
+		size_t first;
+		int err;
+
+		if (has_jump(child, site, &first, &err)) {
+			err = kymo_process_write(child, site->address + first, site->plan.original + first,
+						 site->plan.patch_size - first);
+			++*n_ret;
+		}
+		if (err)
+			error = kymo_error_errno(err, "cannot take the probe at %s out of process %d",
+						 probes_site_name(site), kymo_process_pid(child));
+	}
+	kymo_process_resume(child);
+	return error;
+}
+
+static void take_out_of_children(const struct outgoing *outgoing, struct probe_site *const *sites, size_t n,
+				 size_t *n_ret)
+{
+	for (size_t i = 0; i < outgoing->n_children; i++) {
+		struct kymo_error *error = take_out_of_child(outgoing->children[i], sites, n, n_ret);
+
+		if (error && error->code != KYMO_ERROR_GONE)
+			probes_warn(outgoing->probes, "%s: it may die of a fault there", error->message);
+		kymo_error_destroy(error);
+	}
+}
+
+/* The text is restored in the reverse order of planning, as it is when a recording ends. `n_ret`: that the last child
+ * had. */
+static struct kymo_error *take_out(struct outgoing *outgoing, size_t *n_ret)
+{
+	struct kymo_probes *probes = outgoing->probes;
+	kymo_cleanup_free struct probe_site **sites =
+		calloc(outgoing->n ? outgoing->n : 1, sizeof(struct probe_site *));
+	size_t n = 0;
+
+	if (!sites)
+		return &kymo_error_no_memory;
+	for (size_t i = 0; i < probes->sites.n; i++)
+		if (outgoing->is_chosen[i])
+			sites[n++] = &probes->sites.items[i];
+	qsort(sites, n, sizeof(*sites), by_order_down);
+	take_out_of_children(outgoing, sites, n, n_ret);
+	for (size_t i = 0; i < n && !outgoing->is_orphaned; i++) {
+		int err = kymo_process_write(probes->process, sites[i]->address, sites[i]->plan.original,
+					     sites[i]->plan.patch_size);
+
+		if (err)
+			return kymo_error_errno(err, "cannot take the probe at %s out", probes_site_name(sites[i]));
+		sites[i]->installed = false;
+	}
+	return NULL;
+}
+
+/* Stopped: out, and in again by other plans. */
+static struct kymo_error *exchange(struct outgoing *outgoing, uint64_t *stopped_ns)
+{
+	struct kymo_probes *probes = outgoing->probes;
+	struct kymo_error *error = choose(outgoing, probes->watched_faults);
+	size_t of_child;
+
+	if (!error && outgoing->n)
+		error = take_out(outgoing, &of_child);
+	probes->changes++;
+	if (error || !outgoing->n || outgoing->is_orphaned)
+		return error;
+	probes->is_alone = true;
+	probes->is_lenient = true;
+	probes_forget_errors(probes);
+	error = kymo_probes_install(probes, stopped_ns);
+	probes->is_lenient = false;
+	return error;
+}
+
+static bool has_faulting(const struct kymo_probes *probes, unsigned int faults)
+{
+	for (size_t i = 0; i < probes->sites.n; i++)
+		if (is_in(&probes->sites.items[i]) && probes->sites.items[i].plan.faults & faults)
+			return true;
+	return false;
+}
+
+static const char *names_of(unsigned int faults)
+{
+	return faults & KYMO_FAULT_MEMORY ? "SIGSEGV or SIGBUS" : faults & KYMO_FAULT_ARITHMETIC ? "SIGFPE" : "SIGILL";
+}
+
+static void tell(const struct outgoing *outgoing, unsigned int fresh)
+{
+	const struct kymo_probes *probes = outgoing->probes;
+	size_t n_back = 0;
+
+	for (size_t i = 0; i < probes->sites.n; i++)
+		n_back += probes->sites.items[i].installed && probes->sites.items[i].is_exchanged &&
+			  probes->sites.items[i].order >= outgoing->n_entries;
+	if (outgoing->n)
+		probes_warn(probes,
+			    "process %d handles %s from now on: %zu probes that displaced an instruction which may "
+			    "fault, or relied on one of these, were taken out, and %zu were put in by other means",
+			    kymo_process_pid(probes->process), names_of(fresh), outgoing->n, n_back);
+	if (outgoing->n_shared)
+		probes_warn(probes,
+			    "process %d handles %s from now on, and %zu probes that displace an instruction which may "
+			    "fault stay: another recording has them, too. The process may die of a fault there",
+			    kymo_process_pid(probes->process), names_of(fresh), outgoing->n_shared);
+}
+
+static unsigned int faults_of_child(struct kymo_process *child, const struct kymo_adopted *adopted)
+{
+	return kymo_handled_faults(kymo_process_pid(child)) |
+	       (adopted ? probes_faults_of(
+				  __atomic_load_n(&probes_adopted_head(adopted)->handlers.signals, __ATOMIC_ACQUIRE))
+			: 0);
+}
+
+/* What a child handles and the process does not is the child's own matter. */
+static struct kymo_error *heed_child(struct kymo_probes *probes, struct kymo_process *child,
+				     struct kymo_adopted *adopted)
+{
+	struct outgoing outgoing = { .probes = probes, .children = &child, .n_children = 1, .is_orphaned = true };
+	unsigned int *known = probes_adopted_faults(adopted),
+		     fresh = faults_of_child(child, adopted) & ~(probes->watched_faults | *known);
+	struct kymo_error *error = NULL;
+	size_t n = 0;
+
+	*known |= fresh;
+	if (!fresh || !has_faulting(probes, fresh))
+		return NULL;
+	error = choose(&outgoing, fresh);
+	if (!error && outgoing.n)
+		error = take_out(&outgoing, &n);
+	if (!error && n)
+		probes_warn(probes,
+			    "process %d handles %s from now on, and its parent does not: %zu probe%s that displaced an "
+			    "instruction which may fault, or relied on such a probe, %s taken out of it",
+			    kymo_process_pid(child), names_of(fresh), n, n == 1 ? "" : "s", n == 1 ? "was" : "were");
+	free(outgoing.is_chosen);
+	return error;
+}
+
+static struct kymo_error *heed_children(struct kymo_probes *probes, struct kymo_process *const *children,
+					struct kymo_adopted *const *adopted, size_t n)
+{
+	struct kymo_error *error = NULL;
+
+	for (size_t i = 0; i < n && !error; i++)
+		if (adopted[i])
+			error = heed_child(probes, children[i], adopted[i]);
+	return error;
+}
+
+static struct kymo_error *heed(struct kymo_probes *probes, struct kymo_process *const *children,
+			       struct kymo_adopted *const *adopted, size_t n, uint64_t *stopped_ns)
+{
+	struct outgoing outgoing = { .probes = probes, .children = children, .n_children = n };
+	unsigned int before = probes->watched_faults;
+	struct kymo_error *error;
+	uint64_t begin;
+
+	if (!probes->has_shared || probes->options.displace_faulting)
+		return NULL;
+	probes_look_at_handlers(probes);
+	for (size_t i = 0; i < n; i++)
+		probes->watched_faults |= adopted[i] ? 0 : faults_of_child(children[i], NULL);
+	probes->watched_faults |=
+		probes_faults_of(__atomic_load_n(&probes->shared.data.head->handlers.signals, __ATOMIC_ACQUIRE));
+	if (probes->watched_faults == before || !has_faulting(probes, probes->watched_faults))
+		return heed_children(probes, children, adopted, n);
+	outgoing.is_orphaned = !kymo_probes_are_mapped(probes);
+	begin = kymo_now_ns();
+	outgoing.n_entries = probes->shared.n_sites;
+	error = outgoing.is_orphaned ? NULL : kymo_probes_hold(probes);
+	if (error) {
+		probes->watched_faults = before; /* the next look tries again */
+		return error;
+	}
+	error = exchange(&outgoing, stopped_ns);
+	if (!outgoing.is_orphaned)
+		kymo_process_resume(probes->process);
+	*stopped_ns += kymo_now_ns() - begin;
+	if (error && kymo_probes_are_mapped(probes)) { /* a thread that had to go on first; hits are missed meanwhile */
+		kymo_error_destroy(error);
+		probes->is_lenient = true;
+		error = kymo_probes_install(probes, stopped_ns);
+		probes->is_lenient = false;
+	}
+	if (!error)
+		tell(&outgoing, probes->watched_faults & ~before);
+	probes_others_deinit(&outgoing.others);
+	free(outgoing.is_chosen);
+	return error ? error : heed_children(probes, children, adopted, n);
+}
+
+bool kymo_probes_are_handlers_set(const struct kymo_probes *probes, const struct kymo_adopted *adopted)
+{
+	const struct kymo_wire_watch *handlers;
+
+	if (!probes->has_handler_watch || !probes->has_shared)
+		return false;
+	handlers = adopted ? &probes_adopted_head(adopted)->handlers : &probes->shared.data.head->handlers;
+	return __atomic_load_n(&handlers->requests, __ATOMIC_ACQUIRE) !=
+		       __atomic_load_n(&handlers->answers, __ATOMIC_RELAXED) ||
+	       __atomic_load_n(&handlers->given_up, __ATOMIC_RELAXED);
+}
+
+static void answer(struct kymo_wire_watch *handlers, uint32_t requests)
+{
+	__atomic_store_n(&handlers->answers, requests, __ATOMIC_RELEASE);
+	__atomic_store_n(&handlers->given_up, 0, __ATOMIC_RELEASE);
+}
+
+struct kymo_error *kymo_probes_heed_handlers(struct kymo_probes *probes, struct kymo_process *const *children,
+					     struct kymo_adopted *const *adopted, size_t n, uint64_t *stopped_ns)
+{
+	kymo_cleanup_free uint32_t *requests =
+		calloc(n + 1, sizeof(*requests)); /* before the look; the own ones last */
+	struct kymo_error *error;
+
+	if (!requests)
+		return &kymo_error_no_memory;
+	if (!probes->has_shared)
+		return NULL;
+	for (size_t i = 0; i < n; i++)
+		requests[i] = adopted[i] ? __atomic_load_n(&probes_adopted_head(adopted[i])->handlers.requests,
+							   __ATOMIC_ACQUIRE)
+					 : 0;
+	requests[n] = __atomic_load_n(&probes->shared.data.head->handlers.requests, __ATOMIC_ACQUIRE);
+	error = heed(probes, children, adopted, n, stopped_ns);
+	if (!probes->has_handler_watch)
+		return error;
+	for (size_t i = 0; i < n; i++)
+		if (adopted[i])
+			answer(&probes_adopted_head(adopted[i])->handlers, requests[i]);
+	answer(&probes->shared.data.head->handlers, requests[n]);
+	return error;
+}

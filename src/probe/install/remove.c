@@ -1,0 +1,484 @@
+/*
+ * Order: text first, then wait, then memory. After the text is restored no thread enters a pad; those that are inside
+ * leave by themselves within nanoseconds, unless a signal handler runs on top of them. Pads stay mapped until every
+ * program counter and every saved one on a stack is elsewhere, and until no thread is about to enter them from another
+ * recording's pad.
+ */
+#include "probe/install/remove.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/page.h"
+#include "probe/install/apply.h"
+#include "probe/install/leave.h"
+#include "probe/memory/remains.h"
+#include "probe/probe.h"
+#include "probe/site/switches.h"
+#include "proc/proc.h"
+#include "procfs/maps.h"
+
+#define DRAIN_TRIES 12 /* about two seconds, with pauses that grow by half */
+#define MAX_LEFT 64
+#define DRAIN_PAUSE_NS 5000000
+#define STOP_PATIENCE_NS 4000000000u
+#define STOP_PAUSE_NS 10000000
+
+/* One recording on its way out; the process is stopped. */
+struct removal {
+	struct kymo_process *process;
+	struct kymo_remains_list list;
+	const struct kymo_remains *own; /* of the list; NULL: what has no header */
+	struct kymo_maps maps;
+	struct kymo_detach_result *result;
+};
+
+/* ---- checking the text
+ * ----------------------------------------------------------------------------------------------- */
+
+/* Compare the pages that were patched with the file. The bytes come from a copy-on-write page, so this is the proof. */
+static void verify_page(struct kymo_process *process, const struct kymo_maps *maps, uint64_t page,
+			struct kymo_detach_result *result, size_t *different)
+{
+	const struct kymo_map *map = kymo_maps_at(maps, page);
+	uint8_t memory[KYMO_PAGE_SIZE], file[KYMO_PAGE_SIZE];
+	struct kymo_error *error;
+	int fd;
+
+	if (!map || map->path[0] != '/')
+		return;
+	error = kymo_open_mapped(kymo_process_pid(process), map, &fd);
+	if (error) {
+		kymo_error_destroy(error);
+		return;
+	}
+	/* The last page of a file may be short; the kernel fills it with zeros. */
+	memset(file, 0, sizeof(file));
+	if (!kymo_process_read(process, page, memory, sizeof(memory)) &&
+	    pread(fd, file, sizeof(file), (off_t)(map->offset + (page - map->start))) > 0) {
+		result->pages_verified++;
+		if (memcmp(memory, file, sizeof(file)))
+			probe_excuse_markers(fd, map->offset + (page - map->start), memory, file);
+		*different += memcmp(memory, file, sizeof(file)) != 0;
+	}
+	close(fd);
+}
+
+static bool is_others(const struct removal *removal, uint64_t page)
+{
+	for (size_t i = 0; i < removal->list.n; i++)
+		for (size_t k = 0; &removal->list.items[i] != removal->own && k < removal->list.items[i].n_sites; k++)
+			if (kymo_page_down(removal->list.items[i].sites[k].address) == page)
+				return true;
+	return false;
+}
+
+static void verify_text(struct removal *removal)
+{
+	uint64_t last = 0;
+	size_t different = 0;
+
+	for (size_t i = 0; i < removal->own->n_sites; i++) {
+		uint64_t page = kymo_page_down(removal->own->sites[i].address);
+
+		if (removal->own->sites[i].patch_size && page != last && !is_others(removal, page))
+			verify_page(removal->process, &removal->maps, page, removal->result, &different);
+		last = page;
+	}
+	if (different && !removal->result->note &&
+	    asprintf(&removal->result->note,
+		     "%zu text pages differ from their file although every probe is out: something else changed them",
+		     different) < 0)
+		removal->result->note = NULL;
+}
+
+/* ---- whose memory
+ * ---------------------------------------------------------------------------------------------------- */
+
+static bool is_listed(const struct removal *removal, uint64_t inode)
+{
+	for (size_t i = 0; i < removal->list.n; i++)
+		if (removal->list.items[i].inode == inode)
+			return true;
+	return false;
+}
+
+/* Header, words, pads of the recording; without one, of nobody's. */
+static bool is_own_shared(const struct removal *removal, const struct kymo_map *map)
+{
+	if (!kymo_is_shared_map(map))
+		return false;
+	return removal->own ? map->inode == removal->own->inode : !is_listed(removal, map->inode);
+}
+
+/* What its pads write; without a recording, what no other one's do. */
+static bool is_own_data(const struct removal *removal, const struct kymo_map *map)
+{
+	if (!kymo_is_data_map(map))
+		return false;
+	for (size_t i = 0; i < removal->list.n && !removal->own; i++)
+		if (removal->list.items[i].data == map->start)
+			return false;
+	return !removal->own || removal->own->data == map->start;
+}
+
+/* A mapping may be of several runs that touch each other. */
+static bool has_run(const struct kymo_remains *remains, const struct kymo_map *map)
+{
+	for (size_t i = 0; i < remains->n_runs; i++)
+		if (remains->runs[i].address < map->end &&
+		    remains->runs[i].address + remains->runs[i].size > map->start)
+			return true;
+	return false;
+}
+
+/* Trampolines that no other recording has. */
+static bool is_own_jumps(const struct removal *removal, const struct kymo_map *map)
+{
+	if (!kymo_is_jumps_map(map))
+		return false;
+	for (size_t i = 0; i < removal->list.n; i++)
+		if (&removal->list.items[i] != removal->own && has_run(&removal->list.items[i], map))
+			return false;
+	return !removal->own || has_run(removal->own, map);
+}
+
+/* ---- who is still there
+ * ------------------------------------------------------------------------------------------------ */
+
+static bool is_in_pads(uint64_t pc, void *data)
+{
+	const struct removal *removal = data;
+	const struct kymo_map *map = kymo_maps_at(&removal->maps, pc);
+
+	return map && map->executable && (is_own_shared(removal, map) || is_own_jumps(removal, map));
+}
+
+/* Whether the pad of another recording's entry goes on to one of ours. Where all that stay are left over, text is
+ * restored, and words `next` stay as they are. */
+static bool leads_to_us(const struct removal *removal, const struct kymo_wire_site *site)
+{
+	const struct kymo_map *map = site->next ? kymo_maps_at(&removal->maps, site->next) : NULL;
+
+	return map && map->executable && is_own_shared(removal, map);
+}
+
+static bool does_any_lead_to_us(const struct removal *removal, const struct kymo_remains *other)
+{
+	for (size_t k = 0; k < other->n_sites; k++)
+		if (leads_to_us(removal, &other->sites[k]))
+			return true;
+	return false;
+}
+
+/* Another recording's pad jumps to an address that it has loaded already, perhaps to one of ours, or is about to load
+ * one. */
+static bool is_hopping(const struct removal *removal, const struct kymo_remains *other, uint64_t pc)
+{
+	for (size_t k = 0; k < other->n_sites; k++) {
+		const struct kymo_wire_site *site = &other->sites[k];
+
+		if (pc - site->pad < site->pad_size)
+			return (site->hop && site->hop == pc) || leads_to_us(removal, site);
+	}
+	return does_any_lead_to_us(removal, other); /* code that its pads share */
+}
+
+/* Whether the program counter lies in executable memory of any recording: few do, so the search for hops is rare. */
+static bool is_hot(uint64_t pc, void *data)
+{
+	const struct removal *removal = data;
+	const struct kymo_map *map = kymo_maps_at(&removal->maps, pc);
+	bool found = is_in_pads(pc, data), is_jump = map && map->executable && kymo_is_jumps_map(map);
+
+	for (size_t i = 0; removal->own && map && map->executable && i < removal->list.n && !found; i++) {
+		const struct kymo_remains *other = &removal->list.items[i];
+
+		if (other == removal->own)
+			continue;
+		found = (is_jump && does_any_lead_to_us(removal, other)) ||
+			(kymo_is_shared_map(map) && map->inode == other->inode && is_hopping(removal, other, pc));
+	}
+	return found;
+}
+
+/* Leaving has changed some. */
+static void read_next_words(struct removal *removal)
+{
+	for (size_t i = 0; i < removal->list.n; i++) {
+		struct kymo_remains *other = &removal->list.items[i];
+
+		if (other != removal->own)
+			kymo_error_destroy(kymo_remains_read_words(removal->process, other));
+	}
+}
+
+/*
+ * The entry whose pad a thread is in, in the system call that was displaced; or NULL. Nothing of the pad's is on its
+ * stack there. The bytes alone are no proof: another instruction may end with them.
+ */
+static const struct kymo_wire_site *called_from(const struct removal *removal, const struct user_regs_struct *registers)
+{
+	static const uint8_t call[] = { 0x0f, 0x05 };
+	uint8_t before[sizeof(call)];
+	uint64_t pc = registers->rip;
+
+	for (size_t i = 0; i < removal->own->n_sites && (int64_t)registers->orig_rax >= 0; i++) {
+		const struct kymo_wire_site *site = &removal->own->sites[i];
+
+		if (site->pad >= pc || pc - site->pad > site->pad_size || site->window != sizeof(call) ||
+		    memcmp(site->original, call, sizeof(call)))
+			continue;
+		return kymo_process_read(removal->process, pc - sizeof(call), before, sizeof(before)) ||
+				       memcmp(before, call, sizeof(call))
+			       ? NULL
+			       : site;
+	}
+	return NULL;
+}
+
+/*
+ * A thread may sleep in a pad's system call for ever. It is sent to behind the call in the text, which is what it was:
+ * there, as in the pad, the kernel makes the call again where it has to be, two bytes back. A death right after it
+ * changes nothing.
+ */
+static void send_home(struct removal *removal)
+{
+	const struct kymo_thread *threads;
+	size_t n;
+
+	threads = kymo_process_threads(removal->process, &n);
+	for (size_t i = 0; i < n && removal->own; i++) {
+		const struct kymo_wire_site *site = is_in_pads(threads[i].registers.rip, removal)
+							    ? called_from(removal, &threads[i].registers)
+							    : NULL;
+
+		if (site)
+			kymo_thread_set_pc(removal->process, i, site->address + site->window);
+	}
+}
+
+static bool is_anyone_in_pads(struct removal *removal)
+{
+	const struct kymo_thread *threads;
+	pid_t tid;
+	size_t n;
+
+	threads = kymo_process_threads(removal->process, &n);
+	for (size_t i = 0; i < n; i++)
+		if (is_hot(threads[i].registers.rip, removal))
+			return true;
+	return probes_find_saved_pc(removal->process, &removal->maps, is_hot, removal, &tid) != 0;
+}
+
+/* ---- memory --------------------------------------------------------------------------------------------------------
+ */
+
+static struct kymo_error *unmap(struct removal *removal, const struct kymo_map *map)
+{
+	uint64_t args[6] = { map->start, map->end - map->start };
+	int64_t unmapped;
+	struct kymo_error *error = kymo_remote_syscall(removal->process, SYS_munmap, args, &unmapped);
+
+	if (!error && unmapped)
+		error = kymo_error_errno((int)unmapped, "process %d could not unmap kymo's memory",
+					 kymo_process_pid(removal->process));
+	if (!error)
+		removal->result->mappings_removed++;
+	return error;
+}
+
+static bool is_live_page(const struct removal *removal, size_t i)
+{
+	const struct kymo_maps *maps = &removal->maps;
+
+	return i > 0 && is_own_shared(removal, &maps->items[i - 1]) &&
+	       kymo_is_live_page(maps, i, maps->items[i - 1].inode);
+}
+
+/* Live pages are known by their neighbours, all else by the journal: so in this order, for a death in between. */
+enum remove_order { LIVE_PAGES, JUMPS, PADS, DATA, WORDS, JOURNAL, N_ORDER, NOT_OURS };
+
+static enum remove_order order_of(const struct removal *removal, size_t i)
+{
+	const struct kymo_map *map = &removal->maps.items[i];
+
+	if (is_live_page(removal, i))
+		return LIVE_PAGES;
+	if (is_own_jumps(removal, map))
+		return JUMPS;
+	if (is_own_data(removal, map))
+		return DATA;
+	if (!is_own_shared(removal, map))
+		return NOT_OURS;
+	return map->executable ? PADS : map->shared ? JOURNAL : WORDS;
+}
+
+static struct kymo_error *unmap_all(struct removal *removal)
+{
+	struct kymo_error *error = NULL;
+
+	for (enum remove_order order = LIVE_PAGES; order < N_ORDER; order++)
+		for (size_t i = 0; i < removal->maps.n && !error; i++)
+			if (order_of(removal, i) == order)
+				error = unmap(removal, &removal->maps.items[i]);
+	return error;
+}
+
+static struct kymo_error *close_descriptors(struct kymo_process *process)
+{
+	struct kymo_error *error = NULL;
+	pid_t pid = kymo_process_pid(process);
+
+	for (int fd = kymo_next_descriptor(pid, -1); fd >= 0 && !error; fd = kymo_next_descriptor(pid, fd)) {
+		int64_t result;
+
+		error = kymo_remote_syscall(process, SYS_close, (uint64_t[6]){ (uint64_t)fd }, &result);
+	}
+	return error;
+}
+
+static struct kymo_error *unmap_and_close(struct removal *removal)
+{
+	struct kymo_error *error = kymo_remote_begin(removal->process), *ending;
+
+	if (error)
+		return error;
+	if (!removal->list.is_recorder) /* it needs its own */
+		error = close_descriptors(removal->process);
+	if (!error)
+		error = unmap_all(removal);
+	ending = kymo_remote_end(removal->process);
+	if (error) {
+		kymo_error_destroy(ending);
+		return error;
+	}
+	return ending;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------------------------------
+ */
+
+/* The first that is to go, of the recordings that the stopped process has: `inode`'s, or one whose recorder is gone. */
+static bool choose(struct removal *removal, uint64_t inode)
+{
+	removal->own = NULL;
+	for (size_t i = 0; i < removal->list.n && !removal->own; i++)
+		if (inode ? removal->list.items[i].inode == inode
+			  : !kymo_remains_have_recorder(&removal->list.items[i], removal->list.pid))
+			removal->own = &removal->list.items[i];
+	return removal->own || (!inode && removal->list.has_strays);
+}
+
+/* One try, the process stopped. `inode` becomes that of the recording that is on its way out. */
+static struct kymo_error *remove_stopped(struct kymo_process *process, uint64_t *inode, int try, bool *found_ret,
+					 bool *done_ret, struct kymo_detach_result *result)
+{
+	bool stays = false;
+	size_t clean;
+
+	struct removal removal = { .process = process, .result = result };
+	struct kymo_error *error = kymo_remains_read(process, &removal.list);
+
+	*done_ret = false;
+	if (error)
+		return error;
+	*found_ret = choose(&removal, *inode);
+	error = *found_ret ? kymo_process_maps(process, &removal.maps) : NULL;
+	if (error || !*found_ret) {
+		*done_ret = true;
+		kymo_remains_deinit(&removal.list);
+		return error;
+	}
+	*inode = removal.own ? removal.own->inode : 0;
+	/* Again each time: another recording that leaves meanwhile may have handed something over. */
+	clean = result->sites_clean;
+	if (removal.own)
+		error = probe_leave_text(process, &removal.maps, removal.own, &removal.list, try == DRAIN_TRIES - 1,
+					 &stays, result);
+	if (try > 0)
+		result->sites_clean = clean; /* counted before */
+	read_next_words(&removal);
+	if (!error && !stays)
+		send_home(&removal);
+	if (!error && !stays && !is_anyone_in_pads(&removal)) {
+		if (removal.own)
+			verify_text(&removal);
+		error = unmap_and_close(&removal);
+		*done_ret = true;
+	}
+	kymo_maps_deinit(&removal.maps);
+	kymo_remains_deinit(&removal.list);
+	return error;
+}
+
+struct kymo_error *probes_stop_patiently(struct kymo_process *process)
+{
+	uint64_t deadline = kymo_now_ns() + STOP_PATIENCE_NS;
+
+	for (;;) {
+		struct kymo_error *error = kymo_process_stop(process);
+
+		/* The tracer may be gone when the kernel's refusal is explained: then it looks like a missing
+		 * permission. */
+		if (!error || (error->code != KYMO_ERROR_BUSY && error->code != KYMO_ERROR_PERMISSION) ||
+		    kymo_now_ns() > deadline)
+			return error;
+		kymo_error_destroy(error);
+		nanosleep(&(struct timespec){ 0, STOP_PAUSE_NS }, NULL);
+	}
+}
+
+static struct kymo_error *remove_one(struct kymo_process *process, uint64_t inode, bool *found_ret,
+				     struct kymo_detach_result *result)
+{
+	struct kymo_error *error = NULL;
+	uint64_t pause_ns = DRAIN_PAUSE_NS;
+	bool done = false, found = false;
+
+	*found_ret = false;
+	for (int i = 0; i < DRAIN_TRIES && !done && !error; i++) {
+		if (i) {
+			nanosleep(&(struct timespec){ 0, (long)pause_ns }, NULL);
+			pause_ns = pause_ns * 3 / 2;
+		}
+		error = probes_stop_patiently(process);
+		if (!error)
+			error = remove_stopped(process, &inode, i, &found, &done, result);
+		*found_ret |= found;
+		kymo_process_resume(process);
+	}
+	result->pads_left = !done;
+	return error;
+}
+
+struct kymo_error *kymo_remove(struct kymo_process *process, uint64_t inode, struct kymo_detach_result *ret)
+{
+	struct kymo_detach_result result = { .sites_restored = 0 };
+	struct removal removal = { .process = process };
+	struct kymo_error *error = kymo_remains_read(process, &removal.list);
+	bool found;
+
+	if (error)
+		return error;
+	found = choose(&removal, inode);
+	kymo_remains_deinit(&removal.list);
+	if (found)
+		error = kymo_process_check_alone(process);
+	for (int i = 0; i < MAX_LEFT && found && !error && !result.pads_left; i++)
+		error = remove_one(process, inode, &found, &result);
+	if (error) {
+		free(result.note);
+		return error;
+	}
+	*ret = result;
+	return NULL;
+}

@@ -1,0 +1,514 @@
+#include "probe/install/session.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "probe/code/events.h"
+#include "probe/code/modules.h"
+#include "probe/coexist/others.h"
+#include "probe/coexist/text.h"
+#include "probe/install/apply.h"
+#include "probe/install/remove.h"
+#include "probe/install/stack.h"
+#include "probe/memory/data.h"
+#include "probe/memory/layout.h"
+#include "probe/memory/remains.h"
+#include "probe/memory/runs.h"
+#include "probe/memory/shared.h"
+#include "probe/memory/state.h"
+#include "probe/options.h"
+#include "probe/plan/place.h"
+#include "probe/probes.h"
+#include "probe/resolve/files.h"
+#include "probe/resolve/resolve.h"
+#include "probe/site/refusals.h"
+#include "probe/site/sites.h"
+#include "probe/site/switches.h"
+#include "probe/spec/spec.h"
+#include "probe/threads/threads.h"
+#include "proc/proc.h"
+#include "procfs/maps.h"
+
+#define TRIES \
+	16 /* about four seconds, with pauses that grow by half: on a loaded machine a handler may wait that long for \
+	      its turn */
+#define TRY_PAUSE_NS 5000000
+#define PLAN_TRIES 12    /* while the process stands still */
+#define PATIENT_TRIES 60 /* while it runs: each other recording that comes or goes costs one */
+#define MOST_PAUSES 12
+#define EARLY_TRIES (PLAN_TRIES / 2)
+#define SECOND_NS 1000000000u
+#define STACK_DEPTH ((uint64_t)1 << 20) /* of the initial stack that is taken for readable below its present start */
+
+struct kymo_error *kymo_probes_create(struct kymo_process *process, const struct kymo_spec *specs, size_t n_specs,
+				      const struct kymo_probes_options *options, struct kymo_probes **ret)
+{
+	struct kymo_probes *probes = calloc(1, sizeof(*probes));
+	struct kymo_error *error;
+
+	if (!probes)
+		return &kymo_error_no_memory;
+	probes->shared.fd = probes->shared.data.fd = -1;
+	probes->process = process;
+	probes->specs = specs;
+	probes->n_specs = n_specs;
+	probes->met = calloc(n_specs ? n_specs : 1, sizeof(*probes->met));
+	probes->refused = calloc(n_specs ? n_specs : 1, sizeof(*probes->refused));
+	probes->directory = strdup(options->directory);
+	probes->options = *options;
+	probes->options.directory = probes->directory;
+	error = probes->met && probes->refused && probes->directory ? probes_files_init(probes) : &kymo_error_no_memory;
+	if (error) {
+		kymo_probes_destroy(probes);
+		return error;
+	}
+	*ret = probes;
+	return NULL;
+}
+
+void kymo_probes_destroy(struct kymo_probes *probes)
+{
+	if (!probes)
+		return;
+	probes_resolve_deinit(probes);
+	kymo_shared_deinit(&probes->shared);
+	probe_text_deinit(&probes->text);
+	kymo_vec_deinit(&probes->seen);
+	kymo_vec_deinit(&probes->foreign);
+	if (probes->refused)
+		probes_forget_errors(probes);
+	free(probes->refused);
+	free(probes->met);
+	free(probes->directory);
+	free(probes);
+}
+
+/* ---- installing ----------------------------------------------------------------------------------------------------
+ */
+
+static struct kymo_error *find_stack(struct kymo_probes *probes)
+{
+	struct kymo_maps maps;
+	struct kymo_error *error = kymo_process_maps(probes->process, &maps);
+
+	if (error)
+		return error;
+	for (size_t i = 0; i < maps.n; i++) {
+		if (strcmp(maps.items[i].path, "[stack]"))
+			continue;
+		probes->stack_high = maps.items[i].end;
+		probes->stack_low = maps.items[i].start;
+		/* It grows down; nothing else is mapped that close below. */
+		if (probes->stack_high - probes->stack_low < STACK_DEPTH)
+			probes->stack_low = probes->stack_high - STACK_DEPTH;
+	}
+	kymo_maps_deinit(&maps);
+	probes->stack_end = probes_stack_end(probes);
+	return NULL;
+}
+
+/* The first thread can't be borrowed, has ended, or another kymo has it for a moment. */
+static bool is_worth_stopping_all(const struct kymo_error *error)
+{
+	return error->code == KYMO_ERROR_UNSAFE || error->code == KYMO_ERROR_GONE || error->code == KYMO_ERROR_BUSY ||
+	       error->code == KYMO_ERROR_PERMISSION;
+}
+
+/* All threads stand still: a child that one of them forks meanwhile would have the descriptors, and the rings
+ * (docs/internals/memory.md). */
+static struct kymo_error *create_stopped(struct kymo_probes *probes, bool was_stopped, uint64_t *stopped_ns)
+{
+	uint64_t begin = kymo_now_ns();
+	struct kymo_error *error = probes_stop_patiently(probes->process);
+
+	if (!error)
+		error = kymo_shared_create(probes->process, &probes->options, &probes->shared);
+	if (!was_stopped)
+		kymo_process_resume(probes->process);
+	*stopped_ns += kymo_now_ns() - begin;
+	return error;
+}
+
+/* First install: the memory. */
+static struct kymo_error *make_shared(struct kymo_probes *probes, bool was_stopped, uint64_t *stopped_ns)
+{
+	struct kymo_error *error;
+
+	probes->shared.is_sequenced = probes_may_use_sequences(probes);
+	error = create_stopped(probes, was_stopped, stopped_ns);
+	if (error)
+		return error;
+	probes->has_shared = true;
+	error = kymo_data_format(&probes->shared, &probes->options, &probes->shared.data);
+	if (!error)
+		error = find_stack(probes);
+	return error;
+}
+
+static uint32_t first_event(const struct kymo_probes *probes, const struct probe_site *site)
+{
+	const struct kymo_probe_event *events;
+	size_t n;
+
+	events = kymo_events_items(probes->options.events, &n);
+	for (size_t i = 0; i < site->wishes.n; i++)
+		if (!site->wishes.items[i].is_refused)
+			return events[site->wishes.items[i].event].id;
+	return 0;
+}
+
+static void journal_entry(const struct kymo_probes *probes, const struct probe_site *site, struct kymo_wire_site *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	ret->address = site->address;
+	ret->link = site->link;
+	ret->pad = site->pad;
+	ret->pad_size = site->layout.size;
+	ret->event_id = first_event(probes, site);
+	ret->entry = site->pad + site->layout.entry;
+	ret->inner = site->pad + site->layout.inner;
+	ret->displaced = site->pad + site->layout.displaced;
+	ret->hop = site->layout.hop ? site->pad + site->layout.hop : 0;
+	ret->next = site->behind;
+	memcpy(ret->original, site->plan.original, sizeof(ret->original));
+	memcpy(ret->patched, site->plan.patch, sizeof(ret->patched));
+	if (!site->plan.trampoline)
+		kymo_encode_jump(site->address, ret->entry, ret->patched);
+	ret->patch_size = site->plan.patch_size;
+	ret->window = site->plan.window;
+	ret->lock_size = site->plan.lock_size;
+	ret->tactic = (uint8_t)site->plan.tactic;
+	ret->flags = (uint8_t)((site->is_guard ? KYMO_WIRE_GUARD : 0) | (site->is_standby ? KYMO_WIRE_STANDBY : 0) |
+			       (probes->modules.items[site->module].jit ? KYMO_WIRE_MADE : 0) |
+			       (site->plan.is_evicted ? KYMO_WIRE_EVICTED : 0) |
+			       (site->wants_flags ? KYMO_WIRE_WANTS_FLAGS : 0));
+	ret->inode = probes->modules.items[site->module].inode;
+	snprintf(ret->name, sizeof(ret->name), "%s", probes_site_name(site));
+}
+
+/* Entries are in the order of planning, as the text is changed. What turns markers on comes last, so that it goes
+ * first. */
+static struct kymo_error *write_journal(struct kymo_probes *probes)
+{
+	uint64_t begin = probes->shared.n_sites;
+	kymo_cleanup_free struct kymo_wire_site *entries =
+		calloc(probes->sites.n + probes->switches.n + 1, sizeof(*entries));
+	size_t n = 0;
+
+	if (!entries)
+		return &kymo_error_no_memory;
+	for (size_t i = 0; i < probes->sites.n; i++) {
+		const struct probe_site *site = &probes->sites.items[i];
+
+		if (!site->is_planned || site->installed || site->is_retired || site->order < begin)
+			continue;
+		journal_entry(probes, site, &entries[site->order - begin]);
+		n++;
+	}
+	n += probes_journal_switches(probes, begin + n, &entries[n]);
+	return kymo_shared_journal(&probes->shared, probes->process, entries, n);
+}
+
+static struct kymo_error *write_pads(struct kymo_probes *probes, const struct probe_layout *layout)
+{
+	for (size_t i = 0; i < layout->regions.n; i++) {
+		const struct probe_region *region = &layout->regions.items[i];
+		int err = kymo_shared_store_pads(&probes->shared, region->at, region->bytes, region->n_bytes);
+
+		if (err)
+			return kymo_error_errno(err, "cannot write the pads");
+	}
+	return NULL;
+}
+
+/* With the thread borrowed. */
+static struct kymo_error *map_regions(struct kymo_probes *probes, const struct probe_layout *layout)
+{
+	struct kymo_error *error = kymo_remote_begin(probes->process), *ending;
+
+	if (error)
+		return error;
+	for (size_t i = 0; i < layout->regions.n && !error; i++)
+		error = kymo_shared_map_region(&probes->shared, probes->process, &layout->regions.items[i]);
+	ending = kymo_remote_end(probes->process);
+	if (error) {
+		kymo_error_destroy(ending);
+		return error;
+	}
+	return ending;
+}
+
+/* The process is stopped: the holes chosen while it ran must still be holes. */
+static struct kymo_error *check_holes(struct kymo_probes *probes, const struct probe_layout *layout, bool *taken_ret)
+{
+	struct kymo_maps maps;
+	struct kymo_error *error = kymo_process_maps(probes->process, &maps);
+
+	if (error)
+		return error;
+	for (size_t i = 0; i < layout->regions.n; i++)
+		for (size_t k = 0; k < maps.n; k++)
+			*taken_ret |= maps.items[k].start <
+					      layout->regions.items[i].address + layout->regions.items[i].size &&
+				      maps.items[k].end > layout->regions.items[i].address;
+	kymo_maps_deinit(&maps);
+	return NULL;
+}
+
+static struct kymo_error *map_runs_stopped(struct kymo_probes *probes, const struct probe_layout *layout,
+					   struct kymo_error *(*stop)(struct kymo_process *), bool was_stopped,
+					   bool *taken_ret)
+{
+	struct kymo_error *error = stop(probes->process), *ending;
+
+	if (!error)
+		error = kymo_remote_begin(probes->process);
+	if (!error) {
+		error = kymo_shared_map_runs(&probes->shared, probes->process, layout, taken_ret);
+		ending = kymo_remote_end(probes->process);
+		if (error)
+			kymo_error_destroy(ending);
+		else
+			error = ending;
+	}
+	if (!was_stopped)
+		kymo_process_resume(probes->process);
+	return error;
+}
+
+/* Whether a recorder that is gone has left something: a thread may be about to map memory for it yet, until all have
+ * been stopped. */
+static struct kymo_error *is_anyone_away(struct kymo_probes *probes, bool *ret)
+{
+	struct kymo_remains_list list;
+	struct kymo_error *error = kymo_remains_read_headers(probes->process, &list);
+
+	if (error)
+		return error;
+	*ret = list.has_strays;
+	for (size_t i = 0; i < list.n; i++)
+		*ret |= !kymo_remains_have_recorder(&list.items[i], list.pid);
+	kymo_remains_deinit(&list);
+	return NULL;
+}
+
+/* There may be thousands of them: the other threads run meanwhile. */
+static struct kymo_error *map_runs(struct kymo_probes *probes, const struct probe_layout *layout, bool was_stopped,
+				   bool *taken_ret)
+{
+	struct kymo_error *error;
+	bool all = was_stopped;
+
+	if (!layout->runs.n && !layout->joined.n)
+		return NULL;
+	error = all ? NULL : is_anyone_away(probes, &all);
+	if (error)
+		return error;
+	error = map_runs_stopped(probes, layout, all ? kymo_process_stop : kymo_process_stop_first, was_stopped,
+				 taken_ret);
+	if (error && !was_stopped && is_worth_stopping_all(error)) {
+		kymo_error_destroy(error);
+		*taken_ret = false;
+		error = map_runs_stopped(probes, layout, probes_stop_patiently, was_stopped, taken_ret);
+	}
+	return error;
+}
+
+/* With the process stopped: memory for pads, their state, text. */
+static struct kymo_error *patch(struct kymo_probes *probes, const struct probe_layout *layout, bool *mapped,
+				enum probes_again *again_ret)
+{
+	struct kymo_error *error;
+	bool taken = false, same;
+
+	*again_ret = PROBES_DONE;
+	error = probes_others_check(probes, &same);
+	if (error)
+		return error;
+	if (!same) {
+		*again_ret = PROBES_AGAIN_ANEW;
+		return kymo_error_create(KYMO_ERROR_BUSY,
+					 "other recorders keep changing the probes of process %d; try again later",
+					 kymo_process_pid(probes->process));
+	}
+	if (!*mapped) {
+		error = check_holes(probes, layout, &taken);
+		if (!error && taken) {
+			*again_ret = PROBES_AGAIN_ANEW;
+			return kymo_error_create(KYMO_ERROR_UNSAFE,
+						 "process %d maps memory faster than kymo can find addresses for pads",
+						 kymo_process_pid(probes->process));
+		}
+		if (!error)
+			error = map_regions(probes, layout);
+		if (error)
+			return error;
+		*mapped = true;
+		error = probes->is_live ? kymo_probes_set_live(probes) : probes_write_state(probes, KYMO_PAD_EARLY);
+	}
+	if (!error)
+		error = probes_apply(probes, again_ret);
+	if (!error && *again_ret == PROBES_DONE && probes->options.has_begun)
+		probes->options.has_begun(probes->options.data);
+	if (!error && *again_ret == PROBES_DONE && !probes->is_starting)
+		error = probes_use_sequences(probes);
+	return error;
+}
+
+/* One layout: until it is in, or turns out to be for a process that is not that way any more. */
+static struct kymo_error *try_layout(struct kymo_probes *probes, const struct probe_layout *layout, bool was_stopped,
+				     enum probes_again *again_ret, uint64_t *stopped_ns)
+{
+	uint64_t pause_ns = TRY_PAUSE_NS;
+	struct kymo_error *error = NULL;
+	bool mapped = false;
+
+	*again_ret = PROBES_AGAIN_LATER;
+	for (int i = 0;
+	     i < (was_stopped && probes->is_lenient ? 1 : TRIES) && *again_ret == PROBES_AGAIN_LATER && !error; i++) {
+		uint64_t begin;
+
+		if (i) {
+			nanosleep(&(struct timespec){ (time_t)(pause_ns / SECOND_NS), (long)(pause_ns % SECOND_NS) },
+				  NULL);
+			pause_ns = pause_ns * 3 / 2;
+		}
+		begin = kymo_now_ns();
+		error = probes_stop_patiently(probes->process);
+		if (!error)
+			error = patch(probes, layout, &mapped, again_ret);
+		if (!was_stopped)
+			kymo_process_resume(probes->process);
+		*stopped_ns += kymo_now_ns() - begin;
+	}
+	if (!error && *again_ret == PROBES_AGAIN_LATER && probes->was_busy)
+		error = kymo_error_create(KYMO_ERROR_BUSY,
+					  "process %d is changing its markers itself, whenever it is looked at; "
+					  "nothing was changed, try again later",
+					  kymo_process_pid(probes->process));
+	else if (!error && *again_ret == PROBES_AGAIN_LATER && probes->was_written)
+		error = kymo_error_create(KYMO_ERROR_UNSAFE,
+					  "process %d keeps the memory of a probe writable, or takes it from being "
+					  "executed, whenever it is looked at; nothing was changed",
+					  kymo_process_pid(probes->process));
+	else if (!error && *again_ret == PROBES_AGAIN_LATER)
+		error = kymo_error_create(KYMO_ERROR_UNSAFE,
+					  "a signal handler of process %d keeps a thread inside of the code to be "
+					  "changed; nothing was changed, try again later",
+					  kymo_process_pid(probes->process));
+	return error;
+}
+
+static struct kymo_error *plan_and_try(struct kymo_probes *probes, bool was_stopped, enum probes_again *again_ret,
+				       uint64_t *stopped_ns)
+{
+	struct probe_layout layout = { .runs = { 0 } };
+	struct kymo_error *error;
+	bool taken = false;
+
+	probes->is_early = false;
+	error = probes_place(probes, &layout);
+	if (!error)
+		error = probes_check_refused(probes);
+	*again_ret = PROBES_DONE;
+	probes->is_early = probes->is_early && probes->patience > 0;
+	if (probes->is_early) {
+		probes->patience--;
+		*again_ret = PROBES_AGAIN_ANEW;
+		if (!error)
+			error = kymo_error_create(KYMO_ERROR_BUSY, "another recording of process %d is being changed",
+						  kymo_process_pid(probes->process));
+	}
+	if (!error)
+		error = probes_prepare_rings(probes);
+	if (!error)
+		error = write_pads(probes, &layout);
+	if (!error)
+		error = write_journal(probes);
+	if (!error)
+		error = map_runs(probes, &layout, was_stopped, &taken);
+	if (!error && taken) {
+		*again_ret = PROBES_AGAIN_ANEW;
+		error = kymo_error_create(KYMO_ERROR_UNSAFE,
+					  "process %d maps memory faster than kymo can find addresses for jumps",
+					  kymo_process_pid(probes->process));
+	}
+	if (!error)
+		error = try_layout(probes, &layout, was_stopped, again_ret, stopped_ns);
+	probes_layout_deinit(&layout);
+	return error;
+}
+
+/*
+ * Before try `i`. Two that are in each other's way do not try again at the same moment. Who was met at work `n_early`
+ * times may need a tenth of a second through another process' hub, and seconds on a loaded machine: 3.3 in all. Who
+ * gets no further while this one `is_awaited` is not waited for so long.
+ */
+static void wait_for_others(int i, int n_early, bool is_awaited)
+{
+	const uint32_t own =
+		((uint32_t)getpid() + (uint32_t)i * 7919u) * 2654435761u >> 16; /* twenty may come at once */
+	uint64_t ns = (uint64_t)(own % 16 + 1) * (uint64_t)(i < MOST_PAUSES ? i : MOST_PAUSES) * 500000;
+
+	ns += (uint64_t)n_early * (is_awaited ? 40000000u : (uint64_t)n_early * 36000000);
+	nanosleep(&(struct timespec){ (time_t)(ns / SECOND_NS), (long)(ns % SECOND_NS) }, NULL);
+}
+
+static struct kymo_error *try_often(struct kymo_probes *probes, bool was_stopped, uint64_t *stopped_ns)
+{
+	enum probes_again again = PROBES_AGAIN_ANEW;
+	uint64_t n_sites = probes->shared.n_sites;
+	struct kymo_error *error = NULL;
+
+	probes->is_dirty = false;
+	probes->patience = EARLY_TRIES;
+	probes_keep_refusals(probes);
+	for (int i = 0; i < (was_stopped ? PLAN_TRIES : PATIENT_TRIES) && again == PROBES_AGAIN_ANEW; i++) {
+		kymo_error_destroy(error);
+		if (i)
+			wait_for_others(i, probes->is_early ? EARLY_TRIES - probes->patience : 0,
+					was_stopped || kymo_process_is_at_own_hub(probes->process));
+		error = plan_and_try(probes, was_stopped, &again, stopped_ns);
+		if (!error) {
+			probes_tell_refused(probes);
+			return NULL;
+		}
+		if (!probes->is_dirty) /* nothing is in the text */
+			kymo_shared_rewind(&probes->shared, n_sites);
+		if (again == PROBES_AGAIN_ANEW)
+			probes_forget_refusals(probes);
+		kymo_error_destroy(probes_unplace(probes));
+	}
+	return error;
+}
+
+struct kymo_error *kymo_probes_install(struct kymo_probes *probes, uint64_t *stopped_ns_ret)
+{
+	size_t n;
+	bool was_stopped = (kymo_process_threads(probes->process, &n), n > 0);
+	struct kymo_error *error = NULL;
+
+	if (!kymo_probes_pending(probes))
+		return probes_check_refused(probes);
+	if (!was_stopped)
+		error = kymo_process_check_alone(probes->process);
+	probes_read_ahead(probes);
+	if (!error && !probes->has_shared)
+		error = make_shared(probes, was_stopped, stopped_ns_ret);
+	if (!error)
+		error = try_often(probes, was_stopped, stopped_ns_ret);
+	return error;
+}
+
+struct kymo_error *kymo_probes_hold(struct kymo_probes *probes)
+{
+	struct kymo_error *error = kymo_process_check_alone(probes->process);
+
+	return error ? error : probes_stop_patiently(probes->process);
+}

@@ -1,0 +1,113 @@
+/* What pads write: the rings, and the head that counts. A forked child has its own. */
+#ifndef KYMO_PROBE_MEMORY_DATA_H
+#define KYMO_PROBE_MEMORY_DATA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct kymo_probes;
+struct kymo_probes_options;
+struct kymo_process;
+struct kymo_remote_mapping;
+struct kymo_shared;
+struct kymo_wire_data;
+struct kymo_wire_ring;
+
+/* What the recorder needs of the shared memory. */
+struct kymo_shared_ring {
+	struct kymo_wire_ring *shared;
+	const uint8_t *data;
+	uint64_t subbuffer_size;
+	uint32_t n_subbuffers;
+	uint32_t cpu;
+	bool is_sequenced; /* kymo_pad_close_ring() must be called before a packet can be closed from outside */
+};
+
+/* What pads write: one memfd, as a process has it. */
+struct kymo_data {
+	int fd;
+	struct kymo_wire_data *head; /* the controller's mapping of it; the target writes it, too */
+	uint64_t inode, size;
+	bool is_childs;   /* a forked child's: less of it is used */
+	uint64_t most;    /* bytes of a sub-buffer, of a child's; 0: no such bound */
+	bool is_locked;   /* no sequences are used: the CPUs' rings with locks have the work */
+	bool are_to_grow; /* of the working rings one is used: so will be the others */
+	uint32_t *have;   /* per ring: sub-buffers whose memory is there */
+};
+
+/* The rings of a forked child: as many as its parent's, at the same addresses, and smaller. */
+struct kymo_adopted;
+
+/* Free what this process holds. NULL is allowed. */
+void kymo_adopted_destroy(struct kymo_adopted *adopted);
+
+/* What kymo_probes_ring(), kymo_probes_are_muted() and kymo_probes_lost_in_vforks() are for the process that the probes
+ * are in. */
+struct kymo_shared_ring kymo_adopted_ring(const struct kymo_adopted *adopted, const struct kymo_probes *probes,
+					  size_t i);
+
+/*
+ * Rings begin with a part of their memory, and get more when one is used: here. `adopted` is the child whose rings they
+ * are, or NULL. true: some have more now, and perhaps not all; call again at once.
+ */
+bool kymo_probes_grow(struct kymo_probes *probes, struct kymo_adopted *adopted);
+
+/* Whether ring `i` has all of its memory: packets may be released from then on. */
+bool kymo_probes_is_ring_whole(const struct kymo_probes *probes, const struct kymo_adopted *adopted, size_t i);
+
+bool kymo_adopted_is_muted(const struct kymo_adopted *adopted);
+
+/* KYMO_FAULT_…: faults that the child was seen to handle, and its parent not. Of its text what may cause them is out.
+ */
+unsigned int kymo_adopted_faults(const struct kymo_adopted *adopted);
+uint64_t kymo_adopted_lost_in_vforks(const struct kymo_adopted *adopted);
+
+/* Bytes that all rings and the head take. */
+uint64_t kymo_data_size(const struct kymo_shared *shared, const struct kymo_probes_options *options);
+
+/* Geometry of ring `i`: CPUs' own rings first, then the spare ones. */
+struct kymo_shared_ring kymo_data_ring(const struct kymo_shared *shared, const struct kymo_probes_options *options,
+				       const struct kymo_data *data, size_t i);
+
+/* The controller's view of a memfd that was taken over, with its head. */
+struct kymo_error *kymo_data_open(const struct kymo_shared *shared, struct kymo_process *process,
+				  struct kymo_data *data);
+
+/* Map descriptor `remote` of the stopped process there, thread borrowed, so that forked children do not get it.
+ * `made_ret` has a size once it is mapped, also on an error. */
+struct kymo_error *kymo_data_map(const struct kymo_shared *shared, struct kymo_process *process, int64_t remote,
+				 struct kymo_remote_mapping *made_ret);
+
+/* Lay the rings out. None has memory yet. */
+struct kymo_error *kymo_data_format(const struct kymo_shared *shared, const struct kymo_probes_options *options,
+				    struct kymo_data *data);
+
+/*
+ * Allocate what is used first of their memory, so that no producer can fault on it: until there is more, `consumed`
+ * tells producers that the others are full. Producers that overwrite have all of it at once. The process may run.
+ * `is_locked`: no sequences are used; may be told again, when that is known.
+ */
+struct kymo_error *kymo_data_prepare(const struct kymo_shared *shared, const struct kymo_probes_options *options,
+				     struct kymo_data *data, bool is_locked);
+
+/* kymo_probes_grow() and kymo_probes_is_ring_whole() for these rings. */
+bool kymo_data_grow(const struct kymo_shared *shared, const struct kymo_probes_options *options,
+		    struct kymo_data *data);
+bool kymo_data_is_whole(const struct kymo_shared *shared, const struct kymo_probes_options *options,
+			const struct kymo_data *data, size_t i);
+
+void kymo_data_deinit(struct kymo_data *data);
+
+/* Such memory for a forked child of `makers`' (NULL: of the first process), which is stopped; it records into it when
+ * its live pages say so. */
+struct kymo_wire_data *probes_adopted_head(const struct kymo_adopted *adopted);
+struct kymo_error *probes_make_data(const struct kymo_probes *probes, struct kymo_process *child,
+				    const struct kymo_adopted *makers, struct kymo_adopted **ret);
+
+/* Of kymo_adopted_faults(), to be changed. */
+unsigned int *probes_adopted_faults(struct kymo_adopted *adopted);
+
+#endif

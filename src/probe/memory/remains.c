@@ -1,0 +1,479 @@
+/* What kymo has in a process, read from outside. Nothing of it is trusted. */
+#include "probe/memory/remains.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "arch/pad.h"
+#include "base/cleanup.h"
+#include "base/page.h"
+#include "base/vec.h"
+#include "proc/proc.h"
+#include "procfs/info.h"
+#include "procfs/maps.h"
+
+#define MAX_RECORDINGS 64
+#define LOWEST 4096u
+#define HIGHEST (((uint64_t)1 << 47) - 65536)
+
+bool kymo_is_shared_map(const struct kymo_map *map)
+{
+	return kymo_wire_is_shared_path(map->path);
+}
+
+bool kymo_is_data_map(const struct kymo_map *map)
+{
+	return kymo_wire_is_data_path(map->path);
+}
+
+bool kymo_is_jumps_map(const struct kymo_map *map)
+{
+	return !strcmp(map->path, KYMO_WIRE_JUMPS_PATH);
+}
+
+static bool is_pads(const struct kymo_map *map, uint64_t inode)
+{
+	return kymo_is_shared_map(map) && map->inode == inode && map->executable;
+}
+
+bool kymo_is_live_page(const struct kymo_maps *maps, size_t i, uint64_t inode)
+{
+	const struct kymo_map *map = &maps->items[i];
+
+	return i > 0 && i + 1 < maps->n && !*map->path && map->end - map->start == KYMO_PAGE_SIZE && map->writable &&
+	       !map->shared && is_pads(map - 1, inode) && map[-1].end == map->start && is_pads(map + 1, inode) &&
+	       map[1].start == map->end;
+}
+
+static bool is_ours(const char *link, size_t size)
+{
+	static const char *const names[] = { KYMO_WIRE_MEMFD_PATH " (deleted)", KYMO_WIRE_DATA_PATH " (deleted)",
+					     KYMO_WIRE_JUMPS_PATH " (deleted)" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (size == strlen(names[i]) && !memcmp(link, names[i], size))
+			return true;
+	return false;
+}
+
+int kymo_next_descriptor(pid_t pid, int fd)
+{
+	struct dirent *entry;
+	char name[64];
+	int next = -1;
+	DIR *fds;
+
+	snprintf(name, sizeof(name), "/proc/%d/fd", pid);
+	fds = opendir(name);
+	while (fds && (entry = readdir(fds))) {
+		int number = (int)strtol(entry->d_name, NULL, 10);
+		char to[64];
+		ssize_t n = readlinkat(dirfd(fds), entry->d_name, to, sizeof(to));
+
+		if (n > 0 && is_ours(to, (size_t)n) && number > fd && (next < 0 || number < next))
+			next = number;
+	}
+	if (fds)
+		closedir(fds);
+	return next;
+}
+
+/* A table of the shared memory. */
+static struct kymo_error *read_table(struct kymo_process *process, uint64_t address, size_t n, size_t size, void **ret)
+{
+	void *items = calloc(n ? n : 1, size);
+	int err;
+
+	if (!items)
+		return &kymo_error_no_memory;
+	err = n ? kymo_process_read(process, address, items, n * size) : 0;
+	if (err == -EIO) { /* likewise */
+		memset(items, 0, n * size);
+		err = 0;
+	}
+	if (err) {
+		free(items);
+		return kymo_error_errno(err, "cannot read kymo's journal in process %d", kymo_process_pid(process));
+	}
+	*ret = items;
+	return NULL;
+}
+
+static void remains_deinit(struct kymo_remains *remains)
+{
+	free(remains->sites);
+	free(remains->runs);
+}
+
+/* What the words say now, into the journal's copy. Without them (a removal that died had got as far) the text is
+ * restored. */
+struct kymo_error *kymo_remains_read_words(struct kymo_process *process, struct kymo_remains *remains)
+{
+	kymo_cleanup_free uint64_t *words = calloc(remains->n_sites ? remains->n_sites : 1, sizeof(*words));
+	int err;
+
+	if (!words)
+		return &kymo_error_no_memory;
+	err = remains->words && remains->n_sites ? kymo_process_read(process, remains->words + kymo_wire_word_offset(0),
+								     words, remains->n_sites * sizeof(*words))
+						 : 0;
+	if (err && err != -EIO)
+		return kymo_error_errno(err, "cannot read kymo's journal in process %d", kymo_process_pid(process));
+	for (size_t i = 0; i < remains->n_sites; i++) {
+		struct kymo_wire_site *site = &remains->sites[i];
+
+		if (site->flags & KYMO_WIRE_SWITCH)
+			site->state = site->flags & KYMO_WIRE_GATE ? site->state : (uint32_t)words[i];
+		else if (site->hop)
+			site->next = words[i];
+	}
+	return NULL;
+}
+
+static struct kymo_error *read_tables(struct kymo_process *process, struct kymo_remains *remains)
+{
+	const struct kymo_wire_header *header = &remains->header;
+	struct kymo_error *error;
+	uint8_t state = 0;
+
+	error = read_table(process, header->address + header->journal_offset, header->n_sites, sizeof(*remains->sites),
+			   (void **)&remains->sites);
+	if (!error)
+		error = read_table(process, header->address + header->runs_offset, header->n_runs,
+				   sizeof(*remains->runs), (void **)&remains->runs);
+	if (error) {
+		remains_deinit(remains);
+		return error;
+	}
+	remains->n_sites = header->n_sites;
+	remains->n_runs = header->n_runs;
+	for (size_t i = 0; i < remains->n_sites; i++)
+		if (remains->sites[i].address - LOWEST >= HIGHEST)
+			memset(&remains->sites[i], 0, sizeof(remains->sites[i])); /* no address of a program */
+	for (size_t i = 0; i < remains->n_sites; i++)
+		remains->sites[i].name[sizeof(remains->sites[i].name) - 1] = '\0';
+	remains->header.directory[sizeof(remains->header.directory) - 1] = '\0';
+	error = kymo_remains_read_words(process, remains);
+	if (error) {
+		remains_deinit(remains);
+		return error;
+	}
+	remains->is_adopted =
+		header->n_regions && !kymo_process_read(process, header->regions[0].live, &state, 1) && state;
+	return NULL;
+}
+
+/* The words follow the journal, in a mapping of this process alone. */
+static uint64_t find_words(const struct kymo_maps *maps, const struct kymo_remains *remains)
+{
+	const uint64_t address = remains->header.address + remains->header.size;
+	const struct kymo_map *map = kymo_maps_at(maps, address);
+
+	return map && map->start == address && kymo_is_shared_map(map) && map->inode == remains->inode &&
+			       !map->shared && !map->executable &&
+			       map->end - map->start == kymo_wire_words_size(remains->header.journal_capacity)
+		       ? address
+		       : 0;
+}
+
+static uint64_t find_data(const struct kymo_maps *maps, const struct kymo_wire_header *header)
+{
+	const struct kymo_map *map = kymo_maps_at(maps, header->data_address);
+
+	return map && map->start == header->data_address && kymo_is_data_map(map) && map->shared && map->writable &&
+			       map->end - map->start >= KYMO_WIRE_RINGS_OFFSET
+		       ? map->start
+		       : 0;
+}
+
+/* Addresses that are written to are those of kymo's mappings, or 0. */
+static void find_memory(struct kymo_process *process, const struct kymo_maps *maps, struct kymo_remains *remains)
+{
+	struct kymo_wire_header *header = &remains->header;
+	struct kymo_wire_words words;
+
+	remains->words = find_words(maps, remains);
+	remains->data = find_data(maps, header);
+	for (uint32_t i = 0; i < header->n_regions; i++) {
+		const struct kymo_map *map = kymo_maps_at(maps, header->regions[i].live);
+
+		if (!map || map->start != header->regions[i].live ||
+		    !kymo_is_live_page(maps, (size_t)(map - maps->items), remains->inode))
+			header->regions[i].live = 0;
+	}
+	if (!header->n_regions || header->vforks != header->regions[0].live + KYMO_PAD_LIVE_VFORK_LIST)
+		header->vforks = 0;
+	if (remains->words && !kymo_process_read(process, remains->words, &words, sizeof(words))) {
+		header->generation += words.generation;
+		remains->is_leaving = words.is_leaving;
+	}
+}
+
+/* `found_ret`: there is a recording in the mapping, and it is not the memory of a recorder itself. */
+static struct kymo_error *read_header(struct kymo_process *process, const struct kymo_maps *maps,
+				      const struct kymo_map *map, bool whole, struct kymo_remains *remains,
+				      bool *found_ret)
+{
+	uint32_t pid = (uint32_t)kymo_process_pid(process);
+	int err = kymo_process_read(process, map->start, &remains->header, sizeof(remains->header));
+
+	*found_ret = false;
+	if (err == -EIO || err == -ENOMEM) /* unmapped meanwhile: another recorder has left */
+		return NULL;
+	if (err)
+		return kymo_error_errno(err, "cannot read kymo's memory in process %u", pid);
+	if (remains->header.magic != KYMO_WIRE_MAGIC) /* a recorder that died before it had written anything */
+		return NULL;
+	if (remains->header.version != KYMO_WIRE_VERSION)
+		return kymo_error_create(KYMO_ERROR_BAD_DATA,
+					 "process %u holds probes of another version of kymo (layout %u, this is %u); "
+					 "use that one to detach",
+					 pid, remains->header.version, KYMO_WIRE_VERSION);
+	if (remains->header.recorder_pid == pid && remains->header.target_pid != pid)
+		return NULL;
+	if (!kymo_wire_header_is_sane(&remains->header, map->start, map->end - map->start))
+		return kymo_error_create(KYMO_ERROR_BAD_DATA,
+					 "kymo's memory in process %u is damaged; nothing was touched", pid);
+	remains->inode = map->inode;
+	find_memory(process, maps, remains);
+	*found_ret = true;
+	return whole ? read_tables(process, remains) : NULL;
+}
+
+static bool is_listed(const struct kymo_remains_list *list, uint64_t inode)
+{
+	for (size_t i = 0; i < list->n; i++)
+		if (list->items[i].inode == inode)
+			return true;
+	return false;
+}
+
+/* The data of some recording. */
+static bool has_data(const struct kymo_remains_list *list, uint64_t address)
+{
+	for (size_t i = 0; i < list->n; i++)
+		if (list->items[i].data == address)
+			return true;
+	return false;
+}
+
+static bool is_recorders_data(struct kymo_process *process, const struct kymo_map *map)
+{
+	struct kymo_wire_data head;
+
+	return !map->offset && !kymo_process_read(process, map->start, &head, sizeof(head)) &&
+	       head.magic == KYMO_WIRE_MAGIC && head.recorder_pid == (uint32_t)kymo_process_pid(process) &&
+	       head.target_pid != head.recorder_pid;
+}
+
+/* A recorder that is recorded itself has memory of both kinds. */
+static bool is_recorders(const struct kymo_maps *maps, struct kymo_process *process, uint64_t inode)
+{
+	for (size_t i = 0; i < maps->n; i++) {
+		struct kymo_wire_header header;
+
+		if (!kymo_is_shared_map(&maps->items[i]) || maps->items[i].inode != inode || maps->items[i].offset ||
+		    !maps->items[i].writable ||
+		    kymo_process_read(process, maps->items[i].start, &header, sizeof(header)))
+			continue;
+		return header.magic == KYMO_WIRE_MAGIC && header.recorder_pid == (uint32_t)kymo_process_pid(process) &&
+		       header.target_pid != header.recorder_pid;
+	}
+	return false;
+}
+
+/* Whether two names are of one file; no file system is asked, as that of another user's program may never answer. */
+static bool is_same_file(const char *a, const char *b)
+{
+	struct statx of_a, of_b;
+	const int flags = AT_STATX_DONT_SYNC;
+
+	return !statx(AT_FDCWD, a, flags, STATX_INO, &of_a) && !statx(AT_FDCWD, b, flags, STATX_INO, &of_b) &&
+	       of_a.stx_dev_major == of_b.stx_dev_major && of_a.stx_dev_minor == of_b.stx_dev_minor &&
+	       of_a.stx_ino == of_b.stx_ino;
+}
+
+/*
+ * By its program: the file of this one, or a name that begins with "kymo". A recorder may not have come far enough to
+ * be known by its memory. A program that lies about this keeps what a dead recorder has left.
+ */
+static bool is_kymo(pid_t pid)
+{
+	char link[32], path[PATH_MAX];
+	const char *name;
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/%d/exe", pid);
+	n = readlink(link, path, sizeof(path) - 1);
+	if (n < 0)
+		return false;
+	path[n] = '\0';
+	name = strrchr(path, '/');
+	return (name && !strncmp(name, "/kymo", 5)) || is_same_file(link, "/proc/self/exe");
+}
+
+static bool is_recorder(struct kymo_process *process, const struct kymo_maps *maps)
+{
+	for (size_t i = 0; i < maps->n; i++) {
+		const struct kymo_map *map = &maps->items[i];
+
+		if ((kymo_is_shared_map(map) && is_recorders(maps, process, map->inode)) ||
+		    (kymo_is_data_map(map) && is_recorders_data(process, map)))
+			return true;
+	}
+	return is_kymo(kymo_process_pid(process));
+}
+
+static bool has_strays(const struct kymo_maps *maps, const struct kymo_remains_list *list)
+{
+	for (size_t i = 0; i < maps->n; i++) {
+		const struct kymo_map *map = &maps->items[i];
+
+		if ((kymo_is_shared_map(map) && !is_listed(list, map->inode)) ||
+		    (kymo_is_data_map(map) && !has_data(list, map->start)))
+			return true;
+	}
+	return kymo_next_descriptor(list->pid, -1) >= 0;
+}
+
+static struct kymo_error *read_all(struct kymo_process *process, const struct kymo_maps *maps, bool whole,
+				   struct kymo_remains_list *list)
+{
+	KYMO_VEC(struct kymo_remains) found = { 0 };
+	struct kymo_error *error = NULL;
+
+	for (size_t i = 0; i < maps->n && !error; i++) {
+		struct kymo_remains remains = { .inode = 0 };
+		bool is_one;
+
+		if (!kymo_is_shared_map(&maps->items[i]) || maps->items[i].offset || !maps->items[i].shared ||
+		    maps->items[i].executable)
+			continue;
+		if (found.n == MAX_RECORDINGS)
+			error = kymo_error_create(KYMO_ERROR_BUSY, "process %d has more than %d recordings", list->pid,
+						  MAX_RECORDINGS);
+		else
+			error = read_header(process, maps, &maps->items[i], whole, &remains, &is_one);
+		if (!error && is_one && !kymo_vec_push(&found, remains)) {
+			remains_deinit(&remains);
+			error = &kymo_error_no_memory;
+		}
+	}
+	list->items = found.items;
+	list->n = found.n;
+	return error;
+}
+
+static struct kymo_error *read_list(struct kymo_process *process, bool whole, struct kymo_remains_list *ret)
+{
+	struct kymo_remains_list list = { .pid = kymo_process_pid(process) };
+	struct kymo_maps maps;
+	struct kymo_error *error = kymo_process_maps(process, &maps);
+
+	if (error)
+		return error;
+	error = read_all(process, &maps, whole, &list);
+	if (!error && whole) {
+		list.is_recorder = is_recorder(process, &maps);
+		list.has_strays = !list.is_recorder && has_strays(&maps, &list);
+	}
+	kymo_maps_deinit(&maps);
+	if (error) {
+		kymo_remains_deinit(&list);
+		return error;
+	}
+	*ret = list;
+	return NULL;
+}
+
+struct kymo_error *kymo_remains_read(struct kymo_process *process, struct kymo_remains_list *ret)
+{
+	return read_list(process, true, ret);
+}
+
+struct kymo_error *kymo_remains_read_headers(struct kymo_process *process, struct kymo_remains_list *ret)
+{
+	return read_list(process, false, ret);
+}
+
+void kymo_remains_deinit(struct kymo_remains_list *list)
+{
+	for (size_t i = 0; i < list->n; i++)
+		remains_deinit(&list->items[i]);
+	free(list->items);
+	*list = (struct kymo_remains_list){ .pid = 0 };
+}
+
+/*
+ * A recorder is a kymo that has the memfd mapped: a header that names another process is not believed. The mapping
+ * alone is no proof, as many programs map what another process sends to them. `unknown_ret`: this user may not look at
+ * that process.
+ */
+static bool has_mapped(pid_t pid, uint64_t inode, bool *unknown_ret)
+{
+	struct kymo_maps maps;
+	struct kymo_error *error = kymo_maps_read(pid, &maps);
+	bool found = false;
+
+	*unknown_ret = error && error->code == KYMO_ERROR_PERMISSION;
+	if (error) {
+		kymo_error_destroy(error);
+		return false;
+	}
+	for (size_t i = 0; i < maps.n; i++)
+		found |= kymo_is_shared_map(&maps.items[i]) && maps.items[i].inode == inode;
+	kymo_maps_deinit(&maps);
+	return found && is_kymo(pid);
+}
+
+/* Of one that this user may not look at, its start time must do. */
+static bool may_be_recorder(pid_t pid, uint64_t inode)
+{
+	bool unknown, found = has_mapped(pid, inode, &unknown);
+
+	return found || unknown;
+}
+
+bool kymo_remains_know_recorder(const struct kymo_remains *remains)
+{
+	bool unknown;
+
+	return has_mapped((pid_t)remains->header.recorder_pid, remains->inode, &unknown);
+}
+
+bool kymo_remains_have_recorder(const struct kymo_remains *remains, pid_t pid)
+{
+	const struct kymo_wire_header *header = &remains->header;
+	struct kymo_process_info info;
+	struct kymo_error *error;
+	bool alive;
+
+	/* A forked child has the header of its parent. */
+	if (!header->recorder_pid || (header->target_pid != (uint32_t)pid && !remains->is_adopted))
+		return false;
+	error = kymo_process_info((pid_t)header->recorder_pid, &info);
+	alive = !error && info.start_time == header->recorder_start && info.state != 'Z' &&
+		may_be_recorder((pid_t)header->recorder_pid, remains->inode);
+	kymo_error_destroy(error);
+	return alive;
+}
+
+bool kymo_remains_have_guards(struct kymo_process *process, const struct kymo_remains *remains)
+{
+	for (size_t i = 0; i < remains->n_sites; i++) {
+		const struct kymo_wire_site *site = &remains->sites[i];
+		uint8_t now[KYMO_JUMP_SIZE];
+
+		if (site->flags & KYMO_WIRE_GUARD && !kymo_process_read(process, site->address, now, sizeof(now)) &&
+		    !memcmp(now, site->patched, sizeof(now)))
+			return true;
+	}
+	return false;
+}

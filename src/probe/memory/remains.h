@@ -1,0 +1,73 @@
+/* How what is kymo's is told from what is not. Private to the room. */
+#ifndef KYMO_PROBE_MEMORY_REMAINS_H
+#define KYMO_PROBE_MEMORY_REMAINS_H
+
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "wire/shared.h"
+
+struct kymo_map;
+struct kymo_maps;
+struct kymo_process;
+
+/* What one recording has in a process: copies, checked. */
+struct kymo_remains {
+	uint64_t inode; /* of the memfd that the header is in: what a recording is known by */
+	struct kymo_wire_header header;
+	struct kymo_wire_site *sites; /* the journal */
+	size_t n_sites;
+	struct kymo_wire_run *runs;
+	size_t n_runs;
+	uint64_t words,
+		data;    /* addresses of the words, of what pads write; 0: not mapped, as the data in a forked child */
+	bool is_leaving; /* nothing is handed over to it */
+	bool is_adopted; /* in a forked child: its recorder records it too */
+};
+
+struct kymo_remains_list {
+	pid_t pid;
+	struct kymo_remains *items;
+	size_t n;
+	bool is_recorder; /* the process is a kymo itself: what is in no item is its own */
+	bool has_strays;  /* mappings or a descriptor of a recorder that died before it had written a header; not in a
+			     recorder */
+};
+
+/* Header, journal, words, pads. */
+bool kymo_is_shared_map(const struct kymo_map *map);
+
+/* Rings, and what pads count. */
+bool kymo_is_data_map(const struct kymo_map *map);
+
+/* Whether mapping `i` is a live page of the recording of that inode: anonymous, and known by its neighbours. */
+bool kymo_is_live_page(const struct kymo_maps *maps, size_t i, uint64_t inode);
+
+/* Trampolines. */
+bool kymo_is_jumps_map(const struct kymo_map *map);
+
+/* The next descriptor of kymo's memory in the process behind `fd`, or -1. Only a recorder that died between
+ * memfd_create and close leaves one. */
+int kymo_next_descriptor(pid_t pid, int fd);
+
+/* Look for what kymo has in `process`, which may run. BAD_DATA: a header of another version, or damaged. */
+struct kymo_error *kymo_remains_read(struct kymo_process *process, struct kymo_remains_list *ret);
+
+/* The same without journals and what follows from them: for a look with the process stopped. */
+struct kymo_error *kymo_remains_read_headers(struct kymo_process *process, struct kymo_remains_list *ret);
+
+/* Read again where pads go on, and what has become of counters, which leaving changes. */
+struct kymo_error *kymo_remains_read_words(struct kymo_process *process, struct kymo_remains *remains);
+
+void kymo_remains_deinit(struct kymo_remains_list *list);
+
+/* Whether the recorder of one of them is alive and records process `pid`. */
+bool kymo_remains_have_recorder(const struct kymo_remains *remains, pid_t pid);
+
+/* Whether that is known from what the recorder has mapped, and not from the header alone. */
+bool kymo_remains_know_recorder(const struct kymo_remains *remains);
+
+/* Whether the guards that are in the text are this recording's. */
+bool kymo_remains_have_guards(struct kymo_process *process, const struct kymo_remains *remains);
+
+#endif

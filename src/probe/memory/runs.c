@@ -1,0 +1,275 @@
+/*
+ * Trampolines: jumps at addresses that puns lead to, each run of pages a private mapping of one more memfd. Private,
+ * because who shares a place with another recording changes its trampoline, through /proc/PID/mem like text; of a file,
+ * because mappings are known by its name.
+ */
+#include "probe/memory/runs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "arch/arch.h"
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/page.h"
+#include "base/search.h"
+#include "probe/memory/layout.h"
+#include "probe/memory/remote_memory.h"
+#include "probe/memory/shared.h"
+#include "proc/proc.h"
+#include "procfs/maps.h"
+
+/* Before they are mapped: a death in between leaves entries for nothing. */
+static struct kymo_error *note_runs(struct kymo_shared *shared, const struct probe_layout *layout)
+{
+	uint64_t n = layout->runs.n + layout->joined.n;
+	kymo_cleanup_free struct kymo_wire_run *runs = calloc(n, sizeof(*runs));
+	int err;
+
+	if (!runs)
+		return &kymo_error_no_memory;
+	if (n > KYMO_WIRE_MAX_RUNS - shared->n_runs)
+		return kymo_error_create(KYMO_ERROR_FAILED, "the probes would need more than %d mappings of jumps",
+					 KYMO_WIRE_MAX_RUNS);
+	for (size_t i = 0; i < n; i++) {
+		const struct probe_run *run =
+			i < layout->runs.n ? &layout->runs.items[i] : &layout->joined.items[i - layout->runs.n];
+
+		runs[i] = (struct kymo_wire_run){ run->address, run->size };
+	}
+	err = kymo_shared_store(shared, kymo_shared_runs_offset() + shared->n_runs * sizeof(*runs), runs,
+				n * sizeof(*runs));
+	if (err)
+		return kymo_error_errno(err, "cannot write the journal");
+	shared->n_runs += n;
+	__atomic_store_n(&shared->header->n_runs, shared->n_runs, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* The pages of the file that have jumps, in order; all others are holes, which take no memory. */
+struct pages {
+	uint64_t *at;
+	uint8_t (*bytes)[KYMO_PAGE_SIZE];
+	size_t n;
+};
+
+static void deinit_pages(struct pages *pages)
+{
+	free(pages->at);
+	free(pages->bytes);
+}
+
+static int compare_offsets(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Where a trampoline's jump is in the file; UINT64_MAX: in no run. */
+static uint64_t offset_of(const struct probe_layout *layout, const struct probe_trampoline *trampoline)
+{
+	for (size_t run = 0; run < layout->runs.n; run++) {
+		uint64_t at = trampoline->address - layout->runs.items[run].address;
+
+		if (at < layout->runs.items[run].size)
+			return layout->runs.items[run].at + at;
+	}
+	return UINT64_MAX;
+}
+
+static uint64_t size_of(const struct probe_layout *layout)
+{
+	const struct probe_run *last = &layout->runs.items[layout->runs.n - 1];
+
+	return last->at + last->size;
+}
+
+/* NULL: the page has no jump. */
+static uint8_t *page_at(const struct pages *pages, uint64_t at)
+{
+	const size_t i = kymo_partition_point(k, pages->n, pages->at[k] < at);
+
+	return i < pages->n && pages->at[i] == at ? pages->bytes[i] : NULL;
+}
+
+/* A jump may begin on one page and end on the next, of the same run. False when it can't lead to its pad. */
+static bool encode(struct pages *pages, const struct probe_trampoline *trampoline, uint64_t offset)
+{
+	uint8_t jump[KYMO_JUMP_SIZE];
+
+	if (offset == UINT64_MAX || kymo_encode_jump(trampoline->address, trampoline->target, jump))
+		return false;
+	for (size_t i = 0; i < sizeof(jump); i++)
+		page_at(pages, kymo_page_down(offset + i))[(offset + i) % KYMO_PAGE_SIZE] = jump[i];
+	return true;
+}
+
+static struct kymo_error *make_pages(const struct probe_layout *layout, struct pages *pages)
+{
+	const size_t n = layout->trampolines.n;
+	size_t kept = 0;
+
+	pages->at = calloc(2 * n + 1, sizeof(*pages->at));
+	if (!pages->at)
+		return &kymo_error_no_memory;
+	for (size_t i = 0; i < n; i++) {
+		const uint64_t offset = offset_of(layout, &layout->trampolines.items[i]);
+
+		pages->at[2 * i] = kymo_page_down(offset);
+		pages->at[2 * i + 1] = kymo_page_down(offset + KYMO_JUMP_SIZE - 1);
+	}
+	qsort(pages->at, 2 * n, sizeof(*pages->at), compare_offsets);
+	for (size_t i = 0; i < 2 * n; i++)
+		if (!kept || pages->at[kept - 1] != pages->at[i])
+			pages->at[kept++] = pages->at[i];
+	pages->n = kept;
+	pages->bytes = calloc(kept + 1, sizeof(*pages->bytes));
+	if (!pages->bytes)
+		return &kymo_error_no_memory;
+	for (size_t i = 0; i < n; i++)
+		if (!encode(pages, &layout->trampolines.items[i], offset_of(layout, &layout->trampolines.items[i])))
+			return kymo_error_create(KYMO_ERROR_FAILED, "a jump at 0x%" PRIx64 " cannot lead to its pad",
+						 layout->trampolines.items[i].address);
+	return NULL;
+}
+
+static struct kymo_error *fill(int fd, const struct probe_layout *layout, const struct pages *pages)
+{
+	int err = 0;
+
+	if (ftruncate(fd, (off_t)size_of(layout)))
+		return kymo_error_errno(errno, "cannot size the memory for jumps");
+	for (size_t i = 0; i < pages->n && !err; i++)
+		err = kymo_pwrite_all(fd, pages->bytes[i], KYMO_PAGE_SIZE, (off_t)pages->at[i]);
+	return err ? kymo_error_errno(err, "cannot write the jumps to the pads") : NULL;
+}
+
+/* Whether the file has all the pages, and zeroes elsewhere: the kernel may allocate more than was written. */
+static bool has_pages_only(int fd, const struct pages *pages)
+{
+	static const uint8_t zeroes[KYMO_PAGE_SIZE];
+	uint8_t now[KYMO_PAGE_SIZE];
+	off_t begin, end = 0;
+	size_t n = 0;
+
+	while ((begin = lseek(fd, end, SEEK_DATA)) >= 0) {
+		end = lseek(fd, begin, SEEK_HOLE);
+		for (off_t at = begin; at < end; at += KYMO_PAGE_SIZE) {
+			const uint8_t *page = page_at(pages, (uint64_t)at);
+
+			if (kymo_pread_all(fd, now, sizeof(now), at) || memcmp(now, page ? page : zeroes, sizeof(now)))
+				return false;
+			n += page != NULL;
+		}
+		if (end < begin)
+			return false;
+	}
+	return errno == ENXIO && n == pages->n;
+}
+
+/* Other threads run: a child that one has forked meanwhile had the descriptor, too. The file is sealed now, and can be
+ * looked at. */
+static struct kymo_error *check_filled(int fd, const struct probe_layout *layout, const struct pages *pages)
+{
+	return has_pages_only(fd, pages)
+		       ? NULL
+		       : kymo_error_create(KYMO_ERROR_UNSAFE,
+					   "another program has changed the jumps at 0x%" PRIx64
+					   " before they were mapped; nothing was changed in the process",
+					   layout->runs.items[0].address);
+}
+
+static struct kymo_error *map_run(struct kymo_process *process, const struct probe_run *run, int64_t fd,
+				  bool *taken_ret)
+{
+	uint64_t args[6] = { run->address, run->size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED_NOREPLACE,
+			     (uint64_t)fd, run->at };
+	int64_t result;
+	struct kymo_error *error = kymo_remote_syscall(process, SYS_mmap, args, &result);
+
+	if (error || (uint64_t)result == run->address)
+		return error;
+	if (result == -EEXIST) {
+		*taken_ret = true;
+		return NULL;
+	}
+	return kymo_error_errno((int)result, "process %d could not map memory for jumps", kymo_process_pid(process));
+}
+
+/* Whether all that was mapped is of the file: a process that shares the table of descriptors may have put another one
+ * in its place. */
+static struct kymo_error *check_mapped(struct kymo_process *process, const struct probe_layout *layout, int fd)
+{
+	struct kymo_maps maps;
+	struct kymo_error *error = kymo_process_maps(process, &maps);
+	struct stat st;
+	bool same;
+
+	if (error)
+		return error;
+	same = !fstat(fd, &st);
+	for (size_t i = 0; i < layout->runs.n && same; i++) {
+		const struct probe_run *run = &layout->runs.items[i];
+		const struct kymo_map *map = kymo_maps_at(&maps, run->address);
+
+		same = map && map->inode == st.st_ino && run->address + run->size <= map->end;
+	}
+	kymo_maps_deinit(&maps);
+	return same ? NULL
+		    : kymo_error_create(KYMO_ERROR_UNSAFE,
+					"process %d was made to map kymo's jumps, and has something else there; "
+					"nothing was changed in its code",
+					kymo_process_pid(process));
+}
+
+static struct kymo_error *fill_and_map(struct kymo_process *process, const struct probe_layout *layout, int64_t remote,
+				       bool *taken_ret)
+{
+	kymo_cleanup_close int fd = -1;
+	struct kymo_error *error = kymo_take_memfd(process, KYMO_WIRE_JUMPS_NAME, remote, &fd);
+	struct pages pages = { .n = 0 };
+	size_t n = 0;
+
+	if (!error)
+		error = make_pages(layout, &pages);
+	if (!error)
+		error = fill(fd, layout, &pages);
+	if (!error && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL))
+		error = kymo_error_errno(errno, "cannot seal the memory for jumps");
+	if (!error)
+		error = check_filled(fd, layout, &pages);
+	deinit_pages(&pages);
+	for (; n < layout->runs.n && !error && !*taken_ret; n += !error && !*taken_ret)
+		error = map_run(process, &layout->runs.items[n], remote, taken_ret);
+	if (!error && !*taken_ret)
+		error = check_mapped(process, layout, fd);
+	for (size_t i = 0; i < n && error; i++)
+		kymo_remote_unmap(process, &(struct kymo_remote_mapping){ .address = layout->runs.items[i].address,
+									  .size = layout->runs.items[i].size });
+	return error;
+}
+
+struct kymo_error *kymo_shared_map_runs(struct kymo_shared *shared, struct kymo_process *process,
+					const struct probe_layout *layout, bool *taken_ret)
+{
+	struct kymo_error *error;
+	int64_t fd;
+
+	*taken_ret = false;
+	if (!layout->runs.n && !layout->joined.n)
+		return NULL;
+	error = note_runs(shared, layout);
+	if (error || !layout->runs.n)
+		return error;
+	error = kymo_remote_memfd(process, KYMO_WIRE_JUMPS_NAME, &fd);
+	if (error)
+		return error;
+	return kymo_remote_close(process, fd, fill_and_map(process, layout, fd, taken_ret));
+}

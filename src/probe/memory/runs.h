@@ -1,0 +1,20 @@
+/* Mapping trampolines. Private to the room. */
+#ifndef KYMO_PROBE_MEMORY_RUNS_H
+#define KYMO_PROBE_MEMORY_RUNS_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+
+struct kymo_process;
+struct kymo_shared;
+struct probe_layout;
+
+/*
+ * Map trampolines, in the stopped process, thread borrowed: its other threads may run. `taken_ret`: something has been
+ * mapped there meanwhile; what was mapped here before stays until the recording is taken out.
+ */
+struct kymo_error *kymo_shared_map_runs(struct kymo_shared *shared, struct kymo_process *process,
+					const struct probe_layout *layout, bool *taken_ret);
+
+#endif

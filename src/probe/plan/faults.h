@@ -1,0 +1,30 @@
+/* Faults that a process handles itself: KYMO_FAULT_… of arch/arch.h. */
+#ifndef KYMO_PROBE_PLAN_FAULTS_H
+#define KYMO_PROBE_PLAN_FAULTS_H
+
+#include <signal.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct kymo_module_code;
+struct kymo_probes;
+
+#define PROBES_FAULT_SIGNALS (1u << SIGSEGV | 1u << SIGBUS | 1u << SIGFPE | 1u << SIGILL)
+
+/* Those that the program which `code` is part of handles from its start: Go's turns all into panics. */
+unsigned int kymo_faults_of_code(const struct kymo_module_code *code);
+
+/* Those for which process `pid` has a handler now (SigCgt); 0 for one that is gone. */
+unsigned int kymo_handled_faults(pid_t pid);
+
+/* Of signals, 1 << each. */
+unsigned int probes_faults_of(uint64_t mask);
+
+/* KYMO_FAULT_…: what no plan may displace, and what plans had better not. */
+unsigned int probes_watched_faults(const struct kymo_probes *probes, const struct kymo_module_code *code);
+unsigned int probes_possible_faults(const struct kymo_probes *probes);
+
+/* See what the process handles now. */
+void probes_look_at_handlers(struct kymo_probes *probes);
+
+#endif

@@ -1,0 +1,364 @@
+/*
+ * Plans for sites, addresses for their pads, and the pads themselves: from addresses to everything that is written
+ * later.
+ *
+ * Sites are planned from high addresses to low ones, because a pun relies on bytes behind it: when it is planned those
+ * are known, changed or not, and stay. Each pad is emitted at once, so that the next plan knows the bytes of this one's
+ * jump.
+ */
+#include "probe/plan/place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "probe/code/modules.h"
+#include "probe/coexist/foreign.h"
+#include "probe/coexist/others.h"
+#include "probe/coexist/text.h"
+#include "probe/memory/layout.h"
+#include "probe/memory/shared.h"
+#include "probe/plan/faults.h"
+#include "probe/plan/placing.h"
+#include "probe/plan/region.h"
+#include "probe/plan/room.h"
+#include "probe/plan/settle.h"
+#include "probe/plan/spoiled.h"
+#include "probe/probes.h"
+#include "probe/resolve/markers.h"
+#include "probe/resolve/resolve.h"
+#include "probe/site/refusals.h"
+#include "probe/site/sites.h"
+#include "probe/site/switches.h"
+#include "probe/threads/threads.h"
+#include "proc/proc.h"
+
+#define SPREAD \
+	((uint64_t)512 << 20) /* sites of one region lie within this; the rest of ±2 GiB is for finding a hole \
+			       */
+#define GAP 16 /* pages between trampolines that are mapped with them, in a process that locks its memory too */
+#define GAP_MAX 65536
+#define RUNS_FEW 64      /* each is a system call of the target's: as many are mapped with gaps of up to … */
+#define FEW_GAP_MAX 4096 /* … so many pages, which take no memory */
+#define RUNS_MAX 4096    /* more are mapped with larger gaps */
+
+/* ---- runs of trampolines ----------------------------------------------------------------------------------------- */
+
+/* Half of the mappings that the process may still have, at the most. */
+static size_t runs_allowed(const struct placing *placing)
+{
+	kymo_cleanup_free char *text = NULL;
+	size_t most = 65530;
+
+	if (!kymo_read_file(AT_FDCWD, "/proc/sys/vm/max_map_count", 64, &text, NULL))
+		most = (size_t)strtoul(text, NULL, 10);
+	most = most > placing->maps.n ? (most - placing->maps.n) / 2 : 0;
+	return most < RUNS_MAX ? most : RUNS_MAX;
+}
+
+/* Whether pages are allocated as soon as they are mapped. */
+static bool locks_memory(pid_t pid)
+{
+	kymo_cleanup_free char *text = NULL;
+	const char *locked;
+	char name[64];
+
+	snprintf(name, sizeof(name), "/proc/%d/status", pid);
+	if (kymo_read_file(AT_FDCWD, name, 16384, &text, NULL))
+		return true;
+	locked = strstr(text, "\nVmLck:");
+	return !locked || strtoul(locked + strlen("\nVmLck:"), NULL, 10);
+}
+
+static struct kymo_error *close_runs(struct placing *placing)
+{
+	kymo_cleanup_free struct room_hole *runs = NULL;
+	uint64_t at = 0, gap = GAP, few_gap = 0;
+	size_t n, most;
+
+	most = runs_allowed(placing);
+	if (!locks_memory(kymo_process_pid(placing->probes->process)))
+		few_gap = FEW_GAP_MAX;
+	while ((n = probe_room_runs(&placing->room, gap, NULL)) >
+		       (gap < few_gap && RUNS_FEW < most ? RUNS_FEW : most) &&
+	       gap < GAP_MAX)
+		gap *= 4;
+	runs = calloc(n ? n : 1, sizeof(*runs));
+	if (!runs)
+		return &kymo_error_no_memory;
+	probe_room_runs(&placing->room, gap, runs);
+	if (placing->layout->runs.n) {
+		const struct probe_run *last = &placing->layout->runs.items[placing->layout->runs.n - 1];
+
+		at = last->at + last->size;
+	}
+	for (size_t i = 0; i < n; i++) {
+		struct probe_run run = { runs[i].low, runs[i].high - runs[i].low, at };
+
+		at += run.size;
+		if (!kymo_vec_push(&placing->layout->runs, run) ||
+		    !probes_occupy(&placing->maps, run.address, run.size))
+			return &kymo_error_no_memory;
+	}
+	return NULL;
+}
+
+/* ---- all of them ------------------------------------------------------------------------------------------------- */
+
+/* Sites whose addresses lie in [low, high), from above. */
+static struct kymo_error *place_between(struct placing *placing, uint64_t low, uint64_t high)
+{
+	struct kymo_probes *probes = placing->probes;
+	struct kymo_error *error = NULL;
+	KYMO_VEC(uint64_t) addresses = { 0 };
+
+	for (size_t i = probes->sites.n; i-- > 0 && !error;) {
+		struct probe_site *site = &probes->sites.items[i];
+
+		if (site->address < low || site->address >= high || site->installed || site->is_retired ||
+		    (!site->is_guard && !probes_is_wanted(site)))
+			continue;
+		if (!kymo_vec_push(&addresses, site->address))
+			error = &kymo_error_no_memory;
+	}
+	for (size_t i = 0; i < addresses.n && !error; i++) {
+		struct probe_site *site = probes_site_at(probes, addresses.items[i]);
+
+		if (site->is_planned)
+			continue;
+		placing->bias = probes->modules.items[site->module].bias;
+		error = site->is_guard ? probes_settle(placing, site) : probes_place_site(placing, addresses.items[i]);
+	}
+	kymo_vec_deinit(&addresses);
+	return error;
+}
+
+static struct kymo_error *place_cluster(struct placing *placing, size_t first, size_t end)
+{
+	struct kymo_probes *probes = placing->probes;
+	uint64_t low = probes->sites.items[first].address, high = probes->sites.items[end - 1].address + 1;
+	struct kymo_error *error = probes_open_region(placing, first, end);
+
+	if (!error)
+		error = place_between(placing, low, high);
+	if (error)
+		return error;
+	probes_close_region(placing);
+	return close_runs(placing);
+}
+
+static bool is_pending(const struct probe_site *site)
+{
+	return !site->installed && !site->is_retired && !site->is_revived && (site->is_guard || probes_is_wanted(site));
+}
+
+static struct kymo_error *place_all(struct placing *placing)
+{
+	struct kymo_probes *probes = placing->probes;
+	struct kymo_error *error = NULL;
+	uint64_t from = 0;
+
+	/* From cluster to cluster; the array grows meanwhile, by evicted instructions within a cluster's modules. */
+	while (!error) {
+		size_t first = 0, end;
+		uint64_t limit;
+
+		while (first < probes->sites.n &&
+		       (probes->sites.items[first].address < from || !is_pending(&probes->sites.items[first])))
+			first++;
+		if (first == probes->sites.n)
+			break;
+		limit = probes->modules.items[probes->sites.items[first].module].low + SPREAD;
+		for (end = first + 1;
+		     end < probes->sites.n && probes->modules.items[probes->sites.items[end].module].high < limit;
+		     end++)
+			;
+		while (!is_pending(&probes->sites.items[end - 1]))
+			end--;
+		from = probes->sites.items[end - 1].address + 1;
+		error = place_cluster(placing, first, end);
+	}
+	return error;
+}
+
+/*
+ * Guards of our own, unless another recording's are in the text: then ours are prepared only. Where another recording
+ * has something else in the place of one there can be none, and no sequences.
+ */
+static struct kymo_error *settle_duty(struct placing *placing)
+{
+	struct kymo_probes *probes = placing->probes;
+	uint64_t duty = probes_others_duty(probes, &placing->others);
+	bool blocked = false;
+
+	for (size_t i = 0; i < probes->sites.n; i++) {
+		struct probe_site *site = &probes->sites.items[i];
+
+		if (!site->is_guard || site->installed)
+			continue;
+		site->is_standby = duty != 0;
+		blocked |= !duty && probe_text_is(&probes->text, TEXT_LOCKED, site->address, site->plan.lock_size);
+	}
+	probes->vforks = duty;
+	if (blocked) {
+		probes_drop_guards(probes);
+		return NULL;
+	}
+	for (size_t i = 0; i < probes->sites.n; i++)
+		if (probes->sites.items[i].is_guard && !probes->sites.items[i].installed &&
+		    !probe_text_mark(&probes->text, TEXT_LOCKED, probes->sites.items[i].address,
+				     probes->sites.items[i].plan.lock_size, true))
+			return &kymo_error_no_memory;
+	return NULL;
+}
+
+/* Before the time is spent that planning so many takes. */
+static struct kymo_error *check_number(const struct kymo_probes *probes)
+{
+	size_t room = KYMO_JOURNAL_CAPACITY - (size_t)probes->shared.n_sites, asked = 0;
+
+	for (size_t i = 0; i < probes->sites.n; i++)
+		asked += is_pending(&probes->sites.items[i]);
+	if (asked <= room)
+		return NULL;
+	return kymo_error_create(KYMO_ERROR_FAILED,
+				 "a recording of one process can have %zu%s probes, and %zu are asked for; ask for "
+				 "fewer, by a glob that matches less",
+				 room, probes->shared.n_sites ? " more" : "", asked);
+}
+
+static struct kymo_error *mark_wanted(struct kymo_probes *probes)
+{
+	for (size_t i = 0; i < probes->sites.n; i++)
+		if (is_pending(&probes->sites.items[i]) && probes_is_wanted(&probes->sites.items[i]) &&
+		    !probe_text_mark(&probes->text, TEXT_WANTED, probes->sites.items[i].address, 1, true))
+			return &kymo_error_no_memory;
+	return NULL;
+}
+
+struct kymo_error *probes_unplace(struct kymo_probes *probes)
+{
+	size_t kept = 0;
+
+	probe_text_deinit(&probes->text);
+	for (size_t i = 0; i < probes->sites.n; i++) {
+		struct probe_site *site = &probes->sites.items[i];
+		uint8_t patch[KYMO_PATCH_MAX];
+
+		if (!site->installed && !site->is_retired && !site->is_revived && !site->is_guard && !site->is_watch &&
+		    !site->wishes.n) {
+			probes_site_deinit(site);
+			continue;
+		}
+		if (site->is_retired)
+			;
+		else if (!site->installed && !site->is_revived)
+			site->is_planned = false, site->link = site->behind = 0, site->wants_flags = false;
+		else if (probes_patch_of(site, patch) ||
+			 (!site->is_standby &&
+			  !probe_text_write(&probes->text, site->address, patch, site->plan.patch_size)) ||
+			 !probe_text_mark(&probes->text, TEXT_LOCKED, site->address, site->plan.lock_size, true) ||
+			 (!site->installed &&
+			  !probe_text_mark(&probes->text, TEXT_PENDING, site->address, site->plan.patch_size, true)))
+			return &kymo_error_no_memory;
+		probes->sites.items[kept++] = *site;
+	}
+	probes->sites.n = kept;
+	return NULL;
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct probe_trampoline *x = a, *y = b;
+
+	return (x->address > y->address) - (x->address < y->address);
+}
+
+/* Another recording has come while the library was away from this one: what was planned before does not hold in it. */
+static void plan_revived_anew(struct kymo_probes *probes, const struct probe_others *others)
+{
+	for (size_t i = 0; i < probes->sites.n; i++) {
+		const struct probe_site *site = &probes->sites.items[i];
+		size_t module = site->module;
+
+		if (!site->is_revived || !probes_others_have(probes, others, site->address, site->plan.lock_size))
+			continue;
+		for (size_t k = 0; k < probes->sites.n; k++)
+			if (probes->sites.items[k].module == module)
+				probes->sites.items[k].is_revived = false;
+	}
+}
+
+static struct kymo_error *place_once(struct kymo_probes *probes, struct probe_layout *layout)
+{
+	struct placing placing = { .probes = probes, .layout = layout, .order = (uint32_t)probes->shared.n_sites };
+	uint64_t pads_used = probes->shared.pads_used;
+	struct kymo_error *error = probes_others_read(probes, &placing.others);
+
+	probes_look_at_handlers(probes);
+	if (!error) {
+		plan_revived_anew(probes, &placing.others);
+		error = probes_unplace(probes);
+	}
+	if (!error)
+		error = check_number(probes);
+	if (!error)
+		error = mark_wanted(probes);
+	if (!error)
+		error = kymo_process_maps(probes->process, &placing.maps);
+	if (!error && (!probes_others_remember(&placing.others, probes) ||
+		       !probes_others_mark(probes, &placing.others, &probes->text)))
+		error = &kymo_error_no_memory;
+	if (!error && (!probes_mark_foreign(probes, &placing.maps, &probes->text) ||
+		       !probes_mark_kernel(probes, &probes->text) || !probes_mark_markers(probes, &probes->text)))
+		error = &kymo_error_no_memory;
+	if (!error && !probes_prepare_switches(probes, &placing.others, &placing.maps))
+		error = kymo_error_create(KYMO_ERROR_BUSY,
+					  "16 recordings of process %d have markers on; there can be no more",
+					  kymo_process_pid(probes->process));
+	if (!error)
+		error = probes_refuse_switches(probes, &placing.maps);
+	if (!error)
+		error = settle_duty(&placing);
+	for (size_t i = 0; i < probes->sites.n && !error; i++)
+		if (is_pending(&probes->sites.items[i])) /* in the order of addresses, and so shown */
+			error = probes_make_events(probes, &probes->sites.items[i]);
+	if (!error)
+		error = place_all(&placing);
+	if (!error)
+		error = probes_rest_switches(probes);
+	if (error)
+		probes->shared.pads_used = pads_used;
+	else if (layout->trampolines.n)
+		qsort(layout->trampolines.items, layout->trampolines.n, sizeof(*layout->trampolines.items), by_address);
+	probes_others_deinit(&placing.others);
+	probe_room_deinit(&placing.room);
+	kymo_maps_deinit(&placing.maps);
+	return error;
+}
+
+struct kymo_error *probes_place(struct kymo_probes *probes, struct probe_layout *ret)
+{
+	for (;;) {
+		struct probe_layout layout = { .runs = { 0 } };
+		uint64_t pads_used = probes->shared.pads_used;
+		struct kymo_error *error = place_once(probes, &layout);
+
+		if (!error && probes_refuse_together(probes)) {
+			probes_layout_deinit(&layout);
+			probes->shared.pads_used = pads_used;
+			continue;
+		}
+		if (error) {
+			probes_layout_deinit(&layout);
+			kymo_error_destroy(probes_unplace(probes));
+			return error;
+		}
+		*ret = layout;
+		return NULL;
+	}
+}

@@ -1,0 +1,238 @@
+#include "probe/plan/room.h"
+
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/page.h"
+#include "base/search.h"
+
+#define PAGES_TRIED 64 /* in use, for one trampoline */
+
+struct room_page {
+	uint64_t address;
+	uint32_t used;                       /* bytes */
+	uint64_t taken[KYMO_PAGE_SIZE / 64]; /* a bit each */
+};
+
+void probe_room_deinit(struct probe_room *room)
+{
+	for (size_t i = 0; i < room->pages.n; i++)
+		free(room->pages.items[i]);
+	kymo_vec_deinit(&room->pages);
+	kymo_vec_deinit(&room->holes);
+}
+
+bool probe_room_add_hole(struct probe_room *room, uint64_t low, uint64_t high)
+{
+	struct room_hole hole = { kymo_page_up(low), kymo_page_down(high) };
+
+	return hole.low >= hole.high || kymo_vec_push(&room->holes, hole);
+}
+
+/* The first hole that ends behind `address`. */
+static size_t hole_at(const struct probe_room *room, uint64_t address)
+{
+	return kymo_partition_point(i, room->holes.n, room->holes.items[i].high <= address);
+}
+
+/* The first page that ends behind `address`. */
+static size_t page_at(const struct probe_room *room, uint64_t address)
+{
+	return kymo_partition_point(i, room->pages.n, room->pages.items[i]->address + KYMO_PAGE_SIZE <= address);
+}
+
+static struct room_page *page_of(const struct probe_room *room, uint64_t address)
+{
+	size_t at = page_at(room, address);
+
+	return at < room->pages.n && room->pages.items[at]->address <= address ? room->pages.items[at] : NULL;
+}
+
+static bool is_taken(const struct probe_room *room, uint64_t address)
+{
+	const struct room_page *page = page_of(room, address);
+	uint64_t at = address & (KYMO_PAGE_SIZE - 1);
+
+	return page && page->taken[at / 64] >> at % 64 & 1;
+}
+
+static bool add_page(struct probe_room *room, uint64_t address)
+{
+	size_t at = page_at(room, address);
+	struct room_page *page;
+
+	if (at < room->pages.n && room->pages.items[at]->address <= address)
+		return true;
+	if (!kymo_vec_reserve(&room->pages, room->pages.n + 1))
+		return false;
+	page = calloc(1, sizeof(*page));
+	if (!page)
+		return false;
+	page->address = kymo_page_down(address);
+	memmove(&room->pages.items[at + 1], &room->pages.items[at], (room->pages.n - at) * sizeof(page));
+	room->pages.items[at] = page;
+	room->pages.n++;
+	return true;
+}
+
+static bool take(struct probe_room *room, uint64_t address, size_t size)
+{
+	if (!add_page(room, address) || !add_page(room, address + size - 1))
+		return false;
+	for (size_t i = 0; i < size; i++) {
+		struct room_page *page = page_of(room, address + i);
+		uint64_t at = (address + i) & (KYMO_PAGE_SIZE - 1);
+
+		page->taken[at / 64] |= (uint64_t)1 << at % 64;
+		page->used++;
+	}
+	return true;
+}
+
+void probe_room_release(struct probe_room *room, uint64_t address, size_t size)
+{
+	for (size_t i = 0; i < size; i++) {
+		struct room_page *page = page_of(room, address + i);
+		uint64_t at = (address + i) & (KYMO_PAGE_SIZE - 1);
+
+		if (!page || !(page->taken[at / 64] >> at % 64 & 1))
+			continue;
+		page->taken[at / 64] &= ~((uint64_t)1 << at % 64);
+		page->used--;
+	}
+}
+
+/* The first of [low, high] where `size` bytes are free, or 0; the whole range, with the bytes behind it, lies in one
+ * hole. One that lies on two pages, which no other recording can share, is the last choice. */
+static uint64_t first_free(const struct probe_room *room, uint64_t low, uint64_t high, size_t size)
+{
+	uint64_t run = 0, crossing = 0;
+
+	for (uint64_t at = low; at < high + size; at++) {
+		run = is_taken(room, at) ? 0 : run + 1;
+		if (run < size)
+			continue;
+		if (kymo_page_down(at) == kymo_page_down(at - size + 1))
+			return at - size + 1;
+		if (!crossing)
+			crossing = at - size + 1;
+	}
+	return crossing;
+}
+
+/* The same on one page: [low, high] and the `size` bytes behind lie on it. */
+static uint64_t first_on_page(const struct room_page *page, uint64_t low, uint64_t high, size_t size)
+{
+	uint64_t run = 0, from = low - page->address, to = high - page->address + size;
+
+	for (uint64_t at = from; at < to; at++) {
+		run = page->taken[at / 64] >> at % 64 & 1 ? 0 : run + 1;
+		if (run >= size)
+			return page->address + at + 1 - size;
+	}
+	return 0;
+}
+
+/* A place on a page that is in use, between low and high, which lie in one hole with `size` bytes behind. */
+static uint64_t on_used_page(const struct probe_room *room, uint64_t low, uint64_t high, size_t size)
+{
+	size_t tried = 0;
+
+	for (size_t i = page_at(room, low); i < room->pages.n && tried < PAGES_TRIED; i++, tried++) {
+		const struct room_page *page = room->pages.items[i];
+		uint64_t from = page->address > low ? page->address : low, to = page->address + KYMO_PAGE_SIZE - size,
+			 found;
+
+		if (page->address > high)
+			break;
+		if (to > high)
+			to = high;
+		if (page->used + size > KYMO_PAGE_SIZE || from > to)
+			continue;
+		found = first_on_page(page, from, to, size);
+		if (found)
+			return found;
+	}
+	return 0;
+}
+
+static uint64_t in_hole(const struct probe_room *room, const struct room_hole *hole, uint64_t low, uint64_t high,
+			size_t size)
+{
+	uint64_t found;
+
+	if (low < hole->low)
+		low = hole->low;
+	if (high > hole->high - size)
+		high = hole->high - size;
+	if (low > high)
+		return 0;
+	found = on_used_page(room, low, high, size);
+	if (found)
+		return found;
+	/* A page of its own, if the range has a whole one that nobody uses; so that later ones find it empty. */
+	if (high - low < 2 * KYMO_PAGE_SIZE)
+		return first_free(room, low, high, size);
+	low = kymo_page_up(low);
+	for (size_t i = page_at(room, low); i < room->pages.n && room->pages.items[i]->address == low; i++)
+		low += KYMO_PAGE_SIZE;
+	return low <= high ? low : 0;
+}
+
+static uint64_t in_range(struct probe_room *room, uint64_t low, uint64_t high, size_t size)
+{
+	uint64_t found = 0;
+
+	for (size_t i = hole_at(room, low); i < room->holes.n && !found && room->holes.items[i].low <= high; i++)
+		found = in_hole(room, &room->holes.items[i], low, high, size);
+	return found;
+}
+
+uint64_t probe_room_reserve(struct probe_room *room, uint64_t low, uint64_t high, size_t size)
+{
+	uint64_t found;
+
+	if (low <= high) {
+		found = in_range(room, low, high, size);
+	} else {
+		found = in_range(room, low, UINT64_MAX - size, size);
+		if (!found)
+			found = in_range(room, 0, high, size);
+	}
+	return found && take(room, found, size) ? found : 0;
+}
+
+static void forget_empty(struct probe_room *room)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < room->pages.n; i++) {
+		if (room->pages.items[i]->used)
+			room->pages.items[kept++] = room->pages.items[i];
+		else
+			free(room->pages.items[i]);
+	}
+	room->pages.n = kept;
+}
+
+size_t probe_room_runs(struct probe_room *room, uint64_t gap, struct room_hole *ret)
+{
+	struct room_hole run = { 0, 0 };
+	size_t n = 0;
+
+	forget_empty(room);
+	for (size_t i = 0; i < room->pages.n; i++) {
+		uint64_t address = room->pages.items[i]->address;
+		const struct room_hole *hole = &room->holes.items[hole_at(room, address)];
+
+		if (n && address - run.high <= gap * KYMO_PAGE_SIZE && run.low >= hole->low) {
+			run.high = address + KYMO_PAGE_SIZE;
+		} else {
+			run = (struct room_hole){ address, address + KYMO_PAGE_SIZE };
+			n++;
+		}
+		if (ret)
+			ret[n - 1] = run;
+	}
+	return n;
+}

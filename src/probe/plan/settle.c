@@ -1,0 +1,583 @@
+/*
+ * One site: its plan, its pad, its marks in the text. A plan is the planner's; or another recording's, where that has a
+ * probe at the same place already: then this one's pad comes before the other's (leave.c has the rules of such chains).
+ */
+#include "probe/plan/settle.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/page.h"
+#include "probe/code/code.h"
+#include "probe/code/events.h"
+#include "probe/code/modules.h"
+#include "probe/coexist/foreign.h"
+#include "probe/coexist/others.h"
+#include "probe/coexist/text.h"
+#include "probe/memory/layout.h"
+#include "probe/memory/remains.h"
+#include "probe/memory/shared.h"
+#include "probe/plan/faults.h"
+#include "probe/plan/placing.h"
+#include "probe/plan/room.h"
+#include "probe/probes.h"
+#include "probe/resolve/markers.h"
+#include "probe/resolve/syscalls.h"
+#include "probe/site/refusals.h"
+#include "probe/site/sites.h"
+#include "probe/spec/spec.h"
+#include "probe/threads/reading.h"
+#include "proc/proc.h"
+
+#define SHARED_PAGES_MAX 2048 /* with trampolines, for the sake of other tools' breakpoints: 8 MiB of the target's */
+
+/* ---- what the planner asks --------------------------------------------------------------------------------------- */
+
+static void look(void *data, uint64_t vaddr, uint8_t *bytes, size_t size)
+{
+	const struct placing *placing = data;
+
+	probe_text_look(&placing->probes->text, placing->bias + vaddr, bytes, size);
+}
+
+static bool is_locked(void *data, uint64_t vaddr, size_t size)
+{
+	const struct placing *placing = data;
+
+	return probe_text_is(&placing->probes->text, TEXT_LOCKED, placing->bias + vaddr, size) ||
+	       probe_text_is(&placing->probes->text, TEXT_WANTED, placing->bias + vaddr, size);
+}
+
+static bool is_unsteady(void *data, uint64_t vaddr, size_t size)
+{
+	const struct placing *placing = data;
+
+	return probe_text_is(&placing->probes->text, TEXT_UNSTEADY, placing->bias + vaddr, size);
+}
+
+static uint64_t reserve(void *data, uint64_t low, uint64_t high, size_t size)
+{
+	struct placing *placing = data;
+	uint64_t found = probe_room_reserve(&placing->room, placing->bias + low, placing->bias + high, size);
+
+	return found ? found - placing->bias : 0;
+}
+
+static void release(void *data, uint64_t vaddr, size_t size)
+{
+	struct placing *placing = data;
+
+	probe_room_release(&placing->room, placing->bias + vaddr, size);
+}
+
+static uint32_t more_stack(const struct kymo_probes *probes, const struct probe_site *site)
+{
+	uint32_t most = 0;
+
+	for (size_t i = 0; i < site->wishes.n; i++) {
+		const uint32_t takes = probes_reads_stack(&probes->specs[site->wishes.items[i].spec]);
+
+		most = takes > most ? takes : most;
+	}
+	return most;
+}
+
+static int plan(struct placing *placing, const struct probe_site *site, struct kymo_code *code,
+		struct kymo_plan plans[KYMO_PLANS_MAX], size_t *n_ret, char *reasons, size_t size)
+{
+	const struct kymo_plan_room room = {
+		.data = placing,
+		.look = look,
+		.is_locked = is_locked,
+		.is_unsteady = is_unsteady,
+		.reserve = reserve,
+		.release = release,
+		.watched_faults = probes_watched_faults(placing->probes, &code->code),
+		.possible_faults = probes_possible_faults(placing->probes),
+		.is_alone = placing->probes->is_alone,
+		.shares_entries = placing->room.pages.n < SHARED_PAGES_MAX,
+		.more_stack = more_stack(placing->probes, site),
+	};
+	struct kymo_refusal refusals[KYMO_N_TACTICS];
+	size_t n = 0, used = 0;
+	int err = kymo_plan(&code->code, code->map, &room, site->address - placing->bias, plans, n_ret, refusals, &n);
+
+	reasons[0] = '\0';
+	for (size_t i = 0; err && i < n && used < size; i++) {
+		const char *tactic = refusals[i].tactic == KYMO_TACTIC_NONE ? "" : kymo_tactic_name(refusals[i].tactic);
+		int wrote = snprintf(reasons + used, size - used, "%s%s%s%s", used ? "; " : "", tactic,
+				     *tactic ? ": " : "", refusals[i].reason);
+
+		if (wrote > 0)
+			used += (size_t)wrote;
+	}
+	return err;
+}
+
+/* ---- pads -------------------------------------------------------------------------------------------------------- */
+
+static struct kymo_error *emit_failed(const struct probe_site *site, int err)
+{
+	return kymo_error_create(KYMO_ERROR_UNSAFE, "no pad for the probe at %s: %s", probes_site_name(site),
+				 err == -ERANGE ? "something that its instructions refer to is out of reach from there"
+						: strerror(-err));
+}
+
+/* Those of this round; a region is shared by files that lie near each other. */
+static struct kymo_error *region_is_full(const struct placing *placing)
+{
+	const struct kymo_probes *probes = placing->probes;
+	size_t fit = placing->order - (size_t)probes->shared.n_sites, asked = 0;
+
+	for (size_t i = 0; i < probes->sites.n; i++)
+		asked += !probes->sites.items[i].installed && probes_is_wanted(&probes->sites.items[i]);
+	return kymo_error_create(
+		KYMO_ERROR_FAILED,
+		"the pads of %zu probes fit into the %" PRIu64
+		" MiB that there are for them, and %zu are asked for; ask for fewer, by a glob that matches less",
+		fit, placing->region->size >> 20, asked);
+}
+
+/* `args` has room for the arguments of all events. */
+static size_t gather_events(const struct kymo_probes *probes, const struct probe_site *site,
+			    struct kymo_pad_event *events, struct kymo_fetch (*args)[KYMO_EVENT_MAX_ARGS])
+{
+	const struct kymo_probe_event *all;
+	size_t n_all, n = 0;
+
+	all = kymo_events_items(probes->options.events, &n_all);
+	for (size_t i = 0; i < site->wishes.n; i++) {
+		const struct probe_wish *wish = &site->wishes.items[i];
+		const struct kymo_probe_event *event = &all[wish->event];
+
+		if (wish->is_refused)
+			continue;
+		memcpy(args[n], event->args, sizeof(args[n]));
+		for (size_t k = 0; k < event->n_args; k++)
+			if (args[n][k].kind == KYMO_FETCH_RETVAL || args[n][k].kind == KYMO_FETCH_FORM)
+				args[n][k].value = wish->is_unknown;
+		events[n] = (struct kymo_pad_event){ .id = event->id,
+						     .args = args[n],
+						     .n_args = event->n_args,
+						     .filter = event->spec->filter,
+						     .retval_is_unknown = wish->is_unknown };
+		n++;
+	}
+	return n;
+}
+
+/* Room for one more pad: -ENOSPC where the region is full, -ENOMEM. */
+static int grow_region(struct probe_region *region, size_t size)
+{
+	size_t cap = region->cap;
+	uint8_t *grown;
+
+	while (cap - region->n_bytes < size)
+		cap *= 2;
+	if (cap == region->cap)
+		return 0;
+	if (cap > region->size)
+		cap = region->size;
+	if (cap - region->n_bytes < size)
+		return -ENOSPC;
+	grown = realloc(region->bytes, cap);
+	if (!grown)
+		return -ENOMEM;
+	memset(grown + region->cap, 0xcc, cap - region->cap);
+	region->bytes = grown;
+	region->cap = cap;
+	return 0;
+}
+
+/* The spec whose system calls the site is for, or NULL. */
+static const struct kymo_spec *syscalls_of(const struct kymo_probes *probes, const struct probe_site *site)
+{
+	return site->wishes.n && site->wishes.items[0].kind == KYMO_EVENT_SYSCALL
+		       ? &probes->specs[site->wishes.items[0].spec]
+		       : NULL;
+}
+
+static int emit_syscall_pad(const struct placing *placing, struct probe_site *site, uint8_t *out, size_t size)
+{
+	const struct kymo_spec *spec = syscalls_of(placing->probes, site);
+	struct kymo_pad_syscalls syscalls;
+
+	if (!probe_syscalls_fill(placing->probes->options.events, spec, &syscalls))
+		return -EINVAL;
+	return kymo_pad_emit_syscall(&placing->env, &site->plan, site->address, site->pad, &syscalls, out, size,
+				     &site->layout);
+}
+
+static int emit_pad(struct placing *placing, struct probe_site *site)
+{
+	struct kymo_fetch args[KYMO_PAD_MAX_EVENTS][KYMO_EVENT_MAX_ARGS];
+	struct kymo_pad_event events[KYMO_PAD_MAX_EVENTS];
+	const uint64_t data = placing->probes->shared.data_address;
+	struct kymo_pad_chain chain = { .next = site->behind ? kymo_shared_word(&placing->probes->shared, site->order)
+							     : 0,
+					.save_flags = site->wants_flags,
+					.watch = !site->is_watch      ? 0
+						 : site->is_sigaction ? data + offsetof(struct kymo_wire_data, handlers)
+								      : data + offsetof(struct kymo_wire_data, watch),
+					.watched_signals = site->is_sigaction ? PROBES_FAULT_SIGNALS : 0 };
+	bool is_syscall = syscalls_of(placing->probes, site);
+	size_t n = site->is_guard || is_syscall ? 0 : gather_events(placing->probes, site, events, args);
+	size_t size = kymo_pad_size_max(n ? events : NULL, site->is_guard || is_syscall ? 1 : n);
+	struct probe_region *region = placing->region;
+	uint8_t *out;
+	int err;
+
+	err = grow_region(region, size);
+	if (err)
+		return err;
+	out = region->bytes + region->n_bytes;
+	site->pad = region->address + region->n_bytes;
+	if (site->is_guard)
+		err = kymo_guard_emit(&placing->env, &site->plan, site->address, site->pad, out, size, &site->layout);
+	else if (is_syscall)
+		err = emit_syscall_pad(placing, site, out, size);
+	else
+		err = kymo_pad_emit(&placing->env, &site->plan, site->address, site->pad, events, n, &chain, out, size,
+				    &site->layout);
+	if (err)
+		return err;
+	site->wants_flags |= kymo_pad_wants_flags(events, n);
+	region->n_bytes = align_up(region->n_bytes + site->layout.size, PAD_ALIGN);
+	return 0;
+}
+
+/* ---- a site ------------------------------------------------------------------------------------------------------ */
+
+/* The bytes that the plan writes. */
+int probes_patch_of(const struct probe_site *site, uint8_t out[KYMO_PATCH_MAX])
+{
+	if (!site->plan.trampoline)
+		return kymo_encode_jump(site->address, site->pad + site->layout.entry, out);
+	memcpy(out, site->plan.patch, site->plan.patch_size);
+	return 0;
+}
+
+/* A site with a plan gets its pad, its trampoline, and its marks in the text. */
+struct kymo_error *probes_settle(struct placing *placing, struct probe_site *site)
+{
+	struct probe_text *text = &placing->probes->text;
+	struct probe_trampoline trampoline;
+	uint8_t patch[KYMO_PATCH_MAX];
+	int err;
+
+	site->order = placing->order;
+	if (!site->link)
+		site->link = site->plan.trampoline ? placing->bias + site->plan.trampoline : site->address;
+	err = emit_pad(placing, site);
+	if (!err)
+		err = probes_patch_of(site, patch);
+	if (err == -ENOMEM)
+		return &kymo_error_no_memory;
+	if (err == -ENOSPC)
+		return region_is_full(placing);
+	if (err)
+		return emit_failed(site, err);
+	trampoline = (struct probe_trampoline){ site->link, site->pad + site->layout.entry };
+	if (site->plan.trampoline && !site->behind && !kymo_vec_push(&placing->layout->trampolines, trampoline))
+		return &kymo_error_no_memory;
+	if (!site->is_standby && (!probe_text_write(text, site->address, patch, site->plan.patch_size) ||
+				  !probe_text_mark(text, TEXT_PENDING, site->address, site->plan.patch_size, true)))
+		return &kymo_error_no_memory;
+	if (!probe_text_mark(text, TEXT_LOCKED, site->address, site->plan.lock_size, true))
+		return &kymo_error_no_memory;
+	if (syscalls_of(placing->probes, site))
+		probe_syscalls_use(placing->probes->options.events, syscalls_of(placing->probes, site));
+	for (size_t i = 0; i < site->wishes.n && !syscalls_of(placing->probes, site); i++)
+		if (!site->wishes.items[i].is_refused)
+			kymo_events_use(placing->probes->options.events, site->wishes.items[i].event);
+	site->is_exchanged = placing->probes->is_lenient;
+	site->is_planned = true;
+	placing->order++;
+	return NULL;
+}
+
+/* An instruction that makes room for another site's jump. If somebody wants it, it is a site already, and none that can
+ * be evicted. */
+static struct kymo_error *settle_evicted(struct placing *placing, size_t module, const struct kymo_plan *evicted)
+{
+	struct probe_site fresh = { .module = module, .address = placing->bias + evicted->vaddr, .plan = *evicted },
+			  *site;
+	struct kymo_error *error = probes_insert_site(placing->probes, &fresh, &site);
+
+	return error ? error : probes_settle(placing, site);
+}
+
+/* The window that another recording's entry displaces, as a plan of this one's. */
+static int adopt_plan(const struct placing *placing, struct kymo_code *code, const struct kymo_wire_site *entry,
+		      struct kymo_plan *ret)
+{
+	struct kymo_plan adopted = {
+		.tactic = (enum kymo_tactic)entry->tactic,
+		.vaddr = entry->address - placing->bias,
+		.window = entry->window,
+		.patch_size = entry->patch_size,
+		.lock_size = entry->lock_size,
+		.trampoline = entry->link == entry->address ? 0 : entry->link - placing->bias,
+		.is_evicted = entry->flags & KYMO_WIRE_EVICTED,
+	};
+
+	memcpy(adopted.original, entry->original, sizeof(adopted.original));
+	memcpy(adopted.patch, entry->patched, sizeof(adopted.patch));
+	*ret = adopted;
+	return kymo_plan_window(code->map, ret);
+}
+
+/* A trampoline that lies on two pages can't be changed by one write. One in no mapping that is known was mapped since
+ * the others were read. */
+static bool can_share_link(const struct placing *placing, const struct kymo_wire_site *head, struct probe_run *ret)
+{
+	struct kymo_wire_run run;
+
+	if (kymo_page_down(head->link) != kymo_page_down(head->link + KYMO_JUMP_SIZE - 1))
+		return false;
+	if (!probes_others_run(&placing->others, head, &run)) {
+		placing->probes->is_early = true;
+		return false;
+	}
+	*ret = (struct probe_run){ run.address, run.size, 0 };
+	return true;
+}
+
+/* Whether the jump of `head` relies on what is changed at `site`: by the bytes behind its own, or because the short
+ * jump that stands there leads into it. */
+static bool relies_on(const struct placing *placing, const struct kymo_wire_site *head,
+		      const struct kymo_wire_site *site)
+{
+	uint64_t low = head->address + head->patch_size, high = head->address + head->lock_size, hop;
+	uint8_t text[KYMO_SHORT_JUMP_SIZE];
+
+	if (site->address == head->address)
+		return false;
+	if (site->address < high && site->address + site->patch_size > low)
+		return true;
+	if (head->tactic != KYMO_TACTIC_NEIGHBOUR ||
+	    kymo_process_read(placing->probes->process, head->address, text, sizeof(text)))
+		return false;
+	hop = kymo_short_jump_target(head->address, text);
+	return hop && site->address < hop + KYMO_JUMP_SIZE && site->address + site->patch_size > hop;
+}
+
+static bool has_joined(const struct placing *placing, uint64_t address)
+{
+	const struct probe_site *own = probes_site_at(placing->probes, address);
+
+	return own && own->is_planned && own->behind;
+}
+
+static const char *cannot_join(struct placing *placing, const struct kymo_wire_site *head,
+			       const struct kymo_wire_site **evicted_ret);
+
+/* The instruction that was evicted for `head`, if it is to be joined, too. Whoever wants it for itself does not have it
+ * by that. */
+static const struct kymo_wire_site *find_evicted(struct placing *placing, const struct kymo_wire_site *head,
+						 uint64_t address)
+{
+	const struct kymo_wire_site *evicted = probes_others_head(placing->probes, &placing->others, address),
+				    *none = NULL;
+	const struct probe_site *own = probes_site_at(placing->probes, address);
+
+	if (!evicted || !(evicted->flags & KYMO_WIRE_EVICTED) || evicted->tactic != head->tactic ||
+	    (own && (own->is_planned || probes_is_wanted(own))))
+		return NULL;
+	return cannot_join(placing, evicted, &none) ? NULL : evicted;
+}
+
+/*
+ * A pun relies on bytes behind it, which another place of the other recording's may have changed. They stay as they are
+ * only as long as somebody has that place: so this recording must have it, too. An instruction that was evicted for it
+ * can be joined with it: `evicted_ret`, or NULL.
+ */
+static bool has_what_it_relies_on(struct placing *placing, const struct kymo_wire_site *head,
+				  const struct kymo_wire_site **evicted_ret)
+{
+	const bool may_evict = !(head->flags & KYMO_WIRE_EVICTED);
+
+	for (size_t i = 0; i < placing->others.n; i++)
+		for (size_t k = 0; k < placing->others.items[i].n_sites; k++) {
+			const struct kymo_wire_site *site = &placing->others.items[i].sites[k];
+
+			if (!relies_on(placing, head, site) || has_joined(placing, site->address) ||
+			    (*evicted_ret && (*evicted_ret)->address == site->address))
+				continue;
+			if (!may_evict || *evicted_ret)
+				return false;
+			*evicted_ret = find_evicted(placing, head, site->address);
+			if (!*evicted_ret)
+				return false;
+		}
+	return true;
+}
+
+/* Why the place of `head` can't be shared, or NULL. */
+static const char *cannot_join(struct placing *placing, const struct kymo_wire_site *head,
+			       const struct kymo_wire_site **evicted_ret)
+{
+	const struct probe_region *region = placing->region;
+	uint8_t jump[KYMO_JUMP_SIZE];
+
+	if (head->link == head->address && probes_others_rely_on(&placing->others, head->address, KYMO_JUMP_SIZE))
+		return "another recording has a probe here, and other probes that rely on the bytes of its jump";
+	if (head->link != head->address && !has_what_it_relies_on(placing, head, evicted_ret))
+		return "another recording has a probe here, the jump of which relies on a jump that is its alone";
+	if (kymo_encode_jump(head->link, region->address, jump) ||
+	    kymo_encode_jump(head->link, region->address + region->size, jump))
+		return "another recording has a probe here, the jump of which is too far away";
+	return NULL;
+}
+
+/* Its trampoline's run is this recording's, too. False when it can't be, or memory is out. */
+static bool share_link(struct placing *placing, const struct kymo_wire_site *head)
+{
+	struct probe_layout *layout = placing->layout;
+	struct probe_run run;
+
+	if (head->link == head->address)
+		return true;
+	if (!can_share_link(placing, head, &run))
+		return false;
+	for (size_t i = 0; i < layout->joined.n; i++)
+		if (layout->joined.items[i].address == run.address && layout->joined.items[i].size == run.size)
+			return true;
+	return kymo_vec_push(&layout->joined, run);
+}
+
+/* What `site` becomes by that, or why it can't. */
+static const char *take_over(struct placing *placing, struct kymo_code *code, const struct kymo_wire_site *head,
+			     struct probe_site *site)
+{
+	if (adopt_plan(placing, code, head, &site->plan))
+		return "what another recording has here is no plan of this version";
+	if (!share_link(placing, head))
+		return "another recording has a probe here, the jump of which cannot be shared";
+	if (site->plan.faults & probes_watched_faults(placing->probes, &code->code))
+		return "another recording has a probe here, which displaces an instruction that may fault, and the "
+		       "process handles that";
+	site->link = head->link;
+	site->behind = head->inner;
+	site->leads_to = head->entry;
+	site->wants_flags = head->flags & KYMO_WIRE_WANTS_FLAGS;
+	return NULL;
+}
+
+/* It is no site yet, or one whose probes are all refused. */
+static struct kymo_error *settle_joined(struct placing *placing, const struct probe_site *joined)
+{
+	struct probe_site *site = probes_site_at(placing->probes, joined->address);
+	struct kymo_error *error = site ? NULL : probes_insert_site(placing->probes, joined, &site);
+
+	if (error)
+		return error;
+	site->plan = joined->plan;
+	site->link = joined->link;
+	site->behind = joined->behind;
+	site->leads_to = joined->leads_to;
+	site->wants_flags = joined->wants_flags;
+	return probes_settle(placing, site);
+}
+
+/*
+ * Join what another recording has at the same place: its plan, its link; our pad comes before its. The instruction that
+ * was evicted for it is joined before it, and after all that can refuse the place.
+ */
+static struct kymo_error *join(struct placing *placing, uint64_t address, struct kymo_code *code,
+			       const struct kymo_wire_site *head)
+{
+	const struct probe_site *own = probes_site_at(placing->probes, address);
+	struct probe_site site = { .module = own->module, .address = address }, room = site;
+	const struct kymo_wire_site *evicted = NULL;
+	const char *why =
+		head->flags & KYMO_WIRE_EVICTED
+			? "another recording has displaced the instruction here to make room for a probe of its own"
+			: cannot_join(placing, head, &evicted);
+	struct kymo_error *error = NULL;
+
+	if (!why)
+		why = take_over(placing, code, head, &site);
+	if (!why && evicted) {
+		room.address = evicted->address;
+		why = take_over(placing, code, evicted, &room);
+	}
+	if (why)
+		return probes_refuse(placing->probes, probes_site_at(placing->probes, address), why);
+	if (evicted)
+		error = settle_joined(placing, &room);
+	return error ? error : settle_joined(placing, &site);
+}
+
+bool probes_is_wanted(const struct probe_site *site)
+{
+	for (size_t i = 0; i < site->wishes.n; i++)
+		if (!site->wishes.items[i].is_refused)
+			return true;
+	return site->is_watch;
+}
+
+/* The name is looked up for who has named the place; a glob may stand for each marker of a large program. */
+static struct kymo_error *refuse_switch_site(struct kymo_probes *probes, struct probe_site *site)
+{
+	kymo_cleanup_free char *name = site->exact ? probes_marker_at(probes, site->module, site->address) : NULL;
+	kymo_cleanup_free char *reason = NULL;
+
+	if (!name)
+		return probes_refuse(
+			probes, site,
+			"there is the NOP of a marker, which changes when that is turned on (-m records markers)");
+	if (asprintf(&reason,
+		     "there is the NOP of the marker %s, which changes when that is turned on; -m %s records it", name,
+		     name) < 0) {
+		reason = NULL;
+		return &kymo_error_no_memory;
+	}
+	return probes_refuse(probes, site, reason);
+}
+
+/* Plan and settle the site at `address`, which somebody wants. */
+struct kymo_error *probes_place_site(struct placing *placing, uint64_t address)
+{
+	struct kymo_probes *probes = placing->probes;
+	struct probe_site *site = probes_site_at(probes, address);
+	const struct kymo_wire_site *head = probes_others_head(probes, &placing->others, address);
+	struct kymo_plan plans[KYMO_PLANS_MAX];
+	struct kymo_code *code;
+	struct kymo_error *error;
+	char reasons[600];
+	size_t n = 0;
+
+	placing->bias = probes->modules.items[site->module].bias;
+	error = probes_code(probes, site->module, &code);
+	if (error)
+		return error;
+	probe_text_mark(&probes->text, TEXT_WANTED, address, 1, false);
+	if (head && syscalls_of(probes, site))
+		return probes_refuse(probes, site, "another recording has a probe here");
+	if (head)
+		return join(placing, address, code, head);
+	if (probe_text_is(&probes->text, TEXT_SWITCH, address, 1))
+		return refuse_switch_site(probes, site);
+	if (plan(placing, site, code, plans, &n, reasons, sizeof(reasons))) {
+		probes->is_early |= probes_others_are_busy_at(probes, &placing->others, address);
+		if (probe_text_is(&probes->text, TEXT_FOREIGN, address, 1))
+			return probes_refuse(probes, site, probes_foreign_reason(probes, address));
+		return probes_refuse(probes, site, *reasons ? reasons : "the planner has no tactic for it");
+	}
+	if (probe_text_is(&probes->text, TEXT_FOREIGN, address,
+			  plans[n - 1].window)) /* behind the bytes that change: a copy would run without it */
+		return probes_refuse(probes, site, PROBE_IS_PATCHED);
+	for (size_t i = 0; i + 1 < n && !error; i++)
+		error = settle_evicted(placing, site->module, &plans[i]);
+	if (error)
+		return error;
+	site = probes_site_at(probes, address);
+	site->plan = plans[n - 1];
+	if (syscalls_of(probes, site) && !kymo_pad_is_syscall(&site->plan))
+		return probes_refuse(probes, site, "more than the system call would be displaced");
+	return probes_settle(placing, site);
+}

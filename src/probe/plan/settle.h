@@ -1,0 +1,23 @@
+/* One site: its plan, its pad, its trampoline. Private to the room. */
+#ifndef KYMO_PROBE_PLAN_SETTLE_H
+#define KYMO_PROBE_PLAN_SETTLE_H
+
+#include "arch/arch.h"
+#include "base/error.h"
+
+struct placing;
+struct probe_site;
+
+/* Whether anybody wants something of it that was not refused. */
+bool probes_is_wanted(const struct probe_site *site);
+
+/* What a planned site writes to the text. Negative errno. */
+int probes_patch_of(const struct probe_site *site, uint8_t out[KYMO_PATCH_MAX]);
+
+/* A site with a plan gets its pad, its trampoline, and its marks in the text. */
+struct kymo_error *probes_settle(struct placing *placing, struct probe_site *site);
+
+/* Plan and settle the site at `address`, which somebody wants; or refuse it. */
+struct kymo_error *probes_place_site(struct placing *placing, uint64_t address);
+
+#endif

@@ -1,0 +1,16 @@
+/* Markers that stay off. Private to the room. */
+#ifndef KYMO_PROBE_PLAN_SPOILED_H
+#define KYMO_PROBE_PLAN_SPOILED_H
+
+#include "base/error.h"
+
+struct kymo_maps;
+struct kymo_probes;
+
+/* Before planning: leave out those that can't be turned on, as the last try has found. */
+struct kymo_error *probes_refuse_switches(struct kymo_probes *probes, const struct kymo_maps *maps);
+
+/* After it: those behind which no place is left. Nothing is said of them: it was said of the places. */
+struct kymo_error *probes_rest_switches(struct kymo_probes *probes);
+
+#endif

@@ -1,0 +1,131 @@
+/* Which mapped files the user means. */
+#include "probe/resolve/files.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "probe/code/cache.h"
+#include "probe/code/events.h"
+#include "probe/probes.h"
+#include "probe/resolve/markers.h"
+#include "probe/spec/spec.h"
+#include "probe/threads/watch.h"
+#include "proc/proc.h"
+#include "procfs/maps.h"
+
+/* A name may be a link to the file that is mapped, as /usr/bin/redis-server is one to redis-check-rdb. */
+static void identify(const char *name, struct probe_file *ret)
+{
+	kymo_cleanup_free char *path = NULL;
+	struct kymo_error *error = kymo_find_file(name, &path);
+	struct stat st;
+
+	if (!error && !stat(path, &st) && S_ISREG(st.st_mode))
+		*ret = (struct probe_file){ major(st.st_dev), minor(st.st_dev), st.st_ino };
+	kymo_error_destroy(error);
+}
+
+struct kymo_error *probes_files_init(struct kymo_probes *probes)
+{
+	struct probe_cache *cache = probe_events_cache(probes->options.events);
+	struct probe_file *files;
+
+	if (!probe_cache_names(cache)) {
+		files = calloc(probes->n_specs ? probes->n_specs : 1, sizeof(*files));
+		if (!files)
+			return &kymo_error_no_memory;
+		for (size_t i = 0; i < probes->n_specs; i++)
+			if (probes->specs[i].file)
+				identify(probes->specs[i].file, &files[i]);
+		probe_cache_keep_names(cache, files);
+	}
+	probes->files = probe_cache_names(cache);
+	return NULL;
+}
+
+bool probes_is_file(const struct kymo_probes *probes, size_t spec_at, const struct kymo_map *map)
+{
+	const struct probe_file *file = &probes->files[spec_at];
+
+	return file->inode && file->inode == map->inode && file->major == map->major && file->minor == map->minor;
+}
+
+static bool is_named(const struct kymo_probes *probes, const struct kymo_map *map)
+{
+	for (size_t i = 0; i < probes->n_specs; i++)
+		if (probes->specs[i].file &&
+		    (kymo_name_matches_file(probes->specs[i].file, map->path, NULL) || probes_is_file(probes, i, map)))
+			return true;
+	return false;
+}
+
+bool probes_is_wanted_file(const struct kymo_probes *probes, const struct kymo_map *map)
+{
+	if (is_named(probes, map) || probes_is_linker(map->path)) /* for the watch */
+		return true;
+	return !probes->options.no_rseq && kymo_name_matches_file("libc", map->path, NULL); /* for guards */
+}
+
+/* "bash, libc.so.6, …": what the process has mapped executable, each file once. */
+static void list_files(const struct kymo_maps *maps, char *out, size_t size)
+{
+	size_t used = 0;
+
+	out[0] = '\0';
+	for (size_t i = 0; i < maps->n && used < size; i++) {
+		const char *path = maps->items[i].path;
+		bool is_new = maps->items[i].executable && path[0] == '/' && strncmp(path, "/memfd:", 7) != 0;
+
+		for (size_t k = 0; k < i && is_new; k++)
+			is_new = !maps->items[k].executable || strcmp(maps->items[k].path, path) != 0;
+		if (is_new)
+			used += (size_t)snprintf(out + used, size - used, "%s%s", used ? ", " : "",
+						 strrchr(path, '/') + 1);
+	}
+	if (used >= size)
+		strcpy(out + size - 4, "…");
+}
+
+static struct kymo_error *not_mapped(struct kymo_probes *probes, const char *file)
+{
+	pid_t pid = kymo_process_pid(probes->process);
+	struct kymo_error *error;
+	struct kymo_maps maps;
+	char files[400], sentence[1024];
+
+	if (access(file, F_OK) && kymo_tell_source_line(file, sentence, sizeof(sentence)))
+		return kymo_error_create(KYMO_ERROR_NOT_FOUND, "%s", sentence);
+	if (strchr(file, '/') && access(file, F_OK))
+		return kymo_error_create(KYMO_ERROR_NOT_FOUND, "there is no file %s", file);
+	error = kymo_maps_read(pid, &maps);
+	if (error)
+		return error;
+	list_files(&maps, files, sizeof(files));
+	kymo_maps_deinit(&maps);
+	/* Where nobody is followed a file has to be there; else it is waited for. */
+	return kymo_error_create(KYMO_ERROR_NOT_FOUND,
+				 "process %d has mapped no file called %s; it has %s (%s it is waited for)", pid, file,
+				 files, probes->is_starting ? "without --no-follow" : "with --follow");
+}
+
+struct kymo_error *kymo_probes_check_found(struct kymo_probes *probes, size_t spec)
+{
+	if (!probes->met[spec] && probes->specs[spec].marker)
+		return probes_no_such_marker(probes, probes->specs[spec].marker);
+	if (!probes->met[spec] && probes->specs[spec].file)
+		return not_mapped(probes, probes->specs[spec].file);
+	return NULL;
+}
+
+struct kymo_error *kymo_probes_check_all_found(struct kymo_probes *probes)
+{
+	struct kymo_error *error = NULL;
+
+	for (size_t i = 0; i < probes->n_specs && !error; i++)
+		error = kymo_probes_check_found(probes, i);
+	return error;
+}

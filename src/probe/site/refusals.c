@@ -1,0 +1,320 @@
+/* What of the user's words has no safe place, and what is said of that. */
+#include "probe/site/refusals.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "marker/fields.h"
+#include "probe/code/events.h"
+#include "probe/code/modules.h"
+#include "probe/code/words.h"
+#include "probe/probes.h"
+#include "probe/site/sites.h"
+#include "probe/site/switches.h"
+#include "probe/site/warning.h"
+#include "probe/spec/spec.h"
+#include "proc/proc.h"
+
+#define REASONS_SHOWN 3
+
+/* ---- a place, a marker, a site --------------------------------------------------------------------------------------
+ */
+
+static void add_reason(struct probe_refused *refused, const char *place, const char *reason)
+{
+	size_t room = sizeof(refused->reasons) - refused->now.length;
+	int wrote;
+
+	if (refused->now.n_reasons++ >= REASONS_SHOWN)
+		return;
+	wrote = snprintf(refused->reasons + refused->now.length, room, "%s%s: %s", refused->now.length ? "; " : "",
+			 place, reason);
+	if (wrote > 0)
+		refused->now.length += (size_t)wrote < room ? (size_t)wrote : room - 1;
+}
+
+struct kymo_error *probes_refuse_place(struct kymo_probes *probes, size_t spec, size_t module, bool exact,
+				       const char *place, const char *reason)
+{
+	struct probe_refused *refused = &probes->refused[spec];
+
+	if (!exact || probes->is_lenient) {
+		refused->now.n++;
+		add_reason(refused, place, reason);
+	} else if (!refused->why && asprintf(&refused->why, "no probe can be put at %s of %s: %s", place,
+					     probes->modules.items[module].path, reason) < 0) {
+		refused->why = NULL;
+		return &kymo_error_no_memory;
+	}
+	return NULL;
+}
+
+struct kymo_error *probes_keep_error(struct kymo_probes *probes, size_t spec, struct kymo_error *error)
+{
+	struct probe_refused *refused = &probes->refused[spec];
+
+	if (!refused->why)
+		refused->why = strdup(error->message);
+	kymo_error_destroy(error);
+	return refused->why ? NULL : &kymo_error_no_memory;
+}
+
+struct kymo_error *probes_refuse_switch(struct kymo_probes *probes, const struct probe_switch *item)
+{
+	const struct probe_module *module = &probes->modules.items[item->module];
+	kymo_cleanup_free char *name = kymo_marker_event_name(module->path, false, item->provider, item->name);
+	char place[300], text[700];
+
+	if (!name)
+		return &kymo_error_no_memory;
+	kymo_module_describe(module->module, item->address - module->bias, place, sizeof(place));
+	if (item->target)
+		snprintf(text, sizeof(text), "%s at %s", name, place);
+	else /* the portable form has no site */
+		snprintf(text, sizeof(text), "%s", name);
+	for (size_t i = 0; i < probes->n_specs; i++) {
+		if (!probes_means_switch(probes, i, item))
+			continue;
+		probes->refused[i].now.n_switches++;
+		add_reason(&probes->refused[i], text, item->spoiled);
+	}
+	return NULL;
+}
+
+static bool is_refused_elsewhere(const struct kymo_probes *probes, const struct probe_site *site,
+				 const struct probe_wish *wish)
+{
+	for (size_t i = 0; i < probes->sites.n; i++)
+		for (size_t k = 0; k < probes->sites.items[i].wishes.n; k++) {
+			const struct probe_wish *other = &probes->sites.items[i].wishes.items[k];
+
+			if (other->is_refused && other->kind == KYMO_EVENT_RETURN && other->spec == wish->spec &&
+			    other->vaddr == wish->vaddr && probes->sites.items[i].module == site->module)
+				return true;
+		}
+	return false;
+}
+
+struct kymo_error *probes_refuse_wish(struct kymo_probes *probes, const struct probe_site *site,
+				      struct probe_wish *wish, const char *reason)
+{
+	char text[700];
+
+	wish->is_refused = true;
+	if (!wish->marker)
+		return probes_refuse_place(probes, wish->spec, site->module,
+					   probe_spec_is_exact(&probes->specs[wish->spec]), wish->place, reason);
+	snprintf(text, sizeof(text), "%s at %s", wish->name, wish->place);
+	return probes_refuse_place(probes, wish->spec, site->module, false, text, reason);
+}
+
+struct kymo_error *probes_refuse(struct kymo_probes *probes, struct probe_site *site, const char *reason)
+{
+	struct kymo_error *error = NULL;
+
+	site->was_watch |= site->is_watch;
+	site->is_watch = false;
+	for (size_t i = 0; i < site->wishes.n && !error; i++) {
+		struct probe_wish *wish = &site->wishes.items[i];
+
+		if (wish->is_refused)
+			continue;
+		if (wish->kind == KYMO_EVENT_RETURN && is_refused_elsewhere(probes, site, wish))
+			wish->is_refused = true; /* said already */
+		else
+			error = probes_refuse_wish(probes, site, wish, reason);
+	}
+	return error;
+}
+
+bool probes_refuse_together(struct kymo_probes *probes)
+{
+	bool any = false, more = false;
+
+	for (size_t i = 0; i < probes->sites.n; i++)
+		for (size_t k = 0; k < probes->sites.items[i].wishes.n; k++)
+			any |= probes->sites.items[i].wishes.items[k].is_refused &&
+			       probes->sites.items[i].wishes.items[k].kind == KYMO_EVENT_RETURN;
+	for (size_t i = 0; any && i < probes->sites.n; i++)
+		for (size_t k = 0; k < probes->sites.items[i].wishes.n; k++) {
+			struct probe_wish *wish = &probes->sites.items[i].wishes.items[k];
+
+			if (wish->is_refused || wish->kind != KYMO_EVENT_RETURN || probes->sites.items[i].installed ||
+			    !is_refused_elsewhere(probes, &probes->sites.items[i], wish))
+				continue;
+			wish->is_refused = true;
+			more = true;
+		}
+	return more;
+}
+
+/* ---- from one try to the next
+ * ---------------------------------------------------------------------------------------- */
+
+void probes_keep_refusals(struct kymo_probes *probes)
+{
+	for (size_t i = 0; i < probes->sites.n; i++)
+		for (size_t k = 0; k < probes->sites.items[i].wishes.n; k++)
+			probes->sites.items[i].wishes.items[k].was_refused =
+				probes->sites.items[i].wishes.items[k].is_refused;
+	for (size_t i = 0; i < probes->switches.n; i++) {
+		probes->switches.items[i].was_refused = probes->switches.items[i].is_refused;
+		probes->switches.items[i].spoiled = NULL;
+	}
+	probes->foreign.n = 0;
+	for (size_t i = 0; i < probes->n_specs; i++) {
+		probes->refused[i].before = probes->refused[i].now;
+		probes->refused[i].had_why = probes->refused[i].why;
+	}
+}
+
+static void forget_error(struct probe_refused *refused)
+{
+	free(refused->why);
+	refused->why = NULL;
+}
+
+void probes_forget_errors(struct kymo_probes *probes)
+{
+	for (size_t i = 0; i < probes->n_specs; i++)
+		forget_error(&probes->refused[i]);
+}
+
+void probes_forget_refusals(struct kymo_probes *probes)
+{
+	for (size_t i = 0; i < probes->sites.n; i++) {
+		struct probe_site *site = &probes->sites.items[i];
+
+		site->is_watch |= site->was_watch;
+		site->is_revived = false; /* another recording may have been there first: planned anew */
+		for (size_t k = 0; k < site->wishes.n; k++)
+			site->wishes.items[k].is_refused = site->wishes.items[k].was_refused;
+	}
+	for (size_t i = 0; i < probes->switches.n; i++)
+		probes->switches.items[i].is_refused = probes->switches.items[i].was_refused;
+	for (size_t i = 0; i < probes->n_specs; i++) {
+		probes->refused[i].now = probes->refused[i].before;
+		probes->refused[i].reasons[probes->refused[i].now.length] = '\0';
+		if (!probes->refused[i].had_why)
+			forget_error(&probes->refused[i]);
+	}
+}
+
+/* ---- what is said
+ * ---------------------------------------------------------------------------------------------------- */
+
+static const char *kind_of(const struct kymo_spec *spec, bool is_one)
+{
+	if (spec->marker)
+		return is_one ? "marker" : "markers";
+	if (spec->syscalls)
+		return is_one ? "system call's place" : "system calls' places";
+	if (spec->every_instruction)
+		return is_one ? "instruction" : "instructions";
+	return is_one ? "function" : "functions";
+}
+
+static char *none_left(const struct kymo_spec *spec, const struct probe_refused *refused)
+{
+	char *ret;
+	int size;
+
+	if (refused->tried == 1)
+		size = asprintf(&ret, "the only %s that matches %s cannot be probed safely: %s", kind_of(spec, true),
+				spec->text, refused->reasons);
+	else
+		size = asprintf(&ret, "none of the %zu %s that match %s can be probed safely: %s", refused->tried,
+				kind_of(spec, false), spec->text, refused->reasons);
+	return size < 0 ? NULL : ret;
+}
+
+/* Two specs may mean one place. */
+static bool is_told_before(const struct kymo_probes *probes, size_t spec)
+{
+	for (size_t i = 0; i < spec; i++)
+		if (probes->refused[i].why && !strcmp(probes->refused[i].why, probes->refused[spec].why))
+			return true;
+	return false;
+}
+
+struct kymo_error *probes_check_exact(const struct kymo_probes *probes)
+{
+	kymo_cleanup_free char *sentences = NULL;
+	size_t size, n = 0;
+	FILE *out = open_memstream(&sentences, &size);
+
+	if (!out)
+		return &kymo_error_no_memory;
+	for (size_t i = 0; i < probes->n_specs; i++)
+		if (probes->refused[i].why && !is_told_before(probes, i))
+			fprintf(out, "%s%s", n++ ? "\n  " : "", probes->refused[i].why);
+	if (fclose(out))
+		return &kymo_error_no_memory;
+	return n ? kymo_error_create(KYMO_ERROR_UNSAFE, "%s", sentences) : NULL;
+}
+
+struct kymo_error *probes_check_refused(struct kymo_probes *probes)
+{
+	for (size_t i = 0; i < probes->n_specs && !probes->is_lenient; i++) {
+		struct probe_refused *refused = &probes->refused[i];
+
+		if (refused->why || !((refused->now.n && refused->now.n == refused->tried) ||
+				      (refused->now.n_switches && !probes_has_live_marker(probes, i))))
+			continue;
+		refused->why = none_left(&probes->specs[i], refused);
+		if (!refused->why)
+			return &kymo_error_no_memory;
+	}
+	return probes_check_exact(probes);
+}
+
+const char *kymo_probes_refusal(const struct kymo_probes *probes, size_t spec)
+{
+	return probes->refused[spec].why;
+}
+
+/* A marker that can't be turned on has a place, which was tried. What was in before, in a library that has come back,
+ * was not tried anew. */
+static void tell_refused(const struct kymo_probes *probes, const struct kymo_spec *spec,
+			 const struct probe_refused *refused)
+{
+	const char *more = refused->now.n_reasons > REASONS_SHOWN ? "; … ('kymo explain' tells the rest)" : "";
+	size_t n = refused->now.n + refused->now.n_switches;
+	const char *first = n > 1 ? "first: " : "";
+
+	if (n <= refused->tried)
+		probes_warn(probes, "skipped %zu of %zu %s that match %s and cannot be probed safely (%s%s%s)", n,
+			    refused->tried, kind_of(spec, false), spec->text, first, refused->reasons, more);
+	else if (n == 1)
+		probes_warn(probes, "skipped 1 %s that matches %s and cannot be probed safely (%s)",
+			    kind_of(spec, true), spec->text, refused->reasons);
+	else
+		probes_warn(probes, "skipped %zu %s that match %s and cannot be probed safely (%s%s%s)", n,
+			    kind_of(spec, false), spec->text, first, refused->reasons, more);
+}
+
+void probes_tell_refused(struct kymo_probes *probes)
+{
+	for (size_t i = 0; i < probes->sites.n; i++)
+		if (probes->sites.items[i].was_watch && !probes->sites.items[i].is_watch) {
+			probes->sites.items[i].was_watch = false;
+			if (probes->sites.items[i].is_sigaction)
+				probes_warn(probes,
+					    "handlers of faults that process %d sets from now on are noticed late: its "
+					    "sigaction has no safe location for a probe",
+					    kymo_process_pid(probes->process));
+			else
+				probes_warn(probes,
+					    "libraries that process %d loads from now on are not noticed: its dynamic "
+					    "linker has no safe location for a probe",
+					    kymo_process_pid(probes->process));
+		}
+	for (size_t i = 0; i < probes->n_specs; i++) {
+		struct probe_refused refused = probes->refused[i];
+
+		probes->refused[i] = (struct probe_refused){ .why = refused.why };
+		if (refused.now.n || refused.now.n_switches)
+			tell_refused(probes, &probes->specs[i], &refused);
+	}
+}

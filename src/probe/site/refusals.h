@@ -1,0 +1,73 @@
+/* Places that get no probe, and what is told of them. */
+#ifndef KYMO_PROBE_SITE_REFUSALS_H
+#define KYMO_PROBE_SITE_REFUSALS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+
+struct kymo_probes;
+struct probe_site;
+struct probe_switch;
+struct probe_wish;
+
+/* What of a spec has no safe place, for one warning. */
+struct probe_refusals {
+	size_t n;                 /* places */
+	size_t n_switches;        /* of markers that can't be turned on */
+	size_t n_reasons, length; /* of `reasons` */
+};
+
+struct probe_refused {
+	struct probe_refusals now, before; /* the installation that goes on now */
+	size_t tried;                      /* places */
+	char reasons[1024];
+	char *why;    /* the error: it has a place that is named exactly, or none left; or NULL */
+	bool had_why; /* before the installation that goes on now */
+};
+
+/* Behind an error that is UNSAFE: what it says of spec `spec`, if that is a reason, too; else NULL. All specs that are
+ * refused have one. The string is the probes'. */
+const char *kymo_probes_refusal(const struct kymo_probes *probes, size_t spec);
+
+/* Put a reason on the list, or keep it as the spec's error when the user named this very place. */
+struct kymo_error *probes_refuse_place(struct kymo_probes *probes, size_t spec, size_t module, bool exact,
+				       const char *place, const char *reason);
+
+/* `error`, which it takes, is the spec's, unless that has one. */
+struct kymo_error *probes_keep_error(struct kymo_probes *probes, size_t spec, struct kymo_error *error);
+
+/* What probes_refuse_place() does for a marker that can't be turned on, on the list of each spec that means it; never
+ * an error by itself. */
+struct kymo_error *probes_refuse_switch(struct kymo_probes *probes, const struct probe_switch *item);
+
+/* One wish of a site, which is not refused yet. Markers are never named exactly. */
+struct kymo_error *probes_refuse_wish(struct kymo_probes *probes, const struct probe_site *site,
+				      struct probe_wish *wish, const char *reason);
+
+/* "no safe place" for all of a site's: an error for specs that name it exactly, a line in the warnings of others. */
+struct kymo_error *probes_refuse(struct kymo_probes *probes, struct probe_site *site, const char *reason);
+
+/* An installation begins: keep in mind what is refused for good, and forget what others have patched; or go back to
+ * that for another try. */
+void probes_keep_refusals(struct kymo_probes *probes);
+void probes_forget_refusals(struct kymo_probes *probes);
+
+/* After planning: whether a return is refused that has other sites, which are refused then, too: planning has to begin
+ * anew. */
+bool probes_refuse_together(struct kymo_probes *probes);
+
+/* The sentences (`why`) of all specs that have one, each in a line. */
+struct kymo_error *probes_check_exact(const struct kymo_probes *probes);
+
+/* The same, with those that are refused everywhere. */
+struct kymo_error *probes_check_refused(struct kymo_probes *probes);
+
+/* Forget the errors of an earlier installation. */
+void probes_forget_errors(struct kymo_probes *probes);
+
+/* Warnings for specs that are refused in part; then counting begins anew. */
+void probes_tell_refused(struct kymo_probes *probes);
+
+#endif

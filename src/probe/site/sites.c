@@ -1,0 +1,163 @@
+/* Sites, sorted by address, and what is wished for at each. */
+#include "probe/site/sites.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/search.h"
+#include "probe/code/code.h"
+#include "probe/code/modules.h"
+#include "probe/probes.h"
+#include "probe/site/refusals.h"
+#include "probe/site/switches.h"
+
+static void wish_deinit(struct probe_wish *wish)
+{
+	free(wish->place);
+	free(wish->name);
+}
+
+void probes_site_deinit(struct probe_site *site)
+{
+	for (size_t i = 0; i < site->wishes.n; i++)
+		wish_deinit(&site->wishes.items[i]);
+	kymo_vec_deinit(&site->wishes);
+}
+
+const char *probes_site_name(const struct probe_site *site)
+{
+	return site->is_guard   ? "(guard)"
+	       : site->wishes.n ? site->wishes.items[0].name
+	       : site->is_watch ? "(watch)"
+				: "(evicted)";
+}
+
+/* The first site that is not below `address`. */
+static size_t site_place(const struct kymo_probes *probes, uint64_t address)
+{
+	size_t n = probes->sites.n;
+
+	/* A glob hands its sites over in the order of addresses. */
+	if (n && probes->sites.items[n - 1].address < address)
+		return n;
+	return kymo_partition_point(i, n, probes->sites.items[i].address < address);
+}
+
+struct probe_site *probes_site_at(struct kymo_probes *probes, uint64_t address)
+{
+	size_t at = site_place(probes, address);
+
+	return at < probes->sites.n && probes->sites.items[at].address == address ? &probes->sites.items[at] : NULL;
+}
+
+struct kymo_error *probes_insert_site(struct kymo_probes *probes, const struct probe_site *site,
+				      struct probe_site **ret)
+{
+	size_t at = site_place(probes, site->address);
+
+	if (!kymo_vec_reserve(&probes->sites, probes->sites.n + 1))
+		return &kymo_error_no_memory;
+	memmove(&probes->sites.items[at + 1], &probes->sites.items[at], (probes->sites.n - at) * sizeof(*site));
+	probes->sites.items[at] = *site;
+	probes->sites.n++;
+	*ret = &probes->sites.items[at];
+	return NULL;
+}
+
+static void forget_site(struct kymo_probes *probes, struct probe_site *site)
+{
+	size_t at = (size_t)(site - probes->sites.items);
+
+	probes_site_deinit(site);
+	memmove(site, site + 1, (probes->sites.n - at - 1) * sizeof(*site));
+	probes->sites.n--;
+}
+
+/* Whether the site can have one more wish. */
+static struct kymo_error *check_site(struct kymo_probes *probes, const struct probe_meaning *meaning,
+				     const struct probe_site *site, const char *place, bool *refused_ret)
+{
+	*refused_ret = site->installed;
+	if (site->installed)
+		return probes_refuse_place(probes, meaning->spec, meaning->module, meaning->exact, place,
+					   "there is a jump already that was put in earlier");
+	*refused_ret = site->is_guard;
+	if (site->is_guard)
+		return probes_refuse_place(probes, meaning->spec, meaning->module, meaning->exact, place,
+					   "one of kymo's own guards is there");
+	*refused_ret = site->wishes.n &&
+		       (meaning->kind == KYMO_EVENT_SYSCALL || site->wishes.items[0].kind == KYMO_EVENT_SYSCALL);
+	if (*refused_ret)
+		return probes_refuse_place(probes, meaning->spec, meaning->module, meaning->exact, place,
+					   "a system call is recorded there, or another probe is, and both cannot be");
+	if (site->wishes.n >= KYMO_PAD_MAX_EVENTS)
+		return kymo_error_create(KYMO_ERROR_USAGE, "more than %d probes at %s of %s", KYMO_PAD_MAX_EVENTS,
+					 place, probes->modules.items[meaning->module].path);
+	return NULL;
+}
+
+struct kymo_error *probes_add_wish(struct kymo_probes *probes, const struct probe_meaning *meaning, uint64_t at,
+				   const struct probe_wish *wanted)
+{
+	struct probe_wish wish = *wanted;
+	struct probe_site fresh = { .module = meaning->module }, *site;
+	struct kymo_error *error = NULL;
+	struct kymo_code *code;
+	bool refused = false;
+
+	error = probes_code(probes, meaning->module, &code);
+	if (error)
+		return error;
+	fresh.address = probes->modules.items[meaning->module].bias + kymo_site_of(code->map, at);
+	site = probes_site_at(probes, fresh.address);
+	if (site && site->is_retired && site->module != meaning->module) {
+		forget_site(probes, site); /* of a file that was mapped here before this one */
+		site = NULL;
+	}
+	if (site)
+		error = check_site(probes, meaning, site, wish.place, &refused);
+	if (error || refused)
+		return error;
+	wish.spec = meaning->spec;
+	wish.kind = meaning->kind;
+	wish.place = strdup(wanted->place);
+	wish.name = strdup(wanted->name);
+	error = wish.place && wish.name ? NULL : &kymo_error_no_memory;
+	if (!error && !site)
+		error = probes_insert_site(probes, &fresh, &site);
+	if (!error && !kymo_vec_push(&site->wishes, wish))
+		error = &kymo_error_no_memory;
+	if (error)
+		wish_deinit(&wish);
+	else
+		site->exact |= meaning->exact;
+	return error;
+}
+
+/* Wanted, and not in. What was refused once stays out. */
+static bool is_pending(const struct probe_site *site)
+{
+	bool wanted = site->is_guard || site->is_watch;
+
+	for (size_t i = 0; i < site->wishes.n; i++)
+		wanted |= !site->wishes.items[i].is_refused;
+	return wanted && !site->installed && !site->is_retired;
+}
+
+size_t kymo_probes_pending(const struct kymo_probes *probes)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < probes->sites.n; i++)
+		n += is_pending(&probes->sites.items[i]);
+	return n + probes_pending_switches(probes);
+}
+
+size_t kymo_probes_n_sites(const struct kymo_probes *probes)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < probes->sites.n; i++)
+		n += probes->sites.items[i].installed && probes->sites.items[i].wishes.n;
+	return n;
+}

@@ -1,0 +1,84 @@
+/* Places in the text of the process that specs mean. */
+#ifndef KYMO_PROBE_SITE_SITES_H
+#define KYMO_PROBE_SITE_SITES_H
+
+#include "arch/pad.h"
+#include "base/error.h"
+#include "base/vec.h"
+#include "probe/code/events.h"
+
+struct kymo_marker;
+struct kymo_probes;
+
+/* What somebody wants recorded at a site: it becomes an event when the site has a plan. */
+struct probe_wish {
+	size_t spec;
+	enum kymo_event_kind kind;
+	uint64_t vaddr;                   /* what the user named; of RETURN, the function */
+	char *place, *name;               /* "malloc+0x4", "libc:malloc+0x4" */
+	bool is_unknown;                  /* RETURN by a tail jump: $retval is not known */
+	const struct kymo_marker *marker; /* MARKER; the file's */
+	bool is_refused;
+	bool was_refused; /* before the installation that goes on now */
+	size_t event;     /* index, when the site is planned */
+};
+
+/*
+ * A place in the text of the process. Sites refer to others by index or address: the array grows. Those without wishes
+ * are guards, and instructions that were evicted for another site.
+ */
+struct probe_site {
+	uint64_t address; /* of the plan's first byte, runtime */
+	size_t module;
+	KYMO_VEC(struct probe_wish) wishes;
+	bool exact;        /* some spec names it without a glob: leaving it out is an error */
+	bool is_guard;     /* one of kymo's own (arch/pad.h) */
+	bool is_watch;     /* threads that load libraries come along here */
+	bool is_sigaction; /* … of those that set handlers of faults, where it is a watch */
+	bool was_watch;    /* and was refused */
+	bool is_retired;   /* planned, and its library is not mapped now */
+	bool is_revived;   /* it was, and is again, at the same address: plan and pad are as they were */
+	bool is_standby;   /* a guard for which another recording's stands in */
+	bool is_exchanged; /* planned when handlers of faults came: its pad may be in the first process alone, not in
+			      children that were adopted before */
+	bool is_planned, installed;
+	/* when planned: */
+	struct kymo_plan plan;
+	uint32_t order;    /* place in the journal */
+	uint64_t link;     /* the jump that leads to the pad: in the text, or a trampoline */
+	uint64_t behind;   /* the inner entry of another recording's pad at the same place, or 0 */
+	uint64_t leads_to; /* then: where the link leads before it leads to this pad */
+	bool wants_flags;
+	uint64_t pad;
+	struct kymo_pad_layout layout;
+};
+
+/* What a spec means in one module. */
+struct probe_meaning {
+	size_t spec, module;
+	enum kymo_event_kind kind;
+	bool exact;
+};
+
+/* The site at exactly `address`, or NULL. */
+struct probe_site *probes_site_at(struct kymo_probes *probes, uint64_t address);
+
+/* Add a site in the order of addresses; its wishes are taken over. */
+struct kymo_error *probes_insert_site(struct kymo_probes *probes, const struct probe_site *site,
+				      struct probe_site **ret);
+
+/* "libc:malloc", for messages. */
+const char *probes_site_name(const struct probe_site *site);
+
+void probes_site_deinit(struct probe_site *site);
+
+/* Add what is wanted at `at` (vaddr); strings of `wanted` are copied, and its spec and kind are the meaning's. */
+struct kymo_error *probes_add_wish(struct kymo_probes *probes, const struct probe_meaning *meaning, uint64_t at,
+				   const struct probe_wish *wanted);
+
+/* How many sites are planned and not installed. */
+size_t kymo_probes_pending(const struct kymo_probes *probes);
+
+size_t kymo_probes_n_sites(const struct kymo_probes *probes);
+
+#endif

@@ -1,0 +1,573 @@
+/*
+ * Turning markers on and off, from outside.
+ *
+ * A marker is on while somebody wants it: the process itself (kymo_marker_gate.inside, or what an SDT probe's semaphore
+ *counts besides), or recordings. Each of those has a bit of the gate's `outside`; of a semaphore it adds 1. For kymo's
+ *own markers the text says so, too: the NOP is a jump to the marker's cold block. Those bytes are the same for
+ * everybody, so no recording owns them. All of this happens with the threads stopped; pads are in the text before and
+ *until after.
+ *
+ *	gate	on: journal entry (with the pads' journal, last), with the bit; the bit; the text, if it is the NOP.
+ *off: the bit; the text, if nobody wants it on any more. Each step can be repeated counter	on: state UP with the
+ *counter's value; counter + 1; state IN. off: state DOWN with the value; counter - 1; state NONE. Who dies between two
+ *steps leaves an entry from which the next one goes on: in UP it was counted if it is not what it was before; in DOWN
+ *it was not if it still is. Somebody else who counts in between can make that wrong by one: a probe's arguments are
+ *computed then that nobody reads
+ *
+ * The bit is chosen among those that no journal in the process has. Two recordings that choose the same at once notice
+ *it as they notice all that the other does: by its journal's generation.
+ *
+ * libkymo-marker changes the same text while threads run. It sets `busy` before it looks at `outside` and until it is
+ *done: a stopped process in which that is set is let go, and looked at again. Who leaves and finds it busy for seconds
+ *(the process does not get its turn) clears the bit alone: the library looks at `outside` once more when it is done,
+ *and does what is left to do with the text. The text may be left as `test $imm32,%eax`, one of its steps, by nobody but
+ *a process that died; it is off as the NOP is.
+ *
+ * A kernel's uprobe may have come to the NOP's first byte meanwhile. The kernel puts back what the file has there, so
+ *the other four are made the NOP's. Where it has made a call of the whole NOP it puts back all five.
+ *
+ * A forked child has text, counters and words of its own, and its parent's journal.
+ *
+ * A jump that crosses a page is not one write. It goes by three, each of which leaves an instruction of five bytes that
+ *is off, or the jump.
+ */
+#include "probe/site/switches.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/page.h"
+#include "probe/code/code.h"
+#include "probe/code/modules.h"
+#include "probe/coexist/foreign.h"
+#include "probe/coexist/others.h"
+#include "probe/memory/remains.h"
+#include "probe/memory/shared.h"
+#include "probe/memory/trust.h"
+#include "probe/probes.h"
+#include "probe/site/sites.h"
+#include "probe/spec/spec.h"
+#include "proc/proc.h"
+#include "procfs/maps.h"
+
+#define SIZE KYMO_JUMP_SIZE
+#define JUMP 0xe9
+#define TEST 0xa9 /* test $imm32,%eax */
+#define BREAKPOINT 0xcc
+#define BUSY_AT (-1) /* of `busy`, from `outside` */
+#define INSIDE_AT (-2)
+
+static const uint8_t nop[SIZE] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
+
+/* ---- which there are
+ * ---------------------------------------------------------------------------------------------------- */
+
+static struct kymo_error *add(struct kymo_probes *probes, const struct probe_switch *fresh)
+{
+	for (size_t i = 0; i < probes->switches.n; i++) {
+		const struct probe_switch *known = &probes->switches.items[i];
+
+		if (known->counter == fresh->counter && known->module == fresh->module &&
+		    (!fresh->target || known->address == fresh->address))
+			return NULL;
+	}
+	return kymo_vec_push(&probes->switches, *fresh) ? NULL : &kymo_error_no_memory;
+}
+
+struct kymo_error *probes_add_switch(struct kymo_probes *probes, size_t module, const struct kymo_marker_switch *wanted)
+{
+	uint64_t bias = probes->modules.items[module].bias;
+	struct probe_switch fresh = {
+		.module = module,
+		.address = bias + (wanted->site ? wanted->site : wanted->gate),
+		.target = wanted->site ? bias + wanted->cold : 0,
+		.counter = bias + wanted->gate + 2,
+		.is_gate = true,
+		.provider = wanted->provider,
+		.name = wanted->name,
+		.original = nop[0],
+	};
+
+	return add(probes, &fresh);
+}
+
+struct kymo_error *probes_add_semaphore(struct kymo_probes *probes, size_t module, const struct kymo_marker *marker)
+{
+	uint64_t bias = probes->modules.items[module].bias;
+	struct probe_switch fresh = {
+		.module = module,
+		.address = bias + marker->place,
+		.counter = bias + marker->semaphore,
+		.provider = marker->provider,
+		.name = marker->name,
+	};
+	struct kymo_code *code;
+	struct kymo_error *error = probes_code(probes, module, &code);
+
+	if (!error && !kymo_code_bytes(code, marker->place, &fresh.original, 1))
+		error = kymo_error_create(KYMO_ERROR_BAD_DATA, "%s has no code at the location of %s:%s",
+					  probes->modules.items[module].path, marker->provider, marker->name);
+	return error ? error : add(probes, &fresh);
+}
+
+static bool is_pending(const struct probe_switch *item)
+{
+	return !item->installed && !item->is_retired && !item->is_refused;
+}
+
+/* Those that the installation that goes on now is about. */
+static bool is_next(const struct probe_switch *item)
+{
+	return is_pending(item) && item->is_ready;
+}
+
+/* A program that is being launched maps the whole of a library as its text first, and then its data over it. */
+static bool is_there(const struct kymo_probes *probes, const struct probe_switch *item, const struct kymo_maps *maps)
+{
+	const struct kymo_map *map = kymo_maps_at(maps, item->counter);
+
+	return map && (map->writable || !probes->is_starting);
+}
+
+static bool has_installed(const struct kymo_probes *probes)
+{
+	for (size_t i = 0; i < probes->switches.n; i++)
+		if (probes->switches.items[i].has_entry && probes->switches.items[i].is_gate)
+			return true;
+	return false;
+}
+
+bool probes_prepare_switches(struct kymo_probes *probes, const struct probe_others *others,
+			     const struct kymo_maps *maps)
+{
+	uint16_t taken = 0;
+
+	for (size_t i = 0; i < probes->switches.n; i++)
+		probes->switches.items[i].is_ready = is_there(probes, &probes->switches.items[i], maps);
+	if (has_installed(probes))
+		return true;
+	for (size_t i = 0; i < others->n; i++)
+		for (size_t k = 0; k < others->items[i].n_sites; k++)
+			if (others->items[i].sites[k].flags & KYMO_WIRE_GATE)
+				taken |= (uint16_t)others->items[i].sites[k].state;
+	for (unsigned int bit = 0; bit < 16; bit++)
+		if (!(taken & 1u << bit)) {
+			probes->gate_bit = (uint16_t)(1u << bit);
+			return true;
+		}
+	return !probes->switches.n;
+}
+
+size_t probes_pending_switches(const struct kymo_probes *probes)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < probes->switches.n; i++)
+		n += is_pending(&probes->switches.items[i]);
+	return n;
+}
+
+/* ---- journal
+ * -------------------------------------------------------------------------------------------------------------- */
+
+static int set_state(struct kymo_probes *probes, uint64_t entry, enum kymo_wire_count count, uint16_t before)
+{
+	uint64_t state = (uint64_t)count | (uint64_t)before << 16;
+
+	return kymo_process_write(probes->process, kymo_shared_word(&probes->shared, entry), &state, sizeof(state));
+}
+
+void probes_retire_switches(struct kymo_probes *probes, size_t module, bool is_gone)
+{
+	for (size_t i = 0; i < probes->switches.n; i++) {
+		struct probe_switch *item = &probes->switches.items[i];
+
+		if (item->module != module || item->is_retired == is_gone)
+			continue;
+		if (item->installed && !item->is_gate) /* the counter went with the mapping */
+			set_state(probes, item->entry, KYMO_WIRE_COUNT_NONE, 0);
+		item->installed = false;
+		item->is_retired = is_gone;
+	}
+}
+
+size_t probes_journal_switches(struct kymo_probes *probes, uint64_t first, struct kymo_wire_site *out)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < probes->switches.n; i++) {
+		struct probe_switch *item = &probes->switches.items[i];
+		struct kymo_wire_site *entry = &out[n];
+
+		if (!is_next(item) || item->has_entry)
+			continue;
+		memset(entry, 0, sizeof(*entry));
+		entry->address = entry->link = item->address;
+		entry->next = item->counter;
+		entry->flags = (uint8_t)(KYMO_WIRE_SWITCH | (item->is_gate ? KYMO_WIRE_GATE : 0));
+		entry->inode = probes->modules.items[item->module].inode;
+		entry->original[0] = item->original;
+		entry->state = item->is_gate ? probes->gate_bit : 0;
+		if (item->target) {
+			memcpy(entry->original, nop, SIZE);
+			kymo_encode_jump(item->address, item->target, entry->patched);
+			entry->patch_size = entry->window = entry->lock_size = SIZE;
+		}
+		snprintf(entry->name, sizeof(entry->name), "(marker)");
+		item->entry = first + n++;
+	}
+	return n;
+}
+
+/* ---- text
+ * ------------------------------------------------------------------------------------------------------------------ */
+
+enum text_state { TEXT_OFF, TEXT_ON, TEXT_UNKNOWN };
+
+static enum text_state text_state(const uint8_t now[SIZE], const uint8_t jump[SIZE])
+{
+	return !memcmp(now, jump, SIZE) ? TEXT_ON : !memcmp(now, nop, SIZE) || now[0] == TEST ? TEXT_OFF : TEXT_UNKNOWN;
+}
+
+/* From one instruction of five bytes to another, `now` to `then`. */
+static int write_text(struct kymo_process *process, uint64_t address, const uint8_t now[SIZE], const uint8_t then[SIZE])
+{
+	uint8_t test = TEST;
+	int err = 0;
+
+	if (!memcmp(now, then, SIZE))
+		return 0;
+	if (kymo_page_down(address) == kymo_page_down(address + SIZE - 1))
+		return kymo_process_write(process, address, then, SIZE);
+	if (now[0] != TEST)
+		err = kymo_process_write(process, address, &test, 1);
+	if (!err)
+		err = kymo_process_write(process, address + 1, then + 1, SIZE - 1);
+	return err ? err : kymo_process_write(process, address, then, 1);
+}
+
+/* ---- on
+ * ----------------------------------------------------------------------------------------------------------------------
+ */
+
+bool probes_are_switches_busy(struct kymo_probes *probes)
+{
+	probes->was_busy = false;
+	for (size_t i = 0; i < probes->switches.n; i++) {
+		const struct probe_switch *item = &probes->switches.items[i];
+		uint8_t busy;
+
+		if (is_next(item) && item->is_gate &&
+		    !kymo_process_read(probes->process, item->counter + (uint64_t)BUSY_AT, &busy, 1) && busy)
+			probes->was_busy = true;
+	}
+	return probes->was_busy;
+}
+
+struct kymo_error *probes_look_at_switch(struct kymo_probes *probes, const struct probe_switch *item,
+					 const char **why_ret)
+{
+	uint8_t now[SIZE] = { 0 }, jump[SIZE];
+	uint16_t count;
+
+	*why_ret = NULL;
+	if (kymo_process_read(probes->process, item->counter, &count, sizeof(count)))
+		return kymo_error_create(KYMO_ERROR_GONE, "what turns a marker of %s on is not mapped any more",
+					 probes->modules.items[item->module].path);
+	if (item->is_gate && !item->has_entry && count & probes->gate_bit)
+		*why_ret = "its gate counts recordings that kymo does not know of";
+	else if (!item->is_gate && count == UINT16_MAX)
+		*why_ret = "its counter has come to its end";
+	else if (item->target && (kymo_encode_jump(item->address, item->target, jump) ||
+				  kymo_process_read(probes->process, item->address, now, SIZE) ||
+				  text_state(now, jump) == TEXT_UNKNOWN))
+		*why_ret = probe_is_breakpoint(now[0], nop[0]) ? PROBE_HAS_BREAKPOINT : PROBE_IS_PATCHED;
+	return NULL;
+}
+
+struct kymo_error *probes_check_switches(struct kymo_probes *probes, const struct probe_switch **spoiled_ret)
+{
+	struct kymo_error *error = NULL;
+
+	*spoiled_ret = NULL;
+	for (size_t i = 0; i < probes->switches.n && !error; i++) {
+		struct probe_switch *item = &probes->switches.items[i];
+
+		if (!is_next(item))
+			continue;
+		error = probes_look_at_switch(probes, item, &item->spoiled);
+		if (item->spoiled && !*spoiled_ret)
+			*spoiled_ret = item;
+	}
+	return error;
+}
+
+static int count_up(struct kymo_probes *probes, const struct probe_switch *item)
+{
+	uint16_t count, more;
+	int err = kymo_process_read(probes->process, item->counter, &count, sizeof(count));
+
+	if (err)
+		return err;
+	more = (uint16_t)(item->is_gate ? count | probes->gate_bit : count + 1);
+	if (!item->is_gate)
+		err = set_state(probes, item->entry, KYMO_WIRE_COUNT_UP, count);
+	if (!err)
+		err = kymo_process_write(probes->process, item->counter, &more, sizeof(more));
+	if (!err && !item->is_gate)
+		err = set_state(probes, item->entry, KYMO_WIRE_COUNT_IN, 0);
+	return err;
+}
+
+static int turn_on(struct kymo_probes *probes, struct probe_switch *item)
+{
+	uint8_t now[SIZE], jump[SIZE];
+	int err = count_up(probes, item);
+
+	item->has_entry = true;
+	if (item->target && !err)
+		err = kymo_process_read(probes->process, item->address, now, SIZE);
+	if (item->target && !err)
+		err = kymo_encode_jump(item->address, item->target, jump);
+	if (item->target && !err)
+		err = write_text(probes->process, item->address, now, jump);
+	item->installed = !err;
+	return err;
+}
+
+struct kymo_error *probes_turn_on(struct kymo_probes *probes)
+{
+	for (size_t i = 0; i < probes->switches.n; i++) {
+		struct probe_switch *item = &probes->switches.items[i];
+		int err = is_next(item) ? turn_on(probes, item) : 0;
+
+		if (err)
+			return kymo_error_errno(err, "cannot turn on the marker at 0x%" PRIx64 " of %s", item->address,
+						probes->modules.items[item->module].path);
+	}
+	return NULL;
+}
+
+/* ---- off
+ * ---------------------------------------------------------------------------------------------------------------------
+ */
+
+struct turning_off {
+	struct kymo_process *process;
+	const struct kymo_wire_site *site;
+	uint64_t state_word; /* in the target; 0: it is gone */
+};
+
+static int put_state(const struct turning_off *off, enum kymo_wire_count count, uint16_t before)
+{
+	uint64_t state = (uint64_t)count | (uint64_t)before << 16;
+
+	return off->state_word ? kymo_process_write(off->process, off->state_word, &state, sizeof(state)) : 0;
+}
+
+/* Whether this recording's 1 is in the counter, which is `count` now. */
+static bool is_counted(const struct turning_off *off, uint16_t count)
+{
+	uint16_t before = (uint16_t)(off->site->state >> 16);
+
+	if (!count)
+		return false;
+	switch (off->site->state & 0xffff) {
+	case KYMO_WIRE_COUNT_UP:
+		return count != before;
+	case KYMO_WIRE_COUNT_IN:
+		return true;
+	case KYMO_WIRE_COUNT_DOWN:
+		return count == before;
+	default:
+		return false;
+	}
+}
+
+static int clear_bit(const struct turning_off *off)
+{
+	uint16_t outside, less;
+	int err = kymo_process_read(off->process, off->site->next, &outside, sizeof(outside));
+
+	less = err ? 0 : (uint16_t)(outside & ~off->site->state);
+	return err || less == outside ? err : kymo_process_write(off->process, off->site->next, &less, sizeof(less));
+}
+
+static int count_down(const struct turning_off *off)
+{
+	uint16_t count, less;
+	int err;
+
+	if (off->site->flags & KYMO_WIRE_GATE)
+		return clear_bit(off);
+	err = kymo_process_read(off->process, off->site->next, &count, sizeof(count));
+	if (!err && is_counted(off, count)) {
+		less = (uint16_t)(count - 1);
+		err = put_state(off, KYMO_WIRE_COUNT_DOWN, count);
+		if (!err)
+			err = kymo_process_write(off->process, off->site->next, &less, sizeof(less));
+	}
+	return err ? err : put_state(off, KYMO_WIRE_COUNT_NONE, 0);
+}
+
+/* Somebody else wants it on: the process itself, or another recording. */
+static bool is_wanted(const struct turning_off *off)
+{
+	uint8_t gate[4];
+
+	return !kymo_process_read(off->process, off->site->next + (uint64_t)INSIDE_AT, gate, sizeof(gate)) &&
+	       (gate[0] || gate[2] || gate[3]);
+}
+
+static bool is_busy(const struct turning_off *off)
+{
+	uint8_t busy;
+
+	return off->site->flags & KYMO_WIRE_GATE &&
+	       !kymo_process_read(off->process, off->site->next + (uint64_t)BUSY_AT, &busy, 1) && busy;
+}
+
+static int restore_text(const struct turning_off *off, enum switch_left *ret)
+{
+	const struct kymo_wire_site *site = off->site;
+	uint8_t now[SIZE];
+	int err = kymo_process_read(off->process, site->address, now, SIZE);
+
+	if (err || !memcmp(now, nop, SIZE) || is_wanted(off))
+		return err;
+	if (now[0] == BREAKPOINT) { /* the kernel's: it puts the file's byte back */
+		*ret = SWITCH_RESTORED;
+		return kymo_process_write(off->process, site->address + 1, nop + 1, SIZE - 1);
+	}
+	if (probe_is_breakpoint(
+		    now[0], nop[0])) /* a call in its place, which leads to the kernel: that puts back the whole NOP */
+		return 0;
+	if (text_state(now, site->patched) == TEXT_UNKNOWN) {
+		*ret = SWITCH_FOREIGN;
+		return 0;
+	}
+	*ret = SWITCH_RESTORED;
+	return write_text(off->process, site->address, now, nop);
+}
+
+struct kymo_error *probe_turn_off(struct probe_trust *trust, const struct kymo_maps *maps,
+				  const struct kymo_remains *own, size_t index, bool must_go, enum switch_left *ret)
+{
+	const struct kymo_wire_site *site = &own->sites[index];
+	const struct kymo_map *map = kymo_maps_at(maps, site->address);
+	struct turning_off off = { .process = trust->process,
+				   .site = site,
+				   .state_word = own->words ? own->words + kymo_wire_word_offset(index) : 0 };
+	enum switch_left left = SWITCH_CLEAN;
+	bool busy;
+	int err;
+
+	if (!map || map->inode != site->inode) {
+		*ret = SWITCH_CLEAN;
+		return NULL;
+	}
+	if (!probe_trust_switch(trust, maps, map, site)) {
+		*ret = SWITCH_FALSE;
+		return NULL;
+	}
+	busy = is_busy(&off);
+	if (busy && !must_go) {
+		*ret = SWITCH_BUSY;
+		return NULL;
+	}
+	err = count_down(&off);
+	if (!err && !busy && site->patch_size == SIZE && site->flags & KYMO_WIRE_GATE)
+		err = restore_text(&off, &left);
+	if (err)
+		return kymo_error_errno(err, "cannot turn off the marker at 0x%" PRIx64, site->address);
+	*ret = left;
+	return NULL;
+}
+
+/* A breakpoint at a marker was there before a recording, which left that place out. */
+static void excuse_breakpoint(uint64_t at, uint64_t low, const uint8_t memory[KYMO_PAGE_SIZE],
+			      uint8_t file[KYMO_PAGE_SIZE])
+{
+	size_t from = at - low, size = memory[from] == BREAKPOINT || from + SIZE > KYMO_PAGE_SIZE ? 1 : SIZE;
+
+	if (probe_is_breakpoint(memory[from], file[from]))
+		memcpy(file + from, memory + from, size);
+}
+
+static void excuse(const struct kymo_marker_switch *one, uint64_t low, const uint8_t memory[KYMO_PAGE_SIZE],
+		   uint8_t file[KYMO_PAGE_SIZE])
+{
+	uint8_t jump[SIZE];
+
+	if (!one->site || one->site + SIZE <= low || one->site >= low + KYMO_PAGE_SIZE ||
+	    kymo_encode_jump(one->site, one->cold, jump))
+		return;
+	if (one->site >= low)
+		excuse_breakpoint(one->site, low, memory, file);
+	for (size_t i = 0; i < SIZE; i++) {
+		uint64_t at = one->site + i - low;
+
+		if (at < KYMO_PAGE_SIZE &&
+		    (memory[at] == jump[i] || memory[at] == BREAKPOINT || (!i && memory[at] == TEST)))
+			file[at] = memory[at];
+	}
+}
+
+void probe_excuse_markers(int fd, uint64_t offset, const uint8_t memory[KYMO_PAGE_SIZE], uint8_t file[KYMO_PAGE_SIZE])
+{
+	struct kymo_marker_list *list = NULL;
+	struct kymo_module *module = NULL;
+	struct kymo_error *error = kymo_module_open_fd(fd, "", &module);
+	uint64_t low;
+
+	if (!error)
+		error = kymo_markers_create(module, &list);
+	if (!error && !kymo_module_offset_to_vaddr(module, offset, &low)) {
+		for (size_t i = 0; i < list->n_switches; i++)
+			excuse(&list->switches[i], low, memory, file);
+		for (size_t i = 0; i < list->n; i++)
+			if (list->items[i].place >= low && list->items[i].place - low < KYMO_PAGE_SIZE)
+				excuse_breakpoint(list->items[i].place, low, memory, file);
+	}
+	kymo_error_destroy(error);
+	kymo_markers_destroy(list);
+	kymo_module_close(module);
+}
+
+/* ---- which are meant
+ * --------------------------------------------------------------------------------------------------- */
+
+bool probes_means_switch(const struct kymo_probes *probes, size_t spec, const struct probe_switch *item)
+{
+	const struct probe_module *module = &probes->modules.items[item->module];
+	const char *glob = probes->specs[spec].marker;
+
+	return glob &&
+	       kymo_marker_matches(glob, module->path, kymo_module_soname(module->module), item->provider, item->name);
+}
+
+static bool has_live_sdt(const struct kymo_probes *probes, size_t spec)
+{
+	for (size_t i = 0; i < probes->sites.n; i++)
+		for (size_t k = 0; k < probes->sites.items[i].wishes.n; k++) {
+			const struct probe_wish *wish = &probes->sites.items[i].wishes.items[k];
+
+			if (wish->spec == spec && wish->marker && wish->marker->is_sdt && !wish->is_refused)
+				return true;
+		}
+	return false;
+}
+
+bool probes_has_live_marker(const struct kymo_probes *probes, size_t spec)
+{
+	for (size_t i = 0; i < probes->switches.n; i++) {
+		const struct probe_switch *item = &probes->switches.items[i];
+
+		if ((!item->is_refused || item->has_entry) && probes_means_switch(probes, spec, item))
+			return true;
+	}
+	return has_live_sdt(probes, spec);
+}

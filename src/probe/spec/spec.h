@@ -1,0 +1,121 @@
+/*
+ * The user's words for a probe, in the kernel's uprobe grammar (Documentation/trace/uprobetracer.rst) with symbols:
+ *
+ *	SPEC	:= [ ("p"|"r") [":" [GROUP "/"] EVENT] SPACE ] (FILE ":" PLACE ["%return"] | ADDRESS)
+ *		   [ SPACE "/" EXPR "/" ] { SPACE ARG } [ SPACE "if" EXPR ]	expr/expr.h; one filter, in either way
+ *	PLACE	:= SYMBOL [("+"|"-") NUMBER] | GLOB | NUMBER		a lone NUMBER is a file offset, as in the kernel
+ *		 | (SYMBOL | GLOB) ":*"					each instruction of the function or functions
+ *	ARG	:= [NAME "="] (FETCH | EXPR) [":" TYPE]		an EXPR has blanks within brackets only, as its ":" is
+ *	FETCH	:= "%" REGISTER | "$arg" N | "$stack" | "$stack" N | "\" NUMBER | "$retval" | "@" NUMBER |
+ *("+"|"-")["u"] NUMBER "(" FETCH ")"
+ *	TYPE	:= u8 u16 u32 u64 s8 s16 s32 s64 x8 x16 x32 x64; of memory string, ustring, x8[N], too
+ *	ADDRESS	:= "0x" HEX-DIGITS		in memory of no file, of one process (probe/code/jit.h)
+ *
+ * FILE runs to the last ":" before PLACE, so that paths may hold colons; `\ ` and "\:" quote. A SYMBOL may be as C++
+ *and Rust have it: "::" separates nothing, nor does what is within brackets or part of an operator's name,
+ *"./app:shop::Cart::add(int, char const*)". Parsing is pure, knows no process and no file, and names registers through
+ *arch.
+ *
+ * "r" and "%return" both make a return probe, of a whole function: of a SYMBOL or GLOB, or of the function that begins
+ *at a lone NUMBER. There, $retval is known and $argN is not; $argN is not taken with ":*" either, since it would be
+ *right at the first instruction alone.
+ */
+#ifndef KYMO_PROBE_SPEC_SPEC_H
+#define KYMO_PROBE_SPEC_SPEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "arch/arch.h"
+#include "arch/pad.h"
+#include "base/error.h"
+#include "wire/event.h"
+
+struct kymo_spec_arg {
+	char *name; /* given, or "arg1" …; unique in the spec */
+	struct kymo_fetch fetch;
+	struct kymo_form *form; /* of the fetch, if it is an expression; else NULL */
+};
+
+struct kymo_spec {
+	char *text; /* as the user wrote it */
+	bool is_return;
+	bool every_instruction; /* of the function or functions: `symbol` is given, `offset` is 0, and it is no return
+				   probe */
+	char *group;            /* or NULL */
+	char *event;            /* or NULL */
+	char *marker;       /* a glob: what is wanted are markers and SDT probes, and nothing else is given; or NULL */
+	char *file;         /* "libc", "./app", "/usr/bin/git"; NULL for markers and addresses */
+	uint64_t *syscalls; /* a bit for each of KYMO_PAD_SYSCALLS numbers: their calls are wanted, and nothing else is
+			       given; or NULL */
+	uint64_t address;   /* in memory of no file: `file` and `symbol` are NULL, and it is no return probe; else 0 */
+	char *symbol;       /* name or glob; NULL: `offset` is a file offset */
+	int64_t offset;     /* after the symbol, or in the file */
+	char *source;       /* "app.c:120": the line of source that `offset` in the file is the code of; or NULL */
+	struct kymo_spec_arg args[KYMO_EVENT_MAX_ARGS];
+	size_t n_args;
+	bool needs_names;          /* it has names of the source, and kymo_spec_name() was not called */
+	bool wants_names;          /* the same would tell its types better, but is not needed */
+	char build_id[2 * 32 + 1]; /* of the file whose debug information gave its names; "": none did */
+	struct kymo_form *filter;  /* records are made where its value is not 0, and is to be had; NULL: always */
+	const struct kymo_spec_scope *scope; /* while it is parsed with one */
+	/* Arguments that kymo_spec_add_value() has added: pieces of texts of their own. */
+	struct kymo_spec_value {
+		char *text;
+		size_t start, end;
+	} values[KYMO_EVENT_MAX_ARGS];
+	size_t n_values;
+	uint32_t aggregated; /* its number among those whose hits are aggregated in place of being written (struct
+				kymo_aggr); 0: it is none of them */
+	bool is_paired; /* its calls are to be paired: records hold the stack pointer, too; kymo_specs_pair() says so */
+};
+
+/*
+ * Parse `text`. USAGE errors quote the text on a line of its own with a caret below the column, and say what was
+ *expected:
+ *
+ *	column 18: no register '%dj' on x86-64; write %di, %edi, %al, %r8 …
+ *	  libc:malloc size=%dj
+ *	                   ^
+ */
+struct kymo_error *kymo_spec_parse(const char *text, struct kymo_spec *ret);
+
+/*
+ * Parse it again with the names that are visible where it is, if it needs_names or wants_names. `build_id` in
+ * hexadecimal digits is that of the file. USAGE for a name that is not among them, with those that are; the spec is
+ * unchanged then.
+ */
+struct kymo_spec_scope;
+struct kymo_error *kymo_spec_name(struct kymo_spec *spec, const struct kymo_spec_scope *scope, const char *build_id);
+
+/*
+ * Add an argument: the expression from `start` to `end` of `text`, under a name of its own, "_value1" …. Its place
+ * among the arguments is returned. USAGE with a caret below `text`; the spec is unchanged then.
+ */
+struct kymo_error *kymo_spec_add_value(struct kymo_spec *spec, const char *text, const char *start, const char *end,
+				       size_t *ret);
+
+/* The entry of the function of a return probe, without its filter and arguments. */
+struct kymo_error *kymo_spec_entry_of(const struct kymo_spec *spec, struct kymo_spec *ret);
+
+/* The same for a text that is a return probe even where it does not say so. */
+struct kymo_error *kymo_spec_parse_return(const char *text, struct kymo_spec *ret);
+/* Markers by name: GLOB, or PROVIDER:GLOB, or MODULE:GLOB. USAGE for an empty one. */
+struct kymo_error *kymo_spec_parse_marker(const char *text, struct kymo_spec *ret);
+void kymo_spec_deinit(struct kymo_spec *spec);
+
+/* The ":" of "FILE:PLACE", or NULL where no file is named: a "::" separates nothing. */
+const char *kymo_spec_file_end(const char *text);
+
+/* Whether it has a filter or an expression, which are computed by pads alone, or its hits are aggregated. */
+bool kymo_spec_computes(const struct kymo_spec *spec);
+
+/*
+ * Where some of the specs are for entries of functions and some for returns, records of both hold the stack pointer
+ * behind their arguments, if these are fewer than KYMO_EVENT_MAX_ARGS: it tells what call a return ends, and which
+ * calls were left without one.
+ */
+void kymo_specs_pair(struct kymo_spec *specs, size_t n);
+
+#endif

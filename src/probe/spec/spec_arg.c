@@ -1,0 +1,318 @@
+#include "probe/spec/spec_arg.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "arch/pad.h"
+#include "base/cleanup.h"
+#include "probe/spec/spec_fetch.h"
+#include "probe/spec/spec_value.h"
+
+/* ---- names ------------------------------------------------------------------------------------------------------- */
+
+static bool name_is_taken(const struct kymo_spec *spec, const char *name)
+{
+	for (size_t i = 0; i < spec->n_args; i++)
+		if (!strcmp(spec->args[i].name, name))
+			return true;
+	return false;
+}
+
+static struct kymo_error *read_name(const char *text, struct kymo_spec_piece name, const struct kymo_spec *spec,
+				    char **ret)
+{
+	kymo_cleanup_free char *copy = NULL;
+	const char *bad;
+
+	if (!kymo_spec_is_name(name, &bad))
+		return kymo_error_at(text, bad,
+				     "the name of an argument has letters, digits and '_' only, no digit first");
+	if (kymo_spec_piece_size(name) > KYMO_SPEC_NAME_MAX)
+		return kymo_error_at(text, name.start + KYMO_SPEC_NAME_MAX,
+				     "the name of an argument has at most %d characters", KYMO_SPEC_NAME_MAX);
+	copy = strndup(name.start, kymo_spec_piece_size(name));
+	if (!copy)
+		return &kymo_error_no_memory;
+	if (!strcmp(copy, KYMO_STACK_POINTER_FIELD))
+		return kymo_error_at(text, name.start,
+				     "'%s' is the name of a value that kymo records by itself; use another", copy);
+	if (name_is_taken(spec, copy))
+		return kymo_error_at(text, name.start, "duplicate argument name '%s'", copy);
+	*ret = kymo_take(copy);
+	return NULL;
+}
+
+static bool is_word(char c)
+{
+	return c == '_' || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || kymo_spec_is_digit(c);
+}
+
+/* Whether the sign at `at`, a star or an ampersand, leads to what is behind it, and does not join two values. */
+static bool is_prefix(struct kymo_spec_piece piece, const char *at, bool has_value)
+{
+	while (at < piece.end && (*at == '*' || *at == '&' || *at == ' '))
+		at++;
+	return !has_value || (at < piece.end && *at == ')');
+}
+
+/* What an expression would be called: its last name, where it has nothing but names, members, elements and the like,
+ * "id" of "c->id", "name" of "str(c->name)". Empty: it has more. */
+static struct kymo_spec_piece name_of(struct kymo_spec_piece piece)
+{
+	struct kymo_spec_piece found = { piece.start, piece.start }, none = found;
+	int depth = 0;
+
+	for (const char *c = piece.start; c < piece.end; c++) {
+		const char *word = c;
+
+		depth += (*c == '[') - (*c == ']');
+		while (c < piece.end && is_word(*c))
+			c++;
+		if (c > word) {
+			const bool is_call = c < piece.end && *c == '(';
+
+			if (kymo_spec_piece_is((struct kymo_spec_piece){ word, c }, "sizeof"))
+				return none;
+			if (!depth && !is_call && !kymo_spec_is_digit(*word))
+				found = (struct kymo_spec_piece){ word, c };
+			c--;
+		} else if (*c == '-' && c + 1 < piece.end && c[1] == '>') {
+			c++;
+		} else if (!depth &&
+			   ((*c != '*' && *c != '&') || !is_prefix(piece, c, kymo_spec_piece_size(found) > 0)) &&
+			   !strchr(".[](),: ", *c)) {
+			return none;
+		}
+	}
+	return found;
+}
+
+static bool is_taken(const struct kymo_spec *spec, struct kymo_spec_piece name)
+{
+	for (size_t i = 0; i < spec->n_args; i++)
+		if (kymo_spec_piece_is(name, spec->args[i].name))
+			return true;
+	return kymo_spec_piece_is(name, KYMO_STACK_POINTER_FIELD);
+}
+
+/* An expression is called by its last name; one that has none, and what is none, are numbered. */
+static struct kymo_error *make_name(const char *text, struct kymo_spec_piece piece, const struct kymo_spec *spec,
+				    bool is_expression, char **ret)
+{
+	kymo_cleanup_free char *name = NULL;
+	const char *at = piece.start;
+	struct kymo_spec_piece word = { NULL, NULL };
+
+	if (is_expression)
+		word = name_of(piece);
+	if (kymo_spec_piece_size(word) != kymo_spec_piece_size(piece) && is_taken(spec, word))
+		word.end = word.start;
+	if (kymo_spec_piece_size(word) && kymo_spec_piece_size(word) <= KYMO_SPEC_NAME_MAX) {
+		name = strndup(word.start, kymo_spec_piece_size(word));
+		if (!name)
+			return &kymo_error_no_memory;
+	} else if (asprintf(&name, is_expression ? "value%zu" : "arg%zu", spec->n_args + 1) < 0) {
+		name = NULL;
+		return &kymo_error_no_memory;
+	}
+	if (name_is_taken(spec, name))
+		return kymo_error_at(text, at,
+				     "this argument would be called '%s' as another one is; name it: NAME=...", name);
+	*ret = kymo_take(name);
+	return NULL;
+}
+
+/* ---- expressions ---------------------------------------------------------------------------------------------------
+ */
+
+/* The "=" behind a name, which is no comparison; or NULL. */
+static const char *find_equals(struct kymo_spec_piece piece)
+{
+	const char *equals = memchr(piece.start, '=', kymo_spec_piece_size(piece));
+
+	if (!equals || strchr("%$\\@+-(!~'*&\"", *piece.start) || (equals + 1 < piece.end && equals[1] == '=') ||
+	    (equals > piece.start && strchr("<>!", equals[-1])))
+		return NULL;
+	return equals;
+}
+
+/* Anything but what the kernel's grammar has: that begins with a sign of its own, and has no operators. */
+static bool is_expression(struct kymo_spec_piece fetch)
+{
+	const char *c = fetch.start;
+
+	if (c == fetch.end || strchr("\\@+-", *c) || kymo_spec_is_digit(*c) || kymo_spec_piece_is(fetch, "$arg*"))
+		return false;
+	if (strchr("(!~'*&\"", *c) || *c == '_' || ((*c | 0x20) >= 'a' && (*c | 0x20) <= 'z'))
+		return true;
+	if (*c != '%' && *c != '$')
+		return false;
+	for (c++; c < fetch.end; c++)
+		if (strchr("+-*/%&|^<>=!?[", *c))
+			return true;
+	return false;
+}
+
+/* The ":" before the type, outside of brackets; or NULL. */
+static const char *find_type(struct kymo_spec_piece fetch)
+{
+	const char *found = NULL;
+	int depth = 0;
+
+	for (const char *c = fetch.start; c < fetch.end; c++) {
+		c = kymo_spec_skip_quoted(c, fetch.end);
+		depth += (*c == '(' || *c == '[') - (*c == ')' || *c == ']');
+		if (*c == ':' && c + 1 < fetch.end && c[1] == ':')
+			c++; /* of a name */
+		else if (*c == ':' && !depth && !found)
+			found = c;
+	}
+	return found;
+}
+
+/* How the value is recorded: of a text, a structure or an array it is the address. */
+static struct kymo_error *record_as(struct kymo_spec_reader *reader, struct kymo_expr_type type)
+{
+	const uint64_t bytes = type.is_string ? (type.n ? type.n : KYMO_FETCH_LIMIT) : kymo_expr_type_bytes(type);
+
+	if (type.of == &kymo_expr_later)
+		return NULL;
+	reader->out.type = kymo_expr_record_type(type);
+	if (!kymo_fetch_is_of_memory(&reader->out))
+		return NULL;
+	if (bytes > KYMO_FETCH_LIMIT_MAX)
+		return kymo_error_at(reader->text, reader->fetch.start,
+				     "this has %" PRIu64
+				     " bytes, and at most %d are recorded of it; write members or a "
+				     "piece, such as buf(p, %d)",
+				     bytes, KYMO_FETCH_LIMIT_MAX, KYMO_FETCH_LIMIT_MAX);
+	reader->out.limit = (uint16_t)bytes;
+	return NULL;
+}
+
+/* A type behind an expression is for numbers. */
+static struct kymo_error *refuse_memory_type(const struct kymo_spec_reader *reader)
+{
+	if (kymo_spec_piece_is(reader->type, "string") || kymo_spec_piece_is(reader->type, "ustring"))
+		return kymo_error_at(reader->text, reader->type.start, "write str(%.*s) for the text that it points to",
+				     (int)kymo_spec_piece_size(reader->fetch), reader->fetch.start);
+	if (kymo_fetch_is_of_memory(&reader->out))
+		return kymo_error_at(reader->text, reader->type.start,
+				     "memory as a whole has no type; leave it out, or write one of its parts");
+	return NULL;
+}
+
+static struct kymo_error *compute(struct kymo_spec_reader *reader, struct kymo_form **form_ret)
+{
+	struct kymo_expr_type type;
+	struct kymo_error *error =
+		kymo_spec_value_compile(reader->text, reader->fetch, reader->spec, NULL, form_ret, &type);
+
+	if (error)
+		return error;
+	reader->out.kind = KYMO_FETCH_FORM;
+	reader->out.form = *form_ret;
+	return record_as(reader, type);
+}
+
+/* ---- the whole -----------------------------------------------------------------------------------------------------
+ */
+
+static struct kymo_error *read_value(struct kymo_spec_reader *reader, bool has_type, bool is_computed,
+				     struct kymo_form **form)
+{
+	struct kymo_error *error = is_computed ? compute(reader, form) : kymo_spec_fetch_read(reader);
+
+	if (!error && has_type && is_computed)
+		error = refuse_memory_type(reader);
+	if (!error && has_type)
+		error = kymo_spec_fetch_read_type(reader);
+	if (!reader->form)
+		return error;
+	*form = reader->form;
+	if (!error && !kymo_fetch_is_of_memory(&reader->out))
+		kymo_spec_fetch_put(reader, KYMO_FORM_LOAD, (uint8_t)kymo_type_size(reader->out.type), 0);
+	if (error || kymo_form_check(*form, KYMO_FETCH_REGISTERS, KYMO_FETCH_STACK_MAX))
+		return error;
+	return kymo_error_at(reader->text, reader->fetch.start, "'%.*s' takes too many steps",
+			     (int)kymo_spec_piece_size(reader->fetch), reader->fetch.start);
+}
+
+/* What is read from memory has to fit in a pad's frame. */
+static struct kymo_error *check_size(const struct kymo_spec_reader *reader)
+{
+	struct kymo_fetch fetches[KYMO_EVENT_MAX_ARGS + 1];
+	const struct kymo_spec *spec = reader->spec;
+
+	for (size_t i = 0; i < spec->n_args; i++)
+		fetches[i] = spec->args[i].fetch;
+	fetches[spec->n_args] = reader->out;
+	if (kymo_pad_composed_size(fetches, spec->n_args + 1) <= KYMO_PAD_COMPOSED_MAX - 8) /* one more, for pairs */
+		return NULL;
+	return kymo_error_at(reader->text, reader->fetch.start,
+			     "the probe would read more than %d bytes of memory, which a thread's stack may not hold; "
+			     "record fewer strings and bytes",
+			     KYMO_PAD_COMPOSED_MAX);
+}
+
+struct kymo_error *kymo_spec_arg_parse(const char *text, struct kymo_spec_piece piece, struct kymo_spec *spec)
+{
+	const char *equals = find_equals(piece), *colon;
+	struct kymo_spec_reader reader = { .text = text, .fetch = piece, .spec = spec };
+	kymo_cleanup_free struct kymo_form *form = NULL;
+	kymo_cleanup_free char *name = NULL;
+	struct kymo_error *error;
+	bool is_computed;
+
+	if (spec->n_args == KYMO_EVENT_MAX_ARGS)
+		return kymo_error_at(text, piece.start, "a probe records at most %d arguments", KYMO_EVENT_MAX_ARGS);
+	if (equals)
+		reader.fetch.start = equals + 1;
+	is_computed = is_expression(reader.fetch);
+	colon = is_computed ? find_type(reader.fetch)
+			    : memchr(reader.fetch.start, ':', kymo_spec_piece_size(reader.fetch));
+	if (colon) {
+		reader.type = (struct kymo_spec_piece){ colon + 1, reader.fetch.end };
+		reader.fetch.end = colon;
+	}
+	reader.out.type = KYMO_TYPE_X64;
+	if (equals)
+		error = read_name(text, (struct kymo_spec_piece){ piece.start, equals }, spec, &name);
+	else
+		error = make_name(text, reader.fetch, spec, is_computed, &name);
+	if (!error)
+		error = read_value(&reader, colon, is_computed, &form);
+	if (!error)
+		error = check_size(&reader);
+	if (error)
+		return error;
+	spec->args[spec->n_args++] = (struct kymo_spec_arg){
+		.name = kymo_take(name),
+		.fetch = reader.out,
+		.form = kymo_take(form),
+	};
+	return NULL;
+}
+
+struct kymo_error *kymo_spec_arg_compute(const char *text, struct kymo_spec_piece piece, struct kymo_spec *spec)
+{
+	struct kymo_spec_reader reader = { .text = text, .fetch = piece, .spec = spec };
+	kymo_cleanup_free struct kymo_form *form = NULL;
+	kymo_cleanup_free char *name = NULL;
+	struct kymo_error *error = compute(&reader, &form);
+
+	if (error)
+		return error;
+	if (asprintf(&name, "_value%zu", spec->n_args + 1) < 0) {
+		name = NULL;
+		return &kymo_error_no_memory;
+	}
+	spec->args[spec->n_args++] = (struct kymo_spec_arg){
+		.name = kymo_take(name),
+		.fetch = reader.out,
+		.form = kymo_take(form),
+	};
+	return NULL;
+}

@@ -1,0 +1,13 @@
+/* The arguments of a SPEC. Private to the room. */
+#ifndef KYMO_PROBE_SPEC_SPEC_ARG_H
+#define KYMO_PROBE_SPEC_SPEC_ARG_H
+
+#include "probe/spec/spec_piece.h"
+
+/* Parse `[NAME=]FETCH[:TYPE]` and append it to `spec`. */
+struct kymo_error *kymo_spec_arg_parse(const char *text, struct kymo_spec_piece piece, struct kymo_spec *spec);
+
+/* Append the value of the expression in `piece`, under a name that it has not. */
+struct kymo_error *kymo_spec_arg_compute(const char *text, struct kymo_spec_piece piece, struct kymo_spec *spec);
+
+#endif

@@ -1,0 +1,372 @@
+#include "probe/spec/spec_fetch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+/* ---- what the kernel's grammar has and this version has not ------------------------------------------------------ */
+
+/* Types that the kernel has: how they begin, what they are, what to write instead. */
+static const struct {
+	const char *name, *what, *instead;
+} foreign_types[] = {
+	{ "symbol", "symbol names are", "x64 to record the address" },
+	{ "symstr", "symbol names are", "x64 to record the address" },
+	{ "char", "characters are", "u8 to record the code" },
+};
+
+static struct kymo_error *refuse_type(struct kymo_spec_reader *reader)
+{
+	const char *bracket = memchr(reader->type.start, '[', kymo_spec_piece_size(reader->type));
+
+	if (reader->type.start == reader->type.end)
+		return kymo_error_at(reader->text, reader->type.start,
+				     "expected a type after ':', such as u32, s64 or x8");
+	if (bracket)
+		return kymo_error_at(
+			reader->text, bracket,
+			"arrays are not supported yet, but of memory as bytes, x8[1] to x8[%d]; leave '%.*s' "
+			"out to record one value",
+			KYMO_FETCH_LIMIT_MAX, (int)(reader->type.end - bracket), bracket);
+	if (kymo_spec_piece_is(reader->type, "string") || kymo_spec_piece_is(reader->type, "ustring"))
+		return kymo_error_at(reader->text, reader->type.start,
+				     "a string is memory; write +0(%.*s):%.*s for the one that it points to",
+				     (int)kymo_spec_piece_size(reader->fetch), reader->fetch.start,
+				     (int)kymo_spec_piece_size(reader->type), reader->type.start);
+	for (size_t i = 0; i < kymo_countof(foreign_types); i++)
+		if (kymo_spec_piece_is(reader->type, foreign_types[i].name))
+			return kymo_error_at(reader->text, reader->type.start, "%s not supported yet; write %s",
+					     foreign_types[i].what, foreign_types[i].instead);
+	if (*reader->type.start == 'b' && memchr(reader->type.start, '@', kymo_spec_piece_size(reader->type)))
+		return kymo_error_at(reader->text, reader->type.start,
+				     "bit fields are not supported yet; write x32 to record the whole word");
+	return kymo_error_at(reader->text, reader->type.start,
+			     "no type '%.*s'; write u8 u16 u32 u64, s8 s16 s32 s64 or x8 x16 x32 x64",
+			     (int)kymo_spec_piece_size(reader->type), reader->type.start);
+}
+
+/* ---- what can be recorded ---------------------------------------------------------------------------------------- */
+
+/* The whole of `digits` as a number of `from` to `to`, for `$argN` and `$stackN`. */
+static struct kymo_error *read_index(struct kymo_spec_reader *reader, const char *digits, uint64_t from, uint64_t to,
+				     const char *what)
+{
+	uint64_t value = 0;
+	const char *end;
+
+	if (!kymo_spec_number(digits, reader->fetch.end, &end, &value) || end != reader->fetch.end || value < from ||
+	    value > to)
+		return kymo_error_at(reader->text, digits, "%s are numbered $%.*s%llu to $%.*s%llu", what,
+				     (int)(digits - reader->fetch.start - 1), reader->fetch.start + 1,
+				     (unsigned long long)from, (int)(digits - reader->fetch.start - 1),
+				     reader->fetch.start + 1, (unsigned long long)to);
+	reader->out.value = (int64_t)value;
+	return NULL;
+}
+
+static struct kymo_error *read_argument(struct kymo_spec_reader *reader)
+{
+	const char *digits = reader->fetch.start + 4;
+	const struct kymo_spec *spec = reader->spec;
+
+	if (spec->is_return)
+		return kymo_error_at(reader->text, reader->fetch.start,
+				     "arguments are gone at the return; record them at the entry with -p");
+	if (spec->every_instruction)
+		return kymo_error_at(
+			reader->text, reader->fetch.start,
+			"'%.*s' would be right at the first instruction only; write a register, such as %%di",
+			(int)kymo_spec_piece_size(reader->fetch), reader->fetch.start);
+	if (spec->symbol && spec->offset)
+		return kymo_error_at(
+			reader->text, reader->fetch.start,
+			"'%.*s' is known at the first instruction of a function only; write a register, such as %%di",
+			(int)kymo_spec_piece_size(reader->fetch), reader->fetch.start);
+	reader->out.kind = KYMO_FETCH_ARGUMENT;
+	return read_index(reader, digits, 1, 6 + KYMO_FETCH_STACK_MAX, "arguments");
+}
+
+static struct kymo_error *read_variable(struct kymo_spec_reader *reader)
+{
+	if (kymo_spec_piece_is(reader->fetch, "$retval")) {
+		reader->out.kind = KYMO_FETCH_RETVAL;
+		if (reader->spec->is_return)
+			return NULL;
+		return kymo_error_at(reader->text, reader->fetch.start,
+				     "$retval is known at a function's return only; write -r or %%return");
+	}
+	if (kymo_spec_piece_is(reader->fetch, "$comm") || kymo_spec_piece_is(reader->fetch, "$COMM"))
+		return kymo_error_at(reader->text, reader->fetch.start,
+				     "'$comm' is not supported yet; leave it out, each record has its thread's id");
+	if (kymo_spec_piece_is(reader->fetch, "$stack")) {
+		reader->out.kind = KYMO_FETCH_STACK_POINTER;
+		return NULL;
+	}
+	if (kymo_spec_piece_is(reader->fetch, "$arg*"))
+		return kymo_error_at(reader->text, reader->fetch.start,
+				     "'$arg*' is not supported yet; write the arguments one by one: $arg1 $arg2");
+	if (kymo_spec_piece_starts(reader->fetch, "$arg"))
+		return read_argument(reader);
+	if (kymo_spec_piece_starts(reader->fetch, "$stack")) {
+		reader->out.kind = KYMO_FETCH_STACK;
+		return read_index(reader, reader->fetch.start + 6, 0, KYMO_FETCH_STACK_MAX, "words of the stack");
+	}
+	return kymo_error_at(reader->text, reader->fetch.start,
+			     "no '%.*s'; write $arg1, $stack (the pointer) or $stack0 (the word)",
+			     (int)kymo_spec_piece_size(reader->fetch), reader->fetch.start);
+}
+
+static struct kymo_error *read_register(struct kymo_spec_reader *reader)
+{
+	struct kymo_spec_piece name = { reader->fetch.start + 1, reader->fetch.end };
+	int number = kymo_register_parse(name.start, kymo_spec_piece_size(name), &reader->out.type);
+
+	if (number < 0)
+		return kymo_error_at(reader->text, reader->fetch.start,
+				     "no register '%.*s' on x86-64; write %%di, %%edi, %%al, %%r8 …",
+				     (int)kymo_spec_piece_size(reader->fetch), reader->fetch.start);
+	reader->out.kind = KYMO_FETCH_REGISTER;
+	reader->out.value = number;
+	return NULL;
+}
+
+static struct kymo_error *read_immediate(struct kymo_spec_reader *reader)
+{
+	const char *digits = reader->fetch.start + 1, *end;
+	bool negative = digits < reader->fetch.end && *digits == '-';
+	uint64_t value = 0;
+
+	if (digits < reader->fetch.end && *digits == '"')
+		return kymo_error_at(reader->text, digits, "text is not supported yet; write a number, such as \\42");
+	digits += negative;
+	if (!kymo_spec_number(digits, reader->fetch.end, &end, &value) || end != reader->fetch.end)
+		return kymo_error_at(reader->text, end,
+				     "expected a number of at most 64 bits after '\\', such as \\42 or \\0x2a");
+	if (negative && value > (uint64_t)INT64_MAX + 1)
+		return kymo_error_at(reader->text, digits, "the number does not fit in 64 bits");
+	reader->out.kind = KYMO_FETCH_IMMEDIATE;
+	reader->out.type = KYMO_TYPE_S64;
+	reader->out.value = (int64_t)(negative ? -value : value);
+	return NULL;
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+#define NESTED_MAX 8
+
+bool kymo_spec_fetch_put(struct kymo_spec_reader *reader, enum kymo_form_code code, uint8_t size, int64_t value)
+{
+	struct kymo_form *form = reader->form;
+
+	if (form->n == KYMO_FORM_OPS_MAX)
+		return false;
+	form->ops[form->n++] = (struct kymo_form_op){ .code = (uint8_t)code, .size = size, .value = value };
+	return true;
+}
+
+/* What was read last, a word, as the beginning of the form. */
+static struct kymo_error *begin_form(struct kymo_spec_reader *reader)
+{
+	const struct kymo_fetch *base = &reader->out;
+	struct kymo_form_op op;
+
+	switch (base->kind) {
+	case KYMO_FETCH_REGISTER:
+		if (base->value >= KYMO_FETCH_REGISTERS)
+			break;
+		kymo_spec_fetch_put(reader, KYMO_FORM_REGISTER, 0, base->value);
+		if (kymo_type_size(base->type) < 8)
+			kymo_spec_fetch_put(reader, KYMO_FORM_EXTEND, (uint8_t)kymo_type_size(base->type), 0);
+		return NULL;
+	case KYMO_FETCH_ARGUMENT:
+		if (kymo_argument_operation((unsigned int)base->value, &op))
+			break;
+		kymo_spec_fetch_put(reader, (enum kymo_form_code)op.code, 0, op.value);
+		return NULL;
+	case KYMO_FETCH_STACK:
+		kymo_spec_fetch_put(reader, KYMO_FORM_STACK, 0, base->value);
+		return NULL;
+	case KYMO_FETCH_STACK_POINTER:
+		kymo_spec_fetch_put(reader, KYMO_FORM_REGISTER, 0, KYMO_STACK_POINTER);
+		return NULL;
+	case KYMO_FETCH_RETVAL:
+		kymo_spec_fetch_put(reader, KYMO_FORM_RETVAL, 0, 0);
+		return NULL;
+	default:
+		break;
+	}
+	return kymo_error_at(reader->text, reader->fetch.start,
+			     "'%.*s' is no address; write a register, an argument or a word of the stack, such as "
+			     "+8(%%di)",
+			     (int)kymo_spec_piece_size(reader->fetch), reader->fetch.start);
+}
+
+/* "@ADDR" */
+static struct kymo_error *read_address(struct kymo_spec_reader *reader)
+{
+	const char *digits = reader->fetch.start + 1, *end;
+	uint64_t value = 0;
+
+	if (kymo_spec_piece_starts(reader->fetch, "@+"))
+		return kymo_error_at(
+			reader->text, reader->fetch.start,
+			"memory at a file offset is not supported yet; write an address, such as @0x4040a0");
+	if (!kymo_spec_number(digits, reader->fetch.end, &end, &value) || end != reader->fetch.end)
+		return kymo_error_at(reader->text, digits, "expected an address after '@', such as @0x4040a0");
+	kymo_spec_fetch_put(reader, KYMO_FORM_VALUE, 0, (int64_t)value);
+	return NULL;
+}
+
+/* The offset of "+8(…)", "-8(…)", "+u8(…)"; `reader->fetch` becomes what is within the brackets. */
+static struct kymo_error *read_offset(struct kymo_spec_reader *reader, int64_t *ret)
+{
+	const char *at = reader->fetch.start, *end;
+	const bool is_negative = *at == '-';
+	uint64_t value = 0;
+
+	at++;
+	at += at < reader->fetch.end && *at == 'u';
+	if (!kymo_spec_number(at, reader->fetch.end, &end, &value) || value > INT32_MAX)
+		return kymo_error_at(reader->text, at,
+				     "expected an offset of at most 31 bits and what it is from, such as +8(%%di)");
+	if (end == reader->fetch.end || *end != '(' || reader->fetch.end[-1] != ')')
+		return kymo_error_at(reader->text, end == reader->fetch.end || *end != '(' ? end : reader->fetch.end,
+				     "expected what the offset is from, in brackets, such as +8(%%di)");
+	reader->fetch = (struct kymo_spec_piece){ end + 1, reader->fetch.end - 1 };
+	*ret = is_negative ? -(int64_t)value : (int64_t)value;
+	return NULL;
+}
+
+static struct kymo_error *read_base(struct kymo_spec_reader *reader)
+{
+	struct kymo_error *error;
+
+	if (reader->fetch.start == reader->fetch.end)
+		return kymo_error_at(reader->text, reader->fetch.start,
+				     "expected what the offset is from, such as +8(%%di)");
+	if (*reader->fetch.start == '%')
+		error = read_register(reader);
+	else if (*reader->fetch.start == '$')
+		error = read_variable(reader);
+	else
+		return kymo_error_at(reader->text, reader->fetch.start,
+				     "expected what the offset is from, such as +8(%%di) or +0(+8(%%di))");
+	return error ? error : begin_form(reader);
+}
+
+/* All of it but the last load: its size comes with the type. */
+static struct kymo_error *read_memory(struct kymo_spec_reader *reader)
+{
+	const struct kymo_spec_piece whole = reader->fetch;
+	int64_t offsets[NESTED_MAX];
+	struct kymo_error *error = NULL;
+	size_t n = 0;
+
+	reader->form = calloc(1, sizeof(*reader->form));
+	if (!reader->form)
+		return &kymo_error_no_memory;
+	while (!error && reader->fetch.start < reader->fetch.end && strchr("+-", *reader->fetch.start)) {
+		if (n == NESTED_MAX)
+			return kymo_error_at(reader->text, reader->fetch.start,
+					     "at most %d addresses may be within one another", NESTED_MAX);
+		error = read_offset(reader, &offsets[n++]);
+	}
+	if (!error && reader->fetch.start < reader->fetch.end && *reader->fetch.start == '@') {
+		error = read_address(reader);
+		if (n)
+			kymo_spec_fetch_put(reader, KYMO_FORM_LOAD, 8, 0);
+	} else if (!error) {
+		error = read_base(reader);
+	}
+	while (!error && n) {
+		kymo_spec_fetch_put(reader, KYMO_FORM_VALUE, 0, offsets[--n]);
+		kymo_spec_fetch_put(reader, KYMO_FORM_ADD, 8, 0);
+		if (n)
+			kymo_spec_fetch_put(reader, KYMO_FORM_LOAD, 8, 0);
+	}
+	reader->fetch = whole;
+	reader->out = (struct kymo_fetch){ .kind = KYMO_FETCH_FORM, .type = KYMO_TYPE_X64, .form = reader->form };
+	return error;
+}
+
+/* "x8[N]": N bytes. */
+static bool read_bytes_type(struct kymo_spec_reader *reader)
+{
+	const char *end;
+	uint64_t n = 0;
+
+	if (!kymo_spec_piece_starts(reader->type, "x8[") || reader->type.end[-1] != ']' ||
+	    !kymo_spec_number(reader->type.start + 3, reader->type.end - 1, &end, &n) || end != reader->type.end - 1 ||
+	    !n || n > KYMO_FETCH_LIMIT_MAX)
+		return false;
+	reader->out.type = KYMO_TYPE_BYTES;
+	reader->out.limit = (uint16_t)n;
+	return true;
+}
+
+/* A type that only memory has. */
+static bool read_memory_type(struct kymo_spec_reader *reader)
+{
+	if (!reader->form)
+		return false;
+	if (!kymo_spec_piece_is(reader->type, "string") && !kymo_spec_piece_is(reader->type, "ustring"))
+		return read_bytes_type(reader);
+	reader->out.type = KYMO_TYPE_STRING;
+	reader->out.limit = KYMO_FETCH_LIMIT;
+	return true;
+}
+
+struct kymo_error *kymo_spec_fetch_read(struct kymo_spec_reader *reader)
+{
+	if (reader->fetch.start == reader->fetch.end)
+		return kymo_error_at(reader->text, reader->fetch.start,
+				     "expected what to record: %%REGISTER, $argN, $stack, $stackN or \\NUMBER");
+	switch (*reader->fetch.start) {
+	case '%':
+		return read_register(reader);
+	case '$':
+		return read_variable(reader);
+	case '\\':
+		return read_immediate(reader);
+	case '@':
+	case '+':
+	case '-':
+		return read_memory(reader);
+	case '0' ... '9':
+		return kymo_error_at(reader->text, reader->fetch.start,
+				     "a number is written with a backslash before it: \\%.*s",
+				     (int)kymo_spec_piece_size(reader->fetch), reader->fetch.start);
+	default:
+		return kymo_error_at(reader->text, reader->fetch.start,
+				     "expected what to record: arg0, %%REGISTER, $stackN, \\NUMBER or (EXPRESSION)");
+	}
+}
+
+/* Whether the immediate keeps its value in `type`, read as signed or unsigned. */
+static bool fits(int64_t value, enum kymo_type type)
+{
+	unsigned int bits = 8 * kymo_type_size(type);
+
+	return bits == 64 || (value >= -(INT64_C(1) << (bits - 1)) && value < INT64_C(1) << bits);
+}
+
+struct kymo_error *kymo_spec_fetch_read_type(struct kymo_spec_reader *reader)
+{
+	int type = kymo_type_parse(reader->type.start, (uint32_t)kymo_spec_piece_size(reader->type));
+
+	if (read_memory_type(reader))
+		return NULL;
+	if (type < 0)
+		return refuse_type(reader);
+	if (reader->out.kind == KYMO_FETCH_REGISTER &&
+	    kymo_type_size((enum kymo_type)type) > kymo_type_size(reader->out.type))
+		return kymo_error_at(reader->text, reader->type.start, "%s is wider than %.*s, which has %u bits",
+				     kymo_type_name((enum kymo_type)type), (int)kymo_spec_piece_size(reader->fetch),
+				     reader->fetch.start, 8 * kymo_type_size(reader->out.type));
+	if (reader->out.kind == KYMO_FETCH_IMMEDIATE && !fits(reader->out.value, (enum kymo_type)type))
+		return kymo_error_at(reader->text, reader->fetch.start + 1, "the number does not fit in %s",
+				     kymo_type_name((enum kymo_type)type));
+	reader->out.type = (enum kymo_type)type;
+	return NULL;
+}

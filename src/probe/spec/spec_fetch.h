@@ -1,0 +1,25 @@
+/* What an argument of a SPEC fetches: the kernel's grammar, without expressions. Private to the room. */
+#ifndef KYMO_PROBE_SPEC_SPEC_FETCH_H
+#define KYMO_PROBE_SPEC_SPEC_FETCH_H
+
+#include "probe/spec/spec_piece.h"
+
+/* One argument while it is read. `type` is what the fetch implies until the user names one. */
+struct kymo_spec_reader {
+	const char *text;
+	struct kymo_spec_piece fetch, type;
+	struct kymo_spec *spec; /* its place is known already */
+	struct kymo_fetch out;
+	struct kymo_form *form; /* of memory: the address, until the type is known; not NULL says that it is memory */
+};
+
+/* Read `fetch`. */
+struct kymo_error *kymo_spec_fetch_read(struct kymo_spec_reader *reader);
+
+/* Read `type`, after that. */
+struct kymo_error *kymo_spec_fetch_read_type(struct kymo_spec_reader *reader);
+
+/* Append an operation to the form. False when it is full. */
+bool kymo_spec_fetch_put(struct kymo_spec_reader *reader, enum kymo_form_code code, uint8_t size, int64_t value);
+
+#endif

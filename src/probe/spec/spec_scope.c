@@ -1,0 +1,219 @@
+#include "probe/spec/spec_scope.h"
+
+#include <string.h>
+
+#include "arch/arch.h"
+#include "base/caret.h"
+#include "base/nearest.h"
+
+#define LISTED_MAX 256
+
+bool kymo_spec_has_scope(const struct kymo_spec *spec)
+{
+	return spec->file && !spec->every_instruction && !(spec->symbol && kymo_is_glob(spec->symbol));
+}
+
+/* What is asked for, and where. */
+struct query {
+	const struct kymo_spec_scope *scope;
+	const char *text, *name;
+	size_t size;
+};
+
+#define refuse(query, ...) kymo_error_at((query)->text, (query)->name, __VA_ARGS__)
+
+static bool is(const struct query *query, const char *name)
+{
+	return name && strlen(name) == query->size && !memcmp(name, query->name, query->size);
+}
+
+/* What says that there is nothing of the kind leaves the name to others. */
+static struct kymo_error *forgive(struct kymo_error *error)
+{
+	if (!error || error->code != KYMO_ERROR_NOT_FOUND)
+		return error;
+	kymo_error_destroy(error);
+	return NULL;
+}
+
+/* ---- where they are ---------------------------------------------------------------------------------------------- */
+
+/* The form, with the registers that the machine's code knows. False: it has others. */
+static bool translate(struct kymo_form *form)
+{
+	for (uint32_t i = 0; i < form->n; i++) {
+		struct kymo_form_op *op = &form->ops[i];
+		int number;
+
+		if (op->code != KYMO_FORM_REGISTER)
+			continue;
+		number = kymo_register_of_dwarf((int)op->value);
+		if (number < 0 || number >= KYMO_FETCH_REGISTERS)
+			return false;
+		op->value = number;
+	}
+	return true;
+}
+
+static struct kymo_error *mean(const struct query *query, const struct kymo_variable *variable,
+			       struct kymo_expr_meaning *ret)
+{
+	const struct kymo_location *location = &variable->location;
+
+	if (location->kind == KYMO_LOCATION_NOWHERE)
+		return refuse(query, "'%s' %s", variable->name,
+			      location->why ? location->why : "is not to be had at this address");
+	*ret = (struct kymo_expr_meaning){
+		.form = location->form,
+		.type = kymo_expr_type_of(variable->type),
+		.is_address = location->kind == KYMO_LOCATION_MEMORY,
+	};
+	if (!translate(&ret->form))
+		return refuse(query, "'%s' is in a vector register, which expressions do not have", variable->name);
+	if (query->scope->is_return && !variable->is_static)
+		return refuse(query, "'%s' is gone at the return; record it at the entry with -p", variable->name);
+	return NULL;
+}
+
+/* ---- members without "this" -------------------------------------------------------------------------------------- */
+
+static const struct kymo_variable *find_this(const struct kymo_variable *variables, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (variables[i].name && !strcmp(variables[i].name, "this") && variables[i].type &&
+		    variables[i].type->kind == KYMO_CTYPE_POINTER && variables[i].type->of)
+			return &variables[i];
+	return NULL;
+}
+
+static struct kymo_error *find_in_this(const struct query *query, const struct kymo_variable *this, bool *is_found_ret,
+				       struct kymo_expr_meaning *ret)
+{
+	const struct kymo_ctype_member *members = NULL;
+	struct kymo_error *error;
+	size_t n = 0, i = 0;
+
+	error = forgive(kymo_debug_members(query->scope->debug, this->type->of, &members, &n));
+	while (!error && i < n && !is(query, members[i].name))
+		i++;
+	*is_found_ret = !error && i < n;
+	if (error || i == n)
+		return error;
+	error = mean(query, this, ret);
+	if (error)
+		return error;
+	if (ret->form.n + 3 > KYMO_FORM_OPS_MAX)
+		return refuse(query, "the location of 'this' is too long");
+	if (ret->is_address)
+		ret->form.ops[ret->form.n++] = (struct kymo_form_op){ .code = KYMO_FORM_LOAD, .size = 8 };
+	ret->form.ops[ret->form.n++] =
+		(struct kymo_form_op){ .code = KYMO_FORM_VALUE, .value = (int64_t)members[i].offset };
+	ret->form.ops[ret->form.n++] = (struct kymo_form_op){ .code = KYMO_FORM_ADD, .size = 8 };
+	ret->is_address = true;
+	ret->type = kymo_expr_type_of(members[i].type);
+	ret->bit_size = members[i].bit_size;
+	ret->bit_shift = members[i].bit_shift;
+	return NULL;
+}
+
+/* ---- names ------------------------------------------------------------------------------------------------------- */
+
+static struct kymo_error *refuse_unknown(const struct query *query, const struct kymo_variable *variables, size_t n)
+{
+	const char *names[LISTED_MAX];
+	char list[KYMO_NEAREST_MAX];
+
+	n = n < LISTED_MAX ? n : LISTED_MAX;
+	for (size_t i = 0; i < n; i++)
+		names[i] = variables[i].name;
+	kymo_nearest_list(query->name, query->size, names, n, list);
+	return refuse(query, "there is no variable '%.*s' here; %s%s", (int)query->size, query->name,
+		      *list ? "visible are: " : "the function has none with a name", list);
+}
+
+static struct kymo_error *find_global(const struct query *query, const struct kymo_variable **ret)
+{
+	*ret = NULL;
+	return forgive(kymo_debug_global(query->scope->debug, query->scope->vaddr, query->name, query->size, ret));
+}
+
+struct kymo_error *kymo_scope_find(const struct kymo_spec_scope *scope, const char *text, const char *name, size_t size,
+				   struct kymo_expr_meaning *ret)
+{
+	const struct query query = { scope, text, name, size };
+	const struct kymo_variable *variables = NULL, *found = NULL, *this;
+	struct kymo_error *error;
+	bool is_member = false;
+	size_t n = 0;
+
+	if (!scope->debug)
+		return refuse(&query, "'%.*s' is not known: %s; write arg0, arg1 ... for parameters", (int)size, name,
+			      scope->why);
+	error = forgive(kymo_debug_variables(scope->debug, scope->vaddr, &variables, &n));
+	for (size_t i = 0; !error && i < n && !found; i++)
+		if (is(&query, variables[i].name))
+			found = &variables[i];
+	this = found || error ? NULL : find_this(variables, n);
+	if (this)
+		error = find_in_this(&query, this, &is_member, ret);
+	if (error || is_member)
+		return error;
+	if (!found)
+		error = find_global(&query, &found);
+	if (error)
+		return error;
+	return found ? mean(&query, found, ret) : refuse_unknown(&query, variables, n);
+}
+
+struct kymo_error *kymo_scope_return_type(const struct kymo_spec_scope *scope, const char *text, const char *name,
+					  size_t size, struct kymo_expr_type *ret)
+{
+	const struct query query = { scope, text, name, size };
+	const struct kymo_ctype *ctype = NULL;
+	struct kymo_expr_type type;
+	struct kymo_error *error;
+
+	if (!scope->debug)
+		return NULL;
+	error = kymo_debug_return_type(scope->debug, scope->vaddr, &ctype);
+	if (error && error->code == KYMO_ERROR_NOT_FOUND)
+		return forgive(error);
+	if (error || !ctype) /* what returns nothing leaves something in the register */
+		return error;
+	type = kymo_expr_type_of(ctype);
+	switch (kymo_expr_class_of(type)) {
+	case KYMO_EXPR_FLOAT:
+		return refuse(&query,
+			      "the function returns a '%s', in a vector register, which expressions do not have",
+			      ctype->name);
+	case KYMO_EXPR_STRUCT:
+		if (type.of->size > 8)
+			return refuse(&query, "the function returns a whole '%s'; %%ax has its address", ctype->name);
+		break;
+	default:
+		break;
+	}
+	*ret = type;
+	return NULL;
+}
+
+/* ---- types ------------------------------------------------------------------------------------------------------- */
+
+struct kymo_error *kymo_scope_type(const struct kymo_spec_scope *scope, const char *name, size_t size,
+				   const struct kymo_ctype **ret)
+{
+	*ret = NULL;
+	return scope->debug ? forgive(kymo_debug_type(scope->debug, name, size, ret)) : NULL;
+}
+
+struct kymo_error *kymo_scope_members(const struct kymo_spec_scope *scope, const struct kymo_ctype *type,
+				      const struct kymo_ctype_member **ret, size_t *n_ret)
+{
+	return scope->debug ? forgive(kymo_debug_members(scope->debug, type, ret, n_ret)) : NULL;
+}
+
+struct kymo_error *kymo_scope_enumerators(const struct kymo_spec_scope *scope, const struct kymo_ctype *type,
+					  const struct kymo_ctype_enumerator **ret, size_t *n_ret)
+{
+	return scope->debug ? forgive(kymo_debug_enumerators(scope->debug, type, ret, n_ret)) : NULL;
+}

@@ -1,0 +1,41 @@
+/* What names of the source mean where a probe is, by the debug information of its file. */
+#ifndef KYMO_PROBE_SPEC_SPEC_SCOPE_H
+#define KYMO_PROBE_SPEC_SPEC_SCOPE_H
+
+#include "expr/expr.h"
+#include "probe/spec/spec.h"
+#include "sym/debug.h"
+
+/* A location, and what is known of it. */
+struct kymo_spec_scope {
+	struct kymo_debug *debug; /* or NULL */
+	const char *why;          /* where there is none: "./app has no debug information" */
+	uint64_t vaddr;
+	bool is_return; /* of the function that is entered at `vaddr` */
+};
+
+/* Whether it is for one location of a file, so that names of the source can mean something. */
+bool kymo_spec_has_scope(const struct kymo_spec *spec);
+
+/*
+ * The meaning of a name: a variable that is visible there, a member of C++'s `this`, a variable of the file or of
+ * others. USAGE with a caret where there is none, with the nearest names; and where it is not to be had at this
+ * address, with what the debug information says.
+ */
+struct kymo_error *kymo_scope_find(const struct kymo_spec_scope *scope, const char *text, const char *name, size_t size,
+				   struct kymo_expr_meaning *ret);
+
+/* The type of what the function returns; `ret` is unchanged where that is not known. USAGE where it is not in the
+ * register of integers. */
+struct kymo_error *kymo_scope_return_type(const struct kymo_spec_scope *scope, const char *text, const char *name,
+					  size_t size, struct kymo_expr_type *ret);
+
+/* As struct kymo_expr_names has them. */
+struct kymo_error *kymo_scope_type(const struct kymo_spec_scope *scope, const char *name, size_t size,
+				   const struct kymo_ctype **ret);
+struct kymo_error *kymo_scope_members(const struct kymo_spec_scope *scope, const struct kymo_ctype *type,
+				      const struct kymo_ctype_member **ret, size_t *n_ret);
+struct kymo_error *kymo_scope_enumerators(const struct kymo_spec_scope *scope, const struct kymo_ctype *type,
+					  const struct kymo_ctype_enumerator **ret, size_t *n_ret);
+
+#endif

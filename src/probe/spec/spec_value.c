@@ -1,0 +1,295 @@
+#include "probe/spec/spec_value.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/caret.h"
+#include "base/cleanup.h"
+#include "probe/spec/spec_scope.h"
+
+/* ---- names ------------------------------------------------------------------------------------------------------- */
+
+/* What is asked for, and where. */
+struct name {
+	const char *text, *start;
+	size_t size;
+	struct kymo_spec *spec;
+	struct kymo_expr_meaning *ret;
+};
+
+static const struct kymo_expr_type wide = { .size = 8, .is_signed = true };
+
+static bool is(const struct name *name, const char *word)
+{
+	return name->size == strlen(word) && !memcmp(name->start, word, name->size);
+}
+
+static bool starts(const struct name *name, const char *word)
+{
+	return name->size > strlen(word) && !memcmp(name->start, word, strlen(word));
+}
+
+static void mean(const struct name *name, enum kymo_form_code code, int64_t value, struct kymo_expr_type type)
+{
+	struct kymo_expr_meaning *ret = name->ret;
+
+	ret->form.n = 1;
+	ret->form.ops[0] = (struct kymo_form_op){ .code = (uint8_t)code, .value = value };
+	ret->type = type;
+}
+
+static struct kymo_error *find_register(const struct name *name)
+{
+	enum kymo_type type;
+	const int number = kymo_register_parse(name->start + 1, name->size - 1, &type);
+
+	if (number < 0)
+		return kymo_error_at(name->text, name->start,
+				     "no register '%.*s' on x86-64; write %%di, %%edi, %%al, %%r8 …", (int)name->size,
+				     name->start);
+	if (number >= KYMO_FETCH_REGISTERS)
+		return kymo_error_at(name->text, name->start,
+				     "'%.*s' is recorded as an argument of its own, and not known in expressions",
+				     (int)name->size, name->start);
+	mean(name, KYMO_FORM_REGISTER, number,
+	     (struct kymo_expr_type){ .size = (uint8_t)kymo_type_size(type), .is_signed = true });
+	return NULL;
+}
+
+/* Digits behind the first `skip` bytes; false where there are others, or a number of more than three. */
+static bool read_index(const struct name *name, size_t skip, unsigned int *ret)
+{
+	unsigned int value = 0;
+
+	for (size_t i = skip; i < name->size; i++) {
+		if (!kymo_spec_is_digit(name->start[i]) || i - skip == 3)
+			return false;
+		value = 10 * value + (unsigned int)(name->start[i] - '0');
+	}
+	*ret = value;
+	return name->size > skip;
+}
+
+/* Argument `n` of the function, 1 for the first. */
+static struct kymo_error *find_argument(const struct name *name, unsigned int n)
+{
+	const struct kymo_spec *spec = name->spec;
+
+	if (spec->is_return)
+		return kymo_error_at(name->text, name->start,
+				     "arguments are gone at the return; record them at the entry with -p");
+	if (spec->every_instruction || (spec->symbol && spec->offset))
+		return kymo_error_at(name->text, name->start,
+				     "'%.*s' is known at the first instruction of a function only; write a register, "
+				     "such as %%di",
+				     (int)name->size, name->start);
+	name->ret->type = wide;
+	name->ret->form.n = 1;
+	if (kymo_argument_operation(n, &name->ret->form.ops[0]))
+		return kymo_error_at(name->text, name->start, "arguments are numbered arg0 to arg%d",
+				     5 + KYMO_FETCH_STACK_MAX);
+	return NULL;
+}
+
+/* Its type is what the function returns; without debug information the whole register. */
+static struct kymo_error *find_retval(const struct name *name)
+{
+	struct kymo_spec *spec = name->spec;
+	struct kymo_expr_type type = wide;
+
+	if (!spec->is_return)
+		return kymo_error_at(name->text, name->start,
+				     "'%.*s' is known at a function's return only; write -r or %%return",
+				     (int)name->size, name->start);
+	spec->wants_names |= !spec->scope && kymo_spec_has_scope(spec);
+	if (spec->scope) {
+		struct kymo_error *error =
+			kymo_scope_return_type(spec->scope, name->text, name->start, name->size, &type);
+
+		if (error)
+			return error;
+	}
+	mean(name, KYMO_FORM_RETVAL, 0, type);
+	return NULL;
+}
+
+/* ---- names of the source ----------------------------------------------------------------------------------------- */
+
+/* Words that will mean something here; a variable of that name is meant until then. */
+static bool is_reserved(const struct name *name)
+{
+	return is(name, "tid") || is(name, "pid") || is(name, "comm") || is(name, "cpu") || is(name, "nsecs");
+}
+
+static struct kymo_error *refuse_reserved(const struct name *name)
+{
+	return kymo_error_at(name->text, name->start,
+			     "'%.*s' is not supported in expressions yet; each record has its thread and time",
+			     (int)name->size, name->start);
+}
+
+/* A name of the source: what it is is known when the file is. */
+static struct kymo_error *find_variable(const struct name *name)
+{
+	struct kymo_spec *spec = name->spec;
+	struct kymo_error *error;
+
+	if (spec->scope) {
+		error = kymo_scope_find(spec->scope, name->text, name->start, name->size, name->ret);
+		if (!error || !is_reserved(name))
+			return error;
+		kymo_error_destroy(error);
+		return refuse_reserved(name);
+	}
+	if (*name->start != '$' && kymo_spec_has_scope(spec)) {
+		spec->needs_names = true;
+		mean(name, KYMO_FORM_VALUE, 0, (struct kymo_expr_type){ .size = 8, .of = &kymo_expr_later });
+		return NULL;
+	}
+	if (is_reserved(name))
+		return refuse_reserved(name);
+	return kymo_error_at(name->text, name->start,
+			     "variables by name ('%.*s') are known at one location of a file; write arg0, retval, "
+			     "%%REGISTER or $stack0",
+			     (int)name->size, name->start);
+}
+
+static struct kymo_error *find(void *data, const char *text, const char *start, size_t size,
+			       struct kymo_expr_meaning *ret)
+{
+	const struct name name = { text, start, size, data, ret };
+	unsigned int n;
+
+	if (*start == '%')
+		return find_register(&name);
+	if (is(&name, "retval") || is(&name, "$retval"))
+		return find_retval(&name);
+	if (starts(&name, "$arg") && read_index(&name, 4, &n))
+		return find_argument(&name, n);
+	if (starts(&name, "arg") && read_index(&name, 3, &n))
+		return find_argument(&name, n + 1);
+	if (is(&name, "$stack")) {
+		mean(&name, KYMO_FORM_REGISTER, KYMO_STACK_POINTER, wide);
+		return NULL;
+	}
+	if (starts(&name, "$stack") && read_index(&name, 6, &n) && n <= KYMO_FETCH_STACK_MAX) {
+		mean(&name, KYMO_FORM_STACK, n, wide);
+		return NULL;
+	}
+	return find_variable(&name);
+}
+
+static struct kymo_error *find_type(void *data, const char *name, size_t size, const struct kymo_ctype **ret)
+{
+	struct kymo_spec *spec = data;
+
+	if (spec->scope)
+		return kymo_scope_type(spec->scope, name, size, ret);
+	*ret = NULL;
+	if (kymo_spec_has_scope(spec)) {
+		spec->needs_names = true;
+		*ret = &kymo_expr_later;
+	}
+	return NULL;
+}
+
+static struct kymo_error *find_members(void *data, const struct kymo_ctype *type, const struct kymo_ctype_member **ret,
+				       size_t *n_ret)
+{
+	const struct kymo_spec *spec = data;
+
+	return spec->scope ? kymo_scope_members(spec->scope, type, ret, n_ret) : NULL;
+}
+
+static struct kymo_error *find_enumerators(void *data, const struct kymo_ctype *type,
+					   const struct kymo_ctype_enumerator **ret, size_t *n_ret)
+{
+	const struct kymo_spec *spec = data;
+
+	return spec->scope ? kymo_scope_enumerators(spec->scope, type, ret, n_ret) : NULL;
+}
+
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
+
+/* Types that are not known yet may make it right. */
+static struct kymo_error *put_off(struct kymo_error *error, struct kymo_spec *spec, struct kymo_form *form,
+				  struct kymo_expr_type *type)
+{
+	if (spec->scope || !spec->wants_names || error->code != KYMO_ERROR_USAGE)
+		return error;
+	kymo_error_destroy(error);
+	spec->needs_names = true;
+	form->n = 1;
+	form->ops[0] = (struct kymo_form_op){ .code = KYMO_FORM_VALUE };
+	*type = (struct kymo_expr_type){ .size = 8, .of = &kymo_expr_later };
+	return NULL;
+}
+
+struct kymo_error *kymo_spec_value_compile(const char *text, struct kymo_spec_piece piece, struct kymo_spec *spec,
+					   FILE *tree_dump, struct kymo_form **form_ret,
+					   struct kymo_expr_type *type_ret)
+{
+	const struct kymo_expr_source source = { text, piece.start, piece.end };
+	const struct kymo_expr_names names = { find, find_type, find_members, find_enumerators, spec };
+	struct kymo_form *form = malloc(sizeof(*form));
+	struct kymo_error *error;
+
+	if (!form)
+		return &kymo_error_no_memory;
+	error = kymo_expr_compile(&source, &names, tree_dump, form, type_ret);
+	if (error)
+		error = put_off(error, spec, form, type_ret);
+	if (error)
+		free(form);
+	else
+		*form_ret = form;
+	return error;
+}
+
+/* ---- filters ----------------------------------------------------------------------------------------------------- */
+
+static bool is_end(char c)
+{
+	return !c || kymo_spec_is_space(c);
+}
+
+/* The slash that closes the filter, or NULL. */
+static const char *find_slash(const char *start)
+{
+	const char *last = NULL, *end = start + strlen(start);
+	int depth = 0;
+
+	for (const char *c = start; *c; c++) {
+		c = kymo_spec_skip_quoted(c, end);
+		depth += (*c == '(' || *c == '[') - (*c == ')' || *c == ']');
+		if (*c != '/' || depth > 0 || !is_end(c[1]))
+			continue;
+		if (!kymo_spec_is_space(c[-1]))
+			return c;
+		last = c;
+	}
+	return last;
+}
+
+struct kymo_error *kymo_spec_filter_find(const char *text, const char *at, struct kymo_spec_piece *piece_ret,
+					 const char **behind_ret)
+{
+	const char *slash;
+
+	*behind_ret = NULL;
+	while (kymo_spec_is_space(*at))
+		at++;
+	if (at[0] == 'i' && at[1] == 'f' && is_end(at[2])) {
+		*piece_ret = (struct kymo_spec_piece){ at + 2, at + strlen(at) };
+		*behind_ret = piece_ret->end;
+		return NULL;
+	}
+	if (*at != '/')
+		return NULL;
+	slash = find_slash(at + 1);
+	if (!slash)
+		return kymo_error_at(text, at, "expected '/' at the end of the filter, as in /arg0 > 4K/");
+	*piece_ret = (struct kymo_spec_piece){ at + 1, slash };
+	*behind_ret = slash + 1;
+	return NULL;
+}

@@ -1,0 +1,115 @@
+/*
+ * Whether pads may read memory by a system call (docs/internals/reading.md): the process's own id in its live pages
+ * says so. It is there where no thread has a filter of system calls that might punish the call. A guard takes it away
+ * before the process sets one up for itself.
+ */
+#include "probe/threads/reading.h"
+
+#include "base/error.h"
+#include "probe/code/events.h"
+#include "probe/code/words.h"
+#include "probe/probes.h"
+#include "probe/site/warning.h"
+#include "probe/spec/spec.h"
+#include "proc/proc.h"
+#include "procfs/info.h"
+#include "procfs/threads.h"
+
+uint32_t probes_reads_stack(const struct kymo_spec *spec)
+{
+	struct kymo_probe_event event = { .spec = spec };
+
+	probe_event_arguments(spec, &event);
+	return kymo_pad_reads_stack(
+		&(struct kymo_pad_event){ .args = event.args, .n_args = event.n_args, .filter = spec->filter });
+}
+
+static bool any_reads(const struct kymo_probes *probes)
+{
+	for (size_t i = 0; i < probes->n_specs; i++)
+		if (probes_reads_stack(&probes->specs[i]))
+			return true;
+	return false;
+}
+
+/* Or may have one. */
+static bool has_filter(pid_t pid)
+{
+	struct kymo_thread_infos threads = { .n = 0 };
+	struct kymo_error *error = kymo_thread_infos_read(pid, &threads);
+	struct kymo_process_info info;
+	bool has = error != NULL;
+
+	for (size_t i = 0; i < threads.n && !has; i++)
+		has = kymo_process_peek_status(threads.items[i].tid, &info) && info.seccomp;
+	if (!error)
+		kymo_thread_infos_deinit(&threads);
+	kymo_error_destroy(error);
+	return has;
+}
+
+uint64_t probes_reader(const struct kymo_probes *probes, struct kymo_process *process)
+{
+	const pid_t pid = kymo_process_pid(process);
+
+	if (probes->is_told_of_reading || !any_reads(probes) || has_filter(pid))
+		return 0;
+	return (uint64_t)kymo_inner_tid(pid);
+}
+
+static bool is_taken_away(const struct kymo_probes *probes)
+{
+	uint64_t reader;
+
+	return probes->is_reading && probes->shared.n_regions &&
+	       !kymo_process_read(probes->process, probes->shared.live[0] + KYMO_PAD_LIVE_READER, &reader,
+				  sizeof(reader)) &&
+	       !reader;
+}
+
+static void take_away(struct kymo_probes *probes)
+{
+	const uint64_t none = 0;
+
+	for (uint32_t i = 0; i < probes->shared.n_regions; i++)
+		kymo_process_write(probes->process, probes->shared.live[i] + KYMO_PAD_LIVE_READER, &none, sizeof(none));
+}
+
+/* For good: also of children, which have what limits it. */
+static void stop_reading(struct kymo_probes *probes)
+{
+	probes->is_reading = false;
+	probes->is_told_of_reading = true;
+	take_away(probes);
+	probes_warn(probes,
+		    "process %d limits its own system calls (seccomp, no_new_privs): its memory is not read any more, "
+		    "and values that need that are faults",
+		    kymo_process_pid(probes->process));
+}
+
+void probes_note_reader(struct kymo_probes *probes)
+{
+	const bool could_read = probes->is_reading;
+
+	if (is_taken_away(probes))
+		stop_reading(probes);
+	probes->is_reading = probes_reader(probes, probes->process) != 0;
+	if (probes->is_reading || could_read || probes->is_told_of_reading || !any_reads(probes))
+		return;
+	probes->is_told_of_reading = true;
+	probes_warn(
+		probes,
+		"a thread of process %d has a seccomp filter, which might kill it for reading memory: values that need "
+		"that are faults",
+		kymo_process_pid(probes->process));
+}
+
+/* Where no guard has seen it, it is seen late. */
+void probes_look_at_reader(struct kymo_probes *probes)
+{
+	struct kymo_process_info info;
+
+	if (is_taken_away(probes) ||
+	    (probes->is_reading && kymo_process_peek_status(kymo_process_pid(probes->process), &info) && info.seccomp))
+		stop_reading(probes);
+}
