@@ -25,6 +25,8 @@
 #include "proc/proc.h"
 #include "procfs/maps.h"
 
+enum { READ_SIZE = 1 << 16 }; /* whole pages */
+
 /* Before they are mapped: a death in between leaves entries for nothing. */
 static struct kymo_error *note_runs(struct kymo_shared *shared, const struct probe_layout *layout)
 {
@@ -151,27 +153,40 @@ static struct kymo_error *fill(int fd, const struct probe_layout *layout, const 
 	return err ? kymo_error_errno(err, "cannot write the jumps to the pads") : NULL;
 }
 
-/* Whether the file has all the pages, and zeroes elsewhere: the kernel may allocate more than was written. */
-static bool has_pages_only(int fd, const struct pages *pages)
+/* Whether `bytes`, from `at` of the file on, are the pages that lie there, and zeroes elsewhere; how many pages. */
+static bool are_pages(const struct pages *pages, uint64_t at, const uint8_t *bytes, size_t size, size_t *n)
 {
 	static const uint8_t zeroes[KYMO_PAGE_SIZE];
-	uint8_t now[KYMO_PAGE_SIZE];
+
+	for (size_t i = 0; i < size; i += KYMO_PAGE_SIZE) {
+		const uint8_t *page = page_at(pages, at + i);
+
+		if (memcmp(bytes + i, page ? page : zeroes, KYMO_PAGE_SIZE))
+			return false;
+		*n += page != NULL;
+	}
+	return true;
+}
+
+/* Whether the file has all the pages, and no other bytes: the kernel may allocate more than was written. */
+static bool has_pages_only(int fd, const struct pages *pages)
+{
+	kymo_cleanup_free uint8_t *now = malloc(READ_SIZE);
 	off_t begin, end = 0;
 	size_t n = 0;
 
-	while ((begin = lseek(fd, end, SEEK_DATA)) >= 0) {
+	while (now && (begin = lseek(fd, end, SEEK_DATA)) >= 0) {
 		end = lseek(fd, begin, SEEK_HOLE);
-		for (off_t at = begin; at < end; at += KYMO_PAGE_SIZE) {
-			const uint8_t *page = page_at(pages, (uint64_t)at);
-
-			if (kymo_pread_all(fd, now, sizeof(now), at) || memcmp(now, page ? page : zeroes, sizeof(now)))
-				return false;
-			n += page != NULL;
-		}
-		if (end < begin)
+		if (end <= begin)
 			return false;
+		for (off_t at = begin; at < end; at += READ_SIZE) {
+			const size_t size = end - at < READ_SIZE ? (size_t)(end - at) : READ_SIZE;
+
+			if (kymo_pread_all(fd, now, size, at) || !are_pages(pages, (uint64_t)at, now, size, &n))
+				return false;
+		}
 	}
-	return errno == ENXIO && n == pages->n;
+	return now && errno == ENXIO && n == pages->n;
 }
 
 /* Other threads run: a child that one has forked meanwhile had the descriptor, too. The file is sealed now, and can be
