@@ -80,8 +80,9 @@ def test_losses_that_no_larger_buffer_avoids_are_not_put_down_to_it():
     result = record('--buffer', '64M', '-p', 'sharer:work_a', '--', target_path('sharer'), '4', '50000').ok()
     lost = check_accounts(result.json()['calls'])['lost_events']
     said = [line for line in result.err.splitlines() if 'buffer' in line]
-    check_same(said, ["kymo: no CPU's buffer was full: what was lost found them in use by other threads, no packet that it fits into, or a stack that was nearly full"] if lost else [],
-               'what is said of buffers')
+    in_use = "kymo: no CPU's buffer was full: what was lost found them in use by other threads, no packet that it fits into, or a stack that was nearly full"
+    grows = 'kymo: a process filled a buffer before kymo had given it all of its memory, which a buffer gets with use'  # on a machine that is busy with others
+    check(said in ([in_use], [grows]) if lost else not said, 'what is said of buffers', lost, result)
 
 
 def test_a_large_buffer_loses_nothing():
