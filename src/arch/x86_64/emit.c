@@ -61,7 +61,7 @@ _Static_assert(KYMO_PAD_LIVE_VFORK_LIST + sizeof(struct kymo_wire_vforks) <= 409
 #define OP_SIZE_MAX 112u      /* of one operation of a form */
 #define LOAD_SIZE_MAX 192u    /* of one that reads memory */
 #define COMPOSE_SIZE_MAX 512u /* of an argument of an event that is composed, without its form */
-#define FIXED_SIZE_MAX 384u   /* around the events: frame, watch, hop, the end of the stack */
+#define FIXED_SIZE_MAX 256u   /* around the events: frame, watch, hop */
 
 /* ---- the frame ---- */
 
@@ -465,9 +465,9 @@ static int emit_unsequenced(struct code *c, const struct kymo_pad_env *env, cons
 	return err;
 }
 
-int kymo_pad_emit(const struct kymo_pad_env *env, const struct kymo_plan *plan, uint64_t site, uint64_t pad,
-		  const struct kymo_pad_event *events, size_t n_events, const struct kymo_pad_chain *chain,
-		  uint8_t *out, size_t size, struct kymo_pad_layout *ret)
+static int emit_pad(const struct kymo_pad_env *env, const struct kymo_plan *plan, uint64_t site, uint64_t pad,
+		    const struct kymo_pad_event *events, size_t n_events, const struct kymo_pad_chain *chain,
+		    uint8_t *out, size_t size, struct kymo_pad_layout *ret)
 {
 	size_t table = env->rseq_rings ? 2 * 32 * n_events : 0;
 	struct code c = { .out = out, .size = size, .address = pad, .n = table };
@@ -492,4 +492,21 @@ int kymo_pad_emit(const struct kymo_pad_env *env, const struct kymo_plan *plan, 
 	layout.size = (uint32_t)c.n;
 	*ret = layout;
 	return 0;
+}
+
+/*
+ * What looks at another thread's stack takes of what the displaced instructions leave of their room. Where they leave
+ * too little the pad does without: to reckon with it in each pad would take addresses away from puns.
+ */
+int kymo_pad_emit(const struct kymo_pad_env *env, const struct kymo_plan *plan, uint64_t site, uint64_t pad,
+		  const struct kymo_pad_event *events, size_t n_events, const struct kymo_pad_chain *chain,
+		  uint8_t *out, size_t size, struct kymo_pad_layout *ret)
+{
+	struct kymo_plan without = *plan;
+	const int err = emit_pad(env, plan, site, pad, events, n_events, chain, out, size, ret);
+
+	if (err != -ENOSPC || !plan->scratch)
+		return err;
+	without.scratch = 0;
+	return emit_pad(env, &without, site, pad, events, n_events, chain, out, size, ret);
 }
