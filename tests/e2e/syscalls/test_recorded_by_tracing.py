@@ -280,7 +280,7 @@ def test_a_process_under_a_filter_is_recorded_from_outside(tmp):
         check_matches(result.err, rf'process {process.pid} .*seccomp.*; {pattern}')
         check_equal(report_way(tmp / way), way)
         events = shown(directory=tmp / way)
-        check(re.search(r'write\(1, "done\\n", 5\) += 5', events), 'the call is recorded', way, events, result, report('--json', tmp / way))
+        check(re.search(r'write\(1, "done\\n", 5\) += 5', events), 'the call is recorded', way, events, result)
 
 
 def test_a_process_under_a_filter_is_refused_with_backend_inproc(tmp):
