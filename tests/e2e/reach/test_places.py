@@ -97,6 +97,7 @@ def check_recluse(*words, user=None):
     recorder = start_record(process.pid, '-p', 'recluse:work_a n=%edi:s32')
     process.send('\n')
     process.wait_for('work_a')
+    recorder.wait_for('^kymo: recording process', 1)  # what is interrupted before that has not begun
     recorder.end(signal.SIGINT).ok()
     check_equal([event['n'] for event in events()], list(range(500)), 'arguments')
     remains.check_nothing_left(process.pid, before, remains.lasting_mappings)
