@@ -381,6 +381,11 @@ def record(*args, **options):
     return kymo('record', *args, **options)
 
 
+def is_recorded(pid):
+    """Whether probes are in, and nobody traces the process any more."""
+    return processes.changed_text(pid) and processes.tracer(pid) == 0
+
+
 def start_record(pid, *args, **options):
     """kymo record --pid PID …, once all probes are in and nobody traces the process any more."""
     process = start(KYMO, 'record', *args, '--pid', pid, **options)
@@ -388,7 +393,7 @@ def start_record(pid, *args, **options):
     def is_recording():
         if not process.is_alive():
             fail(f'the recorder ended before its probes were in\n{process.result()}')
-        return processes.changed_text(pid) and processes.tracer(pid) == 0
+        return is_recorded(pid)
     eventually(is_recording, f'{process.command} has put its probes in', 60)
     return process
 

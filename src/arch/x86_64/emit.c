@@ -502,11 +502,13 @@ int kymo_pad_emit(const struct kymo_pad_env *env, const struct kymo_plan *plan, 
 		  const struct kymo_pad_event *events, size_t n_events, const struct kymo_pad_chain *chain,
 		  uint8_t *out, size_t size, struct kymo_pad_layout *ret)
 {
-	struct kymo_plan without = *plan;
-	const int err = emit_pad(env, plan, site, pad, events, n_events, chain, out, size, ret);
+	int err = emit_pad(env, plan, site, pad, events, n_events, chain, out, size, ret);
 
-	if (err != -ENOSPC || !plan->scratch)
-		return err;
-	without.scratch = 0;
-	return emit_pad(env, &without, site, pad, events, n_events, chain, out, size, ret);
+	if (err == -ENOSPC && plan->scratch) {
+		struct kymo_plan without = *plan;
+
+		without.scratch = 0;
+		err = emit_pad(env, &without, site, pad, events, n_events, chain, out, size, ret);
+	}
+	return err;
 }

@@ -103,14 +103,10 @@ static bool is_breakpoint(const struct probe_site *site, const uint8_t *now, con
 }
 
 /* All displaced instructions are the file's: jumps of two bytes stand in front of what is the same elsewhere, too. */
-static bool is_file(struct kymo_look *look, const struct probe_site *site, const uint8_t *now)
+static bool is_file(const struct probe_site *site, const uint8_t *now)
 {
-	uint8_t window[KYMO_WINDOW_MAX];
-	const size_t size = site->plan.window;
-
-	return !memcmp(now, site->plan.original, site->plan.patch_size) &&
-	       (size <= site->plan.patch_size ||
-		(bytes_near(look, site->address, window, size) && !memcmp(window, site->plan.original, size)));
+	return !memcmp(now, site->plan.original,
+		       site->plan.window > site->plan.patch_size ? site->plan.window : site->plan.patch_size);
 }
 
 /* The file's bytes but for breakpoints that are somebody else's. */
@@ -145,7 +141,7 @@ static enum look_text classify(struct kymo_look *look, const struct probe_site *
 
 	if (is_plain ? target == site->pad + site->layout.entry : pun_leads(look, site, now, size))
 		return LOOK_JUMP;
-	if (is_file(look, site, now))
+	if (is_file(site, now))
 		return LOOK_FILE;
 	if (is_plain && leads_to_kymo(look, target))
 		return is_chained(look, site) ? LOOK_JUMP : LOOK_OTHER;

@@ -5,7 +5,7 @@ import resource
 import signal
 from pathlib import Path
 
-from kymotest import KYMO, check, check_equal, check_matches, check_same, check_text_intact, event_counts, eventually, kymo, run, start, target
+from kymotest import KYMO, check, check_equal, check_matches, check_same, check_text_intact, event_counts, eventually, is_recorded, kymo, run, start, target
 import processes
 import remains
 
@@ -115,7 +115,7 @@ def start_recorder(process, *args):
     """The recorder, and a thread by which the process is looked at: of the first one /proc tells nothing any more."""
     other = next(tid for tid in processes.threads(process.pid) if tid != process.pid)
     recorder = start(KYMO, 'record', *args, '--pid', process.pid)
-    eventually(lambda: not recorder.is_alive() or processes.changed_text(other) and processes.tracer(other) == 0, 'probes are in')
+    eventually(lambda: not recorder.is_alive() or is_recorded(other), 'probes are in')
     check(recorder.is_alive(), 'it records', recorder.err)
     return recorder, other
 

@@ -4,7 +4,7 @@ import time
 
 import processes
 from killing import NO_LEAKS
-from kymotest import KYMO, KYMO_PLAIN, check, check_equal, check_text_intact, eventually, kymo, program, record, report_json, run, start, start_record, target
+from kymotest import KYMO, KYMO_PLAIN, check, check_equal, check_text_intact, eventually, is_recorded, kymo, program, record, report_json, run, start, start_record, target
 
 N = 100000
 PROBES = ['-p', 'libc:poll', '-p', 'libc:clock_gettime', '-r', 'libc:poll']
@@ -72,5 +72,5 @@ def test_recorders_that_begin_are_recorded_by_each_other(tmp):
         recorder = start(KYMO, 'record', '-q', '-o', 'whole', '-p', 'callmany:work_a', '--pid', calls.pid, env=NO_LEAKS)
         time.sleep(i * 0.02)
         run(KYMO_PLAIN, 'record', '-q', '-o', 'other', *PROBES, '--for', '0.2', '--pid', recorder.pid)
-        eventually(lambda: processes.changed_text(calls.pid) and processes.tracer(calls.pid) == 0, f'{recorder.command} has put its probes in', 60)
+        eventually(lambda: is_recorded(calls.pid), f'{recorder.command} has put its probes in', 60)
         finish(calls, recorder)
