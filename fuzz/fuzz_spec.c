@@ -11,12 +11,21 @@ static void check_form(const struct kymo_spec *spec, const struct kymo_form *for
 	check(spec->is_return || !kymo_form_has(form, KYMO_FORM_RETVAL, NULL));
 }
 
+/* Strings and bytes are read from memory, so many at most; everything else is a number. */
+static void check_type(const struct kymo_fetch *fetch)
+{
+	if (kymo_type_is_integer(fetch->type))
+		return;
+	check(fetch->type == KYMO_TYPE_STRING || fetch->type == KYMO_TYPE_BYTES);
+	check(fetch->kind == KYMO_FETCH_FORM && fetch->limit >= 1 && fetch->limit <= KYMO_FETCH_LIMIT_MAX);
+}
+
 static void check_arg(const struct kymo_spec *spec, size_t i)
 {
 	const struct kymo_spec_arg *arg = &spec->args[i];
 
 	check(arg->name && *arg->name);
-	check(arg->fetch.type < KYMO_N_TYPES);
+	check_type(&arg->fetch);
 	check(!arg->form == (arg->fetch.kind != KYMO_FETCH_FORM));
 	if (arg->form)
 		check_form(spec, arg->form);
