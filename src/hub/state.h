@@ -92,9 +92,11 @@ struct kymo_hub {
 	uint64_t stops;
 	int sent_serial;
 	unsigned int n_tasks;
-	pid_t recent[HUB_RECENT]; /* that have told something, the last one first */
-	unsigned int n_unscanned; /* waits since one for any thread */
-	unsigned int n_ending;    /* tasks held in their exit events */
+	pid_t recent[HUB_RECENT];                /* that have told something, the last one first */
+	unsigned int n_unscanned;                /* waits since one for any thread */
+	unsigned int n_turns_free, n_turns_left; /* stops at calls for which nobody else is looked for: at most, and of
+						    those still to come */
+	unsigned int n_ending;                   /* tasks held in their exit events */
 	struct hub_space *spaces;
 	struct hub_journal *journal; /* shared with the keeper; NULL before it is needed first */
 	pid_t keeper;                /* 0: none */
