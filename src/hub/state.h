@@ -65,6 +65,7 @@ struct kymo_hub {
 	atomic_bool is_woken;
 	int failure; /* of the thread's start */
 	bool has_started;
+	bool owes_signal;     /* hub_doze() took a SIGCHLD, which may have told of more than its caller looked at */
 	bool is_here;         /* it has no thread of its own: see hub_create_here() */
 	unsigned int n_users; /* of one that is here */
 	bool waits_for_any;   /* … has a tree, and is told of all children of its thread; else it looks at the threads

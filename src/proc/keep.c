@@ -10,6 +10,7 @@
 #include "base/backoff.h"
 #include "base/error.h"
 #include "base/io.h"
+#include "hub/doze.h"
 #include "hub/freeze/hold.h"
 #include "hub/freeze/holder.h"
 #include "hub/hub.h"
@@ -100,7 +101,8 @@ static void wait_until(const struct kymo_process *process, bool (*is_done)(const
 	for (unsigned int spins = 0; !is_done(process) && kymo_now_ns() < deadline; spins++) {
 		if (hub_pump(process->tree->hub))
 			spins = 0;
-		kymo_back_off(spins);
+		else
+			hub_doze(process->tree->hub, spins);
 	}
 }
 

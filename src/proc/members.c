@@ -3,9 +3,11 @@
 
 #include "base/error.h"
 #include "base/vec.h"
+#include "hub/doze.h"
 #include "hub/freeze/hold.h"
 #include "hub/freeze/holder.h"
 #include "hub/hub.h"
+#include "hub/state.h"
 #include "kymo/engine.h"
 #include "proc/members.h"
 #include "proc/state.h"
@@ -83,6 +85,16 @@ bool kymo_tree_is_alone(const struct kymo_tree *tree)
 bool kymo_tree_pump(struct kymo_tree *tree)
 {
 	return hub_pump(tree->hub);
+}
+
+bool kymo_tree_tells_of_next(const struct kymo_tree *tree)
+{
+	return hub_gets_signals(tree->hub) && tree->hub->n_tasks == 1;
+}
+
+void kymo_tree_doze(struct kymo_tree *tree, unsigned int spins)
+{
+	hub_doze(tree->hub, spins);
 }
 
 void kymo_tree_free(struct kymo_tree *tree)

@@ -1,6 +1,5 @@
 /* Running a launched program through its first moments, from one event to the next. linker.c knows what the events are.
  */
-#include "base/backoff.h"
 #include "base/error.h"
 #include "base/io.h"
 #include "proc/follow.h"
@@ -35,10 +34,11 @@ static struct kymo_error *startup_in_tree(struct kymo_process *process, enum kym
 	unsigned int spins = 0;
 
 	while (!error && !kymo_tree_take_startup(process, ret)) {
-		if (kymo_tree_pump(process->tree))
-			spins = 0;
-		else
-			kymo_back_off(spins++);
+		bool has_any = kymo_tree_pump(process->tree);
+
+		spins = has_any ? 0 : spins + 1;
+		if (!has_any || kymo_tree_tells_of_next(process->tree))
+			kymo_tree_doze(process->tree, spins);
 	}
 	return error;
 }

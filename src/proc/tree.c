@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/io.h"
 #include "base/vec.h"
+#include "hub/doze.h"
 #include "hub/freeze/hold.h"
 #include "hub/freeze/holder.h"
 #include "hub/hub.h"
@@ -157,6 +158,7 @@ bool kymo_tree_has_ended(struct kymo_tree *tree, pid_t pid, int *status_ret)
 
 int kymo_tree_fd(const struct kymo_tree *tree)
 {
+	hub_return_signal(tree->hub);
 	return tree->fd;
 }
 
@@ -236,20 +238,35 @@ static void forget_signals(struct kymo_tree *tree)
 {
 	struct signalfd_siginfo infos[8];
 
+	hub_signal_is_dealt_with(tree->hub);
 	while (read(tree->fd, infos, sizeof(infos)) == sizeof(infos)) /* less: there were no more */
 		;
 }
 
-/* Until there is something to tell. Whoever has joined may keep threads changing their states for ever. */
+static bool is_any_starting(const struct kymo_tree *tree)
+{
+	for (size_t i = 0; i < tree->members.n; i++)
+		if (tree->members.items[i]->startup.is_on && !tree->members.items[i]->is_past)
+			return true;
+	return false;
+}
+
+/* Until there is something to tell. Whoever has joined may keep threads changing their states for ever. A program that
+ * starts stops at each of its calls, and is waited for here: a turn through the recorder's loop costs more than that
+ * takes. */
 static void pump(struct kymo_tree *tree)
 {
 	uint64_t deadline = kymo_now_ns() + SHARE_NS;
 
-	while (tree->first == tree->queue.n && kymo_tree_pump(tree)) {
-		if (kymo_now_ns() < deadline)
-			continue;
-		tgkill(getpid(), gettid(), SIGCHLD); /* there is more, for the next poll() */
-		return;
+	while (tree->first == tree->queue.n) {
+		bool has_any = kymo_tree_pump(tree), is_late = kymo_now_ns() >= deadline;
+
+		if (!has_any)
+			hub_signal_is_dealt_with(tree->hub);
+		else if (is_late)
+			tgkill(getpid(), gettid(), SIGCHLD); /* there is more, for the next poll() */
+		if (is_late || (!has_any && (!is_any_starting(tree) || !hub_doze(tree->hub, 0))))
+			return;
 	}
 }
 

@@ -65,7 +65,7 @@ bool kymo_tree_linger(struct kymo_tree *tree, pid_t *who_ret);
  * Where kymo_tree_linger() was false, that is known for good: later ends are the caller's to wait for. */
 bool kymo_tree_has_ended(struct kymo_tree *tree, pid_t pid, int *status_ret);
 
-/* Readable when there is something for kymo_tree_next(). */
+/* Readable when there is something for kymo_tree_next(). To be asked for before each wait. */
 int kymo_tree_fd(const struct kymo_tree *tree);
 
 /* Who has joined may take its time to answer (KYMO_ANSWER_MS at most), in kymo_tree_next() too: there `meanwhile` is

@@ -9,9 +9,9 @@
 #include <errno.h>
 #include <poll.h>
 
-#include "base/backoff.h"
 #include "base/io.h"
 #include "base/vec.h"
+#include "hub/doze.h"
 #include "hub/engine.h"
 #include "hub/freeze/hold.h"
 #include "hub/hub.h"
@@ -128,8 +128,8 @@ static int look_at_one(struct kymo_hub *hub, void *argument)
 
 /*
  * What has to be done for it by who waits: to look at its threads, and, where the hub's thread is this one, at all
- * others, as it may be one of them that is waited for. Those of a tree get their share in any case, others when nothing
- * has come for some `spins`. Whether anything has happened.
+ * others, as it may be one of them that is waited for. Those of a tree get their share in any case, but for a stop of a
+ * call, which takes two of them; others when nothing has come for some `spins`. Whether anything has happened.
  */
 static bool help(struct hub_holder *holder,
 		 bool (*is_done)(const struct hub_holder *holder, struct hub_message *message),
@@ -144,7 +144,8 @@ static bool help(struct hub_holder *holder,
 		has_happened = hub_call(holder->hub, look_at_one, &holding);
 	if (is_here)
 		hub_flush(holder->hub);
-	if (!is_here || (!holder->hub->waits_for_any && (has_happened || spins < SPINS)))
+	if (!is_here || (has_happened && is_done != hub_hold_are_all_still) ||
+	    (!holder->hub->waits_for_any && (has_happened || spins < SPINS)))
 		return has_happened;
 	return hub_pump(holder->hub) || has_happened;
 }
@@ -168,14 +169,17 @@ int hub_hold_wait(struct hub_holder *holder,
 	uint64_t now = kymo_now_ns(), deadline_ns = now + timeout_ns, latest_ns = deadline_ns + OTHERS_NS,
 		 look_ns = now + LOOK_NS;
 	pid_t awaited = message->tid;
+	bool is_of_call = is_done != hub_hold_are_all_still && hub_gets_signals(holder->hub);
 
 	for (unsigned int spins = 0; !hub_hold_is_done(holder, is_done, message); spins++) {
 		uint64_t before_ns = now;
 
+		if (is_of_call)
+			hub_doze(holder->hub, spins); /* the thread has just been let go, and has not come yet */
 		if (help(holder, is_done, message, spins))
 			spins = 0;
-		else
-			kymo_back_off(spins);
+		else if (!is_of_call)
+			hub_doze(holder->hub, spins);
 		if (holder->takes && message->tid != awaited) { /* each gets that time, as there may be thousands */
 			awaited = message->tid;
 			deadline_ns = now + timeout_ns;
