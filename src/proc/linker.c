@@ -123,8 +123,12 @@ static bool read_state(struct kymo_process *process, int *state_ret)
 	struct r_debug debug;
 	uint64_t at;
 
-	if (!process->startup.debug || kymo_process_read(process, process->startup.debug, &at, sizeof(at)) || !at ||
-	    kymo_process_read(process, at, &debug, sizeof(debug)) || debug.r_version <= 0 || !debug.r_map)
+	at = process->startup.r_debug;
+	if (!at &&
+	    (!process->startup.debug || kymo_process_read(process, process->startup.debug, &at, sizeof(at)) || !at))
+		return false;
+	process->startup.r_debug = at; /* it stays where it is */
+	if (kymo_process_read(process, at, &debug, sizeof(debug)) || debug.r_version <= 0 || !debug.r_map)
 		return false;
 	*state_ret = debug.r_state;
 	return true;

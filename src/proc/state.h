@@ -60,6 +60,7 @@ struct kymo_process {
 		bool is_stopped;    /* … but for a group stop */
 		uint64_t moment_ns; /* when it is looked at although nothing has happened */
 		uint64_t debug;     /* where the linker puts the address of its struct r_debug, or 0 */
+		uint64_t r_debug;   /* that address; 0: it had not put it there yet */
 	} startup;
 };
 
