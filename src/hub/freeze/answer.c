@@ -44,7 +44,7 @@ static int claim_all(struct kymo_hub *hub, struct hub_process *process)
 
 	for (struct task *task = process->tasks; task; task = task->in_process)
 		claim_task(hub, task);
-	n = hub_seize_threads(hub, pid);
+	n = !process->holder->takes && hub_knows_threads(hub, pid) ? 0 : hub_seize_threads(hub, pid);
 	process = hub_find_process(hub, pid); /* where memory is out, one without threads has gone */
 	for (struct task *task = process ? process->tasks : NULL; task; task = task->in_process)
 		hub_kick(hub, task); /* new ones are claimed already */

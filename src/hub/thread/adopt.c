@@ -172,18 +172,35 @@ int hub_seize_threads(struct kymo_hub *hub, pid_t pid)
 	return err ? err : n;
 }
 
+/* How many threads there are, or 0: a directory has two links, and one for each of those in it. */
+static nlink_t count_threads(pid_t pid)
+{
+	struct stat tasks;
+	char name[64];
+
+	snprintf(name, sizeof(name), "/proc/%d/task", pid);
+	return stat(name, &tasks) || tasks.st_nlink < 2 ? 0 : tasks.st_nlink - 2;
+}
+
+bool hub_knows_threads(const struct kymo_hub *hub, pid_t pid)
+{
+	const struct hub_process *process = hub_find_process(hub, pid);
+	nlink_t n = 0;
+
+	for (const struct task *task = process ? process->tasks : NULL; task; task = task->in_process)
+		n += !hub_has_end(hub, task); /* one that was waited for is not counted any more */
+	return n && count_threads(pid) == n;
+}
+
 bool hub_lacks_threads(const struct kymo_hub *hub, pid_t pid)
 {
 	const struct hub_process *process = hub_find_process(hub, pid);
-	struct stat tasks;
-	char name[64];
-	nlink_t n = 2; /* of a directory, and one for each thread */
+	nlink_t n = 0;
 
-	snprintf(name, sizeof(name), "/proc/%d/task", pid);
 	n += process && !hub_find(hub, pid);
 	for (const struct task *task = process ? process->tasks : NULL; task; task = task->in_process)
 		n++;
-	return !stat(name, &tasks) && tasks.st_nlink > n;
+	return count_threads(pid) > n;
 }
 
 /* A list of threads ends early where one of them has just ended. */

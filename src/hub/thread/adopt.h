@@ -27,6 +27,9 @@ int hub_seize_all(struct kymo_hub *hub, pid_t pid);
  * none. */
 bool hub_lacks_threads(const struct kymo_hub *hub, pid_t pid);
 
+/* Whether all threads of the process are the hub's, and none has yet to be found. */
+bool hub_knows_threads(const struct kymo_hub *hub, pid_t pid);
+
 /* Nobody knows it: it runs on without us, or, where it has a filter of ours, ends. */
 void hub_abandon(const struct kymo_hub *hub, pid_t tid);
 
