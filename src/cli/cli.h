@@ -108,9 +108,6 @@ void cli_print_text(FILE *out, const char *text);
 void cli_print_name(FILE *out, const char *name);
 void cli_print_json_name(FILE *out, const char *name);
 
-/* Text as a JSON string, quoted; NULL is null; what is not UTF-8 becomes U+FFFD. */
-void cli_print_json(FILE *out, const char *text);
-
 /* "1,234,567" and "12.3 MiB". `out` has room for 32 bytes. */
 const char *cli_format_count(uint64_t count, char out[32]);
 const char *cli_format_bytes(uint64_t bytes, char out[32]);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/json.h"
 #include "base/vec.h"
 #include "cli/cli.h"
 #include "cli/list_markers.h"
@@ -142,15 +143,15 @@ static void print_word(const struct row *row, char last[KYMO_DEMANGLED_MAX])
 static void print_json_row(const char *path, const struct row *row, bool first)
 {
 	fputs(first ? "[\n {\"file\": " : ",\n {\"file\": ", stdout);
-	cli_print_json(stdout, path);
+	kymo_json_string(stdout, path);
 	fputs(", \"name\": ", stdout);
 	cli_print_json_name(stdout, row->name);
 	if (row->name && kymo_is_mangled(row->name)) {
 		fputs(", \"mangled\": ", stdout);
-		cli_print_json(stdout, row->name);
+		kymo_json_string(stdout, row->name);
 	}
 	fputs(", \"version\": ", stdout);
-	cli_print_json(stdout, row->version);
+	kymo_json_string(stdout, row->version);
 	printf(", \"vaddr\": %" PRIu64 ", \"offset\": %" PRIu64 ", \"size\": %" PRIu64 ", \"ifunc\": %s}", row->vaddr,
 	       row->offset, row->size, row->is_ifunc ? "true" : "false");
 }

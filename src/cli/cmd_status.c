@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/json.h"
 #include "cli/cli.h"
 #include "probe/probe.h"
 
@@ -14,10 +15,10 @@ typedef void print_fn(const struct kymo_status *status, bool first);
 static void print_json(const struct kymo_status *status, bool first)
 {
 	printf("%s\n {\"pid\": %d, \"comm\": ", first ? "" : ",", status->pid);
-	cli_print_json(stdout, status->comm);
+	kymo_json_string(stdout, status->comm);
 	printf(", \"recorder\": %d, \"started_ns\": %" PRIu64 ", \"directory\": ", status->recorder,
 	       status->started_wall_ns);
-	cli_print_json(stdout, status->directory);
+	kymo_json_string(stdout, status->directory);
 	printf(", \"bytes\": %" PRIu64 ", \"lost\": %" PRIu64 ", \"sites\": [", status->recorded_bytes,
 	       status->lost_events);
 	for (size_t i = 0; i < status->n_sites; i++) {
@@ -27,7 +28,7 @@ static void print_json(const struct kymo_status *status, bool first)
 		       site->address, site->event_id);
 		cli_print_json_name(stdout, site->name);
 		fputs(", \"tactic\": ", stdout);
-		cli_print_json(stdout, site->tactic);
+		kymo_json_string(stdout, site->tactic);
 		putchar('}');
 	}
 	fputs("]}", stdout);

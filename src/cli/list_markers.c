@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/json.h"
 #include "base/vec.h"
 #include "cli/cli.h"
 
@@ -161,7 +162,7 @@ static void print_text(const struct group *group, int width, const char *path)
 static void print_member(const char *before, const char *text)
 {
 	fputs(before, stdout);
-	cli_print_json(stdout, text);
+	kymo_json_string(stdout, text);
 }
 
 static void print_json_places(const struct group *group, const struct kymo_module *module)

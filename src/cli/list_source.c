@@ -7,6 +7,7 @@
 
 #include "arch/arch.h"
 #include "base/cleanup.h"
+#include "base/json.h"
 #include "cli/cli.h"
 #include "cli/source.h"
 
@@ -146,15 +147,15 @@ static void print_variables_json(const struct kymo_variable *variables, size_t n
 	for (size_t i = 0; i < n; i++) {
 		tell_location(&variables[i].location, where, sizeof(where));
 		fputs(i ? ",\n  {\"name\": " : "\n  {\"name\": ", stdout);
-		cli_print_json(stdout, variables[i].name);
+		kymo_json_string(stdout, variables[i].name);
 		fputs(", \"type\": ", stdout);
-		cli_print_json(stdout, variables[i].declared_type);
+		kymo_json_string(stdout, variables[i].declared_type);
 		printf(", \"size\": %" PRIu64 ", \"parameter\": %s, \"static\": %s, \"depth\": %u, \"inlined\": ",
 		       variables[i].type->size, variables[i].is_parameter ? "true" : "false",
 		       variables[i].is_static ? "true" : "false", variables[i].depth);
-		cli_print_json(stdout, variables[i].inlined);
+		kymo_json_string(stdout, variables[i].inlined);
 		printf(", \"kind\": \"%s\", \"where\": ", kinds[variables[i].location.kind]);
-		cli_print_json(stdout, where);
+		kymo_json_string(stdout, where);
 		putchar('}');
 	}
 }
@@ -308,11 +309,11 @@ static void print_lines_json(const struct kymo_line *lines, size_t n, bool *is_f
 	for (size_t i = 0; i < n; i++) {
 		fputs(*is_first ? "[\n {\"file\": " : ",\n {\"file\": ", stdout);
 		*is_first = false;
-		cli_print_json(stdout, lines[i].file);
+		kymo_json_string(stdout, lines[i].file);
 		printf(", \"line\": %u, \"vaddr\": %" PRIu64 ", \"function\": ", lines[i].line, lines[i].vaddr);
-		cli_print_json(stdout, lines[i].function);
+		kymo_json_string(stdout, lines[i].function);
 		fputs(", \"inlined\": ", stdout);
-		cli_print_json(stdout, lines[i].inlined);
+		kymo_json_string(stdout, lines[i].inlined);
 		putchar('}');
 	}
 }

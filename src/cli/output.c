@@ -3,49 +3,20 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/json.h"
+#include "base/utf8.h"
 #include "cli/cli.h"
 #include "sym/demangle.h"
 
-/*
- * Bytes of the UTF-8 character at `text`, or 0 where there is none: overlong forms, surrogates and what lies beyond
- * U+10FFFF are none. (Unicode 15, table 3-7.)
- */
-static int utf8_size(const unsigned char *text)
-{
-	int size = text[0] < 0x80   ? 1
-		   : text[0] < 0xc2 ? 0
-		   : text[0] < 0xe0 ? 2
-		   : text[0] < 0xf0 ? 3
-		   : text[0] < 0xf5 ? 4
-				    : 0;
-
-	for (int i = 1; i < size; i++)
-		if ((text[i] & 0xc0) != 0x80)
-			return 0;
-	if ((text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xed && text[1] > 0x9f) ||
-	    (text[0] == 0xf0 && text[1] < 0x90) || (text[0] == 0xf4 && text[1] > 0x8f))
-		return 0;
-	return size;
-}
-
-/* C0, DEL, and C1 as UTF-8 has it. */
-static bool is_control(const unsigned char *text, int size)
-{
-	return (size == 1 && (text[0] < ' ' || text[0] == 0x7f)) || (size == 2 && text[0] == 0xc2 && text[1] < 0xa0);
-}
-
 void cli_print_text(FILE *out, const char *text)
 {
-	const unsigned char *at = (const unsigned char *)text;
+	for (size_t size; *text; text += size) {
+		int32_t point = kymo_utf8_decode(text, SIZE_MAX, &size);
 
-	while (*at) {
-		int size = utf8_size(at);
-
-		if (!size || is_control(at, size))
+		if (point < 0 || kymo_utf8_is_hidden(point))
 			fputc('?', out);
 		else
-			fwrite(at, 1, (size_t)size, out);
-		at += size ? size : 1;
+			fwrite(text, 1, size, out);
 	}
 }
 
@@ -60,7 +31,7 @@ void cli_print_json_name(FILE *out, const char *name)
 {
 	kymo_cleanup_free char *shown = name ? kymo_shown(name) : NULL;
 
-	cli_print_json(out, shown ? shown : name);
+	kymo_json_string(out, shown ? shown : name);
 }
 
 static void hint(const char *command)
@@ -139,31 +110,6 @@ void cli_warn(const char *format, ...)
 	va_start(args, format);
 	say("warning: ", format, args);
 	va_end(args);
-}
-
-void cli_print_json(FILE *out, const char *text)
-{
-	const unsigned char *at = (const unsigned char *)text;
-
-	if (!text) {
-		fputs("null", out);
-		return;
-	}
-	fputc('"', out);
-	while (*at) {
-		int size = utf8_size(at);
-
-		if (!size)
-			fputs("\\ufffd", out);
-		else if (*at == '"' || *at == '\\')
-			fprintf(out, "\\%c", *at);
-		else if (is_control(at, size))
-			fprintf(out, "\\u%04x", size == 1 ? at[0] : at[1]);
-		else
-			fwrite(at, 1, (size_t)size, out);
-		at += size ? size : 1;
-	}
-	fputc('"', out);
 }
 
 const char *cli_format_count(uint64_t count, char out[32])

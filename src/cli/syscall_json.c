@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "base/json.h"
 #include "cli/cli.h"
 #include "cli/syscalls.h"
 
@@ -14,7 +15,7 @@ static void begin(const struct cli_syscall_thread *thread, const char *what)
 	if (!thread->owner->shows_names)
 		return;
 	fputs(", \"comm\": ", out);
-	cli_print_json(out, thread->name);
+	kymo_json_string(out, thread->name);
 }
 
 static void end(struct cli_syscall_thread *thread)
@@ -70,7 +71,7 @@ void cli_syscall_json_signal(struct cli_syscall_thread *thread, const siginfo_t 
 	begin(thread, "signal");
 	fprintf(thread->owner->out, ", \"signal\": \"%s\", \"info\": ", kymo_signal_name(info->si_signo, name));
 	kymo_siginfo_text(info, &thread->target, &text);
-	cli_print_json(thread->owner->out, text.data ? text.data : "");
+	kymo_json_string(thread->owner->out, text.data ? text.data : "");
 	kymo_line_deinit(&text);
 	print_stack(thread);
 	end(thread);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/json.h"
 #include "cli/cli.h"
 #include "cli/syscalls.h"
 #include "stack/stack.h"
@@ -37,7 +38,7 @@ static void print_object(FILE *out, const struct kymo_stack_frame *frame, bool i
 	fputs(is_first ? "{" : ", {", out);
 	if (frame->file) {
 		fputs("\"file\": ", out);
-		cli_print_json(out, frame->file);
+		kymo_json_string(out, frame->file);
 		fputs(", ", out);
 	}
 	if (frame->function) {

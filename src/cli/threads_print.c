@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/json.h"
 #include "cli/cli.h"
 #include "cli/threads.h"
 #include "syscall/syscall.h"
@@ -183,7 +184,7 @@ static void print_recordings_json(const struct cli_threads *view, FILE *out)
 	putc('[', out);
 	for (size_t i = 0; i < view->n_recordings; i++) {
 		fprintf(out, "%s{\"recorder\": %d, \"directory\": ", i ? ", " : "", view->recordings[i].recorder);
-		cli_print_json(out, view->recordings[i].directory);
+		kymo_json_string(out, view->recordings[i].directory);
 		fprintf(out, ", \"sites\": %zu}", view->recordings[i].n_sites);
 	}
 	putc(']', out);
@@ -198,7 +199,7 @@ static void print_tracer_json(struct cli_threads *view, pid_t tracer, FILE *out)
 	fprintf(out, "{\"tid\": %d, \"pid\": ", tracer);
 	if (find_tracer(view, tracer)) {
 		fprintf(out, "%d, \"comm\": ", view->tracer_pid);
-		cli_print_json(out, view->tracer_comm);
+		kymo_json_string(out, view->tracer_comm);
 	} else {
 		fputs("null, \"comm\": null", out);
 	}
@@ -210,12 +211,12 @@ static void print_thread_json(struct cli_threads *view, const struct kymo_thread
 	char number[32];
 
 	fprintf(out, "  {\"tid\": %d, \"comm\": ", thread->tid);
-	cli_print_json(out, thread->comm);
+	kymo_json_string(out, thread->comm);
 	fprintf(out, ", \"state\": \"%s\", \"cpu_ns\": %" PRIu64 ", \"may_look\": %s, \"syscall\": ",
 		state_word(thread->state), thread->cpu_ns, thread->may_look ? "true" : "false");
-	cli_print_json(out, thread->call < 0 ? NULL : kymo_syscall_name_or_number((uint64_t)thread->call, number));
+	kymo_json_string(out, thread->call < 0 ? NULL : kymo_syscall_name_or_number((uint64_t)thread->call, number));
 	fputs(", \"wchan\": ", out);
-	cli_print_json(out, *thread->wchan ? thread->wchan : NULL);
+	kymo_json_string(out, *thread->wchan ? thread->wchan : NULL);
 	fputs(", \"tracer\": ", out);
 	print_tracer_json(view, thread->tracer, out);
 	fputs(", \"engines\": ", out);
@@ -226,7 +227,7 @@ static void print_thread_json(struct cli_threads *view, const struct kymo_thread
 void cli_threads_print_json(struct cli_threads *view, FILE *out)
 {
 	fprintf(out, "{\"pid\": %d, \"comm\": ", view->pid);
-	cli_print_json(out, view->comm);
+	kymo_json_string(out, view->comm);
 	fputs(", \"recordings\": ", out);
 	print_recordings_json(view, out);
 	fputs(", \"threads\": [", out);

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 
 #include "base/cleanup.h"
-#include "report/json_string.h"
+#include "base/json.h"
 #include "report/stats.h"
 
 static void write_integer(FILE *out, uint64_t value, bool is_signed)

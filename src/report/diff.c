@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/json.h"
 #include "report/diff_rows.h"
-#include "report/json_string.h"
 #include "report/labels.h"
 #include "report/losses.h"
 #include "report/table.h"

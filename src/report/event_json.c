@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "report/json_string.h"
+#include "base/json.h"
 #include "report/text.h"
 
 void kymo_event_json_begin(FILE *out, const char *what, const struct thread *thread, uint64_t wall_ns)

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/json.h"
 #include "ctf/site.h"
 #include "report/aggregations.h"
 #include "report/gaps.h"
-#include "report/json_string.h"
 #include "report/losses.h"
 #include "report/text.h"
 #include "sym/demangle.h"

@@ -6,47 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The code point at `at` (which ends in a NUL) and its bytes; -1 for what RFC 3629 does not allow. */
-static int32_t decode_utf8(const unsigned char *at, size_t *size_ret)
-{
-	static const int32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	size_t size = *at < 0x80             ? 1
-		      : (*at & 0xe0) == 0xc0 ? 2
-		      : (*at & 0xf0) == 0xe0 ? 3
-		      : (*at & 0xf8) == 0xf0 ? 4
-					     : 0;
-	int32_t point;
-
-	*size_ret = 1;
-	if (size < 2)
-		return size ? *at : -1;
-	point = *at & (0x7f >> size);
-	for (size_t i = 1; i < size; i++) {
-		if ((at[i] & 0xc0) != 0x80)
-			return -1;
-		point = point << 6 | (at[i] & 0x3f);
-	}
-	if (point < least[size] || point > 0x10ffff || (point >= 0xd800 && point < 0xe000))
-		return -1;
-	*size_ret = size;
-	return point;
-}
-
-/* Characters that have no glyph of their own but change how others are shown. */
-static bool is_hidden(int32_t point)
-{
-	return point < 0x20 || (point >= 0x7f && point < 0xa0) || point == 0xad || point == 0x61c ||
-	       (point >= 0x200b && point <= 0x200f) || (point >= 0x2028 && point <= 0x202e) ||
-	       (point >= 0x2060 && point <= 0x206f) || point == 0xfeff || (point >= 0xfff9 && point <= 0xfffb) ||
-	       point >= 0xe0000;
-}
+#include "base/utf8.h"
 
 int32_t kymo_text_next(const char **text, bool unicode)
 {
 	size_t size;
-	int32_t point = decode_utf8((const unsigned char *)*text, &size);
+	int32_t point = kymo_utf8_decode(*text, SIZE_MAX, &size);
 
-	if (point < 0 || is_hidden(point) || (!unicode && point >= 0x80)) {
+	if (point < 0 || kymo_utf8_is_hidden(point) || (!unicode && point >= 0x80)) {
 		*text += 1;
 		return -1;
 	}

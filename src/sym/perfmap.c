@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/hex.h"
+#include "base/utf8.h"
 #include "sym/sym.h"
 
 #define CHUNK ((size_t)256 << 10)
@@ -29,30 +30,14 @@ static bool take_number(const char **at, const char *end, uint64_t *ret)
 	return *at > from && *at < end && *(*at)++ == ' ';
 }
 
-/* Bytes of the character of UTF-8 at `at`, 1 for what is none. */
-static size_t character(const char *at, const char *end)
-{
-	uint8_t first = (uint8_t)*at;
-	size_t n = first >= 0xf0 && first < 0xf5   ? 4
-		   : first >= 0xe0 && first < 0xf0 ? 3
-		   : first >= 0xc2 && first < 0xe0 ? 2
-						   : 1;
-
-	if ((size_t)(end - at) < n)
-		return 1;
-	for (size_t i = 1; i < n; i++)
-		if (((uint8_t)at[i] & 0xc0) != 0x80)
-			return 1;
-	return n;
-}
-
 static void copy_name(const char *at, const char *end, char name[KYMO_PERF_NAME_MAX])
 {
 	size_t used = 0;
 
 	while (at < end) {
-		size_t n = character(at, end);
+		size_t n;
 
+		kymo_utf8_decode(at, (size_t)(end - at), &n);
 		if (used + n >= KYMO_PERF_NAME_MAX)
 			break;
 		if (n == 1)

@@ -1,24 +1,8 @@
 /* Calls as JSON. */
 #include <inttypes.h>
 
+#include "base/json.h"
 #include "syscall/syscall.h"
-
-/* The decoder's text is ASCII: it escapes what is not. */
-static void write_text(FILE *out, const char *bytes, size_t n)
-{
-	fputc('"', out);
-	for (size_t i = 0; i < n; i++) {
-		const unsigned char c = (unsigned char)bytes[i];
-
-		if (c == '"' || c == '\\')
-			fprintf(out, "\\%c", c);
-		else if (c < ' ' || c >= 0x7f)
-			fprintf(out, "\\u%04x", c < 0x7f ? c : 0xfffdu);
-		else
-			fputc(c, out);
-	}
-	fputc('"', out);
-}
 
 /* One argument out of the text; a comma belongs to none. */
 static void write_argument(FILE *out, const struct kymo_syscall_call *call, unsigned i, const struct kymo_line *text)
@@ -30,7 +14,7 @@ static void write_argument(FILE *out, const struct kymo_syscall_call *call, unsi
 		at++;
 	while (stop > at && (stop[-1] == ' ' || stop[-1] == ','))
 		stop--;
-	write_text(out, at, (size_t)(stop - at));
+	kymo_json_bytes(out, at, (size_t)(stop - at));
 }
 
 void kymo_syscall_write_json(FILE *out, const struct kymo_syscall_call *call, uint64_t number,
@@ -61,7 +45,7 @@ void kymo_syscall_write_json_result(FILE *out, const struct kymo_syscall_call *c
 	kymo_syscall_result(call, target, text);
 	text->is_cut |= was_cut;
 	fputs(", \"shown\": ", out);
-	write_text(out, text->data, text->n);
+	kymo_json_bytes(out, text->data, text->n);
 	fprintf(out, ", \"duration_ns\": %" PRIu64, duration_ns);
 }
 

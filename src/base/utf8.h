@@ -1,0 +1,20 @@
+/* Characters of UTF-8 in bytes from anywhere, and which of them a terminal must not get. */
+#ifndef KYMO_BASE_UTF8_H
+#define KYMO_BASE_UTF8_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * The code point of the character that begins at `at`, of `n` > 0 bytes, and the bytes that it takes. -1, and one byte,
+ * for what is no character: overlong forms, surrogates, what lies beyond U+10FFFF (RFC 3629), and a beginning that the
+ * bytes end in. Reads no byte behind a NUL, so a string may be given with any greater `n`.
+ */
+int32_t kymo_utf8_decode(const char *at, size_t n, size_t *size_ret);
+
+/* Whether a character has no glyph of its own, and changes how others are shown: controls, marks of direction, joiners,
+ * tags. */
+bool kymo_utf8_is_hidden(int32_t point);
+
+#endif
