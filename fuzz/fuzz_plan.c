@@ -61,8 +61,7 @@ static uint64_t behind_endbr(const struct kymo_span *text, uint64_t vaddr)
 	return length > 0 && strstr(name, "endbr64") ? vaddr + (uint64_t)length : 0;
 }
 
-/* ---- a room
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- a room ---------------------------------------------------------------------------------- */
 
 enum { LOCKED = 1, UNSTEADY = 2, CHANGED = 4 };
 

@@ -302,9 +302,7 @@ static int begin(struct recording *recording, const char *directory)
 	return status;
 }
 
-/* ---- the calls
- * --------------------------------------------------------------------------------------------------------------------
- */
+/* ---- the calls ------------------------------------------------------------------------------- */
 
 static int record(const char *globs, const char *directory, uint64_t buffer_size, bool may_come)
 {

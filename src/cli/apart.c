@@ -24,8 +24,7 @@ struct word {
 	char sentence[252]; /* or "" */
 };
 
-/* ---- the front
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- the front ------------------------------------------------------------------------------- */
 
 static volatile sig_atomic_t worker;
 
@@ -86,8 +85,7 @@ static int be_front(pid_t pid, int channel)
 	return word.status;
 }
 
-/* ---- the beginning
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- the beginning --------------------------------------------------------------------------- */
 
 static void block_signals(bool launches, sigset_t *mask_ret)
 {
@@ -129,8 +127,7 @@ int cli_apart_begin(bool launches, struct cli_apart *ret)
 	return status;
 }
 
-/* ---- the worker
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- the worker ------------------------------------------------------------------------------ */
 
 void cli_apart_take_signals(const struct cli_apart *apart)
 {

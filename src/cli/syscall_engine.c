@@ -21,8 +21,7 @@
 	(KYMO_MASK_PICKED_CALLS | KYMO_EVENTS_SYSCALL | KYMO_EVENTS_SIGNAL | KYMO_EVENT_CLONE | KYMO_EVENT_EXEC | \
 	 KYMO_EVENT_DEATH | KYMO_EVENT_REAP | KYMO_EVENT_JCTL)
 
-/* ---- the memory and descriptors of a thread
- * ---------------------------------------------------------------------------- */
+/* ---- the memory and descriptors of a thread -------------------------------------------------- */
 
 static size_t read_memory(void *context, uint64_t address, void *out, size_t size)
 {
@@ -63,8 +62,7 @@ static pid_t find_pid_here(void *context, pid_t pid)
 	return kymo_pid_here(thread->tid, pid);
 }
 
-/* ---- callbacks
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- callbacks ------------------------------------------------------------------------------- */
 
 static bool touches_path(const struct cli_syscall_thread *thread)
 {
@@ -244,8 +242,7 @@ static const struct kymo_engine_ops ops = {
 	.release = on_release,
 };
 
-/* ---- threads
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 int cli_syscall_follow(struct cli_syscalls *s, pid_t tid, pid_t pid)
 {

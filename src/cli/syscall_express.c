@@ -170,8 +170,7 @@ static int take_fault(struct cli_syscall_words *words, const char *text)
 	return inject(words, whole);
 }
 
-/* ---- messages, descriptors, ids
- * -------------------------------------------------------------------------------------- */
+/* ---- messages, descriptors, ids -------------------------------------------------------------- */
 
 static int take_quiet(struct cli_syscall_words *words, const char *text)
 {
@@ -210,8 +209,7 @@ static int take_pids(struct cli_syscall_words *words, const char *text)
 	return read_bits("decode-pids", text, bits, kymo_countof(bits), &words->tracing.pids) ? -1 : 2;
 }
 
-/* ---- qualifiers
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- qualifiers ------------------------------------------------------------------------------ */
 
 static int refuse(struct cli_syscall_words *words, const char *text)
 {

@@ -21,8 +21,7 @@
 #include "base/cleanup.h"
 #include "cli/syscalls.h"
 
-/* ---- the Internet
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- the Internet ---------------------------------------------------------------------------- */
 
 /* "0100007F:1F90", as the tables have it: words in the machine's order. */
 static bool read_address(const char *hex, char out[80], bool *is_any_ret)
@@ -79,8 +78,7 @@ static const struct {
 	{ "PING", "icmp" },        { "PINGv6", "icmp6" },
 };
 
-/* ---- Unix
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- Unix ------------------------------------------------------------------------------------ */
 
 struct unix_socket {
 	char name[sizeof(((struct sockaddr_un *)0)->sun_path)];
@@ -156,8 +154,7 @@ static bool put_unix(uint64_t inode, struct kymo_line *text)
 	return true;
 }
 
-/* ---- netlink
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- netlink --------------------------------------------------------------------------------- */
 
 static bool put_netlink(pid_t tid, uint64_t inode, struct kymo_line *text)
 {
@@ -187,8 +184,7 @@ static bool put_netlink(pid_t tid, uint64_t inode, struct kymo_line *text)
 	return false;
 }
 
-/* ---- descriptors
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- descriptors ----------------------------------------------------------------------------- */
 
 static bool put_socket(pid_t tid, const char *path, uint64_t inode, struct kymo_line *text)
 {

@@ -50,8 +50,7 @@ void cli_syscall_injections_destroy(struct cli_syscall_injections *injections)
 	free(injections);
 }
 
-/* ---- on the hub's thread
- * -------------------------------------------------------------------------------------------------- */
+/* ---- on the hub's thread --------------------------------------------------------------------- */
 
 static const struct kymo_syscall_injection *find(const struct cli_syscall_injections *injections, uint64_t number)
 {
@@ -171,8 +170,7 @@ void cli_syscall_inject_end(const struct cli_syscall_thread *thread)
 		kymo_engine_put(thread->engine);
 }
 
-/* ---- on the main thread
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- on the main thread ---------------------------------------------------------------------- */
 
 /* One whose time is over, with its reference; else NULL, and when the next one's is. */
 static struct kymo_engine *take_due(struct cli_syscall_injections *injections, uint64_t now, uint64_t *next_ret)

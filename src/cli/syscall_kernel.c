@@ -48,8 +48,7 @@ struct watch {
 	pid_t pid;
 };
 
-/* ---- threads
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 static size_t read_copies(void *context, uint64_t address, void *out, size_t size)
 {
@@ -126,8 +125,7 @@ static void drop(struct watch *w, struct seen *seen)
 	destroy(seen);
 }
 
-/* ---- what happens
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- what happens ---------------------------------------------------------------------------- */
 
 /* A beginning that can't be shown yet is kept. */
 static bool keep(struct seen *seen, const struct kymo_copies *copies)
@@ -262,8 +260,7 @@ static struct kymo_error *see(const struct kymo_kernel_call *call, void *data)
 	return NULL;
 }
 
-/* ---- what is wanted
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- what is wanted -------------------------------------------------------------------------- */
 
 static bool wants(void *context, unsigned int number)
 {
@@ -312,8 +309,7 @@ static struct kymo_error *begin(struct watch *w, pid_t pid, bool is_command)
 	return kymo_kernel_calls_create(&options, &w->calls);
 }
 
-/* ---- the whole
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 /* Until the process has ended, all that are followed have, or the user ends it. Then what is in the ring is all there
  * is. */

@@ -14,8 +14,7 @@
 #include "cli/syscalls.h"
 #include "stack/stack.h"
 
-/* ---- text
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 /* As strace writes them. */
 static void print_frame(FILE *out, const struct kymo_stack_frame *frame)
@@ -78,8 +77,7 @@ static void keep(struct cli_syscall_thread *thread, const struct kymo_stack_fram
 		thread->owner->has_failed = true;
 }
 
-/* ---- taking it
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- taking it ------------------------------------------------------------------------------- */
 
 static bool read_memory(void *context, uint64_t address, void *data, size_t size)
 {
@@ -114,8 +112,7 @@ void cli_syscall_stack_take(struct cli_syscall_thread *thread, bool is_in_call)
 			   : "memory is out");
 }
 
-/* ---- what changes them
- * ------------------------------------------------------------------------------------------------- */
+/* ---- what changes them ----------------------------------------------------------------------- */
 
 void cli_syscall_stack_saw(struct cli_syscall_thread *thread)
 {

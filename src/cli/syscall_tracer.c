@@ -26,8 +26,7 @@
 
 enum { IDLE_LISTS = 100 };
 
-/* ---- threads
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 /* Threads of a process that have been found; those of the lists before the last one in order. */
 struct found {
@@ -122,8 +121,7 @@ static int follow_process(struct cli_syscalls *s, pid_t pid, pid_t *last_ret)
 	return following.err;
 }
 
-/* ---- the whole
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 /* The user wants no more of it, or is gone, or is not to be told. */
 static bool is_given_up(const struct cli_syscalls *s)

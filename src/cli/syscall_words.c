@@ -12,8 +12,7 @@ enum { STRING_SIZE_MAX = 1 << 20, BUFFER_MIN = 1 << 16, BUFFER_MAX = 256 << 20, 
 
 typedef struct cli_syscall_words words_t;
 
-/* ---- effects: -1, or the exit status, when the user was told what is wrong
- * --------------------------------------------- */
+/* ---- effects: -1, or the exit status, when the user was told what is wrong ------------------- */
 
 static int follow(words_t *words, const char *value)
 {
@@ -402,8 +401,7 @@ static int set_buffer(words_t *words, const char *value)
 	return -1;
 }
 
-/* ---- what strace has and kymo has not
- * ---------------------------------------------------------------------------------- */
+/* ---- what strace has and kymo has not -------------------------------------------------------- */
 
 static int refuse_daemon(words_t *words, const char *value)
 {
@@ -440,8 +438,7 @@ static int refuse_context(words_t *words, const char *value)
 	return cli_usage(COMMAND, "--secontext is strace's: kymo does not show SELinux contexts");
 }
 
-/* ---- the table
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 struct word {
 	char letter;
@@ -529,8 +526,7 @@ static void fill(struct cli_option options[N_WORDS + N_QUALIFIERS])
 		options[N_WORDS + i] = (struct cli_option){ N_WORDS + i + 1, 0, qualifiers[i], "SET" };
 }
 
-/* ---- reading
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static int take(words_t *words, int option, const char *value)
 {

@@ -121,15 +121,13 @@ struct cli_syscall_thread {
 	uint32_t *made;                                 /* how many calls of each number, where there are injections */
 };
 
-/* ---- engines (syscall_engine.c)
- * ----------------------------------------------------------------------------------------- */
+/* ---- engines (syscall_engine.c) -------------------------------------------------------------- */
 
 /* Have an engine on a thread of process `pid`. On the hub's thread. A negative errno of kymo_engine_attach(); -EEXIST:
  * it has one already. */
 int cli_syscall_follow(struct cli_syscalls *s, pid_t tid, pid_t pid);
 
-/* ---- the tracer (syscall_tracer.c)
- * ------------------------------------------------------------------------------------ */
+/* ---- the tracer (syscall_tracer.c) ----------------------------------------------------------- */
 
 /* Trace `command` (NULL-terminated; or NULL) or the `n` processes `pids`, until all threads are gone or the user
  * interrupts. `status_ret`: the command's, as waitpid() gives it. GONE, PERMISSION, BUSY, NOT_FOUND, FAILED. */
@@ -144,8 +142,7 @@ int cli_syscalls_wait(struct cli_syscalls *s);
  * there are none. */
 void cli_syscalls_outlive(struct cli_syscalls *s, int status);
 
-/* ---- what stands before lines (syscall_prefix.c)
- * ------------------------------------------------------------------------ */
+/* ---- what stands before lines (syscall_prefix.c) --------------------------------------------- */
 
 /* The thread, the time, the number and the address, as far as they are wanted. The line is empty before. */
 void cli_syscall_put_prefix(struct cli_syscall_thread *thread);
@@ -153,14 +150,12 @@ void cli_syscall_put_prefix(struct cli_syscall_thread *thread);
 /* A time of so many digits behind the second. */
 void cli_syscall_put_seconds(struct kymo_line *line, uint64_t ns, unsigned int digits);
 
-/* ---- descriptors (syscall_fds.c)
- * ---------------------------------------------------------------------------------------- */
+/* ---- descriptors (syscall_fds.c) ------------------------------------------------------------- */
 
 /* put_fd of a target whose context is a thread: what -yy and --decode-fds want. */
 bool cli_syscall_put_fd(void *context, int fd, const char *link, size_t n, struct kymo_line *text);
 
-/* ---- where lines go (syscall_output.c)
- * --------------------------------------------------------------------------------- */
+/* ---- where lines go (syscall_output.c) ------------------------------------------------------- */
 
 /* `path`: NULL: stderr; with a '|' or '!' before it: a command for the shell, which reads the lines. A negative errno.
  */
@@ -172,8 +167,7 @@ void cli_syscalls_close_output(struct cli_syscalls *s);
 /* -ff: a file for the thread. A negative errno. */
 int cli_syscalls_open_own_output(struct cli_syscall_thread *thread);
 
-/* ---- injection (syscall_inject.c)
- * --------------------------------------------------------------------------------------- */
+/* ---- injection (syscall_inject.c) ------------------------------------------------------------ */
 
 /* Add one to those of `injections`, which are created with the first. USAGE, NO_MEMORY. */
 struct kymo_error *cli_syscall_injections_add(struct cli_syscall_injections **injections, const char *text);
@@ -197,8 +191,7 @@ const char *cli_syscall_injected(const struct cli_syscall_thread *thread);
 /* Let threads go on whose delay is over; UINT64_MAX: all. On the main thread. When the next one's is, or UINT64_MAX. */
 uint64_t cli_syscall_injections_end_delays(struct cli_syscall_injections *injections, uint64_t now);
 
-/* ---- stacks (syscall_stack.c): nothing without -k
- * ------------------------------------------------------------------------ */
+/* ---- stacks (syscall_stack.c): nothing without -k -------------------------------------------- */
 
 /* Take the stack of a thread that stands, in a call that it has begun or at a signal. */
 void cli_syscall_stack_take(struct cli_syscall_thread *thread, bool is_in_call);
@@ -209,14 +202,12 @@ void cli_syscall_stack_saw(struct cli_syscall_thread *thread);
 /* Its process is another program now, or gone. */
 void cli_syscall_stack_forget(const struct cli_syscall_thread *thread);
 
-/* ---- the kernel's tracepoints (syscall_kernel.c)
- * ------------------------------------------------------------------------ */
+/* ---- the kernel's tracepoints (syscall_kernel.c) --------------------------------------------- */
 
 /* The same; with neither a command nor a process, the calls of all but this one. */
 struct kymo_error *cli_syscalls_run_in_kernel(struct cli_syscalls *s, char **command, pid_t pid, int *status_ret);
 
-/* ---- what is seen (syscall_events.c)
- * ------------------------------------------------------------------------------------ */
+/* ---- what is seen (syscall_events.c) --------------------------------------------------------- */
 
 /* A call is made. Then is_shown is to be set, what is shown is to be shown, and entered_ns to be set. */
 void cli_syscall_enter(struct cli_syscall_thread *thread, uint64_t number, const uint64_t args[6],
@@ -228,8 +219,7 @@ void cli_syscall_signal(struct cli_syscall_thread *thread, const siginfo_t *info
 void cli_syscall_end_call(struct cli_syscall_thread *thread); /* that does not return, as its thread has died */
 void cli_syscall_end(struct cli_syscall_thread *thread, int status);
 
-/* ---- lines, as strace writes them (syscall_lines.c)
- * -------------------------------------------------------------------- */
+/* ---- lines, as strace writes them (syscall_lines.c) ------------------------------------------ */
 
 void cli_syscall_line_enter(struct cli_syscall_thread *thread);
 void cli_syscall_line_mode(struct cli_syscall_thread *thread); /* its calls have other numbers from here on */
@@ -243,8 +233,7 @@ void cli_syscall_line_lost(struct cli_syscalls *s, uint64_t n);
 void cli_syscall_line_let_go(struct cli_syscalls *s);               /* the open line stays without an end */
 void cli_syscall_line_let_go_of(struct cli_syscall_thread *thread); /* the same, where it is this thread's */
 
-/* ---- JSON, an object a line (syscall_json.c)
- * ---------------------------------------------------------------------------- */
+/* ---- JSON, an object a line (syscall_json.c) ------------------------------------------------- */
 
 void cli_syscall_json_enter(struct cli_syscall_thread *thread);
 void cli_syscall_json_leave(struct cli_syscall_thread *thread, uint64_t duration_ns);
@@ -255,8 +244,7 @@ void cli_syscall_json_superseded(struct cli_syscall_thread *thread, pid_t by);
 void cli_syscall_json_end(struct cli_syscall_thread *thread, int status);
 void cli_syscall_json_lost(struct cli_syscalls *s, uint64_t n);
 
-/* ---- a table of counts (syscall_counts.c)
- * ------------------------------------------------------------------------------- */
+/* ---- a table of counts (syscall_counts.c) ---------------------------------------------------- */
 
 /* What -S and -U take. False: that is no such. */
 bool cli_syscall_counts_sort(struct cli_syscall_columns *columns, const char *text);

@@ -35,8 +35,7 @@ static const struct {
 
 static const char *const wishes[] = { "stop", "interrupt", "report", "singlestep", "blockstep", "resume", "detach" };
 
-/* ---- asking
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
 static int compare(const void *a, const void *b)
 {
@@ -91,8 +90,7 @@ void cli_threads_look_at_engines(struct cli_threads *view, const struct cli_thre
 	view->silent = err == -ETIMEDOUT ? view->threads.items[i].tracer : 0;
 }
 
-/* ---- showing
- * ----------------------------------------------------------------------------------------------------------------- */
+/* ---- showing --------------------------------------------------------------------------------- */
 
 /* The first engine of a thread, and how many there are. */
 static const struct kymo_engine_info *engines_of(const struct cli_threads *view, pid_t tid, size_t *n_ret)

@@ -40,8 +40,7 @@ static pid_t find_tracer(struct cli_threads *view, pid_t tid)
 	return view->tracer_pid;
 }
 
-/* ---- the table
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 /* Text of another program's, and blanks up to `width` columns, as far as a character is one. */
 static void print_padded(FILE *out, const char *text, int width)
@@ -172,8 +171,7 @@ void cli_threads_print(struct cli_threads *view, FILE *out, int rows)
 		fprintf(out, "… and %s more\n", cli_format_count(view->threads.n - n, count));
 }
 
-/* ---- JSON
- * ---------------------------------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static void print_recordings_json(const struct cli_threads *view, FILE *out)
 {

@@ -21,8 +21,7 @@
 #define LEAVE_NS 2000000000ull
 #define AGAIN_NS 2000000000ull
 
-/* ---- attaching
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- attaching ------------------------------------------------------------------------------- */
 
 #define ATTACH_FLAGS \
 	(KYMO_ATTACH_CREATE | KYMO_ATTACH_EXCLUSIVE | KYMO_ATTACH_MATCH_OPS | KYMO_ATTACH_MATCH_DATA | \
@@ -230,8 +229,7 @@ int kymo_engine_attach_process(struct kymo_hub *hub, pid_t pid, unsigned int fla
 	return err;
 }
 
-/* ---- detaching many
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- detaching many -------------------------------------------------------------------------- */
 
 struct leaving {
 	const struct hub_match *match;

@@ -15,8 +15,7 @@
 #include "hub/trap/watch.h"
 #include "kymo/engine.h"
 
-/* ---- lifetime
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- lifetime -------------------------------------------------------------------------------- */
 
 void kymo_engine_get(struct kymo_engine *engine)
 {
@@ -132,8 +131,7 @@ void hub_detach_engine(struct kymo_hub *hub, struct kymo_engine *engine)
 	hub_kick(hub, task);
 }
 
-/* ---- one engine
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- one engine ------------------------------------------------------------------------------ */
 
 pid_t kymo_engine_tid(const struct kymo_engine *engine)
 {

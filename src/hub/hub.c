@@ -28,8 +28,7 @@
 #define RELEASE_MS 2000
 #define RELEASE_HERE_MS 100 /* who leaves late has been waited for (keep.c) */
 
-/* ---- what others want
- * -------------------------------------------------------------------------------------------------- */
+/* ---- what others want ------------------------------------------------------------------------ */
 
 struct visit {
 	void (*run)(void *data);
@@ -81,8 +80,7 @@ static void serve(struct kymo_hub *hub)
 	hub->depth--;
 }
 
-/* ---- the thread
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- the thread ------------------------------------------------------------------------------ */
 
 static void loop(struct kymo_hub *hub)
 {
@@ -124,8 +122,7 @@ static void *be_hub(void *data)
 	return NULL;
 }
 
-/* ---- beginning and end
- * ------------------------------------------------------------------------------------------------- */
+/* ---- beginning and end ----------------------------------------------------------------------- */
 
 /* Of this thread: two would take each other's stops. */
 static _Thread_local struct kymo_hub *hub_here;
@@ -250,8 +247,7 @@ void kymo_hub_destroy(struct kymo_hub *hub)
 	deinit(hub);
 }
 
-/* ---- on the caller's thread
- * --------------------------------------------------------------------------------------------- */
+/* ---- on the caller's thread ------------------------------------------------------------------ */
 
 int hub_create_here(struct kymo_hub **ret)
 {

@@ -48,8 +48,7 @@ struct launch {
 	struct hub_launched *launched;
 };
 
-/* ---- finding it
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- finding it ------------------------------------------------------------------------------ */
 
 static int check_file(const char *path)
 {
@@ -114,8 +113,7 @@ static char **script_arguments(const char *path, char *const *argv)
 	return script;
 }
 
-/* ---- the child
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- the child ------------------------------------------------------------------------------- */
 
 /* What this process had for SIGCHLD, and commands have, where that was changed: once, before the first of them. */
 static struct {
@@ -478,8 +476,7 @@ int kymo_hub_launch_picking(struct kymo_hub *hub, unsigned int flags, char *cons
 	return launch_command(hub, &launch, pid_ret);
 }
 
-/* ---- starting it, and its end
- * ---------------------------------------------------------------------------------------------- */
+/* ---- starting it, and its end ---------------------------------------------------------------- */
 
 /* The stop that it stands in is told as if it had come only now. */
 static int start(struct kymo_hub *hub, void *argument)
@@ -579,8 +576,7 @@ bool kymo_hub_close(struct kymo_hub *hub, pid_t pid, int *status_ret)
 	return awaited.has_ended;
 }
 
-/* ---- why not
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- why not --------------------------------------------------------------------------------- */
 
 static void explain_busy(const struct kymo_process_info *info, pid_t tid, char *text, size_t size)
 {

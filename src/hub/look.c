@@ -21,8 +21,7 @@
 #define PTRACE_SET_SYSCALL_INFO 0x4212
 #endif
 
-/* ---- from outside of callbacks
- * --------------------------------------------------------------------------------------------- */
+/* ---- from outside of callbacks --------------------------------------------------------------- */
 
 static int prepare(const struct kymo_engine *engine, struct kymo_examiner *ret)
 {
@@ -87,8 +86,7 @@ int kymo_engine_finish_examine(struct kymo_engine *engine, const struct kymo_exa
 	return hub_call(engine->hub, finish, &argument);
 }
 
-/* ---- registers
- * --------------------------------------------------------------------------------------------------------------- */
+/* ---- registers ------------------------------------------------------------------------------- */
 
 struct access {
 	struct kymo_engine *engine;
@@ -143,8 +141,7 @@ int kymo_engine_set_registers(struct kymo_engine *engine, const struct user_regs
 	return hub_call(engine->hub, set_registers, &access);
 }
 
-/* ---- signals
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- signals --------------------------------------------------------------------------------- */
 
 static int set_signal(struct kymo_hub *hub, void *argument)
 {
@@ -170,8 +167,7 @@ int kymo_engine_set_signal(struct kymo_engine *engine, int signal, const siginfo
 	return hub_call(engine->hub, set_signal, &access);
 }
 
-/* ---- system calls
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- system calls ---------------------------------------------------------------------------- */
 
 static int get_info(pid_t tid, struct __ptrace_syscall_info *ret)
 {
@@ -313,9 +309,7 @@ enum task_stop hub_read_call(struct task *task)
 	return STOP_EXIT;
 }
 
-/* ---- memory
- * ----------------------------------------------------------------------------------------------------------------------
- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 /* The memory that it has now, with a reference. Behind an exec it is another one. */
 static struct hub_memory *get_memory(struct kymo_engine *engine, int *err_ret)

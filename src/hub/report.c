@@ -161,8 +161,7 @@ void hub_report_owed(struct kymo_hub *hub, struct task *task, bool with_steps)
 	end_event(hub, task);
 }
 
-/* ---- each event
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- each event ------------------------------------------------------------------------------ */
 
 static unsigned int call_entry(struct kymo_engine *engine, enum kymo_action action, struct hub_event *event)
 {
@@ -364,8 +363,7 @@ void hub_report_trap(struct kymo_hub *hub, struct task *task, struct kymo_signal
 			 .event = KYMO_EVENT_SIGNAL, .is_for = is_for, .call = call_signal, .report = report });
 }
 
-/* ---- the end
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 static unsigned int call_death(struct kymo_engine *engine, enum kymo_action action, struct hub_event *event)
 {

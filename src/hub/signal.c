@@ -17,8 +17,7 @@
 #include "kymo/engine.h"
 #include "procfs/disposition.h"
 
-/* ---- sending
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- sending --------------------------------------------------------------------------------- */
 
 /*
  * A signal that is sent from outside of a signal-delivery-stop can't carry what siginfo it should: the kernel lets
@@ -148,8 +147,7 @@ int kymo_engine_inject(struct kymo_engine *engine, const siginfo_t *info)
 	return err;
 }
 
-/* ---- verdicts
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- verdicts -------------------------------------------------------------------------------- */
 
 /* What a disposition is called in events and verdicts. */
 static const struct {

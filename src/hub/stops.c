@@ -43,8 +43,7 @@ static unsigned long message_of(pid_t tid)
 	return ptrace(PTRACE_GETEVENTMSG, tid, 0, &message) ? 0 : message;
 }
 
-/* ---- births
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- births ---------------------------------------------------------------------------------- */
 
 static bool take_stranger(struct kymo_hub *hub, pid_t tid, int *status_ret)
 {
@@ -108,8 +107,7 @@ static void cloned(struct kymo_hub *hub, struct task *task, int event)
 		hub_kick(hub, child);
 }
 
-/* ---- ends
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
 static void reap(struct kymo_hub *hub, struct task *task, int status)
 {
@@ -147,8 +145,7 @@ static void ending(struct kymo_hub *hub, struct task *task)
 	hub_report_exit(hub, task, task->end_status);
 }
 
-/* ---- exec
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- exec ------------------------------------------------------------------------------------ */
 
 /* The kernel has taken away all threads but the one that executes; their ends were told before, but the first one's. */
 static void take_away_others(struct kymo_hub *hub, struct hub_process *process, const struct task *executing)
@@ -217,8 +214,7 @@ static void execed(struct kymo_hub *hub, pid_t pid)
 	hub_settle(hub, task);
 }
 
-/* ---- stops
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- stops ----------------------------------------------------------------------------------- */
 
 static void trapped(struct kymo_hub *hub, struct task *task, int signal)
 {
@@ -456,8 +452,7 @@ void hub_dispatch(struct kymo_hub *hub, pid_t tid, int status)
 	hub->depth--;
 }
 
-/* ---- the clock
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- the clock ------------------------------------------------------------------------------- */
 
 bool hub_needs_clock(const struct kymo_hub *hub)
 {

@@ -40,9 +40,7 @@
 #define FOUND_BY_SCANS 8 /* then it is cheaper to ask for each by its id */
 #define CALL_STOP (SIGTRAP | 0x80)
 
-/* ---- one look
- * -------------------------------------------------------------------------------------------------------------------
- */
+/* ---- one look -------------------------------------------------------------------------------- */
 
 /* Before a signal; or at a system call, which saves a wait. */
 static bool is_spared(const struct kymo_hub *hub, const siginfo_t *info)
@@ -93,7 +91,7 @@ bool hub_look(struct kymo_hub *hub, pid_t tid, int *status_ret)
 }
 
 /* ---- those that are likely to tell something. The lock is not held; what is looked at, the hub's thread alone changes
- * ---------- */
+ * ---- */
 
 static void told(struct kymo_hub *hub, pid_t tid)
 {
@@ -272,9 +270,7 @@ static pid_t look_at_own(struct kymo_hub *hub, int *status_ret)
 	return got ? got : look_at_each_own(hub, true, status_ret);
 }
 
-/* ---- any
- * ------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- any ------------------------------------------------------------------------------------- */
 
 static pid_t wait_for_any(struct kymo_hub *hub, bool sleeps, int *status_ret)
 {

@@ -153,9 +153,7 @@ static unsigned int on_quiesce(struct kymo_engine *engine, void *data, enum kymo
 	return answer(thread);
 }
 
-/* ---- births
- * -----------------------------------------------------------------------------------------------------------------------
- */
+/* ---- births ---------------------------------------------------------------------------------- */
 
 static int follow(struct kymo_inner *inner, pid_t tid, pid_t pid, pid_t maker, struct inner_thread **ret);
 
@@ -235,9 +233,7 @@ static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_ac
 	return answer(thread);
 }
 
-/* ---- ends
- * --------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
 static unsigned int on_end(struct kymo_engine *engine, void *data, enum kymo_action action,
 			   const struct kymo_exit_report *report)
@@ -308,9 +304,7 @@ static void on_reap(struct kymo_engine *engine, void *data, const struct kymo_re
 			   is_normal ? WEXITSTATUS(report->status) : WTERMSIG(report->status));
 }
 
-/* ---- lifetime
- * ------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- lifetime -------------------------------------------------------------------------------- */
 
 static void put(struct kymo_inner *inner)
 {

@@ -257,9 +257,7 @@ void inner_tell(struct inner_thread *tracer, const struct inner_thread *thread, 
 			look_again(waiter);
 }
 
-/* ---- the calls
- * -------------------------------------------------------------------------------------------------------------------
- */
+/* ---- the calls ------------------------------------------------------------------------------- */
 
 bool inner_wait_entered(struct inner_thread *thread)
 {
@@ -311,9 +309,7 @@ void inner_wait_left(struct inner_thread *thread, int64_t result)
 	}
 }
 
-/* ---- the clock
- * --------------------------------------------------------------------------------------------------------------------
- */
+/* ---- the clock ------------------------------------------------------------------------------- */
 
 /* Those that get a signal are to report, and go on from there. */
 static void look_at_held(const struct kymo_inner *inner)

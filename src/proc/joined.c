@@ -51,8 +51,7 @@ static void destroy(struct kymo_joined *joined)
 	free(joined);
 }
 
-/* ---- stopping
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- stopping -------------------------------------------------------------------------------- */
 
 static struct kymo_error *not_joined(const struct kymo_process *process, pid_t tracer, int err)
 {

@@ -30,8 +30,7 @@
 #define LEAVE_TIMEOUT_NS 100000000ull     /* without anybody going */
 #define LEAVE_MOST_NS 5000000000ull
 
-/* ---- one that nobody traces
- * ------------------------------------------------------------------------------------------ */
+/* ---- one that nobody traces ------------------------------------------------------------------ */
 
 struct kymo_error *kymo_keep_take(struct kymo_process *process, pid_t second)
 {

@@ -29,8 +29,7 @@ int kymo_request(struct kymo_joined *joined, struct hub_message *message, void *
 /* BUSY: the hub has ended, or has let the process go. */
 struct kymo_error *kymo_request_lost(const struct kymo_process *process);
 
-/* ---- of one stopped thread. Negative errno values: -ESRCH, it is gone; -EPIPE, the hub is
- * -------------------------------- */
+/* ---- of one stopped thread. Negative errno values: -ESRCH, it is gone; -EPIPE, the hub is ---- */
 
 int kymo_joined_set_registers(struct kymo_joined *joined, pid_t tid, const struct user_regs_struct *registers);
 int kymo_joined_facts(const struct kymo_joined *joined, pid_t tid, unsigned int which, struct kymo_tracee_facts *ret);

@@ -130,8 +130,7 @@ void call_writer_destroy(struct call_writer *writer)
 	free(writer);
 }
 
-/* ---- streams
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- streams --------------------------------------------------------------------------------- */
 
 static struct kymo_error *grow_streams(struct call_writer *writer, size_t n)
 {
@@ -164,8 +163,7 @@ static struct kymo_error *stream_of(struct call_writer *writer, uint32_t cpu, st
 	return error;
 }
 
-/* ---- records
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- records --------------------------------------------------------------------------------- */
 
 static void put(uint8_t *record, size_t *at, const void *bytes, size_t size)
 {

@@ -78,8 +78,7 @@ static struct kymo_error *place_init(const char *path, struct place *ret)
 	return NULL;
 }
 
-/* ---- what is there
- * --------------------------------------------------------------------------------------------------- */
+/* ---- what is there --------------------------------------------------------------------------- */
 
 static bool is_name_of_kymo(const char *name)
 {
@@ -194,8 +193,7 @@ static struct kymo_error *look(const struct place *place, int *fd_ret, int *old_
 	return error;
 }
 
-/* ---- moving and making
- * ----------------------------------------------------------------------------------------------- */
+/* ---- moving and making ----------------------------------------------------------------------- */
 
 /* A recording's files, then itself. */
 static struct kymo_error *remove_old(const struct place *place, int fd)

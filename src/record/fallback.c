@@ -220,8 +220,7 @@ struct kymo_error *recording_fell_back(struct recording *recording, struct kymo_
 	return error;
 }
 
-/* ---- the way that is asked for
- * ----------------------------------------------------------------------------------------- */
+/* ---- the way that is asked for --------------------------------------------------------------- */
 
 /* The kernel, where it may be used; else tracing, which can't do anything but calls. */
 static struct kymo_error *choose_complete_way(struct recording *recording)

@@ -32,8 +32,7 @@ static struct target *find_target(const struct recording *recording, const struc
 	return NULL;
 }
 
-/* ---- programs that start
- * --------------------------------------------------------------------------------------------- */
+/* ---- programs that start --------------------------------------------------------------------- */
 
 struct kymo_error *recording_start_up(struct recording *recording, struct target *target, enum kymo_startup_event event,
 				      bool *done_ret)
@@ -125,8 +124,7 @@ static struct kymo_error *begin_program(struct recording *recording, struct targ
 	return step(recording, target, KYMO_STARTUP_MAPPED);
 }
 
-/* ---- what the tree tells
- * --------------------------------------------------------------------------------------------- */
+/* ---- what the tree tells --------------------------------------------------------------------- */
 
 struct kymo_error *recording_probe_running(struct recording *recording, struct target *target)
 {

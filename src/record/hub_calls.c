@@ -53,8 +53,7 @@ struct hub_calls {
 	uint8_t memory[MEMORY_SIZE];
 };
 
-/* ---- records
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- records --------------------------------------------------------------------------------- */
 
 /* Later than the last one: records of one stream are in this order. */
 static uint64_t stamp(struct hub_calls *source)
@@ -163,8 +162,7 @@ static void see(struct hub_calls *source, struct kymo_engine *engine, const stru
 		record(source, &call, tsc);
 }
 
-/* ---- callbacks
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- callbacks ------------------------------------------------------------------------------- */
 
 static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_action action,
 			     const struct kymo_syscall_report *report)
@@ -242,8 +240,7 @@ static const struct kymo_engine_ops engine_ops = {
 	.reap = on_reap,
 };
 
-/* ---- whose calls
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- whose calls ----------------------------------------------------------------------------- */
 
 /* A negative errno of kymo_engine_attach(). */
 static int attach(struct hub_calls *source, pid_t tid)
@@ -332,8 +329,7 @@ static struct kymo_error *join(struct hub_calls *source)
 	return err ? kymo_trace_error(source->pid, err) : NULL;
 }
 
-/* ---- the source
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- the source ------------------------------------------------------------------------------ */
 
 static struct kymo_error *begin(struct recording_calls *calls, struct output *output)
 {

@@ -25,8 +25,7 @@ struct kernel_calls {
 	struct output *output; /* of the drain that goes on */
 };
 
-/* ---- what is wanted
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- what is wanted -------------------------------------------------------------------------- */
 
 static bool wants(void *context, unsigned int number)
 {
@@ -54,8 +53,7 @@ static bool replaces_memory(void *context, unsigned int number)
 	return kymo_syscall_replaces_memory(number);
 }
 
-/* ---- begin and end
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- begin and end --------------------------------------------------------------------------- */
 
 static void add_sample(struct kernel_calls *source)
 {
@@ -131,8 +129,7 @@ struct kymo_error *kernel_calls_check(void)
 	return error;
 }
 
-/* ---- records out
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- records out ----------------------------------------------------------------------------- */
 
 static struct kymo_error *on_call(const struct kymo_kernel_call *call, void *data)
 {

@@ -30,8 +30,7 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* ---- gaps
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- gaps ------------------------------------------------------------------------------------ */
 
 static const char *cause_of(const struct kymo_gap *gap)
 {
@@ -121,8 +120,7 @@ void recording_end_look(struct recording *recording, struct target *target)
 	target->n_gaps_told = 0;
 }
 
-/* ---- turns
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- turns ----------------------------------------------------------------------------------- */
 
 static bool is_fit(const struct target *target, uint64_t now)
 {

@@ -249,8 +249,7 @@ struct kymo_error *recording_run_kernel(struct recording *recording);
 /* Whether the child, if there is one, has ended; with its status in the result. */
 bool recording_child_ended(struct recording *recording);
 
-/* ---- fallback.c: from the process to the kernel
- * ---------------------------------------------------------------------- */
+/* ---- fallback.c: from the process to the kernel ---------------------------------------------- */
 
 /* The way that is asked for, or is the best one to be had; into `way`. PERMISSION, NOT_FOUND: none has all that is
  * wanted. */
@@ -273,8 +272,7 @@ enum recording_way_out recording_way_out(struct recording *recording, struct kym
  * that says more. */
 struct kymo_error *recording_fell_back(struct recording *recording, struct kymo_error *error);
 
-/* ---- mixed.c: what the process refuses goes through the kernel, and the rest does not
- * -------------------------------- */
+/* ---- mixed.c: what the process refuses goes through the kernel, and the rest does not -------- */
 
 /* Order `specs` by way. To be called before anything else, and whenever `reasons` has changed. */
 struct kymo_error *recording_divide(struct recording *recording);

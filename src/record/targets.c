@@ -202,8 +202,7 @@ void recording_give_back(struct recording *recording, struct target *target)
 	kymo_error_destroy(recording_drop_target(recording, target));
 }
 
-/* ---- probes in
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- probes in ------------------------------------------------------------------------------- */
 
 struct kymo_error *recording_make_output(struct recording *recording)
 {

@@ -175,8 +175,7 @@ __attribute__((used, visibility("hidden"))) void by_hand_passed(const char *fram
 	print_marker(note_of(slots), frame, 0);
 }
 
-/* ---- rings: one is used, since the process stays on one CPU
- * ---------------------------------------------------------- */
+/* ---- rings: one is used, since the process stays on one CPU ---------------------------------- */
 
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 

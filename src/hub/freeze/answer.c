@@ -25,8 +25,7 @@
 #define TAKE_TRIES 20
 #define TAKE_PAUSE_NS 1000000
 
-/* ---- holding
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- holding --------------------------------------------------------------------------------- */
 
 static void claim_task(struct kymo_hub *hub, struct task *task)
 {
@@ -286,8 +285,7 @@ static int64_t answer_write(struct hub_holder *holder, struct hub_message *messa
 	return hub_hold_ask(write_memory, holder, message, memory);
 }
 
-/* ---- what is asked for
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- what is asked for ----------------------------------------------------------------------- */
 
 static int64_t (*const answers[HUB_N_TYPES])(struct hub_holder *holder, struct hub_message *message,
 					     uint8_t *memory) = {

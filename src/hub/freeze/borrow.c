@@ -84,9 +84,7 @@ int64_t hub_borrow_end(struct hub_holder *holder, struct hub_message *message, u
 	return hub_hold_ask(return_thread, holder, message, memory);
 }
 
-/* ---- calls
- * --------------------------------------------------------------------------------------------------------------------
- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 /* With all of its signals blocked it would die of a breakpoint there. */
 static bool is_at_breakpoint(const struct hub_process *process, uint64_t address)

@@ -57,8 +57,7 @@ struct task *hub_held_task(struct kymo_hub *hub, const struct holding *holding)
 	return task && task->process == process && hub_is_still(task) ? task : NULL;
 }
 
-/* ---- waiting, on the holder's thread
- * ----------------------------------------------------------------------------------------- */
+/* ---- waiting, on the holder's thread --------------------------------------------------------- */
 
 /* It has asked, and waits for the reply: whatever comes from it is its end. */
 static bool is_there(const struct hub_holder *holder)

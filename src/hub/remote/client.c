@@ -28,8 +28,7 @@
 #define HELLO_MS 5000
 #define BYE_MS 5000
 
-/* ---- asking
- * ---------------------------------------------------------------------------------------------------------------- */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
 static void lose(struct hub_client *client, int why)
 {
@@ -122,8 +121,7 @@ int kymo_hub_failure(const struct kymo_hub *hub)
 	return hub->client ? hub->client->failure : 0;
 }
 
-/* ---- engines
- * ----------------------------------------------------------------------------------------------------------------- */
+/* ---- engines --------------------------------------------------------------------------------- */
 
 uint64_t hub_client_new_name(struct hub_client *client)
 {
@@ -194,8 +192,7 @@ static struct kymo_engine *take_engine(struct hub_client *client, uint64_t name)
 	return engine;
 }
 
-/* ---- callbacks
- * ---------------------------------------------------------------------------------------------------------------- */
+/* ---- callbacks ------------------------------------------------------------------------------- */
 
 static unsigned int call(struct kymo_engine *engine, struct hub_message *m)
 {
@@ -319,8 +316,7 @@ static void *be_client(void *data)
 	return NULL;
 }
 
-/* ---- beginning and end
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- beginning and end ----------------------------------------------------------------------- */
 
 static int greet(struct hub_client *client)
 {

@@ -28,8 +28,7 @@ static int ask(const struct kymo_engine *engine, struct hub_message *message, vo
 	return result == -EPIPE ? -ESRCH : (int)result;
 }
 
-/* ---- attaching
- * --------------------------------------------------------------------------------------------------------------- */
+/* ---- attaching ------------------------------------------------------------------------------- */
 
 static const struct kymo_engine_ops nothing;
 
@@ -120,8 +119,7 @@ static size_t client_detach_all(struct kymo_hub *hub, const struct kymo_engine_o
 	return result < 0 ? 0 : (size_t)result;
 }
 
-/* ---- an engine
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- an engine ------------------------------------------------------------------------------- */
 
 static pid_t client_tid(const struct kymo_engine *engine)
 {
@@ -168,8 +166,7 @@ static int client_barrier(struct kymo_engine *engine)
 	return err;
 }
 
-/* ---- looking at a thread
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- looking at a thread --------------------------------------------------------------------- */
 
 static int client_prepare_examine(struct kymo_engine *engine, struct kymo_examiner *ret)
 {

@@ -32,8 +32,7 @@ void hub_guest_lose(struct hub_guest *guest)
 		shutdown(guest->events, SHUT_RDWR);
 }
 
-/* ---- its engines
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- its engines ----------------------------------------------------------------------------- */
 
 void hub_guest_take(struct hub_guest *guest, struct kymo_engine *engine)
 {

@@ -28,8 +28,7 @@
 #define MS 1000000ull
 #define MEANWHILE_NS (2 * MS)
 
-/* ---- callbacks
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- callbacks ------------------------------------------------------------------------------- */
 
 /* The thread may have more to do than to be a hub's. */
 static bool receive(struct hub_guest *guest, uint64_t deadline_ns, struct hub_message *ret, int *fd_ret)
@@ -195,9 +194,7 @@ const struct kymo_engine_ops hub_guest_ops = {
 	.reap = on_reap,
 };
 
-/* ---- calls
- * ---------------------------------------------------------------------------------------------------------------------
- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 typedef int64_t guest_call(struct hub_guest *guest, struct hub_message *message, uint8_t *memory, int proof);
 typedef int64_t engine_call(struct kymo_engine *engine, struct hub_message *message, uint8_t *memory);

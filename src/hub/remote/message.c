@@ -99,8 +99,7 @@ int hub_message_check(const struct hub_message *message, size_t size, enum hub_s
 	return is_body_fit(message) ? 0 : -EPROTO;
 }
 
-/* ---- sockets
- * --------------------------------------------------------------------------------------------------------------- */
+/* ---- sockets --------------------------------------------------------------------------------- */
 
 union one_fd {
 	struct cmsghdr header;

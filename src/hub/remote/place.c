@@ -85,8 +85,7 @@ static int dial(int directory, const char *name, int *ret)
 	return err;
 }
 
-/* ---- serving
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- serving --------------------------------------------------------------------------------- */
 
 static void close_directory(DIR **directory)
 {
@@ -177,8 +176,7 @@ void hub_place_close(struct hub_place *place)
 	close(place->socket);
 }
 
-/* ---- connecting
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- connecting ------------------------------------------------------------------------------ */
 
 int hub_place_check_peer(int socket, pid_t pid)
 {

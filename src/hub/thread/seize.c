@@ -37,8 +37,7 @@ void kymo_take_seize_signal(void)
 			the_signal = number;
 }
 
-/* ---- the timer
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- the timer ------------------------------------------------------------------------------- */
 
 /* It counts as a signal that waits, of which the user, or the target for its user, may have as many as may be: then
  * with the limit of this process as high as may be, for that moment. */

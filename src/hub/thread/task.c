@@ -10,8 +10,7 @@
 #include "hub/thread/task.h"
 #include "procfs/memory.h"
 
-/* ---- processes
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- processes ------------------------------------------------------------------------------- */
 
 struct hub_process *hub_find_process(const struct kymo_hub *hub, pid_t pid)
 {
@@ -83,8 +82,7 @@ void hub_put_process(struct kymo_hub *hub, struct hub_process *process)
 	free(process);
 }
 
-/* ---- the table of threads
- * ------------------------------------------------------------------------------------------------ */
+/* ---- the table of threads -------------------------------------------------------------------- */
 
 static struct task **bucket_of(struct kymo_hub *hub, pid_t tid)
 {
@@ -180,8 +178,7 @@ void hub_release_leavers(struct kymo_hub *hub, struct task *task)
 	task->leavers.n = 0;
 }
 
-/* ---- one thread
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- one thread ------------------------------------------------------------------------------ */
 
 unsigned int hub_events(const struct task *task)
 {

@@ -33,8 +33,7 @@
 
 #define STEP_NS 100000000ull
 
-/* ---- owners
- * ---------------------------------------------------------------------------------------------------------------- */
+/* ---- owners ---------------------------------------------------------------------------------- */
 
 static bool owns(const struct kymo_engine *engine, uint64_t address)
 {
@@ -105,9 +104,7 @@ int kymo_engine_remove_breakpoint(struct kymo_engine *engine, uint64_t address)
 	return hub_call(engine->hub, remove_, &(struct place){ engine, address });
 }
 
-/* ---- hits
- * --------------------------------------------------------------------------------------------------------------------
- */
+/* ---- hits ------------------------------------------------------------------------------------ */
 
 /* The one that a thread has executed; NULL: it is the program's own. */
 static const struct hub_break *find_hit(const struct task *task, const siginfo_t *info,
@@ -181,8 +178,7 @@ bool hub_breakpoint_stopped(struct kymo_hub *hub, struct task *task, struct kymo
 	return true;
 }
 
-/* ---- stepping over
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- stepping over --------------------------------------------------------------------------- */
 
 void hub_breakpoint_passed(struct task *task)
 {

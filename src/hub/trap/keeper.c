@@ -45,8 +45,7 @@ struct hub_journal {
 	struct entry entries[ENTRIES];
 };
 
-/* ---- what the keeper does
- * ------------------------------------------------------------------------------------------------ */
+/* ---- what the keeper does -------------------------------------------------------------------- */
 
 static void put_byte_back(const struct entry *entry)
 {
@@ -170,8 +169,7 @@ static void __attribute__((noreturn)) be_keeper(struct hub_journal *journal, pid
 	_exit(0);
 }
 
-/* ---- at the hub
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- at the hub ------------------------------------------------------------------------------ */
 
 void hub_get_keeper(struct kymo_hub *hub)
 {

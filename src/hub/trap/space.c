@@ -37,8 +37,7 @@
 #define LINGER_NS 5000000000ull /* longer than a child waits for its maker's event */
 #define LATE_NS 2000000000ull
 
-/* ---- making one
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- making one ------------------------------------------------------------------------------ */
 
 static void join(struct hub_process *process, struct hub_space *space)
 {
@@ -133,8 +132,7 @@ static int get_space(struct kymo_hub *hub, struct hub_process *process, struct h
 	return err;
 }
 
-/* ---- putting in and taking out
- * ---------------------------------------------------------------------------------------------- */
+/* ---- putting in and taking out --------------------------------------------------------------- */
 
 /* Whether the address is within a jump that leads to kymo's code, behind its first byte. */
 static bool is_in_jump(struct hub_space *space, const struct kymo_maps *maps, uint64_t address)
@@ -279,8 +277,7 @@ void hub_space_clear_all(struct kymo_hub *hub)
 		clear(hub, space);
 }
 
-/* ---- births and ends
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- births and ends ------------------------------------------------------------------------- */
 
 void hub_space_leave(struct kymo_hub *hub, struct hub_process *process)
 {
@@ -368,8 +365,7 @@ void hub_space_look_at_clock(struct kymo_hub *hub, uint64_t now)
 	}
 }
 
-/* ---- what engines read and write
- * ---------------------------------------------------------------------------------------------- */
+/* ---- what engines read and write ------------------------------------------------------------- */
 
 static struct hub_break *first_from(const struct hub_space *space, uint64_t address)
 {

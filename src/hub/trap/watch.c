@@ -30,8 +30,7 @@ static int poke(const struct task *task, unsigned int number, uint64_t value)
 	return ptrace(PTRACE_POKEUSER, task->tid, kymo_watch_register(number), value) ? -errno : 0;
 }
 
-/* ---- claiming
- * ---------------------------------------------------------------------------------------------------------------- */
+/* ---- claiming -------------------------------------------------------------------------------- */
 
 static int choose(const struct task *task, uint64_t control, unsigned int *slot_ret)
 {
@@ -165,8 +164,7 @@ int kymo_engine_unwatch(struct kymo_engine *engine, unsigned int slot)
 	return hub_call(engine->hub, give_up, &(struct claim){ .engine = engine, .slot = slot });
 }
 
-/* ---- letting go
- * ---------------------------------------------------------------------------------------------------------------- */
+/* ---- letting go ------------------------------------------------------------------------------ */
 
 void hub_watches_drop(struct kymo_engine *engine)
 {
@@ -198,9 +196,7 @@ void hub_watches_forget(struct kymo_hub *hub, struct task *task)
 	strike_if_none(hub, task);
 }
 
-/* ---- hits
- * ------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- hits ------------------------------------------------------------------------------------ */
 
 /* Which have been hit, as bits, but those of somebody else's: ours, and those that are off, which were ours when they
  * were hit. */

@@ -33,8 +33,7 @@ struct store_head {
 	uint64_t sum; /* of what follows */
 };
 
-/* ---- the key
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- the key --------------------------------------------------------------------------------- */
 
 /* The build-id of the program that runs: another build may find something else. */
 static int add_build(struct dl_phdr_info *info, size_t size, void *data)
@@ -96,8 +95,7 @@ static void name_of(XXH128_hash_t key, char name[NAME_DIGITS + 1])
 		 (unsigned long long)key.low64);
 }
 
-/* ---- the directory
- * --------------------------------------------------------------------------------------------------- */
+/* ---- the directory --------------------------------------------------------------------------- */
 
 /* Its path, a fresh string; NULL where there is to be none. */
 static char *find_path(void)
@@ -142,8 +140,7 @@ static int open_store(void)
 	return kymo_take_fd(fd);
 }
 
-/* ---- reading
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static void note_use(int fd, const struct stat *st)
 {
@@ -180,8 +177,7 @@ static bool read_entry(int store, XXH128_hash_t key, void **ret, size_t *size_re
 	return true;
 }
 
-/* ---- writing
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 struct entry {
 	struct timespec used;
@@ -273,8 +269,7 @@ static void write_entry(int store, XXH128_hash_t key, const void *bytes, size_t 
 		make_room(store);
 }
 
-/* ---- the front door
- * -------------------------------------------------------------------------------------------------- */
+/* ---- the front door -------------------------------------------------------------------------- */
 
 static uint64_t text_size(const struct kymo_module_code *code)
 {

@@ -224,8 +224,7 @@ static void note_foreign(struct leaving *leaving, uint64_t address)
 		leaving->first_foreign = address;
 }
 
-/* ---- where text leads
- * ------------------------------------------------------------------------------------------------ */
+/* ---- where text leads ------------------------------------------------------------------------ */
 
 /* Whether the jump of the entry is there to its last byte: in the midst of what a program writes for itself, the few
  * bytes that a pun changes are no proof. */
@@ -234,8 +233,7 @@ static bool is_whole(const struct leaving *leaving, const struct kymo_wire_site 
 	return probe_leads_to_link(leaving->process, site->address, site->patch_size, site->link);
 }
 
-/* ---- memory of no file
- * ----------------------------------------------------------------------------------------------- */
+/* ---- memory of no file ----------------------------------------------------------------------- */
 
 /* Whether nothing is left of what was written there: the program has put something else, or has got fresh memory. */
 static bool is_rewritten(const struct kymo_wire_site *site, const uint8_t *now)
@@ -289,8 +287,7 @@ static bool has_twin(const struct leaving *leaving, const struct kymo_wire_site 
 	return false;
 }
 
-/* ---- other tools' breakpoints
- * -------------------------------------------------------------------------------------------- */
+/* ---- other tools' breakpoints ---------------------------------------------------------------- */
 
 /* Whether `now` is a jump with another first byte: this recording's, or one to the pad of another at the same place. */
 static bool is_rest_of_jump(struct leaving *leaving, const struct kymo_wire_site *site, const uint8_t *now)

@@ -41,8 +41,7 @@ struct removal {
 	struct kymo_detach_result *result;
 };
 
-/* ---- checking the text
- * ----------------------------------------------------------------------------------------------- */
+/* ---- checking the text ----------------------------------------------------------------------- */
 
 /* Compare the pages that were patched with the file. The bytes come from a copy-on-write page, so this is the proof. */
 static void verify_page(struct kymo_process *process, const struct kymo_maps *maps, uint64_t page,
@@ -100,8 +99,7 @@ static void verify_text(struct removal *removal)
 		removal->result->note = NULL;
 }
 
-/* ---- whose memory
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- whose memory ---------------------------------------------------------------------------- */
 
 static bool is_listed(const struct removal *removal, uint64_t inode)
 {
@@ -151,8 +149,7 @@ static bool is_own_jumps(const struct removal *removal, const struct kymo_map *m
 	return !removal->own || has_run(removal->own, map);
 }
 
-/* ---- who is still there
- * ------------------------------------------------------------------------------------------------ */
+/* ---- who is still there ---------------------------------------------------------------------- */
 
 static bool is_in_pads(uint64_t pc, void *data)
 {

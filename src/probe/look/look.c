@@ -153,8 +153,7 @@ static bool lay_out(struct kymo_look *look)
 	return look->changes;
 }
 
-/* ---- what has become of it
- * ------------------------------------------------------------------------------------------- */
+/* ---- what has become of it ------------------------------------------------------------------- */
 
 /* The gap that begins with this look, for this cause. */
 static bool note_out(struct kymo_look *look, struct look_site *known, const struct probe_site *site,
@@ -313,8 +312,7 @@ static bool learn_sites(struct kymo_look *look)
 	return true;
 }
 
-/* ---- in again
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- in again -------------------------------------------------------------------------------- */
 
 /* The sites that are out and whose text is the file's are pending from here on. Guards stay out: sequences are not used
  * any more. */
@@ -387,8 +385,7 @@ static struct kymo_error *put_in_again(struct kymo_look *look, uint64_t *stopped
 	return error;
 }
 
-/* ---- for the recorder
- * --------------------------------------------------------------------------------------------------- */
+/* ---- for the recorder ------------------------------------------------------------------------ */
 
 static struct kymo_error *look_closely(struct kymo_look *look, uint64_t tsc, uint64_t *stopped_ns_ret)
 {

@@ -178,8 +178,7 @@ enum look_text look_at_site(struct kymo_look *look, const struct probe_site *sit
 	return classify(look, site, now, size, patch);
 }
 
-/* ---- mending
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- mending --------------------------------------------------------------------------------- */
 
 struct torn {
 	const struct probe_site *site;

@@ -20,8 +20,7 @@
 #include "probe/site/switches.h"
 #include "procfs/maps.h"
 
-/* ---- what can't be turned on
- * ------------------------------------------------------------------------------------------ */
+/* ---- what can't be turned on ----------------------------------------------------------------- */
 
 /* An SDT probe that nobody can turn on has nothing to record. Several may have one counter. */
 static struct kymo_error *refuse_counted(struct kymo_probes *probes, const struct probe_switch *item)
@@ -64,8 +63,7 @@ struct kymo_error *probes_refuse_switches(struct kymo_probes *probes, const stru
 	return error;
 }
 
-/* ---- what no place is behind of
- * --------------------------------------------------------------------------------------- */
+/* ---- what no place is behind of -------------------------------------------------------------- */
 
 /* What a switch and the places behind it have in common: the marker's name, or the counter. */
 struct key {

@@ -136,8 +136,7 @@ struct kymo_error *probes_resolve_marker(struct kymo_probes *probes, const struc
 	return error;
 }
 
-/* ---- where they are
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- where they are -------------------------------------------------------------------------- */
 
 /* The places of SDT probes are single bytes, which no recording has to itself: a jump there is made of what is behind
  * them, too. */
@@ -192,8 +191,7 @@ char *probes_marker_at(const struct kymo_probes *probes, size_t module, uint64_t
 	return name;
 }
 
-/* ---- names that nobody has
- * ---------------------------------------------------------------------------------------------- */
+/* ---- names that nobody has ------------------------------------------------------------------- */
 
 /* "libc:setjmp, …": some that there are. */
 static size_t tell_markers(struct kymo_probes *probes, char *out, size_t size)

@@ -149,8 +149,7 @@ bool probes_refuse_together(struct kymo_probes *probes)
 	return more;
 }
 
-/* ---- from one try to the next
- * ---------------------------------------------------------------------------------------- */
+/* ---- from one try to the next ---------------------------------------------------------------- */
 
 void probes_keep_refusals(struct kymo_probes *probes)
 {
@@ -201,8 +200,7 @@ void probes_forget_refusals(struct kymo_probes *probes)
 	}
 }
 
-/* ---- what is said
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- what is said ---------------------------------------------------------------------------- */
 
 static const char *kind_of(const struct kymo_spec *spec, bool is_one)
 {

@@ -62,8 +62,7 @@
 
 static const uint8_t nop[SIZE] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
 
-/* ---- which there are
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- which there are ------------------------------------------------------------------------- */
 
 static struct kymo_error *add(struct kymo_probes *probes, const struct probe_switch *fresh)
 {
@@ -170,8 +169,7 @@ size_t probes_pending_switches(const struct kymo_probes *probes)
 	return n;
 }
 
-/* ---- journal
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- journal --------------------------------------------------------------------------------- */
 
 static int set_state(struct kymo_probes *probes, uint64_t entry, enum kymo_wire_count count, uint16_t before)
 {
@@ -222,8 +220,7 @@ size_t probes_journal_switches(struct kymo_probes *probes, uint64_t first, struc
 	return n;
 }
 
-/* ---- text
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 enum text_state { TEXT_OFF, TEXT_ON, TEXT_UNKNOWN };
 
@@ -249,9 +246,7 @@ static int write_text(struct kymo_process *process, uint64_t address, const uint
 	return err ? err : kymo_process_write(process, address, then, 1);
 }
 
-/* ---- on
- * ----------------------------------------------------------------------------------------------------------------------
- */
+/* ---- on -------------------------------------------------------------------------------------- */
 
 bool probes_are_switches_busy(struct kymo_probes *probes)
 {
@@ -351,9 +346,7 @@ struct kymo_error *probes_turn_on(struct kymo_probes *probes)
 	return NULL;
 }
 
-/* ---- off
- * ---------------------------------------------------------------------------------------------------------------------
- */
+/* ---- off ------------------------------------------------------------------------------------- */
 
 struct turning_off {
 	struct kymo_process *process;
@@ -537,8 +530,7 @@ void probe_excuse_markers(int fd, uint64_t offset, const uint8_t memory[KYMO_PAG
 	kymo_module_close(module);
 }
 
-/* ---- which are meant
- * --------------------------------------------------------------------------------------------------- */
+/* ---- which are meant ------------------------------------------------------------------------- */
 
 bool probes_means_switch(const struct kymo_probes *probes, size_t spec, const struct probe_switch *item)
 {

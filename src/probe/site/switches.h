@@ -60,8 +60,7 @@ size_t probes_pending_switches(const struct kymo_probes *probes);
 bool probes_means_switch(const struct kymo_probes *probes, size_t spec, const struct probe_switch *item);
 bool probes_has_live_marker(const struct kymo_probes *probes, size_t spec);
 
-/* ---- the journal
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- the journal ----------------------------------------------------------------------------- */
 
 /* Write journal entries of the pending ones; `first` is the index of entry 0. Returns how many. */
 size_t probes_journal_switches(struct kymo_probes *probes, uint64_t first, struct kymo_wire_site *out);

@@ -260,8 +260,7 @@ struct kymo_error *probes_note_mappings(struct kymo_probes *probes, const struct
 	return error;
 }
 
-/* ---- for the recorder
- * ------------------------------------------------------------------------------------------------ */
+/* ---- for the recorder ------------------------------------------------------------------------ */
 
 bool kymo_probes_are_watching(const struct kymo_probes *probes)
 {

@@ -78,8 +78,7 @@ static void run_part(int part, unsigned long count)
 		atomic_fetch_add(&broken, 1);
 }
 
-/* ---- threads and signals
- * --------------------------------------------------------------------------------------------- */
+/* ---- threads and signals --------------------------------------------------------------------- */
 
 static void handle(int number)
 {

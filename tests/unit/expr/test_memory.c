@@ -67,8 +67,7 @@ static char *s = o.name;
 static int i = 2;
 static struct point small = { 300, -7 };
 
-/* ---- what debug information would say of it
- * -------------------------------------------------------------------------- */
+/* ---- what debug information would say of it -------------------------------------------------- */
 
 #define INTEGER(text, bytes, has_sign) \
 	{ \
@@ -280,8 +279,7 @@ static void becomes(const char *text, const char *expected)
 	assert_string_equal(shown, expected);
 }
 
-/* ---- tests
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static void members_are_read(void **state)
 {

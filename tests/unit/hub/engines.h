@@ -117,8 +117,7 @@ static const struct kymo_engine_ops ops = {
 	.release = on_release,
 };
 
-/* ---- children
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- children -------------------------------------------------------------------------------- */
 
 /* Memory that is shared with children, for what they tell. */
 struct shared {

@@ -222,8 +222,7 @@ static const struct kymo_engine_ops random_ops = {
 	.release = told_release,
 };
 
-/* ---- from outside of callbacks
- * ------------------------------------------------------------------------------------------- */
+/* ---- from outside of callbacks --------------------------------------------------------------- */
 
 static void look_at(struct kymo_engine *engine)
 {
@@ -324,8 +323,7 @@ static void forget_the_released(struct world *world)
 	world->lives.n = 0;
 }
 
-/* ---- programs
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- programs -------------------------------------------------------------------------------- */
 
 static void find_family(char *path, size_t size)
 {

@@ -248,8 +248,7 @@ static void threads_without_an_owner_step_over_it_and_none_misses_one(void **sta
 	kymo_hub_destroy(f.hub);
 }
 
-/* ---- children
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- children -------------------------------------------------------------------------------- */
 
 __attribute__((noinline)) static pid_t make_vfork_child(struct shared *shared)
 {
@@ -363,8 +362,7 @@ static void an_exec_is_the_end_of_it(void **state)
 	kymo_hub_destroy(f.hub);
 }
 
-/* ---- what is below, and what comes in between
- * -------------------------------------------------------------------------------- */
+/* ---- what is below, and what comes in between ------------------------------------------------ */
 
 static volatile sig_atomic_t n_own;
 

@@ -10,8 +10,7 @@
 
 #define WORDS (KYMO_CALL_NUMBERS / 64)
 
-/* ---- the program
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- the program ----------------------------------------------------------------------------- */
 
 static uint32_t word_of(const struct seccomp_data *data, uint32_t offset)
 {
@@ -99,8 +98,7 @@ static void the_filter_picks_its_set_and_what_can_not_be_let_pass(void **state)
 	}
 }
 
-/* ---- what is told
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- what is told ---------------------------------------------------------------------------- */
 
 /* Of one kind of call: told at entries and at exits. */
 struct told_calls {
@@ -201,8 +199,7 @@ static void a_picked_call_can_be_aborted(void **state)
 	}
 }
 
-/* ---- what is kept
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- what is kept ---------------------------------------------------------------------------- */
 
 static void who_has_the_filter_stays_traced_without_engines(void **state)
 {

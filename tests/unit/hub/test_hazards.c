@@ -8,8 +8,7 @@
 
 #include "fixture.h"
 
-/* ---- 1: only the tracer's own thread may call
- * ---------------------------------------------------------------------------- */
+/* ---- 1: only the tracer's own thread may call ------------------------------------------------ */
 
 static void *hammer(void *data)
 {
@@ -46,8 +45,7 @@ static void any_thread_may_call(void **state)
 	end(&f);
 }
 
-/* ---- 2: a child's first stop may come before its maker's event
- * ----------------------------------------------------------- */
+/* ---- 2: a child's first stop may come before its maker's event ------------------------------- */
 
 static void *count_once(void *data)
 {
@@ -114,8 +112,7 @@ static void a_child_does_not_run_before_the_callbacks_have_returned(void **state
 	end(&f);
 }
 
-/* ---- 3: interrupts merge, and lose against other stops
- * ------------------------------------------------------------------- */
+/* ---- 3: interrupts merge, and lose against other stops --------------------------------------- */
 
 static void each_report_that_was_asked_for_comes(void **state)
 {
@@ -139,8 +136,7 @@ static void each_report_that_was_asked_for_comes(void **state)
 	end(&f);
 }
 
-/* ---- 4: children that are made so that nobody traces them
- * ------------------------------------------------------------------ */
+/* ---- 4: children that are made so that nobody traces them ------------------------------------ */
 
 static int making_untraced(struct shared *shared)
 {
@@ -172,8 +168,7 @@ static void a_child_that_was_made_untraced_is_told(void **state)
 	kymo_hub_destroy(f.hub);
 }
 
-/* ---- 5: nothing waits for the parent of a vfork
- * ------------------------------------------------------------------------------ */
+/* ---- 5: nothing waits for the parent of a vfork ---------------------------------------------- */
 
 static int in_vfork(struct shared *shared)
 {
@@ -210,8 +205,7 @@ static void the_parent_of_a_vfork_keeps_nobody_waiting(void **state)
 	kymo_hub_destroy(f.hub);
 }
 
-/* ---- 8: entries and exits
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- 8: entries and exits -------------------------------------------------------------------- */
 
 static unsigned int expect_pairs(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action,
 				 void *report)
@@ -294,8 +288,7 @@ static void reports_disturb_no_call_and_interrupts_do(void **state)
 	end(&f);
 }
 
-/* ---- 10: exec by another thread
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- 10: exec by another thread -------------------------------------------------------------- */
 
 struct lives {
 	struct kymo_hub *hub;
@@ -382,8 +375,7 @@ static void engines_move_with_a_thread_that_executes_and_those_of_the_first_one_
 	assert_int_equal(lives.n_released, lives.n_attached);
 }
 
-/* ---- 11: a first thread that ends before the others
- * --------------------------------------------------------------------------------- */
+/* ---- 11: a first thread that ends before the others ------------------------------------------ */
 
 static int leaving_first(struct shared *shared)
 {
@@ -420,9 +412,7 @@ static void the_death_of_a_first_thread_is_told_while_others_live(void **state)
 	kymo_hub_destroy(f.hub);
 }
 
-/* ---- 12: SIGKILL
- * ----------------------------------------------------------------------------------------------------------------------
- */
+/* ---- 12: SIGKILL ----------------------------------------------------------------------------- */
 
 static unsigned int stop_in_exit(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action,
 				 void *report)
@@ -456,8 +446,7 @@ static void a_kill_ends_who_is_stopped_and_who_is_held_at_its_end(void **state)
 	kymo_hub_destroy(f.hub);
 }
 
-/* ---- the hub's own end
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the hub's own end ----------------------------------------------------------------------- */
 
 /* The one of these children that ends the hub's waits, or 0. */
 static pid_t waker_among(FILE *children)

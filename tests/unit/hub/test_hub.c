@@ -5,8 +5,7 @@
 #include "engines.h"
 #include "proc/proc.h"
 
-/* ---- what is traced
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- what is traced -------------------------------------------------------------------------- */
 
 /* Makes a system call whenever it is told to go. */
 static int obedient(struct shared *shared)
@@ -86,8 +85,7 @@ static void stands(const struct fixture *fixture)
 	assert_int_equal(fixture->shared->count, before);
 }
 
-/* ---- attach
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- attach ---------------------------------------------------------------------------------- */
 
 static void attaching_makes_engines_and_finds_them(void **state)
 {
@@ -262,8 +260,7 @@ static void a_new_engine_is_not_told_of_the_event_in_progress(void **state)
 	end(&f);
 }
 
-/* ---- set_events
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- set_events ------------------------------------------------------------------------------ */
 
 struct errors {
 	int clear_death, clear_reap, set_death, clear_other, detach;
@@ -365,8 +362,7 @@ static void clearing_or_detaching_during_a_callback_is_in_progress(void **state)
 	end(&f);
 }
 
-/* ---- control
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- control --------------------------------------------------------------------------------- */
 
 static void a_stop_holds_until_its_engine_lets_go(void **state)
 {
@@ -449,8 +445,7 @@ static void who_detaches_in_death_is_not_told_of_the_reaping(void **state)
 	kymo_hub_destroy(f.hub);
 }
 
-/* ---- steps
- * --------------------------------------------------------------------------------------------------------------- */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 static unsigned int step_again(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action,
 			       void *report)
@@ -526,8 +521,7 @@ static void a_step_over_a_system_call_does_not_hide_it(void **state)
 	end(&f);
 }
 
-/* ---- examine
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- examine --------------------------------------------------------------------------------- */
 
 static void a_stopped_thread_can_be_examined(void **state)
 {
@@ -568,8 +562,7 @@ static void a_stopped_thread_can_be_examined(void **state)
 	kymo_hub_destroy(f.hub);
 }
 
-/* ---- system calls
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- system calls ---------------------------------------------------------------------------- */
 
 static unsigned int abort_getppid(struct book *book, struct kymo_engine *engine, enum told told,
 				  enum kymo_action action, void *report)
@@ -664,8 +657,7 @@ static void a_stop_at_an_entry_holds_before_the_call(void **state)
 	end(&f);
 }
 
-/* ---- references
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- references ------------------------------------------------------------------------------ */
 
 static void release_comes_once_and_last(void **state)
 {

@@ -6,8 +6,7 @@
 
 #include "fixture.h"
 
-/* ---- kinds of clones
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- kinds of clones ------------------------------------------------------------------------- */
 
 struct kinds {
 	struct book book;
@@ -67,8 +66,7 @@ static void a_clone_is_told_with_its_kind(void **state)
 	kymo_hub_destroy(f.hub);
 }
 
-/* ---- kinds of signals
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- kinds of signals ------------------------------------------------------------------------ */
 
 static void on_usr(int signal)
 {
@@ -127,8 +125,7 @@ static void a_signal_is_told_by_its_kind_to_who_wants_that(void **state)
 	end(&f);
 }
 
-/* ---- the verdict TERM
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- the verdict TERM ------------------------------------------------------------------------ */
 
 static unsigned int end_it(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action,
 			   void *report)
@@ -160,8 +157,7 @@ static void a_signal_ends_a_process_by_verdict_by_itself_or_by_a_kill(void **sta
 	}
 }
 
-/* ---- launched with EXITKILL
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- launched with EXITKILL ------------------------------------------------------------------ */
 
 static unsigned int launch_flags;
 
@@ -212,8 +208,7 @@ static void a_command_ends_with_a_killed_hub_where_that_was_asked_for(void **sta
 	kill(command, SIGKILL);
 }
 
-/* ---- how many breakpoints there may be
- * ----------------------------------------------------------------------------------------- */
+/* ---- how many breakpoints there may be ------------------------------------------------------- */
 
 enum { CODE = 2 * KYMO_BREAKPOINTS_MAX, NOP = 0x90 };
 

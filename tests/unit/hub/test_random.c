@@ -74,8 +74,7 @@ static void engines_that_do_anything_get_one_last_callback_and_programs_run_righ
 	kymo_vec_deinit(&world.lives);
 }
 
-/* ---- a child that is late
- * -------------------------------------------------------------------------------------------------- */
+/* ---- a child that is late -------------------------------------------------------------------- */
 
 struct late {
 	struct kymo_hub *hub;

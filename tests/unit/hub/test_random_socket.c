@@ -36,8 +36,7 @@ static const struct thing *thing_of(int round)
 	return &things[(unsigned int)round % 3];
 }
 
-/* ---- the hub
- * ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the hub --------------------------------------------------------------------------------- */
 
 static void fault(struct arena *arena, const char *what, int number)
 {
@@ -82,8 +81,7 @@ static int be_hub(struct arena *arena, uint32_t seed)
 	return 0;
 }
 
-/* ---- a client
- * --------------------------------------------------------------------------------------------------------------- */
+/* ---- a client -------------------------------------------------------------------------------- */
 
 /*
  * Whoever comes late finds threads that may be ending. And not while others execute something: PTRACE_SEIZE waits for
@@ -156,8 +154,7 @@ static int be_client(struct arena *arena, uint32_t seed)
 	return world.n_wrong ? 1 : 0;
 }
 
-/* ---- who begins and ends them
- * ---------------------------------------------------------------------------------------------- */
+/* ---- who begins and ends them ---------------------------------------------------------------- */
 
 struct cast {
 	struct arena *arena;
@@ -227,8 +224,7 @@ static bool is_enough(const struct cast *cast)
 	return cast->arena->n_wrong || (cast->arena->n_callbacks >= n_wanted_events(4000) && cast->arena->round > 3);
 }
 
-/* ---- tests
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static void clients_are_told_the_end_once_each_and_programs_run_right(void **state)
 {

@@ -12,8 +12,7 @@
 #include "proc/proc.h"
 #include "proc/state.h"
 
-/* ---- a call that is broken off
- * ------------------------------------------------------------------------------------------------ */
+/* ---- a call that is broken off --------------------------------------------------------------- */
 
 static atomic_uint n_broken;
 
@@ -84,8 +83,7 @@ static void a_timer_is_had_where_no_signal_may_wait_any_more(void **state)
 	hub_seizer_deinit(&seizer);
 }
 
-/* ---- who executes
- * --------------------------------------------------------------------------------------------------------------- */
+/* ---- who executes ---------------------------------------------------------------------------- */
 
 static void *nap_on(void *data)
 {
@@ -143,8 +141,7 @@ static void runs_as_sleep(pid_t pid)
 	eventually(tracer_of(pid) == 0 && state_of(pid) == 'S');
 }
 
-/* ---- seizing meanwhile
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- seizing meanwhile ----------------------------------------------------------------------- */
 
 struct meeting {
 	struct fixture *f;
@@ -240,8 +237,7 @@ static void nothing_of_it_is_left_behind(void **state)
 	end(&f);
 }
 
-/* ---- a hub that looks by ids
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- a hub that looks by ids ----------------------------------------------------------------- */
 
 /* Until it is so, with this thread's hub at work. */
 #define pumped_until(hub, condition) eventually((hub_pump(hub), condition))
@@ -429,8 +425,7 @@ static void a_process_that_is_killed_while_it_is_stopped_and_makes_threads_ends(
 	}
 }
 
-/* ---- a stop that fails
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- a stop that fails ----------------------------------------------------------------------- */
 
 enum { CROWD = 2500 };
 

@@ -4,8 +4,7 @@
 #include "fixture.h"
 #include "hub/thread/task.h"
 
-/* ---- 6: job control
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- 6: job control -------------------------------------------------------------------------- */
 
 static void all_threads_stop_and_continue_with_their_process(void **state)
 {
@@ -79,8 +78,7 @@ static void a_process_that_is_held_while_it_is_continued_goes_on_later(void **st
 	end(&f);
 }
 
-/* ---- 7: signals that engines send, change, hold back
- * ----------------------------------------------------------------------------- */
+/* ---- 7: signals that engines send, change, hold back ----------------------------------------- */
 
 static struct shared *of_handler;
 
@@ -325,8 +323,7 @@ static void a_signal_that_is_held_back_comes_again_with_what_it_carried(void **s
 	end(&f);
 }
 
-/* ---- the hub is killed
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- the hub is killed ----------------------------------------------------------------------- */
 
 static unsigned int be_killed(struct book *book, struct kymo_engine *engine, enum told told, enum kymo_action action,
 			      void *report)

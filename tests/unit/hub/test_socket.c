@@ -61,8 +61,7 @@ static void runs(const struct fixture *f)
 	eventually(f->shared->count > before + 1);
 }
 
-/* ---- who gets in
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- who gets in ----------------------------------------------------------------------------- */
 
 static void who_serves_nobody_is_not_found(void **state)
 {
@@ -257,8 +256,7 @@ static void a_directory_that_others_may_enter_is_not_used_and_what_is_left_over_
 	assert_int_equal(rmdir(directory) + rmdir(top), 0);
 }
 
-/* ---- what is said
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- what is said ---------------------------------------------------------------------------- */
 
 static int dial(const struct fixture *f)
 {
@@ -324,8 +322,7 @@ static void truncated_and_random_messages_end_the_connection_and_nothing_else(vo
 	end(&f);
 }
 
-/* ---- who is not there, or does not answer
- * --------------------------------------------------------------------------------- */
+/* ---- who is not there, or does not answer ---------------------------------------------------- */
 
 static struct shared *notes;
 
@@ -498,8 +495,7 @@ static void clients_of_a_hub_that_is_destroyed_come_to_a_clear_end(void **state)
 	without_hub(false);
 }
 
-/* ---- several
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- several --------------------------------------------------------------------------------- */
 
 static void engines_of_several_clients_see_each_call(void **state)
 {

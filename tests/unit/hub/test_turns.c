@@ -50,8 +50,7 @@ static void no_error(struct kymo_error *error)
 	assert_null(error);
 }
 
-/* ---- the program
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- the program ----------------------------------------------------------------------------- */
 
 #define PROGRAM "--program"
 
@@ -107,8 +106,7 @@ static void tell(const struct stage *stage)
 	assert_int_equal(write(stage->in, "x", 1), 1);
 }
 
-/* ---- its follower
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- its follower ---------------------------------------------------------------------------- */
 
 /* Starts run through; what else is told is looked at by tests. */
 static bool is_start(struct stage *stage, const struct kymo_tree_event *event)
@@ -193,8 +191,7 @@ static void end(struct stage *stage)
 	close(stage->out);
 }
 
-/* ---- the guest
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- the guest ------------------------------------------------------------------------------- */
 
 static void keep_refusal(struct stage *stage, struct kymo_error *error)
 {

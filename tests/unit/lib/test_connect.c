@@ -143,8 +143,7 @@ static void without_a_recording_nothing_is_recorded_in_place(void **state)
 	assert_int_equal(kymo_marker_disable_probe("one", NULL, NULL, KYMO_MARKER_INLINE), -ENOENT);
 }
 
-/* ---- calling
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- calling --------------------------------------------------------------------------------- */
 
 static void a_marker_is_off_before_and_after(void **state)
 {
@@ -224,8 +223,7 @@ static void errno_is_kept(void **state)
 	disconnected("one", set_errno, NULL);
 }
 
-/* ---- what a probe may do
- * --------------------------------------------------------------------------------------------- */
+/* ---- what a probe may do --------------------------------------------------------------------- */
 
 static void pass_others(const struct kymo_marker_info *marker, void *data, va_list arguments)
 {
@@ -291,8 +289,7 @@ static void a_signal_handler_passes_markers(void **state)
 	signal(SIGUSR1, SIG_DFL);
 }
 
-/* ---- what is told
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- what is told ---------------------------------------------------------------------------- */
 
 struct told {
 	struct kymo_marker_info either[4], copies;

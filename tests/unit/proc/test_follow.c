@@ -329,8 +329,7 @@ static void a_killed_tree_is_told_to_its_end(void **state)
 	end(&family);
 }
 
-/* ---- a program that makes a thread, which writes a byte to `fd`
- * ------------------------------------------------------- */
+/* ---- a program that makes a thread, which writes a byte to `fd` ------------------------------ */
 
 #define THREADED "--threaded"
 

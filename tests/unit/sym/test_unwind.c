@@ -3,8 +3,7 @@
 #include "sym/rows.h"
 #include "testing.h"
 
-/* ---- rows
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 static const char *const register_names[KYMO_FRAME_REGISTERS] = { "rax", "rdx", "rcx", "rbx", "rsi", "rdi",
 								  "rbp", "rsp", "r8",  "r9",  "r10", "r11",
@@ -122,8 +121,7 @@ static void test_rows_are_those_of_readelf(void **state)
 		fail_msg("only %zu rows", n);
 }
 
-/* ---- steps
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 /* A stack of 16 words at 0x1000. */
 static uint64_t stack[16];
@@ -254,8 +252,7 @@ static void test_frame_pointers_lead_up_the_stack_alone(void **state)
 	assert_int_equal(kymo_frame_unwind_by_pointer(&frame, read_stack, NULL), -EBADMSG);
 }
 
-/* ---- damage
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- damage ---------------------------------------------------------------------------------- */
 
 /* Any place of any function; what comes of it does not matter. */
 static void unwind_everywhere(const void *bytes, size_t size)
