@@ -243,7 +243,7 @@ bool cli_syscall_put_fd(void *context, int fd, const char *link, size_t n, struc
 	char path[64];
 
 	if (fd < 0)
-		return false;
+		return !(wanted & CLI_FD_PATH);
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", thread->tid, fd);
 	if (wanted & CLI_FD_SOCKET && sscanf(link, "socket:[%" SCNu64, &inode) == 1)
 		is_there = put_socket(thread->tid, path, inode, text);

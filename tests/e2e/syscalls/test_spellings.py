@@ -175,7 +175,8 @@ def test_arrays_whole(tmp):
 
 def test_descriptors_and_processes(tmp):
     check_same_lines(tmp, ['-yy', '-e', 'trace=!getdents64,listen'])
-    check_same_lines(tmp, ['--decode-fds=socket', '-e', 'trace=write,close,socket'])
+    check_same_lines(tmp, ['--decode-fds=socket', '-e', 'trace=write,close,socket,openat,newfstatat'])
+    check_same_lines(tmp, ['--decode-fds=dev', '-e', 'trace=write,openat,newfstatat'])
     check_same_lines(tmp, ['-Y'])
     check_same_lines(tmp, ['-f', '-Y', '-e', 'trace=exit_group,getpid,kill'], (r'^\w+<', 'ID<'))
 
