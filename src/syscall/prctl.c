@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 
 #include "syscall/decode.h"
+#include "syscall/packet_filter.h"
 
 #define ARG (d->call->args[arg])
 #define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)
@@ -252,7 +253,7 @@ static void seccomp(struct decode *d, const struct option *option)
 		return;
 	puts_(d, ", ");
 	if (mode == SECCOMP_MODE_FILTER)
-		put_address(d, d->call->args[2]);
+		put_seccomp_filter_at(d, d->call->args[2]);
 	else
 		put_rest(d, 2);
 }

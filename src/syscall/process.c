@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 
 #include "syscall/decode.h"
+#include "syscall/packet_filter.h"
 
 enum { SIGNAL_MAX = 64 };
 
@@ -42,6 +43,9 @@ NAMES(schedulers, "SCHED_???", NAME(SCHED_OTHER), NAME(SCHED_FIFO), NAME(SCHED_R
 NAMES(priority_whiches, "PRIO_???", NAME(PRIO_PROCESS), NAME(PRIO_PGRP), NAME(PRIO_USER));
 NAMES(seccomp_operations, "SECCOMP_SET_MODE_???", NAME(SECCOMP_SET_MODE_STRICT), NAME(SECCOMP_SET_MODE_FILTER),
       NAME(SECCOMP_GET_ACTION_AVAIL), NAME(SECCOMP_GET_NOTIF_SIZES));
+NAMES(seccomp_flags, "SECCOMP_FILTER_FLAG_???", NAME(SECCOMP_FILTER_FLAG_TSYNC), NAME(SECCOMP_FILTER_FLAG_LOG),
+      NAME(SECCOMP_FILTER_FLAG_SPEC_ALLOW), NAME(SECCOMP_FILTER_FLAG_NEW_LISTENER),
+      NAME(SECCOMP_FILTER_FLAG_TSYNC_ESRCH), { "SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV", 1 << 5 });
 NAMES(membarriers, "MEMBARRIER_CMD_???", NAME(MEMBARRIER_CMD_QUERY), NAME(MEMBARRIER_CMD_GLOBAL),
       NAME(MEMBARRIER_CMD_GLOBAL_EXPEDITED), NAME(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED),
       NAME(MEMBARRIER_CMD_PRIVATE_EXPEDITED), NAME(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED),
@@ -524,6 +528,24 @@ PRINT(print_robust_list)
 	puts_(d, "]");
 }
 
+PRINT(print_seccomp_flags)
+{
+	if (d->call->args[0] == SECCOMP_SET_MODE_FILTER)
+		put_flags(d, &seccomp_flags, (unsigned)ARG);
+	else
+		put(d, "%#x", (unsigned)ARG);
+}
+
+PRINT(print_seccomp_args)
+{
+	if (d->call->args[0] == SECCOMP_SET_MODE_FILTER)
+		put_seccomp_filter_at(d, ARG);
+	else if (d->call->args[0] == SECCOMP_GET_ACTION_AVAIL)
+		put_seccomp_action_at(d, ARG);
+	else
+		put_address(d, ARG);
+}
+
 const struct kind k_argv[1] = { { print_argv, NULL, 0 } };
 const struct kind k_envp[1] = { { print_envp, NULL, 0 } };
 const struct kind k_clone_stack[1] = { { print_clone_stack, NULL, 0 } };
@@ -543,6 +565,8 @@ const struct kind k_futex_args[1] = { { print_futex_args, NULL, OWN_COMMA } };
 const struct kind k_affinity_in[1] = { { print_cpus, NULL, 0 } };
 const struct kind k_affinity_out[1] = { { print_cpus_out, NULL, AT_EXIT } };
 const struct kind k_scheduler[1] = { { print_name, &schedulers, 0 } };
+const struct kind k_seccomp_flags[1] = { { print_seccomp_flags, NULL, 0 } };
+const struct kind k_seccomp_args[1] = { { print_seccomp_args, NULL, 0 } };
 const struct kind k_priority_which[1] = { { print_name, &priority_whiches, 0 } };
 const struct kind k_seccomp_op[1] = { { print_name, &seccomp_operations, 0 } };
 const struct kind k_membarrier[1] = { { print_name, &membarriers, 0 } };

@@ -8,6 +8,7 @@
 #include <sys/param.h>
 #include <sys/socket.h>
 
+#include "syscall/packet_filter.h"
 #include "syscall/socket.h"
 
 #define ARG (d->call->args[arg])
@@ -136,7 +137,7 @@ static void put_filter_program(struct decode *d, const void *bytes)
 
 	memcpy(&filter, (const char *)bytes + 8, sizeof(filter));
 	put(d, "{len=%u, filter=", *(const uint16_t *)bytes);
-	put_address(d, filter);
+	put_socket_filter(d, filter, *(const uint16_t *)bytes);
 	puts_(d, "}");
 }
 
@@ -403,8 +404,10 @@ static void put_option(struct decode *d, uint64_t address, int size)
 	const int level = (int)d->call->args[1], option = (int)d->call->args[2];
 	const struct value *value = value_of(level, option, d->is_output);
 
-	if (!address || (d->is_output && level == SOL_SOCKET && option == SO_GET_FILTER))
+	if (!address)
 		put_address(d, address);
+	else if (d->is_output && level == SOL_SOCKET && option == SO_GET_FILTER)
+		put_socket_filter(d, address, (unsigned)size); /* which counts instructions */
 	else if (value)
 		put_value(d, value, address, size);
 	else if (d->is_output && level == SOL_NETLINK)

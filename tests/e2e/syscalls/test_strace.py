@@ -103,6 +103,13 @@ def test_small_families_look_as_in_strace(tmp):
     check_decoded(tmp, 'mount', 'mount', 100)
 
 
+@timeout(300)
+def test_filters_of_packets_and_of_calls_look_as_in_strace(tmp):
+    filters = build(tmp, 'filters')
+    for options in ([], ['-v'], ['-v', '-X', 'raw'], ['-v', '-X', 'verbose']):
+        check_like_strace(tmp, filters, options=[*options, '-e', 'setsockopt,getsockopt,prctl,seccomp'], at_least=25)
+
+
 def test_arguments_as_numbers_are_as_many_as_in_strace(tmp):
     joined = 'ioctl,shmctl,clone,semctl,msgctl,fcntl,prctl,futex,arch_prctl,clone3,sendfile,openat,wait4'
     theirs, ours = ([re.sub('[^(,]*([,)])', r'N\1', line[:line.index(')') + 1]) for lines in whole_lines(text).values() for line in lines if re.match(f'({joined.replace(",", "|")})\\(', line)]

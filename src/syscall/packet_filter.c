@@ -1,0 +1,177 @@
+/*
+ * Programs of classic BPF, which sockets and seccomp have as filters, as the macros of <linux/filter.h> write them.
+ * They are long, and shown with -v alone.
+ */
+#include <linux/bpf_common.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <string.h>
+
+#include "syscall/packet_filter.h"
+
+/* clang-format off */
+NAMES(classes, "BPF_???", NAME(BPF_LD), NAME(BPF_LDX), NAME(BPF_ST), NAME(BPF_STX), NAME(BPF_ALU), NAME(BPF_JMP),
+      NAME(BPF_RET), NAME(BPF_MISC));
+NAMES(sizes, "BPF_???", NAME(BPF_W), NAME(BPF_H), NAME(BPF_B));
+NAMES(modes, "BPF_???", NAME(BPF_IMM), NAME(BPF_ABS), NAME(BPF_IND), NAME(BPF_MEM), NAME(BPF_LEN), NAME(BPF_MSH));
+NAMES(sources, "BPF_???", NAME(BPF_K), NAME(BPF_X));
+NAMES(results, "BPF_???", NAME(BPF_K), NAME(BPF_X), NAME(BPF_A));
+NAMES(arithmetic, "BPF_???", NAME(BPF_ADD), NAME(BPF_SUB), NAME(BPF_MUL), NAME(BPF_DIV), NAME(BPF_OR), NAME(BPF_AND),
+      NAME(BPF_LSH), NAME(BPF_RSH), NAME(BPF_NEG), NAME(BPF_MOD), NAME(BPF_XOR));
+NAMES(jumps, "BPF_???", NAME(BPF_JA), NAME(BPF_JEQ), NAME(BPF_JGT), NAME(BPF_JGE), NAME(BPF_JSET));
+NAMES(moves, "BPF_???", NAME(BPF_TAX), NAME(BPF_TXA));
+NAMES(ancillary, "SKF_AD_???", NAME(SKF_AD_PROTOCOL), NAME(SKF_AD_PKTTYPE), NAME(SKF_AD_IFINDEX), NAME(SKF_AD_NLATTR),
+      NAME(SKF_AD_NLATTR_NEST), NAME(SKF_AD_MARK), NAME(SKF_AD_QUEUE), NAME(SKF_AD_HATYPE), NAME(SKF_AD_RXHASH),
+      NAME(SKF_AD_CPU), NAME(SKF_AD_ALU_XOR_X), NAME(SKF_AD_VLAN_TAG), NAME(SKF_AD_VLAN_TAG_PRESENT),
+      NAME(SKF_AD_PAY_OFFSET), NAME(SKF_AD_RANDOM), NAME(SKF_AD_VLAN_TPID));
+NAMES(verdicts, "SECCOMP_RET_???", NAME(SECCOMP_RET_KILL_PROCESS), NAME(SECCOMP_RET_KILL_THREAD),
+      NAME(SECCOMP_RET_TRAP), NAME(SECCOMP_RET_ERRNO), NAME(SECCOMP_RET_USER_NOTIF), NAME(SECCOMP_RET_TRACE),
+      NAME(SECCOMP_RET_LOG), NAME(SECCOMP_RET_ALLOW));
+/* clang-format on */
+
+static void put_part(struct decode *d, const struct names *names, unsigned value)
+{
+	puts_(d, "|");
+	put_name(d, names, value);
+}
+
+static void put_code_rest(struct decode *d, unsigned rest)
+{
+	if (rest)
+		put(d, "|%#x /* BPF_??? */", rest);
+}
+
+static void put_code(struct decode *d, unsigned code)
+{
+	const unsigned class = BPF_CLASS(code);
+
+	put_name(d, &classes, class);
+	switch (class) {
+	case BPF_LD:
+	case BPF_LDX:
+		put_part(d, &sizes, BPF_SIZE(code));
+		put_part(d, &modes, BPF_MODE(code));
+		put_code_rest(d, code & ~0xffu);
+		break;
+	case BPF_ALU:
+	case BPF_JMP:
+		put_part(d, &sources, BPF_SRC(code));
+		put_part(d, class == BPF_ALU ? &arithmetic : &jumps, BPF_OP(code));
+		put_code_rest(d, code & ~0xffu);
+		break;
+	case BPF_RET:
+		put_part(d, &results, BPF_RVAL(code));
+		put_code_rest(d, code & ~0x1fu);
+		break;
+	case BPF_MISC:
+		put_part(d, &moves, BPF_MISCOP(code));
+		put_code_rest(d, code & ~0xffu);
+		break;
+	default:
+		put_code_rest(d, code & ~0x7u);
+	}
+}
+
+/* Loads of a socket's filter have offsets from the link's header, the network's, and of what is no part of a packet. */
+static void put_offset(struct decode *d, uint32_t k)
+{
+	if (k >= (uint32_t)SKF_AD_OFF) {
+		put_hex_constant(d, "SKF_AD_OFF", (uint32_t)SKF_AD_OFF);
+		puts_(d, "+");
+		put_name(d, &ancillary, k - (uint32_t)SKF_AD_OFF);
+	} else if (k >= (uint32_t)SKF_NET_OFF) {
+		put_hex_constant(d, "SKF_NET_OFF", (uint32_t)SKF_NET_OFF);
+		put(d, "+%u", k - (uint32_t)SKF_NET_OFF);
+	} else if (k >= (uint32_t)SKF_LL_OFF) {
+		put_hex_constant(d, "SKF_LL_OFF", (uint32_t)SKF_LL_OFF);
+		put(d, "+%u", k - (uint32_t)SKF_LL_OFF);
+	} else {
+		put(d, "%#x", k);
+	}
+}
+
+static void put_verdict(struct decode *d, uint32_t k)
+{
+	put_name(d, &verdicts, k & SECCOMP_RET_ACTION_FULL);
+	if (k & SECCOMP_RET_DATA)
+		put(d, "|%#x", k & SECCOMP_RET_DATA);
+}
+
+static bool is_jump(const struct sock_filter *filter)
+{
+	return filter->jt || filter->jf;
+}
+
+static void put_instruction(struct decode *d, const struct sock_filter *filter,
+			    void (*put_k)(struct decode *d, const struct sock_filter *filter))
+{
+	puts_(d, is_jump(filter) ? "BPF_JUMP(" : "BPF_STMT(");
+	put_code(d, filter->code);
+	puts_(d, ", ");
+	put_k(d, filter);
+	if (is_jump(filter))
+		put(d, ", %#x, %#x", filter->jt, filter->jf);
+	puts_(d, ")");
+}
+
+static void put_socket_k(struct decode *d, const struct sock_filter *filter)
+{
+	if (BPF_CLASS(filter->code) == BPF_LD)
+		put_offset(d, filter->k);
+	else
+		put(d, "%#x", filter->k);
+}
+
+static void put_seccomp_k(struct decode *d, const struct sock_filter *filter)
+{
+	if (BPF_CLASS(filter->code) == BPF_RET && !is_jump(filter))
+		put_verdict(d, filter->k);
+	else
+		put(d, "%#x", filter->k);
+}
+
+static void put_socket_instruction(struct decode *d, const void *bytes)
+{
+	put_instruction(d, bytes, put_socket_k);
+}
+
+static void put_seccomp_instruction(struct decode *d, const void *bytes)
+{
+	put_instruction(d, bytes, put_seccomp_k);
+}
+
+void put_socket_filter(struct decode *d, uint64_t address, uint64_t n)
+{
+	if (!d->target->is_whole || n > BPF_MAXINSNS)
+		put_address(d, address);
+	else
+		put_array(d, address, n, sizeof(struct sock_filter), put_socket_instruction);
+}
+
+void put_seccomp_filter_at(struct decode *d, uint64_t address)
+{
+	struct sock_fprog program;
+
+	if (!fetch(d, address, &program, sizeof(program))) {
+		put_address(d, address);
+		return;
+	}
+	put(d, "{len=%u, filter=", program.len);
+	if (!d->target->is_whole || program.len > BPF_MAXINSNS)
+		put_address(d, (uintptr_t)program.filter);
+	else
+		put_array(d, (uintptr_t)program.filter, program.len, sizeof(struct sock_filter),
+			  put_seccomp_instruction);
+	puts_(d, "}");
+}
+
+void put_seccomp_action_at(struct decode *d, uint64_t address)
+{
+	uint32_t action;
+
+	if (!fetch_or_put(d, address, &action, sizeof(action)))
+		return;
+	puts_(d, "[");
+	put_name(d, &verdicts, action);
+	puts_(d, "]");
+}
