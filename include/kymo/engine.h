@@ -489,7 +489,7 @@ int kymo_engine_set_result(struct kymo_engine *engine, int64_t result);
 /*
  * Of a thread that has reported a signal and is held by this engine's STOP since: this signal instead of what the chain
  * of engines has decided, or none (0). The other engines are told nothing. -EINVAL: the thread does not stand before a
- * signal, or `info` is of another one.
+ * signal, or `info` is of another one. -EOPNOTSUPP: of another process' hub.
  */
 int kymo_engine_set_signal(struct kymo_engine *engine, int signal, const siginfo_t *info);
 
