@@ -200,8 +200,12 @@ struct kymo_jctl_report {
  *                    Its own engines are told nothing of it
  *   death            no STOP is possible; DETACH: no REAP
  *   reap             the last one
+ *
+ * `size` is sizeof(struct kymo_engine_ops), as the program was compiled. Attaching refuses another size than that of
+ * the library.
  */
 struct kymo_engine_ops {
+	size_t size; /* bytes */
 	unsigned int (*quiesce)(struct kymo_engine *engine, void *data, enum kymo_action action, unsigned int event);
 	unsigned int (*signal)(struct kymo_engine *engine, void *data, enum kymo_action action,
 			       struct kymo_signal_report *report);
@@ -357,6 +361,8 @@ enum kymo_attach_flag {
  * that may do so while they are attached to are better launched by the hub.
  *
  *   -EINVAL    CREATE without ops; an unknown flag
+ *   -EBADR     CREATE, and ops->size is too small: it was not set, or the header is older than the library
+ *   -E2BIG     CREATE, and ops->size is larger than the library knows: the header is newer than the library
  *   -EEXIST    EXCLUSIVE, and one matches
  *   -ENOENT    a lookup finds none
  *   -ESRCH     there is no such thread, or it is ending

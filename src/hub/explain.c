@@ -40,6 +40,16 @@ void kymo_hub_explain(pid_t tid, int err, char *text, size_t size)
 			 access("/proc/sys/kernel/yama/ptrace_scope", R_OK)
 				 ? ""
 				 : " (kernel.yama.ptrace_scope restricts tracing here)");
+	else if (err == -EBADR)
+		snprintf(text, size,
+			 "the size in struct kymo_engine_ops is less than the %zu bytes of this library; set it to "
+			 "sizeof(struct kymo_engine_ops), and build with the kymo/engine.h of this library",
+			 sizeof(struct kymo_engine_ops));
+	else if (err == -E2BIG)
+		snprintf(text, size,
+			 "the size in struct kymo_engine_ops is more than the %zu bytes of this library; build with "
+			 "the kymo/engine.h of this library",
+			 sizeof(struct kymo_engine_ops));
 	else
 		snprintf(text, size, "cannot trace process %d: %s", tid, strerror(err < 0 ? -err : err));
 	kymo_error_destroy(error);

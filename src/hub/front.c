@@ -58,20 +58,32 @@ int kymo_hub_wait(struct kymo_hub *hub, pid_t pid, int *status_ret)
 
 /* ---- attaching ------------------------------------------------------------------------------- */
 
+/* The library reads all members that it knows. It would not call those that it does not know. */
+static int check_ops(const struct kymo_engine_ops *ops)
+{
+	if (ops->size < sizeof(*ops))
+		return -EBADR;
+	return ops->size > sizeof(*ops) ? -E2BIG : 0;
+}
+
 int kymo_engine_attach(struct kymo_hub *hub, pid_t tid, unsigned int flags, const struct kymo_engine_ops *ops,
 		       void *data, struct kymo_engine **ret)
 {
+	int err = flags & KYMO_ATTACH_CREATE && ops ? check_ops(ops) : 0;
+
 	if (flags & ~ATTACH_FLAGS || (flags & KYMO_ATTACH_CREATE && !ops))
 		return -EINVAL;
-	return hub->ops->attach(hub, tid, flags, ops, data, ret);
+	return err ? err : hub->ops->attach(hub, tid, flags, ops, data, ret);
 }
 
 int kymo_engine_attach_process(struct kymo_hub *hub, pid_t pid, unsigned int flags, const struct kymo_engine_ops *ops,
 			       void *data, unsigned int events, size_t *n_ret)
 {
+	int err = ops ? check_ops(ops) : 0;
+
 	if (flags & ~ATTACH_FLAGS || !ops || events & ~HUB_MASK)
 		return -EINVAL;
-	return hub->ops->attach_process(hub, pid, flags, ops, data, events, n_ret);
+	return err ? err : hub->ops->attach_process(hub, pid, flags, ops, data, events, n_ret);
 }
 
 size_t kymo_engine_detach_all(struct kymo_hub *hub, const struct kymo_engine_ops *ops, void *data)
