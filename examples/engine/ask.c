@@ -43,7 +43,7 @@ static int ask(struct kymo_engine *engine, int number)
 
 int main(int argc, char **argv)
 {
-	static const struct kymo_engine_ops ops = { .signal = on_signal, .reap = on_reap };
+	static const struct kymo_engine_ops ops = { .size = sizeof(ops), .signal = on_signal, .reap = on_reap };
 	struct kymo_engine *engine = NULL;
 	struct kymo_hub *hub = NULL;
 	int err, number, status = 0, ends[2];

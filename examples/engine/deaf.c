@@ -16,7 +16,7 @@ static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_
 
 int main(int argc, char **argv)
 {
-	static const struct kymo_engine_ops ops = { .signal = on_signal };
+	static const struct kymo_engine_ops ops = { .size = sizeof(ops), .signal = on_signal };
 	struct kymo_engine *engine = NULL;
 	struct kymo_hub *hub = NULL;
 	int err, status = 0;

@@ -36,7 +36,7 @@ static unsigned int on_exec(struct kymo_engine *engine, void *hub, enum kymo_act
 	return KYMO_ACTION_RESUME;
 }
 
-static const struct kymo_engine_ops ops = { .clone = on_clone, .exec = on_exec };
+static const struct kymo_engine_ops ops = { .size = sizeof(ops), .clone = on_clone, .exec = on_exec };
 
 int main(int argc, char **argv)
 {

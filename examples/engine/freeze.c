@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static const struct kymo_engine_ops ops; /* asks for no events */
+static const struct kymo_engine_ops ops = { .size = sizeof(ops) }; /* asks for no events */
 
 /* STOP takes effect some time; then registers and memory are steady, if `finish` says so. */
 static void hold(struct kymo_engine *engine)

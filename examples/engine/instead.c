@@ -29,7 +29,7 @@ static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_a
 
 int main(int argc, char **argv)
 {
-	static const struct kymo_engine_ops ops = { .syscall_entry = on_entry };
+	static const struct kymo_engine_ops ops = { .size = sizeof(ops), .syscall_entry = on_entry };
 	struct kymo_engine *engine = NULL;
 	struct kymo_hub *hub = NULL;
 	int err, status = 0;

@@ -22,7 +22,7 @@ static void on_release(void *data)
 
 int main(int argc, char **argv)
 {
-	static const struct kymo_engine_ops ops = { .jctl = on_jctl, .release = on_release };
+	static const struct kymo_engine_ops ops = { .size = sizeof(ops), .jctl = on_jctl, .release = on_release };
 	struct kymo_engine *engine;
 	struct kymo_hub *hub;
 	char why[256], byte;

@@ -46,7 +46,7 @@ static void on_release(void *data)
 int main(int argc, char **argv)
 {
 	static const struct kymo_engine_ops ops = {
-		.exit = on_exit_event, .death = on_death, .reap = on_reap, .release = on_release
+		.size = sizeof(ops), .exit = on_exit_event, .death = on_death, .reap = on_reap, .release = on_release
 	};
 	struct kymo_engine *engine;
 	struct kymo_hub *hub;

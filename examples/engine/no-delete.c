@@ -31,7 +31,9 @@ static unsigned int on_exit_of_call(struct kymo_engine *engine, void *data, enum
 
 int main(int argc, char **argv)
 {
-	static const struct kymo_engine_ops ops = { .syscall_entry = on_entry, .syscall_exit = on_exit_of_call };
+	static const struct kymo_engine_ops ops = { .size = sizeof(ops),
+						    .syscall_entry = on_entry,
+						    .syscall_exit = on_exit_of_call };
 	struct kymo_engine *engine = NULL;
 	struct kymo_hub *hub = NULL;
 	int err, status = 0;

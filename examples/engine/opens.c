@@ -33,7 +33,7 @@ static unsigned int on_exit_of_call(struct kymo_engine *engine, void *data, enum
 
 int main(int argc, char **argv)
 {
-	static const struct kymo_engine_ops ops = { .syscall_exit = on_exit_of_call };
+	static const struct kymo_engine_ops ops = { .size = sizeof(ops), .syscall_exit = on_exit_of_call };
 	uint64_t picked[KYMO_CALL_NUMBERS / 64] = { [SYS_openat / 64] = 1ull << SYS_openat % 64 };
 	struct kymo_engine *engine = NULL;
 	struct kymo_hub *hub = NULL;

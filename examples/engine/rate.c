@@ -14,7 +14,7 @@ static unsigned int on_entry(struct kymo_engine *engine, void *n, enum kymo_acti
 
 int main(int argc, char **argv)
 {
-	static const struct kymo_engine_ops ops = { .syscall_entry = on_entry };
+	static const struct kymo_engine_ops ops = { .size = sizeof(ops), .syscall_entry = on_entry };
 	_Atomic long n = 0; /* on the stack: no callback may come when main() is left */
 	struct kymo_engine *engine;
 	struct kymo_hub *hub;

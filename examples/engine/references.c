@@ -11,7 +11,7 @@ static void on_release(void *data)
 
 int main(int argc, char **argv)
 {
-	static const struct kymo_engine_ops ops = { .release = on_release };
+	static const struct kymo_engine_ops ops = { .size = sizeof(ops), .release = on_release };
 	static char one[] = "one", other[] = "other";
 	struct kymo_engine *engine, *found;
 	struct kymo_hub *hub;

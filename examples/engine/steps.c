@@ -42,7 +42,7 @@ static void print(void)
 
 int main(int argc, char **argv)
 {
-	static const struct kymo_engine_ops ops = { .quiesce = on_quiesce };
+	static const struct kymo_engine_ops ops = { .size = sizeof(ops), .quiesce = on_quiesce };
 	struct kymo_engine *engine = NULL;
 	struct kymo_hub *hub = NULL;
 	int err, status = 0;

@@ -16,7 +16,7 @@ static unsigned int on_quiesce(struct kymo_engine *engine, void *data, enum kymo
 
 int main(int argc, char **argv)
 {
-	static const struct kymo_engine_ops ops = { .quiesce = on_quiesce };
+	static const struct kymo_engine_ops ops = { .size = sizeof(ops), .quiesce = on_quiesce };
 	siginfo_t info = { .si_code = SI_KERNEL };
 	struct kymo_engine *engine;
 	struct kymo_hub *hub;

@@ -200,8 +200,12 @@ struct kymo_jctl_report {
  *                    Its own engines are told nothing of it
  *   death            no STOP is possible; DETACH: no REAP
  *   reap             the last one
+ *
+ * `size` is sizeof(struct kymo_engine_ops), as the program was compiled. Attaching refuses another size than that of
+ * the library.
  */
 struct kymo_engine_ops {
+	size_t size; /* bytes */
 	unsigned int (*quiesce)(struct kymo_engine *engine, void *data, enum kymo_action action, unsigned int event);
 	unsigned int (*signal)(struct kymo_engine *engine, void *data, enum kymo_action action,
 			       struct kymo_signal_report *report);
@@ -357,6 +361,8 @@ enum kymo_attach_flag {
  * that may do so while they are attached to are better launched by the hub.
  *
  *   -EINVAL    CREATE without ops; an unknown flag
+ *   -EBADR     CREATE, and ops->size is too small: it was not set, or the header is older than the library
+ *   -E2BIG     CREATE, and ops->size is larger than the library knows: the header is newer than the library
  *   -EEXIST    EXCLUSIVE, and one matches
  *   -ENOENT    a lookup finds none
  *   -ESRCH     there is no such thread, or it is ending
@@ -489,7 +495,7 @@ int kymo_engine_set_result(struct kymo_engine *engine, int64_t result);
 /*
  * Of a thread that has reported a signal and is held by this engine's STOP since: this signal instead of what the chain
  * of engines has decided, or none (0). The other engines are told nothing. -EINVAL: the thread does not stand before a
- * signal, or `info` is of another one.
+ * signal, or `info` is of another one. -EOPNOTSUPP: of another process' hub.
  */
 int kymo_engine_set_signal(struct kymo_engine *engine, int signal, const siginfo_t *info);
 

@@ -231,6 +231,7 @@ static void on_release(void *data)
 }
 
 static const struct kymo_engine_ops ops = {
+	.size = sizeof(ops),
 	.signal = on_signal,
 	.clone = on_clone,
 	.jctl = on_job_control,

@@ -69,7 +69,7 @@ bool cli_syscall_injections_have(const struct cli_syscall_injections *injections
  * does. */
 static void send_signal(const struct cli_syscall_thread *thread, int number)
 {
-	static const struct kymo_engine_ops silent;
+	static const struct kymo_engine_ops silent = { .size = sizeof(silent) };
 	siginfo_t info;
 	struct kymo_engine *sender;
 	int err = kymo_engine_attach(thread->owner->hub, thread->tid, KYMO_ATTACH_CREATE, &silent, NULL, &sender);

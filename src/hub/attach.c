@@ -1,4 +1,4 @@
-/* The calls of include/kymo/engine.h that attach engines, and detach many. */
+/* Attaching engines to threads of a hub that traces by itself, and detaching many. */
 #include <errno.h>
 
 #include "base/backoff.h"
@@ -8,7 +8,6 @@
 #include "hub/engine.h"
 #include "hub/hub.h"
 #include "hub/remote/guest.h"
-#include "hub/remote/ops.h"
 #include "hub/state.h"
 #include "hub/thread/adopt.h"
 #include "hub/thread/request.h"
@@ -22,10 +21,6 @@
 #define AGAIN_NS 2000000000ull
 
 /* ---- attaching ------------------------------------------------------------------------------- */
-
-#define ATTACH_FLAGS \
-	(KYMO_ATTACH_CREATE | KYMO_ATTACH_EXCLUSIVE | KYMO_ATTACH_MATCH_OPS | KYMO_ATTACH_MATCH_DATA | \
-	 KYMO_ATTACH_BREAKPOINTS)
 
 static bool is_match(const struct kymo_engine *engine, unsigned int flags, const struct hub_guest *guest,
 		     uint64_t ops_key, uint64_t data_key)
@@ -135,15 +130,11 @@ int hub_attach(struct kymo_hub *hub, struct hub_attach *attach)
 	return attach_patiently(hub, attach_to_thread, attach);
 }
 
-int kymo_engine_attach(struct kymo_hub *hub, pid_t tid, unsigned int flags, const struct kymo_engine_ops *ops,
-		       void *data, struct kymo_engine **ret)
+int hub_local_attach(struct kymo_hub *hub, pid_t tid, unsigned int flags, const struct kymo_engine_ops *ops, void *data,
+		     struct kymo_engine **ret)
 {
 	struct hub_attach attach = { .id = tid, .flags = flags, .ops = ops, .data = data, .ret = ret };
 
-	if (flags & ~ATTACH_FLAGS || (flags & KYMO_ATTACH_CREATE && !ops))
-		return -EINVAL;
-	if (hub->remote)
-		return hub->remote->attach(hub, tid, flags, ops, data, ret);
 	attach.ops_key = (uintptr_t)ops;
 	attach.data_key = (uintptr_t)data;
 	return hub_attach(hub, &attach);
@@ -211,16 +202,12 @@ int hub_attach_process(struct kymo_hub *hub, struct hub_attach *attach)
 	return attach_patiently(hub, attach_to_process, attach);
 }
 
-int kymo_engine_attach_process(struct kymo_hub *hub, pid_t pid, unsigned int flags, const struct kymo_engine_ops *ops,
-			       void *data, unsigned int events, size_t *n_ret)
+int hub_local_attach_process(struct kymo_hub *hub, pid_t pid, unsigned int flags, const struct kymo_engine_ops *ops,
+			     void *data, unsigned int events, size_t *n_ret)
 {
 	struct hub_attach attach = { .id = pid, .flags = flags, .events = events, .ops = ops, .data = data };
 	int err;
 
-	if (flags & ~ATTACH_FLAGS || !ops || events & ~HUB_MASK)
-		return -EINVAL;
-	if (hub->remote)
-		return hub->remote->attach_process(hub, pid, flags, ops, data, events, n_ret);
 	attach.ops_key = (uintptr_t)ops;
 	attach.data_key = (uintptr_t)data;
 	err = hub_attach_process(hub, &attach);
@@ -302,9 +289,15 @@ size_t hub_detach_all(struct kymo_hub *hub, const struct hub_match *match)
 	return leaving.n;
 }
 
-size_t kymo_engine_detach_all(struct kymo_hub *hub, const struct kymo_engine_ops *ops, void *data)
+size_t hub_local_detach_all(struct kymo_hub *hub, const struct kymo_engine_ops *ops, const void *data)
 {
-	if (hub->remote)
-		return hub->remote->detach_all(hub, ops, data);
 	return hub_detach_all(hub, &(struct hub_match){ .ops_key = (uintptr_t)ops, .data_key = (uintptr_t)data });
+}
+
+int hub_local_leave(struct kymo_hub *hub)
+{
+	if (hub_is_own_thread(hub))
+		return -EDEADLK;
+	hub_detach_all(hub, &(struct hub_match){ .is_any = true });
+	return 0;
 }

@@ -7,7 +7,15 @@
 struct hub_attach;
 struct hub_guest;
 
-/* kymo_engine_attach(), kymo_engine_attach_process(); flags and events have been checked. */
+/* Rows of the table in local.c; include/kymo/engine.h has the contracts. */
+int hub_local_attach(struct kymo_hub *hub, pid_t tid, unsigned int flags, const struct kymo_engine_ops *ops, void *data,
+		     struct kymo_engine **ret);
+int hub_local_attach_process(struct kymo_hub *hub, pid_t pid, unsigned int flags, const struct kymo_engine_ops *ops,
+			     void *data, unsigned int events, size_t *n_ret);
+size_t hub_local_detach_all(struct kymo_hub *hub, const struct kymo_engine_ops *ops, const void *data);
+int hub_local_leave(struct kymo_hub *hub);
+
+/* The same, for a guest too; flags and events have been checked. */
 int hub_attach(struct kymo_hub *hub, struct hub_attach *attach);
 int hub_attach_process(struct kymo_hub *hub, struct hub_attach *attach);
 
@@ -18,7 +26,7 @@ struct hub_match {
 	uint64_t ops_key, data_key;
 };
 
-/* kymo_engine_detach_all() */
+/* Detach them all, and wait as kymo_engine_detach_all() does. How many they were. */
 size_t hub_detach_all(struct kymo_hub *hub, const struct hub_match *match);
 
 #endif

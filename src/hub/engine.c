@@ -1,4 +1,4 @@
-/* The calls of include/kymo/engine.h that are about engines. */
+/* Engines of a hub that traces by itself: their lifetime, and what they ask for. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -6,7 +6,6 @@
 #include "hub/attach.h"
 #include "hub/engine.h"
 #include "hub/remote/guest.h"
-#include "hub/remote/ops.h"
 #include "hub/state.h"
 #include "hub/thread/request.h"
 #include "hub/thread/task.h"
@@ -133,24 +132,20 @@ void hub_detach_engine(struct kymo_hub *hub, struct kymo_engine *engine)
 
 /* ---- one engine ------------------------------------------------------------------------------ */
 
-pid_t kymo_engine_tid(const struct kymo_engine *engine)
+pid_t hub_local_tid(const struct kymo_engine *engine)
 {
 	pid_t tid;
 
-	if (engine->hub->remote)
-		return engine->hub->remote->tid(engine);
 	pthread_mutex_lock(&engine->hub->lock);
 	tid = engine->task && !engine->is_detached ? engine->task->tid : 0;
 	pthread_mutex_unlock(&engine->hub->lock);
 	return tid;
 }
 
-pid_t kymo_engine_pid(const struct kymo_engine *engine)
+pid_t hub_local_pid(const struct kymo_engine *engine)
 {
 	pid_t pid;
 
-	if (engine->hub->remote)
-		return engine->hub->remote->pid(engine);
 	pthread_mutex_lock(&engine->hub->lock);
 	pid = engine->task && !engine->is_detached ? engine->task->process->pid : 0;
 	pthread_mutex_unlock(&engine->hub->lock);
@@ -173,14 +168,10 @@ static int set_events(struct kymo_engine *engine, unsigned int events)
 	return cleared && engine->is_in_callback && !hub_is_own_thread(engine->hub) ? -EINPROGRESS : 0;
 }
 
-int kymo_engine_set_events(struct kymo_engine *engine, unsigned int events)
+int hub_local_set_events(struct kymo_engine *engine, unsigned int events)
 {
 	int err;
 
-	if (events & ~HUB_MASK)
-		return -EINVAL;
-	if (engine->hub->remote)
-		return engine->hub->remote->set_events(engine, events);
 	pthread_mutex_lock(&engine->hub->lock);
 	err = set_events(engine, events);
 	pthread_mutex_unlock(&engine->hub->lock);
@@ -226,14 +217,10 @@ static int control(struct kymo_engine *engine, enum kymo_action action)
 	return action == KYMO_ACTION_STOP && !is_stopped ? -EINPROGRESS : 0;
 }
 
-int kymo_engine_control(struct kymo_engine *engine, enum kymo_action action)
+int hub_local_control(struct kymo_engine *engine, enum kymo_action action)
 {
 	int err;
 
-	if ((unsigned int)action > KYMO_ACTION_DETACH)
-		return -EINVAL;
-	if (engine->hub->remote)
-		return engine->hub->remote->control(engine, action);
 	pthread_mutex_lock(&engine->hub->lock);
 	err = control(engine, action);
 	pthread_mutex_unlock(&engine->hub->lock);
@@ -273,14 +260,12 @@ int hub_try_barrier(struct kymo_engine *engine, uint64_t *event)
 	return err;
 }
 
-int kymo_engine_barrier(struct kymo_engine *engine)
+int hub_local_barrier(struct kymo_engine *engine)
 {
 	struct kymo_hub *hub = engine->hub;
 	uint64_t event;
 	int err;
 
-	if (hub->remote)
-		return hub->remote->barrier(engine);
 	pthread_mutex_lock(&hub->lock);
 	event = hub->event;
 	while (!is_past(engine, event))

@@ -49,10 +49,17 @@ struct hub_attach {
 	size_t n;
 };
 
+/* Rows of the table in local.c; include/kymo/engine.h has the contracts. */
+pid_t hub_local_tid(const struct kymo_engine *engine);
+pid_t hub_local_pid(const struct kymo_engine *engine);
+int hub_local_set_events(struct kymo_engine *engine, unsigned int events);
+int hub_local_control(struct kymo_engine *engine, enum kymo_action action);
+int hub_local_barrier(struct kymo_engine *engine);
+
 /* Put an engine from a thread, or at a time, that must not run what comes after its last reference. */
 void hub_put_later(struct kymo_engine *engine);
 
-/* kymo_engine_barrier() that does not wait, but says -EAGAIN. `event` is 0 the first time, and what it was made
+/* hub_local_barrier() that does not wait, but says -EAGAIN. `event` is 0 the first time, and what it was made
  * afterwards. */
 int hub_try_barrier(struct kymo_engine *engine, uint64_t *event);
 

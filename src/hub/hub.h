@@ -6,12 +6,8 @@
 
 struct task;
 
-/*
- * The hub whose thread is the caller's: it has none of its own, and nothing happens but in hub_pump(), which the caller
- * comes to whenever a SIGCHLD is pending for it, and every 20 ms. Requests of other threads send it one. A thread has
- * one, for whoever asks: destroyed by the same thread as often as it was created. -ENOMEM.
- */
-int hub_create_here(struct kymo_hub **ret);
+/* The thread of a hub that has one of its own: executes this with that hub, until hub->is_ending. */
+void *hub_main(void *hub);
 
 /* Do what has been asked for, and deal with one change of state of a thread or child. Whether there was anything. Not
  * from a callback. */
@@ -26,5 +22,8 @@ void hub_flush(struct kymo_hub *hub);
  * hub it runs on the caller's thread, and each call is a message of its own.
  */
 void kymo_hub_run(struct kymo_hub *hub, void (*run)(void *data), void *data);
+
+/* The same of a hub that traces by itself: a row of the table in local.c. */
+void hub_local_run(struct kymo_hub *hub, void (*run)(void *data), void *data);
 
 #endif

@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/error.h"
 #include "base/io.h"
 #include "hub/filter.h"
 #include "hub/launch.h"
@@ -434,10 +433,6 @@ static int launch_command(struct kymo_hub *hub, struct launch *launch, pid_t *pi
 	sigset_t mask;
 	int err;
 
-	if (launch->flags & ~(unsigned int)KYMO_LAUNCH_EXITKILL || !argv || !argv[0])
-		return -EINVAL;
-	if (hub->remote)
-		return -EOPNOTSUPP;
 	if (hub_is_own_thread(hub))
 		return -EDEADLK;
 	err = find_program(argv[0], &path);
@@ -457,22 +452,15 @@ static int launch_command(struct kymo_hub *hub, struct launch *launch, pid_t *pi
 	return err;
 }
 
-int kymo_hub_launch(struct kymo_hub *hub, unsigned int flags, char *const *argv, pid_t *pid_ret)
-{
-	struct launch launch = { .flags = flags, .argv = argv };
-
-	return launch_command(hub, &launch, pid_ret);
-}
-
-int kymo_hub_launch_picking(struct kymo_hub *hub, unsigned int flags, char *const *argv, const uint64_t *calls,
-			    pid_t *pid_ret)
+int hub_local_launch(struct kymo_hub *hub, unsigned int flags, char *const *argv, const uint64_t *calls, pid_t *pid_ret)
 {
 	struct sock_filter filter[HUB_FILTER_MAX];
-	struct launch launch = { .flags = flags, .argv = argv, .filter = filter };
+	struct launch launch = { .flags = flags, .argv = argv };
 
-	if (!calls)
-		return -EINVAL;
-	launch.n_filter = hub_filter_make(calls, filter);
+	if (calls) {
+		launch.filter = filter;
+		launch.n_filter = hub_filter_make(calls, filter);
+	}
 	return launch_command(hub, &launch, pid_ret);
 }
 
@@ -493,9 +481,9 @@ static int start(struct kymo_hub *hub, void *argument)
 	return 0;
 }
 
-int kymo_hub_start(struct kymo_hub *hub, pid_t pid)
+int hub_local_start(struct kymo_hub *hub, pid_t pid)
 {
-	return hub->remote ? -EOPNOTSUPP : hub_call(hub, start, &pid);
+	return hub_call(hub, start, &pid);
 }
 
 static struct hub_process *find_launched(const struct kymo_hub *hub, pid_t pid)
@@ -536,13 +524,11 @@ bool hub_launched_ended(struct kymo_hub *hub, pid_t pid, int *status_ret)
 	return has_ended;
 }
 
-int kymo_hub_wait(struct kymo_hub *hub, pid_t pid, int *status_ret)
+int hub_local_wait(struct kymo_hub *hub, pid_t pid, int *status_ret)
 {
 	struct hub_process *process;
 	int err = -ECHILD;
 
-	if (hub->remote)
-		return -EOPNOTSUPP;
 	if (hub_is_own_thread(hub))
 		return -EDEADLK;
 	pthread_mutex_lock(&hub->lock);
@@ -574,43 +560,4 @@ bool kymo_hub_close(struct kymo_hub *hub, pid_t pid, int *status_ret)
 	if (awaited.has_ended)
 		*status_ret = awaited.status;
 	return awaited.has_ended;
-}
-
-/* ---- why not --------------------------------------------------------------------------------- */
-
-static void explain_busy(const struct kymo_process_info *info, pid_t tid, char *text, size_t size)
-{
-	char comm[16];
-	const pid_t tracer = kymo_process_of(info->tracer, comm);
-
-	if (!info->tracer || !*comm)
-		snprintf(text, size, "another process was tracing thread %d of process %d; try again", tid, info->tgid);
-	else
-		snprintf(text, size,
-			 "thread %d of process %d is being traced by process %d (%s); let that one detach first", tid,
-			 info->tgid, tracer, comm);
-}
-
-void kymo_hub_explain(pid_t tid, int err, char *text, size_t size)
-{
-	struct kymo_process_info info;
-	struct kymo_error *error = kymo_process_info(tid, &info);
-
-	if (err == -EBUSY && !error)
-		explain_busy(&info, tid, text, size);
-	else if (err == -ESRCH)
-		snprintf(text, size, error ? "there is no process %d" : "process %d is ending", tid);
-	else if (err == -EPERM && !error && (info.tgid == getpid()))
-		snprintf(text, size, "%d is this process, which cannot trace itself", tid);
-	else if (err == -EPERM && !error && info.is_kernels)
-		snprintf(text, size, "process %d (%s) is a thread of the kernel, which cannot be traced", tid,
-			 info.comm);
-	else if (err == -EPERM)
-		snprintf(text, size, "process %d does not let you trace it; try as its user or as root%s", tid,
-			 access("/proc/sys/kernel/yama/ptrace_scope", R_OK)
-				 ? ""
-				 : " (kernel.yama.ptrace_scope restricts tracing here)");
-	else
-		snprintf(text, size, "cannot trace process %d: %s", tid, strerror(err < 0 ? -err : err));
-	kymo_error_destroy(error);
 }

@@ -4,6 +4,12 @@
 
 #include "kymo/engine.h"
 
+/* Rows of the table in local.c; ops.h and include/kymo/engine.h have the contracts. */
+int hub_local_launch(struct kymo_hub *hub, unsigned int flags, char *const *argv, const uint64_t *calls,
+		     pid_t *pid_ret);
+int hub_local_start(struct kymo_hub *hub, pid_t pid);
+int hub_local_wait(struct kymo_hub *hub, pid_t pid, int *status_ret);
+
 /* What has come of a command that was launched here. */
 struct hub_launched {
 	pid_t pid;

@@ -1,4 +1,4 @@
-/* Which engines there are: of this process' hub, or of another one's. Only what the hub knows is told; no thread is
+/* Which engines there are, of a hub that traces by itself. Only what the hub knows is told; no thread is
  * looked at, so none is stopped and nothing waits for the hub's thread. */
 #include <errno.h>
 #include <sys/socket.h>
@@ -7,7 +7,6 @@
 #include "hub/engine.h"
 #include "hub/list.h"
 #include "hub/remote/guest.h"
-#include "hub/remote/ops.h"
 #include "hub/state.h"
 #include "hub/thread/task.h"
 #include "kymo/engine.h"
@@ -77,7 +76,7 @@ int hub_list(struct kymo_hub *hub, pid_t id, size_t from, struct kymo_engine_inf
 	return err;
 }
 
-int kymo_hub_list(struct kymo_hub *hub, pid_t id, struct kymo_engine_info *infos, size_t max, size_t *n_ret)
+int hub_local_list(struct kymo_hub *hub, pid_t id, struct kymo_engine_info *infos, size_t max, size_t *n_ret)
 {
-	return hub->remote ? hub->remote->list(hub, id, infos, max, n_ret) : hub_list(hub, id, 0, infos, max, n_ret);
+	return hub_list(hub, id, 0, infos, max, n_ret);
 }

@@ -5,7 +5,6 @@
 #include "arch/remote.h"
 #include "hub/engine.h"
 #include "hub/look.h"
-#include "hub/remote/ops.h"
 #include "hub/state.h"
 #include "hub/thread/request.h"
 #include "hub/thread/status.h"
@@ -37,12 +36,10 @@ static int prepare(const struct kymo_engine *engine, struct kymo_examiner *ret)
 	return 0;
 }
 
-int kymo_engine_prepare_examine(struct kymo_engine *engine, struct kymo_examiner *ret)
+int hub_local_prepare_examine(struct kymo_engine *engine, struct kymo_examiner *ret)
 {
 	int err;
 
-	if (engine->hub->remote)
-		return engine->hub->remote->prepare_examine(engine, ret);
 	pthread_mutex_lock(&engine->hub->lock);
 	err = prepare(engine, ret);
 	pthread_mutex_unlock(&engine->hub->lock);
@@ -77,12 +74,10 @@ static int finish(struct kymo_hub *hub, void *argument)
 	return 0;
 }
 
-int kymo_engine_finish_examine(struct kymo_engine *engine, const struct kymo_examiner *examiner)
+int hub_local_finish_examine(struct kymo_engine *engine, const struct kymo_examiner *examiner)
 {
 	struct finish argument = { engine, examiner->stop };
 
-	if (engine->hub->remote)
-		return engine->hub->remote->finish_examine(engine, examiner);
 	return hub_call(engine->hub, finish, &argument);
 }
 
@@ -113,12 +108,10 @@ static int get_registers(struct kymo_hub *hub, void *argument)
 	return err ? err : kymo_get_registers(access->engine->task->tid, access->registers);
 }
 
-int kymo_engine_get_registers(struct kymo_engine *engine, struct user_regs_struct *ret)
+int hub_local_get_registers(struct kymo_engine *engine, struct user_regs_struct *ret)
 {
 	struct access access = { .engine = engine, .registers = ret };
 
-	if (engine->hub->remote)
-		return engine->hub->remote->get_registers(engine, ret);
 	return hub_call(engine->hub, get_registers, &access);
 }
 
@@ -132,12 +125,10 @@ static int set_registers(struct kymo_hub *hub, void *argument)
 	return err ? err : kymo_set_registers(access->engine->task->tid, access->registers);
 }
 
-int kymo_engine_set_registers(struct kymo_engine *engine, const struct user_regs_struct *registers)
+int hub_local_set_registers(struct kymo_engine *engine, const struct user_regs_struct *registers)
 {
 	struct access access = { .engine = engine, .registers = (struct user_regs_struct *)(uintptr_t)registers };
 
-	if (engine->hub->remote)
-		return engine->hub->remote->set_registers(engine, registers);
 	return hub_call(engine->hub, set_registers, &access);
 }
 
@@ -158,12 +149,10 @@ static int set_signal(struct kymo_hub *hub, void *argument)
 	return err;
 }
 
-int kymo_engine_set_signal(struct kymo_engine *engine, int signal, const siginfo_t *info)
+int hub_local_set_signal(struct kymo_engine *engine, int signal, const siginfo_t *info)
 {
 	struct access access = { .engine = engine, .signal = signal, .info = info };
 
-	if (signal < 0 || signal > SIGRTMAX || (signal && (!info || info->si_signo != signal)))
-		return -EINVAL;
 	return hub_call(engine->hub, set_signal, &access);
 }
 
@@ -223,12 +212,10 @@ static int set_syscall(struct kymo_hub *hub, void *argument)
 	return 0;
 }
 
-int kymo_engine_set_syscall(struct kymo_engine *engine, uint64_t number, const uint64_t args[6])
+int hub_local_set_syscall(struct kymo_engine *engine, uint64_t number, const uint64_t args[6])
 {
 	struct access access = { .engine = engine, .number = number, .args = args };
 
-	if (engine->hub->remote)
-		return engine->hub->remote->set_syscall(engine, number, args);
 	return hub_call(engine->hub, set_syscall, &access);
 }
 
@@ -274,12 +261,10 @@ static int set_result(struct kymo_hub *hub, void *argument)
 	return 0;
 }
 
-int kymo_engine_set_result(struct kymo_engine *engine, int64_t result)
+int hub_local_set_result(struct kymo_engine *engine, int64_t result)
 {
 	struct access access = { .engine = engine, .result = result };
 
-	if (engine->hub->remote)
-		return engine->hub->remote->set_result(engine, result);
 	return hub_call(engine->hub, set_result, &access);
 }
 
@@ -359,13 +344,11 @@ static int result_of(int err)
 	return err == -EBADF ? -EPERM : err;
 }
 
-int kymo_engine_read(struct kymo_engine *engine, uint64_t address, void *data, size_t size)
+int hub_local_read(struct kymo_engine *engine, uint64_t address, void *data, size_t size)
 {
 	struct hub_memory *memory;
 	int err;
 
-	if (engine->hub->remote)
-		return engine->hub->remote->read(engine, address, data, size);
 	if (access_space(engine, address, data, NULL, size, &err))
 		return result_of(err);
 	memory = get_memory(engine, &err);
@@ -375,13 +358,11 @@ int kymo_engine_read(struct kymo_engine *engine, uint64_t address, void *data, s
 	return err;
 }
 
-int kymo_engine_write(struct kymo_engine *engine, uint64_t address, const void *data, size_t size)
+int hub_local_write(struct kymo_engine *engine, uint64_t address, const void *data, size_t size)
 {
 	struct hub_memory *memory;
 	int err;
 
-	if (engine->hub->remote)
-		return engine->hub->remote->write(engine, address, data, size);
 	if (access_space(engine, address, NULL, data, size, &err))
 		return result_of(err);
 	memory = get_memory(engine, &err);

@@ -4,6 +4,8 @@
 
 #include "kymo/engine.h"
 
+#define HUB_RELEASE_MS 2000
+
 /* Let go of all that are stopped or can be within `timeout_ms`. */
 void hub_release_all(struct kymo_hub *hub, int timeout_ms);
 

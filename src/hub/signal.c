@@ -8,7 +8,6 @@
 
 #include "base/vec.h"
 #include "hub/engine.h"
-#include "hub/remote/ops.h"
 #include "hub/report.h"
 #include "hub/signal.h"
 #include "hub/state.h"
@@ -133,14 +132,10 @@ static int inject(struct kymo_engine *engine, const siginfo_t *info)
 	return send_tagged(engine->hub, task, info, engine);
 }
 
-int kymo_engine_inject(struct kymo_engine *engine, const siginfo_t *info)
+int hub_local_inject(struct kymo_engine *engine, const siginfo_t *info)
 {
 	int err;
 
-	if (info->si_signo <= 0 || info->si_signo > SIGRTMAX)
-		return -EINVAL;
-	if (engine->hub->remote)
-		return engine->hub->remote->inject(engine, info);
 	pthread_mutex_lock(&engine->hub->lock);
 	err = inject(engine, info);
 	pthread_mutex_unlock(&engine->hub->lock);

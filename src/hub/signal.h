@@ -6,6 +6,9 @@
 
 struct task;
 
+/* A row of the table in local.c; include/kymo/engine.h has the contract. */
+int hub_local_inject(struct kymo_engine *engine, const siginfo_t *info);
+
 /* A thread has stopped before a signal is delivered: ask engines, and set task->signal. Lock held. */
 void hub_signal_stopped(struct kymo_hub *hub, struct task *task, int signal);
 

@@ -9,11 +9,10 @@
 #include "hub/thread/seize.h"
 #include "kymo/engine.h"
 
-struct hub_client;
 struct hub_door;
 struct hub_journal;
+struct hub_ops;
 struct hub_process;
-struct hub_remote_ops;
 struct hub_space;
 struct task;
 
@@ -50,10 +49,8 @@ struct hub_awaited {
 };
 
 struct kymo_hub {
-	const struct hub_remote_ops
-		*remote; /* it is another process' hub, and nothing below is used but the next; or NULL */
-	struct hub_client *client;
-	struct hub_door *door; /* for clients of ours, or NULL */
+	const struct hub_ops *ops; /* its nature, for life. Of a connection nothing below is set (ops.h) */
+	struct hub_door *door;     /* for clients of ours, or NULL */
 	const struct hub_door_ops *door_ops;
 	pthread_t thread;
 	pid_t tid;

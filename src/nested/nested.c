@@ -333,6 +333,7 @@ static void on_release(void *data)
 }
 
 static const struct kymo_engine_ops ops = {
+	.size = sizeof(ops),
 	.quiesce = on_quiesce,
 	.signal = on_signal,
 	.clone = on_clone,

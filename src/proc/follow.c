@@ -319,6 +319,7 @@ static unsigned int on_quiesce(struct kymo_engine *engine, void *data, enum kymo
 }
 
 static const struct kymo_engine_ops ops = {
+	.size = sizeof(ops),
 	.quiesce = on_quiesce,
 	.clone = on_clone,
 	.jctl = on_jctl,

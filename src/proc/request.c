@@ -19,7 +19,7 @@ int kymo_request(struct kymo_joined *joined, struct hub_message *message, void *
 	if (!joined)
 		return -ESRCH;
 	return (int)(joined->holder ? hub_hold_run(joined->holder, message, memory)
-				    : hub_client_ask(joined->hub->client, message, memory));
+				    : hub_client_ask(hub_client_of(joined->hub), message, memory));
 }
 
 struct kymo_error *kymo_request_lost(const struct kymo_process *process)

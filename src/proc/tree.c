@@ -18,6 +18,7 @@
 #include "hub/freeze/hold.h"
 #include "hub/freeze/holder.h"
 #include "hub/hub.h"
+#include "hub/local.h"
 #include "hub/launch.h"
 #include "hub/remote/door.h"
 #include "hub/state.h"

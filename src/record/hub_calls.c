@@ -232,6 +232,7 @@ static void on_reap(struct kymo_engine *engine, void *data, const struct kymo_re
 }
 
 static const struct kymo_engine_ops engine_ops = {
+	.size = sizeof(engine_ops),
 	.clone = on_clone,
 	.exec = on_exec,
 	.syscall_entry = on_entry,

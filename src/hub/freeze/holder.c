@@ -8,6 +8,7 @@
 #include "hub/freeze/hold.h"
 #include "hub/freeze/holder.h"
 #include "hub/hub.h"
+#include "hub/local.h"
 #include "hub/state.h"
 #include "hub/thread/claim.h"
 #include "hub/thread/request.h"

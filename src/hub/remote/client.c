@@ -15,9 +15,9 @@
 #include "base/io.h"
 #include "base/vec.h"
 #include "hub/engine.h"
+#include "hub/ops.h"
 #include "hub/remote/client.h"
 #include "hub/remote/message.h"
-#include "hub/remote/ops.h"
 #include "hub/remote/place.h"
 #include "hub/remote/proof.h"
 #include "hub/remote/table.h"
@@ -116,11 +116,6 @@ void hub_client_wait_for_end(struct hub_client *client)
 	pthread_mutex_unlock(&client->state_lock);
 }
 
-int kymo_hub_failure(const struct kymo_hub *hub)
-{
-	return hub->client ? hub->client->failure : 0;
-}
-
 /* ---- engines --------------------------------------------------------------------------------- */
 
 uint64_t hub_client_new_name(struct hub_client *client)
@@ -153,7 +148,7 @@ static struct kymo_engine *make_engine(struct hub_client *client, uint64_t name)
 	if (!engine)
 		return NULL;
 	atomic_init(&engine->refs, 1);
-	engine->hub = client->hub;
+	engine->hub = &client->hub;
 	engine->ops = group->ops;
 	engine->data = group->data;
 	engine->name = name;
@@ -342,18 +337,16 @@ static void deinit(struct hub_client *client)
 	pthread_cond_destroy(&client->state_changed);
 	pthread_mutex_destroy(&client->state_lock);
 	pthread_mutex_destroy(&client->lock);
-	free(client->hub);
 	free(client);
 }
 
 static int start(struct hub_client *client)
 {
-	int err = client->hub ? greet(client) : -ENOMEM;
+	int err = greet(client);
 	sigset_t all, mask;
 
 	if (err)
 		return err;
-	client->hub->client = client;
 	sigfillset(&all);
 	pthread_mutex_lock(&client->state_lock);
 	pthread_sigmask(SIG_SETMASK, &all, &mask);
@@ -363,7 +356,7 @@ static int start(struct hub_client *client)
 	return err;
 }
 
-int hub_client_create(pid_t tid, const struct hub_remote_ops *ops, struct kymo_hub **ret)
+int hub_client_create(pid_t tid, const struct hub_ops *ops, struct kymo_hub **ret)
 {
 	struct hub_client *client = calloc(1, sizeof(*client));
 	int err = client ? hub_place_dial(tid, &client->requests) : -ENOMEM;
@@ -374,18 +367,16 @@ int hub_client_create(pid_t tid, const struct hub_remote_ops *ops, struct kymo_h
 	}
 	client->events = -1;
 	client->hub_tid = tid;
-	client->hub = calloc(1, sizeof(*client->hub));
+	client->hub.ops = ops;
 	pthread_mutex_init(&client->lock, NULL);
 	pthread_mutex_init(&client->state_lock, NULL);
 	pthread_cond_init(&client->state_changed, NULL);
 	hub_table_init(&client->table);
-	if (client->hub)
-		client->hub->remote = ops;
 	err = start(client);
 	if (err)
 		deinit(client);
 	else
-		*ret = client->hub;
+		*ret = &client->hub;
 	return err;
 }
 

@@ -8,9 +8,10 @@
 
 #include "base/vec.h"
 #include "hub/remote/table.h"
+#include "hub/state.h"
 
 struct hub_message;
-struct hub_remote_ops;
+struct hub_ops;
 
 /* Engines of a process that were attached to together: those whose names have this in their upper half. */
 struct hub_group {
@@ -20,7 +21,7 @@ struct hub_group {
 };
 
 struct hub_client {
-	struct kymo_hub *hub;
+	struct kymo_hub hub;  /* the first member: of it only `ops` is used */
 	pid_t hub_tid;        /* the thread that it is connected to */
 	int requests, events; /* sockets */
 	pthread_t thread;     /* that runs callbacks */
@@ -38,6 +39,12 @@ struct hub_client {
 	pid_t told_tid, told_pid;
 	bool told_breakpoints; /* are in its memory, which is to be read through the hub then */
 };
+
+/* The connection that a hub is, of that nature. */
+static inline struct hub_client *hub_client_of(struct kymo_hub *hub)
+{
+	return (struct hub_client *)hub;
+}
 
 /*
  * Ask the hub, and put the reply in place of the message. `memory` has what goes along, or room for what comes, of
@@ -62,9 +69,9 @@ struct kymo_engine *hub_client_find(struct hub_client *client, uint64_t name);
 uint64_t hub_client_new_name(struct hub_client *client);
 
 /* Connect to the hub whose thread is `tid`, by calls that are `ops`. As kymo_hub_connect(). */
-int hub_client_create(pid_t tid, const struct hub_remote_ops *ops, struct kymo_hub **ret);
+int hub_client_create(pid_t tid, const struct hub_ops *ops, struct kymo_hub **ret);
 
-/* End the connection, and free it with its hub. */
+/* End the connection, and free it, with the hub in it. */
 void hub_client_destroy(struct hub_client *client);
 
 #endif

@@ -6,10 +6,10 @@
 
 #include "base/vec.h"
 #include "hub/engine.h"
+#include "hub/ops.h"
 #include "hub/remote/client.h"
 #include "hub/remote/client_calls.h"
 #include "hub/remote/message.h"
-#include "hub/remote/ops.h"
 #include "hub/remote/table.h"
 #include "hub/state.h"
 #include "kymo/engine.h"
@@ -24,7 +24,7 @@ static int ask(const struct kymo_engine *engine, struct hub_message *message, vo
 	int64_t result;
 
 	message->engine = engine->name;
-	result = hub_client_ask(engine->hub->client, message, memory);
+	result = hub_client_ask(hub_client_of(engine->hub), message, memory);
 	return result == -EPIPE ? -ESRCH : (int)result;
 }
 
@@ -56,11 +56,11 @@ static int create(struct kymo_hub *hub, struct hub_message *message, const struc
 	engine->hub = hub;
 	engine->ops = ops;
 	engine->data = data;
-	engine->name = message->engine = hub_client_new_name(hub->client);
-	hub_table_add(&hub->client->table, engine);
-	result = hub_client_ask(hub->client, message, NULL);
+	engine->name = message->engine = hub_client_new_name(hub_client_of(hub));
+	hub_table_add(&hub_client_of(hub)->table, engine);
+	result = hub_client_ask(hub_client_of(hub), message, NULL);
 	if (result)
-		take_back(hub->client, engine, result);
+		take_back(hub_client_of(hub), engine, result);
 	else
 		*ret = engine;
 	return result > 0 ? -EPROTO : (int)result;
@@ -77,10 +77,10 @@ static int client_attach(struct kymo_hub *hub, pid_t tid, unsigned int flags, co
 
 	if (flags & KYMO_ATTACH_CREATE)
 		return create(hub, &message, ops, data, ret);
-	result = hub_client_ask(hub->client, &message, NULL);
+	result = hub_client_ask(hub_client_of(hub), &message, NULL);
 	if (result)
 		return result > 0 ? -EPROTO : (int)result;
-	engine = hub_client_find(hub->client, message.engine);
+	engine = hub_client_find(hub_client_of(hub), message.engine);
 	if (!engine)
 		return -ENOENT;
 	*ret = engine;
@@ -91,7 +91,7 @@ static int client_attach_process(struct kymo_hub *hub, pid_t pid, unsigned int f
 				 void *data, unsigned int events, size_t *n_ret)
 {
 	struct hub_message message = { .type = HUB_ATTACH_PROCESS, .tid = pid, .flags = flags, .events = events };
-	struct hub_client *client = hub->client;
+	struct hub_client *client = hub_client_of(hub);
 	bool is_kept;
 	int64_t result;
 
@@ -112,10 +112,10 @@ static int client_attach_process(struct kymo_hub *hub, pid_t pid, unsigned int f
 static size_t client_detach_all(struct kymo_hub *hub, const struct kymo_engine_ops *ops, const void *data)
 {
 	struct hub_message message = { .type = HUB_DETACH_ALL, .ops = (uintptr_t)ops, .data = (uintptr_t)data };
-	int64_t result = hub_client_ask(hub->client, &message, NULL);
+	int64_t result = hub_client_ask(hub_client_of(hub), &message, NULL);
 
 	if (result == -EPIPE)
-		hub_client_wait_for_end(hub->client);
+		hub_client_wait_for_end(hub_client_of(hub));
 	return result < 0 ? 0 : (size_t)result;
 }
 
@@ -125,8 +125,8 @@ static pid_t client_tid(const struct kymo_engine *engine)
 {
 	struct hub_message message = { .type = HUB_WHERE };
 
-	if (hub_client_is_told(engine->hub->client, engine))
-		return engine->hub->client->told_tid;
+	if (hub_client_is_told(hub_client_of(engine->hub), engine))
+		return hub_client_of(engine->hub)->told_tid;
 	return ask(engine, &message, NULL) ? 0 : message.tid;
 }
 
@@ -134,8 +134,8 @@ static pid_t client_pid(const struct kymo_engine *engine)
 {
 	struct hub_message message = { .type = HUB_WHERE };
 
-	if (hub_client_is_told(engine->hub->client, engine))
-		return engine->hub->client->told_pid;
+	if (hub_client_is_told(hub_client_of(engine->hub), engine))
+		return hub_client_of(engine->hub)->told_pid;
 	return ask(engine, &message, NULL) ? 0 : message.pid;
 }
 
@@ -161,8 +161,8 @@ static int client_barrier(struct kymo_engine *engine)
 		nanosleep(&(struct timespec){ 0, NAP_NS }, NULL);
 		message = (struct hub_message){ .type = HUB_BARRIER, .word = event };
 	}
-	if (engine->hub->client->failure)
-		hub_client_wait_for_end(engine->hub->client);
+	if (hub_client_of(engine->hub)->failure)
+		hub_client_wait_for_end(hub_client_of(engine->hub));
 	return err;
 }
 
@@ -218,9 +218,9 @@ static bool read_directly(const struct kymo_engine *engine, uint64_t address, vo
 {
 	struct iovec here = { data, size }, there = { (void *)(uintptr_t)address, size };
 
-	return hub_client_is_told(engine->hub->client, engine) && engine->hub->client->told_tid > 0 &&
-	       !engine->hub->client->told_breakpoints &&
-	       process_vm_readv(engine->hub->client->told_tid, &here, 1, &there, 1, 0) == (ssize_t)size;
+	return hub_client_is_told(hub_client_of(engine->hub), engine) && hub_client_of(engine->hub)->told_tid > 0 &&
+	       !hub_client_of(engine->hub)->told_breakpoints &&
+	       process_vm_readv(hub_client_of(engine->hub)->told_tid, &here, 1, &there, 1, 0) == (ssize_t)size;
 }
 
 static int client_read(struct kymo_engine *engine, uint64_t address, void *data, size_t size)
@@ -260,8 +260,8 @@ static int client_insert_breakpoint(struct kymo_engine *engine, uint64_t address
 {
 	int err = ask(engine, &(struct hub_message){ .type = HUB_INSERT, .word = address }, NULL);
 
-	if (!err && hub_client_is_told(engine->hub->client, NULL))
-		engine->hub->client->told_breakpoints = true;
+	if (!err && hub_client_is_told(hub_client_of(engine->hub), NULL))
+		hub_client_of(engine->hub)->told_breakpoints = true;
 	return err;
 }
 
@@ -316,7 +316,7 @@ static int client_list(struct kymo_hub *hub, pid_t id, struct kymo_engine_info *
 	do {
 		const size_t n = max - from < PER_MESSAGE ? max - from : PER_MESSAGE;
 
-		err = ask_for_some(hub->client, id, from, n ? infos + from : &none, n, &all);
+		err = ask_for_some(hub_client_of(hub), id, from, n ? infos + from : &none, n, &all);
 		from += n;
 	} while (!err && from < max && from < all);
 	if (!err)
@@ -326,10 +326,55 @@ static int client_list(struct kymo_hub *hub, pid_t id, struct kymo_engine_info *
 
 static void client_destroy(struct kymo_hub *hub)
 {
-	hub_client_destroy(hub->client);
+	hub_client_destroy(hub_client_of(hub));
 }
 
-static const struct hub_remote_ops ops = {
+/* ---- what a connection does not do, or does by itself ---------------------------------------- */
+
+/* No message has it. */
+static int client_set_signal(struct kymo_engine *engine, int signal, const siginfo_t *info)
+{
+	return -EOPNOTSUPP;
+}
+
+static int client_launch(struct kymo_hub *hub, unsigned int flags, char *const *argv, const uint64_t *calls,
+			 pid_t *pid_ret)
+{
+	return -EOPNOTSUPP;
+}
+
+static int client_start(struct kymo_hub *hub, pid_t pid)
+{
+	return -EOPNOTSUPP;
+}
+
+static int client_wait(struct kymo_hub *hub, pid_t pid, int *status_ret)
+{
+	return -EOPNOTSUPP;
+}
+
+static void client_run(struct kymo_hub *hub, void (*run)(void *data), void *data)
+{
+	run(data);
+}
+
+/* The process that has the hub lets clients in. */
+static int client_may_serve(const struct kymo_hub *hub)
+{
+	return -EALREADY;
+}
+
+static int client_leave(struct kymo_hub *hub)
+{
+	return -EOPNOTSUPP;
+}
+
+static int client_failure(const struct kymo_hub *hub)
+{
+	return ((const struct hub_client *)hub)->failure;
+}
+
+static const struct hub_ops ops = {
 	.attach = client_attach,
 	.attach_process = client_attach_process,
 	.detach_all = client_detach_all,
@@ -344,6 +389,7 @@ static const struct hub_remote_ops ops = {
 	.set_registers = client_set_registers,
 	.set_syscall = client_set_syscall,
 	.set_result = client_set_result,
+	.set_signal = client_set_signal,
 	.read = client_read,
 	.write = client_write,
 	.inject = client_inject,
@@ -352,6 +398,13 @@ static const struct hub_remote_ops ops = {
 	.watch = client_watch,
 	.unwatch = client_unwatch,
 	.list = client_list,
+	.launch = client_launch,
+	.start = client_start,
+	.wait = client_wait,
+	.run = client_run,
+	.may_serve = client_may_serve,
+	.leave = client_leave,
+	.failure = client_failure,
 	.destroy = client_destroy,
 };
 

@@ -20,6 +20,7 @@
 #include "hub/attach.h"
 #include "hub/engine.h"
 #include "hub/hub.h"
+#include "hub/ops.h"
 #include "hub/remote/door.h"
 #include "hub/remote/guest.h"
 #include "hub/remote/guest_thread.h"
@@ -189,11 +190,11 @@ static const struct hub_door_ops ops = { .close = hub_close_door, .destroy = des
 
 int kymo_hub_serve(struct kymo_hub *hub)
 {
+	int err = hub->ops->may_serve(hub);
 	struct hub_door *door;
-	int err;
 
-	if (hub->remote || hub->door)
-		return -EALREADY;
+	if (err)
+		return err;
 	door = calloc(1, sizeof(*door));
 	if (!door)
 		return -ENOMEM;
@@ -257,14 +258,11 @@ int kymo_hub_linger(struct kymo_hub *hub, int wake, int timeout_ms)
 {
 	struct pollfd fds[] = { { .fd = wake, .events = POLLIN },
 				{ .fd = hub->door ? hub->door->left : -1, .events = POLLIN } };
+	int got, err = hub->ops->leave(hub);
 	uint64_t n;
-	int got;
 
-	if (hub->remote)
-		return -EOPNOTSUPP;
-	if (hub_is_own_thread(hub))
-		return -EDEADLK;
-	hub_detach_all(hub, &(struct hub_match){ .is_any = true });
+	if (err)
+		return err;
 	while (hub->door && !close_if_empty(hub->door)) {
 		got = poll(fds, kymo_countof(fds), timeout_ms);
 		if (!got)

@@ -182,6 +182,7 @@ static void on_reap(struct kymo_engine *engine, void *data, const struct kymo_re
 }
 
 const struct kymo_engine_ops hub_guest_ops = {
+	.size = sizeof(hub_guest_ops),
 	.quiesce = on_quiesce,
 	.signal = on_signal,
 	.clone = on_clone,

@@ -17,7 +17,6 @@
 #include "arch/trap.h"
 #include "base/vec.h"
 #include "hub/engine.h"
-#include "hub/remote/ops.h"
 #include "hub/state.h"
 #include "hub/thread/interrupt.h"
 #include "hub/thread/request.h"
@@ -73,10 +72,8 @@ static int insert(struct kymo_hub *hub, void *argument)
 	return err;
 }
 
-int kymo_engine_insert_breakpoint(struct kymo_engine *engine, uint64_t address)
+int hub_local_insert_breakpoint(struct kymo_engine *engine, uint64_t address)
 {
-	if (engine->hub->remote)
-		return engine->hub->remote->insert_breakpoint(engine, address);
 	return hub_call(engine->hub, insert, &(struct place){ engine, address });
 }
 
@@ -97,10 +94,8 @@ static int remove_(struct kymo_hub *hub, void *argument)
 	return -ENOENT;
 }
 
-int kymo_engine_remove_breakpoint(struct kymo_engine *engine, uint64_t address)
+int hub_local_remove_breakpoint(struct kymo_engine *engine, uint64_t address)
 {
-	if (engine->hub->remote)
-		return engine->hub->remote->remove_breakpoint(engine, address);
 	return hub_call(engine->hub, remove_, &(struct place){ engine, address });
 }
 

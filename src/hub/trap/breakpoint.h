@@ -6,6 +6,10 @@
 
 struct task;
 
+/* Rows of the table in local.c; include/kymo/engine.h has the contracts. */
+int hub_local_insert_breakpoint(struct kymo_engine *engine, uint64_t address);
+int hub_local_remove_breakpoint(struct kymo_engine *engine, uint64_t address);
+
 /* A thread has stopped for a SIGTRAP. True: it was a breakpoint's, and dealt with; it stands in a stop without a
  * signal, or has another status to be told. What is to be told to owners of the breakpoint is in `ret`; its kind is 0
  * where there is nothing. */

@@ -7,7 +7,6 @@
 
 #include "arch/trap.h"
 #include "hub/engine.h"
-#include "hub/remote/ops.h"
 #include "hub/state.h"
 #include "hub/thread/interrupt.h"
 #include "hub/thread/request.h"
@@ -107,20 +106,23 @@ static int claim(struct kymo_hub *hub, void *argument)
 	return 0;
 }
 
-int kymo_engine_watch(struct kymo_engine *engine, enum kymo_watch watch, uint64_t address, size_t size,
-		      unsigned int *slot_ret)
-{
-	static const enum kymo_watch_kind kinds[] = { KYMO_WATCH_ON_EXECUTION, KYMO_WATCH_ON_WRITE,
-						      KYMO_WATCH_ON_ACCESS };
-	struct claim argument = { .engine = engine, .address = address, .size = size };
-	int err;
+static const enum kymo_watch_kind kinds[] = {
+	[KYMO_WATCH_EXECUTION] = KYMO_WATCH_ON_EXECUTION,
+	[KYMO_WATCH_WRITE] = KYMO_WATCH_ON_WRITE,
+	[KYMO_WATCH_ACCESS] = KYMO_WATCH_ON_ACCESS,
+};
 
-	if ((unsigned int)watch >= sizeof(kinds) / sizeof(kinds[0]) || !kymo_watch_can(kinds[watch], address, size))
-		return -EINVAL;
-	if (engine->hub->remote)
-		return engine->hub->remote->watch(engine, watch, address, size, slot_ret);
-	argument.kind = kinds[watch];
-	err = hub_call(engine->hub, claim, &argument);
+bool hub_watch_can(enum kymo_watch watch, uint64_t address, size_t size)
+{
+	return (unsigned int)watch < sizeof(kinds) / sizeof(kinds[0]) && kymo_watch_can(kinds[watch], address, size);
+}
+
+int hub_local_watch(struct kymo_engine *engine, enum kymo_watch watch, uint64_t address, size_t size,
+		    unsigned int *slot_ret)
+{
+	struct claim argument = { .engine = engine, .kind = kinds[watch], .address = address, .size = size };
+	int err = hub_call(engine->hub, claim, &argument);
+
 	if (!err)
 		*slot_ret = argument.slot;
 	return err;
@@ -157,10 +159,8 @@ static int give_up(struct kymo_hub *hub, void *argument)
 	return 0;
 }
 
-int kymo_engine_unwatch(struct kymo_engine *engine, unsigned int slot)
+int hub_local_unwatch(struct kymo_engine *engine, unsigned int slot)
 {
-	if (engine->hub->remote)
-		return engine->hub->remote->unwatch(engine, slot);
 	return hub_call(engine->hub, give_up, &(struct claim){ .engine = engine, .slot = slot });
 }
 

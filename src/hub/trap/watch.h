@@ -6,6 +6,14 @@
 
 struct task;
 
+/* Whether the processor can watch that. */
+bool hub_watch_can(enum kymo_watch watch, uint64_t address, size_t size);
+
+/* Rows of the table in local.c; include/kymo/engine.h has the contracts. */
+int hub_local_watch(struct kymo_engine *engine, enum kymo_watch watch, uint64_t address, size_t size,
+		    unsigned int *slot_ret);
+int hub_local_unwatch(struct kymo_engine *engine, unsigned int slot);
+
 /* A thread has stopped for a SIGTRAP. True: it was a debug register's, as hub_breakpoint_stopped() says; `hits_ret` has
  * the slots that are to be told, as bits. `is_step`: it may be the end of a step as well. */
 bool hub_watch_stopped(struct kymo_hub *hub, struct task *task, bool is_step, unsigned int *hits_ret, int *group_ret);

@@ -209,6 +209,7 @@ static void told_release(void *data)
 }
 
 static const struct kymo_engine_ops random_ops = {
+	.size = sizeof(random_ops),
 	.quiesce = told_quiesce,
 	.signal = told_signal,
 	.clone = told_clone,

@@ -127,7 +127,7 @@ static unsigned int told_signal(struct kymo_engine *engine, void *data, enum kym
 	return KYMO_ACTION_RESUME | report->verdict;
 }
 
-static const struct kymo_engine_ops tellers = { .signal = told_signal };
+static const struct kymo_engine_ops tellers = { .size = sizeof(tellers), .signal = told_signal };
 
 static void for_all_threads(struct kymo_hub *hub, pid_t pid, struct teller *teller, bool inserts)
 {

@@ -327,6 +327,7 @@ static void lives_release(void *data)
 }
 
 static const struct kymo_engine_ops lives_ops = {
+	.size = sizeof(lives_ops),
 	.clone = lives_clone,
 	.exec = lives_exec,
 	.death = lives_death,

@@ -228,7 +228,7 @@ static int64_t ask_to_hold(struct kymo_hub *client, pid_t pid)
 {
 	struct hub_message message = { .type = HUB_HOLD, .tid = pid };
 
-	return hub_client_ask(client->client, &message, NULL);
+	return hub_client_ask(hub_client_of(client), &message, NULL);
 }
 
 static void a_hold_that_is_refused_leaves_the_one_that_there_is(void **state)

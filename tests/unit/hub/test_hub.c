@@ -87,6 +87,36 @@ static void stands(const struct fixture *fixture)
 
 /* ---- attach ---------------------------------------------------------------------------------- */
 
+static void refuses(struct fixture *f, size_t size, int expected, const char *sentence)
+{
+	struct kymo_engine *engine = NULL;
+	struct kymo_engine_ops wrong = ops;
+	char why[256];
+
+	wrong.size = size;
+	assert_int_equal(kymo_engine_attach(f->hub, f->pid, KYMO_ATTACH_CREATE, &wrong, &f->book, &engine), expected);
+	assert_null(engine);
+	assert_int_equal(kymo_engine_attach_process(f->hub, f->pid, 0, &wrong, &f->book, 0, NULL), expected);
+	assert_int_equal(tracer_of(f->pid), 0);
+	kymo_hub_explain(f->pid, expected, why, sizeof(why));
+	assert_string_equal(why, sentence);
+}
+
+static void an_engine_of_another_size_is_refused_by_name(void **state)
+{
+	const char *small = "the size in struct kymo_engine_ops is less than the 96 bytes of this library; set it to "
+			    "sizeof(struct kymo_engine_ops), and build with the kymo/engine.h of this library";
+	struct fixture f;
+
+	begin(&f, sleeping);
+	refuses(&f, 0, -EBADR, small);
+	refuses(&f, sizeof(ops) - 1, -EBADR, small);
+	refuses(&f, sizeof(ops) + 8, -E2BIG,
+		"the size in struct kymo_engine_ops is more than the 96 bytes of this library; build with the "
+		"kymo/engine.h of this library");
+	end(&f);
+}
+
 static void attaching_makes_engines_and_finds_them(void **state)
 {
 	struct kymo_engine *first = NULL, *second = NULL, *found = NULL;
@@ -714,6 +744,7 @@ static void a_barrier_in_a_callback_is_refused(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_engine_of_another_size_is_refused_by_name),
 		cmocka_unit_test(attaching_makes_engines_and_finds_them),
 		cmocka_unit_test(all_engines_are_listed_whoever_has_them),
 		cmocka_unit_test(a_foreign_tracer_is_named),

@@ -108,7 +108,7 @@ static unsigned int note_the_wait(struct kymo_engine *engine, void *data, enum k
  * the child begins in. */
 static void a_child_may_begin_after_it_was_stopped(void **state)
 {
-	struct late late = { .ops = { .clone = hold_the_child, .syscall_entry = note_the_wait } };
+	struct late late = { .ops = { .size = sizeof(ops), .clone = hold_the_child, .syscall_entry = note_the_wait } };
 	char family[4096], *argv[] = { family, (char *)(uintptr_t) "stops", NULL };
 	struct waiting waiting = { .status = -1 };
 	struct kymo_engine *engine = NULL;

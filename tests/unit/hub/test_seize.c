@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/io.h"
 #include "fixture.h"
+#include "hub/local.h"
 #include "proc/proc.h"
 #include "proc/state.h"
 

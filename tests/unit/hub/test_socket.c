@@ -79,8 +79,10 @@ static void who_serves_nobody_is_not_found(void **state)
 	end(&f);
 }
 
-static void who_launches_on_a_connected_hub_is_told_that_it_can_not(void **state)
+static void who_asks_a_connected_hub_for_what_it_can_not_do_is_told_so(void **state)
 {
+	struct kymo_engine *engine;
+	struct book book = { 0 };
 	struct kymo_hub *hub;
 	struct fixture f;
 	pid_t pid;
@@ -92,6 +94,10 @@ static void who_launches_on_a_connected_hub_is_told_that_it_can_not(void **state
 	assert_int_equal(kymo_hub_start(hub, f.pid), -EOPNOTSUPP);
 	assert_int_equal(kymo_hub_wait(hub, f.pid, &status), -EOPNOTSUPP);
 	assert_int_equal(kymo_hub_serve(hub), -EALREADY);
+	engine = engine_of(hub, f.pid, &book, KYMO_EVENTS_SIGNAL);
+	assert_int_equal(kymo_engine_set_signal(engine, SIGUSR1, NULL), -EINVAL);
+	assert_int_equal(kymo_engine_set_signal(engine, 0, NULL), -EOPNOTSUPP);
+	kymo_engine_put(engine);
 	kymo_hub_destroy(hub);
 	end(&f);
 }
@@ -559,7 +565,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_serves_nobody_is_not_found),
 		cmocka_unit_test(who_lingers_keeps_the_hub_for_others_and_lets_nobody_in_afterwards),
-		cmocka_unit_test(who_launches_on_a_connected_hub_is_told_that_it_can_not),
+		cmocka_unit_test(who_asks_a_connected_hub_for_what_it_can_not_do_is_told_so),
 		cmocka_unit_test(a_foreign_user_is_refused),
 		cmocka_unit_test(a_peer_that_is_somebody_else_is_refused),
 		cmocka_unit_test(a_user_may_connect_to_what_is_its_own),
