@@ -1,4 +1,6 @@
 /* Files that processes have mapped. One that several have is opened once; the last ones are kept for those to come. */
+#include "stack/files.h"
+
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -7,7 +9,11 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "stack/pads.h"
 #include "stack/space.h"
+#include "stack/stack.h"
+#include "stack/state.h"
+#include "sym/sym.h"
 
 enum { UNUSED_MAX = 32, VDSO_MAX = 1 << 16 };
 

@@ -3,9 +3,12 @@
  * be at the place in the text (arch/x86_64/syscall_pad.c), which the recording's journal tells. The journal is in the
  * target's memory: what it says is looked at as everything there.
  */
+#include "stack/pads.h"
+
 #include <string.h>
 
-#include "stack/space.h"
+#include "stack/stack.h"
+#include "stack/state.h"
 #include "wire/shared.h"
 
 enum { CHUNK = 32 };

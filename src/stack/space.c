@@ -3,13 +3,17 @@
  * it, and every 0.1 s, as threads that nobody looks at may map some, too. Reading takes the longer the more a process
  * has mapped; it is given a twentieth of the time at most, where nobody has said that something changed.
  */
+#include "stack/space.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/io.h"
 #include "base/search.h"
-#include "stack/space.h"
+#include "stack/files.h"
+#include "stack/stack.h"
+#include "stack/state.h"
 #include "wire/shared.h"
 
 #define BELIEVED_NS 100000000ull

@@ -8,7 +8,10 @@
 #include <string.h>
 
 #include "base/search.h"
+#include "stack/files.h"
+#include "stack/pads.h"
 #include "stack/space.h"
+#include "stack/state.h"
 #include "sym/unwind.h"
 
 enum { PAGE = 4096, PAGES = 16, CS_OF_64_BITS = 0x33 };

@@ -16,6 +16,8 @@
 #include <sys/types.h>
 #include <sys/user.h>
 
+#include "stack/space.h"
+
 #define KYMO_STACK_MAX 256
 
 /* What processes have mapped, and the files that were opened for it. */
@@ -39,19 +41,8 @@ struct kymo_stack_frame {
 	bool is_lost;         /* the last one: `address`, and nothing is known of it */
 };
 
-/* NULL when memory is out. */
-struct kymo_stacks *kymo_stacks_create(void);
-void kymo_stacks_destroy(struct kymo_stacks *stacks);
-
 /* The frames of a thread, the innermost first, into `frames`, of which there are KYMO_STACK_MAX. How many. */
 size_t kymo_stacks_take(struct kymo_stacks *stacks, const struct kymo_stack_thread *thread,
 			struct kymo_stack_frame *frames);
-
-/* Process `pid` has, or will have, other code mapped than before. What nobody tells is found out by itself, up to 0.1 s
- * later. */
-void kymo_stacks_changed(struct kymo_stacks *stacks, pid_t pid);
-
-/* It executes another program, or is gone. */
-void kymo_stacks_forget(struct kymo_stacks *stacks, pid_t pid);
 
 #endif

@@ -1,0 +1,54 @@
+/* What is known of processes: the code that they have mapped, and the files opened for it. Private to the room. */
+#ifndef KYMO_STACK_STATE_H
+#define KYMO_STACK_STATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <time.h>
+
+#include "base/vec.h"
+#include "procfs/maps.h"
+
+struct kymo_module;
+
+/* A file that some process has mapped, opened once for all of them. */
+struct stack_file {
+	struct kymo_module *module;
+	dev_t dev;
+	ino_t inode;
+	struct timespec changed; /* its ctime, so that another file with this inode is another one */
+	uint64_t size, used;     /* when it was, to find the one that was used last */
+	int users;               /* regions */
+};
+
+struct stack_region {
+	struct kymo_map map;     /* owns its path */
+	char *name;              /* with " (deleted)" */
+	struct stack_file *file; /* NULL: not there, or not looked for yet */
+	bool is_looked_for;
+};
+
+enum { STACK_HOMES = 64 };
+
+struct stack_space {
+	pid_t pid;
+	uint64_t used;
+	KYMO_VEC(struct stack_region) regions; /* executable; sorted */
+	bool is_changed;                       /* they have to be read again */
+	uint64_t read_at_ns, cost_ns;          /* when they were, and how long that took */
+	uint64_t journals[4];                  /* where recordings of kymo have theirs */
+	size_t n_journals;
+	struct {
+		uint64_t pc, home;
+	} homes[STACK_HOMES]; /* of pads.c */
+};
+
+struct kymo_stacks {
+	KYMO_VEC(struct stack_space *) spaces;
+	KYMO_VEC(struct stack_file *) files;
+	uint64_t clock; /* counts uses */
+};
+
+#endif
