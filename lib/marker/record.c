@@ -17,6 +17,8 @@
 
 #include "base/cleanup.h"
 #include "marker/fields.h"
+#include "marker/format.h"
+#include "marker/match.h"
 #include "record/directory.h"
 
 #define DIRECTORY "kymo.data"

@@ -14,6 +14,8 @@
 #include <string.h>
 
 #include "marker/fields.h"
+#include "marker/format.h"
+#include "marker/name.h"
 
 #define PLACE_NAME_SIZE 300
 

@@ -1,10 +1,12 @@
 /* What all readers of notes check, and how they say what is wrong. */
+#include "marker/check.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "marker/private.h"
+#include "marker/reader.h"
 
 struct kymo_error *marker_bad(const struct marker_reader *reader, const struct kymo_note *note, const char *name,
 			      const char *format, ...)

@@ -1,10 +1,17 @@
 /* What a printf format says about the arguments that a marker hands over. Reference: printf(3). */
+#include "marker/format.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "marker/private.h"
+#include "marker/fields.h"
+
+/* Only the layouts are wanted of it. */
+#define KYMO_NO_MARKERS
+#define KYMO_NO_MARK
+#include "kymo/marker.h"
 
 /* Not isalpha(): what is a name must not depend on the locale. */
 static bool is_digit(char c)

@@ -1,7 +1,19 @@
+#include "marker/list.h"
+
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "marker/private.h"
+#include "marker/marker.h"
+#include "marker/notes.h"
+#include "marker/order.h"
+#include "marker/reader.h"
+#include "marker/sdt.h"
+#include "marker/strings.h"
+
+/* Only the layouts are wanted of it. */
+#define KYMO_NO_MARKERS
+#define KYMO_NO_MARK
+#include "kymo/marker.h"
 
 /* Where .stapsdt.base is, or 0. */
 static uint64_t find_base(const struct kymo_module *module)

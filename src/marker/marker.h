@@ -9,6 +9,11 @@
 #include "arch/arch.h"
 #include "base/error.h"
 #include "marker/fields.h"
+#include "marker/format.h"
+#include "marker/list.h"
+#include "marker/match.h"
+#include "marker/name.h"
+#include "marker/operands.h"
 #include "sym/sym.h"
 #include "wire/event.h"
 
@@ -53,15 +58,5 @@ struct kymo_marker_list {
 	size_t n_switches;
 	void *strings; /* private */
 };
-
-/* All markers of a module. BAD_DATA for notes that are damaged: what, and where in the file. */
-struct kymo_error *kymo_markers_create(struct kymo_module *module, struct kymo_marker_list **ret);
-void kymo_markers_destroy(struct kymo_marker_list *list);
-
-/*
- * The operand of an SDT argument, "-4@%edi", "8@$5", "4@-20(%rbp)", "8@counter(%rip)", "8@8(%rax,%rbx,4)", `length`
- * bytes. Symbols are looked up in the module. -EINVAL.
- */
-int kymo_marker_parse_operand(struct kymo_module *module, const char *text, size_t length, struct kymo_fetch *ret);
 
 #endif

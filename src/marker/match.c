@@ -1,3 +1,5 @@
+#include "marker/match.h"
+
 #include <fnmatch.h>
 #include <string.h>
 

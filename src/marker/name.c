@@ -1,3 +1,5 @@
+#include "marker/name.h"
+
 #include <stdio.h>
 #include <string.h>
 

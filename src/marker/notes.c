@@ -3,10 +3,22 @@
  * them is checked; what does not fit is an error, because whoever writes it is part of the program that is to be
  * changed.
  */
+#include "marker/notes.h"
+
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "marker/private.h"
+#include "marker/check.h"
+#include "marker/format.h"
+#include "marker/marker.h"
+#include "marker/operands.h"
+#include "marker/reader.h"
+#include "marker/strings.h"
+
+/* Only the layouts are wanted of it. */
+#define KYMO_NO_MARKERS
+#define KYMO_NO_MARK
+#include "kymo/marker.h"
 
 #define FORMAT_SIZE 1024
 #define FILE_SIZE 4096

@@ -9,10 +9,12 @@
  *
  * SIZE counts, whatever the width of the register's name.
  */
+#include "marker/operands.h"
+
 #include <errno.h>
 #include <string.h>
 
-#include "marker/private.h"
+#include "marker/reader.h"
 
 static const char of_no_kind[] = "is of no kind that kymo records";
 static const char unknown_symbol[] = "names a symbol that the file does not have";

@@ -1,6 +1,8 @@
+#include "marker/order.h"
+
 #include <string.h>
 
-#include "marker/private.h"
+#include "marker/marker.h"
 
 static int compare_numbers(uint64_t a, uint64_t b)
 {

@@ -4,9 +4,17 @@
  * .stapsdt.base is now tells how far prelink(8) has moved the module since: notes that are not loaded are not moved.
  * Reference: the wiki of SystemTap, "UserSpaceProbeImplementation".
  */
+#include "marker/sdt.h"
+
 #include <string.h>
 
-#include "marker/private.h"
+#include "marker/check.h"
+#include "marker/format.h"
+#include "marker/marker.h"
+#include "marker/operands.h"
+#include "marker/order.h"
+#include "marker/reader.h"
+#include "marker/strings.h"
 
 #define NOTE_TYPE 3
 #define SEMAPHORE_SIZE 2 /* bytes */

@@ -1,9 +1,13 @@
+#include "marker/strings.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "marker/private.h"
+#include "marker/format.h"
+#include "marker/marker.h"
+#include "marker/reader.h"
 
 #define BLOCK_SIZE 65536u
 #define TOTAL_MAX (64u << 20)

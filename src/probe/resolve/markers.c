@@ -8,6 +8,8 @@
 #include "base/cleanup.h"
 #include "base/search.h"
 #include "marker/fields.h"
+#include "marker/match.h"
+#include "marker/name.h"
 #include "probe/code/cache.h"
 #include "probe/code/code.h"
 #include "probe/code/events.h"

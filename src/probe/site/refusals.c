@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "marker/fields.h"
+#include "marker/name.h"
 #include "probe/code/events.h"
 #include "probe/code/modules.h"
 #include "probe/code/words.h"
