@@ -7,6 +7,10 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "ctf/packet.h"
+#include "ctf/reader.h"
+#include "ctf/trace.h"
+#include "wire/event.h"
 
 /* Enough to see what is wrong; a hostile file has millions of reasons. */
 #define MAX_WARNINGS 64

@@ -13,7 +13,9 @@
 #include <string.h>
 
 #include "base/vec.h"
-#include "ctf/ctf.h"
+#include "ctf/packet.h"
+#include "ctf/reader.h"
+#include "ctf/trace.h"
 
 /* How a record of one event id is laid out. */
 struct layout {

@@ -2,17 +2,20 @@
  * Metadata back into a schema. The dialect is what write.c writes, in its order: types, trace, env, clock, stream,
  * events. One token of lookahead, no recursion; every list has a bound.
  */
+#include "ctf/parse.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/vec.h"
-#include "ctf/ctf.h"
 #include "ctf/site.h"
 #include "ctf/tables.h"
 #include "ctf/token.h"
+#include "ctf/trace.h"
 #include "ctf/tsdl.h"
+#include "wire/event.h"
 
 #define MAX_ENV (1u << 20)
 #define MAX_FIELDS (KYMO_EVENT_MAX_ARGS + 1) /* while the last two may be one */

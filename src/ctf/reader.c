@@ -1,6 +1,8 @@
 /*
  * All streams of a trace directory, merged by a binary heap of the streams' next records.
  */
+#include "ctf/reader.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -10,8 +12,9 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "ctf/ctf.h"
 #include "ctf/input.h"
+#include "ctf/parse.h"
+#include "ctf/trace.h"
 
 #define MAX_METADATA (512u << 20)
 #define MAX_STREAMS 4096u

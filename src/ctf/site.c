@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/hex.h"
+#include "ctf/trace.h"
 
 #define SCHEME "file:"
 

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "ctf/ctf.h"
+#include "ctf/trace.h"
 
 /* "entry", "marker" …, as traces and reports spell it. Static. */
 const char *kymo_ctf_kind_name(enum kymo_ctf_kind kind);

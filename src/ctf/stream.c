@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "ctf/ctf.h"
+#include "ctf/packet.h"
 
 #define LARGE_PACKET (256u << 10) /* below, a stream does not grow fast */
 #define CACHED ((uint64_t)32 << 20)

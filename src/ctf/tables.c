@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/search.h"
+#include "ctf/trace.h"
 
 #define THREAD "thread_"
 #define PROCESS "process_"

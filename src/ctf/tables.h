@@ -11,8 +11,16 @@
 #define KYMO_CTF_TABLES_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-#include "ctf/ctf.h"
+#include "base/error.h"
+#include "base/error.h"
+#include "ctf/trace.h"
+
+struct kymo_ctf_process;
+struct kymo_ctf_thread;
+struct kymo_ctf_trace;
 
 /* Room for any key. */
 #define TABLE_KEY 96
@@ -31,5 +39,36 @@ bool kymo_ctf_is_table_key(const char *key);
 bool kymo_ctf_tables_take(struct kymo_ctf_trace *trace, struct kymo_ctf_env *env, size_t *n);
 
 void kymo_ctf_tables_deinit(struct kymo_ctf_trace *trace);
+
+/*
+ * Add to the tables; strings are copied. An entry with the same id and the same `begin` is replaced, so that a name can
+ * be looked at again and again. The table of threads need not be complete. Pointers into the tables are good until the
+ * next addition.
+ */
+struct kymo_error *kymo_ctf_trace_add_thread(struct kymo_ctf_trace *trace, int32_t tid, int32_t pid, uint64_t begin,
+					     const char *comm);
+struct kymo_error *kymo_ctf_trace_add_process(struct kymo_ctf_trace *trace, int32_t pid, int32_t parent, uint64_t begin,
+					      const char *command);
+
+/* The latest process of that pid has ended, or has become another by exec. Nothing happens where there is none. */
+void kymo_ctf_trace_end_process(struct kymo_ctf_trace *trace, int32_t pid, uint64_t end);
+
+/*
+ * Who had the id at `tsc`: the last that had begun by then, or the first of all, as a beginning may be noticed late.
+ * NULL where the table has nobody of that id.
+ */
+const struct kymo_ctf_thread *kymo_ctf_trace_thread(const struct kymo_ctf_trace *trace, int32_t tid, uint64_t tsc);
+const struct kymo_ctf_process *kymo_ctf_trace_process(const struct kymo_ctf_trace *trace, int32_t pid, uint64_t tsc);
+
+/* The process that a record's thread belonged to: by the table of threads, else the one whose pid the tid is, else the
+ * only one there is. Or NULL. */
+const struct kymo_ctf_process *kymo_ctf_trace_process_of(const struct kymo_ctf_trace *trace, int32_t tid, uint64_t tsc);
+
+/* How many entries the tables have for an id. */
+size_t kymo_ctf_trace_n_threads_of(const struct kymo_ctf_trace *trace, int32_t tid);
+size_t kymo_ctf_trace_n_processes_of(const struct kymo_ctf_trace *trace, int32_t pid);
+
+/* How many different pids the tables have. */
+size_t kymo_ctf_trace_n_pids(const struct kymo_ctf_trace *trace);
 
 #endif

@@ -1,10 +1,11 @@
-#include "ctf/ctf.h"
+#include "ctf/trace.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "ctf/tables.h"
+#include "wire/event.h"
 
 uint32_t kymo_ctf_event_size(const struct kymo_ctf_event *event)
 {

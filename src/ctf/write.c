@@ -1,6 +1,8 @@
 /*
  * The metadata file.
  */
+#include "ctf/write.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -9,10 +11,11 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "ctf/ctf.h"
 #include "ctf/site.h"
 #include "ctf/tables.h"
+#include "ctf/trace.h"
 #include "ctf/tsdl.h"
+#include "wire/event.h"
 
 #define TEMPORARY ".metadata.new"
 

@@ -1,0 +1,148 @@
+/* What the metadata of a trace say: its events and their fields, its clock, its threads and processes. */
+#ifndef KYMO_CTF_TRACE_H
+#define KYMO_CTF_TRACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "wire/types.h"
+
+struct kymo_ctf_field {
+	char *name; /* as the user sees it ("size"); the TSDL has it with a leading "_". Bytes are two fields there:
+		       "_NAME_length", and a sequence */
+	enum kymo_type type;
+};
+
+/* What an event tells about its function. */
+enum kymo_ctf_kind {
+	KYMO_CTF_PLACE,   /* nothing: any instruction; also what traces say that know no kinds */
+	KYMO_CTF_ENTRY,   /* it is entered */
+	KYMO_CTF_RETURN,  /* it is left, by one of its exits */
+	KYMO_CTF_MARKER,  /* nothing; its author marked it. Copies of a marker are events of one name */
+	KYMO_CTF_SYSCALL, /* nothing; a system call is made, that of its name */
+	KYMO_CTF_SYSRET,  /* nothing; any system call has come back */
+	/* No probe: rows of an aggregation (enum kymo_ctf_rows), whose number and kind of rows are in `offset`, its
+	 * kind in `format`, its probe in `symbol`, and the user's other words in `source`. */
+	KYMO_CTF_AGGREGATION,
+};
+
+/* What records of an aggregation are; `offset` is KYMO_CTF_N_ROWS times its number, plus one of these. */
+enum kymo_ctf_rows {
+	KYMO_CTF_ROW,    /* the keys, then "count", and what there is of "sum", "min" and "max" */
+	KYMO_CTF_BUCKET, /* of the row before it: the keys, "low", "high" (both within), "count" */
+	KYMO_CTF_END,    /* all rows of this moment are there: "rows"; "lost", "faults", "without_entry" and
+			    "over_losses" are hits that are in none of them */
+	KYMO_CTF_N_ROWS,
+};
+
+/* A record that strings make larger than this is none: what writes records cuts strings far below. */
+#define KYMO_CTF_MAX_RECORD (16u << 10)
+#define KYMO_CTF_MAX_RECORD_OF_BYTES (68u << 10) /* the same of one that has bytes */
+
+struct kymo_ctf_event {
+	uint32_t id;
+	char *name; /* "libc:malloc" */
+	struct kymo_ctf_field *fields;
+	uint32_t n_fields;
+	bool has_stack_pointer; /* of ENTRY and RETURN: one field more, KYMO_STACK_POINTER_FIELD, behind the others */
+	bool has_faults;        /* the record carries the faults byte */
+	uint32_t size;          /* least bytes of a record, header included; computed by kymo_ctf_event_size() */
+	/* What the report says about the site; in the TSDL event block all of it is one `model.emf.uri` (see site.h)
+	 * that other readers skip. May be NULL / 0. */
+	char *path;      /* the file */
+	uint64_t offset; /* in the file */
+	char *symbol;    /* "malloc+0x12" */
+	char *build_id;  /* hex */
+	char *source;    /* "server.c:120" */
+	char *format;    /* a marker's: "fd=%d path=%s" */
+	enum kymo_ctf_kind kind;
+	uint32_t aggregated; /* while a trace is written: not 0: no record of it is, and the metadata lack it */
+	/* Of ENTRY and RETURN: of the function's entry in the file; `path`, `build_id` and this name the function. */
+	uint64_t function_offset;
+};
+
+struct kymo_ctf_env {
+	char *key;   /* [A-Za-z_][A-Za-z0-9_]* */
+	char *value; /* any text; written escaped */
+};
+
+/*
+ * Who had a thread id, and who had a process id. Ids come again in a long recording, and a process has another command
+ * after an exec: several entries of one id follow each other in time, each with the stamp at which it began. All stamps
+ * are TSC, 0 for not known: such a beginning is before all others.
+ */
+struct kymo_ctf_thread {
+	int32_t tid; /* as records have it */
+	int32_t pid; /* 0: not known */
+	uint64_t begin;
+	char *comm;
+};
+
+struct kymo_ctf_process {
+	int32_t pid;
+	int32_t parent; /* 0: not known */
+	uint64_t begin, end;
+	char *command; /* arguments separated by spaces */
+};
+
+struct kymo_ctf_trace {
+	uint8_t uuid[16];
+	uint64_t clock_frequency; /* TSC ticks a second */
+	uint64_t clock_offset_s;  /* clock value 0 in seconds since 1970 … */
+	uint64_t clock_offset;    /* … and ticks */
+	bool clock_is_invariant;
+	int64_t monotonic_offset_ns; /* nanoseconds: CLOCK_MONOTONIC = wall time + this */
+	struct kymo_ctf_env *env;
+	size_t n_env;
+	struct kymo_ctf_event *events; /* indexed by position; ids unique, not necessarily dense */
+	size_t n_events;
+	struct kymo_ctf_thread *threads; /* sorted by tid, then begin; no two are equal in both */
+	size_t n_threads;
+	struct kymo_ctf_process *processes; /* sorted by pid, then begin; likewise */
+	size_t n_processes;
+};
+
+/* Bytes of a record of `event`; where it has strings or bytes, of one in which they are empty. */
+uint32_t kymo_ctf_event_size(const struct kymo_ctf_event *event);
+
+/* Its records are not all of one size. */
+bool kymo_ctf_event_varies(const struct kymo_ctf_event *event);
+
+/* The largest that a record of it can be. */
+uint32_t kymo_ctf_record_max(const struct kymo_ctf_event *event);
+
+/* Is the event one of those whose function is known by its entry? */
+static inline bool kymo_ctf_is_of_function(const struct kymo_ctf_event *event)
+{
+	return event->kind == KYMO_CTF_ENTRY || event->kind == KYMO_CTF_RETURN;
+}
+
+/* How many values a record of it has: its fields, and the stack pointer. */
+static inline uint32_t kymo_ctf_n_values(const struct kymo_ctf_event *event)
+{
+	return event->n_fields + event->has_stack_pointer;
+}
+
+/* Bytes of the record of `event` that begins at `bytes`, of which `left` are there; 0 where they are not all of it, or
+ * it is larger than kymo_ctf_record_max(). The bytes may change while this looks at them. */
+uint32_t kymo_ctf_record_size(const struct kymo_ctf_event *event, const uint8_t *bytes, size_t left);
+
+/* Free what the members point to (all from malloc). */
+void kymo_ctf_event_deinit(struct kymo_ctf_event *event);
+
+/* The same of a trace, and zero the struct. */
+void kymo_ctf_trace_deinit(struct kymo_ctf_trace *trace);
+
+/* Add a key to the env; strings are copied. An existing key is replaced. Keys as `thread_7` and `process_7_1_0_0` are
+ * the tables' own. */
+struct kymo_error *kymo_ctf_trace_set_env(struct kymo_ctf_trace *trace, const char *key, const char *value);
+/* The value, or NULL. */
+const char *kymo_ctf_trace_env(const struct kymo_ctf_trace *trace, const char *key);
+
+/* TSC to nanoseconds since 1970, and to CLOCK_MONOTONIC nanoseconds. */
+uint64_t kymo_ctf_wall_ns(const struct kymo_ctf_trace *trace, uint64_t tsc);
+uint64_t kymo_ctf_duration_ns(const struct kymo_ctf_trace *trace, uint64_t ticks);
+
+#endif
