@@ -16,6 +16,7 @@
 #include "proc/launch.h"
 #include "proc/linker.h"
 #include "proc/memory.h"
+#include "proc/nap.h"
 #include "proc/process.h"
 #include "proc/reach.h"
 #include "proc/sharing.h"

@@ -7,12 +7,11 @@
 #include <linux/kcmp.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/io.h"
 #include "proc/members.h"
+#include "proc/nap.h"
 #include "proc/sharing.h"
 #include "proc/state.h"
 #include "procfs/info.h"
@@ -55,23 +54,12 @@ static pid_t find_sharing(const struct kymo_process *process)
 	return child || process->was_born_here ? child : sharing_process(process);
 }
 
-/* A child that is followed needs to be served on its way. Others who have joined may want that for ever. */
-static void serve_for_a_moment(const struct kymo_process *process)
-{
-	uint64_t deadline = kymo_now_ns() + MOMENT_NS;
-
-	do {
-		if (!process->tree || !kymo_tree_pump(process->tree))
-			nanosleep(&(struct timespec){ 0, 1000000 }, NULL);
-	} while (kymo_now_ns() < deadline);
-}
-
 struct kymo_error *kymo_process_check_alone(struct kymo_process *process)
 {
 	pid_t child = find_sharing(process);
 
 	for (int i = 0; i < PATIENCE && child; i++) {
-		serve_for_a_moment(process);
+		kymo_process_nap(process, MOMENT_NS);
 		child = find_sharing(process);
 	}
 	return child ? kymo_error_create(KYMO_ERROR_BUSY,

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -430,7 +429,7 @@ struct kymo_error *probes_stop_patiently(struct kymo_process *process)
 		    kymo_now_ns() > deadline)
 			return error;
 		kymo_error_destroy(error);
-		nanosleep(&(struct timespec){ 0, STOP_PAUSE_NS }, NULL);
+		kymo_process_nap(process, STOP_PAUSE_NS);
 	}
 }
 
@@ -444,7 +443,7 @@ static struct kymo_error *remove_one(struct kymo_process *process, uint64_t inod
 	*found_ret = false;
 	for (int i = 0; i < DRAIN_TRIES && !done && !error; i++) {
 		if (i) {
-			nanosleep(&(struct timespec){ 0, (long)pause_ns }, NULL);
+			kymo_process_nap(process, pause_ns);
 			pause_ns = pause_ns * 3 / 2;
 		}
 		error = probes_stop_patiently(process);

@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -43,7 +42,6 @@
 #define PATIENT_TRIES 60 /* while it runs: each other recording that comes or goes costs one */
 #define MOST_PAUSES 12
 #define EARLY_TRIES (PLAN_TRIES / 2)
-#define SECOND_NS 1000000000u
 #define STACK_DEPTH ((uint64_t)1 << 20) /* of the initial stack that is taken for readable below its present start */
 
 struct kymo_error *kymo_probes_create(struct kymo_process *process, const struct kymo_spec *specs, size_t n_specs,
@@ -375,8 +373,7 @@ static struct kymo_error *try_layout(struct kymo_probes *probes, const struct pr
 		uint64_t begin;
 
 		if (i) {
-			nanosleep(&(struct timespec){ (time_t)(pause_ns / SECOND_NS), (long)(pause_ns % SECOND_NS) },
-				  NULL);
+			kymo_process_nap(probes->process, pause_ns);
 			pause_ns = pause_ns * 3 / 2;
 		}
 		begin = kymo_now_ns();
@@ -450,14 +447,14 @@ static struct kymo_error *plan_and_try(struct kymo_probes *probes, bool was_stop
  * times may need a tenth of a second through another process' hub, and seconds on a loaded machine: 3.3 in all. Who
  * gets no further while this one `is_awaited` is not waited for so long.
  */
-static void wait_for_others(int i, int n_early, bool is_awaited)
+static void wait_for_others(struct kymo_process *process, int i, int n_early, bool is_awaited)
 {
 	const uint32_t own =
 		((uint32_t)getpid() + (uint32_t)i * 7919u) * 2654435761u >> 16; /* twenty may come at once */
 	uint64_t ns = (uint64_t)(own % 16 + 1) * (uint64_t)(i < MOST_PAUSES ? i : MOST_PAUSES) * 500000;
 
 	ns += (uint64_t)n_early * (is_awaited ? 40000000u : (uint64_t)n_early * 36000000);
-	nanosleep(&(struct timespec){ (time_t)(ns / SECOND_NS), (long)(ns % SECOND_NS) }, NULL);
+	kymo_process_nap(process, ns);
 }
 
 static struct kymo_error *try_often(struct kymo_probes *probes, bool was_stopped, uint64_t *stopped_ns)
@@ -472,7 +469,7 @@ static struct kymo_error *try_often(struct kymo_probes *probes, bool was_stopped
 	for (int i = 0; i < (was_stopped ? PLAN_TRIES : PATIENT_TRIES) && again == PROBES_AGAIN_ANEW; i++) {
 		kymo_error_destroy(error);
 		if (i)
-			wait_for_others(i, probes->is_early ? EARLY_TRIES - probes->patience : 0,
+			wait_for_others(probes->process, i, probes->is_early ? EARLY_TRIES - probes->patience : 0,
 					was_stopped || kymo_process_is_at_own_hub(probes->process));
 		error = plan_and_try(probes, was_stopped, &again, stopped_ns);
 		if (!error) {

@@ -1,4 +1,5 @@
 /* A tree of processes, without probes: who is told of whom, and that all run as they would. */
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -159,6 +160,32 @@ static void a_process_that_executes_another_program_is_followed_on(void **state)
 	assert_int_equal(WEXITSTATUS(family.status), 6);
 	assert_int_equal(family.told[KYMO_TREE_EXECED], 1);
 	end(&family);
+}
+
+static void handlers_of_a_followed_process_run_while_its_tracer_naps(void **state)
+{
+	enum { TO_TEST = 9, FEW = 10 };
+	struct family family;
+	char bytes[4096];
+	int fds[2], n = 0;
+
+	assert_int_equal(pipe2(fds, O_NONBLOCK), 0);
+	assert_int_equal(dup2(fds[1], TO_TEST), TO_TEST);
+	begin(&family, "trap 'echo >&9' USR1; while :; do kill -USR1 $$; done");
+	for (int i = 0; i < 50 && n < FEW; i++) { /* ten seconds, for a busy machine */
+		ssize_t got;
+
+		kymo_process_nap(family.members[0], 200000000);
+		got = read(fds[0], bytes, sizeof(bytes));
+		n += got > 0 ? (int)got : 0;
+	}
+	assert_true(n >= FEW);
+	kill(family.first, SIGKILL);
+	serve(&family, -1);
+	end(&family);
+	close(TO_TEST);
+	close(fds[0]);
+	close(fds[1]);
 }
 
 /* As one that is connected holds it, which the hub has interrupted. */
@@ -416,6 +443,7 @@ int main(int argc, char **argv)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_processes_of_a_script_are_told_and_their_ends),
 		cmocka_unit_test(a_process_that_executes_another_program_is_followed_on),
+		cmocka_unit_test(handlers_of_a_followed_process_run_while_its_tracer_naps),
 		cmocka_unit_test(a_held_process_that_executes_a_program_while_descriptors_are_out_runs_on),
 		cmocka_unit_test(a_child_that_is_made_while_descriptors_are_out_is_told_and_runs),
 		cmocka_unit_test(a_child_that_outlives_the_first_process_is_followed_to_its_end),
