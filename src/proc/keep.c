@@ -10,7 +10,6 @@
 #include "base/backoff.h"
 #include "base/error.h"
 #include "base/io.h"
-#include "hub/doze.h"
 #include "hub/freeze/hold.h"
 #include "hub/freeze/holder.h"
 #include "hub/hub.h"
@@ -19,6 +18,7 @@
 #include "proc/joined.h"
 #include "proc/keep.h"
 #include "proc/members.h"
+#include "proc/nap.h"
 #include "proc/state.h"
 #include "procfs/info.h"
 
@@ -92,23 +92,10 @@ static bool is_past(const struct kymo_process *process)
 	return process->is_past;
 }
 
-static void wait_until(const struct kymo_process *process, bool (*is_done)(const struct kymo_process *process),
-		       uint64_t timeout_ns)
-{
-	uint64_t deadline = kymo_now_ns() + timeout_ns;
-
-	for (unsigned int spins = 0; !is_done(process) && kymo_now_ns() < deadline; spins++) {
-		if (hub_pump(process->tree->hub))
-			spins = 0;
-		else
-			hub_doze(process->tree->hub, spins);
-	}
-}
-
 /* All of its threads are on their last way: from now on nobody is to find it alive. */
 static void wait_for_end(const struct kymo_process *process)
 {
-	wait_until(process, is_past, END_TIMEOUT_NS);
+	kymo_process_wait_until(process, is_past, END_TIMEOUT_NS);
 }
 
 static bool has_turn(const struct kymo_process *process)
@@ -129,7 +116,7 @@ struct kymo_error *kymo_keep_stop(struct kymo_process *process)
 	if (process->remote.active ||
 	    (process->stopped && process->has_all_engines)) /* all threads were found, and none of them runs */
 		return NULL;
-	wait_until(process, has_turn, TURN_TIMEOUT_NS);
+	kymo_process_wait_until(process, has_turn, TURN_TIMEOUT_NS);
 	if (!process->is_past)
 		error = kymo_joined_hold(process, 0);
 	if (error && error->code == KYMO_ERROR_GONE)
@@ -175,10 +162,11 @@ void kymo_keep_release(struct kymo_process *process)
 	process->is_held = false;
 	kymo_keep_resume(process);
 	if (!process->is_past)
-		wait_until(process, is_left,
-			   tree->is_alone ? LEAVE_TIMEOUT_NS
-					  : RELEASE_TIMEOUT_NS); /* who does not stop in this time stays the hub's, and
-								    is let go by the kernel when this process ends */
+		kymo_process_wait_until(
+			process, is_left,
+			tree->is_alone ? LEAVE_TIMEOUT_NS
+				       : RELEASE_TIMEOUT_NS); /* who does not stop in this time stays the hub's, and
+								 is let go by the kernel when this process ends */
 	kymo_tree_forget(tree, process);
 	process->tree = NULL;
 	process->was_born_here = false;

@@ -7,22 +7,29 @@
 #include "proc/state.h"
 
 #define SECOND_NS 1000000000u
-#define LOOK_NS 1000000u
 
-static void sleep_for(uint64_t ns)
+void kymo_process_wait_until(const struct kymo_process *process, bool (*is_done)(const struct kymo_process *process),
+			     uint64_t timeout_ns)
 {
-	nanosleep(&(struct timespec){ (time_t)(ns / SECOND_NS), (long)(ns % SECOND_NS) }, NULL);
+	const uint64_t deadline = kymo_now_ns() + timeout_ns;
+
+	for (unsigned int spins = 0; !is_done(process) && kymo_now_ns() < deadline; spins++) {
+		if (kymo_tree_pump(process->tree))
+			spins = 0;
+		else
+			kymo_tree_doze(process->tree, spins);
+	}
 }
 
-void kymo_process_nap(struct kymo_process *process, uint64_t ns)
+static bool never(const struct kymo_process *process)
 {
-	const uint64_t deadline = kymo_now_ns() + ns;
+	return false;
+}
 
-	if (!process->tree) {
-		sleep_for(ns);
-		return;
-	}
-	for (uint64_t now = kymo_now_ns(); now < deadline; now = kymo_now_ns())
-		if (!kymo_tree_pump(process->tree))
-			sleep_for(deadline - now < LOOK_NS ? deadline - now : LOOK_NS);
+void kymo_process_nap(const struct kymo_process *process, uint64_t ns)
+{
+	if (process->tree)
+		kymo_process_wait_until(process, never, ns);
+	else
+		nanosleep(&(struct timespec){ (time_t)(ns / SECOND_NS), (long)(ns % SECOND_NS) }, NULL);
 }

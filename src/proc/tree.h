@@ -65,7 +65,8 @@ bool kymo_tree_linger(struct kymo_tree *tree, pid_t *who_ret);
  * Where kymo_tree_linger() was false, that is known for good: later ends are the caller's to wait for. */
 bool kymo_tree_has_ended(struct kymo_tree *tree, pid_t pid, int *status_ret);
 
-/* Readable when there is something for kymo_tree_next(). To be asked for before each wait. */
+/* Readable when there is something for kymo_tree_next(). The caller asks for it before each wait: the tree may have
+ * taken the signal that makes it readable, and gives it back then. */
 int kymo_tree_fd(const struct kymo_tree *tree);
 
 /* Who has joined may take its time to answer (KYMO_ANSWER_MS at most), in kymo_tree_next() too: there `meanwhile` is

@@ -71,9 +71,11 @@ bool kymo_record_serve(struct kymo_record_result *result, int ms, pid_t *who_ret
 
 	if (result->shared_hub)
 		return serve_by_hub(result, ms, who_ret);
-	changed.fd = kymo_tree_fd(result->shared);
-	while ((is_shared = kymo_tree_linger(result->shared, who_ret)) && !kymo_record_stop && kymo_now_ns() < deadline)
+	while ((is_shared = kymo_tree_linger(result->shared, who_ret)) && !kymo_record_stop &&
+	       kymo_now_ns() < deadline) {
+		changed.fd = kymo_tree_fd(result->shared);
 		poll(&changed, 1, LOOK_MS);
+	}
 	note_end(result, result->shared);
 	return is_shared;
 }

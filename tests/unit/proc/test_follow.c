@@ -116,10 +116,11 @@ static void take(struct family *family, const struct kymo_tree_event *event)
 /* Until nobody is left, or `kind` has been told. */
 static void serve(struct family *family, int kind)
 {
-	struct pollfd changed = { .fd = kymo_tree_fd(family->tree), .events = POLLIN };
+	struct pollfd changed = { .events = POLLIN };
 	struct kymo_tree_event event;
 
 	while (family->n && (kind < 0 || !family->told[kind])) {
+		changed.fd = kymo_tree_fd(family->tree);
 		poll(&changed, 1, 20);
 		while (kymo_tree_next(family->tree, &event)) {
 			take(family, &event);
