@@ -35,15 +35,10 @@ static void put_part(struct decode *d, const struct names *names, unsigned value
 	put_name(d, names, value);
 }
 
-static void put_code_rest(struct decode *d, unsigned rest)
-{
-	if (rest)
-		put(d, "|%#x /* BPF_??? */", rest);
-}
-
 static void put_code(struct decode *d, unsigned code)
 {
 	const unsigned class = BPF_CLASS(code);
+	unsigned known = 0xff; /* bits that have a meaning */
 
 	put_name(d, &classes, class);
 	switch (class) {
@@ -51,25 +46,24 @@ static void put_code(struct decode *d, unsigned code)
 	case BPF_LDX:
 		put_part(d, &sizes, BPF_SIZE(code));
 		put_part(d, &modes, BPF_MODE(code));
-		put_code_rest(d, code & ~0xffu);
 		break;
 	case BPF_ALU:
 	case BPF_JMP:
 		put_part(d, &sources, BPF_SRC(code));
 		put_part(d, class == BPF_ALU ? &arithmetic : &jumps, BPF_OP(code));
-		put_code_rest(d, code & ~0xffu);
 		break;
 	case BPF_RET:
 		put_part(d, &results, BPF_RVAL(code));
-		put_code_rest(d, code & ~0x1fu);
+		known = 0x1f;
 		break;
 	case BPF_MISC:
 		put_part(d, &moves, BPF_MISCOP(code));
-		put_code_rest(d, code & ~0xffu);
 		break;
 	default:
-		put_code_rest(d, code & ~0x7u);
+		known = 0x7;
 	}
+	if (code & ~known)
+		put(d, "|%#x /* BPF_??? */", code & ~known);
 }
 
 /* Loads of a socket's filter have offsets from the link's header, the network's, and of what is no part of a packet. */
@@ -140,29 +134,41 @@ static void put_seccomp_instruction(struct decode *d, const void *bytes)
 	put_instruction(d, bytes, put_seccomp_k);
 }
 
-void put_socket_filter(struct decode *d, uint64_t address, uint64_t n)
+static void put_filter(struct decode *d, uint64_t address, uint64_t n,
+		       void (*instruction)(struct decode *d, const void *bytes))
 {
 	if (!d->target->is_whole || n > BPF_MAXINSNS)
 		put_address(d, address);
 	else
-		put_array(d, address, n, sizeof(struct sock_filter), put_socket_instruction);
+		put_array(d, address, n, sizeof(struct sock_filter), instruction);
 }
 
-void put_seccomp_filter_at(struct decode *d, uint64_t address)
+static void put_program(struct decode *d, const struct sock_fprog *program,
+			void (*instruction)(struct decode *d, const void *bytes))
+{
+	put(d, "{len=%u, filter=", program->len);
+	put_filter(d, (uintptr_t)program->filter, program->len, instruction);
+	puts_(d, "}");
+}
+
+void put_socket_filter(struct decode *d, uint64_t address, uint64_t n)
+{
+	put_filter(d, address, n, put_socket_instruction);
+}
+
+void put_socket_program(struct decode *d, const void *program)
+{
+	put_program(d, program, put_socket_instruction);
+}
+
+void put_seccomp_program_at(struct decode *d, uint64_t address)
 {
 	struct sock_fprog program;
 
-	if (!fetch(d, address, &program, sizeof(program))) {
-		put_address(d, address);
-		return;
-	}
-	put(d, "{len=%u, filter=", program.len);
-	if (!d->target->is_whole || program.len > BPF_MAXINSNS)
-		put_address(d, (uintptr_t)program.filter);
+	if (fetch(d, address, &program, sizeof(program)))
+		put_program(d, &program, put_seccomp_instruction);
 	else
-		put_array(d, (uintptr_t)program.filter, program.len, sizeof(struct sock_filter),
-			  put_seccomp_instruction);
-	puts_(d, "}");
+		put_address(d, address);
 }
 
 void put_seccomp_action_at(struct decode *d, uint64_t address)

@@ -253,7 +253,7 @@ static void seccomp(struct decode *d, const struct option *option)
 		return;
 	puts_(d, ", ");
 	if (mode == SECCOMP_MODE_FILTER)
-		put_seccomp_filter_at(d, d->call->args[2]);
+		put_seccomp_program_at(d, d->call->args[2]);
 	else
 		put_rest(d, 2);
 }

@@ -539,7 +539,7 @@ PRINT(print_seccomp_flags)
 PRINT(print_seccomp_args)
 {
 	if (d->call->args[0] == SECCOMP_SET_MODE_FILTER)
-		put_seccomp_filter_at(d, ARG);
+		put_seccomp_program_at(d, ARG);
 	else if (d->call->args[0] == SECCOMP_GET_ACTION_AVAIL)
 		put_seccomp_action_at(d, ARG);
 	else

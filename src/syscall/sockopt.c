@@ -131,16 +131,6 @@ static void put_rehash(struct decode *d, const void *bytes)
 	puts_(d, "]");
 }
 
-static void put_filter_program(struct decode *d, const void *bytes)
-{
-	uint64_t filter;
-
-	memcpy(&filter, (const char *)bytes + 8, sizeof(filter));
-	put(d, "{len=%u, filter=", *(const uint16_t *)bytes);
-	put_socket_filter(d, filter, *(const uint16_t *)bytes);
-	puts_(d, "}");
-}
-
 static void put_membership(struct decode *d, const void *bytes)
 {
 	puts_(d, "{imr_multiaddr=");
@@ -240,13 +230,13 @@ static const struct value values[] = {
 	  .is_set = true,
 	  .is_exact = true,
 	  .size = 16,
-	  .show = put_filter_program },
+	  .show = put_socket_program },
 	{ .level = SOL_SOCKET,
 	  .option = SO_ATTACH_REUSEPORT_CBPF,
 	  .is_set = true,
 	  .is_exact = true,
 	  .size = 16,
-	  .show = put_filter_program },
+	  .show = put_socket_program },
 	{ .level = SOL_IP, .option = IP_ADD_MEMBERSHIP, .is_set = true, .size = 8, .show = put_membership },
 	{ .level = SOL_IP, .option = IP_DROP_MEMBERSHIP, .is_set = true, .size = 8, .show = put_membership },
 	{ .level = SOL_IP, .option = MCAST_JOIN_GROUP, .is_set = true, .size = 136, .show = put_group },
