@@ -59,8 +59,7 @@ struct kymo_ctf_loss {
 	uint64_t begin, end; /* TSC */
 	uint64_t events;     /* 0 when it is packets that were overwritten */
 	uint64_t packets;
-	uint32_t cpu; /* KYMO_CTF_NO_CPU: hits of vfork children, whoever else is recorded in that span has all records
-		       */
+	uint32_t cpu; /* KYMO_CTF_NO_CPU: hits of vfork children; all other processes have their records of that span */
 };
 
 /* Open a trace directory. NOT_FOUND when DIR or its metadata is not there, BAD_DATA. */

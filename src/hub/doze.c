@@ -3,7 +3,8 @@
  * that has let another one go, or has looked and found nothing, sleeps until there is one. Two stops may be told by one
  * signal: after it, the thread looks until it finds nothing, or sleeps for a moment in vain.
  *
- * The signal is taken from those that wait for it, in poll(). hub->owes_signal says so until all has been looked at.
+ * hub_doze() takes a signal for which the tree's poll() waits, too. hub->owes_signal says that it did, until all stops
+ * have been looked at.
  */
 #include <signal.h>
 #include <time.h>

@@ -58,7 +58,8 @@ int kymo_hub_wait(struct kymo_hub *hub, pid_t pid, int *status_ret)
 
 /* ---- attaching ------------------------------------------------------------------------------- */
 
-/* The library reads all members that it knows. It would not call those that it does not know. */
+/* The library reads each member that it knows: a smaller table lacks some. It never calls members that it does not
+ * know: the program would wait for them in vain. */
 static int check_ops(const struct kymo_engine_ops *ops)
 {
 	if (ops->size < sizeof(*ops))

@@ -198,7 +198,7 @@ int hub_create_here(struct kymo_hub **ret)
 {
 	struct kymo_hub *hub = hub_here;
 
-	if (hub && hub->tid == gettid()) { /* else it is that of who has forked us */
+	if (hub && hub->tid == gettid()) { /* else it is the hub of the process that forked this one */
 		hub->n_users++;
 		*ret = hub;
 		return 0;

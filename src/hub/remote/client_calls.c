@@ -217,10 +217,10 @@ static int client_set_result(struct kymo_engine *engine, int64_t result)
 static bool read_directly(const struct kymo_engine *engine, uint64_t address, void *data, size_t size)
 {
 	struct iovec here = { data, size }, there = { (void *)(uintptr_t)address, size };
+	const struct hub_client *client = hub_client_of(engine->hub);
 
-	return hub_client_is_told(hub_client_of(engine->hub), engine) && hub_client_of(engine->hub)->told_tid > 0 &&
-	       !hub_client_of(engine->hub)->told_breakpoints &&
-	       process_vm_readv(hub_client_of(engine->hub)->told_tid, &here, 1, &there, 1, 0) == (ssize_t)size;
+	return hub_client_is_told(client, engine) && client->told_tid > 0 && !client->told_breakpoints &&
+	       process_vm_readv(client->told_tid, &here, 1, &there, 1, 0) == (ssize_t)size;
 }
 
 static int client_read(struct kymo_engine *engine, uint64_t address, void *data, size_t size)

@@ -427,7 +427,7 @@ def test_without_following_nobody_is_the_tracer(tmp):
 
 # ---- what a program costs ----------------------------------------------------------------------------------------------
 
-COUNTED = 'openat,pread64,pwrite64,fallocate,getdents64,wait4'  # looks in vain and signals are as many as the machine's other work makes them
+COUNTED = 'openat,pread64,pwrite64,fallocate,getdents64,wait4'  # the machine's other work decides how many waitid() and poll() are
 MOST_A_PROGRAM = {'openat': 60, 'pread64': 150, 'pwrite64': 60, 'fallocate': 20, 'getdents64': 9, 'wait4': 90}
 MOST_WITH_CALLS = {'openat': 70, 'pread64': 390, 'pwrite64': 200, 'fallocate': 25, 'getdents64': 9, 'wait4': 150}
 
