@@ -55,11 +55,11 @@ static size_t read_name(void *context, pid_t pid, char *out, size_t size)
 	return n < size ? n : size;
 }
 
-static pid_t find_pid_here(void *context, pid_t pid)
+static pid_t find_pid_here(void *context, pid_t pid, bool is_group)
 {
 	const struct cli_syscall_thread *thread = context;
 
-	return kymo_pid_here(thread->tid, pid);
+	return is_group ? kymo_group_here(thread->tid, pid) : kymo_pid_here(thread->tid, pid);
 }
 
 /* ---- callbacks ------------------------------------------------------------------------------- */

@@ -52,8 +52,7 @@ static bool read_bits(const char *qualifier, const char *text, const struct bit 
 	return true;
 }
 
-/* ---- sets of calls -------------------------------------------------------------------------------------------------
- */
+/* ---- sets of calls --------------------------------------------------------------------------- */
 
 static int take_set(struct cli_syscall_words *words, const char *text)
 {
@@ -81,8 +80,7 @@ static int take_raw(struct cli_syscall_words *words, const char *text)
 	return error ? cli_fail(COMMAND, error) : -1;
 }
 
-/* ---- signals, results ----------------------------------------------------------------------------------------------
- */
+/* ---- signals, results ------------------------------------------------------------------------ */
 
 static bool find_signal(const char *item, size_t n, int *ret)
 {
@@ -142,14 +140,10 @@ static int take_status(struct cli_syscall_words *words, const char *text)
 	s->hides_good = !(wanted & SUCCESSFUL);
 	s->hides_failed = !(wanted & FAILED);
 	s->hides_unfinished = !(wanted & (UNFINISHED | UNAVAILABLE));
-	if (s->hides_good && s->hides_failed && s->hides_unfinished)
-		return cli_usage(COMMAND, "-e status=%s shows no call at all: name successful, failed or unfinished",
-				 text);
 	return -1;
 }
 
-/* ---- what is injected ----------------------------------------------------------------------------------------------
- */
+/* ---- what is injected ------------------------------------------------------------------------ */
 
 static int inject(struct cli_syscall_words *words, const char *text)
 {

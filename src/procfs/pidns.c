@@ -19,10 +19,12 @@
 #include "base/io.h"
 
 #define STATUS_LIMIT 65536
+#define OWN "\nNSpid:"
+#define OF_GROUP "\nNSpgid:"
 #define DEPTH_MAX 33 /* MAX_PID_NS_LEVEL of the kernel, and the first one */
 
-/* Its ids, from the namespace of /proc to its own; how many, 0 where it is gone. */
-static size_t read_ids(const char *path, pid_t ids[DEPTH_MAX])
+/* Its ids, or those of its group (NSpgid), from the namespace of /proc to its own; how many, 0 where it is gone. */
+static size_t read_ids(const char *path, const char *key, pid_t ids[DEPTH_MAX])
 {
 	kymo_cleanup_free char *status = NULL;
 	const char *at;
@@ -31,8 +33,8 @@ static size_t read_ids(const char *path, pid_t ids[DEPTH_MAX])
 
 	if (kymo_read_file(AT_FDCWD, path, STATUS_LIMIT, &status, NULL))
 		return 0;
-	at = strstr(status, "\nNSpid:");
-	for (at = at ? at + strlen("\nNSpid:") : ""; *at == '\t' && n < DEPTH_MAX; at = end)
+	at = strstr(status, key);
+	for (at = at ? at + strlen(key) : ""; *at == '\t' && n < DEPTH_MAX; at = end)
 		ids[n++] = (pid_t)strtol(at + 1, &end, 10);
 	return n;
 }
@@ -41,7 +43,7 @@ static size_t read_ids(const char *path, pid_t ids[DEPTH_MAX])
 static bool is_proc_of_others(void)
 {
 	pid_t ids[DEPTH_MAX];
-	const size_t depth = read_ids("/proc/self/status", ids);
+	const size_t depth = read_ids("/proc/self/status", OWN, ids);
 
 	return depth > 1 || (!depth && access("/proc/stat", F_OK) == 0 && access("/proc/self", F_OK) != 0);
 }
@@ -72,9 +74,11 @@ static bool is_same(const struct stat *a, const struct stat *b)
 	return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
 }
 
-/* What is looked for: a thread with the id `pid` in namespace `space`, or at `level` where that is NULL. */
+/* What is looked for: a thread that has the id `pid` by `key` in namespace `space`, or at `level` where that is NULL.
+ */
 struct search {
 	const struct stat *space;
+	const char *key;
 	size_t level;
 	pid_t pid;
 	pid_t process, ids[DEPTH_MAX]; /* what was found: its process as /proc has it, its ids */
@@ -83,7 +87,7 @@ struct search {
 
 static bool is_wanted(struct search *search, const char *path)
 {
-	search->n = read_ids(path, search->ids);
+	search->n = read_ids(path, search->key, search->ids);
 	if (search->space)
 		return search->n && search->ids[search->n - 1] == search->pid;
 	return search->n > search->level && search->ids[search->level] == search->pid;
@@ -125,11 +129,11 @@ static bool find(struct search *search)
 	return false;
 }
 
-pid_t kymo_pid_here(pid_t tid, pid_t pid)
+static pid_t find_here(pid_t tid, pid_t pid, const char *key)
 {
-	struct search caller = { .pid = tid }, wanted = { .pid = pid };
+	struct search caller = { .pid = tid, .key = OWN }, wanted = { .pid = pid, .key = key };
 	pid_t own[DEPTH_MAX];
-	const size_t depth = read_ids("/proc/self/status", own);
+	const size_t depth = read_ids("/proc/self/status", OWN, own);
 	struct stat own_space, space;
 
 	if (!depth || stat("/proc/self/ns/pid", &own_space))
@@ -144,4 +148,14 @@ pid_t kymo_pid_here(pid_t tid, pid_t pid)
 		return pid;
 	wanted.space = &space;
 	return find(&wanted) && wanted.n >= depth ? wanted.ids[depth - 1] : 0;
+}
+
+pid_t kymo_pid_here(pid_t tid, pid_t pid)
+{
+	return find_here(tid, pid, OWN);
+}
+
+pid_t kymo_group_here(pid_t tid, pid_t group)
+{
+	return find_here(tid, group, OF_GROUP);
 }

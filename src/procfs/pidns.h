@@ -19,4 +19,7 @@ struct kymo_error *kymo_proc_check(void);
  * share one. 0: there is no such, or it is not to be known. Looks at all of /proc where they do not. */
 pid_t kymo_pid_here(pid_t tid, pid_t pid);
 
+/* The same of a group of processes. */
+pid_t kymo_group_here(pid_t tid, pid_t group);
+
 #endif

@@ -76,7 +76,7 @@ void put_interface(struct decode *d, unsigned index)
 		put(d, "%u", index);
 }
 
-/* ---- unix -------------------------------------------------------------------------------------------------------- */
+/* ---- unix ------------------------------------------------------------------------------------ */
 
 static void put_unix(struct decode *d, const struct sockaddr_un *un, size_t size)
 {
@@ -93,7 +93,7 @@ static void put_unix(struct decode *d, const struct sockaddr_un *un, size_t size
 	puts_(d, "\"");
 }
 
-/* ---- internet ---------------------------------------------------------------------------------------------------- */
+/* ---- internet -------------------------------------------------------------------------------- */
 
 void put_inet_address(struct decode *d, const void *bytes)
 {
@@ -157,13 +157,15 @@ static void put_inet6(struct decode *d, const struct sockaddr_in6 *in, size_t si
 		put(d, "%u", in->sin6_scope_id);
 }
 
-/* ---- netlink, packets -------------------------------------------------------------------------------------------- */
+/* ---- netlink, packets ------------------------------------------------------------------------ */
 
 static void put_netlink(struct decode *d, const struct sockaddr_nl *nl)
 {
 	if (nl->nl_pad)
 		put(d, ", nl_pad=%#x", nl->nl_pad);
-	put(d, ", nl_pid=%d, nl_groups=%#08x", (int)nl->nl_pid, nl->nl_groups);
+	puts_(d, ", nl_pid=");
+	put_pid(d, (int)nl->nl_pid);
+	put(d, ", nl_groups=%#08x", nl->nl_groups);
 }
 
 static void put_byte_list(struct decode *d, const unsigned char *bytes, size_t n, bool has_more)
@@ -207,7 +209,7 @@ static void put_packet(struct decode *d, const struct sockaddr_ll *ll, size_t si
 	put_byte_list(d, ll->sll_addr, n, ll->sll_halen > n);
 }
 
-/* ---- machines, XDP, ciphers -------------------------------------------------------------------------------------- */
+/* ---- machines, XDP, ciphers ------------------------------------------------------------------ */
 
 struct machine {
 	uint16_t family, reserved;
@@ -290,7 +292,7 @@ static void put_cipher(struct decode *d, const struct sockaddr_alg *alg, size_t 
 			size - offsetof(struct sockaddr_alg, salg_name));
 }
 
-/* ---- IPX, X.25, AX.25 -------------------------------------------------------------------------------------------- */
+/* ---- IPX, X.25, AX.25 ------------------------------------------------------------------------ */
 
 struct ipx {
 	uint16_t family, port;
@@ -385,7 +387,7 @@ static void put_ax25(struct decode *d, const unsigned char *bytes, size_t size)
 		puts_(d, ", ...");
 }
 
-/* ---- all --------------------------------------------------------------------------------------------------------- */
+/* ---- all ------------------------------------------------------------------------------------- */
 
 /* The members of an address behind its family; false where it is of none that is known here, or too short for it. */
 static bool put_members(struct decode *d, const void *bytes, unsigned family, size_t size)

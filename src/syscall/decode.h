@@ -74,7 +74,7 @@ const char *syscall_i386_name(uint64_t number);
 /* "-1 ENOENT (No such file or directory)", "? ERESTARTSYS (To be restarted if SA_RESTART is set)". */
 void syscall_put_error(struct kymo_line *text, int number);
 
-/* ---- flags and values: data ---- */
+/* ---- flags and values: data ------------------------------------------------------------------ */
 
 struct name {
 	const char *text;
@@ -108,7 +108,7 @@ extern const struct names open_flags, at_flags, fd_flags, socket_families, socke
 /* NULL where none has this very value. */
 const char *name_of(const struct names *names, uint64_t value);
 
-/* ---- pieces of text ---- */
+/* ---- pieces of text -------------------------------------------------------------------------- */
 
 #define put(d, ...) kymo_line_printf((d)->text, __VA_ARGS__)
 static inline void puts_(struct decode *d, const char *string)
@@ -131,6 +131,7 @@ bool begin_form(struct decode *d, const void *bytes, size_t n);
 void end_form(struct decode *d);
 
 void put_pid(struct decode *d, int pid);              /* of a process or thread, with what -Y says */
+void put_process_group(struct decode *d, int group);  /* of processes, likewise */
 void put_address(struct decode *d, uint64_t address); /* "NULL", "0x…" */
 void put_fd(struct decode *d, int fd);
 void put_dirfd(struct decode *d, int fd);
@@ -166,7 +167,7 @@ void put_struct_rest_after(struct decode *d, const char *before, uint64_t addres
 /* Vectors of buffers; `limit` is how many bytes they hold in all (what was transferred), or UINT64_MAX. */
 void put_iovec(struct decode *d, uint64_t address, uint64_t n, uint64_t limit, bool with_data);
 
-/* ---- memory of the target ---- */
+/* ---- memory of the target -------------------------------------------------------------------- */
 
 /* All `size` bytes, or false. */
 bool fetch(struct decode *d, uint64_t address, void *out, size_t size);
@@ -183,17 +184,17 @@ size_t shown_elements(const struct decode *d);
 void put_array(struct decode *d, uint64_t address, uint64_t n, size_t element_size,
 	       void (*element)(struct decode *d, const void *bytes));
 
-/* ---- results ---- */
+/* ---- results --------------------------------------------------------------------------------- */
 
-result_fn result_pid, result_hex, result_octal, result_fd, result_fcntl, result_poll, result_select, result_scheduler,
-	result_signal, result_time, result_prctl, result_recvmmsg, result_membarrier, result_priority,
+result_fn result_pid, result_group, result_hex, result_octal, result_fd, result_fcntl, result_poll, result_select,
+	result_scheduler, result_signal, result_time, result_prctl, result_recvmmsg, result_membarrier, result_priority,
 	result_personality, result_arch_prctl;
 
-/* ---- kinds, by family ---- */
+/* ---- kinds, by family ------------------------------------------------------------------------ */
 
 /* print.c */
-extern const struct kind k_int[1], k_pid[1], k_uint[1], k_long[1], k_ulong[1], k_hex[1], k_address[1], k_fd[1],
-	k_dirfd[1];
+extern const struct kind k_int[1], k_pid[1], k_group[1], k_uint[1], k_long[1], k_ulong[1], k_hex[1], k_address[1],
+	k_fd[1], k_dirfd[1];
 extern const struct kind k_path[1], k_string[1], k_id[1], k_octal[1], k_interrupted[1], k_write_buffer[1],
 	k_read_buffer[1], k_random_buffer[1];
 extern const struct kind k_path_out[1], k_cwd_out[1], k_memfd_name[1], k_int_at[1], k_uint_out[1], k_int_out[1],
@@ -236,8 +237,8 @@ extern const struct kind k_unshare_flags[1], k_setns_type[1], k_wait_status[1], 
 	k_wait_rusage[1];
 extern const struct kind k_rusage_out[1], k_futex_op[1], k_futex_args[1], k_affinity_in[1], k_affinity_out[1],
 	k_scheduler[1];
-extern const struct kind k_priority_which[1], k_seccomp_op[1], k_seccomp_flags[1], k_seccomp_args[1], k_membarrier[1],
-	k_robust_out[1], k_robust_size_out[1];
+extern const struct kind k_priority_which[1], k_priority_who[1], k_wait_id[1], k_seccomp_op[1], k_seccomp_flags[1],
+	k_seccomp_args[1], k_membarrier[1], k_robust_out[1], k_robust_size_out[1];
 
 /* limits.c */
 extern const struct kind k_resource[1], k_rlimit[1], k_rlimit_out[1], k_rusage_who[1], k_uname[1], k_sysinfo[1],

@@ -21,7 +21,7 @@ NAMES(seals, "F_SEAL_???", NAME(F_SEAL_SEAL), NAME(F_SEAL_SHRINK), NAME(F_SEAL_G
       NAME(F_SEAL_FUTURE_WRITE));
 NAMES(notices, "DN_???", NAME(DN_ACCESS), NAME(DN_MODIFY), NAME(DN_CREATE), NAME(DN_DELETE), NAME(DN_RENAME),
       NAME(DN_ATTRIB), NAME(DN_MULTISHOT));
-NAMES(owner_types, "F_OWNER_???", { "F_OWNER_TID", 0 }, { "F_OWNER_PID", 1 }, { "F_OWNER_PGRP", 2 });
+NAMES(owner_types, "F_OWNER_???", NAME(F_OWNER_TID), NAME(F_OWNER_PID), NAME(F_OWNER_PGRP));
 
 void put_open_flags(struct decode *d, uint64_t flags)
 {
@@ -54,7 +54,12 @@ static void put_owner(struct decode *d, uint64_t address)
 		return;
 	puts_(d, "{type=");
 	put_name(d, &owner_types, (unsigned)owner.type);
-	put(d, ", pid=%d}", owner.pid);
+	puts_(d, ", pid=");
+	if (owner.type == F_OWNER_PGRP)
+		put_process_group(d, owner.pid);
+	else
+		put_pid(d, owner.pid);
+	puts_(d, "}");
 }
 
 static bool takes_nothing(unsigned command)
@@ -88,9 +93,11 @@ PRINT(print_argument)
 	switch ((unsigned)d->call->args[1]) {
 	case F_DUPFD:
 	case F_DUPFD_CLOEXEC:
-	case F_SETOWN:
 	case F_SETPIPE_SZ:
 		put(d, "%d", (int)value);
+		break;
+	case F_SETOWN:
+		put_pid(d, (int)value);
 		break;
 	case F_SETFD:
 		put_flags(d, &fd_flags, (unsigned)value);
@@ -145,6 +152,9 @@ void result_fcntl(struct decode *d)
 	case F_DUPFD:
 	case F_DUPFD_CLOEXEC:
 		put_fd(d, (int)result);
+		break;
+	case F_GETOWN:
+		put_pid(d, (int)result);
 		break;
 	case F_GETFD:
 		put(d, "%#" PRIx64, result);

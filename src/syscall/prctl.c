@@ -60,7 +60,7 @@ struct option {
 	const struct names *result; /* of what a call that did not fail gives; NULL: a number */
 };
 
-/* ---- shapes ---- */
+/* ---- shapes ---------------------------------------------------------------------------------- */
 
 static void put_rest(struct decode *d, unsigned first)
 {
@@ -294,14 +294,18 @@ static void speculation(struct decode *d, const struct option *option)
 
 static void core(struct decode *d, const struct option *option)
 {
-	static const char *const scopes[] = { "PIDTYPE_PID", "PIDTYPE_TGID", "PIDTYPE_PGID", "PIDTYPE_SID" };
+	enum { PGID = 2 };
+	static const char *const scopes[] = { "PIDTYPE_PID", "PIDTYPE_TGID", [PGID] = "PIDTYPE_PGID", "PIDTYPE_SID" };
 	const uint64_t *a = d->call->args;
 	const unsigned scope = (unsigned)a[3];
 	uint64_t cookie;
 
 	put_name(d, &core_commands, (unsigned)a[1]);
 	puts_(d, ", ");
-	put_pid(d, (int)a[2]);
+	if (scope < PGID)
+		put_pid(d, (int)a[2]);
+	else
+		put_process_group(d, (int)a[2]);
 	put(d, ", %#x", scope);
 	if (d->target->style.constants != KYMO_CONSTANTS_NUMBERS)
 		put(d, " /* %s */", scope < kymo_countof(scopes) ? scopes[scope] : "PIDTYPE_???");
@@ -368,7 +372,7 @@ static void tagged(struct decode *d, const struct option *option)
 	puts_(d, style == KYMO_CONSTANTS_BOTH ? " */" : "");
 }
 
-/* ---- the table ---- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 #define OPTION(option, ...) \
 	{ \

@@ -14,7 +14,7 @@ enum {
 	MEMFD_NAME_SIZE = 250, /* with its NUL */
 };
 
-/* ---- memory ---- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 bool fetch(struct decode *d, uint64_t address, void *out, size_t size)
 {
@@ -67,7 +67,7 @@ void put_array(struct decode *d, uint64_t address, uint64_t n, size_t element_si
 	puts_(d, "]");
 }
 
-/* ---- single values ---- */
+/* ---- single values --------------------------------------------------------------------------- */
 
 void put_address(struct decode *d, uint64_t address)
 {
@@ -143,10 +143,23 @@ void put_id(struct decode *d, unsigned id)
 		put(d, "%u", id);
 }
 
+static void put_id_here(struct decode *d, pid_t id, pid_t here)
+{
+	if (here > 0 && here != id)
+		put(d, " /* %d in strace's PID NS */", here);
+}
+
+static pid_t find_here(const struct decode *d, pid_t id, bool is_group)
+{
+	const struct kymo_syscall_target *target = d->target;
+
+	return id > 0 && target->pid_here ? target->pid_here(target->context, id, is_group) : id;
+}
+
 void put_pid(struct decode *d, int pid)
 {
 	const struct kymo_syscall_target *target = d->target;
-	const pid_t here = pid > 0 && target->pid_here ? target->pid_here(target->context, pid) : pid;
+	const pid_t here = find_here(d, pid, false);
 	char name[64];
 	size_t n = 0;
 
@@ -158,11 +171,16 @@ void put_pid(struct decode *d, int pid)
 		kymo_line_escape(d->text, name, n, "<>");
 		puts_(d, ">");
 	}
-	if (here > 0 && here != pid)
-		put(d, " /* %d in strace's PID NS */", here);
+	put_id_here(d, pid, here);
 }
 
-/* ---- strings ---- */
+void put_process_group(struct decode *d, int group)
+{
+	put(d, "%d", group);
+	put_id_here(d, group, find_here(d, group, true));
+}
+
+/* ---- strings --------------------------------------------------------------------------------- */
 
 /*
  * Up to `size` bytes from `address` on into `out`, a page at a time, because a string may end right before one that is
@@ -306,7 +324,7 @@ void put_struct_rest_after(struct decode *d, const char *before, uint64_t addres
 	put_hex_bytes(d, address + known, n);
 }
 
-/* ---- kinds of many calls ---- */
+/* ---- kinds of many calls --------------------------------------------------------------------- */
 
 #define ARG (d->call->args[arg])
 #define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)
@@ -318,6 +336,10 @@ PRINT(print_int)
 PRINT(print_pid)
 {
 	put_pid(d, (int)ARG);
+}
+PRINT(print_group)
+{
+	put_process_group(d, (int)ARG);
 }
 PRINT(print_uint)
 {
@@ -490,6 +512,7 @@ PRINT(print_ids)
 
 const struct kind k_int[1] = { { print_int, NULL, 0 } };
 const struct kind k_pid[1] = { { print_pid, NULL, 0 } };
+const struct kind k_group[1] = { { print_group, NULL, 0 } };
 const struct kind k_uint[1] = { { print_uint, NULL, 0 } };
 const struct kind k_long[1] = { { print_long, NULL, 0 } };
 const struct kind k_ulong[1] = { { print_ulong, NULL, 0 } };
@@ -519,7 +542,7 @@ const struct kind k_sent[1] = { { print_sent, NULL, AT_EXIT | OWN_COMMA } };
 const struct kind k_ids[1] = { { print_ids, NULL, 0 } };
 const struct kind k_ids_out[1] = { { print_ids, "", AT_EXIT } };
 
-/* ---- results ---- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 void result_hex(struct decode *d)
 {
@@ -534,6 +557,11 @@ void result_octal(struct decode *d)
 void result_pid(struct decode *d)
 {
 	put_pid(d, (int)d->call->result);
+}
+
+void result_group(struct decode *d)
+{
+	put_process_group(d, (int)d->call->result);
 }
 
 void result_fd(struct decode *d)

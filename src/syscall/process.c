@@ -65,7 +65,7 @@ PRINT(print_name)
 	put_name(d, data, (unsigned)ARG);
 }
 
-/* ---- exec ---- */
+/* ---- exec ------------------------------------------------------------------------------------ */
 
 PRINT(print_argv)
 {
@@ -115,7 +115,7 @@ PRINT(print_envp)
 		put(d, " /* %" PRIu64 " var%s%s */", n, n == 1 ? "" : "s", ends ? "" : ", unterminated");
 }
 
-/* ---- clone ---- */
+/* ---- clone ----------------------------------------------------------------------------------- */
 
 enum { EXIT_SIGNAL_MASK = 0xff };
 
@@ -272,7 +272,7 @@ PRINT(print_clone3_out)
 	put(d, ", %" PRIu64, d->call->args[1]);
 }
 
-/* ---- wait ---- */
+/* ---- wait ------------------------------------------------------------------------------------ */
 
 void put_wait_status(struct decode *d, int status)
 {
@@ -316,11 +316,11 @@ void put_rusage_at(struct decode *d, uint64_t address)
 		return;
 	}
 	put(d,
-	    ", ru_maxrss=%ld, ru_ixrss=%ld, ru_idrss=%ld, ru_isrss=%ld, ru_minflt=%ld, ru_majflt=%ld, ru_nswap=%ld, "
-	    "ru_inblock=%ld, ru_oublock=%ld",
+	    ", ru_maxrss=%lu, ru_ixrss=%lu, ru_idrss=%lu, ru_isrss=%lu, ru_minflt=%lu, ru_majflt=%lu, ru_nswap=%lu, "
+	    "ru_inblock=%lu, ru_oublock=%lu",
 	    usage.ru_maxrss, usage.ru_ixrss, usage.ru_idrss, usage.ru_isrss, usage.ru_minflt, usage.ru_majflt,
 	    usage.ru_nswap, usage.ru_inblock, usage.ru_oublock);
-	put(d, ", ru_msgsnd=%ld, ru_msgrcv=%ld, ru_nsignals=%ld, ru_nvcsw=%ld, ru_nivcsw=%ld}", usage.ru_msgsnd,
+	put(d, ", ru_msgsnd=%lu, ru_msgrcv=%lu, ru_nsignals=%lu, ru_nvcsw=%lu, ru_nivcsw=%lu}", usage.ru_msgsnd,
 	    usage.ru_msgrcv, usage.ru_nsignals, usage.ru_nvcsw, usage.ru_nivcsw);
 }
 
@@ -337,7 +337,7 @@ PRINT(print_rusage)
 	put_rusage_at(d, ARG);
 }
 
-/* ---- futex ---- */
+/* ---- futex ----------------------------------------------------------------------------------- */
 
 enum { PRIVATE = 128, REALTIME = 256 };
 
@@ -461,7 +461,7 @@ PRINT(print_futex_args)
 	}
 }
 
-/* ---- scheduling ---- */
+/* ---- scheduling ------------------------------------------------------------------------------ */
 
 static void put_cpus(struct decode *d, uint64_t address, uint64_t size)
 {
@@ -546,6 +546,35 @@ PRINT(print_seccomp_args)
 		put_address(d, ARG);
 }
 
+PRINT(print_priority_who)
+{
+	if ((int)d->call->args[arg - 1] == PRIO_PROCESS)
+		put_pid(d, (int)ARG);
+	else if ((int)d->call->args[arg - 1] == PRIO_PGRP)
+		put_process_group(d, (int)ARG);
+	else
+		put(d, "%d", (int)ARG);
+}
+
+PRINT(print_wait_id)
+{
+	const int id = (int)ARG;
+
+	switch ((int)d->call->args[arg - 1]) {
+	case P_PID:
+		put_pid(d, id);
+		break;
+	case P_PGID:
+		put_process_group(d, id);
+		break;
+	case P_PIDFD:
+		put_fd(d, id);
+		break;
+	default:
+		put(d, "%d", id);
+	}
+}
+
 const struct kind k_argv[1] = { { print_argv, NULL, 0 } };
 const struct kind k_envp[1] = { { print_envp, NULL, 0 } };
 const struct kind k_clone_stack[1] = { { print_clone_stack, NULL, 0 } };
@@ -567,6 +596,8 @@ const struct kind k_affinity_out[1] = { { print_cpus_out, NULL, AT_EXIT } };
 const struct kind k_scheduler[1] = { { print_name, &schedulers, 0 } };
 const struct kind k_seccomp_flags[1] = { { print_seccomp_flags, NULL, 0 } };
 const struct kind k_seccomp_args[1] = { { print_seccomp_args, NULL, 0 } };
+const struct kind k_priority_who[1] = { { print_priority_who, NULL, 0 } };
+const struct kind k_wait_id[1] = { { print_wait_id, NULL, 0 } };
 const struct kind k_priority_which[1] = { { print_name, &priority_whiches, 0 } };
 const struct kind k_seccomp_op[1] = { { print_name, &seccomp_operations, 0 } };
 const struct kind k_membarrier[1] = { { print_name, &membarriers, 0 } };

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/param.h>
 
+#include "base/cleanup.h"
 #include "syscall/decode.h"
 
 static const struct {
@@ -54,7 +55,7 @@ static void change_all(struct kymo_syscall_set *set, bool in)
 	set->has_unknown = in;
 }
 
-/* ---- what is nearest ---- */
+/* ---- what is nearest ------------------------------------------------------------------------- */
 
 enum { NAME_MAX_SIZE = 48 };
 
@@ -110,7 +111,7 @@ static struct kymo_error *unknown_name(const char *item, size_t n)
 				 (int)n, item);
 }
 
-/* ---- items ---- */
+/* ---- items ----------------------------------------------------------------------------------- */
 
 static struct kymo_error *change_item(struct kymo_syscall_set *set, const char *item, size_t n, bool in);
 
@@ -144,13 +145,16 @@ static struct kymo_error *change_class(struct kymo_syscall_set *set, const char 
 				 (int)n, item);
 }
 
-static struct kymo_error *change_regex(struct kymo_syscall_set *set, const char *expression, bool in)
+static struct kymo_error *change_regex(struct kymo_syscall_set *set, const char *item, size_t n, bool in)
 {
+	kymo_cleanup_free char *expression = strndup(item, n);
 	char why[128];
 	bool any = false;
 	regex_t regex;
 	int failed;
 
+	if (!expression)
+		return &kymo_error_no_memory;
 	failed = regcomp(&regex, expression, REG_EXTENDED | REG_NOSUB);
 	if (failed) {
 		regerror(failed, &regex, why, sizeof(why));
@@ -245,12 +249,10 @@ struct kymo_error *kymo_syscall_set_parse(const char *text, struct kymo_syscall_
 				KYMO_ERROR_USAGE,
 				"'!' at the beginning of a set inverts all of it; there is no second one, as in '%s'",
 				at);
-		if (*item == '/') {
-			error = change_regex(&set, item + 1, inverted == taken_out);
-			break;
-		}
 		end = strchrnul(item, ',');
-		if (end > item || taken_out) /* nothing between two commas is nothing, as strace has it */
+		if (*item == '/')
+			error = change_regex(&set, item + 1, (size_t)(end - item) - 1, inverted == taken_out);
+		else if (end > item || taken_out) /* nothing between two commas is nothing, as strace has it */
 			error = change_item(&set, item, (size_t)(end - item), inverted == taken_out);
 		if (error || !*end)
 			break;

@@ -138,10 +138,14 @@ static void put_rest_of_statx(struct decode *d, const struct statx *st)
 {
 	put(d, ", stx_blocks=%" PRIu64 ", stx_attributes_mask=", (uint64_t)st->stx_blocks);
 	put_flags(d, &statx_attributes, st->stx_attributes_mask);
-	put_statx_time(d, "stx_atime", &st->stx_atime);
-	put_statx_time(d, "stx_btime", &st->stx_btime);
-	put_statx_time(d, "stx_ctime", &st->stx_ctime);
-	put_statx_time(d, "stx_mtime", &st->stx_mtime);
+	if (st->stx_mask & STATX_ATIME)
+		put_statx_time(d, "stx_atime", &st->stx_atime);
+	if (st->stx_mask & STATX_BTIME)
+		put_statx_time(d, "stx_btime", &st->stx_btime);
+	if (st->stx_mask & STATX_CTIME)
+		put_statx_time(d, "stx_ctime", &st->stx_ctime);
+	if (st->stx_mask & STATX_MTIME)
+		put_statx_time(d, "stx_mtime", &st->stx_mtime);
 	put(d, ", stx_rdev_major=%u, stx_rdev_minor=%u, stx_dev_major=%u, stx_dev_minor=%u, stx_mnt_id=%#" PRIx64 "}",
 	    st->stx_rdev_major, st->stx_rdev_minor, st->stx_dev_major, st->stx_dev_minor, (uint64_t)st->stx_mnt_id);
 }

@@ -24,7 +24,7 @@
 #include "syscall/line.h"
 #include "wire/copy.h"
 
-/* ---- names and sets ---------------------------------------------------------------------------------------------- */
+/* ---- names and sets -------------------------------------------------------------------------- */
 
 enum {
 	KYMO_SYSCALL_MAX = 512,        /* numbers are below; those without a name are unknown */
@@ -58,7 +58,7 @@ struct kymo_error *kymo_syscall_set_parse(const char *text, struct kymo_syscall_
 
 bool kymo_syscall_set_has(const struct kymo_syscall_set *set, uint64_t number);
 
-/* ---- injection --------------------------------------------------------------------------------------------------- */
+/* ---- injection ------------------------------------------------------------------------------- */
 
 /* Something to be done to calls of a set, as strace's -e inject. */
 struct kymo_syscall_injection {
@@ -79,7 +79,7 @@ struct kymo_error *kymo_syscall_injection_parse(const char *text, struct kymo_sy
 /* Of the thread's `nth` call of a number. */
 bool kymo_syscall_injection_is_due(const struct kymo_syscall_injection *injection, uint32_t nth);
 
-/* ---- calls as text ----------------------------------------------------------------------------------------------- */
+/* ---- calls as text --------------------------------------------------------------------------- */
 
 /* How values are written. All zero but for the column: as strace does where it is not told otherwise. */
 enum kymo_constants {
@@ -121,9 +121,9 @@ struct kymo_syscall_target {
 	 * none is shown. */
 	size_t (*pid_name)(void *context, pid_t pid, char *out, size_t size);
 
-	/* The id that this process has for what the one that calls has `pid` for, in its own PID namespace; `pid` where
-	 * they are in the same, 0: unknown. NULL: is not shown. */
-	pid_t (*pid_here)(void *context, pid_t pid);
+	/* The id that this process has for what the one that calls has `pid` for, in its own PID namespace: a process
+	 * or thread, or a group of processes. `pid` where they are in the same, 0: unknown. NULL: is not shown. */
+	pid_t (*pid_here)(void *context, pid_t pid, bool is_group);
 
 	size_t string_size; /* at most so many bytes of a string and elements of an array */
 	struct kymo_syscall_style style;

@@ -23,7 +23,7 @@ NAMES(timerfd_flags, "TFD_???", NAME(TFD_TIMER_ABSTIME), NAME(TFD_TIMER_CANCEL_O
 NAMES(itimers, "ITIMER_???", NAME(ITIMER_REAL), NAME(ITIMER_VIRTUAL), NAME(ITIMER_PROF));
 NAMES(notifications, "SIGEV_???", NAME(SIGEV_SIGNAL), NAME(SIGEV_NONE), NAME(SIGEV_THREAD), NAME(SIGEV_THREAD_ID));
 
-/* ---- struct timespec and struct timeval ---- */
+/* ---- struct timespec and struct timeval ------------------------------------------------------ */
 
 void put_timespec(struct decode *d, const void *timespec)
 {
@@ -88,7 +88,7 @@ enum { TICKS_A_SECOND = 100 }; /* USER_HZ, on x86 */
 void put_ticks(struct decode *d, int64_t ticks)
 {
 	put(d, "%" PRId64, ticks);
-	if (ticks > 0)
+	if (ticks > 0 && d->target->style.constants != KYMO_CONSTANTS_NUMBERS)
 		put(d, " /* %" PRId64 ".%02" PRId64 " s */", ticks / TICKS_A_SECOND, ticks % TICKS_A_SECOND);
 }
 
@@ -117,7 +117,7 @@ void result_time(struct decode *d)
 	put_date(d, d->call->result, 0, 0, " (", ")");
 }
 
-/* ---- sleeping ---- */
+/* ---- sleeping -------------------------------------------------------------------------------- */
 
 /* What is left is written only where a signal has ended the sleep. */
 PRINT(print_rest)
@@ -144,7 +144,7 @@ PRINT(print_timerfd_flags)
 	put_flags(d, &timerfd_flags, (unsigned)ARG);
 }
 
-/* ---- timers ---- */
+/* ---- timers ---------------------------------------------------------------------------------- */
 
 PRINT(print_itimer)
 {
@@ -210,16 +210,22 @@ PRINT(print_sigevent)
 	puts_(d, "}");
 }
 
-/* ---- times of files ---- */
+/* ---- times of files -------------------------------------------------------------------------- */
 
 static void put_file_time(struct decode *d, const struct timespec *t)
 {
-	if (t->tv_nsec == UTIME_NOW || t->tv_nsec == UTIME_OMIT) {
-		puts_(d, t->tv_nsec == UTIME_NOW ? "UTIME_NOW" : "UTIME_OMIT");
+	const enum kymo_constants style = d->target->style.constants;
+	const char *name = t->tv_nsec == UTIME_NOW ? "UTIME_NOW" : t->tv_nsec == UTIME_OMIT ? "UTIME_OMIT" : NULL;
+
+	if (name && style == KYMO_CONSTANTS_NAMES) {
+		puts_(d, name);
 		return;
 	}
 	put_timespec(d, t);
-	put_date(d, t->tv_sec, t->tv_nsec, 9, " /* ", " */");
+	if (name && style == KYMO_CONSTANTS_BOTH)
+		put(d, " /* %s */", name);
+	if (!name)
+		put_date(d, t->tv_sec, t->tv_nsec, 9, " /* ", " */");
 }
 
 PRINT(print_utimens)

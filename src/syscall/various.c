@@ -2,6 +2,7 @@
  */
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/ioprio.h>
 
 #include "syscall/decode.h"
 
@@ -29,8 +30,7 @@ NAMES(compared, "KCMP_???", { "KCMP_FILE", 0 }, { "KCMP_VM", 1 }, { "KCMP_FILES"
       { "KCMP_SIGHAND", 4 }, { "KCMP_IO", 5 }, { "KCMP_SYSVSEM", 6 }, { "KCMP_EPOLL_TFD", 7 });
 NAMES(secret_flags, "", { "O_CLOEXEC", O_CLOEXEC });
 NAMES(key_rights, "PKEY_???", { "PKEY_DISABLE_ACCESS", 1 }, { "PKEY_DISABLE_WRITE", 2 }, { "PKEY_DISABLE_EXECUTE", 4 });
-NAMES(priority_targets, "IOPRIO_WHO_???", { "IOPRIO_WHO_PROCESS", 1 }, { "IOPRIO_WHO_PGRP", 2 },
-      { "IOPRIO_WHO_USER", 3 });
+NAMES(priority_targets, "IOPRIO_WHO_???", NAME(IOPRIO_WHO_PROCESS), NAME(IOPRIO_WHO_PGRP), NAME(IOPRIO_WHO_USER));
 NAMES(priority_classes, "IOPRIO_CLASS_???", { "IOPRIO_CLASS_NONE", 0 }, { "IOPRIO_CLASS_RT", 1 },
       { "IOPRIO_CLASS_BE", 2 }, { "IOPRIO_CLASS_IDLE", 3 });
 
@@ -49,7 +49,7 @@ PRINT(print_uint_hex)
 	put(d, "%#x", (unsigned)ARG);
 }
 
-/* ---- kcmp ---- */
+/* ---- kcmp ------------------------------------------------------------------------------------ */
 
 enum { COMPARED_FILE = 0, COMPARED_TFD = 7 };
 
@@ -76,7 +76,7 @@ PRINT(print_compared)
 	d->call->is_stopped = true;
 }
 
-/* ---- priorities ---- */
+/* ---- priorities ------------------------------------------------------------------------------ */
 
 enum { CLASS_SHIFT = 13 };
 
@@ -94,8 +94,10 @@ PRINT(print_priority_target)
 
 PRINT(print_priority_id)
 {
-	if ((int)d->call->args[arg - 1] == 1 || (int)d->call->args[arg - 1] == 2)
+	if ((int)d->call->args[arg - 1] == IOPRIO_WHO_PROCESS)
 		put_pid(d, (int)ARG);
+	else if ((int)d->call->args[arg - 1] == IOPRIO_WHO_PGRP)
+		put_process_group(d, (int)ARG);
 	else
 		put(d, "%d", (int)ARG);
 }
