@@ -10,8 +10,7 @@
 #include "fuzz.h"
 #include "marker/marker.h"
 
-/* ---- the program ---------------------------------------------------------------------------------------------------
- */
+/* ---- the program ----------------------------------------------------------------------------- */
 
 enum {
 	PAGE = 4096,
@@ -120,8 +119,7 @@ static void put_program(uint8_t *file, unsigned int kind, const uint8_t *kymo, s
 	memcpy(file, &header, sizeof(header));
 }
 
-/* ---- what has to hold ----------------------------------------------------------------------------------------------
- */
+/* ---- what has to hold ------------------------------------------------------------------------ */
 
 static void check_fetch(struct kymo_module *module, const struct kymo_fetch *fetch)
 {

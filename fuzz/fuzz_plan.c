@@ -224,7 +224,7 @@ static void put(struct room *room, const struct kymo_plan *plan)
 	check_leads(room, plan);
 }
 
-/* ---- plans ------------------------------------------------------------------------------------------------------- */
+/* ---- plans ----------------------------------------------------------------------------------- */
 
 static bool is_pun(const struct kymo_plan *plan)
 {

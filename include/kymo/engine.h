@@ -45,7 +45,7 @@ extern "C" {
 struct kymo_hub;
 struct kymo_engine;
 
-/* ---- events ------------------------------------------------------------------------------------------------------ */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 /* Bits of an engine's mask. */
 enum kymo_event {
@@ -77,7 +77,7 @@ enum kymo_event {
  */
 #define KYMO_MASK_PICKED_CALLS (1 << 14)
 
-/* ---- actions ---------------------------------------------------------------------------------------------------- */
+/* ---- actions --------------------------------------------------------------------------------- */
 
 /*
  * What an engine wants of its thread, the strongest first. STOP holds until the engine that asked for it lets go by
@@ -116,7 +116,7 @@ enum kymo_verdict {
 #define KYMO_ACTION_OF(answer) ((enum kymo_action)((answer)&0x0f))
 #define KYMO_VERDICT_OF(answer) ((answer)&0xf0)
 
-/* ---- callbacks -------------------------------------------------------------------------------------------------- */
+/* ---- callbacks ------------------------------------------------------------------------------- */
 
 /* What a signal callback is told. */
 enum kymo_trap {
@@ -226,7 +226,7 @@ struct kymo_engine_ops {
 	void (*release)(void *data); /* after the last kymo_engine_put(), on the thread that made it */
 };
 
-/* ---- hubs ------------------------------------------------------------------------------------------------------- */
+/* ---- hubs ------------------------------------------------------------------------------------ */
 
 /* Begin a hub, which traces nothing yet. -EAGAIN, -ENOMEM; -EPERM where the kernel allows no tracing at all. */
 int kymo_hub_create(struct kymo_hub **ret);
@@ -238,7 +238,7 @@ int kymo_hub_create(struct kymo_hub **ret);
  */
 void kymo_hub_destroy(struct kymo_hub *hub);
 
-/* ---- hubs of other processes ------------------------------------------------------------------------------------ */
+/* ---- hubs of other processes ----------------------------------------------------------------- */
 
 /*
  * Let processes connect, by a socket that is there until the hub is destroyed: those of the same user, and root's. A
@@ -295,7 +295,7 @@ int kymo_hub_connect(pid_t tid, struct kymo_hub **ret);
  * 0: it is not, or the hub is this process' own. */
 int kymo_hub_failure(const struct kymo_hub *hub);
 
-/* ---- launching -------------------------------------------------------------------------------------------------- */
+/* ---- launching ------------------------------------------------------------------------------- */
 
 enum kymo_launch_flag {
 	KYMO_LAUNCH_EXITKILL =
@@ -342,7 +342,7 @@ int kymo_hub_wait(struct kymo_hub *hub, pid_t pid, int *status_ret);
  */
 void kymo_hub_explain(pid_t tid, int err, char *text, size_t size);
 
-/* ---- attaching -------------------------------------------------------------------------------------------------- */
+/* ---- attaching ------------------------------------------------------------------------------- */
 
 enum kymo_attach_flag {
 	KYMO_ATTACH_CREATE = 1 << 0,    /* make a new engine; else look for one */
@@ -391,7 +391,7 @@ int kymo_engine_attach_process(struct kymo_hub *hub, pid_t pid, unsigned int fla
  */
 size_t kymo_engine_detach_all(struct kymo_hub *hub, const struct kymo_engine_ops *ops, void *data);
 
-/* ---- which engines there are ------------------------------------------------------------------------------------ */
+/* ---- which engines there are ----------------------------------------------------------------- */
 
 /* An engine of any process. */
 struct kymo_engine_info {
@@ -413,7 +413,7 @@ struct kymo_engine_info {
  */
 int kymo_hub_list(struct kymo_hub *hub, pid_t id, struct kymo_engine_info *infos, size_t max, size_t *n_ret);
 
-/* ---- an engine -------------------------------------------------------------------------------------------------- */
+/* ---- an engine ------------------------------------------------------------------------------- */
 
 /* References keep the engine's memory, nothing else. An attached engine has one of its own. */
 void kymo_engine_get(struct kymo_engine *engine);
@@ -458,7 +458,7 @@ int kymo_engine_control(struct kymo_engine *engine, enum kymo_action action);
  */
 int kymo_engine_barrier(struct kymo_engine *engine);
 
-/* ---- looking at a thread ---------------------------------------------------------------------------------------- */
+/* ---- looking at a thread --------------------------------------------------------------------- */
 
 /* Which stop is being looked at. */
 struct kymo_examiner {
@@ -516,7 +516,7 @@ int kymo_engine_write(struct kymo_engine *engine, uint64_t address, const void *
  */
 int kymo_engine_inject(struct kymo_engine *engine, const siginfo_t *info);
 
-/* ---- breakpoints and debug registers ---------------------------------------------------------------------------- */
+/* ---- breakpoints and debug registers --------------------------------------------------------- */
 
 /*
  * Breakpoints and watched words are for engines that were attached with KYMO_ATTACH_BREAKPOINTS, as the death of the

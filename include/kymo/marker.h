@@ -117,7 +117,7 @@
 				     KYMO_MARKER_KEEP_(7, i), \
 		     f, a, b, c, d, e, g, h, i)
 
-/* ---- what an argument is ---------------------------------------------------------------------------------------- */
+/* ---- what an argument is --------------------------------------------------------------------- */
 
 enum kymo_marker_code {
 	KYMO_MARKER_END,
@@ -250,7 +250,7 @@ KYMO_MARKER_INLINE_ void kymo_marker_check(const char *format __attribute__((unu
 {
 }
 
-/* ---- what is shared with libkymo-marker and kymo ---------------------------------------------------------------- */
+/* ---- what is shared with libkymo-marker and kymo --------------------------------------------- */
 
 /* Who wants a site on; each copy has its own. The portable form tests all four bytes. */
 struct kymo_marker_gate {

@@ -47,7 +47,7 @@
 #define KYMO_MARKER_SYNTAX_
 #endif
 
-/* ---- the site --------------------------------------------------------------------------------------------------- */
+/* ---- the site -------------------------------------------------------------------------------- */
 
 #if defined(__i386__) && !defined(KYMO_MARKER_PORTABLE)
 #define KYMO_MARKER_SITE_(cold) "990: .byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n"
@@ -90,7 +90,7 @@ typedef uint32_t __attribute__((may_alias)) kymo_marker_gate_word;
 #endif
 #endif
 
-/* ---- the place -------------------------------------------------------------------------------------------------- */
+/* ---- the place ------------------------------------------------------------------------------- */
 
 #ifdef KYMO_MARKER_ADDRESS_
 #define KYMO_MARKER_PLACE_(name, f, t) \

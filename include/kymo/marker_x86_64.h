@@ -46,7 +46,7 @@
 #endif
 KYMO_MARKER_IS_ON_
 
-/* ---- strings ---------------------------------------------------------------------------------------------------- */
+/* ---- strings --------------------------------------------------------------------------------- */
 
 /*
  * Once a module: make a payload out of the arguments, whose types are in eax. It lies above the return address, in
@@ -107,7 +107,7 @@ KYMO_MARKER_IS_ON_
 	".popsection\n" \
 	".endif\n"
 
-/* ---- a record in place ------------------------------------------------------------------------------------------ */
+/* ---- a record in place ----------------------------------------------------------------------- */
 
 /* Bytes that an argument of this type takes in a record, and those of the first i. */
 #define KYMO_MARKER_SIZE_(types, i) (0x106u >> ((types) >> (4 * (i)) & 15) & 1 ? 4 : (types) >> (4 * (i)) & 15 ? 8 : 0)
@@ -195,7 +195,7 @@ KYMO_MARKER_IS_ON_
 		".popsection\n" \
 		"982: pop %%rax\n"
 
-/* ---- the marker ------------------------------------------------------------------------------------------------- */
+/* ---- the marker ------------------------------------------------------------------------------ */
 
 #define KYMO_MARKER_SAVE_0
 #define KYMO_MARKER_SAVE_1 "mov " KYMO_MARKER_ARG_(0) ", 32(%%rsp)\n"

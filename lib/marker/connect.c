@@ -35,8 +35,7 @@ static bool is_inline(const struct lib_connection *connection)
 	return connection->type & KYMO_MARKER_INLINE;
 }
 
-/* ---- probes of one marker ------------------------------------------------------------------------------------------
- */
+/* ---- probes of one marker -------------------------------------------------------------------- */
 
 static void free_probe(struct lib_retired *retired)
 {
@@ -102,8 +101,7 @@ void kymo_lib_disconnect_gone(struct lib_marker *marker)
 	__atomic_store_n(&marker->n_probes, 0, __ATOMIC_RELAXED);
 }
 
-/* ---- a connection and its markers -----------------------------------------------------------------------------------
- */
+/* ---- a connection and its markers ------------------------------------------------------------ */
 
 /* Of a marker that has the name. */
 static bool is_meant(const struct lib_marker *marker, const char *format)
@@ -176,7 +174,7 @@ static int connect_all(const struct lib_connection *connection)
 	return status < 0 ? status : kymo_lib_update(true);
 }
 
-/* ---- connecting, and the end of that ---- */
+/* ---- connecting, and the end of that --------------------------------------------------------- */
 
 static struct lib_connection **find(const char *name, kymo_marker_probe *probe, const void *data, int type)
 {

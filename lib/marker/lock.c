@@ -92,8 +92,7 @@ void kymo_lib_unlock_and_wait(bool wait)
 	pthread_setcancelstate(state, NULL);
 }
 
-/* ---- fork -----------------------------------------------------------------------------------------------------------
- */
+/* ---- fork ------------------------------------------------------------------------------------ */
 
 /* How many threads ask the loader; -1 while one forks. They are let in while it waits: one may have a lock of the
  * loader's that another waits for. No lock of the system's would do: whoever has it is another thread in the child. */

@@ -38,8 +38,7 @@
 #define KYMO_LIB_HAS_TEXT false
 #endif
 
-/* ---- what there is -------------------------------------------------------------------------------------------------
- */
+/* ---- what there is --------------------------------------------------------------------------- */
 
 struct lib_site {
 	unsigned char *text; /* the NOP; NULL in the portable form */
@@ -136,8 +135,7 @@ struct lib_named {
 };
 struct lib_marker *kymo_lib_next_named(struct lib_named *at);
 
-/* ---- the lock -------------------------------------------------------------------------------------------------------
- */
+/* ---- the lock -------------------------------------------------------------------------------- */
 
 /*
  * Begin and end what changes something. kymo_lib_enter() looks for modules that have come without telling, takes the
@@ -171,8 +169,7 @@ static inline bool kymo_lib_is_in_probe(void)
 	return kymo_lib_thread.in_probe > 0;
 }
 
-/* ---- probes of one marker (the lock is held) -----------------------------------------------------------------------
- */
+/* ---- probes of one marker (the lock is held) ------------------------------------------------- */
 
 /* Append a probe. -ENOMEM. It is called once kymo_lib_update() has turned the marker on. */
 int kymo_lib_add_probe(struct lib_marker *marker, kymo_marker_probe *probe, void *data, const void *owner);
@@ -180,8 +177,7 @@ int kymo_lib_add_probe(struct lib_marker *marker, kymo_marker_probe *probe, void
 /* Remove the probes of `owner`; false where there are none. They may run until kymo_lib_leave() returns. */
 bool kymo_lib_remove_probes(struct lib_marker *marker, const void *owner);
 
-/* ---- recording in place (the lock is held) -------------------------------------------------------------------------
- */
+/* ---- recording in place (the lock is held) --------------------------------------------------- */
 
 /*
  * Let all places of the marker record into `rings`, the first as event `event_id`, the next as the one after it, from
@@ -200,8 +196,7 @@ void kymo_lib_record_end(struct lib_marker *marker, const struct kymo_marker_rin
 /* A function as slots.call and rings.slow must be, which returns at once. */
 void kymo_lib_nothing(void);
 
-/* ---- turning on and off (the lock is held) --------------------------------------------------------------------------
- */
+/* ---- turning on and off (the lock is held) --------------------------------------------------- */
 
 /* Look at this marker with the next update; done by the functions above. */
 void kymo_lib_changed(struct lib_marker *marker);
@@ -217,8 +212,7 @@ void kymo_lib_changed(struct lib_marker *marker);
  */
 int kymo_lib_update(bool all);
 
-/* ---- who passes a marker (no lock) ----------------------------------------------------------------------------------
- */
+/* ---- who passes a marker (no lock) ----------------------------------------------------------- */
 
 /*
  * What slots.call is set to: a marker's probes are called with the arguments of its frame (call_x86_64.S), or with its
@@ -229,7 +223,7 @@ void kymo_lib_call(void);
 /* What the marker tells of itself; the counts are those of this moment. */
 void kymo_lib_describe(const struct lib_marker *marker, struct kymo_marker_info *ret);
 
-/* ---- what the recorder is told (record.c; the lock is held) ---- */
+/* ---- what the recorder is told (record.c; the lock is held) ---------------------------------- */
 
 /*
  * The module of this marker has come, or is read anew: its slots.rings may be there already, and end with

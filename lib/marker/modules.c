@@ -36,8 +36,7 @@ static void *hold(const char *name)
 	return open ? open(name, RTLD_LAZY | RTLD_NOLOAD) : NULL;
 }
 
-/* ---- asking the loader ---------------------------------------------------------------------------------------------
- */
+/* ---- asking the loader ----------------------------------------------------------------------- */
 
 /* Until all fits into what was allocated before. */
 struct search {
@@ -119,8 +118,7 @@ static bool has_anything_changed(void)
 	       counts.subs != __atomic_load_n(&known_subs, __ATOMIC_RELAXED);
 }
 
-/* ---- holding modules that do not tell ------------------------------------------------------------------------------
- */
+/* ---- holding modules that do not tell -------------------------------------------------------- */
 
 static struct lib_module *find_known(const struct lib_found *found)
 {
@@ -173,8 +171,7 @@ void kymo_lib_unpin(struct lib_look *look)
 	look_deinit(look);
 }
 
-/* ---- coming and going ----------------------------------------------------------------------------------------------
- */
+/* ---- coming and going ------------------------------------------------------------------------ */
 
 static void count_silent(void)
 {
@@ -291,8 +288,7 @@ void kymo_lib_adopt(struct lib_look *look)
 	kymo_lib_update(false);
 }
 
-/* ---- changing something ---------------------------------------------------------------------------------------------
- */
+/* ---- changing something ---------------------------------------------------------------------- */
 
 int kymo_lib_enter(void)
 {
@@ -317,8 +313,7 @@ void kymo_lib_leave(bool wait)
 	kymo_lib_unpin(&look);
 }
 
-/* ---- modules that tell ----------------------------------------------------------------------------------------------
- */
+/* ---- modules that tell ----------------------------------------------------------------------- */
 
 struct inside {
 	uintptr_t address;

@@ -34,8 +34,7 @@ static uint32_t read32(uintptr_t at)
 	return value;
 }
 
-/* ---- segments -------------------------------------------------------------------------------------------------------
- */
+/* ---- segments -------------------------------------------------------------------------------- */
 
 /* Whether `size` bytes at `address` are all in one loaded segment whose flags include `flags`; the bytes that are left
  * in it. */
@@ -74,8 +73,7 @@ bool kymo_lib_is_inside(const struct lib_found *found, uintptr_t address)
 	return room_at(found, address, 0) > 0;
 }
 
-/* ---- one note -------------------------------------------------------------------------------------------------------
- */
+/* ---- one note -------------------------------------------------------------------------------- */
 
 /* The address that the s32 at `field` gives; 0 where it gives none. */
 static uintptr_t target_of(uintptr_t field)
@@ -152,8 +150,7 @@ static bool read_desc(const struct lib_found *found, uint32_t kind, uintptr_t de
 	return kind == KYMO_MARKER_NOTE_SITE ? read_site(found, desc, ret) : read_place(found, desc, ret);
 }
 
-/* ---- all notes ------------------------------------------------------------------------------------------------------
- */
+/* ---- all notes ------------------------------------------------------------------------------- */
 
 /* A cursor over the notes of one segment. */
 struct cursor {
@@ -266,8 +263,7 @@ static int read_notes(const struct lib_found *found, struct notes *notes)
 	return notes->n ? 0 : -ENOENT;
 }
 
-/* ---- no two overlap -------------------------------------------------------------------------------------------------
- */
+/* ---- no two overlap -------------------------------------------------------------------------- */
 
 static int compare_addresses(const void *left, const void *right)
 {
@@ -340,8 +336,7 @@ static int check_overlaps(const struct notes *notes)
 	return status;
 }
 
-/* ---- markers --------------------------------------------------------------------------------------------------------
- */
+/* ---- markers --------------------------------------------------------------------------------- */
 
 static int compare_text(const char *a, const char *b)
 {

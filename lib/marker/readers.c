@@ -46,7 +46,7 @@ static struct chunk *chunks = &first; /* grows at its head */
 static pthread_key_t key;
 static bool has_key;
 
-/* ---- words of threads ---- */
+/* ---- words of threads ------------------------------------------------------------------------ */
 
 static bool take(struct lib_reader *reader)
 {
@@ -128,7 +128,7 @@ __attribute__((constructor(101))) static void begin(void)
 	has_key = pthread_key_create(&key, give_back) == 0;
 }
 
-/* ---- waiting ---- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 unsigned long kymo_lib_next_epoch(void)
 {

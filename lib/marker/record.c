@@ -38,7 +38,7 @@ static bool is_finishing;          /* one has ended, and its writer is not done;
 static struct record_rings *live;  /* of the writer that there is, or was last */
 static struct recording *unjoined; /* who takes it joins its writer */
 
-/* ---- what is asked for ---- */
+/* ---- what is asked for ----------------------------------------------------------------------- */
 
 static void globs_deinit(struct globs *globs)
 {
@@ -116,7 +116,7 @@ static int errno_of(struct kymo_error *error)
 	return -err;
 }
 
-/* ---- one marker (the lock is held) ---- */
+/* ---- one marker (the lock is held) ----------------------------------------------------------- */
 
 /* marker->record is a number: how many want it. */
 static uintptr_t n_wants(const struct lib_marker *marker)
@@ -211,7 +211,7 @@ bool kymo_record_is_running(void)
 	return running != NULL;
 }
 
-/* ---- begin and end (the lock is held) ---- */
+/* ---- begin and end (the lock is held) -------------------------------------------------------- */
 
 static void destroy(struct recording *recording)
 {
@@ -390,7 +390,7 @@ KYMO_LIB_API int kymo_marker_record_end(unsigned long *lost)
 	return status;
 }
 
-/* ---- fork and exit ---- */
+/* ---- fork and exit --------------------------------------------------------------------------- */
 
 /* What the writer was working on may be in any state, and is left. */
 void kymo_record_forked(void)
@@ -429,7 +429,7 @@ __attribute__((destructor)) static void finish_at_exit(void)
 		kymo_record_writer_wait(rings);
 }
 
-/* ---- the environment ---- */
+/* ---- the environment ------------------------------------------------------------------------- */
 
 static void complain(const char *what)
 {

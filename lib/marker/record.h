@@ -27,7 +27,7 @@
 #include "record/output.h"
 #include "ring/ring.h"
 
-/* ---- record_rings.c ---- */
+/* ---- record_rings.c -------------------------------------------------------------------------- */
 
 /*
  * What the slots of recorded markers point to, on a page of its own that is never unmapped. Producers rely on it; it
@@ -81,7 +81,7 @@ void kymo_record_memory_release(struct record_memory *memory, bool is_sealed);
 /* In the child of a fork(), which has the mapping, wiped but for the first page: make rings without room of it. */
 void kymo_record_memory_forked(struct record_rings *rings);
 
-/* ---- record_slow.c ---- */
+/* ---- record_slow.c --------------------------------------------------------------------------- */
 
 /* rings.slow. */
 void kymo_record_slow(void);
@@ -94,7 +94,7 @@ extern const uint32_t *kymo_record_types[RECORD_CHUNKS];
 /* Of each thread: its id, where the control block does not tell; 0: not asked for yet. */
 extern _Thread_local uint32_t kymo_record_tid __attribute__((tls_model("initial-exec")));
 
-/* ---- record_image.c ---- */
+/* ---- record_image.c -------------------------------------------------------------------------- */
 
 /* What the file of a module says. */
 struct record_image {
@@ -116,7 +116,7 @@ void kymo_record_image_deinit(struct record_image *image);
 /* "function+0x12", as kymo_module_describe() has it (sym/sym.h). */
 void kymo_record_image_describe(const struct record_image *image, uintptr_t address, char *out, size_t size);
 
-/* ---- record_events.c ---- */
+/* ---- record_events.c ------------------------------------------------------------------------- */
 
 /* An event for the trace, on its way to the writer. */
 struct record_news {
@@ -136,7 +136,7 @@ void kymo_record_events_settle(void);
 
 void kymo_record_news_destroy(struct record_news *news);
 
-/* ---- record_writer.c ---- */
+/* ---- record_writer.c ------------------------------------------------------------------------- */
 
 /* The trace while it is being written. All but `news` is the writer's from kymo_record_writer_start() until it is
  * joined. */

@@ -32,7 +32,7 @@ static struct event *chains[CHAINS];
 static uint32_t last_id;
 static struct record_image image; /* of the module of the last marker */
 
-/* ---- the table ---- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 static char *key_of(const struct lib_marker *marker)
 {
@@ -98,7 +98,7 @@ static int find_or_add(const struct lib_marker *marker, struct event **ret)
 	return 0;
 }
 
-/* ---- descriptions ---- */
+/* ---- descriptions ---------------------------------------------------------------------------- */
 
 void kymo_record_news_destroy(struct record_news *news)
 {

@@ -28,7 +28,7 @@ struct record_symbol {
 	bool is_global;
 };
 
-/* ---- where it is mapped ---- */
+/* ---- where it is mapped ---------------------------------------------------------------------- */
 
 /* One line of maps: "55d0-55d4 r-xp 00001000 fe:00 1234    /usr/bin/x". The path, or NULL for another line. */
 static char *parse_mapping(char *line, uintptr_t inside, struct record_image *image)
@@ -61,7 +61,7 @@ static int find_mapping(uintptr_t inside, struct record_image *image)
 	return image->path ? 0 : -ENOMEM;
 }
 
-/* ---- the file ---- */
+/* ---- the file -------------------------------------------------------------------------------- */
 
 struct file {
 	int fd;
@@ -91,7 +91,7 @@ static bool open_file(const struct record_image *image, uintptr_t inside, struct
 	       memcmp(file->header.e_ident, ELFMAG, SELFMAG) == 0 && file->header.e_ident[EI_CLASS] == ELFCLASS64;
 }
 
-/* ---- build-id ---- */
+/* ---- build-id -------------------------------------------------------------------------------- */
 
 static bool find_build_id(const char *notes, size_t size, char *out, size_t out_size)
 {
@@ -139,7 +139,7 @@ static void read_build_id(const struct file *file, struct record_image *image)
 	}
 }
 
-/* ---- symbols ---- */
+/* ---- symbols --------------------------------------------------------------------------------- */
 
 /* A table of symbols and one of names, as pieces of the file. */
 struct table {
@@ -273,7 +273,7 @@ static int read_symbols(const struct file *file, struct record_image *image)
 	return 0;
 }
 
-/* ---- asking ---- */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
 int kymo_record_image_create(const struct lib_module *module, uintptr_t inside, struct record_image *ret)
 {

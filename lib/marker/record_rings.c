@@ -45,8 +45,7 @@ static size_t head_size(size_t n_rings)
 	return kymo_page_up(sizeof(struct record_rings) + kymo_pad_rings_size((uint32_t)n_rings));
 }
 
-/* ---- threads --------------------------------------------------------------------------------------------------------
- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
@@ -92,7 +91,7 @@ static bool has_rdpid(void)
 	return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c & 1u << 22);
 }
 
-/* ---- making them ---- */
+/* ---- making them ----------------------------------------------------------------------------- */
 
 struct shape {
 	uint32_t n_cpus, n_sequenced, n_rings;
@@ -210,7 +209,7 @@ int kymo_record_memory_create(uint64_t buffer_size, struct record_memory *ret)
 	return 0;
 }
 
-/* ---- the end ---- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 static bool take_lock(struct kymo_wire_ring *ring, uint64_t until_ns)
 {

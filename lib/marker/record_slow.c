@@ -57,7 +57,7 @@ struct __attribute__((packed)) word8 {
 	uint64_t value;
 };
 
-/* ---- by a sequence ---- */
+/* ---- by a sequence --------------------------------------------------------------------------- */
 
 enum outcome {
 	DONE,
@@ -130,7 +130,7 @@ static inline __attribute__((always_inline)) enum outcome store_in_sequence(cons
 	return (enum outcome)outcome;
 }
 
-/* ---- by a lock ---- */
+/* ---- by a lock ------------------------------------------------------------------------------- */
 
 static inline __attribute__((always_inline)) void copy(void *to, const void *from, uint64_t size)
 {
@@ -221,7 +221,7 @@ static bool record_by_lock(const struct record_rings *rings, const struct record
 	return is_changed;
 }
 
-/* ---- both ---- */
+/* ---- both ------------------------------------------------------------------------------------ */
 
 /* True where a sub-buffer was changed. */
 static bool make_record(const struct record_rings *rings, const struct record *record)

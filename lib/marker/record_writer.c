@@ -31,7 +31,7 @@
 #define WRITER_NICE (-10)
 #define WRITER_NAME "kymo-marker"
 
-/* ---- futexes ---- */
+/* ---- futexes --------------------------------------------------------------------------------- */
 
 static void wake(uint32_t *word)
 {
@@ -66,7 +66,7 @@ void kymo_record_writer_wait(struct record_rings *rings)
 		wait(&rings->is_done, 0, 0);
 }
 
-/* ---- the metadata ---- */
+/* ---- the metadata ---------------------------------------------------------------------------- */
 
 static void keep_first(struct recording *recording, struct kymo_error *error)
 {
@@ -182,7 +182,7 @@ static struct kymo_error *update_metadata(struct recording *recording)
 	return error ? error : write_metadata(recording);
 }
 
-/* ---- packets ---- */
+/* ---- packets --------------------------------------------------------------------------------- */
 
 /* One round. Returns how many packets were written. */
 static size_t drain(struct recording *recording)
@@ -222,7 +222,7 @@ static bool has_packets(const struct recording *recording)
 	return false;
 }
 
-/* ---- the end ---- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 /* What has not been closed, and losses behind the last packet. */
 static void finish_rings(struct recording *recording)
@@ -281,7 +281,7 @@ static bool is_alone(void)
 	       state == 'Z' && n == 2;
 }
 
-/* ---- while it goes on ---- */
+/* ---- while it goes on ------------------------------------------------------------------------ */
 
 static void now_and_then(struct recording *recording)
 {

@@ -6,8 +6,7 @@
 
 #include "notes.h"
 
-/* ---- lock.c -------------------------------------------------------------------------------------------------------
- */
+/* ---- lock.c ---------------------------------------------------------------------------------- */
 
 /* The lock alone. -EDEADLK where this thread has it. */
 bool kymo_lib_has_lock(void); /* this thread */
@@ -24,14 +23,12 @@ void kymo_lib_begin_grace(void);
 /* dl_iterate_phdr(), which nobody forks in: the loader's lock for it would stay locked in the child. */
 int kymo_lib_iterate(int (*visit)(struct dl_phdr_info *info, size_t size, void *data), void *data);
 
-/* ---- registry.c ---------------------------------------------------------------------------------------------------
- */
+/* ---- registry.c ------------------------------------------------------------------------------ */
 
 /* Where the module is among those of the registry. */
 size_t kymo_lib_index_of(const struct lib_module *module);
 
-/* ---- modules.c ----------------------------------------------------------------------------------------------------
- */
+/* ---- modules.c ------------------------------------------------------------------------------- */
 
 /* A module with notes, as it was found without the lock. */
 struct lib_seen {
@@ -61,8 +58,7 @@ void kymo_lib_adopt(struct lib_look *look);
 struct lib_look kymo_lib_end_look(void);
 void kymo_lib_unpin(struct lib_look *look);
 
-/* ---- connect.c ----------------------------------------------------------------------------------------------------
- */
+/* ---- connect.c ------------------------------------------------------------------------------- */
 
 /* Connect a probe with the markers that there are, and with those to come. The lock is held. As
  * kymo_marker_set_probe(), of arguments that are right. */
@@ -77,8 +73,7 @@ void kymo_lib_connect_new(struct lib_marker *marker);
 /* Its probes are forgotten: the marker goes. */
 void kymo_lib_disconnect_gone(struct lib_marker *marker);
 
-/* ---- update.c -----------------------------------------------------------------------------------------------------
- */
+/* ---- update.c -------------------------------------------------------------------------------- */
 
 /* The module of a new marker may have been known before, and forgotten: what is left in it is this marker's now. */
 void kymo_lib_inherit(struct lib_marker *marker);

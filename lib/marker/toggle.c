@@ -95,8 +95,7 @@ enum form {
 
 static bool is_registered;
 
-/* ---- synchronising ------------------------------------------------------------------------------------------------
- */
+/* ---- synchronising --------------------------------------------------------------------------- */
 
 static int membarrier(int command)
 {
@@ -167,8 +166,7 @@ void kymo_lib_forget_registration(void)
 	is_registered = false;
 }
 
-/* ---- one site ------------------------------------------------------------------------------------------------------
- */
+/* ---- one site -------------------------------------------------------------------------------- */
 
 static void jump_of(const struct lib_site *site, unsigned char ret[SIZE])
 {
@@ -220,8 +218,7 @@ static int write_text(int memory, unsigned char *at, const unsigned char *bytes,
 	return n < 0 && (errno == EPERM || errno == EACCES) ? -errno : -EIO;
 }
 
-/* ---- steps ----------------------------------------------------------------------------------------------------------
- */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 struct toggle {
 	int memory;

@@ -20,7 +20,7 @@
 static struct lib_marker *changed;
 static struct lib_site *batch[BATCH];
 
-/* ---- slots ---- */
+/* ---- slots ----------------------------------------------------------------------------------- */
 
 static void set_call(struct kymo_marker_slots *slots, void (*call)(void))
 {
@@ -98,8 +98,7 @@ void kymo_lib_silence(struct lib_marker *marker)
 	}
 }
 
-/* ---- which markers ------------------------------------------------------------------------------------------------
- */
+/* ---- which markers --------------------------------------------------------------------------- */
 
 void kymo_lib_changed(struct lib_marker *marker)
 {
@@ -146,8 +145,7 @@ static void forget_changed(void)
 	}
 }
 
-/* ---- sites --------------------------------------------------------------------------------------------------------
- */
+/* ---- sites ----------------------------------------------------------------------------------- */
 
 static bool is_inside(const struct lib_site *site)
 {

@@ -22,7 +22,7 @@ void kymo_open_calls_deinit(struct kymo_open_calls *calls)
 	*calls = (struct kymo_open_calls){ .size = 0 };
 }
 
-/* ---- threads ----------------------------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 static struct call_thread *find_thread(const struct kymo_open_calls *calls, int32_t tid)
 {
@@ -62,7 +62,7 @@ static struct stack *stack_of(struct kymo_open_calls *calls, int32_t tid)
 	return &thread->stack;
 }
 
-/* ---- steps ------------------------------------------------------------------------------------------------------- */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 /* The thread has entered a function at that stack pointer: what is there, and below it, is over. */
 static void unwind(struct stack *stack, uint64_t stack_pointer)
@@ -142,7 +142,7 @@ static struct kymo_error *take(struct kymo_open_calls *calls, const struct kymo_
 	return NULL;
 }
 
-/* ---- in the order of time ---------------------------------------------------------------------------------------- */
+/* ---- in the order of time -------------------------------------------------------------------- */
 
 struct kymo_error *kymo_open_calls_add(struct kymo_open_calls *calls, const struct kymo_call_hit *hit)
 {

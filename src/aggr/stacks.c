@@ -13,7 +13,7 @@ void kymo_stack_deinit(struct stack *stack)
 	*stack = (struct stack){ .over = NULL };
 }
 
-/* ---- one of them ------------------------------------------------------------------------------------------------- */
+/* ---- one of them ----------------------------------------------------------------------------- */
 
 bool kymo_frames_reserve(struct frames *frames)
 {
@@ -70,7 +70,7 @@ static uint64_t distance(const struct frames *frames, uint64_t stack_pointer)
 	return stack_pointer < frames->low ? frames->low - stack_pointer : stack_pointer - frames->high;
 }
 
-/* ---- one of several ---------------------------------------------------------------------------------------------- */
+/* ---- one of several -------------------------------------------------------------------------- */
 
 static void remove_other(struct stack *stack, size_t at)
 {
@@ -158,7 +158,7 @@ uint32_t kymo_stack_find(struct stack *stack, uint32_t function, uint64_t stack_
 	return height;
 }
 
-/* ---- calls that are taken for over ------------------------------------------------------------------------------- */
+/* ---- calls that are taken for over ----------------------------------------------------------- */
 
 void kymo_stack_end(struct stack *stack)
 {

@@ -29,7 +29,7 @@ void kymo_aggr_table_deinit(struct kymo_aggr_table *table)
 	*table = (struct kymo_aggr_table){ .aggr = table->aggr };
 }
 
-/* ---- rows -------------------------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 static uint64_t hash_of(const struct kymo_aggr_keys *keys)
 {
@@ -101,7 +101,7 @@ void kymo_aggr_set_text(struct kymo_aggr_table *table, struct kymo_aggr_keys *ke
 		keys->faults |= 1u << i;
 }
 
-/* ---- values ------------------------------------------------------------------------------------------------------ */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 size_t kymo_aggr_n_buckets(const struct kymo_aggr *aggr)
 {
@@ -167,7 +167,7 @@ void kymo_aggr_add(struct kymo_aggr_table *table, const struct kymo_aggr_keys *k
 	table->hits++;
 }
 
-/* ---- in order ---------------------------------------------------------------------------------------------------- */
+/* ---- in order -------------------------------------------------------------------------------- */
 
 static __int128 wide(const struct kymo_aggr *aggr, uint64_t value)
 {

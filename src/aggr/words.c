@@ -43,7 +43,7 @@ static int deeper(char c)
 	return (c == '(' || c == '[') - (c == ')' || c == ']');
 }
 
-/* ---- the probe --------------------------------------------------------------------------------------------------- */
+/* ---- the probe ------------------------------------------------------------------------------- */
 
 /* Behind the word at `at`: to a blank outside of brackets. */
 static const char *word_end(const char *at)
@@ -120,7 +120,7 @@ static struct kymo_error *take_probe(const char *text, struct kymo_aggr_piece *r
 	return error;
 }
 
-/* ---- keys -------------------------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
 /* The word, outside of brackets, or the end. */
 static const char *find_word(const char *at, const char *word)
@@ -171,7 +171,7 @@ static struct kymo_error *take_keys(const char *text, const char *by, struct kym
 	return NULL;
 }
 
-/* ---- values ------------------------------------------------------------------------------------------------------ */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 static const struct {
 	const char *name;
@@ -264,7 +264,7 @@ static struct kymo_error *check_value(enum kymo_aggr_kind kind, const char *text
 	return NULL;
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 struct kymo_error *kymo_aggr_split(enum kymo_aggr_kind kind, const char *text, struct kymo_aggr_pieces *ret)
 {

@@ -19,7 +19,7 @@
 #include "wire/form.h"
 #include "wire/types.h"
 
-/* ---- code as a planner sees it ------------------------------------------------------------------------------- */
+/* ---- code as a planner sees it --------------------------------------------------------------- */
 
 /* A run of bytes of a module and its vaddr. The bytes belong to the caller. */
 struct kymo_span {
@@ -80,7 +80,7 @@ int kymo_entry_map_unpack(const struct kymo_module_code *code, const void *bytes
 /* Whether control may arrive at exactly `vaddr`. True for addresses outside of the text. */
 bool kymo_entry_map_has(const struct kymo_entry_map *map, uint64_t vaddr);
 
-/* ---- plans --------------------------------------------------------------------------------------------------- */
+/* ---- plans ----------------------------------------------------------------------------------- */
 
 enum kymo_tactic {
 	KYMO_TACTIC_NONE,
@@ -231,7 +231,7 @@ enum kymo_bearing kymo_plan_bears(const struct kymo_plan *plan);
  */
 uint64_t kymo_site_of(const struct kymo_entry_map *map, uint64_t vaddr);
 
-/* ---- leaving a function ----------------------------------------------------------------------------------------- */
+/* ---- leaving a function ---------------------------------------------------------------------- */
 
 /* An instruction by which a function is left for good. */
 struct kymo_exit {
@@ -261,7 +261,7 @@ bool kymo_is_reached(const struct kymo_entry_map *map, uint64_t vaddr);
 /* Whether an instruction is known to read some of the `size` bytes at `vaddr`, all in text. */
 bool kymo_is_read(const struct kymo_entry_map *map, uint64_t vaddr, size_t size);
 
-/* ---- system calls ------------------------------------------------------------------------------------------------ */
+/* ---- system calls ---------------------------------------------------------------------------- */
 
 /* A `syscall` instruction, or bytes that may be one. */
 struct kymo_syscall_place {
@@ -274,7 +274,7 @@ struct kymo_syscall_place {
 int kymo_syscall_places_create(const struct kymo_module_code *code, const struct kymo_entry_map *map,
 			       struct kymo_syscall_place **ret, size_t *n_ret);
 
-/* ---- indirect functions ------------------------------------------------------------------------------------------ */
+/* ---- indirect functions ---------------------------------------------------------------------- */
 
 /*
  * What the resolver of an indirect function (IFUNC), which begins at `vaddr`, can return: the starts of functions of
@@ -290,7 +290,7 @@ int kymo_resolver_create(const struct kymo_module_code *code, const struct kymo_
  * or -EINVAL when it does not decode; `text` is "(bad)" then. */
 int kymo_disassemble(const uint8_t *bytes, size_t size, uint64_t address, char *text, size_t text_size);
 
-/* ---- moving code ---------------------------------------------------------------------------------------------- */
+/* ---- moving code ----------------------------------------------------------------------------- */
 
 /* Upper bound of what kymo_relocate() makes of one window. */
 #define KYMO_RELOCATED_MAX 192
@@ -316,7 +316,7 @@ uint64_t kymo_jump_target(uint64_t from, const uint8_t bytes[KYMO_JUMP_SIZE]);
 /* The same of a jmp rel8. */
 uint64_t kymo_short_jump_target(uint64_t from, const uint8_t bytes[KYMO_SHORT_JUMP_SIZE]);
 
-/* ---- arguments ------------------------------------------------------------------------------------------------ */
+/* ---- arguments ------------------------------------------------------------------------------- */
 
 enum kymo_fetch_kind {
 	KYMO_FETCH_REGISTER, /* value: register number of kymo_register_parse() */

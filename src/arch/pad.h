@@ -168,8 +168,7 @@ int kymo_pad_emit(const struct kymo_pad_env *env, const struct kymo_plan *plan, 
 		  const struct kymo_pad_event *events, size_t n_events, const struct kymo_pad_chain *chain,
 		  uint8_t *out, size_t size, struct kymo_pad_layout *ret);
 
-/* ---- system calls -------------------------------------------------------------------------------------------------
- */
+/* ---- system calls ---------------------------------------------------------------------------- */
 
 #define KYMO_PAD_SYSCALLS 512 /* numbers that can be wanted are below */
 
@@ -189,8 +188,7 @@ int kymo_pad_emit_syscall(const struct kymo_pad_env *env, const struct kymo_plan
 			  const struct kymo_pad_syscalls *syscalls, uint8_t *out, size_t size,
 			  struct kymo_pad_layout *ret);
 
-/* ---- guards --------------------------------------------------------------------------------------------------------
- */
+/* ---- guards ---------------------------------------------------------------------------------- */
 
 /*
  * Restartable sequences are safe in threads that are registered with the kernel. Between its birth and its registration

@@ -22,8 +22,7 @@ void kymo_trap_return(struct user_regs_struct *registers);
  * signal handler. */
 bool kymo_trap_is_same(const struct user_regs_struct *a, const struct user_regs_struct *b);
 
-/* ---- debug registers ------------------------------------------------------------------------------------------------
- */
+/* ---- debug registers ------------------------------------------------------------------------- */
 
 #define KYMO_WATCH_SLOTS 4
 #define KYMO_WATCH_STATUS 6 /* numbers of the registers behind those for addresses */

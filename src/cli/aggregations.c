@@ -23,7 +23,7 @@ void cli_aggregations_note_probe(struct cli_aggregations *aggregations, const st
 	aggregations->n_last = n;
 }
 
-/* ---- one while it is read ---------------------------------------------------------------------------------------- */
+/* ---- one while it is read -------------------------------------------------------------------- */
 
 struct reader {
 	struct cli_aggregations *aggregations;
@@ -70,7 +70,7 @@ static bool wants_entry(const struct kymo_aggr_pieces *pieces)
 	return wants;
 }
 
-/* ---- probes ------------------------------------------------------------------------------------------------------ */
+/* ---- probes ---------------------------------------------------------------------------------- */
 
 static struct kymo_error *push(struct cli_probes *specs, struct kymo_spec *spec)
 {
@@ -188,7 +188,7 @@ static struct kymo_error *find_probes(struct reader *reader)
 	return NULL;
 }
 
-/* ---- words ------------------------------------------------------------------------------------------------------- */
+/* ---- words ----------------------------------------------------------------------------------- */
 
 static struct kymo_error *take_word(struct reader *reader, struct kymo_aggr_piece piece, struct kymo_aggr_word *word)
 {

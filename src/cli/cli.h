@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 
-/* ---- the commands: argv[0] is the command's own name; the exit status comes back --------------------------------- */
+/* ---- the commands: argv[0] is the command's own name; the exit status comes back ------------- */
 
 int cmd_record(int argc, char **argv);
 int cmd_report(int argc, char **argv);
@@ -41,7 +41,7 @@ int cli_record(int argc, char **argv, const struct cli_record_view *view);
 /* The help text of a command, static; NULL where there is no such command. */
 const char *cli_help(const char *command);
 
-/* ---- options ----------------------------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 struct cli_option {
 	int id;            /* > 0, the command's own */
@@ -82,14 +82,14 @@ int cli_flag_and_process(const char *command, const struct cli_option *flag, int
 /* The one of `words` that begins with `word`, or is at most a third of its length away by edit distance; or NULL. */
 const char *cli_nearest(const char *word, const char *const *words, size_t n);
 
-/* ---- numbers: the whole text or false ---------------------------------------------------------------------------- */
+/* ---- numbers: the whole text or false -------------------------------------------------------- */
 
 bool cli_parse_number(const char *text, uint64_t *ret); /* decimal digits */
 bool cli_parse_pid(const char *text, pid_t *ret);
 bool cli_parse_size(const char *text, uint64_t *ret);  /* bytes, with K, M or G for powers of 1024 */
 bool cli_parse_seconds(const char *text, double *ret); /* "5", "0.25"; more than 0 */
 
-/* ---- saying things ----------------------------------------------------------------------------------------------- */
+/* ---- saying things --------------------------------------------------------------------------- */
 
 /* "kymo: SENTENCE" and "try 'kymo help COMMAND'" on stderr; `command` may be NULL. Returns 2. */
 int cli_usage(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -13,7 +13,7 @@
 #include "probe/plan/faults.h"
 #include "probe/spec/spec_scope.h"
 
-/* ---- all sites of a location ------------------------------------------------------------------------------------- */
+/* ---- all sites of a location ----------------------------------------------------------------- */
 
 /* Each instruction of the function at `vaddr`; where they can't be told, its first place tells why. */
 static struct kymo_error *explain_instructions(struct cli_explainer *explainer, uint64_t vaddr)

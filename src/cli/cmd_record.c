@@ -14,7 +14,7 @@
 #define BUFFER_DEFAULT (UINT64_C(16) << 20)
 #define SOON_MS 200
 
-/* ---- signals ----------------------------------------------------------------------------------------------------- */
+/* ---- signals --------------------------------------------------------------------------------- */
 
 /* An interrupt that is not the command's stops the recording. */
 static void on_signal(int number)
@@ -50,7 +50,7 @@ static void catch_signals(const struct kymo_record_options *options)
 		handle(SIGUSR1, on_snapshot);
 }
 
-/* ---- what the user sees ------------------------------------------------------------------------------------------ */
+/* ---- what the user sees ---------------------------------------------------------------------- */
 
 /* Where no line lives, one that tells whoever waits for it that all probes are in. A command's stderr is its own. */
 static void announce(struct cli_recording *recording, size_t n_sites, size_t n_processes)
@@ -189,7 +189,7 @@ static void summarise(const struct cli_recording *recording, const struct kymo_r
 		tell_losses(recording, result);
 }
 
-/* ---- the end ----------------------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 static int status_of(int status)
 {

@@ -23,8 +23,7 @@ struct top {
 	char directory[PATH_MAX + 8]; /* of the recording, in the former */
 };
 
-/* ---- the recording, which nobody keeps -----------------------------------------------------------------------------
- */
+/* ---- the recording, which nobody keeps ------------------------------------------------------- */
 
 static bool make_directory(struct top *top)
 {
@@ -52,8 +51,7 @@ static void remove_directory(const struct top *top)
 	rmdir(top->parent);
 }
 
-/* ---- the view ------------------------------------------------------------------------------------------------------
- */
+/* ---- the view -------------------------------------------------------------------------------- */
 
 static bool wants_to_end(const struct top *top)
 {

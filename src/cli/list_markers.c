@@ -65,8 +65,7 @@ static bool is_same_source(const struct kymo_marker *x, const struct kymo_marker
 	return x->line == y->line && !compare_texts(x->file, y->file);
 }
 
-/* ---- text ----------------------------------------------------------------------------------------------------------
- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 /* What the arguments are called: by the author, or with their types where nobody has named them. */
 static void print_arguments(const struct kymo_marker *marker)
@@ -156,8 +155,7 @@ static void print_text(const struct group *group, int width, const char *path)
 	putchar('\n');
 }
 
-/* ---- JSON ----------------------------------------------------------------------------------------------------------
- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static void print_member(const char *before, const char *text)
 {
@@ -203,8 +201,7 @@ static void print_json(const struct group *group, const struct kymo_module *modu
 	fputs("]}", stdout);
 }
 
-/* ---- the list ------------------------------------------------------------------------------------------------------
- */
+/* ---- the list -------------------------------------------------------------------------------- */
 
 static size_t group_size(const struct kymo_marker *const *items, size_t n)
 {

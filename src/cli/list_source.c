@@ -14,7 +14,7 @@
 #define RSP 7 /* by DWARF's numbers */
 #define RBP 6
 
-/* ---- where a variable is ----------------------------------------------------------------------------------------- */
+/* ---- where a variable is --------------------------------------------------------------------- */
 
 static const char *register_name(int64_t dwarf)
 {
@@ -66,7 +66,7 @@ static void tell_location(const struct kymo_location *location, char *out, size_
 		snprintf(out, size, "computed, of %u operations", form->n);
 }
 
-/* ---- variables --------------------------------------------------------------------------------------------------- */
+/* ---- variables ------------------------------------------------------------------------------- */
 
 static const char *base_name(const char *path)
 {
@@ -197,7 +197,7 @@ struct kymo_error *cli_list_vars(const char *location, const char *debug_file, b
 	return error;
 }
 
-/* ---- lines ------------------------------------------------------------------------------------------------------- */
+/* ---- lines ----------------------------------------------------------------------------------- */
 
 /* A source file that is there, read line by line. */
 struct text {

@@ -4,7 +4,7 @@
 
 #include "base/cleanup.h"
 
-/* ---- where it is ------------------------------------------------------------------------------------------------- */
+/* ---- where it is ----------------------------------------------------------------------------- */
 
 /* Of functions with that name there has to be one. */
 static struct kymo_error *find_symbol(struct kymo_module *module, const struct kymo_spec *spec, uint64_t *ret)
@@ -41,7 +41,7 @@ static struct kymo_error *find_location(struct kymo_module *module, const struct
 	return NULL;
 }
 
-/* ---- its debug information --------------------------------------------------------------------------------------- */
+/* ---- its debug information ------------------------------------------------------------------- */
 
 /* Without any the names are told by the reason. */
 static struct kymo_error *open_debug(struct cli_scope *scope)

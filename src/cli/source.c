@@ -11,7 +11,7 @@
 
 #define LINE_MAX_NUMBER 10000000
 
-/* ---- words ------------------------------------------------------------------------------------------------------- */
+/* ---- words ----------------------------------------------------------------------------------- */
 
 bool cli_source_line_parse(const char *text, size_t length, struct cli_source_line *ret)
 {
@@ -40,7 +40,7 @@ void cli_source_line_deinit(struct cli_source_line *line)
 	free(line->source);
 }
 
-/* ---- lines ------------------------------------------------------------------------------------------------------- */
+/* ---- lines ----------------------------------------------------------------------------------- */
 
 static const char *base_name(const char *path)
 {
@@ -92,7 +92,7 @@ static struct kymo_error *find_line(struct cli_source *source, const char *file,
 	return NULL;
 }
 
-/* ---- functions --------------------------------------------------------------------------------------------------- */
+/* ---- functions ------------------------------------------------------------------------------- */
 
 static struct kymo_error *no_function(const struct cli_source *source, const char *name)
 {
@@ -144,7 +144,7 @@ static struct kymo_error *find_line_of_function(struct cli_source *source, const
 	return find_line(source, first.file, first.line + lines, first.function);
 }
 
-/* ---- all --------------------------------------------------------------------------------------------------------- */
+/* ---- all ------------------------------------------------------------------------------------- */
 
 static struct kymo_error *open_file(struct cli_source *source, const char *file, const char *debug_file)
 {

@@ -50,8 +50,7 @@ static const char *name_of_row(const struct row *row)
 	return name ? name : "(unknown)";
 }
 
-/* ---- columns -------------------------------------------------------------------------------------------------------
- */
+/* ---- columns --------------------------------------------------------------------------------- */
 
 enum column { SHARE, SECONDS, LEAST, MOST, MEAN, CALLS, ERRORS, NAME_OF_CALL, NO_COLUMN };
 
@@ -125,8 +124,7 @@ bool cli_syscall_counts_choose(struct cli_syscall_columns *chosen, const char *t
 	}
 }
 
-/* ---- order ---------------------------------------------------------------------------------------------------------
- */
+/* ---- order ----------------------------------------------------------------------------------- */
 
 static uint64_t mean_ns(const struct row *row)
 {
@@ -181,8 +179,7 @@ static void print_json(const struct row *rows, size_t n, FILE *out)
 	fputs(n ? "\n]\n" : "]\n", out);
 }
 
-/* ---- the table -----------------------------------------------------------------------------------------------------
- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 static void put_cell(const struct row *row, enum column column, uint64_t all_ns, const char *name, char *out,
 		     size_t size)

@@ -26,8 +26,7 @@ struct called {
 	char argv0[NAME_MAX + 1];
 };
 
-/* ---- process ids ---------------------------------------------------------------------------------------------------
- */
+/* ---- process ids ----------------------------------------------------------------------------- */
 
 static bool has_pid(const struct cli_targets *targets, pid_t pid)
 {
@@ -99,8 +98,7 @@ static struct kymo_error *find_pids(struct cli_targets *targets)
 	return NULL;
 }
 
-/* ---- names ---------------------------------------------------------------------------------------------------------
- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 struct kymo_error *cli_targets_add_name(struct cli_targets *targets, const char *name)
 {

@@ -14,7 +14,7 @@
 #define THREAD "thread_"
 #define PROCESS "process_"
 
-/* ---- keys -------------------------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
 void kymo_ctf_thread_key(const struct kymo_ctf_trace *trace, const struct kymo_ctf_thread *thread, char key[TABLE_KEY])
 {
@@ -90,7 +90,7 @@ bool kymo_ctf_is_table_key(const char *key)
 	return parse_thread(key, &thread) || parse_process(key, &process);
 }
 
-/* ---- order ------------------------------------------------------------------------------------------------------- */
+/* ---- order ----------------------------------------------------------------------------------- */
 
 /* What entries of both tables begin with. */
 struct key {
@@ -134,7 +134,7 @@ static size_t process_place(const struct kymo_ctf_trace *trace, int32_t pid, uin
 	return place(trace->processes, trace->n_processes, sizeof(*trace->processes), pid, begin);
 }
 
-/* ---- changes ----------------------------------------------------------------------------------------------------- */
+/* ---- changes --------------------------------------------------------------------------------- */
 
 /* Room for one more of `n` items of `size` bytes; the struct has no capacity: it doubles at each power of two. */
 static bool grow(void **items, size_t n, size_t size)
@@ -223,7 +223,7 @@ void kymo_ctf_trace_end_process(struct kymo_ctf_trace *trace, int32_t pid, uint6
 		trace->processes[behind - 1].end = end;
 }
 
-/* ---- from the metadata ------------------------------------------------------------------------------------------- */
+/* ---- from the metadata ----------------------------------------------------------------------- */
 
 static void drop_equal_threads(struct kymo_ctf_trace *trace)
 {
@@ -309,7 +309,7 @@ void kymo_ctf_tables_deinit(struct kymo_ctf_trace *trace)
 	free(trace->processes);
 }
 
-/* ---- looking up -------------------------------------------------------------------------------------------------- */
+/* ---- looking up ------------------------------------------------------------------------------ */
 
 const struct kymo_ctf_thread *kymo_ctf_trace_thread(const struct kymo_ctf_trace *trace, int32_t tid, uint64_t tsc)
 {

@@ -20,7 +20,7 @@ static bool is_integer(const struct expr_node *node)
 	return kymo_expr_class_of(node->type) == KYMO_EXPR_INTEGER;
 }
 
-/* ---- operators --------------------------------------------------------------------------------------------------- */
+/* ---- operators ------------------------------------------------------------------------------- */
 
 static bool is_comparison(enum kymo_form_code code)
 {
@@ -144,7 +144,7 @@ static struct kymo_error *check_cast(const struct expr_tree *tree, struct expr_n
 			     kymo_expr_type_name(node->type, name), name);
 }
 
-/* ---- constants --------------------------------------------------------------------------------------------------- */
+/* ---- constants ------------------------------------------------------------------------------- */
 
 static bool is_computed(enum expr_kind kind)
 {
@@ -183,7 +183,7 @@ static struct kymo_error *fold(struct expr_tree *tree, unsigned int root)
 	return NULL;
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static struct kymo_error *check_node(struct expr_tree *tree, struct expr_node *node)
 {

@@ -45,7 +45,7 @@ static void lower_as(struct lowering *to, uint8_t i, struct kymo_expr_type type)
 	expr_emit_conversion(&to->code, expr_value_type(node), type);
 }
 
-/* ---- what is in memory ------------------------------------------------------------------------------------------- */
+/* ---- what is in memory ----------------------------------------------------------------------- */
 
 static const struct kymo_expr_type address = { .size = 8 };
 
@@ -148,7 +148,7 @@ static void lower_match(struct lowering *to, const struct expr_node *node)
 		expr_emit_code(&to->code, KYMO_FORM_NOT, node->type);
 }
 
-/* ---- operators --------------------------------------------------------------------------------------------------- */
+/* ---- operators ------------------------------------------------------------------------------- */
 
 static void lower_unary(struct lowering *to, const struct expr_node *node)
 {

@@ -99,7 +99,7 @@ void expr_follow_reference(struct expr_node *node)
 	node->is_place = true;
 }
 
-/* ---- members ----------------------------------------------------------------------------------------------------- */
+/* ---- members --------------------------------------------------------------------------------- */
 
 static struct kymo_error *refuse_member(const struct expr_tree *tree, const struct expr_node *node,
 					struct kymo_expr_type type, const struct kymo_ctype_member *members, size_t n)
@@ -193,7 +193,7 @@ static struct kymo_error *check_member(struct expr_tree *tree, struct expr_node 
 	return refuse_member(tree, node, type, members, n);
 }
 
-/* ---- pointers and arrays ----------------------------------------------------------------------------------------- */
+/* ---- pointers and arrays --------------------------------------------------------------------- */
 
 static struct kymo_error *need_pointer(const struct expr_tree *tree, const struct expr_node *node,
 				       const struct expr_node *of)

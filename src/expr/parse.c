@@ -60,7 +60,7 @@ static uint8_t add(struct expr_reader *reader, struct expr_node node)
 	return (uint8_t)tree->n++;
 }
 
-/* ---- operands ---------------------------------------------------------------------------------------------------- */
+/* ---- operands -------------------------------------------------------------------------------- */
 
 /* The operations of a name's form, in the tree. */
 static bool keep_form(struct expr_reader *reader, const struct kymo_form *form, struct expr_node *node)
@@ -178,7 +178,7 @@ static uint8_t read_brackets(struct expr_reader *reader)
 	return read_postfixes(reader, inner);
 }
 
-/* ---- what is behind a value -------------------------------------------------------------------------------------- */
+/* ---- what is behind a value ------------------------------------------------------------------ */
 
 /* A number that has to be known: of elements or bytes. */
 static bool read_count(struct expr_reader *reader, int64_t *ret)
@@ -277,7 +277,7 @@ static uint8_t read_memory(struct expr_reader *reader, enum expr_kind kind, cons
 	return add(reader, node);
 }
 
-/* ---- operands ---------------------------------------------------------------------------------------------------- */
+/* ---- operands -------------------------------------------------------------------------------- */
 
 static uint8_t read_unary(struct expr_reader *reader, const char *sign, enum kymo_form_code code)
 {
@@ -368,7 +368,7 @@ static uint8_t read_operand(struct expr_reader *reader)
 	return node;
 }
 
-/* ---- operators --------------------------------------------------------------------------------------------------- */
+/* ---- operators ------------------------------------------------------------------------------- */
 
 static const struct infix *find_infix(struct expr_reader *reader)
 {

@@ -55,7 +55,7 @@ const char *kymo_expr_type_name(struct kymo_expr_type type, char out[KYMO_EXPR_T
 /* The type of what is not known yet. Where an expression has such, its syntax alone is checked. */
 extern const struct kymo_ctype kymo_expr_later;
 
-/* ---- for the room ------------------------------------------------------------------------------------------------ */
+/* ---- for the room ---------------------------------------------------------------------------- */
 
 /* Types that need no debug information. */
 extern const struct kymo_ctype expr_void, expr_boolean, expr_byte;

@@ -71,7 +71,7 @@ bool kernel_has_multi(void)
 	return has && is_fixed;
 }
 
-/* ---- one program ------------------------------------------------------------------------------------------------ */
+/* ---- one program ----------------------------------------------------------------------------- */
 
 static struct kymo_error *load(struct kymo_kernel *kernel, const struct kymo_kernel_probe *probe, int *ret)
 {
@@ -128,7 +128,7 @@ static struct kymo_error *keep(struct kymo_kernel *kernel, int fd)
 	return &kymo_error_no_memory;
 }
 
-/* ---- one link for many ------------------------------------------------------------------------------------------ */
+/* ---- one link for many ----------------------------------------------------------------------- */
 
 /* What does not say anything about a single place. */
 static bool is_general(int err)
@@ -179,7 +179,7 @@ static struct kymo_error *attach_multi(struct kymo_kernel *kernel, const struct 
 	return error ? error : attach_multi(kernel, probe, program, places + n / 2, n - n / 2);
 }
 
-/* ---- one perf event for each ------------------------------------------------------------------------------------ */
+/* ---- one perf event for each ----------------------------------------------------------------- */
 
 static struct kymo_error *read_number(const char *path, const char *prefix, unsigned int *ret)
 {

@@ -337,7 +337,7 @@ static void hand_over(struct code *c, const struct kernel_call_program *program,
 	publish(c);
 }
 
-/* ---- a call ---- */
+/* ---- a call ---------------------------------------------------------------------------------- */
 
 /* The key is the machine's id of the thread. */
 static void key_of_thread(struct code *c)
@@ -406,7 +406,7 @@ int kernel_call_make(const struct kernel_call_program *program, enum kernel_call
 	return finish(&c);
 }
 
-/* ---- which program ---- */
+/* ---- which program --------------------------------------------------------------------------- */
 
 /* r9 = the thread's pid and tgid, as get_current_pid_tgid() has them. One function of the kernel's tells that, and
  * whether its call is one of 32 bits. */
@@ -527,7 +527,7 @@ int kernel_call_pick(const struct kernel_call_program *program, int calls, bool 
 	return finish(&c);
 }
 
-/* ---- signals and ends ---- */
+/* ---- signals and ends ------------------------------------------------------------------------ */
 
 /* The number is the tracepoint's first argument, the siginfo its second one: 0 and 1 for what has none. */
 int kernel_call_signal_make(const struct kernel_call_program *program, struct bpf_insn *out)

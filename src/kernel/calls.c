@@ -43,7 +43,7 @@ struct kymo_kernel_calls {
 	struct kernel_call_program program;
 };
 
-/* ---- programs ---- */
+/* ---- programs -------------------------------------------------------------------------------- */
 
 /* `n` instructions that were made, for a tracepoint of which the kernel knows the types of its arguments (its id; else
  * 0). */
@@ -242,7 +242,7 @@ static struct kymo_error *attach_all(struct kymo_kernel_calls *calls)
 	return error;
 }
 
-/* ---- samples ---- */
+/* ---- samples --------------------------------------------------------------------------------- */
 
 /* False: the sample is not as programs make them. */
 static bool read_event(const struct kernel_call *sample, struct kymo_kernel_call *call, siginfo_t *info)
@@ -349,7 +349,7 @@ bool kymo_kernel_calls_has_processes(const struct kymo_kernel_calls *calls)
 	return kymo_kernel_has_processes(&calls->base);
 }
 
-/* ---- begin and end ---- */
+/* ---- begin and end --------------------------------------------------------------------------- */
 
 static struct kymo_error *create_maps(struct kymo_kernel_calls *calls)
 {

@@ -21,7 +21,7 @@
 #define RING_MAX (UINT64_C(1) << 30)
 #define GRACE_NS 20000000
 
-/* ---- CPUs ------------------------------------------------------------------------------------------------------- */
+/* ---- CPUs ------------------------------------------------------------------------------------ */
 
 /* The list "0-3,8" of online CPUs as a fresh array. */
 static struct kymo_error *online_cpus(uint32_t **ret, size_t *n_ret)
@@ -58,7 +58,7 @@ static struct kymo_error *online_cpus(uint32_t **ret, size_t *n_ret)
 	return NULL;
 }
 
-/* ---- maps ------------------------------------------------------------------------------------------------------- */
+/* ---- maps ------------------------------------------------------------------------------------ */
 
 uint32_t kernel_ring_size(uint64_t wanted)
 {
@@ -168,7 +168,7 @@ void kymo_kernel_shut(struct kymo_kernel *kernel)
 	__atomic_store_n(kernel->gate, 0, __ATOMIC_SEQ_CST);
 }
 
-/* ---- samples ---------------------------------------------------------------------------------------------------- */
+/* ---- samples --------------------------------------------------------------------------------- */
 
 /* Pack the values as wire/event.h wants them. Returns the size. */
 static size_t pack(const struct kernel_shape *shape, const struct kernel_sample *sample, uint8_t *out)
@@ -276,7 +276,7 @@ bool kymo_kernel_has_processes(const struct kymo_kernel *kernel)
 	return __atomic_load_n(&kernel->processes->n, __ATOMIC_RELAXED);
 }
 
-/* ---- begin and end ---------------------------------------------------------------------------------------------- */
+/* ---- begin and end --------------------------------------------------------------------------- */
 
 /* Which ids samples carry: one process knows itself by its own namespace's; of several, this process's view. */
 struct kymo_error *kernel_choose_namespace(struct kymo_kernel *kernel)

@@ -44,7 +44,7 @@ struct kymo_error *kymo_kernel_create(const struct kymo_kernel_options *options,
 /* Take all probes out and free. NULL is allowed. */
 void kymo_kernel_destroy(struct kymo_kernel *kernel);
 
-/* ---- probes ----------------------------------------------------------------------------------------------------- */
+/* ---- probes ---------------------------------------------------------------------------------- */
 
 enum kymo_kernel_source {
 	KYMO_KERNEL_REGISTER,  /* value of the register at `at` in struct pt_regs, plus `value` */
@@ -94,7 +94,7 @@ void kymo_kernel_shut(struct kymo_kernel *kernel);
 /* Take all probes out. What was recorded stays to be drained; counts of losses are final then. */
 void kymo_kernel_detach(struct kymo_kernel *kernel);
 
-/* ---- samples ---------------------------------------------------------------------------------------------------- */
+/* ---- samples --------------------------------------------------------------------------------- */
 
 struct kymo_kernel_sample {
 	size_t ring;

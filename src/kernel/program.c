@@ -20,7 +20,7 @@
 
 #include "kernel/code.h"
 
-/* ---- a probe ---------------------------------------------------------------------------------------------------- */
+/* ---- a probe --------------------------------------------------------------------------------- */
 
 size_t kernel_sample_size(size_t n_args, bool names)
 {
@@ -143,7 +143,7 @@ int kernel_program_make(const struct kernel_program *program, struct bpf_insn ou
 	return finish(&c);
 }
 
-/* ---- processes come and go -------------------------------------------------------------------------------------- */
+/* ---- processes come and go ------------------------------------------------------------------- */
 
 /* The process in r1 is among them from now on, or no longer. Several threads may say so at once: the number changes
  * with who has changed the bit. */

@@ -120,8 +120,7 @@ void marker_make_names(const struct marker_conversion *conversions, size_t n, st
 	}
 }
 
-/* ---- all fields ----------------------------------------------------------------------------------------------------
- */
+/* ---- all fields ------------------------------------------------------------------------------ */
 
 static const enum kymo_type types[] = {
 	[KYMO_MARKER_S32] = KYMO_TYPE_S32,       [KYMO_MARKER_U32] = KYMO_TYPE_U32,

@@ -128,8 +128,7 @@ static struct kymo_error *read_fields(struct marker_reader *reader, struct field
 	return error;
 }
 
-/* ---- checks --------------------------------------------------------------------------------------------------------
- */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 static struct kymo_error *check_code(const struct marker_reader *reader, const struct fields *fields, const char *what,
 				     uint64_t vaddr)
@@ -170,8 +169,7 @@ static struct kymo_error *make_fields(const struct marker_reader *reader, const 
 	return NULL;
 }
 
-/* ---- a switch ------------------------------------------------------------------------------------------------------
- */
+/* ---- a switch -------------------------------------------------------------------------------- */
 
 static struct kymo_error *add_switch(struct marker_reader *reader, const struct fields *fields)
 {
@@ -202,8 +200,7 @@ static struct kymo_error *add_switch(struct marker_reader *reader, const struct 
 	return kymo_vec_push(&reader->switches, new) ? NULL : &kymo_error_no_memory;
 }
 
-/* ---- a place -------------------------------------------------------------------------------------------------------
- */
+/* ---- a place --------------------------------------------------------------------------------- */
 
 static struct kymo_error *add_fields(struct marker_reader *reader, const struct fields *fields,
 				     struct kymo_marker *marker)

@@ -56,8 +56,7 @@ static bool starts_symbol(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.' || (unsigned char)c >= 0x80;
 }
 
-/* ---- size ----------------------------------------------------------------------------------------------------------
- */
+/* ---- size ------------------------------------------------------------------------------------ */
 
 /* Of `bytes`, or X64 where no type has that size. */
 static enum kymo_type type_of_size(uint64_t bytes, bool is_signed)
@@ -104,8 +103,7 @@ static bool read_size(struct text *text, enum kymo_type *type_ret, bool *has_siz
 	return false;
 }
 
-/* ---- sums ----------------------------------------------------------------------------------------------------------
- */
+/* ---- sums ------------------------------------------------------------------------------------ */
 
 static int digit_value(char c)
 {
@@ -190,8 +188,7 @@ static int resolve(const struct kymo_module *module, const struct sum *sum, uint
 	return 0;
 }
 
-/* ---- registers -----------------------------------------------------------------------------------------------------
- */
+/* ---- registers ------------------------------------------------------------------------------- */
 
 /* The register behind a '%': its number, or -1 for those that are not general. */
 static int read_register(struct text *text, enum kymo_type *type_ret)
@@ -248,8 +245,7 @@ static bool read_registers(struct text *text, struct kymo_fetch *fetch)
 	return fetch->base >= 0 || fetch->index >= 0;
 }
 
-/* ---- operands ------------------------------------------------------------------------------------------------------
- */
+/* ---- operands -------------------------------------------------------------------------------- */
 
 static int read_immediate(const struct kymo_module *module, struct text *text, struct kymo_fetch *fetch,
 			  const char **why_ret)

@@ -27,8 +27,7 @@ struct fields {
 	const char *provider, *name, *arguments; /* in the note */
 };
 
-/* ---- arguments -----------------------------------------------------------------------------------------------------
- */
+/* ---- arguments ------------------------------------------------------------------------------- */
 
 /* "1st", "12th" of 1 … 99, without the digits */
 static const char *ordinal_suffix(size_t n)
@@ -84,8 +83,7 @@ static struct kymo_error *read_arguments(struct marker_reader *reader, const cha
 	return error ? error : marker_copy_names(reader, &fields, marker);
 }
 
-/* ---- notes ---------------------------------------------------------------------------------------------------------
- */
+/* ---- notes ----------------------------------------------------------------------------------- */
 
 /* The string at `*at` of the descriptor, and what is behind it. NULL where it does not end. */
 static const char *take_string(const struct kymo_note *note, size_t *at)

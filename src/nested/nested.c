@@ -42,7 +42,7 @@ static void stop_for_event(struct inner_thread *thread, int event, unsigned long
 	inner_stop(thread, INNER_EVENT, SIGTRAP | event << 8, NULL, message);
 }
 
-/* ---- system calls ---- */
+/* ---- system calls ---------------------------------------------------------------------------- */
 
 static unsigned int on_entry(struct kymo_engine *engine, void *data, enum kymo_action action,
 			     const struct kymo_syscall_report *report)
@@ -88,7 +88,7 @@ static unsigned int on_exit_of_call(struct kymo_engine *engine, void *data, enum
 	return answer(thread);
 }
 
-/* ---- signals ---- */
+/* ---- signals --------------------------------------------------------------------------------- */
 
 /* inner_tell() has sent it. */
 static bool is_told(const struct inner_thread *tracer, const siginfo_t *info)

@@ -49,7 +49,7 @@ static int64_t fetch(const struct request *request, uint64_t address, void *ret,
 	return kymo_engine_read(request->tracer->engine, address, ret, size) ? -EFAULT : 0;
 }
 
-/* ---- memory and registers ---- */
+/* ---- memory and registers -------------------------------------------------------------------- */
 
 static int64_t peek(const struct request *request)
 {
@@ -128,7 +128,7 @@ static int64_t transfer_register_set(const struct request *request)
 	return err;
 }
 
-/* ---- signals and events ---- */
+/* ---- signals and events ---------------------------------------------------------------------- */
 
 static int64_t get_message(const struct request *request)
 {
@@ -295,7 +295,7 @@ static int64_t run(const struct request *request)
 	return -EIO;
 }
 
-/* ---- who traces whom ---- */
+/* ---- who traces whom ------------------------------------------------------------------------- */
 
 /* Whether `thread` would trace itself, through others. */
 static bool is_cycle(const struct inner_thread *tracer, const struct inner_thread *thread)

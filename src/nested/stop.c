@@ -121,7 +121,7 @@ void inner_trace(struct inner_thread *thread, struct inner_thread *tracer, bool 
 	make_stand(thread);
 }
 
-/* ---- going on ---- */
+/* ---- going on -------------------------------------------------------------------------------- */
 
 static void go_on(struct inner_thread *thread, enum kymo_action action)
 {

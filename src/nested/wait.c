@@ -71,7 +71,7 @@ static bool is_meant(const struct inner_thread *waiter, const struct wait *wait,
 	       (wait->type == P_PGID && wait->id == group);
 }
 
-/* ---- what there is to be told ---- */
+/* ---- what there is to be told ---------------------------------------------------------------- */
 
 struct found {
 	struct inner_thread *thread; /* one that has stopped, or … */
@@ -154,7 +154,7 @@ static int64_t take(struct inner_thread *waiter, const struct wait *wait, const 
 	return waiter->number == SYS_waitid ? 0 : tid;
 }
 
-/* ---- holding ---- */
+/* ---- holding --------------------------------------------------------------------------------- */
 
 static void hold(struct inner_thread *thread)
 {
@@ -214,7 +214,7 @@ static void answer(struct inner_thread *thread, int64_t result)
 	kymo_engine_set_syscall(thread->engine, SYS_sched_yield, thread->args);
 }
 
-/* ---- telling tracers ---- */
+/* ---- telling tracers ------------------------------------------------------------------------- */
 
 static void send_sigchld(const struct inner_thread *tracer, const struct inner_thread *thread, int code, int status)
 {

@@ -21,8 +21,7 @@
 
 #define RECORDER_PATIENCE 500 /* times 10 ms */
 
-/* ---- detach --------------------------------------------------------------------------------------------------------
- */
+/* ---- detach ---------------------------------------------------------------------------------- */
 
 /* Ask a live recorder to end its recording; it takes its probes out itself. */
 static struct kymo_error *end_recorder(const struct kymo_remains *remains, pid_t pid, pid_t *ended_ret)
@@ -112,8 +111,7 @@ struct kymo_error *kymo_detach(pid_t pid, struct kymo_detach_result *ret)
 	return error;
 }
 
-/* ---- status --------------------------------------------------------------------------------------------------------
- */
+/* ---- status ---------------------------------------------------------------------------------- */
 
 static void copy_site(const struct kymo_wire_site *from, struct kymo_status_site *ret)
 {

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "probe/spec/spec.h"
 
-/* ---- kymo detach ----------------------------------------------------------------------------------------------- */
+/* ---- kymo detach ----------------------------------------------------------------------------- */
 
 struct kymo_detach_result {
 	size_t sites_restored; /* text changes taken back */
@@ -33,7 +33,7 @@ struct kymo_detach_result {
  */
 struct kymo_error *kymo_detach(pid_t pid, struct kymo_detach_result *ret);
 
-/* ---- kymo status ----------------------------------------------------------------------------------------------- */
+/* ---- kymo status ----------------------------------------------------------------------------- */
 
 struct kymo_status_site {
 	uint64_t address;

@@ -191,8 +191,7 @@ void kymo_remote_inherit(struct kymo_process *child, const struct kymo_process *
 	child->own_syscall = syscall;
 }
 
-/* ---- a place for the frame ------------------------------------------------------------------------------------------
- */
+/* ---- a place for the frame ------------------------------------------------------------------- */
 
 static bool is_stack(const struct kymo_map *map)
 {
@@ -236,8 +235,7 @@ static uint64_t room_in_own_stack(const struct kymo_thread *thread, const struct
 	return is_stack(map) && map == kymo_maps_at(maps, top) ? top : 0;
 }
 
-/* ---- borrowing ------------------------------------------------------------------------------------------------------
- */
+/* ---- borrowing ------------------------------------------------------------------------------- */
 
 /* Write frame and scratch, with what was there kept for later; sp as kymo_remote_frame() gave it. */
 static int write_frame(struct kymo_process *process, uint64_t sp, const uint8_t *frame, size_t size)

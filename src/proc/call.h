@@ -38,8 +38,7 @@ void kymo_remote_inherit(struct kymo_process *child, const struct kymo_process *
 /* Give the thread its own registers and signal mask back. */
 struct kymo_error *kymo_remote_end(struct kymo_process *process);
 
-/* ---- for stop.c ----------------------------------------------------------------------------------------------------
- */
+/* ---- for stop.c ------------------------------------------------------------------------------ */
 
 /* As kymo_thread_rather_than(), of threads that run beside the stopped threads of `process`: one that is better than
  * all of these, or 0. */

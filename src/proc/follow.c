@@ -68,8 +68,7 @@ int kymo_follow_process(struct kymo_tree *tree, pid_t pid)
 	return kymo_engine_attach_process(tree->hub, pid, 0, &ops, tree, EVENTS, NULL);
 }
 
-/* ---- births --------------------------------------------------------------------------------------------------------
- */
+/* ---- births ---------------------------------------------------------------------------------- */
 
 static void new_thread(struct kymo_process *process, pid_t tid)
 {
@@ -157,8 +156,7 @@ void kymo_follow_orphan(void *data, pid_t tid)
 		new_thread(kymo_tree_find(tree, info.tgid), tid);
 }
 
-/* ---- exec, and the end ---------------------------------------------------------------------------------------------
- */
+/* ---- exec, and the end ----------------------------------------------------------------------- */
 
 static void is_over(struct kymo_process *process)
 {
@@ -222,8 +220,7 @@ static void on_reap(struct kymo_engine *engine, void *data, const struct kymo_re
 	tell(process, KYMO_TREE_ENDED, pid);
 }
 
-/* ---- programs that start -------------------------------------------------------------------------------------------
- */
+/* ---- programs that start --------------------------------------------------------------------- */
 
 /* Of the first thread. */
 static void set_events(struct kymo_process *process, unsigned int events, bool is_to_report)

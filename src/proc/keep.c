@@ -76,8 +76,7 @@ void kymo_keep_serve(struct kymo_process *process)
 		hub_hold_serve(process->holder);
 }
 
-/* ---- at the tree ---------------------------------------------------------------------------------------------------
- */
+/* ---- at the tree ----------------------------------------------------------------------------- */
 
 /* Also of threads that were made so that nobody is told (CLONE_UNTRACED), and were found only now. */
 void kymo_keep_engines(struct kymo_process *process)

@@ -26,8 +26,7 @@ enum kymo_startup_event {
  */
 bool kymo_process_is_linking(struct kymo_process *process);
 
-/* ---- for startup.c and follow.c ------------------------------------------------------------------------------------
- */
+/* ---- for startup.c and follow.c -------------------------------------------------------------- */
 
 #define KYMO_STARTUP_MOMENT_NS 20000000u /* without a call, before a program that starts is looked at */
 

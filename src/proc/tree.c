@@ -214,8 +214,7 @@ struct kymo_error *kymo_tree_take(struct kymo_tree *tree, struct kymo_process *p
 	return kymo_tree_add(tree, process) ? NULL : &kymo_error_no_memory;
 }
 
-/* ---- events --------------------------------------------------------------------------------------------------------
- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 /* Programs that start and make no system calls are looked at now and then. */
 static void look_at_starting(struct kymo_tree *tree)

@@ -87,7 +87,7 @@ bool kymo_tree_next(struct kymo_tree *tree, struct kymo_tree_event *ret);
  */
 void kymo_process_hold_birth(struct kymo_process *process, bool is_to_hold);
 
-/* ---- for startup.c ----------------------------------------------------------------------------------------------- */
+/* ---- for startup.c --------------------------------------------------------------------------- */
 
 /* A tree that is alone, for a stopped process. */
 struct kymo_error *kymo_tree_create_alone(struct kymo_process *process);

@@ -16,7 +16,7 @@
 #define WAITING_SOON (1u << 16)  /* records: they are sorted before their time */
 #define LATE_NS (SECOND_NS / 50) /* a producer that is about to write a record has stamped it less long ago */
 
-/* ---- begin and end ----------------------------------------------------------------------------------------------- */
+/* ---- begin and end --------------------------------------------------------------------------- */
 
 static const struct kymo_spec *find_spec(const struct recording *recording, uint32_t number)
 {
@@ -95,7 +95,7 @@ uint64_t aggregate_hits(const struct recording *recording)
 	return recording->aggregating ? recording->aggregating->hits : 0;
 }
 
-/* ---- sources ----------------------------------------------------------------------------------------------------- */
+/* ---- sources --------------------------------------------------------------------------------- */
 
 static struct kymo_error *make_hits(const struct recording *recording, struct source *source)
 {
@@ -181,7 +181,7 @@ static void look_at_thread(struct recording *recording, struct source *source, i
 	hits->has_comm = true;
 }
 
-/* ---- one hit ----------------------------------------------------------------------------------------------------- */
+/* ---- one hit --------------------------------------------------------------------------------- */
 
 /* What a hit, or a call that has ended, is added with. */
 struct hit {
@@ -275,7 +275,7 @@ static void end_call(void *data, enum kymo_call_end end, const struct frame *ent
 	add_hit(hit);
 }
 
-/* ---- records ----------------------------------------------------------------------------------------------------- */
+/* ---- records --------------------------------------------------------------------------------- */
 
 static bool are_of_one_function(const struct kymo_ctf_event *a, const struct kymo_ctf_event *b)
 {
@@ -486,7 +486,7 @@ struct kymo_error *aggregate_drain(struct recording *recording, struct source *s
 	return NULL;
 }
 
-/* ---- calls that have ended --------------------------------------------------------------------------------------- */
+/* ---- calls that have ended ------------------------------------------------------------------- */
 
 /* The end of a source: losses behind the last packets. */
 static struct kymo_error *note_last_losses(struct recording *recording, struct source *source)
@@ -524,7 +524,7 @@ struct kymo_error *aggregate_settle(struct recording *recording, struct source *
 	return error;
 }
 
-/* ---- now and then ------------------------------------------------------------------------------------------------ */
+/* ---- now and then ---------------------------------------------------------------------------- */
 
 static void show(struct recording *recording)
 {

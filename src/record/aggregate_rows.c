@@ -9,7 +9,7 @@
 
 #define PACKET_SIZE (256u << 10) /* is left a little behind by the last row */
 
-/* ---- what they are ----------------------------------------------------------------------------------------------- */
+/* ---- what they are --------------------------------------------------------------------------- */
 
 static const char *const row_names[] = { "count", "sum", "min", "max", "low", "high", "rows", "lost", "faults" };
 
@@ -147,7 +147,7 @@ struct kymo_error *aggregate_rows_describe(struct recording *recording, struct a
 	return error;
 }
 
-/* ---- writing ----------------------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 struct writer {
 	struct recording *recording;

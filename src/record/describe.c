@@ -161,8 +161,7 @@ struct kymo_error *recording_describe_target(struct recording *recording)
 	return error;
 }
 
-/* ---- who was there -------------------------------------------------------------------------------------------------
- */
+/* ---- who was there --------------------------------------------------------------------------- */
 
 /* What was there before recording began is before everything, and so is who is met by looking now and then. */
 static uint64_t stamp(const struct recording *recording)
@@ -260,8 +259,7 @@ void recording_note_thread_ids(struct recording *recording, const struct source 
 	recording->lacks_thread_ids |= kymo_probes_lack_thread_ids(source->probes);
 }
 
-/* ---- the metadata --------------------------------------------------------------------------------------------------
- */
+/* ---- the metadata ---------------------------------------------------------------------------- */
 
 struct kymo_error *recording_write_metadata(struct recording *recording)
 {

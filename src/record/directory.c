@@ -15,8 +15,7 @@
 
 #define OPEN_AS_IT_IS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
 
-/* ---- names ---------------------------------------------------------------------------------------------------------
- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 /* Where a trace is to be: `name` in the directory open as `parent`; `path` for messages. */
 struct place {

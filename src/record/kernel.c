@@ -37,7 +37,7 @@ struct recording_kernel {
 	size_t n_records;
 };
 
-/* ---- begin and end ---------------------------------------------------------------------------------------------- */
+/* ---- begin and end --------------------------------------------------------------------------- */
 
 static struct kymo_error *make_streams(struct recording_kernel *source)
 {
@@ -127,7 +127,7 @@ void recording_kernel_destroy(struct recording_kernel *source)
 	free(source);
 }
 
-/* ---- probes in -------------------------------------------------------------------------------------------------- */
+/* ---- probes in ------------------------------------------------------------------------------- */
 
 static enum kymo_kernel_source source_of(enum kymo_uprobe_source source)
 {
@@ -316,7 +316,7 @@ struct kymo_error *recording_kernel_tell_refused(struct recording_kernel *source
 	return kymo_offline_tell_refused(source->offline);
 }
 
-/* ---- records out ------------------------------------------------------------------------------------------------ */
+/* ---- records out ----------------------------------------------------------------------------- */
 
 static struct kymo_error *on_sample(const struct kymo_kernel_sample *sample, void *data)
 {

@@ -86,7 +86,7 @@ size_t recording_kernel_n_sites(const struct recording_kernel *source);
 /* With `follow`: whether any of the processes is left. */
 bool recording_kernel_has_processes(const struct recording_kernel *source);
 
-/* ---- kernel_stream.c -------------------------------------------------------------------------------------------- */
+/* ---- kernel_stream.c ------------------------------------------------------------------------- */
 
 struct kernel_stream;
 
@@ -115,7 +115,7 @@ struct kymo_error *kernel_stream_copy(struct kernel_stream *stream, struct outpu
 struct kymo_error *kernel_stream_finish(struct kernel_stream *stream, struct output *output, uint64_t tsc,
 					uint64_t lost);
 
-/* ---- kernel_threads.c ------------------------------------------------------------------------------------------- */
+/* ---- kernel_threads.c ------------------------------------------------------------------------ */
 
 /* Who was seen, by thread id: what is in the trace's table already. */
 struct kernel_threads;

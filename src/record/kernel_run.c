@@ -37,7 +37,7 @@ static bool is_followed(const struct recording *recording)
 	return recording->options->follow && !recording->options->all;
 }
 
-/* ---- probes in -------------------------------------------------------------------------------------------------- */
+/* ---- probes in ------------------------------------------------------------------------------- */
 
 /* System calls stand behind them, if there are any. */
 static size_t n_probes(const struct recording *recording)
@@ -233,7 +233,7 @@ static struct kymo_error *let_go(struct recording *recording)
 	return recording->calls ? recording_calls_begin(recording->calls, &recording->output) : NULL;
 }
 
-/* ---- while it goes on ------------------------------------------------------------------------------------------- */
+/* ---- while it goes on ------------------------------------------------------------------------ */
 
 static int poll_ms(const struct recording *recording)
 {

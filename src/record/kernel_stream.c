@@ -75,7 +75,7 @@ void kernel_stream_destroy(struct kernel_stream *stream)
 	free(stream);
 }
 
-/* ---- packets ---------------------------------------------------------------------------------------------------- */
+/* ---- packets --------------------------------------------------------------------------------- */
 
 static struct kymo_error *write_packet(const struct kernel_stream *stream, struct kymo_ctf_stream **file,
 				       struct output *output, const struct kept *packet)
@@ -178,7 +178,7 @@ struct kymo_error *kernel_stream_copy(struct kernel_stream *stream, struct outpu
 	return error;
 }
 
-/* ---- records ---------------------------------------------------------------------------------------------------- */
+/* ---- records --------------------------------------------------------------------------------- */
 
 /* A packet for a loss, between the last record and the one that comes. */
 static struct kymo_error *note_loss(struct kernel_stream *stream, struct output *output, uint64_t tsc, uint64_t lost)

@@ -78,7 +78,7 @@ static bool grow(struct kernel_threads *threads)
 	return true;
 }
 
-/* ---- processes -------------------------------------------------------------------------------------------------- */
+/* ---- processes ------------------------------------------------------------------------------- */
 
 /* The command line; NULL where the process is gone, or a zombie. */
 static char *command_line(int32_t pid)
@@ -191,7 +191,7 @@ bool kernel_threads_knows(const struct kernel_threads *threads, int32_t tid, int
 	return seen && seen->is_known && seen->pid == pid && !seen->ended;
 }
 
-/* ---- system calls ------------------------------------------------------------------------------------------------ */
+/* ---- system calls ---------------------------------------------------------------------------- */
 
 struct kymo_error *kernel_threads_enter(struct kernel_threads *threads, int32_t tid, int32_t pid, uint64_t number)
 {

@@ -11,8 +11,7 @@
 
 #define WALKED 128 /* records of a packet that are looked at */
 
-/* ---- the directory -------------------------------------------------------------------------------------------------
- */
+/* ---- the directory --------------------------------------------------------------------------- */
 
 struct kymo_error *output_init(const char *path, struct output *ret)
 {
@@ -55,8 +54,7 @@ void output_restart(struct output *output)
 	output->n_ids = 0;
 }
 
-/* ---- streams -------------------------------------------------------------------------------------------------------
- */
+/* ---- streams --------------------------------------------------------------------------------- */
 
 /* The size that all records have; 0 where they differ. */
 static uint32_t only_size(const struct kymo_ctf_trace *trace)

@@ -39,8 +39,7 @@
 #define FASTEST_PRODUCER 800          /* bytes a microsecond that one CPU can write */
 #define POLL_MAX_MS 20
 
-/* ---- while it goes on ----------------------------------------------------------------------------------------------
- */
+/* ---- while it goes on ------------------------------------------------------------------------ */
 
 static void publish(const struct recording *recording)
 {
@@ -229,8 +228,7 @@ static struct kymo_error *record_until_end(struct recording *recording, bool *al
 	return NULL;
 }
 
-/* ---- the end -------------------------------------------------------------------------------------------------------
- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 static struct kymo_error *take_out_of(struct recording *recording, struct target *target)
 {

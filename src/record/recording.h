@@ -109,8 +109,7 @@ void recording_tell(const char *sentence, void *data); /* the same of a sentence
 /* Tell what was held back (`is_holding`), or forget it; nothing is held back from then on. */
 void recording_release_warnings(struct recording *recording, bool tell);
 
-/* ---- progress.c ----------------------------------------------------------------------------------------------------
- */
+/* ---- progress.c ------------------------------------------------------------------------------ */
 
 /* Tell who asked for it how far the recording is: "planning", "recording", "stopping" or "done". */
 void recording_progress(struct recording *recording, enum kymo_record_phase phase);
@@ -118,8 +117,7 @@ void recording_progress(struct recording *recording, enum kymo_record_phase phas
 /* Somebody wants it to end, or the time that it was given is over. */
 bool recording_is_time_up(const struct recording *recording);
 
-/* ---- wanted.c ------------------------------------------------------------------------------------------------------
- */
+/* ---- wanted.c -------------------------------------------------------------------------------- */
 
 /* Whether more than one process is asked for, by ids or as children that exist. */
 bool recording_has_several(const struct recording *recording);
@@ -142,8 +140,7 @@ bool recording_computes(const struct kymo_record_options *options);
 /* What can't be asked for together: USAGE. */
 struct kymo_error *recording_check_options(const struct recording *recording);
 
-/* ---- targets.c: processes and their sources -------------------------------------------------------------------------
- */
+/* ---- targets.c: processes and their sources -------------------------------------------------- */
 
 /* Add a process, which is the target's from here on; NULL when memory is out. */
 struct target *recording_add_target(struct recording *recording, struct kymo_process *process,
@@ -176,8 +173,7 @@ struct kymo_error *recording_make_output(struct recording *recording);
 /* Put in what is mapped and not in yet. */
 struct kymo_error *recording_install(struct recording *recording, struct source *source);
 
-/* ---- begin.c -------------------------------------------------------------------------------------------------------
- */
+/* ---- begin.c --------------------------------------------------------------------------------- */
 
 /* The process of the options, with probes in it; it goes on when it is resumed. An error leaves what was done to it so
  * far. */
@@ -189,8 +185,7 @@ struct kymo_error *recording_launch(struct recording *recording);
 /* Take out what recorders that are gone have left in a process. BUSY: a thread is in it still. */
 struct kymo_error *recording_clear_remains(struct kymo_process *process);
 
-/* ---- several.c: processes beside the first --------------------------------------------------------------------------
- */
+/* ---- several.c: processes beside the first --------------------------------------------------- */
 
 /* Put probes into the other processes that are asked for, and into children that exist. A process that refuses is told
  * of; an error is about the recording. The first process runs on. */
@@ -203,8 +198,7 @@ void recording_tell_left_out(struct recording *recording);
 /* The user is told that this process is not in the recording; consumes the error. */
 void recording_tell_refused(struct recording *recording, pid_t pid, struct kymo_error *error);
 
-/* ---- family.c: who is recorded -------------------------------------------------------------------------------------
- */
+/* ---- family.c: who is recorded --------------------------------------------------------------- */
 
 /* Whether its process has ended, or has no memory any more, as `error` of a request to it may say. */
 bool recording_is_dead(const struct target *target, const struct kymo_error *error);
@@ -227,20 +221,17 @@ void recording_drain_meanwhile(void *data);
 /* A warning for each spec that no process has met. */
 void recording_tell_unmet(struct recording *recording);
 
-/* ---- linger.c: the end, for others ---------------------------------------------------------------------------------
- */
+/* ---- linger.c: the end, for others ----------------------------------------------------------- */
 
 /* The recording is over: let go of all processes; the tree becomes the result's, if others need it. */
 void recording_share(struct recording *recording);
 
-/* ---- snapshot.c ----------------------------------------------------------------------------------------------------
- */
+/* ---- snapshot.c ------------------------------------------------------------------------------ */
 
 /* Take a snapshot if one was asked for since the last time. That there is one, or why not, is told. */
 void recording_snapshot(struct recording *recording);
 
-/* ---- kernel_run.c ---------------------------------------------------------------------------------------------------
- */
+/* ---- kernel_run.c ---------------------------------------------------------------------------- */
 
 /* The whole of a recording from outside, through the kernel or by tracing alone, from launch or attach to its last
  * packet. */
@@ -298,8 +289,7 @@ struct kymo_error *recording_end_together(struct recording *recording);
  * NULL). */
 void recording_tell_reasons(struct recording *recording, const struct kymo_error *refusal);
 
-/* ---- looks.c: whether probes are in still ---------------------------------------------------------------------------
- */
+/* ---- looks.c: whether probes are in still ---------------------------------------------------- */
 
 /* Look at the text of those processes whose turn it is. An error is about the recording. */
 struct kymo_error *recording_look(struct recording *recording);
@@ -307,8 +297,7 @@ struct kymo_error *recording_look(struct recording *recording);
 /* The target is about to be taken out of, or to be freed: its gaps are told, and are in the trace. */
 void recording_end_look(struct recording *recording, struct target *target);
 
-/* ---- describe.c: what the metadata says ---------------------------------------------------------------------------
- */
+/* ---- describe.c: what the metadata says ------------------------------------------------------ */
 
 /* Command, pid, mode. */
 struct kymo_error *recording_describe_target(struct recording *recording);
@@ -338,8 +327,7 @@ struct kymo_error *recording_write_metadata(struct recording *recording);
 /* The same, if there are events that the metadata on the disk lack: before their first record is written. */
 struct kymo_error *recording_update_metadata(struct recording *recording);
 
-/* ---- packets.c: from rings to streams ------------------------------------------------------------------------------
- */
+/* ---- packets.c: from rings to streams -------------------------------------------------------- */
 
 /* Once the probes have rings. */
 struct kymo_error *source_open_rings(struct recording *recording, struct source *source);

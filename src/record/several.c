@@ -81,8 +81,7 @@ static struct kymo_error *keep_up(struct recording *recording)
 	return error || !recording->tree ? error : recording_follow(recording);
 }
 
-/* ---- children that exist -------------------------------------------------------------------------------------------
- */
+/* ---- children that exist --------------------------------------------------------------------- */
 
 struct descent {
 	KYMO_VEC(pid_t) tried; /* children that got their probes, or refused */
@@ -197,8 +196,7 @@ void recording_tell_left_out(struct recording *recording)
 			       options->pid);
 }
 
-/* ---- the others ----------------------------------------------------------------------------------------------------
- */
+/* ---- the others ------------------------------------------------------------------------------ */
 
 /* Where nobody is followed, each spec is to be met by some process. */
 static struct kymo_error *check_all_met(const struct recording *recording)

@@ -34,8 +34,7 @@ struct target *recording_add_target(struct recording *recording, struct kymo_pro
 	return target;
 }
 
-/* ---- sources -------------------------------------------------------------------------------------------------------
- */
+/* ---- sources --------------------------------------------------------------------------------- */
 
 void recording_use_source(struct target *target, struct source *source)
 {

@@ -20,7 +20,7 @@ static bool is_time(const struct kymo_aggr *aggr)
 	return aggr->has_value && aggr->value.what == KYMO_AGGR_DURATION;
 }
 
-/* ---- keys and values as text ------------------------------------------------------------------------------------- */
+/* ---- keys and values as text ----------------------------------------------------------------- */
 
 /* Key `i` of a row, safe; NULL when memory is out. */
 static char *key_text(const struct kymo_aggr_table *table, const struct page *page, const struct kymo_aggr_row *row,
@@ -69,7 +69,7 @@ static void weight_text(char number[TEXT_NUMBER], const struct kymo_aggr *aggr, 
 		wide_text(number, aggr, kymo_aggr_weight(aggr, row), page->unicode);
 }
 
-/* ---- the heading and the end ------------------------------------------------------------------------------------- */
+/* ---- the heading and the end ----------------------------------------------------------------- */
 
 static struct kymo_error *write_heading(const struct kymo_aggr_table *table, const struct page *page)
 {
@@ -141,7 +141,7 @@ static void write_rest(const struct kymo_aggr_table *table, const struct page *p
 			 kymo_text_count(hits, n));
 }
 
-/* ---- lines ------------------------------------------------------------------------------------------------------- */
+/* ---- lines ----------------------------------------------------------------------------------- */
 
 /* The texts of the rows that are shown: of each its keys, then its value. */
 struct lines {
@@ -262,7 +262,7 @@ static struct kymo_error *write_lines(const struct kymo_aggr_table *table, const
 	return NULL;
 }
 
-/* ---- histograms -------------------------------------------------------------------------------------------------- */
+/* ---- histograms ------------------------------------------------------------------------------ */
 
 /* "fd 3, comm python3"; the value where there are no keys. NULL when memory is out. */
 static char *title_of(const struct kymo_aggr_table *table, const struct page *page, const struct kymo_aggr_row *row)
@@ -373,7 +373,7 @@ static struct kymo_error *write_histograms(const struct kymo_aggr_table *table, 
 	return failed ? &kymo_error_no_memory : NULL;
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 struct kymo_error *kymo_aggregation_table_write(const struct kymo_aggr_table *table, const struct page *page, bool all)
 {

@@ -9,7 +9,7 @@
 
 #define ROWS_MAX (1u << 20)
 
-/* ---- what the trace says of them --------------------------------------------------------------------------------- */
+/* ---- what the trace says of them ------------------------------------------------------------- */
 
 static bool read_kind(const char *name, enum kymo_aggr_kind *ret)
 {
@@ -125,7 +125,7 @@ void kymo_aggregations_deinit(struct aggregations *aggregations)
 	*aggregations = (struct aggregations){ .by_event = NULL };
 }
 
-/* ---- rows -------------------------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 static bool find_value(const struct kymo_ctf_record *record, const char *name, uint64_t *ret)
 {
@@ -215,7 +215,7 @@ void kymo_aggregations_take(struct aggregations *aggregations, const struct kymo
 	}
 }
 
-/* ---- writing ----------------------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 struct kymo_error *kymo_aggregations_write(const struct aggregations *aggregations, const struct page *page, bool all)
 {

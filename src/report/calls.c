@@ -42,7 +42,7 @@ bool kymo_calls_count(const struct calls *calls, const struct function *function
 	return !function->is_hidden && (!calls->filter || kymo_filter_has_time(calls->filter, tsc));
 }
 
-/* ---- losses ------------------------------------------------------------------------------------------------------ */
+/* ---- losses ---------------------------------------------------------------------------------- */
 
 /* Take notice of the losses that have begun by `tsc`. The reader knows each before it gives a record behind its
  * beginning. */
@@ -81,7 +81,7 @@ static bool is_over_loss(const struct calls *calls, const struct frame *frame)
 	return is_over_loss_since(calls, frame->begin);
 }
 
-/* ---- stacks ------------------------------------------------------------------------------------------------------ */
+/* ---- stacks ---------------------------------------------------------------------------------- */
 
 static void remember_absent(struct stack *stack, uint32_t function, int kind)
 {
@@ -187,7 +187,7 @@ static struct stack *stack_of(struct calls *calls, size_t thread)
 	return stack;
 }
 
-/* ---- steps ------------------------------------------------------------------------------------------------------- */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 static struct kymo_error *enter(struct calls *calls, size_t thread, struct stack *stack,
 				const struct kymo_ctf_record *record, struct step *step)
@@ -349,7 +349,7 @@ static struct kymo_error *leave(struct calls *calls, size_t thread, struct stack
 	return kymo_function_add(function, step->ns, step->frame.children_ns) ? NULL : &kymo_error_no_memory;
 }
 
-/* ---- pairs of markers -------------------------------------------------------------------------------------------- */
+/* ---- pairs of markers ------------------------------------------------------------------------ */
 
 /* What is open was left: its end does not come any more. */
 static void drop_spans(struct calls *calls, struct span_stack *stack, size_t n)
@@ -423,7 +423,7 @@ static void finish_spans(struct calls *calls)
 	}
 }
 
-/* ---- records ----------------------------------------------------------------------------------------------------- */
+/* ---- records --------------------------------------------------------------------------------- */
 
 struct kymo_error *kymo_calls_add(struct calls *calls, size_t thread, const struct kymo_ctf_record *record,
 				  struct step *ret)

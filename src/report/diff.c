@@ -46,7 +46,7 @@ static void deinit_rows(struct diff_rows *rows)
 	free(rows->items);
 }
 
-/* ---- cells ------------------------------------------------------------------------------------------------------ */
+/* ---- cells ----------------------------------------------------------------------------------- */
 
 /* "+20%", "-3.5%", "x12" from tenfold on; "=" for no change. A number that is there on one side only is new or gone. */
 static void fill_change(struct row *row, unsigned int group, bool has_a, bool has_b, double a, double b)
@@ -111,7 +111,7 @@ static void fill_durations(struct row *row, const struct diff_row *of, bool unic
 	}
 }
 
-/* ---- tables ----------------------------------------------------------------------------------------------------- */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
 static void heading_of(const struct table *table, unsigned int group, unsigned int cell, char text[TEXT_NUMBER])
 {
@@ -269,7 +269,7 @@ struct kymo_error *kymo_diff_write(const struct summary *a, const struct summary
 	return error ? error : write_rows(sides, &durations, &functions, true, page);
 }
 
-/* ---- JSON ------------------------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static void write_json_side(const struct summary *summary, char letter, FILE *out)
 {

@@ -158,7 +158,7 @@ static void write_record(struct writer *w, size_t thread, const struct kymo_ctf_
 	putc_unlocked('\n', out);
 }
 
-/* ---- system calls ------------------------------------------------------------------------------------------------ */
+/* ---- system calls ---------------------------------------------------------------------------- */
 
 /* What is new of the text. The line is whole then, unless it is open. */
 static void write_text(struct writer *w, bool is_open)
@@ -303,7 +303,7 @@ static struct kymo_error *join(struct writer *w, size_t thread, const struct kym
 	return error ? error : w->syscalls.text.is_cut ? &kymo_error_no_memory : NULL;
 }
 
-/* ---- all of it --------------------------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 static struct kymo_error *write_next(struct writer *w, const struct kymo_ctf_record *record)
 {

@@ -81,7 +81,7 @@ static void add_syscalls(struct functions *functions, const struct kymo_ctf_trac
 	}
 }
 
-/* ---- pairs of markers -------------------------------------------------------------------------------------------- */
+/* ---- pairs of markers ------------------------------------------------------------------------ */
 
 static int compare_names(const struct kymo_ctf_event *a, const struct kymo_ctf_event *b)
 {
@@ -167,7 +167,7 @@ static bool add_spans(struct functions *functions, const struct kymo_ctf_trace *
 	return markers;
 }
 
-/* ---- all of them ------------------------------------------------------------------------------------------------- */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 struct kymo_error *kymo_functions_init(struct functions *functions, const struct kymo_ctf_trace *trace)
 {

@@ -66,7 +66,7 @@ struct graph {
 	bool no_memory;
 };
 
-/* ---- writing a line ---------------------------------------------------------------------------------------------- */
+/* ---- writing a line -------------------------------------------------------------------------- */
 
 static void write_duration(const struct page *page, uint64_t ns)
 {
@@ -207,7 +207,7 @@ static void write_line(struct graph *g, const struct line *line)
 	putc('\n', page->out);
 }
 
-/* ---- lines that wait --------------------------------------------------------------------------------------------- */
+/* ---- lines that wait ------------------------------------------------------------------------- */
 
 static struct line *line_at(const struct graph *g, uint64_t number)
 {
@@ -264,7 +264,7 @@ static void open_block(struct graph *g, size_t thread)
 	g->waiting.items[thread] = 0;
 }
 
-/* ---- records ----------------------------------------------------------------------------------------------------- */
+/* ---- records --------------------------------------------------------------------------------- */
 
 /* The call that a thread is in, or NULL, and the level of what happens there. */
 static const struct frame *innermost(const struct graph *g, size_t thread, uint32_t *level_ret)

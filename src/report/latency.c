@@ -33,7 +33,7 @@ struct latency_table {
 	unsigned int name, widths[N_COLUMNS]; /* 0: not shown */
 };
 
-/* ---- what is left out -------------------------------------------------------------------------------------------- */
+/* ---- what is left out ------------------------------------------------------------------------ */
 
 __attribute__((format(printf, 2, 3))) static void add_note(struct notes *notes, const char *format, ...)
 {
@@ -86,7 +86,7 @@ void kymo_latency_notes(const struct calls *calls, struct notes *ret)
 			 "threads of a process cannot be told apart in this recording: their calls may be mixed up");
 }
 
-/* ---- the table --------------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 static void fill_row(struct row *row, const struct function *function, bool unicode)
 {

@@ -117,7 +117,7 @@ bool kymo_syscalls_read(const struct kymo_ctf_record *record, struct kymo_syscal
 	return true;
 }
 
-/* ---- those that are open ----------------------------------------------------------------------------------------- */
+/* ---- those that are open --------------------------------------------------------------------- */
 
 static struct open_syscall *add(struct syscalls *syscalls, uint64_t *number_ret)
 {
@@ -170,7 +170,7 @@ uint64_t *kymo_syscalls_left(const struct syscalls *syscalls, size_t *n_ret)
 	return numbers;
 }
 
-/* ---- lines ------------------------------------------------------------------------------------------------------- */
+/* ---- lines ----------------------------------------------------------------------------------- */
 
 /* A signal handler's return comes back as others do, for who sees it in the kernel. */
 static bool is_end(const struct kymo_ctf_record *record)
@@ -317,7 +317,7 @@ void kymo_syscalls_write_json(struct syscalls *syscalls, FILE *out, bool has_res
 		fputs(", \"result\": null", out);
 }
 
-/* ---- one alone --------------------------------------------------------------------------------------------------- */
+/* ---- one alone ------------------------------------------------------------------------------- */
 
 static bool has_result(const struct kymo_ctf_record *leave)
 {

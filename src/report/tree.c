@@ -37,7 +37,7 @@ struct tree {
 	uint64_t hidden;             /* nodes that are too small to be shown */
 };
 
-/* ---- growing ----------------------------------------------------------------------------------------------------- */
+/* ---- growing --------------------------------------------------------------------------------- */
 
 static uint32_t *find_slot(const struct tree *t, uint32_t parent, uint32_t function)
 {
@@ -145,7 +145,7 @@ static struct kymo_error *gather(struct tree *t, struct kymo_ctf_reader *reader,
 	return error;
 }
 
-/* ---- writing ----------------------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 /* Children of one node side by side, longest first. */
 static int compare_nodes(const void *a, const void *b)

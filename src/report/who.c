@@ -37,7 +37,7 @@ static struct kymo_error *plan(const struct summary *summary, const struct page 
 	return NULL;
 }
 
-/* ---- rows -------------------------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 struct row {
 	char name[LABEL_SIZE];
@@ -99,7 +99,7 @@ static struct kymo_error *write_rows(const struct summary *summary, const struct
 	return NULL;
 }
 
-/* ---- processes --------------------------------------------------------------------------------------------------- */
+/* ---- processes ------------------------------------------------------------------------------- */
 
 static void process_label(const struct summary *summary, const struct page *page, const struct process_count *process,
 			  char label[LABEL_SIZE])
@@ -168,7 +168,7 @@ struct kymo_error *kymo_who_processes(const struct summary *summary, const struc
 	return NULL;
 }
 
-/* ---- threads ----------------------------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 static void thread_label(const struct summary *summary, const struct page *page, const struct thread *thread,
 			 char label[LABEL_SIZE])

@@ -39,7 +39,7 @@ static void drop_space(struct kymo_stacks *stacks, size_t i)
 	stacks->spaces.items[i] = stacks->spaces.items[--stacks->spaces.n];
 }
 
-/* ---- reading ---- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 /* What was found out of a region stays, where it is still the same. */
 static void inherit(struct stack_space *before, struct stack_region *region)
@@ -109,7 +109,7 @@ static bool is_due(const struct stack_space *space, uint64_t after_ns)
 	return age > after_ns && age > SHARE * space->cost_ns;
 }
 
-/* ---- finding ---- */
+/* ---- finding --------------------------------------------------------------------------------- */
 
 static size_t find(const struct kymo_stacks *stacks, pid_t pid)
 {
@@ -173,7 +173,7 @@ struct stack_region *stack_region_at(struct stack_space *space, uint64_t address
 										      : NULL;
 }
 
-/* ---- life ---- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 struct kymo_stacks *kymo_stacks_create(void)
 {

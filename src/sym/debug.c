@@ -13,7 +13,7 @@
 #include "sym/debug_unit.h"
 #include "sym/module.h"
 
-/* ---- build-ids --------------------------------------------------------------------------------------------------- */
+/* ---- build-ids ------------------------------------------------------------------------------- */
 
 #define ID_TEXT (2 * KYMO_BUILD_ID_MAX + 1)
 
@@ -41,7 +41,7 @@ static struct kymo_error *check_build(const struct kymo_module *module, const st
 				 image->path, kymo_module_path(module), theirs, ours);
 }
 
-/* ---- files ------------------------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static struct kymo_error *read_image(const char *path, struct sym_image *ret)
 {

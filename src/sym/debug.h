@@ -76,7 +76,7 @@ struct kymo_error *kymo_debug_enumerators(struct kymo_debug *debug, const struct
 /* The type of what the function at `vaddr` (its entry) returns; NULL: nothing. */
 struct kymo_error *kymo_debug_return_type(struct kymo_debug *debug, uint64_t vaddr, const struct kymo_ctype **ret);
 
-/* ---- functions -------------------------------------------------------------------------------------------------- */
+/* ---- functions ------------------------------------------------------------------------------- */
 
 /* Where a function begins: its own code, or an inlined instance. */
 struct kymo_instance {
@@ -89,7 +89,7 @@ struct kymo_instance {
 struct kymo_error *kymo_debug_instances(struct kymo_debug *debug, const char *name, size_t length,
 					const struct kymo_instance **ret, size_t *n_ret);
 
-/* ---- lines ------------------------------------------------------------------------------------------------------- */
+/* ---- lines ----------------------------------------------------------------------------------- */
 
 /* A location of a source line: where a statement of it begins (is_stmt), one a function or inlined instance. */
 struct kymo_line {

@@ -17,7 +17,7 @@ bool sym_die_next(Dwarf_Die *die)
 	return true;
 }
 
-/* ---- strings ----------------------------------------------------------------------------------------------------- */
+/* ---- strings --------------------------------------------------------------------------------- */
 
 /* Note where the sections of a file lie in memory, once. */
 static void add_spans(struct kymo_debug *debug, Dwarf *dwarf)
@@ -77,7 +77,7 @@ const char *sym_die_name(struct kymo_debug *debug, Dwarf_Die *die)
 	return sym_die_string(debug, die, DW_AT_name);
 }
 
-/* ---- other attributes -------------------------------------------------------------------------------------------- */
+/* ---- other attributes ------------------------------------------------------------------------ */
 
 bool sym_die_reference(Dwarf_Die *die, unsigned int name, Dwarf_Die *ret)
 {

@@ -45,7 +45,7 @@ bool sym_unit_has_file(const struct sym_unit *unit, const char *file)
 	return false;
 }
 
-/* ---- the nearest ------------------------------------------------------------------------------------------------- */
+/* ---- the nearest ----------------------------------------------------------------------------- */
 
 struct nearest {
 	const char *wanted;

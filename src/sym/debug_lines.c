@@ -54,7 +54,7 @@ static int by_address(const void *a, const void *b)
 	return order;
 }
 
-/* ---- rows -------------------------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 /* What the row says, where a statement begins. */
 static bool read_row(Dwarf_Line *from, struct kymo_line *ret)
@@ -107,7 +107,7 @@ static void add_row(struct gathering *gathering, const struct kymo_line *line)
 		gathering->debug->is_out_of_memory = true;
 }
 
-/* ---- of a file --------------------------------------------------------------------------------------------------- */
+/* ---- of a file ------------------------------------------------------------------------------- */
 
 static void gather_unit(struct gathering *gathering, const struct sym_unit *unit)
 {
@@ -169,7 +169,7 @@ struct kymo_error *kymo_debug_lines(struct kymo_debug *debug, const char *file, 
 	return sym_debug_end(debug);
 }
 
-/* ---- of a function ----------------------------------------------------------------------------------------------- */
+/* ---- of a function --------------------------------------------------------------------------- */
 
 static bool is_same(const struct kymo_line *a, const struct kymo_line *b)
 {
@@ -223,7 +223,7 @@ struct kymo_error *kymo_debug_function_lines(struct kymo_debug *debug, uint64_t 
 	return sym_debug_end(debug);
 }
 
-/* ---- of an address ----------------------------------------------------------------------------------------------- */
+/* ---- of an address --------------------------------------------------------------------------- */
 
 bool kymo_debug_line_of(struct kymo_debug *debug, uint64_t vaddr, struct kymo_line *ret)
 {

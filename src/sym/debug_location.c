@@ -20,7 +20,7 @@ void sym_frames_open(struct kymo_debug *debug)
 	debug->debug_frames = dwarf_getcfi(debug->dwarf);
 }
 
-/* ---- constants --------------------------------------------------------------------------------------------------- */
+/* ---- constants ------------------------------------------------------------------------------- */
 
 static void find_constant(Dwarf_Attribute *attribute, struct sym_place *ret)
 {
@@ -51,7 +51,7 @@ static void find_constant(Dwarf_Attribute *attribute, struct sym_place *ret)
 	sym_place_constant(ret, value);
 }
 
-/* ---- where it is alive ------------------------------------------------------------------------------------------- */
+/* ---- where it is alive ----------------------------------------------------------------------- */
 
 static size_t tell_range(char *out, size_t size, uint64_t from, uint64_t start, uint64_t end, bool is_first)
 {

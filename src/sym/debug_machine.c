@@ -14,7 +14,7 @@
 
 #define NESTING_MAX 4
 
-/* ---- the stack --------------------------------------------------------------------------------------------------- */
+/* ---- the stack ------------------------------------------------------------------------------- */
 
 static void fail(struct sym_machine *machine, const char *why)
 {
@@ -68,7 +68,7 @@ static void copy(struct sym_machine *machine, uint64_t depth)
 		*to = *from;
 }
 
-/* ---- operations -------------------------------------------------------------------------------------------------- */
+/* ---- operations ------------------------------------------------------------------------------ */
 
 static void unary(struct sym_machine *machine, struct kymo_form_op op)
 {
@@ -185,7 +185,7 @@ static void rotate(struct sym_machine *machine)
 	*third = spare;
 }
 
-/* ---- types ------------------------------------------------------------------------------------------------------- */
+/* ---- types ----------------------------------------------------------------------------------- */
 
 /* The type that an operation names. False where it is no integer of 1 to 8 bytes. */
 static bool type_of(struct sym_machine *machine, const Dwarf_Op *op, uint8_t *size_ret, bool *is_signed_ret)
@@ -249,7 +249,7 @@ static void push_typed_constant(struct sym_machine *machine, const Dwarf_Op *op)
 	set_type(machine, op);
 }
 
-/* ---- frames ------------------------------------------------------------------------------------------------------ */
+/* ---- frames ---------------------------------------------------------------------------------- */
 
 static bool find_frame(const struct sym_context *context, Dwarf_Frame **ret)
 {
@@ -323,7 +323,7 @@ static void push_entry_value(struct sym_machine *machine, const Dwarf_Op *op)
 		sym_machine_convert(machine, ops, n);
 }
 
-/* ---- one operation ----------------------------------------------------------------------------------------------- */
+/* ---- one operation --------------------------------------------------------------------------- */
 
 static const char *refusal(uint8_t code)
 {

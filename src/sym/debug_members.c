@@ -179,7 +179,7 @@ struct kymo_error *kymo_debug_members(struct kymo_debug *debug, const struct kym
 	return NULL;
 }
 
-/* ---- enumerators ------------------------------------------------------------------------------------------------- */
+/* ---- enumerators ----------------------------------------------------------------------------- */
 
 static bool enumerator(struct kymo_debug *debug, Dwarf_Die *die, bool is_signed, struct kymo_ctype_enumerator *ret)
 {

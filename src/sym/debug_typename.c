@@ -30,7 +30,7 @@ static void __attribute__((format(printf, 2, 3))) put(char out[SYM_TYPENAME_MAX]
 	va_end(args);
 }
 
-/* ---- qualified names --------------------------------------------------------------------------------------------- */
+/* ---- qualified names ------------------------------------------------------------------------- */
 
 /* The entries from the unit down to `die`, or 0. */
 static size_t find_path(Dwarf_Die *die, Dwarf_Die path[SYM_DEPTH_MAX])
@@ -87,7 +87,7 @@ const char *sym_qualified_name(struct kymo_debug *debug, Dwarf_Die *die)
 	return at && at < sizeof(out) ? sym_debug_format(debug, "%s%s", out, name) : name;
 }
 
-/* ---- types ------------------------------------------------------------------------------------------------------- */
+/* ---- types ----------------------------------------------------------------------------------- */
 
 static void join(char *out, const char *before, const char *inner)
 {

@@ -23,7 +23,7 @@ const struct kymo_ctype *sym_type_void(void)
 	return &void_type;
 }
 
-/* ---- the table --------------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 static size_t bucket_of(const struct kymo_debug *debug, const void *at, unsigned int dimension)
 {
@@ -102,7 +102,7 @@ struct sym_type *sym_type_know(struct kymo_debug *debug, const struct kymo_ctype
 	return known && &known->type == type ? known : NULL;
 }
 
-/* ---- kinds ------------------------------------------------------------------------------------------------------- */
+/* ---- kinds ----------------------------------------------------------------------------------- */
 
 static void fill_base(struct sym_type *type)
 {
@@ -239,7 +239,7 @@ static void fill(struct kymo_debug *debug, struct sym_type *type, unsigned int d
 	}
 }
 
-/* ---- making ------------------------------------------------------------------------------------------------------ */
+/* ---- making ---------------------------------------------------------------------------------- */
 
 /* A structure without a name is called as the typedef that names it. */
 static const char *name_of(struct kymo_debug *debug, Dwarf_Die *type, Dwarf_Die *alias, bool has_alias)

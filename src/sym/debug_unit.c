@@ -69,7 +69,7 @@ void sym_units_read(struct kymo_debug *debug)
 		qsort(debug->ranges.items, debug->ranges.n, sizeof(*debug->ranges.items), by_start);
 }
 
-/* ---- languages --------------------------------------------------------------------------------------------------- */
+/* ---- languages ------------------------------------------------------------------------------- */
 
 static bool is_cxx(int language)
 {
@@ -106,7 +106,7 @@ int sym_die_language(Dwarf_Die *die)
 	return language < 0 ? 0 : language;
 }
 
-/* ---- scopes ------------------------------------------------------------------------------------------------------ */
+/* ---- scopes ---------------------------------------------------------------------------------- */
 
 ptrdiff_t sym_unit_at(const struct kymo_debug *debug, uint64_t vaddr)
 {

@@ -18,7 +18,7 @@ struct gathering {
 	KYMO_VEC(struct kymo_variable) variables;
 };
 
-/* ---- one variable ------------------------------------------------------------------------------------------------ */
+/* ---- one variable ---------------------------------------------------------------------------- */
 
 static struct kymo_variable describe(struct kymo_debug *debug, Dwarf_Die *die)
 {
@@ -108,7 +108,7 @@ struct kymo_error *kymo_debug_variables(struct kymo_debug *debug, uint64_t vaddr
 	return error;
 }
 
-/* ---- of files ---------------------------------------------------------------------------------------------------- */
+/* ---- of files -------------------------------------------------------------------------------- */
 
 static const struct sym_name *find_global(struct kymo_debug *debug, uint64_t vaddr, const char *name, size_t length)
 {
@@ -150,7 +150,7 @@ struct kymo_error *kymo_debug_global(struct kymo_debug *debug, uint64_t vaddr, c
 	return sym_debug_end(debug);
 }
 
-/* ---- what functions return --------------------------------------------------------------------------------------- */
+/* ---- what functions return ------------------------------------------------------------------- */
 
 struct kymo_error *kymo_debug_return_type(struct kymo_debug *debug, uint64_t vaddr, const struct kymo_ctype **ret)
 {

@@ -15,7 +15,7 @@ int __gcclibcxx_demangle_callback(const char *name, void (*take)(const char *tex
 
 static bool shows_raw_names;
 
-/* ---- C++ --------------------------------------------------------------------------------------------------------- */
+/* ---- C++ ------------------------------------------------------------------------------------- */
 
 struct cxx_text {
 	struct sym_sink sink;
@@ -42,7 +42,7 @@ static bool demangle_cxx(const char *name, char out[KYMO_DEMANGLED_MAX])
 	return !__gcclibcxx_demangle_callback(name, take_text, &cxx) && out[0];
 }
 
-/* ---- Rust -------------------------------------------------------------------------------------------------------- */
+/* ---- Rust ------------------------------------------------------------------------------------ */
 
 static bool is_word(char c)
 {
@@ -85,7 +85,7 @@ static bool demangle_rust(const char *name, size_t n, char out[KYMO_DEMANGLED_MA
 	return !sink.is_full;
 }
 
-/* ---- the front door --------------------------------------------------------------------------------------------- */
+/* ---- the front door -------------------------------------------------------------------------- */
 
 bool kymo_is_mangled(const char *name)
 {
@@ -125,7 +125,7 @@ bool kymo_demangle(const char *name, char out[KYMO_DEMANGLED_MAX])
 	return true;
 }
 
-/* ---- names in texts --------------------------------------------------------------------------------------------- */
+/* ---- names in texts -------------------------------------------------------------------------- */
 
 void kymo_show_raw_names(void)
 {

@@ -153,7 +153,7 @@ static struct kymo_error *find_dynsym(struct kymo_module *module)
 	return NULL;
 }
 
-/* ---- versions -------------------------------------------------------------------------------------------------- */
+/* ---- versions -------------------------------------------------------------------------------- */
 
 static struct kymo_error *add_version(struct kymo_module *module, unsigned int index, const char *name)
 {

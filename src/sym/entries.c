@@ -55,7 +55,7 @@ static void see_place(void *data, uint64_t where)
 	mark(marker, value);
 }
 
-/* ---- sources --------------------------------------------------------------------------------------------------- */
+/* ---- sources --------------------------------------------------------------------------------- */
 
 /* Undefined symbols too: their value, if any, is a PLT entry that stands for the function's address. */
 static void mark_dynsym_values(struct marker *marker)
@@ -194,7 +194,7 @@ static struct kymo_error *mark_all(struct marker *marker)
 	return error;
 }
 
-/* ---- the set --------------------------------------------------------------------------------------------------- */
+/* ---- the set --------------------------------------------------------------------------------- */
 
 static struct kymo_error *collect(struct kymo_module *module, const struct marker *marker)
 {

@@ -21,7 +21,7 @@ static const char *const library_directories[] = {
 	"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib",
 };
 
-/* ---- whether a name means a file ------------------------------------------------------------------------------- */
+/* ---- whether a name means a file ------------------------------------------------------------- */
 
 /* Past "2.36.0" at `text`, or `text` itself. */
 static const char *skip_version(const char *text)
@@ -105,7 +105,7 @@ bool kymo_name_matches_file(const char *name, const char *path, const char *sona
 	return is_called(name, base_name(path)) || (soname && is_called(name, soname));
 }
 
-/* ---- candidates ------------------------------------------------------------------------------------------------ */
+/* ---- candidates ------------------------------------------------------------------------------ */
 
 /* The best file so far. */
 struct choice {
@@ -159,7 +159,7 @@ static void choice_deinit(struct choice *choice)
 	free(choice->file);
 }
 
-/* ---- the dynamic linker's cache -------------------------------------------------------------------------------- */
+/* ---- the dynamic linker's cache -------------------------------------------------------------- */
 
 static const char cache_magic[] = "glibc-ld.so.cache1.1";
 static const char old_cache_magic[] = "ld.so-1.7.0";
@@ -236,7 +236,7 @@ bool sym_each_library(bool (*take)(void *data, const char *file, const char *pat
 	return true;
 }
 
-/* ---- directories ----------------------------------------------------------------------------------------------- */
+/* ---- directories ----------------------------------------------------------------------------- */
 
 static bool search_directory(struct choice *choice, const char *directory)
 {

@@ -12,7 +12,7 @@
 #define NEAREST_MAX 256
 #define N_NEAREST 3
 
-/* ---- the index ------------------------------------------------------------------------------------------------- */
+/* ---- the index ------------------------------------------------------------------------------- */
 
 static int compare_names(const void *a, const void *b, void *data)
 {
@@ -74,7 +74,7 @@ static size_t first_of_name(const struct kymo_module *module, const char *name)
 	return low;
 }
 
-/* ---- finding --------------------------------------------------------------------------------------------------- */
+/* ---- finding --------------------------------------------------------------------------------- */
 
 struct found {
 	KYMO_VEC(const struct kymo_symbol *) list;
@@ -205,7 +205,7 @@ struct kymo_error *kymo_module_find(struct kymo_module *module, const char *patt
 	return NULL;
 }
 
-/* ---- near names ------------------------------------------------------------------------------------------------ */
+/* ---- near names ------------------------------------------------------------------------------ */
 
 /*
  * Edit distance of two words of at most NEAREST_MAX letters, with neighbours that changed places as one edit; `limit`

@@ -40,7 +40,7 @@ static struct sym_cursor cursor_at(const struct frames *frames, const uint8_t *a
 	return (struct sym_cursor){ frames->module, at, end, frames->vaddr + (uint64_t)(at - frames->bytes) };
 }
 
-/* ---- CIE ------------------------------------------------------------------------------------------------------- */
+/* ---- CIE ------------------------------------------------------------------------------------- */
 
 /* The personality routine is code that only this names, where it is not named through a word of its own. */
 static bool read_personality(struct frames *frames, struct sym_cursor *cursor, struct cie *cie)
@@ -129,7 +129,7 @@ static const struct cie *find_cie(const struct frames *frames, uint64_t offset)
 	return low < frames->cies.n && frames->cies.items[low].offset == offset ? &frames->cies.items[low] : NULL;
 }
 
-/* ---- FDE ------------------------------------------------------------------------------------------------------- */
+/* ---- FDE ------------------------------------------------------------------------------------- */
 
 /* The rules stand behind the augmentation, to the end of the entry. */
 static bool read_augmentation_and_rules(struct sym_cursor *cursor, const struct cie *cie, struct sym_fde *fde)
@@ -226,7 +226,7 @@ static struct kymo_error *read_frames(struct frames *frames)
 	return error;
 }
 
-/* ---- finding it ------------------------------------------------------------------------------------------------ */
+/* ---- finding it ------------------------------------------------------------------------------ */
 
 /*
  * Without section headers the header that unwinders start from leads there: version, three encodings, pointer, the

@@ -19,7 +19,7 @@ struct extents {
 	KYMO_VEC(struct kymo_function) list;
 };
 
-/* ---- symbols --------------------------------------------------------------------------------------------------- */
+/* ---- symbols --------------------------------------------------------------------------------- */
 
 /* The index of the first symbol at or after `vaddr`. */
 static size_t first_symbol(const struct kymo_module *module, uint64_t vaddr)
@@ -100,7 +100,7 @@ static void separate(struct extents *extents)
 	extents->list.n = n;
 }
 
-/* ---- FDEs ------------------------------------------------------------------------------------------------------ */
+/* ---- FDEs ------------------------------------------------------------------------------------ */
 
 static bool add_piece(struct kymo_module *module, const struct sym_fde *fde, uint64_t start, uint64_t end)
 {
@@ -186,7 +186,7 @@ struct kymo_error *kymo_module_functions(struct kymo_module *module, const struc
 	return NULL;
 }
 
-/* ---- asking ---------------------------------------------------------------------------------------------------- */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
 const struct kymo_function *kymo_module_function_at(struct kymo_module *module, uint64_t vaddr)
 {

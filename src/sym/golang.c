@@ -72,7 +72,7 @@ static bool holds(const struct go_table *table, uint64_t offset, uint64_t size)
 	return offset <= table->size && size <= table->size - offset;
 }
 
-/* ---- the header ------------------------------------------------------------------------------------------------ */
+/* ---- the header ------------------------------------------------------------------------------ */
 
 /*
  * Header word `i`, after four bytes of magic and four of sizes. The caller has checked that the table holds the
@@ -131,7 +131,7 @@ static uint64_t start_of(const struct go_table *table, uint64_t i)
 	return table->text + half(table, 2 * i);
 }
 
-/* ---- moduledata ------------------------------------------------------------------------------------------------ */
+/* ---- moduledata ------------------------------------------------------------------------------ */
 
 /* Whether the words at `vaddr` are moduledata of this table. Its start of the text is the table's then. */
 static bool is_moduledata(struct go_table *table, uint64_t vaddr)
@@ -184,7 +184,7 @@ static bool find_moduledata(struct go_table *table)
 	return false;
 }
 
-/* ---- functions ------------------------------------------------------------------------------------------------- */
+/* ---- functions ------------------------------------------------------------------------------- */
 
 /* The end of the code in [start, end) without the fill behind it, of whose first byte it may be unknown that it is
  * that. */
@@ -272,7 +272,7 @@ static struct kymo_error *read_functions(const struct go_table *table)
 	return error;
 }
 
-/* ---- finding it ------------------------------------------------------------------------------------------------ */
+/* ---- finding it ------------------------------------------------------------------------------ */
 
 static struct kymo_error *read_section(struct kymo_module *module, const struct kymo_section *section)
 {

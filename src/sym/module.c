@@ -5,7 +5,7 @@
 
 #include "base/page.h"
 
-/* ---- addresses ------------------------------------------------------------------------------------------------- */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 const struct kymo_segment *kymo_module_segment_at(const struct kymo_module *module, uint64_t vaddr)
 {
@@ -125,7 +125,7 @@ int kymo_module_vaddr_to_offset(const struct kymo_module *module, uint64_t vaddr
 	return 0;
 }
 
-/* ---- parts that are computed at first use ------------------------------------------------------------------------ */
+/* ---- parts that are computed at first use ---------------------------------------------------- */
 
 bool sym_lazy_begin(const struct sym_lazy *lazy, struct kymo_error **error)
 {
@@ -145,7 +145,7 @@ struct kymo_error *sym_lazy_end(struct sym_lazy *lazy, struct kymo_error *error)
 	return kymo_error_create(error->code, "%s", error->message);
 }
 
-/* ---- what was read --------------------------------------------------------------------------------------------- */
+/* ---- what was read --------------------------------------------------------------------------- */
 
 const char *kymo_module_path(const struct kymo_module *module)
 {

@@ -19,7 +19,7 @@ static bool begins(const char *at, const char *end, const char *with)
 	return (size_t)(end - at) >= n && !memcmp(at, with, n);
 }
 
-/* ---- operators --------------------------------------------------------------------------------------------------- */
+/* ---- operators ------------------------------------------------------------------------------- */
 
 /* The longest first. */
 static const char *skip_symbol(const char *at, const char *end)
@@ -86,7 +86,7 @@ static const char *skip_operator(const char *start, const char *at, const char *
 	return behind < end && *behind == ' ' ? skip_type(behind, end) : skip_symbol(behind, end);
 }
 
-/* ---- brackets ---------------------------------------------------------------------------------------------------- */
+/* ---- brackets -------------------------------------------------------------------------------- */
 
 static char closing(char c)
 {
@@ -132,7 +132,7 @@ const char *kymo_name_skip(const char *start, const char *at, const char *end)
 	return begins_group(at, end) ? skip_group(start, at, end) : skip_operator(start, at, end);
 }
 
-/* ---- parts ------------------------------------------------------------------------------------------------------- */
+/* ---- parts ----------------------------------------------------------------------------------- */
 
 /* Whether what lies behind brackets can only stand behind parameters. */
 static bool is_rest(const char *at, const char *end)

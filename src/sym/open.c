@@ -10,7 +10,7 @@
 
 #define VADDR_MAX (1ull << 47)
 
-/* ---- segments -------------------------------------------------------------------------------------------------- */
+/* ---- segments -------------------------------------------------------------------------------- */
 
 static struct kymo_error *add_segment(struct kymo_module *module, uint64_t i, const Elf64_Phdr *header)
 {
@@ -98,7 +98,7 @@ static struct kymo_error *read_parts(struct kymo_module *module)
 	return NULL;
 }
 
-/* ---- sections -------------------------------------------------------------------------------------------------- */
+/* ---- sections -------------------------------------------------------------------------------- */
 
 static int compare_sections(const void *a, const void *b)
 {
@@ -187,7 +187,7 @@ static struct kymo_error *find_code(struct kymo_module *module)
 	return NULL;
 }
 
-/* ---- opening ---------------------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static struct kymo_error *read_module(struct kymo_module *module, int fd, const char *path)
 {

@@ -31,7 +31,7 @@ static bool is_word(char c)
 	       (unsigned char)c >= 0x80;
 }
 
-/* ---- one spelling ---- */
+/* ---- one spelling ---------------------------------------------------------------------------- */
 
 /* In place: each `from` in `text` becomes `to`, which is no longer. */
 static void replace(char *text, const char *from, const char *to)
@@ -102,7 +102,7 @@ static void move_const(char *parameters)
 	}
 }
 
-/* ---- patterns ---- */
+/* ---- patterns -------------------------------------------------------------------------------- */
 
 /* Words that names may have without their mangled forms having them. */
 static bool is_abbreviated(const char *word, size_t n)
@@ -192,7 +192,7 @@ void kymo_pattern_destroy(struct kymo_pattern *pattern)
 	free(pattern);
 }
 
-/* ---- matching ---- */
+/* ---- matching -------------------------------------------------------------------------------- */
 
 /* What a user may leave out at `at`: its end, or `at`. */
 static const char *optional(const char *name, const char *at, const char *end)

@@ -11,7 +11,7 @@
 #define R_X86_64_RELATIVE64_ 38 /* missing in older <elf.h> */
 #define SHT_RELR_ 19
 
-/* ---- reading --------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 /* The value of dynamic symbol `index`, and whether it is an IFUNC of the module; false beyond the table. */
 static bool symbol_value(const struct kymo_module *module, uint64_t index, uint64_t *ret, bool *is_indirect_ret)
@@ -168,7 +168,7 @@ struct kymo_error *sym_relocs_read(struct kymo_module *module)
 	return sym_lazy_end(&module->relocs_lazy, read_tables(module));
 }
 
-/* ---- DT_RELR --------------------------------------------------------------------------------------------------- */
+/* ---- DT_RELR --------------------------------------------------------------------------------- */
 
 struct relr {
 	struct kymo_module *module;
@@ -223,7 +223,7 @@ struct kymo_error *sym_relr_walk(struct kymo_module *module, void (*see)(void *d
 	return error;
 }
 
-/* ---- words ----------------------------------------------------------------------------------------------------- */
+/* ---- words ----------------------------------------------------------------------------------- */
 
 static int compare_relocs(const void *a, const void *b)
 {

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- letters and numbers ----------------------------------------------------------------------------------------- */
+/* ---- letters and numbers --------------------------------------------------------------------- */
 
 void rust_put(struct rust_reader *r, const char *text)
 {
@@ -69,7 +69,7 @@ bool rust_read_optional(struct rust_reader *r, char tag, uint64_t *ret)
 	return rust_read_base62(r, ret) && !__builtin_add_overflow(*ret, UINT64_C(1), ret);
 }
 
-/* ---- identifiers ------------------------------------------------------------------------------------------------- */
+/* ---- identifiers ----------------------------------------------------------------------------- */
 
 bool rust_read_identifier(struct rust_reader *r, struct rust_identifier *ret)
 {

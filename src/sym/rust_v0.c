@@ -19,7 +19,7 @@ static bool read_path(struct rust_reader *r, bool is_value);
 static bool read_type(struct rust_reader *r);
 static bool read_const(struct rust_reader *r);
 
-/* ---- references, lists, lifetimes ------------------------------------------------------------------------------- */
+/* ---- references, lists, lifetimes ------------------------------------------------------------ */
 
 static bool enter(struct rust_reader *r)
 {
@@ -120,7 +120,7 @@ static bool read_list(struct rust_reader *r, bool (*read)(struct rust_reader *r)
 	return true;
 }
 
-/* ---- paths ------------------------------------------------------------------------------------------------------ */
+/* ---- paths ----------------------------------------------------------------------------------- */
 
 static bool read_nested(struct rust_reader *r, bool is_value)
 {
@@ -224,7 +224,7 @@ static bool read_path(struct rust_reader *r, bool is_value)
 	return done;
 }
 
-/* ---- types ------------------------------------------------------------------------------------------------------ */
+/* ---- types ----------------------------------------------------------------------------------- */
 
 static const char *basic_type(char tag)
 {
@@ -409,7 +409,7 @@ static bool read_type(struct rust_reader *r)
 	return done;
 }
 
-/* ---- constants -------------------------------------------------------------------------------------------------- */
+/* ---- constants ------------------------------------------------------------------------------- */
 
 /* Hex digits up to "_". False where the number has more than 64 bits; its digits are then what `start` and `n` say. */
 static bool read_hex(struct rust_reader *r, const char **start_ret, size_t *n_ret, uint64_t *ret)
@@ -482,7 +482,7 @@ static bool read_const(struct rust_reader *r)
 	return done;
 }
 
-/* ---- the name --------------------------------------------------------------------------------------------------- */
+/* ---- the name -------------------------------------------------------------------------------- */
 
 bool sym_rust_v0(const char *name, size_t n, struct sym_sink *sink)
 {

@@ -178,7 +178,7 @@ struct kymo_error *kymo_module_notes(struct kymo_module *module, const struct ky
  * in messages and reports. */
 void kymo_module_describe(struct kymo_module *module, uint64_t vaddr, char *out, size_t size);
 
-/* ---- names of code that has no file ------------------------------------------------------------------------------ */
+/* ---- names of code that has no file ---------------------------------------------------------- */
 
 #define KYMO_PERF_NAME_MAX 200
 
@@ -196,7 +196,7 @@ bool kymo_perf_map_parse(const char *line, size_t length, struct kymo_perf_funct
  * there is none, -EFBIG beyond a GiB, or as pread() fails. */
 int kymo_perf_map_find(int fd, uint64_t address, struct kymo_perf_function *ret);
 
-/* ---- looking names up ------------------------------------------------------------------------------------------ */
+/* ---- looking names up ------------------------------------------------------------------------ */
 
 /*
  * Whether `text` has one of * ? [, but for what names have of them. Go: "(*" before a type, as in "main.(*T).String",

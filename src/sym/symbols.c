@@ -11,7 +11,7 @@
 /* Longer names are not listed: comparing them would take more time than anybody who uses them has. */
 #define NAME_MAX_SIZE 65536u
 
-/* ---- reading --------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 struct kymo_error *sym_section_table(const struct sym_image *image, struct sym_table *ret)
 {
@@ -132,7 +132,7 @@ static struct kymo_error *add_table(struct kymo_module *module, struct sym_image
 	return error;
 }
 
-/* ---- one list -------------------------------------------------------------------------------------------------- */
+/* ---- one list -------------------------------------------------------------------------------- */
 
 static int compare_strings(const char *a, const char *b)
 {
@@ -281,7 +281,7 @@ struct kymo_error *sym_symbols_read(struct kymo_module *module)
 	return error || !module->symbols.n ? error : unify(module);
 }
 
-/* ---- asking ---------------------------------------------------------------------------------------------------- */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
 const struct kymo_symbol *kymo_module_symbols(const struct kymo_module *module, size_t *n)
 {

@@ -22,7 +22,7 @@ NAMES(socket_messages, "SCM_???", NAME(SCM_RIGHTS), NAME(SCM_CREDENTIALS), { "SC
 NAMES(ip_messages, "IP_???", NAME(IP_TOS), NAME(IP_TTL), { "SCM_SECURITY", 3 }, NAME(IP_RECVOPTS), NAME(IP_RETOPTS),
       NAME(IP_PKTINFO), NAME(IP_RECVERR), NAME(IP_ORIGDSTADDR), { "IP_CHECKSUM", 23 });
 
-/* ---- what a message holds: `size` bytes at `address` ------------------------------------------------------------- */
+/* ---- what a message holds: `size` bytes at `address` ----------------------------------------- */
 
 static void put_descriptor(struct decode *d, const void *bytes)
 {
@@ -173,7 +173,7 @@ static void put_content(struct decode *d, int level, int type, uint64_t address,
 	put_bytes(d, address, size);
 }
 
-/* ---- messages ---------------------------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 /* `length` bytes of it are there. */
 static void put_one(struct decode *d, const struct cmsghdr *header, uint64_t address, uint64_t length)

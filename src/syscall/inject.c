@@ -40,7 +40,7 @@ static struct kymo_error *wrong(const struct reading *r, const char *at, const c
 				 "^");
 }
 
-/* ---- values ---- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 /* Decimal digits alone. */
 static bool read_number(const char *text, const char **end_ret, uint64_t *ret)
@@ -188,7 +188,7 @@ bool kymo_syscall_injection_is_due(const struct kymo_syscall_injection *injectio
 	return nth >= injection->first && nth <= injection->last && (nth - injection->first) % injection->step == 0;
 }
 
-/* ---- words ---- */
+/* ---- words ----------------------------------------------------------------------------------- */
 
 static const struct word {
 	const char *name;

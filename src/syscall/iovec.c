@@ -20,7 +20,7 @@ NAMES(message_flags, "MSG_???", { "MSG_OOB", 1 }, { "MSG_PEEK", 2 }, { "MSG_DONT
       { "MSG_NO_SHARED_FRAGS", 0x80000 }, { "MSG_ZEROCOPY", 0x4000000 }, { "MSG_FASTOPEN", 0x20000000 },
       { "MSG_CMSG_CLOEXEC", 0x40000000 }, { "MSG_CMSG_COMPAT", 0x80000000 });
 
-/* ---- iovec ---- */
+/* ---- iovec ----------------------------------------------------------------------------------- */
 
 void put_iovec(struct decode *d, uint64_t address, uint64_t n, uint64_t limit, bool with_data)
 {
@@ -66,7 +66,7 @@ PRINT(print_iovec_out)
 	put_iovec(d, ARG, d->call->args[arg + 1], (uint64_t)d->call->result, !call_failed(d));
 }
 
-/* ---- messages ---- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 /* `name_size` is what the caller said before the call; the kernel writes what it is. */
 static void put_message(struct decode *d, const struct msghdr *m, int name_size, uint64_t limit)

@@ -110,7 +110,7 @@ static const struct control segment_control = {
 	.infos = { SHAPE(NULL, segment_limits, shminfo), SHAPE(NULL, segment_info, shm_info) },
 };
 
-/* ---- structures -------------------------------------------------------------------------------------------------- */
+/* ---- structures ------------------------------------------------------------------------------ */
 
 static void put_member(struct decode *d, const struct member *member, const uint8_t *bytes)
 {
@@ -166,7 +166,7 @@ static void put_shape(struct decode *d, const struct shape *shape, uint64_t addr
 	puts_(d, "}");
 }
 
-/* ---- arguments --------------------------------------------------------------------------------------------------- */
+/* ---- arguments ------------------------------------------------------------------------------- */
 
 /* What the kernel fills in; NULL: nothing. */
 static const struct shape *filled_by(const struct control *control, unsigned command)

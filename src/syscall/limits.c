@@ -30,7 +30,7 @@ SHARED_NAMES(capability_names, "CAP_???", NAME(CAP_CHOWN), NAME(CAP_DAC_OVERRIDE
 	     NAME(CAP_MAC_ADMIN), NAME(CAP_SYSLOG), NAME(CAP_WAKE_ALARM), NAME(CAP_BLOCK_SUSPEND), NAME(CAP_AUDIT_READ),
 	     NAME(CAP_PERFMON), NAME(CAP_BPF), NAME(CAP_CHECKPOINT_RESTORE));
 
-/* ---- limits and usage ---- */
+/* ---- limits and usage ------------------------------------------------------------------------ */
 
 PRINT(print_name)
 {
@@ -123,7 +123,7 @@ PRINT(print_times)
 	puts_(d, "}");
 }
 
-/* ---- capabilities ---- */
+/* ---- capabilities ---------------------------------------------------------------------------- */
 
 static void put_capability_set(struct decode *d, const char *name, uint64_t set)
 {

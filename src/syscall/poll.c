@@ -24,7 +24,7 @@ NAMES(eventfd_flags, "EFD_???", NAME(EFD_SEMAPHORE), NAME(EFD_CLOEXEC), NAME(EFD
 
 enum { N_FDS_MAX = 1 << 16, N_FDS_SHOWN = 1024 }; /* each may have a path behind it */
 
-/* ---- poll ---- */
+/* ---- poll ------------------------------------------------------------------------------------ */
 
 static void put_pollfd(struct decode *d, const void *bytes)
 {
@@ -104,7 +104,7 @@ void result_poll(struct decode *d)
 	puts_(d, ")");
 }
 
-/* ---- select ---- */
+/* ---- select ---------------------------------------------------------------------------------- */
 
 /* A set of the first `args[0]` descriptors; false where there is none, or it can't be read. */
 static bool read_fdset(struct decode *d, uint64_t address, uint64_t set[N_FDS_MAX / 64], unsigned *n)
@@ -184,7 +184,7 @@ PRINT(print_pselect_mask)
 	put(d, ", sigsetsize=%" PRIu64 "}", mask[1]);
 }
 
-/* ---- epoll and eventfd ---- */
+/* ---- epoll and eventfd ----------------------------------------------------------------------- */
 
 static void put_event(struct decode *d, const void *bytes)
 {

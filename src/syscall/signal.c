@@ -38,7 +38,7 @@ NAMES(poll_codes, "POLL_???", NAME(POLL_IN), NAME(POLL_OUT), NAME(POLL_MSG), NAM
       NAME(POLL_HUP));
 NAMES(sys_codes, "SYS_???", { "SYS_SECCOMP", 1 });
 
-/* ---- sets ---- */
+/* ---- sets ------------------------------------------------------------------------------------ */
 
 /* Those that are missing, where that is shorter. */
 static void put_sigset_of(struct decode *d, uint64_t mask, int n_signals)
@@ -98,7 +98,7 @@ PRINT(print_sigset_part)
 		put_sigset_of(d, mask, size > 4 ? N_SIGNALS : N_SIGNALS / 2);
 }
 
-/* ---- handlers ---- */
+/* ---- handlers -------------------------------------------------------------------------------- */
 
 static void put_handler(struct decode *d, uint64_t handler)
 {
@@ -172,7 +172,7 @@ PRINT(print_signalfd_flags)
 	put_flags(d, &signalfd_flags, (unsigned)ARG);
 }
 
-/* ---- siginfo ---- */
+/* ---- siginfo --------------------------------------------------------------------------------- */
 
 static const struct names *codes_of(int signal)
 {

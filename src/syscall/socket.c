@@ -35,7 +35,7 @@ NAMES(netlinks, "NETLINK_???", NAME(NETLINK_ROUTE), NAME(NETLINK_UNUSED), NAME(N
       NAME(NETLINK_CRYPTO), NAME(NETLINK_SMC));
 NAMES(shutdowns, "SHUT_???", NAME(SHUT_RD), NAME(SHUT_WR), NAME(SHUT_RDWR));
 
-/* ---- addresses --------------------------------------------------------------------------------------------------- */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 PRINT(print_sockaddr)
 {
@@ -72,7 +72,7 @@ PRINT(print_socklen_out)
 		put(d, "[%d => %d]", before, size);
 }
 
-/* ---- sockets ----------------------------------------------------------------------------------------------------- */
+/* ---- sockets --------------------------------------------------------------------------------- */
 
 PRINT(print_family)
 {

@@ -50,7 +50,7 @@ size_t kymo_copies_read(const struct kymo_copies *copies, size_t n_copies, uint6
 	return n;
 }
 
-/* ---- making them ---- */
+/* ---- making them ----------------------------------------------------------------------------- */
 
 /* The same, bound for bound, as the programs in src/kernel/call_copies.c make. */
 enum { PAGE = 4096, LOWEST = 4096, PIECE = 256, MESSAGE_SIZE = 56, NAME_SIZE = 128, CONTROL_SIZE = 512, ALIGNED = 7 };

@@ -107,7 +107,7 @@ bool kymo_form_has(const struct kymo_form *form, enum kymo_form_code code, const
 	return false;
 }
 
-/* ---- the value ------------------------------------------------------------------------------------------------- */
+/* ---- the value ------------------------------------------------------------------------------- */
 
 static bool push(const struct kymo_form_op *op, const struct kymo_form_input *input, uint64_t *ret)
 {

@@ -51,7 +51,7 @@
 #define KYMO_WIRE_MAX_SITES (1u << 18)
 #define KYMO_WIRE_RINGS_OFFSET 4096
 
-/* ---- header ---------------------------------------------------------------------------------------------------- */
+/* ---- header ---------------------------------------------------------------------------------- */
 
 /* A run of mappings in the target: memfd pages read-execute, then the live page, then more memfd pages, so that the
  * anonymous page is known as kymo's by its two neighbours. Written here before it is mapped. */
@@ -115,7 +115,7 @@ struct kymo_wire_header {
  * in it is within the mapping. Pure. */
 int kymo_wire_header_is_sane(const struct kymo_wire_header *header, uint64_t address, uint64_t size);
 
-/* ---- what pads change ------------------------------------------------------------------------------------------- */
+/* ---- what pads change ------------------------------------------------------------------------ */
 
 /* The head of the data memory. */
 struct kymo_wire_data {
@@ -131,7 +131,7 @@ struct kymo_wire_data {
 
 _Static_assert(sizeof(struct kymo_wire_data) <= KYMO_WIRE_RINGS_OFFSET, "rings come behind the head");
 
-/* ---- words ------------------------------------------------------------------------------------------------------ */
+/* ---- words ----------------------------------------------------------------------------------- */
 
 /*
  * What others than the recorder change, or one process differently from its forked children. A word for each journal
@@ -157,7 +157,7 @@ static inline uint64_t kymo_wire_word_offset(uint64_t entry)
 	return sizeof(struct kymo_wire_words) + entry * sizeof(uint64_t);
 }
 
-/* ---- journal --------------------------------------------------------------------------------------------------- */
+/* ---- journal --------------------------------------------------------------------------------- */
 
 #define KYMO_WIRE_PATCH_MAX 15
 #define KYMO_WIRE_WINDOW_MAX 24
@@ -221,7 +221,7 @@ struct kymo_wire_site {
 
 _Static_assert(sizeof(struct kymo_wire_site) == 192, "journal entries are 192 bytes");
 
-/* ---- vfork ---- */
+/* ---- vfork ----------------------------------------------------------------------------------- */
 
 #define KYMO_WIRE_MAX_VFORKS 15
 
@@ -234,7 +234,7 @@ struct kymo_wire_vforks {
 	uint64_t threads[KYMO_WIRE_MAX_VFORKS]; /* their thread pointers, or 0 */
 };
 
-/* ---- rings ----------------------------------------------------------------------------------------------------- */
+/* ---- rings ----------------------------------------------------------------------------------- */
 
 /* What is known of one sub-buffer; written by the producer that opens and closes it. */
 struct kymo_wire_subbuffer {

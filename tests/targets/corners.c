@@ -70,8 +70,7 @@ DECLARE(corner_ymm_live);
 DECLARE(corner_switch);
 DECLARE(corner_compiled);
 
-/* ---- the compiler's -----------------------------------------------------------------------------------------------
- */
+/* ---- the compiler's -------------------------------------------------------------------------- */
 
 PROBED long corner_switch(long a, long b, long c)
 {
@@ -135,8 +134,7 @@ static void check_compiled(long i)
 	CHECK(i % 8 != 1 || corner_compiled(1, 3, 5) == result);
 }
 
-/* ---- short functions, branches --------------------------------------------------------------------------------------
- */
+/* ---- short functions, branches --------------------------------------------------------------- */
 
 static void check_short(long i)
 {
@@ -202,8 +200,7 @@ static void check_spin(long i)
 	CHECK(pthread_join(thread, NULL) == 0 && spinning == 2);
 }
 
-/* ---- tables, lines, the stack ---------------------------------------------------------------------------------------
- */
+/* ---- tables, lines, the stack ---------------------------------------------------------------- */
 
 static void check_tables(long i)
 {
@@ -237,8 +234,7 @@ static void check_flags(long i)
 	CHECK(corner_carry(i, 5, 0) == i + 6);
 }
 
-/* ---- special instructions -------------------------------------------------------------------------------------------
- */
+/* ---- special instructions -------------------------------------------------------------------- */
 
 static void check_strings(long i)
 {
@@ -273,8 +269,7 @@ static void check_syscall(long i)
 	CHECK(corner_syscall(0, 0, 0) == getpid() + EBADF);
 }
 
-/* ---- operands -------------------------------------------------------------------------------------------------------
- */
+/* ---- operands -------------------------------------------------------------------------------- */
 
 static void check_rip(long i)
 {
@@ -318,8 +313,7 @@ static void check_zmm_live(long i)
 	CHECK(!memcmp(from, to, sizeof(from)));
 }
 
-/* ---- all ------------------------------------------------------------------------------------------------------------
- */
+/* ---- all ------------------------------------------------------------------------------------- */
 
 static const struct corner corners[] = {
 	{ "short", check_short, NOTHING },

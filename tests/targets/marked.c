@@ -53,8 +53,7 @@ __attribute__((format(printf, 1, 2))) static void note(const char *format, ...)
 	va_end(args);
 }
 
-/* ---- one marker a function ----------------------------------------------------------------------------------------
- */
+/* ---- one marker a function ------------------------------------------------------------------- */
 
 OWN void mark_nothing(long i)
 {
@@ -147,8 +146,7 @@ OWN void mark_eight(long a, int b, long c, int d, long e, int f, long g, int h)
 	     a, b, c, d, e, f, g, h);
 }
 
-/* ---- copies ---------------------------------------------------------------------------------------------------------
- */
+/* ---- copies ---------------------------------------------------------------------------------- */
 
 __attribute__((always_inline)) static inline void mark_copy(long i, int where)
 {
@@ -183,8 +181,7 @@ OWN long mark_looped(long i)
 	return sum;
 }
 
-/* ---- what may not be disturbed ------------------------------------------------------------------------------------
- */
+/* ---- what may not be disturbed --------------------------------------------------------------- */
 
 OWN int mark_costly(long i)
 {
@@ -231,8 +228,7 @@ static void compute(long i)
 	CHECK(compute_marked_text(i, -i, (double)i, 2.5) == bare);
 }
 
-/* ---- toggling -------------------------------------------------------------------------------------------------------
- */
+/* ---- toggling -------------------------------------------------------------------------------- */
 
 #ifdef TOGGLES
 static atomic_long toggles, calls;
@@ -271,8 +267,7 @@ static void *toggle(void *arg)
 }
 #endif
 
-/* ---- rounds ---------------------------------------------------------------------------------------------------------
- */
+/* ---- rounds ---------------------------------------------------------------------------------- */
 
 OWN void do_round(long i)
 {

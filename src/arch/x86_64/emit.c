@@ -63,7 +63,7 @@ _Static_assert(KYMO_PAD_LIVE_VFORK_LIST + sizeof(struct kymo_wire_vforks) <= 409
 #define COMPOSE_SIZE_MAX 512u /* of an argument of an event that is composed, without its form */
 #define FIXED_SIZE_MAX 256u   /* around the events: frame, watch, hop */
 
-/* ---- the frame ---- */
+/* ---- the frame ------------------------------------------------------------------------------- */
 
 void x86_emit_save(struct code *c, bool flags)
 {
@@ -222,7 +222,7 @@ static void emit_watch(struct code *c, const struct kymo_pad_env *env, const str
 	place(c, &done);
 }
 
-/* ---- the end of the stack ---- */
+/* ---- the end of the stack -------------------------------------------------------------------- */
 
 /*
  * Before anything is stored, where the flags are dead: whether the stack pointer is near the end of the initial

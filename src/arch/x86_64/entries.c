@@ -54,7 +54,7 @@
 #include "arch/x86_64/entries.h"
 #include "base/search.h"
 
-/* ---- the sweep ------------------------------------------------------------------------------------------------- */
+/* ---- the sweep ------------------------------------------------------------------------------- */
 
 static int take(struct x86_builder *builder, size_t function, const struct x86_insn *insn, uint64_t target, bool by_lea)
 {
@@ -257,7 +257,7 @@ static int sweep_all(struct x86_builder *builder)
 	return 0;
 }
 
-/* ---- what the sweep has to be distrusted for --------------------------------------------------------------------- */
+/* ---- what the sweep has to be distrusted for ------------------------------------------------- */
 
 /* The first firm entry of [low, high) that is not at the start of an instruction, or 0. */
 static uint64_t entered_inside(const struct kymo_entry_map *map, uint64_t low, uint64_t high)
@@ -320,7 +320,7 @@ static void judge_functions(struct x86_builder *builder)
 	}
 }
 
-/* ---- computed jumps ---------------------------------------------------------------------------------------------- */
+/* ---- computed jumps -------------------------------------------------------------------------- */
 
 static int compare_by_function(const void *a, const void *b)
 {
@@ -362,7 +362,7 @@ static void judge_jumps(struct x86_builder *builder)
 	}
 }
 
-/* ---- lifecycle --------------------------------------------------------------------------------------------------- */
+/* ---- lifecycle ------------------------------------------------------------------------------- */
 
 static int compare_spans(const void *a, const void *b)
 {

@@ -212,7 +212,7 @@ static void call_guest(struct code *c, const struct kymo_pad_env *env, uint32_t 
 }
 
 /* Where an event's parts are: the hot ones are emitted in line, the cold ones behind the pad. */
-/* ---- by a lock ---- */
+/* ---- by a lock ------------------------------------------------------------------------------- */
 
 /*
  * The tid is in its slot. Emitted in line where no thread has restartable sequences, else behind. Ends with a fall
@@ -274,7 +274,7 @@ static void emit_locked(struct code *c, const struct kymo_pad_env *env, const st
 	place(c, &done);
 }
 
-/* ---- by a restartable sequence ---- */
+/* ---- by a restartable sequence --------------------------------------------------------------- */
 
 /* rax = the record's stamp */
 static void stamp(struct code *c, struct x86_stamp_use use)
@@ -443,7 +443,7 @@ void x86_event_descriptor(struct code *c, const uint64_t descriptor[3], size_t r
 	memcpy(c->out + descriptor[2] + 24, &(uint64_t){ c->address + abort_at }, 8);
 }
 
-/* ---- without sequences: one form, in line ---- */
+/* ---- without sequences: one form, in line ---------------------------------------------------- */
 
 void x86_event_plain(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event,
 		     const struct x86_site *site, struct x86_event_code *parts)

@@ -47,7 +47,7 @@ struct pair {
 	uint64_t first_to, second_to;
 };
 
-/* ---- two jumps at once ------------------------------------------------------------------------------------------- */
+/* ---- two jumps at once ----------------------------------------------------------------------- */
 
 static void share(struct pair *pair, unsigned int at, bool is_prefix)
 {
@@ -144,7 +144,7 @@ static unsigned int most(unsigned int a, unsigned int b)
 	return a > b ? a : b;
 }
 
-/* ---- successor --------------------------------------------------------------------------------------------------- */
+/* ---- successor ------------------------------------------------------------------------------- */
 
 /* The site's jump behind `before` prefixes, the successor's behind `after`. */
 static int try_pair(struct x86_site *site, const struct x86_site *next, unsigned int before, unsigned int after,
@@ -217,7 +217,7 @@ int x86_try_successor(struct x86_site *site, struct kymo_plan *plans, size_t *n,
 	return -EPERM;
 }
 
-/* ---- neighbour --------------------------------------------------------------------------------------------------- */
+/* ---- neighbour ------------------------------------------------------------------------------- */
 
 /* The way from the site to a jump in a neighbour. */
 struct hop {

@@ -21,7 +21,7 @@
 #include "arch/x86_64/exits.h"
 #include "base/search.h"
 
-/* ---- parts ------------------------------------------------------------------------------------------------------- */
+/* ---- parts ----------------------------------------------------------------------------------- */
 
 static int add_function(struct x86_body *body, size_t index)
 {
@@ -271,7 +271,7 @@ int kymo_exits_create(const struct kymo_module_code *code, const struct kymo_ent
 	return 0;
 }
 
-/* ---- each instruction -------------------------------------------------------------------------------------------- */
+/* ---- each instruction ------------------------------------------------------------------------ */
 
 /* The first function that ends behind `vaddr`. */
 static size_t first_function(const struct kymo_entry_map *map, uint64_t vaddr)

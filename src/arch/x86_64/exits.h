@@ -65,7 +65,7 @@ struct x86_body {
 	bool is_new;                 /* a part was added */
 };
 
-/* ---- verdicts.c -------------------------------------------------------------------------------------------------- */
+/* ---- verdicts.c ------------------------------------------------------------------------------ */
 
 enum x86_verdict {
 	X86_STAYS,
@@ -78,7 +78,7 @@ enum x86_verdict {
 /* What an instruction (decoded in full) does that is passed in this state. */
 enum x86_verdict x86_judge(struct x86_body *body, const struct x86_insn *insn, const struct x86_state *state);
 
-/* ---- heights.c --------------------------------------------------------------------------------------------------- */
+/* ---- heights.c ------------------------------------------------------------------------------- */
 
 void x86_body_init(struct x86_body *body, const struct kymo_module_code *code, const struct kymo_entry_map *map,
 		   struct kymo_refusal *refusal);

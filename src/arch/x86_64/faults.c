@@ -138,7 +138,7 @@ unsigned int x86_faults(const struct x86_site *site, const struct x86_insn *insn
 	return x86_faults_anywhere(insn) & ~(is_stack_check(site, insn) ? KYMO_FAULT_MEMORY : 0);
 }
 
-/* ---- flags ------------------------------------------------------------------------------------------------------- */
+/* ---- flags ----------------------------------------------------------------------------------- */
 
 #define LOOKED_AT_MAX 12 /* instructions */
 #define ARITHMETIC_FLAGS \
@@ -177,8 +177,7 @@ bool x86_flags_are_dead(const struct kymo_entry_map *map, uint64_t vaddr)
 	return false;
 }
 
-/* ---- a word of the stack ------------------------------------------------------------------------------------------
- */
+/* ---- a word of the stack --------------------------------------------------------------------- */
 
 /* It stores 8 bytes right below the stack pointer, and reads no memory. */
 static bool is_push(const struct x86_insn *insn)
@@ -226,7 +225,7 @@ uint8_t x86_scratch(const struct kymo_entry_map *map, const struct kymo_plan *pl
 	return 0;
 }
 
-/* ---- the question ------------------------------------------------------------------------------------------------ */
+/* ---- the question ---------------------------------------------------------------------------- */
 
 int x86_check_faults(const struct x86_site *site, const struct x86_insn *insn, struct kymo_refusal *refusal)
 {

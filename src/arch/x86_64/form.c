@@ -131,8 +131,7 @@ static void change(struct maker *m, const struct kymo_form_op *op)
 	}
 }
 
-/* ---- two values ---------------------------------------------------------------------------------------------------
- */
+/* ---- two values ------------------------------------------------------------------------------ */
 
 static unsigned int condition_of(const struct kymo_form_op *op)
 {
@@ -273,8 +272,7 @@ static bool join_value(struct maker *m, uint32_t i)
 	return true;
 }
 
-/* ---- the whole ----------------------------------------------------------------------------------------------------
- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static void jump(struct maker *m, uint32_t i)
 {

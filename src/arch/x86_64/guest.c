@@ -205,8 +205,7 @@ GUEST uint64_t kymo_guest_is_vfork_child(const struct kymo_wire_vforks *vforks)
 	return 0;
 }
 
-/* ---- memory that may not be there ---------------------------------------------------------------------------------
- */
+/* ---- memory that may not be there ------------------------------------------------------------ */
 
 #define PAGE_SIZE 4096u
 #define CERTAIN UINT64_MAX /* in place of a process: it can be read for certain */

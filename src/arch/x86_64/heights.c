@@ -22,7 +22,7 @@
 #define RSP 4
 #define RBP 5
 
-/* ---- parts ------------------------------------------------------------------------------------------------------- */
+/* ---- parts ----------------------------------------------------------------------------------- */
 
 void x86_body_init(struct x86_body *body, const struct kymo_module_code *code, const struct kymo_entry_map *map,
 		   struct kymo_refusal *refusal)
@@ -144,7 +144,7 @@ int x86_body_decode(struct x86_body *body, uint64_t vaddr, struct x86_insn *ret)
 	return x86_decode_full(&body->jumps.decoder, bytes, size, vaddr, ret);
 }
 
-/* ---- one instruction --------------------------------------------------------------------------------------------- */
+/* ---- one instruction ------------------------------------------------------------------------- */
 
 static int32_t moved(int32_t height, int64_t by)
 {
@@ -224,7 +224,7 @@ static struct x86_state after(const struct x86_insn *insn, const struct x86_stat
 	}
 }
 
-/* ---- paths ------------------------------------------------------------------------------------------------------- */
+/* ---- paths ----------------------------------------------------------------------------------- */
 
 static bool join(int32_t *height, int32_t more)
 {
@@ -299,7 +299,7 @@ static void step(struct x86_body *body, uint64_t vaddr)
 		body->err = -ENOMEM;
 }
 
-/* ---- indirect jumps ---------------------------------------------------------------------------------------------- */
+/* ---- indirect jumps -------------------------------------------------------------------------- */
 
 static const struct kymo_span *data_at(const struct x86_body *body, uint64_t vaddr)
 {
@@ -408,7 +408,7 @@ static bool follow_indirect(struct x86_body *body)
 	return true;
 }
 
-/* ---- the rest ---------------------------------------------------------------------------------------------------- */
+/* ---- the rest -------------------------------------------------------------------------------- */
 
 static bool follow_weak(struct x86_body *body)
 {

@@ -63,7 +63,7 @@ static void find_value(const struct x86_jumps *jumps, size_t function, int reg, 
 	ret->origin = ORIGIN_UNKNOWN;
 }
 
-/* ---- shapes of instructions -------------------------------------------------------------------------------------- */
+/* ---- shapes of instructions ------------------------------------------------------------------ */
 
 static bool is_register(const ZydisDecodedOperand *op, int size)
 {
@@ -153,7 +153,7 @@ static bool is_sum(const struct x86_insn *insn, int reg, int *a_ret, int *b_ret)
 	return *a_ret >= 0 && *b_ret >= 0;
 }
 
-/* ---- whole pointers ---------------------------------------------------------------------------------------------- */
+/* ---- whole pointers -------------------------------------------------------------------------- */
 
 /* Whether the instruction may put something computed into `reg`; a copy is not that, but goes to `copies`. */
 static bool computes(const struct x86_jumps *jumps, const struct x86_insn *insn, int reg, uint32_t *copies)
@@ -230,7 +230,7 @@ static bool is_pointer(struct x86_jumps *jumps, size_t function, int reg, uint64
 		insn->op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && insn->op[0].size >= 32);
 }
 
-/* ---- jump tables ------------------------------------------------------------------------------------------------- */
+/* ---- jump tables ----------------------------------------------------------------------------- */
 
 /* The value of `reg` before `vaddr`, copies followed back to where it was made. */
 static void find_origin(const struct x86_jumps *jumps, size_t function, int reg, uint64_t vaddr, struct value *ret)
@@ -340,7 +340,7 @@ static bool is_table_jump(const struct x86_jumps *jumps, size_t function, int re
 	return false;
 }
 
-/* ---- verdict ----------------------------------------------------------------------------------------------------- */
+/* ---- verdict --------------------------------------------------------------------------------- */
 
 /* A link-time address, loaded, and added to a load base that was loaded too: how dynamic linkers call constructors. */
 static bool is_rebased(const struct x86_jumps *jumps, size_t function, const struct value *sum)

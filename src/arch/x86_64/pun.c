@@ -46,7 +46,7 @@ const uint8_t x86_prefixes[X86_N_PREFIXES] = {
 #define HINTED_TRIES 8u
 #define STEPPED_TRIES 64u
 
-/* ---- bytes under construction ------------------------------------------------------------------------------------ */
+/* ---- bytes under construction ---------------------------------------------------------------- */
 
 void x86_layout_init(struct x86_layout *layout, const struct x86_site *site, uint64_t base, unsigned int size)
 {
@@ -91,7 +91,7 @@ int x86_layout_check(const struct x86_layout *layout, const struct x86_site *sit
 	return 0;
 }
 
-/* ---- addresses --------------------------------------------------------------------------------------------------- */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 void x86_layout_range(const struct x86_layout *layout, unsigned int at, uint64_t *low_ret, uint64_t *high_ret,
 		      uint64_t *step_ret)
@@ -210,7 +210,7 @@ uint64_t x86_layout_reserve(struct x86_layout *layout, struct x86_site *site, un
 	return got;
 }
 
-/* ---- plans ------------------------------------------------------------------------------------------------------- */
+/* ---- plans ----------------------------------------------------------------------------------- */
 
 void x86_plan_alone(const struct x86_site *site, enum kymo_tactic tactic, const struct x86_layout *layout,
 		    unsigned int patch_size, unsigned int span, uint64_t trampoline, struct kymo_plan *ret)

@@ -16,7 +16,7 @@
 
 #include "arch/x86_64/x86.h"
 
-/* ---- what may move ----------------------------------------------------------------------------------------------- */
+/* ---- what may move --------------------------------------------------------------------------- */
 
 /* clang-format off */
 static const uint8_t movable_categories[] = {
@@ -160,7 +160,7 @@ bool x86_reads_code(const struct x86_insn *insn, uint64_t low, uint64_t size)
 	return insn->has_rip && !x86_is_rip_lea(insn) && insn->rip + 64 > low && insn->rip < low + size;
 }
 
-/* ---- writing ----------------------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 struct writer {
 	uint8_t *out;
@@ -292,7 +292,7 @@ static void put_insn(struct writer *writer, const struct x86_insn *insn, const u
 	}
 }
 
-/* ---- the window -------------------------------------------------------------------------------------------------- */
+/* ---- the window ------------------------------------------------------------------------------ */
 
 static bool plan_is_sane(const struct kymo_plan *plan)
 {

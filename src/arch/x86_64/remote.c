@@ -239,7 +239,7 @@ void kymo_remote_call(const struct user_regs_struct *registers, const struct kym
 	ret->eflags &= ~(unsigned long long)(1 << 8 | 1 << 10); /* no single step, no direction */
 }
 
-/* ---- on the way ---- */
+/* ---- on the way ------------------------------------------------------------------------------ */
 
 /* Calls are short: who is inside of one that waits is at home. */
 bool kymo_remote_may_be_away(const struct user_regs_struct *registers)
@@ -290,7 +290,7 @@ bool kymo_remote_is_away(const uint8_t stack[KYMO_REMOTE_STACK], const uint8_t c
 	return is_gadget(code) && kymo_remote_has_frame(stack, KYMO_REMOTE_BELOW + 16 + sizeof(struct frame));
 }
 
-/* ---- calls that are continued ---- */
+/* ---- calls that are continued ---------------------------------------------------------------- */
 
 enum kymo_remote_sleep kymo_remote_sleep_in(int64_t number, const uint64_t args[6])
 {
@@ -347,7 +347,7 @@ bool kymo_remote_name_call(struct user_regs_struct *registers, const uint8_t cod
 	return true;
 }
 
-/* ---- calls that a stop ends ---- */
+/* ---- calls that a stop ends ------------------------------------------------------------------ */
 
 /* Calls that fail with EINTR when no data has moved, and that do the same when they are made again. */
 static bool ends_by_stop(uint64_t number)

@@ -63,7 +63,7 @@ struct resolver {
 	uint64_t doubted; /* where what is returned is not known */
 };
 
-/* ---- values ------------------------------------------------------------------------------------------------------ */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 static uint64_t function_set(struct resolver *resolver, uint64_t vaddr)
 {
@@ -136,7 +136,7 @@ static uint64_t operand_set(struct resolver *resolver, const struct x86_insn *in
 	}
 }
 
-/* ---- the frame --------------------------------------------------------------------------------------------------- */
+/* ---- the frame ------------------------------------------------------------------------------- */
 
 static void lose_frame(struct resolver *resolver)
 {
@@ -234,7 +234,7 @@ static void note_frame(struct resolver *resolver, const struct x86_insn *insn, c
 	resolver->has_frame |= is_move(insn, ZYDIS_REGISTER_RBP, ZYDIS_REGISTER_RSP);
 }
 
-/* ---- one instruction --------------------------------------------------------------------------------------------- */
+/* ---- one instruction ------------------------------------------------------------------------- */
 
 static bool is_cleared(const struct x86_insn *insn)
 {
@@ -280,7 +280,7 @@ static void step(struct resolver *resolver, const struct x86_insn *insn, uint64_
 			sets[reg] = reg == to ? set : NOT_KNOWN;
 }
 
-/* ---- paths ------------------------------------------------------------------------------------------------------- */
+/* ---- paths ----------------------------------------------------------------------------------- */
 
 static uint16_t *index_of(struct resolver *resolver, uint64_t vaddr)
 {
@@ -384,7 +384,7 @@ static int follow(struct resolver *resolver, uint64_t vaddr)
 	return err;
 }
 
-/* ---- the answer -------------------------------------------------------------------------------------------------- */
+/* ---- the answer ------------------------------------------------------------------------------ */
 
 static int by_value(const void *a, const void *b)
 {

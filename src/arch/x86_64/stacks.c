@@ -47,7 +47,7 @@ struct stacks {
 	size_t *first;               /* of each function's edges; one more for the end */
 };
 
-/* ---- the look at the limit --------------------------------------------------------------------------------------- */
+/* ---- the look at the limit ------------------------------------------------------------------- */
 
 /* What a register holds. */
 enum held {
@@ -211,7 +211,7 @@ static bool find_check(const struct stacks *stacks, const struct kymo_extent *ex
 	return false;
 }
 
-/* ---- what functions take, and what they call --------------------------------------------------------------------- */
+/* ---- what functions take, and what they call ------------------------------------------------- */
 
 /* What this takes of the stack for longer than itself. Calls have their own edges. */
 static uint64_t taken_by(const struct x86_insn *insn, uint64_t unknown)
@@ -337,7 +337,7 @@ static int look_at(struct stacks *stacks, size_t index)
 	return walk(stacks, index, extent->start, &calls);
 }
 
-/* ---- depths ------------------------------------------------------------------------------------------------------ */
+/* ---- depths ---------------------------------------------------------------------------------- */
 
 /* Every function that may lie deeper than was known is on the list once; depths are multiples of 8, so each gets there
  * at most left / 8 times. */
@@ -420,7 +420,7 @@ int x86_find_stacks(struct x86_builder *builder)
 	return err;
 }
 
-/* ---- the question ------------------------------------------------------------------------------------------------ */
+/* ---- the question ---------------------------------------------------------------------------- */
 
 int x86_check_stack(const struct x86_site *site, struct kymo_refusal *refusal)
 {

@@ -7,7 +7,7 @@
 
 #include "arch/x86_64/x86.h"
 
-/* ---- where a uprobe may be -------------------------------------------------------------------------------------- */
+/* ---- where a uprobe may be ------------------------------------------------------------------- */
 
 /*
  * The kernel executes a copy of the instruction elsewhere, or emulates it. It refuses some (is_prefix_bad() and the
@@ -85,7 +85,7 @@ bool kymo_uprobe_is_free(const uint8_t *file, const uint8_t *memory, size_t size
 	return true;
 }
 
-/* ---- where values are ------------------------------------------------------------------------------------------- */
+/* ---- where values are ------------------------------------------------------------------------ */
 
 /* struct pt_regs, by the numbers of kymo_register_parse(). */
 static const uint16_t places[] = {

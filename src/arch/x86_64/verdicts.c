@@ -16,7 +16,7 @@ static enum x86_verdict refuse(struct x86_body *body, const struct x86_insn *ins
 	return X86_REFUSED;
 }
 
-/* ---- what a jump tells ------------------------------------------------------------------------------------------- */
+/* ---- what a jump tells ----------------------------------------------------------------------- */
 
 /* Whether the stack pointer was raised in the straight run of instructions before `vaddr`: a frame was taken down. */
 static bool is_raised(struct x86_body *body, uint64_t vaddr)
@@ -182,7 +182,7 @@ static enum x86_verdict judge_indirect(struct x86_body *body, const struct x86_i
 	return refuse(body, insn, "may be a tail call, or a jump inside of the function");
 }
 
-/* ---- one instruction --------------------------------------------------------------------------------------------- */
+/* ---- one instruction ------------------------------------------------------------------------- */
 
 static bool is_nop(const struct x86_insn *insn)
 {

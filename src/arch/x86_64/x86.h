@@ -10,7 +10,7 @@
 
 #include "arch/arch.h"
 
-/* ---- decode.c ---------------------------------------------------------------------------------------------------- */
+/* ---- decode.c -------------------------------------------------------------------------------- */
 
 /* Where control goes after an instruction. */
 enum x86_flow {
@@ -68,7 +68,7 @@ int x86_gpr(ZydisRegister reg);
 /* Whether it writes `reg` (of x86_gpr()), as a named operand or not. Decoded in full. */
 bool x86_writes(const struct x86_insn *insn, int reg);
 
-/* ---- entries.c, marks.c ------------------------------------------------------------------------------------------ */
+/* ---- entries.c, marks.c ---------------------------------------------------------------------- */
 
 /* A text section in the map. Bit `base` of each bitmap stands for its first byte. */
 struct x86_area {
@@ -145,7 +145,7 @@ uint64_t x86_last(const struct kymo_entry_map *map, unsigned int mask, uint64_t 
 /* Index of the function that contains `vaddr`, or -1. */
 ptrdiff_t x86_function_at(const struct kymo_module_code *code, uint64_t vaddr);
 
-/* ---- gaps.c ------------------------------------------------------------------------------------------------------ */
+/* ---- gaps.c ---------------------------------------------------------------------------------- */
 
 /* Text that is in no function. */
 struct x86_gap {
@@ -157,12 +157,12 @@ struct x86_gap {
 int x86_gap_at(const struct kymo_module_code *code, const struct kymo_entry_map *map, const struct kymo_span *span,
 	       uint64_t vaddr, struct x86_gap *ret);
 
-/* ---- stacks.c ---------------------------------------------------------------------------------------------------- */
+/* ---- stacks.c -------------------------------------------------------------------------------- */
 
 /* Whether function `function` runs on a small stack. */
 bool x86_has_small_stack(const struct kymo_module_code *code, size_t function);
 
-/* ---- jumps.c ----------------------------------------------------------------------------------------------------- */
+/* ---- jumps.c --------------------------------------------------------------------------------- */
 
 /* The search for where indirect jumps lead. `has_table` tells whether a jump table begins at an address. */
 struct x86_jumps {
@@ -195,7 +195,7 @@ bool x86_jump_rebased(const struct x86_jumps *jumps, size_t index, uint64_t vadd
  * relative table. */
 bool x86_jump_adds(const struct x86_jumps *jumps, size_t index, uint64_t vaddr);
 
-/* ---- relocate.c -------------------------------------------------------------------------------------------------- */
+/* ---- relocate.c ------------------------------------------------------------------------------ */
 
 /* Why the instruction (decoded in full) cannot run at another address: the rest of a sentence that begins with the
  * instruction; NULL when it can. */

@@ -149,7 +149,7 @@ int hub_proof_check_guest(int fd, struct hub_process *process, pid_t tid)
 	return memory && memory->opened.fd >= 0 ? hub_proof_check(fd, tid, memory->opened.fd) : -EPERM;
 }
 
-/* ---- at the client ----------------------------------------------------------------------------------------------- */
+/* ---- at the client --------------------------------------------------------------------------- */
 
 static bool is_traced_by(pid_t tid, pid_t hub)
 {

@@ -11,7 +11,7 @@
 
 #define INDIRECTS_MAX 8192
 
-/* ---- finding them ------------------------------------------------------------------------------------------------ */
+/* ---- finding them ---------------------------------------------------------------------------- */
 
 static bool read_constant(void *data, uint64_t vaddr, uint64_t *ret)
 {
@@ -99,7 +99,7 @@ struct kymo_error *kymo_indirects(struct kymo_code *code, struct kymo_module *mo
 	return NULL;
 }
 
-/* ---- asking ------------------------------------------------------------------------------------------------------ */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
 const struct kymo_indirect *kymo_indirect_at(const struct kymo_indirect *items, size_t n, uint64_t vaddr)
 {

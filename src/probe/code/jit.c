@@ -16,7 +16,7 @@
 #define FUNCTION_MAX ((uint64_t)1 << 20) /* a longer one is not looked at from its start */
 #define SNAPSHOT_TRIES 5
 
-/* ---- whose memory ------------------------------------------------------------------------------------------------ */
+/* ---- whose memory ---------------------------------------------------------------------------- */
 
 bool kymo_jit_is_map(const struct kymo_map *map)
 {
@@ -74,8 +74,7 @@ struct kymo_error *kymo_jit_check(pid_t pid, const struct kymo_maps *maps, uint6
 	return NULL;
 }
 
-/* ---- what is there -------------------------------------------------------------------------------------------------
- */
+/* ---- what is there --------------------------------------------------------------------------- */
 
 /* Take back what other recordings have written into [low, low + size), as they say. */
 static void take_back(const struct kymo_remains_list *list, uint64_t low, uint8_t *bytes, uint64_t size)
@@ -139,8 +138,7 @@ static struct kymo_error *read_code(struct kymo_process *process, uint64_t low, 
 	return error;
 }
 
-/* ---- what it is called ---------------------------------------------------------------------------------------------
- */
+/* ---- what it is called ----------------------------------------------------------------------- */
 
 /* Its perf map, as it names itself; only one that belongs to its user. -1: there is none. */
 static int open_perf_map(pid_t pid)
@@ -181,8 +179,7 @@ static bool name_place(struct kymo_jit *jit, pid_t pid)
 	return n >= 0;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------------------------
- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 /* The end of the instruction at the address, reached from the start of its function. */
 static struct kymo_error *find_end(const struct kymo_jit *jit, uint64_t size, uint64_t *end_ret)

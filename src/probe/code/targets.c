@@ -29,7 +29,7 @@ bool probe_has_indirect(const struct kymo_symbol *const *symbols, size_t n)
 	return false;
 }
 
-/* ---- adding ------------------------------------------------------------------------------------------------------ */
+/* ---- adding ---------------------------------------------------------------------------------- */
 
 /* Takes `refusal`; strings are copied. */
 static struct kymo_error *add(struct probe_targets *targets, struct probe_target target, const char *function,
@@ -85,7 +85,7 @@ static struct kymo_error *add_indirect(struct probe_targets *targets, const stru
 	return add_refused(targets, symbol, n < 0 ? NULL : refusal);
 }
 
-/* ---- each once --------------------------------------------------------------------------------------------------- */
+/* ---- each once ------------------------------------------------------------------------------- */
 
 /* By address; what has a symbol of its own first. */
 static int compare(const void *a, const void *b)
@@ -134,7 +134,7 @@ static struct kymo_error *unify(struct probe_targets *targets)
 	return error;
 }
 
-/* ---- all of them ------------------------------------------------------------------------------------------------- */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 static bool is_named(const struct kymo_symbol *const *symbols, size_t n, const struct kymo_indirect *indirect)
 {

@@ -99,7 +99,7 @@ void probe_place_name(const struct kymo_spec *spec, const char *symbol, char *ou
 		snprintf(out, size, "%s", symbol);
 }
 
-/* ---- overloads --------------------------------------------------------------------------------------------------- */
+/* ---- overloads ------------------------------------------------------------------------------- */
 
 #define OVERLOADS_SHOWN 3
 
@@ -134,8 +134,7 @@ struct kymo_error *probe_check_overloads(const struct kymo_spec *spec, const str
 				 spec->symbol, n, found[0]->name);
 }
 
-/* ---- what is not there ----------------------------------------------------------------------------------------------
- */
+/* ---- what is not there ----------------------------------------------------------------------- */
 
 struct kymo_error *probe_no_such_function(const struct kymo_spec *spec, struct kymo_module *module)
 {

@@ -34,8 +34,7 @@
 #define USER_SELECTORS UINT64_C(0x002b000000000033) /* cs, gs, fs, ss, as the kernel saves them */
 #define STACKS_MAX 4                                /* that a thread has left for others, in handlers upon handlers */
 
-/* ---- saved program counters ---------------------------------------------------------------------------------------
- */
+/* ---- saved program counters ------------------------------------------------------------------ */
 
 /*
  * Scan [low, end of its mapping). A stack that can't be read may hold anything: that counts as found. In struct
@@ -99,8 +98,7 @@ uint64_t probes_find_saved_pc(struct kymo_process *process, const struct kymo_ma
 	return found;
 }
 
-/* ---- windows ------------------------------------------------------------------------------------------------------
- */
+/* ---- windows --------------------------------------------------------------------------------- */
 
 static bool is_to_write(const struct probe_site *site)
 {
@@ -141,8 +139,7 @@ static uint64_t moved_pc(const struct probe_site *site, uint64_t pc)
 	return 0;
 }
 
-/* ---- text, page by page ---------------------------------------------------------------------------------------------
- */
+/* ---- text, page by page ---------------------------------------------------------------------- */
 
 /* Sites are sorted, and thousands lie on a few hundred pages; a system call for each page is what keeps the stop short.
  */
@@ -165,8 +162,7 @@ static bool read_text(struct kymo_process *process, struct text_page *page, uint
 	return true;
 }
 
-/* ---- checks -------------------------------------------------------------------------------------------------------
- */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 /*
  * Compare what is at a site with what its plan is made for: the file's bytes in what it displaces, and those of the
@@ -253,8 +249,7 @@ static void move_threads(struct kymo_probes *probes)
 	}
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------------
- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 /* One change: of the text, or of another recording's trampoline. */
 struct change {

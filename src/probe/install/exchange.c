@@ -35,8 +35,7 @@
 
 #define NEAR 256 /* bytes: a jump relies on none farther away */
 
-/* ---- sites that are in ----------------------------------------------------------------------------------------------
- */
+/* ---- sites that are in ----------------------------------------------------------------------- */
 
 /* Sites that are to be taken out, by index. */
 struct outgoing {

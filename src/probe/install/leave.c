@@ -45,8 +45,7 @@ struct leaving {
 	struct probe_trust trust;
 };
 
-/* ---- the others at the same place ----------------------------------------------------------------------------------
- */
+/* ---- the others at the same place ------------------------------------------------------------ */
 
 /* A journal entry of another recording, and where its word `next` is. */
 struct neighbour {
@@ -125,8 +124,7 @@ static bool is_anothers(const struct leaving *leaving, const struct kymo_wire_si
 	return false;
 }
 
-/* ---- text ----------------------------------------------------------------------------------------------------------
- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 static struct kymo_error *put(struct leaving *leaving, const struct kymo_wire_site *site, uint64_t address,
 			      const void *bytes, size_t size)
@@ -410,8 +408,7 @@ static struct kymo_error *leave_switch(struct leaving *leaving, size_t index)
 	return error;
 }
 
-/* ---- guards' lists -------------------------------------------------------------------------------------------------
- */
+/* ---- guards' lists --------------------------------------------------------------------------- */
 
 /* The recording whose guards are in the text now, or NULL. */
 static const struct kymo_remains *on_duty(const struct leaving *leaving)

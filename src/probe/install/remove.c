@@ -275,8 +275,7 @@ static bool is_anyone_in_pads(struct removal *removal)
 	return probes_find_saved_pc(removal->process, &removal->maps, is_hot, removal, &tid) != 0;
 }
 
-/* ---- memory --------------------------------------------------------------------------------------------------------
- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static struct kymo_error *unmap(struct removal *removal, const struct kymo_map *map)
 {
@@ -360,8 +359,7 @@ static struct kymo_error *unmap_and_close(struct removal *removal)
 	return ending;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------------------------
- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 /* The first that is to go, of the recordings that the stopped process has: `inode`'s, or one whose recorder is gone. */
 static bool choose(struct removal *removal, uint64_t inode)

@@ -87,8 +87,7 @@ void kymo_probes_destroy(struct kymo_probes *probes)
 	free(probes);
 }
 
-/* ---- installing ----------------------------------------------------------------------------------------------------
- */
+/* ---- installing ------------------------------------------------------------------------------ */
 
 static struct kymo_error *find_stack(struct kymo_probes *probes)
 {

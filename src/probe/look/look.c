@@ -72,8 +72,7 @@ void kymo_look_end(struct kymo_look *look, uint64_t tsc)
 		}
 }
 
-/* ---- what is read ---------------------------------------------------------------------------------------------------
- */
+/* ---- what is read ---------------------------------------------------------------------------- */
 
 /* What was exchanged for handlers of faults (exchange.c) is out of children for good. */
 static bool is_watched(const struct kymo_look *look, const struct probe_site *site)

@@ -25,8 +25,7 @@
 #define BREAKPOINT 0xcc
 #define SHORT_REACH 160 /* from a short jump to the end of the jump that it leads to */
 
-/* ---- what is there -------------------------------------------------------------------------------------------------
- */
+/* ---- what is there --------------------------------------------------------------------------- */
 
 /* Bytes that the look may not have read. */
 static bool bytes_near(struct kymo_look *look, uint64_t address, uint8_t *out, size_t size)

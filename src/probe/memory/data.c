@@ -38,7 +38,7 @@
 #define GROWTH 2                /* sub-buffers that come at a time: the other rings wait meanwhile */
 #define CHILD_AT_ONCE_SIZE (2ull << 20) /* of all CPUs' first rings, at the most, if the least is not more */
 
-/* ---- geometry --------------------------------------------------------------------------------------------------- */
+/* ---- geometry -------------------------------------------------------------------------------- */
 
 static uint64_t subbuffer_size(const struct kymo_probes_options *options)
 {
@@ -133,7 +133,7 @@ struct kymo_shared_ring kymo_data_ring(const struct kymo_shared *shared, const s
 	};
 }
 
-/* ---- making it --------------------------------------------------------------------------------------------------- */
+/* ---- making it ------------------------------------------------------------------------------- */
 
 struct kymo_error *kymo_data_open(const struct kymo_shared *shared, struct kymo_process *process,
 				  struct kymo_data *data)
@@ -325,7 +325,7 @@ bool kymo_data_grow(const struct kymo_shared *shared, const struct kymo_probes_o
 	return has_grown;
 }
 
-/* ---- a forked child's -------------------------------------------------------------------------------------------- */
+/* ---- a forked child's ------------------------------------------------------------------------ */
 
 struct kymo_adopted {
 	struct kymo_data data;

@@ -29,7 +29,7 @@
 
 #define SPARE_MIN 4
 
-/* ---- geometry --------------------------------------------------------------------------------------------------- */
+/* ---- geometry -------------------------------------------------------------------------------- */
 
 uint64_t kymo_shared_runs_offset(void)
 {
@@ -52,7 +52,7 @@ static uint64_t pads_offset(const struct kymo_shared *shared)
 	return shared->size + kymo_wire_words_size(KYMO_JOURNAL_CAPACITY);
 }
 
-/* ---- making it --------------------------------------------------------------------------------------------------- */
+/* ---- making it ------------------------------------------------------------------------------- */
 
 static uint64_t wall_ns(void)
 {
@@ -340,8 +340,7 @@ int kymo_shared_store_pads(struct kymo_shared *shared, uint64_t at, const void *
 	return kymo_shared_store(shared, pads_offset(shared) + at, bytes, size);
 }
 
-/* ---- journal and regions ------------------------------------------------------------------------------------------
- */
+/* ---- journal and regions --------------------------------------------------------------------- */
 
 /* Words that are not 0 are the process's own pages from here on. */
 static int write_words(struct kymo_shared *shared, struct kymo_process *process, const struct kymo_wire_site *sites,

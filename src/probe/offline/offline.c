@@ -21,7 +21,7 @@
 #include "procfs/maps.h"
 #include "wire/shared.h"
 
-/* ---- files ------------------------------------------------------------------------------------------------------ */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static void file_deinit(struct offline_file *file)
 {
@@ -176,7 +176,7 @@ struct kymo_error *kymo_offline_find(struct kymo_offline *offline, pid_t pid)
 	return NULL;
 }
 
-/* ---- text ------------------------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 /*
  * Whether the instruction of `place`, and what lies before it as far as somebody's jump may reach, is the file's in
@@ -287,7 +287,7 @@ struct kymo_error *kymo_offline_check_all(struct kymo_offline *offline, size_t f
 	return error;
 }
 
-/* ---- begin and end ---------------------------------------------------------------------------------------------- */
+/* ---- begin and end --------------------------------------------------------------------------- */
 
 const struct kymo_offline_place *kymo_offline_places(const struct kymo_offline *offline, size_t *n)
 {

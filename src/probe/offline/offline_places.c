@@ -18,7 +18,7 @@
 #include "probe/offline/offline_state.h"
 #include "probe/spec/spec.h"
 
-/* ---- a place ---------------------------------------------------------------------------------------------------- */
+/* ---- a place --------------------------------------------------------------------------------- */
 
 /* What a spec means in one file. */
 struct meaning {
@@ -141,7 +141,7 @@ static struct kymo_error *add_place(struct kymo_offline *offline, const struct m
 	return error;
 }
 
-/* ---- returns ---------------------------------------------------------------------------------------------------- */
+/* ---- returns --------------------------------------------------------------------------------- */
 
 static struct kymo_error *need_code(struct offline_file *file)
 {
@@ -253,7 +253,7 @@ struct kymo_error *kymo_offline_are_read(struct kymo_offline *offline, bool *ret
 	return NULL;
 }
 
-/* ---- places within functions ------------------------------------------------------------------------------------ */
+/* ---- places within functions ----------------------------------------------------------------- */
 
 /* What a sweep from the function's start takes for an instruction may be data, where not all of it is code. */
 static struct kymo_error *add_inner_place(struct kymo_offline *offline, const struct meaning *meaning, uint64_t vaddr,
@@ -284,7 +284,7 @@ static struct kymo_error *add_inner_place(struct kymo_offline *offline, const st
 				  : "it lies inside of an instruction");
 }
 
-/* ---- a spec in a file ------------------------------------------------------------------------------------------- */
+/* ---- a spec in a file ------------------------------------------------------------------------ */
 
 static struct kymo_error *add_instructions(struct kymo_offline *offline, const struct meaning *meaning, uint64_t vaddr)
 {

@@ -46,7 +46,7 @@
 #define FEW_GAP_MAX 4096 /* … so many pages, which take no memory */
 #define RUNS_MAX 4096    /* more are mapped with larger gaps */
 
-/* ---- runs of trampolines ----------------------------------------------------------------------------------------- */
+/* ---- runs of trampolines --------------------------------------------------------------------- */
 
 /* Half of the mappings that the process may still have, at the most. */
 static size_t runs_allowed(const struct placing *placing)
@@ -107,7 +107,7 @@ static struct kymo_error *close_runs(struct placing *placing)
 	return NULL;
 }
 
-/* ---- all of them ------------------------------------------------------------------------------------------------- */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 /* Sites whose addresses lie in [low, high), from above. */
 static struct kymo_error *place_between(struct placing *placing, uint64_t low, uint64_t high)

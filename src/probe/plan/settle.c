@@ -34,7 +34,7 @@
 
 #define SHARED_PAGES_MAX 2048 /* with trampolines, for the sake of other tools' breakpoints: 8 MiB of the target's */
 
-/* ---- what the planner asks --------------------------------------------------------------------------------------- */
+/* ---- what the planner asks ------------------------------------------------------------------- */
 
 static void look(void *data, uint64_t vaddr, uint8_t *bytes, size_t size)
 {
@@ -117,7 +117,7 @@ static int plan(struct placing *placing, const struct probe_site *site, struct k
 	return err;
 }
 
-/* ---- pads -------------------------------------------------------------------------------------------------------- */
+/* ---- pads ------------------------------------------------------------------------------------ */
 
 static struct kymo_error *emit_failed(const struct probe_site *site, int err)
 {
@@ -249,7 +249,7 @@ static int emit_pad(struct placing *placing, struct probe_site *site)
 	return 0;
 }
 
-/* ---- a site ------------------------------------------------------------------------------------------------------ */
+/* ---- a site ---------------------------------------------------------------------------------- */
 
 /* The bytes that the plan writes. */
 int probes_patch_of(const struct probe_site *site, uint8_t out[KYMO_PATCH_MAX])

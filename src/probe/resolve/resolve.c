@@ -64,7 +64,7 @@ struct kymo_error *probes_make_events(struct kymo_probes *probes, struct probe_s
 	return error;
 }
 
-/* ---- a place ----------------------------------------------------------------------------------------------------- */
+/* ---- a place --------------------------------------------------------------------------------- */
 
 /* Wish for the event of `meaning` at `at`; `vaddr` is what the user named. */
 static struct kymo_error *add_wish(struct kymo_probes *probes, const struct probe_meaning *meaning, uint64_t at,
@@ -76,7 +76,7 @@ static struct kymo_error *add_wish(struct kymo_probes *probes, const struct prob
 	return name ? probes_add_wish(probes, meaning, at, &wish) : &kymo_error_no_memory;
 }
 
-/* ---- returns and single instructions ----------------------------------------------------------------------------- */
+/* ---- returns and single instructions --------------------------------------------------------- */
 
 /* `name` is the function's own. */
 static struct kymo_error *add_returns(struct kymo_probes *probes, const struct probe_meaning *meaning, uint64_t vaddr,
@@ -148,7 +148,7 @@ static struct kymo_error *add_instructions(struct kymo_probes *probes, const str
 	return error;
 }
 
-/* ---- a spec ------------------------------------------------------------------------------------------------------ */
+/* ---- a spec ---------------------------------------------------------------------------------- */
 
 static struct kymo_error *resolve_target(struct kymo_probes *probes, const struct probe_meaning *spec_meaning,
 					 const struct probe_target *target)

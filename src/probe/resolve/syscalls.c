@@ -20,8 +20,7 @@
 #include "proc/proc.h"
 #include "procfs/maps.h"
 
-/* ---- events --------------------------------------------------------------------------------------------------------
- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 struct kymo_error *kymo_spec_make_syscalls(const char *text, const uint64_t numbers[KYMO_PAD_SYSCALLS / 64],
 					   struct kymo_spec *ret)
@@ -117,8 +116,7 @@ void probe_syscalls_use(struct kymo_events *events, const struct kymo_spec *spec
 	kymo_events_use(events, first + KYMO_PAD_SYSCALLS);
 }
 
-/* ---- places --------------------------------------------------------------------------------------------------------
- */
+/* ---- places ---------------------------------------------------------------------------------- */
 
 bool probes_has_syscalls(const struct kymo_probes *probes)
 {

@@ -19,8 +19,7 @@
 
 #define REASONS_SHOWN 3
 
-/* ---- a place, a marker, a site --------------------------------------------------------------------------------------
- */
+/* ---- a place, a marker, a site --------------------------------------------------------------- */
 
 static void add_reason(struct probe_refused *refused, const char *place, const char *reason)
 {

@@ -65,8 +65,7 @@ bool probes_has_live_marker(const struct kymo_probes *probes, size_t spec);
 /* Write journal entries of the pending ones; `first` is the index of entry 0. Returns how many. */
 size_t probes_journal_switches(struct kymo_probes *probes, uint64_t first, struct kymo_wire_site *out);
 
-/* ---- with the process stopped ---------------------------------------------------------------------------------------
- */
+/* ---- with the process stopped ---------------------------------------------------------------- */
 
 /* Whether the program is in the middle of turning one of the pending ones on or off. */
 bool probes_are_switches_busy(struct kymo_probes *probes);

@@ -10,7 +10,7 @@
 #include "probe/spec/spec_fetch.h"
 #include "probe/spec/spec_value.h"
 
-/* ---- names ------------------------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static bool name_is_taken(const struct kymo_spec *spec, const char *name)
 {
@@ -124,8 +124,7 @@ static struct kymo_error *make_name(const char *text, struct kymo_spec_piece pie
 	return NULL;
 }
 
-/* ---- expressions ---------------------------------------------------------------------------------------------------
- */
+/* ---- expressions ----------------------------------------------------------------------------- */
 
 /* The "=" behind a name, which is no comparison; or NULL. */
 static const char *find_equals(struct kymo_spec_piece piece)
@@ -217,8 +216,7 @@ static struct kymo_error *compute(struct kymo_spec_reader *reader, struct kymo_f
 	return record_as(reader, type);
 }
 
-/* ---- the whole -----------------------------------------------------------------------------------------------------
- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static struct kymo_error *read_value(struct kymo_spec_reader *reader, bool has_type, bool is_computed,
 				     struct kymo_form **form)

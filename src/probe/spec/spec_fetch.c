@@ -5,7 +5,7 @@
 
 #include "base/cleanup.h"
 
-/* ---- what the kernel's grammar has and this version has not ------------------------------------------------------ */
+/* ---- what the kernel's grammar has and this version has not ---------------------------------- */
 
 /* Types that the kernel has: how they begin, what they are, what to write instead. */
 static const struct {
@@ -46,7 +46,7 @@ static struct kymo_error *refuse_type(struct kymo_spec_reader *reader)
 			     (int)kymo_spec_piece_size(reader->type), reader->type.start);
 }
 
-/* ---- what can be recorded ---------------------------------------------------------------------------------------- */
+/* ---- what can be recorded -------------------------------------------------------------------- */
 
 /* The whole of `digits` as a number of `from` to `to`, for `$argN` and `$stackN`. */
 static struct kymo_error *read_index(struct kymo_spec_reader *reader, const char *digits, uint64_t from, uint64_t to,
@@ -151,7 +151,7 @@ static struct kymo_error *read_immediate(struct kymo_spec_reader *reader)
 	return NULL;
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------ */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 #define NESTED_MAX 8
 

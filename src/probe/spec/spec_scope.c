@@ -36,7 +36,7 @@ static struct kymo_error *forgive(struct kymo_error *error)
 	return NULL;
 }
 
-/* ---- where they are ---------------------------------------------------------------------------------------------- */
+/* ---- where they are -------------------------------------------------------------------------- */
 
 /* The form, with the registers that the machine's code knows. False: it has others. */
 static bool translate(struct kymo_form *form)
@@ -75,7 +75,7 @@ static struct kymo_error *mean(const struct query *query, const struct kymo_vari
 	return NULL;
 }
 
-/* ---- members without "this" -------------------------------------------------------------------------------------- */
+/* ---- members without "this" ------------------------------------------------------------------ */
 
 static const struct kymo_variable *find_this(const struct kymo_variable *variables, size_t n)
 {
@@ -116,7 +116,7 @@ static struct kymo_error *find_in_this(const struct query *query, const struct k
 	return NULL;
 }
 
-/* ---- names ------------------------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static struct kymo_error *refuse_unknown(const struct query *query, const struct kymo_variable *variables, size_t n)
 {
@@ -197,7 +197,7 @@ struct kymo_error *kymo_scope_return_type(const struct kymo_spec_scope *scope, c
 	return NULL;
 }
 
-/* ---- types ------------------------------------------------------------------------------------------------------- */
+/* ---- types ----------------------------------------------------------------------------------- */
 
 struct kymo_error *kymo_scope_type(const struct kymo_spec_scope *scope, const char *name, size_t size,
 				   const struct kymo_ctype **ret)

@@ -7,7 +7,7 @@
 #include "base/cleanup.h"
 #include "probe/spec/spec_scope.h"
 
-/* ---- names ------------------------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 /* What is asked for, and where. */
 struct name {
@@ -113,7 +113,7 @@ static struct kymo_error *find_retval(const struct name *name)
 	return NULL;
 }
 
-/* ---- names of the source ----------------------------------------------------------------------------------------- */
+/* ---- names of the source --------------------------------------------------------------------- */
 
 /* Words that will mean something here; a variable of that name is meant until then. */
 static bool is_reserved(const struct name *name)
@@ -209,7 +209,7 @@ static struct kymo_error *find_enumerators(void *data, const struct kymo_ctype *
 	return spec->scope ? kymo_scope_enumerators(spec->scope, type, ret, n_ret) : NULL;
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 /* Types that are not known yet may make it right. */
 static struct kymo_error *put_off(struct kymo_error *error, struct kymo_spec *spec, struct kymo_form *form,
@@ -246,7 +246,7 @@ struct kymo_error *kymo_spec_value_compile(const char *text, struct kymo_spec_pi
 	return error;
 }
 
-/* ---- filters ----------------------------------------------------------------------------------------------------- */
+/* ---- filters --------------------------------------------------------------------------------- */
 
 static bool is_end(char c)
 {

@@ -31,8 +31,7 @@
 #define RSEQ_CPU_ID 4             /* in struct rseq */
 #define CONTROL_BLOCK_SELF 16     /* glibc's tcbhead_t */
 
-/* ---- the live pages ------------------------------------------------------------------------------------------------
- */
+/* ---- the live pages -------------------------------------------------------------------------- */
 
 /*
  * While a process has one thread its own id is that thread's, so a process in which nothing is known yet is looked at
@@ -237,8 +236,7 @@ bool kymo_probes_lack_thread_ids(const struct kymo_probes *probes)
 	return probes->options.is_followed ? probes->is_confused : probes->state == KYMO_PAD_EARLY;
 }
 
-/* ---- restartable sequences ------------------------------------------------------------------------------------------
- */
+/* ---- restartable sequences ------------------------------------------------------------------- */
 
 bool probes_may_use_sequences(struct kymo_probes *probes)
 {
@@ -401,8 +399,7 @@ struct kymo_error *kymo_probes_started(struct kymo_probes *probes)
 	return error ? error : probes_use_sequences(probes);
 }
 
-/* ---- guards ---------------------------------------------------------------------------------------------------------
- */
+/* ---- guards ---------------------------------------------------------------------------------- */
 
 /* Whether a probe of the user's is, or will be, where a guard has to be, or so close before it that its jump ends
  * there. */

@@ -91,8 +91,7 @@ bool probes_have_let_pass(const struct kymo_probes *probes)
 	       (probes->were_let_pass || __atomic_load_n(&probes->shared.data.head->watch.given_up, __ATOMIC_RELAXED));
 }
 
-/* ---- what comes and goes -------------------------------------------------------------------------------------------
- */
+/* ---- what comes and goes --------------------------------------------------------------------- */
 
 /* The mapping that the module begins with, or NULL. */
 static const struct kymo_map *mapping_of(const struct probe_module *module, const struct kymo_maps *maps)

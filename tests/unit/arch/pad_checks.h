@@ -75,7 +75,7 @@ static inline void leave(const cpu_set_t *before)
 	assert_int_equal(sched_setaffinity(0, sizeof(*before), before), 0);
 }
 
-/* ---- the program sees nothing ------------------------------------------------------------------------------------ */
+/* ---- the program sees nothing ---------------------------------------------------------------- */
 
 static inline void randomise(struct registers *in, uint64_t seed, const uint8_t *stack)
 {
@@ -135,7 +135,7 @@ static inline void sees_nothing(const struct site *site, uint8_t *stack, uint64_
 	enter_unseen(site, &in);
 }
 
-/* ---- rings ------------------------------------------------------------------------------------------------------- */
+/* ---- rings ----------------------------------------------------------------------------------- */
 
 static inline void set_locks(const struct world *world, uint32_t first, uint32_t n, uint32_t value_)
 {
@@ -175,7 +175,7 @@ static inline void pass_slow_paths(struct world *world, const struct site *site,
 	}
 }
 
-/* ---- processes and threads --------------------------------------------------------------------------------------- */
+/* ---- processes and threads ------------------------------------------------------------------- */
 
 /* `act` in a forked child, which ends well. */
 static inline void in_child(const struct site *site, uint8_t *stack,

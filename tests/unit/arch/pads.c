@@ -37,7 +37,7 @@ uint64_t tsc(void)
 	return (uint64_t)high << 32 | low;
 }
 
-/* ---- what glibc does --------------------------------------------------------------------------------------------- */
+/* ---- what glibc does ------------------------------------------------------------------------- */
 
 int64_t tid_offset(void)
 {
@@ -81,7 +81,7 @@ bool is_possible(enum kind kind)
 	return kind == LOCKS || rseq_offset();
 }
 
-/* ---- the world --------------------------------------------------------------------------------------------------- */
+/* ---- the world ------------------------------------------------------------------------------- */
 
 static uint8_t *map(size_t size, int protection, int flags, int fd)
 {
@@ -343,7 +343,7 @@ uint32_t call(const struct site *site, uint64_t x)
 	return result;
 }
 
-/* ---- reading ----------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static size_t size_of_args(const struct kymo_pad_event *event, const uint8_t *bytes, uint64_t left)
 {
@@ -444,7 +444,7 @@ uint64_t world_lost(const struct world *world)
 	return lost;
 }
 
-/* ---- known registers --------------------------------------------------------------------------------------------- */
+/* ---- known registers ------------------------------------------------------------------------- */
 
 _Static_assert(offsetof(struct registers, flags) == 128 && offsetof(struct registers, vectors) == 136 &&
 		       offsetof(struct registers, masks) == 2184,

@@ -115,7 +115,7 @@ void world_read_all(struct world *world);
 void world_forget(struct world *world);
 uint64_t world_lost(const struct world *world);
 
-/* ---- known registers --------------------------------------------------------------------------------------------- */
+/* ---- known registers ------------------------------------------------------------------------- */
 
 struct registers {
 	uint64_t r[16]; /* as they are numbered in opcodes */

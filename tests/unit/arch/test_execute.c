@@ -11,7 +11,7 @@
 #include "load.h"
 #include "room.h"
 
-/* ---- by hand --------------------------------------------------------------------------------------------------- */
+/* ---- by hand --------------------------------------------------------------------------------- */
 
 /* Each line is a function of its own, planned at its start. */
 /* clang-format off */
@@ -130,7 +130,7 @@ static void snippets_do_the_same_elsewhere(void **state)
 	assert_ptr_equal(at, snippets_end);
 }
 
-/* ---- from libc ------------------------------------------------------------------------------------------------- */
+/* ---- from libc ------------------------------------------------------------------------------- */
 
 /* What differs from run to run, or touches what the child itself lives on. */
 static bool is_repeatable(const uint8_t *bytes, size_t size)

@@ -18,7 +18,7 @@
 #include "base/vec.h"
 #include "load.h"
 
-/* ---- functions by hand ------------------------------------------------------------------------------------------- */
+/* ---- functions by hand ----------------------------------------------------------------------- */
 
 struct named {
 	const char *name;
@@ -238,7 +238,7 @@ static void parts_that_are_none_are_refused(void **state)
 	assert_int_equal(kymo_exits_create(&by_hand.code, by_hand.map, &inside, 1, &exits, &n, NULL), -EPERM);
 }
 
-/* ---- each instruction -------------------------------------------------------------------------------------------- */
+/* ---- each instruction ------------------------------------------------------------------------ */
 
 static void every_instruction_of_a_function_is_listed(void **state)
 {
@@ -272,7 +272,7 @@ static void instructions_of_what_does_not_decode_are_not_listed(void **state)
 	assert_int_equal(n, 77);
 }
 
-/* ---- real code --------------------------------------------------------------------------------------------------- */
+/* ---- real code ------------------------------------------------------------------------------- */
 
 struct addresses {
 	KYMO_VEC(uint64_t) list;

@@ -107,7 +107,7 @@ static bool is_list_empty(const struct world *world)
 	return true;
 }
 
-/* ---- children that have their parent's control block ------------------------------------------------------------- */
+/* ---- children that have their parent's control block ----------------------------------------- */
 
 static struct {
 	const struct setup *setup;
@@ -284,7 +284,7 @@ static void a_fork_is_left_alone(void **state)
 	}
 }
 
-/* ---- threads ----------------------------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 #define THREAD_FLAGS \
 	(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_SETTLS | \
@@ -394,8 +394,7 @@ static void a_thread_with_a_strange_control_block_ends_sequences(void **state)
 	}
 }
 
-/* ---- prctl ---------------------------------------------------------------------------------------------------------
- */
+/* ---- prctl ----------------------------------------------------------------------------------- */
 
 static uint64_t reader_of(const struct world *world)
 {
@@ -437,7 +436,7 @@ static void before_a_process_limits_its_calls_memory_is_not_read_any_more(void *
 	}
 }
 
-/* ---- finding and emitting ---------------------------------------------------------------------------------------- */
+/* ---- finding and emitting -------------------------------------------------------------------- */
 
 #define LIBC "/lib/x86_64-linux-gnu/libc.so.6"
 

@@ -64,7 +64,7 @@ static void so_they_do_on_every_slow_path(void **state)
 	stack_destroy(stack);
 }
 
-/* ---- what is in a record ----------------------------------------------------------------------------------------- */
+/* ---- what is in a record --------------------------------------------------------------------- */
 
 static void every_register_is_recorded_in_every_type(void **state)
 {
@@ -257,7 +257,7 @@ static void sixteen_events_at_one_site_are_recorded_in_order(void **state)
 	}
 }
 
-/* ---- what a function returns ------------------------------------------------------------------------------------- */
+/* ---- what a function returns ----------------------------------------------------------------- */
 
 static void the_return_value_is_what_is_in_rax(void **state)
 {

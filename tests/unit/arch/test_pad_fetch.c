@@ -23,7 +23,7 @@ static uint8_t *filled_stack(void)
 	return stack;
 }
 
-/* ---- operands ---------------------------------------------------------------------------------------------------- */
+/* ---- operands -------------------------------------------------------------------------------- */
 
 /* Registers with which the operand means `target`, whatever is left in the displacement. */
 static void aim(struct registers *in, struct kymo_fetch *arg, uint64_t target)
@@ -151,8 +151,7 @@ static void an_operand_without_registers_is_an_address(void **state)
 	munmap(low, 2 * PAGE);
 }
 
-/* ---- what can't be read for certain -------------------------------------------------------------------------------
- */
+/* ---- what can't be read for certain ---------------------------------------------------------- */
 
 static const enum kymo_type sizes[] = { KYMO_TYPE_X8, KYMO_TYPE_X16, KYMO_TYPE_X32, KYMO_TYPE_X64 };
 
@@ -289,7 +288,7 @@ static void the_red_zone_is_readable_also_on_the_page_below(void **state)
 	stack_destroy(stack);
 }
 
-/* ---- the data of a module ---------------------------------------------------------------------------------------- */
+/* ---- the data of a module -------------------------------------------------------------------- */
 
 static uint8_t globals[64];
 
@@ -366,8 +365,7 @@ static void only_the_bytes_of_a_global_are_read(void **state)
 	stack_destroy(stack);
 }
 
-/* ---- all of it ----------------------------------------------------------------------------------------------------
- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 static const struct kymo_fetch mixed[] = {
 	OPERAND(KYMO_TYPE_U32, 8, RSP, -1, 1),  FETCH(KYMO_FETCH_REGISTER, KYMO_TYPE_U64, 10),

@@ -34,7 +34,7 @@ struct hostile {
 	volatile bool is_over;
 };
 
-/* ---- what is hit ------------------------------------------------------------------------------------------------- */
+/* ---- what is hit ----------------------------------------------------------------------------- */
 
 /* A function that makes the call getpid() in the pad of a system call, as the jump in its place would. */
 static void put_syscall(struct hostile *hostile)
@@ -85,7 +85,7 @@ static void hit(struct hostile *hostile, uint64_t x)
 	assert_int_equal(own_rseq_cs(), 0);
 }
 
-/* ---- what is looked at ------------------------------------------------------------------------------------------- */
+/* ---- what is looked at ----------------------------------------------------------------------- */
 
 static bool is_rings(const struct world *world, uint64_t offset)
 {
@@ -132,7 +132,7 @@ static void read_some(struct world *world)
 	}
 }
 
-/* ---- what is written --------------------------------------------------------------------------------------------- */
+/* ---- what is written ------------------------------------------------------------------------- */
 
 static uint64_t chosen(const struct world *world, const struct kymo_wire_ring *ring, uint64_t random)
 {
@@ -229,7 +229,7 @@ static void *be_hostile(void *data)
 	return NULL;
 }
 
-/* ---- tests ------------------------------------------------------------------------------------------------------- */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static void each_word_may_say_anything_before_a_hit(void **state)
 {

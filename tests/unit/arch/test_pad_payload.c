@@ -11,8 +11,7 @@
 
 #include "payload_checks.h"
 
-/* ---- a payload, and what comes of it ------------------------------------------------------------------------------
- */
+/* ---- a payload, and what comes of it --------------------------------------------------------- */
 
 /* Both kinds of pad, each by its own way and by locks. */
 #define for_each_way(kind, by_lock) for_each_kind(kind) for (unsigned int by_lock = 0; by_lock < 2; by_lock++)
@@ -168,8 +167,7 @@ static void the_stack_pointer_may_be_its_address(void **state)
 	stack_destroy(stack);
 }
 
-/* ---- what is too large --------------------------------------------------------------------------------------------
- */
+/* ---- what is too large ----------------------------------------------------------------------- */
 
 static void one_that_is_too_large_is_a_loss(void **state)
 {
@@ -262,8 +260,7 @@ static void a_record_may_end_with_its_sub_buffer_but_not_behind(void **state)
 	stack_destroy(stack);
 }
 
-/* ---- slow paths, and others beside it ------------------------------------------------------------------------------
- */
+/* ---- slow paths, and others beside it -------------------------------------------------------- */
 
 static void enter_unseen_with(const struct site *site, uint8_t *stack, uint64_t seed, uint64_t size)
 {

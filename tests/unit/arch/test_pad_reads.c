@@ -43,7 +43,7 @@ static bool is_there(const uint8_t *pages, uint64_t address, uint64_t size)
 	return (at < PAGE && at + size <= PAGE) || (at >= 2 * PAGE && at < 4 * PAGE && at + size <= 4 * PAGE);
 }
 
-/* ---- what the last record has ------------------------------------------------------------------------------------ */
+/* ---- what the last record has ---------------------------------------------------------------- */
 
 struct last {
 	unsigned int n;
@@ -91,7 +91,7 @@ static void hit(struct world *world, struct last *last, const struct site *site,
 		.n = 1, .ops = { { .code = KYMO_FORM_REGISTER, .value = RDI } } \
 	}
 
-/* ---- values ------------------------------------------------------------------------------------------------------ */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 static struct kymo_form load_of(unsigned int size)
 {
@@ -221,7 +221,7 @@ static void values_are_read_anywhere_in_a_form(void **state)
 	stack_destroy(stack);
 }
 
-/* ---- strings and blocks ------------------------------------------------------------------------------------------ */
+/* ---- strings and blocks ---------------------------------------------------------------------- */
 
 static const struct kymo_form at_rdi = REGISTER_FORM;
 
@@ -362,7 +362,7 @@ static void the_stack_is_read_by_a_process_that_may_make_no_call(void **state)
 	stack_destroy(stack);
 }
 
-/* ---- the program sees nothing ------------------------------------------------------------------------------------ */
+/* ---- the program sees nothing ---------------------------------------------------------------- */
 
 static uint8_t *some_pages;
 
@@ -507,7 +507,7 @@ static void near_the_end_of_a_threads_stack_nothing_is_read(void **state)
 	stack_destroy(stack);
 }
 
-/* ---- while others take it away ----------------------------------------------------------------------------------- */
+/* ---- while others take it away --------------------------------------------------------------- */
 
 #define N_READERS 4
 #define N_TAKERS 2
@@ -660,7 +660,7 @@ static void a_process_is_read_whose_initial_thread_has_ended(void **state)
 	stack_destroy(stack);
 }
 
-/* ---- what is refused --------------------------------------------------------------------------------------------- */
+/* ---- what is refused ------------------------------------------------------------------------- */
 
 static void more_than_there_is_room_for_is_refused(void **state)
 {

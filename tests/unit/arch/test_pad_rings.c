@@ -12,7 +12,7 @@
 
 #include "pad_checks.h"
 
-/* ---- rings ------------------------------------------------------------------------------------------------------- */
+/* ---- rings ----------------------------------------------------------------------------------- */
 
 static void no_record_is_lost_while_the_reader_keeps_up(void **state)
 {
@@ -242,7 +242,7 @@ static void the_recorder_closes_a_sequences_ring_on_its_cpu_only(void **state)
 	world_deinit(&world);
 }
 
-/* ---- what kind of process this is -------------------------------------------------------------------------------- */
+/* ---- what kind of process this is ------------------------------------------------------------ */
 
 static void the_state_tells_who_is_recorded(void **state)
 {

@@ -13,7 +13,7 @@
 #include "load.h"
 #include "room.h"
 
-/* ---- names ------------------------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static void registers_have_the_kernels_names_and_the_processors(void **state)
 {
@@ -79,7 +79,7 @@ static void one_instruction_is_one_line(void **state)
 	assert_string_equal(text, "");
 }
 
-/* ---- limits ------------------------------------------------------------------------------------------------------ */
+/* ---- limits ---------------------------------------------------------------------------------- */
 
 static void a_jump_reaches_two_gigabytes(void **state)
 {
@@ -245,7 +245,7 @@ static void tables_that_overlap_without_end_are_refused(void **state)
 	free(data);
 }
 
-/* ---- real code --------------------------------------------------------------------------------------------------- */
+/* ---- real code ------------------------------------------------------------------------------- */
 
 struct tally {
 	char reason[160];
@@ -395,7 +395,7 @@ static void of_a_thousand_instructions_one_cannot_be_probed(void **state)
 	unload(&module);
 }
 
-/* ---- many at once ------------------------------------------------------------------------------------------------ */
+/* ---- many at once ---------------------------------------------------------------------------- */
 
 #define MANY 6000
 

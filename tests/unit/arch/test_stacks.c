@@ -189,8 +189,7 @@ static void stacks_that_are_not_small_are_an_error(void **state)
 	assert_int_equal(kymo_entry_map_create(&wrong.code, &wrong.map), -EINVAL);
 }
 
-/* ---- what a pad takes ----------------------------------------------------------------------------------------------
- */
+/* ---- what a pad takes ------------------------------------------------------------------------ */
 
 #define STARTS_MAX 24
 #define N_ENTRIES 7

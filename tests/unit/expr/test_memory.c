@@ -11,8 +11,7 @@
 #include "expr/expr.h"
 #include "expr/form_dump.h"
 
-/* ---- a program ------------------------------------------------------------------------------------------------------
- */
+/* ---- a program ------------------------------------------------------------------------------- */
 
 typedef unsigned char u8;
 typedef int s32;
@@ -208,8 +207,7 @@ static struct kymo_error *find_enumerators(void *data, const struct kymo_ctype *
 
 static const struct kymo_expr_names names = { find, find_type, find_members, find_enumerators, NULL };
 
-/* ---- what is made of it --------------------------------------------------------------------------------------------
- */
+/* ---- what is made of it ---------------------------------------------------------------------- */
 
 static struct kymo_error *compile(const char *text, FILE *out, struct kymo_form *form, struct kymo_expr_type *type)
 {

@@ -70,7 +70,7 @@ static void is_refused(int fd, pid_t pid)
 	close(fd);
 }
 
-/* ---- what is a proof --------------------------------------------------------------------------------------------- */
+/* ---- what is a proof ------------------------------------------------------------------------- */
 
 static void only_the_memory_of_that_process_open_for_writing_is_a_proof(void **state)
 {
@@ -141,7 +141,7 @@ static void a_descriptor_from_before_an_exec_is_no_proof(void **state)
 	end_with_kill(pid);
 }
 
-/* ---- what a client gives away ------------------------------------------------------------------------------------ */
+/* ---- what a client gives away ---------------------------------------------------------------- */
 
 static void become_nobody(void)
 {
@@ -250,7 +250,7 @@ static void a_hub_that_asks_for_a_process_that_it_does_not_trace_gets_nothing(vo
 	assert_int_equal(end_of(pid), 0);
 }
 
-/* ---- clients of a hub -------------------------------------------------------------------------------------------- */
+/* ---- clients of a hub ------------------------------------------------------------------------ */
 
 static void drop_capabilities(bool for_good)
 {

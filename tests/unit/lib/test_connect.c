@@ -17,8 +17,7 @@
 #define PENDING KYMO_MARKER_PENDING
 #define EXCLUSIVE KYMO_MARKER_EXCLUSIVE
 
-/* ---- markers and probes ---------------------------------------------------------------------------------------------
- */
+/* ---- markers and probes ---------------------------------------------------------------------- */
 
 static int evaluated;
 
@@ -80,8 +79,7 @@ static void note_too(const struct kymo_marker_info *marker, void *data, va_list 
 #define connected(name, probe, data) assert_int_equal(kymo_marker_set_probe(name, NULL, probe, data, CALL), 0)
 #define disconnected(name, probe, data) assert_int_equal(kymo_marker_disable_probe(name, probe, data, CALL), 0)
 
-/* ---- errors ---------------------------------------------------------------------------------------------------------
- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 static void unknown_names_are_told(void **state)
 {

@@ -19,8 +19,7 @@
 
 #define CALL KYMO_MARKER_CALL
 
-/* ---- arguments ------------------------------------------------------------------------------------------------------
- */
+/* ---- arguments ------------------------------------------------------------------------------- */
 
 static int n_calls;
 
@@ -92,8 +91,7 @@ static void each_probe_gets_all_arguments(void **state)
 	assert_int_equal(kymo_marker_disable_probe("integers", probe_integers, NULL, CALL), 0);
 }
 
-/* ---- who is above a probe -------------------------------------------------------------------------------------------
- */
+/* ---- who is above a probe -------------------------------------------------------------------- */
 
 __attribute__((noinline)) static void outermost(int number);
 
@@ -139,8 +137,7 @@ static void an_unwinder_walks_from_a_probe_to_the_callers_of_the_marker(void **s
 	assert_true(walk.came_by);
 }
 
-/* ---- registers ------------------------------------------------------------------------------------------------------
- */
+/* ---- registers ------------------------------------------------------------------------------- */
 
 #if defined(__x86_64__)
 

@@ -251,8 +251,7 @@ static void without_section_headers_the_segments_have_the_notes(void **state)
 	kymo_markers_destroy(list);
 }
 
-/* ---- damage --------------------------------------------------------------------------------------------------------
- */
+/* ---- damage ---------------------------------------------------------------------------------- */
 
 /* The sentence of base with one word of one note changed: of the site's (0) or the place's (1). */
 static void damaged(size_t note, size_t field, uint32_t value, const char *sentence)

@@ -77,8 +77,7 @@ static void damaged_copies_end_where_they_lie(void **state)
 	assert_int_equal(kymo_copies_read(&(struct kymo_copies){ bytes, size }, 1, 0x1000, out, 4), 0);
 }
 
-/* ---- making them ---------------------------------------------------------------------------------------------------
- */
+/* ---- making them ----------------------------------------------------------------------------- */
 
 enum { BASE = 0x10000, PAGES = 3, PAGE = 4096, ROOM = 60000 };
 
