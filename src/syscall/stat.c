@@ -116,7 +116,7 @@ PRINT(print_statx_flags)
 {
 	const unsigned sync = (unsigned)ARG & 0x6000, rest = (unsigned)ARG & ~0x6000u;
 
-	puts_(d, name_of(&sync_types, sync));
+	put_name(d, &sync_types, sync);
 	if (rest) {
 		puts_(d, "|");
 		put_flags(d, &at_flags, rest);

@@ -104,6 +104,15 @@ def test_small_families_look_as_in_strace(tmp):
 
 
 @timeout(300)
+def test_ids_and_times_of_odd_calls_look_as_in_strace(tmp):
+    ids = build(tmp, 'ids')
+    calls = '/^(get|set)p(gid|gr|riority)|^ioprio|waitid$|queueinfo,fcntl,openat,utimensat,close_range'
+    for options in ([], ['-v'], ['-X', 'verbose'], ['-y']):
+        check_like_strace(tmp, ids, options=[*options, '-e', f'trace={calls},statx'], at_least=35)
+    check_like_strace(tmp, ids, options=['-X', 'raw', '-e', f'trace={calls}'], at_least=35)  # strace shows no flags of statx there
+
+
+@timeout(300)
 def test_filters_of_packets_and_of_calls_look_as_in_strace(tmp):
     filters = build(tmp, 'filters')
     for options in ([], ['-v'], ['-v', '-X', 'raw'], ['-v', '-X', 'verbose']):
