@@ -74,14 +74,11 @@ int kymo_pwrite_all(int fd, const void *data, size_t size, off_t offset)
 	return 0;
 }
 
-int kymo_read_file(int dirfd, const char *path, size_t limit, char **ret, size_t *size_ret)
+int kymo_read_fd(int fd, size_t limit, char **ret, size_t *size_ret)
 {
-	kymo_cleanup_close int fd = openat(dirfd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	kymo_cleanup_free char *data = NULL;
 	size_t size = 0, cap = 0;
 
-	if (fd < 0)
-		return -errno;
 	for (;;) {
 		ssize_t done;
 
@@ -108,6 +105,13 @@ int kymo_read_file(int dirfd, const char *path, size_t limit, char **ret, size_t
 	if (size_ret)
 		*size_ret = size;
 	return 0;
+}
+
+int kymo_read_file(int dirfd, const char *path, size_t limit, char **ret, size_t *size_ret)
+{
+	kymo_cleanup_close int fd = openat(dirfd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : kymo_read_fd(fd, limit, ret, size_ret);
 }
 
 uint64_t kymo_now_ns(void)

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
@@ -84,7 +85,8 @@ static int take_line(char *line, const struct cli_options *options, int id, cli_
 
 static struct kymo_error *read_text(const char *path, char **ret, size_t *size_ret)
 {
-	int err = kymo_read_file(AT_FDCWD, strcmp(path, "-") != 0 ? path : "/dev/stdin", FILE_MAX, ret, size_ret);
+	int err = !strcmp(path, "-") ? kymo_read_fd(STDIN_FILENO, FILE_MAX, ret, size_ret)
+				     : kymo_read_file(AT_FDCWD, path, FILE_MAX, ret, size_ret);
 
 	if (err)
 		return kymo_error_errno(-err, "cannot read options from %s", path);

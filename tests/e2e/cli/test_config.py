@@ -1,5 +1,5 @@
 """Options of kymo record in a file: the same words as on the command line, a line each."""
-from kymotest import check_equal, check_same, event_counts, kymo, record
+from kymotest import KYMO, check_equal, check_same, event_counts, kymo, record, run
 
 SAMPLE = """\
 # what is recorded
@@ -23,6 +23,11 @@ def test_options_of_a_file_are_those_of_the_command_line(tmp):
 
 def test_options_come_from_standard_input_too(tmp):
     record('--config', '-', '--', '/bin/true', input='-p libc:exit\n').ok()
+    check_equal(event_counts(), {'libc:exit': 1}, 'events')
+
+
+def test_options_come_from_a_slow_pipe_too(tmp):
+    run('sh', '-c', "(sleep 0.3; echo '-p libc:exit') | \"$@\"", 'sh', KYMO, 'record', '--config', '-', '--', '/bin/true').ok()
     check_equal(event_counts(), {'libc:exit': 1}, 'events')
 
 
