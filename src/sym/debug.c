@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,15 +111,29 @@ static void find_alt(struct kymo_debug *debug)
 		try_alt(debug, path, id, (size_t)size);
 }
 
+/* Debian's package of glibc has debug symbols of its own, others have the file's name in most cases. */
+static bool is_of_glibc(const char *name)
+{
+	static const char *const names[] = { "libc.so.",       "libm.so.",  "ld-linux-",
+					     "libpthread.so.", "libdl.so.", "librt.so." };
+
+	for (size_t i = 0; i < kymo_countof(names); i++)
+		if (!strncmp(name, names[i], strlen(names[i])))
+			return true;
+	return false;
+}
+
 static struct kymo_error *none(const struct kymo_module *module)
 {
 	const char *path = kymo_module_path(module), *name = strrchr(path, '/');
+	char package[NAME_MAX + sizeof("-dbgsym")];
 
 	name = name ? name + 1 : path;
+	snprintf(package, sizeof(package), "%s-dbgsym", name);
 	return kymo_error_create(KYMO_ERROR_NOT_FOUND,
 				 "%s has no debug information; install the debug symbols of its package "
-				 "(%s-dbgsym on Debian), build it with -g, or name the file with --debug-file",
-				 path, name);
+				 "(%s on Debian), build it with -g, or name the file with --debug-file",
+				 path, is_of_glibc(name) ? "libc6-dbg" : package);
 }
 
 /* Take the first that has debug information: the file that the user names; else the program's own, then a separate one.
