@@ -20,8 +20,8 @@ int kymo_writev_all(int fd, struct iovec *parts, int n);
 int kymo_pread_all(int fd, void *data, size_t size, off_t offset);
 int kymo_pwrite_all(int fd, const void *data, size_t size, off_t offset);
 
-/* Read what is left of a file or pipe into a fresh, NUL-terminated buffer that the caller frees. `size_ret` may be NULL.
- * At most `limit` bytes: -EFBIG beyond. The descriptor stays open. */
+/* Read what is left of a file or pipe into a fresh, NUL-terminated buffer that the caller frees. `size_ret` may be
+ * NULL. At most `limit` bytes: -EFBIG beyond. The descriptor stays open. */
 int kymo_read_fd(int fd, size_t limit, char **ret, size_t *size_ret);
 
 /* Read a file of unknown length (procfs too) into a fresh, NUL-terminated buffer that the caller frees. `size_ret` may

@@ -44,7 +44,8 @@ static void show_ids(int fd)
 
 int main(void)
 {
-	const struct timespec times_of[2][2] = { { { 5, UTIME_NOW }, { 6, UTIME_OMIT } }, { { 0, 0 }, { -1, 999999999 } } };
+	const struct timespec times_of[2][2] = { { { 5, UTIME_NOW }, { 6, UTIME_OMIT } },
+						 { { 0, 0 }, { -1, 999999999 } } };
 	int fd = open("/dev/null", O_RDWR);
 	struct statx st;
 	struct rusage usage;
