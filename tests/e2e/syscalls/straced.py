@@ -28,7 +28,7 @@ CHANGES = (
 )
 
 # Where process ids stand; elsewhere, such a number is a size by chance.
-WITH_PIDS = re.compile(r'---|(clone3?|v?fork|wait4|waitid|t?g?kill|get\w*pid|gettid|[gs]etpg\w+|setsid|set_tid_address|rt_sig\w+|process_vm_\w+|semctl|pidfd_\w+|rt_tgsigqueueinfo|setpriority|ioprio_get)\(|fcntl\(.*\bF_SETOWN|.*\bpid=')
+WITH_PIDS = re.compile(r'---|(clone3?|v?fork|wait4|waitid|t?g?kill|get\w*pid|gettid|[gs]etpg\w+|setsid|set_tid_address|rt_sig\w+|process_vm_\w+|semctl|pidfd_\w+|rt_tgsigqueueinfo|setpriority|ioprio_get)\(|fcntl\((.*\bF_SETOWN|\d+, 0x8,)|.*\bpid=')
 
 # Something that kymo says otherwise: a line of strace's (a pattern of it as a whole), what kymo has for it, and why. '' is no line. `unless` is in no line of that process.
 Difference = collections.namedtuple('Difference', 'strace kymo why unless', defaults=(None,))
