@@ -4,21 +4,30 @@
  *
  * An event's id is the cookie of its place, so that one program serves all places with the same arguments.
  */
+#include "kernel/attach.h"
+
+#include <bpf/bpf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/membarrier.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "kernel/private.h"
+#include "kernel/program.h"
+#include "kernel/refused.h"
+#include "kernel/state.h"
 
 /* From linux/bpf.h of Linux 6.6, which is newer than the headers that kymo is built with. */
 #define TRACE_UPROBE_MULTI 48
 #define UPROBE_MULTI_RETURN 1u
+
+#define GRACE_NS 20000000
 
 struct multi_attr {
 	uint32_t prog_fd, target_fd, attach_type, flags;
@@ -271,4 +280,21 @@ struct kymo_error *kymo_kernel_attach(struct kymo_kernel *kernel, const struct k
 	/* Links keep the program. */
 	return kernel->has_multi ? attach_multi(kernel, probe, program, places, n)
 				 : attach_events(kernel, probe, program, places, n);
+}
+
+/* ---- taking out ------------------------------------------------------------------------------ */
+
+/*
+ * Programs may still run then, with a sample that has room in the ring and is not handed over, which would hide all
+ * that are behind it: it is waited until none does (a barrier of this kind is the kernel's synchronize_rcu()). Where
+ * CPUs are set aside for real time there is no such barrier.
+ */
+void kymo_kernel_detach(struct kymo_kernel *kernel)
+{
+	const bool has_any = kernel->fds.n;
+
+	while (kernel->fds.n)
+		close(kernel->fds.items[--kernel->fds.n]);
+	if (has_any && syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
+		nanosleep(&(struct timespec){ 0, GRACE_NS }, NULL);
 }

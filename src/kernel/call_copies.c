@@ -4,6 +4,8 @@
  * Memory that is not there yet, as a page of the file that nobody has touched, can't be had here: programs don't wait
  * for it. What fails at the entry is noted, and copied once more at the exit, when the kernel itself has read it.
  */
+#include "kernel/call_copies.h"
+
 #include <errno.h>
 #include <sys/param.h>
 

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 
+#include "kernel/call_copies.h"
 #include "kernel/call_sample.h"
 
 /* r1 = the CPU's line of the ring. */

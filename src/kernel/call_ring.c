@@ -1,5 +1,6 @@
 #include "kernel/call_ring.h"
 
+#include <bpf/bpf.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -7,7 +8,8 @@
 #include <unistd.h>
 
 #include "base/page.h"
-#include "kernel/private.h"
+#include "kernel/refused.h"
+#include "kernel/state.h"
 
 enum {
 	SIZE_MAX_ = 1 << 28,  /* programs reach no further from one pointer than twice that */

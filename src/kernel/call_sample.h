@@ -35,12 +35,4 @@ enum {
 	FIELDS = ARRAY - 8 * 8, /* of what was copied last */
 };
 
-/* call_copies.c */
-
-/* Behind the sample's end, which is in r7. What fails is noted in the sample: it is incomplete. */
-void call_copy_make(struct code *c, const struct kymo_copy *copy);
-
-/* The most that the copies may take, if that is little; else -1. */
-int32_t call_copies_room(const struct kymo_copy *copies, size_t n);
-
 #endif

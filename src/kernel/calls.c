@@ -1,6 +1,8 @@
 #include "kernel/calls.h"
 
+#include <bpf/bpf.h>
 #include <bpf/btf.h>
+#include <bpf/libbpf.h>
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -9,8 +11,14 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "kernel/attach.h"
 #include "kernel/call_program.h"
-#include "kernel/private.h"
+#include "kernel/call_ring.h"
+#include "kernel/follow.h"
+#include "kernel/kernel.h"
+#include "kernel/program.h"
+#include "kernel/refused.h"
+#include "kernel/state.h"
 
 enum {
 	THREADS_MAX = 32768, /* in calls of which copies have failed */

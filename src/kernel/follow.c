@@ -3,13 +3,18 @@
  * instruction, so nothing of it is missed. A process leaves the table with its last thread, so that the next one with
  * its id is not taken for it.
  */
+#include "kernel/follow.h"
+
+#include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "kernel/private.h"
+#include "kernel/program.h"
+#include "kernel/refused.h"
+#include "kernel/state.h"
 
 int kernel_offset_of(const struct btf *btf, const char *structure, const char *member, uint32_t *ret)
 {

@@ -18,6 +18,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "kernel/attach.h"
 #include "kernel/code.h"
 
 /* ---- a probe --------------------------------------------------------------------------------- */

@@ -8,8 +8,9 @@
 
 #include "kernel/kernel.h"
 
-#define KERNEL_PROGRAM_MAX 256 /* instructions */
-#define KERNEL_NAME_SIZE 16    /* TASK_COMM_LEN */
+#define KERNEL_LICENSE "Dual MIT/GPL" /* helpers that read memory or time want one that goes with the GPL */
+#define KERNEL_PROGRAM_MAX 256        /* instructions */
+#define KERNEL_NAME_SIZE 16           /* TASK_COMM_LEN */
 
 /* A sample as it lies in a ring: this, `n_args` values, then the thread's name where names are wanted. */
 struct kernel_sample {

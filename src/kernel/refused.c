@@ -1,7 +1,7 @@
+#include "kernel/refused.h"
+
 #include <errno.h>
 #include <string.h>
-
-#include "kernel/private.h"
 
 struct kymo_error *kernel_refused(int err, const char *what)
 {

@@ -1,14 +1,20 @@
-/* What the files of this room share. */
-#ifndef KYMO_KERNEL_PRIVATE_H
-#define KYMO_KERNEL_PRIVATE_H
+/* What is set up for a recording. Private to the room. */
+#ifndef KYMO_KERNEL_STATE_H
+#define KYMO_KERNEL_STATE_H
 
-#include <bpf/bpf.h>
-#include <bpf/libbpf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
 
+#include "base/error.h"
 #include "base/vec.h"
+#include "kernel/kernel.h"
 #include "kernel/program.h"
+#include "wire/event.h"
+#include "wire/types.h"
 
-#define KERNEL_LICENSE "Dual MIT/GPL" /* helpers that read memory or time want one that goes with the GPL */
+struct ring_buffer;
 
 /* How samples of an event become records. */
 struct kernel_shape {
@@ -46,33 +52,16 @@ struct kymo_kernel {
 	struct kymo_error *error;
 };
 
-/* kernel.c */
-
+/* The size that a ring of `wanted` bytes has: a power of two, at least a page. */
 uint32_t kernel_ring_size(uint64_t wanted);
+
+/* Which ids samples carry. */
 struct kymo_error *kernel_choose_namespace(struct kymo_kernel *kernel);
-struct kymo_error *kernel_create_state(struct kymo_kernel *kernel, uint32_t n_possible);
+
+/* The table of processes that are recorded, with options.pid in it. */
 struct kymo_error *kernel_create_processes(struct kymo_kernel *kernel);
-int kernel_silence(enum libbpf_print_level level, const char *format, va_list args);
 
 /* All that it has; not the struct itself. */
 void kernel_deinit(struct kymo_kernel *kernel);
-
-/* attach.c */
-
-/* Whether one link can stand for many places, and tell a process with all its threads from others. */
-bool kernel_has_multi(void);
-
-/* follow.c */
-
-/* Keep the table of processes right from now on. */
-struct kymo_error *kernel_follow(struct kymo_kernel *kernel);
-
-struct btf;
-
-/* Offset in bytes of a plain member of a structure of the kernel's; -ENOENT. */
-int kernel_offset_of(const struct btf *btf, const char *structure, const char *member, uint32_t *ret);
-
-/* "…: the kernel lets …", or what else a refusal of bpf() or perf_event_open() means to the user. */
-struct kymo_error *kernel_refused(int err, const char *what);
 
 #endif
