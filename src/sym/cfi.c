@@ -8,12 +8,16 @@
  *
  * Reference: DWARF 5, 6.4; Linux Standard Base, "DWARF Extensions"; the x86-64 psABI, 3.6.
  */
+#include "sym/cfi.h"
+
 #include <dwarf.h>
 #include <errno.h>
 #include <string.h>
 
 #include "base/search.h"
 #include "sym/cursor.h"
+#include "sym/frames.h"
+#include "sym/module.h"
 #include "sym/rows.h"
 
 enum {

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "sym/module.h"
+#include "sym/relocs.h"
 
 /* DW_EH_PE_*: the low half says how a value is stored, the high half what it is relative to. */
 enum {

@@ -13,7 +13,9 @@
 #include "base/cleanup.h"
 #include "sym/debug_memory.h"
 #include "sym/debug_unit.h"
+#include "sym/debuglink.h"
 #include "sym/module.h"
+#include "sym/module_state.h"
 
 /* ---- build-ids ------------------------------------------------------------------------------- */
 

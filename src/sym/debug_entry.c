@@ -4,10 +4,12 @@
  * in the frame is one that the function's beginning is yet to fill; then the convention holds, for as long as all
  * parameters before are of kinds whose registers are certain.
  */
+
 #include "sym/debug_entry.h"
 
 #include "base/cleanup.h"
 #include "sym/debug_die.h"
+#include "sym/debug_variables.h"
 
 /* Those that pass integers and pointers, in order, by their DWARF numbers: rdi rsi rdx rcx r8 r9. */
 static const uint8_t registers[] = { 5, 4, 1, 2, 8, 9 };

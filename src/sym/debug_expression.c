@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "sym/debug_machine.h"
+#include "sym/debug_variables.h"
 
 void sym_place_nowhere(struct sym_place *place, const char *why)
 {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "sym/find.h"
 #include "sym/module.h"
 
 #define NEAR_MAX 3

@@ -1,4 +1,6 @@
 /* Functions by their names, with all that they are inlined into. */
+#include "sym/debug_instances.h"
+
 #include <stdlib.h>
 
 #include "sym/debug_die.h"

@@ -3,14 +3,16 @@
  * wants of it is where it begins, once in each function and each inlined instance. That is its first row behind the
  * function's entry: parts that are seldom run may lie before it.
  */
+#include "sym/debug_lines.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "sym/debug_die.h"
 #include "sym/debug_files.h"
 #include "sym/debug_memory.h"
 #include "sym/debug_unit.h"
 #include "sym/module.h"
+#include "sym/module_state.h"
 
 #define ROWS_MAX (1u << 20)
 

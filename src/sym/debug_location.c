@@ -4,9 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sym/debug_die.h"
 #include "sym/debug_memory.h"
-#include "sym/module.h"
+#include "sym/module_state.h"
 
 #define RANGES_SHOWN 4
 #define RANGES_MAX 4096

@@ -1,4 +1,6 @@
 /* Members and enumerators, read when they are asked for. */
+#include "sym/debug_members.h"
+
 #include <string.h>
 
 #include "sym/debug_die.h"

@@ -1,7 +1,8 @@
 /* Types by their names. */
+#include "sym/debug_typelookup.h"
+
 #include <string.h>
 
-#include "sym/debug_die.h"
 #include "sym/debug_names.h"
 #include "sym/debug_types.h"
 

@@ -19,4 +19,7 @@ struct sym_type *sym_type_know(struct kymo_debug *debug, const struct kymo_ctype
 /* Where only a declaration is known: look it up in other units. Sets its size. */
 void sym_type_complete(struct kymo_debug *debug, struct sym_type *type);
 
+/* The type of pointers to `type`. NULL: out of memory. */
+const struct kymo_ctype *kymo_debug_pointer(struct kymo_debug *debug, const struct kymo_ctype *type);
+
 #endif

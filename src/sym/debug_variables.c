@@ -1,3 +1,5 @@
+#include "sym/debug_variables.h"
+
 #include <string.h>
 
 #include "sym/debug_die.h"
@@ -8,6 +10,7 @@
 #include "sym/debug_types.h"
 #include "sym/debug_unit.h"
 #include "sym/module.h"
+#include "sym/module_state.h"
 
 #define VARIABLES_MAX 16384
 

@@ -3,6 +3,8 @@
  * /usr/lib/debug. Only its symbols are read, and only where the file itself has no full table.
  * Reference: the GDB manual, "Debugging Information in Separate Files".
  */
+#include "sym/debuglink.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -13,7 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "sym/module.h"
+#include "sym/module_state.h"
 
 #define DEBUG_ROOT "/usr/lib/debug"
 

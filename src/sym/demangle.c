@@ -8,6 +8,7 @@
 #include "base/hex.h"
 #include "sym/names.h"
 #include "sym/rust.h"
+#include "sym/rust_v0.h"
 
 /* libsupc++: hands the text over in pieces, takes no memory from the heap, and refuses names that nest too deeply. Not
  * 0: no name of C++. */

@@ -8,6 +8,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "sym/names.h"
+#include "sym/pattern.h"
+
 #define KYMO_MANGLED_MAX 1024   /* bytes; the C++ runtime's demangler takes no more */
 #define KYMO_DEMANGLED_MAX 4096 /* bytes, with the NUL */
 
@@ -27,31 +30,11 @@ bool kymo_is_mangled(const char *name);
  */
 struct kymo_pattern;
 
-/* NULL when memory is out. */
-struct kymo_pattern *kymo_pattern_create(const char *text);
-void kymo_pattern_destroy(struct kymo_pattern *pattern);
-
-/* Whether it means the function of that mangled name; what a quick look rules out is not demangled. */
-bool kymo_pattern_means(const struct kymo_pattern *pattern, const char *name);
-
-/* Whether it means the function of that demangled name. */
-bool kymo_pattern_matches(const struct kymo_pattern *pattern, const char *demangled);
-
 /* From now on kymo_shown() leaves names as they are. */
 void kymo_show_raw_names(void);
 
 /* `text` for a user, with each mangled name in it demangled: "app:_ZN1a1fEi%return" is "app:a::f(int)%return". A fresh
  * string, or NULL when memory is out. */
 char *kymo_shown(const char *text);
-
-/* How many bytes of a demangled name come before its parameters. */
-size_t kymo_name_size(const char *name);
-
-/*
- * Where brackets, or the name of an operator, that begin at `at` end: within them nothing separates. `at` itself where
- * none begin there, or where they are not closed before `end`. The text begins at `start`. "operator<<", "(anonymous
- * namespace)", "<T as Trait>", "[abi:cxx11]".
- */
-const char *kymo_name_skip(const char *start, const char *at, const char *end);
 
 #endif

@@ -3,10 +3,13 @@
  * versions.
  * Reference: System V ABI, chapter 5 "Dynamic Linking"; Linux Standard Base, "Symbol Versioning".
  */
+#include "sym/dynamic.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "sym/module.h"
+#include "sym/module_state.h"
 
 /* clang-format off */
 static const struct {

@@ -5,11 +5,17 @@
  * In a position-independent file each address in data has a relocation. In one at a fixed address it has none, and
  * every word of it that looks like an address of code counts as one, at whatever alignment.
  */
+#include "sym/entries.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "sym/frames.h"
+#include "sym/lsda.h"
 #include "sym/module.h"
+#include "sym/module_state.h"
+#include "sym/relocs.h"
 
 /*
  * One bit for each byte of code, so that addresses come out sorted and unique, and what is named often costs nothing.

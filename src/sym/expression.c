@@ -2,11 +2,12 @@
  * Expressions of DWARF, as what describes frames uses them: of signals, of PLT entries, of stacks that were realigned.
  * There are no jumps in those, so none are taken, and each ends. Reference: DWARF 5, 2.5 and 6.4.2.
  */
+#include "sym/expression.h"
+
 #include <dwarf.h>
 #include <errno.h>
 
 #include "sym/cursor.h"
-#include "sym/rows.h"
 
 enum { STACK_MAX = 16, SIZE_MAX_BYTES = 256 };
 

@@ -1,4 +1,6 @@
 /* From the bare names that people use to files: programs in PATH, libraries in the dynamic linker's cache. */
+#include "sym/files.h"
+
 #include <ctype.h>
 #include <dirent.h>
 #include <elf.h>
@@ -11,8 +13,6 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "sym/module.h"
-#include "sym/sym.h"
 
 #define CACHE "/etc/ld.so.cache"
 #define CACHE_MAX (64u << 20)

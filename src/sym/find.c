@@ -1,12 +1,16 @@
 /* From names to symbols. */
+#include "sym/find.h"
+
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "sym/demangle.h"
-#include "sym/module.h"
+#include "sym/glob.h"
+#include "sym/module_state.h"
 #include "sym/names.h"
+#include "sym/pattern.h"
 
 /* Longer words are nobody's typing mistake. */
 #define NEAREST_MAX 256

@@ -3,12 +3,17 @@
  * takes the section apart into entries; what stands in them is read here.
  * Reference: Linux Standard Base, "Exception Frames".
  */
+#include "sym/frames.h"
+
 #include <elfutils/libdw.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "sym/cursor.h"
+#include "sym/golang.h"
 #include "sym/module.h"
+#include "sym/module_state.h"
+#include "sym/relocs.h"
 
 /* What reading FDEs needs of their common information entry. */
 struct cie {

@@ -9,11 +9,15 @@
  * A symbol inside of another one's extent (a second entry of a function in assembler) has none of its own, and one
  * that runs into the next ends there.
  */
+#include "sym/functions.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "sym/frames.h"
 #include "sym/module.h"
+#include "sym/module_state.h"
 
 struct extents {
 	KYMO_VEC(struct kymo_function) list;

@@ -1,9 +1,10 @@
 /* Globs in which names of Go, C++ and Rust may be: some of their characters stand for themselves. */
+#include "sym/glob.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "sym/demangle.h"
-#include "sym/sym.h"
+#include "sym/names.h"
 
 static bool is_letter(char c)
 {

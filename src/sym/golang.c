@@ -16,9 +16,13 @@
  *to each other as is done here) and debug/gosym/pclntab.go, which knows all four forms; runtime/stack.go (StackGuard -
  * StackSmall).
  */
+#include "sym/golang.h"
+
 #include <string.h>
 
 #include "sym/module.h"
+#include "sym/module_state.h"
+#include "sym/relocs.h"
 
 /* What a header begins with: its form, two bytes of zero, the least size of instructions and the size of addresses. */
 #define HEAD_MASK 0xfffffffffffffff0u

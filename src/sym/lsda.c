@@ -4,8 +4,11 @@
  * Reference: "Exception Handling Tables" in the Itanium C++ ABI's companion; gcc/except.cc writes it, libstdc++ reads
  * it.
  */
+#include "sym/lsda.h"
+
 #include "sym/cursor.h"
 #include "sym/module.h"
+#include "sym/module_state.h"
 
 struct pads {
 	void (*see)(void *data, uint64_t vaddr);

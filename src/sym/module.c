@@ -1,5 +1,7 @@
 #include "sym/module.h"
 
+#include "sym/module_state.h"
+
 #include <errno.h>
 #include <string.h>
 

@@ -1,9 +1,4 @@
-/*
- * What a module is made of. Private to the room.
- *
- * Segments decide what is where: the kernel and the dynamic linker see nothing else. Sections are believed where they
- * agree with the segments and ignored where they do not.
- */
+/* What a module tells of itself. */
 #ifndef KYMO_SYM_MODULE_H
 #define KYMO_SYM_MODULE_H
 
@@ -12,135 +7,58 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/vec.h"
-#include "sym/image.h"
-#include "sym/sym.h"
+#include "base/error.h"
 
-struct sym_range {
-	uint64_t start, end;
-};
+#define KYMO_BUILD_ID_MAX 32
 
-/* A table of the program headers' other types; size 0 where there is none. */
-struct sym_part {
-	uint64_t vaddr, size;
-};
+struct kymo_module;
+struct kymo_section;
+struct kymo_segment;
+struct sym_lazy;
+struct sym_range;
 
-/* The dynamic section, as the dynamic linker would read it: the last of several entries with the same tag wins. */
-struct sym_dynamic {
-	uint64_t strtab, strtab_size, symtab, hash, gnu_hash, versym, verdef, n_verdef, soname;
-	uint64_t rela, rela_size, rel, rel_size, relr, relr_size, jmprel, jmprel_size, pltrel;
-	uint64_t init, fini, init_array, init_array_size, fini_array, fini_array_size, preinit_array,
-		preinit_array_size;
-	uint64_t android; /* relocations in a form that only Android's linker reads */
-	bool has_soname;
-};
+const char *kymo_module_path(const struct kymo_module *module);
+bool kymo_module_is_pie(const struct kymo_module *module);             /* ET_DYN */
+uint64_t kymo_module_entry(const struct kymo_module *module);          /* e_entry, as linked */
+const char *kymo_module_interpreter(const struct kymo_module *module); /* PT_INTERP or NULL */
+const char *kymo_module_soname(const struct kymo_module *module);      /* DT_SONAME or NULL */
 
-/* A symbol table in an image. */
-struct sym_table {
-	const uint8_t *entries; /* Elf64_Sym, not aligned */
-	uint64_t n;
-	struct sym_strings strings;
-	const uint8_t *versym; /* `n` halfwords, or NULL */
-	const char **versions; /* by index; NULL elements where there is none */
-	size_t n_versions;
-	bool names_have_versions; /* "memcpy@@GLIBC_2.14", as .symtab has them */
-};
+/* Whether it calls another file's pthread_cancel(). */
+bool kymo_module_cancels(const struct kymo_module *module);
 
-struct sym_object {
-	const char *name;
-	uint64_t vaddr, size;
-	bool is_default;
-};
+/* Whether nobody but root and the user who runs this can have written the file, and separate debug information that was
+ * read with it. */
+bool kymo_module_is_protected(const struct kymo_module *module);
 
-/* A program of DWARF that says how frames are left (unwind.c), in the image. `start` is NULL where there is none. */
-struct sym_rules {
-	const uint8_t *start, *end;
-};
+/* The GNU build-id; `size` is 0 where there is none. */
+const uint8_t *kymo_module_build_id(const struct kymo_module *module, size_t *size);
 
-/* What many FDEs have in common. */
-struct sym_cie {
-	struct sym_rules rules;
-	uint64_t code_factor, return_register;
-	int64_t data_factor;
-	uint8_t pointer_encoding;
-	bool is_signal; /* frames that a signal has made */
-};
+const struct kymo_segment *kymo_module_segments(const struct kymo_module *module, size_t *n);
 
-struct sym_fde {
-	uint64_t start, end;
-	uint64_t lsda; /* 0 where the function has no landing pads */
-	struct sym_rules rules;
-	uint32_t cie;
-	bool is_loose; /* the end may lie in the padding behind the function */
-};
+/* Where the module's addresses begin in a process that has the file mapped executable at `start`, from `offset` in the
+ * file on. -ENOENT where no executable segment begins there. */
+int kymo_module_bias(const struct kymo_module *module, uint64_t start, uint64_t offset, uint64_t *ret);
 
-struct sym_row_cache;
+/* File offset to vaddr and back through the loadable segments. -ENOENT outside of what the file holds. */
+int kymo_module_offset_to_vaddr(const struct kymo_module *module, uint64_t offset, uint64_t *ret);
+int kymo_module_vaddr_to_offset(const struct kymo_module *module, uint64_t vaddr, uint64_t *ret);
 
-/* A function in the table of Go's runtime. */
-struct sym_go_function {
-	const char *name;
-	uint64_t start, end; /* the end may be one byte into the padding */
-	uint32_t resume;     /* offset of a second place where control may arrive; 0 where there is none */
-};
+/* The segment whose memory `vaddr` lies in, or NULL. */
+const struct kymo_segment *kymo_module_segment_at(const struct kymo_module *module, uint64_t vaddr);
 
-/* Code that runs on Go's stacks (kymo_module_small_stacks()); [0, 0) where there is none. */
-struct sym_small_stacks {
-	uint64_t low, high;
-	uint32_t left;
-};
+/* The file's bytes at [vaddr, vaddr + size), or NULL where they do not all lie in what one segment has in the file. */
+const uint8_t *kymo_module_bytes(const struct kymo_module *module, uint64_t vaddr, size_t size);
 
-/* A word at `where` that is `value` when the module is loaded at 0; or, `is_indirect`, what the resolver at `value`
- * returns. */
-struct sym_reloc {
-	uint64_t where, value;
-	bool is_indirect;
-};
+/* Whether [vaddr, vaddr + size) is code: executable bytes in the file that no section calls something else. */
+bool kymo_module_is_code(const struct kymo_module *module, uint64_t vaddr, size_t size);
 
-/* A part that is computed at first use. What is damaged stays so: its error is kept and told again. */
-struct sym_lazy {
-	bool done;
-	struct kymo_error *why;
-};
+/* The string at `vaddr`, or NULL where it, with its NUL, does not lie in the file or takes more than `max` bytes. */
+const char *kymo_module_string(const struct kymo_module *module, uint64_t vaddr, size_t max);
 
-struct kymo_module {
-	struct sym_image image, debug;
+/* Loaded sections with bytes in the file. A file without section headers gives its segments instead. */
+const struct kymo_section *kymo_module_sections(const struct kymo_module *module, size_t *n);
 
-	KYMO_VEC(struct kymo_segment) segments; /* sorted, not overlapping */
-	KYMO_VEC(struct kymo_section) sections; /* sorted by vaddr */
-	KYMO_VEC(struct sym_range) code;        /* executable bytes in the file; sorted, not overlapping */
-	struct sym_part dynamic_part, eh_frame_header;
-	struct sym_dynamic dynamic;
-	const char *interpreter, *soname;
-	bool cancels;
-	uint8_t build_id[KYMO_BUILD_ID_MAX];
-	size_t build_id_size;
-
-	struct sym_table dynsym;
-	KYMO_VEC(struct kymo_symbol) symbols; /* n_symbols sorted by vaddr; then further versions of those */
-	size_t n_symbols;
-	KYMO_VEC(struct sym_object) objects; /* sorted by name */
-	KYMO_VEC(uint64_t) marks;            /* code addresses that symbols of other kinds name */
-	KYMO_VEC(char *) names;              /* names cut off before their version */
-	uint32_t *by_name;                   /* indexes of all symbols, sorted by name; made by sym_index() */
-
-	struct sym_lazy relocs_lazy, frames_lazy, functions_lazy, entries_lazy, rseq_lazy, notes_lazy, go_lazy;
-	KYMO_VEC(struct sym_reloc) relocs;
-	bool relocs_sorted;
-	KYMO_VEC(struct sym_fde) fdes; /* sorted by start */
-	KYMO_VEC(struct sym_cie) cies;
-	struct sym_row_cache *rows;                    /* of unwind.c, or NULL */
-	KYMO_VEC(uint64_t) frame_marks;                /* other code addresses that what describes frames names */
-	KYMO_VEC(struct sym_go_function) go_functions; /* as their table has them: sorted, where it is not damaged */
-	struct sym_small_stacks small_stacks;
-	KYMO_VEC(struct kymo_function) functions;
-	uint64_t *entries;
-	size_t n_entries;
-	KYMO_VEC(struct kymo_function) rseq;
-	KYMO_VEC(struct kymo_note) notes;
-};
-
-/* The number in a printf argument list. */
-#define LLX(x) ((unsigned long long)(x))
+/* ---- private to the room --------------------------------------------------------------------- */
 
 /* The file's bytes at [vaddr, vaddr + size), or NULL where they do not lie in one segment's part of the file. */
 const uint8_t *sym_bytes(const struct kymo_module *module, uint64_t vaddr, uint64_t size);
@@ -159,53 +77,5 @@ bool sym_lazy_begin(const struct sym_lazy *lazy, struct kymo_error **error);
 
 /* Note how computing went. Takes a copy of `error` for the next time and returns it. */
 struct kymo_error *sym_lazy_end(struct sym_lazy *lazy, struct kymo_error *error);
-
-/* dynamic.c: fill in `dynamic`, `dynsym` and `soname`. */
-struct kymo_error *sym_dynamic_read(struct kymo_module *module);
-
-/*
- * debuglink.c: find separate debug information and open it as `debug`. What is not found or does not fit is no error.
- */
-struct kymo_error *sym_debug_attach(struct kymo_module *module);
-
-/* The path of separate debug information, even where the file has all symbols; a fresh string, or NULL. */
-struct kymo_error *sym_debug_find(const struct kymo_module *module, char **ret);
-
-/* The build-id in the note sections of an image of debug information; 0: it has none. */
-size_t sym_debug_build_id(const struct sym_image *image, uint8_t id[KYMO_BUILD_ID_MAX]);
-
-/* symbols.c: fill in `symbols`, `objects` and `marks` from all tables, and names of Go's functions that these lack.
- * `sym_section_table` finds an image's .symtab. */
-struct kymo_error *sym_symbols_read(struct kymo_module *module);
-struct kymo_error *sym_section_table(const struct sym_image *image, struct sym_table *ret);
-
-/* relocs.c: fill in `relocs`. Words of DT_RELR are left out: they stand in the file as they are. */
-struct kymo_error *sym_relocs_read(struct kymo_module *module);
-
-/* Call `see` for the address of each word that DT_RELR relocates. */
-struct kymo_error *sym_relr_walk(struct kymo_module *module, void (*see)(void *data, uint64_t where), void *data);
-
-/* The word at `vaddr` as it is when the module is loaded at 0. False where the file does not hold it. */
-bool sym_word(struct kymo_module *module, uint64_t vaddr, uint64_t *ret);
-
-/* frames.c: fill in `fdes`, `cies` and `frame_marks`. */
-struct kymo_error *sym_frames_read(struct kymo_module *module);
-
-/* golang.c: fill in `go_functions` and `small_stacks`. */
-struct kymo_error *sym_go_read(struct kymo_module *module);
-
-/* lsda.c: call `see` for each landing pad. Needs the frames. */
-struct kymo_error *sym_landing_pads(struct kymo_module *module, void (*see)(void *data, uint64_t vaddr), void *data);
-
-/* find.c: make `by_name`. False when memory is out. */
-bool sym_index(struct kymo_module *module);
-
-/* `take` is given the name and path of each library in the dynamic linker's cache, until it says false; so does this
- * then. */
-bool sym_each_library(bool (*take)(void *data, const char *file, const char *path), void *data_of_take);
-
-/* How near `other` is to what a user has typed: an edit distance, or `limit` + 1 for all that is more. Both have at
- * most 256 letters. */
-unsigned int sym_nearness(const char *name, size_t length, const char *other, size_t other_length, unsigned int limit);
 
 #endif

@@ -1,9 +1,21 @@
-/* The parts of names of C++ and Rust. Private to the room. */
+/* The parts of names of C++ and Rust. */
 #ifndef KYMO_SYM_NAMES_H
 #define KYMO_SYM_NAMES_H
 
 #include <stdbool.h>
 #include <stddef.h>
+
+/* How many bytes of a demangled name come before its parameters. */
+size_t kymo_name_size(const char *name);
+
+/*
+ * Where brackets, or the name of an operator, that begin at `at` end: within them nothing separates. `at` itself where
+ * none begin there, or where they are not closed before `end`. The text begins at `start`. "operator<<", "(anonymous
+ * namespace)", "<T as Trait>", "[abi:cxx11]".
+ */
+const char *kymo_name_skip(const char *start, const char *at, const char *end);
+
+/* ---- private to the room --------------------------------------------------------------------- */
 
 /* "int shop::twice<int>(int) const": `name` is behind the type, then come the parameters and the rest; both may be
  * empty. */

@@ -1,10 +1,12 @@
 /* What a user may have meant: another library, or a line of source. */
+#include "sym/nearest.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "sym/module.h"
-#include "sym/sym.h"
+#include "sym/files.h"
+#include "sym/find.h"
 
 struct nearest {
 	const char *name;

@@ -2,9 +2,12 @@
  * Notes: small pieces of data with an owner and a type that compilers and linkers leave for other programs.
  * Reference: System V ABI, chapter 5, "Note Section"; elf(5).
  */
+#include "sym/notes.h"
+
 #include <string.h>
 
 #include "sym/module.h"
+#include "sym/module_state.h"
 
 /* Far more than any program has, and little enough for memory: the smallest note takes twelve bytes of a file. */
 #define NOTES_MAX (1u << 20)

@@ -1,4 +1,6 @@
 /* Opening a module: everything of it that is read at once, in the order in which one part needs the other. */
+#include "sym/open.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -6,7 +8,11 @@
 
 #include "base/cleanup.h"
 #include "base/page.h"
+#include "sym/debuglink.h"
+#include "sym/dynamic.h"
 #include "sym/module.h"
+#include "sym/module_state.h"
+#include "sym/symbols.h"
 
 #define VADDR_MAX (1ull << 47)
 

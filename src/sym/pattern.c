@@ -3,14 +3,16 @@
  * spelling of std::string. Of a function the template arguments, ABI tags and anonymous namespaces that the user leaves
  * out are passed over.
  */
+#include "sym/pattern.h"
+
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "sym/demangle.h"
+#include "sym/glob.h"
 #include "sym/names.h"
-#include "sym/sym.h"
 
 #define ANONYMOUS "(anonymous namespace)::"
 #define NEEDLE_MAX 64

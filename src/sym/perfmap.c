@@ -1,5 +1,7 @@
 /* Perf maps: tools/perf/Documentation/jit-interface.txt in Linux. The program writes them, so they may hold anything.
  */
+#include "sym/perfmap.h"
+
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,7 +9,6 @@
 #include "base/cleanup.h"
 #include "base/hex.h"
 #include "base/utf8.h"
-#include "sym/sym.h"
 
 #define CHUNK ((size_t)256 << 10)
 #define MAP_MAX ((off_t)1 << 30)

@@ -1,6 +1,8 @@
 /*
  * Punycode (RFC 3492, 6.2), as Rust writes it: with "_" for "-".
  */
+#include "sym/punycode.h"
+
 #include <string.h>
 
 #include "sym/rust.h"

@@ -2,11 +2,14 @@
  * What relocations put where, as far as it can be known from the file: the addresses that a program's data names.
  * Reference: System V ABI AMD64, "Relocation"; for DT_RELR the generic ABI, "Relative Relocation Table".
  */
+#include "sym/relocs.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "sym/module.h"
+#include "sym/module_state.h"
 
 #define R_X86_64_RELATIVE64_ 38 /* missing in older <elf.h> */
 #define SHT_RELR_ 19

@@ -4,7 +4,7 @@
 #ifndef KYMO_SYM_ROWS_H
 #define KYMO_SYM_ROWS_H
 
-#include "sym/module.h"
+#include "sym/module_state.h"
 #include "sym/unwind.h"
 
 enum sym_rule_kind {
@@ -34,13 +34,5 @@ struct sym_row {
 	uint64_t return_register;
 	struct sym_rule cfa, registers[KYMO_FRAME_REGISTERS];
 };
-
-/* cfi.c: the row for `vaddr`. */
-void sym_row_find(struct kymo_module *module, uint64_t vaddr, struct sym_row *ret);
-
-/* expression.c: what an expression says, beginning with `initial` on its stack if that is given. Negative errno as
- * kymo_module_unwind(). */
-int sym_expression(struct sym_rules expression, const struct kymo_frame *frame, const uint64_t *initial,
-		   kymo_frame_read *read, void *context, uint64_t *ret);
 
 #endif

@@ -2,10 +2,14 @@
  * Restartable sequences that a module declares: descriptors in a section of their own, which is where librseq and
  * everybody who copied from it put them. Reference: linux/rseq.h, struct rseq_cs.
  */
+#include "sym/rseq.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "sym/module.h"
+#include "sym/module_state.h"
+#include "sym/relocs.h"
 
 struct descriptor {
 	uint32_t version, flags;

@@ -18,13 +18,7 @@ void sym_sink_put(struct sym_sink *sink, const char *text, size_t n);
 /* A character as UTF-8. False where it is none. */
 bool sym_sink_character(struct sym_sink *sink, uint32_t character);
 
-/* The characters that [text, text + size) encodes. False where it encodes none; the sink may have part of them. */
-bool sym_put_punycode(const char *text, size_t size, struct sym_sink *sink);
-
 /* [name, name + n) is "_ZN…17h<16 hex digits>E". False where it is not; the sink may have part of it. */
 bool sym_rust_legacy(const char *name, size_t n, struct sym_sink *sink);
-
-/* [name, name + n) is "_R…" of RFC 2603. The same. */
-bool sym_rust_v0(const char *name, size_t n, struct sym_sink *sink);
 
 #endif

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sym/punycode.h"
+
 /* ---- letters and numbers --------------------------------------------------------------------- */
 
 void rust_put(struct rust_reader *r, const char *text)

@@ -3,6 +3,8 @@
  * longer by any factor: steps are counted, as is their depth. Where a text is read that is not shown, the sink is set
  * aside.
  */
+#include "sym/rust_v0.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,12 +1,16 @@
 /* Symbols of .dynsym, .symtab and separate debug information, joined into one list. Go's own names stand in where these
  * have none. */
+#include "sym/symbols.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/search.h"
+#include "sym/golang.h"
 #include "sym/module.h"
+#include "sym/module_state.h"
 
 /* Longer names are not listed: comparing them would take more time than anybody who uses them has. */
 #define NAME_MAX_SIZE 65536u

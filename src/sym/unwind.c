@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "sym/cfi.h"
+#include "sym/expression.h"
 #include "sym/rows.h"
 
 enum { CACHED_ROWS = 256 };

@@ -1,5 +1,6 @@
 /* Rules of frames, beside what readelf says of them; what they lead to; and damaged ones. tests/unit/stack has whole
  * stacks. */
+#include "sym/cfi.h"
 #include "sym/rows.h"
 #include "testing.h"
 
