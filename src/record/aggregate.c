@@ -9,6 +9,8 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "record/aggregate_rows.h"
+#include "record/describe.h"
+#include "record/warnings.h"
 
 #define SECOND_NS 1000000000u
 #define FLUSH_NS (SECOND_NS / 10)

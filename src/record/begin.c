@@ -1,4 +1,6 @@
 /* The beginning of a recording in the process: attach or launch, probes in. */
+#include "record/begin.h"
+
 #include <stdlib.h>
 
 #include "probe/install/remove.h"
@@ -6,7 +8,15 @@
 #include "probe/resolve/files.h"
 #include "probe/resolve/resolve.h"
 #include "probe/threads/threads.h"
+#include "record/describe.h"
+#include "record/family.h"
+#include "record/mixed.h"
+#include "record/packets.h"
+#include "record/progress.h"
 #include "record/recording.h"
+#include "record/targets.h"
+#include "record/wanted.h"
+#include "record/warnings.h"
 
 /* What recorders that are gone have left is taken out first. Living ones have their own. */
 struct kymo_error *recording_clear_remains(struct kymo_process *process)

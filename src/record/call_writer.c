@@ -15,6 +15,8 @@
 
 #include "probe/code/events.h"
 #include "record/clock.h"
+#include "record/kernel_stream.h"
+#include "record/kernel_threads.h"
 #include "syscall/syscall.h"
 
 enum { N_ARGS = 6 };

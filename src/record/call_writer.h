@@ -7,8 +7,12 @@
 #ifndef KYMO_RECORD_CALL_WRITER_H
 #define KYMO_RECORD_CALL_WRITER_H
 
+#include <stdint.h>
+
 #include "kernel/calls.h"
 #include "record/calls.h"
+
+struct recording_calls_options;
 
 struct call_writer;
 
@@ -42,5 +46,8 @@ struct kymo_error *call_writer_rename(struct call_writer *writer, struct output 
 struct kymo_error *call_writer_flush(struct call_writer *writer, struct output *output);
 struct kymo_error *call_writer_copy(struct call_writer *writer, struct output *output, struct output *copy);
 struct kymo_error *call_writer_finish(struct call_writer *writer, struct output *output, uint64_t lost);
+
+/* One buffer has what others have a CPU. */
+uint64_t recording_calls_buffer(const struct recording_calls_options *options);
 
 #endif

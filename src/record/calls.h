@@ -30,9 +30,6 @@ struct recording_calls_options {
 	void *data;
 };
 
-/* One buffer has what others have a CPU. */
-uint64_t recording_calls_buffer(const struct recording_calls_options *options);
-
 /* What each way does. `output` is used from the first call that has it until the source is destroyed. */
 struct recording_calls_ops {
 	/* NULL is allowed: records are made from the opening on. */

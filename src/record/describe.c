@@ -1,3 +1,5 @@
+#include "record/describe.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -12,6 +14,7 @@
 #include "probe/threads/threads.h"
 #include "record/command.h"
 #include "record/recording.h"
+#include "record/wanted.h"
 
 static enum kymo_ctf_kind kind_of(const struct kymo_probe_event *event)
 {

@@ -1,5 +1,7 @@
 /* Which way a recording goes: as it is asked for, or from one that a process refuses to one from outside, or one in two
  * halves. */
+#include "record/fallback.h"
+
 #include <string.h>
 #include <unistd.h>
 
@@ -10,7 +12,9 @@
 #include "probe/site/refusals.h"
 #include "record/kernel.h"
 #include "record/kernel_calls.h"
+#include "record/mixed.h"
 #include "record/recording.h"
+#include "record/wanted.h"
 
 /* The kernel sets no uprobes in files that are mapped for others to see the change, and does not say so. */
 static bool has_shared_text(pid_t pid)

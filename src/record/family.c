@@ -2,6 +2,8 @@
  * Who is recorded: the processes of a tree, as they begin, execute programs and end (docs/internals/following.md).
  * targets.c has what each of them has.
  */
+#include "record/family.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -17,8 +19,13 @@
 #include "probe/probe.h"
 #include "probe/resolve/resolve.h"
 #include "probe/threads/threads.h"
-#include "record/kernel.h"
+#include "record/describe.h"
+#include "record/mixed.h"
+#include "record/packets.h"
 #include "record/recording.h"
+#include "record/targets.h"
+#include "record/wanted.h"
+#include "record/warnings.h"
 #include "sym/sym.h"
 
 #define DYING_MS 50

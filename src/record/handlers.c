@@ -8,7 +8,9 @@
 #include "probe/install/stack.h"
 #include "probe/memory/data.h"
 #include "probe/memory/state.h"
+#include "record/looks.h"
 #include "record/recording.h"
+#include "record/warnings.h"
 
 #define HEED_NS (1000000000u / 20)
 

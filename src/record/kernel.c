@@ -13,6 +13,8 @@
 #include "probe/code/events.h"
 #include "probe/offline/offline_refusals.h"
 #include "proc/proc.h"
+#include "record/kernel_stream.h"
+#include "record/kernel_threads.h"
 #include "record/ktime.h"
 
 #define CHECK_BUFFER (UINT64_C(64) << 10)

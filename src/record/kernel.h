@@ -90,61 +90,9 @@ bool recording_kernel_has_processes(const struct recording_kernel *source);
 
 struct kernel_stream;
 
-/* The file will be called NAME_INDEX; `name` is static. */
-struct kymo_error *kernel_stream_create(const char *name, size_t index, uint32_t cpu, uint64_t keep,
-					struct kernel_stream **ret);
-void kernel_stream_destroy(struct kernel_stream *stream);
-
-/*
- * Append a record, its header's time still 0. `lost` is the running total of events lost before it. Records may come a
- * little out of order; stamps in the file never go back. With `keep` bytes given, packets stay in memory, the newest of
- * that many.
- */
-struct kymo_error *kernel_stream_add(struct kernel_stream *stream, struct output *output, const uint8_t *record,
-				     size_t size, uint64_t tsc, uint64_t lost);
-struct kymo_error *kernel_stream_flush(struct kernel_stream *stream, struct output *output);
-
-/* Records were overwritten before they came here: the trace shows a packet that is not there, and an empty one at
- * `tsc`, behind which nothing is missing. */
-struct kymo_error *kernel_stream_skip(struct kernel_stream *stream, struct output *output, uint64_t tsc);
-
-/* Write the packets that are kept to the directory of `copy`, too, and keep them. */
-struct kymo_error *kernel_stream_copy(struct kernel_stream *stream, struct output *output, struct output *copy);
-
-/* Write what is kept, and losses behind the last record. */
-struct kymo_error *kernel_stream_finish(struct kernel_stream *stream, struct output *output, uint64_t tsc,
-					uint64_t lost);
-
 /* ---- kernel_threads.c ------------------------------------------------------------------------ */
 
 /* Who was seen, by thread id: what is in the trace's table already. */
 struct kernel_threads;
-
-struct kymo_error *kernel_threads_create(struct kernel_threads **ret);
-void kernel_threads_destroy(struct kernel_threads *threads);
-
-/*
- * A record of thread `tid` of process `pid` with that name (at most 15 bytes). New ones, and new names, go to the
- * trace.
- */
-struct kymo_error *kernel_threads_see(struct kernel_threads *threads, struct kymo_ctf_trace *trace, int32_t tid,
-				      int32_t pid, const char *name, uint64_t tsc);
-
-/* Whether it was seen, and has not ended since. */
-bool kernel_threads_knows(const struct kernel_threads *threads, int32_t tid, int32_t pid);
-
-/* It begins the system call of that number. It need not have been seen. */
-struct kymo_error *kernel_threads_enter(struct kernel_threads *threads, int32_t tid, int32_t pid, uint64_t number);
-
-/*
- * It comes back from one: whether from the one that it has begun, or, where the kernel does not know the number any
- * more (UINT64_MAX), any. One that has executed a program has the id of its process since then, and begun the call with
- * its own: `tid` becomes that.
- */
-bool kernel_threads_leave(struct kernel_threads *threads, int32_t *tid, int32_t pid, uint64_t number,
-			  bool has_executed);
-
-/* It has ended at `tsc`: whoever has the id behind that is another one. */
-void kernel_threads_end(struct kernel_threads *threads, int32_t tid, uint64_t tsc);
 
 #endif

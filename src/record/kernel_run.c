@@ -5,6 +5,8 @@
  * with are known before they run; where nothing but system calls is recorded, not that either. System calls alone may
  * be recorded by tracing (hub_calls.c).
  */
+#include "record/kernel_run.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -15,11 +17,19 @@
 #include <time.h>
 
 #include "base/io.h"
+#include "record/describe.h"
 #include "record/directory.h"
+#include "record/fallback.h"
 #include "record/kernel.h"
 #include "record/hub_calls.h"
 #include "record/kernel_calls.h"
+#include "record/mixed.h"
+#include "record/packets.h"
+#include "record/progress.h"
 #include "record/recording.h"
+#include "record/several.h"
+#include "record/snapshot.h"
+#include "record/warnings.h"
 
 #define SECOND_NS 1000000000u
 #define PROGRESS_NS (SECOND_NS / 5)

@@ -1,10 +1,12 @@
 /* From samples to packets of a stream file. */
+#include "record/kernel_stream.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/vec.h"
-#include "record/kernel.h"
+#include "record/output.h"
 
 #define PACKET_SIZE (128u << 10)
 #define KEPT_PACKETS 16 /* at least, so that the oldest can go one by one */

@@ -1,4 +1,6 @@
 /* Who the threads are that records come from: the trace's tables of threads and processes, from samples and /proc. */
+#include "record/kernel_threads.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,8 +9,8 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/vec.h"
+#include "ctf/ctf.h"
 #include "record/command.h"
-#include "record/kernel.h"
 
 #define NAME_SIZE 16
 #define FIRST_SIZE 256

@@ -1,5 +1,7 @@
 /* When a recording is over, and others trace what it has followed: the hub through which they do is this process', and
  * stays for them (docs/internals/following.md). */
+#include "record/linger.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -9,6 +11,7 @@
 #include "kymo/engine.h"
 #include "record/calls.h"
 #include "record/recording.h"
+#include "record/targets.h"
 
 #define LOOK_MS 20 /* as the tree wants it */
 

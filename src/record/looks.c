@@ -6,6 +6,8 @@
  * probes on 3,000 pages, make one look in 200 ms; a thousand processes of 20 microseconds are looked at in turn, each
  * once in two seconds.
  */
+#include "record/looks.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +16,9 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "probe/install/answer.h"
+#include "record/describe.h"
 #include "record/recording.h"
+#include "record/warnings.h"
 
 #define LOOK_NS UINT64_C(50000000)
 #define COST_FACTOR 100

@@ -5,13 +5,17 @@
  * Each spec goes one way as a whole. The kernel's half is put in first, with the process stopped: its places are the
  * file's text, and what is planned afterwards keeps away from them.
  */
+#include "record/mixed.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/io.h"
 #include "probe/resolve/syscalls.h"
 #include "record/kernel.h"
+#include "record/packets.h"
 #include "record/recording.h"
+#include "record/warnings.h"
 #include "syscall/syscall.h"
 
 /* The process's own, the kernel's, or system calls that are seen from outside. */

@@ -1,3 +1,5 @@
+#include "record/packets.h"
+
 #include <sched.h>
 #include <stdlib.h>
 
@@ -6,9 +8,10 @@
 #include "probe/memory/state.h"
 #include "probe/threads/watch.h"
 #include "record/aggregate.h"
+#include "record/calls.h"
 #include "record/kernel.h"
-#include "record/kernel_calls.h"
 #include "record/recording.h"
+#include "record/warnings.h"
 
 /* A ring of sequences is closed from its own CPU. Where this process may not run there, the packet waits until it is
  * full. */

@@ -1,6 +1,9 @@
 /* How far a recording is, and whether it is to end. */
+#include "record/progress.h"
+
 #include "base/io.h"
 #include "record/aggregate.h"
+#include "record/packets.h"
 #include "record/recording.h"
 
 #define SECOND_NS 1000000000u

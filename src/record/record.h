@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "probe/spec/spec.h"
+#include "record/linger.h"
 
 /* In this order. */
 enum kymo_record_phase {
@@ -117,15 +118,5 @@ extern volatile int kymo_record_snapshots;
  * runs on. What was recorded before the error is complete in the directory.
  */
 struct kymo_error *kymo_record(const struct kymo_record_options *options, struct kymo_record_result *ret);
-
-/*
- * Serve those who trace through `shared` or `shared_hub`, until nobody is left, kymo_record_stop is set, or `ms` have
- * passed. Whether somebody is left, and the process of one; 0: it can't be told. If the command ends meanwhile, the
- * result tells it.
- */
-bool kymo_record_serve(struct kymo_record_result *result, int ms, pid_t *who_ret);
-
-/* Who is left is told that this one has ended. Both are NULL then, and may be before. */
-void kymo_record_leave(struct kymo_record_result *result);
 
 #endif

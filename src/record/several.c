@@ -1,5 +1,7 @@
 /* The processes of a recording beside its first: those that were named with it, and children that exist already
  * (docs/internals/following.md). */
+#include "record/several.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <linux/kcmp.h>
@@ -11,7 +13,14 @@
 
 #include "base/cleanup.h"
 #include "probe/resolve/files.h"
+#include "record/begin.h"
+#include "record/describe.h"
+#include "record/family.h"
+#include "record/packets.h"
 #include "record/recording.h"
+#include "record/targets.h"
+#include "record/wanted.h"
+#include "record/warnings.h"
 
 #define SHARING_TRIES 200 /* for a child in its parent's memory to execute its program */
 #define SHARING_WAIT_NS 2000000u

@@ -1,4 +1,6 @@
 /* A flight recorder's snapshots: what is in the buffers becomes a recording of its own, and recording goes on. */
+#include "record/snapshot.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,8 +10,10 @@
 
 #include "base/cleanup.h"
 #include "record/calls.h"
+#include "record/describe.h"
 #include "record/kernel.h"
 #include "record/recording.h"
+#include "record/warnings.h"
 
 #define MOST 1000000
 

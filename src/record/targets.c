@@ -1,4 +1,6 @@
 /* The processes of a recording, and their sources: probes and rings, which they have or share. */
+#include "record/targets.h"
+
 #include <stdlib.h>
 #include <stdio.h>
 
@@ -10,9 +12,14 @@
 #include "probe/resolve/resolve.h"
 #include "probe/site/sites.h"
 #include "record/aggregate.h"
+#include "record/describe.h"
 #include "record/directory.h"
 #include "record/kernel.h"
+#include "record/looks.h"
+#include "record/mixed.h"
+#include "record/packets.h"
 #include "record/recording.h"
+#include "record/warnings.h"
 
 #define CHILD_BUFFER (UINT64_C(1) << 20)  /* bytes a CPU, of whom a tree has many; less where --buffer is less */
 #define BUFFER_LEAST (UINT64_C(64) << 10) /* bytes a CPU, of each */

@@ -1,4 +1,6 @@
 /* What a recording is asked for. */
+#include "record/wanted.h"
+
 #include "probe/resolve/files.h"
 #include "record/recording.h"
 

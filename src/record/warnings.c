@@ -1,4 +1,6 @@
 /* What the user is told of a recording, once. */
+#include "record/warnings.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -12,7 +12,8 @@
 #include <cmocka.h>
 
 #include "base/io.h"
-#include "record/kernel.h"
+#include "record/kernel_stream.h"
+#include "record/output.h"
 
 #define RECORD 20 /* bytes: one argument of 8 */
 

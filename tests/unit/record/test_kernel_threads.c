@@ -8,7 +8,8 @@
 
 #include <cmocka.h>
 
-#include "record/kernel.h"
+#include "ctf/ctf.h"
+#include "record/kernel_threads.h"
 
 enum { FIRST = 4000100, SECOND = 4000101 }; /* ids that nobody has: no /proc is looked at */
 

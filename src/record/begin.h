@@ -1,0 +1,20 @@
+/* The first process of a recording. Private to the room. */
+#ifndef KYMO_RECORD_BEGIN_H
+#define KYMO_RECORD_BEGIN_H
+
+#include "base/error.h"
+
+struct kymo_process;
+struct recording;
+
+/* The process of the options, with probes in it; it goes on when it is resumed. An error leaves what was done to it so
+ * far. */
+struct kymo_error *recording_attach(struct recording *recording);
+
+/* The same for the command of the options, up to the first instruction of its own. */
+struct kymo_error *recording_launch(struct recording *recording);
+
+/* Take out what recorders that are gone have left in a process. BUSY: a thread is in it still. */
+struct kymo_error *recording_clear_remains(struct kymo_process *process);
+
+#endif

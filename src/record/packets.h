@@ -1,0 +1,38 @@
+/* From rings to streams. Private to the room. */
+#ifndef KYMO_RECORD_PACKETS_H
+#define KYMO_RECORD_PACKETS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct recording;
+struct source;
+
+/* Once the probes have rings. */
+struct kymo_error *source_open_rings(struct recording *recording, struct source *source);
+
+/* Warn that calls of a library may be missing: its process has not waited for the probes. */
+void recording_tell_late(struct recording *recording, const struct source *source);
+
+/* No producer is left: what lies in open packets, and losses behind the last one. Its streams are free for others then.
+ */
+struct kymo_error *source_finish_rings(struct recording *recording, struct source *source);
+
+/* Write what is complete: one round over all rings. `n_ret` packets. */
+struct kymo_error *recording_drain(struct recording *recording, size_t *n_ret);
+
+/* Write how many hits vfork children have had so far. */
+struct kymo_error *recording_note_vforks(struct recording *recording);
+
+/* Close what is half full, with producers at work. */
+void recording_flush(struct recording *recording);
+
+/* All that were lost so far, those of vfork children too. */
+uint64_t recording_lost(const struct recording *recording);
+
+/* Places with probes: the most that a process has had, and the kernel's. */
+size_t recording_n_sites(const struct recording *recording);
+
+#endif

@@ -1,0 +1,17 @@
+/* How far a recording is. Private to the room. */
+#ifndef KYMO_RECORD_PROGRESS_H
+#define KYMO_RECORD_PROGRESS_H
+
+#include <stdbool.h>
+
+#include "record/record.h"
+
+struct recording;
+
+/* Tell who asked for it how far the recording is: "planning", "recording", "stopping" or "done". */
+void recording_progress(struct recording *recording, enum kymo_record_phase phase);
+
+/* Somebody wants it to end, or the time that it was given is over. */
+bool recording_is_time_up(const struct recording *recording);
+
+#endif

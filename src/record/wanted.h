@@ -1,0 +1,34 @@
+/* What is asked for. Private to the room. */
+#ifndef KYMO_RECORD_WANTED_H
+#define KYMO_RECORD_WANTED_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+
+struct kymo_record_options;
+struct recording;
+struct target;
+
+/* Whether more than one process is asked for, by ids or as children that exist. */
+bool recording_has_several(const struct recording *recording);
+
+/* NOT_FOUND: of several that nobody follows this one has no file with a probe, so it is to be left alone. */
+struct kymo_error *recording_check_any_met(const struct recording *recording, const struct target *target);
+
+/* Whether markers are asked for, which only the way through the process can turn on. */
+bool recording_has_markers(const struct kymo_record_options *options);
+
+/* Whether system calls are asked for. */
+bool recording_has_syscalls(const struct kymo_record_options *options);
+
+/* Whether addresses are asked for, in memory of no file: of one process that runs, and nothing for the kernel. */
+bool recording_has_addresses(const struct kymo_record_options *options);
+
+/* Whether a spec has a filter or an expression. */
+bool recording_computes(const struct kymo_record_options *options);
+
+/* What can't be asked for together: USAGE. */
+struct kymo_error *recording_check_options(const struct recording *recording);
+
+#endif
