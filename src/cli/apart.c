@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "cli/cli.h"
+#include "cli/output.h"
 #include "cli/signals.h"
 
 /* What the worker says to the front. */

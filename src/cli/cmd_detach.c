@@ -1,7 +1,11 @@
+#include "cli/cmd_detach.h"
+
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "cli/cli.h"
+#include "cli/numbers.h"
+#include "cli/options.h"
+#include "cli/output.h"
 #include "probe/probe.h"
 
 static const struct cli_option option = { 1, 'q', "quiet", NULL };

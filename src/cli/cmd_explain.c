@@ -1,3 +1,5 @@
+#include "cli/cmd_explain.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -5,9 +7,10 @@
 #include <strings.h>
 
 #include "base/cleanup.h"
-#include "cli/cli.h"
 #include "cli/explain_site.h"
 #include "cli/explain_value.h"
+#include "cli/options.h"
+#include "cli/output.h"
 #include "cli/spec_source.h"
 #include "cli/target.h"
 #include "probe/plan/faults.h"

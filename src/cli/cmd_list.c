@@ -1,3 +1,5 @@
+#include "cli/cmd_list.h"
+
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,9 +10,10 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/vec.h"
-#include "cli/cli.h"
 #include "cli/list_markers.h"
 #include "cli/list_source.h"
+#include "cli/options.h"
+#include "cli/output.h"
 #include "cli/target.h"
 #include "probe/spec/spec.h"
 #include "sym/demangle.h"

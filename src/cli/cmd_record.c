@@ -1,3 +1,5 @@
+#include "cli/cmd_record.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -5,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/vec.h"
-#include "cli/cli.h"
+#include "cli/output.h"
 #include "cli/page.h"
 #include "cli/record_options.h"
 #include "cli/signals.h"

@@ -1,9 +1,12 @@
+#include "cli/cmd_report.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/vec.h"
-#include "cli/cli.h"
+#include "cli/options.h"
+#include "cli/output.h"
 #include "cli/page.h"
 #include "report/report.h"
 

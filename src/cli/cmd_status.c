@@ -1,10 +1,14 @@
+#include "cli/cmd_status.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "base/cleanup.h"
 #include "base/json.h"
-#include "cli/cli.h"
+#include "cli/numbers.h"
+#include "cli/options.h"
+#include "cli/output.h"
 #include "probe/probe.h"
 
 static const struct cli_option option = { 1, 0, "json", NULL };

@@ -1,3 +1,5 @@
+#include "cli/cmd_syscalls.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -7,7 +9,11 @@
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "cli/cli.h"
+#include "cli/output.h"
+#include "cli/syscall_counts.h"
+#include "cli/syscall_kernel.h"
+#include "cli/syscall_output.h"
+#include "cli/syscall_tracer.h"
 #include "cli/syscall_words.h"
 #include "proc/proc.h"
 #include "procfs/pidns.h"

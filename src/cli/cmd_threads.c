@@ -1,9 +1,16 @@
+#include "cli/cmd_threads.h"
+
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "cli/cli.h"
+#include "cli/numbers.h"
+#include "cli/options.h"
+#include "cli/output.h"
 #include "cli/terminal.h"
 #include "cli/threads.h"
+#include "cli/threads_live.h"
+#include "cli/threads_look.h"
+#include "cli/threads_print.h"
 
 static const struct cli_option option = { 1, 0, "json", NULL };
 

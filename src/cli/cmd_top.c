@@ -1,3 +1,5 @@
+#include "cli/cmd_top.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -9,7 +11,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "cli/cli.h"
+#include "cli/cmd_record.h"
+#include "cli/output.h"
 #include "cli/page.h"
 #include "cli/screen.h"
 #include "cli/terminal.h"

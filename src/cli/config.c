@@ -7,6 +7,8 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "cli/options.h"
+#include "cli/output.h"
 
 #define FILE_MAX ((size_t)1 << 20)
 

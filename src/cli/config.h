@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "cli/cli.h"
+struct cli_options;
 
 /* What takes an option: 0, or an exit status after it has said what is wrong. `value` lives as long as the config. */
 typedef int cli_config_take(void *data, int id, const char *value);

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "cli/cli.h"
 #include "cli/free_room.h"
+#include "cli/output.h"
 #include "probe/plan/faults.h"
 #include "sym/demangle.h"
 

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "cli/cli.h"
 #include "cli/scope.h"
 #include "expr/form_dump.h"
 #include "probe/spec/spec_piece.h"

@@ -1,3 +1,4 @@
+
 #include "cli/free_room.h"
 
 #include "base/page.h"

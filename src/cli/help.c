@@ -1,7 +1,8 @@
+#include "cli/help.h"
+
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "cli/cli.h"
 
 static const char record[] =
 	"usage: kymo record [OPTION...] -p SPEC [--] COMMAND [ARGUMENT...]\n"

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "cli/cli.h"
+#include "cli/output.h"
 
 static void print_name(const struct cli_indirects *indirects, uint64_t vaddr)
 {

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "cli/cli.h"
+#include "cli/output.h"
 #include "sym/sym.h"
 
 static bool is_of_word(char c)

@@ -7,7 +7,7 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/vec.h"
-#include "cli/cli.h"
+#include "cli/output.h"
 
 #define WIDTH_MAX 40  /* of the column of names; longer ones are on their own */
 #define SOURCES_MAX 3 /* told of one marker; there may be a line of source for each place */

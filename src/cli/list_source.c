@@ -8,7 +8,7 @@
 #include "arch/arch.h"
 #include "base/cleanup.h"
 #include "base/json.h"
-#include "cli/cli.h"
+#include "cli/output.h"
 #include "cli/source.h"
 
 #define RSP 7 /* by DWARF's numbers */

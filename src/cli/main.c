@@ -2,7 +2,18 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "cli/cli.h"
+#include "cli/cmd_detach.h"
+#include "cli/cmd_explain.h"
+#include "cli/cmd_list.h"
+#include "cli/cmd_record.h"
+#include "cli/cmd_report.h"
+#include "cli/cmd_status.h"
+#include "cli/cmd_syscalls.h"
+#include "cli/cmd_threads.h"
+#include "cli/cmd_top.h"
+#include "cli/help.h"
+#include "cli/options.h"
+#include "cli/output.h"
 #include "proc/proc.h"
 
 static int cmd_help(int argc, char **argv);

@@ -1,7 +1,7 @@
+#include "cli/numbers.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include "cli/cli.h"
 
 /* The kernel's PID_MAX_LIMIT. */
 #define PID_LIMIT (UINT64_C(1) << 22)

@@ -1,8 +1,11 @@
+#include "cli/options.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "cli/cli.h"
+#include "cli/help.h"
+#include "cli/output.h"
 #include "sym/demangle.h"
 
 #define WORD_MAX 64

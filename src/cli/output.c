@@ -1,3 +1,5 @@
+#include "cli/output.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
@@ -5,7 +7,6 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/utf8.h"
-#include "cli/cli.h"
 #include "sym/demangle.h"
 
 void cli_print_text(FILE *out, const char *text)

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
+#include "cli/numbers.h"
 #include "cli/terminal.h"
 
 #define DEFAULT_WIDTH 80

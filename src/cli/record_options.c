@@ -4,8 +4,10 @@
 
 #include "base/cleanup.h"
 #include "base/vec.h"
-#include "cli/cli.h"
 #include "cli/late.h"
+#include "cli/numbers.h"
+#include "cli/options.h"
+#include "cli/output.h"
 #include "cli/spec_names.h"
 #include "cli/spec_source.h"
 #include "probe/resolve/syscalls.h"

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "cli/cli.h"
+#include "cli/numbers.h"
 #include "probe/spec/spec.h"
 
 #define LINE_MAX_NUMBER 10000000

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "cli/cli.h"
+#include "cli/output.h"
 #include "cli/source.h"
 
 typedef struct kymo_error *parse_spec(const char *text, struct kymo_spec *ret);

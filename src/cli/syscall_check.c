@@ -1,7 +1,9 @@
 /* Which options of `kymo syscalls` go together. */
+#include "cli/syscall_check.h"
+
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/output.h"
 #include "cli/syscall_words.h"
 
 #define COMMAND "syscalls"

@@ -1,4 +1,6 @@
 /* How often each call was made, how often it failed, and how long it took, as strace's -c -w shows it. */
+#include "cli/syscall_counts.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,6 +2,8 @@
  * Engines that see system calls, one for each thread. The thread's struct is the engine's data, and goes with it. All
  * of this happens on the hub's thread, one callback at a time, so nothing here is locked.
  */
+#include "cli/syscall_engine.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -10,7 +12,14 @@
 #include <unistd.h>
 
 #include "base/io.h"
-#include "cli/cli.h"
+#include "cli/output.h"
+#include "cli/syscall_events.h"
+#include "cli/syscall_fds.h"
+#include "cli/syscall_inject.h"
+#include "cli/syscall_json.h"
+#include "cli/syscall_lines.h"
+#include "cli/syscall_output.h"
+#include "cli/syscall_stack.h"
 #include "cli/syscall_wake.h"
 #include "cli/syscalls.h"
 #include "nested/nested.h"

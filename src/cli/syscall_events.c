@@ -1,6 +1,11 @@
 /* What both ways tell of threads, shown as lines, as JSON, or counted. */
+#include "cli/syscall_events.h"
+
 #include <string.h>
 
+#include "cli/syscall_counts.h"
+#include "cli/syscall_json.h"
+#include "cli/syscall_lines.h"
 #include "cli/syscalls.h"
 
 enum { RESTART_BLOCK = 516 }; /* the kernel's own: the call is made again as restart_syscall */

@@ -1,8 +1,12 @@
 /* What -e takes: sets of calls, signals, results, and what strace calls qualifiers. */
+#include "cli/syscall_express.h"
+
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "cli/cli.h"
+#include "cli/numbers.h"
+#include "cli/output.h"
+#include "cli/syscall_inject.h"
 #include "cli/syscall_words.h"
 
 #define COMMAND "syscalls"

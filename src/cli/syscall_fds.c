@@ -3,6 +3,8 @@
  * their inode: those of the Internet in the tables of the thread's network namespace, those of Unix through a socket of
  * NETLINK_SOCK_DIAG (sock_diag(7)), which looks into the namespace of kymo.
  */
+#include "cli/syscall_fds.h"
+
 #include <arpa/inet.h>
 #include <inttypes.h>
 #include <linux/netlink.h>

@@ -2,6 +2,8 @@
  * Errors, results, signals and delays that the user wants in calls. A thread that is to be delayed is held by its
  * engine's STOP, at the entry or at the exit of the call; the main thread lets it go when its time is over.
  */
+#include "cli/syscall_inject.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,10 +1,11 @@
 /* An object a line: each call when it has returned, each signal and each end. */
+#include "cli/syscall_json.h"
+
 #include <inttypes.h>
 #include <string.h>
 #include <sys/wait.h>
 
 #include "base/json.h"
-#include "cli/cli.h"
 #include "cli/syscalls.h"
 
 static void begin(const struct cli_syscall_thread *thread, const char *what)

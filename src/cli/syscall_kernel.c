@@ -4,6 +4,8 @@
  *
  * A call of which something could not be copied as it was made is shown when it returns, with what is there then.
  */
+#include "cli/syscall_kernel.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -19,8 +21,11 @@
 #include "base/io.h"
 #include "base/search.h"
 #include "base/vec.h"
-#include "cli/cli.h"
+#include "cli/output.h"
 #include "cli/signals.h"
+#include "cli/syscall_events.h"
+#include "cli/syscall_json.h"
+#include "cli/syscall_lines.h"
 #include "cli/syscall_wake.h"
 #include "cli/syscalls.h"
 #include "kernel/calls.h"

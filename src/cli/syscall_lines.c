@@ -2,9 +2,13 @@
  * A line a call, as strace writes them. It is begun when the call is, so that one that waits can be seen; when another
  * thread has something to say meanwhile, the line is left " <unfinished ...>" and taken up as "<... read resumed>".
  */
+#include "cli/syscall_lines.h"
+
 #include <inttypes.h>
 #include <sys/wait.h>
 
+#include "cli/syscall_inject.h"
+#include "cli/syscall_prefix.h"
 #include "cli/syscalls.h"
 
 static FILE *out_of(const struct cli_syscall_thread *thread)

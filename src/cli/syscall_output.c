@@ -3,6 +3,8 @@
  * does not read, or a terminal that is halted, holds up others than the user's own process too. He is waited for, as by
  * any program, until the user's kymo is no more, or while nobody else needs the hub.
  */
+#include "cli/syscall_output.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -15,7 +17,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "cli/cli.h"
+#include "cli/output.h"
 #include "cli/syscall_wake.h"
 #include "cli/syscalls.h"
 

@@ -1,4 +1,6 @@
 /* What stands before a line, as strace has it: the thread, the time, the number of the call, the address. */
+#include "cli/syscall_prefix.h"
+
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>

@@ -2,6 +2,8 @@
  * Stacks behind lines. A stack is made text when it is taken, at the entry of the call: by its exit the program may
  * have other code mapped.
  */
+#include "cli/syscall_stack.h"
+
 #include <asm/unistd.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -10,7 +12,7 @@
 #include <sys/mman.h>
 
 #include "base/json.h"
-#include "cli/cli.h"
+#include "cli/output.h"
 #include "cli/syscalls.h"
 #include "stack/stack.h"
 

@@ -2,6 +2,8 @@
  * Tracing from its beginning to its end. Engines see the calls, on the hub's thread (syscall_engine.c). The main thread
  * waits until the pipe says that there is no engine left, or that the user has interrupted.
  */
+#include "cli/syscall_tracer.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,8 +18,10 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/vec.h"
-#include "cli/cli.h"
 #include "cli/signals.h"
+#include "cli/syscall_engine.h"
+#include "cli/syscall_inject.h"
+#include "cli/syscall_lines.h"
 #include "cli/syscall_wake.h"
 #include "cli/syscalls.h"
 #include "nested/nested.h"

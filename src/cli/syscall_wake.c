@@ -1,6 +1,7 @@
 /* Waking the main thread of the tracer, by its pipe. */
-#include "base/io.h"
 #include "cli/syscall_wake.h"
+
+#include "base/io.h"
 #include "cli/syscalls.h"
 
 void cli_syscalls_wake(const struct cli_syscalls *s, enum cli_syscalls_wake why)

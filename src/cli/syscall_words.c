@@ -1,10 +1,17 @@
 /* The options of `kymo syscalls`, a row each. */
+#include "cli/syscall_words.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "cli/cli.h"
-#include "cli/syscall_words.h"
+#include "cli/numbers.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/syscall_check.h"
+#include "cli/syscall_counts.h"
+#include "cli/syscall_express.h"
+#include "cli/syscall_inject.h"
 
 #define COMMAND "syscalls"
 

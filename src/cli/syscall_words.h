@@ -25,14 +25,4 @@ int cli_syscall_words_read(struct cli_syscall_words *words, int argc, char **arg
 
 void cli_syscall_words_deinit(struct cli_syscall_words *words);
 
-/* Whether all that was asked for goes together (syscall_check.c). The same. */
-int cli_syscall_words_check(struct cli_syscall_words *words);
-
-/* The value of -e: a set, or strace's "trace=SET", "signal=SET", "inject=…" and so on. -1, or the exit status
- * (syscall_express.c). */
-int cli_syscall_words_express(struct cli_syscall_words *words, const char *text);
-
-/* The same of one of those by its name, for the long options: "trace", "signal", … */
-int cli_syscall_words_qualify(struct cli_syscall_words *words, const char *qualifier, const char *text);
-
 #endif

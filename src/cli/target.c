@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "cli/cli.h"
+#include "cli/numbers.h"
 
 static bool same_file(const struct kymo_map *a, const struct kymo_map *b)
 {

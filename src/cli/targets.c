@@ -11,7 +11,8 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "cli/cli.h"
+#include "cli/numbers.h"
+#include "cli/options.h"
 #include "proc/proc.h"
 #include "procfs/pidns.h"
 

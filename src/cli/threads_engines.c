@@ -1,4 +1,6 @@
 /* Engines of the threads of a process: asked of the hubs that trace them, which answer who may connect. */
+#include "cli/threads_engines.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -6,7 +8,6 @@
 
 #include "base/cleanup.h"
 #include "base/search.h"
-#include "cli/cli.h"
 #include "cli/threads.h"
 
 enum { FIRST_ROOM = 4096, MOST = 1 << 20 };

@@ -1,3 +1,5 @@
+#include "cli/threads_live.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -7,11 +9,13 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "cli/cli.h"
+#include "cli/output.h"
 #include "cli/screen.h"
 #include "cli/signals.h"
 #include "cli/terminal.h"
 #include "cli/threads.h"
+#include "cli/threads_look.h"
+#include "cli/threads_print.h"
 
 #define PERIOD_NS 1000000000ull
 

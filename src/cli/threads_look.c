@@ -1,8 +1,11 @@
+#include "cli/threads_look.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/io.h"
 #include "cli/threads.h"
+#include "cli/threads_engines.h"
 
 static bool is_same(const struct kymo_thread_info *one, const struct kymo_thread_info *other)
 {

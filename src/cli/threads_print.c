@@ -1,11 +1,14 @@
+#include "cli/threads_print.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/json.h"
-#include "cli/cli.h"
+#include "cli/output.h"
 #include "cli/threads.h"
+#include "cli/threads_engines.h"
 #include "syscall/syscall.h"
 
 static const struct {

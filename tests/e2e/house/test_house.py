@@ -82,7 +82,7 @@ def test_a_broken_layer_is_seen(tmp):
             ('wire', '#include "sym/sym.h"', 'wire may not use sym'),
             ('report', '#include "proc/proc.h"', 'report may not use proc'),
             ('record', '#include "ctf/token.h"', 'private to ctf'),
-            ('record', '#include "cli/cli.h"', 'nobody uses cli'),
+            ('record', '#include "cli/output.h"', 'nobody uses cli'),
             ('base', 'void f(void) { ptrace(0, 0, 0, 0); }', 'ptrace is used in src/hub and src/nested only'),
             ('proc', 'void f(void) { ptrace(0, 0, 0, 0); }', 'ptrace is used in src/hub and src/nested only'),
             ('proc', 'int f(int *status) { return waitpid(1, status, 0); }', 'waited for by src/hub only'),
