@@ -37,7 +37,7 @@ _kymo_words()
 	local command=$1 previous=$2 word=$3
 
 	case $previous in
-	-p | --probe | -r | --return | --count | --sum | --min | --max | --avg | --hist | --lhist | --top) _kymo_places "$word"; return ;;
+	-p | --probe | -r | --return | --count | --sum | --min | --max | --avg | --hist | --lhist | --top | --until) _kymo_places "$word"; return ;;
 	--pid) _kymo_pids; return ;;
 	--name) ps -eo comm= 2>/dev/null | sort -u; return ;;
 	--backend) printf '%s\n' inproc kernel ptrace auto hub; return ;;

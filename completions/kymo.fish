@@ -44,7 +44,7 @@ complete -c kymo -n '__kymo_is record top syscalls' -l pid -x -a '(__fish_comple
 complete -c kymo -n '__kymo_is record top' -l name -x -a '(ps -eo comm= 2>/dev/null | sort -u)' -d 'all processes of this name'
 complete -c kymo -n '__kymo_is record syscalls' -l backend -x -a 'inproc kernel ptrace auto hub' -d 'how to record'
 complete -c kymo -n '__kymo_is record report syscalls' -s o -l output -r -F -d 'where to write to'
-for option in count sum min max avg hist lhist top
+for option in count sum min max avg hist lhist top until
     complete -c kymo -n '__kymo_is record top' -l $option -x -a '(__kymo_places)' -d 'in place of records'
 end
 complete -c kymo -n '__kymo_is record' -s s -l syscall -x -a 'all none %file %desc %process %network %signal %ipc %memory %creds %clock'

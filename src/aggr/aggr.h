@@ -32,6 +32,7 @@ enum kymo_aggr_kind {
 	KYMO_AGGR_LHIST, /* by steps of one size */
 	KYMO_AGGR_TOP,   /* as SUM; the first ten are shown */
 	KYMO_AGGR_N_KINDS,
+	KYMO_AGGR_UNTIL = KYMO_AGGR_N_KINDS, /* no table: a hit ends the recording, or takes a snapshot */
 };
 
 enum kymo_aggr_what {
@@ -61,11 +62,13 @@ struct kymo_aggr {
 	struct kymo_aggr_word value; /* of all but COUNT, and TOP without one */
 	bool has_value;
 	int64_t low, high, step; /* of LHIST: values of [low, high), and a row each for what is below and above */
-	uint32_t hit;            /* number of the probe; 0: the hits are calls */
-	uint32_t entry, leave;   /* of calls: those of its entry and its return */
+	bool has_limits;         /* only calls of these durations count */
+	uint64_t duration_min, duration_max; /* nanoseconds; both are within */
+	uint32_t hit;                        /* number of the probe; 0: the hits are calls */
+	uint32_t entry, leave;               /* of calls: those of its entry and its return */
 };
 
-/* "count", "sum", ... */
+/* "count", "sum", ...; "until". */
 const char *kymo_aggr_kind_name(enum kymo_aggr_kind kind);
 
 /* Whether it has a value that is signed. */

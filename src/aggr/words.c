@@ -43,6 +43,32 @@ static int deeper(char c)
 	return (c == '(' || c == '[') - (c == ')' || c == ']');
 }
 
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+static const struct {
+	const char *name;
+	int64_t factor;
+} units[] = {
+	{ "", 1 },   { "K", 1 << 10 }, { "M", 1 << 20 },  { "G", 1 << 30 },
+	{ "ns", 1 }, { "us", 1000 },   { "ms", 1000000 }, { "s", 1000000000 },
+};
+
+static struct kymo_error *take_number(const char *text, struct kymo_aggr_piece piece, int64_t *ret)
+{
+	char digits[64], *end;
+	long long value;
+
+	if (piece.start == piece.end || (size_t)(piece.end - piece.start) >= sizeof(digits))
+		return kymo_error_at(text, piece.start, "expected a number, such as 4096, 4K or 10ms");
+	memcpy(digits, piece.start, (size_t)(piece.end - piece.start));
+	digits[piece.end - piece.start] = '\0';
+	value = strtoll(digits, &end, 0);
+	for (size_t i = 0; i < kymo_countof(units) && end > digits; i++)
+		if (!strcmp(end, units[i].name) && !__builtin_mul_overflow(value, units[i].factor, ret))
+			return NULL;
+	return kymo_error_at(text, piece.start, "'%s' is no number; write 4096, 4K or 10ms", digits);
+}
+
 /* ---- the probe ------------------------------------------------------------------------------- */
 
 /* Behind the word at `at`: to a blank outside of brackets. */
@@ -103,8 +129,86 @@ static struct kymo_error *skip_filter(const char *text, const char *at, const ch
 	return NULL;
 }
 
+/* ---- limits of the duration, in the filter --------------------------------------------------- */
+
+/* The next "&&" outside of brackets, or the end. */
+static const char *find_and(const char *at, const char *end)
+{
+	int depth = 0;
+
+	for (; at < end; at = next(at)) {
+		depth += deeper(*at);
+		if (!depth && *at == '&' && at + 1 < end && at[1] == '&')
+			return at;
+	}
+	return end;
+}
+
+/* "duration > 5ms", and the like. */
+static struct kymo_error *take_limit(const char *text, struct kymo_aggr_piece term, struct kymo_aggr_pieces *pieces)
+{
+	const char *at = skip_blanks(term.start + strlen("duration")), sign = *at;
+	const bool is_equal = at < term.end && at[1] == '=';
+	int64_t number;
+	struct kymo_error *error;
+
+	if (strncmp(term.start, "duration", strlen("duration")) || (sign != '<' && sign != '>'))
+		return kymo_error_at(text, term.start,
+				     "the duration of a call is compared with a number, and that is joined to the rest "
+				     "by '&&': /arg0 > 4K && duration > 5ms/");
+	error = take_number(text, trim(at + 1 + is_equal, term.end), &number);
+	if (error)
+		return error;
+	if (number < 0 || (number == 0 && sign == '<' && !is_equal))
+		return kymo_error_at(text, term.start, "no call has such a duration");
+	if (pieces->n_limits == KYMO_AGGR_LIMITS_MAX)
+		return kymo_error_at(text, term.start, "a filter compares the duration %d times at most",
+				     KYMO_AGGR_LIMITS_MAX);
+	if (sign == '>' && (uint64_t)number + !is_equal > pieces->duration_min)
+		pieces->duration_min = (uint64_t)number + !is_equal;
+	if (sign == '<' && (uint64_t)number - !is_equal < pieces->duration_max)
+		pieces->duration_max = (uint64_t)number - !is_equal;
+	pieces->limits[pieces->n_limits++] = term;
+	return NULL;
+}
+
+/* `filter` is what is between the slashes. */
+static struct kymo_error *take_limits(const char *text, struct kymo_aggr_piece filter, struct kymo_aggr_pieces *pieces)
+{
+	for (const char *at = filter.start; at < filter.end; pieces->n_terms++) {
+		const char *and = find_and(at, filter.end);
+		const struct kymo_aggr_piece term = trim(at, and);
+		struct kymo_error *error = kymo_aggr_has_name(term, "duration") ? take_limit(text, term, pieces) : NULL;
+
+		if (error)
+			return error;
+		at = and < filter.end ? and+2 : and;
+	}
+	return NULL;
+}
+
+char *kymo_aggr_probe_text(const struct kymo_aggr_pieces *pieces)
+{
+	const struct kymo_aggr_piece probe = pieces->probe;
+	char *text = strndup(probe.start, (size_t)(probe.end - probe.start)), *slash;
+
+	for (size_t i = 0; text && i < pieces->n_limits; i++) {
+		const struct kymo_aggr_piece limit = pieces->limits[i];
+
+		memset(text + (limit.start - probe.start), ' ', (size_t)(limit.end - limit.start));
+		text[limit.start - probe.start] = '1';
+	}
+	if (!text || !pieces->n_limits || pieces->n_limits < pieces->n_terms)
+		return text;
+	slash = text + (pieces->limits[0].start - probe.start);
+	while (*slash != '/')
+		slash--;
+	*slash = '\0'; /* nothing else is in the filter */
+	return text;
+}
+
 /* Behind the probe, with its filter. */
-static struct kymo_error *take_probe(const char *text, struct kymo_aggr_piece *ret, const char **behind_ret)
+static struct kymo_error *take_probe(const char *text, struct kymo_aggr_pieces *pieces, const char **behind_ret)
 {
 	const char *start = skip_blanks(text), *end = word_end(start);
 	struct kymo_error *error;
@@ -115,9 +219,12 @@ static struct kymo_error *take_probe(const char *text, struct kymo_aggr_piece *r
 	else if (!is_place(start, end))
 		return NULL;
 	error = skip_filter(text, end, behind_ret);
-	if (!error)
-		*ret = (struct kymo_aggr_piece){ start, *behind_ret };
-	return error;
+	if (error)
+		return error;
+	pieces->probe = (struct kymo_aggr_piece){ start, *behind_ret };
+	if (*behind_ret == end)
+		return NULL;
+	return take_limits(text, (struct kymo_aggr_piece){ skip_blanks(end) + 1, *behind_ret - 1 }, pieces);
 }
 
 /* ---- keys ------------------------------------------------------------------------------------ */
@@ -173,30 +280,6 @@ static struct kymo_error *take_keys(const char *text, const char *by, struct kym
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-static const struct {
-	const char *name;
-	int64_t factor;
-} units[] = {
-	{ "", 1 },   { "K", 1 << 10 }, { "M", 1 << 20 },  { "G", 1 << 30 },
-	{ "ns", 1 }, { "us", 1000 },   { "ms", 1000000 }, { "s", 1000000000 },
-};
-
-static struct kymo_error *take_number(const char *text, struct kymo_aggr_piece piece, int64_t *ret)
-{
-	char digits[64], *end;
-	long long value;
-
-	if (piece.start == piece.end || (size_t)(piece.end - piece.start) >= sizeof(digits))
-		return kymo_error_at(text, piece.start, "expected a number, such as 4096, 4K or 10ms");
-	memcpy(digits, piece.start, (size_t)(piece.end - piece.start));
-	digits[piece.end - piece.start] = '\0';
-	value = strtoll(digits, &end, 0);
-	for (size_t i = 0; i < kymo_countof(units) && end > digits; i++)
-		if (!strcmp(end, units[i].name) && !__builtin_mul_overflow(value, units[i].factor, ret))
-			return NULL;
-	return kymo_error_at(text, piece.start, "'%s' is no number; write 4096, 4K or 10ms", digits);
-}
-
 /* EXPR, LOW, HIGH, STEP */
 static struct kymo_error *take_steps(const char *text, struct kymo_aggr_pieces *pieces)
 {
@@ -238,9 +321,15 @@ static struct kymo_error *check_value(enum kymo_aggr_kind kind, const char *text
 	const char *name = kymo_aggr_kind_name(kind);
 	const bool has = value.start < value.end;
 
+	if (kind == KYMO_AGGR_UNTIL && has)
+		return kymo_error_at(text, value.start,
+				     "--until takes a probe and a filter alone: 'libc:read /duration > 5ms/'");
+	if (kind == KYMO_AGGR_UNTIL && !pieces->probe.start)
+		return kymo_error_at(text, text,
+				     "until what? Begin with FILE:FUNCTION, as in 'libc:malloc /arg0 > 1M/'");
 	if (kind == KYMO_AGGR_COUNT && has)
 		return kymo_error_at(text, value.start, "count takes no value; write 'by' before keys, as in 'by tid'");
-	if (kind == KYMO_AGGR_COUNT || (kind == KYMO_AGGR_TOP && !has))
+	if (kind == KYMO_AGGR_COUNT || kind == KYMO_AGGR_UNTIL || (kind == KYMO_AGGR_TOP && !has))
 		return NULL;
 	if (!has)
 		return kymo_error_at(text, value.start, "%s takes a value, such as arg0, retval or duration", name);
@@ -268,9 +357,9 @@ static struct kymo_error *check_value(enum kymo_aggr_kind kind, const char *text
 
 struct kymo_error *kymo_aggr_split(enum kymo_aggr_kind kind, const char *text, struct kymo_aggr_pieces *ret)
 {
-	struct kymo_aggr_pieces pieces = { .n_keys = 0 };
+	struct kymo_aggr_pieces pieces = { .duration_max = UINT64_MAX };
 	const char *at, *by, *condition;
-	struct kymo_error *error = take_probe(text, &pieces.probe, &at);
+	struct kymo_error *error = take_probe(text, &pieces, &at);
 
 	if (error)
 		return error;
@@ -284,6 +373,8 @@ struct kymo_error *kymo_aggr_split(enum kymo_aggr_kind kind, const char *text, s
 	error = check_value(kind, text, &pieces);
 	if (!error && kind == KYMO_AGGR_LHIST)
 		error = take_steps(text, &pieces);
+	if (!error && *by && kind == KYMO_AGGR_UNTIL)
+		error = kymo_error_at(text, by, "--until has no keys: the first hit decides");
 	if (!error && *by)
 		error = take_keys(text, by, &pieces);
 	if (!error)

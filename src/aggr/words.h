@@ -2,6 +2,8 @@
  * The user's words for an aggregation, in pieces:
  *
  *	TEXT	:= [PROBE [ SPACE "/" FILTER "/" ]] [VALUE] [ "by" KEY { "," KEY } ]
+ *	FILTER	:= TERM { "&&" TERM }
+ *	TERM	:= EXPR | "duration" ( ">" | ">=" | "<" | "<=" ) NUMBER
  *	VALUE	:= EXPR | "duration"; of lhist: EXPR "," LOW "," HIGH "," STEP
  *	KEY	:= "tid" | "pid" | "comm" | "probe" | EXPR
  *
@@ -14,6 +16,8 @@
 #include "aggr/aggr.h"
 #include "base/error.h"
 
+#define KYMO_AGGR_LIMITS_MAX 4
+
 struct kymo_aggr_piece {
 	const char *start, *end; /* of the text; NULL: there is none */
 };
@@ -23,11 +27,18 @@ struct kymo_aggr_pieces {
 	struct kymo_aggr_piece value;
 	struct kymo_aggr_piece keys[KYMO_AGGR_KEYS_MAX];
 	size_t n_keys;
-	int64_t low, high, step; /* of KYMO_AGGR_LHIST */
+	int64_t low, high, step;                             /* of KYMO_AGGR_LHIST */
+	uint64_t duration_min, duration_max;                 /* nanoseconds that the filter allows; both are within */
+	struct kymo_aggr_piece limits[KYMO_AGGR_LIMITS_MAX]; /* the terms of the filter that say so */
+	size_t n_limits, n_terms;
 };
 
 /* Take it to pieces. USAGE with a caret. */
 struct kymo_error *kymo_aggr_split(enum kymo_aggr_kind kind, const char *text, struct kymo_aggr_pieces *ret);
+
+/* The text of the probe without limits of the duration, which no probe knows: blanks are in their place, so that
+ * columns stay the same. The caller frees it; NULL where memory is out. */
+char *kymo_aggr_probe_text(const struct kymo_aggr_pieces *pieces);
 
 /* The meaning of a piece that is one word: TID ... DURATION, or VALUE for all others. */
 enum kymo_aggr_what kymo_aggr_what_of(struct kymo_aggr_piece piece);

@@ -52,6 +52,8 @@ static struct kymo_aggr_piece find_of_return(const struct reader *reader)
 {
 	const struct kymo_aggr_pieces *pieces = &reader->pieces;
 
+	if (pieces->n_limits)
+		return pieces->limits[0];
 	for (size_t i = 0; i < pieces->n_keys && !is_of_return(pieces->value); i++)
 		if (is_of_return(pieces->keys[i]))
 			return pieces->keys[i];
@@ -61,10 +63,11 @@ static struct kymo_aggr_piece find_of_return(const struct reader *reader)
 /* Whether something is known at a function's entry only, or how long it takes from there. */
 static bool wants_entry(const struct kymo_aggr_pieces *pieces)
 {
-	bool wants =
-		pieces->value.start < pieces->value.end && (kymo_aggr_what_of(pieces->value) == KYMO_AGGR_DURATION ||
-							    (is_value(pieces->value) && !is_of_return(pieces->value)));
+	const struct kymo_aggr_piece value = pieces->value;
+	bool wants = pieces->n_limits;
 
+	if (value.start < value.end)
+		wants |= kymo_aggr_what_of(value) == KYMO_AGGR_DURATION || (is_value(value) && !is_of_return(value));
 	for (size_t i = 0; i < pieces->n_keys; i++)
 		wants |= is_value(pieces->keys[i]) && !is_of_return(pieces->keys[i]);
 	return wants;
@@ -118,7 +121,7 @@ static struct kymo_error *find_probe(struct reader *reader)
 			return has_locations(reader, reader->aggregations->n_last);
 		reader->spec = reader->aggregations->last_spec - 1;
 	} else {
-		text = strndup(own.start, (size_t)(own.end - own.start));
+		text = kymo_aggr_probe_text(&reader->pieces);
 		if (!text)
 			return &kymo_error_no_memory;
 		error = add_own(reader, text, of_return.start);
@@ -225,6 +228,9 @@ static struct kymo_error *take_words(struct reader *reader)
 			      : strdup(reader->specs->items[reader->spec].text);
 	if (!aggr->probe)
 		return &kymo_error_no_memory;
+	aggr->has_limits = pieces->n_limits;
+	aggr->duration_min = pieces->duration_min;
+	aggr->duration_max = pieces->duration_max;
 	aggr->low = pieces->low;
 	aggr->high = pieces->high;
 	aggr->step = pieces->step;

@@ -48,7 +48,7 @@ static void catch_signals(const struct kymo_record_options *options)
 	/* A closed stderr must not end a recording in disorder: it comes back as an error of write(). SIG_IGN would
 	 * outlive exec in the command; handlers don't. */
 	handle(SIGPIPE, on_pipe);
-	if (options->overwrite)
+	if (options->overwrite || options->keep)
 		handle(SIGUSR1, on_snapshot);
 }
 
@@ -249,7 +249,7 @@ static int show_tables(const struct cli_recording *recording)
 	struct kymo_report_options options = { .mode = KYMO_REPORT_TABLES };
 	struct kymo_error *error;
 
-	if (recording->view || !recording->options.n_aggregations || recording->has_written)
+	if (recording->view || !recording->n_tables || recording->has_written)
 		return 0;
 	cli_page_options(&options);
 	error = kymo_report(recording->options.directory, &options, stdout);

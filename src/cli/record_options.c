@@ -14,7 +14,10 @@
 
 #define BUFFER_MIN (UINT64_C(64) << 10)
 #define BUFFER_MAX (UINT64_C(4) << 30)
+#define KEEP_MIN (UINT64_C(8) << 20)
+#define KEEP_MAX (UINT64_C(64) << 30)
 #define ROWS_MAX 1000000u
+#define SNAPSHOTS_MAX 1000000u
 
 enum {
 	OUTPUT = 1,
@@ -28,6 +31,10 @@ enum {
 	FOR,
 	BUFFER,
 	OVERWRITE,
+	KEEP,
+	UNTIL,
+	AFTER,
+	SNAPSHOTS,
 	BACKEND,
 	QUIET,
 	NO_RSEQ,
@@ -57,6 +64,10 @@ static const struct cli_option table[] = {
 	{ FOR, 0, "for", "SECONDS" },
 	{ BUFFER, 0, "buffer", "SIZE" },
 	{ OVERWRITE, 0, "overwrite", NULL },
+	{ KEEP, 0, "keep", "SIZE" },
+	{ UNTIL, 0, "until", "CONDITION" },
+	{ AFTER, 0, "after", "SECONDS" },
+	{ SNAPSHOTS, 0, "snapshots", "NUMBER" },
 	{ BACKEND, 0, "backend", "NAME" },
 	{ QUIET, 'q', "quiet", NULL },
 	{ NO_RSEQ, 0, "no-rseq", NULL },
@@ -186,6 +197,27 @@ static int take_buffer(struct cli_recording *recording, const char *text)
 	if (size < BUFFER_MIN || size > BUFFER_MAX)
 		return cli_usage(recording->name, "--buffer '%s' is out of range; a CPU can have 64K to 4G", text);
 	recording->options.buffer_size = size;
+	recording->says_buffer = true;
+	return 0;
+}
+
+static int take_keep(struct cli_recording *recording, const char *text)
+{
+	uint64_t size;
+
+	if (!cli_parse_size(text, &size) || size < KEEP_MIN || size > KEEP_MAX)
+		return cli_usage(recording->name, "--keep takes a size from 8M to 64G, not '%s'", text);
+	recording->options.keep = size;
+	return 0;
+}
+
+static int take_snapshots(struct cli_recording *recording, const char *text)
+{
+	uint64_t n;
+
+	if (!cli_parse_number(text, &n) || !n || n > SNAPSHOTS_MAX)
+		return cli_usage(recording->name, "--snapshots takes a number up to %u, not '%s'", SNAPSHOTS_MAX, text);
+	recording->options.n_snapshots = (size_t)n;
 	return 0;
 }
 
@@ -254,6 +286,17 @@ static int take_option(void *data, int id, const char *value)
 	case OVERWRITE:
 		options->overwrite = true;
 		return 0;
+	case KEEP:
+		return take_keep(recording, value);
+	case UNTIL:
+		return take_aggregation(recording, value, KYMO_AGGR_UNTIL);
+	case AFTER:
+		recording->says_after = true;
+		if (cli_parse_seconds(value, &options->after))
+			return 0;
+		return cli_usage(recording->name, "--after '%s' is no number of seconds; write 5 or 0.5", value);
+	case SNAPSHOTS:
+		return take_snapshots(recording, value);
 	case BACKEND:
 		return take_backend(recording, value);
 	case QUIET:
@@ -319,6 +362,34 @@ static int check_calls(const struct cli_recording *recording)
 	return -1;
 }
 
+/* Of --keep, --until and what belongs to them. */
+static int check_flight_recorder(struct cli_recording *recording)
+{
+	struct kymo_record_options *options = &recording->options;
+	const bool has_conditions = options->n_aggregations > recording->n_tables;
+	const uint64_t most = options->keep / 2;
+
+	if (options->keep && options->overwrite)
+		return cli_usage(recording->name, "--keep has the newest records in the recorder, --overwrite has them "
+						  "in the buffers: leave one out");
+	if (has_conditions && options->overwrite)
+		return cli_usage(recording->name, "with --overwrite nobody reads the records before the end, and "
+						  "--until has to: write --keep SIZE in place of --overwrite");
+	if (has_conditions && !recording->has_written && !recording->n_tables)
+		return cli_usage(recording->name, "--until says when to end, and nothing is recorded: add a probe with "
+						  "-p, -r, -m or -s");
+	if (!has_conditions && (recording->says_after || options->n_snapshots))
+		return cli_usage(recording->name, "%s belongs to --until CONDITION: add it",
+				 recording->says_after ? "--after" : "--snapshots");
+	if (options->n_snapshots && !options->keep)
+		return cli_usage(recording->name, "--snapshots are of what --keep SIZE has: add it");
+	if (options->keep && recording->says_buffer && options->buffer_size > most)
+		return cli_usage(recording->name, "--buffer is half of --keep at most: leave it out, or keep more");
+	if (options->keep && options->buffer_size > most)
+		options->buffer_size = most;
+	return -1;
+}
+
 /* Of aggregations alone. */
 static int check_aggregations(struct cli_recording *recording)
 {
@@ -328,24 +399,29 @@ static int check_aggregations(struct cli_recording *recording)
 
 	options->aggregations = recording->aggregations.items.items;
 	options->n_aggregations = recording->aggregations.items.n;
+	for (size_t i = 0; i < options->n_aggregations; i++)
+		recording->n_tables += options->aggregations[i].kind != KYMO_AGGR_UNTIL;
 	for (size_t i = 0; i < recording->specs.n; i++)
 		recording->has_written |= !recording->specs.items[i].aggregated;
-	if (recording->view && !options->n_aggregations)
+	if (recording->view && !recording->n_tables)
 		return cli_usage(recording->name, "nothing to show: say what, such as --count 'libc:malloc by tid'");
 	if (recording->view && recording->has_written)
 		return cli_usage(recording->name,
 				 "'kymo top' shows aggregations alone: write --count or another behind "
 				 "each probe, or use 'kymo record'");
-	if (!options->n_aggregations && (options->interval > 0 || options->rows_max))
+	if (!recording->n_tables && (options->interval > 0 || options->rows_max))
 		return cli_usage(recording->name, "%s is for aggregations: add --count, --sum, --hist or another",
 				 options->rows_max ? "--rows" : "--interval");
 	if (options->n_aggregations && is_outside)
-		return cli_usage(recording->name, "aggregations are of probes in the process itself: leave %s out",
+		return cli_usage(recording->name, "%s of probes in the process itself: leave %s out",
+				 recording->n_tables ? "aggregations are" : "the condition of --until is",
 				 options->all ? "--all" : "--backend");
-	if (options->n_aggregations && options->overwrite)
-		return cli_usage(recording->name, "--overwrite keeps the newest records, and aggregations have all: "
-						  "leave it out");
-	return -1;
+	if (recording->n_tables && (options->overwrite || options->keep))
+		return cli_usage(recording->name,
+				 "--%s keeps the newest records, and aggregations have all: "
+				 "leave it out",
+				 options->keep ? "keep" : "overwrite");
+	return check_flight_recorder(recording);
 }
 
 /* What one process can be asked for, and several cannot. */

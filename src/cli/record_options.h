@@ -17,6 +17,7 @@ struct cli_recording {
 	const struct cli_record_view *view; /* of "top"; else NULL */
 	struct cli_probes specs;
 	struct cli_aggregations aggregations;
+	size_t n_tables;  /* of the aggregations: those that are no conditions */
 	bool has_written; /* a probe is recorded, and not aggregated alone */
 	struct cli_targets targets;
 	struct cli_config config;
@@ -24,7 +25,7 @@ struct cli_recording {
 	const char *syscalls_text;        /* the first; NULL: none */
 	bool quiet;
 	bool says_follow; /* or not to */
-	bool says_string_size;
+	bool says_string_size, says_buffer, says_after;
 	bool late;      /* files that specs name may come later from anywhere */
 	bool announced; /* that recording has begun */
 	struct cli_live live;

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "record/aggregate_hit.h"
 #include "record/aggregate_rows.h"
 #include "record/describe.h"
 #include "record/warnings.h"
@@ -71,8 +72,10 @@ struct kymo_error *aggregate_begin(struct recording *recording)
 			set_type(recording, &aggregation->aggr, &aggregation->aggr.value);
 		kymo_aggr_table_init(&aggregation->table, &aggregation->aggr, rows_max);
 		aggregating->has_calls |= aggregation->aggr.entry != 0;
+		aggregating->has_conditions |= !aggregation_has_table(aggregation);
 		aggregating->n++;
-		error = aggregate_rows_describe(recording, aggregation, i);
+		if (aggregation_has_table(aggregation))
+			error = aggregate_rows_describe(recording, aggregation, i);
 	}
 	return error;
 }
@@ -132,149 +135,6 @@ void aggregate_forget(struct source *source)
 	free(hits->lost);
 	free(hits);
 	source->hits = NULL;
-}
-
-static const struct target *target_of(const struct recording *recording, const struct source *source)
-{
-	for (size_t i = 0; i < recording->targets.n; i++)
-		if (recording->targets.items[i]->source == source && !recording->targets.items[i]->is_sharing)
-			return recording->targets.items[i];
-	return NULL;
-}
-
-/* The name of a thread that the table of threads does not have yet; it has it then. */
-static bool look_at_comm(struct recording *recording, const struct target *target, int32_t tid, char comm[32])
-{
-	kymo_cleanup_free char *text = NULL;
-	char path[64];
-
-	if (!target || target->inner_pid != target->pid)
-		return false;
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", target->pid, tid);
-	if (kymo_read_file(AT_FDCWD, path, 256, &text, NULL))
-		return false;
-	text[strcspn(text, "\n")] = '\0';
-	snprintf(comm, 32, "%s", text);
-	recording_note_thread(recording, target, tid, false, comm);
-	return true;
-}
-
-/* Who the thread of a hit is, and of what process; of the source's last one it is known. */
-static void look_at_thread(struct recording *recording, struct source *source, int32_t tid, uint64_t tsc)
-{
-	const struct kymo_ctf_trace *trace = &recording->output.trace;
-	const struct kymo_ctf_thread *thread;
-	struct source_hits *hits = source->hits;
-	const struct target *target;
-
-	if (hits->has_comm && hits->tid == tid)
-		return;
-	target = target_of(recording, source);
-	thread = kymo_ctf_trace_thread(trace, tid, tsc);
-	hits->tid = tid;
-	hits->pid = target ? target->inner_pid : thread && thread->pid ? thread->pid : source->pid;
-	if (thread && (!thread->pid || thread->pid == hits->pid))
-		snprintf(hits->comm, sizeof(hits->comm), "%s", thread->comm);
-	else if (!look_at_comm(recording, target, tid, hits->comm)) {
-		/* It has ended: it is called as its process is, unless it has named itself. */
-		thread = kymo_ctf_trace_thread(trace, hits->pid, tsc);
-		snprintf(hits->comm, sizeof(hits->comm), "%s", thread ? thread->comm : "");
-	}
-	hits->has_comm = true;
-}
-
-/* ---- one hit --------------------------------------------------------------------------------- */
-
-/* What a hit, or a call that has ended, is added with. */
-struct hit {
-	struct recording *recording;
-	struct source *source;
-	struct aggregation *aggregation;
-	const uint64_t *values, *return_values;
-	uint8_t faults, return_faults;
-	uint64_t ticks;
-	int32_t tid;
-	uint64_t tsc;
-	uint32_t event;
-};
-
-/* False: it could not be had. */
-static bool value_of(const struct hit *hit, const struct kymo_aggr_word *word, uint64_t *ret)
-{
-	const bool is_of_return = word->is_of_return && hit->aggregation->aggr.entry;
-	const uint8_t faults = is_of_return ? hit->return_faults : hit->faults;
-
-	*ret = (is_of_return ? hit->return_values : hit->values)[word->argument];
-	return !(faults & 1u << word->argument);
-}
-
-static void set_key(const struct hit *hit, size_t i, struct kymo_aggr_keys *keys)
-{
-	const struct kymo_aggr_word *word = &hit->aggregation->aggr.keys[i];
-	const struct source_hits *who = hit->source->hits;
-	struct kymo_aggr_table *table = &hit->aggregation->table;
-
-	switch (word->what) {
-	case KYMO_AGGR_TID:
-		keys->values[i] = (uint64_t)(int64_t)hit->tid;
-		break;
-	case KYMO_AGGR_PID:
-		look_at_thread(hit->recording, hit->source, hit->tid, hit->tsc);
-		keys->values[i] = (uint64_t)(int64_t)who->pid;
-		break;
-	case KYMO_AGGR_COMM:
-		look_at_thread(hit->recording, hit->source, hit->tid, hit->tsc);
-		kymo_aggr_set_text(table, keys, i, who->comm);
-		break;
-	case KYMO_AGGR_PROBE:
-		kymo_aggr_set_text(table, keys, i, hit->recording->output.trace.events[hit->event].name);
-		break;
-	default:
-		if (!value_of(hit, word, &keys->values[i])) {
-			keys->values[i] = 0;
-			keys->faults |= 1u << i;
-		}
-	}
-}
-
-static void add_hit(const struct hit *hit)
-{
-	const struct kymo_aggr *aggr = &hit->aggregation->aggr;
-	struct kymo_aggr_table *table = &hit->aggregation->table;
-	struct kymo_aggr_keys keys = { .faults = 0 };
-	uint64_t value = 0;
-
-	for (size_t i = 0; i < aggr->n_keys; i++)
-		set_key(hit, i, &keys);
-	if (aggr->has_value && aggr->value.what == KYMO_AGGR_DURATION)
-		value = kymo_ctf_duration_ns(&hit->recording->output.trace, hit->ticks);
-	else if (aggr->has_value && !value_of(hit, &aggr->value, &value)) {
-		table->faults++;
-		return;
-	}
-	kymo_aggr_add(table, &keys, value);
-}
-
-/* kymo_call_ended(); `data` is a struct hit that says whose call it is. */
-static void end_call(void *data, enum kymo_call_end end, const struct frame *entry, const struct kymo_call_hit *leave)
-{
-	struct hit *hit = data;
-	struct kymo_aggr_table *table = &hit->aggregation->table;
-
-	if (end != KYMO_CALL_RETURNED) {
-		table->calls_over_losses += end == KYMO_CALL_OVER_LOSS;
-		table->calls_without_entry += end == KYMO_CALL_WITHOUT_ENTRY;
-		return;
-	}
-	hit->values = entry->kept;
-	hit->faults = entry->kept_faults;
-	hit->return_values = leave->values;
-	hit->return_faults = leave->faults;
-	hit->ticks = leave->tsc > entry->begin ? leave->tsc - entry->begin : 0;
-	hit->tid = leave->tid;
-	hit->tsc = leave->tsc;
-	hit->event = leave->event;
-	add_hit(hit);
 }
 
 /* ---- records --------------------------------------------------------------------------------- */
@@ -360,26 +220,27 @@ static struct kymo_error *take_hit(struct recording *recording, struct source *s
 	const uint32_t number = aggregating->layouts.items[place].aggregated;
 	struct kymo_error *error = NULL;
 	struct kymo_call_hit hit;
-	bool is_entry = false;
+	bool is_counted = false;
 
 	read_hit(recording, place, bytes, base, &hit);
 	for (size_t i = 0; i < aggregating->n && !error; i++) {
 		struct aggregation *aggregation = &aggregating->items[i];
 
-		is_entry |= aggregation->aggr.entry == number;
+		is_counted |= aggregation_has_table(aggregation) &&
+			      (aggregation->aggr.hit == number || aggregation->aggr.leave == number);
 		if (aggregation->aggr.entry == number || aggregation->aggr.leave == number)
 			error = kymo_open_calls_add(&source->hits->calls[i], &hit);
 		else if (aggregation->aggr.hit == number)
-			add_hit(&(struct hit){ .recording = recording,
-					       .source = source,
-					       .aggregation = aggregation,
-					       .values = hit.values,
-					       .faults = hit.faults,
-					       .tid = hit.tid,
-					       .tsc = hit.tsc,
-					       .event = place });
+			aggregate_add_hit(&(struct hit){ .recording = recording,
+							 .source = source,
+							 .aggregation = aggregation,
+							 .values = hit.values,
+							 .faults = hit.faults,
+							 .tid = hit.tid,
+							 .tsc = hit.tsc,
+							 .event = place });
 	}
-	aggregating->hits += !is_entry;
+	aggregating->hits += is_counted;
 	return error;
 }
 
@@ -463,12 +324,20 @@ static struct kymo_error *take_packet(struct recording *recording, struct source
 	return NULL;
 }
 
+/* An idle ring gets no record that is older than `begun`, but for those that are about to be stored. */
+static void note_idle(const struct recording *recording, struct source *source, size_t i, uint64_t begun)
+{
+	const uint64_t late = recording->output.trace.clock_frequency / SECOND_NS * LATE_NS;
+
+	if (kymo_ring_is_idle(&source->rings[i]) && begun - late > source->hits->known[i])
+		source->hits->known[i] = begun - late;
+}
+
 struct kymo_error *aggregate_drain(struct recording *recording, struct source *source, size_t i, size_t *n_ret)
 {
 	struct kymo_ring *ring = &source->rings[i];
 	struct kymo_error *error = make_hits(recording, source);
-	const uint64_t frequency = recording->output.trace.clock_frequency;
-	const uint64_t late = frequency / SECOND_NS * LATE_NS, begun = clock_tsc();
+	const uint64_t begun = clock_tsc();
 	struct kymo_ring_packet packet;
 	size_t n = 0;
 
@@ -482,10 +351,19 @@ struct kymo_error *aggregate_drain(struct recording *recording, struct source *s
 	}
 	if (error)
 		return error;
-	if (kymo_ring_is_idle(ring) && begun - late > source->hits->known[i])
-		source->hits->known[i] = begun - late;
+	note_idle(recording, source, i, begun);
 	*n_ret = n;
 	return NULL;
+}
+
+struct kymo_error *aggregate_pass_over(struct recording *recording, struct source *source, size_t i)
+{
+	const uint64_t begun = clock_tsc();
+	struct kymo_error *error = make_hits(recording, source);
+
+	if (!error)
+		note_idle(recording, source, i, begun);
+	return error;
 }
 
 /* ---- calls that have ended ------------------------------------------------------------------- */
@@ -519,7 +397,7 @@ struct kymo_error *aggregate_settle(struct recording *recording, struct source *
 		struct kymo_open_calls *calls = &hits->calls[i];
 
 		if (calls->waiting.n && (ends || mark >= hits->next_mark || calls->waiting.n > WAITING_SOON))
-			error = kymo_open_calls_settle(calls, mark, end_call, &hit);
+			error = kymo_open_calls_settle(calls, mark, aggregate_end_call, &hit);
 	}
 	if (!ends && mark >= hits->next_mark)
 		hits->next_mark = mark + recording->output.trace.clock_frequency / (SECOND_NS / SETTLE_NS);
@@ -532,14 +410,16 @@ static void show(struct recording *recording)
 {
 	const struct kymo_record_options *options = recording->options;
 	kymo_cleanup_free struct kymo_aggr_table *tables = NULL;
+	size_t n = 0;
 
 	if (!options->tables)
 		return;
 	tables = calloc(recording->aggregating->n, sizeof(*tables));
 	for (size_t i = 0; tables && i < recording->aggregating->n; i++)
-		tables[i] = recording->aggregating->items[i].table;
-	if (tables)
-		options->tables(tables, recording->aggregating->n, options->data);
+		if (aggregation_has_table(&recording->aggregating->items[i]))
+			tables[n++] = recording->aggregating->items[i].table;
+	if (tables && n)
+		options->tables(tables, n, options->data);
 }
 
 bool aggregate_wants_flush(struct recording *recording)
@@ -547,7 +427,7 @@ bool aggregate_wants_flush(struct recording *recording)
 	struct aggregating *aggregating = recording->aggregating;
 	const uint64_t now = kymo_now_ns();
 
-	if (!aggregating->has_calls || now < aggregating->next_flush_ns)
+	if (!(aggregating->has_calls || aggregating->has_conditions) || now < aggregating->next_flush_ns)
 		return false;
 	aggregating->next_flush_ns = now + FLUSH_NS;
 	return true;

@@ -26,11 +26,16 @@ struct hit_layout {
 struct aggregating {
 	struct aggregation *items;
 	size_t n;
-	bool has_calls;
+	bool has_calls, has_conditions;
 	KYMO_VEC(struct hit_layout) layouts; /* as the trace's events */
 	uint8_t *room;                       /* a packet */
 	size_t room_size;
 	struct output_place place; /* of rows */
+	struct {
+		const struct kymo_aggr *aggr; /* NULL: none has held since the last one was dealt with */
+		uint64_t tsc;                 /* when */
+		int32_t tid;                  /* in which thread */
+	} condition;                          /* of those that end the recording */
 	uint64_t n_packets, rows_tsc;
 	uint64_t hits;
 	uint64_t next_table_ns, next_rows_ns, next_flush_ns;
@@ -55,6 +60,15 @@ void aggregate_end(struct recording *recording);
 
 /* As output_drain() of ring `i`: records of aggregated probes go into the tables, or wait, and others are written. */
 struct kymo_error *aggregate_drain(struct recording *recording, struct source *source, size_t i, size_t *n_ret);
+
+/* The same of a ring of which nothing may be read yet: calls of the other rings are paired meanwhile, if it is idle. */
+struct kymo_error *aggregate_pass_over(struct recording *recording, struct source *source, size_t i);
+
+/* Whether it has a table, and is no condition. */
+static inline bool aggregation_has_table(const struct aggregation *aggregation)
+{
+	return aggregation->aggr.kind != KYMO_AGGR_UNTIL;
+}
 
 /* Behind a round over all rings of a source: what no older record can come before is taken. `ends`: none will come. */
 struct kymo_error *aggregate_settle(struct recording *recording, struct source *source, bool ends);

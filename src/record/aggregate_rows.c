@@ -324,7 +324,8 @@ struct kymo_error *aggregate_rows_write(struct recording *recording)
 	writer.error = open_packet(&writer);
 	for (size_t i = 0; i < aggregating->n && !writer.error; i++) {
 		writer.aggregation = &aggregating->items[i];
-		write_aggregation(&writer);
+		if (aggregation_has_table(writer.aggregation))
+			write_aggregation(&writer);
 	}
 	close_packet(&writer);
 	return writer.error;

@@ -156,7 +156,8 @@ struct kymo_error *recording_describe_target(struct recording *recording)
 	if (!error)
 		error = set_env(recording, "command", "%s", command);
 	if (!error)
-		error = set_env(recording, "mode", "%s", recording->options->overwrite ? "overwrite" : "discard");
+		error = set_env(recording, "mode", "%s",
+				recording_is_flight_recorder(recording->options) ? "overwrite" : "discard");
 	if (!error && recording_has_syscalls(recording->options))
 		error = set_env(recording, "system_calls", "%s", ways[recording->way]);
 	if (!error && recording->calls_spec)

@@ -29,6 +29,7 @@
 #include "record/recording.h"
 #include "record/several.h"
 #include "record/snapshot.h"
+#include "record/wanted.h"
 #include "record/warnings.h"
 
 #define SECOND_NS 1000000000u
@@ -68,8 +69,8 @@ static struct kymo_error *open_calls(struct recording *recording)
 		.is_command = recording->child,
 		.follow = is_followed(recording),
 		.string_size = options->string_size,
-		.buffer_size = options->buffer_size,
-		.overwrite = options->overwrite,
+		.buffer_size = recording_outside_buffer(options),
+		.overwrite = recording_is_flight_recorder(options),
 		.warn = options->warn,
 		.data = options->data,
 	};
@@ -104,8 +105,8 @@ static struct kymo_error *open_source(struct recording *recording)
 		.events = recording->events,
 		.pid = options->all ? 0 : recording->pid,
 		.follow = is_followed(recording),
-		.buffer_size = options->buffer_size,
-		.overwrite = options->overwrite,
+		.buffer_size = recording_outside_buffer(options),
+		.overwrite = recording_is_flight_recorder(options),
 		.is_shut = !options->command, /* each file of a command has its probes before anything in it runs */
 		.warn = options->warn,
 		.data = options->data,

@@ -15,6 +15,7 @@
 #include "record/kernel.h"
 #include "record/packets.h"
 #include "record/recording.h"
+#include "record/wanted.h"
 #include "record/warnings.h"
 #include "syscall/syscall.h"
 
@@ -82,8 +83,8 @@ struct kymo_error *recording_open_mix(struct recording *recording)
 		.n_specs = recording->n_kernel,
 		.events = recording->events,
 		.pid = recording->pid,
-		.buffer_size = recording->options->buffer_size,
-		.overwrite = recording->options->overwrite,
+		.buffer_size = recording_outside_buffer(recording->options),
+		.overwrite = recording_is_flight_recorder(recording->options),
 		.is_shut = !recording->options->command,
 		.warn = warn,
 		.data = recording,

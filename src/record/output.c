@@ -1,6 +1,7 @@
 #include "record/output.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,7 @@ void output_deinit(struct output *output)
 	for (size_t i = 0; i < output->streams.n; i++)
 		kymo_ctf_stream_destroy(output->streams.items[i].ctf);
 	kymo_vec_deinit(&output->streams);
+	kept_destroy(output->kept);
 	free(output->by_id);
 	kymo_ctf_trace_deinit(&output->trace);
 	if (output->dirfd >= 0)
@@ -135,31 +137,39 @@ static uint64_t about_events(struct output *output, const struct kymo_ring_packe
  * A new stream begins with an empty packet: readers tell losses by comparing a packet with the one before it, so
  * without that they would not see what was lost or overwritten before the first.
  */
+static struct kymo_error *make_file(const struct output *output, const struct output_stream *stream, uint64_t tsc,
+				    struct kymo_ctf_stream **ret)
+{
+	struct kymo_error *error;
+	char name[64];
+
+	if (stream->ring == OUTPUT_VFORKS)
+		snprintf(name, sizeof(name), "stream_vforks");
+	else if (stream->ring == OUTPUT_ROWS)
+		snprintf(name, sizeof(name), "stream_rows");
+	else if (stream->number)
+		snprintf(name, sizeof(name), "stream_%zu_%zu", stream->ring, stream->number);
+	else
+		snprintf(name, sizeof(name), "stream_%zu", stream->ring);
+	error = kymo_ctf_stream_create(output->dirfd, name, output->trace.uuid, stream->cpu, ret);
+	return error ? error : kymo_ctf_stream_append(*ret, NULL, 0, tsc, tsc, 0, 0);
+}
+
 static struct kymo_error *make_stream(struct output *output, size_t ring, uint32_t cpu,
 				      const struct kymo_ring_packet *packet)
 {
 	struct output_stream stream = { .ring = ring, .cpu = cpu };
-	struct kymo_error *error;
-	char name[64];
-	size_t n = 0;
+	struct kymo_error *error = NULL;
 
 	if (!kymo_vec_reserve(&output->streams, output->streams.n + 1))
 		return &kymo_error_no_memory;
 	for (size_t i = 0; i < output->streams.n; i++)
-		n += output->streams.items[i].ring == ring;
-	if (ring == OUTPUT_VFORKS)
-		snprintf(name, sizeof(name), "stream_vforks");
-	else if (ring == OUTPUT_ROWS)
-		snprintf(name, sizeof(name), "stream_rows");
-	else if (n)
-		snprintf(name, sizeof(name), "stream_%zu_%zu", ring, n);
-	else
-		snprintf(name, sizeof(name), "stream_%zu", ring);
-	error = kymo_ctf_stream_create(output->dirfd, name, output->trace.uuid, cpu, &stream.ctf);
-	if (error)
-		return error;
-	output->streams.items[output->streams.n++] = stream;
-	return kymo_ctf_stream_append(stream.ctf, packet->records, 0, packet->tsc_begin, packet->tsc_begin, 0, 0);
+		stream.number += output->streams.items[i].ring == ring;
+	if (!output->kept)
+		error = make_file(output, &stream, packet->tsc_begin, &stream.ctf);
+	if (stream.ctf || !error)
+		output->streams.items[output->streams.n++] = stream;
+	return error;
 }
 
 /* Packets of a stream are in the order of time, so one that others have used is fit for what begins after them. */
@@ -189,11 +199,29 @@ static struct kymo_error *take_stream(struct output *output, struct output_place
 	return error;
 }
 
+static void count_dropped(const struct kept_packet *packet, void *data)
+{
+	struct output *output = data;
+
+	output->bytes -= packet->size;
+	output->events -= packet->events;
+	output->dropped_bytes += packet->size;
+	output->dropped_events += packet->events;
+}
+
+static struct kymo_error *keep(struct output *output, const struct kept_packet *packet, const void *records)
+{
+	if (kept_push(output->kept, packet, records, count_dropped, output))
+		return NULL;
+	return kymo_error_create(KYMO_ERROR_FAILED, "a packet of %" PRIu64 " bytes is larger than all that is kept",
+				 packet->size);
+}
+
 struct kymo_error *output_append(struct output *output, struct output_place *place, uint32_t cpu,
 				 const struct kymo_ring_packet *packet, bool is_counted)
 {
 	struct kymo_error *error = place->stream ? NULL : take_stream(output, place, cpu, packet);
-	uint64_t begin = packet->tsc_begin, end = packet->tsc_end, sequence, lost;
+	uint64_t begin = packet->tsc_begin, end = packet->tsc_end, sequence, lost, events;
 	struct output_stream *stream;
 
 	if (error)
@@ -206,15 +234,26 @@ struct kymo_error *output_append(struct output *output, struct output_place *pla
 		end = begin;
 	sequence = stream->first_sequence + packet->sequence - place->skipped + 1;
 	lost = stream->first_lost + packet->lost;
-	error = kymo_ctf_stream_append(stream->ctf, packet->records, packet->size, begin, end, lost, sequence);
+	events = is_counted ? about_events(output, packet) : 0;
+	if (output->kept)
+		error = keep(output,
+			     &(struct kept_packet){ .stream = place->stream - 1,
+						    .begin = begin,
+						    .end = end,
+						    .lost = lost,
+						    .sequence = sequence,
+						    .events = events,
+						    .size = packet->size },
+			     packet->records);
+	else
+		error = kymo_ctf_stream_append(stream->ctf, packet->records, packet->size, begin, end, lost, sequence);
 	if (error)
 		return error;
 	stream->last_tsc = end;
 	stream->sequence = sequence;
 	stream->lost = lost;
 	output->bytes += packet->size;
-	if (is_counted)
-		output->events += about_events(output, packet);
+	output->events += events;
 	return NULL;
 }
 
@@ -293,6 +332,36 @@ struct kymo_error *output_vforks(struct output *output, uint64_t lost, uint64_t 
 		return NULL;
 	output->vforks.ring = OUTPUT_VFORKS;
 	return append(output, &output->vforks, KYMO_CTF_NO_CPU, &packet);
+}
+
+/* ---- what is kept ---------------------------------------------------------------------------- */
+
+struct kymo_error *output_keep(struct output *output, uint64_t size)
+{
+	return kept_create(size, &output->kept);
+}
+
+struct kymo_error *output_write_kept(const struct output *output, const struct output *to, uint64_t *bytes_ret)
+{
+	struct kymo_ctf_stream **files = calloc(output->streams.n + 1, sizeof(*files));
+	struct kymo_error *error = files ? NULL : &kymo_error_no_memory;
+
+	*bytes_ret = 0;
+	for (const struct kept_packet *packet = kept_first(output->kept); packet && !error;
+	     packet = kept_next(output->kept, packet)) {
+		struct kymo_ctf_stream **file = &files[packet->stream];
+
+		if (!*file)
+			error = make_file(to, &output->streams.items[packet->stream], packet->begin, file);
+		if (!error)
+			error = kymo_ctf_stream_append(*file, kept_records(packet), packet->size, packet->begin,
+						       packet->end, packet->lost, packet->sequence);
+		*bytes_ret += packet->size;
+	}
+	for (size_t i = 0; files && i < output->streams.n; i++)
+		kymo_ctf_stream_destroy(files[i]);
+	free(files);
+	return error;
 }
 
 struct kymo_error *output_metadata(struct output *output)

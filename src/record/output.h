@@ -6,6 +6,7 @@
 #include "base/vec.h"
 #include "ctf/ctf.h"
 #include "ctf/stream.h"
+#include "record/kept.h"
 #include "ring/ring.h"
 
 /*
@@ -14,8 +15,9 @@
  * bases.
  */
 struct output_stream {
-	struct kymo_ctf_stream *ctf;
+	struct kymo_ctf_stream *ctf; /* NULL where packets are kept */
 	size_t ring;
+	size_t number; /* of those of the ring, from 0 */
 	uint32_t cpu;
 	bool is_taken;
 	uint64_t first_sequence, first_lost; /* bases */
@@ -44,6 +46,8 @@ struct output {
 	uint32_t *by_id;    /* place in the trace's events + 1, by event id; 0: no such event */
 	size_t n_ids;
 	struct output_place vforks;
+	struct kept *kept;                      /* where packets go in place of the files; or NULL */
+	uint64_t dropped_bytes, dropped_events; /* by it; not in `bytes` and `events` any more */
 };
 
 /*
@@ -51,6 +55,16 @@ struct output {
  */
 struct kymo_error *output_init(const char *path, struct output *ret);
 void output_deinit(struct output *output);
+
+/*
+ * Keep the newest packets, up to `size` bytes, in memory in place of the files. To be called before the first packet.
+ * NO_MEMORY.
+ */
+struct kymo_error *output_keep(struct output *output, uint64_t size);
+
+/* Write what is kept to the directory of `to`, as streams of its trace, and keep it. No stream may be there yet.
+ * `bytes_ret`: of records. */
+struct kymo_error *output_write_kept(const struct output *output, const struct output *to, uint64_t *bytes_ret);
 
 /* Begin a trace anew in the same directory, which has metadata in it but no streams. */
 void output_restart(struct output *output);

@@ -74,11 +74,15 @@ static struct kymo_error *drain(struct recording *recording, struct source *sour
 {
 	*n_ret = source->n_rings && !ends && kymo_probes_grow(source->probes, source->adopted);
 	for (size_t i = 0; i < source->n_rings; i++) {
-		struct kymo_error *error;
+		struct kymo_error *error = NULL;
 		size_t n;
 
 		if (!kymo_probes_is_ring_whole(source->probes, source->adopted, i)) {
 			recording->result.were_small_yet |= kymo_ring_lost(&source->rings[i]) > 0;
+			if (!ends && recording->aggregating)
+				error = aggregate_pass_over(recording, source, i);
+			if (error)
+				return error;
 			if (!ends)
 				continue;
 		}

@@ -14,9 +14,10 @@ void recording_progress(struct recording *recording, enum kymo_record_phase phas
 {
 	struct kymo_record_progress now = {
 		.seconds = recording->begin_ns ? (double)(kymo_now_ns() - recording->begin_ns) / SECOND_NS : 0,
-		.bytes = __atomic_load_n(&recording->output.bytes, __ATOMIC_RELAXED),
+		.bytes = __atomic_load_n(&recording->output.bytes, __ATOMIC_RELAXED) + recording->output.dropped_bytes,
 		.aggregated = aggregate_hits(recording),
-		.events = __atomic_load_n(&recording->output.events, __ATOMIC_RELAXED),
+		.events =
+			__atomic_load_n(&recording->output.events, __ATOMIC_RELAXED) + recording->output.dropped_events,
 		.lost = recording_lost(recording),
 		.n_sites = recording_n_sites(recording),
 		.n_processes = recording->targets.n,
@@ -30,6 +31,7 @@ void recording_progress(struct recording *recording, enum kymo_record_phase phas
 
 bool recording_is_time_up(const struct recording *recording)
 {
-	return kymo_record_stop || (recording->options->seconds > 0 && (double)(kymo_now_ns() - recording->begin_ns) >=
-									       recording->options->seconds * SECOND_NS);
+	return kymo_record_stop || recording->until.is_over ||
+	       (recording->options->seconds > 0 &&
+		(double)(kymo_now_ns() - recording->begin_ns) >= recording->options->seconds * SECOND_NS);
 }

@@ -42,6 +42,7 @@
 #include "record/several.h"
 #include "record/snapshot.h"
 #include "record/targets.h"
+#include "record/until.h"
 #include "record/wanted.h"
 #include "record/warnings.h"
 
@@ -225,6 +226,7 @@ static struct kymo_error *record_until_end(struct recording *recording, bool *al
 			return error;
 		answer_all(recording);
 		recording_snapshot(recording);
+		recording_heed_conditions(recording);
 		recording_look_at_faults(recording);
 		is_all_over = !recording->targets.n;
 		if (!recording->tree)
@@ -551,6 +553,7 @@ struct kymo_error *kymo_record(const struct kymo_record_options *options, struct
 {
 	struct recording recording = { .options = options, .begin = clock_sample(), .go = -1 };
 	struct kymo_error *error = kymo_events_create(&recording.events);
+	uint64_t bytes;
 
 	if (!error)
 		error = recording_choose_way(&recording);
@@ -567,6 +570,8 @@ struct kymo_error *kymo_record(const struct kymo_record_options *options, struct
 	end_command(&recording);
 	if (recording.has_output && recording.aggregating)
 		keep_first(&error, aggregate_write(&recording, true));
+	if (recording.has_output && recording.output.kept)
+		keep_first(&error, output_write_kept(&recording.output, &recording.output, &bytes));
 	if (recording.has_output)
 		keep_first(&error, recording_write_metadata(&recording));
 	recording.result.bytes = recording.output.bytes;
@@ -578,6 +583,8 @@ struct kymo_error *kymo_record(const struct kymo_record_options *options, struct
 	recording.result.n_sites = recording_n_sites(&recording);
 	if (!error)
 		recording_progress(&recording, KYMO_RECORD_DONE);
+	if (!error)
+		recording_tell_conditions(&recording);
 	if (!error && options->command)
 		note_command_end(&recording);
 	if (!error)

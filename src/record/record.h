@@ -64,7 +64,10 @@ struct kymo_record_options {
 	double seconds;       /* stop after that long; 0: no limit */
 	uint64_t buffer_size; /* bytes a CPU */
 	bool overwrite;
-	bool follow;            /* all that descends from it, too; of `pid`: what is made from now on */
+	uint64_t keep;      /* bytes: the newest records, in memory until the end; 0: all, in the directory */
+	double after;       /* seconds that recording goes on when a condition (KYMO_AGGR_UNTIL) has held */
+	size_t n_snapshots; /* so many conditions take a snapshot, and the last one ends it; 0: the first one ends it */
+	bool follow;        /* all that descends from it, too; of `pid`: what is made from now on */
 	bool displace_faulting; /* also what may fault, in processes that handle faults */
 	bool no_rseq;           /* for measuring: never use restartable sequences */
 	/* Called about five times a second and once at the end, from the thread that called kymo_record(). May be NULL.
@@ -107,8 +110,8 @@ struct kymo_record_result {
 extern volatile int kymo_record_stop;
 
 /*
- * With `overwrite`, each time that this is changed, by a signal handler, while recording goes on, what is in the
- * buffers becomes a recording of its own: DIRECTORY.1, or the first number that is free. Recording goes on.
+ * With `overwrite` or `keep`, each time that this is changed, by a signal handler, while recording goes on, what is in
+ * the buffers becomes a recording of its own: DIRECTORY.1, or the first number that is free. Recording goes on.
  */
 extern volatile int kymo_record_snapshots;
 

@@ -88,10 +88,15 @@ struct recording {
 	uint64_t lost, lost_in_vforks; /* by sources that are no more */
 	size_t n_sites;                /* the most that a process has had */
 	int snapshots;                 /* that were asked for, of kymo_record_snapshots */
-	KYMO_VEC(bool) described;      /* events that the metadata have, by index */
-	size_t n_described;            /* how many the metadata on the disk have */
-	KYMO_VEC(uint64_t) told;       /* what the user was warned of: many processes have the same to say */
-	KYMO_VEC(char *) held;         /* warnings that wait until it is known whether it is done this way */
+	struct {
+		uint64_t end_ns; /* 0: no condition has held since the last one was dealt with */
+		size_t n_held;
+		bool is_over; /* recording ends */
+	} until;
+	KYMO_VEC(bool) described; /* events that the metadata have, by index */
+	size_t n_described;       /* how many the metadata on the disk have */
+	KYMO_VEC(uint64_t) told;  /* what the user was warned of: many processes have the same to say */
+	KYMO_VEC(char *) held;    /* warnings that wait until it is known whether it is done this way */
 	bool is_holding;
 	bool lacks_thread_ids; /* of some process: its records carry the process id */
 	bool has_run;          /* the launched command may have run code of its own; it can't be started again */

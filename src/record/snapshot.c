@@ -12,6 +12,7 @@
 #include "record/calls.h"
 #include "record/describe.h"
 #include "record/kernel.h"
+#include "record/packets.h"
 #include "record/recording.h"
 #include "record/warnings.h"
 
@@ -55,7 +56,9 @@ static struct kymo_error *copy_all(struct recording *recording, struct output *o
 	struct kymo_error *error = NULL;
 	size_t first_ring = 0;
 
-	for (size_t i = 0; i < recording->sources.n && !error; i++) {
+	if (own->kept)
+		error = output_write_kept(own, copy, &copy->bytes);
+	for (size_t i = 0; i < recording->sources.n && !error && !own->kept; i++) {
 		error = copy_source(recording->sources.items[i], first_ring, copy);
 		first_ring += recording->sources.items[i]->n_rings;
 	}
@@ -104,7 +107,18 @@ static struct kymo_error *write_snapshot(struct recording *recording, const char
 	return error;
 }
 
-static void take(struct recording *recording)
+/* What producers have written so far comes to the packets that are kept. */
+static struct kymo_error *keep_newest(struct recording *recording)
+{
+	size_t n;
+
+	if (!recording->output.kept)
+		return NULL;
+	recording_flush(recording);
+	return recording_drain(recording, &n);
+}
+
+void recording_take_snapshot(struct recording *recording)
 {
 	kymo_cleanup_free char *name = free_name(recording), *sentence = NULL;
 	struct kymo_error *error = name ? NULL : &kymo_error_no_memory;
@@ -115,6 +129,8 @@ static void take(struct recording *recording)
 			       "system calls that are recorded by tracing have no snapshots; recording goes on");
 		return;
 	}
+	if (!error)
+		error = keep_newest(recording);
 	if (!error)
 		error = write_snapshot(recording, name, &bytes);
 	if (error)
@@ -132,5 +148,5 @@ void recording_snapshot(struct recording *recording)
 	if (asked == recording->snapshots)
 		return;
 	recording->snapshots = asked;
-	take(recording);
+	recording_take_snapshot(recording);
 }

@@ -4,7 +4,10 @@
 
 struct recording;
 
-/* Take a snapshot if one was asked for since the last time. That there is one, or why not, is told. */
+/* Take a snapshot. That there is one, or why not, is told. */
+void recording_take_snapshot(struct recording *recording);
+
+/* The same if one was asked for since the last time. */
 void recording_snapshot(struct recording *recording);
 
 #endif

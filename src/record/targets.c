@@ -218,9 +218,12 @@ struct kymo_error *recording_make_output(struct recording *recording)
 		return NULL;
 	if (!recording->has_output)
 		error = output_init(recording->options->directory, &recording->output);
+	recording->has_output |= !error;
+	if (!error && recording->options->keep && !recording->output.kept)
+		error = output_keep(&recording->output, recording->options->keep);
 	if (error)
 		return error;
-	recording->has_output = recording->is_described = true;
+	recording->is_described = true;
 	error = recording_describe_target(recording);
 	for (size_t i = 0; i < recording->targets.n; i++)
 		recording_note_begin(recording, recording->targets.items[i], NULL);

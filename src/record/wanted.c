@@ -1,8 +1,14 @@
 /* What a recording is asked for. */
 #include "record/wanted.h"
 
+#include <unistd.h>
+
 #include "probe/resolve/files.h"
 #include "record/recording.h"
+
+#define OUTSIDE_MIN (UINT64_C(64) << 10)
+
+#define OUTSIDE_MIN (UINT64_C(64) << 10)
 
 bool recording_has_markers(const struct kymo_record_options *options)
 {
@@ -93,4 +99,19 @@ struct kymo_error *recording_check_options(const struct recording *recording)
 					 "it, and record it with --pid",
 					 options->command[0]);
 	return NULL;
+}
+
+bool recording_is_flight_recorder(const struct kymo_record_options *options)
+{
+	return options->overwrite || options->keep;
+}
+
+uint64_t recording_outside_buffer(const struct kymo_record_options *options)
+{
+	const long n = sysconf(_SC_NPROCESSORS_CONF);
+	const uint64_t size = options->keep / (n > 0 ? (uint64_t)n : 1);
+
+	if (!options->keep)
+		return options->buffer_size;
+	return size < OUTSIDE_MIN ? OUTSIDE_MIN : size;
 }

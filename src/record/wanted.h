@@ -3,6 +3,7 @@
 #define KYMO_RECORD_WANTED_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/error.h"
 
@@ -27,6 +28,11 @@ bool recording_has_addresses(const struct kymo_record_options *options);
 
 /* Whether a spec has a filter or an expression. */
 bool recording_computes(const struct kymo_record_options *options);
+
+/* Whether the oldest records go where there is no room for new ones; and how much of them a CPU has outside of the
+ * process, in bytes. */
+bool recording_is_flight_recorder(const struct kymo_record_options *options);
+uint64_t recording_outside_buffer(const struct kymo_record_options *options);
 
 /* What can't be asked for together: USAGE. */
 struct kymo_error *recording_check_options(const struct recording *recording);

@@ -167,6 +167,15 @@ def test_a_killed_recorder_leaves_the_last_interval():
     process.end(input='\n').ok()
 
 
+def test_durations_of_a_quiet_process_are_in_the_intervals():
+    """Most buffers are never used there, and wait for their memory."""
+    process = target('flight', 1000, 1, 100, ready=False)
+    recorder = start_record(process.pid, '--interval', '0.2', '--hist', f'{target_path("flight")}:serve duration')
+    eventually(lambda: sum(row['count'] for row in tables()[0]['rows']) >= 3, 'three calls in the rows of an interval')
+    recorder.end(signal.SIGTERM).ok()
+    process.kill()
+
+
 def test_a_killed_recorder_without_intervals_is_told():
     process = target('callmany', '-w', 10, 'work_six')
     recorder = start_record(process.pid, '--count', f'{target_path("callmany")}:work_six')

@@ -183,11 +183,20 @@ def check_snapshots(n):
 
 
 FLIGHT = ['--overwrite', '--buffer', '256K', '-o', 'flight', '-p', 'selfcheck:work_*']
+KEEPING = ['--keep', '8M', '-o', 'flight', '-p', 'selfcheck:work_*']
 
 
 def test_sigusr1_takes_a_snapshot_and_recording_goes_on(tmp):
+    check_snapshots_of(FLIGHT)
+
+
+def test_sigusr1_takes_a_snapshot_of_what_is_kept(tmp):
+    check_snapshots_of(KEEPING)
+
+
+def check_snapshots_of(options):
     program = Program()
-    recorder = start(KYMO, 'record', *FLIGHT, '--pid', program.pid)
+    recorder = start(KYMO, 'record', *options, '--pid', program.pid)
     recorder.wait_for(r'^kymo: recording process', which=1)
     time.sleep(0.2)
     take_snapshots(recorder, 3)

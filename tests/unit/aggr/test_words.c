@@ -88,12 +88,70 @@ static void test_names(void **state)
 	assert_int_equal(kymo_aggr_what_of((struct kymo_aggr_piece){ text, text + 5 }), KYMO_AGGR_VALUE);
 }
 
+/* "[text of the probe] least greatest", or the first line of the error. */
+static const char *limits(const char *text)
+{
+	static char out[512];
+	struct kymo_aggr_pieces pieces;
+	struct kymo_error *error = kymo_aggr_split(KYMO_AGGR_UNTIL, text, &pieces);
+	kymo_cleanup_free char *probe = NULL;
+
+	if (error) {
+		const char *sentence = strchr(error->message, ':') + 2; /* behind the column */
+
+		snprintf(out, sizeof(out), "%.*s", (int)strcspn(sentence, "\n"), sentence);
+		kymo_error_destroy(error);
+		return out;
+	}
+	probe = kymo_aggr_probe_text(&pieces);
+	assert_non_null(probe);
+	snprintf(out, sizeof(out), "[%s] %llu %lld", probe, (unsigned long long)pieces.duration_min,
+		 (long long)pieces.duration_max);
+	return out;
+}
+
+static void test_limits_of_the_duration(void **state)
+{
+	assert_string_equal(limits("libc:read"), "[libc:read] 0 -1");
+	assert_string_equal(limits("libc:read /arg0 > 3/"), "[libc:read /arg0 > 3/] 0 -1");
+	assert_string_equal(limits("libc:read /duration > 5ms/"), "[libc:read ] 5000001 -1");
+	assert_string_equal(limits("libc:read /duration>=5us && duration < 1s/"), "[libc:read ] 5000 999999999");
+	assert_string_equal(limits("libc:read /duration <= 0/"), "[libc:read ] 0 0");
+	assert_string_equal(limits("libc:read /arg0 == '&' && duration > 1K && (arg1 && arg2)/"),
+			    "[libc:read /arg0 == '&' && 1             && (arg1 && arg2)/] 1025 -1");
+	assert_string_equal(limits("libc:read /durations > 5/"), "[libc:read /durations > 5/] 0 -1");
+}
+
+static void test_bad_limits(void **state)
+{
+	static const char joined[] =
+		"the duration of a call is compared with a number, and that is joined to the rest by "
+		"'&&': /arg0 > 4K && duration > 5ms/";
+
+	assert_string_equal(limits("libc:read /duration/"), joined);
+	assert_string_equal(limits("libc:read /duration == 5/"), joined);
+	assert_string_equal(limits("libc:read /5ms < duration/"), joined);
+	assert_string_equal(limits("libc:read /(duration > 5ms)/"), joined);
+	assert_string_equal(limits("libc:read /duration > /"), "expected a number, such as 4096, 4K or 10ms");
+	assert_string_equal(limits("libc:read /duration > 5ms || arg0/"),
+			    "'5ms || arg0' is no number; write 4096, 4K or 10ms");
+	assert_string_equal(limits("libc:read /duration < 0/"), "no call has such a duration");
+	assert_string_equal(limits("libc:read /duration > -1/"), "no call has such a duration");
+	assert_string_equal(
+		limits("libc:read /duration > 1 && duration > 2 && duration > 3 && duration > 4 && duration > 5/"),
+		"a filter compares the duration 4 times at most");
+	assert_string_equal(limits("duration > 5"),
+			    "--until takes a probe and a filter alone: 'libc:read /duration > 5ms/'");
+	assert_string_equal(limits(""), "until what? Begin with FILE:FUNCTION, as in 'libc:malloc /arg0 > 1M/'");
+	assert_string_equal(limits("libc:read by tid"), "--until has no keys: the first hit decides");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pieces),
-		cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_pieces),     cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_names),      cmocka_unit_test(test_limits_of_the_duration),
+		cmocka_unit_test(test_bad_limits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

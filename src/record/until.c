@@ -1,0 +1,76 @@
+/* The end of a recording by a condition, or the snapshots. */
+#include "record/until.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "record/aggregate.h"
+#include "record/recording.h"
+#include "record/snapshot.h"
+
+#define SECOND_NS 1000000000u
+
+/* The time of day at a stamp that is not long ago. */
+static void format_time(const struct recording *recording, uint64_t tsc, char ret[16])
+{
+	const uint64_t now = clock_tsc(),
+		       ago = kymo_ctf_duration_ns(&recording->output.trace, now > tsc ? now - tsc : 0);
+	struct timespec time;
+	struct tm parts;
+	uint64_t ns;
+
+	clock_gettime(CLOCK_REALTIME, &time);
+	ns = (uint64_t)time.tv_sec * SECOND_NS + (uint64_t)time.tv_nsec - ago;
+	time.tv_sec = (time_t)(ns / SECOND_NS);
+	localtime_r(&time.tv_sec, &parts);
+	snprintf(ret, 16, "%02d:%02d:%02d.%03u", parts.tm_hour, parts.tm_min, parts.tm_sec % 100,
+		 (unsigned int)(ns % SECOND_NS / 1000000));
+}
+
+static void tell(struct recording *recording)
+{
+	const struct kymo_record_options *options = recording->options;
+	const struct aggregating *aggregating = recording->aggregating;
+	kymo_cleanup_free char *sentence = NULL;
+	char time[16];
+
+	format_time(recording, aggregating->condition.tsc, time);
+	if (options->tell && asprintf(&sentence, "'%s' held at %s in thread %d", aggregating->condition.aggr->probe,
+				      time, aggregating->condition.tid) >= 0)
+		options->tell(sentence, options->data);
+}
+
+void recording_heed_conditions(struct recording *recording)
+{
+	const struct kymo_record_options *options = recording->options;
+	struct aggregating *aggregating = recording->aggregating;
+	const uint64_t now = kymo_now_ns();
+
+	if (!aggregating || !aggregating->condition.aggr || recording->until.is_over)
+		return;
+	if (!recording->until.end_ns) {
+		tell(recording);
+		recording->until.n_held++;
+		recording->until.end_ns = now + (uint64_t)(options->after * SECOND_NS);
+	}
+	if (now < recording->until.end_ns)
+		return;
+	recording->until.is_over = recording->until.n_held >= options->n_snapshots;
+	recording->until.end_ns = 0;
+	if (options->n_snapshots)
+		recording_take_snapshot(recording);
+	aggregating->condition.aggr = NULL;
+}
+
+void recording_tell_conditions(struct recording *recording)
+{
+	const struct kymo_record_options *options = recording->options;
+
+	if (!recording->aggregating || !recording->aggregating->has_conditions || recording->until.n_held)
+		return;
+	if (options->tell)
+		options->tell("the condition of --until has not held", options->data);
+}

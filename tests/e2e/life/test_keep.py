@@ -1,0 +1,179 @@
+"""A flight recorder: the newest records are kept, until a condition holds, and as often as it does."""
+import re
+import signal
+from pathlib import Path
+
+from kymotest import (babeltrace, check, check_equal, check_matches, check_text_intact, events, is_recorded, kymo, need_uprobes, record, report_json,
+                      start, start_record, target, target_path, timeout)
+
+FLIGHT = target_path('flight')
+STEPS = ['-p', f'{FLIGHT}:step n=%di:s64']
+
+
+def steps(directory='kymo.data'):
+    return [event['n'] for event in events(directory) if event.name.endswith(':step')]
+
+
+def check_is_the_end(numbers, last, what):
+    """Consecutive numbers up to the last one."""
+    check_equal(numbers, list(range(last + 1 - len(numbers), last + 1)), what)
+
+
+# ---- what is kept -------------------------------------------------------------------------------------------------------------
+
+
+@timeout(300)
+def test_the_newest_records_are_kept(tmp):
+    result = record(*STEPS, '--keep', '8M', '--', FLIGHT, 900000, 1000000).ok()
+    check_equal(result.out, '{"steps": 900000}\n', 'what the program says')
+    size = sum(path.stat().st_size for path in Path('kymo.data').glob('stream_*'))
+    check((4 << 20) < size <= (8 << 20), 'about so much is on the disk', size)
+    numbers = [int(number) for number in re.findall(r' n=(\d+)$', kymo('report', '--events').ok().out, re.MULTILINE)]
+    check(numbers == sorted(set(numbers)), 'each is there once')
+    if 'none lost' in result.err:  # those of a CPU that had little to do go back further than all are there
+        gaps = [i for i in range(1, len(numbers)) if numbers[i] != numbers[i - 1] + 1]
+        check_equal(numbers[-1], 899999, 'the newest')
+        check(len(numbers) - max(gaps, default=0) > 100000, 'and what led to it', gaps, len(numbers))
+    check_equal(report_json()['events'], len(numbers), "the report's number")
+    check_matches(result.err, r'events \([\d.]+ MiB\)', 'the summary tells of what is there')
+
+
+def test_all_is_kept_where_it_fits(tmp):
+    record(*STEPS, '--keep', '8M', '--', FLIGHT, 5000, 10000).ok()
+    check_is_the_end(steps(), 4999, 'all')
+    check_equal(len(steps()), 5000, 'all')
+    babeltrace()
+
+
+def test_children_and_markers_are_kept_too(tmp):
+    record('-p', 'libc:exit', '-m', '*', '--keep', '8M', '-o', 'kept', '--', 'sh', '-c', f'{target_path("marked")} -n 200; /bin/true; /bin/true').ok()
+    record('-p', 'libc:exit', '-m', '*', '-o', 'all', '--', 'sh', '-c', f'{target_path("marked")} -n 200; /bin/true; /bin/true').ok()
+    kept, everything = ({probe['name']: probe['count'] for probe in report_json(name)['probes']} for name in ('kept', 'all'))
+    check_equal(kept, everything, 'counts')
+    check(sum(kept.values()) > 0, 'there are some', kept)
+
+
+def test_the_kernels_records_are_kept_too(tmp):
+    need_uprobes()
+    record(*STEPS, '--backend', 'kernel', '--keep', '8M', '--', FLIGHT, 3000, 10000).ok()
+    check_is_the_end(steps(), 2999, 'all')
+    check_equal(len(steps()), 3000, 'all')
+
+
+def test_a_killed_recorder_leaves_nothing_and_the_program_alone(tmp):
+    program = target('selfcheck')
+    recorder = start_record(program.pid, '-p', 'selfcheck:work_*', '--keep', '8M')
+    recorder.kill()
+    kymo('detach', program.pid).ok()
+    check_text_intact(program.pid)
+    check(not is_recorded(program.pid), 'no probes')
+    check_equal(report_json()['events'], 0, 'what is on the disk')
+    program.end(signal.SIGTERM).ok()
+
+
+# ---- until ----------------------------------------------------------------------------------------------------------------------
+
+
+def check_ran_to_its_end(result, n):
+    result.ok()
+    check_equal(result.out, f'{{"steps": {n}}}\n', 'what the program says')
+
+
+@timeout(300)
+def test_a_filter_that_holds_ends_the_recording(tmp):
+    result = record(*STEPS, '--keep', '8M', '--until', f'{FLIGHT}:step /arg0 == 3000/', '--', FLIGHT, 4000, 3001)
+    check_ran_to_its_end(result, 4000)
+    check_matches(result.err, rf"'{FLIGHT}:step /arg0 == 3000/' held at \d\d:\d\d:\d\d\.\d\d\d in thread \d+\n", 'what is told')
+    check_is_the_end(steps(), 3000, 'what led to it')
+
+
+@timeout(300)
+def test_a_call_that_takes_long_ends_the_recording(tmp):
+    """Without --keep, too: then all is there up to it."""
+    for keep in (['--keep', '8M'], []):
+        result = record(*STEPS, *keep, '--until', f'{FLIGHT}:serve /duration > 1s/', '--', FLIGHT, 9000, 3000)
+        check_ran_to_its_end(result, 9000)
+        check_matches(result.err, r"serve /duration > 1s/' held at ", 'what is told')
+        check_equal(steps(), list(range(6000)), 'up to the next long call: the recording ended in it')
+
+
+@timeout(300)
+def test_recording_goes_on_for_so_long_after_it(tmp):
+    record(*STEPS, '--until', f'{FLIGHT}:step /arg0 == 100/', '--after', '1', '--', FLIGHT, 3000, 300, 200).ok()
+    numbers = steps()
+    check_is_the_end(numbers, numbers[-1], 'without a gap')
+    # Each 300 steps take 200 ms.
+    check(numbers[-1] >= 299 + 3 * 300, 'more than what was before', numbers[-1])
+    check(numbers[-1] < 2999, 'and not all', numbers[-1])
+
+
+@timeout(300)
+def test_each_time_that_it_holds_a_snapshot_is_taken(tmp):
+    result = record(*STEPS, '--keep', '8M', '--snapshots', '3', '--until', f'{FLIGHT}:step /arg0 % 1000 == 999/', '--', FLIGHT, 4000, 1000, 2000)
+    check_ran_to_its_end(result, 4000)
+    check_equal(sorted(path.name for path in Path().glob('kymo.data*')), ['kymo.data', 'kymo.data.1', 'kymo.data.2', 'kymo.data.3'], 'directories')
+    for number in (1, 2, 3):
+        check_is_the_end(steps(f'kymo.data.{number}'), number * 1000 - 1, f'what led to hit {number}')
+        babeltrace(f'kymo.data.{number}')
+    check_matches(result.err, r'(?s)held at .*snapshot in .*\.1, .*held at .*\.2, .*held at .*\.3, ', 'what is told')
+
+
+def test_a_condition_that_never_holds_is_told(tmp):
+    result = record(*STEPS, '--keep', '8M', '--until', f'{FLIGHT}:step /arg0 > 5000/', '--', FLIGHT, 5000, 10000).ok()
+    check_matches(result.err, r'^kymo: the condition of --until has not held$', 'what is told')
+    check_is_the_end(steps(), 4999, 'the newest')
+
+
+@timeout(300)
+def test_a_running_python_is_recorded_until_it_asks_for_much(tmp):
+    program = start('/usr/bin/python3', '-c', 'import sys\nprint("ready", flush=True)\nwhile True:\n    x = bytearray(1000)\n    if sys.stdin.readline() == "big\\n":'
+                    '\n        y = "x" * (5000000 + len(sys.argv))\n    print("done", flush=True)')
+    program.wait_for('ready')
+    recorder = start_record(program.pid, '-p', 'libc:malloc size=%di:u64', '--keep', '16M', '--until', 'libc:malloc /arg0 > 4M/')
+    program.send('small\n')
+    program.wait_for('done')
+    check(recorder.is_alive(), 'it goes on')
+    program.send('big\n')
+    recorder.end().ok()
+    program.wait_for('done')
+    check_text_intact(program.pid)
+    check(max(event['size'] for event in events()) > 5000000, 'the call itself is there')
+    program.kill()
+
+
+def test_durations_are_filters_of_aggregations_too(tmp):
+    record('--count', f'{FLIGHT}:serve /duration > 100ms/', '--count', f'{FLIGHT}:serve /duration < 100ms/', '--max', f'{FLIGHT}:serve /duration < 100ms/ duration',
+           '--', FLIGHT, 2000, 500, 300).ok()
+    slow, fast, most = report_json()['aggregations']
+    check_equal(slow['rows'][0]['count'], 4, 'slow calls')
+    check_equal(fast['rows'][0]['count'], 1996, 'fast calls')
+    check(most['rows'][0]['max'] < 100000000, 'the slowest of the fast ones')
+
+
+# ---- bad input -------------------------------------------------------------------------------------------------------------------
+
+
+def test_bad_input_gets_a_sentence():
+    until = ['--until', 'libc:malloc /arg0 > 1M/']
+    probe = ['-p', 'libc:free']
+    for options, sentence in (
+        (['--keep', '1M', *probe], '--keep takes a size from 8M to 64G'),
+        (['--keep', 'much', *probe], "--keep takes a size from 8M to 64G, not 'much'"),
+        (['--keep', '8M', '--overwrite', *probe], '--keep has the newest records in the recorder'),
+        (['--keep', '8M', '--buffer', '8M', *probe], '--buffer is half of --keep at most'),
+        (['--keep', '8M', '--count', 'libc:free'], '--keep keeps the newest records, and aggregations have all'),
+        (['--overwrite', *probe, *until], 'write --keep SIZE in place of --overwrite'),
+        (until, '--until says when to end, and nothing is recorded'),
+        ([*probe, '--after', '1'], '--after belongs to --until'),
+        ([*probe, '--snapshots', '2'], '--snapshots belongs to --until'),
+        ([*probe, *until, '--snapshots', '2'], '--snapshots are of what --keep SIZE has'),
+        ([*probe, *until, '--keep', '8M', '--snapshots', '0'], "--snapshots takes a number up to 1000000, not '0'"),
+        ([*probe, *until, '--after', 'soon'], "--after 'soon' is no number of seconds"),
+        ([*probe, '--until', 'arg0 > 5'], '--until takes a probe and a filter alone'),
+        ([*probe, '--until', ''], 'until what? Begin with FILE:FUNCTION'),
+        ([*probe, '--until', 'libc:read /duration == 5/'], 'the duration of a call is compared with a number'),
+        ([*probe, *until, '--backend', 'kernel'], 'the condition of --until is of probes in the process itself'),
+    ):
+        result = record(*options, '--', '/bin/true').ended(2)
+        check(sentence in result.err, f'{options}', result.err)
+    check(not Path('kymo.data').exists(), 'nothing was recorded')
