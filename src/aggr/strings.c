@@ -5,13 +5,13 @@
 
 #define FIRST_SIZE 64u
 
-void kymo_strings_deinit(struct kymo_strings *strings)
+void kymo_strings_deinit(struct kymo_aggr_strings *strings)
 {
 	for (size_t i = 0; i < strings->items.n; i++)
 		free(strings->items.items[i]);
 	kymo_vec_deinit(&strings->items);
 	free(strings->index);
-	*strings = (struct kymo_strings){ .size = 0 };
+	*strings = (struct kymo_aggr_strings){ .size = 0 };
 }
 
 static uint32_t hash_of(const char *text)
@@ -23,7 +23,7 @@ static uint32_t hash_of(const char *text)
 	return hash;
 }
 
-static uint32_t *find(const struct kymo_strings *strings, const char *text)
+static uint32_t *find(const struct kymo_aggr_strings *strings, const char *text)
 {
 	uint32_t at = hash_of(text) & (strings->size - 1);
 
@@ -32,7 +32,7 @@ static uint32_t *find(const struct kymo_strings *strings, const char *text)
 	return &strings->index[at];
 }
 
-static bool grow(struct kymo_strings *strings)
+static bool grow(struct kymo_aggr_strings *strings)
 {
 	const uint32_t size = strings->size ? strings->size * 2 : FIRST_SIZE;
 	uint32_t *index = calloc(size, sizeof(*index));
@@ -47,7 +47,7 @@ static bool grow(struct kymo_strings *strings)
 	return true;
 }
 
-uint32_t kymo_strings_number(struct kymo_strings *strings, const char *text)
+uint32_t kymo_strings_number(struct kymo_aggr_strings *strings, const char *text)
 {
 	uint32_t *slot;
 	char *copy;
@@ -66,7 +66,7 @@ uint32_t kymo_strings_number(struct kymo_strings *strings, const char *text)
 	return *slot;
 }
 
-const char *kymo_strings_text(const struct kymo_strings *strings, uint64_t number)
+const char *kymo_strings_text(const struct kymo_aggr_strings *strings, uint64_t number)
 {
 	return number && number <= strings->items.n ? strings->items.items[number - 1] : "";
 }

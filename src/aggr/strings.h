@@ -8,18 +8,18 @@
 
 #define KYMO_STRINGS_MAX 65536u
 
-struct kymo_strings {
+struct kymo_aggr_strings {
 	KYMO_VEC(char *) items;
 	uint32_t *index; /* place in `items` + 1, or 0 */
 	uint32_t size;   /* a power of two, or 0 */
 };
 
-void kymo_strings_deinit(struct kymo_strings *strings);
+void kymo_strings_deinit(struct kymo_aggr_strings *strings);
 
 /* The number of a text, from 1; 0 where memory is out, or KYMO_STRINGS_MAX are there. */
-uint32_t kymo_strings_number(struct kymo_strings *strings, const char *text);
+uint32_t kymo_strings_number(struct kymo_aggr_strings *strings, const char *text);
 
 /* The text of a number, "" of one that is none; good as long as the strings. */
-const char *kymo_strings_text(const struct kymo_strings *strings, uint64_t number);
+const char *kymo_strings_text(const struct kymo_aggr_strings *strings, uint64_t number);
 
 #endif

@@ -33,7 +33,7 @@ struct kymo_aggr_table {
 	KYMO_VEC(struct kymo_aggr_row) rows;
 	uint32_t *index; /* place in `rows` + 1, or 0 */
 	size_t size;     /* a power of two, or 0 */
-	struct kymo_strings strings;
+	struct kymo_aggr_strings strings;
 	uint64_t hits;   /* in all rows */
 	uint64_t lost;   /* hits that found no room for their keys */
 	uint64_t faults; /* hits whose value could not be had; they are in no row */

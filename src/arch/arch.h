@@ -333,8 +333,10 @@ enum kymo_fetch_kind {
 	KYMO_FETCH_PAYLOAD, /* all arguments at once, as a record has them: `value` is the register with their address,
 			     * `index` the one with their size in bytes (at most KYMO_PAYLOAD_MAX, else nothing is
 			     * recorded and a loss is counted). The only one of its event. */
-	KYMO_FETCH_FORM,    /* what `form` computes; value: 1 where what the function returns is not known there. With
-			     * type STRING or BYTES that is the address of memory: a string up to its NUL, `limit` bytes */
+	KYMO_FETCH_COPY, /* a copy of the stack, with type BYTES: struct kymo_wire_stack, and up to `limit` bytes from
+			  * the stack pointer on, as far as they can be read for certain. The last one of its event */
+	KYMO_FETCH_FORM, /* what `form` computes; value: 1 where what the function returns is not known there. With
+			  * type STRING or BYTES that is the address of memory: a string up to its NUL, `limit` bytes */
 };
 
 struct kymo_fetch {
@@ -346,11 +348,13 @@ struct kymo_fetch {
 	int8_t base, index;
 	uint8_t scale;                /* 1, 2, 4, 8 */
 	const struct kymo_form *form; /* of FORM, for general registers; belongs to the caller */
-	uint16_t limit; /* of FORM with STRING: the most bytes of it, without its NUL; with BYTES: as many */
+	uint16_t limit; /* of FORM with STRING: the most bytes of it, without its NUL; with BYTES: as many. Of COPY: the
+			   most bytes of the stack */
 };
 
 #define KYMO_PAYLOAD_MAX 4096
 #define KYMO_FETCH_LIMIT_MAX 512
+#define KYMO_FETCH_COPY_MAX (32u << 10)
 #define KYMO_FETCH_LIMIT 128 /* of strings, where nobody says another one */
 
 /* What a string that is longer than its limit ends with in a record, behind the limit's bytes: U+2026 in UTF-8. So a

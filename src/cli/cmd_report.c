@@ -28,6 +28,10 @@ enum {
 	BY_THREAD,
 	DIFF,
 	FUNCTION,
+	FOLDED,
+	FLAME,
+	CALLERS,
+	CALLEES,
 	NO_COLOUR,
 	WIDTH
 };
@@ -48,6 +52,10 @@ static const struct cli_option table[] = {
 	{ BY_THREAD, 0, "by-thread", NULL },
 	{ DIFF, 0, "diff", "DIR" },
 	{ FUNCTION, 0, "function", "GLOB" },
+	{ FOLDED, 0, "folded", NULL },
+	{ FLAME, 0, "flame", NULL },
+	{ CALLERS, 0, "callers", "FUNCTION" },
+	{ CALLEES, 0, "callees", "FUNCTION" },
 	{ NO_COLOUR, 0, "no-colour", NULL },
 	{ NO_COLOUR, 0, "no-color", NULL },
 	{ WIDTH, 'w', "width", "COLUMNS" },
@@ -56,6 +64,7 @@ static const struct cli_option table[] = {
 /* The options as they are parsed: lists grow. */
 struct arguments {
 	struct kymo_report_options options;
+	const char *called; /* of --callers and --callees */
 	const char *before; /* the recording that another one is compared with; NULL: none is */
 	KYMO_VEC(const char *) threads, processes, probes;
 	KYMO_VEC(char *) copies; /* what `threads` and `processes` point into */
@@ -76,10 +85,10 @@ static const struct {
 	enum kymo_report_mode mode;
 	const char *name;
 } modes[] = {
-	{ EVENTS, KYMO_REPORT_EVENTS, "--events" },
-	{ JSON, KYMO_REPORT_JSON, "--json" },
-	{ GRAPH, KYMO_REPORT_GRAPH, "--graph" },
-	{ TREE, KYMO_REPORT_TREE, "--tree" },
+	{ EVENTS, KYMO_REPORT_EVENTS, "--events" },    { JSON, KYMO_REPORT_JSON, "--json" },
+	{ GRAPH, KYMO_REPORT_GRAPH, "--graph" },       { TREE, KYMO_REPORT_TREE, "--tree" },
+	{ FOLDED, KYMO_REPORT_FOLDED, "--folded" },    { FLAME, KYMO_REPORT_FLAME, "--flame" },
+	{ CALLERS, KYMO_REPORT_CALLERS, "--callers" }, { CALLEES, KYMO_REPORT_CALLEES, "--callees" },
 };
 
 static const char *mode_name(enum kymo_report_mode mode)
@@ -191,6 +200,10 @@ static int take_option(int option, const struct cli_options *in, struct argument
 	case FUNCTION:
 		options->function = in->value;
 		return 0;
+	case CALLERS:
+	case CALLEES:
+		arguments->called = in->value;
+		return take_mode(option, in, options);
 	case NO_COLOUR:
 		options->colour = false;
 		return 0;
@@ -256,6 +269,8 @@ static int parse_arguments(int argc, char **argv, struct arguments *arguments, c
 		return cli_usage(argv[0], "--from is later than --to: nothing is between them");
 	if (options->function && options->mode != KYMO_REPORT_GRAPH)
 		return cli_usage(argv[0], "--function requires --graph");
+	if (arguments->called)
+		options->function = arguments->called;
 	filter->threads = arguments->threads.items;
 	filter->n_threads = arguments->threads.n;
 	filter->processes = arguments->processes.items;

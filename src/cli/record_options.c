@@ -8,9 +8,11 @@
 #include "cli/numbers.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/record_checks.h"
 #include "cli/spec_names.h"
 #include "cli/spec_source.h"
 #include "probe/resolve/syscalls.h"
+#include "stack/stack.h"
 
 #define BUFFER_MIN (UINT64_C(64) << 10)
 #define BUFFER_MAX (UINT64_C(4) << 30)
@@ -18,6 +20,8 @@
 #define KEEP_MAX (UINT64_C(64) << 30)
 #define ROWS_MAX 1000000u
 #define SNAPSHOTS_MAX 1000000u
+#define STACK_SIZE_MIN 64u
+#define STACK_SIZE_MAX (16u << 10)
 
 enum {
 	OUTPUT = 1,
@@ -48,6 +52,8 @@ enum {
 	LATE,
 	INTERVAL,
 	ROWS,
+	STACK,
+	STACK_SIZE,
 	CONFIG,
 	AGGREGATE, /* + enum kymo_aggr_kind */
 };
@@ -81,6 +87,8 @@ static const struct cli_option table[] = {
 	{ LATE, 0, "late", NULL },
 	{ INTERVAL, 0, "interval", "SECONDS" },
 	{ ROWS, 0, "rows", "NUMBER" },
+	{ STACK, 0, "stack", "=DEPTH" },
+	{ STACK_SIZE, 0, "stack-size", "SIZE" },
 	{ AGGREGATE + KYMO_AGGR_COUNT, 0, "count", "WHAT" },
 	{ AGGREGATE + KYMO_AGGR_SUM, 0, "sum", "WHAT" },
 	{ AGGREGATE + KYMO_AGGR_MIN, 0, "min", "WHAT" },
@@ -143,6 +151,31 @@ static int take_rows(struct cli_recording *recording, const char *text)
 	if (!cli_parse_number(text, &rows) || !rows || rows > ROWS_MAX)
 		return cli_usage(recording->name, "--rows takes a number of rows up to %u, not '%s'", ROWS_MAX, text);
 	recording->options.rows_max = (size_t)rows;
+	return 0;
+}
+
+static int take_depth(struct cli_recording *recording, const char *text)
+{
+	uint64_t depth = 0;
+
+	if (text && (!cli_parse_number(text, &depth) || !depth || depth > KYMO_STACK_MAX))
+		return cli_usage(recording->name,
+				 "--stack takes a number of frames up to %d, as in --stack=16, not '%s'",
+				 KYMO_STACK_MAX, text);
+	recording->has_stacks = true;
+	recording->options.stack_depth = (size_t)depth;
+	return 0;
+}
+
+static int take_stack_size(struct cli_recording *recording, const char *text)
+{
+	uint64_t size;
+
+	if (!cli_parse_size(text, &size) || size < STACK_SIZE_MIN || size > STACK_SIZE_MAX)
+		return cli_usage(recording->name,
+				 "--stack-size takes a number of bytes from %u to %u, such as 8K, not '%s'",
+				 STACK_SIZE_MIN, STACK_SIZE_MAX, text);
+	recording->stack_size = (uint16_t)size;
 	return 0;
 }
 
@@ -333,6 +366,10 @@ static int take_option(void *data, int id, const char *value)
 		return cli_usage(recording->name, "--interval '%s' is no number of seconds; write 5 or 0.5", value);
 	case ROWS:
 		return take_rows(recording, value);
+	case STACK:
+		return take_depth(recording, value);
+	case STACK_SIZE:
+		return take_stack_size(recording, value);
 	case AGGREGATE ... AGGREGATE + KYMO_AGGR_N_KINDS - 1:
 		return take_aggregation(recording, value, (enum kymo_aggr_kind)(id - AGGREGATE));
 	default:
@@ -359,34 +396,6 @@ static int check_calls(const struct cli_recording *recording)
 	if (recording->says_string_size && !(recording->syscalls_text && has_memory))
 		return cli_usage(recording->name, "--string-size is for system calls with their memory: add -s with "
 						  "--complete, --backend kernel or --backend ptrace");
-	return -1;
-}
-
-/* Of --keep, --until and what belongs to them. */
-static int check_flight_recorder(struct cli_recording *recording)
-{
-	struct kymo_record_options *options = &recording->options;
-	const bool has_conditions = options->n_aggregations > recording->n_tables;
-	const uint64_t most = options->keep / 2;
-
-	if (options->keep && options->overwrite)
-		return cli_usage(recording->name, "--keep has the newest records in the recorder, --overwrite has them "
-						  "in the buffers: leave one out");
-	if (has_conditions && options->overwrite)
-		return cli_usage(recording->name, "with --overwrite nobody reads the records before the end, and "
-						  "--until has to: write --keep SIZE in place of --overwrite");
-	if (has_conditions && !recording->has_written && !recording->n_tables)
-		return cli_usage(recording->name, "--until says when to end, and nothing is recorded: add a probe with "
-						  "-p, -r, -m or -s");
-	if (!has_conditions && (recording->says_after || options->n_snapshots))
-		return cli_usage(recording->name, "%s belongs to --until CONDITION: add it",
-				 recording->says_after ? "--after" : "--snapshots");
-	if (options->n_snapshots && !options->keep)
-		return cli_usage(recording->name, "--snapshots are of what --keep SIZE has: add it");
-	if (options->keep && recording->says_buffer && options->buffer_size > most)
-		return cli_usage(recording->name, "--buffer is half of --keep at most: leave it out, or keep more");
-	if (options->keep && options->buffer_size > most)
-		options->buffer_size = most;
 	return -1;
 }
 
@@ -421,7 +430,7 @@ static int check_aggregations(struct cli_recording *recording)
 				 "--%s keeps the newest records, and aggregations have all: "
 				 "leave it out",
 				 options->keep ? "keep" : "overwrite");
-	return check_flight_recorder(recording);
+	return cli_record_check_flight_recorder(recording);
 }
 
 /* What one process can be asked for, and several cannot. */
@@ -488,6 +497,9 @@ static int check(struct cli_recording *recording)
 	if (status >= 0)
 		return status;
 	status = check_calls(recording);
+	if (status >= 0)
+		return status;
+	status = cli_record_check_stacks(recording);
 	if (status >= 0)
 		return status;
 	status = has_targets ? find_targets(recording) : 0;

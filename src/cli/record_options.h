@@ -26,8 +26,10 @@ struct cli_recording {
 	bool quiet;
 	bool says_follow; /* or not to */
 	bool says_string_size, says_buffer, says_after;
-	bool late;      /* files that specs name may come later from anywhere */
-	bool announced; /* that recording has begun */
+	bool has_stacks;     /* records have the stack */
+	uint16_t stack_size; /* 0: not said */
+	bool late;           /* files that specs name may come later from anywhere */
+	bool announced;      /* that recording has begun */
 	struct cli_live live;
 	struct {
 		double seconds;

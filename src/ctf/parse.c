@@ -347,17 +347,22 @@ static bool parse_fields(struct parser *p, struct kymo_ctf_event *event)
 	return expect(p, "};");
 }
 
-/* The stack pointer of a call is no field like others. */
-static void take_stack_pointer(struct kymo_ctf_event *event)
+/* Whether the last field is this one, which is none like others then. */
+static bool take_last(struct kymo_ctf_event *event, enum kymo_type type, const char *name)
 {
-	const struct kymo_ctf_field *last;
+	const struct kymo_ctf_field *last = event->n_fields ? &event->fields[event->n_fields - 1] : NULL;
+	const bool is = last && last->type == type && !strcmp(last->name, name);
 
-	if (!event->n_fields)
-		return;
-	last = &event->fields[event->n_fields - 1];
-	event->has_stack_pointer = kymo_ctf_is_of_function(event) && last->type == KYMO_TYPE_X64 &&
-				   !strcmp(last->name, KYMO_STACK_POINTER_FIELD);
-	event->n_fields -= event->has_stack_pointer;
+	event->n_fields -= is;
+	return is;
+}
+
+/* The stack pointer of a call, and the stack. */
+static void take_stack_fields(struct kymo_ctf_event *event)
+{
+	event->has_stack_pointer =
+		kymo_ctf_is_of_function(event) && take_last(event, KYMO_TYPE_X64, KYMO_STACK_POINTER_FIELD);
+	event->has_stack = take_last(event, KYMO_TYPE_U32, KYMO_STACK_FIELD);
 }
 
 static bool parse_event_body(struct parser *p, struct kymo_ctf_event *event)
@@ -383,7 +388,7 @@ static bool parse_event_body(struct parser *p, struct kymo_ctf_event *event)
 	}
 	if (!parse_fields(p, event) || !expect(p, "};"))
 		return false;
-	take_stack_pointer(event);
+	take_stack_fields(event);
 	event->size = kymo_ctf_event_size(event);
 	return true;
 }

@@ -32,7 +32,8 @@ static inline const char *kymo_ctf_string(const struct kymo_ctf_record *record, 
 /* The stack pointer of a record by which calls are paired; 0 where it has none. */
 static inline uint64_t kymo_ctf_stack_pointer(const struct kymo_ctf_record *record)
 {
-	return record->event->has_stack_pointer ? record->values[record->event->n_fields] : 0;
+	return record->event->has_stack_pointer ? record->values[record->event->n_fields + record->event->has_stack]
+						: 0;
 }
 
 /* Value `i`, which is bytes. */

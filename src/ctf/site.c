@@ -19,6 +19,7 @@ static const char *const kinds[] = {
 	[KYMO_CTF_SYSCALL] = "syscall",
 	[KYMO_CTF_SYSRET] = "sysret",
 	[KYMO_CTF_AGGREGATION] = "aggregation",
+	[KYMO_CTF_FRAME] = "frame",
 };
 
 const char *kymo_ctf_kind_name(enum kymo_ctf_kind kind)

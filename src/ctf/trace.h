@@ -26,6 +26,25 @@ enum kymo_ctf_kind {
 	/* No probe: rows of an aggregation (enum kymo_ctf_rows), whose number and kind of rows are in `offset`, its
 	 * kind in `format`, its probe in `symbol`, and the user's other words in `source`. */
 	KYMO_CTF_AGGREGATION,
+	KYMO_CTF_FRAME, /* no probe: frames of the stacks that other events have (enum kymo_ctf_frame_field) */
+};
+
+/* The fields of a frame's record. They come before all records that have a stack. */
+enum kymo_ctf_frame_field {
+	KYMO_CTF_FRAME_ID,     /* u32, from 1 */
+	KYMO_CTF_FRAME_CALLER, /* u32: the id of the frame that has called it, which is less; 0: it is the outermost */
+	KYMO_CTF_FRAME_WHAT,   /* u8: enum kymo_ctf_frame_kind */
+	KYMO_CTF_FRAME_FILE,   /* string; "": its memory is of no file */
+	KYMO_CTF_FRAME_FUNCTION, /* string, as the symbol table has it; "": nothing names it */
+	KYMO_CTF_FRAME_OFFSET,   /* u64: of the instruction in the function */
+	KYMO_CTF_FRAME_ADDRESS,  /* x64: of the instruction, as linked; of memory of no file, in the process */
+	KYMO_CTF_FRAME_FIELDS,
+};
+
+enum kymo_ctf_frame_kind {
+	KYMO_CTF_FRAME_CODE,
+	KYMO_CTF_FRAME_LOST, /* of `address` nothing is known, and nothing of its callers */
+	KYMO_CTF_FRAME_CUT,  /* no frame: callers are missing, as `offset` bytes of the stack were copied and no more */
 };
 
 /* What records of an aggregation are; `offset` is KYMO_CTF_N_ROWS times its number, plus one of these. */
@@ -46,6 +65,7 @@ struct kymo_ctf_event {
 	char *name; /* "libc:malloc" */
 	struct kymo_ctf_field *fields;
 	uint32_t n_fields;
+	bool has_stack;         /* one field more, KYMO_STACK_FIELD, behind the others */
 	bool has_stack_pointer; /* of ENTRY and RETURN: one field more, KYMO_STACK_POINTER_FIELD, behind the others */
 	bool has_faults;        /* the record carries the faults byte */
 	uint32_t size;          /* least bytes of a record, header included; computed by kymo_ctf_event_size() */
@@ -119,10 +139,10 @@ static inline bool kymo_ctf_is_of_function(const struct kymo_ctf_event *event)
 	return event->kind == KYMO_CTF_ENTRY || event->kind == KYMO_CTF_RETURN;
 }
 
-/* How many values a record of it has: its fields, and the stack pointer. */
+/* How many values a record of it has: its fields, the stack, and the stack pointer. */
 static inline uint32_t kymo_ctf_n_values(const struct kymo_ctf_event *event)
 {
-	return event->n_fields + event->has_stack_pointer;
+	return event->n_fields + event->has_stack + event->has_stack_pointer;
 }
 
 /* Bytes of the record of `event` that begins at `bytes`, of which `left` are there; 0 where they are not all of it, or

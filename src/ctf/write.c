@@ -195,6 +195,8 @@ static void write_event(FILE *out, const struct kymo_ctf_event *event)
 	fputs("\tfields := struct {\n", out);
 	for (uint32_t i = 0; i < event->n_fields; i++)
 		write_field(out, &event->fields[i]);
+	if (event->has_stack)
+		fputs("\t\t/* the innermost frame of the stack */\n\t\tu32 _" KYMO_STACK_FIELD ";\n", out);
 	if (event->has_stack_pointer)
 		fputs("\t\t/* the stack pointer, where it leads to the return address */\n\t\tx64 "
 		      "_" KYMO_STACK_POINTER_FIELD ";\n",

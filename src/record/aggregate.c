@@ -11,6 +11,7 @@
 #include "record/aggregate_hit.h"
 #include "record/aggregate_rows.h"
 #include "record/describe.h"
+#include "record/stacks.h"
 #include "record/warnings.h"
 
 #define SECOND_NS 1000000000u
@@ -210,7 +211,7 @@ static void read_hit(const struct recording *recording, uint32_t place, const ui
 	for (uint32_t i = 0; i < n; i++)
 		ret->values[i] = read_value(bytes + layout->offsets[i], event->fields[i].type);
 	if (event->has_stack_pointer)
-		ret->stack_pointer = ret->values[event->n_fields];
+		ret->stack_pointer = ret->values[event->n_fields + event->has_stack];
 }
 
 static struct kymo_error *take_hit(struct recording *recording, struct source *source, uint32_t place,
@@ -311,6 +312,8 @@ static struct kymo_error *take_packet(struct recording *recording, struct source
 	hits->has_comm = false; /* threads get other names */
 	if (has_lost)
 		error = note_loss(recording, source, i, packet->tsc_end);
+	if (!error && packet->size && recording->stacking)
+		error = stacks_replace(recording, source, aggregating->room, packet);
 	if (!error && packet->size)
 		error = sift(recording, source, aggregating->room, packet);
 	if (packet->tsc_end > hits->known[i])

@@ -31,6 +31,8 @@ static enum kymo_ctf_kind kind_of(const struct kymo_probe_event *event)
 		return KYMO_CTF_SYSRET;
 	case KYMO_EVENT_AGGREGATION:
 		return KYMO_CTF_AGGREGATION;
+	case KYMO_EVENT_FRAME:
+		return KYMO_CTF_FRAME;
 	default:
 		return KYMO_CTF_PLACE;
 	}
@@ -69,7 +71,8 @@ static struct kymo_error *describe_event(const struct kymo_probe_event *event, s
 	}
 	ret->has_faults |= event->kind == KYMO_EVENT_AGGREGATION; /* keys that could not be had */
 	ret->has_stack_pointer = event->has_stack_pointer;
-	ret->n_fields -= ret->has_stack_pointer;
+	ret->has_stack = event->has_stack;
+	ret->n_fields -= ret->has_stack_pointer + ret->has_stack;
 	ret->size = kymo_ctf_event_size(ret);
 	return NULL;
 }

@@ -68,7 +68,7 @@ static uint32_t only_size(const struct kymo_ctf_trace *trace)
 		const struct kymo_ctf_event *event = &trace->events[i];
 		const uint32_t own = kymo_ctf_record_size(event, zeros, sizeof(zeros));
 
-		if (event->aggregated || event->kind == KYMO_CTF_AGGREGATION)
+		if (event->aggregated || event->kind == KYMO_CTF_AGGREGATION || event->kind == KYMO_CTF_FRAME)
 			continue;
 		for (uint32_t k = 0; k < kymo_ctf_n_values(event); k++)
 			if (event->fields[k].type == KYMO_TYPE_STRING || event->fields[k].type == KYMO_TYPE_BYTES)
@@ -147,6 +147,8 @@ static struct kymo_error *make_file(const struct output *output, const struct ou
 		snprintf(name, sizeof(name), "stream_vforks");
 	else if (stream->ring == OUTPUT_ROWS)
 		snprintf(name, sizeof(name), "stream_rows");
+	else if (stream->ring == OUTPUT_FRAMES)
+		snprintf(name, sizeof(name), "stream_frames");
 	else if (stream->number)
 		snprintf(name, sizeof(name), "stream_%zu_%zu", stream->ring, stream->number);
 	else

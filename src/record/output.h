@@ -33,6 +33,7 @@ struct output_place {
 
 #define OUTPUT_VFORKS SIZE_MAX     /* in place of a ring: losses in vfork children, which belong to no CPU */
 #define OUTPUT_ROWS (SIZE_MAX - 1) /* likewise: rows of aggregations */
+#define OUTPUT_FRAMES (SIZE_MAX - 2)
 
 struct output {
 	int dirfd;

@@ -11,6 +11,7 @@
 #include "record/calls.h"
 #include "record/kernel.h"
 #include "record/recording.h"
+#include "record/stacks.h"
 #include "record/warnings.h"
 
 /* A ring of sequences is closed from its own CPU. Where this process may not run there, the packet waits until it is
@@ -36,6 +37,7 @@ struct kymo_error *source_open_rings(struct recording *recording, struct source 
 {
 	size_t n = kymo_probes_n_rings(source->probes);
 
+	stacks_note(recording, source);
 	if (source->n_rings || !n)
 		return NULL;
 	source->rings = calloc(n, sizeof(*source->rings));
@@ -87,6 +89,7 @@ static struct kymo_error *drain(struct recording *recording, struct source *sour
 				continue;
 		}
 		error = recording->aggregating ? aggregate_drain(recording, source, i, &n)
+			: recording->stacking  ? stacks_drain(recording, source, i, &n)
 					       : output_drain(&recording->output, &source->places[i], &source->rings[i],
 							      source->shared[i].cpu, &n);
 		if (error)

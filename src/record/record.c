@@ -4,13 +4,10 @@
 #include "record/record.h"
 
 #include <errno.h>
-#include <linux/sched/types.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -38,9 +35,11 @@
 #include "record/mixed.h"
 #include "record/packets.h"
 #include "record/progress.h"
+#include "record/recorder.h"
 #include "record/recording.h"
 #include "record/several.h"
 #include "record/snapshot.h"
+#include "record/stacks.h"
 #include "record/targets.h"
 #include "record/until.h"
 #include "record/wanted.h"
@@ -49,8 +48,6 @@
 #define SECOND_NS 1000000000u
 #define PROGRESS_NS (SECOND_NS / 5)
 #define FLUSH_NS SECOND_NS
-#define RECORDER_NICE (-10)
-#define RECORDER_SLICE_NS 100000u     /* the shortest that Linux knows */
 #define SEAL_NS (1200ull * SECOND_NS) /* stamps in a packet are told apart for an hour and more: wire/event.h */
 #define FASTEST_PRODUCER 800          /* bytes a microsecond that one CPU can write */
 #define POLL_MAX_MS 20
@@ -125,6 +122,7 @@ static void answer(struct recording *recording, struct source *source)
 	struct kymo_error *error = recording_mix(recording, source, &has_new), *answered;
 	size_t n_sites;
 
+	stacks_note(recording, source);
 	answered = kymo_probes_answer(source->probes, has_new, &late, &recording->result.stopped_ns);
 	keep_first(&error, answered);
 	n_sites = kymo_probes_n_sites(source->probes);
@@ -356,6 +354,7 @@ static void deinit(struct recording *recording)
 	if (recording->has_output)
 		output_deinit(&recording->output);
 	aggregate_end(recording);
+	stacks_end(recording);
 	kymo_events_destroy(recording->events);
 	kymo_vec_deinit(&recording->targets);
 	kymo_vec_deinit(&recording->sources);
@@ -370,17 +369,6 @@ static void deinit(struct recording *recording)
 	recording_release_warnings(recording, false);
 }
 
-/* Each process takes a few descriptors, and they are the recorder's own: who was launched has its limit already. */
-static void raise_limit(void)
-{
-	struct rlimit limit;
-
-	if (!getrlimit(RLIMIT_NOFILE, &limit)) {
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &limit);
-	}
-}
-
 static struct kymo_error *finish_rings(struct recording *recording)
 {
 	struct kymo_error *error = NULL;
@@ -390,22 +378,6 @@ static struct kymo_error *finish_rings(struct recording *recording)
 	if (recording->has_output)
 		keep_first(&error, recording_note_vforks(recording));
 	return error;
-}
-
-/*
- * On a busy machine a recorder that gets its turn late loses records; it sleeps when there is nothing to write. A
- * thread that asks for short slices gets its turn at once when it wakes (Linux 6.12; a kernel before that looks at no
- * slices). Both may be refused.
- */
-static void hurry(void)
-{
-	struct sched_attr attr;
-
-	setpriority(PRIO_PROCESS, 0, RECORDER_NICE);
-	if (syscall(SYS_sched_getattr, 0, &attr, sizeof(attr), 0) || attr.sched_policy)
-		return;
-	attr.sched_runtime = RECORDER_SLICE_NS;
-	syscall(SYS_sched_setattr, 0, &attr, 0);
 }
 
 static bool is_anyone_left(const struct recording *recording)
@@ -423,9 +395,9 @@ static struct kymo_error *run(struct recording *recording)
 	struct kymo_error *error = NULL;
 	bool alive = true;
 
-	hurry();
+	recorder_hurry();
 	if (recording->tree)
-		raise_limit();
+		recorder_raise_limit();
 	if (recording->kernel && recording->lacks_thread_ids)
 		recording_kernel_carry_pids(recording->kernel);
 	error = recording_attach_others(recording);
@@ -496,6 +468,8 @@ static struct kymo_error *begin_anew(struct recording *recording, enum kymo_reco
 	error = kymo_events_create(&recording->events);
 	if (!error)
 		error = aggregate_begin(recording);
+	if (!error)
+		error = stacks_begin(recording);
 	return error ? error : recording_divide(recording);
 }
 
@@ -562,6 +536,8 @@ struct kymo_error *kymo_record(const struct kymo_record_options *options, struct
 	if (!error)
 		error = aggregate_begin(&recording);
 	if (!error)
+		error = stacks_begin(&recording);
+	if (!error)
 		error = recording_divide(&recording);
 	if (!error && recording.way != KYMO_RECORD_INPROC)
 		error = recording_run_kernel(&recording);
@@ -572,6 +548,7 @@ struct kymo_error *kymo_record(const struct kymo_record_options *options, struct
 		keep_first(&error, aggregate_write(&recording, true));
 	if (recording.has_output && recording.output.kept)
 		keep_first(&error, output_write_kept(&recording.output, &recording.output, &bytes));
+	stacks_tell(&recording);
 	if (recording.has_output)
 		keep_first(&error, recording_write_metadata(&recording));
 	recording.result.bytes = recording.output.bytes;

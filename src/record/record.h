@@ -60,6 +60,7 @@ struct kymo_record_options {
 	const struct kymo_aggr *aggregations; /* of the specs that say `aggregated` */
 	size_t n_aggregations;
 	size_t rows_max;      /* of each: 0: KYMO_AGGR_ROWS_DEFAULT */
+	size_t stack_depth;   /* of stacks, so many frames at most; 0: all that can be unwound */
 	double interval;      /* seconds between their rows in the trace; 0: at the end only */
 	double seconds;       /* stop after that long; 0: no limit */
 	uint64_t buffer_size; /* bytes a CPU */

@@ -31,6 +31,7 @@ struct source {
 	uint64_t buffer_size;     /* bytes a CPU */
 	bool is_named;            /* of a process that was asked for, or of what that has executed */
 	struct source_hits *hits; /* what waits to be aggregated; or NULL */
+	int stack_number;         /* by which stacks.c knows it; 0: it does not */
 };
 
 /* A process that is recorded, or at least followed. */
@@ -79,6 +80,7 @@ struct recording {
 			is closed instead */
 	int go;      /* or -1 */
 	struct aggregating *aggregating; /* or NULL: nothing is aggregated */
+	struct stacking *stacking;       /* or NULL: no records have stacks */
 	struct output output;
 	bool has_output, is_described; /* there is a directory; with what its metadata say of the target */
 	struct clock_sample begin;

@@ -19,6 +19,7 @@
 #include "record/mixed.h"
 #include "record/packets.h"
 #include "record/recording.h"
+#include "record/stacks.h"
 #include "record/warnings.h"
 
 #define CHILD_BUFFER (UINT64_C(1) << 20)  /* bytes a CPU, of whom a tree has many; less where --buffer is less */
@@ -137,6 +138,7 @@ static struct kymo_error *end_source(struct recording *recording, struct source 
 	free(source->shared);
 	free(source->places);
 	aggregate_forget(source);
+	stacks_forget(recording, source);
 	free(source);
 	last = lender ? leave_source(recording, lender) : NULL;
 	if (error)

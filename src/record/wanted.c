@@ -42,6 +42,14 @@ bool recording_computes(const struct kymo_record_options *options)
 	return false;
 }
 
+static bool has_stacks(const struct kymo_record_options *options)
+{
+	for (size_t i = 0; i < options->n_specs; i++)
+		if (options->specs[i].stack_size)
+			return true;
+	return false;
+}
+
 bool recording_has_several(const struct recording *recording)
 {
 	const struct kymo_record_options *options = recording->options;
@@ -79,6 +87,9 @@ static struct kymo_error *check_outside(const struct recording *recording)
 					 "an address is of one process, and the kernel's probes are of files: leave %s "
 					 "out, or name FILE:0xOFFSET",
 					 way);
+	if (has_stacks(options))
+		return kymo_error_create(KYMO_ERROR_USAGE,
+					 "stacks are copied in the process itself: leave %s out, or --stack", way);
 	if (recording_computes(options))
 		return kymo_error_create(KYMO_ERROR_USAGE,
 					 "filters and expressions are computed in the process itself: leave %s out, or "

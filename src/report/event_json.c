@@ -3,8 +3,10 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "base/cleanup.h"
 #include "base/json.h"
 #include "report/text.h"
+#include "sym/demangle.h"
 
 void kymo_event_json_begin(FILE *out, const char *what, const struct thread *thread, uint64_t wall_ns)
 {
@@ -66,8 +68,48 @@ static bool is_missing(const struct kymo_ctf_record *record, uint32_t i)
 		 (event->kind == KYMO_CTF_SYSCALL || event->kind == KYMO_CTF_SYSRET));
 }
 
+static void write_frame(FILE *out, const struct frame_rows *rows, const struct frame_row *row)
+{
+	kymo_cleanup_free char *function =
+		row->function ? kymo_shown(kymo_strings_text(&rows->texts, row->function)) : NULL;
+
+	if (row->what == KYMO_CTF_FRAME_CUT) {
+		fprintf(out, "{\"cut_at\": %" PRIu64 "}", row->offset);
+		return;
+	}
+	fputs("{", out);
+	if (function) {
+		fputs("\"function\": ", out);
+		kymo_json_string(out, function);
+		fprintf(out, ", \"offset\": %" PRIu64 ", ", row->offset);
+	}
+	if (row->file) {
+		fputs("\"file\": ", out);
+		kymo_json_string(out, kymo_strings_text(&rows->texts, row->file));
+		fputs(", ", out);
+	}
+	fprintf(out, "\"address\": \"0x%" PRIx64 "\"%s}", row->address,
+		row->what == KYMO_CTF_FRAME_LOST ? ", \"lost\": true" : "");
+}
+
+/* The innermost frame first. */
+static void write_stack(FILE *out, const struct kymo_ctf_record *record, const struct frame_rows *rows)
+{
+	const struct frame_row *row = kymo_frame_row(rows, kymo_ctf_stack(record));
+	const char *separator = "";
+
+	fputs(", \"stack\": [", out);
+	for (; row; row = kymo_frame_row(rows, row->caller)) {
+		fputs(separator, out);
+		write_frame(out, rows, row);
+		separator = ", ";
+	}
+	fputs("]", out);
+}
+
 void kymo_event_json_record(FILE *out, const struct kymo_ctf_trace *trace, const struct thread *thread,
-			    const char *name, const struct kymo_ctf_record *record, bool raw)
+			    const char *name, const struct kymo_ctf_record *record, const struct frame_rows *rows,
+			    bool raw)
 {
 	const struct kymo_ctf_event *event = record->event;
 
@@ -87,7 +129,10 @@ void kymo_event_json_record(FILE *out, const struct kymo_ctf_trace *trace, const
 	if (raw && event->has_stack_pointer)
 		fprintf(out, "%s\"" KYMO_STACK_POINTER_FIELD "\": %" PRIu64, event->n_fields ? ", " : "",
 			kymo_ctf_stack_pointer(record));
-	fputs("}}\n", out);
+	fputs("}", out);
+	if (event->has_stack)
+		write_stack(out, record, rows);
+	fputs("}\n", out);
 }
 
 void kymo_event_json_loss(FILE *out, const struct kymo_ctf_trace *trace, const struct kymo_ctf_loss *loss)

@@ -3,6 +3,7 @@
 #define KYMO_REPORT_EVENT_JSON_H
 
 #include "ctf/ctf.h"
+#include "report/frames.h"
 #include "report/losses.h"
 #include "report/page.h"
 #include "report/threads.h"
@@ -11,9 +12,10 @@
  * caller's. */
 void kymo_event_json_begin(FILE *out, const char *what, const struct thread *thread, uint64_t wall_ns);
 
-/* With `raw` the stack pointer is among the arguments. */
+/* With `raw` the stack pointer is among the arguments. `rows` are for the stack. */
 void kymo_event_json_record(FILE *out, const struct kymo_ctf_trace *trace, const struct thread *thread,
-			    const char *name, const struct kymo_ctf_record *record, bool raw);
+			    const char *name, const struct kymo_ctf_record *record, const struct frame_rows *rows,
+			    bool raw);
 void kymo_event_json_loss(FILE *out, const struct kymo_ctf_trace *trace, const struct kymo_ctf_loss *loss);
 
 /* At the end, as kymo_lines_finish(). */

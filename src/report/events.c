@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "report/event_json.h"
+#include "report/frames.h"
 #include "report/lines.h"
 #include "report/losses.h"
 #include "report/syscalls.h"
@@ -22,6 +23,7 @@ struct writer {
 	struct filter *filter;
 	struct threads threads;
 	bool wall, json, raw;
+	struct frame_rows rows;
 	bool started;
 	uint64_t first;     /* TSC of the first record, if started */
 	time_t date_second; /* what `date` says */
@@ -135,6 +137,36 @@ static void begin_line(struct writer *w, size_t thread, int32_t tid)
 	write_thread(w, thread, tid);
 }
 
+/* Below the line of a record, the innermost frame first. */
+static void write_stack(const struct writer *w, const struct kymo_ctf_record *record)
+{
+	const struct frame_row *row = kymo_frame_row(&w->rows, kymo_ctf_stack(record));
+	FILE *out = w->page->out;
+
+	if (!row)
+		fputs_unlocked("        [stack not known]\n", out);
+	for (; row; row = kymo_frame_row(&w->rows, row->caller)) {
+		kymo_cleanup_free char *name = kymo_frame_name(&w->rows, row, w->page->unicode);
+		const char *file = kymo_strings_text(&w->rows.texts, row->file);
+
+		kymo_page_spaces(w->page, 8);
+		kymo_page_text(w->page, INK_HEAD,
+			       row->function || row->what == KYMO_CTF_FRAME_CUT ? name ? name : "?" : "");
+		if (row->function && row->offset)
+			fprintf(out, "+0x%" PRIx64, row->offset);
+		if (row->what != KYMO_CTF_FRAME_CUT && !row->function)
+			fprintf(out, "0x%" PRIx64, row->address);
+		if (row->what == KYMO_CTF_FRAME_LOST)
+			fputs_unlocked(" (nothing is known of this address)", out);
+		if (*file) {
+			fputs_unlocked(" (", out);
+			kymo_text_write(out, file, w->page->unicode);
+			putc_unlocked(')', out);
+		}
+		putc_unlocked('\n', out);
+	}
+}
+
 static void write_record(struct writer *w, size_t thread, const struct kymo_ctf_record *record)
 {
 	const struct event_text *text = &w->names->events[record->event - w->trace->events];
@@ -142,7 +174,7 @@ static void write_record(struct writer *w, size_t thread, const struct kymo_ctf_
 	FILE *out = w->page->out;
 
 	if (w->json) {
-		kymo_event_json_record(w->page->out, w->trace, &found, text->plain_name, record, w->raw);
+		kymo_event_json_record(w->page->out, w->trace, &found, text->plain_name, record, &w->rows, w->raw);
 		return;
 	}
 	begin_line(w, thread, record->tid);
@@ -156,6 +188,8 @@ static void write_record(struct writer *w, size_t thread, const struct kymo_ctf_
 	if (w->raw && record->event->has_stack_pointer)
 		fprintf(out, " " KYMO_STACK_POINTER_FIELD "=0x%" PRIx64, kymo_ctf_stack_pointer(record));
 	putc_unlocked('\n', out);
+	if (record->event->has_stack)
+		write_stack(w, record);
 }
 
 /* ---- system calls ---------------------------------------------------------------------------- */
@@ -328,7 +362,7 @@ static struct kymo_error *write_all(struct writer *w, struct kymo_ctf_reader *re
 	struct kymo_ctf_record record;
 	struct kymo_error *error;
 
-	while (kymo_ctf_next(reader, &record, &error)) {
+	while (kymo_next_record(reader, &w->rows, &record, &error)) {
 		if (!w->started) {
 			w->started = true;
 			w->first = record.tsc;
@@ -374,6 +408,7 @@ static void deinit(struct writer *w)
 {
 	kymo_calls_deinit(&w->calls);
 	kymo_syscalls_deinit(&w->syscalls);
+	kymo_frame_rows_deinit(&w->rows);
 	kymo_threads_deinit(&w->threads);
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "report/calls.h"
+#include "report/frames.h"
 #include "report/latency.h"
 #include "report/lines.h"
 #include "report/syscalls.h"
@@ -453,7 +454,7 @@ static struct kymo_error *write_all(struct graph *g, struct kymo_ctf_reader *rea
 	struct kymo_ctf_record record;
 	struct kymo_error *error;
 
-	while (kymo_ctf_next(reader, &record, &error)) {
+	while (kymo_next_record(reader, NULL, &record, &error)) {
 		add_losses(g, record.tsc);
 		if (kymo_filter_takes(g->filter, &record))
 			error = add_record(g, &record);

@@ -9,10 +9,12 @@
 #include "report/diff.h"
 #include "report/events.h"
 #include "report/filter.h"
+#include "report/frames.h"
 #include "report/graph.h"
 #include "report/json.h"
 #include "report/model.h"
 #include "report/names.h"
+#include "report/stacks.h"
 #include "report/summary.h"
 #include "report/tree.h"
 
@@ -60,7 +62,7 @@ static struct kymo_error *gather(struct kymo_ctf_reader *reader, struct filter *
 	struct step step;
 	size_t thread;
 
-	while (kymo_ctf_next(reader, &record, &error)) {
+	while (kymo_next_record(reader, NULL, &record, &error)) {
 		if (record.event->kind == KYMO_CTF_AGGREGATION) {
 			kymo_aggregations_take(aggregations, &record);
 			continue;
@@ -137,6 +139,11 @@ static struct kymo_error *report(struct source *source, const char *dir, const s
 		return kymo_graph_write(source->reader, &source->names, &source->filter, options->function, page);
 	case KYMO_REPORT_TREE:
 		return kymo_tree_write(source->reader, &source->names, &source->filter, options->all, page);
+	case KYMO_REPORT_FOLDED:
+	case KYMO_REPORT_FLAME:
+	case KYMO_REPORT_CALLERS:
+	case KYMO_REPORT_CALLEES:
+		return kymo_stacks_write(source->reader, dir, &source->filter, options, page);
 	case KYMO_REPORT_TABLES:
 		error = source_gather(source, dir, options);
 		return error ? error : kymo_aggregations_write(&source->aggregations, page, options->all);

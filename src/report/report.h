@@ -26,6 +26,10 @@ enum kymo_report_mode {
 	KYMO_REPORT_GRAPH,   /* calls as they are nested, with their durations */
 	KYMO_REPORT_TREE,    /* calls by path, with their times added up */
 	KYMO_REPORT_TABLES,  /* aggregations alone */
+	KYMO_REPORT_FOLDED,  /* stacks: a line each, as flamegraph.pl takes them */
+	KYMO_REPORT_FLAME,   /* a flame graph of them: a page of HTML */
+	KYMO_REPORT_CALLERS, /* who has called `function`, and from where, with counts */
+	KYMO_REPORT_CALLEES, /* what it has called */
 };
 
 struct kymo_report_options {
@@ -40,7 +44,8 @@ struct kymo_report_options {
 	bool json;          /* events: an object a line */
 	bool by_thread;     /* summary, JSON: counts by thread and probe, too */
 	struct kymo_report_filter filter;
-	const char *function; /* graph: calls of functions that match this glob, and what happens within; NULL: all */
+	const char *function; /* graph: calls of functions that match this glob, and what happens within; NULL: all.
+				 Callers, callees: whose */
 };
 
 /*

@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "report/calls.h"
+#include "report/frames.h"
 #include "report/latency.h"
 #include "report/lines.h"
 #include "report/text.h"
@@ -130,7 +131,7 @@ static struct kymo_error *gather(struct tree *t, struct kymo_ctf_reader *reader,
 	struct step step;
 	size_t thread;
 
-	while (kymo_ctf_next(reader, &record, &error)) {
+	while (kymo_next_record(reader, NULL, &record, &error)) {
 		if (!kymo_filter_takes(filter, &record))
 			continue;
 		error = kymo_threads_find(&t->threads, &record, &thread);

@@ -11,6 +11,7 @@
 
 #include "base/io.h"
 #include "base/search.h"
+#include "procfs/memory.h"
 #include "stack/files.h"
 #include "stack/stack.h"
 #include "stack/state.h"
@@ -81,23 +82,69 @@ static void note_journal(struct stack_space *space, const struct kymo_map *map)
 		space->journals[space->n_journals++] = map->start;
 }
 
-static void read_space(struct kymo_stacks *stacks, struct stack_space *space, pid_t tid)
+static bool read_memory(void *context, uint64_t address, void *data, size_t size)
+{
+	return context && !kymo_memory_read(context, address, data, size);
+}
+
+/* All files at once: when a record is looked at the process may have ended. */
+static void open_files(struct kymo_stacks *stacks, struct stack_space *space, pid_t tid)
+{
+	struct kymo_stack_thread thread = { .tid = tid, .pid = space->pid, .read = read_memory };
+	struct kymo_memory memory;
+	struct kymo_error *error;
+	bool is_due = false;
+
+	for (size_t i = 0; i < space->regions.n; i++)
+		is_due |= !space->regions.items[i].is_looked_for;
+	if (!is_due)
+		return;
+	error = kymo_memory_init(tid, &memory); /* for the vdso alone */
+	thread.context = error ? NULL : &memory;
+	for (size_t i = 0; i < space->regions.n; i++)
+		stack_module(stacks, &space->regions.items[i], &thread);
+	if (!error)
+		kymo_memory_deinit(&memory);
+	kymo_error_destroy(error);
+}
+
+/* Of a process that is recorded: whether these are its mappings still, or those of another program, or none. */
+static bool are_its(const struct stack_space *space, const struct kymo_maps *maps)
+{
+	bool are = !space->n_journals && maps->n;
+
+	for (size_t i = 0; i < maps->n && !are; i++)
+		are = kymo_wire_is_shared_path(maps->items[i].path);
+	return are;
+}
+
+static void replace(struct kymo_stacks *stacks, struct stack_space *space, struct kymo_maps *maps)
 {
 	struct stack_space before = *space;
+	bool ok = true;
+
+	*space = (struct stack_space){ .pid = before.pid, .used = before.used, .is_recorded = before.is_recorded };
+	for (size_t i = 0; i < maps->n && ok; i++) {
+		note_journal(space, &maps->items[i]);
+		ok = !maps->items[i].executable || add_region(space, &before, &maps->items[i]);
+	}
+	drop_regions(stacks, &before);
+}
+
+static void read_space(struct kymo_stacks *stacks, struct stack_space *space, pid_t tid)
+{
 	const uint64_t begin = kymo_now_ns();
 	struct kymo_maps maps = { 0 };
 	struct kymo_error *error = kymo_maps_read(tid, &maps);
-	bool ok = !error;
 
-	kymo_error_destroy(error);
-	*space = (struct stack_space){ .pid = before.pid, .used = before.used };
-	for (size_t i = 0; i < maps.n && ok; i++) {
-		note_journal(space, &maps.items[i]);
-		ok = !maps.items[i].executable || add_region(space, &before, &maps.items[i]);
-	}
+	if (!space->is_recorded || are_its(space, &maps))
+		replace(stacks, space, &maps);
 	if (!error)
 		kymo_maps_deinit(&maps);
-	drop_regions(stacks, &before);
+	kymo_error_destroy(error);
+	space->is_changed = false;
+	if (space->is_recorded)
+		open_files(stacks, space, tid);
 	space->read_at_ns = kymo_now_ns();
 	space->cost_ns = space->read_at_ns - begin;
 }
@@ -197,6 +244,18 @@ void kymo_stacks_changed(struct kymo_stacks *stacks, pid_t pid)
 
 	if (i < stacks->spaces.n)
 		stacks->spaces.items[i]->is_changed = true;
+}
+
+void kymo_stacks_note(struct kymo_stacks *stacks, pid_t number, pid_t pid)
+{
+	const size_t i = find(stacks, number);
+	struct stack_space *space = i < stacks->spaces.n ? stacks->spaces.items[i] : add(stacks, number);
+
+	if (!space)
+		return;
+	space->is_recorded = true;
+	space->used = ++stacks->clock;
+	read_space(stacks, space, pid);
 }
 
 void kymo_stacks_forget(struct kymo_stacks *stacks, pid_t pid)

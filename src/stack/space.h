@@ -28,6 +28,13 @@ void kymo_stacks_destroy(struct kymo_stacks *stacks);
  * later. */
 void kymo_stacks_changed(struct kymo_stacks *stacks, pid_t pid);
 
+/*
+ * A process whose stacks come from records, some time after they were: note what it has mapped now, and open the files.
+ * `number` stands for it from now on, in place of `pid` of struct kymo_stack_thread. What it has had mapped stays known
+ * when it has ended, or has no recording of kymo's mapped any more: then its id is another program's.
+ */
+void kymo_stacks_note(struct kymo_stacks *stacks, pid_t number, pid_t pid);
+
 /* It executes another program, or is gone. */
 void kymo_stacks_forget(struct kymo_stacks *stacks, pid_t pid);
 

@@ -46,7 +46,7 @@ static bool read_word(void *context, uint64_t address, uint64_t *ret)
 	const size_t offset = address % PAGE;
 	const uint8_t *page;
 
-	if (offset > PAGE - sizeof(*ret))
+	if (walk->thread->is_copy || offset > PAGE - sizeof(*ret))
 		return walk->thread->read(walk->thread->context, address, ret, sizeof(*ret));
 	page = page_at(walk, address - offset);
 	if (!page)
@@ -126,14 +126,31 @@ static struct kymo_stack_frame describe(struct walk *walk, const struct stack_re
 	return frame;
 }
 
+/* Where a function is entered the return address is on top, and the frame pointer is the caller's still. */
+static bool go_on_from_entry(struct walk *walk, const struct kymo_stack_frame *frame)
+{
+	uint64_t *registers = walk->frame.registers, pc;
+
+	if (!walk->frame.is_exact || !frame->function || frame->offset ||
+	    !read_word(walk, registers[KYMO_FRAME_RSP], &pc) || !stack_region_at(walk->space, pc - 1))
+		return false;
+	registers[KYMO_FRAME_PC] = pc;
+	registers[KYMO_FRAME_RSP] += sizeof(pc);
+	walk->frame.is_exact = false;
+	return true;
+}
+
 /* To the caller's frame; false where this was the last one. By the frame pointer, where nothing describes the place, if
  * that leads to code. */
-static bool go_on(struct walk *walk, const struct stack_region *region, struct kymo_module *module, uint64_t vaddr)
+static bool go_on(struct walk *walk, const struct stack_region *region, struct kymo_module *module, uint64_t vaddr,
+		  const struct kymo_stack_frame *frame)
 {
 	int err = module ? kymo_module_unwind(module, vaddr, &walk->frame, read_word, walk) : -ENOENT;
 
 	if (err != -ENOENT)
 		return !err;
+	if (go_on_from_entry(walk, frame))
+		return true;
 	if (stack_is_pad(region) || kymo_frame_unwind_by_pointer(&walk->frame, read_word, walk))
 		return false;
 	return stack_region_at(walk->space, kymo_frame_place(&walk->frame));
@@ -157,8 +174,8 @@ static size_t walk_all(struct walk *walk, struct kymo_stack_frame *frames)
 			break;
 		}
 		module = find_module(walk, region, &vaddr);
-		frames[n++] = describe(walk, region, module, vaddr);
-		is_more = go_on(walk, region, module, vaddr);
+		frames[n] = describe(walk, region, module, vaddr);
+		is_more = go_on(walk, region, module, vaddr, &frames[n++]);
 	}
 	return n;
 }

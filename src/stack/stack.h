@@ -27,6 +27,7 @@ struct kymo_stacks;
 struct kymo_stack_thread {
 	pid_t tid, pid;
 	struct user_regs_struct registers;
+	bool is_copy;        /* `read` has a part of a stack, and no pages */
 	bool is_behind_call; /* the program counter is behind the instruction that it stands in */
 	bool (*read)(void *context, uint64_t address, void *data, size_t size);
 	void *context;

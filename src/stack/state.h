@@ -36,6 +36,7 @@ struct stack_space {
 	pid_t pid;
 	uint64_t used;
 	KYMO_VEC(struct stack_region) regions; /* executable; sorted */
+	bool is_recorded;                      /* kymo_stacks_note() */
 	bool is_changed;                       /* they have to be read again */
 	uint64_t read_at_ns, cost_ns;          /* when they were, and how long that took */
 	uint64_t journals[4];                  /* where recordings of kymo have theirs */

@@ -27,6 +27,15 @@
  * leads to the return address, or at an instruction that leaves it. Both are the same for one call.
  */
 #define KYMO_STACK_POINTER_FIELD "_sp"
+/* The value before that, a u32: the innermost frame of the thread's stack, by its number among the trace's frames; 0:
+ * it is not known. What pads write in its place, behind the stack pointer, is a copy of the stack. */
+#define KYMO_STACK_FIELD "_stack"
+
+/* The bytes of such a copy, in records in rings: these, and the stack from `sp` on. */
+struct kymo_wire_stack {
+	uint64_t pc, sp, bp;
+};
+
 /* Of a record without strings. */
 #define KYMO_EVENT_MAX_SIZE (KYMO_EVENT_ARGS_OFFSET + 1 + 8 * KYMO_EVENT_MAX_ARGS)
 

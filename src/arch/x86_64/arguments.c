@@ -64,6 +64,8 @@ bool x86_fetch_is_valid(const struct kymo_fetch *fetch)
 
 	if (f.kind == KYMO_FETCH_PAYLOAD)
 		return f.type == KYMO_TYPE_STRING && is_general(f.value) && is_general(f.index);
+	if (f.kind == KYMO_FETCH_COPY)
+		return f.type == KYMO_TYPE_BYTES && f.limit && f.limit <= KYMO_FETCH_COPY_MAX;
 	if (f.kind == KYMO_FETCH_FORM && kymo_fetch_is_of_memory(&f))
 		return f.form && f.limit <= KYMO_FETCH_LIMIT_MAX &&
 		       kymo_form_check(f.form, KYMO_FETCH_REGISTERS, KYMO_FETCH_STACK_MAX);
@@ -94,7 +96,7 @@ bool kymo_pad_has_faults(const struct kymo_fetch *args, size_t n_args)
 {
 	for (size_t i = 0; i < n_args; i++)
 		if (resolve(args[i]).kind == KYMO_FETCH_STACK || args[i].kind == KYMO_FETCH_RETVAL ||
-		    args[i].kind == KYMO_FETCH_MEMORY ||
+		    args[i].kind == KYMO_FETCH_COPY || args[i].kind == KYMO_FETCH_MEMORY ||
 		    (args[i].kind == KYMO_FETCH_FORM &&
 		     (kymo_fetch_is_of_memory(&args[i]) || kymo_form_can_fault(args[i].form))))
 			return true;
@@ -114,6 +116,13 @@ uint32_t kymo_pad_record_size(const struct kymo_fetch *args, size_t n_args)
 		if (args[i].kind != KYMO_FETCH_PAYLOAD)
 			size += kymo_type_size(args[i].type);
 	return size;
+}
+
+const struct kymo_fetch *x86_copy(const struct kymo_pad_event *event)
+{
+	const struct kymo_fetch *last = event->n_args ? &event->args[event->n_args - 1] : NULL;
+
+	return last && last->kind == KYMO_FETCH_COPY ? last : NULL;
 }
 
 bool kymo_pad_wants_flags(const struct kymo_pad_event *events, size_t n)
@@ -216,6 +225,7 @@ unsigned int x86_load_argument(struct code *c, const struct kymo_pad_env *env, c
 	case KYMO_FETCH_FORM:
 		x86_emit_form(c, env, site, f.form, !f.value, fault);
 		break;
+	case KYMO_FETCH_COPY:     /* of events that are composed, in a way of its own */
 	case KYMO_FETCH_ARGUMENT: /* resolved */
 	case KYMO_FETCH_PAYLOAD:
 		break;
@@ -248,24 +258,14 @@ _Static_assert(offsetof(struct kymo_wire_ring, cur) == 8, "the offset below");
 
 /*
  * A loop in the four registers that are free: no string instruction, because those go by DF, which is the program's.
- * Eight bytes at a time, the last eight of them again if need be; less than eight one by one. r10 and r11 point behind
- * source and record, rdx counts up to 0.
+ * Eight bytes at a time, the last eight of them again if need be; less than eight one by one. rdx bytes from r10 to
+ * r11, which point behind source and record then; rdx counts up to 0.
  */
-void x86_store_payload(struct code *c, const struct kymo_pad_event *event)
+static void copy(struct code *c)
 {
-	const struct kymo_fetch *payload = x86_payload(event);
 	struct label small = { .n = 0 }, done = { .n = 0 };
 	size_t again;
 
-	rsp_slot(c, 0x89, R10, BELOW_RING);
-	EMIT(c, 0x4f, 0x8d, 0x5c, 0x1a, KYMO_EVENT_ARGS_OFFSET); /* lea ARGS_OFFSET(%r10,%r11),%r11 */
-	if (payload) {
-		x86_load_saved(c, R10, (unsigned int)payload->value);
-		x86_load_saved(c, RDX, (unsigned int)payload->index);
-	} else {
-		rsp_slot(c, 0x8d, R10, x86_composed_at(event));
-		rsp_slot(c, 0x8b, RDX, BELOW_COMPOSED_SIZE);
-	}
 	EMIT(c, 0x49, 0x01, 0xd2);        /* add %rdx,%r10 */
 	EMIT(c, 0x49, 0x01, 0xd3);        /* add %rdx,%r11 */
 	EMIT(c, 0x48, 0xf7, 0xda);        /* neg %rdx */
@@ -288,6 +288,27 @@ void x86_store_payload(struct code *c, const struct kymo_pad_event *event)
 	EMIT(c, 0x48, 0xff, 0xc2);             /* inc %rdx */
 	branch_back(c, "\x0f\x85", 2, again);  /* jne */
 	place(c, &done);
+}
+
+void x86_store_payload(struct code *c, const struct kymo_pad_event *event)
+{
+	const struct kymo_fetch *payload = x86_payload(event);
+
+	rsp_slot(c, 0x89, R10, BELOW_RING);
+	EMIT(c, 0x4f, 0x8d, 0x5c, 0x1a, KYMO_EVENT_ARGS_OFFSET); /* lea ARGS_OFFSET(%r10,%r11),%r11 */
+	if (payload) {
+		x86_load_saved(c, R10, (unsigned int)payload->value);
+		x86_load_saved(c, RDX, (unsigned int)payload->index);
+	} else {
+		rsp_slot(c, 0x8d, R10, x86_composed_at(event));
+		rsp_slot(c, 0x8b, RDX, BELOW_COMPOSED_SIZE);
+	}
+	copy(c);
+	if (x86_copy(event)) {
+		x86_load_saved(c, R10, RSP);
+		rsp_slot(c, 0x8b, RDX, BELOW_COPY_SIZE);
+		copy(c);
+	}
 	rsp_slot(c, 0x8b, R10, BELOW_RING);
 	EMIT(c, 0x4d, 0x29, 0xd3);       /* sub %r10,%r11 */
 	EMIT(c, 0x4d, 0x89, 0x5a, 0x08); /* mov %r11,cur(%r10) */

@@ -5,6 +5,7 @@
  */
 #include "arch/x86_64/frame.h"
 #include "arch/x86_64/guest.h"
+#include "wire/event.h"
 
 /* What is composed, as far as it has come. */
 struct composing {
@@ -81,7 +82,10 @@ void x86_compose(struct code *c, const struct kymo_pad_env *env, const struct ky
 	rsp_operand(c, 0, to.begin);
 	byte(c, 0);
 	for (size_t i = 0; i < event->n_args; i++) {
-		if (kymo_fetch_is_of_memory(&event->args[i]))
+		if (event->args[i].kind == KYMO_FETCH_COPY) {
+			x86_compose_copy(c, env, site, &event->args[i], to.begin, to.at);
+			to.at += sizeof(struct kymo_wire_stack);
+		} else if (kymo_fetch_is_of_memory(&event->args[i]))
 			compose_memory(&to, &event->args[i], 1u << i);
 		else
 			compose_value(&to, &event->args[i], 1u << i);

@@ -139,7 +139,8 @@ static bool are_valid(const struct kymo_pad_event *events, size_t n)
 			return false;
 		for (size_t k = 0; k < events[i].n_args; k++)
 			if (!x86_fetch_is_valid(&events[i].args[k]) ||
-			    (events[i].args[k].kind == KYMO_FETCH_PAYLOAD && events[i].n_args != 1))
+			    (events[i].args[k].kind == KYMO_FETCH_PAYLOAD && events[i].n_args != 1) ||
+			    (events[i].args[k].kind == KYMO_FETCH_COPY && k + 1 != events[i].n_args))
 				return false;
 		if (kymo_pad_composed_size(events[i].args, events[i].n_args) > KYMO_PAD_COMPOSED_MAX)
 			return false;

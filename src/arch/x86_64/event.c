@@ -165,8 +165,10 @@ static void find_room(struct code *c, const struct kymo_pad_event *event, const 
 			x86_load_saved(c, RAX, (unsigned int)payload->index);
 		else
 			rsp_slot(c, 0x8b, RAX, BELOW_COMPOSED_SIZE);
-		EMIT(c, 0x48, 0x3d); /* cmp $KYMO_PAYLOAD_MAX,%rax */
-		imm32(c, KYMO_PAYLOAD_MAX);
+		if (x86_copy(event))
+			rsp_slot(c, 0x03, RAX, BELOW_COPY_SIZE); /* add size(%rsp),%rax */
+		EMIT(c, 0x48, 0x3d);                             /* cmp $KYMO_PAYLOAD_MAX,%rax */
+		imm32(c, x86_copy(event) ? KYMO_PAYLOAD_MAX + KYMO_FETCH_COPY_MAX : KYMO_PAYLOAD_MAX);
 		JA(c, ways->large);
 		EMIT(c, 0x49, 0x8d, 0x84, 0x03); /* lea size(%r11,%rax),%rax */
 	} else {

@@ -25,6 +25,7 @@ enum {
 
 	/* Of an event that reads memory: the stack pointer is lower then, so that what is called keeps these. */
 	BELOW_LOADED = BELOW_DIVISOR - 8,       /* where a read of one value puts it */
+	BELOW_COPY_SIZE = BELOW_LOADED,         /* bytes of the stack to be copied, when everything else is read */
 	BELOW_COMPOSED_SIZE = BELOW_LOADED - 8, /* bytes of what is composed */
 	BELOW_COMPOSED = BELOW_COMPOSED_SIZE,   /* that ends here */
 };
@@ -58,6 +59,14 @@ int32_t x86_composed_at(const struct kymo_pad_event *event);
 void x86_begin_reads(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_event *event,
 		     struct label *no_room);
 void x86_end_reads(struct code *c);
+
+/* The copy of the stack, of an event that has one; else NULL. Its size is at BELOW_COPY_SIZE once all is composed. */
+const struct kymo_fetch *x86_copy(const struct kymo_pad_event *event);
+
+/* Find out how many bytes of the stack are copied, and compose what comes before them at r10 + r11 + `at`. All four
+ * free registers are changed. */
+void x86_compose_copy(struct code *c, const struct kymo_pad_env *env, const struct x86_site *site,
+		      const struct kymo_fetch *fetch, int32_t begin, uint32_t at);
 
 /* How far that is, for code of the event that is made elsewhere. 0: it reads nothing. */
 int32_t x86_reads_lowered(const struct kymo_pad_event *event);

@@ -6,6 +6,7 @@
 
 #include "arch/x86_64/frame.h"
 #include "arch/x86_64/guest.h"
+#include "wire/event.h"
 #include "wire/shared.h"
 
 #define CUT_SIZE 4 /* KYMO_STRING_CUT and the NUL */
@@ -22,6 +23,8 @@ uint32_t x86_limit_of(const struct kymo_fetch *fetch)
 
 static uint32_t size_max(const struct kymo_fetch *fetch)
 {
+	if (fetch->kind == KYMO_FETCH_COPY)
+		return kymo_type_size(fetch->type) + (uint32_t)sizeof(struct kymo_wire_stack);
 	if (!kymo_fetch_is_of_memory(fetch))
 		return kymo_type_size(fetch->type);
 	return x86_limit_of(fetch) + (fetch->type == KYMO_TYPE_STRING ? CUT_SIZE : kymo_type_size(fetch->type));
@@ -33,8 +36,8 @@ uint32_t kymo_pad_composed_size(const struct kymo_fetch *args, size_t n_args)
 	uint32_t size = 1; /* the faults */
 
 	for (size_t i = 0; i < n_args; i++) {
-		is_composed |=
-			kymo_fetch_is_of_memory(&args[i]) || (args[i].kind == KYMO_FETCH_FORM && reads(args[i].form));
+		is_composed |= kymo_fetch_is_of_memory(&args[i]) || args[i].kind == KYMO_FETCH_COPY ||
+			       (args[i].kind == KYMO_FETCH_FORM && reads(args[i].form));
 		size += size_max(&args[i]);
 	}
 	return is_composed ? size : 0;

@@ -19,6 +19,7 @@ enum kymo_event_kind {
 	KYMO_EVENT_SYSCALL,     /* a system call of one number is made, at any place */
 	KYMO_EVENT_SYSRET,      /* any has come back */
 	KYMO_EVENT_AGGREGATION, /* nothing of the process: rows of an aggregation */
+	KYMO_EVENT_FRAME,       /* likewise: frames of stacks */
 };
 
 /* What a record of it holds. */
@@ -39,6 +40,8 @@ struct kymo_probe_event {
 	size_t n_args;
 	struct kymo_event_field fields[KYMO_EVENT_MAX_ARGS];
 	size_t n_fields;
+	bool has_stack;                 /* KYMO_STACK_FIELD is behind those that were asked for; of the arguments the
+					   last one is its copy of the stack */
 	bool has_stack_pointer;         /* the last of them is KYMO_STACK_POINTER_FIELD, and nobody has asked for it */
 	char *source, *format;          /* of a marker: "server.c:120", its format; or NULL */
 	char *path, *symbol, *build_id; /* the file, "malloc+0x4", hex */

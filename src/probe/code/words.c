@@ -83,11 +83,20 @@ void probe_event_arguments(const struct kymo_spec *spec, struct kymo_probe_event
 		event->fields[i] = (struct kymo_event_field){ spec->args[i].name, spec->args[i].fetch.type };
 	}
 	event->n_args = event->n_fields = spec->n_args;
+	event->has_stack = spec->stack_size;
 	event->has_stack_pointer = spec->is_paired;
-	if (!spec->is_paired)
-		return;
-	event->args[event->n_args++] = (struct kymo_fetch){ .kind = KYMO_FETCH_STACK_POINTER, .type = KYMO_TYPE_X64 };
-	event->fields[event->n_fields++] = (struct kymo_event_field){ (char *)KYMO_STACK_POINTER_FIELD, KYMO_TYPE_X64 };
+	if (spec->stack_size)
+		event->fields[event->n_fields++] = (struct kymo_event_field){ (char *)KYMO_STACK_FIELD, KYMO_TYPE_U32 };
+	if (spec->is_paired) {
+		event->args[event->n_args++] =
+			(struct kymo_fetch){ .kind = KYMO_FETCH_STACK_POINTER, .type = KYMO_TYPE_X64 };
+		event->fields[event->n_fields++] =
+			(struct kymo_event_field){ (char *)KYMO_STACK_POINTER_FIELD, KYMO_TYPE_X64 };
+	}
+	if (spec->stack_size)
+		event->args[event->n_args++] = (struct kymo_fetch){ .kind = KYMO_FETCH_COPY,
+								    .type = KYMO_TYPE_BYTES,
+								    .limit = spec->stack_size };
 }
 
 void probe_place_name(const struct kymo_spec *spec, const char *symbol, char *out, size_t size)

@@ -560,7 +560,7 @@ bool kymo_spec_computes(const struct kymo_spec *spec)
 	for (size_t i = 0; i < spec->n_args; i++)
 		if (spec->args[i].form)
 			return true;
-	return spec->filter || spec->aggregated;
+	return spec->filter || spec->aggregated || spec->stack_size;
 }
 
 /* Of the entry of a function, or of several. */
@@ -579,5 +579,5 @@ void kymo_specs_pair(struct kymo_spec *specs, size_t n)
 	}
 	for (size_t i = 0; i < n; i++)
 		specs[i].is_paired = has_entry && has_return && (specs[i].is_return || is_entry(&specs[i])) &&
-				     specs[i].n_args < KYMO_EVENT_MAX_ARGS;
+				     specs[i].n_args + !!specs[i].stack_size < KYMO_EVENT_MAX_ARGS;
 }

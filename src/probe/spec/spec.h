@@ -68,6 +68,7 @@ struct kymo_spec {
 	size_t n_values;
 	uint32_t aggregated; /* its number among those whose hits are aggregated in place of being written (struct
 				kymo_aggr); 0: it is none of them */
+	uint16_t stack_size; /* records have a copy of so many bytes of the stack at most; 0: none */
 	bool is_paired; /* its calls are to be paired: records hold the stack pointer, too; kymo_specs_pair() says so */
 };
 
@@ -108,7 +109,8 @@ void kymo_spec_deinit(struct kymo_spec *spec);
 /* The ":" of "FILE:PLACE", or NULL where no file is named: a "::" separates nothing. */
 const char *kymo_spec_file_end(const char *text);
 
-/* Whether it has a filter or an expression, which are computed by pads alone, or its hits are aggregated. */
+/* Whether it has a filter or an expression, which are computed by pads alone, or a stack, or its hits are aggregated.
+ */
 bool kymo_spec_computes(const struct kymo_spec *spec);
 
 /*

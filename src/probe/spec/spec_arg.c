@@ -35,7 +35,7 @@ static struct kymo_error *read_name(const char *text, struct kymo_spec_piece nam
 	copy = strndup(name.start, kymo_spec_piece_size(name));
 	if (!copy)
 		return &kymo_error_no_memory;
-	if (!strcmp(copy, KYMO_STACK_POINTER_FIELD))
+	if (!strcmp(copy, KYMO_STACK_POINTER_FIELD) || !strcmp(copy, KYMO_STACK_FIELD))
 		return kymo_error_at(text, name.start,
 				     "'%s' is the name of a value that kymo records by itself; use another", copy);
 	if (name_is_taken(spec, copy))
@@ -94,7 +94,7 @@ static bool is_taken(const struct kymo_spec *spec, struct kymo_spec_piece name)
 	for (size_t i = 0; i < spec->n_args; i++)
 		if (kymo_spec_piece_is(name, spec->args[i].name))
 			return true;
-	return kymo_spec_piece_is(name, KYMO_STACK_POINTER_FIELD);
+	return kymo_spec_piece_is(name, KYMO_STACK_POINTER_FIELD) || kymo_spec_piece_is(name, KYMO_STACK_FIELD);
 }
 
 /* An expression is called by its last name; one that has none, and what is none, are numbered. */

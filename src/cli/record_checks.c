@@ -1,0 +1,73 @@
+#include "cli/record_checks.h"
+
+#include "cli/output.h"
+
+#define STACK_SIZE_DEFAULT 8192u
+#define STACKS_A_BUFFER 64u /* the smallest part of a buffer that a record lies in has room for two */
+
+int cli_record_check_flight_recorder(struct cli_recording *recording)
+{
+	struct kymo_record_options *options = &recording->options;
+	const bool has_conditions = options->n_aggregations > recording->n_tables;
+	const uint64_t most = options->keep / 2;
+
+	if (options->keep && options->overwrite)
+		return cli_usage(recording->name, "--keep has the newest records in the recorder, --overwrite has them "
+						  "in the buffers: leave one out");
+	if (has_conditions && options->overwrite)
+		return cli_usage(recording->name, "with --overwrite nobody reads the records before the end, and "
+						  "--until has to: write --keep SIZE in place of --overwrite");
+	if (has_conditions && !recording->has_written && !recording->n_tables)
+		return cli_usage(recording->name, "--until says when to end, and nothing is recorded: add a probe with "
+						  "-p, -r, -m or -s");
+	if (!has_conditions && (recording->says_after || options->n_snapshots))
+		return cli_usage(recording->name, "%s belongs to --until CONDITION: add it",
+				 recording->says_after ? "--after" : "--snapshots");
+	if (options->n_snapshots && !options->keep)
+		return cli_usage(recording->name, "--snapshots are of what --keep SIZE has: add it");
+	if (options->keep && recording->says_buffer && options->buffer_size > most)
+		return cli_usage(recording->name, "--buffer is half of --keep at most: leave it out, or keep more");
+	if (options->keep && options->buffer_size > most)
+		options->buffer_size = most;
+	return -1;
+}
+
+int cli_record_check_stacks(struct cli_recording *recording)
+{
+	const uint32_t size = recording->stack_size ? recording->stack_size : STACK_SIZE_DEFAULT;
+	bool has_any = false;
+
+	if (recording->stack_size && !recording->has_stacks)
+		return cli_usage(recording->name, "--stack-size is for stacks: add --stack");
+	if (!recording->has_stacks)
+		return -1;
+	if (recording->options.overwrite || recording->options.keep)
+		return cli_usage(recording->name,
+				 "--stack does not work with --%s yet, which drops old records: leave one of both out",
+				 recording->options.keep ? "keep" : "overwrite");
+	if (recording->options.buffer_size < STACKS_A_BUFFER * size)
+		return cli_usage(recording->name, "stacks of %u bytes need a --buffer of %uK or more", size,
+				 STACKS_A_BUFFER * size >> 10);
+	for (size_t i = 0; i < recording->specs.n; i++) {
+		struct kymo_spec *spec = &recording->specs.items[i];
+
+		if (spec->marker || spec->syscalls)
+			return cli_usage(
+				recording->name, "--stack is for probes: leave %s out%s",
+				spec->marker ? "--marker" : "--syscall",
+				spec->marker ? "" : "; 'kymo syscalls --stack-traces' shows stacks of system calls");
+		if (spec->aggregated)
+			continue;
+		if (spec->n_args == KYMO_EVENT_MAX_ARGS)
+			return cli_usage(recording->name,
+					 "'%s' has %d arguments, and the stack is one more: leave one out", spec->text,
+					 KYMO_EVENT_MAX_ARGS);
+		spec->stack_size = (uint16_t)size;
+		has_any = true;
+	}
+	if (!has_any)
+		return cli_usage(
+			recording->name,
+			"--stack is for records, and aggregations write none: add a probe with -p, or leave it out");
+	return -1;
+}

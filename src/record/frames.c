@@ -1,0 +1,72 @@
+#include "record/frames.h"
+
+#include <stdlib.h>
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+	hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
+	return hash ^ hash >> 29;
+}
+
+static uint64_t hash_of(const struct frame_node *node)
+{
+	uint64_t hash = mix(node->caller, node->address);
+
+	hash = mix(hash, node->offset);
+	hash = mix(hash, (uint64_t)node->file << 32 | node->function);
+	return mix(hash, node->what);
+}
+
+static bool are_same(const struct frame_node *a, const struct frame_node *b)
+{
+	return a->caller == b->caller && a->what == b->what && a->file == b->file && a->function == b->function &&
+	       a->offset == b->offset && a->address == b->address;
+}
+
+/* Where the frame is in the index, or where it goes. */
+static size_t find(const struct frame_tree *tree, const struct frame_node *node)
+{
+	size_t at = hash_of(node) & (tree->index_size - 1);
+
+	while (tree->index[at] && !are_same(&tree->nodes.items[tree->index[at] - 1], node))
+		at = (at + 1) & (tree->index_size - 1);
+	return at;
+}
+
+/* At most half of the index is used. */
+static bool grow(struct frame_tree *tree)
+{
+	const size_t size = tree->index_size ? 2 * tree->index_size : 1024;
+	uint32_t *index = calloc(size, sizeof(*index));
+
+	if (!index)
+		return false;
+	free(tree->index);
+	tree->index = index;
+	tree->index_size = size;
+	for (size_t i = 0; i < tree->nodes.n; i++)
+		index[find(tree, &tree->nodes.items[i])] = (uint32_t)i + 1;
+	return true;
+}
+
+uint32_t frame_tree_number(struct frame_tree *tree, const struct frame_node *node)
+{
+	size_t at;
+
+	if (2 * (tree->nodes.n + 1) > tree->index_size && !grow(tree))
+		return 0;
+	at = find(tree, node);
+	if (tree->index[at])
+		return tree->index[at];
+	if (tree->nodes.n == FRAMES_MAX || !kymo_vec_push(&tree->nodes, *node))
+		return 0;
+	tree->index[at] = (uint32_t)tree->nodes.n;
+	return tree->index[at];
+}
+
+void frame_tree_deinit(struct frame_tree *tree)
+{
+	kymo_vec_deinit(&tree->nodes);
+	free(tree->index);
+	kymo_strings_deinit(&tree->texts);
+}

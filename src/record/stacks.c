@@ -1,0 +1,361 @@
+#include "record/stacks.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "probe/code/events.h"
+#include "record/frames.h"
+#include "record/warnings.h"
+#include "stack/stack.h"
+
+#define CS_OF_64_BITS 0x33
+#define FRAME_NAME "kymo:frame"
+
+struct stacking {
+	struct kymo_stacks *stacks;
+	struct frame_tree frames;
+	size_t n_written;          /* frames */
+	uint32_t event;            /* id of theirs */
+	int last_number;           /* of a source */
+	struct output_place place; /* of frames */
+	uint64_t n_packets;
+	uint8_t *room; /* a packet */
+	size_t room_size;
+	uint64_t n, n_without; /* stacks, and those for which there was no room */
+};
+
+/* ---- begin and end --------------------------------------------------------------------------- */
+
+static struct kymo_error *describe_frames(struct recording *recording)
+{
+	static const struct {
+		const char *name;
+		enum kymo_type type;
+	} fields[] = {
+		[KYMO_CTF_FRAME_ID] = { "id", KYMO_TYPE_U32 },
+		[KYMO_CTF_FRAME_CALLER] = { "caller", KYMO_TYPE_U32 },
+		[KYMO_CTF_FRAME_WHAT] = { "what", KYMO_TYPE_U8 },
+		[KYMO_CTF_FRAME_FILE] = { "file", KYMO_TYPE_STRING },
+		[KYMO_CTF_FRAME_FUNCTION] = { "function", KYMO_TYPE_STRING },
+		[KYMO_CTF_FRAME_OFFSET] = { "offset", KYMO_TYPE_U64 },
+		[KYMO_CTF_FRAME_ADDRESS] = { "address", KYMO_TYPE_X64 },
+	};
+	struct kymo_probe_event event = {
+		.kind = KYMO_EVENT_FRAME,
+		.name = (char[]){ FRAME_NAME },
+		.path = (char[]){ "" },
+		.build_id = (char[]){ "" },
+		.symbol = (char[]){ "" },
+		.n_fields = KYMO_CTF_FRAME_FIELDS,
+		.is_used = true,
+	};
+	struct kymo_error *error;
+	size_t index;
+
+	for (size_t i = 0; i < KYMO_CTF_FRAME_FIELDS; i++)
+		event.fields[i] = (struct kymo_event_field){ (char *)(uintptr_t)fields[i].name, fields[i].type };
+	error = kymo_events_add(recording->events, &event, &index);
+	recording->stacking->event = error ? 0 : (uint32_t)index + 1;
+	return error;
+}
+
+struct kymo_error *stacks_begin(struct recording *recording)
+{
+	bool is_wanted = false;
+
+	for (size_t i = 0; i < recording->options->n_specs; i++)
+		is_wanted |= recording->options->specs[i].stack_size != 0;
+	if (!is_wanted)
+		return NULL;
+	recording->stacking = calloc(1, sizeof(*recording->stacking));
+	if (!recording->stacking)
+		return &kymo_error_no_memory;
+	recording->stacking->stacks = kymo_stacks_create();
+	if (!recording->stacking->stacks)
+		return &kymo_error_no_memory;
+	return describe_frames(recording);
+}
+
+void stacks_end(struct recording *recording)
+{
+	struct stacking *stacking = recording->stacking;
+
+	if (!stacking)
+		return;
+	kymo_stacks_destroy(stacking->stacks);
+	frame_tree_deinit(&stacking->frames);
+	free(stacking->room);
+	free(stacking);
+	recording->stacking = NULL;
+}
+
+void stacks_note(struct recording *recording, struct source *source)
+{
+	struct stacking *stacking = recording->stacking;
+
+	if (!stacking)
+		return;
+	if (!source->stack_number)
+		source->stack_number = ++stacking->last_number;
+	kymo_stacks_note(stacking->stacks, source->stack_number, source->pid);
+}
+
+void stacks_forget(struct recording *recording, const struct source *source)
+{
+	if (recording->stacking && source->stack_number)
+		kymo_stacks_forget(recording->stacking->stacks, source->stack_number);
+}
+
+void stacks_tell(struct recording *recording)
+{
+	const struct stacking *stacking = recording->stacking;
+
+	if (stacking && stacking->n_without)
+		recording_warn(recording,
+			       "%" PRIu64 " stacks of %" PRIu64
+			       " were not kept: the recording has %u different frames, "
+			       "and no room for more; a filter, or --stack=DEPTH, leaves fewer",
+			       stacking->n_without, stacking->n, FRAMES_MAX);
+}
+
+/* ---- frames ---------------------------------------------------------------------------------- */
+
+static void write_frame(FILE *out, const struct recording *recording, uint32_t id)
+{
+	const struct stacking *stacking = recording->stacking;
+	const struct frame_node *node = &stacking->frames.nodes.items[id - 1];
+	const uint64_t header = stacking->event | recording->begin.tsc << KYMO_EVENT_ID_BITS;
+	const char *file = kymo_strings_text(&stacking->frames.texts, node->file);
+	const char *function = kymo_strings_text(&stacking->frames.texts, node->function);
+	const int32_t nobody = 0;
+	const uint8_t what = (uint8_t)node->what;
+
+	fwrite(&header, sizeof(header), 1, out);
+	fwrite(&nobody, sizeof(nobody), 1, out);
+	fwrite(&id, sizeof(id), 1, out);
+	fwrite(&node->caller, sizeof(node->caller), 1, out);
+	fwrite(&what, sizeof(what), 1, out);
+	fwrite(file, 1, strlen(file) + 1, out);
+	fwrite(function, 1, strlen(function) + 1, out);
+	fwrite(&node->offset, sizeof(node->offset), 1, out);
+	fwrite(&node->address, sizeof(node->address), 1, out);
+}
+
+/*
+ * Frames that are new, before the records that have them: a recorder that is killed leaves none without. All have the
+ * stamp at which the recording began, so that readers have them first.
+ */
+static struct kymo_error *write_frames(struct recording *recording)
+{
+	struct stacking *stacking = recording->stacking;
+	struct kymo_ring_packet packet = { .tsc_begin = recording->begin.tsc,
+					   .tsc_end = recording->begin.tsc,
+					   .sequence = stacking->n_packets };
+	struct kymo_error *error;
+	char *bytes = NULL;
+	FILE *out;
+
+	if (stacking->n_written == stacking->frames.nodes.n)
+		return NULL;
+	out = open_memstream(&bytes, &packet.size);
+	for (size_t i = stacking->n_written; out && i < stacking->frames.nodes.n; i++)
+		write_frame(out, recording, (uint32_t)i + 1);
+	if (!out || fclose(out)) {
+		free(bytes);
+		return &kymo_error_no_memory;
+	}
+	packet.records = (const uint8_t *)bytes;
+	stacking->place.ring = OUTPUT_FRAMES;
+	error = output_append(&recording->output, &stacking->place, KYMO_CTF_NO_CPU, &packet, false);
+	free(bytes);
+	stacking->n_packets++;
+	stacking->n_written = stacking->frames.nodes.n;
+	return error;
+}
+
+/* ---- one stack ------------------------------------------------------------------------------- */
+
+/* A copy of a stack: what a record has of it. */
+struct copy {
+	struct kymo_wire_stack head;
+	const uint8_t *bytes;
+	uint64_t size;
+	bool is_cut; /* more was wanted than is there */
+};
+
+static bool read_copy(void *context, uint64_t address, void *data, size_t size)
+{
+	struct copy *copy = context;
+	const uint64_t at = address - copy->head.sp;
+
+	if (at < copy->size && size <= copy->size - at) {
+		memcpy(data, copy->bytes + at, size);
+		return true;
+	}
+	copy->is_cut |= address >= copy->head.sp;
+	return false;
+}
+
+static uint32_t number_of(struct frame_tree *tree, uint32_t caller, const struct kymo_stack_frame *frame)
+{
+	return frame_tree_number(
+		tree, &(struct frame_node){
+			      .caller = caller,
+			      .what = frame->is_lost ? KYMO_CTF_FRAME_LOST : KYMO_CTF_FRAME_CODE,
+			      .file = frame->file ? kymo_strings_number(&tree->texts, frame->file) : 0,
+			      .function = frame->function ? kymo_strings_number(&tree->texts, frame->function) : 0,
+			      .offset = frame->offset,
+			      .address = frame->address,
+		      });
+}
+
+/* The number of the innermost frame; 0 where there is no room for it, or nothing is known. */
+static uint32_t unwind(struct recording *recording, struct source *source, struct copy *copy)
+{
+	struct stacking *stacking = recording->stacking;
+	const size_t depth = recording->options->stack_depth;
+	struct kymo_stack_frame frames[KYMO_STACK_MAX];
+	const struct kymo_stack_thread thread = {
+		.tid = source->pid,
+		.pid = source->stack_number,
+		.registers = { .rip = copy->head.pc, .rsp = copy->head.sp, .rbp = copy->head.bp, .cs = CS_OF_64_BITS },
+		.is_copy = true,
+		.read = read_copy,
+		.context = copy,
+	};
+	size_t n = kymo_stacks_take(stacking->stacks, &thread, frames);
+	uint32_t number = 0;
+
+	if (!n)
+		return 0;
+	if (depth && n > depth)
+		n = depth;
+	else if (copy->is_cut) {
+		number = frame_tree_number(&stacking->frames,
+					   &(struct frame_node){ .what = KYMO_CTF_FRAME_CUT, .offset = copy->size });
+		if (!number)
+			return 0;
+	}
+	while (n) {
+		number = number_of(&stacking->frames, number, &frames[--n]);
+		if (!number)
+			return 0;
+	}
+	return number;
+}
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+/* Bytes of a record up to the stack; 0: it is none. */
+static uint32_t head_size(const struct kymo_ctf_event *event, const uint8_t *record, size_t left)
+{
+	struct kymo_ctf_event head = *event;
+
+	head.has_stack = head.has_stack_pointer = false;
+	return kymo_ctf_record_size(&head, record, left);
+}
+
+/*
+ * The record of an event with a stack, of which `left` bytes are there, as the ring has it: the stack pointer of a
+ * call, if any, and the copy behind it. To `to`, which may overlap it, as the trace has it; its size there is added to
+ * `kept`. The size that it had; 0: it is none.
+ */
+static uint32_t replace_one(struct recording *recording, struct source *source, const struct kymo_ctf_event *event,
+			    const uint8_t *record, size_t left, uint8_t *to, uint64_t *kept)
+{
+	const uint32_t head = head_size(event, record, left), pointer = event->has_stack_pointer ? sizeof(uint64_t) : 0;
+	const uint32_t at = head + pointer;
+	struct copy copy = { .size = 0 };
+	uint64_t stack_pointer = 0;
+	uint32_t number;
+	uint16_t size;
+
+	if (!head || left < at + sizeof(size))
+		return 0;
+	memcpy(&size, record + at, sizeof(size));
+	if (size < sizeof(copy.head) || size > left - at - sizeof(size))
+		return 0;
+	memcpy(&stack_pointer, record + head, pointer);
+	memcpy(&copy.head, record + at + sizeof(size), sizeof(copy.head));
+	copy.bytes = record + at + sizeof(size) + sizeof(copy.head);
+	copy.size = size - sizeof(copy.head);
+	number = unwind(recording, source, &copy);
+	recording->stacking->n++;
+	recording->stacking->n_without += !number;
+	memmove(to, record, head);
+	memcpy(to + head, &number, sizeof(number));
+	memcpy(to + head + sizeof(number), &stack_pointer, pointer);
+	*kept += head + sizeof(number) + pointer;
+	return at + (uint32_t)sizeof(size) + size;
+}
+
+struct kymo_error *stacks_replace(struct recording *recording, struct source *source, uint8_t *records,
+				  struct kymo_ring_packet *packet)
+{
+	const struct output *output = &recording->output;
+	uint64_t at = 0, kept = 0;
+
+	while (at + sizeof(uint64_t) <= packet->size) {
+		const struct kymo_ctf_event *event;
+		uint64_t header;
+		uint32_t id, size;
+
+		memcpy(&header, records + at, sizeof(header));
+		id = (uint32_t)(header & KYMO_EVENT_ID_MAX);
+		event = id < output->n_ids && output->by_id[id] ? &output->trace.events[output->by_id[id] - 1] : NULL;
+		if (event && event->has_stack) {
+			size = replace_one(recording, source, event, records + at, packet->size - at, records + kept,
+					   &kept);
+		} else {
+			size = event ? kymo_ctf_record_size(event, records + at, packet->size - at) : 0;
+			memmove(records + kept, records + at, size);
+			kept += size;
+		}
+		if (!size) /* no record of ours: readers will tell */
+			break;
+		at += size;
+	}
+	memmove(records + kept, records + at, packet->size - at);
+	packet->size = kept + packet->size - at;
+	return write_frames(recording);
+}
+
+static struct kymo_error *copy_packet(struct stacking *stacking, struct kymo_ring_packet *packet)
+{
+	if (stacking->room_size < packet->size) {
+		free(stacking->room);
+		stacking->room = malloc(packet->size);
+		stacking->room_size = stacking->room ? packet->size : 0;
+		if (!stacking->room)
+			return &kymo_error_no_memory;
+	}
+	if (packet->size) {
+		memcpy(stacking->room, packet->records, packet->size);
+		packet->records = stacking->room;
+	}
+	return NULL;
+}
+
+struct kymo_error *stacks_drain(struct recording *recording, struct source *source, size_t i, size_t *n_ret)
+{
+	struct kymo_ring *ring = &source->rings[i];
+	struct kymo_error *error = NULL;
+	struct kymo_ring_packet packet;
+	size_t n = 0;
+
+	while (!error && n < ring->n_subbuffers && kymo_ring_peek(ring, &packet)) {
+		error = copy_packet(recording->stacking, &packet);
+		if (!error)
+			error = stacks_replace(recording, source, recording->stacking->room, &packet);
+		if (!error)
+			error = output_append(&recording->output, &source->places[i], source->shared[i].cpu, &packet,
+					      true);
+		if (!error)
+			kymo_ring_release(ring);
+		n++;
+	}
+	*n_ret = n;
+	return error;
+}

@@ -1,0 +1,30 @@
+/*
+ * Stacks of a recording (docs/internals/stacks.md): pads write a copy of the stack into their records; the recorder
+ * unwinds it, and writes the number of its innermost frame in its place. Private to the room.
+ */
+#ifndef KYMO_RECORD_STACKS_H
+#define KYMO_RECORD_STACKS_H
+
+#include "record/recording.h"
+
+/* Make the event of frames, if a spec has stacks. To be called before the specs are divided. */
+struct kymo_error *stacks_begin(struct recording *recording);
+void stacks_end(struct recording *recording);
+
+/* Note what the process of a source has mapped: when it may have changed, and before it may end. */
+void stacks_note(struct recording *recording, struct source *source);
+
+/* Replace the copies in a packet, which is this process's own, by numbers, and write frames that are new. */
+struct kymo_error *stacks_replace(struct recording *recording, struct source *source, uint8_t *records,
+				  struct kymo_ring_packet *packet);
+
+/* As output_drain() of ring `i`, with stacks. */
+struct kymo_error *stacks_drain(struct recording *recording, struct source *source, size_t i, size_t *n_ret);
+
+/* Tell the user what is missing. */
+void stacks_tell(struct recording *recording);
+
+/* The source is about to be freed. */
+void stacks_forget(struct recording *recording, const struct source *source);
+
+#endif

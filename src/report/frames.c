@@ -1,0 +1,116 @@
+#include "report/frames.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "report/text.h"
+#include "sym/demangle.h"
+
+static const enum kymo_type types[] = {
+	[KYMO_CTF_FRAME_ID] = KYMO_TYPE_U32,          [KYMO_CTF_FRAME_CALLER] = KYMO_TYPE_U32,
+	[KYMO_CTF_FRAME_WHAT] = KYMO_TYPE_U8,         [KYMO_CTF_FRAME_FILE] = KYMO_TYPE_STRING,
+	[KYMO_CTF_FRAME_FUNCTION] = KYMO_TYPE_STRING, [KYMO_CTF_FRAME_OFFSET] = KYMO_TYPE_U64,
+	[KYMO_CTF_FRAME_ADDRESS] = KYMO_TYPE_X64,
+};
+
+void kymo_frame_rows_deinit(struct frame_rows *rows)
+{
+	kymo_vec_deinit(&rows->items);
+	kymo_strings_deinit(&rows->texts);
+}
+
+static bool is_whole(const struct kymo_ctf_event *event)
+{
+	bool is = event->n_fields == KYMO_CTF_FRAME_FIELDS;
+
+	for (uint32_t i = 0; i < KYMO_CTF_FRAME_FIELDS && is; i++)
+		is = event->fields[i].type == types[i];
+	return is;
+}
+
+static uint32_t text_of(struct frame_rows *rows, const struct kymo_ctf_record *record, uint32_t field)
+{
+	const char *text = kymo_ctf_string(record, field);
+
+	return *text ? kymo_strings_number(&rows->texts, text) : 0;
+}
+
+bool kymo_frame_rows_take(struct frame_rows *rows, const struct kymo_ctf_record *record)
+{
+	const uint64_t caller = record->values[KYMO_CTF_FRAME_CALLER];
+	const struct frame_row *above;
+	struct frame_row row;
+
+	if (!is_whole(record->event) || record->values[KYMO_CTF_FRAME_ID] != rows->items.n + 1)
+		return true;
+	above = kymo_frame_row(rows, caller);
+	/* Of a hostile trace: as if it had no caller. */
+	if (caller && above && above->depth >= FRAMES_DEPTH_MAX)
+		above = NULL;
+	row = (struct frame_row){
+		.caller = above ? (uint32_t)caller : 0,
+		.depth = above ? above->depth + 1 : 1,
+		.what = record->values[KYMO_CTF_FRAME_WHAT] == KYMO_CTF_FRAME_LOST  ? KYMO_CTF_FRAME_LOST
+			: record->values[KYMO_CTF_FRAME_WHAT] == KYMO_CTF_FRAME_CUT ? KYMO_CTF_FRAME_CUT
+										    : KYMO_CTF_FRAME_CODE,
+		.file = text_of(rows, record, KYMO_CTF_FRAME_FILE),
+		.function = text_of(rows, record, KYMO_CTF_FRAME_FUNCTION),
+		.offset = record->values[KYMO_CTF_FRAME_OFFSET],
+		.address = record->values[KYMO_CTF_FRAME_ADDRESS],
+	};
+	return kymo_vec_push(&rows->items, row);
+}
+
+const struct frame_row *kymo_frame_row(const struct frame_rows *rows, uint64_t number)
+{
+	return number && number <= rows->items.n ? &rows->items.items[number - 1] : NULL;
+}
+
+char *kymo_frame_name(const struct frame_rows *rows, const struct frame_row *row, bool unicode)
+{
+	const char *function = kymo_strings_text(&rows->texts, row->function);
+	const char *file = kymo_strings_text(&rows->texts, row->file), *slash = strrchr(file, '/');
+	kymo_cleanup_free char *text = NULL;
+	int n = 0;
+
+	if (row->what == KYMO_CTF_FRAME_CUT)
+		n = asprintf(&text, "[stack cut at %" PRIu64 " bytes]", row->offset);
+	else if (row->what == KYMO_CTF_FRAME_LOST)
+		n = asprintf(&text, "[unknown]");
+	else if (row->function)
+		text = kymo_shown(function);
+	else if (*file == '[')
+		text = strdup(file);
+	else if (row->file)
+		n = asprintf(&text, "[%s]", slash ? slash + 1 : file);
+	else
+		n = asprintf(&text, "[no file]");
+	if (n < 0)
+		text = NULL;
+	return text ? kymo_text_escape(text, unicode) : NULL;
+}
+
+bool kymo_next_record(struct kymo_ctf_reader *reader, struct frame_rows *rows, struct kymo_ctf_record *record,
+		      struct kymo_error **error_ret)
+{
+	while (kymo_ctf_next(reader, record, error_ret)) {
+		if (record->event->kind != KYMO_CTF_FRAME)
+			return true;
+		if (rows && !kymo_frame_rows_take(rows, record)) {
+			*error_ret = &kymo_error_no_memory;
+			return false;
+		}
+	}
+	return false;
+}
+
+bool kymo_trace_has_stacks(const struct kymo_ctf_trace *trace)
+{
+	for (size_t i = 0; i < trace->n_events; i++)
+		if (trace->events[i].has_stack)
+			return true;
+	return false;
+}

@@ -1,0 +1,151 @@
+/* Frames of hostile traces, folding, and the page of a flame graph. */
+#include "report/flame.h"
+#include "report/folds.h"
+#include "report/frames.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct kymo_ctf_field fields[] = {
+	{ (char[]){ "id" }, KYMO_TYPE_U32 },          { (char[]){ "caller" }, KYMO_TYPE_U32 },
+	{ (char[]){ "what" }, KYMO_TYPE_U8 },         { (char[]){ "file" }, KYMO_TYPE_STRING },
+	{ (char[]){ "function" }, KYMO_TYPE_STRING }, { (char[]){ "offset" }, KYMO_TYPE_U64 },
+	{ (char[]){ "address" }, KYMO_TYPE_X64 },
+};
+
+static void take(struct frame_rows *rows, uint64_t id, uint64_t caller, uint64_t what, const char *file,
+		 const char *function)
+{
+	const struct kymo_ctf_event event = { .kind = KYMO_CTF_FRAME,
+					      .fields = fields,
+					      .n_fields = KYMO_CTF_FRAME_FIELDS };
+	const struct kymo_ctf_record record = {
+		.event = &event, .values = { id, caller, what, (uintptr_t)file, (uintptr_t)function, 512 }
+	};
+
+	assert_true(kymo_frame_rows_take(rows, &record));
+}
+
+static void check_name(const struct frame_rows *rows, uint64_t number, const char *expected)
+{
+	char *name = kymo_frame_name(rows, kymo_frame_row(rows, number), true);
+
+	assert_string_equal(name, expected);
+	free(name);
+}
+
+static void frames_have_names(void **state)
+{
+	struct frame_rows rows = { .items = { 0 } };
+
+	take(&rows, 1, 0, 0, "/usr/bin/app", "main");
+	take(&rows, 2, 1, 0, "/usr/bin/app", "_ZN3box3putIiEEvPT_");
+	take(&rows, 3, 1, 0, "/usr/lib/liba.so.1", "");
+	take(&rows, 4, 1, 0, "[vdso]", "");
+	take(&rows, 5, 1, 0, "", "");
+	take(&rows, 6, 0, 1, "", "");
+	take(&rows, 7, 0, 2, "", "");
+	take(&rows, 8, 1, 0, "a", "e\x1b[2J\xff");
+	check_name(&rows, 1, "main");
+	check_name(&rows, 2, "box::put<int>(int*)");
+	check_name(&rows, 3, "[liba.so.1]");
+	check_name(&rows, 4, "[vdso]");
+	check_name(&rows, 5, "[no file]");
+	check_name(&rows, 6, "[unknown]");
+	check_name(&rows, 7, "[stack cut at 512 bytes]");
+	check_name(&rows, 8, "e\\x1b[2J\\xff");
+	kymo_frame_rows_deinit(&rows);
+}
+
+/* Loops, gaps and depths without end are no frames, or frames without a caller. */
+static void hostile_frames_end(void **state)
+{
+	struct frame_rows rows = { .items = { 0 } };
+
+	take(&rows, 7, 0, 0, "", "gap");
+	take(&rows, UINT32_MAX, 0, 0, "", "gap");
+	take(&rows, 0, 0, 0, "", "none");
+	assert_int_equal(rows.items.n, 0);
+	take(&rows, 1, 1, 0, "", "its own caller");
+	take(&rows, 2, 9, 0, "", "called by one to come");
+	for (uint32_t i = 3; i < 3000; i++)
+		take(&rows, i, i - 1, 77, "", "deep");
+	assert_int_equal(rows.items.n, 2999);
+	for (uint32_t i = 1; i <= rows.items.n; i++) {
+		const struct frame_row *row = kymo_frame_row(&rows, i);
+
+		assert_true(row->caller < i && row->depth <= FRAMES_DEPTH_MAX);
+	}
+	assert_null(kymo_frame_row(&rows, 0));
+	assert_null(kymo_frame_row(&rows, 3000));
+	kymo_frame_rows_deinit(&rows);
+}
+
+static char *flame_of(const struct folds *folds, const char *title)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	assert_non_null(out);
+	assert_null(kymo_flame_write(folds, title, "Note.", out));
+	fclose(out);
+	return text;
+}
+
+static void names_are_escaped_in_pages(void **state)
+{
+	struct folds folds;
+	uint32_t main_at, odd;
+	char *page;
+
+	assert_true(kymo_folds_init(&folds));
+	main_at = kymo_folds_find(&folds, 0, "main");
+	odd = kymo_folds_find(&folds, main_at, "</text><script>\"a\" & 'b'");
+	assert_int_equal(kymo_folds_find(&folds, main_at, "</text><script>\"a\" & 'b'"), odd);
+	folds.items.items[main_at].self = 1;
+	folds.items.items[odd].self = 3;
+	kymo_folds_sum(&folds);
+	assert_int_equal(folds.items.items[0].total, 4);
+	page = flame_of(&folds, "<b>&\"'");
+	assert_non_null(strstr(page, "<h1>&lt;b&gt;&amp;&quot;&#39;</h1>"));
+	assert_non_null(strstr(page, "<svg class=\"box\" x=\"0.0000%\" y=\"0\" width=\"75.0000%\" height=\"18\" "
+				     "data-x=\"0.000000000\" data-w=\"0.750000000\" data-d=\"2\" "
+				     "data-n=\"&lt;/text&gt;&lt;script&gt;&quot;a&quot; &amp; &#39;b&#39;\">"
+				     "<title>&lt;/text&gt;&lt;script&gt;&quot;a&quot; &amp; &#39;b&#39; (3 records, "
+				     "75.00%)</title>"));
+	assert_null(strstr(page, "<b>"));
+	assert_null(strstr(page, "</text><script>\""));
+	free(page);
+	kymo_folds_deinit(&folds);
+}
+
+static void a_page_without_records_is_whole(void **state)
+{
+	struct folds folds;
+	char *page;
+
+	assert_true(kymo_folds_init(&folds));
+	kymo_folds_sum(&folds);
+	page = flame_of(&folds, "nothing");
+	assert_null(strstr(page, "nan"));
+	assert_non_null(strstr(page, "</html>"));
+	free(page);
+	kymo_folds_deinit(&folds);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(frames_have_names),
+		cmocka_unit_test(hostile_frames_end),
+		cmocka_unit_test(names_are_escaped_in_pages),
+		cmocka_unit_test(a_page_without_records_is_whole),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
