@@ -148,13 +148,17 @@ static void make_futex(struct sleeper *s)
 static long sleep_futex(struct sleeper *s)
 {
 	struct timespec timeout = limit();
+	long result = syscall(SYS_futex, s->futex, FUTEX_WAIT, 0, s->way->wake ? NULL : &timeout);
 
-	return syscall(SYS_futex, s->futex, FUTEX_WAIT, 0, s->way->wake ? NULL : &timeout);
+	/* A wait that a signal interrupts begins anew, and is not in the queue meanwhile: then the word says that it is
+	 * over. */
+	return result == -1 && errno == EAGAIN && s->way->wake ? 0 : result;
 }
 
 static void wake_futex(struct sleeper *s)
 {
-	CHECK(syscall(SYS_futex, s->futex, FUTEX_WAKE, 1) == 1);
+	__atomic_store_n(s->futex, 1, __ATOMIC_SEQ_CST);
+	CHECK(syscall(SYS_futex, s->futex, FUTEX_WAKE, 1) >= 0);
 }
 
 static void make_socket(struct sleeper *s)
