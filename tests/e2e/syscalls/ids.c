@@ -30,8 +30,9 @@ static void show_ids(int fd)
 		fcntl(fd, F_GETOWN_EX, &owner);
 	}
 	for (int which = PRIO_PROCESS; which <= PRIO_USER + 1; which++) {
-		getpriority(which, 0);
-		setpriority(which, which == PRIO_PGRP ? group : pid, 0);
+		const int nice = getpriority(which, 0);
+
+		setpriority(which, which == PRIO_PGRP ? group : pid, nice);
 	}
 	syscall(SYS_ioprio_get, IOPRIO_WHO_PROCESS, pid);
 	syscall(SYS_ioprio_get, IOPRIO_WHO_PGRP, group);
