@@ -1,4 +1,4 @@
-/* The command `kymo record`, and those that are like it. */
+/* The command `kymo record`, and the part of it that `kymo top` uses. */
 #ifndef KYMO_CLI_CMD_RECORD_H
 #define KYMO_CLI_CMD_RECORD_H
 

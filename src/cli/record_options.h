@@ -17,7 +17,7 @@ struct cli_recording {
 	const struct cli_record_view *view; /* of "top"; else NULL */
 	struct cli_probes specs;
 	struct cli_aggregations aggregations;
-	size_t n_tables;  /* of the aggregations: those that are no conditions */
+	size_t n_tables;  /* aggregations that have a table; the others are conditions of --until */
 	bool has_written; /* a probe is recorded, and not aggregated alone */
 	struct cli_targets targets;
 	struct cli_config config;

@@ -6,7 +6,7 @@
 
 struct cli_threads;
 
-/* As lines, at most `rows` of them (0: any number); those that use most of a CPU first where that is known. */
+/* As lines, at most `rows` of them (0: any number); the busiest threads first, where their CPU time is known. */
 void cli_threads_print(struct cli_threads *view, FILE *out, int rows);
 void cli_threads_print_json(struct cli_threads *view, FILE *out);
 

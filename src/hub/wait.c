@@ -90,7 +90,7 @@ bool hub_look(struct kymo_hub *hub, pid_t tid, int *status_ret)
 	return look(hub, tid, WNOHANG, status_ret) == tid;
 }
 
-/* ---- those that are likely to tell something ------------------------------------------------- */
+/* ---- threads that are likely to have news ---------------------------------------------------- */
 
 /* The lock is not held; what is looked at, the hub's thread alone changes. */
 
