@@ -4,7 +4,9 @@
  * read.
  */
 #include "fuzz.h"
-#include "syscall/syscall.h"
+#include "syscall/call.h"
+#include "syscall/line.h"
+#include "syscall/touches.h"
 
 enum { BASE = 0x1000, HEAD = 2 + 7 * 8 };
 

@@ -1,7 +1,8 @@
 /* Any text as a set of system calls: what is refused is a USAGE error with a sentence, what is accepted has what its
  * inverse has not. */
 #include "fuzz.h"
-#include "syscall/syscall.h"
+#include "syscall/names.h"
+#include "syscall/sets.h"
 
 static void check_inverse(const char *text, const struct kymo_syscall_set *set)
 {

@@ -12,6 +12,7 @@
 #include "cli/record_options.h"
 #include "cli/signals.h"
 #include "report/report.h"
+#include "syscall/call.h"
 
 #define BUFFER_DEFAULT (UINT64_C(16) << 20)
 #define SOON_MS 200

@@ -13,6 +13,7 @@
 #include "cli/spec_source.h"
 #include "probe/resolve/syscalls.h"
 #include "stack/stack.h"
+#include "syscall/copies.h"
 
 #define BUFFER_MIN (UINT64_C(64) << 10)
 #define BUFFER_MAX (UINT64_C(4) << 30)

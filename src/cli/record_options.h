@@ -7,7 +7,7 @@
 #include "cli/live.h"
 #include "cli/targets.h"
 #include "record/record.h"
-#include "syscall/syscall.h"
+#include "syscall/sets.h"
 
 #define CLI_RATE_SAMPLES 16u /* events come by the packet: a rate is that of three seconds, in which several come */
 

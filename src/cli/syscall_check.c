@@ -5,6 +5,7 @@
 
 #include "cli/output.h"
 #include "cli/syscall_words.h"
+#include "syscall/copies.h"
 
 #define COMMAND "syscalls"
 

@@ -7,6 +7,8 @@
 
 #include "base/cleanup.h"
 #include "cli/syscalls.h"
+#include "syscall/errors.h"
+#include "syscall/names.h"
 
 struct row {
 	uint64_t number, calls, errors, ns, least_ns, most_ns;

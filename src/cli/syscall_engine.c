@@ -25,6 +25,9 @@
 #include "nested/nested.h"
 #include "proc/proc.h"
 #include "procfs/pidns.h"
+#include "syscall/line.h"
+#include "syscall/sets.h"
+#include "syscall/touches.h"
 
 #define SEEN \
 	(KYMO_MASK_PICKED_CALLS | KYMO_EVENTS_SYSCALL | KYMO_EVENTS_SIGNAL | KYMO_EVENT_CLONE | KYMO_EVENT_EXEC | \

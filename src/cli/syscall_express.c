@@ -8,6 +8,8 @@
 #include "cli/output.h"
 #include "cli/syscall_inject.h"
 #include "cli/syscall_words.h"
+#include "syscall/sets.h"
+#include "syscall/signal_names.h"
 
 #define COMMAND "syscalls"
 

@@ -7,6 +7,12 @@
 
 #include "base/json.h"
 #include "cli/syscalls.h"
+#include "syscall/call.h"
+#include "syscall/errors.h"
+#include "syscall/json.h"
+#include "syscall/line.h"
+#include "syscall/siginfo.h"
+#include "syscall/signal_names.h"
 
 static void begin(const struct cli_syscall_thread *thread, const char *what)
 {

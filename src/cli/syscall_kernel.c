@@ -30,6 +30,11 @@
 #include "cli/syscalls.h"
 #include "kernel/calls.h"
 #include "proc/proc.h"
+#include "syscall/call.h"
+#include "syscall/copies.h"
+#include "syscall/line.h"
+#include "syscall/names.h"
+#include "syscall/sets.h"
 
 enum { ROUND_MS = 10 };
 

@@ -10,6 +10,11 @@
 #include "cli/syscall_inject.h"
 #include "cli/syscall_prefix.h"
 #include "cli/syscalls.h"
+#include "syscall/call.h"
+#include "syscall/errors.h"
+#include "syscall/line.h"
+#include "syscall/siginfo.h"
+#include "syscall/signal_names.h"
 
 static FILE *out_of(const struct cli_syscall_thread *thread)
 {

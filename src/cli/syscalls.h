@@ -17,7 +17,10 @@
 #include "base/vec.h"
 #include "cli/apart.h"
 #include "kymo/engine.h"
-#include "syscall/syscall.h"
+#include "syscall/call.h"
+#include "syscall/inject.h"
+#include "syscall/line.h"
+#include "syscall/sets.h"
 
 struct cli_syscall_counts;
 struct cli_syscall_injections;

@@ -9,7 +9,7 @@
 #include "cli/output.h"
 #include "cli/threads.h"
 #include "cli/threads_engines.h"
-#include "syscall/syscall.h"
+#include "syscall/names.h"
 
 static const struct {
 	char letter;

@@ -17,7 +17,8 @@
 #include "record/clock.h"
 #include "record/kernel_stream.h"
 #include "record/kernel_threads.h"
-#include "syscall/syscall.h"
+#include "syscall/call.h"
+#include "syscall/names.h"
 
 enum { N_ARGS = 6 };
 

@@ -23,7 +23,9 @@
 #include "record/call_writer.h"
 #include "record/clock.h"
 #include "record/record.h"
-#include "syscall/syscall.h"
+#include "syscall/call.h"
+#include "syscall/copies.h"
+#include "syscall/names.h"
 
 #define SEEN (KYMO_EVENTS_SYSCALL | KYMO_EVENT_CLONE | KYMO_EVENT_EXEC | KYMO_EVENT_DEATH | KYMO_EVENT_REAP)
 #define OURS (KYMO_ATTACH_EXCLUSIVE | KYMO_ATTACH_MATCH_OPS | KYMO_ATTACH_MATCH_DATA)

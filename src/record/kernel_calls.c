@@ -11,7 +11,9 @@
 #include "kernel/calls.h"
 #include "record/call_writer.h"
 #include "record/ktime.h"
-#include "syscall/syscall.h"
+#include "syscall/call.h"
+#include "syscall/copies.h"
+#include "syscall/names.h"
 
 #define CHECK_BUFFER (UINT64_C(64) << 10)
 #define OVERWRITE_RING (UINT64_C(4) << 20)

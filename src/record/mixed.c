@@ -17,7 +17,7 @@
 #include "record/recording.h"
 #include "record/wanted.h"
 #include "record/warnings.h"
-#include "syscall/syscall.h"
+#include "syscall/names.h"
 
 /* The process's own, the kernel's, or system calls that are seen from outside. */
 enum part { INPROC, KERNEL, CALLS };

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "report/losses.h"
-#include "syscall/syscall.h"
+#include "syscall/call.h"
 
 /* Functions of a thread of which absent calls are remembered; beyond, their returns count as ones without an entry. */
 #define MAX_ABSENT 64

@@ -6,6 +6,12 @@
 
 #include "base/cleanup.h"
 #include "report/text.h"
+#include "syscall/call.h"
+#include "syscall/copies.h"
+#include "syscall/json.h"
+#include "syscall/line.h"
+#include "syscall/names.h"
+#include "wire/copy.h"
 
 static void swap(struct kymo_line *a, struct kymo_line *b)
 {

@@ -18,7 +18,9 @@
 #include "base/vec.h"
 #include "ctf/ctf.h"
 #include "report/calls.h"
-#include "syscall/syscall.h"
+#include "syscall/call.h"
+#include "syscall/line.h"
+#include "wire/copy.h"
 
 /* A call that has not returned. */
 struct open_syscall {

@@ -1,4 +1,6 @@
 /* Addresses of sockets. */
+#include "syscall/address.h"
+
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <linux/if_arp.h>
@@ -15,6 +17,10 @@
 #include <sys/un.h>
 #include <linux/vm_sockets.h>
 
+#include "syscall/call.h"
+#include "syscall/constants.h"
+#include "syscall/line.h"
+#include "syscall/print.h"
 #include "syscall/socket.h"
 
 /* clang-format off */

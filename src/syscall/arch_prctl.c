@@ -1,8 +1,13 @@
 /* arch_prctl: registers of threads, and which state of the processor a program may use. */
+#include "syscall/arch_prctl.h"
+
 #include <asm/prctl.h>
 #include <inttypes.h>
 
+#include "syscall/call.h"
+#include "syscall/constants.h"
 #include "syscall/decode.h"
+#include "syscall/print.h"
 
 #define ARG (d->call->args[arg])
 #define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)

@@ -1,9 +1,18 @@
 /* A call from its entry to its result: walks along the row of the table. */
+#include "syscall/call.h"
+
 #include <inttypes.h>
 #include <string.h>
 #include <sys/syscall.h>
 
 #include "syscall/decode.h"
+#include "syscall/errors.h"
+#include "syscall/file.h"
+#include "syscall/line.h"
+#include "syscall/names.h"
+#include "syscall/print.h"
+#include "syscall/signal.h"
+#include "syscall/table.h"
 
 bool kymo_syscall_is_end(uint64_t number)
 {

@@ -1,6 +1,9 @@
 /* Constants by their names, as numbers, or both: what -X says. */
+#include "syscall/constants.h"
+
 #include <inttypes.h>
 
+#include "syscall/call.h"
 #include "syscall/decode.h"
 
 static bool shows_numbers(const struct decode *d)

@@ -1,4 +1,6 @@
 /* Control messages: what sendmsg and recvmsg carry beside the data. */
+#include "syscall/control.h"
+
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -7,7 +9,13 @@
 #include <time.h>
 #include <linux/errqueue.h>
 
+#include "syscall/address.h"
+#include "syscall/constants.h"
+#include "syscall/line.h"
+#include "syscall/print.h"
 #include "syscall/socket.h"
+#include "syscall/sockopt.h"
+#include "syscall/time.h"
 
 enum {
 	CONTROL_MAX = 128 * 1024, /* net.core.optmem_max as the kernel has it: more is refused */

@@ -2,9 +2,31 @@
  * What memory the kinds of argument are shown from, as data, for those who copy it while the call is made. A kind that
  * is not here is shown from registers alone.
  */
+#include "syscall/copies.h"
+
 #include <sys/param.h>
 
+#include "syscall/arch_prctl.h"
 #include "syscall/decode.h"
+#include "syscall/fcntl.h"
+#include "syscall/file.h"
+#include "syscall/ioctl.h"
+#include "syscall/iovec.h"
+#include "syscall/ipc.h"
+#include "syscall/ipc_control.h"
+#include "syscall/limits.h"
+#include "syscall/memory.h"
+#include "syscall/names.h"
+#include "syscall/poll.h"
+#include "syscall/prctl.h"
+#include "syscall/print.h"
+#include "syscall/process.h"
+#include "syscall/signal.h"
+#include "syscall/socket.h"
+#include "syscall/sockopt.h"
+#include "syscall/stat.h"
+#include "syscall/table.h"
+#include "syscall/time.h"
 
 /* In place of numbers that are known later. */
 enum {

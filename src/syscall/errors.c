@@ -1,7 +1,11 @@
 /* Errors of system calls: those that programs see, and those within the kernel. */
+#include "syscall/errors.h"
+
 #include <string.h>
 
+#include "syscall/call.h"
 #include "syscall/decode.h"
+#include "syscall/line.h"
 
 /* Errors within the kernel: a tracer sees them, programs do not. */
 static const struct {

@@ -1,10 +1,16 @@
 /* fcntl: what a command takes and gives depends on the command. */
+#include "syscall/fcntl.h"
+
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <string.h>
 
+#include "syscall/constants.h"
 #include "syscall/decode.h"
+#include "syscall/file.h"
+#include "syscall/print.h"
+#include "syscall/signal_names.h"
 
 #define ARG (d->call->args[arg])
 #define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)

@@ -1,4 +1,6 @@
 /* Opening, naming, linking, mounting, watching of files; extended attributes. */
+#include "syscall/file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -17,7 +19,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "syscall/call.h"
+#include "syscall/constants.h"
 #include "syscall/decode.h"
+#include "syscall/fcntl.h"
+#include "syscall/print.h"
+#include "syscall/stat.h"
 
 #define ARG (d->call->args[arg])
 #define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)

@@ -2,6 +2,9 @@
 #include <inttypes.h>
 
 #include "syscall/decode.h"
+#include "syscall/print.h"
+#include "syscall/process.h"
+#include "syscall/time.h"
 
 #define ARG (d->call->args[arg])
 #define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)

@@ -2,7 +2,10 @@
  * The system calls of 32-bit programs, by name. They have numbers of their own, and their structures are laid out in
  * another way, so only arguments are decoded that are the same for both.
  */
+#include "syscall/i386.h"
+
 #include "syscall/decode.h"
+#include "syscall/names.h"
 
 /* clang-format off */
 static const char *const names[KYMO_SYSCALL_MAX] = {

@@ -1,4 +1,6 @@
 /* What to inject, as users write it. */
+#include "syscall/inject.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -7,7 +9,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "syscall/syscall.h"
+#include "syscall/errors.h"
+#include "syscall/sets.h"
+#include "syscall/signal_names.h"
 
 enum { VALUE_SIZE = 48, ERRNO_MAX = 4095, COUNT_MAX = 65535 };
 

@@ -1,4 +1,6 @@
 /* ioctl: requests by name, and what those of terminals and descriptors carry. */
+#include "syscall/ioctl.h"
+
 #include <asm/ioctls.h>
 #include <asm/termbits.h>
 #include <inttypes.h>
@@ -8,7 +10,9 @@
 #include <linux/termios.h>
 #include <string.h>
 
+#include "syscall/constants.h"
 #include "syscall/decode.h"
+#include "syscall/print.h"
 
 #define ARG (d->call->args[arg])
 #define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)

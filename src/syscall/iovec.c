@@ -1,11 +1,19 @@
 /* Vectors of buffers, and the messages that are made of them. */
+#include "syscall/iovec.h"
+
 #include <inttypes.h>
 #include <string.h>
 #include <sys/param.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include "syscall/address.h"
+#include "syscall/constants.h"
+#include "syscall/control.h"
+#include "syscall/names.h"
+#include "syscall/print.h"
 #include "syscall/socket.h"
+#include "syscall/time.h"
 
 enum { UNKNOWN = -1 };
 

@@ -1,4 +1,6 @@
 /* System V shared memory, semaphores and messages. */
+#include "syscall/ipc.h"
+
 #include <inttypes.h>
 #include <string.h>
 #include <sys/ipc.h>
@@ -6,7 +8,9 @@
 #include <sys/sem.h>
 #include <sys/shm.h>
 
+#include "syscall/constants.h"
 #include "syscall/decode.h"
+#include "syscall/print.h"
 
 #define ARG (d->call->args[arg])
 #define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)

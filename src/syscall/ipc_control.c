@@ -1,5 +1,7 @@
 /* msgctl, semctl and shmctl: what a command takes and gives depends on the command. Structures are tables of members.
  */
+#include "syscall/ipc_control.h"
+
 #include <inttypes.h>
 #include <stddef.h>
 #include <string.h>
@@ -9,6 +11,7 @@
 #include <sys/shm.h>
 
 #include "syscall/decode.h"
+#include "syscall/print.h"
 
 #define ARG (d->call->args[arg])
 #define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)

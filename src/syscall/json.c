@@ -1,8 +1,13 @@
 /* Calls as JSON. */
+#include "syscall/json.h"
+
 #include <inttypes.h>
 
 #include "base/json.h"
-#include "syscall/syscall.h"
+#include "syscall/call.h"
+#include "syscall/errors.h"
+#include "syscall/line.h"
+#include "syscall/names.h"
 
 /* One argument out of the text; a comma belongs to none. */
 static void write_argument(FILE *out, const struct kymo_syscall_call *call, unsigned i, const struct kymo_line *text)

@@ -1,4 +1,6 @@
 /* Limits, usage, the system's own description, capabilities. */
+#include "syscall/limits.h"
+
 #include <inttypes.h>
 #include <linux/capability.h>
 #include <string.h>
@@ -7,7 +9,11 @@
 #include <sys/times.h>
 #include <sys/utsname.h>
 
+#include "syscall/call.h"
+#include "syscall/constants.h"
 #include "syscall/decode.h"
+#include "syscall/print.h"
+#include "syscall/time.h"
 
 #define ARG (d->call->args[arg])
 #define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)

@@ -1,10 +1,11 @@
+#include "syscall/line.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/vec.h"
-#include "syscall/line.h"
 
 void kymo_line_deinit(struct kymo_line *text)
 {

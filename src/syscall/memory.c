@@ -1,10 +1,15 @@
 /* Mappings. */
+#include "syscall/memory.h"
+
 #include <inttypes.h>
 #include <linux/mman.h>
 #include <sys/mman.h>
 
 #include "base/page.h"
+#include "syscall/call.h"
+#include "syscall/constants.h"
 #include "syscall/decode.h"
+#include "syscall/print.h"
 
 #define ARG (d->call->args[arg])
 #define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)

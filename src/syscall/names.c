@@ -2,11 +2,14 @@
  * The names of system calls, and the classes that they are in. Those of 32-bit programs have the number of the 64-bit
  * call of the same name, or one that no 64-bit program can use.
  */
+#include "syscall/names.h"
+
 #include <asm/unistd_64.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "syscall/decode.h"
+#include "syscall/i386.h"
 
 /* Out of reach of every number that a program can use. */
 #define FOREIGN (1ull << 40)

@@ -2,12 +2,15 @@
  * Programs of classic BPF, which sockets and seccomp have as filters, as the macros of <linux/filter.h> write them.
  * They are long, and shown with -v alone.
  */
+#include "syscall/packet_filter.h"
+
 #include <linux/bpf_common.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <string.h>
 
-#include "syscall/packet_filter.h"
+#include "syscall/constants.h"
+#include "syscall/print.h"
 
 /* clang-format off */
 NAMES(classes, "BPF_???", NAME(BPF_LD), NAME(BPF_LDX), NAME(BPF_ST), NAME(BPF_STX), NAME(BPF_ALU), NAME(BPF_JMP),

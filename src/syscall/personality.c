@@ -1,7 +1,10 @@
 /* personality: a kind of system in the low byte, and flags. */
+#include "syscall/personality.h"
+
 #include <inttypes.h>
 #include <sys/personality.h>
 
+#include "syscall/constants.h"
 #include "syscall/decode.h"
 
 #define ARG (d->call->args[arg])

@@ -1,4 +1,6 @@
 /* Waiting for descriptors: poll, select, epoll, eventfd. */
+#include "syscall/poll.h"
+
 #include <inttypes.h>
 #include <poll.h>
 #include <string.h>
@@ -7,7 +9,11 @@
 #include <sys/param.h>
 #include <sys/syscall.h>
 
+#include "syscall/constants.h"
 #include "syscall/decode.h"
+#include "syscall/print.h"
+#include "syscall/signal.h"
+#include "syscall/time.h"
 
 #define ARG (d->call->args[arg])
 #define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)

@@ -2,14 +2,21 @@
  * prctl: what an option takes and gives is a row of a table. What most take is known at the entry; what
  * some give, at the exit.
  */
+#include "syscall/prctl.h"
+
 #include <inttypes.h>
 #include <linux/seccomp.h>
 #include <linux/securebits.h>
 #include <string.h>
 #include <sys/prctl.h>
 
+#include "syscall/call.h"
+#include "syscall/constants.h"
 #include "syscall/decode.h"
+#include "syscall/limits.h"
 #include "syscall/packet_filter.h"
+#include "syscall/print.h"
+#include "syscall/signal_names.h"
 
 #define ARG (d->call->args[arg])
 #define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)

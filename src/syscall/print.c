@@ -1,4 +1,6 @@
 /* The pieces that all decoders are made of, and the kinds of argument that many calls have. */
+#include "syscall/print.h"
+
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -7,7 +9,11 @@
 #include <sys/sysmacros.h>
 
 #include "base/page.h"
+#include "syscall/call.h"
+#include "syscall/constants.h"
 #include "syscall/decode.h"
+#include "syscall/errors.h"
+#include "syscall/line.h"
 
 enum {
 	REST_MAX = 4096,       /* the kernel takes no larger structure */

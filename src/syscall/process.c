@@ -1,4 +1,6 @@
 /* Processes: making, running, waiting, and what the kernel lets them say about themselves. */
+#include "syscall/process.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <linux/membarrier.h>
@@ -11,8 +13,12 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include "syscall/constants.h"
 #include "syscall/decode.h"
 #include "syscall/packet_filter.h"
+#include "syscall/print.h"
+#include "syscall/signal_names.h"
+#include "syscall/time.h"
 
 enum { SIGNAL_MAX = 64 };
 

@@ -1,4 +1,6 @@
 /* Sets of system calls, as users write them. */
+#include "syscall/sets.h"
+
 #include <ctype.h>
 #include <regex.h>
 #include <stdio.h>
@@ -7,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "syscall/decode.h"
+#include "syscall/names.h"
 
 static const struct {
 	const char *name;

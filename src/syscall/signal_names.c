@@ -1,6 +1,9 @@
 /* The names of signals. */
+#include "syscall/signal_names.h"
+
 #include <string.h>
 
+#include "syscall/constants.h"
 #include "syscall/decode.h"
 
 enum {

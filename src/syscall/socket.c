@@ -1,11 +1,15 @@
 /* Sockets: what makes them, binds and connects them. */
+#include "syscall/socket.h"
+
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/param.h>
 #include <sys/socket.h>
 #include <linux/netlink.h>
 
-#include "syscall/socket.h"
+#include "syscall/address.h"
+#include "syscall/constants.h"
+#include "syscall/print.h"
 
 #define ARG (d->call->args[arg])
 #define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)

@@ -1,4 +1,6 @@
 /* Options of sockets: a row of the table says how the value of one is shown. */
+#include "syscall/sockopt.h"
+
 #include <arpa/inet.h>
 #include <inttypes.h>
 #include <linux/icmp.h>
@@ -8,8 +10,14 @@
 #include <sys/param.h>
 #include <sys/socket.h>
 
+#include "syscall/address.h"
+#include "syscall/call.h"
+#include "syscall/constants.h"
+#include "syscall/errors.h"
 #include "syscall/packet_filter.h"
+#include "syscall/print.h"
 #include "syscall/socket.h"
+#include "syscall/sockopt_names.h"
 
 #define ARG (d->call->args[arg])
 #define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)

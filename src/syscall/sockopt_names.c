@@ -1,4 +1,7 @@
 /* Names of socket options, by level, from the kernel's headers: <linux/in.h>, <linux/tcp.h>, <linux/if_packet.h>, … */
+#include "syscall/sockopt_names.h"
+
+#include "syscall/constants.h"
 #include "syscall/socket.h"
 
 /* clang-format off */

@@ -1,4 +1,6 @@
 /* What files and file systems are, and what is in directories. */
+#include "syscall/stat.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -9,7 +11,12 @@
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 
+#include "syscall/call.h"
+#include "syscall/constants.h"
 #include "syscall/decode.h"
+#include "syscall/file.h"
+#include "syscall/print.h"
+#include "syscall/time.h"
 
 #define ARG (d->call->args[arg])
 #define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)

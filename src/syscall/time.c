@@ -1,4 +1,6 @@
 /* Clocks, times and timers. */
+#include "syscall/time.h"
+
 #include <inttypes.h>
 #include <signal.h>
 #include <string.h>
@@ -8,7 +10,11 @@
 #include <time.h>
 #include <utime.h>
 
+#include "syscall/call.h"
+#include "syscall/constants.h"
 #include "syscall/decode.h"
+#include "syscall/print.h"
+#include "syscall/signal_names.h"
 
 #define ARG (d->call->args[arg])
 #define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)

@@ -1,11 +1,16 @@
 /* Whether a call has to do with a file: -P. As in strace's pathtrace.c, a call does that names it, or a descriptor of
  * it, also one in the sets that it waits for. */
+#include "syscall/touches.h"
+
 #include <poll.h>
 #include <string.h>
 #include <sys/param.h>
 
 #include "base/page.h"
+#include "syscall/call.h"
 #include "syscall/decode.h"
+#include "syscall/poll.h"
+#include "syscall/table.h"
 
 enum { N_FDS_MAX = 1 << 16, N_AT_ONCE = 64 };
 

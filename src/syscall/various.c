@@ -1,10 +1,15 @@
 /* Calls of few words: mounts by descriptors, modules, keys of memory protection, kcmp, priorities of input and output.
  */
+#include "syscall/various.h"
+
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/ioprio.h>
 
+#include "syscall/call.h"
+#include "syscall/constants.h"
 #include "syscall/decode.h"
+#include "syscall/print.h"
 
 #define ARG (d->call->args[arg])
 #define PRINT(name) static void name(struct decode *d, unsigned arg, const void *data)

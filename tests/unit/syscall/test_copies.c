@@ -7,7 +7,8 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "syscall/syscall.h"
+#include "syscall/copies.h"
+#include "syscall/names.h"
 
 static void test_all_copies_are_in_range(void **state)
 {

@@ -20,7 +20,11 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "syscall/syscall.h"
+#include "syscall/call.h"
+#include "syscall/line.h"
+#include "syscall/names.h"
+#include "syscall/siginfo.h"
+#include "syscall/touches.h"
 
 enum {
 	BASE = 0x10000,

@@ -7,7 +7,8 @@
 
 #include <cmocka.h>
 
-#include "syscall/syscall.h"
+#include "syscall/names.h"
+#include "syscall/sets.h"
 
 /* The numbers of `text` are those that follow, to -1; no others of the table. */
 static void check_set(const char *text, ...)
