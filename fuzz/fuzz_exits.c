@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "arch/arch.h"
+#include "arch/code.h"
+#include "arch/exits.h"
+#include "arch/plan.h"
 
 #define TEXT UINT64_C(0x10f00)
 #define DATA UINT64_C(0x14000)

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "arch/arch.h"
+#include "arch/code.h"
+#include "arch/plan.h"
 
 #define TEXT UINT64_C(0x10f00)
 #define DATA UINT64_C(0x14000)

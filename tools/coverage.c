@@ -19,7 +19,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "arch/arch.h"
+#include "arch/code.h"
+#include "arch/plan.h"
 #include "base/cleanup.h"
 #include "base/vec.h"
 #include "probe/code/code.h"

@@ -1,6 +1,6 @@
 /*
  * A system call that a signal handler can break off, also one that the kernel makes again behind every handler
- * (ERESTARTNOINTR). Public header of the room, beside arch.h.
+ * (ERESTARTNOINTR). Public header of the room, beside code.h.
  */
 #ifndef KYMO_ARCH_BREAKABLE_H
 #define KYMO_ARCH_BREAKABLE_H

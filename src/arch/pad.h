@@ -1,12 +1,14 @@
 /*
  * Generating pads: the machine code that runs at a probe. Pure, like the rest of arch: addresses in, bytes out.
  *
- * Public header of the room, beside arch.h.
+ * Public header of the room, beside code.h.
  */
 #ifndef KYMO_ARCH_PAD_H
 #define KYMO_ARCH_PAD_H
 
-#include "arch/arch.h"
+#include "arch/code.h"
+#include "arch/fetch.h"
+#include "arch/plan.h"
 
 /*
  * The live page. Its first byte is the state; anything but these, zero in a forked child above all, makes pads record

@@ -7,7 +7,7 @@
  * anyway. Whatever happens to the tracer, the thread executes the call, returns into rt_sigreturn and continues where
  * it was. (Frame layout: arch/x86/kernel/signal_64.c, arch/x86/include/uapi/asm/sigcontext.h.)
  *
- * Public header of the room, beside arch.h. Pure.
+ * Public header of the room, beside code.h. Pure.
  */
 #ifndef KYMO_ARCH_REMOTE_H
 #define KYMO_ARCH_REMOTE_H

@@ -1,6 +1,6 @@
 /*
  * Instructions and registers that stop a thread for its tracer: the breakpoint instruction, and watching by debug
- * registers. Public header of the room, beside arch.h. Pure.
+ * registers. Public header of the room, beside code.h. Pure.
  */
 #ifndef KYMO_ARCH_TRAP_H
 #define KYMO_ARCH_TRAP_H

@@ -2,12 +2,13 @@
  * What the kernel's own uprobes have to do with machine code: where they may be, and where a program that runs at one
  * finds values.
  *
- * Public header of the room, beside arch.h.
+ * Public header of the room, beside code.h.
  */
 #ifndef KYMO_ARCH_UPROBE_H
 #define KYMO_ARCH_UPROBE_H
 
-#include "arch/arch.h"
+#include "arch/code.h"
+#include "arch/fetch.h"
 #include "wire/copy.h"
 
 /*

@@ -4,6 +4,7 @@
 #ifndef KYMO_CLI_EXPLAIN_SITE_H
 #define KYMO_CLI_EXPLAIN_SITE_H
 
+#include "arch/plan.h"
 #include "base/vec.h"
 #include "cli/indirect.h"
 #include "probe/code/jit.h"

@@ -4,7 +4,7 @@
 #ifndef KYMO_CLI_FREE_ROOM_H
 #define KYMO_CLI_FREE_ROOM_H
 
-#include "arch/arch.h"
+#include "arch/plan.h"
 #include "sym/sym.h"
 
 struct cli_free_room {

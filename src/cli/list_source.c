@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "arch/arch.h"
+#include "arch/fetch.h"
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "cli/output.h"

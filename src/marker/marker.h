@@ -6,7 +6,7 @@
 #ifndef KYMO_MARKER_MARKER_H
 #define KYMO_MARKER_MARKER_H
 
-#include "arch/arch.h"
+#include "arch/fetch.h"
 #include "base/error.h"
 #include "marker/fields.h"
 #include "marker/format.h"

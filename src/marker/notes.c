@@ -18,6 +18,7 @@
 /* Only the layouts are wanted of it. */
 #define KYMO_NO_MARKERS
 #define KYMO_NO_MARK
+#include "arch/plan.h"
 #include "kymo/marker.h"
 
 #define FORMAT_SIZE 1024

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "arch/arch.h"
+#include "arch/plan.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/vec.h"

@@ -2,7 +2,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "arch/x86_64/decode.h"
 #include "arch/x86_64/faults.h"
+#include "arch/x86_64/map.h"
+#include "arch/x86_64/marks.h"
 
 static bool are_sizes_sane(const struct kymo_plan *plan)
 {

@@ -5,10 +5,14 @@
  * certain: the page of the frame, which the pad has written, up to the end of the page that the stack pointer points
  * to; and for the initial thread, whose stack's end is known, on to that end. The first has the red zone in it.
  */
+#include "arch/x86_64/arguments.h"
+
 #include <errno.h>
 #include <stddef.h>
 
+#include "arch/x86_64/form.h"
 #include "arch/x86_64/frame.h"
+#include "arch/x86_64/reads.h"
 #include "wire/event.h"
 #include "wire/shared.h"
 

@@ -1,9 +1,14 @@
 /* What has to hold for an instruction to be displaced at all, whatever the tactic: points 1, 2, 4 and 6 of plan.c. */
+#include "arch/x86_64/check.h"
+
 #include <string.h>
 
-#include "arch/x86_64/check.h"
+#include "arch/x86_64/decode.h"
 #include "arch/x86_64/faults.h"
 #include "arch/x86_64/made.h"
+#include "arch/x86_64/map.h"
+#include "arch/x86_64/marks.h"
+#include "arch/x86_64/relocate.h"
 #include "arch/x86_64/stacks.h"
 
 /* Whether all from `stop`, behind an instruction that ends the flow, to the site are NOPs: padding, which nobody

@@ -2,6 +2,7 @@
 #ifndef KYMO_ARCH_X86_64_CHECK_H
 #define KYMO_ARCH_X86_64_CHECK_H
 
+#include "arch/plan.h"
 #include "arch/x86_64/site.h"
 
 /* Find the instruction at `site->vaddr`: sets `function`, `about` and `insn`. */

@@ -3,8 +3,14 @@
  * which can't be made within a sequence, nor under a ring's lock (docs/internals/reading.md). The record gets them as
  * it gets a payload.
  */
+#include "arch/x86_64/compose.h"
+
+#include "arch/x86_64/arguments.h"
+#include "arch/x86_64/copy.h"
+#include "arch/x86_64/form.h"
 #include "arch/x86_64/frame.h"
 #include "arch/x86_64/guest.h"
+#include "arch/x86_64/reads.h"
 #include "wire/event.h"
 
 /* What is composed, as far as it has come. */

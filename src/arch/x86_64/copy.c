@@ -7,6 +7,8 @@
  *	on a stack of glibc's, up to the thread control block, which lies at its top and points to itself
  *	on any other (a signal stack, a coroutine's, another C library's), up to the end of the stack pointer's page
  */
+#include "arch/x86_64/copy.h"
+
 #include "arch/x86_64/frame.h"
 #include "wire/event.h"
 

@@ -1,7 +1,9 @@
+#include "arch/x86_64/decode.h"
+
 #include <errno.h>
 #include <string.h>
 
-#include "arch/x86_64/x86.h"
+#include "arch/code.h"
 
 void x86_decoder_init(ZydisDecoder *decoder)
 {

@@ -40,16 +40,21 @@
  *
  * docs/internals/rings.md has the measurements behind this.
  */
+#include "arch/x86_64/emit.h"
+
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "arch/pad.h"
+#include "arch/x86_64/arguments.h"
 #include "arch/x86_64/code.h"
-#include "arch/x86_64/emit.h"
+#include "arch/x86_64/compose.h"
 #include "arch/x86_64/event.h"
+#include "arch/x86_64/form.h"
 #include "arch/x86_64/frame.h"
 #include "arch/x86_64/guest.h"
+#include "arch/x86_64/reads.h"
 #include "wire/event.h"
 #include "wire/shared.h"
 

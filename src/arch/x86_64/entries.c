@@ -48,10 +48,20 @@
  *an instruction loads it: a constant between the code, or an immediate used a second time (V8 does that). Nothing is
  *written there
  */
+#include "arch/x86_64/entries.h"
+
 #include <errno.h>
 #include <string.h>
 
-#include "arch/x86_64/entries.h"
+#include "arch/x86_64/decode.h"
+#include "arch/x86_64/firm.h"
+#include "arch/x86_64/jumps.h"
+#include "arch/x86_64/map.h"
+#include "arch/x86_64/marks.h"
+#include "arch/x86_64/scan.h"
+#include "arch/x86_64/sources.h"
+#include "arch/x86_64/stacks.h"
+#include "arch/x86_64/tables.h"
 #include "base/search.h"
 
 /* ---- the sweep ------------------------------------------------------------------------------- */

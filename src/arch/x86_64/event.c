@@ -1,11 +1,14 @@
 /* A record of one event: by a restartable sequence, or by a lock. emit.c has the reasons why this is right. */
+#include "arch/x86_64/event.h"
+
 #include <cpuid.h>
 #include <stddef.h>
 #include <string.h>
 
-#include "arch/x86_64/event.h"
+#include "arch/x86_64/arguments.h"
 #include "arch/x86_64/frame.h"
 #include "arch/x86_64/guest.h"
+#include "arch/x86_64/reads.h"
 #include "wire/event.h"
 #include "wire/shared.h"
 

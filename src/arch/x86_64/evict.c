@@ -26,11 +26,14 @@
  *
  * System calls are not evicted: a process may be told where they may come from, and nobody asked for this one.
  */
+#include "arch/x86_64/evict.h"
+
 #include <errno.h>
 #include <string.h>
 
 #include "arch/x86_64/check.h"
-#include "arch/x86_64/evict.h"
+#include "arch/x86_64/map.h"
+#include "arch/x86_64/marks.h"
 #include "arch/x86_64/pun.h"
 
 #define SHORT_SIZE 2    /* jmp rel8 */

@@ -14,11 +14,18 @@
  *   3. Each instruction that is reached is looked at (entries.c: what is not marked is not entered), and tells whether
  *	it leaves (verdicts.c), or all is refused.
  */
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "arch/x86_64/exits.h"
+#include "arch/exits.h"
+#include "arch/x86_64/decode.h"
+#include "arch/x86_64/heights.h"
+#include "arch/x86_64/map.h"
+#include "arch/x86_64/marks.h"
+#include "arch/x86_64/site.h"
+#include "arch/x86_64/verdicts.h"
 #include "base/search.h"
 
 /* ---- parts ----------------------------------------------------------------------------------- */

@@ -8,8 +8,12 @@
  * in the module, and thread-local storage by FS. The look of a goroutine at its stack's limit reads the goroutine's own
  * descriptor. All else may be a bad pointer.
  */
-#include "arch/x86_64/entries.h"
 #include "arch/x86_64/faults.h"
+
+#include "arch/x86_64/decode.h"
+#include "arch/x86_64/entries.h"
+#include "arch/x86_64/map.h"
+#include "arch/x86_64/marks.h"
 
 #define RED_ZONE 128
 

@@ -2,6 +2,7 @@
 #ifndef KYMO_ARCH_X86_64_FAULTS_H
 #define KYMO_ARCH_X86_64_FAULTS_H
 
+#include "arch/plan.h"
 #include "arch/x86_64/site.h"
 
 /* KYMO_FAULT_…: what the instruction, one of the site's function, may cause in a sound program. */

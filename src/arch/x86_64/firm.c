@@ -3,9 +3,13 @@
  * the code, read as branches. They are in the map as well, since to displace less is always safe; but they are no
  * proof that what they lead to is code, or that what lies around it was misread.
  */
+#include "arch/x86_64/firm.h"
+
 #include <errno.h>
 
 #include "arch/x86_64/entries.h"
+#include "arch/x86_64/map.h"
+#include "arch/x86_64/marks.h"
 
 #define ROUNDS_MAX \
 	64 /* chains of blocks that are each entered from the next; longer ones are not made by compilers \

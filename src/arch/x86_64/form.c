@@ -6,7 +6,10 @@
  * program's registers only those in the frame are changed, so that the code may run within a restartable sequence: a
  * restart computes all anew. That is why shifts do not use rcx.
  */
+#include "arch/x86_64/form.h"
+
 #include "arch/x86_64/frame.h"
+#include "arch/x86_64/reads.h"
 
 /* A form while code is made of it. */
 struct maker {

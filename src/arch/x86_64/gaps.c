@@ -4,10 +4,14 @@
  * Code is what control arrives at from an address that something is known to lead to. Some of those are addresses of
  * tables, too; what follows there is decoded and soon no instruction, or the end of a flow.
  */
+#include "arch/x86_64/gaps.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
-#include "arch/x86_64/x86.h"
+#include "arch/x86_64/decode.h"
+#include "arch/x86_64/map.h"
+#include "arch/x86_64/marks.h"
 #include "base/vec.h"
 
 struct gap {

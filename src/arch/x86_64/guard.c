@@ -20,7 +20,8 @@
 
 #include "arch/pad.h"
 #include "arch/x86_64/code.h"
-#include "arch/x86_64/x86.h"
+#include "arch/x86_64/map.h"
+#include "arch/x86_64/marks.h"
 #include "wire/shared.h"
 
 #define MOV_OPCODE 0xb8

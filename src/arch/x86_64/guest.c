@@ -12,11 +12,12 @@
  *
  * Time: a sub-buffer is changed once in some ten thousand records; nothing here is worth a trick.
  */
+#include "arch/x86_64/guest.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
 #include "arch/pad.h"
-#include "arch/x86_64/guest.h"
 #include "wire/shared.h"
 
 #define REORDER_TICKS 1000

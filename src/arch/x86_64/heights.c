@@ -12,10 +12,17 @@
  * Where it can't be followed (alloca, realigned stacks) it is LOST until the frame pointer brings it back; as long as
  * that points into the frame, the frame is still there, for the caller's has to be put back first.
  */
+#include "arch/x86_64/heights.h"
+
 #include <errno.h>
 #include <string.h>
 
-#include "arch/x86_64/exits.h"
+#include "arch/x86_64/code.h"
+#include "arch/x86_64/decode.h"
+#include "arch/x86_64/jumps.h"
+#include "arch/x86_64/map.h"
+#include "arch/x86_64/marks.h"
+#include "arch/x86_64/site.h"
 #include "base/search.h"
 
 #define HEIGHT_MAX (1 << 30)

@@ -7,9 +7,13 @@
  * instruction, and stops where control may come from elsewhere. What is asked there is weaker but independent of order:
  * does any instruction of the function put something computed into that register?
  */
+#include "arch/x86_64/jumps.h"
+
 #include <string.h>
 
-#include "arch/x86_64/x86.h"
+#include "arch/x86_64/decode.h"
+#include "arch/x86_64/map.h"
+#include "arch/x86_64/marks.h"
 
 #define STEPS_MAX 256 /* instructions looked at for one register */
 #define DEPTH_MAX 8   /* copies followed */

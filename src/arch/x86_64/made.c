@@ -10,8 +10,11 @@
  * Such programs also take faults for what they are told of by them (a null pointer, an index out of bounds), and find
  * out which by the program counter. So what may fault stays.
  */
-#include "arch/x86_64/faults.h"
 #include "arch/x86_64/made.h"
+
+#include "arch/x86_64/decode.h"
+#include "arch/x86_64/faults.h"
+#include "arch/x86_64/marks.h"
 
 /* Whether the instruction is of a kind that is changed in place. */
 static bool is_changed_in_place(const struct x86_insn *insn)

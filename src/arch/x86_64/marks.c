@@ -1,5 +1,7 @@
 /* Addresses to bits and back. */
-#include "arch/x86_64/x86.h"
+#include "arch/x86_64/marks.h"
+
+#include "arch/x86_64/map.h"
 #include "base/search.h"
 
 const struct x86_area *x86_area_at(const struct kymo_entry_map *map, uint64_t vaddr)

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "arch/x86_64/x86.h"
+#include "arch/x86_64/entries.h"
+#include "arch/x86_64/map.h"
 
 struct packed_head {
 	uint64_t size; /* of everything */

@@ -41,8 +41,10 @@
 #include <string.h>
 
 #include "arch/x86_64/check.h"
+#include "arch/x86_64/decode.h"
 #include "arch/x86_64/evict.h"
 #include "arch/x86_64/faults.h"
+#include "arch/x86_64/map.h"
 #include "arch/x86_64/pun.h"
 #include "arch/x86_64/window.h"
 

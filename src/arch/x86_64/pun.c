@@ -27,14 +27,19 @@
  *elsewhere; their bytes are locked, so that both do the same. What would be noticed at another address is not copied:
  *calls, what may fault, and what anybody else has changed.
  */
+#include "arch/x86_64/pun.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "arch/x86_64/check.h"
+#include "arch/x86_64/decode.h"
 #include "arch/x86_64/faults.h"
 #include "arch/x86_64/made.h"
-#include "arch/x86_64/pun.h"
+#include "arch/x86_64/map.h"
+#include "arch/x86_64/marks.h"
+#include "arch/x86_64/relocate.h"
 
 /* Segment overrides, of which es to ds are branch hints at most, and REX, which loses to a prefix behind it. */
 const uint8_t x86_prefixes[X86_N_PREFIXES] = {

@@ -2,6 +2,7 @@
 #ifndef KYMO_ARCH_X86_64_PUN_H
 #define KYMO_ARCH_X86_64_PUN_H
 
+#include "arch/plan.h"
 #include "arch/x86_64/site.h"
 
 x86_tactic x86_try_first, x86_try_pun, x86_try_prefix;

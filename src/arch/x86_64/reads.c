@@ -2,6 +2,8 @@
  * Events that read memory which may not be there, by a system call (docs/internals/reading.md): how large they may
  * become, the room for that below the frame, and a single value. compose.c has the rest.
  */
+#include "arch/x86_64/reads.h"
+
 #include <stddef.h>
 
 #include "arch/x86_64/frame.h"

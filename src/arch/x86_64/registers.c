@@ -1,7 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "arch/arch.h"
+#include "arch/fetch.h"
 
 /* Stems of the first eight; the kernel's grammar has them without a letter for the width, and means all 64 bits. */
 static const char *const stems[] = { "ax", "cx", "dx", "bx", "sp", "bp", "si", "di" };

@@ -11,10 +11,13 @@
  * With a shadow stack a call that was taken apart would fault at its return; whoever applies plans knows whether the
  * thread has one.
  */
+#include "arch/x86_64/relocate.h"
+
 #include <errno.h>
 #include <string.h>
 
-#include "arch/x86_64/x86.h"
+#include "arch/plan.h"
+#include "arch/x86_64/decode.h"
 
 /* ---- what may move --------------------------------------------------------------------------- */
 

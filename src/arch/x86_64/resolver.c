@@ -17,6 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/exits.h"
+#include "arch/x86_64/decode.h"
+#include "arch/x86_64/map.h"
+#include "arch/x86_64/marks.h"
 #include "arch/x86_64/site.h"
 #include "base/cleanup.h"
 #include "base/vec.h"

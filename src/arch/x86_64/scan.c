@@ -2,9 +2,13 @@
  * The superset: everything in the bytes that could be a branch if an instruction began there. It covers what the sweep
  * reads wrongly because data lies between the code, at the price of marks that nothing ever jumps to.
  */
+#include "arch/x86_64/scan.h"
+
 #include <string.h>
 
 #include "arch/x86_64/entries.h"
+#include "arch/x86_64/map.h"
+#include "arch/x86_64/marks.h"
 
 static int32_t read32(const uint8_t *bytes)
 {

@@ -1,8 +1,11 @@
+#include "arch/x86_64/site.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "arch/x86_64/site.h"
+#include "arch/x86_64/decode.h"
+#include "arch/x86_64/marks.h"
 
 int x86_refuse(struct kymo_refusal *refusal, uint64_t vaddr, const char *format, ...)
 {

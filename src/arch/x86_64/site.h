@@ -2,7 +2,9 @@
 #ifndef KYMO_ARCH_X86_64_SITE_H
 #define KYMO_ARCH_X86_64_SITE_H
 
-#include "arch/x86_64/x86.h"
+#include "arch/plan.h"
+#include "arch/x86_64/decode.h"
+#include "arch/x86_64/map.h"
 
 /* An instruction with more bytes is none. */
 #define X86_INSN_MAX 15u

@@ -3,7 +3,12 @@
  * by jumps alone, from a function. Code between functions counts as somebody else; but it may be data, and text is
  * full of what reads as short jumps, so that those are not believed.
  */
+#include "arch/x86_64/sources.h"
+
+#include "arch/x86_64/decode.h"
 #include "arch/x86_64/entries.h"
+#include "arch/x86_64/map.h"
+#include "arch/x86_64/marks.h"
 
 static void add(uint32_t *from, size_t function)
 {

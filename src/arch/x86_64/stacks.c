@@ -20,12 +20,16 @@
  *
  * Recursion ends where nothing is left: depths are no greater than that.
  */
+#include "arch/x86_64/stacks.h"
+
 #include <errno.h>
 #include <string.h>
 
 #include "arch/pad.h"
+#include "arch/x86_64/decode.h"
 #include "arch/x86_64/entries.h"
-#include "arch/x86_64/stacks.h"
+#include "arch/x86_64/map.h"
+#include "arch/x86_64/marks.h"
 
 #define RSP 4
 #define R14 14

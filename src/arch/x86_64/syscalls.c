@@ -12,8 +12,12 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#include "arch/arch.h"
-#include "arch/x86_64/x86.h"
+#include "arch/code.h"
+#include "arch/exits.h"
+#include "arch/x86_64/decode.h"
+#include "arch/x86_64/gaps.h"
+#include "arch/x86_64/map.h"
+#include "arch/x86_64/marks.h"
 #include "base/vec.h"
 
 static const uint8_t opcode[] = { 0x0f, 0x05 };

@@ -16,10 +16,15 @@
  * People make a third kind, of distances from another address than the table's own: libc's printf. Those are read where
  * a jump is seen to use both, and are LIKELY; the jump counts as one that may lead anywhere all the same.
  */
+#include "arch/x86_64/tables.h"
+
 #include <errno.h>
 #include <string.h>
 
 #include "arch/x86_64/entries.h"
+#include "arch/x86_64/jumps.h"
+#include "arch/x86_64/map.h"
+#include "arch/x86_64/marks.h"
 #include "base/search.h"
 
 static const struct kymo_span *span_at(const struct kymo_span *spans, size_t n, uint64_t vaddr)

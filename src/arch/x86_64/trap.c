@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "arch/arch.h"
+#include "arch/plan.h"
 
 #define RESUME_FLAG 0x10000ull
 #define TRAP_FLAG 0x100ull

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "arch/x86_64/x86.h"
+#include "arch/x86_64/decode.h"
 
 /* ---- where a uprobe may be ------------------------------------------------------------------- */
 

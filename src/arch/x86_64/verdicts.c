@@ -6,9 +6,16 @@
  * to exist. All else is refused. A jump back to the start, with the frame gone, is a tail call of the function itself:
  * the probe at its entry sees it.
  */
+#include "arch/x86_64/verdicts.h"
+
 #include <inttypes.h>
 
-#include "arch/x86_64/exits.h"
+#include "arch/x86_64/decode.h"
+#include "arch/x86_64/heights.h"
+#include "arch/x86_64/jumps.h"
+#include "arch/x86_64/map.h"
+#include "arch/x86_64/marks.h"
+#include "arch/x86_64/site.h"
 
 static enum x86_verdict refuse(struct x86_body *body, const struct x86_insn *insn, const char *what)
 {

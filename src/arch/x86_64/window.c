@@ -1,10 +1,14 @@
 /* Plain jumps: over one instruction of five bytes or more, or over several that are displaced together. */
+#include "arch/x86_64/window.h"
+
 #include <errno.h>
 #include <string.h>
 
 #include "arch/x86_64/check.h"
+#include "arch/x86_64/decode.h"
 #include "arch/x86_64/faults.h"
-#include "arch/x86_64/window.h"
+#include "arch/x86_64/map.h"
+#include "arch/x86_64/marks.h"
 
 #define PADDING_MAX 64u /* between functions */
 

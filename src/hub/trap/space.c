@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "arch/arch.h"
+#include "arch/plan.h"
 #include "arch/trap.h"
 #include "base/cleanup.h"
 #include "base/error.h"

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <sys/stat.h>
 
+#include "arch/exits.h"
 #include "base/vec.h"
 #include "probe/resolve/files.h"
 

@@ -5,6 +5,7 @@
 #ifndef KYMO_PROBE_CODE_CACHE_H
 #define KYMO_PROBE_CODE_CACHE_H
 
+#include "arch/exits.h"
 #include "arch/pad.h"
 #include "base/error.h"
 #include "marker/marker.h"

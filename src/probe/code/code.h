@@ -4,7 +4,7 @@
 #ifndef KYMO_PROBE_CODE_CODE_H
 #define KYMO_PROBE_CODE_CODE_H
 
-#include "arch/arch.h"
+#include "arch/code.h"
 #include "base/error.h"
 #include "marker/marker.h"
 #include "sym/sym.h"

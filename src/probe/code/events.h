@@ -2,7 +2,7 @@
 #ifndef KYMO_PROBE_CODE_EVENTS_H
 #define KYMO_PROBE_CODE_EVENTS_H
 
-#include "arch/arch.h"
+#include "arch/fetch.h"
 #include "base/error.h"
 #include "wire/event.h"
 

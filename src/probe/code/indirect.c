@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/exits.h"
+#include "arch/plan.h"
 #include "base/search.h"
 #include "base/vec.h"
 

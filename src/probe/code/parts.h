@@ -2,7 +2,7 @@
 #ifndef KYMO_PROBE_CODE_PARTS_H
 #define KYMO_PROBE_CODE_PARTS_H
 
-#include "arch/arch.h"
+#include "arch/code.h"
 #include "sym/sym.h"
 
 /*

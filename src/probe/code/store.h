@@ -14,7 +14,7 @@
 #ifndef KYMO_PROBE_CODE_STORE_H
 #define KYMO_PROBE_CODE_STORE_H
 
-#include "arch/arch.h"
+#include "arch/code.h"
 
 /* kymo_entry_map_create() for `code`, out of the store where that has it; else the map is made, and kept. What goes
  * wrong with the store goes unsaid: the map is made then. Errors are those of kymo_entry_map_create(). */

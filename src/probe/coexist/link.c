@@ -1,6 +1,6 @@
 #include "probe/coexist/link.h"
 
-#include "arch/arch.h"
+#include "arch/plan.h"
 #include "proc/proc.h"
 
 uint64_t probe_jump_at(struct kymo_process *process, uint64_t address)

@@ -1,7 +1,7 @@
 /*
- * Faults that the process handles itself. What may cause one is not displaced then (arch.h, KYMO_FAULT_…). A process
- * may come to handle one when its probes are in: those that displace such an instruction are taken out and planned
- * anew, while it is stopped, so that no hit is missed.
+ * Faults that the process handles itself. What may cause one is not displaced then (arch/plan.h, KYMO_FAULT_…). A
+ * process may come to handle one when its probes are in: those that displace such an instruction are taken out and
+ * planned anew, while it is stopped, so that no hit is missed.
  *
  * Threads may be on their way back out of the pads that are left behind. They go back behind the window that was, to an
  * instruction: so from then on windows are single instructions, and none begins in the middle of what somebody goes

@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "arch/arch.h"
+#include "arch/plan.h"
 #include "arch/pad.h"
 #include "probe/code/jit.h"
 #include "probe/coexist/foreign.h"

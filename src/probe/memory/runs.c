@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "arch/arch.h"
+#include "arch/plan.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/page.h"

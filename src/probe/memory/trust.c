@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "arch/arch.h"
+#include "arch/plan.h"
 #include "probe/memory/remains.h"
 #include "proc/proc.h"
 #include "procfs/maps.h"

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "arch/exits.h"
 #include "arch/uprobe.h"
 #include "base/cleanup.h"
 #include "probe/code/code.h"

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "arch/arch.h"
+#include "arch/code.h"
+#include "arch/plan.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "probe/probes.h"

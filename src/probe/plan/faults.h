@@ -1,4 +1,4 @@
-/* Faults that a process handles itself: KYMO_FAULT_… of arch/arch.h. */
+/* Faults that a process handles itself: KYMO_FAULT_… of arch/plan.h. */
 #ifndef KYMO_PROBE_PLAN_FAULTS_H
 #define KYMO_PROBE_PLAN_FAULTS_H
 

@@ -2,7 +2,7 @@
 #ifndef KYMO_PROBE_PLAN_SETTLE_H
 #define KYMO_PROBE_PLAN_SETTLE_H
 
-#include "arch/arch.h"
+#include "arch/plan.h"
 #include "base/error.h"
 
 struct placing;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "arch/exits.h"
 #include "base/cleanup.h"
 #include "probe/code/code.h"
 #include "probe/code/events.h"

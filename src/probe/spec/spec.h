@@ -27,7 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "arch/arch.h"
+#include "arch/fetch.h"
 #include "arch/pad.h"
 #include "base/error.h"
 #include "wire/event.h"

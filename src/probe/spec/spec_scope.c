@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "arch/arch.h"
+#include "arch/fetch.h"
 #include "base/caret.h"
 #include "base/nearest.h"
 

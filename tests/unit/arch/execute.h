@@ -10,7 +10,8 @@
 #ifndef KYMO_TESTS_ARCH_EXECUTE_H
 #define KYMO_TESTS_ARCH_EXECUTE_H
 
-#include "arch/arch.h"
+#include "arch/code.h"
+#include "arch/plan.h"
 
 /* Once, before all else. */
 bool execute_init(void);

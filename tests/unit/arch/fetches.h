@@ -2,7 +2,7 @@
 #ifndef KYMO_TESTS_ARCH_FETCHES_H
 #define KYMO_TESTS_ARCH_FETCHES_H
 
-#include "arch/arch.h"
+#include "arch/fetch.h"
 
 #define FETCH(kind_, type_, value_) \
 	{ \

@@ -5,7 +5,7 @@
 #ifndef KYMO_TESTS_ARCH_LOAD_H
 #define KYMO_TESTS_ARCH_LOAD_H
 
-#include "arch/arch.h"
+#include "arch/code.h"
 
 struct loaded_symbol {
 	char *name;

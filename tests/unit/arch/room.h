@@ -5,7 +5,8 @@
 #ifndef KYMO_TESTS_ARCH_ROOM_H
 #define KYMO_TESTS_ARCH_ROOM_H
 
-#include "arch/arch.h"
+#include "arch/code.h"
+#include "arch/plan.h"
 
 struct room_taken {
 	int64_t low, high;

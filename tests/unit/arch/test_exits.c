@@ -14,6 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "arch/exits.h"
+#include "arch/plan.h"
+#include "arch/x86_64/map.h"
 #include "base/cleanup.h"
 #include "base/vec.h"
 #include "load.h"

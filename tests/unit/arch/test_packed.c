@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/x86_64/map.h"
 #include "load.h"
 
 struct packed {

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "arch/fetch.h"
 #include "base/cleanup.h"
 #include "load.h"
 #include "room.h"

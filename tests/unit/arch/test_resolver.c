@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "arch/arch.h"
+#include "arch/code.h"
+#include "arch/exits.h"
+#include "arch/plan.h"
 #include "base/cleanup.h"
 
 struct named {

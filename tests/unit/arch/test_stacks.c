@@ -11,9 +11,10 @@
 #include <string.h>
 
 #include "arch/pad.h"
+#include "arch/x86_64/decode.h"
 #include "arch/x86_64/frame.h"
 #include "arch/x86_64/guest.h"
-#include "arch/x86_64/x86.h"
+#include "arch/x86_64/map.h"
 #include "base/cleanup.h"
 
 #define LEFT 800

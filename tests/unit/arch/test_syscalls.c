@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "arch/arch.h"
+#include "arch/code.h"
+#include "arch/exits.h"
+#include "arch/plan.h"
 #include "arch/pad.h"
 #include "base/cleanup.h"
 #include "wire/event.h"

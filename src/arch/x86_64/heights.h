@@ -1,9 +1,18 @@
-/* One function as its stack pointer runs through it: heights.c finds it out, verdicts.c judges by it. */
-#ifndef KYMO_ARCH_X86_64_EXITS_H
-#define KYMO_ARCH_X86_64_EXITS_H
+/* One function as its stack pointer runs through it. Private to arch/x86_64. */
+#ifndef KYMO_ARCH_X86_64_HEIGHTS_H
+#define KYMO_ARCH_X86_64_HEIGHTS_H
 
-#include "arch/x86_64/site.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "arch/x86_64/jumps.h"
 #include "base/vec.h"
+
+struct kymo_entry_map;
+struct kymo_module_code;
+struct kymo_refusal;
+struct x86_insn;
 
 #define X86_PARTS_MAX 16
 #define X86_BODY_MAX (4u << 20) /* bytes of all parts */
@@ -64,21 +73,6 @@ struct x86_body {
 	bool has_labels;             /* an indirect jump with the frame still there was seen, and what it may lead to */
 	bool is_new;                 /* a part was added */
 };
-
-/* ---- verdicts.c ------------------------------------------------------------------------------ */
-
-enum x86_verdict {
-	X86_STAYS,
-	X86_JOINS, /* its target is a part that is not known as one yet */
-	X86_RETURNS,
-	X86_LEAVES,  /* by a jump */
-	X86_REFUSED, /* `refusal` is filled in */
-};
-
-/* What an instruction (decoded in full) does that is passed in this state. */
-enum x86_verdict x86_judge(struct x86_body *body, const struct x86_insn *insn, const struct x86_state *state);
-
-/* ---- heights.c ------------------------------------------------------------------------------- */
 
 void x86_body_init(struct x86_body *body, const struct kymo_module_code *code, const struct kymo_entry_map *map,
 		   struct kymo_refusal *refusal);

@@ -1,0 +1,51 @@
+/* What code leads to: exits of functions, system calls, what resolvers return. What holds for all of it is told in
+ * code.h. */
+#ifndef KYMO_ARCH_EXITS_H
+#define KYMO_ARCH_EXITS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "arch/code.h"
+#include "arch/plan.h"
+
+/* An instruction by which a function is left for good. */
+struct kymo_exit {
+	uint64_t vaddr;
+	uint64_t target; /* of a direct tail jump; 0: a return, or an indirect jump */
+	bool is_tail;    /* a jump to another function: what is returned is not known yet */
+};
+
+/*
+ * All exits of a function that is made of `parts` (the first is where it is entered; others are what the compiler split
+ * off, such as "f.cold"). 0, or -EPERM and the reason when one can't be told: an indirect jump that is neither a table
+ * nor a tail call for certain, a conditional jump out of the function, a part that does not decode. A function that
+ * never returns has 0 exits. `ret` is a fresh array that the caller frees.
+ */
+int kymo_exits_create(const struct kymo_module_code *code, const struct kymo_entry_map *map,
+		      const struct kymo_extent *parts, size_t n_parts, struct kymo_exit **ret, size_t *n_ret,
+		      struct kymo_refusal *refusal);
+
+/* A `syscall` instruction, or bytes that may be one. */
+struct kymo_syscall_place {
+	uint64_t vaddr;
+	int32_t number;     /* of the only call that is made there; -1: not known */
+	const char *reason; /* why nothing may be put there; NULL: kymo_plan() says whether it can */
+};
+
+/* All of a module, by address; a fresh array. -ENOMEM. */
+int kymo_syscall_places_create(const struct kymo_module_code *code, const struct kymo_entry_map *map,
+			       struct kymo_syscall_place **ret, size_t *n_ret);
+
+/*
+ * What the resolver of an indirect function (IFUNC), which begins at `vaddr`, can return: the starts of functions of
+ * the module, at least one, sorted; a fresh array that the caller frees. -EPERM and the reason (the rest of a sentence
+ * about the resolver) where it may return something else, or does not show what. `constant` tells the word at an
+ * address that nothing but relocation ever writes, as it is when the module is loaded at 0; false for other addresses.
+ */
+int kymo_resolver_create(const struct kymo_module_code *code, const struct kymo_entry_map *map, uint64_t vaddr,
+			 bool (*constant)(void *data, uint64_t vaddr, uint64_t *ret), void *data, uint64_t **ret,
+			 size_t *n_ret, struct kymo_refusal *refusal);
+
+#endif

@@ -1,0 +1,29 @@
+/* Bits and functions of an entry map. Private to arch/x86_64. */
+#ifndef KYMO_ARCH_X86_64_MARKS_H
+#define KYMO_ARCH_X86_64_MARKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "arch/x86_64/map.h"
+
+struct kymo_module_code;
+
+/* The area that holds `vaddr`, or NULL. */
+const struct x86_area *x86_area_at(const struct kymo_entry_map *map, uint64_t vaddr);
+
+/* Bytes of text at `vaddr`, and in `size_ret` how many there are; NULL outside of the text. */
+const uint8_t *x86_text_at(const struct kymo_entry_map *map, uint64_t vaddr, size_t *size_ret);
+
+bool x86_test(const struct kymo_entry_map *map, enum x86_bitmap which, uint64_t vaddr);
+void x86_mark(struct kymo_entry_map *map, enum x86_bitmap which, uint64_t vaddr); /* outside of the text: nothing */
+void x86_mark_entered(struct kymo_entry_map *map, uint64_t vaddr);                /* known, and firmly */
+
+/* The last address in [low, high] (of one area) with a bit in any of the bitmaps of `mask`, or UINT64_MAX. */
+uint64_t x86_last(const struct kymo_entry_map *map, unsigned int mask, uint64_t low, uint64_t high);
+
+/* Index of the function that contains `vaddr`, or -1. */
+ptrdiff_t x86_function_at(const struct kymo_module_code *code, uint64_t vaddr);
+
+#endif
