@@ -6,8 +6,8 @@
  * loads a library made by gen_many.py and starts THREADS threads that sleep, call some of its functions and check what
  * they return. Two more threads watch the time: the oldest spins on the clock, the youngest sleeps for 200 us at a
  * time. Each keeps the longest gap between two looks at the clock. A thread that was preempted was not held, so the
- *time for which the thread was ready but another one had its CPU (/proc/self/task/TID/schedstat) is taken off:
- *"blocked".
+ * time for which the thread was ready but another one had its CPU (/proc/self/task/TID/schedstat) is taken off:
+ * "blocked".
  *
  * Commands, one byte each on stdin: 'b' begins a measurement; 'e' ends it and prints
  * "gaps LARGEST_NS LARGEST_BLOCKED_NS SUM_OF_BLOCKED_NS"; the end of stdin ends the program. A wrong result of a

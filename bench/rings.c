@@ -1,11 +1,11 @@
 /*
  * What reserving room in a ring costs, three ways, everything else alike: a stamp, a header, a thread id and two
- *values, 24 bytes, into a per-CPU buffer. One thread, buffer in the cache; nanoseconds a record, the least of many
- *rounds.
+ * values, 24 bytes, into a per-CPU buffer. One thread, buffer in the cache; nanoseconds a record, the least of many
+ * rounds.
  *
  *	exchange	what pads do: a lock taken by xchg, released by a store; nothing waits
  *	locked add	room by lock xadd, as LTTng does it; needs a second counter for the commit, which is left out
- *here rseq		a restartable sequence that ends in the store of the new position
+ * here rseq		a restartable sequence that ends in the store of the new position
  *
  * docs/internals/rings.md has figures and what follows from them.
  */

@@ -4,9 +4,9 @@
  *	toggle LIBRARY THREADS ROUNDS
  *
  * loads toggled.c's library, starts THREADS threads that call all its functions without a pause, prints "ready PID",
- *and, after a byte on stdin, connects an empty probe to toggle_one and disconnects it, and does the same with
- *toggle_many, ROUNDS times. "toggled NAME ON_NS OFF_NS": medians, of all sites together. Then "done", and the end with
- *the next byte.
+ * and, after a byte on stdin, connects an empty probe to toggle_one and disconnects it, and does the same with
+ * toggle_many, ROUNDS times. "toggled NAME ON_NS OFF_NS": medians, of all sites together. Then "done", and the end with
+ * the next byte.
  */
 #include <dlfcn.h>
 #include <kymo/marker_probe.h>

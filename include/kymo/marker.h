@@ -7,28 +7,28 @@
  *	MARK(tick, MARK_NOARGS);
  *
  * Nothing has to be linked to it: `kymo record -m 'request_*' --pid N` records a program that only includes this
- *header. Programs that connect probes of their own include <kymo/marker_probe.h> and link libkymo-marker.
+ * header. Programs that connect probes of their own include <kymo/marker_probe.h> and link libkymo-marker.
  *
  *	name	an identifier; need not be unique: a name turns on every marker that is called so
  *	format	a literal as for printf; the compiler checks it against the arguments. It gives the fields their names:
- *"fd=%d path=%s" has the fields fd and path, "%d %s" has arg1 and arg2
+ * "fd=%d path=%s" has the fields fd and path, "%d %s" has arg1 and arg2
  *	...	at most 8: integers, floating point (not long double), pointers. They are evaluated only while the
- *marker is on, each once
+ * marker is on, each once
  *
  * A `char *` is a string: its first 255 bytes are copied up to the NUL. To record where one points write (void
  **)pointer for %p. "%.*s" and "%n" can't be recorded.
  *
  * A marker may stand in functions that are inlined, unrolled, cloned, in headers and templates, at any optimisation; in
- *threads, signal handlers, constructors. Turned on it may take 2.5 KiB of stack. What is written into the object file
- *is described below and in docs/internals/markers.md; every site is an SDT probe, too (provider KYMO_MARKER_PROVIDER).
+ * threads, signal handlers, constructors. Turned on it may take 2.5 KiB of stack. What is written into the object file
+ * is described below and in docs/internals/markers.md; every site is an SDT probe, too (provider KYMO_MARKER_PROVIDER).
  *
  *	-DKYMO_NO_MARKERS	all of it is compiled away; formats are still checked
  *	-DKYMO_MARKER_PORTABLE	test a byte in place of patching an instruction: where text can't be changed, and on
- *architectures that nobody has ported -DKYMO_MARKER_PROVIDER=x	in place of `kymo`; an identifier -DKYMO_NO_MARK
- *do not define MARK and MARK_NOARGS: write KYMO_MARK and KYMO_MARK_NOARGS
+ * architectures that nobody has ported -DKYMO_MARKER_PROVIDER=x	in place of `kymo`; an identifier -DKYMO_NO_MARK
+ * do not define MARK and MARK_NOARGS: write KYMO_MARK and KYMO_MARK_NOARGS
  *
  * Origin: Linux Kernel Markers 0.5 (2006); the NOP is that of the kernel's jump labels
- *(Documentation/staging/static-keys.rst), the second note that of SystemTap's <sys/sdt.h>.
+ * (Documentation/staging/static-keys.rst), the second note that of SystemTap's <sys/sdt.h>.
  */
 #ifndef KYMO_MARKER_H
 #define KYMO_MARKER_H

@@ -3,20 +3,20 @@
  * Markers on i386, on aarch64, and wherever else gcc or clang make ELF files. Included by marker.h alone.
  *
  * On i386 the site is the NOP that it is on x86-64. Elsewhere, and with KYMO_MARKER_PORTABLE, it reads its gate, all
- *four bytes at once, and tests it.
+ * four bytes at once, and tests it.
  *
  * The cold block is C. Where the program's library has something to call, slots.call is called as
  *
  *	void call(struct kymo_marker_slots *slots, const char *format, ...)
  *
  * with the arguments; where it has not they are not evaluated. The note of the place has no instruction, since nothing
- *can be recorded there from outside. The compiler does see that call: a value that lives across a marker may be kept in
- *another register because of it, or on the stack.
+ * can be recorded there from outside. The compiler does see that call: a value that lives across a marker may be kept
+ *in another register because of it, or on the stack.
  *
  * The gate and the slots are made by assembly, one a copy; ADDRESS and READ say how code gets there. What has none of
- *these has them as static objects: one for all copies of a marker, which does as well, but in C compilers warn about
- *them in an `inline` function that is neither static nor gnu_inline, and in C++ such a function can't be part of a
- *shared object.
+ * these has them as static objects: one for all copies of a marker, which does as well, but in C compilers warn about
+ * them in an `inline` function that is neither static nor gnu_inline, and in C++ such a function can't be part of a
+ * shared object.
  */
 
 /* KYMO_MARKER_ADDRESS_(label, register): the address of data into it; KYMO_MARKER_READ_(label, register): four bytes of

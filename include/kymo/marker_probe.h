@@ -55,12 +55,12 @@ enum kymo_marker_type {
 
 /*
  * Connect `probe` to all markers called `name` that have exactly this `format` (NULL: any), in the modules there are
- *and those that come. Probes of one marker are called in the order in which they were connected.
+ * and those that come. Probes of one marker are called in the order in which they were connected.
  *
  *	-ENOENT	no module has such a marker (not with KYMO_MARKER_PENDING)
  *	-EBUSY	the same probe with the same data is connected to the name already; or an exclusive one is, or this one
- *would be -EINVAL	there are markers of the name, and none has this format; or there is no probe; or an unknown
- *type -ENODEV	inline: none of the markers can be recorded in place; or nothing is being recorded -ENOMEM; -EPERM,
+ * would be -EINVAL	there are markers of the name, and none has this format; or there is no probe; or an unknown
+ * type -ENODEV	inline: none of the markers can be recorded in place; or nothing is being recorded -ENOMEM; -EPERM,
  *-EACCES, -EIO: the text can't be changed
  *
  * On an error nothing is connected.
@@ -80,15 +80,15 @@ int kymo_marker_for_each(int (*visit)(const struct kymo_marker_info *marker, voi
 
 /*
  * Record the markers whose names match `globs` (fnmatch(3), separated by commas), in place, into a trace in `directory`
- *(NULL: "kymo.data"; an earlier one is kept as "kymo.data.old"), as `kymo record -m` would from outside: for `kymo
- *report`. "GLOB:GLOB" is matched with the provider, or the module, and the name. A thread of this library writes it.
- *Markers that can't be recorded in place are left out. More can be added by kymo_marker_set_probe() with
- *KYMO_MARKER_INLINE. The trace is complete when kymo_marker_record_end() returns, or the process exits. A process that
- *ends otherwise (a signal, _exit()) loses a second of it at the most; a child of fork() does not record.
+ * (NULL: "kymo.data"; an earlier one is kept as "kymo.data.old"), as `kymo record -m` would from outside: for `kymo
+ * report`. "GLOB:GLOB" is matched with the provider, or the module, and the name. A thread of this library writes it.
+ * Markers that can't be recorded in place are left out. More can be added by kymo_marker_set_probe() with
+ * KYMO_MARKER_INLINE. The trace is complete when kymo_marker_record_end() returns, or the process exits. A process that
+ * ends otherwise (a signal, _exit()) loses a second of it at the most; a child of fork() does not record.
  *
  * A program that is run with KYMO_MARKERS=GLOBS in its environment starts this before main(); KYMO_MARKERS_DIR names
- *the directory, KYMO_MARKERS_BUFFER the bytes for each CPU ("64K" to "4G"; "4M" where nothing is said, also by those
- *who call this). KYMO_MARKERS is taken out of the environment then: what the program runs would record over its trace.
+ * the directory, KYMO_MARKERS_BUFFER the bytes for each CPU ("64K" to "4G"; "4M" where nothing is said, also by those
+ * who call this). KYMO_MARKERS is taken out of the environment then: what the program runs would record over its trace.
  *
  *	-EBUSY	something is being recorded already
  *	-ENOENT	nothing matches (not from the environment: what matches may come)

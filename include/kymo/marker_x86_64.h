@@ -3,8 +3,8 @@
  * Markers on x86-64. Included by marker.h alone.
  *
  * A marker is two pieces of assembly. The *site* is in the hot path: a NOP of five bytes, or, in the portable form, a
- *test of its gate. The *place* is at the end of the cold block, behind the evaluation of the arguments, each of which
- *is in some register:
+ * test of its gate. The *place* is at the end of the cold block, behind the evaluation of the arguments, each of which
+ * is in some register:
  *
  *	1. the probes of the process, through slots.call
  *	2. with a string among them: kymo_marker_pack makes a payload of all arguments, r10 its address and r11 its size
@@ -12,12 +12,12 @@
  *	4. a record into the rings of the process, through slots.rings
  *
  * Why the compiler does not see a call: what a call may change would have to be kept somewhere else in the hot path,
- *too. So all of this preserves every register, and steps over the red zone.
+ * too. So all of this preserves every register, and steps over the red zone.
  *
  * The record is made in a restartable sequence as kymo's pads make theirs: room in the ring of this CPU, arguments,
- *stamp, header, thread id, and at last the store of the ring's new position, with which the record counts. The kernel
- *restarts it where it was preempted, migrated or interrupted by a signal before that store (rseq(2)), so there is one
- *producer a ring. The signature is glibc's.
+ * stamp, header, thread id, and at last the store of the ring's new position, with which the record counts. The kernel
+ * restarts it where it was preempted, migrated or interrupted by a signal before that store (rseq(2)), so there is one
+ * producer a ring. The signature is glibc's.
  */
 
 /*

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "recording.h"
+
 struct lib_connection {
 	struct lib_connection *next; /* of its list */
 	char *name;

@@ -12,6 +12,7 @@
 #include <sched.h>
 
 #include "readers.h"
+#include "recording.h"
 #include "toggle.h"
 
 _Thread_local struct lib_thread kymo_lib_thread __attribute__((tls_model("initial-exec")));

@@ -2,8 +2,8 @@
  * What the files of libkymo-marker share. Private to the library: all names here are hidden in the shared object.
  *
  * Two kinds of threads meet here. Those that change something (connect, disconnect, record, load) hold the lock. Those
- *that pass markers hold nothing: they read slots, and from there a marker's list of probes, within a reader's section
- *(readers.h). So what they can reach is published with one store, and freed by kymo_lib_retire() alone.
+ * that pass markers hold nothing: they read slots, and from there a marker's list of probes, within a reader's section
+ * (readers.h). So what they can reach is published with one store, and freed by kymo_lib_retire() alone.
  *
  *	connection	what kymo_marker_set_probe() made: a name, a format, a probe. It outlives modules
  *	module		a loaded ELF object with notes; comes and goes
@@ -12,8 +12,8 @@
  *	probe		a connection at one marker
  *
  * Order of locks: the loader's (dlopen() and dlclose() hold it while constructors and destructors run), then this
- *library's. So nothing here calls the loader with the lock held; nor does anything wait for readers with it, for a
- *probe may be waiting for the lock.
+ * library's. So nothing here calls the loader with the lock held; nor does anything wait for readers with it, for a
+ * probe may be waiting for the lock.
  */
 #ifndef KYMO_LIB_MARKERS_H
 #define KYMO_LIB_MARKERS_H
@@ -139,12 +139,12 @@ struct lib_marker *kymo_lib_next_named(struct lib_named *at);
 
 /*
  * Begin and end what changes something. kymo_lib_enter() looks for modules that have come without telling, takes the
- *lock, and puts off cancellation. kymo_lib_leave() releases it, then frees what was retired when all readers that there
- *are have ended; with `wait` it waits for them also where there is nothing to free. In a probe neither is done: one of
- *those readers is the caller.
+ * lock, and puts off cancellation. kymo_lib_leave() releases it, then frees what was retired when all readers that
+ *there are have ended; with `wait` it waits for them also where there is nothing to free. In a probe neither is done:
+ *one of those readers is the caller.
  *
  *	-EDEADLK	enter: this thread has the lock: it is in a signal handler, or in a malloc() of the program's
- *that passes markers
+ * that passes markers
  */
 int kymo_lib_enter(void);
 void kymo_lib_leave(bool wait);
@@ -203,9 +203,9 @@ void kymo_lib_changed(struct lib_marker *marker);
 
 /*
  * Turn on all changed markers that have probes or are recorded, and off those that are not: one batch, a few
- *milliseconds at the most. With `all` it is all or nothing: where one site can't be turned on all are as before, and
- *the caller undoes its changes; without, what can be done is. Turning off always succeeds: a site that can't be changed
- *runs through its cold block for nothing.
+ * milliseconds at the most. With `all` it is all or nothing: where one site can't be turned on all are as before, and
+ * the caller undoes its changes; without, what can be done is. Turning off always succeeds: a site that can't be
+ *changed runs through its cold block for nothing.
  *
  *	-EPERM, -EACCES, -EIO, -EBUSY	see toggle.h
  *	-ENOMEM
@@ -223,37 +223,7 @@ void kymo_lib_call(void);
 /* What the marker tells of itself; the counts are those of this moment. */
 void kymo_lib_describe(const struct lib_marker *marker, struct kymo_marker_info *ret);
 
-/* ---- what the recorder is told (record.c; the lock is held) ---------------------------------- */
-
-/*
- * The module of this marker has come, or is read anew: its slots.rings may be there already, and end with
- * kymo_lib_record_end() where it is not to be recorded any more. Where it is: kymo_lib_record() or
- * kymo_lib_add_probe(); the caller updates.
- */
-void kymo_record_marker_comes(struct lib_marker *marker);
-
-/*
- * It goes, or has gone: kymo_lib_record_end() may be called and knows whether its memory may be touched; else the
- * module's memory must not be. marker->record is for the recorder to free (by kymo_lib_retire() where readers use it).
- */
-void kymo_record_marker_goes(struct lib_marker *marker);
-
-/*
- * kymo_marker_set_probe() with KYMO_MARKER_INLINE: one more who wants this marker to be recorded in place. The caller
- *updates. -ENODEV	it can't be; or nothing is being recorded -ENOMEM
- */
-int kymo_record_add(struct lib_marker *marker);
-
-/* One less. Nothing where recording has ended meanwhile. */
-void kymo_record_remove(struct lib_marker *marker);
-
-/* A recording that ends takes the connections of KYMO_MARKER_INLINE with it. In connect.c, for the recorder. */
+/* A recording that ends takes the connections of KYMO_MARKER_INLINE with it. */
 void kymo_lib_drop_inline(void);
-
-bool kymo_record_is_running(void);
-
-/* In the child of a fork(), whose only thread this is: the writer is not there, and nothing is recorded. The lock is
- * held. */
-void kymo_record_forked(void);
 
 #endif

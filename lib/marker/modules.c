@@ -20,6 +20,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "recording.h"
+
 static size_t cap;
 static unsigned long long known_adds, known_subs; /* of the last look that was adopted */
 static size_t n_silent;                           /* modules that don't tell, but the program */

@@ -5,7 +5,7 @@
  *	end	slots and sites; then the writer seals the rings, writes what is in them, and ends
  *	exit()	the writer alone: sites are on to the end, and those who pass them find no room
  *	fork()	the child's slots get rings of nothing. Its sites stay on until something is changed there: most
- *children call exec next
+ * children call exec next
  */
 #include "record.h"
 
@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "recording.h"
 #include "base/cleanup.h"
 #include "marker/fields.h"
 #include "marker/format.h"

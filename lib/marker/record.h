@@ -9,11 +9,11 @@
  *	record_writer.c		the thread that writes the trace
  *
  * A recording has three parts. Its rings are in a mapping whose first page is for ever: threads may have been
- *interrupted in a cold block since any time, and go on with what they have loaded. Its trace (struct recording) is the
- *writer's, until the writer has ended. Its events outlive it: a marker has the same id in all recordings of a process.
+ * interrupted in a cold block since any time, and go on with what they have loaded. Its trace (struct recording) is the
+ * writer's, until the writer has ended. Its events outlive it: a marker has the same id in all recordings of a process.
  *
  * Who does what under which lock: what is called "with the lock" has the library's (markers.h). The writer never takes
- *it; it gets events through a list, and gives and takes the words of struct record_rings.
+ * it; it gets events through a list, and gives and takes the words of struct record_rings.
  */
 #ifndef KYMO_LIB_RECORD_H
 #define KYMO_LIB_RECORD_H
@@ -126,7 +126,7 @@ struct record_news {
 
 /*
  * The id of the first place of `marker`; the others follow. What recording number `recording` has not been told of them
- *is put before `*news`. With the lock. -ENOMEM; -ENOSPC: there are too many
+ * is put before `*news`. With the lock. -ENOMEM; -ENOSPC: there are too many
  */
 int kymo_record_event_ids(const struct lib_marker *marker, uint64_t recording, struct record_news **news,
 			  uint32_t *ret);

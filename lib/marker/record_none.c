@@ -4,6 +4,8 @@
  */
 #include <errno.h>
 
+#include "recording.h"
+
 #include "markers.h"
 
 KYMO_LIB_API int kymo_marker_record(const char *globs, const char *directory)

@@ -6,13 +6,13 @@
  *	then			sub-buffers
  *
  * Geometry is that of pads' rings (docs/internals/rings.md). All of it is populated when it is made, so that producers
- *don't fault.
+ * don't fault.
  *
  * How it ends. Places get other rings, but a thread may have loaded these and been interrupted. So the ender takes all
- *locks and keeps them; then whoever holds one is through. It stores an `end` of 0 in the rings that sequences drive,
- *and has the kernel restart all sequences (membarrier): they find no room, go to rings.slow, and find all locks taken.
- *From then on nobody writes sub-buffers any more, and they are unmapped. The control blocks become zeros: a ring of no
- *sub-buffers, which is always full.
+ * locks and keeps them; then whoever holds one is through. It stores an `end` of 0 in the rings that sequences drive,
+ * and has the kernel restart all sequences (membarrier): they find no room, go to rings.slow, and find all locks taken.
+ * From then on nobody writes sub-buffers any more, and they are unmapped. The control blocks become zeros: a ring of no
+ * sub-buffers, which is always full.
  *
  * A forked child has zeros there, too (MADV_WIPEONFORK), also when it was made by a system call that nobody heard of.
  */

@@ -1,6 +1,6 @@
 /*
  * Searching what is in order by halving, where bsearch(3) does not do: for the first that is not below, whether there
- *is an equal one or not.
+ * is an equal one or not.
  *
  *	size_t at = kymo_partition_point(i, vec.n, vec.items[i].address < address);
  */

@@ -3,7 +3,7 @@
  * room knows no process, no file and no machine; what names, types and members mean is asked of the caller.
  *
  *	EXPR	:= C's: ?: || && | ^ & == != < <= > >= << >> + - * / % and unary - + ! ~ * &, casts, sizeof(TYPE |
- *EXPR), EXPR "->" NAME | EXPR "." NAME | EXPR "[" EXPR "]"
+ * EXPR), EXPR "->" NAME | EXPR "." NAME | EXPR "[" EXPR "]"
  *	VALUE	:= NUMBER [u|l|ul|K|M|G|T|ns|us|ms|s] | 'C' | NAME | "%" REGISTER | "$" NAME | "(" EXPR ")"
  *		 | EXPR "[" NUMBER ".." NUMBER "]"			a piece of an array, recorded as a whole
  *		 | "str(" EXPR ["," NUMBER] ")"				the text at an address; == and != compare it

@@ -1,36 +1,36 @@
 /*
  * The ring of samples of system calls: memory that BPF programs write and kymo has mapped, the only element of an
- *array. One for all CPUs, so what is taken out of it is in the order in which it was put in. The kernel's own ring
- *buffer has the same, for two calls of its functions and a lock a sample; this one takes one atomic addition.
+ * array. One for all CPUs, so what is taken out of it is in the order in which it was put in. The kernel's own ring
+ * buffer has the same, for two calls of its functions and a lock a sample; this one takes one atomic addition.
  *
  * A producer (src/kernel/call_program.c), with preemption off:
  *
  *	1. tail, then head: if there are more than `capacity` between them, `lost` + 1, and that is all; so, too, if
- *another one of its CPU is between 2 and 5
+ * another one of its CPU is between 2 and 5
  *	2. begun, of its CPU = head, as it was seen in 1
  *	3. position = head, head += stride, at once
  *	4. writes the record at the position
  *	5. begun = CALL_RING_IDLE
  *
  * The reader takes what lies below the head, and below all that CPUs have begun. A record below the head that it reads
- *has done 3, so 2 is seen: either `begun` holds it back, or it is whole. Producers are ordered by x86: stores are seen
- *in their order, and 3 is a barrier. Between 1 and 3 each other CPU may take room, a record each: `capacity` leaves
- *that out. Records are in one piece: one that begins in front of the end goes on behind it, where there are
- *CALL_RING_RECORD_MAX bytes more. A record begins with its size, 32 bits.
+ * has done 3, so 2 is seen: either `begun` holds it back, or it is whole. Producers are ordered by x86: stores are seen
+ * in their order, and 3 is a barrier. Between 1 and 3 each other CPU may take room, a record each: `capacity` leaves
+ * that out. Records are in one piece: one that begins in front of the end goes on behind it, where there are
+ * CALL_RING_RECORD_MAX bytes more. A record begins with its size, 32 bits.
  *
  * A ring that is overwritten (a flight recorder's) has no room to wait for: the oldest go, whatever the reader does. It
- *has CALL_RING_SECTIONS sections, none smaller than a record, and `firsts` says for each where the first record begins
- *in it:
+ * has CALL_RING_SECTIONS sections, none smaller than a record, and `firsts` says for each where the first record begins
+ * in it:
  *
  *	1a. no room: p = `firsts` of the section behind that of the tail. If it is of an earlier round, or some `begun`
- *is below p: `lost` + 1, and that is all. Else tail = p, if it still is what was looked at; and once more from 1, twice
- *at most 3a. where position + stride is in the next section: its `firsts` = that
+ * is below p: `lost` + 1, and that is all. Else tail = p, if it still is what was looked at; and once more from 1,
+ *twice at most 3a. where position + stride is in the next section: its `firsts` = that
  *
  * What is below p is written by nobody then: who has taken room there did so before the head passed p, so his `begun`
- *is seen, or he is done. `firsts` is stored within 2 and 5: where it is late, so is that `begun`. Who stands still
- *between 2 and 5 (on a CPU that a hypervisor has taken away) thus costs the newest, once all else is full; nothing is
- *written over his record, nor his over another. The reader copies a record, and looks at the tail again: if that is not
- *past the record, the copy is whole.
+ * is seen, or he is done. `firsts` is stored within 2 and 5: where it is late, so is that `begun`. Who stands still
+ * between 2 and 5 (on a CPU that a hypervisor has taken away) thus costs the newest, once all else is full; nothing is
+ * written over his record, nor his over another. The reader copies a record, and looks at the tail again: if that is
+ *not past the record, the copy is whole.
  *
  * Nobody but kymo has the map: what a target chooses is within records.
  *

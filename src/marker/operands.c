@@ -1,7 +1,7 @@
 /*
  * SDT operands: assembler text for where a compiler keeps an argument, in gas's AT&T syntax, behind the argument's
- *size. References: the wiki of SystemTap, "UserSpaceProbeImplementation", and the comments of <sys/sdt.h>; the manual
- *of gas, "Memory References" of the i386.
+ * size. References: the wiki of SystemTap, "UserSpaceProbeImplementation", and the comments of <sys/sdt.h>; the manual
+ * of gas, "Memory References" of the i386.
  *
  *	operand	[SIZE@] ( $SUM | %REGISTER | [SUM] [( [%BASE] [, %INDEX [, SCALE]] )] )
  *	SIZE	[-] 1, 2, 4, 8, with an f behind it for floating point; - is signed

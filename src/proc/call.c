@@ -3,18 +3,18 @@
  *
  *	1. the frame is written where nobody keeps anything (below)	(harmless)
  *	2. the registers point to `syscall; ret`, the stack pointer to the frame	(a death now: one call, then
- *home)
+ * home)
  *	3. all signals are blocked		(a death now: the frame's mask comes back by rt_sigreturn)
  *	4. calls: registers, run to the call's exit
  *	5. the mask is set back			(a death now: as 2)
  *	6. the registers are set back, as they were: the kernel restarts an interrupted system call, or makes it fail,
- *when the thread is let go
+ * when the thread is let go
  *	7. what lay where the frame was is written back
  *
  * Where nobody keeps anything: at the low end of the initial thread's stack, which has been in use only as deep as
- *that, if that thread is not so deep now. Else below the borrowed thread's own stack pointer, if its whole mapping is
- *the frame's as well. A small stack may be carved out of a larger mapping (coroutines), so the second is the worse; in
- *both cases the bytes are kept and put back.
+ * that, if that thread is not so deep now. Else below the borrowed thread's own stack pointer, if its whole mapping is
+ * the frame's as well. A small stack may be carved out of a larger mapping (coroutines), so the second is the worse; in
+ * both cases the bytes are kept and put back.
  */
 #include <errno.h>
 #include <inttypes.h>

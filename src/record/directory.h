@@ -2,20 +2,20 @@
  * The directory of a trace: made, and an earlier one moved out of the way. Private to the room.
  *
  * Root may record into a directory that others can write to, such as /tmp. Then every name may be exchanged between two
- *system calls. So:
+ * system calls. So:
  *
  *	1. The parent is opened once, and all that follows is relative to it. Its own path is the user's: links in it
- *are followed.
+ * are followed.
  *	2. A directory is looked at, and its files are removed, through one descriptor, which was opened without
- *following a link.
+ * following a link.
  *	3. It is taken for a recording only if it belongs to the effective user, and its `metadata` is a regular file
- *that begins as CTF's does, or it is empty.
+ * that begins as CTF's does, or it is empty.
  *	4. Files are removed by names that kymo gives to them, and only where there are no others.
  *	5. The new directory is one that belongs to the effective user and is empty, opened without following a link.
  *
  * What remains for somebody who can exchange names in the parent: an empty directory of that name is removed in place
- *of the earlier one, or something that lay in the parent is renamed within it. Who can do that could have done it
- *without kymo.
+ * of the earlier one, or something that lay in the parent is renamed within it. Who can do that could have done it
+ * without kymo.
  */
 #ifndef KYMO_RECORD_DIRECTORY_H
 #define KYMO_RECORD_DIRECTORY_H

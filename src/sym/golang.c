@@ -4,8 +4,9 @@
  * that no code names. So is the return address of what a goroutine runs first: inside of runtime.goexit.
  *
  * The table is known by the name of its section, or else by its first eight bytes: ld puts that of a
- *position-independent program into .data.rel.ro, and there may be no section headers. Such bytes may stand in any data,
- *as in a Go program that another program carries along. So then a structure of the runtime's must agree with them:
+ * position-independent program into .data.rel.ro, and there may be no section headers. Such bytes may stand in any
+ *data, as in a Go program that another program carries along. So then a structure of the runtime's must agree with
+ *them:
  *
  *	moduledata	[table|...|first function|end of the last|start of the text|...]
  *
@@ -13,7 +14,7 @@
  * text does not: where ld made the program, C's start-up code is first in it.
  *
  * Reference: Go's runtime/symtab.go (pcHeader, functab, _func, moduledata, and moduledataverify1, which holds the two
- *to each other as is done here) and debug/gosym/pclntab.go, which knows all four forms; runtime/stack.go (StackGuard -
+ * to each other as is done here) and debug/gosym/pclntab.go, which knows all four forms; runtime/stack.go (StackGuard -
  * StackSmall).
  */
 #include "sym/golang.h"

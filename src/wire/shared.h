@@ -10,9 +10,9 @@
  *	(each region's offset)	code pads
  *
  * Everything up to `size` is one read-only mapping in the target, at header.address. The words follow it in a private
- *mapping: each process has its own. Pads are mapped read-execute near the code that they serve; one page in each such
- *region is private and anonymous: the `live` page (arch/pad.h), which tells the process that is recorded from its
- *forked children, where MADV_WIPEONFORK made it zero.
+ * mapping: each process has its own. Pads are mapped read-execute near the code that they serve; one page in each such
+ * region is private and anonymous: the `live` page (arch/pad.h), which tells the process that is recorded from its
+ * forked children, where MADV_WIPEONFORK made it zero.
  *
  * "kymo-data", at header.data_address, read-write; a forked child has none of it, or another one at the same address:
  *
@@ -21,12 +21,12 @@
  *	(each ring's data_offset)	its sub-buffers
  *
  * Who trusts whom: generated code in the target relies on its own rings. The recorder relies on nothing here; it keeps
- *its own copy of the geometry and checks every value that it reads. `kymo detach` reads the journal of a process whose
- *recorder died, with the rights of its own caller over that process, and checks it against the files that are mapped: a
- *process can put memory of its own in the place of this.
+ * its own copy of the geometry and checks every value that it reads. `kymo detach` reads the journal of a process whose
+ * recorder died, with the rights of its own caller over that process, and checks it against the files that are mapped:
+ *a process can put memory of its own in the place of this.
  *
  * All numbers are little endian. The layout is versioned by KYMO_WIRE_VERSION: a kymo that finds another version says
- *so and leaves the process alone.
+ * so and leaves the process alone.
  */
 #ifndef KYMO_WIRE_SHARED_H
 #define KYMO_WIRE_SHARED_H
@@ -35,6 +35,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+#include "wire/journal.h"
+#include "wire/ring.h"
 
 #define KYMO_WIRE_MEMFD_NAME "kymo" /* shows as "/memfd:kymo (deleted)" in maps */
 #define KYMO_WIRE_DATA_NAME "kymo-data"
@@ -46,10 +49,9 @@
 #define KYMO_WIRE_VERSION 5u
 
 #define KYMO_WIRE_MAX_REGIONS 1024
-#define KYMO_WIRE_MAX_SUBBUFFERS 16
 #define KYMO_WIRE_MAX_RUNS 16384
 #define KYMO_WIRE_MAX_SITES (1u << 18)
-#define KYMO_WIRE_RINGS_OFFSET 4096
+#define KYMO_WIRE_RINGS_OFFSET 4096 /* in the data memory */
 
 /* ---- header ---------------------------------------------------------------------------------- */
 
@@ -131,96 +133,6 @@ struct kymo_wire_data {
 
 _Static_assert(sizeof(struct kymo_wire_data) <= KYMO_WIRE_RINGS_OFFSET, "rings come behind the head");
 
-/* ---- words ----------------------------------------------------------------------------------- */
-
-/*
- * What others than the recorder change, or one process differently from its forked children. A word for each journal
- * entry follows: of a pad that was put before another one, where it goes on; of a switch without a gate, enum
- * kymo_wire_count, and the counter's value before in bits 16 to 31; else 0.
- */
-struct kymo_wire_words {
-	uint64_t generation; /* goes up when the recording leaves; to be added to the header's */
-	uint64_t is_leaving; /* it is being taken out: nothing is handed over to it */
-	uint64_t n_regions;  /* that this process has: a forked child does not get those that its parent's recorder adds
-				later */
-	uint64_t reserved[5];
-};
-
-/* Bytes of the words' mapping for a journal of that capacity; where in it the word of an entry is. */
-static inline uint64_t kymo_wire_words_size(uint64_t capacity)
-{
-	return (sizeof(struct kymo_wire_words) + capacity * sizeof(uint64_t) + 4095) & ~(uint64_t)4095;
-}
-
-static inline uint64_t kymo_wire_word_offset(uint64_t entry)
-{
-	return sizeof(struct kymo_wire_words) + entry * sizeof(uint64_t);
-}
-
-/* ---- journal --------------------------------------------------------------------------------- */
-
-#define KYMO_WIRE_PATCH_MAX 15
-#define KYMO_WIRE_WINDOW_MAX 24
-
-enum kymo_wire_site_flags {
-	KYMO_WIRE_EVICTED = 1,     /* no probe: it makes room for the jump of the next entry */
-	KYMO_WIRE_GUARD = 2,       /* one of kymo's own (arch/pad.h) */
-	KYMO_WIRE_STANDBY = 4,     /* a guard that another recording's stands in for, until that one leaves */
-	KYMO_WIRE_WANTS_FLAGS = 8, /* its pad, or one behind it, reads the flags out of the frame */
-	KYMO_WIRE_SWITCH = 16,     /* no pad: what turns a marker on (probe/site/switches.c) */
-	KYMO_WIRE_GATE =
-		32, /* a switch whose counter is the `outside` of a struct kymo_marker_gate: a bit for each recording */
-	KYMO_WIRE_MADE = 64, /* in memory of no file, which the program has put code into */
-};
-
-/* What has become of a switch's counter. Whoever dies between two of these is followed by somebody who compares the
- * counter with its value before. */
-enum kymo_wire_count {
-	KYMO_WIRE_COUNT_NONE,
-	KYMO_WIRE_COUNT_UP,   /* is being counted up */
-	KYMO_WIRE_COUNT_IN,   /* was counted up */
-	KYMO_WIRE_COUNT_DOWN, /* is being counted down */
-};
-
-/*
- * One place in the text, as one recording has it. All is complete before the text is written and never changed
- * afterwards.
- *
- * Several recordings may have the same place. `link` is the one jump that leads to pads: at the place itself, or the
- * trampoline that the text's jump leads to. It leads to the `entry` of one recording's pad, which goes on to the
- * `inner` entry of the next one's, and so on; the last goes on to its own `displaced` instructions. A pad that was put
- * before another one goes where its word says, which changes when that one leaves.
- *
- * A switch (KYMO_WIRE_SWITCH) has no pad, and no place in a chain: its bytes are the same for every recording, and stay
- * as long as a counter says that somebody wants them.
- */
-struct kymo_wire_site {
-	uint64_t address;
-	uint64_t link; /* a jmp rel32 */
-	uint64_t pad;
-	uint32_t pad_size;
-	uint32_t event_id;  /* of its first event */
-	uint64_t entry;     /* the link leads there */
-	uint64_t inner;     /* another recording's pad goes on there, its frame in place */
-	uint64_t displaced; /* the pad's own way out, with a frame */
-	uint64_t hop;       /* of a pad that was put before another: the jump to `next`, with that in rax; else 0 */
-	uint64_t next; /* of such a pad, at first: its word has it since; of a switch: the address of a 16-bit counter;
-			  else 0 */
-	uint8_t original[KYMO_WIRE_WINDOW_MAX];
-	uint8_t patched[KYMO_WIRE_PATCH_MAX];
-	uint8_t patch_size; /* bytes changed at `address` */
-	uint8_t window;     /* bytes displaced */
-	uint8_t lock_size;  /* bytes from `address` that are part of jumps, or of the window */
-	uint8_t tactic;     /* enum kymo_tactic */
-	uint8_t flags;
-	uint32_t state; /* of a gate: the recording's bit; of another switch its word has it; else 0 */
-	uint64_t inode; /* of the file whose text it is */
-	char name[56];
-	uint64_t reserved2;
-};
-
-_Static_assert(sizeof(struct kymo_wire_site) == 192, "journal entries are 192 bytes");
-
 /* ---- vfork ----------------------------------------------------------------------------------- */
 
 #define KYMO_WIRE_MAX_VFORKS 15
@@ -234,51 +146,7 @@ struct kymo_wire_vforks {
 	uint64_t threads[KYMO_WIRE_MAX_VFORKS]; /* their thread pointers, or 0 */
 };
 
-/* ---- rings ----------------------------------------------------------------------------------- */
-
-/* What is known of one sub-buffer; written by the producer that opens and closes it. */
-struct kymo_wire_subbuffer {
-	uint64_t sequence; /* of the packet in it */
-	uint64_t tsc_begin, tsc_end;
-	uint64_t size; /* bytes of records, when closed */
-	uint64_t lost; /* running total of the ring when closed */
-};
-
-/*
- * A ring of sub-buffers, with one producer at a time. Of some rings it is whoever turned `lock` from 0 to 1 with an
- * exchange. Nobody waits for a lock: a producer that finds one taken (its holder was preempted, or is this very thread
- * below a signal handler) goes to another ring. The producers of the others are the restartable sequences of one CPU;
- * only who changes the sub-buffer takes the lock, and sets `end` to 0 in a sequence first.
- *
- * Records are written at `cur` and count as soon as `cur` is moved behind them, so a thread that dies in the middle
- * leaves no hole. Offsets are relative to the ring's own address.
- */
-struct kymo_wire_ring {
-	/* the line that each record touches */
-	uint32_t lock;
-	uint32_t is_open;  /* a packet is being filled */
-	uint64_t cur;      /* where the next record goes */
-	uint64_t end;      /* where the current sub-buffer ends; 0 when no packet is open */
-	uint64_t last_tsc; /* stamps of one ring never go back */
-	uint64_t lost;     /* events, running total; added to atomically, also without the lock */
-	uint64_t opened;   /* packets opened so far; packet n lies in sub-buffer n % n_subbuffers */
-	uint64_t closed;   /* packets complete; stored after the packet's subbuffer entry */
-	uint64_t data_offset;
-
-	/* the recorder's line */
-	uint64_t consumed __attribute__((aligned(64))); /* packets copied out */
-	uint32_t n_subbuffers;
-	uint32_t overwrite;
-	uint64_t subbuffer_size;
-	uint32_t cpu;          /* whose sequences are the producers */
-	uint32_t is_sequenced; /* they are */
-
-	struct kymo_wire_subbuffer subbuffers[KYMO_WIRE_MAX_SUBBUFFERS] __attribute__((aligned(64)));
-};
-
-#define KYMO_WIRE_RING_STRIDE 1024
-_Static_assert(sizeof(struct kymo_wire_ring) <= KYMO_WIRE_RING_STRIDE, "a ring's control block fits its stride");
-_Static_assert(offsetof(struct kymo_wire_ring, consumed) == 64, "producers and recorder do not share a line");
+/* ---- paths ----------------------------------------------------------------------------------- */
 
 /* Whether a mapping of that path, without " (deleted)", is of header, journal and pads; of what pads write; is anything
  * of kymo's. */

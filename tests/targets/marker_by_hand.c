@@ -1,11 +1,11 @@
 /*
  * Turns the markers of marker_forms.c or marker_forms.cc on as libkymo-marker would, with one thread and no care, and
- *prints each that is passed:
+ * prints each that is passed:
  *
  *	NAME ARGUMENT...
  *
  * and at the end what forms_run() returned and how many arguments were evaluated. Usage: marker_by_hand [on | record |
- *slow]
+ * slow]
  *
  *	on	through slots.call
  *	record	into a ring, which is printed at the end, and before what can't go there (x86-64)

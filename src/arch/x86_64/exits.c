@@ -9,7 +9,7 @@
  *   1. The parts are the function. Those that the compiler split off are handed in, or found: whatever a branch with
  *	the frame still there, or a conditional one, or a table leads to, if nobody but the parts leads to it. That it
  *	joins is right even if it is a function of its own that only this one goes on to: it returns to this one's
- *caller.
+ * caller.
  *   2. Nothing enters the parts but at the start (sources.c): else a return would be counted for a call that was not.
  *   3. Each instruction that is reached is looked at (entries.c: what is not marked is not entered), and tells whether
  *	it leaves (verdicts.c), or all is refused.

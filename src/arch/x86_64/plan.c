@@ -29,13 +29,13 @@
  * NOPs, int3 or zeros and nothing else up to the next function.
  *
  * Code that the program has made (made.c) is not known but for its bytes: one instruction is displaced, what follows is
- *left alone, and 1 is the word of whoever names the place.
+ * left alone, and 1 is the word of whoever names the place.
  *
  * Where the process handles faults, nothing is displaced that may cause one (faults.c): a handler that looks the PC up
- *finds it in its place.
+ * finds it in its place.
  *
  * What a plan does not protect from: a program that comes to handle faults later, as far as the caller does not plan it
- *anew; and shadow stacks where a call is displaced.
+ * anew; and shadow stacks where a call is displaced.
  */
 #include <errno.h>
 #include <string.h>

@@ -2,15 +2,15 @@
  * What the resolver of an indirect function can return.
  *
  * Each path from its start is followed, also into functions that it goes on to by a jump. Before each instruction every
- *register has a set of functions that it may point to. Sets only grow, at each place until nothing changes any more.
+ * register has a set of functions that it may point to. Sets only grow, at each place until nothing changes any more.
  *
  *	an address comes from	lea; a constant, in modules that cannot move; a word that nothing but relocation writes
- *(a GOT's) it goes on by		mov, cmov, and slots of the frame all else		is NOT_KNOWN: it matters
- *only where it is returned, and then the resolver is refused
+ * (a GOT's) it goes on by		mov, cmov, and slots of the frame all else		is NOT_KNOWN: it matters
+ * only where it is returned, and then the resolver is refused
  *
  * A slot is a word at a distance from the frame pointer, where code that was not optimised keeps its choice. It may
- *hold what is stored there anywhere. That is so as long as rbp is nothing but the frame pointer, and the frame is
- *reached by no other way: no address of it is taken, and nothing is stored by the stack pointer but by pushing.
+ * hold what is stored there anywhere. That is so as long as rbp is nothing but the frame pointer, and the frame is
+ * reached by no other way: no address of it is taken, and nothing is stored by the stack pointer but by pushing.
  */
 #include <errno.h>
 #include <inttypes.h>

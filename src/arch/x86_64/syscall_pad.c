@@ -9,15 +9,15 @@
  * Why this is right, beyond what holds for any pad (emit.c):
  *
  * 1. The stack is as the program has it when the call is made: nothing of the pad's is on it. So calls that change
- *stacks, copy them or never return are what they would be in place. Whether the result is recorded is told by where the
- *thread is, so an exit has always had its entry.
+ * stacks, copy them or never return are what they would be in place. Whether the result is recorded is told by where
+ *the thread is, so an exit has always had its entry.
  * 2. The call has its own address in the pad, as any displaced `syscall` has: what is started again by the kernel goes
- *two bytes back, to that copy, and is not recorded twice.
+ * two bytes back, to that copy, and is not recorded twice.
  * 3. Where a call makes a thread or a process, the new one comes back with 0. It goes its way without a record: its
- *stack need not be one that has room for a pad. rcx and the flags are what tells it (jrcxz), as `syscall` clobbers the
- *one, and the others may be looked at.
+ * stack need not be one that has room for a pad. rcx and the flags are what tells it (jrcxz), as `syscall` clobbers the
+ * one, and the others may be looked at.
  * 4. Nobody comes after this pad in a chain: the record of the result would come before the others'. Others may come
- *before it.
+ * before it.
  */
 #include <errno.h>
 #include <string.h>

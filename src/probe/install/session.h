@@ -7,7 +7,7 @@
  *	remove		text, pads, memory
  *
  * resolve and install are repeated while a launched program maps its libraries. The order of steps, and what holds when
- *kymo or the process dies between any two of them, is in docs/internals/probing.md.
+ * kymo or the process dies between any two of them, is in docs/internals/probing.md.
  */
 #ifndef KYMO_PROBE_INSTALL_SESSION_H
 #define KYMO_PROBE_INSTALL_SESSION_H

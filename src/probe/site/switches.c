@@ -2,34 +2,34 @@
  * Turning markers on and off, from outside.
  *
  * A marker is on while somebody wants it: the process itself (kymo_marker_gate.inside, or what an SDT probe's semaphore
- *counts besides), or recordings. Each of those has a bit of the gate's `outside`; of a semaphore it adds 1. For kymo's
- *own markers the text says so, too: the NOP is a jump to the marker's cold block. Those bytes are the same for
+ * counts besides), or recordings. Each of those has a bit of the gate's `outside`; of a semaphore it adds 1. For kymo's
+ * own markers the text says so, too: the NOP is a jump to the marker's cold block. Those bytes are the same for
  * everybody, so no recording owns them. All of this happens with the threads stopped; pads are in the text before and
- *until after.
+ * until after.
  *
  *	gate	on: journal entry (with the pads' journal, last), with the bit; the bit; the text, if it is the NOP.
- *off: the bit; the text, if nobody wants it on any more. Each step can be repeated counter	on: state UP with the
- *counter's value; counter + 1; state IN. off: state DOWN with the value; counter - 1; state NONE. Who dies between two
- *steps leaves an entry from which the next one goes on: in UP it was counted if it is not what it was before; in DOWN
- *it was not if it still is. Somebody else who counts in between can make that wrong by one: a probe's arguments are
- *computed then that nobody reads
+ * off: the bit; the text, if nobody wants it on any more. Each step can be repeated counter	on: state UP with the
+ * counter's value; counter + 1; state IN. off: state DOWN with the value; counter - 1; state NONE. Who dies between two
+ * steps leaves an entry from which the next one goes on: in UP it was counted if it is not what it was before; in DOWN
+ * it was not if it still is. Somebody else who counts in between can make that wrong by one: a probe's arguments are
+ * computed then that nobody reads
  *
  * The bit is chosen among those that no journal in the process has. Two recordings that choose the same at once notice
- *it as they notice all that the other does: by its journal's generation.
+ * it as they notice all that the other does: by its journal's generation.
  *
  * libkymo-marker changes the same text while threads run. It sets `busy` before it looks at `outside` and until it is
- *done: a stopped process in which that is set is let go, and looked at again. Who leaves and finds it busy for seconds
- *(the process does not get its turn) clears the bit alone: the library looks at `outside` once more when it is done,
- *and does what is left to do with the text. The text may be left as `test $imm32,%eax`, one of its steps, by nobody but
- *a process that died; it is off as the NOP is.
+ * done: a stopped process in which that is set is let go, and looked at again. Who leaves and finds it busy for seconds
+ * (the process does not get its turn) clears the bit alone: the library looks at `outside` once more when it is done,
+ * and does what is left to do with the text. The text may be left as `test $imm32,%eax`, one of its steps, by nobody
+ *but a process that died; it is off as the NOP is.
  *
  * A kernel's uprobe may have come to the NOP's first byte meanwhile. The kernel puts back what the file has there, so
- *the other four are made the NOP's. Where it has made a call of the whole NOP it puts back all five.
+ * the other four are made the NOP's. Where it has made a call of the whole NOP it puts back all five.
  *
  * A forked child has text, counters and words of its own, and its parent's journal.
  *
  * A jump that crosses a page is not one write. It goes by three, each of which leaves an instruction of five bytes that
- *is off, or the jump.
+ * is off, or the jump.
  */
 #include "probe/site/switches.h"
 

@@ -7,18 +7,18 @@
  *		 | (SYMBOL | GLOB) ":*"					each instruction of the function or functions
  *	ARG	:= [NAME "="] (FETCH | EXPR) [":" TYPE]		an EXPR has blanks within brackets only, as its ":" is
  *	FETCH	:= "%" REGISTER | "$arg" N | "$stack" | "$stack" N | "\" NUMBER | "$retval" | "@" NUMBER |
- *("+"|"-")["u"] NUMBER "(" FETCH ")"
+ * ("+"|"-")["u"] NUMBER "(" FETCH ")"
  *	TYPE	:= u8 u16 u32 u64 s8 s16 s32 s64 x8 x16 x32 x64; of memory string, ustring, x8[N], too
  *	ADDRESS	:= "0x" HEX-DIGITS		in memory of no file, of one process (probe/code/jit.h)
  *
  * FILE runs to the last ":" before PLACE, so that paths may hold colons; `\ ` and "\:" quote. A SYMBOL may be as C++
- *and Rust have it: "::" separates nothing, nor does what is within brackets or part of an operator's name,
- *"./app:shop::Cart::add(int, char const*)". Parsing is pure, knows no process and no file, and names registers through
- *arch.
+ * and Rust have it: "::" separates nothing, nor does what is within brackets or part of an operator's name,
+ * "./app:shop::Cart::add(int, char const*)". Parsing is pure, knows no process and no file, and names registers through
+ * arch.
  *
  * "r" and "%return" both make a return probe, of a whole function: of a SYMBOL or GLOB, or of the function that begins
- *at a lone NUMBER. There, $retval is known and $argN is not; $argN is not taken with ":*" either, since it would be
- *right at the first instruction alone.
+ * at a lone NUMBER. There, $retval is known and $argN is not; $argN is not taken with ":*" either, since it would be
+ * right at the first instruction alone.
  */
 #ifndef KYMO_PROBE_SPEC_SPEC_H
 #define KYMO_PROBE_SPEC_SPEC_H
@@ -74,7 +74,7 @@ struct kymo_spec {
 
 /*
  * Parse `text`. USAGE errors quote the text on a line of its own with a caret below the column, and say what was
- *expected:
+ * expected:
  *
  *	column 18: no register '%dj' on x86-64; write %di, %edi, %al, %r8 …
  *	  libc:malloc size=%dj

@@ -2,11 +2,11 @@
  * tids [-f | -c | -r] THREADS CALLS
  *
  * The first thread and THREADS others, I counted from 0, call outer(1000 * I + K) for each K below CALLS + I; the first
- *call of each is over only when all are in theirs. Each prints "TID I".
+ * call of each is over only when all are in theirs. Each prints "TID I".
  *
  *	-f	then, while the others live, a forked child does the same with threads of its own
  *	-c	a child that is made without the library, so that its control block says what it said before, does what
- *the first thread does, alone
+ * the first thread does, alone
  *	-r	one more thread, with the control block of the first, calls outer(0) before all that, and prints nothing
  */
 #define _GNU_SOURCE

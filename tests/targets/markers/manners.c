@@ -1,9 +1,9 @@
 /*
  * What the library does where it can't do what it is asked, and behind fork(). Each command ends with 0 when all was as
- *it must be.
+ * it must be.
  *
  *	no-membarrier	a filter forbids it from the beginning: refused while there are threads, done while there are
- *none late-filter	a filter forbids it later: refused, and a probe of before is disconnected and waited for
+ * none late-filter	a filter forbids it later: refused, and a probe of before is disconnected and waited for
  *	no-write	a filter forbids to write: refused, nothing is changed
  *	no-open		the process is not dumpable, and not root's
  *	breakpoint	somebody has a breakpoint on a site

@@ -1,8 +1,8 @@
 /*
  * storm SECONDS [THREADS[:PAUSE] [OBJECT...]]: threads run through 1,000 sites of one marker, and 1,000 more of each
- *object, which is turned on and off as fast as it goes. Signals come meanwhile, whose handler passes markers, too.
- *Every argument of every call is checked, and what the threads hold in registers across the sites. Prints one line of
- *JSON:
+ * object, which is turned on and off as fast as it goes. Signals come meanwhile, whose handler passes markers, too.
+ * Every argument of every call is checked, and what the threads hold in registers across the sites. Prints one line of
+ * JSON:
  *
  *	toggles	sites that were turned on or off
  *	calls	of the probe
