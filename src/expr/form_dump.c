@@ -8,6 +8,7 @@ static const char *const code_names[KYMO_FORM_N_CODES] = {
 	[KYMO_FORM_REGISTER] = "register",
 	[KYMO_FORM_STACK] = "stack",
 	[KYMO_FORM_RETVAL] = "retval",
+	[KYMO_FORM_CONTEXT] = "context",
 	[KYMO_FORM_ADDRESS] = "address",
 	[KYMO_FORM_LOAD] = "load",
 	[KYMO_FORM_EXTEND] = "extend",
@@ -33,6 +34,12 @@ static const char *const code_names[KYMO_FORM_N_CODES] = {
 	[KYMO_FORM_JUMP_IF_ZERO] = "jump-if-zero",
 };
 
+static const char *const context_names[KYMO_FORM_N_CONTEXTS] = {
+	[KYMO_FORM_PID] = "pid",
+	[KYMO_FORM_TID] = "tid",
+	[KYMO_FORM_CPU] = "cpu",
+};
+
 /* Those that come in two forms. */
 static bool has_sign(unsigned int code)
 {
@@ -51,6 +58,9 @@ static void dump_op(const struct kymo_form_op *op, const char *(*register_name)(
 			fprintf(out, " %%%s", register_name((int)op->value));
 		else
 			fprintf(out, " %" PRId64, op->value);
+		break;
+	case KYMO_FORM_CONTEXT:
+		fprintf(out, " %s", context_names[op->value]);
 		break;
 	case KYMO_FORM_EXTEND:
 		fprintf(out, " %c%d", op->is_signed ? 's' : 'u', 8 * op->size);

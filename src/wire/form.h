@@ -28,6 +28,7 @@ enum kymo_form_code {
 	KYMO_FORM_REGISTER, /* the register `value`, all of its 64 bits */
 	KYMO_FORM_STACK,    /* the 8 bytes at stack pointer + 8 * `value`; may fault */
 	KYMO_FORM_RETVAL,   /* what the function returns; may fault: at an exit where it is not known */
+	KYMO_FORM_CONTEXT,  /* `value` of enum kymo_form_context: what runs the form */
 	KYMO_FORM_ADDRESS,  /* `value` + where the file is loaded that the site is in: an address of its data */
 	/* change the last value */
 	KYMO_FORM_LOAD,       /* it is an address: the `size` bytes there, with zeros before them; may fault */
@@ -55,6 +56,13 @@ enum kymo_form_code {
 	KYMO_FORM_JUMP,
 	KYMO_FORM_JUMP_IF_ZERO, /* take one: if that is 0 */
 	KYMO_FORM_N_CODES,
+};
+
+enum kymo_form_context {
+	KYMO_FORM_PID, /* ids are as the process itself has them */
+	KYMO_FORM_TID, /* the process's where a thread cannot be told */
+	KYMO_FORM_CPU, /* at that moment */
+	KYMO_FORM_N_CONTEXTS,
 };
 
 struct kymo_form_op {
@@ -85,7 +93,8 @@ struct kymo_form_input {
 	const uint64_t *stack; /* `n_stack` words from the stack pointer */
 	uint64_t n_stack;
 	const uint64_t *retval; /* NULL: not known */
-	uint64_t bias;          /* of the file that the site is in: address - address as linked */
+	uint64_t context[KYMO_FORM_N_CONTEXTS];
+	uint64_t bias; /* of the file that the site is in: address - address as linked */
 	/* Whether the `size` bytes at `address` can be read; then they are in `ret`, with zeros before them. NULL: none
 	 * can. */
 	bool (*load)(void *data, uint64_t address, unsigned int size, uint64_t *ret);

@@ -1,11 +1,11 @@
 /* A record of one event: by a restartable sequence, or by a lock. emit.c has the reasons why this is right. */
 #include "arch/x86_64/event.h"
 
-#include <cpuid.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "arch/x86_64/arguments.h"
+#include "arch/x86_64/context.h"
 #include "arch/x86_64/frame.h"
 #include "arch/x86_64/guest.h"
 #include "arch/x86_64/reads.h"
@@ -20,31 +20,11 @@
 
 #define TRIES 8 /* of a sequence whose sub-buffer was changed: then a ring with a lock is used */
 
-/* Asked once: in a virtual machine each cpuid is tens of microseconds in the hypervisor. */
-static bool has_rdpid(void)
-{
-	enum { UNKNOWN, NO, YES };
-	static int known;
-	int has = __atomic_load_n(&known, __ATOMIC_RELAXED);
-	unsigned int a, b, c, d;
-
-	if (has == UNKNOWN) {
-		has = __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c & 1u << 22) ? YES : NO;
-		__atomic_store_n(&known, has, __ATOMIC_RELAXED);
-	}
-	return has == YES;
-}
-
-/* r10 = the ring of this CPU. The CPU's number is in the low 12 bits of TSC_AUX and of the limit of segment 0x7b
- * (arch/x86/include/asm/segment.h, VDSO_CPUNODE_BITS). */
+/* r10 = the ring of this CPU. */
 static void ring_of_cpu(struct code *c, const struct kymo_pad_env *env)
 {
-	if (has_rdpid())
-		EMIT(c, 0xf3, 0x0f, 0xc7, 0xf8); /* rdpid %rax */
-	else
-		EMIT(c, 0xb8, 0x7b, 0, 0, 0, 0x0f, 0x03, 0xc0); /* mov $0x7b,%eax; lsl %eax,%eax */
-	EMIT(c, 0x25, 0xff, 0x0f, 0, 0);                        /* and $0xfff,%eax */
-	EMIT(c, 0x3d);                                          /* cmp $n_cpus,%eax */
+	x86_load_cpu(c);
+	EMIT(c, 0x3d); /* cmp $n_cpus,%eax */
 	imm32(c, env->n_cpus);
 	EMIT(c, 0x72, 0x02, 0x31, 0xc0); /* jb 1f; xor %eax,%eax; 1: */
 	movabs(c, R10, env->rings);
@@ -53,25 +33,10 @@ static void ring_of_cpu(struct code *c, const struct kymo_pad_env *env)
 	EMIT(c, 0x49, 0x01, 0xc2); /* add %rax,%r10 */
 }
 
-/* mov `at` in the live page, %reg */
-static void load_live(struct code *c, const struct kymo_pad_env *env, unsigned int reg, unsigned int at)
-{
-	uint8_t opcode[] = { (uint8_t)(0x48 | (reg >> 3) << 2), 0x8b, (uint8_t)(0x05 | (reg & 7) << 3) };
-
-	rip_to(c, (const char *)opcode, sizeof(opcode), env->live + at, 0);
-}
-
-/* eax = this thread's id, from its control block */
-static void load_tid(struct code *c, const struct kymo_pad_env *env)
-{
-	load_live(c, env, RAX, KYMO_PAD_LIVE_TID_OFFSET);
-	EMIT(c, 0x64, 0x8b, 0x00); /* mov %fs:(%rax),%eax */
-}
-
 /* r11 = where struct rseq is, from the thread pointer */
 static void load_rseq(struct code *c, const struct kymo_pad_env *env)
 {
-	load_live(c, env, R11, KYMO_PAD_LIVE_RSEQ_OFFSET);
+	x86_load_live(c, env, R11, KYMO_PAD_LIVE_RSEQ_OFFSET);
 }
 
 static void clear_rseq(struct code *c, const struct kymo_pad_env *env)
@@ -310,7 +275,7 @@ void x86_event_sequence(struct code *c, const struct kymo_pad_env *env, const st
 	     0); /* mov %fs:16,%rax: a control block of glibc's points to itself */
 	EMIT(c, 0x64, 0x48, 0x3b, 0x04, 0x25, 0, 0, 0, 0); /* cmp %fs:0,%rax */
 	JNE(c, &parts->foreign);
-	load_live(c, env, R10, KYMO_PAD_LIVE_VFORKS);
+	x86_load_live(c, env, R10, KYMO_PAD_LIVE_VFORKS);
 	EMIT(c, 0x41, 0x83, 0x3a, 0x00); /* cmpl $0,n(%r10) */
 	JNE(c, &parts->vfork);
 	EMIT(c, 0xc7); /* movl $TRIES,tid(%rsp) */
@@ -335,7 +300,7 @@ void x86_event_sequence(struct code *c, const struct kymo_pad_env *env, const st
 	stamp(c, use);
 	EMIT(c, 0x49, 0x89, 0x42, 0x18); /* mov %rax,last_tsc(%r10) */
 	store_header(c, event, site);
-	load_tid(c, env);
+	x86_load_tid(c, env);
 	store(c, RAX, 4, KYMO_EVENT_TID_OFFSET);
 	store_rest(c, env, event, site);
 	descriptor[1] = c->n;
@@ -347,9 +312,9 @@ void x86_event_sequence(struct code *c, const struct kymo_pad_env *env, const st
 static void tid_to_slot(struct code *c, const struct kymo_pad_env *env, bool from_thread)
 {
 	if (from_thread)
-		load_tid(c, env);
+		x86_load_tid(c, env);
 	else
-		load_live(c, env, RAX, KYMO_PAD_LIVE_PID);
+		x86_load_live(c, env, RAX, KYMO_PAD_LIVE_PID);
 	EMIT(c, 0x89); /* mov %eax,tid(%rsp) */
 	rsp_operand(c, RAX, SLOT_TID);
 }

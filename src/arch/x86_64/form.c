@@ -8,6 +8,7 @@
  */
 #include "arch/x86_64/form.h"
 
+#include "arch/x86_64/context.h"
 #include "arch/x86_64/frame.h"
 #include "arch/x86_64/reads.h"
 
@@ -49,6 +50,42 @@ static void load_value(struct code *c, int64_t value)
 	}
 }
 
+/* rax = the id of this thread, as records have it: the process's where the thread has no control block of glibc's. */
+static void load_tid(struct maker *m)
+{
+	struct code *c = m->c;
+	struct label of_thread = { .n = 0 }, of_process = { .n = 0 }, done = { .n = 0 };
+
+	compare_byte(c, m->env->live, KYMO_PAD_LIVE);
+	JE(c, &of_thread);
+	compare_byte(c, m->env->live, KYMO_PAD_RSEQ);
+	JNE(c, &of_process);
+	EMIT(c, 0x64, 0x48, 0x8b, 0x04, 0x25, 0x10, 0, 0, 0); /* mov %fs:16,%rax */
+	EMIT(c, 0x64, 0x48, 0x3b, 0x04, 0x25, 0, 0, 0, 0);    /* cmp %fs:0,%rax */
+	JNE(c, &of_process);
+	place(c, &of_thread);
+	x86_load_tid(c, m->env);
+	JMP(c, &done);
+	place(c, &of_process);
+	x86_load_pid(c, m->env);
+	place(c, &done);
+}
+
+static void load_context(struct maker *m, int64_t which)
+{
+	switch (which) {
+	case KYMO_FORM_PID:
+		x86_load_pid(m->c, m->env);
+		break;
+	case KYMO_FORM_TID:
+		load_tid(m);
+		break;
+	default: /* CPU */
+		x86_load_cpu(m->c);
+		break;
+	}
+}
+
 static void push(struct maker *m, const struct kymo_form_op *op)
 {
 	struct code *c = m->c;
@@ -66,6 +103,9 @@ static void push(struct maker *m, const struct kymo_form_op *op)
 		rsp_slot(c, 0x8d, RAX, (int32_t)(FRAME + 8 * op->value));
 		x86_check_readable(c, m->env, 8, m->fault);
 		EMIT(c, 0x48, 0x8b, 0x00); /* mov (%rax),%rax */
+		break;
+	case KYMO_FORM_CONTEXT:
+		load_context(m, op->value);
 		break;
 	case KYMO_FORM_ADDRESS:
 		movabs(c, RAX, m->bias + (uint64_t)op->value);

@@ -148,7 +148,7 @@ static bool is_expression(struct kymo_spec_piece fetch)
 		return true;
 	if (*c != '%' && *c != '$')
 		return false;
-	for (c++; c < fetch.end; c++)
+	for (c++; c < fetch.end && *c != ':'; c++)
 		if (strchr("+-*/%&|^<>=!?[", *c))
 			return true;
 	return false;
@@ -218,6 +218,15 @@ static struct kymo_error *compute(struct kymo_spec_reader *reader, struct kymo_f
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
+/* Behind the value in the form: its bits alone. There is room: what leads to a value takes a third of a form. */
+static void pick_bits(struct kymo_spec_reader *reader)
+{
+	kymo_spec_fetch_put(reader, KYMO_FORM_VALUE, 0, 64 - reader->bits - reader->first_bit);
+	kymo_spec_fetch_put(reader, KYMO_FORM_SHIFT_LEFT, 8, 0);
+	kymo_spec_fetch_put(reader, KYMO_FORM_VALUE, 0, 64 - reader->bits);
+	kymo_spec_fetch_put(reader, KYMO_FORM_SHIFT_RIGHT, 8, 0);
+}
+
 static struct kymo_error *read_value(struct kymo_spec_reader *reader, bool has_type, bool is_computed,
 				     struct kymo_form **form)
 {
@@ -230,8 +239,10 @@ static struct kymo_error *read_value(struct kymo_spec_reader *reader, bool has_t
 	if (!reader->form)
 		return error;
 	*form = reader->form;
-	if (!error && !kymo_fetch_is_of_memory(&reader->out))
+	if (!error && reader->is_memory && !kymo_fetch_is_of_memory(&reader->out))
 		kymo_spec_fetch_put(reader, KYMO_FORM_LOAD, (uint8_t)kymo_type_size(reader->out.type), 0);
+	if (!error && reader->bits)
+		pick_bits(reader);
 	if (error || kymo_form_check(*form, KYMO_FETCH_REGISTERS, KYMO_FETCH_STACK_MAX))
 		return error;
 	return kymo_error_at(reader->text, reader->fetch.start, "'%.*s' takes too many steps",

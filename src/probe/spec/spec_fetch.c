@@ -38,9 +38,6 @@ static struct kymo_error *refuse_type(struct kymo_spec_reader *reader)
 		if (kymo_spec_piece_is(reader->type, foreign_types[i].name))
 			return kymo_error_at(reader->text, reader->type.start, "%s not supported yet; write %s",
 					     foreign_types[i].what, foreign_types[i].instead);
-	if (*reader->type.start == 'b' && memchr(reader->type.start, '@', kymo_spec_piece_size(reader->type)))
-		return kymo_error_at(reader->text, reader->type.start,
-				     "bit fields are not supported yet; write x32 to record the whole word");
 	return kymo_error_at(reader->text, reader->type.start,
 			     "no type '%.*s'; write u8 u16 u32 u64, s8 s16 s32 s64 or x8 x16 x32 x64",
 			     (int)kymo_spec_piece_size(reader->type), reader->type.start);
@@ -286,6 +283,7 @@ static struct kymo_error *read_memory(struct kymo_spec_reader *reader)
 			kymo_spec_fetch_put(reader, KYMO_FORM_LOAD, 8, 0);
 	}
 	reader->fetch = whole;
+	reader->is_memory = true;
 	reader->out = (struct kymo_fetch){ .kind = KYMO_FETCH_FORM, .type = KYMO_TYPE_X64, .form = reader->form };
 	return error;
 }
@@ -308,7 +306,7 @@ static bool read_bytes_type(struct kymo_spec_reader *reader)
 /* A type that only memory has. */
 static bool read_memory_type(struct kymo_spec_reader *reader)
 {
-	if (!reader->form)
+	if (!reader->is_memory)
 		return false;
 	if (!kymo_spec_piece_is(reader->type, "string") && !kymo_spec_piece_is(reader->type, "ustring"))
 		return read_bytes_type(reader);
@@ -351,19 +349,68 @@ static bool fits(int64_t value, enum kymo_type type)
 	return bits == 64 || (value >= -(INT64_C(1) << (bits - 1)) && value < INT64_C(1) << bits);
 }
 
+static struct kymo_error *check_width(const struct kymo_spec_reader *reader, enum kymo_type type)
+{
+	if (reader->out.kind == KYMO_FETCH_REGISTER && kymo_type_size(type) > kymo_type_size(reader->out.type))
+		return kymo_error_at(reader->text, reader->type.start, "%s is wider than %.*s, which has %u bits",
+				     kymo_type_name(type), (int)kymo_spec_piece_size(reader->fetch),
+				     reader->fetch.start, 8 * kymo_type_size(reader->out.type));
+	return NULL;
+}
+
+/* "b3@4/32": 3 bits from bit 4 on, of 32. */
+static struct kymo_error *read_bits(struct kymo_spec_reader *reader)
+{
+	static const enum kymo_type types[] = { KYMO_TYPE_U8, KYMO_TYPE_U16, KYMO_TYPE_U32, KYMO_TYPE_U64 };
+	const char *at = reader->type.start + 1, *const end = reader->type.end;
+	uint64_t bits = 0, first = 0, of = 0;
+	struct kymo_error *error;
+	unsigned int i = 0;
+
+	if (!kymo_spec_number(at, end, &at, &bits) || at == end || *at++ != '@' ||
+	    !kymo_spec_number(at, end, &at, &first) || at == end || *at++ != '/' ||
+	    !kymo_spec_number(at, end, &at, &of) || at != end)
+		return kymo_error_at(reader->text, at,
+				     "expected a bit-field as bBITS@FIRST/OF, such as b3@4/32 for 3 of 32 bits from "
+				     "bit 4 on");
+	while (i < kymo_countof(types) && 8 * kymo_type_size(types[i]) != of)
+		i++;
+	if (i == kymo_countof(types))
+		return kymo_error_at(reader->text, reader->type.start, "a bit-field is of 8, 16, 32 or 64 bits");
+	if (!bits || bits > of || first > of - bits)
+		return kymo_error_at(reader->text, reader->type.start, "these bits are not within %d",
+				     8 * (int)kymo_type_size(types[i]));
+	if (!reader->is_memory && (reader->out.kind == KYMO_FETCH_FORM || reader->out.kind == KYMO_FETCH_IMMEDIATE))
+		return kymo_error_at(reader->text, reader->type.start,
+				     "a bit-field is of a register or of memory; write the expression with >> and &");
+	error = check_width(reader, types[i]);
+	if (!error && !reader->is_memory) {
+		reader->form = calloc(1, sizeof(*reader->form));
+		if (!reader->form)
+			return &kymo_error_no_memory;
+		error = begin_form(reader);
+	}
+	reader->bits = (uint8_t)bits;
+	reader->first_bit = (uint8_t)first;
+	reader->out = (struct kymo_fetch){ .kind = KYMO_FETCH_FORM, .type = types[i], .form = reader->form };
+	return error;
+}
+
 struct kymo_error *kymo_spec_fetch_read_type(struct kymo_spec_reader *reader)
 {
 	int type = kymo_type_parse(reader->type.start, (uint32_t)kymo_spec_piece_size(reader->type));
+	struct kymo_error *error;
 
 	if (read_memory_type(reader))
 		return NULL;
+	if (kymo_spec_piece_starts(reader->type, "b") && kymo_spec_piece_size(reader->type) > 1 &&
+	    kymo_spec_is_digit(reader->type.start[1]))
+		return read_bits(reader);
 	if (type < 0)
 		return refuse_type(reader);
-	if (reader->out.kind == KYMO_FETCH_REGISTER &&
-	    kymo_type_size((enum kymo_type)type) > kymo_type_size(reader->out.type))
-		return kymo_error_at(reader->text, reader->type.start, "%s is wider than %.*s, which has %u bits",
-				     kymo_type_name((enum kymo_type)type), (int)kymo_spec_piece_size(reader->fetch),
-				     reader->fetch.start, 8 * kymo_type_size(reader->out.type));
+	error = check_width(reader, (enum kymo_type)type);
+	if (error)
+		return error;
 	if (reader->out.kind == KYMO_FETCH_IMMEDIATE && !fits(reader->out.value, (enum kymo_type)type))
 		return kymo_error_at(reader->text, reader->fetch.start + 1, "the number does not fit in %s",
 				     kymo_type_name((enum kymo_type)type));

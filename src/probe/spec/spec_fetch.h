@@ -10,7 +10,10 @@ struct kymo_spec_reader {
 	struct kymo_spec_piece fetch, type;
 	struct kymo_spec *spec; /* its place is known already */
 	struct kymo_fetch out;
-	struct kymo_form *form; /* of memory: the address, until the type is known; not NULL says that it is memory */
+	struct kymo_form
+		*form; /* of memory: the address, until the type is known. Of bits of anything else: the value */
+	bool is_memory;
+	uint8_t bits, first_bit; /* of a bit-field: how many, and the lowest; else 0 */
 };
 
 /* Read `fetch`. */

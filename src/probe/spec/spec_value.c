@@ -115,39 +115,68 @@ static struct kymo_error *find_retval(const struct name *name)
 
 /* ---- names of the source --------------------------------------------------------------------- */
 
-/* Words that will mean something here; a variable of that name is meant until then. */
-static bool is_reserved(const struct name *name)
+/* Words of bpftrace's. A variable of that name comes before them. */
+static const struct {
+	const char *word;
+	enum kymo_form_context context;
+	bool is_signed;
+} contexts[] = {
+	{ "pid", KYMO_FORM_PID, true },
+	{ "tid", KYMO_FORM_TID, true },
+	{ "cpu", KYMO_FORM_CPU, false },
+};
+
+static bool find_context(const struct name *name)
 {
-	return is(name, "tid") || is(name, "pid") || is(name, "comm") || is(name, "cpu") || is(name, "nsecs");
+	for (size_t i = 0; i < kymo_countof(contexts); i++) {
+		if (is(name, contexts[i].word)) {
+			mean(name, KYMO_FORM_CONTEXT, contexts[i].context,
+			     (struct kymo_expr_type){ .size = 4, .is_signed = contexts[i].is_signed });
+			return true;
+		}
+	}
+	return false;
 }
 
-static struct kymo_error *refuse_reserved(const struct name *name)
+/* "comm" or "nsecs", which a probe does not know. */
+static struct kymo_error *refuse_foreign(const struct name *name)
 {
+	if (is(name, "comm"))
+		return kymo_error_at(name->text, name->start,
+				     "'comm' is not known to a probe; leave it out: each record has its thread, and "
+				     "aggregations take 'by comm'");
 	return kymo_error_at(name->text, name->start,
-			     "'%.*s' is not supported in expressions yet; each record has its thread and time",
-			     (int)name->size, name->start);
+			     "'nsecs' is not known to a probe; leave it out: each record has its time");
 }
 
 /* A name of the source: what it is is known when the file is. */
 static struct kymo_error *find_variable(const struct name *name)
 {
 	struct kymo_spec *spec = name->spec;
-	struct kymo_error *error;
+	struct kymo_error *error = NULL;
 
 	if (spec->scope) {
 		error = kymo_scope_find(spec->scope, name->text, name->start, name->size, name->ret);
-		if (!error || !is_reserved(name))
-			return error;
-		kymo_error_destroy(error);
-		return refuse_reserved(name);
-	}
-	if (*name->start != '$' && kymo_spec_has_scope(spec)) {
+		if (!error)
+			return NULL;
+		if (find_context(name)) {
+			kymo_error_destroy(error);
+			return NULL;
+		}
+	} else if (find_context(name)) {
+		spec->wants_names |= kymo_spec_has_scope(spec);
+		return NULL;
+	} else if (*name->start != '$' && kymo_spec_has_scope(spec)) {
 		spec->needs_names = true;
 		mean(name, KYMO_FORM_VALUE, 0, (struct kymo_expr_type){ .size = 8, .of = &kymo_expr_later });
 		return NULL;
 	}
-	if (is_reserved(name))
-		return refuse_reserved(name);
+	if (is(name, "comm") || is(name, "nsecs")) {
+		kymo_error_destroy(error);
+		return refuse_foreign(name);
+	}
+	if (error)
+		return error;
 	return kymo_error_at(name->text, name->start,
 			     "variables by name ('%.*s') are known at one location of a file; write arg0, retval, "
 			     "%%REGISTER or $stack0",

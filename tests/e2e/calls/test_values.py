@@ -266,8 +266,7 @@ def test_words_are_refused_where_they_are_wrong():
                            ('libc:malloc (arg0 / 0)', 'column 19: this is a division by zero'),
                            ('libc:malloc arg0->x', "column 17: '->' is for structures and unions, and this is a 'long'; convert it, as in ((struct conn *)arg0)->fd"),
                            ('libc:malloc /str(arg0) == "a/', "column 27: expected '\"' at the end of the text"),
-                           ('libc:malloc /str(arg0)/', 'column 14: a filter is a number or a comparison, such as /arg0 > 4K/ or /str(arg0) == "x"/'),
-                           ('libc:malloc comm', "column 13: 'comm' is not supported in expressions yet; each record has its thread and time")):
+                           ('libc:malloc /str(arg0)/', 'column 14: a filter is a number or a comparison, such as /arg0 > 4K/ or /str(arg0) == "x"/')):
         result = record('-p', spec, '--', 'true')
         check_equal(result.status, 2, f'status of {spec}')
         check_same(result.err.splitlines()[0], f'kymo: {sentence}', f'sentence about {spec}')

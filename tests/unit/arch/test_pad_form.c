@@ -5,6 +5,7 @@
 #include <cmocka.h>
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "pad_checks.h"
 
@@ -45,9 +46,12 @@ static void make(struct maker *m, unsigned int depth);
 
 static void make_leaf(struct maker *m)
 {
-	switch (next(m, 5)) {
+	switch (next(m, 6)) {
 	case 0:
 		put(m, KYMO_FORM_VALUE)->value = some_value(m);
+		break;
+	case 2:
+		put(m, KYMO_FORM_CONTEXT)->value = next(m, 2) ? KYMO_FORM_PID : KYMO_FORM_TID; /* a CPU may change */
 		break;
 	case 1:
 		if (m->n_faults < KYMO_FORM_FAULTS_MAX) {
@@ -147,7 +151,11 @@ static void check_form(struct world *world, const struct kymo_form *form, uint8_
 
 	world_landing(world, events, 2, &site);
 	for (uint64_t i = 0; i < 4; i++) {
-		struct kymo_form_input input = { .registers = in.r, .n_stack = 8 };
+		struct kymo_form_input input = {
+			.registers = in.r,
+			.n_stack = 8,
+			.context = { [KYMO_FORM_PID] = WORLD_PID, [KYMO_FORM_TID] = (uint64_t)gettid() },
+		};
 		uint64_t expected = 0;
 		bool is_there;
 

@@ -199,6 +199,28 @@ static void an_unknown_register_is_marked(void **state)
 				 "              ^");
 }
 
+static void a_bad_bit_field_is_marked(void **state)
+{
+	refused("libc:f %di:b4",
+		"column 14: expected a bit-field as bBITS@FIRST/OF, such as b3@4/32 for 3 of 32 bits from "
+		"bit 4 on\n"
+		"  libc:f %di:b4\n"
+		"               ^");
+	refused("libc:f %di:b4@8/33", "column 12: a bit-field is of 8, 16, 32 or 64 bits\n"
+				      "  libc:f %di:b4@8/33\n"
+				      "             ^");
+	refused("libc:f %di:b4@30/32", "column 12: these bits are not within 32\n"
+				       "  libc:f %di:b4@30/32\n"
+				       "             ^");
+	refused("libc:f %edi:b4@30/64", "column 13: u64 is wider than %edi, which has 32 bits\n"
+					"  libc:f %edi:b4@30/64\n"
+					"              ^");
+	refused("libc:f (arg0):b4@30/64",
+		"column 15: a bit-field is of a register or of memory; write the expression with >> and &\n"
+		"  libc:f (arg0):b4@30/64\n"
+		"                ^");
+}
+
 static void types_that_are_not_there_are_named(void **state)
 {
 	refused("libc:f %di:u7", "column 12: no type 'u7'; write u8 u16 u32 u64, s8 s16 s32 s64 or x8 x16 x32 x64\n"
@@ -221,10 +243,6 @@ static void types_that_are_not_there_are_named(void **state)
 	refused("libc:f %di:char", "column 12: characters are not supported yet; write u8 to record the code\n"
 				   "  libc:f %di:char\n"
 				   "             ^");
-	refused("libc:f %di:b4@8/32",
-		"column 12: bit fields are not supported yet; write x32 to record the whole word\n"
-		"  libc:f %di:b4@8/32\n"
-		"             ^");
 	refused("libc:f %di:u32[4]",
 		"column 15: arrays are not supported yet, but of memory as bytes, x8[1] to x8[512]; "
 		"leave '[4]' out to record one value\n"
@@ -293,6 +311,7 @@ int main(void)
 		cmocka_unit_test(memory_that_is_not_said_well_is_refused),
 		cmocka_unit_test(variables_that_are_not_there_are_named),
 		cmocka_unit_test(an_unknown_register_is_marked),
+		cmocka_unit_test(a_bad_bit_field_is_marked),
 		cmocka_unit_test(types_that_are_not_there_are_named),
 		cmocka_unit_test(a_bad_immediate_is_marked),
 		cmocka_unit_test(names_of_arguments_are_checked),

@@ -1,0 +1,20 @@
+/* Code that finds out what runs a pad: its thread, process and CPU. Private to arch/x86_64. */
+#ifndef KYMO_ARCH_X86_64_CONTEXT_H
+#define KYMO_ARCH_X86_64_CONTEXT_H
+
+struct code;
+struct kymo_pad_env;
+
+/* mov `at` in the live page, %reg */
+void x86_load_live(struct code *c, const struct kymo_pad_env *env, unsigned int reg, unsigned int at);
+
+/* eax = this thread's id, from its control block, which has to be glibc's. */
+void x86_load_tid(struct code *c, const struct kymo_pad_env *env);
+
+/* eax = this process's id. */
+void x86_load_pid(struct code *c, const struct kymo_pad_env *env);
+
+/* eax = the number of this CPU. The flags are changed. */
+void x86_load_cpu(struct code *c);
+
+#endif

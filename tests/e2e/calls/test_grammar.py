@@ -1,0 +1,168 @@
+"""The kernel's grammar: definitions that tracefs and kymo are given alike record the same values, as do the words for who runs a probe."""
+import itertools
+import os
+import re
+
+import kernelcount
+from kymotest import at_end, check, check_equal, check_same, events, need_root, program, record, run, skip, timeout
+
+PROGRAM = r'''
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+struct inner { const char *name; struct inner *next; int16_t small; uint8_t bytes[6]; };
+struct outer { uint32_t flags; int32_t count; struct inner *inner; char text[24]; int64_t large; };
+__attribute__((noipa)) long look(struct outer *o, long a, int b, unsigned char c, const char *name, short d, long seventh, long eighth)
+{
+	return o->count + a + b + c + name[0] + d + seventh + eighth;
+}
+int main(void)
+{
+	static struct inner inners[4];
+	static struct outer outers[4];
+	long sum = 0;
+
+	for (int i = 0; i < 4; i++) {
+		inners[i] = (struct inner){ i % 2 ? "odd one" : "an even one", &inners[(i + 1) % 4], (int16_t)(i * -9000), { i, 200, i + 2, 128, 5, 255 } };
+		outers[i] = (struct outer){ 0xdeadbeefu >> i, -i, &inners[i], "", INT64_MIN >> (16 * i) };
+		snprintf(outers[i].text, sizeof(outers[i].text), "text %d", i * 111);
+	}
+	for (int i = 0; i < 4; i++)
+		sum += look(&outers[i], (long)i << 40 | 0x8182838485l, -i, (unsigned char)(250 + i), inners[i].name, (short)(i - 2), -1000 - i, i * 77);
+	return sum == 42;
+}
+'''
+
+REGISTERS = ['%di', '%si', '%dx', '%cx', '%r8', '%r9', '%sp']
+TYPES = [sign + bits for sign in 'usx' for bits in ('8', '16', '32', '64')]
+BITS = ['b1@0/8', 'b3@4/8', 'b8@0/8', 'b5@7/16', 'b16@0/16', 'b1@31/32', 'b13@9/32', 'b32@0/32', 'b17@33/64', 'b64@0/64']
+
+
+def definitions():
+    """Each a value as both write it."""
+    yield from (f'{register}:{kind}' for register, kind in zip(itertools.cycle(REGISTERS), TYPES + TYPES))
+    yield from (f'%si:{bits}' for bits in BITS)
+    yield from ('$stack', '$stack0', '$stack1:s64', '$stack2:u64', '$stack1:u16')
+    yield from ('\\42', '\\-1:s32', '\\0x7fff:u16', '\\255:x8')
+    yield from (f'+{at}(%di):{kind}' for at, kind in zip((0, 4, 8, 16, 40, 0, 2, 4, 40, 44, 1, 3), TYPES))
+    yield from (f'+0(%di):{bits}' for bits in BITS)
+    yield from (f'+{at}(+8(%di)):{kind}' for at, kind in ((16, 's16'), (18, 'u8'), (19, 'x8'), (21, 's8'), (16, 'u32'), (16, 'b4@3/16')))
+    yield from (f'-{at}(%di):{kind}' for at, kind in ((8, 'x64'), (4, 'u32')))
+    yield from ('+16(+8(+8(%di))):s16', '+16(+8(+8(+8(%di)))):s16', '+8($stack):s64', '+0($stack):x64', '+u0(%di):u32', '+u16(+u8(%di)):s16')
+    yield from ('+0(%r8):string', '+0(+0(+8(%di))):string', '+16(%di):string', '+0(+0(+8(+8(%di)))):string', '+3(%r8):string', '+u0(%r8):ustring', '+0(%r8):ustring',
+                '+u20(%di):ustring')
+
+
+def is_text(definition):
+    return definition.endswith('string')
+
+
+def by_the_kernel(path, chunks):
+    """The values of each definition at each call, by an event of tracefs that one instance records."""
+    root = kernelcount.tracefs()
+    group, offset = f'kymo_test_{os.getpid()}_900', kernelcount.function_offset(path, 'look')
+    for i, chunk in enumerate(chunks):
+        words = ' '.join(f'v{k}={definition}' for k, definition in enumerate(chunk))
+        try:
+            kernelcount.append(root / 'dynamic_events', f'p:{group}/e{i} {path}:{offset:#x} {words}\n')
+        except OSError as error:
+            skip(f'this kernel does not take {words}: {error}')
+        at_end(kernelcount.append, root / 'dynamic_events', f'-:{group}/e{i}\n')
+    instance = root / 'instances' / group
+    instance.mkdir()
+    at_end(instance.rmdir)
+    enable = instance / 'events' / group / 'enable'
+    enable.write_text('1')
+    at_end(enable.write_text, '0')
+    run(path)
+    enable.write_text('0')
+    values = {}
+    for line in (instance / 'trace').read_text().splitlines():
+        match = re.search(r' e(\d+): \([^)]*\) (.*)$', line)
+        if match:
+            found = re.findall(r'v(\d+)=("[^"]*"|\S+)', match[2])
+            for k, value in found:
+                values.setdefault(chunks[int(match[1])][int(k)], []).append(value)
+    return values
+
+
+def number(text, definition):
+    """Of the kernel's text: unsigned, as wide as its type says."""
+    kind = definition.rpartition(':')[2] if ':' in definition else 'x64'
+    return int(text, 0) % 2**int(re.search(r'\d+$', kind)[0])
+
+
+@timeout(120)
+def test_definitions_record_what_tracefs_records(tmp):
+    need_root()
+    (tmp / 'p.c').write_text(PROGRAM)
+    run(program('gcc'), '-O1', '-no-pie', '-o', 'p', 'p.c', seconds=60).ok()
+    path = str(tmp / 'p')
+    wanted = list(dict.fromkeys(definitions()))
+    check(len(wanted) >= 80, 'definitions', len(wanted))
+    chunks = [wanted[i:i + 8] for i in range(0, len(wanted), 8)]
+    # the stack lies elsewhere in each run, and what is on it as well
+    moves = {definition for definition in wanted if definition.startswith(('%sp', '$stack')) and definition not in ('$stack1:s64', '$stack2:u64', '$stack1:u16')}
+    kernel = by_the_kernel(path, chunks)
+    words = [word for i, chunk in enumerate(chunks) for word in ('-p', f'e{i} {path}:look ' + ' '.join(f'v{k}={definition}' for k, definition in enumerate(chunk)))]
+    words = [re.sub(r'^e(\d+) ', r'p:e\1 ', word) for word in words]
+    record('--backend', 'inproc', *words, '--', path)
+    mine = {}
+    for event in events():
+        for k, definition in enumerate(chunks[int(event.name[1:])]):
+            value = event.fields[f'v{k}']
+            mine.setdefault(definition, []).append(value if is_text(definition) else number(value, definition))
+    check_equal(sum(len(values) for values in mine.values()), 4 * len(wanted), 'values')
+    for definition in wanted:
+        theirs = [value if is_text(definition) else number(value, definition) for value in kernel[definition]]
+        check_equal(len(theirs), 4, f'hits that the kernel has recorded for {definition}')
+        if definition not in moves:
+            check_equal(mine[definition], theirs, f'values of {definition}')
+
+
+# ---- who runs a probe --------------------------------------------------------------------------------------------------------
+
+THREADS = r'''
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+__attribute__((noipa)) long called(long tid, long pid) { return tid ^ pid; }
+static void *work(void *unused) { for (int i = 0; i < 100; i++) called(gettid(), getpid()); return unused; }
+int main(void)
+{
+	pthread_t threads[4];
+
+	for (int i = 0; i < 4; i++) pthread_create(&threads[i], 0, work, 0);
+	for (int i = 0; i < 4; i++) pthread_join(threads[i], 0);
+	if (!fork()) { work(0); _exit(0); }
+	wait(0);
+	work(0);
+}
+'''
+
+
+@timeout(120)
+def test_threads_processes_and_cpus_are_known_to_a_probe(tmp):
+    (tmp / 'threads.c').write_text(THREADS)
+    for flags in ((), ('-static',)):
+        run(program('gcc'), *flags, '-O1', '-pthread', '-o', 'threads', 'threads.c', seconds=60).ok()
+        for more in ((), ('--no-rseq',)):
+            record('--backend', 'inproc', '--follow', *more, '-p', 'p:all ./threads:called real=arg0 its=arg1 t=tid p=pid c=cpu',
+                   '-p', 'p:first ./threads:called /tid == pid/', '-p', 'p:wrong ./threads:called /tid != arg0 || pid != arg1 || cpu > 4096/',
+                   '-p', 'p:mine ./threads:called /tid == (int)arg0/ cpu', '--', './threads')
+            found = {'all': 0}
+            for event in events():
+                found[event.name] = found.get(event.name, 0) + 1
+                if event.name == 'all':
+                    check_equal((event['t'], event['p']), (event['real'], event['its']), f'thread and process with {flags} {more}')
+                    check(event['c'] < os.cpu_count(), 'a CPU of this machine', event.line)
+            check_equal(found, {'all': 600, 'first': 200, 'mine': 600}, f'events with {flags} {more}')
+
+
+def test_a_word_of_bpftrace_that_is_not_known_is_told(tmp):
+    for spec, sentence in (('libc:malloc comm', "column 13: 'comm' is not known to a probe; leave it out: each record has its thread, and aggregations take 'by comm'"),
+                           ('libc:malloc /nsecs > 5/', "column 14: 'nsecs' is not known to a probe; leave it out: each record has its time")):
+        result = record('-p', spec, '--', 'true')
+        check_equal(result.status, 2, f'status of {spec}')
+        check_same(result.err.splitlines()[0], f'kymo: {sentence}', f'sentence about {spec}')
