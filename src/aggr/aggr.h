@@ -4,6 +4,7 @@
  *	words.c		the user's words in pieces
  *	table.c		keys to counts, sums, extremes and histograms, of bounded size
  *	strings.c	the texts among keys, each once
+ *	frame_tree.c	the frames of stacks, each once
  *	calls.c		entries and returns of calls in pairs, of records that come from several rings
  *	stacks.c	the calls that a thread is in
  *
@@ -42,6 +43,7 @@ enum kymo_aggr_what {
 	KYMO_AGGR_COMM,
 	KYMO_AGGR_PROBE,
 	KYMO_AGGR_DURATION, /* nanoseconds from a function's entry to its return */
+	KYMO_AGGR_STACK,    /* the thread's stack: the number of its innermost frame */
 };
 
 /* A key, or what is added up. */
@@ -50,7 +52,7 @@ struct kymo_aggr_word {
 	char *text;          /* the user's */
 	bool is_of_return;   /* VALUE: the record of the return has it, not that of the entry or hit */
 	uint8_t argument;    /* VALUE: its place in that record */
-	enum kymo_type type; /* of its values; KYMO_TYPE_STRING of COMM and PROBE */
+	enum kymo_type type; /* of its values; KYMO_TYPE_STRING of COMM and PROBE, KYMO_TYPE_U32 of STACK */
 };
 
 /* An aggregation that is asked for. Hits are those of probes by number (struct kymo_spec). */
@@ -81,6 +83,16 @@ static inline bool kymo_aggr_is_signed(const struct kymo_aggr *aggr)
 static inline bool kymo_aggr_is_histogram(enum kymo_aggr_kind kind)
 {
 	return kind == KYMO_AGGR_HIST || kind == KYMO_AGGR_LHIST;
+}
+
+/* Whether rows have stacks. */
+static inline bool kymo_aggr_has_stacks(const struct kymo_aggr *aggr)
+{
+	bool has = false;
+
+	for (size_t i = 0; i < aggr->n_keys; i++)
+		has |= aggr->keys[i].what == KYMO_AGGR_STACK;
+	return has;
 }
 
 /* Free what the members point to. */

@@ -97,6 +97,7 @@ static struct kymo_error *enter(struct stack *stack, const struct kymo_call_hit 
 		.stack_pointer = hit->stack_pointer,
 		.function = hit->function,
 		.kept_faults = hit->faults,
+		.kept_stack = hit->stack,
 	};
 	memcpy(frame->kept, hit->values, sizeof(frame->kept));
 	return NULL;

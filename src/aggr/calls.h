@@ -19,6 +19,7 @@ struct kymo_call_hit {
 	uint64_t tsc, order; /* `order` is set by kymo_open_calls_add() */
 	uint64_t loss_end;   /* not 0: records were lost from `tsc` up to that */
 	uint64_t stack_pointer;
+	uint32_t stack; /* the number of the innermost frame; 0: not known, or it has none */
 	uint32_t event, function;
 	int32_t tid;
 	bool is_entry;
@@ -40,7 +41,7 @@ struct kymo_open_calls {
 	uint64_t loss_end; /* of those that have begun, the latest; 0: none has */
 };
 
-/* A call has ended. What it was entered with is in entry->kept and kept_faults. */
+/* A call has ended. What it was entered with is in entry->kept, kept_faults and kept_stack. */
 typedef void (*kymo_call_ended)(void *data, enum kymo_call_end end, const struct frame *entry,
 				const struct kymo_call_hit *leave);
 

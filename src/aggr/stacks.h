@@ -42,6 +42,7 @@ struct frame {
 	uint64_t line;
 	uint64_t kept[KYMO_EVENT_MAX_ARGS];
 	uint8_t kept_faults;
+	uint32_t kept_stack;
 };
 
 /* Calls on one stack, each within the one before it: their stack pointers never go up. */

@@ -6,6 +6,7 @@
 #define KYMO_AGGR_TABLE_H
 
 #include "aggr/aggr.h"
+#include "aggr/frame_tree.h"
 #include "aggr/strings.h"
 
 /* Buckets of KYMO_AGGR_HIST: bucket KYMO_AGGR_ZERO holds 0, KYMO_AGGR_ZERO + k holds [2^(k-1), 2^k), and
@@ -13,7 +14,7 @@
 #define KYMO_AGGR_ZERO 64
 #define KYMO_AGGR_BUCKETS 129
 
-/* Keys of a row. Of texts it is their numbers. */
+/* Keys of a row. Of texts and stacks it is their numbers. */
 struct kymo_aggr_keys {
 	uint64_t values[KYMO_AGGR_KEYS_MAX]; /* 0 where there is none, or it has a fault */
 	uint32_t faults;                     /* bit i: key i could not be had */
@@ -28,7 +29,8 @@ struct kymo_aggr_row {
 };
 
 struct kymo_aggr_table {
-	const struct kymo_aggr *aggr; /* what it is of; outlives the table */
+	const struct kymo_aggr *aggr;    /* what it is of; outlives the table */
+	const struct frame_tree *frames; /* of stacks among the keys; outlives the table. NULL: they are not known */
 	size_t rows_max;
 	KYMO_VEC(struct kymo_aggr_row) rows;
 	uint32_t *index; /* place in `rows` + 1, or 0 */

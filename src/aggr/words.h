@@ -5,7 +5,7 @@
  *	FILTER	:= TERM { "&&" TERM }
  *	TERM	:= EXPR | "duration" ( ">" | ">=" | "<" | "<=" ) NUMBER
  *	VALUE	:= EXPR | "duration"; of lhist: EXPR "," LOW "," HIGH "," STEP
- *	KEY	:= "tid" | "pid" | "comm" | "probe" | EXPR
+ *	KEY	:= "tid" | "pid" | "comm" | "probe" | "stack" | EXPR
  *
  * PROBE is where a SPEC says that a probe is put (probe/spec/spec.h). It is the first word if that has a ":"
  * that separates.
@@ -40,7 +40,7 @@ struct kymo_error *kymo_aggr_split(enum kymo_aggr_kind kind, const char *text, s
  * columns stay the same. The caller frees it; NULL where memory is out. */
 char *kymo_aggr_probe_text(const struct kymo_aggr_pieces *pieces);
 
-/* The meaning of a piece that is one word: TID ... DURATION, or VALUE for all others. */
+/* The meaning of a piece that is one word: TID ... STACK, or VALUE for all others. */
 enum kymo_aggr_what kymo_aggr_what_of(struct kymo_aggr_piece piece);
 
 /* Whether an expression has the name, with or without "$". */

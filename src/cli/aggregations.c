@@ -69,7 +69,8 @@ static bool wants_entry(const struct kymo_aggr_pieces *pieces)
 	if (value.start < value.end)
 		wants |= kymo_aggr_what_of(value) == KYMO_AGGR_DURATION || (is_value(value) && !is_of_return(value));
 	for (size_t i = 0; i < pieces->n_keys; i++)
-		wants |= is_value(pieces->keys[i]) && !is_of_return(pieces->keys[i]);
+		wants |= kymo_aggr_what_of(pieces->keys[i]) == KYMO_AGGR_STACK ||
+			 (is_value(pieces->keys[i]) && !is_of_return(pieces->keys[i]));
 	return wants;
 }
 
@@ -203,6 +204,10 @@ static struct kymo_error *take_word(struct reader *reader, struct kymo_aggr_piec
 	word->text = strndup(piece.start, (size_t)(piece.end - piece.start));
 	if (!word->text)
 		return &kymo_error_no_memory;
+	if (word->what == KYMO_AGGR_STACK && spec->marker)
+		return kymo_error_at(reader->text, piece.start,
+				     "stacks are for probes, and '%s' is a marker; name the function that it is in",
+				     spec->text);
 	if (word->what != KYMO_AGGR_VALUE)
 		return NULL;
 	if (spec->marker)

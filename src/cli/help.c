@@ -23,7 +23,8 @@ static const char record[] =
 	"      --count WHAT     count the hits of a probe, by keys, in place of recording them; WHAT is\n"
 	"                       [FILE:FUNCTION [/FILTER/]] [VALUE] [by KEY, ...], of the last probe where it names "
 	"none;\n"
-	"                       a KEY is tid, pid, comm, probe or an expression; VALUE an expression, or duration\n"
+	"                       a KEY is tid, pid, comm, probe, stack or an expression; VALUE an expression, or "
+	"duration\n"
 	"      --sum WHAT       the same: sums of VALUE; --min, --max, --avg: of its values; --top: the ten largest "
 	"sums\n"
 	"      --hist WHAT      histograms by powers of two; --lhist 'VALUE, LOW, HIGH, STEP by ...': by equal steps\n"
@@ -200,6 +201,7 @@ static const char top[] =
 	"      --rows NUMBER    rows that a table may have (default 16384)\n"
 	"\n"
 	"  kymo top --count 'libc:malloc by tid' --pid 4242\n"
+	"  kymo top --count 'libc:malloc by stack' --pid 4242\n"
 	"  kymo top -r libc:read --hist 'duration by (int)arg0' --pid 4242\n";
 
 static const char threads[] =

@@ -1,5 +1,6 @@
 #include "cli/record_checks.h"
 
+#include "aggr/aggr.h"
 #include "cli/output.h"
 
 #define STACK_SIZE_DEFAULT 8192u
@@ -32,15 +33,36 @@ int cli_record_check_flight_recorder(struct cli_recording *recording)
 	return -1;
 }
 
+static bool has_stack_keys(const struct kymo_record_options *options)
+{
+	bool has = false;
+
+	for (size_t i = 0; i < options->n_aggregations; i++)
+		has |= kymo_aggr_has_stacks(&options->aggregations[i]);
+	return has;
+}
+
+/* Whether its hits, or the calls that it is the entry of, are aggregated by stack. */
+static bool is_by_stack(const struct kymo_record_options *options, const struct kymo_spec *spec)
+{
+	bool is = false;
+
+	for (size_t i = 0; i < options->n_aggregations && spec->aggregated; i++)
+		is |= kymo_aggr_has_stacks(&options->aggregations[i]) &&
+		      (options->aggregations[i].hit == spec->aggregated ||
+		       options->aggregations[i].entry == spec->aggregated);
+	return is;
+}
+
 int cli_record_check_stacks(struct cli_recording *recording)
 {
 	const uint32_t size = recording->stack_size ? recording->stack_size : STACK_SIZE_DEFAULT;
-	bool has_any = false;
+	const bool has_keys = has_stack_keys(&recording->options);
+	bool has_any = has_keys;
 
-	if (recording->stack_size && !recording->has_stacks)
-		return cli_usage(recording->name, "--stack-size is for stacks: add --stack");
-	if (!recording->has_stacks)
-		return -1;
+	if (!recording->has_stacks && !has_keys)
+		return !recording->stack_size ? -1
+					      : cli_usage(recording->name, "--stack-size is for stacks: add --stack");
 	if (recording->options.overwrite || recording->options.keep)
 		return cli_usage(recording->name,
 				 "--stack does not work with --%s yet, which drops old records: leave one of both out",
@@ -51,12 +73,14 @@ int cli_record_check_stacks(struct cli_recording *recording)
 	for (size_t i = 0; i < recording->specs.n; i++) {
 		struct kymo_spec *spec = &recording->specs.items[i];
 
+		if (!recording->has_stacks && !is_by_stack(&recording->options, spec))
+			continue;
 		if (spec->marker || spec->syscalls)
 			return cli_usage(
 				recording->name, "--stack is for probes: leave %s out%s",
 				spec->marker ? "--marker" : "--syscall",
 				spec->marker ? "" : "; 'kymo syscalls --stack-traces' shows stacks of system calls");
-		if (spec->aggregated)
+		if (spec->aggregated && !is_by_stack(&recording->options, spec))
 			continue;
 		if (spec->n_args == KYMO_EVENT_MAX_ARGS)
 			return cli_usage(recording->name,
@@ -66,8 +90,7 @@ int cli_record_check_stacks(struct cli_recording *recording)
 		has_any = true;
 	}
 	if (!has_any)
-		return cli_usage(
-			recording->name,
-			"--stack is for records, and aggregations write none: add a probe with -p, or leave it out");
+		return cli_usage(recording->name, "--stack is for records, and aggregations write none: write 'by "
+						  "stack', or add a probe with -p");
 	return -1;
 }

@@ -36,7 +36,7 @@ static void set_type(const struct recording *recording, const struct kymo_aggr *
 	static const enum kymo_type types[] = {
 		[KYMO_AGGR_TID] = KYMO_TYPE_S32,      [KYMO_AGGR_PID] = KYMO_TYPE_S32,
 		[KYMO_AGGR_COMM] = KYMO_TYPE_STRING,  [KYMO_AGGR_PROBE] = KYMO_TYPE_STRING,
-		[KYMO_AGGR_DURATION] = KYMO_TYPE_U64,
+		[KYMO_AGGR_DURATION] = KYMO_TYPE_U64, [KYMO_AGGR_STACK] = KYMO_TYPE_U32,
 	};
 	const struct kymo_spec *spec;
 
@@ -157,10 +157,13 @@ static struct kymo_error *read_layouts(struct recording *recording)
 		struct hit_layout layout = { .function = (uint32_t)i, .aggregated = event->aggregated };
 		uint16_t at = KYMO_EVENT_ARGS_OFFSET + event->has_faults;
 
-		for (uint32_t k = 0; k < kymo_ctf_n_values(event); k++) {
+		for (uint32_t k = 0; k < event->n_fields; k++) {
 			layout.offsets[k] = at;
 			at += (uint16_t)kymo_type_size(event->fields[k].type);
 		}
+		layout.stack = event->has_stack ? at : 0;
+		at += event->has_stack ? (uint16_t)sizeof(uint32_t) : 0;
+		layout.stack_pointer = event->has_stack_pointer ? at : 0;
 		for (size_t k = i; event->aggregated && k-- > 0;)
 			if (trace->events[k].aggregated && are_of_one_function(event, &trace->events[k])) {
 				layout.function = aggregating->layouts.items[k].function;
@@ -194,7 +197,6 @@ static void read_hit(const struct recording *recording, uint32_t place, const ui
 {
 	const struct kymo_ctf_event *event = &recording->output.trace.events[place];
 	const struct hit_layout *layout = &recording->aggregating->layouts.items[place];
-	const uint32_t n = kymo_ctf_n_values(event);
 	uint64_t header;
 
 	memcpy(&header, bytes, sizeof(header));
@@ -208,10 +210,12 @@ static void read_hit(const struct recording *recording, uint32_t place, const ui
 	memcpy(&ret->tid, bytes + KYMO_EVENT_TID_OFFSET, sizeof(ret->tid));
 	if (event->kind == KYMO_CTF_MARKER) /* its values are no integers at known places */
 		return;
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < event->n_fields; i++)
 		ret->values[i] = read_value(bytes + layout->offsets[i], event->fields[i].type);
-	if (event->has_stack_pointer)
-		ret->stack_pointer = ret->values[event->n_fields + event->has_stack];
+	if (layout->stack)
+		memcpy(&ret->stack, bytes + layout->stack, sizeof(ret->stack));
+	if (layout->stack_pointer)
+		memcpy(&ret->stack_pointer, bytes + layout->stack_pointer, sizeof(ret->stack_pointer));
 }
 
 static struct kymo_error *take_hit(struct recording *recording, struct source *source, uint32_t place,
@@ -237,6 +241,7 @@ static struct kymo_error *take_hit(struct recording *recording, struct source *s
 							 .aggregation = aggregation,
 							 .values = hit.values,
 							 .faults = hit.faults,
+							 .stack = hit.stack,
 							 .tid = hit.tid,
 							 .tsc = hit.tsc,
 							 .event = place });
@@ -419,8 +424,10 @@ static void show(struct recording *recording)
 		return;
 	tables = calloc(recording->aggregating->n, sizeof(*tables));
 	for (size_t i = 0; tables && i < recording->aggregating->n; i++)
-		if (aggregation_has_table(&recording->aggregating->items[i]))
-			tables[n++] = recording->aggregating->items[i].table;
+		if (aggregation_has_table(&recording->aggregating->items[i])) {
+			tables[n] = recording->aggregating->items[i].table;
+			tables[n++].frames = stacks_frames(recording);
+		}
 	if (tables && n)
 		options->tables(tables, n, options->data);
 }

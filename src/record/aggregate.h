@@ -20,7 +20,8 @@ struct aggregation {
 struct hit_layout {
 	uint32_t function; /* the same for all events of one function */
 	uint32_t aggregated;
-	uint16_t offsets[KYMO_EVENT_MAX_ARGS];
+	uint16_t offsets[KYMO_EVENT_MAX_ARGS]; /* of fields */
+	uint16_t stack, stack_pointer;         /* offsets; 0: it has none */
 };
 
 struct aggregating {

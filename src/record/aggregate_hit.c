@@ -90,6 +90,10 @@ static void set_key(const struct hit *hit, size_t i, struct kymo_aggr_keys *keys
 	case KYMO_AGGR_PROBE:
 		kymo_aggr_set_text(table, keys, i, hit->recording->output.trace.events[hit->event].name);
 		break;
+	case KYMO_AGGR_STACK:
+		keys->values[i] = hit->stack;
+		keys->faults |= hit->stack ? 0 : 1u << i;
+		break;
 	default:
 		if (!value_of(hit, word, &keys->values[i])) {
 			keys->values[i] = 0;
@@ -157,6 +161,7 @@ void aggregate_end_call(void *data, enum kymo_call_end end, const struct frame *
 	}
 	hit->values = entry->kept;
 	hit->faults = entry->kept_faults;
+	hit->stack = entry->kept_stack;
 	hit->return_values = leave->values;
 	hit->return_faults = leave->faults;
 	hit->ticks = leave->tsc > entry->begin ? leave->tsc - entry->begin : 0;

@@ -12,6 +12,7 @@ struct hit {
 	struct aggregation *aggregation;
 	const uint64_t *values, *return_values;
 	uint8_t faults, return_faults;
+	uint32_t stack;
 	uint64_t ticks;
 	int32_t tid;
 	uint64_t tsc;

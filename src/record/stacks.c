@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggr/frame_tree.h"
 #include "probe/code/events.h"
-#include "record/frames.h"
 #include "record/warnings.h"
 #include "stack/stack.h"
 
@@ -85,7 +85,7 @@ void stacks_end(struct recording *recording)
 	if (!stacking)
 		return;
 	kymo_stacks_destroy(stacking->stacks);
-	frame_tree_deinit(&stacking->frames);
+	kymo_frame_tree_deinit(&stacking->frames);
 	free(stacking->room);
 	free(stacking);
 	recording->stacking = NULL;
@@ -108,6 +108,11 @@ void stacks_forget(struct recording *recording, const struct source *source)
 		kymo_stacks_forget(recording->stacking->stacks, source->stack_number);
 }
 
+const struct frame_tree *stacks_frames(const struct recording *recording)
+{
+	return recording->stacking ? &recording->stacking->frames : NULL;
+}
+
 void stacks_tell(struct recording *recording)
 {
 	const struct stacking *stacking = recording->stacking;
@@ -117,7 +122,7 @@ void stacks_tell(struct recording *recording)
 			       "%" PRIu64 " stacks of %" PRIu64
 			       " were not kept: the recording has %u different frames, "
 			       "and no room for more; a filter, or --stack=DEPTH, leaves fewer",
-			       stacking->n_without, stacking->n, FRAMES_MAX);
+			       stacking->n_without, stacking->n, KYMO_FRAMES_MAX);
 }
 
 /* ---- frames ---------------------------------------------------------------------------------- */
@@ -200,7 +205,7 @@ static bool read_copy(void *context, uint64_t address, void *data, size_t size)
 
 static uint32_t number_of(struct frame_tree *tree, uint32_t caller, const struct kymo_stack_frame *frame)
 {
-	return frame_tree_number(
+	return kymo_frame_tree_number(
 		tree, &(struct frame_node){
 			      .caller = caller,
 			      .what = frame->is_lost ? KYMO_CTF_FRAME_LOST : KYMO_CTF_FRAME_CODE,
@@ -233,8 +238,8 @@ static uint32_t unwind(struct recording *recording, struct source *source, struc
 	if (depth && n > depth)
 		n = depth;
 	else if (copy->is_cut) {
-		number = frame_tree_number(&stacking->frames,
-					   &(struct frame_node){ .what = KYMO_CTF_FRAME_CUT, .offset = copy->size });
+		number = kymo_frame_tree_number(
+			&stacking->frames, &(struct frame_node){ .what = KYMO_CTF_FRAME_CUT, .offset = copy->size });
 		if (!number)
 			return 0;
 	}

@@ -21,6 +21,9 @@ struct kymo_error *stacks_replace(struct recording *recording, struct source *so
 /* As output_drain() of ring `i`, with stacks. */
 struct kymo_error *stacks_drain(struct recording *recording, struct source *source, size_t i, size_t *n_ret);
 
+/* Its frames, as they are so far, or NULL: it has none. */
+const struct frame_tree *stacks_frames(const struct recording *recording);
+
 /* Tell the user what is missing. */
 void stacks_tell(struct recording *recording);
 

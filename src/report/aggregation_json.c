@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "base/json.h"
+#include "report/event_json.h"
 #include "report/stats.h"
 
 static void write_integer(FILE *out, uint64_t value, bool is_signed)
@@ -14,7 +15,7 @@ static void write_integer(FILE *out, uint64_t value, bool is_signed)
 		fprintf(out, "%" PRIu64, value);
 }
 
-/* [3, "python3", null]: null is a key that could not be had. */
+/* [3, "python3", null]: null is a key that could not be had. A stack is an array of frames. */
 static void write_keys(FILE *out, const struct kymo_aggr_table *table, const struct kymo_aggr_row *row)
 {
 	putc('[', out);
@@ -24,6 +25,8 @@ static void write_keys(FILE *out, const struct kymo_aggr_table *table, const str
 		fputs(i ? ", " : "", out);
 		if (row->keys.faults & 1u << i)
 			fputs("null", out);
+		else if (table->aggr->keys[i].what == KYMO_AGGR_STACK && table->frames)
+			kymo_stack_json(out, table->frames, row->keys.values[i]);
 		else if (type == KYMO_TYPE_STRING)
 			kymo_json_string(out, kymo_strings_text(&table->strings, row->keys.values[i]));
 		else

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "report/frames.h"
 #include "report/panel.h"
 #include "report/text.h"
 
@@ -14,10 +15,26 @@
 #define TEXT_MAX 40 /* columns of a key */
 #define BAR_MAX 30
 #define BAR_MIN 6
+#define STACK_INDENT 6
 
 static bool is_time(const struct kymo_aggr *aggr)
 {
 	return aggr->has_value && aggr->value.what == KYMO_AGGR_DURATION;
+}
+
+/* ---- stacks ---------------------------------------------------------------------------------- */
+
+/* Those are no column: they stand below their row. */
+static bool is_stack(const struct kymo_aggr *aggr, size_t column)
+{
+	return column < aggr->n_keys && aggr->keys[column].what == KYMO_AGGR_STACK;
+}
+
+static void write_stacks(const struct kymo_aggr_table *table, const struct page *page, const struct kymo_aggr_row *row)
+{
+	for (size_t i = 0; i < table->aggr->n_keys && table->frames; i++)
+		if (is_stack(table->aggr, i))
+			kymo_stack_write(page, table->frames, row->keys.values[i], STACK_INDENT);
 }
 
 /* ---- keys and values as text ----------------------------------------------------------------- */
@@ -185,7 +202,8 @@ static bool make_lines(struct lines *lines, const struct kymo_aggr_table *table,
 	lines->n_columns = aggr->n_keys + 1;
 	lines->texts = calloc(n * lines->n_columns + 1, sizeof(char *));
 	for (size_t i = 0; i < lines->n_columns; i++)
-		widen(lines, i, heading_of(aggr, i));
+		if (!is_stack(aggr, i))
+			widen(lines, i, heading_of(aggr, i));
 	for (size_t row = 0; lines->texts && row < n; row++)
 		for (size_t i = 0; i < lines->n_columns; i++) {
 			char **text = &lines->texts[row * lines->n_columns + i];
@@ -194,7 +212,8 @@ static bool make_lines(struct lines *lines, const struct kymo_aggr_table *table,
 			*text = i < aggr->n_keys ? key_text(table, page, rows[row], i) : strdup(number);
 			if (!*text)
 				return false;
-			widen(lines, i, *text);
+			if (!is_stack(aggr, i))
+				widen(lines, i, *text);
 		}
 	return lines->texts;
 }
@@ -203,6 +222,8 @@ static bool make_lines(struct lines *lines, const struct kymo_aggr_table *table,
 static void write_cell(const struct kymo_aggr *aggr, const struct lines *lines, const struct page *page, enum ink ink,
 		       size_t column, const char *text)
 {
+	if (is_stack(aggr, column))
+		return;
 	kymo_page_spaces(page, 2);
 	if (column < aggr->n_keys && aggr->keys[column].type == KYMO_TYPE_STRING)
 		kymo_page_left(page, ink, text, lines->columns[column]);
@@ -258,16 +279,18 @@ static struct kymo_error *write_lines(const struct kymo_aggr_table *table, const
 		if (aggr->n_keys && has_bars(aggr))
 			write_bar(aggr, page, rows[row], whole, used > BAR_MAX ? BAR_MAX : used);
 		putc('\n', page->out);
+		write_stacks(table, page, rows[row]);
 	}
 	return NULL;
 }
 
 /* ---- histograms ------------------------------------------------------------------------------ */
 
-/* "fd 3, comm python3"; the value where there are no keys. NULL when memory is out. */
+/* "fd 3, comm python3"; the value where there are no such keys. NULL when memory is out. */
 static char *title_of(const struct kymo_aggr_table *table, const struct page *page, const struct kymo_aggr_row *row)
 {
 	const struct kymo_aggr *aggr = table->aggr;
+	const char *before = "";
 	char *text = NULL;
 	bool failed = false;
 	size_t size;
@@ -276,14 +299,17 @@ static char *title_of(const struct kymo_aggr_table *table, const struct page *pa
 	if (!out)
 		return NULL;
 	for (size_t i = 0; i < aggr->n_keys; i++) {
-		kymo_cleanup_free char *key = key_text(table, page, row, i);
+		kymo_cleanup_free char *key = is_stack(aggr, i) ? NULL : key_text(table, page, row, i);
 
+		if (is_stack(aggr, i))
+			continue;
 		failed |= !key;
-		fputs(i ? ", " : "", out);
+		fputs(before, out);
+		before = ", ";
 		kymo_text_write(out, aggr->keys[i].text, page->unicode);
 		fprintf(out, " %s", key ? key : "");
 	}
-	if (!aggr->n_keys)
+	if (!*before)
 		kymo_text_write(out, aggr->value.text, page->unicode);
 	if (!fclose(out) && !failed)
 		return text;
@@ -353,6 +379,15 @@ static void init_panel(struct panel *panel, const struct page *page, const struc
 	}
 }
 
+static void write_panels_with_stacks(const struct kymo_aggr_table *table, const struct page *page,
+				     const struct panel *panels, const struct kymo_aggr_row *const *rows, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		kymo_panels_write(&panels[i], 1, page);
+		write_stacks(table, page, rows[i]);
+	}
+}
+
 static struct kymo_error *write_histograms(const struct kymo_aggr_table *table, const struct page *page,
 					   const struct kymo_aggr_row *const *rows, size_t n)
 {
@@ -366,8 +401,10 @@ static struct kymo_error *write_histograms(const struct kymo_aggr_table *table, 
 		if (!failed)
 			init_panel(&panels[i], page, table->aggr, rows[i], titles[i]);
 	}
-	if (!failed)
+	if (!failed && !kymo_aggr_has_stacks(table->aggr))
 		kymo_panels_write(panels, (unsigned int)n, page);
+	else if (!failed)
+		write_panels_with_stacks(table, page, panels, rows, n);
 	for (size_t i = 0; titles && i < n; i++)
 		free(titles[i]);
 	return failed ? &kymo_error_no_memory : NULL;

@@ -57,7 +57,7 @@ static bool read_aggregation(const struct kymo_ctf_event *event, struct kymo_agg
 	return aggr->probe;
 }
 
-static struct trace_aggregation *make(const struct kymo_ctf_event *event)
+static struct trace_aggregation *make(const struct kymo_ctf_event *event, const struct frame_tree *frames)
 {
 	struct trace_aggregation *made = calloc(1, sizeof(*made));
 
@@ -69,6 +69,7 @@ static struct trace_aggregation *make(const struct kymo_ctf_event *event)
 	}
 	kymo_aggr_table_init(&made->coming, &made->aggr, ROWS_MAX);
 	kymo_aggr_table_init(&made->table, &made->aggr, ROWS_MAX);
+	made->coming.frames = made->table.frames = frames;
 	return made;
 }
 
@@ -105,13 +106,15 @@ struct kymo_error *kymo_aggregations_init(struct aggregations *aggregations, con
 
 		if (event->kind != KYMO_CTF_AGGREGATION || event->offset % KYMO_CTF_N_ROWS != KYMO_CTF_ROW)
 			continue;
-		made = make(event);
+		made = make(event, &aggregations->frames);
 		if (made && !kymo_vec_push(&aggregations->items, made)) {
 			destroy(made);
 			return &kymo_error_no_memory;
 		}
-		if (made)
-			note_events(aggregations, event->offset / KYMO_CTF_N_ROWS);
+		if (!made)
+			continue;
+		aggregations->has_stacks |= kymo_aggr_has_stacks(&made->aggr);
+		note_events(aggregations, event->offset / KYMO_CTF_N_ROWS);
 	}
 	return NULL;
 }
@@ -121,6 +124,7 @@ void kymo_aggregations_deinit(struct aggregations *aggregations)
 	for (size_t i = 0; i < aggregations->items.n; i++)
 		destroy(aggregations->items.items[i]);
 	kymo_vec_deinit(&aggregations->items);
+	kymo_frame_tree_deinit(&aggregations->frames);
 	free(aggregations->by_event);
 	*aggregations = (struct aggregations){ .by_event = NULL };
 }
@@ -190,6 +194,7 @@ static void take_end(struct trace_aggregation *aggregation, const struct kymo_ct
 	kymo_aggr_table_deinit(&aggregation->table);
 	aggregation->table = aggregation->coming;
 	kymo_aggr_table_init(&aggregation->coming, &aggregation->aggr, ROWS_MAX);
+	aggregation->coming.frames = aggregation->table.frames;
 	aggregation->is_whole = true;
 }
 

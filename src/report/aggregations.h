@@ -24,9 +24,12 @@ struct trace_aggregation {
 struct aggregations {
 	const struct kymo_ctf_trace *trace;
 	KYMO_VEC(struct trace_aggregation *) items;
+	struct frame_tree frames; /* of the stacks among keys */
+	bool has_stacks;
 	uint32_t *by_event; /* as the trace's events: place in `items` + 1; 0: no aggregation */
 };
 
+/* It does not move from then on: tables point into it. */
 struct kymo_error *kymo_aggregations_init(struct aggregations *aggregations, const struct kymo_ctf_trace *trace);
 void kymo_aggregations_deinit(struct aggregations *aggregations);
 

@@ -68,7 +68,7 @@ static bool is_missing(const struct kymo_ctf_record *record, uint32_t i)
 		 (event->kind == KYMO_CTF_SYSCALL || event->kind == KYMO_CTF_SYSRET));
 }
 
-static void write_frame(FILE *out, const struct frame_rows *rows, const struct frame_row *row)
+static void write_frame(FILE *out, const struct frame_tree *rows, const struct frame_node *row)
 {
 	kymo_cleanup_free char *function =
 		row->function ? kymo_shown(kymo_strings_text(&rows->texts, row->function)) : NULL;
@@ -92,23 +92,22 @@ static void write_frame(FILE *out, const struct frame_rows *rows, const struct f
 		row->what == KYMO_CTF_FRAME_LOST ? ", \"lost\": true" : "");
 }
 
-/* The innermost frame first. */
-static void write_stack(FILE *out, const struct kymo_ctf_record *record, const struct frame_rows *rows)
+void kymo_stack_json(FILE *out, const struct frame_tree *rows, uint64_t number)
 {
-	const struct frame_row *row = kymo_frame_row(rows, kymo_ctf_stack(record));
+	const struct frame_node *row = kymo_frame_at(rows, number);
 	const char *separator = "";
 
-	fputs(", \"stack\": [", out);
-	for (; row; row = kymo_frame_row(rows, row->caller)) {
+	putc('[', out);
+	for (; row; row = kymo_frame_at(rows, row->caller)) {
 		fputs(separator, out);
 		write_frame(out, rows, row);
 		separator = ", ";
 	}
-	fputs("]", out);
+	putc(']', out);
 }
 
 void kymo_event_json_record(FILE *out, const struct kymo_ctf_trace *trace, const struct thread *thread,
-			    const char *name, const struct kymo_ctf_record *record, const struct frame_rows *rows,
+			    const char *name, const struct kymo_ctf_record *record, const struct frame_tree *rows,
 			    bool raw)
 {
 	const struct kymo_ctf_event *event = record->event;
@@ -130,8 +129,10 @@ void kymo_event_json_record(FILE *out, const struct kymo_ctf_trace *trace, const
 		fprintf(out, "%s\"" KYMO_STACK_POINTER_FIELD "\": %" PRIu64, event->n_fields ? ", " : "",
 			kymo_ctf_stack_pointer(record));
 	fputs("}", out);
-	if (event->has_stack)
-		write_stack(out, record, rows);
+	if (event->has_stack) {
+		fputs(", \"stack\": ", out);
+		kymo_stack_json(out, rows, kymo_ctf_stack(record));
+	}
 	fputs("}\n", out);
 }
 

@@ -23,7 +23,7 @@ struct writer {
 	struct filter *filter;
 	struct threads threads;
 	bool wall, json, raw;
-	struct frame_rows rows;
+	struct frame_tree rows;
 	bool started;
 	uint64_t first;     /* TSC of the first record, if started */
 	time_t date_second; /* what `date` says */
@@ -137,36 +137,6 @@ static void begin_line(struct writer *w, size_t thread, int32_t tid)
 	write_thread(w, thread, tid);
 }
 
-/* Below the line of a record, the innermost frame first. */
-static void write_stack(const struct writer *w, const struct kymo_ctf_record *record)
-{
-	const struct frame_row *row = kymo_frame_row(&w->rows, kymo_ctf_stack(record));
-	FILE *out = w->page->out;
-
-	if (!row)
-		fputs_unlocked("        [stack not known]\n", out);
-	for (; row; row = kymo_frame_row(&w->rows, row->caller)) {
-		kymo_cleanup_free char *name = kymo_frame_name(&w->rows, row, w->page->unicode);
-		const char *file = kymo_strings_text(&w->rows.texts, row->file);
-
-		kymo_page_spaces(w->page, 8);
-		kymo_page_text(w->page, INK_HEAD,
-			       row->function || row->what == KYMO_CTF_FRAME_CUT ? name ? name : "?" : "");
-		if (row->function && row->offset)
-			fprintf(out, "+0x%" PRIx64, row->offset);
-		if (row->what != KYMO_CTF_FRAME_CUT && !row->function)
-			fprintf(out, "0x%" PRIx64, row->address);
-		if (row->what == KYMO_CTF_FRAME_LOST)
-			fputs_unlocked(" (nothing is known of this address)", out);
-		if (*file) {
-			fputs_unlocked(" (", out);
-			kymo_text_write(out, file, w->page->unicode);
-			putc_unlocked(')', out);
-		}
-		putc_unlocked('\n', out);
-	}
-}
-
 static void write_record(struct writer *w, size_t thread, const struct kymo_ctf_record *record)
 {
 	const struct event_text *text = &w->names->events[record->event - w->trace->events];
@@ -189,7 +159,7 @@ static void write_record(struct writer *w, size_t thread, const struct kymo_ctf_
 		fprintf(out, " " KYMO_STACK_POINTER_FIELD "=0x%" PRIx64, kymo_ctf_stack_pointer(record));
 	putc_unlocked('\n', out);
 	if (record->event->has_stack)
-		write_stack(w, record);
+		kymo_stack_write(w->page, &w->rows, kymo_ctf_stack(record), 8);
 }
 
 /* ---- system calls ---------------------------------------------------------------------------- */
@@ -408,7 +378,7 @@ static void deinit(struct writer *w)
 {
 	kymo_calls_deinit(&w->calls);
 	kymo_syscalls_deinit(&w->syscalls);
-	kymo_frame_rows_deinit(&w->rows);
+	kymo_frame_tree_deinit(&w->rows);
 	kymo_threads_deinit(&w->threads);
 }
 

@@ -16,12 +16,6 @@ static const enum kymo_type types[] = {
 	[KYMO_CTF_FRAME_ADDRESS] = KYMO_TYPE_X64,
 };
 
-void kymo_frame_rows_deinit(struct frame_rows *rows)
-{
-	kymo_vec_deinit(&rows->items);
-	kymo_strings_deinit(&rows->texts);
-}
-
 static bool is_whole(const struct kymo_ctf_event *event)
 {
 	bool is = event->n_fields == KYMO_CTF_FRAME_FIELDS;
@@ -31,26 +25,26 @@ static bool is_whole(const struct kymo_ctf_event *event)
 	return is;
 }
 
-static uint32_t text_of(struct frame_rows *rows, const struct kymo_ctf_record *record, uint32_t field)
+static uint32_t text_of(struct frame_tree *rows, const struct kymo_ctf_record *record, uint32_t field)
 {
 	const char *text = kymo_ctf_string(record, field);
 
 	return *text ? kymo_strings_number(&rows->texts, text) : 0;
 }
 
-bool kymo_frame_rows_take(struct frame_rows *rows, const struct kymo_ctf_record *record)
+bool kymo_frame_rows_take(struct frame_tree *rows, const struct kymo_ctf_record *record)
 {
 	const uint64_t caller = record->values[KYMO_CTF_FRAME_CALLER];
-	const struct frame_row *above;
-	struct frame_row row;
+	const struct frame_node *above;
+	struct frame_node row;
 
-	if (!is_whole(record->event) || record->values[KYMO_CTF_FRAME_ID] != rows->items.n + 1)
+	if (!is_whole(record->event) || record->values[KYMO_CTF_FRAME_ID] != rows->nodes.n + 1)
 		return true;
-	above = kymo_frame_row(rows, caller);
+	above = kymo_frame_at(rows, caller);
 	/* Of a hostile trace: as if it had no caller. */
 	if (caller && above && above->depth >= FRAMES_DEPTH_MAX)
 		above = NULL;
-	row = (struct frame_row){
+	row = (struct frame_node){
 		.caller = above ? (uint32_t)caller : 0,
 		.depth = above ? above->depth + 1 : 1,
 		.what = record->values[KYMO_CTF_FRAME_WHAT] == KYMO_CTF_FRAME_LOST  ? KYMO_CTF_FRAME_LOST
@@ -61,15 +55,10 @@ bool kymo_frame_rows_take(struct frame_rows *rows, const struct kymo_ctf_record 
 		.offset = record->values[KYMO_CTF_FRAME_OFFSET],
 		.address = record->values[KYMO_CTF_FRAME_ADDRESS],
 	};
-	return kymo_vec_push(&rows->items, row);
+	return kymo_vec_push(&rows->nodes, row);
 }
 
-const struct frame_row *kymo_frame_row(const struct frame_rows *rows, uint64_t number)
-{
-	return number && number <= rows->items.n ? &rows->items.items[number - 1] : NULL;
-}
-
-char *kymo_frame_name(const struct frame_rows *rows, const struct frame_row *row, bool unicode)
+char *kymo_frame_name(const struct frame_tree *rows, const struct frame_node *row, bool unicode)
 {
 	const char *function = kymo_strings_text(&rows->texts, row->function);
 	const char *file = kymo_strings_text(&rows->texts, row->file), *slash = strrchr(file, '/');
@@ -93,7 +82,42 @@ char *kymo_frame_name(const struct frame_rows *rows, const struct frame_row *row
 	return text ? kymo_text_escape(text, unicode) : NULL;
 }
 
-bool kymo_next_record(struct kymo_ctf_reader *reader, struct frame_rows *rows, struct kymo_ctf_record *record,
+static void write_frame(const struct page *page, const struct frame_tree *rows, const struct frame_node *row)
+{
+	kymo_cleanup_free char *name = kymo_frame_name(rows, row, page->unicode);
+	const char *file = kymo_strings_text(&rows->texts, row->file);
+
+	if (row->function || row->what == KYMO_CTF_FRAME_CUT)
+		kymo_page_text(page, INK_HEAD, name ? name : "?");
+	else
+		fprintf(page->out, "0x%" PRIx64, row->address);
+	if (row->function && row->offset)
+		fprintf(page->out, "+0x%" PRIx64, row->offset);
+	if (row->what == KYMO_CTF_FRAME_LOST)
+		fputs_unlocked(" (nothing is known of this address)", page->out);
+	if (*file) {
+		fputs_unlocked(" (", page->out);
+		kymo_text_write(page->out, file, page->unicode);
+		putc_unlocked(')', page->out);
+	}
+	putc_unlocked('\n', page->out);
+}
+
+void kymo_stack_write(const struct page *page, const struct frame_tree *rows, uint64_t number, unsigned int indent)
+{
+	const struct frame_node *row = kymo_frame_at(rows, number);
+
+	if (!row) {
+		kymo_page_spaces(page, indent);
+		fputs_unlocked("[stack not known]\n", page->out);
+	}
+	for (; row; row = kymo_frame_at(rows, row->caller)) {
+		kymo_page_spaces(page, indent);
+		write_frame(page, rows, row);
+	}
+}
+
+bool kymo_next_record(struct kymo_ctf_reader *reader, struct frame_tree *rows, struct kymo_ctf_record *record,
 		      struct kymo_error **error_ret)
 {
 	while (kymo_ctf_next(reader, record, error_ret)) {

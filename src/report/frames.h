@@ -5,33 +5,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "aggr/strings.h"
-#include "base/vec.h"
+#include "aggr/frame_tree.h"
 #include "ctf/ctf.h"
+#include "report/page.h"
 
 #define FRAMES_DEPTH_MAX 512u
 
-struct frame_row {
-	uint32_t caller; /* 0: it is the outermost */
-	uint32_t depth;  /* from 1, of the outermost */
-	enum kymo_ctf_frame_kind what;
-	uint32_t file, function; /* in `texts`, or 0 */
-	uint64_t offset, address;
-};
-
-/* Zeroed: none yet. */
-struct frame_rows {
-	KYMO_VEC(struct frame_row) items; /* of number i + 1 */
-	struct kymo_aggr_strings texts;   /* as the trace has them */
-};
-
-void kymo_frame_rows_deinit(struct frame_rows *rows);
-
 /* Take in a record of kind KYMO_CTF_FRAME. What makes no sense is left out. False when memory is out. */
-bool kymo_frame_rows_take(struct frame_rows *rows, const struct kymo_ctf_record *record);
-
-/* The frame of a number; NULL where there is none. */
-const struct frame_row *kymo_frame_row(const struct frame_rows *rows, uint64_t number);
+bool kymo_frame_rows_take(struct frame_tree *rows, const struct kymo_ctf_record *record);
 
 /* The number of the innermost frame of a record's stack; 0: none is known. */
 static inline uint32_t kymo_ctf_stack(const struct kymo_ctf_record *record)
@@ -41,10 +22,13 @@ static inline uint32_t kymo_ctf_stack(const struct kymo_ctf_record *record)
 
 /* "malloc", "[libc.so.6]", "[stack cut at 4096 bytes]": what stacks are added up by, for a user, safe on a terminal. A
  * fresh string, or NULL when memory is out. */
-char *kymo_frame_name(const struct frame_rows *rows, const struct frame_row *row, bool unicode);
+char *kymo_frame_name(const struct frame_tree *rows, const struct frame_node *row, bool unicode);
+
+/* A stack by the number of its innermost frame: a line a frame, that one first, each indented by so many columns. */
+void kymo_stack_write(const struct page *page, const struct frame_tree *rows, uint64_t number, unsigned int indent);
 
 /* As kymo_ctf_next(); frames are taken into `rows`, which may be NULL, and passed over. */
-bool kymo_next_record(struct kymo_ctf_reader *reader, struct frame_rows *rows, struct kymo_ctf_record *record,
+bool kymo_next_record(struct kymo_ctf_reader *reader, struct frame_tree *rows, struct kymo_ctf_record *record,
 		      struct kymo_error **error_ret);
 
 /* Whether some event of the trace has stacks. */

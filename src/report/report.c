@@ -62,7 +62,7 @@ static struct kymo_error *gather(struct kymo_ctf_reader *reader, struct filter *
 	struct step step;
 	size_t thread;
 
-	while (kymo_next_record(reader, NULL, &record, &error)) {
+	while (kymo_next_record(reader, aggregations->has_stacks ? &aggregations->frames : NULL, &record, &error)) {
 		if (record.event->kind == KYMO_CTF_AGGREGATION) {
 			kymo_aggregations_take(aggregations, &record);
 			continue;

@@ -19,7 +19,7 @@
 struct stacks {
 	const struct page *page;
 	const struct kymo_ctf_reader *reader;
-	struct frame_rows rows;
+	struct frame_tree rows;
 	KYMO_VEC(uint32_t) folded; /* as the rows: its place among the folds */
 	struct folds folds;
 	uint64_t n; /* records with a stack */
@@ -30,8 +30,8 @@ struct stacks {
 /* Places for the rows that are new. */
 static bool fold_rows(struct stacks *s)
 {
-	while (s->folded.n < s->rows.items.n) {
-		const struct frame_row *row = &s->rows.items.items[s->folded.n];
+	while (s->folded.n < s->rows.nodes.n) {
+		const struct frame_node *row = &s->rows.nodes.items[s->folded.n];
 		kymo_cleanup_free char *name = kymo_frame_name(&s->rows, row, true);
 		const uint32_t parent = row->caller ? s->folded.items[row->caller - 1] : 0;
 		const uint32_t at = name ? kymo_folds_find(&s->folds, parent, name) : 0;
@@ -50,7 +50,7 @@ static bool add(struct stacks *s, const struct kymo_ctf_record *record)
 	if (!fold_rows(s))
 		return false;
 	s->n++;
-	at = kymo_frame_row(&s->rows, number) ? s->folded.items[number - 1] : kymo_folds_find(&s->folds, 0, NO_STACK);
+	at = kymo_frame_at(&s->rows, number) ? s->folded.items[number - 1] : kymo_folds_find(&s->folds, 0, NO_STACK);
 	s->folds.items.items[at].self++;
 	return at;
 }
@@ -262,7 +262,7 @@ static struct kymo_error *write_part(const struct stacks *s, const char *functio
 
 static void stacks_deinit(struct stacks *s)
 {
-	kymo_frame_rows_deinit(&s->rows);
+	kymo_frame_tree_deinit(&s->rows);
 	kymo_vec_deinit(&s->folded);
 	kymo_folds_deinit(&s->folds);
 }

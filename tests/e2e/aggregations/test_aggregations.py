@@ -76,6 +76,132 @@ def test_an_action_behind_a_probe_is_in_place_of_its_records():
     check_equal([probe['count'] for probe in report_json()['probes']], [0], 'the other probe')
 
 
+# ---- by stack ----------------------------------------------------------------------------------------------------------------
+
+def frames_of(stack):
+    """What tells one stack from another; None of one that is not known."""
+    return tuple((frame.get('function'), frame.get('file'), frame.get('address'), frame.get('cut_at')) for frame in stack) if stack is not None else None
+
+
+def by_stack(table, at=0):
+    """{stack: row}, where the stack is key `at`; each once."""
+    result = {frames_of(row['keys'][at]): row for row in table['rows']}
+    check_equal(len(result), len(table['rows']), 'rows of different stacks')
+    return result
+
+
+def recorded_stacks(name):
+    """Of each record of that name: its stack, and the record."""
+    lines = map(json.loads, kymo('report', '--events', '--json').ok().out.splitlines())
+    return [(frames_of(event['stack']), event) for event in lines if event['event'] == 'probe' and event['name'] == name]
+
+
+def test_rows_by_stack_are_the_stacks_of_the_same_run():
+    record('--stack', '-p', 'libc:malloc size=arg0', '--count', 'libc:malloc by stack', '--sum', 'libc:malloc arg0 by comm, stack', '--max', 'libc:malloc arg0 by stack',
+           '--', '/bin/ls', '-l', '/etc').ok()
+    found = recorded_stacks('libc:malloc')
+    count, total, most = tables()
+    check(len(found) > 100 and len(set(stack for stack, _ in found)) > 10, 'there are records')
+    check_equal({stack: row['count'] for stack, row in by_stack(count).items()}, dict(collections.Counter(stack for stack, _ in found)), 'counts')
+    sums = collections.Counter()
+    for stack, event in found:
+        sums[stack] += event['args']['size']
+    check_equal({stack: row['sum'] for stack, row in by_stack(total, 1).items()}, dict(sums), 'sums')
+    check_equal({row['keys'][0] for row in total['rows']}, {'ls'}, 'names')
+    check_equal(by_stack(most).keys(), sums.keys(), 'stacks of the greatest')
+    check_equal(report_json()['lost_events'], 0, 'lost')
+    text = kymo('report').ok().out
+    check_matches(text, r'count of libc:malloc by stack  [\d,]+ hits, [\d,]+ rows\n  count\n +[\d,]+ .*\n      malloc \(/.*libc', 'the table')
+    check_matches(text, r'sum of arg0 at libc:malloc by comm, stack  .*\n  comm +sum\n  ls .*\n      malloc \(', 'with a name')
+
+
+def test_calls_by_stack_have_that_of_their_entry():
+    path = target_path('callmany')
+    record('--stack', '-p', f'{path}:work_a', '-r', f'{path}:work_a', '--hist', f'{path}:work_a duration by stack', '--count', f'{path}:work_a by stack, (int)arg0 & 1',
+           '-r', f'{path}:work_a', '--count', 'by stack', '--', path, 300, 'work_a').ok()
+    hist, entries, calls = tables()
+    expected = collections.Counter(stack for stack, _ in recorded_stacks('callmany:work_a'))
+    check_equal(sum(expected.values()), 300, 'records')
+    for table in (hist, calls):
+        check_equal({stack: row['count'] for stack, row in by_stack(table).items()}, dict(expected), 'calls')
+    check_equal(sorted((frames_of(row['keys'][0]), row['keys'][1], row['count']) for row in entries['rows']),
+                sorted((stack, low, n // 2) for stack, n in expected.items() for low in (0, 1)), 'by stack and a value')
+    check(all(sum(bucket['count'] for bucket in row['buckets']) == row['count'] for row in hist['rows']), 'buckets')
+    check_matches(kymo('report').ok().out, r'\n  duration .*\n(?: .*[█▏▎▍▌▋▊▉].*\n)+      work_a \(', 'a histogram and its stack')
+
+
+def test_stacks_of_different_processes_are_one_row():
+    """Each is mapped elsewhere."""
+    script = f'for n in 1 2 3; do {target_path("callmany")} 10 work_six; done'
+    record('--count', f'{target_path("callmany")}:work_six by stack', '--', '/bin/sh', '-c', script).ok()
+    check_equal(sum(row['count'] for row in tables()[0]['rows']), 30, 'all')
+    check_equal(len({frames_of(row['keys'][0]) for row in tables()[0]['rows']}), len(tables()[0]['rows']), 'rows')
+    check(max(row['count'] for row in tables()[0]['rows']) % 3 == 0, 'of all three', tables())
+
+
+def test_depths_and_sizes_of_stacks_that_are_keys():
+    path = target_path('callmany')
+    record('--stack=1', '--count', f'{path}:work_six by stack', '--', path, 40, 'work_six').ok()
+    check_equal([(len(row['keys'][0]), row['keys'][0][0]['function'], row['count']) for row in tables()[0]['rows']], [(1, 'work_six', 40)], 'one frame')
+    record('--stack-size', '64', '--count', f'{path}:work_six by stack', '--', path, 40, 'work_six').ok()
+    check_equal({row['keys'][0][-1].get('cut_at') for row in tables()[0]['rows']}, {64}, 'a small copy')
+
+
+def test_stacks_without_a_row_are_counted():
+    result = record('--rows', 3, '--count', 'libc:malloc by stack', '--', '/bin/ls', '-l', '/etc').ok()
+    table = tables()[0]
+    check_equal(len(table['rows']), 3, 'rows')
+    check(table['lost'] > 0, 'lost', table)
+    check_matches(result.err, 'a table of 3 rows was full: [\\d,]+ hits', 'the warning')
+
+
+@timeout(120)
+def test_lost_stacks_are_counted():
+    path, n = target_path('callmany'), 300_000
+    record('--buffer', '512K', '--count', f'{path}:work_six by stack', '--', path, n, 'work_six').ok()
+    report = report_json()
+    check_equal(report['aggregations'][0]['hits'] + report['lost_events'], n, 'counted and lost')
+
+
+@timeout(180)
+def test_bpftrace_has_the_same_stacks(tmp):
+    need_root()
+    (tmp / 'deep.c').write_text("""
+__attribute__((noinline, noclone)) int leaf(int n) { __asm__ volatile("" : "+r"(n)); return n + 1; }
+__attribute__((noinline, noclone)) int once(int n) { int r = leaf(n); __asm__ volatile("" : "+r"(r)); return r; }
+__attribute__((noinline, noclone)) int deep(int n) { int r = n ? deep(n - 1) : once(n); __asm__ volatile("" : "+r"(r)); return r + 1; }
+int main(void) { int sum = 0; for (int i = 0; i < 2000; i++) { sum += deep(i % 5); if (i % 3 == 0) sum += once(i); } return sum == 0; }
+""")
+    run(program('gcc'), '-O1', '-fno-omit-frame-pointer', '-o', 'deep', 'deep.c').ok()
+    result = run(program('bpftrace'), '-f', 'json', '-e', f'uprobe:{tmp}/deep:leaf {{ @[ustack(8)] = count(); }}', '-c', f'{tmp}/deep', seconds=150)
+    maps = {}
+    for line in result.out.splitlines():
+        if line.startswith('{"type": "map"'):
+            maps.update(json.loads(line)['data'])
+    if result.status or '@' not in maps:
+        skip(f'bpftrace cannot run here: {result.err.strip()[:200]}')
+    record('--count', './deep:leaf by stack', '--', './deep').ok()
+    leaf, found, expected = None, collections.Counter(), collections.Counter()
+    for row in tables()[0]['rows']:
+        own = [(frame['function'], int(frame['address'], 16)) for frame in row['keys'][0] if frame.get('file', '').endswith('/deep') and frame.get('function') != '_start']
+        check_equal((own[0][0], own[1][0], own[-1][0]), ('leaf', 'once', 'main'), 'the ends of a stack')
+        leaf = own[0][1]
+        # bpftrace goes by frame pointers, and at an entry that is the caller's: it has no first caller.
+        found[tuple(address for _, address in (own[0], *own[2:]))] += row['count']
+    for stack, count in maps['@'].items():
+        addresses = [int(line.strip(), 16) for line in stack.strip().splitlines()]
+        own = [address - addresses[0] + leaf for address in addresses]
+        expected[tuple(address for address in own if 0 <= address < 1 << 20)] += count
+    check_equal(found, expected, 'stacks')
+
+
+def test_top_shows_stacks(tmp):
+    path = target_path('callmany')
+    result = kymo('top', '--count', f'{path}:work_six by stack', '--', path, 50, 'work_six').ok()
+    check_matches(result.out, r'count of .*work_six by stack  50 hits, .*\n  count\n +\d+ .*\n      work_six \(.*\n      \S+.*\n', 'stacks below their rows')
+    check(not list(tmp.glob('kymo.data*')), 'nothing is kept')
+
+
 # ---- durations ---------------------------------------------------------------------------------------------------------------
 
 def test_durations_are_of_the_calls_that_the_report_pairs():
@@ -309,6 +435,10 @@ def test_bad_words_are_told_with_their_column():
             (('--lhist', 'libc:malloc arg0, 0, 9000, 1'), 'column 19: these are 9000 steps'),
             (('--lhist', 'libc:malloc arg0, x, 9, 2'), "column 19: 'x' is no number"),
             (('-m', 'python:gc__start', '--count', 'by arg0'), 'column 4: values of markers are not known'),
+            (('-m', 'python:gc__start', '--count', 'by stack'), 'column 4: stacks are for probes'),
+            (('--sum', 'libc:malloc stack'), "column 13: 'stack' is a key; write 'by stack'"),
+            (('--buffer', '64K', '--count', 'libc:malloc by stack'), 'stacks of 8192 bytes need a --buffer of 512K'),
+            (('--stack-size', '64', '--count', 'libc:malloc by tid'), '--stack-size is for stacks'),
             (('-p', 'libc:malloc', '--interval', '1'), '--interval is for aggregations'),
             (('--overwrite', '--count', 'libc:malloc'), '--overwrite keeps the newest records'),
             (('--backend', 'kernel', '--count', 'libc:malloc'), 'leave --backend out'),

@@ -46,6 +46,8 @@ static void test_pieces(void **state)
 {
 	assert_string_equal(split(KYMO_AGGR_COUNT, "libc:write by fd, comm"), "[libc:write][][fd][comm]");
 	assert_string_equal(split(KYMO_AGGR_COUNT, "libc:write"), "[libc:write][]");
+	assert_string_equal(split(KYMO_AGGR_COUNT, "libc:write by stack , comm"), "[libc:write][][stack][comm]");
+	assert_string_equal(split(KYMO_AGGR_HIST, "duration by stack"), "[][duration][stack]");
 	assert_string_equal(split(KYMO_AGGR_COUNT, "  by tid "), "[][][tid]");
 	assert_string_equal(split(KYMO_AGGR_COUNT, ""), "[][]");
 	assert_string_equal(split(KYMO_AGGR_SUM, "libc:malloc /arg0 > 64K && arg1/ arg0 + 1 by (int)arg0 & 0xff , pid"),
@@ -72,6 +74,7 @@ static void test_errors(void **state)
 	assert_non_null(strstr(split(KYMO_AGGR_COUNT, "by a,b,c,d,e"), "column 12: an aggregation has at most 4 keys"));
 	assert_non_null(strstr(split(KYMO_AGGR_MAX, "probe"), "column 1: 'probe' is text, and max takes a number"));
 	assert_non_null(strstr(split(KYMO_AGGR_AVG, "pid"), "column 1: 'pid' is a key"));
+	assert_non_null(strstr(split(KYMO_AGGR_AVG, "stack"), "column 1: 'stack' is a key"));
 	assert_non_null(strstr(split(KYMO_AGGR_COUNT, "libc:read /arg0"), "column 11: expected '/'"));
 	assert_non_null(strstr(split(KYMO_AGGR_LHIST, "arg0, 0, 9223372036854775807, 1"), "steps"));
 	assert_non_null(strstr(split(KYMO_AGGR_LHIST, "arg0, 0, 10, 0"), "steps"));

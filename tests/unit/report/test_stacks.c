@@ -17,7 +17,7 @@ static struct kymo_ctf_field fields[] = {
 	{ (char[]){ "address" }, KYMO_TYPE_X64 },
 };
 
-static void take(struct frame_rows *rows, uint64_t id, uint64_t caller, uint64_t what, const char *file,
+static void take(struct frame_tree *rows, uint64_t id, uint64_t caller, uint64_t what, const char *file,
 		 const char *function)
 {
 	const struct kymo_ctf_event event = { .kind = KYMO_CTF_FRAME,
@@ -30,9 +30,9 @@ static void take(struct frame_rows *rows, uint64_t id, uint64_t caller, uint64_t
 	assert_true(kymo_frame_rows_take(rows, &record));
 }
 
-static void check_name(const struct frame_rows *rows, uint64_t number, const char *expected)
+static void check_name(const struct frame_tree *rows, uint64_t number, const char *expected)
 {
-	char *name = kymo_frame_name(rows, kymo_frame_row(rows, number), true);
+	char *name = kymo_frame_name(rows, kymo_frame_at(rows, number), true);
 
 	assert_string_equal(name, expected);
 	free(name);
@@ -40,7 +40,7 @@ static void check_name(const struct frame_rows *rows, uint64_t number, const cha
 
 static void frames_have_names(void **state)
 {
-	struct frame_rows rows = { .items = { 0 } };
+	struct frame_tree rows = { .index = NULL };
 
 	take(&rows, 1, 0, 0, "/usr/bin/app", "main");
 	take(&rows, 2, 1, 0, "/usr/bin/app", "_ZN3box3putIiEEvPT_");
@@ -58,31 +58,31 @@ static void frames_have_names(void **state)
 	check_name(&rows, 6, "[unknown]");
 	check_name(&rows, 7, "[stack cut at 512 bytes]");
 	check_name(&rows, 8, "e\\x1b[2J\\xff");
-	kymo_frame_rows_deinit(&rows);
+	kymo_frame_tree_deinit(&rows);
 }
 
 /* Loops, gaps and depths without end are no frames, or frames without a caller. */
 static void hostile_frames_end(void **state)
 {
-	struct frame_rows rows = { .items = { 0 } };
+	struct frame_tree rows = { .index = NULL };
 
 	take(&rows, 7, 0, 0, "", "gap");
 	take(&rows, UINT32_MAX, 0, 0, "", "gap");
 	take(&rows, 0, 0, 0, "", "none");
-	assert_int_equal(rows.items.n, 0);
+	assert_int_equal(rows.nodes.n, 0);
 	take(&rows, 1, 1, 0, "", "its own caller");
 	take(&rows, 2, 9, 0, "", "called by one to come");
 	for (uint32_t i = 3; i < 3000; i++)
 		take(&rows, i, i - 1, 77, "", "deep");
-	assert_int_equal(rows.items.n, 2999);
-	for (uint32_t i = 1; i <= rows.items.n; i++) {
-		const struct frame_row *row = kymo_frame_row(&rows, i);
+	assert_int_equal(rows.nodes.n, 2999);
+	for (uint32_t i = 1; i <= rows.nodes.n; i++) {
+		const struct frame_node *row = kymo_frame_at(&rows, i);
 
 		assert_true(row->caller < i && row->depth <= FRAMES_DEPTH_MAX);
 	}
-	assert_null(kymo_frame_row(&rows, 0));
-	assert_null(kymo_frame_row(&rows, 3000));
-	kymo_frame_rows_deinit(&rows);
+	assert_null(kymo_frame_at(&rows, 0));
+	assert_null(kymo_frame_at(&rows, 3000));
+	kymo_frame_tree_deinit(&rows);
 }
 
 static char *flame_of(const struct folds *folds, const char *title)

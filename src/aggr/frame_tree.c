@@ -1,4 +1,4 @@
-#include "record/frames.h"
+#include "aggr/frame_tree.h"
 
 #include <stdlib.h>
 
@@ -49,8 +49,10 @@ static bool grow(struct frame_tree *tree)
 	return true;
 }
 
-uint32_t frame_tree_number(struct frame_tree *tree, const struct frame_node *node)
+uint32_t kymo_frame_tree_number(struct frame_tree *tree, const struct frame_node *node)
 {
+	const struct frame_node *caller = kymo_frame_at(tree, node->caller);
+	const uint32_t depth = caller ? caller->depth + 1 : 1;
 	size_t at;
 
 	if (2 * (tree->nodes.n + 1) > tree->index_size && !grow(tree))
@@ -58,13 +60,14 @@ uint32_t frame_tree_number(struct frame_tree *tree, const struct frame_node *nod
 	at = find(tree, node);
 	if (tree->index[at])
 		return tree->index[at];
-	if (tree->nodes.n == FRAMES_MAX || !kymo_vec_push(&tree->nodes, *node))
+	if (tree->nodes.n == KYMO_FRAMES_MAX || !kymo_vec_push(&tree->nodes, *node))
 		return 0;
+	tree->nodes.items[tree->nodes.n - 1].depth = depth;
 	tree->index[at] = (uint32_t)tree->nodes.n;
 	return tree->index[at];
 }
 
-void frame_tree_deinit(struct frame_tree *tree)
+void kymo_frame_tree_deinit(struct frame_tree *tree)
 {
 	kymo_vec_deinit(&tree->nodes);
 	free(tree->index);

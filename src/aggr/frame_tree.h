@@ -1,0 +1,41 @@
+/*
+ * The frames of the stacks of a recording or a trace, each once: a tree, in which a frame hangs on the one that has
+ * called it. A stack is the number of its innermost frame.
+ */
+#ifndef KYMO_AGGR_FRAME_TREE_H
+#define KYMO_AGGR_FRAME_TREE_H
+
+#include "aggr/strings.h"
+#include "base/vec.h"
+#include "ctf/ctf.h"
+
+#define KYMO_FRAMES_MAX (1u << 20)
+
+struct frame_node {
+	uint32_t caller; /* 0: it is the outermost */
+	uint32_t depth;  /* from 1, of the outermost; set by kymo_frame_tree_number() */
+	enum kymo_ctf_frame_kind what;
+	uint32_t file, function; /* in `texts`; 0: none */
+	uint64_t offset, address;
+};
+
+/* Zeroed: no frames yet. */
+struct frame_tree {
+	KYMO_VEC(struct frame_node) nodes; /* of number i + 1 */
+	uint32_t *index;                   /* numbers, or 0 */
+	size_t index_size;                 /* a power of two, or 0 */
+	struct kymo_aggr_strings texts;
+};
+
+/* The number of a frame; 0 where memory is out, or there are KYMO_FRAMES_MAX of them. */
+uint32_t kymo_frame_tree_number(struct frame_tree *tree, const struct frame_node *node);
+
+void kymo_frame_tree_deinit(struct frame_tree *tree);
+
+/* The frame of a number; NULL where there is none. */
+static inline const struct frame_node *kymo_frame_at(const struct frame_tree *tree, uint64_t number)
+{
+	return number && number <= tree->nodes.n ? &tree->nodes.items[number - 1] : NULL;
+}
+
+#endif
