@@ -67,6 +67,39 @@ uint32_t kymo_frame_tree_number(struct frame_tree *tree, const struct frame_node
 	return tree->index[at];
 }
 
+static uint32_t copy_text(const struct frame_tree *from, struct frame_tree *to, uint32_t text)
+{
+	return text ? kymo_strings_number(&to->texts, kymo_strings_text(&from->texts, text)) : 0;
+}
+
+bool kymo_frame_tree_prune(struct frame_tree *tree, uint32_t *numbers)
+{
+	struct frame_tree pruned = { .index = NULL };
+	const uint32_t n = (uint32_t)tree->nodes.n;
+
+	/* A caller has a lower number than what it calls. */
+	for (uint32_t i = n; i-- > 0;)
+		if (numbers[i] && tree->nodes.items[i].caller)
+			numbers[tree->nodes.items[i].caller - 1] = 1;
+	for (uint32_t i = 0; i < n; i++) {
+		struct frame_node node = tree->nodes.items[i];
+
+		if (!numbers[i])
+			continue;
+		node.caller = node.caller ? numbers[node.caller - 1] : 0;
+		node.file = copy_text(tree, &pruned, node.file);
+		node.function = copy_text(tree, &pruned, node.function);
+		numbers[i] = kymo_frame_tree_number(&pruned, &node);
+		if (!numbers[i]) {
+			kymo_frame_tree_deinit(&pruned);
+			return false;
+		}
+	}
+	kymo_frame_tree_deinit(tree);
+	*tree = pruned;
+	return true;
+}
+
 void kymo_frame_tree_deinit(struct frame_tree *tree)
 {
 	kymo_vec_deinit(&tree->nodes);

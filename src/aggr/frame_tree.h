@@ -30,6 +30,13 @@ struct frame_tree {
 /* The number of a frame; 0 where memory is out, or there are KYMO_FRAMES_MAX of them. */
 uint32_t kymo_frame_tree_number(struct frame_tree *tree, const struct frame_node *node);
 
+/*
+ * Leave out the frames that nobody names: `numbers` has a place for each frame, which is not 0 where it is named.
+ * Callers of frames that stay, stay. Afterwards `numbers` has the new number of each, or 0. False when memory is out:
+ * nothing has changed.
+ */
+bool kymo_frame_tree_prune(struct frame_tree *tree, uint32_t *numbers);
+
 void kymo_frame_tree_deinit(struct frame_tree *tree);
 
 /* The frame of a number; NULL where there is none. */

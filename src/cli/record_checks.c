@@ -63,10 +63,6 @@ int cli_record_check_stacks(struct cli_recording *recording)
 	if (!recording->has_stacks && !has_keys)
 		return !recording->stack_size ? -1
 					      : cli_usage(recording->name, "--stack-size is for stacks: add --stack");
-	if (recording->options.overwrite || recording->options.keep)
-		return cli_usage(recording->name,
-				 "--stack does not work with --%s yet, which drops old records: leave one of both out",
-				 recording->options.keep ? "keep" : "overwrite");
 	if (recording->options.buffer_size < STACKS_A_BUFFER * size)
 		return cli_usage(recording->name, "stacks of %u bytes need a --buffer of %uK or more", size,
 				 STACKS_A_BUFFER * size >> 10);

@@ -42,4 +42,7 @@ const struct kept_packet *kept_next(const struct kept *kept, const struct kept_p
 /* The records of a packet. */
 const void *kept_records(const struct kept_packet *packet);
 
+/* The same to be changed in place. */
+void *kept_records_of(struct kept *kept, const struct kept_packet *packet);
+
 #endif

@@ -80,6 +80,8 @@ static struct kymo_error *now_and_then(struct recording *recording)
 	if (!error && now >= recording->next_flush_ns) {
 		recording->next_flush_ns = now + FLUSH_NS;
 		recording_note_threads(recording, !recording->tree);
+		for (size_t i = 0; i < recording->sources.n && recording->options->overwrite; i++)
+			stacks_note(recording, recording->sources.items[i]); /* nobody reads records meanwhile */
 		if (!recording->options->overwrite || now >= recording->next_seal_ns)
 			recording_flush(recording);
 		if (now >= recording->next_seal_ns)
@@ -260,6 +262,8 @@ static struct kymo_error *take_out_of(struct recording *recording, struct target
 		kymo_process_resume(target->process);
 		return NULL;
 	}
+	if (target->source && recording->options->overwrite)
+		stacks_note(recording, target->source);
 	if (target->source && target->source->process == target->process)
 		kymo_probes_look_at_stack(target->source->probes);
 	error = kymo_remove(target->process, inode, &result);
@@ -523,11 +527,24 @@ static struct kymo_error *run_in_processes(struct recording *recording)
 	return error ? error : run(recording);
 }
 
+/* What is kept in memory, and the frames of its stacks. */
+static struct kymo_error *write_kept(struct recording *recording)
+{
+	struct output *output = &recording->output;
+	struct kymo_error *error;
+	uint64_t bytes;
+
+	stacks_prune(recording);
+	error = output_write_kept(output, output, &bytes);
+	kept_destroy(output->kept);
+	output->kept = NULL;
+	return error ? error : stacks_write(recording);
+}
+
 struct kymo_error *kymo_record(const struct kymo_record_options *options, struct kymo_record_result *ret)
 {
 	struct recording recording = { .options = options, .begin = clock_sample(), .go = -1 };
 	struct kymo_error *error = kymo_events_create(&recording.events);
-	uint64_t bytes;
 
 	if (!error)
 		error = recording_choose_way(&recording);
@@ -547,7 +564,7 @@ struct kymo_error *kymo_record(const struct kymo_record_options *options, struct
 	if (recording.has_output && recording.aggregating)
 		keep_first(&error, aggregate_write(&recording, true));
 	if (recording.has_output && recording.output.kept)
-		keep_first(&error, output_write_kept(&recording.output, &recording.output, &bytes));
+		keep_first(&error, write_kept(&recording));
 	stacks_tell(&recording);
 	if (recording.has_output)
 		keep_first(&error, recording_write_metadata(&recording));

@@ -14,6 +14,7 @@
 #include "record/kernel.h"
 #include "record/packets.h"
 #include "record/recording.h"
+#include "record/stacks.h"
 #include "record/warnings.h"
 
 #define MOST 1000000
@@ -34,7 +35,8 @@ static char *free_name(const struct recording *recording)
 	return NULL;
 }
 
-static struct kymo_error *copy_source(const struct source *source, size_t first_ring, struct output *copy)
+static struct kymo_error *copy_source(struct recording *recording, struct source *source, size_t first_ring,
+				      struct output *copy)
 {
 	kymo_cleanup_free uint8_t *room = NULL;
 	struct kymo_error *error = NULL;
@@ -45,8 +47,12 @@ static struct kymo_error *copy_source(const struct source *source, size_t first_
 		kymo_ring_flush(&source->rings[i], clock_tsc());
 		free(room);
 		room = malloc(source->rings[i].subbuffer_size);
-		error = room ? output_copy(copy, &place, &source->rings[i], source->shared[i].cpu, room)
-			     : &kymo_error_no_memory;
+		if (!room)
+			error = &kymo_error_no_memory;
+		else if (recording->stacking)
+			error = stacks_copy(recording, source, i, &place, room);
+		else
+			error = output_copy(copy, &place, &source->rings[i], source->shared[i].cpu, room);
 	}
 	return error;
 }
@@ -58,8 +64,10 @@ static struct kymo_error *copy_all(struct recording *recording, struct output *o
 
 	if (own->kept)
 		error = output_write_kept(own, copy, &copy->bytes);
+	if (own->kept && !error)
+		error = stacks_write(recording);
 	for (size_t i = 0; i < recording->sources.n && !error && !own->kept; i++) {
-		error = copy_source(recording->sources.items[i], first_ring, copy);
+		error = copy_source(recording, recording->sources.items[i], first_ring, copy);
 		first_ring += recording->sources.items[i]->n_rings;
 	}
 	if (!error && recording->kernel)
@@ -74,6 +82,7 @@ static struct kymo_error *copy_all(struct recording *recording, struct output *o
 static struct kymo_error *write_snapshot(struct recording *recording, const char *name, uint64_t *bytes_ret)
 {
 	const size_t n_described = recording->n_described;
+	struct stacks_written written;
 	struct output copy, own;
 	struct kymo_error *error = output_init(name, &copy);
 	uint8_t uuid[sizeof(copy.trace.uuid)];
@@ -89,7 +98,9 @@ static struct kymo_error *write_snapshot(struct recording *recording, const char
 	copy.by_id = own.by_id;
 	copy.n_ids = own.n_ids;
 	recording->output = copy;
+	written = stacks_begin_snapshot(recording);
 	error = copy_all(recording, &own, &recording->output);
+	stacks_end_snapshot(recording, written);
 	if (!error)
 		error = recording_write_metadata(recording);
 	*bytes_ret = recording->output.bytes;
@@ -110,12 +121,15 @@ static struct kymo_error *write_snapshot(struct recording *recording, const char
 /* What producers have written so far comes to the packets that are kept. */
 static struct kymo_error *keep_newest(struct recording *recording)
 {
+	struct kymo_error *error;
 	size_t n;
 
 	if (!recording->output.kept)
 		return NULL;
 	recording_flush(recording);
-	return recording_drain(recording, &n);
+	error = recording_drain(recording, &n);
+	stacks_prune(recording);
+	return error;
 }
 
 void recording_take_snapshot(struct recording *recording)

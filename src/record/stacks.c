@@ -12,15 +12,15 @@
 
 #define CS_OF_64_BITS 0x33
 #define FRAME_NAME "kymo:frame"
+#define PRUNED_MIN (1u << 16) /* frames: fewer are not worth looking for those that nothing names any more */
 
 struct stacking {
 	struct kymo_stacks *stacks;
 	struct frame_tree frames;
-	size_t n_written;          /* frames */
-	uint32_t event;            /* id of theirs */
-	int last_number;           /* of a source */
-	struct output_place place; /* of frames */
-	uint64_t n_packets;
+	size_t prune_at; /* frames: then those are looked for that no packet names any more */
+	uint32_t event;  /* id of theirs */
+	int last_number; /* of a source */
+	struct stacks_written written;
 	uint8_t *room; /* a packet */
 	size_t room_size;
 	uint64_t n, n_without; /* stacks, and those for which there was no room */
@@ -75,6 +75,7 @@ struct kymo_error *stacks_begin(struct recording *recording)
 	recording->stacking->stacks = kymo_stacks_create();
 	if (!recording->stacking->stacks)
 		return &kymo_error_no_memory;
+	recording->stacking->prune_at = PRUNED_MIN;
 	return describe_frames(recording);
 }
 
@@ -150,34 +151,58 @@ static void write_frame(FILE *out, const struct recording *recording, uint32_t i
 
 /*
  * Frames that are new, before the records that have them: a recorder that is killed leaves none without. All have the
- * stamp at which the recording began, so that readers have them first.
+ * stamp at which the recording began, so that readers have them first. Where packets are kept in memory their frames
+ * are, too, until both are written.
  */
 static struct kymo_error *write_frames(struct recording *recording)
 {
 	struct stacking *stacking = recording->stacking;
+	struct stacks_written *written = &stacking->written;
 	struct kymo_ring_packet packet = { .tsc_begin = recording->begin.tsc,
 					   .tsc_end = recording->begin.tsc,
-					   .sequence = stacking->n_packets };
+					   .sequence = written->n_packets };
 	struct kymo_error *error;
 	char *bytes = NULL;
 	FILE *out;
 
-	if (stacking->n_written == stacking->frames.nodes.n)
+	if (recording->output.kept || written->n == stacking->frames.nodes.n)
 		return NULL;
 	out = open_memstream(&bytes, &packet.size);
-	for (size_t i = stacking->n_written; out && i < stacking->frames.nodes.n; i++)
+	for (size_t i = written->n; out && i < stacking->frames.nodes.n; i++)
 		write_frame(out, recording, (uint32_t)i + 1);
 	if (!out || fclose(out)) {
 		free(bytes);
 		return &kymo_error_no_memory;
 	}
 	packet.records = (const uint8_t *)bytes;
-	stacking->place.ring = OUTPUT_FRAMES;
-	error = output_append(&recording->output, &stacking->place, KYMO_CTF_NO_CPU, &packet, false);
+	written->place.ring = OUTPUT_FRAMES;
+	error = output_append(&recording->output, &written->place, KYMO_CTF_NO_CPU, &packet, false);
 	free(bytes);
-	stacking->n_packets++;
-	stacking->n_written = stacking->frames.nodes.n;
+	written->n_packets++;
+	written->n = stacking->frames.nodes.n;
 	return error;
+}
+
+struct kymo_error *stacks_write(struct recording *recording)
+{
+	return recording->stacking ? write_frames(recording) : NULL;
+}
+
+struct stacks_written stacks_begin_snapshot(struct recording *recording)
+{
+	struct stacks_written before = { .n = 0 };
+
+	if (!recording->stacking)
+		return before;
+	before = recording->stacking->written;
+	recording->stacking->written = (struct stacks_written){ .n = 0 };
+	return before;
+}
+
+void stacks_end_snapshot(struct recording *recording, struct stacks_written before)
+{
+	if (recording->stacking)
+		recording->stacking->written = before;
 }
 
 /* ---- one stack ------------------------------------------------------------------------------- */
@@ -296,12 +321,80 @@ static uint32_t replace_one(struct recording *recording, struct source *source, 
 	return at + (uint32_t)sizeof(size) + size;
 }
 
+/* ---- frames that no packet names any more ---------------------------------------------------- */
+
+/* Note each frame that a packet names, or `renumber` them. Behind a record that was none of ours the packet has what
+ * the target has written. */
+static void visit_packet(struct recording *recording, const struct kept_packet *packet, uint32_t *numbers, size_t n,
+			 bool renumber)
+{
+	const struct output *output = &recording->output;
+	uint8_t *records = kept_records_of(output->kept, packet);
+	uint64_t at = 0;
+
+	while (at + sizeof(uint64_t) <= packet->size) {
+		const struct kymo_ctf_event *event;
+		uint32_t id, size, number, head;
+		uint64_t header;
+
+		memcpy(&header, records + at, sizeof(header));
+		id = (uint32_t)(header & KYMO_EVENT_ID_MAX);
+		event = id < output->n_ids && output->by_id[id] ? &output->trace.events[output->by_id[id] - 1] : NULL;
+		size = event ? kymo_ctf_record_size(event, records + at, packet->size - at) : 0;
+		if (!size)
+			return;
+		head = event->has_stack ? head_size(event, records + at, packet->size - at) : 0;
+		if (head) {
+			memcpy(&number, records + at + head, sizeof(number));
+			if (number && number <= n && renumber)
+				memcpy(records + at + head, &numbers[number - 1], sizeof(number));
+			else if (number && number <= n)
+				numbers[number - 1] = 1;
+		}
+		at += size;
+	}
+}
+
+static void visit_packets(struct recording *recording, uint32_t *numbers, size_t n, bool renumber)
+{
+	struct kept *kept = recording->output.kept;
+
+	for (const struct kept_packet *packet = kept_first(kept); packet; packet = kept_next(kept, packet))
+		visit_packet(recording, packet, numbers, n, renumber);
+}
+
+void stacks_prune(struct recording *recording)
+{
+	struct stacking *stacking = recording->stacking;
+	const size_t n = stacking ? stacking->frames.nodes.n : 0;
+	uint32_t *numbers;
+
+	if (!recording->output.kept || !n)
+		return;
+	numbers = calloc(n, sizeof(*numbers));
+	if (numbers) {
+		visit_packets(recording, numbers, n, false);
+		if (kymo_frame_tree_prune(&stacking->frames, numbers))
+			visit_packets(recording, numbers, n, true);
+	}
+	free(numbers);
+	stacking->prune_at = 2 * stacking->frames.nodes.n;
+	if (stacking->prune_at < PRUNED_MIN)
+		stacking->prune_at = PRUNED_MIN;
+	if (stacking->prune_at > KYMO_FRAMES_MAX)
+		stacking->prune_at = (stacking->frames.nodes.n + KYMO_FRAMES_MAX) / 2;
+}
+
+/* ---- packets --------------------------------------------------------------------------------- */
+
 struct kymo_error *stacks_replace(struct recording *recording, struct source *source, uint8_t *records,
 				  struct kymo_ring_packet *packet)
 {
 	const struct output *output = &recording->output;
 	uint64_t at = 0, kept = 0;
 
+	if (recording->stacking->frames.nodes.n >= recording->stacking->prune_at)
+		stacks_prune(recording);
 	while (at + sizeof(uint64_t) <= packet->size) {
 		const struct kymo_ctf_event *event;
 		uint64_t header;
@@ -341,6 +434,21 @@ static struct kymo_error *copy_packet(struct stacking *stacking, struct kymo_rin
 		packet->records = stacking->room;
 	}
 	return NULL;
+}
+
+struct kymo_error *stacks_copy(struct recording *recording, struct source *source, size_t i, struct output_place *place,
+			       uint8_t *room)
+{
+	struct kymo_ring reader = source->rings[i];
+	struct kymo_error *error = NULL;
+	struct kymo_ring_packet packet;
+
+	for (uint32_t k = 0; k < reader.n_subbuffers && !error && kymo_ring_copy(&reader, room, &packet); k++) {
+		error = stacks_replace(recording, source, room, &packet);
+		if (!error)
+			error = output_append(&recording->output, place, source->shared[i].cpu, &packet, true);
+	}
+	return error;
 }
 
 struct kymo_error *stacks_drain(struct recording *recording, struct source *source, size_t i, size_t *n_ret)

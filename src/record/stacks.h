@@ -7,6 +7,13 @@
 
 #include "record/recording.h"
 
+/* How far frames are written, and where. */
+struct stacks_written {
+	size_t n;
+	struct output_place place;
+	uint64_t n_packets;
+};
+
 /* Make the event of frames, if a spec has stacks. To be called before the specs are divided. */
 struct kymo_error *stacks_begin(struct recording *recording);
 void stacks_end(struct recording *recording);
@@ -20,6 +27,20 @@ struct kymo_error *stacks_replace(struct recording *recording, struct source *so
 
 /* As output_drain() of ring `i`, with stacks. */
 struct kymo_error *stacks_drain(struct recording *recording, struct source *source, size_t i, size_t *n_ret);
+
+/* As output_copy() of ring `i`, with stacks: of a snapshot, whose output is the recording's meanwhile. */
+struct kymo_error *stacks_copy(struct recording *recording, struct source *source, size_t i, struct output_place *place,
+			       uint8_t *room);
+
+/* Packets that are kept in memory make room for others. Forget the frames that only those named. */
+void stacks_prune(struct recording *recording);
+
+/* Write the frames that are not written yet: of packets that were kept in memory, when they are written. */
+struct kymo_error *stacks_write(struct recording *recording);
+
+/* A snapshot has all frames, in files of its own. What is given back is for stacks_end_snapshot(). */
+struct stacks_written stacks_begin_snapshot(struct recording *recording);
+void stacks_end_snapshot(struct recording *recording, struct stacks_written before);
 
 /* Its frames, as they are so far, or NULL: it has none. */
 const struct frame_tree *stacks_frames(const struct recording *recording);

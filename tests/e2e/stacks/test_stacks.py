@@ -4,10 +4,12 @@ import html.parser
 import json
 import os
 import shutil
+import signal
 from pathlib import Path
 
 import golang
-from kymotest import KYMO, babeltrace, check, check_equal, check_matches, kymo, record, report_json, run, skip, timeout
+from kymotest import (KYMO, babeltrace, check, check_equal, check_matches, kymo, record, report_json, run, skip, start, start_record,
+                      timeout)
 
 HERE = Path(__file__).parent
 BASE = ['__libc_start_call_main', '__libc_start_main', '_start']
@@ -142,6 +144,105 @@ def test_goroutines(tmp):
     check_equal({names(stack)[0] for stack in stacks()}, {'main.check'}, 'the innermost frames')
 
 
+# ---- flight recorders --------------------------------------------------------------------------------------------------------
+
+PATHS = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#define KEEP(n) __asm__ volatile("" : "+r"(n))
+static char text[201];
+__attribute__((noinline, noclone)) int leaf(int n, const char *s) { KEEP(n); return n + 1; }
+__attribute__((noinline, noclone)) int a(int n, int rest);
+__attribute__((noinline, noclone)) int b(int n, int rest);
+static inline __attribute__((always_inline)) int go(int n, int rest)
+{
+	int r = !rest ? leaf(n, text) : n >> (rest - 1) & 1 ? b(n, rest - 1) : a(n, rest - 1);
+	KEEP(r);
+	return r;
+}
+__attribute__((noinline, noclone)) int a(int n, int rest) { return go(n, rest) + 1; }
+__attribute__((noinline, noclone)) int b(int n, int rest) { return go(n, rest) + 2; }
+int main(int argc, char **argv)
+{
+	int last = atoi(argv[1]), bits = atoi(argv[2]), sum = 0;
+	char line[10];
+	for (int i = 0; i < 200; i++) text[i] = 'x';
+	if (argc > 3) { puts("ready"); fflush(stdout); fgets(line, sizeof(line), stdin); }
+	for (int i = 0; i < last; i++) { sum += go(i, bits); if (i % 64 == 63) usleep(500); }
+	if (argc > 3) { puts("done"); fflush(stdout); fgets(line, sizeof(line), stdin); }
+	return sum == 0;
+}
+"""
+
+
+def check_paths(directory, bits):
+    """Each record's stack is the path that its number says; the numbers."""
+    numbers = []
+    for line in kymo('report', '--events', '--json', directory).ok().out.splitlines():
+        event = json.loads(line)
+        if event['event'] != 'probe':
+            continue
+        n = event['args']['n']
+        expected = ['leaf', *('ab'[n >> i & 1] for i in range(bits)), 'main', *BASE]
+        if names(event['stack']) != expected:
+            check_equal(names(event['stack']), expected, f'the stack of {n} in {directory}')
+        numbers.append(n)
+    check(numbers, f'there are records in {directory}')
+    return numbers
+
+
+def compile_paths(tmp):
+    (tmp / 'paths.c').write_text(PATHS)
+    run('gcc', '-O1', '-fomit-frame-pointer', '-o', 'paths', 'paths.c').ok()
+
+
+def test_what_is_kept_has_its_stacks(tmp):
+    compile_paths(tmp)
+    record('--stack', '-p', './paths:leaf n=arg0', '--keep', '8M', '--', './paths', 1000, 5).ok()
+    check_equal(check_paths('kymo.data', 5), list(range(1000)), 'all')
+    babeltrace()
+    record('--stack', '-p', './paths:leaf n=arg0', '--keep', '8M', '--snapshots', 2, '--until', './paths:leaf /arg0 % 2000 == 1999/', '--', './paths', 6000, 5)
+    for number in (1, 2):
+        numbers = check_paths(f'kymo.data.{number}', 5)
+        check(numbers == list(range(len(numbers))) and len(numbers) >= 2000 * number, f'snapshot {number}', len(numbers))
+        babeltrace(f'kymo.data.{number}')
+
+
+@timeout(200)
+def test_frames_go_with_the_packets_that_name_them(tmp):
+    """262,144 frames, of which the packets that are kept name a part."""
+    compile_paths(tmp)
+    record('--stack', '-p', './paths:leaf n=arg0 s=str(arg1, 200)', '--keep', '8M', '--', './paths', 150000, 16, seconds=150).ok()
+    numbers = check_paths('kymo.data', 16)
+    check_equal(numbers, sorted(numbers), 'in order')
+    check(10000 < len(numbers) < 50000 and numbers[-1] == 149999, 'the newest', len(numbers), numbers[-1])
+    if shutil.which('babeltrace2'):
+        n = run('babeltrace2', 'kymo.data').out.count(' kymo:frame: ')
+        check(20000 < n < 240000, 'frames', n)
+
+
+def test_what_is_overwritten_has_its_stacks(tmp):
+    compile_paths(tmp)
+    record('--stack', '-p', './paths:leaf n=arg0', '--overwrite', '--buffer', '1M', '--', './paths', 10000, 5).ok()
+    numbers = check_paths('kymo.data', 5)
+    check(numbers[-1] == 9999 and len(numbers) < 9000, 'the newest', len(numbers), numbers[-1])
+    for words in (('--overwrite', '--buffer', '8M'), ('--keep', '16M')):
+        process = start('./paths', 1000, 5, 'wait')
+        process.wait_for('ready')
+        recorder = start_record(process.pid, '-o', 'live', '--stack', '-p', './paths:leaf n=arg0', *words)
+        process.send('go\n')
+        process.wait_for('done')
+        recorder.popen.send_signal(signal.SIGUSR1)
+        recorder.wait_for('snapshot in', which=1)
+        process.end(input='\n')
+        recorder.end().ok()
+        check_equal(check_paths('live.1', 5), list(range(1000)), 'the snapshot')
+        check_equal(check_paths('live', 5), list(range(1000)), 'the recording')
+        babeltrace('live.1')
+        shutil.rmtree('live.1')
+
+
 # ---- reports -----------------------------------------------------------------------------------------------------------------
 
 class Page(html.parser.HTMLParser):
@@ -195,7 +296,6 @@ def test_wrong_words(tmp):
     for words, sentence in ((('--stack=0', '-p', 'libc:malloc'), '--stack takes a number of frames'),
                             (('--stack', '--stack-size', '1G', '-p', 'libc:malloc'), '--stack-size takes a number of bytes'),
                             (('--stack-size', '4K', '-p', 'libc:malloc'), 'add --stack'),
-                            (('--stack', '--overwrite', '-p', 'libc:malloc'), '--overwrite'),
                             (('--stack', '--buffer', '64K', '-p', 'libc:malloc'), 'need a --buffer of 512K'),
                             (('--stack', '-m', 'a*'), 'leave --marker out'),
                             (('--stack', '-s', 'all'), 'leave --syscall out'),
