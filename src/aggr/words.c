@@ -190,7 +190,7 @@ static struct kymo_error *take_limits(const char *text, struct kymo_aggr_piece f
 char *kymo_aggr_probe_text(const struct kymo_aggr_pieces *pieces)
 {
 	const struct kymo_aggr_piece probe = pieces->probe;
-	char *text = strndup(probe.start, (size_t)(probe.end - probe.start)), *slash;
+	char *text = strndup(probe.start, (size_t)(probe.end - probe.start));
 
 	for (size_t i = 0; text && i < pieces->n_limits; i++) {
 		const struct kymo_aggr_piece limit = pieces->limits[i];
@@ -200,17 +200,37 @@ char *kymo_aggr_probe_text(const struct kymo_aggr_pieces *pieces)
 	}
 	if (!text || !pieces->n_limits || pieces->n_limits < pieces->n_terms)
 		return text;
-	slash = text + (pieces->limits[0].start - probe.start);
-	while (*slash != '/')
-		slash--;
-	*slash = '\0'; /* nothing else is in the filter */
+	/* Nothing else is in the filter. */
+	if (pieces->filter.end == probe.end)
+		text[pieces->filter.start - probe.start] = '\0';
+	else
+		memset(text + (pieces->filter.start - probe.start), ' ',
+		       (size_t)(pieces->filter.end - pieces->filter.start));
 	return text;
 }
 
-/* Behind the probe, with its filter. */
+/* Behind "sample 1/100" or "first 10" at `at`, or `at` where there is none. The probe's own parser looks at them. */
+static const char *skip_sample(const char *at)
+{
+	static const char *const words[] = { "sample", "first" };
+	const char *word = skip_blanks(at);
+
+	for (size_t i = 0; i < kymo_countof(words) && word > at; i++) {
+		const char *number = word + strlen(words[i]);
+
+		if (strncmp(word, words[i], strlen(words[i])) || !is_blank(*number))
+			continue;
+		number = skip_blanks(number);
+		if (*number >= '0' && *number <= '9')
+			return word_end(number);
+	}
+	return at;
+}
+
+/* Behind the probe, with its filter and its samples. */
 static struct kymo_error *take_probe(const char *text, struct kymo_aggr_pieces *pieces, const char **behind_ret)
 {
-	const char *start = skip_blanks(text), *end = word_end(start);
+	const char *start = skip_blanks(text), *end = word_end(start), *filter_end;
 	struct kymo_error *error;
 
 	*behind_ret = start;
@@ -218,13 +238,16 @@ static struct kymo_error *take_probe(const char *text, struct kymo_aggr_pieces *
 		end = word_end(skip_blanks(end));
 	else if (!is_place(start, end))
 		return NULL;
-	error = skip_filter(text, end, behind_ret);
+	error = skip_filter(text, end, &filter_end);
 	if (error)
 		return error;
+	*behind_ret = skip_sample(filter_end);
+	pieces->has_sample = *behind_ret > filter_end;
 	pieces->probe = (struct kymo_aggr_piece){ start, *behind_ret };
-	if (*behind_ret == end)
+	if (filter_end == end)
 		return NULL;
-	return take_limits(text, (struct kymo_aggr_piece){ skip_blanks(end) + 1, *behind_ret - 1 }, pieces);
+	pieces->filter = (struct kymo_aggr_piece){ skip_blanks(end), filter_end };
+	return take_limits(text, (struct kymo_aggr_piece){ pieces->filter.start + 1, filter_end - 1 }, pieces);
 }
 
 /* ---- keys ------------------------------------------------------------------------------------ */
@@ -328,6 +351,9 @@ static struct kymo_error *check_value(enum kymo_aggr_kind kind, const char *text
 	if (kind == KYMO_AGGR_UNTIL && !pieces->probe.start)
 		return kymo_error_at(text, text,
 				     "until what? Begin with FILE:FUNCTION, as in 'libc:malloc /arg0 > 1M/'");
+	if (kind == KYMO_AGGR_UNTIL && pieces->has_sample)
+		return kymo_error_at(text, pieces->probe.start,
+				     "--until looks at each hit: leave 'sample' and 'first' out");
 	if (kind == KYMO_AGGR_COUNT && has)
 		return kymo_error_at(text, value.start, "count takes no value; write 'by' before keys, as in 'by tid'");
 	if (kind == KYMO_AGGR_COUNT || kind == KYMO_AGGR_UNTIL || (kind == KYMO_AGGR_TOP && !has))

@@ -1,8 +1,9 @@
 /*
  * The user's words for an aggregation, in pieces:
  *
- *	TEXT	:= [PROBE [ SPACE "/" FILTER "/" ]] [VALUE] [ "by" KEY { "," KEY } ]
+ *	TEXT	:= [PROBE [ SPACE "/" FILTER "/" ] [ SAMPLE ]] [VALUE] [ "by" KEY { "," KEY } ]
  *	FILTER	:= TERM { "&&" TERM }
+ *	SAMPLE	:= SPACE ( "sample" | "first" ) SPACE DIGIT...
  *	TERM	:= EXPR | "duration" ( ">" | ">=" | "<" | "<=" ) NUMBER
  *	VALUE	:= EXPR | "duration"; of lhist: EXPR "," LOW "," HIGH "," STEP
  *	KEY	:= "tid" | "pid" | "comm" | "probe" | "stack" | EXPR
@@ -23,7 +24,9 @@ struct kymo_aggr_piece {
 };
 
 struct kymo_aggr_pieces {
-	struct kymo_aggr_piece probe; /* with its filter */
+	struct kymo_aggr_piece probe;  /* with its filter, and its samples */
+	struct kymo_aggr_piece filter; /* with its slashes, where it has limits */
+	bool has_sample;
 	struct kymo_aggr_piece value;
 	struct kymo_aggr_piece keys[KYMO_AGGR_KEYS_MAX];
 	size_t n_keys;

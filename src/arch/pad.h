@@ -97,6 +97,22 @@ struct kymo_pad_env {
 		stack_high; /* the initial thread's stack: readable from its stack pointer to stack_high; may be 0 */
 };
 
+/* Of which hits a record is made. Those that its filter lets through are counted, in all threads of the process. */
+enum kymo_pad_sampling {
+	KYMO_PAD_SAMPLE_ALL,
+	KYMO_PAD_SAMPLE_EVERY, /* the first of each `n` */
+	KYMO_PAD_SAMPLE_FIRST, /* the first `n` */
+	KYMO_PAD_SAMPLE_RATE,  /* one in `n` ticks, on the average; as many more as `burst` ticks have saved up */
+};
+
+#define KYMO_PAD_SAMPLE_MAX INT32_MAX /* of `n` and `burst`; of RATE `n` may be up to 4 times that */
+
+struct kymo_pad_sample {
+	enum kymo_pad_sampling kind;
+	uint32_t slot; /* which of struct kymo_wire_data's samples it is: one for all pads of a probe */
+	uint64_t n, burst;
+};
+
 /* One record that a pad makes. */
 struct kymo_pad_event {
 	uint32_t id; /* <= KYMO_EVENT_ID_MAX */
@@ -104,6 +120,7 @@ struct kymo_pad_event {
 	size_t n_args;                  /* <= KYMO_EVENT_MAX_ARGS; 1 with a payload */
 	const struct kymo_form *filter; /* a record is made where its value is not 0, and is no fault; NULL: always */
 	bool retval_is_unknown;         /* for the filter */
+	struct kymo_pad_sample sample;
 };
 
 /* Bytes that the composed arguments of one event may have (docs/internals/reading.md). */

@@ -80,6 +80,7 @@ static const char record[] =
 	"         *(long *)arg1, with arg0 ..., retval, %di; with debug information also variables that are visible "
 	"there,\n"
 	"         conn->peer, table[i].size; str(p) is a text, buf(p, 16), name[0..7] and *conn are bytes\n"
+	"  also   sample 1/100 (one hit in 100), sample 50/s (so many a second), first 10 (the first ten hits)\n"
 	"  TYPE   u8 u16 u32 u64, s8 s16 s32 s64, x8 x16 x32 x64; x64 where none is given; of memory string, x8[16], "
 	"too\n"
 	"\n"

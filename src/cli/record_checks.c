@@ -33,6 +33,19 @@ int cli_record_check_flight_recorder(struct cli_recording *recording)
 	return -1;
 }
 
+int cli_record_check_samples(const struct cli_recording *recording)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < recording->specs.n; i++)
+		n += recording->specs.items[i].sampling != KYMO_SPEC_SAMPLE_ALL;
+	if (n > KYMO_SPEC_SAMPLES_MAX)
+		return cli_usage(recording->name,
+				 "%zu probes have 'sample' or 'first', and a recording has room for %d", n,
+				 KYMO_SPEC_SAMPLES_MAX);
+	return -1;
+}
+
 static bool has_stack_keys(const struct kymo_record_options *options)
 {
 	bool has = false;

@@ -10,4 +10,7 @@ int cli_record_check_flight_recorder(struct cli_recording *recording);
 /* The same of --stack. The specs whose records have the stack are told so. */
 int cli_record_check_stacks(struct cli_recording *recording);
 
+/* -1: go on; else the exit status: of probes of which not all hits are recorded. */
+int cli_record_check_samples(const struct cli_recording *recording);
+
 #endif

@@ -503,6 +503,9 @@ static int check(struct cli_recording *recording)
 	status = cli_record_check_stacks(recording);
 	if (status >= 0)
 		return status;
+	status = cli_record_check_samples(recording);
+	if (status >= 0)
+		return status;
 	status = has_targets ? find_targets(recording) : 0;
 	if (status)
 		return status;

@@ -72,6 +72,7 @@ void kymo_ctf_event_deinit(struct kymo_ctf_event *event)
 	free(event->build_id);
 	free(event->source);
 	free(event->format);
+	free(event->sample);
 }
 
 void kymo_ctf_trace_deinit(struct kymo_ctf_trace *trace)

@@ -14,6 +14,7 @@ struct kymo_probes_options {
 	uint64_t buffer_size;       /* bytes a CPU */
 	bool overwrite;
 	bool is_tight;                     /* one of many that share a bound: no ring is larger than the CPUs' own */
+	uint64_t frequency;                /* TSC ticks a second, where a spec has a rate of samples */
 	bool no_rseq;                      /* never use restartable sequences */
 	const struct kymo_offline *kernel; /* places that the kernel has breakpoints on for the same recording, or NULL;
 					      must outlive the probes */

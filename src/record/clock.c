@@ -64,14 +64,27 @@ static bool is_invariant(void)
 	return found;
 }
 
+static uint64_t frequency_of(const struct clock_sample *begin, const struct clock_sample *end)
+{
+	const uint64_t ns = end->monotonic_ns - begin->monotonic_ns, ticks = end->tsc - begin->tsc;
+	const uint64_t frequency = ns ? (uint64_t)((unsigned __int128)ticks * SECOND / ns) : SECOND;
+
+	return frequency ? frequency : SECOND;
+}
+
+uint64_t clock_frequency(const struct clock_sample *begin)
+{
+	struct clock_sample now;
+
+	clock_settle(begin);
+	now = clock_sample();
+	return frequency_of(begin, &now);
+}
+
 void clock_describe(const struct clock_sample *begin, const struct clock_sample *end, struct kymo_ctf_trace *trace)
 {
-	uint64_t ns = end->monotonic_ns - begin->monotonic_ns, ticks = end->tsc - begin->tsc, zero;
-	uint64_t frequency = ns ? (uint64_t)((unsigned __int128)ticks * SECOND / ns) : SECOND;
-
-	if (!frequency)
-		frequency = SECOND;
-	zero = begin->wall_ns - (uint64_t)((unsigned __int128)begin->tsc * SECOND / frequency);
+	const uint64_t frequency = frequency_of(begin, end);
+	const uint64_t zero = begin->wall_ns - (uint64_t)((unsigned __int128)begin->tsc * SECOND / frequency);
 	trace->clock_frequency = frequency;
 	trace->clock_offset_s = zero / SECOND;
 	trace->clock_offset = (uint64_t)((unsigned __int128)(zero % SECOND) * frequency / SECOND);

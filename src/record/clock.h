@@ -21,6 +21,9 @@ struct clock_sample clock_sample(void);
 /* Describe the TSC in `trace` from two samples; they should lie 20 ms apart or more. */
 void clock_describe(const struct clock_sample *begin, const struct clock_sample *end, struct kymo_ctf_trace *trace);
 
+/* Ticks a second, as from `begin` until now; waits until that is old enough. */
+uint64_t clock_frequency(const struct clock_sample *begin);
+
 /* Wait until `begin` is old enough for that. */
 void clock_settle(const struct clock_sample *begin);
 

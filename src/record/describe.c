@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "probe/code/events.h"
+#include "probe/spec/spec_sample.h"
 #include "probe/threads/threads.h"
 #include "record/command.h"
 #include "record/recording.h"
@@ -55,10 +56,12 @@ static struct kymo_error *describe_event(const struct kymo_probe_event *event, s
 		.aggregated = event->spec ? event->spec->aggregated : 0,
 		.source = event->source ? strdup(event->source) : NULL,
 		.format = event->format ? strdup(event->format) : NULL,
+		.sample = event->spec ? kymo_spec_sample_text(event->spec) : NULL,
 		.function_offset = event->function_offset,
 	};
 	if (!ret->name || !ret->fields || !ret->path || !ret->symbol || !ret->build_id ||
-	    !event->source != !ret->source || !event->format != !ret->format)
+	    !event->source != !ret->source || !event->format != !ret->format ||
+	    (event->spec && event->spec->sampling && !ret->sample))
 		return &kymo_error_no_memory;
 	for (size_t i = 0; i < n; i++) {
 		ret->fields[i].name = strdup(event->fields[i].name);

@@ -74,6 +74,17 @@ static uint64_t buffer_of(const struct recording *recording, const struct target
 	return target->is_named || size < most ? size : most;
 }
 
+/* Of the TSC, where a rate of samples is asked for. */
+static uint64_t frequency_for(const struct recording *recording)
+{
+	const struct kymo_record_options *options = recording->options;
+
+	for (size_t i = 0; i < options->n_specs; i++)
+		if (options->specs[i].sampling == KYMO_SPEC_SAMPLE_RATE)
+			return clock_frequency(&recording->begin);
+	return 0;
+}
+
 struct kymo_error *recording_create_source(struct recording *recording, struct target *target)
 {
 	const struct kymo_record_options *options = recording->options;
@@ -84,6 +95,7 @@ struct kymo_error *recording_create_source(struct recording *recording, struct t
 		.buffer_size = buffer_of(recording, target),
 		.overwrite = options->overwrite,
 		.is_tight = options->overwrite && (!target->is_named || options->n_pids > 1),
+		.frequency = frequency_for(recording),
 		.no_rseq = options->no_rseq,
 		.displace_faulting = options->displace_faulting,
 		.kernel = recording->kernel ? recording_kernel_places(recording->kernel) : NULL,

@@ -50,6 +50,14 @@ static bool has_stacks(const struct kymo_record_options *options)
 	return false;
 }
 
+static bool samples(const struct kymo_record_options *options)
+{
+	for (size_t i = 0; i < options->n_specs; i++)
+		if (options->specs[i].sampling)
+			return true;
+	return false;
+}
+
 bool recording_has_several(const struct recording *recording)
 {
 	const struct kymo_record_options *options = recording->options;
@@ -90,6 +98,10 @@ static struct kymo_error *check_outside(const struct recording *recording)
 	if (has_stacks(options))
 		return kymo_error_create(KYMO_ERROR_USAGE,
 					 "stacks are copied in the process itself: leave %s out, or --stack", way);
+	if (samples(options))
+		return kymo_error_create(
+			KYMO_ERROR_USAGE,
+			"hits are sampled in the process itself: leave %s out, or 'sample' and 'first'", way);
 	if (recording_computes(options))
 		return kymo_error_create(KYMO_ERROR_USAGE,
 					 "filters and expressions are computed in the process itself: leave %s out, or "

@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/json.h"
+#include "report/samples.h"
 #include "report/text.h"
 #include "sym/demangle.h"
 
@@ -164,4 +165,5 @@ void kymo_event_json_finish(FILE *out, const struct kymo_ctf_reader *reader, con
 		kymo_json_string(out, warnings[i]);
 		fputs("}\n", out);
 	}
+	kymo_samples_write_json(out, kymo_ctf_reader_trace(reader));
 }

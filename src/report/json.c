@@ -186,6 +186,10 @@ static void write_probe(FILE *out, const struct model *model, size_t at)
 	write_kind(out, event);
 	if (event->kind == KYMO_CTF_MARKER)
 		write_marker(out, model, at);
+	if (event->sample) {
+		fputs(", ", out);
+		write_member(out, "sample", event->sample);
+	}
 	fprintf(out, ", \"count\": %" PRIu64, probe ? probe->count : 0);
 	if (model->since > model->first)
 		fprintf(out, ", \"count_since\": %" PRIu64, probe ? probe->recent : 0);

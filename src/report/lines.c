@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "report/samples.h"
 #include "report/text.h"
 #include "sym/demangle.h"
 
@@ -222,5 +223,5 @@ struct kymo_error *kymo_lines_finish(const struct page *page, const struct kymo_
 			return &kymo_error_no_memory;
 		kymo_page_printf(page, INK_ALARM, "--- damaged: %s ---\n", safe);
 	}
-	return NULL;
+	return kymo_samples_write(page, kymo_ctf_reader_trace(reader));
 }

@@ -9,6 +9,7 @@
 #include "report/gaps.h"
 #include "report/losses.h"
 #include "report/overview.h"
+#include "report/samples.h"
 #include "report/text.h"
 #include "sym/demangle.h"
 
@@ -298,6 +299,8 @@ struct kymo_error *kymo_summary_overview(const struct summary *summary, const st
 	if (n)
 		write_losses(summary, page, losses, n);
 	error = write_gaps(summary, page);
+	if (!error)
+		error = kymo_samples_write(page, summary->trace);
 	if (error)
 		return error;
 	if (!summary->trace->clock_is_invariant)

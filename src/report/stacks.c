@@ -11,6 +11,7 @@
 #include "report/frames.h"
 #include "report/lines.h"
 #include "report/losses.h"
+#include "report/samples.h"
 #include "report/text.h"
 #include "sym/demangle.h"
 
@@ -117,9 +118,11 @@ static struct kymo_error *write_flame(const struct stacks *s, const char *dir)
 	total = kymo_losses_total(losses, n);
 	if (!shown || asprintf(&title, "kymo: %s", shown) < 0)
 		title = NULL;
-	if (asprintf(&note, "%s records with a stack%s%s.", kymo_text_count(count, s->n),
+	if (asprintf(&note, "%s records with a stack%s%s%s.", kymo_text_count(count, s->n),
 		     total.events ? "; events that were lost: " : "",
-		     total.events ? kymo_text_count(lost, total.events) : "") < 0)
+		     total.events ? kymo_text_count(lost, total.events) : "",
+		     kymo_trace_is_sampled(kymo_ctf_reader_trace(s->reader)) ? "; not all hits are recorded (sample)"
+									     : "") < 0)
 		note = NULL;
 	return title && note ? kymo_flame_write(&s->folds, title, note, s->page->out) : &kymo_error_no_memory;
 }

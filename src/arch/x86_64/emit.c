@@ -55,6 +55,7 @@
 #include "arch/x86_64/frame.h"
 #include "arch/x86_64/guest.h"
 #include "arch/x86_64/reads.h"
+#include "arch/x86_64/sample.h"
 #include "wire/event.h"
 #include "wire/shared.h"
 
@@ -107,7 +108,7 @@ static size_t form_size(const struct kymo_form *form)
 
 size_t kymo_pad_forms_size(const struct kymo_pad_event *event)
 {
-	size_t size = form_size(event->filter);
+	size_t size = form_size(event->filter) + (event->sample.kind ? X86_SAMPLE_SIZE_MAX : 0);
 
 	for (size_t i = 0; i < event->n_args; i++)
 		if (event->args[i].kind == KYMO_FETCH_FORM)
@@ -138,7 +139,8 @@ const uint8_t *kymo_pad_guest(size_t *size_ret)
 static bool are_valid(const struct kymo_pad_event *events, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		if (events[i].id > KYMO_EVENT_ID_MAX || events[i].n_args > KYMO_EVENT_MAX_ARGS ||
+		if (!x86_sample_is_valid(&events[i].sample) || events[i].id > KYMO_EVENT_ID_MAX ||
+		    events[i].n_args > KYMO_EVENT_MAX_ARGS ||
 		    (events[i].filter &&
 		     !kymo_form_check(events[i].filter, KYMO_FETCH_REGISTERS, KYMO_FETCH_STACK_MAX)))
 			return false;
@@ -357,6 +359,7 @@ static void emit_before(struct code *c, const struct kymo_pad_env *env, const st
 	if (kymo_pad_reads(event))
 		x86_begin_reads(c, env, event, no_room);
 	emit_filter(c, env, event, site, skip);
+	x86_emit_sample(c, env, &event->sample, skip);
 	if (x86_is_composed(event))
 		x86_compose(c, env, event, site);
 }

@@ -113,8 +113,11 @@ static size_t forms_of(const struct kymo_probes *probes, const struct probe_site
 		struct kymo_probe_event event = { .spec = spec };
 
 		probe_event_arguments(spec, &event);
-		size += kymo_pad_forms_size(
-			&(struct kymo_pad_event){ .args = event.args, .n_args = event.n_args, .filter = spec->filter });
+		size += kymo_pad_forms_size(&(struct kymo_pad_event){
+			.args = event.args,
+			.n_args = event.n_args,
+			.filter = spec->filter,
+			.sample = { .kind = spec->sampling ? KYMO_PAD_SAMPLE_EVERY : KYMO_PAD_SAMPLE_ALL } });
 	}
 	return size;
 }

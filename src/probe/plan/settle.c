@@ -23,6 +23,7 @@
 #include "probe/plan/faults.h"
 #include "probe/plan/placing.h"
 #include "probe/plan/room.h"
+#include "probe/plan/sample.h"
 #include "probe/probes.h"
 #include "probe/resolve/markers.h"
 #include "probe/resolve/syscalls.h"
@@ -163,7 +164,8 @@ static size_t gather_events(const struct kymo_probes *probes, const struct probe
 						     .args = args[n],
 						     .n_args = event->n_args,
 						     .filter = event->spec->filter,
-						     .retval_is_unknown = wish->is_unknown };
+						     .retval_is_unknown = wish->is_unknown,
+						     .sample = probes_sample(probes, wish->spec) };
 		n++;
 	}
 	return n;

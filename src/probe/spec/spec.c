@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "probe/spec/spec_arg.h"
+#include "probe/spec/spec_sample.h"
 #include "probe/spec/spec_piece.h"
 #include "probe/spec/spec_scope.h"
 #include "probe/spec/spec_value.h"
@@ -361,7 +362,7 @@ static struct kymo_error *parse_filter(const char *text, struct kymo_spec_piece 
 	return NULL;
 }
 
-/* Filters and arguments, from `at` to the end. */
+/* Filters, samples and arguments, from `at` to the end. */
 static struct kymo_error *parse_values(const char *text, const char *at, struct kymo_spec *spec)
 {
 	for (;;) {
@@ -372,6 +373,8 @@ static struct kymo_error *parse_values(const char *text, const char *at, struct 
 		if (!error && behind) {
 			error = parse_filter(text, piece, spec);
 			at = behind;
+		} else if (!error && kymo_spec_is_sample(at)) {
+			error = kymo_spec_sample_parse(text, &at, spec);
 		} else if (!error) {
 			piece = next_value(&at);
 			if (piece.start == piece.end)
@@ -560,7 +563,7 @@ bool kymo_spec_computes(const struct kymo_spec *spec)
 	for (size_t i = 0; i < spec->n_args; i++)
 		if (spec->args[i].form)
 			return true;
-	return spec->filter || spec->aggregated || spec->stack_size;
+	return spec->filter || spec->aggregated || spec->stack_size || spec->sampling;
 }
 
 /* Of the entry of a function, or of several. */

@@ -38,6 +38,16 @@ struct kymo_spec_arg {
 	struct kymo_form *form; /* of the fetch, if it is an expression; else NULL */
 };
 
+/* Of which hits, of those that the filter lets through, a record is made. */
+enum kymo_spec_sampling {
+	KYMO_SPEC_SAMPLE_ALL,
+	KYMO_SPEC_SAMPLE_EVERY, /* one in `sample_n` */
+	KYMO_SPEC_SAMPLE_RATE,  /* `sample_n` a second at most, on the average */
+	KYMO_SPEC_SAMPLE_FIRST, /* the first `sample_n` */
+};
+
+#define KYMO_SPEC_SAMPLES_MAX 32 /* specs of a recording that sample */
+
 struct kymo_spec {
 	char *text; /* as the user wrote it */
 	bool is_return;
@@ -59,6 +69,8 @@ struct kymo_spec {
 	bool wants_names;          /* the same would tell its types better, but is not needed */
 	char build_id[2 * 32 + 1]; /* of the file whose debug information gave its names; "": none did */
 	struct kymo_form *filter;  /* records are made where its value is not 0, and is to be had; NULL: always */
+	enum kymo_spec_sampling sampling;
+	uint32_t sample_n;
 	const struct kymo_spec_scope *scope; /* while it is parsed with one */
 	/* Arguments that kymo_spec_add_value() has added: pieces of texts of their own. */
 	struct kymo_spec_value {
@@ -109,7 +121,8 @@ void kymo_spec_deinit(struct kymo_spec *spec);
 /* The ":" of "FILE:PLACE", or NULL where no file is named: a "::" separates nothing. */
 const char *kymo_spec_file_end(const char *text);
 
-/* Whether it has a filter or an expression, which are computed by pads alone, or a stack, or its hits are aggregated.
+/* Whether it has a filter or an expression, which are computed by pads alone, or a stack, or samples, or its hits are
+ * aggregated.
  */
 bool kymo_spec_computes(const struct kymo_spec *spec);
 

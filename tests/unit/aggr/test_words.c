@@ -48,6 +48,13 @@ static void test_pieces(void **state)
 	assert_string_equal(split(KYMO_AGGR_COUNT, "libc:write"), "[libc:write][]");
 	assert_string_equal(split(KYMO_AGGR_COUNT, "libc:write by stack , comm"), "[libc:write][][stack][comm]");
 	assert_string_equal(split(KYMO_AGGR_HIST, "duration by stack"), "[][duration][stack]");
+	assert_string_equal(split(KYMO_AGGR_COUNT, "libc:write sample 1/100 by tid"),
+			    "[libc:write sample 1/100][][tid]");
+	assert_string_equal(split(KYMO_AGGR_SUM, "libc:write /arg0 > 2/ first 10 arg2 by tid"),
+			    "[libc:write /arg0 > 2/ first 10][arg2][tid]");
+	assert_string_equal(split(KYMO_AGGR_SUM, "libc:write first by sample"), "[libc:write][first][sample]");
+	assert_string_equal(split(KYMO_AGGR_SUM, "libc:write first + 10"), "[libc:write][first + 10]");
+	assert_string_equal(split(KYMO_AGGR_SUM, "libc:write sample 50/s first"), "[libc:write sample 50/s][first]");
 	assert_string_equal(split(KYMO_AGGR_COUNT, "  by tid "), "[][][tid]");
 	assert_string_equal(split(KYMO_AGGR_COUNT, ""), "[][]");
 	assert_string_equal(split(KYMO_AGGR_SUM, "libc:malloc /arg0 > 64K && arg1/ arg0 + 1 by (int)arg0 & 0xff , pid"),
@@ -74,6 +81,7 @@ static void test_errors(void **state)
 	assert_non_null(strstr(split(KYMO_AGGR_COUNT, "by a,b,c,d,e"), "column 12: an aggregation has at most 4 keys"));
 	assert_non_null(strstr(split(KYMO_AGGR_MAX, "probe"), "column 1: 'probe' is text, and max takes a number"));
 	assert_non_null(strstr(split(KYMO_AGGR_AVG, "pid"), "column 1: 'pid' is a key"));
+	assert_non_null(strstr(split(KYMO_AGGR_UNTIL, "libc:read first 10"), "column 1: --until looks at each hit"));
 	assert_non_null(strstr(split(KYMO_AGGR_AVG, "stack"), "column 1: 'stack' is a key"));
 	assert_non_null(strstr(split(KYMO_AGGR_COUNT, "libc:read /arg0"), "column 11: expected '/'"));
 	assert_non_null(strstr(split(KYMO_AGGR_LHIST, "arg0, 0, 9223372036854775807, 1"), "steps"));

@@ -1,0 +1,108 @@
+/*
+ * Whether a hit is one of those that are recorded, where not all are. It is decided behind the filter, once for each
+ * hit, before the record is begun: what restarts a sequence decides nothing again.
+ *
+ *	the first of each n	an addition to the probe's word, and the rest of a division
+ *	the first n		the same, and a comparison; where n are through, a load alone
+ *	a rate			the word is the stamp at which the bucket of tokens is full again. A hit takes a token
+ *by setting it forward, with one exchange. Where another thread was faster, that thread has the token, and this hit is
+ *left out: nobody tries again.
+ *
+ * So n threads that hit at once have n different numbers, and the first n are n. The word is in the data memory, which
+ * other processes may write, too: what they write decides which hits are recorded, and nothing else.
+ */
+#include "arch/x86_64/sample.h"
+
+#include <stddef.h>
+
+#include "wire/shared.h"
+
+bool x86_sample_is_valid(const struct kymo_pad_sample *sample)
+{
+	const uint64_t most = sample->kind == KYMO_PAD_SAMPLE_RATE ? 4ull * KYMO_PAD_SAMPLE_MAX : KYMO_PAD_SAMPLE_MAX;
+
+	return sample->kind == KYMO_PAD_SAMPLE_ALL || (sample->slot < KYMO_WIRE_SAMPLES && sample->n &&
+						       sample->n <= most && sample->burst <= KYMO_PAD_SAMPLE_MAX);
+}
+
+/* rax = how many have come before */
+static void count(struct code *c)
+{
+	EMIT(c, 0xb8, 1, 0, 0, 0);             /* mov $1,%eax */
+	EMIT(c, 0xf0, 0x49, 0x0f, 0xc1, 0x02); /* lock xadd %rax,(%r10) */
+}
+
+static void emit_every(struct code *c, uint32_t n, struct label *skip)
+{
+	count(c);
+	if (n & (n - 1)) {
+		EMIT(c, 0x31, 0xd2); /* xor %edx,%edx */
+		EMIT(c, 0x41, 0xbb); /* mov $n,%r11d */
+		imm32(c, n);
+		EMIT(c, 0x49, 0xf7, 0xf3); /* div %r11 */
+		EMIT(c, 0x48, 0x85, 0xd2); /* test %rdx,%rdx */
+	} else {
+		EMIT(c, 0x48, 0xa9); /* test $(n - 1),%rax */
+		imm32(c, n - 1);
+	}
+	JNE(c, skip);
+}
+
+static void compare_with(struct code *c, uint32_t n, struct label *skip)
+{
+	EMIT(c, 0x48, 0x3d); /* cmp $n,%rax */
+	imm32(c, n);
+	JAE(c, skip);
+}
+
+/* The word goes no further than by as many as there are threads. */
+static void emit_first(struct code *c, uint32_t n, struct label *skip)
+{
+	EMIT(c, 0x49, 0x8b, 0x02); /* mov (%r10),%rax */
+	compare_with(c, n, skip);
+	count(c);
+	compare_with(c, n, skip);
+}
+
+static void emit_rate(struct code *c, const struct kymo_pad_sample *sample, struct label *skip)
+{
+	uint64_t left = sample->n;
+
+	EMIT(c, 0x0f, 0x31);                               /* rdtsc */
+	EMIT(c, 0x48, 0xc1, 0xe2, 0x20, 0x48, 0x09, 0xd0); /* shl $32,%rdx; or %rdx,%rax */
+	EMIT(c, 0x49, 0x89, 0xc3);                         /* mov %rax,%r11: now */
+	EMIT(c, 0x49, 0x8b, 0x02);                         /* mov (%r10),%rax: when it is full */
+	EMIT(c, 0x48, 0x89, 0xc2);                         /* mov %rax,%rdx */
+	EMIT(c, 0x4c, 0x29, 0xda);                         /* sub %r11,%rdx */
+	EMIT(c, 0x48, 0x81, 0xfa);                         /* cmp $burst,%rdx */
+	imm32(c, (uint32_t)sample->burst);
+	branch(c, skip, "\x0f\x8f", 2);  /* jg */
+	EMIT(c, 0x48, 0x85, 0xd2);       /* test %rdx,%rdx */
+	EMIT(c, 0x79, 0x02, 0x31, 0xd2); /* jns 1f; xor %edx,%edx; 1: it has been full for a while */
+	EMIT(c, 0x4c, 0x01, 0xda);       /* add %r11,%rdx */
+	for (uint64_t part; left; left -= part) {
+		part = left < KYMO_PAD_SAMPLE_MAX ? left : KYMO_PAD_SAMPLE_MAX;
+		EMIT(c, 0x48, 0x81, 0xc2); /* add $part,%rdx */
+		imm32(c, (uint32_t)part);
+	}
+	EMIT(c, 0xf0, 0x49, 0x0f, 0xb1, 0x12); /* lock cmpxchg %rdx,(%r10) */
+	JNE(c, skip);
+}
+
+void x86_emit_sample(struct code *c, const struct kymo_pad_env *env, const struct kymo_pad_sample *sample,
+		     struct label *skip)
+{
+	if (sample->kind == KYMO_PAD_SAMPLE_ALL)
+		return;
+	/* Where nothing is recorded nothing is counted; a forked child has no data memory. */
+	compare_byte(c, env->live, 0);
+	JE(c, skip);
+	movabs(c, R10,
+	       env->data + offsetof(struct kymo_wire_data, samples) + sample->slot * sizeof(struct kymo_wire_sample));
+	if (sample->kind == KYMO_PAD_SAMPLE_EVERY)
+		emit_every(c, (uint32_t)sample->n, skip);
+	else if (sample->kind == KYMO_PAD_SAMPLE_FIRST)
+		emit_first(c, (uint32_t)sample->n, skip);
+	else
+		emit_rate(c, sample, skip);
+}
